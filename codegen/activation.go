@@ -7,17 +7,18 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// endings are the ops that a product on a CPU may end in, and their names in its kernels: those of which package vec has a
-// loop over rows that lie apart.
+// endings are the ops that a product on a CPU may end in, and their names in its kernels: those of which package vec
+// has a loop over rows that lie apart.
 var endings = map[ir.Op]string{ir.OpGelu: "Gelu", ir.OpGeluGrad: "GeluGrad", ir.OpAdd: "Add"}
 
 // activations lets products end in an op on their sums where a group has nothing else left to do: in a GELU, by its
-// approximation by tanh, in what multiplies its derivative, and on a CPU in an addition, where the product begins from another already. The
-// product's comment and call then have both. It returns the function's ops with the products in the places of those groups, which
-// e.then has.
+// approximation by tanh, in what multiplies its derivative, and on a CPU in an addition, where the product begins from
+// another already. The product's comment and call then have both. It returns the function's ops with the products in
+// the places of those groups, which e.then has.
 //
-// On a CPU numbers are as kernels compute, and the op is done for a strip of sums while a cache has them. On a GPU they are of 16 bits, since cuBLASLt does
-// not say how well its tanh is computed; should it refuse the call, what that replaces is done.
+// On a CPU numbers are as kernels compute, and the op is done for a strip of sums while a cache has them. On a GPU they
+// are of 16 bits, since cuBLASLt does not say how well its tanh is computed; should it refuse the call, what that
+// replaces is done.
 func (e *emitter) activations(nodes []*ir.Node) []*ir.Node {
 	e.then, e.kept = map[*ir.Node]*ir.Node{}, map[*ir.Node]bool{}
 	for i := 0; i < len(nodes); i++ {
@@ -30,7 +31,8 @@ func (e *emitter) activations(nodes []*ir.Node) []*ir.Node {
 	return nodes
 }
 
-// endIn is the product at index at with op i: begun from what the op adds, if it begins from nothing, or ended in the op.
+// endIn is the product at index at with op i: begun from what the op adds, if it begins from nothing, or ended in the
+// op.
 func (e *emitter) endIn(nodes []*ir.Node, at, i int) *ir.Node {
 	m, op := nodes[at], only(nodes[i])
 	kept := e.outlives(nodes, m.Outs[0])
@@ -88,8 +90,8 @@ func (e *emitter) ends(nodes []*ir.Node, at, i, k int) bool {
 	return x != v && x.Type.Equal(v.Type)
 }
 
-// mayWait tells whether the first of some ops, a product, can be done behind the others and write to out: they neither read its result nor write where
-// its operands lie, and out lies elsewhere.
+// mayWait tells whether the first of some ops, a product, can be done behind the others and write to out: they neither
+// read its result nor write where its operands lie, and out lies elsewhere.
 func (e *emitter) mayWait(nodes []*ir.Node, out *ir.Value) bool {
 	reads, outs := e.reads(nodes[0]), []*ir.Value{out}
 	for _, n := range nodes[1:] {
@@ -141,10 +143,12 @@ func only(n *ir.Node) *ir.Node {
 	return nil
 }
 
-// mayEnd tells whether product m may be ended by op: it is, throughout, of the numbers that a CPU's kernels compute in, or on a GPU one of 16 bits.
+// mayEnd tells whether product m may be ended by op: it is, throughout, of the numbers that a CPU's kernels compute in,
+// or on a GPU one of 16 bits.
 func (e *emitter) mayEnd(m, op *ir.Node) bool {
 	elem := op.Outs[0].Type.Elem
-	if elem.Narrow() != e.gpu() || m.Attr.In != "" || m.Attr.Round || op.Attr.Round || len(productOf(m).groups) > 0 || e.acc(m) {
+	if elem.Narrow() != e.gpu() || m.Attr.In != "" || m.Attr.Round || op.Attr.Round || len(productOf(m).groups) > 0 ||
+		e.acc(m) {
 		return false
 	}
 	return !slices.ContainsFunc(slices.Concat(m.Args, op.Args), func(v *ir.Value) bool { return v.Type.Elem != elem })
@@ -161,7 +165,8 @@ func (e *emitter) outlives(nodes []*ir.Node, v *ir.Value) bool {
 	return users > 1 || v.Place.Region != ir.PlaceWork || slices.Contains(e.f.Outputs, v)
 }
 
-// ended writes a product with what it ends in: one call, or on a GPU what that stands for, where the library refuses it.
+// ended writes a product with what it ends in: one call, or on a GPU what that stands for, where the library refuses
+// it.
 func (e *emitter) ended(n, then *ir.Node, args []any, apart func()) {
 	e.results(then)
 	op := only(then)

@@ -7,8 +7,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// A product does not wait for the op that it may end in where what lies between, with what it begins from and ends in itself,
-// needs the product's sums or writes where its operands lie.
+// A product does not wait for the op that it may end in where what lies between, with what it begins from and ends in
+// itself, needs the product's sums or writes where its operands lie.
 func TestProductsThatMayNotWait(t *testing.T) {
 	const head = `model m
 segment s x1
@@ -25,7 +25,8 @@ func s.forward
   g = gelu v : f32[batch=2,seq=4,ffn=8] !norm at workspace+1024
   return s, g
 `, "v, s from v, gelu"},
-		{"another begins from its sums, behind both", `  v = matmul a, w : f32[batch=2,seq=4,ffn=8] !norm at workspace+256
+		{"another begins from its sums, behind both",
+			`  v = matmul a, w : f32[batch=2,seq=4,ffn=8] !norm at workspace+256
   g = gelu v : f32[batch=2,seq=4,ffn=8] !norm at workspace+1024
   p = matmul a, u : f32[batch=2,seq=4,ffn=8] !norm at workspace+512
   s = add p, v : f32[batch=2,seq=4,ffn=8] !norm at workspace+768
@@ -54,7 +55,8 @@ func s.forward
 	}
 }
 
-// endsText is what the products of a model's first function begin from and end in on a CPU, and the other ops behind the first.
+// endsText is what the products of a model's first function begin from and end in on a CPU, and the other ops behind
+// the first.
 func endsText(m *ir.Model) string {
 	plan := ir.SerialPlan(1, 2, ir.FullPrecision(ir.F32))
 	f := m.Segments[0].Forward

@@ -6,7 +6,8 @@ import (
 )
 
 // batchFields are the runtime's names of the batch inputs.
-var batchFields = map[string]string{ir.Tokens: "Tokens", ir.Labels: "Labels", ir.Mask: "Mask", ir.Types: "Types", ir.Pixels: "Pixels"}
+var batchFields = map[string]string{ir.Tokens: "Tokens", ir.Labels: "Labels", ir.Mask: "Mask", ir.Types: "Types",
+	ir.Pixels: "Pixels"}
 
 // inputs are where a stage's batch inputs begin, in bytes from the start of the arena.
 func (g *generator) inputs(s *ir.Stage) jen.Code {
@@ -27,7 +28,8 @@ func (g *generator) batchTable() jen.Code {
 	}
 	lit := func(n int) jen.Code { return jen.Lit(n) }
 	d := jen.Dict{
-		jen.Id("MicroBatch"): lit(rows), jen.Id("MicroBatches"): lit(g.p.Plan.MicroBatches), jen.Id("SeqLen"): lit(seq.Size),
+		jen.Id("MicroBatch"): lit(rows), jen.Id("MicroBatches"): lit(g.p.Plan.MicroBatches),
+		jen.Id("SeqLen"):   lit(seq.Size),
 		jen.Id("Replicas"): lit(g.p.Plan.DP), jen.Id("ReplicaAxes"): axisList(atoms),
 		jen.Id("GlobalBatch"): lit(rows * g.p.Plan.MicroBatches * g.p.Plan.DP),
 	}

@@ -7,9 +7,10 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// biasGrads lets the product that is a weight's gradient sum its right operand's rows as well, on a GPU and in 16 bits with sums in f32: they are the gradient of
-// the bias behind that weight, for which the operand would be read again. Both are accumulators, which nothing reads before the step's end, so
-// that the sum may be done where the product is. It returns the ops without those sums; e.sum has them.
+// biasGrads lets the product that is a weight's gradient sum its right operand's rows as well, on a GPU and in 16 bits
+// with sums in f32: they are the gradient of the bias behind that weight, for which the operand would be read again.
+// Both are accumulators, which nothing reads before the step's end, so that the sum may be done where the product is.
+// It returns the ops without those sums; e.sum has them.
 func (e *emitter) biasGrads(nodes []*ir.Node) []*ir.Node {
 	e.sum = map[*ir.Node]*ir.Node{}
 	for i := 0; i < len(nodes); i++ {
@@ -26,14 +27,17 @@ func (e *emitter) biasGrads(nodes []*ir.Node) []*ir.Node {
 
 // sumsRows tells whether the library can do sum with product m.
 func (e *emitter) sumsRows(m, sum *ir.Node) bool {
-	if sum.Op != ir.OpReduceSum || m.Op != ir.OpMatMul || m.Attr.In != "" || e.sum[m] != nil || m.Attr.Round || sum.Attr.Round || !e.acc(m) || !e.acc(sum) {
+	if sum.Op != ir.OpReduceSum || m.Op != ir.OpMatMul || m.Attr.In != "" || e.sum[m] != nil || m.Attr.Round ||
+		sum.Attr.Round || !e.acc(m) || !e.acc(sum) {
 		return false
 	}
 	p, from, out := productOf(m), sum.Args[0], sum.Outs[0].Type
-	if len(p.groups) > 0 || named(p.b) != named(from) || !from.Type.Elem.Narrow() || p.a.Type.Elem != from.Type.Elem || out.Elem != ir.F32 || m.Outs[0].Type.Elem != ir.F32 {
+	if len(p.groups) > 0 || named(p.b) != named(from) || !from.Type.Elem.Narrow() || p.a.Type.Elem != from.Type.Elem ||
+		out.Elem != ir.F32 || m.Outs[0].Type.Elem != ir.F32 {
 		return false
 	}
-	return inOrder(p.b.Type.Dims, p.k, p.n) && e.count(out.Dims) == e.count(p.n) && inOrder(out.Dims, from.Type.Dims[len(from.Type.Dims)-len(out.Dims):], nil)
+	return inOrder(p.b.Type.Dims, p.k, p.n) && e.count(out.Dims) == e.count(p.n) &&
+		inOrder(out.Dims, from.Type.Dims[len(from.Type.Dims)-len(out.Dims):], nil)
 }
 
 // named is the value that others are views of.
@@ -44,7 +48,8 @@ func named(v *ir.Value) *ir.Value {
 	return v
 }
 
-// summed writes a product with the sum of its right operand's rows: one call, or both, where the library refuses it. args are those of the product.
+// summed writes a product with the sum of its right operand's rows: one call, or both, where the library refuses it.
+// args are those of the product.
 func (e *emitter) summed(n, sum *ir.Node, args []any, apart func()) {
 	e.results(sum)
 	call := append([]any{jen.Id("r"), n.Outs[0], sum.Outs[0]}, append(args[1:], e.adding(n))...)

@@ -87,8 +87,8 @@ func (k *chainLink) operands(args []*ir.Value, number map[*ir.Value]int) {
 	}
 }
 
-// extras adds operands that are not numbers: indices, with the part of the dim that is here, and how much of a row is here.
-// It returns the latter's number.
+// extras adds operands that are not numbers: indices, with the part of the dim that is here, and how much of a row is
+// here. It returns the latter's number.
 func (l *loop) extras(number map[*ir.Value]int, c *chainSpec) (limit int) {
 	float := func(name string) *jen.Statement {
 		if l.e.gpu() {
@@ -167,10 +167,12 @@ func (l *loop) inPlace(picks map[*ir.Value]*ir.Node, number map[*ir.Value]int) {
 
 // rowLinks are the ops on rows as package cpu names them.
 var rowLinks = map[ir.Op]func(n *ir.Node, k *chainLink){
-	ir.OpLayerNorm:     func(n *ir.Node, k *chainLink) { k.Do, k.C = "LayerNorm", n.Attr.Eps },
-	ir.OpLayerNormDX:   func(n *ir.Node, k *chainLink) { k.Do, k.C = "LayerNormDX", n.Attr.Eps },
-	ir.OpRMSNorm:       func(n *ir.Node, k *chainLink) { k.Do, k.C, k.Base = "RMSNorm", n.Attr.Eps, one(n.Attr.Unit) },
-	ir.OpRMSNormDX:     func(n *ir.Node, k *chainLink) { k.Do, k.C, k.Base = "RMSNormDX", n.Attr.Eps, one(n.Attr.Unit) },
+	ir.OpLayerNorm:   func(n *ir.Node, k *chainLink) { k.Do, k.C = "LayerNorm", n.Attr.Eps },
+	ir.OpLayerNormDX: func(n *ir.Node, k *chainLink) { k.Do, k.C = "LayerNormDX", n.Attr.Eps },
+	ir.OpRMSNorm:     func(n *ir.Node, k *chainLink) { k.Do, k.C, k.Base = "RMSNorm", n.Attr.Eps, one(n.Attr.Unit) },
+	ir.OpRMSNormDX: func(n *ir.Node, k *chainLink) {
+		k.Do, k.C, k.Base = "RMSNormDX", n.Attr.Eps, one(n.Attr.Unit)
+	},
 	ir.OpLogSumExpGrad: func(n *ir.Node, k *chainLink) { k.Do = "ExpGrad" },
 	ir.OpPickGrad:      func(n *ir.Node, k *chainLink) { k.Do = "PickGrad" },
 }
@@ -202,11 +204,13 @@ func (l *loop) where(t ir.Type) string {
 
 // links are the element-wise ops as package cpu names them, with the number that they take.
 var links = map[ir.Op]func(n *ir.Node) (do string, c float64){
-	ir.OpBroadcast: plain("Copy"), ir.OpCast: plain("Copy"), ir.OpAdd: plain("Add"), ir.OpSub: plain("Sub"), ir.OpMul: plain("Mul"),
+	ir.OpBroadcast: plain("Copy"), ir.OpCast: plain("Copy"), ir.OpAdd: plain("Add"), ir.OpSub: plain("Sub"),
+	ir.OpMul:     plain("Mul"),
 	ir.OpScale:   func(n *ir.Node) (string, float64) { return "Scale", n.Attr.Scale },
 	ir.OpSigmoid: plain("Sigmoid"), ir.OpSigmoidGrad: plain("SigmoidGrad"),
 	ir.OpGelu: plain("Gelu"), ir.OpGeluErf: plain("GeluErf"), ir.OpSilu: plain("Silu"), ir.OpRelu: plain("Relu"),
-	ir.OpGeluGrad: plain("GeluGrad"), ir.OpGeluErfGrad: plain("GeluErfGrad"), ir.OpSiluGrad: plain("SiluGrad"), ir.OpReluGrad: plain("ReluGrad"),
+	ir.OpGeluGrad: plain("GeluGrad"), ir.OpGeluErfGrad: plain("GeluErfGrad"), ir.OpSiluGrad: plain("SiluGrad"),
+	ir.OpReluGrad:    plain("ReluGrad"),
 	ir.OpSoftcap:     func(n *ir.Node) (string, float64) { return "Softcap", n.Attr.Softcap },
 	ir.OpSoftcapGrad: func(n *ir.Node) (string, float64) { return "SoftcapGrad", n.Attr.Softcap },
 }
@@ -243,7 +247,8 @@ func (g *generator) chainTable(f *jen.File) {
 						v.Add(o.literal())
 					}
 				}),
-				jen.Id("Links"): jen.Index().Qual(cpuPath, "Link").CustomFunc(jen.Options{Open: "{", Close: "}", Separator: ",", Multi: true}, func(v *jen.Group) {
+				jen.Id("Links"): jen.Index().Qual(cpuPath, "Link").CustomFunc(jen.Options{Open: "{", Close: "}",
+					Separator: ",", Multi: true}, func(v *jen.Group) {
 					for _, l := range c.Links {
 						v.Add(l.literal())
 					}

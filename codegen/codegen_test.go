@@ -36,8 +36,9 @@ func TestEmitters(t *testing.T) {
 	}
 }
 
-var small = spec.Config{Family: "llama", Vocab: 11, Hidden: 8, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 4, FFN: 12, MaxPositions: 32,
-	Activation: "silu", NormEps: 1e-5, InitStd: 0.02, RopeTheta: 10000, Tied: true}
+var small = spec.Config{Family: "llama", Vocab: 11, Hidden: 8, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 4, FFN: 12,
+	MaxPositions: 32,
+	Activation:   "silu", NormEps: 1e-5, InitStd: 0.02, RopeTheta: 10000, Tied: true}
 
 func generate(t *testing.T, change func(*ir.Plan)) []byte { return generateFor(t, CPU, change) }
 
@@ -56,7 +57,8 @@ func generateConfig(t *testing.T, target Target, c spec.Config, plan ir.Plan) []
 		t.Fatal(err)
 	}
 	none := struct{}{}
-	src, err := Go(Input{Program: p, Target: target, Package: "train", Job: "small", Hash: "abc", Settings: none, Model: none, Plan: none, Predict: none})
+	src, err := Go(Input{Program: p, Target: target, Package: "train", Job: "small", Hash: "abc", Settings: none,
+		Model: none, Plan: none, Predict: none})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +142,8 @@ func s.forward
 		t.Fatal(err)
 	}
 	_, err = Go(Input{Program: &ir.Program{Model: m}})
-	const want = "send of segment s.forward cannot run: no block has it: the runtime's pipes do it before and after a chunk's blocks"
+	const want = "send of segment s.forward cannot run: no block has it: the runtime's pipes do it before and after " +
+		"a chunk's blocks"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -150,7 +153,8 @@ func s.forward
 func TestNames(t *testing.T) {
 	n := newNamer()
 	for _, c := range []struct{ ir, want string }{
-		{"d.ln1_2.rs", "dLn1_2Rs"}, {"attn.q_bias", "attnQBias"}, {"flat(b3)", "flatB3"}, {"func", "func_2"}, {"r", "r_2"}, {"b", "b_2"},
+		{"d.ln1_2.rs", "dLn1_2Rs"}, {"attn.q_bias", "attnQBias"}, {"flat(b3)", "flatB3"}, {"func", "func_2"},
+		{"r", "r_2"}, {"b", "b_2"},
 		{"x", "x"}, {"y_drop", "yDrop"}, {"yDrop", "yDrop_2"},
 	} {
 		v := &ir.Value{Name: c.ir}

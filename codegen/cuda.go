@@ -8,8 +8,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// CUDA writes the kernels of a program's fused groups as CUDA C++: chain1, chain2 and so on, the groups that [Go] launches under these names where the target is
-// a GPU. It fails if an op has no kernel yet.
+// CUDA writes the kernels of a program's fused groups as CUDA C++: chain1, chain2 and so on, the groups that [Go]
+// launches under these names where the target is a GPU. It fails if an op has no kernel yet.
 func CUDA(w io.Writer, in Input) error {
 	in.Target = GPU
 	g := &generator{Input: in, p: in.Program, groups: map[string]int{}}

@@ -21,8 +21,8 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// fusedModels have every kind of group between them: both norms, with and without biases, gated and plain activations, capped logits,
-// dropout's neighbours, scaled embeddings.
+// fusedModels have every kind of group between them: both norms, with and without biases, gated and plain activations,
+// capped logits, dropout's neighbours, scaled embeddings.
 func fusedModels() (models []spec.Config) {
 	add := func(family, activation string, change func(*spec.Config)) {
 		c := small
@@ -35,14 +35,16 @@ func fusedModels() (models []spec.Config) {
 		c.KVHeads, c.HeadDim, c.AttentionBias, c.QKVBias, c.MLPBias, c.RopeTheta = 4, 2, true, true, true, 0
 	})
 	add(spec.OPT, "relu", func(c *spec.Config) {
-		c.KVHeads, c.HeadDim, c.AttentionBias, c.QKVBias, c.MLPBias, c.PositionOffset, c.RopeTheta = 4, 2, true, true, true, 2, 0
+		c.KVHeads, c.HeadDim, c.AttentionBias, c.QKVBias, c.MLPBias, c.PositionOffset, c.RopeTheta = 4, 2, true,
+			true, true, 2, 0
 	})
 	add(spec.Gemma2, "gelu_new", func(c *spec.Config) {
 		c.UnitNorm, c.SandwichNorm, c.EmbedScale, c.QueryScale, c.Window = true, true, 4, 0.7, 3
 		c.AttentionSoftcap, c.LogitSoftcap, c.Local = 2, 3, "1l1f"
 	})
 	add(spec.GPTNeoX, "gelu", func(c *spec.Config) {
-		c.KVHeads, c.HeadDim, c.RotaryDim, c.ParallelResidual, c.AttentionBias, c.QKVBias, c.MLPBias = 4, 4, 2, true, true, true, true
+		c.KVHeads, c.HeadDim, c.RotaryDim, c.ParallelResidual, c.AttentionBias, c.QKVBias, c.MLPBias = 4, 4, 2, true,
+			true, true, true
 	})
 	return models
 }
@@ -84,7 +86,8 @@ func singles(elem string) (all []cu.Chain) {
 	for _, do := range []string{"Copy", "Scale", "Gelu", "GeluErf", "Silu", "Sigmoid", "Relu", "Softcap"} {
 		add([]cu.Operand{whole, whole}, cu.Link{Do: do, A: 0, To: 1, C: 1.5})
 	}
-	for _, do := range []string{"Add", "Sub", "Mul", "GeluGrad", "GeluErfGrad", "SiluGrad", "SigmoidGrad", "ReluGrad", "SoftcapGrad"} {
+	for _, do := range []string{"Add", "Sub", "Mul", "GeluGrad", "GeluErfGrad", "SiluGrad", "SigmoidGrad", "ReluGrad",
+		"SoftcapGrad"} {
 		add([]cu.Operand{whole, whole, whole}, cu.Link{Do: do, A: 0, B: 1, To: 2, C: 1.5})
 		add([]cu.Operand{col, row, whole}, cu.Link{Do: do, A: 0, B: 1, To: 2, C: 1.5})
 	}
@@ -109,7 +112,8 @@ func singles(elem string) (all []cu.Chain) {
 }
 
 // bf16 is the preset's.
-var bf16 = ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32}
+var bf16 = ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32,
+	Moments: ir.F32}
 
 // chainsIn are the chains to try where the arithmetic is that of a type; with a fault in the source, only some.
 func chainsIn(t *testing.T, double bool) (all []cu.Chain) {
@@ -118,7 +122,8 @@ func chainsIn(t *testing.T, double bool) (all []cu.Chain) {
 	} else if double {
 		all = append(singles(""), fusedChains(t, ir.FullPrecision(ir.F64))...)
 	} else {
-		all = slices.Concat(singles(""), singles("BF16"), singles("F16"), fusedChains(t, ir.FullPrecision(ir.F32)), fusedChains(t, bf16))
+		all = slices.Concat(singles(""), singles("BF16"), singles("F16"), fusedChains(t, ir.FullPrecision(ir.F32)),
+			fusedChains(t, bf16))
 	}
 	for i := range all {
 		all[i].Name = fmt.Sprintf("chain%d", i+1)
@@ -191,7 +196,8 @@ func TestChainsCompile(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		cmd := exec.Command(nvcc, "-std=c++17", "--Werror", "all-warnings", "-fatbin", "-gencode", "arch=compute_80,code=sm_80",
+		cmd := exec.Command(nvcc, "-std=c++17", "--Werror", "all-warnings", "-fatbin", "-gencode",
+			"arch=compute_80,code=sm_80",
 			"-gencode", "arch=compute_90a,code=sm_90a", "-o", "chains.fatbin", "chains.cu")
 		cmd.Dir = dir
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -215,7 +221,8 @@ func TestCUDANamesGroupsAsGoDoes(t *testing.T) {
 	}
 	text := string(generateFor(t, GPU, half))
 	n := strings.Count(b.String(), "KERNEL chain")
-	if n == 0 || !strings.Contains(text, fmt.Sprintf("chain%d ", n)) || strings.Contains(text, fmt.Sprintf("chain%d ", n+1)) {
+	if n == 0 || !strings.Contains(text, fmt.Sprintf("chain%d ", n)) || strings.Contains(text,
+		fmt.Sprintf("chain%d ", n+1)) {
 		t.Errorf("%d kernels in\n%s\nGo has other chains", n, b.String())
 	}
 	first, _, _ := strings.Cut(b.String(), "\n")

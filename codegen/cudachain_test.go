@@ -18,14 +18,19 @@ import (
 
 // What package cpu has under the names of a chain.
 var (
-	cpuAt   = map[string]cpu.At{"Whole": cpu.Whole, "PerCol": cpu.PerCol, "PerRow": cpu.PerRow, "One": cpu.One, "Temp": cpu.Temp}
+	cpuAt = map[string]cpu.At{"Whole": cpu.Whole, "PerCol": cpu.PerCol, "PerRow": cpu.PerRow, "One": cpu.One,
+		"Temp": cpu.Temp}
 	cpuElem = map[string]num.Elem{"": num.Native, "BF16": num.ElemBF16, "F16": num.ElemF16}
 	cpuDo   = map[string]cpu.Do{
-		"Copy": cpu.DoCopy, "Add": cpu.DoAdd, "Sub": cpu.DoSub, "Mul": cpu.DoMul, "Scale": cpu.DoScale, "Gelu": cpu.DoGelu, "GeluErf": cpu.DoGeluErf,
-		"Silu": cpu.DoSilu, "Sigmoid": cpu.DoSigmoid, "Relu": cpu.DoRelu, "Softcap": cpu.DoSoftcap, "GeluGrad": cpu.DoGeluGrad, "GeluErfGrad": cpu.DoGeluErfGrad,
-		"SiluGrad": cpu.DoSiluGrad, "SigmoidGrad": cpu.DoSigmoidGrad, "ReluGrad": cpu.DoReluGrad, "SoftcapGrad": cpu.DoSoftcapGrad,
-		"LayerNorm": cpu.DoLayerNorm, "RMSNorm": cpu.DoRMSNorm, "LayerNormDX": cpu.DoLayerNormDX, "RMSNormDX": cpu.DoRMSNormDX,
-		"ExpGrad": cpu.DoExpGrad, "PickGrad": cpu.DoPickGrad, "AddPick": cpu.DoAddPick,
+		"Copy": cpu.DoCopy, "Add": cpu.DoAdd, "Sub": cpu.DoSub, "Mul": cpu.DoMul, "Scale": cpu.DoScale,
+		"Gelu": cpu.DoGelu, "GeluErf": cpu.DoGeluErf,
+		"Silu": cpu.DoSilu, "Sigmoid": cpu.DoSigmoid, "Relu": cpu.DoRelu, "Softcap": cpu.DoSoftcap,
+		"GeluGrad": cpu.DoGeluGrad, "GeluErfGrad": cpu.DoGeluErfGrad,
+		"SiluGrad": cpu.DoSiluGrad, "SigmoidGrad": cpu.DoSigmoidGrad, "ReluGrad": cpu.DoReluGrad,
+		"SoftcapGrad": cpu.DoSoftcapGrad,
+		"LayerNorm":   cpu.DoLayerNorm, "RMSNorm": cpu.DoRMSNorm, "LayerNormDX": cpu.DoLayerNormDX,
+		"RMSNormDX": cpu.DoRMSNormDX,
+		"ExpGrad":   cpu.DoExpGrad, "PickGrad": cpu.DoPickGrad, "AddPick": cpu.DoAddPick,
 	}
 )
 
@@ -40,7 +45,8 @@ func cpuChain(t *testing.T, c *cu.Chain) *cpu.Chain {
 		if !ok {
 			t.Fatalf("package cpu does no %s", l.Do)
 		}
-		out.Links = append(out.Links, cpu.Link{Do: do, To: l.To, A: l.A, B: l.B, More: l.More, C: l.C, Base: l.Base, Round: cpuElem[l.Round]})
+		out.Links = append(out.Links, cpu.Link{Do: do, To: l.To, A: l.A, B: l.B, More: l.More, C: l.C, Base: l.Base,
+			Round: cpuElem[l.Round]})
 	}
 	return out
 }
@@ -176,8 +182,8 @@ func unitOf[F float]() float64 {
 	return 0x1p-24
 }
 
-// compare wants results within the rounding of the arithmetic or, where a chain rounds on the way to fewer bits, within a few of these
-// for a number in fifty: what lies beside a border may fall on either side of it.
+// compare wants results within the rounding of the arithmetic or, where a chain rounds on the way to fewer bits, within
+// a few of these for a number in fifty: what lies beside a border may fall on either side of it.
 func compare[S num.Stored](t *testing.T, what string, got, want []S, wide func(S) float64, unit, computed float64) {
 	t.Helper()
 	scale, off := 1.0, 0

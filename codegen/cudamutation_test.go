@@ -45,11 +45,13 @@ func TestChainMutations(t *testing.T) {
 	for i, m := range chainMutations {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command(os.Args[0], "-test.run=TestChainsOnEmulatedGPU", "-test.timeout=5m", "-test.parallel=1") // this process has one for each core
+			// this process has one for each core
+			cmd := exec.Command(os.Args[0], "-test.run=TestChainsOnEmulatedGPU", "-test.timeout=5m", "-test.parallel=1")
 			cmd.Env = append(os.Environ(), "PLANC_MUTATION="+strconv.Itoa(i))
 			out, err := cmd.CombinedOutput()
 			if err == nil || emulate.Unjudged(out) {
-				t.Errorf("%s: with %q for %q the test does not fail as it should: %v\n%s", m.file, m.wrong, m.right, err, out)
+				t.Errorf("%s: with %q for %q the test does not fail as it should: %v\n%s", m.file, m.wrong,
+					m.right, err, out)
 			}
 		})
 	}

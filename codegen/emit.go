@@ -13,9 +13,11 @@ import (
 var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 	ir.OpMatMul: emitMatMul,
 
-	ir.OpAdd: emitLoop, ir.OpSub: emitLoop, ir.OpMul: emitLoop, ir.OpScale: emitLoop, ir.OpBroadcast: emitLoop, ir.OpCast: emitLoop,
+	ir.OpAdd: emitLoop, ir.OpSub: emitLoop, ir.OpMul: emitLoop, ir.OpScale: emitLoop, ir.OpBroadcast: emitLoop,
+	ir.OpCast: emitLoop,
 	ir.OpGelu: emitLoop, ir.OpGeluGrad: emitLoop, ir.OpGeluErf: emitLoop, ir.OpGeluErfGrad: emitLoop,
-	ir.OpSilu: emitLoop, ir.OpSiluGrad: emitLoop, ir.OpSigmoid: emitLoop, ir.OpSigmoidGrad: emitLoop, ir.OpRelu: emitLoop, ir.OpReluGrad: emitLoop,
+	ir.OpSilu: emitLoop, ir.OpSiluGrad: emitLoop, ir.OpSigmoid: emitLoop, ir.OpSigmoidGrad: emitLoop,
+	ir.OpRelu: emitLoop, ir.OpReluGrad: emitLoop,
 	ir.OpSoftcap: emitLoop, ir.OpSoftcapGrad: emitLoop,
 	ir.OpFused: emitLoop,
 
@@ -124,7 +126,8 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 
 	ir.OpLimit: emitLimit, ir.OpTally: emitTally, ir.OpBalance: emitBalance, ir.OpBalanceGrad: emitBalanceGrad,
 	ir.OpRounds: emitRounds, ir.OpRoute: emitRoute, ir.OpRouteGrad: emitRouteGrad,
-	ir.OpDispatch: emitPlaces("Dispatch"), ir.OpCombine: emitPlaces("Combine"), ir.OpDeal: emitPlaces("Deal"), ir.OpCollect: emitPlaces("Collect"),
+	ir.OpDispatch: emitPlaces("Dispatch"), ir.OpCombine: emitPlaces("Combine"), ir.OpDeal: emitPlaces("Deal"),
+	ir.OpCollect: emitPlaces("Collect"),
 
 	ir.OpAccumulate: func(e *emitter, n *ir.Node) {
 		x := n.Args[0]
@@ -191,7 +194,8 @@ func emitDropout(e *emitter, n *ir.Node) {
 			fields[jen.Id(f)] = jen.Index(jen.Lit(4)).Int().Values(jen.Dict{jen.Lit(i): w.Clone().Dot(f)})
 		}
 	}
-	fields[jen.Id("Local")], fields[jen.Id("Global")], fields[jen.Id("Offset")] = list(local), list(global), list(offset)
+	fields[jen.Id("Local")], fields[jen.Id("Global")], fields[jen.Id("Offset")] = list(local), list(global),
+		list(offset)
 	fields[jen.Id("N")] = jen.Lit(len(t.Dims))
 	e.kernel("Dropout", n.Outs[0], n.Args[0], e.drop(n), e.dropKey(n), jen.Qual(cpuPath, "GlobalView").Values(fields))
 }

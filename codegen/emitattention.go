@@ -22,8 +22,8 @@ func emitAttentionGrad(e *emitter, n *ir.Node) {
 	e.attention("AttentionGrad", n, n.Args[:5], append(args, shape)...)
 }
 
-// attention writes the call of a kernel whose last argument is the shape. A CPU's reads operands of bfloat16 as they are stored, or widens
-// them itself into room that it is given.
+// attention writes the call of a kernel whose last argument is the shape. A CPU's reads operands of bfloat16 as they
+// are stored, or widens them itself into room that it is given.
 func (e *emitter) attention(kernel string, n *ir.Node, operands []*ir.Value, args ...any) {
 	if e.gpu() || !storedBF16(operands) {
 		e.kernel(kernel, args...)
@@ -98,11 +98,13 @@ func (e *emitter) attentionShape(n *ir.Node, q, k, v ir.Type) jen.Code {
 	for _, o := range []struct {
 		field, half, then string
 		of                ir.Extent
-	}{{"Head0", "", "", at(q, ir.Head)}, {"Group0", "", "", group}, {"Pos0", "Half", "Pos1", at(q, ir.Seq)}, {"KPos0", "KHalf", "KPos1", at(k, ir.KSeq)}} {
+	}{{"Head0", "", "", at(q, ir.Head)}, {"Group0", "", "", group}, {"Pos0", "Half", "Pos1", at(q, ir.Seq)},
+		{"KPos0", "KHalf", "KPos1", at(k, ir.KSeq)}} {
 		switch {
 		case isZigzag(o.of):
 			w := e.zigzag(o.of)
-			d[jen.Id(o.field)], d[jen.Id(o.half)], d[jen.Id(o.then)] = w.Clone().Dot("At"), w.Clone().Dot("Half"), w.Clone().Dot("Then")
+			d[jen.Id(o.field)], d[jen.Id(o.half)], d[jen.Id(o.then)] = w.Clone().Dot("At"), w.Clone().Dot("Half"),
+				w.Clone().Dot("Then")
 		case len(o.of.Axes) > 0:
 			d[jen.Id(o.field)] = e.offset(o.of)
 		}

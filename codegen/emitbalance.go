@@ -63,8 +63,9 @@ func (e *emitter) balanceShape(n *ir.Node, x, tally ir.Type) jen.Code {
 			sequence = d.Size
 		}
 	}
-	d := jen.Dict{jen.Id("Groups"): jen.Lit(groups), jen.Id("Tokens"): jen.Lit(each / experts), jen.Id("Experts"): jen.Lit(experts),
-		jen.Id("Scale"): jen.Lit(float64(experts) / float64(tokens) / float64(sequence))}
+	d := jen.Dict{jen.Id("Groups"): jen.Lit(groups), jen.Id("Tokens"): jen.Lit(each / experts),
+		jen.Id("Experts"): jen.Lit(experts),
+		jen.Id("Scale"):   jen.Lit(float64(experts) / float64(tokens) / float64(sequence))}
 	if n.Attr.Gate == "sigmoid" {
 		d[jen.Id("Sigmoid")] = jen.True()
 	}
@@ -76,7 +77,8 @@ func emitBalance(e *emitter, n *ir.Node) {
 }
 
 func emitBalanceGrad(e *emitter, n *ir.Node) {
-	e.kernel("BalanceGrad", n.Outs[0], n.Args[0], n.Args[1], n.Args[2], e.balanceShape(n, n.Args[1].Type, n.Args[2].Type))
+	e.kernel("BalanceGrad", n.Outs[0], n.Args[0], n.Args[1], n.Args[2], e.balanceShape(n, n.Args[1].Type,
+		n.Args[2].Type))
 }
 
 // experts says what the runtime has to know of a model's experts.

@@ -5,8 +5,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// nodes writes ops in turn. Those of the rounds of experts are one loop; what they make is declared before it, since who
-// follows reads it.
+// nodes writes ops in turn. Those of the rounds of experts are one loop; what they make is declared before it, since
+// who follows reads it.
 func (e *emitter) nodes(ns []*ir.Node) {
 	for len(ns) > 0 {
 		if !ns[0].Attr.Round {
@@ -46,7 +46,8 @@ func emitRounds(e *emitter, n *ir.Node) {
 			experts = x.Size
 		}
 	}
-	e.body.Id("rounds").Op(":=").Add(e.runtime("Rounds")).Call(jen.Id("r"), e.groupCode(n.Attr.Axes), jen.Id(e.name(n.Args[0])), jen.Lit(experts), jen.Lit(n.Attr.Most))
+	e.body.Id("rounds").Op(":=").Add(e.runtime("Rounds")).Call(jen.Id("r"), e.groupCode(n.Attr.Axes),
+		jen.Id(e.name(n.Args[0])), jen.Lit(experts), jen.Lit(n.Attr.Most))
 }
 
 func (e *emitter) routeShape(n *ir.Node, x, index ir.Type) jen.Code {
@@ -55,7 +56,8 @@ func (e *emitter) routeShape(n *ir.Node, x, index ir.Type) jen.Code {
 	if scale == 0 {
 		scale = 1
 	}
-	d := jen.Dict{jen.Id("Rows"): jen.Lit(e.count(x.Dims[:len(x.Dims)-1])), jen.Id("Experts"): jen.Lit(candidates.Size), jen.Id("Choices"): jen.Lit(choices.Size),
+	d := jen.Dict{jen.Id("Rows"): jen.Lit(e.count(x.Dims[:len(x.Dims)-1])),
+		jen.Id("Experts"): jen.Lit(candidates.Size), jen.Id("Choices"): jen.Lit(choices.Size),
 		jen.Id("Scale"): jen.Lit(scale)}
 	if n.Attr.Eps != 0 {
 		d[jen.Id("Eps")] = jen.Lit(n.Attr.Eps)
@@ -79,13 +81,15 @@ func emitRoute(e *emitter, n *ir.Node) {
 	index := n.Outs[1].Type
 	shape := e.routeShape(n, n.Args[0].Type, index)
 	if !e.gpu() { // nobody is told of choices that are on a device
-		shape = rt("Chosen").Call(jen.Id("r"), jen.Id("b"), e.where(index.Dims[1]), jen.Lit(e.count(index.Dims[1:2])), shape)
+		shape = rt("Chosen").Call(jen.Id("r"), jen.Id("b"), e.where(index.Dims[1]),
+			jen.Lit(e.count(index.Dims[1:2])), shape)
 	}
 	e.kernel("Route", append(args, shape)...)
 }
 
 func emitRouteGrad(e *emitter, n *ir.Node) {
-	e.kernel("RouteGrad", n.Outs[0], n.Args[0], n.Args[1], n.Args[2], n.Args[3], e.routeShape(n, n.Args[1].Type, n.Args[3].Type))
+	e.kernel("RouteGrad", n.Outs[0], n.Args[0], n.Args[1], n.Args[2], n.Args[3], e.routeShape(n, n.Args[1].Type,
+		n.Args[3].Type))
 }
 
 // emitPlaces writes an op that brings tokens to places or back.
@@ -101,8 +105,10 @@ func emitPlaces(kernel string) func(*emitter, *ir.Node) {
 		if !choose {
 			choices.Size = 1
 		}
-		d := jen.Dict{jen.Id("Tokens"): jen.Lit(e.count(index.Dims) / choices.Size), jen.Id("Choices"): jen.Lit(choices.Size), jen.Id("Experts"): jen.Lit(experts.Size),
-			jen.Id("Places"): jen.Lit(e.count([]ir.Extent{slots})), jen.Id("Width"): jen.Lit(e.count(places.Dims[2:])), jen.Id("Round"): round(n)}
+		d := jen.Dict{jen.Id("Tokens"): jen.Lit(e.count(index.Dims) / choices.Size),
+			jen.Id("Choices"): jen.Lit(choices.Size), jen.Id("Experts"): jen.Lit(experts.Size),
+			jen.Id("Places"): jen.Lit(e.count([]ir.Extent{slots})), jen.Id("Width"): jen.Lit(e.count(places.Dims[2:])),
+			jen.Id("Round"): round(n)}
 		e.kernel(kernel, n.Outs[0], n.Args[0], n.Args[1], jen.Qual(cpuPath, "PlaceShape").Values(d))
 	}
 }

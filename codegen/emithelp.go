@@ -135,7 +135,8 @@ func (e *emitter) part(d ir.Extent) (lo, size jen.Code) {
 		return e.offset(d), jen.Lit(width)
 	}
 	l, n := e.fresh("lo"), e.fresh("valid")
-	e.body.List(jen.Id(l), jen.Id(n)).Op(":=").Add(rt("Part")).Call(jen.Id("r"), e.groupCode(d.Axes), jen.Lit(width), jen.Lit(d.Size))
+	e.body.List(jen.Id(l), jen.Id(n)).Op(":=").Add(rt("Part")).Call(jen.Id("r"), e.groupCode(d.Axes), jen.Lit(width),
+		jen.Lit(d.Size))
 	e.body.List(jen.Id("_"), jen.Id("_")).Op("=").List(jen.Id(l), jen.Id(n))
 	return jen.Id(l), jen.Id(n)
 }

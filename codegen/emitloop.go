@@ -102,7 +102,9 @@ func (l *loop) nest(b *jen.Group, k int) {
 		l.launch(b, spec, rows, cols, k)
 		return
 	}
-	name, spans := "Chain", len(l.more) > 0 || slices.ContainsFunc(spec.Operands, func(o chainOperand) bool { return o.Elem != "" })
+	name, spans := "Chain", len(l.more) > 0 || slices.ContainsFunc(spec.Operands, func(o chainOperand) bool {
+		return o.Elem != ""
+	})
 	if spans {
 		name = "ChainOf"
 	}

@@ -39,8 +39,8 @@ func productOf(n *ir.Node) product {
 	return p
 }
 
-// emitMatMul finds how the named dims lie in memory: each operand has the dims that it shares with the result
-// and those that are summed, each kind together and in one order, so that the product is one GEMM with or without transposes.
+// emitMatMul finds how the named dims lie in memory: each operand has the dims that it shares with the result and those
+// that are summed, each kind together and in one order, so that the product is one GEMM with or without transposes.
 func emitMatMul(e *emitter, n *ir.Node) {
 	p := productOf(n)
 	ta := transposed(n, inside(n, p.a.Type, p.groups), p.m, p.k)
@@ -55,8 +55,8 @@ func emitMatMul(e *emitter, n *ir.Node) {
 	e.product(n, p.a, p.b, each, e.count(p.m), e.count(p.n), e.count(p.k), ta, tb)
 }
 
-// product writes the call: of one product, or of each of so many groups if there are any, of operands in bf16 as they are stored, with sums
-// that are rounded as they come or added to what is there.
+// product writes the call: of one product, or of each of so many groups if there are any, of operands in bf16 as they
+// are stored, with sums that are rounded as they come or added to what is there.
 func (e *emitter) product(n *ir.Node, a, b *ir.Value, groups, rows, cols, terms int, ta, tb bool) {
 	args := []any{n.Outs[0], a, b, rows, cols, terms, ta, tb}
 	if n.Attr.In != "" {

@@ -17,7 +17,8 @@ func (e *emitter) moves(op string, n *ir.Node, sizes ...any) {
 // emitShift writes the move of parts from how they are to how they are wanted.
 func emitShift(e *emitter, n *ir.Node) {
 	t := n.Args[0].Type
-	ranks, from, to := e.p.Mesh.Ranks(n.Attr.Axes), t.Dims[e.dimIndex(t, n.Attr.Dim)].Axes[0].Turn(), n.Attr.Axes[0].Turn()
+	ranks, from, to := e.p.Mesh.Ranks(n.Attr.Axes), t.Dims[e.dimIndex(t, n.Attr.Dim)].Axes[0].Turn(),
+		n.Attr.Axes[0].Turn()
 	e.joined("Shift", n, n.Outs[0], n.Args[0], (to-from+ranks)%ranks)
 }
 
@@ -31,7 +32,8 @@ func emitAllToAll(e *emitter, n *ir.Node) {
 		first, second = second, first
 	}
 	one := func(d ir.Extent) int { return e.count([]ir.Extent{d}) }
-	turn := rt("Turn").Add(inline("Outer", e.count(in.Dims[:x]), "First", one(first), "Middle", e.count(in.Dims[x+1:y]), "Second", one(second),
+	turn := rt("Turn").Add(inline("Outer", e.count(in.Dims[:x]), "First", one(first), "Middle",
+		e.count(in.Dims[x+1:y]), "Second", one(second),
 		"Inner", e.count(in.Dims[y+1:]), "Back", back))
 	e.joined("AllToAll", n, n.Outs[0], n.Args[0], turn)
 }

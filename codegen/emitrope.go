@@ -31,12 +31,16 @@ func emitRope(e *emitter, n *ir.Node) {
 		scale = e.inLocal(n.Attr.Layers, ropeScale("", 0), scale)
 	}
 	if n.Attr.Offset > 0 || n.Attr.Pairs {
-		rows := jen.Dict{jen.Id("Batch"): jen.Lit(batch), jen.Id("Seq"): jen.Lit(seq), jen.Id("Heads"): jen.Lit(rest / dim), jen.Id("Dim"): jen.Lit(dim),
-			jen.Id("From"): jen.Lit(n.Attr.Offset), jen.Id("Turn"): jen.Lit(turn), jen.Id("Pairs"): jen.Lit(n.Attr.Pairs)}
-		e.kernel("RoPEPart", n.Outs[0], n.Args[0], jen.Qual(cpuPath, "RopeRows").Values(rows), e.where(t.Dims[pos]), theta, scale, n.Attr.Inverse)
+		rows := jen.Dict{jen.Id("Batch"): jen.Lit(batch), jen.Id("Seq"): jen.Lit(seq),
+			jen.Id("Heads"): jen.Lit(rest / dim), jen.Id("Dim"): jen.Lit(dim),
+			jen.Id("From"): jen.Lit(n.Attr.Offset), jen.Id("Turn"): jen.Lit(turn),
+			jen.Id("Pairs"): jen.Lit(n.Attr.Pairs)}
+		e.kernel("RoPEPart", n.Outs[0], n.Args[0], jen.Qual(cpuPath, "RopeRows").Values(rows), e.where(t.Dims[pos]),
+			theta, scale, n.Attr.Inverse)
 		return
 	}
-	e.kernel("RoPE", n.Outs[0], n.Args[0], batch, seq, rest/dim, dim, turn, e.where(t.Dims[pos]), theta, scale, n.Attr.Inverse)
+	e.kernel("RoPE", n.Outs[0], n.Args[0], batch, seq, rest/dim, dim, turn, e.where(t.Dims[pos]), theta, scale,
+		n.Attr.Inverse)
 }
 
 // ropeScale is the literal of a scaling, for rows of seq tokens.
@@ -55,7 +59,8 @@ func ropeScale(text string, seq int) *jen.Statement {
 	for _, f := range []struct {
 		name string
 		is   float64
-	}{{"Factor", r.Factor}, {"LowFreq", r.LowFreq}, {"HighFreq", r.HighFreq}, {"BetaFast", r.BetaFast}, {"BetaSlow", r.BetaSlow}, {"Attention", r.Attention}} {
+	}{{"Factor", r.Factor}, {"LowFreq", r.LowFreq}, {"HighFreq", r.HighFreq}, {"BetaFast", r.BetaFast},
+		{"BetaSlow", r.BetaSlow}, {"Attention", r.Attention}} {
 		if f.is != 0 {
 			d[jen.Id(f.name)] = jen.Lit(f.is)
 		}

@@ -6,14 +6,14 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// epilogue lets products begin from what is added to them: a bias, a residual, another product. The addition is then the
-// end of the product, whose sums are in registers, and no pass over memory of its own. It returns the function's ops as they
-// are written; e.from has what each product is added to.
+// epilogue lets products begin from what is added to them: a bias, a residual, another product. The addition is then
+// the end of the product, whose sums are in registers, and no pass over memory of its own. It returns the function's
+// ops as they are written; e.from has what each product is added to.
 //
-// A product takes an addition in if nothing else uses it, if what is added is there before it, and if it may write where
-// the sum goes: an addition inside of a group leaves its place to the product; any other sum's place is free once the product's
-// operands were read, so these must lie elsewhere, and nothing may come between the two; or, on a CPU, the sum stays where the product
-// would have been, if nothing else wants that place before the sum's last use.
+// A product takes an addition in if nothing else uses it, if what is added is there before it, and if it may write
+// where the sum goes: an addition inside of a group leaves its place to the product; any other sum's place is free once
+// the product's operands were read, so these must lie elsewhere, and nothing may come between the two; or, on a CPU,
+// the sum stays where the product would have been, if nothing else wants that place before the sum's last use.
 func (e *emitter) epilogue(nodes []*ir.Node) []*ir.Node {
 	e.from, e.with, e.stays = map[*ir.Node]*ir.Value{}, map[*ir.Node]*ir.Node{}, map[*ir.Value]*ir.Value{}
 	nodes = slices.Clone(nodes)
@@ -32,7 +32,8 @@ func (e *emitter) epilogue(nodes []*ir.Node) []*ir.Node {
 	return nodes
 }
 
-// takeIn moves one addition of op i into the product that it adds to, if it can. The op becomes nil if that was all of it.
+// takeIn moves one addition of op i into the product that it adds to, if it can. The op becomes nil if that was all of
+// it.
 func (e *emitter) takeIn(nodes []*ir.Node, i int, users map[*ir.Value]int) bool {
 	g := nodes[i]
 	body := g.Body
@@ -46,7 +47,8 @@ func (e *emitter) takeIn(nodes []*ir.Node, i int, users map[*ir.Value]int) bool 
 		for k, v := range add.Args {
 			w := add.Args[1-k]
 			at := slices.Index(nodes, v.Def)
-			if v == w || at < 0 || users[v] != 1 || !once(body, v) || !slices.Contains(g.Args, w) || !e.adds(v, w, add) || !before(nodes[:at], w) {
+			if v == w || at < 0 || users[v] != 1 || !once(body, v) || !slices.Contains(g.Args, w) ||
+				!e.adds(v, w, add) || !before(nodes[:at], w) {
 				continue
 			}
 			if sum := add.Outs[0]; !slices.Contains(g.Outs, sum) {
@@ -69,24 +71,27 @@ func (e *emitter) takeIn(nodes []*ir.Node, i int, users map[*ir.Value]int) bool 
 	return false
 }
 
-// adds tells whether v is a product that can begin from w, as add adds them: rows of numbers as the kernels compute, all of
-// them or one.
+// adds tells whether v is a product that can begin from w, as add adds them: rows of numbers as the kernels compute,
+// all of them or one.
 func (e *emitter) adds(v, w *ir.Value, add *ir.Node) bool {
 	m := v.Def
-	if m.Op != ir.OpMatMul || m.Attr.In != "" || m.Attr.Round || e.from[m] != nil || v.Place.Region != ir.PlaceWork || len(productOf(m).groups) > 0 {
+	if m.Op != ir.OpMatMul || m.Attr.In != "" || m.Attr.Round || e.from[m] != nil || v.Place.Region != ir.PlaceWork ||
+		len(productOf(m).groups) > 0 {
 		return false
 	}
 	if !e.sumsIn(v.Type.Elem, m) || w.Type.Elem != v.Type.Elem || add.Outs[0].Type.Elem != v.Type.Elem {
 		return false
 	}
-	return w.Type.Equal(v.Type) || inOrder(w.Type.Dims, productOf(m).n, nil) && e.count(w.Type.Dims) == e.count(productOf(m).n)
+	return w.Type.Equal(v.Type) || inOrder(w.Type.Dims, productOf(m).n, nil) &&
+		e.count(w.Type.Dims) == e.count(productOf(m).n)
 }
 
-// sumsIn tells whether a product's sums can begin from numbers of a type, its result's: of those that are computed in, and on a GPU, where
-// sums are rounded once at their end, of 16 bits too.
+// sumsIn tells whether a product's sums can begin from numbers of a type, its result's: of those that are computed in,
+// and on a GPU, where sums are rounded once at their end, of 16 bits too.
 func (e *emitter) sumsIn(elem ir.Elem, m *ir.Node) bool {
 	for _, x := range m.Args {
-		if elem.Narrow() && (!e.gpu() || x.Type.Elem != elem) || !elem.Narrow() && x.Type.Elem != ir.F32 && x.Type.Elem != ir.F64 {
+		if elem.Narrow() && (!e.gpu() || x.Type.Elem != elem) || !elem.Narrow() && x.Type.Elem != ir.F32 &&
+			x.Type.Elem != ir.F64 {
 			return false
 		}
 	}
@@ -109,9 +114,9 @@ func before(nodes []*ir.Node, w *ir.Value) bool {
 	return w.Def == nil || slices.ContainsFunc(nodes, func(n *ir.Node) bool { return slices.Contains(n.Outs, w) })
 }
 
-// mayWrite tells whether the first of some ops, a product, may write where sum goes, which the op behind them makes. What that op
-// reads need not be looked at: the memory pass lets it live until the op's end, so that no result of the op lies there
-// (TestMemory of passes), and views make nothing.
+// mayWrite tells whether the first of some ops, a product, may write where sum goes, which the op behind them makes.
+// What that op reads need not be looked at: the memory pass lets it live until the op's end, so that no result of the
+// op lies there (TestMemory of passes), and views make nothing.
 func (e *emitter) mayWrite(nodes []*ir.Node, sum *ir.Value) bool {
 	for _, n := range nodes[1:] {
 		if !n.Op.View() {
@@ -121,8 +126,8 @@ func (e *emitter) mayWrite(nodes []*ir.Node, sum *ir.Value) bool {
 	return !slices.ContainsFunc(nodes[0].Args, func(a *ir.Value) bool { return e.overlap(a, sum) })
 }
 
-// mayStay tells whether a sum may lie where the product v would, which is free behind the addition: none of the following ops writes
-// there as long as the sum is wanted.
+// mayStay tells whether a sum may lie where the product v would, which is free behind the addition: none of the
+// following ops writes there as long as the sum is wanted.
 func (e *emitter) mayStay(nodes []*ir.Node, v, sum *ir.Value) bool {
 	if e.gpu() || sum.Place.Region != ir.PlaceWork || !sum.Type.Equal(v.Type) || slices.Contains(e.f.Outputs, sum) {
 		return false

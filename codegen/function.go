@@ -127,7 +127,8 @@ func (e *emitter) at(v *ir.Value) jen.Code {
 
 // blockFields are the fields of rt.Block that say where a place begins.
 var blockFields = map[string]string{
-	ir.PlaceX: "X", ir.PlaceOut: "Out", ir.PlaceSlot: "Slot", ir.PlaceDY: "DY", ir.PlaceDX: "DX", ir.PlaceWork: "Work", ir.PlaceHead: "Logits",
+	ir.PlaceX: "X", ir.PlaceOut: "Out", ir.PlaceSlot: "Slot", ir.PlaceDY: "DY", ir.PlaceDX: "DX", ir.PlaceWork: "Work",
+	ir.PlaceHead: "Logits",
 }
 
 func plus(base *jen.Statement, n int) jen.Code {
@@ -143,7 +144,8 @@ func (e *emitter) batchAt(v *ir.Value) jen.Code {
 	if !ok {
 		panic(fmt.Sprintf("codegen: %s of %s has no place", v.Name, e.f.Name))
 	}
-	return jen.Id("r").Dot("Stage").Dot("Inputs").Dot(field).Op("+").Id("b").Dot("Micro").Op("*").Lit(v.Type.LocalBytes(e.p.Mesh))
+	return jen.Id("r").Dot("Stage").Dot("Inputs").Dot(field).Op("+").Id("b").Dot("Micro").Op("*").Lit(
+		v.Type.LocalBytes(e.p.Mesh))
 }
 
 // paramAt is the byte offset of the layer's parameter or of its gradient.
@@ -173,7 +175,8 @@ func (e *emitter) node(n *ir.Node) {
 	for _, m := range e.also(n) {
 		e.body.Comment("\t" + opLine(m))
 	}
-	if e.gpu() || e.then[n] == nil || e.kept[n] { // a CPU's product that ends in something writes its own result only if that is wanted
+	// a CPU's product that ends in something writes its own result only if that is wanted
+	if e.gpu() || e.then[n] == nil || e.kept[n] {
 		e.results(n)
 	}
 	emit(e, n)

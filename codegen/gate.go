@@ -6,15 +6,16 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// A gate is ops of a body that one link of a chain does together, in the place of the last of them: silu(a)*b, whose factor
-// silu(a) goes nowhere else; or that with dy*up*silu'(a), where b is dy: the gradients of silu(a)*up by both.
+// A gate is ops of a body that one link of a chain does together, in the place of the last of them: silu(a)*b, whose
+// factor silu(a) goes nowhere else; or that with dy*up*silu'(a), where b is dy: the gradients of silu(a)*up by both.
 type gate struct {
 	do   string
 	args []*ir.Value // of the link, those of the second kind with the first kind's result behind them
 	in   []*ir.Node  // the ops before the last
 }
 
-// gates are the gates of the body, by their last ops. On a GPU a body is one loop already; numbers of 16 bits are rounded op by op.
+// gates are the gates of the body, by their last ops. On a GPU a body is one loop already; numbers of 16 bits are
+// rounded op by op.
 func (l *loop) gates() map[*ir.Node]*gate {
 	found := map[*ir.Node]*gate{}
 	if l.e.gpu() {
@@ -55,7 +56,9 @@ func within(gates map[*ir.Node]*gate, n *ir.Node) bool {
 
 // gradOfGate are the ops of the gradient by a that goes with mul = silu(a)*dy, the last one and the product with dy.
 func (l *loop) gradOfGate(mul *ir.Node, a, dy *ir.Value) (end, up *ir.Node) {
-	if !slices.Contains(l.n.Outs, mul.Outs[0]) || slices.ContainsFunc(l.body, func(m *ir.Node) bool { return slices.Contains(m.Args, mul.Outs[0]) }) {
+	if !slices.Contains(l.n.Outs, mul.Outs[0]) || slices.ContainsFunc(l.body, func(m *ir.Node) bool {
+		return slices.Contains(m.Args, mul.Outs[0])
+	}) {
 		return nil, nil
 	}
 	for _, n := range l.body {
@@ -63,7 +66,8 @@ func (l *loop) gradOfGate(mul *ir.Node, a, dy *ir.Value) (end, up *ir.Node) {
 			continue
 		}
 		up := n.Args[0].Def
-		if up.Op != ir.OpMul || l.soleUser(up.Outs[0], ir.OpSiluGrad) != n || !slices.Contains(up.Args, dy) || up.Args[0] == up.Args[1] {
+		if up.Op != ir.OpMul || l.soleUser(up.Outs[0], ir.OpSiluGrad) != n || !slices.Contains(up.Args, dy) ||
+			up.Args[0] == up.Args[1] {
 			continue
 		}
 		if slices.Contains(l.body, up) && whole(mul.Outs[0], a, dy, other(up, dy), n.Outs[0]) {

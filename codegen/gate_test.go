@@ -14,11 +14,12 @@ import (
 )
 
 // doNames are package cpu's names of the links that drawn bodies have.
-var doNames = map[string]cpu.Do{"Silu": cpu.DoSilu, "SiluGrad": cpu.DoSiluGrad, "SiluMul": cpu.DoSiluMul, "SiluMulGrad": cpu.DoSiluMulGrad,
-	"Mul": cpu.DoMul, "Add": cpu.DoAdd, "Sub": cpu.DoSub, "Relu": cpu.DoRelu}
+var doNames = map[string]cpu.Do{"Silu": cpu.DoSilu, "SiluGrad": cpu.DoSiluGrad, "SiluMul": cpu.DoSiluMul,
+	"SiluMulGrad": cpu.DoSiluMulGrad,
+	"Mul":         cpu.DoMul, "Add": cpu.DoAdd, "Sub": cpu.DoSub, "Relu": cpu.DoRelu}
 
-// drawBody writes a group of random ops, most of which gates have, on what all tokens have or what only some dims of theirs do. All
-// that no op of the body takes is a result, and some of what others take.
+// drawBody writes a group of random ops, most of which gates have, on what all tokens have or what only some dims of
+// theirs do. All that no op of the body takes is a result, and some of what others take.
 func drawBody(t *rapid.T) string {
 	const whole, elem = "f32[batch=2,seq=4,ffn=12]", "  input %s : f32[%s]\n"
 	head, ins := "", []string{"a", "b", "c", "n"}
@@ -48,7 +49,8 @@ func drawBody(t *rapid.T) string {
 		return add("mul", x, y)
 	}
 	for range rapid.IntRange(1, 7).Draw(t, "ops") {
-		switch op := rapid.SampledFrom([]string{"silu", "mul", "silu_grad", "add", "sub", "relu", "gate", "gradient", "gradient"}).Draw(t, "op"); op {
+		switch op := rapid.SampledFrom([]string{"silu", "mul", "silu_grad", "add", "sub", "relu", "gate", "gradient",
+			"gradient"}).Draw(t, "op"); op {
 		case "mul", "add", "sub":
 			add(op, pick(full), pick(append(slices.Clone(full), "n")))
 		case "silu_grad":
@@ -78,8 +80,10 @@ func drawBody(t *rapid.T) string {
 			outs, types = append(outs, v), append(types, whole)
 		}
 	}
-	return "model m\nsegment s x1\nfunc s.forward\n" + head + "  " + strings.Join(outs, ", ") + " = fused " + strings.Join(taken, ", ") +
-		" : " + strings.Join(types, ", ") + " !mlp\n" + strings.Join(body, "") + "  return " + strings.Join(outs, ", ") + "\n"
+	return "model m\nsegment s x1\nfunc s.forward\n" + head + "  " + strings.Join(outs, ", ") + " = fused " +
+		strings.Join(taken, ", ") +
+		" : " + strings.Join(types, ", ") + " !mlp\n" + strings.Join(body, "") + "  return " + strings.Join(outs,
+		", ") + "\n"
 }
 
 // bodyLoop is the loop of a model's first op.
@@ -95,7 +99,8 @@ func bodyLoop(m *ir.Model) *loop {
 func runBody[F cpu.Float](l *loop, spec chainSpec) (outs [][]F) {
 	c := &cpu.Chain{}
 	for _, o := range spec.Operands {
-		c.Operands = append(c.Operands, cpu.Operand{At: map[string]cpu.At{"Whole": cpu.Whole, "PerCol": cpu.PerCol, "PerRow": cpu.PerRow, "One": cpu.One, "Temp": cpu.Temp}[o.At]})
+		c.Operands = append(c.Operands, cpu.Operand{At: map[string]cpu.At{"Whole": cpu.Whole, "PerCol": cpu.PerCol,
+			"PerRow": cpu.PerRow, "One": cpu.One, "Temp": cpu.Temp}[o.At]})
 	}
 	for _, k := range spec.Links {
 		c.Links = append(c.Links, cpu.Link{Do: doNames[k.Do], To: k.To, A: k.A, B: k.B, More: k.More, C: k.C})
@@ -153,7 +158,8 @@ func TestGatesAreTheirParts(t *testing.T) {
 func sameBits[F cpu.Float](t *rapid.T, how, text string, got, want [][]F) {
 	for i := range want {
 		for j, v := range want[i] {
-			if math.Float64bits(float64(got[i][j])) != math.Float64bits(float64(v)) && (v == v || got[i][j] == got[i][j]) {
+			if math.Float64bits(float64(got[i][j])) != math.Float64bits(float64(v)) &&
+				(v == v || got[i][j] == got[i][j]) {
 				t.Fatalf("%s: element %d of result %d is %v, without gates %v\n%s", how, j, i, got[i][j], v, text)
 			}
 		}
@@ -168,7 +174,8 @@ func TestGateOfAGate(t *testing.T) {
     up = mul dy, u : f32[seq=4,ffn=12] !mlp
     da = silu_grad up, a : f32[seq=4,ffn=12] !mlp
 `
-	m, err := ir.ParseModel("model m\nsegment s x1\nfunc s.forward\n  input a : f32[seq=4,ffn=12]\n  input dy : f32[seq=4,ffn=12]\n  input z : f32[seq=4,ffn=12]\n" +
+	m, err := ir.ParseModel("model m\nsegment s x1\nfunc s.forward\n  input a : f32[seq=4,ffn=12]\n  input dy : " +
+		"f32[seq=4,ffn=12]\n  input z : f32[seq=4,ffn=12]\n" +
 		"  db, da = fused a, dy, z : f32[seq=4,ffn=12], f32[seq=4,ffn=12] !mlp\n" + body + "  return db, da\n")
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +189,8 @@ func TestGateOfAGate(t *testing.T) {
 	if want := []string{"Silu", "SiluMulGrad"}; !slices.Equal(do, want) {
 		t.Errorf("links %v, want %v", do, want)
 	}
-	if got, want := runBody[float64](l, spec), runBody[float64](l, plainChain(l)); !slices.EqualFunc(got, want, slices.Equal) {
+	if got, want := runBody[float64](l, spec), runBody[float64](l, plainChain(l)); !slices.EqualFunc(got, want,
+		slices.Equal) {
 		t.Errorf("%v, without gates %v", got, want)
 	}
 }

@@ -111,7 +111,8 @@ func (g *generator) groupConsts(f *jen.File) {
 // entries writes what callers use: Run, Main and perhaps main.
 func (g *generator) entries(f *jen.File) {
 	f.Comment("Run trains as the job says, changed by the options.")
-	f.Func().Id("Run").Params(jen.Id("ctx").Qual("context", "Context"), jen.Id("opts").Op("...").Qual(RuntimePath, "Option")).
+	f.Func().Id("Run").Params(jen.Id("ctx").Qual("context", "Context"),
+		jen.Id("opts").Op("...").Qual(RuntimePath, "Option")).
 		Params(jen.Qual(RuntimePath, "Result"), jen.Error()).
 		Block(jen.Return(g.runtime("Run").Call(g.with(jen.Id("ctx"), jen.Id("opts").Op("..."))...)))
 	f.Comment("Main is Run as a command.")
@@ -206,7 +207,8 @@ func (g *generator) paramRow(s *ir.Segment, w *ir.Value) jen.Dict {
 	if s.Numbered() {
 		name = s.Name + ".{layer}." + w.Name
 	}
-	init := jen.Dict{jen.Id("Kind"): rt(map[string]string{"zeros": "Zeros", "ones": "Ones", "normal": "Normal"}[w.Param.Init])}
+	init := jen.Dict{jen.Id("Kind"): rt(map[string]string{"zeros": "Zeros", "ones": "Ones",
+		"normal": "Normal"}[w.Param.Init])}
 	if w.Param.Init == "normal" {
 		init[jen.Id("Std")] = jen.Lit(w.Param.Std)
 	}
@@ -221,7 +223,8 @@ func (g *generator) paramRow(s *ir.Segment, w *ir.Value) jen.Dict {
 		jen.Id("Layers"): jen.Lit(s.Count), jen.Id("Places"): g.places(s, w),
 		jen.Id("Dims"): jen.Index().Add(rt("Dim")).ValuesFunc(func(v *jen.Group) {
 			for _, e := range w.Type.Dims {
-				v.Values(jen.Dict{jen.Id("Name"): jen.Lit(string(e.Dim)), jen.Id("Size"): jen.Lit(e.Size), jen.Id("Axes"): axisList(g.p.Mesh.Expand(e.Axes))})
+				v.Values(jen.Dict{jen.Id("Name"): jen.Lit(string(e.Dim)), jen.Id("Size"): jen.Lit(e.Size),
+					jen.Id("Axes"): axisList(g.p.Mesh.Expand(e.Axes))})
 			}
 		}),
 	}

@@ -100,8 +100,8 @@ func (g *generator) summary() []string {
 	}
 }
 
-// commentText is a text as a comment of one line can have it: without ends of lines, and without characters such as a byte order
-// mark, which Go refuses, or a bidirectional override, which hides code.
+// commentText is a text as a comment of one line can have it: without ends of lines, and without characters such as a
+// byte order mark, which Go refuses, or a bidirectional override, which hides code.
 func commentText(s string) string {
 	var b strings.Builder
 	for i, r := range s {

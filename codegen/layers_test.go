@@ -60,7 +60,8 @@ func generateModel(t *testing.T, text string) []byte {
 		t.Fatal(err)
 	}
 	none := struct{}{}
-	src, err := Go(Input{Program: p, Package: "train", Job: "m", Hash: "abc", Settings: none, Model: none, Plan: none, Predict: none})
+	src, err := Go(Input{Program: p, Package: "train", Job: "m", Hash: "abc", Settings: none, Model: none, Plan: none,
+		Predict: none})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,14 +81,17 @@ func TestLocalLayers(t *testing.T) {
 	}
 	for name, wants := range map[string][]string{
 		"blockForward": {
-			"rt.Pick(layers2l1f, b.Layer, 100.0, 10000.0), rt.Pick(layers2l1f, b.Layer, cpu.RopeScale{}, cpu.RopeScale{",
+			"rt.Pick(layers2l1f, b.Layer, 100.0, 10000.0), rt.Pick(layers2l1f, b.Layer, cpu.RopeScale{}, " +
+				"cpu.RopeScale{",
 			"kern.RMSNorm(qn, q0, gain, 32, 4, 1e-06, true)",
 			"rt.Pick(layers2l1f, b.Layer, 3, 0),", "Softcap:  50.0,", "Alibi:    true,",
-			"4, 2, cpu.Where{}, 10000.0, cpu.RopeScale{", "Exact:       true,", `Kind:        "yarn",`, "SeqLen:      8,",
+			"4, 2, cpu.Where{}, 10000.0, cpu.RopeScale{", "Exact:       true,", `Kind:        "yarn",`,
+			"SeqLen:      8,",
 			"Factors:   []float64{1.0, 2.0},", "= softcap o {",
 		},
 		"blockBackward": {
-			"rt.Pick(layers2l1f, b.Layer, 100.0, 10000.0), rt.Pick(layers2l1f, b.Layer, cpu.RopeScale{}, cpu.RopeScale{",
+			"rt.Pick(layers2l1f, b.Layer, 100.0, 10000.0), rt.Pick(layers2l1f, b.Layer, cpu.RopeScale{}, " +
+				"cpu.RopeScale{",
 			"rt.Pick(layers2l1f, b.Layer, 3, 0),", "= softcap_grad ",
 		},
 	} {

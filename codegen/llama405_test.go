@@ -13,8 +13,9 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// llama405 generates Llama 3.1 405B, or so many layers of it, on 16 stages of 8 ranks with 8 chunks each, or fewer stages
-// where there are fewer layers: a chunk has one block, the first and the last one the embedding and the head alone.
+// llama405 generates Llama 3.1 405B, or so many layers of it, on 16 stages of 8 ranks with 8 chunks each, or fewer
+// stages where there are fewer layers: a chunk has one block, the first and the last one the embedding and the head
+// alone.
 func llama405(t *testing.T, layers, micro int, schedule string) (program, source string, took time.Duration) {
 	t.Helper()
 	c, err := spec.LoadModel("llama3.1-405b", nil)
@@ -23,7 +24,8 @@ func llama405(t *testing.T, layers, micro int, schedule string) (program, source
 	}
 	c.Layers = layers
 	p := ir.SerialPlan(layers, 1, ir.FullPrecision(ir.F32))
-	p.TP, p.SP, p.PP, p.VPP, p.MicroBatches, p.Schedule, p.AxisOrder = 8, true, (layers+2)/8, 8, micro, schedule, "tp,dp,pp"
+	p.TP, p.SP, p.PP, p.VPP, p.MicroBatches, p.Schedule, p.AxisOrder = 8, true, (layers+2)/8, 8, micro,
+		schedule, "tp,dp,pp"
 	p.StageLayers = "0," + strings.Repeat("1,", layers) + "0"
 	if schedule == "zb-v" {
 		chunks, each := 2*p.PP, layers/(2*p.PP)
@@ -36,7 +38,8 @@ func llama405(t *testing.T, layers, micro int, schedule string) (program, source
 		t.Fatal(err)
 	}
 	none := struct{}{}
-	src, err := Go(Input{Program: prog, Package: "train", Job: "m", Hash: "abc", Settings: none, Model: none, Plan: none, Predict: none})
+	src, err := Go(Input{Program: prog, Package: "train", Job: "m", Hash: "abc", Settings: none, Model: none,
+		Plan: none, Predict: none})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,8 @@ import (
 
 // reserved are the identifiers that every generated function may use for itself.
 var reserved = []string{"r", "b", "kern", "rt", "cpu", "gpu", "num", "float", "program",
-	"i", "i0", "i1", "i2", "i3", "i4", "j", "copy", "len", "min", "max", "float32", "float64", "true", "false", "nil", "int", "string", "append", "clear", "any", "new", "make", "init", "main"}
+	"i", "i0", "i1", "i2", "i3", "i4", "j", "copy", "len", "min", "max", "float32", "float64", "true", "false", "nil",
+	"int", "string", "append", "clear", "any", "new", "make", "init", "main"}
 
 // namer gives the values of one function Go names.
 type namer struct {

@@ -6,9 +6,9 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Products are, by function and in the IR's text, the products of a program that do other ops too in one call on a target, and
-// these ops below each, as a fused group has its own: what a product begins from, what it ends in, the sum of its operand's
-// rows. It fails as [Go] does.
+// Products are, by function and in the IR's text, the products of a program that do other ops too in one call on a
+// target, and these ops below each, as a fused group has its own: what a product begins from, what it ends in, the sum
+// of its operand's rows. It fails as [Go] does.
 func Products(p *ir.Program, on Target) (string, error) {
 	g := &generator{Input: Input{Program: p, Target: on}, p: p, groups: map[string]int{}}
 	if err := g.ready(); err != nil {

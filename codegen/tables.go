@@ -64,15 +64,18 @@ func (g *generator) ref(s *ir.Segment, name string) (ref, offset int) {
 func (g *generator) segmentTable() jen.Code {
 	return jen.Index().Add(rt("Segment")).ValuesFunc(func(v *jen.Group) {
 		for _, s := range g.p.Model.Segments {
-			d := jen.Dict{jen.Id("Name"): jen.Lit(s.Name), jen.Id("Input"): jen.Lit(len(s.Backward.Outputs) > 0), jen.Id("Output"): jen.Lit(len(s.Forward.Outputs) > 0)}
+			d := jen.Dict{jen.Id("Name"): jen.Lit(s.Name), jen.Id("Input"): jen.Lit(len(s.Backward.Outputs) > 0),
+				jen.Id("Output"): jen.Lit(len(s.Forward.Outputs) > 0)}
 			if g.p.Uses(s) {
 				d[jen.Id("Forward")], d[jen.Id("Backward")] = jen.Id(funcName(s.Forward)), jen.Id(funcName(s.Backward))
 				if s.Weights != nil {
-					d[jen.Id("Weights")], d[jen.Id("Gradient")] = jen.Id(funcName(s.Weights)), jen.Lit(g.p.KeepsGradient(s.Name))
+					d[jen.Id("Weights")], d[jen.Id("Gradient")] = jen.Id(funcName(s.Weights)),
+						jen.Lit(g.p.KeepsGradient(s.Name))
 				}
 			}
 			if v := s.Remat; v != nil && g.p.Uses(v) {
-				d[jen.Id("RematForward")], d[jen.Id("RematBackward")] = jen.Id(funcName(v.Forward)), jen.Id(funcName(v.Backward))
+				d[jen.Id("RematForward")], d[jen.Id("RematBackward")] = jen.Id(funcName(v.Forward)),
+					jen.Id(funcName(v.Backward))
 			}
 			if s.Logits != nil {
 				d[jen.Id("Logits")] = jen.Id(funcName(s.Logits))
@@ -126,11 +129,13 @@ func (g *generator) chunkTable(s *ir.Stage) jen.Code {
 		for _, c := range s.Chunks {
 			runs := jen.Index().Add(rt("Stretch")).ValuesFunc(func(v *jen.Group) {
 				for _, r := range c.Runs {
-					v.Add(inline("Segment", g.segmentID(r.Segment), "From", r.From, "Count", r.Count, "Offset", r.Offset, "Stride", r.Stride,
+					v.Add(inline("Segment", g.segmentID(r.Segment), "From", r.From, "Count", r.Count, "Offset",
+						r.Offset, "Stride", r.Stride,
 						"Remat", r.Remat, "Split", r.Split, "Every", r.Every, "Inner", r.Inner))
 				}
 			})
-			v.Values(jen.Dict{jen.Id("Index"): jen.Lit(c.Index), jen.Id("Offset"): jen.Lit(c.Offset), jen.Id("Size"): jen.Lit(c.Size),
+			v.Values(jen.Dict{jen.Id("Index"): jen.Lit(c.Index), jen.Id("Offset"): jen.Lit(c.Offset),
+				jen.Id("Size"):    jen.Lit(c.Size),
 				jen.Id("Buffers"): jen.Lit(c.Buffers), jen.Id("Runs"): runs})
 		}
 	})
@@ -156,10 +161,13 @@ func (g *generator) bucketTable(s *ir.Stage) jen.Code {
 			c := g.p.Classes[b.Class]
 			count := append(slices.Clone(c.Repeat), g.p.Mesh.Expand(c.Copies())...)
 			v.Values(jen.Dict{
-				jen.Id("Class"): jen.Lit(b.Class), jen.Id("Offset"): jen.Lit(b.Offset), jen.Id("Elems"): jen.Lit(b.Elems), jen.Id("State"): jen.Lit(b.State),
-				jen.Id("Reduce"): g.groupCode(c.Reduce), jen.Id("Sum"): g.groupCode(c.Replicas), jen.Id("Shard"): g.groupCode(c.Shard),
+				jen.Id("Class"): jen.Lit(b.Class), jen.Id("Offset"): jen.Lit(b.Offset),
+				jen.Id("Elems"): jen.Lit(b.Elems), jen.Id("State"): jen.Lit(b.State),
+				jen.Id("Reduce"): g.groupCode(c.Reduce), jen.Id("Sum"): g.groupCode(c.Replicas),
+				jen.Id("Shard"):  g.groupCode(c.Shard),
 				jen.Id("Params"): jen.Lit(b.Params(g.p.Plan)), jen.Id("Grads"): jen.Lit(b.Grads(g.p.Plan)),
-				jen.Id("Each"): jen.Lit(c.Each), jen.Id("Fetch"): jen.Lit(c.Fetch), jen.Id("Ends"): jen.Lit(c.Ends), jen.Id("Count"): axisList(count), jen.Id("Pieces"): g.pieceTable(b),
+				jen.Id("Each"): jen.Lit(c.Each), jen.Id("Fetch"): jen.Lit(c.Fetch), jen.Id("Ends"): jen.Lit(c.Ends),
+				jen.Id("Count"): axisList(count), jen.Id("Pieces"): g.pieceTable(b),
 			})
 		}
 	})

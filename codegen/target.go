@@ -7,8 +7,9 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Target is what generated code runs on. Its functions, tables and names are the same on each; where a CPU's calls a kernel on slices of
-// memory, a GPU's has package runtime/gpu put one on the rank's stream, of buffers of the device. [CUDA] prints the kernels of its fused groups.
+// Target is what generated code runs on. Its functions, tables and names are the same on each; where a CPU's calls a
+// kernel on slices of memory, a GPU's has package runtime/gpu put one on the rank's stream, of buffers of the device.
+// [CUDA] prints the kernels of its fused groups.
 type Target int
 
 // The targets.

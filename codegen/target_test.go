@@ -12,13 +12,16 @@ import (
 // half computes in bf16 and accumulates in f32.
 func half(p *ir.Plan) {
 	parallel(p)
-	p.Precision = ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32}
+	p.Precision = ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32,
+		Moments: ir.F32}
 }
 
-// The functions of a GPU's program are those of a CPU's, with package gpu's calls in place of kernels on slices: nothing of a CPU's kernels is left.
+// The functions of a GPU's program are those of a CPU's, with package gpu's calls in place of kernels on slices:
+// nothing of a CPU's kernels is left.
 func TestFunctionTextOnGPU(t *testing.T) {
 	src := generateFor(t, GPU, half)
-	compareText(t, src, "testdata/functions.gpu.go.txt", "embedForward", "embedBackward", "blockForward", "headBackward")
+	compareText(t, src, "testdata/functions.gpu.go.txt", "embedForward", "embedBackward", "blockForward",
+		"headBackward")
 	for _, word := range []string{"kern.", "rt.View", "rt.Wide", "rt.Narrow", "cpu.Wide", "cpu.Half", "Scratch"} {
 		if bytes.Contains(src, []byte(word)) {
 			t.Errorf("the program has %s", word)
@@ -27,13 +30,14 @@ func TestFunctionTextOnGPU(t *testing.T) {
 	if !bytes.Contains(src, []byte("\n//go:build cuda && linux\n\npackage train\n")) {
 		t.Error("the file is not for GPUs alone")
 	}
-	if !strings.Contains(string(src), `chain1 = gpu.Fused{`) || !strings.Contains(string(src), "gpu.Main(&program, kernels)") {
+	if !strings.Contains(string(src), `chain1 = gpu.Fused{`) ||
+		!strings.Contains(string(src), "gpu.Main(&program, kernels)") {
 		t.Errorf("no groups, or no entry, in\n%s", src)
 	}
 }
 
-// On a CPU a product ends in GELU or its derivative, and where it begins from its bias in the sum with what else is added. A sum
-// may stay where the product it is made by lies.
+// On a CPU a product ends in GELU or its derivative, and where it begins from its bias in the sum with what else is
+// added. A sum may stay where the product it is made by lies.
 func TestProductsEndOnCPU(t *testing.T) {
 	c := small
 	c.Family, c.Activation = spec.GPT2, "gelu_new"
@@ -52,7 +56,8 @@ func TestProductsEndOnCPU(t *testing.T) {
 			},
 			block + "Backward": {
 				"kern.MatMulThen(dAct, nil, nil, up, dY, mlpDown, cpu.DoGeluGrad, 16, 12, 8, false, true)",
-				"kern.MatMulOn(dQ0, dK0, dAttn, attnQ, 16, 8, 8, false, true)", // which is what follows reads for the sum
+				// which is what follows reads for the sum
+				"kern.MatMulOn(dQ0, dK0, dAttn, attnQ, 16, 8, 8, false, true)",
 				"kern.SumRows(dLn1_4, dQ0, 16, 8, true)",
 			},
 		} {
@@ -69,8 +74,8 @@ func TestProductsEndOnCPU(t *testing.T) {
 	}
 }
 
-// A product of 16 bits begins from its bias on a GPU, and ends in GELU or its derivative, and a weight's gradient sums its bias's; what is there instead, should the library refuse, is
-// the same kernels as without.
+// A product of 16 bits begins from its bias on a GPU, and ends in GELU or its derivative, and a weight's gradient sums
+// its bias's; what is there instead, should the library refuse, is the same kernels as without.
 func TestProductsEndInGelu(t *testing.T) {
 	c := small
 	c.Family, c.Activation = spec.GPT2, "gelu_new"
@@ -91,7 +96,8 @@ func TestProductsEndInGelu(t *testing.T) {
 				"if !gpu.MatMulGeluGrad(r, dAct, up, dY, mlpDown, 16, 12, 8, false, true) {",
 				"gpu.MatMul(r, dDown, dY, mlpDown, 16, 12, 8, false, true, false)", "1, 192, dDown, up, dAct)",
 				"if !gpu.MatMulBiasGrad(r, dUp0_2, dUp, ln2, dAct, 8, 12, 16, true, false, b.Micro > 0) {",
-				"gpu.MatMul(r, dUp0_2, ln2, dAct, 8, 12, 16, true, false, b.Micro > 0)\n\t\tgpu.SumRows(r, dUp, dAct, 16, 12, true)",
+				"gpu.MatMul(r, dUp0_2, ln2, dAct, 8, 12, 16, true, false, b.Micro > 0)\n\t\tgpu.SumRows(r, dUp, " +
+					"dAct, 16, 12, true)",
 				"if !gpu.MatMulBiasGrad(r, dV0_2, dV, ",
 			},
 		} {

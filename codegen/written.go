@@ -8,23 +8,24 @@ import (
 )
 
 // A gradient is cleared before a step, and each micro-batch adds to it, unless a product writes it in the first one:
-// then that pass over memory, and the product's reading of what it adds to, are saved. This takes that nothing else adds
-// to the gradient before, in any order in which a schedule may run the functions.
+// then that pass over memory, and the product's reading of what it adds to, are saved. This takes that nothing else
+// adds to the gradient before, in any order in which a schedule may run the functions.
 
-// written lists the parameters of a segment whose gradients its products write in the first micro-batch, in the order of
-// its weights.
+// written lists the parameters of a segment whose gradients its products write in the first micro-batch, in the order
+// of its weights.
 func (g *generator) written(s *ir.Segment) (ws []*ir.Value) {
 	for _, w := range s.Forward.Weights() {
-		if g.mayWriteFirst(s, w) && madeOnce(s, w.Name) && (s.Remat == nil || !g.p.Uses(s.Remat) || madeOnce(s.Remat, w.Name)) {
+		if g.mayWriteFirst(s, w) && madeOnce(s, w.Name) && (s.Remat == nil || !g.p.Uses(s.Remat) ||
+			madeOnce(s.Remat, w.Name)) {
 			ws = append(ws, w)
 		}
 	}
 	return ws
 }
 
-// mayWriteFirst tells whether no other layer of the model adds to a gradient before a layer of segment s does. Where others
-// have the same parameter that is so of the last of them, if it is one layer and backward is not split: gradients of
-// blocks reach it first, whereas second parts of backward passes may run in any order.
+// mayWriteFirst tells whether no other layer of the model adds to a gradient before a layer of segment s does. Where
+// others have the same parameter that is so of the last of them, if it is one layer and backward is not split:
+// gradients of blocks reach it first, whereas second parts of backward passes may run in any order.
 func (g *generator) mayWriteFirst(s *ir.Segment, w *ir.Value) bool {
 	run, offset := g.runOf(s, w)
 	shared := run.segment != g.segmentID(s.Name)
@@ -61,7 +62,8 @@ func madeOnce(s *ir.Segment, param string) bool {
 
 // writes tells whether a gradient is a product's whole result, in numbers that need not be rounded to be stored.
 func writes(x *ir.Value) bool {
-	return x.Def != nil && x.Def.Op == ir.OpMatMul && !x.Def.Attr.Round && (x.Type.Elem == ir.F32 || x.Type.Elem == ir.F64)
+	return x.Def != nil && x.Def.Op == ir.OpMatMul && !x.Def.Attr.Round &&
+		(x.Type.Elem == ir.F32 || x.Type.Elem == ir.F64)
 }
 
 // writtenTable is Segment.Written, nil if it is empty.

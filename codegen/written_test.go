@@ -10,11 +10,12 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// Products write gradients in the first micro-batch; sums over rows and embeddings add to cleared ones. A tied embedding's
-// gradient is written by the head, whose backward pass comes first, unless its part that makes that gradient may come
-// after the embedding's own.
+// Products write gradients in the first micro-batch; sums over rows and embeddings add to cleared ones. A tied
+// embedding's gradient is written by the head, whose backward pass comes first, unless its part that makes that
+// gradient may come after the embedding's own.
 func TestWritten(t *testing.T) {
-	block := []string{"block.attn.q", "block.attn.k", "block.attn.v", "block.attn.o", "block.mlp.gate", "block.mlp.up", "block.mlp.down"}
+	block := []string{"block.attn.q", "block.attn.k", "block.attn.v", "block.attn.o", "block.mlp.gate", "block.mlp.up",
+		"block.mlp.down"}
 	tied := append(slices.Clone(block), "head.wte")
 	for _, c := range []struct {
 		name   string
@@ -22,8 +23,12 @@ func TestWritten(t *testing.T) {
 		want   []string
 	}{
 		{"serial", func(*ir.Plan) {}, tied},
-		{"ends on two stages, each with a copy", func(p *ir.Plan) { p.PP, p.Schedule, p.StageLayers = 2, "zb-h1", "1,1" }, tied},
-		{"both ends on one stage, backward split", func(p *ir.Plan) { p.PP, p.VPP, p.Schedule, p.StageLayers = 2, 2, "zb-v", "0,1,1,0" }, block},
+		{"ends on two stages, each with a copy", func(p *ir.Plan) {
+			p.PP, p.Schedule, p.StageLayers = 2, "zb-h1", "1,1"
+		}, tied},
+		{"both ends on one stage, backward split", func(p *ir.Plan) {
+			p.PP, p.VPP, p.Schedule, p.StageLayers = 2, 2, "zb-v", "0,1,1,0"
+		}, block},
 		{"gradients kept in 16 bits", func(p *ir.Plan) { p.Precision.Grads = ir.BF16 }, nil},
 	} {
 		var got []string

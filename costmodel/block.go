@@ -8,15 +8,19 @@ import (
 // are of the whole model, elements.
 type Transformer struct {
 	Seq, Hidden, Heads, KVHeads, HeadDim, FFN, Vocab int
-	Experts, Choices, ExpertFFN                      int  // of a block that has experts; FFN is then the width of what all tokens share, 0 if nothing
-	Groups, BestGroups                               int  // experts are in so many equal groups, and a token's choices are of so many of them; 0: of all experts
-	Gated                                            bool // the MLP's activation gates
-	Rotary                                           bool
-	Bias                                             bool // projections have biases
-	Dropout                                          bool
-	Tied                                             bool
-	KeysSeen                                         float64 // mean keys that a query sees under its mask
-	KVLatent, QLatent, SharedKey, ValueDim           int     // of latent attention, else 0: widths of the narrow streams, of the part of a key that all heads share, and of a head's values
+	// of a block that has experts; FFN is then the width of what all tokens share, 0 if nothing
+	Experts, Choices, ExpertFFN int
+	// experts are in so many equal groups, and a token's choices are of so many of them; 0: of all experts
+	Groups, BestGroups int
+	Gated              bool // the MLP's activation gates
+	Rotary             bool
+	Bias               bool // projections have biases
+	Dropout            bool
+	Tied               bool
+	KeysSeen           float64 // mean keys that a query sees under its mask
+	// of latent attention, else 0: widths of the narrow streams, of the part of a key that all heads share, and of a
+	// head's values
+	KVLatent, QLatent, SharedKey, ValueDim int
 }
 
 // Split is how a rank shares a layer: degrees, sequences of a micro-batch, bytes of an element.
@@ -43,8 +47,9 @@ type Exchange struct {
 	Op     ir.Op
 	Bytes  float64
 	Axis   ir.Axis
-	Beside bool    // runs beside attention, but for the turn that begins it
-	Once   Routing // of a token that is sent once to each rank and each node that any of its choices is on; zero: once for each choice
+	Beside bool // runs beside attention, but for the turn that begins it
+	// of a token that is sent once to each rank and each node that any of its choices is on; zero: once for each choice
+	Once Routing
 }
 
 // Layer is a layer's functions, the bytes that it saves beside its input for backward, and the bytes of temporaries at
@@ -73,7 +78,8 @@ type builder struct {
 // Layers are the embedding, a block and the head of a transformer under an engine; again says what blocks recompute:
 // none, selective or full, and whole blocks recomputed leave their input alone.
 func (e *Engine) Layers(s *Transformer, p Split, again string) (embed, block, head Layer) {
-	b := &builder{e: e, s: s, p: p, tp: float64(p.TP), cp: float64(max(1, p.CP)), size: float64(p.Size), flash: !e.Unfused, upAgain: e.UpAgain && again != "full"}
+	b := &builder{e: e, s: s, p: p, tp: float64(p.TP), cp: float64(max(1, p.CP)), size: float64(p.Size),
+		flash: !e.Unfused, upAgain: e.UpAgain && again != "full"}
 	b.tokens = float64(p.Micro*s.Seq) / b.cp
 	b.near = b.tokens
 	if p.SP {
@@ -85,7 +91,8 @@ func (e *Engine) Layers(s *Transformer, p Split, again string) (embed, block, he
 // product is a matmul of m tokens, n columns, depth k, with its two gradients.
 func (b *builder) product(l *Layer, m, n, k float64) {
 	one := func(x, y, z float64) Op {
-		return Op{Kind: Matrix, Flops: 2 * x * y * z, Bytes: b.size * (x*z + z*y + x*y), Shape: GEMM{x, y, z, 1}, Kernel: 1}
+		return Op{Kind: Matrix, Flops: 2 * x * y * z, Bytes: b.size * (x*z + z*y + x*y),
+			Shape: GEMM{x, y, z, 1}, Kernel: 1}
 	}
 	if b.p.Narrow { // a copy and its transpose; weights are cast once a step
 		b.stream(&l.Forward, m, 2*k, 1)
@@ -120,8 +127,8 @@ func (b *builder) stream(f *Function, tokens, elements float64, kernels float64)
 }
 
 // edge is the collective at the border of a tensor parallel region: into it forward, out of it backward, or the other
-// way round. Without sp one of the two is nothing. Operands of products in 8 bits are cast before they are gathered; sums are
-// of 16 bits (Transformer Engine's pytorch/module/base.py: "AllGather buffers use fp8 when using fp8 recipe").
+// way round. Without sp one of the two is nothing. Operands of products in 8 bits are cast before they are gathered;
+// sums are of 16 bits (Transformer Engine's pytorch/module/base.py: "AllGather buffers use fp8 when using fp8 recipe").
 func (b *builder) edge(l *Layer, into bool) {
 	if b.p.TP == 1 {
 		return
@@ -257,7 +264,8 @@ func (b *builder) scores(l *Layer, q, kv float64) core {
 			keys = kv
 		}
 		f := Op{Kind: Attention, Flops: flops, Bytes: b.size * b.tokens * (2*q + 2*keys), Shape: GEMM{K: d}, Kernel: 1}
-		g := Op{Kind: AttentionGrad, Flops: 2.5 * flops, Bytes: b.size * b.tokens * (4*q + 4*keys), Shape: GEMM{K: d}, Kernel: 3}
+		g := Op{Kind: AttentionGrad, Flops: 2.5 * flops, Bytes: b.size * b.tokens * (4*q + 4*keys),
+			Shape: GEMM{K: d}, Kernel: 3}
 		l.Forward.add(f)
 		l.Backward.add(g)
 		return core{forward: Function{Ops: []Op{f}}}
@@ -265,7 +273,8 @@ func (b *builder) scores(l *Layer, q, kv float64) core {
 	heads /= b.cp
 	pairs := heads * n * n
 	one := func(x, y, z float64) Op {
-		return Op{Kind: Matrix, Flops: 2 * heads * x * y * z, Bytes: b.size * heads * (x*z + z*y + x*y), Shape: GEMM{x, y, z, heads}, Kernel: 1}
+		return Op{Kind: Matrix, Flops: 2 * heads * x * y * z, Bytes: b.size * heads * (x*z + z*y + x*y),
+			Shape: GEMM{x, y, z, heads}, Kernel: 1}
 	}
 	touch := func(f *Function, elements, kernels float64) {
 		f.add(Op{Kind: Vector, Flops: 8 * pairs, Bytes: b.size * pairs * elements, Kernel: kernels})
@@ -331,8 +340,8 @@ func (b *builder) norms(l *Layer) {
 	}
 }
 
-// activationKept is what an MLP of a width saves for a token that an engine saves which recomputes the activation, less: its
-// result, and of its inputs half where operands of matmuls are cast to 8 bits. In elements.
+// activationKept is what an MLP of a width saves for a token that an engine saves which recomputes the activation,
+// less: its result, and of its inputs half where operands of matmuls are cast to 8 bits. In elements.
 func (b *builder) activationKept(width float64) float64 {
 	if !b.p.Narrow {
 		return width

@@ -5,8 +5,8 @@ import (
 )
 
 // experts adds a router and its experts in the place of the MLP, or beside the one that all tokens share. A rank holds
-// Experts / EP of them, cut over ETP; the tokens that it has, of those that sp split, go to their choices and back, spread
-// evenly:
+// Experts / EP of them, cut over ETP; the tokens that it has, of those that sp split, go to their choices and back,
+// spread evenly:
 //
 //	router     a product with as many columns as there are experts, and the choice
 //	dispatch   tokens are sorted by rank, sent, and sorted by expert; all-gathered over etp
@@ -42,9 +42,10 @@ func (b *builder) experts(l *Layer) {
 	b.move(l, sent, etp, false)
 }
 
-// Kernels of a router's choice and of what an all-to-all has to know first, as Megatron-Core's router.py, moe_utils.py and
-// token_dispatcher.py issue them (counted 2026-11-22): scores, the choice, its map and the balance's loss, forward and backward, fused
-// and op by op; sums and an all-gather of how many tokens go where, forward alone; and the weights that go with the tokens.
+// Kernels of a router's choice and of what an all-to-all has to know first, as Megatron-Core's router.py, moe_utils.py
+// and token_dispatcher.py issue them (counted 2026-11-22): scores, the choice, its map and the balance's loss, forward
+// and backward, fused and op by op; sums and an all-gather of how many tokens go where, forward alone; and the weights
+// that go with the tokens.
 var (
 	choiceFused  = [2]float64{4, 3}
 	choiceByOp   = [2]float64{30, 20}
@@ -65,8 +66,8 @@ func (b *builder) choose(l *Layer) {
 	b.stream(&l.Backward, b.near, 3*float64(b.s.Experts), kernels[1])
 }
 
-// rows are those that a rank's experts take, one for each choice of a token, and those that it sends: with sp the ranks of an
-// etp group send their own and gather what came, else they have the same tokens.
+// rows are those that a rank's experts take, one for each choice of a token, and those that it sends: with sp the ranks
+// of an etp group send their own and gather what came, else they have the same tokens.
 func (b *builder) rows(etp float64) (taken, sent float64) {
 	taken = b.tokens / b.tp * etp * float64(b.s.Choices)
 	if b.p.SP {
@@ -107,7 +108,8 @@ func (b *builder) move(l *Layer, sent, etp float64, out bool) {
 		gathers, scatters = scatters, gathers
 	}
 	gathers.Comms = append(gathers.Comms, Exchange{Op: ir.OpAllGather, Bytes: b.size * sent * etp * h, Axis: "etp"})
-	scatters.Comms = append(scatters.Comms, Exchange{Op: ir.OpReduceScatter, Bytes: b.size * sent * etp * h, Axis: "etp"})
+	scatters.Comms = append(scatters.Comms, Exchange{Op: ir.OpReduceScatter, Bytes: b.size * sent * etp * h,
+		Axis: "etp"})
 }
 
 // grouped is a product of each of some experts with its share of the rows, n columns, depth k, with its two gradients.
@@ -120,7 +122,8 @@ func (b *builder) grouped(l *Layer, experts, rows, n, k float64) {
 		}
 	}
 	one := func(x, y, z, weights float64) Op {
-		return Op{Kind: Matrix, Flops: 2 * experts * x * y * z, Bytes: b.size*experts*(x*z+z*y+x*y) + weights, Shape: GEMM{x, y, z, experts}, Kernel: kernels, Looped: b.e.Looped}
+		return Op{Kind: Matrix, Flops: 2 * experts * x * y * z, Bytes: b.size*experts*(x*z+z*y+x*y) + weights,
+			Shape: GEMM{x, y, z, experts}, Kernel: kernels, Looped: b.e.Looped}
 	}
 	each := rows / experts
 	if b.p.Narrow && !b.e.FusedExperts {
@@ -141,8 +144,9 @@ func (b *builder) looped(f *Function, tokens, elements, kernels float64) {
 	}
 }
 
-// routed is what a block saves of its experts' work, in bytes: the tokens as they were sorted, and what the first product and the
-// activation gave. What experts give back is not kept: a choice's weight is a factor of the activation (Megatron-Core's experts.py).
+// routed is what a block saves of its experts' work, in bytes: the tokens as they were sorted, and what the first
+// product and the activation gave. What experts give back is not kept: a choice's weight is a factor of the activation
+// (Megatron-Core's experts.py).
 func (b *builder) routed() float64 {
 	s := b.s
 	if s.Experts == 0 {
@@ -164,11 +168,13 @@ func (b *builder) routed() float64 {
 	return b.size * rows * (in + columns)
 }
 
-// narrowBytes are those of an element in 8 bits with a scale in f32 for each 128 of them ("DeepSeek-V3 Technical Report", 3.3.2).
+// narrowBytes are those of an element in 8 bits with a scale in f32 for each 128 of them ("DeepSeek-V3 Technical
+// Report", 3.3.2).
 const narrowBytes = 1 + 4.0/128
 
 // OnceTime is the time of an all-to-all of b bytes to experts, a copy for each choice, where a token goes over the
-// network once to each node and over the links once to each rank that any of its choices is on (DeepEP, Zhao et al. 2025).
+// network once to each node and over the links once to each rank that any of its choices is on (DeepEP, Zhao et al.
+// 2025).
 func (c *Cluster) OnceTime(p Placement, b Bytes, r Routing) Seconds {
 	part := func(places int) Bytes { return Bytes(r.Places(places) / float64(r.Choices)) }
 	near := c.CollectiveTime(ir.OpAllToAll, Placement{Local: p.Local, Nodes: 1, Span: 1}, b*part(p.Ranks()))

@@ -7,10 +7,11 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// However experts are shared out, ranks of a tp group do together what a token's choices ask for; only tokens that go to
-// other ranks are sent, and only experts that are cut gather theirs.
+// However experts are shared out, ranks of a tp group do together what a token's choices ask for; only tokens that go
+// to other ranks are sent, and only experts that are cut gather theirs.
 func TestExpertsOfABlock(t *testing.T) {
-	s := Transformer{Seq: 512, Hidden: 1024, Heads: 16, KVHeads: 4, HeadDim: 64, Experts: 16, Choices: 2, ExpertFFN: 768, Gated: true, Rotary: true, KeysSeen: 256}
+	s := Transformer{Seq: 512, Hidden: 1024, Heads: 16, KVHeads: 4, HeadDim: 64, Experts: 16, Choices: 2,
+		ExpertFFN: 768, Gated: true, Rotary: true, KeysSeen: 256}
 	e := EngineOf("megatron")
 	routed := func(f *Function) (flops float64) {
 		for _, o := range f.Ops {
@@ -31,7 +32,8 @@ func TestExpertsOfABlock(t *testing.T) {
 	const micro = 2
 	tokens := float64(micro * s.Seq)
 	want := 2 * 3 * tokens * float64(s.Choices*s.Hidden*s.ExpertFFN)
-	for _, p := range []Split{{TP: 1, EP: 1, ETP: 1}, {TP: 1, EP: 8, ETP: 1}, {TP: 4, SP: true, EP: 2, ETP: 1}, {TP: 4, SP: true, EP: 8, ETP: 1}, {TP: 4, SP: true, EP: 4, ETP: 2}, {TP: 2, EP: 1, ETP: 2}} {
+	for _, p := range []Split{{TP: 1, EP: 1, ETP: 1}, {TP: 1, EP: 8, ETP: 1}, {TP: 4, SP: true, EP: 2, ETP: 1},
+		{TP: 4, SP: true, EP: 8, ETP: 1}, {TP: 4, SP: true, EP: 4, ETP: 2}, {TP: 2, EP: 1, ETP: 2}} {
 		p.Micro, p.Size = micro, 2
 		_, block, _ := e.Layers(&s, p, "none")
 		for i, f := range []*Function{&block.Forward, &block.Backward, &block.Weights} {
@@ -42,7 +44,8 @@ func TestExpertsOfABlock(t *testing.T) {
 				t.Errorf("%+v: function %d sends %g bytes to experts", p, i, a2a)
 			}
 		}
-		gathered, scattered := sum(&block.Forward, ir.OpAllGather, "etp"), sum(&block.Forward, ir.OpReduceScatter, "etp")
+		gathered, scattered := sum(&block.Forward, ir.OpAllGather, "etp"), sum(&block.Forward,
+			ir.OpReduceScatter, "etp")
 		if (gathered > 0) != (p.ETP > 1 && p.SP) || gathered != scattered {
 			t.Errorf("%+v: over etp %g bytes gathered, %g scattered", p, gathered, scattered)
 		}
@@ -68,7 +71,8 @@ func TestExpertsOfABlock(t *testing.T) {
 // Tokens that go once to each place take no longer than a copy for each choice, and as long where there is one choice.
 func TestOnceTime(t *testing.T) {
 	c := twoTier(8)
-	for _, p := range []Placement{{Local: 4, Nodes: 1, Span: 1}, {Local: 4, Nodes: 2, Span: 2}, {Local: 2, Nodes: 8, Span: 8}} {
+	for _, p := range []Placement{{Local: 4, Nodes: 1, Span: 1}, {Local: 4, Nodes: 2, Span: 2},
+		{Local: 2, Nodes: 8, Span: 8}} {
 		each := c.CollectiveTime(ir.OpAllToAll, p, 1e9)
 		if one := c.OnceTime(p, 1e9, Routing{Choices: 1}); math.Abs(float64(one/each-1)) > 1e-12 {
 			t.Errorf("%+v: one choice takes %v, an all-to-all %v", p, one, each)
@@ -79,14 +83,16 @@ func TestOnceTime(t *testing.T) {
 	}
 }
 
-// The host issues a kernel for each expert that a rank has, graphs take launches off it and leave the work as it is, and fused
-// experts have neither casts nor activations of their own.
+// The host issues a kernel for each expert that a rank has, graphs take launches off it and leave the work as it is,
+// and fused experts have neither casts nor activations of their own.
 func TestKernelsOfExperts(t *testing.T) {
-	s := Transformer{Seq: 512, Hidden: 1024, Heads: 16, KVHeads: 4, HeadDim: 64, Experts: 16, Choices: 2, ExpertFFN: 768, Gated: true, Rotary: true, KeysSeen: 256}
+	s := Transformer{Seq: 512, Hidden: 1024, Heads: 16, KVHeads: 4, HeadDim: 64, Experts: 16, Choices: 2,
+		ExpertFFN: 768, Gated: true, Rotary: true, KeysSeen: 256}
 	count := func(ep int, scaled bool, change func(*Engine)) (issued, bytes float64) {
 		e := *EngineOf("megatron")
 		change(&e)
-		_, block, _ := e.Layers(&s, Split{TP: 1, EP: ep, ETP: 1, Micro: 1, Size: 2, Narrow: true, Scaled: scaled}, "none")
+		_, block, _ := e.Layers(&s, Split{TP: 1, EP: ep, ETP: 1, Micro: 1, Size: 2, Narrow: true,
+			Scaled: scaled}, "none")
 		for _, f := range []*Function{&block.Forward, &block.Backward, &block.Weights} {
 			for i := range f.Ops {
 				issued += f.Ops[i].Issued()
@@ -103,7 +109,8 @@ func TestKernelsOfExperts(t *testing.T) {
 		t.Errorf("six experts more are %v kernels more, want %v", got, want)
 	}
 	casts, _ := count(2, true, plain)
-	if got, want := casts-eight, 4*7*loop; math.Abs(got-want) > 1e-9 { // a cast before each product and before its gradients
+	// a cast before each product and before its gradients
+	if got, want := casts-eight, 4*7*loop; math.Abs(got-want) > 1e-9 {
 		t.Errorf("scales of eight experts' blocks are %v kernels more, want %v", got, want)
 	}
 	before, work := count(2, true, plain)
@@ -117,13 +124,15 @@ func TestKernelsOfExperts(t *testing.T) {
 	if before != 0 {
 		t.Errorf("with graphs of the step the host issues %v kernels", before)
 	}
-	if issued, bytes := count(2, true, func(e *Engine) { e.FusedExperts = true }); issued >= casts-8*8*loop || bytes >= work {
+	if issued, bytes := count(2, true, func(e *Engine) {
+		e.FusedExperts = true
+	}); issued >= casts-8*8*loop || bytes >= work {
 		t.Errorf("fused experts: %v kernels of %v, %g bytes of %g", issued, casts, bytes, work)
 	}
 }
 
-// Each expert's products are kernels of their own. The first costs the host what an op does, those after it in the loop a part of
-// that; on the device each is a launch.
+// Each expert's products are kernels of their own. The first costs the host what an op does, those after it in the loop
+// a part of that; on the device each is a launch.
 func TestLoopedKernels(t *testing.T) {
 	o := Op{Kernel: 16, Looped: 0.5}
 	if got := o.Issued(); got != 1+15*0.5 {
@@ -134,7 +143,8 @@ func TestLoopedKernels(t *testing.T) {
 		t.Errorf("in a graph as long as %v", got)
 	}
 	e := *EngineOf("megatron")
-	s := &Transformer{Seq: 4096, Hidden: 2048, Heads: 16, KVHeads: 16, HeadDim: 128, Experts: 64, Choices: 6, ExpertFFN: 1408, Gated: true, KeysSeen: 2048}
+	s := &Transformer{Seq: 4096, Hidden: 2048, Heads: 16, KVHeads: 16, HeadDim: 128, Experts: 64, Choices: 6,
+		ExpertFFN: 1408, Gated: true, KeysSeen: 2048}
 	issued := func(looped float64) (sum, kernels float64) {
 		e.Looped = looped
 		_, block, _ := e.Layers(s, Split{TP: 1, EP: 4, Micro: 1, Size: 2, Narrow: true, Scaled: true}, "none")
@@ -147,6 +157,7 @@ func TestLoopedKernels(t *testing.T) {
 	all, kernels := issued(1)
 	half, same := issued(0.5)
 	if want := 4 * 15 * 0.5; all-half != want || kernels != same { // two products, two casts
-		t.Errorf("a loop that costs half saves %v kernels' worth, want %v; %v and %v kernels", all-half, want, kernels, same)
+		t.Errorf("a loop that costs half saves %v kernels' worth, want %v; %v and %v kernels", all-half, want,
+			kernels, same)
 	}
 }

@@ -2,10 +2,10 @@ package costmodel
 
 import "github.com/planc-dev/planc/ir"
 
-// latent adds what queries, keys and values of latent attention are made by (DeepSeek-AI, "DeepSeek-V2", 2024), as Megatron-Core's
-// MLASelfAttention does it: down to narrow streams where sp splits the tokens, each rank of tp with all of the weights; their
-// norms; what tp gathers is the streams and not the residual one; and up, split by heads. It returns a rank's columns: the mean
-// of queries and results, the mean of keys and values, and those of results.
+// latent adds what queries, keys and values of latent attention are made by (DeepSeek-AI, "DeepSeek-V2", 2024), as
+// Megatron-Core's MLASelfAttention does it: down to narrow streams where sp splits the tokens, each rank of tp with all
+// of the weights; their norms; what tp gathers is the streams and not the residual one; and up, split by heads. It
+// returns a rank's columns: the mean of queries and results, the mean of keys and values, and those of results.
 func (b *builder) latent(l *Layer) (q, kv, out float64) {
 	s, h := b.s, float64(b.s.Hidden)
 	ql, kvl, shared := float64(s.QLatent), float64(s.KVLatent), float64(s.SharedKey)
@@ -31,8 +31,9 @@ func (b *builder) latent(l *Layer) (q, kv, out float64) {
 	return q, q, out
 }
 
-// gatherLatents moves the narrow streams between the ranks of tp, which sp splits. Without sp each rank has them whole, and
-// their gradients are the sum of what all ranks' heads make; where queries come of the residual stream, theirs is an edge's.
+// gatherLatents moves the narrow streams between the ranks of tp, which sp splits. Without sp each rank has them whole,
+// and their gradients are the sum of what all ranks' heads make; where queries come of the residual stream, theirs is
+// an edge's.
 func (b *builder) gatherLatents(l *Layer, columns float64) {
 	bytes := b.size * b.tokens * columns
 	if !b.p.SP {
@@ -45,8 +46,8 @@ func (b *builder) gatherLatents(l *Layer, columns float64) {
 	l.Backward.Comms = append(l.Backward.Comms, Exchange{Op: ir.OpReduceScatter, Bytes: bytes})
 }
 
-// latentWidths are a rank's columns of latent attention: the mean of queries and results, which is that of keys and values too,
-// and results alone.
+// latentWidths are a rank's columns of latent attention: the mean of queries and results, which is that of keys and
+// values too, and results alone.
 func (b *builder) latentWidths() (mean, out float64) {
 	heads := float64(b.s.Heads) / b.tp
 	return heads * b.headDim(), heads * float64(b.s.ValueDim)

@@ -9,13 +9,15 @@ import (
 
 // latentBlock is a block of latent attention whose widths tell its streams apart.
 func latentBlock(e *Engine, tp, queries int, sp bool, again string) Layer {
-	s := Transformer{Seq: 512, Hidden: 1024, Heads: 8, KVHeads: 8, HeadDim: 96, FFN: 2048, Vocab: 4096, Gated: true, Rotary: true, KeysSeen: 256.5,
+	s := Transformer{Seq: 512, Hidden: 1024, Heads: 8, KVHeads: 8, HeadDim: 96, FFN: 2048, Vocab: 4096, Gated: true,
+		Rotary: true, KeysSeen: 256.5,
 		KVLatent: 128, QLatent: queries, SharedKey: 32, ValueDim: 64}
 	_, block, _ := e.Layers(&s, Split{TP: tp, SP: sp, Micro: 1, Size: 2}, again)
 	return block
 }
 
-// Gradients of the narrow streams are summed over the ranks of tp: by what scatters them where sp splits tokens, else whole.
+// Gradients of the narrow streams are summed over the ranks of tp: by what scatters them where sp splits tokens, else
+// whole.
 func TestGradientsOfLatents(t *testing.T) {
 	for _, queries := range []int{0, 256} {
 		bytes := 2 * 512 * float64(queries+128+32)
@@ -32,7 +34,8 @@ func TestGradientsOfLatents(t *testing.T) {
 				}
 			}
 			if !slices.Equal(got, c.want) {
-				t.Errorf("queries of %d, tp %d, sp %v: gradients of %v bytes go by %v, want %v", queries, c.tp, c.sp, bytes, got, c.want)
+				t.Errorf("queries of %d, tp %d, sp %v: gradients of %v bytes go by %v, want %v", queries, c.tp, c.sp,
+					bytes, got, c.want)
 			}
 		}
 	}
@@ -47,7 +50,8 @@ func TestFullLeavesNothingToWiden(t *testing.T) {
 	for kind, more := range map[string]int{"none": 2, "full": 0} {
 		a, b := latentBlock(&plain, 2, 256, true, kind), latentBlock(&again, 2, 256, true, kind)
 		if got := len(b.Backward.Ops) - len(a.Backward.Ops); got != more || kind == "full" && a.Work != b.Work {
-			t.Errorf("recompute %s: %d ops more, want %d; temporaries of %v bytes and %v", kind, got, more, a.Work, b.Work)
+			t.Errorf("recompute %s: %d ops more, want %d; temporaries of %v bytes and %v", kind, got, more,
+				a.Work, b.Work)
 		}
 	}
 }

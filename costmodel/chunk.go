@@ -14,7 +14,8 @@ type Cost struct {
 
 // Plus adds a function that follows.
 func (c Cost) Plus(d Cost) Cost {
-	return Cost{c.Compute + d.Compute, c.Comm + d.Comm, c.Context + d.Context, c.Experts + d.Experts, c.Remade + d.Remade, c.Empty + d.Empty}
+	return Cost{c.Compute + d.Compute, c.Comm + d.Comm, c.Context + d.Context, c.Experts + d.Experts,
+		c.Remade + d.Remade, c.Empty + d.Empty}
 }
 
 // Sum is all of it.
@@ -27,7 +28,8 @@ type Layers struct {
 	Weights              Cost    // of a split backward: its second part, which Backward does not hold
 	Again                Seconds // of Backward's arithmetic, what makes forward values again
 	Every                int     // backward runs groups of so many layers forward again first; 0: it does not
-	Fetch, Scatter       Seconds // a layer's parameters are gathered before each use, its gradients scattered after each backward
+	// a layer's parameters are gathered before each use, its gradients scattered after each backward
+	Fetch, Scatter Seconds
 }
 
 // Chunk is a run of layers on one stage, in times.
@@ -48,10 +50,11 @@ type Pass struct {
 	Compute, Recompute, TPComm Seconds
 	CPComm, EPComm             Seconds
 	ExpertAgain, ExpertEmpty   Seconds
-	Exposed                    Seconds // waiting for parameters to come and for gradients to go, and what compute loses to them
-	Sent                       Seconds // waiting until what it sends has gone
-	Tail                       Seconds // gradients that are on their way when the pass ends
-	done                       []layerDone
+	// waiting for parameters to come and for gradients to go, and what compute loses to them
+	Exposed Seconds
+	Sent    Seconds // waiting until what it sends has gone
+	Tail    Seconds // gradients that are on their way when the pass ends
+	done    []layerDone
 }
 
 // Total is how long the pass takes.
@@ -117,10 +120,10 @@ func (r *Layers) weigh(k int) visit {
 	return v
 }
 
-// Pass is a pass over a micro-batch. Parameters of a layer begin to come when the layer before it begins, as one buffer is
-// in use and one is filled; gradients go beside what follows, from two buffers too; both take turns on one stream. The
-// first layer's parameters are there if the pass before was of this chunk, since it ended with the same layer; else they
-// came beside that pass's last layer, which is taken to be as long as this one's. In the long run a pass is no
+// Pass is a pass over a micro-batch. Parameters of a layer begin to come when the layer before it begins, as one buffer
+// is in use and one is filled; gradients go beside what follows, from two buffers too; both take turns on one stream.
+// The first layer's parameters are there if the pass before was of this chunk, since it ended with the same layer; else
+// they came beside that pass's last layer, which is taken to be as long as this one's. In the long run a pass is no
 // shorter than what its stream has to move. Without overlap all is done in turn.
 func (c *Chunk) Pass(kind ir.ActionKind, overlap bool) Pass {
 	if kind == ir.Weigh && !c.Split {

@@ -38,7 +38,8 @@ func TestUnitsPrint(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{(71.4 * GiB).String(), "71.4 GiB"}, {Bytes(0).String(), "0 B"}, {Bytes(1536).String(), "1.5 KiB"},
 		{Seconds(12.2).String(), "12.2 s"}, {Seconds(0.0021).String(), "2.1 ms"}, {Seconds(2e-6).String(), "2 µs"},
-		{(450 * GBs).String(), "450GB/s"}, {(989 * TFLOPs).String(), "989 TFLOP/s"}, {FlopsPerSecond(5e9).String(), "5 GFLOP/s"},
+		{(450 * GBs).String(), "450GB/s"}, {(989 * TFLOPs).String(), "989 TFLOP/s"}, {FlopsPerSecond(5e9).String(),
+			"5 GFLOP/s"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s, want %s", c.got, c.want)
@@ -81,7 +82,8 @@ func TestCatalogueIsWhole(t *testing.T) {
 			continue
 		}
 		n := c.Network[0]
-		if n.LatencyUS == 0 || n.Bandwidth == 0 || n.NICs == 0 || c.GPU.Watts == 0 || c.Node.Host.Bandwidth == 0 || c.Node.Host.MemoryGiB == 0 || c.Node.Host.Cores == 0 {
+		if n.LatencyUS == 0 || n.Bandwidth == 0 || n.NICs == 0 || c.GPU.Watts == 0 || c.Node.Host.Bandwidth == 0 ||
+			c.Node.Host.MemoryGiB == 0 || c.Node.Host.Cores == 0 {
 			t.Errorf("%s is not whole: %+v", name, c)
 		}
 		if c.Node.Devices > 1 && (c.Node.Link.LatencyUS == 0 || NCCL.link(c).Kind != c.Node.Link.Kind) {
@@ -156,7 +158,8 @@ func lab(string) ([]byte, error) { return []byte(labFile), nil }
 // A file may say only what differs from a row of the catalogue: figures of mappings one by one, lists as a whole.
 func TestBase(t *testing.T) {
 	read := func(string) ([]byte, error) {
-		return []byte("base: h100\ngpu: {watts: 500, peak_tflops: {bf16: 900}}\nnode: {link: {bandwidth: 400GB/s}}\nnetwork: [{name: net, nics: 2, bandwidth: 200Gb/s}]\n"), nil
+		return []byte("base: h100\ngpu: {watts: 500, peak_tflops: {bf16: 900}}\nnode: {link: {bandwidth: " +
+			"400GB/s}}\nnetwork: [{name: net, nics: 2, bandwidth: 200Gb/s}]\n"), nil
 	}
 	got, err := Resolve(Ref{Node: "ours.yaml", Nodes: 3}, nil, read)
 	if err != nil {
@@ -166,9 +169,11 @@ func TestBase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want.Name, want.Base, want.GPU.Watts, want.GPU.PeakTFLOPS["bf16"], want.Node.Link.Bandwidth = "ours", "h100", 500, 900, 400e9
+	want.Name, want.Base, want.GPU.Watts, want.GPU.PeakTFLOPS["bf16"], want.Node.Link.Bandwidth = "ours", "h100",
+		500, 900, 400e9
 	want.Network = []Tier{{Name: "net", Nodes: 3, NICs: 2, Bandwidth: 25e9, Oversubscription: 1}}
-	for _, own := range []string{"gpu.watts", "node.link.bandwidth", "network.nics", "network.bandwidth", "network.latency_us"} {
+	for _, own := range []string{"gpu.watts", "node.link.bandwidth", "network.nics", "network.bandwidth",
+		"network.latency_us"} {
 		if want.Source[own] == "" {
 			t.Errorf("%s has no source to lose", own)
 		}
@@ -183,7 +188,8 @@ func TestBase(t *testing.T) {
 func TestWholeFile(t *testing.T) {
 	data := []byte("base: h100\ngpu: {watts: 500}\nnetwork: [{name: net, nics: 2, bandwidth: 200Gb/s}]\n")
 	whole, err := WholeFile("ours.yaml", data)
-	if err != nil || strings.Contains(string(whole), "base:") || !strings.Contains(string(whole), "memory_bandwidth: 3350GB/s") {
+	if err != nil || strings.Contains(string(whole), "base:") ||
+		!strings.Contains(string(whole), "memory_bandwidth: 3350GB/s") {
 		t.Fatalf("%v:\n%s", err, whole)
 	}
 	a, err := ParseCluster("ours.yaml", data)
@@ -239,8 +245,10 @@ func TestWrongClusters(t *testing.T) {
 		ref  Ref
 		want string
 	}{
-		{Ref{Node: "dgx-h10"}, "job.yaml:1:4: there is no cluster dgx-h10 in the catalogue, and it is not the path of a file; did you mean dgx-h100? [UnknownCluster]"},
-		{Ref{Node: "h100", Count: 12}, "job.yaml:1:4: 12 devices are no whole number of nodes: dgx-h100 has 8 each (8 or 16 devices would do) [BadCluster]"},
+		{Ref{Node: "dgx-h10"}, "job.yaml:1:4: there is no cluster dgx-h10 in the catalogue, and it is not the path " +
+			"of a file; did you mean dgx-h100? [UnknownCluster]"},
+		{Ref{Node: "h100", Count: 12}, "job.yaml:1:4: 12 devices are no whole number of nodes: dgx-h100 has 8 each " +
+			"(8 or 16 devices would do) [BadCluster]"},
 		{Ref{Node: "dgx-h100", Devices: 9}, "job.yaml:1:7: a node of dgx-h100 has 8 devices, not 9 [BadCluster]"},
 		{Ref{Node: "cpu", Nodes: 2}, "job.yaml:1:5: cpu has no network, so it is one node, not 2 [BadCluster]"},
 	} {
@@ -253,7 +261,8 @@ func TestWrongClusters(t *testing.T) {
 func TestWrongClusterFiles(t *testing.T) {
 	for in, want := range map[string]string{
 		"gpu: {name: X, arch: sm_80, memory_gib: 40, memory_bandwidth: 1555, peak_tflops: {bf1: 312}}\nnodes: 0": "" +
-			"c.yaml:1:63: gpu.memory_bandwidth: 1555 has no unit: 1555GB/s is bytes, 1555Gb/s is bits (194.4GB/s) [NoUnit]\n" +
+			"c.yaml:1:63: gpu.memory_bandwidth: 1555 has no unit: 1555GB/s is bytes, 1555Gb/s is bits (194.4GB/s) " +
+			"[NoUnit]\n" +
 			"c.yaml:1:83: no key bf1 in gpu.peak_tflops; did you mean bf16? [UnknownKey]\n" +
 			"c.yaml:2:8: nodes is 0; at least 1 is wanted [OutOfRange]",
 		"node: {devices: 8}": "" +
@@ -264,8 +273,9 @@ func TestWrongClusterFiles(t *testing.T) {
 			"c.yaml:1:1: gpu.peak_tflops is missing; it is written as {bf16: 989, f32: 67} [Missing]\n" +
 			"c.yaml:1:1: node.link.kind is missing; it is written as nvswitch [Missing]\n" +
 			"c.yaml:1:1: node.link.bandwidth is missing; it is written as 450GB/s [Missing]",
-		"":                               "c.yaml:1:1: the file is empty [Empty]",
-		"base: dgx-h10":                  "c.yaml:1:7: there is no cluster dgx-h10 in the catalogue, and it is not the path of a file; did you mean dgx-h100? [UnknownCluster]",
+		"": "c.yaml:1:1: the file is empty [Empty]",
+		"base: dgx-h10": "c.yaml:1:7: there is no cluster dgx-h10 in the catalogue, and it is not " +
+			"the path of a file; did you mean dgx-h100? [UnknownCluster]",
 		"base: dgx-h100\nnode: {lnk: 4}": "c.yaml:2:8: no key lnk in node; did you mean link? [UnknownKey]",
 	} {
 		if _, err := ParseCluster("c.yaml", []byte(in)); err == nil || err.Error() != want {
@@ -279,7 +289,9 @@ func FuzzParseCluster(f *testing.F) {
 	f.Add("gpu: {peak_tflops: {f32: 1e400}}")
 	f.Add("base: b200\nnode: 7")
 	f.Fuzz(func(t *testing.T, text string) {
-		c, err := Resolve(Ref{Node: "lab.yaml", Nodes: 2}, nil, func(string) ([]byte, error) { return []byte(text), nil })
+		c, err := Resolve(Ref{Node: "lab.yaml", Nodes: 2}, nil, func(string) ([]byte, error) {
+			return []byte(text), nil
+		})
 		if (c == nil) == (err == nil) {
 			t.Errorf("%v, %v", c, err)
 		}
@@ -287,7 +299,8 @@ func FuzzParseCluster(f *testing.F) {
 }
 
 func TestCatalogueHasTheContractsRows(t *testing.T) {
-	for _, name := range strings.Fields(`v100-16g v100-32g dgx-a100-40g dgx-a100-80g dgx-a100 dgx-h100 dgx-h200 dgx-h800 dgx-b200 gb200-nvl72
+	for _, name := range strings.Fields(
+		`v100-16g v100-32g dgx-a100-40g dgx-a100-80g dgx-a100 dgx-h100 dgx-h200 dgx-h800 dgx-b200 gb200-nvl72
 		p4d p4de p5 a3-high a3-mega nd-h100 l40s rtx-3090 rtx-4090 t4 cpu`) {
 		if _, err := ClusterFile(name); err != nil {
 			t.Error(err)

@@ -17,10 +17,14 @@ var clusterAliases = map[string]string{"dgx-a100": "dgx-a100-80g"}
 // gpuNodes say which node a GPU's name means; the N of NxNAME then counts devices. Some rows have the name of
 // their GPU.
 var gpuNodes = map[string]string{
-	"a100": "dgx-a100-80g", "a100-80g": "dgx-a100-80g", "a100-40g": "dgx-a100-40g", "h100": "dgx-h100", "h200": "dgx-h200",
-	"h800": "dgx-h800", "b200": "dgx-b200", "gb200": "gb200-nvl72", "v100": "v100-32g", "v100-16g": "v100-16g", "v100-32g": "v100-32g",
-	"b300": "dgx-b300", "gb300": "gb300-nvl72", "a800": "dgx-a800", "h100-96g": "h100-96g", "h100-pcie": "h100-pcie", "a100-pcie": "a100-pcie",
-	"gh200": "gh200", "l4": "l4", "a10": "a10", "a40": "a40", "a6000": "a6000", "rtx-5090": "rtx-5090",
+	"a100": "dgx-a100-80g", "a100-80g": "dgx-a100-80g", "a100-40g": "dgx-a100-40g", "h100": "dgx-h100",
+	"h200": "dgx-h200",
+	"h800": "dgx-h800", "b200": "dgx-b200", "gb200": "gb200-nvl72", "v100": "v100-32g", "v100-16g": "v100-16g",
+	"v100-32g": "v100-32g",
+	"b300":     "dgx-b300", "gb300": "gb300-nvl72", "a800": "dgx-a800", "h100-96g": "h100-96g",
+	"h100-pcie": "h100-pcie",
+	"a100-pcie": "a100-pcie",
+	"gh200":     "gh200", "l4": "l4", "a10": "a10", "a40": "a40", "a6000": "a6000", "rtx-5090": "rtx-5090",
 	"l40s": "l40s", "rtx-3090": "rtx-3090", "rtx-4090": "rtx-4090", "t4": "t4",
 }
 

@@ -71,12 +71,14 @@ func unsource(source, above *strict.Node, prefix string) {
 			unsource(source, f.Value, path+".")
 			continue
 		}
-		source.Fields = slices.DeleteFunc(source.Fields, func(s strict.Field) bool { return s.Key == path || strings.HasPrefix(s.Key, path+".") })
+		source.Fields = slices.DeleteFunc(source.Fields, func(s strict.Field) bool {
+			return s.Key == path || strings.HasPrefix(s.Key, path+".")
+		})
 	}
 }
 
-// WholeFile is a cluster file with the figures of its base in their places, so that it needs none; a file without a base as
-// it is. The error is an ir.Diags with all mistakes.
+// WholeFile is a cluster file with the figures of its base in their places, so that it needs none; a file without a
+// base as it is. The error is an ir.Diags with all mistakes.
 func WholeFile(file string, data []byte) ([]byte, error) {
 	if _, err := ParseCluster(file, data); err != nil {
 		return nil, err
@@ -125,7 +127,9 @@ func (c *Cluster) complete(d *strict.Doc) ir.Diags {
 		want("network[0].bandwidth", c.Network[0].Bandwidth > 0, "400Gb/s")
 	}
 	if c.Nodes > 1 && len(c.Network) == 0 {
-		diags.Addf(d.Pos("nodes"), Missing, "network is missing, and there are %d nodes; it is written as [{name: rail, nics: 8, bandwidth: 400Gb/s, latency_us: 5}]", c.Nodes)
+		diags.Addf(d.Pos("nodes"), Missing,
+			"network is missing, and there are %d nodes; it is written as [{name: rail, nics: 8, bandwidth: 400Gb/s, "+
+				"latency_us: 5}]", c.Nodes)
 	}
 	return diags
 }

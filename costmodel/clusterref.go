@@ -136,7 +136,8 @@ func unknown(name string, at ir.Pos) ir.Diag {
 	case name == "":
 		d.Msg = "the cluster has no name; it is written as 4xdgx-h100, or a file's path"
 	case d.Fix == "":
-		d.Msg = "there is no cluster " + name + " in the catalogue (" + strings.Join(ClusterNames(), ", ") + "), and it is not the path of a file"
+		d.Msg = "there is no cluster " + name + " in the catalogue (" + strings.Join(ClusterNames(), ", ") +
+			"), and it is not the path of a file"
 	default:
 		d.Msg = "there is no cluster " + name + " in the catalogue, and it is not the path of a file"
 	}
@@ -156,7 +157,8 @@ func (c *Cluster) spread(r *Ref, at func(string) ir.Pos, diags *ir.Diags) {
 	case r.Count%per == 0:
 		r.Nodes = or(r.Nodes, r.Count/per)
 	default:
-		diags.Addf(at("node"), BadCluster, "%d devices are no whole number of nodes: %s has %d each (%d or %d devices would do)",
+		diags.Addf(at("node"), BadCluster,
+			"%d devices are no whole number of nodes: %s has %d each (%d or %d devices would do)",
 			r.Count, c.Name, per, r.Count/per*per, (r.Count/per+1)*per)
 	}
 }
@@ -177,7 +179,8 @@ func (c *Cluster) size(r Ref, at func(string) ir.Pos, diags *ir.Diags) {
 		if place == (ir.Pos{}) {
 			place = at("node") // the short form says how many
 		}
-		diags.Addf(place, BadCluster, "%d nodes of %d devices are %d devices; at most %d are planned (%d nodes would do)",
+		diags.Addf(place, BadCluster, "%d nodes of %d devices are %d devices; at most %d are planned (%d "+
+			"nodes would do)",
 			c.Nodes, c.Node.Devices, c.Devices(), mostDevices, mostDevices/c.Node.Devices)
 	}
 	if c.Nodes > 1 && len(c.Network) == 0 {
@@ -185,9 +188,9 @@ func (c *Cluster) size(r Ref, at func(string) ir.Pos, diags *ir.Diags) {
 	}
 }
 
-// share makes the devices of a CPU shares of it: the file's figures are of a device with a core to itself, and memory is
-// the host's. A device that has several cores runs a thread on each; what they share, memory and links, they do not have
-// more of.
+// share makes the devices of a CPU shares of it: the file's figures are of a device with a core to itself, and memory
+// is the host's. A device that has several cores runs a thread on each; what they share, memory and links, they do not
+// have more of.
 func (c *Cluster) share() {
 	if !c.IsCPU() || c.Node.Host.Cores == 0 {
 		return
@@ -204,7 +207,8 @@ func (c *Cluster) share() {
 	}
 }
 
-// cores are those of a device of a CPU, as its runtime divides them: whole ones where there are enough, else a part of one.
+// cores are those of a device of a CPU, as its runtime divides them: whole ones where there are enough, else a part of
+// one.
 func (c *Cluster) cores() float64 {
 	if c.Node.Host.Cores == 0 {
 		return 1

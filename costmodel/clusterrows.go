@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// decideNothing are the figures of a cluster that no plan depends on: whoever corrects a price does not change plans. Where
-// money or energy is the objective they scale what all numbers of devices cost alike.
+// decideNothing are the figures of a cluster that no plan depends on: whoever corrects a price does not change plans.
+// Where money or energy is the objective they scale what all numbers of devices cost alike.
 var decideNothing = []string{"base", "source", "gpu.watts", "node.price_per_hour", "measured.by"}
 
 // Deciding are the figures that decide a plan, by their dotted names in a cluster file, and the cluster's name; what is

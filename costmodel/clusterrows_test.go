@@ -18,7 +18,8 @@ func TestDeciding(t *testing.T) {
 		return c.Deciding()
 	}
 	base := get(nil)
-	for key, want := range map[string]string{"name": "dgx-h100", "nodes": "4", "node.devices": "8", "node.link.kind": "nvswitch", "gpu.arch": "sm_90a"} {
+	for key, want := range map[string]string{"name": "dgx-h100", "nodes": "4", "node.devices": "8",
+		"node.link.kind": "nvswitch", "gpu.arch": "sm_90a"} {
 		if base[key] != want {
 			t.Errorf("%s is %q, want %q in %v", key, base[key], want, base)
 		}

@@ -7,11 +7,12 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// The time of a collective is the α-β model (Hockney, "The communication challenge for MPP", 1994), and what a pipeline of
-// pieces adds to it: each step of the way costs a latency, in all α; each byte costs β, of the slower of the tiers that
-// work on it at the same time; and with pieces of the best size, which trade one for the other, filling the pipeline costs
-// the square root of α·βb more. An algorithm and a protocol are such a curve; a collective takes the least of them, as
-// NCCL's tuner does. Each curve is concave in the bytes, so their least is, too: no collective is cheaper in two parts.
+// The time of a collective is the α-β model (Hockney, "The communication challenge for MPP", 1994), and what a pipeline
+// of pieces adds to it: each step of the way costs a latency, in all α; each byte costs β, of the slower of the tiers
+// that work on it at the same time; and with pieces of the best size, which trade one for the other, filling the
+// pipeline costs the square root of α·βb more. An algorithm and a protocol are such a curve; a collective takes the
+// least of them, as NCCL's tuner does. Each curve is concave in the bytes, so their least is, too: no collective is
+// cheaper in two parts.
 //
 //	ring   n-1 steps, the nodes' borders among them; (n-1)/n of the buffer through each device, and through each node's
 //	       border (Thakur, Rabenseifner, Gropp, 2005). An all-reduce is two rounds.
@@ -126,8 +127,9 @@ func (k *Comm) route(r *Route, c *Cluster, op ir.Op, p Placement) {
 }
 
 func (k *Comm) group(c *Cluster, op ir.Op, p Placement) group {
-	g := group{k: k, op: op, local: float64(p.Local), nodes: float64(p.Nodes), ranks: float64(p.Ranks()), rounds: rounds(op),
-		hop: float64(c.Node.Link.Latency()), overNet: p.Nodes > 1}
+	g := group{k: k, op: op, local: float64(p.Local), nodes: float64(p.Nodes), ranks: float64(p.Ranks()),
+		rounds: rounds(op),
+		hop:    float64(c.Node.Link.Latency()), overNet: p.Nodes > 1}
 	rate := k.link(c)
 	g.near = float64(c.link(p.Local)) * rate.Ring
 	if c.Node.SHARP {

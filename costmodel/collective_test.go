@@ -11,7 +11,8 @@ import (
 // twoTier is 8 devices a node, 4 NICs, a rail for 4 nodes and a spine at half its bandwidth.
 func twoTier(nodes int) *Cluster {
 	return &Cluster{Nodes: nodes,
-		GPU:  GPU{Name: "x", Arch: "sm_80", MemoryGiB: 80, MemoryBandwidth: 3000 * GBs, PeakTFLOPS: map[string]float64{"bf16": 1000, "f32": 60}},
+		GPU: GPU{Name: "x", Arch: "sm_80", MemoryGiB: 80, MemoryBandwidth: 3000 * GBs,
+			PeakTFLOPS: map[string]float64{"bf16": 1000, "f32": 60}},
 		Node: Node{Devices: 8, Link: Link{Kind: "nvswitch", Bandwidth: 450 * GBs, LatencyUS: 2}},
 		Network: []Tier{{Name: "rail", Nodes: 4, NICs: 4, Bandwidth: 50 * GBs, LatencyUS: 5},
 			{Name: "spine", LatencyUS: 8, Oversubscription: 2}}}
@@ -19,7 +20,8 @@ func twoTier(nodes int) *Cluster {
 
 var communicating = []ir.Op{ir.OpAllReduce, ir.OpReduceScatter, ir.OpAllGather, ir.OpAllToAll, ir.OpShift}
 
-// lawClusters are the catalogue's with many nodes, one of two tiers, and one whose nodes are a device each, without links.
+// lawClusters are the catalogue's with many nodes, one of two tiers, and one whose nodes are a device each, without
+// links.
 func lawClusters(t *testing.T) []*Cluster {
 	alone := twoTier(256)
 	alone.Node.Devices, alone.Node.Link = 1, Link{}
@@ -54,8 +56,8 @@ func draw(r *rand.Rand, c *Cluster) (Placement, Bytes) {
 
 const rounding = 1 + 1e-12
 
-// More bytes, and more nodes, never cost less; nothing is cheaper in two parts, nor as two collectives; one rank waits for
-// nobody; nothing is faster than the hardware's nominal figures.
+// More bytes, and more nodes, never cost less; nothing is cheaper in two parts, nor as two collectives; one rank waits
+// for nobody; nothing is faster than the hardware's nominal figures.
 func TestCollectiveLaws(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, c := range lawClusters(t) {
@@ -72,11 +74,13 @@ func TestCollectiveLaws(t *testing.T) {
 					t.Errorf("%s: %v %+v: %v take %v, %v %v", c.Name, op, p, part, less, b, now)
 				}
 				if p.Ranks() > 1 && now > (less+rest)*rounding {
-					t.Errorf("%s: %v %+v: %v take %v, in two parts of which one is %v, %v and %v", c.Name, op, p, b, now, part, less, rest)
+					t.Errorf("%s: %v %+v: %v take %v, in two parts of which one is %v, %v and %v", c.Name, op, p, b,
+						now, part, less, rest)
 				}
 				far := Placement{p.Local, 2 * p.Nodes, 2 * p.Span, p.Mixed, p.Crossing}
 				if c.Nodes > 1 && c.CollectiveTime(op, far, b)*rounding < now {
-					t.Errorf("%s: %v of %v: %+v takes %v, %+v %v", c.Name, op, b, p, now, far, c.CollectiveTime(op, far, b))
+					t.Errorf("%s: %v of %v: %+v takes %v, %+v %v", c.Name, op, b, p, now, far,
+						c.CollectiveTime(op, far, b))
 				}
 				if least := c.nominal(p, b); now < least {
 					t.Errorf("%s: %v %+v of %v takes %v, its bytes alone take %v", c.Name, op, p, b, now, least)
@@ -84,7 +88,8 @@ func TestCollectiveLaws(t *testing.T) {
 			}
 			rs, ag := c.CollectiveTime(ir.OpReduceScatter, p, b), c.CollectiveTime(ir.OpAllGather, p, b)
 			if ar := c.CollectiveTime(ir.OpAllReduce, p, b); ar > (rs+ag)*rounding {
-				t.Errorf("%s: %+v of %v: all_reduce takes %v, reduce_scatter and all_gather %v and %v", c.Name, p, b, ar, rs, ag)
+				t.Errorf("%s: %+v of %v: all_reduce takes %v, reduce_scatter and all_gather %v and %v", c.Name, p,
+					b, ar, rs, ag)
 			}
 		}
 	}
@@ -93,7 +98,8 @@ func TestCollectiveLaws(t *testing.T) {
 // nominal is what a node's part of the bytes takes of its NICs, or a device's of its links.
 func (c *Cluster) nominal(p Placement, b Bytes) Seconds {
 	if p.Nodes > 1 {
-		nics := float64(c.Network[0].Bandwidth) * float64(c.Network[0].NICs) * float64(p.Local) / float64(c.Node.Devices)
+		nics := float64(c.Network[0].Bandwidth) * float64(c.Network[0].NICs) * float64(p.Local) /
+			float64(c.Node.Devices)
 		return Seconds(float64(b) * share(float64(p.Nodes)) / float64(p.Ranks()) / nics)
 	}
 	return Seconds(float64(b) * share(float64(p.Local)) / float64(p.Local) / float64(c.Node.Link.Bandwidth))
@@ -161,13 +167,18 @@ func TestCollectiveTime(t *testing.T) {
 	}
 	const link, nics = 450e9 * 0.81, 4 * 50e9
 	near("all_gather in a node", ir.OpAllGather, Placement{8, 1, 1, false, 0}, 54e-6+7*2e-6, 7.0/8/link)
-	near("all_reduce over two nodes, a tree", ir.OpAllReduce, Placement{8, 2, 2, false, 0}, 54e-6+2*(7*2e-6+5e-6), 2*max(7.0/8/link, 1.0/2/(nics*0.89)))
+	near("all_reduce over two nodes, a tree", ir.OpAllReduce, Placement{8, 2, 2, false, 0}, 54e-6+2*(7*2e-6+5e-6),
+		2*max(7.0/8/link, 1.0/2/(nics*0.89)))
 	near("all_to_all over two nodes", ir.OpAllToAll, Placement{8, 2, 2, false, 0}, 54e-6+7*2e-6+5e-6, 8.0/16/(nics/8))
-	near("reduce_scatter of one device a node, above the rail", ir.OpReduceScatter, Placement{1, 8, 8, false, 0}, 54e-6+7*8e-6, 7.0/8/(nics/8))
-	near("reduce_scatter of every fourth node, over the spine", ir.OpReduceScatter, Placement{1, 8, 29, false, 0}, 54e-6+7*8e-6, 7.0/8/(nics/8/2))
+	near("reduce_scatter of one device a node, above the rail", ir.OpReduceScatter, Placement{1, 8, 8, false, 0},
+		54e-6+7*8e-6, 7.0/8/(nics/8))
+	near("reduce_scatter of every fourth node, over the spine", ir.OpReduceScatter, Placement{1, 8, 29, false, 0},
+		54e-6+7*8e-6, 7.0/8/(nics/8/2))
 	c.Network[0].Rails = true
-	near("all_gather of mixed places, over the spine", ir.OpAllGather, Placement{1, 4, 4, true, 0}, 54e-6+3*8e-6, 3.0/4/(nics/8/2))
-	near("all_to_all on rails: by the links first", ir.OpAllToAll, Placement{8, 2, 2, false, 0}, 54e-6+7*2e-6+5e-6, 8.0/16/(nics/8))
+	near("all_gather of mixed places, over the spine", ir.OpAllGather, Placement{1, 4, 4, true, 0}, 54e-6+3*8e-6,
+		3.0/4/(nics/8/2))
+	near("all_to_all on rails: by the links first", ir.OpAllToAll, Placement{8, 2, 2, false, 0}, 54e-6+7*2e-6+5e-6,
+		8.0/16/(nics/8))
 }
 
 func TestPlace(t *testing.T) {
@@ -184,12 +195,18 @@ func TestPlace(t *testing.T) {
 		axes    []ir.Axis
 		want    Placement
 	}{
-		{8, mesh(ir.Atom{Name: "tp", Size: 4}, ir.Atom{Name: "dp", Size: 8}), []ir.Axis{"tp"}, Placement{4, 1, 1, false, 0}},
-		{8, mesh(ir.Atom{Name: "tp", Size: 4}, ir.Atom{Name: "dp", Size: 8}), []ir.Axis{"dp"}, Placement{2, 4, 4, false, 0}},
-		{8, mesh(ir.Atom{Name: "tp", Size: 4}, ir.Atom{Name: "dp", Size: 8}), []ir.Axis{"dp", "tp"}, Placement{8, 4, 4, false, 0}},
-		{8, mesh(ir.Atom{Name: "tp", Size: 16}, ir.Atom{Name: "dp", Size: 2}), []ir.Axis{"tp"}, Placement{8, 2, 2, false, 0}},
-		{8, mesh(ir.Atom{Name: "tp", Size: 16}, ir.Atom{Name: "dp", Size: 2}), []ir.Axis{"dp"}, Placement{1, 2, 3, false, 0}},
-		{6, mesh(ir.Atom{Name: "tp", Size: 4}, ir.Atom{Name: "dp", Size: 3}), []ir.Axis{"tp"}, Placement{2, 2, 2, true, 0}},
+		{8, mesh(ir.Atom{Name: "tp", Size: 4}, ir.Atom{Name: "dp", Size: 8}), []ir.Axis{"tp"},
+			Placement{4, 1, 1, false, 0}},
+		{8, mesh(ir.Atom{Name: "tp", Size: 4}, ir.Atom{Name: "dp", Size: 8}), []ir.Axis{"dp"},
+			Placement{2, 4, 4, false, 0}},
+		{8, mesh(ir.Atom{Name: "tp", Size: 4}, ir.Atom{Name: "dp", Size: 8}), []ir.Axis{"dp", "tp"},
+			Placement{8, 4, 4, false, 0}},
+		{8, mesh(ir.Atom{Name: "tp", Size: 16}, ir.Atom{Name: "dp", Size: 2}), []ir.Axis{"tp"},
+			Placement{8, 2, 2, false, 0}},
+		{8, mesh(ir.Atom{Name: "tp", Size: 16}, ir.Atom{Name: "dp", Size: 2}), []ir.Axis{"dp"},
+			Placement{1, 2, 3, false, 0}},
+		{6, mesh(ir.Atom{Name: "tp", Size: 4}, ir.Atom{Name: "dp", Size: 3}), []ir.Axis{"tp"},
+			Placement{2, 2, 2, true, 0}},
 		{8, ir.Mesh{}, nil, Placement{1, 1, 1, false, 0}},
 	} {
 		c := &Cluster{Nodes: 4, Node: Node{Devices: tt.devices}}
@@ -199,8 +216,8 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// Of two ranks that lie apart on an axis, as many of a node's devices reach for other nodes as lie beside each other, whatever else
-// the node has: the time does not grow with its devices.
+// Of two ranks that lie apart on an axis, as many of a node's devices reach for other nodes as lie beside each other,
+// whatever else the node has: the time does not grow with its devices.
 func TestPairsShareTheirNICs(t *testing.T) {
 	pipeline := func(stride, pp int) ir.Mesh {
 		return ir.Mesh{Atoms: []ir.Atom{{Name: "tp", Size: stride}, {Name: "pp", Size: pp}}}
@@ -209,7 +226,8 @@ func TestPairsShareTheirNICs(t *testing.T) {
 		devices, stride, pp int
 		next, ends          int // crossing
 	}{
-		{1, 1, 3, 1, 1}, {7, 1, 21, 1, 1}, {7, 7, 3, 7, 7}, {8, 2, 8, 2, 2}, {8, 1, 12, 1, 2}, {8, 16, 2, 8, 8}, {6, 4, 3, 4, 4}, {8, 8, 2, 8, 8}, {8, 2, 6, 2, 4},
+		{1, 1, 3, 1, 1}, {7, 1, 21, 1, 1}, {7, 7, 3, 7, 7}, {8, 2, 8, 2, 2}, {8, 1, 12, 1, 2}, {8, 16, 2, 8, 8},
+		{6, 4, 3, 4, 4}, {8, 8, 2, 8, 8}, {8, 2, 6, 2, 4},
 		{8, 2, 4, 0, 0}, {8, 1, 2, 0, 0},
 	} {
 		c, m := &Cluster{Nodes: 4, Node: Node{Devices: tt.devices}}, pipeline(tt.stride, tt.pp)
@@ -223,7 +241,8 @@ func TestPairsShareTheirNICs(t *testing.T) {
 	for _, nics := range []int{1, 2} {
 		var alone, beside Seconds
 		for _, devices := range []int{1, 2, 4, 8} {
-			c := &Cluster{Nodes: 3, Node: Node{Devices: devices, Link: Link{Kind: "pcie", Bandwidth: 6e9, LatencyUS: 5}},
+			c := &Cluster{Nodes: 3, Node: Node{Devices: devices, Link: Link{Kind: "pcie", Bandwidth: 6e9,
+				LatencyUS: 5}},
 				Network: []Tier{{Name: "rail", NICs: nics, Bandwidth: 125e6, LatencyUS: 20}}}
 			at := c.SendTime(pipeline(1, 3*devices), "pp", 1e8)
 			if devices == 1 {
@@ -256,7 +275,9 @@ func TestCollectivesTable(t *testing.T) {
 // The search asks this often.
 func TestCollectiveTimeAllocatesNothing(t *testing.T) {
 	c := twoTier(64)
-	if n := testing.AllocsPerRun(100, func() { c.CollectiveTime(ir.OpAllReduce, Placement{8, 8, 8, false, 0}, 1e8) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() {
+		c.CollectiveTime(ir.OpAllReduce, Placement{8, 8, 8, false, 0}, 1e8)
+	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

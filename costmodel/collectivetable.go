@@ -12,13 +12,15 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// CollectiveTable is how long collectives took between devices of a node, as a cluster file has it: rows of the collective, how many ranks, bytes
-// as [Route.Time] counts them, and microseconds, with a semicolon or a line's end behind each:
+// CollectiveTable is how long collectives took between devices of a node, as a cluster file has it: rows of the
+// collective, how many ranks, bytes as [Route.Time] counts them, and microseconds, with a semicolon or a line's end
+// behind each:
 //
 //	all_reduce 2 65536 21.4; all_reduce 2 16777216 152
 //
-// A group of so many ranks in one node is then priced by its rows alone, of which two sizes are wanted; what has none, as the model predicts.
-// A name that ends in .csv is a file of such rows with commas, beside the cluster file; [Resolve] reads it.
+// A group of so many ranks in one node is then priced by its rows alone, of which two sizes are wanted; what has none,
+// as the model predicts. A name that ends in .csv is a file of such rows with commas, beside the cluster file;
+// [Resolve] reads it.
 type CollectiveTable string
 
 // file tells whether the table is in another file.
@@ -36,7 +38,8 @@ type tabled struct {
 type timed struct{ bytes, seconds float64 }
 
 // tabledOps are the collectives that tables have, by their names there.
-var tabledOps = map[string]ir.Op{"all_reduce": ir.OpAllReduce, "all_gather": ir.OpAllGather, "reduce_scatter": ir.OpReduceScatter, "all_to_all": ir.OpAllToAll}
+var tabledOps = map[string]ir.Op{"all_reduce": ir.OpAllReduce, "all_gather": ir.OpAllGather,
+	"reduce_scatter": ir.OpReduceScatter, "all_to_all": ir.OpAllToAll}
 
 // BadTable is reported for a table of measurements that cannot be read.
 //
@@ -48,7 +51,8 @@ const BadTable ir.Code = "BadTable"
 // UnmarshalNode reads a table, and refuses what routes cannot be made of.
 func (t *CollectiveTable) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
 	if n.Kind != strict.String {
-		c.Addf(n.Pos, strict.WrongType, "%s is %v; rows such as all_reduce 8 16777216 152 are wanted: collective, ranks, bytes, µs", path, n.Kind)
+		c.Addf(n.Pos, strict.WrongType,
+			"%s is %v; rows such as all_reduce 8 16777216 152 are wanted: collective, ranks, bytes, µs", path, n.Kind)
 		return
 	}
 	*t = CollectiveTable(n.Text)
@@ -86,7 +90,8 @@ func (t CollectiveTable) routes() (out map[tabled]Route, line int, err error) {
 	for _, what := range order {
 		p := points[what]
 		if !several(p) {
-			return nil, first[what], fmt.Errorf("%s of %d ranks has one size, %.0f bytes; two are wanted, from which others follow", what.op, what.ranks, p[0].bytes)
+			return nil, first[what], fmt.Errorf("%s of %d ranks has one size, %.0f bytes; two are wanted, from which "+
+				"others follow", what.op, what.ranks, p[0].bytes)
 		}
 		out[what] = tableRoute(p)
 	}
@@ -98,8 +103,8 @@ func several(points []timed) bool {
 	return slices.ContainsFunc(points, func(p timed) bool { return p.bytes != points[0].bytes })
 }
 
-// readTable reads a cluster's table where that is a file of its own, whose name is as seen from the cluster's, and makes its routes. What is wrong is told in that
-// file or, where there is none, at the cluster's name.
+// readTable reads a cluster's table where that is a file of its own, whose name is as seen from the cluster's, and
+// makes its routes. What is wrong is told in that file or, where there is none, at the cluster's name.
 func (c *Cluster) readTable(cluster string, at ir.Pos, read func(string) ([]byte, error)) error {
 	t := &c.Measured.Collectives
 	if !t.file() {
@@ -112,7 +117,8 @@ func (c *Cluster) readTable(cluster string, at ir.Pos, read func(string) ([]byte
 	}
 	data, err := read(name)
 	if err != nil {
-		diags.Addf(at, NoFile, "measured.collectives of %s is %s, which cannot be read: %v", cluster, name, ir.FileReason(err))
+		diags.Addf(at, NoFile, "measured.collectives of %s is %s, which cannot be read: %v", cluster, name,
+			ir.FileReason(err))
 		return diags
 	}
 	*t = CollectiveTable(data) // so that a lock holds what was measured
@@ -132,7 +138,8 @@ func tableRow(words []string) (what tabled, at timed, err error) {
 	}
 	op, ok := tabledOps[words[0]]
 	if !ok {
-		return what, at, fmt.Errorf("there is no collective %s, but all_reduce, all_gather, reduce_scatter and all_to_all", words[0])
+		return what, at, fmt.Errorf("there is no collective %s, but all_reduce, all_gather, reduce_scatter and "+
+			"all_to_all", words[0])
 	}
 	ranks, err := strconv.Atoi(words[1])
 	if err != nil || ranks < 2 || ranks > 4096 {
@@ -149,8 +156,9 @@ func tableRow(words []string) (what tabled, at timed, err error) {
 	return tabled{op, ranks}, timed{float64(bytes), us * 1e-6}, nil
 }
 
-// tableRoute is the least concave curve above what was measured that never falls: as lines, of which [Route.Time] takes the least. A collective is
-// then no cheaper in two parts, and larger ones than were measured go on as the last two did.
+// tableRoute is the least concave curve above what was measured that never falls: as lines, of which [Route.Time] takes
+// the least. A collective is then no cheaper in two parts, and larger ones than were measured go on as the last two
+// did.
 func tableRoute(points []timed) (r Route) {
 	slices.SortFunc(points, func(a, b timed) int {
 		if a.bytes != b.bytes {

@@ -23,17 +23,20 @@ func tableCluster(t *testing.T, table string) *Cluster {
 	return c
 }
 
-// A group in a node costs what was measured of its size, between measured sizes what lies between, and what nobody measured what the model predicts.
+// A group in a node costs what was measured of its size, between measured sizes what lies between, and what nobody
+// measured what the model predicts.
 func TestCollectiveTable(t *testing.T) {
 	plain := tableCluster(t, "")
-	c := tableCluster(t, "all_reduce 2 65536 20; all_reduce 2 1048576 60; all_reduce 2 16777216 500; all_reduce 2 268435456 8000; all_gather 4 65536 33; all_gather 4 131072 33")
+	c := tableCluster(t, "all_reduce 2 65536 20; all_reduce 2 1048576 60; all_reduce 2 16777216 500; all_reduce 2 "+
+		"268435456 8000; all_gather 4 65536 33; all_gather 4 131072 33")
 	in := func(n int) Placement { return Placement{Local: n, Nodes: 1, Span: 1} }
 	for _, x := range []struct {
 		bytes Bytes
 		us    float64
 	}{{1, 20}, {65536, 21}, {1 << 20, 60}, {1 << 24, 500}, {1 << 28, 8000}, {1 << 29, 15990}} {
 		got := float64(c.CollectiveTime(ir.OpAllReduce, in(2), x.bytes)) * 1e6
-		if !(math.Abs(got-x.us) <= 0.13*x.us) { // the least concave curve above points lies above those that are not on it
+		// the least concave curve above points lies above those that are not on it
+		if !(math.Abs(got-x.us) <= 0.13*x.us) {
 			t.Errorf("all_reduce of 2, %v bytes: %g µs, want %g", float64(x.bytes), got, x.us)
 		}
 		if got < 0.99*x.us {
@@ -58,8 +61,10 @@ func TestCollectiveTable(t *testing.T) {
 
 // Another table is another price, and no collective is cheaper in two parts, whatever noise there is.
 func TestCollectiveTableIsConcave(t *testing.T) {
-	rows := []string{"all_reduce 8 4096 19", "all_reduce 8 65536 17", "all_reduce 8 262144 30", "all_reduce 8 1048576 29", "all_reduce 8 4194304 90", "all_reduce 8 16777216 150",
-		"all_reduce 8 33554432 290", "all_reduce 8 67108864 400", "all_reduce 8 134217728 1000", "all_reduce 8 268435456 1400", "all_reduce 8 536870912 2600"}
+	rows := []string{"all_reduce 8 4096 19", "all_reduce 8 65536 17", "all_reduce 8 262144 30",
+		"all_reduce 8 1048576 29", "all_reduce 8 4194304 90", "all_reduce 8 16777216 150",
+		"all_reduce 8 33554432 290", "all_reduce 8 67108864 400", "all_reduce 8 134217728 1000",
+		"all_reduce 8 268435456 1400", "all_reduce 8 536870912 2600"}
 	c := tableCluster(t, strings.Join(rows, ";"))
 	slower := tableCluster(t, strings.ReplaceAll(strings.Join(rows, ";"), " 150", " 450"))
 	p := Placement{Local: 8, Nodes: 1, Span: 1}
@@ -83,10 +88,12 @@ func TestBadTables(t *testing.T) {
 		"all_reduce 8 16MiB 150":       "16MiB are no bytes",
 		"all_reduce 8 16777216 -1":     "-1 are no microseconds",
 		"all_reduce 8 1 1;all_reduce ": "a row has four words",
-		"all_reduce 8 1 1;all_reduce 8 1 2;all_reduce 4 1 2; all_reduce 4 2 2": "all_reduce of 8 ranks has one size, 1 bytes; two are wanted",
+		"all_reduce 8 1 1;all_reduce 8 1 2;all_reduce 4 1 2; all_reduce 4 2 2": "all_reduce of 8 ranks has one size, " +
+			"1 bytes; two are wanted",
 	} {
 		_, err := ParseCluster("here.yaml", []byte("base: dgx-h100\nmeasured:\n  collectives: \""+table+"\"\n"))
-		if err == nil || !strings.Contains(err.Error(), "here.yaml:3:16: measured.collectives: ") || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.Contains(err.Error(), "here.yaml:3:16: measured.collectives: ") ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", table, err)
 		}
 	}
@@ -122,10 +129,12 @@ func TestCollectiveTableInFile(t *testing.T) {
 		t.Errorf("a lock holds %q, not what was measured", c.Deciding()["measured.collectives"])
 	}
 	for csv, want := range map[string]string{
-		"":                                      "mine/data/nccl.csv, which cannot be read",
-		"collective,ranks\nall_reduce,2,64,x\n": "mine/data/nccl.csv:2:1: measured.collectives: \"all_reduce,2,64,x\": x are no microseconds",
+		"": "mine/data/nccl.csv, which cannot be read",
+		"collective,ranks\nall_reduce,2,64,x\n": "mine/data/nccl.csv:2:1: measured.collectives: " +
+			"\"all_reduce,2,64,x\": x are no microseconds",
 		"all_reduce,2,64,1\ncollective,ranks\n": "mine/data/nccl.csv:2:1: ",
-		"\nall_reduce,2,64,1\n":                 "mine/data/nccl.csv:2:1: measured.collectives: all_reduce of 2 ranks has one size",
+		"\nall_reduce,2,64,1\n": "mine/data/nccl.csv:2:1: measured.collectives: all_reduce of 2 " +
+			"ranks has one size",
 	} {
 		if _, err := resolve(csv); err == nil || !strings.Contains(filepath.ToSlash(err.Error()), want) {
 			t.Errorf("%q: %v, want %s", csv, err, want)

@@ -2,9 +2,10 @@ package costmodel
 
 import "github.com/planc-dev/planc/ir"
 
-// Of a product of planc's own in 8 bits, each operand is read for its largest magnitude, and again to be written as it is rounded
-// (cuda/kernels/eight.cu; runtime/cpu's MatMul8 does it in place): bytes a number on a GPU, and seconds a number on a CPU, whose loop computes
-// in doubles. The latter is what five runs of BenchmarkRoundEight took (11.4 to 11.6 ns) on the machine of cpu.go, November 2026, with other work on it.
+// Of a product of planc's own in 8 bits, each operand is read for its largest magnitude, and again to be written as it
+// is rounded (cuda/kernels/eight.cu; runtime/cpu's MatMul8 does it in place): bytes a number on a GPU, and seconds a
+// number on a CPU, whose loop computes in doubles. The latter is what five runs of BenchmarkRoundEight took (11.4 to
+// 11.6 ns) on the machine of cpu.go, November 2026, with other work on it.
 const (
 	eightBytes           = 2 + 2 + 1
 	eightSaved           = 1 // of two bytes a number, which the product itself then does not read

@@ -7,7 +7,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// planc's own products in 8 bits run at the rate of fp8 and others at bf16's on the same device; the passes before come on top.
+// planc's own products in 8 bits run at the rate of fp8 and others at bf16's on the same device; the passes before come
+// on top.
 func TestEightOfPlanc(t *testing.T) {
 	c, err := Resolve(Ref{Node: "dgx-h100"}, nil, nil)
 	if err != nil {
@@ -21,7 +22,8 @@ func TestEightOfPlanc(t *testing.T) {
 	if slower, _ := c.DeviceOf(EngineOf("megatron"), "fp8"); slower.wide != 0 {
 		t.Error("another engine's products are its own affair")
 	}
-	plain := Op{Kind: Matrix, Flops: 2 * 8192 * 8192 * 8192, Bytes: 3 * 2 * 8192 * 8192, Shape: GEMM{8192, 8192, 8192, 1}, Kernel: 1}
+	plain := Op{Kind: Matrix, Flops: 2 * 8192 * 8192 * 8192, Bytes: 3 * 2 * 8192 * 8192,
+		Shape: GEMM{8192, 8192, 8192, 1}, Kernel: 1}
 	rounded := plain
 	rounded.Eight = 2 * 8192 * 8192
 	if a, b := eight.Within(&plain), wide.Within(&plain); a != b {
@@ -42,7 +44,8 @@ func TestEightOfPlanc(t *testing.T) {
 	}
 	n := &ir.Node{Op: ir.OpMatMul, Attr: ir.Attr{In: "e4m3,e4m3"}}
 	for _, dims := range [][2]ir.Dim{{ir.Batch, ir.Hidden}, {ir.Hidden, ir.FFN}, {ir.Batch, ir.FFN}} {
-		v := &ir.Value{Type: ir.Type{Elem: ir.BF16, Dims: []ir.Extent{{Dim: dims[0], Size: 64}, {Dim: dims[1], Size: 64}}}}
+		v := &ir.Value{Type: ir.Type{Elem: ir.BF16, Dims: []ir.Extent{{Dim: dims[0], Size: 64},
+			{Dim: dims[1], Size: 64}}}}
 		if len(n.Args) < 2 {
 			n.Args = append(n.Args, v)
 		} else {

@@ -21,7 +21,8 @@ type korthikanti struct {
 
 // gpt is a model of the paper as megatron runs it.
 func (k korthikanti) gpt() *Transformer {
-	return &Transformer{Seq: 2048, Hidden: k.hidden, Heads: k.heads, KVHeads: k.heads, HeadDim: k.hidden / k.heads, FFN: 4 * k.hidden,
+	return &Transformer{Seq: 2048, Hidden: k.hidden, Heads: k.heads, KVHeads: k.heads, HeadDim: k.hidden / k.heads,
+		FFN:   4 * k.hidden,
 		Vocab: 51200, Bias: true, Dropout: true, KeysSeen: 2048}
 }
 
@@ -30,7 +31,8 @@ func (k korthikanti) gpt() *Transformer {
 func TestActivationsOfABlock(t *testing.T) {
 	e := *EngineOf("megatron")
 	e.Unfused = true
-	for _, k := range []korthikanti{{"22B", 48, 6144, 64, 8, 1, 1, 4, 1}, {"175B", 96, 12288, 96, 8, 8, 3, 1, 64}, {"1T", 128, 25600, 160, 8, 64, 1, 1, 512}} {
+	for _, k := range []korthikanti{{"22B", 48, 6144, 64, 8, 1, 1, 4, 1}, {"175B", 96, 12288, 96, 8, 8, 3, 1, 64},
+		{"1T", 128, 25600, 160, 8, 64, 1, 1, 512}} {
 		s, b, h, a, tp := 2048.0, float64(k.micro), float64(k.hidden), float64(k.heads), float64(k.tp)
 		for _, c := range []struct {
 			sp    bool
@@ -49,14 +51,15 @@ func TestActivationsOfABlock(t *testing.T) {
 				input /= tp
 			}
 			if got := block.Saved + input; math.Abs(got/c.want-1) > 1e-12 {
-				t.Errorf("%s, sp %v, %s: a block keeps %.0f bytes, the formula says %.0f", k.name, c.sp, c.again, got, c.want)
+				t.Errorf("%s, sp %v, %s: a block keeps %.0f bytes, the formula says %.0f", k.name, c.sp, c.again,
+					got, c.want)
 			}
 		}
 	}
 }
 
-// The paper's figure 7 (through calculon's tables): parts of tensor parallelism's activations that its ways of saving them leave. Rows
-// are those of tools/validate/rows; activations are in the notes.
+// The paper's figure 7 (through calculon's tables): parts of tensor parallelism's activations that its ways of saving
+// them leave. Rows are those of tools/validate/rows; activations are in the notes.
 func TestPublishedActivations(t *testing.T) {
 	f, err := os.Open("../tools/validate/rows/korthikanti_memory_analytic.csv")
 	if err != nil {
@@ -85,7 +88,8 @@ func TestPublishedActivations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k := korthikanti{line[at["model"]], number("layers"), number("hidden"), number("heads"), number("tp"), number("pp"), max(1, number("vpp")), number("micro_batch"), 0}
+		k := korthikanti{line[at["model"]], number("layers"), number("hidden"), number("heads"), number("tp"),
+			number("pp"), max(1, number("vpp")), number("micro_batch"), 0}
 		plan := ir.SerialPlan(k.layers, k.micro, ir.Precision{})
 		plan.TP, plan.PP, plan.VPP, plan.MicroBatches = k.tp, k.pp, k.vpp, number("global_batch")/k.micro
 		plan.Schedule = "1f1b"
@@ -120,8 +124,8 @@ func TestPublishedActivations(t *testing.T) {
 	}
 }
 
-// Laws of a matmul's time: never above the device's rate, never less for more of any dimension at whole tiles, and a shape that
-// leaves most multiprocessors idle is far below the rate.
+// Laws of a matmul's time: never above the device's rate, never less for more of any dimension at whole tiles, and a
+// shape that leaves most multiprocessors idle is far below the rate.
 func TestMatmulTimes(t *testing.T) {
 	c, err := Resolve(Ref{Node: "dgx-a100"}, nil, nil)
 	if err != nil {
@@ -165,7 +169,8 @@ func TestLinesOfOps(t *testing.T) {
 			one, two, five := at(1), at(2), at(5)
 			for i := range one.Backward.Ops {
 				slope := one.Backward.Ops[i].Slope(&two.Backward.Ops[i])
-				if got, want := one.Backward.Ops[i].Grown(&slope, 4), five.Backward.Ops[i]; math.Abs(got.Flops-want.Flops) > 1e-9*want.Flops || got.Shape != want.Shape {
+				if got, want := one.Backward.Ops[i].Grown(&slope, 4),
+					five.Backward.Ops[i]; math.Abs(got.Flops-want.Flops) > 1e-9*want.Flops || got.Shape != want.Shape {
 					t.Errorf("%s, %s, op %d: %v at micro-batch 5, its line says %v", e.Name, again, i, want, got)
 				}
 			}
@@ -178,7 +183,8 @@ func TestLinesOfOps(t *testing.T) {
 
 // Other engines keep state in their own types: bytes a parameter as their documents count them.
 func TestBytesOfState(t *testing.T) {
-	preset := ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32}
+	preset := ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32,
+		Moments: ir.F32}
 	for name, want := range map[string]int{"planc": 18, "megatron": 18, "deepspeed": 16, "fsdp": 16} {
 		if got := EngineOf(name).State(preset).BytesPerParam(); got != want {
 			t.Errorf("%s keeps %d bytes a parameter, %d are wanted", name, got, want)
@@ -204,7 +210,8 @@ func TestErrorBars(t *testing.T) {
 	if b.Rows < 5 || b.Like != (Like{"megatron", "sm_80", "yes", "several"}) || b.Error <= 0 || b.Error >= 0.5 {
 		t.Errorf("bar %+v", b)
 	}
-	h, err := Resolve(Ref{Node: "dgx-h100", Nodes: 8}, nil, nil) // whose rows with experts there are; none is on an A100
+	// whose rows with experts there are; none is on an A100
+	h, err := Resolve(Ref{Node: "dgx-h100", Nodes: 8}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,20 +224,24 @@ func TestErrorBars(t *testing.T) {
 	if own := BarOf(PlancEngine, c, "bf16", 8, false, 10); own != b {
 		t.Errorf("planc's own bar %+v is not Megatron's", own)
 	}
-	if b := BarOf(PlancEngine, c, "bf16", 8, false, 1e-3); b.Rows != 0 || b.Error != gpuError || b.String() != "assumed; the shortest step of a measured run is 58 ms" {
+	if b := BarOf(PlancEngine, c, "bf16", 8, false, 1e-3); b.Rows != 0 || b.Error != gpuError ||
+		b.String() != "assumed; the shortest step of a measured run is 58 ms" {
 		t.Errorf("of a step shorter than any that was measured: %+v, %s", b, b)
 	}
-	if b := BarOf(PlancEngine, c, "f32", 8, false, 10); b.Rows != 0 || b.Error != gpuError || b.String() != "assumed; no measured run computes in f32" {
+	if b := BarOf(PlancEngine, c, "f32", 8, false, 10); b.Rows != 0 || b.Error != gpuError ||
+		b.String() != "assumed; no measured run computes in f32" {
 		t.Errorf("of a type that no run computes in: %+v, %s", b, b)
 	}
 	strange := *c
 	strange.GPU.Arch = "sm_999"
-	if b := BarOf(EngineOf("deepspeed"), &strange, "bf16", 1, false, 10); b.Engine != "deepspeed" || b.Generation != "" {
+	if b := BarOf(EngineOf("deepspeed"), &strange, "bf16", 1, false, 10); b.Engine != "deepspeed" ||
+		b.Generation != "" {
 		t.Errorf("bar of an unknown GPU %+v", b)
 	}
 }
 
-// Hardware unlike that of any row has no rows' bar, and it is said which part of it; where less alike rows have its like, theirs.
+// Hardware unlike that of any row has no rows' bar, and it is said which part of it; where less alike rows have its
+// like, theirs.
 func TestErrorBarsOfHardware(t *testing.T) {
 	for _, x := range []struct {
 		node, engine string
@@ -240,16 +251,24 @@ func TestErrorBarsOfHardware(t *testing.T) {
 		beyond       string
 	}{
 		{"dgx-h100", "megatron", 8, nil, Like{"megatron", "sm_90", "yes", "several"}, ""},
-		{"gb300-nvl72", "megatron", 2, nil, Like{"megatron", "sm_103", "yes", "several"}, ""}, // its rows state 12 % more
-		{"dgx-h200", "megatron", 8, nil, Like{Engine: "megatron", Generation: "sm_90"}, ""},   // such memory only others have, whose bar is narrower
-		{"a3-mega", "megatron", 8, nil, Like{Engine: "megatron", Generation: "sm_90"}, ""},    // and such NICs
-		{"dgx-a800", "megatron", 8, nil, Like{Engine: "megatron"}, ""},                        // and such links, whose bar is wider
-		{"p4d", "megatron", 8, nil, Like{}, "a device's share of the NICs is 6.25 GB/s; measured runs of megatron have 25 to 112.5"},
+		// its rows state 12 % more
+		{"gb300-nvl72", "megatron", 2, nil, Like{"megatron", "sm_103", "yes", "several"}, ""},
+		// such memory only others have, whose bar is narrower
+		{"dgx-h200", "megatron", 8, nil, Like{Engine: "megatron", Generation: "sm_90"}, ""},
+		{"a3-mega", "megatron", 8, nil, Like{Engine: "megatron", Generation: "sm_90"}, ""}, // and such NICs
+		// and such links, whose bar is wider
+		{"dgx-a800", "megatron", 8, nil, Like{Engine: "megatron"}, ""},
+		{"p4d", "megatron", 8, nil, Like{},
+			"a device's share of the NICs is 6.25 GB/s; measured runs of megatron have 25 to 112.5"},
 		{"p4d", "megatron", 1, nil, Like{Engine: "megatron", Generation: "sm_80"}, ""}, // one node needs no NIC
 		{"p4d", "deepspeed", 8, nil, Like{"deepspeed", "sm_80", "yes", "several"}, ""},
-		{"rtx-4090", "megatron", 1, nil, Like{}, "a link inside a node has 10 GB/s; measured runs of megatron have 150 to 900"},
-		{"rtx-4090", "megatron", 1, func(c *Cluster) { c.Node.Devices = 1 }, Like{Engine: "megatron"}, ""}, // one device needs no link
-		{"l4", "megatron", 1, func(c *Cluster) { c.Node.Devices = 1 }, Like{}, "a device's memory has 300 GB/s; measured runs of megatron have 900 to 8000"},
+		{"rtx-4090", "megatron", 1, nil, Like{},
+			"a link inside a node has 10 GB/s; measured runs of megatron have 150 to 900"},
+		// one device needs no link
+		{"rtx-4090", "megatron", 1, func(c *Cluster) { c.Node.Devices = 1 }, Like{Engine: "megatron"}, ""},
+		{"l4", "megatron", 1, func(c *Cluster) {
+			c.Node.Devices = 1
+		}, Like{}, "a device's memory has 300 GB/s; measured runs of megatron have 900 to 8000"},
 		{"dgx-h100", "megatron", 8, func(c *Cluster) { c.GPU.PeakTFLOPS = map[string]float64{"bf16": 9000} }, Like{},
 			"a device's peak in 16 bits is 9000 TFLOP/s; measured runs of megatron have 125 to 2500"},
 		{"dgx-h100", "megatron", 8, func(c *Cluster) { // the furthest is named
@@ -267,7 +286,8 @@ func TestErrorBarsOfHardware(t *testing.T) {
 			x.change(c)
 		}
 		b := BarOf(EngineOf(x.engine), c, "bf16", 8, false, 10)
-		if b.Like != x.like || (b.Rows > 0) != (x.beyond == "") || b.Rows == 0 && (b.Error != gpuError || b.String() != "assumed; "+x.beyond) {
+		if b.Like != x.like || (b.Rows > 0) != (x.beyond == "") ||
+			b.Rows == 0 && (b.Error != gpuError || b.String() != "assumed; "+x.beyond) {
 			t.Errorf("%d × %s, %s: %+v, %s; want %v, %s", x.nodes, x.node, x.engine, b, b, x.like, x.beyond)
 		}
 	}
@@ -288,7 +308,8 @@ func TestErrorBarsWiden(t *testing.T) {
 				for _, like := range LikeOf(cmp.Or(e.Like, e.Name), c, pp, experts) {
 					if j := slices.IndexFunc(errorBars, func(b ErrorBar) bool { return b.Like == like }); j >= 0 {
 						if want := errorBars[j].Error; got < want {
-							t.Errorf("%d × %s, %s: ± %v, its most alike rows %v have %v", c.Nodes, name, e.Name, got, like, want)
+							t.Errorf("%d × %s, %s: ± %v, its most alike rows %v have %v", c.Nodes, name, e.Name,
+								got, like, want)
 						} else if got > want {
 							wider++
 						}

@@ -2,9 +2,9 @@ package costmodel
 
 import "github.com/planc-dev/planc/ir"
 
-// haiEngine is DeepSeek's HAI-LLM as the "DeepSeek-V3 Technical Report" (arXiv 2412.19437) and the libraries that came of it describe it.
-// Nothing of it is fitted. What the report does not say is as Megatron's: what attention reaches, a micro-batch's and a step's own
-// time, context and communicators.
+// haiEngine is DeepSeek's HAI-LLM as the "DeepSeek-V3 Technical Report" (arXiv 2412.19437) and the libraries that came
+// of it describe it. Nothing of it is fitted. What the report does not say is as Megatron's: what attention reaches, a
+// micro-batch's and a step's own time, context and communicators.
 //
 //	3.2.1  DualPipe: forward and backward passes of two micro-batches overlap, so that all-to-alls and sends are hidden; its bubble,
 //	       (pp/2-1)(F&B + B - 3W), is that of zb-h1, (pp-1)(F + B - 2W), within a tenth at B = 2W = 2F; a rank holds two
@@ -14,10 +14,13 @@ import "github.com/planc-dev/planc/ir"
 //	3.2.3  norms, MLA's up-projections and SwiGLU are recomputed; no tensor parallelism
 //	3.3.2  matmuls in FP8 with a scale for each 128 elements (DeepGEMM: all experts' in one kernel), moments in BF16, gradients and the master copy in FP32
 //	3.3.3  activations are saved, and tokens dispatched, in FP8; combined in BF16
-var haiEngine = &Engine{Name: "hai-llm", Doc: "DeepSeek's HAI-LLM, as the report on DeepSeek-V3 has it", Like: "megatron",
-	Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, Launch: 2e-6, Host: 76.8e-6, Looped: 0.496, Pass: 1.57e-3, Step: 5.1e-3,
+var haiEngine = &Engine{Name: "hai-llm", Doc: "DeepSeek's HAI-LLM, as the report on DeepSeek-V3 has it",
+	Like:   "megatron",
+	Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, Launch: 2e-6, Host: 76.8e-6, Looped: 0.496,
+	Pass: 1.57e-3, Step: 5.1e-3,
 	UpAgain: true, NormsAgain: true, ActivationAgain: true, TileScaled: true, SplitsExperts: true,
-	Overlap: [2]bool{true, true}, HiddenTP: 0.5, HiddenEP: pairedHAI, SlowsEP: 20.0 / (132 - 20), Once: true, NarrowSent: true, Interfere: 0.107, Sharded: Contention{Gain: studiedGain},
+	Overlap: [2]bool{true, true}, HiddenTP: 0.5, HiddenEP: pairedHAI, SlowsEP: 20.0 / (132 - 20), Once: true,
+	NarrowSent: true, Interfere: 0.107, Sharded: Contention{Gain: studiedGain},
 	Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Copies: 2,
 	Bytes16: ir.Precision{Grads: ir.F32, Reduce: ir.F16, Master: ir.F32, Moments: ir.BF16}}
 

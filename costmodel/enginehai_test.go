@@ -8,11 +8,12 @@ import (
 )
 
 // deepSeek is the shape of DeepSeek-V3's layers with experts.
-var deepSeek = Transformer{Seq: 4096, Hidden: 7168, Heads: 128, KVHeads: 128, HeadDim: 192, FFN: 2048, Vocab: 129280, Experts: 256, Choices: 8, ExpertFFN: 2048, Groups: 8, BestGroups: 4,
+var deepSeek = Transformer{Seq: 4096, Hidden: 7168, Heads: 128, KVHeads: 128, HeadDim: 192, FFN: 2048, Vocab: 129280,
+	Experts: 256, Choices: 8, ExpertFFN: 2048, Groups: 8, BestGroups: 4,
 	Gated: true, Rotary: true, KeysSeen: 2048, KVLatent: 512, QLatent: 1536, SharedKey: 64, ValueDim: 128}
 
-// HAI-LLM sends tokens to their experts in 8 bits with scales, and what comes back in 16; gradients the other way round. Megatron
-// sends all in 16. Both know that a token's experts are on 4 nodes at most.
+// HAI-LLM sends tokens to their experts in 8 bits with scales, and what comes back in 16; gradients the other way
+// round. Megatron sends all in 16. Both know that a token's experts are on 4 nodes at most.
 func TestHAISendsInEightBits(t *testing.T) {
 	split := Split{TP: 1, Micro: 1, EP: 64, Size: 2, Narrow: true}
 	bytes := func(e *Engine, pass func(*Layer) *Function) (out []float64) {
@@ -44,7 +45,13 @@ func TestHAISaves(t *testing.T) {
 	plain.UpAgain, plain.NormsAgain, plain.ActivationAgain = false, false, false
 	_, all, _ := plain.Layers(&deepSeek, split, "none")
 	before := all.Saved
-	for _, turn := range []func(){func() { plain.UpAgain = true }, func() { plain.NormsAgain = true }, func() { plain.ActivationAgain = true }} {
+	for _, turn := range []func(){func() {
+		plain.UpAgain = true
+	}, func() {
+		plain.NormsAgain = true
+	}, func() {
+		plain.ActivationAgain = true
+	}} {
 		turn()
 		_, less, _ := plain.Layers(&deepSeek, split, "none")
 		if less.Saved > 0.95*before || len(less.Backward.Ops) <= len(all.Backward.Ops) {
@@ -53,7 +60,8 @@ func TestHAISaves(t *testing.T) {
 		before, all = less.Saved, less
 	}
 	m := Memory{Total: 7 << 30, Params: 1 << 30, Grads: 2 << 30, Optimizer: 4 << 30}
-	if got := haiEngine.Holds(m, &ir.Plan{DP: 2, TP: 1, PP: 2}); got.Params != 2<<30 || got.Grads != 4<<30 || got.Optimizer != 4<<30 {
+	if got := haiEngine.Holds(m, &ir.Plan{DP: 2, TP: 1, PP: 2}); got.Params != 2<<30 || got.Grads != 4<<30 ||
+		got.Optimizer != 4<<30 {
 		t.Errorf("with a pipeline it holds %+v", got)
 	}
 	if got := haiEngine.Holds(m, &ir.Plan{DP: 2, TP: 1, PP: 1}); got.Params != 1<<30 {

@@ -52,10 +52,10 @@ func LikeOf(engine string, c *Cluster, pp int, experts bool) []Like {
 	return []Like{l, {engine, g.Arch, "", ""}, {engine, "", "", ""}, {}}
 }
 
-// BarOf is the error bar of a predicted step with so many pipeline stages, whose matmuls compute in gemm: that of the most alike
-// rows whose hardware is like the cluster's. Rows of 0 is an assumption, as it is of a step that is shorter than that of any row,
-// computes in what too few did, or runs on hardware unlike that of any like row. An engine of which no run was
-// measured, as planc's own on GPUs, has the bar of the one whose constants it has.
+// BarOf is the error bar of a predicted step with so many pipeline stages, whose matmuls compute in gemm: that of the
+// most alike rows whose hardware is like the cluster's. Rows of 0 is an assumption, as it is of a step that is shorter
+// than that of any row, computes in what too few did, or runs on hardware unlike that of any like row. An engine of
+// which no run was measured, as planc's own on GPUs, has the bar of the one whose constants it has.
 func BarOf(e *Engine, c *Cluster, gemm string, pp int, experts bool, step Seconds) ErrorBar {
 	switch {
 	case c.IsCPU():
@@ -68,9 +68,9 @@ func BarOf(e *Engine, c *Cluster, gemm string, pp int, experts bool, step Second
 	return barOf(LikeOf(cmp.Or(e.Like, e.Name), c, pp, experts), TraitsOf(c))
 }
 
-// barOf is the first bar of these likes whose rows' hardware is like this, or one passed over before that is wider: hardware
-// that is less alike has no narrower bar for it. Rows of any engine stand for one that has none, and for no other: that some of
-// theirs are on such hardware says little of the engine.
+// barOf is the first bar of these likes whose rows' hardware is like this, or one passed over before that is wider:
+// hardware that is less alike has no narrower bar for it. Rows of any engine stand for one that has none, and for no
+// other: that some of theirs are on such hardware says little of the engine.
 func barOf(likes []Like, traits Traits) ErrorBar {
 	out, passed := ErrorBar{Error: gpuError}, ErrorBar{}
 	for _, like := range likes {

@@ -2,8 +2,8 @@ package costmodel
 
 import "fmt"
 
-// Traits are what hardware is told apart by beside its generation, in the order of [TraitNames]: bytes a second, of the device's
-// peak FLOP/s. 0: there is no such thing.
+// Traits are what hardware is told apart by beside its generation, in the order of [TraitNames]: bytes a second, of the
+// device's peak FLOP/s. 0: there is no such thing.
 type Traits [4]float64
 
 // Ranges are the least and the greatest of each of some rows' traits; 0 and 0: no row has it.
@@ -20,9 +20,9 @@ type Beyond struct {
 	Rows   [2]float64 // the rows'
 }
 
-// TraitsOf are a cluster's: its devices' dense peak in 16 bits and their memory's bandwidth; the bandwidth of its links, where a
-// node has several devices; and that of a node's NICs for each device, where there are several nodes. Oversubscription is not in
-// it: of the rows' networks it is not known.
+// TraitsOf are a cluster's: its devices' dense peak in 16 bits and their memory's bandwidth; the bandwidth of its
+// links, where a node has several devices; and that of a node's NICs for each device, where there are several nodes.
+// Oversubscription is not in it: of the rows' networks it is not known.
 func TraitsOf(c *Cluster) (t Traits) {
 	for _, compute := range []string{"bf16", "fp16"} {
 		if peak, ok := c.GPU.Peak(compute); ok {
@@ -39,8 +39,8 @@ func TraitsOf(c *Cluster) (t Traits) {
 	return t
 }
 
-// perDevice is what the NICs of a node give each of its devices, in bytes a second: of the tiers up to the one that joins all
-// nodes the least.
+// perDevice is what the NICs of a node give each of its devices, in bytes a second: of the tiers up to the one that
+// joins all nodes the least.
 func (c *Cluster) perDevice() (least float64) {
 	nics, bandwidth := 1, BytesPerSecond(0)
 	for i := range c.Network {
@@ -70,8 +70,8 @@ func (r *Ranges) Add(t Traits) {
 	}
 }
 
-// alike is the factor by which a trait may lie outside of the rows' range: makers and readers of one piece of hardware state its
-// figures so differently.
+// alike is the factor by which a trait may lie outside of the rows' range: makers and readers of one piece of hardware
+// state its figures so differently.
 const alike = 1.25
 
 // beyond is the trait of hardware that is furthest from what any row has, where one is.
@@ -90,7 +90,8 @@ func (r *Ranges) beyond(t Traits) (out Beyond) {
 
 // traitWords are a trait as sentences say it, with its unit.
 var traitWords = [4]struct{ of, unit string }{
-	{"a device's peak in 16 bits is", "TFLOP/s"}, {"a device's memory has", "GB/s"}, {"a link inside a node has", "GB/s"},
+	{"a device's peak in 16 bits is", "TFLOP/s"}, {"a device's memory has", "GB/s"},
+	{"a link inside a node has", "GB/s"},
 	{"a device's share of the NICs is", "GB/s"},
 }
 

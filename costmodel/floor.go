@@ -11,9 +11,9 @@ type Floor struct {
 }
 
 // Seconds is at most what any schedule takes for the passes. A stage cannot begin before the first micro-batch has come
-// through the stages before it, it does all of its passes one after the other, and after its last backward pass, which is of its
-// first chunk or of one after that, gradients go back through the stages before it. A stage's first chunk is that of
-// its own number. Where backward is split, what a stage does last may be a pass that nobody waits for.
+// through the stages before it, it does all of its passes one after the other, and after its last backward pass, which
+// is of its first chunk or of one after that, gradients go back through the stages before it. A stage's first chunk is
+// that of its own number. Where backward is split, what a stage does last may be a pass that nobody waits for.
 func (f *Floor) Seconds() Seconds {
 	work := make([]Seconds, f.Stages)
 	through := Seconds(0)

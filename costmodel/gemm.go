@@ -12,8 +12,8 @@ type tile struct{ m, n, part float64 }
 
 var tiles = []tile{{256, 128, 1}, {128, 256, 1}, {128, 128, 0.94}, {128, 64, 0.80}, {64, 64, 0.62}}
 
-// gemmDepth is the part of a product's depth that fills and drains a tile's pipeline, in elements of k: a product of depth k
-// runs at k/(k + gemmDepth) of its rate. Fitted (docs/validation.md).
+// gemmDepth is the part of a product's depth that fills and drains a tile's pipeline, in elements of k: a product of
+// depth k runs at k/(k + gemmDepth) of its rate. Fitted (docs/validation.md).
 const gemmDepth = 160
 
 // splitK is the largest number of parts that a product's depth is cut into where its tiles leave multiprocessors idle.
@@ -56,8 +56,8 @@ func occupied(g GEMM, t tile, processors float64) float64 {
 // waves is the part of the multiprocessors that n tiles keep busy: the last wave is as long as the others.
 func waves(n, processors float64) float64 { return n / (math.Ceil(n/processors) * processors) }
 
-// aligned is what is left of the rate where a dimension is no multiple of 8 elements, which tensor cores load at a time:
-// operands are copied or padded first. (BLOOM's own trials show it: heads of 108 and 150 against 96 and 112.)
+// aligned is what is left of the rate where a dimension is no multiple of 8 elements, which tensor cores load at a
+// time: operands are copied or padded first. (BLOOM's own trials show it: heads of 108 and 150 against 96 and 112.)
 func (g GEMM) aligned() float64 {
 	for _, n := range []float64{g.M, g.N, g.K} {
 		if n != 8*math.Trunc(n/8) {

@@ -19,9 +19,10 @@ type Generation struct {
 }
 
 // Generations are the architectures. matrix and narrow: "measured_matmul_mamf" of the shared hardware table (from
-// ml-engineering's compute/accelerator page, read 2026-11): A100 271 of 312, H100 794 of 989 and 1402 of 1979, B200 1745 of
-// 2250 and 3432 of 4500 TFLOP/s. flash: Dao 2023, on A100 0.50-0.73 of the peak, on H100 0.35. vendor: cuDNN and
-// FlashAttention-3 (Shah et al. 2024), causal, sequences of 2-8 k. Figures of other rows are assumed from their neighbours.
+// ml-engineering's compute/accelerator page, read 2026-11): A100 271 of 312, H100 794 of 989 and 1402 of 1979, B200
+// 1745 of 2250 and 3432 of 4500 TFLOP/s. flash: Dao 2023, on A100 0.50-0.73 of the peak, on H100 0.35. vendor: cuDNN
+// and FlashAttention-3 (Shah et al. 2024), causal, sequences of 2-8 k. Figures of other rows are assumed from their
+// neighbours.
 var Generations = []Generation{
 	{"sm_70", 80, 0.80, 0, 1.10, 0.80, 300, [2]float64{0.30, 0.25}, [2]float64{0.30, 0.25}},
 	{"sm_75", 40, 0.45, 0, 0.878, 0.75, 70, [2]float64{0.25, 0.20}, [2]float64{0.25, 0.20}},
@@ -34,12 +35,13 @@ var Generations = []Generation{
 	{"sm_", 100, 0.78, 0.70, 0.95, 0.80, 0, [2]float64{0.45, 0.40}, [2]float64{0.45, 0.40}},
 }
 
-// MXFP8 is what matmuls compute in where 8-bit operands have a scale for each 32 elements of their depth ("OCP Microscaling
-// Formats", 2023); "fp8" is one scale a tensor.
+// MXFP8 is what matmuls compute in where 8-bit operands have a scale for each 32 elements of their depth ("OCP
+// Microscaling Formats", 2023); "fp8" is one scale a tensor.
 const MXFP8 = "mxfp8"
 
-// BlockScaled is what matmuls in [MXFP8] keep of the rate of those with one scale a tensor: scales are read and applied beside
-// the products, and operands are cast twice, since their blocks lie along the depth that each product sums over. Fitted.
+// BlockScaled is what matmuls in [MXFP8] keep of the rate of those with one scale a tensor: scales are read and applied
+// beside the products, and operands are cast twice, since their blocks lie along the depth that each product sums over.
+// Fitted.
 var BlockScaled = 0.936
 
 func generationOf(arch string) *Generation {

@@ -27,7 +27,8 @@ func TestInside(t *testing.T) {
 // A cluster has a bounded number of devices.
 func TestMostDevices(t *testing.T) {
 	_, err := Resolve(Ref{Node: "dgx-h100", Count: 100000}, nil, nil)
-	if want := "100000 nodes of 8 devices are 800000 devices; at most 131072 are planned (16384 nodes would do) [BadCluster]"; err == nil || err.Error() != want {
+	if want := "100000 nodes of 8 devices are 800000 devices; at most 131072 are planned (16384 nodes would do) " +
+		"[BadCluster]"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

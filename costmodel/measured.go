@@ -15,8 +15,8 @@ type Measured struct {
 	Network  float64 `yaml:"network" over:"0" max:"100" doc:"bandwidth between nodes, over the network's as predicted"`
 	Overhead float64 `yaml:"overhead" over:"0" max:"100" doc:"time of launching kernels and of a step's own work, over the predicted one"`
 
-	// Attention and Eight are where attention and products in 8 bits were measured by themselves; else they go with Matrix. They are no factors
-	// that fits move.
+	// Attention and Eight are where attention and products in 8 bits were measured by themselves; else they go with
+	// Matrix. They are no factors that fits move.
 	Attention float64 `yaml:"attention" over:"0" max:"100" doc:"rate of attention, over the predicted one; absent: that of matrix"`
 
 	Eight float64 `yaml:"fp8" over:"0" max:"100" doc:"rate of matmuls in 8 bits, over the predicted one; absent: that of matrix"`
@@ -75,8 +75,8 @@ func (c *Cluster) Scaled(m Measured) *Cluster {
 	return &own
 }
 
-// applyBandwidths puts measured bandwidths in place of nominal ones, but for the network's, which reach counts in. Peaks
-// stay, since mfu is of them.
+// applyBandwidths puts measured bandwidths in place of nominal ones, but for the network's, which reach counts in.
+// Peaks stay, since mfu is of them.
 func (c *Cluster) applyBandwidths(m Measured) {
 	c.GPU.MemoryBandwidth *= BytesPerSecond(factor(m.Memory))
 	c.Node.Link.Bandwidth *= BytesPerSecond(factor(m.Link))

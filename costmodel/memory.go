@@ -39,8 +39,9 @@ var MemoryParts = []string{"params", "grads", "optimizer", "activations", "works
 
 // Part is a part by its name.
 func (m Memory) Part(name string) int64 {
-	return map[string]int64{"params": m.Params, "grads": m.Grads, "optimizer": m.Optimizer, "activations": m.Activations,
-		"workspace": m.Workspace, "comm": m.Comm, "overhead": m.Overhead}[name]
+	return map[string]int64{"params": m.Params, "grads": m.Grads, "optimizer": m.Optimizer,
+		"activations": m.Activations,
+		"workspace":   m.Workspace, "comm": m.Comm, "overhead": m.Overhead}[name]
 }
 
 // Largest is the part that needs most; of equals the first.
@@ -60,8 +61,8 @@ func (m Memory) Fits() bool { return m.Total <= m.Capacity }
 // Over is the number of bytes that are missing, 0 if it fits.
 func (m Memory) Over() int64 { return max(0, m.Total-m.Capacity) }
 
-// Probability that a rank of planc's own fits into the device's whole memory, headroom not counted: predictions are off by
-// at most 3 % + 64 MiB (law 3), which is taken as two deviations of a normal distribution. To three digits.
+// Probability that a rank of planc's own fits into the device's whole memory, headroom not counted: predictions are off
+// by at most 3 % + 64 MiB (law 3), which is taken as two deviations of a normal distribution. To three digits.
 func (m Memory) Probability(device Bytes) float64 {
 	return m.below(device, (float64(0.03*float64(m.Total))+64*float64(MiB))/2)
 }

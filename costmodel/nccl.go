@@ -2,8 +2,8 @@ package costmodel
 
 import "strings"
 
-// Protocol is one of a library's ways to hand data on. A smaller message waits less for a flag beside each word; a larger
-// one does not want to send the flags.
+// Protocol is one of a library's ways to hand data on. A smaller message waits less for a flag beside each word; a
+// larger one does not want to send the flags.
 type Protocol struct {
 	Base Seconds // of a collective: launch, and the wait for all members
 	Hop  float64 // a step, in latencies of the link or the network
@@ -45,10 +45,10 @@ func (k *Comm) link(c *Cluster) *LinkRate {
 }
 
 // NCCL are the constants of NCCL 2.x on NVIDIA GPUs. Method: least squares of log(predicted/measured), machines weighed
-// alike, outliers in proportion, by tools/ncclfit in 2026-11, over 500 published figures of V100, A100, H100, H200 and GB200
-// machines, nearly all of all-reduce; the fit's own program prints the values that are rounded here, what they are without
-// each source, and their residuals (docs/communication.md). A hop's unit is the latency that cluster files give, 2 µs of
-// NVLink and 5 µs of InfiniBand. LL128's rate is 120 of 128 bytes; xgmi is assumed, no row shows it.
+// alike, outliers in proportion, by tools/ncclfit in 2026-11, over 500 published figures of V100, A100, H100, H200 and
+// GB200 machines, nearly all of all-reduce; the fit's own program prints the values that are rounded here, what they
+// are without each source, and their residuals (docs/communication.md). A hop's unit is the latency that cluster files
+// give, 2 µs of NVLink and 5 µs of InfiniBand. LL128's rate is 120 of 128 bytes; xgmi is assumed, no row shows it.
 var NCCL = Comm{
 	Protocols: [3]Protocol{
 		LL:     {Base: 13 * Microsecond, Hop: 0.54, Rate: 0.10},

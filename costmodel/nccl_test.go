@@ -7,8 +7,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Measured all-reduces, one of each size and machine; all that is known is in docs/communication.md. The first two are of
-// NVIDIA's dgxc-benchmarking, then vTrain's traces, CoreWeave's and AWS's nccl-tests; read 2026-11.
+// Measured all-reduces, one of each size and machine; all that is known is in docs/communication.md. The first two are
+// of NVIDIA's dgxc-benchmarking, then vTrain's traces, CoreWeave's and AWS's nccl-tests; read 2026-11.
 func TestPublishedAllReduces(t *testing.T) {
 	for _, m := range []struct {
 		node   string
@@ -45,9 +45,11 @@ func TestThreads(t *testing.T) {
 		t.Fatal(err)
 	}
 	for op, want := range map[ir.Op]Seconds{
-		ir.OpAllReduce: 2 * (2e-6 + 0.5*1e6/10e9), ir.OpAllGather: 2e-6 + 0.5*1e6/10e9, ir.OpAllToAll: 2e-6 + 0.5*1e6/10e9,
+		ir.OpAllReduce: 2 * (2e-6 + 0.5*1e6/10e9), ir.OpAllGather: 2e-6 + 0.5*1e6/10e9,
+		ir.OpAllToAll: 2e-6 + 0.5*1e6/10e9,
 	} {
-		if got := c.CollectiveTime(op, Placement{Local: 2, Nodes: 1, Span: 1}, 1e6); math.Abs(float64(got/want)-1) > 1e-12 {
+		if got := c.CollectiveTime(op, Placement{Local: 2, Nodes: 1, Span: 1},
+			1e6); math.Abs(float64(got/want)-1) > 1e-12 {
 			t.Errorf("%v takes %v, want %v", op, got, want)
 		}
 	}

@@ -47,8 +47,8 @@ func (c *Cluster) reach(p Placement) reach {
 	return r
 }
 
-// nicsFor is how many of a node's NICs a device has, where so many cross; 0: all do. One that crosses alone has one NIC, or those that
-// are its own where there are more NICs than devices.
+// nicsFor is how many of a node's NICs a device has, where so many cross; 0: all do. One that crosses alone has one
+// NIC, or those that are its own where there are more NICs than devices.
 func (c *Cluster) nicsFor(nics, crossing int) float64 {
 	own := float64(nics) / float64(max(1, c.Node.Devices))
 	if crossing == 0 {
@@ -57,8 +57,8 @@ func (c *Cluster) nicsFor(nics, crossing int) float64 {
 	return min(float64(nics)/float64(crossing), max(1, own))
 }
 
-// link is what the links of a node give each of n of its devices among themselves, of nominal bandwidth: a switch all of
-// it, a mesh the part that leads to the others of the group.
+// link is what the links of a node give each of n of its devices among themselves, of nominal bandwidth: a switch all
+// of it, a mesh the part that leads to the others of the group.
 func (c *Cluster) link(n int) BytesPerSecond {
 	l := &c.Node.Link
 	whole := max(c.Node.Devices, c.Node.Whole)

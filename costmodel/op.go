@@ -4,11 +4,12 @@ import "github.com/planc-dev/planc/ir"
 
 // Op is the work of one kernel on one rank, or of several alike.
 type Op struct {
-	Kind   Kind
-	Flops  float64
-	Bytes  float64 // of memory traffic
-	Shape  GEMM    // of a Matrix op
-	Eight  float64 // numbers that passes before a product of planc's own round to 8 bits, both operands'; 0: it is of 16 bits or more
+	Kind  Kind
+	Flops float64
+	Bytes float64 // of memory traffic
+	Shape GEMM    // of a Matrix op
+	// numbers that passes before a product of planc's own round to 8 bits, both operands'; 0: it is of 16 bits or more
+	Eight  float64
 	Kernel float64 // launches; 1 unless it is several in a row
 	Held   bool    // in a graph, so that launches take no time of the host
 	Looped float64 // of the host's time for a kernel, what one of several in a loop of the library's own takes; 0: all
@@ -89,8 +90,8 @@ func OpOf(n *ir.Node, m ir.Mesh) Op {
 }
 
 // shapeOf is the GEMM of a contraction: m from the dims that the result has from the first operand alone, n from the
-// second alone, k from those that are summed; dims of all three are a batch of products. Of attention: queries, keys, and
-// the width of a head.
+// second alone, k from those that are summed; dims of all three are a batch of products. Of attention: queries, keys,
+// and the width of a head.
 func shapeOf(n *ir.Node, m ir.Mesh) GEMM {
 	if KindOf(n.Op) >= Attention {
 		width, _ := n.Args[0].Type.Extent(ir.HeadDim)

@@ -17,7 +17,8 @@ type ChunkTime struct {
 	SendGradient      Seconds // to the chunk before it
 }
 
-// UnitTimes are chunks whose forward takes 1 and whose backward takes 2, in two parts where it is split; sends take no time.
+// UnitTimes are chunks whose forward takes 1 and whose backward takes 2, in two parts where it is split; sends take no
+// time.
 func UnitTimes(plan ir.Plan) []ChunkTime {
 	t := ChunkTime{Forward: 1, Backward: 2}
 	if plan.Splits() {

@@ -2,10 +2,10 @@ package costmodel
 
 import "github.com/planc-dev/planc/ir"
 
-// Placement says where the members of a group are: Local on each of Nodes nodes, the first and the last of
-// which are Span nodes apart, both counted. Mixed: the members of its nodes are not at the same places of their nodes,
-// so that what they send each other leaves its rail. Crossing is how many of a node's devices reach for other nodes at once, each
-// in a group of this kind; 0 is all of them.
+// Placement says where the members of a group are: Local on each of Nodes nodes, the first and the last of which are
+// Span nodes apart, both counted. Mixed: the members of its nodes are not at the same places of their nodes, so that
+// what they send each other leaves its rail. Crossing is how many of a node's devices reach for other nodes at once,
+// each in a group of this kind; 0 is all of them.
 type Placement struct {
 	Local, Nodes, Span int
 	Mixed              bool
@@ -68,7 +68,8 @@ func (c *Cluster) pair(m ir.Mesh, axis ir.Axis, ends bool) Placement {
 			crossing = 2 * stride
 		}
 	}
-	return Placement{Local: 1, Nodes: 2, Span: max(2, apart/devices+1), Mixed: apart%devices != 0, Crossing: min(crossing, devices)}
+	return Placement{Local: 1, Nodes: 2, Span: max(2, apart/devices+1), Mixed: apart%devices != 0,
+		Crossing: min(crossing, devices)}
 }
 
 // inside is how many of n ranks, stride apart, every node of d devices has together: the largest divisor of n

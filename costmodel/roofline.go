@@ -58,8 +58,8 @@ func ComputeName(e ir.Elem) string {
 	return e.String()
 }
 
-// Device is what a device of the cluster reaches in a compute type under planc's own engine; ok is false if it cannot compute
-// in it. A CPU widens numbers of 16 bits and computes in f32.
+// Device is what a device of the cluster reaches in a compute type under planc's own engine; ok is false if it cannot
+// compute in it. A CPU widens numbers of 16 bits and computes in f32.
 func (c *Cluster) Device(e ir.Elem) (d Device, ok bool) {
 	return c.DeviceOf(PlancEngine, ComputeName(e))
 }
@@ -103,10 +103,13 @@ func (c *Cluster) predicted(engine *Engine, compute string) (d Device, ok bool) 
 	if engine.Vendor {
 		fused = g.vendor
 	}
-	d = Device{Peak: peak, Engine: engine, eight: nominal == "fp8", processors: g.processors, launch: engine.Launch, host: engine.Host, pass: engine.Pass, step: engine.Step,
+	d = Device{Peak: peak, Engine: engine, eight: nominal == "fp8", processors: g.processors, launch: engine.Launch,
+		host: engine.Host, pass: engine.Pass, step: engine.Step,
 		bandwidth: c.GPU.MemoryBandwidth * BytesPerSecond(g.memory*engine.Memory)}
-	d.rate = [numKinds]FlopsPerSecond{Vector: vector * gpuVector, Matrix: peak * FlopsPerSecond(matrix*engine.Matrix*cool),
-		Attention: half * FlopsPerSecond(fused[0]*engine.Attention*cool), AttentionGrad: half * FlopsPerSecond(fused[1]*engine.Attention*cool)}
+	d.rate = [numKinds]FlopsPerSecond{Vector: vector * gpuVector,
+		Matrix:        peak * FlopsPerSecond(matrix*engine.Matrix*cool),
+		Attention:     half * FlopsPerSecond(fused[0]*engine.Attention*cool),
+		AttentionGrad: half * FlopsPerSecond(fused[1]*engine.Attention*cool)}
 	if engine.Own && nominal == "fp8" {
 		d.wide = half * FlopsPerSecond(g.matrix*engine.Matrix*cool)
 	}

@@ -2,12 +2,14 @@ package costmodel
 
 import "math"
 
-// Routing is how a token's experts are chosen: so many of them, and where Groups is above 1, all of the BestGroups best of so many equal
-// groups, which limits how many nodes a token goes to (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2.1.2).
+// Routing is how a token's experts are chosen: so many of them, and where Groups is above 1, all of the BestGroups best
+// of so many equal groups, which limits how many nodes a token goes to (DeepSeek-AI, "DeepSeek-V3 Technical Report",
+// 2.1.2).
 type Routing struct{ Choices, Groups, BestGroups int }
 
-// Places is on how many of n places that share the experts, in order, a token's experts are expected. Choices are spread evenly over the
-// experts that they may be of. A place that has a part of a group, or some groups, is on the way if a choice is there.
+// Places is on how many of n places that share the experts, in order, a token's experts are expected. Choices are
+// spread evenly over the experts that they may be of. A place that has a part of a group, or some groups, is on the way
+// if a choice is there.
 func (r Routing) Places(n int) float64 {
 	places, choices := float64(n), float64(r.Choices)
 	if r.Groups <= 1 || r.BestGroups >= r.Groups || n%r.Groups != 0 && r.Groups%n != 0 {

@@ -8,7 +8,9 @@ import (
 // The places of a token are those that all ways to choose groups, and experts in them, have in the mean.
 func TestRoutingPlaces(t *testing.T) {
 	const choices = 3
-	for _, x := range []struct{ groups, best, n int }{{4, 2, 8}, {4, 2, 4}, {4, 2, 2}, {4, 2, 1}, {4, 1, 2}, {4, 3, 2}, {4, 4, 8}, {1, 1, 4}, {6, 3, 2}, {6, 3, 3}} {
+	for _, x := range []struct {
+		groups, best, n int
+	}{{4, 2, 8}, {4, 2, 4}, {4, 2, 2}, {4, 2, 1}, {4, 1, 2}, {4, 3, 2}, {4, 4, 8}, {1, 1, 4}, {6, 3, 2}, {6, 3, 3}} {
 		parts := max(x.groups, x.n) // of the experts, each of one place and one group
 		sum, ways := 0.0, 0.0
 		for set := range 1 << x.groups {

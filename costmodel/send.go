@@ -6,8 +6,9 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// SendTime is the time of a message of b bytes between neighbours on an axis. Where some neighbours are on other nodes, it
-// is that of those, since all wait for the slowest; the devices of a node whose neighbour is on another send at once.
+// SendTime is the time of a message of b bytes between neighbours on an axis. Where some neighbours are on other nodes,
+// it is that of those, since all wait for the slowest; the devices of a node whose neighbour is on another send at
+// once.
 func (c *Cluster) SendTime(m ir.Mesh, axis ir.Axis, b Bytes) Seconds {
 	r := c.SendRoute(m, axis)
 	return r.Time(b)

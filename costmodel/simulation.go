@@ -20,8 +20,8 @@ func (p *Pipeline) Simulate() (*Timeline, error) {
 	return s.line, nil
 }
 
-// Passed is when the last pass ends: Timeline's End, to the bit, without the rest. It grows with every time of every chunk.
-// How long it takes does not grow with the micro-batches, see [steady].
+// Passed is when the last pass ends: Timeline's End, to the bit, without the rest. It grows with every time of every
+// chunk. How long it takes does not grow with the micro-batches, see [steady].
 func (p *Pipeline) Passed() (Seconds, error) {
 	s := newSimulation(p)
 	defer s.recycle()
@@ -122,8 +122,8 @@ func newSimulation(p *Pipeline) *simulation {
 	return s
 }
 
-// recycled are simulations that have ended. Their times take most of the memory that a search of a deep pipeline with many
-// micro-batches allocates, and the next simulation overwrites them.
+// recycled are simulations that have ended. Their times take most of the memory that a search of a deep pipeline with
+// many micro-batches allocates, and the next simulation overwrites them.
 var recycled = sync.Pool{New: func() any { return new(simulation) }}
 
 // recycle gives the simulation's memory to a later one. Only its stages' last may be used afterwards.
@@ -138,9 +138,9 @@ func resized[T any](s []T, n int) []T {
 	return append(s, make([]T, max(0, n-len(s)))...)[:n]
 }
 
-// inTicks are times as multiples of a tick, a power of two of which the whole step has so few that sums of them are exact
-// in float64: so a schedule that repeats itself does so to the bit. A time is longer by less than a tick, which is 2^-51 of
-// all that the chunks do in so many micro-batches, or less.
+// inTicks are times as multiples of a tick, a power of two of which the whole step has so few that sums of them are
+// exact in float64: so a schedule that repeats itself does so to the bit. A time is longer by less than a tick, which
+// is 2^-51 of all that the chunks do in so many micro-batches, or less.
 func inTicks(chunks []ChunkTime, micro int) []ChunkTime {
 	const mantissa = 51 // bits of sums, which rounding up may make one longer
 	all := Seconds(0)

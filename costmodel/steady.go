@@ -7,16 +7,18 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// A schedule of many micro-batches is turns that repeat. Times of a turn are sums of times of the turn before and the later
-// of two of them: a max-plus linear system, whose states end up growing by the same from turn to turn, perhaps from one round
-// of a few turns to the next (Baccelli, Cohen, Olsder and Quadrat, "Synchronization and Linearity", 1992, chapter 3).
-// Before that it may drift: a stage that is a little slower falls behind until what it waits for is another.
+// A schedule of many micro-batches is turns that repeat. Times of a turn are sums of times of the turn before and the
+// later of two of them: a max-plus linear system, whose states end up growing by the same from turn to turn, perhaps
+// from one round of a few turns to the next (Baccelli, Cohen, Olsder and Quadrat, "Synchronization and Linearity",
+// 1992, chapter 3). Before that it may drift: a stage that is a little slower falls behind until what it waits for is
+// another.
 //
-// Both are seen the same way. Let all times that later ones are made of have grown by D between two rounds, each time by its
-// own part of D, and by the same D between the two rounds after, and let of any two times that were compared the same one have
-// been later in both. Then the next round's growth is D too, as long as no comparison turns out otherwise; and the margin
-// of each grows by the same each round, which says when that is. So many rounds are skipped: times grow by so many D.
-// Since times are whole ticks, all of that is exact: so is the floor of a quotient of two, which are below 2^52.
+// Both are seen the same way. Let all times that later ones are made of have grown by D between two rounds, each time
+// by its own part of D, and by the same D between the two rounds after, and let of any two times that were compared the
+// same one have been later in both. Then the next round's growth is D too, as long as no comparison turns out
+// otherwise; and the margin of each grows by the same each round, which says when that is. So many rounds are skipped:
+// times grow by so many D. Since times are whole ticks, all of that is exact: so is the floor of a quotient of two,
+// which are below 2^52.
 
 // long is how many times a turn is done that is worth a look.
 const long = 16
@@ -179,7 +181,8 @@ func (l *steady) grown(from, to int) []Seconds {
 	return out
 }
 
-// alike is for how many more rounds of so many turns all comparisons turn out as in the last two, whose growths are the same.
+// alike is for how many more rounds of so many turns all comparisons turn out as in the last two, whose growths are the
+// same.
 func (l *steady) alike(turns int) int {
 	rounds := math.MaxInt
 	for now := len(l.states) - turns; now < len(l.states); now++ {

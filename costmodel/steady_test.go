@@ -12,12 +12,13 @@ import (
 func warmTurns(warm, micro int) []ir.Turn {
 	f, b := ir.Action{Kind: ir.Forward}, ir.Action{Kind: ir.Backward}
 	warm = min(micro, warm)
-	return []ir.Turn{{Actions: []ir.Action{f}, Times: warm}, {Actions: []ir.Action{f, b}, Times: micro - warm}, {Actions: []ir.Action{b}, Times: warm},
+	return []ir.Turn{{Actions: []ir.Action{f}, Times: warm}, {Actions: []ir.Action{f, b}, Times: micro - warm},
+		{Actions: []ir.Action{b}, Times: warm},
 		{Actions: []ir.Action{{Kind: ir.Finish}}, Times: 1}}
 }
 
-// A step whose rounds are skipped is, part by part and to the bit, the step when all its actions are gone through: reductions
-// beside the last passes too.
+// A step whose rounds are skipped is, part by part and to the bit, the step when all its actions are gone through:
+// reductions beside the last passes too.
 func TestSteadyStep(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 32))
 	for range 100 {
@@ -32,19 +33,23 @@ func TestSteadyStep(t *testing.T) {
 				warm = micro
 			}
 			s.Timetable.Do[i] = warmTurns(warm, micro)
-			walked.Timetable.Do = append(walked.Timetable.Do, []ir.Turn{{Actions: ir.Actions(s.Timetable.Do[i]), Times: 1}})
+			walked.Timetable.Do = append(walked.Timetable.Do,
+				[]ir.Turn{{Actions: ir.Actions(s.Timetable.Do[i]), Times: 1}})
 		}
 		if got, want := s.Simulate(), walked.Simulate(); got != want {
 			t.Errorf("%d stages, %d micro-batches: %+v, walked %+v", len(s.Stages), micro, got, want)
 		}
-		if got, want := s.passed(), walked.passed(); got.play(true) != want.play(true) || !reflect.DeepEqual(got.last, want.last) || !reflect.DeepEqual(got.ends, want.ends) {
-			t.Errorf("%d stages, %d micro-batches: %v and %v, walked %v and %v", len(s.Stages), micro, got.ends, got.last, want.ends, want.last)
+		if got, want := s.passed(), walked.passed(); got.play(true) != want.play(true) ||
+			!reflect.DeepEqual(got.last, want.last) || !reflect.DeepEqual(got.ends, want.ends) {
+			t.Errorf("%d stages, %d micro-batches: %v and %v, walked %v and %v", len(s.Stages), micro, got.ends,
+				got.last, want.ends, want.last)
 		}
 	}
 }
 
-// A stage that is slower than the one before it by ten in a million falls behind for tens of thousands of micro-batches, until
-// all that may lie between them does. Rounds before that are skipped and rounds after it, but not those at the turn.
+// A stage that is slower than the one before it by ten in a million falls behind for tens of thousands of
+// micro-batches, until all that may lie between them does. Rounds before that are skipped and rounds after it, but not
+// those at the turn.
 func TestDriftIsSkipped(t *testing.T) {
 	const micro = 100_000
 	p := &Pipeline{Timetable: &ir.Timetable{Micro: micro}, Chunks: make([]ChunkTime, 4)}

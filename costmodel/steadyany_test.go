@@ -9,8 +9,9 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// anyTable is a timetable that no schedule has: up to three chunks a stage, of which all but the first lie anywhere, warm-ups of any
-// length, long turns of actions in any order, in some of each two, some of which end long before those of other stages. Most such are deadlocks.
+// anyTable is a timetable that no schedule has: up to three chunks a stage, of which all but the first lie anywhere,
+// warm-ups of any length, long turns of actions in any order, in some of each two, some of which end long before those
+// of other stages. Most such are deadlocks.
 func anyTable(r *rand.Rand) *ir.Timetable {
 	pp, vpp := 1+r.IntN(5), 1+r.IntN(3)
 	t := &ir.Timetable{Micro: 1 + r.IntN(300), Chunks: make([][]int, pp)}
@@ -28,7 +29,8 @@ func anyTable(r *rand.Rand) *ir.Timetable {
 	return t
 }
 
-// anyTurns are those of a stage of so many chunks: forward passes, less than warm of each, what is done in turn, and what is left.
+// anyTurns are those of a stage of so many chunks: forward passes, less than warm of each, what is done in turn, and
+// what is left.
 func anyTurns(r *rand.Rand, chunks, micro, warm int, split bool) (turns []ir.Turn) {
 	kinds := []ir.ActionKind{ir.Forward, ir.Backward}
 	if split {
@@ -69,8 +71,8 @@ func anyTurns(r *rand.Rand, chunks, micro, warm int, split bool) (turns []ir.Tur
 	return turns
 }
 
-// anyTimes are chunks' times of a kind: few ticks, many of which are 0 or alike; any; so small that beside the others they are less
-// than a tick; almost alike.
+// anyTimes are chunks' times of a kind: few ticks, many of which are 0 or alike; any; so small that beside the others
+// they are less than a tick; almost alike.
 func anyTimes(r *rand.Rand, n int) []ChunkTime {
 	kind := r.IntN(4)
 	seconds := func() Seconds {
@@ -94,7 +96,8 @@ func anyTimes(r *rand.Rand, n int) []ChunkTime {
 	return out
 }
 
-// Of timetables of any kind, too, the end where rounds are skipped is the end where none is, to the bit, and who is stuck is.
+// Of timetables of any kind, too, the end where rounds are skipped is the end where none is, to the bit, and who is
+// stuck is.
 func TestAnySteadyIsWalked(t *testing.T) {
 	skipped, ended := 0, 0
 	for seed := range uint64(20_000) {
@@ -120,9 +123,9 @@ func TestAnySteadyIsWalked(t *testing.T) {
 	}
 }
 
-// Rounds go on while no comparison turns out otherwise. That all times have grown alike twice does not say so by itself: let w be the
-// later of the turn before's u and v, u grow by 1 a turn from 2, v by 3 from 1. Then w is 2 by u and 4 by v, 2 more as in the turn
-// before, and the next one is 7.
+// Rounds go on while no comparison turns out otherwise. That all times have grown alike twice does not say so by
+// itself: let w be the later of the turn before's u and v, u grow by 1 a turn from 2, v by 3 from 1. Then w is 2 by u
+// and 4 by v, 2 more as in the turn before, and the next one is 7.
 func TestComparisonsAlike(t *testing.T) {
 	for _, test := range []struct {
 		before, now []Seconds // margins
@@ -146,7 +149,8 @@ func TestComparisonsAlike(t *testing.T) {
 	}
 }
 
-// What has grown are the same times: not as many others, as where a chunk's queue is one longer and another's one shorter.
+// What has grown are the same times: not as many others, as where a chunk's queue is one longer and another's one
+// shorter.
 func TestSameTimesGrow(t *testing.T) {
 	l := &steady{states: []turnState{
 		{times: []Seconds{1, 2, 3}, shape: []int{2, 1}},

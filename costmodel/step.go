@@ -50,10 +50,12 @@ type Time struct {
 }
 
 // TimeParts names the parts in their order.
-var TimeParts = []string{"compute", "recompute", "expert_again", "expert_empty", "tp_comm", "cp_comm", "ep_comm", "pp_comm", "pp_bubble", "dp_comm", "optimizer", "offload", "other"}
+var TimeParts = []string{"compute", "recompute", "expert_again", "expert_empty", "tp_comm", "cp_comm", "ep_comm",
+	"pp_comm", "pp_bubble", "dp_comm", "optimizer", "offload", "other"}
 
 func (t *Time) parts() []*Seconds {
-	return []*Seconds{&t.Compute, &t.Recompute, &t.ExpertAgain, &t.ExpertEmpty, &t.TPComm, &t.CPComm, &t.EPComm, &t.PPComm, &t.PPBubble, &t.DPComm, &t.Optimizer, &t.Offload, &t.Other}
+	return []*Seconds{&t.Compute, &t.Recompute, &t.ExpertAgain, &t.ExpertEmpty, &t.TPComm, &t.CPComm, &t.EPComm,
+		&t.PPComm, &t.PPBubble, &t.DPComm, &t.Optimizer, &t.Offload, &t.Other}
 }
 
 // Part is a part by its name.
@@ -90,8 +92,8 @@ type stepRun struct {
 	end    Seconds        // of all passes
 }
 
-// Simulate runs the schedule and gives the seconds to parts. Passes are those of the stage that has most to do; what else
-// the pipeline takes is pp_comm as far as it would not if messages took no time, and pp_bubble; the rest is what
+// Simulate runs the schedule and gives the seconds to parts. Passes are those of the stage that has most to do; what
+// else the pipeline takes is pp_comm as far as it would not if messages took no time, and pp_bubble; the rest is what
 // follows the last pass: reductions, the norm, which waits for those of all stages, and the longest update.
 func (s *Step) Simulate() Time {
 	r := s.passed()
@@ -117,8 +119,8 @@ func (s *Step) Total() Seconds {
 	return end + r.tail() + s.Other + update + exposed + s.firstFetch()
 }
 
-// firstFetch is what a step waits for the parameters of its first layer where they are gathered before each use: nothing
-// runs that they could come beside, since they are new. Elsewhere the pass before hides them, see [Chunk.Pass].
+// firstFetch is what a step waits for the parameters of its first layer where they are gathered before each use:
+// nothing runs that they could come beside, since they are new. Elsewhere the pass before hides them, see [Chunk.Pass].
 func (s *Step) firstFetch() Seconds {
 	if c := &s.Stages[0].Chunks[0]; !c.Apart && len(c.Runs) > 0 {
 		return c.Runs[0].Fetch
@@ -186,7 +188,8 @@ func (s *Step) passed() *stepRun {
 			c := &s.Stages[i].Chunks[j]
 			cs[j] = done[&c.Runs[0]]
 			if cs[j] == nil {
-				cs[j] = &passTimes{c.Pass(ir.Forward, s.Overlap), c.Pass(ir.Backward, s.Overlap), c.Pass(ir.Weigh, s.Overlap)}
+				cs[j] = &passTimes{c.Pass(ir.Forward, s.Overlap), c.Pass(ir.Backward, s.Overlap),
+					c.Pass(ir.Weigh, s.Overlap)}
 				done[&c.Runs[0]] = cs[j]
 			}
 		}
@@ -240,8 +243,8 @@ func (r *stepRun) chunkTimes(send bool) []ChunkTime {
 	return out
 }
 
-// reduced is when a stage has reduced its buckets. Reductions run one after the other, in the order in which they become
-// ready, beside the last passes; those that start last do where those passes are done.
+// reduced is when a stage has reduced its buckets. Reductions run one after the other, in the order in which they
+// become ready, beside the last passes; those that start last do where those passes are done.
 func (r *stepRun) reduced(stage int) Seconds {
 	st, now := &r.Stages[stage], r.ends[stage]
 	type ready struct {

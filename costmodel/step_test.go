@@ -12,8 +12,10 @@ import (
 
 // Two layers of 1 s forward and 2 s backward, two micro-batches; the first bucket is ready after the last layer.
 func twoLayers() *Step {
-	return &Step{Stages: []Stage{{Chunks: []Chunk{{Runs: []Layers{{Count: 2, Forward: Cost{Compute: 1}, Backward: Cost{Compute: 1.5, Comm: 0.5}}}}},
-		Buckets: []BucketCost{{Layer: 1, Reduce: 3, Update: 0.25, Gather: 1}, {Layer: 0, Reduce: 1, Update: 0.25, Gather: 1}}}},
+	return &Step{Stages: []Stage{{Chunks: []Chunk{{Runs: []Layers{{Count: 2, Forward: Cost{Compute: 1},
+		Backward: Cost{Compute: 1.5, Comm: 0.5}}}}},
+		Buckets: []BucketCost{{Layer: 1, Reduce: 3, Update: 0.25, Gather: 1}, {Layer: 0, Reduce: 1, Update: 0.25,
+			Gather: 1}}}},
 		Timetable: &ir.Timetable{Micro: 2}, Other: 0.125, Overlap: true}
 }
 
@@ -31,8 +33,8 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
-// What moves beside compute slows it: a tenth of what is hidden of the step above, 2 of 4 s of reductions, is lost too; of
-// the gathers that run ahead, a tenth. What a step's first layer gathers nothing hides.
+// What moves beside compute slows it: a tenth of what is hidden of the step above, 2 of 4 s of reductions, is lost too;
+// of the gathers that run ahead, a tenth. What a step's first layer gathers nothing hides.
 func TestInterference(t *testing.T) {
 	s := twoLayers()
 	s.Stages[0].Chunks[0].Slows = 0.1
@@ -43,7 +45,8 @@ func TestInterference(t *testing.T) {
 	if got := s.Simulate().DPComm; math.Abs(float64(got-(2+0.2+0.2))) > 1e-12 {
 		t.Errorf("with gathers ahead %v, want 2.4", got)
 	}
-	c := Chunk{Runs: []Layers{{Count: 3, Forward: Cost{Compute: 4}, Backward: Cost{Compute: 4}, Fetch: 3}}, Contention: Contention{Slows: 0.1}}
+	c := Chunk{Runs: []Layers{{Count: 3, Forward: Cost{Compute: 4}, Backward: Cost{Compute: 4}, Fetch: 3}},
+		Contention: Contention{Slows: 0.1}}
 	if p := c.Pass(ir.Forward, true); p.Compute != 12 || math.Abs(float64(p.Exposed-0.6)) > 1e-12 {
 		t.Errorf("forward beside two gathers of 3 s %+v", p)
 	}
@@ -53,15 +56,16 @@ func TestInterference(t *testing.T) {
 	}
 }
 
-// Parameters that come slower than layers work are waited for, but for the first layer's; gradients go from two buffers.
+// Parameters that come slower than layers work are waited for, but for the first layer's; gradients go from two
+// buffers.
 func TestPass(t *testing.T) {
 	c := Chunk{Runs: []Layers{{Count: 3, Forward: Cost{Compute: 1}, Backward: Cost{Compute: 1}, Fetch: 3, Scatter: 2}}}
 	// Layer 0 begins at 0, layers 1 and 2 when their parameters are there, at 3 and 6; the pass ends at 7.
 	if p := c.Pass(ir.Forward, true); p.Total() != 7 || p.Exposed != 4 {
 		t.Errorf("forward %+v", p)
 	}
-	// The stream does 3, 2, 3, 2, 2 s of work, begins at 0 and ends at 12 after the pass's end at 9; in the long run a pass
-	// takes 12.
+	// The stream does 3, 2, 3, 2, 2 s of work, begins at 0 and ends at 12 after the pass's end at 9; in the long run a
+	// pass takes 12.
 	if p := c.Pass(ir.Backward, true); p.Total() != 12 || p.Tail != 0 {
 		t.Errorf("backward %+v", p)
 	}
@@ -86,7 +90,8 @@ func randomStep(r *rand.Rand) (*Step, *Floor) {
 	s := &Step{Overlap: true, Timetable: &ir.Timetable{Micro: micro}, Other: seconds()}
 	f := &Floor{Micro: micro, Stages: stages, Output: seconds() / 4, Grad: seconds() / 4}
 	for i := range stages {
-		c := Chunk{Output: f.Output, Grad: f.Grad, Contention: Contention{Slows: r.Float64() / 2, Gain: []float64{0, 1.2, 1.6}[r.IntN(3)]}}
+		c := Chunk{Output: f.Output, Grad: f.Grad, Contention: Contention{Slows: r.Float64() / 2,
+			Gain: []float64{0, 1.2, 1.6}[r.IntN(3)]}}
 		if i == stages-1 {
 			c.Output = 0
 		}
@@ -94,15 +99,18 @@ func randomStep(r *rand.Rand) (*Step, *Floor) {
 			c.Grad = 0
 		}
 		for range 1 + r.IntN(2) {
-			c.Runs = append(c.Runs, Layers{Segment: len(c.Runs), From: 2, Count: 1 + r.IntN(3), Forward: Cost{Compute: seconds(), Comm: seconds()}, Backward: Cost{Compute: seconds()},
+			c.Runs = append(c.Runs, Layers{Segment: len(c.Runs), From: 2, Count: 1 + r.IntN(3),
+				Forward: Cost{Compute: seconds(), Comm: seconds()}, Backward: Cost{Compute: seconds()},
 				Fetch: seconds() * Seconds(r.IntN(2)), Scatter: seconds() * Seconds(r.IntN(2))})
 		}
 		forward, backward := c.Pass(ir.Forward, true), c.Pass(ir.Backward, true)
-		f.Forward, f.Backward, f.StageOf = append(f.Forward, forward.Total()), append(f.Backward, backward.Total()), append(f.StageOf, i)
+		f.Forward, f.Backward, f.StageOf = append(f.Forward, forward.Total()), append(f.Backward, backward.Total()),
+			append(f.StageOf, i)
 		st := Stage{Chunks: []Chunk{c}, Norm: seconds()}
 		for range 1 + r.IntN(3) {
 			run := c.Runs[r.IntN(len(c.Runs))]
-			st.Buckets = append(st.Buckets, BucketCost{Segment: run.Segment, Layer: run.From + r.IntN(run.Count), Last: r.IntN(3) == 0, Reduce: seconds(), Update: seconds(), Gather: seconds()})
+			st.Buckets = append(st.Buckets, BucketCost{Segment: run.Segment, Layer: run.From + r.IntN(run.Count),
+				Last: r.IntN(3) == 0, Reduce: seconds(), Update: seconds(), Gather: seconds()})
 		}
 		s.Stages = append(s.Stages, st)
 		s.Timetable.Chunks = append(s.Timetable.Chunks, []int{i})
@@ -162,7 +170,8 @@ func TestBubble(t *testing.T) {
 	const p, m = 4, 6
 	s := &Step{Overlap: true, Timetable: &ir.Timetable{Micro: m}}
 	for i := range p {
-		s.Stages = append(s.Stages, Stage{Chunks: []Chunk{{Runs: []Layers{{Count: 1, Forward: Cost{Compute: 1}, Backward: Cost{Compute: 2}}}}}})
+		s.Stages = append(s.Stages, Stage{
+			Chunks: []Chunk{{Runs: []Layers{{Count: 1, Forward: Cost{Compute: 1}, Backward: Cost{Compute: 2}}}}}})
 		s.Timetable.Chunks = append(s.Timetable.Chunks, []int{i})
 		var do []ir.Action
 		for range p - 1 - i {
@@ -186,7 +195,8 @@ func TestRounded(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	for range 1000 {
 		scale := Seconds(math.Pow(10, r.Float64()*6-4))
-		in := Time{Compute: Seconds(r.Float64()) * scale, TPComm: Seconds(r.Float64()) * scale, DPComm: scale / 3, Other: scale / 7}
+		in := Time{Compute: Seconds(r.Float64()) * scale, TPComm: Seconds(r.Float64()) * scale, DPComm: scale / 3,
+			Other: scale / 7}
 		got, step := in.Rounded()
 		if d := math.Abs(float64(step/in.Total()) - 1); d > 5e-5 {
 			t.Fatalf("%+v rounds to %v", in, step)
@@ -223,14 +233,19 @@ func units(t *testing.T, s Seconds, exp int) int64 {
 
 func TestPredict(t *testing.T) {
 	c := twoTier(1)
-	sizes := map[string]int{ir.RegionParams: 2 << 30, ir.RegionGrads: 4 << 30, ir.RegionMoment1: 4 << 30, ir.RegionMoment2: 4 << 30, ir.RegionMaster: 4 << 30}
+	sizes := map[string]int{ir.RegionParams: 2 << 30, ir.RegionGrads: 4 << 30, ir.RegionMoment1: 4 << 30,
+		ir.RegionMoment2: 4 << 30, ir.RegionMaster: 4 << 30}
 	m := c.MemoryOf(func(name string) int { return sizes[name] }, 8, 0.1)
-	if m.Total != 18<<30+gpuContext+gpuNCCL || m.Capacity != 72<<30 || !m.Fits() || m.Largest() != "optimizer" || m.Over() != 0 {
+	if m.Total != 18<<30+gpuContext+gpuNCCL || m.Capacity != 72<<30 || !m.Fits() || m.Largest() != "optimizer" ||
+		m.Over() != 0 {
 		t.Errorf("memory %+v", m)
 	}
-	p := c.Predict(Run{Time: Time{Compute: 1.9, DPComm: 0.1}, Memory: m, Tokens: 1 << 20, ModelFlops: 8e15, HardwareFlops: 1.2e15, Ranks: 8,
-		Precision: ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32}})
-	if p.StepS != 2 || p.TokensPerS != 524288 || p.TokensPerSGPU != 65536 || p.MFU != 0.5 || p.HardwareTFLOPS != 600 || p.BytesPerParam != 18 || p.FitProbability != 1 {
+	p := c.Predict(Run{Time: Time{Compute: 1.9, DPComm: 0.1}, Memory: m, Tokens: 1 << 20, ModelFlops: 8e15,
+		HardwareFlops: 1.2e15, Ranks: 8,
+		Precision: ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32,
+			Moments: ir.F32}})
+	if p.StepS != 2 || p.TokensPerS != 524288 || p.TokensPerSGPU != 65536 || p.MFU != 0.5 || p.HardwareTFLOPS != 600 ||
+		p.BytesPerParam != 18 || p.FitProbability != 1 {
 		t.Errorf("predict %+v", p)
 	}
 	if text, err := json.Marshal(p); err != nil || len(text) == 0 {
@@ -253,7 +268,8 @@ func TestRoofline(t *testing.T) {
 		for _, f := range []float64{0, 1e6, 1e12} {
 			for _, b := range []Bytes{0, 1e6, 1e9} {
 				w := d.Work(k, f, b)
-				if w < Seconds(f/float64(d.Peak)) || w < b.Over(c.GPU.MemoryBandwidth) || d.Work(k, 2*f, b) < w || d.Work(k, f, 2*b) < w {
+				if w < Seconds(f/float64(d.Peak)) || w < b.Over(c.GPU.MemoryBandwidth) || d.Work(k, 2*f, b) < w ||
+					d.Work(k, f, 2*b) < w {
 					t.Errorf("kind %d: %g flops and %v take %v", k, f, b, w)
 				}
 			}

@@ -7,8 +7,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// ThisCPU is what the CPU that planc runs on was measured at, as planc calibrate measures it. The catalogue's cpu is this machine's
-// CPU; with a measurement its rates are these instead of the development machine's.
+// ThisCPU is what the CPU that planc runs on was measured at, as planc calibrate measures it. The catalogue's cpu is
+// this machine's CPU; with a measurement its rates are these instead of the development machine's.
 type ThisCPU struct {
 	By                   string  // what measured it, and when
 	Cores                int     // that programs may use
@@ -21,10 +21,11 @@ type ThisCPU struct {
 // thisCPU is the catalogue's name of the CPU that planc runs on.
 const thisCPU = "cpu"
 
-// ResolveOn is [Resolve] on a machine whose CPU was measured: the catalogue's cpu has the measured rates. What decides a plan stays
-// what the catalogue says, so that a lock holds on every machine. Other clusters are as Resolve finds them. Without a measurement
-// (nil) it is Resolve.
-func ResolveOn(here *ThisCPU, r Ref, at func(field string) ir.Pos, read func(string) ([]byte, error)) (*Cluster, error) {
+// ResolveOn is [Resolve] on a machine whose CPU was measured: the catalogue's cpu has the measured rates. What decides
+// a plan stays what the catalogue says, so that a lock holds on every machine. Other clusters are as Resolve finds
+// them. Without a measurement (nil) it is Resolve.
+func ResolveOn(here *ThisCPU, r Ref, at func(field string) ir.Pos, read func(string) ([]byte, error)) (*Cluster,
+	error) {
 	if at == nil {
 		at = func(string) ir.Pos { return ir.Pos{} }
 	}

@@ -7,10 +7,11 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// A job on the catalogue's cpu has this machine's measured rates, whatever the catalogue's are; what decides its plan in a lock is the
-// catalogue's. No other cluster depends on the machine.
+// A job on the catalogue's cpu has this machine's measured rates, whatever the catalogue's are; what decides its plan
+// in a lock is the catalogue's. No other cluster depends on the machine.
 func TestResolveOnThisCPU(t *testing.T) {
-	here := &ThisCPU{By: "a test", Cores: 16, Single: 0.116, Double: 0.056, Half: 0.2, Memory: 20e9, Link: 15e9, LatencyUS: 0.3, Matrix: 0.9, Overhead: 1.5}
+	here := &ThisCPU{By: "a test", Cores: 16, Single: 0.116, Double: 0.056, Half: 0.2, Memory: 20e9, Link: 15e9,
+		LatencyUS: 0.3, Matrix: 0.9, Overhead: 1.5}
 	resolve := func(here *ThisCPU, r Ref) *Cluster {
 		c, err := ResolveOn(here, r, nil, nil)
 		if err != nil {
@@ -20,7 +21,8 @@ func TestResolveOnThisCPU(t *testing.T) {
 	}
 	for _, r := range []Ref{{Node: "cpu", Devices: 4}, {Node: "CPU", Count: 4}} {
 		plain, own := resolve(nil, r), resolve(here, r)
-		if own.Node.Host.Cores != 16 || own.GPU.PeakTFLOPS["f32"] != 4*0.116 || own.GPU.PeakTFLOPS["bf16"] != 4*0.2 || own.GPU.MemoryGiB != plain.GPU.MemoryGiB || own.Node.Devices != 4 {
+		if own.Node.Host.Cores != 16 || own.GPU.PeakTFLOPS["f32"] != 4*0.116 || own.GPU.PeakTFLOPS["bf16"] != 4*0.2 ||
+			own.GPU.MemoryGiB != plain.GPU.MemoryGiB || own.Node.Devices != 4 {
 			t.Errorf("%+v: %+v", r, own)
 		}
 		was, _ := plain.Device(ir.F32)
@@ -37,12 +39,14 @@ func TestResolveOnThisCPU(t *testing.T) {
 			t.Errorf("%+v depends on the machine: %+v", r, c.Measured)
 		}
 	}
-	for name, want := range map[string]bool{"cpu": true, "CPU": true, "./cpu": false, "cpu.yaml": false, "dgx-h100": false, "": false} {
+	for name, want := range map[string]bool{"cpu": true, "CPU": true, "./cpu": false, "cpu.yaml": false,
+		"dgx-h100": false, "": false} {
 		if IsThisCPU(name) != want {
 			t.Errorf("%q is this CPU: %v", name, !want)
 		}
 	}
-	if c := resolve(&ThisCPU{Cores: 2, Single: 0.1, Double: 0.05, Memory: 1e9, Link: 1e9, LatencyUS: 1, Matrix: 1, Overhead: 1}, Ref{Node: "cpu"}); c.GPU.PeakTFLOPS["bf16"] != 0 {
+	if c := resolve(&ThisCPU{Cores: 2, Single: 0.1, Double: 0.05, Memory: 1e9, Link: 1e9, LatencyUS: 1, Matrix: 1,
+		Overhead: 1}, Ref{Node: "cpu"}); c.GPU.PeakTFLOPS["bf16"] != 0 {
 		t.Errorf("bf16 was not measured, and is %v", c.GPU.PeakTFLOPS["bf16"])
 	}
 	again, err := ClusterFile("cpu")

@@ -7,8 +7,9 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// threads is how ranks of one CPU's memory communicate, planc's own runtime: a ring in the node, a tree between nodes, at
-// the bandwidth and latency that were measured with a collective. Chunks are small, so filling a pipeline costs nothing.
+// threads is how ranks of one CPU's memory communicate, planc's own runtime: a ring in the node, a tree between nodes,
+// at the bandwidth and latency that were measured with a collective. Chunks are small, so filling a pipeline costs
+// nothing.
 func (c *Cluster) threads(r *Route, op ir.Op, p Placement) {
 	local, nodes := float64(p.Local), float64(p.Nodes)
 	hops := float64(c.Node.Link.Latency()) * (local - 1)

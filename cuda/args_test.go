@@ -15,8 +15,10 @@ func TestArgs(t *testing.T) {
 		t.Errorf("arguments begin at %d, want %d", a.at, want)
 	}
 	order := binary.NativeEndian
-	if int32(order.Uint32(a.data)) != -2 || order.Uint64(a.data[8:]) != 0x7f0012345678 || math.Float32frombits(order.Uint32(a.data[16:])) != 1.5 ||
-		math.Float64frombits(order.Uint64(a.data[24:])) != math.Pi || !slices.Equal(a.data[32:35], []byte{1, 2, 3}) || order.Uint32(a.data[36:]) != 7 {
+	if int32(order.Uint32(a.data)) != -2 || order.Uint64(a.data[8:]) != 0x7f0012345678 ||
+		math.Float32frombits(order.Uint32(a.data[16:])) != 1.5 ||
+		math.Float64frombits(order.Uint64(a.data[24:])) != math.Pi || !slices.Equal(a.data[32:35], []byte{1, 2, 3}) ||
+		order.Uint32(a.data[36:]) != 7 {
 		t.Errorf("% x", a.data)
 	}
 	a.Reset().Int32(1)

@@ -27,7 +27,9 @@ var openBLAS = sync.OnceValues(func() (*BLAS, error) { return loadBLAS(nil) })
 func OpenBLAS() (*BLAS, error) { return openBLAS() }
 
 func loadBLAS(folders []string) (*BLAS, error) {
-	path, err := load(LibraryNamed("cuBLASLt"), folders, "cublasLtCreate", func(l unsafe.Pointer) *C.char { return C.planc_bind_lt(l) })
+	path, err := load(LibraryNamed("cuBLASLt"), folders, "cublasLtCreate", func(l unsafe.Pointer) *C.char {
+		return C.planc_bind_lt(l)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +42,8 @@ func declined(r C.cublasStatus_t, call, what string, args ...any) error {
 	if r == 0 {
 		return nil
 	}
-	return &Error{Call: call, What: fmt.Sprintf(what, args...), Code: int(r), Name: C.GoString(C.planc_lt_name(r)), Text: C.GoString(C.planc_lt_text(r))}
+	return &Error{Call: call, What: fmt.Sprintf(what, args...), Code: int(r), Name: C.GoString(C.planc_lt_name(r)),
+		Text: C.GoString(C.planc_lt_text(r))}
 }
 
 // Products makes products of matrices on the device that was bound when it was made. It is of one goroutine.
@@ -94,7 +97,8 @@ func (v Value) eight() bool { return v == ValueE4M3 || v == ValueE5M2 }
 // Epilogue is what is done to a product before it is written, by cuBLASLt's number.
 type Epilogue int
 
-// The epilogues that transformers use. Bias is a vector over columns of D; Aux a matrix shaped as D: what GELU was applied to.
+// The epilogues that transformers use. Bias is a vector over columns of D; Aux a matrix shaped as D: what GELU was
+// applied to.
 const (
 	Plain        Epilogue = 1
 	AddBias      Epilogue = 4
@@ -118,17 +122,20 @@ type Product struct {
 	In, Out                Value // of A and B; of D, Aux and Bias
 	TF32                   bool  // In is f32, and may be rounded to 10 bits of mantissa
 	Epilogue               Epilogue
-	// InB is the type of B where In, of A, has 8 bits, and ScaleA and ScaleB are where the number lies, in f32, that each is multiplied with. Hopper
-	// wants such matrices with K the dim that lies together: A as it is, B transposed, K a multiple of 16 and N of 8.
+	// InB is the type of B where In, of A, has 8 bits, and ScaleA and ScaleB are where the number lies, in f32, that
+	// each is multiplied with. Hopper wants such matrices with K the dim that lies together: A as it is, B transposed,
+	// K a multiple of 16 and N of 8.
 	InB            Value
 	ScaleA, ScaleB Pointer
-	Bias, Aux      Pointer // where the epilogue reads and writes; Aux has a matrix for each of a batch, Bias is one for all
+	// where the epilogue reads and writes; Aux has a matrix for each of a batch, Bias is one for all
+	Bias, Aux Pointer
 }
 
 // sumsBias tells whether the epilogue sums rows into Bias, which is then of a product alone, not of a batch.
 func (e Epilogue) sumsBias() bool { return e == GELUGradBias || e == BiasGrad }
 
-// Alignment is how many bytes the addresses of A, B, D, Bias and Aux are multiples of. The heuristic expects 256 unless told.
+// Alignment is how many bytes the addresses of A, B, D, Bias and Aux are multiples of. The heuristic expects 256 unless
+// told.
 const Alignment = 16
 
 // Multiplier is a product for which a way of computing was chosen. It can run any number of times.
@@ -138,10 +145,11 @@ type Multiplier struct {
 	c       C.struct_planc_product
 }
 
-// Prepare chooses the way that cuBLASLt's heuristic puts first among those that get by with so many bytes of workspace. It is asked
-// once for all products that differ in Bias, Aux and scales alone.
+// Prepare chooses the way that cuBLASLt's heuristic puts first among those that get by with so many bytes of workspace.
+// It is asked once for all products that differ in Bias, Aux and scales alone.
 func (p *Products) Prepare(x Product, workspace int64) (*Multiplier, error) {
-	if x.M < 1 || x.N < 1 || x.K < 1 || x.Batch < 0 || x.Batch > 1 && x.Epilogue.sumsBias() || (x.Bias|x.Aux|x.ScaleA|x.ScaleB)%Alignment != 0 ||
+	if x.M < 1 || x.N < 1 || x.K < 1 || x.Batch < 0 || x.Batch > 1 && x.Epilogue.sumsBias() ||
+		(x.Bias|x.Aux|x.ScaleA|x.ScaleB)%Alignment != 0 ||
 		x.In.eight() != (x.InB.eight() && x.ScaleA != 0 && x.ScaleB != 0) {
 		panic(fmt.Sprintf("cuda: a product of %+v", x))
 	}
@@ -170,12 +178,15 @@ func (m *Multiplier) describe() error {
 	case x.TF32:
 		compute = C.planc_lt_compute_tf32
 	}
-	if err := declined(C.planc_cublasLtMatmulDescCreate(&m.c.desc, compute, scale), "cublasLtMatmulDescCreate", ""); err != nil {
+	if err := declined(C.planc_cublasLtMatmulDescCreate(&m.c.desc, compute, scale), "cublasLtMatmulDescCreate",
+		""); err != nil {
 		return err
 	}
 	return errors.Join(
-		m.layout(&m.c.a, inB, x.K, x.N, x.TransposeB), m.layout(&m.c.b, x.In, x.M, x.K, x.TransposeA), m.layout(&m.c.d, x.Out, x.M, x.N, false),
-		m.say(C.planc_lt_trans_a, flag(x.TransposeB)), m.say(C.planc_lt_trans_b, flag(x.TransposeA)), m.scales(), m.epilogue())
+		m.layout(&m.c.a, inB, x.K, x.N, x.TransposeB), m.layout(&m.c.b, x.In, x.M, x.K, x.TransposeA),
+		m.layout(&m.c.d, x.Out, x.M, x.N, false),
+		m.say(C.planc_lt_trans_a, flag(x.TransposeB)), m.say(C.planc_lt_trans_b, flag(x.TransposeA)), m.scales(),
+		m.epilogue())
 }
 
 func flag(b bool) int32 {
@@ -191,15 +202,18 @@ func (m *Multiplier) layout(l *C.cublasLtMatrixLayout_t, v Value, rows, columns 
 		rows, columns = columns, rows
 	}
 	var made C.cublasLtMatrixLayout_t // C may not be given a place beside pointers of Go
-	r := C.planc_cublasLtMatrixLayoutCreate(&made, C.cudaDataType(v), C.uint64_t(columns), C.uint64_t(rows), C.int64_t(columns))
+	r := C.planc_cublasLtMatrixLayoutCreate(&made, C.cudaDataType(v), C.uint64_t(columns), C.uint64_t(rows),
+		C.int64_t(columns))
 	*l = made
 	if err := declined(r, "cublasLtMatrixLayoutCreate", "%d × %d", rows, columns); err != nil || m.product.Batch <= 1 {
 		return err
 	}
 	batch, stride := int32(m.product.Batch), int64(rows)*int64(columns)
 	return errors.Join(
-		declined(C.planc_cublasLtMatrixLayoutSetAttribute(*l, C.planc_lt_batch, unsafe.Pointer(&batch), 4), "cublasLtMatrixLayoutSetAttribute", "batch %d", batch),
-		declined(C.planc_cublasLtMatrixLayoutSetAttribute(*l, C.planc_lt_stride, unsafe.Pointer(&stride), 8), "cublasLtMatrixLayoutSetAttribute", "stride %d", stride))
+		declined(C.planc_cublasLtMatrixLayoutSetAttribute(*l, C.planc_lt_batch, unsafe.Pointer(&batch), 4),
+			"cublasLtMatrixLayoutSetAttribute", "batch %d", batch),
+		declined(C.planc_cublasLtMatrixLayoutSetAttribute(*l, C.planc_lt_stride, unsafe.Pointer(&stride), 8),
+			"cublasLtMatrixLayoutSetAttribute", "stride %d", stride))
 }
 
 // say sets an attribute of the product.
@@ -240,7 +254,8 @@ func (m *Multiplier) epilogue() error {
 	return errors.Join(errs...)
 }
 
-// choice is what the heuristic says, asked for the first product of its kind. What it could not be asked is asked again.
+// choice is what the heuristic says, asked for the first product of its kind. What it could not be asked is asked
+// again.
 func (p *Products) choice(m *Multiplier, workspace int64) (C.cublasLtMatmulAlgo_t, error) {
 	k := m.kind(workspace)
 	c, ok := p.chosen[k]
@@ -278,7 +293,8 @@ const mostWays = 8
 // ways asks the heuristic for so many ways, the best first.
 func (m *Multiplier) ways(workspace int64, n int) ([]C.cublasLtMatmulAlgo_t, error) {
 	var pref C.cublasLtMatmulPreference_t
-	if err := declined(C.planc_cublasLtMatmulPreferenceCreate(&pref), "cublasLtMatmulPreferenceCreate", ""); err != nil {
+	if err := declined(C.planc_cublasLtMatmulPreferenceCreate(&pref), "cublasLtMatmulPreferenceCreate",
+		""); err != nil {
 		return nil, err
 	}
 	defer C.planc_cublasLtMatmulPreferenceDestroy(pref)
@@ -287,7 +303,8 @@ func (m *Multiplier) ways(workspace int64, n int) ([]C.cublasLtMatmulAlgo_t, err
 	}
 	var results [mostWays]C.cublasLtMatmulHeuristicResult_t
 	var got C.int
-	r := C.planc_cublasLtMatmulAlgoGetHeuristic(m.of.h, m.c.desc, m.c.a, m.c.b, m.c.d, m.c.d, pref, C.int(n), &results[0], &got)
+	r := C.planc_cublasLtMatmulAlgoGetHeuristic(m.of.h, m.c.desc, m.c.a, m.c.b, m.c.d, m.c.d, pref, C.int(n),
+		&results[0], &got)
 	if err := declined(r, "cublasLtMatmulAlgoGetHeuristic", ""); err != nil {
 		return nil, err
 	}
@@ -319,8 +336,8 @@ func prefer(pref C.cublasLtMatmulPreference_t, workspace int64) error {
 	return errors.Join(errs...)
 }
 
-// Multiply puts the product on the stream. The workspace is at least as large as the one it was prepared with; the matrices'
-// addresses are multiples of [Alignment].
+// Multiply puts the product on the stream. The workspace is at least as large as the one it was prepared with; the
+// matrices' addresses are multiples of [Alignment].
 func (s *Stream) Multiply(m *Multiplier, alpha, beta float64, d, a, b Pointer, workspace Memory) error {
 	return s.MultiplyOn(m, alpha, beta, d, d, a, b, workspace)
 }
@@ -331,7 +348,8 @@ func (s *Stream) MultiplyOn(m *Multiplier, alpha, beta float64, d, c, a, b Point
 		panic(fmt.Sprintf("cuda: matrices at %#x, %#x, %#x and %#x are not aligned to %d bytes", d, c, a, b, Alignment))
 	}
 	r := C.planc_multiply(m.of.h, &m.c, C.int(flag(m.product.In == ValueFloat64)), C.double(alpha), C.double(beta),
-		C.CUdeviceptr(b), C.CUdeviceptr(a), C.CUdeviceptr(c), C.CUdeviceptr(d), C.CUdeviceptr(workspace.Pointer), C.size_t(workspace.Bytes), s.s)
+		C.CUdeviceptr(b), C.CUdeviceptr(a), C.CUdeviceptr(c), C.CUdeviceptr(d), C.CUdeviceptr(workspace.Pointer),
+		C.size_t(workspace.Bytes), s.s)
 	if r == 0 {
 		return nil
 	}

@@ -40,7 +40,8 @@ func doubles(t *testing.T, n int) (Memory, []float64) {
 	return m, v
 }
 
-// A product of row-major matrices is what its comment says, whichever of them are transposed, in batches, and with a bias.
+// A product of row-major matrices is what its comment says, whichever of them are transposed, in batches, and with a
+// bias.
 func TestProducts(t *testing.T) {
 	b, calls := products(t)
 	const batch, m, n, k = 2, 3, 4, 5
@@ -54,7 +55,8 @@ func TestProducts(t *testing.T) {
 		if variant&8 != 0 {
 			from, fv = other, ov
 		}
-		p := Product{Batch: batch, M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, In: ValueFloat64, Out: ValueFloat64}
+		p := Product{Batch: batch, M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, In: ValueFloat64,
+			Out: ValueFloat64}
 		if biased {
 			p.Epilogue, p.Bias = AddBias, bias.Pointer
 		}
@@ -104,7 +106,8 @@ func TestBiasGrad(t *testing.T) {
 	dy, yv := doubles(t, rows*out)
 	dw, _ := doubles(t, in*out)
 	db, bv := doubles(t, out)
-	mul := must(b.p.Prepare(Product{M: in, N: out, K: rows, TransposeA: true, In: ValueFloat64, Out: ValueFloat64, Epilogue: BiasGrad, Bias: db.Pointer}, 1024))(t)
+	mul := must(b.p.Prepare(Product{M: in, N: out, K: rows, TransposeA: true, In: ValueFloat64, Out: ValueFloat64,
+		Epilogue: BiasGrad, Bias: db.Pointer}, 1024))(t)
 	check(t, b.s.Multiply(mul, 1, 0, dw.Pointer, x.Pointer, dy.Pointer, b.workspace), mul.Close())
 	for j := range out {
 		want := 0.0
@@ -127,7 +130,8 @@ func TestAuxOfBatch(t *testing.T) {
 	x, _ := doubles(t, batch*k*n+2)
 	d, dv := doubles(t, batch*m*n+2)
 	aux, av := doubles(t, batch*m*n)
-	p := Product{Batch: batch, M: m, N: n, K: k, In: ValueFloat64, Out: ValueFloat64, Epilogue: GELUAux, Aux: aux.Pointer}
+	p := Product{Batch: batch, M: m, N: n, K: k, In: ValueFloat64, Out: ValueFloat64, Epilogue: GELUAux,
+		Aux: aux.Pointer}
 	mul := must(b.p.Prepare(p, 1024))(t)
 	check(t, b.s.Multiply(mul, 1, 0, d.Pointer+Alignment, a.Pointer+Alignment, x.Pointer+Alignment, b.workspace))
 	for i, v := range av {
@@ -139,8 +143,12 @@ func TestAuxOfBatch(t *testing.T) {
 		"a batch of bias gradients": func() {
 			_, _ = b.p.Prepare(Product{Batch: 2, M: m, N: n, K: k, Epilogue: BiasGrad, Bias: aux.Pointer}, 1024)
 		},
-		"an Aux that is not aligned": func() { _, _ = b.p.Prepare(Product{M: m, N: n, K: k, Epilogue: GELUAux, Aux: aux.Pointer + 8}, 1024) },
-		"an A that is not aligned":   func() { _ = b.s.Multiply(mul, 1, 0, d.Pointer, a.Pointer+8, x.Pointer, b.workspace) },
+		"an Aux that is not aligned": func() {
+			_, _ = b.p.Prepare(Product{M: m, N: n, K: k, Epilogue: GELUAux, Aux: aux.Pointer + 8}, 1024)
+		},
+		"an A that is not aligned": func() {
+			_ = b.s.Multiply(mul, 1, 0, d.Pointer, a.Pointer+8, x.Pointer, b.workspace)
+		},
 	} {
 		if !panics(call) {
 			t.Errorf("%s is taken", what)
@@ -161,23 +169,28 @@ func panics(f func()) (panicked bool) {
 func TestProductsFail(t *testing.T) {
 	b, calls := products(t)
 	x := Product{M: 1, N: 1, K: 1}
-	if _, err := b.p.Prepare(x, 8); err == nil || !strings.HasSuffix(err.Error(), "cuBLASLt has no way to compute it with 8 bytes of workspace") {
+	if _, err := b.p.Prepare(x, 8); err == nil ||
+		!strings.HasSuffix(err.Error(), "cuBLASLt has no way to compute it with 8 bytes of workspace") {
 		t.Errorf("%v", err)
 	}
 	var failed *Error
-	if _, err := b.p.Prepare(Product{M: 1, N: 1, K: 1, In: ValueBFloat16}, 1024); !errors.As(err, &failed) || failed.Name != "CUBLAS_STATUS_NOT_SUPPORTED" {
+	if _, err := b.p.Prepare(Product{M: 1, N: 1, K: 1, In: ValueBFloat16}, 1024); !errors.As(err, &failed) ||
+		failed.Name != "CUBLAS_STATUS_NOT_SUPPORTED" {
 		t.Errorf("%v", err)
 	}
-	for _, call := range []string{"cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutCreate", "cublasLtMatrixLayoutSetAttribute",
+	for _, call := range []string{"cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute",
+		"cublasLtMatrixLayoutCreate", "cublasLtMatrixLayoutSetAttribute",
 		"cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceSetAttribute", "cublasLtMatmulAlgoGetHeuristic"} {
 		t.Setenv("PLANC_FAKE_FAIL", call+":3")
-		if _, err := b.p.Prepare(Product{Batch: 2, M: 1, N: 1, K: 1}, 1024); !errors.As(err, &failed) || failed.Call != call || failed.Code != 3 {
+		if _, err := b.p.Prepare(Product{Batch: 2, M: 1, N: 1, K: 1}, 1024); !errors.As(err, &failed) ||
+			failed.Call != call || failed.Code != 3 {
 			t.Errorf("%s: %v", call, err)
 		}
 	}
 	t.Setenv("PLANC_FAKE_FAIL", "cublasLtMatmul:3")
 	mul := must(b.p.Prepare(x, 1024))(t)
-	if err := b.s.Multiply(mul, 1, 0, 0, 0, 0, b.workspace); !errors.As(err, &failed) || failed.What != fmt.Sprintf("%+v", x) {
+	if err := b.s.Multiply(mul, 1, 0, 0, 0, 0, b.workspace); !errors.As(err, &failed) ||
+		failed.What != fmt.Sprintf("%+v", x) {
 		t.Errorf("%v", err)
 	}
 	check(t, mul.Close())

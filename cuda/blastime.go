@@ -12,9 +12,10 @@ import "errors"
 // timedRuns is how often a way of computing a product runs between two events, behind a run that is not timed.
 const timedRuns = 4
 
-// TimeWays does what [Stream.MultiplyOn] does, in each of up to n ways of computing that the heuristic names, and keeps the one that took least time, for this
-// product and all that are prepared of its kind from now on. The product runs often, so D overlaps neither C nor what it is made of;
-// the stream is waited for. Which way is kept can differ from run to run, and so can the last bits of results.
+// TimeWays does what [Stream.MultiplyOn] does, in each of up to n ways of computing that the heuristic names, and keeps
+// the one that took least time, for this product and all that are prepared of its kind from now on. The product runs
+// often, so D overlaps neither C nor what it is made of; the stream is waited for. Which way is kept can differ from
+// run to run, and so can the last bits of results.
 func (s *Stream) TimeWays(m *Multiplier, n int, alpha, beta float64, d, c, a, b Pointer, workspace Memory) (err error) {
 	algos, err := m.ways(workspace.Bytes, min(n, mostWays))
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Of the ways of computing a product the one that took least time is kept, for others of its kind too; each computes it.
+// Of the ways of computing a product the one that took least time is kept, for others of its kind too; each computes
+// it.
 func TestTimeWays(t *testing.T) {
 	b, calls := products(t)
 	t.Setenv("PLANC_FAKE_TIMES", "326")
@@ -45,7 +46,8 @@ func TestTimeWays(t *testing.T) {
 		mul := must(b.p.Prepare(p, b.workspace.Bytes))(t)
 		t.Setenv("PLANC_FAKE_FAIL", call+":3")
 		var failed *Error
-		if err := b.s.TimeWays(mul, 2, 1, 0, d.Pointer, d.Pointer, a.Pointer, x.Pointer, b.workspace); !errors.As(err, &failed) || failed.Call != call {
+		if err := b.s.TimeWays(mul, 2, 1, 0, d.Pointer, d.Pointer, a.Pointer, x.Pointer, b.workspace); !errors.As(err,
+			&failed) || failed.Call != call {
 			t.Errorf("%s: %v", call, err)
 		}
 		t.Setenv("PLANC_FAKE_FAIL", "")

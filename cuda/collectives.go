@@ -33,47 +33,56 @@ const (
 	Mean Reduction = 4
 )
 
-func at(p Pointer) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) } // a device's address, which Go's collector does not look at
+// a device's address, which Go's collector does not look at
+func at(p Pointer) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
 
 // AllReduce leaves in to, on every rank, the reduction of count values of every rank's from. Both may be the same.
 func (c *Comm) AllReduce(s *Stream, to, from Pointer, count int, t Type, op Reduction) error {
 	return c.put(func() C.ncclResult_t {
-		return C.planc_ncclAllReduce(at(from), at(to), C.size_t(count), C.ncclDataType_t(t), C.ncclRedOp_t(op), c.c, (C.cudaStream_t)(unsafe.Pointer(s.s)))
+		return C.planc_ncclAllReduce(at(from), at(to), C.size_t(count), C.ncclDataType_t(t), C.ncclRedOp_t(op), c.c,
+			(C.cudaStream_t)(unsafe.Pointer(s.s)))
 	}, "ncclAllReduce", "%d values, rank %d of %d", count, c.Rank, c.Ranks)
 }
 
-// ReduceScatter leaves in to the rank's count values of the reduction of Ranks*count. In place, to is that part of from.
+// ReduceScatter leaves in to the rank's count values of the reduction of Ranks*count. In place, to is that part of
+// from.
 func (c *Comm) ReduceScatter(s *Stream, to, from Pointer, count int, t Type, op Reduction) error {
 	return c.put(func() C.ncclResult_t {
-		return C.planc_ncclReduceScatter(at(from), at(to), C.size_t(count), C.ncclDataType_t(t), C.ncclRedOp_t(op), c.c, (C.cudaStream_t)(unsafe.Pointer(s.s)))
+		return C.planc_ncclReduceScatter(at(from), at(to), C.size_t(count), C.ncclDataType_t(t), C.ncclRedOp_t(op),
+			c.c, (C.cudaStream_t)(unsafe.Pointer(s.s)))
 	}, "ncclReduceScatter", "%d values, rank %d of %d", count, c.Rank, c.Ranks)
 }
 
-// AllGather leaves in to the count values of every rank's from, in the order of the ranks. In place, from is that part of to.
+// AllGather leaves in to the count values of every rank's from, in the order of the ranks. In place, from is that part
+// of to.
 func (c *Comm) AllGather(s *Stream, to, from Pointer, count int, t Type) error {
 	return c.put(func() C.ncclResult_t {
-		return C.planc_ncclAllGather(at(from), at(to), C.size_t(count), C.ncclDataType_t(t), c.c, (C.cudaStream_t)(unsafe.Pointer(s.s)))
+		return C.planc_ncclAllGather(at(from), at(to), C.size_t(count), C.ncclDataType_t(t), c.c,
+			(C.cudaStream_t)(unsafe.Pointer(s.s)))
 	}, "ncclAllGather", "%d values, rank %d of %d", count, c.Rank, c.Ranks)
 }
 
 // Broadcast leaves in to the count values of from of the rank root.
 func (c *Comm) Broadcast(s *Stream, to, from Pointer, count int, t Type, root int) error {
 	return c.put(func() C.ncclResult_t {
-		return C.planc_ncclBroadcast(at(from), at(to), C.size_t(count), C.ncclDataType_t(t), C.int(root), c.c, (C.cudaStream_t)(unsafe.Pointer(s.s)))
+		return C.planc_ncclBroadcast(at(from), at(to), C.size_t(count), C.ncclDataType_t(t), C.int(root), c.c,
+			(C.cudaStream_t)(unsafe.Pointer(s.s)))
 	}, "ncclBroadcast", "%d values, rank %d of %d", count, c.Rank, c.Ranks)
 }
 
 // Send sends count values to a peer, which calls Receive.
 func (c *Comm) Send(s *Stream, from Pointer, count int, t Type, peer int) error {
 	return c.put(func() C.ncclResult_t {
-		return C.planc_ncclSend(at(from), C.size_t(count), C.ncclDataType_t(t), C.int(peer), c.c, (C.cudaStream_t)(unsafe.Pointer(s.s)))
+		return C.planc_ncclSend(at(from), C.size_t(count), C.ncclDataType_t(t), C.int(peer), c.c,
+			(C.cudaStream_t)(unsafe.Pointer(s.s)))
 	}, "ncclSend", "%d values to rank %d", count, peer)
 }
 
 // Receive receives what a peer sends.
 func (c *Comm) Receive(s *Stream, to Pointer, count int, t Type, peer int) error {
 	return c.put(func() C.ncclResult_t {
-		return C.planc_ncclRecv(at(to), C.size_t(count), C.ncclDataType_t(t), C.int(peer), c.c, (C.cudaStream_t)(unsafe.Pointer(s.s)))
+		return C.planc_ncclRecv(at(to), C.size_t(count), C.ncclDataType_t(t), C.int(peer), c.c,
+			(C.cudaStream_t)(unsafe.Pointer(s.s)))
 	}, "ncclRecv", "%d values from rank %d", count, peer)
 }
 
@@ -97,8 +106,8 @@ func (c *Comm) put(f func() C.ncclResult_t, call, what string, args ...any) erro
 	return c.begun(r, call, what, args...)
 }
 
-// Group makes one of what f calls of the communicator, so that sends and receives of both directions do not wait for each
-// other. They are begun when f returns, unless it fails.
+// Group makes one of what f calls of the communicator, so that sends and receives of both directions do not wait for
+// each other. They are begun when f returns, unless it fails.
 func (c *Comm) Group(f func() error) error {
 	c.grouped = true
 	err := f()

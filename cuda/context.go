@@ -26,8 +26,8 @@ func (d Device) Open() (*Context, error) {
 }
 
 // Bind ties the calling goroutine to its thread, and that to the context, until unbind is called: once, by the same
-// goroutine. The driver keeps the context by thread, so what follows would else go to any device or none. What was bound
-// before is bound again afterwards.
+// goroutine. The driver keeps the context by thread, so what follows would else go to any device or none. What was
+// bound before is bound again afterwards.
 func (c *Context) Bind() (unbind func(), err error) {
 	runtime.LockOSThread()
 	var before C.CUcontext
@@ -68,5 +68,6 @@ func (c *Context) Free() (int64, error) {
 
 // Close gives the device back; what is left in the context goes with the last one of its device.
 func (c *Context) Close() error {
-	return failure(C.planc_cuDevicePrimaryCtxRelease_v2(c.Device.id), "cuDevicePrimaryCtxRelease_v2", "device %d", c.Device.Ordinal)
+	return failure(C.planc_cuDevicePrimaryCtxRelease_v2(c.Device.id), "cuDevicePrimaryCtxRelease_v2", "device %d",
+		c.Device.Ordinal)
 }

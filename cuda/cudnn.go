@@ -34,7 +34,9 @@ var openDNN = sync.OnceValues(func() (*DNN, error) { return loadDNN(nil) })
 func OpenDNN() (*DNN, error) { return openDNN() }
 
 func loadDNN(folders []string) (*DNN, error) {
-	path, err := load(LibraryNamed("cuDNN"), folders, "cudnnGetVersion", func(l unsafe.Pointer) *C.char { return C.planc_bind_dnn(l) })
+	path, err := load(LibraryNamed("cuDNN"), folders, "cudnnGetVersion", func(l unsafe.Pointer) *C.char {
+		return C.planc_bind_dnn(l)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +51,8 @@ func rejected(r C.cudnnStatus_t, call, what string, args ...any) error {
 	}
 	var why [512]C.char
 	C.planc_dnn_why(&why[0], C.size_t(len(why)))
-	e := &Error{Call: call, What: fmt.Sprintf(what, args...), Code: int(r), Name: C.GoString(C.planc_cudnnGetErrorString(r)), Text: strings.TrimSpace(C.GoString(&why[0]))}
+	e := &Error{Call: call, What: fmt.Sprintf(what, args...), Code: int(r),
+		Name: C.GoString(C.planc_cudnnGetErrorString(r)), Text: strings.TrimSpace(C.GoString(&why[0]))}
 	if e.Text == "" {
 		e.Text = "cuDNN gives no reason"
 	}

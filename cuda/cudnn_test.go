@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-var small = Attention{Batch: 2, Seq: 8, KSeq: 8, KHeads: 2, Group: 1, Dim: 16, Scale: 0.25, Causal: true, Type: ValueBFloat16}
+var small = Attention{Batch: 2, Seq: 8, KSeq: 8, KHeads: 2, Group: 1, Dim: 16, Scale: 0.25, Causal: true,
+	Type: ValueBFloat16}
 
 // attentionsOf is cuDNN's fake.
 func attentionsOf(t *testing.T) (a *Attentions, calls func() string) {
@@ -21,7 +22,8 @@ func attentionsOf(t *testing.T) (a *Attentions, calls func() string) {
 	return must(must(loadDNN([]string{filepath.Join(fakeRoot, "new")}))(t).NewAttentions())(t), calls
 }
 
-// Of the ways that the heuristic names, the first that is deterministic and gets by with the workspace is taken, and runs; nothing is left behind.
+// Of the ways that the heuristic names, the first that is deterministic and gets by with the workspace is taken, and
+// runs; nothing is left behind.
 func TestAttentionPlans(t *testing.T) {
 	a, calls := attentionsOf(t)
 	if a.dnn.Version != "9.26.0" {
@@ -35,14 +37,16 @@ func TestAttentionPlans(t *testing.T) {
 		x    Attention
 		grad bool
 		ops  int
-	}{{small, false, 14}, {small, true, 21}, {Attention{Batch: 2, Seq: 8, KSeq: 8, KHeads: 2, Group: 3, Dim: 16, Scale: 1, Type: ValueFloat16}, true, 19}} {
+	}{{small, false, 14}, {small, true, 21}, {Attention{Batch: 2, Seq: 8, KSeq: 8, KHeads: 2, Group: 3, Dim: 16,
+		Scale: 1, Type: ValueFloat16}, true, 19}} {
 		p := must(a.Prepare(x.x, x.grad, 1<<20))(t)
 		if own := int64(512); p.Workspace < own || !x.grad && p.Workspace != own {
 			t.Errorf("%d: %d bytes of workspace", i, p.Workspace)
 		}
 		room := must(Alloc(p.Workspace))(t)
 		check(t, s.Attend(p, &at, room))
-		if got := calls(); !strings.Contains(got, fmt.Sprintf("graph of %d operations\n", x.ops)) || !strings.Contains(got, "attention by way 2\n") {
+		if got := calls(); !strings.Contains(got, fmt.Sprintf("graph of %d operations\n", x.ops)) ||
+			!strings.Contains(got, "attention by way 2\n") {
 			t.Errorf("%d: %s", i, got)
 		}
 		at[AttentionQ]++
@@ -61,7 +65,8 @@ func TestAttentionPlans(t *testing.T) {
 	}
 }
 
-// What cuDNN does not do, or is too old for, is said when it is prepared, as is each call that fails, and nothing is left behind.
+// What cuDNN does not do, or is too old for, is said when it is prepared, as is each call that fails, and nothing is
+// left behind.
 func TestAttentionPlansFail(t *testing.T) {
 	a, calls := attentionsOf(t)
 	ragged, wide := small, small
@@ -74,25 +79,30 @@ func TestAttentionPlansFail(t *testing.T) {
 		}
 	}
 	a.dnn.number = 92600
-	if _, err := a.Prepare(small, true, 600); !errors.Is(err, errNoAttention) || !strings.Contains(err.Error(), "none of 3 ways with 600 bytes of workspace") {
+	if _, err := a.Prepare(small, true, 600); !errors.Is(err, errNoAttention) ||
+		!strings.Contains(err.Error(), "none of 3 ways with 600 bytes of workspace") {
 		t.Errorf("%v", err)
 	}
 	t.Setenv("PLANC_FAKE_NO_ENGINE", "1")
-	if _, err := a.Prepare(small, false, 1<<20); !errors.Is(err, errNoAttention) || !strings.Contains(err.Error(), "a way without an engine") {
+	if _, err := a.Prepare(small, false, 1<<20); !errors.Is(err, errNoAttention) ||
+		!strings.Contains(err.Error(), "a way without an engine") {
 		t.Errorf("%v", err)
 	}
 	os.Unsetenv("PLANC_FAKE_NO_ENGINE")
 	var failed *Error
-	for _, call := range []string{"cudnnBackendCreateDescriptor", "cudnnBackendSetAttribute", "cudnnBackendFinalize", "cudnnBackendGetAttribute"} {
+	for _, call := range []string{"cudnnBackendCreateDescriptor", "cudnnBackendSetAttribute", "cudnnBackendFinalize",
+		"cudnnBackendGetAttribute"} {
 		t.Setenv("PLANC_FAKE_FAIL", call+":3001")
-		if _, err := a.Prepare(small, true, 1<<20); !errors.As(err, &failed) || failed.Call != call || failed.Code != 3001 || failed.Text != "the fake was told so" {
+		if _, err := a.Prepare(small, true, 1<<20); !errors.As(err, &failed) || failed.Call != call ||
+			failed.Code != 3001 || failed.Text != "the fake was told so" {
 			t.Errorf("%s: %v", call, err)
 		}
 	}
 	t.Setenv("PLANC_FAKE_FAIL", "")
 	p, s := must(a.Prepare(small, false, 1<<20))(t), must(NewStream(0))(t)
 	at, room := AttentionOperands{}, must(Alloc(p.Workspace))(t)
-	for _, call := range []string{"cudnnSetStream", "cudnnBackendCreateDescriptor", "cudnnBackendSetAttribute", "cudnnBackendFinalize", "cudnnBackendExecute"} {
+	for _, call := range []string{"cudnnSetStream", "cudnnBackendCreateDescriptor", "cudnnBackendSetAttribute",
+		"cudnnBackendFinalize", "cudnnBackendExecute"} {
 		t.Setenv("PLANC_FAKE_FAIL", call+":5000")
 		if err := s.Attend(p, &at, room); !errors.As(err, &failed) || failed.Call != call || failed.Code != 5000 {
 			t.Errorf("%s: %v", call, err)

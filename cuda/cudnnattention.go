@@ -19,8 +19,8 @@ import (
 //
 //	o_i = sum over j of exp(s_ij - lse_i) v_j, s_ij = Scale * q_i·k_j, lse_i = log of the sum over j of exp(s_ij)
 //
-// Query head h reads the keys' head h/Group. Query i sees all keys or, if Causal, those with j <= i, with a Window those with j > i-Window. lse is
-// [Batch, Seq, KHeads*Group] in f32.
+// Query head h reads the keys' head h/Group. Query i sees all keys or, if Causal, those with j <= i, with a Window
+// those with j > i-Window. lse is [Batch, Seq, KHeads*Group] in f32.
 type Attention struct {
 	Batch, Seq, KSeq, KHeads, Group, Dim int
 	Scale                                float64
@@ -43,7 +43,8 @@ const (
 	attentionOperands
 )
 
-// AttentionOperands are where the operands lie, each a multiple of [Alignment]; those of the gradient alone are not looked at by attention.
+// AttentionOperands are where the operands lie, each a multiple of [Alignment]; those of the gradient alone are not
+// looked at by attention.
 type AttentionOperands [attentionOperands]Pointer
 
 // AttentionPlan is attention, or its gradient, for which a way of computing was chosen. It can run any number of times.
@@ -62,14 +63,16 @@ type AttentionPlan struct {
 	scratch int64          // bytes of the workspace before the library's own
 }
 
-// What a pointer of a run is that is no operand: scratch at the workspace's begin, or, from fromValue on, one of the values.
+// What a pointer of a run is that is no operand: scratch at the workspace's begin, or, from fromValue on, one of the
+// values.
 const (
 	fromScratch = attentionOperands
 	fromValue   = fromScratch + 1
 )
 
-// oldest and ragged are versions of cuDNN: from which its attention is used, and from which sequences need not be multiples of 128. Masks are of minus
-// infinity since 9.10, and reductions can be told to be deterministic since 9.11; before 9.16 cuDNN's own front end masks what is behind such a sequence.
+// oldest and ragged are versions of cuDNN: from which its attention is used, and from which sequences need not be
+// multiples of 128. Masks are of minus infinity since 9.10, and reductions can be told to be deterministic since 9.11;
+// before 9.16 cuDNN's own front end masks what is behind such a sequence.
 const (
 	oldest = 91100
 	ragged = 91600
@@ -78,10 +81,12 @@ const (
 // errNoAttention is the error of attention that is not even asked for.
 var errNoAttention = errors.New("cuDNN's attention does not do it")
 
-// Prepare chooses, among the ways that cuDNN's heuristic names, the first that it can run here, gives the same bits in each run, and gets by with so many bytes of
-// workspace. There may be none: the error then is no [*Error], or one of code 3000 to 3999.
+// Prepare chooses, among the ways that cuDNN's heuristic names, the first that it can run here, gives the same bits in
+// each run, and gets by with so many bytes of workspace. There may be none: the error then is no [*Error], or one of
+// code 3000 to 3999.
 func (a *Attentions) Prepare(x Attention, grad bool, workspace int64) (*AttentionPlan, error) {
-	if x.Batch < 1 || x.Seq < 1 || x.KSeq < 1 || x.KHeads < 1 || x.Group < 1 || x.Dim < 1 || x.Window > 0 && !x.Causal || x.Type != ValueFloat16 && x.Type != ValueBFloat16 {
+	if x.Batch < 1 || x.Seq < 1 || x.KSeq < 1 || x.KHeads < 1 || x.Group < 1 || x.Dim < 1 ||
+		x.Window > 0 && !x.Causal || x.Type != ValueFloat16 && x.Type != ValueBFloat16 {
 		panic(fmt.Sprintf("cuda: attention of %+v", x))
 	}
 	if a.dnn.number < oldest || a.dnn.number < ragged && x.KSeq%128 != 0 || x.Dim%8 != 0 || x.Dim > 128 {
@@ -120,7 +125,8 @@ func (p *AttentionPlan) constant(v float64) *tensor {
 	return t
 }
 
-// operand is a tensor [batch, heads, rows, columns] of which heads lie within rows, or, if turned, [batch, heads, columns, rows] of the same.
+// operand is a tensor [batch, heads, rows, columns] of which heads lie within rows, or, if turned, [batch, heads,
+// columns, rows] of the same.
 func (p *AttentionPlan) operand(which, seq, heads, dim int, kind C.int, turned bool) *tensor {
 	b, s, h, d := int64(p.Batch), int64(seq), int64(heads), int64(dim)
 	dims, strides := [4]int64{b, h, s, d}, [4]int64{s * h * d, d, h * d, 1}
@@ -187,20 +193,24 @@ func (p *AttentionPlan) where(x *tensor, compare C.int, axis int64, more *tensor
 // describe is attention as cuDNN knows it again: products, and between them softmax in its parts.
 func (p *AttentionPlan) describe() {
 	g, s, r, f32 := p.g, p.scores(), p.rows(), C.int(C.planc_dnn_f32)
-	q, k, v, o, lse := p.queries(AttentionQ), p.keys(AttentionK, true), p.keys(AttentionV, false), p.queries(AttentionO), p.lse()
+	q, k, v, o, lse := p.queries(AttentionQ), p.keys(AttentionK, true), p.keys(AttentionV, false),
+		p.queries(AttentionO), p.lse()
 	x := g.product(g.within(f32, s), q, k)
 	x = p.masked(g.pointwise(C.planc_dnn_mul, g.within(f32, s), x, p.constant(p.Scale), nil))
 	top := g.reduction(C.planc_dnn_max, g.within(f32, r), x)
-	x = g.pointwise(C.planc_dnn_exp, g.within(f32, s), g.pointwise(C.planc_dnn_sub, g.within(f32, s), x, top, nil), nil, nil)
+	x = g.pointwise(C.planc_dnn_exp, g.within(f32, s), g.pointwise(C.planc_dnn_sub, g.within(f32, s), x, top,
+		nil), nil, nil)
 	sum := g.reduction(C.planc_dnn_sum, g.within(f32, r), x)
 	g.pointwise(C.planc_dnn_add, lse, top, g.pointwise(C.planc_dnn_log, g.within(f32, r), sum, nil, nil), nil)
 	g.product(o, g.pointwise(C.planc_dnn_div, g.within(p.kind(), s), x, sum, nil), v)
 }
 
-// describeGrad is the gradient likewise, in which dq is a product and no sum of parts that come in any order: cuDNN keeps the gradient of the scores for it.
+// describeGrad is the gradient likewise, in which dq is a product and no sum of parts that come in any order: cuDNN
+// keeps the gradient of the scores for it.
 func (p *AttentionPlan) describeGrad() {
 	g, s, f32 := p.g, p.scores(), C.int(C.planc_dnn_f32)
-	q, k, v, o, do, lse := p.queries(AttentionQ), p.keys(AttentionK, true), p.keys(AttentionV, true), p.queries(AttentionO), p.queries(AttentionDO), p.lse()
+	q, k, v, o, do, lse := p.queries(AttentionQ), p.keys(AttentionK, true), p.keys(AttentionV, true),
+		p.queries(AttentionO), p.queries(AttentionDO), p.lse()
 	dq, dk, dv := p.queries(AttentionDQ), p.keys(AttentionDK, false), p.keys(AttentionDV, false)
 	dot := p.dots(do, o)
 
@@ -221,7 +231,8 @@ func (p *AttentionPlan) describeGrad() {
 // dots is the sum of do times o of each query. It lies in memory, at the workspace's begin.
 func (p *AttentionPlan) dots(do, o *tensor) *tensor {
 	g, r := p.g, p.rows()
-	x := g.of(C.planc_dnn_f32, do.dims, [4]int64{do.strides[0], int64(p.Seq * p.Dim), do.strides[2], 1}, C.planc_dnn_tensor_virtual)
+	x := g.of(C.planc_dnn_f32, do.dims, [4]int64{do.strides[0], int64(p.Seq * p.Dim), do.strides[2], 1},
+		C.planc_dnn_tensor_virtual)
 	x = g.reduction(C.planc_dnn_sum, g.within(C.planc_dnn_f32, r), g.pointwise(C.planc_dnn_mul, x, do, o, nil))
 	dot := g.of(C.planc_dnn_f32, r, packed(r))
 	p.uids, p.bind = append(p.uids, dot.uid), append(p.bind, fromScratch)
@@ -229,10 +240,12 @@ func (p *AttentionPlan) dots(do, o *tensor) *tensor {
 	return g.pointwise(C.planc_dnn_mul, dot, x, p.constant(1), nil) // by what dropout would make of it
 }
 
-// toKeys is the gradient of keys or values: scores', turned, times what queries have, summed over the queries' heads that read one.
+// toKeys is the gradient of keys or values: scores', turned, times what queries have, summed over the queries' heads
+// that read one.
 func (p *AttentionPlan) toKeys(to, scores, of *tensor) {
 	g, s := p.g, p.scores()
-	y := g.of(p.kind(), [4]int64{s[0], s[1], s[3], s[2]}, [4]int64{s[1] * s[2] * s[3], s[2] * s[3], 1, s[3]}, C.planc_dnn_tensor_virtual)
+	y := g.of(p.kind(), [4]int64{s[0], s[1], s[3], s[2]}, [4]int64{s[1] * s[2] * s[3], s[2] * s[3], 1, s[3]},
+		C.planc_dnn_tensor_virtual)
 	op := g.made(C.planc_dnn_op_reshape)
 	g.links(op, C.planc_dnn_op_reshape_x, scores.descriptor)
 	g.links(op, C.planc_dnn_op_reshape_y, y.descriptor)

@@ -29,7 +29,8 @@ func (g *graph) made(kind C.cudnnBackendDescriptorType_t) *descriptor {
 	x := &descriptor{}
 	if g.err == nil {
 		var d C.cudnnBackendDescriptor_t
-		g.err = rejected(C.planc_cudnnBackendCreateDescriptor(kind, &d), "cudnnBackendCreateDescriptor", "kind %d", int(kind))
+		g.err = rejected(C.planc_cudnnBackendCreateDescriptor(kind, &d), "cudnnBackendCreateDescriptor",
+			"kind %d", int(kind))
 		x.d = d
 		if g.err == nil {
 			g.all = append(g.all, x)
@@ -39,9 +40,11 @@ func (g *graph) made(kind C.cudnnBackendDescriptorType_t) *descriptor {
 }
 
 // set sets an attribute to n values, which lie behind each other.
-func (g *graph) set(x *descriptor, what C.cudnnBackendAttributeName_t, kind C.cudnnBackendAttributeType_t, n int, values unsafe.Pointer) {
+func (g *graph) set(x *descriptor, what C.cudnnBackendAttributeName_t, kind C.cudnnBackendAttributeType_t, n int,
+	values unsafe.Pointer) {
 	if g.err == nil {
-		g.err = rejected(C.planc_cudnnBackendSetAttribute(x.d, what, kind, C.int64_t(n), values), "cudnnBackendSetAttribute", "attribute %d", int(what))
+		g.err = rejected(C.planc_cudnnBackendSetAttribute(x.d, what, kind, C.int64_t(n), values),
+			"cudnnBackendSetAttribute", "attribute %d", int(what))
 	}
 }
 
@@ -81,10 +84,12 @@ func (g *graph) finish(x *descriptor) *descriptor {
 }
 
 // numbers are up to len(to) values of an attribute; it returns how many there are.
-func (g *graph) numbers(x *descriptor, what C.cudnnBackendAttributeName_t, kind C.cudnnBackendAttributeType_t, n int, to unsafe.Pointer) int {
+func (g *graph) numbers(x *descriptor, what C.cudnnBackendAttributeName_t, kind C.cudnnBackendAttributeType_t, n int,
+	to unsafe.Pointer) int {
 	var got C.int64_t
 	if g.err == nil {
-		g.err = rejected(C.planc_cudnnBackendGetAttribute(x.d, what, kind, C.int64_t(n), &got, to), "cudnnBackendGetAttribute", "attribute %d", int(what))
+		g.err = rejected(C.planc_cudnnBackendGetAttribute(x.d, what, kind, C.int64_t(n), &got, to),
+			"cudnnBackendGetAttribute", "attribute %d", int(what))
 	}
 	return int(got)
 }
@@ -104,7 +109,8 @@ func (g *graph) filled(x *descriptor, what C.cudnnBackendAttributeName_t, into [
 // close destroys all that was made.
 func (g *graph) close() (err error) {
 	for i := len(g.all) - 1; i >= 0; i-- {
-		err = errors.Join(err, rejected(C.planc_cudnnBackendDestroyDescriptor(g.all[i].d), "cudnnBackendDestroyDescriptor", ""))
+		err = errors.Join(err, rejected(C.planc_cudnnBackendDestroyDescriptor(g.all[i].d),
+			"cudnnBackendDestroyDescriptor", ""))
 	}
 	g.all = nil
 	return err

@@ -10,7 +10,8 @@ type AttentionParts struct {
 	Parts int
 }
 
-// PrepareParts is Prepare for as few parts as the workspace allows. The deterministic gradient keeps the gradient of all scores of a part there, in 16 bits.
+// PrepareParts is Prepare for as few parts as the workspace allows. The deterministic gradient keeps the gradient of
+// all scores of a part there, in 16 bits.
 func (a *Attentions) PrepareParts(x Attention, grad bool, workspace int64) (p AttentionParts, err error) {
 	whole := x.Batch
 	err = fmt.Errorf("%w: a sequence's scores take more than %d bytes", errNoAttention, workspace)
@@ -39,7 +40,8 @@ func (x *Attention) scoreBytes() int64 {
 // bytes are those of each operand.
 func (x *Attention) bytes() (n [attentionOperands]int) {
 	q, k := 2*x.Batch*x.Seq*x.KHeads*x.Group*x.Dim, 2*x.Batch*x.KSeq*x.KHeads*x.Dim
-	return [...]int{AttentionO: q, AttentionL: 4 * x.Batch * x.Seq * x.KHeads * x.Group, AttentionQ: q, AttentionK: k, AttentionV: k, AttentionDO: q, AttentionDQ: q, AttentionDK: k, AttentionDV: k}
+	return [...]int{AttentionO: q, AttentionL: 4 * x.Batch * x.Seq * x.KHeads * x.Group, AttentionQ: q, AttentionK: k,
+		AttentionV: k, AttentionDO: q, AttentionDQ: q, AttentionDK: k, AttentionDV: k}
 }
 
 // overlaps tells whether a part of the batch does not end where the next may begin.

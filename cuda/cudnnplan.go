@@ -97,7 +97,8 @@ func (s *Stream) Attend(p *AttentionPlan, at *AttentionOperands, workspace Memor
 			panic(fmt.Sprintf("cuda: operand %d of attention lies at %#x", what, pointers[i]))
 		}
 	}
-	if err := rejected(C.planc_cudnnSetStream(p.of.h, C.cudaStream_t(unsafe.Pointer(s.s))), "cudnnSetStream", ""); err != nil {
+	if err := rejected(C.planc_cudnnSetStream(p.of.h, C.cudaStream_t(unsafe.Pointer(s.s))), "cudnnSetStream",
+		""); err != nil {
 		return err
 	}
 	g := &graph{}
@@ -108,7 +109,8 @@ func (s *Stream) Attend(p *AttentionPlan, at *AttentionOperands, workspace Memor
 	g.set(pack, C.planc_dnn_pack_workspace, C.planc_dnn_of_pointer, 1, unsafe.Pointer(&own))
 	g.finish(pack)
 	if g.err == nil {
-		g.err = rejected(C.planc_cudnnBackendExecute(p.of.h, p.plan.d, pack.d), "cudnnBackendExecute", "attention of %+v", p.Attention)
+		g.err = rejected(C.planc_cudnnBackendExecute(p.of.h, p.plan.d, pack.d), "cudnnBackendExecute",
+			"attention of %+v", p.Attention)
 	}
 	err := g.err
 	if e := g.close(); err == nil {

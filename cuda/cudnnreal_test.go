@@ -14,8 +14,9 @@ import (
 	"testing"
 )
 
-// NVIDIA's own cuDNN takes the graphs of attention and its gradient for three kinds of GPUs, none of them here: PLANC_CUDNN names the folders of it and of NVRTC.
-// A driver that loads what it is given and runs nothing stands in for the real one.
+// NVIDIA's own cuDNN takes the graphs of attention and its gradient for three kinds of GPUs, none of them here:
+// PLANC_CUDNN names the folders of it and of NVRTC. A driver that loads what it is given and runs nothing stands in for
+// the real one.
 func TestRealCuDNN(t *testing.T) {
 	folders := filepath.SplitList(os.Getenv("PLANC_CUDNN"))
 	if len(folders) == 0 {
@@ -55,7 +56,8 @@ func ceil128(n int) int { return (n + 127) / 128 * 128 }
 var realShapes = []Attention{
 	{Batch: 8, Seq: 1024, KSeq: 1024, KHeads: 12, Group: 1, Dim: 64, Scale: 0.125, Causal: true, Type: ValueBFloat16},
 	{Batch: 2, Seq: 1024, KSeq: 1024, KHeads: 8, Group: 4, Dim: 128, Scale: 0.1, Causal: true, Type: ValueBFloat16},
-	{Batch: 2, Seq: 1024, KSeq: 1024, KHeads: 8, Group: 4, Dim: 128, Scale: 0.1, Causal: true, Window: 256, Type: ValueFloat16},
+	{Batch: 2, Seq: 1024, KSeq: 1024, KHeads: 8, Group: 4, Dim: 128, Scale: 0.1, Causal: true, Window: 256,
+		Type: ValueFloat16},
 	{Batch: 3, Seq: 1001, KSeq: 1001, KHeads: 12, Group: 1, Dim: 80, Scale: 0.1, Causal: true, Type: ValueBFloat16},
 	{Batch: 8, Seq: 512, KSeq: 1024, KHeads: 12, Group: 1, Dim: 96, Scale: 0.125, Type: ValueFloat16},
 }
@@ -82,18 +84,21 @@ func realDNN(t *testing.T, folders []string) *DNN {
 	return must(loadDNN([]string{dir}))(t)
 }
 
-// standIn is a driver with every call that cuDNN's engines look up; most say that it is a stub. Its soname has the loader take it for the real one.
+// standIn is a driver with every call that cuDNN's engines look up; most say that it is a stub. Its soname has the
+// loader take it for the real one.
 func standIn(t *testing.T, dir string) string {
 	t.Helper()
 	var names []string
 	for _, file := range []string{"libcudnn_graph.so.9", "libcudnn_engines_runtime_compiled.so.9"} {
-		for _, m := range regexp.MustCompile(`\x00(cu[A-Z][A-Za-z0-9_]+)(?:\x00)`).FindAllSubmatch(bytes.ReplaceAll(must(os.ReadFile(filepath.Join(dir, file)))(t), []byte{0}, []byte{0, 0}), -1) {
+		for _, m := range regexp.MustCompile(`\x00(cu[A-Z][A-Za-z0-9_]+)(?:\x00)`).FindAllSubmatch(
+			bytes.ReplaceAll(must(os.ReadFile(filepath.Join(dir, file)))(t), []byte{0}, []byte{0, 0}), -1) {
 			names = append(names, string(m[1]))
 		}
 	}
 	slices.Sort(names)
 	var c bytes.Buffer
-	loads := []string{"cuLibraryLoadData", "cuLibraryGetKernel", "cuKernelGetFunction", "cuModuleGetFunction", "cuModuleLoadData", "cuModuleLoadDataEx", "cuLibraryGetModule"}
+	loads := []string{"cuLibraryLoadData", "cuLibraryGetKernel", "cuKernelGetFunction", "cuModuleGetFunction",
+		"cuModuleLoadData", "cuModuleLoadDataEx", "cuLibraryGetModule"}
 	does := []string{"cuKernelSetAttribute", "cuFuncSetAttribute", "cuLibraryUnload", "cuModuleUnload", "cuFuncLoad"}
 	for _, name := range slices.Compact(names) {
 		switch {
@@ -107,7 +112,8 @@ func standIn(t *testing.T, dir string) string {
 	}
 	out := filepath.Join(t.TempDir(), "driver.so")
 	check(t, os.WriteFile(out+".c", c.Bytes(), 0o666))
-	if text, err := exec.Command(compiler(), "-w", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", out, out+".c").CombinedOutput(); err != nil {
+	if text, err := exec.Command(compiler(), "-w", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", out,
+		out+".c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	return out

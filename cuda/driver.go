@@ -29,14 +29,17 @@ var (
 )
 
 // Open opens the driver and starts it; folders are searched for its library before the system's own. Further calls
-// return the same driver. It fails with a [*MissingError], an [*OldError], or, if it sees no GPU that works, an [*Error].
+// return the same driver. It fails with a [*MissingError], an [*OldError], or, if it sees no GPU that works, an
+// [*Error].
 func Open(folders ...string) (*Driver, error) {
 	driverMutex.Lock()
 	defer driverMutex.Unlock()
 	if theDriver != nil {
 		return theDriver, nil
 	}
-	path, err := load(LibraryNamed("NVIDIA driver"), folders, "cuInit", func(l unsafe.Pointer) *C.char { return C.planc_bind_driver(l) })
+	path, err := load(LibraryNamed("NVIDIA driver"), folders, "cuInit", func(l unsafe.Pointer) *C.char {
+		return C.planc_bind_driver(l)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -134,11 +137,13 @@ func (d *Device) read(i int) error {
 		return err
 	}
 	var name [256]C.char
-	if err := failure(C.planc_cuDeviceGetName(&name[0], C.int(len(name)), d.id), "cuDeviceGetName", "device %d", i); err != nil {
+	if err := failure(C.planc_cuDeviceGetName(&name[0], C.int(len(name)), d.id), "cuDeviceGetName", "device %d",
+		i); err != nil {
 		return err
 	}
 	d.Name = C.GoString(&name[0])
-	if err := failure(C.planc_cuDeviceGetPCIBusId(&name[0], C.int(len(name)), d.id), "cuDeviceGetPCIBusId", "device %d", i); err != nil {
+	if err := failure(C.planc_cuDeviceGetPCIBusId(&name[0], C.int(len(name)), d.id), "cuDeviceGetPCIBusId",
+		"device %d", i); err != nil {
 		return err
 	}
 	d.Bus = C.GoString(&name[0])
@@ -150,9 +155,11 @@ func (d *Device) read(i int) error {
 	for _, a := range []struct {
 		to   *int
 		what C.CUdevice_attribute
-	}{{&d.Major, C.planc_attr_major}, {&d.Minor, C.planc_attr_minor}, {&d.Processors, C.planc_attr_multiprocessors}, {&d.Shared, C.planc_attr_shared_optin}} {
+	}{{&d.Major, C.planc_attr_major}, {&d.Minor, C.planc_attr_minor}, {&d.Processors, C.planc_attr_multiprocessors},
+		{&d.Shared, C.planc_attr_shared_optin}} {
 		var value C.int
-		if err := failure(C.planc_cuDeviceGetAttribute(&value, a.what, d.id), "cuDeviceGetAttribute", "device %d", i); err != nil {
+		if err := failure(C.planc_cuDeviceGetAttribute(&value, a.what, d.id), "cuDeviceGetAttribute", "device %d",
+			i); err != nil {
 			return err
 		}
 		*a.to = int(value)
@@ -163,6 +170,7 @@ func (d *Device) read(i int) error {
 // Reaches reports whether the device can read another's memory directly.
 func (d Device) Reaches(other Device) (bool, error) {
 	var can C.int
-	err := failure(C.planc_cuDeviceCanAccessPeer(&can, d.id, other.id), "cuDeviceCanAccessPeer", "devices %d and %d", d.Ordinal, other.Ordinal)
+	err := failure(C.planc_cuDeviceCanAccessPeer(&can, d.id, other.id), "cuDeviceCanAccessPeer", "devices %d and %d",
+		d.Ordinal, other.Ordinal)
 	return can != 0, err
 }

@@ -22,11 +22,17 @@ func TestOpen(t *testing.T) {
 		system             bool // it is the system's own driver that is looked for in the end
 		want               string
 	}{
-		{"nowhere", t.TempDir(), "", true, `^NVIDIA driver: there is no libcuda.so.1, which is needed for training on a GPU: install the NVIDIA driver; `},
+		{"nowhere", t.TempDir(), "", true,
+			`^NVIDIA driver: there is no libcuda.so.1, which is needed for training on a GPU: install the ` +
+				`NVIDIA driver; `},
 		{"broken", broken, "", true, `; what is there does not load: /.*/libcuda.so.1: .*: install the NVIDIA driver`},
-		{"ancient", filepath.Join(fakeRoot, "ancient"), "", false, `^NVIDIA driver: .*/ancient/libcuda.so.1 has no cuGraphDestroy; it is too old: `},
-		{"no GPU", filepath.Join(fakeRoot, "new"), "cuInit:100", false, `^cuInit: CUDA_ERROR_NO_DEVICE \(100\): no CUDA-capable device is detected: the driver sees no GPU: look at CUDA_VISIBLE_DEVICES`},
-		{"stub", filepath.Join(fakeRoot, "new"), "cuInit:34", false, `^cuInit: an unknown error \(34\): .*stubs, out of LD_LIBRARY_PATH$`},
+		{"ancient", filepath.Join(fakeRoot, "ancient"), "", false,
+			`^NVIDIA driver: .*/ancient/libcuda.so.1 has no cuGraphDestroy; it is too old: `},
+		{"no GPU", filepath.Join(fakeRoot, "new"), "cuInit:100", false,
+			`^cuInit: CUDA_ERROR_NO_DEVICE \(100\): no CUDA-capable device is detected: the driver sees no GPU: look ` +
+				`at CUDA_VISIBLE_DEVICES`},
+		{"stub", filepath.Join(fakeRoot, "new"), "cuInit:34", false,
+			`^cuInit: an unknown error \(34\): .*stubs, out of LD_LIBRARY_PATH$`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.system && why == "" {
@@ -51,7 +57,8 @@ func TestDevices(t *testing.T) {
 	for i := range devices {
 		devices[i].id = 0
 	}
-	if want := (Device{1, "Fake GPU 1", "0000:02:00.0", 9, 0, 132, 232448, 80 << 30, 0}); len(devices) != 2 || devices[1] != want {
+	if want := (Device{1, "Fake GPU 1", "0000:02:00.0", 9, 0, 132, 232448, 80 << 30, 0}); len(devices) != 2 ||
+		devices[1] != want {
 		t.Errorf("%+v, want the second to be %+v", devices, want)
 	}
 	if again := must(Open())(t); again != d {
@@ -81,13 +88,17 @@ func TestStep(t *testing.T) {
 	step := func() error {
 		var args Args
 		args.Pointer(x.At(64, 64).Pointer).Pointer(y.Pointer).Float32(2).Int32(16)
-		return errors.Join(compute.Record(there), copies.Wait(there), copies.Upload(x.At(64, 64), host), copies.Record(done), compute.Fill(y, 3), compute.Wait(done),
-			compute.Launch(k, Shape{Grid: [3]int{4}, Block: [3]int{32, 2}, Shared: 1024}, &args), compute.Copy(y, x.At(64, 64)))
+		return errors.Join(compute.Record(there), copies.Wait(there), copies.Upload(x.At(64, 64), host),
+			copies.Record(done), compute.Fill(y, 3), compute.Wait(done),
+			compute.Launch(k, Shape{Grid: [3]int{4}, Block: [3]int{32, 2}, Shared: 1024}, &args),
+			compute.Copy(y, x.At(64, 64)))
 	}
 	check(t, step(), compute.Download(host, y), compute.Synchronize())
-	work := "stream 2 upload 64 bytes\nstream 1 fill 64 bytes with 3\nstream 1 axpy <4,1,1|32,2,1|1024> p p 40000000 00000010\nstream 1 copy 64 bytes\n"
+	work := "stream 2 upload 64 bytes\nstream 1 fill 64 bytes with 3\nstream 1 axpy <4,1,1|32,2,1|1024> p p 40000000 " +
+		"00000010\nstream 1 copy 64 bytes\n"
 	order := strings.ReplaceAll(work, "stream 1 axpy", "stream 1 waits for event 2\nstream 1 axpy")
-	order = "event 1 after stream 1\nstream 2 waits for event 1\n" + strings.Replace(order, "bytes\n", "bytes\nevent 2 after stream 2\n", 1)
+	order = "event 1 after stream 1\nstream 2 waits for event 1\n" + strings.Replace(order, "bytes\n",
+		"bytes\nevent 2 after stream 2\n", 1)
 	if got, want := calls(), order+"stream 1 download 64 bytes\nsynchronize stream 1\n"; got != want {
 		t.Errorf("the driver was asked for\n%s\nwant\n%s", got, want)
 	}
@@ -104,7 +115,8 @@ func TestStep(t *testing.T) {
 	if got := calls(); got != replay+replay {
 		t.Errorf("replays are\n%s\nwant twice\n%s", got, replay)
 	}
-	check(t, g.Close(), there.Close(), done.Close(), compute.Close(), copies.Close(), x.Free(), y.Free(), host.Free(), m.Unload())
+	check(t, g.Close(), there.Close(), done.Close(), compute.Close(), copies.Close(), x.Free(), y.Free(),
+		host.Free(), m.Unload())
 	unbind()
 	check(t, c.Close())
 	if got := calls(); strings.Contains(got, "leak") {

@@ -14,7 +14,8 @@ type MissingError struct {
 
 func (e *MissingError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: there is no %s, which is needed for %s", e.Library.Name, strings.Join(e.Library.Files, ", "), e.Library.For)
+	fmt.Fprintf(&b, "%s: there is no %s, which is needed for %s", e.Library.Name, strings.Join(e.Library.Files, ", "),
+		e.Library.For)
 	if len(e.Broken) > 0 {
 		fmt.Fprintf(&b, "; what is there does not load: %s", strings.Join(e.Broken, "; "))
 	}
@@ -42,7 +43,8 @@ type Error struct {
 	Hint string // what to do about it, where that is known
 }
 
-// Elsewhere tells whether the error is that a process or a machine at the other end is gone, which has a reason of its own.
+// Elsewhere tells whether the error is that a process or a machine at the other end is gone, which has a reason of its
+// own.
 func (e *Error) Elsewhere() bool { return e.Name == "ncclResult_t" && e.Code == 6 } // ncclRemoteError
 
 func (e *Error) Error() string {
@@ -58,14 +60,15 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Lost reports whether the error has taken the context with it: each later call fails alike, and only a new process helps.
-// The codes are those that the driver's header calls "the process must be terminated and relaunched" for.
+// Lost reports whether the error has taken the context with it: each later call fails alike, and only a new process
+// helps. The codes are those that the driver's header calls "the process must be terminated and relaunched" for.
 func (e *Error) Lost() bool {
 	lost := []int{214, 700, 702, 710, 714, 715, 716, 717, 718, 719}
 	return strings.HasPrefix(e.Call, "cu") && slices.Contains(lost, e.Code)
 }
 
-// Late reports whether the error is of work that was put on a stream some time before, rather than of the call that tells of it.
+// Late reports whether the error is of work that was put on a stream some time before, rather than of the call that
+// tells of it.
 func (e *Error) Late() bool { return e.Lost() || e.Call == collective }
 
 // collective is the call of what NCCL says went wrong in one that was begun.
@@ -78,7 +81,8 @@ var hints = map[int]string{
 	100: "the driver sees no GPU: look at CUDA_VISIBLE_DEVICES and nvidia-smi; in a container, start it with the GPUs",
 	802: "the machine's NVSwitch fabric is not up: start nvidia-fabricmanager",
 	803: "the driver's library and its kernel module are of different versions: restart the machine after the upgrade",
-	804: "a forward-compatibility libcuda is found that this GPU is not supported by: take its folder out of LD_LIBRARY_PATH",
+	804: "a forward-compatibility libcuda is found that this GPU is not supported by: take its folder out of " +
+		"LD_LIBRARY_PATH",
 	209: "the program holds no kernels for this GPU's architecture",
 	222: "the driver is older than the compiler of the kernels: update the driver",
 	2:   "the GPU's memory is taken, also by other processes (nvidia-smi shows them)",

@@ -87,10 +87,19 @@ func work(c *Context) error {
 		func() error { g, err = s.Capture(func() error { return s.Fill(x, 1) }); return err },
 		func() error { return s.Replay(g) },
 		func() error {
-			_, err := Tiles{Element: ElementBFloat16, Memory: x, Dims: []uint64{8, 4}, Strides: []uint64{16}, Box: []uint32{8, 2}}.Map()
+			_, err := Tiles{Element: ElementBFloat16, Memory: x, Dims: []uint64{8, 4}, Strides: []uint64{16},
+				Box: []uint32{8, 2}}.Map()
 			return err
 		},
-		func() error { return g.Close() }, func() error { return e.Close() }, func() error { return f.Close() }, func() error { return s.Close() },
+		func() error {
+			return g.Close()
+		}, func() error {
+			return e.Close()
+		}, func() error {
+			return f.Close()
+		}, func() error {
+			return s.Close()
+		},
 		func() error { return x.Free() }, func() error { return host.Free() }, func() error { return m.Unload() },
 	)
 }
@@ -122,7 +131,8 @@ func TestEveryCallFails(t *testing.T) {
 		}
 		t.Setenv("PLANC_FAKE_FAIL", name+":2")
 		var failed *Error
-		if err := everything(); !errors.As(err, &failed) || failed.Call != name && failed.Call+"Ex" != name || failed.Name != "CUDA_ERROR_OUT_OF_MEMORY" {
+		if err := everything(); !errors.As(err, &failed) || failed.Call != name && failed.Call+"Ex" != name ||
+			failed.Name != "CUDA_ERROR_OUT_OF_MEMORY" {
 			t.Errorf("%s fails, and the error is %v", name, err)
 		}
 	}
@@ -147,11 +157,13 @@ func TestTiles(t *testing.T) {
 	d, calls := fake(t, "new")
 	bound(t, d)
 	x := must(Alloc(1024))(t)
-	m := must(Tiles{Element: ElementBFloat16, Memory: x, Dims: []uint64{64, 8}, Strides: []uint64{128}, Box: []uint32{64, 4}, Swizzle: 128}.Map())(t)
+	m := must(Tiles{Element: ElementBFloat16, Memory: x, Dims: []uint64{64, 8}, Strides: []uint64{128},
+		Box: []uint32{64, 4}, Swizzle: 128}.Map())(t)
 	if m != [128]byte(slices.Repeat([]byte{0x5a}, 128)) {
 		t.Errorf("% x", m)
 	}
-	if got, want := calls(), "tensor map type 9 rank 2 dims 64,8 stride 128 box 64,4 steps 1,1 swizzle 3, 0 2 0\n"; !regexp.MustCompile(regexp.QuoteMeta(want)).MatchString(got) {
+	if got, want := calls(), "tensor map type 9 rank 2 dims 64,8 stride 128 box 64,4 steps 1,1 swizzle 3, "+
+		"0 2 0\n"; !regexp.MustCompile(regexp.QuoteMeta(want)).MatchString(got) {
 		t.Errorf("%s\nlacks %s", got, want)
 	}
 	check(t, x.Free())

@@ -56,7 +56,8 @@ func buildFakes() error {
 		if err := os.MkdirAll(dir, 0o777); err != nil {
 			return err
 		}
-		cmd := exec.Command(compiler(), "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-unused", "-shared", "-fPIC", f.flag, "-o", filepath.Join(dir, f.file), filepath.Join("testdata", f.source))
+		cmd := exec.Command(compiler(), "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-unused", "-shared", "-fPIC",
+			f.flag, "-o", filepath.Join(dir, f.file), filepath.Join("testdata", f.source))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out)
 		}
@@ -137,10 +138,13 @@ func TestPrototypes(t *testing.T) {
 		t.Error(said)
 	}
 	for _, c := range []struct{ file, right, wrong, call string }{
-		{"driver.h", "cuMemAlloc_v2, (CUdeviceptr *p, size_t bytes)", "cuMemAlloc_v2, (CUdeviceptr *p, int bytes)", "cuMemAlloc_v2"},
-		{"driver.h", "planc_func_dynamic_shared = 8", "planc_func_dynamic_shared = 9", "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"},
+		{"driver.h", "cuMemAlloc_v2, (CUdeviceptr *p, size_t bytes)", "cuMemAlloc_v2, (CUdeviceptr *p, int bytes)",
+			"cuMemAlloc_v2"},
+		{"driver.h", "planc_func_dynamic_shared = 8", "planc_func_dynamic_shared = 9",
+			"CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"},
 	} {
-		if said := run(mutant(t, c.file, c.right, c.wrong)); !strings.Contains(said, `static assertion failed: "`+c.call+`"`) {
+		if said := run(mutant(t, c.file, c.right, c.wrong)); !strings.Contains(said,
+			`static assertion failed: "`+c.call+`"`) {
 			t.Errorf("a wrong %s is not seen: %s", c.call, said)
 		}
 	}
@@ -151,7 +155,8 @@ func mutant(t *testing.T, file, right, wrong string) string {
 	t.Helper()
 	dir := t.TempDir()
 	check(t, os.Mkdir(filepath.Join(dir, "testdata"), 0o777))
-	for _, name := range []string{"driver.h", "nccl.h", "blaslt.h", "cudnn.h", "nvrtc.h", "nvml.h", "testdata/prototypes.c"} {
+	for _, name := range []string{"driver.h", "nccl.h", "blaslt.h", "cudnn.h", "nvrtc.h", "nvml.h",
+		"testdata/prototypes.c"} {
 		text := string(must(os.ReadFile(name))(t))
 		if name == file {
 			if !strings.Contains(text, right) {

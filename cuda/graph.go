@@ -12,10 +12,12 @@ import "errors"
 // Graph is work that was recorded once and is put on a stream by one call.
 type Graph struct{ x C.CUgraphExec }
 
-// Capture records what f puts on the stream, and on streams that wait for events of it, instead of running it. All of them
-// must have been joined to the stream again by events. The addresses and arguments are those of now, at each launch.
+// Capture records what f puts on the stream, and on streams that wait for events of it, instead of running it. All of
+// them must have been joined to the stream again by events. The addresses and arguments are those of now, at each
+// launch.
 func (s *Stream) Capture(f func() error) (*Graph, error) {
-	if err := failure(C.planc_cuStreamBeginCapture_v2(s.s, C.planc_capture_thread_local), "cuStreamBeginCapture_v2", ""); err != nil {
+	if err := failure(C.planc_cuStreamBeginCapture_v2(s.s, C.planc_capture_thread_local), "cuStreamBeginCapture_v2",
+		""); err != nil {
 		return nil, err
 	}
 	template, err := s.recorded(f)
@@ -26,7 +28,8 @@ func (s *Stream) Capture(f func() error) (*Graph, error) {
 		return nil, err
 	}
 	g := &Graph{}
-	if err := failure(C.planc_cuGraphInstantiateWithFlags(&g.x, template, 0), "cuGraphInstantiateWithFlags", ""); err != nil {
+	if err := failure(C.planc_cuGraphInstantiateWithFlags(&g.x, template, 0), "cuGraphInstantiateWithFlags",
+		""); err != nil {
 		return nil, err
 	}
 	return g, nil

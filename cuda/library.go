@@ -20,16 +20,24 @@ type Library struct {
 var Libraries = []Library{
 	{Name: "NVIDIA driver", Files: []string{"libcuda.so.1"}, For: "training on a GPU",
 		Install: "install the NVIDIA driver; in a container, start it with the GPUs (docker run --gpus all)"},
-	{Name: "cuBLASLt", Files: []string{"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"}, For: "matrix products on a GPU",
-		Install: "install the CUDA toolkit's cuBLAS, or its wheel with pip install nvidia-cublas, and put its folder in LD_LIBRARY_PATH", Wheel: "nvidia_cublas*"},
+	{Name: "cuBLASLt", Files: []string{"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"},
+		For: "matrix products on a GPU",
+		Install: "install the CUDA toolkit's cuBLAS, or its wheel with pip install nvidia-cublas, and put its folder " +
+			"in LD_LIBRARY_PATH", Wheel: "nvidia_cublas*"},
 	{Name: "NCCL", Files: []string{"libnccl.so.2"}, For: "training on several GPUs",
-		Install: "install NCCL 2.18 or newer, or its wheel with pip install nvidia-nccl-cu13, and put its folder in LD_LIBRARY_PATH", Oldest: "2.18", Wheel: "nvidia_nccl*"},
-	{Name: "cuDNN", Files: []string{"libcudnn.so.9"}, For: "attention by NVIDIA's fused kernels in bf16 and fp16, in place of planc's own",
-		Install: "install cuDNN 9.11 or newer, or its wheel with pip install nvidia-cudnn-cu13, and put its folder in LD_LIBRARY_PATH", Oldest: "9.11", Wheel: "nvidia_cudnn*"},
-	{Name: "NVRTC", Files: []string{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"}, For: "compiling of kernels at the start of programs that were built without nvcc",
-		Install: "install the CUDA toolkit's NVRTC, or its wheel with pip install nvidia-cuda-nvrtc, and put its folder in LD_LIBRARY_PATH", Wheel: "nvidia_cuda_nvrtc*"},
+		Install: "install NCCL 2.18 or newer, or its wheel with pip install nvidia-nccl-cu13, and put its folder in " +
+			"LD_LIBRARY_PATH", Oldest: "2.18", Wheel: "nvidia_nccl*"},
+	{Name: "cuDNN", Files: []string{"libcudnn.so.9"},
+		For: "attention by NVIDIA's fused kernels in bf16 and fp16, in place of planc's own",
+		Install: "install cuDNN 9.11 or newer, or its wheel with pip install nvidia-cudnn-cu13, and put its folder " +
+			"in LD_LIBRARY_PATH", Oldest: "9.11", Wheel: "nvidia_cudnn*"},
+	{Name: "NVRTC", Files: []string{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"},
+		For: "compiling of kernels at the start of programs that were built without nvcc",
+		Install: "install the CUDA toolkit's NVRTC, or its wheel with pip install nvidia-cuda-nvrtc, and put its " +
+			"folder in LD_LIBRARY_PATH", Wheel: "nvidia_cuda_nvrtc*"},
 	{Name: "NVML", Files: []string{"libnvidia-ml.so.1"}, For: "utilisation, power and clock in a run's metrics",
-		Install: "it comes with the NVIDIA driver; in a container, start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility"},
+		Install: "it comes with the NVIDIA driver; in a container, start it with " +
+			"NVIDIA_DRIVER_CAPABILITIES=compute,utility"},
 }
 
 // LibraryNamed is a row of [Libraries].

@@ -26,7 +26,8 @@ func TestOpenLibrary(t *testing.T) {
 	if err != nil || library != name || name != "/b/libcublasLt.so.12" {
 		t.Errorf("opened %q, %q, %v", library, name, err)
 	}
-	if want := []string{"/a/libcublasLt.so.13", "/a/libcublasLt.so.12", "/a/libcublasLt.so.11", "/b/libcublasLt.so.13", "/b/libcublasLt.so.12"}; !slices.Equal(tried, want) {
+	if want := []string{"/a/libcublasLt.so.13", "/a/libcublasLt.so.12", "/a/libcublasLt.so.11", "/b/libcublasLt.so.13",
+		"/b/libcublasLt.so.12"}; !slices.Equal(tried, want) {
 		t.Errorf("tried %q, want %q", tried, want)
 	}
 	_, _, err = open(lt, nil, loader(nil))
@@ -34,12 +35,15 @@ func TestOpenLibrary(t *testing.T) {
 	if !errors.As(err, &missing) || len(missing.Broken) != 0 {
 		t.Fatalf("%v", err)
 	}
-	want := "cuBLASLt: there is no libcublasLt.so.13, libcublasLt.so.12, libcublasLt.so.11, which is needed for matrix products on a GPU: " + lt.Install
+	want := "cuBLASLt: there is no libcublasLt.so.13, libcublasLt.so.12, libcublasLt.so.11, which is needed for " +
+		"matrix products on a GPU: " + lt.Install
 	if err.Error() != want {
 		t.Errorf("says\n%s\nwant\n%s", err, want)
 	}
-	_, _, err = open(lt, nil, loader(map[string]string{"libcublasLt.so.13": "libcublas.so.13: cannot open shared object file: No such file or directory"}))
-	if want := "; what is there does not load: libcublas.so.13: cannot open"; err == nil || !strings.Contains(err.Error(), want) {
+	_, _, err = open(lt, nil, loader(map[string]string{
+		"libcublasLt.so.13": "libcublas.so.13: cannot open shared object file: No such file or directory"}))
+	if want := "; what is there does not load: libcublas.so.13: cannot open"; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("%v\nlacks %q", err, want)
 	}
 }
@@ -58,11 +62,14 @@ func TestErrors(t *testing.T) {
 		err  error
 		want string
 	}{
-		{&Error{Call: "cuMemAlloc_v2", What: "4096 bytes", Code: 2, Name: "CUDA_ERROR_OUT_OF_MEMORY", Text: "out of memory", Hint: hints[2]},
-			"cuMemAlloc_v2 of 4096 bytes: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory: the GPU's memory is taken, also by other processes (nvidia-smi shows them)"},
+		{&Error{Call: "cuMemAlloc_v2", What: "4096 bytes", Code: 2, Name: "CUDA_ERROR_OUT_OF_MEMORY",
+			Text: "out of memory", Hint: hints[2]},
+			"cuMemAlloc_v2 of 4096 bytes: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory: the GPU's memory is taken, " +
+				"also by other processes (nvidia-smi shows them)"},
 		{&Error{Call: "cuEventRecord", Code: 400, Name: "CUDA_ERROR_INVALID_HANDLE", Text: "invalid resource handle"},
 			"cuEventRecord: CUDA_ERROR_INVALID_HANDLE (400): invalid resource handle"},
-		{&OldError{Library: Library{Name: "NCCL", Install: "install a newer one"}, Path: "/lib/libnccl.so.2", Call: "ncclCommSplit"},
+		{&OldError{Library: Library{Name: "NCCL", Install: "install a newer one"}, Path: "/lib/libnccl.so.2",
+			Call: "ncclCommSplit"},
 			"NCCL: /lib/libnccl.so.2 has no ncclCommSplit; it is too old: install a newer one"},
 	} {
 		if got := c.err.Error(); got != c.want {

@@ -53,7 +53,8 @@ type Pinned struct {
 // AllocPinned takes pinned memory.
 func AllocPinned(bytes int64) (Pinned, error) {
 	var p unsafe.Pointer
-	if err := failure(C.planc_cuMemHostAlloc(&p, C.size_t(bytes), C.planc_host_portable), "cuMemHostAlloc", "%d bytes", bytes); err != nil {
+	if err := failure(C.planc_cuMemHostAlloc(&p, C.size_t(bytes), C.planc_host_portable), "cuMemHostAlloc", "%d bytes",
+		bytes); err != nil {
 		return Pinned{}, err
 	}
 	return Pinned{p, bytes}, nil
@@ -76,24 +77,28 @@ func (p Pinned) Slice() []byte { return unsafe.Slice((*byte)(p.p), p.bytes) }
 // Upload copies host memory to the device, in the stream's turn. Both have the same size.
 func (s *Stream) Upload(to Memory, from Pinned) error {
 	same(to.Bytes, from.bytes)
-	return failure(C.planc_cuMemcpyHtoDAsync_v2(C.CUdeviceptr(to.Pointer), from.p, C.size_t(to.Bytes), s.s), "cuMemcpyHtoDAsync_v2", "%d bytes", to.Bytes)
+	return failure(C.planc_cuMemcpyHtoDAsync_v2(C.CUdeviceptr(to.Pointer), from.p, C.size_t(to.Bytes), s.s),
+		"cuMemcpyHtoDAsync_v2", "%d bytes", to.Bytes)
 }
 
 // Download copies device memory to the host, in the stream's turn. Both have the same size.
 func (s *Stream) Download(to Pinned, from Memory) error {
 	same(to.bytes, from.Bytes)
-	return failure(C.planc_cuMemcpyDtoHAsync_v2(to.p, C.CUdeviceptr(from.Pointer), C.size_t(to.bytes), s.s), "cuMemcpyDtoHAsync_v2", "%d bytes", to.bytes)
+	return failure(C.planc_cuMemcpyDtoHAsync_v2(to.p, C.CUdeviceptr(from.Pointer), C.size_t(to.bytes), s.s),
+		"cuMemcpyDtoHAsync_v2", "%d bytes", to.bytes)
 }
 
 // Copy copies memory of the device, in the stream's turn. Both have the same size and do not overlap.
 func (s *Stream) Copy(to, from Memory) error {
 	same(to.Bytes, from.Bytes)
-	return failure(C.planc_cuMemcpyDtoDAsync_v2(C.CUdeviceptr(to.Pointer), C.CUdeviceptr(from.Pointer), C.size_t(to.Bytes), s.s), "cuMemcpyDtoDAsync_v2", "%d bytes", to.Bytes)
+	return failure(C.planc_cuMemcpyDtoDAsync_v2(C.CUdeviceptr(to.Pointer), C.CUdeviceptr(from.Pointer),
+		C.size_t(to.Bytes), s.s), "cuMemcpyDtoDAsync_v2", "%d bytes", to.Bytes)
 }
 
 // Fill sets each byte, in the stream's turn.
 func (s *Stream) Fill(to Memory, value byte) error {
-	return failure(C.planc_cuMemsetD8Async(C.CUdeviceptr(to.Pointer), C.uchar(value), C.size_t(to.Bytes), s.s), "cuMemsetD8Async", "%d bytes", to.Bytes)
+	return failure(C.planc_cuMemsetD8Async(C.CUdeviceptr(to.Pointer), C.uchar(value), C.size_t(to.Bytes), s.s),
+		"cuMemsetD8Async", "%d bytes", to.Bytes)
 }
 
 func same(to, from int64) {

@@ -22,7 +22,8 @@ type Module struct{ m C.CUmodule }
 func Load(image []byte) (*Module, error) {
 	text := append(image[:len(image):len(image)], 0) // PTX is a C string; the others say how long they are
 	m := &Module{}
-	if err := failure(C.planc_cuModuleLoadData(&m.m, unsafe.Pointer(&text[0])), "cuModuleLoadData", "%d bytes", len(image)); err != nil {
+	if err := failure(C.planc_cuModuleLoadData(&m.m, unsafe.Pointer(&text[0])), "cuModuleLoadData", "%d bytes",
+		len(image)); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -50,7 +51,8 @@ func (m *Module) Kernel(name string) (*Kernel, error) {
 
 // Reserve lets launches ask for as many bytes of dynamic shared memory; without it they get at most 48 KiB.
 func (k *Kernel) Reserve(bytes int) error {
-	return failure(C.planc_cuFuncSetAttribute(k.f, C.planc_func_dynamic_shared, C.int(bytes)), "cuFuncSetAttribute", "%s, %d bytes of shared memory", k.Name, bytes)
+	return failure(C.planc_cuFuncSetAttribute(k.f, C.planc_func_dynamic_shared, C.int(bytes)), "cuFuncSetAttribute",
+		"%s, %d bytes of shared memory", k.Name, bytes)
 }
 
 // Usage is what a kernel takes.
@@ -66,9 +68,11 @@ func (k *Kernel) Usage() (u Usage, err error) {
 	for _, a := range []struct {
 		to   *int
 		what C.CUfunction_attribute
-	}{{&u.Registers, C.planc_func_registers}, {&u.Local, C.planc_func_local}, {&u.Shared, C.planc_func_shared}, {&u.Threads, C.planc_func_max_threads}} {
+	}{{&u.Registers, C.planc_func_registers}, {&u.Local, C.planc_func_local}, {&u.Shared, C.planc_func_shared},
+		{&u.Threads, C.planc_func_max_threads}} {
 		var value C.int
-		if err := failure(C.planc_cuFuncGetAttribute(&value, a.what, k.f), "cuFuncGetAttribute", "%s", k.Name); err != nil {
+		if err := failure(C.planc_cuFuncGetAttribute(&value, a.what, k.f), "cuFuncGetAttribute", "%s",
+			k.Name); err != nil {
 			return u, err
 		}
 		*a.to = int(value)
@@ -100,7 +104,8 @@ func (s *Stream) Launch(k *Kernel, shape Shape, args *Args) error {
 	if r == C.planc_ok { // no arguments of a message are made ready for the usual case
 		return nil
 	}
-	return failure(r, "cuLaunchKernel", "%s, grid %v, block %v, cluster %v, %d bytes of shared memory", k.Name, shape.Grid, shape.Block, shape.Cluster, shape.Shared)
+	return failure(r, "cuLaunchKernel", "%s, grid %v, block %v, cluster %v, %d bytes of shared memory", k.Name,
+		shape.Grid, shape.Block, shape.Cluster, shape.Shared)
 }
 
 func extent(v [3]int) (e [3]C.uint) {

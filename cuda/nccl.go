@@ -44,7 +44,9 @@ var openNCCL = sync.OnceValues(func() (*NCCL, error) { return loadNCCL(nil) })
 func OpenNCCL() (*NCCL, error) { return openNCCL() }
 
 func loadNCCL(folders []string) (*NCCL, error) {
-	path, err := load(LibraryNamed("NCCL"), folders, "ncclGetVersion", func(l unsafe.Pointer) *C.char { return C.planc_bind_nccl(l) })
+	path, err := load(LibraryNamed("NCCL"), folders, "ncclGetVersion", func(l unsafe.Pointer) *C.char {
+		return C.planc_bind_nccl(l)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +65,8 @@ func refused(c *Comm, r C.ncclResult_t, call, what string, args ...any) error {
 	case ended:
 		return ErrEnded
 	}
-	e := &Error{Call: call, What: fmt.Sprintf(what, args...), Code: int(r), Name: "ncclResult_t", Text: C.GoString(C.planc_ncclGetErrorString(r))}
+	e := &Error{Call: call, What: fmt.Sprintf(what, args...), Code: int(r), Name: "ncclResult_t",
+		Text: C.GoString(C.planc_ncclGetErrorString(r))}
 	if c != nil {
 		c.call(func() C.ncclResult_t {
 			e.Hint = C.GoString(C.planc_ncclGetLastError(c.c))
@@ -82,14 +85,15 @@ func (n *NCCL) NewID() (id UniqueID, err error) {
 	return id, err // after the call, which fills in id
 }
 
-// Comm is a group of ranks that communicate, as one of them has it. One goroutine uses it; [Comm.Failed] and [Comm.Abort] are
-// for any.
+// Comm is a group of ranks that communicate, as one of them has it. One goroutine uses it; [Comm.Failed] and
+// [Comm.Abort] are for any.
 type Comm struct {
 	Rank, Ranks int
-	Name        string        // for people: what it joins
-	Patience    time.Duration // that a collective has to connect its ranks, the first time; what it does then is the stream's
-	c           C.ncclComm_t
-	ctas        int // as [NCCL] has it, for parts
+	Name        string // for people: what it joins
+	// that a collective has to connect its ranks, the first time; what it does then is the stream's
+	Patience time.Duration
+	c        C.ncclComm_t
+	ctas     int // as [NCCL] has it, for parts
 
 	mutex   sync.Mutex // held while NCCL is called with c, but to end it
 	ended   bool       // c is no more, or soon
@@ -128,8 +132,8 @@ func (c *Comm) end() bool {
 // pause is how long to wait before asking NCCL again whether it has finished.
 const pause = time.Millisecond
 
-// Join makes the communicator of all ranks that join with the identity; the bound device is this rank's. It waits for the
-// others until ctx is done, and then gives up.
+// Join makes the communicator of all ranks that join with the identity; the bound device is this rank's. It waits for
+// the others until ctx is done, and then gives up.
 func (n *NCCL) Join(ctx context.Context, id UniqueID, rank, ranks int) (*Comm, error) {
 	s := newSlot()
 	r := C.planc_join(s, C.int(ranks), (*C.char)(unsafe.Pointer(&id)), C.int(rank), C.int(n.CTAs))
@@ -167,13 +171,18 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	if color == NoColor {
 		return nil, nil
 	}
-	if err := part.wait(ctx, C.planc_nccl_in_progress, "ncclCommSplit", "rank %d, color %d", c.Rank, color); err != nil {
+	if err := part.wait(ctx, C.planc_nccl_in_progress, "ncclCommSplit", "rank %d, color %d", c.Rank,
+		color); err != nil {
 		_ = part.Abort()
 		return nil, err
 	}
 	var ranks, rank C.int
-	err := errors.Join(refused(part, part.call(func() C.ncclResult_t { return C.planc_ncclCommCount(part.c, &ranks) }), "ncclCommCount", ""),
-		refused(part, part.call(func() C.ncclResult_t { return C.planc_ncclCommUserRank(part.c, &rank) }), "ncclCommUserRank", ""))
+	err := errors.Join(refused(part, part.call(func() C.ncclResult_t {
+		return C.planc_ncclCommCount(part.c, &ranks)
+	}), "ncclCommCount", ""),
+		refused(part, part.call(func() C.ncclResult_t {
+			return C.planc_ncclCommUserRank(part.c, &rank)
+		}), "ncclCommUserRank", ""))
 	if err != nil {
 		_ = part.Abort()
 		return nil, err
@@ -202,7 +211,9 @@ func (c *Comm) wait(ctx context.Context, r C.ncclResult_t, call, what string, ar
 
 // state asks NCCL how the communicator is.
 func (c *Comm) state(r *C.ncclResult_t) error {
-	return refused(c, c.call(func() C.ncclResult_t { return C.planc_ncclCommGetAsyncError(c.c, r) }), "ncclCommGetAsyncError", "")
+	return refused(c, c.call(func() C.ncclResult_t {
+		return C.planc_ncclCommGetAsyncError(c.c, r)
+	}), "ncclCommGetAsyncError", "")
 }
 
 // begun is the error of a collective that was put on a stream, once its ranks are connected.
@@ -210,7 +221,8 @@ func (c *Comm) begun(r C.ncclResult_t, call, what string, args ...any) error {
 	if r == C.planc_nccl_ok {
 		return nil
 	}
-	ctx, stop := context.WithTimeoutCause(context.Background(), c.Patience, fmt.Errorf("the ranks are not connected after %v", c.Patience))
+	ctx, stop := context.WithTimeoutCause(context.Background(), c.Patience,
+		fmt.Errorf("the ranks are not connected after %v", c.Patience))
 	defer stop()
 	return c.wait(ctx, r, call, what, args...)
 }
@@ -233,8 +245,8 @@ func (c *Comm) Last() string {
 	return c.under()
 }
 
-// under says what the communicator joins, and what was begun in it last. NCCL does not say which of its calls has failed; of a graph
-// that is done again it is the graph's last.
+// under says what the communicator joins, and what was begun in it last. NCCL does not say which of its calls has
+// failed; of a graph that is done again it is the graph's last.
 func (c *Comm) under() string {
 	c.mutex.Lock()
 	last := c.last
@@ -246,8 +258,8 @@ func (c *Comm) under() string {
 	return text + ", begun last: " + last.call + " of " + fmt.Sprintf(last.what, last.args...)
 }
 
-// Abort ends the communicator and what is under way in it. It is for when something has failed; the peers get errors. It
-// returns when no graph has work of the communicator any more; what is called meanwhile fails with [ErrEnded].
+// Abort ends the communicator and what is under way in it. It is for when something has failed; the peers get errors.
+// It returns when no graph has work of the communicator any more; what is called meanwhile fails with [ErrEnded].
 func (c *Comm) Abort() error {
 	if !c.end() {
 		return nil

@@ -101,7 +101,8 @@ func TestCollectives(t *testing.T) {
 		next, last := (c.Rank+1)%4, (c.Rank+3)%4
 		err = errors.Join(err,
 			c.Group(func() error {
-				return errors.Join(c.Send(s, whole.Pointer, n, Float32, next), c.Receive(s, part.Pointer, n, Float32, last))
+				return errors.Join(c.Send(s, whole.Pointer, n, Float32, next), c.Receive(s, part.Pointer, n,
+					Float32, last))
 			}),
 			expect("what was received", floats(part), func(i int) float32 { return float32(100*last + i) }),
 			c.Broadcast(s, whole.Pointer, part.Pointer, n, Float32, 2),
@@ -110,7 +111,8 @@ func TestCollectives(t *testing.T) {
 	})
 }
 
-// A part of a communicator is the ranks of one color in the order of their keys, though NCCL says so only once all have split.
+// A part of a communicator is the ranks of one color in the order of their keys, though NCCL says so only once all have
+// split.
 func TestSplit(t *testing.T) {
 	var mutex sync.Mutex
 	places := map[int][2]int{}
@@ -167,7 +169,8 @@ func TestNCCLFails(t *testing.T) {
 	ctx, stop := context.WithTimeoutCause(t.Context(), 5*time.Millisecond, errors.New("rank 1 did not come"))
 	defer stop()
 	_, err := n.Join(ctx, must(n.NewID())(t), 0, 2)
-	if err == nil || err.Error() != "ncclCommInitRankConfig of rank 0 of 2: rank 1 did not come" || !strings.Contains(calls(), "abort rank 0 of 2") {
+	if err == nil || err.Error() != "ncclCommInitRankConfig of rank 0 of 2: rank 1 did not come" ||
+		!strings.Contains(calls(), "abort rank 0 of 2") {
 		t.Errorf("%v", err)
 	}
 	_, err = n.Join(t.Context(), must(n.NewID())(t), 3, 2)
@@ -177,17 +180,22 @@ func TestNCCLFails(t *testing.T) {
 	}
 	c := must(n.Join(t.Context(), must(n.NewID())(t), 0, 1))(t)
 	s := must(NewStream(0))(t)
-	if err := c.AllReduce(s, 0, 0, 1, BFloat16, Sum); err == nil || err.Error() != "ncclAllReduce of 1 values, rank 0 of 1: ncclResult_t (4): invalid argument: a word of the fake" {
+	if err := c.AllReduce(s, 0, 0, 1, BFloat16, Sum); err == nil ||
+		err.Error() != "ncclAllReduce of 1 values, rank 0 of 1: ncclResult_t (4): invalid argument: a word "+
+			"of the fake" {
 		t.Errorf("%v", err)
 	}
 	calls()
 	t.Setenv("PLANC_FAKE_FAIL", "ncclCommCount:3")
-	if part, err := c.Split(t.Context(), 0, 0); part != nil || !errors.As(err, &failed) || failed.Call != "ncclCommCount" || calls() != "abort rank 0 of 1\n" {
+	if part, err := c.Split(t.Context(), 0, 0); part != nil || !errors.As(err, &failed) ||
+		failed.Call != "ncclCommCount" || calls() != "abort rank 0 of 1\n" {
 		t.Errorf("a part whose size is not known: %v, %v", part, err)
 	}
 	t.Setenv("PLANC_FAKE_FAIL", "")
 	check(t, c.Failed(), c.Abort())
-	for _, err := range []error{c.Failed(), c.AllReduce(s, 0, 0, 1, Float32, Sum), c.Group(func() error { return c.Send(s, 0, 1, Float32, 0) }), c.Close(t.Context())} {
+	for _, err := range []error{c.Failed(), c.AllReduce(s, 0, 0, 1, Float32, Sum), c.Group(func() error {
+		return c.Send(s, 0, 1, Float32, 0)
+	}), c.Close(t.Context())} {
 		if !errors.Is(err, ErrEnded) {
 			t.Errorf("after an abort: %v", err)
 		}

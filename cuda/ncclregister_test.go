@@ -17,8 +17,8 @@ func alone(t *testing.T, folder string) (n *NCCL, calls func() string) {
 	return must(loadNCCL([]string{filepath.Join(fakeRoot, folder)}))(t), calls
 }
 
-// NCCL is told of memory and told to forget it before the communicator ends, once each; if it refuses, or does not listen, nothing is to
-// be forgotten.
+// NCCL is told of memory and told to forget it before the communicator ends, once each; if it refuses, or does not
+// listen, nothing is to be forgotten.
 func TestRegister(t *testing.T) {
 	n, calls := alone(t, "new")
 	if !n.Registers() {
@@ -44,7 +44,8 @@ func TestRegister(t *testing.T) {
 	}
 	check(t, c.Close(t.Context()), n.Free(m))
 	told := calls()
-	if strings.Count(told, "deregister as rank 0 of 1") != 2 || strings.Contains(told, "buffers registered") || !strings.HasSuffix(told, "destroy rank 0 of 1\nnccl memory is freed\n") ||
+	if strings.Count(told, "deregister as rank 0 of 1") != 2 || strings.Contains(told, "buffers registered") ||
+		!strings.HasSuffix(told, "destroy rank 0 of 1\nnccl memory is freed\n") ||
 		!strings.Contains(told, "register 1024 bytes as rank 0 of 1") {
 		t.Error(told)
 	}

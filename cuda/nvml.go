@@ -16,8 +16,8 @@ import (
 	"unsafe"
 )
 
-// NVML is NVIDIA's library of management, open: it tells how busy GPUs are, whoever uses them. Unlike the driver it needs no context, and
-// any goroutine may ask it.
+// NVML is NVIDIA's library of management, open: it tells how busy GPUs are, whoever uses them. Unlike the driver it
+// needs no context, and any goroutine may ask it.
 type NVML struct{ Path string }
 
 var openNVML = sync.OnceValues(func() (*NVML, error) { return loadNVML(nil) })
@@ -26,7 +26,9 @@ var openNVML = sync.OnceValues(func() (*NVML, error) { return loadNVML(nil) })
 func OpenNVML() (*NVML, error) { return openNVML() }
 
 func loadNVML(folders []string) (*NVML, error) {
-	path, err := load(LibraryNamed("NVML"), folders, "nvmlInit_v2", func(l unsafe.Pointer) *C.char { return C.planc_bind_nvml(l) })
+	path, err := load(LibraryNamed("NVML"), folders, "nvmlInit_v2", func(l unsafe.Pointer) *C.char {
+		return C.planc_bind_nvml(l)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +43,8 @@ func untold(r C.nvmlReturn_t, call, what string, args ...any) error {
 	if r == C.planc_nvml_ok {
 		return nil
 	}
-	return &Error{Call: call, What: fmt.Sprintf(what, args...), Code: int(r), Name: "nvmlReturn_t", Text: C.GoString(C.planc_nvmlErrorString(r))}
+	return &Error{Call: call, What: fmt.Sprintf(what, args...), Code: int(r), Name: "nvmlReturn_t",
+		Text: C.GoString(C.planc_nvmlErrorString(r))}
 }
 
 // Gauge tells how busy one GPU is.
@@ -55,7 +58,8 @@ func (n *NVML) Gauge(bus string) (*Gauge, error) {
 	text := C.CString(bus)
 	defer C.free(unsafe.Pointer(text))
 	var device C.nvmlDevice_t
-	if err := untold(C.planc_nvmlDeviceGetHandleByPciBusId_v2(text, &device), "nvmlDeviceGetHandleByPciBusId_v2", "%s", bus); err != nil {
+	if err := untold(C.planc_nvmlDeviceGetHandleByPciBusId_v2(text, &device), "nvmlDeviceGetHandleByPciBusId_v2", "%s",
+		bus); err != nil {
 		return nil, err
 	}
 	return &Gauge{bus, device}, nil
@@ -80,10 +84,20 @@ func (g *Gauge) Read() (u Telemetry, err error) {
 		to   *float64
 		read func() float64
 	}{
-		{"nvmlDeviceGetUtilizationRates", C.planc_nvmlDeviceGetUtilizationRates(g.device, &rates), &u.Busy, func() float64 { return float64(rates.gpu) / 100 }},
-		{"nvmlDeviceGetMemoryInfo", C.planc_nvmlDeviceGetMemoryInfo(g.device, &memory), &u.Memory, func() float64 { return float64(memory.used) }},
-		{"nvmlDeviceGetPowerUsage", C.planc_nvmlDeviceGetPowerUsage(g.device, &milliwatts), &u.Watts, func() float64 { return float64(milliwatts) / 1000 }},
-		{"nvmlDeviceGetClockInfo", C.planc_nvmlDeviceGetClockInfo(g.device, C.planc_nvml_clock_sm, &mhz), &u.MHz, func() float64 { return float64(mhz) }},
+		{"nvmlDeviceGetUtilizationRates", C.planc_nvmlDeviceGetUtilizationRates(g.device, &rates), &u.Busy,
+			func() float64 {
+				return float64(rates.gpu) / 100
+			}},
+		{"nvmlDeviceGetMemoryInfo", C.planc_nvmlDeviceGetMemoryInfo(g.device, &memory), &u.Memory, func() float64 {
+			return float64(memory.used)
+		}},
+		{"nvmlDeviceGetPowerUsage", C.planc_nvmlDeviceGetPowerUsage(g.device, &milliwatts), &u.Watts, func() float64 {
+			return float64(milliwatts) / 1000
+		}},
+		{"nvmlDeviceGetClockInfo", C.planc_nvmlDeviceGetClockInfo(g.device, C.planc_nvml_clock_sm, &mhz), &u.MHz,
+			func() float64 {
+				return float64(mhz)
+			}},
 	} {
 		if of.r == C.planc_nvml_unsupported { // as of MIG's instances
 			*of.to = math.NaN()

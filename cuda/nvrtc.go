@@ -39,7 +39,9 @@ var openNVRTC = sync.OnceValues(func() (*NVRTC, error) { return loadNVRTC(nil) }
 func OpenNVRTC() (*NVRTC, error) { return openNVRTC() }
 
 func loadNVRTC(folders []string) (*NVRTC, error) {
-	path, err := load(LibraryNamed("NVRTC"), folders, "nvrtcVersion", func(l unsafe.Pointer) *C.char { return C.planc_bind_nvrtc(l) })
+	path, err := load(LibraryNamed("NVRTC"), folders, "nvrtcVersion", func(l unsafe.Pointer) *C.char {
+		return C.planc_bind_nvrtc(l)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +87,8 @@ func (n *NVRTC) Compile(s Source) (cubin []byte, err error) {
 		texts = append(texts, s.Headers[name])
 	}
 	var p C.nvrtcProgram
-	r := C.planc_nvrtc_create(&p, keep.word(s.Text), keep.word(s.Name), C.int(len(names)), keep.list(texts), keep.list(names))
+	r := C.planc_nvrtc_create(&p, keep.word(s.Text), keep.word(s.Name), C.int(len(names)), keep.list(texts),
+		keep.list(names))
 	if err := unbuilt(r, "nvrtcCreateProgram"); err != nil {
 		return nil, err
 	}

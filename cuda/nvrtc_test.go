@@ -19,8 +19,10 @@ func TestNVRTC(t *testing.T) {
 	if n.Version != "13.5" {
 		t.Errorf("version %s", n.Version)
 	}
-	s := Source{Name: "k.cu", Text: "T\n", Headers: map[string]string{"b.cuh": "B\n", "a.cuh": "A\n"}, Folders: []string{"/include"}, Arch: "90a"}
-	if got, want := string(must(n.Compile(s))(t)), "a.cuh=A\nb.cuh=B\nk.cu=T\n-std=c++17 -arch=sm_90a -I/include "; got != want {
+	s := Source{Name: "k.cu", Text: "T\n", Headers: map[string]string{"b.cuh": "B\n", "a.cuh": "A\n"},
+		Folders: []string{"/include"}, Arch: "90a"}
+	if got, want := string(must(n.Compile(s))(t)),
+		"a.cuh=A\nb.cuh=B\nk.cu=T\n-std=c++17 -arch=sm_90a -I/include "; got != want {
 		t.Errorf("compiled %q, want %q", got, want)
 	}
 	var failed *Error
@@ -33,11 +35,13 @@ func TestNVRTC(t *testing.T) {
 	t.Setenv("PLANC_FAKE_FAIL", "")
 	s.Text = "wrong"
 	var wrong *SourceError
-	if _, err := n.Compile(s); !errors.As(err, &wrong) || err.Error() != "k.cu does not compile:\nk.cu(1): error: wrong" {
+	if _, err := n.Compile(s); !errors.As(err, &wrong) ||
+		err.Error() != "k.cu does not compile:\nk.cu(1): error: wrong" {
 		t.Errorf("%v", err)
 	}
 	s.Text, s.Arch = "", "none"
-	if _, err := n.Compile(s); err == nil || err.Error() != "nvrtcCompileProgram: nvrtcResult (5): NVRTC_ERROR_INVALID_OPTION" {
+	if _, err := n.Compile(s); err == nil ||
+		err.Error() != "nvrtcCompileProgram: nvrtcResult (5): NVRTC_ERROR_INVALID_OPTION" {
 		t.Errorf("%v", err)
 	}
 	if got := strings.Count(calls(), "destroyed"); got != 6 { // all but the one that was not created
@@ -54,15 +58,18 @@ func TestRealNVRTC(t *testing.T) {
 	n := must(loadNVRTC([]string{dir}))(t)
 	t.Logf("%+v", n)
 	s := Source{Name: "axpy.cu", Headers: map[string]string{"scale.cuh": "#define SCALE 2.0f\n"},
-		Text: "#include \"scale.cuh\"\nextern \"C\" __global__ void axpy(const float* x, float* y) { y[threadIdx.x] += SCALE * x[threadIdx.x]; }\n"}
+		Text: "#include \"scale.cuh\"\nextern \"C\" __global__ void axpy(const float* x, float* y) { y[threadIdx.x] " +
+			"+= SCALE * x[threadIdx.x]; }\n"}
 	for _, s.Arch = range []string{"80", "90a", "100a"} {
-		if cubin := must(n.Compile(s))(t); !bytes.HasPrefix(cubin, []byte("\x7fELF")) || !bytes.Contains(cubin, []byte("axpy")) {
+		if cubin := must(n.Compile(s))(t); !bytes.HasPrefix(cubin, []byte("\x7fELF")) ||
+			!bytes.Contains(cubin, []byte("axpy")) {
 			t.Errorf("for sm_%s: %d bytes, and they are no cubin", s.Arch, len(cubin))
 		}
 	}
 	s.Headers["scale.cuh"] = ""
 	var wrong *SourceError
-	if _, err := n.Compile(s); !errors.As(err, &wrong) || !strings.Contains(wrong.Log, `axpy.cu(2): error: identifier "SCALE" is undefined`) {
+	if _, err := n.Compile(s); !errors.As(err, &wrong) ||
+		!strings.Contains(wrong.Log, `axpy.cu(2): error: identifier "SCALE" is undefined`) {
 		t.Errorf("%v", err)
 	}
 }

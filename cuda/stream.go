@@ -10,10 +10,12 @@ import "C"
 // Stream is a line of work on a device: what is put on it runs in order.
 type Stream struct{ s C.CUstream }
 
-// NewStream makes a stream of the bound context that waits for no other. Of two, the one of lower priority number goes first.
+// NewStream makes a stream of the bound context that waits for no other. Of two, the one of lower priority number goes
+// first.
 func NewStream(priority int) (*Stream, error) {
 	s := &Stream{}
-	err := failure(C.planc_cuStreamCreateWithPriority(&s.s, C.planc_stream_non_blocking, C.int(priority)), "cuStreamCreateWithPriority", "priority %d", priority)
+	err := failure(C.planc_cuStreamCreateWithPriority(&s.s, C.planc_stream_non_blocking, C.int(priority)),
+		"cuStreamCreateWithPriority", "priority %d", priority)
 	if err != nil {
 		return nil, err
 	}

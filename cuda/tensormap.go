@@ -51,7 +51,8 @@ func (t Tiles) Map() (m [128]byte, err error) {
 		}
 	}
 	var opaque C.planc_tensor_map
-	r := C.planc_tiles(&opaque, C.CUtensorMapDataType(t.Element), C.cuuint32_t(n), C.CUdeviceptr(t.Memory.Pointer), &dims[0], &strides[0], &box[0], &steps[0], swizzle, promotion)
+	r := C.planc_tiles(&opaque, C.CUtensorMapDataType(t.Element), C.cuuint32_t(n), C.CUdeviceptr(t.Memory.Pointer),
+		&dims[0], &strides[0], &box[0], &steps[0], swizzle, promotion)
 	if err := failure(r, "cuTensorMapEncodeTiled", "%v of %v", t.Box, t.Dims); err != nil {
 		return m, err
 	}

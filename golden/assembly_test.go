@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The assembly of runtime/cpu and runtime/vec has its declarations. That it is what the generators in tools/avo print is tested there,
-// by .ci/run: they need avo, which is not among this module's requirements.
+// The assembly of runtime/cpu and runtime/vec has its declarations. That it is what the generators in tools/avo print
+// is tested there, by .ci/run: they need avo, which is not among this module's requirements.
 func TestAssemblyIsDeclared(t *testing.T) {
 	for _, dir := range []string{"cpu", "vec"} {
 		asm, err := filepath.Glob(repoRoot + "/runtime/" + dir + "/z*_amd64.s")

@@ -122,7 +122,8 @@ func (c *goldenCase) vet() {
 	root, err := filepath.Abs(repoRoot)
 	c.must(err)
 	dir := filepath.Join(c.dir, "emitted")
-	mod := fmt.Sprintf("module case\n\ngo 1.26.0\n\nrequire github.com/planc-dev/planc v0.0.0\n\nreplace github.com/planc-dev/planc => %s\n", root)
+	mod := fmt.Sprintf("module case\n\ngo 1.26.0\n\nrequire github.com/planc-dev/planc v0.0.0\n\nreplace "+
+		"github.com/planc-dev/planc => %s\n", root)
 	c.must(os.WriteFile(filepath.Join(dir, "go.mod"), []byte(mod), 0o644))
 	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
 	c.must(err)
@@ -157,7 +158,8 @@ func (c *goldenCase) record() []byte {
 
 func (c *goldenCase) losses(dir string) string {
 	c.t.Helper()
-	cmd := exec.Command(filepath.Join(c.dir, "train"), "--steps", fmt.Sprint(caseSteps), "--resume", "never", "--dir", dir)
+	cmd := exec.Command(filepath.Join(c.dir, "train"), "--steps", fmt.Sprint(caseSteps), "--resume", "never",
+		"--dir", dir)
 	cmd.Dir = c.dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		c.t.Fatalf("train: %v\n%s", err, out)
@@ -181,11 +183,13 @@ func (c *goldenCase) losses(dir string) string {
 // compare wants every section as recorded.
 func (c *goldenCase) compare() {
 	if len(c.now.Files) != len(c.old.Files) {
-		c.t.Errorf("%d sections, recorded were %d; to record: go test ./golden -run TestCases -update", len(c.now.Files), len(c.old.Files))
+		c.t.Errorf("%d sections, recorded were %d; to record: go test ./golden -run TestCases -update",
+			len(c.now.Files), len(c.old.Files))
 	}
 	for _, f := range c.now.Files {
 		if want := c.recorded(f.Name); !bytes.Equal(f.Data, want) {
-			c.t.Errorf("%s is not as recorded (go test ./golden -run TestCases -update):\n%s", f.Name, firstDifference(want, f.Data))
+			c.t.Errorf("%s is not as recorded (go test ./golden -run TestCases -update):\n%s", f.Name,
+				firstDifference(want, f.Data))
 		}
 	}
 	if len(c.recorded("out/losses.txt")) == 0 {

@@ -26,7 +26,8 @@ var (
 	flagRow  = regexp.MustCompile("(?m)^\\| `--([a-z-]+)(?: ([^`]+))?`")
 	flagHelp = regexp.MustCompile(`(?m)^ +(?:-[a-zA-Z], +)?--([a-z-]+)(?: (\S+))?`)
 	command  = regexp.MustCompile(`(?m)^  ([a-z]+) +\S`)
-	notYet   = regexp.MustCompile("`(planc [a-z]+|planc [a-z]+ --[a-z-]+(?: cuda)?|\\./train --[a-z-]+(?: [a-z0-9]+)?)`")
+	notYet   = regexp.MustCompile("`(planc [a-z]+|planc [a-z]+ --[a-z-]+(?: cuda)?|\\./train --[a-z-]+(?: " +
+		"[a-z0-9]+)?)`")
 )
 
 // flagsOf finds flags with what they take: "--set KEY=VALUE".
@@ -99,7 +100,8 @@ func TestCommandLineIsDocumented(t *testing.T) {
 			}
 		}
 	}
-	same(t, "a training binary", flagsOf(flagRow, page["The binary"]), flagsOf(flagHelp, must(call("./train", "--help"))))
+	same(t, "a training binary", flagsOf(flagRow, page["The binary"]),
+		flagsOf(flagHelp, must(call("./train", "--help"))))
 	later(t, page["Not supported yet"], bin, call)
 }
 

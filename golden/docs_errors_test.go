@@ -12,7 +12,8 @@ import (
 )
 
 // codeFolders are those that declare kinds of mistake.
-var codeFolders = []string{"ir/spec", "ir/spec/strict", "costmodel", "passes/search", "cmd/planc", "cmd/planc/internal/lock"}
+var codeFolders = []string{"ir/spec", "ir/spec/strict", "costmodel", "passes/search", "cmd/planc",
+	"cmd/planc/internal/lock"}
 
 // codeDoc is a kind of mistake, as the comment on its constant has it; tests beside the constants run the example.
 type codeDoc struct{ code, reported, exit, example string }

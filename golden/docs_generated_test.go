@@ -52,7 +52,8 @@ func runtimeOptions(t *testing.T) (options map[string]bool, methods map[string]m
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.FuncDecl:
-				if r := n.Type.Results; n.Name.IsExported() && r != nil && len(r.List) == 1 && isName(r.List[0].Type, "Option") {
+				if r := n.Type.Results; n.Name.IsExported() && r != nil && len(r.List) == 1 &&
+					isName(r.List[0].Type, "Option") {
 					options[n.Name.Name] = true
 				}
 			case *ast.TypeSpec:

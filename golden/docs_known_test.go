@@ -26,8 +26,8 @@ type knownRun struct {
 	priced                 validate.Priced
 }
 
-// figure returns the prediction in the unit of the published figure, and the relative difference to it. base is the step time on one GPU,
-// to which speed-ups are relative.
+// figure returns the prediction in the unit of the published figure, and the relative difference to it. base is the
+// step time on one GPU, to which speed-ups are relative.
 func (k *knownRun) figure(base float64) (text string, off float64) {
 	step := k.priced.Predicted
 	word, _, _ := strings.Cut(k.published, " ")
@@ -79,7 +79,8 @@ func knownRuns() []knownRun {
 	for i, p := range report.Rows {
 		row := cells[i+1]
 		number := func(name string) float64 { v, _ := strconv.ParseFloat(row[at[name]], 64); return v }
-		out = append(out, knownRun{row[at["source"]], row[at["published"]], row[at["note"]], int(number("num_gpus")), number("global_batch") * number("seq_len"), p})
+		out = append(out, knownRun{row[at["source"]], row[at["published"]], row[at["note"]], int(number("num_gpus")),
+			number("global_batch") * number("seq_len"), p})
 	}
 	return out
 }
@@ -94,17 +95,20 @@ func speedUpBase(runs []knownRun) float64 {
 	panic(knownFile + ": no run of one GPU")
 }
 
-// knownTable returns the table of published and predicted figures, and of the memory for model states of 175 B parameters.
+// knownTable returns the table of published and predicted figures, and of the memory for model states of 175 B
+// parameters.
 func knownTable(string) []string {
 	out := table("run", "runtime", "plan", "published", "predicted", "difference", "source and reason")
 	runs := knownRuns()
 	for i := range runs {
 		k := &runs[i]
 		text, off := k.figure(speedUpBase(runs))
-		out = append(out, row(k.name, k.priced.Engine, k.priced.Plan, k.published, text, fmt.Sprintf("%+.0f %%", 100*off), k.about))
+		out = append(out, row(k.name, k.priced.Engine, k.priced.Plan, k.published, text, fmt.Sprintf("%+.0f %%",
+			100*off), k.about))
 	}
 	for _, s := range states175() {
-		out = append(out, row("GPT-3 175B, model states", "any", s.what, s.published, fmt.Sprintf("%.1f TB", s.terabytes), "", s.about))
+		out = append(out, row("GPT-3 175B, model states", "any", s.what, s.published, fmt.Sprintf("%.1f TB",
+			s.terabytes), "", s.about))
 	}
 	return out
 }
@@ -123,8 +127,12 @@ func states175() (out []struct {
 		p                ir.Precision
 		published, about string
 	}{
-		{ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.BF16, Reduce: ir.BF16, Master: ir.BF16, Moments: ir.F32}, "2.1 TB", "guides: 2 bytes of weights, 2 of gradients, 8 of moments. They omit the master copy, without which updates below 1/256 of a weight are lost"},
-		{ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.BF16, Reduce: ir.BF16, Master: ir.F32, Moments: ir.F32}, "", "with a master copy in FP32, as ZeRO's paper counts"},
+		{ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.BF16, Reduce: ir.BF16, Master: ir.BF16,
+			Moments: ir.F32}, "2.1 TB",
+			"guides: 2 bytes of weights, 2 of gradients, 8 of moments. They omit the master copy, without which " +
+				"updates below 1/256 of a weight are lost"},
+		{ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.BF16, Reduce: ir.BF16, Master: ir.F32,
+			Moments: ir.F32}, "", "with a master copy in FP32, as ZeRO's paper counts"},
 		{spec.Presets["bf16"].IR(), "", "planc's preset bf16: gradients are summed in FP32"},
 	} {
 		n := x.p.BytesPerParam()
@@ -136,9 +144,9 @@ func states175() (out []struct {
 	return out
 }
 
-// Predictions of often quoted runs match the published figures, or the table gives the reason. DeepSeek-V3 is within the error bar that is
-// assumed for runs without similar measurements. GPT-2's step matches nanoGPT's measurement, not the guides. Its speed-ups are at least the
-// published ones and at most linear. 2.1 TB is 12 bytes per parameter.
+// Predictions of often quoted runs match the published figures, or the table gives the reason. DeepSeek-V3 is within
+// the error bar that is assumed for runs without similar measurements. GPT-2's step matches nanoGPT's measurement, not
+// the guides. Its speed-ups are at least the published ones and at most linear. 2.1 TB is 12 bytes per parameter.
 func TestKnownRuns(t *testing.T) {
 	runs := knownRuns()
 	base := speedUpBase(runs)
@@ -150,7 +158,8 @@ func TestKnownRuns(t *testing.T) {
 		switch {
 		case k.priced.Engine == "planc":
 			if off > -0.5 {
-				t.Errorf("%s: %s, %+.2f; the reason beside it says that planc's own runtime is slower", k.name, text, off)
+				t.Errorf("%s: %s, %+.2f; the reason beside it says that planc's own runtime is slower",
+					k.name, text, off)
 			}
 		case strings.HasSuffix(k.published, "times"):
 			if linear := float64(k.gpus) * base / k.priced.Predicted; off < 0 || off > 0.1 || linear > float64(k.gpus) {
@@ -180,7 +189,8 @@ func TestKnownRuns(t *testing.T) {
 		t.Errorf("DeepSeek-V3 takes %v s a step, %v were measured", deepSeek.Predicted, *deepSeek.Measured)
 	}
 	for i, want := range []float64{12, 16, 18} {
-		if s := states175()[i]; math.Abs(s.terabytes/(want*0.175)-1) > 0.01 || s.what != fmt.Sprintf("%v bytes per parameter", want) {
+		if s := states175()[i]; math.Abs(s.terabytes/(want*0.175)-1) > 0.01 ||
+			s.what != fmt.Sprintf("%v bytes per parameter", want) {
 			t.Errorf("%s: %v TB", s.what, s.terabytes)
 		}
 	}

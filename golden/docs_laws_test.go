@@ -22,8 +22,10 @@ func TestLawsPage(t *testing.T) {
 		want    int
 	}{
 		"docs/laws.md": {{`reads\s\d+\sfixtures`, len(law2Plans)}, {`for\s\d+\sfamilies`, families},
-			{`The\sshort\srun\shas\s\d+`, short}, {`The\slong\srun\shas\s\d+`, long}, {`\d+\sprograms\strain\sthem`, len(law2Cases())}},
-		"README.md": {{`in\s\d+\sfamilies`, families}, {`builds\sand\strains\s\d+`, short}, {`the\slong\s+run\s\d+`, long}},
+			{`The\sshort\srun\shas\s\d+`, short}, {`The\slong\srun\shas\s\d+`, long}, {`\d+\sprograms\strain\sthem`,
+				len(law2Cases())}},
+		"README.md": {{`in\s\d+\sfamilies`, families}, {`builds\sand\strains\s\d+`, short},
+			{`the\slong\s+run\s\d+`, long}},
 	} {
 		page := pages[name]
 		for _, c := range counts {
@@ -36,7 +38,8 @@ func TestLawsPage(t *testing.T) {
 		}
 		holdPage(t, name, pages[name], page)
 	}
-	if want := fmt.Sprintf("**Bound: %.0e, relative, in f64.**", lawBound); !strings.Contains(pages["docs/laws.md"], want) {
+	if want := fmt.Sprintf("**Bound: %.0e, relative, in f64.**", lawBound); !strings.Contains(pages["docs/laws.md"],
+		want) {
 		t.Errorf("docs/laws.md does not say %q", want)
 	}
 }

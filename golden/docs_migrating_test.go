@@ -20,7 +20,8 @@ var (
 )
 
 // keyed is a job in which every key can be set.
-const keyed = "model: gpt2-124m\ntrain: {seq_len: 1024, global_batch: 480, precision: {compute: bf16}}\ncluster: {node: dgx-a100, nodes: 1}\n"
+const keyed = "model: gpt2-124m\ntrain: {seq_len: 1024, global_batch: 480, precision: {compute: bf16}}\ncluster: " +
+	"{node: dgx-a100, nodes: 1}\n"
 
 // Keys that pages name exist, values that they show are taken, and what a line calls not supported yet is refused.
 func TestPagesNameJobKeys(t *testing.T) {
@@ -127,7 +128,8 @@ func TestMigratingJobs(t *testing.T) {
 			Fits bool
 			Plan map[string]any
 		}
-		if err := json.Unmarshal(planc("plan", "--json", m[1]), &doc); err != nil || !doc.Fits || doc.Plan["dp"] == nil {
+		if err := json.Unmarshal(planc("plan", "--json", m[1]), &doc); err != nil || !doc.Fits ||
+			doc.Plan["dp"] == nil {
 			t.Errorf("%s: %v, fits %v, plan %v", m[1], err, doc.Fits, doc.Plan)
 		}
 	}
@@ -135,7 +137,8 @@ func TestMigratingJobs(t *testing.T) {
 	writeTokens(t, filepath.Join(data, "train.bin"), 9000)
 	writeTokens(t, filepath.Join(data, "val.bin"), 1000)
 	planc("run", "shakespeare.yaml", "--", "--steps", "2")
-	if text, err := os.ReadFile(filepath.Join(w.dir, "runs", "shakespeare", "metrics.jsonl")); !strings.Contains(string(text), "valid_loss") {
+	if text, err := os.ReadFile(filepath.Join(w.dir, "runs", "shakespeare", "metrics.jsonl")); !strings.Contains(
+		string(text), "valid_loss") {
 		t.Errorf("nanoGPT's job left no valid_loss: %v\n%s", err, text)
 	}
 }

@@ -26,13 +26,16 @@ func modelTables(string) (out []string) {
 		out = append(out, "", "### "+family, "")
 		out = append(out, table("name", "parameters", "layers", "hidden", "heads", "K/V", "vocabulary", "source")...)
 		models := byFamily[family]
-		slices.SortStableFunc(models, func(a, b *spec.Config) int { return int(min(max(a.Params()-b.Params(), -1), 1)) })
+		slices.SortStableFunc(models, func(a, b *spec.Config) int {
+			return int(min(max(a.Params()-b.Params(), -1), 1))
+		})
 		for _, c := range models {
 			m, err := spec.ModelInfo(c.Name)
 			if err != nil {
 				panic(err)
 			}
-			out = append(out, row(namesOf(m), thousands(c.Params()), fmt.Sprint(c.Layers), fmt.Sprint(c.Hidden), fmt.Sprint(c.Heads),
+			out = append(out, row(namesOf(m), thousands(c.Params()), fmt.Sprint(c.Layers), fmt.Sprint(c.Hidden),
+				fmt.Sprint(c.Heads),
 				fmt.Sprint(c.KVHeads), fmt.Sprint(c.Vocab), sourceOf(m)))
 		}
 	}

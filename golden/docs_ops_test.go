@@ -46,7 +46,8 @@ func opsPage(t *testing.T) string {
 		}
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s | %s |\n", o, o.Rule(), o.Doc(), joined, gradient, kernel)
 	}
-	b.WriteString("\nWithout a kernel: " + strings.Join(without, ", ") + ". Partition knows them; no plan that the planner offers needs them yet.\n")
+	b.WriteString("\nWithout a kernel: " + strings.Join(without, ", ") +
+		". Partition knows them; no plan that the planner offers needs them yet.\n")
 	return b.String()
 }
 

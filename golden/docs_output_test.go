@@ -29,8 +29,13 @@ func keysOf(section string) map[string]bool {
 }
 
 // inside are keys whose values the page describes elsewhere, or not key by key.
-var inside = []string{"plan", "alternatives[].plan", "alternatives[].predict", "why_not", "rows[].plan", "rows[].weak.plan", "rows[].weak.predict", "rows[].near_batch.set", "rows[].near_batch.plan", "rows[].near_batch.predict", "goal.near_batch.set", "clusters[].source", "clusters[].peak_tflops", "error.nearest[].set", "error.nearest[].predict",
-	"room.plan", "room.predict", "fastest.set", "fastest.plan", "fastest.predict", "simpler.set", "simpler.plan", "simpler.predict", "faster.set", "faster.plan", "faster.predict", "choices[].rest_free.plan", "levers[].set", "levers[].plan", "rules[].plan"}
+var inside = []string{"plan", "alternatives[].plan", "alternatives[].predict", "why_not", "rows[].plan",
+	"rows[].weak.plan", "rows[].weak.predict", "rows[].near_batch.set", "rows[].near_batch.plan",
+	"rows[].near_batch.predict", "goal.near_batch.set", "clusters[].source", "clusters[].peak_tflops",
+	"error.nearest[].set", "error.nearest[].predict",
+	"room.plan", "room.predict", "fastest.set", "fastest.plan", "fastest.predict", "simpler.set", "simpler.plan",
+	"simpler.predict", "faster.set", "faster.plan", "faster.predict", "choices[].rest_free.plan", "levers[].set",
+	"levers[].plan", "rules[].plan"}
 
 // paths adds the keys of a document's values, dotted; a list's are those of its elements.
 func paths(v any, at string, into map[string]bool) {
@@ -73,17 +78,26 @@ func TestOutputPage(t *testing.T) {
 		}
 		paths(doc, "", into)
 	}
-	question := []string{"--json", "--model", "llama3-8b", "--cluster", "dgx-h100", "--global-batch", "128", "--seq-len", "8192"}
+	question := []string{"--json", "--model", "llama3-8b", "--cluster", "dgx-h100", "--global-batch", "128",
+		"--seq-len", "8192"}
 	plan, explain, failure := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	ask(plan, append([]string{"plan", "--devices", "4"}, question...)...)
-	long := append([]string{"plan", "--tokens", "1T", "--days", "100", "--objective", "devices", "--nodes", "16"}, question...)
+	long := append([]string{"plan", "--tokens", "1T", "--days", "100", "--objective", "devices", "--nodes", "16"},
+		question...)
 	ask(plan, long...)
-	ask(plan, append([]string{"plan", "--set", "plan.tp=1", "--set", "plan.pp=1"}, question...)...) // of which some value does not fit
-	ask(plan, "plan", "--json", "--model", "llama2-13b", "--cluster", "dgx-h100", "--global-batch", "128", "--seq-len", "4096", "--set", "objective.headroom=0", "--set", "objective.prefer=fastest")
-	ask(plan, "plan", "--json", "--model", "gpt2-124m", "--cluster", "dgx-a100", "--global-batch", "480", "--seq-len", "1024")
-	ask(plan, "plan", "--json", "--model", "gpt2-1558m", "--cluster", "rtx-4090", "--nodes", "3", "--devices", "7", "--global-batch", "64", "--seq-len", "1024")
-	odd := []string{"--json", "--model", "llama3-70b", "--cluster", "dgx-h200", "--global-batch", "512", "--seq-len", "8192"} // on 54 nodes
-	ask(plan, append([]string{"plan", "--nodes", "60", "--objective", "devices", "--set", "objective.rate=410e3"}, odd...)...)
+	// of which some value does not fit
+	ask(plan, append([]string{"plan", "--set", "plan.tp=1", "--set", "plan.pp=1"}, question...)...)
+	ask(plan, "plan", "--json", "--model", "llama2-13b", "--cluster", "dgx-h100", "--global-batch", "128", "--seq-len",
+		"4096", "--set", "objective.headroom=0", "--set", "objective.prefer=fastest")
+	ask(plan, "plan", "--json", "--model", "gpt2-124m", "--cluster", "dgx-a100", "--global-batch", "480",
+		"--seq-len", "1024")
+	ask(plan, "plan", "--json", "--model", "gpt2-1558m", "--cluster", "rtx-4090", "--nodes", "3", "--devices", "7",
+		"--global-batch", "64", "--seq-len", "1024")
+	// on 54 nodes
+	odd := []string{"--json", "--model", "llama3-70b", "--cluster", "dgx-h200", "--global-batch", "512",
+		"--seq-len", "8192"}
+	ask(plan, append([]string{"plan", "--nodes", "60", "--objective", "devices", "--set", "objective.rate=410e3"},
+		odd...)...)
 	delete(plan, "alternatives[].no_fit") // null of those that fit
 	sweep, models, clusters, doctor := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	ask(sweep, append([]string{"plan", "--sweep", "gpus=1,8,12,16", "--tokens", "1T"}, question...)...)
@@ -107,7 +121,9 @@ func TestOutputPage(t *testing.T) {
 	delete(failure, "error.nearest")
 	difference := map[string]bool{}
 	for name, more := range map[string]string{"a.yaml": "", "b.yaml": "plan: {tp: 8}\n"} {
-		if err := os.WriteFile(filepath.Join(w.dir, name), []byte("model: llama3-8b\ntrain: {global_batch: 128, seq_len: 8192}\ncluster: 1xdgx-h100\n"+more), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(w.dir, name),
+			[]byte("model: llama3-8b\ntrain: {global_batch: 128, seq_len: 8192}\ncluster: 1xdgx-h100\n"+more),
+			0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,13 +131,16 @@ func TestOutputPage(t *testing.T) {
 	maps.DeleteFunc(difference, func(k string, _ bool) bool {
 		return strings.HasPrefix(k, "b.") || strings.HasPrefix(k, "a.predict.") || strings.HasPrefix(k, "a.plan.")
 	})
-	for section, are := range map[string]map[string]bool{"planc diff --json": difference, "planc plan --json": plan, "planc explain --json": explain, "Failures": failure,
-		"planc plan --sweep --json": sweep, "planc models --json": models, "planc clusters --json": clusters, "planc doctor --json": doctor} {
+	for section, are := range map[string]map[string]bool{"planc diff --json": difference, "planc plan --json": plan,
+		"planc explain --json": explain, "Failures": failure,
+		"planc plan --sweep --json": sweep, "planc models --json": models, "planc clusters --json": clusters,
+		"planc doctor --json": doctor} {
 		if said := keysOf(page[section]); !maps.Equal(said, are) {
 			t.Errorf("%s: %q has %v\nand not %v", outputPage, section, without(said, are), without(are, said))
 		}
 	}
-	for section, job := range map[string][]string{"metrics.jsonl": {"planc", cliJob}, "metrics.jsonl with experts": {"experts", expertsJob}} {
+	for section, job := range map[string][]string{"metrics.jsonl": {"planc", cliJob},
+		"metrics.jsonl with experts": {"experts", expertsJob}} {
 		name := job[0]
 		if err := os.WriteFile(filepath.Join(w.dir, name+".yaml"), []byte(job[1]), 0o666); err != nil {
 			t.Fatal(err)

@@ -76,7 +76,8 @@ func TestPagesTables(t *testing.T) {
 	}
 }
 
-// launcherTable are the variables by which launchers say that a process is one of several, and that planc does not obey by itself.
+// launcherTable are the variables by which launchers say that a process is one of several, and that planc does not obey
+// by itself.
 func launcherTable(string) []string {
 	out := table("variable", "refused", "set by", "documented in")
 	for _, m := range launch.Markers() {
@@ -98,7 +99,8 @@ func kernelTable(string) []string {
 func engineTable(string) []string {
 	out := table("engine", "key", "what it runs", "source")
 	for _, r := range costmodel.PlanRules {
-		out = append(out, row(code(r.Engine), code(r.Key), strings.TrimPrefix(r.When, "engine "+r.Engine+" "), r.Source))
+		out = append(out, row(code(r.Engine), code(r.Key), strings.TrimPrefix(r.When, "engine "+r.Engine+" "),
+			r.Source))
 	}
 	return out
 }
@@ -199,8 +201,10 @@ func clusterFieldTable(of string) []string {
 }
 
 var clusterTypes = map[string]reflect.Type{
-	"cluster": reflect.TypeFor[costmodel.Cluster](), "gpu": reflect.TypeFor[costmodel.GPU](), "node": reflect.TypeFor[costmodel.Node](),
-	"link": reflect.TypeFor[costmodel.Link](), "host": reflect.TypeFor[costmodel.Host](), "nvme": reflect.TypeFor[costmodel.NVMe](),
+	"cluster": reflect.TypeFor[costmodel.Cluster](), "gpu": reflect.TypeFor[costmodel.GPU](),
+	"node": reflect.TypeFor[costmodel.Node](),
+	"link": reflect.TypeFor[costmodel.Link](), "host": reflect.TypeFor[costmodel.Host](),
+	"nvme":    reflect.TypeFor[costmodel.NVMe](),
 	"network": reflect.TypeFor[costmodel.Tier](), "measured": reflect.TypeFor[costmodel.Measured](),
 }
 
@@ -215,7 +219,8 @@ func clusterType(f reflect.StructField) string {
 	case f.Tag.Get("keys") != "":
 		return "numbers" + bounds + " by " + strings.ReplaceAll(f.Tag.Get("keys"), ",", ", ")
 	}
-	names := map[reflect.Kind]string{reflect.Struct: "mapping", reflect.Slice: "list of mappings", reflect.Map: "texts by dotted name",
+	names := map[reflect.Kind]string{reflect.Struct: "mapping", reflect.Slice: "list of mappings",
+		reflect.Map:     "texts by dotted name",
 		reflect.Float64: "number", reflect.Int: "integer", reflect.Bool: "bool", reflect.String: "text"}
 	return names[f.Type.Kind()] + bounds
 }
@@ -263,7 +268,8 @@ func aliases(of string) string {
 
 // clusterTable is the catalogue of clusters.
 func clusterTable(string) []string {
-	out := table("name", "also", "devices of a node", "GiB", "memory GB/s", "bf16 TFLOP/s", "link GB/s", "network a node")
+	out := table("name", "also", "devices of a node", "GiB", "memory GB/s", "bf16 TFLOP/s", "link GB/s",
+		"network a node")
 	for _, name := range costmodel.ClusterNames() {
 		c, err := costmodel.Resolve(costmodel.Ref{Node: name}, nil, nil)
 		if err != nil {
@@ -276,8 +282,10 @@ func clusterTable(string) []string {
 		if len(c.Network) > 0 {
 			network = fmt.Sprintf("%d × %g Gb/s", c.Network[0].NICs, float64(c.Network[0].Bandwidth)*8/1e9)
 		}
-		out = append(out, row(code(name), aliases(name), fmt.Sprintf("%d %s", c.Node.Devices, c.GPU.Name), fmt.Sprint(c.GPU.MemoryGiB),
-			fmt.Sprintf("%.4g", float64(c.GPU.MemoryBandwidth)/1e9), peak, fmt.Sprintf("%.4g", float64(c.Node.Link.Bandwidth)/1e9), network))
+		out = append(out, row(code(name), aliases(name), fmt.Sprintf("%d %s", c.Node.Devices, c.GPU.Name),
+			fmt.Sprint(c.GPU.MemoryGiB),
+			fmt.Sprintf("%.4g", float64(c.GPU.MemoryBandwidth)/1e9), peak, fmt.Sprintf("%.4g",
+				float64(c.Node.Link.Bandwidth)/1e9), network))
 	}
 	return out
 }
@@ -294,7 +302,9 @@ func sourceLists(string) (out []string) {
 			by[c.Source[figure]] = append(by[c.Source[figure]], code(figure))
 		}
 		out = append(out, "", "### "+name, "")
-		for _, source := range slices.SortedFunc(maps.Keys(by), func(a, b string) int { return cmp.Compare(by[a][0], by[b][0]) }) {
+		for _, source := range slices.SortedFunc(maps.Keys(by), func(a, b string) int {
+			return cmp.Compare(by[a][0], by[b][0])
+		}) {
 			out = append(out, "- "+strings.Join(by[source], ", ")+": "+source)
 		}
 	}

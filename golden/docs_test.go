@@ -67,7 +67,8 @@ func holdPage(t *testing.T, name, got, want string) {
 	for at < min(len(is), len(should))-1 && is[at] == should[at] {
 		at++
 	}
-	t.Errorf("%s:%d is out of date; go test ./golden -update takes what is true now\n  page %s\n  true %s", name, at+1, is[at], should[at])
+	t.Errorf("%s:%d is out of date; go test ./golden -update takes what is true now\n  page %s\n  true %s", name, at+1,
+		is[at], should[at])
 }
 
 // A world is where a page's blocks happen, one after the other.
@@ -82,7 +83,8 @@ func newWorld(t *testing.T, planc, name string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), "GOCACHE="+strings.TrimSpace(string(goCache)), "XDG_CACHE_HOME="+t.TempDir(), "NO_COLOR=1")
+	env := append(os.Environ(), "GOCACHE="+strings.TrimSpace(string(goCache)), "XDG_CACHE_HOME="+t.TempDir(),
+		"NO_COLOR=1")
 	return &world{planc, t.TempDir(), name, env}
 }
 
@@ -227,11 +229,14 @@ func (b *block) command(args []string) (string, error) {
 }
 
 var (
-	progress  = regexp.MustCompile(`(?m)^(step (\d+)/(\d+) .*?)  [\d.]+(?: [kM])? tokens/s  .* left\n`)
-	measured  = regexp.MustCompile(`(?m)measured [\d.].*$`)
-	outside   = regexp.MustCompile(`(?m)^ +outside the predicted .*\n +other load .*\n +planc calibrate .*\n`) // of a step on a busy machine
-	validates = regexp.MustCompile(`(?m)^step \d+  validating, .*\n`)                                          // of a validation that takes long
-	waiting   = regexp.MustCompile(`(?m)^\w+ \.\.\.\n`)                                                        // planc says on a slow machine what it is doing
+	progress = regexp.MustCompile(`(?m)^(step (\d+)/(\d+) .*?)  [\d.]+(?: [kM])? tokens/s  .* left\n`)
+	measured = regexp.MustCompile(`(?m)measured [\d.].*$`)
+	// of a step on a busy machine
+	outside = regexp.MustCompile(`(?m)^ +outside the predicted .*\n +other load .*\n +planc calibrate .*\n`)
+	// of a validation that takes long
+	validates = regexp.MustCompile(`(?m)^step \d+  validating, .*\n`)
+	// planc says on a slow machine what it is doing
+	waiting = regexp.MustCompile(`(?m)^\w+ \.\.\.\n`)
 )
 
 // scrub takes out what differs from run to run: measured figures, and the steps that are reported because time passed.

@@ -34,7 +34,8 @@ func weightTable(name string) []string {
 			params = append(params, "`"+s.Param+"`")
 			theirs = append(theirs, dims[strings.Replace(s.Param, ".{layer}", "", 1)])
 		}
-		rows = append(rows, fmt.Sprintf("| `%s` | %v | %s | %s |", t.Name, t.Shape, strings.Join(params, "<br>"), strings.Join(theirs, "<br>")))
+		rows = append(rows, fmt.Sprintf("| `%s` | %v | %s | %s |", t.Name, t.Shape, strings.Join(params, "<br>"),
+			strings.Join(theirs, "<br>")))
 	}
 	return rows
 }

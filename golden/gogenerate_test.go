@@ -16,7 +16,8 @@ const gogenerate = "../examples/gogenerate"
 // generatedThere are the files that go generate writes there.
 var generatedThere = []string{"adder.lock", "adder/adder_planc.go"}
 
-// user is a copy of that module with no network. Whether cgo is there is the machine's, so that planc is compiled once for all tests.
+// user is a copy of that module with no network. Whether cgo is there is the machine's, so that planc is compiled once
+// for all tests.
 type user struct{ dir string }
 
 func newUser(t *testing.T) *user {
@@ -112,7 +113,8 @@ func TestGoGenerate(t *testing.T) {
 
 	u.must(t, "", "go", "vet", "./...")
 	u.must(t, "", "go", "build", "-o", "gogenerate", ".")
-	if out := u.must(t, "", "./gogenerate", "-steps", "20", "-dir", "runs/a"); !strings.Contains(out, "after 20 steps") {
+	if out := u.must(t, "", "./gogenerate", "-steps", "20", "-dir", "runs/a"); !strings.Contains(out,
+		"after 20 steps") {
 		t.Errorf("it says\n%s", out)
 	}
 
@@ -127,7 +129,8 @@ func TestGoGenerate(t *testing.T) {
 	u.must(t, "", "go", "test", "./adder")
 }
 
-// What is generated compiles on other platforms, and a module may have planc among its vendored packages, which compiles all of planc anew.
+// What is generated compiles on other platforms, and a module may have planc among its vendored packages, which
+// compiles all of planc anew.
 func TestGoGenerateElsewhere(t *testing.T) {
 	forPlatforms(t)
 	u := newUser(t)
@@ -140,8 +143,8 @@ func TestGoGenerateElsewhere(t *testing.T) {
 	u.current(t)
 }
 
-// A model that changes makes verify fail with what a reviewer needs; a job that is as committed verifies in less than two
-// seconds.
+// A model that changes makes verify fail with what a reviewer needs; a job that is as committed verifies in less than
+// two seconds.
 func TestVerifyGoGenerate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds planc")
@@ -160,7 +163,8 @@ func TestVerifyGoGenerate(t *testing.T) {
 	if err == nil || err.(*exec.ExitError).ExitCode() != 4 {
 		t.Fatalf("verify of another model: %v\n%s", err, out)
 	}
-	for _, want := range []string{"adder.lock is not current: model changed\n", "adder.lock was decided for model.hidden 32; you asked for 48\n", "to take it: planc gen adder.yaml -o adder\n",
+	for _, want := range []string{"adder.lock is not current: model changed\n",
+		"adder.lock was decided for model.hidden 32; you asked for 48\n", "to take it: planc gen adder.yaml -o adder\n",
 		"\n-    hidden: 32\n+    hidden: 48\n", "\n--- adder/adder_planc.go\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("verify does not say %q:\n%s", want, out)

@@ -23,11 +23,12 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// Law 1 on a GPU: scripts/gpu-check build has this test build the draws' programs as one binary, with which bench/gpu goes to a
-// machine that has a GPU and no Go. A draw is a group, after the one-rank programs for the CPU that it is held to.
+// Law 1 on a GPU: scripts/gpu-check build has this test build the draws' programs as one binary, with which bench/gpu
+// goes to a machine that has a GPU and no Go. A draw is a group, after the one-rank programs for the CPU that it is
+// held to.
 //
-// PLANC_GPUCHECK is the folder for it: laws, laws.json, and kernels, which package bench/gpu tries one by one. In its folder chains
-// the models' fused groups are compiled.
+// PLANC_GPUCHECK is the folder for it: laws, laws.json, and kernels, which package bench/gpu tries one by one. In its
+// folder chains the models' fused groups are compiled.
 
 // checkGroup and checkCase are LawGroup and LawCase of bench/gpu, whose comments say what they have.
 type checkGroup struct {
@@ -101,7 +102,8 @@ func buildCheck(t *testing.T, dir string, cases []lawCase, arch string) {
 	}
 	files["programs.go"] = lawTable("gpucheck", cases)
 	binary := filepath.Join(dir, "laws")
-	r := build.Request{Files: files, Runtime: rt.Sources, CUDA: cuda.Sources, Module: "planc.generated/gpucheck", Plain: true, Cache: t.TempDir(), Out: binary}
+	r := build.Request{Files: files, Runtime: rt.Sources, CUDA: cuda.Sources, Module: "planc.generated/gpucheck",
+		Plain: true, Cache: t.TempDir(), Out: binary}
 	if _, err := build.Build(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
@@ -167,9 +169,11 @@ func checkGroups(cases []lawCase, arenas map[string]int64) (groups []checkGroup)
 		}
 		g := &groups[len(groups)-1]
 		if c.on == codegen.GPU {
-			g.Plan, g.Kinds, g.Ranks = c.model.name+" "+c.optimizer+": "+c.plan.String(), strings.Join(c.kinds(), ", "), c.plan.Ranks()
+			g.Plan, g.Kinds, g.Ranks = c.model.name+" "+c.optimizer+": "+c.plan.String(), strings.Join(c.kinds(),
+				", "), c.plan.Ranks()
 		}
-		g.Cases = append(g.Cases, checkCase{ID: c.id, GPU: c.on == codegen.GPU, Type: c.plan.Precision.Compute.String(), Loss: bound(c.lossBound()), Param: bound(c.paramBound()),
+		g.Cases = append(g.Cases, checkCase{ID: c.id, GPU: c.on == codegen.GPU,
+			Type: c.plan.Precision.Compute.String(), Loss: bound(c.lossBound()), Param: bound(c.paramBound()),
 			Yard: c.yard, Rounds: c.rounds(), Arena: arenas[c.id]})
 	}
 	return groups
@@ -206,7 +210,8 @@ func TestGPUCheckHasEveryKind(t *testing.T) {
 			had[kind] = had[kind] || c.on == codegen.GPU
 		}
 	}
-	for _, want := range []string{"zero 0", "zero 1", "zero 2", "zero 3", "recompute full", "recompute selective", "sp true", "ep true", "dp true", "tp true", "pp 2", "cp ring", "cp heads", "cp gather"} {
+	for _, want := range []string{"zero 0", "zero 1", "zero 2", "zero 3", "recompute full", "recompute selective",
+		"sp true", "ep true", "dp true", "tp true", "pp 2", "cp ring", "cp heads", "cp gather"} {
 		if !had[want] {
 			t.Errorf("none of them is of %s", want)
 		}
@@ -224,8 +229,8 @@ func TestGPUCheckHasEveryKind(t *testing.T) {
 	t.Logf("%d kinds: %v", len(had), slices.Sorted(maps.Keys(had)))
 }
 
-// All that scripts/gpu-check does on a machine with a GPU is done on an emulated one, with tiny shapes: programs are built, parts
-// run, and pages made. PyTorch is asked where PLANC_PYTHON names a Python that has it.
+// All that scripts/gpu-check does on a machine with a GPU is done on an emulated one, with tiny shapes: programs are
+// built, parts run, and pages made. PyTorch is asked where PLANC_PYTHON names a Python that has it.
 func TestGPUCheckOnEmulatedGPUs(t *testing.T) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)

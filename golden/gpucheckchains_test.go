@@ -11,7 +11,8 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels"
 )
 
-// buildChains compiles the fused groups that gpu-check build left in folder chains, each program's as NAME.cu, as planc compiles them.
+// buildChains compiles the fused groups that gpu-check build left in folder chains, each program's as NAME.cu, as planc
+// compiles them.
 func buildChains(t *testing.T, dir, arch string) {
 	t.Helper()
 	dir = filepath.Join(dir, "chains")
@@ -43,7 +44,8 @@ func buildChains(t *testing.T, dir, arch string) {
 		t.Fatal(err)
 	}
 	for name, fatbin := range k.Fatbins {
-		if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(name, ".cu")+".fatbin"), fatbin, 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(name, ".cu")+".fatbin"), fatbin,
+			0o666); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -19,7 +19,8 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// Law 2 on a GPU: programs of fixtures in f64 go to it as one binary, law2, beside PyTorch's numbers, law2.json, under planc's names.
+// Law 2 on a GPU: programs of fixtures in f64 go to it as one binary, law2, beside PyTorch's numbers, law2.json, under
+// planc's names.
 
 // check2Case is Law2Case of bench/gpu, whose comments say what it has.
 type check2Case struct {
@@ -30,7 +31,8 @@ type check2Case struct {
 	Moved         map[string]float64
 }
 
-// check2Fixtures have between them both kinds of norm, of positions and of activations, tied and untied heads, and keys that several heads share.
+// check2Fixtures have between them both kinds of norm, of positions and of activations, tied and untied heads, and keys
+// that several heads share.
 var check2Fixtures = []string{"gpt2-tiny", "llama-tiny"}
 
 // check2Data is the folder of what programs are given, seen from where they are run.
@@ -65,12 +67,15 @@ func buildCheck2(t *testing.T, dir string, names []string, arch string) {
 				files[path.Join(c.id, "kernels", kernel)] = fatbin
 			}
 			fmt.Fprintf(&imports, "\t%q\n", "planc.generated/law2/"+c.id)
-			fmt.Fprintf(&table, "\t{%q, %q, %q, %v, %s.Run},\n", c.id, path.Join(check2Data, name), "out-"+c.id, zoo.Decodes(f.config.Family), c.id)
+			fmt.Fprintf(&table, "\t{%q, %q, %q, %v, %s.Run},\n", c.id, path.Join(check2Data, name), "out-"+c.id,
+				zoo.Decodes(f.config.Family), c.id)
 			cases = append(cases, f.check2(c))
 		}
 	}
-	files["programs.go"] = []byte("package main\n\nimport (\n" + imports.String() + ")\n\nvar programs = []program{\n" + table.String() + "}\n")
-	r := build.Request{Files: files, Runtime: rt.Sources, CUDA: cuda.Sources, Module: "planc.generated/law2", Plain: true, Cache: t.TempDir(), Out: filepath.Join(dir, "law2")}
+	files["programs.go"] = []byte("package main\n\nimport (\n" + imports.String() +
+		")\n\nvar programs = []program{\n" + table.String() + "}\n")
+	r := build.Request{Files: files, Runtime: rt.Sources, CUDA: cuda.Sources, Module: "planc.generated/law2",
+		Plain: true, Cache: t.TempDir(), Out: filepath.Join(dir, "law2")}
 	if _, err := build.Build(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +90,9 @@ func buildCheck2(t *testing.T, dir string, names []string, arch string) {
 
 // check2 is what PyTorch computed of the fixture.
 func (f *fixture) check2(c law2Case) check2Case {
-	x := check2Case{ID: c.id, Plan: fmt.Sprintf("%s: dp %d tp %d zero %d, micro-batches of %d", c.fixture, c.dp, c.tp, c.zero, c.micro), Losses: f.values("steps.loss"), Norms: f.values("steps.grad_norm"), Valid: f.values("final_loss")[0], Norm: f.values("grad_norm")[0],
+	x := check2Case{ID: c.id, Plan: fmt.Sprintf("%s: dp %d tp %d zero %d, micro-batches of %d", c.fixture, c.dp, c.tp,
+		c.zero, c.micro), Losses: f.values("steps.loss"), Norms: f.values("steps.grad_norm"),
+		Valid: f.values("final_loss")[0], Norm: f.values("grad_norm")[0],
 		Grads: f.ours(f.all("grad.")), Params: f.ours(f.all("final.")), Moved: map[string]float64{}}
 	for name, start := range f.ours(f.all("")) {
 		var moved float64

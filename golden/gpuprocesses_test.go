@@ -72,8 +72,8 @@ func freePort(t *testing.T) string {
 	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }
 
-// A binary that is started as several processes, by flags or by a launcher's variables, trains to what it trains to alone, resumes
-// what another launch has saved, and ends everywhere when one process does.
+// A binary that is started as several processes, by flags or by a launcher's variables, trains to what it trains to
+// alone, resumes what another launch has saved, and ends everywhere when one process does.
 func TestProcessesOfGPUs(t *testing.T) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)
@@ -116,7 +116,8 @@ func (b *gpuBinary) on(t *testing.T) *gpuBinary {
 func (b *gpuBinary) nodeFlags(dir string, more ...string) func(i int) []string {
 	port := freePort(b.t)
 	return func(i int) []string {
-		return append([]string{"--dir", fmt.Sprint(dir, i), "--nnodes=2", "--node-rank", fmt.Sprint(i), "--master-addr=127.0.0.1", "--master-port", port}, more...)
+		return append([]string{"--dir", fmt.Sprint(dir, i), "--nnodes=2", "--node-rank", fmt.Sprint(i),
+			"--master-addr=127.0.0.1", "--master-port", port}, more...)
 	}
 }
 
@@ -151,7 +152,8 @@ func (b *gpuBinary) nodes(want []float64) {
 		b.t.Errorf("the second process wrote %v", entries)
 	}
 	for line := range strings.Lines(p.out[1].String()) { // it may come first, and says nothing else
-		if !strings.Contains(line, "process 1 cannot reach process 0 at ") && !strings.Contains(line, "process 1 has reached process 0 at ") {
+		if !strings.Contains(line, "process 1 cannot reach process 0 at ") &&
+			!strings.Contains(line, "process 1 has reached process 0 at ") {
 			b.t.Errorf("the second process says %s", line)
 		}
 	}
@@ -161,11 +163,13 @@ func (b *gpuBinary) nodes(want []float64) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		if alone, err := os.ReadFile(filepath.Join(b.dir, "run of there", file)); err != nil || !bytes.Equal(here, alone) {
+		if alone, err := os.ReadFile(filepath.Join(b.dir, "run of there", file)); err != nil ||
+			!bytes.Equal(here, alone) {
 			b.t.Errorf("%s is not that of a run alone (%v)", name, err)
 		}
 	}
-	if out := p.out[0].String(); !strings.Contains(out, "2 processes, each with 2 × Emulated GPU") || !strings.Contains(out, "sample  what") {
+	if out := p.out[0].String(); !strings.Contains(out, "2 processes, each with 2 × Emulated GPU") ||
+		!strings.Contains(out, "sample  what") {
 		b.t.Errorf("the first process says %s", out)
 	}
 }
@@ -179,7 +183,8 @@ func (b *gpuBinary) torchrun(want []float64) {
 	defer l.Close()
 	dir, port := filepath.Join(b.dir, "torchrun"), l.Addr().(*net.TCPAddr).Port
 	p := b.start(4, func(i int) []string {
-		return strings.Fields(fmt.Sprintf("RANK=%d LOCAL_RANK=%d WORLD_SIZE=4 LOCAL_WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=%d "+
+		return strings.Fields(fmt.Sprintf("RANK=%d LOCAL_RANK=%d WORLD_SIZE=4 LOCAL_WORLD_SIZE=4 "+
+			"MASTER_ADDR=127.0.0.1 MASTER_PORT=%d "+
 			"TORCHELASTIC_USE_AGENT_STORE=True TORCHELASTIC_RUN_ID=none TORCHELASTIC_RESTART_COUNT=0", i, i, port))
 	}, func(int) []string { return []string{"--dir", dir} })
 	p.wait()
@@ -190,7 +195,8 @@ func (b *gpuBinary) torchrun(want []float64) {
 func (b *gpuBinary) resume(want []float64) {
 	alone := filepath.Join(b.dir, "alone")
 	b.must("./there", "--dir", alone, "--set", "train.steps=2", "--set", "train.eval.sample=null")
-	p := b.start(2, visible, b.nodeFlags(filepath.Join(b.dir, "both"), "--resume", filepath.Join(alone, "checkpoints", "step-00000002")))
+	p := b.start(2, visible, b.nodeFlags(filepath.Join(b.dir, "both"), "--resume", filepath.Join(alone, "checkpoints",
+		"step-00000002")))
 	p.wait()
 	p.good(want[2:], filepath.Join(b.dir, "both0"))
 	dir := filepath.Join(b.dir, "first")
@@ -221,7 +227,9 @@ func (b *gpuBinary) killed() {
 	_ = p.cmds[1].Process.Kill()
 	begin := time.Now()
 	p.wait()
-	if out := p.out[0].String(); p.cmds[0].ProcessState.ExitCode() != 1 || !strings.Contains(out, "the process of ranks 2 to 3 on ") || !strings.Contains(out, "has ended without a word") {
+	if out := p.out[0].String(); p.cmds[0].ProcessState.ExitCode() != 1 ||
+		!strings.Contains(out, "the process of ranks 2 to 3 on ") ||
+		!strings.Contains(out, "has ended without a word") {
 		b.t.Errorf("exit %d: %s", p.cmds[0].ProcessState.ExitCode(), out)
 	}
 	if took := time.Since(begin); took > 30*time.Second {
@@ -241,7 +249,8 @@ func (b *gpuBinary) broken() {
 	p.wait()
 	for i, cmd := range p.cmds {
 		out := p.out[i].String()
-		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(out, "unhandled system error") || !strings.Contains(out, " of ranks [") || !strings.Contains(out, "begun last: nccl") {
+		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(out, "unhandled system error") ||
+			!strings.Contains(out, " of ranks [") || !strings.Contains(out, "begun last: nccl") {
 			b.t.Errorf("process %d: exit %d: %s", i, cmd.ProcessState.ExitCode(), out)
 		}
 	}
@@ -250,7 +259,8 @@ func (b *gpuBinary) broken() {
 	}
 }
 
-// hung has a collective hang of which no library tells anything, while all processes live: the deadline ends the run, and says where.
+// hung has a collective hang of which no library tells anything, while all processes live: the deadline ends the run,
+// and says where.
 func (b *gpuBinary) hung() {
 	dir := filepath.Join(b.dir, "hung")
 	p := b.start(2, func(i int) []string {
@@ -263,7 +273,9 @@ func (b *gpuBinary) hung() {
 	p.wait()
 	for i, cmd := range p.cmds {
 		out := p.out[i].String()
-		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(out, "a collective waits for a rank that does not come, or a GPU hangs. The deadline is --timeout or PLANC_TIMEOUT (2s)") ||
+		if cmd.ProcessState.ExitCode() != 1 ||
+			!strings.Contains(out, "a collective waits for a rank that does not come, or a GPU hangs. The deadline "+
+				"is --timeout or PLANC_TIMEOUT (2s)") ||
 			!strings.Contains(out, "begun last: nccl") {
 			b.t.Errorf("process %d: exit %d: %s", i, cmd.ProcessState.ExitCode(), out)
 		}
@@ -279,7 +291,8 @@ func (b *gpuBinary) opening() {
 		p := b.start(2, visible, b.nodeFlags(filepath.Join(b.dir, fmt.Sprint("opening", i)), "--steps=1000000"))
 		time.Sleep(time.Duration(40+60*i) * time.Millisecond)
 		_ = p.cmds[1].Process.Kill()
-		enough := time.AfterFunc(20*time.Second, func() { _ = p.cmds[0].Process.Kill() }) // the killed process may not have come at all
+		// the killed process may not have come at all
+		enough := time.AfterFunc(20*time.Second, func() { _ = p.cmds[0].Process.Kill() })
 		p.wait()
 		enough.Stop()
 		if code := p.cmds[0].ProcessState.ExitCode(); code != 1 && code != -1 {
@@ -288,16 +301,18 @@ func (b *gpuBinary) opening() {
 	}
 }
 
-// strangers call before the launch's own process, one of them with a hello like its own: the run comes to what it comes to alone. A process
-// that finds no process 0 says so, and one that may open too few files says that.
+// strangers call before the launch's own process, one of them with a hello like its own: the run comes to what it comes
+// to alone. A process that finds no process 0 says so, and one that may open too few files says that.
 func (b *gpuBinary) strangers(want []float64) {
 	dir, port := filepath.Join(b.dir, "strangers"), freePort(b.t)
 	flags := func(i int) []string {
-		return []string{"--dir", fmt.Sprint(dir, i), "--nnodes=2", "--node-rank", fmt.Sprint(i), "--master-addr=127.0.0.1", "--master-port", port}
+		return []string{"--dir", fmt.Sprint(dir, i), "--nnodes=2", "--node-rank", fmt.Sprint(i),
+			"--master-addr=127.0.0.1", "--master-port", port}
 	}
 	p := b.start(2, visible, func(i int) []string {
 		if i == 1 { // the strangers come before it
-			b.stranger("127.0.0.1:"+port, `{"Process":1,"Processes":2,"Ranks":4,"First":2,"Count":0,"Program":"guessed\u001b[2J"}`)
+			b.stranger("127.0.0.1:"+port,
+				`{"Process":1,"Processes":2,"Ranks":4,"First":2,"Count":0,"Program":"guessed\u001b[2J"}`)
 			b.stranger("127.0.0.1:"+port, `{"Process":-1,"Count":-1,"Host":"\u001b[2J"}`)
 			b.stranger("127.0.0.1:"+port, `{"Process":1,"Processes":2,"Ranks":4,"First":2,"Count":2,"Host":"h1"}`)
 		}
@@ -305,7 +320,8 @@ func (b *gpuBinary) strangers(want []float64) {
 	})
 	p.wait()
 	p.good(want, dir+"0")
-	if out := p.out[0].String(); strings.Count(out, "process 0 has refused a caller from 127.0.0.1:") != 3 || strings.Contains(out, "\x1b") {
+	if out := p.out[0].String(); strings.Count(out, "process 0 has refused a caller from 127.0.0.1:") != 3 ||
+		strings.Contains(out, "\x1b") {
 		b.t.Errorf("the first process says %q", out)
 	}
 	lost := b.start(1, visible, func(int) []string {
@@ -313,20 +329,25 @@ func (b *gpuBinary) strangers(want []float64) {
 	})
 	lost.wait()
 	if out := lost.out[0].String(); lost.cmds[0].ProcessState.ExitCode() != 1 ||
-		!strings.HasPrefix(out, "job: process 1 cannot reach process 0 at no-such.invalid:29500 yet: no-such.invalid cannot be resolved (") {
+		!strings.HasPrefix(out, "job: process 1 cannot reach process 0 at no-such.invalid:29500 yet: no-such.invalid "+
+			"cannot be resolved (") {
 		b.t.Errorf("exit %d: %s", lost.cmds[0].ProcessState.ExitCode(), out)
 	}
 	b.env = append(b.env[:len(b.env):len(b.env)], "JOB_COMPLETION_INDEX=1")
 	pod := b.start(1, visible, func(int) []string { return nil })
 	pod.wait()
-	if want := "job: JOB_COMPLETION_INDEX=1 (a Kubernetes Indexed Job) says that this process is one of several, but not how many there are and where process 0 runs: " +
-		"add --nnodes N --node-rank $JOB_COMPLETION_INDEX --master-addr HOST, or --nnodes 1 if this process is the only one\n"; pod.cmds[0].ProcessState.ExitCode() != 3 || pod.out[0].String() != want {
+	if want := "job: JOB_COMPLETION_INDEX=1 (a Kubernetes Indexed Job) says that this process is one of several, but " +
+		"not how many there are and where process 0 runs: " +
+		"add --nnodes N --node-rank $JOB_COMPLETION_INDEX --master-addr HOST, or --nnodes 1 if this process is the " +
+		"only one\n"; pod.cmds[0].ProcessState.ExitCode() != 3 || pod.out[0].String() != want {
 		b.t.Errorf("exit %d: %s", pod.cmds[0].ProcessState.ExitCode(), pod.out[0].String())
 	}
 	few := exec.Command("sh", "-c", "ulimit -n 30 && exec ./there "+strings.Join(flags(0), " "))
 	few.Dir, few.Env = b.dir, append(os.Environ(), b.env...)
 	out, _ := few.CombinedOutput()
-	if few.ProcessState.ExitCode() != 3 || !strings.Contains(string(out), "this process may open 30 files and connections, and a launch of 2 processes needs about ") {
+	if few.ProcessState.ExitCode() != 3 ||
+		!strings.Contains(string(out), "this process may open 30 files and connections, and a launch of 2 processes "+
+			"needs about ") {
 		b.t.Errorf("exit %d: %s", few.ProcessState.ExitCode(), out)
 	}
 }
@@ -366,7 +387,8 @@ func (b *gpuBinary) stopped() {
 			b.t.Errorf("process %d: exit %d: %s", i, code, p.out[i].String())
 		}
 	}
-	if out := p.out[0].String(); !strings.Contains(out, "stopped on request after step") || !strings.Contains(out, "checkpoints/step-") {
+	if out := p.out[0].String(); !strings.Contains(out, "stopped on request after step") ||
+		!strings.Contains(out, "checkpoints/step-") {
 		b.t.Errorf("the first process says %s", out)
 	}
 }
@@ -375,19 +397,22 @@ func (b *gpuBinary) stopped() {
 func (b *gpuBinary) differ() {
 	port := freePort(b.t)
 	flags := func(i int) []string {
-		return []string{"--nnodes=2", "--node-rank", fmt.Sprint(i), "--master-addr=127.0.0.1", "--master-port", port, "--join-timeout=10s"}
+		return []string{"--nnodes=2", "--node-rank", fmt.Sprint(i), "--master-addr=127.0.0.1", "--master-port", port,
+			"--join-timeout=10s"}
 	}
 	p := b.start(2, visible, func(i int) []string { return append(flags(i), "--seed", fmt.Sprint(i)) })
 	p.wait()
 	for i, cmd := range p.cmds {
-		if out := p.out[i].String(); cmd.ProcessState.ExitCode() != 3 || !strings.Contains(out, "was started with other settings: train.seed=1, and here train.seed=0") {
+		if out := p.out[i].String(); cmd.ProcessState.ExitCode() != 3 ||
+			!strings.Contains(out, "was started with other settings: train.seed=1, and here train.seed=0") {
 			b.t.Errorf("process %d: exit %d: %s", i, cmd.ProcessState.ExitCode(), out)
 		}
 	}
 	p = b.start(2, func(int) []string { return nil }, b.nodeFlags(filepath.Join(b.dir, "same")))
 	p.wait()
 	for i, cmd := range p.cmds {
-		if out := p.out[i].String(); cmd.ProcessState.ExitCode() != 3 || !strings.Contains(out, "processes 0 and 1 both have GPU 0000:01:00.0 of ") {
+		if out := p.out[i].String(); cmd.ProcessState.ExitCode() != 3 ||
+			!strings.Contains(out, "processes 0 and 1 both have GPU 0000:01:00.0 of ") {
 			b.t.Errorf("process %d: exit %d: %s", i, cmd.ProcessState.ExitCode(), out)
 		}
 	}
@@ -401,7 +426,9 @@ func (b *gpuBinary) differ() {
 	p.wait()
 	for i, cmd := range p.cmds {
 		out := p.out[i].String()
-		if cmd.ProcessState.ExitCode() != 2 || !strings.Contains(out, "processes train on different data: process 0 on ") || !strings.Contains(out, "other.txt") ||
+		if cmd.ProcessState.ExitCode() != 2 ||
+			!strings.Contains(out, "processes train on different data: process 0 on ") ||
+			!strings.Contains(out, "other.txt") ||
 			!strings.Contains(out, "give each the same --data, or copy the files again") {
 			b.t.Errorf("process %d: exit %d: %s", i, cmd.ProcessState.ExitCode(), out)
 		}

@@ -181,10 +181,12 @@ func law2Input(t *testing.T, c law2Case, f *fixture) codegen.Input {
 		t.Fatal(err)
 	}
 	settings := rt.Settings{Train: rt.TrainSettings{Steps: 3, Seed: 1, OnNonfinite: "stop",
-		Optimizer: rt.OptimizerSettings{LR: 1e-2, Betas: [2]float64{0.9, 0.95}, Eps: 1e-4, WeightDecay: 0.1, ClipNorm: 1},
-		Schedule:  rt.ScheduleSettings{Kind: "constant"}, Eval: rt.EvalSettings{Batches: 1}}}
+		Optimizer: rt.OptimizerSettings{LR: 1e-2, Betas: [2]float64{0.9, 0.95}, Eps: 1e-4, WeightDecay: 0.1,
+			ClipNorm: 1},
+		Schedule: rt.ScheduleSettings{Kind: "constant"}, Eval: rt.EvalSettings{Batches: 1}}}
 	return codegen.Input{Program: prog, Package: c.id, Job: c.id, Hash: c.id, Settings: settings,
-		Model: rt.Model{Name: c.id, Vocab: f.config.Vocab, SeqLen: f.seq, Layers: f.config.Layers}, Plan: rt.Plan{Text: plan.String()}, Predict: rt.Predict{},
+		Model: rt.Model{Name: c.id, Vocab: f.config.Vocab, SeqLen: f.seq, Layers: f.config.Layers},
+		Plan:  rt.Plan{Text: plan.String()}, Predict: rt.Predict{},
 		Weights: weights.Of(model, f.config)}
 }
 
@@ -197,7 +199,8 @@ func law2Table(cases []law2Case, fixtures map[string]*fixture, out string) []byt
 	b.WriteString(")\n\nvar programs = []program{\n")
 	for _, c := range cases {
 		f := fixtures[c.fixture]
-		fmt.Fprintf(&b, "\t{%q, %q, %q, %v, %s.Run},\n", c.id, f.dir, filepath.Join(out, c.id), zoo.Decodes(f.config.Family), c.id)
+		fmt.Fprintf(&b, "\t{%q, %q, %q, %v, %s.Run},\n", c.id, f.dir, filepath.Join(out, c.id),
+			zoo.Decodes(f.config.Family), c.id)
 	}
 	b.WriteString("}\n")
 	return []byte(b.String())
@@ -236,7 +239,8 @@ func compareLaw2(t *testing.T, c law2Case, f *fixture, got *law2Trace) {
 	for name, want := range joinKeys(f.all("grad.")) {
 		tensorClose(t, c, worst, "gradient of "+name, grads[name], want, norm)
 		// Of a parameter the distance that it moved counts, not where it was.
-		tensorClose(t, c, worst, "update of "+name, minus(params[name], start[name]), minus(final[name], start[name]), 0)
+		tensorClose(t, c, worst, "update of "+name, minus(params[name], start[name]), minus(final[name],
+			start[name]), 0)
 	}
 	for name, want := range final {
 		if slices.Equal(want, start[name]) && !slices.Equal(params[name], want) {

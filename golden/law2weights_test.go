@@ -238,7 +238,8 @@ func (f *fixture) patches() [][]float32 {
 		for patch := range side * side {
 			for colour := range c.Channels {
 				for y := range c.PatchSize {
-					from := ((i*c.Channels+colour)*c.ImageSize+patch/side*c.PatchSize+y)*c.ImageSize + patch%side*c.PatchSize
+					from := ((i*c.Channels+colour)*c.ImageSize+patch/side*c.PatchSize+y)*c.ImageSize +
+						patch%side*c.PatchSize
 					for _, v := range pixels[from : from+c.PatchSize] {
 						row = append(row, float32(v))
 					}
@@ -266,7 +267,8 @@ func (f *fixture) sameWeights(dir string, elem ir.Elem) {
 	}
 	for _, x := range want {
 		got, _, err := file.Tensor(x.Name)
-		if err != nil || got.DType != (map[ir.Elem]ckpt.DType{ir.F32: ckpt.F32, ir.F64: ckpt.F64}[elem]) || !slices.Equal(got.Shape, x.Shape) {
+		if err != nil || got.DType != (map[ir.Elem]ckpt.DType{ir.F32: ckpt.F32, ir.F64: ckpt.F64}[elem]) ||
+			!slices.Equal(got.Shape, x.Shape) {
 			f.t.Errorf("%s: %+v, %v; want %+v", dir, got, err, x)
 			continue
 		}
@@ -275,7 +277,8 @@ func (f *fixture) sameWeights(dir string, elem ir.Elem) {
 		}
 	}
 	config, err := spec.LoadModel(filepath.Join(dir, "config.json"), os.ReadFile)
-	if err != nil || config.Family != f.config.Family || config.String() != strings.Replace(f.config.String(), f.config.Name, config.Name, 1) {
+	if err != nil || config.Family != f.config.Family || config.String() != strings.Replace(f.config.String(),
+		f.config.Name, config.Name, 1) {
 		f.t.Errorf("%s: config.json is of %v, %v; want %v", dir, config, err, f.config)
 	}
 }

@@ -43,8 +43,9 @@ var law3Cases = []law3Case{
 // source generates the program and returns its arena with the scratch of 16 bits.
 func (l *law3Case) source(t *testing.T) (src []byte, arena, scratch int) {
 	t.Helper()
-	c := spec.Config{Family: "gpt2", Vocab: 4096, Hidden: 256, Layers: 2, Heads: 4, KVHeads: 4, HeadDim: 64, FFN: 1024, MaxPositions: 256,
-		Activation: "gelu_new", NormEps: 1e-5, InitStd: 0.02, Tied: true, AttentionBias: true, MLPBias: true}
+	c := spec.Config{Family: "gpt2", Vocab: 4096, Hidden: 256, Layers: 2, Heads: 4, KVHeads: 4, HeadDim: 64, FFN: 1024,
+		MaxPositions: 256,
+		Activation:   "gelu_new", NormEps: 1e-5, InitStd: 0.02, Tied: true, AttentionBias: true, MLPBias: true}
 	plan := ir.SerialPlan(c.Layers, 4/l.dp, l.precision)
 	plan.DP, plan.TP, plan.SP, plan.Zero, plan.ZeroGroup = l.dp, l.tp, l.tp > 1, l.zero, max(1, min(l.zero, 1)*l.dp)
 	model := zoo.Build(l.id, c, zoo.Options{SeqLen: 256, Batch: 1, Elem: l.precision.Compute})
@@ -52,10 +53,12 @@ func (l *law3Case) source(t *testing.T) (src []byte, arena, scratch int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings := rt.Settings{Train: rt.TrainSettings{Steps: 1, Seed: 1, OnNonfinite: "stop", Optimizer: rt.OptimizerSettings{LR: 1e-3, Betas: [2]float64{0.9, 0.95}, Eps: 1e-8},
-		Schedule: rt.ScheduleSettings{Kind: "constant"}, Eval: rt.EvalSettings{Batches: 1}}}
+	settings := rt.Settings{Train: rt.TrainSettings{Steps: 1, Seed: 1, OnNonfinite: "stop",
+		Optimizer: rt.OptimizerSettings{LR: 1e-3, Betas: [2]float64{0.9, 0.95}, Eps: 1e-8},
+		Schedule:  rt.ScheduleSettings{Kind: "constant"}, Eval: rt.EvalSettings{Batches: 1}}}
 	src, err = codegen.Go(codegen.Input{Program: prog, Package: l.id, Job: l.id, Hash: l.id, Settings: settings,
-		Model: rt.Model{Name: l.id, Vocab: c.Vocab, SeqLen: 256, Layers: 2}, Plan: rt.Plan{Text: plan.String()}, Predict: rt.Predict{}})
+		Model: rt.Model{Name: l.id, Vocab: c.Vocab, SeqLen: 256, Layers: 2}, Plan: rt.Plan{Text: plan.String()},
+		Predict: rt.Predict{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,10 +96,12 @@ func TestLawMemory(t *testing.T) {
 		case "serial": // an arena one byte smaller
 			add("small", smaller(t, src, l.id, "small", `(Size:\s+)%d(,)`, arena, arena-1))
 		case "bf16zero": // a scratch one line smaller
-			add("narrow", smaller(t, src, l.id, "narrow", `(Scratch:\s+rt\.Region\{Offset: \d+, Size: )%d(\})`, scratch, scratch-64))
+			add("narrow", smaller(t, src, l.id, "narrow", `(Scratch:\s+rt\.Region\{Offset: \d+, Size: )%d(\})`,
+				scratch, scratch-64))
 		}
 	}
-	files["programs.go"] = []byte("package main\n\nimport (\n" + imports.String() + ")\n\nvar programs = []program{\n" + table.String() + "}\n")
+	files["programs.go"] = []byte("package main\n\nimport (\n" + imports.String() +
+		")\n\nvar programs = []program{\n" + table.String() + "}\n")
 	for _, line := range runAsUsers(t, "law3", files) {
 		var got law3Taken
 		if err := json.Unmarshal([]byte(line), &got); err != nil {
@@ -127,6 +132,7 @@ func (got *law3Taken) judge(t *testing.T, arena int64) {
 	t.Logf("%-10s %d ranks: arenas %.1f MiB, resident %.1f MiB above idle (%+.1f %%)", got.ID, got.Ranks,
 		float64(predicted)/(1<<20), float64(measured)/(1<<20), 100*float64(measured-predicted)/float64(predicted))
 	if got.Err != "" || got.Arena != arena || off > 0.03*float64(predicted)+16<<20 {
-		t.Errorf("%s: arenas are %d bytes, the process took %d more than idle: %s", got.ID, predicted, measured, got.Err)
+		t.Errorf("%s: arenas are %d bytes, the process took %d more than idle: %s", got.ID, predicted,
+			measured, got.Err)
 	}
 }

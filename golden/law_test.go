@@ -24,7 +24,8 @@ import (
 )
 
 // Law 1: every legal plan trains to the same losses, gradients and parameters as one rank. The judge is f64, 1e-10
-// relative; f32 is a second tier. Every plan of up to 8 ranks becomes a generated package; all are built as one module and run once.
+// relative; f32 is a second tier. Every plan of up to 8 ranks becomes a generated package; all are built as one module
+// and run once.
 
 //go:embed testdata/lawmain.go.txt
 var lawMain []byte
@@ -81,7 +82,8 @@ type lawCase struct {
 	as        string                  // id of the case whose program this one runs; "" for its own
 	spoil     func(src []byte) []byte // a fault put into the generated code
 	on        codegen.Target          // what it runs on
-	before    string                  // id of the program whose checkpoint after step 2 this one continues; "" for a whole run
+	// id of the program whose checkpoint after step 2 this one continues; "" for a whole run
+	before string
 }
 
 // lossBound is how far losses, norms and gradients may be. In f32 it is the rounding of one addition times the
@@ -119,7 +121,8 @@ func (c *lawCase) exact() ir.Elem {
 // recipe is the case's: Adam without decay in the gradient rounds by chance where it may.
 func (c *lawCase) recipe() ir.Recipe {
 	p := c.plan.Precision
-	return ir.Recipe{Optimizer: c.optimizer, ByChance: c.optimizer == "adamw" && p.Params == ir.BF16 && p.Master == ir.BF16}
+	return ir.Recipe{Optimizer: c.optimizer, ByChance: c.optimizer == "adamw" && p.Params == ir.BF16 &&
+		p.Master == ir.BF16}
 }
 
 // program is the case's.
@@ -152,9 +155,10 @@ func (c *lawCase) source(t *testing.T) (src []byte, arena int) {
 
 // input is what the case's code is made of.
 func (c *lawCase) input(prog *ir.Program) codegen.Input {
-	return codegen.Input{Program: prog, Package: c.id, Target: c.on, Job: c.group, Hash: c.id, Settings: lawSettings(c.optimizer, c.plan.Precision),
-		Model: rt.Model{Name: c.group, Vocab: c.model.Vocab, SeqLen: lawSeq, Layers: c.model.Layers},
-		Plan:  rt.Plan{DP: c.plan.DP, TP: c.plan.TP, Text: c.plan.String()}, Predict: rt.Predict{}}
+	return codegen.Input{Program: prog, Package: c.id, Target: c.on, Job: c.group, Hash: c.id,
+		Settings: lawSettings(c.optimizer, c.plan.Precision),
+		Model:    rt.Model{Name: c.group, Vocab: c.model.Vocab, SeqLen: lawSeq, Layers: c.model.Layers},
+		Plan:     rt.Plan{DP: c.plan.DP, TP: c.plan.TP, Text: c.plan.String()}, Predict: rt.Predict{}}
 }
 
 func lawSettings(optimizer string, p ir.Precision) rt.Settings {
@@ -164,12 +168,15 @@ func lawSettings(optimizer string, p ir.Precision) rt.Settings {
 	}
 	scale := rt.LossScaleSettings{}
 	if p.Compute == ir.F16 {
-		scale = rt.LossScaleSettings{Kind: "dynamic", Init: 1024, Window: 2, Hysteresis: 2, Min: 1} // the third step has another
-		if p.Grads == ir.F16 || p.Reduce == ir.F16 {                                                // sums of gradients have less room
+		// the third step has another
+		scale = rt.LossScaleSettings{Kind: "dynamic", Init: 1024, Window: 2, Hysteresis: 2, Min: 1}
+		// sums of gradients have less room
+		if p.Grads == ir.F16 || p.Reduce == ir.F16 {
 			scale.Init = 16
 		}
 	}
-	return rt.Settings{Train: rt.TrainSettings{Precision: rt.PrecisionSettings{LossScale: scale}, Epochs: 1, Seed: 7, Optimizer: o, OnNonfinite: "stop",
+	return rt.Settings{Train: rt.TrainSettings{Precision: rt.PrecisionSettings{LossScale: scale}, Epochs: 1, Seed: 7,
+		Optimizer: o, OnNonfinite: "stop",
 		Experts:  rt.ExpertSettings{BiasRate: 0.05},
 		Schedule: rt.ScheduleSettings{Kind: "linear", Warmup: 2}, Eval: rt.EvalSettings{Batches: 1}}}
 }
@@ -183,8 +190,10 @@ type lawVerdict struct {
 	FirstLoss, LastLoss               float64
 	Arena                             int64
 	Calls                             map[int]map[string]int // of each rank in the first step
-	Rounds                            map[string][]int       // of experts in the first step, of each layer and rank, over its micro-batches
-	Replayed, Turned                  int                    // choices of experts that were the reference's, and how many of these were others before
+	// of experts in the first step, of each layer and rank, over its micro-batches
+	Rounds map[string][]int
+	// choices of experts that were the reference's, and how many of these were others before
+	Replayed, Turned int
 }
 
 func TestLawParallelEqualsSerial(t *testing.T) {
@@ -225,7 +234,8 @@ func lawVerdicts(t *testing.T, module string, cases []lawCase) []lawVerdict {
 }
 
 // lawVerdictsOf adds the cases to a module's files, and has it built and run.
-func lawVerdictsOf(t *testing.T, module string, cases []lawCase, files map[string][]byte, run func(*testing.T, string, map[string][]byte) []string) []lawVerdict {
+func lawVerdictsOf(t *testing.T, module string, cases []lawCase, files map[string][]byte,
+	run func(*testing.T, string, map[string][]byte) []string) []lawVerdict {
 	t.Helper()
 	arenas := map[string]int{}
 	for i := range cases {
@@ -262,7 +272,8 @@ func lawFaults(cases []lawCase, verdicts []lawVerdict) []string {
 		c := cases[i]
 		off := max(v.Losses, v.Norms, v.Valid, v.Grad)
 		if v.Err != "" || !(off <= c.lossBound()) || !(v.Param <= c.paramBound()) || v.Steps != 3 {
-			out[i] += fmt.Sprintf("losses %.3g, norms %.3g, valid %.3g, gradients %.3g, parameters %.3g off after %d steps; worst %s %s",
+			out[i] += fmt.Sprintf("losses %.3g, norms %.3g, valid %.3g, gradients %.3g, parameters %.3g off after %d "+
+				"steps; worst %s %s",
 				v.Losses, v.Norms, v.Valid, v.Grad, v.Param, v.Steps, v.Worst, v.Err)
 		}
 		if v.Copies != 0 && c.spoil == nil {
@@ -296,7 +307,8 @@ func lawTable(module string, cases []lawCase) []byte {
 		if c.before != "" {
 			before = c.before + ".Run"
 		}
-		fmt.Fprintf(&b, "\t{%q, %q, %s.Run, %s, %d, %v, %v},\n", c.id, c.group, cmp.Or(c.as, c.id), before, c.split, c.elem == ir.F16, c.replays())
+		fmt.Fprintf(&b, "\t{%q, %q, %s.Run, %s, %d, %v, %v},\n", c.id, c.group, cmp.Or(c.as, c.id), before, c.split,
+			c.elem == ir.F16, c.replays())
 		source[c.group] = lawSource(&c.model)
 	}
 	// One program of several ranks twice: same plan, same machine, same bits.
@@ -326,17 +338,19 @@ func parseVerdicts(t *testing.T, lines []string) (vs []lawVerdict) {
 	return vs
 }
 
-// runModule builds planc.generated/NAME, its packages in a few and in the short run plain as [build.Request] has it, runs it, and
-// returns the lines that it prints.
+// runModule builds planc.generated/NAME, its packages in a few and in the short run plain as [build.Request] has it,
+// runs it, and returns the lines that it prints.
 func runModule(t *testing.T, name string, files map[string][]byte) []string {
 	t.Helper()
-	return runRequest(t, build.Request{Files: together(t, name, files), Runtime: rt.Sources, Module: "planc.generated/" + name, Plain: !long()})
+	return runRequest(t, build.Request{Files: together(t, name, files), Runtime: rt.Sources,
+		Module: "planc.generated/" + name, Plain: !long()})
 }
 
 // runAsUsers is runModule of programs that are optimized as users' are.
 func runAsUsers(t *testing.T, name string, files map[string][]byte) []string {
 	t.Helper()
-	return runRequest(t, build.Request{Files: together(t, name, files), Runtime: rt.Sources, Module: "planc.generated/" + name})
+	return runRequest(t, build.Request{Files: together(t, name, files), Runtime: rt.Sources,
+		Module: "planc.generated/" + name})
 }
 
 // runRequest builds a module and runs it with more in its environment.

@@ -31,14 +31,15 @@ var routedPlans = []string{
 	"dp 2 tp 2 sp ep 4 selective", "dp 4 ep 2 zero 2 slack 1", "cp 2 gather ep 2",
 }
 
-// TestLawBalance: what routers are trained with beside the loss, and its gradients, are the same on every plan. What is taken
-// over a micro-batch of all replicas is compared where a step has as many of these.
+// TestLawBalance: what routers are trained with beside the loss, and its gradients, are the same on every plan. What is
+// taken over a micro-batch of all replicas is compared where a step has as many of these.
 func TestLawBalance(t *testing.T) {
 	t.Parallel() // a core makes code, or runs it, while another compiles
 	var cases []lawCase
 	models := routedModels()
 	for i, m := range models {
-		c := lawCase{group: m.name, model: m, optimizer: "sgd", elem: ir.F64, plan: ir.SerialPlan(m.Layers, lawBatch, ir.FullPrecision(ir.F64)), id: fmt.Sprintf("a%dref", i)}
+		c := lawCase{group: m.name, model: m, optimizer: "sgd", elem: ir.F64, plan: ir.SerialPlan(m.Layers, lawBatch,
+			ir.FullPrecision(ir.F64)), id: fmt.Sprintf("a%dref", i)}
 		cases = append(cases, c)
 		for j, text := range routedPlans {
 			if !long() && j%len(models) != i {

@@ -11,9 +11,9 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// callsAreThePrograms holds what ranks sent each other in the first step to the list that the search prices: collectives by
-// op, size of the group and bytes, and messages between stages, each so often. Where a plan reduces in 16 bits the CPU sends
-// the rounded numbers in 32, so full precision judges alone.
+// callsAreThePrograms holds what ranks sent each other in the first step to the list that the search prices:
+// collectives by op, size of the group and bytes, and messages between stages, each so often. Where a plan reduces in
+// 16 bits the CPU sends the rounded numbers in 32, so full precision judges alone.
 func callsAreThePrograms(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 	t.Helper()
 	calls := 0
@@ -24,15 +24,16 @@ func callsAreThePrograms(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 		}
 		want, got := c.calls(t, v.Rounds), ranksCalls(v, c.plan.Ranks())
 		if !maps.Equal(got, want) {
-			t.Errorf("%s %v (%s): ranks do in the first step\n%swant\n%s", c.group, c.plan, c.id, callsText(got), callsText(want))
+			t.Errorf("%s %v (%s): ranks do in the first step\n%swant\n%s", c.group, c.plan, c.id, callsText(got),
+				callsText(want))
 		}
 		calls += len(want)
 	}
 	t.Logf("%d lists of calls are those of the programs", calls)
 }
 
-// calls are the lists of the program's ranks, and how many have each. Those of experts' rounds are done as often as the tokens
-// of the rank needed in each layer, which the run counted.
+// calls are the lists of the program's ranks, and how many have each. Those of experts' rounds are done as often as the
+// tokens of the rank needed in each layer, which the run counted.
 func (c *lawCase) calls(t *testing.T, rounds map[string][]int) map[string]int {
 	t.Helper()
 	prog, out := c.program(t), map[string]int{}
@@ -62,8 +63,8 @@ func (c *lawCase) calls(t *testing.T, rounds map[string][]int) map[string]int {
 	return out
 }
 
-// layerRounds are the calls that each layer of a stage does in one round of a micro-batch: what its passes do, less what they do in
-// the program without the rounds.
+// layerRounds are the calls that each layer of a stage does in one round of a micro-batch: what its passes do, less
+// what they do in the program without the rounds.
 func layerRounds(prog, bare *ir.Program, stage int) map[string]map[string]int {
 	out := map[string]map[string]int{}
 	for chunk := range prog.Stages[stage].Chunks {

@@ -25,7 +25,8 @@ func (c *lawCase) archive() []byte {
 			plan.WriteString(key + "\n")
 		}
 	}
-	law := fmt.Sprintf("model=%s\nlayers=%d\ndropout=%g\noptimizer=%s\nelem=%s\n", c.model.name, c.model.Layers, c.model.DropResid, c.optimizer, c.elem)
+	law := fmt.Sprintf("model=%s\nlayers=%d\ndropout=%g\noptimizer=%s\nelem=%s\n", c.model.name, c.model.Layers,
+		c.model.DropResid, c.optimizer, c.elem)
 	return txtar.Format(&txtar.Archive{Comment: fmt.Appendf(nil, "Found as %s of %s.\n", c.id, c.group),
 		Files: []txtar.File{{Name: "law", Data: []byte(law)}, {Name: "plan", Data: []byte(plan.String())}}})
 }
@@ -87,7 +88,8 @@ func TestLawCasesAreReadBack(t *testing.T) {
 	for n := range uint64(80) {
 		c := drawCase(n)
 		got := parseLawCase(t, c.archive())
-		if got.plan != c.plan || got.optimizer != c.optimizer || got.elem != c.elem || fmt.Sprintf("%+v", got.model) != fmt.Sprintf("%+v", c.model) {
+		if got.plan != c.plan || got.optimizer != c.optimizer || got.elem != c.elem ||
+			fmt.Sprintf("%+v", got.model) != fmt.Sprintf("%+v", c.model) {
 			t.Fatalf("draw %d is read back as\n%s\nwas\n%s", n, got.archive(), c.archive())
 		}
 	}

@@ -10,8 +10,10 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// lawChance rounds parameters alone, and by chance. Sums in f32 turn hardly any of it, and so the bound of f32 judges, without yardsticks.
-var lawChance = ir.Precision{Compute: ir.F32, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.BF16, Moments: ir.F32}
+// lawChance rounds parameters alone, and by chance. Sums in f32 turn hardly any of it, and so the bound of f32 judges,
+// without yardsticks.
+var lawChance = ir.Precision{Compute: ir.F32, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.BF16,
+	Moments: ir.F32}
 
 // chanceCases are models whose parameters are rounded by chance: embeddings that both ends of a pipeline have,
 // state and parameters that are sharded, experts, and what is added to their scores.
@@ -22,7 +24,9 @@ func chanceCases(t *testing.T, spoil func([]byte) []byte) (cases []lawCase) {
 		plans []func(*ir.Plan)
 	}{
 		{"llama-tied", []func(*ir.Plan){
-			func(p *ir.Plan) { p.TP, p.DP, p.MicroBatch, p.Zero, p.ZeroGroup = 2, 2, lawBatch/2, 1, 2 }, staged(2, "1f1b"), staged(2, "zb-v"), zeroed(3)}},
+			func(p *ir.Plan) {
+				p.TP, p.DP, p.MicroBatch, p.Zero, p.ZeroGroup = 2, 2, lawBatch/2, 1, 2
+			}, staged(2, "1f1b"), staged(2, "zb-v"), zeroed(3)}},
 		{"deepseek_v3", []func(*ir.Plan){func(p *ir.Plan) { *p = expertPlan("dp 2 tp 2 etp 2 ep 2 slack 1", 4) }}},
 	} {
 		c := lawCase{group: m.model, model: modelNamed(t, m.model), optimizer: "adamw", elem: ir.F32}
@@ -44,7 +48,8 @@ func chanceCases(t *testing.T, spoil func([]byte) []byte) (cases []lawCase) {
 	return cases
 }
 
-// Parameters that are rounded by chance are those of one rank, on every plan; those that are rounded to the nearest are others.
+// Parameters that are rounded by chance are those of one rank, on every plan; those that are rounded to the nearest are
+// others.
 func TestLawStochasticRounding(t *testing.T) {
 	cases := chanceCases(t, replaced(t, `ByChance:\s+true`, "ByChance: false"))
 	judgeChance(t, cases, lawVerdicts(t, "chance", cases))
@@ -59,7 +64,8 @@ func judgeChance(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 		exact.plan.Precision = ir.FullPrecision(ir.F32)
 		off, bound := max(v.Losses, v.Norms, v.Valid, v.Grad), exact.lossBound()
 		if spoilt := cases[i].spoil != nil; v.Err != "" || v.Steps != 3 || v.Copies != 0 || (off <= bound) == spoilt {
-			t.Errorf("%s %v (%s): %.3g off, of %.3g, copies %.3g apart, after %d steps, %s; a fault is in it: %v", exact.group, exact.plan, exact.id, off, bound, v.Copies, v.Steps, v.Err, spoilt)
+			t.Errorf("%s %v (%s): %.3g off, of %.3g, copies %.3g apart, after %d steps, %s; a fault is in it: %v",
+				exact.group, exact.plan, exact.id, off, bound, v.Copies, v.Steps, v.Err, spoilt)
 		} else if !spoilt {
 			most = max(most, off/bound)
 		}

@@ -12,7 +12,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// lawFused are models with heads that cuDNN takes, and plans: causal, of grouped queries with windows in some layers, and of all keys.
+// lawFused are models with heads that cuDNN takes, and plans: causal, of grouped queries with windows in some layers,
+// and of all keys.
 var lawFused = []struct {
 	model, plan string
 	precision   int // of lawNarrow
@@ -20,8 +21,8 @@ var lawFused = []struct {
 	{"gpt2", "dp 2 tp 2 pp 2", 0}, {"qwen2", "tp 2 sp pp 2", 1}, {"bert", "dp 4 zero 2", 0},
 }
 
-// Law 1 for attention by cuDNN, which the emulated one computes of the graphs that it is given: on its way the scores' gradients are rounded as on
-// ours. It is really called.
+// Law 1 for attention by cuDNN, which the emulated one computes of the graphs that it is given: on its way the scores'
+// gradients are rounded as on ours. It is really called.
 func TestLawOfCuDNNOnEmulatedGPUs(t *testing.T) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)
@@ -29,7 +30,8 @@ func TestLawOfCuDNNOnEmulatedGPUs(t *testing.T) {
 	var cases []lawCase
 	for i, f := range lawFused {
 		precision := lawNarrow[f.precision]
-		c := lawCase{id: f.model + "ref", group: "cudnn-" + f.model, model: modelNamed(t, f.model), optimizer: "adamw", elem: precision.Compute}
+		c := lawCase{id: f.model + "ref", group: "cudnn-" + f.model, model: modelNamed(t, f.model), optimizer: "adamw",
+			elem: precision.Compute}
 		c.model.Layers, c.model.HeadDim, c.model.Heads, c.model.KVHeads = 3, 8, 4, 4
 		if f.model == "qwen2" {
 			c.model.KVHeads = 2

@@ -17,8 +17,8 @@ import (
 )
 
 // Law 1 by random draws: a small model, 1 to 16 ranks, a legal plan over all choices. PLANC_DRAWS is how many,
-// PLANC_SEED where they begin; every draw is one number, which names it. So many in a row have one model, so that its one-rank
-// programs are built once.
+// PLANC_SEED where they begin; every draw is one number, which names it. So many in a row have one model, so that its
+// one-rank programs are built once.
 
 // lawDrawsModel is how many.
 const lawDrawsModel = 4
@@ -44,7 +44,8 @@ func TestLawDraws(t *testing.T) {
 	for _, c := range runLawCases(t, "draws", drawCases(n, seed)) {
 		if c.plan.Ranks() > 1 {
 			least := shrink(t, c)
-			t.Logf("the least plan that fails as %s does; to keep it as a case: golden/laws/NAME.txtar\n%s", c.id, least.archive())
+			t.Logf("the least plan that fails as %s does; to keep it as a case: golden/laws/NAME.txtar\n%s", c.id,
+				least.archive())
 			break // one is enough to begin with
 		}
 	}
@@ -73,10 +74,14 @@ func drawCases(n int, seed uint64) []lawCase {
 // kinds are what a draw is of: a value of each choice.
 func (c *lawCase) kinds() []string {
 	p := &c.plan
-	return []string{"schedule " + p.Schedule, fmt.Sprint("zero ", p.Zero), fmt.Sprint("zero over some ", p.Zero > 0 && p.ZeroGroup < p.Replicas()),
-		"recompute " + p.Recompute, fmt.Sprint("groups ", p.RecomputeEvery > 1), fmt.Sprint("split input ", p.RecomputeSplit), "cp " + p.CPKind,
-		fmt.Sprint("experts ", c.model.Experts > 0), fmt.Sprint("ep ", p.EP > 1), fmt.Sprint("etp ", p.ETP > 1), fmt.Sprint("dp ", p.DP > 1), fmt.Sprint("tp ", p.TP > 1),
-		fmt.Sprint("sp ", p.SP), fmt.Sprint("pp ", p.PP), fmt.Sprint("micro ", p.MicroBatch), "type " + c.elem.String(), "optimizer " + c.optimizer,
+	return []string{"schedule " + p.Schedule, fmt.Sprint("zero ", p.Zero), fmt.Sprint("zero over some ",
+		p.Zero > 0 && p.ZeroGroup < p.Replicas()),
+		"recompute " + p.Recompute, fmt.Sprint("groups ", p.RecomputeEvery > 1), fmt.Sprint("split input ",
+			p.RecomputeSplit), "cp " + p.CPKind,
+		fmt.Sprint("experts ", c.model.Experts > 0), fmt.Sprint("ep ", p.EP > 1), fmt.Sprint("etp ", p.ETP > 1),
+		fmt.Sprint("dp ", p.DP > 1), fmt.Sprint("tp ", p.TP > 1),
+		fmt.Sprint("sp ", p.SP), fmt.Sprint("pp ", p.PP), fmt.Sprint("micro ", p.MicroBatch),
+		"type " + c.elem.String(), "optimizer " + c.optimizer,
 		fmt.Sprint("dropout ", c.model.DropResid > 0)}
 }
 
@@ -114,14 +119,16 @@ func TestDrawsOfThePage(t *testing.T) {
 		for i := range n {
 			c := drawCase(1 + uint64(i))
 			p, experts := &c.plan, c.model.Experts > 0
-			for what, is := range map[string]bool{"experts": experts, "ep": experts && p.EP > 1, "wide": experts && p.EP > p.DP, "etp": experts && p.ETP > 1,
+			for what, is := range map[string]bool{"experts": experts, "ep": experts && p.EP > 1,
+				"wide": experts && p.EP > p.DP, "etp": experts && p.ETP > 1,
 				"both": experts && p.CP > 1, "cp": p.CP > 1, p.CPKind: true} {
 				if is {
 					k[what]++
 				}
 			}
 		}
-		return row(fmt.Sprint(n), fmt.Sprint(k["experts"]), fmt.Sprint(k["ep"]), fmt.Sprint(k["wide"]), fmt.Sprint(k["etp"]), fmt.Sprint(k["cp"]),
+		return row(fmt.Sprint(n), fmt.Sprint(k["experts"]), fmt.Sprint(k["ep"]), fmt.Sprint(k["wide"]),
+			fmt.Sprint(k["etp"]), fmt.Sprint(k["cp"]),
 			fmt.Sprint(k["gather"]), fmt.Sprint(k["heads"]), fmt.Sprint(k["ring"]), fmt.Sprint(k["both"]))
 	}
 	page, err := os.ReadFile("../docs/laws.md")
@@ -184,7 +191,9 @@ func drawExperts(r *rand.Rand, c *lawCase) {
 	if r.IntN(3) > 0 {
 		return
 	}
-	models := append(expertModels(), slices.DeleteFunc(routedModels(), func(m lawModel) bool { return m.Over != spec.OverSequence })...)
+	models := append(expertModels(), slices.DeleteFunc(routedModels(), func(m lawModel) bool {
+		return m.Over != spec.OverSequence
+	})...)
 	drop := c.model.DropResid
 	c.model = models[r.IntN(len(models))]
 	c.model.DropEmbd, c.model.DropResid, c.model.DropAttn = drop, drop, drop
@@ -211,7 +220,8 @@ func (c *lawCase) legal() bool {
 // drawPlan draws a plan; it is legal by construction but for the number of ranks.
 func drawPlan(r *rand.Rand, m lawModel) (ir.Plan, bool) {
 	p := ir.SerialPlan(m.Layers, 1, ir.Precision{})
-	p.DP, p.TP, p.PP, p.CP = pickOf(r, 1, 1, 2, 4), pickOf(r, 1, 1, 2, 4, 8), pickOf(r, 1, 2, 2, 3, 4), pickOf(r, 1, 1, 2, 4)
+	p.DP, p.TP, p.PP, p.CP = pickOf(r, 1, 1, 2, 4), pickOf(r, 1, 1, 2, 4, 8), pickOf(r, 1, 2, 2, 3, 4),
+		pickOf(r, 1, 1, 2, 4)
 	if p.CP > 1 {
 		p.CPKind = pickOf(r, ir.ContextKinds[1:]...)
 	}

@@ -13,7 +13,8 @@ import (
 // expertModels have experts in every block: few or many a token, shared ones, weights that are shares or not.
 func expertModels() []lawModel {
 	base := spec.Config{Vocab: 59, Hidden: 16, Layers: 3, Heads: 8, KVHeads: 2, HeadDim: 4, FFN: 24, MaxPositions: 32,
-		Activation: "silu", NormEps: 1e-5, InitStd: 0.2, RopeTheta: 10000, Experts: 4, Choices: 2, ExpertFFN: 8, RouteScale: 1}
+		Activation: "silu", NormEps: 1e-5, InitStd: 0.2, RopeTheta: 10000, Experts: 4, Choices: 2, ExpertFFN: 8,
+		RouteScale: 1}
 	mixtral, qwen2, qwen3 := base, base, base
 	mixtral.Family, mixtral.RouteShare = spec.Mixtral, true
 	qwen2.Family, qwen2.QKVBias, qwen2.SharedFFN, qwen2.SharedGate, qwen2.Choices = spec.Qwen2MoE, true, 16, true, 3
@@ -24,16 +25,27 @@ func expertModels() []lawModel {
 		c.Dense, c.Experts, c.SharedFFN, c.RouteScale, c.QueryScale = 1, 8, 8, 1.5, 0.5
 	}
 	v2.Family, v2.Groups, v2.BestGroups = spec.DeepseekV2, 4, 2
-	v3.Family, v3.QLatent, v3.Groups, v3.BestGroups, v3.RouteGate, v3.RouteShare, v3.RouteBias, v3.Dense = spec.DeepseekV3, 12, 2, 1, "sigmoid", true, true, 2
-	return []lawModel{{"mixtral", false, mixtral}, {"qwen2_moe", false, qwen2}, {"qwen3_moe", false, qwen3}, {"deepseek_v2", false, v2}, {"deepseek_v3", false, v3}}
+	v3.Family, v3.QLatent, v3.Groups, v3.BestGroups, v3.RouteGate, v3.RouteShare, v3.RouteBias, v3.Dense =
+		spec.DeepseekV3, 12, 2, 1, "sigmoid", true, true, 2
+	return []lawModel{{"mixtral", false, mixtral}, {"qwen2_moe", false, qwen2}, {"qwen3_moe", false, qwen3},
+		{"deepseek_v2", false, v2}, {"deepseek_v3", false, v3}}
 }
 
 // expertPlans are keys of plans by hand: each row is a plan.
 var expertPlans = []string{
-	"dp 2", "dp 2 slack 1", "slack 1", "slack 1.5 micro 2", "tp 2", "tp 2 sp slack 1", "tp 2 sp ep 2", "dp 2 ep 2", "dp 2 ep 2 slack 1", "dp 2 tp 2 ep 4", "dp 2 tp 2 sp ep 4 slack 1.25",
-	"dp 2 tp 2 etp 2", "dp 2 tp 2 etp 2 ep 2 slack 1", "tp 2 etp 2 sp", "dp 4 ep 2", "dp 4 ep 2 zero 1", "dp 4 ep 2 zero 2 slack 1", "dp 4 ep 2 zero 3", "dp 4 ep 4 zero 1", "dp 4 tp 2 ep 4 zero 1 sp",
-	"dp 2 pp 2 ep 2 slack 1", "dp 2 pp 3 ep 2 zb-h1", "dp 2 pp 2 ep 2 full", "dp 2 ep 2 full slack 1", "dp 2 tp 2 sp ep 4 selective", "dp 2 pp 2 ep 2 zero 2 zb-h1", "tp 4 etp 2 ep 2", "dp 2 tp 2 etp 2 ep 2 first", "dp 4 tp 2 ep 4 first slack 1.5", "dp 2 tp 2 ep 4 zero 1 between pp 2", "dp 2 tp 2 etp 2 zero 2", "cp 2 gather ep 2", "dp 2 cp 2 gather ep 4 slack 1", "cp 2 heads tp 2 etp 2 ep 2 sp", "dp 2 cp 2 gather ep 2 zero 1", "dp 2 tp 4 ep 2 first zero 2 sp", "dp 4 tp 2 ep 4 first zero 3 sp slack 1.25",
-	"dp 2 cp 2 ring slack 1", "cp 2 ring ep 2", "dp 2 cp 2 ring ep 4 slack 1.25", "cp 4 ring ep 4 full", "tp 2 cp 2 ring ep 4 sp slack 1", "cp 2 ring tp 2 etp 2 ep 2", "dp 2 cp 2 ring ep 2 zero 1", "dp 2 cp 2 ring tp 2 ep 2 zero 3 sp", "cp 2 ring pp 2 ep 2 zb-h1 slack 1", "cp 4 ring selective slack 1.5", "dp 2 ep 2 full every 2 slack 1", "tp 2 sp ep 2 full every 3 slack 1", "dp 2 pp 2 ep 2 full every 2 slack 1",
+	"dp 2", "dp 2 slack 1", "slack 1", "slack 1.5 micro 2", "tp 2", "tp 2 sp slack 1", "tp 2 sp ep 2", "dp 2 ep 2",
+	"dp 2 ep 2 slack 1", "dp 2 tp 2 ep 4", "dp 2 tp 2 sp ep 4 slack 1.25",
+	"dp 2 tp 2 etp 2", "dp 2 tp 2 etp 2 ep 2 slack 1", "tp 2 etp 2 sp", "dp 4 ep 2", "dp 4 ep 2 zero 1",
+	"dp 4 ep 2 zero 2 slack 1", "dp 4 ep 2 zero 3", "dp 4 ep 4 zero 1", "dp 4 tp 2 ep 4 zero 1 sp",
+	"dp 2 pp 2 ep 2 slack 1", "dp 2 pp 3 ep 2 zb-h1", "dp 2 pp 2 ep 2 full", "dp 2 ep 2 full slack 1",
+	"dp 2 tp 2 sp ep 4 selective", "dp 2 pp 2 ep 2 zero 2 zb-h1", "tp 4 etp 2 ep 2", "dp 2 tp 2 etp 2 ep 2 first",
+	"dp 4 tp 2 ep 4 first slack 1.5", "dp 2 tp 2 ep 4 zero 1 between pp 2", "dp 2 tp 2 etp 2 zero 2",
+	"cp 2 gather ep 2", "dp 2 cp 2 gather ep 4 slack 1", "cp 2 heads tp 2 etp 2 ep 2 sp",
+	"dp 2 cp 2 gather ep 2 zero 1", "dp 2 tp 4 ep 2 first zero 2 sp", "dp 4 tp 2 ep 4 first zero 3 sp slack 1.25",
+	"dp 2 cp 2 ring slack 1", "cp 2 ring ep 2", "dp 2 cp 2 ring ep 4 slack 1.25", "cp 4 ring ep 4 full",
+	"tp 2 cp 2 ring ep 4 sp slack 1", "cp 2 ring tp 2 etp 2 ep 2", "dp 2 cp 2 ring ep 2 zero 1",
+	"dp 2 cp 2 ring tp 2 ep 2 zero 3 sp", "cp 2 ring pp 2 ep 2 zb-h1 slack 1", "cp 4 ring selective slack 1.5",
+	"dp 2 ep 2 full every 2 slack 1", "tp 2 sp ep 2 full every 3 slack 1", "dp 2 pp 2 ep 2 full every 2 slack 1",
 }
 
 // expertPlan reads a row of expertPlans.
@@ -88,8 +100,8 @@ func expertPlan(text string, layers int) ir.Plan {
 // long tells whether the laws try everything.
 func long() bool { return os.Getenv("PLANC_LAWS") == "long" }
 
-// TestLawExperts: plans of models with experts train as one rank does; in the short run each with one of the models. Gradients are compared, since an optimizer that
-// divides by their size hides a factor.
+// TestLawExperts: plans of models with experts train as one rank does; in the short run each with one of the models.
+// Gradients are compared, since an optimizer that divides by their size hides a factor.
 func TestLawExperts(t *testing.T) {
 	t.Parallel() // a core makes code, or runs it, while another compiles
 	var cases []lawCase
@@ -98,7 +110,8 @@ func TestLawExperts(t *testing.T) {
 			continue
 		}
 		opt := []string{"sgd", "adamw"}[i%2]
-		c := lawCase{group: m.name + "-" + opt, model: m, optimizer: opt, elem: ir.F64, plan: ir.SerialPlan(m.Layers, lawBatch, ir.FullPrecision(ir.F64))}
+		c := lawCase{group: m.name + "-" + opt, model: m, optimizer: opt, elem: ir.F64,
+			plan: ir.SerialPlan(m.Layers, lawBatch, ir.FullPrecision(ir.F64))}
 		c.id = fmt.Sprintf("x%dref", i)
 		cases = append(cases, c)
 		for j, text := range expertPlans {

@@ -21,11 +21,13 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// Law 1 for GPUs: a draw's program for the CUDA target, on emulated GPUs, trains to what the one-rank program trains to on
-// the CPU, within the law's bounds. The draws are those of TestLawDraws that GPUs can run. PLANC_DRAWS and PLANC_SEED are as there;
-// PLANC_EMULATED_ORDER is the order in which work runs that no event orders, each of three where it says nothing.
+// Law 1 for GPUs: a draw's program for the CUDA target, on emulated GPUs, trains to what the one-rank program trains to
+// on the CPU, within the law's bounds. The draws are those of TestLawDraws that GPUs can run. PLANC_DRAWS and
+// PLANC_SEED are as there; PLANC_EMULATED_ORDER is the order in which work runs that no event orders, each of three
+// where it says nothing.
 
-// gpuDraws is how many programs of dense models the rule runs, and of experts, and gpuRanks how many ranks they have at most.
+// gpuDraws is how many programs of dense models the rule runs, and of experts, and gpuRanks how many ranks they have at
+// most.
 const (
 	gpuDraws       = 12
 	gpuExpertDraws = 3
@@ -100,7 +102,8 @@ func gpuCases(n int, seed uint64, modules int, take func(int, *lawCase) bool) []
 }
 
 // gpuExperts are plans of expertPlans that GPUs run, one for each of expertModels.
-var gpuExperts = []string{"dp 2 ep 2 slack 1", "dp 2 tp 2 sp ep 4 slack 1.25", "dp 2 pp 2 ep 2 zero 2 zb-h1", "dp 2 tp 2 etp 2 ep 2 slack 1", "cp 2 gather ep 2"}
+var gpuExperts = []string{"dp 2 ep 2 slack 1", "dp 2 tp 2 sp ep 4 slack 1.25", "dp 2 pp 2 ep 2 zero 2 zb-h1",
+	"dp 2 tp 2 etp 2 ep 2 slack 1", "cp 2 gather ep 2"}
 
 // Law 1 for models with experts on emulated GPUs, as TestLawExperts has it.
 func TestLawExpertsOnEmulatedGPUs(t *testing.T) {
@@ -110,7 +113,8 @@ func TestLawExpertsOnEmulatedGPUs(t *testing.T) {
 	var cases []lawCase
 	for i, m := range expertModels() {
 		opt := []string{"sgd", "adamw"}[i%2]
-		c := lawCase{id: fmt.Sprintf("x%dref", i), group: m.name + "-" + opt, model: m, optimizer: opt, elem: ir.F64, plan: ir.SerialPlan(m.Layers, lawBatch, ir.FullPrecision(ir.F64))}
+		c := lawCase{id: fmt.Sprintf("x%dref", i), group: m.name + "-" + opt, model: m, optimizer: opt, elem: ir.F64,
+			plan: ir.SerialPlan(m.Layers, lawBatch, ir.FullPrecision(ir.F64))}
 		cases = append(cases, c)
 		c.id, c.plan, c.on = fmt.Sprintf("x%dgpu", i), expertPlan(gpuExperts[i], m.Layers), codegen.GPU
 		cases = append(cases, c)
@@ -122,7 +126,8 @@ func TestLawExpertsOnEmulatedGPUs(t *testing.T) {
 	judgeGPUs(t, cases, gpuModule(t, cases, machine, "late"))
 }
 
-// Chunks of zb-v that follow each other on one stage, so that a line between them is of one rank there and of none elsewhere.
+// Chunks of zb-v that follow each other on one stage, so that a line between them is of one rank there and of none
+// elsewhere.
 func TestLawChunksOnEmulatedGPUs(t *testing.T) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)
@@ -153,10 +158,12 @@ func gpuModule(t *testing.T, cases []lawCase, m emulated.Machine, order string) 
 			}
 		}
 	}
-	return lawVerdictsOf(t, "gpulaws", cases, files, func(t *testing.T, module string, files map[string][]byte) []string {
-		r := build.Request{Files: files, Runtime: rt.Sources, CUDA: cuda.Sources, Module: "planc.generated/" + module}
-		return runRequest(t, r, m.Env("PLANC_EMULATED_ORDER="+order)...)
-	})
+	return lawVerdictsOf(t, "gpulaws", cases, files,
+		func(t *testing.T, module string, files map[string][]byte) []string {
+			r := build.Request{Files: files, Runtime: rt.Sources, CUDA: cuda.Sources,
+				Module: "planc.generated/" + module}
+			return runRequest(t, r, m.Env("PLANC_EMULATED_ORDER="+order)...)
+		})
 }
 
 // gpuKernels compiles the kernels of a case for an architecture.

@@ -23,7 +23,8 @@ func lawModels() []lawModel {
 	llama := spec.Config{Vocab: 59, Hidden: 16, Layers: 3, Heads: 8, KVHeads: 2, HeadDim: 4, FFN: 24, MaxPositions: 32,
 		Activation: "silu", NormEps: 1e-5, InitStd: 0.2, RopeTheta: 10000}
 	gemma := func(c *spec.Config) {
-		c.Activation, c.Tied, c.UnitNorm, c.SandwichNorm, c.EmbedScale, c.QueryScale, c.Window = "gelu_new", true, true, true, 4, 0.7, 3
+		c.Activation, c.Tied, c.UnitNorm, c.SandwichNorm, c.EmbedScale, c.QueryScale, c.Window = "gelu_new", true,
+			true, true, 4, 0.7, 3
 	}
 	var out []lawModel
 	add := func(name, family string, base spec.Config, change func(*spec.Config)) {
@@ -45,7 +46,9 @@ func lawModels() []lawModel {
 		c.Activation, c.HeadDim, c.RotaryDim, c.RopeTheta, c.ParallelResidual = "gelu", 4, 2, 10000, true
 	})
 	add("mistral", spec.Mistral, llama, func(c *spec.Config) { c.Window = 3 })
-	add("qwen2", spec.Qwen2, llama, func(c *spec.Config) { c.QKVBias, c.Window, c.Local, c.PaddingRow = true, 3, "2f1l", 20 })
+	add("qwen2", spec.Qwen2, llama, func(c *spec.Config) {
+		c.QKVBias, c.Window, c.Local, c.PaddingRow = true, 3, "2f1l", 20
+	})
 	add("qwen3", spec.Qwen3, llama, func(c *spec.Config) { c.QKNorm, c.Tied = true, true })
 	add("phi3", spec.Phi3, llama, func(c *spec.Config) { c.KVHeads, c.RotaryDim, c.Window = 8, 2, 5 })
 	add("gemma2", spec.Gemma2, llama, func(c *spec.Config) {
@@ -57,7 +60,8 @@ func lawModels() []lawModel {
 		c.KVHeads, c.QKNorm, c.Local, c.LocalTheta = 1, true, "1l1f", 100
 	})
 	add("bert", spec.BERT, gpt, func(c *spec.Config) {
-		c.Activation, c.Tied, c.PostNorm, c.EmbedNorm, c.Bidirectional, c.TokenTypes, c.HeadBias, c.HeadTransform = "gelu", true, true, true, true, 2, true, true
+		c.Activation, c.Tied, c.PostNorm, c.EmbedNorm, c.Bidirectional, c.TokenTypes, c.HeadBias, c.HeadTransform =
+			"gelu", true, true, true, true, 2, true, true
 	})
 	add("vit", spec.ViT, gpt, func(c *spec.Config) {
 		c.Activation, c.Vocab, c.Bidirectional, c.HeadBias, c.PatchSize, c.Channels = "gelu", 23, true, true, 2, 3
@@ -72,7 +76,8 @@ func lawVariants(elem ir.Elem) (broad, others []lawCase) {
 		variant := func(opt string, drop float64) lawCase {
 			v := m
 			v.DropEmbd, v.DropResid, v.DropAttn = drop, drop, drop
-			return lawCase{group: fmt.Sprintf("%s-%s-drop%v-%v", m.name, opt, drop, elem), model: v, optimizer: opt, elem: elem}
+			return lawCase{group: fmt.Sprintf("%s-%s-drop%v-%v", m.name, opt, drop, elem), model: v,
+				optimizer: opt, elem: elem}
 		}
 		if !m.broad {
 			opts := []string{"sgd", "adamw"}
@@ -99,8 +104,8 @@ func lawTakes(v, plan, broad int, elem ir.Elem) bool {
 	return v%2 == 0 && elem == ir.F64 && (plan < 0 || plan%lawShare == v/2%lawShare)
 }
 
-// lawCases are all plans times all variants in the long run; of these in the short one what [lawTakes] says. A variant's
-// first, which has plan -1 there, is the reference: one rank. Every fourth plan is run in f32 too.
+// lawCases are all plans times all variants in the long run; of these in the short one what [lawTakes] says. A
+// variant's first, which has plan -1 there, is the reference: one rank. Every fourth plan is run in f32 too.
 func lawCases(long bool) []lawCase {
 	var out []lawCase
 	for _, elem := range []ir.Elem{ir.F64, ir.F32} {

@@ -11,14 +11,14 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// Law 1 in 16 bits: a program is compared with one rank in the same precision. How far it may be is measured: one rank is
-// run again with the sums of its matrix products cut in 2 to 9 parts, taken in the reverse order and rounded each, as
-// ranks do that send their parts to each other. The farthest of these from the plain one-rank run is the yardstick of
-// the model, for its losses and norms, and for its gradients. Each of them is one draw of the rounding's noise: three of
-// them were seen to lie within a third of its deviation in norms (1 model in 100), eight hardly ever do.
+// Law 1 in 16 bits: a program is compared with one rank in the same precision. How far it may be is measured: one rank
+// is run again with the sums of its matrix products cut in 2 to 9 parts, taken in the reverse order and rounded each,
+// as ranks do that send their parts to each other. The farthest of these from the plain one-rank run is the yardstick
+// of the model, for its losses and norms, and for its gradients. Each of them is one draw of the rounding's noise:
+// three of them were seen to lie within a third of its deviation in norms (1 model in 100), eight hardly ever do.
 
-// lawNarrowFactor times the yardstick is the bound: a plan rounds at other places too, where it adds partial sums of several
-// products and where norms and residuals are split.
+// lawNarrowFactor times the yardstick is the bound: a plan rounds at other places too, where it adds partial sums of
+// several products and where norms and residuals are split.
 const lawNarrowFactor = 4
 
 // lawSplits are the yardsticks.
@@ -32,8 +32,8 @@ var lawNarrow = []ir.Precision{
 	{Compute: ir.BF16, Params: ir.F32, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32},
 }
 
-// drawPrecision draws how a case keeps its numbers, which its model allows, and names its group after it. Some of f32, and a
-// third of 16 bits, have fields that a job sets one by one.
+// drawPrecision draws how a case keeps its numbers, which its model allows, and names its group after it. Some of f32,
+// and a third of 16 bits, have fields that a job sets one by one.
 func drawPrecision(r *rand.Rand, c *lawCase) ir.Precision {
 	group := c.group
 	for {
@@ -66,7 +66,8 @@ func drawAnyPrecision(r *rand.Rand, c *lawCase) ir.Precision {
 func oddPrecision(r *rand.Rand, compute ir.Elem) ir.Precision {
 	one := func() string { return pickOf(r, "f32", "f32", "bf16", "fp16") }
 	for {
-		p := spec.Precision{Compute: elemNames[compute], Params: one(), Grads: one(), Reduce: one(), Master: pickOf(r, "none", "f32", one()), Moments: one()}
+		p := spec.Precision{Compute: elemNames[compute], Params: one(), Grads: one(), Reduce: one(),
+			Master: pickOf(r, "none", "f32", one()), Moments: one()}
 		if q := p.IR(); p.Refused() == "" && q != ir.FullPrecision(compute) {
 			return q
 		}
@@ -81,8 +82,8 @@ func (c *lawCase) rounds() bool {
 	return slices.ContainsFunc([]ir.Elem{p.Compute, p.Params, p.Grads, p.Reduce, p.Master, p.Moments}, ir.Elem.Narrow)
 }
 
-// yardsticks are the one-rank programs beside a reference. Accumulators of 16 bits round what each micro-batch adds, and
-// reductions in 16 bits what each rank does: then runs of more micro-batches, accumulated so, are yardsticks too.
+// yardsticks are the one-rank programs beside a reference. Accumulators of 16 bits round what each micro-batch adds,
+// and reductions in 16 bits what each rank does: then runs of more micro-batches, accumulated so, are yardsticks too.
 func yardsticks(ref lawCase) (out []lawCase) {
 	if !ref.rounds() {
 		return nil
@@ -116,7 +117,8 @@ func narrowBounds(cases []lawCase, verdicts []lawVerdict) map[string]distance {
 	for i, c := range cases {
 		if c.yard {
 			d, now := distanceOf(verdicts[i]), out[c.group]
-			out[c.group] = distance{max(now.scalars, lawNarrowFactor*d.scalars), max(now.grads, lawNarrowFactor*d.grads)}
+			out[c.group] = distance{max(now.scalars, lawNarrowFactor*d.scalars),
+				max(now.grads, lawNarrowFactor*d.grads)}
 		}
 	}
 	return out
@@ -129,7 +131,8 @@ func narrowFaults(cases []lawCase, verdicts []lawVerdict) []string {
 	for i := range cases {
 		c, b, d := &cases[i], bounds[cases[i].group], distanceOf(verdicts[i])
 		if inside := d.scalars <= b.scalars && d.grads <= b.grads; c.yardsticked(d) && inside == (c.spoil != nil) {
-			out[i] = fmt.Sprintf("scalars %.3g, gradients %.3g off, of bounds %.3g and %.3g; worst %s; a fault is in it: %v; ",
+			out[i] = fmt.Sprintf("scalars %.3g, gradients %.3g off, of bounds %.3g and %.3g; worst %s; a fault is "+
+				"in it: %v; ",
 				d.scalars, d.grads, b.scalars, b.grads, verdicts[i].Worst, c.spoil != nil)
 		}
 	}
@@ -153,7 +156,8 @@ func logNarrow(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 		}
 	}
 	if n > 0 {
-		t.Logf("%d programs of 16 bits: at most %.2g of the bound in scalars, %.2g in gradients", n, most.scalars, most.grads)
+		t.Logf("%d programs of 16 bits: at most %.2g of the bound in scalars, %.2g in gradients", n,
+			most.scalars, most.grads)
 	}
 }
 
@@ -196,8 +200,8 @@ func TestLawNarrowZeroBubble(t *testing.T) {
 	runLawCases(t, "bubbles", cases)
 }
 
-// Faults are seen though rounding is large: a bias gradient that is left out, an embedding that looks up another rank's rows,
-// a partial sum that is not reduced.
+// Faults are seen though rounding is large: a bias gradient that is left out, an embedding that looks up another rank's
+// rows, a partial sum that is not reduced.
 func TestLawNarrowSeesFaults(t *testing.T) {
 	faults := []func([]byte) []byte{
 		replaced(t, `kern\.SumRows\((\w+), (\w+),[^\n]*, true\)`, "_, _ = $1, $2"),

@@ -21,8 +21,8 @@ import (
 	"github.com/planc-dev/planc/runtime/ckpt"
 )
 
-// Law 2 of drawn configurations: the loss of a fixed batch, with weights that follow from their names, is transformers'. The draws
-// and their losses are reference/reading.py's.
+// Law 2 of drawn configurations: the loss of a fixed batch, with weights that follow from their names, is
+// transformers'. The draws and their losses are reference/reading.py's.
 
 // reading is a file of reference/testdata/reading.
 type reading struct {
@@ -43,7 +43,8 @@ type readingCase struct {
 	loss, aux float64
 }
 
-// readingCases are the base of a family and draws whose losses all differ: those with the most keys first, so many at most.
+// readingCases are the base of a family and draws whose losses all differ: those with the most keys first, so many at
+// most.
 func readingCases(t *testing.T, path string, most int) (cases []readingCase) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -78,7 +79,8 @@ func readingCases(t *testing.T, path string, most int) (cases []readingCase) {
 		}
 		seen[loss] = true
 		aux, _ := facts["aux"].(float64)
-		cases = append(cases, readingCase{fmt.Sprintf("%s%d", strings.ReplaceAll(r.Family, "_", ""), len(cases)), string(text), c, loss, aux})
+		cases = append(cases, readingCase{fmt.Sprintf("%s%d", strings.ReplaceAll(r.Family, "_", ""), len(cases)),
+			string(text), c, loss, aux})
 	}
 	add(maps.Clone(r.Base), r.Facts)
 	for _, d := range r.Draws {
@@ -166,7 +168,8 @@ func drawnWeight(name string, n int, gain float64) []float64 {
 	return out
 }
 
-// TestLawDrawnConfigurations: pictures are left out, since their batch has another form; law 2's own fixtures have them.
+// TestLawDrawnConfigurations: pictures are left out, since their batch has another form; law 2's own fixtures have
+// them.
 func TestLawDrawnConfigurations(t *testing.T) {
 	t.Parallel() // a core makes code, or runs it, while another compiles
 	files, err := filepath.Glob(filepath.Join("reference", "testdata", "reading", "*.json"))
@@ -208,7 +211,8 @@ func TestLawDrawnConfigurations(t *testing.T) {
 		off := math.Abs(got.Losses[0]-c.loss) / c.loss
 		worst = max(worst, off)
 		if off > 1e-9 || math.Abs(got.Aux-c.aux) > 1e-6*c.aux {
-			t.Errorf("%s %s: loss %v and %v, in transformers %v and %v", c.id, c.text, got.Losses[0], got.Aux, c.loss, c.aux)
+			t.Errorf("%s %s: loss %v and %v, in transformers %v and %v", c.id, c.text, got.Losses[0], got.Aux,
+				c.loss, c.aux)
 		}
 	}
 	t.Logf("%d configurations, the furthest loss is %.2g off", len(all), worst)

@@ -11,11 +11,14 @@ import (
 // recomputeCases are groups of plans that differ in what they recompute alone; the first of a group recomputes nothing.
 func recomputeCases() []lawCase {
 	plans := map[string]func(*ir.Plan){
-		"gpt2":     func(p *ir.Plan) { p.TP = 2 },
-		"llama":    func(p *ir.Plan) { p.DP, p.TP, p.SP, p.Zero, p.ZeroGroup = 2, 2, true, 1, 2 },
-		"gpt_neox": func(p *ir.Plan) { p.TP, p.PP, p.Schedule, p.StageLayers, p.AxisOrder = 2, 2, "1f1b", "2,2", "tp,dp,pp" },
+		"gpt2":  func(p *ir.Plan) { p.TP = 2 },
+		"llama": func(p *ir.Plan) { p.DP, p.TP, p.SP, p.Zero, p.ZeroGroup = 2, 2, true, 1, 2 },
+		"gpt_neox": func(p *ir.Plan) {
+			p.TP, p.PP, p.Schedule, p.StageLayers, p.AxisOrder = 2, 2, "1f1b", "2,2", "tp,dp,pp"
+		},
 		"gemma2": func(p *ir.Plan) {
-			p.TP, p.Precision = 8, ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32}
+			p.TP, p.Precision = 8, ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32,
+				Master: ir.F32, Moments: ir.F32}
 		},
 	}
 	var out []lawCase
@@ -29,7 +32,8 @@ func recomputeCases() []lawCase {
 		change(&base)
 		base.MicroBatches = lawBatch / base.DP / base.MicroBatch
 		for _, p := range recomputed(base) {
-			out = append(out, lawCase{id: fmt.Sprintf("r%02d", len(out)), group: m.name, model: m, plan: p, optimizer: "adamw", elem: ir.F32})
+			out = append(out, lawCase{id: fmt.Sprintf("r%02d", len(out)), group: m.name, model: m, plan: p,
+				optimizer: "adamw", elem: ir.F32})
 		}
 	}
 	return out
@@ -43,7 +47,8 @@ func recomputed(base ir.Plan) []ir.Plan {
 		kind          string
 		layers, every int
 		split         bool
-	}{{"selective", most, 1, false}, {"full", most, 1, false}, {"full", 1, 1, false}, {"full", most, 2, false}, {"full", most, 1, true}, {"selective", 1, 1, true}} {
+	}{{"selective", most, 1, false}, {"full", most, 1, false}, {"full", 1, 1, false}, {"full", most, 2, false},
+		{"full", most, 1, true}, {"selective", 1, 1, true}} {
 		p := base
 		p.Recompute, p.RecomputeLayers, p.RecomputeEvery, p.RecomputeSplit = x.kind, x.layers, x.every, x.split
 		if !slices.ContainsFunc(ir.RecomputeRules, func(r ir.PlanRule) bool { return !r.OK(&p) }) {
@@ -65,7 +70,8 @@ func TestRecomputedBits(t *testing.T) {
 		if cases[i].plan.Recompute == "none" {
 			arenas[cases[i].group] = arena
 		} else if arena > arenas[cases[i].group] {
-			t.Errorf("%s %s: %d bytes, without recompute %d", cases[i].group, cases[i].plan.Text(), arena, arenas[cases[i].group])
+			t.Errorf("%s %s: %d bytes, without recompute %d", cases[i].group, cases[i].plan.Text(), arena,
+				arenas[cases[i].group])
 		}
 	}
 	files["programs.go"] = lawTable("recomputed", cases)

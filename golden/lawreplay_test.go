@@ -8,15 +8,16 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Law 1 with experts in f32 and 16 bits: rounding turns a choice between two experts that are nearly as good, and from there on
-// nothing is alike. So the one-rank program's choices, of each token in each layer, step and evaluation, are what its
-// yardsticks and all plans route by (rt.OnChoice): what is apart then is rounding, and the bounds are those of other models.
+// Law 1 with experts in f32 and 16 bits: rounding turns a choice between two experts that are nearly as good, and from
+// there on nothing is alike. So the one-rank program's choices, of each token in each layer, step and evaluation, are
+// what its yardsticks and all plans route by (rt.OnChoice): what is apart then is rounding, and the bounds are those of
+// other models.
 
 // replays tells whether tokens go to the experts that the reference chose. In f64 every plan has to choose alike.
 func (c *lawCase) replays() bool { return c.model.Experts > 0 && c.elem != ir.F64 }
 
-// turnedMany tells whether a program would choose other experts than rounding in f32 explains: hardly ever are two of them as
-// good to the seventh digit. In 16 bits many are, and no bound was found for how many.
+// turnedMany tells whether a program would choose other experts than rounding in f32 explains: hardly ever are two of
+// them as good to the seventh digit. In 16 bits many are, and no bound was found for how many.
 func (c *lawCase) turnedMany(v lawVerdict) bool {
 	return c.replays() && !c.rounds() && c.spoil == nil && v.Turned*100 > v.Replayed
 }
@@ -33,8 +34,8 @@ func logReplays(t *testing.T, verdicts []lawVerdict) {
 	}
 }
 
-// replayFaults are put into a program whose choices are replayed: tokens that do not come back, a router that learns nothing, tokens
-// beyond the places of the first round that are lost, gradients of experts that count twice.
+// replayFaults are put into a program whose choices are replayed: tokens that do not come back, a router that learns
+// nothing, tokens beyond the places of the first round that are lost, gradients of experts that count twice.
 func replayFaults(t *testing.T) []func([]byte) []byte {
 	return []func([]byte) []byte{
 		replaced(t, `rt\.AllToAll\(r, groupDp, moeDownAa, [^\n]*`, "clear(moeDownAa)"),
@@ -44,12 +45,13 @@ func replayFaults(t *testing.T) []func([]byte) []byte {
 	}
 }
 
-// Faults in what experts do are seen, though their choices are given: in each precision a plan is inside the bound, and as soon as
-// something is wrong with it, outside. And the replay is needed: some choices would have been others.
+// Faults in what experts do are seen, though their choices are given: in each precision a plan is inside the bound, and
+// as soon as something is wrong with it, outside. And the replay is needed: some choices would have been others.
 func TestLawReplay(t *testing.T) {
 	turned := 0
 	for _, prec := range append(lawNarrow[:2:2], ir.FullPrecision(ir.F32)) {
-		c := lawCase{group: "mixtral-" + prec.Compute.String(), model: modelNamed(t, "mixtral"), optimizer: "sgd", elem: prec.Compute}
+		c := lawCase{group: "mixtral-" + prec.Compute.String(), model: modelNamed(t, "mixtral"), optimizer: "sgd",
+			elem: prec.Compute}
 		c.id, c.plan = "ref", ir.SerialPlan(c.model.Layers, lawBatch, prec)
 		cases := append([]lawCase{c}, yardsticks(c)...)
 		add := func(plan string, spoil func([]byte) []byte) {
@@ -60,7 +62,8 @@ func TestLawReplay(t *testing.T) {
 		for _, spoil := range replayFaults(t) {
 			add("dp 2 ep 2 slack 1", spoil)
 		}
-		for _, plan := range []string{"dp 2 ep 2 slack 1", "dp 2 tp 2 sp ep 4 slack 1.25", "dp 2 tp 2 etp 2 ep 2 slack 1"} {
+		for _, plan := range []string{"dp 2 ep 2 slack 1", "dp 2 tp 2 sp ep 4 slack 1.25",
+			"dp 2 tp 2 etp 2 ep 2 slack 1"} {
 			add(plan, nil)
 		}
 		verdicts := lawVerdicts(t, "replay", cases)
@@ -69,7 +72,8 @@ func TestLawReplay(t *testing.T) {
 			if cases[i].spoil == nil {
 				turned += verdicts[i].Turned
 			}
-			if seen := cases[i].spoil != nil && !cases[i].rounds(); (why != "") != seen { // the bounds of 16 bits ask for the fault themselves
+			// the bounds of 16 bits ask for the fault themselves
+			if seen := cases[i].spoil != nil && !cases[i].rounds(); (why != "") != seen {
 				t.Errorf("%s %v (%s): %q", cases[i].group, cases[i].plan, cases[i].id, why)
 			}
 		}
@@ -80,7 +84,8 @@ func TestLawReplay(t *testing.T) {
 	}
 }
 
-// A router that forgets its biases makes the same losses, since its choices are given; it is caught by what it would have chosen.
+// A router that forgets its biases makes the same losses, since its choices are given; it is caught by what it would
+// have chosen.
 func TestLawReplayCountsOtherChoices(t *testing.T) {
 	prec := ir.FullPrecision(ir.F32)
 	c := lawCase{group: "deepseek_v3-f32", model: modelNamed(t, "deepseek_v3"), optimizer: "sgd", elem: ir.F32}
@@ -89,13 +94,15 @@ func TestLawReplayCountsOtherChoices(t *testing.T) {
 	c.plan = expertPlan("dp 2 ep 2 slack 1", c.model.Layers)
 	c.id, c.plan.Precision = "good", prec
 	cases = append(cases, c)
-	c.id, c.spoil = "forgets", replaced(t, `kern\.Route\((\w+, \w+, \w+), (\w+), rt\.Chosen`, "kern.Route($1, make([]float32, len($2)), rt.Chosen")
+	c.id, c.spoil = "forgets", replaced(t, `kern\.Route\((\w+, \w+, \w+), (\w+), rt\.Chosen`,
+		"kern.Route($1, make([]float32, len($2)), rt.Chosen")
 	cases = append(cases, c)
 	verdicts := lawVerdicts(t, "choices", cases)
 	cases[2].spoil = nil
 	for i, faults := range lawFaults(cases, verdicts) {
 		if bad := i == 2; strings.Contains(faults, "choices of experts") != bad {
-			t.Errorf("%s: %d of %d choices are others: %q", cases[i].id, verdicts[i].Turned, verdicts[i].Replayed, faults)
+			t.Errorf("%s: %d of %d choices are others: %q", cases[i].id, verdicts[i].Turned,
+				verdicts[i].Replayed, faults)
 		}
 	}
 }

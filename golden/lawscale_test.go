@@ -14,8 +14,8 @@ import (
 )
 
 // Law 1 of the loss scale: a gradient that overflows on one rank makes all ranks skip that step, on every plan; the
-// optimizer's count of updates and its moments stand still; the scale goes by the rule, also where the run is stopped and
-// continued on another plan.
+// optimizer's count of updates and its moments stand still; the scale goes by the rule, also where the run is stopped
+// and continued on another plan.
 
 //go:embed testdata/lawscalemain.go.txt
 var lawScaleMain []byte
@@ -26,8 +26,8 @@ var scaleRules = map[string]struct {
 	set  string // Go source of the settings
 	next func() func(overflow bool) int
 }{
-	// loss_scaler.py: an overflow uses up hysteresis, then halves; growth where the steps since the last overflow are a multiple
-	// of the window, and only growth gives the hysteresis back.
+	// loss_scaler.py: an overflow uses up hysteresis, then halves; growth where the steps since the last overflow are a
+	// multiple of the window, and only growth gives the hysteresis back.
 	"deepspeed": {`{"init": 1024, "window": 2, "hysteresis": 2, "min": 256}`, func() func(bool) int {
 		exponent, left, step, last := 10, 2, 0, -1
 		return func(overflow bool) int {
@@ -60,7 +60,8 @@ var scaleRules = map[string]struct {
 
 const scaleSteps = 12
 
-// scaleOverflows are steps whose gradients overflow: two in a row, one alone, two in a row to the end of the scale's room.
+// scaleOverflows are steps whose gradients overflow: two in a row, one alone, two in a row to the end of the scale's
+// room.
 var scaleOverflows = []int{3, 4, 7, 10, 11}
 
 // scales are those of each step by a rule.
@@ -89,7 +90,8 @@ func (s *scaleRun) line() string {
 	for _, n := range s.overflows {
 		steps += fmt.Sprintf("x%d ", n)
 	}
-	return fmt.Sprintf("\t{id: %q, run: %s.Run, before: %s, stop: %d, omit: %d, steps: %d, overflow: %q, rule: map[string]any%s, split: %d},\n",
+	return fmt.Sprintf("\t{id: %q, run: %s.Run, before: %s, stop: %d, omit: %d, steps: %d, overflow: %q, rule: "+
+		"map[string]any%s, split: %d},\n",
 		s.id, s.program, before, s.stop, s.omit, s.steps, steps, scaleRules[s.rule].set, s.split)
 }
 
@@ -111,7 +113,8 @@ var scalePlans = []struct {
 
 // overflowing makes the gradient of a rank's blocks infinite in the steps that the environment names.
 func overflowing(t *testing.T, rank int) func([]byte) []byte {
-	enter := replaced(t, `func blockBackward\(r \*rt\.Rank, b \*rt\.Block\) \{\n\tdY := [^\n]*\n`, "${0}\toverflow(r, dY)\n")
+	enter := replaced(t, `func blockBackward\(r \*rt\.Rank, b \*rt\.Block\) \{\n\tdY := [^\n]*\n`,
+		"${0}\toverflow(r, dY)\n")
 	return func(src []byte) []byte {
 		return append(enter(src), fmt.Sprintf(`
 func overflow(r *rt.Rank, x []num.F16) {
@@ -123,26 +126,30 @@ func overflow(r *rt.Rank, x []num.F16) {
 	}
 }
 
-// scaleRuns are what the programs run: by each rule; continued on the next plan and, one of them, on its own; and what a
-// run without the skipped step's samples would be.
+// scaleRuns are what the programs run: by each rule; continued on the next plan and, one of them, on its own; and what
+// a run without the skipped step's samples would be.
 func scaleRuns() (runs []scaleRun) {
 	for i := range scalePlans {
 		id := fmt.Sprintf("s%d", i)
 		for rule := range scaleRules {
-			runs = append(runs, scaleRun{id: id + rule, program: id, steps: scaleSteps, overflows: scaleOverflows, rule: rule})
+			runs = append(runs, scaleRun{id: id + rule, program: id, steps: scaleSteps, overflows: scaleOverflows,
+				rule: rule})
 		}
 		next := fmt.Sprintf("s%d", (i+1)%len(scalePlans))
 		for rule := range scaleRules { // after 3, an overflow has been free and the next one is not
-			runs = append(runs, scaleRun{id: next + rule + "after" + id, program: next, before: id, stop: 3, steps: scaleSteps, overflows: scaleOverflows, rule: rule})
+			runs = append(runs, scaleRun{id: next + rule + "after" + id, program: next, before: id, stop: 3,
+				steps: scaleSteps, overflows: scaleOverflows, rule: rule})
 		}
 		runs = append(runs,
 			scaleRun{id: id + "skips", program: id, steps: 5, overflows: []int{3}, rule: "deepspeed"},
 			scaleRun{id: id + "omits", program: id, steps: 4, omit: 3, rule: "deepspeed"},
-			scaleRun{id: id + "parts", program: id, before: id, stop: 4, steps: scaleSteps, overflows: scaleOverflows, rule: "torch"})
+			scaleRun{id: id + "parts", program: id, before: id, stop: 4, steps: scaleSteps, overflows: scaleOverflows,
+				rule: "torch"})
 	}
 	for _, n := range lawSplits {
 		for rule := range scaleRules {
-			runs = append(runs, scaleRun{id: fmt.Sprintf("split%d%s", n, rule), program: "s0", steps: scaleSteps, overflows: scaleOverflows, rule: rule, split: n})
+			runs = append(runs, scaleRun{id: fmt.Sprintf("split%d%s", n, rule), program: "s0", steps: scaleSteps,
+				overflows: scaleOverflows, rule: rule, split: n})
 		}
 	}
 	return runs
@@ -175,7 +182,8 @@ func TestLawLossScale(t *testing.T) {
 	for i := range runs {
 		lines.WriteString(runs[i].line())
 	}
-	files["programs.go"] = fmt.Appendf(nil, "package main\n\nimport (\n%s)\n\nconst batch, vocab = %d, %d\n\nvar programs = []program{\n%s}\n",
+	files["programs.go"] = fmt.Appendf(nil,
+		"package main\n\nimport (\n%s)\n\nconst batch, vocab = %d, %d\n\nvar programs = []program{\n%s}\n",
 		&imports, lawBatch, c.model.Vocab, &lines)
 	done := map[string]*scaleDone{}
 	for _, line := range runAsUsers(t, "scales", files) {
@@ -211,7 +219,8 @@ func judgeScale(t *testing.T, run *scaleRun, done map[string]*scaleDone) {
 		t.Errorf("%s: scales %v, want %v %s", run.id, d.Scales, want, d.Err)
 	}
 	if !slices.Equal(d.Skipped, run.overflows) || d.Updates != run.steps-len(run.overflows) || d.Copies != 0 {
-		t.Errorf("%s: skipped %v, want %v; %d updates; copies %g apart", run.id, d.Skipped, run.overflows, d.Updates, d.Copies)
+		t.Errorf("%s: skipped %v, want %v; %d updates; copies %g apart", run.id, d.Skipped, run.overflows,
+			d.Updates, d.Copies)
 	}
 }
 

@@ -33,7 +33,8 @@ var simpler = []func(p *ir.Plan, layers int){
 	func(p *ir.Plan, _ int) { p.MicroBatch = lawBatch / max(1, p.DP) },
 }
 
-// shrink makes the plan of a failing case simpler as long as it fails: all simpler plans of a round are built as one module.
+// shrink makes the plan of a failing case simpler as long as it fails: all simpler plans of a round are built as one
+// module.
 func shrink(t *testing.T, c lawCase) lawCase {
 	t.Helper()
 	for round := 0; ; round++ {
@@ -73,7 +74,8 @@ func TestLawShrinks(t *testing.T) {
 	c := lawCase{id: "whole", group: "shrink", optimizer: "sgd", elem: ir.F64, model: modelNamed(t, "llama"),
 		spoil: func(src []byte) []byte { return lost.ReplaceAll(bytes.Clone(src), nil) }}
 	c.plan = ir.SerialPlan(c.model.Layers, 1, ir.FullPrecision(ir.F64))
-	c.plan.DP, c.plan.TP, c.plan.PP, c.plan.MicroBatches, c.plan.Schedule, c.plan.StageLayers, c.plan.AxisOrder = 2, 2, 2, 4, "1f1b", "2,1", "tp,dp,pp"
+	c.plan.DP, c.plan.TP, c.plan.PP, c.plan.MicroBatches, c.plan.Schedule, c.plan.StageLayers, c.plan.AxisOrder = 2, 2,
+		2, 4, "1f1b", "2,1", "tp,dp,pp"
 	c.plan.Zero, c.plan.ZeroGroup = 1, 2
 	want := ir.SerialPlan(c.model.Layers, lawBatch, ir.FullPrecision(ir.F64))
 	want.TP, want.AxisOrder = 2, "tp,dp,pp"

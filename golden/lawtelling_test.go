@@ -8,10 +8,11 @@ import (
 	"testing"
 )
 
-// tellingTests are the tests that would have caught each bug of facts.md 4.3, by its row; those with lawBugs are groups of
-// TestLawTellingBugs.
+// tellingTests are the tests that would have caught each bug of facts.md 4.3, by its row; those with lawBugs are groups
+// of TestLawTellingBugs.
 var tellingTests = map[int]string{
-	2: "TestLawParallelEqualsSerial", 9: "TestLawResumeOnAnotherPlan TestCheckpointsMoveBetweenPlans", 10: "TestCrashAtEveryOperation TestFailedSaveCleansUp",
+	2: "TestLawParallelEqualsSerial", 9: "TestLawResumeOnAnotherPlan TestCheckpointsMoveBetweenPlans",
+	10: "TestCrashAtEveryOperation TestFailedSaveCleansUp",
 	13: "TestAbortFreesTheOthers TestTimeoutNamesTheAbsent", 16: "TestEveryPlanReadsEveryLabelOnce TestResumeIsExact",
 	20: "TestEpochs TestEpochsWithAnotherBatch", 21: "TestCopies", 22: "TestNonfinite TestLawLossScale",
 }

@@ -13,11 +13,12 @@ import (
 // plancFolder is where the command is built for all tests that call it.
 var plancFolder string
 
-// TestMain collects garbage as seldom as planc does: what the laws compile is some 100 MB. So does Go's compiler here, which takes
-// a fifth off the time that the laws' programs need.
+// TestMain collects garbage as seldom as planc does: what the laws compile is some 100 MB. So does Go's compiler here,
+// which takes a fifth off the time that the laws' programs need.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
-	for name, value := range map[string]string{"GOGC": "400", "PLANC_NO_MEASURE": "1"} { // pages are the same on every machine
+	// pages are the same on every machine
+	for name, value := range map[string]string{"GOGC": "400", "PLANC_NO_MEASURE": "1"} {
 		if err := os.Setenv(name, value); err != nil {
 			panic(err)
 		}

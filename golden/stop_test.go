@@ -57,7 +57,8 @@ func TestStop(t *testing.T) {
 			_ = cmd.Wait() // it fails: by the signal
 			_ = stdin.Close()
 			want := reads + "planc: stopped (" + sig.String() + ")\n"
-			if got := cmd.ProcessState.String(); errs.String() != want || !strings.HasPrefix(got, "signal: "+sig.String()) {
+			if got := cmd.ProcessState.String(); errs.String() != want ||
+				!strings.HasPrefix(got, "signal: "+sig.String()) {
 				t.Errorf("planc %s and %v: %q, %s; want %q", command, sig, errs.String(), got, want)
 			}
 		}

@@ -60,7 +60,8 @@ func walkTree(visit func(name string) error) error {
 			return visit(name)
 		case name == ".":
 			return nil
-		case strings.HasPrefix(d.Name(), ".") || strings.HasPrefix(d.Name(), "_") || d.Name() == "testdata" || name == "runs":
+		case strings.HasPrefix(d.Name(), ".") || strings.HasPrefix(d.Name(), "_") || d.Name() == "testdata" ||
+			name == "runs":
 			return fs.SkipDir
 		}
 		if _, err := os.Stat(filepath.Join(repoRoot, name, "go.mod")); err == nil {
@@ -130,11 +131,14 @@ func TestPagesWrap(t *testing.T) {
 		if name == cliPage { // in the words of help, whose lines are its own
 			continue
 		}
-		text = made.ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat("\n", strings.Count(s, "\n")) })
+		text = made.ReplaceAllStringFunc(text, func(s string) string {
+			return strings.Repeat("\n", strings.Count(s, "\n"))
+		})
 		at := 0
 		for line := range strings.Lines(text) {
 			at++
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > pageWidth && strings.ContainsRune(line, ' ') && !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "    ") {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > pageWidth && strings.ContainsRune(line,
+				' ') && !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "    ") {
 				t.Errorf("%s:%d: %d characters; prose is wrapped at %d", name, at, n, pageWidth)
 			}
 		}

@@ -57,7 +57,8 @@ func (b budget) check(t *testing.T, kind string, sizes []size) {
 	t.Logf("%d %s: median %d of %d lines, 90th percentile %d of %d, longest %d of %d (%s)",
 		len(sizes), kind, median, b.median, p90, b.p90, last.lines, b.max, last.what)
 	if median > b.median || p90 > b.p90 {
-		t.Errorf("%s have grown: median %d and 90th percentile %d, the budget is %d and %d", kind, median, p90, b.median, b.p90)
+		t.Errorf("%s have grown: median %d and 90th percentile %d, the budget is %d and %d", kind, median, p90,
+			b.median, b.p90)
 	}
 	for _, s := range sizes {
 		if s.lines > b.max {
@@ -137,13 +138,15 @@ func TestGeneratedFiles(t *testing.T) {
 	for _, s := range sources(t) {
 		head := s.text[:s.set.Position(s.file.Package).Offset]
 		if !s.generated && looseHeader.Match(head) {
-			t.Errorf("%s: tools do not see that it is generated; its header must be \"// Code generated … DO NOT EDIT.\"", s.path)
+			t.Errorf("%s: tools do not see that it is generated; its header must be \"// Code generated … DO NOT "+
+				"EDIT.\"", s.path)
 		}
 		if s.generated && !slices.ContainsFunc(slices.Collect(maps.Keys(generatedFiles)), func(pattern string) bool {
 			ok, err := filepath.Match(pattern, s.path)
 			return err == nil && ok
 		}) {
-			t.Errorf("%s: no row of generatedFiles, in golden/style_test.go, names the test that holds it up to date", s.path)
+			t.Errorf("%s: no row of generatedFiles, in golden/style_test.go, names the test that holds it up to date",
+				s.path)
 		}
 	}
 	for pattern, name := range generatedFiles {
@@ -179,7 +182,8 @@ func TestDependenciesExplained(t *testing.T) {
 	}
 	page := docPages(t)["docs/dependencies.md"]
 	var required, explained []string
-	for _, m := range regexp.MustCompile(`(?m)^(?:require )?\s*(\S+\.\S+) v\S+$`).FindAllStringSubmatch(string(mod), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^(?:require )?\s*(\S+\.\S+) v\S+$`).FindAllStringSubmatch(string(mod),
+		-1) {
 		required = append(required, m[1])
 	}
 	for _, m := range regexp.MustCompile(`(?m)^- \*\*(\S+)\*\*`).FindAllStringSubmatch(page, -1) {
@@ -192,7 +196,8 @@ func TestDependenciesExplained(t *testing.T) {
 	}
 }
 
-// forPlatforms skips what compiles the standard library for another platform, which takes most of a minute: .ci/run asks for it.
+// forPlatforms skips what compiles the standard library for another platform, which takes most of a minute: .ci/run
+// asks for it.
 func forPlatforms(t *testing.T) {
 	t.Helper()
 	if os.Getenv("PLANC_PLATFORMS") != "1" {
@@ -206,7 +211,8 @@ func TestThirtyTwoBits(t *testing.T) {
 	cmd := exec.Command("go", "build", "-o", os.DevNull, "./cmd/planc")
 	cmd.Dir, cmd.Env = repoRoot, append(os.Environ(), "GOOS=linux", "GOARCH=386", "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
-	if lines := strings.Split(strings.TrimSpace(string(out)), "\n"); err == nil || len(lines) != 2 || !strings.Contains(lines[1], "planc_runs_on_64_bit_platforms_only") {
+	if lines := strings.Split(strings.TrimSpace(string(out)), "\n"); err == nil || len(lines) != 2 ||
+		!strings.Contains(lines[1], "planc_runs_on_64_bit_platforms_only") {
 		t.Errorf("GOARCH=386 go build: %v\n%s", err, out)
 	}
 }
@@ -214,10 +220,12 @@ func TestThirtyTwoBits(t *testing.T) {
 // The compiler plans in a browser too.
 func TestBuildsForBrowser(t *testing.T) {
 	forPlatforms(t)
-	patterns := map[string]string{"ir": "./ir/...", "costmodel": "./costmodel/...", "passes": "./passes/...", "codegen": "./codegen"}
+	patterns := map[string]string{"ir": "./ir/...", "costmodel": "./costmodel/...", "passes": "./passes/...",
+		"codegen": "./codegen"}
 	args := []string{"build"}
 	for _, s := range sources(t) {
-		if p := patterns[s.room()]; p != "" && s.held() && (s.room() != "codegen" || s.dir() == "codegen") && !slices.Contains(args, p) {
+		if p := patterns[s.room()]; p != "" && s.held() && (s.room() != "codegen" || s.dir() == "codegen") &&
+			!slices.Contains(args, p) {
 			args = append(args, p)
 		}
 	}
@@ -252,7 +260,8 @@ func TestFuzzTargetsAreQuick(t *testing.T) {
 	if found < 8 {
 		t.Errorf("fuzz targets in %d packages", found)
 	}
-	if f := flag.Lookup("test.fuzzminimizetime"); f == nil || f.DefValue == quickfuzz.Minimize || f.Value.String() != quickfuzz.Minimize {
+	if f := flag.Lookup("test.fuzzminimizetime"); f == nil || f.DefValue == quickfuzz.Minimize ||
+		f.Value.String() != quickfuzz.Minimize {
 		t.Errorf("the time of minimizing is %v", f)
 	}
 }

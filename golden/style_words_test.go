@@ -14,7 +14,8 @@ type stray struct {
 	pattern   *regexp.Regexp
 }
 
-// wordTable returns the rows of the tables of docs/words.md whose first column has this heading. Tables have two columns.
+// wordTable returns the rows of the tables of docs/words.md whose first column has this heading. Tables have two
+// columns.
 func wordTable(t *testing.T, heading string) (rows []stray) {
 	t.Helper()
 	page, ok := docPages(t)["docs/words.md"]
@@ -81,13 +82,14 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// strays returns the forbidden words of a text that starts at a line of a file, each with its line and what to write. It skips
-// words that are in names, the file's identifiers.
+// strays returns the forbidden words of a text that starts at a line of a file, each with its line and what to write.
+// It skips words that are in names, the file's identifiers.
 func strays(forbidden []stray, line int, text string, names map[string]bool) (found []string) {
 	for _, s := range forbidden {
 		for _, at := range s.pattern.FindAllStringIndex(text, -1) {
 			if word := text[at[0]:at[1]]; !names[word] {
-				found = append(found, fmt.Sprintf("%d: %q; write %s (docs/words.md)", line+strings.Count(text[:at[0]], "\n"), word, s.say))
+				found = append(found, fmt.Sprintf("%d: %q; write %s (docs/words.md)",
+					line+strings.Count(text[:at[0]], "\n"), word, s.say))
 			}
 		}
 	}

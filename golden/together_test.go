@@ -14,10 +14,12 @@ import (
 	"testing"
 )
 
-// Each generated package compiles the runtime's generic functions for itself, which is two thirds of its code. Laws, which have
-// hundreds, put them into a few packages; nothing but names changes. TestCases and the scripts have packages as users do.
+// Each generated package compiles the runtime's generic functions for itself, which is two thirds of its code. Laws,
+// which have hundreds, put them into a few packages; nothing but names changes. TestCases and the scripts have packages
+// as users do.
 
-// togetherPrograms is how many a package takes in: the compiler keeps two cores busy, and does not need memory for all at once.
+// togetherPrograms is how many a package takes in: the compiler keeps two cores busy, and does not need memory for all
+// at once.
 const togetherPrograms = 48
 
 // rename is a place of a file where other text goes.
@@ -37,13 +39,15 @@ func together(t *testing.T, module string, files map[string][]byte) map[string][
 			out[name] = renamed(t, src, func(f *ast.File) []rename { return calls(f, "planc.generated/"+module, into) })
 			continue
 		}
-		out[into[dir]+"/"+dir+"_"+path.Base(name)] = renamed(t, src, func(f *ast.File) []rename { return ownNames(f, into[dir], "_"+dir) })
+		out[into[dir]+"/"+dir+"_"+path.Base(name)] = renamed(t, src, func(f *ast.File) []rename {
+			return ownNames(f, into[dir], "_"+dir)
+		})
 	}
 	return out
 }
 
-// shared names, for each package of a module, the one that takes it in. Packages of the same types are neighbours, since a generic
-// function is compiled once for each type that its package has.
+// shared names, for each package of a module, the one that takes it in. Packages of the same types are neighbours,
+// since a generic function is compiled once for each type that its package has.
 func shared(files map[string][]byte) map[string]string {
 	types := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -53,7 +57,9 @@ func shared(files map[string][]byte) map[string]string {
 			}
 		}
 	}
-	dirs := slices.SortedFunc(maps.Keys(types), func(a, b string) int { return cmp.Or(cmp.Compare(types[a], types[b]), cmp.Compare(a, b)) })
+	dirs := slices.SortedFunc(maps.Keys(types), func(a, b string) int {
+		return cmp.Or(cmp.Compare(types[a], types[b]), cmp.Compare(a, b))
+	})
 	into := map[string]string{}
 	for i, dir := range dirs {
 		into[dir] = fmt.Sprintf("g%d", i/togetherPrograms)
@@ -130,8 +136,8 @@ func calls(f *ast.File, module string, into map[string]string) []rename {
 	return list
 }
 
-// Of a program that is put together with others nothing changes but its package's name and the ends of its own names: what laws
-// compile is what users do.
+// Of a program that is put together with others nothing changes but its package's name and the ends of its own names:
+// what laws compile is what users do.
 func TestTogetherChangesNamesAlone(t *testing.T) {
 	files, before := map[string][]byte{}, map[string]string{}
 	for n := range uint64(3) {

@@ -12,22 +12,48 @@ var attrFields = []struct {
 	get  func(*Attr) string
 	set  func(*Attr, string) error
 }{
-	{"dim", func(a *Attr) string { return string(a.Dim) }, func(a *Attr, s string) error { a.Dim = Dim(s); return checkName(s) }},
-	{"to", func(a *Attr) string { return string(a.To) }, func(a *Attr, s string) error { a.To = Dim(s); return checkName(s) }},
+	{"dim", func(a *Attr) string {
+		return string(a.Dim)
+	}, func(a *Attr, s string) error {
+		a.Dim = Dim(s)
+		return checkName(s)
+	}},
+	{"to", func(a *Attr) string {
+		return string(a.To)
+	}, func(a *Attr, s string) error {
+		a.To = Dim(s)
+		return checkName(s)
+	}},
 	{"axes", func(a *Attr) string { return joinAxes(a.Axes, "@") },
 		func(a *Attr, s string) error { a.Axes = splitAxes(s, "@"); return checkAxes(a.Axes) }},
 	{"monoid", func(a *Attr) string { return a.Monoid.String() }, setMonoid},
 	{"into", func(a *Attr) string { return a.Into }, func(a *Attr, s string) error { a.Into = s; return checkName(s) }},
 	{"eps", getFloat(func(a *Attr) *float64 { return &a.Eps }), setFloat(func(a *Attr) *float64 { return &a.Eps })},
-	{"scale", getFloat(func(a *Attr) *float64 { return &a.Scale }), setFloat(func(a *Attr) *float64 { return &a.Scale })},
-	{"theta", getFloat(func(a *Attr) *float64 { return &a.Theta }), setFloat(func(a *Attr) *float64 { return &a.Theta })},
+	{"scale", getFloat(func(a *Attr) *float64 {
+		return &a.Scale
+	}), setFloat(func(a *Attr) *float64 {
+		return &a.Scale
+	})},
+	{"theta", getFloat(func(a *Attr) *float64 {
+		return &a.Theta
+	}), setFloat(func(a *Attr) *float64 {
+		return &a.Theta
+	})},
 	{"rope", func(a *Attr) string { return a.Rope }, func(a *Attr, s string) error { a.Rope = s; return nil }},
 	{"drop", getFloat(func(a *Attr) *float64 { return &a.Drop }), setFloat(func(a *Attr) *float64 { return &a.Drop })},
 	{"key", getInt(func(a *Attr) *int { return &a.Key }), setInt(func(a *Attr) *int { return &a.Key })},
 	{"window", getInt(func(a *Attr) *int { return &a.Window }), setInt(func(a *Attr) *int { return &a.Window })},
-	{"softcap", getFloat(func(a *Attr) *float64 { return &a.Softcap }), setFloat(func(a *Attr) *float64 { return &a.Softcap })},
+	{"softcap", getFloat(func(a *Attr) *float64 {
+		return &a.Softcap
+	}), setFloat(func(a *Attr) *float64 {
+		return &a.Softcap
+	})},
 	{"layers", func(a *Attr) string { return string(a.Layers) }, setLayers},
-	{"local", getFloat(func(a *Attr) *float64 { return &a.Local }), setFloat(func(a *Attr) *float64 { return &a.Local })},
+	{"local", getFloat(func(a *Attr) *float64 {
+		return &a.Local
+	}), setFloat(func(a *Attr) *float64 {
+		return &a.Local
+	})},
 	{"turn", getInt(func(a *Attr) *int { return &a.Turn }), setInt(func(a *Attr) *int { return &a.Turn })},
 	{"adjacent", getBool(func(a *Attr) *bool { return &a.Pairs }), setBool(func(a *Attr) *bool { return &a.Pairs })},
 	{"offset", getInt(func(a *Attr) *int { return &a.Offset }), setInt(func(a *Attr) *int { return &a.Offset })},

@@ -236,7 +236,8 @@ func axesDivide(c *checker, f *Func) error {
 }
 
 func placed(c *checker, f *Func) error {
-	if c.seg.Forward == nil || !c.prog.Uses(c.seg) { // the step's ends work on whole regions; of what no stage runs, nothing is laid out
+	// the step's ends work on whole regions; of what no stage runs, nothing is laid out
+	if c.seg.Forward == nil || !c.prog.Uses(c.seg) {
 		return nil
 	}
 	for _, n := range f.Nodes {

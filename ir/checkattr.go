@@ -100,7 +100,8 @@ func wrongPart(n *Node) string {
 	whole, _ := n.Args[0].Type.Extent(n.Attr.Dim)
 	for _, e := range n.Outs[0].Type.Dims {
 		if !n.Args[0].Type.Has(e.Dim) && (n.Attr.Offset < 0 || n.Attr.Offset+e.Size > whole.Size) {
-			return fmt.Sprintf("%s=%d from %d on is no part of %s=%d", e.Dim, e.Size, n.Attr.Offset, whole.Dim, whole.Size)
+			return fmt.Sprintf("%s=%d from %d on is no part of %s=%d", e.Dim, e.Size, n.Attr.Offset,
+				whole.Dim, whole.Size)
 		}
 	}
 	return ""

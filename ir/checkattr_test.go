@@ -42,7 +42,8 @@ func TestAttributesMeanSomething(t *testing.T) {
 		{rope, " rope=longrope,1,1;2", "longrope has 2 factors for 3 pairs"},
 		{rope, " rope=ntk,2", `no kind "ntk"; there are dynamic, linear, llama3, longrope, yarn`},
 	} {
-		f := mustFunc(t, "func f\n  input q : f32[batch=2,seq=8,head=2,head_dim=6]"+fmt.Sprintf(c.op, c.attrs)+"\n  return o")
+		f := mustFunc(t, "func f\n  input q : f32[batch=2,seq=8,head=2,head_dim=6]"+fmt.Sprintf(c.op, c.attrs)+
+			"\n  return o")
 		err := attrsMean(nil, f)
 		if got := fmt.Sprint(err); err == nil != (c.want == "") || !strings.Contains(got, c.want) && err != nil {
 			t.Errorf("%s: %v, want %q", c.attrs, err, c.want)
@@ -53,7 +54,8 @@ func TestAttributesMeanSomething(t *testing.T) {
 // Pairs of positions under each mask, counted one by one.
 func TestMeanKeys(t *testing.T) {
 	const n = 7
-	for _, a := range []Attr{{}, {Causal: true}, {Causal: true, Window: 3}, {Causal: true, Window: 1}, {Causal: true, Window: n},
+	for _, a := range []Attr{{}, {Causal: true}, {Causal: true, Window: 3}, {Causal: true, Window: 1},
+		{Causal: true, Window: n},
 		{Causal: true, Window: 100}, {Causal: true, Window: 2, Layers: "2l1f"}} {
 		layers, pairs := 1, 0
 		if a.Layers != "" {

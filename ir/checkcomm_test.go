@@ -8,25 +8,34 @@ import (
 // wrongMoves are collectives that would compute something else than their types say. Each stands in a function on
 // the mesh tp=2 dp=2, after the inputs x : X and before a return of the result.
 var wrongMoves = []struct{ name, input, line, want string }{
-	{"sum of what is whole", "f32[batch=4@dp,hidden=8]", "y = all_reduce x {axes=tp monoid=sum} : f32[batch=4@dp,hidden=8] !norm",
+	{"sum of what is whole", "f32[batch=4@dp,hidden=8]",
+		"y = all_reduce x {axes=tp monoid=sum} : f32[batch=4@dp,hidden=8] !norm",
 		`all_reduce of f32[batch=4@dp,hidden=8]: it combines by "sum", the operand's parts by ""`},
-	{"scatter of what is whole", "f32[batch=4@dp,hidden=8]", "y = reduce_scatter x {dim=hidden axes=tp monoid=sum} : f32[batch=4@dp,hidden=8@tp] !norm",
+	{"scatter of what is whole", "f32[batch=4@dp,hidden=8]",
+		"y = reduce_scatter x {dim=hidden axes=tp monoid=sum} : f32[batch=4@dp,hidden=8@tp] !norm",
 		`reduce_scatter of f32[batch=4@dp,hidden=8]: it combines by "sum", the operand's parts by ""`},
-	{"other monoid", "f32[batch=4,hidden=8] sum@dp", "y = all_reduce x {axes=dp monoid=max} : f32[batch=4,hidden=8] !norm",
+	{"other monoid", "f32[batch=4,hidden=8] sum@dp",
+		"y = all_reduce x {axes=dp monoid=max} : f32[batch=4,hidden=8] !norm",
 		`all_reduce of f32[batch=4,hidden=8] sum@dp: it combines by "max", the operand's parts by "sum"`},
-	{"other axis", "f32[batch=4,hidden=8] sum@dp", "y = all_reduce x {axes=tp monoid=sum} : f32[batch=4,hidden=8] sum@dp !norm",
+	{"other axis", "f32[batch=4,hidden=8] sum@dp",
+		"y = all_reduce x {axes=tp monoid=sum} : f32[batch=4,hidden=8] sum@dp !norm",
 		`all_reduce of f32[batch=4,hidden=8] sum@dp: the operand is not partial over tp`},
-	{"scatter of no dim", "f32[batch=4,hidden=8] sum@dp", "y = reduce_scatter x {dim=ffn axes=dp monoid=sum} : f32[batch=4,hidden=8] !norm",
+	{"scatter of no dim", "f32[batch=4,hidden=8] sum@dp",
+		"y = reduce_scatter x {dim=ffn axes=dp monoid=sum} : f32[batch=4,hidden=8] !norm",
 		`reduce_scatter of f32[batch=4,hidden=8] sum@dp: it has no dim ffn`},
-	{"major axis first", "f32[batch=4,hidden=8@dp@tp]", "y = all_gather x {dim=hidden axes=dp} : f32[batch=4,hidden=8@tp] !norm",
+	{"major axis first", "f32[batch=4,hidden=8@dp@tp]",
+		"y = all_gather x {dim=hidden axes=dp} : f32[batch=4,hidden=8@tp] !norm",
 		`all_gather of f32[batch=4,hidden=8@dp@tp]: [dp] are not the last axes that split hidden`},
-	{"gather of what is whole", "f32[batch=4,hidden=8]", "y = all_gather x {dim=hidden axes=dp} : f32[batch=4,hidden=8] !norm",
+	{"gather of what is whole", "f32[batch=4,hidden=8]",
+		"y = all_gather x {dim=hidden axes=dp} : f32[batch=4,hidden=8] !norm",
 		`all_gather of f32[batch=4,hidden=8]: [dp] are not the last axes that split hidden`},
-	{"to itself", "f32[batch=4@dp,hidden=8]", "y = all_to_all x {dim=batch to=batch axes=dp} : f32[batch=4@dp,hidden=8] !norm",
+	{"to itself", "f32[batch=4@dp,hidden=8]",
+		"y = all_to_all x {dim=batch to=batch axes=dp} : f32[batch=4@dp,hidden=8] !norm",
 		`all_to_all of f32[batch=4@dp,hidden=8]: it has no other dim batch`},
 	{"slice of no dim", "f32[batch=4,hidden=8]", "y = slice x {dim=ffn axes=dp} : f32[batch=4,hidden=8] !norm",
 		`slice of f32[batch=4,hidden=8]: it has no dim ffn`},
-	{"no axes", "f32[batch=4,hidden=8]", "y = slice x {dim=hidden} : f32[batch=4,hidden=8] !norm", `slice names no axes`},
+	{"no axes", "f32[batch=4,hidden=8]", "y = slice x {dim=hidden} : f32[batch=4,hidden=8] !norm",
+		`slice names no axes`},
 	{"slice twice", "f32[batch=4@dp,hidden=8]", "y = slice x {dim=hidden axes=dp} : f32[batch=4@dp,hidden=8@dp] !norm",
 		`y: f32[batch=4@dp,hidden=8@dp] uses an axis twice`},
 	{"partial returned", "f32[batch=4,hidden=8] sum@dp", "y = scale x {scale=2} : f32[batch=4,hidden=8] sum@dp !norm",
@@ -51,11 +60,13 @@ func TestCheckCollectives(t *testing.T) {
 // A gradient in another layout than its parameter's would be added to other elements.
 func TestCheckGradientLayout(t *testing.T) {
 	text := strings.Replace(sound, "PLAN", SerialPlan(1, 4, FullPrecision(F32)).Text(), 1)
-	p, err := ParseProgram(strings.Replace(text, "input d.w : f32[hidden=8,ffn=6@tp]", "input d.w : f32[hidden=8@tp,ffn=6]", 1))
+	p, err := ParseProgram(strings.Replace(text, "input d.w : f32[hidden=8,ffn=6@tp]",
+		"input d.w : f32[hidden=8@tp,ffn=6]", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "a gradient laid out as f32[hidden=8@tp,ffn=6] is added to a parameter laid out as f32[hidden=8,ffn=6@tp]"
+	const want = "a gradient laid out as f32[hidden=8@tp,ffn=6] is added to a parameter laid out as " +
+		"f32[hidden=8,ffn=6@tp]"
 	if err := p.Check([]string{"partition"}); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got %v\nwant %s", err, want)
 	}

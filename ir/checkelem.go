@@ -17,7 +17,8 @@ func elemsFit(_ *checker, f *Func) error {
 			switch {
 			case n.Op.Statistic(i) && narrow(o):
 				return fmt.Errorf("%s is of %v: statistics are at least f32", o.Name, o.Type.Elem)
-			case n.Op == OpCast && n.Args[0].Type.Elem == o.Type.Elem, n.Op.View() && n.Args[0].Type.Elem != o.Type.Elem:
+			case n.Op == OpCast && n.Args[0].Type.Elem == o.Type.Elem,
+				n.Op.View() && n.Args[0].Type.Elem != o.Type.Elem:
 				return fmt.Errorf("%s makes %v of %v", n.Op, o.Type.Elem, n.Args[0].Type.Elem)
 			}
 		}

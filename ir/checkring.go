@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// ringsMeet: in a ring each query meets each key that it may see once. A ring's turns are linked by what they join in; all
-// take the same queries, and keys that shifts have brought from one place; the last has met all, in turns that no two
-// share. What a turn makes of the gradients of keys and values ends where that of the others ends, at home. So no message
-// is sent that nobody takes: a shift is one op, that all ranks of its axis come to in one order, as to any collective.
+// ringsMeet: in a ring each query meets each key that it may see once. A ring's turns are linked by what they join in;
+// all take the same queries, and keys that shifts have brought from one place; the last has met all, in turns that no
+// two share. What a turn makes of the gradients of keys and values ends where that of the others ends, at home. So no
+// message is sent that nobody takes: a shift is one op, that all ranks of its axis come to in one order, as to any
+// collective.
 func ringsMeet(c *checker, f *Func) error {
 	for _, v := range append(slices.Clone(f.Inputs), f.Outputs...) {
 		if e, away := v.Type.away(); away {

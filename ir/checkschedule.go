@@ -9,12 +9,15 @@ import (
 //
 //   - each chunk's micro-batches are forwarded, backwarded and, where backward is split, weighed, each once and in order,
 //     then the stage updates, once;
-//   - no more micro-batches of a chunk are in flight than it has buffers, and once as many: since they are consecutive, no
+//   - no more micro-batches of a chunk are in flight than it has buffers, and once as many: since they are consecutive,
+//     no
 //     two of them share one, and a buffer is free when its turn comes again. What lies in it to be sent has been taken by
 //     then: its micro-batch's backward pass has begun with the gradient of what was sent;
-//   - no deadlock is possible, and what a pass takes has been made before (Play says why one run proves that). Messages of
+//   - no deadlock is possible, and what a pass takes has been made before (Play says why one run proves that). Messages
+//     of
 //     a kind between two chunks cannot overtake each other, and both sides count micro-batches in order;
-//   - all ranks of a group issue its collectives in one order. Ranks of one stage run one schedule, so this is left to show
+//   - all ranks of a group issue its collectives in one order. Ranks of one stage run one schedule, so this is left to
+//     show
 //     for groups over pp: no block has such a collective, and the updates of the stages that share one have these in one order.
 func (p *Program) checkSchedules() error {
 	if err := p.checkChunks(); err != nil {
@@ -99,7 +102,8 @@ func (c *stageCheck) wrong(a Action, last bool) string {
 	case n >= c.p.Plan.MicroBatches:
 		return fmt.Sprintf("a step has %d micro-batches", c.p.Plan.MicroBatches)
 	case a.Kind == Forward && c.inFlight(a.Chunk) >= st.Chunks[a.Chunk].Buffers:
-		return fmt.Sprintf("its buffer is in use: %d micro-batches are in flight, there are %d buffers", c.inFlight(a.Chunk), st.Chunks[a.Chunk].Buffers)
+		return fmt.Sprintf("its buffer is in use: %d micro-batches are in flight, there are %d buffers",
+			c.inFlight(a.Chunk), st.Chunks[a.Chunk].Buffers)
 	case a.Kind != Forward && c.done[before[a.Kind]] <= n:
 		return fmt.Sprintf("its %s has not been done", names[before[a.Kind].Kind])
 	}
@@ -124,7 +128,8 @@ func (c *stageCheck) whole(st *Stage) error {
 			}
 		}
 		if n := st.Chunks[i].Buffers; n != c.most[i] {
-			return fmt.Errorf("stage %d: chunk %d has %d buffers for %d micro-batches in flight", c.stage, i, n, c.most[i])
+			return fmt.Errorf("stage %d: chunk %d has %d buffers for %d micro-batches in flight", c.stage, i,
+				n, c.most[i])
 		}
 	}
 	if c.done[Action{Kind: Finish}] != 1 {
@@ -141,9 +146,9 @@ func (p Plan) releases() ActionKind {
 	return Backward
 }
 
-// InFlight returns, for each chunk of a stage, the most micro-batches that have a buffer at once in a schedule that does
-// passes in order. The pass that frees a buffer is the weights' if the schedule has these. It takes as long as the turns are
-// written, however often each is done.
+// InFlight returns, for each chunk of a stage, the most micro-batches that have a buffer at once in a schedule that
+// does passes in order. The pass that frees a buffer is the weights' if the schedule has these. It takes as long as the
+// turns are written, however often each is done.
 func InFlight(turns []Turn, chunks int) []int {
 	now, most, release := make([]int, chunks), make([]int, chunks), make([]ActionKind, chunks)
 	for c := range release {
@@ -204,7 +209,8 @@ func (p *Program) checkAcross() error {
 			got := across(&p.Stages[i], ends)
 			for j := range max(len(got), len(first)) {
 				if j >= len(got) || j >= len(first) || got[j] != first[j] {
-					return fmt.Errorf("collective %d over the stages is %q on stage 0 and %q on stage %d", j, at(first, j), at(got, j), i)
+					return fmt.Errorf("collective %d over the stages is %q on stage 0 and %q on stage %d", j,
+						at(first, j), at(got, j), i)
 				}
 			}
 		}

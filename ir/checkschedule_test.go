@@ -14,7 +14,8 @@ func pipelined(t *testing.T, schedule, stageLayers string, pp, vpp, micro int) *
 	c := smallGPT
 	c.Layers, c.Tied = 2, true
 	plan := ir.SerialPlan(2, 1, ir.FullPrecision(ir.F32))
-	plan.PP, plan.VPP, plan.MicroBatches, plan.Schedule, plan.StageLayers, plan.AxisOrder = pp, vpp, micro, schedule, stageLayers, "tp,dp,pp"
+	plan.PP, plan.VPP, plan.MicroBatches, plan.Schedule, plan.StageLayers, plan.AxisOrder = pp, vpp, micro, schedule,
+		stageLayers, "tp,dp,pp"
 	p, err := passes.Compile(build(c), plan, ir.Recipe{Optimizer: "sgd"}, passes.Options{Check: true})
 	if err != nil {
 		t.Fatal(err)
@@ -33,19 +34,31 @@ func TestWrongSchedules(t *testing.T) {
 		do      string
 		want    string
 	}{
-		{"backward before forward", f1b, 1, "B0 F0 F0 B0 F0 B0 U", "stage 1, action 0 (B0, micro-batch 0): its forward has not been done"},
-		{"one backward too many", f1b, 1, "(F0 B0)*3 B0 U", "stage 1, action 6 (B0, micro-batch 3): a step has 3 micro-batches"},
+		{"backward before forward", f1b, 1, "B0 F0 F0 B0 F0 B0 U",
+			"stage 1, action 0 (B0, micro-batch 0): its forward has not been done"},
+		{"one backward too many", f1b, 1, "(F0 B0)*3 B0 U",
+			"stage 1, action 6 (B0, micro-batch 3): a step has 3 micro-batches"},
 		{"a micro-batch left out", f1b, 1, "(F0 B0)*2 U", "stage 1: F0 of micro-batch 2 is not done"},
 		{"backward left out", f1b, 0, "F0 (F0 B0)*2 U", "stage 0: B0 of micro-batch 2 is not done"},
-		{"no update", f1b, 0, "F0 (F0 B0)*2 B0", "stage 0, action 5 (B0, micro-batch 2): the last action is not the update"},
-		{"update too early", f1b, 0, "F0 (F0 B0)*2 U B0", "stage 0, action 5 (U, micro-batch 0): the update is not the last action"},
-		{"no such chunk", f1b, 0, "F1 (F0 B0)*2 B0 U", "stage 0, action 0 (F1, micro-batch 0): the stage has no chunk 1"},
-		{"too many in flight", f1b, 0, "F0*3 B0*3 U", "stage 0, action 2 (F0, micro-batch 2): its buffer is in use: 2 micro-batches are in flight, there are 2 buffers"},
-		{"fewer in flight than there are buffers", f1b, 0, "(F0 B0)*3 U", "stage 0: chunk 0 has 2 buffers for 1 micro-batches in flight"},
-		{"weights of a whole backward", f1b, 1, "(F0 B0)*3 W0 U", "stage 1, action 6 (W0, micro-batch 0): backward is not split under schedule 1f1b"},
-		{"weights before backward", h1, 0, "F0 F0 W0 B0 F0 B0 W0 B0 W0 U", "stage 0, action 2 (W0, micro-batch 0): its backward has not been done"},
+		{"no update", f1b, 0, "F0 (F0 B0)*2 B0",
+			"stage 0, action 5 (B0, micro-batch 2): the last action is not the update"},
+		{"update too early", f1b, 0, "F0 (F0 B0)*2 U B0",
+			"stage 0, action 5 (U, micro-batch 0): the update is not the last action"},
+		{"no such chunk", f1b, 0, "F1 (F0 B0)*2 B0 U",
+			"stage 0, action 0 (F1, micro-batch 0): the stage has no chunk 1"},
+		{"too many in flight", f1b, 0, "F0*3 B0*3 U",
+			"stage 0, action 2 (F0, micro-batch 2): its buffer is in use: 2 micro-batches are in flight, there are " +
+				"2 buffers"},
+		{"fewer in flight than there are buffers", f1b, 0, "(F0 B0)*3 U",
+			"stage 0: chunk 0 has 2 buffers for 1 micro-batches in flight"},
+		{"weights of a whole backward", f1b, 1, "(F0 B0)*3 W0 U",
+			"stage 1, action 6 (W0, micro-batch 0): backward is not split under schedule 1f1b"},
+		{"weights before backward", h1, 0, "F0 F0 W0 B0 F0 B0 W0 B0 W0 U",
+			"stage 0, action 2 (W0, micro-batch 0): its backward has not been done"},
 		{"weights left out", h1, 0, "F0 (F0 B0 W0)*2 B0 U", "stage 0: W0 of micro-batch 2 is not done"},
-		{"buffer freed by weights alone", h1, 0, "F0 F0 B0 F0 B0 W0 B0 W0*2 U", "stage 0, action 3 (F0, micro-batch 2): its buffer is in use: 2 micro-batches are in flight, there are 2 buffers"},
+		{"buffer freed by weights alone", h1, 0, "F0 F0 B0 F0 B0 W0 B0 W0*2 U",
+			"stage 0, action 3 (F0, micro-batch 2): its buffer is in use: 2 micro-batches are in flight, there are " +
+				"2 buffers"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := c.program(t)
@@ -84,8 +97,10 @@ func TestDeadlocks(t *testing.T) {
 			"deadlock: stage 0, action 4 (B0, micro-batch 0) waits until chunk 1 has done backward of micro-batch 0; " +
 				"stage 1, action 6 (B0, micro-batch 0) waits until chunk 2 has done backward of micro-batch 0"},
 		// The V's turn: stage 1 sends itself three gradients before it takes one.
-		{"buffers", "zb-v", 3, map[int]string{0: "F0*3 F1*3 B1*3 B0*3 W1*3 W0*3 U", 1: "F0*3 F1*3 B1*3 B0*3 W1*3 W0*3 U"},
-			"stage 1, action 8 (B1, micro-batch 2) waits until chunk 1 takes the gradient of micro-batch 0 from a buffer"},
+		{"buffers", "zb-v", 3, map[int]string{0: "F0*3 F1*3 B1*3 B0*3 W1*3 W0*3 U",
+			1: "F0*3 F1*3 B1*3 B0*3 W1*3 W0*3 U"},
+			"stage 1, action 8 (B1, micro-batch 2) waits until chunk 1 takes the gradient of micro-batch 0 " +
+				"from a buffer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := pipelined(t, c.schedule, "0,1,1,0", 2, 2, c.micro)

@@ -37,9 +37,9 @@ func (n *Node) Collective(m Mesh) (Collective, bool) {
 	return c, len(c.Axes) > 0
 }
 
-// Messages are what a rank of a stage takes from and hands to other stages in an action: forward the block's input, backward
-// its gradient. Both are of the stream's size, which sequence parallelism splits. Chunks that follow each other on one
-// stage (zb-v) send nothing.
+// Messages are what a rank of a stage takes from and hands to other stages in an action: forward the block's input,
+// backward its gradient. Both are of the stream's size, which sequence parallelism splits. Chunks that follow each
+// other on one stage (zb-v) send nothing.
 func (p *Program) Messages(stage int, a Action) []Collective {
 	if a.Kind != Forward && a.Kind != Backward {
 		return nil

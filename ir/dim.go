@@ -41,10 +41,10 @@ const (
 // parameters and which no op of the table reads.
 func (d Dim) Padded() bool { return d == Vocab }
 
-// Axis names an axis of the mesh, or a sub-axis. Where it splits a dim into balanced causal parts it is labelled: part i of
-// n over zigzag:cp holds chunks i and 2n-1-i of 2n. Where the parts have moved on round the axis the label says how far:
-// rank i of zigzag:cp+3 has the part of rank i-3. A labelled axis is another split than the plain one; its ranks are the
-// same.
+// Axis names an axis of the mesh, or a sub-axis. Where it splits a dim into balanced causal parts it is labelled: part
+// i of n over zigzag:cp holds chunks i and 2n-1-i of 2n. Where the parts have moved on round the axis the label says
+// how far: rank i of zigzag:cp+3 has the part of rank i-3. A labelled axis is another split than the plain one; its
+// ranks are the same.
 type Axis string
 
 const zigzagLabel = "zigzag:"

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// The formats of 8 bits to which operands of products are rounded (Attr.In, two of them with a comma between). Each tensor that a rank has is scaled
-// by a power of two for its own largest magnitude. E4M3 has 4 bits of exponent and is for what forward multiplies, E5M2 has 5 and is for gradients;
-// package num of the runtime has what they hold.
+// The formats of 8 bits to which operands of products are rounded (Attr.In, two of them with a comma between). Each
+// tensor that a rank has is scaled by a power of two for its own largest magnitude. E4M3 has 4 bits of exponent and is
+// for what forward multiplies, E5M2 has 5 and is for gradients; package num of the runtime has what they hold.
 const (
 	E4M3 = "e4m3"
 	E5M2 = "e5m2"

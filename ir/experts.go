@@ -12,8 +12,9 @@ type piece struct {
 	size int
 }
 
-// ExpertParts are the ranks of tp, cp and dp that ep takes: of tp what etp leaves, then of cp, then of dp, so that it does not
-// depend on the order of the axes. etp is the fastest part of tp, ep the fastest of what is left of an axis, edp the rest.
+// ExpertParts are the ranks of tp, cp and dp that ep takes: of tp what etp leaves, then of cp, then of dp, so that it
+// does not depend on the order of the axes. etp is the fastest part of tp, ep the fastest of what is left of an axis,
+// edp the rest.
 func (p Plan) ExpertParts() (tp, cp, dp int, err error) {
 	etp, ep := max(p.ETP, 1), max(p.EP, 1)
 	if p.TP%etp != 0 {
@@ -37,8 +38,8 @@ func (p Plan) ExpertParts() (tp, cp, dp int, err error) {
 	return tp, cp, dp, err
 }
 
-// expertPieces is how experts factor the ranks. There are none where the plan regroups nothing, and experts are replicated
-// over all ranks of a stage.
+// expertPieces is how experts factor the ranks. There are none where the plan regroups nothing, and experts are
+// replicated over all ranks of a stage.
 func (p Plan) expertPieces(ranks View) ([]piece, error) {
 	if max(p.ETP, 1)*max(p.EP, 1) == 1 {
 		return nil, nil
@@ -104,8 +105,8 @@ func withExperts(pieces []piece, views ...View) (Mesh, error) {
 	return m, nil
 }
 
-// dispatchLayout is where tokens are when they are sent to experts: the ranks of one etp group have the same tokens, all
-// others their own.
+// dispatchLayout is where tokens are when they are sent to experts: the ranks of one etp group have the same tokens,
+// all others their own.
 func (p Plan) dispatchLayout(m Mesh) Layout {
 	seq := slices.Clone(p.contexts(m))
 	if m.Has("tp") {
@@ -123,20 +124,21 @@ func (p Plan) dispatchLayout(m Mesh) Layout {
 }
 
 // ExpertSlots is how many places each expert has for the tokens of a micro-batch in one round, over all ranks that send
-// some. Each of these has moe_slack times as many as its tokens would need if they were even; without a moe_slack as many as
-// they could ever need, so that there is one round.
+// some. Each of these has moe_slack times as many as its tokens would need if they were even; without a moe_slack as
+// many as they could ever need, so that there is one round.
 func (p Plan) ExpertSlots(seq, experts, choices int) int {
 	senders := p.DP * p.CP * p.TP / max(p.ETP, 1)
 	local := p.MicroBatch * p.DP * seq / senders
 	if p.MoESlack <= 0 {
 		return local * senders
 	}
-	even := float64(local/p.MicroBatch*choices) / float64(experts) // of each sequence, so that places grow with the micro-batch
+	// of each sequence, so that places grow with the micro-batch
+	even := float64(local/p.MicroBatch*choices) / float64(experts)
 	return min(local, p.MicroBatch*int(math.Ceil(p.MoESlack*even))) * senders
 }
 
-// ExpertReplicas are the axes over which an expert has replicas, the major one first: edp, or all ranks of a stage where
-// experts do not regroup them.
+// ExpertReplicas are the axes over which an expert has replicas, the major one first: edp, or all ranks of a stage
+// where experts do not regroup them.
 func ExpertReplicas(m Mesh) []Axis {
 	var names []Axis
 	switch {

@@ -116,7 +116,9 @@ func (f *Func) Value(name string) *Value {
 
 // Reads tells whether an op of the function takes v, or the function returns it.
 func (f *Func) Reads(v *Value) bool {
-	return slices.Contains(f.Outputs, v) || slices.ContainsFunc(f.Nodes, func(n *Node) bool { return slices.Contains(n.Args, v) })
+	return slices.Contains(f.Outputs, v) || slices.ContainsFunc(f.Nodes, func(n *Node) bool {
+		return slices.Contains(n.Args, v)
+	})
 }
 
 // Weights lists the function's parameters.
@@ -157,8 +159,8 @@ type Segment struct {
 	Passed map[string]bool // partial values that their users take unresolved, from pass partition on
 }
 
-// BlockName and DenseName are the names of the segments whose blocks have numbers, also where there is one: a model's blocks and, where its
-// first ones have no experts and the others do, those first ones.
+// BlockName and DenseName are the names of the segments whose blocks have numbers, also where there is one: a model's
+// blocks and, where its first ones have no experts and the others do, those first ones.
 const (
 	BlockName = "block"
 	DenseName = "dense"
@@ -242,8 +244,9 @@ func (s *Segment) clone() *Segment {
 	if s == nil {
 		return nil
 	}
-	return &Segment{Name: s.Name, Count: s.Count, Forward: s.Forward.Clone(), Backward: s.Backward.Clone(), Weights: s.Weights.Clone(),
-		Logits: s.Logits.Clone(), Remat: s.Remat.clone(), Passed: s.Passed}
+	return &Segment{Name: s.Name, Count: s.Count, Forward: s.Forward.Clone(), Backward: s.Backward.Clone(),
+		Weights: s.Weights.Clone(),
+		Logits:  s.Logits.Clone(), Remat: s.Remat.clone(), Passed: s.Passed}
 }
 
 // Clone copies a function deeply; parameters are shared.

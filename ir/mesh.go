@@ -176,8 +176,8 @@ func (m Mesh) atomSize(a Axis) int {
 // Has tells whether the mesh has the axis, and it splits anything.
 func (m Mesh) Has(a Axis) bool { return m.known(a) }
 
-// Expand replaces axes by their atoms, without labels, the fastest-varying first. Axes of a list are major first, so the
-// last comes first.
+// Expand replaces axes by their atoms, without labels, the fastest-varying first. Axes of a list are major first, so
+// the last comes first.
 func (m Mesh) Expand(axes []Axis) []Axis {
 	if len(axes) == 0 {
 		return nil

@@ -14,7 +14,8 @@ func TestNewMesh(t *testing.T) {
 	}{
 		{[]View{{{"tp", 1}, {"dp", 1}}}, "1"},
 		{[]View{{{"tp", 2}, {"dp", 4}}}, "tp=2 dp=4"},
-		{[]View{{{"tp", 4}, {"dp", 4}}, {{"ep", 8}, {"edp", 2}}}, "tp=4 dp.0=2 dp.1=2 : dp=dp.0*dp.1 ep=tp*dp.0 edp=dp.1"},
+		{[]View{{{"tp", 4}, {"dp", 4}}, {{"ep", 8}, {"edp", 2}}},
+			"tp=4 dp.0=2 dp.1=2 : dp=dp.0*dp.1 ep=tp*dp.0 edp=dp.1"},
 		{[]View{{{"tp", 2}, {"dp", 4}}, {{"etp", 1}, {"ep", 8}, {"edp", 1}}}, "tp=2 dp=4 : ep=tp*dp"},
 		{[]View{{{"rep", 2}, {"kv", 2}}, {{"tp", 4}}}, "rep=2 kv=2 : tp=rep*kv"},
 		{[]View{{{"inner", 2}, {"outer", 3}}, {{"dp", 6}}}, "inner=2 outer=3 : dp=inner*outer"},

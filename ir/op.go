@@ -50,8 +50,9 @@ func (o Op) Comm() bool { return ops[o].comm }
 // Element tells whether the op works element by element.
 func (o Op) Element() bool { return ops[o].element }
 
-// Row is the dims that an op takes together where it makes each row of its result from one row of each operand: of norms and
-// their gradients by the operand, and of the gradients of a log-sum-exp and of a pick. It is nil for other ops.
+// Row is the dims that an op takes together where it makes each row of its result from one row of each operand: of
+// norms and their gradients by the operand, and of the gradients of a log-sum-exp and of a pick. It is nil for other
+// ops.
 func (n *Node) Row() (row []Dim) {
 	of, without := Type{}, Type{}
 	switch n.Op {
@@ -70,8 +71,8 @@ func (n *Node) Row() (row []Dim) {
 	return row
 }
 
-// Statistic tells whether result i is kept in at least f32, whatever the program computes in: sums that many terms enter,
-// and what a loss is made of.
+// Statistic tells whether result i is kept in at least f32, whatever the program computes in: sums that many terms
+// enter, and what a loss is made of.
 func (o Op) Statistic(i int) bool { return ops[o].stats>>i&1 == 1 }
 
 // Index tells whether operand i is an index.

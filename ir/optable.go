@@ -143,7 +143,8 @@ var ops = [NumOps]opInfo{
 	OpLayerNormDGain: {name: "layer_norm_dgain", text: "m* !d, m* d -> d", linear: []uint16{1}, flops: 8,
 		attrs: []string{"eps"}, doc: "gradient of layer_norm's gain from dy, x"},
 	OpRMSNorm: {name: "rms_norm", text: "m* !d, d -> m* d", grad: true, flops: 5,
-		attrs: []string{"eps", "unit"}, doc: "x / sqrt(mean(x^2) + eps) * gain, of which unit says that it is 1 + the parameter"},
+		attrs: []string{"eps", "unit"},
+		doc:   "x / sqrt(mean(x^2) + eps) * gain, of which unit says that it is 1 + the parameter"},
 	OpRMSNormDX: {name: "rms_norm_dx", text: "m* !d, m* d, d -> m* d", linear: []uint16{1}, flops: 10,
 		attrs: []string{"eps", "unit"}, doc: "gradient of rms_norm's x from dy, x, gain"},
 	OpRMSNormDGain: {name: "rms_norm_dgain", text: "m* !d, m* d -> d", linear: []uint16{1}, flops: 6,
@@ -154,17 +155,21 @@ var ops = [NumOps]opInfo{
 		attrs: []string{"offset", "most"}, doc: "min(global index along its dim + offset, most)"},
 	OpEmbed: {name: "embed", ints: 2, text: "v n*, m* -> m* n*", linear: []uint16{1}, grad: true, gathers: true,
 		attrs: []string{"frozen"}, doc: "rows of the table by index"},
-	OpEmbedGrad: {name: "embed_grad", ints: 2, text: "m* n*, m* -> v n*", linear: []uint16{1}, work: operandFlops, scatters: true,
-		attrs: []string{"frozen"}, doc: "adds dy's rows into the table's gradient by index, but for row frozen - 1"},
+	OpEmbedGrad: {name: "embed_grad", ints: 2, text: "m* n*, m* -> v n*", linear: []uint16{1}, work: operandFlops,
+		scatters: true,
+		attrs:    []string{"frozen"}, doc: "adds dy's rows into the table's gradient by index, but for row frozen - 1"},
 
 	// attention
 	OpRope: {name: "rope", text: "m* !d -> m* d", linear: []uint16{1}, grad: true, flops: 6,
 		attrs: []string{"dim", "theta", "rope", "layers", "local", "offset", "turn", "adjacent", "inverse"},
-		doc:   "turns pairs (j, j+n/2), or adjacent ones (2j, 2j+1), of n = turn elements of dim, from offset on, by position * theta^(-2j/n)"},
-	OpAttention: {name: "attention", stats: 2, text: "b* s* !d, b* t !d, b* t e, b* s* e, b* s* -> b* s* e, b* s*", optional: 2, grad: true,
+		doc: "turns pairs (j, j+n/2), or adjacent ones (2j, 2j+1), of n = turn elements of dim, from offset on, by " +
+			"position * theta^(-2j/n)"},
+	OpAttention: {name: "attention", stats: 2, text: "b* s* !d, b* t !d, b* t e, b* s* e, b* s* -> b* s* e, b* s*",
+		optional: 2, grad: true,
 		monoids: []Monoid{WeightedLSE, LSE}, work: attentionFlops(1),
 		attrs: []string{"scale", "causal", "window", "layers", "softcap", "alibi", "drop", "key", "axes"},
-		doc:   "softmax(scale q k) v, and its log-sum-exp; scores may be capped and biased by distance; in a ring over axes those of the keys so far are joined in"},
+		doc: "softmax(scale q k) v, and its log-sum-exp; scores may be capped and biased by distance; in a ring " +
+			"over axes those of the keys so far are joined in"},
 	OpAttentionGrad: {name: "attention_grad", work: attentionFlops(2.5), optional: 1,
 		text:  "b* s* e, b* s* !d, b* t !d, b* t e, b* s* e, b* s*, b* s* !d -> b* s* !d, b* t !d, b* t e",
 		attrs: []string{"scale", "causal", "window", "layers", "softcap", "alibi", "drop", "key", "axes"},
@@ -179,28 +184,37 @@ var ops = [NumOps]opInfo{
 		doc: "the element of v by index"},
 	OpPickGrad: {name: "pick_grad", ints: 2, text: "m*, m* -> m* v", linear: []uint16{1},
 		doc: "dy at the index, 0 elsewhere"},
-	OpCrossEntropy: {name: "cross_entropy", stats: 1, ints: 2, text: "m* !v, m*, m* -> m*, m* v", flops: 9, inPlace: true,
-		doc: "log of the sum of exp of x over v less x at the index, and its gradient times dy, from x, indices, dy"},
+	OpCrossEntropy: {name: "cross_entropy", stats: 1, ints: 2, text: "m* !v, m*, m* -> m*, m* v", flops: 9,
+		inPlace: true,
+		doc: "log of the sum of exp of x over v less x at the index, and its gradient times dy, from x, " +
+			"indices, dy"},
 	OpInvCount: {name: "inv_count", stats: 1, text: "-> m*", attrs: []string{"into"},
-		doc: "the loss scale, 1 unless there is one, over the unmasked tokens of the global batch; over its sequences where it is the gradient of aux"},
+		doc: "the loss scale, 1 unless there is one, over the unmasked tokens of the global batch; over its " +
+			"sequences where it is the gradient of aux"},
 
-	// experts: the one rule of its own kind, since the permutation is data. The places of a round, dim, stay with the ranks
-	// that had the tokens; what finds no place waits for the next round.
+	// experts: the one rule of its own kind, since the permutation is data. The places of a round, dim, stay with the
+	// ranks that had the tokens; what finds no place waits for the next round.
 	OpRounds: {name: "rounds", ints: 1, text: "m* ->", effect: true, attrs: []string{"axes", "most"},
-		doc: "counts the rounds that the tokens need with so many places for each expert: the most of any rank of the axes"},
+		doc: "counts the rounds that the tokens need with so many places for each expert: the most of any rank " +
+			"of the axes"},
 	OpLimit: {name: "limit", ints: 1, text: "m* !s -> m* s", attrs: []string{"dim", "most"},
-		doc: "experts of choices, of each the first most of a sequence; to others it gives -1 - expert, which is no place"},
+		doc: "experts of choices, of each the first most of a sequence; to others it gives -1 - expert, which " +
+			"is no place"},
 	OpTally: {name: "tally", stats: 1, ints: 1, text: "g* s* -> g* e", flops: 1,
 		doc: "how many choices each expert got, over the tokens of the group that the result's dims are of"},
 	OpBalance: {name: "balance", stats: 1, text: "g* s* !e, g* e -> g*", grad: true, flops: 6, attrs: []string{"gate"},
-		doc: "experts * sum_e choices that e got * sum_s p_e / (tokens of the group * those of a sequence), from the router's outputs, of which gate makes shares p, and the tally"},
-	OpBalanceGrad: {name: "balance_grad", text: "g*, g* s* !e, g* e -> g* s* e", linear: []uint16{1}, flops: 8, attrs: []string{"gate"},
-		doc: "gradient of balance's x from dy, x, tally"},
+		doc: "experts * sum_e choices that e got * sum_s p_e / (tokens of the group * those of a sequence), from the " +
+			"router's outputs, of which gate makes shares p, and the tally"},
+	OpBalanceGrad: {name: "balance_grad", text: "g*, g* s* !e, g* e -> g* s* e", linear: []uint16{1}, flops: 8,
+		attrs: []string{"gate"},
+		doc:   "gradient of balance's x from dy, x, tally"},
 	OpRoute: {name: "route", text: "m* !e, e -> m* k, m* k", optional: 1, grad: true, flops: 8,
 		attrs: []string{"dim", "gate", "share", "scale", "eps", "groups", "best"},
-		doc:   "weights and indices of the k experts with the largest scores; gate makes scores of x, a bias counts in the choice alone"},
+		doc: "weights and indices of the k experts with the largest scores; gate makes scores of x, a bias counts " +
+			"in the choice alone"},
 	OpRouteGrad: {name: "route_grad", ints: 8, text: "m* k, m* !e, m* k, m* k -> m* e", linear: []uint16{1}, flops: 8,
-		attrs: []string{"dim", "gate", "share", "scale", "eps", "groups", "best"}, doc: "gradient of route's x from dw, x, w, indices"},
+		attrs: []string{"dim", "gate", "share", "scale", "eps", "groups", "best"},
+		doc:   "gradient of route's x from dw, x, w, indices"},
 	OpDispatch: {name: "dispatch", ints: 2, text: "s* h*, s* k* -> x c(s) h*", linear: []uint16{1}, grad: true,
 		attrs: []string{"dim", "round"}, doc: "sorts tokens by expert, as many of each as there are places"},
 	OpCombine: {name: "combine", ints: 2, text: "x c(s) h*, s* k* -> s* h*", linear: []uint16{1}, grad: true,

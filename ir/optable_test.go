@@ -47,7 +47,8 @@ func checkRow(t *testing.T, row *opInfo) {
 		}
 	}
 	if row.optional > row.rule.nIn || len(row.monoids) > 0 && len(row.monoids) != row.rule.nOut {
-		t.Errorf("%s: %d operands may be left out, %d monoids; its rule is %s", row.name, row.optional, len(row.monoids), row.rule)
+		t.Errorf("%s: %d operands may be left out, %d monoids; its rule is %s", row.name, row.optional,
+			len(row.monoids), row.rule)
 	}
 	if row.view && (row.rule.nIn != 1 || row.rule.nOut != 1) {
 		t.Errorf("%s is a view and has the rule %s", row.name, row.rule)
@@ -86,9 +87,11 @@ func TestAttrFields(t *testing.T) {
 }
 
 func TestAttrRoundTrip(t *testing.T) {
-	a := Attr{Dim: Seq, To: KSeq, Axes: []Axis{"dp", "tp"}, Monoid: LSE, Into: "loss", Eps: 1e-5, Scale: 0.125, Theta: 1e4, Rope: "llama3,8,1,4,8192",
+	a := Attr{Dim: Seq, To: KSeq, Axes: []Axis{"dp", "tp"}, Monoid: LSE, Into: "loss", Eps: 1e-5, Scale: 0.125,
+		Theta: 1e4, Rope: "llama3,8,1,4,8192",
 		Drop: 0.1, Key: 3, Window: 4096, Bucket: 2, Causal: true, Inverse: true}
-	const want = "dim=seq to=k_seq axes=dp@tp monoid=lse into=loss eps=1e-05 scale=0.125 theta=10000 rope=llama3,8,1,4,8192 drop=0.1 key=3 window=4096 bucket=2 causal inverse"
+	const want = "dim=seq to=k_seq axes=dp@tp monoid=lse into=loss eps=1e-05 scale=0.125 theta=10000 " +
+		"rope=llama3,8,1,4,8192 drop=0.1 key=3 window=4096 bucket=2 causal inverse"
 	if a.String() != want {
 		t.Errorf("prints as %s, want %s", &a, want)
 	}

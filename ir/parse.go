@@ -125,7 +125,8 @@ func (p *parser) funcs(s *Segment) error {
 
 // place is where the segment has the function of that name; nil if it has none.
 func (s *Segment) place(name string) **Func {
-	if slot := map[string]**Func{s.Name + ".forward": &s.Forward, s.Name + ".backward": &s.Backward, s.Name + ".weights": &s.Weights, s.Name + ".logits": &s.Logits}[name]; slot != nil {
+	if slot := map[string]**Func{s.Name + ".forward": &s.Forward, s.Name + ".backward": &s.Backward,
+		s.Name + ".weights": &s.Weights, s.Name + ".logits": &s.Logits}[name]; slot != nil {
 		return slot
 	}
 	if remat := s.RematName(); s.Remat != nil || name == remat+".forward" {

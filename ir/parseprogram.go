@@ -110,9 +110,11 @@ func (p *parser) tables(prog *Program) error {
 
 // tableLines parse one line of a program's tables, without its first word.
 var tableLines = map[string]func(*Program, string) error{
-	"class": (*Program).parseClass, "slot": (*Program).parseSlot, "stream": (*Program).parseStream, "saved": (*Program).parseSaved,
+	"class": (*Program).parseClass, "slot": (*Program).parseSlot, "stream": (*Program).parseStream,
+	"saved": (*Program).parseSaved,
 	"stage": (*Program).parseStage, "chunk": inStage((*Stage).parseChunk), "bucket": inStage((*Stage).parseBucket),
-	"transient": inStage((*Stage).parseTransient), "do": inStage((*Stage).parseSchedule), "arena": inStage((*Stage).parseArena),
+	"transient": inStage((*Stage).parseTransient), "do": inStage((*Stage).parseSchedule),
+	"arena": inStage((*Stage).parseArena),
 }
 
 // inStage is a line that belongs to the stage above it.
@@ -164,7 +166,8 @@ func (st *Stage) parseBucket(s string) error {
 	var n int
 	var k Bucket
 	head, pieces, _ := strings.Cut(s, " :")
-	if _, err := fmt.Sscanf(head, "%d class=%d offset=%d elems=%d state=%d", &n, &k.Class, &k.Offset, &k.Elems, &k.State); err != nil {
+	if _, err := fmt.Sscanf(head, "%d class=%d offset=%d elems=%d state=%d", &n, &k.Class, &k.Offset, &k.Elems,
+		&k.State); err != nil {
 		return err
 	}
 	for _, w := range strings.Fields(pieces) {
@@ -183,7 +186,8 @@ func (st *Stage) parseBucket(s string) error {
 func (st *Stage) parseChunk(s string) error {
 	var c Chunk
 	head, runs, _ := strings.Cut(s, " :")
-	if _, err := fmt.Sscanf(head, "%d offset=%d size=%d buffers=%d", &c.Index, &c.Offset, &c.Size, &c.Buffers); err != nil {
+	if _, err := fmt.Sscanf(head, "%d offset=%d size=%d buffers=%d", &c.Index, &c.Offset, &c.Size,
+		&c.Buffers); err != nil {
 		return err
 	}
 	for _, w := range strings.Fields(runs) {

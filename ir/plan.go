@@ -10,7 +10,8 @@ import (
 // Precision says in which type each kind of state is kept.
 type Precision struct {
 	Compute, Params, Grads, Reduce, Master, Moments Elem
-	Eight                                           bool // products of blocks with their weights round their operands to 8 bits; Compute is bf16
+	// products of blocks with their weights round their operands to 8 bits; Compute is bf16
+	Eight bool
 }
 
 // FullPrecision keeps everything in one type.
@@ -33,14 +34,15 @@ func (p Precision) MasterSize() int {
 
 // Plan is the decision, in normal form: what does not apply is 1, 0, "none" or "". It is comparable.
 type Plan struct {
-	DP, TP, PP, CP, EP, ETP         int
-	VPP                             int
-	SP                              bool
-	CPKind                          string
-	Zero, ZeroGroup                 int
-	MicroBatch, MicroBatches        int
-	Schedule, Recompute             string
-	RecomputeLayers, RecomputeEvery int // the first so many blocks of each chunk, 0 where Recompute is none; see RecomputeRules
+	DP, TP, PP, CP, EP, ETP  int
+	VPP                      int
+	SP                       bool
+	CPKind                   string
+	Zero, ZeroGroup          int
+	MicroBatch, MicroBatches int
+	Schedule, Recompute      string
+	// the first so many blocks of each chunk, 0 where Recompute is none; see RecomputeRules
+	RecomputeLayers, RecomputeEvery int
 	RecomputeSplit                  bool
 	StageLayers                     string // block counts of the chunks, comma-separated
 	AxisOrder                       string // axes, the fastest-varying rank first, comma-separated
@@ -86,8 +88,8 @@ func (p Plan) StageOf(chunk int) int {
 // of parameters, which can wait.
 func (p Plan) Splits() bool { return p.Schedule == "zb-h1" || p.Schedule == "zb-v" }
 
-// String is the plan in one line: what is not at its neutral value, and the micro-batches. A pipeline's schedule is 1f1b, or
-// interleaved where a stage has several chunks, unless it is named.
+// String is the plan in one line: what is not at its neutral value, and the micro-batches. A pipeline's schedule is
+// 1f1b, or interleaved where a stage has several chunks, unless it is named.
 func (p Plan) String() string {
 	var parts []string
 	degree := func(name string, n int) {
@@ -168,7 +170,8 @@ func (p Plan) Mesh(kvHeads int) (Mesh, error) {
 		case a == "dp" && p.sharedReplicas() > 1 && p.sharedReplicas() < n:
 			k := p.sharedReplicas()
 			if n%k != 0 {
-				return Mesh{}, fmt.Errorf("dp %d is no multiple of zero_group %d%s", n, p.ZeroGroup, map[bool]string{true: fmt.Sprintf(" / cp %d", p.CP)}[k < p.ZeroGroup])
+				return Mesh{}, fmt.Errorf("dp %d is no multiple of zero_group %d%s", n, p.ZeroGroup,
+					map[bool]string{true: fmt.Sprintf(" / cp %d", p.CP)}[k < p.ZeroGroup])
 			}
 			fine = append(fine, Atom{"inner", k}, Atom{"outer", n / k})
 		case a == "cp" && p.CPKind == "heads" && kvHeads > 0:
@@ -210,7 +213,8 @@ func (p Plan) Layouts(m Mesh) map[Region]Layout {
 		Norm: stream, Attention: heads,
 		MLP:      {Batch: batch, Seq: seq, FFN: tp},
 		VocabR:   {Batch: batch, Seq: seq, Vocab: tp},
-		Dispatch: p.dispatchLayout(m), Experts: {Expert: keep("ep"), SlotDim: ExpertReplicas(m), ExpertFFN: keep("etp")},
+		Dispatch: p.dispatchLayout(m), Experts: {Expert: keep("ep"), SlotDim: ExpertReplicas(m),
+			ExpertFFN: keep("etp")},
 	}
 	if core := p.coreLayout(m, heads); core != nil {
 		layouts[Core] = core

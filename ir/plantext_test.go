@@ -31,7 +31,8 @@ func anyPlan(t *rapid.T) ir.Plan {
 				if g := f.Field(j); g.Kind() == reflect.Bool {
 					g.SetBool(eight)
 				} else {
-					g.SetUint(uint64(rapid.SampledFrom([]ir.Elem{ir.F32, ir.F64, ir.I32, ir.BF16, ir.F16}).Draw(t, name)))
+					g.SetUint(uint64(rapid.SampledFrom([]ir.Elem{ir.F32, ir.F64, ir.I32, ir.BF16, ir.F16}).Draw(t,
+						name)))
 					if eight && j == 0 {
 						g.SetUint(uint64(ir.BF16)) // what products in 8 bits are stored in
 					}

@@ -139,7 +139,8 @@ func (p *Program) String() string {
 	p.Model.print(&b)
 	for i, c := range p.Classes {
 		fmt.Fprintf(&b, "class %d%s%s%s%s%s%s%s\n", i, axisWords("reduce", c.Reduce), axisWords("replicas", c.Replicas),
-			axisWords("shard", c.Shard), axisWords("repeat", c.Repeat), flagWord("each", c.Each), flagWord("fetch", c.Fetch), flagWord("ends", c.Ends))
+			axisWords("shard", c.Shard), axisWords("repeat", c.Repeat), flagWord("each", c.Each),
+			flagWord("fetch", c.Fetch), flagWord("ends", c.Ends))
 	}
 	for _, s := range p.Slots {
 		fmt.Fprintf(&b, "slot %s %s class=%d offset=%d elems=%d\n", s.Segment, s.Param, s.Class, s.Offset, s.Elems)
@@ -162,10 +163,12 @@ func (p *Program) String() string {
 
 func (s *Stage) print(b *strings.Builder) {
 	for _, c := range s.Chunks {
-		fmt.Fprintf(b, "chunk %d offset=%d size=%d buffers=%d :%s\n", c.Index, c.Offset, c.Size, c.Buffers, runWords(c.Runs))
+		fmt.Fprintf(b, "chunk %d offset=%d size=%d buffers=%d :%s\n", c.Index, c.Offset, c.Size, c.Buffers,
+			runWords(c.Runs))
 	}
 	for i, k := range s.Buckets {
-		fmt.Fprintf(b, "bucket %d class=%d offset=%d elems=%d state=%d :%s\n", i, k.Class, k.Offset, k.Elems, k.State, pieceWords(k.Pieces))
+		fmt.Fprintf(b, "bucket %d class=%d offset=%d elems=%d state=%d :%s\n", i, k.Class, k.Offset, k.Elems, k.State,
+			pieceWords(k.Pieces))
 	}
 	for _, f := range s.Funcs() {
 		f.print(b)

@@ -204,8 +204,8 @@ type ArenaRegion struct {
 	Offset, Size int
 }
 
-// SavedPart is how much a layer of a segment, or of its recomputed variant, saves for its backward pass beside its input, in
-// bytes. Where Weights reads the gradient of the layer's output, that is kept too, behind those.
+// SavedPart is how much a layer of a segment, or of its recomputed variant, saves for its backward pass beside its
+// input, in bytes. Where Weights reads the gradient of the layer's output, that is kept too, behind those.
 type SavedPart struct {
 	Segment  string
 	Bytes    int
@@ -288,8 +288,8 @@ func (p *Program) KeepsGradient(segment string) bool {
 	return slices.ContainsFunc(p.Saved, func(s SavedPart) bool { return s.Segment == segment && s.Gradient })
 }
 
-// SavedBytes is what a layer of a run keeps beside its input: what its functions save, and the gradient of its output if
-// Weights reads it. Groups that are run again do without that: both parts of their backward pass run at once.
+// SavedBytes is what a layer of a run keeps beside its input: what its functions save, and the gradient of its output
+// if Weights reads it. Groups that are run again do without that: both parts of their backward pass run at once.
 func (p *Program) SavedBytes(r *Run) int {
 	s := p.Kind(r)
 	n := p.PlaceSize(s.Name, PlaceSlot)

@@ -2,10 +2,11 @@ package ir
 
 import "slices"
 
-// Ring attention (Liu, Zaharia, Abbeel 2023): each rank keeps its queries, and keys and values go round the ranks of cp. At
-// turn t a rank has those of the rank t before it, attends to them and joins the result to that of the turns before by
-// their log-sum-exps. In backward the gradients of keys and values go round with them. A node of attention works for one
-// turn; its operands' types say for which, and its attribute axes that what its rule sums over them is joined so.
+// Ring attention (Liu, Zaharia, Abbeel 2023): each rank keeps its queries, and keys and values go round the ranks of
+// cp. At turn t a rank has those of the rank t before it, attends to them and joins the result to that of the turns
+// before by their log-sum-exps. In backward the gradients of keys and values go round with them. A node of attention
+// works for one turn; its operands' types say for which, and its attribute axes that what its rule sums over them is
+// joined so.
 
 // GoesRound tells whether the node is one turn of a ring over the axes, so that its results are no partials over them.
 func (n *Node) GoesRound(axes []Axis) bool {
@@ -73,8 +74,8 @@ func turnPairs(a *Attr, size, ranks, turn int) float64 {
 	return most
 }
 
-// zigzagPairs counts the pairs of rank i, whose queries are those of chunks i and 2n-1-i, with the keys of the rank so many
-// turns before it.
+// zigzagPairs counts the pairs of rank i, whose queries are those of chunks i and 2n-1-i, with the keys of the rank so
+// many turns before it.
 func zigzagPairs(size, n, i, turn, window int, causal bool) int {
 	chunk, j, sum := size/(2*n), (i-turn+n)%n, 0
 	for _, q := range []int{i, 2*n - 1 - i} {

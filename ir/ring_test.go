@@ -28,20 +28,25 @@ func s.forward
 `
 
 var wrongRings = []struct{ name, old, now, want string }{
-	{"turn left out", "attention q, k2, v2, o1, l1", "attention q, k2, v2, o0, l0", "o0, which it joins in, is not of the turn before alone"},
+	{"turn left out", "attention q, k2, v2, o1, l1", "attention q, k2, v2, o0, l0",
+		"o0, which it joins in, is not of the turn before alone"},
 	{"last turn left out", "return o\n", "return o1\n", "o1, which it joins in, is not of the turn before alone"},
 	{"turn met twice", "attention q, k2, v2, o1, l1", "attention q, k1, v1, o1, l1", "keys of turn 1 are met twice"},
 	{"nothing joined", "attention q, k2, v2, o1, l1", "attention q, k2, v2", "keys of turn 2 are not met"},
 	{"one joined alone", "attention q, k2, v2, o1, l1", "attention q, k2, v2, o1",
 		"it joins in the result of other keys without its log-sum-exp, or that alone"},
-	{"keys of two turns", "attention q, k2, v2, o1, l1", "attention q, k2, v1, o1, l1", "dim k_seq is split over [zigzag:cp+2] and [zigzag:cp+1]"},
+	{"keys of two turns", "attention q, k2, v2, o1, l1", "attention q, k2, v1, o1, l1",
+		"dim k_seq is split over [zigzag:cp+2] and [zigzag:cp+1]"},
 	{"other keys", "k2 = shift k1 {", "k2 = shift k {", ""}, // the same keys, further on
 	{"other queries", "attention q, k1, v1", "attention p, k1, v1", "its turns take other operands"},
-	{"already there", "k1 = shift k {dim=k_seq axes=zigzag:cp+1} : f32[batch=1,k_seq=12@zigzag:cp+1", "k1 = shift k {dim=k_seq axes=zigzag:cp} : f32[batch=1,k_seq=12@zigzag:cp",
+	{"already there", "k1 = shift k {dim=k_seq axes=zigzag:cp+1} : f32[batch=1,k_seq=12@zigzag:cp+1",
+		"k1 = shift k {dim=k_seq axes=zigzag:cp} : f32[batch=1,k_seq=12@zigzag:cp",
 		"its parts are there already"},
-	{"gathered away", "k2 = shift k1 {dim=k_seq axes=zigzag:cp+2} : f32[batch=1,k_seq=12@zigzag:cp+2", "k2 = all_gather k1 {dim=k_seq axes=zigzag:cp+1} : f32[batch=1,k_seq=12",
+	{"gathered away", "k2 = shift k1 {dim=k_seq axes=zigzag:cp+2} : f32[batch=1,k_seq=12@zigzag:cp+2",
+		"k2 = all_gather k1 {dim=k_seq axes=zigzag:cp+1} : f32[batch=1,k_seq=12",
 		"the parts of k_seq are not where they belong"},
-	{"a plain axis", "k1 = shift k {dim=k_seq axes=zigzag:cp+1}", "k1 = shift k {dim=k_seq axes=cp}", "cp is not the zigzag axis that splits k_seq first"},
+	{"a plain axis", "k1 = shift k {dim=k_seq axes=zigzag:cp+1}", "k1 = shift k {dim=k_seq axes=cp}",
+		"cp is not the zigzag axis that splits k_seq first"},
 }
 
 func TestRing(t *testing.T) {
@@ -74,7 +79,9 @@ func TestRing(t *testing.T) {
 
 // The pairs of a turn are those that one counts.
 func TestTurnPairs(t *testing.T) {
-	for _, c := range []struct{ size, ranks, window int }{{12, 3, 0}, {24, 4, 5}, {24, 4, 1}, {16, 2, 9}, {40, 5, 40}, {8, 4, 2}} {
+	for _, c := range []struct {
+		size, ranks, window int
+	}{{12, 3, 0}, {24, 4, 5}, {24, 4, 1}, {16, 2, 9}, {40, 5, 40}, {8, 4, 2}} {
 		for _, causal := range []bool{true, false} {
 			if c.window > 0 && !causal {
 				continue
@@ -105,8 +112,8 @@ func countPairs(size, n, rank, turn, window int, causal bool) (sum int) {
 	return sum
 }
 
-// All ranks have the same work in each turn of a causal ring, and all turns what attention has; a window leaves the turns
-// of neighbours.
+// All ranks have the same work in each turn of a causal ring, and all turns what attention has; a window leaves the
+// turns of neighbours.
 func TestTurns(t *testing.T) {
 	causal := Attr{Causal: true}
 	sum := 0.0

@@ -119,7 +119,8 @@ func ParseRope(s string) (RopeScaling, error) {
 	parts := strings.Split(s, ",")
 	fields, ok := ropeFieldsOf(parts[0])
 	if !ok {
-		return r, fmt.Errorf("rotary scaling %q: no kind %q; there are %s", s, parts[0], strings.Join(RopeKinds(), ", "))
+		return r, fmt.Errorf("rotary scaling %q: no kind %q; there are %s", s, parts[0],
+			strings.Join(RopeKinds(), ", "))
 	}
 	r.Kind, parts = parts[0], parts[1:]
 	if n := len(fields); r.Kind == "yarn" && len(parts) == n+1 && parts[n] == "exact" {
@@ -158,8 +159,8 @@ func YarnAttention(factor, mscale, mscaleAll float64) float64 {
 	return YarnScores(factor, 1)
 }
 
-// YarnScores is yarn's correction of attention for positions that reach factor times further (Peng et al. 2023), m times
-// as strong as there.
+// YarnScores is yarn's correction of attention for positions that reach factor times further (Peng et al. 2023), m
+// times as strong as there.
 func YarnScores(factor, m float64) float64 {
 	if factor <= 1 {
 		return 1

@@ -9,13 +9,16 @@ import (
 
 func TestRopeText(t *testing.T) {
 	for text, want := range map[string]RopeScaling{
-		"":                                 {},
-		"linear,4":                         {Kind: "linear", Factor: 4},
-		"dynamic,2.5,2048":                 {Kind: "dynamic", Factor: 2.5, Original: 2048},
-		"llama3,8,1,4,8192":                {Kind: "llama3", Factor: 8, LowFreq: 1, HighFreq: 4, Original: 8192},
-		"yarn,4,32,1,4096,1.25":            {Kind: "yarn", Factor: 4, BetaFast: 32, BetaSlow: 1, Original: 4096, Attention: 1.25},
-		"yarn,4,32,1,4096,1.25,exact":      {Kind: "yarn", Factor: 4, BetaFast: 32, BetaSlow: 1, Original: 4096, Attention: 1.25, Exact: true},
-		"longrope,1.1902380714,1;1.05;3.5": {Kind: "longrope", Attention: 1.1902380714, Factors: []float64{1, 1.05, 3.5}},
+		"":                  {},
+		"linear,4":          {Kind: "linear", Factor: 4},
+		"dynamic,2.5,2048":  {Kind: "dynamic", Factor: 2.5, Original: 2048},
+		"llama3,8,1,4,8192": {Kind: "llama3", Factor: 8, LowFreq: 1, HighFreq: 4, Original: 8192},
+		"yarn,4,32,1,4096,1.25": {Kind: "yarn", Factor: 4, BetaFast: 32, BetaSlow: 1, Original: 4096,
+			Attention: 1.25},
+		"yarn,4,32,1,4096,1.25,exact": {Kind: "yarn", Factor: 4, BetaFast: 32, BetaSlow: 1, Original: 4096,
+			Attention: 1.25, Exact: true},
+		"longrope,1.1902380714,1;1.05;3.5": {Kind: "longrope", Attention: 1.1902380714,
+			Factors: []float64{1, 1.05, 3.5}},
 	} {
 		got, err := ParseRope(text)
 		if err != nil || !reflect.DeepEqual(got, want) || got.String() != text {

@@ -57,28 +57,38 @@ func TestUses(t *testing.T) {
 		{OpMatMul, Attr{}, []string{"expert slot hidden", "expert hidden ffn"}, []string{"expert slot ffn"},
 			"expert 0,1>0; slot 0>0; hidden 0,1>none; ffn 1>0"},
 		{OpMatMul, Attr{}, []string{"batch seq hidden", "ffn"}, []string{"batch seq ffn"},
-			"matmul: dim hidden occurs in operands 0 and results none, which its rule b* m* k*, b* k* n* -> b* m* n* does not allow"},
+			"matmul: dim hidden occurs in operands 0 and results none, which its rule b* m* k*, b* k* n* -> b* m* n* " +
+				"does not allow"},
 		{OpMatMul, Attr{}, []string{"batch"}, []string{"batch"},
 			"matmul has 1 operands and 1 results, its rule b* m* k*, b* k* n* -> b* m* n*"},
-		{OpAdd, Attr{}, []string{"batch seq hidden", "hidden"}, []string{"batch seq hidden"}, "batch 0>0; seq 0>0; hidden 0,1>0"},
+		{OpAdd, Attr{}, []string{"batch seq hidden", "hidden"}, []string{"batch seq hidden"},
+			"batch 0>0; seq 0>0; hidden 0,1>0"},
 		{OpReduceSum, Attr{}, []string{"batch seq"}, []string{""}, "batch 0>none; seq 0>none"},
 		{OpBroadcast, Attr{}, []string{"batch"}, []string{"batch seq"}, "batch 0>0; seq none>0"},
-		{OpRename, Attr{Dim: Seq, To: KSeq}, []string{"batch seq head"}, []string{"batch k_seq head"}, "batch 0>0; seq 0>0 to k_seq; head 0>0"},
+		{OpRename, Attr{Dim: Seq, To: KSeq}, []string{"batch seq head"}, []string{"batch k_seq head"},
+			"batch 0>0; seq 0>0 to k_seq; head 0>0"},
 		{OpRename, Attr{}, []string{"batch seq"}, []string{"batch k_seq"},
 			"rename: dim seq occurs in operands 0 and results none, which its rule m* a -> m* a' does not allow"},
 		{OpRename, Attr{Dim: Seq, To: KSeq}, []string{"batch"}, []string{"batch"},
 			"rename: 0 dims are a in its rule m* a -> m* a', want 1"},
-		{OpSelect, Attr{Dim: Seq}, []string{"batch seq hidden"}, []string{"batch hidden"}, "batch 0>0; seq 0>none!; hidden 0>0"},
-		{OpLayerNorm, Attr{}, []string{"batch seq hidden", "hidden", "hidden"}, []string{"batch seq hidden"}, "batch 0>0; seq 0>0; hidden 0,1,2>0!"},
-		{OpLayerNorm, Attr{}, []string{"batch seq hidden", "hidden"}, []string{"batch seq hidden"}, "batch 0>0; seq 0>0; hidden 0,1>0!"},
+		{OpSelect, Attr{Dim: Seq}, []string{"batch seq hidden"}, []string{"batch hidden"},
+			"batch 0>0; seq 0>none!; hidden 0>0"},
+		{OpLayerNorm, Attr{}, []string{"batch seq hidden", "hidden", "hidden"}, []string{"batch seq hidden"},
+			"batch 0>0; seq 0>0; hidden 0,1,2>0!"},
+		{OpLayerNorm, Attr{}, []string{"batch seq hidden", "hidden"}, []string{"batch seq hidden"},
+			"batch 0>0; seq 0>0; hidden 0,1>0!"},
 		{OpLayerNorm, Attr{}, []string{"batch seq hidden", "seq hidden"}, []string{"batch seq hidden"},
 			"layer_norm: 2 dims are d in its rule m* !d, d, d -> m* d, want 1"},
 		{OpRope, Attr{Dim: HeadDim}, []string{"batch seq head head_dim"}, []string{"batch seq head head_dim"},
 			"batch 0>0; seq 0>0; head 0>0; head_dim 0>0!"},
-		{OpEmbed, Attr{}, []string{"vocab hidden", "batch seq"}, []string{"batch seq hidden"}, "vocab 0>none; hidden 0>0; batch 1>0; seq 1>0"},
-		{OpEmbedGrad, Attr{}, []string{"batch seq hidden", "batch seq"}, []string{"vocab hidden"}, "batch 0,1>none; seq 0,1>none; hidden 0>0; vocab none>0"},
-		{OpPick, Attr{}, []string{"batch seq vocab", "batch seq"}, []string{"batch seq"}, "batch 0,1>0; seq 0,1>0; vocab 0>none"},
-		{OpAttention, Attr{}, []string{"batch seq head group head_dim", "batch k_seq head head_dim", "batch k_seq head v_dim"},
+		{OpEmbed, Attr{}, []string{"vocab hidden", "batch seq"}, []string{"batch seq hidden"},
+			"vocab 0>none; hidden 0>0; batch 1>0; seq 1>0"},
+		{OpEmbedGrad, Attr{}, []string{"batch seq hidden", "batch seq"}, []string{"vocab hidden"},
+			"batch 0,1>none; seq 0,1>none; hidden 0>0; vocab none>0"},
+		{OpPick, Attr{}, []string{"batch seq vocab", "batch seq"}, []string{"batch seq"},
+			"batch 0,1>0; seq 0,1>0; vocab 0>none"},
+		{OpAttention, Attr{}, []string{"batch seq head group head_dim", "batch k_seq head head_dim",
+			"batch k_seq head v_dim"},
 			[]string{"batch seq head group v_dim", "batch seq head group"},
 			"batch 0,1,2>0,1; seq 0>0,1; head 0,1,2>0,1; group 0>0,1; head_dim 0,1>none!; k_seq 1,2>none; v_dim 2>0"},
 		{OpDispatch, Attr{}, []string{"batch seq hidden", "batch seq"}, []string{"expert slot hidden"},
@@ -101,7 +111,8 @@ func TestMonoids(t *testing.T) {
 		op   Op
 		i    int
 		want Monoid
-	}{{OpMatMul, 0, Sum}, {OpLogSumExp, 0, LSE}, {OpAttention, 0, WeightedLSE}, {OpAttention, 1, LSE}, {OpPick, 0, Sum}} {
+	}{{OpMatMul, 0, Sum}, {OpLogSumExp, 0, LSE}, {OpAttention, 0, WeightedLSE}, {OpAttention, 1, LSE},
+		{OpPick, 0, Sum}} {
 		if got := c.op.Monoid(c.i); got != c.want {
 			t.Errorf("result %d of %s combines by %v, want %v", c.i, c.op, got, c.want)
 		}

@@ -1,8 +1,8 @@
 package ir
 
 // Widened lists the values of a node that are in 16 bits and that a CPU's kernels, which compute in f32, need whole in
-// f32: operands widened before, results rounded after. Loops over elements, moves and accumulation convert as they go, as
-// does cross-entropy row by row. Attention widens operands of bf16 by itself, unless its CPU multiplies them.
+// f32: operands widened before, results rounded after. Loops over elements, moves and accumulation convert as they go,
+// as does cross-entropy row by row. Attention widens operands of bf16 by itself, unless its CPU multiplies them.
 func (n *Node) Widened() []*Value {
 	row := n.Op.Info()
 	if row.element || row.view || row.copies || row.comm || row.gathers || row.effect || n.Op == OpCrossEntropy {
@@ -28,8 +28,8 @@ func (n *Node) Widened() []*Value {
 	return out
 }
 
-// Products16 tells whether a node multiplies matrices of bf16, which a CPU's kernel reads as they are, with sums in f32.
-// What is rounded to 8 bits first is a widened copy.
+// Products16 tells whether a node multiplies matrices of bf16, which a CPU's kernel reads as they are, with sums in
+// f32. What is rounded to 8 bits first is a widened copy.
 func (n *Node) Products16() bool {
 	return n.Op == OpMatMul && n.Attr.In == "" && n.Args[0].Type.Elem == BF16 && n.Args[1].Type.Elem == BF16
 }

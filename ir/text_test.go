@@ -14,7 +14,8 @@ import (
 
 func FuzzTypeRoundTrip(f *testing.F) {
 	for _, s := range []string{"f32[]", "f64[batch=8@dp,seq=64,hidden=32] sum@tp", "bf16[batch=8@dp@cp] lse@tp@ep",
-		"i32[seq=16@zigzag:cp]", "f16[flat(b3)=64@dp]", "f32[a=1] wlse@x.0", "f32[seq=8@zigzag:]", "f32[a=+1]", "f32[a=1] @x", "]["} {
+		"i32[seq=16@zigzag:cp]", "f16[flat(b3)=64@dp]", "f32[a=1] wlse@x.0", "f32[seq=8@zigzag:]", "f32[a=+1]",
+		"f32[a=1] @x", "]["} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -30,7 +31,8 @@ func FuzzTypeRoundTrip(f *testing.F) {
 }
 
 func FuzzMesh(f *testing.F) {
-	for _, s := range []string{"1", "dp=2", "tp.0=2 tp.1=2 dp=4 : tp=tp.0*tp.1 ep=tp.1*dp", "", "a=1", "a=2 :", "a=2 : b=a*a",
+	for _, s := range []string{"1", "dp=2", "tp.0=2 tp.1=2 dp=4 : tp=tp.0*tp.1 ep=tp.1*dp", "", "a=1", "a=2 :",
+		"a=2 : b=a*a",
 		"a=4611686018427387904 b=4"} {
 		f.Add(s)
 	}
@@ -51,9 +53,12 @@ func FuzzMesh(f *testing.F) {
 
 // smallGPT and smallLlama are models whose dumps have every kind of line.
 var (
-	smallGPT = spec.Config{Family: "gpt2", Vocab: 61, Hidden: 16, Layers: 2, Heads: 4, KVHeads: 4, HeadDim: 4, FFN: 32, MaxPositions: 10,
-		Activation: "gelu_new", NormEps: 1e-5, InitStd: 0.2, Tied: true, AttentionBias: true, MLPBias: true, DropAttn: 0.1, DropResid: 0.1}
-	smallLlama = spec.Config{Family: "llama", Vocab: 59, Hidden: 16, Layers: 3, Heads: 8, KVHeads: 2, HeadDim: 4, FFN: 24, MaxPositions: 32,
+	smallGPT = spec.Config{Family: "gpt2", Vocab: 61, Hidden: 16, Layers: 2, Heads: 4, KVHeads: 4, HeadDim: 4, FFN: 32,
+		MaxPositions: 10,
+		Activation:   "gelu_new", NormEps: 1e-5, InitStd: 0.2, Tied: true, AttentionBias: true, MLPBias: true,
+		DropAttn: 0.1, DropResid: 0.1}
+	smallLlama = spec.Config{Family: "llama", Vocab: 59, Hidden: 16, Layers: 3, Heads: 8, KVHeads: 2, HeadDim: 4,
+		FFN: 24, MaxPositions: 32,
 		Activation: "silu", NormEps: 1e-5, InitStd: 0.2, RopeTheta: 10000}
 )
 
@@ -70,10 +75,12 @@ func stages(tb testing.TB) (programs []string) {
 	for i, c := range stageConfigs {
 		plan := ir.SerialPlan(c.Layers, 2, ir.FullPrecision(ir.F32))
 		plan.DP, plan.TP, plan.SP, plan.Zero, plan.MicroBatches = 2, 4, i%2 == 1, i%2, 2
-		plan.Recompute, plan.RecomputeLayers = []string{"full", "selective", "full", "none"}[i], []int{1, c.Layers, c.Layers, 0}[i]
+		plan.Recompute, plan.RecomputeLayers = []string{"full", "selective", "full", "none"}[i],
+			[]int{1, c.Layers, c.Layers, 0}[i]
 		plan.RecomputeEvery, plan.RecomputeSplit = []int{1, 1, 2, 1}[i], i == 0
 		if i == 3 {
-			plan.PP, plan.VPP, plan.Schedule, plan.AxisOrder, plan.StageLayers = 2, 2, "zb-v", "tp,dp,pp", fmt.Sprintf("0,%d,1,0", c.Layers-1)
+			plan.PP, plan.VPP, plan.Schedule, plan.AxisOrder, plan.StageLayers = 2, 2, "zb-v", "tp,dp,pp",
+				fmt.Sprintf("0,%d,1,0", c.Layers-1)
 		}
 		dump := func(pass, text string) {
 			if text == "(unchanged)\n" {
@@ -81,7 +88,8 @@ func stages(tb testing.TB) (programs []string) {
 			}
 			programs = append(programs, text)
 		}
-		if _, err := passes.Compile(build(c), plan, ir.Recipe{Optimizer: "adamw"}, passes.Options{Dump: dump}); err != nil {
+		if _, err := passes.Compile(build(c), plan, ir.Recipe{Optimizer: "adamw"},
+			passes.Options{Dump: dump}); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -166,7 +174,8 @@ func TestDamagedLines(t *testing.T) {
 		if i%4 > 0 && strings.HasPrefix(line, "  ") {
 			continue // many lines are alike
 		}
-		for _, bad := range []string{"", "  ", line + " x", line + ",", line + "}", " " + line, line[:len(line)/2], strings.Replace(line, "=", " ", 1),
+		for _, bad := range []string{"", "  ", line + " x", line + ",", line + "}", " " + line, line[:len(line)/2],
+			strings.Replace(line, "=", " ", 1),
 			strings.Replace(line, " : ", " ", 1), strings.ReplaceAll(line, "1", "-1")} {
 			damaged := append(append(append([]string{}, lines[:i]...), bad), lines[i+1:]...)
 			p, err := ir.ParseProgram(strings.Join(damaged, "\n"))

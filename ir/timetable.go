@@ -77,18 +77,19 @@ func (s Step) String() string {
 // buffers of the runtime.
 const GradientBuffers = 2
 
-// Play lets the stages run their schedules, under the rules of the runtime: a pass waits for its input; a forward pass hands
-// its output over and goes on; a backward pass waits, before it sends, until the gradient that its stage sent
-// GradientBuffers before is taken. begin is called where a step has its input, end where it is done; a step's input comes
-// from steps that ended before, and what it waits for at its end is a step that began before. An error is a deadlock: it
-// says what each stage waits for.
+// Play lets the stages run their schedules, under the rules of the runtime: a pass waits for its input; a forward pass
+// hands its output over and goes on; a backward pass waits, before it sends, until the gradient that its stage sent
+// GradientBuffers before is taken. begin is called where a step has its input, end where it is done; a step's input
+// comes from steps that ended before, and what it waits for at its end is a step that began before. An error is a
+// deadlock: it says what each stage waits for.
 //
-// Each stage does one thing after another and waits for one message at a time, and of each message there is one sender and
-// one receiver: such a network ends in the same state whatever the speeds are. So one run without a deadlock proves that
-// there is none.
+// Each stage does one thing after another and waits for one message at a time, and of each message there is one sender
+// and one receiver: such a network ends in the same state whatever the speeds are. So one run without a deadlock proves
+// that there is none.
 func (t *Timetable) Play(begin, end func(Step)) error {
-	p := &player{t: t, do: make([][]Action, len(t.Do)), at: make([]int, len(t.Do)), open: make([]bool, len(t.Do)), sends: make([][]sent, len(t.Do)),
-		done: map[Action]int{}, began: map[Action]int{}, begin: begin, end: end}
+	p := &player{t: t, do: make([][]Action, len(t.Do)), at: make([]int, len(t.Do)), open: make([]bool, len(t.Do)),
+		sends: make([][]sent, len(t.Do)),
+		done:  map[Action]int{}, began: map[Action]int{}, begin: begin, end: end}
 	for i, turns := range t.Do {
 		p.do[i] = Actions(turns)
 	}

@@ -101,8 +101,8 @@ func (n *Node) Bytes(m Mesh) float64 {
 	return float64(b)
 }
 
-// operandFlops counts one for each element of the first operand: what is added by an index meets no other element of the dim
-// that it points into.
+// operandFlops counts one for each element of the first operand: what is added by an index meets no other element of
+// the dim that it points into.
 func operandFlops(n *Node, local Sizes) float64 {
 	f := 1.0
 	for _, e := range n.Args[0].Type.Dims {

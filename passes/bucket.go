@@ -9,9 +9,9 @@ import (
 // BucketLine keeps every parameter on a line of 64 bytes, of 32 in a type of 16 bits.
 const BucketLine = 16
 
-// A bucket is full at a quarter of the parameters, so that three quarters of the reduction can overlap backward, but at no less
-// than 64 Ki elements, below which latency dominates, and at no more than 8 Mi (32 MB in f32; DDP's default is 25 MB). Its
-// last layer is not cut, so that it can be larger than that by up to a layer.
+// A bucket is full at a quarter of the parameters, so that three quarters of the reduction can overlap backward, but at
+// no less than 64 Ki elements, below which latency dominates, and at no more than 8 Mi (32 MB in f32; DDP's default is
+// 25 MB). Its last layer is not cut, so that it can be larger than that by up to a layer.
 const minBucket, maxBucket = 64 << 10, 8 << 20
 
 // bucket lays parameters out flat, in the order in which backward makes their gradients: class by class, and in a
@@ -130,7 +130,8 @@ func (b *bucketer) close(k ir.Bucket) ir.Bucket {
 
 // stageFuncs writes a stage's functions over buckets.
 func stageFuncs(p *ir.Program, s *ir.Stage) {
-	fetch, resolve := &updater{p: p, s: s, f: &ir.Func{Name: ir.FetchName}}, &updater{p: p, s: s, f: &ir.Func{Name: ir.ResolveName}}
+	fetch, resolve := &updater{p: p, s: s, f: &ir.Func{Name: ir.FetchName}},
+		&updater{p: p, s: s, f: &ir.Func{Name: ir.ResolveName}}
 	for i, b := range s.Buckets {
 		if c := p.Classes[b.Class]; c.Fetch {
 			fetch.gather(i)
@@ -155,7 +156,8 @@ func stageFuncs(p *ir.Program, s *ir.Stage) {
 func updateFunc(p *ir.Program, s *ir.Stage) *ir.Func {
 	u := &updater{p: p, s: s, f: &ir.Func{Name: ir.UpdateName}}
 	all := majorFirst(p.Mesh, atomNames(p.Mesh))
-	u.effect(ir.OpLossReduce, ir.Attr{Axes: majorFirst(p.Mesh, append(replicaAxes(p.Mesh, ir.Type{}), present(p.Mesh, "pp")...))})
+	u.effect(ir.OpLossReduce, ir.Attr{Axes: majorFirst(p.Mesh, append(replicaAxes(p.Mesh, ir.Type{}),
+		present(p.Mesh, "pp")...))})
 	grads := make([]*ir.Value, len(s.Buckets))
 	for i := range s.Buckets {
 		grads[i] = u.reduce(i)

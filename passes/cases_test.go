@@ -17,9 +17,9 @@ import (
 
 var update = flag.Bool("update", false, "record the outputs of testdata's cases")
 
-// A case is a file of testdata: what to see, a model, how its regions are laid out on a mesh, and what passes
-// make of it. File "layouts" has a line for the mesh, one for each region, and perhaps "zero=1", "recompute full" and the like. The files that follow
-// are outputs, each named after what it shows: partition, fused, classes, update, collectives.
+// A case is a file of testdata: what to see, a model, how its regions are laid out on a mesh, and what passes make of
+// it. File "layouts" has a line for the mesh, one for each region, and perhaps "zero=1", "recompute full" and the like.
+// The files that follow are outputs, each named after what it shows: partition, fused, classes, update, collectives.
 type testCase struct {
 	name string
 	*txtar.Archive
@@ -65,7 +65,8 @@ func (c testCase) program(t *testing.T) *ir.Program {
 func laidOut(t *testing.T, m *ir.Model, text string) *ir.Program {
 	t.Helper()
 	plan := ir.SerialPlan(1, 1, ir.FullPrecision(ir.F64))
-	p := &ir.Program{Name: m.Name, Plan: plan, Model: m.Clone(), Layouts: map[ir.Region]ir.Layout{}, Recipe: ir.Recipe{Optimizer: "adamw"}}
+	p := &ir.Program{Name: m.Name, Plan: plan, Model: m.Clone(), Layouts: map[ir.Region]ir.Layout{},
+		Recipe: ir.Recipe{Optimizer: "adamw"}}
 	if err := p.Model.Check(); err != nil {
 		t.Fatalf("%s: %v", m.Name, err)
 	}

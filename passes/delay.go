@@ -10,14 +10,14 @@ import (
 // the legal point of fewest bytes (a tie: the earliest).
 //
 // A value may be passed to an op jointly linear in exactly those operands that are partial, all over the same axes, in
-// the layout that the op wants. Values with one user make trees, so the best places are found exactly from the
-// leaves up: resolving at a value costs its bytes, resolving before it costs what its operands' best places cost. An
+// the layout that the op wants. Values with one user make trees, so the best places are found exactly from the leaves
+// up: resolving at a value costs its bytes, resolving before it costs what its operands' best places cost. An
 // accumulator takes partials as they are: its part is resolved at the end of the step in any case.
 //
 // A value with several users is passed to all of them or to none. Those that are partial over the same axes are tried
-// together, then with those that this opens, and passed if the function then resolves fewer bytes: so the gradients of K
-// and V that are replicated over some axes stay partial over these up to the accumulator, through a norm of K too, and
-// join the gradient of the queries before it is resolved.
+// together, then with those that this opens, and passed if the function then resolves fewer bytes: so the gradients of
+// K and V that are replicated over some axes stay partial over these up to the accumulator, through a norm of K too,
+// and join the gradient of the queries before it is resolved.
 //
 // Values of the names in saved are needed whole elsewhere, so they are not passed.
 func delays(r *reader, f *ir.Func, saved map[string]bool) map[*ir.Value]bool {
@@ -92,7 +92,9 @@ func (d *delayer) shared() [][]*ir.Value {
 			if d.open[o] == nil || d.users[o] < 2 || d.saved[o.Name] {
 				continue
 			}
-			i := slices.IndexFunc(groups, func(g []*ir.Value) bool { return slices.Equal(d.open[g[0]].axes, d.open[o].axes) })
+			i := slices.IndexFunc(groups, func(g []*ir.Value) bool {
+				return slices.Equal(d.open[g[0]].axes, d.open[o].axes)
+			})
 			if i < 0 {
 				groups = append(groups, []*ir.Value{o})
 			} else {
@@ -202,8 +204,8 @@ func (d *delayer) passable(n *ir.Node, layout ir.Layout) (vs []*ir.Value, open [
 }
 
 // unscattered are the axes over which a value of type t is still partial in the layout that an op wants, where that is
-// its own, or splits dims by further axes over which it is partial: a reduce-scatter resolves these alone. So gradients of
-// keys and values that were gathered over cp, and are replicated over a part of tp, stay partial over that.
+// its own, or splits dims by further axes over which it is partial: a reduce-scatter resolves these alone. So gradients
+// of keys and values that were gathered over cp, and are replicated over a part of tp, stay partial over that.
 func unscattered(t ir.Type, o *pending, layout ir.Layout) []ir.Axis {
 	rest := o.axes
 	for _, e := range t.Dims {

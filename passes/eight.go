@@ -7,8 +7,8 @@ import (
 )
 
 // eight says of which products the operands are rounded to 8 bits, if the plan wants that: in blocks, those with a
-// weight. The router's is none of them, where a small difference is another choice of experts; nor are tables, the classifier,
-// attention's own products and those with a vector. The gradients' products follow (eightGradient).
+// weight. The router's is none of them, where a small difference is another choice of experts; nor are tables, the
+// classifier, attention's own products and those with a vector. The gradients' products follow (eightGradient).
 func eight(p *ir.Program) error {
 	if !p.Plan.Precision.Eight {
 		return nil
@@ -18,7 +18,9 @@ func eight(p *ir.Program) error {
 			continue
 		}
 		for _, n := range s.Forward.Nodes {
-			weighs := slices.ContainsFunc(n.Args, func(v *ir.Value) bool { return v.Kind == ir.Weight && len(v.Type.Dims) > 1 })
+			weighs := slices.ContainsFunc(n.Args, func(v *ir.Value) bool {
+				return v.Kind == ir.Weight && len(v.Type.Dims) > 1
+			})
 			if n.Op == ir.OpMatMul && weighs && !n.Outs[0].Type.Has(ir.Candidate) {
 				n.Attr.In = ir.E4M3 + "," + ir.E4M3
 			}
@@ -27,8 +29,8 @@ func eight(p *ir.Program) error {
 	return nil
 }
 
-// eightGradient is what the operands of the gradient by operand i of a product are rounded to: gradients, which differ more in size, to the format with more
-// range. They come in matmulOrder.
+// eightGradient is what the operands of the gradient by operand i of a product are rounded to: gradients, which differ
+// more in size, to the format with more range. They come in matmulOrder.
 func eightGradient(n *ir.Node, i int) string {
 	switch {
 	case n.Attr.In == "":

@@ -39,9 +39,9 @@ func Places(n *ir.Node, plan ir.Plan, sequences int) int {
 	return plan.ExpertSlots(seq.Size, experts.Size, choices.Size)
 }
 
-// Ops of a function that are marked Round are one loop: it is run once for each round that the tokens need, each time with
-// those that have places in it. Results of ops that lead back to tokens are summed over the rounds; everything else is of one
-// round, so that none of it is saved for backward, which makes it again.
+// Ops of a function that are marked Round are one loop: it is run once for each round that the tokens need, each time
+// with those that have places in it. Results of ops that lead back to tokens are summed over the rounds; everything
+// else is of one round, so that none of it is saved for backward, which makes it again.
 
 // carries tells whether an op's result is summed over rounds.
 func carries(n *ir.Node) bool {
@@ -66,7 +66,9 @@ func gatherRounds(f *ir.Func) {
 		case n.Attr.Round:
 			rounds = append(rounds, n)
 			for _, a := range n.Args {
-				if late[a] && !slices.ContainsFunc(rounds, func(r *ir.Node) bool { return slices.Contains(r.Outs, a) }) {
+				if late[a] && !slices.ContainsFunc(rounds, func(r *ir.Node) bool {
+					return slices.Contains(r.Outs, a)
+				}) {
 					panic("passes: a round waits for " + a.Name + ", which is made after it")
 				}
 			}
@@ -117,6 +119,7 @@ func countRounds(p *ir.Program, f *ir.Func) {
 			index, places = n.Args[1], slots.Size/p.Mesh.Ranks(slots.Axes)
 		}
 	}
-	count := &ir.Node{Op: ir.OpRounds, Args: []*ir.Value{index}, Attr: ir.Attr{Axes: majorFirst(p.Mesh, axes), Most: places}, Region: ir.Dispatch, From: index.Name}
+	count := &ir.Node{Op: ir.OpRounds, Args: []*ir.Value{index}, Attr: ir.Attr{Axes: majorFirst(p.Mesh, axes),
+		Most: places}, Region: ir.Dispatch, From: index.Name}
 	f.Nodes = slices.Insert(f.Nodes, first, count)
 }

@@ -25,7 +25,8 @@ func foldedPlans(r *rand.Rand, micro int) (out []ir.Plan) {
 	return out
 }
 
-// randomTimes are chunks' times of one of the kinds that steps have: all alike, a last one that is slower by little, any.
+// randomTimes are chunks' times of one of the kinds that steps have: all alike, a last one that is slower by little,
+// any.
 func randomTimes(r *rand.Rand, plan ir.Plan) []costmodel.ChunkTime {
 	out := make([]costmodel.ChunkTime, plan.PP*plan.VPP)
 	seconds := func() costmodel.Seconds { return costmodel.Seconds(r.Float64()) }
@@ -49,7 +50,8 @@ func randomTimes(r *rand.Rand, plan ir.Plan) []costmodel.ChunkTime {
 	return out
 }
 
-// The end of a schedule whose rounds are skipped is that of the schedule when all of its passes are gone through, to the bit.
+// The end of a schedule whose rounds are skipped is that of the schedule when all of its passes are gone through, to
+// the bit.
 func TestFoldedIsWalked(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 22))
 	for range 200 {
@@ -61,7 +63,8 @@ func TestFoldedIsWalked(t *testing.T) {
 				t.Fatal(err)
 			}
 			if end, err := p.Passed(); err != nil || end != line.End {
-				t.Errorf("%s pp %d vpp %d, %d micro-batches: %v, walked %v, %v", plan.Schedule, plan.PP, plan.VPP, plan.MicroBatches, end, line.End, err)
+				t.Errorf("%s pp %d vpp %d, %d micro-batches: %v, walked %v, %v", plan.Schedule, plan.PP, plan.VPP,
+					plan.MicroBatches, end, line.End, err)
 			}
 		}
 	}

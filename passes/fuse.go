@@ -11,14 +11,16 @@ import (
 // checker, the memory pass and the cost model (bytes of operands and results alone, one launch) take it as one op, a
 // target makes of it what it can: the CPU runs it strip by strip.
 //
-// What belongs together: chains of element-wise ops; those that read the same operand, which is then read once; ops on rows,
-// that is norms and their gradients, with the additions before and behind them; a classifier's loss with its gradient, which
-// is an op of its own ([joinLoss]), or, where ranks split the vocabulary, its gradient alone, whose parts (of the log-sum-exp
-// and of the picked label) are each as large as the logits. Groups of ops join if all results have the same type, the ops on
-// rows agree what a row is, and either nobody wants what the former makes before the latter runs, or what the latter takes is
-// there when the former runs: so a gated MLP's gradients by both of its products are made in one go, before the first is used.
+// What belongs together: chains of element-wise ops; those that read the same operand, which is then read once; ops on
+// rows, that is norms and their gradients, with the additions before and behind them; a classifier's loss with its
+// gradient, which is an op of its own ([joinLoss]), or, where ranks split the vocabulary, its gradient alone, whose
+// parts (of the log-sum-exp and of the picked label) are each as large as the logits. Groups of ops join if all results
+// have the same type, the ops on rows agree what a row is, and either nobody wants what the former makes before the
+// latter runs, or what the latter takes is there when the former runs: so a gated MLP's gradients by both of its
+// products are made in one go, before the first is used.
 //
-// A group holds all its operands at once, so that a pass's workspace may grow: to 1.34 times at most, as far as was seen.
+// A group holds all its operands at once, so that a pass's workspace may grow: to 1.34 times at most, as far as was
+// seen.
 func fuse(p *ir.Program) error {
 	for _, s := range p.Model.Variants() {
 		fuseSegment(s)
@@ -51,7 +53,8 @@ func savedNames(s *ir.Segment) map[string]bool {
 	return names
 }
 
-// group is ops in the order of the function, and the place in it where they run: that of the last one that did not move up.
+// group is ops in the order of the function, and the place in it where they run: that of the last one that did not move
+// up.
 type group struct {
 	nodes []*ir.Node
 	at    int
@@ -67,7 +70,8 @@ type fuser struct {
 }
 
 func (fu *fuser) run() {
-	fu.at, fu.users = make(map[*ir.Node]int, len(fu.f.Nodes)), make(map[*ir.Value][]*ir.Node, len(fu.f.Inputs)+len(fu.f.Nodes))
+	fu.at, fu.users = make(map[*ir.Node]int, len(fu.f.Nodes)), make(map[*ir.Value][]*ir.Node,
+		len(fu.f.Inputs)+len(fu.f.Nodes))
 	for i, n := range fu.f.Nodes {
 		fu.at[n] = i
 		for _, a := range n.Args {
@@ -96,8 +100,8 @@ func (fu *fuser) run() {
 	fu.rewrite()
 }
 
-// near are the ops before n that are in groups and make one of its operands, or read one that is as large as its result. If
-// they only read it, both are free.
+// near are the ops before n that are in groups and make one of its operands, or read one that is as large as its
+// result. If they only read it, both are free.
 func (fu *fuser) near(n *ir.Node) (out []*ir.Node) {
 	for _, a := range n.Args {
 		if a.Def != nil && fu.group[a.Def] != nil {
@@ -141,8 +145,8 @@ func (fu *fuser) movesDown(old, g *group) bool {
 	return agree(old, g)
 }
 
-// free tells ops that work element by element and that no product does on its way: what one begins from or ends in costs no
-// pass over memory of its own, so such ops do not leave theirs for the company of others.
+// free tells ops that work element by element and that no product does on its way: what one begins from or ends in
+// costs no pass over memory of its own, so such ops do not leave theirs for the company of others.
 func free(n *ir.Node) bool { return n.Op.Element() && !ofProduct(n) }
 
 // ofProduct tells whether a product may begin from what an op adds to its result, or end in the op.
@@ -156,7 +160,8 @@ func ofProduct(n *ir.Node) bool {
 	return false
 }
 
-// movesUp tells whether group g may run where old does: what it takes is there by then, or made by old. All of both are free.
+// movesUp tells whether group g may run where old does: what it takes is there by then, or made by old. All of both are
+// free.
 func (fu *fuser) movesUp(g, old *group) bool {
 	for _, n := range slices.Concat(g.nodes, old.nodes) {
 		if !free(n) {
@@ -246,7 +251,8 @@ func (fu *fuser) rewrite() {
 // fused is the group as one node. Its operands are what comes from outside, its results what is used outside.
 func (fu *fuser) fused(g *group) *ir.Node {
 	last := g.nodes[len(g.nodes)-1]
-	n := &ir.Node{Op: ir.OpFused, Region: last.Region, From: last.From, Body: g.nodes, Attr: ir.Attr{Round: last.Attr.Round}}
+	n := &ir.Node{Op: ir.OpFused, Region: last.Region, From: last.From, Body: g.nodes,
+		Attr: ir.Attr{Round: last.Attr.Round}}
 	inside := map[*ir.Value]bool{}
 	for _, m := range g.nodes {
 		for _, a := range m.Args {

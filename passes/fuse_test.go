@@ -10,13 +10,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Groups, and ops that backward makes again, leave what a block computes as it is: its results and gradients are of the same
-// operations in the same order, and each is there when it is taken; whatever the block is, however it is split or recomputed.
+// Groups, and ops that backward makes again, leave what a block computes as it is: its results and gradients are of the
+// same operations in the same order, and each is there when it is taken; whatever the block is, however it is split or
+// recomputed.
 func TestFusedBlocks(t *testing.T) {
 	groups, saved := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
 		m := drawBlock(r)
-		layouts := rapid.SampledFrom([]string{"region mlp\nregion norm", "mesh tp=2\nregion mlp ffn@tp\nregion norm", "mesh tp=2\nregion mlp\nregion norm seq@tp"}).Draw(r, "layouts") +
+		layouts := rapid.SampledFrom([]string{"region mlp\nregion norm", "mesh tp=2\nregion mlp ffn@tp\nregion norm",
+			"mesh tp=2\nregion mlp\nregion norm seq@tp"}).Draw(r, "layouts") +
 			rapid.SampledFrom([]string{"", "", "\nrecompute full", "\nrecompute selective"}).Draw(r, "recompute")
 		split := rapid.Bool().Draw(r, "split")
 		plain, fused := holds(r, func(until string) *ir.Program {
@@ -40,8 +42,8 @@ func TestFusedBlocks(t *testing.T) {
 	}
 }
 
-// So it is with every model and plan. What backward makes again is not saved, and takes no memory elsewhere: no layer saves more for it,
-// and no arena is larger.
+// So it is with every model and plan. What backward makes again is not saved, and takes no memory elsewhere: no layer
+// saves more for it, and no arena is larger.
 func TestFusedModels(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		c, plan := anyModel(r)
@@ -62,7 +64,8 @@ func TestFusedModels(t *testing.T) {
 		}
 		for i, s := range p.Saved {
 			if s.Bytes > plain.Saved[i].Bytes {
-				r.Errorf("%s: %s saves %d bytes, without remake %d", plan.Text(), s.Segment, s.Bytes, plain.Saved[i].Bytes)
+				r.Errorf("%s: %s saves %d bytes, without remake %d", plan.Text(), s.Segment, s.Bytes,
+					plain.Saved[i].Bytes)
 			}
 		}
 	})
@@ -75,10 +78,14 @@ func TestFusedFamilies(t *testing.T) {
 	mixtral, qwen, deepseek, gemma := base, base, base, llama
 	mixtral.Family, mixtral.RouteShare = spec.Mixtral, true
 	qwen.Family, qwen.QKVBias, qwen.SharedFFN, qwen.SharedGate, qwen.Choices = spec.Qwen2MoE, true, 16, true, 3
-	deepseek.Family, deepseek.KVHeads, deepseek.HeadDim, deepseek.KVLatent, deepseek.PlainDim, deepseek.RotaryDim, deepseek.VDim = spec.DeepseekV3, 8, 6, 10, 2, 4, 3
-	deepseek.QLatent, deepseek.Dense, deepseek.Experts, deepseek.SharedFFN, deepseek.Groups, deepseek.BestGroups = 12, 1, 8, 8, 2, 1
-	deepseek.RotaryNext, deepseek.RouteGate, deepseek.RouteShare, deepseek.RouteBias, deepseek.QueryScale = true, "sigmoid", true, true, 0.5
-	gemma.Family, gemma.Activation, gemma.UnitNorm, gemma.SandwichNorm, gemma.EmbedScale, gemma.QueryScale = spec.Gemma2, "gelu_new", true, true, 4, 0.7
+	deepseek.Family, deepseek.KVHeads, deepseek.HeadDim, deepseek.KVLatent, deepseek.PlainDim, deepseek.RotaryDim, deepseek.VDim =
+		spec.DeepseekV3, 8, 6, 10, 2, 4, 3
+	deepseek.QLatent, deepseek.Dense, deepseek.Experts, deepseek.SharedFFN, deepseek.Groups, deepseek.BestGroups = 12,
+		1, 8, 8, 2, 1
+	deepseek.RotaryNext, deepseek.RouteGate, deepseek.RouteShare, deepseek.RouteBias, deepseek.QueryScale = true,
+		"sigmoid", true, true, 0.5
+	gemma.Family, gemma.Activation, gemma.UnitNorm, gemma.SandwichNorm, gemma.EmbedScale, gemma.QueryScale =
+		spec.Gemma2, "gelu_new", true, true, 4, 0.7
 	gemma.AttentionSoftcap, gemma.LogitSoftcap, gemma.Window, gemma.Local = 2, 3, 3, "1l1f"
 	compiled := 0
 	rapid.Check(t, func(r *rapid.T) {
@@ -88,7 +95,8 @@ func TestFusedFamilies(t *testing.T) {
 		plan.SP = plan.SP && plan.TP > 1
 		plan.CP = pick("cp", 1, 2)
 		if plan.CP > 1 {
-			plan.CPKind, plan.AxisOrder = rapid.SampledFrom([]string{"ring", "gather", "heads"}).Draw(r, "kind"), "tp,cp,dp"
+			plan.CPKind, plan.AxisOrder = rapid.SampledFrom([]string{"ring", "gather", "heads"}).Draw(r,
+				"kind"), "tp,cp,dp"
 		}
 		if c.Experts > 0 {
 			plan.EP, plan.ETP, plan.MoESlack = pick("ep", 1, 2, 4), pick("etp", 1, 2), float64(pick("slack", 1, 2))

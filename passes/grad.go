@@ -14,7 +14,8 @@ import (
 // parameter's gradient to its accumulator, and returns the gradient of the block's input.
 func grad(p *ir.Program) error {
 	for _, s := range p.Model.Segments {
-		g := &gradient{seg: s, back: &ir.Func{Name: s.Name + ".backward"}, of: map[*ir.Value][]*ir.Value{}, in: map[*ir.Value]*ir.Value{}, names: map[string]int{}}
+		g := &gradient{seg: s, back: &ir.Func{Name: s.Name + ".backward"}, of: map[*ir.Value][]*ir.Value{},
+			in: map[*ir.Value]*ir.Value{}, names: map[string]int{}}
 		g.build()
 		gatherRounds(g.back)
 		s.Backward = g.back
@@ -145,7 +146,8 @@ func (g *gradient) finish(v *ir.Value) {
 		g.back.Outputs = append(g.back.Outputs, d)
 		return
 	}
-	n := &ir.Node{Op: ir.OpAccumulate, Args: []*ir.Value{d}, Attr: ir.Attr{Into: v.Name, Round: ofRound(d)}, Region: d.Def.Region, From: v.Name}
+	n := &ir.Node{Op: ir.OpAccumulate, Args: []*ir.Value{d}, Attr: ir.Attr{Into: v.Name, Round: ofRound(d)},
+		Region: d.Def.Region, From: v.Name}
 	g.back.Nodes = append(g.back.Nodes, n)
 }
 

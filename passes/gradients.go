@@ -9,7 +9,8 @@ var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
 	ir.OpMatMul: func(g *gradient, n *ir.Node, d []*ir.Value) {
 		for i, a := range n.Args {
 			if g.need[a] {
-				g.add(a, g.op(ir.OpMatMul, ir.Attr{In: eightGradient(n, i)}, a.Type, matmulOrder(i, d[0], g.use(n.Args[1-i]))...))
+				g.add(a, g.op(ir.OpMatMul, ir.Attr{In: eightGradient(n, i)}, a.Type, matmulOrder(i, d[0],
+					g.use(n.Args[1-i]))...))
 			}
 		}
 	},
@@ -76,7 +77,8 @@ var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
 	},
 	ir.OpAttention: func(g *gradient, n *ir.Node, d []*ir.Value) {
 		q, k, v := n.Args[0], n.Args[1], n.Args[2]
-		dq := g.op(ir.OpAttentionGrad, n.Attr, q.Type, d[0], g.use(q), g.use(k), g.use(v), g.use(n.Outs[0]), g.use(n.Outs[1]))
+		dq := g.op(ir.OpAttentionGrad, n.Attr, q.Type, d[0], g.use(q), g.use(k), g.use(v), g.use(n.Outs[0]),
+			g.use(n.Outs[1]))
 		node := dq.Def
 		for _, a := range []*ir.Value{k, v} {
 			node.Outs = append(node.Outs, &ir.Value{Name: g.name("d." + node.From), Type: a.Type.Clone(), Def: node})
@@ -92,7 +94,8 @@ var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
 	ir.OpPick: func(g *gradient, n *ir.Node, d []*ir.Value) {
 		g.add(n.Args[0], g.op(ir.OpPickGrad, ir.Attr{}, n.Args[0].Type, d[0], g.use(n.Args[1])))
 	},
-	ir.OpBalance: func(g *gradient, n *ir.Node, d []*ir.Value) { // choices that an expert got are numbers without a gradient
+	// choices that an expert got are numbers without a gradient
+	ir.OpBalance: func(g *gradient, n *ir.Node, d []*ir.Value) {
 		x := n.Args[0]
 		g.add(x, g.op(ir.OpBalanceGrad, n.Attr, x.Type, d[0], g.use(x), g.use(n.Args[1])))
 	},

@@ -6,13 +6,13 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// joinLoss makes a classifier's loss and its gradient by the logits one op, [ir.OpCrossEntropy], of the forward function: where each
-// row of logits is at hand, so that it is read once, and is done with, so that its gradient takes its place. What a token's loss counts
-// in the step's is known before the first micro-batch: it is made in the forward function too. Backward then takes the gradient as
-// it takes other forward values.
+// joinLoss makes a classifier's loss and its gradient by the logits one op, [ir.OpCrossEntropy], of the forward
+// function: where each row of logits is at hand, so that it is read once, and is done with, so that its gradient takes
+// its place. What a token's loss counts in the step's is known before the first micro-batch: it is made in the forward
+// function too. Backward then takes the gradient as it takes other forward values.
 //
-// A loss is log-sum-exp less the label's logit, of logits that nothing else reads; what splits their last dim makes both sums over
-// ranks, and such a loss stays as it is.
+// A loss is log-sum-exp less the label's logit, of logits that nothing else reads; what splits their last dim makes
+// both sums over ranks, and such a loss stays as it is.
 func joinLoss(s *ir.Segment) {
 	for _, n := range s.Forward.Nodes {
 		if n.Op != ir.OpLogSumExp {
@@ -48,20 +48,23 @@ func (l *lossOf) forward() bool {
 			l.ce = n
 		}
 	}
-	if l.pick == nil || l.ce == nil || l.ce.Args[1] != l.pick.Outs[0] || users[x] != 2 || users[lse] != 1 || users[l.pick.Outs[0]] != 1 {
+	if l.pick == nil || l.ce == nil || l.ce.Args[1] != l.pick.Outs[0] || users[x] != 2 || users[lse] != 1 ||
+		users[l.pick.Outs[0]] != 1 {
 		return false
 	}
 	rows := x.Type.Clone()
 	last := rows.Dims[len(rows.Dims)-1]
 	rows.Dims, rows.Elem = rows.Dims[:len(rows.Dims)-1], lse.Type.Elem
-	return len(last.Axes) == 0 && rows.Monoid == ir.NoMonoid && rows.Equal(lse.Type) && rows.Equal(l.ce.Outs[0].Type) && x.Def != nil && !x.Def.Op.View()
+	return len(last.Axes) == 0 && rows.Monoid == ir.NoMonoid && rows.Equal(lse.Type) &&
+		rows.Equal(l.ce.Outs[0].Type) && x.Def != nil && !x.Def.Op.View()
 }
 
 // backward finds its gradient in the backward function.
 func (l *lossOf) backward() bool {
 	b := l.s.Backward
 	users, x, lse := b.Users(), b.Value(l.lse.Args[0].Name), b.Value(l.lse.Outs[0].Name)
-	if x == nil || lse == nil || users[x] != 1 || users[lse] != 1 || l.s.Weights != nil && (l.s.Weights.Value(x.Name) != nil || l.s.Weights.Value(lse.Name) != nil) {
+	if x == nil || lse == nil || users[x] != 1 || users[lse] != 1 || l.s.Weights != nil &&
+		(l.s.Weights.Value(x.Name) != nil || l.s.Weights.Value(lse.Name) != nil) {
 		return false
 	}
 	for _, n := range b.Nodes {
@@ -70,7 +73,8 @@ func (l *lossOf) backward() bool {
 			l.dlse, l.dl = n, n.Args[0]
 		case n.Op == ir.OpPickGrad && n.Args[1].Name == l.pick.Args[1].Name:
 			l.dpick = n
-		case n.Op == ir.OpAdd && l.dlse != nil && l.dpick != nil && slices.Contains(n.Args, l.dlse.Outs[0]) && slices.Contains(n.Args, l.dpick.Outs[0]):
+		case n.Op == ir.OpAdd && l.dlse != nil && l.dpick != nil && slices.Contains(n.Args, l.dlse.Outs[0]) &&
+			slices.Contains(n.Args, l.dpick.Outs[0]):
 			l.sum = n
 		}
 	}
@@ -158,7 +162,8 @@ func (l *lossOf) here(v *ir.Value) *ir.Value {
 // node is the joint op.
 func (l *lossOf) node() *ir.Node {
 	d, ce := l.sum.Outs[0], l.ce.Outs[0]
-	n := &ir.Node{Op: ir.OpCrossEntropy, Region: l.ce.Region, From: l.ce.From, Args: []*ir.Value{l.lse.Args[0], l.pick.Args[1], l.here(l.dl)}}
+	n := &ir.Node{Op: ir.OpCrossEntropy, Region: l.ce.Region, From: l.ce.From,
+		Args: []*ir.Value{l.lse.Args[0], l.pick.Args[1], l.here(l.dl)}}
 	n.Outs = []*ir.Value{ce, {Name: d.Name, Type: d.Type.Clone(), Def: n}}
 	ce.Def = n
 	return n

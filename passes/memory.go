@@ -114,7 +114,9 @@ func placeSaved(p *ir.Program, s *ir.Segment) ir.SavedPart {
 	}
 	if s.Weights != nil {
 		placeInputs(s.Weights, s.Backward, s.Forward)
-		out.Gradient = slices.ContainsFunc(s.Weights.Inputs, func(v *ir.Value) bool { return v.Place.Region == ir.PlaceDY })
+		out.Gradient = slices.ContainsFunc(s.Weights.Inputs, func(v *ir.Value) bool {
+			return v.Place.Region == ir.PlaceDY
+		})
 	}
 	if l := s.Logits; l != nil {
 		if in := l.Value(StreamName); in != nil {
@@ -147,7 +149,8 @@ func placeInPlace(p *ir.Program, f *ir.Func) {
 		}
 		x, y := n.Args[0], n.Outs[len(n.Outs)-1]
 		later := slices.ContainsFunc(f.Nodes[i+1:], func(m *ir.Node) bool { return slices.Contains(m.Args, x) })
-		if y.Place.Region == ir.PlaceSlot && x.Place.Region == "" && x.Kind == ir.Temp && !x.Def.Op.View() && !later && x.Type.LocalBytes(p.Mesh) == y.Type.LocalBytes(p.Mesh) {
+		if y.Place.Region == ir.PlaceSlot && x.Place.Region == "" && x.Kind == ir.Temp && !x.Def.Op.View() && !later &&
+			x.Type.LocalBytes(p.Mesh) == y.Type.LocalBytes(p.Mesh) {
 			x.Place = y.Place
 		}
 	}
@@ -217,8 +220,8 @@ func placeGrads(f *ir.Func) {
 	}
 }
 
-// lifetimes lists the values of f that have no place but in the workspace, in the order in which they are made. Using a view is using
-// what it views.
+// lifetimes lists the values of f that have no place but in the workspace, in the order in which they are made. Using a
+// view is using what it views.
 func lifetimes(p *ir.Program, f *ir.Func) []*live {
 	first, last := roundsOf(f)
 	base := map[*ir.Value]*ir.Value{}
@@ -255,8 +258,8 @@ func lifetimes(p *ir.Program, f *ir.Func) []*live {
 	return lives
 }
 
-// Temp is a temporary of a function: its size, the indices of the op that makes it and of its last user, and where in the
-// workspace it lies.
+// Temp is a temporary of a function: its size, the indices of the op that makes it and of its last user, and where in
+// the workspace it lies.
 type Temp struct{ Bytes, First, Last, Offset int }
 
 // Temps are a placed function's temporaries in order of birth.
@@ -268,7 +271,8 @@ func Temps(p *ir.Program, f *ir.Func) []Temp {
 	return out
 }
 
-// Workspace places temporaries, which are in order of birth, in whole lines by first fit, and returns where the last ends.
+// Workspace places temporaries, which are in order of birth, in whole lines by first fit, and returns where the last
+// ends.
 func Workspace(temps []Temp) int {
 	peak := 0
 	active := make([]*Temp, 0, len(temps)) // by offset

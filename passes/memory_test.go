@@ -147,7 +147,8 @@ func checkStage(p *ir.Program, st *ir.Stage) error {
 	end := 0
 	for _, r := range st.Arena {
 		if r.Offset != end || r.Offset%64 != 0 || r.Size%64 != 0 || r.Size < 0 {
-			return fmt.Errorf("region %s is [%d, %d), the one before it ends at %d", r.Name, r.Offset, r.Offset+r.Size, end)
+			return fmt.Errorf("region %s is [%d, %d), the one before it ends at %d", r.Name, r.Offset,
+				r.Offset+r.Size, end)
 		}
 		end = r.Offset + r.Size
 	}
@@ -160,7 +161,8 @@ func checkStage(p *ir.Program, st *ir.Stage) error {
 			for _, region := range []string{ir.PlaceWork, ir.PlaceSlot} {
 				spans := spansOf(p, f, region, region == ir.PlaceSlot)
 				for _, x := range spans {
-					if x.lo%64 != 0 || region == ir.PlaceWork && x.hi > temps || region == ir.PlaceSlot && x.hi > p.PlaceSize(s.Name, region) {
+					if x.lo%64 != 0 || region == ir.PlaceWork && x.hi > temps || region == ir.PlaceSlot &&
+						x.hi > p.PlaceSize(s.Name, region) {
 						return fmt.Errorf("func %s: %s is at [%d, %d) of %s", f.Name, x.v.Name, x.lo, x.hi, region)
 					}
 				}
@@ -178,7 +180,8 @@ func checkStack(p *ir.Program, st *ir.Stage) error {
 	end, spare := 0, 0
 	for _, c := range st.Chunks {
 		if c.Offset != end || c.Size%64 != 0 || c.Buffers < 1 {
-			return fmt.Errorf("chunk %d begins at %d with %d buffers of %d, those before end at %d", c.Index, c.Offset, c.Buffers, c.Size, end)
+			return fmt.Errorf("chunk %d begins at %d with %d buffers of %d, those before end at %d", c.Index, c.Offset,
+				c.Buffers, c.Size, end)
 		}
 		end += c.Size * c.Buffers
 		at := 0
@@ -187,7 +190,8 @@ func checkStack(p *ir.Program, st *ir.Stage) error {
 			parts, need, more := partsOf(p, &r)
 			spare = max(spare, more)
 			if r.Offset != at || r.Stride != need {
-				return fmt.Errorf("%s begins at %d of its buffer with %d bytes a layer, not at %d with %d", r.Segment, r.Offset, r.Stride, at, need)
+				return fmt.Errorf("%s begins at %d of its buffer with %d bytes a layer, not at %d with %d", r.Segment,
+					r.Offset, r.Stride, at, need)
 			}
 			at += parts * r.Stride
 			if i == len(c.Runs)-1 && len(s.Forward.Outputs) > 0 {
@@ -221,7 +225,9 @@ func partsOf(p *ir.Program, r *ir.Run) (parts, size, spare int) {
 	case r.Split:
 		return r.Count, saved, 2 * stream
 	}
-	if s.Weights != nil && slices.ContainsFunc(s.Weights.Inputs, func(v *ir.Value) bool { return v.Place.Region == ir.PlaceDY }) {
+	if s.Weights != nil && slices.ContainsFunc(s.Weights.Inputs, func(v *ir.Value) bool {
+		return v.Place.Region == ir.PlaceDY
+	}) {
 		return r.Count, saved + stream + p.Stream, 0
 	}
 	return r.Count, saved + stream, 0
@@ -231,7 +237,9 @@ func partsOf(p *ir.Program, r *ir.Run) (parts, size, spare int) {
 func TestMemory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, plan := anyModel(t)
-		p, err := Compile(buildIn(c, plan.Precision.Compute), plan, rapid.SampledFrom([]ir.Recipe{{Optimizer: "adamw"}, {Optimizer: "sgd"}, {Optimizer: "sgd", NoMomentum: true}}).Draw(t, "recipe"), Options{Check: true})
+		p, err := Compile(buildIn(c, plan.Precision.Compute), plan,
+			rapid.SampledFrom([]ir.Recipe{{Optimizer: "adamw"}, {Optimizer: "sgd"}, {Optimizer: "sgd",
+				NoMomentum: true}}).Draw(t, "recipe"), Options{Check: true})
 		if err != nil {
 			t.Skip(err) // a dim that an axis does not divide
 		}
@@ -270,7 +278,8 @@ func checkFlatStage(p *ir.Program, st *ir.Stage) error {
 				for i := range s.Elems {
 					at := c.Offset + s.Offset + i - k.Offset
 					if at < 0 || at >= len(taken) || taken[at] {
-						return fmt.Errorf("%s.%s of layer %d is at %d of bucket [%d, %d)", s.Segment, s.Param, c.Layer, at, k.Offset, k.Offset+k.Elems)
+						return fmt.Errorf("%s.%s of layer %d is at %d of bucket [%d, %d)", s.Segment, s.Param, c.Layer,
+							at, k.Offset, k.Offset+k.Elems)
 					}
 					taken[at] = true
 				}

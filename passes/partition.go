@@ -45,8 +45,8 @@ func partition(p *ir.Program) error {
 	return nil
 }
 
-// partitionRemat does the functions of the recomputed variant of a segment. Partials that are passed are those of the functions
-// that recompute nothing, so that the values are the same.
+// partitionRemat does the functions of the recomputed variant of a segment. Partials that are passed are those of the
+// functions that recompute nothing, so that the values are the same.
 func partitionRemat(r *reader, s *ir.Segment, passed map[string]bool) error {
 	same := func(f *ir.Func, saved map[string]bool) map[*ir.Value]bool { return named(f, passed, saved) }
 	return partitionSegment(r, s, r.prog.Plan.RecomputeSplit, same)
@@ -54,14 +54,17 @@ func partitionRemat(r *reader, s *ir.Segment, passed map[string]bool) error {
 
 // partitionSegment does the functions of a variant of a segment, which keeps its input whole or split; find says which
 // partials pass their users.
-func partitionSegment(r *reader, s *ir.Segment, split bool, find func(f *ir.Func, saved map[string]bool) map[*ir.Value]bool) error {
+func partitionSegment(r *reader, s *ir.Segment, split bool,
+	find func(f *ir.Func, saved map[string]bool) map[*ir.Value]bool) error {
 	made := map[string]*ir.Value{}
 	for _, f := range s.Funcs() {
 		saved := map[string]bool{}
 		if f == s.Forward {
 			saved = savedNames(s)
 		}
-		pt := &partitioner{prog: r.prog, reader: r, f: f, made: made, now: make(map[*ir.Value]*ir.Value, len(f.Inputs)+len(f.Nodes)), moved: map[string]*ir.Value{}, delay: find(f, saved)}
+		pt := &partitioner{prog: r.prog, reader: r, f: f, made: made,
+			now: make(map[*ir.Value]*ir.Value, len(f.Inputs)+len(f.Nodes)), moved: map[string]*ir.Value{},
+			delay: find(f, saved)}
 		if err := pt.run(); err != nil {
 			return fmt.Errorf("segment %s: %w", s.Name, err)
 		}
@@ -188,7 +191,8 @@ func (pt *partitioner) divides(t ir.Type) error {
 			return fmt.Errorf("%s=%d does not divide over %d ranks (%v)", e.Dim, e.Size, n, e.Axes)
 		}
 		if len(e.Axes) > 0 && e.Axes[0].IsZigzag() && e.Size%(2*pt.prog.Mesh.Ranks(e.Axes[:1])) != 0 {
-			return fmt.Errorf("%s=%d is not two chunks for each of %d ranks (%v)", e.Dim, e.Size, pt.prog.Mesh.Ranks(e.Axes[:1]), e.Axes)
+			return fmt.Errorf("%s=%d is not two chunks for each of %d ranks (%v)", e.Dim, e.Size,
+				pt.prog.Mesh.Ranks(e.Axes[:1]), e.Axes)
 		}
 	}
 	return nil
@@ -261,8 +265,8 @@ func stillPartial(have, want ir.Type) ir.Type {
 // goesRound tells whether keys and values come to the node's queries by a ring: where its layout splits keys.
 func goesRound(n *ir.Node, layout ir.Layout) bool { return n.Op.Attends() && len(layout[ir.KSeq]) > 0 }
 
-// read is what the rule says of a node on the mesh: the layout that it works in, and the axes over which each of its results is
-// partial.
+// read is what the rule says of a node on the mesh: the layout that it works in, and the axes over which each of its
+// results is partial.
 type read struct {
 	layout ir.Layout
 	lacks  [][]ir.Axis
@@ -325,8 +329,8 @@ func nodeLayout(p *ir.Program, n *ir.Node, uses []ir.Use) ir.Layout {
 	return layout
 }
 
-// lastExperts puts those axes last that split experts: places are in no order that matters, and so one all-to-all takes them to
-// their experts.
+// lastExperts puts those axes last that split experts: places are in no order that matters, and so one all-to-all takes
+// them to their experts.
 func lastExperts(p *ir.Program, axes []ir.Axis) []ir.Axis {
 	var first, last []ir.Axis
 	experts := p.Layouts[ir.Experts][ir.Expert]

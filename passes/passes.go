@@ -21,11 +21,13 @@ type Pass struct {
 var All = []Pass{
 	{Name: "eight", Run: eight,
 		Doc: "where the plan says so, products of blocks with their weights round their operands to 8 bits"},
-	{Name: "grad", After: []string{"eight"}, Doc: "every segment computes its parameters' and its input's gradients", Run: grad},
+	{Name: "grad", After: []string{"eight"}, Doc: "every segment computes its parameters' and its input's gradients",
+		Run: grad},
 	{Name: "precision", After: []string{"grad"}, Run: precision,
 		Doc: "every value has the element type that the plan says"},
 	{Name: "remat", After: []string{"precision"}, Run: remat,
-		Doc: "blocks that are recomputed have functions of their own, whose backward makes again what forward does not save"},
+		Doc: "blocks that are recomputed have functions of their own, whose backward makes again what forward " +
+			"does not save"},
 	{Name: "remake", After: []string{"remat"}, Run: remake,
 		Doc: "backward does cheap ops of saved values again, rather than have what they make saved too"},
 	{Name: "partition", After: []string{"remake"}, Run: partition,
@@ -77,7 +79,8 @@ func Start(m *ir.Model, plan ir.Plan, recipe ir.Recipe) (*ir.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &ir.Program{Name: m.Name, Plan: plan, Mesh: mesh, Recipe: recipe, Layouts: plan.Layouts(mesh), Model: m.Clone()}
+	p := &ir.Program{Name: m.Name, Plan: plan, Mesh: mesh, Recipe: recipe, Layouts: plan.Layouts(mesh),
+		Model: m.Clone()}
 	keepRegions(p)
 	for _, s := range p.Model.Segments {
 		for _, f := range s.Funcs() {

@@ -47,10 +47,13 @@ func TestGradientsTable(t *testing.T) {
 }
 
 var (
-	gpt2 = spec.Config{Family: "gpt2", Vocab: 61, Hidden: 16, Layers: 2, Heads: 8, KVHeads: 8, HeadDim: 2, FFN: 32, MaxPositions: 10,
-		Activation: "gelu_new", NormEps: 1e-5, InitStd: 0.2, Tied: true, AttentionBias: true, MLPBias: true, DropResid: 0.1}
-	llama = spec.Config{Family: "llama", Vocab: 59, Hidden: 16, Layers: 3, Heads: 8, KVHeads: 2, HeadDim: 4, FFN: 24, MaxPositions: 32,
-		Activation: "silu", NormEps: 1e-5, InitStd: 0.2, RopeTheta: 10000}
+	gpt2 = spec.Config{Family: "gpt2", Vocab: 61, Hidden: 16, Layers: 2, Heads: 8, KVHeads: 8, HeadDim: 2, FFN: 32,
+		MaxPositions: 10,
+		Activation:   "gelu_new", NormEps: 1e-5, InitStd: 0.2, Tied: true, AttentionBias: true, MLPBias: true,
+		DropResid: 0.1}
+	llama = spec.Config{Family: "llama", Vocab: 59, Hidden: 16, Layers: 3, Heads: 8, KVHeads: 2, HeadDim: 4, FFN: 24,
+		MaxPositions: 32,
+		Activation:   "silu", NormEps: 1e-5, InitStd: 0.2, RopeTheta: 10000}
 )
 
 func build(c spec.Config) *ir.Model { return buildIn(c, ir.F64) }
@@ -109,7 +112,8 @@ func TestMegatronPattern(t *testing.T) {
 			p := compile(t, build(c), planOf(c, 2, x.tp, x.sp), Options{Until: "fuse"})
 			block := p.Model.Segments[1]
 			if fwd, bwd := count(block.Forward), count(block.Backward); fwd != x.fwd || bwd != x.bwd {
-				t.Errorf("%s tp %d sp %v: forward %s, backward %s; want %s and %s\n%v", c.Family, x.tp, x.sp, fwd, bwd, x.fwd, x.bwd, block.Backward)
+				t.Errorf("%s tp %d sp %v: forward %s, backward %s; want %s and %s\n%v", c.Family, x.tp, x.sp, fwd, bwd,
+					x.fwd, x.bwd, block.Backward)
 			}
 		}
 	}
@@ -173,7 +177,8 @@ func TestBlame(t *testing.T) {
 	}}}
 	defer func() {
 		if got := fmt.Sprint(recover()); !strings.HasPrefix(got, "passes: spoil broke the program of plan dp 1") ||
-			!strings.Contains(got, "func embed.forward: values are defined before use and once: add uses e before it is defined") {
+			!strings.Contains(got, "func embed.forward: values are defined before use and once: add uses e before it "+
+				"is defined") {
 			t.Errorf("the panic says %.300s", got)
 		}
 	}()

@@ -64,7 +64,8 @@ func stageLayers(p *ir.Program) ([]int, error) {
 		blocks -= n
 	}
 	if blocks != 0 || len(counts) != p.Plan.PP*p.Plan.VPP {
-		return nil, fmt.Errorf("stage_layers %s does not split the blocks over %d chunks", p.Plan.StageLayers, p.Plan.PP*p.Plan.VPP)
+		return nil, fmt.Errorf("stage_layers %s does not split the blocks over %d chunks", p.Plan.StageLayers,
+			p.Plan.PP*p.Plan.VPP)
 	}
 	return counts, nil
 }

@@ -15,20 +15,35 @@ func TestIllegalPipelines(t *testing.T) {
 		want   string
 	}{
 		{"no stage", func(p *ir.Plan) { p.PP = 1 }, "pass pipeline: schedule is none where pp is 1, and only there"},
-		{"no schedule", func(p *ir.Plan) { p.Schedule = "none" }, "pass pipeline: schedule is none where pp is 1, and only there"},
-		{"unknown", func(p *ir.Plan) { p.Schedule = "zb" }, "pass pipeline: schedule is none, gpipe, 1f1b, interleaved, zb-h1 or zb-v"},
+		{"no schedule", func(p *ir.Plan) {
+			p.Schedule = "none"
+		}, "pass pipeline: schedule is none where pp is 1, and only there"},
+		{"unknown", func(p *ir.Plan) {
+			p.Schedule = "zb"
+		}, "pass pipeline: schedule is none, gpipe, 1f1b, interleaved, zb-h1 or zb-v"},
 		{"chunks", func(p *ir.Plan) { p.VPP, p.StageLayers = 2, "0,1,1,0" },
-			"pass pipeline: vpp is above 1 under schedule interleaved, 2 under zb-v, whose chunks go down the stages and back, else 1"},
+			"pass pipeline: vpp is above 1 under schedule interleaved, 2 under zb-v, whose chunks go down the stages " +
+				"and back, else 1"},
 		{"a V of one", func(p *ir.Plan) { p.Schedule = "zb-v" },
-			"pass pipeline: vpp is above 1 under schedule interleaved, 2 under zb-v, whose chunks go down the stages and back, else 1"},
-		{"uneven rounds", func(p *ir.Plan) { p.Schedule, p.VPP, p.StageLayers, p.MicroBatches = "interleaved", 2, "0,1,1,0", 3 },
-			"pass pipeline: schedule interleaved has a multiple of pp micro-batches, since it goes round the chunks in groups of pp"},
+			"pass pipeline: vpp is above 1 under schedule interleaved, 2 under zb-v, whose chunks go down the stages " +
+				"and back, else 1"},
+		{"uneven rounds", func(p *ir.Plan) {
+			p.Schedule, p.VPP, p.StageLayers, p.MicroBatches = "interleaved", 2, "0,1,1,0", 3
+		},
+			"pass pipeline: schedule interleaved has a multiple of pp micro-batches, since it goes round the chunks " +
+				"in groups of pp"},
 		{"nothing in the middle", func(p *ir.Plan) { p.Schedule, p.VPP, p.StageLayers = "zb-v", 2, "1,0,1,0" },
 			"pass pipeline: chunk 1 of stage_layers 1,0,1,0 has no blocks"},
-		{"more chunks than blocks", func(p *ir.Plan) { p.Schedule, p.VPP, p.StageLayers = "interleaved", 3, "0,1,1,0,0,0" },
+		{"more chunks than blocks", func(p *ir.Plan) {
+			p.Schedule, p.VPP, p.StageLayers = "interleaved", 3, "0,1,1,0,0,0"
+		},
 			"pass pipeline: chunk 3 of stage_layers 0,1,1,0,0,0 has no blocks"},
-		{"too few counts", func(p *ir.Plan) { p.StageLayers = "2" }, "pass pipeline: stage_layers 2 does not split the blocks over 2 chunks"},
-		{"too few blocks", func(p *ir.Plan) { p.StageLayers = "1,0" }, "pass pipeline: stage_layers 1,0 does not split the blocks over 2 chunks"},
+		{"too few counts", func(p *ir.Plan) {
+			p.StageLayers = "2"
+		}, "pass pipeline: stage_layers 2 does not split the blocks over 2 chunks"},
+		{"too few blocks", func(p *ir.Plan) {
+			p.StageLayers = "1,0"
+		}, "pass pipeline: stage_layers 1,0 does not split the blocks over 2 chunks"},
 	} {
 		plan := pipelinePlan("1f1b", 2, 1, 2)
 		plan.AxisOrder = "tp,dp,pp"
@@ -42,9 +57,9 @@ func TestIllegalPipelines(t *testing.T) {
 	}
 }
 
-// Sequence parallelism splits what stages hand to each other over tp: a rank sends its part of the micro-batch's stream,
-// batch · seq · hidden elements over tp, and receives as much. Without it each rank has, and sends, all of it. Chunks that
-// follow each other on one stage send nothing.
+// Sequence parallelism splits what stages hand to each other over tp: a rank sends its part of the micro-batch's
+// stream, batch · seq · hidden elements over tp, and receives as much. Without it each rank has, and sends, all of it.
+// Chunks that follow each other on one stage send nothing.
 func TestMessagesAreSplitOverTP(t *testing.T) {
 	const micro, hidden, seq = 2, 16, 8
 	for _, c := range []struct {
@@ -53,14 +68,17 @@ func TestMessagesAreSplitOverTP(t *testing.T) {
 		sp       bool
 		elem     ir.Elem
 	}{
-		{"1f1b", 1, 1, false, ir.F64}, {"1f1b", 1, 2, false, ir.F64}, {"1f1b", 1, 2, true, ir.F64}, {"gpipe", 1, 4, true, ir.F32},
+		{"1f1b", 1, 1, false, ir.F64}, {"1f1b", 1, 2, false, ir.F64}, {"1f1b", 1, 2, true, ir.F64},
+		{"gpipe", 1, 4, true, ir.F32},
 		{"interleaved", 2, 2, true, ir.BF16}, {"zb-h1", 1, 2, true, ir.F64}, {"zb-v", 2, 2, true, ir.F32},
 	} {
 		plan := pipelinePlan(c.schedule, 2, c.vpp, 4)
-		plan.TP, plan.SP, plan.MicroBatch, plan.AxisOrder, plan.Precision = c.tp, c.sp, micro, "tp,dp,pp", ir.FullPrecision(c.elem)
+		plan.TP, plan.SP, plan.MicroBatch, plan.AxisOrder, plan.Precision = c.tp, c.sp, micro, "tp,dp,pp",
+			ir.FullPrecision(c.elem)
 		model := llama
 		model.Layers = 2 * c.vpp
-		p := compile(t, zoo.Build("m", model, zoo.Options{SeqLen: seq, Batch: 1, Elem: c.elem}), plan, Options{Check: true})
+		p := compile(t, zoo.Build("m", model, zoo.Options{SeqLen: seq, Batch: 1, Elem: c.elem}), plan,
+			Options{Check: true})
 		want, joints := micro*seq*hidden*c.elem.Size(), 2*c.vpp-1
 		if c.sp {
 			want /= c.tp
@@ -74,7 +92,8 @@ func TestMessagesAreSplitOverTP(t *testing.T) {
 				for _, m := range p.Messages(i, a) {
 					got[m.Op]++
 					if m.Bytes != want || p.Stream != want {
-						t.Errorf("%s tp %d sp %v: %v of %d bytes, a stream of %d, want %d", c.schedule, c.tp, c.sp, m.Op, m.Bytes, p.Stream, want)
+						t.Errorf("%s tp %d sp %v: %v of %d bytes, a stream of %d, want %d", c.schedule, c.tp, c.sp,
+							m.Op, m.Bytes, p.Stream, want)
 					}
 				}
 			}

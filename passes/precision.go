@@ -3,8 +3,8 @@ package passes
 import "github.com/planc-dev/planc/ir"
 
 // precision gives values the element types of the plan. The model came in the type that the plan computes in, with its
-// statistics in at least f32. An op reads its operands in whatever type they are, computes in f32 (or f64) and rounds each
-// result once to the result's type; so what is left is where the plan keeps other types:
+// statistics in at least f32. An op reads its operands in whatever type they are, computes in f32 (or f64) and rounds
+// each result once to the result's type; so what is left is where the plan keeps other types:
 //
 //   - parameters: those that products read are cast first;
 //   - gradients of parameters, which go from the product straight into the accumulator.
@@ -56,7 +56,8 @@ func widen(d *ir.Value, elem ir.Elem, users map[*ir.Value]int) {
 	}
 	d.Type.Elem = elem
 	for _, a := range d.Def.Args {
-		summed := d.Def.Op == ir.OpEmbedGrad && a.Def != nil && a.Def.Op == ir.OpReduceSum // of positions, over the batch
+		// of positions, over the batch
+		summed := d.Def.Op == ir.OpEmbedGrad && a.Def != nil && a.Def.Op == ir.OpReduceSum
 		if d.Def.Op.View() || d.Def.Op == ir.OpAdd || summed {
 			widen(a, elem, users)
 		}

@@ -9,7 +9,8 @@ import (
 )
 
 // mixed is bf16 as the preset has it.
-var mixed = ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32}
+var mixed = ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32,
+	Moments: ir.F32}
 
 // precisions are those that tests draw from: whole, mixed, and mixed in each field.
 var precisions = []ir.Precision{
@@ -48,7 +49,8 @@ func TestMixedPrecision(t *testing.T) {
 		{head.Forward, "loss =", ": f32[] sum@dp"}, {head.Forward, "ce, d.logits = cross_entropy", ": f32["},
 		{head.Forward, "ce, d.logits = cross_entropy", ", bf16["}, {head.Backward, "d.logits_3 = matmul", ": f32["},
 		{block.Backward, "d.ln1_3 = layer_norm_dgain", ": f32["}, {block.Backward, "d.h = add", ": bf16["},
-		{up, "g0.cast = cast g0", ": bf16[flat(b0)"}, {up, "g0.cast.rs.back = cast", ": f32[flat(b0)"}, {up, "p0.ag =", ": bf16["},
+		{up, "g0.cast = cast g0", ": bf16[flat(b0)"}, {up, "g0.cast.rs.back = cast", ": f32[flat(b0)"},
+		{up, "p0.ag =", ": bf16["},
 	} {
 		if line := lineOf(c.f, c.start); !strings.Contains(line, c.elem) {
 			t.Errorf("%s: %q, want %s of %s in\n%v", c.f.Name, line, c.elem, c.start, c.f)
@@ -89,7 +91,8 @@ func TestCastsNameTheirBucket(t *testing.T) {
 	}
 }
 
-// Where the plan keeps parameters in another type than it computes in, products read a cast, tables are read as they are.
+// Where the plan keeps parameters in another type than it computes in, products read a cast, tables are read as they
+// are.
 func TestCastParameters(t *testing.T) {
 	plan := planOf(gpt2, 1, 1, false)
 	plan.Precision = mixed

@@ -7,9 +7,9 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Recomputed is [Compile] with [Options].Layers of a plan that recomputes blocks by themselves, put together from plain: the
-// program that Compile made so of the plan that differs in recomputing nothing. What blocks do again is compiled, all else is
-// plain's: neither program may be changed while the other is in use. An error is Compile's.
+// Recomputed is [Compile] with [Options].Layers of a plan that recomputes blocks by themselves, put together from
+// plain: the program that Compile made so of the plan that differs in recomputing nothing. What blocks do again is
+// compiled, all else is plain's: neither program may be changed while the other is in use. An error is Compile's.
 func Recomputed(m *ir.Model, plan ir.Plan, plain *ir.Program) (*ir.Program, error) {
 	p, err := logical(m, plan, plain)
 	if err != nil {

@@ -6,10 +6,11 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// remake makes backward functions do again what one element-wise op of the forward function makes of values that are saved
-// anyway, if it is wanted by one such op alone, with which it is fused: of a gated MLP that is the activation, which needs
-// the gate's product, and that is saved for the activation's gradient. What is made again is then neither saved nor read,
-// which costs more time than the op: of three matrices of tokens × ffn that the gate saves, two are left.
+// remake makes backward functions do again what one element-wise op of the forward function makes of values that are
+// saved anyway, if it is wanted by one such op alone, with which it is fused: of a gated MLP that is the activation,
+// which needs the gate's product, and that is saved for the activation's gradient. What is made again is then neither
+// saved nor read, which costs more time than the op: of three matrices of tokens × ffn that the gate saves, two are
+// left.
 //
 // It works on the logical graph, so that the values are the same to the bit.
 func remake(p *ir.Program) error {
@@ -43,10 +44,11 @@ func soleUser(f *ir.Func, v *ir.Value) (user *ir.Node) {
 	return user
 }
 
-// isRemade tells whether what a forward node makes is made again for its user: all three, the node, what makes its operands,
-// and the user, are of one region, so that no value changes its layout for that.
+// isRemade tells whether what a forward node makes is made again for its user: all three, the node, what makes its
+// operands, and the user, are of one region, so that no value changes its layout for that.
 func isRemade(s *ir.Segment, n, user *ir.Node) bool {
-	if n == nil || !n.Op.Element() || !user.Op.Element() || n.Attr.Round != user.Attr.Round || n.Region != user.Region ||
+	if n == nil || !n.Op.Element() || !user.Op.Element() || n.Attr.Round != user.Attr.Round ||
+		n.Region != user.Region ||
 		!n.Outs[0].Type.Equal(user.Outs[0].Type) {
 		return false
 	}

@@ -6,12 +6,12 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// remat gives each segment of blocks a second pair of functions if the plan recomputes blocks by themselves. The forward
-// function computes the same; the backward function takes only what the policy keeps, and makes the rest again from
-// that, each value just before its first user. A value that no gradient needs is not made again.
+// remat gives each segment of blocks a second pair of functions if the plan recomputes blocks by themselves. The
+// forward function computes the same; the backward function takes only what the policy keeps, and makes the rest again
+// from that, each value just before its first user. A value that no gradient needs is not made again.
 //
-// It works on the logical graph: what is made again has the ops, regions and dropout keys of the forward function, so the
-// partitioner repeats its collectives by the one rule, and the values are the same to the bit.
+// It works on the logical graph: what is made again has the ops, regions and dropout keys of the forward function, so
+// the partitioner repeats its collectives by the one rule, and the values are the same to the bit.
 func remat(p *ir.Program) error {
 	keeps, known := policies[p.Plan.Recompute]
 	if !known {
@@ -28,8 +28,8 @@ func remat(p *ir.Program) error {
 	return nil
 }
 
-// policies say of a node whether its results are kept; a block's inputs always are. Selective keeps what is dear to make,
-// so that the attention core and the ops by element are made again (Korthikanti et al. 2022).
+// policies say of a node whether its results are kept; a block's inputs always are. Selective keeps what is dear to
+// make, so that the attention core and the ops by element are made again (Korthikanti et al. 2022).
 var policies = map[string]func(*ir.Node) bool{
 	"none":      nil,
 	"selective": func(n *ir.Node) bool { return dear[n.Op] && !n.Attr.Round },
@@ -48,7 +48,8 @@ func isBlock(s *ir.Segment) bool {
 func recomputed(s *ir.Segment, keeps func(*ir.Node) bool) *ir.Segment {
 	v := &ir.Segment{Name: s.RematName(), Count: s.Count, Forward: s.Forward.Clone()}
 	v.Forward.Name = v.Name + ".forward"
-	a := &again{keeps: keeps, from: v.Forward, to: &ir.Func{Name: v.Name + ".backward"}, made: map[string]*ir.Value{}, now: map[*ir.Value]*ir.Value{}}
+	a := &again{keeps: keeps, from: v.Forward, to: &ir.Func{Name: v.Name + ".backward"}, made: map[string]*ir.Value{},
+		now: map[*ir.Value]*ir.Value{}}
 	a.rewrite(s.Backward.Clone())
 	gatherRounds(a.to)
 	v.Backward = a.to

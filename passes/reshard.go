@@ -98,8 +98,8 @@ func containsAll(set, sub []ir.Axis) bool {
 	return !slices.ContainsFunc(sub, func(a ir.Axis) bool { return !slices.Contains(set, a) })
 }
 
-// leave takes away the axes of each dim from where they differ from want's on, the minor ones first. Those that want has
-// at the end of another dim go there at once.
+// leave takes away the axes of each dim from where they differ from want's on, the minor ones first. Those that want
+// has at the end of another dim go there at once.
 func (r *resharder) leave() {
 	for i := range r.want.Dims {
 		have, want := r.v.Type.Dims[i].Axes, r.want.Dims[i].Axes

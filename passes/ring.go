@@ -8,8 +8,8 @@ import (
 
 // ring writes attention, or its gradient, whose keys are split over the axes that split its queries, as the turns of a
 // ring: see [ir.Turns]. The keys and values of a turn are sent on before the turn before works, so that they travel
-// meanwhile; so do the gradients of keys and values, which the turns add up on their way. What a turn hands on to the next
-// is kept wide, and rounded once.
+// meanwhile; so do the gradients of keys and values, which the turns add up on their way. What a turn hands on to the
+// next is kept wide, and rounded once.
 func (pt *partitioner) ring(n *ir.Node) {
 	e, _ := n.Keys().Type.Extent(ir.KSeq)
 	r := &ringer{pt: pt, n: n, axis: e.Axes[0], at: 1, turns: ir.Turns(&n.Attr, e.Size, pt.prog.Mesh.Ranks(e.Axes))}
@@ -49,7 +49,8 @@ func (r *ringer) last(i int) bool { return i == len(r.turns)-1 }
 
 // turn emits the node's op on a turn's operands, and on what the turns before made.
 func (r *ringer) turn(args, outs []*ir.Value) {
-	n := &ir.Node{Op: r.n.Op, Args: append(args, r.sofar...), Outs: outs, Attr: r.n.Attr, Region: r.n.Region, From: r.n.From}
+	n := &ir.Node{Op: r.n.Op, Args: append(args, r.sofar...), Outs: outs, Attr: r.n.Attr, Region: r.n.Region,
+		From: r.n.From}
 	n.Attr.Axes = []ir.Axis{r.axis}
 	for _, o := range outs {
 		o.Def = n
@@ -102,7 +103,8 @@ func (r *ringer) add(k, i, t int, part *ir.Value) {
 	if r.last(i) {
 		sum.Type.Elem = own.Type.Elem
 	}
-	n := &ir.Node{Op: ir.OpAdd, Args: []*ir.Value{r.sums[k], part}, Outs: []*ir.Value{sum}, Region: r.n.Region, From: r.n.From}
+	n := &ir.Node{Op: ir.OpAdd, Args: []*ir.Value{r.sums[k], part}, Outs: []*ir.Value{sum}, Region: r.n.Region,
+		From: r.n.From}
 	sum.Def = n
 	r.pt.nodes = append(r.pt.nodes, n)
 	r.sums[k] = sum

@@ -6,8 +6,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// schedule orders each stage's work and counts the micro-batches of each chunk that are between forward and backward, or
-// its second part: those need an activation buffer each.
+// schedule orders each stage's work and counts the micro-batches of each chunk that are between forward and backward,
+// or its second part: those need an activation buffer each.
 func schedule(p *ir.Program) error {
 	if !HasSchedule(p.Plan.Schedule) {
 		return fmt.Errorf("no schedule %q", p.Plan.Schedule)
@@ -53,8 +53,8 @@ var orders = map[string]func(plan ir.Plan, stage int) []ir.Turn{
 	"zb-v":        zeroBubbleV,
 }
 
-// warmUps are the forward passes before the first backward one, of schedules of one chunk a stage that do a forward and a
-// backward in turn: none is accumulation without a pipeline, all micro-batches GPipe (Huang et al. 2019), pp-1-stage
+// warmUps are the forward passes before the first backward one, of schedules of one chunk a stage that do a forward and
+// a backward in turn: none is accumulation without a pipeline, all micro-batches GPipe (Huang et al. 2019), pp-1-stage
 // PipeDream's flush (Narayanan et al. 2021).
 var warmUps = map[string]func(plan ir.Plan, stage int) int{
 	"none":  func(ir.Plan, int) int { return 0 },
@@ -62,9 +62,14 @@ var warmUps = map[string]func(plan ir.Plan, stage int) int{
 	"1f1b":  func(plan ir.Plan, stage int) int { return plan.PP - 1 - stage },
 }
 
-// oneForwardOneBackward does a stage's warm-up, then a forward and a backward in turn, then the backwards that are left.
+// oneForwardOneBackward does a stage's warm-up, then a forward and a backward in turn, then the backwards that are
+// left.
 func oneForwardOneBackward(plan ir.Plan, stage int) []ir.Turn {
-	return weave(plan.MicroBatches, warmUps[plan.Schedule](plan, stage), 1, func(int) int { return 0 }, func(int) int { return 0 })
+	return weave(plan.MicroBatches, warmUps[plan.Schedule](plan, stage), 1, func(int) int {
+		return 0
+	}, func(int) int {
+		return 0
+	})
 }
 
 // interleaved goes round the chunks in groups of pp micro-batches (Narayanan et al. 2021, section 2.2): a stage runs
@@ -76,14 +81,16 @@ func interleaved(plan ir.Plan, stage int) []ir.Turn {
 	return weave(plan.MicroBatches*plan.VPP, 2*(plan.PP-1-stage)+(plan.VPP-1)*plan.PP, round, forward, backward)
 }
 
-// weave does warmUp of n forwards, then one forward and one backward in turn, then the rest of the backwards. f and b are
-// their chunks, which are the same again after round of them.
+// weave does warmUp of n forwards, then one forward and one backward in turn, then the rest of the backwards. f and b
+// are their chunks, which are the same again after round of them.
 func weave(n, warmUp, round int, f, b func(int) int) (out []ir.Turn) {
 	warmUp = min(warmUp, n)
 	forward := func(to []ir.Action, i int) []ir.Action { return append(to, ir.Action{Kind: ir.Forward, Chunk: f(i)}) }
 	backward := func(to []ir.Action, i int) []ir.Action { return append(to, ir.Action{Kind: ir.Backward, Chunk: b(i)}) }
 	out = inTurns(out, 0, warmUp, round, forward)
-	out = inTurns(out, warmUp, n, round, func(to []ir.Action, i int) []ir.Action { return backward(forward(to, i), i-warmUp) })
+	out = inTurns(out, warmUp, n, round, func(to []ir.Action, i int) []ir.Action {
+		return backward(forward(to, i), i-warmUp)
+	})
 	return inTurns(out, n-warmUp, n, round, backward)
 }
 

@@ -14,7 +14,9 @@ func TestInFlight(t *testing.T) {
 			for micro := 1; micro < 8; micro++ {
 				plan := ir.Plan{PP: pp, VPP: 1, MicroBatches: micro, Schedule: name}
 				for stage := range pp {
-					if got, want := InFlight(plan, stage), ir.InFlight([]ir.Turn{{Actions: Schedule(plan, stage), Times: 1}}, 1)[0]; len(got) != 1 || got[0] != want {
+					if got, want := InFlight(plan, stage),
+						ir.InFlight([]ir.Turn{{Actions: Schedule(plan, stage), Times: 1}}, 1)[0]; len(got) != 1 ||
+						got[0] != want {
 						t.Errorf("%s, stage %d of %d, %d micro-batches: %v, want %d", name, stage, pp, micro, got, want)
 					}
 				}
@@ -28,7 +30,8 @@ func TestInFlightByTurns(t *testing.T) {
 	for _, c := range []struct {
 		schedule string
 		vpp      []int
-	}{{"1f1b", []int{1}}, {"gpipe", []int{1}}, {"interleaved", []int{2, 3, 5}}, {"zb-h1", []int{1}}, {"zb-v", []int{2}}} {
+	}{{"1f1b", []int{1}}, {"gpipe", []int{1}}, {"interleaved", []int{2, 3, 5}}, {"zb-h1", []int{1}},
+		{"zb-v", []int{2}}} {
 		for pp := 2; pp <= 6; pp++ {
 			for m := 1; m <= 7*pp; m++ {
 				for _, vpp := range c.vpp {
@@ -38,8 +41,10 @@ func TestInFlightByTurns(t *testing.T) {
 					plan := pipelinePlan(c.schedule, pp, vpp, m)
 					for stage := range pp {
 						one := []ir.Turn{{Actions: Schedule(plan, stage), Times: 1}}
-						if got, want := ir.InFlight(Turns(plan, stage), vpp), ir.InFlight(one, vpp); !slices.Equal(got, want) {
-							t.Errorf("%s, stage %d of %d, vpp %d, %d micro-batches: %v, want %v", c.schedule, stage, pp, vpp, m, got, want)
+						if got, want := ir.InFlight(Turns(plan, stage), vpp),
+							ir.InFlight(one, vpp); !slices.Equal(got, want) {
+							t.Errorf("%s, stage %d of %d, vpp %d, %d micro-batches: %v, want %v", c.schedule, stage,
+								pp, vpp, m, got, want)
 						}
 					}
 				}
@@ -48,15 +53,16 @@ func TestInFlightByTurns(t *testing.T) {
 	}
 }
 
-// Generated products write gradients at micro-batch 0 and add to them at the others (codegen/written.go). That takes that of
-// each pass of a chunk, the second part of a split backward too, micro-batch 0 comes first, and that each has all of them once.
-// Where both ends of the model are on one stage and share a parameter, the head's first backward comes before any of the
-// embedding's.
+// Generated products write gradients at micro-batch 0 and add to them at the others (codegen/written.go). That takes
+// that of each pass of a chunk, the second part of a split backward too, micro-batch 0 comes first, and that each has
+// all of them once. Where both ends of the model are on one stage and share a parameter, the head's first backward
+// comes before any of the embedding's.
 func TestMicroBatchZeroComesFirst(t *testing.T) {
 	for _, c := range []struct {
 		schedule string
 		vpp      []int
-	}{{"none", []int{1}}, {"gpipe", []int{1}}, {"1f1b", []int{1}}, {"interleaved", []int{2, 3}}, {"zb-h1", []int{1}}, {"zb-v", []int{2}}} {
+	}{{"none", []int{1}}, {"gpipe", []int{1}}, {"1f1b", []int{1}}, {"interleaved", []int{2, 3}}, {"zb-h1", []int{1}},
+		{"zb-v", []int{2}}} {
 		for pp := 1; pp <= 5; pp++ {
 			for m := 1; m <= 3*pp; m++ {
 				for _, vpp := range c.vpp {
@@ -99,7 +105,8 @@ func checkOrder(t *testing.T, plan ir.Plan) {
 				}
 			}
 			if len(order) != plan.MicroBatches {
-				t.Errorf("%v: %c of chunk %d runs %d micro-batches of %d", plan, k, chunk, len(order), plan.MicroBatches)
+				t.Errorf("%v: %c of chunk %d runs %d micro-batches of %d", plan, k, chunk, len(order),
+					plan.MicroBatches)
 			}
 		}
 	}

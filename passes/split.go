@@ -7,21 +7,22 @@ import (
 )
 
 // split cuts backward functions in two where the schedule asks for it. What stays in Backward is what the gradient of
-// the block's input needs, on which the stage before waits; gradients of parameters go to Weights, which can wait (Qi et
-// al. 2023). One that takes no matmul, of a norm's gain, a bias, an embedding, stays: it is one pass over what is at hand,
-// which would have to be kept for it.
+// the block's input needs, on which the stage before waits; gradients of parameters go to Weights, which can wait (Qi
+// et al. 2023). One that takes no matmul, of a norm's gain, a bias, an embedding, stays: it is one pass over what is at
+// hand, which would have to be kept for it.
 //
-// Recomputed variants are left whole: what their Weights would read would have to be kept, which is what they are there to
-// avoid.
+// Recomputed variants are left whole: what their Weights would read would have to be kept, which is what they are there
+// to avoid.
 //
-// Weights reads what forward saved, the gradient of the block's output, and values that Backward keeps for it. Views, what
-// reads nothing and all-gathers are made again there, so that values are kept as they were produced.
+// Weights reads what forward saved, the gradient of the block's output, and values that Backward keeps for it. Views,
+// what reads nothing and all-gathers are made again there, so that values are kept as they were produced.
 func split(p *ir.Program) error {
 	if !p.Plan.Splits() {
 		return nil
 	}
 	for _, s := range p.Model.Segments {
-		sp := &splitter{each: p.Plan.Zero >= 2, back: s.Backward, rest: &ir.Func{Name: s.Name + ".weights"}, stays: map[*ir.Node]bool{}, in: map[*ir.Value]*ir.Value{}}
+		sp := &splitter{each: p.Plan.Zero >= 2, back: s.Backward, rest: &ir.Func{Name: s.Name + ".weights"},
+			stays: map[*ir.Node]bool{}, in: map[*ir.Value]*ir.Value{}}
 		sp.run()
 		if len(sp.rest.Nodes) > 0 {
 			s.Weights = sp.rest
@@ -64,9 +65,9 @@ func (sp *splitter) run() {
 	})
 }
 
-// choose marks what stays: what the returned gradient is made of; gradients that read what is returned, which is not kept,
-// or a parameter, which ZeRO 3 would have to gather once more; and those that take no matmul, unless they are scattered after
-// each micro-batch: then all of a block's are made by one function.
+// choose marks what stays: what the returned gradient is made of; gradients that read what is returned, which is not
+// kept, or a parameter, which ZeRO 3 would have to gather once more; and those that take no matmul, unless they are
+// scattered after each micro-batch: then all of a block's are made by one function.
 func (sp *splitter) choose() {
 	critical := map[*ir.Node]bool{}
 	for _, o := range sp.back.Outputs {

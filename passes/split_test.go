@@ -46,7 +46,9 @@ func TestSplit(t *testing.T) {
 	}{
 		{"one rank a stage", func(*ir.Plan) {}, norms, matmuls, [3]int{}},
 		{"sequence parallel", func(p *ir.Plan) { p.TP, p.SP = 2, true }, norms, matmuls, [3]int{4, 2, 4}},
-		{"zero 2", func(p *ir.Plan) { p.DP, p.Zero, p.ZeroGroup = 2, 2, 2 }, nil, slices.Sorted(slices.Values(slices.Concat(norms, matmuls))), [3]int{}},
+		{"zero 2", func(p *ir.Plan) {
+			p.DP, p.Zero, p.ZeroGroup = 2, 2, 2
+		}, nil, slices.Sorted(slices.Values(slices.Concat(norms, matmuls))), [3]int{}},
 	} {
 		model := llama
 		model.Layers = 2
@@ -65,10 +67,13 @@ func TestSplit(t *testing.T) {
 		if !slices.Equal(into(parts.Backward), c.stay) || !slices.Equal(into(parts.Weights), c.goes) {
 			t.Errorf("%s: gradients of %v stay, of %v go", c.name, into(parts.Backward), into(parts.Weights))
 		}
-		if a, b := countOp(whole.Backward, ir.OpMatMul), countOp(parts.Backward, ir.OpMatMul)+countOp(parts.Weights, ir.OpMatMul); a != b || countOp(parts.Weights, ir.OpMatMul) != 7 {
-			t.Errorf("%s: %d matmuls, %d in two parts, %d in the second", c.name, a, b, countOp(parts.Weights, ir.OpMatMul))
+		if a, b := countOp(whole.Backward, ir.OpMatMul), countOp(parts.Backward, ir.OpMatMul)+countOp(parts.Weights,
+			ir.OpMatMul); a != b || countOp(parts.Weights, ir.OpMatMul) != 7 {
+			t.Errorf("%s: %d matmuls, %d in two parts, %d in the second", c.name, a, b, countOp(parts.Weights,
+				ir.OpMatMul))
 		}
-		got := [3]int{countOp(whole.Backward, ir.OpAllGather), countOp(parts.Backward, ir.OpAllGather), countOp(parts.Weights, ir.OpAllGather)}
+		got := [3]int{countOp(whole.Backward, ir.OpAllGather), countOp(parts.Backward, ir.OpAllGather),
+			countOp(parts.Weights, ir.OpAllGather)}
 		if got != c.gathers {
 			t.Errorf("%s: all-gathers %v, want %v", c.name, got, c.gathers)
 		}

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A term is a value as the ops, attributes and inputs that it is made of, in one number: values of one term have the same
-// bits, whatever the ops do and in whatever order, and in whichever function, they are done.
+// A term is a value as the ops, attributes and inputs that it is made of, in one number: values of one term have the
+// same bits, whatever the ops do and in whatever order, and in whichever function, they are done.
 type term int
 
 // terms evaluates functions to terms.
@@ -25,9 +25,9 @@ func (ts *terms) of(key string) term {
 	return n
 }
 
-// function evaluates one. What it takes is found by name in before, else it is the function's own, a parameter or an incoming
-// gradient; what it returns has all that may be asked for by name afterwards, which is not what only a group knows. Effects are
-// told in their order, one list for each number or parameter that they add to.
+// function evaluates one. What it takes is found by name in before, else it is the function's own, a parameter or an
+// incoming gradient; what it returns has all that may be asked for by name afterwards, which is not what only a group
+// knows. Effects are told in their order, one list for each number or parameter that they add to.
 func (ts *terms) function(f *ir.Func, before map[string]term, effects map[string][]term) (map[string]term, error) {
 	now := map[*ir.Value]term{}
 	made := map[string]term{}
@@ -153,7 +153,9 @@ func holds(t *rapid.T, compile func(until string) *ir.Program) (plain, fused *ir
 	ts, joined := &terms{known: map[string]term{}}, map[string]bool{}
 	fused = compile("fuse")
 	for _, s := range fused.Model.Variants() {
-		joined[s.Name] = slices.ContainsFunc(s.Forward.Nodes, func(n *ir.Node) bool { return n.Op == ir.OpCrossEntropy })
+		joined[s.Name] = slices.ContainsFunc(s.Forward.Nodes, func(n *ir.Node) bool {
+			return n.Op == ir.OpCrossEntropy
+		})
 	}
 	got, err := ts.program(fused, joined)
 	if err != nil {
@@ -221,7 +223,8 @@ func (b *drawnBlock) step() {
 			*last = strings.Replace(*last, " : ", " {scale=2} : ", 1)
 		}
 	case "two":
-		b.add(kind, rapid.SampledFrom([]string{"add", "mul", "mul", "sub"}).Draw(b.t, "two")+" %s", a, b.pick("b", have))
+		b.add(kind, rapid.SampledFrom([]string{"add", "mul", "mul", "sub"}).Draw(b.t, "two")+" %s", a,
+			b.pick("b", have))
 	case "norm":
 		if kind == hiddenType {
 			b.add(kind, "rms_norm %s {eps=1e-05}", a, b.param("hidden=8", "ones"))

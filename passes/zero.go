@@ -10,12 +10,12 @@ import (
 
 // zero finds how each parameter's gradient is resolved at the end of the step, and where its state lives.
 //
-// The gradient as it is accumulated is partial over the replicas (dp and cp, of experts edp) and perhaps over axes
-// that split what the parameter is summed over (seq under sequence parallelism, group where K/V heads are replicated):
-// those are all-reduced first. The replica part is all-reduced at ZeRO 0; from 1 on it is reduce-scattered over the
-// replicas or a group of them, whose ranks each own a part of the optimizer state, and the rest is all-reduced. At ZeRO 2 the
-// scattering is done after each micro-batch, so that whole gradients are kept for a block or two at a time; at ZeRO 3 the
-// parameters are kept scattered too, and gathered for each block, forward and backward.
+// The gradient as it is accumulated is partial over the replicas (dp and cp, of experts edp) and perhaps over axes that
+// split what the parameter is summed over (seq under sequence parallelism, group where K/V heads are replicated): those
+// are all-reduced first. The replica part is all-reduced at ZeRO 0; from 1 on it is reduce-scattered over the replicas
+// or a group of them, whose ranks each own a part of the optimizer state, and the rest is all-reduced. At ZeRO 2 the
+// scattering is done after each micro-batch, so that whole gradients are kept for a block or two at a time; at ZeRO 3
+// the parameters are kept scattered too, and gathered for each block, forward and backward.
 func zero(p *ir.Program) error {
 	owner, tied := tiesOf(p)
 	for i := len(p.Model.Segments) - 1; i >= 0; i-- {
@@ -37,7 +37,8 @@ func zero(p *ir.Program) error {
 				return err
 			}
 			c.Ends = apart(p) && len(tied[of]) > 0
-			p.Slots = append(p.Slots, ir.Slot{Segment: s.Name, Param: w.Name, Class: classIndex(p, c), Elems: w.Type.LocalElems(p.Mesh)})
+			p.Slots = append(p.Slots, ir.Slot{Segment: s.Name, Param: w.Name, Class: classIndex(p, c),
+				Elems: w.Type.LocalElems(p.Mesh)})
 		}
 	}
 	return nil
@@ -75,7 +76,8 @@ func classOf(p *ir.Program, of owned, tied []owned) (ir.Class, error) {
 	}
 	for _, t := range tied {
 		if !slices.Equal(gradAxes(p.Mesh, t.segment, t.weight.Name), partial) {
-			return ir.Class{}, fmt.Errorf("gradients of %s and of %s.%s, which is tied to it, are partial over different axes", w.Name, t.segment.Name, t.weight.Name)
+			return ir.Class{}, fmt.Errorf("gradients of %s and of %s.%s, which is tied to it, are partial over "+
+				"different axes", w.Name, t.segment.Name, t.weight.Name)
 		}
 	}
 	var c ir.Class
@@ -162,7 +164,8 @@ func gradAxes(m ir.Mesh, s *ir.Segment, param string) []ir.Axis {
 // classIndex finds the class among the program's, or adds it.
 func classIndex(p *ir.Program, c ir.Class) int {
 	for i, o := range p.Classes {
-		if slices.Equal(o.Reduce, c.Reduce) && slices.Equal(o.Replicas, c.Replicas) && slices.Equal(o.Shard, c.Shard) && slices.Equal(o.Repeat, c.Repeat) && o.Ends == c.Ends {
+		if slices.Equal(o.Reduce, c.Reduce) && slices.Equal(o.Replicas, c.Replicas) && slices.Equal(o.Shard,
+			c.Shard) && slices.Equal(o.Repeat, c.Repeat) && o.Ends == c.Ends {
 			return i
 		}
 	}

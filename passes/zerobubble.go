@@ -6,9 +6,10 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// zeroBubbleH1 is 1F1B whose backward is split (Qi et al. 2023, "Zero Bubble Pipeline Parallelism", schedule ZB-H1): stage i
-// lags i micro-batches with the gradients of parameters, and does them while it would wait at the step's end. No stage has
-// more micro-batches in flight than 1F1B's first, pp, and with equal times of F, B and W a third of its bubble is left.
+// zeroBubbleH1 is 1F1B whose backward is split (Qi et al. 2023, "Zero Bubble Pipeline Parallelism", schedule ZB-H1):
+// stage i lags i micro-batches with the gradients of parameters, and does them while it would wait at the step's end.
+// No stage has more micro-batches in flight than 1F1B's first, pp, and with equal times of F, B and W a third of its
+// bubble is left.
 func zeroBubbleH1(plan ir.Plan, stage int) []ir.Turn {
 	t := &turnsOf{micro: plan.MicroBatches}
 	t.repeat(plan.PP-1-stage, "F0")
@@ -18,11 +19,11 @@ func zeroBubbleH1(plan ir.Plan, stage int) []ir.Turn {
 	return t.out
 }
 
-// zeroBubbleV is the schedule ZB-V (Qi et al. 2024, "Pipeline Parallelism with Controllable Memory"): each stage has a chunk
-// on the way down the stages, 0, and one on the way back, 1, so that the stage that a micro-batch reaches first is the one
-// that it leaves first. With equal times of F, B and W no stage waits once it has begun, and none has more than 2·pp of its
-// half-sized chunks' micro-batches in flight at once, as 1F1B's first. The two chunks have buffers of their own, which adds
-// one at most.
+// zeroBubbleV is the schedule ZB-V (Qi et al. 2024, "Pipeline Parallelism with Controllable Memory"): each stage has a
+// chunk on the way down the stages, 0, and one on the way back, 1, so that the stage that a micro-batch reaches first
+// is the one that it leaves first. With equal times of F, B and W no stage waits once it has begun, and none has more
+// than 2·pp of its half-sized chunks' micro-batches in flight at once, as 1F1B's first. The two chunks have buffers of
+// their own, which adds one at most.
 //
 // It is laid out for at least 2·pp-1 micro-batches; those that a step lacks are left out.
 func zeroBubbleV(plan ir.Plan, stage int) []ir.Turn {

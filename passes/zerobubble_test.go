@@ -62,8 +62,8 @@ func simulate(t *testing.T, plan ir.Plan, chunks []costmodel.ChunkTime) *costmod
 	return line
 }
 
-// With F = 1 and B = 2, and W = B where backward is split, the schedules wait as long, and hold as many micro-batches, as
-// their authors say (facts of Huang et al. 2019, Narayanan et al. 2021, Qi et al. 2023 and 2024).
+// With F = 1 and B = 2, and W = B where backward is split, the schedules wait as long, and hold as many micro-batches,
+// as their authors say (facts of Huang et al. 2019, Narayanan et al. 2021, Qi et al. 2023 and 2024).
 func TestStepTables(t *testing.T) {
 	for _, c := range []struct {
 		schedule string
@@ -72,15 +72,39 @@ func TestStepTables(t *testing.T) {
 		bubble   func(pp int) int              // of each stage, in units of a chunk's forward
 		inFlight func(pp, m, v, stage int) int // chunks' micro-batches of a stage, -1 where it is not said
 	}{
-		{"gpipe", 1, func(int) int { return 1 }, func(pp int) int { return 3 * (pp - 1) }, func(_, m, _, _ int) int { return m }},
-		{"1f1b", 1, func(int) int { return 1 }, func(pp int) int { return 3 * (pp - 1) }, func(pp, m, _, s int) int { return min(pp-s, m) }},
+		{"gpipe", 1, func(int) int {
+			return 1
+		}, func(pp int) int {
+			return 3 * (pp - 1)
+		}, func(_, m, _, _ int) int {
+			return m
+		}},
+		{"1f1b", 1, func(int) int {
+			return 1
+		}, func(pp int) int {
+			return 3 * (pp - 1)
+		}, func(pp, m, _, s int) int {
+			return min(pp-s, m)
+		}},
 		// A chunk's forward is 1/v of a stage's, so the bubble is that of 1F1B over v.
 		// It warms up with 2 chunks for each stage behind and a round of pp micro-batches for each chunk but the last.
 		{"interleaved", 2, func(pp int) int { return pp }, func(pp int) int { return 3 * (pp - 1) }, warmUpAndOne},
 		{"interleaved", 4, func(pp int) int { return pp }, func(pp int) int { return 3 * (pp - 1) }, warmUpAndOne},
-		{"zb-h1", 1, func(pp int) int { return pp }, func(pp int) int { return pp - 1 }, func(pp, _, _, _ int) int { return pp }},
+		{"zb-h1", 1, func(pp int) int {
+			return pp
+		}, func(pp int) int {
+			return pp - 1
+		}, func(pp, _, _, _ int) int {
+			return pp
+		}},
 		// What is left is that stages begin at different times; none waits after that.
-		{"zb-v", 2, func(pp int) int { return 2*pp - 1 }, func(pp int) int { return pp - 1 }, func(pp, _, _, _ int) int { return 2 * pp }},
+		{"zb-v", 2, func(pp int) int {
+			return 2*pp - 1
+		}, func(pp int) int {
+			return pp - 1
+		}, func(pp, _, _, _ int) int {
+			return 2 * pp
+		}},
 	} {
 		for _, pp := range []int{2, 3, 4, 8} {
 			for _, m := range []int{1, 2, pp, pp + 1, 2*pp - 1, 2 * pp, 4 * pp} {
@@ -92,10 +116,12 @@ func TestStepTables(t *testing.T) {
 				inFlight := mostInFlight(plan, timetable(plan))
 				for s := range pp {
 					if got := int(line.Bubble(s)); got != c.bubble(pp) {
-						t.Errorf("%s pp %d vpp %d m %d: stage %d waits %d, want %d", c.schedule, pp, c.vpp, m, s, got, c.bubble(pp))
+						t.Errorf("%s pp %d vpp %d m %d: stage %d waits %d, want %d", c.schedule, pp, c.vpp, m, s, got,
+							c.bubble(pp))
 					}
 					if c.inFlight != nil && inFlight[s] != c.inFlight(pp, m, c.vpp, s) {
-						t.Errorf("%s pp %d m %d: stage %d has %d in flight, want %d", c.schedule, pp, m, s, inFlight[s], c.inFlight(pp, m, c.vpp, s))
+						t.Errorf("%s pp %d m %d: stage %d has %d in flight, want %d", c.schedule, pp, m, s,
+							inFlight[s], c.inFlight(pp, m, c.vpp, s))
 					}
 					if got := int(line.Waits(s)); c.schedule == "zb-v" && got != 0 {
 						t.Errorf("zb-v pp %d m %d: stage %d waits %d after it has begun", pp, m, s, got)
@@ -140,7 +166,8 @@ func TestSchedulesPlay(t *testing.T) {
 	for _, c := range []struct {
 		schedule string
 		vpp      []int
-	}{{"gpipe", []int{1}}, {"1f1b", []int{1}}, {"interleaved", []int{2, 3, 4}}, {"zb-h1", []int{1}}, {"zb-v", []int{2}}} {
+	}{{"gpipe", []int{1}}, {"1f1b", []int{1}}, {"interleaved", []int{2, 3, 4}}, {"zb-h1", []int{1}},
+		{"zb-v", []int{2}}} {
 		for pp := 2; pp <= 9; pp++ {
 			for m := 1; m <= 3*pp; m++ {
 				for _, vpp := range c.vpp {

@@ -6,22 +6,25 @@ import (
 	"time"
 )
 
-// A device may be given a step before the host has heard of the one before, so that it does not wait while the host writes, reads
-// and begins. What the host then does not know is whether that step is skipped: it says for both cases how large the loss
-// scale is and how many updates were done, and the device chooses ([Rank.Otherwise]). A CPU's steps end when they are begun.
+// A device may be given a step before the host has heard of the one before, so that it does not wait while the host
+// writes, reads and begins. What the host then does not know is whether that step is skipped: it says for both cases
+// how large the loss scale is and how many updates were done, and the device chooses ([Rank.Otherwise]). A CPU's steps
+// end when they are begun.
 
 // task is a step that the ranks were given and the host has not recorded.
 type task struct {
-	batch     *batch
-	id        int
-	begun     time.Time
-	before    float64 // seconds that it took beside what a device says: until it was begun there, and in attempts that came to nothing
+	batch *batch
+	id    int
+	begun time.Time
+	// seconds that it took beside what a device says: until it was begun there, and in attempts that came to nothing
+	before    float64
 	hyper     Hyper
 	scale     float64 // of the loss
 	otherwise Otherwise
 }
 
-// Otherwise is what differs from a step's Scale and Hyper.T if the step before it, of which nothing is known yet, turns out to be skipped.
+// Otherwise is what differs from a step's Scale and Hyper.T if the step before it, of which nothing is known yet, turns
+// out to be skipped.
 type Otherwise struct {
 	Scale float64
 	T     int
@@ -30,7 +33,8 @@ type Otherwise struct {
 // Heard is what a device says of a step besides the rank's fields.
 type Heard struct {
 	Seconds float64 // from the end of the step before or, where it had ended before this one was begun, from there
-	Again   bool    // it was skipped, for that it could not be done as it was begun: it is to be begun again, and all that follow it
+	// it was skipped, for that it could not be done as it was begun: it is to be begun again, and all that follow it
+	Again bool
 }
 
 // oneStep begins a step, and ends those before it, and itself if nothing may be begun before it has ended.
@@ -49,7 +53,8 @@ func (r *run) lag() int {
 	}
 	id := r.tasks[len(r.tasks)-1].id
 	d := r.crew.mine[0].Device
-	if d == nil || !d.Ahead() || id == r.total || r.due(r.s.Train.Eval.Every, id) || r.due(r.s.Train.Checkpoint.Every, id) {
+	if d == nil || !d.Ahead() || id == r.total || r.due(r.s.Train.Eval.Every, id) ||
+		r.due(r.s.Train.Checkpoint.Every, id) {
 		return 0
 	}
 	return 1
@@ -169,8 +174,8 @@ func (r *run) repeat() error {
 	return nil
 }
 
-// blamed names the step in which devices have failed: the one that was at hand or, of an error that devices make known some time after,
-// the first of which they have not told.
+// blamed names the step in which devices have failed: the one that was at hand or, of an error that devices make known
+// some time after, the first of which they have not told.
 func (r *run) blamed(err error, step int) error {
 	if err == nil || r.crew.mine[0].Device == nil {
 		return err

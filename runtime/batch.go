@@ -143,16 +143,18 @@ func place[F Float](r *Rank, b *batch, micro int) {
 				}
 				if in.Pixels > 0 {
 					compute := r.Program.types().Compute
-					write(r, compute, in.Pixels+at*l.Patch*compute.Size(), rowOf(b.pixels, i, n)[from*l.Patch:(from+width)*l.Patch])
+					write(r, compute, in.Pixels+at*l.Patch*compute.Size(),
+						rowOf(b.pixels, i, n)[from*l.Patch:(from+width)*l.Patch])
 				}
-				placeLabels(View[int32](r, in.Labels+at*4, width), View[F](r, in.Mask+at*elem, width), rowOf(b.labels, i, n)[from:from+width])
+				placeLabels(View[int32](r, in.Labels+at*4, width), View[F](r, in.Mask+at*elem, width),
+					rowOf(b.labels, i, n)[from:from+width])
 			})
 		}
 	}
 }
 
-// eachRun calls f with the runs of positions that the rank has of a row, which is its row-th: where a run lies among the
-// positions of all the rank's rows, where it begins in the whole row, how long it is.
+// eachRun calls f with the runs of positions that the rank has of a row, which is its row-th: where a run lies among
+// the positions of all the rank's rows, where it begins in the whole row, how long it is.
 func (r *Rank) eachRun(row int, f func(at, from, width int)) {
 	l := &r.Program.Batch
 	part, parts := r.along(l.SeqAxes)
@@ -219,8 +221,8 @@ func weight(f File) float64 {
 	return f.Weight
 }
 
-// dataCode is the exit code of an error of the data. Files that have changed are wrong: a run that is started again would train on
-// what they have become.
+// dataCode is the exit code of an error of the data. Files that have changed are wrong: a run that is started again
+// would train on what they have become.
 func dataCode(err error) int {
 	var bad *data.InputError
 	var changed *data.ChangedError

@@ -109,9 +109,11 @@ func TestSourcesThatDoNotSuit(t *testing.T) {
 	st.Inputs.Pixels, p.Batch.Patch = st.Arena.Size, 3
 	st.Arena.Size += 8 * 6 * 3 * 4
 	_, err := train(t, p, t.TempDir())
-	wantExit(t, err, ExitInput, "the model reads pixels, and runtime.drawn is no rt.ImageSource: it wants methods TrainPixels and ValidPixels")
+	wantExit(t, err, ExitInput, "the model reads pixels, and runtime.drawn is no rt.ImageSource: it wants methods "+
+		"TrainPixels and ValidPixels")
 	_, err = train(t, p, t.TempDir(), Data(nil))
-	wantExit(t, err, ExitInput, "the model reads pixels, and the job's files hold tokens: give rt.Data a source that is an rt.ImageSource too")
+	wantExit(t, err, ExitInput, "the model reads pixels, and the job's files hold tokens: give rt.Data a source that "+
+		"is an rt.ImageSource too")
 	_, err = train(t, p, t.TempDir(), Data(failing{pictures{drawn{40, 10}}}))
 	wantExit(t, err, ExitFailed, "no picture")
 	_, err = train(t, p, t.TempDir(), Data(pictures{drawn{40, 10}}))
@@ -126,15 +128,18 @@ func TestNoLogitsNoSample(t *testing.T) {
 	p.Segments[0].Logits, blind.Stages[0].Inputs.Tokens = nil, 0
 	for _, q := range []*Program{p, blind} {
 		_, err := train(t, q, t.TempDir(), Set("train.eval.sample", "a"))
-		wantExit(t, err, ExitInput, "train.eval.sample: the model does not predict what comes next, so it cannot continue a text; leave the key out")
+		wantExit(t, err, ExitInput, "train.eval.sample: the model does not predict what comes next, so it cannot "+
+			"continue a text; leave the key out")
 	}
 	if _, err := train(t, p, t.TempDir()); err != nil {
 		t.Error(err)
 	}
 	_, err := train(t, bigram[float32](1, 0), t.TempDir(), Set("train.eval.sample", "\x01a"))
-	wantExit(t, err, ExitInput, "train.eval.sample: byte 1 of the prompt is 97, and the model's vocabulary is 11 (0 to 10); leave the key out, or give a prompt of such bytes")
+	wantExit(t, err, ExitInput, "train.eval.sample: byte 1 of the prompt is 97, and the model's vocabulary is 11 (0 "+
+		"to 10); leave the key out, or give a prompt of such bytes")
 	_, err = train(t, p, t.TempDir(), Data(nil))
-	wantExit(t, err, ExitInput, "the model does not learn what comes next, which is all that the job's files say: give rt.Data a source of its labels")
+	wantExit(t, err, ExitInput, "the model does not learn what comes next, which is all that the job's files say: "+
+		"give rt.Data a source of its labels")
 }
 
 // edited is drawn with one thing changed.
@@ -161,15 +166,23 @@ func TestSamplesAreChecked(t *testing.T) {
 		name, want string
 		edit       func(g int64, tokens, labels []int32, unmasked *int)
 	}{
-		{"token past the vocabulary", "sample 3: the token at position 5 is 11, and the model's vocabulary is 11 (0 to 10)",
+		{"token past the vocabulary", "sample 3: the token at position 5 is 11, and the model's vocabulary is " +
+			"11 (0 to 10)",
 			func(g int64, tokens, _ []int32, _ *int) { tokens[5] += int32(g) / 3 * (vocab - tokens[5]) }},
-		{"negative token", "sample 0: the token at position 0 is -5, and", func(_ int64, tokens, _ []int32, _ *int) { tokens[0] = -5 }},
-		{"label past the vocabulary", "sample 0: the label at position 1 is 999, and the model tells 11 apart (0 to 10; a negative one does not count)",
+		{"negative token", "sample 0: the token at position 0 is -5, and", func(_ int64, tokens, _ []int32, _ *int) {
+			tokens[0] = -5
+		}},
+		{"label past the vocabulary", "sample 0: the label at position 1 is 999, and the model tells 11 apart (0 to " +
+			"10; a negative one does not count)",
 			func(_ int64, _, labels []int32, _ *int) { labels[1] = 999 }},
-		{"unmasked past the end", "sample 0: unmasked is 500; it is how many positions count, from the first on: 0 to 6",
+		{"unmasked past the end", "sample 0: unmasked is 500; it is how many positions count, from the first " +
+			"on: 0 to 6",
 			func(_ int64, _, _ []int32, n *int) { *n = 500 }},
 		{"negative unmasked", "sample 0: unmasked is -3; ", func(_ int64, _, _ []int32, n *int) { *n = -3 }},
-		{"nothing counts", "samples 0 to 7, which are one step: not a single position counts", func(_ int64, _, _ []int32, n *int) { *n = 0 }},
+		{"nothing counts", "samples 0 to 7, which are one step: not a single position counts",
+			func(_ int64, _, _ []int32, n *int) {
+				*n = 0
+			}},
 		{"no label counts", "samples 0 to 7, which are one step: ", func(_ int64, _, labels []int32, _ *int) {
 			for i := range labels {
 				labels[i] = -100
@@ -183,7 +196,8 @@ func TestSamplesAreChecked(t *testing.T) {
 	}
 }
 
-// What does not count may hold what no model knows, as labels do under Hugging Face's -100; one blank sample is no mistake.
+// What does not count may hold what no model knows, as labels do under Hugging Face's -100; one blank sample is no
+// mistake.
 func TestWhatDoesNotCountIsNotChecked(t *testing.T) {
 	for _, edit := range []func(g int64, tokens, labels []int32, unmasked *int){
 		func(_ int64, _, labels []int32, n *int) { labels[5], *n = 999, 5 },

@@ -9,9 +9,10 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// Where a rank of this CPU has several threads, its optimizer works beside the next step's forward pass: one is bound by memory,
-// the other by arithmetic. A helper of the rank's team updates buckets in the order in which the pass reads them, and the
-// rank's own thread, before it reads one, does what is left of it. What is done to each element is the same either way.
+// Where a rank of this CPU has several threads, its optimizer works beside the next step's forward pass: one is bound
+// by memory, the other by arithmetic. A helper of the rank's team updates buckets in the order in which the pass reads
+// them, and the rank's own thread, before it reads one, does what is left of it. What is done to each element is the
+// same either way.
 
 // updates are a rank's buckets that are updated beside the next step.
 type updates struct {
@@ -36,14 +37,16 @@ type bucketUpdate struct {
 	bucket int
 }
 
-// pieceElems is how many elements a piece has at most. It is what one thread does of a kernel's call, so that vectors begin where
-// they do when the whole bucket is updated in one.
+// pieceElems is how many elements a piece has at most. It is what one thread does of a kernel's call, so that vectors
+// begin where they do when the whole bucket is updated in one.
 const pieceElems = 1 << 14
 
-// newUpdates prepares the rank's buckets to be updated beside the next step; nil if their state is not what kernels compute in.
+// newUpdates prepares the rank's buckets to be updated beside the next step; nil if their state is not what kernels
+// compute in.
 func newUpdates[F Float](r *Rank) *updates {
 	t := r.Program.types()
-	if !native[F](t.Params) || !native[F](t.Grads) || !native[F](t.Moments) || r.Program.hasMaster() || r.Program.ByChance || r.poison {
+	if !native[F](t.Params) || !native[F](t.Grads) || !native[F](t.Moments) || r.Program.hasMaster() ||
+		r.Program.ByChance || r.poison {
 		return nil
 	}
 	u := &updates{piece: func(bucket int, s span) { updatePiece[F](r, bucket, s) }}
@@ -74,8 +77,8 @@ func newUpdates[F Float](r *Rank) *updates {
 	return u
 }
 
-// newBucketUpdate is nil for a bucket that is updated when its step ends: one that is gathered or fetched thereafter, or has
-// numbers that no gradient moves.
+// newBucketUpdate is nil for a bucket that is updated when its step ends: one that is gathered or fetched thereafter,
+// or has numbers that no gradient moves.
 func newBucketUpdate(r *Rank, i int) *bucketUpdate {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
 	if spec.Shard >= 0 || spec.Fetch || spec.Each {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// withThreads is the weights that a program ends with on so many threads a rank, whether it ran through or was stopped and continued.
+// withThreads is the weights that a program ends with on so many threads a rank, whether it ran through or was stopped
+// and continued.
 func withThreads(t *testing.T, n int, p *Program, opts ...Option) []byte {
 	t.Helper()
 	defer goruntime.GOMAXPROCS(goruntime.GOMAXPROCS(n * p.mesh().Size()))
@@ -45,20 +46,24 @@ func skipping() *Program {
 	return p
 }
 
-// A run whose updates are done beside the next forward pass ends with the bits of one in which they are done before it, also where it was
-// stopped and continued.
+// A run whose updates are done beside the next forward pass ends with the bits of one in which they are done before it,
+// also where it was stopped and continued.
 func TestBesideIsTheSame(t *testing.T) {
 	for name, c := range map[string]struct {
 		p   func() *Program
 		set []Option
 	}{
-		"1 rank":    {p: func() *Program { return bigram[float32](1, -1) }},
-		"float64":   {p: func() *Program { return bigram[float64](1, -1) }},
-		"2 ranks":   {p: func() *Program { return bigram[float32](2, -1) }},
-		"sharded":   {p: func() *Program { return bigram[float32](2, 1) }},
-		"skipped":   {p: skipping},
-		"looked at": {func() *Program { return bigram[float32](1, -1) }, []Option{Set("train.eval.every", 1), Set("train.checkpoint.every", 2)}},
-		"scaled":    {func() *Program { return bigram[float32](1, -1) }, []Option{Set("train.precision.loss_scale", 1024)}},
+		"1 rank":  {p: func() *Program { return bigram[float32](1, -1) }},
+		"float64": {p: func() *Program { return bigram[float64](1, -1) }},
+		"2 ranks": {p: func() *Program { return bigram[float32](2, -1) }},
+		"sharded": {p: func() *Program { return bigram[float32](2, 1) }},
+		"skipped": {p: skipping},
+		"looked at": {func() *Program {
+			return bigram[float32](1, -1)
+		}, []Option{Set("train.eval.every", 1), Set("train.checkpoint.every", 2)}},
+		"scaled": {func() *Program {
+			return bigram[float32](1, -1)
+		}, []Option{Set("train.precision.loss_scale", 1024)}},
 	} {
 		want := withThreads(t, 1, c.p(), c.set...)
 		if !bytes.Equal(withThreads(t, 3, c.p(), c.set...), want) {
@@ -87,7 +92,8 @@ func TestBesideThatPanics(t *testing.T) {
 	}
 }
 
-// A step leaves its update to the next one, which does it before it reads the parameters; reading them in between settles it.
+// A step leaves its update to the next one, which does it before it reads the parameters; reading them in between
+// settles it.
 func TestBesideIsPostponed(t *testing.T) {
 	defer goruntime.GOMAXPROCS(goruntime.GOMAXPROCS(2))
 	left := 0

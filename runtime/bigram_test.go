@@ -44,21 +44,28 @@ func bigram[F Float](dp, zero int) *Program {
 		Plan:  Plan{DP: dp, Zero: zero, Text: "dp test"},
 		Model: Model{Name: "bigram", Params: vocab*vocab + vocab, Vocab: vocab, SeqLen: 6},
 		Settings: Settings{Train: TrainSettings{
-			Steps: 12, Seed: 5, Optimizer: OptimizerSettings{LR: 0.05, Betas: [2]float64{0.9, 0.99}, Eps: 1e-8, WeightDecay: 0.1, ClipNorm: 0.3},
+			Steps: 12, Seed: 5, Optimizer: OptimizerSettings{LR: 0.05, Betas: [2]float64{0.9, 0.99}, Eps: 1e-8,
+				WeightDecay: 0.1, ClipNorm: 0.3},
 			Schedule: ScheduleSettings{Kind: "cosine", Warmup: 3, MinLR: 0.001},
 		}},
 		Mesh:   []Axis{{"dp", dp}},
 		Groups: []Group{{[]string{"dp"}}},
 		Params: []Param{
-			{Name: "w", Layers: 1, Dims: []Dim{{"vocab", vocab, nil}, {"out", vocab, nil}}, Places: []Place{{0, 1, 0}}, Init: Init{Kind: Normal, Std: 0.3}, Decay: true},
+			{Name: "w", Layers: 1, Dims: []Dim{{"vocab", vocab, nil}, {"out", vocab, nil}}, Places: []Place{{0, 1, 0}},
+				Init: Init{Kind: Normal, Std: 0.3}, Decay: true},
 			{Name: "b", Layers: 1, Dims: []Dim{{"out", vocab, nil}}, Places: []Place{{0, 0, 0}}},
 		},
-		Segments: []Segment{{Refs: []Ref{{0, 0}, {0, 1}}, Name: "all", Forward: bigramForward[F], Backward: bigramBackward[F], Logits: bigramLogits[F]}},
-		Stages: []Stage{{Schedule: "(F0 B0)*2 U", Chunks: []Chunk{{Runs: []Stretch{{Count: 1}}, Buffers: 1}}, Buckets: []Bucket{
-			{Offset: vocabPad, Params: vocabPad, Grads: vocabPad, Elems: vocabPad, Reduce: -1, Sum: 0, Shard: shard, State: 0, Count: []string{"dp"}, Pieces: []Piece{{0, 0, vocabPad}}},
-			{Class: 1, Offset: 0, Elems: vocabPad, Reduce: -1, Sum: 0, Shard: shard, State: state(vocabPad), Count: []string{"dp"}, Pieces: []Piece{{0, 0, 0}}},
-		}}},
-		Batch: BatchLayout{MicroBatch: 8 / dp / 2, MicroBatches: 2, SeqLen: 6, Replicas: dp, ReplicaAxes: []string{"dp"}, GlobalBatch: 8},
+		Segments: []Segment{{Refs: []Ref{{0, 0}, {0, 1}}, Name: "all", Forward: bigramForward[F],
+			Backward: bigramBackward[F], Logits: bigramLogits[F]}},
+		Stages: []Stage{{Schedule: "(F0 B0)*2 U", Chunks: []Chunk{{Runs: []Stretch{{Count: 1}}, Buffers: 1}},
+			Buckets: []Bucket{
+				{Offset: vocabPad, Params: vocabPad, Grads: vocabPad, Elems: vocabPad, Reduce: -1, Sum: 0, Shard: shard,
+					State: 0, Count: []string{"dp"}, Pieces: []Piece{{0, 0, vocabPad}}},
+				{Class: 1, Offset: 0, Elems: vocabPad, Reduce: -1, Sum: 0, Shard: shard, State: state(vocabPad),
+					Count: []string{"dp"}, Pieces: []Piece{{0, 0, 0}}},
+			}}},
+		Batch: BatchLayout{MicroBatch: 8 / dp / 2, MicroBatches: 2, SeqLen: 6, Replicas: dp,
+			ReplicaAxes: []string{"dp"}, GlobalBatch: 8},
 	}
 	if dp == 1 {
 		p.Stages[0].Buckets[0].Sum, p.Stages[0].Buckets[1].Sum = -1, -1
@@ -68,7 +75,8 @@ func bigram[F Float](dp, zero int) *Program {
 	s := &p.Stages[0]
 	s.Arena.Params, s.Arena.Grads = next(flat.Size), next(flat.Size)
 	s.Arena.Moment1, s.Arena.Moment2 = next(state(2*vocabPad)*size), next(state(2*vocabPad)*size)
-	s.Inputs.Tokens, s.Inputs.Labels, s.Inputs.Mask = next(4*tokens).Offset, next(4*tokens).Offset, next(size*tokens).Offset
+	s.Inputs.Tokens, s.Inputs.Labels, s.Inputs.Mask = next(4*tokens).Offset, next(4*tokens).Offset,
+		next(size*tokens).Offset
 	s.Arena.Logits = next(p.Batch.MicroBatch * vocab * size)
 	s.Arena.Size = at
 	return p
@@ -93,7 +101,8 @@ func bigramBackward[F Float](r *Rank, b *Block) {
 	bigramLoss(r, b.Micro, View[F](r, r.Stage.Arena.Grads.Offset, 2*vocabPad))
 }
 
-// bigramLoss is the loss of a micro-batch; where grads is given it adds the gradient of the mean loss, times the loss scale.
+// bigramLoss is the loss of a micro-batch; where grads is given it adds the gradient of the mean loss, times the loss
+// scale.
 func bigramLoss[F Float](r *Rank, m int, grads []F) float64 {
 	l := &r.Program.Batch
 	in := &r.Stage.Inputs

@@ -2,13 +2,14 @@ package runtime
 
 import "github.com/planc-dev/planc/runtime/comm"
 
-// BucketPart is a bucket as a device's jobs want it: how much of it is this rank's, who else has a part in it, and where it
-// lies, in bytes of the arena.
+// BucketPart is a bucket as a device's jobs want it: how much of it is this rank's, who else has a part in it, and
+// where it lies, in bytes of the arena.
 type BucketPart struct {
 	Elems, First, Mine       int    // elements of the bucket; of this rank's part, by its first in the bucket
 	Reduce, Ends, Shard, Sum string // names of lines, "" where there is none; see [StartReduce]
 
-	Grads, MyGrads   int      // of all gradients and of this rank's part; where Each, Grads is of the buffer of the job under way
+	// of all gradients and of this rank's part; where Each, Grads is of the buffer of the job under way
+	Grads, MyGrads   int
 	Params, MyParams int      // likewise of parameters, where Fetch
 	Each, Fetch      bool     // see [Bucket]
 	Counts           bool     // this rank's part counts in the gradient's norm
@@ -25,14 +26,16 @@ type Update struct {
 	Param, Grad              int
 	Master, Moment1, Moment2 int // -1 where there is none
 	Decay                    bool
-	Load                     *Param   // whose numbers move against experts' loads; nil: those that move by their gradient
-	Numbers                  *Numbers // of its elements, where those are rounded by chance
+	// whose numbers move against experts' loads; nil: those that move by their gradient
+	Load    *Param
+	Numbers *Numbers // of its elements, where those are rounded by chance
 }
 
 // BucketPart describes bucket i as it is now.
 func (r *Rank) BucketPart(i int) BucketPart {
 	b, spec, p := &r.buckets[i], &r.Stage.Buckets[i], r.Program
-	out := BucketPart{Elems: spec.Elems, First: b.lo - spec.Offset, Mine: b.hi - b.lo, Each: spec.Each, Fetch: spec.Fetch, Counts: b.counts,
+	out := BucketPart{Elems: spec.Elems, First: b.lo - spec.Offset, Mine: b.hi - b.lo, Each: spec.Each,
+		Fetch: spec.Fetch, Counts: b.counts,
 		MyGrads: r.gradAt(i, b.lo), MyParams: r.paramAt(i, b.lo), Grads: b.scatterAt, Params: b.fetchAt}
 	if !spec.Each {
 		out.Grads = r.gradAt(i, spec.Offset)
@@ -71,6 +74,8 @@ func (r *Rank) update(i int, s span) Update {
 		}
 		return g.Offset + state*e.Size()
 	}
-	return Update{First: s.lo, N: s.hi - s.lo, Param: r.paramAt(i, s.lo), Grad: r.gradAt(i, s.lo), Decay: s.decay, Load: s.load,
-		Master: at(a.Master, types.Master), Moment1: at(a.Moment1, types.Moments), Moment2: at(a.Moment2, types.Moments)}
+	return Update{First: s.lo, N: s.hi - s.lo, Param: r.paramAt(i, s.lo), Grad: r.gradAt(i, s.lo), Decay: s.decay,
+		Load:   s.load,
+		Master: at(a.Master, types.Master), Moment1: at(a.Moment1, types.Moments),
+		Moment2: at(a.Moment2, types.Moments)}
 }

@@ -42,10 +42,11 @@ const (
 	kinds
 )
 
-// StartReduce begins the reduction of a bucket's gradient on the rank's communication line: summed over
-// Reduce, and over both ends of the pipeline where both have it; then, where the bucket is sharded, summed and scattered over Shard, so that this rank's 1/n of
-// the bucket is right, in place; then that is summed over the atoms of Sum that Shard lacks. WaitReduce ends it. Buckets are
-// reduced in the order in which they are started, which must be the same on all ranks.
+// StartReduce begins the reduction of a bucket's gradient on the rank's communication line: summed over Reduce, and
+// over both ends of the pipeline where both have it; then, where the bucket is sharded, summed and scattered over
+// Shard, so that this rank's 1/n of the bucket is right, in place; then that is summed over the atoms of Sum that Shard
+// lacks. WaitReduce ends it. Buckets are reduced in the order in which they are started, which must be the same on all
+// ranks.
 func StartReduce(r *Rank, bucket int) { r.start(bucket, reducing) }
 
 // WaitReduce returns when the bucket's reduction is done. No gradient of the bucket may be touched before.
@@ -57,8 +58,8 @@ func StartGather(r *Rank, bucket int) { r.start(bucket, gathering) }
 // WaitGather returns when the bucket's parameters are whole.
 func WaitGather(r *Rank, bucket int) { r.wait(bucket, gathering) }
 
-// jobsOf is what a job of each kind does, by how the program stores what it works on. A rank asks once: a function of a type
-// parameter is made anew wherever it is named.
+// jobsOf is what a job of each kind does, by how the program stores what it works on. A rank asks once: a function of a
+// type parameter is made anew wherever it is named.
 func jobsOf[F Float](t Types) [kinds]func(*Rank, int) error {
 	return [kinds]func(*Rank, int) error{
 		reducing:   byType(t.Grads, reduceStored[num.BF16], reduceStored[num.F16], reduceStored[F]),
@@ -79,8 +80,8 @@ func byType(e Elem, bf16, f16, full func(*Rank, int) error) func(*Rank, int) err
 	return full
 }
 
-// reduceStored reduces gradients however they are stored. Where they are reduced in a narrower type, each rank's part is
-// rounded to that before, and each sum after: the numbers are those that would come of sending them so.
+// reduceStored reduces gradients however they are stored. Where they are reduced in a narrower type, each rank's part
+// is rounded to that before, and each sum after: the numbers are those that would come of sending them so.
 func reduceStored[S num.Stored](r *Rank, i int) error {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
 	mine := View[S](r, r.gradAt(i, b.lo), b.hi-b.lo)

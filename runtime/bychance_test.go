@@ -21,7 +21,8 @@ func large(tp, dp int, rowAxes, colAxes []string, shard bool) *Program {
 	s := &p.Stages[0]
 	s.Buckets[0].Elems, s.Buckets[0].State = 12800, 0
 	s.Buckets[0].Pieces = []Piece{{0, 0, 0}, {1, 0, 6305}, {0, 1, 6400}}
-	s.Arena = Arena{Size: 4 * 51200, Params: Region{0, 25600}, Grads: Region{51200, 51200}, Moment1: Region{2 * 51200, 51200}, Moment2: Region{3 * 51200, 51200}}
+	s.Arena = Arena{Size: 4 * 51200, Params: Region{0, 25600}, Grads: Region{51200, 51200},
+		Moment1: Region{2 * 51200, 51200}, Moment2: Region{3 * 51200, 51200}}
 	p.Elem, p.Types, p.ByChance = F32, byChance, true
 	return p
 }
@@ -49,7 +50,8 @@ func updated(t *testing.T, p *Program) []byte {
 				k := kind{elem: F32, grads: true}
 				k.slab(r, &part, 0, part.dims[0].size, func(at, logical, n int) {
 					for i, g := range View[float32](r, at, n) {
-						View[float32](r, at, n)[i] = g + float32(rng.Normal(rng.KeyString(uint64(step), part.name), uint64(logical+i)))
+						View[float32](r, at, n)[i] = g + float32(rng.Normal(rng.KeyString(uint64(step), part.name),
+							uint64(logical+i)))
 					}
 				})
 			}
@@ -66,7 +68,8 @@ func updated(t *testing.T, p *Program) []byte {
 	return out.Bytes()
 }
 
-// Of equal gradients every sharding makes equal parameters, to the bit: an element's chance is its own, wherever it lies.
+// Of equal gradients every sharding makes equal parameters, to the bit: an element's chance is its own, wherever it
+// lies.
 func TestChanceIsTheSameOnEverySharding(t *testing.T) {
 	for _, optim := range []OptimizerKind{AdamW, SGD} {
 		var want, nearest []byte
@@ -106,7 +109,8 @@ func TestNumbersAreThoseOfTheWhole(t *testing.T) {
 		programs["large "+name] = p
 	}
 	programs["three dims"] = split(2, 2, []string{"tp"}, nil, false)
-	programs["three dims"].Params[0].Dims = []Dim{{"a", 5, []string{"dp"}}, {"b", 3, nil}, {"c", 4, []string{"tp"}}, {"d", 2, nil}}
+	programs["three dims"].Params[0].Dims = []Dim{{"a", 5, []string{"dp"}}, {"b", 3, nil}, {"c", 4, []string{"tp"}},
+		{"d", 2, nil}}
 	for name, p := range programs {
 		for rank := range p.mesh().Size() {
 			coord := map[string]int{}
@@ -119,7 +123,8 @@ func TestNumbersAreThoseOfTheWhole(t *testing.T) {
 					part.runs(from, part.local, func(local, logical, n int) {
 						for j := range n {
 							if got, want := numberAt(numbers, local+j-from), part.number+logical+j; got != want {
-								t.Fatalf("%s, rank %d, %s: element %d has number %d, want %d", name, rank, part.name, local+j, got, want)
+								t.Fatalf("%s, rank %d, %s: element %d has number %d, want %d", name, rank, part.name,
+									local+j, got, want)
 							}
 						}
 					})
@@ -155,7 +160,8 @@ func TestNumbersOfParameters(t *testing.T) {
 func TestChanceOfExpertBias(t *testing.T) {
 	const n = 4096
 	p := large(1, 1, nil, nil, false)
-	p.Params = []Param{{Name: "bias", Layers: 1, Dims: []Dim{{"candidate", n, nil}}, Places: []Place{{0, 0, 0}}, Choices: 1}}
+	p.Params = []Param{{Name: "bias", Layers: 1, Dims: []Dim{{"candidate", n, nil}}, Places: []Place{{0, 0, 0}},
+		Choices: 1}}
 	p.Segments = p.Segments[:1]
 	p.Stages[0].Buckets[0].Pieces = []Piece{{0, 0, 0}}
 	c := startSplit(t, p)
@@ -177,8 +183,8 @@ func TestChanceOfExpertBias(t *testing.T) {
 	}
 }
 
-// slow trains the bigram with steps that are small beside what lies between two numbers of bf16, and returns the weights before and
-// after, and the last loss.
+// slow trains the bigram with steps that are small beside what lies between two numbers of bf16, and returns the
+// weights before and after, and the last loss.
 func slow(t *testing.T, types Types, chance bool, dp int) (before, after []float64, loss float64) {
 	p := bigram[float32](dp, 0)
 	p.Types, p.ByChance = types, chance
@@ -206,9 +212,10 @@ const (
 	slowRate  = 1e-4
 )
 
-// Why: a step of Adam moves a weight by at most the rate, since (1-β1) is √(1-β2) (Kingma and Ba, 2.1). Rounded to the nearest, a weight
-// whose neighbours are farther than four rates never moves. By chance it goes where it goes in f32: along the way of f32's weights the
-// way is 1, but for the noise of rounding, of which a step that moves it δ between neighbours u apart adds at most δ·u to the variance.
+// Why: a step of Adam moves a weight by at most the rate, since (1-β1) is √(1-β2) (Kingma and Ba, 2.1). Rounded to the
+// nearest, a weight whose neighbours are farther than four rates never moves. By chance it goes where it goes in f32:
+// along the way of f32's weights the way is 1, but for the noise of rounding, of which a step that moves it δ between
+// neighbours u apart adds at most δ·u to the variance.
 func TestSmallStepsWithoutMasterCopy(t *testing.T) {
 	start, exact, exactLoss := slow(t, Types{}, false, 1)
 	stuckAt, stuck, stuckLoss := slow(t, byChance, false, 1)
@@ -229,7 +236,8 @@ func TestSmallStepsWithoutMasterCopy(t *testing.T) {
 		noise += way * way * slowSteps * slowRate * gap
 	}
 	slope, sigma := along/whole, math.Sqrt(noise)/whole
-	t.Logf("way %.3f of f32's, σ %.3f; losses: f32 %.4f, nearest %.4f, by chance %.4f", slope, sigma, exactLoss, stuckLoss, chanceLoss)
+	t.Logf("way %.3f of f32's, σ %.3f; losses: f32 %.4f, nearest %.4f, by chance %.4f", slope, sigma, exactLoss,
+		stuckLoss, chanceLoss)
 	if whole == 0 || sigma > 0.1 || math.Abs(slope-1) > 5*sigma {
 		t.Errorf("by chance weights went %v of the way of f32's, σ %v", slope, sigma)
 	}

@@ -11,14 +11,14 @@ type Choice struct {
 	Experts        []int32 // from the best on
 }
 
-// OnChoice calls f with each choice of experts that routers make for a training step or an evaluation, from all ranks at once, before
-// anything follows from it; what f leaves in Experts is what counts. For tests: rounding may turn a choice between
-// two experts that are nearly as good, and so f makes plans alike in all but rounding. What a backward pass makes again is
-// chosen again; ranks that have the same tokens each tell of them.
+// OnChoice calls f with each choice of experts that routers make for a training step or an evaluation, from all ranks
+// at once, before anything follows from it; what f leaves in Experts is what counts. For tests: rounding may turn a
+// choice between two experts that are nearly as good, and so f makes plans alike in all but rounding. What a backward
+// pass makes again is chosen again; ranks that have the same tokens each tell of them.
 func OnChoice(f func(*Choice)) Option { return func(o *options) { o.onChoice = f } }
 
-// Chosen is the shape with which a block's router chooses for the tokens of a micro-batch: rows of positions, so many a row, which are at
-// a place in the whole row. Generated code calls it.
+// Chosen is the shape with which a block's router chooses for the tokens of a micro-batch: rows of positions, so many a
+// row, which are at a place in the whole row. Generated code calls it.
 func Chosen(r *Rank, b *Block, at cpu.Where, positions int, shape cpu.RouteShape) cpu.RouteShape {
 	if r.onChoice == nil || !r.Training && r.first == 0 {
 		return shape

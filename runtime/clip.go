@@ -37,10 +37,10 @@ func ReduceLoss(r *Rank, group int) {
 	r.LossSum = r.pair[0]
 }
 
-// ClipGradients sets Norm to the norm of the whole gradient, every logical element counted once in
-// float64, over the group of all ranks (-1: one rank), with the loss scale divided out; Clip to
-// min(1, Hyper.ClipNorm/(Norm+1e-6)), or 1 where there is no clipping, over the loss scale; and Skip on every rank if Norm, or the loss of any rank, is not finite. It
-// runs after the gradients are reduced.
+// ClipGradients sets Norm to the norm of the whole gradient, every logical element counted once in float64, over the
+// group of all ranks (-1: one rank), with the loss scale divided out; Clip to min(1, Hyper.ClipNorm/(Norm+1e-6)), or 1
+// where there is no clipping, over the loss scale; and Skip on every rank if Norm, or the loss of any rank, is not
+// finite. It runs after the gradients are reduced.
 func ClipGradients[F Float](r *Rank, world int) {
 	if r.Device != nil {
 		r.Device.ClipGradients(world)

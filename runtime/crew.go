@@ -14,8 +14,8 @@ import (
 // arenaAlign is the alignment of an arena's first byte.
 const arenaAlign = 64
 
-// crew is all ranks of a program. Those of this process are a goroutine each that waits for commands; the others hold what their
-// processes tell of them.
+// crew is all ranks of a program. Those of this process are a goroutine each that waits for commands; the others hold
+// what their processes tell of them.
 type crew struct {
 	ranks    []*Rank
 	mine     []*Rank // of this process
@@ -184,7 +184,8 @@ func (c *crew) head() *Rank {
 	panic("runtime: no rank has the last chunk")
 }
 
-// alignedBytes are n zero bytes at an address that arenaAlign divides, in large pages where there are enough of them for some.
+// alignedBytes are n zero bytes at an address that arenaAlign divides, in large pages where there are enough of them
+// for some.
 func alignedBytes(n int) []byte {
 	b := make([]byte, n+arenaAlign-1)
 	at := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (arenaAlign - 1))

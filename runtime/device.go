@@ -10,30 +10,32 @@ import (
 
 // Devices takes a program's ranks to devices other than this CPU.
 type Devices interface {
-	// Open finds a device for each of the ranks that this process has and says what all ranks' are: "2 × NVIDIA H200". Its error is
-	// of the machine.
+	// Open finds a device for each of the ranks that this process has and says what all ranks' are: "2 × NVIDIA H200".
+	// Its error is of the machine.
 	Open(t *Team) (name string, err error)
-	// Meet joins the other processes of a launch, which must be of the same program and have been started with the same settings. say is
-	// told how the joining goes.
-	Meet(ctx context.Context, l *launch.Launch, program, settings string, within time.Duration, say func(string)) (Peers, error)
+	// Meet joins the other processes of a launch, which must be of the same program and have been started with the same
+	// settings. say is told how the joining goes.
+	Meet(ctx context.Context, l *launch.Launch, program, settings string, within time.Duration,
+		say func(string)) (Peers, error)
 	// Take gives the rank its device. The rank's goroutine calls it, those of all ranks at once.
 	Take(r *Rank) (Device, error)
 }
 
 // Device does a rank's work, in memory laid out as the rank's arena. The rank's goroutine calls it, in the order in
-// which a CPU would do the work; what is called within Step and Infer begins the work and does not wait for it. Offsets and sizes are in bytes of
-// the arena. What fails does so by [Check].
+// which a CPU would do the work; what is called within Step and Infer begins the work and does not wait for it. Offsets
+// and sizes are in bytes of the arena. What fails does so by [Check].
 type Device interface {
-	// Step begins an optimizer step on the batch that was loaded last. work begins all of it, in order, and may be left out where what it
-	// began in a step before can be begun again as a whole. If the step before was skipped, and nobody has heard of that, the rank's
-	// Otherwise holds.
+	// Step begins an optimizer step on the batch that was loaded last. work begins all of it, in order, and may be left
+	// out where what it began in a step before can be begun again as a whole. If the step before was skipped, and
+	// nobody has heard of that, the rank's Otherwise holds.
 	Step(work func())
-	// Hear waits for the end of the first step that was begun and not heard of. Afterwards the rank's LossSum, Norm, Clip and Skip are
-	// that step's.
+	// Hear waits for the end of the first step that was begun and not heard of. Afterwards the rank's LossSum, Norm,
+	// Clip and Skip are that step's.
 	Hear() Heard
 	// Ahead tells whether a step may be begun before the one begun last has been heard of; on all ranks it is the same.
 	Ahead() bool
-	// Ended is the number of the last step whose results have come, 0 for none. It is for whoever asks why the run has failed.
+	// Ended is the number of the last step whose results have come, 0 for none. It is for whoever asks why the run has
+	// failed.
 	Ended() int
 	// Infer does forward passes, which work begins. Afterwards the rank's LossSum is theirs.
 	Infer(work func())
@@ -46,8 +48,8 @@ type Device interface {
 
 	// Clear makes a part of the arena zero.
 	Clear(at, bytes int)
-	// Send hands a part of the arena to the other rank of a line, Receive takes what that one sends next, and Taken makes what follows wait
-	// until the first message that Taken was not asked about has left.
+	// Send hands a part of the arena to the other rank of a line, Receive takes what that one sends next, and Taken
+	// makes what follows wait until the first message that Taken was not asked about has left.
 	Send(line string, at, bytes int)
 	Receive(line string, at, bytes int)
 	Taken(line string)
@@ -55,8 +57,8 @@ type Device interface {
 	Start(bucket int, job Job)
 	Wait(bucket int, job Job)
 
-	// SumLoss, ClipGradients and Optimize are [ReduceLoss], [ClipGradients] and [Optimize], where the results stay on the
-	// device. Optimize heeds that the step is skipped.
+	// SumLoss, ClipGradients and Optimize are [ReduceLoss], [ClipGradients] and [Optimize], where the results stay on
+	// the device. Optimize heeds that the step is skipped.
 	SumLoss(group int)
 	ClipGradients(world int)
 	Optimize(bucket int)

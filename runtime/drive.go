@@ -121,7 +121,8 @@ func (r *run) prepare() error {
 	if err := r.join(r.ctx); err != nil {
 		return err
 	}
-	if err := r.openDevices(); err != nil { // before the data: copied to another machine, the binary says first what that one lacks
+	// before the data: copied to another machine, the binary says first what that one lacks
+	if err := r.openDevices(); err != nil {
 		return err
 	}
 	if err := r.openSource(); err != nil {
@@ -192,11 +193,13 @@ func (r *run) settle() error {
 			return &ExitError{ExitInput, err}
 		}
 	}
-	if err := errors.Join(r.s.check(), r.p.checkBias(r.s.Train.Experts.BiasRate), r.p.checkMomentum(r.s.Train.Optimizer.Momentum)); err != nil {
+	if err := errors.Join(r.s.check(), r.p.checkBias(r.s.Train.Experts.BiasRate),
+		r.p.checkMomentum(r.s.Train.Optimizer.Momentum)); err != nil {
 		return &ExitError{ExitInput, err}
 	}
 	if r.s.Train.Eval.Sample != "" && !r.p.samples() {
-		return exitf(ExitInput, "train.eval.sample: the model does not predict what comes next, so it cannot continue a text; leave the key out")
+		return exitf(ExitInput, "train.eval.sample: the model does not predict what comes next, so it cannot "+
+			"continue a text; leave the key out")
 	}
 	if err := r.settleCPU(); err != nil {
 		return err
@@ -215,7 +218,8 @@ func (r *run) settle() error {
 	return nil
 }
 
-// settleCPU puts the kernels into the tables that are asked for. When a process starts, those of the best ISA are there.
+// settleCPU puts the kernels into the tables that are asked for. When a process starts, those of the best ISA are
+// there.
 func (r *run) settleCPU() error {
 	if r.o.isa == "" {
 		return nil
@@ -275,7 +279,8 @@ func (r *run) openDevices() (err error) {
 	switch p := r.team.Peers; {
 	case err == nil:
 		return nil
-	case p != nil && p.Err() != nil && errors.Is(err, p.Err()): // it is another process that has failed, not this machine
+	// it is another process that has failed, not this machine
+	case p != nil && p.Err() != nil && errors.Is(err, p.Err()):
 		return &ExitError{ExitFailed, err}
 	}
 	return &ExitError{ExitCannot, err}
@@ -296,8 +301,10 @@ func (r *run) announce() {
 	}
 	r.report.say(fmt.Sprintf("%s: %s · %s on %s", p.Name, p.Plan.Text, ranks, r.where),
 		"plan", "name", p.Name, "plan", p.Plan.Text, "ranks", r.res.Ranks)
-	r.report.say(fmt.Sprintf("program %s · %s params\n        predicted %s a step, %s tokens/s, %s a rank", shortHash(p.Hash),
-		amount.Params(p.Model.Params), seconds(p.Predict.StepSeconds), amount.Short(p.Predict.TokensPerSecond), size(p.Predict.MemoryBytes)),
+	r.report.say(fmt.Sprintf("program %s · %s params\n        predicted %s a step, %s tokens/s, %s a rank",
+		shortHash(p.Hash),
+		amount.Params(p.Model.Params), seconds(p.Predict.StepSeconds), amount.Short(p.Predict.TokensPerSecond),
+		size(p.Predict.MemoryBytes)),
 		"program", "hash", p.Hash, "params", p.Model.Params, "predicted_step_s", p.Predict.StepSeconds,
 		"predicted_tokens_per_s", p.Predict.TokensPerSecond, "predicted_memory_bytes", p.Predict.MemoryBytes)
 	if r.files != nil {

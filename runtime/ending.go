@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// unreadable marks an error of reading the data. The ranks are sound, so their state is saved before the run ends with it.
+// unreadable marks an error of reading the data. The ranks are sound, so their state is saved before the run ends with
+// it.
 type unreadable struct{ error }
 
 func (u unreadable) Unwrap() error { return u.error }
@@ -26,8 +27,9 @@ func (r *run) cause() error {
 // needsMore reports whether batches are needed beyond those of the steps under way.
 func (r *run) needsMore() bool { return r.done.step+len(r.tasks) < r.total }
 
-// train runs the steps that are left and what comes after the last. An error of reading data ends a process alone after its state is
-// saved. In a team it is a request to stop, which all hear before the next step (see share), and whose cause this process reports.
+// train runs the steps that are left and what comes after the last. An error of reading data ends a process alone after
+// its state is saved. In a team it is a request to stop, which all hear before the next step (see share), and whose
+// cause this process reports.
 func (r *run) train() error {
 	err := r.steps()
 	var unread unreadable
@@ -52,12 +54,14 @@ func (r *run) stop() error {
 	}
 	if cause != nil {
 		r.metrics.event(r.done.step, "stop", cause.Error())
-		return fmt.Errorf("%w; step %d of %d is saved: checkpoint %s continues it", cause, r.done.step, r.total, r.res.Checkpoint)
+		return fmt.Errorf("%w; step %d of %d is saved: checkpoint %s continues it", cause, r.done.step, r.total,
+			r.res.Checkpoint)
 	}
 	r.metrics.event(r.done.step, "stop", "on request")
 	cause = r.cause()
 	if cause != nil {
 		return cause
 	}
-	return exitf(ExitOnRequest, "stopped on request after step %d of %d; checkpoint %s continues it", r.done.step, r.total, r.res.Checkpoint)
+	return exitf(ExitOnRequest, "stopped on request after step %d of %d; checkpoint %s continues it", r.done.step,
+		r.total, r.res.Checkpoint)
 }

@@ -54,10 +54,13 @@ func TestFullMetricsDisk(t *testing.T) {
 	for name, every := range map[string]int{"no checkpoint due": 0, "a checkpoint due at that step": 5} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, metricsFile)
-		_, err := train(t, bigram[float32](2, 1), dir, Set("train.checkpoint.every", every), atStep(4, func() { replaceFile(t, path, "/dev/full") }))
+		_, err := train(t, bigram[float32](2, 1), dir, Set("train.checkpoint.every", every), atStep(4, func() {
+			replaceFile(t, path, "/dev/full")
+		}))
 		wantExit(t, err, ExitFailed)
 		saved := filepath.Join(dir, "checkpoints", "step-00000005")
-		want := "cannot write the metrics: write " + path + ": no space left on device; free some space, or choose another folder with --log-dir; " +
+		want := "cannot write the metrics: write " + path + ": no space left on device; free some space, or choose " +
+			"another folder with --log-dir; " +
 			"step 5 of 12 is saved: checkpoint " + saved + " continues it"
 		if err.Error() != want {
 			t.Errorf("%s:\ngot  %v\nwant %s", name, err, want)
@@ -68,7 +71,9 @@ func TestFullMetricsDisk(t *testing.T) {
 		}
 	}
 	dir := t.TempDir() // full when the last step writes
-	_, err := train(t, bigram[float32](2, 1), dir, atStep(11, func() { replaceFile(t, filepath.Join(dir, metricsFile), "/dev/full") }))
+	_, err := train(t, bigram[float32](2, 1), dir, atStep(11, func() {
+		replaceFile(t, filepath.Join(dir, metricsFile), "/dev/full")
+	}))
 	wantExit(t, err, ExitFailed, "no space left on device", "step 12 of 12 is saved")
 	wantCheckpoint(t, dir, 12)
 }
@@ -77,9 +82,12 @@ func TestFullMetricsDisk(t *testing.T) {
 func TestMetricsAreSyncedWithEachCommit(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, metricsFile)
-	_, err := train(t, bigram[float32](1, 0), dir, Set("train.checkpoint.every", 6), atStep(4, func() { replaceFile(t, path, "/dev/null") }))
+	_, err := train(t, bigram[float32](1, 0), dir, Set("train.checkpoint.every", 6), atStep(4, func() {
+		replaceFile(t, path, "/dev/null")
+	}))
 	wantExit(t, err, ExitFailed)
-	if want := "cannot sync the metrics: sync " + path + ": invalid argument; --log-dir chooses another folder; step 6 of 12 is saved: "; !strings.HasPrefix(err.Error(), want) {
+	if want := "cannot sync the metrics: sync " + path + ": invalid argument; --log-dir chooses another folder; step " +
+		"6 of 12 is saved: "; !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	wantCheckpoint(t, dir, 6)
@@ -104,7 +112,8 @@ func TestUnreadableCheckpoint(t *testing.T) {
 	mend := unreadableFile(t, filepath.Join(res.Checkpoint, "manifest.json"))
 	before := tree(t, dir)
 	_, err = train(t, bigram[float32](2, 1), dir)
-	wantExit(t, err, ExitFailed, "input/output error; this checkpoint may be whole, so no older one is continued in its place: "+
+	wantExit(t, err, ExitFailed, "input/output error; this checkpoint may be whole, so no older one is continued in "+
+		"its place: "+
 		"make it readable and start again, or continue an older one with --resume STEP")
 	_, err = train(t, bigram[float32](2, 1), dir, Resume("9"))
 	wantExit(t, err, ExitFailed, "input/output error")
@@ -112,13 +121,15 @@ func TestUnreadableCheckpoint(t *testing.T) {
 	wantExit(t, err, ExitFailed, "input/output error")
 	_, err = train(t, bigram[float32](2, 1), t.TempDir(), Set("train.init", res.Checkpoint))
 	wantExit(t, err, ExitFailed, "input/output error")
-	_, err = train(t, bigram[float32](2, 1), t.TempDir(), Set("train.init", filepath.Join(dir, strings.Repeat("x", 300))))
+	_, err = train(t, bigram[float32](2, 1), t.TempDir(), Set("train.init", filepath.Join(dir,
+		strings.Repeat("x", 300))))
 	wantExit(t, err, ExitFailed, "file name too long")
 	if after := tree(t, dir); len(after) != len(before) {
 		t.Errorf("the folder was\n%s\nand is\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
 	}
 	mend()
-	if got, err := train(t, bigram[float32](2, 1), dir, constant); err != nil || got.FirstStep != 10 || string(weights(t, got.Checkpoint)) != string(weights(t, whole.Checkpoint)) {
+	if got, err := train(t, bigram[float32](2, 1), dir, constant); err != nil || got.FirstStep != 10 ||
+		string(weights(t, got.Checkpoint)) != string(weights(t, whole.Checkpoint)) {
 		t.Errorf("after the disk was mended: %+v, %v", got, err)
 	}
 }

@@ -47,16 +47,18 @@ func TestDataThatFailsSavesFirst(t *testing.T) {
 		step string
 		code int
 	}{
-		"training":        {truncated{drawn{40, 10}, 40, 10, gone}, nil, "5", ExitFailed},
-		"wrong input":     {truncated{drawn{40, 10}, 40, 10, exitf(ExitInput, "%w", gone)}, nil, "5", ExitInput},
-		"validation":      {truncated{drawn{40, 10}, 1 << 40, 3, gone}, []Option{Set("train.eval.every", 4)}, "4", ExitFailed},
+		"training":    {truncated{drawn{40, 10}, 40, 10, gone}, nil, "5", ExitFailed},
+		"wrong input": {truncated{drawn{40, 10}, 40, 10, exitf(ExitInput, "%w", gone)}, nil, "5", ExitInput},
+		"validation": {truncated{drawn{40, 10}, 1 << 40, 3, gone}, []Option{Set("train.eval.every", 4)}, "4",
+			ExitFailed},
 		"last validation": {truncated{drawn{40, 10}, 1 << 40, 3, gone}, nil, "12", ExitFailed},
 	} {
 		dir := t.TempDir()
 		_, err = train(t, bigram[float32](2, 1), dir, append(test.opts, Data(test.data))...)
 		wantExit(t, err, test.code)
 		saved := filepath.Join(dir, "checkpoints", "step-000000"+("0" + test.step)[len(test.step)-1:])
-		if want := gone.Error() + "; step " + test.step + " of 12 is saved: checkpoint " + saved + " continues it"; err.Error() != want {
+		if want := gone.Error() + "; step " + test.step + " of 12 is saved: checkpoint " + saved +
+			" continues it"; err.Error() != want {
 			t.Errorf("%s:\ngot  %v\nwant %s", name, err, want)
 		}
 		_, others := lines(t, dir)
@@ -130,7 +132,8 @@ func interruptEvaluation(t *testing.T, at int32, want string) {
 	}
 	for i := range got {
 		if got[i].Step != usual[i].Step || *got[i].ValidLoss != *usual[i].ValidLoss {
-			t.Errorf("validation %d: step %d, %v; want %d, %v", i, got[i].Step, *got[i].ValidLoss, usual[i].Step, *usual[i].ValidLoss)
+			t.Errorf("validation %d: step %d, %v; want %d, %v", i, got[i].Step, *got[i].ValidLoss, usual[i].Step,
+				*usual[i].ValidLoss)
 		}
 	}
 }
@@ -162,10 +165,12 @@ func TestDamagedCheckpointIsSetAside(t *testing.T) {
 	}
 }
 
-// Data without validation samples owe no evaluation, even after data that had some: the run ends, and is not "stopped on request".
+// Data without validation samples owe no evaluation, even after data that had some: the run ends, and is not "stopped
+// on request".
 func TestNothingIsOwedWithoutValidation(t *testing.T) {
 	dir := t.TempDir()
-	_, err := train(t, bigram[float32](2, 1), dir, Data(drawn{40, 0}), Set("train.steps", 4), Set("train.eval.every", 4))
+	_, err := train(t, bigram[float32](2, 1), dir, Data(drawn{40, 0}), Set("train.steps", 4),
+		Set("train.eval.every", 4))
 	must(t, err)
 	_, err = train(t, bigram[float32](2, 1), dir, Data(drawn{40, 0}), Set("train.steps", 8), Set("train.eval.every", 4))
 	must(t, err)

@@ -34,7 +34,8 @@ func (r *run) evaluate() error {
 		return err
 	}
 	if tokens == 0 {
-		return exitf(ExitInput, "validation samples 0 to %d: not a single position counts; each is past its sample's unmasked, or has a negative label", n-1)
+		return exitf(ExitInput, "validation samples 0 to %d: not a single position counts; each is past its sample's "+
+			"unmasked, or has a negative label", n-1)
 	}
 	r.res.ValidLoss = loss / float64(tokens)
 	r.report.say(fmt.Sprintf("step %d  valid_loss %.4f", r.done.step, r.res.ValidLoss),
@@ -44,8 +45,8 @@ func (r *run) evaluate() error {
 	return nil
 }
 
-// validate is the sum of the losses of the first n samples of validation, and how many tokens it is of. It returns errAsked where
-// the run is asked to stop.
+// validate is the sum of the losses of the first n samples of validation, and how many tokens it is of. It returns
+// errAsked where the run is asked to stop.
 func (r *run) validate(n int64) (loss float64, tokens int, err error) {
 	l := &r.p.Batch
 	rows := l.MicroBatch * l.Replicas

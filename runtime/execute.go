@@ -123,7 +123,8 @@ func newChunk(r *Rank, c *Chunk) (*chunk, error) {
 			continue
 		}
 		name := pipeName(join.kind, join.from, join.to)
-		*join.pipe = r.world.Pipe(name, r.peer(stages[join.from]), r.peer(stages[join.to]), r.Program.Batch.MicroBatches)
+		*join.pipe = r.world.Pipe(name, r.peer(stages[join.from]), r.peer(stages[join.to]),
+			r.Program.Batch.MicroBatches)
 	}
 	return out, nil
 }

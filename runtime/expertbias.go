@@ -10,7 +10,8 @@ func (p *Program) hasExpertBias() bool {
 	return slices.ContainsFunc(p.Params, func(x Param) bool { return x.Choices > 0 })
 }
 
-// expertBiasNote is the line at the start of a run whose expert bias moves, which transformers' never does; "" for other runs.
+// expertBiasNote is the line at the start of a run whose expert bias moves, which transformers' never does; "" for
+// other runs.
 func (p *Program) expertBiasNote(rate float64) string {
 	if rate == 0 || !p.hasExpertBias() {
 		return ""
@@ -19,10 +20,10 @@ func (p *Program) expertBiasNote(rate float64) string {
 		"transformers keeps it fixed, as --set train.experts.bias_rate=0 does", rate)
 }
 
-// balance moves a run of the numbers that are added to experts' scores where experts are chosen: up by BiasRate where the
-// expert got less choices than its share of the step's, down where it got more (Wang et al. 2024, as DeepSeek-V3 does it).
-// There the gradient is how many it got. Both sides are whole numbers, so that every plan finds the same sign. state is
-// what takes an element's number to that of its state.
+// balance moves a run of the numbers that are added to experts' scores where experts are chosen: up by BiasRate where
+// the expert got less choices than its share of the step's, down where it got more (Wang et al. 2024, as DeepSeek-V3
+// does it). There the gradient is how many it got. Both sides are whole numbers, so that every plan finds the same
+// sign. state is what takes an element's number to that of its state.
 func (u *updater[F]) balance(bucket int, s *span, state int) {
 	r, room := u.r, blocks[F](u.r)
 	experts := float64(s.load.Dims[0].Size)

@@ -6,25 +6,27 @@ import (
 	"testing"
 )
 
-// biased is a rank whose bucket has a parameter of four experts behind one that moves by its gradient. A step is of 12 tokens
-// that go to two experts each: six choices an expert.
+// biased is a rank whose bucket has a parameter of four experts behind one that moves by its gradient. A step is of 12
+// tokens that go to two experts each: six choices an expert.
 func biased(master bool) *Rank {
 	bias := &Param{Name: "bias", Dims: []Dim{{Name: "candidate", Size: 4}}, Choices: 2}
 	p := &Program{Batch: BatchLayout{GlobalBatch: 4, SeqLen: 3}, Optim: SGD}
-	stage := &Stage{Buckets: []Bucket{{Elems: 16}}, Arena: Arena{Params: Region{0, 64}, Grads: Region{64, 64}, Master: Region{128, 64}}}
+	stage := &Stage{Buckets: []Bucket{{Elems: 16}}, Arena: Arena{Params: Region{0, 64}, Grads: Region{64, 64},
+		Master: Region{128, 64}}}
 	p.Types = (Types{F32, F32, F32, F32, F32, F32})
 	if master {
 		p.Types.Params, p.Types.Master = BF16, F32
 	}
 	r := &Rank{Program: p, Stage: stage, Arena: make([]byte, 192), Clip: 0.5, Scale: 8}
 	r.Hyper = Hyper{LR: 1, BiasRate: 0.25}
-	r.buckets = []bucket{{hi: 16, counts: true, spans: []span{{lo: 0, hi: 2}, {lo: 2, hi: 6, load: bias}, {lo: 6, hi: 7}}}}
+	r.buckets = []bucket{{hi: 16, counts: true, spans: []span{{lo: 0, hi: 2}, {lo: 2, hi: 6, load: bias},
+		{lo: 6, hi: 7}}}}
 	copy(View[float32](r, 64, 16), []float32{2, 2, 6, 9, 0, 5, 4})
 	return r
 }
 
-// Experts with less than their share of the choices move up, those with more down, the others stay; clipping and the loss
-// scale are of gradients, and so is the norm.
+// Experts with less than their share of the choices move up, those with more down, the others stay; clipping and the
+// loss scale are of gradients, and so is the norm.
 func TestExpertBias(t *testing.T) {
 	for _, master := range []bool{false, true} {
 		r := biased(master)
@@ -79,7 +81,8 @@ func TestBiasRateWants32Bits(t *testing.T) {
 				must(t, err)
 				continue
 			}
-			wantExit(t, err, ExitInput, "train.experts.bias_rate is 0.01, and the program adds gradients in "+elem+", in which experts' choices cannot be counted: 0 is wanted, "+
+			wantExit(t, err, ExitInput, "train.experts.bias_rate is 0.01, and the program adds gradients in "+elem+
+				", in which experts' choices cannot be counted: 0 is wanted, "+
 				"or a job whose train.precision has f32 for grads and reduce, compiled again")
 			_, err = train(t, p, t.TempDir(), Set("train.experts.bias_rate", 0), Set("train.steps", 1))
 			must(t, err)
@@ -90,7 +93,8 @@ func TestBiasRateWants32Bits(t *testing.T) {
 // A run whose expert bias moves says so, because transformers' does not.
 func TestExpertBiasNote(t *testing.T) {
 	p := &Program{Params: []Param{{Name: "w"}, {Name: "bias", Choices: 2}}}
-	const want = "expert bias: each step moves it by 0.001 against the expert's load (train.experts.bias_rate); transformers keeps it fixed, as --set train.experts.bias_rate=0 does"
+	const want = "expert bias: each step moves it by 0.001 against the expert's load (train.experts.bias_rate); " +
+		"transformers keeps it fixed, as --set train.experts.bias_rate=0 does"
 	if got := p.expertBiasNote(0.001); got != want {
 		t.Errorf("the note is %q, want %q", got, want)
 	}

@@ -15,12 +15,12 @@ func Rounds(r *Rank, group int, index []int32, experts, places int) int {
 // CountRounds notes a block's choices and how many rounds there are, where a device has found that.
 func CountRounds(r *Rank, index []int32, experts, rounds int) { r.experts.add(index, experts, rounds) }
 
-// ForgetCounts forgets what was counted of experts, where a device that counts tells of a step: the one before may have been told since
-// this one was begun.
+// ForgetCounts forgets what was counted of experts, where a device that counts tells of a step: the one before may have
+// been told since this one was begun.
 func ForgetCounts(r *Rank) { r.experts.clear() }
 
-// CountCensus notes the choices of a layer's router and how many rounds they need, where a device has counted: of each expert how many
-// choose it, and how many of them are not dropped.
+// CountCensus notes the choices of a layer's router and how many rounds they need, where a device has counted: of each
+// expert how many choose it, and how many of them are not dropped.
 func CountCensus(r *Rank, segment, layer, rounds, experts int, of func(expert int) (all, kept int)) {
 	x := r.experts.of(layerID{segment, layer}, experts)
 	x.passes++

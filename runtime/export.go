@@ -22,11 +22,13 @@ func (r *run) export() error {
 		return err
 	}
 	if l := r.o.launch; l != nil && l.Processes > 1 {
-		return exitf(ExitCannot, "--export: %s has started %d processes; one is enough: start it once, alone", l.By, l.Processes)
+		return exitf(ExitCannot, "--export: %s has started %d processes; one is enough: start it once, alone", l.By,
+			l.Processes)
 	}
 	w := &r.p.Weights
 	if len(w.Tensors) == 0 {
-		return exitf(ExitCannot, "--export: the program knows no layout of its weights but planc's own; its checkpoints hold them in %s", modelFile)
+		return exitf(ExitCannot, "--export: the program knows no layout of its weights but planc's own; its "+
+			"checkpoints hold them in %s", modelFile)
 	}
 	if err := ckpt.Vacant(r.o.export); err != nil {
 		return fmt.Errorf("--export: %w", err)
@@ -59,7 +61,8 @@ func (r *run) export() error {
 		return err
 	}
 	r.res.Export, r.res.Steps = r.o.export, r.done.step
-	r.report.say(fmt.Sprintf("export: %s, as %s, to %s", from, w.Family, r.o.export), "export", "from", from, "family", w.Family, "path", r.o.export)
+	r.report.say(fmt.Sprintf("export: %s, as %s, to %s", from, w.Family, r.o.export), "export", "from", from, "family",
+		w.Family, "path", r.o.export)
 	return nil
 }
 
@@ -76,7 +79,8 @@ func (r *run) exported() (from string, err error) {
 		}
 		return fmt.Sprintf("step %d of %s", r.done.step, c.Path), nil
 	case r.o.resume != "never":
-		return "", exitf(ExitInput, "--export: there is no checkpoint in %s; --dir says where the run was, and --resume never exports what training would begin with", r.ckptDir)
+		return "", exitf(ExitInput, "--export: there is no checkpoint in %s; --dir says where the run was, and "+
+			"--resume never exports what training would begin with", r.ckptDir)
 	}
 	return r.initial()
 }

@@ -6,13 +6,15 @@ import (
 	"github.com/planc-dev/planc/runtime/data"
 )
 
-// What a run waits for before a step is its samples. A disk may take long, or hang for ever, and a request to stop is heard all the
-// same. In a team all processes must hear it before the same step: none begins a step before each has its batch.
+// What a run waits for before a step is its samples. A disk may take long, or hang for ever, and a request to stop is
+// heard all the same. In a team all processes must hear it before the same step: none begins a step before each has its
+// batch.
 
 // lateEvery is how often processes whose batch is ready ask after one that is not.
 const lateEvery = time.Second
 
-// readFrom has the next batches taken from a prefetcher. Whether it is late in some process is not known before they tell.
+// readFrom has the next batches taken from a prefetcher. Whether it is late in some process is not known before they
+// tell.
 func (r *run) readFrom(f *prefetcher) { r.feed, r.late = f, true }
 
 // endSteps ends the steps under way if a process of the team may have to wait for its next batch.
@@ -68,7 +70,9 @@ func (r *run) openFiles() (set *data.Set, sampled string, err error) {
 		case <-asked:
 			asked, late = nil, time.After(stopWithin)
 		case <-late:
-			return nil, "", exitf(ExitOnRequest, "stopped on request while the data files were being opened, which the disk has not answered yet; nothing was trained")
+			return nil, "", exitf(ExitOnRequest,
+				"stopped on request while the data files were being opened, which the disk has not answered yet; "+
+					"nothing was trained")
 		}
 	}
 }
@@ -80,12 +84,14 @@ func (r *run) checkPrompt() error {
 		return nil
 	}
 	if r.files != nil && !r.files.Bytes() {
-		return exitf(ExitInput, "train.eval.sample is given, and the data are tokens of a vocabulary of %d: a prompt can be text only if tokens are bytes, "+
+		return exitf(ExitInput, "train.eval.sample is given, and the data are tokens of a vocabulary of %d: a prompt "+
+			"can be text only if tokens are bytes, "+
 			"as in text files and in a vocabulary of 256; leave it out (--set train.eval.sample=null)", vocab)
 	}
 	for i, c := range []byte(prompt) {
 		if int(c) >= vocab {
-			return exitf(ExitInput, "train.eval.sample: byte %d of the prompt is %d, and the model's vocabulary is %d (0 to %d); leave the key out, or give a prompt of such bytes",
+			return exitf(ExitInput, "train.eval.sample: byte %d of the prompt is %d, and the model's vocabulary is "+
+				"%d (0 to %d); leave the key out, or give a prompt of such bytes",
 				i, c, vocab, vocab-1)
 		}
 	}

@@ -43,7 +43,8 @@ func (h *hanging) Valid(g int64, tokens, labels []int32) (int, error) {
 	return h.drawn.Valid(g, tokens, labels)
 }
 
-// A disk that hangs does not keep a run from being stopped: it ends with a checkpoint of its last step while the read still waits.
+// A disk that hangs does not keep a run from being stopped: it ends with a checkpoint of its last step while the read
+// still waits.
 func TestStopWhileTheDiskHangs(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
@@ -71,13 +72,16 @@ func TestStopWhileTheDiskHangs(t *testing.T) {
 			dir := t.TempDir()
 			done := make(chan error, 1)
 			go func() {
-				_, err := Run(ctx, bigram[float64](2, 0), Dir(dir), Data(h), steps, Logger(slog.New(slog.DiscardHandler)), Set("train.eval.every", 4))
+				_, err := Run(ctx, bigram[float64](2, 0), Dir(dir), Data(h), steps,
+					Logger(slog.New(slog.DiscardHandler)), Set("train.eval.every", 4))
 				done <- err
 			}()
 			select {
 			case err := <-done:
 				checkpoint := filepath.Join(dir, "checkpoints", fmt.Sprintf("step-%08d", tt.step))
-				wantExit(t, err, ExitOnRequest, fmt.Sprintf("stopped on request after step %d of 12; checkpoint %s continues it", tt.step, checkpoint))
+				wantExit(t, err, ExitOnRequest,
+					fmt.Sprintf("stopped on request after step %d of 12; checkpoint %s continues it", tt.step,
+						checkpoint))
 				weights(t, checkpoint)
 			case <-time.After(time.Minute):
 				t.Fatal("the request to stop is not heard")
@@ -128,8 +132,8 @@ func (h *heard) Exchange(own []byte) ([][]byte, error) {
 	return [][]byte{own, b}, err
 }
 
-// In a team no process begins a step before all have their batch, and a request to stop that one of them hears while it waits stops
-// all before the same step.
+// In a team no process begins a step before all have their batch, and a request to stop that one of them hears while it
+// waits stops all before the same step.
 func TestTeamWaitsForTheLastBatch(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -140,8 +144,12 @@ func TestTeamWaitsForTheLastBatch(t *testing.T) {
 		calls int
 	}{
 		{"the other is late twice", func(call int) told { return told{Late: call < 3} }, false, false, nil, 3},
-		{"the other is asked to stop while it is late", func(call int) told { return told{Late: true, Stop: call == 2} }, false, false, errAsked, 2},
-		{"this one is late, and the other is asked to stop", func(call int) told { return told{Stop: call == 2} }, true, false, errAsked, 2},
+		{"the other is asked to stop while it is late", func(call int) told {
+			return told{Late: true, Stop: call == 2}
+		}, false, false, errAsked, 2},
+		{"this one is late, and the other is asked to stop", func(call int) told {
+			return told{Stop: call == 2}
+		}, true, false, errAsked, 2},
 		{"this one is late and asked to stop", func(int) told { return told{} }, true, true, errAsked, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -182,8 +190,8 @@ func TestTeamWaitsForTheLastBatch(t *testing.T) {
 	}
 }
 
-// A batch that one process cannot read stops all before the step that needs it, so that its state can be saved; that process has
-// the cause. A batch that is read ahead and not needed any more stops nobody.
+// A batch that one process cannot read stops all before the step that needs it, so that its state can be saved; that
+// process has the cause. A batch that is read ahead and not needed any more stops nobody.
 func TestTeamStopsForABatchThatFails(t *testing.T) {
 	gone := errors.New("data: train.bin: input/output error")
 	for _, tt := range []struct {
@@ -199,7 +207,8 @@ func TestTeamStopsForABatchThatFails(t *testing.T) {
 		from, _ := readers(truncated{drawn{40, 0}, 0, 0, gone}, p)
 		f := newPrefetcher(from, 0, 96, &p.Batch, 8, 1)
 		f.wait(nil, time.Minute)
-		r := &run{p: p, team: team, crew: crew, ctx: t.Context(), metrics: &metrics{}, rows: f, total: 12, done: progress{step: tt.done}}
+		r := &run{p: p, team: team, crew: crew, ctx: t.Context(), metrics: &metrics{}, rows: f, total: 12,
+			done: progress{step: tt.done}}
 		r.readFrom(f)
 		must(t, r.share())
 		if got := peers.own[0]; got.Stop != tt.stops || r.halted() != tt.stops {
@@ -225,28 +234,33 @@ func (s sluggish) Valid(g int64, tokens, labels []int32) (int, error) {
 func TestValidationShowsProgress(t *testing.T) {
 	var out bytes.Buffer
 	begun := time.Now()
-	_, err := train(t, bigram[float32](2, 0), t.TempDir(), Data(sluggish{drawn{40, 40}}), text(&out, false), Set("train.steps", 1))
+	_, err := train(t, bigram[float32](2, 0), t.TempDir(), Data(sluggish{drawn{40, 40}}), text(&out, false),
+		Set("train.steps", 1))
 	must(t, err)
-	lines := regexp.MustCompile(`(?m)^step 1  validating, \d+ of 10 batches(  \d+s left)?$`).FindAllString(out.String(), -1)
+	lines := regexp.MustCompile(`(?m)^step 1  validating, \d+ of 10 batches(  \d+s left)?$`).FindAllString(
+		out.String(), -1)
 	if want := int(time.Since(begun)/lineEvery) + 1; len(lines) < 1 || len(lines) > want {
 		t.Errorf("%d lines of progress, want 1 to %d:\n%s", len(lines), want, out.String())
 	}
 	out.Reset()
-	_, err = train(t, bigram[float32](2, 0), t.TempDir(), Data(sluggish{drawn{40, 40}}), text(&out, true), Set("train.steps", 1))
+	_, err = train(t, bigram[float32](2, 0), t.TempDir(), Data(sluggish{drawn{40, 40}}), text(&out, true),
+		Set("train.steps", 1))
 	must(t, err)
-	if !strings.Contains(out.String(), "\r\x1b[Kstep 1  validating, ") || !strings.Contains(out.String(), "\r\x1b[Kstep 1  valid_loss ") {
+	if !strings.Contains(out.String(), "\r\x1b[Kstep 1  validating, ") ||
+		!strings.Contains(out.String(), "\r\x1b[Kstep 1  valid_loss ") {
 		t.Errorf("a terminal shows %q", out.String())
 	}
 	out.Reset()
-	_, err = train(t, bigram[float32](2, 0), t.TempDir(), Logger(slog.New(slog.NewTextHandler(&out, nil))), Data(sluggish{drawn{40, 40}}), Set("train.steps", 1))
+	_, err = train(t, bigram[float32](2, 0), t.TempDir(), Logger(slog.New(slog.NewTextHandler(&out, nil))),
+		Data(sluggish{drawn{40, 40}}), Set("train.steps", 1))
 	must(t, err)
 	if !regexp.MustCompile(`msg=validating step=1 done=\d+ batches=10\n`).MatchString(out.String()) {
 		t.Errorf("the log is\n%s", out.String())
 	}
 }
 
-// Data that are truncated or overwritten while training end the run with their name and sizes after its state is saved; to start it
-// again would train on what they have become, so the exit status says not to.
+// Data that are truncated or overwritten while training end the run with their name and sizes after its state is saved;
+// to start it again would train on what they have become, so the exit status says not to.
 func TestDataThatChangeEndTheRunWithACheckpoint(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -254,7 +268,8 @@ func TestDataThatChangeEndTheRunWithACheckpoint(t *testing.T) {
 		want   string
 	}{
 		{"truncated", func(path string) error { return os.Truncate(path, 10) },
-			`^data: FILE was truncated while training: it had 12000 bytes when it was opened, and has 10 now; put the whole file back, then start the run again; `},
+			`^data: FILE was truncated while training: it had 12000 bytes when it was opened, and has 10 now; put ` +
+				`the whole file back, then start the run again; `},
 		{"overwritten", func(path string) error {
 			f, err := os.OpenFile(path, os.O_WRONLY, 0) // it is never shorter
 			if err != nil {
@@ -264,8 +279,10 @@ func TestDataThatChangeEndTheRunWithACheckpoint(t *testing.T) {
 			_, err = f.Write(bytes.Repeat([]byte{3, 0}, 6000))
 			return err
 		},
-			`^data: FILE was overwritten while training: it had 12000 bytes when it was opened and has 12000 now, and its contents are others; ` +
-				`put the old file back, then start the run again; to train on the new contents, start over with --resume never; `},
+			`^data: FILE was overwritten while training: it had 12000 bytes when it was opened and has 12000 now, ` +
+				`and its contents are others; ` +
+				`put the old file back, then start the run again; to train on the new contents, start over with ` +
+				`--resume never; `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -273,7 +290,8 @@ func TestDataThatChangeEndTheRunWithACheckpoint(t *testing.T) {
 			must(t, os.WriteFile(path, bytes.Repeat([]byte{1, 0, 4, 0}, 3000), 0o666))
 			earlier := time.Now().Add(-time.Hour)
 			must(t, os.Chtimes(path, earlier, earlier))
-			res, err := train(t, bigram[float64](2, 0), dir, Data(nil), Set("data.train", path), Set("train.steps", 100), OnStep(func(s Step) error {
+			res, err := train(t, bigram[float64](2, 0), dir, Data(nil), Set("data.train", path), Set("train.steps",
+				100), OnStep(func(s Step) error {
 				if s.Step == 4 {
 					must(t, tt.change(path))
 				}
@@ -286,8 +304,10 @@ func TestDataThatChangeEndTheRunWithACheckpoint(t *testing.T) {
 			if !errors.As(err, &exit) || exit.Code != ExitInput {
 				t.Fatalf("got %v, want exit %d", err, ExitInput)
 			}
-			want := tt.want + fmt.Sprintf(`step %d of 100 is saved: checkpoint DIR/checkpoints/step-%08[1]d continues it$`, res.Steps)
-			if got := strings.NewReplacer(path, "FILE", dir, "DIR").Replace(err.Error()); !regexp.MustCompile(want).MatchString(got) {
+			want := tt.want + fmt.Sprintf(`step %d of 100 is saved: checkpoint DIR/checkpoints/step-%08[1]d `+
+				`continues it$`, res.Steps)
+			if got := strings.NewReplacer(path, "FILE", dir, "DIR").Replace(err.Error()); !regexp.MustCompile(want).
+				MatchString(got) {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 			if res.Steps < 4 || res.Steps > 30 {

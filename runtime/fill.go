@@ -24,8 +24,9 @@ func (r *run) fill(c *ckpt.Checkpoint) error {
 // noMomentsExtra is where a checkpoint of a program without optimizer state says so.
 const noMomentsExtra = "moments"
 
-// fillMoments reads the optimizer's state. SGD's momentum may be on one side alone: a program without a buffer passes over the
-// checkpoint's, as its momentum is 0; one with a buffer begins at 0, as PyTorch does, if the checkpoint has none.
+// fillMoments reads the optimizer's state. SGD's momentum may be on one side alone: a program without a buffer passes
+// over the checkpoint's, as its momentum is 0; one with a buffer begins at 0, as PyTorch does, if the checkpoint has
+// none.
 func (r *run) fillMoments(c *ckpt.Checkpoint) error {
 	kinds := r.p.momentKinds()
 	_, absent := c.Manifest.Extra[noMomentsExtra]
@@ -54,8 +55,8 @@ func (r *run) fillParams(c *ckpt.Checkpoint) error {
 	return r.fillFrom(c, modelFile, r.p.weightKinds()...)
 }
 
-// unlike says of a checkpoint of another model which tensors have other shapes than the program's, as a table of learned positions
-// of another length; or, where none has, that shapes do not tell the models apart.
+// unlike says of a checkpoint of another model which tensors have other shapes than the program's, as a table of
+// learned positions of another length; or, where none has, that shapes do not tell the models apart.
 func (r *run) unlike(c *ckpt.Checkpoint) string {
 	const alike = ", though their tensors may look alike"
 	if !r.team.lead() {
@@ -74,7 +75,8 @@ func (r *run) unlike(c *ckpt.Checkpoint) string {
 	for _, t := range tensors(r.p, r.crew.ranks[0].Coord) {
 		name := t.name + r.p.weightKind().suffix
 		if shape, want := was[name], t.param.shape(); shape != nil && !slices.Equal(shape, want) {
-			words = append(words, fmt.Sprintf("%s has shape %v in the checkpoint, and the program wants %v", name, shape, want))
+			words = append(words, fmt.Sprintf("%s has shape %v in the checkpoint, and the program wants %v", name,
+				shape, want))
 		}
 	}
 	if len(words) == 0 {

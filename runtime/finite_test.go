@@ -21,17 +21,18 @@ func spoil(t *testing.T, checkpoint string) {
 		f, err := c.File(name)
 		must(t, err)
 		defer f.Close()
-		contents = append(contents, ckpt.Content{Name: name, Tensors: f.Tensors(), Fill: func(i int, w io.Writer) error {
-			_, r, err := f.Tensor(f.Tensors()[i].Name)
-			must(t, err)
-			b, err := io.ReadAll(r)
-			must(t, err)
-			if i == 0 && name == modelFile {
-				copy(b, "\xff\xff\xff\x7f")
-			}
-			_, err = w.Write(b)
-			return err
-		}})
+		contents = append(contents, ckpt.Content{Name: name, Tensors: f.Tensors(),
+			Fill: func(i int, w io.Writer) error {
+				_, r, err := f.Tensor(f.Tensors()[i].Name)
+				must(t, err)
+				b, err := io.ReadAll(r)
+				must(t, err)
+				if i == 0 && name == modelFile {
+					copy(b, "\xff\xff\xff\x7f")
+				}
+				_, err = w.Write(b)
+				return err
+			}})
 	}
 	saved, err := ckpt.Save(filepath.Dir(checkpoint), c.Manifest, contents)
 	must(t, err)
@@ -43,19 +44,30 @@ func TestNonfiniteStateIsNotSaved(t *testing.T) {
 	dir := t.TempDir()
 	good, err := train(t, bigram[float32](2, 1), dir, Set("train.steps", 3))
 	must(t, err)
-	wild := []Option{Set("train.optimizer.lr", 1e39), Set("train.optimizer.clip_norm", 0), Set("train.checkpoint.every", 1), Set("train.schedule.warmup", 0),
+	wild := []Option{Set("train.optimizer.lr", 1e39), Set("train.optimizer.clip_norm", 0),
+		Set("train.checkpoint.every", 1), Set("train.schedule.warmup", 0),
 		Set("train.schedule.kind", "constant")}
 	for name, test := range map[string]struct {
 		dir  string
 		opts []Option
 		want string
 	}{
-		"after a good checkpoint": {dir, nil, "step 4 is not saved: element 0 of tensor w is -Inf, which is not a finite number. Lower train.optimizer.lr (1e+39), or raise " +
-			"train.schedule.warmup (0), or clip gradients (train.optimizer.clip_norm=1); the last good checkpoint is of step 3: " + good.Checkpoint + " continues it"},
-		"with no checkpoint": {t.TempDir(), []Option{Set("train.optimizer.clip_norm", 0.5)}, "step 1 is not saved: element 0 of tensor w is -Inf, which is not a finite number. " +
-			"Lower train.optimizer.lr (1e+39), or raise train.schedule.warmup (0); no checkpoint was saved before: start over (--resume never)"},
-		"asked to stop": {t.TempDir(), []Option{Set("train.checkpoint.every", 0), OnStep(func(Step) error { return ErrStop })}, "step 1 is not saved: "},
-		"the last step": {t.TempDir(), []Option{Set("train.checkpoint.every", 0), Set("train.steps", 1)}, "step 1 is not saved: "},
+		"after a good checkpoint": {dir, nil,
+			"step 4 is not saved: element 0 of tensor w is -Inf, which is not a finite number. Lower " +
+				"train.optimizer.lr (1e+39), or raise " +
+				"train.schedule.warmup (0), or clip gradients (train.optimizer.clip_norm=1); the last good " +
+				"checkpoint is " +
+				"of step 3: " + good.Checkpoint + " continues it"},
+		"with no checkpoint": {t.TempDir(), []Option{Set("train.optimizer.clip_norm", 0.5)},
+			"step 1 is not saved: element 0 of tensor w is -Inf, which is not a finite number. " +
+				"Lower train.optimizer.lr (1e+39), or raise train.schedule.warmup (0); no checkpoint was " +
+				"saved before: " +
+				"start over (--resume never)"},
+		"asked to stop": {t.TempDir(), []Option{Set("train.checkpoint.every", 0), OnStep(func(Step) error {
+			return ErrStop
+		})}, "step 1 is not saved: "},
+		"the last step": {t.TempDir(), []Option{Set("train.checkpoint.every", 0), Set("train.steps", 1)},
+			"step 1 is not saved: "},
 	} {
 		_, err := train(t, bigram[float32](2, 1), test.dir, append(wild, test.opts...)...)
 		wantExit(t, err, ExitNonfinite)
@@ -84,7 +96,8 @@ func TestNonfiniteMomentIsNotSaved(t *testing.T) {
 	}
 	dir := t.TempDir()
 	_, err := train(t, p, dir, Set("train.optimizer.clip_norm", 0), Set("train.checkpoint.every", 1))
-	wantExit(t, err, ExitNonfinite, "step 2 is not saved: element 7 of tensor b.exp_avg_sq is +Inf, which is not a finite number. ", "the last good checkpoint is of step 1: ")
+	wantExit(t, err, ExitNonfinite, "step 2 is not saved: element 7 of tensor b.exp_avg_sq is +Inf, which is not a "+
+		"finite number. ", "the last good checkpoint is of step 1: ")
 	steps, _ := lines(t, dir)
 	if len(steps) != 2 || steps[1].Loss == nil {
 		t.Errorf("%d steps, the last %+v", len(steps), steps[len(steps)-1])
@@ -109,12 +122,14 @@ func TestNonfiniteStateIsNotRead(t *testing.T) {
 	var said bytes.Buffer
 	again, err := train(t, bigram[float32](1, 0), dir, text(&said, false))
 	must(t, err)
-	if again.FirstStep != 7 || !strings.Contains(said.String(), what+"continue from it; the checkpoint before it is tried\n") {
+	if again.FirstStep != 7 || !strings.Contains(said.String(),
+		what+"continue from it; the checkpoint before it is tried\n") {
 		t.Errorf("began at step %d\n%s", again.FirstStep, said.String())
 	}
 }
 
-// An export of what is not finite is refused, from a checkpoint and from files of other tools, and leaves nothing behind.
+// An export of what is not finite is refused, from a checkpoint and from files of other tools, and leaves nothing
+// behind.
 func TestNonfiniteStateIsNotExported(t *testing.T) {
 	dir := t.TempDir()
 	_, err := train(t, publishedBigram[float32](1), dir, Set("train.steps", 2))

@@ -49,7 +49,8 @@ var flags = []flag{
 		func(c *command, v string) error { return c.add(Resume(v)) }},
 	{"steps", "N", "the last step, absolute, also on resume", false,
 		func(c *command, v string) error { return c.add(Set("train.steps", v)) }},
-	{"set", "k=v", "change a setting of the job, such as train.optimizer.lr=1e-4; null: as compiled; may be repeated", false, setFlag},
+	{"set", "k=v", "change a setting of the job, such as train.optimizer.lr=1e-4; null: as compiled; may be repeated",
+		false, setFlag},
 	{"data", "FILE", "train on this file instead of the job's", false, dataFlag},
 	{"checkpoint-dir", "D", "folder of the checkpoints (default DIR/checkpoints)", false,
 		func(c *command, v string) error { return c.add(CheckpointDir(v)) }},
@@ -61,20 +62,35 @@ var flags = []flag{
 		func(c *command, v string) error { return c.add(Set("train.seed", v)) }},
 	{"threads", "N", "processors a rank may use (default: what there are, shared)", false, threadsFlag},
 	{"cpu-isa", "auto|amx|avx512|avx2|portable", "instructions of the CPU's kernels (default auto)", false, isaFlag},
-	{"export", "DIR", "train nothing: write the checkpoint that --resume names to this new folder, in Hugging Face's layout", false,
+	{"export", "DIR", "train nothing: write the checkpoint that --resume names to this new folder, in Hugging " +
+		"Face's layout", false,
 		func(c *command, v string) error { c.export = true; return c.add(Export(v)) }},
 	{"nnodes", "N", "machines that the program is started on, once on each" + onlyGPUs, false,
 		func(c *command, v string) error { c.launch.Nodes = v; return nil }},
-	{"node-rank", "R", "which of them this is, from 0 on", false, func(c *command, v string) error { c.launch.NodeRank = v; return nil }},
+	{"node-rank", "R", "which of them this is, from 0 on", false, func(c *command, v string) error {
+		c.launch.NodeRank = v
+		return nil
+	}},
 	{"nproc-per-node", "N", "devices of each (default: the program's, shared out)", false,
 		func(c *command, v string) error { c.launch.PerNode = v; return nil }},
-	{"master-addr", "HOST", "where node 0 is found", false, func(c *command, v string) error { c.launch.Addr = v; return nil }},
-	{"master-port", "PORT", "and at which port (default 29500)", false, func(c *command, v string) error { c.launch.Port = v; return nil }},
+	{"master-addr", "HOST", "where node 0 is found", false, func(c *command, v string) error {
+		c.launch.Addr = v
+		return nil
+	}},
+	{"master-port", "PORT", "and at which port (default 29500)", false, func(c *command, v string) error {
+		c.launch.Port = v
+		return nil
+	}},
 	{"join-timeout", "DURATION", "how long processes wait for each other to come (default 10m)", false, joinFlag},
-	{"timeout", "DURATION", "how long a collective waits for a rank that does not come (default 10m, or $" + timeoutVariable + ")", false,
+	{"timeout", "DURATION", "how long a collective waits for a rank that does not come (default 10m, or $" +
+		timeoutVariable + ")", false,
 		func(c *command, v string) error { return c.setTimeout("--timeout ", v) }},
-	{"log", "text|json", "progress on stderr and the summary on stdout, for people or for machines (default text)", false, logFlag},
-	{"version", "", "print which planc built the binary, and for what", true, func(c *command, _ string) error { c.version = true; return nil }},
+	{"log", "text|json", "progress on stderr and the summary on stdout, for people or for machines (default text)",
+		false, logFlag},
+	{"version", "", "print which planc built the binary, and for what", true, func(c *command, _ string) error {
+		c.version = true
+		return nil
+	}},
 	{"help", "", "print this", true, func(c *command, _ string) error { c.help = true; return nil }},
 }
 
@@ -204,8 +220,8 @@ func parse(args []string) (*command, error) {
 	return c, nil
 }
 
-// known is the flag of a name, which may be written as torchrun lets it: nproc_per_node. The error suggests another flag, with the
-// value where that goes.
+// known is the flag of a name, which may be written as torchrun lets it: nproc_per_node. The error suggests another
+// flag, with the value where that goes.
 func known(name, value string) (*flag, error) {
 	name = strings.ReplaceAll(name, "_", "-")
 	if name == "nodes" {
@@ -230,7 +246,8 @@ func known(name, value string) (*flag, error) {
 
 // usage prints the flags.
 func usage(w io.Writer, p *Program) {
-	head := fmt.Sprintf("%s: trains %s as planc compiled it%s: %s\n", filepath.Base(os.Args[0]), p.Name, needsText(p), p.Plan.Text)
+	head := fmt.Sprintf("%s: trains %s as planc compiled it%s: %s\n", filepath.Base(os.Args[0]), p.Name, needsText(p),
+		p.Plan.Text)
 	fmt.Fprintln(w, fold.Lines(head, fold.Columns, fold.Indent))
 	const at = 28 // where a flag's help begins
 	indent := strings.Repeat(" ", at)
@@ -246,8 +263,10 @@ func usage(w io.Writer, p *Program) {
 		}
 		fmt.Fprintln(w, left+strings.ReplaceAll(fold.Lines(f.help, fold.Columns-at, 0), "\n", "\n"+indent))
 	}
-	fmt.Fprint(w, "\n", fold.Lines("Exit codes: 0 all steps done, 1 failed, 2 flags, data or checkpoint wrong, 3 this machine or "+
-		"launch cannot run the program, 5 stopped by the numerics guard, 75 stopped on request.", fold.Columns, 0), "\n")
+	fmt.Fprint(w, "\n", fold.Lines("Exit codes: 0 all steps done, 1 failed, 2 flags, data or checkpoint wrong, 3 "+
+		"this machine or "+
+		"launch cannot run the program, 5 stopped by the numerics guard, 75 stopped on request.",
+		fold.Columns, 0), "\n")
 }
 
 // needsText is what a program for GPUs needs of a machine.

@@ -1,7 +1,7 @@
 package runtime
 
-// Finders are [Devices] that say, once all ranks have taken theirs, which libraries they found and what these do, a line each:
-// "NCCL 2.30.7: …".
+// Finders are [Devices] that say, once all ranks have taken theirs, which libraries they found and what these do, a
+// line each: "NCCL 2.30.7: …".
 type Finders interface {
 	Found() []string
 }

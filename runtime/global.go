@@ -42,7 +42,8 @@ func Iota(ids []int32, at cpu.Where, offset int) {
 	}
 }
 
-// Zigzag is where a rank's part of a dim of size lies that a group splits in the zigzag order of n parts: at most two runs.
+// Zigzag is where a rank's part of a dim of size lies that a group splits in the zigzag order of n parts: at most two
+// runs.
 func Zigzag(r *Rank, group, n, size int) cpu.Where { return Turned(r, group, n, size, 0) }
 
 // Turned is Zigzag of the part that the rank has when parts have moved on by so many ranks.

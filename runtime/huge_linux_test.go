@@ -22,7 +22,8 @@ func TestArenaAsksForLargePages(t *testing.T) {
 		t.Skip(err)
 	}
 	middle := uintptr(unsafe.Pointer(&b[len(b)/2]))
-	for _, part := range regexp.MustCompile(`(?m)^([0-9a-f]+)-([0-9a-f]+) [\s\S]*?^VmFlags:(.*)$`).FindAllStringSubmatch(string(maps), -1) {
+	for _, part := range regexp.MustCompile(`(?m)^([0-9a-f]+)-([0-9a-f]+) [\s\S]*?^VmFlags:(.*)$`).
+		FindAllStringSubmatch(string(maps), -1) {
 		var lo, hi uintptr
 		if _, err := fmt.Sscanf(part[1]+" "+part[2], "%x %x", &lo, &hi); err != nil {
 			t.Fatal(err)

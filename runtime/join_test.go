@@ -16,7 +16,8 @@ func TestJoinAndPart(t *testing.T) {
 	first, second := make([]int, 8), make([]int, 12)
 	PartOf(first, y, 4, 5, 0)
 	PartOf(second, y, 4, 5, 2)
-	if want := []int{-1, -2, -3, -1, -2, -3, -4, -5, -6, -4, -5, -6}; !slices.Equal(first, a) || !slices.Equal(second, want) {
+	if want := []int{-1, -2, -3, -1, -2, -3, -4, -5, -6, -4, -5, -6}; !slices.Equal(first, a) ||
+		!slices.Equal(second, want) {
 		t.Errorf("parts are %v and %v, want %v and %v", first, second, a, want)
 	}
 }

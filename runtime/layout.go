@@ -39,7 +39,8 @@ func tensors(p *Program, coord map[string]int) []tensor {
 		par := &p.Params[i]
 		dims, local := extents(p, par.Dims, coord)
 		for layer := range par.Layers {
-			t := tensor{name: strings.ReplaceAll(par.Name, "{layer}", strconv.Itoa(layer)), param: par, layer: layer, offset: -1, dims: dims}
+			t := tensor{name: strings.ReplaceAll(par.Name, "{layer}", strconv.Itoa(layer)), param: par, layer: layer,
+				offset: -1, dims: dims}
 			t.offset, t.second = p.Stages[coord[stageAxis]].find(par, layer)
 			if t.offset >= 0 {
 				t.local = local
@@ -182,7 +183,8 @@ func (p *Program) validate() (err error) {
 		bad("%v make %d replicas, not %d", p.Batch.ReplicaAxes, n, p.Batch.Replicas)
 	}
 	if n := p.size(p.Batch.SeqAxes); p.Batch.SeqLen%max(n, 2*p.Batch.Zigzag) != 0 {
-		bad("%v do not divide %d positions into %d parts (zigzag %d)", p.Batch.SeqAxes, p.Batch.SeqLen, n, p.Batch.Zigzag)
+		bad("%v do not divide %d positions into %d parts (zigzag %d)", p.Batch.SeqAxes, p.Batch.SeqLen, n,
+			p.Batch.Zigzag)
 	}
 	p.validatePlaces(bad)
 	return err
@@ -211,13 +213,15 @@ func (p *Program) validateStage(s *Stage, bad func(string, ...any)) {
 		if b.Each {
 			grads /= n
 		}
-		if (b.Params+params)*types.Params.Size() > s.Arena.Params.Size || (b.Grads+grads)*types.Grads.Size() > s.Arena.Grads.Size {
+		if (b.Params+params)*types.Params.Size() > s.Arena.Params.Size ||
+			(b.Grads+grads)*types.Grads.Size() > s.Arena.Grads.Size {
 			bad("bucket %d ends after its regions", i)
 		}
 		if end := (b.State + b.Elems/n) * types.Master.Size(); p.hasMaster() && end > s.Arena.Master.Size {
 			bad("the master copy of bucket %d ends at byte %d, after its region", i, end)
 		}
-		if end := (b.State + b.Elems/n) * types.Moments.Size(); p.keepsMoments() && end > s.Arena.Moment1.Size || p.Optim != SGD && end > s.Arena.Moment2.Size {
+		if end := (b.State + b.Elems/n) * types.Moments.Size(); p.keepsMoments() && end > s.Arena.Moment1.Size ||
+			p.Optim != SGD && end > s.Arena.Moment2.Size {
 			bad("the state of bucket %d ends at byte %d, after its regions", i, end)
 		}
 	}

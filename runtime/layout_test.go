@@ -16,11 +16,14 @@ func split(tp, dp int, rowAxes, colAxes []string, shard bool) *Program {
 	p := &Program{
 		Elem: F64, Mesh: []Axis{{"tp", tp}, {"dp", dp}}, Groups: []Group{{[]string{"dp"}}},
 		Params: []Param{
-			{Name: "layers.{layer}.w", Layers: 2, Dims: []Dim{{"rows", 5, rowAxes}, {"cols", 7, colAxes}}, Places: []Place{{0, 0, 3}}, Init: Init{Kind: Normal, Std: 1}, Decay: true},
-			{Name: "norm", Layers: 1, Dims: []Dim{{"cols", 7, nil}}, Places: []Place{{1, 0, 0}}, Init: Init{Kind: Ones}},
+			{Name: "layers.{layer}.w", Layers: 2, Dims: []Dim{{"rows", 5, rowAxes}, {"cols", 7, colAxes}},
+				Places: []Place{{0, 0, 3}}, Init: Init{Kind: Normal, Std: 1}, Decay: true},
+			{Name: "norm", Layers: 1, Dims: []Dim{{"cols", 7, nil}}, Places: []Place{{1, 0, 0}},
+				Init: Init{Kind: Ones}},
 		},
-		Segments: []Segment{{Name: "layers", Forward: idle, Backward: idle}, {Name: "norm", Forward: idle, Backward: idle}},
-		Batch:    BatchLayout{MicroBatch: 1, MicroBatches: 1, Replicas: 1, GlobalBatch: 1},
+		Segments: []Segment{{Name: "layers", Forward: idle, Backward: idle}, {Name: "norm", Forward: idle,
+			Backward: idle}},
+		Batch: BatchLayout{MicroBatch: 1, MicroBatches: 1, Replicas: 1, GlobalBatch: 1},
 		Stages: []Stage{{
 			Buckets: []Bucket{{Offset: 0, Elems: 96, Reduce: -1, Sum: 0, Shard: -1, State: 8, Count: []string{"dp"},
 				Pieces: []Piece{{0, 0, 0}, {1, 0, 38}, {0, 1, 42}}}},
@@ -109,7 +112,8 @@ func TestPanicOfInitIsAnError(t *testing.T) {
 	}
 }
 
-// Of a tensor that is drawn in its first rows alone the other rows begin at 0, and so does a row that is to, on every sharding.
+// Of a tensor that is drawn in its first rows alone the other rows begin at 0, and so does a row that is to, on every
+// sharding.
 func TestInitOfSomeRows(t *testing.T) {
 	change := func(p *Program, init Init) *Program {
 		q := *p
@@ -140,7 +144,8 @@ func TestInitOfSomeRows(t *testing.T) {
 			}
 		}
 		if equal != c.equal || zeros != c.zeros {
-			t.Errorf("%+v: %d rows are as they were, want %d; %d rows are 0, want %d", c.init, equal, c.equal, zeros, c.zeros)
+			t.Errorf("%+v: %d rows are as they were, want %d; %d rows are 0, want %d", c.init, equal, c.equal,
+				zeros, c.zeros)
 		}
 		for name, p := range splits {
 			if got := begin(change(p, c.init)); !bytes.Equal(got, some) {
@@ -236,7 +241,8 @@ func TestRowsCoverEachElementOnce(t *testing.T) {
 func TestValidate(t *testing.T) {
 	p := split(1, 3, nil, nil, true)
 	p.Stages[0].Buckets[0].Elems = 95
-	if err := p.validate(); err == nil || err.Error() != "runtime: the program is wrong: bucket 0 has 95 elements, which 3 shards do not divide" {
+	if err := p.validate(); err == nil ||
+		err.Error() != "runtime: the program is wrong: bucket 0 has 95 elements, which 3 shards do not divide" {
 		t.Errorf("error %v", err)
 	}
 }

@@ -21,14 +21,15 @@ func (o *others) Fail(err error) { o.err = err }
 func (o *others) Err() error     { return o.err }
 func (o *others) Close()         {}
 
-// A process that leaves with an error of its own has its ranks fail: what they have begun on devices may wait for peers that do not come any more. One
-// that leaves as all do has them end what they began.
+// A process that leaves with an error of its own has its ranks fail: what they have begun on devices may wait for peers
+// that do not come any more. One that leaves as all do has them end what they began.
 func TestLeave(t *testing.T) {
 	broken := errors.New("a full disk")
 	for _, c := range []struct {
 		err   error
 		fails bool
-	}{{broken, true}, {exitf(ExitFailed, "a full disk"), true}, {exitf(ExitNonfinite, "step 3 is not finite"), false}, {nil, false}} {
+	}{{broken, true}, {exitf(ExitFailed, "a full disk"), true}, {exitf(ExitNonfinite, "step 3 is not finite"), false},
+		{nil, false}} {
 		crew, err := newCrew(bigram[float32](4, 1), 0, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -55,11 +56,13 @@ func (o opened) Take(*Rank) (Device, error) { return nil, o.err }
 
 // What a machine lacks is exit 3, and a process that ends while devices are opened is exit 1 for the others.
 func TestPeerLostWhileOpening(t *testing.T) {
-	lost, lacks := errors.New("the process of rank 1 on h1 has ended without a word"), errors.New("the driver shows no GPU")
+	lost, lacks := errors.New("the process of rank 1 on h1 has ended without a word"),
+		errors.New("the driver shows no GPU")
 	for _, c := range []struct {
 		opening, peers error
 		want           int
-	}{{lacks, nil, ExitCannot}, {lost, lost, ExitFailed}, {fmt.Errorf("openNCCL: %w", lost), lost, ExitFailed}, {lacks, lost, ExitCannot}} {
+	}{{lacks, nil, ExitCannot}, {lost, lost, ExitFailed}, {fmt.Errorf("openNCCL: %w", lost), lost, ExitFailed},
+		{lacks, lost, ExitCannot}} {
 		p := bigram[float32](4, 1)
 		p.Devices = opened{c.opening}
 		r := &run{p: p, team: &Team{Peers: &others{err: c.peers}}}
@@ -74,11 +77,17 @@ func TestPeerLostWhileOpening(t *testing.T) {
 func TestAgreedDiffers(t *testing.T) {
 	own := agreed{"abc", "a.txt", 100, "0123"}
 	for want, change := range map[string]func(*agreed){
-		"processes train on different data: process 0 on a.txt (digest abc), and process 3 on b\\u001b.txt (digest xyz). Every process needs the same data files, of the same contents: give each the same --data, or copy the files again": func(a *agreed) {
+		"processes train on different data: process 0 on a.txt (digest abc), and process 3 on b\\u001b.txt (digest " +
+			"xyz). Every process needs the same data files, of the same contents: give each the same --data, or copy " +
+			"the files again": func(a *agreed) {
 			a.Data, a.Files = "xyz", "b\x1b.txt"
 		},
-		"processes train for different lengths: process 0 to step 100, and process 3 to step 200. Start all with the same flags": func(a *agreed) { a.Steps = 200 },
-		"processes train with different settings: their digest is 0123 in process 0, and 4567 in process 3. Start all with the same flags and binary": func(a *agreed) {
+		"processes train for different lengths: process 0 to step 100, and process 3 to step 200. Start all with the " +
+			"same flags": func(a *agreed) {
+			a.Steps = 200
+		},
+		"processes train with different settings: their digest is 0123 in process 0, and 4567 in process 3. Start " +
+			"all with the same flags and binary": func(a *agreed) {
 			a.Settings = "4567"
 		},
 	} {
@@ -102,7 +111,8 @@ func TestAgreedDiffers(t *testing.T) {
 // A program that calls Run under a launcher trains alone, and says so.
 func TestRunAloneUnderLauncher(t *testing.T) {
 	for name, want := range map[string]string{
-		"JOB_COMPLETION_INDEX": "JOB_COMPLETION_INDEX=2 (a Kubernetes Indexed Job)", "WORLD_SIZE": "WORLD_SIZE=2 (torchrun)", "PLANC_NO_LAUNCHER": "",
+		"JOB_COMPLETION_INDEX": "JOB_COMPLETION_INDEX=2 (a Kubernetes Indexed Job)",
+		"WORLD_SIZE":           "WORLD_SIZE=2 (torchrun)", "PLANC_NO_LAUNCHER": "",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, "2")
@@ -114,7 +124,8 @@ func TestRunAloneUnderLauncher(t *testing.T) {
 				t.Fatal(err)
 			}
 			if want != "" {
-				want = "warning: " + want + " says that this process is one of several, and Run trains in this process alone: each process trains a model of its own\n"
+				want = "warning: " + want + " says that this process is one of several, and Run trains in this " +
+					"process alone: each process trains a model of its own\n"
 			}
 			if out.String() != want {
 				t.Errorf("it says %q, want %q", out.String(), want)
@@ -139,12 +150,14 @@ func (s *silent) Exchange(own []byte) ([][]byte, error) {
 func (s *silent) Awaited() string { return "ranks 2 to 3 on h1" }
 func (s *silent) Fail(err error)  { s.failed <- err }
 
-// A process that lives and does not go on ends the run at the deadline, and one that tells of other ranks than it has is an error.
+// A process that lives and does not go on ends the run at the deadline, and one that tells of other ranks than it has
+// is an error.
 func TestStuckProcess(t *testing.T) {
 	p := bigram[float32](4, 1)
 	p.Predict.StepSeconds = 0.002
 	for want, tells := range map[string]string{
-		"process 0 has waited 70ms for the process of ranks 2 to 3 on h1: it lives, and does not go on, as when a disk does not answer. --timeout or PLANC_TIMEOUT (50ms) and ten times the step are how long is waited": "",
+		"process 0 has waited 70ms for the process of ranks 2 to 3 on h1: it lives, and does not go on, as when a " +
+			"disk does not answer. --timeout or PLANC_TIMEOUT (50ms) and ten times the step are how long is waited": "",
 		"process 1 tells of 3 ranks, and it has 2": `{"Ranks":[{},{},{}]}`,
 		"process 1 tells of 0 ranks, and it has 2": `{}`,
 	} {

@@ -15,8 +15,8 @@ type Line struct {
 	Alike bool  // all are of one stage, so that what they join lies at one place of their arenas
 }
 
-// Lines are the program's, for the rank: by name the same on every rank, and in the same order. Those of groups come first, then
-// those of buckets' jobs, then the ends of the pipeline and what lies between its stages.
+// Lines are the program's, for the rank: by name the same on every rank, and in the same order. Those of groups come
+// first, then those of buckets' jobs, then the ends of the pipeline and what lies between its stages.
 func (r *Rank) Lines() []Line {
 	p := r.Program
 	var out []Line

@@ -22,18 +22,18 @@ import (
 )
 
 // Main is Run as a command: it reads the flags in os.Args, ends with a committed checkpoint on SIGINT, SIGTERM, SIGQUIT
-// and SIGHUP (a terminal that went away), and exits the process with the code of Run's error. Nobody reading its output any
-// more does not end it.
+// and SIGHUP (a terminal that went away), and exits the process with the code of Run's error. Nobody reading its output
+// any more does not end it.
 func Main(p *Program) {
 	os.Exit(execute(p, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// sameSignal is how long after a signal another one is taken for the same: timeout(1) signals its child and the child's group, and
-// when a terminal closes, the kernel and the shell do.
+// sameSignal is how long after a signal another one is taken for the same: timeout(1) signals its child and the child's
+// group, and when a terminal closes, the kernel and the shell do.
 const sameSignal = 500 * time.Millisecond
 
-// execute is the binary but for the process. It is the boundary at which a panic becomes a message and a status: Go's own would
-// be 2, which says that the user's input is wrong.
+// execute is the binary but for the process. It is the boundary at which a panic becomes a message and a status: Go's
+// own would be 2, which says that the user's input is wrong.
 func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code int) {
 	stdout = visible.Writer(stdout)
 	c, err := parse(args)
@@ -64,7 +64,8 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code
 		goruntime.GOMAXPROCS(c.threads * l.Count)
 	}
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP,
+		syscall.SIGQUIT)
 	defer cancel()
 	stopping := context.AfterFunc(ctx, func() {
 		time.AfterFunc(sameSignal, cancel) // from then on, a second signal ends the process at once
@@ -91,7 +92,8 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code
 
 // launchOf is the launch that the process is part of.
 func launchOf(p *Program, c *command) (*launch.Launch, error) {
-	const once = "%s. Not supported yet: programs for CPUs on several processes. Start the binary once: it runs all its ranks in one process%s"
+	const once = "%s. Not supported yet: programs for CPUs on several processes. Start the binary once: it runs all " +
+		"its ranks in one process%s"
 	if p.Devices == nil {
 		what := launch.Several(os.LookupEnv)
 		name, _, _ := strings.Cut(what, "=")
@@ -99,9 +101,11 @@ func launchOf(p *Program, c *command) (*launch.Launch, error) {
 		case c.launch != (launch.Flags{}) && c.launch != (launch.Flags{Nodes: "1"}):
 			return nil, fmt.Errorf(once, "--nnodes and the flags that go with it start several processes", "")
 		case what != "":
-			return nil, fmt.Errorf(once, what+" says that this process is one of several", " (unset "+name+" if no launcher set it)")
+			return nil, fmt.Errorf(once, what+" says that this process is one of several",
+				" (unset "+name+" if no launcher set it)")
 		case c.launch.Nodes == "" && !slices.Contains([]string{"", "1"}, os.Getenv("PET_NNODES")):
-			return nil, fmt.Errorf(once, "PET_NNODES says that this process is one of several", " (unset PET_NNODES if no launcher set it)")
+			return nil, fmt.Errorf(once, "PET_NNODES says that this process is one of several",
+				" (unset PET_NNODES if no launcher set it)")
 		}
 	}
 	l, err := launch.Resolve(c.launch, p.mesh().Size(), os.LookupEnv)
@@ -109,7 +113,8 @@ func launchOf(p *Program, c *command) (*launch.Launch, error) {
 		return l, err
 	}
 	if u := (*launch.Unobeyed)(nil); errors.As(err, &u) {
-		return nil, fmt.Errorf(once, fmt.Sprintf("%s=%s (%s) says that this process is one of several", u.Name, u.Value, u.By), ", with --nnodes 1")
+		return nil, fmt.Errorf(once, fmt.Sprintf("%s=%s (%s) says that this process is one of several", u.Name,
+			u.Value, u.By), ", with --nnodes 1")
 	}
 	return l, err
 }
@@ -142,9 +147,9 @@ func fail(stderr io.Writer, p *Program, c *command, err error) int {
 	return code
 }
 
-// printable is a sampled passage as a terminal may show it: newlines, tabs and all that is print stay, anything else is escaped
-// as in a Go string, and so is a backslash, so that each escape says what was drawn. A model of bytes draws parts of characters,
-// and early in training mostly those.
+// printable is a sampled passage as a terminal may show it: newlines, tabs and all that is print stay, anything else is
+// escaped as in a Go string, and so is a backslash, so that each escape says what was drawn. A model of bytes draws
+// parts of characters, and early in training mostly those.
 func printable(s string) string {
 	out := make([]byte, 0, len(s))
 	for i, c := range s {

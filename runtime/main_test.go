@@ -49,7 +49,8 @@ func trained(dir string) int {
 
 func TestSignals(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "tokens.bin"), bytes.Repeat([]byte("\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"), 300), 0o666))
+	must(t, os.WriteFile(filepath.Join(dir, "tokens.bin"),
+		bytes.Repeat([]byte("\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"), 300), 0o666))
 	for attempt, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		before := trained(dir)
 		cmd := exec.Command(os.Args[0])
@@ -81,11 +82,13 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// A signal that comes twice, as timeout(1) and a closing terminal send theirs, is one request; one that comes later ends the process.
+// A signal that comes twice, as timeout(1) and a closing terminal send theirs, is one request; one that comes later
+// ends the process.
 func TestSignalsThatComeTwice(t *testing.T) {
 	for pause, want := range map[time.Duration]int{20 * time.Millisecond: ExitOnRequest, 2 * sameSignal: -1} {
 		dir := t.TempDir()
-		must(t, os.WriteFile(filepath.Join(dir, "tokens.bin"), bytes.Repeat([]byte("\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"), 300), 0o666))
+		must(t, os.WriteFile(filepath.Join(dir, "tokens.bin"),
+			bytes.Repeat([]byte("\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"), 300), 0o666))
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "PLANC_TEST_MAIN="+dir, "PLANC_TEST_SLEEP="+(3*sameSignal/2).String())
 		var stderr bytes.Buffer
@@ -107,7 +110,8 @@ func TestSignalsThatComeTwice(t *testing.T) {
 // SIGABRT shows where a run is, by all goroutines' stacks, and ends it at once.
 func TestAbortShowsStacks(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "tokens.bin"), bytes.Repeat([]byte("\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"), 300), 0o666))
+	must(t, os.WriteFile(filepath.Join(dir, "tokens.bin"),
+		bytes.Repeat([]byte("\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"), 300), 0o666))
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "PLANC_TEST_MAIN="+dir)
 	var stderr bytes.Buffer
@@ -118,7 +122,8 @@ func TestAbortShowsStacks(t *testing.T) {
 	}
 	must(t, cmd.Process.Signal(syscall.SIGABRT))
 	err := cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(stderr.String(), "SIGABRT: abort") || !strings.Contains(stderr.String(), "runtime.(*run).train") {
+	if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(stderr.String(), "SIGABRT: abort") ||
+		!strings.Contains(stderr.String(), "runtime.(*run).train") {
 		t.Errorf("%v, exit %d: %s", err, code, stderr.String())
 	}
 	if c, _, err := ckpt.Newest(filepath.Join(dir, "checkpoints")); c != nil || err != nil {
@@ -126,7 +131,8 @@ func TestAbortShowsStacks(t *testing.T) {
 	}
 }
 
-// Memory that a limit of the process does not allow is refused with the numbers; Go would end the process with status 2.
+// Memory that a limit of the process does not allow is refused with the numbers; Go would end the process with status
+// 2.
 func TestMemoryLimitOfTheProcess(t *testing.T) {
 	if _, err := os.Stat("/proc/self/limits"); err != nil {
 		t.Skip("needs /proc")
@@ -139,7 +145,8 @@ func TestMemoryLimitOfTheProcess(t *testing.T) {
 	if strings.Contains(string(out), "ThreadSanitizer") {
 		t.Skip("the race detector needs more address space")
 	}
-	if code := cmd.ProcessState.ExitCode(); code != ExitCannot || !strings.Contains(string(out), "\nbigram: not enough memory: 2 × 4.0 GiB for the ranks' arenas, ") ||
+	if code := cmd.ProcessState.ExitCode(); code != ExitCannot ||
+		!strings.Contains(string(out), "\nbigram: not enough memory: 2 × 4.0 GiB for the ranks' arenas, ") ||
 		!strings.Contains(string(out), " free within ulimit -v: ") {
 		t.Errorf("%v, exit %d: %s", err, code, out)
 	}
@@ -158,7 +165,8 @@ func TestPanicIsAFailure(t *testing.T) {
 	code := execute(p, []string{"--dir", dir}, io.Discard, errs)
 	b, err := os.ReadFile(errs.Name())
 	must(t, err)
-	if code != ExitFailed || !strings.Contains(string(b), "\nbigram: runtime error: index out of range") || !strings.Contains(string(b), "runtime.newRank(") {
+	if code != ExitFailed || !strings.Contains(string(b), "\nbigram: runtime error: index out of range") ||
+		!strings.Contains(string(b), "runtime.newRank(") {
 		t.Errorf("exit %d: %s", code, b)
 	}
 }
@@ -176,7 +184,8 @@ func runCommand(t *testing.T, args ...string) (code int, stdout, stderr string) 
 	return code, out.String(), string(b)
 }
 
-// What a program shows of flags, files and its own name has no characters that a terminal obeys or hides, for people or as JSON.
+// What a program shows of flags, files and its own name has no characters that a terminal obeys or hides, for people or
+// as JSON.
 func TestShowsNoControlCharacters(t *testing.T) {
 	const evil = "a\x1b]0;owned\x07\u202eb\ufeff"
 	dir := filepath.Join(t.TempDir(), evil)
@@ -184,9 +193,11 @@ func TestShowsNoControlCharacters(t *testing.T) {
 	tokens := filepath.Join(dir, "tokens.bin")
 	must(t, os.WriteFile(tokens, bytes.Repeat([]byte("\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"), 300), 0o666))
 	for _, args := range [][]string{
-		{"--" + evil}, {evil}, {"--set", evil}, {"--set", evil + "=1"}, {"--data", filepath.Join(dir, evil), "--dir", dir}, {"--resume", evil, "--dir", dir},
+		{"--" + evil}, {evil}, {"--set", evil}, {"--set", evil + "=1"}, {"--data", filepath.Join(dir, evil), "--dir",
+			dir}, {"--resume", evil, "--dir", dir},
 		{"--data", tokens, "--dir", dir, "--steps", "2"}, {"--data", tokens, "--dir", dir, "--steps", "2"}, {"--help"},
-		{"--data", tokens, "--dir", dir, "--steps", "3", "--log", "json"}, {"--log", "json", "--resume", evil, "--dir", dir},
+		{"--data", tokens, "--dir", dir, "--steps", "3", "--log", "json"}, {"--log", "json", "--resume", evil,
+			"--dir", dir},
 	} {
 		code, out, errs := runCommand(t, args...)
 		if strings.ContainsAny(out+errs, "\x1b\x07\u202e\ufeff") || out+errs == "" {
@@ -209,11 +220,14 @@ func TestFlagMessages(t *testing.T) {
 		{"--lr --steps 3", 2, "bigram: unknown flag --lr; use --set train.optimizer.lr=N\n"},
 		{"--epochs 2", 2, "bigram: unknown flag --epochs; use --set train.epochs=2\n"},
 		{"--max-steps 9", 2, "bigram: unknown flag --max-steps; use --steps 9\n"},
-		{"--batch-size 64", 2, "bigram: unknown flag --batch-size; the batch is compiled into the program: compile it again with --global-batch 64\n"},
-		{"--gpus 4", 2, "bigram: unknown flag --gpus; the devices are compiled into the program: compile it again with another --cluster, such as --cluster 8xh100\n"},
+		{"--batch-size 64", 2, "bigram: unknown flag --batch-size; the batch is compiled into the program: compile " +
+			"it again with --global-batch 64\n"},
+		{"--gpus 4", 2, "bigram: unknown flag --gpus; the devices are compiled into the program: compile it again " +
+			"with another --cluster, such as --cluster 8xh100\n"},
 		{"--steps", 2, "bigram: --steps needs a value: --steps N\n"},
 		{"train", 2, "bigram: unexpected argument train; --help lists the flags\n"},
-		{"--nodes 2", 3, "bigram: --nnodes and the flags that go with it start several processes. Not supported yet: programs for CPUs on several processes. " +
+		{"--nodes 2", 3, "bigram: --nnodes and the flags that go with it start several processes. Not supported yet: " +
+			"programs for CPUs on several processes. " +
 			"Start the binary once: it runs all its ranks in one process\n"},
 		{"--nnodes=2 --nod_rank=1", 2, "bigram: unknown flag --nod-rank; did you mean --node-rank?\n"},
 		{"--join-timeout 3", 2, "bigram: --join-timeout 3: write it as 90s or 10m\n"},
@@ -236,7 +250,8 @@ func TestFlagMessages(t *testing.T) {
 	}
 }
 
-// Every --set that is suggested for another tool's flag names a setting, and every flag is one; none of the names is a flag itself.
+// Every --set that is suggested for another tool's flag names a setting, and every flag is one; none of the names is a
+// flag itself.
 func TestOtherFlagsSuggestWhatThereIs(t *testing.T) {
 	for _, f := range otherFlags {
 		for name := range strings.FieldsSeq(f.names) {
@@ -271,7 +286,8 @@ func TestTimeoutOfCollectives(t *testing.T) {
 	for _, c := range []struct {
 		flag, variable string
 		want           time.Duration
-	}{{"", "", 0}, {"90s", "", 90 * time.Second}, {"", "5m", 5 * time.Minute}, {"90s", "5m", 90 * time.Second}, {"90s", "junk", 90 * time.Second}} {
+	}{{"", "", 0}, {"90s", "", 90 * time.Second}, {"", "5m", 5 * time.Minute}, {"90s", "5m", 90 * time.Second},
+		{"90s", "junk", 90 * time.Second}} {
 		var args []string
 		if c.flag != "" {
 			args = []string{"--timeout", c.flag}
@@ -288,35 +304,47 @@ func TestTimeoutOfCollectives(t *testing.T) {
 		}
 	}
 	t.Setenv(timeoutVariable, "ten\x1b[2J")
-	if code, _, stderr := runCommand(t); code != ExitInput || stderr != "bigram: PLANC_TIMEOUT=ten\\u001b[2J: it is a duration over 0, such as 90s or 10m\n" {
+	if code, _, stderr := runCommand(t); code != ExitInput ||
+		stderr != "bigram: PLANC_TIMEOUT=ten\\u001b[2J: it is a duration over 0, such as 90s or 10m\n" {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
 
-// A program for CPUs refuses a launcher's variables that say that there are several processes, whether planc obeys them on GPUs or not.
+// A program for CPUs refuses a launcher's variables that say that there are several processes, whether planc obeys them
+// on GPUs or not.
 func TestLaunchersAreRefused(t *testing.T) {
-	const once = "Not supported yet: programs for CPUs on several processes. Start the binary once: it runs all its ranks in one process"
+	const once = "Not supported yet: programs for CPUs on several processes. Start the binary once: it runs all its " +
+		"ranks in one process"
 	for _, c := range []struct{ name, value, want string }{
-		{"WORLD_SIZE", "8", "WORLD_SIZE=8 (torchrun) says that this process is one of several. " + once + " (unset WORLD_SIZE if no launcher set it)"},
-		{"JOB_COMPLETION_INDEX", "0", "JOB_COMPLETION_INDEX=0 (a Kubernetes Indexed Job) says that this process is one of several. " + once + ", with --nnodes 1"},
-		{"FLUX_JOB_SIZE", "2", "FLUX_JOB_SIZE=2 (flux run) says that this process is one of several. " + once + ", with --nnodes 1"},
-		{"NODE_RANK", "1", "NODE_RANK=1 (Lightning) says that this process is one of several. " + once + ", with --nnodes 1"},
-		{"MPI_LOCALRANKID", "1", "MPI_LOCALRANKID=1 (mpirun) says that this process is one of several. " + once + ", with --nnodes 1"},
-		{"PADDLE_TRAINER_ID", "1", "PADDLE_TRAINER_ID=1 (PaddlePaddle's launcher) says that this process is one of several. " + once + ", with --nnodes 1"},
-		{"PET_NNODES", "2", "PET_NNODES says that this process is one of several. " + once + " (unset PET_NNODES if no launcher set it)"},
+		{"WORLD_SIZE", "8", "WORLD_SIZE=8 (torchrun) says that this process is one of several. " + once +
+			" (unset WORLD_SIZE if no launcher set it)"},
+		{"JOB_COMPLETION_INDEX", "0", "JOB_COMPLETION_INDEX=0 (a Kubernetes Indexed Job) says that this process is " +
+			"one of several. " + once + ", with --nnodes 1"},
+		{"FLUX_JOB_SIZE", "2", "FLUX_JOB_SIZE=2 (flux run) says that this process is one of several. " + once +
+			", with --nnodes 1"},
+		{"NODE_RANK", "1", "NODE_RANK=1 (Lightning) says that this process is one of several. " + once +
+			", with --nnodes 1"},
+		{"MPI_LOCALRANKID", "1", "MPI_LOCALRANKID=1 (mpirun) says that this process is one of several. " + once +
+			", with --nnodes 1"},
+		{"PADDLE_TRAINER_ID", "1", "PADDLE_TRAINER_ID=1 (PaddlePaddle's launcher) says that this process is one of " +
+			"several. " + once + ", with --nnodes 1"},
+		{"PET_NNODES", "2", "PET_NNODES says that this process is one of several. " + once +
+			" (unset PET_NNODES if no launcher set it)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(c.name, c.value)
 			if c.name == "PET_NNODES" {
 				t.Setenv("PET_NODE_RANK", "1") // and no PET_MASTER_ADDR: it would not help
 			}
-			if code, _, stderr := runCommand(t, "--dir", t.TempDir()); code != ExitCannot || stderr != "bigram: "+c.want+"\n" {
+			if code, _, stderr := runCommand(t, "--dir", t.TempDir()); code != ExitCannot ||
+				stderr != "bigram: "+c.want+"\n" {
 				t.Errorf("exit %d, %q", code, stderr)
 			}
 		})
 	}
 	t.Setenv("JOB_COMPLETION_INDEX", "0")
-	if code, _, stderr := runCommand(t, "--dir", t.TempDir(), "--nnodes", "1"); code == ExitCannot || !strings.Contains(stderr, "data.train names no files") {
+	if code, _, stderr := runCommand(t, "--dir", t.TempDir(), "--nnodes", "1"); code == ExitCannot ||
+		!strings.Contains(stderr, "data.train names no files") {
 		t.Errorf("a job of one pod goes on to its data: exit %d, %q", code, stderr)
 	}
 }
@@ -327,7 +355,8 @@ func TestCommandTrainsOnAFile(t *testing.T) {
 	must(t, os.WriteFile(text, bytes.Repeat([]byte("\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"), 300), 0o666))
 	args := []string{"--dir", dir, "--data", text, "--set", "data.valid=0.1", "--steps=20"}
 	code, _, stderr := runCommand(t, append(args, "--set", "train.eval.sample=\x01")...)
-	want := "bigram: train.eval.sample is given, and the data are tokens of a vocabulary of 11: a prompt can be text only if tokens are bytes, " +
+	want := "bigram: train.eval.sample is given, and the data are tokens of a vocabulary of 11: a prompt can be text " +
+		"only if tokens are bytes, " +
 		"as in text files and in a vocabulary of 256; leave it out (--set train.eval.sample=null)\n"
 	if code != ExitInput || stderr != want {
 		t.Errorf("with a prompt: exit %d: %q", code, stderr)
@@ -336,21 +365,25 @@ func TestCommandTrainsOnAFile(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	for _, want := range []string{"loss    ", ", validation ", "step    predicted unknown, measured ", "memory  predicted ", "binary  ",
+	for _, want := range []string{"loss    ", ", validation ", "step    predicted unknown, measured ",
+		"memory  predicted ", "binary  ",
 		"metrics " + filepath.Join(dir, metricsFile), "saved   " + filepath.Join(dir, "checkpoints", "step-00000020")} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("stdout lacks %q:\n%s", want, stdout)
 		}
 	}
 	code, stdout, stderr = runCommand(t, args...)
-	if code != 0 || !strings.Contains(stdout, "nothing was left to do after step 20") || !strings.Contains(stderr, "resume: step 20 of 20") ||
-		!strings.Contains(stderr, "\nnothing to do: step 20 of 20; `--steps 40` goes on, `--resume never` starts over\n") {
+	if code != 0 || !strings.Contains(stdout, "nothing was left to do after step 20") ||
+		!strings.Contains(stderr, "resume: step 20 of 20") ||
+		!strings.Contains(stderr, "\nnothing to do: step 20 of 20; `--steps 40` goes on, `--resume never` "+
+			"starts over\n") {
 		t.Errorf("again: exit %d\n%s%s", code, stdout, stderr)
 	}
 	t.Setenv(launchedBy, "1") // by planc run
 	for _, word := range []string{"auto", "latest", "last"} {
 		_, _, stderr = runCommand(t, append(args, "--resume", word)...)
-		if !strings.Contains(stderr, "\nnothing to do: step 20 of 20; `-- --steps 40` goes on, `-- --resume never` starts over\n") {
+		if !strings.Contains(stderr, "\nnothing to do: step 20 of 20; `-- --steps 40` goes on, `-- --resume never` "+
+			"starts over\n") {
 			t.Errorf("--resume %s under planc run: %s", word, stderr)
 		}
 	}
@@ -359,7 +392,8 @@ func TestCommandTrainsOnAFile(t *testing.T) {
 // A sample of a model that cannot spell yet says so, and how to train on.
 func TestEarlySample(t *testing.T) {
 	nan := math.NaN()
-	const want = "        (at a loss of 2.31 a byte a model spells few words; most are words below 1.7: `--steps 3000` trains on)\n"
+	const want = "        (at a loss of 2.31 a byte a model spells few words; most are words below 1.7: `--steps " +
+		"3000` trains on)\n"
 	for _, x := range []struct {
 		loss, valid float64
 		want        string
@@ -369,7 +403,8 @@ func TestEarlySample(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	summary(&b, bigram[float32](1, 0), &Result{Sample: "The lxq", Loss: 2.31, ValidLoss: nan, FirstLoss: 5, Steps: 300, FirstStep: 1})
+	summary(&b, bigram[float32](1, 0), &Result{Sample: "The lxq", Loss: 2.31, ValidLoss: nan, FirstLoss: 5, Steps: 300,
+		FirstStep: 1})
 	if !strings.HasPrefix(b.String(), "sample  The lxq\n"+want+"\nloss ") {
 		t.Errorf("%q", b.String())
 	}
@@ -408,7 +443,8 @@ func TestVersionFlag(t *testing.T) {
 	if code != 0 || !want.MatchString(stdout) || stderr != "" {
 		t.Errorf("exit %d: %q, %q", code, stdout, stderr)
 	}
-	info := &debug.BuildInfo{Main: debug.Module{Path: "planc.generated/train", Version: "(devel)"}, Deps: []*debug.Module{{Path: plancModule, Version: "v0.1.0"}}}
+	info := &debug.BuildInfo{Main: debug.Module{Path: "planc.generated/train", Version: "(devel)"},
+		Deps: []*debug.Module{{Path: plancModule, Version: "v0.1.0"}}}
 	if got := plancVersion(info); got != "v0.1.0" {
 		t.Errorf("of a binary that planc built: %s", got)
 	}
@@ -430,12 +466,14 @@ func TestLogJSON(t *testing.T) {
 		Loss, MFU             *float64
 	}
 	must(t, json.Unmarshal([]byte(stdout), &summary))
-	if summary.Msg != "summary" || summary.Name != "bigram" || summary.Step != 3 || summary.Loss == nil || summary.MFU != nil ||
+	if summary.Msg != "summary" || summary.Name != "bigram" || summary.Step != 3 || summary.Loss == nil ||
+		summary.MFU != nil ||
 		summary.Checkpoint != filepath.Join(dir, "checkpoints", "step-00000003") {
 		t.Errorf("summary %s", stdout)
 	}
 	code, _, failed := runCommand(t, append(args, "--resume=7")...)
-	if want := `"level":"ERROR","msg":"checkpoint: there is no checkpoint of step 7 in `; code != ExitInput || !strings.Contains(failed, want) {
+	if want := `"level":"ERROR","msg":"checkpoint: there is no checkpoint of step 7 in `; code != ExitInput ||
+		!strings.Contains(failed, want) {
 		t.Errorf("exit %d: %s", code, failed)
 	}
 	for line := range strings.Lines(stderr + failed) {
@@ -452,10 +490,14 @@ func TestSummaryOfLosses(t *testing.T) {
 		r    Result
 		want string
 	}{
-		{Result{FirstStep: 1, Steps: 3, FirstLoss: 2.5, Loss: 2, ValidLoss: nan}, "loss    2.5000 at step 1, 2.0000 at step 3\n"},
-		{Result{FirstStep: 1, Steps: 3, FirstLoss: 2.5, Loss: nan, ValidLoss: nan}, "loss    2.5000 at step 1, not finite (NaN) at step 3\n"},
-		{Result{FirstStep: 2, Steps: 3, FirstLoss: math.Inf(1), Loss: 2, ValidLoss: 1}, "loss    not finite (+Inf) at step 2, 2.0000 at step 3, validation 1.0000\n"},
-		{Result{FirstStep: 4, Steps: 3, FirstLoss: nan, Loss: nan, ValidLoss: nan}, "loss    nothing was left to do after step 3\n"},
+		{Result{FirstStep: 1, Steps: 3, FirstLoss: 2.5, Loss: 2, ValidLoss: nan},
+			"loss    2.5000 at step 1, 2.0000 at step 3\n"},
+		{Result{FirstStep: 1, Steps: 3, FirstLoss: 2.5, Loss: nan, ValidLoss: nan},
+			"loss    2.5000 at step 1, not finite (NaN) at step 3\n"},
+		{Result{FirstStep: 2, Steps: 3, FirstLoss: math.Inf(1), Loss: 2, ValidLoss: 1},
+			"loss    not finite (+Inf) at step 2, 2.0000 at step 3, validation 1.0000\n"},
+		{Result{FirstStep: 4, Steps: 3, FirstLoss: nan, Loss: nan, ValidLoss: nan},
+			"loss    nothing was left to do after step 3\n"},
 	} {
 		var out bytes.Buffer
 		test.r.Ranks = 1

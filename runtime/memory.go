@@ -23,7 +23,8 @@ type memoryLimit struct {
 // freeMemory is the tightest limit on this process's memory. It is a large number where the system does not say.
 func freeMemory(root fs.FS) memoryLimit {
 	least := memoryLimit{math.MaxInt64, "the machine"}
-	limits := append(controlGroups(root), addressSpace(root, "Max address space", "VmSize:", "ulimit -v"), addressSpace(root, "Max data size", "VmData:", "ulimit -d"))
+	limits := append(controlGroups(root), addressSpace(root, "Max address space", "VmSize:", "ulimit -v"),
+		addressSpace(root, "Max data size", "VmData:", "ulimit -d"))
 	if n := procField(root, "proc/meminfo", "MemAvailable:"); n > 0 {
 		limits = append(limits, memoryLimit{n, "the machine"})
 	}
@@ -36,8 +37,8 @@ func freeMemory(root fs.FS) memoryLimit {
 	return least
 }
 
-// controlGroups are the limits of this process's control groups and those above them, of both versions. In a container the path
-// may be the host's, and the group itself is at the root.
+// controlGroups are the limits of this process's control groups and those above them, of both versions. In a container
+// the path may be the host's, and the group itself is at the root.
 func controlGroups(root fs.FS) (limits []memoryLimit) {
 	b, _ := fs.ReadFile(root, "proc/self/cgroup")
 	for line := range strings.Lines(string(b)) {
@@ -45,10 +46,12 @@ func controlGroups(root fs.FS) (limits []memoryLimit) {
 		if len(fields) < 3 {
 			continue
 		}
-		g := groupFiles{"sys/fs/cgroup", "memory.max", "memory.current", []string{"\ninactive_file ", "\nactive_file ", "\nslab_reclaimable "}}
+		g := groupFiles{"sys/fs/cgroup", "memory.max", "memory.current", []string{"\ninactive_file ", "\nactive_file ",
+			"\nslab_reclaimable "}}
 		switch {
 		case fields[1] == "memory":
-			g = groupFiles{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", []string{"\ntotal_inactive_file ", "\ntotal_active_file "}}
+			g = groupFiles{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+				[]string{"\ntotal_inactive_file ", "\ntotal_active_file "}}
 		case fields[1] != "":
 			continue
 		}
@@ -70,8 +73,8 @@ type groupFiles struct {
 	caches                     []string
 }
 
-// limit is that of one group; by is "" if it has none. The caches that the kernel gives back before it ends a process count as free:
-// files that were read more than once, such as data and checkpoints, are in the active part.
+// limit is that of one group; by is "" if it has none. The caches that the kernel gives back before it ends a process
+// count as free: files that were read more than once, such as data and checkpoints, are in the active part.
 func (g *groupFiles) limit(root fs.FS, at string) memoryLimit {
 	dir := path.Join(g.mount, at)
 	limit, ok := readInt(root, path.Join(dir, g.limitFile))
@@ -128,8 +131,8 @@ func readInt(root fs.FS, path string) (int64, bool) {
 	return n, err == nil
 }
 
-// fits refuses a run whose arenas this machine cannot hold: Go ends a process that runs out of memory with a status that says
-// something else.
+// fits refuses a run whose arenas this machine cannot hold: Go ends a process that runs out of memory with a status
+// that says something else.
 func (r *run) fits() error {
 	if r.p.Devices != nil {
 		return nil
@@ -141,7 +144,8 @@ func (r *run) fits() error {
 			r.res.Ranks, size(r.res.ArenaBytes), size(limit.free), limit.by, size(need-limit.free))
 	}
 	if err := reserve(need); err != nil {
-		return exitf(ExitCannot, "not enough memory: %d × %s for the ranks' arenas, and the system refuses %s: %w; "+more,
+		return exitf(ExitCannot, "not enough memory: %d × %s for the ranks' arenas, and the system refuses %s: %w; "+
+			more,
 			r.res.Ranks, size(r.res.ArenaBytes), size(need), err)
 	}
 	return nil

@@ -20,8 +20,8 @@ import (
 // metricsFile is the name of the log of a run, one JSON object a line (contract.md).
 const metricsFile = "metrics.jsonl"
 
-// metrics appends to metrics.jsonl. Every line is written at once, whole. The first error ends that: the lines after it are
-// dropped, and err says so to whoever decides how the run goes on.
+// metrics appends to metrics.jsonl. Every line is written at once, whole. The first error ends that: the lines after it
+// are dropped, and err says so to whoever decides how the run goes on.
 type metrics struct {
 	f       *os.File // nil: another process writes
 	path    string
@@ -38,7 +38,8 @@ func openMetrics(dir string) (*metrics, error) {
 	}
 	m := &metrics{path: filepath.Join(dir, metricsFile), attempt: 1}
 	if info, err := os.Stat(m.path); err == nil && !info.Mode().IsRegular() {
-		return nil, exitf(ExitInput, "%s is not a regular file, and metrics are appended to one; choose another folder with --log-dir", m.path)
+		return nil, exitf(ExitInput, "%s is not a regular file, and metrics are appended to one; choose another "+
+			"folder with --log-dir", m.path)
 	}
 	f, err := os.OpenFile(m.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
@@ -48,7 +49,8 @@ func openMetrics(dir string) (*metrics, error) {
 	switch err := ckpt.LockFile(f); {
 	case errors.Is(err, ckpt.ErrLocked):
 		f.Close()
-		return nil, exitf(ExitCannot, "another run is writing its metrics to %s; wait until it ends, or choose another folder with --log-dir", m.path)
+		return nil, exitf(ExitCannot, "another run is writing its metrics to %s; wait until it ends, or choose "+
+			"another folder with --log-dir", m.path)
 	case err != nil:
 		f.Close()
 		return nil, fmt.Errorf("cannot open the metrics: %s: %w", m.path, err)

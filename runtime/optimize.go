@@ -38,8 +38,8 @@ func Optimize[F Float](r *Rank, bucket int) {
 	}
 }
 
-// updater updates parameters in place, or some at a time where they or their state are kept in types that the kernels do
-// not compute in.
+// updater updates parameters in place, or some at a time where they or their state are kept in types that the kernels
+// do not compute in.
 type updater[F Float] struct {
 	r     *Rank
 	types Types
@@ -48,8 +48,8 @@ type updater[F Float] struct {
 	room  []F // for a block of each: parameters, gradients, moments
 }
 
-// update updates n parameters of a bucket from element at of the flat space on, whose state begins at element state of its regions.
-// Where there is a master copy the kernel has that, and the parameters become it, rounded.
+// update updates n parameters of a bucket from element at of the flat space on, whose state begins at element state of
+// its regions. Where there is a master copy the kernel has that, and the parameters become it, rounded.
 func (u *updater[F]) update(bucket int, decay bool, at, state, n int) {
 	r, a := u.r, &u.r.Stage.Arena
 	elem, from := u.types.Params, r.paramAt(bucket, at)
@@ -78,8 +78,8 @@ func (u *updater[F]) update(bucket int, decay bool, at, state, n int) {
 	}
 }
 
-// put stores updated parameters of a bucket from element at of the flat space on, which are kept as elem from byte from on: there, and
-// rounded where that is their master copy.
+// put stores updated parameters of a bucket from element at of the flat space on, which are kept as elem from byte from
+// on: there, and rounded where that is their master copy.
 func (u *updater[F]) put(bucket, at int, elem Elem, from int, x []F) {
 	r := u.r
 	if r.Program.ByChance {
@@ -127,7 +127,8 @@ func spansOf(ts []tensor, lo, hi int) []span {
 	slices.SortFunc(out, func(a, b span) int { return a.lo - b.lo })
 	joined := out[:0]
 	for _, s := range out {
-		if n := len(joined); n > 0 && joined[n-1].hi == s.lo && joined[n-1].decay == s.decay && joined[n-1].load == s.load {
+		if n := len(joined); n > 0 && joined[n-1].hi == s.lo && joined[n-1].decay == s.decay &&
+			joined[n-1].load == s.load {
 			joined[n-1].hi = s.hi
 			continue
 		}

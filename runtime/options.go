@@ -176,8 +176,8 @@ func OnStep(f func(Step) error) Option { return func(o *options) { o.onStep = f 
 // Logger takes the run's messages; the default is slog.Default().
 func Logger(l *slog.Logger) Option { return func(o *options) { o.logger, o.text = l, nil } }
 
-// Timeout is how long a collective waits for a rank before the run fails; the default is ten minutes. On GPUs, where collectives are
-// parts of a step, it is how long a step may take beyond ten times the longest so far.
+// Timeout is how long a collective waits for a rank before the run fails; the default is ten minutes. On GPUs, where
+// collectives are parts of a step, it is how long a step may take beyond ten times the longest so far.
 func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
 // text reports to people on w, with a live line where it is a terminal.

@@ -2,8 +2,8 @@ package runtime
 
 import "strings"
 
-// otherFlags are flags of Megatron, DeepSpeed, torchrun, Hugging Face's Trainer and nanoGPT, and what a training binary has
-// instead. Flags that planc has too are here if a program has their value compiled in.
+// otherFlags are flags of Megatron, DeepSpeed, torchrun, Hugging Face's Trainer and nanoGPT, and what a training binary
+// has instead. Flags that planc has too are here if a program has their value compiled in.
 var otherFlags = []struct {
 	names   string
 	instead string // V is the value
@@ -21,16 +21,21 @@ var otherFlags = []struct {
 	{"save-steps save-interval", "use --checkpoint-every V"},
 	{"load resume-from resume-from-checkpoint", "use --resume V"},
 	{"data-path train-data", "use --data V"},
-	{"batch-size global-batch global-batch-size train-batch-size", "the batch is compiled into the program: compile it again with --global-batch V"},
-	{"micro-batch-size per-device-train-batch-size", "the micro-batch is compiled into the program: compile it again with --set plan.micro_batch=V"},
+	{"batch-size global-batch global-batch-size train-batch-size",
+		"the batch is compiled into the program: compile it again with --global-batch V"},
+	{"micro-batch-size per-device-train-batch-size",
+		"the micro-batch is compiled into the program: compile it again with --set plan.micro_batch=V"},
 	{"seq-len seq-length max-length max-seq-length block-size context-length",
 		"the length of sequences is compiled into the program: compile it again with --seq-len V"},
-	{"gpus gpu num-gpus ngpus devices cluster", "the devices are compiled into the program: compile it again with another --cluster, such as --cluster 8xh100"},
-	{"precision dtype mixed-precision", "the precision is compiled into the program: compile it again with another --precision, such as --precision bf16"},
+	{"gpus gpu num-gpus ngpus devices cluster",
+		"the devices are compiled into the program: compile it again with another --cluster, such as --cluster 8xh100"},
+	{"precision dtype mixed-precision",
+		"the precision is compiled into the program: compile it again with another --precision, such as " +
+			"--precision bf16"},
 }
 
-// otherFlag says what to type instead of another tool's flag of that name and value; "" if it is none of those. A value that is not
-// there is shown as a letter.
+// otherFlag says what to type instead of another tool's flag of that name and value; "" if it is none of those. A value
+// that is not there is shown as a letter.
 func otherFlag(name, value string) string {
 	name = strings.ToLower(name)
 	if value == "" || strings.HasPrefix(value, "--") {

@@ -9,8 +9,8 @@ func (r *Rank) runEval() {
 	r.infer(false)
 }
 
-// runLogits leaves the logits of position Pos of every row of micro-batch 0 in the arena, on the ranks that have the last
-// chunk.
+// runLogits leaves the logits of position Pos of every row of micro-batch 0 in the arena, on the ranks that have the
+// last chunk.
 func (r *Rank) runLogits() {
 	if r.Device != nil {
 		r.Device.Infer(func() { r.infer(true) })
@@ -88,8 +88,8 @@ func (r *Rank) point(c *chunk, l *layer, gathered int) {
 	}
 }
 
-// backward runs a chunk's blocks from the last to the first. After the last micro-batch the reduction of a bucket starts
-// as soon as its gradients are whole; buckets that are scattered after each micro-batch are, block by block.
+// backward runs a chunk's blocks from the last to the first. After the last micro-batch the reduction of a bucket
+// starts as soon as its gradients are whole; buckets that are scattered after each micro-batch are, block by block.
 func backward[F Float](r *Rank, c *chunk, micro int, next *layer) {
 	e := r.exec
 	b := &e.block
@@ -165,8 +165,8 @@ func weigh[F Float](r *Rank, c *chunk, micro int) {
 	r.taint(r.buffer(c, micro), c.Size)
 }
 
-// gradientOf is where the gradient of a layer's output lies: with what the layer saves if it is kept for its Weights, else
-// in passing.
+// gradientOf is where the gradient of a layer's output lies: with what the layer saves if it is kept for its Weights,
+// else in passing.
 func (r *Rank) gradientOf(c *chunk, l *layer, passing int) int {
 	if l.weights != nil && l.seg.Gradient {
 		run := &c.Runs[l.run]

@@ -1,7 +1,7 @@
 package runtime
 
-// functions are those of a run's layers. Recomputed layers do their backward passes whole. So do groups that are run again,
-// since what they saved is gone when a second part would run.
+// functions are those of a run's layers. Recomputed layers do their backward passes whole. So do groups that are run
+// again, since what they saved is gone when a second part would run.
 func (s *Segment) functions(run *Stretch) (forward, backward, weights func(*Rank, *Block)) {
 	switch {
 	case run.Remat:
@@ -33,8 +33,8 @@ func (s *Stage) spare() int {
 	return s.Arena.Activations.Offset + end
 }
 
-// input is where layer k of run i of a chunk finds its input in a buffer, as offsets in the arena; behind the last run it
-// is where the chunk's output is.
+// input is where layer k of run i of a chunk finds its input in a buffer, as offsets in the arena; behind the last run
+// it is where the chunk's output is.
 func (r *Rank) input(c *chunk, buffer, i, k int) int {
 	if i == len(c.Runs) {
 		return buffer + c.Size - r.Program.Stream

@@ -4,15 +4,16 @@ import "testing"
 
 // placesRank is a rank of one chunk with two buffers; streams have 100 bytes.
 func placesRank(c *Chunk) (*Rank, *chunk) {
-	r := &Rank{Program: &Program{Stream: 100, Segments: []Segment{{Name: "embed", Output: true}, {Name: "block", Input: true, Output: true}}}}
+	r := &Rank{Program: &Program{Stream: 100, Segments: []Segment{{Name: "embed", Output: true},
+		{Name: "block", Input: true, Output: true}}}}
 	r.Stage = &Stage{Chunks: []Chunk{*c}}
 	r.Stage.Arena.Activations.Offset = 1000
 	r.exec = &executor{spare: r.Stage.spare()}
 	return r, &chunk{Chunk: c}
 }
 
-// layerPlace is where a layer of a run works, from the start of the second buffer; from spare on, from the start of the spare
-// memory.
+// layerPlace is where a layer of a run works, from the start of the second buffer; from spare on, from the start of the
+// spare memory.
 type layerPlace struct{ run, k, in, slot, out int }
 
 const spare = 1 << 20
@@ -21,16 +22,20 @@ const spare = 1 << 20
 func TestPlaces(t *testing.T) {
 	embed := Stretch{Count: 1, Stride: 20}
 	groups := Chunk{Size: 600, Buffers: 2, Runs: []Stretch{embed, // blocks save 40 bytes
-		{Segment: 1, Count: 5, Offset: 20, Stride: 100, Every: 2, Inner: 140}, {Segment: 1, From: 5, Count: 1, Offset: 320, Stride: 140}}}
-	split := Chunk{Size: 180, Buffers: 2, Runs: []Stretch{embed, // blocks save 20 bytes, a part of their input among them
+		{Segment: 1, Count: 5, Offset: 20, Stride: 100, Every: 2, Inner: 140}, {Segment: 1, From: 5, Count: 1,
+			Offset: 320, Stride: 140}}}
+	// blocks save 20 bytes, a part of their input among them
+	split := Chunk{Size: 180, Buffers: 2, Runs: []Stretch{embed,
 		{Segment: 1, Count: 3, Offset: 20, Stride: 20, Remat: true, Split: true}}}
 	for _, x := range []struct {
 		chunk  *Chunk
 		places []layerPlace
 	}{
-		{&groups, []layerPlace{{0, 0, 0, 0, 20}, {1, 0, 20, spare, spare + 40}, {1, 1, spare + 40, spare + 140, 120}, {1, 2, 120, spare, spare + 40},
+		{&groups, []layerPlace{{0, 0, 0, 0, 20}, {1, 0, 20, spare, spare + 40}, {1, 1, spare + 40, spare + 140, 120},
+			{1, 2, 120, spare, spare + 40},
 			{1, 3, spare + 40, spare + 140, 220}, {1, 4, 220, spare, 320}, {2, 0, 320, 420, 500}}},
-		{&split, []layerPlace{{0, 0, 0, 0, spare + 100}, {1, 0, spare + 100, 20, spare}, {1, 1, spare, 40, spare + 100}, {1, 2, spare + 100, 60, 80}}},
+		{&split, []layerPlace{{0, 0, 0, 0, spare + 100}, {1, 0, spare + 100, 20, spare},
+			{1, 1, spare, 40, spare + 100}, {1, 2, spare + 100, 60, 80}}},
 	} {
 		r, c := placesRank(x.chunk)
 		buffer := 1000 + c.Size
@@ -41,7 +46,8 @@ func TestPlaces(t *testing.T) {
 			return at - buffer
 		}
 		for _, p := range x.places {
-			got := layerPlace{p.run, p.k, from(r.input(c, buffer, p.run, p.k)), from(r.slot(c, buffer, p.run, p.k)), from(r.input(c, buffer, p.run, p.k+1))}
+			got := layerPlace{p.run, p.k, from(r.input(c, buffer, p.run, p.k)), from(r.slot(c, buffer, p.run, p.k)),
+				from(r.input(c, buffer, p.run, p.k+1))}
 			if got != p {
 				t.Errorf("%+v, want %+v", got, p)
 			}

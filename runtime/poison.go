@@ -1,9 +1,9 @@
 package runtime
 
 // Poison fills memory whose content nobody may use with NaN, at every point where it falls free: activations after the
-// backward pass, gradients before a step, the workspace before each block, gathered parameters that a block has left, parts of parameters that are
-// about to be gathered. A program that reads any of it then trains to NaN. For tests and diagnosis: it costs a pass over
-// that memory.
+// backward pass, gradients before a step, the workspace before each block, gathered parameters that a block has left,
+// parts of parameters that are about to be gathered. A program that reads any of it then trains to NaN. For tests and
+// diagnosis: it costs a pass over that memory.
 func Poison() Option { return func(o *options) { o.poison = true } }
 
 // taint fills bytes of the arena with ones, which are NaN in every element type.

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Poison changes nothing of a program that reads only what is there: facts.md 4.3 #3, a forward pass that reads parameters
-// before they are gathered.
+// Poison changes nothing of a program that reads only what is there: facts.md 4.3 #3, a forward pass that reads
+// parameters before they are gathered.
 func TestPoisonChangesNothing(t *testing.T) {
 	clean, err := train(t, bigram[float32](2, 1), t.TempDir())
 	must(t, err)

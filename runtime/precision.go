@@ -19,7 +19,8 @@ type Types struct {
 
 // String is the types' names, the parameters' before those of gradients, master copy and moments.
 func (t Types) String() string {
-	return fmt.Sprintf("%v (parameters %v, gradients %v, master %v, moments %v)", t.Compute, t.Params, t.Grads, t.Master, t.Moments)
+	return fmt.Sprintf("%v (parameters %v, gradients %v, master %v, moments %v)", t.Compute, t.Params, t.Grads,
+		t.Master, t.Moments)
 }
 
 // types are the program's.

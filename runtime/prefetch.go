@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// stopWithin is how long the end of a run waits for a read that is under way. A read of a disk that hangs may never end.
+// stopWithin is how long the end of a run waits for a read that is under way. A read of a disk that hangs may never
+// end.
 const stopWithin = 2 * time.Second
 
 // errAsked says that the run was asked to stop while it waited for samples.
@@ -29,8 +30,8 @@ type prefetcher struct {
 	fault  atomic.Pointer[error] // of the batch that could not be read
 }
 
-// newPrefetcher begins to read batches of so many samples from sample first on. As many of them as used may have been taken and not
-// given back.
+// newPrefetcher begins to read batches of so many samples from sample first on. As many of them as used may have been
+// taken and not given back.
 func newPrefetcher(from reader, first, end int64, l *BatchLayout, samples, used int) *prefetcher {
 	f := &prefetcher{from: from, end: end, size: int64(samples), atOnce: max(1, from.atOnce), next: first,
 		free: make(chan *batch, used+1), ready: make(chan *batch, used+1)}
@@ -58,8 +59,8 @@ func (f *prefetcher) serve() {
 	}
 }
 
-// slowSample is the time that tells samples which come from a disk or a network from those which are in memory already: these are
-// read one after the other, since more readers would only take processors from the ranks.
+// slowSample is the time that tells samples which come from a disk or a network from those which are in memory already:
+// these are read one after the other, since more readers would only take processors from the ranks.
 const slowSample = 50 * time.Microsecond
 
 // fill reads a batch, or leaves in it why it could not.
@@ -72,7 +73,8 @@ func (f *prefetcher) fill(b *batch) {
 		f.atOnce = max(1, f.from.atOnce)
 	}
 	if b.err == nil && f.from.of == "" && b.counted() == 0 {
-		b.err = exitf(ExitInput, "samples %d to %d, which are one step: not a single position counts, so there is nothing to learn from; "+
+		b.err = exitf(ExitInput, "samples %d to %d, which are one step: not a single position counts, so there is "+
+			"nothing to learn from; "+
 			"each is past its sample's unmasked, or has a negative label", f.next, min(f.next+f.size, f.end)-1)
 	}
 }

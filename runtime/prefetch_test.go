@@ -13,8 +13,8 @@ import (
 	"github.com/planc-dev/planc/runtime/comm"
 )
 
-// A tower is a program of ZeRO 3 on two ranks: four layers with 32 parameters each, two micro-batches, written by hand as
-// generated code would be. Its passes compute nothing; they look at what is there.
+// A tower is a program of ZeRO 3 on two ranks: four layers with 32 parameters each, two micro-batches, written by hand
+// as generated code would be. Its passes compute nothing; they look at what is there.
 const (
 	towerLayers = 4
 	towerElems  = 32 // of a layer; a rank owns half of them
@@ -28,7 +28,8 @@ func tower(look func(r *Rank, b *Block, pass string)) *Program {
 		at += bytes
 		return r
 	}
-	s := Stage{Schedule: "(F0 B0)*2 U", Chunks: []Chunk{{Runs: []Stretch{{Count: towerLayers}}, Buffers: 1}}, Gather: towerBytes, Scatter: towerBytes}
+	s := Stage{Schedule: "(F0 B0)*2 U", Chunks: []Chunk{{Runs: []Stretch{{Count: towerLayers}}, Buffers: 1}},
+		Gather: towerBytes, Scatter: towerBytes}
 	owned := towerLayers * towerBytes / 2
 	s.Arena.Params, s.Arena.Grads, s.Arena.Moment1 = next(owned), next(owned), next(owned)
 	s.Arena.Comm, s.Arena.Batch = next(2*(s.Gather+s.Scatter)), next(2*64)
@@ -38,12 +39,15 @@ func tower(look func(r *Rank, b *Block, pass string)) *Program {
 		Segments: []Segment{{Name: "block", Refs: []Ref{{0, 0}},
 			Forward:  func(r *Rank, b *Block) { look(r, b, "F") },
 			Backward: func(r *Rank, b *Block) { look(r, b, "B") }}},
-		Batch: BatchLayout{MicroBatch: 1, MicroBatches: 2, SeqLen: 8, Replicas: 2, ReplicaAxes: []string{"dp"}, GlobalBatch: 4}}
+		Batch: BatchLayout{MicroBatch: 1, MicroBatches: 2, SeqLen: 8, Replicas: 2, ReplicaAxes: []string{"dp"},
+			GlobalBatch: 4}}
 	for i := range towerLayers { // in the order of backward
 		layer := towerLayers - 1 - i
-		s.Buckets = append(s.Buckets, Bucket{Offset: i * towerElems, Elems: towerElems, State: i * towerElems / 2, Params: i * towerElems / 2, Grads: i * towerElems / 2,
+		s.Buckets = append(s.Buckets, Bucket{Offset: i * towerElems, Elems: towerElems, State: i * towerElems / 2,
+			Params: i * towerElems / 2, Grads: i * towerElems / 2,
 			Reduce: -1, Each: true, Fetch: true, Count: []string{"dp"}, Pieces: []Piece{{0, layer, i * towerElems}}})
-		p.Params = append(p.Params, Param{Name: fmt.Sprint("w", layer), Layers: 1, Dims: []Dim{{"out", towerElems, nil}}})
+		p.Params = append(p.Params, Param{Name: fmt.Sprint("w", layer), Layers: 1,
+			Dims: []Dim{{"out", towerElems, nil}}})
 	}
 	p.Stages = []Stage{s}
 	return p
@@ -103,9 +107,9 @@ func (u *towerRun) serve() {
 	}
 }
 
-// ZeRO 3 gathers the parameters of the next block before it computes with those of this one, in two buffers in turn, frees
-// what a block has left, and gathers nothing that is there: where a pass turns round, at the last layer and between
-// micro-batches. Gradients are scattered block by block, and whole in each rank's part.
+// ZeRO 3 gathers the parameters of the next block before it computes with those of this one, in two buffers in turn,
+// frees what a block has left, and gathers nothing that is there: where a pass turns round, at the last layer and
+// between micro-batches. Gradients are scattered block by block, and whole in each rank's part.
 func TestParametersComeBeforeTheirBlock(t *testing.T) {
 	runs := map[*Rank]*towerRun{}
 	p := tower(func(r *Rank, b *Block, pass string) { runs[r].look(r, b, pass) })
@@ -130,7 +134,8 @@ func TestParametersComeBeforeTheirBlock(t *testing.T) {
 	wantLooks := []string{
 		"F0 <1", "F1 <2", "F2 <3", "F3 free", "B3 <2", "B2 <1", "B1 <0", "B0 free",
 		"F0 <1", "F1 <2", "F2 <3", "F3 free", "B3 <2", "B2 <1", "B1 <0", "B0 free"}
-	wantGathers := []string{"gather 0", "gather 1", "gather 2", "gather 3", "gather 2", "gather 1", "gather 0", "gather 1", "gather 2", "gather 3", "gather 2", "gather 1", "gather 0"}
+	wantGathers := []string{"gather 0", "gather 1", "gather 2", "gather 3", "gather 2", "gather 1", "gather 0",
+		"gather 1", "gather 2", "gather 3", "gather 2", "gather 1", "gather 0"}
 	wantScatters := slices.Repeat([]string{"scatter 3", "scatter 2", "scatter 1", "scatter 0"}, 2)
 	for r, u := range runs {
 		if !slices.Equal(u.looks, wantLooks) {
@@ -152,8 +157,8 @@ func TestParametersComeBeforeTheirBlock(t *testing.T) {
 	}
 }
 
-// Samples of a slow disk are read several at once, those that are in memory one after the other; both give the same batch, and the
-// error of the first sample that has one.
+// Samples of a slow disk are read several at once, those that are in memory one after the other; both give the same
+// batch, and the error of the first sample that has one.
 func TestSamplesOfASlowDiskAreReadAtOnce(t *testing.T) {
 	l := &BatchLayout{SeqLen: 6}
 	var wait time.Duration
@@ -191,7 +196,8 @@ func TestSamplesOfASlowDiskAreReadAtOnce(t *testing.T) {
 		if tt.wait == 0 { // on a busy machine memory may seem slow
 			f.atOnce = tt.afterward
 		}
-		if !slices.Equal(got.tokens, want.tokens) || !slices.Equal(got.labels, want.labels) || !slices.Equal(got.unmasked, want.unmasked) {
+		if !slices.Equal(got.tokens, want.tokens) || !slices.Equal(got.labels, want.labels) ||
+			!slices.Equal(got.unmasked, want.unmasked) {
 			t.Errorf("with %v a sample the batch is another", tt.wait)
 		}
 	}

@@ -96,7 +96,8 @@ func (p *Program) find(f *ckpt.Weights) ([]found, error) {
 			return nil, err
 		}
 		if !slices.Equal(saved.Shape, t.Shape) {
-			return nil, exitf(ExitInput, "%s: tensor %s has shape %v, and the model's has %v", f.Path(saved.Name), saved.Name, saved.Shape, t.Shape)
+			return nil, exitf(ExitInput, "%s: tensor %s has shape %v, and the model's has %v", f.Path(saved.Name),
+				saved.Name, saved.Shape, t.Shape)
 		}
 		out = append(out, found{t, saved, file})
 	}
@@ -142,8 +143,10 @@ func sameTwin(f *ckpt.Weights, name, model string, files []found) error {
 		equal = slices.Equal(a[:n], b[:n])
 	}
 	if !equal {
-		return exitf(ExitInput, "%s differs from %s, but the model has tie_word_embeddings: true, so that both are one tensor; "+
-			"to train both, set tie_word_embeddings to false in the model's config.json and compile again", name, own.Name)
+		return exitf(ExitInput, "%s differs from %s, but the model has tie_word_embeddings: true, so that both are "+
+			"one tensor; "+
+			"to train both, set tie_word_embeddings to false in the model's config.json and compile again",
+			name, own.Name)
 	}
 	return nil
 }
@@ -158,7 +161,8 @@ func (p *Program) unlike(f *ckpt.Weights) error {
 	if w := &p.Weights; len(w.Tensors) > 0 {
 		wanted += ", or those of " + w.Family + ", such as " + p.placed()[0].name
 	}
-	return exitf(ExitInput, "it has none of the model's tensors; it has %s; wanted are %s", cmp.Or(several(names), "no tensors"), wanted)
+	return exitf(ExitInput, "it has none of the model's tensors; it has %s; wanted are %s", cmp.Or(several(names),
+		"no tensors"), wanted)
 }
 
 // spelled are the names that files may give a tensor, its own first.

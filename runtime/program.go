@@ -51,8 +51,8 @@ type Program struct {
 	Attends  []Attends
 }
 
-// Attends is a kind of attention that a program for GPUs has functions for, which a library may compute: a device makes ready for it before the first step.
-// Sizes are a rank's.
+// Attends is a kind of attention that a program for GPUs has functions for, which a library may compute: a device makes
+// ready for it before the first step. Sizes are a rank's.
 type Attends struct {
 	Elem                                        Elem
 	Batch, Seq, KSeq, Heads, Group, Dim, Window int
@@ -73,14 +73,18 @@ type Group struct{ Axes []string }
 
 // Model describes what is trained, for reports.
 type Model struct {
-	Name      string
-	Hash      string // of the logical model's text, the same on every plan and for every length of samples; "" unknown. Checkpoints of another are refused
-	Params    int64
-	Layers    int
-	Vocab     int
-	SeqLen    int
-	Dropout   [3]float64 // chances to drop an element of the embeddings, of what enters the residual stream, of the attention's probabilities
-	FlopsStep float64    // model flops of one optimizer step (MFU's numerator), all ranks
+	Name string
+	// of the logical model's text, the same on every plan and for every length of samples; "" unknown. Checkpoints of
+	// another are refused
+	Hash   string
+	Params int64
+	Layers int
+	Vocab  int
+	SeqLen int
+	// chances to drop an element of the embeddings, of what enters the residual stream, of the attention's
+	// probabilities
+	Dropout   [3]float64
+	FlopsStep float64 // model flops of one optimizer step (MFU's numerator), all ranks
 }
 
 // Dim is a dimension of a logical tensor and the atoms that split it, the first varying fastest.
@@ -118,8 +122,8 @@ type Param struct {
 	Init   Init
 	Decay  bool // weight decay applies
 
-	// Choices is how many experts a token goes to, of a parameter that is added to experts' scores; 0: of any other. Its
-	// gradient is how many choices each expert got.
+	// Choices is how many experts a token goes to, of a parameter that is added to experts' scores; 0: of any other.
+	// Its gradient is how many choices each expert got.
 	Choices int
 }
 
@@ -137,7 +141,8 @@ type Bucket struct {
 	Sum    int // replica group over which it is then summed, of which Shard may be a part; -1 none (one replica)
 	Shard  int // group whose ranks each own 1/n (ZeRO >= 1: the gradient is reduce-scattered); -1 none
 	State  int
-	Params int      // where its parameters begin in their region, in elements: all of them, or this rank's part if Fetch
+	// where its parameters begin in their region, in elements: all of them, or this rank's part if Fetch
+	Params int
 	Grads  int      // likewise its gradients: all of them, or this rank's part if Each
 	Each   bool     // gradients are scattered over Shard after each micro-batch (ZeRO >= 2)
 	Fetch  bool     // parameters lie scattered over Shard and are gathered for each block that uses them (ZeRO 3)
@@ -172,7 +177,8 @@ type Arena struct {
 // regions lists the parts of the arena in their order.
 func (a *Arena) regions() iter.Seq2[string, Region] {
 	return func(yield func(string, Region) bool) {
-		_ = yield("params", a.Params) && yield("grads", a.Grads) && yield("master", a.Master) && yield("moment1", a.Moment1) && yield("moment2", a.Moment2) &&
+		_ = yield("params", a.Params) && yield("grads", a.Grads) && yield("master", a.Master) &&
+			yield("moment1", a.Moment1) && yield("moment2", a.Moment2) &&
 			yield("activations", a.Activations) && yield("workspace", a.Workspace) && yield("comm", a.Comm) &&
 			yield("batch", a.Batch) && yield("logits", a.Logits) && yield("scratch", a.Scratch)
 	}

@@ -21,9 +21,12 @@ func publishedBigram[F Float](dp int) *Program {
 	p.Weights = Weights{
 		Family: "bigram", Config: `{"model_type": "bigram"}`,
 		Tensors: []Published{
-			{Name: "m.out.weight", Shape: []int64{vocab, vocab}, Shares: []Share{{Param: "w", Rows: [2]int{0, vocab}, Strides: []int{1, vocab}}}},
-			{Name: "m.first.bias", Shape: []int64{3}, Shares: []Share{{Param: "b", Rows: [2]int{0, 3}, Strides: []int{1}}}},
-			{Name: "m.rest.bias", Shape: []int64{1, vocab - 3}, Shares: []Share{{Param: "b", Rows: [2]int{3, vocab}, Strides: []int{1}}}},
+			{Name: "m.out.weight", Shape: []int64{vocab, vocab},
+				Shares: []Share{{Param: "w", Rows: [2]int{0, vocab}, Strides: []int{1, vocab}}}},
+			{Name: "m.first.bias", Shape: []int64{3},
+				Shares: []Share{{Param: "b", Rows: [2]int{0, 3}, Strides: []int{1}}}},
+			{Name: "m.rest.bias", Shape: []int64{1, vocab - 3},
+				Shares: []Share{{Param: "b", Rows: [2]int{3, vocab}, Strides: []int{1}}}},
 		},
 		Spellings: [][2]string{{"m.", ""}, {".bias", ".beta"}},
 		Twins:     [][2]string{{"m.tied.weight", "m.out.weight"}},
@@ -64,20 +67,25 @@ func TestExportAndBack(t *testing.T) {
 			t.Fatalf("element %d of w is not where it is to be", i)
 		}
 	}
-	if b := slices.Concat(numbers(t, out, "m.first.bias"), numbers(t, out, "m.rest.bias")); !slices.Equal(b, numbers(t, checkpoint, "b")) {
+	if b := slices.Concat(numbers(t, out, "m.first.bias"), numbers(t, out, "m.rest.bias")); !slices.Equal(b,
+		numbers(t, checkpoint, "b")) {
 		t.Errorf("b is %v", b)
 	}
-	if text, err := os.ReadFile(filepath.Join(out, "config.json")); err != nil || string(text) != `{"model_type": "bigram"}` {
+	if text, err := os.ReadFile(filepath.Join(out, "config.json")); err != nil ||
+		string(text) != `{"model_type": "bigram"}` {
 		t.Errorf("config.json is %s, %v", text, err)
 	}
 
 	// Training goes on from either folder alike, on another plan too.
-	ours, err := train(t, publishedBigram[float64](1), t.TempDir(), Set("train.init", checkpoint), Set("train.steps", 2))
+	ours, err := train(t, publishedBigram[float64](1), t.TempDir(), Set("train.init", checkpoint),
+		Set("train.steps", 2))
 	must(t, err)
 	for _, dp := range []int{1, 4} {
-		theirs, err := train(t, publishedBigram[float64](dp), t.TempDir(), Set("train.init", out), Set("train.steps", 2))
+		theirs, err := train(t, publishedBigram[float64](dp), t.TempDir(), Set("train.init", out),
+			Set("train.steps", 2))
 		if err != nil || math.Abs(theirs.Loss-ours.Loss) > 1e-12 {
-			t.Errorf("dp %d from the exported folder: loss %v, %v; from the checkpoint %v", dp, theirs.Loss, err, ours.Loss)
+			t.Errorf("dp %d from the exported folder: loss %v, %v; from the checkpoint %v", dp, theirs.Loss,
+				err, ours.Loss)
 		}
 	}
 	_, err = train(t, publishedBigram[float64](1), dir, Export(out))
@@ -96,9 +104,11 @@ func TestStoppedExport(t *testing.T) {
 	before := tree(t, dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = Run(ctx, publishedBigram[float32](1), Dir(dir), Export(filepath.Join(dir, "out")), Logger(slog.New(slog.DiscardHandler)))
+	_, err = Run(ctx, publishedBigram[float32](1), Dir(dir), Export(filepath.Join(dir, "out")),
+		Logger(slog.New(slog.DiscardHandler)))
 	wantExit(t, err, ExitOnRequest)
-	if want := "checkpoint: cannot write " + filepath.Join(dir, "out") + ": model.safetensors: stopped on request"; err.Error() != want {
+	if want := "checkpoint: cannot write " + filepath.Join(dir, "out") +
+		": model.safetensors: stopped on request"; err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	if after := tree(t, dir); !slices.Equal(before, after) {
@@ -123,7 +133,8 @@ func tensorsFile(t *testing.T, path string, list ...ckpt.Tensor) {
 
 func TestPretrainedMessages(t *testing.T) {
 	square, first, rest := []int64{vocab, vocab}, []int64{3}, []int64{1, vocab - 3}
-	whole := []ckpt.Tensor{{Name: "m.out.weight", DType: "F32", Shape: square}, {Name: "m.first.bias", DType: "BF16", Shape: first},
+	whole := []ckpt.Tensor{{Name: "m.out.weight", DType: "F32", Shape: square}, {Name: "m.first.bias", DType: "BF16",
+		Shape: first},
 		{Name: "m.rest.bias", DType: "F16", Shape: rest}}
 	change := func(i int, x ckpt.Tensor) []ckpt.Tensor {
 		return append(append(slices.Clone(whole[:i]), x), whole[i+1:]...)
@@ -132,14 +143,22 @@ func TestPretrainedMessages(t *testing.T) {
 		tensors []ckpt.Tensor
 		want    string // "" for none
 	}{
-		"whole":       {whole, ""},
-		"other names": {[]ckpt.Tensor{{Name: "out.weight", DType: "F32", Shape: square}, {Name: "first.beta", DType: "F64", Shape: first}, {Name: "m.rest.beta", DType: "F32", Shape: rest}, {Name: "m.0.mask", DType: "BOOL", Shape: first}}, ""},
-		"missing":     {whole[1:2], "it lacks tensors of the model: m.out.weight, m.rest.bias"},
-		"shape":       {change(0, ckpt.Tensor{Name: "m.out.weight", DType: "F32", Shape: rest}), "model.safetensors: tensor m.out.weight has shape [1 8], and the model's has [11 11]"},
-		"type":        {change(1, ckpt.Tensor{Name: "m.first.bias", DType: "I8", Shape: first}), "tensor m.first.bias: checkpoint: elements of type I8 cannot be read as numbers"},
-		"extra":       {append(slices.Clone(whole), ckpt.Tensor{Name: "m.more", DType: "F32"}), "it has tensors that the program has not: m.more; it is of another model"},
-		"another":     {[]ckpt.Tensor{{Name: "x", DType: "F32"}}, "it has none of the model's tensors; it has x; wanted are planc's own, such as w, or those of bigram, such as m.out.weight"},
-		"ours, extra": {[]ckpt.Tensor{{Name: "w", DType: "F32", Shape: square}, {Name: "y", DType: "F32"}}, "it has tensors that the program has not: y"},
+		"whole": {whole, ""},
+		"other names": {[]ckpt.Tensor{{Name: "out.weight", DType: "F32", Shape: square}, {Name: "first.beta",
+			DType: "F64", Shape: first}, {Name: "m.rest.beta", DType: "F32", Shape: rest}, {Name: "m.0.mask",
+			DType: "BOOL", Shape: first}}, ""},
+		"missing": {whole[1:2], "it lacks tensors of the model: m.out.weight, m.rest.bias"},
+		"shape": {change(0, ckpt.Tensor{Name: "m.out.weight", DType: "F32", Shape: rest}),
+			"model.safetensors: tensor m.out.weight has shape [1 8], and the model's has [11 11]"},
+		"type": {change(1, ckpt.Tensor{Name: "m.first.bias", DType: "I8", Shape: first}),
+			"tensor m.first.bias: checkpoint: elements of type I8 cannot be read as numbers"},
+		"extra": {append(slices.Clone(whole), ckpt.Tensor{Name: "m.more", DType: "F32"}),
+			"it has tensors that the program has not: m.more; it is of another model"},
+		"another": {[]ckpt.Tensor{{Name: "x", DType: "F32"}},
+			"it has none of the model's tensors; it has x; wanted are planc's own, such as w, or those of bigram, " +
+				"such as m.out.weight"},
+		"ours, extra": {[]ckpt.Tensor{{Name: "w", DType: "F32", Shape: square}, {Name: "y", DType: "F32"}},
+			"it has tensors that the program has not: y"},
 	} {
 		dir := t.TempDir()
 		tensorsFile(t, filepath.Join(dir, "model.safetensors"), c.tensors...)
@@ -156,7 +175,8 @@ func TestPretrainedMessages(t *testing.T) {
 
 // A file may hold the head of a tied model too. It must be the embedding: transformers trains both where it is another.
 func TestTiedHeadInFile(t *testing.T) {
-	square, bias := []int64{vocab, vocab}, []ckpt.Tensor{{Name: "first.beta", DType: "F32", Shape: []int64{3}}, {Name: "rest.beta", DType: "F32", Shape: []int64{1, vocab - 3}}}
+	square, bias := []int64{vocab, vocab}, []ckpt.Tensor{{Name: "first.beta", DType: "F32", Shape: []int64{3}},
+		{Name: "rest.beta", DType: "F32", Shape: []int64{1, vocab - 3}}}
 	for _, c := range []struct {
 		name  string
 		dtype ckpt.DType
@@ -166,7 +186,9 @@ func TestTiedHeadInFile(t *testing.T) {
 	}{
 		{"tied.weight", "F32", square, -1, ""},
 		{"m.tied.weight", "F64", square, -1, ""},
-		{"tied.weight", "F32", square, 4*vocab*vocab - 1, "tied.weight differs from out.weight, but the model has tie_word_embeddings: true, so that both are one tensor; to train both, set tie_word_embeddings to false in the model's config.json and compile again"},
+		{"tied.weight", "F32", square, 4*vocab*vocab - 1,
+			"tied.weight differs from out.weight, but the model has tie_word_embeddings: true, so that both are one " +
+				"tensor; to train both, set tie_word_embeddings to false in the model's config.json and compile again"},
 		{"tied.weight", "F32", square, 2, "tied.weight differs from out.weight"},
 		{"tied.weight", "F32", []int64{vocab, 1}, -1, "tied.weight differs from out.weight"},
 	} {
@@ -201,9 +223,10 @@ func TestTiedHeadInFile(t *testing.T) {
 // Files that are no safetensors, or end early.
 func TestDamagedPretrained(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                   "model.safetensors: not a valid safetensors file: it has only 0 bytes",
-		"PK\x03\x04\x00\x00\x00\x00":         "model.safetensors: not a valid safetensors file: it is truncated",
-		"\x02\x00\x00\x00\x00\x00\x00\x00[]": "model.safetensors: not a valid safetensors file: its header does not begin with {",
+		"":                           "model.safetensors: not a valid safetensors file: it has only 0 bytes",
+		"PK\x03\x04\x00\x00\x00\x00": "model.safetensors: not a valid safetensors file: it is truncated",
+		"\x02\x00\x00\x00\x00\x00\x00\x00[]": "model.safetensors: not a valid safetensors file: its header does not " +
+			"begin with {",
 	} {
 		dir := t.TempDir()
 		must(t, os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte(text), 0o666))
@@ -243,7 +266,8 @@ func TestExportInShards(t *testing.T) {
 		Map map[string]string `json:"weight_map"`
 	}
 	must(t, json.Unmarshal(text, &index))
-	if index.Metadata.Total != 48 || index.Map["m.first.bias"] != "model-00001-of-00002.safetensors" || len(index.Map) != 3 {
+	if index.Metadata.Total != 48 || index.Map["m.first.bias"] != "model-00001-of-00002.safetensors" ||
+		len(index.Map) != 3 {
 		t.Errorf("the index is %s", text)
 	}
 }

@@ -18,8 +18,8 @@ type reader struct {
 	atOnce         int    // how many goroutines may read at the same time; 0 is 1
 }
 
-// filesAtOnce is how many samples of files are read at the same time, so that the latency of a disk or a network counts once for all
-// of them. A disk serves about as many at once; a Source of the caller's may count on one at a time.
+// filesAtOnce is how many samples of files are read at the same time, so that the latency of a disk or a network counts
+// once for all of them. A disk serves about as many at once; a Source of the caller's may count on one at a time.
 const filesAtOnce = 8
 
 // readers are those of a source, as far as the model reads what it gives.
@@ -46,14 +46,17 @@ func readers(s Source, p *Program) (train, valid reader) {
 func suits(s Source, p *Program) error {
 	switch {
 	case s == nil && p.Batch.Patch > 0:
-		return exitf(ExitInput, "the model reads pixels, and the job's files hold tokens: give rt.Data a source that is an rt.ImageSource too")
+		return exitf(ExitInput, "the model reads pixels, and the job's files hold tokens: give rt.Data a source that "+
+			"is an rt.ImageSource too")
 	case s == nil && p.Segments[len(p.Segments)-1].Logits == nil:
-		return exitf(ExitInput, "the model does not learn what comes next, which is all that the job's files say: give rt.Data a source of its labels")
+		return exitf(ExitInput, "the model does not learn what comes next, which is all that the job's files say: "+
+			"give rt.Data a source of its labels")
 	case p.Batch.Patch == 0:
 		return nil
 	}
 	if _, ok := s.(ImageSource); !ok {
-		return exitf(ExitInput, "the model reads pixels, and %T is no rt.ImageSource: it wants methods TrainPixels and ValidPixels", s)
+		return exitf(ExitInput, "the model reads pixels, and %T is no rt.ImageSource: it wants methods TrainPixels "+
+			"and ValidPixels", s)
 	}
 	return nil
 }
@@ -61,13 +64,16 @@ func suits(s Source, p *Program) error {
 // check refuses a sample that the model cannot read: an index outside of its tables would be read all the same.
 func (from *reader) check(g int64, tokens, labels []int32, unmasked int) error {
 	if unmasked < 0 || unmasked > len(labels) {
-		return exitf(ExitInput, "%ssample %d: unmasked is %d; it is how many positions count, from the first on: 0 to %d", from.of, g, unmasked, len(labels))
+		return exitf(ExitInput, "%ssample %d: unmasked is %d; it is how many positions count, from the first on: "+
+			"0 to %d", from.of, g, unmasked, len(labels))
 	}
 	if i, v := outside(tokens, from.tokens, 0); i >= 0 && from.tokens > 0 {
-		return exitf(ExitInput, "%ssample %d: the token at position %d is %d, and the model's vocabulary is %d (0 to %d)", from.of, g, i, v, from.tokens, from.tokens-1)
+		return exitf(ExitInput, "%ssample %d: the token at position %d is %d, and the model's vocabulary is %d "+
+			"(0 to %d)", from.of, g, i, v, from.tokens, from.tokens-1)
 	}
 	if i, v := outside(labels[:unmasked], from.labels, math.MinInt32); i >= 0 {
-		return exitf(ExitInput, "%ssample %d: the label at position %d is %d, and the model tells %d apart (0 to %d; a negative one does not count)",
+		return exitf(ExitInput, "%ssample %d: the label at position %d is %d, and the model tells %d apart (0 to %d; "+
+			"a negative one does not count)",
 			from.of, g, i, v, from.labels, from.labels-1)
 	}
 	return nil

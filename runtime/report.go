@@ -57,8 +57,8 @@ func (r *report) say(text, msg string, attrs ...any) {
 	fmt.Fprintln(r.w, message(text, r.terminal))
 }
 
-// message is a text as its reader wants it: within the columns of a terminal, a line in a log; and what it quotes of names, files
-// and other processes is escaped.
+// message is a text as its reader wants it: within the columns of a terminal, a line in a log; and what it quotes of
+// names, files and other processes is escaped.
 func message(text string, terminal bool) string {
 	text = visible.Text(text)
 	if !terminal {
@@ -108,10 +108,12 @@ func (r *report) step(s *Step, total int, tokensPerSecond float64, left time.Dur
 	}
 	if r.w == nil {
 		r.next = now.Add(r.interval())
-		r.log.Info("step", "step", s.Step, "loss", s.Loss, "lr", s.LR, "grad_norm", s.GradNorm, "tokens_per_s", math.Round(tokensPerSecond))
+		r.log.Info("step", "step", s.Step, "loss", s.Loss, "lr", s.LR, "grad_norm", s.GradNorm, "tokens_per_s",
+			math.Round(tokensPerSecond))
 		return
 	}
-	text := fmt.Sprintf("step %d/%d  loss %.4f  %s tokens/s  %s left", s.Step, total, s.Loss, amount.Short(tokensPerSecond), left.Round(time.Second))
+	text := fmt.Sprintf("step %d/%d  loss %.4f  %s tokens/s  %s left", s.Step, total, s.Loss,
+		amount.Short(tokensPerSecond), left.Round(time.Second))
 	r.next = now.Add(r.interval())
 	if !r.terminal {
 		fmt.Fprintln(r.w, text)

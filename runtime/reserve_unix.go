@@ -4,13 +4,14 @@ package runtime
 
 import "syscall"
 
-// reserve asks the system for so many bytes and gives them back: a system that does not overcommit memory says here that it
-// has too little, where Go would end the process.
+// reserve asks the system for so many bytes and gives them back: a system that does not overcommit memory says here
+// that it has too little, where Go would end the process.
 func reserve(bytes int64) error {
 	if bytes <= 0 {
 		return nil
 	}
-	b, err := syscall.Mmap(-1, 0, int(bytes), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	b, err := syscall.Mmap(-1, 0, int(bytes), syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_PRIVATE|syscall.MAP_ANON)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,8 @@ func (r *run) save() error {
 		return err
 	}
 	r.saved, r.good, r.res.Checkpoint = r.done.step, r.done.step, path
-	r.report.say(fmt.Sprintf("step %d  checkpoint %s", r.done.step, path), "checkpoint", "step", r.done.step, "path", path)
+	r.report.say(fmt.Sprintf("step %d  checkpoint %s", r.done.step, path), "checkpoint", "step", r.done.step,
+		"path", path)
 	r.metrics.event(r.done.step, "checkpoint", path)
 	r.metrics.sync()
 	return nil
@@ -92,7 +93,8 @@ func (r *run) lock() (err error) {
 	}
 	r.unlock, err = ckpt.Lock(r.ckptDir)
 	if errors.Is(err, ckpt.ErrLocked) {
-		return exitf(ExitCannot, "another run is saving its checkpoints in %s; wait until it ends, or train elsewhere with --dir", r.ckptDir)
+		return exitf(ExitCannot, "another run is saving its checkpoints in %s; wait until it ends, or train "+
+			"elsewhere with --dir", r.ckptDir)
 	}
 	return err
 }
@@ -149,7 +151,8 @@ func (r *run) proceed(c *ckpt.Checkpoint, later int64, away bool) error {
 		return err
 	}
 	if was, is := m.Extra["precision"], r.p.types().String(); was != "" && was != is {
-		r.report.warn(fmt.Sprintf("the checkpoint is of precision %s, and the program of %s: it does not continue bit by bit", was, is))
+		r.report.warn(fmt.Sprintf("the checkpoint is of precision %s, and the program of %s: it does not continue "+
+			"bit by bit", was, is))
 	}
 	if text := changed(&r.s, r.p, m.Extra); text != "" {
 		r.report.warn("settings differ from the checkpoint's: " + text)
@@ -211,8 +214,8 @@ func (r *run) elsewhere(path string) bool {
 	return err == nil && ownErr == nil && !os.SameFile(from, own)
 }
 
-// chosen is the checkpoint that the run continues, or nil. Checkpoints of steps after later are not of its
-// past: they are to be set aside, so that the next run does not take them for this run's, and this run saves none in their place.
+// chosen is the checkpoint that the run continues, or nil. Checkpoints of steps after later are not of its past: they
+// are to be set aside, so that the next run does not take them for this run's, and this run saves none in their place.
 func (r *run) chosen() (c *ckpt.Checkpoint, later int64, err error) {
 	from := r.o.resume
 	switch from {
@@ -247,7 +250,8 @@ func (r *run) named(from string) (*ckpt.Checkpoint, error) {
 	if _, err := os.Stat(from); !errors.Is(err, os.ErrNotExist) {
 		return ckpt.Open(from)
 	}
-	return nil, exitf(ExitInput, "--resume %s: there is no folder %[1]s; give auto, never, a step such as 40, or the folder of a checkpoint such as %s",
+	return nil, exitf(ExitInput, "--resume %s: there is no folder %[1]s; give auto, never, a step such as 40, or the "+
+		"folder of a checkpoint such as %s",
 		from, filepath.Join(r.ckptDir, "step-00000040"))
 }
 
@@ -262,7 +266,8 @@ func (r *run) newest() (*ckpt.Checkpoint, error) {
 		reasons = append(reasons, s.Err)
 	}
 	if c == nil && len(skipped) > 0 {
-		return nil, exitf(ExitInput, "no checkpoint in %s is whole (%w); --resume never starts over", r.ckptDir, errors.Join(reasons...))
+		return nil, exitf(ExitInput, "no checkpoint in %s is whole (%w); --resume never starts over", r.ckptDir,
+			errors.Join(reasons...))
 	}
 	return c, nil
 }
@@ -295,7 +300,8 @@ func (r *run) setAside(after int64) error {
 		moved++
 	}
 	if moved > 0 {
-		r.report.warn(fmt.Sprintf("%s later than step %d, where this run begins, moved to %s", countOf(moved, "checkpoint"), max(after, 0), aside))
+		r.report.warn(fmt.Sprintf("%s later than step %d, where this run begins, moved to %s",
+			countOf(moved, "checkpoint"), max(after, 0), aside))
 	}
 	return nil
 }

@@ -69,16 +69,19 @@ func TestCheckpointsOfAnotherModelAreRefused(t *testing.T) {
 	_, err := train(t, hashed("aaaa"), dir, Set("train.steps", 2))
 	must(t, err)
 	_, err = train(t, hashed("bbbb"), dir)
-	wantExit(t, err, ExitInput, "its model is another (aaaa of job bigram, and the program's is bbbb of job bigram), though their tensors may look alike; --resume never", "--dir")
+	wantExit(t, err, ExitInput, "its model is another (aaaa of job bigram, and the program's is bbbb of job bigram), "+
+		"though their tensors may look alike; --resume never", "--dir")
 	shorter := hashed("bbbb")
 	shorter.Params = slices.Clone(shorter.Params)
 	shorter.Params[1].Dims = []Dim{{Size: 7}}
 	_, err = train(t, shorter, dir)
-	wantExit(t, err, ExitInput, "is bbbb of job bigram): b has shape [11] in the checkpoint, and the program wants [7]; --resume never")
+	wantExit(t, err, ExitInput, "is bbbb of job bigram): b has shape [11] in the checkpoint, and the program wants "+
+		"[7]; --resume never")
 	less := hashed("aaaa")
 	less.Params = less.Params[:1]
 	_, err = train(t, less, dir)
-	wantExit(t, err, ExitInput, "model.safetensors: it has tensors that the program has not: b; it is of another model", "--resume never")
+	wantExit(t, err, ExitInput, "model.safetensors: it has tensors that the program has not: b; it is of "+
+		"another model", "--resume never")
 	if res, err := train(t, hashed(""), dir); err != nil || res.FirstStep != 3 {
 		t.Errorf("a program that does not know its model's hash: %+v, %v", res, err)
 	}
@@ -104,9 +107,11 @@ func TestResumeSaysWhatChanged(t *testing.T) {
 	_, err := train(t, bigram[float32](1, 0), dir, kind, Set("train.steps", 2), Set("train.optimizer.lr", 0.01))
 	must(t, err)
 	var same, other bytes.Buffer
-	_, err = train(t, bigram[float32](1, 0), dir, kind, Set("train.steps", 3), Set("train.optimizer.lr", 0.01), Logger(slog.New(slog.NewTextHandler(&same, nil))))
+	_, err = train(t, bigram[float32](1, 0), dir, kind, Set("train.steps", 3), Set("train.optimizer.lr", 0.01),
+		Logger(slog.New(slog.NewTextHandler(&same, nil))))
 	must(t, err)
-	_, err = train(t, bigram[float32](1, 0), dir, kind, Set("train.steps", 4), Set("train.optimizer.lr", 0.02), Logger(slog.New(slog.NewTextHandler(&other, nil))))
+	_, err = train(t, bigram[float32](1, 0), dir, kind, Set("train.steps", 4), Set("train.optimizer.lr", 0.02),
+		Logger(slog.New(slog.NewTextHandler(&other, nil))))
 	must(t, err)
 	const want = "settings differ from the checkpoint's: train.optimizer.lr was 0.01, is 0.02\""
 	if strings.Contains(same.String(), "differ") || strings.Count(other.String(), want) != 1 {
@@ -114,8 +119,8 @@ func TestResumeSaysWhatChanged(t *testing.T) {
 	}
 }
 
-// Data files that have other contents than those of the checkpoint are reported once, in a warning and an event; the same contents in
-// another file are not, and neither is anything if the checkpoint has no hash.
+// Data files that have other contents than those of the checkpoint are reported once, in a warning and an event; the
+// same contents in another file are not, and neither is anything if the checkpoint has no hash.
 func TestResumeReportsOtherContents(t *testing.T) {
 	write := func(path string, contents string) string {
 		must(t, os.WriteFile(path, bytes.Repeat([]byte(contents), 300), 0o666))
@@ -135,7 +140,8 @@ func TestResumeReportsOtherContents(t *testing.T) {
 	same := train("6", write(filepath.Join(files, "copy.bin"), "\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"))
 	write(path, "\x02\x00\x04\x00\x02\x00\x07\x00\x00\x00")
 	other, again := train("8", path), train("10", path)
-	text := path + " has changed since step 6: its size is the same, but its contents differ, and training continues on the new contents; " +
+	text := path + " has changed since step 6: its size is the same, but its contents differ, and training continues " +
+		"on the new contents; " +
 		"put the old file back, or start over with --resume never"
 	if strings.Contains(same+again, "changed") || strings.Count(other, "warning: "+text+"\n") != 1 {
 		t.Errorf("same contents:\n%s\nother contents:\n%s\nagain:\n%s", same, other, again)
@@ -167,7 +173,8 @@ func TestResumeSaysWhatAnotherProgramChanged(t *testing.T) {
 		{program(8, 128, [3]float64{0.1, 0.1, 0.1}), "train.seq_len was 64, is 128"},
 		{program(8, 64, [3]float64{}), "train.dropout was 0.1, is 0"},
 		{program(8, 64, [3]float64{0, 0.1, 0.2}), "train.dropout was 0.1, is [0 0.1 0.2]"},
-		{program(4, 32, [3]float64{}), "train.seq_len was 64, is 32; train.global_batch was 8, is 4; train.dropout was 0.1, is 0"},
+		{program(4, 32, [3]float64{}), "train.seq_len was 64, is 32; train.global_batch was 8, is 4; train.dropout " +
+			"was 0.1, is 0"},
 	} {
 		if got := changed(s, c.is, was); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
@@ -178,7 +185,8 @@ func TestResumeSaysWhatAnotherProgramChanged(t *testing.T) {
 	}
 }
 
-// Another length of training is another learning rate where that falls towards the end, and nothing to speak of elsewhere.
+// Another length of training is another learning rate where that falls towards the end, and nothing to speak of
+// elsewhere.
 func TestResumeSaysWhereTheRateNowFalls(t *testing.T) {
 	settings := func(kind string, steps int) *Settings {
 		return &Settings{Train: TrainSettings{Steps: steps, Schedule: ScheduleSettings{Kind: kind}}}
@@ -187,9 +195,11 @@ func TestResumeSaysWhereTheRateNowFalls(t *testing.T) {
 		was, is string
 		want    string
 	}{
-		{"cosine", "cosine", "train.steps was 10, is 20"}, {"linear", "linear", "train.steps was 10, is 20"}, {"wsd", "wsd", "train.steps was 10, is 20"},
+		{"cosine", "cosine", "train.steps was 10, is 20"}, {"linear", "linear", "train.steps was 10, is 20"},
+		{"wsd", "wsd", "train.steps was 10, is 20"},
 		{"constant", "constant", ""}, {"inverse_sqrt", "inverse_sqrt", ""},
-		{"constant", "cosine", "train.schedule.kind was constant, is cosine"}, {"cosine", "constant", "train.schedule.kind was cosine, is constant"},
+		{"constant", "cosine", "train.schedule.kind was constant, is cosine"}, {"cosine", "constant",
+			"train.schedule.kind was cosine, is constant"},
 	} {
 		extra := map[string]string{}
 		shaped(settings(c.was, 10), &Program{}, extra)
@@ -206,7 +216,8 @@ func TestResumePastTheLastStep(t *testing.T) {
 	_, err := train(t, bigram[float32](1, 0), dir, Set("train.steps", 4))
 	must(t, err)
 	var said bytes.Buffer
-	res, err := train(t, bigram[float32](1, 0), dir, Set("train.steps", 3), Logger(slog.New(slog.NewTextHandler(&said, nil))))
+	res, err := train(t, bigram[float32](1, 0), dir, Set("train.steps", 3),
+		Logger(slog.New(slog.NewTextHandler(&said, nil))))
 	const want = "\"nothing to do: step 4 is past --steps 3; `--steps 7` trains 3 more, `--resume never` starts over\""
 	if err != nil || res.Steps != 4 || !strings.Contains(said.String(), want) {
 		t.Errorf("%+v, %v\n%s", res, err, said.String())
@@ -227,7 +238,8 @@ func TestResumeFromElsewhere(t *testing.T) {
 		t.Error(err)
 	}
 	t.Chdir(res.Checkpoint)
-	if own, err := train(t, bigram[float32](1, 0), dir, Resume("."), Set("train.steps", 4)); err != nil || own.Checkpoint != "." {
+	if own, err := train(t, bigram[float32](1, 0), dir, Resume("."), Set("train.steps", 4)); err != nil ||
+		own.Checkpoint != "." {
 		t.Errorf("its own checkpoint by another path: %+v, %v", own, err)
 	}
 }
@@ -237,7 +249,8 @@ func TestTwoRunsInOneFolder(t *testing.T) {
 	_, err := train(t, bigram[float32](1, 0), dir, OnStep(func(s Step) error {
 		if s.Step == 2 {
 			_, err := train(t, bigram[float32](1, 0), dir)
-			wantExit(t, err, ExitCannot, "another run is saving its checkpoints in "+filepath.Join(dir, "checkpoints"), "--dir")
+			wantExit(t, err, ExitCannot, "another run is saving its checkpoints in "+filepath.Join(dir, "checkpoints"),
+				"--dir")
 		}
 		return nil
 	}))
@@ -254,7 +267,8 @@ func TestTwoRunsWithOneLog(t *testing.T) {
 		if s.Step == 2 {
 			_, err := train(t, bigram[float32](1, 0), dir, LogDir(logs))
 			wantExit(t, err, ExitCannot)
-			want := "another run is writing its metrics to " + filepath.Join(logs, metricsFile) + "; wait until it ends, or choose another folder with --log-dir"
+			want := "another run is writing its metrics to " + filepath.Join(logs, metricsFile) +
+				"; wait until it ends, or choose another folder with --log-dir"
 			if err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}
@@ -275,7 +289,8 @@ func TestMetricsAreAFile(t *testing.T) {
 	path := filepath.Join(dir, metricsFile)
 	must(t, os.Symlink("/dev/zero", path)) // whose lines have no end
 	_, err := train(t, bigram[float32](1, 0), dir)
-	wantExit(t, err, ExitInput, path+" is not a regular file, and metrics are appended to one; choose another folder with --log-dir")
+	wantExit(t, err, ExitInput, path+" is not a regular file, and metrics are appended to one; choose another folder "+
+		"with --log-dir")
 }
 
 // A run of epochs that is continued with another global batch ends where the data does.

@@ -7,8 +7,8 @@ import (
 	"github.com/planc-dev/planc/runtime/ckpt"
 )
 
-// shaping are the settings that decide what a step does to the parameters, by their paths in the job file. A checkpoint has
-// them, so that a run which continues it can say what is no longer as it was. A value of nil decides nothing.
+// shaping are the settings that decide what a step does to the parameters, by their paths in the job file. A checkpoint
+// has them, so that a run which continues it can say what is no longer as it was. A value of nil decides nothing.
 var shaping = []struct {
 	path  string
 	value func(t *TrainSettings) any
@@ -50,7 +50,8 @@ func (m *Model) drops() any {
 	return m.Dropout[0]
 }
 
-// towards is a length of training where the learning rate falls towards its end, and nil where no step's rate depends on it.
+// towards is a length of training where the learning rate falls towards its end, and nil where no step's rate depends
+// on it.
 func (t *TrainSettings) towards(length any) any {
 	switch t.Schedule.Kind {
 	case "linear", "cosine", "wsd":
@@ -76,8 +77,8 @@ func shaped(s *Settings, p *Program, extra map[string]string) {
 	shapes(s, p, func(path, value string) { extra[path] = value })
 }
 
-// changed says which of them a checkpoint has otherwise: "train.optimizer.lr was 0.1, is 0.2"; "" where none, or where it is of a
-// program that did not write them.
+// changed says which of them a checkpoint has otherwise: "train.optimizer.lr was 0.1, is 0.2"; "" where none, or where
+// it is of a program that did not write them.
 func changed(s *Settings, p *Program, extra map[string]string) string {
 	var out []string
 	shapes(s, p, func(path, is string) {
@@ -90,8 +91,8 @@ func changed(s *Settings, p *Program, extra map[string]string) string {
 
 func wasIs(path, was, is string) string { return fmt.Sprintf("%s was %s, is %s", path, was, is) }
 
-// otherSamples says why a checkpoint's count of samples is not one of this run's: what differs of all that decides which
-// tokens a sample has; "" where nothing does.
+// otherSamples says why a checkpoint's count of samples is not one of this run's: what differs of all that decides
+// which tokens a sample has; "" where nothing does.
 func (r *run) otherSamples(m *ckpt.Manifest) string {
 	if m.Data == r.dataID() {
 		return ""
@@ -118,18 +119,20 @@ const dataExtra = "data"
 // sampledExtra is where a checkpoint has [data.Set.Sampled] of its run. Older checkpoints lack it.
 const sampledExtra = "data_sampled"
 
-// otherContents says that the data files have other contents than those that the checkpoint was trained on; "" if they have the same,
-// or if nothing says what they were. Files of another size are otherSamples's.
+// otherContents says that the data files have other contents than those that the checkpoint was trained on; "" if they
+// have the same, or if nothing says what they were. Files of another size are otherSamples's.
 func (r *run) otherContents(m *ckpt.Manifest) string {
 	was := m.Extra[sampledExtra]
 	if was == "" || r.sampled == "" || was == r.sampled {
 		return ""
 	}
-	return fmt.Sprintf("%s has changed since step %d: its size is the same, but its contents differ, and training continues on the new contents; "+
+	return fmt.Sprintf("%s has changed since step %d: its size is the same, but its contents differ, and training "+
+		"continues on the new contents; "+
 		"put the old file back, or start over with --resume never", r.files.Name(), m.Step)
 }
 
-// dataText is what people are told of the data, without its seed and the length of samples; "" of a source of the user's own.
+// dataText is what people are told of the data, without its seed and the length of samples; "" of a source of the
+// user's own.
 func (r *run) dataText() string {
 	if r.files == nil {
 		return ""

@@ -90,7 +90,8 @@ func TestEveryPlanTrainsTheSame(t *testing.T) {
 	}
 	want := losses(t, serial)
 	for name, p := range map[string]*Program{
-		"dp 2": bigram[float64](2, 0), "dp 2 zero 1": bigram[float64](2, 1), "dp 4 zero 1": bigram[float64](4, 1), "hybrid": hybrid[float64](),
+		"dp 2": bigram[float64](2, 0), "dp 2 zero 1": bigram[float64](2, 1), "dp 4 zero 1": bigram[float64](4, 1),
+		"hybrid": hybrid[float64](),
 	} {
 		dir := t.TempDir()
 		got, err := train(t, p, dir)
@@ -101,7 +102,8 @@ func TestEveryPlanTrainsTheSame(t *testing.T) {
 			}
 		}
 		if math.Abs(got.ValidLoss-res.ValidLoss) > 1e-12 || math.Abs(got.GradNorm-res.GradNorm) > 1e-12 {
-			t.Errorf("%s: validation %v norm %v, want %v %v", name, got.ValidLoss, got.GradNorm, res.ValidLoss, res.GradNorm)
+			t.Errorf("%s: validation %v norm %v, want %v %v", name, got.ValidLoss, got.GradNorm, res.ValidLoss,
+				res.GradNorm)
 		}
 	}
 }
@@ -120,7 +122,8 @@ func TestSameBitsTwice(t *testing.T) {
 func TestResumeIsExact(t *testing.T) {
 	whole, err := train(t, bigram[float64](2, 1), t.TempDir())
 	must(t, err)
-	for name, rest := range map[string]*Program{"same plan": bigram[float64](2, 1), "other plan": bigram[float64](4, 0), "hybrid": hybrid[float64]()} {
+	for name, rest := range map[string]*Program{"same plan": bigram[float64](2, 1),
+		"other plan": bigram[float64](4, 0), "hybrid": hybrid[float64]()} {
 		dir := t.TempDir()
 		_, err := train(t, bigram[float64](2, 1), dir, OnStep(func(s Step) error {
 			if s.Step == 5 {
@@ -197,7 +200,8 @@ func TestDamagedCheckpointsAreNotIgnored(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(res.Checkpoint, modelFile), []byte("nonsense"), 0o666))
 	_, err = train(t, bigram[float32](1, 0), dir)
 	var exit *ExitError
-	if !errors.As(err, &exit) || exit.Code != ExitInput || !strings.Contains(err.Error(), "--resume never starts over") {
+	if !errors.As(err, &exit) || exit.Code != ExitInput ||
+		!strings.Contains(err.Error(), "--resume never starts over") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -205,17 +209,19 @@ func TestDamagedCheckpointsAreNotIgnored(t *testing.T) {
 func TestContextStopsAfterTheStep(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
-	res, err := Run(ctx, bigram[float32](2, 0), Dir(dir), Data(drawn{40, 0}), Logger(slog.New(slog.DiscardHandler)), OnStep(func(s Step) error {
-		if s.Step == 4 {
-			cancel()
-		}
-		return nil
-	}))
+	res, err := Run(ctx, bigram[float32](2, 0), Dir(dir), Data(drawn{40, 0}), Logger(slog.New(slog.DiscardHandler)),
+		OnStep(func(s Step) error {
+			if s.Step == 4 {
+				cancel()
+			}
+			return nil
+		}))
 	var exit *ExitError
 	if !errors.As(err, &exit) || exit.Code != ExitOnRequest || res.Steps != 4 {
 		t.Fatalf("%v, %+v", err, res)
 	}
-	if want := "stopped on request after step 4 of 12; checkpoint " + filepath.Join(dir, "checkpoints", "step-00000004") + " continues it"; err.Error() != want {
+	if want := "stopped on request after step 4 of 12; checkpoint " + filepath.Join(dir, "checkpoints",
+		"step-00000004") + " continues it"; err.Error() != want {
 		t.Errorf("message %q, want %q", err, want)
 	}
 }
@@ -252,10 +258,12 @@ func TestNonfinite(t *testing.T) {
 	res, err := train(t, poisoned(), dir)
 	must(t, err)
 	steps, others := lines(t, dir)
-	if res.Skipped != 1 || steps[2].Loss != nil || steps[11].Skipped != 1 || others[1].Event != "skip" || others[1].Step != 3 {
+	if res.Skipped != 1 || steps[2].Loss != nil || steps[11].Skipped != 1 || others[1].Event != "skip" ||
+		others[1].Step != 3 {
 		t.Errorf("%+v %+v", res, others)
 	}
-	if last, err := train(t, poisoned(), t.TempDir(), Set("train.steps", 3)); err != nil || !last.ran() || !math.IsNaN(last.Loss) {
+	if last, err := train(t, poisoned(), t.TempDir(), Set("train.steps", 3)); err != nil || !last.ran() ||
+		!math.IsNaN(last.Loss) {
 		t.Errorf("a last step that is not finite: %+v, %v", last, err)
 	}
 	_, err = train(t, poisoned(), dir, Resume("never"), Set("train.steps", 3), OnStep(func(s Step) error {
@@ -265,7 +273,8 @@ func TestNonfinite(t *testing.T) {
 		return nil
 	}))
 	wantExit(t, err, ExitOnRequest)
-	if first, err := train(t, poisoned(), dir, Set("train.steps", 4)); err != nil || !math.IsNaN(first.FirstLoss) || first.FirstStep != 3 {
+	if first, err := train(t, poisoned(), dir, Set("train.steps", 4)); err != nil || !math.IsNaN(first.FirstLoss) ||
+		first.FirstStep != 3 {
 		t.Errorf("a first step that is not finite: %+v, %v", first, err)
 	}
 	_, err = train(t, poisoned(), t.TempDir(), Set("train.on_nonfinite", "stop"))
@@ -290,7 +299,8 @@ func TestSkippingEnds(t *testing.T) {
 	}
 	poisoned := func(from, to int, more ...Option) (Result, string, error) {
 		dir := t.TempDir()
-		res, err := train(t, poison(from, to), dir, append(more, Set("train.steps", 30), Set("train.checkpoint.every", 2))...)
+		res, err := train(t, poison(from, to), dir, append(more, Set("train.steps", 30),
+			Set("train.checkpoint.every", 2))...)
 		return res, dir, err
 	}
 	if res, _, err := poisoned(3, 11); err != nil || res.Skipped != 9 || res.Steps != 30 {
@@ -300,25 +310,31 @@ func TestSkippingEnds(t *testing.T) {
 	wantExit(t, err, ExitNonfinite)
 	want := "steps 3 to 12 are not finite (the last: loss NaN, gradient norm "
 	rest := "): 10 in a row, and a skipped step changes no parameter, so the next would be no better. " +
-		"Lower train.optimizer.lr (0.05), or raise train.schedule.warmup (3); go on from a checkpoint of step 1 or before (--resume STEP), or start over (--resume never)"
+		"Lower train.optimizer.lr (0.05), or raise train.schedule.warmup (3); go on from a checkpoint of step 1 or " +
+		"before (--resume STEP), or start over (--resume never)"
 	if !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), rest) {
 		t.Errorf("error %q", err)
 	}
 	if _, others := lines(t, dir); others[len(others)-1].Event != "stop" || others[len(others)-1].Step != 12 {
 		t.Errorf("last line %+v", others[len(others)-1])
 	}
-	_, err = train(t, poison(3, 40), dir, Set("train.steps", 40)) // goes on from step 10, whose parameters are those of step 2
-	if err == nil || !strings.HasPrefix(err.Error(), "steps 11 to 20 are not finite") || !strings.Contains(err.Error(), "; go on from a checkpoint of step 1 or before (") {
+	// goes on from step 10, whose parameters are those of step 2
+	_, err = train(t, poison(3, 40), dir, Set("train.steps", 40))
+	if err == nil || !strings.HasPrefix(err.Error(), "steps 11 to 20 are not finite") ||
+		!strings.Contains(err.Error(), "; go on from a checkpoint of step 1 or before (") {
 		t.Errorf("a run that goes on: %v", err)
 	}
-	if res, err := train(t, bigram[float32](2, 1), dir, Resume("2"), Set("train.steps", 4)); err != nil || res.FirstStep != 3 || res.Skipped != 0 {
+	if res, err := train(t, bigram[float32](2, 1), dir, Resume("2"), Set("train.steps", 4)); err != nil ||
+		res.FirstStep != 3 || res.Skipped != 0 {
 		t.Errorf("the checkpoint of step 2: %+v, %v", res, err)
 	}
 	_, _, err = poisoned(1, 30, Set("train.precision.loss_scale", 8))
-	if err == nil || !strings.HasSuffix(err.Error(), "better. Lower train.precision.loss_scale (8), or train.optimizer.lr (0.05); start over (--resume never)") {
+	if err == nil || !strings.HasSuffix(err.Error(),
+		"better. Lower train.precision.loss_scale (8), or train.optimizer.lr (0.05); start over (--resume never)") {
 		t.Errorf("a static scale: %v", err)
 	}
-	res, _, err := poisoned(1, 16, Set("train.precision.loss_scale", "dynamic")) // free, then 2^16 to 2: all above the least
+	// free, then 2^16 to 2: all above the least
+	res, _, err := poisoned(1, 16, Set("train.precision.loss_scale", "dynamic"))
 	if err != nil || res.Skipped != 16 {
 		t.Errorf("a scale that finds its place: %+v, %v", res, err)
 	}

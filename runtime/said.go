@@ -15,12 +15,14 @@ const launchedBy = "PLANC_RUN"
 
 // nothingToDo is said of a finished run that is started again.
 func nothingToDo(total int, byPlanc bool) string {
-	return fmt.Sprintf("nothing to do: step %d of %[1]d; `%s--steps %d` goes on, `%[2]s--resume never` starts over", total, dashes(byPlanc), 2*total)
+	return fmt.Sprintf("nothing to do: step %d of %[1]d; `%s--steps %d` goes on, `%[2]s--resume never` starts over",
+		total, dashes(byPlanc), 2*total)
 }
 
 // pastLast is said of a run that resumes after its last step, which is named as last.
 func pastLast(step, total int, last string, byPlanc bool) string {
-	return fmt.Sprintf("nothing to do: step %d is past %s; `%s--steps %d` trains %d more, `%[3]s--resume never` starts over",
+	return fmt.Sprintf("nothing to do: step %d is past %s; `%s--steps %d` trains %d more, `%[3]s--resume never` "+
+		"starts over",
 		step, last, dashes(byPlanc), step+total, total)
 }
 
@@ -46,7 +48,8 @@ func highRate(o *OptimizerSettings, kind OptimizerKind) string {
 	}
 	text := fmt.Sprintf("train.optimizer.lr is %g; %v usually diverges above %g", o.LR, kind, most)
 	if exp := math.Floor(math.Log10(o.LR)); exp >= 1 { // 3e4 is 3e-4 without its sign
-		text += "; did you mean " + strconv.FormatFloat(o.LR/math.Pow(10, exp), 'g', 3, 64) + fmt.Sprintf("e-%.0f", exp) + "?"
+		text += "; did you mean " + strconv.FormatFloat(o.LR/math.Pow(10, exp), 'g', 3, 64) +
+			fmt.Sprintf("e-%.0f", exp) + "?"
 	}
 	return text
 }

@@ -15,8 +15,8 @@ const (
 	sampleKey    = 0x73616d70 // "samp": apart from the other uses of the seed
 )
 
-// sample continues a prompt, byte by byte, and returns both. The ranks of the first replica compute the logits
-// in lockstep; where replicas meet in forward passes (ZeRO 3, experts), all ranks do. The draw is keyed by seed, step and
+// sample continues a prompt, byte by byte, and returns both. The ranks of the first replica compute the logits in
+// lockstep; where replicas meet in forward passes (ZeRO 3, experts), all ranks do. The draw is keyed by seed, step and
 // position. It is cut short where the run is asked to stop.
 func (r *run) sample(prompt string) (string, error) {
 	tokenizer, err := data.NewTokenizer(r.s.Data.Tokenizer)
@@ -76,8 +76,8 @@ func (r *run) nextLogits(vocab int) (logits []float64, err error) {
 	return logits, nil
 }
 
-// replicasMeet tells whether forward passes gather parameters that lie scattered over replicas, or send tokens to experts
-// that do.
+// replicasMeet tells whether forward passes gather parameters that lie scattered over replicas, or send tokens to
+// experts that do.
 func (p *Program) replicasMeet() bool {
 	return p.Experts.Copies > 0 || slices.ContainsFunc(p.Stages, func(s Stage) bool { return s.Gather > 0 })
 }

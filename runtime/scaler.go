@@ -9,11 +9,11 @@ import (
 // in 16 bits. Kind is none (or empty), static, or dynamic.
 //
 // A dynamic scale begins at Init. It doubles after each Window good steps in a row. A bad step, whose gradient is not
-// finite on some rank, is skipped on all; each but the first Hysteresis-1 of them halves the scale, down to Min, where it
-// stays. Doubling grants these free ones again, and so does each good step if Consecutive.
+// finite on some rank, is skipped on all; each but the first Hysteresis-1 of them halves the scale, down to Min, where
+// it stays. Doubling grants these free ones again, and so does each good step if Consecutive.
 //
-// DeepSpeed's DynamicLossScaler has these rules and defaults (window 1000, hysteresis 2, min 1). PyTorch's GradScaler is
-// window 2000, hysteresis 1 and no min, Megatron-LM's hysteresis 2 with init 2^32.
+// DeepSpeed's DynamicLossScaler has these rules and defaults (window 1000, hysteresis 2, min 1). PyTorch's GradScaler
+// is window 2000, hysteresis 1 and no min, Megatron-LM's hysteresis 2 with init 2^32.
 type LossScaleSettings struct {
 	Kind        string  `json:"kind"`
 	Init        float64 `json:"init"`
@@ -91,8 +91,10 @@ func (s *scaler) restore(text string) error {
 	if _, err := fmt.Sscanf(text, "%g %d %d", &s.scale, &s.good, &s.free); err != nil {
 		return fmt.Errorf("its loss scale %q cannot be read: %w", text, err)
 	}
-	if !(s.scale > 0 && s.scale <= math.MaxFloat32) || min(s.good, s.free) < 0 || int64(max(s.good, s.free)) > maxScaleCount {
-		return fmt.Errorf("its loss scale %q is none: a scale above 0 that float32 holds is allowed, and counts from 0 to %d", text, maxScaleCount)
+	if !(s.scale > 0 && s.scale <= math.MaxFloat32) || min(s.good, s.free) < 0 ||
+		int64(max(s.good, s.free)) > maxScaleCount {
+		return fmt.Errorf("its loss scale %q is none: a scale above 0 that float32 holds is allowed, and counts from "+
+			"0 to %d", text, maxScaleCount)
 	}
 	return nil
 }
@@ -120,9 +122,11 @@ func setLossScale(s *Settings, v any) error {
 func (s *LossScaleSettings) check() error {
 	switch {
 	case (s.Kind == "static" || s.Kind == "dynamic") && !(s.Init > 0 && s.Init <= math.MaxFloat32):
-		return fmt.Errorf("train.precision.loss_scale begins at %g; more than 0 is wanted, and what float32 holds", s.Init)
+		return fmt.Errorf("train.precision.loss_scale begins at %g; more than 0 is wanted, and what float32 holds",
+			s.Init)
 	case s.Kind == "dynamic" && (s.Window < 1 || s.Hysteresis < 1 || !(s.Min > 0)):
-		return fmt.Errorf("train.precision.loss_scale has window %d, hysteresis %d, min %g; at least 1, at least 1, and more than 0 are wanted", s.Window, s.Hysteresis, s.Min)
+		return fmt.Errorf("train.precision.loss_scale has window %d, hysteresis %d, min %g; at least 1, at least 1, "+
+			"and more than 0 are wanted", s.Window, s.Hysteresis, s.Min)
 	}
 	return nil
 }

@@ -14,7 +14,8 @@ func TestSchedules(t *testing.T) {
 	}{
 		{"constant", 1, 0.1}, {"constant", 10, 1}, {"constant", 11, 1}, {"constant", 110, 1},
 		{"linear", 5, 0.5}, {"linear", 60, 0.55}, {"linear", 110, 0.1},
-		{"cosine", 10, 1}, {"cosine", 35, 0.1 + 0.9*(1+math.Sqrt2/2)/2}, {"cosine", 60, 0.55}, {"cosine", 110, 0.1}, {"cosine", 500, 0.1},
+		{"cosine", 10, 1}, {"cosine", 35, 0.1 + 0.9*(1+math.Sqrt2/2)/2}, {"cosine", 60, 0.55}, {"cosine", 110, 0.1},
+		{"cosine", 500, 0.1},
 		{"wsd", 90, 1}, {"wsd", 100, 0.55}, {"wsd", 110, 0.1},
 		{"inverse_sqrt", 10, 1}, {"inverse_sqrt", 40, 0.5}, {"inverse_sqrt", 2000, 0.1},
 	} {

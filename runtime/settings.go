@@ -9,38 +9,78 @@ import (
 
 // setters write one setting each, by its path in the job file.
 var setters = map[string]func(s *Settings, v any) error{
-	"data.root":                              func(s *Settings, v any) error { return setString(&s.Data.Root, v) },
-	"data.train":                             func(s *Settings, v any) error { return setFiles(&s.Data.Train, v) },
-	"data.valid":                             setValid,
-	dataOnly:                                 holdOut,
-	"data.tokenizer":                         func(s *Settings, v any) error { return setString(&s.Data.Tokenizer, v) },
-	"train.steps":                            setSteps,
-	"train.epochs":                           setEpochs,
-	"train.tokens":                           setTokens,
-	"train.init":                             func(s *Settings, v any) error { return setString(&s.Train.Init, v) },
-	"train.seed":                             setSeed,
-	"train.optimizer.lr":                     func(s *Settings, v any) error { return setNumber(&s.Train.Optimizer.LR, v) },
-	"train.optimizer.betas":                  func(s *Settings, v any) error { return setPair(&s.Train.Optimizer.Betas, v) },
-	"train.optimizer.eps":                    func(s *Settings, v any) error { return setNumber(&s.Train.Optimizer.Eps, v) },
-	"train.optimizer.weight_decay":           func(s *Settings, v any) error { return setNumber(&s.Train.Optimizer.WeightDecay, v) },
-	"train.optimizer.momentum":               func(s *Settings, v any) error { return setNumber(&s.Train.Optimizer.Momentum, v) },
-	"train.optimizer.clip_norm":              func(s *Settings, v any) error { return setNumber(&s.Train.Optimizer.ClipNorm, v) },
-	"train.experts.bias_rate":                func(s *Settings, v any) error { return setNumber(&s.Train.Experts.BiasRate, v) },
-	"train.schedule.kind":                    func(s *Settings, v any) error { return setString(&s.Train.Schedule.Kind, v) },
-	"train.schedule.warmup":                  func(s *Settings, v any) error { return setInt(&s.Train.Schedule.Warmup, v) },
-	"train.schedule.min_lr":                  func(s *Settings, v any) error { return setNumber(&s.Train.Schedule.MinLR, v) },
-	"train.schedule.decay":                   func(s *Settings, v any) error { return setInt(&s.Train.Schedule.Decay, v) },
-	"train.eval.every":                       func(s *Settings, v any) error { return setInt(&s.Train.Eval.Every, v) },
-	"train.eval.batches":                     func(s *Settings, v any) error { return setInt(&s.Train.Eval.Batches, v) },
-	"train.eval.sample":                      func(s *Settings, v any) error { return setString(&s.Train.Eval.Sample, v) },
-	"train.checkpoint.every":                 func(s *Settings, v any) error { return setInt(&s.Train.Checkpoint.Every, v) },
-	"train.precision.loss_scale":             setLossScale,
-	"train.precision.loss_scale.init":        func(s *Settings, v any) error { return setNumber(&s.Train.Precision.LossScale.Init, v) },
-	"train.precision.loss_scale.window":      func(s *Settings, v any) error { return setInt(&s.Train.Precision.LossScale.Window, v) },
-	"train.precision.loss_scale.hysteresis":  func(s *Settings, v any) error { return setInt(&s.Train.Precision.LossScale.Hysteresis, v) },
-	"train.precision.loss_scale.min":         func(s *Settings, v any) error { return setNumber(&s.Train.Precision.LossScale.Min, v) },
-	"train.precision.loss_scale.consecutive": func(s *Settings, v any) error { return setBool(&s.Train.Precision.LossScale.Consecutive, v) },
-	"train.on_nonfinite":                     func(s *Settings, v any) error { return setString(&s.Train.OnNonfinite, v) },
+	"data.root":      func(s *Settings, v any) error { return setString(&s.Data.Root, v) },
+	"data.train":     func(s *Settings, v any) error { return setFiles(&s.Data.Train, v) },
+	"data.valid":     setValid,
+	dataOnly:         holdOut,
+	"data.tokenizer": func(s *Settings, v any) error { return setString(&s.Data.Tokenizer, v) },
+	"train.steps":    setSteps,
+	"train.epochs":   setEpochs,
+	"train.tokens":   setTokens,
+	"train.init":     func(s *Settings, v any) error { return setString(&s.Train.Init, v) },
+	"train.seed":     setSeed,
+	"train.optimizer.lr": func(s *Settings, v any) error {
+		return setNumber(&s.Train.Optimizer.LR, v)
+	},
+	"train.optimizer.betas": func(s *Settings, v any) error {
+		return setPair(&s.Train.Optimizer.Betas, v)
+	},
+	"train.optimizer.eps": func(s *Settings, v any) error {
+		return setNumber(&s.Train.Optimizer.Eps, v)
+	},
+	"train.optimizer.weight_decay": func(s *Settings, v any) error {
+		return setNumber(&s.Train.Optimizer.WeightDecay, v)
+	},
+	"train.optimizer.momentum": func(s *Settings, v any) error {
+		return setNumber(&s.Train.Optimizer.Momentum, v)
+	},
+	"train.optimizer.clip_norm": func(s *Settings, v any) error {
+		return setNumber(&s.Train.Optimizer.ClipNorm, v)
+	},
+	"train.experts.bias_rate": func(s *Settings, v any) error {
+		return setNumber(&s.Train.Experts.BiasRate, v)
+	},
+	"train.schedule.kind": func(s *Settings, v any) error {
+		return setString(&s.Train.Schedule.Kind, v)
+	},
+	"train.schedule.warmup": func(s *Settings, v any) error {
+		return setInt(&s.Train.Schedule.Warmup, v)
+	},
+	"train.schedule.min_lr": func(s *Settings, v any) error {
+		return setNumber(&s.Train.Schedule.MinLR, v)
+	},
+	"train.schedule.decay": func(s *Settings, v any) error {
+		return setInt(&s.Train.Schedule.Decay, v)
+	},
+	"train.eval.every": func(s *Settings, v any) error { return setInt(&s.Train.Eval.Every, v) },
+	"train.eval.batches": func(s *Settings, v any) error {
+		return setInt(&s.Train.Eval.Batches, v)
+	},
+	"train.eval.sample": func(s *Settings, v any) error {
+		return setString(&s.Train.Eval.Sample, v)
+	},
+	"train.checkpoint.every": func(s *Settings, v any) error {
+		return setInt(&s.Train.Checkpoint.Every, v)
+	},
+	"train.precision.loss_scale": setLossScale,
+	"train.precision.loss_scale.init": func(s *Settings, v any) error {
+		return setNumber(&s.Train.Precision.LossScale.Init, v)
+	},
+	"train.precision.loss_scale.window": func(s *Settings, v any) error {
+		return setInt(&s.Train.Precision.LossScale.Window, v)
+	},
+	"train.precision.loss_scale.hysteresis": func(s *Settings, v any) error {
+		return setInt(&s.Train.Precision.LossScale.Hysteresis, v)
+	},
+	"train.precision.loss_scale.min": func(s *Settings, v any) error {
+		return setNumber(&s.Train.Precision.LossScale.Min, v)
+	},
+	"train.precision.loss_scale.consecutive": func(s *Settings, v any) error {
+		return setBool(&s.Train.Precision.LossScale.Consecutive, v)
+	},
+	"train.on_nonfinite": func(s *Settings, v any) error {
+		return setString(&s.Train.OnNonfinite, v)
+	},
 }
 
 // dataOnly is not a setting of jobs: it follows the flag --data.
@@ -106,7 +146,9 @@ func (s *Settings) reset(path string, was *Settings) {
 	}
 	to, from := reflect.ValueOf(s).Elem(), reflect.ValueOf(was).Elem()
 	for name := range strings.SplitSeq(path, ".") {
-		i := slices.IndexFunc(reflect.VisibleFields(to.Type()), func(f reflect.StructField) bool { return f.Tag.Get("json") == name })
+		i := slices.IndexFunc(reflect.VisibleFields(to.Type()), func(f reflect.StructField) bool {
+			return f.Tag.Get("json") == name
+		})
 		to, from = to.Field(i), from.Field(i)
 	}
 	to.Set(from)
@@ -121,14 +163,15 @@ func oneLength(sets []setting) error {
 		case first == "":
 			first = c.path
 		default:
-			return fmt.Errorf("%s and %s are both given, and each says how long training is (--steps is train.steps): leave one out", first, c.path)
+			return fmt.Errorf("%s and %s are both given, and each says how long training is (--steps is "+
+				"train.steps): leave one out", first, c.path)
 		}
 	}
 	return nil
 }
 
-// didYouMean names the nearest of the known names, or nothing where none is near. Of a dotted name the last part must be
-// near, since all that stand beside it share the rest; that part alone will do where one name ends so.
+// didYouMean names the nearest of the known names, or nothing where none is near. Of a dotted name the last part must
+// be near, since all that stand beside it share the rest; that part alone will do where one name ends so.
 func didYouMean(name string, known []string) string {
 	slices.Sort(known)
 	last := name[strings.LastIndexByte(name, '.')+1:]

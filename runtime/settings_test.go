@@ -20,8 +20,10 @@ func TestSet(t *testing.T) {
 	}
 	want := Settings{
 		Data: DataSettings{Train: []File{{"a.txt", 1}, {"b.bin", 2.5}}, ValidFraction: 0.05},
-		Train: TrainSettings{Tokens: 300e9, Seed: 1<<64 - 1, Optimizer: OptimizerSettings{LR: 3e-4, Betas: [2]float64{0.9, 0.95}},
-			Schedule: ScheduleSettings{Warmup: 2000}, Eval: EvalSettings{Sample: "The light"}, Checkpoint: CheckpointSettings{Every: 1000}},
+		Train: TrainSettings{Tokens: 300e9, Seed: 1<<64 - 1, Optimizer: OptimizerSettings{LR: 3e-4,
+			Betas: [2]float64{0.9, 0.95}},
+			Schedule: ScheduleSettings{Warmup: 2000}, Eval: EvalSettings{Sample: "The light"},
+			Checkpoint: CheckpointSettings{Every: 1000}},
 	}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("settings are\n%+v, want\n%+v", s, want)
@@ -30,11 +32,14 @@ func TestSet(t *testing.T) {
 
 func TestSetMessages(t *testing.T) {
 	const all = "data.root, data.tokenizer, data.train, data.valid, train.checkpoint.every, " +
-		"train.epochs, train.eval.batches, train.eval.every, train.eval.sample, train.experts.bias_rate, train.init, train.on_nonfinite, train.optimizer.betas, " +
-		"train.optimizer.clip_norm, train.optimizer.eps, train.optimizer.lr, train.optimizer.momentum, train.optimizer.weight_decay, " +
+		"train.epochs, train.eval.batches, train.eval.every, train.eval.sample, train.experts.bias_rate, train.init, " +
+		"train.on_nonfinite, train.optimizer.betas, " +
+		"train.optimizer.clip_norm, train.optimizer.eps, train.optimizer.lr, train.optimizer.momentum, " +
+		"train.optimizer.weight_decay, " +
 		"train.precision.loss_scale, train.precision.loss_scale.consecutive, train.precision.loss_scale.hysteresis, " +
 		"train.precision.loss_scale.init, train.precision.loss_scale.min, train.precision.loss_scale.window, " +
-		"train.schedule.decay, train.schedule.kind, train.schedule.min_lr, train.schedule.warmup, train.seed, train.steps, train.tokens"
+		"train.schedule.decay, train.schedule.kind, train.schedule.min_lr, train.schedule.warmup, train.seed, " +
+		"train.steps, train.tokens"
 	for _, test := range []struct {
 		path  string
 		value any
@@ -69,8 +74,10 @@ func TestNullIsWhatWasCompiledIn(t *testing.T) {
 	was := Settings{
 		Data: DataSettings{Root: "r", Train: []File{{"a", 1}}, Valid: []File{{"v", 1}}, Tokenizer: "bytes"},
 		Train: TrainSettings{Epochs: 2, Init: "folder", Seed: 7, OnNonfinite: "stop",
-			Optimizer: OptimizerSettings{LR: 1, Betas: [2]float64{0.9, 0.95}, Eps: 2, WeightDecay: 3, Momentum: 0.5, ClipNorm: 4},
-			Schedule:  ScheduleSettings{Kind: "wsd", Warmup: 1, MinLR: 5, Decay: 2}, Eval: EvalSettings{Every: 3, Batches: 4, Sample: "s"},
+			Optimizer: OptimizerSettings{LR: 1, Betas: [2]float64{0.9, 0.95}, Eps: 2, WeightDecay: 3, Momentum: 0.5,
+				ClipNorm: 4},
+			Schedule:   ScheduleSettings{Kind: "wsd", Warmup: 1, MinLR: 5, Decay: 2},
+			Eval:       EvalSettings{Every: 3, Batches: 4, Sample: "s"},
 			Checkpoint: CheckpointSettings{Every: 5}, Precision: PrecisionSettings{dynamicScale}},
 	}
 	for path := range setters {
@@ -106,8 +113,10 @@ func TestTwoLengthsAreRefused(t *testing.T) {
 
 func TestSettingsAreChecked(t *testing.T) {
 	for path, want := range map[string]string{
-		"train.steps=0":             "there is nothing to train: train.steps, train.epochs and train.tokens are 0; one of them is wanted, as --steps 100",
-		"train.schedule.kind=step":  `train.schedule.kind is "step"; kinds are constant, linear, cosine, wsd, inverse_sqrt`,
+		"train.steps=0": "there is nothing to train: train.steps, train.epochs and train.tokens are 0; " +
+			"one of them is wanted, as --steps 100",
+		"train.schedule.kind=step": `train.schedule.kind is "step"; kinds are constant, linear, cosine, wsd, ` +
+			`inverse_sqrt`,
 		"train.on_nonfinite=ignore": `train.on_nonfinite is "ignore"; it is skip or stop`,
 		"train.optimizer.lr=-1":     "train.optimizer.lr is -1; a number from 0 up is wanted",
 	} {

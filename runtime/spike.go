@@ -7,8 +7,9 @@ import (
 	"strconv"
 )
 
-// How a loss is judged. Gaussian noise never reaches 15 deviations, and exponential noise about once in 10,000 steps; spikes of
-// published trainings (from 2.2 to 2.8 and more, with noise of 0.03) do. The floors keep quiet where a loss hardly varies.
+// How a loss is judged. Gaussian noise never reaches 15 deviations, and exponential noise about once in 10,000 steps;
+// spikes of published trainings (from 2.2 to 2.8 and more, with noise of 0.03) do. The floors keep quiet where a loss
+// hardly varies.
 const (
 	lossWindow    = 64 // losses whose median and deviation count
 	lossLeast     = 16 // of them, before they count
@@ -21,10 +22,11 @@ const (
 	madToSigma    = 1.4826
 )
 
-// lossWatch finds losses that are far above what the run has reached. A loss is high if it exceeds m + 15 s: m is the lowest median so
-// far of 64 losses in a row, and s is 1.4826 times the median of the last 64 losses' distances from their median (the standard
-// deviation, if noise is Gaussian), but at least 1 % of m and 0.005. Before there are 16 losses, m and s are those of the
-// checkpoint, or else m is the first loss and s is 3 % of m, at least 0.1. High losses do not enter the 64, so a run that diverges cannot pass for a usual one.
+// lossWatch finds losses that are far above what the run has reached. A loss is high if it exceeds m + 15 s: m is the
+// lowest median so far of 64 losses in a row, and s is 1.4826 times the median of the last 64 losses' distances from
+// their median (the standard deviation, if noise is Gaussian), but at least 1 % of m and 0.005. Before there are 16
+// losses, m and s are those of the checkpoint, or else m is the first loss and s is 3 % of m, at least 0.1. High losses
+// do not enter the 64, so a run that diverges cannot pass for a usual one.
 type lossWatch struct {
 	recent [lossWindow]float64 // the last losses that were not high
 	count  int                 // how many were
@@ -85,12 +87,14 @@ func (r *run) watchLoss(s *Step) {
 		r.warnSpike(s, detail)
 	case lossDiverges:
 		r.metrics.event(s.Step, "divergence", detail)
-		r.report.warn(fmt.Sprintf("step %d: training diverges: %d losses in a row are above the limit (%s). %s; %s", s.Step, lossDiverges, detail,
+		r.report.warn(fmt.Sprintf("step %d: training diverges: %d losses in a row are above the limit (%s). %s; %s",
+			s.Step, lossDiverges, detail,
 			r.calmer(), r.beforeDivergence()), "step", s.Step, "loss", s.Loss, "limit", w.limit())
 	}
 }
 
-// warnSpike tells people of the first spike of a run, the second, the fourth and so on: some data have spikes without end.
+// warnSpike tells people of the first spike of a run, the second, the fourth and so on: some data have spikes without
+// end.
 func (r *run) warnSpike(s *Step, detail string) {
 	r.spikes++
 	if r.spikes&(r.spikes-1) != 0 {

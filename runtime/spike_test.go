@@ -44,11 +44,14 @@ func TestUsualLossesAreNotHigh(t *testing.T) {
 		}
 	}
 	for name, losses := range map[string][]float64{
-		"constant":                     slices.Repeat([]float64{5.5}, 200),
-		"learned by heart":             append(falling(300, func() float64 { return 0 }), slices.Repeat([]float64{1e-4, 4e-3, 2e-4}, 100)...),
+		"constant": slices.Repeat([]float64{5.5}, 200),
+		"learned by heart": append(falling(300, func() float64 {
+			return 0
+		}), slices.Repeat([]float64{1e-4, 4e-3, 2e-4}, 100)...),
 		"a first loss that is lucky":   append([]float64{2.2}, slices.Repeat([]float64{2.9, 2.4, 3.1}, 100)...),
 		"a first loss of another kind": append([]float64{0.3}, slices.Repeat([]float64{1.5, 0.9, 1.7}, 100)...),
-		"warm-up":                      append([]float64{10.9, 10.8, 9.8, 9.2, 10.4, 11.6, 10.1}, slices.Repeat([]float64{9.5, 8.8}, 100)...),
+		"warm-up": append([]float64{10.9, 10.8, 9.8, 9.2, 10.4, 11.6, 10.1},
+			slices.Repeat([]float64{9.5, 8.8}, 100)...),
 	} {
 		if got := highs(losses); len(got) > 0 {
 			t.Errorf("%s: %v are high", name, got)
@@ -135,11 +138,22 @@ func TestHighLosses(t *testing.T) {
 		losses []float64
 		want   func(got []int) bool
 	}{
-		{"a spike", append(slices.Clone(usual), 6, 3.5, 3.5), func(got []int) bool { return slices.Equal(got, []int{301}) }},
-		{"from the first steps on", []float64{5.5, 6.1, 9, 20, 40, 62, 62, 61}, func(got []int) bool { return slices.Equal(got, from(3, 8, 1)) }},
-		{"within 50 steps", growing(usual, 62, 50), func(got []int) bool { return got[0] < 310 && got[len(got)-1] == 350 && len(got) > 40 }},
-		{"within 2000 steps", growing(usual, 62, 2000), func(got []int) bool { return got[0] < 900 && got[len(got)-1] == 2300 && len(got) > 1400 }},
-		{"to a level where it stays", append(slices.Clone(usual), slices.Repeat([]float64{8}, 500)...), func(got []int) bool { return slices.Equal(got, from(301, 800, 1)) }},
+		{"a spike", append(slices.Clone(usual), 6, 3.5, 3.5), func(got []int) bool {
+			return slices.Equal(got, []int{301})
+		}},
+		{"from the first steps on", []float64{5.5, 6.1, 9, 20, 40, 62, 62, 61}, func(got []int) bool {
+			return slices.Equal(got, from(3, 8, 1))
+		}},
+		{"within 50 steps", growing(usual, 62, 50), func(got []int) bool {
+			return got[0] < 310 && got[len(got)-1] == 350 && len(got) > 40
+		}},
+		{"within 2000 steps", growing(usual, 62, 2000), func(got []int) bool {
+			return got[0] < 900 && got[len(got)-1] == 2300 && len(got) > 1400
+		}},
+		{"to a level where it stays", append(slices.Clone(usual), slices.Repeat([]float64{8}, 500)...),
+			func(got []int) bool {
+				return slices.Equal(got, from(301, 800, 1))
+			}},
 	} {
 		if got := highs(test.losses); !test.want(got) {
 			t.Errorf("%s: %d are high, from %v on", test.name, len(got), got[:min(1, len(got))])
@@ -147,7 +161,8 @@ func TestHighLosses(t *testing.T) {
 	}
 }
 
-// A run warns of a spike and of divergence once each, by a line in its metrics and one for people, and does nothing else.
+// A run warns of a spike and of divergence once each, by a line in its metrics and one for people, and does nothing
+// else.
 func TestLossWarnings(t *testing.T) {
 	raised := func(from, to int) *Program {
 		p := bigram[float64](2, 1)
@@ -194,7 +209,9 @@ func TestLossWarnings(t *testing.T) {
 		}
 	}
 	if len(warnings) != 2 || !strings.HasPrefix(warnings[0], "warning: step 30: the loss spikes (loss 2") ||
-		!strings.HasSuffix(warnings[1], "). Lower train.optimizer.lr (0.05), or raise train.schedule.warmup (3); the last checkpoint from before that is of step 25 (--resume 25)\n") {
+		!strings.HasSuffix(warnings[1],
+			"). Lower train.optimizer.lr (0.05), or raise train.schedule.warmup (3); the last checkpoint from before "+
+				"that is of step 25 (--resume 25)\n") {
 		t.Errorf("warnings\n%s", strings.Join(warnings, ""))
 	}
 

@@ -16,8 +16,8 @@ type Segment struct {
 	RematForward, RematBackward func(*Rank, *Block) // of runs whose layers save less, and make it again in backward
 }
 
-// Written is the gradient of a parameter that a layer writes in the step's first micro-batch, before anything else adds to
-// it, and adds to in the others: Elems of them, from element Offset of the run of Refs[Ref] on.
+// Written is the gradient of a parameter that a layer writes in the step's first micro-batch, before anything else adds
+// to it, and adds to in the others: Elems of them, from element Offset of the run of Refs[Ref] on.
 type Written struct{ Ref, Offset, Elems int }
 
 // Ref names the run of a class of parameters: of the block's own layer, or of another segment's first.
@@ -47,10 +47,10 @@ type Chunk struct {
 // Stretch is Count layers of a segment from layer From on, each Stride bytes of the chunk's buffer from Offset on: the
 // block's input, if it has one, what it saves, and the gradient of its output if that is kept.
 //
-// Remat: the layers are run by the segment's functions of that name. Split: besides, the buffer has only what they save;
-// their inputs lie in the stage's spare memory, in turn at two places. Every: the buffer has only the input of each
-// Every-th layer; what these groups of layers save, and their other inputs, lies in the spare memory, Inner bytes a layer,
-// and is made again before the group's backward functions run; a split backward's second part runs at once.
+// Remat: the layers are run by the segment's functions of that name. Split: besides, the buffer has only what they
+// save; their inputs lie in the stage's spare memory, in turn at two places. Every: the buffer has only the input of
+// each Every-th layer; what these groups of layers save, and their other inputs, lies in the spare memory, Inner bytes
+// a layer, and is made again before the group's backward functions run; a split backward's second part runs at once.
 type Stretch struct {
 	Segment, From, Count, Offset, Stride int
 

@@ -55,7 +55,11 @@ func (p *Program) momentKinds() []kind {
 		names = []string{".momentum_buffer"}
 	}
 	var out []kind
-	for i, region := range []func(*Arena) Region{func(a *Arena) Region { return a.Moment1 }, func(a *Arena) Region { return a.Moment2 }}[:len(names)] {
+	for i, region := range []func(*Arena) Region{func(a *Arena) Region {
+		return a.Moment1
+	}, func(a *Arena) Region {
+		return a.Moment2
+	}}[:len(names)] {
 		if region(&p.Stages[0].Arena).Size > 0 {
 			out = append(out, kind{suffix: names[i], elem: p.types().Moments, region: region})
 		}
@@ -134,7 +138,8 @@ func content[F Float](c *crew, name string, kinds []kind) ckpt.Content {
 	out := ckpt.Content{Name: name, Metadata: map[string]string{"format": "pt"}}
 	for _, k := range kinds {
 		for _, t := range parts[0] {
-			out.Tensors = append(out.Tensors, ckpt.Tensor{Name: t.name + k.suffix, DType: ckpt.DTypeOf[F](), Shape: t.param.shape()})
+			out.Tensors = append(out.Tensors, ckpt.Tensor{Name: t.name + k.suffix, DType: ckpt.DTypeOf[F](),
+				Shape: t.param.shape()})
 		}
 	}
 	buf := make([]F, 0)
@@ -161,8 +166,8 @@ func (p *Param) shape() []int64 {
 	return out
 }
 
-// load reads all tensors of a kind into the ranks' arenas. find gives a tensor of a file by its name; of several processes the
-// first alone is asked.
+// load reads all tensors of a kind into the ranks' arenas. find gives a tensor of a file by its name; of several
+// processes the first alone is asked.
 func load[F Float](c *crew, k kind, find func(name string) (ckpt.Tensor, *io.SectionReader, error)) error {
 	own := tensors(c.ranks[0].Program, c.ranks[0].Coord)
 	parts := c.parts()
@@ -178,7 +183,8 @@ func load[F Float](c *crew, k kind, find func(name string) (ckpt.Tensor, *io.Sec
 			return err
 		}
 		if want := t.param.shape(); c.team.lead() && !slices.Equal(saved.Shape, want) {
-			return exitf(ExitInput, "tensor %s has shape %v in the checkpoint, and the program wants %v", saved.Name, saved.Shape, want)
+			return exitf(ExitInput, "tensor %s has shape %v in the checkpoint, and the program wants %v", saved.Name,
+				saved.Shape, want)
 		}
 		err = t.slabs(func(from, to int) error {
 			n := (to - from) * t.row()
@@ -196,7 +202,9 @@ func load[F Float](c *crew, k kind, find func(name string) (ckpt.Tensor, *io.Sec
 				return err
 			}
 			for _, r := range c.mine {
-				k.slab(r, &parts[r.ID][i], from, to, func(at, logical, n int) { write(r, k.elem, at, buf[logical:][:n]) })
+				k.slab(r, &parts[r.ID][i], from, to, func(at, logical, n int) {
+					write(r, k.elem, at, buf[logical:][:n])
+				})
 			}
 			return nil
 		})

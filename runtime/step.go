@@ -14,7 +14,8 @@ func (r *run) recordStep(t *task) (*Step, error) {
 	if k := r.crew.mine[0]; k.Device != nil {
 		seconds, tokens = t.before+k.heard.Seconds, float64(t.batch.counted())
 	}
-	*s = Step{Step: t.id, Loss: r.lossSum() / tokens, LR: t.hyper.LR, GradNorm: first.Norm, Skipped: first.Skip, Seconds: seconds}
+	*s = Step{Step: t.id, Loss: r.lossSum() / tokens, LR: t.hyper.LR, GradNorm: first.Norm, Skipped: first.Skip,
+		Seconds: seconds}
 	if r.scaler.on() {
 		s.LossScale = scale
 	}
@@ -146,10 +147,11 @@ func (r *run) memory() int64 {
 	return r.res.ArenaBytes
 }
 
-// maxFaults is how many steps in a row may be skipped for being not finite. All of them have the same parameters, so only the
-// data differ: batches that are bad by chance do not come ten in a row, and parameters that overflow never recover. A dynamic
-// loss scale's steps above its least do not count, as it needs up to 17 of them to find its place. DeepSpeed and fairseq end a run
-// at the first bad step of the least scale; optax's apply_if_finite counts steps in a row, as this does.
+// maxFaults is how many steps in a row may be skipped for being not finite. All of them have the same parameters, so
+// only the data differ: batches that are bad by chance do not come ten in a row, and parameters that overflow never
+// recover. A dynamic loss scale's steps above its least do not count, as it needs up to 17 of them to find its place.
+// DeepSpeed and fairseq end a run at the first bad step of the least scale; optax's apply_if_finite counts steps in a
+// row, as this does.
 const maxFaults = 10
 
 // guard handles a step whose loss or gradient was not finite.
@@ -170,13 +172,14 @@ func (r *run) guard(s *Step) error {
 	if stop {
 		return exitf(ExitNonfinite, "step %d is not finite (%s), and train.on_nonfinite is stop", s.Step, what)
 	}
-	return exitf(ExitNonfinite, "steps %d to %d are not finite (the last: %s): %d in a row, and a skipped step changes no parameter, so the next would be "+
+	return exitf(ExitNonfinite, "steps %d to %d are not finite (the last: %s): %d in a row, and a skipped step "+
+		"changes no parameter, so the next would be "+
 		"no better. %s; %s", s.Step-maxFaults+1, s.Step, what, maxFaults, r.remedy(), r.wayOn())
 }
 
-// wayOn is from where to train on if no step is finite any more. Checkpoints since the last step that was applied have the parameters
-// that may be what is wrong; those of the one before it made a step that was finite. Where this run applied none, that one was no
-// earlier than if all that were skipped had been the last.
+// wayOn is from where to train on if no step is finite any more. Checkpoints since the last step that was applied have
+// the parameters that may be what is wrong; those of the one before it made a step that was finite. Where this run
+// applied none, that one was no earlier than if all that were skipped had been the last.
 func (r *run) wayOn() string {
 	last := r.applied
 	if last == 0 {
@@ -185,20 +188,23 @@ func (r *run) wayOn() string {
 	if last < 2 {
 		return "start over (--resume never)"
 	}
-	return fmt.Sprintf("go on from a checkpoint of step %d or before (--resume STEP), or start over (--resume never)", last-1)
+	return fmt.Sprintf("go on from a checkpoint of step %d or before (--resume STEP), or start over (--resume never)",
+		last-1)
 }
 
 // remedy is what to try where steps stay not finite.
 func (r *run) remedy() string {
 	if r.s.Train.Precision.LossScale.Kind == "static" {
-		return fmt.Sprintf("Lower train.precision.loss_scale (%g), or train.optimizer.lr (%g)", r.scaler.scale, r.s.Train.Optimizer.LR)
+		return fmt.Sprintf("Lower train.precision.loss_scale (%g), or train.optimizer.lr (%g)", r.scaler.scale,
+			r.s.Train.Optimizer.LR)
 	}
 	return r.calmer()
 }
 
 // calmer is what to try where updates are too large.
 func (r *run) calmer() string {
-	advice := fmt.Sprintf("Lower train.optimizer.lr (%g), or raise train.schedule.warmup (%d)", r.s.Train.Optimizer.LR, r.s.Train.Schedule.Warmup)
+	advice := fmt.Sprintf("Lower train.optimizer.lr (%g), or raise train.schedule.warmup (%d)", r.s.Train.Optimizer.LR,
+		r.s.Train.Schedule.Warmup)
 	if r.s.Train.Optimizer.ClipNorm == 0 {
 		advice += ", or clip gradients (train.optimizer.clip_norm=1)"
 	}

@@ -16,7 +16,8 @@ func summary(w io.Writer, p *Program, r *Result) {
 		fmt.Fprintf(w, "sample  %s\n%s\n", printable(r.Sample), early(r, os.Getenv(launchedBy) != ""))
 	}
 	if r.ran() {
-		fmt.Fprintf(w, "loss    %s at step %d, %s at step %d", lossText(r.FirstLoss), r.FirstStep, lossText(r.Loss), r.Steps)
+		fmt.Fprintf(w, "loss    %s at step %d, %s at step %d", lossText(r.FirstLoss), r.FirstStep,
+			lossText(r.Loss), r.Steps)
 	} else {
 		fmt.Fprintf(w, "loss    nothing was left to do after step %d", r.Steps)
 	}
@@ -32,7 +33,8 @@ func summary(w io.Writer, p *Program, r *Result) {
 	}
 	fmt.Fprintf(w, "\nmemory  predicted %s a rank, arena %s", size(p.Predict.MemoryBytes), size(r.ArenaBytes))
 	if r.PeakBytes > 0 {
-		fmt.Fprintf(w, ",\n        measured %s a rank (the process peaked at %s)", size(r.PeakBytes/int64(max(1, r.Here))), size(r.PeakBytes))
+		fmt.Fprintf(w, ",\n        measured %s a rank (the process peaked at %s)",
+			size(r.PeakBytes/int64(max(1, r.Here))), size(r.PeakBytes))
 	}
 	if r.Skipped > 0 {
 		fmt.Fprintf(w, "\nskipped %d steps that were not finite", r.Skipped)
@@ -43,8 +45,9 @@ func summary(w io.Writer, p *Program, r *Result) {
 	}
 }
 
-// spells is the loss, in nats a byte, below which a model of bytes samples mostly words. nanoGPT's model of Shakespeare's characters
-// is at 1.88 after 2,000 steps on a CPU, where some are, and at 1.47 after 5,000 on a GPU, where nearly all are (its README, 2022).
+// spells is the loss, in nats a byte, below which a model of bytes samples mostly words. nanoGPT's model of
+// Shakespeare's characters is at 1.88 after 2,000 steps on a CPU, where some are, and at 1.47 after 5,000 on a GPU,
+// where nearly all are (its README, 2022).
 const spells = 1.7
 
 // early says that a sample has few words because training is at its beginning, and how to go on; "" if that is not so.
@@ -60,7 +63,8 @@ func early(r *Result, byPlanc bool) string {
 	if byPlanc {
 		dash = "-- "
 	}
-	return fmt.Sprintf("        (at a loss of %.2f a byte a model spells few words; most are words below %g: `%s--steps %d` trains on)\n", loss, spells, dash, 10*max(1, r.Steps))
+	return fmt.Sprintf("        (at a loss of %.2f a byte a model spells few words; most are words below %g: "+
+		"`%s--steps %d` trains on)\n", loss, spells, dash, 10*max(1, r.Steps))
 }
 
 // unexpected says that the steps took as long as the prediction excludes.
@@ -72,9 +76,11 @@ func unexpected(p *Predict, r *Result) string {
 	if r.StepSeconds >= least && r.StepSeconds <= most {
 		return ""
 	}
-	why := "other load on this machine can explain it; else\n        planc calibrate -o here.yaml measures it for the job's cluster"
+	why := "other load on this machine can explain it; else\n        planc calibrate -o here.yaml measures it for " +
+		"the job's cluster"
 	if p.Measured {
-		why = "the job's cluster has measurements already; other load on this machine\n        can explain it, else fit them to this run:" +
+		why = "the job's cluster has measurements already; other load on this machine\n        can explain it, else " +
+			"fit them to this run:" +
 			"\n        planc calibrate --from " + filepath.Dir(r.Metrics)
 	}
 	return fmt.Sprintf("outside the predicted %s to %s:\n        %s", seconds(least), seconds(most), why)
@@ -103,7 +109,8 @@ func summaryAttrs(p *Program, r *Result) []any {
 		"first_loss", number(r.FirstLoss), "loss", number(r.Loss), "valid_loss", number(r.ValidLoss),
 		"predicted_step_s", p.Predict.StepSeconds, "step_s", number(r.StepSeconds), "tokens", r.Tokens,
 		"tokens_per_s", number(r.TokensPerSecond), "mfu", number(r.MFU),
-		"predicted_memory_bytes", p.Predict.MemoryBytes, "arena_bytes", r.ArenaBytes, "memory_bytes", r.PeakBytes / int64(max(1, r.Here)),
+		"predicted_memory_bytes", p.Predict.MemoryBytes, "arena_bytes", r.ArenaBytes, "memory_bytes",
+		r.PeakBytes / int64(max(1, r.Here)),
 		"sample", r.Sample, "binary", binary(), "metrics", r.Metrics, "checkpoint", r.Checkpoint,
 	}
 }

@@ -17,17 +17,17 @@ import (
 	"github.com/planc-dev/planc/runtime/visible"
 )
 
-// Team is the launch that a run is part of. Every process of it does the whole run in step with the others: it reads each batch,
-// decides what comes next, and knows of all ranks what is to be known; but only its own have a device. What the processes do
-// not all see (a rank's loss, a signal) they tell each other after each step. The first process alone writes metrics and
-// checkpoints and speaks to people.
+// Team is the launch that a run is part of. Every process of it does the whole run in step with the others: it reads
+// each batch, decides what comes next, and knows of all ranks what is to be known; but only its own have a device. What
+// the processes do not all see (a rank's loss, a signal) they tell each other after each step. The first process alone
+// writes metrics and checkpoints and speaks to people.
 type Team struct {
 	*launch.Launch
 	Peers Peers // nil for a process alone
 }
 
-// Peers are a launch's processes that have met; all make the same calls in the same order. When one of them fails, calls return
-// that error.
+// Peers are a launch's processes that have met; all make the same calls in the same order. When one of them fails,
+// calls return that error.
 type Peers interface {
 	Gather(own []byte) ([][]byte, error)   // of all processes, to the first alone
 	Spread(b []byte) ([]byte, error)       // of the first, to all
@@ -62,9 +62,11 @@ func (r *run) join(ctx context.Context) (err error) {
 	case l.Processes == 1:
 		return nil
 	case r.o.onTensors != nil:
-		return exitf(ExitCannot, "rt.OnTensors sees the tensors of one process, and %s has started %d", l.By, l.Processes)
+		return exitf(ExitCannot, "rt.OnTensors sees the tensors of one process, and %s has started %d", l.By,
+			l.Processes)
 	}
-	r.report.say(fmt.Sprintf("%s: process %d of %d, with %d of %d ranks; joining at %s", r.p.Name, l.Process, l.Processes, l.Count, l.Ranks, l.Addr),
+	r.report.say(fmt.Sprintf("%s: process %d of %d, with %d of %d ranks; joining at %s", r.p.Name, l.Process,
+		l.Processes, l.Count, l.Ranks, l.Addr),
 		"join", "process", l.Process, "processes", l.Processes, "address", l.Addr)
 	within := r.o.joinWithin
 	if within <= 0 {
@@ -74,7 +76,8 @@ func (r *run) join(ctx context.Context) (err error) {
 	return err
 }
 
-// warnAlone warns if a launcher says that this process is one of several: of programs that call Run, only Main obeys or refuses that.
+// warnAlone warns if a launcher says that this process is one of several: of programs that call Run, only Main obeys or
+// refuses that.
 func (r *run) warnAlone() {
 	what := launch.Several(os.LookupEnv)
 	_, err := launch.Resolve(launch.Flags{}, r.p.mesh().Size(), os.LookupEnv)
@@ -82,11 +85,13 @@ func (r *run) warnAlone() {
 		what = fmt.Sprintf("%s=%s (%s)", u.Name, u.Value, u.By)
 	}
 	if what != "" {
-		r.report.warn(what+" says that this process is one of several, and Run trains in this process alone: each process trains a model of its own", "launcher", what)
+		r.report.warn(what+" says that this process is one of several, and Run trains in this process alone: each "+
+			"process trains a model of its own", "launcher", what)
 	}
 }
 
-// voice returns what reports how the joining goes, on every process: one that does not come to the others can only say so itself.
+// voice returns what reports how the joining goes, on every process: one that does not come to the others can only say
+// so itself.
 func (r *run) voice() func(string) {
 	o := r.o
 	o.launch = nil
@@ -159,12 +164,15 @@ func (r *run) agree() error {
 func (a *agreed) differs(o *agreed, i int) error {
 	switch {
 	case a.Data != o.Data:
-		return fmt.Errorf("processes train on different data: process 0 on %s, and process %d on %s. Every process needs the same data files, of the same contents: "+
+		return fmt.Errorf("processes train on different data: process 0 on %s, and process %d on %s. Every process "+
+			"needs the same data files, of the same contents: "+
 			"give each the same --data, or copy the files again", a.data(), i, o.data())
 	case a.Steps != o.Steps:
-		return fmt.Errorf("processes train for different lengths: process 0 to step %d, and process %d to step %d. Start all with the same flags", a.Steps, i, o.Steps)
+		return fmt.Errorf("processes train for different lengths: process 0 to step %d, and process %d to step %d. "+
+			"Start all with the same flags", a.Steps, i, o.Steps)
 	case a.Settings != o.Settings:
-		return fmt.Errorf("processes train with different settings: their digest is %s in process 0, and %s in process %d. Start all with the same flags and binary",
+		return fmt.Errorf("processes train with different settings: their digest is %s in process 0, and %s in "+
+			"process %d. Start all with the same flags and binary",
 			visible.Text(a.Settings), visible.Text(o.Settings), i)
 	}
 	return nil
@@ -210,7 +218,8 @@ func (r *run) guardTeam() {
 	}()
 }
 
-// blame has all fail with an error, unless that only says that another process has failed: then that one's own reason is on its way.
+// blame has all fail with an error, unless that only says that another process has failed: then that one's own reason
+// is on its way.
 func blame(p Peers, err error) {
 	var e interface{ Elsewhere() bool }
 	if errors.As(err, &e) && e.Elsewhere() {
@@ -226,14 +235,16 @@ func blame(p Peers, err error) {
 // reasonWithin is how long the reason may be on its way: ranks are asked once a second.
 const reasonWithin = 3 * time.Second
 
-// leave ends what joins this process to the others. err is that of the run; the one that is returned is of whoever failed first.
+// leave ends what joins this process to the others. err is that of the run; the one that is returned is of whoever
+// failed first.
 func (r *run) leave(err error) error {
 	close(r.over)
 	if r.team == nil || r.team.Peers == nil {
 		return err
 	}
 	var exit *ExitError
-	agreed := err == nil || errors.As(err, &exit) && (exit.Code == ExitOnRequest || exit.Code == ExitNonfinite) // all end so, each by itself
+	// all end so, each by itself
+	agreed := err == nil || errors.As(err, &exit) && (exit.Code == ExitOnRequest || exit.Code == ExitNonfinite)
 	if !agreed {
 		blame(r.team.Peers, err)
 		if r.team.Peers.Err() != nil && exit == nil {
@@ -269,7 +280,8 @@ type toldLayer struct {
 
 // tell is what others are told of a rank.
 func (r *Rank) tell() toldRank {
-	x := toldRank{math.Float64bits(r.LossSum), math.Float64bits(r.Norm), math.Float64bits(r.Tokens), math.Float64bits(r.experts.aux), r.Skip, r.reduced, nil}
+	x := toldRank{math.Float64bits(r.LossSum), math.Float64bits(r.Norm), math.Float64bits(r.Tokens),
+		math.Float64bits(r.experts.aux), r.Skip, r.reduced, nil}
 	for id, l := range r.experts.layers {
 		x.Layers = append(x.Layers, toldLayer{id.segment, id.layer, l.choices, l.dropped, l.passes, l.rounds})
 	}
@@ -279,7 +291,8 @@ func (r *Rank) tell() toldRank {
 
 // hear takes what another process tells of a rank.
 func (r *Rank) hear(x *toldRank) {
-	r.LossSum, r.Norm, r.Tokens = math.Float64frombits(x.Loss), math.Float64frombits(x.Norm), math.Float64frombits(x.Tokens)
+	r.LossSum, r.Norm, r.Tokens = math.Float64frombits(x.Loss), math.Float64frombits(x.Norm),
+		math.Float64frombits(x.Tokens)
 	r.experts.aux, r.Skip, r.reduced = math.Float64frombits(x.Aux), x.Skip, x.Reduced
 	r.experts.layers = map[layerID]*layerLoad{}
 	for _, l := range x.Layers {
@@ -328,10 +341,12 @@ func (r *run) share() error {
 	return nil
 }
 
-// longSteps is how many of the longest step are waited for besides the timeout: processes do not begin a step at the same moment.
+// longSteps is how many of the longest step are waited for besides the timeout: processes do not begin a step at the
+// same moment.
 const longSteps = 10
 
-// patience is how long what the others tell after a pass is waited for. Process 0 hears of all, and hence is to give up first: it knows who is missing.
+// patience is how long what the others tell after a pass is waited for. Process 0 hears of all, and hence is to give up
+// first: it knows who is missing.
 func (r *run) patience() time.Duration {
 	step := max(r.p.Predict.StepSeconds, r.last.Seconds)
 	if !(step < 1e8) { // what is not known, or would overflow
@@ -350,8 +365,10 @@ func (r *run) stuck() {
 	if who == "" {
 		return // it has just come
 	}
-	r.team.Peers.Fail(fmt.Errorf("process %d has waited %v for the process of %s: it lives, and does not go on, as when a disk does not answer. "+
-		"--timeout or PLANC_TIMEOUT (%v) and ten times the step are how long is waited", r.team.Process, r.patience().Round(time.Millisecond), who, r.crew.world.Timeout()))
+	r.team.Peers.Fail(fmt.Errorf("process %d has waited %v for the process of %s: it lives, and does not go on, as "+
+		"when a disk does not answer. "+
+		"--timeout or PLANC_TIMEOUT (%v) and ten times the step are how long is waited", r.team.Process,
+		r.patience().Round(time.Millisecond), who, r.crew.world.Timeout()))
 }
 
 // halted tells whether the run was asked to stop: in all processes at once.

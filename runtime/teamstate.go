@@ -9,8 +9,8 @@ import (
 	"github.com/planc-dev/planc/runtime/ckpt"
 )
 
-// State of a run on several processes: the first one reads and writes checkpoints, and tensors travel between it and the ranks that
-// have them, a slab at a time, so that no node needs the others' memory or the first one's disk.
+// State of a run on several processes: the first one reads and writes checkpoints, and tensors travel between it and
+// the ranks that have them, a slab at a time, so that no node needs the others' memory or the first one's disk.
 
 // origin is where a run begins, as the first process has found it.
 type origin struct {
@@ -20,7 +20,8 @@ type origin struct {
 	Manifest ckpt.Manifest
 }
 
-// origin tells all processes which checkpoint is continued, nil for none, and whether it lies away from the run's folder.
+// origin tells all processes which checkpoint is continued, nil for none, and whether it lies away from the run's
+// folder.
 func (t *Team) origin(c *ckpt.Checkpoint, away bool) (*ckpt.Checkpoint, bool, error) {
 	if t.Peers == nil {
 		return c, away, nil
@@ -109,8 +110,8 @@ func spreadTo[F Float](t *Team, x []F) error {
 	return nil
 }
 
-// gatherSlab is rows [from, to) of a logical tensor, joined in buf from the ranks that own parts of it; on processes but the first,
-// from those that are there.
+// gatherSlab is rows [from, to) of a logical tensor, joined in buf from the ranks that own parts of it; on processes
+// but the first, from those that are there.
 func gatherSlab[F Float](c *crew, k *kind, parts [][]tensor, i, from, to int, buf []F) error {
 	var sent []byte
 	remote := c.team != nil && c.team.Peers != nil

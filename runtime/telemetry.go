@@ -8,8 +8,8 @@ type Telemetry struct {
 	MHz    float64
 }
 
-// Observed are [Devices] that tell how busy they are. Telemetry does not wait: it has what was last seen, of each device, nothing where
-// nothing was. Metrics of steps have it.
+// Observed are [Devices] that tell how busy they are. Telemetry does not wait: it has what was last seen, of each
+// device, nothing where nothing was. Metrics of steps have it.
 type Observed interface {
 	Telemetry() []Telemetry
 }
@@ -28,8 +28,16 @@ func (m *metrics) telemetry(d Devices) {
 		name string
 		of   func(*Telemetry) float64
 	}{
-		{"gpu_util", func(t *Telemetry) float64 { return t.Busy }}, {"gpu_memory_bytes", func(t *Telemetry) float64 { return t.Memory }},
-		{"gpu_watts", func(t *Telemetry) float64 { return t.Watts }}, {"gpu_mhz", func(t *Telemetry) float64 { return t.MHz }},
+		{"gpu_util", func(t *Telemetry) float64 {
+			return t.Busy
+		}}, {"gpu_memory_bytes", func(t *Telemetry) float64 {
+			return t.Memory
+		}},
+		{"gpu_watts", func(t *Telemetry) float64 {
+			return t.Watts
+		}}, {"gpu_mhz", func(t *Telemetry) float64 {
+			return t.MHz
+		}},
 	} {
 		m.key(k.name)
 		for i := range all {

@@ -54,8 +54,8 @@ func (t *Tensors) Grads(f func(name string, shape []int64, x []float64)) {
 	})
 }
 
-// Copies calls f with each parameter and how far its copies are apart: on replicas, on ranks over which it is not split, on
-// the stages that share it. A number that is none is infinitely far.
+// Copies calls f with each parameter and how far its copies are apart: on replicas, on ranks over which it is not
+// split, on the stages that share it. A number that is none is infinitely far.
 func (t *Tensors) Copies(f func(name string, apart float64)) {
 	k := t.crew.ranks[0].Program.paramKind()
 	parts := t.crew.parts()

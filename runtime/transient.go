@@ -18,8 +18,8 @@ type visit struct {
 	again bool
 }
 
-// layerAt is where a run of parameters lies: byte offsets in the arena or, of a bucket that is fetched or scattered, in the
-// buffer whose turn it is.
+// layerAt is where a run of parameters lies: byte offsets in the arena or, of a bucket that is fetched or scattered, in
+// the buffer whose turn it is.
 type layerAt struct{ bucket, param, grad int }
 
 // bucketAt is a bucket and where it begins in a buffer, in bytes.
@@ -40,8 +40,8 @@ func (r *Rank) newLayers(c *Chunk) []*layer {
 	return out
 }
 
-// reversed is the order of a backward pass: the layers from the last on. Before a group whose saved values were not kept
-// comes its forward pass again.
+// reversed is the order of a backward pass: the layers from the last on. Before a group whose saved values were not
+// kept comes its forward pass again.
 func reversed(c *Chunk, layers []*layer) []visit {
 	var out []visit
 	for i := len(layers) - 1; i >= 0; i-- {
@@ -161,9 +161,9 @@ func (l *layer) jobs(kind int) []bucketAt {
 	return l.scatter
 }
 
-// arrive returns where a layer's gathered parameters begin, when they are there. Those of the layer that follows begin to
-// come into the other buffer, which the layer before this one has left. What is there already, since the layer before was
-// this one, is not gathered again.
+// arrive returns where a layer's gathered parameters begin, when they are there. Those of the layer that follows begin
+// to come into the other buffer, which the layer before this one has left. What is there already, since the layer
+// before was this one, is not gathered again.
 func arrive[F Float](r *Rank, l, follows *layer) int {
 	t := &r.exec.fetch
 	if len(l.fetch) == 0 {

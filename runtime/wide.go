@@ -5,8 +5,8 @@ import (
 	"github.com/planc-dev/planc/runtime/vec"
 )
 
-// A kernel of float32 works on 16-bit numbers by way of the rank's scratch: generated code widens its operands, has room
-// for its results, narrows these and is done.
+// A kernel of float32 works on 16-bit numbers by way of the rank's scratch: generated code widens its operands, has
+// room for its results, narrows these and is done.
 
 // Wide is x as float32, in the rank's scratch until Done.
 func Wide[H num.Half](r *Rank, x []H) []float32 {

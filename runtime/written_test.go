@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// overwriting is bigram whose backward pass writes the gradient of b in the first micro-batch, as its segment then says.
+// overwriting is bigram whose backward pass writes the gradient of b in the first micro-batch, as its segment then
+// says.
 func overwriting() *Program {
 	p := bigram[float32](2, 1)
 	s := &p.Segments[0]
@@ -29,7 +30,8 @@ func TestClearedGradients(t *testing.T) {
 	must(t, err)
 	g := p.Stages[0].Arena.Grads
 	b := g.Offset + 4*vocabPad
-	if got, want := r.added([]*chunk{c}), []part{{g.Offset, b}, {b + 4*vocab, g.Offset + g.Size}}; !reflect.DeepEqual(got, want) {
+	if got, want := r.added([]*chunk{c}), []part{{g.Offset, b},
+		{b + 4*vocab, g.Offset + g.Size}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("cleared are %v, want %v", got, want)
 	}
 	p.Stages[0].Buckets[0].Each = true // then a buffer is written, and the region only added to

@@ -4,7 +4,7 @@
 //	go run ./bench/gemm -threads 1
 //	go run ./bench/gemm -threads 2 -only gpt2
 //
-// The peer is a small C program (openblas/peer.c) that is compiled against the machine's OpenBLAS and told over a pipe what to
-// multiply; it runs with the environment's OPENBLAS_* variables removed, since they can choose slower kernels. Begin in
-// main.go.
+// The peer is a small C program (openblas/peer.c) that is compiled against the machine's OpenBLAS and told over a pipe
+// what to multiply; it runs with the environment's OPENBLAS_* variables removed, since they can choose slower kernels.
+// Begin in main.go.
 package main

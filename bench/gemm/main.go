@@ -50,7 +50,8 @@ func measure() error {
 	}
 	limit := peak(*threads)
 	fmt.Printf("ours: %v, %d threads; limit %.0f GFLOP/s, kept up %.0f\n", set, *threads, limit, kept(*threads))
-	fmt.Printf("%-14s %18s %9s %9s %7s %7s  %s\n", "", "m n k", "GFLOP/s", "peer", "share", "ratio", "min-max of the ratio")
+	fmt.Printf("%-14s %18s %9s %9s %7s %7s  %s\n", "", "m n k", "GFLOP/s", "peer", "share", "ratio",
+		"min-max of the ratio")
 	logs := map[string][]float64{}
 	for _, s := range append(cubes(), shapes()...) {
 		if !strings.Contains(s.String(), *only) {
@@ -78,7 +79,8 @@ func measure() error {
 type result struct{ ours, peer, ratio, least, most float64 }
 
 func (r result) print(s shape, limit float64) {
-	fmt.Printf("%-14v %18s %9.1f %9.1f %6.1f%% %7.3f  %.3f-%.3f\n", s, fmt.Sprint(s.m, " ", s.n, " ", s.k), r.ours, r.peer,
+	fmt.Printf("%-14v %18s %9.1f %9.1f %6.1f%% %7.3f  %.3f-%.3f\n", s, fmt.Sprint(s.m, " ", s.n, " ", s.k),
+		r.ours, r.peer,
 		100*r.ours/limit, r.ratio, r.least, r.most)
 }
 

@@ -14,8 +14,8 @@ func (s shape) flops() float64 { return 2 * float64(s.m) * float64(s.n) * float6
 
 func (s shape) String() string { return fmt.Sprintf("%s %s", s.model, s.what) }
 
-// shapes are the products of a step of three models, each once: of every weight the forward product, the gradient of its
-// input and its own. They are the models of the table of steps in docs/.
+// shapes are the products of a step of three models, each once: of every weight the forward product, the gradient of
+// its input and its own. They are the models of the table of steps in docs/.
 func shapes() (all []shape) {
 	for _, m := range []struct {
 		name                  string
@@ -45,6 +45,8 @@ func cubes() (all []shape) {
 	for _, n := range []int{64, 256, 768, 1024, 2048} {
 		all = append(all, shape{"cube", fmt.Sprint(n), n, n, n, false, false})
 	}
-	return append(all, shape{"cube", "768 tb", 768, 768, 768, false, true}, shape{"cube", "768 ta", 768, 768, 768, true, false},
-		shape{"cube", "1024 tb", 1024, 1024, 1024, false, true}, shape{"cube", "1024 ta", 1024, 1024, 1024, true, false})
+	return append(all, shape{"cube", "768 tb", 768, 768, 768, false, true}, shape{"cube", "768 ta", 768, 768, 768,
+		true, false},
+		shape{"cube", "1024 tb", 1024, 1024, 1024, false, true}, shape{"cube", "1024 ta", 1024, 1024, 1024,
+			true, false})
 }

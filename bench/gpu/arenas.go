@@ -63,8 +63,9 @@ func (l *lawRun) arenaFault() string {
 	return ""
 }
 
-// arenas is law 3: of each plan that law 1 ran, every rank has taken the arena that the compiler laid out, to the byte, and written nothing around it.
-// How far it wrote is told: of a value that a kernel keeps in registers its place may stay unused.
+// arenas is law 3: of each plan that law 1 ran, every rank has taken the arena that the compiler laid out, to the byte,
+// and written nothing around it. How far it wrote is told: of a value that a kernel keeps in registers its place may
+// stay unused.
 func arenas(ctx context.Context, b *bench, r *Result) error {
 	if b.runs == nil {
 		if err := laws(ctx, b, &Result{}); err != nil && b.runs == nil {

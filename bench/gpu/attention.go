@@ -13,14 +13,16 @@ import (
 
 // attentionSizes are what models have; the second sequence is compared, the first timed.
 var attentionSizes = []struct{ batch, heads, group, dim, seq, compared int }{
-	{16, 12, 1, 64, 1024, 384}, {4, 25, 1, 64, 1024, 384}, {16, 20, 1, 64, 1024, 384}, {4, 12, 1, 64, 4096, 384}, {8, 4, 8, 64, 1024, 384}, {4, 8, 4, 128, 4096, 256}, {8, 16, 1, 80, 1024, 256},
+	{16, 12, 1, 64, 1024, 384}, {4, 25, 1, 64, 1024, 384}, {16, 20, 1, 64, 1024, 384}, {4, 12, 1, 64, 4096, 384},
+	{8, 4, 8, 64, 1024, 384}, {4, 8, 4, 128, 4096, 256}, {8, 16, 1, 80, 1024, 256},
 }
 
 // attentions measures attention and its gradient, causal.
 func attentions(l *lab, r *Result) error {
 	var all []Measured
 	for _, s := range attentionSizes {
-		shape := cpu.AttentionShape{Batch: s.batch, Seq: s.seq, KSeq: s.seq, Heads: s.heads, Group: s.group, Dim: s.dim, VDim: s.dim, Scale: 0.125, Causal: true}
+		shape := cpu.AttentionShape{Batch: s.batch, Seq: s.seq, KSeq: s.seq, Heads: s.heads, Group: s.group,
+			Dim: s.dim, VDim: s.dim, Scale: 0.125, Causal: true}
 		small := shape
 		small.Batch, small.Seq, small.KSeq = 1, s.compared, s.compared
 		if l.tiny {
@@ -53,9 +55,12 @@ func (l *lab) attention(shape, small *cpu.AttentionShape, by string) (ms [2]Meas
 	rows := shape.Heads * shape.Group
 	flops := 4 * float64(shape.Batch*rows) * float64(shape.Seq) * float64(shape.Seq) * float64(shape.Dim) / 2
 	q, kv := float64(shape.Batch*shape.Seq*rows*shape.Dim*2), float64(shape.Batch*shape.Seq*shape.Heads*shape.Dim*2)
-	size := fmt.Sprintf("%d × %d heads (%d of keys) of %d × %d tokens", shape.Batch, rows, shape.Heads, shape.Dim, shape.Seq)
-	ms[0] = Measured{Name: "attention" + by, Types: "bf16", Size: size, Error: -1, Bound: 8e-3, Flops: flops, Bytes: 2*q + 2*kv}
-	ms[1] = Measured{Name: "its gradient" + by, Types: "bf16", Size: size, Error: -1, Bound: 1.5e-2, Flops: 2.5 * flops, Bytes: 4*q + 4*kv}
+	size := fmt.Sprintf("%d × %d heads (%d of keys) of %d × %d tokens", shape.Batch, rows, shape.Heads,
+		shape.Dim, shape.Seq)
+	ms[0] = Measured{Name: "attention" + by, Types: "bf16", Size: size, Error: -1, Bound: 8e-3, Flops: flops,
+		Bytes: 2*q + 2*kv}
+	ms[1] = Measured{Name: "its gradient" + by, Types: "bf16", Size: size, Error: -1, Bound: 1.5e-2,
+		Flops: 2.5 * flops, Bytes: 4*q + 4*kv}
 	var results [2][4][]float64 // in bf16, f64: o; dq, dk, dv
 	for i, types := range []string{"bf16", "f64"} {
 		a, err := l.attend(small, types)
@@ -142,7 +147,8 @@ func (l *lab) attend(s *cpu.AttentionShape, types string) (*attended, error) {
 		return nil, err
 	}
 	a.results = [4]cuda.Memory{o, dq, dk, dv}
-	for i, m := range [...]cuda.Memory{o, lse, q, k, v, do, dq, dk, dv} { // in the order of cuda.AttentionO and what follows
+	// in the order of cuda.AttentionO and what follows
+	for i, m := range [...]cuda.Memory{o, lse, q, k, v, do, dq, dk, dv} {
 		a.operands[i] = m.Pointer
 	}
 	shape := kernels.AttentionShape(s)

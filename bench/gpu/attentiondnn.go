@@ -41,7 +41,8 @@ func (a *attended) by(l *lab, s *cpu.AttentionShape, by string) error {
 	if by == "" || a.types != "bf16" {
 		return nil
 	}
-	x := cuda.Attention{Batch: s.Batch, Seq: s.Seq, KSeq: s.KSeq, KHeads: s.Heads, Group: s.Group, Dim: s.Dim, Scale: s.Scale, Causal: s.Causal, Window: s.Window, Type: cuda.ValueBFloat16}
+	x := cuda.Attention{Batch: s.Batch, Seq: s.Seq, KSeq: s.KSeq, KHeads: s.Heads, Group: s.Group, Dim: s.Dim,
+		Scale: s.Scale, Causal: s.Causal, Window: s.Window, Type: cuda.ValueBFloat16}
 	for i, grad := range []bool{false, true} {
 		p, err := l.fused.PrepareParts(x, grad, fusedRoom)
 		if err != nil {

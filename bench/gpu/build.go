@@ -53,7 +53,8 @@ func (b *bench) build(ctx context.Context, arch string) error {
 			return fmt.Errorf("%s: %w", m.Name, err)
 		}
 		x.Models = append(x.Models, m)
-		fmt.Printf("%-16s micro-batch %d of %d, predicted %.4f s, %.1f GiB\n", m.Name, m.Micro, m.Batch, m.PredictedStep, float64(m.PredictedBytes)/(1<<30))
+		fmt.Printf("%-16s micro-batch %d of %d, predicted %.4f s, %.1f GiB\n", m.Name, m.Micro, m.Batch,
+			m.PredictedStep, float64(m.PredictedBytes)/(1<<30))
 	}
 	text, err := json.MarshalIndent(x, "", "\t")
 	if err != nil {
@@ -72,7 +73,8 @@ func (b *bench) compile(ctx context.Context, planc, name, job, target, to string
 	if err := os.RemoveAll(lock); err != nil { // an older planc's
 		return err
 	}
-	_, err := b.output(ctx, nil, planc, append([]string{"compile", file, "--target", target, "-o", filepath.Join(b.dir, to)}, flags...)...)
+	_, err := b.output(ctx, nil, planc, append([]string{"compile", file, "--target", target, "-o", filepath.Join(b.dir,
+		to)}, flags...)...)
 	return err
 }
 
@@ -83,7 +85,8 @@ func (b *bench) model(ctx context.Context, planc string, m *model) error {
 		return err
 	}
 	defer os.RemoveAll(emitted)
-	if err := b.compile(ctx, planc, m.Name, m.job(), "cuda", "train-"+m.Name, "--emit", filepath.Join(emitted, m.Name)); err != nil {
+	if err := b.compile(ctx, planc, m.Name, m.job(), "cuda", "train-"+m.Name, "--emit", filepath.Join(emitted,
+		m.Name)); err != nil {
 		return err
 	}
 	if m.chained() {
@@ -108,7 +111,8 @@ func (b *bench) model(ctx context.Context, planc string, m *model) error {
 	if err := json.Unmarshal(out, &p); err != nil {
 		return fmt.Errorf("planc plan --json: %w", err)
 	}
-	m.Micro, m.PredictedStep, m.PredictedBytes, m.Params = p.Plan.Micro, p.Predict.Step, p.Predict.Memory.Total, p.Model.Params
+	m.Micro, m.PredictedStep, m.PredictedBytes, m.Params = p.Plan.Micro, p.Predict.Step, p.Predict.Memory.Total,
+		p.Model.Params
 	return nil
 }
 

@@ -52,8 +52,8 @@ func elemBytes(t string) int {
 // viewTypes are the types of views in a program that computes in f32.
 var viewTypes = map[string]string{"num.BF16": "bf16", "num.F16": "f16", "float": "f32", "int32": "i32"}
 
-// keepChains puts what planc emitted of a program's fused groups into folder chains: their source as NAME.cu, which golden/gpucheckchains_test.go
-// compiles, and NAME.json of [chain]s.
+// keepChains puts what planc emitted of a program's fused groups into folder chains: their source as NAME.cu, which
+// golden/gpucheckchains_test.go compiles, and NAME.json of [chain]s.
 func (b *bench) keepChains(name, emitted string) error {
 	var texts [2][]byte
 	for i, file := range []string{"main.go", "kernels/chains.cu"} {
@@ -92,7 +92,8 @@ type chainReader struct {
 	err     error
 }
 
-// readChains finds the launches of fused groups in a program for GPUs, and how their kernels are declared. Launches that are alike are one.
+// readChains finds the launches of fused groups in a program for GPUs, and how their kernels are declared. Launches
+// that are alike are one.
 func readChains(source, kernels []byte) ([]chain, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), "main.go", source, 0)
 	if err != nil {

@@ -61,9 +61,11 @@ func TestReadChains(t *testing.T) {
 	}
 	want := []chain{
 		{Kernel: "chain1", Ops: "Add RMSNorm", Where: "blockForward, blockRemat", Rowwise: true, Rows: 6, Cols: 8,
-			Operands: []chainOperand{{Types: "bf16", N: 48}, {Types: "bf16", N: 8}, {Types: "bf16", N: 48, Written: true}}},
+			Operands: []chainOperand{{Types: "bf16", N: 48}, {Types: "bf16", N: 8}, {Types: "bf16", N: 48,
+				Written: true}}},
 		{Kernel: "chain2", Ops: "PickGrad", Where: "lossBackward", Rows: 6, Cols: 5,
-			Operands: []chainOperand{{Types: "f32", N: 6}, {Types: "bf16", N: 30, Written: true}, {Types: "i32", N: 6, Indexed: true, Lo: 1, Size: 4}, {N: 3}}},
+			Operands: []chainOperand{{Types: "f32", N: 6}, {Types: "bf16", N: 30, Written: true}, {Types: "i32", N: 6,
+				Indexed: true, Lo: 1, Size: 4}, {N: 3}}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
@@ -77,7 +79,9 @@ func TestReadChains(t *testing.T) {
 
 // What is not understood is not left out in silence.
 func TestReadChainsRefuses(t *testing.T) {
-	for of, with := range map[string]string{"x, gain, y)": "x.From(i0*8), gain, y)", "6, 8, x, gain": "rows, 8, x, gain", "x2, gain, y)": "x2, y)", "gpu.Chain(": "gpu.Other(", "b.Work, 30)": "b.Work, n)"} {
+	for of, with := range map[string]string{"x, gain, y)": "x.From(i0*8), gain, y)",
+		"6, 8, x, gain": "rows, 8, x, gain", "x2, gain, y)": "x2, y)", "gpu.Chain(": "gpu.Other(",
+		"b.Work, 30)": "b.Work, n)"} {
 		if got, err := readChains([]byte(strings.ReplaceAll(chainProgram, of, with)), []byte(chainSource)); err == nil {
 			t.Errorf("with %s: %+v", with, got)
 		}

@@ -179,9 +179,11 @@ func tellChains(r *Result, all []ChainTime) {
 	r.Columns = []string{"model", "kernel", "ops", "in", "rows × columns", "MB", "µs", "GB/s", "time / floor"}
 	for i := range all {
 		t := &all[i]
-		cells := []string{t.Model, t.Kernel, t.Ops, t.Where, fmt.Sprintf("%d × %d", t.Rows, t.Cols), fmt.Sprintf("%.1f", t.Bytes/1e6), "-", "-", "-"}
+		cells := []string{t.Model, t.Kernel, t.Ops, t.Where, fmt.Sprintf("%d × %d", t.Rows, t.Cols),
+			fmt.Sprintf("%.1f", t.Bytes/1e6), "-", "-", "-"}
 		if t.Seconds > 0 {
-			cells[6], cells[7], cells[8] = fmt.Sprintf("%.1f", t.Seconds*1e6), fmt.Sprintf("%.0f", t.Bytes/t.Seconds/1e9), fmt.Sprintf("%.2f", t.Seconds/t.Floor)
+			cells[6], cells[7], cells[8] = fmt.Sprintf("%.1f", t.Seconds*1e6), fmt.Sprintf("%.0f",
+				t.Bytes/t.Seconds/1e9), fmt.Sprintf("%.2f", t.Seconds/t.Floor)
 		}
 		if t.Why != "" {
 			r.State = "failed"

@@ -10,8 +10,8 @@ import (
 // curveSteps is how many steps losses are compared over.
 const curveSteps = 200
 
-// curves trains the 124M model on the same data from the same weights by planc and three times by PyTorch: in f32, and twice under
-// autocast to bf16. planc's distance from f32 is told beside PyTorch's own.
+// curves trains the 124M model on the same data from the same weights by planc and three times by PyTorch: in f32, and
+// twice under autocast to bf16. planc's distance from f32 is told beside PyTorch's own.
 func curves(ctx context.Context, b *bench, r *Result) error {
 	name, steps := "curve", curveSteps
 	if b.tiny {
@@ -30,19 +30,23 @@ func curves(ctx context.Context, b *bench, r *Result) error {
 		return err
 	}
 	defer remove()
-	tokens, batches, weights := filepath.Join(dir, "tokens.bin"), filepath.Join(dir, "batches.bin"), filepath.Join(dir, "weights")
+	tokens, batches, weights := filepath.Join(dir, "tokens.bin"), filepath.Join(dir, "batches.bin"),
+		filepath.Join(dir, "weights")
 	if err := writeTokens(tokens, steps*m.Batch*m.Seq+1, m.Vocab); err != nil {
 		return err
 	}
 	if err := writeBatches(batches, tokens, &m, steps); err != nil {
 		return err
 	}
-	if _, err := b.output(ctx, nil, b.program("train-"+m.Name), "--data", tokens, "--dir", filepath.Join(dir, "export"), "--resume", "never", "--export", weights); err != nil {
+	if _, err := b.output(ctx, nil, b.program("train-"+m.Name), "--data", tokens, "--dir", filepath.Join(dir,
+		"export"), "--resume", "never", "--export", weights); err != nil {
 		return err
 	}
 	c := map[string][]float64{}
 	r.Raw = c
-	ours, _, err := b.upTo(ctx, &m, filepath.Join(dir, "run"), tokens, steps, []string{"--set", "train.init=" + weights}, func() {})
+	ours, _, err := b.upTo(ctx, &m, filepath.Join(dir, "run"), tokens, steps,
+		[]string{"--set", "train.init=" + weights}, func() {
+		})
 	if err != nil {
 		return err
 	}
@@ -59,8 +63,10 @@ func curves(ctx context.Context, b *bench, r *Result) error {
 }
 
 // peerCurve is PyTorch's losses.
-func (b *bench) peerCurve(ctx context.Context, m *model, precision, batches, weights string, steps int) (losses []float64, err error) {
-	p, err := b.startPeer(ctx, peerWants{Model: *m, Micros: []int{m.Batch}, Precision: precision, Batches: batches, Weights: weights, Steps: steps, MemoryFraction: 1})
+func (b *bench) peerCurve(ctx context.Context, m *model, precision, batches, weights string,
+	steps int) (losses []float64, err error) {
+	p, err := b.startPeer(ctx, peerWants{Model: *m, Micros: []int{m.Batch}, Precision: precision, Batches: batches,
+		Weights: weights, Steps: steps, MemoryFraction: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +103,8 @@ func tellCurves(r *Result, c map[string][]float64, steps int) error {
 	for i := 0; i < steps; i += max(steps/10, 1) {
 		r.note("step %d: planc %.5f, PyTorch f32 %.5f, bf16 %.5f", i+1, c["planc"][i], c["f32"][i], c["bf16"][i])
 	}
-	// planc keeps parameters in bf16 beside a master copy in f32, PyTorch's autocast parameters in f32, so that its forward
-	// pass rounds no less often: twice its distance is noise of the same kind.
+	// planc keeps parameters in bf16 beside a master copy in f32, PyTorch's autocast parameters in f32, so that its
+	// forward pass rounds no less often: twice its distance is noise of the same kind.
 	if bound := 2*max(rounding, again) + 1e-3; !(ours <= bound) {
 		return faultf("planc is up to %.4g nats from f32, more than %.4g", ours, bound)
 	}

@@ -23,8 +23,8 @@ import (
 //	-                 nothing
 //	LETTER or number  a value
 //
-// r and c are rows and columns, n all numbers, q words of as many codes of 8 bits, v the rows of a table, p the parts of sums over rows, b those of flat sums, h heads and
-// e the width of one.
+// r and c are rows and columns, n all numbers, q words of as many codes of 8 bits, v the rows of a table, p the parts
+// of sums over rows, b those of flat sums, h heads and e the width of one.
 type trial struct {
 	kernel, types string
 	exact         string // the types of the same in f64; "" compares nothing
@@ -36,7 +36,8 @@ type trial struct {
 // vocab, heads and width are v, h and e.
 const vocab, heads, width = 50257, 12, 64
 
-// trials are the kernels of a step of GPT-2 124M and of a Llama, on 16384 tokens; of updates, on a hundred million parameters.
+// trials are the kernels of a step of GPT-2 124M and of a Llama, on 16384 tokens; of updates, on a hundred million
+// parameters.
 var trials = []trial{
 	{"layer_norm", "bf16", "f64", 16384, 768, 6e-3, "out:rc - in:rc - in:c in:c r c 1e-5"},
 	{"layer_norm_dx", "bf16", "f64", 16384, 768, 6e-3, "out:rc in:rc - in:rc in:c r c 1e-5"},
@@ -54,14 +55,17 @@ var trials = []trial{
 	{"embed_grad", "f32_bf16", "f64_f64", 16384, 768, 1e-5, "inout:vc in:rc buckets:0 buckets:1 buckets:2 buckets:3 c"},
 	{"accumulate", "f32_bf16", "f64_f64", 1, 100_000_000, 1e-6, "inout:n in:n n"},
 	{"cast", "f32_bf16", "", 1, 100_000_000, 0, "out:n in:n n"},
-	{"adam", "bf16_f32_f32", "f64_f64_f64", 1, 100_000_000, 6e-3, "inout:n inout:n in:n inout:n inout:n d:0,1,0 d:1e-3,1,0.9999,0,0.9,0.1,0.95,0.05,1e-8 - - n"},
+	{"adam", "bf16_f32_f32", "f64_f64_f64", 1, 100_000_000, 6e-3,
+		"inout:n inout:n in:n inout:n inout:n d:0,1,0 d:1e-3,1,0.9999,0,0.9,0.1,0.95,0.05,1e-8 - - n"},
 	// operands of products in 8 bits: what they are rounded to is compared in the check of these
 	{"eight_most", "bf16", "", 1, 16384 * 3072, 0, "out:b in:n n"},
 	{"eight", "bf16", "", 16384, 3072, 0, "out:q in:n in:b out:1 b 1 r c c 0 0"},
 	{"eight", "bf16", "", 3072, 16384, 0, "out:q in:n in:b out:1 b 1 r c c 1 1"},
 	{"eight_round", "bf16", "", 1, 16384 * 3072, 0, "out:n in:n in:b b n 0"},
 	// weights are rounded by chance, half of each row being another rank's: off by what lies between two numbers
-	{"adam", "bf16_f32_f32", "f64_f64_f64", 1, 96_000_000, 8e-3, "inout:n inout:n in:n inout:n inout:n d:0,1,0 d:1e-3,1,0.9999,0,0.9,0.1,0.95,0.05,1e-8 w:7 w:0,0,2,1000,1,1000000,2000 n"},
+	{"adam", "bf16_f32_f32", "f64_f64_f64", 1, 96_000_000, 8e-3,
+		"inout:n inout:n in:n inout:n inout:n d:0,1,0 d:1e-3,1,0.9999,0,0.9,0.1,0.95,0.05,1e-8 w:7 " +
+			"w:0,0,2,1000,1,1000000,2000 n"},
 }
 
 // eachKernel tries them all.
@@ -105,7 +109,8 @@ type loaded struct {
 
 // try measures a kernel, and compares its results with those in f64 on fewer rows.
 func (l *lab) try(t trial) (m Measured, err error) {
-	m = Measured{Name: t.kernel, Types: t.types, Size: fmt.Sprintf("%d × %d", t.rows, t.cols), Error: -1, Bound: t.bound}
+	m = Measured{Name: t.kernel, Types: t.types, Size: fmt.Sprintf("%d × %d", t.rows, t.cols), Error: -1,
+		Bound: t.bound}
 	x, err := l.load(t, t.types)
 	if err != nil {
 		return m, err
@@ -188,8 +193,10 @@ func (l *lab) load(t trial, types string) (*loaded, error) {
 	return x, nil
 }
 
-// argument adds one to args, and is what it has in memory. Of several types, pointers T take one after the other; the last remains.
-func (l *lab) argument(t trial, word, kind string, types *[]string, args *cuda.Args, seed int, ids []int32) (*operand, error) {
+// argument adds one to args, and is what it has in memory. Of several types, pointers T take one after the other; the
+// last remains.
+func (l *lab) argument(t trial, word, kind string, types *[]string, args *cuda.Args, seed int,
+	ids []int32) (*operand, error) {
 	role, size, memory := strings.Cut(word, ":")
 	switch {
 	case word == "-":
@@ -298,7 +305,8 @@ func (t trial) size(word string) int {
 	if digits := word[:len(word)-len(rest)]; digits != "" {
 		n, _ = strconv.Atoi(digits) // digits
 	}
-	values := map[rune]int{'r': t.rows, 'c': t.cols, 'n': t.rows * t.cols, 'q': t.rows * t.cols / 4, 'v': vocab, 'p': kernels.Parts(t.rows), 'b': kernels.Blocks(t.rows * t.cols), 'h': heads, 'e': width}
+	values := map[rune]int{'r': t.rows, 'c': t.cols, 'n': t.rows * t.cols, 'q': t.rows * t.cols / 4, 'v': vocab,
+		'p': kernels.Parts(t.rows), 'b': kernels.Blocks(t.rows * t.cols), 'h': heads, 'e': width}
 	for _, letter := range rest {
 		n *= values[letter]
 	}

@@ -40,8 +40,10 @@ func eights(l *lab, r *Result) error {
 		m, k, n := l.size(tokens), l.size(size[0]), l.size(size[1])
 		for _, p := range []eightProduct{
 			{cuda.Product{M: m, N: n, K: k, Out: cuda.ValueBFloat16}, [2]num.Eight{num.E4M3, num.E4M3}},
-			{cuda.Product{M: m, N: k, K: n, Out: cuda.ValueBFloat16, TransposeB: true}, [2]num.Eight{num.E5M2, num.E4M3}},
-			{cuda.Product{M: k, N: n, K: m, Out: cuda.ValueFloat32, TransposeA: true}, [2]num.Eight{num.E4M3, num.E5M2}},
+			{cuda.Product{M: m, N: k, K: n, Out: cuda.ValueBFloat16, TransposeB: true},
+				[2]num.Eight{num.E5M2, num.E4M3}},
+			{cuda.Product{M: k, N: n, K: m, Out: cuda.ValueFloat32, TransposeA: true},
+				[2]num.Eight{num.E4M3, num.E5M2}},
 		} {
 			p.In = cuda.ValueBFloat16
 			x, err := l.eight(p)
@@ -139,7 +141,8 @@ func (l *lab) rounded(p eightProduct) (e roundedProduct, err error) {
 	}
 	q := p.Product
 	q.K, q.TransposeA, q.TransposeB = width, false, true
-	q.In, q.InB, q.ScaleA, q.ScaleB = eightCodes[p.as[0]].value, eightCodes[p.as[1]].value, scales.Pointer, scales.Pointer+256
+	q.In, q.InB, q.ScaleA, q.ScaleB = eightCodes[p.as[0]].value, eightCodes[p.as[1]].value, scales.Pointer,
+		scales.Pointer+256
 	way, err := l.blas.Prepare(q, workspace)
 	if err != nil {
 		return e, err
@@ -155,7 +158,8 @@ func (l *lab) rounded(p eightProduct) (e roundedProduct, err error) {
 	var passes [2]func() error
 	for i, rows := range []int{p.M, p.N} {
 		across := i == 0 && p.TransposeA || i == 1 && !p.TransposeB
-		c := eightCopy{seed: i, rows: rows, cols: p.K, width: width, across: across, format: eightCodes[p.as[i]].format, scale: scales.Pointer + cuda.Pointer(256*i)}
+		c := eightCopy{seed: i, rows: rows, cols: p.K, width: width, across: across,
+			format: eightCodes[p.as[i]].format, scale: scales.Pointer + cuda.Pointer(256*i)}
 		codes[i], passes[i], err = l.eightCopy(c)
 		if err != nil {
 			return e, err
@@ -173,7 +177,8 @@ func (l *lab) rounded(p eightProduct) (e roundedProduct, err error) {
 	return e, nil
 }
 
-// eightCopy is an operand's rows of cols numbers, which lie across in memory or as they are, as codes in width bytes a row.
+// eightCopy is an operand's rows of cols numbers, which lie across in memory or as they are, as codes in width bytes a
+// row.
 type eightCopy struct {
 	seed, rows, cols, width, format int
 	across                          bool
@@ -202,7 +207,8 @@ func (l *lab) eightCopy(c eightCopy) (codes cuda.Memory, run func() error, err e
 	if err != nil {
 		return codes, nil, err
 	}
-	args := new(cuda.Args).Pointer(codes.Pointer).Pointer(x.Pointer).Pointer(part.Pointer).Pointer(c.scale).Int32(int32(kernels.Blocks(n))).Int32(1)
+	args := new(cuda.Args).Pointer(codes.Pointer).Pointer(x.Pointer).Pointer(part.Pointer).Pointer(c.scale).Int32(
+		int32(kernels.Blocks(n))).Int32(1)
 	args.Int32(int32(c.rows)).Int32(int32(c.cols)).Int32(int32(c.width)).Int32(across).Int32(int32(c.format))
 	round, err := l.launch("eight", c.rows, c.width, args)
 	return codes, func() error {
@@ -223,7 +229,8 @@ func (l *lab) launch(name string, rows, cols int, args *cuda.Args) (func() error
 	return func() error { return l.stream.Launch(f, cuda.Shape{Grid: at.Grid, Block: at.Block}, args) }, nil
 }
 
-// exactly is the product in f64 of the numbers that package num rounds the operands to; of those as they are where a format is none.
+// exactly is the product in f64 of the numbers that package num rounds the operands to; of those as they are where a
+// format is none.
 func (l *lab) exactly(p cuda.Product, as [2]num.Eight) ([]float64, error) {
 	p.In, p.Out = cuda.ValueFloat64, cuda.ValueFloat64
 	var operands [2][]byte

@@ -10,17 +10,19 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Sums that keep 14 bits are within the bound of products in 8 bits, whether cut towards zero or downwards and then promoted to f32; those that are cut
-// downwards and never promoted are not.
+// Sums that keep 14 bits are within the bound of products in 8 bits, whether cut towards zero or downwards and then
+// promoted to f32; those that are cut downwards and never promoted are not.
 func TestEightBound(t *testing.T) {
 	for _, k := range []int{768, 3072, 16384} {
-		bound := newEight(eightProduct{cuda.Product{M: 8, N: 8, K: k, Out: cuda.ValueFloat32}, [2]num.Eight{num.E4M3, num.E4M3}}).Bound
+		bound := newEight(eightProduct{cuda.Product{M: 8, N: 8, K: k, Out: cuda.ValueFloat32}, [2]num.Eight{num.E4M3,
+			num.E4M3}}).Bound
 		for _, c := range []struct {
 			name    string
 			cut     func(float64) float64
 			promote int
 			within  bool
-		}{{"towards zero, promoted", math.Trunc, 128, true}, {"towards zero", math.Trunc, k, true}, {"downwards, promoted", math.Floor, 128, true}, {"downwards", math.Floor, k, false}} {
+		}{{"towards zero, promoted", math.Trunc, 128, true}, {"towards zero", math.Trunc, k, true},
+			{"downwards, promoted", math.Floor, 128, true}, {"downwards", math.Floor, k, false}} {
 			x := cutProduct(8, k, c.promote, c.cut)
 			if x <= bound != c.within {
 				t.Errorf("%d terms cut %s: off by %.2g, and the bound is %.2g", k, c.name, x, bound)
@@ -30,7 +32,8 @@ func TestEightBound(t *testing.T) {
 	}
 }
 
-// cutProduct is how far off n × n sums of k products are whose 32 terms at a time, and the sum so far, are cut to 14 bits of the largest of them.
+// cutProduct is how far off n × n sums of k products are whose 32 terms at a time, and the sum so far, are cut to 14
+// bits of the largest of them.
 func cutProduct(n, k, promote int, cut func(float64) float64) float64 {
 	a, b := numbers(n*k, 0), numbers(n*k, 1)
 	roundEight(a, num.E4M3)
@@ -62,7 +65,8 @@ func cutProduct(n, k, promote int, cut func(float64) float64) float64 {
 // GPUs that have no products in 8 bits are not asked for any, and the page says so.
 func TestEightsAreSkipped(t *testing.T) {
 	var r Result
-	if err := eights(&lab{gpu: cuda.Device{Name: "A100", Major: 8}}, &r); err != nil || r.State != "ok" || len(r.Rows) > 0 || len(r.Notes) != 1 {
+	if err := eights(&lab{gpu: cuda.Device{Name: "A100", Major: 8}}, &r); err != nil || r.State != "ok" ||
+		len(r.Rows) > 0 || len(r.Notes) != 1 {
 		t.Errorf("%v: %+v", err, r)
 	}
 }

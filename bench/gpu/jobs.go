@@ -51,8 +51,12 @@ func tryNCCL(l *lab, r *Result) error {
 		"ReduceScatter": func(to cuda.Pointer) error {
 			return c.ReduceScatter(l.stream, to, from.Pointer, count, cuda.Float32, cuda.Sum)
 		},
-		"AllGather": func(to cuda.Pointer) error { return c.AllGather(l.stream, to, from.Pointer, count, cuda.Float32) },
-		"Broadcast": func(to cuda.Pointer) error { return c.Broadcast(l.stream, to, from.Pointer, count, cuda.Float32, 0) },
+		"AllGather": func(to cuda.Pointer) error {
+			return c.AllGather(l.stream, to, from.Pointer, count, cuda.Float32)
+		},
+		"Broadcast": func(to cuda.Pointer) error {
+			return c.Broadcast(l.stream, to, from.Pointer, count, cuda.Float32, 0)
+		},
 	} {
 		to, err := l.put(make([]byte, len(want)))
 		if err == nil {
@@ -69,7 +73,8 @@ func tryNCCL(l *lab, r *Result) error {
 			return fmt.Errorf("NCCL's %s of one rank gives other numbers than it was given", name)
 		}
 	}
-	r.note("NCCL %s: all-reduce, reduce-scatter, all-gather and broadcast of one rank give %d numbers back", n.Version, count)
+	r.note("NCCL %s: all-reduce, reduce-scatter, all-gather and broadcast of one rank give %d numbers back",
+		n.Version, count)
 	return c.Close(ctx)
 }
 
@@ -81,7 +86,8 @@ func ceilings(l *lab, r *Result) error {
 	}
 	n := l.size(8192)
 	p, err := l.product(cuda.Product{M: n, N: n, K: n, In: cuda.ValueBFloat16, Out: cuda.ValueBFloat16}, false)
-	tellKernels(r, []Measured{{Name: "copy", Types: "bytes", Size: fmt.Sprint(bytes), Error: -1, Bytes: 2 * float64(bytes), Seconds: took}, p})
+	tellKernels(r, []Measured{{Name: "copy", Types: "bytes", Size: fmt.Sprint(bytes), Error: -1,
+		Bytes: 2 * float64(bytes), Seconds: took}, p})
 	return err
 }
 
@@ -125,8 +131,8 @@ func (l *lab) size(n int) int {
 	return n
 }
 
-// products are those of a GPT-2's and a Llama's block on 16384 tokens, forward, and of gradients: of inputs, and of weights, which are
-// stored in f32.
+// products are those of a GPT-2's and a Llama's block on 16384 tokens, forward, and of gradients: of inputs, and of
+// weights, which are stored in f32.
 func products(l *lab, r *Result) error {
 	var all []Measured
 	const tokens = 16384
@@ -153,11 +159,12 @@ func products(l *lab, r *Result) error {
 	return nil
 }
 
-// product measures one, and compares one of as many terms with f64's product of the same numbers. The bound of sums in f32 is half a unit of the last
-// place for each time that a tensor core cuts its sum off: behind 16 terms.
+// product measures one, and compares one of as many terms with f64's product of the same numbers. The bound of sums in
+// f32 is half a unit of the last place for each time that a tensor core cuts its sum off: behind 16 terms.
 func (l *lab) product(p cuda.Product, compare bool) (x Measured, err error) {
 	defer l.release()
-	x = Measured{Name: "product", Types: "bf16", Size: fmt.Sprintf("%d×%d×%d%s%s", p.M, p.N, p.K, flagged(p.TransposeA, " aᵀ"), flagged(p.TransposeB, " bᵀ")), Error: -1, Bound: 6e-3}
+	x = Measured{Name: "product", Types: "bf16", Size: fmt.Sprintf("%d×%d×%d%s%s", p.M, p.N, p.K, flagged(p.TransposeA,
+		" aᵀ"), flagged(p.TransposeB, " bᵀ")), Error: -1, Bound: 6e-3}
 	out := "bf16"
 	if p.Out == cuda.ValueFloat32 {
 		out, x.Types, x.Bound = "f32", "bf16 to f32", max(1e-5, float64(p.K)/16*0x1p-24)
@@ -206,7 +213,8 @@ func (l *lab) multiplier(p cuda.Product, in, out string) (run func() error, d cu
 }
 
 // multiplierOf is that of given operands.
-func (l *lab) multiplierOf(p cuda.Product, operands [2][]byte, out string) (run func() error, d cuda.Memory, err error) {
+func (l *lab) multiplierOf(p cuda.Product, operands [2][]byte, out string) (run func() error, d cuda.Memory,
+	err error) {
 	var at [2]cuda.Memory
 	for i := range at {
 		at[i], err = l.put(operands[i])

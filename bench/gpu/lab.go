@@ -21,7 +21,8 @@ import (
 
 // jobs are what a process of its own does with the GPU.
 var jobs = map[string]func(l *lab, r *Result) error{
-	"machine": describeGPU, "nccl": tryNCCL, "ceiling": ceilings, "product": products, "eight": eights, "attention": attentions, "chain": chainTimes, "kernel": eachKernel,
+	"machine": describeGPU, "nccl": tryNCCL, "ceiling": ceilings, "product": products, "eight": eights,
+	"attention": attentions, "chain": chainTimes, "kernel": eachKernel,
 }
 
 // runKernels does a job and prints its result as JSON.
@@ -207,7 +208,8 @@ func (l *lab) time(f func() error) (float64, error) {
 	return median(took), nil
 }
 
-// numbers are n numbers from -1 to 1 that bf16 has exactly, always the same ones of a seed; many of them are the first ones again.
+// numbers are n numbers from -1 to 1 that bf16 has exactly, always the same ones of a seed; many of them are the first
+// ones again.
 func numbers(n, seed int) []float64 {
 	r := rand.New(rand.NewPCG(uint64(seed), 5))
 	v := make([]float64, n)

@@ -31,7 +31,8 @@ func TestOffIsWritten(t *testing.T) {
 	}
 }
 
-// A product in 8 bits that is off, or that could not be tried, is told; what rounding takes from a result is not judged.
+// A product in 8 bits that is off, or that could not be tried, is told; what rounding takes from a result is not
+// judged.
 func TestEightsAreJudged(t *testing.T) {
 	p := eightProduct{cuda.Product{M: 64, N: 64, K: 4096, Out: cuda.ValueBFloat16}, [2]num.Eight{num.E5M2, num.E4M3}}
 	x := newEight(p)
@@ -42,7 +43,8 @@ func TestEightsAreJudged(t *testing.T) {
 		error float64
 		why   string
 		state string
-	}{{x.Bound, "", "ok"}, {2 * x.Bound, "", "failed"}, {nothing, "", "failed"}, {-1, "", "failed"}, {0, "no way", "failed"}} {
+	}{{x.Bound, "", "ok"}, {2 * x.Bound, "", "failed"}, {nothing, "", "failed"}, {-1, "", "failed"},
+		{0, "no way", "failed"}} {
 		var r Result
 		x.Error, x.Unrounded, x.Why = c.error, 0.5, c.why
 		tellEights(&r, []Eight{x})

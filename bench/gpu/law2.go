@@ -10,8 +10,9 @@ import (
 	"path/filepath"
 )
 
-// Law2Case is what PyTorch computed of a fixture in f64, under planc's names, as golden/gpuchecklaw2_test.go writes it to law2.json: losses and the
-// gradient's norms of three steps, the loss then, the first gradient with its norm, and the parameters at the end with how far each has moved.
+// Law2Case is what PyTorch computed of a fixture in f64, under planc's names, as golden/gpuchecklaw2_test.go writes it
+// to law2.json: losses and the gradient's norms of three steps, the loss then, the first gradient with its norm, and
+// the parameters at the end with how far each has moved.
 type Law2Case struct {
 	ID, Plan      string
 	Losses, Norms []float64
@@ -28,11 +29,12 @@ type trace struct {
 	Grads, Params map[string][]float64
 }
 
-// law2Bound is of losses and norms relative to themselves, of tensors to the larger of their norm, or how far they moved, and tiny of that of all: law 1's in f64.
+// law2Bound is of losses and norms relative to themselves, of tensors to the larger of their norm, or how far they
+// moved, and tiny of that of all: law 1's in f64.
 const law2Bound, tiny = 1e-10, 1e-5
 
-// rounding times the gradient's norm is what is left of a gradient that is zero by mathematics, as that of a bias of keys that nothing turns. Of such
-// Adam makes steps, which are held to how far all parameters moved.
+// rounding times the gradient's norm is what is left of a gradient that is zero by mathematics, as that of a bias of
+// keys that nothing turns. Of such Adam makes steps, which are held to how far all parameters moved.
 const rounding = 1e-12
 
 // nothing is how far off results are that are no numbers: more than any bound, and what JSON can say.
@@ -40,14 +42,18 @@ const nothing = 1e300
 
 // judge is how far a trace is off at most, of numbers and of tensors, and the tensor that is.
 func (c *Law2Case) judge(got *trace) (scalars, tensors float64, worst string) {
-	for _, x := range []struct{ got, want []float64 }{{got.Losses, c.Losses}, {got.Norms, c.Norms}, {[]float64{got.Valid}, []float64{c.Valid}}} {
+	for _, x := range []struct {
+		got, want []float64
+	}{{got.Losses, c.Losses}, {got.Norms, c.Norms}, {[]float64{got.Valid}, []float64{c.Valid}}} {
 		scalars = max(scalars, apart(x.got, x.want, 0))
 	}
 	var moved float64
 	for _, m := range c.Moved {
 		moved += m * m
 	}
-	for kind, x := range map[string]struct{ got, want map[string][]float64 }{"gradient of ": {got.Grads, c.Grads}, "": {got.Params, c.Params}} {
+	for kind, x := range map[string]struct {
+		got, want map[string][]float64
+	}{"gradient of ": {got.Grads, c.Grads}, "": {got.Params, c.Params}} {
 		for name, want := range x.want {
 			size := max(norm(want), tiny*c.Norm)
 			if kind == "" {
@@ -72,7 +78,8 @@ func norm(v []float64) float64 {
 	return math.Sqrt(n)
 }
 
-// apart is the distance of numbers relative to a size, 0 for that of those wanted; of what is short, or no number, nothing. What is longer is padded.
+// apart is the distance of numbers relative to a size, 0 for that of those wanted; of what is short, or no number,
+// nothing. What is longer is padded.
 func apart(got, want []float64, size float64) float64 {
 	if len(got) < len(want) {
 		return nothing

@@ -7,10 +7,12 @@ import (
 
 // Law 2 sees a loss, a gradient and a parameter that are off, and what is missing or no number.
 func TestLaw2(t *testing.T) {
-	want := Law2Case{ID: "a", Losses: []float64{3, 2}, Norms: []float64{1, 1}, Valid: 1.5, Norm: 2, Grads: map[string][]float64{"w": {1, 1}, "k": {0, 0}},
+	want := Law2Case{ID: "a", Losses: []float64{3, 2}, Norms: []float64{1, 1}, Valid: 1.5, Norm: 2,
+		Grads:  map[string][]float64{"w": {1, 1}, "k": {0, 0}},
 		Params: map[string][]float64{"w": {5, 5}}, Moved: map[string]float64{"w": 0.1}}
 	good := func() trace {
-		return trace{ID: "a", Losses: []float64{3, 2}, Norms: []float64{1, 1}, Valid: 1.5, Grads: map[string][]float64{"w": {1, 1, 0}, "k": {1e-17, 0}}, Params: map[string][]float64{"w": {5, 5}}}
+		return trace{ID: "a", Losses: []float64{3, 2}, Norms: []float64{1, 1}, Valid: 1.5,
+			Grads: map[string][]float64{"w": {1, 1, 0}, "k": {1e-17, 0}}, Params: map[string][]float64{"w": {5, 5}}}
 	}
 	for name, spoil := range map[string]func(x *trace){
 		"":            func(*trace) {},

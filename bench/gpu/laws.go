@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// LawGroup is a plan on the GPU, after the programs that it is held to, as golden/gpucheck_test.go writes them to laws.json.
+// LawGroup is a plan on the GPU, after the programs that it is held to, as golden/gpucheck_test.go writes them to
+// laws.json.
 type LawGroup struct {
 	Name, Plan, Kinds string
 	Ranks             int
@@ -77,7 +78,8 @@ func (g *LawGroup) judge(verdicts []verdict) (why string, scalars, grads float64
 			loss, grad = yard.Losses, yard.Grad
 		}
 		if !(scalars <= loss) || !(grads <= grad) || c.Param >= 0 && !(v.Param <= c.Param) {
-			why += fmt.Sprintf("scalars %.3g, gradients %.3g, parameters %.3g off, of %.3g, %.3g, %.3g; worst %s; ", scalars, grads, v.Param, loss, grad, c.Param, v.Worst)
+			why += fmt.Sprintf("scalars %.3g, gradients %.3g, parameters %.3g off, of %.3g, %.3g, %.3g; worst %s; ",
+				scalars, grads, v.Param, loss, grad, c.Param, v.Worst)
 		}
 		if v.Copies != 0 || v.Steps != 3 || v.Arena != c.Arena {
 			why += fmt.Sprintf("copies %.3g apart, %d steps, arena %d of %d; ", v.Copies, v.Steps, v.Arena, c.Arena)
@@ -96,7 +98,10 @@ func laws(ctx context.Context, b *bench, r *Result) error {
 
 // lawsByNCCL runs those of two ranks with NCCL between them, which 2.30 allows on one GPU.
 func lawsByNCCL(ctx context.Context, b *bench, r *Result) error {
-	return b.laws(ctx, r, 1, []string{"PLANC_SHARE_GPU=nccl", "NCCL_MULTI_RANK_GPU_ENABLE=1", "NCCL_MAX_CTAS=4"}, func(g *LawGroup) bool { return g.Ranks == 2 })
+	return b.laws(ctx, r, 1, []string{"PLANC_SHARE_GPU=nccl", "NCCL_MULTI_RANK_GPU_ENABLE=1", "NCCL_MAX_CTAS=4"},
+		func(g *LawGroup) bool {
+			return g.Ranks == 2
+		})
 }
 
 // groupLimit is how long a group may take, whose ranks may wait for each other forever.
@@ -177,7 +182,8 @@ func tell(r *Result, runs []lawRun) error {
 				continue
 			}
 			last := l.Group.Cases[len(l.Group.Cases)-1]
-			r.row(l.Group.Plan, last.Type, fmt.Sprint(l.Group.Ranks), fmt.Sprintf("%.2g", l.Scalars), fmt.Sprintf("%.2g", l.Grads), tail(l.Why+l.Broken, 300))
+			r.row(l.Group.Plan, last.Type, fmt.Sprint(l.Group.Ranks), fmt.Sprintf("%.2g", l.Scalars),
+				fmt.Sprintf("%.2g", l.Grads), tail(l.Why+l.Broken, 300))
 			if l.Why != "" {
 				bad++
 			}

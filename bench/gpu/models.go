@@ -21,15 +21,18 @@ type model struct {
 
 // gpt is a GPT-2 with its own vocabulary.
 func gpt(name, base string, layers, heads, hidden, seq, batch int, micros ...int) model {
-	return model{Name: name, Base: base, Layers: layers, Heads: heads, KVHeads: heads, Hidden: hidden, FFN: 4 * hidden, Vocab: 50257, Seq: seq, Batch: batch, Micros: micros}
+	return model{Name: name, Base: base, Layers: layers, Heads: heads, KVHeads: heads, Hidden: hidden, FFN: 4 * hidden,
+		Vocab: 50257, Seq: seq, Batch: batch, Micros: micros}
 }
 
 // llama is one of 1.1 billion parameters, shaped as TinyLlama.
 func llama(name string, seq, batch int, micros ...int) model {
-	return model{Name: name, Llama: true, Layers: 22, Heads: 32, KVHeads: 4, Hidden: 2048, FFN: 5632, Vocab: 32000, Seq: seq, Batch: batch, Micros: micros}
+	return model{Name: name, Llama: true, Layers: 22, Heads: 32, KVHeads: 4, Hidden: 2048, FFN: 5632, Vocab: 32000,
+		Seq: seq, Batch: batch, Micros: micros}
 }
 
-// models are all that build compiles. Micros are the micro-batches that the peer tries besides planc's, and takes the fastest of.
+// models are all that build compiles. Micros are the micro-batches that the peer tries besides planc's, and takes the
+// fastest of.
 var models = []model{
 	gpt("gpt2-124m", "gpt2-124m", 12, 12, 768, 1024, 64, 64, 32),
 	gpt("gpt2-350m", "gpt2-350m", 24, 16, 1024, 1024, 32, 32, 16),
@@ -38,9 +41,12 @@ var models = []model{
 	llama("llama-1b", 1024, 32, 32, 16),
 	gpt("gpt2-124m-4096", "gpt2-124m", 12, 12, 768, 4096, 16, 16, 8),
 	llama("llama-1b-4096", 4096, 8, 8, 4),
-	{Name: "curve", Base: "gpt2-124m", Layers: 12, Heads: 12, KVHeads: 12, Hidden: 768, FFN: 3072, Vocab: 50257, Seq: 1024, Batch: 16, Curve: true},
-	{Name: "tiny", Layers: 2, Heads: 2, KVHeads: 2, Hidden: 32, FFN: 128, Vocab: 256, Seq: 16, Batch: 4, Micros: []int{4, 2}, Tiny: true},
-	{Name: "tiny-llama", Llama: true, Layers: 2, Heads: 4, KVHeads: 2, Hidden: 32, FFN: 48, Vocab: 256, Seq: 16, Batch: 4, Tiny: true},
+	{Name: "curve", Base: "gpt2-124m", Layers: 12, Heads: 12, KVHeads: 12, Hidden: 768, FFN: 3072, Vocab: 50257,
+		Seq: 1024, Batch: 16, Curve: true},
+	{Name: "tiny", Layers: 2, Heads: 2, KVHeads: 2, Hidden: 32, FFN: 128, Vocab: 256, Seq: 16, Batch: 4,
+		Micros: []int{4, 2}, Tiny: true},
+	{Name: "tiny-llama", Llama: true, Layers: 2, Heads: 4, KVHeads: 2, Hidden: 32, FFN: 48, Vocab: 256, Seq: 16,
+		Batch: 4, Tiny: true},
 }
 
 // tinyOf is what is trained in a model's place when everything is tiny.
@@ -72,17 +78,22 @@ func (m *model) flopsPerToken() float64 {
 func (m *model) config() string {
 	switch {
 	case m.Base != "":
-		return fmt.Sprintf("{base: %s, n_positions: %d, embd_pdrop: 0, resid_pdrop: 0, attn_pdrop: 0}", m.Base, max(m.Seq, 1024))
+		return fmt.Sprintf("{base: %s, n_positions: %d, embd_pdrop: 0, resid_pdrop: 0, attn_pdrop: 0}", m.Base,
+			max(m.Seq, 1024))
 	case m.Llama:
-		return fmt.Sprintf("{model_type: llama, max_position_embeddings: %d, hidden_size: %d, intermediate_size: %d, num_hidden_layers: %d, num_attention_heads: %d, "+
-			"num_key_value_heads: %d, vocab_size: %d, hidden_act: silu, rms_norm_eps: 1e-5, rope_theta: 10000, tie_word_embeddings: false}",
+		return fmt.Sprintf("{model_type: llama, max_position_embeddings: %d, hidden_size: %d, intermediate_size: %d, "+
+			"num_hidden_layers: %d, num_attention_heads: %d, "+
+			"num_key_value_heads: %d, vocab_size: %d, hidden_act: silu, rms_norm_eps: 1e-5, rope_theta: 10000, "+
+			"tie_word_embeddings: false}",
 			m.Seq, m.Hidden, m.FFN, m.Layers, m.Heads, m.KVHeads, m.Vocab)
 	}
-	return fmt.Sprintf("{model_type: gpt2, n_positions: %d, n_embd: %d, n_layer: %d, n_head: %d, vocab_size: %d, embd_pdrop: 0, resid_pdrop: 0, attn_pdrop: 0}",
+	return fmt.Sprintf("{model_type: gpt2, n_positions: %d, n_embd: %d, n_layer: %d, n_head: %d, vocab_size: %d, "+
+		"embd_pdrop: 0, resid_pdrop: 0, attn_pdrop: 0}",
 		m.Seq, m.Hidden, m.Layers, m.Heads, m.Vocab)
 }
 
-// job is the model as planc's job for one H200. Half of its memory is left to the peer, which stays there between its turns.
+// job is the model as planc's job for one H200. Half of its memory is left to the peer, which stays there between its
+// turns.
 func (m *model) job() string {
 	return fmt.Sprintf(`name: %s
 model: %s

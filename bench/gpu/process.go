@@ -16,12 +16,14 @@ import (
 // libraryFolders are where machines have CUDA's libraries, besides the wheels of Python.
 var libraryFolders = []string{"/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/local/cuda/lib64"}
 
-// environment is that of the checks' processes: this one's, with the folders in which Python's packages have the libraries that planc's
-// programs open by name, before all others, so that both sides use the same ones; but behind emulated ones.
+// environment is that of the checks' processes: this one's, with the folders in which Python's packages have the
+// libraries that planc's programs open by name, before all others, so that both sides use the same ones; but behind
+// emulated ones.
 func environment(ctx context.Context, python string, tiny bool) []string {
 	ctx, stop := context.WithTimeout(ctx, 20*time.Second)
 	defer stop()
-	out, _ := exec.CommandContext(ctx, python, "-c", "import nvidia; print('\\n'.join(nvidia.__path__))").Output() // fails without the package
+	// fails without the package
+	out, _ := exec.CommandContext(ctx, python, "-c", "import nvidia; print('\\n'.join(nvidia.__path__))").Output()
 	var folders []string
 	for _, dir := range strings.Fields(string(out)) {
 		found, _ := filepath.Glob(filepath.Join(dir, "*", "lib")) // a good pattern

@@ -14,7 +14,8 @@ import (
 // page is the part as Markdown.
 func (p *Part) page() []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# %s\n\n%s. Measured %s by `scripts/gpu-check run %s`; [how](METHOD.md).\n", p.Part, p.About, p.Began, p.Part)
+	fmt.Fprintf(&b, "# %s\n\n%s. Measured %s by `scripts/gpu-check run %s`; [how](METHOD.md).\n", p.Part, p.About,
+		p.Began, p.Part)
 	if p.Tiny {
 		b.WriteString("\n**Tiny shapes, to try the harness: not a measurement.**\n")
 	}

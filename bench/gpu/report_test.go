@@ -16,12 +16,15 @@ import (
 func TestReport(t *testing.T) {
 	in, out := t.TempDir(), t.TempDir()
 	p := Part{Part: "train", About: "Training beside PyTorch", Began: "2026-11-22T16:00:00Z", Results: []Result{
-		{Check: "gpt2-124m", State: "ok", Seconds: 61.25, Notes: []string{"a note"}, Columns: []string{"measure", "planc"}, Rows: [][]string{{"a|b", "1\n2"}}},
+		{Check: "gpt2-124m", State: "ok", Seconds: 61.25, Notes: []string{"a note"},
+			Columns: []string{"measure", "planc"}, Rows: [][]string{{"a|b", "1\n2"}}},
 		{Check: "gpt2-1558m", State: "error", Why: "stopped after 240 s"},
 		{Check: "bare", State: "not run"},
 	}}
-	for i, tr := range []Trained{{Model: model{Name: "gpt2-124m", Micro: 64, Batch: 64, Seq: 1024, Layers: 12, Hidden: 768, Params: 124439808}}} {
-		tr.Ours, tr.Theirs = Side{Step: 0.1, Bytes: 3 << 30, First: 1, Micro: 64}, Side{Step: 0.2, Bytes: 6 << 30, First: 20, Micro: 32}
+	for i, tr := range []Trained{{Model: model{Name: "gpt2-124m", Micro: 64, Batch: 64, Seq: 1024, Layers: 12,
+		Hidden: 768, Params: 124439808}}} {
+		tr.Ours, tr.Theirs = Side{Step: 0.1, Bytes: 3 << 30, First: 1, Micro: 64}, Side{Step: 0.2, Bytes: 6 << 30,
+			First: 20, Micro: 32}
 		p.Results[i].Rows = nil
 		tr.tell(&p.Results[i])
 	}
@@ -38,7 +41,8 @@ func TestReport(t *testing.T) {
 	for _, want := range []string{
 		"# train\n\nTraining beside PyTorch. Measured 2026-11-22T16:00:00Z by `scripts/gpu-check run train`",
 		"| gpt2-1558m | error | 0.0 |", "error: stopped after 240 s", "- a note",
-		"| tokens/s | 655360 | 327680 | 2.000 |", "| MFU at 989 TFLOP/s, % | 53.2 | 26.6 |  |", "| start to first step, s | 1.00 | 20.00 | 0.050 |",
+		"| tokens/s | 655360 | 327680 | 2.000 |", "| MFU at 989 TFLOP/s, % | 53.2 | 26.6 |  |",
+		"| start to first step, s | 1.00 | 20.00 | 0.050 |",
 		"| peak device memory, GiB | 3.00 | 6.00 | 0.500 |",
 	} {
 		if !strings.Contains(string(page), want) {
@@ -64,7 +68,8 @@ func TestReportRefuses(t *testing.T) {
 		}
 		return file
 	}
-	for _, file := range []string{write("tiny.json", `{"Part":"smoke","Tiny":true}`), write("no.json", `{"Part":"no"}`), write("bad.json", `{`), filepath.Join(dir, "absent.json")} {
+	for _, file := range []string{write("tiny.json", `{"Part":"smoke","Tiny":true}`),
+		write("no.json", `{"Part":"no"}`), write("bad.json", `{`), filepath.Join(dir, "absent.json")} {
 		if err := report(measured, []string{file}); err == nil {
 			t.Errorf("%s became a page", file)
 		}
@@ -113,7 +118,8 @@ func TestPartGoesOn(t *testing.T) {
 // Groups are judged as the laws' own tests judge them: by their bounds in f64, by yardsticks in 16 bits.
 func TestJudge(t *testing.T) {
 	exact := LawGroup{Cases: []LawCase{{ID: "ref"}, {ID: "gpu", GPU: true, Loss: 1e-10, Param: 1e-10, Arena: 8}}}
-	narrow := LawGroup{Cases: []LawCase{{ID: "ref"}, {ID: "yard", Yard: true}, {ID: "gpu", GPU: true, Loss: -1, Param: -1, Rounds: true, Arena: 8}}}
+	narrow := LawGroup{Cases: []LawCase{{ID: "ref"}, {ID: "yard", Yard: true}, {ID: "gpu", GPU: true, Loss: -1,
+		Param: -1, Rounds: true, Arena: 8}}}
 	good := verdict{ID: "gpu", Steps: 3, Arena: 8, Losses: 1e-11, Grad: 1e-11}
 	with := func(change func(*verdict)) verdict { v := good; change(&v); return v }
 	for _, c := range []struct {
@@ -132,9 +138,15 @@ func TestJudge(t *testing.T) {
 		{"memory", exact, nil, with(func(v *verdict) { v.Arena = 9 }), true, false},
 		{"an error", exact, nil, with(func(v *verdict) { v.Err = "no GPU" }), false, true},
 		{"another program", exact, nil, with(func(v *verdict) { v.ID = "ref" }), false, true},
-		{"within four yardsticks", narrow, &verdict{ID: "yard", Losses: 1e-3, Grad: 1e-2}, with(func(v *verdict) { v.Losses, v.Grad = 3.9e-3, 3.9e-2 }), false, false},
-		{"beyond them", narrow, &verdict{ID: "yard", Losses: 1e-3, Grad: 1e-2}, with(func(v *verdict) { v.Losses = 4.1e-3 }), true, false},
-		{"beyond in gradients", narrow, &verdict{ID: "yard", Losses: 1e-3, Grad: 1e-2}, with(func(v *verdict) { v.Grad = 4.1e-2 }), true, false},
+		{"within four yardsticks", narrow, &verdict{ID: "yard", Losses: 1e-3, Grad: 1e-2}, with(func(v *verdict) {
+			v.Losses, v.Grad = 3.9e-3, 3.9e-2
+		}), false, false},
+		{"beyond them", narrow, &verdict{ID: "yard", Losses: 1e-3, Grad: 1e-2}, with(func(v *verdict) {
+			v.Losses = 4.1e-3
+		}), true, false},
+		{"beyond in gradients", narrow, &verdict{ID: "yard", Losses: 1e-3, Grad: 1e-2}, with(func(v *verdict) {
+			v.Grad = 4.1e-2
+		}), true, false},
 	} {
 		verdicts := []verdict{{ID: "ref", Steps: 3}}
 		if c.yard != nil {

@@ -16,17 +16,21 @@ import (
 // findings is the exit code of compute-sanitizer that has found something; what else goes wrong has others.
 const findings = 99
 
-// sanitizerTool finds compute-sanitizer: on PATH, where toolkits have it, and beside the libraries of Python's wheels; "" if it is not there.
+// sanitizerTool finds compute-sanitizer: on PATH, where toolkits have it, and beside the libraries of Python's wheels;
+// "" if it is not there.
 func (b *bench) sanitizerTool() string {
 	if path, err := exec.LookPath("compute-sanitizer"); err == nil {
 		return path
 	}
-	patterns := []string{"/usr/local/cuda*/bin/compute-sanitizer", "/usr/local/cuda*/compute-sanitizer/compute-sanitizer", "/opt/nvidia/*/compute-sanitizer",
-		"/opt/nvidia/*/*/compute-sanitizer/compute-sanitizer", "/usr/lib/nvidia-cuda-toolkit/compute-sanitizer/compute-sanitizer"}
+	patterns := []string{"/usr/local/cuda*/bin/compute-sanitizer",
+		"/usr/local/cuda*/compute-sanitizer/compute-sanitizer", "/opt/nvidia/*/compute-sanitizer",
+		"/opt/nvidia/*/*/compute-sanitizer/compute-sanitizer",
+		"/usr/lib/nvidia-cuda-toolkit/compute-sanitizer/compute-sanitizer"}
 	for _, v := range b.env {
 		if dirs, ok := strings.CutPrefix(v, "LD_LIBRARY_PATH="); ok {
 			for _, dir := range filepath.SplitList(dirs) {
-				patterns = append(patterns, filepath.Join(dir, "../bin/compute-sanitizer"), filepath.Join(dir, "../compute-sanitizer/compute-sanitizer"))
+				patterns = append(patterns, filepath.Join(dir, "../bin/compute-sanitizer"), filepath.Join(dir,
+					"../compute-sanitizer/compute-sanitizer"))
 			}
 		}
 	}
@@ -44,7 +48,8 @@ func (b *bench) sanitizerTool() string {
 // sanitizing is a command under one of its tools.
 func sanitizing(tool, kind string) []string {
 	wrap := []string{tool, "--tool", kind, "--error-exitcode", strconv.Itoa(findings), "--print-limit", "5"}
-	if kind == "memcheck" { // libraries ask the driver for what it need not have; what a program's own calls return it says itself
+	// libraries ask the driver for what it need not have; what a program's own calls return it says itself
+	if kind == "memcheck" {
 		wrap = append(wrap, "--report-api-errors", "no")
 	}
 	return wrap
@@ -69,8 +74,8 @@ type sanitized struct {
 	env  []string
 }
 
-// sanitizedCommands are the trials of kernels, on small shapes, and programs of the laws that have every kind of plan in every type, what has most that
-// those before lack first.
+// sanitizedCommands are the trials of kernels, on small shapes, and programs of the laws that have every kind of plan
+// in every type, what has most that those before lack first.
 func (b *bench) sanitizedCommands() ([]sanitized, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -94,8 +99,8 @@ func (b *bench) sanitizedCommands() ([]sanitized, error) {
 	return all, nil
 }
 
-// covering are groups that together have all kinds of plan, and each kind that decides which kernels run in each type: first the one with most that is
-// new.
+// covering are groups that together have all kinds of plan, and each kind that decides which kernels run in each type:
+// first the one with most that is new.
 func covering(groups []*LawGroup) (chosen []*LawGroup) {
 	had := map[string]bool{}
 	for {

@@ -12,9 +12,11 @@ import (
 // lawGroups are some.
 func lawGroups() []*LawGroup {
 	group := func(name, elem, kinds string) *LawGroup {
-		return &LawGroup{Name: name, Plan: "gpt2 adamw: " + name, Kinds: kinds, Ranks: 2, Cases: []LawCase{{ID: name + "ref"}, {ID: name, GPU: true, Type: elem, Arena: 1024}}}
+		return &LawGroup{Name: name, Plan: "gpt2 adamw: " + name, Kinds: kinds, Ranks: 2,
+			Cases: []LawCase{{ID: name + "ref"}, {ID: name, GPU: true, Type: elem, Arena: 1024}}}
 	}
-	return []*LawGroup{group("a", "f64", "dp true, zero 1"), group("b", "f64", "dp true, zero 1, cp ring"), group("c", "bf16", "cp ring"), group("d", "f64", "cp ring")}
+	return []*LawGroup{group("a", "f64", "dp true, zero 1"), group("b", "f64", "dp true, zero 1, cp ring"),
+		group("c", "bf16", "cp ring"), group("d", "f64", "cp ring")}
 }
 
 // What is run under the tools has each kind of plan, those that choose kernels in each type, and nothing twice.
@@ -28,7 +30,8 @@ func TestCovering(t *testing.T) {
 	}
 }
 
-// compute-sanitizer is found beside the libraries of wheels too, runs trials and programs, and what it finds fails the check.
+// compute-sanitizer is found beside the libraries of wheels too, runs trials and programs, and what it finds fails the
+// check.
 func TestSanitize(t *testing.T) {
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "cu13", "bin")
@@ -37,16 +40,19 @@ func TestSanitize(t *testing.T) {
 		t.Fatal(err)
 	}
 	script := "#!/bin/sh\ncase \"$*\" in *\" $BAD\") exit $CODE;; esac\n"
-	for _, err := range []error{os.MkdirAll(bin, 0o777), os.WriteFile(filepath.Join(bin, "compute-sanitizer"), []byte(script), 0o777), os.WriteFile(filepath.Join(dir, "laws.json"), text, 0o666)} {
+	for _, err := range []error{os.MkdirAll(bin, 0o777), os.WriteFile(filepath.Join(bin, "compute-sanitizer"),
+		[]byte(script), 0o777), os.WriteFile(filepath.Join(dir, "laws.json"), text, 0o666)} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, c := range []struct{ bad, code, why string }{
-		{"none", "0", ""}, {"c", "99", "memcheck found something in 1 of 5 commands"}, {"attention", "1", "1 of 5 commands did not end under memcheck"},
+		{"none", "0", ""}, {"c", "99", "memcheck found something in 1 of 5 commands"}, {"attention", "1",
+			"1 of 5 commands did not end under memcheck"},
 	} {
 		t.Setenv("PATH", "/bin:/usr/bin")
-		b := &bench{dir: dir, env: append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(dir, "cu13", "lib"), "BAD="+c.bad, "CODE="+c.code)}
+		b := &bench{dir: dir, env: append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(dir, "cu13", "lib"),
+			"BAD="+c.bad, "CODE="+c.code)}
 		var r Result
 		err := sanitize("memcheck")(t.Context(), b, &r)
 		if (err != nil || c.why != "") && (err == nil || err.Error() != c.why) || len(r.Rows) != 5 {
@@ -55,7 +61,8 @@ func TestSanitize(t *testing.T) {
 	}
 }
 
-// Law 3 sees an arena that was not used, one that was written beyond, one that is not the compiler's, and a rank that is silent.
+// Law 3 sees an arena that was not used, one that was written beyond, one that is not the compiler's, and a rank that
+// is silent.
 func TestArenas(t *testing.T) {
 	good := arenaUse{Planned: 1024, Written: 1000, Whole: true}
 	for _, c := range []struct {
@@ -67,7 +74,8 @@ func TestArenas(t *testing.T) {
 		{"", []arenaUse{good, {Rank: 1, Planned: 1024, Written: 700, Whole: true}}},
 		{"rank 1 wrote nothing into its arena", []arenaUse{good, {Rank: 1, Planned: 1024, Whole: true}}},
 		{"1 of 2 ranks told of their arenas", []arenaUse{good}},
-		{"the largest arena has 2048 bytes, and the compiler laid out 1024", []arenaUse{good, {Rank: 1, Planned: 2048, Written: 2048, Whole: true}}},
+		{"the largest arena has 2048 bytes, and the compiler laid out 1024", []arenaUse{good, {Rank: 1, Planned: 2048,
+			Written: 2048, Whole: true}}},
 	} {
 		b := &bench{runs: []lawRun{{Group: lawGroups()[0], Arenas: c.all, ran: true}}}
 		var r Result

@@ -20,8 +20,11 @@ func machine(ctx context.Context, b *bench, r *Result) error {
 	}
 	r.note("programs of %s, built %s for sm_%s", x.Commit, x.Built, x.Arch)
 	for _, ask := range [][]string{
-		{"nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.sm,clocks.mem,power.limit", "--format=csv,noheader"},
-		{b.python, "-c", "import torch; print('PyTorch', torch.__version__, 'CUDA', torch.version.cuda, 'cuDNN', torch.backends.cudnn.version(), 'NCCL', torch.cuda.nccl.version() if torch.cuda.is_available() else None)"},
+		{"nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.sm,clocks.mem,power.limit",
+			"--format=csv,noheader"},
+		{b.python, "-c", "import torch; print('PyTorch', torch.__version__, 'CUDA', torch.version.cuda, 'cuDNN', " +
+			"torch.backends.cudnn.version(), 'NCCL', torch.cuda.nccl.version() if torch.cuda.is_available() " +
+			"else None)"},
 	} {
 		out, err := b.output(ctx, nil, ask[0], ask[1:]...)
 		if err != nil {
@@ -67,7 +70,8 @@ func smoke(ctx context.Context, b *bench, r *Result) error {
 }
 
 // smoke runs the smallest program in a folder of its own.
-func (b *bench) smoke(ctx context.Context, program string, wrap ...string) (losses []float64, metrics []byte, err error) {
+func (b *bench) smoke(ctx context.Context, program string, wrap ...string) (losses []float64, metrics []byte,
+	err error) {
 	dir, remove, err := scratch()
 	if err != nil {
 		return nil, nil, err

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A tool of compute-sanitizer that finds something is told from one that cannot run, and the program is run under all four.
+// A tool of compute-sanitizer that finds something is told from one that cannot run, and the program is run under all
+// four.
 func TestSanitizer(t *testing.T) {
 	for _, c := range []struct{ memcheck, racecheck, why string }{
 		{"0", "0", ""},
@@ -16,7 +17,8 @@ func TestSanitizer(t *testing.T) {
 	} {
 		bin := t.TempDir()
 		script := "#!/bin/sh\nkind=$2\nwhile [ \"$1\" != --dir ]; do shift; done\n: >\"$2/metrics.jsonl\"\n" +
-			"case $kind in memcheck) echo read of no memory; exit " + c.memcheck + ";; racecheck) exit " + c.racecheck + ";; esac\n"
+			"case $kind in memcheck) echo read of no memory; exit " + c.memcheck + ";; racecheck) exit " +
+			c.racecheck + ";; esac\n"
 		if err := os.WriteFile(filepath.Join(bin, "compute-sanitizer"), []byte(script), 0o777); err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +32,8 @@ func TestSanitizer(t *testing.T) {
 		if len(r.Rows) != len(sanitizers) {
 			t.Fatalf("%v", r.Rows)
 		}
-		if _, found := err.(fault); found != (c.memcheck == "99") || found && !strings.Contains(r.Rows[0][1], "read of no memory") {
+		if _, found := err.(fault); found != (c.memcheck == "99") ||
+			found && !strings.Contains(r.Rows[0][1], "read of no memory") {
 			t.Errorf("%v: %v", err, r.Rows)
 		}
 	}

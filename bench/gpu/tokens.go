@@ -11,8 +11,8 @@ import (
 	"github.com/planc-dev/planc/runtime/data"
 )
 
-// writeTokens writes a file of n tokens below vocab, as nanoGPT has them, always the same ones: as often as words are (Zipf), half of
-// them what mostly follows the one before, so that there is something to learn.
+// writeTokens writes a file of n tokens below vocab, as nanoGPT has them, always the same ones: as often as words are
+// (Zipf), half of them what mostly follows the one before, so that there is something to learn.
 func writeTokens(path string, n, vocab int) error {
 	r := rand.New(rand.NewPCG(1, uint64(vocab)))
 	var out []byte
@@ -30,9 +30,11 @@ func writeTokens(path string, n, vocab int) error {
 // seed is a job's where it names none.
 const seed = 1337
 
-// writeBatches writes the sequences that a program trains on in so many steps, in its order, each with the token behind its last.
+// writeBatches writes the sequences that a program trains on in so many steps, in its order, each with the token behind
+// its last.
 func writeBatches(path, tokens string, m *model, steps int) error {
-	set, err := data.Open(data.Spec{Train: []data.Source{{Path: tokens, Weight: 1}}, Dir: filepath.Dir(tokens), SeqLen: m.Seq, Vocab: m.Vocab, Seed: seed})
+	set, err := data.Open(data.Spec{Train: []data.Source{{Path: tokens, Weight: 1}}, Dir: filepath.Dir(tokens),
+		SeqLen: m.Seq, Vocab: m.Vocab, Seed: seed})
 	if err != nil {
 		return err
 	}

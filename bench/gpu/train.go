@@ -18,7 +18,9 @@ const rounds = 2
 // training is a check for each model.
 func training(names ...string) (out []check) {
 	for _, name := range names {
-		out = append(out, check{name, 5 * time.Minute, func(ctx context.Context, b *bench, r *Result) error { return b.train(ctx, r, name) }})
+		out = append(out, check{name, 5 * time.Minute, func(ctx context.Context, b *bench, r *Result) error {
+			return b.train(ctx, r, name)
+		}})
 	}
 	return out
 }
@@ -118,11 +120,12 @@ func (b *bench) peerOf(m *model, tokens string) peerWants {
 			micros = append(micros, n)
 		}
 	}
-	return peerWants{Model: *m, Micros: micros, Compile: !b.tiny, Precision: "bf16", Patience: 80, Batches: tokens, MemoryFraction: 0.5}
+	return peerWants{Model: *m, Micros: micros, Compile: !b.tiny, Precision: "bf16", Patience: 80, Batches: tokens,
+		MemoryFraction: 0.5}
 }
 
-// ours starts planc's program and ends it after n steps, before it would save what it has; steps' times are those after the second. What
-// the device has in use above idle is looked at unless that is -1.
+// ours starts planc's program and ends it after n steps, before it would save what it has; steps' times are those after
+// the second. What the device has in use above idle is looked at unless that is -1.
 func (b *bench) ours(ctx context.Context, m *model, tokens string, n int, idle int64) (s Side, err error) {
 	dir, remove, err := scratch()
 	if err != nil {
@@ -151,7 +154,8 @@ func (b *bench) ours(ctx context.Context, m *model, tokens string, n int, idle i
 }
 
 // upTo runs a model's program until it has done n steps; look is called now and then.
-func (b *bench) upTo(ctx context.Context, m *model, dir, tokens string, n int, more []string, look func()) (steps []step, first float64, err error) {
+func (b *bench) upTo(ctx context.Context, m *model, dir, tokens string, n int, more []string,
+	look func()) (steps []step, first float64, err error) {
 	args := append([]string{"--data", tokens, "--dir", dir, "--resume", "never"}, more...)
 	cmd := b.process(ctx, nil, b.program("train-"+m.Name), args...)
 	said := &strings.Builder{}
@@ -167,7 +171,8 @@ func (b *bench) upTo(ctx context.Context, m *model, dir, tokens string, n int, m
 	for {
 		select {
 		case err := <-ended:
-			return nil, 0, fmt.Errorf("planc ended after %d of %d steps: %v\n%s", len(steps), n, err, tail(said.String(), 2000))
+			return nil, 0, fmt.Errorf("planc ended after %d of %d steps: %v\n%s", len(steps), n, err,
+				tail(said.String(), 2000))
 		case <-tick.C:
 		}
 		steps, _ = readSteps(filepath.Join(dir, "metrics.jsonl"))
@@ -216,21 +221,29 @@ func (t *Trained) tell(r *Result) {
 	}
 	r.row("micro-batch", fmt.Sprint(t.Ours.Micro), fmt.Sprint(t.Theirs.Micro), "")
 	r.row("step, s", show("%.5f", t.Ours.Step), show("%.5f", t.Theirs.Step), ratio(t.Ours.Step, t.Theirs.Step))
-	r.row("tokens/s", per("%.0f", tokens, t.Ours.Step), per("%.0f", tokens, t.Theirs.Step), ratio(t.Theirs.Step, t.Ours.Step))
+	r.row("tokens/s", per("%.0f", tokens, t.Ours.Step), per("%.0f", tokens, t.Theirs.Step), ratio(t.Theirs.Step,
+		t.Ours.Step))
 	flops := tokens * m.flopsPerToken() / peakFlops * 100
 	r.row("MFU at 989 TFLOP/s, %", per("%.1f", flops, t.Ours.Step), per("%.1f", flops, t.Theirs.Step), "")
-	r.row("peak device memory, GiB", show("%.2f", gib(t.Ours.Bytes)), show("%.2f", gib(t.Theirs.Bytes)), ratio(float64(t.Ours.Bytes), float64(t.Theirs.Bytes)))
-	r.row("the same at planc's micro-batch", "", show("%.2f", gib(t.SameBytes)), ratio(float64(t.Ours.Bytes), float64(t.SameBytes)))
-	r.row("start to first step, s", show("%.2f", t.Ours.First), show("%.2f", t.Theirs.First), ratio(t.Ours.First, t.Theirs.First))
-	r.note("%d sequences of %d tokens a step, %.4g parameters; medians of %d and %d steps in %d turns each", m.Batch, m.Seq, m.Params, len(t.Ours.Took), len(t.Theirs.Took), rounds)
-	r.note("predicted step %.5f s, measured %s (predicted / measured %s); predicted memory %.2f GiB, measured %s (%s)", m.PredictedStep, show("%.5f", t.Ours.Step),
-		ratio(m.PredictedStep, t.Ours.Step), gib(m.PredictedBytes), show("%.2f", gib(t.Ours.Bytes)), ratio(float64(m.PredictedBytes), float64(t.Ours.Bytes)))
+	r.row("peak device memory, GiB", show("%.2f", gib(t.Ours.Bytes)), show("%.2f", gib(t.Theirs.Bytes)),
+		ratio(float64(t.Ours.Bytes), float64(t.Theirs.Bytes)))
+	r.row("the same at planc's micro-batch", "", show("%.2f", gib(t.SameBytes)), ratio(float64(t.Ours.Bytes),
+		float64(t.SameBytes)))
+	r.row("start to first step, s", show("%.2f", t.Ours.First), show("%.2f", t.Theirs.First), ratio(t.Ours.First,
+		t.Theirs.First))
+	r.note("%d sequences of %d tokens a step, %.4g parameters; medians of %d and %d steps in %d turns each", m.Batch,
+		m.Seq, m.Params, len(t.Ours.Took), len(t.Theirs.Took), rounds)
+	r.note("predicted step %.5f s, measured %s (predicted / measured %s); predicted memory %.2f GiB, measured %s (%s)",
+		m.PredictedStep, show("%.5f", t.Ours.Step),
+		ratio(m.PredictedStep, t.Ours.Step), gib(m.PredictedBytes), show("%.2f", gib(t.Ours.Bytes)),
+		ratio(float64(m.PredictedBytes), float64(t.Ours.Bytes)))
 	r.note("medians of the turns, s: planc %.5f, PyTorch %.5f", t.Ours.Turns, t.Theirs.Turns)
 	if why := t.Peer.Eager; why != "" {
 		r.note("PyTorch is not compiled, since torch.compile failed: %s", strings.Join(strings.Fields(why), " "))
 	}
 	for _, x := range t.Peer.Tried {
-		r.note("PyTorch with micro-batches of %d: %s s, %s GiB %s", x.Micro, show("%.5f", x.Step), show("%.2f", gib(x.Bytes)), tail(x.Failed, 200))
+		r.note("PyTorch with micro-batches of %d: %s s, %s GiB %s", x.Micro, show("%.5f", x.Step),
+			show("%.2f", gib(x.Bytes)), tail(x.Failed, 200))
 	}
 }
 

@@ -25,10 +25,10 @@ type call struct {
 	flops float64   // of one call; 0: not a product
 }
 
-// calls trains a model for a turn in a program that times each kernel's call, and prints where a step's time goes: of each
-// place, and of the kernels that the runtime calls, the least and the median over the steps, the largest first, with the share
-// of the limit in GFLOP/s that a product reaches at its least; then of all calls of a step together, and of what is between
-// them. On a busy machine the least says more.
+// calls trains a model for a turn in a program that times each kernel's call, and prints where a step's time goes: of
+// each place, and of the kernels that the runtime calls, the least and the median over the steps, the largest first,
+// with the share of the limit in GFLOP/s that a product reaches at its least; then of all calls of a step together, and
+// of what is between them. On a busy machine the least says more.
 func calls(dir string, m model, limit float64) error {
 	if m.ranks != 1 || *isa != "auto" {
 		return fmt.Errorf("-calls is for one rank and -cpu-isa auto")
@@ -42,7 +42,8 @@ func calls(dir string, m model, limit float64) error {
 	if err := command(dir, "go", "build", "-mod=mod", "-o", bin, "."); err != nil {
 		return err
 	}
-	if err := command(dir, bin, filepath.Join(dir, "run"), fmt.Sprint(stepsOf(m)+2), report, fmt.Sprint(*threads)); err != nil {
+	if err := command(dir, bin, filepath.Join(dir, "run"), fmt.Sprint(stepsOf(m)+2), report,
+		fmt.Sprint(*threads)); err != nil {
 		return err
 	}
 	text, err := os.ReadFile(report)
@@ -93,8 +94,8 @@ func printCalls(places []call, steps []float64, limit float64) {
 	}
 }
 
-// runtimes begins the names of what the runtime calls. On several threads those calls go on beside others, so that what a
-// step waits for them is between calls.
+// runtimes begins the names of what the runtime calls. On several threads those calls go on beside others, so that what
+// a step waits for them is between calls.
 const runtimes = "runtime: "
 
 // ofRuntime are the kernels that the runtime calls in a step, as fields of its table.
@@ -132,7 +133,8 @@ func writeTimed(dir string, m model) (places []call, err error) {
 	for name, text := range map[string][]byte{
 		generated: text, filepath.Join(code, "calls.go"): timedCalls(len(places), len(ofRuntime)),
 		filepath.Join(dir, "main.go"): []byte(timedMain), filepath.Join(dir, "go.sum"): sums,
-		filepath.Join(dir, "go.mod"): []byte("module calls\n\ngo 1.26\n\nrequire " + module + " v0.0.0\n\nreplace " + module + " => " + root + "\n"),
+		filepath.Join(dir, "go.mod"): []byte("module calls\n\ngo 1.26\n\nrequire " + module + " v0.0.0\n\nreplace " +
+			module + " => " + root + "\n"),
 	} {
 		if err := os.WriteFile(name, text, 0o666); err != nil {
 			return nil, err
@@ -177,9 +179,11 @@ func timed(text []byte) (out []byte, places []call, err error) {
 				return true
 			}
 			from, to := at(s.Pos()), at(s.End())
-			out = fmt.Appendf(append(out, text[last:from]...), "{ began := now(); %s; took(%d, began) }", text[from:to], len(places))
+			out = fmt.Appendf(append(out, text[last:from]...), "{ began := now(); %s; took(%d, began) }",
+				text[from:to], len(places))
 			last = to
-			places = append(places, call{Name: f.Name.Name + ": " + kernel + ": " + lastComment(text[:from]), flops: flopsOf(kernel, c)})
+			places = append(places, call{Name: f.Name.Name + ": " + kernel + ": " + lastComment(text[:from]),
+				flops: flopsOf(kernel, c)})
 			return false
 		})
 	}
@@ -226,7 +230,8 @@ func flopsOf(kernel string, c *ast.CallExpr) float64 {
 		}
 		return true
 	})
-	products := fields["Batch"] * fields["Heads"] * fields["Group"] * fields["Seq"] * fields["KSeq"] * (fields["Dim"] + fields["VDim"])
+	products := fields["Batch"] * fields["Heads"] * fields["Group"] * fields["Seq"] * fields["KSeq"] *
+		(fields["Dim"] + fields["VDim"])
 	kernel = strings.TrimSuffix(kernel, "BF16")
 	switch {
 	case strings.HasPrefix(kernel, "MatMul"):

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A gauge reads what bench/gemm measures: the multiply-adds that so many threads do from registers. Beside other work, or on a
-// machine whose clock wanders, that is another figure some seconds later.
+// A gauge reads what bench/gemm measures: the multiply-adds that so many threads do from registers. Beside other work,
+// or on a machine whose clock wanders, that is another figure some seconds later.
 type gauge struct {
 	bin     string
 	threads int

@@ -53,8 +53,10 @@ func measure() error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s, %d threads, %d ranks, %s; limit %.0f GFLOP/s, kept up %.0f\n", runtime.GOARCH, *threads, *ranks, *precision, limit.best, limit.kept)
-	fmt.Printf("%-6s %9s %9s %7s %7s %21s %9s %9s %6s %9s %7s\n", "", "floor ms", "ours ms", "share", "of kept", "ours min-max", "peer ms", "ratio", "rss", "peer rss", "first s")
+	fmt.Printf("%s, %d threads, %d ranks, %s; limit %.0f GFLOP/s, kept up %.0f\n", runtime.GOARCH, *threads, *ranks,
+		*precision, limit.best, limit.kept)
+	fmt.Printf("%-6s %9s %9s %7s %7s %21s %9s %9s %6s %9s %7s\n", "", "floor ms", "ours ms", "share", "of kept",
+		"ours min-max", "peer ms", "ratio", "rss", "peer rss", "first s")
 	for _, m := range models {
 		if !slices.Contains(strings.Split(*only, ","), m.name) {
 			continue
@@ -89,8 +91,8 @@ type result struct {
 	kept             []float64 // the same, of what is kept up
 }
 
-// share is what a step's multiply-adds would take of it at the rates of its own turn, r's limits or what is kept up: of the turns
-// the median, for what a core does changes from one to the next.
+// share is what a step's multiply-adds would take of it at the rates of its own turn, r's limits or what is kept up: of
+// the turns the median, for what a core does changes from one to the next.
 func (r *result) share(m model, rates []float64) float64 {
 	did := make([]float64, len(rates)) // what the rate would have done in a step's time, in 1e9 flops
 	for i, limit := range rates {
@@ -102,13 +104,15 @@ func (r *result) share(m model, rates []float64) float64 {
 func (r *result) print(m model) {
 	floor := m.flops() / median(r.limits) / 1e9
 	ours := median(r.ours)
-	fmt.Printf("%-6s %9.2f %9.2f %6.1f%% %6.1f%% %10.2f-%-10.2f", m.name, 1e3*floor, 1e3*ours, 100*r.share(m, r.limits), 100*r.share(m, r.kept), 1e3*slices.Min(r.ours), 1e3*slices.Max(r.ours))
+	fmt.Printf("%-6s %9.2f %9.2f %6.1f%% %6.1f%% %10.2f-%-10.2f", m.name, 1e3*floor, 1e3*ours,
+		100*r.share(m, r.limits), 100*r.share(m, r.kept), 1e3*slices.Min(r.ours), 1e3*slices.Max(r.ours))
 	if len(r.peer) == 0 {
 		fmt.Printf(" %9s %9s %5dM %9s %7.3f\n", "-", "-", r.rss>>20, "-", r.first)
 		return
 	}
 	peer := median(r.peer)
-	fmt.Printf(" %9.2f %8.2fx %5dM %8dM %7.3f  ratios of the rounds", 1e3*peer, peer/ours, r.rss>>20, r.peerRSS>>20, r.first)
+	fmt.Printf(" %9.2f %8.2fx %5dM %8dM %7.3f  ratios of the rounds", 1e3*peer, peer/ours, r.rss>>20,
+		r.peerRSS>>20, r.first)
 	for i := range r.oursAll {
 		fmt.Printf(" %.2f", r.peerAll[i]/r.oursAll[i])
 	}

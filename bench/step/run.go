@@ -39,7 +39,8 @@ func compare(dir string, m model, g *gauge) (*result, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.ours, r.oursAll, r.limits = append(r.ours, took...), append(r.oursAll, median(took)), append(r.limits, around.best)
+		r.ours, r.oursAll, r.limits = append(r.ours, took...), append(r.oursAll, median(took)),
+			append(r.limits, around.best)
 		r.kept = append(r.kept, around.kept)
 		if p == nil {
 			continue
@@ -81,7 +82,8 @@ func (r *result) run(dir, bin string, m model, n int) (took []float64, err error
 	if err := os.RemoveAll(runs); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(bin, "--dir", runs, "--steps", fmt.Sprint(n+2), "--threads", fmt.Sprint(max(1, *threads/m.ranks)), "--cpu-isa", *isa,
+	cmd := exec.Command(bin, "--dir", runs, "--steps", fmt.Sprint(n+2), "--threads",
+		fmt.Sprint(max(1, *threads/m.ranks)), "--cpu-isa", *isa,
 		"--checkpoint-every", "1000000")
 	cmd.Env = append(os.Environ(), fmt.Sprint("GOMAXPROCS=", *threads))
 	cmd.Dir = dir
@@ -130,8 +132,10 @@ type peer struct {
 }
 
 func startPeer(m model) (*peer, error) {
-	config, err := json.Marshal(map[string]any{"layers": m.layers, "heads": m.heads, "kv_heads": m.kvHeads, "hidden": m.hidden, "ffn": m.ffn,
-		"vocab": m.vocab, "block": m.block, "batch": m.batch, "llama": m.llama, "precision": m.precision, "ranks": m.ranks,
+	config, err := json.Marshal(map[string]any{"layers": m.layers, "heads": m.heads, "kv_heads": m.kvHeads,
+		"hidden": m.hidden, "ffn": m.ffn,
+		"vocab": m.vocab, "block": m.block, "batch": m.batch, "llama": m.llama, "precision": m.precision,
+		"ranks":   m.ranks,
 		"threads": max(1, *threads/m.ranks), "mode": *mode})
 	if err != nil {
 		return nil, err
@@ -152,8 +156,8 @@ func startPeer(m model) (*peer, error) {
 	return p, cmd.Start()
 }
 
-// peerEnv is the environment without what chooses slower kernels, with as many threads as ours; they sleep while they wait, so
-// that two pools on the same cores do not spin against each other.
+// peerEnv is the environment without what chooses slower kernels, with as many threads as ours; they sleep while they
+// wait, so that two pools on the same cores do not spin against each other.
 func peerEnv(threads int) (env []string) {
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "OPENBLAS_") && !strings.HasPrefix(v, "MKL_") && !strings.HasPrefix(v, "OMP_") {

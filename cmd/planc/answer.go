@@ -89,7 +89,8 @@ func (a *app) update(j *loaded, found *decision) error {
 		return err
 	}
 	if j.overridden {
-		a.notef("note: the lock is for the job as the flags change it; until %s says the same, the lock does not hold", slashed(j.path))
+		a.notef("note: the lock is for the job as the flags change it; until %s says the same, the lock does not hold",
+			slashed(j.path))
 	}
 	return nil
 }
@@ -100,10 +101,13 @@ func newDocument(j *loaded, found *decision) *document {
 	n := j.Config.Params()
 	d := &document{
 		Schema: 1, Planc: version, Lock: found.lock.state(), Engine: j.Train.Engine,
-		Model:   modelDoc{Name: j.Config.Name, Params: n, ParamsActive: j.Config.ActiveParams(), Layers: j.Config.Layers},
+		Model: modelDoc{Name: j.Config.Name, Params: n, ParamsActive: j.Config.ActiveParams(),
+			Layers: j.Config.Layers},
 		Cluster: clusterDoc{Name: c.Name, GPU: c.GPU.Name, Devices: c.Devices(), Nodes: c.Nodes},
-		Plan:    best.Plan.JSON(), Fits: best.Fits(), FitAssumed: !j.measuredMemory(), Guessed: guesses(j, best.Plan), Predict: best.Predict, Stage: best.Stage,
-		Search:       searchDoc{Counts: found.Counts, Restricted: search.Restricted(j.problem()), Seconds: float64(costmodel.Seconds(found.took.Seconds()).Rounded())},
+		Plan:    best.Plan.JSON(), Fits: best.Fits(), FitAssumed: !j.measuredMemory(), Guessed: guesses(j, best.Plan),
+		Predict: best.Predict, Stage: best.Stage,
+		Search: searchDoc{Counts: found.Counts, Restricted: search.Restricted(j.problem()),
+			Seconds: float64(costmodel.Seconds(found.took.Seconds()).Rounded())},
 		Alternatives: []alternativeDoc{},
 		Training:     training(c, best.Predict, j.TrainTokens(j.Train.GlobalBatch, j.Train.SeqLen)), Goal: found.goal,
 		head: newHeader(j, best.Plan, found.lock.lockNote()),
@@ -129,8 +133,10 @@ func guesses(j *loaded, plan ir.Plan) []guessDoc {
 		out = append(out, guessDoc{"model", "", fmt.Sprintf("num_nextn_predict_layers %d is left out", n)})
 	}
 	c := j.cluster
-	if j.here == nil && c.Measured.Link == 0 && c.Measured.Collectives == "" && c.Devices() > 1 && (!costmodel.IsFile(j.Cluster.Node) || strings.HasPrefix(c.Source["node.link.latency_us"], "estimate")) {
-		out = append(out, guessDoc{"node.link.latency_us", strconv.FormatFloat(c.Node.Link.LatencyUS, 'g', -1, 64), "catalogue, not measured"})
+	if j.here == nil && c.Measured.Link == 0 && c.Measured.Collectives == "" && c.Devices() > 1 &&
+		(!costmodel.IsFile(j.Cluster.Node) || strings.HasPrefix(c.Source["node.link.latency_us"], "estimate")) {
+		out = append(out, guessDoc{"node.link.latency_us", strconv.FormatFloat(c.Node.Link.LatencyUS, 'g', -1, 64),
+			"catalogue, not measured"})
 	}
 	for _, path := range slices.Sorted(maps.Keys(c.Source)) {
 		if strings.HasPrefix(c.Source[path], "not measured") {
@@ -141,12 +147,15 @@ func guesses(j *loaded, plan ir.Plan) []guessDoc {
 }
 
 // emulatedEight is said of fp8 on a CPU (docs/concepts/eight.md).
-const emulatedEight = "a CPU emulates fp8: operands are rounded to 8 bits and multiplied in f32, more slowly than in bf16, which takes as much memory"
+const emulatedEight = "a CPU emulates fp8: operands are rounded to 8 bits and multiplied in f32, more slowly than in " +
+	"bf16, which takes as much memory"
 
 func newHeader(j *loaded, chosen ir.Plan, lock string) header {
 	c := j.cluster
-	h := header{chosen: chosen, lock: lock, seqLen: j.Train.SeqLen, globalBatch: j.Train.GlobalBatch, precision: precisionName(j.Train.Precision), rounding: roundingWords(j.Train.Precision),
-		links: links(c), link: linkNames[c.Node.Link.Kind], memory: int64(c.GPU.Memory()), device: "GPU", rows: screenRows, pinned: search.PinsOf(&j.Plan).Words(),
+	h := header{chosen: chosen, lock: lock, seqLen: j.Train.SeqLen, globalBatch: j.Train.GlobalBatch,
+		precision: precisionName(j.Train.Precision), rounding: roundingWords(j.Train.Precision),
+		links: links(c), link: linkNames[c.Node.Link.Kind], memory: int64(c.GPU.Memory()), device: "GPU",
+		rows: screenRows, pinned: search.PinsOf(&j.Plan).Words(),
 		command: nextCommands(j), probable: j.measuredMemory()}
 	h.measured = j.measuredWords()
 	if c.IsCPU() {
@@ -161,8 +170,8 @@ func newHeader(j *loaded, chosen ir.Plan, lock string) header {
 	return h
 }
 
-// measuredMemory tells whether memory was measured of the job's engine on devices like its own, so that a probability to fit has
-// a base: planc's on CPUs (law 3), and in published runs that of other engines on GPUs.
+// measuredMemory tells whether memory was measured of the job's engine on devices like its own, so that a probability
+// to fit has a base: planc's on CPUs (law 3), and in published runs that of other engines on GPUs.
 func (j *loaded) measuredMemory() bool {
 	return j.cluster.IsCPU() || !costmodel.EngineOf(j.Train.Engine).Own
 }

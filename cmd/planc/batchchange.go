@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// batchChange is what a user should know about the learning rate if the job's batch is not the lock's; "" if it is, or if
-// there is no lock.
+// batchChange is what a user should know about the learning rate if the job's batch is not the lock's; "" if it is, or
+// if there is no lock.
 func batchChange(j *loaded, l *jobLock) string {
 	if l == nil || l.file == nil {
 		return ""
@@ -19,8 +19,10 @@ func batchChange(j *loaded, l *jobLock) string {
 	short := func(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
 	rate := strconv.FormatFloat(j.Train.Optimizer.LR, 'g', -1, 64)
 	rule, factor := rateRule(j.Train.Optimizer.Kind, was, j.Train.GlobalBatch)
-	return fmt.Sprintf("the batch was %d and is %d, and planc keeps the learning rate %s. If that was chosen for %d, guides scale it with %s by %s (%s): --set train.optimizer.lr=%s",
-		was, j.Train.GlobalBatch, rate, was, j.Train.Optimizer.Kind, rule, short(factor), short(j.Train.Optimizer.LR*factor))
+	return fmt.Sprintf("the batch was %d and is %d, and planc keeps the learning rate %s. If that was chosen for %d, "+
+		"guides scale it with %s by %s (%s): --set train.optimizer.lr=%s",
+		was, j.Train.GlobalBatch, rate, was, j.Train.Optimizer.Kind, rule, short(factor),
+		short(j.Train.Optimizer.LR*factor))
 }
 
 // rateRule is how guides scale the learning rate with the batch, and the factor: linearly with SGD (Goyal et al. 2017,

@@ -19,9 +19,11 @@ cluster: 2xh100
 	}
 	const (
 		stays = `"learning rate × GPUs": not needed, the batch stays 16`
-		adamw = "the batch was 16 and is 32, and planc keeps the learning rate 0.001. If that was chosen for 16, guides scale it with adamw " +
+		adamw = "the batch was 16 and is 32, and planc keeps the learning rate 0.001. If that was chosen for 16, " +
+			"guides scale it with adamw " +
 			"by the square root of the ratio (1.41): --set train.optimizer.lr=0.00141"
-		sgd = "the batch was 16 and is 64, and planc keeps the learning rate 0.001. If that was chosen for 16, guides scale it with sgd " +
+		sgd = "the batch was 16 and is 64, and planc keeps the learning rate 0.001. If that was chosen for 16, " +
+			"guides scale it with sgd " +
 			"by the ratio (4): --set train.optimizer.lr=0.004"
 		never = "the batch was"
 	)

@@ -10,8 +10,8 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// Bytes a parameter are the same on the screen, in JSON and in the parts of the memory that is priced, for every engine,
-// precision and optimizer.
+// Bytes a parameter are the same on the screen, in JSON and in the parts of the memory that is priced, for every
+// engine, precision and optimizer.
 func TestBytesPerParamAreThePricedMemory(t *testing.T) {
 	type answer struct {
 		Model   struct{ Params int64 }
@@ -19,9 +19,12 @@ func TestBytesPerParamAreThePricedMemory(t *testing.T) {
 	}
 	for _, e := range costmodel.Engines {
 		for _, precision := range []string{"f32", "bf16", "fp16", "fp8"} {
-			for _, optimizer := range [][]string{{"adamw"}, {"adam"}, {"sgd", "--set", "train.optimizer.momentum=0.9"}, {"sgd"}} {
-				args := append([]string{"plan", "--model", "gpt2-124m", "--cluster", "1xh100", "--seq-len", "128", "--global-batch", "8",
-					"--engine", e.Name, "--set", "train.precision=" + precision, "--set", "train.optimizer.kind=" + optimizer[0]}, optimizer[1:]...)
+			for _, optimizer := range [][]string{{"adamw"}, {"adam"}, {"sgd", "--set", "train.optimizer.momentum=0.9"},
+				{"sgd"}} {
+				args := append([]string{"plan", "--model", "gpt2-124m", "--cluster", "1xh100", "--seq-len", "128",
+					"--global-batch", "8",
+					"--engine", e.Name, "--set", "train.precision=" + precision, "--set",
+					"train.optimizer.kind=" + optimizer[0]}, optimizer[1:]...)
 				code, out, errs := call(args...)
 				_, doc, _ := call(append(args, "--json")...)
 				var a answer

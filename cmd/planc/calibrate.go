@@ -24,25 +24,35 @@ func (a *app) calibrateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "calibrate [--from FILE|RUN [JOB]] [-o FILE]",
 		Short: "a cluster file as this machine, or your own runs, have it",
-		Long: "calibrate measures this machine with the kernels and libraries that programs use, and writes a cluster file. Nothing is\n" +
+		Long: "calibrate measures this machine with the kernels and libraries that programs use, and writes a " +
+			"cluster file. Nothing is\n" +
 			"measured unasked, so that a plan follows from its job alone: name the file in the job to have it used.\n" +
 			"\n" +
-			"Of NVIDIA GPUs, all at once in a minute at most: matrix products and attention by shape, memory, the way to the host,\n" +
-			"launches, and NCCL by size and group; a program does it that planc builds, as planc compile does. Where there is no GPU,\n" +
+			"Of NVIDIA GPUs, all at once in a minute at most: matrix products and attention by shape, memory, the " +
+			"way to the host,\n" +
+			"launches, and NCCL by size and group; a program does it that planc builds, as planc compile does. Where " +
+			"there is no GPU,\n" +
 			"or with --target cpu, of the CPU in about a second.\n" +
 			"\n" +
-			"With --from it fits a few factors to measured steps: how fast matmuls, memory, links, network and overhead are\n" +
-			"against the catalogue's figures. What the runs do not identify stays as it is. --from is a table of rows, as\n" +
-			"planc validate takes them (planc help rows), of one kind of GPU; or the folder of a run of planc's (metrics.jsonl), whose JOB,\n" +
-			"planc.yaml if not named, says what ran. The file that it writes is a cluster file with a measured block.\n" +
+			"With --from it fits a few factors to measured steps: how fast matmuls, memory, links, network and " +
+			"overhead are\n" +
+			"against the catalogue's figures. What the runs do not identify stays as it is. --from is a table of " +
+			"rows, as\n" +
+			"planc validate takes them (planc help rows), of one kind of GPU; or the folder of a run of planc's " +
+			"(metrics.jsonl), whose JOB,\n" +
+			"planc.yaml if not named, says what ran. The file that it writes is a cluster file with a " +
+			"measured block.\n" +
 			"\n" +
-			"It says what each row changed, and how well a fit to the others predicts it. A fit that predicts rows which it\n" +
-			"did not see worse than the figures as they were is not kept; of one row nothing is left to see, as it then says.",
+			"It says what each row changed, and how well a fit to the others predicts it. A fit that predicts rows " +
+			"which it\n" +
+			"did not see worse than the figures as they were is not kept; of one row nothing is left to see, as it " +
+			"then says.",
 		Example: "planc calibrate -o here.yaml && planc plan --set cluster.node=here.yaml",
 		Args:    oneJob,
 		RunE: func(c *cobra.Command, args []string) error {
 			if from == "" && len(args) > 0 {
-				return mistake(strict.NotYet, "", "planc calibrate measures this machine, whatever the job; a job (%s) goes with --from RUN", args[0])
+				return mistake(strict.NotYet, "",
+					"planc calibrate measures this machine, whatever the job; a job (%s) goes with --from RUN", args[0])
 			}
 			if out != "" {
 				if err := canBeNew(out); err != nil {
@@ -124,7 +134,8 @@ const NothingMeasured ir.Code = "NothingMeasured"
 func (a *app) observeTable(q *calibration) error {
 	data, err := a.read(q.from)
 	if err != nil {
-		return ir.Diags{{Pos: ir.Pos{File: q.from}, Code: spec.NoFile, Msg: fmt.Sprintf("the table cannot be read: %v", ir.FileReason(err))}}.Err()
+		return ir.Diags{{Pos: ir.Pos{File: q.from}, Code: spec.NoFile, Msg: fmt.Sprintf("the table cannot be read: %v",
+			ir.FileReason(err))}}.Err()
 	}
 	rows, err := validate.Parse(q.from, data)
 	if err != nil {
@@ -143,7 +154,8 @@ func (a *app) observeTable(q *calibration) error {
 		default:
 			q.cluster = asked.Problem.Cluster
 			gpus[q.cluster.GPU.Name]++
-			q.rows = append(q.rows, calibrate.Observation{Name: fmt.Sprintf("row %d", r.Number), Problem: asked.Problem, Plan: asked.Plan, StepS: r.StepS()})
+			q.rows = append(q.rows, calibrate.Observation{Name: fmt.Sprintf("row %d", r.Number),
+				Problem: asked.Problem, Plan: asked.Plan, StepS: r.StepS()})
 		}
 	}
 	if len(q.rows) == 0 {
@@ -151,10 +163,12 @@ func (a *app) observeTable(q *calibration) error {
 		if len(q.skipped) > 0 {
 			first = "; " + q.skipped[0]
 		}
-		return mistake(NothingMeasured, "", "%s has no row that a step can be predicted of and was measured of%s; %s", q.from, first, columnsHelp)
+		return mistake(NothingMeasured, "", "%s has no row that a step can be predicted of and was measured of%s; %s",
+			q.from, first, columnsHelp)
 	}
 	if len(gpus) > 1 {
-		return mistake(NothingMeasured, "", "%s has rows of %s; a cluster file is of one kind: a table for each", q.from, strings.Join(slices.Sorted(maps.Keys(gpus)), ", "))
+		return mistake(NothingMeasured, "", "%s has rows of %s; a cluster file is of one kind: a table for each",
+			q.from, strings.Join(slices.Sorted(maps.Keys(gpus)), ", "))
 	}
 	return q.ofCatalogue()
 }
@@ -169,7 +183,9 @@ func (q *calibration) ofCatalogue() error {
 			return nil
 		}
 	}
-	return mistake(NothingMeasured, "", "%s has rows of %s, of which the catalogue has no cluster to calibrate; planc clusters lists those that it has", q.from, q.cluster.GPU.Name)
+	return mistake(NothingMeasured, "",
+		"%s has rows of %s, of which the catalogue has no cluster to calibrate; planc clusters lists those "+
+			"that it has", q.from, q.cluster.GPU.Name)
 }
 
 // text is the cluster's file with the measured block in the place of the one that it had.
@@ -185,8 +201,9 @@ func (q *calibration) text(r *calibrate.Result) (string, error) {
 	if len(r.Rows) > 1 {
 		checked = percent(r.MedianError(without)) + " of rows left out of the fit"
 	}
-	fmt.Fprintf(&b, "measured:\n  by: %q\n", fmt.Sprintf("planc calibrate --from %s: %d %s; median error %s before, %s%s",
-		q.from, len(r.Rows), plural(len(r.Rows), "row"), percent(r.MedianError(before)), checked, kept))
+	fmt.Fprintf(&b, "measured:\n  by: %q\n",
+		fmt.Sprintf("planc calibrate --from %s: %d %s; median error %s before, %s%s",
+			q.from, len(r.Rows), plural(len(r.Rows), "row"), percent(r.MedianError(before)), checked, kept))
 	for _, key := range costmodel.MeasuredKeys {
 		if v := *m.Factor(key); v != 1 {
 			fmt.Fprintf(&b, "  %s: %s\n", key, amount.Digits(v, 3))

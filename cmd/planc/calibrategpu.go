@@ -52,11 +52,13 @@ func (a *app) calibrateGPUs(m machine, out string) error {
 		return err
 	}
 	if len(measured.GPUs) != c.Node.Devices {
-		a.notef("note: %d GPUs were measured, as many as the driver shows, and nvidia-smi lists %d; the file is of those measured", len(measured.GPUs), c.Node.Devices)
+		a.notef("note: %d GPUs were measured, as many as the driver shows, and nvidia-smi lists %d; the file is of "+
+			"those measured", len(measured.GPUs), c.Node.Devices)
 		c.Node.Devices = len(measured.GPUs)
 	}
 	f := measuredOf(c, measured)
-	f.By = fmt.Sprintf("planc calibrate, %s: %d × %s, driver of CUDA %s, cuBLASLt %s%s", time.Now().Format(time.DateOnly), len(measured.GPUs), measured.GPUs[0], measured.CUDA, measured.BLAS,
+	f.By = fmt.Sprintf("planc calibrate, %s: %d × %s, driver of CUDA %s, cuBLASLt %s%s",
+		time.Now().Format(time.DateOnly), len(measured.GPUs), measured.GPUs[0], measured.CUDA, measured.BLAS,
 		map[bool]string{true: ", NCCL " + measured.NCCL}[measured.NCCL != ""])
 	text := gpuClusterText(c, box.Driver) + measuredBlock(f.By, f)
 	if _, err := costmodel.ParseCluster("here.yaml", []byte(text)); err != nil {
@@ -75,7 +77,8 @@ func (a *app) calibrateGPUs(m machine, out string) error {
 
 // measureGPUs builds the program that measures, and runs it.
 func (a *app) measureGPUs(arch string) (*gpu.Measurement, error) {
-	files := map[string][]byte{"main.go": []byte(measuringMain), kernelFolder + "/README": []byte("Kernels that are measured; without nvcc none, and NVRTC compiles them.\n")}
+	files := map[string][]byte{"main.go": []byte(measuringMain),
+		kernelFolder + "/README": []byte("Kernels that are measured; without nvcc none, and NVRTC compiles them.\n")}
 	r := build.KernelRequest{Files: map[string][]byte{}, Archs: []string{strings.TrimPrefix(arch, "sm_")}}
 	headers, err := fs.Glob(kernels.Sources, "*.cuh")
 	if err != nil {
@@ -114,28 +117,33 @@ func runMeasuring(ctx context.Context, binary string, to *gpu.Measurement) error
 	exit := (*exec.ExitError)(nil)
 	switch {
 	case ctx.Err() == context.DeadlineExceeded:
-		return fmt.Errorf("measuring has not ended after %v: a GPU may hang; nvidia-smi shows those that do", measurePatience)
+		return fmt.Errorf("measuring has not ended after %v: a GPU may hang; nvidia-smi shows those that do",
+			measurePatience)
 	case ctx.Err() != nil:
 		return errors.New("stopped while measuring")
 	case errors.As(err, &exit):
-		return fmt.Errorf("the GPUs cannot be measured: %s", strings.TrimSpace(string(bytes.ToValidUTF8(exit.Stderr, nil))))
+		return fmt.Errorf("the GPUs cannot be measured: %s",
+			strings.TrimSpace(string(bytes.ToValidUTF8(exit.Stderr, nil))))
 	case err != nil:
 		return fmt.Errorf("the GPUs cannot be measured: %w", err)
 	}
 	if err := json.Unmarshal(out, to); err != nil || len(to.GPUs) == 0 {
-		return fmt.Errorf("the program that measures printed no measurement: %w", errors.Join(err, fmt.Errorf("%d bytes", len(out))))
+		return fmt.Errorf("the program that measures printed no measurement: %w",
+			errors.Join(err, fmt.Errorf("%d bytes", len(out))))
 	}
 	return nil
 }
 
-// measuredOf are the factors by which a cluster is faster than its figures predict, and puts what is measured by itself, the way to the
-// host, into the cluster.
+// measuredOf are the factors by which a cluster is faster than its figures predict, and puts what is measured by
+// itself, the way to the host, into the cluster.
 func measuredOf(c *costmodel.Cluster, m *gpu.Measurement) (f costmodel.Measured) {
 	for _, kind := range []struct {
 		to  *float64
 		ofs []string
-	}{{&f.Matrix, []string{gpu.OfProduct}}, {&f.Eight, []string{gpu.OfEight}}, {&f.Attention, []string{gpu.OfAttention, gpu.OfAttentionGrad}}, {&f.Memory, []string{gpu.OfCopy}},
-		{&f.Link, []string{gpu.OfAllReduce, gpu.OfAllGather, gpu.OfReduceScatter, gpu.OfAllToAll}}, {&f.Overhead, []string{gpu.OfReplay}}} {
+	}{{&f.Matrix, []string{gpu.OfProduct}}, {&f.Eight, []string{gpu.OfEight}}, {&f.Attention, []string{gpu.OfAttention,
+		gpu.OfAttentionGrad}}, {&f.Memory, []string{gpu.OfCopy}},
+		{&f.Link, []string{gpu.OfAllReduce, gpu.OfAllGather, gpu.OfReduceScatter, gpu.OfAllToAll}},
+		{&f.Overhead, []string{gpu.OfReplay}}} {
 		var mean average
 		for _, of := range kind.ofs {
 			mean.add(c, m, of)
@@ -151,12 +159,14 @@ func measuredOf(c *costmodel.Cluster, m *gpu.Measurement) (f costmodel.Measured)
 	up, down := hostRate(m, gpu.OfUpload), hostRate(m, gpu.OfDownload)
 	if slower := min(up, down); slower > 0 {
 		c.Node.Host.Bandwidth = max(round(slower), 1e8)
-		c.Source["node.host.bandwidth"] = fmt.Sprintf("planc calibrate: pinned memory, all GPUs at once, to them %s and from them %s GB/s", figure(float64(up)/1e9), figure(float64(down)/1e9))
+		c.Source["node.host.bandwidth"] = fmt.Sprintf("planc calibrate: pinned memory, all GPUs at once, to them %s "+
+			"and from them %s GB/s", figure(float64(up)/1e9), figure(float64(down)/1e9))
 	}
 	return f
 }
 
-// collectiveTable are the collectives that were measured, of each size and group, as a cluster file has them; of one size alone nothing follows.
+// collectiveTable are the collectives that were measured, of each size and group, as a cluster file has them; of one
+// size alone nothing follows.
 func collectiveTable(m *gpu.Measurement) costmodel.CollectiveTable {
 	type group struct {
 		of    string
@@ -204,7 +214,8 @@ func (a *average) value() float64 {
 	return math.Exp(a.sum / float64(a.n))
 }
 
-// add takes the points of a kind: those that are large enough to be no launch, and fill a link or a memory's caches, else the largest.
+// add takes the points of a kind: those that are large enough to be no launch, and fill a link or a memory's caches,
+// else the largest.
 func (a *average) add(c *costmodel.Cluster, m *gpu.Measurement, of string) {
 	var best float64
 	n := a.n

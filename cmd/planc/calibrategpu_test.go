@@ -27,27 +27,34 @@ func measuredDGX(c *costmodel.Cluster) *gpu.Measurement {
 	attention := gpu.Point{Of: gpu.OfAttention, Type: "bf16", M: 4096, N: 4096, K: 128, Batch: 64}
 	grad := attention
 	grad.Of = gpu.OfAttentionGrad
-	m := &gpu.Measurement{CUDA: "13.0", BLAS: "13.1.0", NCCL: "2.27.5", GPUs: make([]string, 8), Duration: 21, Left: []string{"f32 4096 × 4096 × 4096: it would take too long"}}
-	m.Points = []gpu.Point{at(c, small, 0.1), at(c, product, 0.8), at(c, single, 3), at(c, eight, 0.7), at(c, attention, 0.5), at(c, grad, 0.32),
-		at(c, gpu.Point{Of: gpu.OfCopy, Bytes: 1 << 20}, 5), at(c, gpu.Point{Of: gpu.OfCopy, Bytes: 256 << 20}, 1.1), at(c, gpu.Point{Of: gpu.OfReplay}, 0.5),
-		at(c, gpu.Point{Of: gpu.OfAllReduce, Type: "bf16", Bytes: 4 << 10, Ranks: 8}, 0.2), at(c, gpu.Point{Of: gpu.OfAllReduce, Type: "bf16", Bytes: 256 << 20, Ranks: 8}, 0.9),
-		{Of: gpu.OfUpload, Bytes: 64 << 20, Seconds: 64 << 20 / 50e9}, {Of: gpu.OfDownload, Bytes: 64 << 20, Seconds: 64 << 20 / 45e9},
-		{Of: gpu.OfSend, Type: "bf16", Bytes: 64 << 20, Ranks: 2, Seconds: 1e-3}, {Of: gpu.OfLaunch, Seconds: 2.5e-6, Spread: 0.04}}
+	m := &gpu.Measurement{CUDA: "13.0", BLAS: "13.1.0", NCCL: "2.27.5", GPUs: make([]string, 8), Duration: 21,
+		Left: []string{"f32 4096 × 4096 × 4096: it would take too long"}}
+	m.Points = []gpu.Point{at(c, small, 0.1), at(c, product, 0.8), at(c, single, 3), at(c, eight, 0.7),
+		at(c, attention, 0.5), at(c, grad, 0.32),
+		at(c, gpu.Point{Of: gpu.OfCopy, Bytes: 1 << 20}, 5), at(c, gpu.Point{Of: gpu.OfCopy, Bytes: 256 << 20}, 1.1),
+		at(c, gpu.Point{Of: gpu.OfReplay}, 0.5),
+		at(c, gpu.Point{Of: gpu.OfAllReduce, Type: "bf16", Bytes: 4 << 10, Ranks: 8}, 0.2),
+		at(c, gpu.Point{Of: gpu.OfAllReduce, Type: "bf16", Bytes: 256 << 20, Ranks: 8}, 0.9),
+		{Of: gpu.OfUpload, Bytes: 64 << 20, Seconds: 64 << 20 / 50e9}, {Of: gpu.OfDownload, Bytes: 64 << 20,
+			Seconds: 64 << 20 / 45e9},
+		{Of: gpu.OfSend, Type: "bf16", Bytes: 64 << 20, Ranks: 2, Seconds: 1e-3}, {Of: gpu.OfLaunch, Seconds: 2.5e-6,
+			Spread: 0.04}}
 	for i := range m.GPUs {
 		m.GPUs[i] = "NVIDIA H100 80GB HBM3"
 	}
 	return m
 }
 
-// Factors are what large points took over what the cluster's figures predict, and a plan's prices follow them: what was measured is then
-// predicted.
+// Factors are what large points took over what the cluster's figures predict, and a plan's prices follow them: what was
+// measured is then predicted.
 func TestMeasuredOf(t *testing.T) {
 	c := clusterOfRow("dgx-h100")
 	f := measuredOf(c, measuredDGX(c))
 	for _, v := range []struct {
 		name      string
 		got, want float64
-	}{{"matrix", f.Matrix, 0.8}, {"attention", f.Attention, 0.4}, {"fp8", f.Eight, 0.7}, {"memory", f.Memory, 1.1}, {"link", f.Link, 0.9}, {"overhead", f.Overhead, 2}, {"host", float64(c.Node.Host.Bandwidth), 45e9}} {
+	}{{"matrix", f.Matrix, 0.8}, {"attention", f.Attention, 0.4}, {"fp8", f.Eight, 0.7}, {"memory", f.Memory, 1.1},
+		{"link", f.Link, 0.9}, {"overhead", f.Overhead, 2}, {"host", float64(c.Node.Host.Bandwidth), 45e9}} {
 		if math.Abs(v.got/v.want-1) > 1e-9 {
 			t.Errorf("%s is %v, not %v", v.name, v.got, v.want)
 		}
@@ -58,7 +65,8 @@ func TestMeasuredOf(t *testing.T) {
 	before, after := clusterOfRow("dgx-h100"), clusterOfRow("dgx-h100")
 	after.Measured = f
 	for of, rate := range map[string]float64{gpu.OfProduct: 0.8, gpu.OfAttention: 0.4, gpu.OfEight: 0.7} {
-		p := gpu.Point{Of: of, Type: map[bool]string{false: "bf16", true: "fp8"}[of == gpu.OfEight], M: 1 << 14, N: 1 << 14, K: 1 << 14, Batch: 64}
+		p := gpu.Point{Of: of, Type: map[bool]string{false: "bf16", true: "fp8"}[of == gpu.OfEight], M: 1 << 14,
+			N: 1 << 14, K: 1 << 14, Batch: 64}
 		x, _ := predictedPoint(before, &p)
 		y, _ := predictedPoint(after, &p)
 		if math.Abs(x/y/rate-1) > 1e-3 { // launches besides
@@ -70,16 +78,19 @@ func TestMeasuredOf(t *testing.T) {
 	if err != nil || read.Measured.Attention != 0.4 || read.Measured.Eight != 0.7 || read.Measured.Link != 0.9 {
 		t.Errorf("%v\n%s", err, text)
 	}
-	for _, p := range measuredDGX(clusterOfRow("dgx-h100")).Points { // collectives cost what they took, whatever their size
+	// collectives cost what they took, whatever their size
+	for _, p := range measuredDGX(clusterOfRow("dgx-h100")).Points {
 		if p.Of != gpu.OfAllReduce {
 			continue
 		}
-		took := float64(read.CollectiveTime(ir.OpAllReduce, costmodel.Placement{Local: p.Ranks, Nodes: 1, Span: 1}, costmodel.Bytes(p.Bytes)))
+		took := float64(read.CollectiveTime(ir.OpAllReduce, costmodel.Placement{Local: p.Ranks, Nodes: 1, Span: 1},
+			costmodel.Bytes(p.Bytes)))
 		if math.Abs(took/p.Seconds-1) > 1e-3 {
 			t.Errorf("an all-reduce of %d bytes that took %v s is priced at %v", p.Bytes, p.Seconds, took)
 		}
 	}
-	if again := read.Scaled(costmodel.Measured{Matrix: 0.5}).Measured; again.Attention != 0.2 || again.Eight != 0.35 || again.Matrix != 0.4 {
+	if again := read.Scaled(costmodel.Measured{Matrix: 0.5}).Measured; again.Attention != 0.2 || again.Eight != 0.35 ||
+		again.Matrix != 0.4 {
 		t.Errorf("with a fit of matrix on top: %+v", again)
 	}
 }
@@ -94,8 +105,10 @@ func TestGPUScreen(t *testing.T) {
 			t.Errorf("%d columns: %s", w, line)
 		}
 	}
-	for _, part := range []string{"8 × NVIDIA H100 80GB HBM3 · CUDA 13.0 · cuBLASLt 13.1.0 · NCCL 2.27.5", "\nupload of 64 MiB                                   50.0      0.0 %\n",
-		"\nlaunch                                             2.50      4.0 %\n", "\nall-reduce of 256 MiB between 8 ", "\nsend of 64 MiB between 2                           67.1 ", "\nforward, 64 × 4096 queries, heads of 128 ",
+	for _, part := range []string{"8 × NVIDIA H100 80GB HBM3 · CUDA 13.0 · cuBLASLt 13.1.0 · NCCL 2.27.5",
+		"\nupload of 64 MiB                                   50.0      0.0 %\n",
+		"\nlaunch                                             2.50      4.0 %\n", "\nall-reduce of 256 MiB between 8 ",
+		"\nsend of 64 MiB between 2                           67.1 ", "\nforward, 64 × 4096 queries, heads of 128 ",
 		"matrix 0.800, memory 1.10, link 0.900, overhead 2.00, attention 0.400, fp8 0.700"} {
 		if !strings.Contains(strings.ReplaceAll(text, "\n            ", " "), part) {
 			t.Errorf("no %q in\n%s", part, text)

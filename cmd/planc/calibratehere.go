@@ -52,8 +52,8 @@ type rates struct {
 	LatencyUS            float64
 }
 
-// rates are the file's figures. Peaks are those of the fastest product; collectives of more ranks than cores are scaled to
-// ranks with a core each, as the file's figures are.
+// rates are the file's figures. Peaks are those of the fastest product; collectives of more ranks than cores are scaled
+// to ranks with a core each, as the file's figures are.
 func (p *probed) rates(cores int) rates {
 	r := rates{Memory: p.Memory, LatencyUS: 1e6 * float64(p.Hop), Double: p.Double / 1e12, Half: p.Half / 1e12}
 	for _, s := range p.Single {
@@ -63,8 +63,8 @@ func (p *probed) rates(cores int) rates {
 	return r
 }
 
-// beside are the factors that the file's figures do not hold: how fast products of all shapes are, and how long a call takes, over
-// what the cost model says of such a core.
+// beside are the factors that the file's figures do not hold: how fast products of all shapes are, and how long a call
+// takes, over what the cost model says of such a core.
 func (p *probed) beside(c *costmodel.Cluster) costmodel.Measured {
 	c.Node.Devices, c.Node.Host.Cores = 1, 1
 	d, ok := c.Device(ir.F32)
@@ -77,7 +77,8 @@ func (p *probed) beside(c *costmodel.Cluster) costmodel.Measured {
 		took := costmodel.Seconds(op.Flops/s.FlopsPerS) + d.Launch() - p.Call
 		sum += math.Log(float64(d.Time(&op) / took))
 	}
-	return costmodel.Measured{Matrix: math.Exp(sum / float64(len(p.Single))), Overhead: float64(p.Call / costmodel.CPUCall)}
+	return costmodel.Measured{Matrix: math.Exp(sum / float64(len(p.Single))),
+		Overhead: float64(p.Call / costmodel.CPUCall)}
 }
 
 // measuredBlock is a file's block of factors.
@@ -113,14 +114,17 @@ func (p *probed) screen(m machine, f costmodel.Measured) string {
 		fmt.Fprintf(&b, "%s%7s\n", pad(what, 32), amount.Digits(flops/1e9, 3))
 	}
 	for _, s := range p.Single {
-		row(fmt.Sprintf("f32 %g × %g × %g%s", s.M, s.N, s.K, map[bool]string{true: " transposed"}[s.Transposed]), s.FlopsPerS)
+		row(fmt.Sprintf("f32 %g × %g × %g%s", s.M, s.N, s.K, map[bool]string{true: " transposed"}[s.Transposed]),
+			s.FlopsPerS)
 	}
 	row("f64 384 × 384 × 384", p.Double)
 	row(fmt.Sprintf("bf16 %g × %g × %g", halfProbed.M, halfProbed.N, halfProbed.K), p.Half)
 	fmt.Fprintf(&b, "\nmemory      %s of a copy, on one core\n", rateText(p.Memory))
-	fmt.Fprintf(&b, "all-reduce  %s of 16 MiB between %d ranks, %s µs a hop\n", rateText(p.AllReduce), p.Ranks, amount.Digits(1e6*float64(p.Hop), 2))
+	fmt.Fprintf(&b, "all-reduce  %s of 16 MiB between %d ranks, %s µs a hop\n", rateText(p.AllReduce), p.Ranks,
+		amount.Digits(1e6*float64(p.Hop), 2))
 	fmt.Fprintf(&b, "call        %s ns of a kernel with nothing to do\n", amount.Digits(1e9*float64(p.Call), 3))
-	b.WriteString(prose("factors", 12, fmt.Sprintf("matrix %s, overhead %s of what the cost model says of such a core", amount.Digits(f.Matrix, 3), amount.Digits(f.Overhead, 3))))
+	b.WriteString(prose("factors", 12, fmt.Sprintf("matrix %s, overhead %s of what the cost model says of such a core",
+		amount.Digits(f.Matrix, 3), amount.Digits(f.Overhead, 3))))
 	return b.String()
 }
 

@@ -10,7 +10,8 @@ import (
 
 // What was measured of a machine is a table whose figures end in one column, on a screen.
 func TestMeasuredScreen(t *testing.T) {
-	p := probed{ISA: "avx512", Single: slices.Clone(shapesProbed), Double: 113e9, Half: 437e9, Call: 215e-9, Memory: 38 * costmodel.GBs, Ranks: 2, AllReduce: 33.7 * costmodel.GBs, Hop: 280e-9}
+	p := probed{ISA: "avx512", Single: slices.Clone(shapesProbed), Double: 113e9, Half: 437e9, Call: 215e-9,
+		Memory: 38 * costmodel.GBs, Ranks: 2, AllReduce: 33.7 * costmodel.GBs, Hop: 280e-9}
 	for i := range p.Single {
 		p.Single[i].FlopsPerS = 1.5e12
 	}
@@ -24,14 +25,17 @@ func TestMeasuredScreen(t *testing.T) {
 		if strings.HasPrefix(line, "PRODUCT") {
 			end = width(line)
 		}
-		if (strings.HasPrefix(line, "f32 ") || strings.HasPrefix(line, "f64 ") || strings.HasPrefix(line, "bf16 ")) && width(line) != end {
+		if (strings.HasPrefix(line, "f32 ") || strings.HasPrefix(line, "f64 ") || strings.HasPrefix(line, "bf16 ")) &&
+			width(line) != end {
 			t.Errorf("ends in column %d, not %d: %s", width(line), end, line)
 		}
 	}
-	if !strings.Contains(text, "\nmemory      38.0 GB/s of a copy, on one core\nall-reduce  33.7 GB/s of 16 MiB between 2 ranks, 0.28 µs a hop\n") {
+	if !strings.Contains(text, "\nmemory      38.0 GB/s of a copy, on one core\nall-reduce  33.7 GB/s of 16 MiB "+
+		"between 2 ranks, 0.28 µs a hop\n") {
 		t.Errorf("no rates in\n%s", text)
 	}
-	if !strings.Contains(text, "\nfactors     matrix 1.14, overhead 1.07 of what the cost model says of such a\n            core\n") {
+	if !strings.Contains(text, "\nfactors     matrix 1.14, overhead 1.07 of what the cost model says of such "+
+		"a\n            core\n") {
 		t.Errorf("no factors in\n%s", text)
 	}
 }
@@ -42,7 +46,8 @@ func TestPanicOfARankIsTheCallers(t *testing.T) {
 		t.Errorf("the largest is %v", got)
 	}
 	defer func() {
-		if text, ok := recover().(string); !ok || !strings.HasPrefix(text, "a promise was broken\n") || !strings.Contains(text, "calibratehere_test.go") {
+		if text, ok := recover().(string); !ok || !strings.HasPrefix(text, "a promise was broken\n") ||
+			!strings.Contains(text, "calibratehere_test.go") {
 			t.Errorf("panic %q", text)
 		}
 	}()

@@ -12,17 +12,19 @@ import (
 )
 
 // opsOfPoints are the collectives that the cost model prices. Messages around a ring go with all-to-all's.
-var opsOfPoints = map[string]ir.Op{gpu.OfAllReduce: ir.OpAllReduce, gpu.OfAllGather: ir.OpAllGather, gpu.OfReduceScatter: ir.OpReduceScatter, gpu.OfAllToAll: ir.OpAllToAll}
+var opsOfPoints = map[string]ir.Op{gpu.OfAllReduce: ir.OpAllReduce, gpu.OfAllGather: ir.OpAllGather,
+	gpu.OfReduceScatter: ir.OpReduceScatter, gpu.OfAllToAll: ir.OpAllToAll}
 
-// What is large, and told by: products and attention of so many launches, copies beyond the caches, messages that fill a link. Of products those in 16 bits count, in
-// which models train, and by themselves those in 8.
+// What is large, and told by: products and attention of so many launches, copies beyond the caches, messages that fill
+// a link. Of products those in 16 bits count, in which models train, and by themselves those in 8.
 const (
 	manyLaunches = 10
 	beyondCaches = 128 << 20
 	fillsLinks   = 16 << 20
 )
 
-// predictedPoint is how many seconds the cost model says that a point takes on a cluster as its figures have it; 0 where it has no price.
+// predictedPoint is how many seconds the cost model says that a point takes on a cluster as its figures have it; 0
+// where it has no price.
 func predictedPoint(c *costmodel.Cluster, p *gpu.Point) (seconds float64, large bool) {
 	compute := p.Type
 	if compute == "" {
@@ -32,12 +34,14 @@ func predictedPoint(c *costmodel.Cluster, p *gpu.Point) (seconds float64, large 
 	if !ok {
 		return 0, false
 	}
-	op := costmodel.Op{Flops: p.Flops(), Shape: costmodel.GEMM{M: float64(p.M), N: float64(p.N), K: float64(p.K)}, Kernel: 1}
+	op := costmodel.Op{Flops: p.Flops(), Shape: costmodel.GEMM{M: float64(p.M), N: float64(p.N), K: float64(p.K)},
+		Kernel: 1}
 	switch p.Of {
 	case gpu.OfProduct:
 		op.Kind, op.Shape.Batch = costmodel.Matrix, 1
 	case gpu.OfEight:
-		op.Kind, op.Shape.Batch, op.Eight = costmodel.Matrix, 1, 1 // in 8 bits; the passes before, which round operands, were not measured
+		// in 8 bits; the passes before, which round operands, were not measured
+		op.Kind, op.Shape.Batch, op.Eight = costmodel.Matrix, 1, 1
 	case gpu.OfAttention:
 		op.Kind = costmodel.Attention
 	case gpu.OfAttentionGrad:
@@ -51,10 +55,12 @@ func predictedPoint(c *costmodel.Cluster, p *gpu.Point) (seconds float64, large 
 		if !priced {
 			return 0, false
 		}
-		return float64(c.CollectiveTime(collective, costmodel.Placement{Local: p.Ranks, Nodes: 1, Span: 1}, costmodel.Bytes(p.Bytes))), p.Bytes >= fillsLinks
+		return float64(c.CollectiveTime(collective, costmodel.Placement{Local: p.Ranks, Nodes: 1, Span: 1},
+			costmodel.Bytes(p.Bytes))), p.Bytes >= fillsLinks
 	}
 	took := d.Time(&op)
-	return float64(took), took > manyLaunches*d.Launch() && (compute == "bf16" || compute == "fp16" || p.Of == gpu.OfEight)
+	return float64(took), took > manyLaunches*d.Launch() && (compute == "bf16" || compute == "fp16" ||
+		p.Of == gpu.OfEight)
 }
 
 // gpuScreen is what was measured, in groups of a kind.
@@ -69,9 +75,12 @@ func gpuScreen(c *costmodel.Cluster, m *gpu.Measurement, f costmodel.Measured) s
 		head, unit string
 		ofs        []string
 	}{
-		{"PRODUCT OF MATRICES", "TFLOP/s", []string{gpu.OfProduct, gpu.OfEight}}, {"ATTENTION, CAUSAL", "TFLOP/s", []string{gpu.OfAttention, gpu.OfAttentionGrad}},
-		{"MEMORY AND HOST", "GB/s", []string{gpu.OfCopy, gpu.OfUpload, gpu.OfDownload}}, {"A KERNEL", "µs", []string{gpu.OfLaunch, gpu.OfReplay}},
-		{"BETWEEN GPUS", "GB/s", []string{gpu.OfAllReduce, gpu.OfAllGather, gpu.OfReduceScatter, gpu.OfAllToAll, gpu.OfSend}},
+		{"PRODUCT OF MATRICES", "TFLOP/s", []string{gpu.OfProduct, gpu.OfEight}}, {"ATTENTION, CAUSAL", "TFLOP/s",
+			[]string{gpu.OfAttention, gpu.OfAttentionGrad}},
+		{"MEMORY AND HOST", "GB/s", []string{gpu.OfCopy, gpu.OfUpload, gpu.OfDownload}}, {"A KERNEL", "µs",
+			[]string{gpu.OfLaunch, gpu.OfReplay}},
+		{"BETWEEN GPUS", "GB/s", []string{gpu.OfAllReduce, gpu.OfAllGather, gpu.OfReduceScatter, gpu.OfAllToAll,
+			gpu.OfSend}},
 	} {
 		gpuGroup(&b, m, g.head, g.unit, g.ofs)
 	}
@@ -84,7 +93,8 @@ func gpuScreen(c *costmodel.Cluster, m *gpu.Measurement, f costmodel.Measured) s
 			factors = append(factors, k+" "+amount.Digits(v, 3))
 		}
 	}
-	b.WriteString("\n" + prose("factors", 12, strings.Join(factors, ", ")+fmt.Sprintf(" of what the cost model says of %s", c.GPU.Name)))
+	b.WriteString("\n" + prose("factors", 12,
+		strings.Join(factors, ", ")+fmt.Sprintf(" of what the cost model says of %s", c.GPU.Name)))
 	return b.String()
 }
 

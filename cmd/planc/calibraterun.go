@@ -33,22 +33,28 @@ func (a *app) observeRun(args []string, flags jobFlags, q *calibration) error {
 	}
 	data, err := a.read(file)
 	if err != nil {
-		return ir.Diags{{Pos: ir.Pos{File: file}, Code: spec.NoFile, Msg: fmt.Sprintf("the run's metrics cannot be read: %v", ir.FileReason(err))}}.Err()
+		return ir.Diags{{Pos: ir.Pos{File: file}, Code: spec.NoFile,
+			Msg: fmt.Sprintf("the run's metrics cannot be read: %v", ir.FileReason(err))}}.Err()
 	}
 	if !j.cluster.IsCPU() && !bytes.Contains(data, []byte(gpuMark)) {
 		return ir.Diags{{Pos: j.Pos("cluster"), Code: costmodel.BadCluster,
-			Msg: fmt.Sprintf("%s was trained on a CPU, and not on %s: steps on GPUs have gpu_util in their metrics, where NVML is there; rows of another runtime's runs come from a table", q.from, clusterText(j.cluster))}}
+			Msg: fmt.Sprintf("%s was trained on a CPU, and not on %s: steps on GPUs have gpu_util in their metrics, "+
+				"where NVML is there; rows of another runtime's runs come from a table", q.from,
+				clusterText(j.cluster))}}
 	}
 	step, n := medianStep(data, j.Train.GlobalBatch*j.Train.SeqLen)
 	if n == 0 {
-		return mistake(NothingMeasured, "", "%s has no steps of %d tokens after the first of each attempt, as the job has them", file, j.Train.GlobalBatch*j.Train.SeqLen)
+		return mistake(NothingMeasured, "",
+			"%s has no steps of %d tokens after the first of each attempt, as the job has them", file,
+			j.Train.GlobalBatch*j.Train.SeqLen)
 	}
 	found, err := a.ask(j, lockFlags{})
 	if err != nil {
 		return err
 	}
 	q.cluster = j.cluster
-	q.rows = []calibrate.Observation{{Name: fmt.Sprintf("%d steps", n), Problem: j.problem(), Plan: found.Best.Plan, StepS: step}}
+	q.rows = []calibrate.Observation{{Name: fmt.Sprintf("%d steps", n), Problem: j.problem(), Plan: found.Best.Plan,
+		StepS: step}}
 	if !costmodel.IsFile(j.Cluster.Node) {
 		return q.ofCatalogue()
 	}

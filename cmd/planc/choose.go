@@ -27,9 +27,11 @@ type decision struct {
 // problem is the job as the search's question.
 func (j *loaded) problem() *search.Problem {
 	engine := costmodel.EngineOf(j.Train.Engine)
-	p := &search.Problem{Model: j.model(), Cluster: j.cluster, GlobalBatch: j.Train.GlobalBatch, Precision: engine.State(j.Train.Precision.IR()),
-		Engine: engine, GEMM: j.Train.Precision.Compute,
-		Recipe: j.recipe(), Headroom: j.Objective.Headroom, Pins: search.PinsOf(&j.Plan), WithSeq: j.modelOf, MaxDevices: j.wholeNode(), Narrower: j.narrowerState, Prefer: j.Objective.Prefer}
+	p := &search.Problem{Model: j.model(), Cluster: j.cluster, GlobalBatch: j.Train.GlobalBatch,
+		Precision: engine.State(j.Train.Precision.IR()),
+		Engine:    engine, GEMM: j.Train.Precision.Compute,
+		Recipe: j.recipe(), Headroom: j.Objective.Headroom, Pins: search.PinsOf(&j.Plan), WithSeq: j.modelOf,
+		MaxDevices: j.wholeNode(), Narrower: j.narrowerState, Prefer: j.Objective.Prefer}
 	if goal := j.Goal(); goal > 0 { // which a plan that is recommended must reach as the fastest does
 		p.MaxStep = costmodel.Seconds(float64(j.Train.GlobalBatch*j.Train.SeqLen) / goal)
 	}
@@ -78,13 +80,15 @@ func tooMany(err error) bool {
 // tooManyPlans points at the batch, whose divisors are most of the plans.
 func tooManyPlans(j *loaded, err error) error {
 	return ir.Diags{{Pos: j.Pos("train.global_batch"), Code: search.BadPlan,
-		Msg: err.Error() + ": pin plan.pp, plan.ep or plan.micro_batch (`--set plan.pp=8`), or choose a train.global_batch with fewer divisors"}}
+		Msg: err.Error() + ": pin plan.pp, plan.ep or plan.micro_batch (`--set plan.pp=8`), or choose a " +
+			"train.global_batch with fewer divisors"}}
 }
 
 // wrongCluster points at what keeps the cluster from running such a job at all.
 func wrongCluster(j *loaded, err error) error {
 	field := "cluster"
-	if _, ok := j.cluster.DeviceOf(costmodel.EngineOf(j.Train.Engine), j.Train.Precision.Compute); !ok && j.Has("train.precision") {
+	if _, ok := j.cluster.DeviceOf(costmodel.EngineOf(j.Train.Engine), j.Train.Precision.Compute); !ok &&
+		j.Has("train.precision") {
 		field = "train.precision"
 	}
 	return ir.Diags{{Pos: j.Pos(field), Code: costmodel.BadCluster, Msg: err.Error()}}
@@ -122,7 +126,8 @@ func illegalPins(j *loaded, e *search.IllegalError) error {
 	return diags.Err()
 }
 
-// pinned is the field itself or, of a plan's key that the job leaves free, the first that it pins: that is the one to blame.
+// pinned is the field itself or, of a plan's key that the job leaves free, the first that it pins: that is the one to
+// blame.
 func (j *loaded) pinned(field string) string {
 	if j.Has(field) {
 		return field
@@ -138,9 +143,11 @@ func (j *loaded) pinned(field string) string {
 // noPlanFits is screen 5. shown says that the result is on stdout already.
 func noPlanFits(j *loaded, e *search.NoPlan, shown bool) error {
 	c := j.cluster
-	f := &noFit{shown: shown, message: fmt.Sprintf("no plan fits: %s on %s (%d %s)", j.Config.Name, clusterText(c), c.Devices(), c.GPU.Name)}
+	f := &noFit{shown: shown, message: fmt.Sprintf("no plan fits: %s on %s (%d %s)", j.Config.Name, clusterText(c),
+		c.Devices(), c.GPU.Name)}
 	if e.Counts.Space == 1 {
-		f.message = fmt.Sprintf("the plan does not fit: %s on %s (%d %s)", j.Config.Name, clusterText(c), c.Devices(), c.GPU.Name)
+		f.message = fmt.Sprintf("the plan does not fit: %s on %s (%d %s)", j.Config.Name, clusterText(c),
+			c.Devices(), c.GPU.Name)
 	}
 	var changes []search.Change
 	for _, c := range e.Changes {
@@ -156,7 +163,8 @@ func noPlanFits(j *loaded, e *search.NoPlan, shown bool) error {
 	return f
 }
 
-// count is N of the short form NxNAME in a change of the cluster's size, and the field that the change sets; "" if none.
+// count is N of the short form NxNAME in a change of the cluster's size, and the field that the change sets; "" if
+// none.
 func (j *loaded) count(set map[string]any) (n int, key string) {
 	if n, ok := set["cluster.devices"].(int); ok {
 		return n, "cluster.devices"

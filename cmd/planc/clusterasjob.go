@@ -10,8 +10,8 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// clusterAsJob says what to do with a cluster file that was given as JOB, as planc detect and calibrate write them, in place of
-// all that it lacks as a job; nil if what is wrong is something else.
+// clusterAsJob says what to do with a cluster file that was given as JOB, as planc detect and calibrate write them, in
+// place of all that it lacks as a job; nil if what is wrong is something else.
 func (a *app) clusterAsJob(f jobFlags, path string, wrong error) error {
 	if diags := (ir.Diags)(nil); path == "" || !errors.As(wrong, &diags) {
 		return nil
@@ -28,10 +28,12 @@ func (a *app) clusterAsJob(f jobFlags, path string, wrong error) error {
 	if f.quick != nil {
 		how += ", or a flag does: " + f.cmd.CommandPath() + " JOB --cluster " + file
 	}
-	return ir.Diags{{Pos: ir.Pos{File: path}, Code: strict.WrongType, Msg: "this is a cluster file, and a job file is wanted; " + how}}
+	return ir.Diags{{Pos: ir.Pos{File: path}, Code: strict.WrongType,
+		Msg: "this is a cluster file, and a job file is wanted; " + how}}
 }
 
-// isClusterFile tells whether a file is a cluster's, perhaps with mistakes: it has no other keys, and says what a device is.
+// isClusterFile tells whether a file is a cluster's, perhaps with mistakes: it has no other keys, and says what a
+// device is.
 func isClusterFile(path string, data []byte) bool {
 	doc, _ := strict.Parse(path, data)
 	keys := strict.Keys(reflect.TypeFor[costmodel.Cluster]())

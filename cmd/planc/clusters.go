@@ -67,7 +67,8 @@ func clusterRowOf(name string) clusterRow {
 }
 
 func rowOfCluster(name string, c *costmodel.Cluster) clusterRow {
-	r := clusterRow{Name: name, Aliases: []string{}, GPU: c.GPU.Name, Devices: c.Node.Devices, MemoryGiB: c.GPU.MemoryGiB, Peak: c.GPU.PeakTFLOPS,
+	r := clusterRow{Name: name, Aliases: []string{}, GPU: c.GPU.Name, Devices: c.Node.Devices,
+		MemoryGiB: c.GPU.MemoryGiB, Peak: c.GPU.PeakTFLOPS,
 		Link: c.Node.Link.Kind, LinkBps: float64(c.Node.Link.Bandwidth), Source: c.Source}
 	if host := c.Node.Host.MemoryGiB; c.IsCPU() && host > 0 { // which its devices share
 		r.MemoryGiB = min(r.MemoryGiB, host/float64(c.Node.Devices))
@@ -97,11 +98,13 @@ func (a *app) printClusters() error {
 
 // clustersScreen is the catalogue as a table, and the second names below it.
 func clustersScreen(rows []clusterRow) string {
-	columns := []column{{title: "NODE"}, {title: "DEVICES"}, {"GiB", true}, {"TFLOP/s", true}, {title: "LINK GB/s"}, {title: "NET Gb/s"}}
+	columns := []column{{title: "NODE"}, {title: "DEVICES"}, {"GiB", true}, {"TFLOP/s", true}, {title: "LINK GB/s"},
+		{title: "NET Gb/s"}}
 	var cells [][]string
 	var aliases []string
 	for _, r := range rows {
-		cells = append(cells, []string{r.Name, fmt.Sprintf("%d×%s", r.Devices, r.GPU), amount.Digits(r.MemoryGiB, 3), r.peakText(), r.linkText(), r.networkText()})
+		cells = append(cells, []string{r.Name, fmt.Sprintf("%d×%s", r.Devices, r.GPU), amount.Digits(r.MemoryGiB, 3),
+			r.peakText(), r.linkText(), r.networkText()})
 		for _, alias := range r.Aliases {
 			aliases = append(aliases, alias+" = "+r.Name)
 		}
@@ -150,7 +153,8 @@ func (a *app) printCluster(name string) error {
 	}
 	data, err := costmodel.ClusterFile(full)
 	if err != nil {
-		return mistake(costmodel.UnknownCluster, costmodel.NearestCluster(name), "there is no cluster %s in the catalogue; planc clusters lists them", name)
+		return mistake(costmodel.UnknownCluster, costmodel.NearestCluster(name),
+			"there is no cluster %s in the catalogue; planc clusters lists them", name)
 	}
 	if !a.json {
 		return a.print(string(data))
@@ -169,14 +173,16 @@ func (a *app) printShortCluster(short string, ref costmodel.Ref) error {
 	if c.Nodes == 1 && c.Node.Devices == c.Node.Whole {
 		return a.printCluster(c.Name)
 	}
-	return a.printWhole(short, fmt.Appendf(nil, "base: %s\nnodes: %d\nnode: {devices: %d}\n", c.Name, c.Nodes, c.Node.Devices))
+	return a.printWhole(short, fmt.Appendf(nil, "base: %s\nnodes: %d\nnode: {devices: %d}\n", c.Name, c.Nodes,
+		c.Node.Devices))
 }
 
 // printClusterFile prints a user's file, with the figures of its base in their places.
 func (a *app) printClusterFile(name string) error {
 	data, err := a.read(name)
 	if err != nil {
-		return ir.Diags{{Pos: ir.Pos{File: name}, Code: costmodel.NoFile, Msg: fmt.Sprintf("the cluster file cannot be read: %v", ir.FileReason(err))}}.Err()
+		return ir.Diags{{Pos: ir.Pos{File: name}, Code: costmodel.NoFile,
+			Msg: fmt.Sprintf("the cluster file cannot be read: %v", ir.FileReason(err))}}.Err()
 	}
 	return a.printWhole(name, data)
 }

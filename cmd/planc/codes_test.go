@@ -73,7 +73,8 @@ func tryExample(t *testing.T, example string) string {
 	dir := t.TempDir()
 	args, isCommand := strings.CutPrefix(example, "planc ")
 	if !isCommand {
-		job := map[string]string{"model": "model: llama3-8b", "train": "train: {seq_len: 2048, global_batch: 8}", "cluster": "cluster: 4xdgx-h100"}
+		job := map[string]string{"model": "model: llama3-8b", "train": "train: {seq_len: 2048, global_batch: 8}",
+			"cluster": "cluster: 4xdgx-h100"}
 		key, _, _ := strings.Cut(example, ":")
 		if key == "node" || key == "measured" { // a line of a cluster file
 			if err := os.WriteFile(filepath.Join(dir, "cluster.yaml"), []byte(example+"\n"), 0o666); err != nil {

@@ -19,7 +19,8 @@ var verdicts = []struct {
 	pattern *regexp.Regexp
 	colour  string
 }{
-	{regexp.MustCompile(`(?m)^memory .*?\b(fits \([^)\n]*\)).*(?:\n .*)*\ntight\b`), yellow}, // first: a colour before "fits" hides it from the next
+	// first: a colour before "fits" hides it from the next
+	{regexp.MustCompile(`(?m)^memory .*?\b(fits \([^)\n]*\)).*(?:\n .*)*\ntight\b`), yellow},
 	{regexp.MustCompile(`(?m)^memory .*?\b(fits \([^)\n]*\))`), green},
 	{regexp.MustCompile(`(?m)^memory .*?\b(does not fit: [^\n]*)`), red},
 	{regexp.MustCompile(`(?m)  (no fit)\b`), red},

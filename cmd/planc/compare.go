@@ -16,8 +16,8 @@ import (
 var derived = map[string]bool{"zero_group": true, "micro_batches": true, "schedule": true, "stage_layers": true,
 	"axis_order": true, "cp_kind": true, "etp": true}
 
-// planKeys are the keys that tell two plans apart, in the order in which they are named. What recompute says has its blocks and
-// their groups in it.
+// planKeys are the keys that tell two plans apart, in the order in which they are named. What recompute says has its
+// blocks and their groups in it.
 var planKeys = []string{"dp", "tp", "pp", "vpp", "cp", "cp_kind", "ep", "etp", "sp", "zero", "micro_batch", "recompute",
 	"offload", "schedule", "zero_group", "micro_batches", "stage_layers", "axis_order", "moe_slack", "precision"}
 
@@ -94,7 +94,8 @@ func (a alternativeDoc) because(d *document) string {
 		return d.riskText(&a.Predict)
 	}
 	s := grown(a.Predict.Time, d.Predict.Time)
-	if chosen := &d.head.chosen; a.plan.PP > 1 && a.plan.Zero == 3 && chosen.Zero < 3 && a.Predict.StepS > d.Predict.StepS {
+	if chosen := &d.head.chosen; a.plan.PP > 1 && a.plan.Zero == 3 && chosen.Zero < 3 &&
+		a.Predict.StepS > d.Predict.StepS {
 		s = fmt.Sprintf("gathers for each of %d micro-batches: ", a.plan.MicroBatches) + s
 	}
 	return s

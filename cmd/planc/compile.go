@@ -33,10 +33,14 @@ func (a *app) compileCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compile [JOB] -o BIN",
 		Short: "one binary that trains the job",
-		Long: "compile obeys the lock beside the job, or searches the plan and writes the lock; it generates Go for all\n" +
-			"ranks, and builds one binary with the go command, which must be 1.26 or newer. It needs no network. The same\n" +
-			"job gives the same bytes from any folder. With --target cuda the binary trains on the NVIDIA GPUs that the job\n" +
-			"names; building it needs a C compiler and no GPU. Without nvcc it compiles its kernels at each start, with NVRTC.",
+		Long: "compile obeys the lock beside the job, or searches the plan and writes the lock; it generates Go " +
+			"for all\n" +
+			"ranks, and builds one binary with the go command, which must be 1.26 or newer. It needs no network. " +
+			"The same\n" +
+			"job gives the same bytes from any folder. With --target cuda the binary trains on the NVIDIA GPUs that " +
+			"the job\n" +
+			"names; building it needs a C compiler and no GPU. Without nvcc it compiles its kernels at each start, " +
+			"with NVRTC.",
 		Example: "planc compile planc.yaml -o train && ./train --steps 100",
 		Args:    oneJob,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -58,13 +62,15 @@ func (a *app) compileCommand() *cobra.Command {
 			if err == nil {
 				a.notef("binary   %s", slashed(out))
 				if v := build.GLIBC(out); v != "" {
-					a.note("needs", fmt.Sprintf("glibc %s or newer, by the C library of this machine; compile on the oldest system that it is to run on", v))
+					a.note("needs", fmt.Sprintf("glibc %s or newer, by the C library of this machine; compile on the "+
+						"oldest system that it is to run on", v))
 				}
 				if emit != "" {
 					a.notef("sources  %s", slashed(emit))
 				}
 				if !job.cluster.IsCPU() && !c.Flags().Changed("target") {
-					a.note("target", fmt.Sprintf("cpu: all %d ranks run on one CPU, in place of %s; --target cuda builds for GPUs",
+					a.note("target", fmt.Sprintf("cpu: all %d ranks run on one CPU, in place of %s; --target cuda "+
+						"builds for GPUs",
 						job.cluster.Devices(), clusterText(job.cluster)))
 				}
 			}
@@ -89,7 +95,8 @@ func checkOut(out string) error {
 	}
 	f, err := os.CreateTemp(filepath.Dir(out), filepath.Base(out)+".*.partial")
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("-o %s cannot be written: there is no folder %s; make it first, or name another", out, filepath.Dir(out))
+		return fmt.Errorf("-o %s cannot be written: there is no folder %s; make it first, or name another", out,
+			filepath.Dir(out))
 	}
 	if err != nil {
 		return fmt.Errorf("-o %s cannot be written: %w", out, errors.Unwrap(err))
@@ -112,11 +119,12 @@ func checkEmit(dir string) error {
 			return os.Remove(f.Name())
 		}
 	}
-	return fmt.Errorf("--emit %s cannot be written: %w; a folder is wanted, which is made if it is not there", dir, errors.Unwrap(err))
+	return fmt.Errorf("--emit %s cannot be written: %w; a folder is wanted, which is made if it is not there", dir,
+		errors.Unwrap(err))
 }
 
-// compile makes the job's binary where the request says, tells how it went, and writes the lock. A request for this machine
-// alone, which is planc run's, leaves the lock as it is.
+// compile makes the job's binary where the request says, tells how it went, and writes the lock. A request for this
+// machine alone, which is planc run's, leaves the lock as it is.
 func (a *app) compile(job *loaded, r build.Request, emit string, f lockFlags, on codegen.Target) (build.Result, error) {
 	g, err := a.generate(job, f, on)
 	if err != nil {

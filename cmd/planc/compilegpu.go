@@ -46,10 +46,12 @@ func hasGPUs(j *loaded, on codegen.Target) error {
 	case on != codegen.GPU:
 		return nil
 	case j.cluster.IsCPU():
-		return mistake(UnknownTarget, "", "--target cuda is for jobs on GPUs, and the cluster of this one is a CPU; --cluster names GPUs")
+		return mistake(UnknownTarget, "",
+			"--target cuda is for jobs on GPUs, and the cluster of this one is a CPU; --cluster names GPUs")
 	case archNumber(gpu.Arch) < leastArch:
-		return mistake(UnknownTarget, "", "--target cuda is for GPUs of sm_%d (A100) and later, and the cluster's %s is %s; "+
-			"--target cpu compiles for this CPU, --cluster names other GPUs", leastArch, gpu.Name, gpu.Arch)
+		return mistake(UnknownTarget, "",
+			"--target cuda is for GPUs of sm_%d (A100) and later, and the cluster's %s is %s; "+
+				"--target cpu compiles for this CPU, --cluster names other GPUs", leastArch, gpu.Name, gpu.Arch)
 	}
 	return nil
 }
@@ -96,7 +98,8 @@ func (a *app) compileKernels(r build.KernelRequest, files map[string][]byte) err
 	return a.timed("kernels", func() (string, error) {
 		nvcc, err := build.FindNVCC(ctx)
 		if missing := (*build.NoNVCCError)(nil); errors.As(err, &missing) {
-			a.note("kernels", "there is no nvcc here: the program compiles its kernels where it runs, at each start, and needs NVRTC there")
+			a.note("kernels", "there is no nvcc here: the program compiles its kernels where it runs, at each start, "+
+				"and needs NVRTC there")
 			return "left to the program", nil
 		}
 		if err != nil {
@@ -114,7 +117,8 @@ func (a *app) compileKernels(r build.KernelRequest, files map[string][]byte) err
 		if err == nil && !a.verbose {
 			a.sayKernels(k, time.Since(start))
 		}
-		return fmt.Sprintf("%d of %d cached, nvcc %s, sm_%s", k.Cached, len(k.Fatbins), nvcc.Version, strings.Join(r.Archs, ", sm_")), err
+		return fmt.Sprintf("%d of %d cached, nvcc %s, sm_%s", k.Cached, len(k.Fatbins), nvcc.Version,
+			strings.Join(r.Archs, ", sm_")), err
 	})
 }
 

@@ -29,10 +29,14 @@ func (a *app) detectCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "detect [-o FILE]",
 		Short: "a cluster file for this machine",
-		Long: "detect prints a cluster file for this machine: its NVIDIA GPUs, how they are connected and its network ports, as\n" +
-			"nvidia-smi and the system report them, and for rates the catalogue's; where there is no GPU, or with --target cpu,\n" +
-			"its CPU. Each figure's source says what is assumed. Nothing is measured: planc calibrate does that. Of a CPU's bf16\n" +
-			"nothing is assumed, as it is below f32's rate on some and several times that on others: until it is measured, products\n" +
+		Long: "detect prints a cluster file for this machine: its NVIDIA GPUs, how they are connected and its " +
+			"network ports, as\n" +
+			"nvidia-smi and the system report them, and for rates the catalogue's; where there is no GPU, or with " +
+			"--target cpu,\n" +
+			"its CPU. Each figure's source says what is assumed. Nothing is measured: planc calibrate does that. Of " +
+			"a CPU's bf16\n" +
+			"nothing is assumed, as it is below f32's rate on some and several times that on others: until it is " +
+			"measured, products\n" +
 			"in bf16 are priced as those in f32.",
 		Example: "planc detect -o here.yaml && planc plan --set cluster.node=here.yaml",
 		Args:    noArgs,
@@ -83,7 +87,8 @@ func (a *app) gpusHere(m machine) (*costmodel.Cluster, gpuBox, error) {
 	if err == nil {
 		b.visible(os.Getenv("CUDA_VISIBLE_DEVICES"))
 		if len(b.GPUs) == 0 {
-			err = errors.New("there is no NVIDIA GPU that programs may use here: look at nvidia-smi and CUDA_VISIBLE_DEVICES; --target cpu is about the CPU")
+			err = errors.New("there is no NVIDIA GPU that programs may use here: look at nvidia-smi and " +
+				"CUDA_VISIBLE_DEVICES; --target cpu is about the CPU")
 		}
 	}
 	if err != nil {
@@ -125,7 +130,8 @@ func (a *app) writeNew(name, text, next string) error {
 // notNew is why a file cannot be a new one.
 func notNew(name string, err error) error {
 	if errors.Is(err, fs.ErrExist) {
-		return mistake(FileExists, "", "%s is there already, and nothing is overwritten; remove it, or choose another name", name)
+		return mistake(FileExists, "", "%s is there already, and nothing is overwritten; remove it, or choose "+
+			"another name", name)
 	}
 	return fmt.Errorf("%s cannot be written: %w", name, errors.Unwrap(err))
 }
@@ -168,14 +174,18 @@ func clusterFileOf(m machine, r *rates) string {
 	if r.Half > 0 {
 		half = ", bf16: " + amount.Digits(r.Half, 3)
 	}
-	fmt.Fprintf(&b, "  memory_bandwidth: %v\n  peak_tflops: {f32: %s, f64: %s%s}\n", round(r.Memory), amount.Digits(r.Single, 3), amount.Digits(r.Double, 3), half)
+	fmt.Fprintf(&b, "  memory_bandwidth: %v\n  peak_tflops: {f32: %s, f64: %s%s}\n", round(r.Memory),
+		amount.Digits(r.Single, 3), amount.Digits(r.Double, 3), half)
 	fmt.Fprintf(&b, "node:\n  devices: %d\n", m.Cores)
-	fmt.Fprintf(&b, "  link: {kind: memory, bandwidth: %v, latency_us: %s}\n", round(r.Link), amount.Digits(r.LatencyUS, 2))
+	fmt.Fprintf(&b, "  link: {kind: memory, bandwidth: %v, latency_us: %s}\n", round(r.Link),
+		amount.Digits(r.LatencyUS, 2))
 	fmt.Fprintf(&b, "  host: {memory_gib: %s, cores: %d, bandwidth: %v}\n", memoryText, m.Cores, round(r.Memory))
 	b.WriteString("nodes: 1\nsource:\n")
 	for _, s := range [][2]string{
-		{"gpu.name", "the system"}, {"gpu.memory_gib", memorySource}, {"gpu.memory_bandwidth", r.By}, {"gpu.peak_tflops", r.By},
-		{"node.devices", "the cores that programs may use here"}, {"node.link", r.By}, {"node.host.memory_gib", memorySource},
+		{"gpu.name", "the system"}, {"gpu.memory_gib", memorySource}, {"gpu.memory_bandwidth", r.By},
+		{"gpu.peak_tflops", r.By},
+		{"node.devices", "the cores that programs may use here"}, {"node.link", r.By}, {"node.host.memory_gib",
+			memorySource},
 		{"node.host.cores", "the cores that programs may use here"}, {"node.host.bandwidth", r.By},
 	} {
 		fmt.Fprintf(&b, "  %s: %q\n", s[0], s[1])
@@ -193,8 +203,9 @@ func assumedRates() *rates {
 	if err != nil {
 		panic("planc: the catalogue's cpu: " + err.Error())
 	}
-	return &rates{By: notMeasured, Single: c.GPU.PeakTFLOPS["f32"], Double: c.GPU.PeakTFLOPS["f64"], Memory: c.GPU.MemoryBandwidth,
-		Link: c.Node.Link.Bandwidth, LatencyUS: c.Node.Link.LatencyUS}
+	return &rates{By: notMeasured, Single: c.GPU.PeakTFLOPS["f32"], Double: c.GPU.PeakTFLOPS["f64"],
+		Memory: c.GPU.MemoryBandwidth,
+		Link:   c.Node.Link.Bandwidth, LatencyUS: c.Node.Link.LatencyUS}
 }
 
 // notMeasured is the source of what detect takes from the catalogue.

@@ -10,15 +10,17 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// knownGPUs lead from what the driver calls a GPU to a row of the catalogue that has it: the first whose words are all in the name.
-// Some kinds that share words with a known one are not in the catalogue, and have no row.
+// knownGPUs lead from what the driver calls a GPU to a row of the catalogue that has it: the first whose words are all
+// in the name. Some kinds that share words with a known one are not in the catalogue, and have no row.
 var knownGPUs = []struct{ words, row string }{
 	{"GB300", "gb300-nvl72"}, {"GB200", "gb200-nvl72"}, {"B300", "dgx-b300"}, {"B200", "dgx-b200"}, {"GH200", "gh200"},
 	{"H200 NVL", ""}, {"H200", "dgx-h200"}, {"H800 PCIE", ""}, {"H800", "dgx-h800"},
 	{"H100 PCIE", "h100-pcie"}, {"H100 NVL", ""}, {"H100", "dgx-h100"},
-	{"A800 PCIE", ""}, {"A800", "dgx-a800"}, {"A100 PCIE 40GB", ""}, {"A100 PCIE", "a100-pcie"}, {"A100 40GB", "dgx-a100-40g"}, {"A100 80GB", "dgx-a100-80g"},
+	{"A800 PCIE", ""}, {"A800", "dgx-a800"}, {"A100 PCIE 40GB", ""}, {"A100 PCIE", "a100-pcie"},
+	{"A100 40GB", "dgx-a100-40g"}, {"A100 80GB", "dgx-a100-80g"},
 	{"V100 SXM3 32GB", "dgx-2"}, {"V100 SXM2 16GB", "v100-16g"}, {"V100 SXM2 32GB", "v100-32g"},
-	{"L40S", "l40s"}, {"L40", ""}, {"L4", "l4"}, {"A10G", ""}, {"A100", ""}, {"A10", "a10"}, {"A40", "a40"}, {"RTX A6000", "a6000"}, {"T4", "t4"},
+	{"L40S", "l40s"}, {"L40", ""}, {"L4", "l4"}, {"A10G", ""}, {"A100", ""}, {"A10", "a10"}, {"A40", "a40"},
+	{"RTX A6000", "a6000"}, {"T4", "t4"},
 	{"RTX 5090", "rtx-5090"}, {"RTX 4090", "rtx-4090"}, {"RTX 3090", "rtx-3090"},
 }
 
@@ -37,8 +39,9 @@ func knownRow(name string) string {
 // sameMemory is by how much the memory of GPUs of one kind can differ, in what their driver and the catalogue say.
 const sameMemory = 0.06
 
-// catalogued is a GPU's cluster in the catalogue, and where its figures are from. Of a GPU that the catalogue does not know they
-// are those of the row of its generation with the nearest memory; ok is false where even the generation is not known.
+// catalogued is a GPU's cluster in the catalogue, and where its figures are from. Of a GPU that the catalogue does not
+// know they are those of the row of its generation with the nearest memory; ok is false where even the generation is
+// not known.
 func catalogued(g smiGPU) (c *costmodel.Cluster, source string, ok bool) {
 	memory := (g.MemoryMiB - g.KeptMiB) / 1024
 	if name := knownRow(g.Name); name != "" {
@@ -52,7 +55,9 @@ func catalogued(g smiGPU) (c *costmodel.Cluster, source string, ok bool) {
 		row := clusterOfRow(name)
 		alike := !row.IsCPU() && archNumber(row.GPU.Arch) == archNumber(archOf(g)) && row.Node.Host.Bandwidth < onPCIe
 		if off := math.Abs(math.Log(row.GPU.MemoryGiB / memory)); alike && off < best {
-			best, c, source = off, row, fmt.Sprintf("not known: assumed as of %s, the nearest GPU of its generation in the catalogue (%s)", row.GPU.Name, name)
+			best, c, source = off, row,
+				fmt.Sprintf("not known: assumed as of %s, the nearest GPU of its generation in the catalogue (%s)",
+					row.GPU.Name, name)
 		}
 	}
 	return c, source, c != nil
@@ -84,7 +89,8 @@ func archOf(g smiGPU) string {
 	return arch
 }
 
-// lanes are GB/s of a PCIe lane in one direction, less protocol, by generation: 16 of them are the catalogue's 12, 25 and 55 GB/s.
+// lanes are GB/s of a PCIe lane in one direction, less protocol, by generation: 16 of them are the catalogue's 12, 25
+// and 55 GB/s.
 var lanes = map[int]float64{1: 0.2, 2: 0.4, 3: 0.75, 4: 1.5625, 5: 3.4375, 6: 6.875}
 
 // clusterOfGPUs is a machine with GPUs as a cluster, with the source of each figure by its dotted name.
@@ -92,29 +98,37 @@ func clusterOfGPUs(m machine, b gpuBox) (*costmodel.Cluster, error) {
 	g := b.GPUs[0]
 	for i, other := range b.GPUs {
 		if other.Name != g.Name {
-			return nil, fmt.Errorf("GPU 0 is %s and GPU %d is %s, and a cluster is of one kind: set CUDA_VISIBLE_DEVICES to those of one", g.Name, i, other.Name)
+			return nil, fmt.Errorf("GPU 0 is %s and GPU %d is %s, and a cluster is of one kind: set "+
+				"CUDA_VISIBLE_DEVICES to those of one", g.Name, i, other.Name)
 		}
 	}
 	row, source, ok := catalogued(g)
 	if !ok {
-		return nil, fmt.Errorf("the catalogue has no GPU like %s (compute capability %q), so that its rates would be guesses: write its cluster file by hand, beginning with that of planc clusters NAME", g.Name, g.Capability)
+		return nil, fmt.Errorf("the catalogue has no GPU like %s (compute capability %q), so that its rates would be "+
+			"guesses: write its cluster file by hand, beginning with that of planc clusters NAME", g.Name, g.Capability)
 	}
-	c := &costmodel.Cluster{GPU: row.GPU, Nodes: 1, Source: map[string]string{"gpu.memory_bandwidth": source, "gpu.peak_tflops": source, "node.devices": b.By}}
+	c := &costmodel.Cluster{GPU: row.GPU, Nodes: 1, Source: map[string]string{"gpu.memory_bandwidth": source,
+		"gpu.peak_tflops": source, "node.devices": b.By}}
 	c.GPU.Name = strings.TrimPrefix(g.Name, "NVIDIA ")
-	c.Source["gpu.name"], c.Source["gpu.arch"], c.Source["gpu.memory_gib"], c.Source["gpu.watts"] = b.By, source, source, source
+	c.Source["gpu.name"], c.Source["gpu.arch"], c.Source["gpu.memory_gib"], c.Source["gpu.watts"] = b.By, source,
+		source, source
 	if arch := archOf(g); arch != "" {
 		c.GPU.Arch, c.Source["gpu.arch"] = arch, b.By+": compute capability "+g.Capability
 	}
 	if g.MemoryMiB > 0 && g.KeptMiB > 0 {
-		c.GPU.MemoryGiB, c.Source["gpu.memory_gib"] = (g.MemoryMiB-g.KeptMiB)/1024, b.By+": all, less what the driver keeps"
+		c.GPU.MemoryGiB, c.Source["gpu.memory_gib"] = (g.MemoryMiB-g.KeptMiB)/1024,
+			b.By+": all, less what the driver keeps"
 	} else if g.MemoryMiB > 0 && !strings.HasPrefix(source, "the catalogue's") {
-		c.GPU.MemoryGiB, c.Source["gpu.memory_gib"] = g.MemoryMiB/1024*driverLeaves, b.By+": all, less what a driver usually keeps"
+		c.GPU.MemoryGiB, c.Source["gpu.memory_gib"] = g.MemoryMiB/1024*driverLeaves,
+			b.By+": all, less what a driver usually keeps"
 	}
 	if g.Watts > 0 {
 		c.GPU.Watts, c.Source["gpu.watts"] = g.Watts, b.By+": its power limit"
 	}
-	c.Node = costmodel.Node{Devices: len(b.GPUs), SHARP: row.Node.SHARP, Host: costmodel.Host{MemoryGiB: float64(m.Memory) / gib, Cores: m.Cores}}
-	c.Source["node.host.memory_gib"], c.Source["node.host.cores"] = "the system's total, or the container's limit", "the cores that programs may use here"
+	c.Node = costmodel.Node{Devices: len(b.GPUs), SHARP: row.Node.SHARP,
+		Host: costmodel.Host{MemoryGiB: float64(m.Memory) / gib, Cores: m.Cores}}
+	c.Source["node.host.memory_gib"], c.Source["node.host.cores"] = "the system's total, or the container's limit",
+		"the cores that programs may use here"
 	hostOf(c, g, row, source)
 	linkOf(c, b, row, source)
 	b.network(c)
@@ -132,7 +146,8 @@ func hostOf(c *costmodel.Cluster, g smiGPU, row *costmodel.Cluster, source strin
 	c.Node.Host.Bandwidth, c.Source["node.host.bandwidth"] = row.Node.Host.Bandwidth, source
 	if per := lanes[g.Gen]; per > 0 && g.Width > 0 && row.Node.Host.Bandwidth < onPCIe {
 		c.Node.Host.Bandwidth = costmodel.BytesPerSecond(per * float64(g.Width) * 1e9)
-		c.Source["node.host.bandwidth"] = fmt.Sprintf("PCIe %d of %d lanes, less protocol; planc calibrate measures it", g.Gen, g.Width)
+		c.Source["node.host.bandwidth"] = fmt.Sprintf("PCIe %d of %d lanes, less protocol; planc calibrate "+
+			"measures it", g.Gen, g.Width)
 	}
 }
 
@@ -160,11 +175,15 @@ func linkOf(c *costmodel.Cluster, b gpuBox, row *costmodel.Cluster, source strin
 	c.Node.Link.Kind, c.Source["node.link.kind"] = kind, b.By+" topo -m"
 	switch {
 	case kind != "pcie" && b.NVLink > 0:
-		c.Node.Link.Bandwidth, c.Source["node.link.bandwidth"] = costmodel.BytesPerSecond(b.NVLink*1e9), b.By+" nvlink -s, of each GPU's links together"
+		c.Node.Link.Bandwidth, c.Source["node.link.bandwidth"] = costmodel.BytesPerSecond(b.NVLink*1e9),
+			b.By+" nvlink -s, of each GPU's links together"
 	case kind == "pcie" && b.Direct:
-		c.Node.Link.Bandwidth, c.Source["node.link.bandwidth"] = c.Node.Host.Bandwidth, "as to the host: the GPUs read each other's memory over PCIe; planc calibrate measures it"
+		c.Node.Link.Bandwidth, c.Source["node.link.bandwidth"] = c.Node.Host.Bandwidth,
+			"as to the host: the GPUs read each other's memory over PCIe; planc calibrate measures it"
 	case kind == "pcie":
-		c.Node.Link.Bandwidth, c.Source["node.link.bandwidth"] = c.Node.Host.Bandwidth*throughHost, "assumed: the GPUs do not read each other's memory, so that it goes through the host's; planc calibrate measures it"
+		c.Node.Link.Bandwidth, c.Source["node.link.bandwidth"] = c.Node.Host.Bandwidth*throughHost,
+			"assumed: the GPUs do not read each other's memory, so that it goes through the host's; planc calibrate "+
+				"measures it"
 	}
 	if kind == "pcie" && row.Node.Link.Kind != kind {
 		c.Node.Link.LatencyUS, c.Source["node.link.latency_us"] = pcieLatencyUS, "assumed: order of a copy over PCIe"
@@ -175,7 +194,8 @@ func linkOf(c *costmodel.Cluster, b gpuBox, row *costmodel.Cluster, source strin
 }
 
 const (
-	throughHost   = 0.4 // of what PCIe carries, where each byte goes up and down: the catalogue's 10 of 25 GB/s of an RTX 4090
+	// of what PCIe carries, where each byte goes up and down: the catalogue's 10 of 25 GB/s of an RTX 4090
+	throughHost   = 0.4
 	pcieLatencyUS = 10
 )
 
@@ -189,8 +209,10 @@ func (b *gpuBox) network(c *costmodel.Cluster) {
 	if n.Kind != "InfiniBand" {
 		latency, why = 20, "estimate: order of RoCE or TCP over Ethernet"
 	}
-	c.Network = []costmodel.Tier{{Name: "rail", NICs: n.Count, Bandwidth: costmodel.BytesPerSecond(n.Gbps * 1e9 / 8), LatencyUS: latency, Rails: n.Count > 1 && n.Count == len(b.GPUs)}}
-	c.Source["network.nics"], c.Source["network.bandwidth"] = "/sys/class: the "+n.Kind+" ports that are up, of the fastest kind", "/sys/class"
+	c.Network = []costmodel.Tier{{Name: "rail", NICs: n.Count, Bandwidth: costmodel.BytesPerSecond(n.Gbps * 1e9 / 8),
+		LatencyUS: latency, Rails: n.Count > 1 && n.Count == len(b.GPUs)}}
+	c.Source["network.nics"], c.Source["network.bandwidth"] = "/sys/class: the "+n.Kind+
+		" ports that are up, of the fastest kind", "/sys/class"
 	c.Source["network.latency_us"] = why
 }
 
@@ -198,8 +220,10 @@ func (b *gpuBox) network(c *costmodel.Cluster) {
 func gpuClusterText(c *costmodel.Cluster, driver string) string {
 	var b strings.Builder
 	g, n := &c.GPU, &c.Node
-	fmt.Fprintf(&b, "# This machine's GPUs, driver %s. The price of an hour is not here: --objective cost wants it.\n", orUnknown(driver))
-	fmt.Fprintf(&b, "gpu:\n  name: %s\n  arch: %s\n  memory_gib: %s\n  memory_bandwidth: %s\n", strconv.Quote(g.Name), g.Arch, figure(g.MemoryGiB), bandwidthText(g.MemoryBandwidth))
+	fmt.Fprintf(&b, "# This machine's GPUs, driver %s. The price of an hour is not here: --objective cost wants it.\n",
+		orUnknown(driver))
+	fmt.Fprintf(&b, "gpu:\n  name: %s\n  arch: %s\n  memory_gib: %s\n  memory_bandwidth: %s\n", strconv.Quote(g.Name),
+		g.Arch, figure(g.MemoryGiB), bandwidthText(g.MemoryBandwidth))
 	if g.Watts > 0 {
 		fmt.Fprintf(&b, "  watts: %s\n", figure(g.Watts))
 	}
@@ -212,15 +236,18 @@ func gpuClusterText(c *costmodel.Cluster, driver string) string {
 	fmt.Fprintf(&b, "  peak_tflops: {%s}  # dense\n", strings.Join(peaks, ", "))
 	fmt.Fprintf(&b, "node:\n  devices: %d\n", n.Devices)
 	if l := n.Link; n.Devices > 1 {
-		fmt.Fprintf(&b, "  link: {kind: %s, bandwidth: %s, latency_us: %s}\n", l.Kind, bandwidthText(l.Bandwidth), figure(l.LatencyUS))
+		fmt.Fprintf(&b, "  link: {kind: %s, bandwidth: %s, latency_us: %s}\n", l.Kind, bandwidthText(l.Bandwidth),
+			figure(l.LatencyUS))
 		if n.SHARP {
 			b.WriteString("  sharp: true\n")
 		}
 	}
-	fmt.Fprintf(&b, "  host: {memory_gib: %s, cores: %d, bandwidth: %s}\n", figure(n.Host.MemoryGiB), n.Host.Cores, bandwidthText(n.Host.Bandwidth))
+	fmt.Fprintf(&b, "  host: {memory_gib: %s, cores: %d, bandwidth: %s}\n", figure(n.Host.MemoryGiB), n.Host.Cores,
+		bandwidthText(n.Host.Bandwidth))
 	b.WriteString("nodes: 1\n")
 	for _, t := range c.Network {
-		fmt.Fprintf(&b, "network:\n  - {name: %s, nics: %d, bandwidth: %sGb/s, latency_us: %s, rails: %t}\n", t.Name, t.NICs, figure(float64(t.Bandwidth)*8/1e9), figure(t.LatencyUS), t.Rails)
+		fmt.Fprintf(&b, "network:\n  - {name: %s, nics: %d, bandwidth: %sGb/s, latency_us: %s, rails: %t}\n", t.Name,
+			t.NICs, figure(float64(t.Bandwidth)*8/1e9), figure(t.LatencyUS), t.Rails)
 	}
 	b.WriteString("source:\n")
 	for _, key := range sourceOrder {
@@ -232,8 +259,10 @@ func gpuClusterText(c *costmodel.Cluster, driver string) string {
 }
 
 // sourceOrder are the figures of such a file in its order.
-var sourceOrder = []string{"gpu.name", "gpu.arch", "gpu.memory_gib", "gpu.memory_bandwidth", "gpu.watts", "gpu.peak_tflops", "node.devices",
-	"node.link.kind", "node.link.bandwidth", "node.link.latency_us", "node.host.memory_gib", "node.host.cores", "node.host.bandwidth",
+var sourceOrder = []string{"gpu.name", "gpu.arch", "gpu.memory_gib", "gpu.memory_bandwidth", "gpu.watts",
+	"gpu.peak_tflops", "node.devices",
+	"node.link.kind", "node.link.bandwidth", "node.link.latency_us", "node.host.memory_gib", "node.host.cores",
+	"node.host.bandwidth",
 	"network.nics", "network.bandwidth", "network.latency_us"}
 
 // figure is a number of a file, of at most two digits behind the point.

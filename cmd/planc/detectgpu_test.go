@@ -67,7 +67,9 @@ func TestDetectsDGX(t *testing.T) {
 	got, text := detectedBox(t, root, ask, 8)
 	want := clusterOfRow("dgx-h100")
 	want.GPU.Name, want.Name = "H100 80GB HBM3", "here"
-	if g := got.GPU; g.Name != want.GPU.Name || g.Arch != want.GPU.Arch || g.MemoryBandwidth != want.GPU.MemoryBandwidth || g.Watts != 700 || g.PeakTFLOPS["fp8"] != 1979 || g.MemoryGiB < 79.1 || g.MemoryGiB > 79.2 {
+	if g := got.GPU; g.Name != want.GPU.Name || g.Arch != want.GPU.Arch ||
+		g.MemoryBandwidth != want.GPU.MemoryBandwidth || g.Watts != 700 || g.PeakTFLOPS["fp8"] != 1979 ||
+		g.MemoryGiB < 79.1 || g.MemoryGiB > 79.2 {
 		t.Errorf("GPU %+v", g)
 	}
 	if got.Node.Link != want.Node.Link || !got.Node.SHARP || got.Node.Devices != 8 || got.Node.Host != want.Node.Host {
@@ -76,7 +78,8 @@ func TestDetectsDGX(t *testing.T) {
 	if len(got.Network) != 1 || got.Network[0] != want.Network[0] {
 		t.Errorf("network %+v, want %+v", got.Network, want.Network)
 	}
-	for _, line := range []string{"# This machine's GPUs, driver 550.54.15.", `node.link.bandwidth: "nvidia-smi nvlink -s, of each GPU's links together"`,
+	for _, line := range []string{"# This machine's GPUs, driver 550.54.15.",
+		`node.link.bandwidth: "nvidia-smi nvlink -s, of each GPU's links together"`,
 		`gpu.peak_tflops: "the catalogue's dgx-h100, whose GPU this is"`} {
 		if !strings.Contains(text, line) {
 			t.Errorf("no %q in\n%s", line, text)
@@ -96,12 +99,16 @@ func TestDetectsOthers(t *testing.T) {
 	}{
 		{"rtx-4090", "sm_89", "pcie", 2, 10, 25, 23.64, "the catalogue's rtx-4090, whose GPU this is", 1},
 		{"a100-quad", "sm_80", "nvlink", 4, 300, 25, 39.59, "the catalogue's dgx-a100-40g, whose GPU this is", 0},
-		{"h100-nvl", "sm_90a", "", 1, 0, 55, 93.04, "not known: assumed as of H100-SXM-96GB-500W, the nearest GPU of its generation in the catalogue (h100-96g)", 0},
+		{"h100-nvl", "sm_90a", "", 1, 0, 55, 93.04,
+			"not known: assumed as of H100-SXM-96GB-500W, the nearest GPU of its generation in the catalogue " +
+				"(h100-96g)", 0},
 	} {
 		root, ask := smiBox(t, c.name)
 		got, text := detectedBox(t, root, ask, c.gpus)
 		l := got.Node.Link
-		if got.GPU.Arch != c.arch || got.Node.Devices != c.gpus || l.Kind != c.kind || float64(l.Bandwidth) != c.link*1e9 || float64(got.Node.Host.Bandwidth) != c.host*1e9 || got.GPU.MemoryGiB != c.memory {
+		if got.GPU.Arch != c.arch || got.Node.Devices != c.gpus || l.Kind != c.kind ||
+			float64(l.Bandwidth) != c.link*1e9 || float64(got.Node.Host.Bandwidth) != c.host*1e9 ||
+			got.GPU.MemoryGiB != c.memory {
 			t.Errorf("%s:\n%s", c.name, text)
 		}
 		if got.Source["gpu.peak_tflops"] != c.source {
@@ -116,7 +123,8 @@ func TestDetectsOthers(t *testing.T) {
 				continue
 			}
 			sourced := slices.ContainsFunc(sourceOrder, func(s string) bool {
-				return (strings.HasPrefix(key, s) || strings.HasPrefix(s, "network.") && strings.HasSuffix(key, strings.TrimPrefix(s, "network"))) && got.Source[s] != ""
+				return (strings.HasPrefix(key, s) || strings.HasPrefix(s, "network.") && strings.HasSuffix(key,
+					strings.TrimPrefix(s, "network"))) && got.Source[s] != ""
 			})
 			if !sourced {
 				t.Errorf("%s: %s has no source in\n%s", c.name, key, text)
@@ -136,10 +144,13 @@ func TestLinked(t *testing.T) {
 	}{
 		{"switches", 450, [][]string{row("X NV18 NV18"), row("NV18 X NV18"), row("NV18 NV18 X")}, "nvswitch"},
 		{"fewer links, as H800", 200, [][]string{row("X NV8 NV8"), row("NV8 X NV8"), row("NV8 NV8 X")}, "nvswitch"},
-		{"switches, rates unknown", 0, [][]string{row("X NV12 NV12"), row("NV12 X NV12"), row("NV12 NV12 X")}, "nvswitch"},
-		{"mesh", 150, [][]string{row("X NV2 NV2 NV2"), row("NV2 X NV2 NV2"), row("NV2 NV2 X NV2"), row("NV2 NV2 NV2 X")}, "nvlink"},
+		{"switches, rates unknown", 0, [][]string{row("X NV12 NV12"), row("NV12 X NV12"), row("NV12 NV12 X")},
+			"nvswitch"},
+		{"mesh", 150, [][]string{row("X NV2 NV2 NV2"), row("NV2 X NV2 NV2"), row("NV2 NV2 X NV2"),
+			row("NV2 NV2 NV2 X")}, "nvlink"},
 		{"bridge of two", 300, [][]string{row("X NV12"), row("NV12 X")}, "nvlink"},
-		{"bridges of pairs", 300, [][]string{row("X NV12 SYS SYS"), row("NV12 X SYS SYS"), row("SYS SYS X NV12"), row("SYS SYS NV12 X")}, "pcie"},
+		{"bridges of pairs", 300, [][]string{row("X NV12 SYS SYS"), row("NV12 X SYS SYS"), row("SYS SYS X NV12"),
+			row("SYS SYS NV12 X")}, "pcie"},
 		{"unknown", 0, nil, ""},
 	} {
 		b := gpuBox{GPUs: make([]smiGPU, len(c.paths)), Paths: c.paths, NVLink: c.sum}
@@ -149,8 +160,8 @@ func TestLinked(t *testing.T) {
 	}
 }
 
-// An nvidia-smi that does not know a field is asked without it; where there is none, the driver's files name the GPUs; and where nobody
-// does, it is said what to do.
+// An nvidia-smi that does not know a field is asked without it; where there is none, the driver's files name the GPUs;
+// and where nobody does, it is said what to do.
 func TestLooksAtGPUs(t *testing.T) {
 	asked := 0
 	old := func(_ string, args ...string) (string, error) {
@@ -167,20 +178,25 @@ func TestLooksAtGPUs(t *testing.T) {
 		t.Errorf("asked %d times:\n%s", asked, text)
 	}
 	none := func(string, ...string) (string, error) { return "", errors.New("not found") }
-	files := fstest.MapFS{"proc/driver/nvidia/gpus/0000:01:00.0/information": {Data: []byte("Model: \t\t NVIDIA H200\nIRQ:   \t\t 24\n")}}
+	files := fstest.MapFS{"proc/driver/nvidia/gpus/0000:01:00.0/information": {
+		Data: []byte("Model: \t\t NVIDIA H200\nIRQ:   \t\t 24\n")}}
 	c, text = detectedBox(t, files, none, 1)
 	if c.GPU.MemoryGiB != 139.8 || !strings.Contains(text, `gpu.name: "/proc/driver/nvidia"`) {
 		t.Error(text)
 	}
 	m := machine{GPUs: make([]string, 2)}
-	if _, err := lookGPUs(fstest.MapFS{}, m, none); err == nil || !strings.Contains(err.Error(), "there are 2 NVIDIA GPUs, and neither nvidia-smi (not found) nor /proc/driver/nvidia says which") {
+	if _, err := lookGPUs(fstest.MapFS{}, m, none); err == nil ||
+		!strings.Contains(err.Error(), "there are 2 NVIDIA GPUs, and neither nvidia-smi (not found) nor "+
+			"/proc/driver/nvidia says which") {
 		t.Errorf("%v", err)
 	}
 	mixed := gpuBox{GPUs: []smiGPU{{Name: "NVIDIA L4"}, {Name: "Tesla T4"}}}
-	if _, err := clusterOfGPUs(m, mixed); err == nil || !strings.Contains(err.Error(), "GPU 0 is NVIDIA L4 and GPU 1 is Tesla T4") {
+	if _, err := clusterOfGPUs(m, mixed); err == nil ||
+		!strings.Contains(err.Error(), "GPU 0 is NVIDIA L4 and GPU 1 is Tesla T4") {
 		t.Errorf("%v", err)
 	}
-	if _, err := clusterOfGPUs(m, gpuBox{GPUs: []smiGPU{{Name: "Tesla K80", Capability: "3.7"}}}); err == nil || !strings.Contains(err.Error(), "no GPU like Tesla K80") {
+	if _, err := clusterOfGPUs(m, gpuBox{GPUs: []smiGPU{{Name: "Tesla K80", Capability: "3.7"}}}); err == nil ||
+		!strings.Contains(err.Error(), "no GPU like Tesla K80") {
 		t.Errorf("%v", err)
 	}
 	mixed.visible("1")
@@ -192,17 +208,22 @@ func TestLooksAtGPUs(t *testing.T) {
 // The driver's names lead to rows that are there, the narrower before the wider.
 func TestKnownGPUs(t *testing.T) {
 	for name, want := range map[string]string{
-		"NVIDIA H100 80GB HBM3": "dgx-h100", "NVIDIA H100 PCIe": "h100-pcie", "NVIDIA H100 NVL": "", "NVIDIA H200": "dgx-h200", "NVIDIA H200 NVL": "", "NVIDIA GH200 480GB": "gh200",
-		"NVIDIA A100-SXM4-80GB": "dgx-a100-80g", "NVIDIA A100-SXM4-40GB": "dgx-a100-40g", "NVIDIA A100 80GB PCIe": "a100-pcie", "NVIDIA A100-PCIE-40GB": "", "NVIDIA A800-SXM4-80GB": "dgx-a800",
-		"Tesla V100-SXM2-16GB": "v100-16g", "Tesla V100-SXM3-32GB": "dgx-2", "Tesla V100-PCIE-16GB": "", "NVIDIA GB200": "gb200-nvl72", "NVIDIA B200": "dgx-b200", "NVIDIA A10G": "", "NVIDIA A10": "a10",
-		"NVIDIA L4": "l4", "NVIDIA L40S": "l40s", "NVIDIA L40": "", "NVIDIA RTX A6000": "a6000", "NVIDIA GeForce RTX 4090": "rtx-4090", "Tesla T4": "t4", "NVIDIA GeForce RTX 3060": "",
+		"NVIDIA H100 80GB HBM3": "dgx-h100", "NVIDIA H100 PCIe": "h100-pcie", "NVIDIA H100 NVL": "",
+		"NVIDIA H200": "dgx-h200", "NVIDIA H200 NVL": "", "NVIDIA GH200 480GB": "gh200",
+		"NVIDIA A100-SXM4-80GB": "dgx-a100-80g", "NVIDIA A100-SXM4-40GB": "dgx-a100-40g",
+		"NVIDIA A100 80GB PCIe": "a100-pcie", "NVIDIA A100-PCIE-40GB": "", "NVIDIA A800-SXM4-80GB": "dgx-a800",
+		"Tesla V100-SXM2-16GB": "v100-16g", "Tesla V100-SXM3-32GB": "dgx-2", "Tesla V100-PCIE-16GB": "",
+		"NVIDIA GB200": "gb200-nvl72", "NVIDIA B200": "dgx-b200", "NVIDIA A10G": "", "NVIDIA A10": "a10",
+		"NVIDIA L4": "l4", "NVIDIA L40S": "l40s", "NVIDIA L40": "", "NVIDIA RTX A6000": "a6000",
+		"NVIDIA GeForce RTX 4090": "rtx-4090", "Tesla T4": "t4", "NVIDIA GeForce RTX 3060": "",
 	} {
 		if got := knownRow(name); got != want {
 			t.Errorf("%s is %q, not %q", name, got, want)
 		}
 	}
 	for _, k := range knownGPUs {
-		if _, err := os.Stat(filepath.Join("..", "..", "costmodel", "catalogue", k.row+".yaml")); k.row != "" && err != nil {
+		if _, err := os.Stat(filepath.Join("..", "..", "costmodel", "catalogue", k.row+".yaml")); k.row != "" &&
+			err != nil {
 			t.Error(err)
 		}
 	}

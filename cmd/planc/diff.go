@@ -21,8 +21,10 @@ func (a *app) diffCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "diff A B",
 		Short: "two jobs or locks: fields, plans, step and memory",
-		Long: "diff shows which fields of two jobs differ, and then their plans, steps and memory. A and B are job files,\n" +
-			"folders with a planc.yaml, or locks. The plan of a job is that of planc plan: its lock's, or the one that the\n" +
+		Long: "diff shows which fields of two jobs differ, and then their plans, steps and memory. A and B are " +
+			"job files,\n" +
+			"folders with a planc.yaml, or locks. The plan of a job is that of planc plan: its lock's, or the one " +
+			"that the\n" +
 			"search finds. Of a lock only what decides the plan is known, and against one only that is compared.",
 		Example: "planc diff planc.yaml other/planc.yaml",
 		Args: func(c *cobra.Command, args []string) error {
@@ -54,7 +56,8 @@ func (a *app) compared(arg string, flags jobFlags) (*compared, error) {
 	if filepath.Ext(arg) == ".lock" {
 		data, err := a.read(arg)
 		if err != nil {
-			return nil, ir.Diags{{Pos: ir.Pos{File: arg}, Code: spec.NoFile, Msg: "the lock cannot be read: " + ir.FileReason(err)}}
+			return nil, ir.Diags{{Pos: ir.Pos{File: arg}, Code: spec.NoFile,
+				Msg: "the lock cannot be read: " + ir.FileReason(err)}}
 		}
 		f, err := lock.Parse(slashed(arg), data, "planc plan --update")
 		if err != nil {
@@ -154,7 +157,8 @@ func (a *app) diff(first, second string, flags jobFlags) error {
 	if err != nil {
 		return err
 	}
-	d := &difference{head: fmt.Sprintf("%s -> %s", slashed(x.name), slashed(y.name)), fields: fieldChanges(x, y), from: x.which, to: y.which}
+	d := &difference{head: fmt.Sprintf("%s -> %s", slashed(x.name), slashed(y.name)), fields: fieldChanges(x, y),
+		from: x.which, to: y.which}
 	d.typed = typed(d.fields)
 	if !a.json {
 		if len(d.fields) == 0 {
@@ -162,7 +166,8 @@ func (a *app) diff(first, second string, flags jobFlags) error {
 		}
 		return a.print(d.screen(""))
 	}
-	return a.printJSON(diffDoc{Schema: 1, A: diffSide{slashed(x.name), x.which.plan.JSON(), x.which.predict}, B: diffSide{slashed(y.name), y.which.plan.JSON(), y.which.predict},
+	return a.printJSON(diffDoc{Schema: 1, A: diffSide{slashed(x.name), x.which.plan.JSON(), x.which.predict},
+		B:      diffSide{slashed(y.name), y.which.plan.JSON(), y.which.predict},
 		Fields: changeDocs(d.fields, lock.Change.Path),
 		Plan:   changeDocs(lock.PlanChanges(x.which.plan, y.which.plan), func(c lock.Change) string { return c.Key })})
 }

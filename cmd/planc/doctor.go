@@ -20,9 +20,12 @@ func (a *app) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "what works here, and what is missing",
-		Long: "doctor looks at what planc needs on this machine: Go, the cache of builds, disk, the CPU, and what there is for\n" +
-			"GPUs: driver, cuBLASLt, NCCL, NVRTC, nvcc, with versions; where there are GPUs, how they reach each other, and the\n" +
-			"network; and what cannot be done without each. It exits with 0 if training on the CPU works, else with 1 and the fix.",
+		Long: "doctor looks at what planc needs on this machine: Go, the cache of builds, disk, the CPU, and what " +
+			"there is for\n" +
+			"GPUs: driver, cuBLASLt, NCCL, NVRTC, nvcc, with versions; where there are GPUs, how they reach each " +
+			"other, and the\n" +
+			"network; and what cannot be done without each. It exits with 0 if training on the CPU works, else with " +
+			"1 and the fix.",
 		Example: "planc doctor --json",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -74,9 +77,11 @@ func examine() *doctorDoc {
 	root := os.DirFS("/")
 	m := look(root)
 	d := &doctorDoc{Schema: 1, Planc: version, Works: true}
-	d.Checks = append(d.Checks, ok("planc", fmt.Sprintf("%s, %s/%s, built with %s", version, runtime.GOOS, runtime.GOARCH, runtime.Version())))
+	d.Checks = append(d.Checks, ok("planc", fmt.Sprintf("%s, %s/%s, built with %s", version, runtime.GOOS,
+		runtime.GOARCH, runtime.Version())))
 	d.Checks = append(d.Checks, goFindings()...)
-	d.Checks = append(d.Checks, compilerFinding(), cpuFinding(m), memoryFinding(m), ok("kernels", kernelsText(m.ISA)), cacheFinding(), diskFinding(freeDisk))
+	d.Checks = append(d.Checks, compilerFinding(), cpuFinding(m), memoryFinding(m), ok("kernels", kernelsText(m.ISA)),
+		cacheFinding(), diskFinding(freeDisk))
 	d.Checks = append(d.Checks, gpuFindings(root, m)...)
 	for _, f := range d.Checks {
 		d.Works = d.Works && f.State != stateFailed
@@ -108,7 +113,8 @@ func goFindings() []finding {
 	if tool.Env["GO111MODULE"] == "off" {
 		mode = "GO111MODULE=off"
 	}
-	return []finding{ok("go", tool.Env["GOVERSION"]+", "+tool.Path), ok("go env", flags+", "+mode+"; planc compiles with settings of its own")}
+	return []finding{ok("go", tool.Env["GOVERSION"]+", "+tool.Path),
+		ok("go env", flags+", "+mode+"; planc compiles with settings of its own")}
 }
 
 // compilerFinding is a C compiler, which training on the CPU does not need.
@@ -118,7 +124,8 @@ func compilerFinding() finding {
 			return ok("C compiler", path+"; training on the CPU does not need one")
 		}
 	}
-	return finding{"C compiler", stateMissing, "none; training on the CPU does not need one", "programs for GPUs are built with one, and go test -race"}
+	return finding{"C compiler", stateMissing, "none; training on the CPU does not need one",
+		"programs for GPUs are built with one, and go test -race"}
 }
 
 func cpuFinding(m machine) finding {
@@ -136,7 +143,8 @@ func memoryFinding(m machine) finding {
 	return ok("memory", fmt.Sprintf("%s, %s available", size(m.Memory), size(m.Available)))
 }
 
-// kernelsText says which kernels a program takes on this machine, whose widest vectors are isa; it can be told to take others.
+// kernelsText says which kernels a program takes on this machine, whose widest vectors are isa; it can be told to take
+// others.
 func kernelsText(isa string) string {
 	switch best := cpu.Best(); {
 	case best != cpu.Portable:
@@ -163,7 +171,8 @@ func cacheFinding() finding {
 	}
 	f, err := os.CreateTemp(dir, "doctor-*")
 	if err != nil {
-		return finding{"cache", stateFailed, fmt.Sprintf("%s cannot be written: %v", dir, errors.Unwrap(err)), "make it writable, or set XDG_CACHE_HOME to a folder that is"}
+		return finding{"cache", stateFailed, fmt.Sprintf("%s cannot be written: %v", dir, errors.Unwrap(err)),
+			"make it writable, or set XDG_CACHE_HOME to a folder that is"}
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
@@ -172,7 +181,8 @@ func cacheFinding() finding {
 	case !known:
 		return ok("cache", dir)
 	case free < littleDisk:
-		return finding{"cache", stateFailed, fmt.Sprintf("%s has %s free", dir, size(free)), "free some disk, or set XDG_CACHE_HOME to a folder with room"}
+		return finding{"cache", stateFailed, fmt.Sprintf("%s has %s free", dir, size(free)),
+			"free some disk, or set XDG_CACHE_HOME to a folder with room"}
 	}
 	return ok("cache", fmt.Sprintf("%s, %s free", dir, size(free)))
 }
@@ -187,7 +197,9 @@ func diskFinding(free func(dir string) (bytes int64, known bool)) finding {
 	case !known:
 		return ok("disk", "the system does not say how much is free here")
 	case bytes < smallDisk:
-		return finding{"disk", stateMissing, size(bytes) + " free here", "checkpoints of all but small models find no room: start programs where there is some, or give them another folder with --dir"}
+		return finding{"disk", stateMissing, size(bytes) + " free here",
+			"checkpoints of all but small models find no room: start programs where there is some, or give them " +
+				"another folder with --dir"}
 	}
 	return ok("disk", size(bytes)+" free here, for checkpoints")
 }

@@ -40,7 +40,9 @@ func TestDiskFinding(t *testing.T) {
 		bytes int64
 		known bool
 		want  string
-	}{{0, false, "ok the system does not say"}, {1 << 30, true, "missing 1.0 GiB free here: checkpoints of all but small models"}, {1 << 40, true, "ok 1.00 TiB free here, for checkpoints: "}} {
+	}{{0, false, "ok the system does not say"},
+		{1 << 30, true, "missing 1.0 GiB free here: checkpoints of all but small models"},
+		{1 << 40, true, "ok 1.00 TiB free here, for checkpoints: "}} {
 		f := diskFinding(func(string) (int64, bool) { return c.bytes, c.known })
 		if text := f.State + " " + f.Value + ": " + f.Fix; f.Name != "disk" || !strings.HasPrefix(text, c.want) {
 			t.Errorf("%s\nwant %s", text, c.want)
@@ -51,16 +53,20 @@ func TestDiskFinding(t *testing.T) {
 // What the system says of itself is read where it says it, and what it does not say is nothing.
 func TestLook(t *testing.T) {
 	root := fstest.MapFS{
-		"proc/cpuinfo":               {Data: []byte("processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\nflags\t\t: fpu avx2 fma\nprocessor\t: 1\nmodel name\t: Other\n")},
-		"proc/meminfo":               {Data: []byte("MemTotal:       8388608 kB\nMemFree: 1 kB\nMemAvailable:    4194304 kB\n")},
-		"sys/fs/cgroup/memory.max":   {Data: []byte("2147483648\n")},
-		"dev/nvidia0":                {},
-		"dev/nvidia1":                {},
-		"dev/nvidiactl":              {},
-		"proc/driver/nvidia/version": {Data: []byte("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\nGCC version: 12\n")},
+		"proc/cpuinfo": {Data: []byte("processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\nflags\t\t: fpu " +
+			"avx2 fma\nprocessor\t: 1\nmodel name\t: Other\n")},
+		"proc/meminfo": {Data: []byte("MemTotal:       8388608 kB\nMemFree: 1 kB\nMemAvailable:    " +
+			"4194304 kB\n")},
+		"sys/fs/cgroup/memory.max": {Data: []byte("2147483648\n")},
+		"dev/nvidia0":              {},
+		"dev/nvidia1":              {},
+		"dev/nvidiactl":            {},
+		"proc/driver/nvidia/version": {Data: []byte("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue " +
+			"Mar  5 22:23:56 UTC 2024\nGCC version: 12\n")},
 	}
 	m := look(root)
-	if m.CPU != "Some CPU @ 2 GHz" || m.ISA != "avx2" || m.Memory != 2<<30 || m.Available != 2<<30 || len(m.GPUs) != 2 || m.Driver != "550.54.15" || m.Cores < 1 {
+	if m.CPU != "Some CPU @ 2 GHz" || m.ISA != "avx2" || m.Memory != 2<<30 || m.Available != 2<<30 ||
+		len(m.GPUs) != 2 || m.Driver != "550.54.15" || m.Cores < 1 {
 		t.Errorf("%+v", m)
 	}
 	root["sys/fs/cgroup/memory.max"] = &fstest.MapFile{Data: []byte("max\n")}

@@ -52,7 +52,8 @@ func gpuFinding(s shelf, m machine) finding {
 	case len(m.GPUs) == 0 && m.Driver == "" && file == "":
 		return finding{"NVIDIA", stateMissing, "no GPU and no driver", "programs for GPUs do not run here"}
 	case len(m.GPUs) == 0:
-		return finding{"NVIDIA", stateMissing, "a driver, and no GPU that this process may use", "in a container, start it with the GPUs; without them programs for GPUs do not run here"}
+		return finding{"NVIDIA", stateMissing, "a driver, and no GPU that this process may use",
+			"in a container, start it with the GPUs; without them programs for GPUs do not run here"}
 	}
 	gpus := fmt.Sprintf("%d %s", len(m.GPUs), plural(len(m.GPUs), "GPU"))
 	if m.Driver != "" {
@@ -61,9 +62,11 @@ func gpuFinding(s shelf, m machine) finding {
 	library := s.version(file, "")
 	switch {
 	case file == "":
-		return finding{"NVIDIA", stateMissing, gpus + ", and no " + l.Files[0], "programs cannot reach the GPUs: " + l.Install}
+		return finding{"NVIDIA", stateMissing, gpus + ", and no " + l.Files[0],
+			"programs cannot reach the GPUs: " + l.Install}
 	case library != "" && m.Driver != "" && m.Driver != "unknown" && library != m.Driver:
-		return finding{"NVIDIA", stateMissing, fmt.Sprintf("%s, and its library %s is of version %s", gpus, file, library), "programs cannot reach the GPUs: restart the machine after the driver's upgrade"}
+		return finding{"NVIDIA", stateMissing, fmt.Sprintf("%s, and its library %s is of version %s", gpus, file,
+			library), "programs cannot reach the GPUs: restart the machine after the driver's upgrade"}
 	}
 	return ok("NVIDIA", gpus+"; "+untried)
 }
@@ -78,7 +81,8 @@ type shelf struct {
 
 // librarySearch are the folders that the system's loader looks in.
 func librarySearch(path string) []string {
-	return append(filepath.SplitList(path), "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib", "/usr/local/cuda/lib64")
+	return append(filepath.SplitList(path), "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
+		"/usr/lib", "/usr/local/lib", "/usr/local/cuda/lib64")
 }
 
 // find is a library's file in the folders, whose names may be patterns; "" if there is none.
@@ -111,7 +115,8 @@ func (s shelf) version(file, wheel string) string {
 		if !strings.HasPrefix(file, dir+"/") {
 			continue
 		}
-		infos, _ := fs.Glob(s.root, path.Join(strings.TrimPrefix(path.Dir(dir), "/"), wheel+".dist-info")) // a good pattern
+		// a good pattern
+		infos, _ := fs.Glob(s.root, path.Join(strings.TrimPrefix(path.Dir(dir), "/"), wheel+".dist-info"))
 		for _, info := range infos {
 			_, v, _ := strings.Cut(strings.TrimSuffix(path.Base(info), ".dist-info"), "-")
 			return v
@@ -149,7 +154,8 @@ func (s shelf) judge(l cuda.Library, file, fix string) finding {
 	}
 	switch {
 	case v != "" && l.Oldest != "" && older(v, l.Oldest):
-		return finding{l.Name, stateMissing, value, fmt.Sprintf("no %s: %s or newer is needed: %s", l.For, l.Oldest, l.Install)}
+		return finding{l.Name, stateMissing, value, fmt.Sprintf("no %s: %s or newer is needed: %s", l.For,
+			l.Oldest, l.Install)}
 	case fix != "":
 		return finding{l.Name, stateMissing, value, fmt.Sprintf("no %s: %s", l.For, fix)}
 	}
@@ -175,7 +181,9 @@ var oldestDrivers = map[string]string{"11": "450", "12": "525", "13": "580"}
 // nvccFinding is the compiler of kernels: which, what it lacks, and whether the driver runs what it makes.
 func nvccFinding(n build.NVCC, err error, driver string) finding {
 	if missing := (*build.NoNVCCError)(nil); errors.As(err, &missing) {
-		return finding{"nvcc", stateMissing, "not found", "programs for GPUs are built all the same, and compile their kernels at each start, with NVRTC; else " + build.HowNVCC}
+		return finding{"nvcc", stateMissing, "not found",
+			"programs for GPUs are built all the same, and compile their kernels at each start, with NVRTC; else " +
+				build.HowNVCC}
 	}
 	if err != nil {
 		return finding{"nvcc", stateMissing, err.Error(), "programs for GPUs cannot be compiled: " + build.HowNVCC}
@@ -184,9 +192,12 @@ func nvccFinding(n build.NVCC, err error, driver string) finding {
 	major, _, _ := strings.Cut(n.Version, ".")
 	switch unknown, oldest := n.Unknown(build.Architectures), oldestDrivers[major]; {
 	case len(unknown) > 0:
-		return finding{"nvcc", stateMissing, value, fmt.Sprintf("no kernels for sm_%s: %s", strings.Join(unknown, ", sm_"), build.HowNVCC)}
+		return finding{"nvcc", stateMissing, value, fmt.Sprintf("no kernels for sm_%s: %s", strings.Join(unknown,
+			", sm_"), build.HowNVCC)}
 	case oldest != "" && driver != "" && driver != "unknown" && older(driver, oldest):
-		return finding{"nvcc", stateMissing, value, fmt.Sprintf("driver %s does not run what it makes: update the driver to %s, or install an older nvcc", driver, oldest)}
+		return finding{"nvcc", stateMissing, value,
+			fmt.Sprintf("driver %s does not run what it makes: update the driver to %s, or install an older nvcc",
+				driver, oldest)}
 	}
 	return ok("nvcc", value)
 }

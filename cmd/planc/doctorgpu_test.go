@@ -23,21 +23,29 @@ func TestGPUFinding(t *testing.T) {
 		want string
 	}{
 		{"nothing", machine{}, fstest.MapFS{}, "missing no GPU and no driver: programs for GPUs do not run here"},
-		{"all", machine{GPUs: gpus, Driver: "580.65.06"}, fstest.MapFS{dir + "libcuda.so.1": link("libcuda.so.580.65.06"), dir + "libcuda.so.580.65.06": {}},
+		{"all", machine{GPUs: gpus, Driver: "580.65.06"},
+			fstest.MapFS{dir + "libcuda.so.1": link("libcuda.so.580.65.06"), dir + "libcuda.so.580.65.06": {}},
 			"ok 2 GPUs, driver 580.65.06; programs for GPUs have been tried on emulated ones alone: "},
-		{"no library", machine{GPUs: gpus[:1], Driver: "580.65.06"}, fstest.MapFS{}, "missing 1 GPU, driver 580.65.06, and no libcuda.so.1: programs cannot reach the GPUs: install the NVIDIA driver; "},
-		{"half upgraded", machine{GPUs: gpus, Driver: "575.1.2"}, fstest.MapFS{dir + "libcuda.so.1": link("libcuda.so.580.65.06"), dir + "libcuda.so.580.65.06": {}},
-			"missing 2 GPUs, driver 575.1.2, and its library /" + dir + "libcuda.so.1 is of version 580.65.06: programs cannot reach the GPUs: restart the machine"},
-		{"hidden", machine{Driver: "580.65.06"}, fstest.MapFS{}, "missing a driver, and no GPU that this process may use: in a container, start it with the GPUs; "},
+		{"no library", machine{GPUs: gpus[:1], Driver: "580.65.06"}, fstest.MapFS{},
+			"missing 1 GPU, driver 580.65.06, and no libcuda.so.1: programs cannot reach the GPUs: install the " +
+				"NVIDIA driver; "},
+		{"half upgraded", machine{GPUs: gpus, Driver: "575.1.2"},
+			fstest.MapFS{dir + "libcuda.so.1": link("libcuda.so.580.65.06"), dir + "libcuda.so.580.65.06": {}},
+			"missing 2 GPUs, driver 575.1.2, and its library /" + dir +
+				"libcuda.so.1 is of version 580.65.06: programs cannot reach the GPUs: restart the machine"},
+		{"hidden", machine{Driver: "580.65.06"}, fstest.MapFS{},
+			"missing a driver, and no GPU that this process may use: in a container, start it with the GPUs; "},
 	} {
 		got := gpuFinding(shelf{root: c.root, searched: librarySearch("")}, c.m)
-		if text := got.State + " " + got.Value + ": " + got.Fix; got.Name != "NVIDIA" || !strings.HasPrefix(text, c.want) {
+		if text := got.State + " " + got.Value + ": " + got.Fix; got.Name != "NVIDIA" ||
+			!strings.HasPrefix(text, c.want) {
 			t.Errorf("%s: %s\nwant %s", c.name, text, c.want)
 		}
 	}
 }
 
-// A library is where programs look, with its version; in a wheel it is found too, and what keeps programs from it is said.
+// A library is where programs look, with its version; in a wheel it is found too, and what keeps programs from it is
+// said.
 func TestLibraryFinding(t *testing.T) {
 	nccl := cuda.LibraryNamed("NCCL")
 	link := func(to string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(to), Mode: fs.ModeSymlink} }
@@ -48,27 +56,37 @@ func TestLibraryFinding(t *testing.T) {
 		want       string
 	}{
 		{"nowhere", "", fstest.MapFS{}, "missing not found: no training on several GPUs: " + nccl.Install},
-		{"system", "", fstest.MapFS{"usr/lib64/libnccl.so.2": link("libnccl.so.2.27.3"), "usr/lib64/libnccl.so.2.27.3": {}}, "ok 2.27.3, /usr/lib64/libnccl.so.2: "},
+		{"system", "", fstest.MapFS{"usr/lib64/libnccl.so.2": link("libnccl.so.2.27.3"),
+			"usr/lib64/libnccl.so.2.27.3": {}}, "ok 2.27.3, /usr/lib64/libnccl.so.2: "},
 		{"no version", "/opt/nccl", fstest.MapFS{"opt/nccl/libnccl.so.2": {}}, "ok /opt/nccl/libnccl.so.2: "},
 		{"old", "", fstest.MapFS{"usr/lib64/libnccl.so.2": link("libnccl.so.2.9.9"), "usr/lib64/libnccl.so.2.9.9": {}},
-			"missing 2.9.9, /usr/lib64/libnccl.so.2: no training on several GPUs: 2.18 or newer is needed: install NCCL"},
-		{"wheel", "", fstest.MapFS{site + "nvidia/nccl/lib/libnccl.so.2": {}, site + "nvidia_nccl_cu13-2.32.3.dist-info/METADATA": {}},
-			"missing 2.32.3, /" + site + "nvidia/nccl/lib/libnccl.so.2: no training on several GPUs: programs do not look there: put /" + site + "nvidia/nccl/lib in LD_LIBRARY_PATH"},
-		{"wheel in the path", "/" + site + "nvidia/nccl/lib", fstest.MapFS{site + "nvidia/nccl/lib/libnccl.so.2": {}, site + "nvidia_nccl_cu13-2.32.3.dist-info/METADATA": {}},
+			"missing 2.9.9, /usr/lib64/libnccl.so.2: no training on several GPUs: 2.18 or newer is needed: " +
+				"install NCCL"},
+		{"wheel", "", fstest.MapFS{site + "nvidia/nccl/lib/libnccl.so.2": {},
+			site + "nvidia_nccl_cu13-2.32.3.dist-info/METADATA": {}},
+			"missing 2.32.3, /" + site + "nvidia/nccl/lib/libnccl.so.2: no training on several GPUs: programs do not " +
+				"look there: put /" + site + "nvidia/nccl/lib in LD_LIBRARY_PATH"},
+		{"wheel in the path", "/" + site + "nvidia/nccl/lib", fstest.MapFS{site + "nvidia/nccl/lib/libnccl.so.2": {},
+			site + "nvidia_nccl_cu13-2.32.3.dist-info/METADATA": {}},
 			"ok 2.32.3, /" + site + "nvidia/nccl/lib/libnccl.so.2: "},
 		{"toolkit", "", fstest.MapFS{"opt/cu13/lib/libnccl.so.2": {}},
-			"missing /opt/cu13/lib/libnccl.so.2: no training on several GPUs: programs do not look there: put /opt/cu13/lib in LD_LIBRARY_PATH"},
+			"missing /opt/cu13/lib/libnccl.so.2: no training on several GPUs: programs do not look there: put " +
+				"/opt/cu13/lib in LD_LIBRARY_PATH"},
 	} {
-		got := shelf{root: c.root, searched: librarySearch(c.path), wheels: []string{"/" + site + "nvidia"}, toolkits: []string{"/opt/cu13"}}.finding(nccl)
-		if text := got.State + " " + got.Value + ": " + got.Fix; got.Name != "NCCL" || !strings.HasPrefix(text, c.want) {
+		got := shelf{root: c.root, searched: librarySearch(c.path), wheels: []string{"/" + site + "nvidia"},
+			toolkits: []string{"/opt/cu13"}}.finding(nccl)
+		if text := got.State + " " + got.Value + ": " + got.Fix; got.Name != "NCCL" ||
+			!strings.HasPrefix(text, c.want) {
 			t.Errorf("%s: %s\nwant %s", c.name, text, c.want)
 		}
 	}
 }
 
-// nvcc knows the architectures that planc compiles for, and makes what the driver runs; else it is said what that costs.
+// nvcc knows the architectures that planc compiles for, and makes what the driver runs; else it is said what that
+// costs.
 func TestNVCCFinding(t *testing.T) {
-	full := build.NVCC{Path: "/opt/cuda/bin/nvcc", Place: "PATH", Version: "13.5.37", Archs: []int{75, 80, 90, 100, 120}}
+	full := build.NVCC{Path: "/opt/cuda/bin/nvcc", Place: "PATH", Version: "13.5.37",
+		Archs: []int{75, 80, 90, 100, 120}}
 	old := full
 	old.Version, old.Archs = "11.8.89", []int{52, 80, 90}
 	for _, c := range []struct {
@@ -78,15 +96,21 @@ func TestNVCCFinding(t *testing.T) {
 		driver string
 		want   string
 	}{
-		{"none", build.NVCC{}, &build.NoNVCCError{}, "", "missing not found: programs for GPUs are built all the same, and compile their kernels at each start, with NVRTC; else " + build.HowNVCC},
-		{"broken", full, errors.New("ask it: exit status 1"), "", "missing ask it: exit status 1: programs for GPUs cannot be compiled"},
+		{"none", build.NVCC{}, &build.NoNVCCError{}, "",
+			"missing not found: programs for GPUs are built all the same, and compile their kernels at each start, " +
+				"with NVRTC; else " + build.HowNVCC},
+		{"broken", full, errors.New("ask it: exit status 1"), "",
+			"missing ask it: exit status 1: programs for GPUs cannot be compiled"},
 		{"all", full, nil, "580.65.06", "ok 13.5.37, /opt/cuda/bin/nvcc (PATH): "},
 		{"no driver here", full, nil, "", "ok 13.5.37"},
 		{"old", old, nil, "", "missing 11.8.89, /opt/cuda/bin/nvcc (PATH): no kernels for sm_90a, sm_100a: "},
-		{"old driver", full, nil, "575.57.08", "missing 13.5.37, /opt/cuda/bin/nvcc (PATH): driver 575.57.08 does not run what it makes: update the driver to 580, or "},
+		{"old driver", full, nil, "575.57.08",
+			"missing 13.5.37, /opt/cuda/bin/nvcc (PATH): driver 575.57.08 does not run what it makes: update the " +
+				"driver to 580, or "},
 	} {
 		got := nvccFinding(c.n, c.err, c.driver)
-		if text := got.State + " " + got.Value + ": " + got.Fix; got.Name != "nvcc" || !strings.HasPrefix(text, c.want) {
+		if text := got.State + " " + got.Value + ": " + got.Fix; got.Name != "nvcc" ||
+			!strings.HasPrefix(text, c.want) {
 			t.Errorf("%s: %s\nwant %s", c.name, text, c.want)
 		}
 	}

@@ -13,8 +13,10 @@ func linkFindings(root fs.FS, m machine, ask asker) []finding {
 	}
 	b, err := lookGPUs(root, m, ask)
 	if err != nil || b.By != "nvidia-smi" {
-		return []finding{{"nvidia-smi", stateMissing, "not on PATH, or it does not answer", "planc detect and planc calibrate do not know how the GPUs are connected: install the driver's utilities; " +
-			"in a container, start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility"}}
+		return []finding{{"nvidia-smi", stateMissing, "not on PATH, or it does not answer",
+			"planc detect and planc calibrate do not know how the GPUs are connected: install the driver's " +
+				"utilities; " +
+				"in a container, start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility"}}
 	}
 	found := []finding{ok("nvidia-smi", strings.Join(b.kinds(), ", "))}
 	if len(b.GPUs) > 1 {
@@ -38,7 +40,8 @@ func (b *gpuBox) kinds() (words []string) {
 
 // peerFinding is whether GPUs read each other's memory, and over what.
 func (b *gpuBox) peerFinding() finding {
-	over := map[string]string{"nvswitch": "NVLinks through switches", "nvlink": "NVLinks", "pcie": "PCIe", "": "what nvidia-smi does not say"}[b.linked(linkRateOf(archOf(b.GPUs[0])))]
+	over := map[string]string{"nvswitch": "NVLinks through switches", "nvlink": "NVLinks", "pcie": "PCIe",
+		"": "what nvidia-smi does not say"}[b.linked(linkRateOf(archOf(b.GPUs[0])))]
 	if b.NVLink > 0 {
 		over += fmt.Sprintf(", %s GB/s of a GPU", figure(b.NVLink))
 	}
@@ -46,7 +49,8 @@ func (b *gpuBox) peerFinding() finding {
 		return ok("peers", "each GPU reads the memory of each other, over "+over)
 	}
 	return finding{"peers", stateMissing, "not each GPU reads the memory of each other",
-		fmt.Sprintf("what GPUs exchange goes through the host's memory, at about %s of what PCIe carries: such GPUs are for plans with little communication, and "+
+		fmt.Sprintf("what GPUs exchange goes through the host's memory, at about %s of what PCIe carries: such GPUs "+
+			"are for plans with little communication, and "+
 			"PCIe's access control (ACS, IOMMU) keeps others from it", percent(throughHost))}
 }
 
@@ -58,9 +62,11 @@ func sharedFinding(free func(dir string) (bytes int64, known bool)) finding {
 	const dir = "/dev/shm"
 	switch bytes, known := free(dir); {
 	case !known:
-		return finding{dir, stateMissing, "not there", "NCCL does not join GPUs that do not read each other's memory, nor processes: mount a tmpfs there"}
+		return finding{dir, stateMissing, "not there",
+			"NCCL does not join GPUs that do not read each other's memory, nor processes: mount a tmpfs there"}
 	case bytes < littleShared:
-		return finding{dir, stateMissing, size(bytes) + " free", "NCCL may not find room to join GPUs: in a container, start it with --shm-size=8g or --ipc=host"}
+		return finding{dir, stateMissing, size(bytes) + " free",
+			"NCCL may not find room to join GPUs: in a container, start it with --shm-size=8g or --ipc=host"}
 	default:
 		return ok(dir, size(bytes)+" free")
 	}
@@ -71,9 +77,11 @@ func (b *gpuBox) networkFinding() finding {
 	n := b.NICs
 	switch {
 	case n.Count == 0:
-		return finding{"network", stateMissing, "no port that is up and says its speed", "planc detect writes a cluster of one node: training on several needs a network"}
+		return finding{"network", stateMissing, "no port that is up and says its speed",
+			"planc detect writes a cluster of one node: training on several needs a network"}
 	case n.Kind == "Ethernet" && n.Gbps < slowNetwork:
-		return finding{"network", stateMissing, fmt.Sprintf("%d × %s of Ethernet", n.Count, rateOf(n.Gbps)), "training on several nodes mostly waits for it: plans keep large exchanges within a node"}
+		return finding{"network", stateMissing, fmt.Sprintf("%d × %s of Ethernet", n.Count, rateOf(n.Gbps)),
+			"training on several nodes mostly waits for it: plans keep large exchanges within a node"}
 	}
 	return ok("network", fmt.Sprintf("%d × %s of %s", n.Count, rateOf(n.Gbps), n.Kind))
 }

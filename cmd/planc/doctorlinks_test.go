@@ -16,12 +16,19 @@ func TestLinkFindings(t *testing.T) {
 		want []string
 	}{
 		{"", 0, nil},
-		{"nothing", 1, []string{"nvidia-smi missing not on PATH, or it does not answer: planc detect and planc calibrate do not know"}},
-		{"dgx-h100", 8, []string{"nvidia-smi ok 8 × NVIDIA H100 80GB HBM3: ", "peers ok each GPU reads the memory of each other, over NVLinks through switches, 450 GB/s of a GPU: ", "/dev/shm ", "network ok 8 × 400 Gb/s of InfiniBand: "}},
-		{"rtx-4090", 2, []string{"nvidia-smi ok 2 × NVIDIA GeForce RTX 4090: ", "peers missing not each GPU reads the memory of each other: what GPUs exchange goes through the host's memory, at about 40.0 %", "/dev/shm ", "network missing 1 × 10 Gb/s of Ethernet: training on several nodes mostly waits"}},
+		{"nothing", 1, []string{"nvidia-smi missing not on PATH, or it does not answer: planc detect and planc " +
+			"calibrate do not know"}},
+		{"dgx-h100", 8, []string{"nvidia-smi ok 8 × NVIDIA H100 80GB HBM3: ",
+			"peers ok each GPU reads the memory of each other, over NVLinks through switches, 450 GB/s of a GPU: ",
+			"/dev/shm ", "network ok 8 × 400 Gb/s of InfiniBand: "}},
+		{"rtx-4090", 2, []string{"nvidia-smi ok 2 × NVIDIA GeForce RTX 4090: ",
+			"peers missing not each GPU reads the memory of each other: what GPUs exchange goes through the host's " +
+				"memory, at about 40.0 %", "/dev/shm ",
+			"network missing 1 × 10 Gb/s of Ethernet: training on several nodes mostly waits"}},
 		{"h100-nvl", 1, []string{"nvidia-smi ok 1 × NVIDIA H100 NVL: ", "network missing no port that is up"}},
 	} {
-		root, ask := fstest.MapFS{"proc/driver/nvidia/gpus/0000:01:00.0/information": {Data: []byte("Model: NVIDIA H200\n")}}, none
+		root, ask := fstest.MapFS{"proc/driver/nvidia/gpus/0000:01:00.0/information": {
+			Data: []byte("Model: NVIDIA H200\n")}}, none
 		if c.gpus > 0 && c.name != "nothing" {
 			root, ask = smiBox(t, c.name)
 		}
@@ -43,7 +50,8 @@ func TestSharedFinding(t *testing.T) {
 		bytes int64
 		known bool
 		want  string
-	}{{0, false, "missing not there: "}, {64 << 20, true, "missing 64.0 MiB free: NCCL may not find room"}, {8 << 30, true, "ok 8.0 GiB free: "}} {
+	}{{0, false, "missing not there: "}, {64 << 20, true, "missing 64.0 MiB free: NCCL may not find room"},
+		{8 << 30, true, "ok 8.0 GiB free: "}} {
 		f := sharedFinding(func(string) (int64, bool) { return c.bytes, c.known })
 		if text := f.State + " " + f.Value + ": " + f.Fix; !strings.HasPrefix(text, c.want) {
 			t.Errorf("%s\nwant %s", text, c.want)

@@ -26,13 +26,15 @@ type document struct {
 	Predict      costmodel.Predict `json:"predict"`
 	Search       searchDoc         `json:"search"`
 	Alternatives []alternativeDoc  `json:"alternatives"`
-	Fastest      *otherDoc         `json:"fastest,omitempty"`  // where it is not the plan
-	Simpler      *otherDoc         `json:"simpler,omitempty"`  // where the job prefers the fastest, and another has less risk
-	Faster       *fasterDoc        `json:"faster,omitempty"`   // of plan, where fewer nodes or a near batch are notably faster
-	Training     *trainingDoc      `json:"training,omitempty"` // where the job says how long it is
-	Goal         *goalDoc          `json:"goal,omitempty"`     // where the objective is not throughput
-	Room         *roomDoc          `json:"room,omitempty"`     // where the plan may not fit after all
-	*explainDoc                    // of explain
+	Fastest      *otherDoc         `json:"fastest,omitempty"` // where it is not the plan
+	// where the job prefers the fastest, and another has less risk
+	Simpler *otherDoc `json:"simpler,omitempty"`
+	// of plan, where fewer nodes or a near batch are notably faster
+	Faster      *fasterDoc   `json:"faster,omitempty"`
+	Training    *trainingDoc `json:"training,omitempty"` // where the job says how long it is
+	Goal        *goalDoc     `json:"goal,omitempty"`     // where the objective is not throughput
+	Room        *roomDoc     `json:"room,omitempty"`     // where the plan may not fit after all
+	*explainDoc              // of explain
 
 	head header // what only screens show
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// expertsSentence says how a plan's experts lie on its ranks, in planc's words and as texts that count ep as an axis of its own
-// have it, and what their price rests on; "" where there are none.
+// expertsSentence says how a plan's experts lie on its ranks, in planc's words and as texts that count ep as an axis of
+// its own have it, and what their price rests on; "" where there are none.
 func expertsSentence(p ir.Plan, e search.Experts) string {
 	if p.MoESlack == 0 {
 		return ""
@@ -37,7 +37,8 @@ func expertsSentence(p ir.Plan, e search.Experts) string {
 	if e.Rounds > 1 {
 		rounds = fmt.Sprintf("%.0f rounds are", e.Rounds)
 	}
-	text += fmt.Sprintf(". Priced as if any token may choose any expert: with moe_slack %v %s expected", p.MoESlack, rounds)
+	text += fmt.Sprintf(". Priced as if any token may choose any expert: with moe_slack %v %s expected",
+		p.MoESlack, rounds)
 	if e.Empty > 0 {
 		text += fmt.Sprintf(", %.0f %% of whose places stay empty (expert_empty)", 100*e.Empty)
 	}
@@ -49,7 +50,8 @@ func expertsSentence(p ir.Plan, e search.Experts) string {
 
 // nextRound says how near the next round is.
 func nextRound(e search.Experts) string {
-	return fmt.Sprintf("the fullest expert is expected to get %.2f times its even share of a rank's tokens; above %.2f times, %s more, there is a further round",
+	return fmt.Sprintf("the fullest expert is expected to get %.2f times its even share of a rank's tokens; above "+
+		"%.2f times, %s more, there is a further round",
 		e.Fullest, e.Room, percent(e.Room/e.Fullest-1))
 }
 
@@ -60,7 +62,8 @@ func (d *document) slackLine() string {
 		return ""
 	}
 	m := l.best.Predict
-	text := fmt.Sprintf("%s: %s, %s, where routers are as even as chance", leverName(d, l), seconds(float64(m.StepS)), size(m.MemoryBytes.Total))
+	text := fmt.Sprintf("%s: %s, %s, where routers are as even as chance", leverName(d, l), seconds(float64(m.StepS)),
+		size(m.MemoryBytes.Total))
 	if l.experts.Room > 0 {
 		text += ": " + nextRound(l.experts)
 	}

@@ -42,11 +42,13 @@ func errorBar(j *loaded, best search.Priced) errorBarDoc {
 
 func barOf(j *loaded, best search.Priced) (*costmodel.Engine, costmodel.ErrorBar) {
 	e := costmodel.EngineOf(j.Train.Engine)
-	return e, costmodel.BarOf(e, j.cluster, j.problem().Computes(), best.Plan.PP, best.Plan.MoESlack > 0, best.Predict.StepS)
+	return e, costmodel.BarOf(e, j.cluster, j.problem().Computes(), best.Plan.PP, best.Plan.MoESlack > 0,
+		best.Predict.StepS)
 }
 
-// borrowedBar says what the step's error bar is of, where that is not runs of the engine: "± 11 % (runs of megatron, none of
-// planc's)", "± 30 % (not measured at this size)", "± 30 % (not measured on such a network)", "± 50 % (assumed)".
+// borrowedBar says what the step's error bar is of, where that is not runs of the engine: "± 11 % (runs of megatron,
+// none of planc's)", "± 30 % (not measured at this size)", "± 30 % (not measured on such a network)", "± 50 %
+// (assumed)".
 func borrowedBar(j *loaded, best search.Priced) string {
 	e, bar := barOf(j, best)
 	why := ""
@@ -66,7 +68,8 @@ func borrowedBar(j *loaded, best search.Priced) string {
 }
 
 // beyondWords are the hardware that no measured run was on, by [costmodel.TraitNames].
-var beyondWords = map[string]string{"flops": "devices", "memory_bandwidth": "devices", "link": "links", "network": "a network"}
+var beyondWords = map[string]string{"flops": "devices", "memory_bandwidth": "devices", "link": "links",
+	"network": "a network"}
 
 // beyond asks what would change the plan, and what rules of thumb would have said.
 func (a *app) beyond(j *loaded, d *document, found *decision) error {
@@ -96,7 +99,8 @@ func (a *app) beyond(j *loaded, d *document, found *decision) error {
 
 // choice is a choice as documents and screens say it.
 func (d *document) choice(c *search.Choice) choiceDoc {
-	row := choiceDoc{Name: c.Name, Taken: scalar(c.Taken), Verdict: string(c.Verdict), Part: c.Part, Message: d.choiceMessage(c)}
+	row := choiceDoc{Name: c.Name, Taken: scalar(c.Taken), Verdict: string(c.Verdict), Part: c.Part,
+		Message: d.choiceMessage(c)}
 	if c.RunnerUp != "" {
 		row.RunnerUp = scalar(c.RunnerUp)
 	}
@@ -143,7 +147,8 @@ func (d *document) choiceMessage(c *search.Choice) string {
 		s = "faster, and not the plan that is given"
 	}
 	const notably = 0.01 // of a step
-	if free.NoFit == nil && rest != "" && !free.risk && (kept.NoFit != nil || c.Kept.SlowerBy-c.Free.SlowerBy > notably) {
+	if free.NoFit == nil && rest != "" && !free.risk &&
+		(kept.NoFit != nil || c.Kept.SlowerBy-c.Free.SlowerBy > notably) {
 		s += fmt.Sprintf("; %s with %s", signed(c.Free.SlowerBy), rest)
 	}
 	return s
@@ -158,8 +163,8 @@ func someBlocks(c *search.Choice) string {
 	return text + ", "
 }
 
-// besideRunnerUp is what else the best plan without the value that was taken has, in two words: the choice's own value first,
-// where that is not the runner-up's.
+// besideRunnerUp is what else the best plan without the value that was taken has, in two words: the choice's own value
+// first, where that is not the runner-up's.
 func (d *document) besideRunnerUp(c *search.Choice) string {
 	value := c.Free.Plan.JSON()[c.Name]
 	text := fmt.Sprint(value)
@@ -218,8 +223,8 @@ const memoryBinds = "memory"
 // nothing is what a lever gains that does not move the plan, as a fraction.
 const nothing = 0.0005
 
-// binding is what keeps the plan from being faster: memory where the plan does not fit, or where more of it gains more than the
-// levers on what the step spends most on, which it is else.
+// binding is what keeps the plan from being faster: memory where the plan does not fit, or where more of it gains more
+// than the levers on what the step spends most on, which it is else.
 func binding(d *document) string {
 	t := d.Predict.Time
 	most := slices.MaxFunc(costmodel.TimeParts, func(a, b string) int { return cmp.Compare(t.Part(a), t.Part(b)) })
@@ -246,5 +251,7 @@ func (d *document) lever(name string) (leverDoc, bool) {
 
 // fasterUnfit is the alternative that lacks least memory of those that would be faster, -1 if there is none.
 func fasterUnfit(alternatives []alternativeDoc, than costmodel.Predict) int {
-	return slices.IndexFunc(alternatives, func(a alternativeDoc) bool { return a.NoFit != nil && a.Predict.StepS < than.StepS })
+	return slices.IndexFunc(alternatives, func(a alternativeDoc) bool {
+		return a.NoFit != nil && a.Predict.StepS < than.StepS
+	})
 }

@@ -32,7 +32,8 @@ const (
 	// codeForeign is reported for a job to run whose cluster this machine is not. Exit 3.
 	codeForeign ir.Code = "ForeignMachine"
 
-	// codeBadData is reported for a data file that is there and cannot be trained on: empty, cut off, too short, or of another kind.
+	// codeBadData is reported for a data file that is there and cannot be trained on: empty, cut off, too short, or of
+	// another kind.
 	codeBadData ir.Code = "BadData"
 
 	codeNoPlan = search.NoPlanCode

@@ -20,15 +20,18 @@ type otherDoc struct {
 	plan ir.Plan
 }
 
-// prefers fills in the fastest plan where it is not the recommended one, or, if the job prefers the fastest, the plan of less risk.
+// prefers fills in the fastest plan where it is not the recommended one, or, if the job prefers the fastest, the plan
+// of less risk.
 func (d *document) prefers(r *search.Result) {
 	a, prefer, ok := r.Other()
 	if !ok {
 		return
 	}
 	alt := d.alternative(a)
-	o := &otherDoc{Set: map[string]any{"objective.prefer": prefer}, Plan: alt.Plan, Predict: a.Predict, SlowerBy: a.SlowerBy, plan: a.Plan}
-	o.text = fmt.Sprintf("%s: %s, %s; --set objective.prefer=%s", alt.label(d), signed(a.SlowerBy), used(a.Predict.MemoryBytes), prefer)
+	o := &otherDoc{Set: map[string]any{"objective.prefer": prefer}, Plan: alt.Plan, Predict: a.Predict,
+		SlowerBy: a.SlowerBy, plan: a.Plan}
+	o.text = fmt.Sprintf("%s: %s, %s; --set objective.prefer=%s", alt.label(d), signed(a.SlowerBy),
+		used(a.Predict.MemoryBytes), prefer)
 	if prefer == search.PreferFastest {
 		d.Fastest = o
 	} else {

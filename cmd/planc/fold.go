@@ -5,7 +5,8 @@ import "github.com/planc-dev/planc/runtime/fold"
 // screenWidth is how many columns a screen has.
 const screenWidth = fold.Columns
 
-// messageWidth is how wide a line of a message is at most: that of all screens. Tests that compare messages have more of it.
+// messageWidth is how wide a line of a message is at most: that of all screens. Tests that compare messages have more
+// of it.
 var messageWidth = screenWidth
 
 // folded breaks the lines of a message that are wider than a screen between words.

@@ -67,8 +67,8 @@ func finer(n int64, more int) string {
 	return strconv.FormatInt(n, 10) + " B"
 }
 
-// sizes are two amounts beside each other: with as many decimals as tell them apart, 11.218 GiB and 11.219 GiB, or as a column
-// has room for.
+// sizes are two amounts beside each other: with as many decimals as tell them apart, 11.218 GiB and 11.219 GiB, or as a
+// column has room for.
 func sizes(a, b int64) (string, string) {
 	const room = 11
 	for more := 0; ; more++ {

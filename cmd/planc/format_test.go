@@ -9,11 +9,16 @@ func TestNumbers(t *testing.T) {
 	of := func(a, b string) string { return a + ", " + b }
 	for _, c := range []struct{ got, want string }{
 		{grouped(0), "0"}, {grouped(999), "999"}, {grouped(38016), "38,016"}, {grouped(-1234567), "-1,234,567"},
-		{seconds(12.2), "12.20 s"}, {seconds(0.52), "0.520 s"}, {seconds(0.0413), "41.3 ms"}, {seconds(-0.62), "-0.620 s"}, {seconds(42e-6), "42.0 µs"}, {seconds(0), "0.00 s"},
-		{seconds(3599.99), "3599.99 s"}, {seconds(3600), "1 h 0 min"}, {seconds(27946.5), "7 h 46 min"}, {seconds(7199.9), "2 h 0 min"}, {seconds(-86400 * 50), "-1,200 h 0 min"},
-		{size(76665000000), "71.4 GiB"}, {size(5 << 20), "5.0 MiB"}, {size(1536), "1.5 KiB"}, {size(3 << 40), "3.00 TiB"}, {size(0), "0 B"}, {size(512), "512 B"},
-		{of(sizes(gib, 2*gib)), "1.0 GiB, 2.0 GiB"}, {of(sizes(gib, gib)), "1.0 GiB, 1.0 GiB"}, {of(sizes(0, gib)), "0 B, 1.0 GiB"},
-		{of(sizes(12045235814, 12046309556)), "11.218 GiB, 11.219 GiB"}, {of(sizes(400*gib, 400*gib+1)), "400.000 GiB, 400.000 GiB"},
+		{seconds(12.2), "12.20 s"}, {seconds(0.52), "0.520 s"}, {seconds(0.0413), "41.3 ms"},
+		{seconds(-0.62), "-0.620 s"}, {seconds(42e-6), "42.0 µs"}, {seconds(0), "0.00 s"},
+		{seconds(3599.99), "3599.99 s"}, {seconds(3600), "1 h 0 min"}, {seconds(27946.5), "7 h 46 min"},
+		{seconds(7199.9), "2 h 0 min"}, {seconds(-86400 * 50), "-1,200 h 0 min"},
+		{size(76665000000), "71.4 GiB"}, {size(5 << 20), "5.0 MiB"}, {size(1536), "1.5 KiB"},
+		{size(3 << 40), "3.00 TiB"}, {size(0), "0 B"}, {size(512), "512 B"},
+		{of(sizes(gib, 2*gib)), "1.0 GiB, 2.0 GiB"}, {of(sizes(gib, gib)), "1.0 GiB, 1.0 GiB"}, {of(sizes(0, gib)),
+			"0 B, 1.0 GiB"},
+		{of(sizes(12045235814, 12046309556)), "11.218 GiB, 11.219 GiB"}, {of(sizes(400*gib, 400*gib+1)),
+			"400.000 GiB, 400.000 GiB"},
 		{signed(0.03), "+3.0 %"}, {signed(-0.011), "-1.1 %"}, {percent(0.593), "59.3 %"},
 	} {
 		if c.got != c.want {
@@ -27,7 +32,8 @@ func TestWidth(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want int
-	}{{"", 0}, {"dp 4 · tp 2", 11}, {"8×1", 3}, {"日本語", 6}, {"e\u0301", 1}, {"한글 ok", 7}, {"\U0001f600", 2}, {"…–±µ", 4}} {
+	}{{"", 0}, {"dp 4 · tp 2", 11}, {"8×1", 3}, {"日本語", 6}, {"e\u0301", 1}, {"한글 ok", 7}, {"\U0001f600", 2},
+		{"…–±µ", 4}} {
 		if got := width(c.text); got != c.want {
 			t.Errorf("%q is %d columns wide, want %d", c.text, got, c.want)
 		}

@@ -22,10 +22,14 @@ func (a *app) genCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "gen [JOB]",
 		Short: "training code for your own Go package, for go generate",
-		Long: "gen writes JOB_planc.go beside the job: a file of the package that is there, with Run, Main and Plan, which\n" +
-			"imports github.com/planc-dev/planc/runtime and nothing else but the standard library. The lock beside the job\n" +
-			"is obeyed, or written. A second run writes nothing; files that planc did not generate are never overwritten.\n" +
-			"What is generated follows from the job file alone, so that planc verify can hold it to that: there is no --set.",
+		Long: "gen writes JOB_planc.go beside the job: a file of the package that is there, with Run, Main and " +
+			"Plan, which\n" +
+			"imports github.com/planc-dev/planc/runtime and nothing else but the standard library. The lock beside " +
+			"the job\n" +
+			"is obeyed, or written. A second run writes nothing; files that planc did not generate are never " +
+			"overwritten.\n" +
+			"What is generated follows from the job file alone, so that planc verify can hold it to that: there " +
+			"is no --set.",
 		Example: "planc gen planc.yaml -o train\n//go:generate go tool planc gen -o train",
 		Args:    oneJob,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -119,7 +123,8 @@ func (a *app) frozen(g *generated, t *target) error {
 	if err := a.holds(g.lock, g.program, lockFlags{locked: true}); err != nil {
 		return err
 	}
-	return &lockError{codeLockDiffers, fmt.Sprintf("%s holds, but not the generated code, which would change; planc gen without --locked writes it", g.lock.name())}
+	return &lockError{codeLockDiffers, fmt.Sprintf("%s holds, but not the generated code, which would change; planc "+
+		"gen without --locked writes it", g.lock.name())}
 }
 
 // fileDiff is a unified diff of a file as it is and as it is generated now.
@@ -152,7 +157,8 @@ func (a *app) deliver(j *loaded, g *generated, t *target) error {
 	}
 	a.settled(j, g.decision, "")
 	if !j.cluster.IsCPU() {
-		a.note("target", fmt.Sprintf("cpu: in this code all %d ranks run on one CPU, in place of %s. Not supported yet: generated code for GPUs; "+
+		a.note("target", fmt.Sprintf("cpu: in this code all %d ranks run on one CPU, in place of %s. Not supported "+
+			"yet: generated code for GPUs; "+
 			"planc compile --target cuda builds a binary for them", j.cluster.Devices(), clusterText(j.cluster)))
 	}
 	if note := requirement(t.dir); note != "" {
@@ -161,15 +167,16 @@ func (a *app) deliver(j *loaded, g *generated, t *target) error {
 	return a.writeLock(g.lock, lockOfGen(g, t))
 }
 
-// removeOld removes the files of the lock that are generated no more. What does not look generated is left alone, whatever
-// the lock says.
+// removeOld removes the files of the lock that are generated no more. What does not look generated is left alone,
+// whatever the lock says.
 func (a *app) removeOld(g *generated, t *target) error {
 	if g.lock.file == nil {
 		return nil
 	}
 	for _, path := range slices.Sorted(maps.Keys(g.lock.file.Files)) {
 		name := filepath.Join(t.folder, filepath.FromSlash(path))
-		if _, still := g.files[path]; still || !strings.HasSuffix(path, generatedSuffix) || missing(name) || !isGenerated(name) || g.holds(t, name) {
+		if _, still := g.files[path]; still || !strings.HasSuffix(path, generatedSuffix) || missing(name) ||
+			!isGenerated(name) || g.holds(t, name) {
 			continue
 		}
 		if err := os.Remove(name); err != nil {
@@ -180,11 +187,13 @@ func (a *app) removeOld(g *generated, t *target) error {
 	return nil
 }
 
-// holds says whether a file is one of the generated ones by another name: through a link, or where case makes no difference.
+// holds says whether a file is one of the generated ones by another name: through a link, or where case makes no
+// difference.
 func (g *generated) holds(t *target, name string) bool {
 	old, err := os.Stat(name)
 	for path := range g.files {
-		if now, nowErr := os.Stat(filepath.Join(t.folder, filepath.FromSlash(path))); err == nil && nowErr == nil && os.SameFile(old, now) {
+		if now, nowErr := os.Stat(filepath.Join(t.folder, filepath.FromSlash(path))); err == nil && nowErr == nil &&
+			os.SameFile(old, now) {
 			return true
 		}
 	}
@@ -209,7 +218,8 @@ func requirement(dir string) string {
 			if strings.Contains(string(data), modulePath) {
 				return ""
 			}
-			return fmt.Sprintf("%s does not require %s, whose runtime the generated code imports: go get -tool %s/cmd/planc",
+			return fmt.Sprintf("%s does not require %s, whose runtime the generated code imports: go get -tool "+
+				"%s/cmd/planc",
 				slashed(filepath.Join(filepath.Base(dir), "go.mod")), modulePath, modulePath)
 		}
 		if filepath.Dir(dir) == dir {

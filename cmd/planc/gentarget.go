@@ -55,7 +55,8 @@ func findTarget(j *loaded, l *jobLock, r genRequest) (*target, error) {
 	}
 	t.pkg = t.packageName(l)
 	if t.main && t.pkg != "main" {
-		return nil, mistake(BadFlag, "", "--main makes a program, and the package of %s is %s; -o DIR names another folder", slashed(t.dir), t.pkg)
+		return nil, mistake(BadFlag, "",
+			"--main makes a program, and the package of %s is %s; -o DIR names another folder", slashed(t.dir), t.pkg)
 	}
 	return t, nil
 }
@@ -98,23 +99,26 @@ func (t *target) readOthers(name string) error {
 	}
 	for _, e := range entries {
 		n := e.Name()
-		if e.IsDir() || n == name || !strings.HasSuffix(n, ".go") || strings.HasSuffix(n, "_test.go") || strings.HasPrefix(n, ".") || strings.HasPrefix(n, "_") {
+		if e.IsDir() || n == name || !strings.HasSuffix(n, ".go") || strings.HasSuffix(n, "_test.go") ||
+			strings.HasPrefix(n, ".") || strings.HasPrefix(n, "_") {
 			continue
 		}
 		path := filepath.Join(t.dir, n)
 		if strings.HasSuffix(n, generatedSuffix) && isGenerated(path) {
 			return ir.Diags{{Pos: ir.Pos{File: slashed(path)}, Code: codeNameTaken,
-				Msg: fmt.Sprintf("the training code of another job is here, and a package holds one; generate %s into a folder of its own with -o DIR, or remove this file", name)}}
+				Msg: fmt.Sprintf("the training code of another job is here, and a package holds one; generate %s "+
+					"into a folder of its own with -o DIR, or remove this file", name)}}
 		}
-		if f, err := parser.ParseFile(t.set, slashed(path), nil, parser.SkipObjectResolution); f != nil && (err == nil || f.Name != nil) {
+		if f, err := parser.ParseFile(t.set, slashed(path), nil, parser.SkipObjectResolution); f != nil &&
+			(err == nil || f.Name != nil) {
 			t.others = append(t.others, f)
 		}
 	}
 	return nil
 }
 
-// packageName is the package that is there; else $GOPACKAGE, where go generate runs in the target's folder; else the one of
-// the lock; else the folder's name.
+// packageName is the package that is there; else $GOPACKAGE, where go generate runs in the target's folder; else the
+// one of the lock; else the folder's name.
 func (t *target) packageName(l *jobLock) string {
 	for _, f := range t.others {
 		if name := f.Name.Name; name != "" && name != "_" && name != "documentation" {
@@ -180,8 +184,10 @@ func (t *target) check(src []byte) error {
 				continue
 			}
 			at := t.set.Position(pos)
-			diags = append(diags, ir.Diag{Pos: ir.Pos{File: at.Filename, Line: at.Line, Column: at.Column}, Code: codeNameTaken,
-				Msg: fmt.Sprintf("%s is a name of this package and of the generated code; generate into a folder of its own with -o DIR", name)})
+			diags = append(diags, ir.Diag{Pos: ir.Pos{File: at.Filename, Line: at.Line, Column: at.Column},
+				Code: codeNameTaken,
+				Msg: fmt.Sprintf("%s is a name of this package and of the generated code; generate into a folder of "+
+					"its own with -o DIR", name)})
 		}
 	}
 	slices.SortFunc(diags, func(a, b ir.Diag) int { return strings.Compare(a.Msg, b.Msg) })
@@ -191,8 +197,8 @@ func (t *target) check(src []byte) error {
 // jobOfCode finds the job's file in the header of generated code.
 var jobOfCode = regexp.MustCompile(`(?m)^// Job .*\((.*)\): model `)
 
-// mine refuses to overwrite the code of another job whose file is still there: names of jobs are not always names that files
-// of Go can have, and jobs of several folders can share one.
+// mine refuses to overwrite the code of another job whose file is still there: names of jobs are not always names that
+// files of Go can have, and jobs of several folders can share one.
 func (t *target) mine(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -207,8 +213,10 @@ func (t *target) mine(path string) error {
 	if missing(theirs) || sameFile(theirs, filepath.Join(dir, filepath.FromSlash(t.job))) {
 		return nil
 	}
-	return ir.Diags{{Pos: ir.Pos{File: slashed(path), Line: 1 + strings.Count(string(text[:at[0]]), "\n"), Column: 1}, Code: codeNameTaken,
-		Msg: fmt.Sprintf("this is the training code of %s; generate that of this job into a folder of its own with -o DIR, or rename the job", slashed(theirs))}}
+	return ir.Diags{{Pos: ir.Pos{File: slashed(path), Line: 1 + strings.Count(string(text[:at[0]]), "\n"), Column: 1},
+		Code: codeNameTaken,
+		Msg: fmt.Sprintf("this is the training code of %s; generate that of this job into a folder of its own with "+
+			"-o DIR, or rename the job", slashed(theirs))}}
 }
 
 // sharedLock refuses a job whose lock is another job's: those of X.yaml and X.yml would be X.lock.
@@ -224,7 +232,8 @@ func sharedLock(path string) error {
 		}
 		if first := stem + e; !missing(first) && looksLikeJob(first) && !sameFile(first, path) {
 			return ir.Diags{{Pos: ir.Pos{File: slashed(path)}, Code: codeNameTaken,
-				Msg: fmt.Sprintf("%s is the lock of %s, and would be this job's too; rename one of them", slashed(lockPath(path)), slashed(first))}}
+				Msg: fmt.Sprintf("%s is the lock of %s, and would be this job's too; rename one of them",
+					slashed(lockPath(path)), slashed(first))}}
 		}
 	}
 	return nil

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// gpuBox is a machine's NVIDIA GPUs, as nvidia-smi, which asks NVML, or else the system's files describe them. What nobody says is zero.
+// gpuBox is a machine's NVIDIA GPUs, as nvidia-smi, which asks NVML, or else the system's files describe them. What
+// nobody says is zero.
 type gpuBox struct {
 	By     string // who said it
 	Driver string
@@ -66,7 +67,8 @@ func decimal(s string) float64 {
 // asker runs a command and returns what it prints, on both outputs where it fails.
 type asker func(name string, args ...string) (string, error)
 
-// smiPatience is how long nvidia-smi may take: it wakes the driver, which takes seconds a GPU where nothing keeps it awake.
+// smiPatience is how long nvidia-smi may take: it wakes the driver, which takes seconds a GPU where nothing keeps it
+// awake.
 const smiPatience = 60 * time.Second
 
 // askSystem is an asker.
@@ -88,7 +90,8 @@ func lookGPUs(root fs.FS, m machine, ask asker) (b gpuBox, err error) {
 	if why := b.smi(ask); why != nil {
 		b.files(root)
 		if len(b.GPUs) == 0 && len(m.GPUs) > 0 {
-			return b, fmt.Errorf("there %s, and neither nvidia-smi (%w) nor /proc/driver/nvidia says which: put nvidia-smi, which comes with the driver, on PATH",
+			return b, fmt.Errorf("there %s, and neither nvidia-smi (%w) nor /proc/driver/nvidia says which: put "+
+				"nvidia-smi, which comes with the driver, on PATH",
 				countOf(len(m.GPUs), "NVIDIA GPU"), why)
 		}
 	}
@@ -166,7 +169,8 @@ func (b *gpuBox) files(root fs.FS) {
 	b.By = "/proc/driver/nvidia"
 }
 
-// visible leaves the GPUs that CUDA_VISIBLE_DEVICES lets programs use, where it names them by number; all where it says nothing.
+// visible leaves the GPUs that CUDA_VISIBLE_DEVICES lets programs use, where it names them by number; all where it says
+// nothing.
 func (b *gpuBox) visible(text string) {
 	if text == "" {
 		return

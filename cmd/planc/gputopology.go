@@ -56,8 +56,8 @@ func allOK(rows [][]string) bool {
 
 var linkRate = regexp.MustCompile(`Link \d+: ([\d.]+) GB/s`)
 
-// linkSum is what NVLinks carry of each GPU, in one direction; 0 if GPUs differ, or one says nothing. nvidia-smi counts the wire's
-// bits: 26.562 are 25 GB/s of data, as vendors print it, and 53.125 are 50.
+// linkSum is what NVLinks carry of each GPU, in one direction; 0 if GPUs differ, or one says nothing. nvidia-smi counts
+// the wire's bits: 26.562 are 25 GB/s of data, as vendors print it, and 53.125 are 50.
 func linkSum(out string, gpus int) float64 {
 	var sums []float64
 	for line := range strings.Lines(out) {
@@ -81,8 +81,8 @@ func linkSum(out string, gpus int) float64 {
 	return sums[0]
 }
 
-// linked is how the GPUs are connected: nvswitch where each has all its NVLinks to each other, nvlink where each reaches each other by
-// some, else pcie. "" where nobody says.
+// linked is how the GPUs are connected: nvswitch where each has all its NVLinks to each other, nvlink where each
+// reaches each other by some, else pcie. "" where nobody says.
 func (b *gpuBox) linked(each float64) string {
 	if b.Paths == nil {
 		return ""
@@ -138,7 +138,8 @@ func nicsOf(root fs.FS) nics {
 	if len(all) == 0 {
 		files, _ := fs.Glob(root, "sys/class/net/*/speed") // a good pattern
 		for _, f := range files {
-			if mbps := decimal(wordOf(root, f)); mbps > 0 && wordOf(root, path.Dir(f)+"/operstate") == "up" && wordOf(root, path.Dir(f)+"/device/uevent") != "" {
+			if mbps := decimal(wordOf(root, f)); mbps > 0 && wordOf(root, path.Dir(f)+"/operstate") == "up" &&
+				wordOf(root, path.Dir(f)+"/device/uevent") != "" {
 				all = append(all, nics{1, mbps / 1000, "Ethernet"})
 			}
 		}

@@ -16,7 +16,8 @@ var exits = []exitRow{
 	{"0", "done", "all steps done", "–"},
 	{"1", "failed: the world (files, Go, the machine)", "failed", "yes"},
 	{"2", "the input is wrong, or a pin breaks a rule", "flags, data or checkpoint wrong", "no"},
-	{"3", "no plan, or no pinned plan, fits; foreign machine", "this machine or launch cannot run this program", "elsewhere"},
+	{"3", "no plan, or no pinned plan, fits; foreign machine", "this machine or launch cannot run this program",
+		"elsewhere"},
 	{"4", "verify, --locked: differs or absent", "–", "–"},
 	{"5", "–", "stopped by the numerics guard", "a human decides"},
 	{"75", "–", "stopped on request, checkpoint committed", "at once"},
@@ -40,7 +41,8 @@ func exitScreen() string {
 		}
 		rows = append(rows, []string{e.code, e.planc, text})
 	}
-	return table(columns, rows) + "\n" + prose("", 0, "go run and go generate turn every status but 0 into 1; the message carries the meaning.")
+	return table(columns, rows) + "\n" + prose("", 0,
+		"go run and go generate turn every status but 0 into 1; the message carries the meaning.")
 }
 
 // helpOn is `planc help COMMAND`, or a topic.
@@ -63,8 +65,10 @@ func helpOn(root *cobra.Command, args []string) error {
 
 // layOutHelp keeps help within the screen's width: of a command's text and of its flags.
 func layOutHelp(root *cobra.Command) {
-	root.SetHelpTemplate(strings.Replace(root.HelpTemplate(), "trimTrailingWhitespaces", "paragraphs | trimTrailingWhitespaces", 1))
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages", fmt.Sprint("Flags.FlagUsagesWrapped ", screenWidth)))
+	root.SetHelpTemplate(strings.Replace(root.HelpTemplate(), "trimTrailingWhitespaces",
+		"paragraphs | trimTrailingWhitespaces", 1))
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages",
+		fmt.Sprint("Flags.FlagUsagesWrapped ", screenWidth)))
 }
 
 // paragraphs sets each paragraph of a text in lines of the screen's width.
@@ -79,21 +83,26 @@ func paragraphs(text string) string {
 // markdown is the part of docs/cli.md that is about planc: all commands and flags, in the words of their help.
 func markdown(root *cobra.Command) string {
 	var b strings.Builder
-	b.WriteString("## planc\n\nAll commands have these flags but `--version`. Short flags are `-o`, `-q`, `-v`, `-h` and `-C`.\n\n")
+	b.WriteString("## planc\n\nAll commands have these flags but `--version`. Short flags are `-o`, `-q`, `-v`, `-h` " +
+		"and `-C`.\n\n")
 	b.WriteString(flagTable(root.PersistentFlags(), nil) +
-		"| `--help`, `-h` | help on planc or a command; `planc help COMMAND` is the same, `planc help exit` is the exit table |\n" +
+		"| `--help`, `-h` | help on planc or a command; `planc help COMMAND` is the same, `planc help exit` is the " +
+		"exit table |\n" +
 		"| `--version` | planc's version |\n")
 	job := pflag.NewFlagSet("", pflag.ContinueOnError)
 	(&jobFlags{}).flags(job)
-	b.WriteString("\n## Flags of the job\n\nOf the commands that take a JOB. The first changes any field of the job by its dotted name, such as\n" +
-		"`--set train.optimizer.lr=1e-4` or `--set plan.tp=null`; the others are short names of fields. They apply after the file,\n" +
+	b.WriteString("\n## Flags of the job\n\nOf the commands that take a JOB. The first changes any field of the job " +
+		"by its dotted name, such as\n" +
+		"`--set train.optimizer.lr=1e-4` or `--set plan.tp=null`; the others are short names of fields. They apply " +
+		"after the file,\n" +
 		"`--set` last.\n\n" + flagTable(job, nil))
 	for _, c := range root.Commands() {
 		if !c.Hidden && c.Name() != "completion" {
 			b.WriteString(commandSection(c, job))
 		}
 	}
-	b.WriteString("\n## planc completion\n\n`planc completion bash`, `zsh`, `fish` or `powershell` prints a script that completes commands, flags, models, clusters,\n" +
+	b.WriteString("\n## planc completion\n\n`planc completion bash`, `zsh`, `fish` or `powershell` prints a script " +
+		"that completes commands, flags, models, clusters,\n" +
 		"job files, fields of the job and keys of the plan; `planc completion bash --help` says where it goes.\n")
 	b.WriteString("\n## Exit codes\n\n| code | planc | a training binary | restart it? |\n|---|---|---|---|\n")
 	for _, e := range exits {
@@ -138,7 +147,8 @@ func flagTable(flags, without *pflag.FlagSet) string {
 		if f.Shorthand != "" {
 			short = ", `-" + f.Shorthand + "`"
 		}
-		fmt.Fprintf(&b, "| `%s`%s | %s |\n", strings.ReplaceAll(word, "|", `\|`), short, strings.ReplaceAll(usage, "|", `\|`))
+		fmt.Fprintf(&b, "| `%s`%s | %s |\n", strings.ReplaceAll(word, "|", `\|`), short,
+			strings.ReplaceAll(usage, "|", `\|`))
 	})
 	if b.Len() == 0 {
 		return ""

@@ -16,7 +16,8 @@ func evilJob(t *testing.T, name string) string {
 	dir := filepath.Join(t.TempDir(), evil)
 	job := filepath.Join(dir, evil+".yaml")
 	text := "model: {model_type: gpt2, vocab_size: 256, n_positions: 8, n_embd: 8, n_layer: 1, n_head: 1}\n" +
-		"data: {train: [goroot:src/testdata/Isaac.Newton-Opticks.txt]}\ntrain: {seq_len: 8, global_batch: 1, steps: 1}\ncluster: 1xcpu\n" + name
+		"data: {train: [goroot:src/testdata/Isaac.Newton-Opticks.txt]}\ntrain: {seq_len: 8, global_batch: 1, steps: " +
+		"1}\ncluster: 1xcpu\n" + name
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		t.Skip(err)
 	}
@@ -33,10 +34,14 @@ func harmless(s string) bool { return !strings.ContainsAny(s, "\x1b\x07\u202e\uf
 func TestPrintsNoControlCharacters(t *testing.T) {
 	job := evilJob(t, "")
 	for _, args := range [][]string{
-		{"plan", job}, {"plan", "--json", job}, {"explain", job}, {"plan", "--update", job}, {"diff", job, job}, {"ir", job}, {"gen", job},
-		{"verify", job}, {"plan", job + evil}, {"plan", "--model", evil, "--cluster", evil}, {evil}, {"plan", "--" + evil}, {"plan", job, "--set", evil},
-		{"plan", job, "--set", "name=" + evil}, {"plan", job, "--set", evil + "=" + evil}, {"-C", evil, "plan"}, {"init", filepath.Dir(job)},
-		{"clusters", evil}, {"models", evil}, {"compile", job, "-o", evil + "/" + evil}, {"explain", job, "--why-not", evil}, {"validate", evil},
+		{"plan", job}, {"plan", "--json", job}, {"explain", job}, {"plan", "--update", job}, {"diff", job, job},
+		{"ir", job}, {"gen", job},
+		{"verify", job}, {"plan", job + evil}, {"plan", "--model", evil, "--cluster", evil}, {evil},
+		{"plan", "--" + evil}, {"plan", job, "--set", evil},
+		{"plan", job, "--set", "name=" + evil}, {"plan", job, "--set", evil + "=" + evil}, {"-C", evil, "plan"},
+		{"init", filepath.Dir(job)},
+		{"clusters", evil}, {"models", evil}, {"compile", job, "-o", evil + "/" + evil}, {"explain", job, "--why-not",
+			evil}, {"validate", evil},
 	} {
 		if code, out, errs := call(args...); !harmless(out+errs) || out+errs == "" {
 			t.Errorf("%q ends with %d and prints %q and %q", args, code, out, errs)
@@ -70,13 +75,17 @@ func TestGeneratesGoOfAnyName(t *testing.T) {
 // A name with characters that cannot be seen is refused, and shown with them.
 func TestNamesAreVisible(t *testing.T) {
 	for name, want := range map[string]string{
-		`name: "\ufeff"`:     `name is "\ufeff"; a name has no control or invisible characters [BadName]`,
-		`name: "a\u202eb"`:   `name is "a\u202eb"; a name has no control or invisible characters; did you mean ab? [BadName]`,
-		`name: "x\e[31my"`:   `name is "x\x1b[31my"; a name has no control or invisible characters; did you mean x[31my? [BadName]`,
-		`name: "two\nlines"`: `name is "two\nlines"; a name has no control or invisible characters; did you mean twolines? [BadName]`,
+		`name: "\ufeff"`: `name is "\ufeff"; a name has no control or invisible characters [BadName]`,
+		`name: "a\u202eb"`: `name is "a\u202eb"; a name has no control or invisible characters; did you mean ` +
+			`ab? [BadName]`,
+		`name: "x\e[31my"`: `name is "x\x1b[31my"; a name has no control or invisible characters; did you mean ` +
+			`x[31my? [BadName]`,
+		`name: "two\nlines"`: `name is "two\nlines"; a name has no control or invisible characters; did you mean ` +
+			`twolines? [BadName]`,
 	} {
 		code, _, errs := call("plan", evilJob(t, name))
-		if got := strings.Join(strings.Fields(errs), " "); code != exitInput || !strings.HasSuffix(got, `\nc.yaml:5:7: `+want) {
+		if got := strings.Join(strings.Fields(errs), " "); code != exitInput ||
+			!strings.HasSuffix(got, `\nc.yaml:5:7: `+want) {
 			t.Errorf("%s: exit code %d\n%s\nwant\n%s", name, code, got, want)
 		}
 	}
@@ -85,7 +94,8 @@ func TestNamesAreVisible(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, errs := call("clusters", cluster)
-	if want := `gpu.name is "H\u200b100"; a name has no control or invisible characters; did you mean H100? [BadName]`; !strings.Contains(strings.Join(strings.Fields(errs), " "), want) {
+	if want := `gpu.name is "H\u200b100"; a name has no control or invisible characters; did you mean H100? ` +
+		`[BadName]`; !strings.Contains(strings.Join(strings.Fields(errs), " "), want) {
 		t.Errorf("%s\nwant %s", errs, want)
 	}
 }

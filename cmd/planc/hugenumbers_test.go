@@ -8,16 +8,20 @@ import (
 
 // A job with more plans than planc can search in 30 s and 4 GiB is refused.
 func TestTooManyPlans(t *testing.T) {
-	job := []string{"plan", "--model", "qwen3-30b-a3b", "--set", "model.num_hidden_layers=1008", "--set", "model.num_experts=240",
+	job := []string{"plan", "--model", "qwen3-30b-a3b", "--set", "model.num_hidden_layers=1008", "--set",
+		"model.num_experts=240",
 		"--cluster", "110880xh100", "--seq-len", "2048", "--global-batch", "43243200"}
 	code, out, errs := call(job...)
-	want := "--global-batch 43243200: there are more than 400000 combinations of degrees, micro-batch and schedule, which is the most that " +
-		"planc searches: pin plan.pp, plan.ep or plan.micro_batch (`--set plan.pp=8`), or choose a train.global_batch with " +
+	want := "--global-batch 43243200: there are more than 400000 combinations of degrees, micro-batch and schedule, " +
+		"which is the most that " +
+		"planc searches: pin plan.pp, plan.ep or plan.micro_batch (`--set plan.pp=8`), or choose a " +
+		"train.global_batch with " +
 		"fewer divisors [BadPlan]"
 	if got := strings.Join(strings.Fields(errs), " "); code != exitInput || out != "" || !strings.Contains(got, want) {
 		t.Errorf("exit code %d, %q; want %s", code, got, want)
 	}
-	if code, out, errs := call(append(job, "--set", "plan.pp=8")...); code != exitDone || !strings.Contains(out, "pp 8") {
+	if code, out, errs := call(append(job, "--set", "plan.pp=8")...); code != exitDone ||
+		!strings.Contains(out, "pp 8") {
 		t.Errorf("with plan.pp=8: exit code %d, %q, %q", code, out, errs)
 	}
 }
@@ -29,9 +33,12 @@ func TestHugeNumbers(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"explain", "--why-not", "tp=1000000000000"}, "--why-not tp=1000000000000: tp is 1000000000000; at most 1e6 is wanted [OutOfRange]"},
-		{[]string{"explain", "--why-not", "pp=1000000000000000000"}, "--why-not pp=1000000000000000000: pp is 1000000000000000000; at most 128 is wanted [OutOfRange]"},
-		{[]string{"plan", "--set", "plan.vpp=1000000000"}, "--set plan.vpp=1000000000: plan.vpp is 1000000000; at most 64 is wanted [OutOfRange]"},
+		{[]string{"explain", "--why-not", "tp=1000000000000"},
+			"--why-not tp=1000000000000: tp is 1000000000000; at most 1e6 is wanted [OutOfRange]"},
+		{[]string{"explain", "--why-not", "pp=1000000000000000000"},
+			"--why-not pp=1000000000000000000: pp is 1000000000000000000; at most 128 is wanted [OutOfRange]"},
+		{[]string{"plan", "--set", "plan.vpp=1000000000"},
+			"--set plan.vpp=1000000000: plan.vpp is 1000000000; at most 64 is wanted [OutOfRange]"},
 		{[]string{"plan", "--set", "model.base=llama3-8b", "--set", "model.num_hidden_layers=10000"},
 			"--set model.num_hidden_layers=10000: num_hidden_layers is 10000; at most 1024 is wanted [OutOfRange]"},
 		{[]string{"plan", "--model", "deepseek-v3", "--set", "model.v_head_dim=2147483648"},
@@ -42,7 +49,8 @@ func TestHugeNumbers(t *testing.T) {
 			args = append(args, "--model", "llama3-8b")
 		}
 		code, out, errs := call(args...)
-		if got := strings.Join(strings.Fields(errs), " "); code != exitInput || out != "" || !strings.Contains(got, c.want) {
+		if got := strings.Join(strings.Fields(errs), " "); code != exitInput || out != "" ||
+			!strings.Contains(got, c.want) {
 			t.Errorf("%q: exit code %d, %q; want %s", c.args, code, got, c.want)
 		}
 	}

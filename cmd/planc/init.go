@@ -15,7 +15,8 @@ func (a *app) initCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "a commented job file to begin with",
-		Long: "init writes planc.yaml into DIR, or here: a small model that learns from a text which comes with Go, with a\n" +
+		Long: "init writes planc.yaml into DIR, or here: a small model that learns from a text which comes with " +
+			"Go, with a\n" +
 			"line on every field that a job can have. It runs as it is, on this machine's CPU. Nothing is overwritten.",
 		Example: "planc init first && planc run first",
 		Args:    oneName("DIR"),
@@ -25,15 +26,19 @@ func (a *app) initCommand() *cobra.Command {
 				dir, job = args[0], " "+shellPath(args[0])
 			}
 			if dir == "-" { // elsewhere standard output, which is no folder
-				return mistake(BadFlag, "", "planc init writes %s into a folder, and - is none; planc init ./- is for one of that name", jobFile)
+				return mistake(BadFlag, "",
+					"planc init writes %s into a folder, and - is none; planc init ./- is for one of that name",
+					jobFile)
 			}
 			if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-				return mistake(FileExists, "", "%s is a file; planc init takes a folder, in which it writes %s", dir, jobFile)
+				return mistake(FileExists, "", "%s is a file; planc init takes a folder, in which it writes %s",
+					dir, jobFile)
 			}
 			if err := os.MkdirAll(dir, 0o777); err != nil {
 				return fmt.Errorf("make the folder of the job: %w", err)
 			}
-			return a.writeNew(filepath.Join(dir, jobFile), initFile(), fmt.Sprintf("planc plan%s · planc run%s", job, job))
+			return a.writeNew(filepath.Join(dir, jobFile), initFile(),
+				fmt.Sprintf("planc plan%s · planc run%s", job, job))
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs

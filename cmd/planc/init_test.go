@@ -73,7 +73,9 @@ func TestPrintedClustersReadBack(t *testing.T) {
 		if code != 0 || errs != "" {
 			t.Errorf("clusters %s: %d %s", name, code, errs)
 		}
-		file, err := costmodel.Resolve(costmodel.Ref{Node: "./" + name + ".yaml"}, nil, func(string) ([]byte, error) { return []byte(out), nil })
+		file, err := costmodel.Resolve(costmodel.Ref{Node: "./" + name + ".yaml"}, nil, func(string) ([]byte, error) {
+			return []byte(out), nil
+		})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -93,7 +95,8 @@ func TestPrintedClustersReadBack(t *testing.T) {
 
 // A name written the wrong way round is corrected alike by clusters and by a plan's flag.
 func TestTurnedCluster(t *testing.T) {
-	for _, args := range [][]string{{"clusters", "DGX-H100x4"}, {"plan", "--model", "gpt2-124m", "--cluster", "DGX-H100x4", "--global-batch", "8", "--seq-len", "128"}} {
+	for _, args := range [][]string{{"clusters", "DGX-H100x4"}, {"plan", "--model", "gpt2-124m", "--cluster",
+		"DGX-H100x4", "--global-batch", "8", "--seq-len", "128"}} {
 		if code, _, errs := call(args...); code == 0 || !strings.Contains(errs, "did you mean 4xdgx-h100?") {
 			t.Errorf("planc %v: %d %s", args, code, errs)
 		}
@@ -109,7 +112,8 @@ func TestDetectedReadsBack(t *testing.T) {
 			t.Errorf("%v\n%s", err, text)
 			continue
 		}
-		if m.CPU != "" && c.GPU.Name != m.CPU || c.Node.Devices != m.Cores || m.Memory > 0 && int64(c.GPU.Memory()) != m.Memory {
+		if m.CPU != "" && c.GPU.Name != m.CPU || c.Node.Devices != m.Cores ||
+			m.Memory > 0 && int64(c.GPU.Memory()) != m.Memory {
 			t.Errorf("%+v is\n%s", m, text)
 		}
 		if !c.IsCPU() || c.Source["gpu.peak_tflops"] != notMeasured {

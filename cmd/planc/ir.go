@@ -32,9 +32,12 @@ func (a *app) irCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ir [JOB] [--after PASS | --all | --picture FILE]",
 		Short: "the program between passes, as txtar",
-		Long: "ir prints the program after the last pass, or after PASS, or after each stage. The sections are files of a\n" +
-			"txtar archive, so that a dump can be saved as a test as it is. Stages: " + strings.Join(stages(), ", ") + ".\n" +
-			"products are those that do other ops too in one call on the cluster's devices: what they begin from, what they end in.\n" +
+		Long: "ir prints the program after the last pass, or after PASS, or after each stage. The sections are " +
+			"files of a\n" +
+			"txtar archive, so that a dump can be saved as a test as it is. Stages: " + strings.Join(stages(),
+			", ") + ".\n" +
+			"products are those that do other ops too in one call on the cluster's devices: what they begin from, " +
+			"what they end in.\n" +
 			"With --picture it draws what each stage of the pipeline does in a step, instead.",
 		Example: "planc ir planc.yaml --after partition",
 		Args:    oneJob,
@@ -45,7 +48,8 @@ func (a *app) irCommand() *cobra.Command {
 			}
 			drawn := flags.cmd.Flags().Changed("picture")
 			if drawn && picture == "" {
-				return mistake(BadFlag, "", "--picture is empty; it is written as --picture schedule.svg, or --picture - for text")
+				return mistake(BadFlag, "",
+					"--picture is empty; it is written as --picture schedule.svg, or --picture - for text")
 			}
 			if drawn && (all || after != "") {
 				return mistake(BadFlag, "", "planc ir takes --picture or a stage to print, not both")
@@ -81,7 +85,8 @@ func wantedStages(after string, all bool) ([]string, error) {
 	case slices.Contains(names, after):
 		return []string{after}, nil
 	}
-	return nil, mistake(UnknownPass, ir.Nearest(after, names), "no stage %s; stages are %s", after, strings.Join(names, ", "))
+	return nil, mistake(UnknownPass, ir.Nearest(after, names), "no stage %s; stages are %s", after,
+		strings.Join(names, ", "))
 }
 
 // printIR compiles the job, without generating code, and prints the stages that are wanted. A stage that changed

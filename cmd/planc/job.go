@@ -47,12 +47,14 @@ func (f *jobFlags) flags(to *pflag.FlagSet) {
 	for i, q := range spec.Quick {
 		to.StringVar(&f.quick[i], q.Flag, "", q.Key+": "+q.Doc)
 	}
-	to.BoolVar(&f.noMeasure, "no-measure", false, "price a job on cpu by the catalogue's rates; else screens and run measure this CPU, once")
+	to.BoolVar(&f.noMeasure, "no-measure", false,
+		"price a job on cpu by the catalogue's rates; else screens and run measure this CPU, once")
 }
 
 // registerSave is for commands that answer questions.
 func (f *jobFlags) registerSave(c *cobra.Command) {
-	c.Flags().StringVar(&f.keep, "save", "", "write the job that the question was to `FILE`, which must not be there yet")
+	c.Flags().StringVar(&f.keep, "save", "",
+		"write the job that the question was to `FILE`, which must not be there yet")
 }
 
 // save is --save.
@@ -63,7 +65,8 @@ func (a *app) save(j *loaded, f jobFlags) error {
 		}
 		return nil
 	}
-	return a.writeNew(f.keep, "# Written by planc "+f.cmd.Name()+" --save; planc init writes one with every field.\n"+string(j.Save(f.keep)), "planc plan "+shellPath(f.keep))
+	return a.writeNew(f.keep, "# Written by planc "+f.cmd.Name()+" --save; planc init writes one with every field.\n"+
+		string(j.Save(f.keep)), "planc plan "+shellPath(f.keep))
 }
 
 // overrides are the changes in the order in which they apply: quick flags, then --set.
@@ -94,25 +97,33 @@ func (f *jobFlags) path(args []string) (string, error) {
 		folder := path
 		path = filepath.Join(folder, jobFile)
 		if missing(path) {
-			return "", ir.Diags{{Pos: ir.Pos{File: folder}, Code: spec.NoFile, Fix: nearestJob(path), Msg: "this is a folder without a " + jobFile}}
+			return "", ir.Diags{{Pos: ir.Pos{File: folder}, Code: spec.NoFile, Fix: nearestJob(path),
+				Msg: "this is a folder without a " + jobFile}}
 		}
 	}
 	switch {
 	case path == "-" || !missing(path):
 		return path, nil
 	case len(args) > 0:
-		return "", ir.Diags{{Pos: ir.Pos{File: path}, Code: spec.NoFile, Fix: nearestJob(path), Msg: "there is no such job file"}}
+		return "", ir.Diags{{Pos: ir.Pos{File: path}, Code: spec.NoFile, Fix: nearestJob(path),
+			Msg: "there is no such job file"}}
 	}
 	switch file := otherJobFile(); {
 	case filepath.Ext(file) == ".toml":
-		return "", mistake(spec.NoFile, "", "there is no %s here, but a %s; planc reads YAML or JSON, not TOML: write the job as %[1]s, or planc init writes one", jobFile, file)
+		return "", mistake(spec.NoFile, "",
+			"there is no %s here, but a %s; planc reads YAML or JSON, not TOML: write the job as %[1]s, or planc "+
+				"init writes one", jobFile, file)
 	case file != "":
-		return "", mistake(spec.NoFile, "", "there is no %s here, but a %s; name it: %s %[2]s", jobFile, file, f.cmd.CommandPath())
+		return "", mistake(spec.NoFile, "", "there is no %s here, but a %s; name it: %s %[2]s", jobFile, file,
+			f.cmd.CommandPath())
 	}
 	if f.quick == nil {
-		return "", mistake(spec.NoFile, "", "there is no %s here; name a job file: %s JOB", jobFile, f.cmd.CommandPath())
+		return "", mistake(spec.NoFile, "", "there is no %s here; name a job file: %s JOB", jobFile,
+			f.cmd.CommandPath())
 	}
-	return "", mistake(spec.NoFile, "", "there is no %s here; name a job file, or ask by flags alone: %s --model NAME --cluster NAME --global-batch N --seq-len N",
+	return "", mistake(spec.NoFile, "",
+		"there is no %s here; name a job file, or ask by flags alone: %s --model NAME --cluster NAME --global-batch "+
+			"N --seq-len N",
 		jobFile, f.cmd.CommandPath())
 }
 
@@ -131,14 +142,19 @@ func missing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// nearestJob is the YAML file beside a path that does not exist which was meant: one of almost its name, or the only one.
+// nearestJob is the YAML file beside a path that does not exist which was meant: one of almost its name, or the only
+// one.
 func nearestJob(path string) string {
 	var names []string
 	for _, pattern := range []string{"*.yaml", "*.yml"} {
-		found, _ := filepath.Glob(filepath.Join(filepath.Dir(path), pattern)) // a folder whose name is a pattern has no neighbours
+		// a folder whose name is a pattern has no neighbours
+		found, _ := filepath.Glob(filepath.Join(filepath.Dir(path), pattern))
 		names = append(names, found...)
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { info, err := os.Stat(name); return err != nil || info.IsDir() })
+	names = slices.DeleteFunc(names, func(name string) bool {
+		info, err := os.Stat(name)
+		return err != nil || info.IsDir()
+	})
 	if len(names) == 1 {
 		return names[0]
 	}
@@ -148,15 +164,16 @@ func nearestJob(path string) string {
 // loaded is a job with its hardware.
 type loaded struct {
 	*spec.Job
-	cluster    *costmodel.Cluster
-	here       *costmodel.ThisCPU // the measurement that gives cluster its rates, set by measured; nil: they are the catalogue's or a file's
-	catalogue  *loaded            // the same job at the catalogue's rates, if here is set
-	path       string             // of the job file; "" of a question by flags alone, "-" of standard input
-	overridden bool               // by flags: it is not what the file says
+	cluster *costmodel.Cluster
+	// the measurement that gives cluster its rates, set by measured; nil: they are the catalogue's or a file's
+	here       *costmodel.ThisCPU
+	catalogue  *loaded // the same job at the catalogue's rates, if here is set
+	path       string  // of the job file; "" of a question by flags alone, "-" of standard input
+	overridden bool    // by flags: it is not what the file says
 }
 
-// load reads the job that the arguments and flags mean, and its cluster. It depends on no measurement of this machine: a lock and
-// generated code are the same bytes on every machine. Screens use loadHere.
+// load reads the job that the arguments and flags mean, and its cluster. It depends on no measurement of this machine:
+// a lock and generated code are the same bytes on every machine. Screens use loadHere.
 func (a *app) load(args []string, f jobFlags) (*loaded, error) {
 	path, err := f.path(args)
 	if err != nil {
@@ -194,7 +211,8 @@ func (a *app) load(args []string, f jobFlags) (*loaded, error) {
 	return &loaded{Job: j, cluster: c, path: path, overridden: len(f.overrides()) > 0}, nil
 }
 
-// calibrated refuses measurements of a cluster file, which nothing reads yet: a plan would be as if they were not there.
+// calibrated refuses measurements of a cluster file, which nothing reads yet: a plan would be as if they were not
+// there.
 func calibrated(file string, c *costmodel.Cluster, read func(string) ([]byte, error)) error {
 	var diags ir.Diags
 	for _, m := range []struct{ key, path string }{{"measured.gemm", c.Measured.GEMM}} {
@@ -207,7 +225,8 @@ func calibrated(file string, c *costmodel.Cluster, read func(string) ([]byte, er
 			_ = doc.Decode(&costmodel.Cluster{}) // it was read already; this finds the places
 			at = doc.Pos(m.key)
 		}
-		diags.Addf(at, strict.NotYet, "%s is not there yet: planc calibrate will write it, and nothing reads it today; leave it out", m.key)
+		diags.Addf(at, strict.NotYet, "%s is not there yet: planc calibrate will write it, and nothing reads it "+
+			"today; leave it out", m.key)
 	}
 	return diags.Err()
 }

@@ -12,7 +12,8 @@ const launchedBy = "PLANC_RUN"
 
 // launchChild runs the binary with our stdio; its exit status becomes ours.
 func launchChild(a *app, binary string, argv []string) error {
-	cmd := &exec.Cmd{Path: binary, Args: argv, Stdin: a.stdin, Stdout: a.stdout.to, Stderr: a.stderr.to} // the binary escapes what it shows
+	// the binary escapes what it shows
+	cmd := &exec.Cmd{Path: binary, Args: argv, Stdin: a.stdin, Stdout: a.stdout.to, Stderr: a.stderr.to}
 	cmd.Env = append(os.Environ(), launchedBy+"=1")
 	err := cmd.Run()
 	var exit *exec.ExitError

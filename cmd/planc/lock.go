@@ -84,10 +84,13 @@ func (a *app) lockOf(j *loaded, anew bool) (*jobLock, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return l, nil
 	case err != nil:
-		return nil, ir.Diags{{Pos: ir.Pos{File: l.path}, Code: lock.BadLock, Msg: "the lock cannot be read: " + ir.FileReason(err)}}
+		return nil, ir.Diags{{Pos: ir.Pos{File: l.path}, Code: lock.BadLock,
+			Msg: "the lock cannot be read: " + ir.FileReason(err)}}
 	}
 	if len(data) > 0 && !lock.IsOurs(data) {
-		return nil, ir.Diags{{Pos: ir.Pos{File: l.name()}, Code: lock.BadLock, Msg: "this is no lock of planc's, and it is not overwritten; remove it, or rename the job, whose lock lies here"}}
+		return nil, ir.Diags{{Pos: ir.Pos{File: l.name()}, Code: lock.BadLock,
+			Msg: "this is no lock of planc's, and it is not overwritten; remove it, or rename the job, whose lock " +
+				"lies here"}}
 	}
 	file, err := lock.Parse(l.name(), data, l.remedy)
 	var diags ir.Diags
@@ -102,8 +105,8 @@ func (a *app) lockOf(j *loaded, anew bool) (*jobLock, error) {
 	return l, nil
 }
 
-// inputs are what decides the job's plan, the cluster by its figures. Fields that decide only where the objective looks at
-// them are there only then: the price of a node, and the tokens to train on in so many days.
+// inputs are what decides the job's plan, the cluster by its figures. Fields that decide only where the objective looks
+// at them are there only then: the price of a node, and the tokens to train on in so many days.
 func (j *loaded) inputs() lock.Inputs {
 	in := lock.Inputs{}
 	for _, s := range lock.Sections {
@@ -133,16 +136,18 @@ func (j *loaded) inputs() lock.Inputs {
 
 // newLock is the lock of a decision. What gen wrote stays as the old lock, if any, has it.
 func newLock(l *jobLock, d *decision, program string) *lock.File {
-	f := &lock.File{CostModel: costmodel.CostModel, DecidedFrom: l.inputs.Hashes(), Expect: d.expect, Files: map[string]string{}, Inputs: l.inputs,
-		Plan: d.Best.Plan, PlanHash: lock.HashPlan(d.Best.Plan), Planc: version, Predict: d.Best.Predict, Program: program, Search: d.Counts}
+	f := &lock.File{CostModel: costmodel.CostModel, DecidedFrom: l.inputs.Hashes(), Expect: d.expect,
+		Files: map[string]string{}, Inputs: l.inputs,
+		Plan: d.Best.Plan, PlanHash: lock.HashPlan(d.Best.Plan), Planc: version, Predict: d.Best.Predict,
+		Program: program, Search: d.Counts}
 	if l.file != nil {
 		f.Files, f.Gen = l.file.Files, l.file.Gen
 	}
 	return f
 }
 
-// after is the lock of a decision once its program is known. Of one that obeyed the lock only the program can be new, and,
-// where people had edited the plan, what is predicted of it.
+// after is the lock of a decision once its program is known. Of one that obeyed the lock only the program can be new,
+// and, where people had edited the plan, what is predicted of it.
 func (l *jobLock) after(d *decision, program string) *lock.File {
 	if !l.obeyed() {
 		return newLock(l, d, program)
@@ -160,7 +165,8 @@ func (l *jobLock) after(d *decision, program string) *lock.File {
 func (l *jobLock) wrongLock(reasons []search.Reason) error {
 	var diags ir.Diags
 	for _, r := range reasons {
-		diags.Addf(l.file.Pos("plan."+r.Key), lock.BadLock, "the locked plan cannot be: %s; %s decides anew", r.Message, l.remedy)
+		diags.Addf(l.file.Pos("plan."+r.Key), lock.BadLock, "the locked plan cannot be: %s; %s decides anew",
+			r.Message, l.remedy)
 	}
 	return diags.Err()
 }

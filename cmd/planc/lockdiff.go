@@ -30,7 +30,9 @@ type difference struct {
 
 // typed says whether fields of precision are among the changes.
 func typed(changes []lock.Change) bool {
-	return slices.ContainsFunc(changes, func(c lock.Change) bool { return strings.HasPrefix(c.Path(), "train.precision") })
+	return slices.ContainsFunc(changes, func(c lock.Change) bool {
+		return strings.HasPrefix(c.Path(), "train.precision")
+	})
 }
 
 // lockDifference is what a lock says against what was found now.
@@ -55,7 +57,8 @@ func decidedFor(l *jobLock) string {
 		return fmt.Sprintf("%s was decided for %s; you asked for %s", l.name(), from, to)
 	case len(fields) == 1:
 		f := fields[0]
-		return fmt.Sprintf("%s was decided for %s %s; you asked for %s", l.name(), f.Path(), cmp.Or(f.From, "none"), cmp.Or(f.To, "none"))
+		return fmt.Sprintf("%s was decided for %s %s; you asked for %s", l.name(), f.Path(), cmp.Or(f.From, "none"),
+			cmp.Or(f.To, "none"))
 	}
 	return fmt.Sprintf("%s was decided for another job: %s", l.name(), changedSections(l.changed))
 }
@@ -80,7 +83,9 @@ func telling(changes []lock.Change) []lock.Change {
 	if !slices.ContainsFunc(changes, isOther) {
 		return changes
 	}
-	return slices.DeleteFunc(slices.Clone(changes), func(c lock.Change) bool { return c.Section == "cluster" && !isOther(c) })
+	return slices.DeleteFunc(slices.Clone(changes), func(c lock.Change) bool {
+		return c.Section == "cluster" && !isOther(c)
+	})
 }
 
 func onlyCluster(changes []lock.Change) bool {

@@ -11,7 +11,8 @@ import (
 func TestChangeRowsFit(t *testing.T) {
 	var changes []lock.Change
 	for range 2 * maxRows {
-		changes = append(changes, lock.Change{Section: "model", Key: "rope_scaling.long", From: strings.Repeat("1.5, ", 40), To: strings.Repeat("2.5, ", 40)})
+		changes = append(changes, lock.Change{Section: "model", Key: "rope_scaling.long",
+			From: strings.Repeat("1.5, ", 40), To: strings.Repeat("2.5, ", 40)})
 	}
 	text := changeRows(changes, lock.Change.Path)
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")

@@ -15,15 +15,16 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// ask is the decision that plan and explain show: the lock's plan if it holds, with what the search knows beside it, else
-// what the search finds.
+// ask is the decision that plan and explain show: the lock's plan if it holds, with what the search knows beside it,
+// else what the search finds.
 func (a *app) ask(j *loaded, f lockFlags) (*decision, error) {
 	l, err := a.lockOf(j, f.update)
 	if err != nil {
 		return nil, err
 	}
 	if f.update && l.path == "" {
-		return nil, mistake(BadFlag, "", "--update writes the lock beside a job file, and this job has none; --save FILE writes one")
+		return nil, mistake(BadFlag, "",
+			"--update writes the lock beside a job file, and this job has none; --save FILE writes one")
 	}
 	if f.update || l.state() == lockStale { // what is written, or compared with a lock, depends on no measurement
 		*j = *j.byCatalogue()
@@ -58,7 +59,8 @@ func (a *app) sameProgram(j *loaded, l *jobLock) error {
 	return a.holds(l, programHash(p), lockFlags{locked: true})
 }
 
-// searchBeside searches, and shows a plan that was decided before, the lock's if there is one, whatever the search finds.
+// searchBeside searches, and shows a plan that was decided before, the lock's if there is one, whatever the search
+// finds.
 func (a *app) searchBeside(j *loaded, l *jobLock, locked ir.Plan) (*decision, error) {
 	d, err := a.search(j)
 	if err != nil {
@@ -90,9 +92,11 @@ func (a *app) searchBeside(j *loaded, l *jobLock, locked ir.Plan) (*decision, er
 
 // unfit is that the lock's plan does not fit by what planc knows now.
 func (l *jobLock) unfit(j *loaded, e *search.NoPlan) error {
-	f := &noFit{message: fmt.Sprintf("the plan of %s does not fit: %s on %s (%d %s); %s decides anew", l.name(), j.Config.Name, clusterText(j.cluster),
+	f := &noFit{message: fmt.Sprintf("the plan of %s does not fit: %s on %s (%d %s); %s decides anew", l.name(),
+		j.Config.Name, clusterText(j.cluster),
 		j.cluster.Devices(), j.cluster.GPU.Name, l.remedy)}
-	f.detail = noFitScreen(e.Nearest.Plan.String(), e.Nearest.Predict, e.NoFit.Stage, e.Nearest.Plan.PP > 1, nil, j.cluster)
+	f.detail = noFitScreen(e.Nearest.Plan.String(), e.Nearest.Predict, e.NoFit.Stage, e.Nearest.Plan.PP > 1,
+		nil, j.cluster)
 	return f
 }
 
@@ -114,17 +118,19 @@ func (a *app) noteBetter(j *loaded, l *jobLock, found, locked search.Priced) {
 	if found.Predict.StepS > locked.Predict.StepSLow {
 		inside = ", inside its error"
 	}
-	a.notef("note: %s would choose %s (%s faster%s); %s is kept (%s)", who, differences(found.Plan, locked.Plan), percent(gain), inside, l.name(), l.remedy)
+	a.notef("note: %s would choose %s (%s faster%s); %s is kept (%s)", who, differences(found.Plan, locked.Plan),
+		percent(gain), inside, l.name(), l.remedy)
 }
 
-// obey is the lock's decision, as it is: no search, and no prices but of a plan that people edited. What the lock says of
-// the plan must be possible.
+// obey is the lock's decision, as it is: no search, and no prices but of a plan that people edited. What the lock says
+// of the plan must be possible.
 func (j *loaded) obey(l *jobLock) (*decision, error) {
 	if reasons := search.Check(j.problemOf(l.file.Plan), l.file.Plan); len(reasons) > 0 {
 		return nil, l.wrongLock(reasons)
 	}
 	f := l.file
-	d := &decision{Result: &search.Result{Best: search.Priced{Plan: f.Plan, Predict: f.Predict}, Counts: f.Search}, lock: l, expect: f.Expect}
+	d := &decision{Result: &search.Result{Best: search.Priced{Plan: f.Plan, Predict: f.Predict}, Counts: f.Search},
+		lock: l, expect: f.Expect}
 	if !f.Edited() {
 		return d, nil
 	}
@@ -148,8 +154,8 @@ func (j *loaded) problemOf(locked ir.Plan) *search.Problem {
 	return j.problem()
 }
 
-// settle is the decision for those who compile: the lock's plan without a search if it holds, else the search's, which must
-// fit.
+// settle is the decision for those who compile: the lock's plan without a search if it holds, else the search's, which
+// must fit.
 func (a *app) settle(j *loaded, f lockFlags) (*decision, error) {
 	if err := checkAimless(j); err != nil {
 		return nil, err
@@ -190,7 +196,8 @@ func (a *app) refuse(j *loaded, l *jobLock) error {
 			return err
 		}
 	}
-	return &lockError{codeLockDiffers, fmt.Sprintf("%s does not hold: %s%s; %s takes what is true now", l.name(), changedSections(l.changed), note, l.remedy)}
+	return &lockError{codeLockDiffers, fmt.Sprintf("%s does not hold: %s%s; %s takes what is true now", l.name(),
+		changedSections(l.changed), note, l.remedy)}
 }
 
 // decisionDiff is a unified diff of what was decided, from what: the lock's and now.
@@ -210,7 +217,8 @@ func (a *app) holds(l *jobLock, program string, f lockFlags) error {
 	if !l.obeyed() || l.file.Program == program && !l.file.Edited() {
 		return nil
 	}
-	why := fmt.Sprintf("%s's plan makes another program now, %s and not %s: %s", l.name(), program[:12], l.file.Program[:12], anotherProgram(l.file))
+	why := fmt.Sprintf("%s's plan makes another program now, %s and not %s: %s", l.name(), program[:12],
+		l.file.Program[:12], anotherProgram(l.file))
 	if l.file.Program == program {
 		why = fmt.Sprintf("%s: %s", l.name(), planEdited)
 	}
@@ -253,8 +261,8 @@ func (a *app) settled(j *loaded, d *decision, last string) {
 	}
 }
 
-// keep writes the lock after a compilation, if the job is what its file says. That it cannot be written does not make the
-// binary wrong.
+// keep writes the lock after a compilation, if the job is what its file says. That it cannot be written does not make
+// the binary wrong.
 func (a *app) keep(j *loaded, d *decision, program string) {
 	l := d.lock
 	if j.overridden || l.path == "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/planc-dev/planc/codegen/build"
 )
 
-// writeWhole replaces a file whole ([build.Replace]), and leaves one alone that holds the same text, whatever its line ends. If
-// path is a link, the file that it leads to is replaced.
+// writeWhole replaces a file whole ([build.Replace]), and leaves one alone that holds the same text, whatever its line
+// ends. If path is a link, the file that it leads to is replaced.
 func writeWhole(path string, data []byte) (wrote bool, err error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target

@@ -43,7 +43,8 @@ type app struct {
 // becomes a message.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	a := &app{args: args, stdin: stdin, json: wantsJSON(args), terminal: isTerminal(stderr)}
-	a.stdout, a.stderr = &screen{to: stdout, colour: wantsColour(stdout) && !a.json}, &screen{to: stderr, colour: wantsColour(stderr)}
+	a.stdout, a.stderr = &screen{to: stdout, colour: wantsColour(stdout) && !a.json},
+		&screen{to: stderr, colour: wantsColour(stderr)}
 	defer func() {
 		if fault := recover(); fault != nil {
 			code = a.fail(bug(args, fault, debug.Stack()))
@@ -104,7 +105,8 @@ func (a *app) during(what string, work func() error) error {
 	return work()
 }
 
-// notef tells the user what happens, on stderr, unless -q. What is no note is a screen, or a command to copy: it stays as it is.
+// notef tells the user what happens, on stderr, unless -q. What is no note is a screen, or a command to copy: it stays
+// as it is.
 func (a *app) notef(format string, args ...any) {
 	if a.quiet {
 		return
@@ -121,8 +123,8 @@ func (a *app) note(label, text string) {
 	a.notef("%s", strings.TrimSuffix(prose(label, 9, text), "\n"))
 }
 
-// screen is where planc writes. What it shows of names and files is escaped ([visible.Text]), and several goroutines can write
-// whole lines.
+// screen is where planc writes. What it shows of names and files is escaped ([visible.Text]), and several goroutines
+// can write whole lines.
 type screen struct {
 	mu     sync.Mutex
 	to     io.Writer

@@ -46,7 +46,8 @@ func TestNoCache(t *testing.T) {
 	}
 	t.Setenv("XDG_CACHE_HOME", file)
 	code, _, errs := call("compile", "../../examples/opticks/planc.yaml", "-o", filepath.Join(t.TempDir(), "train"))
-	want := "planc: make the build cache: mkdir " + file + ": not a directory; XDG_CACHE_HOME names another folder for it\n"
+	want := "planc: make the build cache: mkdir " + file +
+		": not a directory; XDG_CACHE_HOME names another folder for it\n"
 	if runtime.GOOS == "linux" && (code != exitFailed || !strings.HasSuffix(errs, want)) {
 		t.Errorf("exit code %d, %q; want %d, %q", code, errs, exitFailed, want)
 	}
@@ -69,7 +70,8 @@ func TestBug(t *testing.T) {
 		t.Fatalf("%T", err)
 	}
 	data, readErr := os.ReadFile(b.file)
-	if readErr != nil || !strings.Contains(string(data), "long dump") || !strings.Contains(string(data), "goroutine 1") {
+	if readErr != nil || !strings.Contains(string(data), "long dump") ||
+		!strings.Contains(string(data), "goroutine 1") {
 		t.Errorf("the file holds %q, %v", data, readErr)
 	}
 }
@@ -82,7 +84,8 @@ func TestHelpAndShortFlags(t *testing.T) {
 		if code != 0 || errs != "" || !strings.Contains(out, "Usage:") {
 			t.Errorf("planc %s -h: %d %q %q", c.Name(), code, out, errs)
 		}
-		if c.Name() != "help" && c.Name() != "completion" && (c.Long == "" || !strings.HasPrefix(c.Example, "  planc "+c.Name())) {
+		if c.Name() != "help" && c.Name() != "completion" &&
+			(c.Long == "" || !strings.HasPrefix(c.Example, "  planc "+c.Name())) {
 			t.Errorf("planc %s has the help %q and the example %q", c.Name(), c.Long, c.Example)
 		}
 		checkShort(t, c)
@@ -92,7 +95,8 @@ func TestHelpAndShortFlags(t *testing.T) {
 func checkShort(t *testing.T, c *cobra.Command) {
 	t.Helper()
 	for _, letter := range "abcdefgijklmnprstuwxyzABDEFGHIJKLMNOPQRSTUVWXYZ" {
-		if c.Flags().ShorthandLookup(string(letter)) != nil || c.InheritedFlags().ShorthandLookup(string(letter)) != nil {
+		if c.Flags().ShorthandLookup(string(letter)) != nil ||
+			c.InheritedFlags().ShorthandLookup(string(letter)) != nil {
 			t.Errorf("planc %s has flag -%c", c.Name(), letter)
 		}
 	}
@@ -101,7 +105,8 @@ func checkShort(t *testing.T, c *cobra.Command) {
 // A failure with --json is one document on stdout, whatever failed.
 func TestFailuresAsJSON(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, args := range [][]string{{"plna", "--json"}, {"plan", "--json", "--nosuch"}, {"plan", "--json"}, {"plan", "nosuch.yaml", "--json"},
+	for _, args := range [][]string{{"plna", "--json"}, {"plan", "--json", "--nosuch"}, {"plan", "--json"},
+		{"plan", "nosuch.yaml", "--json"},
 		{"explain", "--json", "--model", "gpt2-124", "--cluster", "dgx-h10", "--global-batch", "0", "--seq-len", "x"}} {
 		code, out, errs := call(args...)
 		var doc struct{ Error failureDoc }
@@ -111,7 +116,8 @@ func TestFailuresAsJSON(t *testing.T) {
 			t.Errorf("%q prints %q: %v", args, out, err)
 			continue
 		}
-		if code != exitInput || doc.Error.Code == "" || doc.Error.Message == "" || len(doc.Error.Diagnostics) == 0 || errs == "" {
+		if code != exitInput || doc.Error.Code == "" || doc.Error.Message == "" || len(doc.Error.Diagnostics) == 0 ||
+			errs == "" {
 			t.Errorf("%q: exit %d, %+v, stderr %q", args, code, doc.Error, errs)
 		}
 	}

@@ -60,8 +60,10 @@ func modelRowOf(name string) modelRow {
 	if err != nil {
 		panic(fmt.Sprintf("model %s of the catalogue: %v", name, err))
 	}
-	return modelRow{Name: m.Name, Aliases: append([]string{}, m.Aliases...), Family: m.Family, Params: c.Params(), Published: m.Published,
-		Layers: c.Layers, Hidden: c.Hidden, Context: c.MaxPositions, Vocab: c.Vocab, Source: m.Source, Date: m.Date, Note: m.Note}
+	return modelRow{Name: m.Name, Aliases: append([]string{}, m.Aliases...), Family: m.Family, Params: c.Params(),
+		Published: m.Published,
+		Layers:    c.Layers, Hidden: c.Hidden, Context: c.MaxPositions, Vocab: c.Vocab, Source: m.Source, Date: m.Date,
+		Note: m.Note}
 }
 
 // catalogueModels are all models, by family.
@@ -83,7 +85,8 @@ func (a *app) printModels() error {
 
 // modelsScreen is the catalogue as a table, a family at a time.
 func modelsScreen(rows []modelRow) string {
-	columns := []column{{title: "MODEL"}, {"PARAMS", true}, {"LAYERS", true}, {"HIDDEN", true}, {"CONTEXT", true}, {title: "SOURCE"}}
+	columns := []column{{title: "MODEL"}, {"PARAMS", true}, {"LAYERS", true}, {"HIDDEN", true}, {"CONTEXT", true},
+		{title: "SOURCE"}}
 	var cells [][]string
 	family := ""
 	for _, r := range rows {
@@ -91,7 +94,8 @@ func modelsScreen(rows []modelRow) string {
 			family = r.Family
 			cells = append(cells, []string{family, "", "", "", "", ""})
 		}
-		cells = append(cells, []string{"  " + r.Name, amount.Params(r.Params), fmt.Sprint(r.Layers), grouped(r.Hidden), r.contextText(), r.sourceText()})
+		cells = append(cells, []string{"  " + r.Name, amount.Params(r.Params), fmt.Sprint(r.Layers), grouped(r.Hidden),
+			r.contextText(), r.sourceText()})
 	}
 	return table(columns, cells) + "\nplanc models NAME prints one as config.json · planc plan --model NAME ...\n"
 }
@@ -118,7 +122,8 @@ func (r modelRow) sourceText() string {
 func (a *app) printModel(name string) error {
 	data, err := spec.ModelFile(name)
 	if err != nil {
-		return mistake(spec.UnknownModel, spec.NearestModel(name), "there is no model %s in the catalogue; planc models lists them", name)
+		return mistake(spec.UnknownModel, spec.NearestModel(name),
+			"there is no model %s in the catalogue; planc models lists them", name)
 	}
 	if !a.json {
 		return a.print(string(data))

@@ -35,8 +35,8 @@ func (j *loaded) withPrecision(p spec.Precision, set map[string]any) search.Tria
 	return search.Trial{Name: "precision", Set: set, Problem: *q.problem()}
 }
 
-// narrowerState is narrower, and after it the narrowest of those, or the job's own precision if there are none, with state that
-// is kept in narrower numbers than the preset keeps it in.
+// narrowerState is narrower, and after it the narrowest of those, or the job's own precision if there are none, with
+// state that is kept in narrower numbers than the preset keeps it in.
 func (j *loaded) narrowerState() []search.Trial {
 	out := j.narrower()
 	base, set := j.Train.Precision, map[string]any{}
@@ -55,8 +55,9 @@ func (j *loaded) narrowerState() []search.Trial {
 	return out
 }
 
-// narrowings keep state in bf16 that bf16 training keeps in f32, the most usual first: gradients, as Megatron-LM does without
-// --accumulate-allreduce-grads-in-fp32; the optimizer's moments; both. Each reports whether it changes anything.
+// narrowings keep state in bf16 that bf16 training keeps in f32, the most usual first: gradients, as Megatron-LM does
+// without --accumulate-allreduce-grads-in-fp32; the optimizer's moments; both. Each reports whether it changes
+// anything.
 var narrowings = []func(p *spec.Precision, set map[string]any) bool{
 	narrowGrads,
 	narrowMoments,
@@ -83,8 +84,8 @@ func narrowMoments(p *spec.Precision, set map[string]any) bool {
 	return true
 }
 
-// precisionWords are the values that a change of the precision sets: "bf16", "grads bf16", "grads and moments bf16". What only
-// follows from these is left out.
+// precisionWords are the values that a change of the precision sets: "bf16", "grads bf16", "grads and moments bf16".
+// What only follows from these is left out.
 func precisionWords(set map[string]any) string {
 	var state []string
 	for _, key := range []string{"grads", "moments"} {

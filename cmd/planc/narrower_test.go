@@ -8,11 +8,12 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// What is offered where nothing fits: narrower presets, then state in bf16, whatever the job says of its precision; and nothing
-// that a program is not made with, or that the job has already.
+// What is offered where nothing fits: narrower presets, then state in bf16, whatever the job says of its precision; and
+// nothing that a program is not made with, or that the job has already.
 func TestNarrowerState(t *testing.T) {
 	whole := func(state string) string { return "--set train.precision=bf16 " + state }
-	const grads, moments, both = "--set train.precision.grads=bf16 --set train.precision.reduce=bf16", "--set train.precision.moments=bf16",
+	const grads, moments, both = "--set train.precision.grads=bf16 --set train.precision.reduce=bf16",
+		"--set train.precision.moments=bf16",
 		"--set train.precision.grads=bf16 --set train.precision.moments=bf16 --set train.precision.reduce=bf16"
 	for _, c := range []struct {
 		precision string

@@ -43,9 +43,10 @@ func (j *loaded) batchHints() string {
 	return ""
 }
 
-// noFitScreen is screens.md's screen 5 after its first line: the plan that comes nearest, and what would fit, with what an hour
-// costs more than on the cluster now.
-func noFitScreen(plan string, p costmodel.Predict, stage int, staged bool, changes []search.Change, now *costmodel.Cluster) string {
+// noFitScreen is screens.md's screen 5 after its first line: the plan that comes nearest, and what would fit, with what
+// an hour costs more than on the cluster now.
+func noFitScreen(plan string, p costmodel.Predict, stage int, staged bool, changes []search.Change,
+	now *costmodel.Cluster) string {
 	var b strings.Builder
 	m := p.MemoryBytes
 	at := ""
@@ -74,7 +75,8 @@ func noFitScreen(plan string, p costmodel.Predict, stage int, staged bool, chang
 			text += strings.Repeat(" ", figures-width(last))
 		}
 		p := c.Best.Predict
-		b.WriteString(text + "  " + pad(size(p.MemoryBytes.Total), 9) + "  step " + seconds(float64(p.StepS)) + morePerHour(c, now) + "\n")
+		b.WriteString(text + "  " + pad(size(p.MemoryBytes.Total), 9) + "  step " + seconds(float64(p.StepS)) +
+			morePerHour(c, now) + "\n")
 	}
 	return b.String()
 }

@@ -40,17 +40,19 @@ var needs = map[string]struct {
 	spec.Energy: {"gpu.watts", "energy", func(c *costmodel.Cluster) float64 { return c.GPU.Watts }},
 }
 
-// aim makes the job's cluster the one that its objective chooses: devices, the fewest that reach the goal; cost and energy,
-// those on which training takes least of it.
+// aim makes the job's cluster the one that its objective chooses: devices, the fewest that reach the goal; cost and
+// energy, those on which training takes least of it.
 func (a *app) aim(j *loaded) (*goalDoc, error) {
 	if j.Objective.Kind == spec.Throughput {
 		return nil, nil
 	}
 	if n, ok := needs[j.Objective.Kind]; ok && n.get(j.cluster) == 0 {
 		return nil, ir.Diags{{Pos: j.Pos("objective.kind"), Code: costmodel.Missing,
-			Msg: fmt.Sprintf("objective %s needs %s, which %s does not have; planc clusters %s > FILE is a file to add it to", n.of, n.field, j.cluster.Name, j.cluster.Name)}}
+			Msg: fmt.Sprintf("objective %s needs %s, which %s does not have; planc clusters %s > FILE is a file to "+
+				"add it to", n.of, n.field, j.cluster.Name, j.cluster.Name)}}
 	}
-	s := &aiming{job: j, base: *j.problem(), doc: &goalDoc{Kind: j.Objective.Kind, TokensPerS: j.Goal(), Of: j.cluster.Devices()}}
+	s := &aiming{job: j, base: *j.problem(), doc: &goalDoc{Kind: j.Objective.Kind, TokensPerS: j.Goal(),
+		Of: j.cluster.Devices()}}
 	if s.open() {
 		s.doc.open = true
 		if err := a.searches(s.bound); err != nil {
@@ -66,8 +68,8 @@ func (a *app) aim(j *loaded) (*goalDoc, error) {
 	return s.doc, s.take()
 }
 
-// aiming is a search over numbers of devices. It is exact: at each number the fastest plan is the one that costs and draws
-// least, and numbers are passed over only where no plan can do, by the search's own bounds.
+// aiming is a search over numbers of devices. It is exact: at each number the fastest plan is the one that costs and
+// draws least, and numbers are passed over only where no plan can do, by the search's own bounds.
 type aiming struct {
 	job     *loaded
 	base    search.Problem
@@ -205,8 +207,10 @@ func (s *aiming) weigh(c *costmodel.Cluster, p costmodel.Predict) {
 func (s *aiming) take() error {
 	j := s.job
 	if s.chosen == nil && s.fastest > 0 {
-		return &noFit{message: fmt.Sprintf("no number of %s up to %d reaches %s tokens/s with %s on %s: %d reach %s; --nodes says how many nodes there may be",
-			devicesWord(j.cluster), s.doc.Of, amount.Short(s.doc.TokensPerS), j.Config.Name, j.cluster.Name, s.fits, amount.Short(s.fastest))}
+		return &noFit{message: fmt.Sprintf("no number of %s up to %d reaches %s tokens/s with %s on %s: %d reach %s; "+
+			"--nodes says how many nodes there may be",
+			devicesWord(j.cluster), s.doc.Of, amount.Short(s.doc.TokensPerS), j.Config.Name, j.cluster.Name, s.fits,
+			amount.Short(s.fastest))}
 	}
 	if s.chosen == nil {
 		return nil // the search on the whole cluster says what is short
@@ -237,7 +241,8 @@ func (g *goalDoc) sentence(reached float64, device string) string {
 	var beside []string
 	if g.open {
 		s = fmt.Sprintf("%s: %d", g.Kind, g.Devices)
-		beside = append(beside, fmt.Sprintf("--nodes sets no limit: up to %s %s were looked at", grouped(g.Of), plural(g.Of, device)))
+		beside = append(beside, fmt.Sprintf("--nodes sets no limit: up to %s %s were looked at", grouped(g.Of),
+			plural(g.Of, device)))
 	}
 	switch {
 	case g.TokensPerS > 0:
@@ -266,5 +271,6 @@ func checkAimless(j *loaded) error {
 		return nil
 	}
 	return ir.Diags{{Pos: j.Pos("objective.kind"), Code: strict.NotYet,
-		Msg: fmt.Sprintf("objective %s chooses how many devices there are, which planc plan does and compiling does not; set cluster.nodes to what it says and objective to null", j.Objective.Kind)}}
+		Msg: fmt.Sprintf("objective %s chooses how many devices there are, which planc plan does and compiling does "+
+			"not; set cluster.nodes to what it says and objective to null", j.Objective.Kind)}}
 }

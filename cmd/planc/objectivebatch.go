@@ -8,23 +8,24 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// nearSizeDoc is a number of devices that does not divide the job's batch, and serves the objective better than the one that is
-// taken if the batch is a near one.
+// nearSizeDoc is a number of devices that does not divide the job's batch, and serves the objective better than the one
+// that is taken if the batch is a near one.
 type nearSizeDoc struct {
 	Devices    int            `json:"devices"`
 	Set        map[string]any `json:"set"` // the batch
 	TokensPerS float64        `json:"tokens_per_s"`
-	Saves      float64        `json:"saves"` // the fraction of the cost or the energy of a token that it saves; 0 of devices
+	// the fraction of the cost or the energy of a token that it saves; 0 of devices
+	Saves float64 `json:"saves"`
 
 	batch int // the job's own
 }
 
-// leastSaved is which fraction of the cost or the energy of a token a near batch must save to be named, and moreSaved which
-// fraction of what another needs it must save beyond that one.
+// leastSaved is which fraction of the cost or the energy of a token a near batch must save to be named, and moreSaved
+// which fraction of what another needs it must save beyond that one.
 const leastSaved, moreSaved = 0.05, 0.02
 
-// nearBatches looks whether the batch is why no better number of devices was found: of devices, the fewest that reach the goal
-// with a near batch; of cost and energy, those that need least for a token with a multiple of their number.
+// nearBatches looks whether the batch is why no better number of devices was found: of devices, the fewest that reach
+// the goal with a near batch; of cost and energy, those that need least for a token with a multiple of their number.
 func (s *aiming) nearBatches() error {
 	if s.chosen == nil || s.batchSetsTokens() {
 		return nil
@@ -50,7 +51,8 @@ func (s *aiming) nearBatches() error {
 			if found == nil {
 				continue
 			}
-			s.doc.NearBatch = &nearSizeDoc{Devices: n, Set: s.job.asSet(map[string]any{"train.global_batch": batch}), TokensPerS: found.TokensPerS, batch: s.base.GlobalBatch}
+			s.doc.NearBatch = &nearSizeDoc{Devices: n, Set: s.job.asSet(map[string]any{"train.global_batch": batch}),
+				TokensPerS: found.TokensPerS, batch: s.base.GlobalBatch}
 			if s.doc.Kind == spec.Devices {
 				break // the nearest batch
 			}
@@ -62,15 +64,16 @@ func (s *aiming) nearBatches() error {
 	return nil
 }
 
-// batchSetsTokens tells whether the goal is days and the number of tokens follows from the batch, so that another batch is
-// another goal.
+// batchSetsTokens tells whether the goal is days and the number of tokens follows from the batch, so that another batch
+// is another goal.
 func (s *aiming) batchSetsTokens() bool {
 	t := s.job.Train
-	return s.job.Objective.Days > 0 && s.job.TrainTokens(t.GlobalBatch, t.SeqLen) != s.job.TrainTokens(2*t.GlobalBatch, t.SeqLen)
+	return s.job.Objective.Days > 0 && s.job.TrainTokens(t.GlobalBatch, t.SeqLen) != s.job.TrainTokens(2*t.GlobalBatch,
+		t.SeqLen)
 }
 
-// withBatch is the fastest plan of a question with another batch that reaches the goal and, of cost and energy, needs no more than
-// limit for a token; nil if there is none.
+// withBatch is the fastest plan of a question with another batch that reaches the goal and, of cost and energy, needs
+// no more than limit for a token; nil if there is none.
 func (s *aiming) withBatch(p search.Problem, batch int, limit float64) (*costmodel.Predict, error) {
 	p.GlobalBatch = batch
 	tokens := float64(batch * s.job.Train.SeqLen)
@@ -89,5 +92,6 @@ func (d *nearSizeDoc) sentence() string {
 	if d.Saves > 0 {
 		text = fmt.Sprintf("%s need %s less with", grouped(d.Devices), percent(d.Saves))
 	}
-	return fmt.Sprintf("%s %s, as they do not divide the batch of %s", text, search.Change{Set: d.Set}.Args(), grouped(d.batch))
+	return fmt.Sprintf("%s %s, as they do not divide the batch of %s", text, search.Change{Set: d.Set}.Args(),
+		grouped(d.batch))
 }

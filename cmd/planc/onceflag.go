@@ -42,7 +42,8 @@ func onceEach(flags *pflag.FlagSet) {
 	})
 }
 
-// oneDash is the argument that has one dash before the name of a long flag, as -version, without its value; "" if none has.
+// oneDash is the argument that has one dash before the name of a long flag, as -version, without its value; "" if none
+// has.
 func oneDash(c *cobra.Command, args []string) string {
 	for _, arg := range args {
 		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
@@ -61,7 +62,9 @@ func oneDash(c *cobra.Command, args []string) string {
 // numberGiven is the whole number that the command line gives a flag, "" if it gives none.
 func numberGiven(name string, args []string) string {
 	_, value, _ := strings.Cut(strings.ReplaceAll(asGiven(name, args), " ", "="), "=")
-	if value != "" && !strings.HasPrefix(value, "0") && !slices.ContainsFunc([]rune(value), func(r rune) bool { return r < '0' || r > '9' }) {
+	if value != "" && !strings.HasPrefix(value, "0") && !slices.ContainsFunc([]rune(value), func(r rune) bool {
+		return r < '0' || r > '9'
+	}) {
 		return value
 	}
 	return ""

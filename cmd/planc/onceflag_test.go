@@ -6,15 +6,20 @@ import (
 	"testing"
 )
 
-// A flag of one value that is given with two is refused, in every command; switches, lists and the same value again are not.
+// A flag of one value that is given with two is refused, in every command; switches, lists and the same value again are
+// not.
 func TestFlagsGivenTwice(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const question = " --model gpt2-124m --cluster 8xh100 --global-batch 8 --seq-len 64"
 	for args, want := range map[string]string{
-		"explain" + question + " --why-not tp=2 --why-not pp=2": "planc explain --why-not is given twice, as tp=2 and as pp=2; it takes one value [BadFlag]",
-		"plan" + question + " --model gpt2-1.5b":                "planc plan --model is given twice, as gpt2-124m and as gpt2-1.5b; it takes one value [BadFlag]",
-		"-C . plan" + question + " -C ..":                       "planc plan --chdir is given twice, as . and as ..; it takes one value [BadFlag]",
-		"compile -o a -o b":                                     "planc compile --output is given twice, as a and as b; it takes one value [BadFlag]",
+		"explain" + question + " --why-not tp=2 --why-not pp=2": "planc explain --why-not is given twice, as tp=2 " +
+			"and as pp=2; it takes one value [BadFlag]",
+		"plan" + question + " --model gpt2-1.5b": "planc plan --model is given twice, as gpt2-124m " +
+			"and as gpt2-1.5b; it takes one value [BadFlag]",
+		"-C . plan" + question + " -C ..": "planc plan --chdir is given twice, as . and as ..; " +
+			"it takes one value [BadFlag]",
+		"compile -o a -o b": "planc compile --output is given twice, as a and as " +
+			"b; it takes one value [BadFlag]",
 		"plan -q -q --json --json" + question + " --cluster 8xh100 --set plan.tp=1 --set plan.pp=1": "",
 	} {
 		code, _, errs := call(strings.Fields(args)...)
@@ -47,11 +52,15 @@ func TestFlagsNearlyRight(t *testing.T) {
 func TestClusterTooLarge(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for cluster, want := range map[string]string{
-		"800000000xh100":        "--cluster 800000000xh100: 800000000 devices of dgx-h100; at most 131072 are planned [BadCluster]",
-		"800000001xh100":        "--cluster 800000001xh100: 800000001 devices of dgx-h100; at most 131072 are planned [BadCluster]",
-		"800000000000xdgx-h100": "--cluster 800000000000xdgx-h100: 800000000000 nodes of 8 devices are 6400000000000 devices; at most 131072 are planned (16384 nodes would do) [BadCluster]",
+		"800000000xh100": "--cluster 800000000xh100: 800000000 devices of dgx-h100; at most 131072 are " +
+			"planned [BadCluster]",
+		"800000001xh100": "--cluster 800000001xh100: 800000001 devices of dgx-h100; at most 131072 are " +
+			"planned [BadCluster]",
+		"800000000000xdgx-h100": "--cluster 800000000000xdgx-h100: 800000000000 nodes of 8 devices are 6400000000000 " +
+			"devices; at most 131072 are planned (16384 nodes would do) [BadCluster]",
 	} {
-		code, _, errs := call("plan", "--model", "gpt2-124m", "--cluster", cluster, "--global-batch", "8", "--seq-len", "64")
+		code, _, errs := call("plan", "--model", "gpt2-124m", "--cluster", cluster, "--global-batch", "8",
+			"--seq-len", "64")
 		if code != exitInput || flat(errs) != want {
 			t.Errorf("%s: exit code %d\n%s\nwant\n%s", cluster, code, flat(errs), want)
 		}
@@ -62,7 +71,8 @@ func TestClusterTooLarge(t *testing.T) {
 func TestJobInAnotherFormat(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, x := range []struct{ file, want string }{
-		{"planc.toml", "planc: there is no planc.yaml here, but a planc.toml; planc reads YAML or JSON, not TOML: write the job as planc.yaml, or planc init writes one [NoFile]"},
+		{"planc.toml", "planc: there is no planc.yaml here, but a planc.toml; planc reads YAML or JSON, not TOML: " +
+			"write the job as planc.yaml, or planc init writes one [NoFile]"},
 		{"planc.json", "planc: there is no planc.yaml here, but a planc.json; name it: planc plan planc.json [NoFile]"},
 	} {
 		if err := os.WriteFile(x.file, []byte("{}"), 0o666); err != nil {

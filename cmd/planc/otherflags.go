@@ -5,32 +5,42 @@ import (
 	"strings"
 )
 
-// otherFlags are flags of Megatron, DeepSpeed, torchrun, Hugging Face's Trainer and nanoGPT, without their dashes, and what to type
-// instead.
+// otherFlags are flags of Megatron, DeepSpeed, torchrun, Hugging Face's Trainer and nanoGPT, without their dashes, and
+// what to type instead.
 var otherFlags = map[string]string{
-	"gpus": "--cluster 8xh100, which names the GPUs and how many there are", "num-gpus": "--cluster 8xh100, which names the GPUs and how many there are", "ngpus": "--cluster 8xh100, which names the GPUs and how many there are",
+	"gpus":          "--cluster 8xh100, which names the GPUs and how many there are",
+	"num-gpus":      "--cluster 8xh100, which names the GPUs and how many there are",
+	"ngpus":         "--cluster 8xh100, which names the GPUs and how many there are",
 	"gpus-per-node": "--devices N", "nproc-per-node": "--devices N", "num-nodes": "--nodes N", "nnodes": "--nodes N",
 	"batch-size": "--global-batch N, the sequences of an optimizer step", "train-batch-size": "--global-batch N",
 	"global-batch-size": "--global-batch N",
 	"micro-batch-size":  "--set plan.micro_batch=N", "per-device-train-batch-size": "--set plan.micro_batch=N",
 	"gradient-accumulation-steps": "--set plan.micro_batches=N",
-	"seq-length":                  "--seq-len N", "max-length": "--seq-len N", "max-seq-length": "--seq-len N", "block-size": "--seq-len N", "context-length": "--seq-len N",
+	"seq-length":                  "--seq-len N", "max-length": "--seq-len N", "max-seq-length": "--seq-len N",
+	"block-size": "--seq-len N", "context-length": "--seq-len N",
 	"tp": "--set plan.tp=N", "tensor-parallel-size": "--set plan.tp=N", "tensor-model-parallel-size": "--set plan.tp=N",
-	"pp": "--set plan.pp=N", "pipeline-parallel-size": "--set plan.pp=N", "pipeline-model-parallel-size": "--set plan.pp=N",
-	"dp": "--set plan.dp=N", "data-parallel-size": "--set plan.dp=N", "cp": "--set plan.cp=N", "context-parallel-size": "--set plan.cp=N",
-	"ep": "--set plan.ep=N", "expert-model-parallel-size": "--set plan.ep=N", "zero": "--set plan.zero=N", "zero-stage": "--set plan.zero=N",
+	"pp": "--set plan.pp=N", "pipeline-parallel-size": "--set plan.pp=N",
+	"pipeline-model-parallel-size": "--set plan.pp=N",
+	"dp":                           "--set plan.dp=N", "data-parallel-size": "--set plan.dp=N", "cp": "--set plan.cp=N",
+	"context-parallel-size": "--set plan.cp=N",
+	"ep":                    "--set plan.ep=N", "expert-model-parallel-size": "--set plan.ep=N",
+	"zero":              "--set plan.zero=N",
+	"zero-stage":        "--set plan.zero=N",
 	"sequence-parallel": "--set plan.sp=true", "use-distributed-optimizer": "--set plan.zero=1",
-	"lr": "--set train.optimizer.lr=R", "learning-rate": "--set train.optimizer.lr=R", "steps": "--set train.steps=N", "max-steps": "--set train.steps=N",
+	"lr": "--set train.optimizer.lr=R", "learning-rate": "--set train.optimizer.lr=R", "steps": "--set train.steps=N",
+	"max-steps":   "--set train.steps=N",
 	"train-iters": "--set train.steps=N", "epochs": "--set train.epochs=N", "num-train-epochs": "--set train.epochs=N",
-	"dtype": "--precision bf16", "bf16": "--precision bf16", "fp16": "--precision fp16", "fp8": "--precision fp8", "mixed-precision": "--precision bf16",
-	"model-name": "--model NAME", "model-name-or-path": "--model NAME", "gpu": "--cluster 8xh100, which names the GPUs and how many there are", "hardware": "--cluster NAME",
+	"dtype": "--precision bf16", "bf16": "--precision bf16", "fp16": "--precision fp16", "fp8": "--precision fp8",
+	"mixed-precision": "--precision bf16",
+	"model-name":      "--model NAME", "model-name-or-path": "--model NAME",
+	"gpu": "--cluster 8xh100, which names the GPUs and how many there are", "hardware": "--cluster NAME",
 }
 
 // binaryFlags are those of them that a training binary has too: planc run says that they follow --.
 var binaryFlags = []string{"steps", "nnodes", "nproc-per-node"}
 
-// otherFlag is what to type instead of another tool's flag, which may be written with underscores; "" if it is none of those.
-// A number of GPUs is the one that args give.
+// otherFlag is what to type instead of another tool's flag, which may be written with underscores; "" if it is none of
+// those. A number of GPUs is the one that args give.
 func otherFlag(command, name string, args []string) string {
 	number := numberGiven(name, args)
 	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")

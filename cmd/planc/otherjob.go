@@ -16,21 +16,26 @@ const codeNotAJob ir.Code = "NotAJob"
 // migratingPage says what the keys of other tools are here.
 const migratingPage = "docs/migrating.md of planc's repository"
 
-// otherTools are files that people give as a JOB, by their keys at the top or by words of their text, the most specific first.
+// otherTools are files that people give as a JOB, by their keys at the top or by words of their text, the most specific
+// first.
 var otherTools = []struct {
 	keys  []string // one of them is enough
 	words []string
 	what  string
 	page  string // the section of migratingPage
 }{
-	{[]string{"zero_optimization", "train_micro_batch_size_per_gpu", "train_batch_size"}, nil, "a configuration of DeepSpeed", "DeepSpeed"},
-	{[]string{"compute_environment", "distributed_type", "fsdp_config"}, nil, "a configuration of Accelerate", "PyTorch FSDP"},
+	{[]string{"zero_optimization", "train_micro_batch_size_per_gpu", "train_batch_size"}, nil,
+		"a configuration of DeepSpeed", "DeepSpeed"},
+	{[]string{"compute_environment", "distributed_type", "fsdp_config"}, nil, "a configuration of Accelerate",
+		"PyTorch FSDP"},
 	{[]string{"trainer"}, nil, "a configuration of Lightning or NeMo", "Lightning"},
-	{nil, []string{"--tensor-model-parallel-size", "--pipeline-model-parallel-size", "pretrain_gpt.py", "--micro-batch-size"}, "a script of Megatron-LM", "Megatron-LM"},
+	{nil, []string{"--tensor-model-parallel-size", "--pipeline-model-parallel-size", "pretrain_gpt.py",
+		"--micro-batch-size"}, "a script of Megatron-LM", "Megatron-LM"},
 	{nil, []string{"deepspeed "}, "a script of DeepSpeed", "DeepSpeed"},
 	{nil, []string{"fully_shard", "FullyShardedDataParallel"}, "a program that uses PyTorch FSDP", "PyTorch FSDP"},
 	{nil, []string{"block_size =", "gradient_accumulation_steps ="}, "a configuration of nanoGPT", "nanoGPT"},
-	{nil, []string{"torchrun", "import torch", "DistributedDataParallel"}, "a script that starts PyTorch", "PyTorch DDP"},
+	{nil, []string{"torchrun", "import torch", "DistributedDataParallel"}, "a script that starts PyTorch",
+		"PyTorch DDP"},
 }
 
 // otherJob refuses a file that is another tool's, or a model's, and no job: with the page that translates it.
@@ -48,17 +53,22 @@ func (a *app) otherJob(path string) error {
 		return isMapping && slices.ContainsFunc(keys, func(k string) bool { return doc.Root.Get(k) != nil })
 	}
 	refuse := func(fix, format string, args ...any) error {
-		return ir.Diags{{Pos: ir.Pos{File: slashed(path)}, Code: codeNotAJob, Fix: fix, Msg: fmt.Sprintf(format, args...)}}
+		return ir.Diags{{Pos: ir.Pos{File: slashed(path)}, Code: codeNotAJob, Fix: fix,
+			Msg: fmt.Sprintf(format, args...)}}
 	}
 	switch {
 	case has("model", "cluster", "train", "plan", "objective"):
 		return nil
 	case has("model_type"):
-		return refuse("", "this is a model; this command takes a job; to plan it: planc plan --model %s --cluster NAME --global-batch N --seq-len N", shellPath(path))
+		return refuse("", "this is a model; this command takes a job; to plan it: planc plan --model %s --cluster "+
+			"NAME --global-batch N --seq-len N", shellPath(path))
 	}
 	for _, t := range otherTools {
-		if has(t.keys...) || !isMapping && slices.ContainsFunc(t.words, func(w string) bool { return strings.Contains(string(data), w) }) {
-			return refuse("", "this is %s; this command takes a job; %q in %s says what its options are here, and planc init writes a job", t.what, t.page, migratingPage)
+		if has(t.keys...) || !isMapping && slices.ContainsFunc(t.words, func(w string) bool {
+			return strings.Contains(string(data), w)
+		}) {
+			return refuse("", "this is %s; this command takes a job; %q in %s says what its options are here, and "+
+				"planc init writes a job", t.what, t.page, migratingPage)
 		}
 	}
 	if filepath.Ext(path) == ".toml" && len(wrong) > 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// schedulePicture is what the stages of a program do in a step: stages as rows, time to the right, with a forward pass of
-// 1 and a backward pass of 2, in two parts where it is split.
+// schedulePicture is what the stages of a program do in a step: stages as rows, time to the right, with a forward pass
+// of 1 and a backward pass of 2, in two parts where it is split.
 type schedulePicture struct {
 	name    string
 	line    *costmodel.Timeline
@@ -63,7 +63,9 @@ func writePicture(p *ir.Program, file string) (text string, err error) {
 		return "", err
 	}
 	if !ok {
-		return "", mistake(FileExists, "", "--picture %s is a file that is not an SVG, and it is not overwritten; choose another name, or remove it", file)
+		return "", mistake(FileExists, "",
+			"--picture %s is a file that is not an SVG, and it is not overwritten; choose another name, or remove it",
+			file)
 	}
 	if _, err := writeWhole(file, []byte(pic.svg())); err != nil {
 		return "", fmt.Errorf("write the picture: %w", err)
@@ -81,11 +83,13 @@ func (p *schedulePicture) svg() string {
 	var b strings.Builder
 	rows := len(p.line.Stages)
 	width, height := labelWidth+pixels(p.line.End, unitWidth)+80, headHeight+rows*rowHeight+10
-	fmt.Fprintf(&b, svgHead+`xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="11">`+"\n", width, height)
+	fmt.Fprintf(&b, svgHead+`xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" `+
+		`font-size="11">`+"\n", width, height)
 	fmt.Fprintf(&b, "<title>%s</title>\n", html.EscapeString(p.name))
 	at := labelWidth
 	for _, k := range p.occurring() {
-		fmt.Fprintf(&b, `<rect x="%d" y="8" width="12" height="12" fill="%s"/><text x="%d" y="18">%s</text>`+"\n", at, k.fill, at+16, k.word)
+		fmt.Fprintf(&b, `<rect x="%d" y="8" width="12" height="12" fill="%s"/><text x="%d" y="18">%s</text>`+"\n", at,
+			k.fill, at+16, k.word)
 		at += 40 + 7*len(k.word)
 	}
 	for i, spans := range p.line.Stages {
@@ -94,7 +98,8 @@ func (p *schedulePicture) svg() string {
 		for _, s := range spans {
 			p.box(&b, s, y)
 		}
-		fmt.Fprintf(&b, `<text x="%d" y="%d">waits %s</text>`+"\n", labelWidth+pixels(p.line.End, unitWidth)+6, y+16, percent(p.line.BubbleFraction(i)))
+		fmt.Fprintf(&b, `<text x="%d" y="%d">waits %s</text>`+"\n", labelWidth+pixels(p.line.End, unitWidth)+6, y+16,
+			percent(p.line.BubbleFraction(i)))
 	}
 	b.WriteString("</svg>\n")
 	return b.String()
@@ -109,7 +114,8 @@ func (p *schedulePicture) box(b *strings.Builder, s costmodel.Span, y int) {
 			if s.Chunk%2 == 1 {
 				fill = k.darker
 			}
-			fmt.Fprintf(b, `<g><title>%s of micro-batch %d, chunk %d, %v to %v</title><rect x="%d" y="%d" width="%d" height="%d" fill="%s" stroke="#fff"/>`,
+			fmt.Fprintf(b, `<g><title>%s of micro-batch %d, chunk %d, %v to %v</title><rect x="%d" y="%d" width="%d" `+
+				`height="%d" fill="%s" stroke="#fff"/>`,
 				k.word, s.Micro, s.Of, float64(s.Start), float64(s.End-s.Wait), x, y, w, rowHeight-2, fill)
 			fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle">%d</text></g>`+"\n", x+w/2, y+15, s.Micro)
 		}
@@ -145,7 +151,8 @@ func (p *schedulePicture) text() string {
 	}
 	b.WriteString(prose("", 0, p.legend()))
 	for i := range rows {
-		fmt.Fprintf(&b, "stage %d waits %v of %v (%s)\n", i, float64(p.line.Bubble(i)), float64(p.line.End), percent(p.line.BubbleFraction(i)))
+		fmt.Fprintf(&b, "stage %d waits %v of %v (%s)\n", i, float64(p.line.Bubble(i)), float64(p.line.End),
+			percent(p.line.BubbleFraction(i)))
 	}
 	return b.String()
 }

@@ -20,12 +20,14 @@ import (
 // drawn is a small program on stages.
 func drawn(t *testing.T, schedule string, pp, vpp, micro int) *ir.Program {
 	t.Helper()
-	c := spec.Config{Family: spec.GPT2, Vocab: 61, Hidden: 16, Layers: pp * vpp, Heads: 8, KVHeads: 8, HeadDim: 2, FFN: 32, MaxPositions: 10,
+	c := spec.Config{Family: spec.GPT2, Vocab: 61, Hidden: 16, Layers: pp * vpp, Heads: 8, KVHeads: 8, HeadDim: 2,
+		FFN: 32, MaxPositions: 10,
 		Activation: "gelu_new", NormEps: 1e-5, InitStd: 0.2, AttentionBias: true, QKVBias: true, MLPBias: true}
 	p := ir.SerialPlan(c.Layers, 1, ir.FullPrecision(ir.F32))
 	p.PP, p.VPP, p.MicroBatches, p.Schedule, p.AxisOrder = pp, vpp, micro, schedule, "tp,dp,pp"
 	p.StageLayers = strings.TrimSuffix(strings.Repeat("1,", pp*vpp), ",")
-	prog, err := passes.Compile(zoo.Build("tiny", c, zoo.Options{SeqLen: 8, Batch: 1, Elem: ir.F32}), p, ir.Recipe{Optimizer: "sgd"}, passes.Options{Check: true})
+	prog, err := passes.Compile(zoo.Build("tiny", c, zoo.Options{SeqLen: 8, Batch: 1, Elem: ir.F32}), p,
+		ir.Recipe{Optimizer: "sgd"}, passes.Options{Check: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +107,8 @@ func TestPictureSVG(t *testing.T) {
 	if err := os.WriteFile(other, []byte("# mine\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := writePicture(p, other); err == nil || !strings.Contains(err.Error(), "is not an SVG, and it is not overwritten") {
+	if _, err := writePicture(p, other); err == nil ||
+		!strings.Contains(err.Error(), "is not an SVG, and it is not overwritten") {
 		t.Errorf("%v", err)
 	}
 }

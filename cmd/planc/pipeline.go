@@ -19,12 +19,14 @@ func (j *loaded) model() *ir.Model { return j.modelOf(j.Train.SeqLen) }
 
 // modelOf is the graph at another sequence length.
 func (j *loaded) modelOf(seq int) *ir.Model {
-	return zoo.Build(j.Config.Name, *j.Config, zoo.Options{SeqLen: seq, Batch: j.Train.GlobalBatch, Elem: j.Train.Precision.IR().Compute})
+	return zoo.Build(j.Config.Name, *j.Config, zoo.Options{SeqLen: seq, Batch: j.Train.GlobalBatch,
+		Elem: j.Train.Precision.IR().Compute})
 }
 
 func (j *loaded) recipe() ir.Recipe {
 	o := j.Train.Optimizer
-	return ir.Recipe{Optimizer: o.Kind, NoMomentum: o.Kind == "sgd" && o.Momentum == 0, ByChance: j.Train.Precision.Rounding == spec.Stochastic}
+	return ir.Recipe{Optimizer: o.Kind, NoMomentum: o.Kind == "sgd" && o.Momentum == 0,
+		ByChance: j.Train.Precision.Rounding == spec.Stochastic}
 }
 
 // program runs the passes on the job's plan, with checks between them. dump, if any, gets the model and the
@@ -75,8 +77,11 @@ func (a *app) source(j *loaded, d *decision, p *ir.Program, f form) (src []byte,
 func input(j *loaded, d *decision, p *ir.Program, f form) codegen.Input {
 	return codegen.Input{
 		Program: p, Package: f.pkg, Main: f.main, Target: f.on, Job: j.Name, From: f.from, Hash: programHash(p),
-		Settings: settings(j, f.dir), Model: trained(j, d.Best.Predict), Plan: planTable(j, d.Best), Predict: runtime.Predict{
-			StepSeconds: float64(d.expect.StepS), StepError: d.expect.StepError, Measured: j.cluster.Measured.By != "", TokensPerSecond: d.expect.TokensPerS, MemoryBytes: d.expect.MemoryBytes, PeakFlops: float64(d.expect.PeakFlops)},
+		Settings: settings(j, f.dir), Model: trained(j, d.Best.Predict), Plan: planTable(j, d.Best),
+		Predict: runtime.Predict{
+			StepSeconds: float64(d.expect.StepS), StepError: d.expect.StepError, Measured: j.cluster.Measured.By != "",
+			TokensPerSecond: d.expect.TokensPerS, MemoryBytes: d.expect.MemoryBytes,
+			PeakFlops: float64(d.expect.PeakFlops)},
 		Weights: weights.Of(p.Model, j.Config),
 	}
 }
@@ -88,8 +93,8 @@ type generated struct {
 	files   map[string][]byte
 }
 
-// generate makes the sources of the job's binary, and what of its kernels is compiled before Go is. Only the code of planc run, whose
-// job has measured rates, depends on this machine, by what it expects of a step.
+// generate makes the sources of the job's binary, and what of its kernels is compiled before Go is. Only the code of
+// planc run, whose job has measured rates, depends on this machine, by what it expects of a step.
 func (a *app) generate(j *loaded, f lockFlags, on codegen.Target) (*generated, error) {
 	if err := spec.CheckCompile(j.Job); err != nil {
 		return nil, err
@@ -119,8 +124,8 @@ func (a *app) generate(j *loaded, f lockFlags, on codegen.Target) (*generated, e
 	return g, err
 }
 
-// programHash names a program by its text form. What the program and its model are called is no part of it: a job's name
-// decides nothing.
+// programHash names a program by its text form. What the program and its model are called is no part of it: a job's
+// name decides nothing.
 func programHash(p *ir.Program) string {
 	unnamed, m := *p, *p.Model
 	unnamed.Name, m.Name, unnamed.Model = "", "", &m

@@ -114,8 +114,8 @@ func bestOf(during time.Duration, f func()) float64 {
 	return least
 }
 
-// reduce is the seconds of an all-reduce of elems f32 between ranks that are goroutines, as the runtime's are. A rank that
-// arrives last waits least, so that the slowest's time is the collective's.
+// reduce is the seconds of an all-reduce of elems f32 between ranks that are goroutines, as the runtime's are. A rank
+// that arrives last waits least, so that the slowest's time is the collective's.
 func reduce(ranks, elems int) float64 {
 	w := comm.NewWorld(comm.Mesh{{Name: "dp", Size: ranks}}, 0)
 	const rounds = 24
@@ -136,8 +136,8 @@ func reduce(ranks, elems int) float64 {
 	})
 }
 
-// most is the largest of what n ranks come to, each a goroutine. A panic of one is the caller's, who alone can recover from
-// it; ranks that wait for that one are left behind.
+// most is the largest of what n ranks come to, each a goroutine. A panic of one is the caller's, who alone can recover
+// from it; ranks that wait for that one are left behind.
 func most(n int, do func(rank int) float64) (largest float64) {
 	results, faults := make(chan float64, n), make(chan string, n)
 	for r := range n {

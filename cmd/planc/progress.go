@@ -74,7 +74,8 @@ func progressText(p *search.Progress) string {
 	case p.Best == 0:
 		return fmt.Sprintf("searching: %s of %s families of plans", grouped(p.Done), grouped(p.Families))
 	}
-	return fmt.Sprintf("searching: %s of %s families of plans, the best so far %v", grouped(p.Done), grouped(p.Families), p.Best)
+	return fmt.Sprintf("searching: %s of %s families of plans, the best so far %v", grouped(p.Done),
+		grouped(p.Families), p.Best)
 }
 
 // isTerminal tells whether what is written to w is read by a person at once.

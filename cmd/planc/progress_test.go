@@ -43,7 +43,8 @@ func TestProgress(t *testing.T) {
 			}
 			continue
 		}
-		if !strings.HasPrefix(got, eraseLine+"searching: 1,234 of 5,678 families of plans, the best so far 2.5 s") || !strings.HasSuffix(got, eraseLine) {
+		if !strings.HasPrefix(got, eraseLine+"searching: 1,234 of 5,678 families of plans, the best so far 2.5 s") ||
+			!strings.HasSuffix(got, eraseLine) {
 			t.Errorf("%+v: %q", x, got)
 		}
 	}
@@ -69,7 +70,9 @@ func TestSearches(t *testing.T) {
 func TestWatchKernels(t *testing.T) {
 	defer func(was time.Duration) { patience = was }(patience)
 	patience = 4 * time.Millisecond
-	for _, x := range []struct{ quiet, terminal, shown bool }{{false, true, true}, {true, true, false}, {false, false, false}} {
+	for _, x := range []struct {
+		quiet, terminal, shown bool
+	}{{false, true, true}, {true, true, false}, {false, false, false}} {
 		var stderr bytes.Buffer
 		var r build.KernelRequest
 		end := (&app{quiet: x.quiet, terminal: x.terminal, stderr: &screen{to: &stderr}}).watchKernels(&r)
@@ -82,7 +85,8 @@ func TestWatchKernels(t *testing.T) {
 		}
 		end()
 		line := eraseLine + "kernels  12 of 31"
-		if got := stderr.String(); x.shown != strings.HasPrefix(got, line) || strings.ReplaceAll(got, line, "") != map[bool]string{true: eraseLine}[x.shown] {
+		if got := stderr.String(); x.shown != strings.HasPrefix(got, line) ||
+			strings.ReplaceAll(got, line, "") != map[bool]string{true: eraseLine}[x.shown] {
 			t.Errorf("%+v: %q", x, got)
 		}
 	}
@@ -93,7 +97,8 @@ func TestNoteFitsTheScreen(t *testing.T) {
 	var stderr bytes.Buffer
 	(&app{stderr: &screen{to: &stderr}}).note("target", strings.Repeat("all ranks run on one CPU, ", 9))
 	for i, line := range strings.Split(strings.TrimSuffix(stderr.String(), "\n"), "\n") {
-		if want := map[bool]string{true: "target   all", false: "         "}[i == 0]; width(line) > screenWidth || !strings.HasPrefix(line, want) {
+		if want := map[bool]string{true: "target   all", false: "         "}[i == 0]; width(line) > screenWidth ||
+			!strings.HasPrefix(line, want) {
 			t.Errorf("%q", line)
 		}
 	}
@@ -112,7 +117,8 @@ func TestNoTerminal(t *testing.T) {
 	defer func(was time.Duration) { patience = was }(patience)
 	patience = time.Nanosecond
 	var stdout bytes.Buffer
-	if code := run([]string{"plan", "--model", "llama3-8b", "--cluster", "dgx-h100", "--global-batch", "128", "--seq-len", "8192"}, nil, &stdout, f); code != 0 || stdout.Len() == 0 {
+	if code := run([]string{"plan", "--model", "llama3-8b", "--cluster", "dgx-h100", "--global-batch", "128",
+		"--seq-len", "8192"}, nil, &stdout, f); code != 0 || stdout.Len() == 0 {
 		t.Errorf("code %d, %q", code, stdout.String())
 	}
 	if text, err := os.ReadFile(f.Name()); err != nil || strings.ReplaceAll(string(text), "searching ...\n", "") != "" {
@@ -120,7 +126,8 @@ func TestNoTerminal(t *testing.T) {
 	}
 }
 
-// A build says at once that it builds, and how many packages are compiled, of how many: on a line of a terminal, elsewhere on lines.
+// A build says at once that it builds, and how many packages are compiled, of how many: on a line of a terminal,
+// elsewhere on lines.
 func TestWatchBuild(t *testing.T) {
 	defer func(was time.Duration) { patience = was }(patience)
 	patience = 5 * time.Millisecond
@@ -129,7 +136,8 @@ func TestWatchBuild(t *testing.T) {
 		want            []string
 	}{
 		{want: []string{"building ...\n", "building: 3 packages\n", "building: 57 of 131 packages\n"}},
-		{terminal: true, want: []string{"building ...", "building: 3 packages", "building: 57 of 131 packages", eraseLine}},
+		{terminal: true, want: []string{"building ...", "building: 3 packages", "building: 57 of 131 packages",
+			eraseLine}},
 		{quiet: true}, {quiet: true, terminal: true},
 	} {
 		var stderr bytes.Buffer

@@ -15,12 +15,14 @@ const sureFit = 0.975
 
 // roomDoc is there where a plan may not fit after all: the best plan with more room.
 type roomDoc struct {
-	FitProbability float64            `json:"fit_probability"` // of the chosen plan
-	MarginBytes    int64              `json:"margin_bytes"`    // by which predictions of such a plan's memory may be off
-	Headroom       float64            `json:"headroom"`        // objective.headroom that keeps the margin free
-	Plan           map[string]any     `json:"plan"`            // fits with a probability of 0.975 and more; null if none does
-	Predict        *costmodel.Predict `json:"predict"`
-	SlowerBy       *float64           `json:"slower_by"`
+	FitProbability float64 `json:"fit_probability"` // of the chosen plan
+	// by which predictions of such a plan's memory may be off
+	MarginBytes int64   `json:"margin_bytes"`
+	Headroom    float64 `json:"headroom"` // objective.headroom that keeps the margin free
+	// fits with a probability of 0.975 and more; null if none does
+	Plan     map[string]any     `json:"plan"`
+	Predict  *costmodel.Predict `json:"predict"`
+	SlowerBy *float64           `json:"slower_by"`
 
 	plan ir.Plan
 }
@@ -68,12 +70,14 @@ func surelyFits(e *costmodel.Engine, m costmodel.Memory, device costmodel.Bytes)
 // roomSentence says how sure the fit is, and what the next plan with room costs.
 func (d *document) roomSentence() string {
 	r := d.Room
-	s := fmt.Sprintf("p %.2f to fit into the %s of a %s: memory may be off by %s.", r.FitProbability, size(d.head.memory), d.head.device, size(r.MarginBytes))
+	s := fmt.Sprintf("p %.2f to fit into the %s of a %s: memory may be off by %s.", r.FitProbability,
+		size(d.head.memory), d.head.device, size(r.MarginBytes))
 	if !d.head.probable {
 		s = strings.TrimSuffix(s, ".") + ", as assumed."
 	}
 	if r.Plan == nil {
 		return s + fmt.Sprintf(" No plan fits with objective.headroom %v.", r.Headroom)
 	}
-	return s + fmt.Sprintf(" With --set objective.headroom=%v the best is %s: %s, %s.", r.Headroom, differences(r.plan, d.head.chosen), signed(*r.SlowerBy), size(r.Predict.MemoryBytes.Total))
+	return s + fmt.Sprintf(" With --set objective.headroom=%v the best is %s: %s, %s.", r.Headroom, differences(r.plan,
+		d.head.chosen), signed(*r.SlowerBy), size(r.Predict.MemoryBytes.Total))
 }

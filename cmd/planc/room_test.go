@@ -24,6 +24,7 @@ func TestRoomIsTheEngines(t *testing.T) {
 		}
 	}
 	if most["megatron"] >= most["planc"] {
-		t.Errorf("megatron %s surely fit, planc %s: measured memory is off by more", size(most["megatron"]), size(most["planc"]))
+		t.Errorf("megatron %s surely fit, planc %s: measured memory is off by more", size(most["megatron"]),
+			size(most["planc"]))
 	}
 }

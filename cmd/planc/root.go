@@ -48,7 +48,8 @@ const (
 var laterCommands = []string{"import", "export", "data", "checkpoint"}
 
 // meant are words that people type for what is no command here, and what to type.
-var meant = map[string]string{"version": "planc --version prints it", "train": "planc run trains", "build": "planc compile builds",
+var meant = map[string]string{"version": "planc --version prints it", "train": "planc run trains",
+	"build":  "planc compile builds",
 	"search": "planc plan searches", "why-not": "planc explain --why-not KEY=VALUE asks that"}
 
 // mistake is an error that one Diag without a place makes.
@@ -80,7 +81,8 @@ func (a *app) root() *cobra.Command {
 		Short: "the best parallel plan for a model on a cluster, why, and a binary that trains it",
 		Long: "planc says which plan (DP × TP × PP × ZeRO, ...) a model should train with on a cluster, why,\n" +
 			"and whether it fits; and compiles the answer to one binary that trains.\n\n" +
-			"JOB is planc.yaml here by default; a file, a folder that holds a planc.yaml, or - for stdin. Without a JOB,\n" +
+			"JOB is planc.yaml here by default; a file, a folder that holds a planc.yaml, or - for stdin. " +
+			"Without a JOB,\n" +
 			"--model and the other flags of the job ask a quick question. planc help exit is the exit table.",
 		Example:       "planc plan --model llama3-8b --cluster dgx-h100 --global-batch 128 --seq-len 8192",
 		Version:       version,
@@ -98,8 +100,10 @@ func (a *app) root() *cobra.Command {
 	flags.SortFlags = false
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.chdir() }
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagMistake(c, err, a.args) })
-	root.AddCommand(a.planCommand(), a.explainCommand(), a.compileCommand(), a.runCommand(), a.genCommand(), a.verifyCommand(), a.diffCommand(), a.irCommand())
-	root.AddCommand(a.validateCommand(), a.calibrateCommand(), a.modelsCommand(), a.clustersCommand(), a.initCommand(), a.doctorCommand(), a.detectCommand())
+	root.AddCommand(a.planCommand(), a.explainCommand(), a.compileCommand(), a.runCommand(), a.genCommand(),
+		a.verifyCommand(), a.diffCommand(), a.irCommand())
+	root.AddCommand(a.validateCommand(), a.calibrateCommand(), a.modelsCommand(), a.clustersCommand(), a.initCommand(),
+		a.doctorCommand(), a.detectCommand())
 	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "help on a command", Hidden: true,
 		RunE: func(_ *cobra.Command, args []string) error { return helpOn(root, args) }})
 	onceEach(flags)
@@ -156,7 +160,8 @@ func checkSet(args []string) error {
 	for i := 0; i+2 < len(args) && args[i] != "--"; i++ {
 		key, value := args[i+1], args[i+2]
 		if args[i] == "--set" && !strings.Contains(key, "=") && !strings.HasPrefix(value, "-") && missing(value) {
-			return mistake(strict.BadSet, fmt.Sprintf("--set %s=%s", shellWord(key), shellWord(value)), "--set %s %s is not KEY=VALUE", key, value)
+			return mistake(strict.BadSet, fmt.Sprintf("--set %s=%s", shellWord(key), shellWord(value)),
+				"--set %s %s is not KEY=VALUE", key, value)
 		}
 	}
 	return nil
@@ -195,9 +200,11 @@ func flagMistake(c *cobra.Command, err error, args []string) error {
 	case errors.As(err, &missing):
 		return mistake(BadFlag, "", "%s --%s needs a value", c.CommandPath(), missing.GetFlag().Name)
 	case errors.As(err, &invalid) && errors.As(err, &twice):
-		return mistake(BadFlag, "", "%s --%s is given twice, as %s and as %s; it takes one value", c.CommandPath(), invalid.GetFlag().Name, shellWord(twice.first), shellWord(twice.second))
+		return mistake(BadFlag, "", "%s --%s is given twice, as %s and as %s; it takes one value", c.CommandPath(),
+			invalid.GetFlag().Name, shellWord(twice.first), shellWord(twice.second))
 	case errors.As(err, &invalid):
-		return mistake(BadFlag, "", "%s --%s: %q is %s", c.CommandPath(), invalid.GetFlag().Name, invalid.GetValue(), cmp.Or(flagTypes[invalid.GetFlag().Value.Type()], "no value of it"))
+		return mistake(BadFlag, "", "%s --%s: %q is %s", c.CommandPath(), invalid.GetFlag().Name, invalid.GetValue(),
+			cmp.Or(flagTypes[invalid.GetFlag().Value.Type()], "no value of it"))
 	}
 	return mistake(BadFlag, "", "%s: %v", c.CommandPath(), err)
 }
@@ -225,14 +232,23 @@ func unknownFlag(c *cobra.Command, e *pflag.NotExistError, args []string) error 
 	if fix == "" {
 		switch {
 		case c.Name() == "init":
-			return mistake(UnknownFlag, "", "planc init has no flag --%s: its job is always the same; set the field in the %s that it writes, or save a question's job: "+
-				"planc plan --model NAME --cluster NAME --global-batch N --seq-len N --save %s", name, jobFile, jobFile)
-		case name == "set" || slices.ContainsFunc(spec.Quick, func(q struct{ Flag, Key, Doc string }) bool { return q.Flag == name }):
-			return mistake(UnknownFlag, "", "%s has no flag --%s: it goes by the job file alone; write it there", c.CommandPath(), name)
+			return mistake(UnknownFlag, "",
+				"planc init has no flag --%s: its job is always the same; set the field in the %s that it writes, or "+
+					"save a question's job: "+
+					"planc plan --model NAME --cluster NAME --global-batch N --seq-len N --save %s", name,
+				jobFile, jobFile)
+		case name == "set" || slices.ContainsFunc(spec.Quick, func(q struct{ Flag, Key, Doc string }) bool {
+			return q.Flag == name
+		}):
+			return mistake(UnknownFlag, "", "%s has no flag --%s: it goes by the job file alone; write it there",
+				c.CommandPath(), name)
 		case c.Name() == "run":
-			return mistake(UnknownFlag, "", "planc run has no flag --%s; flags of the binary follow --: planc run JOB -- %s", name, asGiven(name, args))
+			return mistake(UnknownFlag, "",
+				"planc run has no flag --%s; flags of the binary follow --: planc run JOB -- %s", name,
+				asGiven(name, args))
 		}
-		return mistake(UnknownFlag, "", "%s has no flag --%s; planc help %s lists them", c.CommandPath(), name, c.Name())
+		return mistake(UnknownFlag, "", "%s has no flag --%s; planc help %s lists them", c.CommandPath(),
+			name, c.Name())
 	}
 	return mistake(UnknownFlag, "--"+fix, "%s has no flag --%s", c.CommandPath(), name)
 }
@@ -264,7 +280,8 @@ func (a *app) jsonFlag(c *cobra.Command) {
 // noArgs is the Args of commands that take none.
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return mistake(TooManyArguments, "", "%s takes no argument; there is %s", c.CommandPath(), strings.Join(args, ", "))
+		return mistake(TooManyArguments, "", "%s takes no argument; there is %s", c.CommandPath(),
+			strings.Join(args, ", "))
 	}
 	return nil
 }
@@ -273,7 +290,8 @@ func noArgs(c *cobra.Command, args []string) error {
 func oneName(what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return mistake(TooManyArguments, "", "%s takes one %s; these are %d: %s", c.CommandPath(), what, len(args), strings.Join(args, ", "))
+			return mistake(TooManyArguments, "", "%s takes one %s; these are %d: %s", c.CommandPath(), what, len(args),
+				strings.Join(args, ", "))
 		}
 		return nil
 	}
@@ -282,7 +300,8 @@ func oneName(what string) cobra.PositionalArgs {
 // oneJob is the Args of commands that take a JOB at most.
 func oneJob(c *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return mistake(TooManyArguments, "", "%s takes one JOB; these are %d: %s", c.CommandPath(), len(args), strings.Join(args, ", "))
+		return mistake(TooManyArguments, "", "%s takes one JOB; these are %d: %s", c.CommandPath(), len(args),
+			strings.Join(args, ", "))
 	}
 	return nil
 }

@@ -23,8 +23,10 @@ func (a *app) runCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run [JOB] [-- flags of the binary]",
 		Short: "compile (cached) and launch here",
-		Long: "run compiles the job, or finds that it has been compiled before, and becomes the binary: its output, its\n" +
-			"signals and its exit status are those of the binary alone. What follows -- is for it. A job for a cluster\n" +
+		Long: "run compiles the job, or finds that it has been compiled before, and becomes the binary: its " +
+			"output, its\n" +
+			"signals and its exit status are those of the binary alone. What follows -- is for it. A job for a " +
+			"cluster\n" +
 			"that this machine is not is refused, unless --target cpu says that all ranks shall run on this CPU, or\n" +
 			"--target cuda that they run on this machine's GPUs. The lock beside the job is obeyed, and never written.",
 		Example: "planc run planc.yaml -- --steps 100",
@@ -42,7 +44,8 @@ func (a *app) runCommand() *cobra.Command {
 		},
 	}
 	flags.register(c)
-	c.Flags().StringVar(&target, "target", "cpu", "`PLATFORM` to run on: cpu, instead of the job's cluster, or cuda, this machine's GPUs")
+	c.Flags().StringVar(&target, "target", "cpu",
+		"`PLATFORM` to run on: cpu, instead of the job's cluster, or cuda, this machine's GPUs")
 	c.Flags().Lookup("target").DefValue = "" // without the flag it is the job's own cluster that is wanted
 	locks.register(c)
 	return c
@@ -63,7 +66,8 @@ func (a *app) run(args, rest []string, flags jobFlags, locks lockFlags, on codeg
 		return err
 	}
 	if !anyTarget && !job.cluster.IsCPU() {
-		return &foreign{fmt.Sprintf("the job is for %s, which this machine is not; --target cpu runs all %d ranks on this CPU [%s]",
+		return &foreign{fmt.Sprintf("the job is for %s, which this machine is not; --target cpu runs all %d ranks on "+
+			"this CPU [%s]",
 			clusterText(job.cluster), job.cluster.Devices(), codeForeign)}
 	}
 	if err := spec.CheckCompile(job.Job); err != nil {

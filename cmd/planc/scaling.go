@@ -11,17 +11,19 @@ import (
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
-// scalingDoc is how a job scales over numbers of devices. Strong scaling keeps the batch: the rows themselves. Weak scaling
-// lets it grow with the devices, from the first row that fits: each row's weak.
+// scalingDoc is how a job scales over numbers of devices. Strong scaling keeps the batch: the rows themselves. Weak
+// scaling lets it grow with the devices, from the first row that fits: each row's weak.
 type scalingDoc struct {
 	From int `json:"from"` // devices of the first row that fits, which the others are compared with
-	// SerialFraction is s of Amdahl's law (Amdahl 1967), t(n) = t(1)·(s + (1-s)/n), n in multiples of From: that which is off by
-	// least, as parts of what it says, in the square over all rows that fit. Below 0 where more devices do more than their
-	// share, since less memory is short.
-	SerialFraction float64  `json:"serial_fraction"`
-	Residual       float64  `json:"residual"` // root of the mean square by which times are off, as fractions of the law's
-	Fits           bool     `json:"fits"`     // whether the law describes the rows: none says what it denies
-	Limit          *float64 `json:"limit"`    // the speed-up that the law allows at most, 1/s; null where it does not fit, or s is not above 0
+	// SerialFraction is s of Amdahl's law (Amdahl 1967), t(n) = t(1)·(s + (1-s)/n), n in multiples of From: that which
+	// is off by least, as parts of what it says, in the square over all rows that fit. Below 0 where more devices do
+	// more than their share, since less memory is short.
+	SerialFraction float64 `json:"serial_fraction"`
+	// root of the mean square by which times are off, as fractions of the law's
+	Residual float64 `json:"residual"`
+	Fits     bool    `json:"fits"` // whether the law describes the rows: none says what it denies
+	// the speed-up that the law allows at most, 1/s; null where it does not fit, or s is not above 0
+	Limit *float64 `json:"limit"`
 
 	least, most ownFraction
 }
@@ -69,7 +71,8 @@ func (q *sweeping) weak(d *sweepDoc) error {
 		if err != nil { // a batch for which no plan is legal, or none fits
 			continue
 		}
-		r.Weak = &weakDoc{Batch: p.GlobalBatch, Plan: best.Plan.JSON(), Predict: &best.Predict, Efficiency: best.Predict.TokensPerSGPU / first.Predict.TokensPerSGPU}
+		r.Weak = &weakDoc{Batch: p.GlobalBatch, Plan: best.Plan.JSON(), Predict: &best.Predict,
+			Efficiency: best.Predict.TokensPerSGPU / first.Predict.TokensPerSGPU}
 	}
 	return nil
 }
@@ -122,8 +125,9 @@ func amdahl(more, slow []float64) (s, residual float64) {
 	return costmodel.SixDigits(s), costmodel.SixDigits(math.Sqrt(residual))
 }
 
-// describes tells whether a law may be said of rows that it was fitted to: it is off by no more than a tenth, no row is as fast
-// as the law's limit, and none is on the other side of a perfect division of the work than the law, by more than a fiftieth.
+// describes tells whether a law may be said of rows that it was fitted to: it is off by no more than a tenth, no row is
+// as fast as the law's limit, and none is on the other side of a perfect division of the work than the law, by more
+// than a fiftieth.
 func describes(s, residual float64, more, slow []float64) bool {
 	const off, beyond = 0.1, 0.02
 	if residual > off {
@@ -150,20 +154,23 @@ func scalingScreen(d *sweepDoc) string {
 	if s == nil {
 		return ""
 	}
-	columns := []column{{d.deviceTitle(), true}, {"SPEED-UP", true}, {"STRONG", false}, {"", true}, {"WEAK", false}, {"", true}, {"COMM", true}, {"BATCH", true}}
+	columns := []column{{d.deviceTitle(), true}, {"SPEED-UP", true}, {"STRONG", false}, {"", true}, {"WEAK", false},
+		{"", true}, {"COMM", true}, {"BATCH", true}}
 	var rows [][]string
 	for _, r := range d.Rows {
 		if !r.Fits {
 			continue
 		}
 		up := float64(d.first().Predict.StepS / r.Predict.StepS)
-		row := []string{grouped(r.Cluster.Devices), factor(up), bar(*r.Efficiency), wholePercent(*r.Efficiency), "", "", wholePercent(communication(r.Predict)), ""}
+		row := []string{grouped(r.Cluster.Devices), factor(up), bar(*r.Efficiency), wholePercent(*r.Efficiency), "",
+			"", wholePercent(communication(r.Predict)), ""}
 		if r.Weak != nil {
 			row[4], row[5], row[7] = bar(r.Weak.Efficiency), wholePercent(r.Weak.Efficiency), grouped(r.Weak.Batch)
 		}
 		rows = append(rows, row)
 	}
-	text := fmt.Sprintf("STRONG keeps the batch, WEAK lets it grow to BATCH with the %s: parallel efficiency, of %s. COMM waits for communication. Amdahl's law: %s.",
+	text := fmt.Sprintf("STRONG keeps the batch, WEAK lets it grow to BATCH with the %s: parallel efficiency, of %s. "+
+		"COMM waits for communication. Amdahl's law: %s.",
 		d.devices(), grouped(s.From), s.sentence())
 	return "\n" + table(columns, rows) + "\n" + prose("", 0, text)
 }
@@ -175,12 +182,15 @@ func (s *scalingDoc) sentence() string {
 		return "no serial fraction fits: " + s.denied()
 	}
 	if s.Limit == nil {
-		return fmt.Sprintf("serial fraction %s, %s: less than none, as more devices have more memory", fraction(s.SerialFraction), off)
+		return fmt.Sprintf("serial fraction %s, %s: less than none, as more devices have more memory",
+			fraction(s.SerialFraction), off)
 	}
-	return fmt.Sprintf("serial fraction %s, %s: at most %s × as fast as %s", fraction(s.SerialFraction), off, amount.Short(*s.Limit), grouped(s.From))
+	return fmt.Sprintf("serial fraction %s, %s: at most %s × as fast as %s", fraction(s.SerialFraction), off,
+		amount.Short(*s.Limit), grouped(s.From))
 }
 
-// denied is what rows say of which no law is true. The law has one fraction for all sizes; of each size alone another comes out.
+// denied is what rows say of which no law is true. The law has one fraction for all sizes; of each size alone another
+// comes out.
 func (s *scalingDoc) denied() string {
 	least, most := grouped(s.least.devices), s.alone(s.most)
 	switch {

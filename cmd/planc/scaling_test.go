@@ -47,7 +47,8 @@ func TestAmdahl(t *testing.T) {
 		for i := range slow {
 			slow[i] *= 1 + 0.1*float64(i%2*2-1)
 		}
-		if s, residual := amdahl(more, slow); want >= 0.02 && math.Abs(s/want-1) > 0.1 || residual < 0.05 || residual > 0.15 {
+		if s, residual := amdahl(more, slow); want >= 0.02 && math.Abs(s/want-1) > 0.1 || residual < 0.05 ||
+			residual > 0.15 {
 			t.Errorf("with noise of 10 %%, serial fraction %v is found as %v, off by %v", want, s, residual)
 		}
 	}
@@ -60,19 +61,28 @@ func TestAmdahlSentence(t *testing.T) {
 		s    scalingDoc
 		want string
 	}{
-		{scalingDoc{From: 8, SerialFraction: 0.0125, Residual: 0.013, Fits: true, Limit: &limit}, "serial fraction 1.25 %, within 1.3 %: at most 80 × as fast as 8"},
-		{scalingDoc{From: 8, SerialFraction: -0.01, Residual: 0.002, Fits: true}, "serial fraction -1 %, within 0.2 %: less than none, as more devices have more memory"},
-		{scalingDoc{From: 64, SerialFraction: 0.002, Residual: 0.07, least: ownFraction{128, -0.0705}, most: ownFraction{4096, 0.00327}},
-			"no serial fraction fits: 128 do more than their share, and 4,096 are as fast as if 0.327 % of the work were serial"},
+		{scalingDoc{From: 8, SerialFraction: 0.0125, Residual: 0.013, Fits: true, Limit: &limit},
+			"serial fraction 1.25 %, within 1.3 %: at most 80 × as fast as 8"},
+		{scalingDoc{From: 8, SerialFraction: -0.01, Residual: 0.002, Fits: true},
+			"serial fraction -1 %, within 0.2 %: less than none, as more devices have more memory"},
+		{scalingDoc{From: 64, SerialFraction: 0.002, Residual: 0.07, least: ownFraction{128, -0.0705},
+			most: ownFraction{4096, 0.00327}},
+			"no serial fraction fits: 128 do more than their share, and 4,096 are as fast as if 0.327 % of the work " +
+				"were serial"},
 		{scalingDoc{From: 8, SerialFraction: 1.4, Residual: 0, least: ownFraction{16, 1.4}, most: ownFraction{16, 1.4}},
 			"no serial fraction fits: more devices are no faster than 8"},
-		{scalingDoc{From: 8, SerialFraction: -0.5, Residual: 0.2, least: ownFraction{16, -0.6}, most: ownFraction{16, -0.6}},
+		{scalingDoc{From: 8, SerialFraction: -0.5, Residual: 0.2, least: ownFraction{16, -0.6},
+			most: ownFraction{16, -0.6}},
 			"no serial fraction fits: 16 do more than their share"},
-		{scalingDoc{From: 8, SerialFraction: -0.3, Residual: 0.2, least: ownFraction{16, -0.6}, most: ownFraction{32, -0.1}},
+		{scalingDoc{From: 8, SerialFraction: -0.3, Residual: 0.2, least: ownFraction{16, -0.6},
+			most: ownFraction{32, -0.1}},
 			"no serial fraction fits: 16 and 32 each do more than their share"},
-		{scalingDoc{From: 8, SerialFraction: 0.3, Residual: 0.2, least: ownFraction{16, 0.1}, most: ownFraction{32, 0.5}},
-			"no serial fraction fits: 16 are as fast as if 10 % of the work were serial, but 32 are as fast as if 50 % of the work were serial"},
-		{scalingDoc{From: 1, SerialFraction: 0.9, Residual: 0.2, least: ownFraction{2, 0.701}, most: ownFraction{8, 1.1}},
+		{scalingDoc{From: 8, SerialFraction: 0.3, Residual: 0.2, least: ownFraction{16, 0.1},
+			most: ownFraction{32, 0.5}},
+			"no serial fraction fits: 16 are as fast as if 10 % of the work were serial, but 32 are as fast as if 50 " +
+				"% of the work were serial"},
+		{scalingDoc{From: 1, SerialFraction: 0.9, Residual: 0.2, least: ownFraction{2, 0.701},
+			most: ownFraction{8, 1.1}},
 			"no serial fraction fits: 2 are as fast as if 70.1 % of the work were serial, but 8 are no faster than 1"},
 		{scalingDoc{From: 8, SerialFraction: 0.1, Residual: 0, least: ownFraction{16, 0.1}, most: ownFraction{16, 0.1}},
 			"no serial fraction fits: 16 are as fast as if 10 % of the work were serial"},

@@ -81,7 +81,8 @@ func planScreen(d *document) string {
 
 func (d *document) titleLines() string {
 	h := d.head
-	model := []string{fmt.Sprintf("%s  %s params", clip(d.Model.Name, nameRoom), amount.Params(d.Model.Params)), fmt.Sprintf("seq %d", h.seqLen),
+	model := []string{fmt.Sprintf("%s  %s params", clip(d.Model.Name, nameRoom), amount.Params(d.Model.Params)),
+		fmt.Sprintf("seq %d", h.seqLen),
 		fmt.Sprintf("batch %d (%s tok)", h.globalBatch, amount.Short(float64(h.globalBatch)*float64(h.seqLen))),
 		fmt.Sprintf("%s %d B/param", h.precision, d.Predict.BytesPerParam)}
 	model = append(model, h.rounding...)
@@ -92,20 +93,23 @@ func (d *document) titleLines() string {
 	if h.memory > 0 {
 		usable = fmt.Sprintf("%s of %s usable", strings.TrimSuffix(usable, unit(size(h.memory))), size(h.memory))
 	}
-	hardware := append([]string{fmt.Sprintf("%s = %d %s", d.clusterName(), d.Cluster.Devices, d.Cluster.GPU)}, slices.Concat(h.links, h.measured)...)
+	hardware := append([]string{fmt.Sprintf("%s = %d %s", d.clusterName(), d.Cluster.Devices, d.Cluster.GPU)},
+		slices.Concat(h.links, h.measured)...)
 	return withEngine(flow("", 0, " · ", model), d.engineWords(), append(hardware, usable))
 }
 
 // engineWords name the engine whose runtime is priced.
 func (d *document) engineWords() string { return "engine " + d.Engine }
 
-// withEngine returns the title and the hardware. The second line begins with the engine, also if the title is longer than a line.
+// withEngine returns the title and the hardware. The second line begins with the engine, also if the title is longer
+// than a line.
 func withEngine(title, engine string, hardware []string) string {
 	first, rest, _ := strings.Cut(title, "\n")
 	if rest == "" {
 		return title + flow("", 0, " · ", append([]string{engine}, hardware...))
 	}
-	words := append([]string{engine}, strings.Split(strings.ReplaceAll(strings.TrimSuffix(rest, "\n"), "\n", " · "), " · ")...)
+	words := append([]string{engine}, strings.Split(strings.ReplaceAll(strings.TrimSuffix(rest, "\n"), "\n",
+		" · "), " · ")...)
 	out := first + "\n" + flow("", 0, " · ", words)
 	if len(hardware) > 0 {
 		out += flow("", 0, " · ", hardware)
@@ -216,7 +220,8 @@ func (d *document) guesses() (words []string) {
 		if g.Value != "" {
 			w += " " + g.Value
 		}
-		if g.Why != "" && (i+1 == len(d.Guessed) || d.Guessed[i+1].Why != g.Why || g.Value != "") { // a reason of several stands behind the last
+		// a reason of several stands behind the last
+		if g.Why != "" && (i+1 == len(d.Guessed) || d.Guessed[i+1].Why != g.Why || g.Value != "") {
 			w += " (" + g.Why + ")"
 		}
 		words = append(words, w)
@@ -264,8 +269,8 @@ func (d *document) shown() []alternativeDoc {
 	return slices.Concat(all[:first], unfit[:min(len(unfit), rows-first)])
 }
 
-// others are the alternatives that tell something: not those, as another order of axes that nothing runs over may be, which
-// take what the plan takes, time and memory. Documents have all.
+// others are the alternatives that tell something: not those, as another order of axes that nothing runs over may be,
+// which take what the plan takes, time and memory. Documents have all.
 func (d *document) others() (out []alternativeDoc) {
 	for _, a := range d.Alternatives {
 		if d.Fastest != nil && a.plan == d.Fastest.plan {

@@ -17,12 +17,17 @@ import (
 // example is a document with the made-up figures of screens.md's first screen.
 func example() *document {
 	const g = 1 << 30
-	chosen := ir.SerialPlan(32, 1, ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32})
-	chosen.DP, chosen.Zero, chosen.ZeroGroup, chosen.MicroBatches, chosen.Recompute, chosen.RecomputeLayers = 8, 2, 8, 16, "selective", 32
-	predict := costmodel.Predict{StepS: 12.2, StepSLow: 11.468, StepSHigh: 12.932, TokensPerS: 85900, TokensPerSGPU: 10740, ModelTFLOPS: 587,
-		HardwareTFLOPS: 605.6, MFU: 0.593, FlopsFormula: "6N + causal attention", BytesPerParam: 18, FitProbability: 0.97,
-		Time: costmodel.Time{Compute: 10.62, Recompute: 0.31, DPComm: 0.61, Optimizer: 0.17, Other: 0.49},
-		MemoryBytes: costmodel.Memory{Total: 714 * g / 10, Capacity: 751 * g / 10, Params: 15 * g, Grads: 37 * g / 10, Optimizer: 112 * g / 10,
+	chosen := ir.SerialPlan(32, 1, ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32,
+		Master: ir.F32, Moments: ir.F32})
+	chosen.DP, chosen.Zero, chosen.ZeroGroup, chosen.MicroBatches, chosen.Recompute, chosen.RecomputeLayers = 8, 2, 8,
+		16, "selective", 32
+	predict := costmodel.Predict{StepS: 12.2, StepSLow: 11.468, StepSHigh: 12.932, TokensPerS: 85900,
+		TokensPerSGPU: 10740, ModelTFLOPS: 587,
+		HardwareTFLOPS: 605.6, MFU: 0.593, FlopsFormula: "6N + causal attention", BytesPerParam: 18,
+		FitProbability: 0.97,
+		Time:           costmodel.Time{Compute: 10.62, Recompute: 0.31, DPComm: 0.61, Optimizer: 0.17, Other: 0.49},
+		MemoryBytes: costmodel.Memory{Total: 714 * g / 10, Capacity: 751 * g / 10, Params: 15 * g, Grads: 37 * g / 10,
+			Optimizer:   112 * g / 10,
 			Activations: 346 * g / 10, Workspace: 31 * g / 10, Comm: 16 * g / 10, Overhead: 22 * g / 10}}
 	slower := func(f float64) *float64 { return &f }
 	other := func(change func(*ir.Plan), comm costmodel.Seconds, total int64) alternativeDoc {
@@ -39,18 +44,25 @@ func example() *document {
 	over := int64(14 * g)
 	return &document{
 		Model:  modelDoc{Name: "llama3-8b", Params: 8030261248, ParamsActive: 8030261248, Layers: 32},
-		Engine: "planc", Cluster: clusterDoc{Name: "dgx-h100", GPU: "H100-SXM-80GB", Devices: 8, Nodes: 1}, Fits: true, Predict: predict,
-		Search:       searchDoc{Counts: search.Counts{Space: 38016, Infeasible: 21590, Bounded: 16214, Priced: 212}, Restricted: []string{"recompute_split: true", "cp: where a rank has fewer than 8192 positions"}},
+		Engine: "planc", Cluster: clusterDoc{Name: "dgx-h100", GPU: "H100-SXM-80GB", Devices: 8, Nodes: 1}, Fits: true,
+		Predict: predict,
+		Search: searchDoc{Counts: search.Counts{Space: 38016, Infeasible: 21590, Bounded: 16214, Priced: 212},
+			Restricted: []string{"recompute_split: true", "cp: where a rank has fewer than 8192 positions"}},
 		Alternatives: []alternativeDoc{tp, none},
-		Guessed:      []guessDoc{{"train.optimizer.kind", "adamw", "default"}, {"node.link.latency_us", "2", "catalogue, not measured"}},
+		Guessed: []guessDoc{{"train.optimizer.kind", "adamw", "default"}, {"node.link.latency_us", "2",
+			"catalogue, not measured"}},
 		explainDoc: &explainDoc{
 			Binding: bindingDoc{"memory", 37 * g / 10},
-			Choices: []choiceDoc{{Name: "tp", Taken: 1, RunnerUp: 2, Verdict: "slower", SlowerBy: slower(0.041), Message: "tp_comm +0.52 s"},
-				{Name: "recompute", Taken: "selective", RunnerUp: "none", Verdict: "no_fit", OverBytes: &over, Message: "14.0 GiB over: activations"}},
+			Choices: []choiceDoc{{Name: "tp", Taken: 1, RunnerUp: 2, Verdict: "slower", SlowerBy: slower(0.041),
+				Message: "tp_comm +0.52 s"},
+				{Name: "recompute", Taken: "selective", RunnerUp: "none", Verdict: "no_fit", OverBytes: &over,
+					Message: "14.0 GiB over: activations"}},
 			ErrorBar: errorBarDoc{Rows: 61, Like: "H100, dense, one node"},
 		},
-		head: header{probable: true, chosen: chosen, seqLen: 8192, globalBatch: 128, precision: "bf16", peak: "989.5 TFLOP/s",
-			links: []string{"NVSwitch 450 GB/s"}, memory: 791 * g / 10, device: "GPU", rows: screenRows, command: "planc explain · planc compile -o train"},
+		head: header{probable: true, chosen: chosen, seqLen: 8192, globalBatch: 128, precision: "bf16",
+			peak:  "989.5 TFLOP/s",
+			links: []string{"NVSwitch 450 GB/s"}, memory: 791 * g / 10, device: "GPU", rows: screenRows,
+			command: "planc explain · planc compile -o train"},
 	}
 }
 
@@ -72,8 +84,10 @@ func TestScreens(t *testing.T) {
 	for name, got := range map[string]string{
 		"plan": planScreen(example()), "unfit": planScreen(unfit()), "explain": explainScreen(example()),
 		"nofit": noFitScreen("tp 8 · pp 4", unfit().Predict, 0, true, []search.Change{
-			{Set: map[string]any{"plan.tp": nil, "plan.zero": nil, "plan.micro_batch": nil}, Best: search.Priced{Predict: unfit().Predict}, Cluster: priced(4)},
-			{Set: map[string]any{"cluster.nodes": 6}, Best: search.Priced{Predict: unfit().Predict}, Cluster: priced(6)}}, priced(4)),
+			{Set: map[string]any{"plan.tp": nil, "plan.zero": nil, "plan.micro_batch": nil},
+				Best: search.Priced{Predict: unfit().Predict}, Cluster: priced(4)},
+			{Set: map[string]any{"cluster.nodes": 6}, Best: search.Priced{Predict: unfit().Predict},
+				Cluster: priced(6)}}, priced(4)),
 	} {
 		for line := range strings.Lines(got) {
 			if w := width(strings.TrimSuffix(line, "\n")); w > screenWidth {
@@ -114,7 +128,8 @@ func TestListings(t *testing.T) {
 // The screens of scripts are at most 80 columns wide and 45 lines long.
 func TestScreensOfScripts(t *testing.T) {
 	screens := 0
-	for _, script := range []string{"screens", "plan_screen", "explain_screen", "plan_objective", "plan_sweep", "clusters", "why_not"} {
+	for _, script := range []string{"screens", "plan_screen", "explain_screen", "plan_objective", "plan_sweep",
+		"clusters", "why_not"} {
 		archive, err := txtar.ParseFile(filepath.Join("..", "..", "golden", "script", script+".txtar"))
 		if err != nil {
 			t.Fatal(err)
@@ -125,7 +140,8 @@ func TestScreensOfScripts(t *testing.T) {
 				continue
 			}
 			screens++
-			if n := strings.Count(text, "\n"); n > 45 && script != "clusters" || n < 5 { // a catalogue is as long as it is
+			// a catalogue is as long as it is
+			if n := strings.Count(text, "\n"); n > 45 && script != "clusters" || n < 5 {
 				t.Errorf("%s: %s has %d lines", script, f.Name, n)
 			}
 			for line := range strings.Lines(text) {

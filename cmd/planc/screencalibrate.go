@@ -11,7 +11,8 @@ import (
 // screen is what was fitted, what each row changed, and how well the rest is then predicted.
 func (q *calibration) screen(r *calibrate.Result) string {
 	var b strings.Builder
-	b.WriteString(flow("", 0, " · ", []string{fmt.Sprintf("%d %s of %s", len(r.Rows), plural(len(r.Rows), "row"), q.cluster.GPU.Name),
+	b.WriteString(flow("", 0, " · ", []string{fmt.Sprintf("%d %s of %s", len(r.Rows), plural(len(r.Rows), "row"),
+		q.cluster.GPU.Name),
 		fmt.Sprintf("%d skipped", len(q.skipped)), "cluster " + q.cluster.Name}))
 	b.WriteString("\nFACTOR      OVER WHAT WAS PREDICTED\n")
 	for _, f := range r.Factors {
@@ -21,20 +22,26 @@ func (q *calibration) screen(r *calibrate.Result) string {
 		b.WriteString(prose("as predicted", 14, strings.Join(r.Same, ", ")))
 	}
 	if len(r.Open) > 0 {
-		b.WriteString(prose("not told", 14, strings.Join(r.Open, ", ")+": these rows hardly depend on it; it stays as it was"))
+		b.WriteString(prose("not told", 14,
+			strings.Join(r.Open, ", ")+": these rows hardly depend on it; it stays as it was"))
 	}
 	b.WriteString("\n" + calibratedRows(r))
-	errors := fmt.Sprintf("median error %s before, %s after", percent(r.MedianError(before)), percent(r.MedianError(after)))
+	errors := fmt.Sprintf("median error %s before, %s after", percent(r.MedianError(before)),
+		percent(r.MedianError(after)))
 	if len(r.Rows) > 1 {
 		errors += fmt.Sprintf("; %s of each row by a fit to the others", percent(r.MedianError(without)))
 	}
 	b.WriteString("\n" + prose("", 0, errors))
 	if len(r.Rows) == 1 {
-		b.WriteString(prose("one row", 9, "nothing tells the factors apart or checks the fit: it holds for steps like this one alone; rows of other batches or plans would tell more"))
+		b.WriteString(prose("one row", 9,
+			"nothing tells the factors apart or checks the fit: it holds for steps like this one alone; rows of "+
+				"other batches or plans would tell more"))
 	}
 	if r.Worse {
-		b.WriteString(prose("not kept", 10, fmt.Sprintf("a fit to the other rows predicts a row worse than the figures as they were: by %s, %s without it; the file has them as they were",
-			percent(r.MedianError(without)), percent(r.MedianError(before)))))
+		b.WriteString(prose("not kept", 10,
+			fmt.Sprintf("a fit to the other rows predicts a row worse than the figures as they were: by %s, %s "+
+				"without it; the file has them as they were",
+				percent(r.MedianError(without)), percent(r.MedianError(before)))))
 	}
 	const shown = 5
 	for i, s := range q.skipped {
@@ -51,7 +58,8 @@ func (q *calibration) screen(r *calibrate.Result) string {
 func calibratedRows(r *calibrate.Result) string {
 	var b strings.Builder
 	line := func(name, measured, before, after, without, changed string) {
-		text := pad(clip(name, 18), 18) + lpad(measured, 11) + lpad(before, 11) + lpad(after, 11) + lpad(without, 11) + "  " + changed
+		text := pad(clip(name, 18), 18) + lpad(measured, 11) + lpad(before, 11) + lpad(after, 11) + lpad(without, 11) +
+			"  " + changed
 		b.WriteString(strings.TrimRight(text, " ") + "\n")
 	}
 	line("ROW", "MEASURED", "BEFORE", "AFTER", "LEFT OUT", "CHANGED")

@@ -14,9 +14,11 @@ func TestSecondLineNamesEngine(t *testing.T) {
 		d.Engine, d.Model.Name, d.Cluster.Name = "megatron", name, name
 		d.head.rounding = []string{"stochastic rounding"}
 		d.WhyNot = &whyNotDoc{Message: "this is the chosen plan"}
-		for what, text := range map[string]string{"plan": planScreen(d), "explain": explainScreen(d), "why-not": whyNotScreen(d)} {
+		for what, text := range map[string]string{"plan": planScreen(d), "explain": explainScreen(d),
+			"why-not": whyNotScreen(d)} {
 			lines := strings.Split(text, "\n")
-			if !strings.HasPrefix(lines[1], "engine megatron") || width(lines[0]) > screenWidth || width(lines[1]) > screenWidth {
+			if !strings.HasPrefix(lines[1], "engine megatron") || width(lines[0]) > screenWidth ||
+				width(lines[1]) > screenWidth {
 				t.Errorf("%s of %s begins with\n%s\n%s", what, name, lines[0], lines[1])
 			}
 		}
@@ -29,13 +31,15 @@ func TestUnevenStages(t *testing.T) {
 		layers string
 		vpp    int
 		want   string
-	}{{"40,40", 1, ""}, {"80", 1, ""}, {"41,39", 1, "layers 41/39"}, {"7,8,8,8,7", 1, "layers 7/8×3/7"}, {"0,1,1,0", 2, "layers of chunks 0/1×2/0"}} {
+	}{{"40,40", 1, ""}, {"80", 1, ""}, {"41,39", 1, "layers 41/39"}, {"7,8,8,8,7", 1, "layers 7/8×3/7"},
+		{"0,1,1,0", 2, "layers of chunks 0/1×2/0"}} {
 		p := ir.Plan{StageLayers: x.layers, VPP: x.vpp, PP: 2}
 		if got := unevenWords(p); got != x.want {
 			t.Errorf("%s: %q, want %q", x.layers, got, x.want)
 		}
 		d := example()
-		d.head.chosen.PP, d.head.chosen.VPP, d.head.chosen.StageLayers, d.head.chosen.Recompute = 2, x.vpp, x.layers, "none"
+		d.head.chosen.PP, d.head.chosen.VPP, d.head.chosen.StageLayers, d.head.chosen.Recompute = 2, x.vpp,
+			x.layers, "none"
 		for _, text := range []string{planScreen(d), explainScreen(d)} {
 			if strings.Contains(text, "layers ") != (x.want != "") || !strings.Contains(text, x.want) {
 				t.Errorf("%s: %q is not on\n%s", x.layers, x.want, text)

@@ -50,7 +50,8 @@ func (d *document) chosenTitle() string {
 		words = append(words, uneven)
 	}
 	title := func(room int) string {
-		return fmt.Sprintf("%s on %d × %s: %s", clip(d.Model.Name, room), d.Cluster.Nodes, clip(d.Cluster.Name, room), seconds(float64(d.Predict.StepS)))
+		return fmt.Sprintf("%s on %d × %s: %s", clip(d.Model.Name, room), d.Cluster.Nodes, clip(d.Cluster.Name, room),
+			seconds(float64(d.Predict.StepS)))
 	}
 	const narrow = 26 // two such names are on one line
 	first := title(nameRoom)
@@ -168,7 +169,8 @@ func sum(label string, words []string, total string) string {
 
 func (d *document) proofSentence() string {
 	s := d.Search
-	text := fmt.Sprintf("%s = %s no fit + %s bounded + %s priced", grouped(s.Space), grouped(s.Infeasible), grouped(s.Bounded), grouped(s.Priced))
+	text := fmt.Sprintf("%s = %s no fit + %s bounded + %s priced", grouped(s.Space), grouped(s.Infeasible),
+		grouped(s.Bounded), grouped(s.Priced))
 	if len(d.head.pinned) > 0 {
 		text += "; pinned: " + strings.Join(d.head.pinned, ", ")
 	}
@@ -191,7 +193,8 @@ func (d *document) errorSentence() string {
 	}
 	e := d.ErrorBar
 	if e.Rows == 0 {
-		return strings.Join(append([]string{bar + ": " + cmp.Or(e.Like, "no measured row is like this one")}, d.head.measured...), "; ")
+		return strings.Join(append([]string{bar + ": " + cmp.Or(e.Like, "no measured row is like this one")},
+			d.head.measured...), "; ")
 	}
 	return fmt.Sprintf("%s from %d like %s (%s)", bar, e.Rows, plural(e.Rows, "row"), e.Like)
 }

@@ -37,7 +37,8 @@ func (d *document) stageLine() string {
 	if last := len(work) - 1; slowest == last {
 		what += " (head)"
 	}
-	return flow("STAGES", labelColumn, "  ", append(words, fmt.Sprintf("slowest: %s, %s", what, seconds(float64(work[slowest])))))
+	return flow("STAGES", labelColumn, "  ", append(words, fmt.Sprintf("slowest: %s, %s", what,
+		seconds(float64(work[slowest])))))
 }
 
 // cells is a part of ten cells, to half a cell.
@@ -54,9 +55,9 @@ func (j *loaded) stages(d *document) ([]costmodel.Seconds, error) {
 	return search.Stages(j.problem(), d.head.chosen)
 }
 
-// unevenWords are the layers of each stage, or of each chunk in model order if stages have several, unless all have the same
-// number; "" if they have. Equal neighbours are written once: "layers 7/8×14/7" is 8 layers in each of 14 stages, and 7 in
-// the first and the last.
+// unevenWords are the layers of each stage, or of each chunk in model order if stages have several, unless all have the
+// same number; "" if they have. Equal neighbours are written once: "layers 7/8×14/7" is 8 layers in each of 14 stages,
+// and 7 in the first and the last.
 func unevenWords(p ir.Plan) string {
 	counts := strings.Split(p.StageLayers, ",")
 	var runs []string

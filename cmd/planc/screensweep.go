@@ -58,8 +58,8 @@ func sweepScreen(d *sweepDoc) string {
 	return b.String() + d.partNote() + d.batchNote()
 }
 
-// partNote says what costs are of: a billion tokens where the job does not say how many it trains on, and whole nodes where a
-// row takes a part of one; "" where there is nothing to say.
+// partNote says what costs are of: a billion tokens where the job does not say how many it trains on, and whole nodes
+// where a row takes a part of one; "" where there is nothing to say.
 func (d *sweepDoc) partNote() string {
 	text, part := "", ""
 	for _, r := range d.Rows {
@@ -72,7 +72,8 @@ func (d *sweepDoc) partNote() string {
 			}
 		}
 		if r.Fits && priced && part == "" && r.Cluster.Devices < r.Cluster.Nodes*d.node {
-			part = fmt.Sprintf(": %d %s of a node of %d cost what all do", r.Cluster.Devices/r.Cluster.Nodes, d.devices(), d.node)
+			part = fmt.Sprintf(": %d %s of a node of %d cost what all do", r.Cluster.Devices/r.Cluster.Nodes,
+				d.devices(), d.node)
 		}
 	}
 	if text == "" && part != "" {
@@ -149,7 +150,8 @@ func (r sweepRow) cells(columns []column) []string {
 	}
 	if r.Fits {
 		p := r.Predict
-		out = []string{out[0], seconds(float64(p.StepS)), amount.Short(p.TokensPerS), amount.Short(p.TokensPerSGPU), out[4], wholePercent(*r.Efficiency)}
+		out = []string{out[0], seconds(float64(p.StepS)), amount.Short(p.TokensPerS), amount.Short(p.TokensPerSGPU),
+			out[4], wholePercent(*r.Efficiency)}
 		text = briefPlan(r.plan)
 	}
 	for _, c := range columns[len(out) : len(columns)-1] {

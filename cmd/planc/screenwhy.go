@@ -17,7 +17,8 @@ func (d *document) whySentence() string {
 	states := d.Model.Params * int64(d.Predict.BytesPerParam)
 	s := fmt.Sprintf("states are %s, a %s has %s.", size(states), d.head.device, size(m.Capacity))
 	if d.Cluster.Devices > 1 {
-		s = fmt.Sprintf("states are %s: %s a %s, which has %s.", size(states), size(m.Params+m.Grads+m.Optimizer), d.head.device, size(m.Capacity))
+		s = fmt.Sprintf("states are %s: %s a %s, which has %s.", size(states), size(m.Params+m.Grads+m.Optimizer),
+			d.head.device, size(m.Capacity))
 	}
 	if len(d.head.rounding) > 0 {
 		s += " There is no master copy: " + d.head.rounding[0] + "."
@@ -26,7 +27,8 @@ func (d *document) whySentence() string {
 	if a, ok := d.nextBest(); ok && !(a.risk && d.Fastest != nil) { // which FASTEST says
 		s += fmt.Sprintf(" Next best is %s: %s, %s.", a.label(d), signed(*a.SlowerBy), a.because(d))
 	}
-	if p.TP > 1 && d.Cluster.Nodes > 1 && strings.HasPrefix(p.AxisOrder, "tp") && p.TP*d.Cluster.Nodes == d.Cluster.Devices {
+	if p.TP > 1 && d.Cluster.Nodes > 1 && strings.HasPrefix(p.AxisOrder, "tp") &&
+		p.TP*d.Cluster.Nodes == d.Cluster.Devices {
 		s += " tp fills the node."
 	}
 	return s
@@ -54,7 +56,8 @@ func (d *document) bindingSentence() string {
 	if d.Binding.Resource == memoryBinds {
 		s := fmt.Sprintf("memory, %s.", free)
 		if tried {
-			s = fmt.Sprintf("memory, %s: %s per %s would gain %s.", free, leverName(d, more), d.head.device, percent(more.Speedup))
+			s = fmt.Sprintf("memory, %s: %s per %s would gain %s.", free, leverName(d, more), d.head.device,
+				percent(more.Speedup))
 		}
 		return s + d.unfitSentence()
 	}
@@ -80,12 +83,15 @@ func (d *document) unfitSentence() string {
 		return ""
 	}
 	a := d.Alternatives[i]
-	return fmt.Sprintf(" %s more would allow %s: %s.", size(a.NoFit.OverBytes), a.label(d), signed(float64(a.Predict.StepS/d.Predict.StepS)-1))
+	return fmt.Sprintf(" %s more would allow %s: %s.", size(a.NoFit.OverBytes), a.label(d),
+		signed(float64(a.Predict.StepS/d.Predict.StepS)-1))
 }
 
 // limits are the levers that act on a part of a step.
-var limits = map[string][]string{"compute": {"flops", "memory_bandwidth"}, "recompute": {memoryBinds}, "tp_comm": {"link", "network"},
-	"dp_comm": {"network", "link"}, "pp_comm": {"network", "link"}, "pp_bubble": {"batch"}, "expert_again": {"flops", "memory_bandwidth"},
+var limits = map[string][]string{"compute": {"flops", "memory_bandwidth"}, "recompute": {memoryBinds},
+	"tp_comm": {"link", "network"},
+	"dp_comm": {"network", "link"}, "pp_comm": {"network", "link"}, "pp_bubble": {"batch"},
+	"expert_again": {"flops", "memory_bandwidth"},
 	"expert_empty": {"flops", "memory_bandwidth"}, "optimizer": {"memory_bandwidth"}}
 
 // strongest is the lever that gains most of those that act on a part of the step.

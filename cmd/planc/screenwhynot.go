@@ -65,8 +65,8 @@ func zeroSentence(plan, than *ir.Plan) string {
 	return "a block's parameters are gathered forward and backward for " + of + ", and " + s + ", not once a step"
 }
 
-// movesTable has a row for each kind of collective over replicas by which one of two plans moves more than single numbers, as
-// the gradient's norm is; "" if there is none.
+// movesTable has a row for each kind of collective over replicas by which one of two plans moves more than single
+// numbers, as the gradient's norm is; "" if there is none.
 func movesTable(moves [2][]search.Traffic) string {
 	bytes := map[ir.Op][2]int{}
 	for i := range moves {

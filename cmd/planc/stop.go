@@ -12,7 +12,8 @@ import (
 // handled counts the work that ends by itself when a signal comes: what it has begun is cleaned up.
 var handled atomic.Int32
 
-// untilSignal returns a context that ends when the user or the system stops planc; release is called when the work is over.
+// untilSignal returns a context that ends when the user or the system stops planc; release is called when the work is
+// over.
 func untilSignal() (ctx context.Context, release func()) {
 	handled.Add(1)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -22,8 +23,8 @@ func untilSignal() (ctx context.Context, release func()) {
 	}
 }
 
-// sayStops says that planc was stopped, where no work handles the signal, and ends the process by that signal, as a shell wants it
-// of a command: a loop around it ends too.
+// sayStops says that planc was stopped, where no work handles the signal, and ends the process by that signal, as a
+// shell wants it of a command: a loop around it ends too.
 func sayStops() {
 	signals := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {

@@ -81,7 +81,9 @@ func parseSweep(text string) (sweep, error) {
 		}
 	}
 	if s.index < 0 {
-		return s, mistake(BadFlag, ir.Nearest(key, keys), "--sweep %s: %s cannot be swept; keys are %s, as in gpus=8..1024 or gpus=8,16,24", text, key, strings.Join(keys, ", "))
+		return s, mistake(BadFlag, ir.Nearest(key, keys),
+			"--sweep %s: %s cannot be swept; keys are %s, as in gpus=8..1024 or gpus=8,16,24", text, key,
+			strings.Join(keys, ", "))
 	}
 	wrong := func(what string) error {
 		return mistake(BadFlag, "", "--sweep %s: %s; it is written as %s=8..1024 or %s=8,16,24", text, what, key, key)
@@ -120,8 +122,8 @@ func count(word string) (int, bool) {
 	return n, err == nil && n > 0 && n <= largestSwept
 }
 
-// over are the sweep's values on the job: those of a range double from its beginning, and its end; devices beyond one node are
-// whole nodes.
+// over are the sweep's values on the job: those of a range double from its beginning, and its end; devices beyond one
+// node are whole nodes.
 func (s sweep) over(j *loaded) []int {
 	if s.values != nil {
 		return s.values
@@ -159,7 +161,8 @@ func (j *loaded) fullNode() int {
 
 // wholeNode is the number of devices that a node has, whatever the job takes of it.
 func (j *loaded) wholeNode() int {
-	if full, err := costmodel.Resolve(costmodel.Ref{Node: j.Cluster.Node}, nil, os.ReadFile); err == nil && !full.IsCPU() {
+	if full, err := costmodel.Resolve(costmodel.Ref{Node: j.Cluster.Node}, nil, os.ReadFile); err == nil &&
+		!full.IsCPU() {
 		return full.Node.Devices
 	}
 	return j.cluster.Node.Devices
@@ -179,7 +182,8 @@ func (j *loaded) onDevices(p *search.Problem, n int) error {
 
 // on puts a question on so many nodes with so many devices each.
 func (j *loaded) on(p *search.Problem, nodes, devices int) error {
-	c, err := costmodel.ResolveOn(j.here, costmodel.Ref{Node: j.Cluster.Node, Nodes: nodes, Devices: devices}, nil, os.ReadFile)
+	c, err := costmodel.ResolveOn(j.here, costmodel.Ref{Node: j.Cluster.Node, Nodes: nodes, Devices: devices}, nil,
+		os.ReadFile)
 	p.Cluster = c
 	return err
 }
@@ -197,7 +201,8 @@ type sweepRow struct {
 	NoFit      *search.NoFit      `json:"no_fit"`
 	Message    string             `json:"message"` // why there is no plan
 	Weak       *weakDoc           `json:"weak,omitempty"`
-	NearBatch  *fasterDoc         `json:"near_batch,omitempty"` // gains notably more where the devices do not divide the batch
+	// gains notably more where the devices do not divide the batch
+	NearBatch *fasterDoc `json:"near_batch,omitempty"`
 
 	plan       ir.Plan
 	restricted []string
@@ -228,10 +233,13 @@ func (q *sweeping) all() (*sweepDoc, error) {
 	n := j.Config.Params()
 	d := &sweepDoc{Schema: 1, Planc: version, Engine: j.Train.Engine, Sweep: s.key, Rows: []sweepRow{},
 		Model: modelDoc{Name: j.Config.Name, Params: n, ParamsActive: j.Config.ActiveParams(), Layers: j.Config.Layers},
-		title: withEngine(j.sweepTitle(s), "engine "+j.Train.Engine, j.measuredWords()), node: j.wholeNode(), cpu: j.cluster.IsCPU()}
+		title: withEngine(j.sweepTitle(s), "engine "+j.Train.Engine, j.measuredWords()), node: j.wholeNode(),
+		cpu: j.cluster.IsCPU()}
 	values := s.over(j)
 	if len(values) == 0 {
-		return nil, mistake(BadFlag, "", "--sweep %s=%d..%d: no number of devices in it is a whole number of nodes: %s has %d each", s.key, s.lo, s.hi, j.cluster.Name, j.fullNode())
+		return nil, mistake(BadFlag, "",
+			"--sweep %s=%d..%d: no number of devices in it is a whole number of nodes: %s has %d each", s.key, s.lo,
+			s.hi, j.cluster.Name, j.fullNode())
 	}
 	d.Search.Restricted = []string{}
 	start := time.Now()
@@ -367,12 +375,15 @@ func (a *app) sweep(args []string, f jobFlags, text string) error {
 	}
 	for _, flag := range []string{"update", "locked"} {
 		if f.cmd.Flags().Changed(flag) {
-			return mistake(BadFlag, "", "%s takes --sweep or --%s: a lock holds one plan, and a sweep finds one a value", f.cmd.CommandPath(), flag)
+			return mistake(BadFlag, "",
+				"%s takes --sweep or --%s: a lock holds one plan, and a sweep finds one a value",
+				f.cmd.CommandPath(), flag)
 		}
 	}
 	j, err := a.loadHere(args, f)
 	if err == nil && j.Objective.Kind != spec.Throughput {
-		err = mistake(BadFlag, "", "--sweep prints the fastest plan of each size, and objective %s chooses a size; one of them is wanted (--set objective=null)", j.Objective.Kind)
+		err = mistake(BadFlag, "", "--sweep prints the fastest plan of each size, and objective %s chooses a size; "+
+			"one of them is wanted (--set objective=null)", j.Objective.Kind)
 	}
 	if err == nil {
 		err = a.save(j, f)
@@ -389,7 +400,8 @@ func (a *app) sweep(args []string, f jobFlags, text string) error {
 		err = a.printJSON(d)
 	} else {
 		err = a.print(sweepScreen(d) + scalingScreen(d))
-		text := fmt.Sprintf("%s %s in %s: %s", grouped(d.searches), plural(d.searches, "search"), seconds(d.Search.Seconds), d.Search.sentence())
+		text := fmt.Sprintf("%s %s in %s: %s", grouped(d.searches), plural(d.searches, "search"),
+			seconds(d.Search.Seconds), d.Search.sentence())
 		a.notef("%s", strings.TrimSuffix(prose("", 0, text), "\n"))
 	}
 	if err == nil && !d.fits() {

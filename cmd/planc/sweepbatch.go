@@ -8,8 +8,8 @@ import (
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
-// nearBatch is the near batch with which a row's devices train on notably more tokens a second, where they do not divide the
-// job's; nil if there is none, or if batches are what is swept.
+// nearBatch is the near batch with which a row's devices train on notably more tokens a second, where they do not
+// divide the job's; nil if there is none, or if batches are what is swept.
 func (q *sweeping) nearBatch(p *search.Problem, best search.Priced) *fasterDoc {
 	if q.key == "global_batch" {
 		return nil
@@ -20,7 +20,8 @@ func (q *sweeping) nearBatch(p *search.Problem, best search.Priced) *fasterDoc {
 	}
 	set := q.job.asSet(l.Set)
 	return &fasterDoc{Set: set, Speedup: l.Speedup, Plan: l.Best.Plan.JSON(), Predict: l.Best.Predict,
-		text: fmt.Sprintf("do not divide the batch of %s: with %s each trains on %s tokens/s, %s", grouped(p.GlobalBatch),
+		text: fmt.Sprintf("do not divide the batch of %s: with %s each trains on %s tokens/s, %s",
+			grouped(p.GlobalBatch),
 			search.Change{Set: set}.Args(), amount.Short(l.Best.Predict.TokensPerSGPU), signed(l.Speedup))}
 }
 
@@ -29,7 +30,8 @@ func (d *sweepDoc) batchNote() string {
 	var b strings.Builder
 	for i := range d.Rows {
 		if r := &d.Rows[i]; r.NearBatch != nil {
-			b.WriteString(prose("", 0, fmt.Sprintf("%s %s %s.", grouped(r.Cluster.Devices), d.devices(), r.NearBatch.text)))
+			b.WriteString(prose("", 0, fmt.Sprintf("%s %s %s.", grouped(r.Cluster.Devices), d.devices(),
+				r.NearBatch.text)))
 		}
 	}
 	return b.String()

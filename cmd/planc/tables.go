@@ -22,14 +22,16 @@ func settings(j *loaded, dir string) runtime.Settings {
 	t := j.Train
 	return runtime.Settings{
 		Dir: dir,
-		Data: runtime.DataSettings{Root: j.Data.Root, Train: dataFiles(j.Data.Train), Valid: dataFiles(j.Data.Valid.Files),
+		Data: runtime.DataSettings{Root: j.Data.Root, Train: dataFiles(j.Data.Train),
+			Valid:         dataFiles(j.Data.Valid.Files),
 			ValidFraction: j.Data.Valid.Fraction, Tokenizer: j.Data.Tokenizer},
 		Train: runtime.TrainSettings{
 			Steps: t.Steps, Epochs: t.Epochs, Tokens: t.Tokens, Init: t.Init, Seed: t.Seed, OnNonfinite: t.OnNonfinite,
 			Optimizer: runtime.OptimizerSettings{LR: t.Optimizer.LR, Betas: t.Optimizer.Betas, Eps: t.Optimizer.Eps,
 				WeightDecay: t.Optimizer.WeightDecay, Momentum: t.Optimizer.Momentum, ClipNorm: t.Optimizer.ClipNorm},
-			Experts:    runtime.ExpertSettings{BiasRate: t.Experts.BiasRate},
-			Schedule:   runtime.ScheduleSettings{Kind: t.Schedule.Kind, Warmup: t.Schedule.Warmup, MinLR: t.Schedule.MinLR, Decay: t.Schedule.Decay},
+			Experts: runtime.ExpertSettings{BiasRate: t.Experts.BiasRate},
+			Schedule: runtime.ScheduleSettings{Kind: t.Schedule.Kind, Warmup: t.Schedule.Warmup,
+				MinLR: t.Schedule.MinLR, Decay: t.Schedule.Decay},
 			Eval:       runtime.EvalSettings{Every: t.Eval.Every, Batches: t.Eval.Batches, Sample: t.Eval.Sample},
 			Checkpoint: runtime.CheckpointSettings{Every: t.Checkpoint.Every},
 			Precision:  runtime.PrecisionSettings{LossScale: lossScale(t.Precision.LossScale)},
@@ -74,12 +76,14 @@ func dataFiles(sources spec.Sources) (files []runtime.File) {
 
 // trained is what the binary says of its model.
 func trained(j *loaded, p costmodel.Predict) runtime.Model {
-	return runtime.Model{Name: j.Config.Name, Hash: modelHash(j), Params: j.Config.Params(), Layers: j.Config.Layers, Vocab: j.Config.Vocab, SeqLen: j.Train.SeqLen,
-		Dropout: [3]float64{j.Config.DropEmbd, j.Config.DropResid, j.Config.DropAttn}, FlopsStep: p.ModelTFLOPS * 1e12 * float64(p.StepS) * float64(j.cluster.Devices())}
+	return runtime.Model{Name: j.Config.Name, Hash: modelHash(j), Params: j.Config.Params(), Layers: j.Config.Layers,
+		Vocab: j.Config.Vocab, SeqLen: j.Train.SeqLen,
+		Dropout:   [3]float64{j.Config.DropEmbd, j.Config.DropResid, j.Config.DropAttn},
+		FlopsStep: p.ModelTFLOPS * 1e12 * float64(p.StepS) * float64(j.cluster.Devices())}
 }
 
-// modelHash names the model by its logical graph, the same on every plan. Dropout is not part of it, nor precision, nor the
-// length of samples, on which no parameter depends: they may change when a run continues.
+// modelHash names the model by its logical graph, the same on every plan. Dropout is not part of it, nor precision, nor
+// the length of samples, on which no parameter depends: they may change when a run continues.
 func modelHash(j *loaded) string {
 	const length = 16
 	c := *j.Config
@@ -92,19 +96,25 @@ func modelHash(j *loaded) string {
 // planTable is the lock as the binary has it.
 func planTable(j *loaded, best search.Priced) runtime.Plan {
 	p, q, hashes := best.Plan, best.Plan.Precision, j.inputs().Hashes()
-	return runtime.Plan{DP: p.DP, TP: p.TP, PP: p.PP, CP: p.CP, EP: p.EP, ETP: p.ETP, VPP: p.VPP, SP: p.SP, CPKind: p.CPKind,
-		Zero: p.Zero, ZeroGroup: p.ZeroGroup, MicroBatch: p.MicroBatch, MicroBatches: p.MicroBatches, Schedule: p.Schedule,
-		Recompute: p.Recompute, RecomputeLayers: p.RecomputeLayers, RecomputeEvery: p.RecomputeEvery, RecomputeSplit: p.RecomputeSplit,
-		StageLayers: p.JSON()["stage_layers"].([]int), AxisOrder: p.JSON()["axis_order"].([]string), Offload: p.JSON()["offload"].([]string),
-		MoESlack: p.MoESlack, Precision: runtime.Precision{Compute: q.Compute.String(), Params: q.Params.String(), Grads: q.Grads.String(),
+	return runtime.Plan{DP: p.DP, TP: p.TP, PP: p.PP, CP: p.CP, EP: p.EP, ETP: p.ETP, VPP: p.VPP, SP: p.SP,
+		CPKind: p.CPKind,
+		Zero:   p.Zero, ZeroGroup: p.ZeroGroup, MicroBatch: p.MicroBatch, MicroBatches: p.MicroBatches,
+		Schedule:  p.Schedule,
+		Recompute: p.Recompute, RecomputeLayers: p.RecomputeLayers, RecomputeEvery: p.RecomputeEvery,
+		RecomputeSplit: p.RecomputeSplit,
+		StageLayers:    p.JSON()["stage_layers"].([]int), AxisOrder: p.JSON()["axis_order"].([]string),
+		Offload:  p.JSON()["offload"].([]string),
+		MoESlack: p.MoESlack, Precision: runtime.Precision{Compute: q.Compute.String(), Params: q.Params.String(),
+			Grads:  q.Grads.String(),
 			Reduce: q.Reduce.String(), Master: q.Master.String(), Moments: q.Moments.String()},
 		Text: p.String(), Cluster: clusterText(j.cluster),
-		DecidedFrom: runtime.DecidedFrom{Model: hashes["model"], Train: hashes["train"], Cluster: hashes["cluster"], Objective: hashes["objective"], Plan: hashes["plan"]},
+		DecidedFrom: runtime.DecidedFrom{Model: hashes["model"], Train: hashes["train"], Cluster: hashes["cluster"],
+			Objective: hashes["objective"], Plan: hashes["plan"]},
 		StepSeconds: float64(best.Predict.StepS), MemoryBytes: best.Predict.MemoryBytes.Total}
 }
 
-// expected is what the binary compares its steps with: the plan's price on a CPU, where it runs, whatever cluster it was
-// chosen for. What cannot be priced there is unknown.
+// expected is what the binary compares its steps with: the plan's price on a CPU, where it runs, whatever cluster it
+// was chosen for. What cannot be priced there is unknown.
 func (j *loaded) expected(best search.Priced) lock.Expect {
 	c, p := j.cluster, best.Predict
 	if !c.IsCPU() {
@@ -115,7 +125,8 @@ func (j *loaded) expected(best search.Priced) lock.Expect {
 		}
 	}
 	d, _ := c.Device(j.Train.Precision.IR().Compute)
-	return lock.Expect{StepS: p.StepS, StepError: math.Round(1e4*float64(p.StepSHigh/p.StepS-1)) / 1e4, TokensPerS: p.TokensPerS, MemoryBytes: p.MemoryBytes.Total, PeakFlops: d.Peak}
+	return lock.Expect{StepS: p.StepS, StepError: math.Round(1e4*float64(p.StepSHigh/p.StepS-1)) / 1e4,
+		TokensPerS: p.TokensPerS, MemoryBytes: p.MemoryBytes.Total, PeakFlops: d.Peak}
 }
 
 // onCPU prices a plan on the catalogue's CPU, with a device for each rank.

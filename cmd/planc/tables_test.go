@@ -43,10 +43,12 @@ func TestSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := runtime.Settings{ // no Dir: ${DATA} says where the files are
-		Data: runtime.DataSettings{Root: "${DATA}", Train: []runtime.File{{Path: "a", Weight: 2}, {Path: "b", Weight: 1}},
+		Data: runtime.DataSettings{Root: "${DATA}", Train: []runtime.File{{Path: "a", Weight: 2},
+			{Path: "b", Weight: 1}},
 			Valid: []runtime.File{{Path: "c", Weight: 1}}, Tokenizer: "bytes"},
 		Train: runtime.TrainSettings{Steps: 7, Init: "random", Seed: 11, OnNonfinite: "stop",
-			Optimizer:  runtime.OptimizerSettings{LR: 0.5, Betas: [2]float64{0.25, 0.75}, Eps: 0.125, WeightDecay: 0.0625, ClipNorm: 2},
+			Optimizer: runtime.OptimizerSettings{LR: 0.5, Betas: [2]float64{0.25, 0.75}, Eps: 0.125,
+				WeightDecay: 0.0625, ClipNorm: 2},
 			Schedule:   runtime.ScheduleSettings{Kind: "wsd", Warmup: 3, MinLR: 0.01, Decay: 4},
 			Eval:       runtime.EvalSettings{Every: 5, Batches: 6, Sample: "The"},
 			Checkpoint: runtime.CheckpointSettings{Every: 9}},
@@ -103,7 +105,8 @@ func TestExpectedOnCPU(t *testing.T) {
 	}
 }
 
-// The model's hash is that of what is trained: neither the plan, nor the batch, nor its length, nor dropout, nor its name changes it.
+// The model's hash is that of what is trained: neither the plan, nor the batch, nor its length, nor dropout, nor its
+// name changes it.
 func TestModelHash(t *testing.T) {
 	want := modelHash(tinyJob(t, "1xcpu"))
 	for _, c := range []struct {
@@ -111,7 +114,8 @@ func TestModelHash(t *testing.T) {
 		same bool
 	}{
 		{"train.dropout=0.5", true}, {"train.global_batch=16", true}, {"plan.tp=2", true}, {"name=other", true},
-		{"train.seq_len=32", true}, {"model.n_layer=3", false}, {"model.vocab_size=257", false}, {"train.precision=f64", true}, {"train.precision=bf16", true},
+		{"train.seq_len=32", true}, {"model.n_layer=3", false}, {"model.vocab_size=257", false},
+		{"train.precision=f64", true}, {"train.precision=bf16", true},
 	} {
 		if got := modelHash(tinyJob(t, "4xcpu", c.set)); len(got) != 16 || (got == want) != c.same {
 			t.Errorf("%s: hash %s, was %s", c.set, got, want)
@@ -137,7 +141,9 @@ func TestDifferences(t *testing.T) {
 		{func(p *ir.Plan) { p.StageLayers = "1,1" }, "stage_layers 1,1"},
 		{func(p *ir.Plan) { p.Recompute, p.RecomputeLayers = "selective", 2 }, "recompute selective"},
 		{func(p *ir.Plan) { p.Recompute, p.RecomputeLayers = "full", 1 }, "recompute full 1 block"},
-		{func(p *ir.Plan) { p.Recompute, p.RecomputeLayers, p.RecomputeEvery = "full", 2, 2 }, "recompute full every 2"},
+		{func(p *ir.Plan) {
+			p.Recompute, p.RecomputeLayers, p.RecomputeEvery = "full", 2, 2
+		}, "recompute full every 2"},
 	} {
 		p := base
 		c.change(&p)

@@ -16,8 +16,9 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// Jobs on the catalogue's cpu run on this machine's CPU. Its rates are measured once, in about a second, and kept in the user's cache, by
-// the CPU's model, its cores, the kernels' instruction set and the cost model. --no-measure and noMeasureVariable leave the catalogue's.
+// Jobs on the catalogue's cpu run on this machine's CPU. Its rates are measured once, in about a second, and kept in
+// the user's cache, by the CPU's model, its cores, the kernels' instruction set and the cost model. --no-measure and
+// noMeasureVariable leave the catalogue's.
 
 // noMeasureVariable does what --no-measure does, if it is not empty.
 const noMeasureVariable = "PLANC_NO_MEASURE"
@@ -79,8 +80,8 @@ func (j *loaded) byCatalogue() *loaded {
 	return j.catalogue
 }
 
-// expecting returns the job for the code of a program that runs on this machine alone: its steps are compared with what they take at
-// measured rates. The decision is the catalogue's.
+// expecting returns the job for the code of a program that runs on this machine alone: its steps are compared with what
+// they take at measured rates. The decision is the catalogue's.
 func (j *loaded) expecting(d *decision) (*loaded, error) {
 	if j.here == nil {
 		return j, nil
@@ -98,8 +99,8 @@ func (j *loaded) expecting(d *decision) (*loaded, error) {
 	return &m, nil
 }
 
-// searchHere is the decision that screens show of a job without a lock on a CPU that was measured: the plan that the catalogue's rates
-// choose, as compile would lock it, at the measured rates.
+// searchHere is the decision that screens show of a job without a lock on a CPU that was measured: the plan that the
+// catalogue's rates choose, as compile would lock it, at the measured rates.
 func (a *app) searchHere(j *loaded, l *jobLock) (*decision, error) {
 	d, err := a.search(j.catalogue)
 	switch {
@@ -117,14 +118,16 @@ func (a *app) searchHere(j *loaded, l *jobLock) (*decision, error) {
 	return d, nil
 }
 
-// noteBetterHere says that the search would choose a faster plan than the one shown if locks followed this machine's measurement.
+// noteBetterHere says that the search would choose a faster plan than the one shown if locks followed this machine's
+// measurement.
 func (a *app) noteBetterHere(found, shown search.Priced, gain float64) {
-	a.notef("note: at the rates measured here %s would be %s faster; the plan shown is the one that locks and generated code have on every machine; "+
+	a.notef("note: at the rates measured here %s would be %s faster; the plan shown is the one that locks and "+
+		"generated code have on every machine; "+
 		"pins in the job's plan section choose another one", differences(found.Plan, shown.Plan), percent(gain))
 }
 
-// thisCPU returns the measurement of this machine's CPU for a job on a cluster of this name: of the cache, else it measures. nil: the job is
-// on another cluster, or nothing is to be measured.
+// thisCPU returns the measurement of this machine's CPU for a job on a cluster of this name: of the cache, else it
+// measures. nil: the job is on another cluster, or nothing is to be measured.
 func (a *app) thisCPU(node string, off bool) *costmodel.ThisCPU {
 	if off || os.Getenv(noMeasureVariable) != "" || !costmodel.IsThisCPU(node) {
 		return nil
@@ -145,7 +148,8 @@ func (a *app) thisCPU(node string, off bool) *costmodel.ThisCPU {
 	if kept.err == nil {
 		where = "is kept in " + filepath.ToSlash(kept.file)
 	}
-	a.notef("note: this CPU was measured in %.1f s: %s GFLOP/s a core in f32. The measurement %s; --no-measure prices the catalogue's cpu",
+	a.notef("note: this CPU was measured in %.1f s: %s GFLOP/s a core in f32. The measurement %s; --no-measure "+
+		"prices the catalogue's cpu",
 		time.Since(start).Seconds(), amount.Digits(1e3*c.Single, 3), where)
 	return c
 }
@@ -171,7 +175,8 @@ func cachedCPU(k cpuKey) *costmodel.ThisCPU {
 	var kept keptCPU
 	c := &kept.CPU
 	whole := json.Unmarshal(data, &kept) == nil && kept.Key == k
-	for _, v := range []float64{c.Single, c.Double, float64(c.Memory), float64(c.Link), c.LatencyUS, c.Matrix, c.Overhead} {
+	for _, v := range []float64{c.Single, c.Double, float64(c.Memory), float64(c.Link), c.LatencyUS, c.Matrix,
+		c.Overhead} {
 		whole = whole && v > 0
 	}
 	if !whole || c.Cores != k.Cores {
@@ -216,6 +221,7 @@ func keepCPU(m machine, c *costmodel.ThisCPU) keepResult {
 
 // thisCPUOf is what was measured as the cost model has it, in the digits that cluster files have.
 func thisCPUOf(m machine, r *rates, f costmodel.Measured) *costmodel.ThisCPU {
-	return &costmodel.ThisCPU{By: r.By, Cores: m.Cores, Single: r.Single, Double: r.Double, Half: r.Half, Memory: round(r.Memory), Link: round(r.Link),
+	return &costmodel.ThisCPU{By: r.By, Cores: m.Cores, Single: r.Single, Double: r.Double, Half: r.Half,
+		Memory: round(r.Memory), Link: round(r.Link),
 		LatencyUS: r.LatencyUS, Matrix: f.Matrix, Overhead: f.Overhead}
 }

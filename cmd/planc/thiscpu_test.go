@@ -19,7 +19,8 @@ func planned(t *testing.T, args ...string) (screen, said string) {
 func asked(t *testing.T, args ...string) (screen, said string) {
 	t.Helper()
 	var out, errs strings.Builder
-	all := append(args, []string{"--model", "gpt2-124m", "--global-batch", "8", "--seq-len", "64", "--precision", "f32"}...)
+	all := append(args, []string{"--model", "gpt2-124m", "--global-batch", "8", "--seq-len", "64",
+		"--precision", "f32"}...)
 	if code := run(all, strings.NewReader(""), &out, &errs); code != 0 {
 		t.Fatalf("%v: exit %d\n%s", all, code, errs.String())
 	}
@@ -29,15 +30,16 @@ func asked(t *testing.T, args ...string) (screen, said string) {
 // progressLine is what is said of work that takes longer than a moment.
 var progressLine = regexp.MustCompile(`(?m)^\w[\w ]* \.\.\.\n`)
 
-// A job on this machine's CPU is priced by the rates that the cache has of it, and the screen says so; with --no-measure, with
-// the variable, and on other clusters nothing depends on the machine.
+// A job on this machine's CPU is priced by the rates that the cache has of it, and the screen says so; with
+// --no-measure, with the variable, and on other clusters nothing depends on the machine.
 func TestJobOnThisCPU(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	catalogue, _ := planned(t, "--cluster", "2xcpu")
 	gpus, _ := planned(t, "--cluster", "2xh100")
 	t.Setenv(noMeasureVariable, "")
 	m := look(os.DirFS("/"))
-	slow := &costmodel.ThisCPU{By: "a test", Cores: m.Cores, Single: 0.01, Double: 0.005, Memory: 1e9, Link: 1e9, LatencyUS: 1, Matrix: 1, Overhead: 1}
+	slow := &costmodel.ThisCPU{By: "a test", Cores: m.Cores, Single: 0.01, Double: 0.005, Memory: 1e9, Link: 1e9,
+		LatencyUS: 1, Matrix: 1, Overhead: 1}
 	if kept := keepCPU(m, slow); kept.err != nil {
 		t.Fatal(kept.err)
 	}
@@ -51,8 +53,10 @@ func TestJobOnThisCPU(t *testing.T) {
 	if step := regexp.MustCompile(`(?m)^step +(\S+ \S+)`); step.FindString(own) == step.FindString(catalogue) {
 		t.Errorf("a CPU of a twentieth of the rate takes as long: %s", step.FindString(own))
 	}
-	for command, want := range map[string]string{"explain": "; measured: 10.0 GFLOP/s a core ", "plan --sweep gpus=1..2": " engine planc · measured: 10.0 GFLOP/s a core "} {
-		if got, _ := asked(t, append(strings.Fields(command), "--cluster", "2xcpu")...); !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
+	for command, want := range map[string]string{"explain": "; measured: 10.0 GFLOP/s a core ",
+		"plan --sweep gpus=1..2": " engine planc · measured: 10.0 GFLOP/s a core "} {
+		if got, _ := asked(t, append(strings.Fields(command), "--cluster",
+			"2xcpu")...); !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
 			t.Errorf("%s prints\n%s", command, got)
 		}
 	}
@@ -68,7 +72,8 @@ func TestJobOnThisCPU(t *testing.T) {
 func TestCachedCPU(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	m := machine{CPU: "One", Cores: 4}
-	c := &costmodel.ThisCPU{By: "a test", Cores: 4, Single: 0.1, Double: 0.05, Memory: 1e9, Link: 1e9, LatencyUS: 1, Matrix: 1, Overhead: 1}
+	c := &costmodel.ThisCPU{By: "a test", Cores: 4, Single: 0.1, Double: 0.05, Memory: 1e9, Link: 1e9, LatencyUS: 1,
+		Matrix: 1, Overhead: 1}
 	kept := keepCPU(m, c)
 	if kept.err != nil || cachedCPU(cpuKeyOf(m)) == nil {
 		t.Fatal(kept.err)
@@ -90,7 +95,8 @@ func TestCachedCPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []string{"", string(data[:len(data)/2]), strings.Replace(string(data), "0.1", "0", 1), strings.Replace(string(data), "One", "Two", 1)} {
+	for _, bad := range []string{"", string(data[:len(data)/2]), strings.Replace(string(data), "0.1", "0", 1),
+		strings.Replace(string(data), "One", "Two", 1)} {
 		if err := os.WriteFile(kept.file, []byte(bad), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +111,9 @@ func TestCPUIsMeasuredOnce(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv(noMeasureVariable, "")
 	_, said := planned(t, "--cluster", "2xcpu")
-	if want := regexp.MustCompile(`^note: this CPU was measured in [0-9.]+ s: [0-9.]+ GFLOP/s a core in f32\. The measurement is kept in \S+/planc/measured/cpu-[0-9a-f]{24}\.json; --no-measure prices the catalogue's cpu\n$`); !want.MatchString(said) {
+	if want := regexp.MustCompile(`^note: this CPU was measured in [0-9.]+ s: [0-9.]+ GFLOP/s a core in f32\. The ` +
+		`measurement is kept in \S+/planc/measured/cpu-[0-9a-f]{24}\.json; --no-measure prices the ` +
+		`catalogue's cpu\n$`); !want.MatchString(said) {
 		t.Errorf("it says %q", said)
 	}
 	if _, said := planned(t, "--cluster", "2xcpu"); said != "" {

@@ -26,9 +26,11 @@ cluster: 4xcpu
 func measurements() map[string]*costmodel.ThisCPU {
 	cores := look(os.DirFS("/")).Cores
 	return map[string]*costmodel.ThisCPU{
-		"none":      nil,
-		"slow":      {By: "a test", Cores: cores, Single: 0.001, Double: 0.0005, Memory: 1e9, Link: 1e12, LatencyUS: 0.001, Matrix: 1, Overhead: 1},
-		"slow link": {By: "a test", Cores: cores, Single: 10, Double: 5, Memory: 1e12, Link: 1e5, LatencyUS: 1, Matrix: 1, Overhead: 1},
+		"none": nil,
+		"slow": {By: "a test", Cores: cores, Single: 0.001, Double: 0.0005, Memory: 1e9, Link: 1e12,
+			LatencyUS: 0.001, Matrix: 1, Overhead: 1},
+		"slow link": {By: "a test", Cores: cores, Single: 10, Double: 5, Memory: 1e12, Link: 1e5, LatencyUS: 1,
+			Matrix: 1, Overhead: 1},
 	}
 }
 
@@ -68,8 +70,8 @@ func fileText(t *testing.T, path string) string {
 	return string(data)
 }
 
-// Locks and generated code are the same bytes whatever was measured of the machine, so that verify holds on another one. Each way to
-// write them is tried, and each lock and file of one machine is verified on the others.
+// Locks and generated code are the same bytes whatever was measured of the machine, so that verify holds on another
+// one. Each way to write them is tried, and each lock and file of one machine is verified on the others.
 func TestMeasurementDecidesNoLock(t *testing.T) {
 	ways := map[string][]string{"gen": {"gen"}, "gen after plan": {"plan --update", "gen"}, "plan": {"plan --update"}}
 	files := map[string]string{} // by way and name: of the first machine
@@ -96,7 +98,8 @@ func TestMeasurementDecidesNoLock(t *testing.T) {
 	for machine, measured := range measurements() {
 		job := onMeasured(t, measured)
 		for _, name := range []string{"small.lock", "small_planc.go"} {
-			if err := os.WriteFile(filepath.Join(filepath.Dir(job), name), []byte(files["gen: "+name]), 0o666); err != nil {
+			if err := os.WriteFile(filepath.Join(filepath.Dir(job), name), []byte(files["gen: "+name]),
+				0o666); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -120,18 +123,21 @@ func TestScreenShowsPlanOfLocks(t *testing.T) {
 	if a, b := plan.FindString(own), plan.FindString(catalogue); a != b || a == "" || own == catalogue {
 		t.Errorf("the plan is %q, and by the catalogue %q", a, b)
 	}
-	want := regexp.MustCompile(`^note: at the rates measured here .+ would be [0-9.]+ % faster; the plan shown is the one that locks and generated code have on every machine; pins in the job's plan section choose another one\n$`)
+	want := regexp.MustCompile(`^note: at the rates measured here .+ would be [0-9.]+ % faster; the plan shown is ` +
+		`the one that locks and generated code have on every machine; pins in the job's plan section choose ` +
+		`another one\n$`)
 	if !want.MatchString(said) {
 		t.Errorf("plan says %q", said)
 	}
 	must(t, "plan", job, "--update")
-	if locked, said := must(t, "plan", job); plan.FindString(locked) != plan.FindString(catalogue) || !want.MatchString(said) {
+	if locked, said := must(t, "plan", job); plan.FindString(locked) != plan.FindString(catalogue) ||
+		!want.MatchString(said) {
 		t.Errorf("with a lock plan says %q and prints\n%s", said, locked)
 	}
 }
 
-// The code of planc run expects of a step what this machine was measured at; that of compile, which may run anywhere, what the
-// catalogue has.
+// The code of planc run expects of a step what this machine was measured at; that of compile, which may run anywhere,
+// what the catalogue has.
 func TestRunExpectsMeasuredSteps(t *testing.T) {
 	steps := map[string]float64{}
 	for machine, measured := range measurements() {
@@ -139,7 +145,8 @@ func TestRunExpectsMeasuredSteps(t *testing.T) {
 		a := &app{stdout: &screen{to: new(strings.Builder)}, stderr: &screen{to: new(strings.Builder)}}
 		var flags jobFlags
 		flags.register(&cobra.Command{})
-		for command, load := range map[string]func([]string, jobFlags) (*loaded, error){"run": a.loadHere, "compile": a.load} {
+		for command, load := range map[string]func([]string, jobFlags) (*loaded, error){"run": a.loadHere,
+			"compile": a.load} {
 			j, err := load([]string{job}, flags)
 			if err != nil {
 				t.Fatal(err)
@@ -153,13 +160,15 @@ func TestRunExpectsMeasuredSteps(t *testing.T) {
 				t.Fatal(err)
 			}
 			steps[command+" "+machine] = float64(d.expect.StepS)
-			if got := input(j, d, mustProgram(t, a, j, d), form{}).Predict.(runtime.Predict).Measured; got != (command == "run" && measured != nil) {
+			if got := input(j, d, mustProgram(t, a, j, d), form{}).Predict.(runtime.Predict).Measured; got !=
+				(command == "run" && measured != nil) {
 				t.Errorf("%s of %s: measured is %v", command, machine, got)
 			}
 		}
 	}
 	of := func(key string) float64 { return steps[key] }
-	if of("compile none") != of("compile slow") || of("compile none") != of("compile slow link") || of("run none") != of("compile none") {
+	if of("compile none") != of("compile slow") || of("compile none") != of("compile slow link") ||
+		of("run none") != of("compile none") {
 		t.Errorf("what is expected without a measurement: %v", steps)
 	}
 	if of("run slow") < 2*of("run none") || of("run slow link") == of("run none") {

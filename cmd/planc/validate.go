@@ -27,9 +27,12 @@ func (a *app) validateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "validate ROWS.csv...",
 		Short: "predicted against measured rows",
-		Long: "validate prices the plan of each row of the tables and holds the prediction against what was measured:\n" +
-			"seconds a step or tokens a second, memory of a GPU, whether it fits. Columns are found by name, in any order\n" +
-			"(planc help rows lists them); empty cells take defaults. Rows that cannot be priced are listed with the reason.",
+		Long: "validate prices the plan of each row of the tables and holds the prediction against what was " +
+			"measured:\n" +
+			"seconds a step or tokens a second, memory of a GPU, whether it fits. Columns are found by name, in " +
+			"any order\n" +
+			"(planc help rows lists them); empty cells take defaults. Rows that cannot be priced are listed with " +
+			"the reason.",
 		Example: "planc validate runs.csv --json",
 		Args:    cobra.ArbitraryArgs,
 		RunE:    func(_ *cobra.Command, args []string) error { return a.validate(args) },
@@ -46,7 +49,8 @@ func (a *app) validate(files []string) error {
 	for _, file := range files {
 		data, err := a.read(file)
 		if err != nil {
-			return ir.Diags{{Pos: ir.Pos{File: file}, Code: spec.NoFile, Msg: fmt.Sprintf("the table cannot be read: %v", ir.FileReason(err))}}.Err()
+			return ir.Diags{{Pos: ir.Pos{File: file}, Code: spec.NoFile,
+				Msg: fmt.Sprintf("the table cannot be read: %v", ir.FileReason(err))}}.Err()
 		}
 		more, err := validate.Parse(file, data)
 		if err != nil {
@@ -65,7 +69,8 @@ func (a *app) validate(files []string) error {
 		err = a.print(validateScreen(r))
 	}
 	if err == nil && len(r.Rows) == 0 {
-		return mistake(NothingPriced, "", "none of %d %s can be priced%s; %s", len(rows), plural(len(rows), "row"), firstReason(r), columnsHelp)
+		return mistake(NothingPriced, "", "none of %d %s can be priced%s; %s", len(rows), plural(len(rows), "row"),
+			firstReason(r), columnsHelp)
 	}
 	return err
 }
@@ -76,8 +81,10 @@ const columnsHelp = "planc help rows lists the columns"
 // rowsScreen is `planc help rows`: the columns that tables of measured runs may have.
 func rowsScreen() string {
 	var b strings.Builder
-	b.WriteString(prose("", 0, "A table of measured runs, as planc validate and planc calibrate --from take it: CSV whose first line names "+
-		"the columns, in any order. Other columns are passed over. Each row needs those with an x, and one of those with a +."))
+	b.WriteString(prose("", 0, "A table of measured runs, as planc validate and planc calibrate --from take it: CSV "+
+		"whose first line names "+
+		"the columns, in any order. Other columns are passed over. Each row needs those with an x, and one of those "+
+		"with a +."))
 	const at = 34
 	b.WriteString("\n" + pad("COLUMN", at) + "MEANING\n")
 	for _, c := range validate.Columns {
@@ -105,13 +112,16 @@ func validateScreen(r *validate.Report) string {
 		for _, name := range slices.Sorted(maps.Keys(r.BySource)) {
 			rows = append(rows, summaryCells(cut(name, 30), r.BySource[name]))
 		}
-		b.WriteString(table([]column{{"STEP TIME", false}, {"N", true}, {"MEDIAN", true}, {"MEAN", true}, {"BIAS", true}, {"ORDER", true}, {"REGRET", true}}, rows))
+		b.WriteString(table([]column{{"STEP TIME", false}, {"N", true}, {"MEDIAN", true}, {"MEAN", true},
+			{"BIAS", true}, {"ORDER", true}, {"REGRET", true}}, rows))
 	}
 	if m := r.Memory; m.N > 0 {
-		fmt.Fprintf(&b, "\nmemory   %d %s: median %s, mean %s, bias %s\n", m.N, plural(m.N, "row"), percent(m.MedianAPE), percent(m.MeanAPE), signedPercent(m.Bias))
+		fmt.Fprintf(&b, "\nmemory   %d %s: median %s, mean %s, bias %s\n", m.N, plural(m.N, "row"),
+			percent(m.MedianAPE), percent(m.MeanAPE), signedPercent(m.Bias))
 	}
 	if f := r.Fit; f.N > 0 {
-		b.WriteString(prose("fits", 9, fmt.Sprintf("%d %s: %s told right (mean of those that fit and those that do not)", f.N, plural(f.N, "row"), percent(f.BalancedAccuracy))))
+		b.WriteString(prose("fits", 9, fmt.Sprintf("%d %s: %s told right (mean of those that fit and those that "+
+			"do not)", f.N, plural(f.N, "row"), percent(f.BalancedAccuracy))))
 	}
 	b.WriteString(worstRows(r.Rows))
 	b.WriteString(skippedRows(r.Skipped))
@@ -119,7 +129,8 @@ func validateScreen(r *validate.Report) string {
 }
 
 func summaryCells(name string, s validate.Summary) []string {
-	return []string{name, fmt.Sprint(s.N), percent(s.MedianAPE), percent(s.MeanAPE), signedPercent(s.Bias), percent(s.PairOrder), percent(s.Regret)}
+	return []string{name, fmt.Sprint(s.N), percent(s.MedianAPE), percent(s.MeanAPE), signedPercent(s.Bias),
+		percent(s.PairOrder), percent(s.Regret)}
 }
 
 func signedPercent(v float64) string { return fmt.Sprintf("%+.1f %%", 100*v) }
@@ -146,12 +157,14 @@ func worstRows(all []validate.Priced) string {
 	})
 	var cells [][]string
 	for _, p := range rows[:min(shown, len(rows))] {
-		cells = append(cells, []string{fmt.Sprint(p.Row), cut(p.Model, 18), amount.Digits(p.Predicted, 4) + " s", amount.Digits(*p.Measured, 4) + " s", signedPercent(*p.Error), cut(p.Plan, 34)})
+		cells = append(cells, []string{fmt.Sprint(p.Row), cut(p.Model, 18), amount.Digits(p.Predicted, 4) + " s",
+			amount.Digits(*p.Measured, 4) + " s", signedPercent(*p.Error), cut(p.Plan, 34)})
 	}
 	if len(cells) == 0 {
 		return ""
 	}
-	return "\n" + table([]column{{"WORST ROW", true}, {"MODEL", false}, {"PREDICTED", true}, {"MEASURED", true}, {"ERROR", true}, {"PLAN", false}}, cells)
+	return "\n" + table([]column{{"WORST ROW", true}, {"MODEL", false}, {"PREDICTED", true}, {"MEASURED", true},
+		{"ERROR", true}, {"PLAN", false}}, cells)
 }
 
 // skippedRows counts them by reason, with the first row of each.

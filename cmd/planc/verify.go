@@ -20,9 +20,12 @@ func (a *app) verifyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify [JOB...|./...]",
 		Short: "locks and generated code are current",
-		Long: "verify holds each job against its lock, makes the program and the generated code again in memory, and compares.\n" +
-			"It writes nothing, searches only where the job has changed, and needs neither Go nor a network. ./... are all\n" +
-			"locks of the folder and those below it. What differs is printed as a unified diff, the plan first, with exit 4;\n" +
+		Long: "verify holds each job against its lock, makes the program and the generated code again in memory, and " +
+			"compares.\n" +
+			"It writes nothing, searches only where the job has changed, and needs neither Go nor a network. ./... " +
+			"are all\n" +
+			"locks of the folder and those below it. What differs is printed as a unified diff, the plan first, with " +
+			"exit 4;\n" +
 			"a newer cost model or another planc is no difference as long as they make the same program.",
 		Example: "planc verify ./...",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -173,7 +176,8 @@ func (v *verification) compare(j *loaded, d *decision) error {
 	return v.code(j, d, f.Files)
 }
 
-// code compares the generated files with those of the disk, and with the lock's hashes unless those are known to be old.
+// code compares the generated files with those of the disk, and with the lock's hashes unless those are known to be
+// old.
 func (v *verification) code(j *loaded, d *decision, hashes map[string]string) error {
 	for _, path := range slices.Sorted(maps.Keys(v.lock.file.Files)) {
 		t, err := lockedTarget(j, v.lock, path)
@@ -198,7 +202,8 @@ func (v *verification) code(j *loaded, d *decision, hashes map[string]string) er
 		case !same && hashes != nil && hashes[path] == lock.Hash(now):
 			v.reasons = append(v.reasons, fmt.Sprintf("%s was edited", slashed(name)))
 		case !same && hashes != nil:
-			v.reasons = append(v.reasons, fmt.Sprintf("%s is not what the job says now, whose plan is the same", slashed(name)))
+			v.reasons = append(v.reasons, fmt.Sprintf("%s is not what the job says now, whose plan is the same",
+				slashed(name)))
 		}
 		if !same {
 			v.diffs = append(v.diffs, v.app.cut(fileDiff(t.folder, path, now)))
@@ -210,7 +215,8 @@ func (v *verification) code(j *loaded, d *decision, hashes map[string]string) er
 // lockedTarget is a file of the lock as gen would write it now.
 func lockedTarget(j *loaded, l *jobLock, path string) (*target, error) {
 	folder := filepath.Dir(j.path)
-	t, err := findTarget(j, l, genRequest{out: filepath.Join(folder, filepath.Dir(filepath.FromSlash(path))), main: l.file.Gen.Main})
+	t, err := findTarget(j, l, genRequest{out: filepath.Join(folder, filepath.Dir(filepath.FromSlash(path))),
+		main: l.file.Gen.Main})
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +250,8 @@ func (a *app) cut(diff string) string {
 	if a.verbose || len(lines) <= codeLines {
 		return diff
 	}
-	return strings.Join(lines[:codeLines], "") + fmt.Sprintf("... and %d more lines of this diff; -v shows all\n", len(lines)-codeLines-1)
+	return strings.Join(lines[:codeLines], "") + fmt.Sprintf("... and %d more lines of this diff; -v shows all\n",
+		len(lines)-codeLines-1)
 }
 
 // what is the lock with what was compared.

@@ -58,8 +58,9 @@ func candidateOf(path string) candidate {
 	if job := jobOfLock(path); job != "" {
 		return candidate{path: job}
 	}
-	return candidate{path, &lockError{codeLockDiffers, fmt.Sprintf("%s has no job file beside it; remove it, or restore %s", slashed(path),
-		slashed(strings.TrimSuffix(path, ".lock")+lockedExtensions[0]))}}
+	return candidate{path, &lockError{codeLockDiffers,
+		fmt.Sprintf("%s has no job file beside it; remove it, or restore %s", slashed(path),
+			slashed(strings.TrimSuffix(path, ".lock")+lockedExtensions[0]))}}
 }
 
 // jobOfLock is the job file beside a lock, "" if there is none.
@@ -79,11 +80,12 @@ type below struct {
 	wrecked []string        // jobs whose locks cannot be read, so that it is unknown what they name
 }
 
-// locksBelow are the jobs of planc's locks in a folder and below, and generated code without a lock. Folders that go leaves
-// out are left out.
+// locksBelow are the jobs of planc's locks in a folder and below, and generated code without a lock. Folders that go
+// leaves out are left out.
 func locksBelow(root string) ([]candidate, error) {
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
-		return nil, mistake(spec.NoFile, "", "%s/... are the locks of a folder, and %s is none", slashed(root), slashed(root))
+		return nil, mistake(spec.NoFile, "", "%s/... are the locks of a folder, and %s is none", slashed(root),
+			slashed(root))
 	}
 	b := &below{orphans: map[string]bool{}}
 	var named []string
@@ -92,7 +94,9 @@ func locksBelow(root string) ([]candidate, error) {
 		switch {
 		case err != nil:
 			return fmt.Errorf("look for locks: %w", err)
-		case e.IsDir() && path != root && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" || name == "vendor" || name == "node_modules"):
+		case e.IsDir() && path != root &&
+			(strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" || name == "vendor" ||
+				name == "node_modules"):
 			return fs.SkipDir
 		case filepath.Ext(name) == ".lock" && path != root:
 			named = append(named, b.lock(path)...)
@@ -111,11 +115,13 @@ func locksBelow(root string) ([]candidate, error) {
 	for _, path := range slices.Sorted(maps.Keys(b.orphans)) {
 		if !b.perhapsNamed(path) {
 			b.jobs = append(b.jobs, candidate{path, &lockError{codeLockAbsent,
-				fmt.Sprintf("no lock names %s, which planc generated; planc gen writes its lock, or remove it", slashed(path))}})
+				fmt.Sprintf("no lock names %s, which planc generated; planc gen writes its lock, or remove it",
+					slashed(path))}})
 		}
 	}
 	if len(b.jobs) == 0 {
-		return nil, &lockError{codeLockAbsent, fmt.Sprintf("there is no lock of planc's in %s or below; planc plan --update writes one", slashed(root))}
+		return nil, &lockError{codeLockAbsent,
+			fmt.Sprintf("there is no lock of planc's in %s or below; planc plan --update writes one", slashed(root))}
 	}
 	return b.jobs, nil
 }

@@ -33,18 +33,22 @@ func parseQuestion(text string) (question, error) {
 		key = strings.TrimPrefix(key, "plan.")
 		switch {
 		case value == "" || value == "null":
-			diags = append(diags, ir.Diag{Code: BadFlag, Msg: fmt.Sprintf("--why-not %s: KEY=VALUE is wanted, as tp=4 or tp=4,rest=kept", part)})
+			diags = append(diags, ir.Diag{Code: BadFlag,
+				Msg: fmt.Sprintf("--why-not %s: KEY=VALUE is wanted, as tp=4 or tp=4,rest=kept", part)})
 		case key == "rest":
 			q.kept = value == "kept"
 			if value != "kept" && value != "free" {
-				diags = append(diags, ir.Diag{Code: BadFlag, Fix: "rest=kept", Msg: fmt.Sprintf("--why-not rest=%s: kept and free are what the rest can be", value)})
+				diags = append(diags, ir.Diag{Code: BadFlag, Fix: "rest=kept",
+					Msg: fmt.Sprintf("--why-not rest=%s: kept and free are what the rest can be", value)})
 			}
 		case seen[key]:
-			diags = append(diags, ir.Diag{Code: BadFlag, Fix: key + "=[...]", Msg: fmt.Sprintf("--why-not %s: %s is given twice; a list allows several values", part, key)})
+			diags = append(diags, ir.Diag{Code: BadFlag, Fix: key + "=[...]",
+				Msg: fmt.Sprintf("--why-not %s: %s is given twice; a list allows several values", part, key)})
 		case jobPlace(key) != "":
 			at := jobPlace(key)
 			diags = append(diags, ir.Diag{Code: strict.UnknownKey, Msg: fmt.Sprintf(
-				"--why-not %s: %s is the job's, not the plan's; planc plan --set %s=%s plans the job with it", part, at, at, value)})
+				"--why-not %s: %s is the job's, not the plan's; planc plan --set %s=%s plans the job with it", part,
+				at, at, value)})
 		default:
 			seen[key] = true
 			diags = append(diags, doc.Set(spec.Override{Key: key, Value: value, Shown: "--why-not " + part}, nil)...)
@@ -65,7 +69,9 @@ func jobPlace(key string) string {
 	if slices.Contains(strict.Keys(reflect.TypeFor[spec.Pins]()), last) {
 		return ""
 	}
-	places := slices.DeleteFunc(strict.Places(reflect.TypeFor[spec.Job](), last), func(p string) bool { return key != last && p != key })
+	places := slices.DeleteFunc(strict.Places(reflect.TypeFor[spec.Job](), last), func(p string) bool {
+		return key != last && p != key
+	})
 	if len(places) != 1 {
 		return ""
 	}
@@ -100,7 +106,8 @@ func (q question) String() string {
 		return strings.Join(words, " · ") + ", all else kept"
 	}
 	if len(q.held) > 0 {
-		return strings.Join(words, " · ") + ", all else free but what the job pins: " + strings.Join(q.held.Words(), " · ")
+		return strings.Join(words, " · ") + ", all else free but what the job pins: " + strings.Join(q.held.Words(),
+			" · ")
 	}
 	return strings.Join(words, " · ") + ", all else free"
 }

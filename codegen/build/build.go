@@ -22,8 +22,8 @@ type Request struct {
 	// Runtime is the folder runtime of planc's module: runtime.Sources.
 	Runtime fs.FS
 
-	// CUDA are the packages cuda and cuda/kernels, for a binary that trains on GPUs: cuda.Sources. It is built with the tag cuda,
-	// for linux, with the C compiler that the go command names; nil builds one for CPUs, which needs none.
+	// CUDA are the packages cuda and cuda/kernels, for a binary that trains on GPUs: cuda.Sources. It is built with the
+	// tag cuda, for linux, with the C compiler that the go command names; nil builds one for CPUs, which needs none.
 	CUDA fs.FS
 
 	Module  string // path of the private module; "" is planc.generated/train. Its last element names the binary
@@ -33,12 +33,12 @@ type Request struct {
 	Cache   string // folder of builds; "" is planc/build in the user's cache folder
 	Host    bool   // for this machine, whatever GOOS and GOARCH say
 
-	// Watch, if not nil, is told how many packages the go command has begun to compile, of how many; all is 0 until that is known.
-	// Calls do not overlap. It is not called for a build that is found in the cache.
+	// Watch, if not nil, is told how many packages the go command has begun to compile, of how many; all is 0 until
+	// that is known. Calls do not overlap. It is not called for a build that is found in the cache.
 	Watch func(done, all int)
 
-	// Plain leaves out inlining and optimization in the generated packages, which computes the same and compiles in half the
-	// time: for tests that build hundreds of them.
+	// Plain leaves out inlining and optimization in the generated packages, which computes the same and compiles in
+	// half the time: for tests that build hundreds of them.
 	Plain bool
 }
 
@@ -56,7 +56,8 @@ type CompileError struct {
 }
 
 func (e *CompileError) Error() string {
-	return fmt.Sprintf("the Go that planc generated does not compile. This is a fault in planc; please report it with\n"+
+	return fmt.Sprintf("the Go that planc generated does not compile. This is a fault in planc; please "+
+		"report it with\n"+
 		"the job file and the generated files, which are kept in\n%s\n\n%s", e.Dir, e.Output)
 }
 
@@ -145,7 +146,8 @@ func (e entry) compile(ctx context.Context) error {
 	}
 	src, partial := filepath.Join(e.dir(), "src"), e.binary()+".partial"
 	settings := slices.Concat(e.mod.flags(), e.tool.tags())
-	out, err := e.tool.build(ctx, src, slices.Concat(settings, []string{"-o", partial, "."}), e.packages(ctx, src, settings))
+	out, err := e.tool.build(ctx, src, slices.Concat(settings, []string{"-o", partial, "."}),
+		e.packages(ctx, src, settings))
 	if err != nil {
 		return e.tool.blame(ctx, err, src, out)
 	}
@@ -155,12 +157,12 @@ func (e entry) compile(ctx context.Context) error {
 	return nil
 }
 
-// position begins a line in which the go command complains about a place in a source file of planc's: those of Go itself have
-// absolute paths.
+// position begins a line in which the go command complains about a place in a source file of planc's: those of Go
+// itself have absolute paths.
 var position = regexp.MustCompile(`(?m)^[^/\s]\S*\.go:\d+(:\d+)?: `)
 
-// blame says whose fault it is that the go command failed. The machine comes first: a package that could not be written to a full
-// disk is then missing where another imports it, which reads like an error in the source.
+// blame says whose fault it is that the go command failed. The machine comes first: a package that could not be written
+// to a full disk is then missing where another imports it, which reads like an error in the source.
 func (t toolchain) blame(ctx context.Context, err error, src, output string) error {
 	var exit *exec.ExitError
 	if ctx.Err() != nil {

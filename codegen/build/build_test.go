@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	r, err := build.Build(context.Background(), build.Request{
-		Files: map[string][]byte{"main.go": []byte(program)}, Runtime: runtime.Sources, Out: os.Args[1], Version: "v0.1.0",
+		Files: map[string][]byte{"main.go": []byte(program)}, Runtime: runtime.Sources, Out: os.Args[1],
+		Version: "v0.1.0",
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -104,7 +105,8 @@ func TestBuildAnywhere(t *testing.T) {
 			bin := filepath.Join(t.TempDir(), "train")
 			cmd := exec.Command(os.Args[0], bin)
 			cmd.Dir = place.dir
-			cmd.Env = append(os.Environ(), "PWD="+place.dir, "XDG_CACHE_HOME="+cache, "GOCACHE="+goCache(t), "GOMODCACHE="+mod,
+			cmd.Env = append(os.Environ(), "PWD="+place.dir, "XDG_CACHE_HOME="+cache, "GOCACHE="+goCache(t),
+				"GOMODCACHE="+mod,
 				"GOFLAGS="+place.flags, "GOPROXY=https://proxy.invalid", "PLANC_TEST_BUILD="+linkAll(t, place.name))
 			out, err := cmd.Output()
 			if err != nil {
@@ -146,7 +148,8 @@ func TestSourcesAreNotLinked(t *testing.T) {
 	for program, linked := range map[string]bool{hello: false, refer: true} {
 		r := request(t, map[string]string{"main.go": program})
 		r.Runtime.(fstest.MapFS)["sources.go"] = &fstest.MapFile{
-			Data: []byte("package runtime\n\nimport \"embed\"\n\n//go:embed *.go\nvar Sources embed.FS\n\n// " + mark + "\n")}
+			Data: []byte("package runtime\n\nimport \"embed\"\n\n//go:embed *.go\nvar Sources embed.FS\n\n// " +
+				mark + "\n")}
 		if got := strings.Contains(read(t, must(t, r).Binary), mark); got != linked {
 			t.Errorf("the binary holds the sources: %v, want %v; of\n%s", got, linked, program)
 		}
@@ -157,15 +160,19 @@ func TestSourcesAreNotLinked(t *testing.T) {
 // binary. Packages may be many.
 func TestCache(t *testing.T) {
 	files := map[string]string{
-		"main.go":       strings.Replace(hello, "import rt", "import \"planc.generated/train/p001\"\nimport rt", 1) + "var _ = p001.P\n",
-		"p001/train.go": fmt.Sprintf("package p001\n\nvar P = 1 // %s\n\nvar _ = %d\n", t.TempDir(), time.Now().UnixNano()), // in no cache of Go's yet
+		"main.go": strings.Replace(hello, "import rt", "import \"planc.generated/train/p001\"\nimport rt",
+			1) + "var _ = p001.P\n",
+		// in no cache of Go's yet
+		"p001/train.go": fmt.Sprintf("package p001\n\nvar P = 1 // %s\n\nvar _ = %d\n", t.TempDir(),
+			time.Now().UnixNano()),
 	}
 	r := request(t, files)
 	r.Dir, r.Out = t.TempDir(), "bin"
 	counts := [][2]int{}
 	r.Watch = func(done, all int) { counts = append(counts, [2]int{done, all}) }
 	first := must(t, r)
-	if last := len(counts) - 1; last < 0 || counts[last][0] < 1 || counts[last][1] > 0 && counts[last][1] < counts[last][0] {
+	if last := len(counts) - 1; last < 0 || counts[last][0] < 1 || counts[last][1] > 0 &&
+		counts[last][1] < counts[last][0] {
 		t.Errorf("packages compiled, of how many: %v", counts) // p001 at least
 	}
 	counts = nil
@@ -187,7 +194,8 @@ func TestCache(t *testing.T) {
 		t.Errorf("another file: %+v", changed)
 	}
 	r.Plain = true
-	if plain := must(t, r); plain.Cached || run(t, plain.Binary) != "hello" || read(t, plain.Binary) == read(t, first.Binary) {
+	if plain := must(t, r); plain.Cached || run(t, plain.Binary) != "hello" ||
+		read(t, plain.Binary) == read(t, first.Binary) {
 		t.Errorf("plain: %+v, or the same bytes", plain)
 	}
 	t.Logf("compiled in %.2f s, found in %.3f s", first.Seconds, again.Seconds)

@@ -17,8 +17,8 @@ import (
 // keep is how many builds stay in the cache, the most recently used first.
 const keep = 20
 
-// cacheRoot returns the private folder of all builds, or of all entries of another kind. It creates the folder if necessary. An
-// empty parent is planc's folder in the user's cache folder.
+// cacheRoot returns the private folder of all builds, or of all entries of another kind. It creates the folder if
+// necessary. An empty parent is planc's folder in the user's cache folder.
 func cacheRoot(parent, kind string) (string, error) {
 	if parent == "" {
 		user, err := os.UserCacheDir()
@@ -46,7 +46,8 @@ func cacheRoot(parent, kind string) (string, error) {
 	return root, nil
 }
 
-// SharedCacheError reports that the build cache can be changed by other users, whose programs planc run would then start.
+// SharedCacheError reports that the build cache can be changed by other users, whose programs planc run would then
+// start.
 type SharedCacheError struct{ Dir, Why string }
 
 func (e *SharedCacheError) Error() string {
@@ -95,8 +96,8 @@ func touch(dir string) {
 	_ = os.Chtimes(dir, now, now)
 }
 
-// lock keeps others from a build until unlock is called. A lock is shared by the keys that begin alike, and never removed:
-// removing it would be a race.
+// lock keeps others from a build until unlock is called. A lock is shared by the keys that begin alike, and never
+// removed: removing it would be a race.
 func lock(root, key string) (unlock func(), err error) {
 	file := filepath.Join(root, "lock", key[:min(2, len(key))])
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600) // lockedfile would create it for all users
@@ -109,7 +110,8 @@ func lock(root, key string) (unlock func(), err error) {
 	return lockedfile.MutexAt(file).Lock()
 }
 
-// trim removes the builds that were used longest ago, but for so many. That it fails does no harm. The caller holds no lock.
+// trim removes the builds that were used longest ago, but for so many. That it fails does no harm. The caller holds no
+// lock.
 func trim(root string, keep int) {
 	dirs, err := os.ReadDir(root)
 	if err != nil {

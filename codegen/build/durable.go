@@ -17,8 +17,9 @@ import (
 // syncFile is [os.File.Sync]; tests observe it.
 var syncFile = (*os.File).Sync
 
-// Replace writes a file so that readers see the old content or the new one, never a part, also after a power cut: the content
-// is synced under a random new name and then renamed. It follows no link, neither at path nor at the name that it writes under.
+// Replace writes a file so that readers see the old content or the new one, never a part, also after a power cut: the
+// content is synced under a random new name and then renamed. It follows no link, neither at path nor at the name that
+// it writes under.
 func Replace(path string, perm fs.FileMode, fill func(io.Writer) error) error {
 	f, err := createPartial(path, perm)
 	if err != nil {
@@ -43,8 +44,8 @@ func ReplaceBytes(path string, data []byte, perm fs.FileMode) error {
 	})
 }
 
-// createPartial creates the file that becomes path. Nobody can predict its name, and with O_EXCL no file or link that is
-// already there is written through.
+// createPartial creates the file that becomes path. Nobody can predict its name, and with O_EXCL no file or link that
+// is already there is written through.
 func createPartial(path string, perm fs.FileMode) (*os.File, error) {
 	name := path + "." + strings.ToLower(rand.Text()[:10]) + ".partial"
 	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
@@ -70,8 +71,8 @@ func syncPath(path string) error {
 // digestSuffix ends the name of the file that holds the SHA-256 of a cached file.
 const digestSuffix = ".sha256"
 
-// seal makes a cached file, which another process wrote as partial, durable, and writes its digest. A file without its digest
-// is no cache entry, so that the order of the two renames does not matter.
+// seal makes a cached file, which another process wrote as partial, durable, and writes its digest. A file without its
+// digest is no cache entry, so that the order of the two renames does not matter.
 func seal(partial, file string, perm fs.FileMode) error {
 	if err := os.Chmod(partial, perm); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// watchSyncs records the base name of each file and folder that is synced, and whether at that time the file `final` had
-// the content wanted.
+// watchSyncs records the base name of each file and folder that is synced, and whether at that time the file `final`
+// had the content wanted.
 func watchSyncs(t *testing.T, final, want string) *[]string {
 	t.Helper()
 	var synced []string

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// GLIBC returns the oldest version of the GNU C library that a binary starts with, such as 2.34; "" if it does not use that library,
-// as binaries for CPUs do not. The floor is set by the machine that the binary was built on.
+// GLIBC returns the oldest version of the GNU C library that a binary starts with, such as 2.34; "" if it does not use
+// that library, as binaries for CPUs do not. The floor is set by the machine that the binary was built on.
 func GLIBC(binary string) string {
 	f, err := elf.Open(binary)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 )
 
 func TestNewestGLIBC(t *testing.T) {
-	if got := newestGLIBC([]string{"GLIBC_2.2.5", "GLIBC_2.34", "GLIBC_2.9", "GLIBC_PRIVATE", "GCC_3.0", "CXXABI_1.3"}); got != "2.34" {
+	if got := newestGLIBC([]string{"GLIBC_2.2.5", "GLIBC_2.34", "GLIBC_2.9", "GLIBC_PRIVATE", "GCC_3.0",
+		"CXXABI_1.3"}); got != "2.34" {
 		t.Errorf("%q", got)
 	}
 	if got := newestGLIBC(nil); got != "" {

@@ -23,8 +23,8 @@ func (e OldGoError) Error() string {
 	return fmt.Sprintf("go on PATH is %s: compiling needs Go 1.26 or newer; planning does not", string(e))
 }
 
-// flags are what every binary is built with: the same bytes from any folder and any checkout. Compiling makes no DWARF, which
-// linking would leave out: that takes a quarter of its time.
+// flags are what every binary is built with: the same bytes from any folder and any checkout. Compiling makes no DWARF,
+// which linking would leave out: that takes a quarter of its time.
 var flags = []string{"-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-gcflags=all=-dwarf=false"}
 
 // toolchain is the go command and what of its environment decides the binary.

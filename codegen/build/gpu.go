@@ -12,7 +12,8 @@ import (
 type NoCError string
 
 func (e NoCError) Error() string {
-	return fmt.Sprintf("there is no C compiler %s, which building for NVIDIA GPUs needs: install gcc and libc6-dev, or set CC", string(e))
+	return fmt.Sprintf("there is no C compiler %s, which building for NVIDIA GPUs needs: install gcc and libc6-dev, "+
+		"or set CC", string(e))
 }
 
 // SystemError reports a system that binaries for GPUs are not built for; its text is the GOOS.

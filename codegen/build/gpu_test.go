@@ -31,7 +31,8 @@ func gpuRequest(t *testing.T) build.Request {
 	}
 	r := request(t, map[string]string{"main.go": helloGPU})
 	r.CUDA = fstest.MapFS{
-		"hello.go":          {Data: []byte("//go:build cuda && linux\n\npackage cuda\n\n// int answer(void);\nimport \"C\"\n\nfunc Hello() int { return int(C.answer()) }\n")},
+		"hello.go": {Data: []byte("//go:build cuda && linux\n\npackage cuda\n\n// int answer(void);\nimport " +
+			"\"C\"\n\nfunc Hello() int { return int(C.answer()) }\n")},
 		"answer.c":          {Data: []byte("//go:build cuda && linux\n\nint answer(void) { return 42; }\n")},
 		"embed.go":          {Data: []byte("package cuda\n\nfunc init() { this is planc's alone }\n")},
 		"kernels/kernel.cu": {Data: []byte("// carried along\n")},
@@ -39,7 +40,8 @@ func gpuRequest(t *testing.T) build.Request {
 	return r
 }
 
-// A program for GPUs is built with the C compiler, the tag cuda and the package cuda, and found again by the compiler's version too.
+// A program for GPUs is built with the C compiler, the tag cuda and the package cuda, and found again by the compiler's
+// version too.
 func TestBuildForGPUs(t *testing.T) {
 	r := gpuRequest(t)
 	first, err := build.Build(context.Background(), r)

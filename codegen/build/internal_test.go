@@ -63,11 +63,13 @@ func TestGoComplains(t *testing.T) {
 		t.Skip("the go command is a shell script")
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("#!/bin/sh\necho go: no such toolchain >&2\nexit 3\n"), 0o777); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("#!/bin/sh\necho go: no such toolchain >&2\nexit 3\n"),
+		0o777); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir)
-	if _, err := findGo(t.Context(), dir, false); err == nil || !strings.HasSuffix(err.Error(), "exit status 3\ngo: no such toolchain") {
+	if _, err := findGo(t.Context(), dir, false); err == nil ||
+		!strings.HasSuffix(err.Error(), "exit status 3\ngo: no such toolchain") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -91,11 +93,17 @@ func TestBlame(t *testing.T) {
 		t.Fatal(err)
 	}
 	for output, want := range map[string]string{
-		"# m\ncompile: writing output: write $WORK/b009/_pkg_.a: no space left on device\nmain.go:3:2: could not import fmt (open : no such file or directory)\n": "the program could not be built on this machine: compile: writing output: write $WORK/b009/_pkg_.a: no space left on device; " +
-			"free some disk space, or name other folders: XDG_CACHE_HOME for planc's builds, GOCACHE for Go's, TMPDIR for temporary files",
-		"planc.generated/train: /usr/lib/go/pkg/tool/linux_amd64/compile: signal: killed\n": "the program could not be built on this machine: " +
-			"planc.generated/train: /usr/lib/go/pkg/tool/linux_amd64/compile: signal: killed; free some memory, or compile elsewhere with planc compile",
-		"main.go:3:2: undefined: x\n": "the Go that planc generated does not compile. This is a fault in planc; please report it with\n" +
+		"# m\ncompile: writing output: write $WORK/b009/_pkg_.a: no space left on device\nmain.go:3:2: could not " +
+			"import fmt (open : no such file or directory)\n": "the program could not be built on this machine: " +
+			"compile: writing output: write $WORK/b009/_pkg_.a: no space left on device; " +
+			"free some disk space, or name other folders: XDG_CACHE_HOME for planc's builds, GOCACHE for Go's, " +
+			"TMPDIR for temporary files",
+		"planc.generated/train: /usr/lib/go/pkg/tool/linux_amd64/compile: signal: killed\n": "the program could not " +
+			"be built on this machine: " +
+			"planc.generated/train: /usr/lib/go/pkg/tool/linux_amd64/compile: signal: killed; free some memory, or " +
+			"compile elsewhere with planc compile",
+		"main.go:3:2: undefined: x\n": "the Go that planc generated does not compile. This is a fault in planc; " +
+			"please report it with\n" +
 			"the job file and the generated files, which are kept in\nSRC\n\nmain.go:3:2: undefined: x",
 	} {
 		if got := tool.blame(t.Context(), exit, "SRC", output).Error(); got != want {
@@ -112,7 +120,8 @@ func TestBlame(t *testing.T) {
 func TestBuildOutput(t *testing.T) {
 	var said []string
 	o := buildOutput{count: &packages{watch: func(done, all int) { said = append(said, fmt.Sprint(done, "/", all)) }}}
-	for _, text := range []string{"internal/goarch\nplanc.gen", "erated/train\n# planc.generated/train\n./main.go:3:2: undefined: x\n", "fmt\n"} {
+	for _, text := range []string{"internal/goarch\nplanc.gen",
+		"erated/train\n# planc.generated/train\n./main.go:3:2: undefined: x\n", "fmt\n"} {
 		if n, err := o.Write([]byte(text)); n != len(text) || err != nil {
 			t.Errorf("%d, %v", n, err)
 		}

@@ -21,14 +21,14 @@ import (
 
 // KernelRequest is CUDA C++ to compile.
 type KernelRequest struct {
-	// Files are the sources by slash-separated path. Each that ends in .cu becomes a fatbin; the others, .cuh and .h, are
-	// what those include.
+	// Files are the sources by slash-separated path. Each that ends in .cu becomes a fatbin; the others, .cuh and .h,
+	// are what those include.
 	Files map[string][]byte
 	Archs []string // as in [Architectures]; none is those
 	Cache string   // folder of fatbins; "" is planc/kernels in the user's cache folder
 
-	// Watch, if not nil, is told how many of the sources have a fatbin, each time that one more has: calls do not overlap, and
-	// all are over when CompileKernels returns.
+	// Watch, if not nil, is told how many of the sources have a fatbin, each time that one more has: calls do not
+	// overlap, and all are over when CompileKernels returns.
 	Watch func(done, all int)
 }
 
@@ -45,7 +45,8 @@ type KernelError struct {
 }
 
 func (e *KernelError) Error() string {
-	return fmt.Sprintf("the CUDA C++ that planc generated does not compile. This is a fault in planc; please report it with\n"+
+	return fmt.Sprintf("the CUDA C++ that planc generated does not compile. This is a fault in planc; please "+
+		"report it with\n"+
 		"the job file and the generated files, which are kept in\n%s\n\n%s", e.Dir, e.Output)
 }
 
@@ -186,7 +187,8 @@ func (u *unit) ensure(ctx context.Context, n NVCC) error {
 
 // compile runs nvcc in the unit's folder, so that no path of this machine is in what it makes, and seals the fatbin.
 func (u *unit) compile(ctx context.Context, n NVCC, file string) error {
-	cmd := exec.CommandContext(ctx, n.Path, slices.Concat(u.flags, []string{"-o", "out.partial", filepath.FromSlash(u.name)})...)
+	cmd := exec.CommandContext(ctx, n.Path, slices.Concat(u.flags, []string{"-o", "out.partial",
+		filepath.FromSlash(u.name)})...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { // no part of what the cache goes by
 		return strings.HasPrefix(v, "NVCC_PREPEND_FLAGS=") || strings.HasPrefix(v, "NVCC_APPEND_FLAGS=")
 	})
@@ -197,12 +199,13 @@ func (u *unit) compile(ctx context.Context, n NVCC, file string) error {
 	return seal(filepath.Join(u.dir(), "out.partial"), file, 0o600)
 }
 
-// Lines of nvcc that say what is wrong: with the source, whose files it names as it was given them, not by a path from the
-// root as those of the system; or with the machine's compiler of C++.
+// Lines of nvcc that say what is wrong: with the source, whose files it names as it was given them, not by a path from
+// the root as those of the system; or with the machine's compiler of C++.
 var (
 	kernelPosition = regexp.MustCompile(`(?m)^[^/\s]\S*\.(cu|cuh|h)\(\d+\): (catastrophic )?error`)
-	noHost         = regexp.MustCompile(`(?m)^(sh: .*)?(gcc|g\+\+): .*(not found|No such file)|cc1plus|Failed to preprocess host compiler`)
-	wrongHost      = regexp.MustCompile(`unsupported GNU version|unsupported Clang version|unsupported clang version`)
+	noHost         = regexp.MustCompile(`(?m)^(sh: .*)?(gcc|g\+\+): .*(not found|No such file)|cc1plus|Failed to ` +
+		`preprocess host compiler`)
+	wrongHost = regexp.MustCompile(`unsupported GNU version|unsupported Clang version|unsupported clang version`)
 )
 
 // blameNVCC says whose fault it is that nvcc failed.
@@ -217,7 +220,8 @@ func blameNVCC(ctx context.Context, err error, n NVCC, dir, output string) error
 	case errors.As(err, &exit) && kernelPosition.MatchString(output):
 		return &KernelError{Dir: dir, Output: output}
 	case wrongHost.MatchString(output):
-		return fmt.Errorf("nvcc %s does not take this machine's compiler of C++: install one that it takes, and set NVCC_CCBIN to it: %w\n%s", n.Version, err, output)
+		return fmt.Errorf("nvcc %s does not take this machine's compiler of C++: install one that it takes, and set "+
+			"NVCC_CCBIN to it: %w\n%s", n.Version, err, output)
 	case noHost.MatchString(output):
 		return fmt.Errorf("nvcc %s needs a compiler of C++: install g++: %w\n%s", n.Version, err, output)
 	}

@@ -80,8 +80,8 @@ func nowhere(t *testing.T) {
 	t.Setenv("CUDA_PATH", "")
 }
 
-// nvcc is found on PATH, else in CUDA_HOME, else among the wheels of Python; where there is none, it is said where it was
-// looked for and how to get one.
+// nvcc is found on PATH, else in CUDA_HOME, else among the wheels of Python; where there is none, it is said where it
+// was looked for and how to get one.
 func TestFindNVCC(t *testing.T) {
 	onPath, home, wheels := nvcc(t, "13.1"), nvcc(t, "13.2"), nvcc(t, "13.3")
 	nowhere(t)
@@ -109,7 +109,9 @@ func TestFindNVCC(t *testing.T) {
 		t.Skipf("this machine has one in %s", n.Place)
 	}
 	var missing *build.NoNVCCError
-	if !errors.As(err, &missing) || !strings.HasPrefix(err.Error(), "there is no nvcc, which compiling for NVIDIA GPUs needs, in PATH, CUDA_HOME, CUDA_PATH, Python's wheels, /usr/local/cuda,") || !strings.HasSuffix(err.Error(), build.HowNVCC) {
+	if !errors.As(err, &missing) || !strings.HasPrefix(err.Error(),
+		"there is no nvcc, which compiling for NVIDIA GPUs needs, in PATH, CUDA_HOME, CUDA_PATH, Python's wheels, "+
+			"/usr/local/cuda,") || !strings.HasSuffix(err.Error(), build.HowNVCC) {
 		t.Errorf("%v", err)
 	}
 }
@@ -127,7 +129,8 @@ func TestBrokenNVCC(t *testing.T) {
 	for text, want := range map[string]string{
 		"echo no license >&2; exit 3": "exit status 3\nno license",
 		"echo something else":         "it says\nsomething else",
-		"[ $1 = --version ] && echo V12.0.1 || { echo no >&2; exit 1; }": "the architectures that it knows: exit status 1\nno",
+		"[ $1 = --version ] && echo V12.0.1 || { echo no >&2; exit 1; }": "the architectures that it knows: exit " +
+			"status 1\nno",
 	} {
 		root := nvcc(t, "13.1")
 		nowhere(t)
@@ -175,7 +178,8 @@ func kernels(t *testing.T, n build.NVCC, r build.KernelRequest) build.Kernels {
 // may include, has changed.
 func TestCompileKernels(t *testing.T) {
 	n, runs := compiler(t, "13.1")
-	r := build.KernelRequest{Cache: t.TempDir(), Files: map[string][]byte{"a.cu": []byte("A\n"), "b.cu": []byte("B\n"), "all.cuh": []byte("H\n")}}
+	r := build.KernelRequest{Cache: t.TempDir(), Files: map[string][]byte{"a.cu": []byte("A\n"), "b.cu": []byte("B\n"),
+		"all.cuh": []byte("H\n")}}
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
@@ -185,7 +189,8 @@ func TestCompileKernels(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	flags := "-std=c++17 -O3 -fatbin -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90a,code=sm_90a -gencode=arch=compute_100a,code=sm_100a -gencode=arch=compute_100,code=compute_100 -o out.partial "
+	flags := "-std=c++17 -O3 -fatbin -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90a,code=sm_90a " +
+		"-gencode=arch=compute_100a,code=sm_100a -gencode=arch=compute_100,code=compute_100 -o out.partial "
 	if got, want := runs(), []string{flags + "a.cu", flags + "b.cu"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("compiled\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -202,7 +207,8 @@ func TestCompileKernels(t *testing.T) {
 		t.Errorf("a header has changed: %d cached", k.Cached)
 	}
 	r.Archs = []string{"80"}
-	if k := kernels(t, n, r); k.Cached != 0 || !strings.Contains(string(k.Fatbins["b.cu"]), " -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_80,code=compute_80 -o") {
+	if k := kernels(t, n, r); k.Cached != 0 || !strings.Contains(string(k.Fatbins["b.cu"]),
+		" -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_80,code=compute_80 -o") {
 		t.Errorf("another architecture: %d cached\n%s", k.Cached, k.Fatbins["b.cu"])
 	}
 }
@@ -234,12 +240,14 @@ func TestKernelErrors(t *testing.T) {
 	n, _ := compiler(t, "13.1")
 	for text, want := range map[string]string{
 		"hostless": "nvcc 13.1.89 needs a compiler of C++: install g++: exit status 1\ngcc: fatal error",
-		"oldhost":  "nvcc 13.1.89 does not take this machine's compiler of C++: install one that it takes, and set NVCC_CCBIN to it: exit status 1\nerror: #error",
-		"broken":   n.Path + " in ",
-		"system":   n.Path + " in ",
-		"lost":     "the CUDA C++ that planc generated does not compile",
+		"oldhost": "nvcc 13.1.89 does not take this machine's compiler of C++: install one that it takes, and set " +
+			"NVCC_CCBIN to it: exit status 1\nerror: #error",
+		"broken": n.Path + " in ",
+		"system": n.Path + " in ",
+		"lost":   "the CUDA C++ that planc generated does not compile",
 	} {
-		_, err := n.CompileKernels(t.Context(), build.KernelRequest{Cache: t.TempDir(), Files: map[string][]byte{"k.cu": []byte(text)}})
+		_, err := n.CompileKernels(t.Context(), build.KernelRequest{Cache: t.TempDir(),
+			Files: map[string][]byte{"k.cu": []byte(text)}})
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -251,7 +259,8 @@ func TestKernelErrors(t *testing.T) {
 	r.Files["k.cu"] = []byte("wrong")
 	_, err := n.CompileKernels(t.Context(), r)
 	var fault *build.KernelError
-	if !errors.As(err, &fault) || fault.Output != `k.cu(1): error: identifier "y" is undefined` || !strings.Contains(err.Error(), "This is a fault in planc") {
+	if !errors.As(err, &fault) || fault.Output != `k.cu(1): error: identifier "y" is undefined` ||
+		!strings.Contains(err.Error(), "This is a fault in planc") {
 		t.Fatalf("%v", err)
 	}
 	if kept, err := os.ReadFile(filepath.Join(fault.Dir, "k.cu")); err != nil || string(kept) != "wrong" {
@@ -267,14 +276,16 @@ func TestKernelErrors(t *testing.T) {
 // An architecture that the compiler does not know is refused before anything is compiled, with those that it knows.
 func TestUnknownArch(t *testing.T) {
 	n, runs := compiler(t, "11.8")
-	_, err := n.CompileKernels(t.Context(), build.KernelRequest{Cache: t.TempDir(), Files: map[string][]byte{"k.cu": nil}, Archs: []string{"80", "90a", "120"}})
+	_, err := n.CompileKernels(t.Context(), build.KernelRequest{Cache: t.TempDir(),
+		Files: map[string][]byte{"k.cu": nil}, Archs: []string{"80", "90a", "120"}})
 	want := "nvcc 11.8.89 at " + n.Path + " does not know sm_90a, sm_120, but 80, 90, 100: " + build.HowNVCC
 	if err == nil || err.Error() != want || len(runs()) != 0 {
 		t.Errorf("%v\nwant %s", err, want)
 	}
 }
 
-// The real compiler takes what CompileKernels gives it: code for each architecture, the same bytes again, and mistakes are told.
+// The real compiler takes what CompileKernels gives it: code for each architecture, the same bytes again, and mistakes
+// are told.
 func TestRealNVCC(t *testing.T) {
 	if os.Getenv("PLANC_NVCC") == "" {
 		t.Skip("PLANC_NVCC is not set, so no real nvcc is looked for")
@@ -284,17 +295,21 @@ func TestRealNVCC(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%+v", n)
-	source := "#include <cuda_bf16.h>\n#include \"scale.cuh\"\nextern \"C\" __global__ void axpy(const __nv_bfloat16* x, float* y, int n) {\n" +
+	source := "#include <cuda_bf16.h>\n#include \"scale.cuh\"\nextern \"C\" __global__ void axpy(const " +
+		"__nv_bfloat16* x, float* y, int n) {\n" +
 		"\tint i = blockIdx.x * blockDim.x + threadIdx.x;\n\tif (i < n) y[i] += SCALE * __bfloat162float(x[i]);\n}\n"
-	r := build.KernelRequest{Cache: t.TempDir(), Files: map[string][]byte{"axpy.cu": []byte(source), "scale.cuh": []byte("#define SCALE 2.0f\n")}}
+	r := build.KernelRequest{Cache: t.TempDir(), Files: map[string][]byte{"axpy.cu": []byte(source),
+		"scale.cuh": []byte("#define SCALE 2.0f\n")}}
 	first := kernels(t, n, r)
 	r.Cache = t.TempDir()
-	if again := kernels(t, n, r); !reflect.DeepEqual(again, first) || again.Cached != 0 || len(first.Fatbins["axpy.cu"]) == 0 {
+	if again := kernels(t, n, r); !reflect.DeepEqual(again, first) || again.Cached != 0 ||
+		len(first.Fatbins["axpy.cu"]) == 0 {
 		t.Errorf("two builds differ, of %d and %d bytes", len(first.Fatbins["axpy.cu"]), len(again.Fatbins["axpy.cu"]))
 	}
 	r.Files["axpy.cu"] = []byte(strings.Replace(source, "SCALE", "UNDEFINED", 1))
 	var fault *build.KernelError
-	if _, err := n.CompileKernels(t.Context(), r); !errors.As(err, &fault) || !strings.Contains(fault.Output, `axpy.cu(5): error: identifier "UNDEFINED" is undefined`) {
+	if _, err := n.CompileKernels(t.Context(), r); !errors.As(err, &fault) ||
+		!strings.Contains(fault.Output, `axpy.cu(5): error: identifier "UNDEFINED" is undefined`) {
 		t.Errorf("%v", err)
 	}
 }

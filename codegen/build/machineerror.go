@@ -8,7 +8,8 @@ import (
 )
 
 // fromMachine matches errors of the operating system in what a compiler printed.
-var fromMachine = regexp.MustCompile(`no space left on device|[Dd]isk quota exceeded|[Nn]o space left|read-only file system|` +
+var fromMachine = regexp.MustCompile(`no space left on device|[Dd]isk quota exceeded|[Nn]o space left|read-only ` +
+	`file system|` +
 	`input/output error|cannot allocate memory|too many open files|signal: killed`)
 
 // firstMatch is the first line that matches.
@@ -36,7 +37,8 @@ func (e *MachineError) fix() string {
 	case strings.Contains(e.Said, "open files"):
 		return "; raise the limit: ulimit -n 4096"
 	}
-	return "; free some disk space, or name other folders: XDG_CACHE_HOME for planc's builds, GOCACHE for Go's, TMPDIR for temporary files"
+	return "; free some disk space, or name other folders: XDG_CACHE_HOME for planc's builds, GOCACHE for Go's, " +
+		"TMPDIR for temporary files"
 }
 
 // machineError returns a [*MachineError] for an error of a full disk, else the error itself.
@@ -47,7 +49,8 @@ func machineError(err error) error {
 	return err
 }
 
-// noSpace reports which of the folders that compiling needs cannot take another file, with the system's error; "" if all can.
+// noSpace reports which of the folders that compiling needs cannot take another file, with the system's error; "" if
+// all can.
 func (t toolchain) noSpace(ctx context.Context, src string) string {
 	out, err := t.command(ctx, src, "env", "GOCACHE").Output()
 	if err != nil {

@@ -15,13 +15,15 @@ import (
 )
 
 // HowNVCC says how to get a CUDA compiler that knows all architectures.
-const HowNVCC = "install the CUDA toolkit 12.8 or newer, or NVIDIA's wheels (pip install nvidia-cuda-nvcc nvidia-cuda-cccl), or set CUDA_HOME"
+const HowNVCC = "install the CUDA toolkit 12.8 or newer, or NVIDIA's wheels (pip install nvidia-cuda-nvcc " +
+	"nvidia-cuda-cccl), or set CUDA_HOME"
 
 // NoNVCCError reports that there is no CUDA compiler, and where it was looked for.
 type NoNVCCError struct{ Looked []string }
 
 func (e *NoNVCCError) Error() string {
-	return fmt.Sprintf("there is no nvcc, which compiling for NVIDIA GPUs needs, in %s: %s", strings.Join(e.Looked, ", "), HowNVCC)
+	return fmt.Sprintf("there is no nvcc, which compiling for NVIDIA GPUs needs, in %s: %s", strings.Join(e.Looked,
+		", "), HowNVCC)
 }
 
 // NVCC is NVIDIA's compiler of CUDA C++.
@@ -66,8 +68,8 @@ func below(dir string) []string {
 // pythonPatience is how long Python may think about where its packages are.
 const pythonPatience = 10 * time.Second
 
-// NVIDIAWheels are the folders of the package nvidia of the Python on PATH, which NVIDIA's wheels share; none where there
-// is no Python or no such package.
+// NVIDIAWheels are the folders of the package nvidia of the Python on PATH, which NVIDIA's wheels share; none where
+// there is no Python or no such package.
 func NVIDIAWheels(ctx context.Context) (dirs []string) {
 	ctx, stop := context.WithTimeout(ctx, pythonPatience)
 	defer stop()
@@ -76,7 +78,8 @@ func NVIDIAWheels(ctx context.Context) (dirs []string) {
 		if err != nil {
 			continue
 		}
-		out, _ := exec.CommandContext(ctx, python, "-c", "import nvidia; print('\\n'.join(nvidia.__path__))").Output() // fails without the package
+		// fails without the package
+		out, _ := exec.CommandContext(ctx, python, "-c", "import nvidia; print('\\n'.join(nvidia.__path__))").Output()
 		return slices.Collect(strings.FieldsFuncSeq(string(out), func(r rune) bool { return r == '\n' || r == '\r' }))
 	}
 	return nil
@@ -126,7 +129,8 @@ func askNVCC(ctx context.Context, file, name string) (NVCC, error) {
 	n.Version = string(v[1])
 	out, err = exec.CommandContext(ctx, file, "--list-gpu-arch").Output()
 	if err != nil {
-		return n, fmt.Errorf("ask %s %s for the architectures that it knows: %w%s", file, n.Version, err, complaint(err))
+		return n, fmt.Errorf("ask %s %s for the architectures that it knows: %w%s", file, n.Version, err,
+			complaint(err))
 	}
 	for _, a := range nvccArch.FindAllSubmatch(out, -1) {
 		number, _ := strconv.Atoi(string(a[1])) // digits, by the pattern
@@ -150,7 +154,8 @@ func (e *ArchError) Error() string {
 	for i, a := range e.NVCC.Archs {
 		known[i] = strconv.Itoa(a)
 	}
-	return fmt.Sprintf("nvcc %s at %s does not know sm_%s, but %s: %s", e.NVCC.Version, e.NVCC.Path, strings.Join(e.Unknown, ", sm_"), strings.Join(known, ", "), HowNVCC)
+	return fmt.Sprintf("nvcc %s at %s does not know sm_%s, but %s: %s", e.NVCC.Version, e.NVCC.Path,
+		strings.Join(e.Unknown, ", sm_"), strings.Join(known, ", "), HowNVCC)
 }
 
 // Unknown are those of the architectures that the compiler does not know.

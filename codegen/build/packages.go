@@ -16,8 +16,8 @@ type packages struct {
 	watch     func(done, all int)
 }
 
-// packages starts to count what a build compiles; nil if nobody watches. How many packages are to be compiled is asked for while
-// the build begins.
+// packages starts to count what a build compiles; nil if nobody watches. How many packages are to be compiled is asked
+// for while the build begins.
 func (e entry) packages(ctx context.Context, src string, settings []string) *packages {
 	if e.watch == nil {
 		return nil
@@ -25,7 +25,8 @@ func (e entry) packages(ctx context.Context, src string, settings []string) *pac
 	p := &packages{watch: e.watch}
 	go func() {
 		const stale = "{{if .Stale}}{{.ImportPath}}{{end}}"
-		out, err := e.tool.command(ctx, src, slices.Concat([]string{"list", "-deps", "-f", stale}, settings, []string{"."})...).Output()
+		out, err := e.tool.command(ctx, src, slices.Concat([]string{"list", "-deps", "-f", stale}, settings,
+			[]string{"."})...).Output()
 		if err == nil {
 			p.add(0, len(bytes.Fields(out)))
 		}

@@ -80,7 +80,8 @@ func TestSharedCache(t *testing.T) {
 		}
 		_, err := build.Build(t.Context(), r)
 		var shared *build.SharedCacheError
-		if !errors.As(err, &shared) || shared.Dir != root || !strings.Contains(err.Error(), "remove it (rm -r "+root+")") {
+		if !errors.As(err, &shared) || shared.Dir != root ||
+			!strings.Contains(err.Error(), "remove it (rm -r "+root+")") {
 			t.Errorf("mode %04o: %v", mode, err)
 		}
 	}
@@ -105,7 +106,8 @@ func TestForeignCache(t *testing.T) {
 	if err := os.Chown(root, 12345, 12345); err != nil {
 		t.Skip("only root can give a folder away")
 	}
-	if _, err := build.Build(t.Context(), r); err == nil || !strings.Contains(err.Error(), "belongs to user 12345, and planc runs as user 0") {
+	if _, err := build.Build(t.Context(), r); err == nil ||
+		!strings.Contains(err.Error(), "belongs to user 12345, and planc runs as user 0") {
 		t.Errorf("%v", err)
 	}
 }

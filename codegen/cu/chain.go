@@ -9,12 +9,12 @@ type Chain struct {
 	Links    []Link
 }
 
-// Operand says where an operand's elements are and how they are stored: names of package runtime/cpu's At (Whole, PerCol, PerRow, One,
-// Temp) and package runtime/num's Elem (BF16, F16; "" as they are computed with).
+// Operand says where an operand's elements are and how they are stored: names of package runtime/cpu's At (Whole,
+// PerCol, PerRow, One, Temp) and package runtime/num's Elem (BF16, F16; "" as they are computed with).
 type Operand struct{ At, Elem string }
 
-// Link sets operand To to Do, a name of package runtime/cpu's Do, of operands A, B and More and of numbers C and Base, rounded to
-// Round.
+// Link sets operand To to Do, a name of package runtime/cpu's Do, of operands A, B and More and of numbers C and Base,
+// rounded to Round.
 type Link struct {
 	Do       string
 	To, A, B int
@@ -30,7 +30,9 @@ func (c *Chain) Reduces() bool {
 
 // isIndex tells whether an operand is the ids of a pick, and isLimit whether it says how much of a row is there.
 func (c *Chain) isIndex(i int) bool {
-	return slices.ContainsFunc(c.Links, func(l Link) bool { return (l.Do == "PickGrad" || l.Do == "AddPick") && l.More[0] == i })
+	return slices.ContainsFunc(c.Links, func(l Link) bool {
+		return (l.Do == "PickGrad" || l.Do == "AddPick") && l.More[0] == i
+	})
 }
 
 func (c *Chain) isLimit(i int) bool {

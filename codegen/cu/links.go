@@ -14,9 +14,11 @@ type element struct {
 var elements = map[string]element{
 	"Copy": {text: "$a"}, "Add": {"$a + $b", true}, "Sub": {"$a - $b", true}, "Mul": {"$a * $b", true},
 	"Scale": {text: "$c * $a"},
-	"Gelu":  {text: "gelu($a)"}, "GeluErf": {text: "geluErf($a)"}, "Silu": {text: "silu($a)"}, "Sigmoid": {text: "sigmoid($a)"}, "Relu": {text: "relu($a)"},
+	"Gelu":  {text: "gelu($a)"}, "GeluErf": {text: "geluErf($a)"}, "Silu": {text: "silu($a)"},
+	"Sigmoid": {text: "sigmoid($a)"}, "Relu": {text: "relu($a)"},
 	"Softcap":  {text: "softcap($a, $c)"},
-	"GeluGrad": {"$a * geluGrad($b)", true}, "GeluErfGrad": {"$a * geluErfGrad($b)", true}, "SiluGrad": {"$a * siluGrad($b)", true},
+	"GeluGrad": {"$a * geluGrad($b)", true}, "GeluErfGrad": {"$a * geluErfGrad($b)", true},
+	"SiluGrad":    {"$a * siluGrad($b)", true},
 	"SigmoidGrad": {"$a * sigmoidGrad($b)", true}, "ReluGrad": {"$a * reluGrad($b)", true},
 	"SoftcapGrad": {"$a * softcapGrad($b, $c)", true},
 }
@@ -44,15 +46,19 @@ func (p *printer) expression(k int) string {
 		}
 		return s
 	case "LayerNormDX":
-		return fmt.Sprintf("r%[1]d * (%[2]s * %[3]s - sum%[1]d - %[4]s * along%[1]d)", k, text(l.A), p.gain(k, l.More[0]), p.normed(k))
+		return fmt.Sprintf("r%[1]d * (%[2]s * %[3]s - sum%[1]d - %[4]s * along%[1]d)", k, text(l.A),
+			p.gain(k, l.More[0]), p.normed(k))
 	case "RMSNormDX":
-		return fmt.Sprintf("r%[1]d * (%[2]s * %[3]s - %[4]s * along%[1]d)", k, text(l.A), p.gain(k, l.More[0]), p.normed(k))
+		return fmt.Sprintf("r%[1]d * (%[2]s * %[3]s - %[4]s * along%[1]d)", k, text(l.A), p.gain(k, l.More[0]),
+			p.normed(k))
 	case "ExpGrad":
-		return fmt.Sprintf("%[1]s == none || j + k >= limit%[2]d ? (A)0 : %[3]s * expOf(%[4]s - %[1]s)", text(l.More[0]), l.More[1], text(l.A), text(l.B))
+		return fmt.Sprintf("%[1]s == none || j + k >= limit%[2]d ? (A)0 : %[3]s * expOf(%[4]s - %[1]s)",
+			text(l.More[0]), l.More[1], text(l.A), text(l.B))
 	case "PickGrad":
 		return fmt.Sprintf("j + k == at%d ? %s : (A)0", l.More[0], text(l.A))
 	case "AddPick":
-		return fmt.Sprintf("j + k == at%d ? %s + %s : %s", l.More[0], text(l.A), p.rounded(text(l.B), l.Round), text(l.A))
+		return fmt.Sprintf("j + k == at%d ? %s + %s : %s", l.More[0], text(l.A), p.rounded(text(l.B),
+			l.Round), text(l.A))
 	}
 	e, ok := elements[l.Do]
 	if !ok {

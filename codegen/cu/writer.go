@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A writer writes lines, indented by blocks. It keeps the first error and writes nothing more then, so that what prints reads
-// like what is printed.
+// A writer writes lines, indented by blocks. It keeps the first error and writes nothing more then, so that what prints
+// reads like what is printed.
 type writer struct {
 	w     io.Writer
 	depth int

@@ -12,9 +12,10 @@ import (
 // Orders are the policies in which [Again] has work run.
 var Orders = []string{"early", "late", "7"}
 
-// Again is for a TestMain that is not on a machine yet: it makes one in a temporary folder and runs this program there with its own arguments, under each of
-// [Orders]. prepare makes in the folder what else the tests need, and returns variables of their environment. Again returns the
-// exit code, which is not 0 either where a device was given back with something left over on it, and all that the runs logged.
+// Again is for a TestMain that is not on a machine yet: it makes one in a temporary folder and runs this program there
+// with its own arguments, under each of [Orders]. prepare makes in the folder what else the tests need, and returns
+// variables of their environment. Again returns the exit code, which is not 0 either where a device was given back with
+// something left over on it, and all that the runs logged.
 func Again(prepare func(m Machine, dir string) (env []string, err error)) (code int, log string) {
 	code, log, err := again(prepare)
 	if err != nil {
@@ -45,7 +46,8 @@ func again(prepare func(m Machine, dir string) ([]string, error)) (code int, log
 	path := filepath.Join(dir, "log")
 	for _, order := range Orders {
 		cmd := exec.Command(os.Args[0], os.Args[1:]...)
-		cmd.Env = append(os.Environ(), m.Env(append(env, "PLANC_EMULATED_ORDER="+order, "PLANC_EMULATED_LOG="+path)...)...)
+		cmd.Env = append(os.Environ(), m.Env(append(env, "PLANC_EMULATED_ORDER="+order,
+			"PLANC_EMULATED_LOG="+path)...)...)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if err := cmd.Run(); err != nil {
 			fmt.Fprintln(os.Stderr, "order", order, "fails:", err)

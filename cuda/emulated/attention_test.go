@@ -17,7 +17,8 @@ import (
 // attentions are kinds that differ in all that cuDNN is told.
 var attentions = []cuda.Attention{
 	{Batch: 2, Seq: 9, KSeq: 9, KHeads: 2, Group: 1, Dim: 8, Scale: 0.5, Causal: true, Type: cuda.ValueBFloat16},
-	{Batch: 1, Seq: 11, KSeq: 11, KHeads: 2, Group: 3, Dim: 16, Scale: 0.25, Causal: true, Window: 4, Type: cuda.ValueFloat16},
+	{Batch: 1, Seq: 11, KSeq: 11, KHeads: 2, Group: 3, Dim: 16, Scale: 0.25, Causal: true, Window: 4,
+		Type: cuda.ValueFloat16},
 	{Batch: 3, Seq: 5, KSeq: 7, KHeads: 1, Group: 2, Dim: 8, Scale: 0.3, Type: cuda.ValueFloat16},
 	{Batch: 2, Seq: 6, KSeq: 8, KHeads: 3, Group: 1, Dim: 8, Scale: 1, Causal: true, Type: cuda.ValueBFloat16},
 }
@@ -45,7 +46,8 @@ func prepared(t *testing.T, x cuda.Attention) *attended {
 	}
 	r.room = g.memory(room)
 	rows, keys := x.Batch*x.Seq*x.KHeads*x.Group, x.Batch*x.KSeq*x.KHeads
-	for i, n := range [...]int{rows * x.Dim, rows, rows * x.Dim, keys * x.Dim, keys * x.Dim, rows * x.Dim, rows * x.Dim, keys * x.Dim, keys * x.Dim} {
+	for i, n := range [...]int{rows * x.Dim, rows, rows * x.Dim, keys * x.Dim, keys * x.Dim, rows * x.Dim,
+		rows * x.Dim, keys * x.Dim, keys * x.Dim} {
 		kind := x.Type
 		if i == cuda.AttentionL {
 			kind = cuda.ValueFloat32
@@ -90,7 +92,8 @@ func (r *attended) close() {
 	try(r.a.Close())
 }
 
-// Attention and its gradient are the loops of runtime/cpu, and lse has the meaning that it has there; also where they run as a graph.
+// Attention and its gradient are the loops of runtime/cpu, and lse has the meaning that it has there; also where they
+// run as a graph.
 func TestAttention(t *testing.T) {
 	for _, x := range attentions {
 		for _, captured := range []bool{false, true} {
@@ -112,13 +115,18 @@ func TestAttention(t *testing.T) {
 	}
 }
 
-// near compares with the loops, in f64 on the same operands: what is rounded on the way, weights and scores' gradients, makes up the bound.
+// near compares with the loops, in f64 on the same operands: what is rounded on the way, weights and scores' gradients,
+// makes up the bound.
 func near(t *testing.T, r *attended, x cuda.Attention) {
-	s := cpu.AttentionShape{Batch: x.Batch, Seq: x.Seq, KSeq: x.KSeq, Heads: x.KHeads, Group: x.Group, Dim: x.Dim, VDim: x.Dim, Scale: x.Scale, Causal: x.Causal, Window: x.Window}
+	s := cpu.AttentionShape{Batch: x.Batch, Seq: x.Seq, KSeq: x.KSeq, Heads: x.KHeads, Group: x.Group, Dim: x.Dim,
+		VDim: x.Dim, Scale: x.Scale, Causal: x.Causal, Window: x.Window}
 	want := r.host
 	k := cpu.Table[float64]()
-	k.Attention(want[cuda.AttentionO], want[cuda.AttentionL], want[cuda.AttentionQ], want[cuda.AttentionK], want[cuda.AttentionV], s)
-	k.AttentionGrad(want[cuda.AttentionDQ], want[cuda.AttentionDK], want[cuda.AttentionDV], want[cuda.AttentionDO], want[cuda.AttentionQ], want[cuda.AttentionK], want[cuda.AttentionV], want[cuda.AttentionO], want[cuda.AttentionL], s)
+	k.Attention(want[cuda.AttentionO], want[cuda.AttentionL], want[cuda.AttentionQ], want[cuda.AttentionK],
+		want[cuda.AttentionV], s)
+	k.AttentionGrad(want[cuda.AttentionDQ], want[cuda.AttentionDK], want[cuda.AttentionDV], want[cuda.AttentionDO],
+		want[cuda.AttentionQ], want[cuda.AttentionK], want[cuda.AttentionV], want[cuda.AttentionO],
+		want[cuda.AttentionL], s)
 	bound := map[cuda.Value]float64{cuda.ValueBFloat16: 3e-2, cuda.ValueFloat16: 4e-3}[x.Type]
 	for _, i := range []int{cuda.AttentionO, cuda.AttentionL, cuda.AttentionDQ, cuda.AttentionDK, cuda.AttentionDV} {
 		kind, most := x.Type, bound

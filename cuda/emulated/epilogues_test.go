@@ -23,8 +23,8 @@ func (g *gpu) read(s *cuda.Stream, m cuda.Memory) []float64 {
 	return out
 }
 
-// A product of bf16 ends in GELU or its derivative as a loop over its sums does, of small integers, so that these are exact; what GELU is applied to
-// is kept where it is wanted.
+// A product of bf16 ends in GELU or its derivative as a loop over its sums does, of small integers, so that these are
+// exact; what GELU is applied to is kept where it is wanted.
 func TestEpilogues(t *testing.T) {
 	const m, n, k = 5, 8, 9
 	g := machine(t, 0)

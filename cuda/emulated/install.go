@@ -30,17 +30,19 @@ func (m Machine) Lib() string { return filepath.Join(m.Dir, "lib") }
 // Bin is the folder of nvcc.
 func (m Machine) Bin() string { return filepath.Join(m.Dir, "bin") }
 
-// Env is what a process's environment is given, behind its own variables, so that it finds the libraries and nvcc. More is added behind:
-// PLANC_EMULATED_ORDER=late, PLANC_EMULATED_LOG=FILE, PLANC_EMULATED_GPUS=4.
+// Env is what a process's environment is given, behind its own variables, so that it finds the libraries and nvcc. More
+// is added behind: PLANC_EMULATED_ORDER=late, PLANC_EMULATED_LOG=FILE, PLANC_EMULATED_GPUS=4.
 func (m Machine) Env(more ...string) []string {
 	path := m.Bin() + string(os.PathListSeparator) + os.Getenv("PATH")
 	return append([]string{"PATH=" + path, "LD_LIBRARY_PATH=" + m.Lib()}, more...)
 }
 
 // units are the libraries' sources. All are one library, under several names, since they share the streams.
-var units = []string{"schedule.cpp", "driver.cpp", "stream.cpp", "nccl.cpp", "register.cpp", "far.cpp", "blaslt.cpp", "cudnn.cpp", "nvrtc.cpp", "nvml.cpp"}
+var units = []string{"schedule.cpp", "driver.cpp", "stream.cpp", "nccl.cpp", "register.cpp", "far.cpp", "blaslt.cpp",
+	"cudnn.cpp", "nvrtc.cpp", "nvml.cpp"}
 
-var libraryFlags = []string{"-std=c++17", "-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-warning-option"}
+var libraryFlags = []string{"-std=c++17", "-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror",
+	"-Wno-unknown-warning-option"}
 
 // Install makes a machine in a folder. It needs [emulate.Compiler], and takes some ten seconds.
 func Install(ctx context.Context, dir string) (Machine, error) {
@@ -57,12 +59,14 @@ func Install(ctx context.Context, dir string) (Machine, error) {
 	lib := filepath.Join(m.Lib(), "libcuda.so.1")
 	ctx, stop := context.WithTimeout(ctx, 5*time.Minute)
 	defer stop()
-	cmd := exec.CommandContext(ctx, emulate.Compiler(), slices.Concat(libraryFlags, []string{"-o", lib}, units, []string{"-lpthread", "-ldl"})...)
+	cmd := exec.CommandContext(ctx, emulate.Compiler(), slices.Concat(libraryFlags, []string{"-o", lib}, units,
+		[]string{"-lpthread", "-ldl"})...)
 	cmd.Dir = src
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return m, fmt.Errorf("compiling the emulated libraries: %w\n%s", err, out)
 	}
-	for _, name := range []string{"libcublasLt.so.13", "libcudnn.so.9", "libnccl.so.2", "libnvrtc.so.13", "libnvidia-ml.so.1"} {
+	for _, name := range []string{"libcublasLt.so.13", "libcudnn.so.9", "libnccl.so.2", "libnvrtc.so.13",
+		"libnvidia-ml.so.1"} {
 		if err := os.Symlink(filepath.Base(lib), filepath.Join(m.Lib(), name)); err != nil {
 			return m, err
 		}
@@ -93,7 +97,8 @@ func (m Machine) write(src string) error {
 	if err != nil {
 		return err
 	}
-	for name, text := range map[string][]byte{"module.h": module, "emulate.h": emulate.Header(), "nvcc": m.nvcc(script, module), "nvidia-smi": smi} {
+	for name, text := range map[string][]byte{"module.h": module, "emulate.h": emulate.Header(),
+		"nvcc": m.nvcc(script, module), "nvidia-smi": smi} {
 		if err := os.WriteFile(filepath.Join(m.Bin(), name), text, 0o777); err != nil {
 			return err
 		}
@@ -127,5 +132,6 @@ func copyAll(dir string, files fs.FS) error {
 func (m Machine) nvcc(script, module []byte) []byte {
 	flags := strings.Join(append(emulate.Flags(), "-O2"), " ")
 	sum := sha256.Sum256(slices.Concat(script, module, emulate.Header(), []byte(flags+emulate.Compiler())))
-	return []byte(strings.NewReplacer("@VERSION@", fmt.Sprint(binary.LittleEndian.Uint32(sum[:])), "@CXX@", emulate.Compiler(), "@FLAGS@", flags).Replace(string(script)))
+	return []byte(strings.NewReplacer("@VERSION@", fmt.Sprint(binary.LittleEndian.Uint32(sum[:])), "@CXX@",
+		emulate.Compiler(), "@FLAGS@", flags).Replace(string(script)))
 }

@@ -113,7 +113,8 @@ func (g *gpu) memory(bytes int64) cuda.Memory {
 
 // plus puts y = x + v on the stream, of 64 floats.
 func (g *gpu) plus(s *cuda.Stream, y, x cuda.Memory, v float32) error {
-	return s.Launch(g.add, cuda.Shape{Grid: [3]int{2}, Block: [3]int{32}}, new(cuda.Args).Pointer(y.Pointer).Pointer(x.Pointer).Float32(v).Int32(64))
+	return s.Launch(g.add, cuda.Shape{Grid: [3]int{2}, Block: [3]int{32}},
+		new(cuda.Args).Pointer(y.Pointer).Pointer(x.Pointer).Float32(v).Int32(64))
 }
 
 // first is the first float of memory, once all is done that the stream waits for.

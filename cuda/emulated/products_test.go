@@ -36,8 +36,8 @@ func stored(v cuda.Value, x []float64) (b []byte) {
 
 var widths = map[cuda.Value]int{cuda.ValueFloat64: 8, cuda.ValueFloat32: 4, cuda.ValueBFloat16: 2, cuda.ValueFloat16: 2}
 
-// Products of every type, with and without transposes, in batches and onto what is there, are those of a loop. Numbers are small integers,
-// so that nothing is rounded.
+// Products of every type, with and without transposes, in batches and onto what is there, are those of a loop. Numbers
+// are small integers, so that nothing is rounded.
 func TestProducts(t *testing.T) {
 	const m, n, k = 5, 7, 9
 	for in := range widths {
@@ -62,7 +62,8 @@ func TestProducts(t *testing.T) {
 				}
 				ma, mb, md := load(a), load(b), load(d)
 				products := need(need(cuda.OpenBLAS()).NewProducts())
-				p := need(products.Prepare(cuda.Product{Batch: batch, M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, In: in, Out: in}, 1<<16))
+				p := need(products.Prepare(cuda.Product{Batch: batch, M: m, N: n, K: k, TransposeA: ta, TransposeB: tb,
+					In: in, Out: in}, 1<<16))
 				try(s.Multiply(p, 1, beta, md.Pointer, ma.Pointer, mb.Pointer, g.memory(1<<16)))
 				try(s.Download(g.pinned.At(0, md.Bytes), md), s.Synchronize())
 				want := make([]float64, len(d))
@@ -88,10 +89,11 @@ func TestProducts(t *testing.T) {
 	}
 }
 
-// Ranks that call collectives of two communicators in different orders on one stream end the process, with a report; so do ranks that
-// differ in a collective, and a kernel that writes memory of others fails.
+// Ranks that call collectives of two communicators in different orders on one stream end the process, with a report; so
+// do ranks that differ in a collective, and a kernel that writes memory of others fails.
 func TestFaults(t *testing.T) {
-	for name, want := range map[string]string{"order": "a deadlock", "differ": "ranks differ", "freed": "is no memory", "alone": "which has not called it"} {
+	for name, want := range map[string]string{"order": "a deadlock", "differ": "ranks differ", "freed": "is no memory",
+		"alone": "which has not called it"} {
 		cmd := exec.Command(os.Args[0], "-test.run", "TestFaulty$")
 		cmd.Env = append(os.Environ(), "PLANC_EMULATED_FAULT="+name, "PLANC_EMULATED_PATIENCE=1", "PLANC_EMULATED_LOG=")
 		machine(t, 0)

@@ -10,7 +10,8 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// attentionShapes has what the kernels distinguish: tiles that are full, odd and none, head dims of several chunks, everything that decides who sees whom.
+// attentionShapes has what the kernels distinguish: tiles that are full, odd and none, head dims of several chunks,
+// everything that decides who sees whom.
 var attentionShapes = map[string]cpu.AttentionShape{
 	"one":       {Batch: 1, Seq: 1, KSeq: 1, Heads: 1, Group: 1, Dim: 1, VDim: 1, Scale: 1},
 	"no sample": {Batch: 0, Seq: 3, KSeq: 3, Heads: 1, Group: 1, Dim: 2, VDim: 2, Scale: 1},
@@ -19,24 +20,33 @@ var attentionShapes = map[string]cpu.AttentionShape{
 	"causal":    {Batch: 1, Seq: 67, KSeq: 67, Heads: 2, Group: 1, Dim: 72, VDim: 72, Scale: 0.125, Causal: true},
 	"grouped":   {Batch: 2, Seq: 33, KSeq: 33, Heads: 2, Group: 3, Dim: 16, VDim: 16, Scale: 0.25, Causal: true},
 	"wide":      {Batch: 1, Seq: 34, KSeq: 34, Heads: 1, Group: 2, Dim: 192, VDim: 130, Scale: 0.07, Causal: true},
-	"offset":    {Batch: 1, Seq: 20, KSeq: 60, Heads: 1, Group: 2, Dim: 4, VDim: 4, Scale: 0.5, Causal: true, Pos0: 45, KPos0: 2},
-	"blind":     {Batch: 1, Seq: 40, KSeq: 40, Heads: 1, Group: 1, Dim: 3, VDim: 2, Scale: 0.5, Causal: true, KPos0: 35},
-	"window":    {Batch: 1, Seq: 100, KSeq: 100, Heads: 1, Group: 2, Dim: 5, VDim: 4, Scale: 0.4, Causal: true, Window: 37},
+	"offset": {Batch: 1, Seq: 20, KSeq: 60, Heads: 1, Group: 2, Dim: 4, VDim: 4, Scale: 0.5, Causal: true,
+		Pos0: 45, KPos0: 2},
+	"blind": {Batch: 1, Seq: 40, KSeq: 40, Heads: 1, Group: 1, Dim: 3, VDim: 2, Scale: 0.5,
+		Causal: true, KPos0: 35},
+	"window": {Batch: 1, Seq: 100, KSeq: 100, Heads: 1, Group: 2, Dim: 5, VDim: 4, Scale: 0.4, Causal: true,
+		Window: 37},
 	"past window": {Batch: 1, Seq: 8, KSeq: 5, Heads: 1, Group: 1, Dim: 3, VDim: 3, Scale: 0.4, Causal: true,
 		Window: 4, Pos0: 4},
 	"dropout": {Batch: 2, Seq: 34, KSeq: 35, Heads: 2, Group: 2, Dim: 3, VDim: 3, Scale: 0.5, Causal: true,
-		Pos0: 3, KPos0: 1, Dropout: 0.4, Key: 9, Batch0: 2, Head0: 1, Group0: 2, HeadsAll: 4, GroupAll: 5, SeqAll: 50, KSeqAll: 51},
-	"capped": {Batch: 1, Seq: 39, KSeq: 39, Heads: 2, Group: 2, Dim: 5, VDim: 3, Scale: 1.7, Softcap: 2.5, Causal: true, Window: 35},
+		Pos0: 3, KPos0: 1, Dropout: 0.4, Key: 9, Batch0: 2, Head0: 1, Group0: 2, HeadsAll: 4, GroupAll: 5, SeqAll: 50,
+		KSeqAll: 51},
+	"capped": {Batch: 1, Seq: 39, KSeq: 39, Heads: 2, Group: 2, Dim: 5, VDim: 3, Scale: 1.7, Softcap: 2.5,
+		Causal: true, Window: 35},
 	"alibi": {Batch: 1, Seq: 37, KSeq: 39, Heads: 2, Group: 1, Dim: 3, VDim: 4, Scale: 0.6, Causal: true, Alibi: true,
 		Pos0: 4, KPos0: 2, Head0: 1, HeadsAll: 3, GroupAll: 1},
 	"zigzag": {Batch: 1, Seq: 48, KSeq: 48, Heads: 1, Group: 2, Dim: 4, VDim: 4, Scale: 0.5, Causal: true,
 		Pos0: 24, Half: 24, Pos1: 144, KPos0: 0, KHalf: 24, KPos1: 168},
-	"zigzag keys of later": {Batch: 1, Seq: 48, KSeq: 48, Heads: 1, Group: 1, Dim: 4, VDim: 4, Scale: 0.5, Causal: true, Window: 30,
+	"zigzag keys of later": {Batch: 1, Seq: 48, KSeq: 48, Heads: 1, Group: 1, Dim: 4, VDim: 4, Scale: 0.5,
+		Causal: true, Window: 30,
 		Pos0: 0, Half: 24, Pos1: 168, KPos0: 24, KHalf: 24, KPos1: 144},
-	"more": {Batch: 2, Seq: 35, KSeq: 33, Heads: 1, Group: 2, Dim: 6, VDim: 5, Scale: 0.5, Causal: true, More: true, Pos0: 20},
-	"more, wide": {Batch: 1, Seq: 33, KSeq: 40, Heads: 1, Group: 1, Dim: 200, VDim: 140, Scale: 0.1, Causal: true, More: true,
+	"more": {Batch: 2, Seq: 35, KSeq: 33, Heads: 1, Group: 2, Dim: 6, VDim: 5, Scale: 0.5, Causal: true,
+		More: true, Pos0: 20},
+	"more, wide": {Batch: 1, Seq: 33, KSeq: 40, Heads: 1, Group: 1, Dim: 200, VDim: 140, Scale: 0.1,
+		Causal: true, More: true,
 		Pos0: 7, KPos0: 20},
-	"all at once": {Batch: 1, Seq: 35, KSeq: 90, Heads: 1, Group: 2, Dim: 64, VDim: 80, Scale: 0.3, Causal: true, Softcap: 4, Alibi: true,
+	"all at once": {Batch: 1, Seq: 35, KSeq: 90, Heads: 1, Group: 2, Dim: 64, VDim: 80, Scale: 0.3, Causal: true,
+		Softcap: 4, Alibi: true,
 		Pos0: 55, Window: 60, Dropout: 0.2, Key: 3, HeadsAll: 1, GroupAll: 2, SeqAll: 90, KSeqAll: 90, More: true},
 }
 
@@ -52,7 +62,8 @@ type attended struct {
 func (b bench) attend(s cpu.AttentionShape) attended {
 	rows, keys := s.Batch*s.Seq*s.Heads*s.Group, s.Batch*s.KSeq*s.Heads
 	a, k := b.computed(), cpu.Table[float64]()
-	x := attended{shape: s, q: b.draw(rows*s.Dim, "q"), k: b.draw(keys*s.Dim, "k"), v: b.draw(keys*s.VDim, "v"), do: b.draw(rows*s.VDim, "do"),
+	x := attended{shape: s, q: b.draw(rows*s.Dim, "q"), k: b.draw(keys*s.Dim, "k"), v: b.draw(keys*s.VDim, "v"),
+		do: b.draw(rows*s.VDim, "do"),
 		o0: b.draw(rows*s.VDim, "o"), l0: a.draw(rows, "lse"), dq0: b.draw(rows*s.Dim, "dq")}
 	for i := range x.l0 { // of other keys: some queries see none there
 		if i%5 == 0 {
@@ -140,7 +151,8 @@ func (b bench) testGrad(name string, s cpu.AttentionShape, steps [3]Step) {
 // A NaN in a query reaches its own row and no other.
 func TestAttentionPassesNaN(t *testing.T) {
 	inEachType(t, "attention", func(b bench) {
-		s := cpu.AttentionShape{Batch: 1, Seq: 40, KSeq: 40, Heads: 1, Group: 1, Dim: 8, VDim: 8, Scale: 0.3, Causal: true}
+		s := cpu.AttentionShape{Batch: 1, Seq: 40, KSeq: 40, Heads: 1, Group: 1, Dim: 8, VDim: 8, Scale: 0.3,
+			Causal: true}
 		q, k, v, a := b.draw(40*8, "q"), b.draw(40*8, "k"), b.draw(40*8, "v"), b.computed()
 		q[33*8+2] = math.NaN()
 		o, lse := b.buffer(nans(40*8)), a.buffer(nans(40))
@@ -158,7 +170,8 @@ func TestAttentionPassesNaN(t *testing.T) {
 
 // mmaShapes are what the kernels on tensor cores distinguish, of a head dim.
 func mmaShapes(dim int) map[string]cpu.AttentionShape {
-	s := cpu.AttentionShape{Batch: 1, Seq: 100, KSeq: 100, Heads: 1, Group: 1, Dim: dim, VDim: dim, Scale: 0.11, Causal: true}
+	s := cpu.AttentionShape{Batch: 1, Seq: 100, KSeq: 100, Heads: 1, Group: 1, Dim: dim, VDim: dim, Scale: 0.11,
+		Causal: true}
 	with := func(f func(s *cpu.AttentionShape)) cpu.AttentionShape {
 		s := s
 		f(&s)
@@ -171,19 +184,23 @@ func mmaShapes(dim int) map[string]cpu.AttentionShape {
 	if dim != 64 && dim != 128 {
 		return shapes
 	}
-	shapes["grouped, more"] = with(func(s *cpu.AttentionShape) { s.Heads, s.Group, s.More, s.Pos0, s.Seq = 2, 2, true, 30, 65 })
+	shapes["grouped, more"] = with(func(s *cpu.AttentionShape) {
+		s.Heads, s.Group, s.More, s.Pos0, s.Seq = 2, 2, true, 30, 65
+	})
 	shapes["zigzag window"] = with(func(s *cpu.AttentionShape) {
 		s.Window, s.Pos0, s.Half, s.Pos1, s.KHalf, s.KPos1 = 90, 50, 50, 200, 50, 250
 	})
 	shapes["all at once"] = with(func(s *cpu.AttentionShape) {
-		s.Group, s.Softcap, s.Alibi, s.Dropout, s.Key, s.HeadsAll, s.GroupAll, s.SeqAll, s.KSeqAll = 2, 4, true, 0.2, 3, 1, 2, 100, 100
+		s.Group, s.Softcap, s.Alibi, s.Dropout, s.Key, s.HeadsAll, s.GroupAll, s.SeqAll, s.KSeqAll = 2, 4, true, 0.2,
+			3, 1, 2, 100, 100
 	})
 	shapes["blind"] = with(func(s *cpu.AttentionShape) { s.KPos0, s.KSeq = 60, 70 })
 	shapes["no keys"] = with(func(s *cpu.AttentionShape) { s.KSeq = 0 })
 	return shapes
 }
 
-// On tensor cores weights are rounded before they are multiplied: a result may be off by that rounding of its largest terms.
+// On tensor cores weights are rounded before they are multiplied: a result may be off by that rounding of its largest
+// terms.
 func TestAttentionOnTensorCores(t *testing.T) {
 	inEachType(t, "attention64", func(b bench) {
 		for _, dim := range []int{64, 80, 96, 128} {
@@ -200,7 +217,8 @@ func TestAttentionOnTensorCores(t *testing.T) {
 				skewed := b.buffer(x.q)
 				skewed.Skew = b.size
 				again := x.first(b.elem, x.o0)
-				b.step(Attention(&s, b.name), again, x.first(a, x.l0), skewed, b.buffer(x.k), b.buffer(x.v), AttentionShape(&s))
+				b.step(Attention(&s, b.name), again, x.first(a, x.l0), skewed, b.buffer(x.k), b.buffer(x.v),
+					AttentionShape(&s))
 				b.near(t, name+": o of queries that are not aligned", b.values(again), b.values(o), 0, 0)
 			}
 		}

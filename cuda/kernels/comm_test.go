@@ -33,7 +33,8 @@ func TestAllReduce(t *testing.T) {
 	inEachType(t, "all_reduce_sum", func(b bench) {
 		for _, c := range [][3]int64{{10, 0, 10}, {4096, 1024, 2051}, {300, 7, 300}} {
 			n, lo, hi := int(c[0]), c[1], c[2]
-			for kernel, op := range map[string]func(x, y float64) float64{"all_reduce_sum": plus, "all_reduce_max": math.Max} {
+			for kernel, op := range map[string]func(x, y float64) float64{"all_reduce_sum": plus,
+				"all_reduce_max": math.Max} {
 				table, values := b.members(n)
 				values[2][lo+1] = math.Inf(-1)
 				values[1][lo+2] = math.NaN()

@@ -44,18 +44,22 @@ func (b bench) drawWide(n int, seed uint64, largest float64, more ...float64) []
 var eightCases = []struct {
 	largest float64
 	more    []float64
-}{{1, nil}, {1.75, []float64{-1.75}}, {1.76, []float64{1.7578125}}, {3e30, nil}, {1e-38, nil}, {0, nil}, {5, []float64{math.NaN()}}, {600, []float64{math.Inf(-1), 500}}}
+}{{1, nil}, {1.75, []float64{-1.75}}, {1.76, []float64{1.7578125}}, {3e30, nil}, {1e-38, nil}, {0, nil},
+	{5, []float64{math.NaN()}}, {600, []float64{math.Inf(-1), 500}}}
 
-// Numbers go to the codes, and to the numbers, that cpu.MatMul8 rounds its operands to, in rows as they lie or across, in one group or more.
+// Numbers go to the codes, and to the numbers, that cpu.MatMul8 rounds its operands to, in rows as they lie or across,
+// in one group or more.
 func TestEight(t *testing.T) {
 	inEachType(t, "eight", func(b bench) {
 		a := b.computed()
-		for i, s := range [][3]int{{1, 1, 1}, {1, 5, 33}, {3, 7, 40}, {2, 64, 64}, {1, 130, 72}, {2, 65, 129}, {1, 16, 300}} {
+		for i, s := range [][3]int{{1, 1, 1}, {1, 5, 33}, {3, 7, 40}, {2, 64, 64}, {1, 130, 72}, {2, 65, 129},
+			{1, 16, 300}} {
 			groups, rows, cols := s[0], s[1], s[2]
 			for format, e := range formats {
 				for across := range 2 {
 					c := eightCases[(i+format*3+across*5)%len(eightCases)]
-					b.eight(a, fmt.Sprint("eight", s, format, across), c.largest, c.more, e, format, groups, rows, cols, across)
+					b.eight(a, fmt.Sprint("eight", s, format, across), c.largest, c.more, e, format, groups, rows,
+						cols, across)
 				}
 			}
 		}
@@ -67,7 +71,8 @@ func TestEight(t *testing.T) {
 	})
 }
 
-func (b bench) eight(a elem, what string, largest float64, more []float64, e num.Eight, format, groups, rows, cols, across int) {
+func (b bench) eight(a elem, what string, largest float64, more []float64, e num.Eight,
+	format, groups, rows, cols, across int) {
 	b.Helper()
 	n := groups * rows * cols
 	v := b.drawWide(n, uint64(n), largest, more...)

@@ -49,7 +49,8 @@ func TestEmbedGrad(t *testing.T) {
 				dtable := g.buffer(want)
 				cpu.Table[float64]().EmbedGrad(want, dy, ids, cols, lo, n, true)
 				rows, starts, order := Buckets(ids, lo, n)
-				b.run("embed_grad", min(tokens, n), cols, dtable, x.buffer(dy), ints([]int32{int32(len(rows))}), ints(rows), ints(starts), ints(order), cols)
+				b.run("embed_grad", min(tokens, n), cols, dtable, x.buffer(dy), ints([]int32{int32(len(rows))}),
+					ints(rows), ints(starts), ints(order), cols)
 				g.near(t, fmt.Sprint("embed_grad_", types, cols, tokens), g.values(dtable), want, 4, 2*float64(tokens))
 			}
 		}
@@ -58,7 +59,8 @@ func TestEmbedGrad(t *testing.T) {
 
 func TestBuckets(t *testing.T) {
 	rows, starts, order := Buckets([]int32{7, 5, 9, 7, 4, 7, 10}, 5, 5)
-	if !slices.Equal(rows, []int32{0, 2, 4}) || !slices.Equal(starts, []int32{0, 1, 4, 5}) || !slices.Equal(order, []int32{1, 0, 3, 5, 2}) {
+	if !slices.Equal(rows, []int32{0, 2, 4}) || !slices.Equal(starts, []int32{0, 1, 4, 5}) ||
+		!slices.Equal(order, []int32{1, 0, 3, 5, 2}) {
 		t.Errorf("buckets %v of %v: %v", rows, starts, order)
 	}
 	rows, starts, order = Buckets(nil, 0, 3)

@@ -23,7 +23,8 @@ type elem struct {
 	unit, sums float64 // half the distance of 1 and the next number, as stored and as computed with
 }
 
-var elems = []elem{{"f32", 4, 0x1p-24, 0x1p-24}, {"f64", 8, 0x1p-53, 0x1p-53}, {"bf16", 2, 0x1p-8, 0x1p-24}, {"f16", 2, 0x1p-11, 0x1p-24}}
+var elems = []elem{{"f32", 4, 0x1p-24, 0x1p-24}, {"f64", 8, 0x1p-53, 0x1p-53}, {"bf16", 2, 0x1p-8, 0x1p-24},
+	{"f16", 2, 0x1p-11, 0x1p-24}}
 
 // computed is the type in which numbers of the type are computed with.
 func (e elem) computed() elem {
@@ -102,7 +103,8 @@ func intsOf(b *emulate.Buffer) []int32 {
 	return v
 }
 
-// near wants numbers within the rounding of the result and, of what was computed, so many roundings of scale: the size of the terms.
+// near wants numbers within the rounding of the result and, of what was computed, so many roundings of scale: the size
+// of the terms.
 func (e elem) near(t *testing.T, what string, got, want []float64, roundings, scale float64) {
 	t.Helper()
 	faults := 0
@@ -218,7 +220,9 @@ func inEachType(t *testing.T, kernel string, test func(b bench)) {
 func machineOf(t *testing.T, file string) *emulate.Machine {
 	t.Helper()
 	needEmulation(t)
-	once, _ := compiled.LoadOrStore(file, sync.OnceValues(func() (*emulate.Machine, error) { return compile(file, sourceFiles(t)) }))
+	once, _ := compiled.LoadOrStore(file, sync.OnceValues(func() (*emulate.Machine, error) {
+		return compile(file, sourceFiles(t))
+	}))
 	m, err := once.(func() (*emulate.Machine, error))()
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,8 @@ func rowwise(rows, cols int) Launch {
 	return Launch{Grid: [3]int{blocks(rows, 1), 1, 1}, Block: [3]int{256, 1, 1}}
 }
 
-// Rowwise is the geometry of a fused group's kernel that sums over rows, Wide that of one that does not: there blocks share long rows.
+// Rowwise is the geometry of a fused group's kernel that sums over rows, Wide that of one that does not: there blocks
+// share long rows.
 func Rowwise(rows, cols int) Launch { return rowwise(rows, cols) }
 
 // Wide is described beside Rowwise.
@@ -31,7 +32,8 @@ func Blocks(n int) int { return min(max(ceil(n, 4*256), 1), 1024) }
 
 // tilewise has a block for each tile of 64 rows of 64 elements.
 func tilewise(rows, cols int) Launch {
-	return Launch{Grid: [3]int{blocks(max(ceil(rows, 64), 1)*max(ceil(cols, 64), 1), 1), 1, 1}, Block: [3]int{256, 1, 1}}
+	return Launch{Grid: [3]int{blocks(max(ceil(rows, 64), 1)*max(ceil(cols, 64), 1), 1), 1, 1},
+		Block: [3]int{256, 1, 1}}
 }
 
 // single is one block.
@@ -58,13 +60,15 @@ func attentionwise(rows, cols int) Launch {
 	return Launch{Grid: [3]int{blocks(rows, 1), min(max(ceil(cols, 128), 1), 1024), 1}, Block: [3]int{32, 4, 1}}
 }
 
-// columnwise has a block for the columns of 32 threads, 8 rows at a time, and parts of the rows across: as many as give each some work, and
-// the device enough blocks. A thread has at least one column, so that a grid for one each has enough in every type.
+// columnwise has a block for the columns of 32 threads, 8 rows at a time, and parts of the rows across: as many as give
+// each some work, and the device enough blocks. A thread has at least one column, so that a grid for one each has
+// enough in every type.
 func columnwise(rows, cols int) Launch {
 	return Launch{Grid: [3]int{max(ceil(cols, 32), 1), Parts(rows), 1}, Block: [3]int{32, 8, 1}}
 }
 
-// Parts is into how many parts columnwise cuts rows: what is summed over them needs so many rows of scratch, unless it is 1.
+// Parts is into how many parts columnwise cuts rows: what is summed over them needs so many rows of scratch, unless it
+// is 1.
 func Parts(rows int) int { return min(max(rows/128, 1), 64) }
 
 // blocks is how many blocks of so many units each n units need, within bounds.

@@ -8,10 +8,12 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// logits are rows of a vocabulary part of n ids from lo on, of which valid are there; labels lie in it, beside it, and at its edges.
+// logits are rows of a vocabulary part of n ids from lo on, of which valid are there; labels lie in it, beside it, and
+// at its edges.
 type logits struct{ rows, cols, valid, lo int }
 
-var logitShapes = []logits{{1, 1, 1, 0}, {5, 40, 33, 100}, {9, 77, 77, 0}, {3, 1032, 1029, 7}, {2, 2051, 2050, 50000}, {4, 16, 0, 3}}
+var logitShapes = []logits{{1, 1, 1, 0}, {5, 40, 33, 100}, {9, 77, 77, 0}, {3, 1032, 1029, 7}, {2, 2051, 2050, 50000},
+	{4, 16, 0, 3}}
 
 func (s logits) labels() []int32 {
 	ids := make([]int32, s.rows)
@@ -58,7 +60,8 @@ func TestLogSumExpAndPick(t *testing.T) {
 				a.near(b.T, fmt.Sprint(what, s, " l"), a.values(lb), l, 8, 1)
 				a.near(b.T, fmt.Sprint(what, s, " y"), a.values(yb), y, 0, 0)
 			}
-			b.run("logsumexp_pick", s.rows, s.cols, lb, yb, b.buffer(x), ints(ids), s.rows, s.cols, s.valid, s.lo, s.valid)
+			b.run("logsumexp_pick", s.rows, s.cols, lb, yb, b.buffer(x), ints(ids), s.rows, s.cols, s.valid,
+				s.lo, s.valid)
 			check("logsumexp_pick")
 			lb, yb = a.buffer(nans(s.rows)), a.buffer(nans(s.rows))
 			b.run("logsumexp", s.rows, s.cols, lb, b.buffer(x), s.rows, s.cols, s.valid)

@@ -20,7 +20,8 @@ func elemOf(name string) elem {
 }
 
 // edges are numbers at which roundings change.
-var edges = []float64{0, math.Copysign(0, -1), 1, 1 + 0x1p-8, 1 + 3*0x1p-8, 1 + 0x1p-11, 1 + 3*0x1p-11, 65504, 65519, 65520, -65536, 0x1p-24, 0x1p-25, 0x1.8p-25, 0x1p-14,
+var edges = []float64{0, math.Copysign(0, -1), 1, 1 + 0x1p-8, 1 + 3*0x1p-8, 1 + 0x1p-11, 1 + 3*0x1p-11, 65504, 65519,
+	65520, -65536, 0x1p-24, 0x1p-25, 0x1.8p-25, 0x1p-14,
 	3.3895313892515355e38, 3.4e38, 1e39, 1e-45, 1e-46, math.Inf(1), math.Inf(-1), math.NaN(), 0x1.fffffp-15, 0x1p-140}
 
 func TestCast(t *testing.T) {
@@ -86,7 +87,8 @@ func TestAccumulate(t *testing.T) {
 			for _, n := range []int{5, 1000, 1003} {
 				grad, more := y.draw(n, "grad"), x.draw(n, "more")
 				out := y.buffer(grad)
-				if err := b.m.Launch("accumulate_"+pair, emulate.Launch(flat(1, n)), out, x.buffer(more), int64(n)); err != nil {
+				if err := b.m.Launch("accumulate_"+pair, emulate.Launch(flat(1, n)), out, x.buffer(more),
+					int64(n)); err != nil {
 					t.Fatal(err)
 				}
 				if pair == "bf16_bf16" {
@@ -143,8 +145,11 @@ func TestDropout(t *testing.T) {
 		for _, v := range []cpu.GlobalView{
 			{N: 1, Local: [4]int{37}, Global: [4]int{100}, Offset: [4]int{40}},
 			{N: 2, Local: [4]int{5, 64}, Global: [4]int{50, 128}, Offset: [4]int{3, 64}},
-			{N: 3, Local: [4]int{2, 6, 8}, Global: [4]int{4, 24, 8}, Offset: [4]int{2, 3, 0}, Half: [4]int{0, 3, 0}, Then: [4]int{0, 18, 0}},
-			{N: 4, Local: [4]int{2, 2, 3, 5}, Global: [4]int{1 << 14, 1 << 14, 3, 10}, Offset: [4]int{1 << 13, 5, 0, 5}}, // beyond 2^31
+			{N: 3, Local: [4]int{2, 6, 8}, Global: [4]int{4, 24, 8}, Offset: [4]int{2, 3, 0}, Half: [4]int{0, 3, 0},
+				Then: [4]int{0, 18, 0}},
+			// beyond 2^31
+			{N: 4, Local: [4]int{2, 2, 3, 5}, Global: [4]int{1 << 14, 1 << 14, 3, 10},
+				Offset: [4]int{1 << 13, 5, 0, 5}},
 		} {
 			rows, cols := 1, v.Local[v.N-1]
 			for _, n := range v.Local[:v.N-1] {

@@ -26,7 +26,8 @@ var mutations = []mutation{
 	{"norm.cu", "for (int y = 1; y < 8; y++)", "for (int y = 1; y < 7; y++)", "TestNormsDGain"},
 	{"base.cuh", "	__syncthreads(); // the last call's have been read\n", "", "TestNorms$"},
 	{"base.cuh", "return cols % packed<T> == 0 && ((... | (u64)p) & 15) == 0;", "return true;", "TestNorms$"},
-	{"base.cuh", "return bf16{narrowBF16(x)};", "return bf16{(unsigned short)(__float_as_uint(x) >> 16)};", "TestNorms$"},
+	{"base.cuh", "return bf16{narrowBF16(x)};", "return bf16{(unsigned short)(__float_as_uint(x) >> 16)};",
+		"TestNorms$"},
 	{"reduce.cu", "min(from + per, rows)", "from + per", "TestSums"},
 	{"reduce.cu", "x + i * rows * cols + j", "x + i * cols + j", "TestSumRowsEach"},
 	{"reduce.cu", "if (v[k] - v[k] != 0)", "if (v[k] != v[k])", "TestNotFinite"},
@@ -62,17 +63,21 @@ var mutations = []mutation{
 	{"attention.cu", "sum[r] = top[r] == none ? 0 : 1;", "sum[r] = 0;", "TestAttention$"},
 	{"attention.cu", "for (int g = 0; g < s.group; g++)", "for (int g = 0; g < 1; g++)", "TestAttentionGrad$"},
 	{"attention.cu", "sum[r] = s.more && i < rows && c < s.dim ?", "sum[r] = false ?", "TestAttentionGrad$"},
-	{"mma.cuh", "lane / 16 * 8 + lane % 8) * pitch<D> + k", "lane / 8 % 2 * 8 + lane % 8) * pitch<D> + k", "TestAttentionOnTensorCores"},
-	{"attention_mma.cu", "		__syncthreads(); // this step's tiles have been read\n", "", "TestAttentionOnTensorCores"},
+	{"mma.cuh", "lane / 16 * 8 + lane % 8) * pitch<D> + k", "lane / 8 % 2 * 8 + lane % 8) * pitch<D> + k",
+		"TestAttentionOnTensorCores"},
+	{"attention_mma.cu", "		__syncthreads(); // this step's tiles have been read\n", "",
+		"TestAttentionOnTensorCores"},
 	{"attention_mma.cu", "		__syncthreads(); // this step's tiles are there\n", "", "TestAttentionOnTensorCores"},
 	{"attention_mma.cu", "copyWait<1>();", "copyWait<2>();", "TestAttentionOnTensorCores"},
 	{"attention_mma.cu", "j0 + N <= end && allSee", "allSee", "TestAttentionOnTensorCores"},
 	{"attention_mma.cu", "|| threadIdx.x % 4 > 0 ? 0 : 1", "? 0 : 1", "TestAttentionOnTensorCores"},
 	{"attention_mma.cu", "sum *= f;", "", "TestAttentionOnTensorCores"},
 	{"attention_mma.cuh", "<= queryAt(s, i0)", "<= queryAt(s, i0 + rows - 1)", "TestAttentionOnTensorCores"},
-	{"attention_mma.cuh", "> queryAt(s, i0 + rows - 1) - s.window", "> queryAt(s, i0) - s.window", "TestAttentionOnTensorCores"},
+	{"attention_mma.cuh", "> queryAt(s, i0 + rows - 1) - s.window", "> queryAt(s, i0) - s.window",
+		"TestAttentionOnTensorCores"},
 	{"attention_mma_grad.cu", "copyWait<1>();", "copyWait<2>();", "TestAttentionGradOnTensorCores"},
-	{"attention_mma_grad.cu", "		__syncthreads(); // this step's tiles have been read\n", "", "TestAttentionGradOnTensorCores"},
+	{"attention_mma_grad.cu", "		__syncthreads(); // this step's tiles have been read\n", "",
+		"TestAttentionGradOnTensorCores"},
 	{"attention_mma_grad.cu", "known[(step * 2 + 1) * N + i];", "known[N + i];", "TestAttentionGradOnTensorCores"},
 	{"attention_mma_grad.cu", "h * s.group + u / steps);", "h * s.group);", "TestAttentionGradOnTensorCores"},
 	{"optimizer.cu", "(rootOf(second[k]) * r.root + r.eps)", "rootOf(second[k] * r.root * r.root + r.eps)", "TestAdam"},
@@ -127,7 +132,8 @@ func TestMutations(t *testing.T) {
 	for i, m := range mutations {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command(os.Args[0], "-test.run="+m.test, "-test.timeout=5m", "-test.parallel=1") // this process has one for each core
+			// this process has one for each core
+			cmd := exec.Command(os.Args[0], "-test.run="+m.test, "-test.timeout=5m", "-test.parallel=1")
 			cmd.Env = append(os.Environ(), "PLANC_MUTATION="+strconv.Itoa(i))
 			out, err := cmd.CombinedOutput()
 			if err == nil {

@@ -134,7 +134,8 @@ func TestNormsDGain(t *testing.T) {
 				if parts > 1 {
 					got = sumParts(old, got, parts)
 				}
-				a.near(b.T, fmt.Sprint(kernel, "_dgain", s), got, want, 8, 2*float64(rows)/minNorm(x, rows, cols, kernel == "layer_norm"))
+				a.near(b.T, fmt.Sprint(kernel, "_dgain", s), got, want, 8, 2*float64(rows)/minNorm(x, rows, cols,
+					kernel == "layer_norm"))
 			}
 		}
 	})

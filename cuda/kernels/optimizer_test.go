@@ -23,7 +23,8 @@ func inEachUpdate(t *testing.T, test func(u update)) {
 	for _, types := range kernelOf("adam").Types {
 		s := strings.Split(types, "_")
 		t.Run(types, func(t *testing.T) {
-			test(update{bench{t, elem{name: types}, machineOf(t, "optimizer.cu")}, elemOf(s[0]), elemOf(s[1]), elemOf(s[2])})
+			test(update{bench{t, elem{name: types}, machineOf(t, "optimizer.cu")}, elemOf(s[0]), elemOf(s[1]),
+				elemOf(s[2])})
 		})
 	}
 }
@@ -66,7 +67,8 @@ func (u update) adam(n int, decoupled, mastered bool) {
 	}
 	p, mb, vb := u.p.buffer(x), u.m.buffer(m), u.m.buffer(v)
 	rates := adamRates(adamStep, decoupled)
-	u.run("adam", 1, n, p, master, u.g.buffer(g), mb, vb, clip.buffer([]float64{1, adamStep.Scale, 0}), clip.buffer(rates), nil, nil, int64(n))
+	u.run("adam", 1, n, p, master, u.g.buffer(g), mb, vb, clip.buffer([]float64{1, adamStep.Scale, 0}),
+		clip.buffer(rates), nil, nil, int64(n))
 	if u.p.name == "f64" {
 		kernel := cpu.Table[float64]().AdamW
 		if !decoupled {
@@ -133,7 +135,8 @@ func TestSGD(t *testing.T) {
 			if momentum == 0 {
 				arg, m = nil, nil
 			}
-			u.run("sgd", 1, n, p, nil, u.g.buffer(g), arg, clip, elems[1].buffer([]float64{lr, momentum, wd}), nil, nil, int64(n))
+			u.run("sgd", 1, n, p, nil, u.g.buffer(g), arg, clip, elems[1].buffer([]float64{lr, momentum, wd}), nil,
+				nil, int64(n))
 			cpu.Table[float64]().SGD(x, g, m, cpu.SGDStep{LR: lr, Momentum: momentum, WeightDecay: wd, Scale: scale})
 			u.p.near(u.T, "p", u.p.values(p), x, 8, 3)
 			if m != nil {
@@ -150,7 +153,8 @@ func TestSkippedStep(t *testing.T) {
 		x := u.p.draw(n, "p")
 		for _, kernel := range []string{"adam", "sgd"} {
 			p, m, v := u.p.buffer(x), u.m.buffer(x), u.m.buffer(x)
-			args := []any{p, nil, u.g.buffer(nans(n)), m, v, elems[1].buffer([]float64{math.NaN(), 1, 1}), elems[1].buffer(nans(9)), nil, nil, int64(n)}
+			args := []any{p, nil, u.g.buffer(nans(n)), m, v, elems[1].buffer([]float64{math.NaN(), 1, 1}),
+				elems[1].buffer(nans(9)), nil, nil, int64(n)}
 			if kernel == "sgd" {
 				args = slices.Delete(args, 4, 5)
 			}
@@ -172,8 +176,8 @@ func numberOf(table []uint64, i uint64) uint64 {
 	return n
 }
 
-// Rounding to bf16 by chance: the bits that the key's stream and the element's number in the model give, one of the two neighbours, and
-// on average the number itself. Each kernel is given an update of nothing.
+// Rounding to bf16 by chance: the bits that the key's stream and the element's number in the model give, one of the two
+// neighbours, and on average the number itself. Each kernel is given an update of nothing.
 func TestStochasticRounding(t *testing.T) {
 	inEachUpdate(t, func(u update) {
 		if u.p.name != "bf16" {
@@ -196,13 +200,15 @@ func TestStochasticRounding(t *testing.T) {
 func (u update) byChance(kernel string, table []uint64) {
 	const n, key = 4099, 0x0fedcba987654321
 	x := slices.Repeat([]float64{float64(float32(1 + 0x1p-7*0.3))}, n) // 0.3 of the way between two of bf16's
-	x[1], x[2] = math.NaN(), 3                                         // what is not a number, or needs no rounding, stays
+	// what is not a number, or needs no rounding, stays
+	x[1], x[2] = math.NaN(), 3
 	zero := make([]float64, n)
 	p, g, double := u.p.buffer(nans(n)), u.g.buffer(zero), elems[1].buffer
 	args := []any{p, elems[0].buffer(x), g}
 	switch kernel {
 	case "adam":
-		args = append(args, u.m.buffer(zero), u.m.buffer(zero), double([]float64{0, 1, 0}), double([]float64{0, 1, 1, 0, 0, 0, 0, 0, 1}))
+		args = append(args, u.m.buffer(zero), u.m.buffer(zero), double([]float64{0, 1, 0}),
+			double([]float64{0, 1, 1, 0, 0, 0, 0, 0, 1}))
 	case "sgd":
 		args = append(args, nil, double([]float64{0, 1, 0}), double(zero[:3]))
 	case "level":
@@ -241,7 +247,8 @@ func TestLevel(t *testing.T) {
 			if skip == 1 {
 				p = u.p.buffer(x)
 			}
-			u.run("level", 1, 4, p, master, u.g.buffer(got), elems[1].buffer([]float64{1, 1, skip}), rate, float64(experts), float64(choices), nil, nil, int64(4))
+			u.run("level", 1, 4, p, master, u.g.buffer(got), elems[1].buffer([]float64{1, 1, skip}), rate,
+				float64(experts), float64(choices), nil, nil, int64(4))
 			u.p.same(u.T, "bias", u.p.values(p), want)
 			u.p.computed().same(u.T, "master", u.p.computed().values(master), want)
 		}

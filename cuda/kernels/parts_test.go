@@ -82,7 +82,9 @@ func TestGatherAndScatter(t *testing.T) {
 func TestAllToAllIsScatterAndGather(t *testing.T) {
 	inEachType(t, "gather", func(b bench) {
 		const n = 3
-		for _, turn := range []comm.Turn{{Outer: 2, First: 2, Middle: 3, Second: 1, Inner: 5}, {Outer: 1, First: 4, Middle: 1, Second: 2, Inner: 8, Back: true}, {Outer: 2, First: 3, Middle: 2, Second: 2, Inner: 4, Back: true}} {
+		for _, turn := range []comm.Turn{{Outer: 2, First: 2, Middle: 3, Second: 1, Inner: 5}, {Outer: 1, First: 4,
+			Middle: 1, Second: 2, Inner: 8, Back: true}, {Outer: 2, First: 3, Middle: 2, Second: 2, Inner: 4,
+			Back: true}} {
 			each := turn.Outer * turn.First * turn.Middle * turn.Second * turn.Inner
 			var src, want [n][]float64
 			for i := range n {
@@ -90,7 +92,8 @@ func TestAllToAllIsScatterAndGather(t *testing.T) {
 			}
 			together(t, n, func(g *comm.Group, me int) error { return comm.AllToAll(g, want[me], src[me], turn) })
 			// first and second: rows and width of the two dims
-			first, second := [2]int{turn.Outer, turn.First * turn.Middle * turn.Second * turn.Inner}, [2]int{turn.Outer * turn.First * turn.Middle, turn.Second * turn.Inner}
+			first, second := [2]int{turn.Outer, turn.First * turn.Middle * turn.Second * turn.Inner},
+				[2]int{turn.Outer * turn.First * turn.Middle, turn.Second * turn.Inner}
 			if !turn.Back {
 				first, second = second, first
 			}
@@ -135,7 +138,8 @@ func TestFillAndRound(t *testing.T) {
 					v[i] = float64(num.RoundBF16(float32(f32.values(x)[i])))
 				}
 			}
-			if err := b.m.Launch("round_as_f32_"+b.name, emulate.Launch(flat(1, len(v))), x, int64(len(v))); err != nil {
+			if err := b.m.Launch("round_as_f32_"+b.name, emulate.Launch(flat(1, len(v))), x,
+				int64(len(v))); err != nil {
 				t.Fatal(err)
 			}
 			f32.near(t, "round_as", f32.values(x), v, 0, 0)
@@ -182,7 +186,8 @@ func TestStepNumbers(t *testing.T) {
 			want[1] = 1
 		}
 		pair := double.buffer(nans(2))
-		bench{t, double, m}.run("norm_pair", 1, len(part), pair, double.buffer(part), double.buffer([]float64{loss}), len(part))
+		bench{t, double, m}.run("norm_pair", 1, len(part), pair, double.buffer(part),
+			double.buffer([]float64{loss}), len(part))
 		double.near(t, "norm_pair", double.values(pair), want, 700, 2)
 	}
 }

@@ -71,7 +71,8 @@ func TestSumOfSquares(t *testing.T) {
 				part, sum := double.buffer(nans(Blocks(n))), double.buffer(nans(1))
 				b.run("sum_squares", 1, n, part, x, int64(n))
 				b.run("sum_parts", 1, n, sum, part, Blocks(n))
-				double.near(b.T, fmt.Sprint("squares of ", n), double.values(sum), []float64{cpu.Table[float64]().SumSquares(v)}, float64(n), 4*float64(n))
+				double.near(b.T, fmt.Sprint("squares of ", n), double.values(sum),
+					[]float64{cpu.Table[float64]().SumSquares(v)}, float64(n), 4*float64(n))
 			}
 		}
 	})
@@ -107,7 +108,8 @@ func TestClip(t *testing.T) {
 			{math.NaN(), 0, 1, 1, math.NaN(), 1, 1, 0},
 		} {
 			out := b.buffer(nans(3))
-			b.run("clip", 1, 1, out, b.buffer([]float64{c.squares, c.bad, c.again}), b.buffer([]float64{c.scale}), c.limit)
+			b.run("clip", 1, 1, out, b.buffer([]float64{c.squares, c.bad, c.again}),
+				b.buffer([]float64{c.scale}), c.limit)
 			got := b.values(out)
 			b.near(b.T, fmt.Sprint(c), got[:1], []float64{c.norm}, 1, 1)
 			b.near(b.T, fmt.Sprint(c), got[2:], []float64{c.skip}, 0, 0)
@@ -125,7 +127,8 @@ func TestScaler(t *testing.T) {
 		for _, consecutive := range []bool{false, true} {
 			scale, good, free := 32.0, 0, hysteresis-1
 			state := b.buffer([]float64{scale, 0, hysteresis - 1})
-			for i, bad := range []bool{true, false, true, true, false, false, false, true, true, true, true, true, false, false, false, false, false, false} {
+			for i, bad := range []bool{true, false, true, true, false, false, false, true, true, true, true, true,
+				false, false, false, false, false, false} {
 				if grows := false; bad {
 					good = 0
 					if free > 0 {
@@ -143,8 +146,10 @@ func TestScaler(t *testing.T) {
 						scale *= 2
 					}
 				}
-				b.run("scaler", 1, 1, state, b.buffer([]float64{0, 0, float64(flag(bad))}), window, hysteresis, float64(least), flag(consecutive))
-				b.near(b.T, fmt.Sprint("state after step ", i, consecutive), b.values(state), []float64{scale, float64(good), float64(free)}, 0, 0)
+				b.run("scaler", 1, 1, state, b.buffer([]float64{0, 0, float64(flag(bad))}), window, hysteresis,
+					float64(least), flag(consecutive))
+				b.near(b.T, fmt.Sprint("state after step ", i, consecutive), b.values(state),
+					[]float64{scale, float64(good), float64(free)}, 0, 0)
 			}
 		}
 		top := b.buffer([]float64{0x1p127, window - 1, 0})

@@ -26,7 +26,8 @@ func TestRope(t *testing.T) {
 				cos, sin := make([]float64, r.Seq*half), make([]float64, r.Seq*half)
 				for s := range r.Seq {
 					for j := range half {
-						sin[s*half+j], cos[s*half+j] = math.Sincos(float64(first+s) * math.Pow(theta, -2*float64(j)/float64(r.Turn)))
+						sin[s*half+j], cos[s*half+j] = math.Sincos(float64(first+s) * math.Pow(theta,
+							-2*float64(j)/float64(r.Turn)))
 					}
 				}
 				for _, inPlace := range []bool{false, true} {
@@ -34,7 +35,8 @@ func TestRope(t *testing.T) {
 					if inPlace {
 						y = in
 					}
-					b.run("rope", rows, r.Heads*r.Dim, y, in, a.buffer(cos), a.buffer(sin), rows, r.Seq, r.Heads, r.Dim, r.From, r.Turn, flag(r.Pairs), flag(inverse))
+					b.run("rope", rows, r.Heads*r.Dim, y, in, a.buffer(cos), a.buffer(sin), rows, r.Seq, r.Heads,
+						r.Dim, r.From, r.Turn, flag(r.Pairs), flag(inverse))
 					b.near(b.T, fmt.Sprint("rope", r, inverse, inPlace), b.values(y), want, 6, 4)
 				}
 			}

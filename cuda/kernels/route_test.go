@@ -41,7 +41,8 @@ func TestRoute(t *testing.T) {
 				want, chosen := make([]float64, n), make([]int32, n)
 				cpu.Table[float64]().Route(want, chosen, x, bias, s)
 				w, index := b.buffer(nans(n)), ints(make([]int32, n))
-				b.run("route", s.Rows, s.Experts, w, index, b.buffer(x), arg, s.Rows, s.Experts, s.Choices, flag(s.Sigmoid), flag(s.Share), s.Scale, s.Eps, s.Groups, s.Best)
+				b.run("route", s.Rows, s.Experts, w, index, b.buffer(x), arg, s.Rows, s.Experts, s.Choices,
+					flag(s.Sigmoid), flag(s.Share), s.Scale, s.Eps, s.Groups, s.Best)
 				if got := intsOf(index); !slices.Equal(got, chosen) {
 					b.Errorf("route of %v chose %v, want %v", s, got, chosen)
 				}
@@ -62,7 +63,8 @@ func TestRouteGrad(t *testing.T) {
 			want := make([]float64, len(x))
 			k.RouteGrad(want, dw, x, w, chosen, s)
 			dx := b.buffer(nans(len(x)))
-			b.run("route_grad", s.Rows, s.Experts, dx, b.buffer(dw), b.buffer(x), b.buffer(w), ints(chosen), s.Rows, s.Experts, s.Choices, flag(s.Sigmoid), flag(s.Share), s.Scale, s.Eps)
+			b.run("route_grad", s.Rows, s.Experts, dx, b.buffer(dw), b.buffer(x), b.buffer(w), ints(chosen), s.Rows,
+				s.Experts, s.Choices, flag(s.Sigmoid), flag(s.Share), s.Scale, s.Eps)
 			b.near(b.T, fmt.Sprint("route_grad", s), b.values(dx), want, 8, s.Scale)
 		}
 	})
@@ -71,7 +73,8 @@ func TestRouteGrad(t *testing.T) {
 func TestBalance(t *testing.T) {
 	inEachType(t, "balance", func(b bench) {
 		a, k := b.computed(), cpu.Table[float64]()
-		for _, s := range []cpu.BalanceShape{{Groups: 1, Tokens: 1, Experts: 1, Scale: 1}, {Groups: 3, Tokens: 7, Experts: 8, Scale: 0.01}, {Groups: 2, Tokens: 5, Experts: 70, Sigmoid: true, Scale: 0.5}} {
+		for _, s := range []cpu.BalanceShape{{Groups: 1, Tokens: 1, Experts: 1, Scale: 1}, {Groups: 3, Tokens: 7,
+			Experts: 8, Scale: 0.01}, {Groups: 2, Tokens: 5, Experts: 70, Sigmoid: true, Scale: 0.5}} {
 			rows := s.Groups * s.Tokens
 			x, n, dy := b.draw(rows*s.Experts, "x"), make([]float64, s.Groups*s.Experts), a.draw(s.Groups, "dy")
 			for i := range n {
@@ -80,7 +83,8 @@ func TestBalance(t *testing.T) {
 			want := make([]float64, s.Groups)
 			k.Balance(want, x, n, s)
 			each := a.buffer(nans(rows))
-			b.run("balance", rows, s.Experts, each, b.buffer(x), a.buffer(n), s.Groups, s.Tokens, s.Experts, flag(s.Sigmoid), s.Scale)
+			b.run("balance", rows, s.Experts, each, b.buffer(x), a.buffer(n), s.Groups, s.Tokens, s.Experts,
+				flag(s.Sigmoid), s.Scale)
 			got := make([]float64, s.Groups)
 			for i, y := range a.values(each) {
 				got[i/s.Tokens] += y
@@ -89,7 +93,8 @@ func TestBalance(t *testing.T) {
 
 			dx, grad := b.buffer(nans(len(x))), make([]float64, len(x))
 			k.BalanceGrad(grad, dy, x, n, s)
-			b.run("balance_grad", rows, s.Experts, dx, a.buffer(dy), b.buffer(x), a.buffer(n), s.Groups, s.Tokens, s.Experts, flag(s.Sigmoid), s.Scale)
+			b.run("balance_grad", rows, s.Experts, dx, a.buffer(dy), b.buffer(x), a.buffer(n), s.Groups, s.Tokens,
+				s.Experts, flag(s.Sigmoid), s.Scale)
 			b.near(b.T, fmt.Sprint("balance_grad", s), b.values(dx), grad, 8, 10*s.Scale)
 		}
 	})

@@ -77,7 +77,8 @@ func TestExceeds(t *testing.T) {
 			flag := b.buffer(nans(1))
 			b.run("exceeds", 1, 1, flag, ints(rounds), ints(most), b.buffer([]float64{c.spoiled}), n)
 			if got := b.values(flag)[0]; got != c.want {
-				t.Errorf("%d of %d rounds at %d of %d, spoiled %v: %v, want %v", c.rounds, 3, c.at, n, c.spoiled, got, c.want)
+				t.Errorf("%d of %d rounds at %d of %d, spoiled %v: %v, want %v", c.rounds, 3, c.at, n, c.spoiled,
+					got, c.want)
 			}
 		}
 	}
@@ -111,9 +112,11 @@ func TestCensus(t *testing.T) {
 
 // A key of attention's dropout that lies in memory does what it does as a number.
 func TestAttentionShapeKeyed(t *testing.T) {
-	s := cpu.AttentionShape{Batch: 1, Seq: 2, KSeq: 2, Heads: 1, Group: 1, Dim: 4, VDim: 4, Dropout: 0.5, Key: 0x123456789}
+	s := cpu.AttentionShape{Batch: 1, Seq: 2, KSeq: 2, Heads: 1, Group: 1, Dim: 4, VDim: 4, Dropout: 0.5,
+		Key: 0x123456789}
 	byValue, keyed := AttentionShape(&s), AttentionShapeKeyed(&s)
-	if last := len(keyed) - 4; !slices.Equal(byValue[:last], keyed[:last]) || fmt.Sprint(byValue[last:], keyed[last:]) != "[0 0 0 0] [1 0 0 0]" {
+	if last := len(keyed) - 4; !slices.Equal(byValue[:last], keyed[:last]) ||
+		fmt.Sprint(byValue[last:], keyed[last:]) != "[0 0 0 0] [1 0 0 0]" {
 		t.Errorf("shapes %v and %v", byValue, keyed)
 	}
 }

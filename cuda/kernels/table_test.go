@@ -16,7 +16,9 @@ var (
 )
 
 // kinds are the kinds of parameters by their C++ types.
-var kinds = map[string]string{"T*": "T", "Acc<T>*": "A", "Acc<P>*": "A", "Y*": "T", "P*": "T", "U*": "T", "float*": "T", "G*": "T", "M*": "T", "u32*": "P", "int*": "I", "double*": "D", "i64*": "W", "u64*": "W", "T* const*": "S", "const T* const*": "S",
+var kinds = map[string]string{"T*": "T", "Acc<T>*": "A", "Acc<P>*": "A", "Y*": "T", "P*": "T", "U*": "T",
+	"float*": "T", "G*": "T", "M*": "T", "u32*": "P", "int*": "I", "double*": "D", "i64*": "W", "u64*": "W",
+	"T* const*": "S", "const T* const*": "S",
 	"int": "i", "i64": "l", "u64": "u", "double": "d", "Attend": "s"}
 
 // The table says of each function of the sources what parameters it has, and names no other.
@@ -65,8 +67,11 @@ func TestLoops(t *testing.T) {
 }
 
 // otherLoops are loops that are no kernels of package cpu; the kernels' tests call them.
-var otherLoops = []string{"num.Convert", "runtime.Accumulate", "runtime.ClipGradients", "runtime.LossScaleSettings", "runtime.Optimize", "runtime.Join", "runtime.PartOf", "comm.AllReduce", "comm.ReduceScatter", "cpu.SumRowsEach", "cpu.Rounds", "cpu.LimitChoices",
-	"comm.AllGatherZigzag", "comm.SliceZigzag", "runtime.Zero", "num.RoundBF16", "runtime.Iota", "runtime.AuxScale", "runtime.AddAux", "runtime.DropKey", "runtime.Hyper", "runtime.Rounds", "runtime.CountRounds"}
+var otherLoops = []string{"num.Convert", "runtime.Accumulate", "runtime.ClipGradients", "runtime.LossScaleSettings",
+	"runtime.Optimize", "runtime.Join", "runtime.PartOf", "comm.AllReduce", "comm.ReduceScatter", "cpu.SumRowsEach",
+	"cpu.Rounds", "cpu.LimitChoices",
+	"comm.AllGatherZigzag", "comm.SliceZigzag", "runtime.Zero", "num.RoundBF16", "runtime.Iota", "runtime.AuxScale",
+	"runtime.AddAux", "runtime.DropKey", "runtime.Hyper", "runtime.Rounds", "runtime.CountRounds"}
 
 // Nothing is added atomically, so that sums have one order; and no header is needed, so that NVRTC compiles it all.
 func TestSourcesAreDeterministicAndWhole(t *testing.T) {

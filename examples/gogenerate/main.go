@@ -1,5 +1,5 @@
-// Command gogenerate trains a small model on batches that it makes itself. The training code in package adder is generated
-// from adder.yaml; this program feeds it, reads each step, and stops when the model can add.
+// Command gogenerate trains a small model on batches that it makes itself. The training code in package adder is
+// generated from adder.yaml; this program feeds it, reads each step, and stops when the model can add.
 package main
 
 import (
@@ -42,7 +42,8 @@ func train(steps int, dir string) error {
 	if exit := (*rt.ExitError)(nil); err != nil && !(errors.As(err, &exit) && exit.Code == rt.ExitOnRequest) {
 		return err
 	}
-	fmt.Printf("loss %.3f at step %d, %.3f after %d steps\n", result.FirstLoss, result.FirstStep, result.Loss, result.Steps)
+	fmt.Printf("loss %.3f at step %d, %.3f after %d steps\n", result.FirstLoss, result.FirstStep, result.Loss,
+		result.Steps)
 	return nil
 }
 

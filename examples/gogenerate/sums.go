@@ -16,8 +16,8 @@ const all = numbers * numbers
 // step leads from one sample to the next so that neighbours have little in common: it has no factor in common with all.
 const step = 6007
 
-// Train is sample g of any epoch. The same g is always the same addition, so that a run that was stopped goes on with what it
-// would have read.
+// Train is sample g of any epoch. The same g is always the same addition, so that a run that was stopped goes on with
+// what it would have read.
 func (sums) Train(g int64, tokens, labels []int32) (int, error) {
 	kept := g % (all - all/every)
 	return add(kept+kept/(every-1)+1, tokens, labels), nil

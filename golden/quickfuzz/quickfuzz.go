@@ -1,6 +1,7 @@
-// Package quickfuzz makes the fuzz targets of a test binary that imports it spend their time on new inputs. The go command
-// minimizes each input that covers new code for up to a minute by default; for the texts of a few KiB that planc's targets begin
-// with, they then made 5 to 44 executions a minute. With at most 100 executions for each they make thousands a second.
+// Package quickfuzz makes the fuzz targets of a test binary that imports it spend their time on new inputs. The go
+// command minimizes each input that covers new code for up to a minute by default; for the texts of a few KiB that
+// planc's targets begin with, they then made 5 to 44 executions a minute. With at most 100 executions for each they
+// make thousands a second.
 //
 // `go test -fuzzminimizetime` still sets another limit. It changes nothing of tests that do not fuzz.
 package quickfuzz

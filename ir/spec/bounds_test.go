@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Every whole number that a job or a config.json gives has a bound above, which is checked when it is read, or one value.
+// Every whole number that a job or a config.json gives has a bound above, which is checked when it is read, or one
+// value.
 func TestEveryCountIsBounded(t *testing.T) {
 	seen := 0
 	unboundedOf(reflect.TypeFor[Job](), "", func(path string, bounded bool) {
@@ -67,17 +68,22 @@ func TestBeyondBounds(t *testing.T) {
 		want string
 	}{
 		{[]string{"model.n_layer=8000"}, "n_layer is 8000; at most 1024 is wanted [OutOfRange]"},
-		{[]string{"model=deepseek-v3", "model.kv_lora_rank=2147483648"}, "kv_lora_rank is 2147483648; at most 65536 is wanted [OutOfRange]"},
-		{[]string{"model=deepseek-v3", "model.n_routed_experts=1000000000"}, "n_routed_experts is 1000000000; at most 16384 is wanted [OutOfRange]"},
+		{[]string{"model=deepseek-v3", "model.kv_lora_rank=2147483648"},
+			"kv_lora_rank is 2147483648; at most 65536 is wanted [OutOfRange]"},
+		{[]string{"model=deepseek-v3", "model.n_routed_experts=1000000000"},
+			"n_routed_experts is 1000000000; at most 16384 is wanted [OutOfRange]"},
 		{[]string{"plan.pp=1000000000"}, "plan.pp is 1000000000; at most 128 is wanted [OutOfRange]"},
-		{[]string{"plan.vpp=1000000000000000000"}, "plan.vpp is 1000000000000000000; at most 64 is wanted [OutOfRange]"},
+		{[]string{"plan.vpp=1000000000000000000"},
+			"plan.vpp is 1000000000000000000; at most 64 is wanted [OutOfRange]"},
 		{[]string{"plan.tp=[8, 1000000000000]"}, "plan.tp[1] is 1000000000000; at most 1e6 is wanted [OutOfRange]"},
 		{[]string{"train.seq_len=100000000", "train.global_batch=100000000"},
-			"train.global_batch 100000000 of train.seq_len 100000000 is 1e+16 tokens a step; at most 1e+12 are planned (train.global_batch 10000 does) [BadBatch]"},
+			"train.global_batch 100000000 of train.seq_len 100000000 is 1e+16 tokens a step; at most 1e+12 are " +
+				"planned (train.global_batch 10000 does) [BadBatch]"},
 		{[]string{"model.vocab_size=134217728", "train.global_batch=900000000"},
 			"train.global_batch is 900000000; at most 1e8 is wanted [OutOfRange]"},
 		{[]string{"model.vocab_size=134217728", "train.global_batch=90000000"},
-			"a step of 9.22e+10 tokens has values of 1.24e+19 elements in this model; at most 1e+17 are planned (train.global_batch 727595 does) [BadBatch]"},
+			"a step of 9.22e+10 tokens has values of 1.24e+19 elements in this model; at most 1e+17 are planned " +
+				"(train.global_batch 727595 does) [BadBatch]"},
 	} {
 		_, err := tryLoad(job, c.sets...)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

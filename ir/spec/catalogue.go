@@ -58,7 +58,9 @@ func readModel(name string) (*Model, error) {
 	if t := d.Root.Get("model_type"); t != nil {
 		m.Family = t.Text
 	}
-	d.Root.Fields = slices.DeleteFunc(d.Root.Fields, func(f strict.Field) bool { return !strings.HasPrefix(f.Key, "_") })
+	d.Root.Fields = slices.DeleteFunc(d.Root.Fields, func(f strict.Field) bool {
+		return !strings.HasPrefix(f.Key, "_")
+	})
 	return m, d.Decode(m).Err()
 }
 
@@ -136,8 +138,8 @@ func NearestModel(name string) string {
 }
 
 // HubModel is the catalogue's name of a model that the user names as the Hugging Face hub does, such as
-// meta-llama/Meta-Llama-3-8B; "" if the catalogue has no such model. Words at the end say which weights are meant, which the
-// catalogue does not have: Instruct, hf, v0.1.
+// meta-llama/Meta-Llama-3-8B; "" if the catalogue has no such model. Words at the end say which weights are meant,
+// which the catalogue does not have: Instruct, hf, v0.1.
 func HubModel(id string) string {
 	org, name, ok := strings.Cut(strings.ToLower(id), "/")
 	if !ok || org == "" || org == "." || org == ".." || strings.Contains(name, "/") {

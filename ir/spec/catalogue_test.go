@@ -52,7 +52,8 @@ func published(t *testing.T, m spec.Model) (off, at float64) {
 	if m.Published == "" {
 		return 0, 0
 	}
-	digits, unit := m.Published[:len(m.Published)-1], map[byte]float64{'M': 1e6, 'B': 1e9}[m.Published[len(m.Published)-1]]
+	digits, unit := m.Published[:len(m.Published)-1],
+		map[byte]float64{'M': 1e6, 'B': 1e9}[m.Published[len(m.Published)-1]]
 	want, err := strconv.ParseFloat(digits, 64)
 	if err != nil || unit == 0 {
 		t.Fatalf("%s: _published %q is not a number of M or B", m.Name, m.Published)
@@ -78,7 +79,8 @@ func TestCatalogueCitesItsSources(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(m.Source) < 10 || strings.Contains(m.Source, "://") || !regexp.MustCompile(`^20\d\d-\d\d(-\d\d)?$`).MatchString(m.Date) {
+		if len(m.Source) < 10 || strings.Contains(m.Source, "://") ||
+			!regexp.MustCompile(`^20\d\d-\d\d(-\d\d)?$`).MatchString(m.Date) {
 			t.Errorf("%s: source %q, date %q", name, m.Source, m.Date)
 		}
 		for _, alias := range m.Aliases {
@@ -96,7 +98,8 @@ func TestCatalogueCitesItsSources(t *testing.T) {
 // Names are sorted as people read them: a series by size.
 func TestModelNamesBySize(t *testing.T) {
 	names := spec.ModelNames()
-	for _, pair := range [][2]string{{"gpt2-774m", "gpt2-1558m"}, {"bloom-560m", "bloom-176b"}, {"gpt2-1558m", "gpt3-125m"}, {"llama3-70b", "llama3.1-8b"}} {
+	for _, pair := range [][2]string{{"gpt2-774m", "gpt2-1558m"}, {"bloom-560m", "bloom-176b"},
+		{"gpt2-1558m", "gpt3-125m"}, {"llama3-70b", "llama3.1-8b"}} {
 		if a, b := slices.Index(names, pair[0]), slices.Index(names, pair[1]); a < 0 || b < 0 || a > b {
 			t.Errorf("%s is %d, %s is %d", pair[0], a, pair[1], b)
 		}
@@ -105,7 +108,8 @@ func TestModelNamesBySize(t *testing.T) {
 
 // FuzzLoadModel: whatever a config.json holds, it is read or refused, never a panic; what is read has a graph's count.
 func FuzzLoadModel(f *testing.F) {
-	for _, name := range []string{"gpt2-124m", "opt-350m", "bloom-560m", "pythia-70m", "llama3.2-1b", "mistral-7b", "qwen2.5-0.5b", "qwen3-0.6b",
+	for _, name := range []string{"gpt2-124m", "opt-350m", "bloom-560m", "pythia-70m", "llama3.2-1b", "mistral-7b",
+		"qwen2.5-0.5b", "qwen3-0.6b",
 		"phi3-mini", "gemma2-2b", "gemma3-4b", "bert-base", "vit-base"} {
 		data, err := spec.ModelFile(name)
 		if err != nil {
@@ -113,8 +117,10 @@ func FuzzLoadModel(f *testing.F) {
 		}
 		f.Add(string(data))
 	}
-	f.Add(`{"model_type": "gemma3", "text_config": {"rope_parameters": {"full_attention": {"rope_type": "yarn", "factor": 2}}, "layer_types": ["sliding_attention"]}}`)
-	f.Add(`{"model_type": "phi3", "rope_scaling": {"type": "su", "short_factor": [1], "long_factor": []}, "original_max_position_embeddings": 1}`)
+	f.Add(`{"model_type": "gemma3", "text_config": {"rope_parameters": {"full_attention": {"rope_type": "yarn", ` +
+		`"factor": 2}}, "layer_types": ["sliding_attention"]}}`)
+	f.Add(`{"model_type": "phi3", "rope_scaling": {"type": "su", "short_factor": [1], "long_factor": []}, ` +
+		`"original_max_position_embeddings": 1}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := spec.LoadModel("m/config.json", func(string) ([]byte, error) { return []byte(text), nil })
 		if err != nil {

@@ -39,12 +39,15 @@ func CheckCompile(j *Job) error {
 	}
 	switch text := j.textSource(); {
 	case j.Config != nil && j.Config.Bidirectional:
-		diags.Addf(j.Pos("model"), Conflict, "a binary reads files, and %s, of family %s, does not learn what comes next, which is all that files say: "+
-			"planc gen writes code for a program that feeds it by rt.Data", j.Config.Name, j.Config.Family)
+		diags.Addf(j.Pos("model"), Conflict,
+			"a binary reads files, and %s, of family %s, does not learn what comes next, which is all that files say: "+
+				"planc gen writes code for a program that feeds it by rt.Data", j.Config.Name, j.Config.Family)
 	case len(j.Data.Train) == 0:
 		diags.Addf(j.Pos("data"), Missing, "data.train is missing: the files to train on")
 	case j.Config != nil && text != "" && j.Config.Vocab < byteTokens:
-		diags.Addf(j.Pos("data.train"), Conflict, "%s is text, whose tokens are bytes (data.tokenizer), 0 to 255, and %s has a vocabulary of %d; %d tokens are wanted, or a .bin file of tokens",
+		diags.Addf(j.Pos("data.train"), Conflict,
+			"%s is text, whose tokens are bytes (data.tokenizer), 0 to 255, and %s has a vocabulary of %d; %d tokens "+
+				"are wanted, or a .bin file of tokens",
 			text, j.Config.Name, j.Config.Vocab, byteTokens)
 	}
 	return diags.Err()
@@ -54,13 +57,18 @@ func CheckCompile(j *Job) error {
 func CheckGenerate(j *Job) error {
 	var diags ir.Diags
 	if e := j.Train.Engine; e != "planc" {
-		diags.Addf(j.Pos("train.engine"), strict.NotYet, "train.engine %s is priced, not compiled: plan and explain say what its runs would take; planc is compiled", e)
+		diags.Addf(j.Pos("train.engine"), strict.NotYet,
+			"train.engine %s is priced, not compiled: plan and explain say what its runs would take; planc is "+
+				"compiled", e)
 	}
 	if why := j.Train.Precision.Refused(); why != "" {
 		diags.Addf(j.Pos("train.precision"), strict.OutOfRange, "%s", why)
 	}
-	if p := j.Train.Precision; j.Config != nil && j.Train.Experts.BiasRate > 0 && (narrow(p.Grads) || narrow(p.Reduce)) {
-		diags.Addf(j.Pos("train.precision"), Conflict, "train.precision adds gradients in 16 bits, in which experts' choices cannot be counted: f32 is wanted for grads and reduce, or train.experts.bias_rate: 0")
+	if p := j.Train.Precision; j.Config != nil && j.Train.Experts.BiasRate > 0 &&
+		(narrow(p.Grads) || narrow(p.Reduce)) {
+		diags.Addf(j.Pos("train.precision"), Conflict,
+			"train.precision adds gradients in 16 bits, in which experts' choices cannot be counted: f32 is wanted "+
+				"for grads and reduce, or train.experts.bias_rate: 0")
 	}
 	if j.Train.Steps == 0 && j.Train.Epochs == 0 && j.Train.Tokens == 0 {
 		diags.Addf(j.Pos("train"), Missing, "train.steps is missing (or epochs, or tokens)")

@@ -88,11 +88,12 @@ type Config struct {
 	PatchSize        int       // vit: pixels of a patch's side
 	Channels         int       // vit: colours of a pixel
 
-	// Latent attention (deepseek): keys and values, and perhaps queries, are projected from a narrow stream of their own; zero
-	// where a model has none.
-	KVLatent   int  // width of what keys and values are made of
-	QLatent    int  // of what queries are made of; 0: of the residual stream
-	PlainDim   int  // elements of a head's queries and keys, from the first, that know no positions; RotaryDim others follow
+	// Latent attention (deepseek): keys and values, and perhaps queries, are projected from a narrow stream of their
+	// own; zero where a model has none.
+	KVLatent int // width of what keys and values are made of
+	QLatent  int // of what queries are made of; 0: of the residual stream
+	// elements of a head's queries and keys, from the first, that know no positions; RotaryDim others follow
+	PlainDim   int
 	VDim       int  // elements of a head's values
 	RotaryNext bool // elements that turn together are neighbours, not half of RotaryDim apart
 
@@ -144,8 +145,8 @@ func (c *Config) Pos(key string) ir.Pos {
 	return c.at[""]
 }
 
-// blame is where fields that do not fit each other were written, by their names in config.json: a flag before a file, since
-// what it changed may have fitted, and else the first that was written.
+// blame is where fields that do not fit each other were written, by their names in config.json: a flag before a file,
+// since what it changed may have fitted, and else the first that was written.
 func (c *Config) blame(keys ...string) ir.Pos {
 	found := c.at[""]
 	for _, k := range slices.Backward(keys) {
@@ -158,5 +159,6 @@ func (c *Config) blame(keys ...string) ir.Pos {
 
 // String is the model in one line.
 func (c *Config) String() string {
-	return fmt.Sprintf("%s: %s of %d layers, hidden %d, %d heads, %d parameters", c.Name, c.Family, c.Layers, c.Hidden, c.Heads, c.Params())
+	return fmt.Sprintf("%s: %s of %d layers, hidden %d, %d heads, %d parameters", c.Name, c.Family, c.Layers, c.Hidden,
+		c.Heads, c.Params())
 }

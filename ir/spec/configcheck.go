@@ -28,7 +28,8 @@ func (c *Config) check(diags *ir.Diags, k keys) {
 	if c.HeadDim == 0 {
 		c.HeadDim = c.Hidden / c.Heads
 		if c.Hidden%c.Heads != 0 {
-			diags.Addf(c.blame(heads, hidden), BadModel, "%s %d does not divide %s %d", heads, c.Heads, hidden, c.Hidden)
+			diags.Addf(c.blame(heads, hidden), BadModel, "%s %d does not divide %s %d", heads, c.Heads,
+				hidden, c.Hidden)
 			return
 		}
 	}
@@ -66,12 +67,17 @@ func (c *Config) checkRotary(diags *ir.Diags, k keys) {
 	switch {
 	case c.RotaryDim%2 == 0 && c.RotaryDim > 0:
 	case c.KVLatent > 0:
-		diags.Addf(c.Pos("qk_rope_head_dim"), BadModel, "qk_rope_head_dim is %d; rotary positions want an even one", c.RotaryDim)
+		diags.Addf(c.Pos("qk_rope_head_dim"), BadModel, "qk_rope_head_dim is %d; rotary positions want an even one",
+			c.RotaryDim)
 	case c.rotary == 1:
-		diags.Addf(c.blame(c.written(k.headDim), c.written(k.hidden), c.written(k.heads)), BadModel, "the size of a head, head_dim or %s / %s, is %d; rotary positions want an even one", c.written(k.hidden), c.written(k.heads), c.HeadDim)
+		diags.Addf(c.blame(c.written(k.headDim), c.written(k.hidden), c.written(k.heads)), BadModel,
+			"the size of a head, head_dim or %s / %s, is %d; rotary positions want an even one", c.written(k.hidden),
+			c.written(k.heads), c.HeadDim)
 	default:
-		diags.Addf(c.blame(c.written("rotary_pct|partial_rotary_factor"), c.written(k.headDim), c.written(k.hidden), c.written(k.heads)), BadModel,
-			"rotary positions turn %d of a head's %d elements; an even number of at least 2 is wanted", c.RotaryDim, c.HeadDim)
+		diags.Addf(c.blame(c.written("rotary_pct|partial_rotary_factor"), c.written(k.headDim), c.written(k.hidden),
+			c.written(k.heads)), BadModel,
+			"rotary positions turn %d of a head's %d elements; an even number of at least 2 is wanted",
+			c.RotaryDim, c.HeadDim)
 	}
 	if c.RopeScaling.Kind != "longrope" {
 		return
@@ -82,7 +88,8 @@ func (c *Config) checkRotary(diags *ir.Diags, k keys) {
 		factors []float64
 	}{{"short_factor", c.RopeScaling.Factors}, {"long_factor", c.RopeScaling.Long}} {
 		if n := len(list.factors); n != c.RotaryDim/2 {
-			diags.Addf(c.Pos(at), BadModel, "%s.%s has %d numbers; one for each of %d pairs of a head is wanted", at, list.name, n, c.RotaryDim/2)
+			diags.Addf(c.Pos(at), BadModel, "%s.%s has %d numbers; one for each of %d pairs of a head is wanted", at,
+				list.name, n, c.RotaryDim/2)
 		}
 	}
 }
@@ -90,13 +97,15 @@ func (c *Config) checkRotary(diags *ir.Diags, k keys) {
 // checkImage wants whole patches, and works out the positions: one for each, and the class token's.
 func (c *Config) checkImage(diags *ir.Diags) {
 	if c.ImageSize%c.PatchSize != 0 {
-		diags.Addf(c.blame("patch_size", "image_size"), BadModel, "patch_size %d does not divide image_size %d", c.PatchSize, c.ImageSize)
+		diags.Addf(c.blame("patch_size", "image_size"), BadModel, "patch_size %d does not divide image_size %d",
+			c.PatchSize, c.ImageSize)
 	}
 	side := c.ImageSize / c.PatchSize
 	c.MaxPositions = side*side + 1
 }
 
-// mostParams is how many parameters a model may have. Bytes of all state, up to 24 a parameter, are then far below 2^63.
+// mostParams is how many parameters a model may have. Bytes of all state, up to 24 a parameter, are then far below
+// 2^63.
 const mostParams = 1e16
 
 // approxParams is about how many parameters the model has. It cannot overflow.
@@ -104,13 +113,17 @@ func (c *Config) approxParams() float64 {
 	h, l := float64(c.Hidden), float64(c.Layers)
 	attention := 4 * h * float64(c.Heads) * float64(c.HeadDim)
 	if c.KVLatent > 0 {
-		attention = h*float64(c.QLatent+c.KVLatent+c.HeadDim) + float64(c.Heads)*float64(c.HeadDim+c.VDim)*(h+float64(c.QLatent+c.KVLatent))
+		attention = h*float64(c.QLatent+c.KVLatent+c.HeadDim) + float64(c.Heads)*float64(c.HeadDim+c.VDim)*
+			(h+float64(c.QLatent+c.KVLatent))
 	}
-	return h*(2*float64(c.Vocab)+float64(c.MaxPositions)) + l*(attention+3*h*(float64(c.FFN)+float64(c.Experts)*float64(c.ExpertFFN)+float64(c.SharedFFN)))
+	return h*(2*float64(c.Vocab)+float64(c.MaxPositions)) +
+		l*(attention+3*h*(float64(c.FFN)+float64(c.Experts)*float64(c.ExpertFFN)+float64(c.SharedFFN)))
 }
 
-// widest is the most elements that a token has in one value: logits, the hidden layer of an MLP, or the choices of experts.
+// widest is the most elements that a token has in one value: logits, the hidden layer of an MLP, or the choices of
+// experts.
 func (c *Config) widest() float64 {
 	experts := float64(max(1, c.Choices)) * float64(max(c.ExpertFFN, c.Hidden))
-	return max(float64(c.Vocab), float64(c.FFN), float64(c.SharedFFN), experts, float64(c.Heads)*float64(max(c.HeadDim, c.VDim)))
+	return max(float64(c.Vocab), float64(c.FFN), float64(c.SharedFFN), experts,
+		float64(c.Heads)*float64(max(c.HeadDim, c.VDim)))
 }

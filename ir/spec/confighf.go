@@ -29,5 +29,6 @@ type hfWindows struct {
 
 // activations are by config.json's names.
 var activations = map[string]string{
-	"gelu_new": "gelu_new", "gelu_pytorch_tanh": "gelu_new", "gelu_fast": "gelu_new", "gelu": "gelu", "silu": "silu", "swish": "silu", "relu": "relu",
+	"gelu_new": "gelu_new", "gelu_pytorch_tanh": "gelu_new", "gelu_fast": "gelu_new", "gelu": "gelu", "silu": "silu",
+	"swish": "silu", "relu": "relu",
 }

@@ -53,38 +53,48 @@ type hfDeepseekV3 struct {
 }
 
 var (
-	absentDeepseekV2 = hfDeepseekV2{hfDeepseek: deepseek(DeepseekV2, 102400, 4096, 11008, 32, 32, 2048), Scores: "softmax", Method: "greedy"}
+	absentDeepseekV2 = hfDeepseekV2{hfDeepseek: deepseek(DeepseekV2, 102400, 4096, 11008, 32, 32, 2048),
+		Scores: "softmax", Method: "greedy"}
 	absentDeepseekV3 = func() hfDeepseekV3 {
 		d := deepseek(DeepseekV3, 129280, 7168, 18432, 61, 128, 4096)
 		d.KVHeads = 128
-		d.Experts, d.Shared, d.ExpertFFN, d.Choices, d.Dense, d.RouteScale, d.Groups, d.BestGroups = 256, 1, 2048, 8, 3, 2.5, 8, 4
+		d.Experts, d.Shared, d.ExpertFFN, d.Choices, d.Dense, d.RouteScale, d.Groups, d.BestGroups = 256, 1, 2048, 8,
+			3, 2.5, 8, 4
 		return hfDeepseekV3{hfDeepseek: d, Next: true, Share: true, Scores: "sigmoid", Method: "noaux_tc"}
 	}()
 )
 
 func deepseek(family string, vocab, hidden, ffn, layers, heads, positions int) hfDeepseek {
-	return hfDeepseek{hfDecoder: hfDecoder{ModelType: family, Vocab: vocab, Hidden: hidden, FFN: ffn, Layers: layers, Heads: heads,
-		Positions: positions, InitStd: 0.02, NormEps: 1e-6}, Activation: "silu", QLatent: 1536, KVLatent: 512, PlainDim: 128, RotaryDim: 64, VDim: 128,
+	return hfDeepseek{hfDecoder: hfDecoder{ModelType: family, Vocab: vocab, Hidden: hidden, FFN: ffn, Layers: layers,
+		Heads:     heads,
+		Positions: positions, InitStd: 0.02, NormEps: 1e-6}, Activation: "silu", QLatent: 1536, KVLatent: 512,
+		PlainDim: 128, RotaryDim: 64, VDim: 128,
 		Experts: 64, Shared: 2, ExpertFFN: 1407, Every: 1, RouteScale: 1}
 }
 
 // deepseekSizes: head_dim is written by transformers for RotaryDim, and says nothing of its own.
-var deepseekSizes = keys{vocab: "vocab_size", hidden: "hidden_size", layers: "num_hidden_layers", heads: "num_attention_heads",
+var deepseekSizes = keys{vocab: "vocab_size", hidden: "hidden_size", layers: "num_hidden_layers",
+	heads:   "num_attention_heads",
 	kvHeads: "num_key_value_heads", ffn: "intermediate_size", positions: "max_position_embeddings"}
 
 // deepseek is what both families share. Each head has keys of its own, so that num_key_value_heads says nothing.
 func (s *source) deepseek(family string, hf *hfDeepseek) *Config {
 	c := s.decoder(family, &hf.hfDecoder, hf.Activation)
 	if hf.KVHeads != 0 && hf.KVHeads != hf.Heads {
-		s.diags.Addf(s.Pos("num_key_value_heads"), strict.NotYet, "num_key_value_heads is %d; latent attention has keys for each of the %d heads", hf.KVHeads, hf.Heads)
+		s.diags.Addf(s.Pos("num_key_value_heads"), strict.NotYet,
+			"num_key_value_heads is %d; latent attention has keys for each of the %d heads", hf.KVHeads, hf.Heads)
 	}
-	c.KVLatent, c.QLatent, c.PlainDim, c.VDim, c.HeadDim = hf.KVLatent, hf.QLatent, hf.PlainDim, hf.VDim, hf.PlainDim+hf.RotaryDim
-	c.Experts, c.Choices, c.ExpertFFN, c.SharedFFN, c.RouteScale, c.Dense = hf.Experts, hf.Choices, hf.ExpertFFN, hf.Shared*hf.ExpertFFN, hf.RouteScale, hf.Dense
+	c.KVLatent, c.QLatent, c.PlainDim, c.VDim, c.HeadDim = hf.KVLatent, hf.QLatent, hf.PlainDim, hf.VDim,
+		hf.PlainDim+hf.RotaryDim
+	c.Experts, c.Choices, c.ExpertFFN, c.SharedFFN, c.RouteScale, c.Dense = hf.Experts, hf.Choices, hf.ExpertFFN,
+		hf.Shared*hf.ExpertFFN, hf.RouteScale, hf.Dense
 	if hf.Choices == 0 {
-		s.diags.Addf(s.Pos("num_experts_per_tok"), Missing, "num_experts_per_tok is required: %s has no default for it", family)
+		s.diags.Addf(s.Pos("num_experts_per_tok"), Missing,
+			"num_experts_per_tok is required: %s has no default for it", family)
 	}
 	if hf.Dense >= hf.Layers {
-		s.diags.Addf(s.Pos("first_k_dense_replace"), BadModel, "first_k_dense_replace is %d of %d blocks; one with experts is wanted", hf.Dense, hf.Layers)
+		s.diags.Addf(s.Pos("first_k_dense_replace"), BadModel,
+			"first_k_dense_replace is %d of %d blocks; one with experts is wanted", hf.Dense, hf.Layers)
 	}
 	s.turned(c, &hf.hfDecoder, hf.Parameters)
 	c.rotary = float64(hf.RotaryDim) / float64(c.HeadDim)
@@ -114,11 +124,13 @@ func (s *source) groups(c *Config, hf *hfDeepseek) {
 	}
 	switch {
 	case hf.Experts%hf.Groups != 0:
-		s.diags.Addf(s.Pos("n_group"), BadModel, "n_group %d does not divide n_routed_experts %d", hf.Groups, hf.Experts)
+		s.diags.Addf(s.Pos("n_group"), BadModel, "n_group %d does not divide n_routed_experts %d",
+			hf.Groups, hf.Experts)
 	case hf.BestGroups > hf.Groups:
 		s.diags.Addf(s.Pos("topk_group"), BadModel, "topk_group is %d; there are %d groups", hf.BestGroups, hf.Groups)
 	case hf.Choices > hf.BestGroups*(hf.Experts/hf.Groups):
-		s.diags.Addf(s.Pos("num_experts_per_tok"), BadModel, "num_experts_per_tok is %d; %d groups have %d experts", hf.Choices, hf.BestGroups, hf.BestGroups*(hf.Experts/hf.Groups))
+		s.diags.Addf(s.Pos("num_experts_per_tok"), BadModel, "num_experts_per_tok is %d; %d groups have %d experts",
+			hf.Choices, hf.BestGroups, hf.BestGroups*(hf.Experts/hf.Groups))
 	}
 	c.Groups, c.BestGroups = hf.Groups, hf.BestGroups
 }
@@ -146,11 +158,13 @@ func deepseekV3Config(s *source, hf *hfDeepseekV3) *Config {
 		c.RouteEps = routeEps
 	}
 	if s.Has("head_dim") && hf.HeadDim != hf.RotaryDim {
-		s.diags.Addf(s.Pos("head_dim"), Conflict, "head_dim is %d; it must be qk_rope_head_dim, which is %d: remove head_dim", hf.HeadDim, hf.RotaryDim)
+		s.diags.Addf(s.Pos("head_dim"), Conflict,
+			"head_dim is %d; it must be qk_rope_head_dim, which is %d: remove head_dim", hf.HeadDim, hf.RotaryDim)
 	}
 	s.groups(c, &hf.hfDeepseek)
 	if hf.Groups > 1 && hf.Experts/hf.Groups < 2 {
-		s.diags.Addf(s.Pos("n_group"), BadModel, "n_group %d makes groups of one expert; groups are chosen by their best two", hf.Groups)
+		s.diags.Addf(s.Pos("n_group"), BadModel,
+			"n_group %d makes groups of one expert; groups are chosen by their best two", hf.Groups)
 	}
 	return c
 }

@@ -21,13 +21,17 @@ type hfBERT struct {
 	Tied       bool    `yaml:"tie_word_embeddings" doc:"the head is the embedding"`
 }
 
-var absentBERT = hfBERT{ModelType: BERT, Vocab: 30522, Hidden: 768, Layers: 12, Heads: 12, FFN: 3072, Activation: "gelu", Dropout: 0.1,
+var absentBERT = hfBERT{ModelType: BERT, Vocab: 30522, Hidden: 768, Layers: 12, Heads: 12, FFN: 3072,
+	Activation: "gelu", Dropout: 0.1,
 	Attn: 0.1, Positions: 512, Types: 2, InitStd: 0.02, NormEps: 1e-12, Position: "absolute", Tied: true}
 
 func bertConfig(_ *source, hf *hfBERT) *Config {
-	return &Config{Family: BERT, Vocab: hf.Vocab, Hidden: hf.Hidden, Layers: hf.Layers, Heads: hf.Heads, KVHeads: hf.Heads, FFN: hf.FFN,
-		MaxPositions: hf.Positions, TokenTypes: hf.Types, Activation: activations[hf.Activation], NormEps: hf.NormEps, InitStd: hf.InitStd,
-		Tied: hf.Tied, DropEmbd: hf.Dropout, DropResid: hf.Dropout, DropAttn: hf.Attn, AttentionBias: true, QKVBias: true, MLPBias: true,
+	return &Config{Family: BERT, Vocab: hf.Vocab, Hidden: hf.Hidden, Layers: hf.Layers, Heads: hf.Heads,
+		KVHeads: hf.Heads, FFN: hf.FFN,
+		MaxPositions: hf.Positions, TokenTypes: hf.Types, Activation: activations[hf.Activation], NormEps: hf.NormEps,
+		InitStd: hf.InitStd,
+		Tied:    hf.Tied, DropEmbd: hf.Dropout, DropResid: hf.Dropout, DropAttn: hf.Attn, AttentionBias: true,
+		QKVBias: true, MLPBias: true,
 		PostNorm: true, EmbedNorm: true, Bidirectional: true, HeadBias: true, HeadTransform: true, EmbedScale: 1}
 }
 
@@ -52,10 +56,12 @@ type hfViT struct {
 	Problem    string            `yaml:"problem_type" enum:"regression,single_label_classification,multi_label_classification" now:"single_label_classification" doc:"whose loss is trained"`
 }
 
-var absentViT = hfViT{ModelType: ViT, Hidden: 768, Layers: 12, Heads: 12, FFN: 3072, Activation: "gelu", InitStd: 0.02, NormEps: 1e-12,
-	Image: 224, Patch: 16, Channels: 3, QKVBias: true}
+var absentViT = hfViT{ModelType: ViT, Hidden: 768, Layers: 12, Heads: 12, FFN: 3072, Activation: "gelu", InitStd: 0.02,
+	NormEps: 1e-12,
+	Image:   224, Patch: 16, Channels: 3, QKVBias: true}
 
-var vitSizes = keys{vocab: "num_labels", hidden: "hidden_size", layers: "num_hidden_layers", heads: "num_attention_heads", ffn: "intermediate_size"}
+var vitSizes = keys{vocab: "num_labels", hidden: "hidden_size", layers: "num_hidden_layers",
+	heads: "num_attention_heads", ffn: "intermediate_size"}
 
 func vitConfig(s *source, hf *hfViT) *Config {
 	switch n := len(hf.Names); {
@@ -67,8 +73,10 @@ func vitConfig(s *source, hf *hfViT) *Config {
 		s.diags.Addf(s.Pos("num_labels"), Conflict, "num_labels is %d, and id2label names %d", hf.Labels, n)
 	}
 	hf.Names = nil
-	return &Config{Family: ViT, Vocab: hf.Labels, Hidden: hf.Hidden, Layers: hf.Layers, Heads: hf.Heads, KVHeads: hf.Heads, FFN: hf.FFN,
-		Activation: activations[hf.Activation], NormEps: hf.NormEps, InitStd: hf.InitStd, DropEmbd: hf.Dropout, DropResid: hf.Dropout,
-		DropAttn: hf.Attn, AttentionBias: true, QKVBias: true, MLPBias: true, Bidirectional: true, HeadBias: true,
+	return &Config{Family: ViT, Vocab: hf.Labels, Hidden: hf.Hidden, Layers: hf.Layers, Heads: hf.Heads,
+		KVHeads: hf.Heads, FFN: hf.FFN,
+		Activation: activations[hf.Activation], NormEps: hf.NormEps, InitStd: hf.InitStd, DropEmbd: hf.Dropout,
+		DropResid: hf.Dropout,
+		DropAttn:  hf.Attn, AttentionBias: true, QKVBias: true, MLPBias: true, Bidirectional: true, HeadBias: true,
 		ImageSize: hf.Image, PatchSize: hf.Patch, Channels: hf.Channels, EmbedScale: 1}
 }

@@ -40,8 +40,10 @@ type hfRopes struct {
 }
 
 func absentGemma(family string, vocab, positions int) hfGemma {
-	return hfGemma{hfDecoder: hfDecoder{ModelType: family, Vocab: vocab, Hidden: 2304, FFN: 9216, Layers: 26, Heads: 8, KVHeads: 4, HeadDim: 256,
-		Positions: positions, InitStd: 0.02, NormEps: 1e-6, Tied: true}, hfWindows: hfWindows{Window: 4096}, Activation: "gelu_pytorch_tanh", QueryScalar: 256}
+	return hfGemma{hfDecoder: hfDecoder{ModelType: family, Vocab: vocab, Hidden: 2304, FFN: 9216, Layers: 26, Heads: 8,
+		KVHeads: 4, HeadDim: 256,
+		Positions: positions, InitStd: 0.02, NormEps: 1e-6, Tied: true}, hfWindows: hfWindows{Window: 4096},
+		Activation: "gelu_pytorch_tanh", QueryScalar: 256}
 }
 
 var absentGemma2 = func() hfGemma2 {
@@ -71,16 +73,24 @@ func gemma3Config(s *source, hf *hfGemma3) *Config {
 	c := s.gemma(Gemma3, &hf.hfGemma, func(layer int) bool { return hf.Pattern > 0 && (layer+1)%hf.Pattern == 0 })
 	c.QKNorm = true
 	if hf.ScoreCap != 0 {
-		s.diags.Addf(s.Pos("attn_logit_softcapping"), BadModel, "attn_logit_softcapping is %v; the scores of gemma3_text have no cap: transformers reads the key and does not obey it", hf.ScoreCap)
+		s.diags.Addf(s.Pos("attn_logit_softcapping"), BadModel,
+			"attn_logit_softcapping is %v; the scores of gemma3_text have no cap: transformers reads the key and "+
+				"does not obey it", hf.ScoreCap)
 	}
 	if hf.Scaling.OldKind != "" && hf.Scaling.Kind == "" {
-		s.diags.Addf(s.Pos("rope_scaling.type"), BadModel, "rope_scaling.type is %s, but transformers reads only rope_scaling.rope_type for gemma3_text: rename the key", hf.Scaling.OldKind)
+		s.diags.Addf(s.Pos("rope_scaling.type"), BadModel,
+			"rope_scaling.type is %s, but transformers reads only rope_scaling.rope_type for gemma3_text: rename "+
+				"the key", hf.Scaling.OldKind)
 	}
-	s.rope(c, ropeKeys{theta: "rope_theta", base: hf.Theta, absentBase: 1e6, scaling: hf.Scaling, parameters: hf.Parameters.Full, inner: ".full_attention"})
+	s.rope(c, ropeKeys{theta: "rope_theta", base: hf.Theta, absentBase: 1e6, scaling: hf.Scaling,
+		parameters: hf.Parameters.Full, inner: ".full_attention"})
 	local := Config{Family: Gemma3}
-	s.rope(&local, ropeKeys{theta: "rope_local_base_freq", base: hf.LocalTheta, parameters: hf.Parameters.Local, inner: ".sliding_attention"})
+	s.rope(&local, ropeKeys{theta: "rope_local_base_freq", base: hf.LocalTheta, parameters: hf.Parameters.Local,
+		inner: ".sliding_attention"})
 	if local.RopeScaling.Kind != "" {
-		s.diags.Addf(s.Pos("rope_parameters.sliding_attention"), BadModel, "rope_parameters.sliding_attention is %s; the positions of local layers are not stretched", local.RopeScaling.Kind)
+		s.diags.Addf(s.Pos("rope_parameters.sliding_attention"), BadModel,
+			"rope_parameters.sliding_attention is %s; the positions of local layers are not stretched",
+			local.RopeScaling.Kind)
 	}
 	if c.Window > 0 {
 		c.LocalTheta = local.RopeTheta
@@ -121,11 +131,14 @@ func (s *source) noWindow(hf hfWindows) {
 	const full = "or set layer_types to full_attention for every layer"
 	switch {
 	case hf.unused != "":
-		s.diags.Addf(s.Pos("layer_types"), Conflict, "%s, but %s: set use_sliding_window to true, %s", hf.unused, which, full)
+		s.diags.Addf(s.Pos("layer_types"), Conflict, "%s, but %s: set use_sliding_window to true, %s", hf.unused,
+			which, full)
 	case s.Has("sliding_window"):
-		s.diags.Addf(s.Pos("sliding_window"), BadModel, "sliding_window is 0, but %s: set it to 1 or more, %s", which, full)
+		s.diags.Addf(s.Pos("sliding_window"), BadModel, "sliding_window is 0, but %s: set it to 1 or more, %s",
+			which, full)
 	default:
-		s.diags.Addf(s.Pos("sliding_window"), BadModel, "sliding_window is null, but %s: set it to 1 or more, %s", which, full)
+		s.diags.Addf(s.Pos("sliding_window"), BadModel, "sliding_window is null, but %s: set it to 1 or more, %s",
+			which, full)
 	}
 }
 

@@ -22,18 +22,23 @@ type hfGPT2 struct {
 	Cross      bool    `yaml:"add_cross_attention" now:"false" doc:"false"`
 }
 
-var absentGPT2 = hfGPT2{ModelType: GPT2, Vocab: 50257, Positions: 1024, Hidden: 768, Layers: 12, Heads: 12, Activation: "gelu_new",
-	Resid: 0.1, Embd: 0.1, Attn: 0.1, NormEps: 1e-5, InitStd: 0.02, Tied: true, Scale: true}
+var absentGPT2 = hfGPT2{ModelType: GPT2, Vocab: 50257, Positions: 1024, Hidden: 768, Layers: 12, Heads: 12,
+	Activation: "gelu_new",
+	Resid:      0.1, Embd: 0.1, Attn: 0.1, NormEps: 1e-5, InitStd: 0.02, Tied: true, Scale: true}
 
-var gpt2Sizes = keys{vocab: "vocab_size", hidden: "n_embd", layers: "n_layer", heads: "n_head", ffn: "n_inner", positions: "n_positions"}
+var gpt2Sizes = keys{vocab: "vocab_size", hidden: "n_embd", layers: "n_layer", heads: "n_head", ffn: "n_inner",
+	positions: "n_positions"}
 
 func gpt2Config(s *source, hf *hfGPT2) *Config {
 	if hf.Inner == 0 && !s.Has("n_inner") {
 		hf.Inner = 4 * hf.Hidden
 	}
-	return &Config{Family: GPT2, Vocab: hf.Vocab, Hidden: hf.Hidden, Layers: hf.Layers, Heads: hf.Heads, KVHeads: hf.Heads, FFN: hf.Inner,
-		MaxPositions: hf.Positions, Activation: activations[hf.Activation], NormEps: hf.NormEps, InitStd: hf.InitStd, Tied: hf.Tied,
-		DropEmbd: hf.Embd, DropResid: hf.Resid, DropAttn: hf.Attn, AttentionBias: true, QKVBias: true, MLPBias: true, EmbedScale: 1}
+	return &Config{Family: GPT2, Vocab: hf.Vocab, Hidden: hf.Hidden, Layers: hf.Layers, Heads: hf.Heads,
+		KVHeads: hf.Heads, FFN: hf.Inner,
+		MaxPositions: hf.Positions, Activation: activations[hf.Activation], NormEps: hf.NormEps, InitStd: hf.InitStd,
+		Tied:     hf.Tied,
+		DropEmbd: hf.Embd, DropResid: hf.Resid, DropAttn: hf.Attn, AttentionBias: true, QKVBias: true, MLPBias: true,
+		EmbedScale: 1}
 }
 
 // hfOPT is config.json of model_type opt.
@@ -58,16 +63,20 @@ type hfOPT struct {
 	Affine      bool    `yaml:"layer_norm_elementwise_affine" now:"true" doc:"true"`
 }
 
-var absentOPT = hfOPT{ModelType: OPT, Vocab: 50272, Hidden: 768, Layers: 12, Heads: 12, FFN: 3072, Positions: 2048, NormBefore: true,
+var absentOPT = hfOPT{ModelType: OPT, Vocab: 50272, Hidden: 768, Layers: 12, Heads: 12, FFN: 3072, Positions: 2048,
+	NormBefore: true,
 	Activation: "relu", Dropout: 0.1, InitStd: 0.02, Tied: true, Bias: true, Affine: true}
 
-var optSizes = keys{vocab: "vocab_size", hidden: "hidden_size", layers: "num_hidden_layers", heads: "num_attention_heads",
-	ffn: "ffn_dim", positions: "max_position_embeddings"}
+var optSizes = keys{vocab: "vocab_size", hidden: "hidden_size", layers: "num_hidden_layers",
+	heads: "num_attention_heads",
+	ffn:   "ffn_dim", positions: "max_position_embeddings"}
 
 func optConfig(_ *source, hf *hfOPT) *Config {
-	c := &Config{Family: OPT, Vocab: hf.Vocab, Hidden: hf.Hidden, Layers: hf.Layers, Heads: hf.Heads, KVHeads: hf.Heads, FFN: hf.FFN,
-		MaxPositions: hf.Positions, PositionOffset: 2, Activation: activations[hf.Activation], NormEps: 1e-5, InitStd: hf.InitStd,
-		Tied: hf.Tied, DropResid: hf.Dropout, DropAttn: hf.Attn, AttentionBias: true, QKVBias: true, MLPBias: true,
+	c := &Config{Family: OPT, Vocab: hf.Vocab, Hidden: hf.Hidden, Layers: hf.Layers, Heads: hf.Heads,
+		KVHeads: hf.Heads, FFN: hf.FFN,
+		MaxPositions: hf.Positions, PositionOffset: 2, Activation: activations[hf.Activation], NormEps: 1e-5,
+		InitStd: hf.InitStd,
+		Tied:    hf.Tied, DropResid: hf.Dropout, DropAttn: hf.Attn, AttentionBias: true, QKVBias: true, MLPBias: true,
 		PostNorm: !hf.NormBefore, EmbedScale: 1}
 	if hf.EmbedDim != hf.Hidden {
 		c.EmbedDim = hf.EmbedDim
@@ -94,16 +103,20 @@ type hfBloom struct {
 	Seq       int     `yaml:"seq_length" min:"1" max:"134217728" doc:"positions that the model was made for"`
 }
 
-var absentBloom = hfBloom{ModelType: Bloom, Vocab: 250880, Hidden: 64, Layers: 2, Heads: 8, NormEps: 1e-5, InitStd: 0.02, Tied: true}
+var absentBloom = hfBloom{ModelType: Bloom, Vocab: 250880, Hidden: 64, Layers: 2, Heads: 8, NormEps: 1e-5,
+	InitStd: 0.02, Tied: true}
 
-var bloomSizes = keys{vocab: "vocab_size", hidden: "hidden_size|n_embed", layers: "n_layer|num_hidden_layers", heads: "n_head|num_attention_heads", positions: "seq_length"}
+var bloomSizes = keys{vocab: "vocab_size", hidden: "hidden_size|n_embed", layers: "n_layer|num_hidden_layers",
+	heads: "n_head|num_attention_heads", positions: "seq_length"}
 
 func bloomConfig(s *source, hf *hfBloom) *Config {
 	hf.Hidden, hf.NEmbed = s.either("hidden_size", hf.Hidden, "n_embed", hf.NEmbed), 0
 	hf.Layers, hf.NumLayers = s.either("n_layer", hf.Layers, "num_hidden_layers", hf.NumLayers), 0
 	hf.Heads, hf.NumHeads = s.either("n_head", hf.Heads, "num_attention_heads", hf.NumHeads), 0
-	return &Config{Family: Bloom, Vocab: hf.Vocab, Hidden: hf.Hidden, Layers: hf.Layers, Heads: hf.Heads, KVHeads: hf.Heads, FFN: 4 * hf.Hidden,
-		MaxPositions: hf.Seq, Activation: "gelu_new", NormEps: hf.NormEps, InitStd: hf.InitStd, Tied: hf.Tied, DropResid: hf.Dropout, DropAttn: hf.Attn,
+	return &Config{Family: Bloom, Vocab: hf.Vocab, Hidden: hf.Hidden, Layers: hf.Layers, Heads: hf.Heads,
+		KVHeads: hf.Heads, FFN: 4 * hf.Hidden,
+		MaxPositions: hf.Seq, Activation: "gelu_new", NormEps: hf.NormEps, InitStd: hf.InitStd, Tied: hf.Tied,
+		DropResid: hf.Dropout, DropAttn: hf.Attn,
 		AttentionBias: true, QKVBias: true, MLPBias: true, EmbedNorm: true, EmbedScale: 1}
 }
 
@@ -141,18 +154,24 @@ type hfNeoX struct {
 	Parameters hfRope  `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`
 }
 
-var absentNeoX = hfNeoX{ModelType: GPTNeoX, Vocab: 50432, Hidden: 6144, Layers: 44, Heads: 64, FFN: 24576, Activation: "gelu",
-	Positions: 2048, InitStd: 0.02, NormEps: 1e-5, Parallel: true, Bias: true}
+var absentNeoX = hfNeoX{ModelType: GPTNeoX, Vocab: 50432, Hidden: 6144, Layers: 44, Heads: 64, FFN: 24576,
+	Activation: "gelu",
+	Positions:  2048, InitStd: 0.02, NormEps: 1e-5, Parallel: true, Bias: true}
 
 // oldSizes are the names of gpt_neox and bert.
-var oldSizes = keys{vocab: "vocab_size", hidden: "hidden_size", layers: "num_hidden_layers", heads: "num_attention_heads",
-	ffn: "intermediate_size", positions: "max_position_embeddings"}
+var oldSizes = keys{vocab: "vocab_size", hidden: "hidden_size", layers: "num_hidden_layers",
+	heads: "num_attention_heads",
+	ffn:   "intermediate_size", positions: "max_position_embeddings"}
 
 func neoxConfig(s *source, hf *hfNeoX) *Config {
-	c := &Config{Family: GPTNeoX, Vocab: hf.Vocab, Hidden: hf.Hidden, Layers: hf.Layers, Heads: hf.Heads, KVHeads: hf.Heads, FFN: hf.FFN,
-		MaxPositions: hf.Positions, Activation: activations[hf.Activation], NormEps: hf.NormEps, InitStd: hf.InitStd, Tied: hf.Tied,
-		DropEmbd: hf.Dropout, DropResid: hf.Dropout, DropAttn: hf.Attn, AttentionBias: hf.Bias, QKVBias: hf.Bias, MLPBias: true,
+	c := &Config{Family: GPTNeoX, Vocab: hf.Vocab, Hidden: hf.Hidden, Layers: hf.Layers, Heads: hf.Heads,
+		KVHeads: hf.Heads, FFN: hf.FFN,
+		MaxPositions: hf.Positions, Activation: activations[hf.Activation], NormEps: hf.NormEps, InitStd: hf.InitStd,
+		Tied:     hf.Tied,
+		DropEmbd: hf.Dropout, DropResid: hf.Dropout, DropAttn: hf.Attn, AttentionBias: hf.Bias, QKVBias: hf.Bias,
+		MLPBias:          true,
 		ParallelResidual: hf.Parallel, EmbedScale: 1}
-	s.rope(c, ropeKeys{theta: "rotary_emb_base", base: hf.Theta, part: hf.Part, absentPart: 0.25, parts: true, scaling: hf.Scaling, parameters: hf.Parameters})
+	s.rope(c, ropeKeys{theta: "rotary_emb_base", base: hf.Theta, part: hf.Part, absentPart: 0.25, parts: true,
+		scaling: hf.Scaling, parameters: hf.Parameters})
 	return c
 }

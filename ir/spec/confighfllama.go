@@ -9,10 +9,12 @@ type hfLlama struct {
 	Parameters    hfRope `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`
 }
 
-var absentLlama = hfLlama{hfDecoder: hfDecoder{ModelType: Llama, Vocab: 32000, Hidden: 4096, FFN: 11008, Layers: 32, Heads: 32,
+var absentLlama = hfLlama{hfDecoder: hfDecoder{ModelType: Llama, Vocab: 32000, Hidden: 4096, FFN: 11008,
+	Layers: 32, Heads: 32,
 	Positions: 2048, InitStd: 0.02, NormEps: 1e-6}, Activation: "silu"}
 
-var decoderSizes = keys{vocab: "vocab_size", hidden: "hidden_size", layers: "num_hidden_layers", heads: "num_attention_heads",
+var decoderSizes = keys{vocab: "vocab_size", hidden: "hidden_size", layers: "num_hidden_layers",
+	heads:   "num_attention_heads",
 	kvHeads: "num_key_value_heads", headDim: "head_dim", ffn: "intermediate_size", positions: "max_position_embeddings"}
 
 // decoder is what llama's descendants share.
@@ -21,9 +23,11 @@ func (s *source) decoder(family string, hf *hfDecoder, activation string) *Confi
 	if kv == 0 && !s.Has("num_key_value_heads") {
 		kv = hf.Heads
 	}
-	return &Config{Family: family, Vocab: hf.Vocab, Hidden: hf.Hidden, Layers: hf.Layers, Heads: hf.Heads, KVHeads: kv, HeadDim: hf.HeadDim,
-		FFN: hf.FFN, MaxPositions: hf.Positions, Activation: activations[activation], NormEps: hf.NormEps, InitStd: hf.InitStd,
-		Tied: hf.Tied, DropAttn: hf.Dropout, EmbedScale: 1}
+	return &Config{Family: family, Vocab: hf.Vocab, Hidden: hf.Hidden, Layers: hf.Layers, Heads: hf.Heads, KVHeads: kv,
+		HeadDim: hf.HeadDim,
+		FFN:     hf.FFN, MaxPositions: hf.Positions, Activation: activations[activation], NormEps: hf.NormEps,
+		InitStd: hf.InitStd,
+		Tied:    hf.Tied, DropAttn: hf.Dropout, EmbedScale: 1}
 }
 
 // turned are rotary positions of a decoder whose layers are all alike.
@@ -46,7 +50,8 @@ type hfMistral struct {
 	Parameters hfRope `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`
 }
 
-var absentMistral = hfMistral{hfDecoder: hfDecoder{ModelType: Mistral, Vocab: 32000, Hidden: 4096, FFN: 14336, Layers: 32, Heads: 32, KVHeads: 8,
+var absentMistral = hfMistral{hfDecoder: hfDecoder{ModelType: Mistral, Vocab: 32000, Hidden: 4096, FFN: 14336,
+	Layers: 32, Heads: 32, KVHeads: 8,
 	Positions: 4096 * 32, InitStd: 0.02, NormEps: 1e-6}, Activation: "silu", Window: 4096}
 
 func mistralConfig(s *source, hf *hfMistral) *Config {
@@ -79,7 +84,8 @@ type hfQwen3 struct {
 }
 
 func absentQwen(family string, headDim int) hfQwen {
-	return hfQwen{hfDecoder: hfDecoder{ModelType: family, Vocab: 151936, Hidden: 4096, FFN: 22016, Layers: 32, Heads: 32, KVHeads: 32, HeadDim: headDim,
+	return hfQwen{hfDecoder: hfDecoder{ModelType: family, Vocab: 151936, Hidden: 4096, FFN: 22016, Layers: 32,
+		Heads: 32, KVHeads: 32, HeadDim: headDim,
 		Positions: 32768, InitStd: 0.02, NormEps: 1e-6}, hfWindows: hfWindows{Window: 4096}, Activation: "silu"}
 }
 
@@ -133,12 +139,14 @@ type hfPhi3 struct {
 	Parameters hfRope  `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`
 }
 
-var absentPhi3 = hfPhi3{hfDecoder: hfDecoder{ModelType: Phi3, Vocab: 32064, Hidden: 3072, FFN: 8192, Layers: 32, Heads: 32,
+var absentPhi3 = hfPhi3{hfDecoder: hfDecoder{ModelType: Phi3, Vocab: 32064, Hidden: 3072, FFN: 8192,
+	Layers: 32, Heads: 32,
 	Positions: 4096, InitStd: 0.02, NormEps: 1e-5}, Activation: "silu", Original: 4096}
 
 func phi3Config(s *source, hf *hfPhi3) *Config {
 	c := s.decoder(Phi3, &hf.hfDecoder, hf.Activation)
 	c.DropResid, c.Window = hf.Resid, hf.Window
-	s.rope(c, ropeKeys{theta: "rope_theta", base: hf.Theta, part: hf.Part, absentPart: 1, parts: true, long: true, original: hf.Original, scaling: hf.Scaling, parameters: hf.Parameters})
+	s.rope(c, ropeKeys{theta: "rope_theta", base: hf.Theta, part: hf.Part, absentPart: 1, parts: true, long: true,
+		original: hf.Original, scaling: hf.Scaling, parameters: hf.Parameters})
 	return c
 }

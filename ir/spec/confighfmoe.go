@@ -19,7 +19,8 @@ type hfMixtral struct {
 	Balance    float64 `yaml:"router_aux_loss_coef" min:"0" doc:"factor of the balance loss, if output_router_logits adds it"`
 }
 
-var absentMixtral = hfMixtral{hfDecoder: hfDecoder{ModelType: Mixtral, Vocab: 32000, Hidden: 4096, FFN: 14336, Layers: 32, Heads: 32, KVHeads: 8,
+var absentMixtral = hfMixtral{hfDecoder: hfDecoder{ModelType: Mixtral, Vocab: 32000, Hidden: 4096, FFN: 14336,
+	Layers: 32, Heads: 32, KVHeads: 8,
 	Positions: 4096 * 32, InitStd: 0.02, NormEps: 1e-5}, Activation: "silu", Experts: 8, Choices: 2, Balance: 0.001}
 
 func mixtralConfig(s *source, hf *hfMixtral) *Config {
@@ -27,7 +28,8 @@ func mixtralConfig(s *source, hf *hfMixtral) *Config {
 	c.Window = hf.Window
 	c.Experts, c.Choices, c.ExpertFFN, c.RouteShare, c.RouteScale = hf.Experts, hf.Choices, hf.FFN, true, 1
 	s.balanced(c, hf.Balanced, hf.Balance)
-	s.rope(c, ropeKeys{theta: "rope_theta", base: hf.Theta, absentBase: 1e6, scaling: hf.Scaling, parameters: hf.Parameters})
+	s.rope(c, ropeKeys{theta: "rope_theta", base: hf.Theta, absentBase: 1e6, scaling: hf.Scaling,
+		parameters: hf.Parameters})
 	return c
 }
 
@@ -60,8 +62,9 @@ type hfQwen3MoE struct {
 }
 
 var (
-	absentQwen2MoE = hfQwen2MoE{hfQwen: qwenMoE(Qwen2MoE, 5632, 16, 16), SharedFFN: 5632, QKVBias: true, LocalLayers: windowLayers,
-		hfExperts: hfExperts{Experts: 60, Choices: 4, ExpertFFN: 1408, Step: 1, Balance: 0.001}}
+	absentQwen2MoE = hfQwen2MoE{hfQwen: qwenMoE(Qwen2MoE, 5632, 16, 16), SharedFFN: 5632, QKVBias: true,
+		LocalLayers: windowLayers,
+		hfExperts:   hfExperts{Experts: 60, Choices: 4, ExpertFFN: 1408, Step: 1, Balance: 0.001}}
 	absentQwen3MoE = hfQwen3MoE{hfQwen: qwenMoE(Qwen3MoE, 6144, 32, 4),
 		hfExperts: hfExperts{Experts: 128, Choices: 8, ExpertFFN: 768, Step: 1, Balance: 0.001}}
 )
@@ -76,12 +79,15 @@ func (s *source) experts(c *Config, hf *hfExperts) {
 	switch {
 	case !s.Has("num_local_experts"):
 	case c.Family == Qwen2MoE && hf.Local != hf.Experts:
-		s.diags.Addf(s.Pos("num_local_experts"), Conflict, "num_local_experts is %d and num_experts is %d; transformers reads only num_experts for qwen2_moe: remove num_local_experts", hf.Local, hf.Experts)
+		s.diags.Addf(s.Pos("num_local_experts"), Conflict,
+			"num_local_experts is %d and num_experts is %d; transformers reads only num_experts for qwen2_moe: "+
+				"remove num_local_experts", hf.Local, hf.Experts)
 	default:
 		hf.Experts, hf.Local = hf.Local, 0
 	}
 	if len(hf.Dense) > 0 {
-		s.diags.Addf(s.Root.Get("mlp_only_layers").Pos, strict.NotYet, "mlp_only_layers: blocks without experts among those with experts are not there yet; [] is")
+		s.diags.Addf(s.Root.Get("mlp_only_layers").Pos, strict.NotYet,
+			"mlp_only_layers: blocks without experts among those with experts are not there yet; [] is")
 	}
 	c.Experts, c.Choices, c.ExpertFFN, c.RouteShare, c.RouteScale = hf.Experts, hf.Choices, hf.ExpertFFN, hf.Share, 1
 	s.balanced(c, hf.Balanced, hf.Balance)
@@ -116,6 +122,7 @@ func (s *source) alike(c hfDecoder, types []string, window bool) {
 	}
 	if i := slices.IndexFunc(types, func(t string) bool { return t != want }); i >= 0 {
 		s.diags.Addf(s.Pos("layer_types"), Conflict,
-			"layer_types[%d] is %s, but qwen3_moe has no layer_types: use_sliding_window and sliding_window make every layer %s; remove layer_types", i, types[i], want)
+			"layer_types[%d] is %s, but qwen3_moe has no layer_types: use_sliding_window and sliding_window make "+
+				"every layer %s; remove layer_types", i, types[i], want)
 	}
 }

@@ -24,9 +24,9 @@ func (j *Job) Decides() []byte {
 	return b.Bytes()
 }
 
-// Deciding are the fields that decide the plan, sorted by path: those of class d, and the model in planc's own words. What
-// is zero is left out, so that a field that comes with a later planc changes no job that lacks it, but for pins: one of 0
-// or false is there because the job says so. Dropout and names decide nothing.
+// Deciding are the fields that decide the plan, sorted by path: those of class d, and the model in planc's own words.
+// What is zero is left out, so that a field that comes with a later planc changes no job that lacks it, but for pins:
+// one of 0 or false is there because the job says so. Dropout and names decide nothing.
 func (j *Job) Deciding() []Row {
 	rows := rowsOf(nil, reflect.ValueOf(*j), "", "", func(class string) bool { return class == "d" })
 	rows = slices.DeleteFunc(rows, func(r Row) bool {
@@ -61,7 +61,8 @@ func sortRows(rows []Row) []Row {
 func (c *Config) rows() (out []Row) {
 	for i, v := 0, reflect.ValueOf(*c); i < v.NumField(); i++ {
 		f := v.Type().Field(i)
-		if !f.IsExported() || f.Name == "Name" || strings.HasPrefix(f.Name, "Drop") || f.Name == "Routing" || f.Name == "PaddingRow" || v.Field(i).IsZero() || c.follows(f.Name) {
+		if !f.IsExported() || f.Name == "Name" || strings.HasPrefix(f.Name, "Drop") || f.Name == "Routing" ||
+			f.Name == "PaddingRow" || v.Field(i).IsZero() || c.follows(f.Name) {
 			continue
 		}
 		path := "model." + snake(f.Name)

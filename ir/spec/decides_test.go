@@ -26,9 +26,13 @@ plan: {tp: [1, 2]}
 `
 	base := string(load(t, job).Decides())
 	for change, decides := range map[string]bool{
-		"train.steps=4": false, "train.optimizer.lr=1": false, "train.dropout=0.5": false, "name=x": false, "data.valid=0.1": false, "train.seed=1": false,
-		"train.optimizer.kind=sgd": true, "train.precision=f64": true, "model.hidden_size=128": true, "cluster.devices=4": true,
-		"plan.tp=1": true, "plan.tp=null": true, "plan.zero=0": true, "plan.sp=false": true, "plan.recompute_layers=0": true, "objective.headroom=0.2": true, "train.seq_len=64": true, "train.global_batch=16": true,
+		"train.steps=4": false, "train.optimizer.lr=1": false, "train.dropout=0.5": false, "name=x": false,
+		"data.valid=0.1": false, "train.seed=1": false,
+		"train.optimizer.kind=sgd": true, "train.precision=f64": true, "model.hidden_size=128": true,
+		"cluster.devices=4": true,
+		"plan.tp=1":         true, "plan.tp=null": true, "plan.zero=0": true, "plan.sp=false": true,
+		"plan.recompute_layers=0": true, "objective.headroom=0.2": true, "train.seq_len=64": true,
+		"train.global_batch=16": true,
 	} {
 		if got := string(load(t, job, change).Decides()) != base; got != decides {
 			t.Errorf("%s changes what decides: %v, want %v", change, got, decides)
@@ -41,8 +45,10 @@ plan: {tp: [1, 2]}
 		t.Errorf("momentum 0 decides as 0.1 does: %v; 0.1 decides as 0.9 does: %v", plain == little, little == much)
 	}
 	rows := load(t, job).Rows()
-	for path, want := range map[string]string{"plan.tp": "1, 2", "model.kv_heads": "2", "model.ffn": "128", "train.optimizer.betas": "0.9, 0.95",
-		"data.train": "a.bin, {b.bin 2}", "train.steps": "3", "data.valid": "0", "cluster.node": "cpu", "train.precision.compute": "f32"} {
+	for path, want := range map[string]string{"plan.tp": "1, 2", "model.kv_heads": "2", "model.ffn": "128",
+		"train.optimizer.betas": "0.9, 0.95",
+		"data.train":            "a.bin, {b.bin 2}", "train.steps": "3", "data.valid": "0", "cluster.node": "cpu",
+		"train.precision.compute": "f32"} {
 		if got := valueAt(rows, path); got != want {
 			t.Errorf("%s is %q, want %q", path, got, want)
 		}
@@ -55,7 +61,8 @@ plan: {tp: [1, 2]}
 }
 
 func TestSnake(t *testing.T) {
-	for name, want := range map[string]string{"KVHeads": "kv_heads", "FFN": "ffn", "QKVBias": "qkv_bias", "HeadDim": "head_dim", "Vocab": "vocab"} {
+	for name, want := range map[string]string{"KVHeads": "kv_heads", "FFN": "ffn", "QKVBias": "qkv_bias",
+		"HeadDim": "head_dim", "Vocab": "vocab"} {
 		if got := snake(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}

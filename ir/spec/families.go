@@ -27,7 +27,8 @@ type FamilyKey struct {
 func Families() []Family {
 	var out []Family
 	for _, f := range families {
-		row := Family{Name: f.name, Architecture: strings.Fields(f.architectures)[0], Position: f.position, Norm: "LayerNorm", MLP: "plain", Keys: familyKeys(f.hf.absent)}
+		row := Family{Name: f.name, Architecture: strings.Fields(f.architectures)[0], Position: f.position,
+			Norm: "LayerNorm", MLP: "plain", Keys: familyKeys(f.hf.absent)}
 		if f.rms {
 			row.Norm = "RMSNorm"
 		}

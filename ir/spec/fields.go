@@ -30,7 +30,8 @@ func fieldsOf(v reflect.Value, path, class string) (out []Field) {
 		if key == "" || key == "-" {
 			continue
 		}
-		row := Field{Path: strings.TrimPrefix(path+"."+key, "."), Type: typeWords(f.Type, tag), Doc: tag.Get("doc"), Class: tag.Get("class"),
+		row := Field{Path: strings.TrimPrefix(path+"."+key, "."), Type: typeWords(f.Type, tag), Doc: tag.Get("doc"),
+			Class:   tag.Get("class"),
 			Example: tag.Get("eg"), Enum: words(tag.Get("enum")), Now: words(tag.Get("now")), Group: isGroup(f.Type)}
 		if row.Class == "" {
 			row.Class = class

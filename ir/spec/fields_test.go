@@ -45,7 +45,8 @@ func TestFields(t *testing.T) {
 func TestFieldExamples(t *testing.T) {
 	instead := map[string]string{ // what must not be beside it
 		"train.global_batch_tokens": "train.global_batch=null", "train.optimizer.momentum": "train.optimizer.kind=sgd",
-		"train.schedule.decay": "train.schedule.kind=wsd", "objective.rate": "objective.kind=devices", "objective.days": "objective.kind=devices train.steps=5",
+		"train.schedule.decay": "train.schedule.kind=wsd", "objective.rate": "objective.kind=devices",
+		"objective.days":          "objective.kind=devices train.steps=5",
 		"train.experts.bias_rate": "model=deepseek-v3", "train.precision.rounding": "train.precision.master=none",
 	}
 	for _, f := range Fields() {

@@ -135,15 +135,16 @@ func hubScaling(out, p map[string]any) map[string]any {
 		delete(p, "original_max_position_embeddings")
 	}
 	kind := p["rope_type"]
-	if slices.Contains([]any{"linear", "dynamic", "longrope"}, kind) && out["model_type"] != Gemma3 { // older than the key rope_type
+	// older than the key rope_type
+	if slices.Contains([]any{"linear", "dynamic", "longrope"}, kind) && out["model_type"] != Gemma3 {
 		p["type"] = kind
 		delete(p, "rope_type")
 	}
 	return p
 }
 
-// specialTokens are what a config.json says of tokens that other tools treat apart, for the one that is written. Without a
-// row of padding ([Config.PaddingRow]) it says so: transformers' own choice may lie beyond the vocabulary.
+// specialTokens are what a config.json says of tokens that other tools treat apart, for the one that is written.
+// Without a row of padding ([Config.PaddingRow]) it says so: transformers' own choice may lie beyond the vocabulary.
 func specialTokens(m *strict.Node) map[string]any {
 	out := map[string]any{"pad_token_id": nil}
 	for _, key := range []string{"bos_token_id", "eos_token_id", "pad_token_id"} {

@@ -104,12 +104,14 @@ type Valid struct {
 func (v *Valid) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
 	if n.Kind != strict.Int && n.Kind != strict.Float {
 		if slices.Contains([]string{"none", "no", "off", "false"}, strings.ToLower(n.Text)) {
-			c.Fixf(n.Pos, strict.OutOfRange, "0", "%s is %s; 0 means no validation (a file of that name is ./%s)", path, n.Text, n.Text)
+			c.Fixf(n.Pos, strict.OutOfRange, "0", "%s is %s; 0 means no validation (a file of that name is ./%s)",
+				path, n.Text, n.Text)
 			return
 		}
 		if share, ok := strings.CutSuffix(n.Text, "%"); ok {
 			if v, err := strconv.ParseFloat(strings.TrimSpace(share), 64); err == nil && v >= 0 && v < 100 {
-				c.Fixf(n.Pos, strict.OutOfRange, strconv.FormatFloat(v/100, 'g', 6, 64), "%s is %s; a fraction of at least 0 and less than 1, or files", path, n.Text)
+				c.Fixf(n.Pos, strict.OutOfRange, strconv.FormatFloat(v/100, 'g', 6, 64),
+					"%s is %s; a fraction of at least 0 and less than 1, or files", path, n.Text)
 				return
 			}
 		}
@@ -142,7 +144,8 @@ func (r *ClusterRef) UnmarshalNode(c *strict.Context, n *strict.Node, path strin
 	} else if n.Kind == strict.String {
 		c.Decode(n, path, &r.Node)
 	} else {
-		c.Addf(n.Pos, strict.WrongType, "%s is %v; it is written as 4xdgx-h100 or {node: dgx-h100, nodes: 4}", path, n.Kind)
+		c.Addf(n.Pos, strict.WrongType, "%s is %v; it is written as 4xdgx-h100 or {node: dgx-h100, nodes: 4}",
+			path, n.Kind)
 	}
 	at := n
 	if node := n.Get("node"); node != nil {
@@ -153,13 +156,15 @@ func (r *ClusterRef) UnmarshalNode(c *strict.Context, n *strict.Node, path strin
 		r.Node = inDir(at.Dir, r.Node)
 	case count > 0:
 		if nodes := n.Get("nodes"); nodes != nil && written(nodes) == written(at) {
-			c.Addf(nodes.Pos, Conflict, "%s.nodes is %d, and %s says how many already; one of them is wanted", path, r.Nodes, r.Node)
+			c.Addf(nodes.Pos, Conflict, "%s.nodes is %d, and %s says how many already; one of them is wanted", path,
+				r.Nodes, r.Node)
 		}
 		r.Count, r.Node = count, name
 	}
 }
 
-// ShortCluster are the two parts of a short form: 4 and dgx-h100 of 4xdgx-h100. Of what is none, and of a path, the number is 0.
+// ShortCluster are the two parts of a short form: 4 and dgx-h100 of 4xdgx-h100. Of what is none, and of a path, the
+// number is 0.
 func ShortCluster(text string) (count int, name string) {
 	m := shortCluster.FindStringSubmatch(text)
 	if m == nil || isClusterPath(text) {

@@ -113,7 +113,8 @@ func withoutEchoes(diags ir.Diags) ir.Diags {
 // expand is the mapping that a short form stands for, so that an override can set a part of it.
 func expand(path string, n *strict.Node) *strict.Node {
 	one := func(key string, v *strict.Node) *strict.Node {
-		return &strict.Node{Kind: strict.Map, Pos: n.Pos, Dir: n.Dir, Fields: []strict.Field{{Key: key, Pos: n.Pos, Value: v}}}
+		return &strict.Node{Kind: strict.Map, Pos: n.Pos, Dir: n.Dir,
+			Fields: []strict.Field{{Key: key, Pos: n.Pos, Value: v}}}
 	}
 	if n.Kind != strict.String {
 		return nil
@@ -137,7 +138,8 @@ func (j *Job) complete(path string, read func(string) ([]byte, error), diags *ir
 		j.nameIt(path)
 	}
 	if j.Model.node == nil {
-		diags.Addf(j.Pos(""), Missing, "model is missing; %s", "it is a catalogue name (as gpt2-124m), a path to config.json, or its content")
+		diags.Addf(j.Pos(""), Missing, "model is missing; %s",
+			"it is a catalogue name (as gpt2-124m), a path to config.json, or its content")
 	} else {
 		j.Config = loader.load(j.Model.node, j.Name)
 	}
@@ -211,14 +213,17 @@ func (j *Job) batch(diags *ir.Diags) {
 	both, tokens := j.Has("train.global_batch"), j.Has("train.global_batch_tokens")
 	switch {
 	case both && tokens:
-		diags.Addf(j.Pos("train.global_batch_tokens"), Conflict, "train.global_batch and train.global_batch_tokens are both given; one is wanted")
+		diags.Addf(j.Pos("train.global_batch_tokens"), Conflict,
+			"train.global_batch and train.global_batch_tokens are both given; one is wanted")
 	case !both && !tokens:
 		diags.Addf(j.Pos("train"), Missing, "train.global_batch is missing (or global_batch_tokens)")
 	case tokens && t.SeqLen > 0 && t.GlobalBatchTokens > 0:
 		t.GlobalBatch = t.GlobalBatchTokens / t.SeqLen
 		if t.GlobalBatchTokens%t.SeqLen != 0 {
-			*diags = append(*diags, ir.Diag{Pos: j.Pos("train.global_batch_tokens"), Code: BadBatch, Fix: fmt.Sprint(max(t.GlobalBatch, 1) * t.SeqLen),
-				Msg: fmt.Sprintf("train.global_batch_tokens is %d, which is no whole number of sequences of %d tokens", t.GlobalBatchTokens, t.SeqLen)})
+			*diags = append(*diags, ir.Diag{Pos: j.Pos("train.global_batch_tokens"), Code: BadBatch,
+				Fix: fmt.Sprint(max(t.GlobalBatch, 1) * t.SeqLen),
+				Msg: fmt.Sprintf("train.global_batch_tokens is %d, which is no whole number of sequences of %d tokens",
+					t.GlobalBatchTokens, t.SeqLen)})
 		}
 	}
 }
@@ -235,10 +240,14 @@ func (j *Job) stepSize(diags *ir.Diags) {
 	tokens := float64(t.GlobalBatch) * float64(t.SeqLen)
 	switch {
 	case tokens > mostTokens:
-		diags.Addf(j.Pos("train.global_batch"), BadBatch, "train.global_batch %d of train.seq_len %d is %.3g tokens a step; at most %.0e are planned (train.global_batch %d does)",
+		diags.Addf(j.Pos("train.global_batch"), BadBatch,
+			"train.global_batch %d of train.seq_len %d is %.3g tokens a step; at most %.0e are planned "+
+				"(train.global_batch %d does)",
 			t.GlobalBatch, t.SeqLen, tokens, mostTokens, int64(mostTokens)/int64(t.SeqLen))
 	case j.Config != nil && tokens*j.Config.widest() > mostElements:
-		diags.Addf(j.Pos("train.global_batch"), BadBatch, "a step of %.3g tokens has values of %.3g elements in this model; at most %.0e are planned (train.global_batch %d does)",
+		diags.Addf(j.Pos("train.global_batch"), BadBatch,
+			"a step of %.3g tokens has values of %.3g elements in this model; at most %.0e are planned "+
+				"(train.global_batch %d does)",
 			tokens, tokens*j.Config.widest(), mostElements, int(mostElements/j.Config.widest()/float64(t.SeqLen)))
 	}
 }
@@ -257,13 +266,16 @@ func (j *Job) lengths(diags *ir.Diags) {
 	}
 	s := &j.Train.Schedule
 	if s.Kind == "wsd" && !j.Has("train.schedule.decay") {
-		diags.Addf(j.Pos("train.schedule"), Missing, "train.schedule.decay is missing: wsd wants the steps of its final decay")
+		diags.Addf(j.Pos("train.schedule"), Missing,
+			"train.schedule.decay is missing: wsd wants the steps of its final decay")
 	}
 	if s.Kind != "wsd" && j.Has("train.schedule.decay") {
-		diags.Addf(j.Pos("train.schedule.decay"), Conflict, "train.schedule.decay is wsd's, and the schedule is %s", s.Kind)
+		diags.Addf(j.Pos("train.schedule.decay"), Conflict, "train.schedule.decay is wsd's, and the schedule is %s",
+			s.Kind)
 	}
 	if lr := j.Train.Optimizer.LR; s.MinLR > lr && lr > 0 {
-		diags.Addf(j.Pos("train.schedule.min_lr"), Conflict, "train.schedule.min_lr is %v, above train.optimizer.lr %v", s.MinLR, lr)
+		diags.Addf(j.Pos("train.schedule.min_lr"), Conflict,
+			"train.schedule.min_lr is %v, above train.optimizer.lr %v", s.MinLR, lr)
 	}
 }
 
@@ -273,11 +285,13 @@ func (j *Job) optimizer(diags *ir.Diags) {
 		o.WeightDecay = 0.1
 	}
 	if o.Kind != "sgd" && j.Has("train.optimizer.momentum") {
-		diags.Addf(j.Pos("train.optimizer.momentum"), Conflict, "train.optimizer.momentum is sgd's, and the optimizer is %s", o.Kind)
+		diags.Addf(j.Pos("train.optimizer.momentum"), Conflict,
+			"train.optimizer.momentum is sgd's, and the optimizer is %s", o.Kind)
 	}
 	for _, k := range []string{"betas", "eps"} {
 		if o.Kind == "sgd" && j.Has("train.optimizer."+k) {
-			diags.Addf(j.Pos("train.optimizer."+k), Conflict, "train.optimizer.%s is Adam's, and the optimizer is sgd", k)
+			diags.Addf(j.Pos("train.optimizer."+k), Conflict, "train.optimizer.%s is Adam's, and the optimizer is sgd",
+				k)
 		}
 	}
 }

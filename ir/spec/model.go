@@ -66,13 +66,15 @@ func (l *modelLoader) load(n *strict.Node, jobName string) *Config {
 }
 
 // ropeNulls are the keys of rope_scaling and rope_parameters that may be null, which is as if they were absent.
-var ropeNulls = strings.Fields("rope_type type attention_factor beta_fast beta_slow mscale mscale_all_dim full_attention sliding_attention")
+var ropeNulls = strings.Fields("rope_type type attention_factor beta_fast beta_slow mscale mscale_all_dim " +
+	"full_attention sliding_attention")
 
 // nulls refuses a null that transformers refuses, in a file that another tool wrote. In a job null means absent.
 func (l *modelLoader) nulls(m *strict.Node, f family) {
 	refuse := func(field strict.Field, path string) {
 		if field.Value.Kind == strict.Null && slices.Contains(l.foreign, field.Pos.File) {
-			l.diags.Addf(field.Pos, BadModel, "%s is null, which transformers refuses; give it a value, or remove the key", path)
+			l.diags.Addf(field.Pos, BadModel,
+				"%s is null, which transformers refuses; give it a value, or remove the key", path)
 		}
 	}
 	for _, field := range m.Fields {
@@ -121,7 +123,8 @@ func (l *modelLoader) mapping(n *strict.Node) (*strict.Node, string) {
 
 // twins are spellings of one thing: who writes some of a row has no use for the others that the base has.
 var twins = [][2][]string{
-	{{"rope_parameters"}, {"rope_theta", "rope_scaling", "rope_local_base_freq", "rotary_emb_base", "rotary_pct", "partial_rotary_factor"}},
+	{{"rope_parameters"}, {"rope_theta", "rope_scaling", "rope_local_base_freq", "rotary_emb_base", "rotary_pct",
+		"partial_rotary_factor"}},
 	{{"hidden_size"}, {"n_embed"}},
 	{{"n_layer"}, {"num_hidden_layers"}},
 	{{"n_head"}, {"num_attention_heads"}},
@@ -134,7 +137,9 @@ func override(base, n *strict.Node) *strict.Node {
 	for _, pair := range twins {
 		for i, mine := range pair {
 			if slices.ContainsFunc(mine, func(k string) bool { return n.Get(k) != nil }) {
-				m.Fields = slices.DeleteFunc(m.Fields, func(f strict.Field) bool { return slices.Contains(pair[1-i], f.Key) })
+				m.Fields = slices.DeleteFunc(m.Fields, func(f strict.Field) bool {
+					return slices.Contains(pair[1-i], f.Key)
+				})
 			}
 		}
 	}
@@ -154,7 +159,9 @@ const inCatalogue = "catalogue:"
 func (l *modelLoader) named(n *strict.Node) (*strict.Node, string) {
 	file, name, data, err := "", "", []byte(nil), error(nil)
 	if l.isJob(n) {
-		l.diags.Addf(n.Pos, UnknownModel, "%s is a file of its own, not a model; if it is a job, the command takes it alone: planc plan %s", n.Text, inDir(n.Dir, n.Text))
+		l.diags.Addf(n.Pos, UnknownModel,
+			"%s is a file of its own, not a model; if it is a job, the command takes it alone: planc plan %s", n.Text,
+			inDir(n.Dir, n.Text))
 		return nil, ""
 	}
 	if isModelPath(n.Text) {
@@ -179,10 +186,12 @@ func (l *modelLoader) named(n *strict.Node) (*strict.Node, string) {
 		row, err := ModelInfo(n.Text)
 		if err != nil {
 			fix := NearestModel(n.Text)
-			if _, err := l.read(inDir(n.Dir, filepath.Join(n.Text, "config.json"))); err == nil { // a folder of that name
+			// a folder of that name
+			if _, err := l.read(inDir(n.Dir, filepath.Join(n.Text, "config.json"))); err == nil {
 				fix = "./" + n.Text
 			}
-			msg := fmt.Sprintf("there is no model %s in the catalogue, which planc models lists, and it is not the path of a config.json", n.Text)
+			msg := fmt.Sprintf("there is no model %s in the catalogue, which planc models lists, and it is not the "+
+				"path of a config.json", n.Text)
 			*l.diags = append(*l.diags, ir.Diag{Pos: n.Pos, Code: UnknownModel, Fix: fix, Msg: msg})
 			return nil, ""
 		}
@@ -215,7 +224,8 @@ func (l *modelLoader) isJob(n *strict.Node) bool {
 
 // hubHint is for a path that looks like a name on a hub of models: owner/name.
 func hubHint(name string) string {
-	if owner, rest, ok := strings.Cut(name, "/"); ok && owner != "" && owner[0] != '.' && !strings.Contains(rest, "/") && filepath.Ext(rest) != ".json" {
+	if owner, rest, ok := strings.Cut(name, "/"); ok && owner != "" && owner[0] != '.' &&
+		!strings.Contains(rest, "/") && filepath.Ext(rest) != ".json" {
 		return "; nothing is downloaded: name a folder that holds its config.json, or one of what planc models lists"
 	}
 	return ""

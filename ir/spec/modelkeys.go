@@ -18,68 +18,91 @@ type family struct {
 	architectures string // what config.json may call the model; we write the first
 	neutral       string // keys that change nothing in this family
 	nulls         string // keys that may be null in config.json
-	padding       string // pad_token_id if it is absent; "none" if that is no token, "" if the token is one like any other
-	position      string // Learned, Rotary or Alibi
-	rms           bool   // norms are RMS norms
-	gated         bool   // the activation gates a second projection
+	// pad_token_id if it is absent; "none" if that is no token, "" if the token is one like any other
+	padding  string
+	position string // Learned, Rotary or Alibi
+	rms      bool   // norms are RMS norms
+	gated    bool   // the activation gates a second projection
 }
 
 // families are all that can be built.
 var families = []family{
-	{name: GPT2, hf: keysOf(absentGPT2, gpt2Config), names: gpt2Sizes, architectures: "GPT2LMHeadModel", position: Learned,
-		nulls: "n_inner"},
-	{name: OPT, hf: keysOf(absentOPT, optConfig), names: optSizes, architectures: "OPTForCausalLM", position: Learned, padding: "1",
-		nulls: "word_embed_proj_dim"},
-	{name: Bloom, hf: keysOf(absentBloom, bloomConfig), names: bloomSizes, architectures: "BloomForCausalLM", position: Alibi,
+	{name: GPT2, hf: keysOf(absentGPT2, gpt2Config), names: gpt2Sizes, architectures: "GPT2LMHeadModel",
+		position: Learned,
+		nulls:    "n_inner"},
+	{name: OPT, hf: keysOf(absentOPT, optConfig), names: optSizes, architectures: "OPTForCausalLM", position: Learned,
+		padding: "1",
+		nulls:   "word_embed_proj_dim"},
+	{name: Bloom, hf: keysOf(absentBloom, bloomConfig), names: bloomSizes, architectures: "BloomForCausalLM",
+		position: Alibi,
 		neutral: `slow_but_exact masked_softmax_fusion bias_dropout_fusion attention_softmax_in_fp32 skip_bias_add
 			skip_bias_add_qkv offset_alibi`,
 		nulls: "n_embed seq_length"},
-	{name: GPTNeoX, hf: keysOf(absentNeoX, neoxConfig), names: oldSizes, architectures: "GPTNeoXForCausalLM", position: Rotary,
-		neutral: "classifier_dropout",
-		nulls:   "rope_scaling rope_parameters"},
-	{name: Llama, hf: keysOf(absentLlama, llamaConfig), names: decoderSizes, architectures: "LlamaForCausalLM", position: Rotary, padding: "none", rms: true, gated: true,
+	{name: GPTNeoX, hf: keysOf(absentNeoX, neoxConfig), names: oldSizes, architectures: "GPTNeoXForCausalLM",
+		position: Rotary,
+		neutral:  "classifier_dropout",
+		nulls:    "rope_scaling rope_parameters"},
+	{name: Llama, hf: keysOf(absentLlama, llamaConfig), names: decoderSizes, architectures: "LlamaForCausalLM",
+		position: Rotary, padding: "none", rms: true, gated: true,
 		nulls: "rope_scaling rope_parameters num_key_value_heads head_dim"},
-	{name: Mistral, hf: keysOf(absentMistral, mistralConfig), names: decoderSizes, architectures: "MistralForCausalLM", position: Rotary, padding: "none", rms: true, gated: true,
+	{name: Mistral, hf: keysOf(absentMistral, mistralConfig), names: decoderSizes, architectures: "MistralForCausalLM",
+		position: Rotary, padding: "none", rms: true, gated: true,
 		nulls: "rope_scaling rope_parameters head_dim sliding_window"},
-	{name: Qwen2, hf: keysOf(absentQwen2, qwen2Config), names: decoderSizes, architectures: "Qwen2ForCausalLM", position: Rotary, padding: "none", rms: true, gated: true,
+	{name: Qwen2, hf: keysOf(absentQwen2, qwen2Config), names: decoderSizes, architectures: "Qwen2ForCausalLM",
+		position: Rotary, padding: "none", rms: true, gated: true,
 		nulls: "rope_scaling rope_parameters num_key_value_heads sliding_window layer_types"},
-	{name: Qwen3, hf: keysOf(absentQwen3, qwen3Config), names: decoderSizes, architectures: "Qwen3ForCausalLM", position: Rotary, padding: "none", rms: true, gated: true,
+	{name: Qwen3, hf: keysOf(absentQwen3, qwen3Config), names: decoderSizes, architectures: "Qwen3ForCausalLM",
+		position: Rotary, padding: "none", rms: true, gated: true,
 		nulls: "rope_scaling rope_parameters num_key_value_heads sliding_window layer_types"},
-	{name: Phi3, hf: keysOf(absentPhi3, phi3Config), names: decoderSizes, architectures: "Phi3ForCausalLM", position: Rotary, padding: "32000", rms: true, gated: true,
+	{name: Phi3, hf: keysOf(absentPhi3, phi3Config), names: decoderSizes, architectures: "Phi3ForCausalLM",
+		position: Rotary, padding: "32000", rms: true, gated: true,
 		nulls: "rope_scaling rope_parameters num_key_value_heads sliding_window attention_bias"},
-	{name: Gemma2, hf: keysOf(absentGemma2, gemma2Config), names: decoderSizes, architectures: "Gemma2ForCausalLM", position: Rotary, padding: "0", rms: true, gated: true,
+	{name: Gemma2, hf: keysOf(absentGemma2, gemma2Config), names: decoderSizes, architectures: "Gemma2ForCausalLM",
+		position: Rotary, padding: "0", rms: true, gated: true,
 		neutral: "cache_implementation",
 		nulls:   gemmaNulls},
-	{name: Gemma3, hf: keysOf(absentGemma3, gemma3Config), names: decoderSizes, architectures: "Gemma3ForCausalLM", position: Rotary, padding: "0", rms: true, gated: true,
+	{name: Gemma3, hf: keysOf(absentGemma3, gemma3Config), names: decoderSizes, architectures: "Gemma3ForCausalLM",
+		position: Rotary, padding: "0", rms: true, gated: true,
 		neutral: "cache_implementation",
 		nulls:   gemmaNulls},
-	{name: Mixtral, hf: keysOf(absentMixtral, mixtralConfig), names: decoderSizes, architectures: "MixtralForCausalLM", position: Rotary, padding: "none", rms: true, gated: true,
+	{name: Mixtral, hf: keysOf(absentMixtral, mixtralConfig), names: decoderSizes, architectures: "MixtralForCausalLM",
+		position: Rotary, padding: "none", rms: true, gated: true,
 		nulls: "rope_scaling rope_parameters head_dim sliding_window"},
-	{name: Qwen2MoE, hf: keysOf(absentQwen2MoE, qwen2MoEConfig), names: decoderSizes, architectures: "Qwen2MoeForCausalLM", position: Rotary, padding: "none", rms: true, gated: true,
+	{name: Qwen2MoE, hf: keysOf(absentQwen2MoE, qwen2MoEConfig), names: decoderSizes,
+		architectures: "Qwen2MoeForCausalLM", position: Rotary, padding: "none", rms: true, gated: true,
 		nulls: "rope_scaling rope_parameters sliding_window layer_types mlp_only_layers num_local_experts"},
-	{name: Qwen3MoE, hf: keysOf(absentQwen3MoE, qwen3MoEConfig), names: decoderSizes, architectures: "Qwen3MoeForCausalLM", position: Rotary, padding: "none", rms: true, gated: true,
+	{name: Qwen3MoE, hf: keysOf(absentQwen3MoE, qwen3MoEConfig), names: decoderSizes,
+		architectures: "Qwen3MoeForCausalLM", position: Rotary, padding: "none", rms: true, gated: true,
 		nulls: "rope_scaling rope_parameters sliding_window max_window_layers layer_types mlp_only_layers"},
-	{name: DeepseekV2, hf: keysOf(absentDeepseekV2, deepseekV2Config), names: deepseekSizes, architectures: "DeepseekV2ForCausalLM", position: Rotary, padding: "none", rms: true,
+	{name: DeepseekV2, hf: keysOf(absentDeepseekV2, deepseekV2Config), names: deepseekSizes,
+		architectures: "DeepseekV2ForCausalLM", position: Rotary, padding: "none", rms: true,
 		gated: true, neutral: latentNeutral,
-		nulls: "rope_scaling rope_parameters num_key_value_heads q_lora_rank n_group topk_group norm_topk_prob scoring_func moe_layer_freq aux_loss_alpha seq_aux head_dim"},
-	{name: DeepseekV3, hf: keysOf(absentDeepseekV3, deepseekV3Config), names: deepseekSizes, architectures: "DeepseekV3ForCausalLM", position: Rotary, padding: "none", rms: true,
+		nulls: "rope_scaling rope_parameters num_key_value_heads q_lora_rank n_group topk_group norm_topk_prob " +
+			"scoring_func moe_layer_freq aux_loss_alpha seq_aux head_dim"},
+	{name: DeepseekV3, hf: keysOf(absentDeepseekV3, deepseekV3Config), names: deepseekSizes,
+		architectures: "DeepseekV3ForCausalLM", position: Rotary, padding: "none", rms: true,
 		gated: true, neutral: latentNeutral,
-		nulls: "rope_scaling rope_parameters num_key_value_heads q_lora_rank n_group topk_group topk_method num_nextn_predict_layers scoring_func moe_layer_freq aux_loss_alpha seq_aux head_dim"},
-	{name: BERT, hf: keysOf(absentBERT, bertConfig), names: oldSizes, architectures: "BertForMaskedLM", position: Learned, padding: "0",
+		nulls: "rope_scaling rope_parameters num_key_value_heads q_lora_rank n_group topk_group topk_method " +
+			"num_nextn_predict_layers scoring_func moe_layer_freq aux_loss_alpha seq_aux head_dim"},
+	{name: BERT, hf: keysOf(absentBERT, bertConfig), names: oldSizes, architectures: "BertForMaskedLM",
+		position: Learned, padding: "0",
 		neutral: "classifier_dropout gradient_checkpointing"},
-	{name: ViT, hf: keysOf(absentViT, vitConfig), names: vitSizes, architectures: "ViTForImageClassification", position: Learned,
-		neutral: "encoder_stride pooler_act pooler_output_size",
-		nulls:   "id2label problem_type"},
+	{name: ViT, hf: keysOf(absentViT, vitConfig), names: vitSizes, architectures: "ViTForImageClassification",
+		position: Learned,
+		neutral:  "encoder_stride pooler_act pooler_output_size",
+		nulls:    "id2label problem_type"},
 }
 
 // gemmaNulls are the keys that may be null in both of Gemma's families.
-const gemmaNulls = "sliding_window rope_scaling rope_parameters hidden_act layer_types final_logit_softcapping attn_logit_softcapping use_bidirectional_attention"
+const gemmaNulls = "sliding_window rope_scaling rope_parameters hidden_act layer_types final_logit_softcapping " +
+	"attn_logit_softcapping use_bidirectional_attention"
 
 // latentNeutral are keys that transformers works out from others, and one of serving.
 const latentNeutral = "qk_head_dim ep_size"
 
 // byShape is said where a model is of no family: most decoders are close enough to one to be planned.
-const byShape = "a decoder of another kind can be planned by its shape, as model: {model_type: llama, hidden_size: 4096, ...}"
+const byShape = "a decoder of another kind can be planned by its shape, as model: {model_type: llama, " +
+	"hidden_size: 4096, ...}"
 
 // familyOf is the row of a model_type; its name is "" if there is none.
 func familyOf(name string) family {
@@ -172,10 +195,12 @@ func (l *modelLoader) unknownFamily(t *strict.Node) {
 // unknownArchitecture says what there is instead, in the family if model_type names one.
 func (l *modelLoader) unknownArchitecture(a *strict.Node, f family, known []string) {
 	if f.name != "" {
-		l.diags.Addf(a.Pos, strict.NotYet, "architecture %s is not there yet for %s; there is %s", a.Text, f.name, strings.Join(strings.Fields(f.architectures), ", "))
+		l.diags.Addf(a.Pos, strict.NotYet, "architecture %s is not there yet for %s; there is %s", a.Text, f.name,
+			strings.Join(strings.Fields(f.architectures), ", "))
 		return
 	}
-	l.diags.Addf(a.Pos, strict.NotYet, "architecture %s is not there yet; there are %s; %s", a.Text, strings.Join(known, ", "), byShape)
+	l.diags.Addf(a.Pos, strict.NotYet, "architecture %s is not there yet; there are %s; %s", a.Text,
+		strings.Join(known, ", "), byShape)
 }
 
 // textModel is the part of a model of texts and pictures that is about texts; of any other, the model.
@@ -185,11 +210,13 @@ func (l *modelLoader) textModel(m *strict.Node) *strict.Node {
 	}
 	text := m.Get("text_config")
 	if text == nil || text.Kind != strict.Map {
-		l.diags.Addf(m.Get("model_type").Pos, Missing, "gemma3 has no text_config: the text model, which is what can be trained")
+		l.diags.Addf(m.Get("model_type").Pos, Missing,
+			"gemma3 has no text_config: the text model, which is what can be trained")
 		return nil
 	}
 	text = text.Clone()
-	text.Put(strict.Field{Key: "model_type", Pos: text.Pos, Value: &strict.Node{Kind: strict.String, Text: Gemma3, Pos: text.Pos}})
+	text.Put(strict.Field{Key: "model_type", Pos: text.Pos, Value: &strict.Node{Kind: strict.String, Text: Gemma3,
+		Pos: text.Pos}})
 	return text
 }
 
@@ -203,7 +230,8 @@ func (l *modelLoader) drop(m *strict.Node, f family) *strict.Node {
 		switch {
 		case slices.Contains(known, field.Key):
 			return false
-		case strings.HasPrefix(field.Key, "_"), strings.HasPrefix(field.Key, "summary_"), slices.Contains(otherTools, field.Key),
+		case strings.HasPrefix(field.Key, "_"), strings.HasPrefix(field.Key, "summary_"),
+			slices.Contains(otherTools, field.Key),
 			slices.Contains(strings.Fields(f.neutral), field.Key):
 			return true
 		}

@@ -23,10 +23,12 @@ func (j *Job) objective(diags *ir.Diags) {
 		*diags = append(*diags, ir.Diag{Pos: j.Pos(key), Code: Conflict, Fix: "objective.kind=devices",
 			Msg: key + " changes nothing where the objective is throughput: it is for devices, cost and energy"})
 	case o.Kind == Devices && !rate && !days:
-		diags.Addf(j.Pos("objective.kind"), Missing, "objective.rate is missing (or objective.days): devices are the fewest that reach it")
+		diags.Addf(j.Pos("objective.kind"), Missing,
+			"objective.rate is missing (or objective.days): devices are the fewest that reach it")
 	}
 	if days && o.Kind != Throughput && !j.Has("train.tokens") && !j.Has("train.steps") {
-		diags.Addf(j.Pos("objective.days"), Missing, "train.tokens is missing (or train.steps): days are those of the whole training")
+		diags.Addf(j.Pos("objective.days"), Missing,
+			"train.tokens is missing (or train.steps): days are those of the whole training")
 	}
 }
 

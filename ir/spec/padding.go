@@ -13,7 +13,8 @@ const (
 	trained = "trained"
 )
 
-// paddingToken is what pad_token_id says, as text; "" if there is none, or if transformers does not treat it apart in the family.
+// paddingToken is what pad_token_id says, as text; "" if there is none, or if transformers does not treat it apart in
+// the family.
 func paddingToken(m *strict.Node, f family) string {
 	if f.padding == "" {
 		return ""
@@ -45,7 +46,9 @@ func (j *Job) paddingRow(diags *ir.Diags) {
 	}
 	says := j.Train.PaddingRow
 	if says == frozen && j.Config.PaddingRow == 0 {
-		diags.Addf(j.Pos("train.padding_row"), Conflict, "train.padding_row is frozen, but %s has no padding row: its pad_token_id is null or not in the vocabulary, or its family %s has none; remove train.padding_row, or set model.pad_token_id",
+		diags.Addf(j.Pos("train.padding_row"), Conflict,
+			"train.padding_row is frozen, but %s has no padding row: its pad_token_id is null or not in the "+
+				"vocabulary, or its family %s has none; remove train.padding_row, or set model.pad_token_id",
 			j.Config.Name, j.Config.Family)
 	}
 	if says == trained || says == "" && j.Train.Init == "random" {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The row that looking up does not train: transformers' where weights come from a folder, else none, and what the job says wins.
+// The row that looking up does not train: transformers' where weights come from a folder, else none, and what the job
+// says wins.
 func TestPaddingRow(t *testing.T) {
 	const job = "model: {model_type: opt, vocab_size: 64}\ntrain: {seq_len: 64, global_batch: 8}\ncluster: 4xcpu\n"
 	for _, c := range []struct {
@@ -36,8 +37,10 @@ func TestPaddingRow(t *testing.T) {
 		}
 	}
 	for sets, want := range map[string]string{
-		"model=gpt2-124m train.padding_row=frozen": "train.padding_row is frozen, but gpt2-124m has no padding row: its pad_token_id is null or not in the vocabulary, or its family gpt2 has none; remove train.padding_row, or set model.pad_token_id",
-		"train.padding_row=no":                     `train.padding_row is "no"; want one of trained, frozen`,
+		"model=gpt2-124m train.padding_row=frozen": "train.padding_row is frozen, but gpt2-124m has no padding row: " +
+			"its pad_token_id is null or not in the vocabulary, or its family gpt2 has none; remove " +
+			"train.padding_row, or set model.pad_token_id",
+		"train.padding_row=no": `train.padding_row is "no"; want one of trained, frozen`,
 	} {
 		if _, err := tryLoad(job, strings.Fields(sets)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q in it", sets, err, want)

@@ -2,7 +2,8 @@ package spec
 
 // Params is the number of parameters; a tied head counts once.
 func (c *Config) Params() int64 {
-	n := c.embedParams() + c.headParams() + int64(c.Layers-c.Dense)*c.blockParams(true) + int64(c.Dense)*c.blockParams(false)
+	n := c.embedParams() + c.headParams() + int64(c.Layers-c.Dense)*c.blockParams(true) +
+		int64(c.Dense)*c.blockParams(false)
 	if !c.Tied {
 		n += int64(c.Vocab) * c.tableWidth()
 	}

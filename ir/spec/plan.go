@@ -44,13 +44,15 @@ type Pin[T int | bool | string | float64] struct{ Values []T }
 // Free says whether the field is searched without limits.
 func (p Pin[T]) Free() bool { return len(p.Values) == 0 }
 
-// Own puts dp into planc's own words where ep is an axis of its own: replicas that see other tokens, those of ep among them.
+// Own puts dp into planc's own words where ep is an axis of its own: replicas that see other tokens, those of ep among
+// them.
 func (p *Pins) Own(diags *ir.Diags, pos func(path string) ir.Pos) {
 	if p.EPAxis != "own" || p.DP.Free() {
 		return
 	}
 	if len(p.EP.Values) != 1 {
-		diags.Addf(pos("plan.ep_axis"), Missing, "plan.ep_axis own wants one value of plan.ep beside plan.dp, which is multiplied by it")
+		diags.Addf(pos("plan.ep_axis"), Missing,
+			"plan.ep_axis own wants one value of plan.ep beside plan.dp, which is multiplied by it")
 		return
 	}
 	for i := range p.DP.Values {
@@ -75,7 +77,8 @@ func (p *Pin[T]) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
 	if n.Kind == strict.List {
 		c.Decode(n, path, &p.Values)
 		if len(n.Items) == 0 {
-			c.Addf(n.Pos, Missing, "%s is an empty list, which allows nothing; a value or values are wanted, or null: searched", path)
+			c.Addf(n.Pos, Missing, "%s is an empty list, which allows nothing; a value or values are wanted, or "+
+				"null: searched", path)
 		}
 		return
 	}
@@ -104,12 +107,17 @@ type pinRow struct {
 
 func (p *Pins) rows(plan ir.Plan) []pinRow {
 	return []pinRow{
-		{"dp", p.DP.Allows(plan.DP)}, {"tp", p.TP.Allows(plan.TP)}, {"pp", p.PP.Allows(plan.PP)}, {"cp", p.CP.Allows(plan.CP)},
-		{"ep", p.EP.Allows(plan.EP)}, {"etp", p.ETP.Allows(plan.ETP)}, {"vpp", p.VPP.Allows(plan.VPP)}, {"sp", p.SP.Allows(plan.SP)},
-		{"cp_kind", p.CPKind.Allows(plan.CPKind)}, {"zero", p.Zero.Allows(plan.Zero)}, {"zero_group", p.ZeroGroup.Allows(plan.ZeroGroup)},
-		{"micro_batch", p.MicroBatch.Allows(plan.MicroBatch)}, {"micro_batches", p.MicroBatches.Allows(plan.MicroBatches)},
+		{"dp", p.DP.Allows(plan.DP)}, {"tp", p.TP.Allows(plan.TP)}, {"pp", p.PP.Allows(plan.PP)},
+		{"cp", p.CP.Allows(plan.CP)},
+		{"ep", p.EP.Allows(plan.EP)}, {"etp", p.ETP.Allows(plan.ETP)}, {"vpp", p.VPP.Allows(plan.VPP)},
+		{"sp", p.SP.Allows(plan.SP)},
+		{"cp_kind", p.CPKind.Allows(plan.CPKind)}, {"zero", p.Zero.Allows(plan.Zero)},
+		{"zero_group", p.ZeroGroup.Allows(plan.ZeroGroup)},
+		{"micro_batch", p.MicroBatch.Allows(plan.MicroBatch)},
+		{"micro_batches", p.MicroBatches.Allows(plan.MicroBatches)},
 		{"schedule", p.Schedule.Allows(plan.Schedule)}, {"recompute", p.Recompute.Allows(plan.Recompute)},
-		{"recompute_layers", p.RecomputeLayers.Allows(plan.RecomputeLayers)}, {"recompute_every", p.RecomputeEvery.Allows(plan.RecomputeEvery)},
+		{"recompute_layers", p.RecomputeLayers.Allows(plan.RecomputeLayers)}, {"recompute_every",
+			p.RecomputeEvery.Allows(plan.RecomputeEvery)},
 		{"recompute_split", p.RecomputeSplit.Allows(plan.RecomputeSplit)},
 		{"moe_slack", p.MoESlack.Allows(plan.MoESlack)},
 		{"stage_layers", p.StageLayers.Free() || p.StageLayers.List() == plan.StageLayers},

@@ -12,13 +12,14 @@ import (
 // Precision says in which type each kind of state is kept, by the job file's names: f64, f32, bf16, fp16, and
 // for Compute also fp8. Master "none" is no copy beside Params. The zero value is "not decided".
 type Precision struct {
-	Compute   string    `yaml:"compute" class:"d" enum:"f64,f32,bf16,fp16,fp8" doc:"of matrix products; its preset fills what is absent below" absent:"required" eg:"bf16"`
-	Params    string    `yaml:"params" class:"d" enum:"f64,f32,bf16,fp16" doc:"of weights" absent:"the preset's" eg:"bf16"`
-	Grads     string    `yaml:"grads" class:"d" enum:"f64,f32,bf16,fp16" doc:"of accumulated gradients" absent:"the preset's" eg:"f32"`
-	Reduce    string    `yaml:"reduce" class:"d" enum:"f64,f32,bf16,fp16" doc:"of gradients on the network" absent:"the preset's" eg:"f32"`
-	Master    string    `yaml:"master" class:"d" enum:"none,f64,f32,bf16,fp16" doc:"of the optimizer's copy of the weights" absent:"the preset's" eg:"f32"`
-	Moments   string    `yaml:"moments" class:"d" enum:"f64,f32,bf16,fp16" doc:"of the optimizer's two moments" absent:"the preset's" eg:"f32"`
-	Rounding  string    `yaml:"rounding" class:"d" enum:"nearest,stochastic" doc:"of updated weights to bf16, without a master copy: to the nearest, or by chance, so that small updates are not lost" absent:"nearest" eg:"stochastic"` // "" is nearest
+	Compute string `yaml:"compute" class:"d" enum:"f64,f32,bf16,fp16,fp8" doc:"of matrix products; its preset fills what is absent below" absent:"required" eg:"bf16"`
+	Params  string `yaml:"params" class:"d" enum:"f64,f32,bf16,fp16" doc:"of weights" absent:"the preset's" eg:"bf16"`
+	Grads   string `yaml:"grads" class:"d" enum:"f64,f32,bf16,fp16" doc:"of accumulated gradients" absent:"the preset's" eg:"f32"`
+	Reduce  string `yaml:"reduce" class:"d" enum:"f64,f32,bf16,fp16" doc:"of gradients on the network" absent:"the preset's" eg:"f32"`
+	Master  string `yaml:"master" class:"d" enum:"none,f64,f32,bf16,fp16" doc:"of the optimizer's copy of the weights" absent:"the preset's" eg:"f32"`
+	Moments string `yaml:"moments" class:"d" enum:"f64,f32,bf16,fp16" doc:"of the optimizer's two moments" absent:"the preset's" eg:"f32"`
+	// "" is nearest
+	Rounding  string    `yaml:"rounding" class:"d" enum:"nearest,stochastic" doc:"of updated weights to bf16, without a master copy: to the nearest, or by chance, so that small updates are not lost" absent:"nearest" eg:"stochastic"`
 	LossScale LossScale `yaml:"loss_scale" class:"r" doc:"none, dynamic, a number, or {init, window, hysteresis, min}" absent:"none; dynamic with fp16" eg:"dynamic"`
 }
 
@@ -52,9 +53,11 @@ var Presets = map[string]Precision{
 }
 
 // otherNames are what others call the presets.
-var otherNames = map[string]string{"fp32": "f32", "float32": "f32", "float": "f32", "tf32": "f32", "fp64": "f64", "float64": "f64",
-	"double": "f64", "bfloat16": "bf16", "float16": "fp16", "f16": "fp16", "half": "fp16", "f8": "fp8",
-	"fp4": "fp8", "f4": "fp8", "nvfp4": "fp8", "mxfp4": "fp8", "mxfp8": "fp8", "float8": "fp8"} // the narrowest that there is
+var otherNames = map[string]string{"fp32": "f32", "float32": "f32", "float": "f32", "tf32": "f32", "fp64": "f64",
+	"float64": "f64",
+	"double":  "f64", "bfloat16": "bf16", "float16": "fp16", "f16": "fp16", "half": "fp16", "f8": "fp8",
+	// the narrowest that there is
+	"fp4": "fp8", "f4": "fp8", "nvfp4": "fp8", "mxfp4": "fp8", "mxfp8": "fp8", "float8": "fp8"}
 
 // UnmarshalNode reads a preset's name, or the block.
 func (p *Precision) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
@@ -62,7 +65,8 @@ func (p *Precision) UnmarshalNode(c *strict.Context, n *strict.Node, path string
 	if n.Kind == strict.Map {
 		name = n.Get("compute")
 		if name == nil {
-			c.Addf(n.Pos, Missing, "%s has no compute, as in {compute: bf16}: what it leaves out follows from that", path)
+			c.Addf(n.Pos, Missing, "%s has no compute, as in {compute: bf16}: what it leaves out follows from that",
+				path)
 			c.Struct(n, path, p)
 			return
 		}
@@ -83,7 +87,8 @@ func (p *Precision) UnmarshalNode(c *strict.Context, n *strict.Node, path string
 		if !ok {
 			fix = ir.Nearest(n.Text, slices.Sorted(maps.Keys(Presets)))
 		}
-		c.Fixf(n.Pos, strict.UnknownValue, fix, "%s is %q; want one of f64, f32, bf16, fp16, fp8, or the block", path, n.Text)
+		c.Fixf(n.Pos, strict.UnknownValue, fix, "%s is %q; want one of f64, f32, bf16, fp16, fp8, or the block",
+			path, n.Text)
 	}
 }
 
@@ -120,7 +125,8 @@ func (s *LossScale) UnmarshalNode(c *strict.Context, n *strict.Node, path string
 			c.Addf(n.Pos, strict.OutOfRange, "%s is %s; more than 0 is wanted", path, n.Text)
 		}
 	default:
-		c.Addf(n.Pos, strict.WrongType, "%s is %v; want none, dynamic, a number, or {init, window, hysteresis, min}", path, n.Kind)
+		c.Addf(n.Pos, strict.WrongType, "%s is %v; want none, dynamic, a number, or {init, window, hysteresis, min}",
+			path, n.Kind)
 	}
 }
 
@@ -133,8 +139,8 @@ func (p Precision) BytesPerParam() int { return p.IR().BytesPerParam() }
 // elems are the job file's names of types. Tensors of fp8 computations are stored as bf16.
 var elems = map[string]ir.Elem{"f64": ir.F64, "f32": ir.F32, "bf16": ir.BF16, "fp16": ir.F16, "fp8": ir.BF16}
 
-// IR is the precision as plans have it. With fp8 it says bf16, in which tensors are stored, and that products round their
-// operands to 8 bits.
+// IR is the precision as plans have it. With fp8 it says bf16, in which tensors are stored, and that products round
+// their operands to 8 bits.
 func (p Precision) IR() ir.Precision {
 	q := ir.Precision{Compute: elems[p.Compute], Params: elems[p.Params], Grads: elems[p.Grads],
 		Reduce: elems[p.Reduce], Master: elems[p.Params], Moments: elems[p.Moments]}
@@ -154,11 +160,13 @@ func (p Precision) Refused() string {
 	case slices.Contains(all, ir.F64) && q != ir.FullPrecision(ir.F64):
 		return "f64 goes with f64 alone: set every field of train.precision to it, or none"
 	case q.Reduce.Size() > q.Grads.Size():
-		return fmt.Sprintf("gradients kept in %s are not reduced in %s: what was rounded stays so; set both to %s", p.Grads, p.Reduce, p.Reduce)
+		return fmt.Sprintf("gradients kept in %s are not reduced in %s: what was rounded stays so; set both to %s",
+			p.Grads, p.Reduce, p.Reduce)
 	case q.Reduce.Narrow() && q.Grads.Narrow() && q.Reduce != q.Grads:
 		return fmt.Sprintf("gradients kept in %s are not reduced in %s: set both to one type", p.Grads, p.Reduce)
 	case q.Master.Narrow() && q.Master != q.Params:
-		return fmt.Sprintf("a master copy in %s is no more exact than parameters in %s; f32 is, or none", p.Master, p.Params)
+		return fmt.Sprintf("a master copy in %s is no more exact than parameters in %s; f32 is, or none",
+			p.Master, p.Params)
 	}
 	return ""
 }

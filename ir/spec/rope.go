@@ -46,16 +46,19 @@ func (s *source) rope(c *Config, k ropeKeys) {
 	r, at := k.scaling, "rope_scaling"
 	if s.Has("rope_parameters") {
 		if s.Has("rope_scaling") {
-			s.diags.Addf(s.Pos("rope_scaling"), Conflict, "rope_scaling and rope_parameters are both given; they are two spellings of one thing")
+			s.diags.Addf(s.Pos("rope_scaling"), Conflict,
+				"rope_scaling and rope_parameters are both given; they are two spellings of one thing")
 		}
 		if k.base != 0 && k.parameters.Theta != 0 && k.base != k.parameters.Theta {
-			s.diags.Addf(s.Pos(k.theta), Conflict, "%s is %v, and rope_parameters%s.rope_theta is %v", k.theta, k.base, k.inner, k.parameters.Theta)
+			s.diags.Addf(s.Pos(k.theta), Conflict, "%s is %v, and rope_parameters%s.rope_theta is %v", k.theta, k.base,
+				k.inner, k.parameters.Theta)
 		}
 		r, at = k.parameters, "rope_parameters"+k.inner
 	}
 	c.RopeTheta = first(r.Theta, k.base, k.absentBase, 10000)
 	if !k.parts && r.Part != 0 && r.Part != 1 {
-		s.diags.Addf(s.Pos(at+".partial_rotary_factor"), BadModel, "%s.partial_rotary_factor is %v; %s turns whole heads: transformers does not turn a part of one there",
+		s.diags.Addf(s.Pos(at+".partial_rotary_factor"), BadModel,
+			"%s.partial_rotary_factor is %v; %s turns whole heads: transformers does not turn a part of one there",
 			at, r.Part, c.Family)
 		r.Part = 1
 	}
@@ -101,7 +104,8 @@ func (s *source) longKind(c *Config, kind, at string) string {
 	if slices.Contains([]string{"longrope", "su", "yarn"}, kind) {
 		return "longrope"
 	}
-	s.diags.Addf(s.Pos(at), BadModel, "%s is %s; %s has only the types default and longrope (also spelled su and yarn)", at, kind, c.Family)
+	s.diags.Addf(s.Pos(at), BadModel, "%s is %s; %s has only the types default and longrope (also spelled su "+
+		"and yarn)", at, kind, c.Family)
 	return ""
 }
 
@@ -111,18 +115,21 @@ var ropeKinds = map[string]func(s *source, c *Config, r hfRope, at string) RopeS
 		return RopeScaling{RopeScaling: ir.RopeScaling{Kind: "linear", Factor: s.factor(r, at)}}
 	},
 	"dynamic": func(s *source, c *Config, r hfRope, at string) RopeScaling {
-		return RopeScaling{RopeScaling: ir.RopeScaling{Kind: "dynamic", Factor: s.factor(r, at), Original: c.MaxPositions}}
+		return RopeScaling{RopeScaling: ir.RopeScaling{Kind: "dynamic", Factor: s.factor(r, at),
+			Original: c.MaxPositions}}
 	},
 	"llama3": func(s *source, c *Config, r hfRope, at string) RopeScaling {
 		if r.LowFreq == 0 || r.HighFreq <= r.LowFreq {
 			s.diags.Addf(s.Pos(at), BadModel, "%s llama3 wants low_freq_factor and a larger high_freq_factor", at)
 		}
-		return RopeScaling{RopeScaling: ir.RopeScaling{Kind: "llama3", Factor: s.factor(r, at), LowFreq: r.LowFreq, HighFreq: r.HighFreq, Original: r.original(c)}}
+		return RopeScaling{RopeScaling: ir.RopeScaling{Kind: "llama3", Factor: s.factor(r, at), LowFreq: r.LowFreq,
+			HighFreq: r.HighFreq, Original: r.original(c)}}
 	},
 	"yarn":     yarn,
 	"longrope": longRope,
 	"su": func(s *source, _ *Config, _ hfRope, at string) RopeScaling {
-		s.diags.Addf(s.Pos(at), BadModel, "%s is su, an old name of longrope that only phi3 accepts: write longrope", at)
+		s.diags.Addf(s.Pos(at), BadModel, "%s is su, an old name of longrope that only phi3 accepts: write longrope",
+			at)
 		return RopeScaling{}
 	},
 }
@@ -149,13 +156,16 @@ func yarn(s *source, c *Config, r hfRope, at string) RopeScaling {
 		s.diags.Addf(s.Pos(at), BadModel, "%s yarn has beta_fast %v, which is below beta_slow %v", at, fast, slow)
 	}
 	factor := s.factor(r, at)
-	return RopeScaling{RopeScaling: ir.RopeScaling{Kind: "yarn", Factor: factor, BetaFast: fast, BetaSlow: slow, Original: r.original(c),
-		Attention: first(r.Attention, ir.YarnAttention(factor, r.MScale, r.MScaleAll)), Exact: r.Truncate != nil && !*r.Truncate}}
+	return RopeScaling{RopeScaling: ir.RopeScaling{Kind: "yarn", Factor: factor, BetaFast: fast, BetaSlow: slow,
+		Original:  r.original(c),
+		Attention: first(r.Attention, ir.YarnAttention(factor, r.MScale, r.MScaleAll)),
+		Exact:     r.Truncate != nil && !*r.Truncate}}
 }
 
 func longRope(s *source, c *Config, r hfRope, at string) RopeScaling {
 	if len(r.Short) == 0 || len(r.Long) == 0 {
-		s.diags.Addf(s.Pos(at), Missing, "%s longrope wants short_factor and long_factor, a number for each pair of a head", at)
+		s.diags.Addf(s.Pos(at), Missing,
+			"%s longrope wants short_factor and long_factor, a number for each pair of a head", at)
 	}
 	original := r.original(c)
 	factor := first(r.Factor, float64(c.MaxPositions)/float64(original), 1)

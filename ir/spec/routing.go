@@ -5,8 +5,8 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// Routing is what train.experts says of routers: what they are trained with beside the loss, and whether experts have room
-// for all that choose them.
+// Routing is what train.experts says of routers: what they are trained with beside the loss, and whether experts have
+// room for all that choose them.
 type Routing struct {
 	Balance  float64 `yaml:"balance" class:"d" min:"0" doc:"coefficient of each router's balance loss, experts · Σ share of choices · mean score: 1 where even" absent:"the model's" eg:"0.01"`
 	RouterZ  float64 `yaml:"z" class:"d" min:"0" doc:"coefficient of the mean square of the log-sum-exp of each router's outputs" absent:"0" eg:"0.001"`
@@ -25,14 +25,15 @@ const (
 	OverGlobalBatch = "global_batch"
 )
 
-// balanced is the balance loss of a config.json. transformers takes it over all layers of what one forward pass sees, and
-// does not divide by the choices of a token, which are the balanced loss.
+// balanced is the balance loss of a config.json. transformers takes it over all layers of what one forward pass sees,
+// and does not divide by the choices of a token, which are the balanced loss.
 func (s *source) balanced(c *Config, on bool, factor float64) {
 	switch {
 	case !on:
 	case c.Layers > 1:
 		s.diags.Addf(s.Root.Get("output_router_logits").Pos, strict.NotYet,
-			"output_router_logits: true adds one balance loss over all layers together, which is not there yet; false is, and train.experts.balance adds one to each layer")
+			"output_router_logits: true adds one balance loss over all layers together, which is not there yet; "+
+				"false is, and train.experts.balance adds one to each layer")
 	default:
 		c.Balance, c.Over = factor*float64(c.Choices), OverMicroBatch
 	}
@@ -45,12 +46,15 @@ func (j *Job) routing(diags *ir.Diags) {
 		return
 	}
 	if j.Has("train.experts") && c.Experts == 0 {
-		diags.Addf(j.Pos("train.experts"), Conflict, "train.experts is given, and %s, of family %s, has no experts", c.Name, c.Family)
+		diags.Addf(j.Pos("train.experts"), Conflict, "train.experts is given, and %s, of family %s, has no experts",
+			c.Name, c.Family)
 		return
 	}
 	switch has := j.Has("train.experts.bias_rate"); {
 	case has && !c.RouteBias:
-		diags.Addf(j.Pos("train.experts.bias_rate"), Conflict, "train.experts.bias_rate is given, and nothing is added to experts' scores in %s, of family %s", c.Name, c.Family)
+		diags.Addf(j.Pos("train.experts.bias_rate"), Conflict,
+			"train.experts.bias_rate is given, and nothing is added to experts' scores in %s, of family %s",
+			c.Name, c.Family)
 	case !has && c.RouteBias:
 		r.BiasRate = biasRate
 	}
@@ -63,6 +67,7 @@ func (j *Job) routing(diags *ir.Diags) {
 	c.Routing = *r
 	if one := j.Plan.MicroBatches.Values; r.Over == OverGlobalBatch && (len(one) != 1 || one[0] != 1) {
 		diags.Addf(j.Pos("train.experts.over"), Conflict,
-			"train.experts.over is global_batch, and backward passes begin before all of the step's tokens have chosen: it wants plan.micro_batches: 1, or micro_batch for over")
+			"train.experts.over is global_batch, and backward passes begin before all of the step's tokens have "+
+				"chosen: it wants plan.micro_batches: 1, or micro_batch for over")
 	}
 }

@@ -5,19 +5,24 @@ import (
 	"testing"
 )
 
-const routed = "model: {base: qwen3-30b-a3b, num_hidden_layers: 1}\ntrain: {seq_len: 64, global_batch: 8}\ncluster: 4xcpu\n"
+const routed = "model: {base: qwen3-30b-a3b, num_hidden_layers: 1}\ntrain: {seq_len: 64, global_batch: " +
+	"8}\ncluster: 4xcpu\n"
 
-// What the job says of routers wins over what its model says; transformers' loss of one layer is k times the balanced one.
+// What the job says of routers wins over what its model says; transformers' loss of one layer is k times the balanced
+// one.
 func TestRouting(t *testing.T) {
 	for _, c := range []struct {
 		sets string
 		want Routing
 	}{
 		{"", Routing{}},
-		{"model.output_router_logits=true model.router_aux_loss_coef=0.01", Routing{Balance: 0.08, Over: OverMicroBatch}},
-		{"model.output_router_logits=true train.experts.over=sequence train.experts.z=0.5", Routing{Balance: 0.008, RouterZ: 0.5, Over: OverSequence}},
+		{"model.output_router_logits=true model.router_aux_loss_coef=0.01", Routing{Balance: 0.08,
+			Over: OverMicroBatch}},
+		{"model.output_router_logits=true train.experts.over=sequence train.experts.z=0.5", Routing{Balance: 0.008,
+			RouterZ: 0.5, Over: OverSequence}},
 		{"train.experts.balance=0.02 train.experts.capacity=1.5", Routing{Balance: 0.02, Capacity: 1.5}},
-		{"train.experts.balance=0.02 train.experts.over=global_batch plan.micro_batches=1", Routing{Balance: 0.02, Over: OverGlobalBatch}},
+		{"train.experts.balance=0.02 train.experts.over=global_batch plan.micro_batches=1", Routing{Balance: 0.02,
+			Over: OverGlobalBatch}},
 		{"model=deepseek-v3", Routing{BiasRate: 0.001}},
 		{"model=deepseek-v3 train.experts.bias_rate=0", Routing{}},
 	} {

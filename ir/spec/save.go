@@ -16,7 +16,8 @@ func (j *Job) Save(file string) []byte {
 	j.rebase(doc.Root, dir)
 	plain := doc.YAML()
 	text := commented(plain)
-	if again, diags := strict.Parse(file, text); len(diags) > 0 || !reflect.DeepEqual(strip(again.Root), strip(parsed(file, plain))) {
+	if again, diags := strict.Parse(file, text); len(diags) > 0 || !reflect.DeepEqual(strip(again.Root),
+		strip(parsed(file, plain))) {
 		return plain // a text that a comment would change
 	}
 	return text
@@ -65,7 +66,8 @@ func (j *Job) rebase(root *strict.Node, dir string) {
 	if data == nil || filepath.Clean(j.Dir) == filepath.Clean(dir) || strings.HasPrefix(j.Data.Root, "$") {
 		return
 	}
-	data.Put(strict.Field{Key: "root", Value: &strict.Node{Kind: strict.String, Text: fromDir(dir, j.Dir, j.Data.Root+"/")}})
+	data.Put(strict.Field{Key: "root", Value: &strict.Node{Kind: strict.String,
+		Text: fromDir(dir, j.Dir, j.Data.Root+"/")}})
 }
 
 // fromDir is a path that starts at one folder, as it is written from another. It stays one that no name could be.

@@ -16,7 +16,8 @@ func TestSave(t *testing.T) {
 	files := map[string]string{
 		config: `{"model_type": "gpt2", "n_layer": 3, "n_embd": 64, "n_head": 4, "n_positions": 64, "vocab_size": 256}`,
 		job: "model: ../models/mine\ndata: {root: texts, train: [a.txt], valid: 0.1}\n" +
-			"train: {seq_len: 32, global_batch: 8, steps: 5, eval: {sample: \"a: b # c\\nd: e\"}}\ncluster: ./here.yaml\nplan: {tp: [1, 2]}\n",
+			"train: {seq_len: 32, global_batch: 8, steps: 5, eval: {sample: \"a: b # c\\nd: e\"}}\ncluster: " +
+			"./here.yaml\nplan: {tp: [1, 2]}\n",
 	}
 	for name, text := range files {
 		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
@@ -33,11 +34,15 @@ func TestSave(t *testing.T) {
 		file string // to save to
 		want []string
 	}{
-		{"jobs/job.yaml", nil, "jobs/again.yaml", []string{"model: ../models/mine ", "  root: texts", "cluster: ./here.yaml "}},
-		{"jobs/job.yaml", []string{"train.seq_len=16", "plan.tp=null"}, "saved.yaml", []string{"model: models/mine ", "  root: jobs/texts ", "cluster: jobs/here.yaml"}},
-		{"jobs/job.yaml", []string{"model=models/mine/config.json"}, "jobs/deep/er/s.yaml", []string{"model: ../../../models/mine/config.json ", "  root: ../../texts "}},
+		{"jobs/job.yaml", nil, "jobs/again.yaml", []string{"model: ../models/mine ", "  root: texts",
+			"cluster: ./here.yaml "}},
+		{"jobs/job.yaml", []string{"train.seq_len=16", "plan.tp=null"}, "saved.yaml", []string{"model: models/mine ",
+			"  root: jobs/texts ", "cluster: jobs/here.yaml"}},
+		{"jobs/job.yaml", []string{"model=models/mine/config.json"}, "jobs/deep/er/s.yaml",
+			[]string{"model: ../../../models/mine/config.json ", "  root: ../../texts "}},
 		{"", []string{"model=gpt2-124m", "cluster.node=dgx-h100", "train.global_batch=8", "train.seq_len=64"}, "q.yaml",
-			[]string{"model: gpt2-124m                  # catalogue name,", "  node: dgx-h100                  # catalogue name, GPU's name, or cluster file"}},
+			[]string{"model: gpt2-124m                  # catalogue name,",
+				"  node: dgx-h100                  # catalogue name, GPU's name, or cluster file"}},
 	} {
 		var overrides []Override
 		for _, s := range c.sets {
@@ -69,7 +74,8 @@ func TestSave(t *testing.T) {
 		if a, b := again.Train.Eval.Sample, j.Train.Eval.Sample; a != b {
 			t.Errorf("sample %q, was %q", a, b)
 		}
-		if a, b := filepath.Join(again.Dir, again.Data.Root), filepath.Join(j.Dir, j.Data.Root); len(j.Data.Train) > 0 && a != b {
+		if a, b := filepath.Join(again.Dir, again.Data.Root), filepath.Join(j.Dir,
+			j.Data.Root); len(j.Data.Train) > 0 && a != b {
 			t.Errorf("%s: data are in %s, were in %s", c.file, a, b)
 		}
 	}

@@ -31,7 +31,8 @@ func TestSchemaIsCurrent(t *testing.T) {
 	}
 	old, err := os.ReadFile(filepath.FromSlash(schemaFile))
 	if err != nil || string(old) != string(text) {
-		t.Errorf("%s is not what the Go types say (%v); go test ./ir/spec -run TestSchemaIsCurrent -update", schemaFile, err)
+		t.Errorf("%s is not what the Go types say (%v); go test ./ir/spec -run TestSchemaIsCurrent -update",
+			schemaFile, err)
 	}
 }
 
@@ -42,7 +43,8 @@ var shortForms = map[reflect.Type]schema{
 	reflect.TypeFor[ClusterRef](): {"type": "string"},
 	reflect.TypeFor[Source]():     {"type": "string"},
 	reflect.TypeFor[Precision]():  {"enum": []string{"f64", "f32", "bf16", "fp16", "fp8"}},
-	reflect.TypeFor[LossScale]():  {"anyOf": []schema{{"enum": []string{"none", "dynamic"}}, {"type": "number", "exclusiveMinimum": 0}}},
+	reflect.TypeFor[LossScale](): {"anyOf": []schema{{"enum": []string{"none", "dynamic"}}, {"type": "number",
+		"exclusiveMinimum": 0}}},
 }
 
 // schemaOf is the schema of a value's type; the value is the default.
@@ -120,7 +122,8 @@ func scalarSchema(k reflect.Kind, tag reflect.StructTag) schema {
 		return schema{"type": "string"}
 	}
 	s := schema{"type": "number"}
-	for key, word := range map[string]string{"min": "minimum", "max": "maximum", "over": "exclusiveMinimum", "under": "exclusiveMaximum"} {
+	for key, word := range map[string]string{"min": "minimum", "max": "maximum", "over": "exclusiveMinimum",
+		"under": "exclusiveMaximum"} {
 		if x, err := strconv.ParseFloat(tag.Get(key), 64); err == nil {
 			s[word] = x
 		}

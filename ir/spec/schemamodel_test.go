@@ -25,7 +25,8 @@ func modelSchema() schema {
 	for key, s := range ways {
 		all[key] = merged(s)
 	}
-	all["base"] = schema{"type": "string", "description": "catalogue name or path to a config.json; the other keys override it"}
+	all["base"] = schema{"type": "string",
+		"description": "catalogue name or path to a config.json; the other keys override it"}
 	all["model_type"] = schema{"enum": familyNames()}
 	return schema{"type": "object", "properties": all, "additionalProperties": false}
 }

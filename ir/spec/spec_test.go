@@ -51,7 +51,9 @@ func TestExamplesLoadAndCompile(t *testing.T) {
 		if err := CheckCompile(j); err != nil {
 			t.Errorf("%s: %v", dir, err)
 		}
-		again, err := Load(filepath.Join("..", "..", "examples", dir, "planc.yaml"), func(string) ([]byte, error) { return j.YAML(), nil })
+		again, err := Load(filepath.Join("..", "..", "examples", dir, "planc.yaml"), func(string) ([]byte, error) {
+			return j.YAML(), nil
+		})
 		if err != nil {
 			t.Errorf("%s: printed, it does not load: %v\n%s", dir, err, j.YAML())
 			continue
@@ -76,7 +78,8 @@ func TestDefaults(t *testing.T) {
 	if j.Name != "job" || j.Cluster != (ClusterRef{Node: "cpu", Count: 4}) || j.Config.DropAttn != 0.1 {
 		t.Errorf("name %s, cluster %+v, config %+v", j.Name, j.Cluster, j.Config)
 	}
-	for arch, want := range map[string]string{"cpu": "f32", "sm_70": "fp16", "sm_75": "fp16", "sm_80": "bf16", "sm_90a": "bf16"} {
+	for arch, want := range map[string]string{"cpu": "f32", "sm_70": "fp16", "sm_75": "fp16", "sm_80": "bf16",
+		"sm_90a": "bf16"} {
 		j := load(t, small)
 		j.SetDevice(arch)
 		if j.Train.Precision != Presets[want] {
@@ -119,13 +122,16 @@ objective: {kind: throughput, headroom: 0.05}
 plan: {tp: [1, 2], dp: 4, sp: false, zero: 1, pp: 1, recompute: none}
 `, "train.seq_len=1000", "name=other")
 	tr := j.Train
-	if j.Name != "other" || tr.GlobalBatch != 480 || tr.Tokens != 300e9 || tr.Optimizer.WeightDecay != 0 || tr.Optimizer.LR != 0.1 {
+	if j.Name != "other" || tr.GlobalBatch != 480 || tr.Tokens != 300e9 || tr.Optimizer.WeightDecay != 0 ||
+		tr.Optimizer.LR != 0.1 {
 		t.Errorf("%+v", tr)
 	}
-	if want := (Precision{"bf16", "bf16", "bf16", "f32", "f32", "f32", "", LossScale{Kind: "static", Init: 128}}); tr.Precision != want {
+	if want := (Precision{"bf16", "bf16", "bf16", "f32", "f32", "f32", "", LossScale{Kind: "static",
+		Init: 128}}); tr.Precision != want {
 		t.Errorf("precision %+v", tr.Precision)
 	}
-	if want := (Data{"${DATA}", Sources{{"data/train.txt", 1}, {"more.txt", 0.5}}, Valid{Files: Sources{{"val.txt", 1}}}, "bytes"}); !reflect.DeepEqual(j.Data, want) {
+	if want := (Data{"${DATA}", Sources{{"data/train.txt", 1}, {"more.txt", 0.5}},
+		Valid{Files: Sources{{"val.txt", 1}}}, "bytes"}); !reflect.DeepEqual(j.Data, want) {
 		t.Errorf("data %+v", j.Data)
 	}
 	if j.Config.Layers != 2 || j.Config.Name != "gpt2-124m+" || j.Config.DropEmbd != 0.2 {
@@ -156,11 +162,13 @@ func TestOverridesReachIntoShortForms(t *testing.T) {
 	nodes, _ := QuickFlag("nodes", "8")
 	batch, _ := QuickFlag("global-batch", "1K")
 	seq, _ := QuickFlag("seq-len", "8192")
-	j, err := Load("", nil, model, node, nodes, batch, seq, SetFlag("model.num_hidden_layers=4"), SetFlag("train.precision=bf16"), SetFlag("train.precision.grads=bf16"), SetFlag("plan.tp=[4,8]"))
+	j, err := Load("", nil, model, node, nodes, batch, seq, SetFlag("model.num_hidden_layers=4"),
+		SetFlag("train.precision=bf16"), SetFlag("train.precision.grads=bf16"), SetFlag("plan.tp=[4,8]"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if j.Config.Layers != 4 || j.Train.Precision.Grads != "bf16" || j.Train.GlobalBatch != 1000 || j.Cluster.Nodes != 8 || !j.Plan.TP.Allows(8) || j.Plan.TP.Allows(2) {
+	if j.Config.Layers != 4 || j.Train.Precision.Grads != "bf16" || j.Train.GlobalBatch != 1000 ||
+		j.Cluster.Nodes != 8 || !j.Plan.TP.Allows(8) || j.Plan.TP.Allows(2) {
 		t.Errorf("%+v", j)
 	}
 	j, err = tryLoad(small+"plan: {tp: 2}\n", "plan.tp=null", "cluster.nodes=2")
@@ -199,7 +207,8 @@ func TestConfigSpellings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.Name != "m" || b.Name != "n" || a.RopeScaling.Text() != "llama3,8,1,4,8192" || a.HeadDim != 16 || a.RopeTheta != 500000 {
+	if a.Name != "m" || b.Name != "n" || a.RopeScaling.Text() != "llama3,8,1,4,8192" || a.HeadDim != 16 ||
+		a.RopeTheta != 500000 {
 		t.Errorf("%+v", a)
 	}
 	a.Name, a.at, a.hf, a.special, b.Name, b.at, b.hf, b.special = "", nil, nil, nil, "", nil, nil, nil
@@ -210,7 +219,8 @@ func TestConfigSpellings(t *testing.T) {
 
 func FuzzLoad(f *testing.F) {
 	f.Add(small, "train.steps=5")
-	f.Add("model: {base: llama3-8b, rope_scaling: {type: linear, factor: 2}}\ntrain: {precision: {compute: fp8}}", "plan.tp=[1,2]")
+	f.Add("model: {base: llama3-8b, rope_scaling: {type: linear, factor: 2}}\ntrain: {precision: {compute: fp8}}",
+		"plan.tp=[1,2]")
 	f.Add("a: &a [*a]", "cluster.node=cpu")
 	f.Add(": 1", "train.=3")
 	f.Fuzz(func(t *testing.T, job, set string) {

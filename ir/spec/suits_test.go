@@ -9,18 +9,23 @@ import (
 
 // What a model cannot follow is said where the job says it.
 func TestSuits(t *testing.T) {
-	const job = "model: gpt2-124m\ncluster: 1xcpu\ndata: {valid: [x.txt]}\ntrain:\n  seq_len: 64\n  global_batch: 8\n  steps: 1\n  eval: {sample: Once}\n"
+	const job = "model: gpt2-124m\ncluster: 1xcpu\ndata: {valid: [x.txt]}\ntrain:\n  seq_len: 64\n  global_batch: " +
+		"8\n  steps: 1\n  eval: {sample: Once}\n"
 	for _, tt := range []struct {
 		config Config
 		want   string
 	}{
 		{Config{Family: Llama, MaxPositions: 32}, ""},
-		{Config{Name: "m", Family: GPT2, MaxPositions: 32}, "job.yaml:5:12: train.seq_len is 64; m has 32 positions (n_positions) [BadBatch]"},
+		{Config{Name: "m", Family: GPT2, MaxPositions: 32},
+			"job.yaml:5:12: train.seq_len is 64; m has 32 positions (n_positions) [BadBatch]"},
 		{Config{Name: "m", Family: BERT, MaxPositions: 64, Bidirectional: true},
-			"job.yaml:3:8: data.valid is given, and m, of family bert, does not learn what comes next, which is all that files say: a program of planc gen feeds it by rt.Data [Conflict]\n" +
-				"job.yaml:8:18: train.eval.sample is given, and m, of family bert, does not predict what comes next: it cannot continue a text [Conflict]"},
+			"job.yaml:3:8: data.valid is given, and m, of family bert, does not learn what comes next, which is all " +
+				"that files say: a program of planc gen feeds it by rt.Data [Conflict]\n" +
+				"job.yaml:8:18: train.eval.sample is given, and m, of family bert, does not predict what comes next: " +
+				"it cannot continue a text [Conflict]"},
 		{Config{Name: "m", Family: ViT, MaxPositions: 197},
-			`job.yaml:5:12: train.seq_len is 64; a picture of m is 197 positions: the class token and 196 patches; did you mean 197? [BadBatch]`},
+			`job.yaml:5:12: train.seq_len is 64; a picture of m is 197 positions: the class token and 196 patches; ` +
+				`did you mean 197? [BadBatch]`},
 	} {
 		j, err := Load("job.yaml", files{"job.yaml": job}.read)
 		if err != nil {
@@ -41,9 +46,11 @@ func TestSuits(t *testing.T) {
 
 // A prompt is bytes: where the data are tokens of another vocabulary, it is refused where the job gives it.
 func TestSampleOfTokensIsRefused(t *testing.T) {
-	const head = "model: {model_type: gpt2, vocab_size: %d, n_positions: 64, n_embd: 16, n_layer: 1, n_head: 2}\ncluster: 1xcpu\n" +
+	const head = "model: {model_type: gpt2, vocab_size: %d, n_positions: 64, n_embd: 16, n_layer: 1, n_head: " +
+		"2}\ncluster: 1xcpu\n" +
 		"train:\n  seq_len: 64\n  global_batch: 8\n  steps: 1\n  eval: {sample: Once}\n"
-	const want = "job.yaml:7:18: train.eval.sample is given, and train.BIN holds tokens of a vocabulary of 50257. Not supported yet: a prompt that is not bytes; " +
+	const want = "job.yaml:7:18: train.eval.sample is given, and train.BIN holds tokens of a vocabulary of 50257. " +
+		"Not supported yet: a prompt that is not bytes; " +
 		"give text files or a model with a vocabulary of 256, or leave train.eval.sample out [NotYet]"
 	for _, tt := range []struct {
 		data  string

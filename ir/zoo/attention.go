@@ -51,7 +51,8 @@ func (m *model) heads(b *builder, name string, x *ir.Value, dims ...ir.Dim) *ir.
 
 // scores are attention's attributes.
 func (m *model) scores(b *builder) ir.Attr {
-	a := ir.Attr{Scale: m.QueryScale, Causal: !m.Bidirectional, Drop: m.DropAttn, Softcap: m.AttentionSoftcap, Alibi: m.position == spec.Alibi}
+	a := ir.Attr{Scale: m.QueryScale, Causal: !m.Bidirectional, Drop: m.DropAttn, Softcap: m.AttentionSoftcap,
+		Alibi: m.position == spec.Alibi}
 	if a.Scale == 0 {
 		a.Scale = 1 / math.Sqrt(float64(m.HeadDim))
 	}

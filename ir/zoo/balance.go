@@ -7,7 +7,8 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// balance is what a router is trained with beside the loss, for it would send all tokens to few experts: coefficients of
+// balance is what a router is trained with beside the loss, for it would send all tokens to few experts: coefficients
+// of
 //
 //	experts · Σ_e f_e p_e   f_e: the part of the choices that expert e got, p_e: its mean score (Fedus et al. 2021)
 //	mean lse²               lse: the log-sum-exp of the router's outputs (Zoph et al. 2022)
@@ -25,18 +26,20 @@ func (m *model) balance(b *builder, scores, index *ir.Value) {
 		if len(group) > 1 {
 			each = b.op("balances", ir.OpReduceSum, ir.Attr{}, nil, each)
 		}
-		b.accumulate(b.op("balance_part", ir.OpScale, ir.Attr{Scale: m.Balance / float64(m.Choices)}, nil, each), ir.IntoAux)
+		b.accumulate(b.op("balance_part", ir.OpScale, ir.Attr{Scale: m.Balance / float64(m.Choices)}, nil,
+			each), ir.IntoAux)
 	}
 	if m.RouterZ > 0 {
 		lse := b.op("route_lse", ir.OpLogSumExp, ir.Attr{}, tokens, scores)
 		squares := b.same("route_lse2", ir.OpMul, ir.Attr{}, lse, lse)
 		sum := b.op("route_z", ir.OpReduceSum, ir.Attr{}, nil, squares)
-		b.accumulate(b.op("route_z_part", ir.OpScale, ir.Attr{Scale: m.RouterZ / float64(m.opt.SeqLen)}, nil, sum), ir.IntoAux)
+		b.accumulate(b.op("route_z_part", ir.OpScale, ir.Attr{Scale: m.RouterZ / float64(m.opt.SeqLen)}, nil,
+			sum), ir.IntoAux)
 	}
 }
 
-// limited gives experts of a sequence's choices no more than their capacity: each as many as it would get if they were even,
-// times the factor, rounded up.
+// limited gives experts of a sequence's choices no more than their capacity: each as many as it would get if they were
+// even, times the factor, rounded up.
 func (m *model) limited(b *builder, index *ir.Value) *ir.Value {
 	if m.Capacity == 0 {
 		return index

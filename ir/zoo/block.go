@@ -22,7 +22,8 @@ func block(m *model, segment string, mlp func(*model, *builder, *ir.Value) *ir.V
 }
 
 // half is what attention or the MLP adds to x: between norms, or after one, as the model has it.
-func (m *model) half(b *builder, ln, drop string, x *ir.Value, part func(*model, *builder, *ir.Value) *ir.Value) *ir.Value {
+func (m *model) half(b *builder, ln, drop string, x *ir.Value,
+	part func(*model, *builder, *ir.Value) *ir.Value) *ir.Value {
 	b.in(ir.Norm)
 	if !m.PostNorm {
 		x = m.norm(m, b, ln, x, ir.Hidden)

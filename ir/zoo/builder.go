@@ -124,7 +124,8 @@ func (b *builder) attention(name string, q, k, v *ir.Value, attr ir.Attr, dims .
 
 // accumulate adds x to the step's loss.
 func (b *builder) accumulate(x *ir.Value, into string) {
-	b.f.Nodes = append(b.f.Nodes, &ir.Node{Op: ir.OpAccumulate, Args: []*ir.Value{x}, Attr: ir.Attr{Into: into}, Region: b.region})
+	b.f.Nodes = append(b.f.Nodes, &ir.Node{Op: ir.OpAccumulate, Args: []*ir.Value{x}, Attr: ir.Attr{Into: into},
+		Region: b.region})
 }
 
 func (b *builder) ret(vs ...*ir.Value) *ir.Func {

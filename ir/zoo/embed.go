@@ -53,9 +53,9 @@ func (m *model) width() ir.Dim {
 	return ir.Hidden
 }
 
-// patches projects a picture's patches. Position 0 is the class token: its patch is zeros, so that what the
-// two-row table adds there, and only there, is all that it has. The other row is the projection's bias, which begins at 0;
-// the class token is drawn, and neither decays.
+// patches projects a picture's patches. Position 0 is the class token: its patch is zeros, so that what the two-row
+// table adds there, and only there, is all that it has. The other row is the projection's bias, which begins at 0; the
+// class token is drawn, and neither decays.
 func patches(m *model, b *builder) *ir.Value {
 	pixels := b.input("pixels", b.elem, ir.Batch, ir.Seq, ir.Patch)
 	w := b.param("patch", normal(m.InitStd), ir.Patch, ir.Hidden)

@@ -2,11 +2,11 @@ package zoo
 
 import "github.com/planc-dev/planc/ir"
 
-// experts is an MLP of which each token goes through a few parts (Shazeer et al. 2017): a router chooses them and says how
-// much each counts. Places of the experts are as many as the passes give a round; ops marked so are done for each.
+// experts is an MLP of which each token goes through a few parts (Shazeer et al. 2017): a router chooses them and says
+// how much each counts. Places of the experts are as many as the passes give a round; ops marked so are done for each.
 //
-// The weight of an expert is put on its hidden layer, before the projection back: that is linear, so the sum is the same, and
-// the weight's gradient needs nothing that is not at hand there.
+// The weight of an expert is put on its hidden layer, before the projection back: that is linear, so the sum is the
+// same, and the weight's gradient needs nothing that is not at hand there.
 func experts(m *model, b *builder, x *ir.Value) *ir.Value {
 	y := m.sent(b, x)
 	if m.SharedFFN > 0 {
@@ -14,7 +14,8 @@ func experts(m *model, b *builder, x *ir.Value) *ir.Value {
 		shared := gatedMLP(m, b, x)
 		if m.SharedGate {
 			b.in(ir.Norm)
-			gate := b.op("shared_gate", ir.OpReduceSum, ir.Attr{}, tokens, b.same("shared_gates", ir.OpMul, ir.Attr{}, x, b.param("mlp.shared_gate", normal(m.InitStd), ir.Hidden)))
+			gate := b.op("shared_gate", ir.OpReduceSum, ir.Attr{}, tokens, b.same("shared_gates", ir.OpMul, ir.Attr{},
+				x, b.param("mlp.shared_gate", normal(m.InitStd), ir.Hidden)))
 			shared = b.same("shared", ir.OpMul, ir.Attr{}, shared, b.same("shared_part", ir.OpSigmoid, ir.Attr{}, gate))
 		}
 		b.in(ir.Norm)
@@ -27,7 +28,8 @@ func experts(m *model, b *builder, x *ir.Value) *ir.Value {
 func (m *model) sent(b *builder, x *ir.Value) *ir.Value {
 	b.in(ir.Dispatch)
 	choose := []ir.Dim{ir.Batch, ir.Seq, ir.Choice}
-	scores := b.matmul("router", x, b.param("moe.router", normal(m.InitStd), ir.Hidden, ir.Candidate), with(x, ir.Candidate)...)
+	scores := b.matmul("router", x, b.param("moe.router", normal(m.InitStd), ir.Hidden, ir.Candidate),
+		with(x, ir.Candidate)...)
 	weight := b.op("weight", ir.OpRoute, m.route(), choose, append([]*ir.Value{scores}, m.routeBias(b)...)...)
 	index := &ir.Value{Name: "index", Type: b.typ(ir.I32, choose), Def: weight.Def}
 	weight.Def.Outs = append(weight.Def.Outs, index)

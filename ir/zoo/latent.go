@@ -2,16 +2,18 @@ package zoo
 
 import "github.com/planc-dev/planc/ir"
 
-// latentAttention is attention whose keys and values, and mostly queries, are projected from narrow streams (DeepSeek-AI
-// 2024). Those are made and normed where the residual stream is, so that tensor parallelism moves them and not the stream,
-// and the projections up are split by heads. Of a key the last elements, which alone know positions, are one for all heads.
+// latentAttention is attention whose keys and values, and mostly queries, are projected from narrow streams
+// (DeepSeek-AI 2024). Those are made and normed where the residual stream is, so that tensor parallelism moves them and
+// not the stream, and the projections up are split by heads. Of a key the last elements, which alone know positions,
+// are one for all heads.
 func latentAttention(m *model, b *builder, x *ir.Value) *ir.Value {
 	q, in, weight := x, ir.Hidden, "attn.q"
 	if m.QLatent > 0 {
 		q, in, weight = m.latent(b, "q_latent", "attn.q_down", x, ir.QLatent), ir.QLatent, "attn.q_up"
 	}
 	kv := m.latent(b, "kv_latent", "attn.kv_down", x, ir.KVLatent)
-	shared := b.matmul("k_shared", x, b.param("attn.k_shared", normal(m.InitStd), ir.Hidden, ir.RotaryDim), with(x, ir.RotaryDim)...)
+	shared := b.matmul("k_shared", x, b.param("attn.k_shared", normal(m.InitStd), ir.Hidden, ir.RotaryDim),
+		with(x, ir.RotaryDim)...)
 
 	b.in(ir.Attention)
 	up := func(name, weight string, y *ir.Value, in, out ir.Dim) *ir.Value {
@@ -19,15 +21,16 @@ func latentAttention(m *model, b *builder, x *ir.Value) *ir.Value {
 	}
 	q = b.same("q_rot", ir.OpRope, m.turn(ir.HeadDim, m.PlainDim), up("q", weight, q, in, ir.HeadDim))
 	k := up("k", "attn.k", kv, ir.KVLatent, plainDim)
-	k = b.op("k_whole", ir.OpJoin, ir.Attr{}, []ir.Dim{ir.Batch, ir.Seq, ir.Head, ir.HeadDim}, k, b.same("k_rot", ir.OpRope, m.turn(ir.RotaryDim, 0), shared))
+	k = b.op("k_whole", ir.OpJoin, ir.Attr{}, []ir.Dim{ir.Batch, ir.Seq, ir.Head, ir.HeadDim}, k,
+		b.same("k_rot", ir.OpRope, m.turn(ir.RotaryDim, 0), shared))
 	k = b.rename("keys", k, ir.Seq, ir.KSeq)
 	v := b.rename("values", up("v", "attn.v", kv, ir.KVLatent, ir.VDim), ir.Seq, ir.KSeq)
 	o := b.attention("attn", q, k, v, m.scores(b), ir.Batch, ir.Seq, ir.Head, ir.VDim)
 	return back(m, b, "o", "attn.o", o, false, ir.Head, ir.VDim)
 }
 
-// latentEps is added to the variance of the narrow streams' norms: DeepSeek's model code leaves it at the default of its norm,
-// whatever rms_norm_eps of config.json is (transformers 5.23, q_a_layernorm and kv_a_layernorm).
+// latentEps is added to the variance of the narrow streams' norms: DeepSeek's model code leaves it at the default of
+// its norm, whatever rms_norm_eps of config.json is (transformers 5.23, q_a_layernorm and kv_a_layernorm).
 const latentEps = 1e-6
 
 // latent is a narrow stream, normed.
@@ -45,8 +48,8 @@ func (m *model) turn(d ir.Dim, from int) ir.Attr {
 	return a
 }
 
-// routeBias is what is added to experts' scores where they are chosen, if the model has it. It is no weight that a gradient
-// moves: see [ir.Param.Balance].
+// routeBias is what is added to experts' scores where they are chosen, if the model has it. It is no weight that a
+// gradient moves: see [ir.Param.Balance].
 func (m *model) routeBias(b *builder) []*ir.Value {
 	if !m.RouteBias {
 		return nil

@@ -83,7 +83,8 @@ func Build(name string, c spec.Config, o Options) *ir.Model {
 		ir.Patch: c.Channels * c.PatchSize * c.PatchSize, narrow: c.EmbedDim, transform: c.Hidden, kind: 2,
 	}}
 	if c.KVLatent > 0 {
-		maps.Copy(m.dims, map[ir.Dim]int{ir.VDim: c.VDim, ir.QLatent: c.QLatent, ir.KVLatent: c.KVLatent, plainDim: c.PlainDim, ir.RotaryDim: c.RotaryDim})
+		maps.Copy(m.dims, map[ir.Dim]int{ir.VDim: c.VDim, ir.QLatent: c.QLatent, ir.KVLatent: c.KVLatent,
+			plainDim: c.PlainDim, ir.RotaryDim: c.RotaryDim})
 	}
 	last := &ir.Segment{Name: "head", Count: 1, Forward: head(m)}
 	if m.decodes {
@@ -91,12 +92,14 @@ func Build(name string, c spec.Config, o Options) *ir.Model {
 	}
 	segments := []*ir.Segment{{Name: "embed", Count: 1, Forward: embed(m)}}
 	if c.Dense > 0 {
-		segments = append(segments, &ir.Segment{Name: ir.DenseName, Count: c.Dense, Forward: block(m, ir.DenseName, gatedMLP)})
+		segments = append(segments, &ir.Segment{Name: ir.DenseName, Count: c.Dense,
+			Forward: block(m, ir.DenseName, gatedMLP)})
 	}
 	if c.SharedFFN > 0 {
 		m.dims[ir.FFN] = c.SharedFFN
 	}
-	segments = append(segments, &ir.Segment{Name: ir.BlockName, Count: c.Layers - c.Dense, Forward: block(m, ir.BlockName, m.mlp)})
+	segments = append(segments, &ir.Segment{Name: ir.BlockName, Count: c.Layers - c.Dense,
+		Forward: block(m, ir.BlockName, m.mlp)})
 	return &ir.Model{Name: name, Segments: append(segments, last)}
 }
 
@@ -125,5 +128,6 @@ func (m *model) residualStd() float64 {
 
 // act is the op of the configuration's activation.
 func (m *model) act() ir.Op {
-	return map[string]ir.Op{"gelu_new": ir.OpGelu, "gelu_pytorch_tanh": ir.OpGelu, "gelu": ir.OpGeluErf, "silu": ir.OpSilu, "relu": ir.OpRelu}[m.Activation]
+	return map[string]ir.Op{"gelu_new": ir.OpGelu, "gelu_pytorch_tanh": ir.OpGelu, "gelu": ir.OpGeluErf,
+		"silu": ir.OpSilu, "relu": ir.OpRelu}[m.Activation]
 }

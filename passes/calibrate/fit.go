@@ -89,7 +89,11 @@ func Fit(rows []Observation) (*Result, error) {
 
 // judge keeps the fit or what was there before it, whichever is nearer to each row by what the other rows say.
 func (r *Result) judge() {
-	before, without := r.MedianError(func(w Row) float64 { return w.Before }), r.MedianError(func(w Row) float64 { return w.Without })
+	before, without := r.MedianError(func(w Row) float64 {
+		return w.Before
+	}), r.MedianError(func(w Row) float64 {
+		return w.Without
+	})
 	r.Worse = without > before
 	if r.Worse {
 		r.Measured = costmodel.Measured{}
@@ -199,8 +203,8 @@ type solution struct {
 	normal [][]float64 // of all observations, with the belief
 }
 
-// solve is Gauss-Newton from the catalogue's figures, with the slopes that are found there and, of what it ends with, where
-// it ends. No step makes the fit worse, so that it ends no worse than it began.
+// solve is Gauss-Newton from the catalogue's figures, with the slopes that are found there and, of what it ends with,
+// where it ends. No step makes the fit worse, so that it ends no worse than it began.
 func (f *fitter) solve(keys []string) (*solution, error) {
 	s := &solution{keys: keys, x: make([]float64, len(keys))}
 	if err := f.linear(s); err != nil {
@@ -220,8 +224,8 @@ func (f *fitter) solve(keys []string) (*solution, error) {
 	return s, f.linear(s)
 }
 
-// advance takes a step, halved until it lessens the sum of squares, and tells what part of it was taken: 0 if no part that
-// matters does.
+// advance takes a step, halved until it lessens the sum of squares, and tells what part of it was taken: 0 if no part
+// that matters does.
 func (f *fitter) advance(s *solution, step []float64) (part float64, err error) {
 	const farthest, least = 2.0, 1.0 / 1024
 	from, errors, cost := slices.Clone(s.x), s.errors, s.cost()
@@ -240,7 +244,8 @@ func (f *fitter) advance(s *solution, step []float64) (part float64, err error) 
 	return 0, nil
 }
 
-// cost is the sum of squares that a fit lessens, in deviations: of the factors from 1 and of predictions from measurements.
+// cost is the sum of squares that a fit lessens, in deviations: of the factors from 1 and of predictions from
+// measurements.
 func (s *solution) cost() (sum float64) {
 	for _, x := range s.x {
 		sum += float64(x*x) / (belief * belief)

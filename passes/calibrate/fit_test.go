@@ -13,17 +13,20 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-var mixed = ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32}
+var mixed = ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32,
+	Moments: ir.F32}
 
-// runs are plans of some models on nodes of A100s, with the steps that a cluster of these factors would take, give or take
-// some noise.
+// runs are plans of some models on nodes of A100s, with the steps that a cluster of these factors would take, give or
+// take some noise.
 func runs(t *testing.T, nodes []int, truth costmodel.Measured, noise float64) []Observation {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
 	var out []Observation
 	for _, hidden := range []int{1024, 4096} {
-		cfg := spec.Config{Family: spec.GPT2, Vocab: 50257, Hidden: hidden, Layers: 8, Heads: 16, KVHeads: 16, HeadDim: hidden / 16, FFN: 4 * hidden,
-			MaxPositions: 1024, Activation: "gelu_new", NormEps: 1e-5, InitStd: 0.02, Tied: true, AttentionBias: true, MLPBias: true}
+		cfg := spec.Config{Family: spec.GPT2, Vocab: 50257, Hidden: hidden, Layers: 8, Heads: 16, KVHeads: 16,
+			HeadDim: hidden / 16, FFN: 4 * hidden,
+			MaxPositions: 1024, Activation: "gelu_new", NormEps: 1e-5, InitStd: 0.02, Tied: true, AttentionBias: true,
+			MLPBias: true}
 		m := zoo.Build("m", cfg, zoo.Options{SeqLen: 1024, Batch: 1, Elem: ir.BF16})
 		for _, n := range nodes {
 			for _, tp := range []int{1, 8, -8} { // -8: over nodes
@@ -38,7 +41,8 @@ func runs(t *testing.T, nodes []int, truth costmodel.Measured, noise float64) []
 				if err != nil {
 					t.Fatal(err)
 				}
-				p := &search.Problem{Model: m, Cluster: c, GlobalBatch: 64 * n, Precision: mixed, Recipe: ir.Recipe{Optimizer: "adamw"}}
+				p := &search.Problem{Model: m, Cluster: c, GlobalBatch: 64 * n, Precision: mixed,
+					Recipe: ir.Recipe{Optimizer: "adamw"}}
 				plan := ir.SerialPlan(8, 8, mixed)
 				plan.TP, plan.DP = tp, 8*n/tp
 				plan.AxisOrder = order
@@ -49,7 +53,8 @@ func runs(t *testing.T, nodes []int, truth costmodel.Measured, noise float64) []
 				if err != nil {
 					t.Fatal(err)
 				}
-				out = append(out, Observation{Name: fmt.Sprintf("%d nodes, tp %d %s, hidden %d", n, tp, order, hidden), Problem: p, Plan: plan,
+				out = append(out, Observation{Name: fmt.Sprintf("%d nodes, tp %d %s, hidden %d", n, tp, order, hidden),
+					Problem: p, Plan: plan,
 					StepS: float64(took.StepS) * math.Exp(noise*r.NormFloat64())})
 			}
 		}
@@ -57,7 +62,8 @@ func runs(t *testing.T, nodes []int, truth costmodel.Measured, noise float64) []
 	return out
 }
 
-// The factors that made the runs are found again within a tenth, to which belief in 1 draws them; those that the runs do not depend on stay as they are and are named.
+// The factors that made the runs are found again within a tenth, to which belief in 1 draws them; those that the runs
+// do not depend on stay as they are and are named.
 func TestFitFindsFactors(t *testing.T) {
 	truth := costmodel.Measured{Matrix: 0.7, Link: 0.5, Network: 0.6}
 	r, err := Fit(runs(t, []int{1, 2, 8, 16}, truth, 0))
@@ -138,9 +144,14 @@ func TestWorseFitIsNotKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, without := r.MedianError(func(w Row) float64 { return w.Before }), r.MedianError(func(w Row) float64 { return w.Without })
+	before, without := r.MedianError(func(w Row) float64 {
+		return w.Before
+	}), r.MedianError(func(w Row) float64 {
+		return w.Without
+	})
 	if !r.Worse || r.Measured != (costmodel.Measured{}) || without <= before || len(r.Factors) == 0 {
-		t.Errorf("worse %v: %.3f of rows left out, %.3f before; factors %+v, kept %+v", r.Worse, without, before, r.Factors, r.Measured)
+		t.Errorf("worse %v: %.3f of rows left out, %.3f before; factors %+v, kept %+v", r.Worse, without, before,
+			r.Factors, r.Measured)
 	}
 	kept, err := Fit(runs(t, []int{1}, costmodel.Measured{Matrix: 0.7}, 0.02))
 	if err != nil || kept.Worse || kept.Measured.Matrix == 0 {

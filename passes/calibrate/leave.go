@@ -20,7 +20,8 @@ func (f *fitter) leaveOneOut(s *solution, r *Result) error {
 		for _, p := range []struct {
 			to *float64
 			m  costmodel.Measured
-		}{{&row.Before, costmodel.Measured{}}, {&row.After, measured(s.keys, s.x)}, {&row.Without, measured(s.keys, x)}} {
+		}{{&row.Before, costmodel.Measured{}}, {&row.After, measured(s.keys, s.x)},
+			{&row.Without, measured(s.keys, x)}} {
 			log, err := f.price(o, p.m)
 			if err != nil {
 				return err

@@ -11,8 +11,9 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Most of a search's time goes into compiling a model's layers once per base. Bases do not depend on each other, so that the
-// machine's other cores make those ahead that will be asked for soon. What is found does not depend on who made it.
+// Most of a search's time goes into compiling a model's layers once per base. Bases do not depend on each other, so
+// that the machine's other cores make those ahead that will be asked for soon. What is found does not depend on who
+// made it.
 
 // ahead is the bases that are made before they are asked for.
 type ahead struct {
@@ -82,15 +83,16 @@ func (a *ahead) make(s *searcher, soon []wanted) {
 	a.limit(costmodel.Seconds(math.Inf(1)))
 	for range a.helpers {
 		go func() {
-			for i := int(next.Add(1)) - 1; i < len(missing) && float64(missing[i].floor) <= math.Float64frombits(most.Load()); i = int(next.Add(1)) - 1 {
+			for i := int(next.Add(1)) - 1; i < len(missing) &&
+				float64(missing[i].floor) <= math.Float64frombits(most.Load()); i = int(next.Add(1)) - 1 {
 				all.find(missing[i].key).make(s, all, missing[i].key)
 			}
 		}()
 	}
 }
 
-// make makes the base if nobody has begun to, else it waits. Who asks for one that could not be made meets the same panic
-// again, where it is reported.
+// make makes the base if nobody has begun to, else it waits. Who asks for one that could not be made meets the same
+// panic again, where it is reported.
 func (j *job) make(s *searcher, all *jobs, k profileKey) {
 	j.once.Do(func() {
 		defer func() { _ = recover() }()
@@ -144,8 +146,8 @@ func (a *ahead) take(s *searcher, k profileKey) *base {
 	return s.newBase(k, s.profile(k))
 }
 
-// alone lets a searcher do without other cores, which have searchers of their own, until what it returns is called. So there are
-// never more at work than cores: those of a [Series] have no helpers either.
+// alone lets a searcher do without other cores, which have searchers of their own, until what it returns is called. So
+// there are never more at work than cores: those of a [Series] have no helpers either.
 func (s *searcher) alone() (end func()) {
 	n := s.ahead.helpers
 	s.ahead.helpers = 0
@@ -165,8 +167,8 @@ func (e *enumeration) list(plan *ir.Plan) {
 	}
 }
 
-// basesOf are the bases that an enumeration asks for, in its order, and then those that bounds ask for of families whose
-// backward is two passes.
+// basesOf are the bases that an enumeration asks for, in its order, and then those that bounds ask for of families
+// whose backward is two passes.
 func (s *searcher) basesOf(p *Problem, set *setting) []wanted {
 	e := &enumeration{s: s, p: p, set: set, met: map[profileKey]bool{}}
 	e.degrees()
@@ -197,8 +199,8 @@ func (p *Problem) again(plain []wanted, may func(string) bool) (out []wanted) {
 	return out
 }
 
-// again lists the bases that a hunt's families ask for once they are opened, those first that are opened first: that of the
-// first and of those that are queued.
+// again lists the bases that a hunt's families ask for once they are opened, those first that are opened first: that of
+// the first and of those that are queued.
 func (h *hunt) again(first *family) (out []wanted) {
 	floors := map[*base]costmodel.Seconds{first.base(): 0}
 	var last *base
@@ -218,7 +220,8 @@ func (h *hunt) again(first *family) (out []wanted) {
 	}
 	out = h.sp.problem.again(out, h.keep.kind)
 	slices.SortFunc(out, func(a, b wanted) int {
-		return cmp.Or(cmp.Compare(a.floor, b.floor), cmp.Compare(a.key.experts.ep, b.key.experts.ep), cmp.Compare(a.key.tp, b.key.tp))
+		return cmp.Or(cmp.Compare(a.floor, b.floor), cmp.Compare(a.key.experts.ep, b.key.experts.ep),
+			cmp.Compare(a.key.tp, b.key.tp))
 	})
 	return out
 }

@@ -5,7 +5,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// arena is the regions of a stage's arena, in bytes: closed forms of the plan's numbers, equal to what pass memory lays out.
+// arena is the regions of a stage's arena, in bytes: closed forms of the plan's numbers, equal to what pass memory lays
+// out.
 type arena struct {
 	params, grads, master, moment1, moment2, activations, workspace, comm, batch, logits, scratch int
 }
@@ -112,7 +113,8 @@ func (a *again) numbers(n int) (layers, every int) {
 	return n, 1
 }
 
-// chunk is what a kind of chunk needs, the first blocks of which are recomputed; the temporaries of its functions go to k.
+// chunk is what a kind of chunk needs, the first blocks of which are recomputed; the temporaries of its functions go to
+// k.
 func (b *blocks) chunk(k *kept, c *chunkKind, layers, every int, split bool) (out kindNeed) {
 	for i := range c.runs {
 		r := &c.runs[i]
@@ -150,8 +152,8 @@ func (b *blocks) chunk(k *kept, c *chunkKind, layers, every int, split bool) (ou
 // stateNeed is what parameters, gradients and the optimizer's state of a stage take, with what ZeRO moves.
 type stateNeed struct{ params, grads, master, moment, moving int }
 
-// stateNeeds returns the needs of a family's stages under a sharding, by stage. Only the stages in [searcher.holdsOf] are filled in.
-// Families that have the same key share the slice.
+// stateNeeds returns the needs of a family's stages under a sharding, by stage. Only the stages in [searcher.holdsOf]
+// are filled in. Families that have the same key share the slice.
 func (s *searcher) stateNeeds(f *family, of sharding) []stateNeed {
 	fr, prec := s.frame(f), &f.plan.Precision
 	st, shared := s.stateOf(f, of), ownersOf(&f.plan, of.group)

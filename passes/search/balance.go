@@ -8,12 +8,13 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// balance splits the blocks over the chunks so that the slowest stage is as fast as can be, by the times of a block, the
-// embedding and the head: exactly where all blocks are alike, and where they are not, as where the first have no experts, if
-// each stage has one chunk. Of several chunks each block then counts as the mean of all, and another split may be faster. Of
-// splits of alike blocks it is the one in which no stage has more than it needs: the fastest of the slowest, then of the next,
-// the earlier stages, which hold more micro-batches, with less. Within a stage the chunks are as equal as can be, those with the
-// embedding or the head the smaller. It does not look at memory: search calls that restriction by its name.
+// balance splits the blocks over the chunks so that the slowest stage is as fast as can be, by the times of a block,
+// the embedding and the head: exactly where all blocks are alike, and where they are not, as where the first have no
+// experts, if each stage has one chunk. Of several chunks each block then counts as the mean of all, and another split
+// may be faster. Of splits of alike blocks it is the one in which no stage has more than it needs: the fastest of the
+// slowest, then of the next, the earlier stages, which hold more micro-batches, with less. Within a stage the chunks
+// are as equal as can be, those with the embedding or the head the smaller. It does not look at memory: search calls
+// that restriction by its name.
 func (s *searcher) balance(plan *ir.Plan, costs []costSums) []int {
 	n, b := plan.PP*plan.VPP, &s.balancing
 	b.load, b.least, b.most = zeroed(b.load, plan.PP), zeroed(b.least, plan.PP), zeroed(b.most, plan.PP)
@@ -74,8 +75,8 @@ func (s *searcher) blockTime(costs []costSums) float64 {
 	return float64(sum) / float64(max(1, blocks))
 }
 
-// within finds how many of the blocks each stage can do in a time, and how many that is in all; 0 if one cannot even do what
-// it has at least.
+// within finds how many of the blocks each stage can do in a time, and how many that is in all; 0 if one cannot even do
+// what it has at least.
 func (b *balancing) within(t float64, blocks int) (sum int) {
 	for i := range b.most {
 		if i > 0 && b.load[i] == b.load[i-1] && b.least[i] == b.least[i-1] { // most stages are alike
@@ -92,8 +93,8 @@ func (b *balancing) within(t float64, blocks int) (sum int) {
 	return sum
 }
 
-// stages finds how many of the blocks each stage gets: in the least time in which all of them are done, from which it takes
-// back what is too many.
+// stages finds how many of the blocks each stage gets: in the least time in which all of them are done, from which it
+// takes back what is too many.
 func (b *balancing) stages(blocks int) {
 	best := math.Inf(1)
 	for i, x := range b.load {
@@ -116,7 +117,9 @@ func (b *balancing) stages(blocks int) {
 	for sum := b.within(best, blocks); sum > blocks; sum-- {
 		most := -1
 		for i := range b.most {
-			if b.most[i] > b.least[i] && (most < 0 || b.load[i]+b.block*float64(b.most[i]) > (b.load[most]+b.block*float64(b.most[most]))*(1+tie)) {
+			if b.most[i] > b.least[i] &&
+				(most < 0 || b.load[i]+b.block*float64(b.most[i]) >
+					(b.load[most]+b.block*float64(b.most[most]))*(1+tie)) {
 				most = i
 			}
 		}
@@ -124,8 +127,8 @@ func (b *balancing) stages(blocks int) {
 	}
 }
 
-// spread gives each stage's blocks to its chunks: as equal as can be, what is left over to the first of those with neither
-// the embedding nor the head. What it returns holds until the next call.
+// spread gives each stage's blocks to its chunks: as equal as can be, what is left over to the first of those with
+// neither the embedding nor the head. What it returns holds until the next call.
 func (s *searcher) spread(plan *ir.Plan, stages []int) []int {
 	n, pp := plan.PP*plan.VPP, plan.PP
 	b := &s.balancing

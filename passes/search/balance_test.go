@@ -11,8 +11,8 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// Where each stage has one chunk no split has a faster slowest stage than the one that is tried, whether blocks are alike or not.
-// What is left out says where stages of several chunks are split by the mean of all blocks.
+// Where each stage has one chunk no split has a faster slowest stage than the one that is tried, whether blocks are
+// alike or not. What is left out says where stages of several chunks are split by the mean of all blocks.
 func TestNoSplitHasAFasterSlowestStage(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 9))
 	alike, unlike := 0, 0
@@ -33,11 +33,14 @@ func TestNoSplitHasAFasterSlowestStage(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		of := slices.DeleteFunc(slices.Clone(sp.families), func(f *family) bool { return f.plan.PP == 1 || f.plan.VPP > 1 })
+		of := slices.DeleteFunc(slices.Clone(sp.families), func(f *family) bool {
+			return f.plan.PP == 1 || f.plan.VPP > 1
+		})
 		if len(of) == 0 {
 			continue
 		}
-		f, mean := of[r.IntN(len(of))], strings.Contains(strings.Join(Restricted(p), "; "), "each block counting as the mean of all")
+		f, mean := of[r.IntN(len(of))], strings.Contains(strings.Join(Restricted(p), "; "),
+			"each block counting as the mean of all")
 		got, best := s.slowestOf(&f.plan, f.counts), s.fastestSplit(&f.plan, nil)
 		switch {
 		case mean != p.unlike(&s.dims):
@@ -56,8 +59,8 @@ func TestNoSplitHasAFasterSlowestStage(t *testing.T) {
 	}
 }
 
-// Of splits with the fastest slowest stage that of unlike blocks has the least squares, and the earlier stages fewer blocks:
-// held against every split.
+// Of splits with the fastest slowest stage that of unlike blocks has the least squares, and the earlier stages fewer
+// blocks: held against every split.
 func TestRunsAgainstEverySplit(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 8))
 	for range 2000 {

@@ -23,12 +23,14 @@ func (s *searcher) blockTimes(costs []costSums) []float64 {
 	return b.ends
 }
 
-// runs splits blocks that differ into a run for each stage, by dynamic programming over how many blocks the first stages
-// have: the slowest stage is as fast as can be, and of such splits the squares of the stages' times are the least together;
-// of equal ones the earlier stages, which hold more micro-batches, have fewer blocks. What it returns holds until the next call.
+// runs splits blocks that differ into a run for each stage, by dynamic programming over how many blocks the first
+// stages have: the slowest stage is as fast as can be, and of such splits the squares of the stages' times are the
+// least together; of equal ones the earlier stages, which hold more micro-batches, have fewer blocks. What it returns
+// holds until the next call.
 func (b *balancing) runs(ends []float64) []int {
 	stages, n := len(b.load), len(ends)
-	slowest, squares, took := sized(b.room[0], (stages+1)*n), sized(b.room[1], (stages+1)*n), sized(b.room[2], (stages+1)*n)
+	slowest, squares, took := sized(b.room[0], (stages+1)*n), sized(b.room[1], (stages+1)*n),
+		sized(b.room[2], (stages+1)*n)
 	b.room = [3][]float64{slowest, squares, took}
 	b.fill(slowest, ends, false, b.enough(ends), took)
 	if math.IsInf(slowest[0], 1) {
@@ -52,9 +54,10 @@ func sized(room []float64, n int) []float64 {
 	return room[:n]
 }
 
-// fill sets, at [stage · len(ends) + block], the least that the stages from one on make of the blocks from one on: the sum of
-// the squares of their times, or the time of the slowest. No stage takes longer than most. took notes how many blocks the stage
-// takes for it, the fewest. Only blocks are looked at that the stages before can have done, and of those set, from and to.
+// fill sets, at [stage · len(ends) + block], the least that the stages from one on make of the blocks from one on: the
+// sum of the squares of their times, or the time of the slowest. No stage takes longer than most. took notes how many
+// blocks the stage takes for it, the fewest. Only blocks are looked at that the stages before can have done, and of
+// those set, from and to.
 func (b *balancing) fill(table, ends []float64, squares bool, most float64, took []float64) {
 	n, latest := len(ends), b.reach(ends, most)
 	from, to := n-1, n-1
@@ -101,8 +104,8 @@ func (b *balancing) reach(ends []float64, most float64) []int {
 	return b.latest
 }
 
-// enough is a time not much above the least in which all stages can be done, by how far they come; where some have blocks that
-// they must have it may be too little.
+// enough is a time not much above the least in which all stages can be done, by how far they come; where some have
+// blocks that they must have it may be too little.
 func (b *balancing) enough(ends []float64) float64 {
 	const steps = 5 // each halves what it may be too much by, from a block
 	last, low, block := len(b.load)-1, ends[len(ends)-1], 0.0

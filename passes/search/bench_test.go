@@ -16,7 +16,8 @@ func problem175(t testing.TB) *Problem {
 
 // problem405 is Llama 3 405B on 16,384 H100.
 func problem405(t testing.TB) *Problem {
-	return problem(cluster(t, "dgx-h100", 2048, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 8192), 8192, 2048, mixed)
+	return problem(cluster(t, "dgx-h100", 2048, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 8192), 8192,
+		2048, mixed)
 }
 
 func BenchmarkSearch175B(b *testing.B) { benchmarkSearch(b, problem175(b)) }
@@ -48,7 +49,8 @@ func drawPoints(t testing.TB, s *searcher, r *rand.Rand, n int) []point {
 		}
 		shardings, orders := s.shardings(s.problem, &f.plan), f.ordersOf()
 		a := &agains[f][r.IntN(len(agains[f]))]
-		p := point{family: f, of: &shardings[r.IntN(len(shardings))], again: a, n: a.least + r.IntN(a.most-a.least+1), order: &orders[r.IntN(len(orders))]}
+		p := point{family: f, of: &shardings[r.IntN(len(shardings))], again: a, n: a.least + r.IntN(a.most-a.least+1),
+			order: &orders[r.IntN(len(orders))]}
 		if k := p.key(s); !seen[k] {
 			seen[k] = true
 			out = append(out, p)
@@ -57,13 +59,13 @@ func drawPoints(t testing.TB, s *searcher, r *rand.Rand, n int) []point {
 	return out
 }
 
-// BenchmarkPricePlan prices plans of the whole space of GPT-3 175B on 1,024 A100, one by one. A priced plan has its time in
-// closed form, a lower bound of what the simulation of its schedule says (metric gap: by how much, in the mean over plans that
-// fit): passes of each chunk with their collectives and with what ZeRO moves beside them, the pipeline's fill and drain
-// with its messages, the optimizer and the step's own costs; and the bytes of its fullest stage's arena, exactly. What blocks and
-// layers cost, a split's chunks and a schedule's buffers are memoised; nothing about plans is, and nothing is left out by a
-// bound. BenchmarkPricePlan goes through the plans in the order of the space, as a search does; BenchmarkPriceShuffled prices
-// the same ones at random, so that it waits for memory too.
+// BenchmarkPricePlan prices plans of the whole space of GPT-3 175B on 1,024 A100, one by one. A priced plan has its
+// time in closed form, a lower bound of what the simulation of its schedule says (metric gap: by how much, in the mean
+// over plans that fit): passes of each chunk with their collectives and with what ZeRO moves beside them, the
+// pipeline's fill and drain with its messages, the optimizer and the step's own costs; and the bytes of its fullest
+// stage's arena, exactly. What blocks and layers cost, a split's chunks and a schedule's buffers are memoised; nothing
+// about plans is, and nothing is left out by a bound. BenchmarkPricePlan goes through the plans in the order of the
+// space, as a search does; BenchmarkPriceShuffled prices the same ones at random, so that it waits for memory too.
 func BenchmarkPricePlan(b *testing.B)     { benchmarkPrice(b, false) }
 func BenchmarkPriceShuffled(b *testing.B) { benchmarkPrice(b, true) }
 
@@ -126,17 +128,21 @@ func TestGap(t *testing.T) {
 		}
 		gaps := gapsOf(s, drawPoints(t, s, rand.New(rand.NewPCG(2, 3)), 1500))
 		slices.Sort(gaps)
-		t.Logf("%s: of %d plans that fit, the simulation exceeds the closed form by %.2f %% in the mean, %.2f %% in the median, %.1f %% at most",
+		t.Logf("%s: of %d plans that fit, the simulation exceeds the closed form by %.2f %% in the mean, %.2f %% in "+
+			"the median, %.1f %% at most",
 			x.name, len(gaps), 100*mean(gaps), 100*gaps[len(gaps)/2], 100*gaps[len(gaps)-1])
 		if gaps[0] < 0 || mean(gaps) > x.mean || len(gaps) < 100 {
-			t.Errorf("%s: the closed form is off by %v to %v, %v in the mean", x.name, gaps[0], gaps[len(gaps)-1], mean(gaps))
+			t.Errorf("%s: the closed form is off by %v to %v, %v in the mean", x.name, gaps[0],
+				gaps[len(gaps)-1], mean(gaps))
 		}
 	}
 }
 
-// BenchmarkExplain405B is what explain searches: Llama 3 405B on 1,024 H100, its alternatives, levers and rules of thumb.
+// BenchmarkExplain405B is what explain searches: Llama 3 405B on 1,024 H100, its alternatives, levers and rules of
+// thumb.
 func BenchmarkExplain405B(b *testing.B) {
-	p := problem(cluster(b, "dgx-h100", 128, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 8192), 8192, 2048, mixed)
+	p := problem(cluster(b, "dgx-h100", 128, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 8192), 8192,
+		2048, mixed)
 	for b.Loop() {
 		r := must(b, p)
 		r.Beyond(405e9, r.Fastest)
@@ -145,11 +151,12 @@ func BenchmarkExplain405B(b *testing.B) {
 
 // BenchmarkLongRows is a search in which cp is free: Llama 3 405B on 16,384 H100 with 131,072 positions.
 func BenchmarkLongRows(b *testing.B) {
-	benchmarkSearch(b, problem(cluster(b, "dgx-h100", 2048, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 131072), 131072, 128, mixed))
+	benchmarkSearch(b, problem(cluster(b, "dgx-h100", 2048, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 131072),
+		131072, 128, mixed))
 }
 
-// BenchmarkWithin looks on 1 to 256 nodes for a plan of Llama 3 70B that reaches 1.45 M tokens/s (metric nodes: with how many
-// one does).
+// BenchmarkWithin looks on 1 to 256 nodes for a plan of Llama 3 70B that reaches 1.45 M tokens/s (metric nodes: with
+// how many one does).
 func BenchmarkWithin(b *testing.B) {
 	p := problem(cluster(b, "dgx-h100", 256, 0), llamaConfig(80, 8192, 64, 8, 28672, 128256, 8192), 8192, 1024, mixed)
 	for b.Loop() {

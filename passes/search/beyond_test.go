@@ -63,7 +63,8 @@ func checkThumbs(t *testing.T, p *Problem, r *Result, answers []Thumb) {
 				t.Fatal(err)
 			}
 			follows := pins.follow(&r.Best.Plan)
-			if (got.Verdict == Agrees) != follows || !follows && (got.Best == nil || *got.Best != a || got.SlowerBy != a.SlowerBy) {
+			if (got.Verdict == Agrees) != follows ||
+				!follows && (got.Best == nil || *got.Best != a || got.SlowerBy != a.SlowerBy) {
 				t.Errorf("rule %s: %+v, a search says %+v", rule.rule, got, a)
 			}
 		}
@@ -99,7 +100,8 @@ func TestRoomier(t *testing.T) {
 	full := must(t, p).Best
 	used := 1 - float64(full.Predict.MemoryBytes.Total)/float64(p.Cluster.GPU.Memory())
 	best, ok := Roomier(p, used+0.05)
-	if !ok || float64(best.Predict.MemoryBytes.Total) > (1-used-0.05)*float64(p.Cluster.GPU.Memory()) || best.Predict.StepS < full.Predict.StepS {
+	if !ok || float64(best.Predict.MemoryBytes.Total) > (1-used-0.05)*float64(p.Cluster.GPU.Memory()) ||
+		best.Predict.StepS < full.Predict.StepS {
 		t.Errorf("%v with %+v after %+v", ok, best, full)
 	}
 	if _, ok := Roomier(p, 0.999); ok {
@@ -138,7 +140,8 @@ func TestPanicsInParallelAreTheCallers(t *testing.T) {
 			})
 			return nil
 		}()
-		if text, ok := fault.(string); !ok || !strings.HasPrefix(text, "a promise was broken\nhere\n") || !strings.Contains(text, "beyond_test.go") {
+		if text, ok := fault.(string); !ok || !strings.HasPrefix(text, "a promise was broken\nhere\n") ||
+			!strings.Contains(text, "beyond_test.go") {
 			t.Errorf("panic in %d of 5: %v", n, fault)
 		}
 	}
@@ -159,6 +162,7 @@ func TestHelpersAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after := r.searcher.ahead.helpers; before != 3 || during != 0 || after != 3 || each.ahead.helpers != 0 {
-		t.Errorf("on 4 cores a search has %d helpers, %d beside others, %d afterwards; a series has %d", before, during, after, each.ahead.helpers)
+		t.Errorf("on 4 cores a search has %d helpers, %d beside others, %d afterwards; a series has %d", before,
+			during, after, each.ahead.helpers)
 	}
 }

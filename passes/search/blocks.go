@@ -38,10 +38,11 @@ type tempLine struct {
 
 // variantLines are the values of a variant of a segment that take memory.
 type variantLines struct {
-	slots    []line
-	temps    [][]tempLine // of each function
-	wides    []line       // of each node: what it widens of 16-bit values, see [ir.Program.Scratch]; of what recomputes nothing
-	gradient bool         // the second part of backward reads the gradient of its output
+	slots []line
+	temps [][]tempLine // of each function
+	// of each node: what it widens of 16-bit values, see [ir.Program.Scratch]; of what recomputes nothing
+	wides    []line
+	gradient bool // the second part of backward reads the gradient of its output
 }
 
 // measure notes all sizes of some variants of a program of micro-batch 1; again at micro-batch 2 it makes them lines.

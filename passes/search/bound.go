@@ -84,8 +84,8 @@ func (s *searcher) newBase(k profileKey, p *profile) *base {
 	return b
 }
 
-// slopes measures all lines of some variants of a program, whose profiles get theirs, at micro-batch 2, and puts the variants
-// back.
+// slopes measures all lines of some variants of a program, whose profiles get theirs, at micro-batch 2, and puts the
+// variants back.
 func (s *searcher) slopes(p *ir.Program, variants []*ir.Segment, profiles []*segmentProfile) []variantLines {
 	dp := p.Plan.DP
 	lines := measure(p, variants, nil)
@@ -104,7 +104,8 @@ func (s *searcher) slopes(p *ir.Program, variants []*ir.Segment, profiles []*seg
 	return lines
 }
 
-// slotValues are the values that a function, or what it takes, adds to the layer's slot. What a result takes the place of adds nothing.
+// slotValues are the values that a function, or what it takes, adds to the layer's slot. What a result takes the place
+// of adds nothing.
 func slotValues(f *ir.Func, inputs []*ir.Value) []*ir.Value {
 	var vs []*ir.Value
 	replaced := map[*ir.Value]bool{}
@@ -201,8 +202,8 @@ type flightKey struct {
 	pp, vpp, micro int
 }
 
-// flights are the activation buffers of each chunk, in the model's order. Schedules are periodic: after the warm-up, which
-// is at most 3·pp micro-batches of each chunk, a turn of pp of them repeats, so that 4·pp show all there is.
+// flights are the activation buffers of each chunk, in the model's order. Schedules are periodic: after the warm-up,
+// which is at most 3·pp micro-batches of each chunk, a turn of pp of them repeats, so that 4·pp show all there is.
 func (s *searcher) flights(p *ir.Plan) []int {
 	k := flightKey{p.Schedule, p.PP, p.VPP, p.MicroBatches}
 	if p.Schedule != "gpipe" {

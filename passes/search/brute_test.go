@@ -13,8 +13,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// The search without bounds is the judge of the search with them: it prices every plan, with each number that the search
-// solves, and every bound is held against each of them.
+// The search without bounds is the judge of the search with them: it prices every plan, with each number that the
+// search solves, and every bound is held against each of them.
 
 // brute is what it found.
 type brute struct {
@@ -116,22 +116,27 @@ func (b *brute) hold(m *member, br *branch, n int, c *price) {
 	f, plan := m.family, q.plan()
 	time := b.stepTime(&q)
 	if closed, near := b.quote(&q).time, b.pipelined(&q); closed > near || near > time {
-		b.t.Errorf("%v takes %v; its closed form is %v, its schedule played with floors %v", plan.Text(), time, closed, near)
+		b.t.Errorf("%v takes %v; its closed form is %v, its schedule played with floors %v", plan.Text(), time,
+			closed, near)
 	}
-	for _, what := range []string{plan.Schedule, "recompute " + plan.Recompute, fmt.Sprint("zero ", plan.Zero), fmt.Sprint("pp ", plan.PP), fmt.Sprint("ep ", min(2, plan.EP))} {
+	for _, what := range []string{plan.Schedule, "recompute " + plan.Recompute, fmt.Sprint("zero ", plan.Zero),
+		fmt.Sprint("pp ", plan.PP), fmt.Sprint("ep ", min(2, plan.EP))} {
 		b.seen[what]++
 	}
 	if c.memory.Fits() {
 		switch {
 		case b.searcher.least(b.problem, f) > b.capacity, br.over > 0, m.over > 0, n < m.n, n < br.n:
-			b.t.Errorf("%v fits; its bounds of memory: family %d of %d, branch over %d from %d on, plan over %d from %d on", plan.Text(),
+			b.t.Errorf("%v fits; its bounds of memory: family %d of %d, branch over %d from %d on, plan over %d "+
+				"from %d on", plan.Text(),
 				b.searcher.least(b.problem, f), b.capacity, br.over, br.n, m.over, m.n)
 		}
 		b.seen["fits"]++
 	}
-	if n >= m.n && m.floor > time || n >= br.n && br.floor > time || b.familyFloor(f, &perhaps, 0) > time || b.leastWork(&f.plan) > time ||
+	if n >= m.n && m.floor > time || n >= br.n && br.floor > time || b.familyFloor(f, &perhaps, 0) > time ||
+		b.leastWork(&f.plan) > time ||
 		b.nearly(b.problem, f.cell, &f.plan) > b.familyFloor(f, &perhaps, 0) {
-		b.t.Errorf("%v takes %v; its bounds of time: arithmetic %v, layers %v, family %v, branch %v, plan %v", plan.Text(), time, b.leastWork(&f.plan),
+		b.t.Errorf("%v takes %v; its bounds of time: arithmetic %v, layers %v, family %v, branch %v, plan %v",
+			plan.Text(), time, b.leastWork(&f.plan),
 			b.nearly(b.problem, f.cell, &f.plan), b.familyFloor(f, &perhaps, 0), br.floor, m.floor)
 	}
 }
@@ -149,10 +154,13 @@ func (b *brute) agrees(c found, n Counts, ok bool) {
 	size := b.space.size
 	switch {
 	case ok != (b.fits > 0), ok && c.fastest.Plan != b.best:
-		b.t.Errorf("the search found %v (%v), brute force %v, of %d plans %d fit", c.fastest.Plan.Text(), ok, b.best.Text(), size, b.fits)
+		b.t.Errorf("the search found %v (%v), brute force %v, of %d plans %d fit", c.fastest.Plan.Text(), ok,
+			b.best.Text(), size, b.fits)
 	case ok && c.robust.Plan != b.least:
-		b.t.Errorf("of least risk the search found %v, brute force %v, of %d plans in the window; the fastest is %v", c.robust.Plan.Text(), b.least.Text(), b.near, b.best.Text())
-	case n.Space != size, n.Infeasible+n.Bounded+n.Priced != size, n.Priced > b.fits, n.Infeasible > size-b.fits, !ok && n.Infeasible != size:
+		b.t.Errorf("of least risk the search found %v, brute force %v, of %d plans in the window; the fastest is %v",
+			c.robust.Plan.Text(), b.least.Text(), b.near, b.best.Text())
+	case n.Space != size, n.Infeasible+n.Bounded+n.Priced != size, n.Priced > b.fits, n.Infeasible > size-b.fits,
+		!ok && n.Infeasible != size:
 		b.t.Errorf("the search counted %+v, brute force %d plans of which %d fit", n, size, b.fits)
 	}
 }
@@ -169,7 +177,8 @@ func tighten(t *testing.T, r *rand.Rand, p *Problem, shared *caches) {
 
 // narrow pins keys of a problem, as some plan of its space has them, until the space is small.
 func narrow(t *testing.T, r *rand.Rand, p *Problem, most int, shared *caches) {
-	narrowBy(t, r, p, most, shared, []string{"pp", "tp", "schedule", "vpp", "micro_batch", "zero", "recompute", "axis_order", "cp", "cp_kind", "ep", "etp"})
+	narrowBy(t, r, p, most, shared, []string{"pp", "tp", "schedule", "vpp", "micro_batch", "zero", "recompute",
+		"axis_order", "cp", "cp_kind", "ep", "etp"})
 }
 
 // shapeKeys are those of them that say nothing of which of a family's plans there are.
@@ -227,7 +236,8 @@ func TestSearchIsBruteForceOfMany(t *testing.T) {
 			b.run().agrees(c, n, found)
 			if found && c.robust.Plan != c.fastest.Plan {
 				seen["another of less risk"]++
-				seen["less memory pressure"] += bit(Pressure(c.robust.Predict.MemoryBytes) < Pressure(c.fastest.Predict.MemoryBytes))
+				seen["less memory pressure"] += bit(Pressure(c.robust.Predict.MemoryBytes) <
+					Pressure(c.fastest.Predict.MemoryBytes))
 				seen["memory pressure left"] += bit(Pressure(c.robust.Predict.MemoryBytes) > 0)
 			}
 			seen["in the window"] += b.near
@@ -243,8 +253,11 @@ func TestSearchIsBruteForceOfMany(t *testing.T) {
 		}
 	}
 	t.Log(seen)
-	for what, want := range map[string]int{"another of less risk": many / 20, "less memory pressure": many / 60, "memory pressure left": many / 60, "problems": 3 * many / 4, "bounded": many, "no plan fits": many / 100, "zb-h1": many, "zb-v": many / 2, "interleaved": many / 2, "gpipe": many,
-		"zero 1": many, "zero 2": many, "zero 3": many, "recompute full": many, "recompute selective": many, "pp 4": many / 2, "ep 2": many / 4} {
+	for what, want := range map[string]int{"another of less risk": many / 20, "less memory pressure": many / 60,
+		"memory pressure left": many / 60, "problems": 3 * many / 4, "bounded": many, "no plan fits": many / 100,
+		"zb-h1": many, "zb-v": many / 2, "interleaved": many / 2, "gpipe": many,
+		"zero 1": many, "zero 2": many, "zero 3": many, "recompute full": many, "recompute selective": many,
+		"pp 4": many / 2, "ep 2": many / 4} {
 		if seen[what] < want {
 			t.Errorf("%s: %d of %d problems, %d are wanted", what, seen[what], many, want)
 		}
@@ -289,7 +302,8 @@ func TestSearchIsBruteForce(t *testing.T) {
 		}
 	}
 	if bounded == 0 || none == 0 || other == 0 {
-		t.Errorf("%d plans were bounded, %d jobs had no plan, %d had one of less risk than the fastest: the test draws too tamely", bounded, none, other)
+		t.Errorf("%d plans were bounded, %d jobs had no plan, %d had one of less risk than the fastest: the test "+
+			"draws too tamely", bounded, none, other)
 	}
 }
 
@@ -308,14 +322,18 @@ func checkAlternatives(t *testing.T, p *Problem, res *Result, shared *caches) {
 			}
 			continue
 		}
-		checkAlternative(t, p, res, c, *c.Kept, keptSolved(res.Best.Plan, Pins{c.Name: {key(&c.Kept.Plan)}}, p.Pins), shared)
-		if c.RunnerUp != key(&c.Kept.Plan) || (c.Verdict == DoesNot) != (c.Kept.NoFit != nil) || (c.Verdict == Riskier) != (c.Kept.NoFit == nil && c.Kept.SlowerBy < 0) || c.Free.NoFit == nil && compareAlternatives(*c.Kept, *c.Free) < 0 {
+		checkAlternative(t, p, res, c, *c.Kept, keptSolved(res.Best.Plan, Pins{c.Name: {key(&c.Kept.Plan)}},
+			p.Pins), shared)
+		if c.RunnerUp != key(&c.Kept.Plan) || (c.Verdict == DoesNot) != (c.Kept.NoFit != nil) ||
+			(c.Verdict == Riskier) != (c.Kept.NoFit == nil && c.Kept.SlowerBy < 0) || c.Free.NoFit == nil &&
+			compareAlternatives(*c.Kept, *c.Free) < 0 {
 			t.Errorf("choice %+v: kept %+v, free %+v", c, c.Kept, c.Free)
 		}
 	}
 	for i, a := range res.Alternatives {
 		faster := a.NoFit == nil && a.SlowerBy < 0
-		if a.Plan == res.Best.Plan || faster && !a.Riskier(res.Best) || i > 0 && compareAlternatives(res.Alternatives[i-1], a) > 0 {
+		if a.Plan == res.Best.Plan || faster && !a.Riskier(res.Best) ||
+			i > 0 && compareAlternatives(res.Alternatives[i-1], a) > 0 {
 			t.Errorf("alternative %d: %+v", i, a)
 		}
 	}
@@ -337,7 +355,8 @@ func checkAlternative(t *testing.T, p *Problem, res *Result, c Choice, a Alterna
 		t.Errorf("choice %+v: brute force %v, alternative %+v", c, all.best, a)
 	} else if b, err := WhyNot(p, res.Best, pins); err != nil || fits && b.Plan != want {
 		t.Errorf("choice %+v: brute force recommends %v, why-not %+v, %v", c, want, b, err)
-	} else if again, err := res.WhyNot(pins); err != nil || again.Plan != b.Plan || again.Predict.StepS != b.Predict.StepS || (again.NoFit == nil) != fits {
+	} else if again, err := res.WhyNot(pins); err != nil || again.Plan != b.Plan ||
+		again.Predict.StepS != b.Predict.StepS || (again.NoFit == nil) != fits {
 		t.Errorf("choice %+v: a search of its own finds %+v, the search that was done %+v, %v", c, b, again, err)
 	}
 }

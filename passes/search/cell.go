@@ -8,15 +8,16 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// cell is what families share that agree in the degrees, in sp and in the micro-batch, and all do backward in one pass or in two:
-// they differ in chunks and schedules.
+// cell is what families share that agree in the degrees, in sp and in the micro-batch, and all do backward in one pass
+// or in two: they differ in chunks and schedules.
 type cell struct {
 	*opened                   // nil until one of the families was looked into; see looked
 	least   costmodel.Seconds // see leastLayers; 0 where nobody asked
 	work    costmodel.Seconds // leastWork of each plan; likewise
 	base    *base             // likewise
 	costs   []costSums        // of layers where the axes are in their usual order; likewise
-	goings  *[]*going         // see goingsOf: one list for all cells that it is the same for; nil: this has none in common
+	// see goingsOf: one list for all cells that it is the same for; nil: this has none in common
+	goings *[]*going
 }
 
 // opened is what is found out about a cell whose families are looked into, which are few.
@@ -25,7 +26,8 @@ type opened struct {
 	blocks  [variants]*blocks
 	sums    [variants][][]costSums // of layers, by the order's place
 	perhaps []floorTable
-	stateOf [2][4][3]*state // by whether the first and the last chunk lie apart, by zero, and by how groups share a copy
+	// by whether the first and the last chunk lie apart, by zero, and by how groups share a copy
+	stateOf [2][4][3]*state
 }
 
 // looked is the cell, with room for what is found out about it.
@@ -44,7 +46,8 @@ func (s *searcher) baseOf(c *cell, plan *ir.Plan) *base {
 	return c.base
 }
 
-// cell finds the cell of a plan whose micro-batch is at its place, or makes it. Plans that are illegal by their degrees have none.
+// cell finds the cell of a plan whose micro-batch is at its place, or makes it. Plans that are illegal by their degrees
+// have none.
 func (e *enumeration) cell(plan *ir.Plan) *cell {
 	if !e.shaped {
 		return nil
@@ -71,8 +74,8 @@ func (s *searcher) roughly(c *cell, plan *ir.Plan) costmodel.Seconds {
 	return c.work
 }
 
-// leastLayers is the least that a micro-batch takes in all layers, collectives included, of a cell's plans: in whichever order
-// their axes lie.
+// leastLayers is the least that a micro-batch takes in all layers, collectives included, of a cell's plans: in
+// whichever order their axes lie.
 func (s *searcher) leastLayers(p *Problem, c *cell, plan ir.Plan) costmodel.Seconds {
 	if c.least > 0 {
 		return c.least
@@ -90,8 +93,8 @@ func (s *searcher) leastLayers(p *Problem, c *cell, plan ir.Plan) costmodel.Seco
 	return c.least
 }
 
-// goingsOf are the ways in which collectives of layers go in one order of the axes or another, each once. They do not depend on
-// the micro-batch.
+// goingsOf are the ways in which collectives of layers go in one order of the axes or another, each once. They do not
+// depend on the micro-batch.
 func (s *searcher) goingsOf(p *Problem, c *cell, plan ir.Plan) (out []*going) {
 	if c.goings != nil && *c.goings != nil {
 		return *c.goings
@@ -108,10 +111,11 @@ func (s *searcher) goingsOf(p *Problem, c *cell, plan ir.Plan) (out []*going) {
 	return out
 }
 
-// nearly is at most what a family's own bound is, however its blocks are split: [searcher.leastWork] with collectives, and with
-// the pipeline's fill and drain where a stage has one chunk. Of m micro-batches, a stage with the part w of a micro-batch's work W
-// ends no earlier than after m·w and the parts of all stages before it. The last to end is earliest where all end at once, each
-// part 1-1/m times the one before: after W/(1-(1-1/m)^pp). It says nothing of plans that do backward in two passes.
+// nearly is at most what a family's own bound is, however its blocks are split: [searcher.leastWork] with collectives,
+// and with the pipeline's fill and drain where a stage has one chunk. Of m micro-batches, a stage with the part w of a
+// micro-batch's work W ends no earlier than after m·w and the parts of all stages before it. The last to end is
+// earliest where all end at once, each part 1-1/m times the one before: after W/(1-(1-1/m)^pp). It says nothing of
+// plans that do backward in two passes.
 func (s *searcher) nearly(p *Problem, c *cell, plan *ir.Plan) costmodel.Seconds {
 	if c == nil || plan.Splits() {
 		return 0

@@ -54,9 +54,10 @@ func (s *searcher) try(t trial) (Change, bool) {
 	return Change{t.set, c.best, t.problem.Cluster}, found
 }
 
-// changes are the changes of the job under which a plan fits, the cheapest first: see [cheapestFirst]. Changes that cost the
-// same are in this order: pins given up, fewer before more and the faster before the slower; less headroom; narrower numbers;
-// then what costs devices or changes the training, see larger. Pins and devices together are tried only if neither helps alone.
+// changes are the changes of the job under which a plan fits, the cheapest first: see [cheapestFirst]. Changes that
+// cost the same are in this order: pins given up, fewer before more and the faster before the slower; less headroom;
+// narrower numbers; then what costs devices or changes the training, see larger. Pins and devices together are tried
+// only if neither helps alone.
 func (s *searcher) changes() []Change {
 	out := slices.Concat(s.unpin(), s.lessHeadroom(), s.narrower(), s.larger(s.without()))
 	if pins := s.problem.Pins.names(); len(out) == 0 && len(pins) > 0 {
@@ -66,12 +67,13 @@ func (s *searcher) changes() []Change {
 	return out
 }
 
-// cheapestFirst sorts changes by what an hour of their clusters costs: price_per_hour of a node times nodes, or the number of
-// devices if the cluster has no price. Of the same price, fewer devices come first. So a change that keeps the cluster comes
-// first. Other changes keep their order.
+// cheapestFirst sorts changes by what an hour of their clusters costs: price_per_hour of a node times nodes, or the
+// number of devices if the cluster has no price. Of the same price, fewer devices come first. So a change that keeps
+// the cluster comes first. Other changes keep their order.
 func cheapestFirst(changes []Change) {
 	slices.SortStableFunc(changes, func(a, b Change) int {
-		return cmp.Or(cmp.Compare(a.PricePerHour(), b.PricePerHour()), cmp.Compare(a.Cluster.Devices(), b.Cluster.Devices()))
+		return cmp.Or(cmp.Compare(a.PricePerHour(), b.PricePerHour()), cmp.Compare(a.Cluster.Devices(),
+			b.Cluster.Devices()))
 	})
 }
 
@@ -94,8 +96,8 @@ func (s *searcher) unpin() []Change {
 	return out
 }
 
-// LeastHeadroom is the least that is offered where nothing fits: a fraction of a device, above the 3 % + 64 MiB by which a
-// plan's memory may be off.
+// LeastHeadroom is the least that is offered where nothing fits: a fraction of a device, above the 3 % + 64 MiB by
+// which a plan's memory may be off.
 const LeastHeadroom = 0.05
 
 // lessHeadroom leaves less of a device free.
@@ -124,7 +126,8 @@ func (s *searcher) narrower() []Change {
 	return nil
 }
 
-// larger takes more devices of a node, and else adds nodes; where there is no network to add them by, it halves the batch or the sequence.
+// larger takes more devices of a node, and else adds nodes; where there is no network to add them by, it halves the
+// batch or the sequence.
 func (s *searcher) larger(from trial) []Change {
 	if c, ok := s.devices(from); ok {
 		return []Change{c}
@@ -132,7 +135,9 @@ func (s *searcher) larger(from trial) []Change {
 	if len(s.problem.Cluster.Network) > 0 {
 		return s.nodes(from)
 	}
-	return append(s.half(from, "train.global_batch", s.problem.GlobalBatch, func(p *Problem, n int) { p.GlobalBatch = n }),
+	return append(s.half(from, "train.global_batch", s.problem.GlobalBatch, func(p *Problem, n int) {
+		p.GlobalBatch = n
+	}),
 		s.half(from, "train.seq_len", s.dims.Seq, func(p *Problem, n int) { p.Model = p.WithSeq(n) })...)
 }
 

@@ -29,20 +29,25 @@ func TestPinsGivenUpAreFolded(t *testing.T) {
 	}
 }
 
-// Changes are sorted by the price of an hour, or by devices if there is no price; a change that keeps the cluster is first.
+// Changes are sorted by the price of an hour, or by devices if there is no price; a change that keeps the cluster is
+// first.
 func TestCheapestFirst(t *testing.T) {
 	on := func(set string, nodes, devices int, price float64) Change {
-		return Change{Set: map[string]any{set: 1}, Cluster: &costmodel.Cluster{Nodes: nodes, Node: costmodel.Node{Devices: devices, PricePerHour: price}}}
+		return Change{Set: map[string]any{set: 1},
+			Cluster: &costmodel.Cluster{Nodes: nodes, Node: costmodel.Node{Devices: devices, PricePerHour: price}}}
 	}
 	for _, c := range []struct {
 		changes []Change
 		want    []string
 	}{
-		{[]Change{on("more", 4, 8, 20), on("some", 3, 8, 20), on("pin", 2, 8, 20), on("headroom", 2, 8, 20)}, []string{"pin", "headroom", "some", "more"}},
-		{[]Change{on("more", 4, 8, 0), on("some", 3, 8, 0), on("pin", 2, 8, 0), on("headroom", 2, 8, 0)}, []string{"pin", "headroom", "some", "more"}},
+		{[]Change{on("more", 4, 8, 20), on("some", 3, 8, 20), on("pin", 2, 8, 20), on("headroom", 2, 8, 20)},
+			[]string{"pin", "headroom", "some", "more"}},
+		{[]Change{on("more", 4, 8, 0), on("some", 3, 8, 0), on("pin", 2, 8, 0), on("headroom", 2, 8, 0)},
+			[]string{"pin", "headroom", "some", "more"}},
 		{[]Change{on("dear", 2, 4, 90), on("cheap", 3, 8, 20)}, []string{"cheap", "dear"}},
 		{[]Change{on("dear", 2, 4, 0), on("cheap", 1, 6, 0)}, []string{"cheap", "dear"}},
-		{[]Change{on("part", 1, 4, 20), on("pin", 1, 2, 20)}, []string{"pin", "part"}}, // a node costs the same whatever is used of it
+		// a node costs the same whatever is used of it
+		{[]Change{on("part", 1, 4, 20), on("pin", 1, 2, 20)}, []string{"pin", "part"}},
 	} {
 		cheapestFirst(c.changes)
 		var got []string

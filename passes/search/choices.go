@@ -36,13 +36,17 @@ func always(*ir.Plan) bool { return true }
 // choices are the keys that are searched, in the order in which they are explained.
 var choices = []choice{
 	{"zero", number(func(p *ir.Plan) int { return p.Zero }), eachOne, nil},
-	{"zero_group", number(func(p *ir.Plan) int { return p.ZeroGroup }), theBest, func(p *ir.Plan) bool { return p.Zero > 0 }},
+	{"zero_group", number(func(p *ir.Plan) int { return p.ZeroGroup }), theBest, func(p *ir.Plan) bool {
+		return p.Zero > 0
+	}},
 	{"tp", number(func(p *ir.Plan) int { return p.TP }), nextTo, nil},
 	{"pp", number(func(p *ir.Plan) int { return p.PP }), nextTo, nil},
 	{"cp", number(func(p *ir.Plan) int { return p.CP }), nextTo, always},
 	{"cp_kind", func(p *ir.Plan) string { return p.CPKind }, eachOne, func(p *ir.Plan) bool { return p.CP > 1 }},
 	{"ep", number(func(p *ir.Plan) int { return p.EP }), nextTo, experts},
-	{"etp", number(func(p *ir.Plan) int { return p.ETP }), nextTo, func(p *ir.Plan) bool { return experts(p) && p.TP > 1 }},
+	{"etp", number(func(p *ir.Plan) int { return p.ETP }), nextTo, func(p *ir.Plan) bool {
+		return experts(p) && p.TP > 1
+	}},
 	{"vpp", number(func(p *ir.Plan) int { return p.VPP }), theBest, staged},
 	{"schedule", func(p *ir.Plan) string { return p.Schedule }, eachOne, staged},
 	{"sp", func(p *ir.Plan) string { return strconv.FormatBool(p.SP) }, eachOne, nil},
@@ -53,9 +57,11 @@ var choices = []choice{
 
 // follow says which other keys can no longer be as they were when a key changes.
 var follow = map[string][]string{
-	"dp":              {"tp", "ep", "etp", "zero_group", "micro_batches"},
-	"tp":              {"dp", "ep", "etp", "zero_group", "axis_order", "stage_layers", "micro_batches", "recompute_split"},
-	"pp":              {"dp", "ep", "etp", "zero_group", "axis_order", "stage_layers", "micro_batches", "vpp", "schedule", "recompute_layers"},
+	"dp": {"tp", "ep", "etp", "zero_group", "micro_batches"},
+	"tp": {"dp", "ep", "etp", "zero_group", "axis_order", "stage_layers", "micro_batches",
+		"recompute_split"},
+	"pp": {"dp", "ep", "etp", "zero_group", "axis_order", "stage_layers", "micro_batches", "vpp",
+		"schedule", "recompute_layers"},
 	"cp":              {"dp", "ep", "cp_kind", "zero_group", "axis_order", "stage_layers", "micro_batches"},
 	"cp_kind":         {"cp", "dp", "ep", "zero_group", "axis_order", "stage_layers", "micro_batches"},
 	"ep":              {"etp", "zero_group", "stage_layers"},
@@ -103,7 +109,11 @@ func only(c *choice, than *ir.Plan, want func(string) bool) *keep {
 	case "zero_group":
 		return &keep{member: func(m *member) bool { return want(strconv.Itoa(m.of.group)) }}
 	case "axis_order":
-		return &keep{family: func(f *family) bool { return sameDegrees(&f.plan, than) }, member: func(m *member) bool { return want(m.order.name) }}
+		return &keep{family: func(f *family) bool {
+			return sameDegrees(&f.plan, than)
+		}, member: func(m *member) bool {
+			return want(m.order.name)
+		}}
 	}
 	return &keep{family: func(f *family) bool { return want(c.value(&f.plan)) }}
 }
@@ -112,8 +122,8 @@ func sameDegrees(a, b *ir.Plan) bool {
 	return a.DP == b.DP && a.TP == b.TP && a.PP == b.PP && a.CP == b.CP && a.EP == b.EP && a.ETP == b.ETP
 }
 
-// others are a choice's values in a space but a plan's own, in order of first occurrence; of orders of the axes, those of the
-// plan's degrees.
+// others are a choice's values in a space but a plan's own, in order of first occurrence; of orders of the axes, those
+// of the plan's degrees.
 func (s *searcher) others(sp *space, c *choice, than *ir.Plan) []string {
 	var out []string
 	latest := c.value(than) // neighbours in a space mostly agree

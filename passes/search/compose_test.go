@@ -33,7 +33,8 @@ func randomCluster(t testing.TB, r *rand.Rand) *costmodel.Cluster {
 	c.Nodes, c.Node.Devices, c.Network = 1, devices, nil
 	if devices%2 == 0 && r.IntN(3) == 0 { // bytes count where the network is slow, rounds where it is far
 		c.Nodes, c.Node.Devices = 2, devices/2
-		c.Network = []costmodel.Tier{[]costmodel.Tier{{Name: "far", Bandwidth: 1e9, LatencyUS: 20}, {Name: "slow", Bandwidth: 1e6, LatencyUS: 1}}[r.IntN(2)]}
+		c.Network = []costmodel.Tier{[]costmodel.Tier{{Name: "far", Bandwidth: 1e9, LatencyUS: 20},
+			{Name: "slow", Bandwidth: 1e6, LatencyUS: 1}}[r.IntN(2)]}
 	}
 	if c.Node.Devices == 1 { // which has nothing to be linked with
 		c.Node.Link, c.Node.SHARP = costmodel.Link{}, false
@@ -51,7 +52,8 @@ func randomProblem(t testing.TB, r *rand.Rand) *Problem {
 		cfg.Tied = r.IntN(2) == 0
 		cfg.DropResid, cfg.DropAttn = float64(r.IntN(2))*0.1, float64(r.IntN(2))*0.1
 	} else {
-		cfg = llamaConfig(pick(1, 3, 5), heads*pick(4, 8), heads, heads/pick(1, 2), heads*pick(8, 16), pick(61, 64, 257), seq)
+		cfg = llamaConfig(pick(1, 3, 5), heads*pick(4, 8), heads, heads/pick(1, 2), heads*pick(8, 16),
+			pick(61, 64, 257), seq)
 		cfg.Tied = r.IntN(2) == 0
 		cfg.AttentionBias = r.IntN(2) == 0
 	}
@@ -62,7 +64,8 @@ func randomProblem(t testing.TB, r *rand.Rand) *Problem {
 		}
 	}
 	if cfg.Family == spec.Llama && r.IntN(3) == 0 {
-		cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN, cfg.RouteShare = spec.Mixtral, pick(4, 6, 8), pick(1, 2, 3), cfg.FFN, r.IntN(2) == 0
+		cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN, cfg.RouteShare = spec.Mixtral, pick(4, 6, 8),
+			pick(1, 2, 3), cfg.FFN, r.IntN(2) == 0
 	}
 	p := problem(randomCluster(t, r), cfg, seq, pick(8, 12, 16, 24), precisions[r.IntN(len(precisions))])
 	if r.IntN(3) == 0 {
@@ -91,8 +94,8 @@ func drawRecompute(r *rand.Rand, p *ir.Plan) {
 	p.RecomputeSplit = p.TP > 1 && !p.SP && p.RecomputeEvery == 1 && r.IntN(2) == 0
 }
 
-// plansOf draws plans of a space, the degrees and the schedule first, so that what has many plans is not all there is; with
-// what the search solves and what it tries on request drawn too.
+// plansOf draws plans of a space, the degrees and the schedule first, so that what has many plans is not all there is;
+// with what the search solves and what it tries on request drawn too.
 func plansOf(t testing.TB, s *searcher, r *rand.Rand, n int) []ir.Plan {
 	t.Helper()
 	sp, err := s.space(s.problem)
@@ -187,14 +190,16 @@ func TestCompositionIsTheProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, plan := range plansOf(t, s, r, 8) {
-			for _, what := range []string{plan.Schedule, "recompute " + plan.Recompute, fmt.Sprint("zero ", plan.Zero), fmt.Sprint("pp ", plan.PP), fmt.Sprint("groups ", plan.ZeroGroup > 1 && plan.ZeroGroup < plan.DP)} {
+			for _, what := range []string{plan.Schedule, "recompute " + plan.Recompute, fmt.Sprint("zero ", plan.Zero),
+				fmt.Sprint("pp ", plan.PP), fmt.Sprint("groups ", plan.ZeroGroup > 1 && plan.ZeroGroup < plan.DP)} {
 				seen[what]++
 			}
 			checkComposition(t, s, plan)
 		}
 	}
 	t.Log(seen)
-	for _, what := range []string{"none", "1f1b", "gpipe", "interleaved", "zb-h1", "zb-v", "recompute full", "recompute selective", "zero 1", "zero 2", "zero 3", "pp 2", "pp 4", "groups true"} {
+	for _, what := range []string{"none", "1f1b", "gpipe", "interleaved", "zb-h1", "zb-v", "recompute full",
+		"recompute selective", "zero 1", "zero 2", "zero 3", "pp 2", "pp 4", "groups true"} {
 		if seen[what] < 5 {
 			t.Errorf("%s was drawn %d times", what, seen[what])
 		}
@@ -212,13 +217,15 @@ func checkComposition(t *testing.T, s *searcher, plan ir.Plan) {
 		got := s.composition(tables, stage)
 		traffic, flops := Compiled(prog, stage)
 		if !reflect.DeepEqual(got.Traffic, traffic) {
-			t.Errorf("%v stage %d: composed traffic\n%v\nis not the program's\n%v", plan.Text(), stage, got.Traffic, traffic)
+			t.Errorf("%v stage %d: composed traffic\n%v\nis not the program's\n%v", plan.Text(), stage,
+				got.Traffic, traffic)
 		}
 		if d := got.Flops/flops - 1; d > 1e-12 || d < -1e-12 {
 			t.Errorf("%v stage %d: composed %g flops, the program has %g", plan.Text(), stage, got.Flops, flops)
 		}
 		if !reflect.DeepEqual(tables.Stages[stage].Arena, prog.Stages[stage].Arena) {
-			t.Errorf("%v stage %d: composed %v, the program has %v", plan.Text(), stage, tables.Stages[stage].Arena, prog.Stages[stage].Arena)
+			t.Errorf("%v stage %d: composed %v, the program has %v", plan.Text(), stage, tables.Stages[stage].Arena,
+				prog.Stages[stage].Arena)
 		}
 	}
 	priced := s.priced(s.member(plan))
@@ -228,7 +235,8 @@ func checkComposition(t *testing.T, s *searcher, plan ir.Plan) {
 		arena += prog.Scratch()
 	}
 	if m := p.MemoryBytes; m.Total-m.Overhead != int64(arena) || priced.Stage != prog.Fullest() {
-		t.Errorf("%v: predicted %d on stage %d, the arena of stage %d has %d", plan.Text(), m.Total-m.Overhead, priced.Stage, prog.Fullest(), arena)
+		t.Errorf("%v: predicted %d on stage %d, the arena of stage %d has %d", plan.Text(), m.Total-m.Overhead,
+			priced.Stage, prog.Fullest(), arena)
 	}
 	if p.FlopsFormula != s.formula {
 		t.Errorf("%v: the formula is %q", plan, p.FlopsFormula)
@@ -249,7 +257,8 @@ func checkBounds(t *testing.T, s *searcher, plan ir.Plan) {
 		t.Errorf("%v: the bound of the family's memory %d exceeds %d", plan.Text(), v, arena)
 	}
 	if q := s.quote(m); q.bytes != arena || q.time > time {
-		t.Errorf("%v: the closed form is %v and %d bytes, the simulation %v and the arena %d", plan.Text(), q.time, q.bytes, time, arena)
+		t.Errorf("%v: the closed form is %v and %d bytes, the simulation %v and the arena %d", plan.Text(), q.time,
+			q.bytes, time, arena)
 	}
 	if v := s.floor(m.family, *m.of, m.again, m.n, m.order); v > time {
 		t.Errorf("%v: the time bound %v exceeds %v", plan.Text(), v, time)
@@ -264,7 +273,8 @@ func checkBounds(t *testing.T, s *searcher, plan ir.Plan) {
 
 // A dp-partial gradient of K/V heads that are replicated, and parameters that do not divide.
 func TestCompositionOfSplitHeads(t *testing.T) {
-	p := problem(cluster(t, "dgx-h100", 2, 0), llamaConfig(7, 256, 16, 2, 512, 1001, 64), 64, 32, ir.FullPrecision(ir.BF16))
+	p := problem(cluster(t, "dgx-h100", 2, 0), llamaConfig(7, 256, 16, 2, 512, 1001, 64), 64, 32,
+		ir.FullPrecision(ir.BF16))
 	s, err := newSearcher(p)
 	if err != nil {
 		t.Fatal(err)

@@ -2,9 +2,9 @@ package search
 
 import "github.com/planc-dev/planc/ir"
 
-// A pipeline has a bounded number of stages and chunks: simulating one takes as long as it has chunks for each of its stages.
-// The deepest that was published has 64 stages (a GPT of 1T parameters, Narayanan et al. 2021). A model of up to 126 blocks
-// with an embedding and a head, which are the most that the catalogue has, loses nothing.
+// A pipeline has a bounded number of stages and chunks: simulating one takes as long as it has chunks for each of its
+// stages. The deepest that was published has 64 stages (a GPT of 1T parameters, Narayanan et al. 2021). A model of up
+// to 126 blocks with an embedding and a head, which are the most that the catalogue has, loses nothing.
 const (
 	mostStages = 128
 	mostVPP    = 64  // chunks of a stage
@@ -16,8 +16,8 @@ func shallow(p *ir.Plan, _ *setting) bool {
 	return p.PP <= mostStages && p.VPP <= mostVPP && p.PP*p.VPP <= mostChunks
 }
 
-// mostTried returns the most chunks a stage that are tried. Two are always tried, even if the model has too few blocks: that is
-// what to say of zb-v.
+// mostTried returns the most chunks a stage that are tried. Two are always tried, even if the model has too few blocks:
+// that is what to say of zb-v.
 func (d *Dims) mostTried(pp int) int {
 	if pp <= 1 {
 		return 1

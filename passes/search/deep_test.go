@@ -20,17 +20,23 @@ func TestFarBeyondLegal(t *testing.T) {
 		pins Pins
 		want string
 	}{
-		{Pins{"tp": {"1000000000000"}}, "tp 1000000000000 leaves a rank no row of a vocabulary of 50257 (50257 does not)"},
-		{Pins{"pp": {"1000000000"}}, "pp 1000000000 · vpp 1 is 1000000000 chunks; 12 blocks with embedding and head fill 14 at most"},
+		{Pins{"tp": {"1000000000000"}},
+			"tp 1000000000000 leaves a rank no row of a vocabulary of 50257 (50257 does not)"},
+		{Pins{"pp": {"1000000000"}}, "pp 1000000000 · vpp 1 is 1000000000 chunks; 12 blocks with embedding and head " +
+			"fill 14 at most"},
 		{Pins{"pp": {"1000000000000000000"}}, "pp 1000000000000000000 does not divide 8 devices (pp 8 does)"},
 		{Pins{"pp": {"2"}, "vpp": {"1000000000"}},
-			"pp 2 · vpp 1000000000 is more than is planned: up to 128 stages of up to 64 chunks, up to 128 chunks in all"},
+			"pp 2 · vpp 1000000000 is more than is planned: up to 128 stages of up to 64 chunks, up to 128 " +
+				"chunks in all"},
 		{Pins{"cp": {"1000000000000"}}, "cp 1000000000000 does not divide 8 devices (cp 8 does)"},
-		{Pins{"micro_batch": {"1000000000000000000"}}, "micro_batch 1000000000000000000 × dp 8 does not divide the global batch of 64 (8 does)"},
+		{Pins{"micro_batch": {"1000000000000000000"}},
+			"micro_batch 1000000000000000000 × dp 8 does not divide the global batch of 64 (8 does)"},
 	} {
 		_, err := best.WhyNot(c.pins)
 		var illegal *IllegalError
-		if !errors.As(err, &illegal) || !slices.ContainsFunc(illegal.Reasons, func(r Reason) bool { return r.Message == c.want }) {
+		if !errors.As(err, &illegal) || !slices.ContainsFunc(illegal.Reasons, func(r Reason) bool {
+			return r.Message == c.want
+		}) {
 			t.Errorf("%s: %v, want %s", c.pins, err, c.want)
 		}
 	}
@@ -62,8 +68,10 @@ func TestPipelineBounds(t *testing.T) {
 			t.Errorf("%d layers, pp %d: up to %d chunks a stage, want %d", c.layers, c.pp, got, c.want)
 		}
 	}
-	set := &setting{Dims: Dims{Layers: 1024, Embed: true, Head: true}, devices: 256, batch: 1024, nodes: 32, rules: stageRules}
-	plan := ir.Plan{DP: 1, TP: 1, PP: 256, VPP: 1, CP: 1, EP: 1, ETP: 1, MicroBatch: 1, MicroBatches: 1024, Schedule: "1f1b", CPKind: "none"}
+	set := &setting{Dims: Dims{Layers: 1024, Embed: true, Head: true}, devices: 256, batch: 1024, nodes: 32,
+		rules: stageRules}
+	plan := ir.Plan{DP: 1, TP: 1, PP: 256, VPP: 1, CP: 1, EP: 1, ETP: 1, MicroBatch: 1, MicroBatches: 1024,
+		Schedule: "1f1b", CPKind: "none"}
 	var messages []string
 	for _, r := range legal(&plan, set) {
 		messages = append(messages, r.Message)
@@ -94,8 +102,8 @@ func TestDeepModel(t *testing.T) {
 	}
 }
 
-// A space with more families than the bound is refused. A question about a plan with pins gives up a pin only if the space stays below
-// the bound.
+// A space with more families than the bound is refused. A question about a plan with pins gives up a pin only if the
+// space stays below the bound.
 func TestTooManyFamilies(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 4, 0), llamaConfig(32, 4096, 32, 8, 14336, 128256, 8192), 8192, 256, mixed)
 	s, err := newSearcher(p)

@@ -20,10 +20,11 @@ func params(m *ir.Model) (n int) {
 	return n
 }
 
-// The documents' table: model states of 7 B parameters in f32 under AdamW on 8 ranks take 112, 63, 38.5 and 14 GB a rank
-// with ZeRO 0 to 3.
+// The documents' table: model states of 7 B parameters in f32 under AdamW on 8 ranks take 112, 63, 38.5 and 14 GB a
+// rank with ZeRO 0 to 3.
 func TestZeroTable(t *testing.T) {
-	p := problem(cluster(t, "dgx-h100", 1, 0), llamaConfig(32, 4096, 32, 32, 11008, 32000, 2048), 2048, 8, ir.FullPrecision(ir.F32))
+	p := problem(cluster(t, "dgx-h100", 1, 0), llamaConfig(32, 4096, 32, 32, 11008, 32000, 2048), 2048, 8,
+		ir.FullPrecision(ir.F32))
 	s, err := newSearcher(p)
 	if err != nil {
 		t.Fatal(err)
@@ -73,10 +74,11 @@ func TestHundredBillionOn64(t *testing.T) {
 	}
 }
 
-// Llama 3 405B in 16 stages of 8 chunks on 1,024 H100: 126 blocks with embedding and head fill 128 chunks, two of which have
-// no block.
+// Llama 3 405B in 16 stages of 8 chunks on 1,024 H100: 126 blocks with embedding and head fill 128 chunks, two of which
+// have no block.
 func TestLlama405B(t *testing.T) {
-	p := problem(cluster(t, "dgx-h100", 128, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 8192), 8192, 2048, mixed)
+	p := problem(cluster(t, "dgx-h100", 128, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 8192), 8192,
+		2048, mixed)
 	p.Pins = Pins{"pp": {"16"}, "vpp": {"8"}, "tp": {"8"}, "micro_batch": {"1"}, "schedule": {"interleaved"}}
 	r := must(t, p)
 	ns := counts(&r.Best.Plan)
@@ -88,12 +90,13 @@ func TestLlama405B(t *testing.T) {
 	}
 }
 
-// Llama 3 405B's long rows, 131,072 positions on 16,384 GPUs as TP 8 · CP 16 · PP 16 · DP 8 with 16 sequences a replica and
-// K/V gathered ("The Llama 3 Herd of Models", 2024, table 4: 380 TFLOP/s a GPU). The paper does not say how it counts; its
-// authors' torchtitan counts as PaLM does, attention as if there were no mask (6 N + 12 layers · hidden · seq a
-// token), of which planc's causal count is 71 %. So the count is made as theirs.
+// Llama 3 405B's long rows, 131,072 positions on 16,384 GPUs as TP 8 · CP 16 · PP 16 · DP 8 with 16 sequences a replica
+// and K/V gathered ("The Llama 3 Herd of Models", 2024, table 4: 380 TFLOP/s a GPU). The paper does not say how it
+// counts; its authors' torchtitan counts as PaLM does, attention as if there were no mask (6 N + 12 layers · hidden ·
+// seq a token), of which planc's causal count is 71 %. So the count is made as theirs.
 func TestLlama405BLongRows(t *testing.T) {
-	p := problem(cluster(t, "dgx-h100", 2048, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 131072), 131072, 128, mixed)
+	p := problem(cluster(t, "dgx-h100", 2048, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 131072),
+		131072, 128, mixed)
 	step := map[string]costmodel.Seconds{}
 	for _, kind := range ir.ContextKinds[1:] {
 		p.Pins = Pins{"tp": {"8"}, "cp": {"16"}, "pp": {"16"}, "micro_batch": {"1"}, "cp_kind": {kind}}
@@ -109,12 +112,14 @@ func TestLlama405BLongRows(t *testing.T) {
 		}
 	}
 	if step["ring"] >= step["gather"] || step["gather"] >= step["heads"] {
-		t.Errorf("steps take %v: a ring travels beside compute, and 8 K/V heads over tp 8 are one, which heads has to gather too", step)
+		t.Errorf("steps take %v: a ring travels beside compute, and 8 K/V heads over tp 8 are one, which heads has "+
+			"to gather too", step)
 	}
 }
 
-// The guides' rule of checkpoints is about each fourth layer's input: what is priced for it is recompute_every 4 of all blocks.
-// Llama 3 8B on 8 H100 keeps less of activations so than by checkpoints of each layer, and its time is the rule's.
+// The guides' rule of checkpoints is about each fourth layer's input: what is priced for it is recompute_every 4 of all
+// blocks. Llama 3 8B on 8 H100 keeps less of activations so than by checkpoints of each layer, and its time is the
+// rule's.
 func TestCheckpointRuleIsEachFourthLayer(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 1, 0), llamaConfig(32, 4096, 32, 8, 14336, 128256, 8192), 8192, 128, mixed)
 	r := must(t, p)
@@ -129,10 +134,12 @@ func TestCheckpointRuleIsEachFourthLayer(t *testing.T) {
 	}
 	none, each, fourth := price("none", 0, 1), price("full", 32, 1), price("full", 32, 4)
 	rule := checkpointing(&thumbs{p: p, chosen: r.Best}, &Series{})
-	if want := checkpointed(1-float64(fourth.MemoryBytes.Activations)/float64(none.MemoryBytes.Activations), float64(fourth.StepS/none.StepS)-1); *rule != *want {
+	if want := checkpointed(1-float64(fourth.MemoryBytes.Activations)/float64(none.MemoryBytes.Activations),
+		float64(fourth.StepS/none.StepS)-1); *rule != *want {
 		t.Errorf("the rule comes to %+v, each fourth layer to %+v", rule, want)
 	}
 	if slower := fourth.StepS / none.StepS; slower < 1.2 || slower > 1.34 || fourth.StepS <= each.StepS {
-		t.Errorf("a step takes %v, %v with a checkpoint each layer, %v with one each fourth", none.StepS, each.StepS, fourth.StepS)
+		t.Errorf("a step takes %v, %v with a checkpoint each layer, %v with one each fourth", none.StepS, each.StepS,
+			fourth.StepS)
 	}
 }

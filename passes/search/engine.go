@@ -8,8 +8,8 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// Another runtime than planc's runs other kernels and saves other values. Its layers are costmodel's; what the passes make of
-// the plan stays: stages, buckets, schedules, arenas, so that one search serves all engines.
+// Another runtime than planc's runs other kernels and saves other values. Its layers are costmodel's; what the passes
+// make of the plan stays: stages, buckets, schedules, arenas, so that one search serves all engines.
 
 // engine is whose runtime is priced.
 func (p *Problem) engine() *costmodel.Engine {
@@ -29,7 +29,8 @@ func (p *Problem) Computes() string {
 
 // transformer is the shape of a model, as other runtimes would run it.
 func transformer(m *ir.Model, d Dims) costmodel.Transformer {
-	t := costmodel.Transformer{Seq: d.Seq, Hidden: d.Hidden, Heads: d.Heads(), KVHeads: d.KVHeads, FFN: d.FFN, Vocab: d.Vocab, KeysSeen: float64(d.Seq)}
+	t := costmodel.Transformer{Seq: d.Seq, Hidden: d.Hidden, Heads: d.Heads(), KVHeads: d.KVHeads, FFN: d.FFN,
+		Vocab: d.Vocab, KeysSeen: float64(d.Seq)}
 	for _, s := range m.Segments {
 		for _, n := range s.Forward.Nodes {
 			switch n.Op {
@@ -54,7 +55,8 @@ func transformer(m *ir.Model, d Dims) costmodel.Transformer {
 		}
 		for _, w := range s.Forward.Weights() {
 			t.Tied = t.Tied || w.Param.Tied != ""
-			for d, to := range map[ir.Dim]*int{ir.QLatent: &t.QLatent, ir.KVLatent: &t.KVLatent, ir.RotaryDim: &t.SharedKey} {
+			for d, to := range map[ir.Dim]*int{ir.QLatent: &t.QLatent, ir.KVLatent: &t.KVLatent,
+				ir.RotaryDim: &t.SharedKey} {
 				if e, ok := w.Type.Extent(d); ok {
 					*to = e.Size
 				}
@@ -92,7 +94,10 @@ func (s *searcher) foreign(p *profile, k profileKey) {
 		return
 	}
 	shape := shape(transformer(s.problem.Model, s.dims))
-	split := costmodel.Split{TP: k.tp, CP: k.cp, Context: k.kind, EP: k.experts.ep, ETP: k.experts.etp, Micro: k.micro, SP: k.sp, Size: s.problem.Precision.Compute.Size(), Sums: e.Sums(s.problem.Precision), Narrow: s.problem.Computes() == "fp8" || s.problem.Computes() == costmodel.MXFP8, Scaled: s.problem.Computes() == costmodel.MXFP8}
+	split := costmodel.Split{TP: k.tp, CP: k.cp, Context: k.kind, EP: k.experts.ep, ETP: k.experts.etp, Micro: k.micro,
+		SP: k.sp, Size: s.problem.Precision.Compute.Size(), Sums: e.Sums(s.problem.Precision),
+		Narrow: s.problem.Computes() == "fp8" || s.problem.Computes() == costmodel.MXFP8,
+		Scaled: s.problem.Computes() == costmodel.MXFP8}
 	more := split
 	more.Micro++
 	segs := p.prog.Model.Segments
@@ -174,7 +179,8 @@ func lines(f, grown costmodel.Function) funcProfile {
 	}
 	for i, c := range f.Comms {
 		what := ir.Collective{Op: c.Op, Axes: []ir.Axis{cmp.Or(c.Axis, "tp")}, Bytes: int(c.Bytes)}
-		p.comms = append(p.comms, commLine{what: what, slope: grown.Comms[i].Bytes - c.Bytes, beside: c.Beside, once: c.Once, group: groupOfAxis(c.Axis)})
+		p.comms = append(p.comms, commLine{what: what, slope: grown.Comms[i].Bytes - c.Bytes, beside: c.Beside,
+			once: c.Once, group: groupOfAxis(c.Axis)})
 	}
 	return p
 }

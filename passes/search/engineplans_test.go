@@ -105,7 +105,8 @@ func TestEvenStages(t *testing.T) {
 	own := must(t, p).Best.Plan
 	p.Engine = costmodel.EngineOf("megatron")
 	p.Precision = p.Engine.State(mixed)
-	if even := must(t, p).Best.Plan; own.StageLayers == "5,5" || !strings.HasPrefix(even.StageLayers, "5,5") && even.VPP == 1 {
+	if even := must(t, p).Best.Plan; own.StageLayers == "5,5" || !strings.HasPrefix(even.StageLayers, "5,5") &&
+		even.VPP == 1 {
 		t.Errorf("planc splits %s, megatron %s", own.StageLayers, even.StageLayers)
 	}
 	p.Pins = Pins{"pp": {"2"}, "stage_layers": {"6,4"}}
@@ -119,13 +120,19 @@ func TestEngineRefusesPins(t *testing.T) {
 	for _, x := range []struct {
 		engine, key, value, want string
 	}{
-		{"megatron", "zero", "3", "zero 3: engine megatron runs zero 0 and 1, its distributed optimizer (engine megatron-fsdp runs zero 2 and 3)"},
-		{"megatron", "schedule", "zb-v", "schedule zb-v: engine megatron runs pipelines as 1f1b and interleaved (engine planc runs every schedule)"},
-		{"megatron", "pp", "4", "pp 4: 10 layers do not divide into 4 chunks: engine megatron splits layers evenly (plan.stage_layers gives another split, Megatron's --pipeline-model-parallel-layout)"},
+		{"megatron", "zero", "3", "zero 3: engine megatron runs zero 0 and 1, its distributed optimizer (engine " +
+			"megatron-fsdp runs zero 2 and 3)"},
+		{"megatron", "schedule", "zb-v",
+			"schedule zb-v: engine megatron runs pipelines as 1f1b and interleaved (engine planc runs every schedule)"},
+		{"megatron", "pp", "4", "pp 4: 10 layers do not divide into 4 chunks: engine megatron splits layers evenly " +
+			"(plan.stage_layers gives another split, Megatron's --pipeline-model-parallel-layout)"},
 		{"megatron-fsdp", "pp", "2", "pp 2: engine megatron-fsdp has no pipeline (pp 1, or engine megatron)"},
-		{"deepspeed", "schedule", "interleaved", "schedule interleaved: engine deepspeed runs pipelines as 1f1b (engine planc runs every schedule)"},
-		{"fsdp", "schedule", "zb-h1", "schedule zb-h1: engine fsdp runs pipelines as gpipe, 1f1b, interleaved and zb-v (engine planc runs every schedule)"},
-		{"fsdp", "tp", "8", "tp 8: engine fsdp splits K/V heads over tp and does not repeat them: tp divides them (a tp that divides them, or engine megatron)"},
+		{"deepspeed", "schedule", "interleaved",
+			"schedule interleaved: engine deepspeed runs pipelines as 1f1b (engine planc runs every schedule)"},
+		{"fsdp", "schedule", "zb-h1", "schedule zb-h1: engine fsdp runs pipelines as gpipe, 1f1b, interleaved and " +
+			"zb-v (engine planc runs every schedule)"},
+		{"fsdp", "tp", "8", "tp 8: engine fsdp splits K/V heads over tp and does not repeat them: tp divides them (a " +
+			"tp that divides them, or engine megatron)"},
 	} {
 		layers := 8
 		if x.key == "pp" {

@@ -23,9 +23,10 @@ type enumeration struct {
 	slab   []listedFamily // room for families that are next
 	staged bool           // pins ask for a pipeline: else nobody wonders about one
 
-	makes  map[int][]int // micro-batches, by how many sequences they share
-	micro  int           // the place of the present one among them
-	shaped bool          // this and what follows is of one choice of the degrees and of sp: whether they are legal by themselves
+	makes map[int][]int // micro-batches, by how many sequences they share
+	micro int           // the place of the present one among them
+	// this and what follows is of one choice of the degrees and of sp: whether they are legal by themselves
+	shaped bool
 	splits map[splitKey]split
 	cells  [2][]*cell // by the micro-batch's place; the second are those whose backward is two passes
 	goings [2]*[]*going
@@ -110,8 +111,8 @@ func (p *Problem) contextKinds(plan ir.Plan) (out []string) {
 	return out
 }
 
-// wideExperts is how many experts a block has at most of which splitting each over tp is tried where no pin asks for it: more
-// are narrow, and parts of them narrower than matmuls like, while ep has experts enough for many ranks.
+// wideExperts is how many experts a block has at most of which splitting each over tp is tried where no pin asks for
+// it: more are narrow, and parts of them narrower than matmuls like, while ep has experts enough for many ranks.
 const wideExperts = 16
 
 // experts goes through etp, ep and moe_slack. Where no pin says otherwise, experts are split over tp or not at all.
@@ -216,10 +217,12 @@ func (p *Problem) schedules(plan *ir.Plan) []string {
 	var out []string
 	for _, name := range schedules {
 		plan.Schedule = name
-		if plan.Splits() && experts(plan) && !p.engine().SplitsExperts { // on request: gradients of experts are made in their rounds, and cannot wait
+		// on request: gradients of experts are made in their rounds, and cannot wait
+		if plan.Splits() && experts(plan) && !p.engine().SplitsExperts {
 			continue
 		}
-		if stageRules[0].ok(plan, nil) && stageRules[2].ok(plan, nil) && (plan.PP == 1 || knownSchedule(name)) && p.runs(plan, "schedule") {
+		if stageRules[0].ok(plan, nil) && stageRules[2].ok(plan, nil) && (plan.PP == 1 || knownSchedule(name)) &&
+			p.runs(plan, "schedule") {
 			out = append(out, name)
 		}
 	}
@@ -237,7 +240,8 @@ func (e *enumeration) micros(plan ir.Plan) {
 			return
 		}
 		plan.MicroBatches = e.p.GlobalBatch / max(1, plan.DP*plan.MicroBatch)
-		if c := e.cell(&plan); e.limit > 0 && c != nil && (e.s.roughly(c, &plan) > e.limit || e.s.nearly(e.p, c, &plan) > e.limit) {
+		if c := e.cell(&plan); e.limit > 0 && c != nil &&
+			(e.s.roughly(c, &plan) > e.limit || e.s.nearly(e.p, c, &plan) > e.limit) {
 			e.passed = true
 			continue
 		}
@@ -275,8 +279,8 @@ type sharedSplit struct {
 	text   string
 }
 
-// making are the micro_batch of which a replica's share is as many micro-batches as pins ask for; if that is none of them,
-// all that divide the share, so that there is a plan to say so of.
+// making are the micro_batch of which a replica's share is as many micro-batches as pins ask for; if that is none of
+// them, all that divide the share, so that there is a plan to say so of.
 func (e *enumeration) making(share int) []int {
 	if e.makes[share] == nil {
 		e.makes[share] = e.p.making(share)
@@ -325,8 +329,8 @@ func (e *enumeration) split(plan *ir.Plan) []int {
 	return e.s.balance(plan, c.costs)
 }
 
-// even splits blocks over chunks without a look at what they cost. Where there are too few, the last and then the first, which
-// may have the head and the embedding, get none.
+// even splits blocks over chunks without a look at what they cost. Where there are too few, the last and then the
+// first, which may have the head and the embedding, get none.
 func even(blocks, chunks int) []int {
 	out := make([]int, chunks)
 	if blocks < chunks && blocks >= chunks-2 {
@@ -379,7 +383,8 @@ func (e *enumeration) family(plan *ir.Plan, split []int) *family {
 		e.slab = make([]listedFamily, 64)
 	}
 	of := &e.slab[0] // which another may have been in that is none
-	of.family, of.listed = family{listed: &of.listed, cell: e.cell(plan)}, listed{plan: *plan, counts: split, first: e.out.size, splits: plan.Splits()}
+	of.family, of.listed = family{listed: &of.listed, cell: e.cell(plan)}, listed{plan: *plan, counts: split,
+		first: e.out.size, splits: plan.Splits()}
 	f := &of.family
 	if len(e.p.unfollowed(*plan)) > 0 {
 		return f

@@ -48,8 +48,8 @@ func (k *expertKey) set(p *ir.Plan) {
 	}
 }
 
-// group is whose collective it is where experts regroup ranks, in words that hold for any number of replicas and any order of
-// the axes; the zero value: its axes are the same in any plan.
+// group is whose collective it is where experts regroup ranks, in words that hold for any number of replicas and any
+// order of the axes; the zero value: its axes are the same in any plan.
 type group struct {
 	experts []ir.Axis // ep, etp, or both
 	spans   []span
@@ -63,7 +63,8 @@ type span struct {
 
 // groupOf finds whose collective a node's is.
 func groupOf(n *ir.Node, axes []ir.Axis, m ir.Mesh) (g group) {
-	if !m.Has("ep") && !m.Has("etp") || slices.ContainsFunc(axes, func(a ir.Axis) bool { return a != a.Plain() }) { // cp in zigzag
+	// cp in zigzag
+	if !m.Has("ep") && !m.Has("etp") || slices.ContainsFunc(axes, func(a ir.Axis) bool { return a != a.Plain() }) {
 		return g
 	}
 	switch {
@@ -136,12 +137,14 @@ func (g *group) on(m ir.Mesh, axes []ir.Axis) []ir.Axis {
 
 // Experts is how a plan regroups ranks for experts, and what its prices rest on.
 type Experts struct {
-	Replicas int     // edp: ranks that have the same experts
-	Own      int     // dp where ep is counted as an axis of its own, 0 where that is no whole number
-	Rounds   float64 // expected, where tokens choose any expert as likely as any other; 0: the engine has tokens without places
-	Empty    float64 // of the places of these rounds, the part that stays empty
-	Fullest  float64 // tokens that the fullest expert is expected to get of a rank, over its even share
-	Room     float64 // the same of what these rounds have places for, above which there are more; 0 where no expert can get that many
+	Replicas int // edp: ranks that have the same experts
+	Own      int // dp where ep is counted as an axis of its own, 0 where that is no whole number
+	// expected, where tokens choose any expert as likely as any other; 0: the engine has tokens without places
+	Rounds  float64
+	Empty   float64 // of the places of these rounds, the part that stays empty
+	Fullest float64 // tokens that the fullest expert is expected to get of a rank, over its even share
+	// the same of what these rounds have places for, above which there are more; 0 where no expert can get that many
+	Room float64
 }
 
 // ExpertsOf says so of a plan of a model with experts.

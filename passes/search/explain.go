@@ -42,11 +42,12 @@ const (
 	Slower  Verdict = "slower"
 	DoesNot Verdict = "no_fit"
 	Illegal Verdict = "illegal"
-	Riskier Verdict = "riskier" // faster, by less than predictions can tell, with more memory pressure or a less simple plan
+	// faster, by less than predictions can tell, with more memory pressure or a less simple plan
+	Riskier Verdict = "riskier"
 )
 
-// Choice is one key of the plan: what was taken, and the best of its other values. Verdict and the figures are of the plan
-// that differs only in it where one is legal, and else of the best plan with another value.
+// Choice is one key of the plan: what was taken, and the best of its other values. Verdict and the figures are of the
+// plan that differs only in it where one is legal, and else of the best plan with another value.
 type Choice struct {
 	Name      string
 	Taken     string
@@ -62,8 +63,8 @@ type Choice struct {
 	Pinned bool         // only the job's pin forbids it: it is faster
 }
 
-// explain fills in alternatives and choices: for each key the best plan with another value, and with its other values as
-// the choice asks.
+// explain fills in alternatives and choices: for each key the best plan with another value, and with its other values
+// as the choice asks.
 func (s *searcher) explain(sp *space, r *Result) {
 	var of []*choice
 	for i := range choices {
@@ -116,8 +117,8 @@ func (s answerer) compare(c *choice, a *answer, best Priced) {
 	s.runnerUp(a.choice, c, a.values, a.others, best)
 }
 
-// freed returns the space with a key free. It returns sp itself if no plan is legal then, because a key that is split only on
-// request has few values when it is free, and if there are too many plans.
+// freed returns the space with a key free. It returns sp itself if no plan is legal then, because a key that is split
+// only on request has few values when it is free, and if there are too many plans.
 func (s *searcher) freed(sp *space, name string) *space {
 	if s.problem.Pins[name] == nil {
 		return sp
@@ -140,8 +141,8 @@ func (s *searcher) freed(sp *space, name string) *space {
 	return free
 }
 
-// questions are the restrictions under which a choice's alternatives are looked for, of which there are other values than the
-// one taken.
+// questions are the restrictions under which a choice's alternatives are looked for, of which there are other values
+// than the one taken.
 func (c *choice) questions(others []string, taken string) []func(string) bool {
 	var out []func(string) bool
 	is := func(v string) func(string) bool { return func(x string) bool { return x == v } }

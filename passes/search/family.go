@@ -19,7 +19,8 @@ type branch struct {
 	members []member // once it has grown
 }
 
-// member is a plan of a branch, with the least number of recomputed blocks with which it fits, else that which lacks least.
+// member is a plan of a branch, with the least number of recomputed blocks with which it fits, else that which lacks
+// least.
 type member struct {
 	point
 	place int // in the space
@@ -81,7 +82,8 @@ func (s *searcher) needsOf(p *Problem, b *branch) (least, lacks int) {
 	return least, lacks
 }
 
-// smallest returns the least that any sharding needs of each part, by stage. Only the stages in [searcher.holdsOf] are filled in.
+// smallest returns the least that any sharding needs of each part, by stage. Only the stages in [searcher.holdsOf] are
+// filled in.
 func (s *searcher) smallest(p *Problem, f *family) []stateNeed {
 	if f.looked().smallest != nil {
 		return f.smallest
@@ -101,7 +103,8 @@ func (s *searcher) smallest(p *Problem, f *family) []stateNeed {
 
 // least takes what is less in each part.
 func (n *stateNeed) least(o *stateNeed) {
-	n.params, n.grads, n.master, n.moment, n.moving = min(n.params, o.params), min(n.grads, o.grads), min(n.master, o.master), min(n.moment, o.moment), min(n.moving, o.moving)
+	n.params, n.grads, n.master, n.moment, n.moving = min(n.params, o.params), min(n.grads, o.grads),
+		min(n.master, o.master), min(n.moment, o.moment), min(n.moving, o.moving)
 }
 
 // eachOf says whether gradients are scattered after each micro-batch by a pass of their own: under some shardings of a
@@ -132,7 +135,8 @@ func (s *searcher) grow(p *Problem, b *branch) []member {
 		of := &shardings[i]
 		n, over := s.fewest(f, &b.again, s.row(f, *of).needs, f.splits && of.zero >= 2)
 		for j := range orders {
-			m := member{point: point{family: f, of: of, again: &b.again, n: n, order: &orders[j]}, place: b.first + len(b.members), over: over}
+			m := member{point: point{family: f, of: of, again: &b.again, n: n, order: &orders[j]},
+				place: b.first + len(b.members), over: over}
 			if over == 0 {
 				m.floor = max(b.floor, s.floor(f, *of, &b.again, n, &orders[j]))
 			}
@@ -142,9 +146,9 @@ func (s *searcher) grow(p *Problem, b *branch) []member {
 	return b.members
 }
 
-// fewest is the least number of recomputed blocks with which a plan fits, and else that which lacks least, with the bytes
-// that it lacks. More blocks need no more memory; the blocks of a group do not shrink it one by one, so that they are
-// tried in turn.
+// fewest is the least number of recomputed blocks with which a plan fits, and else that which lacks least, with the
+// bytes that it lacks. More blocks need no more memory; the blocks of a group do not shrink it one by one, so that they
+// are tried in turn.
 func (s *searcher) fewest(f *family, a *again, state []stateNeed, each bool) (n, over int) {
 	lacks := func(n int) int {
 		s.keep(&s.kept, f, a, n, each)

@@ -2,8 +2,8 @@ package search
 
 import "slices"
 
-// What a family's plans need of memory does not depend on how fast devices and networks are. What one question found out of it
-// serves the next about the same model.
+// What a family's plans need of memory does not depend on how fast devices and networks are. What one question found
+// out of it serves the next about the same model.
 
 // fittingKey is what tells apart families whose plans need different memory, and devices that have different room.
 type fittingKey struct {
@@ -30,10 +30,12 @@ type branchNeeds struct {
 // fixing are the keys that say which of a family's plans there are: where one is pinned, nothing is shared.
 var fixing = []string{"zero", "zero_group", "recompute", "recompute_layers", "recompute_every", "recompute_split"}
 
-// shares tells whether what is known of a family of a problem holds of others that are alike. Other engines need memory that
-// depends on more.
+// shares tells whether what is known of a family of a problem holds of others that are alike. Other engines need memory
+// that depends on more.
 func (p *Problem) shares() bool {
-	return p.engine().Own && (len(p.Pins) == 0 || !slices.ContainsFunc(fixing, func(key string) bool { return p.Pins[key] != nil }))
+	return p.engine().Own && (len(p.Pins) == 0 || !slices.ContainsFunc(fixing, func(key string) bool {
+		return p.Pins[key] != nil
+	}))
 }
 
 // fittingKey is a family's; ok is false where nothing is shared, or its frame was never met.
@@ -41,7 +43,8 @@ func (s *searcher) fittingKey(p *Problem, f *family) (k fittingKey, ok bool) {
 	if !p.shares() {
 		return k, false
 	}
-	k = fittingKey{of: s.baseOf(f.cell, &f.plan).profile, dp: int32(f.plan.DP), micro: int32(f.plan.MicroBatch), micros: int32(f.plan.MicroBatches),
+	k = fittingKey{of: s.baseOf(f.cell, &f.plan).profile, dp: int32(f.plan.DP), micro: int32(f.plan.MicroBatch),
+		micros:   int32(f.plan.MicroBatches),
 		schedule: uint8(slices.Index(schedules, f.plan.Schedule)), cpu: s.cpu, capacity: s.capacity}
 	if f.inside != nil && f.frame != nil {
 		k.frame = f.frame
@@ -101,5 +104,8 @@ func (s *searcher) hopeless(p *Problem, f *family) bool {
 		return true
 	}
 	agains := s.agains(p, &f.plan, slices.Max(f.counts))
-	return !slices.ContainsFunc(agains, func(a again) bool { b := &known.branches[a.way()]; return !b.known || b.over == 0 })
+	return !slices.ContainsFunc(agains, func(a again) bool {
+		b := &known.branches[a.way()]
+		return !b.known || b.over == 0
+	})
 }

@@ -87,8 +87,8 @@ func TestWithinItsOwnTime(t *testing.T) {
 	}
 }
 
-// Questions of one series, however they differ, have the answers of searches that know nothing: with a limit, and with levers. Devices
-// have about the memory that some plan needs, networks are slow or far, pins leave many plans or few.
+// Questions of one series, however they differ, have the answers of searches that know nothing: with a limit, and with
+// levers. Devices have about the memory that some plan needs, networks are slow or far, pins leave many plans or few.
 func TestSeriesOfMany(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(4) {
@@ -132,7 +132,8 @@ func agreeOnOne(t *testing.T, r *rand.Rand, series *Series, p *Problem, shared *
 	}
 	got, ok, failed := series.Within(p, limit)
 	if failed != nil || ok != fits || ok && got != want {
-		t.Errorf("within %v the series has %v (%v, %v), a search from nothing %v (%v)", limit, got.Plan.Text(), ok, failed, want.Plan.Text(), fits)
+		t.Errorf("within %v the series has %v (%v, %v), a search from nothing %v (%v)", limit, got.Plan.Text(), ok,
+			failed, want.Plan.Text(), fits)
 	}
 	seen["fits "+strconv.FormatBool(ok)]++
 	if ok && r.IntN(3) == 0 {
@@ -158,7 +159,8 @@ func agreeOnLevers(t *testing.T, r *Series, p *Problem, base Priced, shared *cac
 		}
 		want, fits := anew(&trial.Problem, shared).fastest(&trial.Problem)
 		if got := trial.lever(r, base); (got.Best != nil) != fits || fits && *got.Best != want {
-			t.Errorf("lever %s comes to %v, a search from nothing to %v (%v)", trial.Name, got.Best, want.Plan.Text(), fits)
+			t.Errorf("lever %s comes to %v, a search from nothing to %v (%v)", trial.Name, got.Best,
+				want.Plan.Text(), fits)
 		}
 		seen["levers"]++
 	}

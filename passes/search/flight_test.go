@@ -9,16 +9,17 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// Where a part of tensor parallel collectives runs beside matmuls, compute waits for less of those, and for no less of what goes
-// over cp and ep: of a ring the simulation has taken out already what runs beside attention, and tokens on their way to experts
-// have no matmul to run beside. So it is whether a function has messages under way or none.
+// Where a part of tensor parallel collectives runs beside matmuls, compute waits for less of those, and for no less of
+// what goes over cp and ep: of a ring the simulation has taken out already what runs beside attention, and tokens on
+// their way to experts have no matmul to run beside. So it is whether a function has messages under way or none.
 func TestHiddenPartIsOfTensorParallelism(t *testing.T) {
 	cfg := llamaConfig(2, 1024, 16, 16, 4096, 1024, 4096)
 	cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN, cfg.RouteShare = spec.Mixtral, 4, 2, 2048, true
 	p := problem(cluster(t, "dgx-h100", 2, 0), cfg, 4096, 16, mixed)
 	for _, kind := range []string{"ring", "gather"} {
 		plan := ir.SerialPlan(2, 1, mixed)
-		plan.DP, plan.TP, plan.CP, plan.CPKind, plan.SP, plan.EP, plan.ETP, plan.MoESlack, plan.AxisOrder = 4, 2, 2, kind, true, 4, 2, 2, "tp,cp,dp"
+		plan.DP, plan.TP, plan.CP, plan.CPKind, plan.SP, plan.EP, plan.ETP, plan.MoESlack, plan.AxisOrder = 4, 2, 2,
+			kind, true, 4, 2, 2, "tp,cp,dp"
 		price := func(exposed float64) []costmodel.Cost {
 			s, err := newSearcher(p)
 			if err != nil {
@@ -44,8 +45,8 @@ func TestHiddenPartIsOfTensorParallelism(t *testing.T) {
 	}
 }
 
-// Of another engine's function compute waits for what goes over cp in line, and for the part of a ring that attention does not
-// hide: for both, in whatever order they stand.
+// Of another engine's function compute waits for what goes over cp in line, and for the part of a ring that attention
+// does not hide: for both, in whatever order they stand.
 func TestRingBesideAddsToContext(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 2, 0), llamaConfig(2, 1024, 16, 16, 4096, 1024, 4096), 4096, 16, mixed)
 	s, err := newSearcher(p)

@@ -37,7 +37,8 @@ func (f *family) ordersOf() []order {
 // orderOf is an order by its name.
 func orderOf(plan ir.Plan, name string) order {
 	plan.AxisOrder = name
-	return order{name: name, message: -1, tp: stride(&plan, "tp"), dp: stride(&plan, "dp"), pp: stride(&plan, "pp"), cp: stride(&plan, "cp")}
+	return order{name: name, message: -1, tp: stride(&plan, "tp"), dp: stride(&plan, "dp"), pp: stride(&plan, "pp"),
+		cp: stride(&plan, "cp")}
 }
 
 // work is a pass's own seconds and what its stream moves.
@@ -55,7 +56,8 @@ func (w work) bound(overlap bool, beside costmodel.Contention) costmodel.Seconds
 type kindFloor struct{ forward, backward, weights costmodel.Seconds }
 
 // kindFloor of chunks the first layers of which are recomputed. What moves is nil where nothing does.
-func (c *chunkKind) floor(costs []costSums, move []moved, layers, every int, f *family, overlap bool, beside costmodel.Contention) (out kindFloor) {
+func (c *chunkKind) floor(costs []costSums, move []moved, layers, every int, f *family, overlap bool,
+	beside costmodel.Contention) (out kindFloor) {
 	var forward, backward work
 	var first costmodel.Seconds
 	for i := range c.runs {
@@ -122,13 +124,14 @@ func (s *searcher) newMessage(f *family, stream int, o *order) costmodel.Seconds
 	return t
 }
 
-// floor is at most what the step of a family's plan takes that recomputes n blocks or more. still leaves out what ZeRO moves.
+// floor is at most what the step of a family's plan takes that recomputes n blocks or more. still leaves out what ZeRO
+// moves.
 func (s *searcher) floor(f *family, of sharding, a *again, n int, o *order) costmodel.Seconds {
 	return s.closed(f, of, a, n, o, s.floorCosts(f, a, f.splits && of.zero >= 2, o))
 }
 
-// closed is the closed form of a step, a lower bound of its simulation: the passes as costmodel.Floor has them, with what
-// layers cost; beside them the step's overhead, and the update of the fullest stage.
+// closed is the closed form of a step, a lower bound of its simulation: the passes as costmodel.Floor has them, with
+// what layers cost; beside them the step's overhead, and the update of the fullest stage.
 func (s *searcher) closed(f *family, of sharding, a *again, n int, o *order, costs []costSums) costmodel.Seconds {
 	stream := s.blocksOf(f, a, f.splits && of.zero >= 2).stream
 	var end *ending
@@ -158,13 +161,15 @@ func (s *searcher) closed(f *family, of sharding, a *again, n int, o *order, cos
 	if t := &fr.turns[0]; t.stage == 0 && !f.splits { // where the passes end
 		through += end.settled[0].atLeast(max(end.settled[0].after, end.settled[0].last), slows)
 	}
-	return (max(through, s.slowest(f, fr, message, end.settled, slows)) + s.device.StepOverhead() + end.update) * (1 - tie)
+	return (max(through, s.slowest(f, fr, message, end.settled, slows)) + s.device.StepOverhead() +
+		end.update) * (1 - tie)
 }
 
-// slowest is at most when the last stage has done all its passes and reduced its gradients: see [costmodel.Floor]. Of stages
-// that are alike the last takes longest. A stage's last pass is the backward pass of its first chunk, or the second part of
-// it; not before it begins do reductions.
-func (s *searcher) slowest(f *family, fr *frame, message costmodel.Seconds, ends []settling, slows costmodel.Seconds) (best costmodel.Seconds) {
+// slowest is at most when the last stage has done all its passes and reduced its gradients: see [costmodel.Floor]. Of
+// stages that are alike the last takes longest. A stage's last pass is the backward pass of its first chunk, or the
+// second part of it; not before it begins do reductions.
+func (s *searcher) slowest(f *family, fr *frame, message costmodel.Seconds, ends []settling,
+	slows costmodel.Seconds) (best costmodel.Seconds) {
 	kinds := s.kindFloors
 	for i := range fr.turns {
 		t := &fr.turns[i]
@@ -192,7 +197,8 @@ func (s *searcher) slowest(f *family, fr *frame, message costmodel.Seconds, ends
 	return best
 }
 
-// mostOwned is of how many parameters the ranks of the stage that has most own the state at least, all replicas sharing it.
+// mostOwned is of how many parameters the ranks of the stage that has most own the state at least, all replicas sharing
+// it.
 func (s *searcher) mostOwned(f *family) int {
 	if f.looked().mostOwned > 0 {
 		return f.mostOwned
@@ -212,8 +218,8 @@ func (s *searcher) mostOwned(f *family) int {
 	return f.mostOwned
 }
 
-// familyFloor is at most what any plan of a family takes that recomputes at least so many blocks in one way: as if nothing
-// were moved, wherever tensor and context parallel ranks are.
+// familyFloor is at most what any plan of a family takes that recomputes at least so many blocks in one way: as if
+// nothing were moved, wherever tensor and context parallel ranks are.
 func (s *searcher) familyFloor(f *family, a *again, n int) costmodel.Seconds {
 	best := costmodel.Seconds(-1)
 	orders := f.ordersOf()
@@ -228,7 +234,8 @@ func (s *searcher) familyFloor(f *family, a *again, n int) costmodel.Seconds {
 			if zero > 0 && !(f.splits && f.plan.Replicas() > 1) {
 				continue
 			}
-			if t := s.floor(f, sharding{zero: zero, group: f.plan.Replicas(), still: true}, a, n, o); best < 0 || t < best {
+			if t := s.floor(f, sharding{zero: zero, group: f.plan.Replicas(), still: true}, a, n,
+				o); best < 0 || t < best {
 				best = t
 			}
 		}

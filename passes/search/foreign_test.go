@@ -86,8 +86,8 @@ func TestForeignContext(t *testing.T) {
 	}
 }
 
-// Experts under other engines: the closed form is a lower bound there, too; a copy of a token for each choice takes longer
-// than one for each place.
+// Experts under other engines: the closed form is a lower bound there, too; a copy of a token for each choice takes
+// longer than one for each place.
 func TestForeignExperts(t *testing.T) {
 	for _, e := range costmodel.Engines[1:] {
 		cfg := llamaConfig(8, 2048, 16, 4, 1408, 32000, 2048)
@@ -127,8 +127,8 @@ func TestForeignExperts(t *testing.T) {
 	}
 }
 
-// Megatron sends beside the next pass where the schedule is interleaved, and waits where it is not; a micro-batch's own time is the
-// host's once, however many chunks a stage has.
+// Megatron sends beside the next pass where the schedule is interleaved, and waits where it is not; a micro-batch's own
+// time is the host's once, however many chunks a stage has.
 func TestForeignChunks(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 4, 0), llamaConfig(16, 8192, 64, 8, 28672, 32000, 4096), 4096, 32, mixed)
 	megatron := *costmodel.EngineOf("megatron")
@@ -136,7 +136,8 @@ func TestForeignChunks(t *testing.T) {
 	price := func(vpp int, pass costmodel.Seconds, beside bool) costmodel.Time {
 		megatron.Pass, megatron.Beside = pass, beside
 		plan := ir.SerialPlan(16, 1, p.Precision)
-		plan.DP, plan.TP, plan.PP, plan.VPP, plan.SP, plan.AxisOrder, plan.MicroBatches = 1, 8, 4, vpp, true, "tp,dp,pp", 32
+		plan.DP, plan.TP, plan.PP, plan.VPP, plan.SP, plan.AxisOrder, plan.MicroBatches = 1, 8, 4, vpp, true,
+			"tp,dp,pp", 32
 		plan.Schedule, plan.StageLayers = "1f1b", "4,4,4,4"
 		if vpp == 4 {
 			plan.Schedule, plan.StageLayers = "interleaved", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1"
@@ -162,11 +163,12 @@ func TestForeignChunks(t *testing.T) {
 	}
 }
 
-// What an engine hides of the way to experts is no more than its part of it and no more than the time that the function computes, which is
-// slower meanwhile.
+// What an engine hides of the way to experts is no more than its part of it and no more than the time that the function
+// computes, which is slower meanwhile.
 func TestOverlapOfExperts(t *testing.T) {
 	for _, x := range []struct{ part, slows, compute, experts, left, slower float64 }{
-		{0, 0, 4, 3, 3, 4}, {0.5, 0, 4, 3, 1.5, 4}, {1, 0.25, 4, 3, 0, 4.75}, {1, 0.25, 2, 3, 1, 2.5}, {0.5, 0, 1, 3, 2, 1},
+		{0, 0, 4, 3, 3, 4}, {0.5, 0, 4, 3, 1.5, 4}, {1, 0.25, 4, 3, 0, 4.75}, {1, 0.25, 2, 3, 1, 2.5},
+		{0.5, 0, 1, 3, 2, 1},
 	} {
 		s := &searcher{problem: &Problem{Engine: &costmodel.Engine{HiddenEP: x.part, SlowsEP: x.slows}}}
 		c := costmodel.Cost{Compute: costmodel.Seconds(x.compute), Experts: costmodel.Seconds(x.experts)}

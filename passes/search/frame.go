@@ -6,7 +6,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// frame is a pipeline's split as prices read it: chunks that are alike occur once, stages say how many of each they have.
+// frame is a pipeline's split as prices read it: chunks that are alike occur once, stages say how many of each they
+// have.
 type frame struct {
 	kinds  []chunkKind
 	kindOf []int // of each chunk, in the model's order
@@ -65,7 +66,9 @@ func (s *searcher) frame(f *family) *frame {
 func newFrame(p *ir.Plan, cut [][]stretch) *frame {
 	fr := &frame{stages: make([]frameStage, p.PP)}
 	for c, runs := range cut {
-		kind := slices.IndexFunc(fr.kinds, func(k chunkKind) bool { return slices.Equal(k.runs, runs) && k.last == (c == len(cut)-1) })
+		kind := slices.IndexFunc(fr.kinds, func(k chunkKind) bool {
+			return slices.Equal(k.runs, runs) && k.last == (c == len(cut)-1)
+		})
 		if kind < 0 {
 			k := chunkKind{runs: runs, last: c == len(cut)-1}
 			for _, r := range runs {
@@ -142,8 +145,8 @@ func addFrom(shares []share, from, kind, n int) []share {
 	return append(shares, share{kind, n})
 }
 
-// holds are the activation buffers of each stage by the kinds of their chunks, of those stages that may be the fullest: a
-// stage that has what another before it has, and no more buffers, is not among them.
+// holds are the activation buffers of each stage by the kinds of their chunks, of those stages that may be the fullest:
+// a stage that has what another before it has, and no more buffers, is not among them.
 func (s *searcher) holdsOf(f *family) []hold {
 	if f.looked().held != nil {
 		return f.held

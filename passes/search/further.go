@@ -4,12 +4,14 @@ import "runtime"
 
 // Further is what can be asked once a plan is chosen: what would change it, and what rules of thumb would have said.
 type Further struct {
-	Levers []Lever // in the order of their table, then those of more, then those of near questions that are notably faster
+	// in the order of their table, then those of more, then those of near questions that are notably faster
+	Levers []Lever
 	Thumbs []Thumb // in the order of theirs, those that apply
 }
 
-// Beyond searches for every lever and rule of thumb, on all cores. Rules are held against the result's plan, levers against
-// own, which is the search's own. params is the model's size, and more are levers that only the job knows how to make.
+// Beyond searches for every lever and rule of thumb, on all cores. Rules are held against the result's plan, levers
+// against own, which is the search's own. params is the model's size, and more are levers that only the job knows how
+// to make.
 func (r *Result) Beyond(params int64, own Priced, more ...Trial) Further {
 	p := r.searcher.problem
 	trials := append(leverTrials(p), more...)
@@ -50,8 +52,8 @@ func (r *Result) Beyond(params int64, own Priced, more ...Trial) Further {
 	return f
 }
 
-// Roomier is the best plan that leaves such a fraction of each device's memory free, as [Search] finds it; ok is false if
-// there is none.
+// Roomier is the best plan that leaves such a fraction of each device's memory free, as [Search] finds it; ok is false
+// if there is none.
 func Roomier(p *Problem, headroom float64) (best Priced, ok bool) {
 	q := *p
 	q.Headroom = max(p.Headroom, headroom)

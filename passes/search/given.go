@@ -19,9 +19,11 @@ func Check(p *Problem, plan ir.Plan) []Reason {
 	for _, key := range ir.PlanKeys() {
 		switch {
 		case !p.Pins.allows(key, is[key]):
-			rs = append(rs, Reason{key, fmt.Sprintf("%s is %s, which the job's plan.%s does not allow", key, is[key], key)})
+			rs = append(rs, Reason{key, fmt.Sprintf("%s is %s, which the job's plan.%s does not allow", key,
+				is[key], key)})
 		case is[key] != normal[key] && onlyValue[key]:
-			rs = append(rs, Reason{key, fmt.Sprintf("%s is %q; with the rest as it is only %q is possible", key, is[key], normal[key])})
+			rs = append(rs, Reason{key, fmt.Sprintf("%s is %q; with the rest as it is only %q is possible", key,
+				is[key], normal[key])})
 		}
 	}
 	return rs
@@ -30,8 +32,8 @@ func Check(p *Problem, plan ir.Plan) []Reason {
 // onlyValue are the keys that have one value today, of which no rule speaks.
 var onlyValue = map[string]bool{"offload": true, "precision": true}
 
-// Beside is Search with a plan given, which Check has passed: alternatives and choices are held against that one. Best is
-// what the search itself would choose. It fails with a NoPlan if the given plan does not fit.
+// Beside is Search with a plan given, which Check has passed: alternatives and choices are held against that one. Best
+// is what the search itself would choose. It fails with a NoPlan if the given plan does not fit.
 func Beside(p *Problem, given ir.Plan) (r *Result, best Priced, err error) {
 	s, err := newSearcher(p)
 	if err != nil {
@@ -48,7 +50,8 @@ func Beside(p *Problem, given ir.Plan) (r *Result, best Priced, err error) {
 	s.watch = nil
 	r = &Result{Best: s.priced(s.member(given)), Robust: c.robust, Fastest: c.fastest, Counts: counts, searcher: s}
 	if !r.Best.Fits() {
-		return nil, best, &NoPlan{Nearest: r.Best, NoFit: lacks(r.Best), Counts: Counts{Space: 1, Infeasible: 1, Simulated: 1}}
+		return nil, best, &NoPlan{Nearest: r.Best, NoFit: lacks(r.Best), Counts: Counts{Space: 1, Infeasible: 1,
+			Simulated: 1}}
 	}
 	s.explain(sp, r)
 	return r, best, nil

@@ -11,7 +11,8 @@ import (
 
 func givenProblem(t *testing.T, node string) *Problem {
 	c := llamaConfig(2, 64, 8, 4, 128, 512, 64)
-	return &Problem{Model: zoo.Build("m", c, zoo.Options{SeqLen: 64, Batch: 1, Elem: ir.F32}), Cluster: cluster(t, node, 1, 0), GlobalBatch: 16,
+	return &Problem{Model: zoo.Build("m", c, zoo.Options{SeqLen: 64, Batch: 1, Elem: ir.F32}),
+		Cluster: cluster(t, node, 1, 0), GlobalBatch: 16,
 		Precision: ir.FullPrecision(ir.F32), Recipe: ir.Recipe{Optimizer: "adamw"}, Headroom: 0.1, Pins: Pins{}}
 }
 
@@ -50,8 +51,10 @@ func TestCheck(t *testing.T) {
 	if rs := Check(p, again); len(rs) > 0 {
 		t.Errorf("%v: %v", again, rs)
 	}
-	for key, value := range map[string]string{"dp": "3", "tp": "3", "zero_group": "3", "micro_batches": "5", "schedule": "gpipe", "recompute_layers": "1", "recompute_every": "2", "recompute_split": "true",
-		"stage_layers": "1,1", "axis_order": "dp,tp", "precision": "f64,f64,f64,f64,f64,f64", "sp": "true", "offload": "params:cpu", "pp": "2"} {
+	for key, value := range map[string]string{"dp": "3", "tp": "3", "zero_group": "3", "micro_batches": "5",
+		"schedule": "gpipe", "recompute_layers": "1", "recompute_every": "2", "recompute_split": "true",
+		"stage_layers": "1,1", "axis_order": "dp,tp", "precision": "f64,f64,f64,f64,f64,f64", "sp": "true",
+		"offload": "params:cpu", "pp": "2"} {
 		plan := plans[0]
 		if err := plan.SetKey(key, value); err != nil {
 			t.Fatal(err)
@@ -75,7 +78,8 @@ func TestBeside(t *testing.T) {
 		t.Fatal(err)
 	}
 	same, best, err := Beside(p, found.Best.Plan)
-	if err != nil || best != found.Best || same.Best != found.Best || same.Counts != found.Counts || len(same.Alternatives) != len(found.Alternatives) {
+	if err != nil || best != found.Best || same.Best != found.Best || same.Counts != found.Counts ||
+		len(same.Alternatives) != len(found.Alternatives) {
 		t.Errorf("%+v, best %v, %v; want %+v", same, best, err, found)
 	}
 	given := found.Alternatives[0].Plan

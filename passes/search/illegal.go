@@ -30,8 +30,8 @@ func (e *IllegalError) Error() string {
 	return fmt.Sprintf("no plan with %s is legal: %s [%s]", e.Pins, strings.Join(ms, "; "), BadPlan)
 }
 
-// reasons say why the nearest plan is not legal: the rules that it breaks, or, where it breaks none by itself, those that it
-// breaks with the pinned values of the keys that a family leaves open.
+// reasons say why the nearest plan is not legal: the rules that it breaks, or, where it breaks none by itself, those
+// that it breaks with the pinned values of the keys that a family leaves open.
 func (e *enumeration) reasons() []Reason {
 	rs := append(legal(&e.worst, e.set), e.unfollowed()...)
 	if len(rs) > 0 {
@@ -61,13 +61,14 @@ func (e *enumeration) reasons() []Reason {
 	return e.untried()
 }
 
-// untried is what is said where no rule is broken: of each pinned key that a family leaves open, that nothing tried has its
-// values together with those of the other keys. There is always something to say.
+// untried is what is said where no rule is broken: of each pinned key that a family leaves open, that nothing tried has
+// its values together with those of the other keys. There is always something to say.
 func (e *enumeration) untried() []Reason {
 	var rs []Reason
 	for _, key := range open {
 		if vs := e.p.Pins[key]; len(vs) > 0 {
-			rs = append(rs, Reason{key, fmt.Sprintf("%s %s: no plan that is tried has it together with the other pins", key, strings.Join(vs, " or "))})
+			rs = append(rs, Reason{key, fmt.Sprintf("%s %s: no plan that is tried has it together with the other pins",
+				key, strings.Join(vs, " or "))})
 		}
 	}
 	if len(rs) == 0 {
@@ -76,8 +77,8 @@ func (e *enumeration) untried() []Reason {
 	return rs
 }
 
-// unfollowed are the pins that the nearest plan does not follow. What is wrong with micro_batches there is to say only where
-// the batch is shared out at all.
+// unfollowed are the pins that the nearest plan does not follow. What is wrong with micro_batches there is to say only
+// where the batch is shared out at all.
 func (e *enumeration) unfollowed() []Reason {
 	var rs []Reason
 	for _, r := range e.p.unfollowed(e.worst) {
@@ -141,7 +142,8 @@ func (p *Problem) unfollowed(plan ir.Plan) []Reason {
 	if len(p.Pins) == 0 {
 		return nil
 	}
-	rest := p.Pins.Without(append([]string{"dp", "tp", "pp", "cp", "cp_kind", "vpp", "sp", "schedule", "micro_batch", "stage_layers", "ep", "etp", "moe_slack"}, open...)...)
+	rest := p.Pins.Without(append([]string{"dp", "tp", "pp", "cp", "cp_kind", "vpp", "sp", "schedule", "micro_batch",
+		"stage_layers", "ep", "etp", "moe_slack"}, open...)...)
 	if len(rest) == 0 {
 		return nil
 	}
@@ -149,7 +151,8 @@ func (p *Problem) unfollowed(plan ir.Plan) []Reason {
 	kv := keyValues(plan)
 	for _, k := range rest.names() {
 		if !rest.allows(k, kv[k]) {
-			rs = append(rs, Reason{k, fmt.Sprintf("%s %s: with the rest pinned only %s is possible", k, strings.Join(rest[k], " or "), kv[k])})
+			rs = append(rs, Reason{k, fmt.Sprintf("%s %s: with the rest pinned only %s is possible", k,
+				strings.Join(rest[k], " or "), kv[k])})
 		}
 	}
 	return rs

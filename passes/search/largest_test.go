@@ -10,8 +10,9 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// The costliest jobs to plan that are known among those that are accepted: sizes with as many divisors as their bounds allow. They need
-// several GiB; go test -bench Largest -benchtime 1x prints CPU seconds and the process's peak memory so far, in MiB.
+// The costliest jobs to plan that are known among those that are accepted: sizes with as many divisors as their bounds
+// allow. They need several GiB; go test -bench Largest -benchtime 1x prints CPU seconds and the process's peak memory
+// so far, in MiB.
 func BenchmarkLargestDense(b *testing.B) {
 	cfg := llamaConfig(1024, 1024, 16, 16, 2816, 32000, 4096)
 	benchmarkLargest(b, problem(cluster(b, "dgx-h100", 15015, 0), cfg, 2048, 73513440, mixed))

@@ -67,8 +67,8 @@ func (s *searcher) newCosts(f *family, b *blocks, o *order) []costSums {
 	return s.sums(s.goingOn(f, b, o), &b.base.key, b.base.profile, b.micro)
 }
 
-// goingOn is how the collectives of layers go where a family's axes lie in an order: where tensor and context parallel ranks are
-// is the strides of tp and cp, where expert parallel ones are those and that of dp.
+// goingOn is how the collectives of layers go where a family's axes lie in an order: where tensor and context parallel
+// ranks are is the strides of tp and cp, where expert parallel ones are those and that of dp.
 func (s *searcher) goingOn(f *family, b *blocks, o *order) *going {
 	plan := f.plan
 	plan.AxisOrder = o.name

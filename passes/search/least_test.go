@@ -6,8 +6,8 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// Where backward is two passes and gradients are scattered after each micro-batch, functions do less than where they add
-// up, by a twentieth of some models' arithmetic. The first bound of a family holds of both.
+// Where backward is two passes and gradients are scattered after each micro-batch, functions do less than where they
+// add up, by a twentieth of some models' arithmetic. The first bound of a family holds of both.
 func TestBoundOfScatteredGradients(t *testing.T) {
 	for _, of := range families {
 		if of.name != spec.Gemma3 && of.name != spec.Gemma2 {

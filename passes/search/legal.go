@@ -37,61 +37,83 @@ type rule struct {
 // rules are all of them. Everything that is not here is legal, and priced.
 var rules = slices.Concat(degreeRules, contextRules, expertRules, stageRules, recomputeRules(), placeRules)
 
-// degreeRules are those of the degrees, of sharding and of the batch. A vocabulary is padded where tp does not divide it.
+// degreeRules are those of the degrees, of sharding and of the batch. A vocabulary is padded where tp does not divide
+// it.
 var degreeRules = []rule{
-	{"dp", "dp · tp · pp · cp is the number of devices", func(p *ir.Plan, s *setting) bool { return p.Ranks() == s.devices }, whyRanks},
+	{"dp", "dp · tp · pp · cp is the number of devices", func(p *ir.Plan, s *setting) bool {
+		return p.Ranks() == s.devices
+	}, whyRanks},
 	{"tp", "up to the K/V heads, tp divides them", func(p *ir.Plan, s *setting) bool {
 		return s.KVHeads == 0 || p.TP > s.KVHeads || s.KVHeads%p.TP == 0
 	}, func(p *ir.Plan, s *setting) string {
-		return fmt.Sprintf("tp %d does not divide %d K/V heads (%s)", p.TP, s.KVHeads, nearby(divisors(s.KVHeads), p.TP))
+		return fmt.Sprintf("tp %d does not divide %d K/V heads (%s)", p.TP, s.KVHeads,
+			nearby(divisors(s.KVHeads), p.TP))
 	}},
-	{"tp", "beyond them, tp is a multiple of them that cuts the queries of each into equal groups", func(p *ir.Plan, s *setting) bool {
-		return s.KVHeads == 0 || p.TP <= s.KVHeads || p.TP%s.KVHeads == 0 && s.Group%(p.TP/s.KVHeads) == 0
-	}, func(p *ir.Plan, s *setting) string {
-		return fmt.Sprintf("tp %d does not cut %d heads with %d K/V heads into equal groups (%s)", p.TP, s.Heads(), s.KVHeads, nearby(s.headCuts(), p.TP))
-	}},
+	{"tp", "beyond them, tp is a multiple of them that cuts the queries of each into equal groups",
+		func(p *ir.Plan, s *setting) bool {
+			return s.KVHeads == 0 || p.TP <= s.KVHeads || p.TP%s.KVHeads == 0 && s.Group%(p.TP/s.KVHeads) == 0
+		}, func(p *ir.Plan, s *setting) string {
+			return fmt.Sprintf("tp %d does not cut %d heads with %d K/V heads into equal groups (%s)", p.TP, s.Heads(),
+				s.KVHeads, nearby(s.headCuts(), p.TP))
+		}},
 	{"tp", "tp divides the MLP's width", func(p *ir.Plan, s *setting) bool { return s.FFN%p.TP == 0 },
 		func(p *ir.Plan, s *setting) string {
-			return fmt.Sprintf("tp %d does not divide the MLP's width %d (%s)", p.TP, s.FFN, nearby(divisors(s.FFN), p.TP))
+			return fmt.Sprintf("tp %d does not divide the MLP's width %d (%s)", p.TP, s.FFN,
+				nearby(divisors(s.FFN), p.TP))
 		}},
-	{"tp", "each rank has a row of the vocabulary, which is padded where tp does not divide it", func(p *ir.Plan, s *setting) bool {
-		return s.Vocab == 0 || s.rowsForAll(p.TP)
-	}, func(p *ir.Plan, s *setting) string {
-		return fmt.Sprintf("tp %d leaves a rank no row of a vocabulary of %d (%d does not)", p.TP, s.Vocab, s.widestVocab(p.TP))
-	}},
+	{"tp", "each rank has a row of the vocabulary, which is padded where tp does not divide it",
+		func(p *ir.Plan, s *setting) bool {
+			return s.Vocab == 0 || s.rowsForAll(p.TP)
+		}, func(p *ir.Plan, s *setting) string {
+			return fmt.Sprintf("tp %d leaves a rank no row of a vocabulary of %d (%d does not)", p.TP, s.Vocab,
+				s.widestVocab(p.TP))
+		}},
 	{"sp", "sp has tp > 1", func(p *ir.Plan, _ *setting) bool { return !p.SP || p.TP > 1 },
 		func(*ir.Plan, *setting) string { return "sp needs tp > 1 (sp false does not)" }},
-	{"sp", "tp divides the positions of a rank, which are train.seq_len / cp", func(p *ir.Plan, s *setting) bool { return !p.SP || (s.Seq/p.CP)%p.TP == 0 },
+	{"sp", "tp divides the positions of a rank, which are train.seq_len / cp", func(p *ir.Plan, s *setting) bool {
+		return !p.SP || (s.Seq/p.CP)%p.TP == 0
+	},
 		func(p *ir.Plan, s *setting) string {
 			own := max(1, s.Seq/p.CP)
-			return fmt.Sprintf("sp: tp %d does not divide %d positions (%s; sp false can do with any)", p.TP, own, nearby(divisors(own), p.TP))
+			return fmt.Sprintf("sp: tp %d does not divide %d positions (%s; sp false can do with any)", p.TP, own,
+				nearby(divisors(own), p.TP))
 		}},
-	{"zero", "zero above 0 has dp > 1 or cp > 1", func(p *ir.Plan, _ *setting) bool { return p.Zero == 0 || p.Replicas() > 1 },
+	{"zero", "zero above 0 has dp > 1 or cp > 1", func(p *ir.Plan, _ *setting) bool {
+		return p.Zero == 0 || p.Replicas() > 1
+	},
 		func(p *ir.Plan, _ *setting) string {
 			return fmt.Sprintf("zero %d needs dp > 1 (zero 0 does not)", p.Zero)
 		}},
 	{"zero", "zero is 0 to 3", func(p *ir.Plan, _ *setting) bool { return p.Zero >= 0 && p.Zero <= 3 },
 		func(p *ir.Plan, _ *setting) string { return fmt.Sprintf("zero %d is none of 0, 1, 2, 3", p.Zero) }},
-	{"zero_group", "zero_group is 1 where zero is 0, else above 1 and cp times a divisor of dp", func(p *ir.Plan, _ *setting) bool {
-		return p.Zero == 0 && p.ZeroGroup == 1 || p.Zero > 0 && (p.Replicas() == 1 || slices.Contains(replicaGroups(p), p.ZeroGroup))
-	}, func(p *ir.Plan, _ *setting) string {
-		if p.Zero == 0 && p.Replicas() == 1 {
-			return fmt.Sprintf("zero_group %d needs dp above 1 (1 does not)", p.ZeroGroup)
-		}
-		if p.Zero == 0 {
-			return fmt.Sprintf("zero_group %d needs zero above 0 (1 does not)", p.ZeroGroup)
-		}
-		return whyGroup(p)
-	}},
-	{"micro_batch", "dp · micro_batch divides train.global_batch", func(p *ir.Plan, s *setting) bool { return s.shares(p) },
+	{"zero_group", "zero_group is 1 where zero is 0, else above 1 and cp times a divisor of dp",
+		func(p *ir.Plan, _ *setting) bool {
+			return p.Zero == 0 && p.ZeroGroup == 1 ||
+				p.Zero > 0 && (p.Replicas() == 1 || slices.Contains(replicaGroups(p), p.ZeroGroup))
+		}, func(p *ir.Plan, _ *setting) string {
+			if p.Zero == 0 && p.Replicas() == 1 {
+				return fmt.Sprintf("zero_group %d needs dp above 1 (1 does not)", p.ZeroGroup)
+			}
+			if p.Zero == 0 {
+				return fmt.Sprintf("zero_group %d needs zero above 0 (1 does not)", p.ZeroGroup)
+			}
+			return whyGroup(p)
+		}},
+	{"micro_batch", "dp · micro_batch divides train.global_batch", func(p *ir.Plan, s *setting) bool {
+		return s.shares(p)
+	},
 		func(p *ir.Plan, s *setting) string {
-			if s.batch%p.DP != 0 && p.MicroBatch >= 1 && s.batch%p.MicroBatch != 0 { // a micro_batch that is pinned: others divide the batch
-				return fmt.Sprintf("micro_batch %d does not divide the global batch of %d: use %s", p.MicroBatch, s.batch, around(divisors(s.batch), p.MicroBatch))
+			// a micro_batch that is pinned: others divide the batch
+			if s.batch%p.DP != 0 && p.MicroBatch >= 1 && s.batch%p.MicroBatch != 0 {
+				return fmt.Sprintf("micro_batch %d does not divide the global batch of %d: use %s", p.MicroBatch,
+					s.batch, around(divisors(s.batch), p.MicroBatch))
 			}
 			if s.batch%p.DP != 0 {
-				return fmt.Sprintf("dp %d does not divide the global batch of %d (%s)", p.DP, s.batch, multiples(s.batch, p.DP))
+				return fmt.Sprintf("dp %d does not divide the global batch of %d (%s)", p.DP, s.batch,
+					multiples(s.batch, p.DP))
 			}
-			return fmt.Sprintf("micro_batch %d × dp %d does not divide the global batch of %d (%s)", p.MicroBatch, p.DP, s.batch, nearby(divisors(s.batch/p.DP), p.MicroBatch))
+			return fmt.Sprintf("micro_batch %d × dp %d does not divide the global batch of %d (%s)", p.MicroBatch,
+				p.DP, s.batch, nearby(divisors(s.batch/p.DP), p.MicroBatch))
 		}},
 	{"micro_batches", "dp · micro_batch · micro_batches is train.global_batch", func(p *ir.Plan, s *setting) bool {
 		return !s.shares(p) || p.MicroBatches == s.batch/(p.DP*p.MicroBatch)
@@ -105,12 +127,14 @@ func (s *setting) shares(p *ir.Plan) bool {
 
 // otherMicros says how many micro-batches a plan has, which are not n.
 func (s *setting) otherMicros(p *ir.Plan, n int) string {
-	return fmt.Sprintf("micro_batches %d: micro_batch %d × dp %d makes %d of a global batch of %d", n, p.MicroBatch, p.DP, s.batch/(p.DP*p.MicroBatch), s.batch)
+	return fmt.Sprintf("micro_batches %d: micro_batch %d × dp %d makes %d of a global batch of %d", n, p.MicroBatch,
+		p.DP, s.batch/(p.DP*p.MicroBatch), s.batch)
 }
 
 // noMicros says why no micro_batch makes n micro-batches of a plan, and which numbers of them there could be.
 func (s *setting) noMicros(p *ir.Plan, n int) string {
-	return fmt.Sprintf("micro_batches %d × dp %d does not divide the global batch of %d (%s)", n, p.DP, s.batch, nearby(divisors(s.batch/p.DP), n))
+	return fmt.Sprintf("micro_batches %d × dp %d does not divide the global batch of %d (%s)", n, p.DP, s.batch,
+		nearby(divisors(s.batch/p.DP), n))
 }
 
 // recomputeRules are what ir says of the recompute keys.
@@ -122,17 +146,21 @@ func recomputeRules() []rule {
 				return fmt.Sprintf("%s %s: %s", r.Key, keyValues(*p)[r.Key], r.When)
 			}})
 	}
-	return append(rs, rule{"recompute_split", "recompute_split: tp divides the positions of a rank, which are train.seq_len / cp", func(p *ir.Plan, s *setting) bool {
-		return !p.RecomputeSplit || (s.Seq/p.CP)%p.TP == 0
-	}, func(p *ir.Plan, s *setting) string {
-		own := max(1, s.Seq/p.CP)
-		return fmt.Sprintf("recompute_split: tp %d does not divide %d positions (%s; recompute_split false can do with any)", p.TP, own, nearby(divisors(own), p.TP))
-	}})
+	return append(rs, rule{"recompute_split",
+		"recompute_split: tp divides the positions of a rank, which are train.seq_len / cp",
+		func(p *ir.Plan, s *setting) bool {
+			return !p.RecomputeSplit || (s.Seq/p.CP)%p.TP == 0
+		}, func(p *ir.Plan, s *setting) string {
+			own := max(1, s.Seq/p.CP)
+			return fmt.Sprintf("recompute_split: tp %d does not divide %d positions (%s; recompute_split false can do "+
+				"with any)", p.TP, own, nearby(divisors(own), p.TP))
+		}})
 }
 
 // placeRules are the order of the axes.
 var placeRules = []rule{
-	{"axis_order", "axis_order names tp, dp and, where pp is above 1, pp; on one node, and for axes of one rank, in this order. Where cp is above 1 it comes before dp, usually just before it",
+	{"axis_order", "axis_order names tp, dp and, where pp is above 1, pp; on one node, and for axes of one rank, in " +
+		"this order. Where cp is above 1 it comes before dp, usually just before it",
 		func(p *ir.Plan, s *setting) bool {
 			return p.AxisOrder == usualOrder(p) || slices.Contains(axisOrders(p, s.nodes), p.AxisOrder)
 		},
@@ -203,7 +231,8 @@ func around(allowed []int, v int) string {
 // mostListed is the largest number of allowed values that a message lists in full.
 const mostListed = 8
 
-// whyGroup says which zero_group divides a plan's replicas into groups: all of them if they are few, else those next to it.
+// whyGroup says which zero_group divides a plan's replicas into groups: all of them if they are few, else those next to
+// it.
 func whyGroup(p *ir.Plan) string {
 	replicas := fmt.Sprintf("dp %d", p.DP)
 	if p.CP > 1 {
@@ -237,8 +266,8 @@ func nearby(allowed []int, v int) string {
 	return fmt.Sprintf("%d and %d do", allowed[i-1], allowed[i])
 }
 
-// headCuts are the degrees that cut the heads evenly: the divisors of the K/V heads, and beyond them their multiples that
-// cut each one's queries.
+// headCuts are the degrees that cut the heads evenly: the divisors of the K/V heads, and beyond them their multiples
+// that cut each one's queries.
 func (d *Dims) headCuts() []int {
 	cuts := divisors(d.KVHeads)
 	for _, g := range divisors(d.Group)[1:] {
@@ -256,12 +285,13 @@ func (d *Dims) widestVocab(tp int) int {
 	return (d.Vocab + rows - 1) / rows // fewer ranks with as many rows each would have some to spare
 }
 
-// whyRanks says which dp makes the other degrees whole on the devices, or which of them there could be: where no dp does, it is
-// not named, since a job that says none did not write the one of its plan.
+// whyRanks says which dp makes the other degrees whole on the devices, or which of them there could be: where no dp
+// does, it is not named, since a job that says none did not write the one of its plan.
 func whyRanks(p *ir.Plan, s *setting) string {
 	ranks := p.TP * p.PP * p.CP
 	if s.devices%ranks == 0 {
-		return fmt.Sprintf("%s is %d ranks, the cluster has %d devices (dp %d would do)", strings.Join(factors(p, "dp", "tp"), " · "), p.Ranks(), s.devices, s.devices/ranks)
+		return fmt.Sprintf("%s is %d ranks, the cluster has %d devices (dp %d would do)",
+			strings.Join(factors(p, "dp", "tp"), " · "), p.Ranks(), s.devices, s.devices/ranks)
 	}
 	hint := "tp " + nearby(divisors(s.devices), p.TP)
 	switch {
@@ -274,7 +304,8 @@ func whyRanks(p *ir.Plan, s *setting) string {
 	if len(product) == 1 {
 		return fmt.Sprintf("%s does not divide %d devices (%s)", product[0], s.devices, hint)
 	}
-	return fmt.Sprintf("%s is %d ranks a replica, which does not divide %d devices (%s)", strings.Join(product, " · "), ranks, s.devices, hint)
+	return fmt.Sprintf("%s is %d ranks a replica, which does not divide %d devices (%s)", strings.Join(product, " · "),
+		ranks, s.devices, hint)
 }
 
 // factors are the degrees of tp, pp and cp above 1, and those that are always named.
@@ -287,8 +318,8 @@ func factors(p *ir.Plan, always ...string) (out []string) {
 	return out
 }
 
-// axisOrders are the orders of the axes that differ: every one of those with more than one rank, where there is more than
-// one node; axes of one rank stay where they are.
+// axisOrders are the orders of the axes that differ: every one of those with more than one rank, where there is more
+// than one node; axes of one rank stay where they are.
 func axisOrders(p *ir.Plan, nodes int) []string {
 	names := splitOrder(usualOrder(p))
 	var active []int

@@ -37,7 +37,8 @@ func TestBatchRules(t *testing.T) {
 
 // A pinned cp_kind asks for cp: whatever key is freed of such pins, there are plans.
 func TestContextPins(t *testing.T) {
-	for _, pins := range []Pins{{"cp": {"2"}, "cp_kind": {"gather"}}, {"cp_kind": {"heads"}}, {"cp": {"4"}}, {"cp": {"1"}, "cp_kind": {"none"}}} {
+	for _, pins := range []Pins{{"cp": {"2"}, "cp_kind": {"gather"}}, {"cp_kind": {"heads"}}, {"cp": {"4"}},
+		{"cp": {"1"}, "cp_kind": {"none"}}} {
 		p := problem(cluster(t, "cpu", 1, 4), gpt2Config(2, 64, 4, 256, 64), 64, 8, ir.FullPrecision(ir.F32))
 		p.Pins = pins
 		if b := must(t, p).Best.Plan; !pins.allows("cp_kind", b.CPKind) || (b.CP == 1) != (b.CPKind == "none") {

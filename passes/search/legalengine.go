@@ -7,8 +7,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Engines other than planc's run only some of the legal plans: costmodel.PlanRules says which. A search under such an engine
-// offers no other plan.
+// Engines other than planc's run only some of the legal plans: costmodel.PlanRules says which. A search under such an
+// engine offers no other plan.
 
 // newSetting returns what the rules look at for a problem's plans, its engine's rules included.
 func newSetting(p *Problem, d Dims) *setting {
@@ -24,8 +24,8 @@ func newSetting(p *Problem, d Dims) *setting {
 	return s
 }
 
-// runs reports whether the problem's engine can run a plan, as far as its rules about some keys say: keys whose rules look at
-// nothing but the plan.
+// runs reports whether the problem's engine can run a plan, as far as its rules about some keys say: keys whose rules
+// look at nothing but the plan.
 func (p *Problem) runs(plan *ir.Plan, keys ...string) bool {
 	for _, r := range p.engine().PlanRules() {
 		if slices.Contains(keys, r.Key) && !r.OK(plan, &costmodel.Shape{}) {

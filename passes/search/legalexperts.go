@@ -27,21 +27,27 @@ var expertRules = []rule{
 	}},
 	{"etp", "etp divides an expert's width", func(p *ir.Plan, s *setting) bool { return s.ExpertFFN%p.ETP == 0 },
 		func(p *ir.Plan, s *setting) string {
-			return fmt.Sprintf("etp %d does not divide an expert's width %d (%s)", p.ETP, s.ExpertFFN, nearby(divisors(s.ExpertFFN), p.ETP))
+			return fmt.Sprintf("etp %d does not divide an expert's width %d (%s)", p.ETP, s.ExpertFFN,
+				nearby(divisors(s.ExpertFFN), p.ETP))
 		}},
-	{"etp", "tp / etp ranks share the positions of a rank, train.seq_len / cp, among them before they send tokens to experts", func(p *ir.Plan, s *setting) bool {
+	{"etp", "tp / etp ranks share the positions of a rank, train.seq_len / cp, among them before they send tokens to " +
+		"experts", func(p *ir.Plan, s *setting) bool {
 		return s.Experts == 0 || p.TP%p.ETP != 0 || (s.Seq/p.CP)%(p.TP/p.ETP) == 0
 	}, func(p *ir.Plan, s *setting) string {
 		return fmt.Sprintf("tp %d / etp %d does not divide %d positions (etp %d does)", p.TP, p.ETP, s.Seq/p.CP, p.TP)
 	}},
-	{"ep", "ep · etp divides dp · cp · tp; ep takes what etp leaves of tp, then of cp, then of dp, and cuts each into equal parts, K/V heads not across",
+	{"ep", "ep · etp divides dp · cp · tp; ep takes what etp leaves of tp, then of cp, then of dp, and cuts each " +
+		"into equal parts, K/V heads not across",
 		func(p *ir.Plan, s *setting) bool { return s.wrongExperts(p) == "" },
 		func(p *ir.Plan, s *setting) string { return s.wrongExperts(p) }},
-	{"zero_group", "zero_group is all of dp · cp where experts have other replicas, edp: groups of one would cut the other elsewhere, which nothing prices",
+	{"zero_group", "zero_group is all of dp · cp where experts have other replicas, edp: groups of one would cut the " +
+		"other elsewhere, which nothing prices",
 		func(p *ir.Plan, _ *setting) bool {
-			return p.Zero == 0 || !apart(p) || p.Replicas() == 1 || p.ZeroGroup == p.Replicas() || !slices.Contains(replicaGroups(p), p.ZeroGroup)
+			return p.Zero == 0 || !apart(p) || p.Replicas() == 1 || p.ZeroGroup == p.Replicas() ||
+				!slices.Contains(replicaGroups(p), p.ZeroGroup)
 		}, func(p *ir.Plan, _ *setting) string {
-			return fmt.Sprintf("zero_group %d: experts have %d replicas, which are other ranks than the %d of dp · cp, and groups of one cut the other elsewhere (zero_group %d does not)",
+			return fmt.Sprintf("zero_group %d: experts have %d replicas, which are other ranks than the %d of dp · "+
+				"cp, and groups of one cut the other elsewhere (zero_group %d does not)",
 				p.ZeroGroup, expertReplicas(p), p.Replicas(), p.Replicas())
 		}},
 	{"moe_slack", "moe_slack is 1 or more where there are experts, else 0", func(p *ir.Plan, s *setting) bool {
@@ -71,7 +77,8 @@ func (s *setting) wrongExperts(p *ir.Plan) string {
 		contexts = p.CP / min(p.CP, max(1, s.KVHeads/p.TP))
 	}
 	if !nests(kv, p.ETP, p.ETP*tp, p.TP) || !nests(contexts, cp, p.CP) || !nests(dp, p.DP) {
-		return fmt.Sprintf("ep %d · etp %d cuts tp %d · cp %d elsewhere than the K/V heads do, of which there are %d", p.EP, p.ETP, p.TP, p.CP, s.KVHeads)
+		return fmt.Sprintf("ep %d · etp %d cuts tp %d · cp %d elsewhere than the K/V heads do, of which there are %d",
+			p.EP, p.ETP, p.TP, p.CP, s.KVHeads)
 	}
 	return ""
 }

@@ -9,18 +9,22 @@ import (
 
 // stageRules are those of the pipeline.
 var stageRules = []rule{
-	{"schedule", "pp 1 has schedule none, pp above 1 another one", func(p *ir.Plan, _ *setting) bool { return (p.PP == 1) == (p.Schedule == "none") },
+	{"schedule", "pp 1 has schedule none, pp above 1 another one", func(p *ir.Plan, _ *setting) bool {
+		return (p.PP == 1) == (p.Schedule == "none")
+	},
 		func(p *ir.Plan, _ *setting) string {
 			if p.PP == 1 {
 				return fmt.Sprintf("schedule %s needs pp above 1 (none does not)", p.Schedule)
 			}
 			return fmt.Sprintf("schedule none is of pp 1; pp %d has gpipe, 1f1b, interleaved, zb-h1 or zb-v", p.PP)
 		}},
-	{"pp", "each chunk has a block, the first the embedding and the last the head besides or instead", func(p *ir.Plan, s *setting) bool {
-		return p.PP*p.VPP <= s.mostChunks()
-	}, func(p *ir.Plan, s *setting) string {
-		return fmt.Sprintf("pp %d · vpp %d is %d chunks; %d blocks with embedding and head fill %d at most", p.PP, p.VPP, p.PP*p.VPP, s.Layers, s.mostChunks())
-	}},
+	{"pp", "each chunk has a block, the first the embedding and the last the head besides or instead",
+		func(p *ir.Plan, s *setting) bool {
+			return p.PP*p.VPP <= s.mostChunks()
+		}, func(p *ir.Plan, s *setting) string {
+			return fmt.Sprintf("pp %d · vpp %d is %d chunks; %d blocks with embedding and head fill %d at most", p.PP,
+				p.VPP, p.PP*p.VPP, s.Layers, s.mostChunks())
+		}},
 	{"vpp", "schedule interleaved has vpp above 1, zb-v vpp 2, the others vpp 1", func(p *ir.Plan, _ *setting) bool {
 		switch p.Schedule {
 		case "interleaved":
@@ -36,21 +40,30 @@ var stageRules = []rule{
 		}
 		return fmt.Sprintf("schedule %s has vpp %s, not %d", p.Schedule, want, p.VPP)
 	}},
-	{"schedule", "interleaved goes round in groups of pp micro-batches: pp divides their number", func(p *ir.Plan, _ *setting) bool {
-		return p.Schedule != "interleaved" || p.MicroBatches%p.PP == 0
-	}, func(p *ir.Plan, _ *setting) string {
-		return fmt.Sprintf("interleaved: pp %d does not divide %d micro-batches (micro_batch or dp can be less, or schedule 1f1b)", p.PP, p.MicroBatches)
-	}},
-	{"schedule", "there is a schedule of that name", func(p *ir.Plan, _ *setting) bool { return p.Schedule == "none" || knownSchedule(p.Schedule) },
+	{"schedule", "interleaved goes round in groups of pp micro-batches: pp divides their number",
+		func(p *ir.Plan, _ *setting) bool {
+			return p.Schedule != "interleaved" || p.MicroBatches%p.PP == 0
+		}, func(p *ir.Plan, _ *setting) string {
+			return fmt.Sprintf("interleaved: pp %d does not divide %d micro-batches (micro_batch or dp can "+
+				"be less, or "+
+				"schedule 1f1b)", p.PP, p.MicroBatches)
+		}},
+	{"schedule", "there is a schedule of that name", func(p *ir.Plan, _ *setting) bool {
+		return p.Schedule == "none" || knownSchedule(p.Schedule)
+	},
 		func(p *ir.Plan, _ *setting) string { return fmt.Sprintf("schedule %s is not planned yet", p.Schedule) }},
-	{"stage_layers", "stage_layers has the blocks of each of pp · vpp chunks in model order, 0 only beside embedding or head", goodCounts,
+	{"stage_layers", "stage_layers has the blocks of each of pp · vpp chunks in model order, 0 only beside embedding " +
+		"or head", goodCounts,
 		func(p *ir.Plan, s *setting) string {
-			return fmt.Sprintf("stage_layers %s %s: pp %d · vpp %d wants the blocks of each of %d chunks, %d in all, each above 0 but where a chunk has the embedding or the head",
+			return fmt.Sprintf("stage_layers %s %s: pp %d · vpp %d wants the blocks of each of %d chunks, %d in all, "+
+				"each above 0 but where a chunk has the embedding or the head",
 				p.StageLayers, wrongCounts(p, s), p.PP, p.VPP, p.PP*p.VPP, s.Layers)
 		}},
-	{"pp", fmt.Sprintf("a pipeline has up to %d stages of up to %d chunks, and up to %d chunks in all", mostStages, mostVPP, mostChunks), shallow,
+	{"pp", fmt.Sprintf("a pipeline has up to %d stages of up to %d chunks, and up to %d chunks in all", mostStages,
+		mostVPP, mostChunks), shallow,
 		func(p *ir.Plan, _ *setting) string {
-			return fmt.Sprintf("pp %d · vpp %d is more than is planned: up to %d stages of up to %d chunks, up to %d chunks in all", p.PP, p.VPP, mostStages, mostVPP, mostChunks)
+			return fmt.Sprintf("pp %d · vpp %d is more than is planned: up to %d stages of up to %d chunks, up to %d "+
+				"chunks in all", p.PP, p.VPP, mostStages, mostVPP, mostChunks)
 		}},
 }
 

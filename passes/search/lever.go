@@ -13,13 +13,15 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Lever is a change of the hardware or the job, and what it would gain: the best plan under it was searched for; of moe_slack the
-// best that differs in nothing else but what is solved.
+// Lever is a change of the hardware or the job, and what it would gain: the best plan under it was searched for; of
+// moe_slack the best that differs in nothing else but what is solved.
 type Lever struct {
-	Name    string         // what is changed: memory, flops, memory_bandwidth, link, network, batch, moe_slack, precision, nodes, near_batch
-	Set     map[string]any // fields of the cluster file (gpu.memory_gib) or of the job (train.global_batch) and their values
-	Speedup float64        // by which more tokens a second are trained on; 0 where no plan fits under the change
-	Best    *Priced        // nil where none fits
+	// what is changed: memory, flops, memory_bandwidth, link, network, batch, moe_slack, precision, nodes, near_batch
+	Name string
+	// fields of the cluster file (gpu.memory_gib) or of the job (train.global_batch) and their values
+	Set     map[string]any
+	Speedup float64 // by which more tokens a second are trained on; 0 where no plan fits under the change
+	Best    *Priced // nil where none fits
 }
 
 // Trial is a changed question.
@@ -137,14 +139,15 @@ func (t *Trial) lever(r *Series, base Priced) Lever {
 	if t.Name == moeSlack && best.Plan.MoESlack != base.Plan.MoESlack {
 		l.Set = map[string]any{"plan." + moeSlack: best.Plan.MoESlack}
 	}
-	if gain := costmodel.SixDigits(best.Predict.TokensPerS/base.Predict.TokensPerS - 1); gain > rounding || gain < -rounding {
+	if gain := costmodel.SixDigits(best.Predict.TokensPerS/base.Predict.TokensPerS - 1); gain > rounding ||
+		gain < -rounding {
 		l.Speedup = gain
 	}
 	return l
 }
 
-// best is the best plan of a trial. The plan of the problem as it is says how long that takes at most, if it fits with what is
-// solved of it solved anew.
+// best is the best plan of a trial. The plan of the problem as it is says how long that takes at most, if it fits with
+// what is solved of it solved anew.
 func (t *Trial) best(r *Series, plan ir.Plan) (Priced, bool) {
 	p := &t.Problem
 	if t.Name == moeSlack { // the plan with other places, not another plan
@@ -152,7 +155,8 @@ func (t *Trial) best(r *Series, plan ir.Plan) (Priced, bool) {
 		return r.fastest(p)
 	}
 	now := *p
-	now.Pins = keptSolved(plan, Pins{"micro_batches": {strconv.Itoa(p.GlobalBatch / max(1, plan.DP*plan.MicroBatch))}}, p.Pins)
+	now.Pins = keptSolved(plan, Pins{"micro_batches": {strconv.Itoa(p.GlobalBatch / max(1, plan.DP*plan.MicroBatch))}},
+		p.Pins)
 	if near, ok := r.fastest(&now); ok {
 		if best, ok, err := r.Within(p, r.time(p, near.Plan)*(1+rounding)); err == nil && ok {
 			return best, true
@@ -161,8 +165,8 @@ func (t *Trial) best(r *Series, plan ir.Plan) (Priced, bool) {
 	return r.fastest(p)
 }
 
-// inParallel does n independent things, each of some workers on a core of its own. What is found does not depend on which one
-// answers. A panic is the caller's, who alone can recover from it.
+// inParallel does n independent things, each of some workers on a core of its own. What is found does not depend on
+// which one answers. A panic is the caller's, who alone can recover from it.
 func inParallel[T any](n int, workers []T, do func(i int, by T)) {
 	if len(workers) == 1 {
 		for i := range n {

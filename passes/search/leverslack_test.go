@@ -7,8 +7,8 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// moe_slack is a lever where planc's own engine has experts and no pin says what it is: the best of a few values, the usual one
-// among them.
+// moe_slack is a lever where planc's own engine has experts and no pin says what it is: the best of a few values, the
+// usual one among them.
 func TestSlackIsALever(t *testing.T) {
 	cfg := llamaConfig(4, 1024, 16, 8, 512, 32000, 1024)
 	cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN = "qwen3_moe", 8, 2, 2048
@@ -35,7 +35,8 @@ func TestSlackIsALever(t *testing.T) {
 			best = a.Predict.StepS
 		}
 	}
-	if l.Best == nil || math.Abs(float64(l.Best.Predict.StepS/best)-1) > rounding || l.Speedup <= 0 || l.Set["plan.moe_slack"] != l.Best.Plan.MoESlack {
+	if l.Best == nil || math.Abs(float64(l.Best.Predict.StepS/best)-1) > rounding || l.Speedup <= 0 ||
+		l.Set["plan.moe_slack"] != l.Best.Plan.MoESlack {
 		t.Errorf("%+v; one by one the best takes %v", l, best)
 	}
 	pinned, other := *p, *p
@@ -61,7 +62,8 @@ func TestNextRound(t *testing.T) {
 	} {
 		plan.MoESlack = c.slack
 		e := ExpertsOf(p, plan)
-		if want := 1 + math.Sqrt(2*math.Log(8)*0.75/128); math.Abs(e.Fullest-want) > 1e-9 || e.Rounds != c.rounds || e.Room != c.room {
+		if want := 1 + math.Sqrt(2*math.Log(8)*0.75/128); math.Abs(e.Fullest-want) > 1e-9 || e.Rounds != c.rounds ||
+			e.Room != c.room {
 			t.Errorf("slack %v: %+v, want %v rounds up to %v, the fullest %v", c.slack, e, c.rounds, c.room, want)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// load is what the tokens of a micro-batch are expected to make the experts of a block do, where each token is as likely to
-// choose any expert as any other. Memory, moves and loops over elements have all places of each round; a CPU's products
-// pass over those that stay empty, so that their work is the tokens', in however many rounds.
+// load is what the tokens of a micro-batch are expected to make the experts of a block do, where each token is as
+// likely to choose any expert as any other. Memory, moves and loops over elements have all places of each round; a
+// CPU's products pass over those that stay empty, so that their work is the tokens', in however many rounds.
 type load struct {
 	rounds float64
 	filled float64 // of the places of all rounds, the part that products work on
@@ -27,9 +27,9 @@ type chosen struct {
 	places float64 // of a round
 }
 
-// chosen is that of a micro-batch. The choices of a rank's tokens for an expert are binomial, but no more than the expert takes
-// of a sequence; all ranks that exchange tokens go on until the fullest place is empty: of n such counts the largest is about
-// sqrt(2 ln n) deviations above their mean.
+// chosen is that of a micro-batch. The choices of a rank's tokens for an expert are binomial, but no more than the
+// expert takes of a sequence; all ranks that exchange tokens go on until the fullest place is empty: of n such counts
+// the largest is about sqrt(2 ln n) deviations above their mean.
 func (s *searcher) chosen(k *profileKey, micro int) chosen {
 	tokens := float64(micro * s.dims.Seq * k.experts.etp / (k.tp * k.cp))
 	choice := float64(s.dims.Choices) / float64(s.dims.Experts)
@@ -64,11 +64,12 @@ func (s *searcher) load(k *profileKey, micro int) load {
 	return l
 }
 
-// rowGap is how many empty places a CPU's kernel passes over; fewer are multiplied with the rest (runtime/cpu's runGap).
+// rowGap is how many empty places a CPU's kernel passes over; fewer are multiplied with the rest (runtime/cpu's
+// runGap).
 const rowGap = 8
 
-// fill leaves of a product over all places of a round, whose result or whose sum has a row for each, the work of those that
-// tokens have. What is left is what the empty ones cost: they are looked through, and those of a result cleared.
+// fill leaves of a product over all places of a round, whose result or whose sum has a row for each, the work of those
+// that tokens have. What is left is what the empty ones cost: they are looked through, and those of a result cleared.
 func (l load) fill(o *costmodel.Op, places bool) (empty costmodel.Op) {
 	if o.Kind != costmodel.Matrix || l.run == 0 {
 		return empty
@@ -88,8 +89,8 @@ func (l load) fill(o *costmodel.Op, places bool) (empty costmodel.Op) {
 	return empty
 }
 
-// tight is an op over all places of a round as if none of them were empty: what it would cost at the rate that it has. A product
-// that passes over empty places is so already.
+// tight is an op over all places of a round as if none of them were empty: what it would cost at the rate that it has.
+// A product that passes over empty places is so already.
 func (l load) tight(o costmodel.Op, places bool) costmodel.Op {
 	matrix, some := o.Kind == costmodel.Matrix, 1-l.empty
 	if matrix && l.run > 0 {

@@ -24,14 +24,16 @@ func loads(t *testing.T, node string, slack float64, micro, capacity int) load {
 	return s.load(&k, micro)
 }
 
-// Whatever the slack, a CPU's products have the rows of all tokens and no more, but where gaps are too short to pass over.
+// Whatever the slack, a CPU's products have the rows of all tokens and no more, but where gaps are too short to pass
+// over.
 func TestLoadIsOfTokens(t *testing.T) {
 	const micro = 8
 	tokens := float64(micro * 64 * 2 / 8) // for each expert
 	for _, slack := range []float64{1.25, 2, 4} {
 		l := loads(t, "cpu", slack, micro, 0)
 		if got := l.rounds * l.filled * math.Ceil(slack*16) * micro; math.Abs(got/tokens-1) > 1e-12 {
-			t.Errorf("slack %v: %+v: products of %v rows of each expert, there are tokens for %v", slack, l, got, tokens)
+			t.Errorf("slack %v: %+v: products of %v rows of each expert, there are tokens for %v", slack, l,
+				got, tokens)
 		}
 		if g := loads(t, "dgx-h100", slack, micro, 0); g.filled != 1 || g.rounds != l.rounds {
 			t.Errorf("slack %v: a GPU has %+v, a CPU %+v", slack, g, l)
@@ -57,19 +59,23 @@ func TestLoadOfCapacity(t *testing.T) {
 	}
 }
 
-// A product that is filled by a quarter: its work is that of a quarter, and what is empty is read, and of a result written.
+// A product that is filled by a quarter: its work is that of a quarter, and what is empty is read, and of a result
+// written.
 func TestFill(t *testing.T) {
 	l := load{rounds: 1, filled: 0.25, run: 32}
 	op := func() costmodel.Op {
-		return costmodel.Op{Kind: costmodel.Matrix, Flops: 800, Bytes: 4 * 2 * (128*10 + 10*20 + 128*20), Shape: costmodel.GEMM{M: 128, N: 20, K: 10, Batch: 2}}
+		return costmodel.Op{Kind: costmodel.Matrix, Flops: 800, Bytes: 4 * 2 * (128*10 + 10*20 + 128*20),
+			Shape: costmodel.GEMM{M: 128, N: 20, K: 10, Batch: 2}}
 	}
 	rows := op()
-	if e := l.fill(&rows, true); rows.Flops != 200 || rows.Shape.M != 32 || rows.Shape.K != 10 || e.Bytes != 4*2*96*(10+20) || e.Flops != 2*96*10 {
+	if e := l.fill(&rows, true); rows.Flops != 200 || rows.Shape.M != 32 || rows.Shape.K != 10 ||
+		e.Bytes != 4*2*96*(10+20) || e.Flops != 2*96*10 {
 		t.Errorf("rows: %+v, empty %+v", rows, e)
 	}
 	sums := op()
 	sums.Shape = costmodel.GEMM{M: 10, N: 20, K: 128, Batch: 2}
-	if e := l.fill(&sums, false); sums.Flops != 200 || sums.Shape.M != 10 || sums.Shape.K != 32 || e.Bytes != 4*2*96*10 {
+	if e := l.fill(&sums, false); sums.Flops != 200 || sums.Shape.M != 10 || sums.Shape.K != 32 ||
+		e.Bytes != 4*2*96*10 {
 		t.Errorf("sums: %+v, empty %+v", sums, e)
 	}
 	other := costmodel.Op{Kind: costmodel.Vector, Flops: 8}
@@ -78,9 +84,9 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// What experts do for empty places, and what they do again, has names of its own: a larger slack in which one round does takes
-// longer by what is empty alone, and what is left is the work of tokens. A model without experts has neither, nor have engines
-// that keep no places.
+// What experts do for empty places, and what they do again, has names of its own: a larger slack in which one round
+// does takes longer by what is empty alone, and what is left is the work of tokens. A model without experts has
+// neither, nor have engines that keep no places.
 func TestExpertsTimeHasNames(t *testing.T) {
 	cfg := llamaConfig(4, 1024, 8, 8, 2048, 2048, 1024)
 	price := func(engine string, slack float64) (costmodel.Time, *searcher) {
@@ -104,11 +110,14 @@ func TestExpertsTimeHasNames(t *testing.T) {
 	less, s := price("planc", 1.25)
 	more, _ := price("planc", 2.5)
 	near := func(a, b costmodel.Seconds) bool { return math.Abs(float64(a/b)-1) < 0.03 } // tiles that overhang
-	if !near(more.Compute, less.Compute) || !near(more.ExpertAgain, less.ExpertAgain) || more.ExpertEmpty < 4*less.ExpertEmpty {
+	if !near(more.Compute, less.Compute) || !near(more.ExpertAgain, less.ExpertAgain) ||
+		more.ExpertEmpty < 4*less.ExpertEmpty {
 		t.Errorf("slack 1.25: %+v\nslack 2.5: %+v", less, more)
 	}
-	if e := less.ExpertEmpty / (more.Total() - less.Total() + less.ExpertEmpty); !near(e, less.ExpertEmpty/more.ExpertEmpty) {
-		t.Errorf("slack 2.5 takes %v longer, of which empty %v", more.Total()-less.Total(), more.ExpertEmpty-less.ExpertEmpty)
+	if e := less.ExpertEmpty / (more.Total() - less.Total() + less.ExpertEmpty); !near(e,
+		less.ExpertEmpty/more.ExpertEmpty) {
+		t.Errorf("slack 2.5 takes %v longer, of which empty %v", more.Total()-less.Total(),
+			more.ExpertEmpty-less.ExpertEmpty)
 	}
 	// nor does what is recomputed in groups grow with the slack
 	grouped := func(slack float64) costmodel.Time {
@@ -116,7 +125,8 @@ func TestExpertsTimeHasNames(t *testing.T) {
 		plan.MoESlack, plan.Recompute, plan.RecomputeLayers, plan.RecomputeEvery = slack, "full", 4, 2
 		return s.stepOf(s.member(plan)).Simulate()
 	}
-	if a, b := grouped(1.25), grouped(2.5); a.Recompute == 0 || !near(a.Recompute, b.Recompute) || a.ExpertEmpty <= less.ExpertEmpty {
+	if a, b := grouped(1.25), grouped(2.5); a.Recompute == 0 || !near(a.Recompute, b.Recompute) ||
+		a.ExpertEmpty <= less.ExpertEmpty {
 		t.Errorf("in groups, slack 1.25: %+v\nslack 2.5: %+v", a, b)
 	}
 	// of the three products of a gated expert the last is not needed again

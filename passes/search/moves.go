@@ -8,8 +8,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// StateMoves is what replicas move of parameters and gradients in a step of a plan, on the stage that moves most: an entry
-// for each kind of collective, Count is how many there are and Bytes what all of them move together.
+// StateMoves is what replicas move of parameters and gradients in a step of a plan, on the stage that moves most: an
+// entry for each kind of collective, Count is how many there are and Bytes what all of them move together.
 func StateMoves(p *Problem, plan ir.Plan) ([]Traffic, error) {
 	s, err := newSearcher(p)
 	if err != nil {
@@ -32,13 +32,15 @@ func StateMoves(p *Problem, plan ir.Plan) ([]Traffic, error) {
 
 // ofState is what a stage moves in a step beside what is in its layers' functions.
 func ofState(t *tables, stage int) []Traffic {
-	w := walker{l: newLedger(t.Mesh), p: t.Program, st: &t.Stages[stage], stage: stage, run: func(*ir.Segment, ir.ActionKind) {}}
+	w := walker{l: newLedger(t.Mesh), p: t.Program, st: &t.Stages[stage], stage: stage,
+		run: func(*ir.Segment, ir.ActionKind) {
+		}}
 	w.walk()
 	return w.l.list()
 }
 
-// overReplicas adds up the collectives of buckets over dp by their kind; those of one number, the loss or the norm, are too
-// small to be any.
+// overReplicas adds up the collectives of buckets over dp by their kind; those of one number, the loss or the norm, are
+// too small to be any.
 func overReplicas(all []Traffic, m ir.Mesh) []Traffic {
 	const number = 8
 	var axes []ir.Axis
@@ -50,12 +52,15 @@ func overReplicas(all []Traffic, m ir.Mesh) []Traffic {
 	replicas := m.Expand(axes)
 	of := map[ir.Op]Traffic{}
 	for _, t := range all {
-		outside := slices.ContainsFunc(strings.Split(t.Axes, "@"), func(a string) bool { return !slices.Contains(replicas, ir.Axis(a)) })
+		outside := slices.ContainsFunc(strings.Split(t.Axes, "@"), func(a string) bool {
+			return !slices.Contains(replicas, ir.Axis(a))
+		})
 		if outside || t.Bytes <= number {
 			continue
 		}
 		sum := of[t.Op]
-		of[t.Op] = Traffic{Op: t.Op, Axes: "dp", Ranks: m.Ranks(replicas), Bytes: sum.Bytes + t.Bytes*t.Count, Count: sum.Count + t.Count}
+		of[t.Op] = Traffic{Op: t.Op, Axes: "dp", Ranks: m.Ranks(replicas), Bytes: sum.Bytes + t.Bytes*t.Count,
+			Count: sum.Count + t.Count}
 	}
 	var out []Traffic
 	for _, t := range of {

@@ -6,8 +6,9 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Under a pipeline ZeRO 1 gathers parameters once a step; ZeRO 2 scatters gradients after each micro-batch; ZeRO 3 gathers
-// parameters too: before each forward and each backward pass of a chunk, all but the one layer that is still there.
+// Under a pipeline ZeRO 1 gathers parameters once a step; ZeRO 2 scatters gradients after each micro-batch; ZeRO 3
+// gathers parameters too: before each forward and each backward pass of a chunk, all but the one layer that is still
+// there.
 func TestStateMoves(t *testing.T) {
 	const micros, layers = 4, 6
 	p := problem(cluster(t, "dgx-h100", 1, 4), llamaConfig(layers, 64, 4, 4, 128, 64, 16), 16, 2*micros, mixed)
@@ -30,7 +31,8 @@ func TestStateMoves(t *testing.T) {
 		t.Errorf("zero 0 moves %v, zero 1 %v", bytes[0], bytes[1])
 	}
 	for zero := 2; zero < 4; zero++ {
-		if got := float64(bytes[zero][ir.OpReduceScatter]) / float64(bytes[1][ir.OpReduceScatter]); got < 0.99*micros || got > 1.1*micros {
+		if got := float64(bytes[zero][ir.OpReduceScatter]) / float64(bytes[1][ir.OpReduceScatter]); got <
+			0.99*micros || got > 1.1*micros {
 			t.Errorf("zero %d scatters %.2f times what zero 1 does, want %d", zero, got, micros)
 		}
 	}

@@ -9,10 +9,12 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// slowProblem is GPT-2 1558M on nodes of 7 GPUs with one NIC of 1 Gb/s each, which nothing but one node is worth having of.
+// slowProblem is GPT-2 1558M on nodes of 7 GPUs with one NIC of 1 Gb/s each, which nothing but one node is worth having
+// of.
 func slowProblem(t testing.TB, nodes, batch int) *Problem {
 	c := cluster(t, "rtx-4090", nodes, 7)
-	c.Network = []costmodel.Tier{{NICs: 1, Bandwidth: costmodel.GBs / 8, LatencyUS: 30, Nodes: nodes, Oversubscription: 1}}
+	c.Network = []costmodel.Tier{{NICs: 1, Bandwidth: costmodel.GBs / 8, LatencyUS: 30, Nodes: nodes,
+		Oversubscription: 1}}
 	c.Node.Link.Bandwidth = 6 * costmodel.GBs
 	return problem(c, gpt2Config(48, 1600, 25, 50257, 1024), 1024, batch, mixed)
 }
@@ -37,7 +39,8 @@ func TestNearTrials(t *testing.T) {
 			for _, v := range trial.Set {
 				got = append(got, fmt.Sprintf("%s %v", trial.Name, v))
 			}
-			if nodes := trial.Problem.Cluster.Nodes; trial.Name == "nodes" && (trial.Set["cluster.nodes"] != nodes || p.Cluster.Nodes != x.nodes) {
+			if nodes := trial.Problem.Cluster.Nodes; trial.Name == "nodes" && (trial.Set["cluster.nodes"] != nodes ||
+				p.Cluster.Nodes != x.nodes) {
 				t.Errorf("%v is asked on %d nodes, the problem itself on %d", trial.Set, nodes, p.Cluster.Nodes)
 			}
 		}
@@ -60,7 +63,9 @@ func TestNear(t *testing.T) {
 			levers = append(levers, l)
 		}
 	}
-	if !slices.ContainsFunc(levers, func(l Lever) bool { return l.Set["cluster.nodes"] == 1 && *l.Best == *best.Best }) {
+	if !slices.ContainsFunc(levers, func(l Lever) bool {
+		return l.Set["cluster.nodes"] == 1 && *l.Best == *best.Best
+	}) {
 		t.Errorf("levers %+v are without %+v", levers, best)
 	}
 	fast := must(t, problem(cluster(t, "dgx-h100", 2, 0), gpt2Config(48, 1600, 25, 50257, 1024), 1024, 512, mixed))
@@ -91,7 +96,8 @@ func TestNearOfMany(t *testing.T) {
 			want, fits := new(Series).fastest(&trial.Problem)
 			faster := fits && costmodel.SixDigits(want.Predict.TokensPerS/r.Fastest.Predict.TokensPerS-1) >= notable-1
 			if ok != faster || ok && *got.Best != want {
-				t.Errorf("seed %d: %v comes to %v, %+v; a search from nothing to %v (%v)", seed, trial.Set, ok, got, want.Plan.Text(), fits)
+				t.Errorf("seed %d: %v comes to %v, %+v; a search from nothing to %v (%v)", seed, trial.Set, ok, got,
+					want.Plan.Text(), fits)
 			}
 			seen[fmt.Sprint(trial.Name, " ", ok)]++
 		}

@@ -7,13 +7,13 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// batchGain is which fraction more tokens a second a near batch must train on to be named, and betterBatch by which fraction a
-// batch must gain more than a nearer one, which is what predictions can tell apart.
+// batchGain is which fraction more tokens a second a near batch must train on to be named, and betterBatch by which
+// fraction a batch must gain more than a nearer one, which is what predictions can tell apart.
 const batchGain, betterBatch = 0.05, 0.02
 
-// NearBatches are the batches next to a problem's that its devices divide better, the nearest first: the multiples of the number
-// of devices on either side, and those of the devices divided by what divides a node, as if so many devices held one replica.
-// None is more than half of the batch away. There are none if the devices divide the batch.
+// NearBatches are the batches next to a problem's that its devices divide better, the nearest first: the multiples of
+// the number of devices on either side, and those of the devices divided by what divides a node, as if so many devices
+// held one replica. None is more than half of the batch away. There are none if the devices divide the batch.
 func NearBatches(p *Problem) (out []int) {
 	batch := p.GlobalBatch
 	for _, m := range divisors(p.Cluster.Node.Devices) {
@@ -33,9 +33,9 @@ func NearBatches(p *Problem) (out []int) {
 	return slices.Compact(out)
 }
 
-// NearBatch is the near batch that trains on most tokens a second, with the plan to recommend for it; a nearer batch is preferred
-// to one that gains less than betterBatch more. ok is false if
-// that plan does not gain batchGain over base, the plan to recommend for the problem itself.
+// NearBatch is the near batch that trains on most tokens a second, with the plan to recommend for it; a nearer batch is
+// preferred to one that gains less than betterBatch more. ok is false if that plan does not gain batchGain over base,
+// the plan to recommend for the problem itself.
 func (r *Series) NearBatch(p *Problem, base Priced) (best Lever, ok bool) {
 	found, least := *p, batchGain
 	for _, n := range NearBatches(p) {
@@ -55,5 +55,6 @@ func (r *Series) NearBatch(p *Problem, base Priced) (best Lever, ok bool) {
 	}
 	plan, _, err := r.Best(&found)
 	gain := costmodel.SixDigits(plan.Predict.TokensPerS/base.Predict.TokensPerS - 1)
-	return Lever{"near_batch", map[string]any{"train.global_batch": found.GlobalBatch}, gain, &plan}, err == nil && gain >= batchGain
+	return Lever{"near_batch", map[string]any{"train.global_batch": found.GlobalBatch}, gain, &plan},
+		err == nil && gain >= batchGain
 }

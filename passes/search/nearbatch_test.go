@@ -9,7 +9,8 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// Near batches are multiples of the devices, or of a part of them that is whole in a node, on either side, the nearest first.
+// Near batches are multiples of the devices, or of a part of them that is whole in a node, on either side, the nearest
+// first.
 func TestNearBatches(t *testing.T) {
 	for _, c := range []struct {
 		nodes, devices, batch int
@@ -23,14 +24,16 @@ func TestNearBatches(t *testing.T) {
 		{1, 6, 8, []int{9, 6, 12}},
 		{1, 1, 7, nil},
 	} {
-		p := problem(cluster(t, "dgx-h100", c.nodes, c.devices), gpt2Config(12, 768, 12, 50257, 1024), 1024, c.batch, mixed)
+		p := problem(cluster(t, "dgx-h100", c.nodes, c.devices), gpt2Config(12, 768, 12, 50257, 1024), 1024,
+			c.batch, mixed)
 		if got := NearBatches(p); !slices.Equal(got, c.want) {
 			t.Errorf("%d × %d devices, batch %d: %v, want %v", c.nodes, c.devices, c.batch, got, c.want)
 		}
 	}
 }
 
-// NearBatch is what searches from nothing find: the batches in turn, of which one replaces another if it gains 2 % more.
+// NearBatch is what searches from nothing find: the batches in turn, of which one replaces another if it gains 2 %
+// more.
 func TestNearBatchOfMany(t *testing.T) {
 	seen := map[bool]int{}
 	for seed := range uint64(14) {
@@ -66,7 +69,8 @@ func TestNearBatchOfMany(t *testing.T) {
 		}
 		got, ok := r.NearBatch(p, base)
 		if ok != (want > 0) || ok && (got.Set["train.global_batch"] != want || *got.Best != plan) {
-			t.Errorf("seed %d: batch %d on %d devices: %v (%v), want %d", seed, p.GlobalBatch, p.Cluster.Devices(), got.Set, ok, want)
+			t.Errorf("seed %d: batch %d on %d devices: %v (%v), want %d", seed, p.GlobalBatch, p.Cluster.Devices(),
+				got.Set, ok, want)
 		}
 		seen[ok]++
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// The last choices of a plan do not depend on each other: how state is sharded, what is recomputed, in which order the axes
-// lie. A family is the plans that agree in all the others.
+// The last choices of a plan do not depend on each other: how state is sharded, what is recomputed, in which order the
+// axes lie. A family is the plans that agree in all the others.
 
 // sharding is a choice of zero and zero_group.
 type sharding struct {
@@ -66,8 +66,8 @@ func (s *searcher) shardings(p *Problem, plan *ir.Plan) []sharding {
 	return out
 }
 
-// again is a choice of what is recomputed. How many blocks, or of how many blocks only one input is kept, is solved: least
-// to most are the values that may be.
+// again is a choice of what is recomputed. How many blocks, or of how many blocks only one input is kept, is solved:
+// least to most are the values that may be.
 type again struct {
 	kind        string
 	groups      bool // recompute_every above 1, which is solved

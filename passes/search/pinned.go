@@ -6,8 +6,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// narrowing are the keys whose pins only take families out of a space, with their values; pins of others may ask for plans
-// that are tried on request alone.
+// narrowing are the keys whose pins only take families out of a space, with their values; pins of others may ask for
+// plans that are tried on request alone.
 var narrowing = map[string]func(*ir.Plan) string{
 	"dp":            number(func(p *ir.Plan) int { return p.DP }),
 	"tp":            number(func(p *ir.Plan) int { return p.TP }),
@@ -18,8 +18,8 @@ var narrowing = map[string]func(*ir.Plan) string{
 	"micro_batches": number(func(p *ir.Plan) int { return p.MicroBatches }),
 }
 
-// keeps restricts a search under some pins to plans with further pinned values, where that is the same as a search of the space
-// with all of them; else nil.
+// keeps restricts a search under some pins to plans with further pinned values, where that is the same as a search of
+// the space with all of them; else nil.
 func (p Pins) keeps(under Pins) *keep {
 	families := Pins{}
 	for key, values := range p {
@@ -43,27 +43,29 @@ func (p Pins) keeps(under Pins) *keep {
 		},
 		kind: func(kind string) bool { return p.allows("recompute", kind) },
 		member: func(m *member) bool {
-			return p.allows("zero", strconv.Itoa(m.of.zero)) && p.allows("zero_group", strconv.Itoa(m.of.group)) && p.allows("axis_order", m.order.name)
+			return p.allows("zero", strconv.Itoa(m.of.zero)) && p.allows("zero_group", strconv.Itoa(m.of.group)) &&
+				p.allows("axis_order", m.order.name)
 		},
 	}
 }
 
-// pinned is the plan to recommend with further pins, found in the space that was searched if it holds one that fits. It fails as
-// [Series.alternative] does.
+// pinned is the plan to recommend with further pins, found in the space that was searched if it holds one that fits. It
+// fails as [Series.alternative] does.
 func (r *Result) pinned(pins Pins, by *Series) (Alternative, error) {
 	if pins.follow(&r.Best.Plan) {
 		return Alternative{Plan: r.Best.Plan, Predict: r.Best.Predict}, nil
 	}
 	if k := pins.keeps(r.searcher.problem.Pins); k != nil {
 		if c, _, ok := r.searcher.choose(r.searcher.within, k); ok {
-			return Alternative{Plan: c.best.Plan, Predict: c.best.Predict, SlowerBy: slowerBy(c.best.Predict, r.Best.Predict)}, nil
+			return Alternative{Plan: c.best.Plan, Predict: c.best.Predict,
+				SlowerBy: slowerBy(c.best.Predict, r.Best.Predict)}, nil
 		}
 	}
 	return by.alternative(r.searcher.problem, pins, r.Best)
 }
 
-// WhyNot is [WhyNot] of the result's problem and plan, answered from what the search has found out. It is for results of
-// [Search].
+// WhyNot is [WhyNot] of the result's problem and plan, answered from what the search has found out. It is for results
+// of [Search].
 func (r *Result) WhyNot(pins Pins) (Alternative, error) {
 	return r.pinned(pins, &Series{model: r.searcher.problem.Model, caches: r.searcher.caches})
 }

@@ -2,7 +2,8 @@ package search
 
 import "github.com/planc-dev/planc/costmodel"
 
-// pipelinedKey is what the passes of a schedule take at least: plans that shard or order their axes differently often share it.
+// pipelinedKey is what the passes of a schedule take at least: plans that shard or order their axes differently often
+// share it.
 type pipelinedKey struct {
 	frame    *frame
 	schedule string
@@ -11,9 +12,9 @@ type pipelinedKey struct {
 	kinds    [4]kindFloor
 }
 
-// pipelined is a second bound of a plan's step, dearer and closer than the closed form: its schedule is played with passes and
-// messages that take no longer than theirs do, and what comes after them is added. Since no pass ends earlier where another
-// takes longer, no step is shorter. It is at least the closed form.
+// pipelined is a second bound of a plan's step, dearer and closer than the closed form: its schedule is played with
+// passes and messages that take no longer than theirs do, and what comes after them is added. Since no pass ends
+// earlier where another takes longer, no step is shorter. It is at least the closed form.
 func (s *searcher) pipelined(p *point) costmodel.Seconds {
 	closed := s.quote(p).time
 	f := p.family

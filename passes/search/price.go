@@ -19,7 +19,8 @@ func Stages(p *Problem, plan ir.Plan) ([]costmodel.Seconds, error) {
 
 // step is a plan's step in times.
 func (s *searcher) step(t *tables) *costmodel.Step {
-	step := &costmodel.Step{Timetable: t.Timetable(), Overlap: s.overlap[min(t.Plan.Zero, 1)], Other: s.device.StepOverhead()}
+	step := &costmodel.Step{Timetable: t.Timetable(), Overlap: s.overlap[min(t.Plan.Zero, 1)],
+		Other: s.device.StepOverhead()}
 	k := keyOf(t.Plan)
 	costs := s.costs(nil, s.goingAt(&t.Plan, t.prof), &k, t.prof, 1)
 	index := t.index()
@@ -33,7 +34,8 @@ func (s *searcher) step(t *tables) *costmodel.Step {
 		st.Buckets, st.Norm = state.buckets, state.norm
 		for j := range t.Stages[i].Chunks {
 			c := &t.Stages[i].Chunks[j]
-			chunk := costmodel.Chunk{Split: t.Plan.Splits(), Apart: len(t.Stages[i].Chunks) > 1, Contention: s.contends(t.Plan.Zero)}
+			chunk := costmodel.Chunk{Split: t.Plan.Splits(), Apart: len(t.Stages[i].Chunks) > 1,
+				Contention: s.contends(t.Plan.Zero)}
 			for k := range c.Runs {
 				r := &c.Runs[k]
 				at := index[r.Segment]
@@ -75,7 +77,8 @@ func (s *searcher) contends(zero int) costmodel.Contention {
 
 // layersOf are a run in times.
 func layersOf(r *ir.Run, segment int, c *layerCost) costmodel.Layers {
-	l := costmodel.Layers{Segment: segment, From: r.From, Count: r.Count, Forward: c.forward, Backward: c.backward, Weights: c.weights, Every: r.Every}
+	l := costmodel.Layers{Segment: segment, From: r.From, Count: r.Count, Forward: c.forward, Backward: c.backward,
+		Weights: c.weights, Every: r.Every}
 	if r.Every > 0 { // does both parts of a split backward at once
 		l.Backward = c.backward.Plus(c.weights)
 		l.Weights = costmodel.Cost{}
@@ -150,8 +153,9 @@ func (s *searcher) commTime(t *tables, n *ir.Node) costmodel.Seconds {
 
 // stageState is what a stage does once a step, and for each use of its parameters.
 type stageState struct {
-	buckets     []costmodel.BucketCost
-	norm, other costmodel.Seconds // other: what all stages do together, collectives of the token count, the loss and the norm
+	buckets []costmodel.BucketCost
+	// other: what all stages do together, collectives of the token count, the loss and the norm
+	norm, other costmodel.Seconds
 	moves       map[string]moved
 }
 
@@ -174,7 +178,8 @@ func (s *searcher) stageState(t *tables, stage int) (to stageState) {
 		own := b.Elems / t.Mesh.Ranks(class.Shard)
 		elems, owned = elems+b.Elems, owned+own
 		last := b.Pieces[len(b.Pieces)-1]
-		to.buckets = append(to.buckets, costmodel.BucketCost{Segment: index[last.Segment], Layer: last.Layer, Last: class.Each || class.Ends, Ends: class.Ends,
+		to.buckets = append(to.buckets, costmodel.BucketCost{Segment: index[last.Segment], Layer: last.Layer,
+			Last: class.Each || class.Ends, Ends: class.Ends,
 			Update: s.device.OptimizerTime(t.Plan.Precision, t.Recipe, own)})
 		at[ir.Dim(fmt.Sprintf("flat(b%d)", i))] = i
 	}

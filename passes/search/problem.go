@@ -27,7 +27,8 @@ type Problem struct {
 
 	MaxDevices int // of a node that the hardware has, where Cluster takes fewer; for what would fit
 
-	Narrower func() []Trial // the job with narrower numbers, the widest first, of which the first that fits is offered; nil: there are none
+	// the job with narrower numbers, the widest first, of which the first that fits is offered; nil: there are none
+	Narrower func() []Trial
 
 	WithSeq func(seq int) *ir.Model // the model at another sequence length, for what would fit; nil: not to be had
 
@@ -43,11 +44,12 @@ const (
 // Dims are the sizes of a model that decide which plans are legal; 0 where it has no such dim.
 type Dims struct {
 	Layers, Seq, Hidden, Vocab, FFN int
-	KVHeads                         int  // K/V heads
-	Group                           int  // query heads of one K/V head
-	Experts, ExpertFFN, Choices     int  // of a block; the width of each, and how many a token goes to; 0 where there are none
-	Capacity                        int  // choices of a sequence that an expert takes; 0: all
-	Embed, Head                     bool // the model begins with an embedding, ends with a head
+	KVHeads                         int // K/V heads
+	Group                           int // query heads of one K/V head
+	// of a block; the width of each, and how many a token goes to; 0 where there are none
+	Experts, ExpertFFN, Choices int
+	Capacity                    int  // choices of a sequence that an expert takes; 0: all
+	Embed, Head                 bool // the model begins with an embedding, ends with a head
 }
 
 // DimsOf reads the sizes off a model's blocks.
@@ -59,7 +61,8 @@ func DimsOf(m *ir.Model) Dims {
 		}
 	}
 	first, last := m.Segments[0], m.Segments[len(m.Segments)-1]
-	d := Dims{Embed: first.Forward.Value(passes.StreamName) == nil, Head: len(m.Segments) > 1 && len(last.Forward.Outputs) == 0}
+	d := Dims{Embed: first.Forward.Value(passes.StreamName) == nil,
+		Head: len(m.Segments) > 1 && len(last.Forward.Outputs) == 0}
 	for _, s := range m.Segments {
 		if s.Numbered() {
 			d.Layers += s.Count

@@ -19,15 +19,17 @@ type profileKey struct {
 	sp       bool
 	micro    int
 	replicas bool
-	again    string // what recomputed blocks do again: the plan's recompute; groups of blocks have no functions of their own
-	split    bool
-	apart    bool // backward is two passes
-	each     bool // whose gradients are scattered after each micro-batch
-	experts  expertKey
+	// what recomputed blocks do again: the plan's recompute; groups of blocks have no functions of their own
+	again   string
+	split   bool
+	apart   bool // backward is two passes
+	each    bool // whose gradients are scattered after each micro-batch
+	experts expertKey
 }
 
 func keyOf(p ir.Plan) profileKey {
-	k := profileKey{p.TP, p.CP, p.CPKind, p.SP, p.MicroBatch, p.DP > 1, p.Recompute, p.RecomputeSplit, p.Splits(), p.Splits() && p.Zero >= 2, expertKeyOf(&p)}
+	k := profileKey{p.TP, p.CP, p.CPKind, p.SP, p.MicroBatch, p.DP > 1, p.Recompute, p.RecomputeSplit, p.Splits(),
+		p.Splits() && p.Zero >= 2, expertKeyOf(&p)}
 	if p.RecomputeEvery > 1 {
 		k.again = "none"
 	}
@@ -136,7 +138,8 @@ func (s *searcher) newProfile(k profileKey) *profile {
 	}
 	k.experts.set(&plan)
 	if k.apart {
-		plan.PP, plan.Schedule, plan.StageLayers = 2, "zb-h1", fmt.Sprintf("%d,%d", (s.dims.Layers+1)/2, s.dims.Layers/2)
+		plan.PP, plan.Schedule, plan.StageLayers = 2, "zb-h1", fmt.Sprintf("%d,%d", (s.dims.Layers+1)/2,
+			s.dims.Layers/2)
 	}
 	plan.AxisOrder = usualOrder(&plan)
 	if k.each {
@@ -167,8 +170,9 @@ func (s *searcher) newProfile(k profileKey) *profile {
 
 // scanned is the profile of a variant of a segment.
 func scanned(p *ir.Program, seg *ir.Segment) segmentProfile {
-	return segmentProfile{variant: seg, forward: scan(seg.Forward, p.Mesh), backward: scan(seg.Backward, p.Mesh), weights: scan(seg.Weights, p.Mesh),
-		work: temporaries(p, seg)}
+	return segmentProfile{variant: seg, forward: scan(seg.Forward, p.Mesh), backward: scan(seg.Backward, p.Mesh),
+		weights: scan(seg.Weights, p.Mesh),
+		work:    temporaries(p, seg)}
 }
 
 // temporaries is the workspace that a segment's functions need.
@@ -196,7 +200,8 @@ func scan(f *ir.Func, m ir.Mesh) funcProfile {
 	remade := remadeBy(f)
 	for i, n := range f.Nodes {
 		if c, ok := n.Collective(m); ok {
-			p.comms = append(p.comms, commLine{what: c, flight: flightOf(f, m, i, len(p.ops)), group: groupOf(n, c.Axes, m), round: n.Attr.Round})
+			p.comms = append(p.comms, commLine{what: c, flight: flightOf(f, m, i, len(p.ops)),
+				group: groupOf(n, c.Axes, m), round: n.Attr.Round})
 			p.flights = p.flights || n.Op == ir.OpShift
 			continue
 		}
@@ -272,7 +277,8 @@ func (c *layerCost) sums() costSums {
 // whole is what a layer takes that is not recomputed.
 func (c *costSums) whole() costmodel.Seconds { return c.forward + c.backward + c.weights }
 
-// costKey is what the costs of layers depend on: how the collectives of a profile go, and how many times its micro-batch.
+// costKey is what the costs of layers depend on: how the collectives of a profile go, and how many times its
+// micro-batch.
 type costKey struct {
 	going *going
 	times int
@@ -280,11 +286,12 @@ type costKey struct {
 
 // goingAt is how the collectives of a profile go on a plan's mesh.
 func (s *searcher) goingAt(plan *ir.Plan, p *profile) *going {
-	return s.goingOf(p, &meshAt{plan: plan, strides: strides(plan, stride(plan, "tp"), stride(plan, "cp"), stride(plan, "dp"))})
+	return s.goingOf(p, &meshAt{plan: plan, strides: strides(plan, stride(plan, "tp"), stride(plan, "cp"),
+		stride(plan, "dp"))})
 }
 
-// sums are those of the costs of the model's segments at times the profile's micro-batch. Bounds need no more, of very many
-// plans, so that these are kept and costs are not.
+// sums are those of the costs of the model's segments at times the profile's micro-batch. Bounds need no more, of very
+// many plans, so that these are kept and costs are not.
 func (s *searcher) sums(g *going, k *profileKey, p *profile, times int) []costSums {
 	key := costKey{g, times}
 	if c := s.layerSums[key]; c != nil {
@@ -342,8 +349,8 @@ func stride(p *ir.Plan, axis string) int {
 	return n
 }
 
-// cost is the function's time at k times the micro-batch of the profile, where tokens load experts so and collectives go such
-// ways, one for each kind.
+// cost is the function's time at k times the micro-batch of the profile, where tokens load experts so and collectives
+// go such ways, one for each kind.
 func (s *searcher) cost(p *funcProfile, own *arithmetic, k int, of load, ways []way) costmodel.Cost {
 	if p.flights {
 		return s.flying(p, own, k, of.rounds, ways)
@@ -367,8 +374,8 @@ func (s *searcher) cost(p *funcProfile, own *arithmetic, k int, of load, ways []
 	return s.waited(c, kernels)
 }
 
-// overlapExperts takes out of a cost what the engine hides of the way to experts and back: a part of it, and no more than compute takes,
-// which is slower meanwhile. The sum of both grows with each of them.
+// overlapExperts takes out of a cost what the engine hides of the way to experts and back: a part of it, and no more
+// than compute takes, which is slower meanwhile. The sum of both grows with each of them.
 func (s *searcher) overlapExperts(c *costmodel.Cost) {
 	e := s.problem.engine()
 	hidden := min(costmodel.Seconds(e.HiddenEP)*c.Experts, c.Compute)
@@ -376,17 +383,17 @@ func (s *searcher) overlapExperts(c *costmodel.Cost) {
 	c.Compute += costmodel.Seconds(e.SlowsEP) * hidden
 }
 
-// waited makes whole a cost whose Comm is that of tensor parallelism alone, as [commLine.enter] adds collectives up. Of those
-// compute waits for a part; what goes over cp, ep and etp is what compute waits for already. A function takes no less than the
-// host's time for its kernels.
+// waited makes whole a cost whose Comm is that of tensor parallelism alone, as [commLine.enter] adds collectives up. Of
+// those compute waits for a part; what goes over cp, ep and etp is what compute waits for already. A function takes no
+// less than the host's time for its kernels.
 func (s *searcher) waited(c costmodel.Cost, kernels float64) costmodel.Cost {
 	c.Comm = c.Comm*costmodel.Seconds(s.exposedTP) + c.Context + c.Experts
 	c.Compute = max(c.Compute, s.device.HostTime(kernels)-c.Comm)
 	return c
 }
 
-// moving is the time of a collective at k times the micro-batch of the profile, and the kernels' worth of waiting for the
-// slowest host.
+// moving is the time of a collective at k times the micro-batch of the profile, and the kernels' worth of waiting for
+// the slowest host.
 func (s *searcher) moving(l *commLine, w *way, k int, rounds float64) (t costmodel.Seconds, kernels float64) {
 	times := 1.0
 	if l.round {
@@ -429,8 +436,8 @@ type arithmetic struct {
 	each      []costmodel.Seconds // of each op, where some collectives are under way beside them
 }
 
-// worksOf is the arithmetic of all functions of a profile, of each segment the forward pass, the backward pass and its second
-// part, at k times the micro-batch of the profile, where tokens load experts so, which follows from both.
+// worksOf is the arithmetic of all functions of a profile, of each segment the forward pass, the backward pass and its
+// second part, at k times the micro-batch of the profile, where tokens load experts so, which follows from both.
 func (s *searcher) worksOf(p *profile, k int, l load) [][3]arithmetic {
 	if s.own == nil {
 		if s.works[s.device] == nil {

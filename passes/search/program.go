@@ -8,8 +8,8 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// tables are a plan's program but for its functions, which are a profile's: stages, chunks, buckets, schedules and arenas
-// as the passes make them.
+// tables are a plan's program but for its functions, which are a profile's: stages, chunks, buckets, schedules and
+// arenas as the passes make them.
 type tables struct {
 	*ir.Program
 	prof   *profile
@@ -24,7 +24,8 @@ func (s *searcher) tables(plan ir.Plan) *tables {
 	}
 	prof := s.profile(keyOf(plan))
 	base := prof.prog
-	t := &tables{Program: &ir.Program{Name: base.Name, Plan: plan, Mesh: mesh, Recipe: base.Recipe, Layouts: base.Layouts, Model: base.Model,
+	t := &tables{Program: &ir.Program{Name: base.Name, Plan: plan, Mesh: mesh, Recipe: base.Recipe,
+		Layouts: base.Layouts, Model: base.Model,
 		Stream: base.Stream, Saved: base.Saved}, prof: prof}
 	t.run("pipeline")
 	t.run("zero")

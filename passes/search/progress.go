@@ -4,7 +4,8 @@ import "github.com/planc-dev/planc/costmodel"
 
 // Progress is how far a search is.
 type Progress struct {
-	Done, Families int               // families of plans that had their turn, 0 while they are listed; and how many there are
+	// families of plans that had their turn, 0 while they are listed; and how many there are
+	Done, Families int
 	Best           costmodel.Seconds // the step of the best plan so far, 0 while there is none
 }
 

@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// Who watches a search sees the number of families grow, then of those that had their turn; and the best plan get faster.
-// What is searched for afterwards, to explain that plan, is not told.
+// Who watches a search sees the number of families grow, then of those that had their turn; and the best plan get
+// faster. What is searched for afterwards, to explain that plan, is not told.
 func TestWatch(t *testing.T) {
 	p := problem175(t)
 	p.Pins = Pins{"tp": {"1", "2", "4", "8"}} // which an explanation leaves out
@@ -22,7 +22,8 @@ func watchedSearch(t *testing.T, name string, p *Problem, do func(*Problem) erro
 	q := *p
 	q.Watch = func(at Progress) {
 		said++
-		if at.Done < last.Done || at.Families < last.Families || at.Best == 0 && last.Best > 0 || last.Best > 0 && at.Best > last.Best {
+		if at.Done < last.Done || at.Families < last.Families || at.Best == 0 && last.Best > 0 ||
+			last.Best > 0 && at.Best > last.Best {
 			t.Errorf("%s: %+v after %+v", name, at, last)
 		}
 		last = at

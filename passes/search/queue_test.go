@@ -20,7 +20,9 @@ func TestQueue(t *testing.T) {
 			left = append(left, e)
 			continue
 		}
-		first := slices.MinFunc(left, func(a, b entry) int { return cmp.Or(cmp.Compare(a.floor, b.floor), a.order-b.order) })
+		first := slices.MinFunc(left, func(a, b entry) int {
+			return cmp.Or(cmp.Compare(a.floor, b.floor), a.order-b.order)
+		})
 		if got := q.pop(); got != first {
 			t.Fatalf("of %d entries %v is first, want %v", len(left), got, first)
 		}

@@ -29,12 +29,16 @@ func (p *point) plan() ir.Plan {
 // member is a plan from outside as a point.
 func (s *searcher) member(plan ir.Plan) *point {
 	f := &family{listed: &listed{plan: plan, counts: counts(&plan), splits: plan.Splits()}, cell: &cell{}}
-	f.plan.Zero, f.plan.ZeroGroup, f.plan.Recompute, f.plan.RecomputeLayers, f.plan.RecomputeEvery, f.plan.RecomputeSplit = 0, 1, "none", 0, 1, false
-	a := &again{kind: plan.Recompute, split: plan.RecomputeSplit, least: min(1, plan.RecomputeLayers), most: plan.LargestChunk()}
+	f.plan.Zero, f.plan.ZeroGroup, f.plan.Recompute, f.plan.RecomputeLayers, f.plan.RecomputeEvery, f.plan.
+		RecomputeSplit = 0, 1, "none", 0, 1, false
+	a := &again{kind: plan.Recompute, split: plan.RecomputeSplit, least: min(1, plan.RecomputeLayers),
+		most: plan.LargestChunk()}
 	o := orderOf(plan, plan.AxisOrder)
-	p := &point{family: f, of: &sharding{zero: plan.Zero, group: plan.ZeroGroup}, again: a, n: plan.RecomputeLayers, order: &o}
+	p := &point{family: f, of: &sharding{zero: plan.Zero, group: plan.ZeroGroup}, again: a,
+		n: plan.RecomputeLayers, order: &o}
 	if plan.RecomputeEvery > 1 {
-		a.groups, a.layers, a.least, a.most, p.n = true, plan.RecomputeLayers, 2, plan.RecomputeLayers, plan.RecomputeEvery
+		a.groups, a.layers, a.least, a.most, p.n = true, plan.RecomputeLayers, 2, plan.RecomputeLayers,
+			plan.RecomputeEvery
 	}
 	return p
 }
@@ -66,9 +70,13 @@ type priceKey struct {
 func (p *point) key(s *searcher) priceKey {
 	f := p.family
 	layers, every := p.again.numbers(p.n)
-	k := priceKey{frame: s.frame(f), tp: int32(f.plan.TP), dp: int32(f.plan.DP), micro: int32(f.plan.MicroBatch), group: int32(p.of.group),
-		layers: int32(layers), every: int32(every), zero: uint8(p.of.zero), schedule: uint8(slices.Index(schedules, f.plan.Schedule)), kind: p.again.kind[0],
-		order: [4]int32{int32(p.order.tp), int32(p.order.dp), int32(p.order.pp), int32(p.order.cp)}, cp: int32(f.plan.CP), context: f.plan.CPKind[0], ep: int32(f.plan.EP), etp: int32(f.plan.ETP), slack: f.plan.MoESlack}
+	k := priceKey{frame: s.frame(f), tp: int32(f.plan.TP), dp: int32(f.plan.DP), micro: int32(f.plan.MicroBatch),
+		group:  int32(p.of.group),
+		layers: int32(layers), every: int32(every), zero: uint8(p.of.zero),
+		schedule: uint8(slices.Index(schedules, f.plan.Schedule)), kind: p.again.kind[0],
+		order: [4]int32{int32(p.order.tp), int32(p.order.dp), int32(p.order.pp), int32(p.order.cp)},
+		cp:    int32(f.plan.CP), context: f.plan.CPKind[0], ep: int32(f.plan.EP), etp: int32(f.plan.ETP),
+		slack: f.plan.MoESlack}
 	if f.plan.SP {
 		k.sp = 1
 	}
@@ -117,7 +125,8 @@ func (s *searcher) priced(p *point) Priced {
 		Tokens:        s.problem.GlobalBatch * s.dims.Seq,
 		ModelFlops:    float64(float64(s.problem.GlobalBatch) * s.modelFlops),
 		Formula:       s.formula,
-		HardwareFlops: s.hardFlops(p), Ranks: plan.Ranks(), Precision: plan.Precision, GEMM: s.problem.Computes(), Engine: s.problem.engine(), PP: plan.PP, Experts: plan.MoESlack > 0,
+		HardwareFlops: s.hardFlops(p), Ranks: plan.Ranks(), Precision: plan.Precision, GEMM: s.problem.Computes(),
+		Engine: s.problem.engine(), PP: plan.PP, Experts: plan.MoESlack > 0,
 	})
 	predict.BytesPerParam = s.problem.engine().BytesPerParam(&plan, s.problem.Recipe)
 	return Priced{plan, predict, stage}
@@ -136,7 +145,8 @@ func (s *searcher) hardFlops(p *point) float64 {
 				seg = seg.Remat
 			}
 			of := b.base.profile.of(seg)
-			hard := of.forward.hardAt(b.micro, load) + of.backward.hardAt(b.micro, load) + of.weights.hardAt(b.micro, load)
+			hard := of.forward.hardAt(b.micro, load) + of.backward.hardAt(b.micro, load) + of.weights.hardAt(b.micro,
+				load)
 			if r.Every > 0 {
 				hard += of.forward.hardAt(b.micro, load)
 			}
@@ -180,7 +190,8 @@ func (s *searcher) stepOf(p *point) *costmodel.Step {
 	b, fr, st := s.blocksOf(f, p.again, p.each()), s.frame(f), s.row(p.family, *p.of).state
 	costs := s.costs(nil, s.goingOn(f, b, p.order), &b.base.key, b.base.profile, b.micro)
 	prices := &bucketPrices{s: s, state: st, plan: plan, order: p.order, owners: ownersOf(&plan, p.of.group)}
-	step := &costmodel.Step{Timetable: s.timetable(f), Overlap: s.overlap[min(p.of.zero, 1)], Ahead: e.Ahead, Other: s.device.StepOverhead() + prices.of(0, bucketLine).other,
+	step := &costmodel.Step{Timetable: s.timetable(f), Overlap: s.overlap[min(p.of.zero, 1)], Ahead: e.Ahead,
+		Other:  s.device.StepOverhead() + prices.of(0, bucketLine).other,
 		Stages: make([]costmodel.Stage, f.plan.PP)}
 	kinds := make([][]costmodel.Layers, len(fr.kinds))
 	layers, every := p.again.numbers(p.n)
@@ -196,8 +207,10 @@ func (s *searcher) stepOf(p *point) *costmodel.Step {
 		of := &fr.stages[i]
 		to := &step.Stages[i]
 		for _, c := range of.chunks {
-			chunk := costmodel.Chunk{Runs: kinds[fr.kindOf[c]], From: fr.first[c], Split: f.splits, Apart: len(of.chunks) > 1,
-				Waits: e.Waits(&f.plan), Contention: s.contends(p.of.zero), Host: s.device.PassOverhead() / costmodel.Seconds(f.plan.VPP)}
+			chunk := costmodel.Chunk{Runs: kinds[fr.kindOf[c]], From: fr.first[c], Split: f.splits,
+				Apart: len(of.chunks) > 1,
+				Waits: e.Waits(&f.plan), Contention: s.contends(p.of.zero),
+				Host: s.device.PassOverhead() / costmodel.Seconds(f.plan.VPP)}
 			if c+1 < len(fr.kindOf) && f.plan.StageOf(c+1) != i {
 				chunk.Output = message
 			}
@@ -252,7 +265,8 @@ type bucketPrice struct {
 
 // of prices a bucket by the functions that pass bucket writes for it.
 func (b *bucketPrices) of(class, elems int) *bucketPrice {
-	k := bucketKey{b.state, b.plan.TP, b.plan.DP, b.plan.PP, b.plan.CP, b.plan.ZeroGroup, b.order.tp, b.order.dp, b.order.pp, b.order.cp, b.plan.EP, b.plan.ETP, class, elems}
+	k := bucketKey{b.state, b.plan.TP, b.plan.DP, b.plan.PP, b.plan.CP, b.plan.ZeroGroup, b.order.tp, b.order.dp,
+		b.order.pp, b.order.cp, b.plan.EP, b.plan.ETP, class, elems}
 	if p := b.s.bucketPrices[k]; p != nil {
 		return p
 	}
@@ -261,8 +275,10 @@ func (b *bucketPrices) of(class, elems int) *bucketPrice {
 		panic(fmt.Sprintf("search: a legal plan has no mesh: %v: %v", b.plan, err))
 	}
 	from := b.state.prog
-	t := &tables{Program: &ir.Program{Name: from.Name, Plan: b.plan, Mesh: mesh, Recipe: from.Recipe, Classes: from.Classes, Slots: from.Slots, Model: from.Model}}
-	t.Stages = []ir.Stage{{Buckets: []ir.Bucket{{Class: class, Elems: elems, Pieces: []ir.Piece{{Segment: from.Model.Segments[0].Name}}}}}}
+	t := &tables{Program: &ir.Program{Name: from.Name, Plan: b.plan, Mesh: mesh, Recipe: from.Recipe,
+		Classes: from.Classes, Slots: from.Slots, Model: from.Model}}
+	t.Stages = []ir.Stage{{Buckets: []ir.Bucket{{Class: class, Elems: elems,
+		Pieces: []ir.Piece{{Segment: from.Model.Segments[0].Name}}}}}}
 	passes.StageFuncs(t.Program, &t.Stages[0])
 	t.Begin = passes.Begin(t.Program)
 	to := b.s.stageState(t, 0)
@@ -338,8 +354,8 @@ func (fr *frame) layers(of *frameStage, do func(segment, layer int)) {
 	}
 }
 
-// quote is a plan's price in closed form: at most what its step takes, and what the arena of its fullest stage needs, to
-// the byte. The search compares plans by it and simulates the few that no other's quote rules out.
+// quote is a plan's price in closed form: at most what its step takes, and what the arena of its fullest stage needs,
+// to the byte. The search compares plans by it and simulates the few that no other's quote rules out.
 type quote struct {
 	time  costmodel.Seconds
 	bytes int

@@ -10,7 +10,8 @@ import (
 
 // Gradient checkpointing costs GPT-2's blocks 20 to 35 % of their arithmetic. It saves them more than three quarters of
 // what they keep where each block's input is kept; with one of every four kept, more blocks would be needed than GPT-2
-// has for as much, since a group's saved values are there while it runs again. Selective recompute saves less, for less.
+// has for as much, since a group's saved values are there while it runs again. Selective recompute saves less, for
+// less.
 func TestRecomputeSavesThreeQuarters(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 1, 1), gpt2Config(12, 768, 12, 50257, 1024), 1024, 8, ir.FullPrecision(ir.BF16))
 	s, err := newSearcher(p)
@@ -32,10 +33,12 @@ func TestRecomputeSavesThreeQuarters(t *testing.T) {
 		time := s.priced(s.member(plan)).Predict.Time
 		more := float64(time.Recompute / none.Compute)
 		if 1-k/kept < x.saved || f/flops-1 < x.flopsMin || f/flops-1 > x.timeMax || more <= 0 || more > x.timeMax {
-			t.Errorf("%s, every %d: blocks keep %.3f of what they kept, for %.3f of the flops and %.3f of the time", x.kind, x.every, k/kept, f/flops, 1+more)
+			t.Errorf("%s, every %d: blocks keep %.3f of what they kept, for %.3f of the flops and %.3f of the time",
+				x.kind, x.every, k/kept, f/flops, 1+more)
 		}
 		if rest := float64(time.Compute / none.Compute); rest > 1 || rest < 0.98 { // less, since less is written
-			t.Errorf("%s, every %d: beside what is recomputed arithmetic takes %v, without recompute %v", x.kind, x.every, time.Compute, none.Compute)
+			t.Errorf("%s, every %d: beside what is recomputed arithmetic takes %v, without recompute %v", x.kind,
+				x.every, time.Compute, none.Compute)
 		}
 	}
 }
@@ -68,7 +71,8 @@ func blocksOf(t *testing.T, s *searcher, plan ir.Plan) (kept, flops float64) {
 
 // A model of many blocks with a checkpoint each four of them keeps less than a quarter, as the rule says.
 func TestCheckpointEachFourLayers(t *testing.T) {
-	p := problem(cluster(t, "dgx-h100", 1, 1), gpt2Config(48, 1600, 25, 50257, 1024), 1024, 8, ir.FullPrecision(ir.BF16))
+	p := problem(cluster(t, "dgx-h100", 1, 1), gpt2Config(48, 1600, 25, 50257, 1024), 1024, 8,
+		ir.FullPrecision(ir.BF16))
 	s, err := newSearcher(p)
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +154,8 @@ func TestPinnedGroupsAreBruteForce(t *testing.T) {
 func TestUntriedPinsAreNamed(t *testing.T) {
 	e := &enumeration{p: &Problem{Pins: Pins{"recompute_layers": {"8"}, "zero": {"1", "2"}, "tp": {"2"}}}}
 	rs := e.untried()
-	if len(rs) != 2 || rs[0].Message != "zero 1 or 2: no plan that is tried has it together with the other pins" || rs[1].Key != "recompute_layers" {
+	if len(rs) != 2 || rs[0].Message != "zero 1 or 2: no plan that is tried has it together with the other pins" ||
+		rs[1].Key != "recompute_layers" {
 		t.Errorf("%v", rs)
 	}
 	e.p.Pins = nil

@@ -15,8 +15,8 @@ func (k profileKey) plain() profileKey {
 	return k
 }
 
-// recomputing is the base of a key whose blocks are recomputed: that of the plain key, with what such blocks do again. It shares
-// the plain one's functions, which nobody changes any more.
+// recomputing is the base of a key whose blocks are recomputed: that of the plain key, with what such blocks do again.
+// It shares the plain one's functions, which nobody changes any more.
 func (s *searcher) recomputing(k profileKey, plain *base) *base {
 	plan := plain.prog.Plan
 	plan.Recompute, plan.RecomputeLayers, plan.RecomputeSplit = k.again, 1, k.split
@@ -56,8 +56,8 @@ func (s *searcher) recomputing(k profileKey, plain *base) *base {
 	return &b
 }
 
-// copied is a profile of a variant for another program that shares its functions: with collectives of its own, since their kinds
-// are numbered for each profile.
+// copied is a profile of a variant for another program that shares its functions: with collectives of its own, since
+// their kinds are numbered for each profile.
 func (p *segmentProfile) copied(variant *ir.Segment) segmentProfile {
 	own := *p
 	own.variant = variant

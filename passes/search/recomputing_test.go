@@ -6,10 +6,11 @@ import (
 	"testing"
 )
 
-// A base whose blocks are recomputed is, put together from the plain one, what it is when all of it is compiled: its program to
-// the letter, its lines and its profile.
+// A base whose blocks are recomputed is, put together from the plain one, what it is when all of it is compiled: its
+// program to the letter, its lines and its profile.
 func TestRecomputingIsCompiled(t *testing.T) {
-	for name, p := range map[string]*Problem{"dense": problem175(t), "gated": problem405(t), "experts": problemMixtral(t), "latent": problemDeepSeek(t)} {
+	for name, p := range map[string]*Problem{"dense": problem175(t), "gated": problem405(t),
+		"experts": problemMixtral(t), "latent": problemDeepSeek(t)} {
 		s, err := newSearcher(p)
 		if err != nil {
 			t.Fatal(err)
@@ -34,7 +35,8 @@ func TestRecomputingIsCompiled(t *testing.T) {
 			}
 			alike("lines", got.lines, want.lines)
 			alike("kinds", got.kinds, want.kinds)
-			alike("sizes", []int{got.stream, got.logits, got.wide, got.tied}, []int{want.stream, want.logits, want.wide, want.tied})
+			alike("sizes", []int{got.stream, got.logits, got.wide, got.tied}, []int{want.stream, want.logits,
+				want.wide, want.tied})
 			alike("parameters", slices.Concat(got.elems, got.experts), slices.Concat(want.elems, want.experts))
 			alike("rows", got.rows, want.rows)
 			for j := range got.segs {

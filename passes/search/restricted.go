@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// restriction is a part of the legal plans that a search leaves out unless the job asks for it: what the proof is not about.
-// Its text begins with the key that a pin would be of; how many blocks lie in groups, recompute_layers says too.
+// restriction is a part of the legal plans that a search leaves out unless the job asks for it: what the proof is not
+// about. Its text begins with the key that a pin would be of; how many blocks lie in groups, recompute_layers says too.
 type restriction struct {
 	text  string
 	holds func(p *Problem, d *Dims) bool // whether it leaves anything out
@@ -21,10 +21,13 @@ var restrictions = []restriction{
 		return !p.engine().Even && p.free("stage_layers") && p.above("pp", d.mostChunks())
 	}},
 	{"stage_layers: with vpp above 1 each block counting as the mean of all", func(p *Problem, d *Dims) bool {
-		return !p.engine().Even && p.free("stage_layers") && p.above("pp", d.mostChunks()) && p.above("vpp", d.mostChunks()) && p.unlike(d)
+		return !p.engine().Even && p.free("stage_layers") && p.above("pp", d.mostChunks()) &&
+			p.above("vpp", d.mostChunks()) && p.unlike(d)
 	}},
 	{"recompute_every: above 1 with only some blocks recomputed", func(p *Problem, d *Dims) bool {
-		groups := p.free("recompute_every") || slices.ContainsFunc(p.ints("recompute_every", nil), func(n int) bool { return n > 1 })
+		groups := p.free("recompute_every") || slices.ContainsFunc(p.ints("recompute_every", nil), func(n int) bool {
+			return n > 1
+		})
 		return p.free("recompute_layers") && groups && p.Pins.allows("recompute", "full") && d.Layers > 2
 	}},
 	{"recompute_split: true", func(p *Problem, d *Dims) bool {
@@ -32,9 +35,12 @@ var restrictions = []restriction{
 		return p.free("recompute_split") && again && p.above("tp", d.Heads()) && p.Pins.allows("sp", "false")
 	}},
 	{fmt.Sprintf("etp: but 1 and, of up to %d experts, tp", wideExperts), func(p *Problem, d *Dims) bool {
-		return d.Experts > 0 && p.free("etp") && p.above("tp", d.Heads()) && (p.Cluster.Devices() > 3 || d.Experts > wideExperts)
+		return d.Experts > 0 && p.free("etp") && p.above("tp", d.Heads()) &&
+			(p.Cluster.Devices() > 3 || d.Experts > wideExperts)
 	}},
-	{fmt.Sprintf("moe_slack: but %v", expertSlack), func(p *Problem, d *Dims) bool { return d.Experts > 0 && p.free("moe_slack") }},
+	{fmt.Sprintf("moe_slack: but %v", expertSlack), func(p *Problem, d *Dims) bool {
+		return d.Experts > 0 && p.free("moe_slack")
+	}},
 	{"schedule: zb-h1 and zb-v of a model with experts", func(p *Problem, d *Dims) bool {
 		return d.Experts > 0 && p.free("schedule") && p.above("pp", d.mostChunks())
 	}},
@@ -46,7 +52,8 @@ var restrictions = []restriction{
 // free tells whether no pin is about a key.
 func (p *Problem) free(key string) bool { return p.Pins[key] == nil }
 
-// freeContext tells whether the search may choose cp: no pin asks for it, as enumeration's contexts has it, and none forbids it.
+// freeContext tells whether the search may choose cp: no pin asks for it, as enumeration's contexts has it, and none
+// forbids it.
 func (p *Problem) freeContext(d *Dims) bool {
 	kinds := p.Pins["cp_kind"]
 	choice := len(kinds) == 0 || len(kinds) > 1 && slices.Contains(kinds, "none")
@@ -67,11 +74,13 @@ func (p *Problem) unlike(d *Dims) bool {
 
 // above tells whether pins allow a degree above 1 and up to most.
 func (p *Problem) above(key string, most int) bool {
-	return slices.ContainsFunc(p.ints(key, divisors(p.Cluster.Devices())), func(n int) bool { return n > 1 && n <= most })
+	return slices.ContainsFunc(p.ints(key, divisors(p.Cluster.Devices())), func(n int) bool {
+		return n > 1 && n <= most
+	})
 }
 
-// Restricted names the legal plans that a search of the problem does not look at: what its counts leave out. They can be
-// asked for by pins.
+// Restricted names the legal plans that a search of the problem does not look at: what its counts leave out. They can
+// be asked for by pins.
 func Restricted(p *Problem) []string {
 	d, out := DimsOf(p.Model), []string{}
 	for i := range restrictions {

@@ -30,11 +30,13 @@ func TestRestricted(t *testing.T) {
 		{8, 1024, "planc", nil, []string{split, groups, parts, short}},
 		{8, 1024, "planc", Pins{"pp": {"1"}}, []string{groups, parts, short}},
 		{8, 1024, "planc", Pins{"recompute": {"none"}}, []string{split, short}},
-		{8, 1024, "planc", Pins{"stage_layers": {"6,6"}, "recompute_every": {"1"}, "recompute_split": {"false"}, "cp": {"1"}}, nil},
+		{8, 1024, "planc", Pins{"stage_layers": {"6,6"}, "recompute_every": {"1"}, "recompute_split": {"false"},
+			"cp": {"1"}}, nil},
 		{8, 1024, "planc", Pins{"tp": {"1"}, "cp_kind": {"none"}}, []string{split, groups}},
 		{8, 1024, "planc", Pins{"sp": {"true"}, "recompute": {"selective"}}, []string{split, short}},
 		{8, 65536, "planc", nil, []string{split, groups, parts}},
-		{8, 1024, "megatron", nil, []string{"stage_layers: all but even splits, as the engine splits by default", groups, parts, short}},
+		{8, 1024, "megatron", nil, []string{"stage_layers: all but even splits, as the engine splits by default",
+			groups, parts, short}},
 		{1, 1024, "planc", nil, []string{groups}},
 		{8, 1024, "planc", Pins{"tp": {"1"}, "pp": {"1"}, "cp_kind": {"none", "ring"}}, []string{groups, short}},
 		{8, 1024, "planc", Pins{"tp": {"1"}, "pp": {"1"}, "cp_kind": {"ring", "heads"}}, []string{groups}},
@@ -70,11 +72,15 @@ func (s *searcher) lacking(sp *space, plan *ir.Plan) string {
 			of = max(of, other)
 		case f.plan.StageLayers != plan.StageLayers:
 			of = "stage_layers"
-		case !slices.ContainsFunc(s.shardings(sp.problem, plan), func(x sharding) bool { return x.zero == plan.Zero && x.group == plan.ZeroGroup }):
+		case !slices.ContainsFunc(s.shardings(sp.problem, plan), func(x sharding) bool {
+			return x.zero == plan.Zero && x.group == plan.ZeroGroup
+		}):
 			return "zero_group"
 		case !slices.Contains(f.names, plan.AxisOrder):
 			return "axis_order"
-		case slices.ContainsFunc(sp.problem.recomputes(plan, plan.LargestChunk()), func(a again) bool { return a.has(plan) }):
+		case slices.ContainsFunc(sp.problem.recomputes(plan, plan.LargestChunk()), func(a again) bool {
+			return a.has(plan)
+		}):
 			return ""
 		case plan.RecomputeSplit:
 			return "recompute_split"
@@ -90,7 +96,8 @@ func (a *again) has(p *ir.Plan) bool {
 	if a.kind != p.Recompute || a.groups != (p.RecomputeEvery > 1) || a.split != p.RecomputeSplit {
 		return false
 	}
-	return a.kind == "none" || a.groups && p.RecomputeLayers == a.layers && p.RecomputeEvery >= a.least && p.RecomputeEvery <= a.most || !a.groups && p.RecomputeLayers >= a.least && p.RecomputeLayers <= a.most
+	return a.kind == "none" || a.groups && p.RecomputeLayers == a.layers && p.RecomputeEvery >= a.least &&
+		p.RecomputeEvery <= a.most || !a.groups && p.RecomputeLayers >= a.least && p.RecomputeLayers <= a.most
 }
 
 // No legal plan is left out but by a restriction that is named.
@@ -126,7 +133,8 @@ func TestWhatIsLeftOutIsNamed(t *testing.T) {
 		}
 	}
 	t.Log(seen)
-	for _, key := range []string{"", "cp", "etp", "moe_slack", "schedule", "stage_layers", "recompute_split", "recompute_every"} {
+	for _, key := range []string{"", "cp", "etp", "moe_slack", "schedule", "stage_layers", "recompute_split",
+		"recompute_every"} {
 		if seen[key] == 0 {
 			t.Errorf("no plan was drawn that is out for its %q", key)
 		}
@@ -149,10 +157,12 @@ func drawPins(r *rand.Rand, s *searcher) Pins {
 		key := drawnKeys[r.IntN(len(drawnKeys))]
 		for range 1 + r.IntN(2) {
 			plan := drawPlan(r, s)
-			for len(Legal(plan, s.dims, s.problem.Cluster, s.problem.GlobalBatch)) > 0 || !pins.Without(key).follows(&plan) {
+			for len(Legal(plan, s.dims, s.problem.Cluster, s.problem.GlobalBatch)) > 0 ||
+				!pins.Without(key).follows(&plan) {
 				plan = drawPlan(r, s)
 			}
-			if v := keyValues(plan)[key]; !slices.Contains(pins[key], v) && (key != "stage_layers" || len(pins[key]) == 0) {
+			if v := keyValues(plan)[key]; !slices.Contains(pins[key], v) &&
+				(key != "stage_layers" || len(pins[key]) == 0) {
 				pins[key] = append(pins[key], v)
 			}
 		}
@@ -183,7 +193,8 @@ func drawPlan(r *rand.Rand, s *searcher) ir.Plan {
 	p.DP, p.SP = rest, r.IntN(2) == 0
 	if s.dims.Experts > 0 {
 		etps, eps := divisors(p.TP), divisors(s.dims.Experts)
-		p.ETP, p.EP, p.MoESlack = etps[r.IntN(len(etps))], eps[r.IntN(len(eps))], []float64{expertSlack, expertSlack, expertSlack, 2}[r.IntN(4)]
+		p.ETP, p.EP, p.MoESlack = etps[r.IntN(len(etps))], eps[r.IntN(len(eps))],
+			[]float64{expertSlack, expertSlack, expertSlack, 2}[r.IntN(4)]
 	}
 	if p.CP > 1 {
 		p.CPKind = ir.ContextKinds[1+r.IntN(len(ir.ContextKinds)-1)]

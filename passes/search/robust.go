@@ -4,9 +4,10 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// The recommended plan is the one of least risk among those that predictions do not tell from the fastest. It is found after the
-// fastest, in what the hunt for that has left: best first by what is known of the risk of a family's, a branch's or a member's
-// plans at least. So few of the plans within the window are looked at, and none that may have less risk is left out.
+// The recommended plan is the one of least risk among those that predictions do not tell from the fastest. It is found
+// after the fastest, in what the hunt for that has left: best first by what is known of the risk of a family's, a
+// branch's or a member's plans at least. So few of the plans within the window are looked at, and none that may have
+// less risk is left out.
 
 // node is a part of the space that waits for its turn, or a plan: then number is what is solved of it.
 type node struct {
@@ -17,7 +18,8 @@ type node struct {
 	timed  bool // floor is the plan's step
 }
 
-// before tells whether a node has its turn before another. Of equals, parts come before plans that may not be the best of them.
+// before tells whether a node has its turn before another. Of equals, parts come before plans that may not be the best
+// of them.
 func (n *node) before(o *node) bool {
 	if c := n.risk.compare(&o.risk); c != 0 {
 		return c < 0
@@ -50,7 +52,8 @@ func (h *hunt) robust(limit costmodel.Seconds) point {
 		if h.keep.family != nil && !h.keep.family(f) || !h.counts && h.s.hopeless(h.sp.problem, f) {
 			continue
 		}
-		w.push(node{risk: risk{parts: simplicity(&f.plan)}, entry: entry{floor: h.rest[0].floor, order: f.first, family: f}, number: unranked})
+		w.push(node{risk: risk{parts: simplicity(&f.plan)}, entry: entry{floor: h.rest[0].floor, order: f.first,
+			family: f}, number: unranked})
 	}
 	return w.first()
 }
@@ -172,7 +175,8 @@ func (w *window) pressureAt(m *member, n int) int {
 // pressure is that of an arena of so many bytes that fits.
 func (s *searcher) pressure(bytes int) int { return pressure(int64(s.capacity-bytes), s.usable) }
 
-// numbers queues the plan of a member that is the fastest with the node's memory pressure, and the member again with more.
+// numbers queues the plan of a member that is the fastest with the node's memory pressure, and the member again with
+// more.
 func (w *window) numbers(n *node) {
 	m := n.member
 	if w.s.faster(m) {
@@ -220,7 +224,8 @@ func (w *window) plan(m *member, number, pressure int) {
 		return
 	}
 	plan := p.plan()
-	w.push(node{risk: risk{pressure, simplicity(&plan)}, entry: entry{floor: floor, order: m.place, member: m}, number: number, plan: true})
+	w.push(node{risk: risk{pressure, simplicity(&plan)}, entry: entry{floor: floor, order: m.place, member: m},
+		number: number, plan: true})
 }
 
 // simulate finds a plan's step.
@@ -275,8 +280,8 @@ func (w *window) pop() node {
 	return first
 }
 
-// Other is the plan that would be recommended if the problem preferred otherwise, and what it would prefer then; ok is false where
-// that is the recommended one, or where that was given.
+// Other is the plan that would be recommended if the problem preferred otherwise, and what it would prefer then; ok is
+// false where that is the recommended one, or where that was given.
 func (r *Result) Other() (a Alternative, prefer string, ok bool) {
 	other := r.Fastest
 	prefer = PreferFastest
@@ -288,5 +293,6 @@ func (r *Result) Other() (a Alternative, prefer string, ok bool) {
 	if other.Plan == r.Best.Plan {
 		return a, "", false
 	}
-	return Alternative{Plan: other.Plan, Predict: other.Predict, SlowerBy: slowerBy(other.Predict, r.Best.Predict)}, prefer, true
+	return Alternative{Plan: other.Plan, Predict: other.Predict, SlowerBy: slowerBy(other.Predict, r.Best.Predict)},
+		prefer, true
 }

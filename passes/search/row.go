@@ -105,7 +105,8 @@ func (s *searcher) shardPlace(cp int, o *order, group int) costmodel.Placement {
 	m := ir.Mesh{Atoms: []ir.Atom{{Name: "before", Size: o.dp}, {Name: "inner", Size: group}}}
 	axes := []ir.Axis{"inner"}
 	if cp > 1 {
-		m.Atoms = []ir.Atom{{Name: "before", Size: o.cp}, {Name: "cp", Size: cp}, {Name: "between", Size: o.dp / (o.cp * cp)}, {Name: "inner", Size: group / cp}}
+		m.Atoms = []ir.Atom{{Name: "before", Size: o.cp}, {Name: "cp", Size: cp},
+			{Name: "between", Size: o.dp / (o.cp * cp)}, {Name: "inner", Size: group / cp}}
 		axes = append(axes, "cp")
 	}
 	p := s.problem.Cluster.Place(m, axes)

@@ -33,7 +33,8 @@ func (s *searcher) runnerUp(c *Choice, of *choice, values []string, others []Alt
 	}
 }
 
-// solved are the keys that every plan has in their best values: a plan that differs only in one other key still solves them.
+// solved are the keys that every plan has in their best values: a plan that differs only in one other key still solves
+// them.
 var solved = []string{"recompute_layers", "recompute_every", "stage_layers"}
 
 // onlyIn is the best plan with another value of a key and all else kept, or the rules that forbid every one.

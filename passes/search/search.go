@@ -33,11 +33,12 @@ type Counts struct {
 
 // Result is the answer.
 type Result struct {
-	Best         Priced // recommended: as [Problem.Prefer] says, Robust or Fastest
-	Robust       Priced // of least risk among those that predictions do not tell from the fastest, see [Apart]
-	Fastest      Priced
-	Counts       Counts
-	Alternatives []Alternative // the best plan for each other value of each choice, the fastest first, then those that do not fit
+	Best    Priced // recommended: as [Problem.Prefer] says, Robust or Fastest
+	Robust  Priced // of least risk among those that predictions do not tell from the fastest, see [Apart]
+	Fastest Priced
+	Counts  Counts
+	// the best plan for each other value of each choice, the fastest first, then those that do not fit
+	Alternatives []Alternative
 	Choices      []Choice
 
 	searcher *searcher // that found it
@@ -58,13 +59,17 @@ type caches struct {
 }
 
 func newCaches() *caches {
-	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*base{}, inFlight: map[flightKey][]int{}, frames: map[frameKey]*frame{}, states: map[stateKey]*state{}, timetables: map[flightKey]*ir.Timetable{}, works: map[costmodel.Device]map[worksKey][][3]arithmetic{}, fittings: map[fittingKey]*fitting{}}
+	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*base{}, inFlight: map[flightKey][]int{},
+		frames: map[frameKey]*frame{}, states: map[stateKey]*state{}, timetables: map[flightKey]*ir.Timetable{},
+		works: map[costmodel.Device]map[worksKey][][3]arithmetic{}, fittings: map[fittingKey]*fitting{}}
 }
 
 // copied are caches of their own that begin with what these hold, which nobody changes any more.
 func (c *caches) copied() *caches {
-	own := &caches{profiles: maps.Clone(c.profiles), bases: map[profileKey]*base{}, inFlight: maps.Clone(c.inFlight), frames: maps.Clone(c.frames),
-		states: maps.Clone(c.states), timetables: maps.Clone(c.timetables), fittings: copied(c.fittings), works: map[costmodel.Device]map[worksKey][][3]arithmetic{}}
+	own := &caches{profiles: maps.Clone(c.profiles), bases: map[profileKey]*base{}, inFlight: maps.Clone(c.inFlight),
+		frames: maps.Clone(c.frames),
+		states: maps.Clone(c.states), timetables: maps.Clone(c.timetables), fittings: copied(c.fittings),
+		works: map[costmodel.Device]map[worksKey][][3]arithmetic{}}
 	for d, w := range c.works {
 		own.works[d] = maps.Clone(w)
 	}
@@ -85,11 +90,12 @@ func (b *base) copied() *base {
 type searcher struct {
 	*caches
 	*speeds
-	ahead       ahead
-	problem     *Problem
-	within      *space            // that was searched for a [Result]
-	free        map[string]*space // those of the result's choices where pins give one up
-	watch       func(Progress)    // is told how far the search for the best plan is; nil: nobody, or what is searched for is another
+	ahead   ahead
+	problem *Problem
+	within  *space            // that was searched for a [Result]
+	free    map[string]*space // those of the result's choices where pins give one up
+	// is told how far the search for the best plan is; nil: nobody, or what is searched for is another
+	watch       func(Progress)
 	dims        Dims
 	device      costmodel.Device
 	modelFlops  float64
@@ -132,27 +138,30 @@ func newSearcher(p *Problem) (*searcher, error) {
 	}
 	dev, _ := p.Cluster.DeviceOf(p.engine(), p.Computes())
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
-	s := &searcher{caches: newCaches(), speeds: newSpeeds(p, dev), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
+	s := &searcher{caches: newCaches(), speeds: newSpeeds(p, dev), problem: p, dims: DimsOf(p.Model), device: dev,
+		modelFlops: modelFlops(p.Model), formula: formula(p.Model),
 		capacity: int(empty.Capacity - empty.Total), usable: empty.Capacity, window: Apart, maxFamilies: maxFamilies,
-		layerMoves: map[moveKey][]moved{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, redone: map[againsKey][]again{}, stageNeeds: map[needsKey][]stateNeed{}, settlings: map[settleKey][]settling{},
-		prices: map[priceKey]*price{}, plays: map[pipelinedKey]costmodel.Seconds{}, bucketPrices: map[bucketKey]*bucketPrice{}, free: map[string]*space{}}
+		layerMoves: map[moveKey][]moved{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{},
+		redone: map[againsKey][]again{}, stageNeeds: map[needsKey][]stateNeed{}, settlings: map[settleKey][]settling{},
+		prices: map[priceKey]*price{}, plays: map[pipelinedKey]costmodel.Seconds{},
+		bucketPrices: map[bucketKey]*bucketPrice{}, free: map[string]*space{}}
 	s.exposedTP = p.engine().ExposedTP(p.Cluster)
 	s.overlap, s.cpu, s.moments = [2]bool{s.overlaps(0), s.overlaps(1)}, p.Cluster.IsCPU(), p.Recipe.Moments()
 	return s, nil
 }
 
-// Search finds the plan to recommend, and what else there is to say: of the plans that fit and that predictions do not tell from
-// the fastest, the one of least risk, or, if the problem prefers it, the fastest. It fails with an [IllegalError] if no plan
-// with the pinned values is legal, with a [NoPlan] if none fits, with a [TooManyPlans] if the space is too large to search, and with a plain error if the cluster cannot run
-// such a job at all.
+// Search finds the plan to recommend, and what else there is to say: of the plans that fit and that predictions do not
+// tell from the fastest, the one of least risk, or, if the problem prefers it, the fastest. It fails with an
+// [IllegalError] if no plan with the pinned values is legal, with a [NoPlan] if none fits, with a [TooManyPlans] if the
+// space is too large to search, and with a plain error if the cluster cannot run such a job at all.
 //
 // It is exact over its space, and the counts account for all of it. Three choices are solved rather than counted:
-// recompute_layers is the fewest blocks that fit, and recompute_every the least number that does, since time grows and memory
-// shrinks with either; where a block that is recomputed is faster, as under a zero-bubble schedule it may be, the fastest
-// number; groups of blocks (recompute_every above 1) are tried with every block recomputed or, on request, so many as pins of
-// recompute_layers say.
-// stage_layers is the split whose slowest stage is fastest, without a look at memory: exactly with one chunk a stage or where
-// all blocks are alike, else as if each were the mean of all. recompute_split is tried on request.
+// recompute_layers is the fewest blocks that fit, and recompute_every the least number that does, since time grows and
+// memory shrinks with either; where a block that is recomputed is faster, as under a zero-bubble schedule it may be,
+// the fastest number; groups of blocks (recompute_every above 1) are tried with every block recomputed or, on request,
+// so many as pins of recompute_layers say. stage_layers is the split whose slowest stage is fastest, without a look at
+// memory: exactly with one chunk a stage or where all blocks are alike, else as if each were the mean of all.
+// recompute_split is tried on request.
 func Search(p *Problem) (*Result, error) {
 	s, err := newSearcher(p)
 	if err != nil {
@@ -207,8 +216,8 @@ type fit struct {
 	member *member
 }
 
-// best prices plans in ascending order of their bounds, until no bound is below the best time. A family is looked at when the
-// bound of its arithmetic has its turn, and opened, as a branch of it is, when its own has.
+// best prices plans in ascending order of their bounds, until no bound is below the best time. A family is looked at
+// when the bound of its arithmetic has its turn, and opened, as a branch of it is, when its own has.
 func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) {
 	h := s.hunt(sp, k)
 	first := h.first()
@@ -222,8 +231,8 @@ func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) 
 // found are the two plans that a search finds, and which of them is recommended.
 type found struct{ best, robust, fastest Priced }
 
-// choose finds the fastest plan, and then the one of least risk among those that predictions do not tell from it. The counts are
-// those of both.
+// choose finds the fastest plan, and then the one of least risk among those that predictions do not tell from it. The
+// counts are those of both.
 func (s *searcher) choose(sp *space, k *keep) (c found, n Counts, ok bool) {
 	h := s.hunt(sp, k)
 	first := h.first()
@@ -319,8 +328,8 @@ func (h *hunt) room(f *family) bool {
 	return true
 }
 
-// refine queues a family by what it takes nearly; by its own bound once that has its turn, or where it is known. As long as none
-// was found to have room that is looked at first: perhaps none has.
+// refine queues a family by what it takes nearly; by its own bound once that has its turn, or where it is known. As
+// long as none was found to have room that is looked at first: perhaps none has.
 func (h *hunt) refine(f *family, ranked costmodel.Seconds) {
 	if f.floor == 0 && (h.roomy || h.room(f)) {
 		if f.rough <= ranked { // no more is known than when it got its rank

@@ -38,41 +38,104 @@ func TestPins(t *testing.T) {
 		pins Pins
 		want string
 	}{
-		{Pins{"tp": {"5"}}, "no plan with plan.tp=5 is legal: tp 5 does not divide 128 devices (tp 4 and 8 do); tp 5 does not divide 96 K/V heads (4 and 6 do); tp 5 does not divide the MLP's width 49152 (4 and 6 do) [BadPlan]"},
-		{Pins{"tp": {"1"}, "sp": {"true"}}, "no plan with plan.sp=true plan.tp=1 is legal: sp needs tp > 1 (sp false does not) [BadPlan]"},
-		{Pins{"pp": {"3"}}, "no plan with plan.pp=3 is legal: pp 3 does not divide 128 devices (pp 2 and 4 do) [BadPlan]"},
-		{Pins{"pp": {"128"}}, "no plan with plan.pp=128 is legal: pp 128 · vpp 1 is 128 chunks; 96 blocks with embedding and head fill 98 at most [BadPlan]"},
-		{Pins{"pp": {"4"}, "schedule": {"none"}}, "no plan with plan.pp=4 plan.schedule=none is legal: schedule none is of pp 1; pp 4 has gpipe, 1f1b, interleaved, zb-h1 or zb-v [BadPlan]"},
-		{Pins{"pp": {"1"}, "schedule": {"1f1b"}}, "no plan with plan.pp=1 plan.schedule=1f1b is legal: schedule 1f1b needs pp above 1 (none does not) [BadPlan]"},
-		{Pins{"pp": {"64"}, "schedule": {"zb-v"}}, "no plan with plan.pp=64 plan.schedule=zb-v is legal: pp 64 · vpp 2 is 128 chunks; 96 blocks with embedding and head fill 98 at most [BadPlan]"},
-		{Pins{"pp": {"4"}, "vpp": {"3"}, "schedule": {"1f1b"}}, "no plan with plan.pp=4 plan.schedule=1f1b plan.vpp=3 is legal: schedule 1f1b has vpp 1, not 3 [BadPlan]"},
-		{Pins{"pp": {"4"}, "vpp": {"2"}, "dp": {"32"}, "micro_batch": {"8"}, "schedule": {"interleaved"}}, "no plan with plan.dp=32 plan.micro_batch=8 plan.pp=4 plan.schedule=interleaved plan.vpp=2 is legal: interleaved: pp 4 does not divide 6 micro-batches (micro_batch or dp can be less, or schedule 1f1b) [BadPlan]"},
-		{Pins{"pp": {"2"}, "stage_layers": {"40,40"}}, "no plan with plan.pp=2 plan.stage_layers=40,40 is legal: stage_layers 40,40 adds up to 80: pp 2 · vpp 1 wants the blocks of each of 2 chunks, 96 in all, each above 0 but where a chunk has the embedding or the head [BadPlan]"},
-		{Pins{"pp": {"4"}, "stage_layers": {"48,0,24,24"}}, "no plan with plan.pp=4 plan.stage_layers=48,0,24,24 is legal: stage_layers 48,0,24,24 leaves chunk 1 nothing: pp 4 · vpp 1 wants the blocks of each of 4 chunks, 96 in all, each above 0 but where a chunk has the embedding or the head [BadPlan]"},
-		{Pins{"pp": {"4"}, "stage_layers": {"48,48"}}, "no plan with plan.pp=4 plan.stage_layers=48,48 is legal: stage_layers 48,48 has 2 counts: pp 4 · vpp 1 wants the blocks of each of 4 chunks, 96 in all, each above 0 but where a chunk has the embedding or the head [BadPlan]"},
-		{Pins{"pp": {"4"}, "vpp": {"2"}, "dp": {"32"}, "micro_batches": {"6"}, "schedule": {"interleaved"}}, "no plan with plan.dp=32 plan.micro_batches=6 plan.pp=4 plan.schedule=interleaved plan.vpp=2 is legal: interleaved: pp 4 does not divide 6 micro-batches (micro_batch or dp can be less, or schedule 1f1b) [BadPlan]"},
-		{Pins{"pp": {"32"}, "vpp": {"3"}, "schedule": {"zb-v"}}, "no plan with plan.pp=32 plan.schedule=zb-v plan.vpp=3 is legal: schedule zb-v has vpp 2, not 3 [BadPlan]"},
-		{Pins{"zero": {"0"}, "zero_group": {"8"}}, "no plan with plan.zero=0 plan.zero_group=8 is legal: zero_group 8 needs zero above 0 (1 does not) [BadPlan]"},
-		{Pins{"zero": {"3"}, "zero_group": {"5"}}, "no plan with plan.zero=3 plan.zero_group=5 is legal: zero_group 5 does not divide dp 128: use 2, 4, 8, 16, 32, 64 or 128; 1 is for zero 0 [BadPlan]"},
-		{Pins{"zero_group": {"16"}, "tp": {"16"}}, "no plan with plan.tp=16 plan.zero_group=16 is legal: zero_group 16 does not divide dp 8: use 2, 4 or 8; 1 is for zero 0 [BadPlan]"},
-		{Pins{"zero_group": {"1000000"}}, "no plan with plan.zero_group=1000000 is legal: zero_group 1000000 does not divide dp 128: use 2, 4, 8, 16, 32, 64 or 128; 1 is for zero 0 [BadPlan]"},
-		{Pins{"zero_group": {"1"}, "zero": {"3"}}, "no plan with plan.zero=3 plan.zero_group=1 is legal: zero_group 1 needs zero 0; zero 3 shards over dp 128: use 2, 4, 8, 16, 32, 64 or 128 [BadPlan]"},
-		{Pins{"zero_group": {"2"}, "dp": {"1"}, "tp": {"32"}, "pp": {"4"}}, "no plan with plan.dp=1 plan.pp=4 plan.tp=32 plan.zero_group=2 is legal: zero_group 2 needs dp above 1 (1 does not) [BadPlan]"},
+		{Pins{"tp": {"5"}}, "no plan with plan.tp=5 is legal: tp 5 does not divide 128 devices (tp 4 and 8 do); tp 5 " +
+			"does not divide 96 K/V heads (4 and 6 do); tp 5 does not divide the MLP's width 49152 (4 and 6 do) " +
+			"[BadPlan]"},
+		{Pins{"tp": {"1"}, "sp": {"true"}},
+			"no plan with plan.sp=true plan.tp=1 is legal: sp needs tp > 1 (sp false does not) [BadPlan]"},
+		{Pins{"pp": {"3"}}, "no plan with plan.pp=3 is legal: pp 3 does not divide 128 devices (pp 2 and 4 do) " +
+			"[BadPlan]"},
+		{Pins{"pp": {"128"}}, "no plan with plan.pp=128 is legal: pp 128 · vpp 1 is 128 chunks; 96 blocks with " +
+			"embedding and head fill 98 at most [BadPlan]"},
+		{Pins{"pp": {"4"}, "schedule": {"none"}},
+			"no plan with plan.pp=4 plan.schedule=none is legal: schedule none is of pp 1; pp 4 has gpipe, 1f1b, " +
+				"interleaved, zb-h1 or zb-v [BadPlan]"},
+		{Pins{"pp": {"1"}, "schedule": {"1f1b"}},
+			"no plan with plan.pp=1 plan.schedule=1f1b is legal: schedule 1f1b needs pp above 1 (none does not) " +
+				"[BadPlan]"},
+		{Pins{"pp": {"64"}, "schedule": {"zb-v"}},
+			"no plan with plan.pp=64 plan.schedule=zb-v is legal: pp 64 · vpp 2 is 128 chunks; 96 blocks with " +
+				"embedding and head fill 98 at most [BadPlan]"},
+		{Pins{"pp": {"4"}, "vpp": {"3"}, "schedule": {"1f1b"}},
+			"no plan with plan.pp=4 plan.schedule=1f1b plan.vpp=3 is legal: schedule 1f1b has vpp 1, not 3 [BadPlan]"},
+		{Pins{"pp": {"4"}, "vpp": {"2"}, "dp": {"32"}, "micro_batch": {"8"}, "schedule": {"interleaved"}},
+			"no plan with plan.dp=32 plan.micro_batch=8 plan.pp=4 plan.schedule=interleaved plan.vpp=2 is legal: " +
+				"interleaved: pp 4 does not divide 6 micro-batches (micro_batch or dp can be less, or schedule 1f1b) " +
+				"[BadPlan]"},
+		{Pins{"pp": {"2"}, "stage_layers": {"40,40"}},
+			"no plan with plan.pp=2 plan.stage_layers=40,40 is legal: stage_layers 40,40 adds up to 80: pp 2 · vpp 1 " +
+				"wants the blocks of each of 2 chunks, 96 in all, each above 0 but where a chunk has the embedding " +
+				"or the head [BadPlan]"},
+		{Pins{"pp": {"4"}, "stage_layers": {"48,0,24,24"}},
+			"no plan with plan.pp=4 plan.stage_layers=48,0,24,24 is legal: stage_layers 48,0,24,24 leaves chunk 1 " +
+				"nothing: pp 4 · vpp 1 wants the blocks of each of 4 chunks, 96 in all, each above 0 but where a " +
+				"chunk has the embedding or the head [BadPlan]"},
+		{Pins{"pp": {"4"}, "stage_layers": {"48,48"}},
+			"no plan with plan.pp=4 plan.stage_layers=48,48 is legal: stage_layers 48,48 has 2 counts: pp 4 · vpp 1 " +
+				"wants the blocks of each of 4 chunks, 96 in all, each above 0 but where a chunk has the embedding " +
+				"or the head [BadPlan]"},
+		{Pins{"pp": {"4"}, "vpp": {"2"}, "dp": {"32"}, "micro_batches": {"6"}, "schedule": {"interleaved"}},
+			"no plan with plan.dp=32 plan.micro_batches=6 plan.pp=4 plan.schedule=interleaved plan.vpp=2 is legal: " +
+				"interleaved: pp 4 does not divide 6 micro-batches (micro_batch or dp can be less, or schedule 1f1b) " +
+				"[BadPlan]"},
+		{Pins{"pp": {"32"}, "vpp": {"3"}, "schedule": {"zb-v"}},
+			"no plan with plan.pp=32 plan.schedule=zb-v plan.vpp=3 is legal: schedule zb-v has vpp 2, not 3 [BadPlan]"},
+		{Pins{"zero": {"0"}, "zero_group": {"8"}},
+			"no plan with plan.zero=0 plan.zero_group=8 is legal: zero_group 8 needs zero above 0 (1 does not) " +
+				"[BadPlan]"},
+		{Pins{"zero": {"3"}, "zero_group": {"5"}},
+			"no plan with plan.zero=3 plan.zero_group=5 is legal: zero_group 5 does not divide dp 128: use 2, 4, 8, " +
+				"16, 32, 64 or 128; 1 is for zero 0 [BadPlan]"},
+		{Pins{"zero_group": {"16"}, "tp": {"16"}},
+			"no plan with plan.tp=16 plan.zero_group=16 is legal: zero_group 16 does not divide dp 8: use 2, 4 or 8; " +
+				"1 is for zero 0 [BadPlan]"},
+		{Pins{"zero_group": {"1000000"}},
+			"no plan with plan.zero_group=1000000 is legal: zero_group 1000000 does not divide dp 128: use 2, 4, 8, " +
+				"16, 32, 64 or 128; 1 is for zero 0 [BadPlan]"},
+		{Pins{"zero_group": {"1"}, "zero": {"3"}},
+			"no plan with plan.zero=3 plan.zero_group=1 is legal: zero_group 1 needs zero 0; zero 3 shards over dp " +
+				"128: use 2, 4, 8, 16, 32, 64 or 128 [BadPlan]"},
+		{Pins{"zero_group": {"2"}, "dp": {"1"}, "tp": {"32"}, "pp": {"4"}},
+			"no plan with plan.dp=1 plan.pp=4 plan.tp=32 plan.zero_group=2 is legal: zero_group 2 needs dp above 1 " +
+				"(1 does not) [BadPlan]"},
 		{Pins{"zero": {"4"}}, "no plan with plan.zero=4 is legal: zero 4 is none of 0, 1, 2, 3 [BadPlan]"},
-		{Pins{"recompute": {"some"}}, "no plan with plan.recompute=some is legal: recompute some: recompute is none, selective or full [BadPlan]"},
-		{Pins{"recompute": {"full"}, "recompute_layers": {"97"}}, "no plan with plan.recompute=full plan.recompute_layers=97 is legal: recompute_layers 97: recompute_layers is 0 where recompute is none, else 1 up to the blocks of the largest chunk [BadPlan]"},
-		{Pins{"recompute": {"selective"}, "recompute_every": {"2"}}, "no plan with plan.recompute=selective plan.recompute_every=2 is legal: recompute_every 2: recompute_every above 1 goes with recompute full, and is at most recompute_layers [BadPlan]"},
-		{Pins{"axis_order": {"dp,pp"}}, "no plan with plan.axis_order=dp,pp is legal: axis_order dp,pp is none of tp,dp [BadPlan]"},
-		{Pins{"cp": {"3"}, "dp": {"42"}}, "no plan with plan.cp=3 plan.dp=42 is legal: cp 3 does not divide 128 devices (cp 2 and 4 do); cp 3: 2048 positions are not two chunks a rank (cp 2 and 4 do) [BadPlan]"},
-		{Pins{"cp": {"64"}, "cp_kind": {"heads"}, "tp": {"2"}}, "no plan with plan.cp=64 plan.cp_kind=heads plan.tp=2 is legal: cp 64, heads: it does not cut 96 heads with 96 K/V heads, split over tp 2, into equal groups (48 does; gather and ring can do with any) [BadPlan]"},
-		{Pins{"cp": {"2"}, "cp_kind": {"rings"}}, "no plan with plan.cp=2 plan.cp_kind=rings is legal: there is no cp_kind rings (none, gather, heads, ring) [BadPlan]"},
-		{Pins{"cp_kind": {"heads"}, "cp": {"1"}}, "no plan with plan.cp=1 plan.cp_kind=heads is legal: cp_kind heads needs cp above 1 (none does not) [BadPlan]"},
+		{Pins{"recompute": {"some"}}, "no plan with plan.recompute=some is legal: recompute some: recompute is none, " +
+			"selective or full [BadPlan]"},
+		{Pins{"recompute": {"full"}, "recompute_layers": {"97"}},
+			"no plan with plan.recompute=full plan.recompute_layers=97 is legal: recompute_layers 97: " +
+				"recompute_layers is 0 where recompute is none, else 1 up to the blocks of the largest chunk " +
+				"[BadPlan]"},
+		{Pins{"recompute": {"selective"}, "recompute_every": {"2"}},
+			"no plan with plan.recompute=selective plan.recompute_every=2 is legal: recompute_every 2: " +
+				"recompute_every above 1 goes with recompute full, and is at most recompute_layers [BadPlan]"},
+		{Pins{"axis_order": {"dp,pp"}},
+			"no plan with plan.axis_order=dp,pp is legal: axis_order dp,pp is none of tp,dp [BadPlan]"},
+		{Pins{"cp": {"3"}, "dp": {"42"}},
+			"no plan with plan.cp=3 plan.dp=42 is legal: cp 3 does not divide 128 devices (cp 2 and 4 do); cp 3: " +
+				"2048 positions are not two chunks a rank (cp 2 and 4 do) [BadPlan]"},
+		{Pins{"cp": {"64"}, "cp_kind": {"heads"}, "tp": {"2"}},
+			"no plan with plan.cp=64 plan.cp_kind=heads plan.tp=2 is legal: cp 64, heads: it does not cut 96 heads " +
+				"with 96 K/V heads, split over tp 2, into equal groups (48 does; gather and ring can do with any) " +
+				"[BadPlan]"},
+		{Pins{"cp": {"2"}, "cp_kind": {"rings"}},
+			"no plan with plan.cp=2 plan.cp_kind=rings is legal: there is no cp_kind rings (none, gather, heads, " +
+				"ring) [BadPlan]"},
+		{Pins{"cp_kind": {"heads"}, "cp": {"1"}},
+			"no plan with plan.cp=1 plan.cp_kind=heads is legal: cp_kind heads needs cp above 1 (none does not) " +
+				"[BadPlan]"},
 		{Pins{"zero": {"x"}}, `no plan with plan.zero=x is legal: zero: "x" is no whole number [BadPlan]`},
 		{Pins{"zeros": {"1"}}, "no plan with plan.zeros=1 is legal: a plan has no zeros [BadPlan]"},
-		{Pins{"micro_batches": {"5"}}, "no plan with plan.micro_batches=5 is legal: micro_batches 5 × dp 128 does not divide the global batch of 1536 (4 and 6 do) [BadPlan]"},
-		{Pins{"dp": {"16"}, "micro_batches": {"7"}}, "no plan with plan.dp=16 plan.micro_batches=7 is legal: micro_batches 7 × dp 16 does not divide the global batch of 1536 (6 and 8 do) [BadPlan]"},
-		{Pins{"micro_batch": {"1"}, "micro_batches": {"8"}, "tp": {"8"}}, "no plan with plan.micro_batch=1 plan.micro_batches=8 plan.tp=8 is legal: micro_batches 8: micro_batch 1 × dp 16 makes 96 of a global batch of 1536 [BadPlan]"},
-		{Pins{"micro_batch": {"7"}, "dp": {"16"}}, "no plan with plan.dp=16 plan.micro_batch=7 is legal: micro_batch 7 × dp 16 does not divide the global batch of 1536 (6 and 8 do) [BadPlan]"},
+		{Pins{"micro_batches": {"5"}}, "no plan with plan.micro_batches=5 is legal: micro_batches 5 × dp 128 does " +
+			"not divide the global batch of 1536 (4 and 6 do) [BadPlan]"},
+		{Pins{"dp": {"16"}, "micro_batches": {"7"}},
+			"no plan with plan.dp=16 plan.micro_batches=7 is legal: micro_batches 7 × dp 16 does not divide the " +
+				"global batch of 1536 (6 and 8 do) [BadPlan]"},
+		{Pins{"micro_batch": {"1"}, "micro_batches": {"8"}, "tp": {"8"}},
+			"no plan with plan.micro_batch=1 plan.micro_batches=8 plan.tp=8 is legal: micro_batches 8: micro_batch 1 " +
+				"× dp 16 makes 96 of a global batch of 1536 [BadPlan]"},
+		{Pins{"micro_batch": {"7"}, "dp": {"16"}},
+			"no plan with plan.dp=16 plan.micro_batch=7 is legal: micro_batch 7 × dp 16 does not divide the global " +
+				"batch of 1536 (6 and 8 do) [BadPlan]"},
 	} {
 		q := gpt3(t, 16)
 		q.Pins = tt.pins
@@ -84,7 +147,8 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// A pinned micro_batch that does not divide the batch is what is wrong, not the dp of the nearest plan, which nobody asked for.
+// A pinned micro_batch that does not divide the batch is what is wrong, not the dp of the nearest plan, which nobody
+// asked for.
 func TestMicroBatchOfAnOddBatch(t *testing.T) {
 	for _, tt := range []struct {
 		batch int
@@ -143,7 +207,8 @@ func TestPinned(t *testing.T) {
 	if err != nil || a.SlowerBy <= 0 || a.Plan.TP != best.Plan.TP || a.Plan.MicroBatch != 30 {
 		t.Errorf("why not micro_batch 30: %+v, %v", a, err)
 	}
-	if a, err := WhyNot(&q, best, Kept(best.Plan, Pins{"dp": {"4"}, "micro_batches": {"20"}})); err != nil || a.Plan.TP != 2 || a.Plan.MicroBatch != 6 {
+	if a, err := WhyNot(&q, best, Kept(best.Plan, Pins{"dp": {"4"}, "micro_batches": {"20"}})); err != nil ||
+		a.Plan.TP != 2 || a.Plan.MicroBatch != 6 {
 		t.Errorf("why not dp 4 in 20 micro-batches: %v, %v", a.Plan, err)
 	}
 	if _, err := Price(&q, a.Plan); err != nil {
@@ -191,12 +256,19 @@ func TestNoPlan(t *testing.T) {
 		want    []string
 	}{
 		{gpt3(t, 1), nil, []string{"--set cluster.nodes=6", "--set cluster.nodes=12"}},
-		{small, Pins{"tp": {"1"}, "pp": {"1"}, "zero": {"1"}, "recompute": {"none"}, "micro_batch": {"1"}}, []string{"--set plan.zero=null", "--set plan.pp=null", "--set plan.tp=null", "--set plan.recompute=null"}}, // all pins given up lead to the plan that zero alone does
-		{small, Pins{"tp": {"2"}, "micro_batch": {"32"}}, []string{"--set plan.micro_batch=null", "--set plan.tp=null", "--set plan.micro_batch=null --set plan.tp=null"}},
-		{small, Pins{"tp": {"1"}, "dp": {"8"}, "zero": {"0"}}, []string{"--set plan.zero=null", "--set plan.dp=null", "--set cluster.nodes=3", "--set cluster.nodes=6"}},
+		// all pins given up lead to the plan that zero alone does
+		{small, Pins{"tp": {"1"}, "pp": {"1"}, "zero": {"1"}, "recompute": {"none"}, "micro_batch": {"1"}},
+			[]string{"--set plan.zero=null", "--set plan.pp=null", "--set plan.tp=null", "--set plan.recompute=null"}},
+		{small, Pins{"tp": {"2"}, "micro_batch": {"32"}}, []string{"--set plan.micro_batch=null", "--set plan.tp=null",
+			"--set plan.micro_batch=null --set plan.tp=null"}},
+		{small, Pins{"tp": {"1"}, "dp": {"8"}, "zero": {"0"}}, []string{"--set plan.zero=null", "--set plan.dp=null",
+			"--set cluster.nodes=3", "--set cluster.nodes=6"}},
 		{alone(131072), nil, []string{"--set train.seq_len=32768"}},
-		{gpt3(t, 4), Pins{"pp": {"1"}, "zero": {"0"}, "sp": {"true"}}, []string{"--set cluster.nodes=6 --set plan.pp=null --set plan.sp=null --set plan.zero=null", "--set cluster.nodes=12 --set plan.pp=null --set plan.sp=null --set plan.zero=null"}},
-		{alone(16384), Pins{"micro_batches": {"1"}}, []string{"--set plan.micro_batches=null", "--set train.global_batch=4", "--set train.seq_len=8192"}},
+		{gpt3(t, 4), Pins{"pp": {"1"}, "zero": {"0"}, "sp": {"true"}},
+			[]string{"--set cluster.nodes=6 --set plan.pp=null --set plan.sp=null --set plan.zero=null",
+				"--set cluster.nodes=12 --set plan.pp=null --set plan.sp=null --set plan.zero=null"}},
+		{alone(16384), Pins{"micro_batches": {"1"}}, []string{"--set plan.micro_batches=null",
+			"--set train.global_batch=4", "--set train.seq_len=8192"}},
 	} {
 		p := *c.problem
 		p.Pins = c.pins
@@ -241,7 +313,8 @@ func TestFormula(t *testing.T) {
 	}
 }
 
-// Where a pin of what is tried on request alone leaves the only legal plans, they are the answer, and there is nothing beside it.
+// Where a pin of what is tried on request alone leaves the only legal plans, they are the answer, and there is nothing
+// beside it.
 func TestPinsThatAloneAreLegal(t *testing.T) {
 	p := problem(cluster(t, "dgx-a100", 1, 0), gpt2Config(12, 768, 12, 50257, 1024), 1024, 1, mixed)
 	p.Pins = Pins{"tp": {"1"}, "pp": {"1"}, "cp": {"8"}}

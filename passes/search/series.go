@@ -51,7 +51,8 @@ func (r *Series) Within(p *Problem, limit costmodel.Seconds) (Priced, bool, erro
 	return r.within(p, limit, 0)
 }
 
-// within is [Series.Within], where most is above 0 without a look at spaces with more families, of which it finds nothing.
+// within is [Series.Within], where most is above 0 without a look at spaces with more families, of which it finds
+// nothing.
 func (r *Series) within(p *Problem, limit costmodel.Seconds, most int) (Priced, bool, error) {
 	s, err := r.searcher(p)
 	if err != nil {
@@ -74,9 +75,10 @@ func (s *searcher) leastStep() costmodel.Seconds {
 	return costmodel.Seconds(flops / float64(s.device.Fastest()) / float64(s.problem.Cluster.Devices()))
 }
 
-// leastWork is at most what a plan takes, however its blocks are split and whatever is sharded: a stage's even share of the
-// arithmetic of all layers, none of which is run again, without a message or a collective. Of functions in two parts those are
-// counted that do less: where gradients are scattered after each micro-batch, none are added to what others left.
+// leastWork is at most what a plan takes, however its blocks are split and whatever is sharded: a stage's even share of
+// the arithmetic of all layers, none of which is run again, without a message or a collective. Of functions in two
+// parts those are counted that do less: where gradients are scattered after each micro-batch, none are added to what
+// others left.
 func (s *searcher) leastWork(p *ir.Plan) costmodel.Seconds {
 	work := s.workOfAll(p)
 	if p.Splits() && p.Replicas() > 1 {
@@ -119,8 +121,8 @@ func (r *Series) searcher(p *Problem) (*searcher, error) {
 	return s, nil
 }
 
-// alternative is the plan to recommend with further pins against the chosen one, which it is itself if that follows them. It fails
-// as [Search] does, where nothing fits with the plan that lacks least.
+// alternative is the plan to recommend with further pins against the chosen one, which it is itself if that follows
+// them. It fails as [Search] does, where nothing fits with the plan that lacks least.
 func (r *Series) alternative(p *Problem, pins Pins, chosen Priced) (Alternative, error) {
 	if chosen.Fits() && pins.follow(&chosen.Plan) {
 		return Alternative{Plan: chosen.Plan, Predict: chosen.Predict}, nil
@@ -150,8 +152,8 @@ func (r *Series) Price(p *Problem, plan ir.Plan) (costmodel.Predict, error) {
 	return s.priced(s.member(plan)).Predict, nil
 }
 
-// time is the step of a plan that a question about the problem had as its answer, to the bit: that of a [costmodel.Predict] adds
-// up rounded parts.
+// time is the step of a plan that a question about the problem had as its answer, to the bit: that of a
+// [costmodel.Predict] adds up rounded parts.
 func (r *Series) time(p *Problem, plan ir.Plan) costmodel.Seconds {
 	s, err := r.searcher(p)
 	if err != nil {

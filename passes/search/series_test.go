@@ -23,7 +23,8 @@ func TestSeries(t *testing.T) {
 				t.Errorf("%v: %v, want %v", size, err, wantErr)
 			}
 		case errors.As(wantErr, &wantNo):
-			if !errors.As(err, &no) || no.Nearest != wantNo.Nearest || no.NoFit != wantNo.NoFit || no.Counts != wantNo.Counts {
+			if !errors.As(err, &no) || no.Nearest != wantNo.Nearest || no.NoFit != wantNo.NoFit ||
+				no.Counts != wantNo.Counts {
 				t.Errorf("%v: %v, want %v", size, err, wantErr)
 			}
 		case err != nil || got != want.Best || counts != want.Counts:
@@ -32,7 +33,8 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// Within finds the best plan if it takes no longer than the limit, and none if it does; what it leaves out takes longer.
+// Within finds the best plan if it takes no longer than the limit, and none if it does; what it leaves out takes
+// longer.
 func TestWithin(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 5))
 	found := 0
@@ -46,7 +48,8 @@ func TestWithin(t *testing.T) {
 		found++
 		step := best.Predict.StepS
 		if got, ok, err := s.Within(p, step*1.0001); err != nil || !ok || got.Plan != best.Plan {
-			t.Errorf("%v takes %v; within a little more there is %v, %v, %v", best.Plan.Text(), step, got.Plan.Text(), ok, err)
+			t.Errorf("%v takes %v; within a little more there is %v, %v, %v", best.Plan.Text(), step,
+				got.Plan.Text(), ok, err)
 		}
 		if got, ok, err := s.Within(p, step*0.9999); err != nil || ok {
 			t.Errorf("%v takes %v; within a little less there is %v, %v", best.Plan.Text(), step, got.Plan.Text(), err)

@@ -8,8 +8,9 @@ import (
 )
 
 // settling is at most what a stage has to do after its passes: what replicas reduce of gradients that accumulate over a
-// step, and the update. Classes whose gradients other ranks than the replicas reduce too are left out of what is moved. A
-// class's buckets of any sizes take no less than one of all of their elements, since no collective is cheaper in two parts.
+// step, and the update. Classes whose gradients other ranks than the replicas reduce too are left out of what is moved.
+// A class's buckets of any sizes take no less than one of all of their elements, since no collective is cheaper in two
+// parts.
 type settling struct {
 	after  costmodel.Seconds // reductions that begin when the passes have ended
 	beside costmodel.Seconds // those that may begin in the stage's last pass, in all
@@ -18,8 +19,8 @@ type settling struct {
 	update costmodel.Seconds // the norm, and the longer of updates and gathers
 }
 
-// atLeast is what follows the passes where of the reductions so much is exposed or more: the rest has slowed compute. It
-// grows with both.
+// atLeast is what follows the passes where of the reductions so much is exposed or more: the rest has slowed compute.
+// It grows with both.
 func (e *settling) atLeast(exposed, slows costmodel.Seconds) costmodel.Seconds {
 	return exposed + slows*max(0, e.hidden-max(0, exposed))
 }
@@ -34,7 +35,8 @@ type settleKey struct {
 
 // settled are those of a frame's turns.
 func (s *searcher) settled(f *family, of sharding, o *order) []settling {
-	k := settleKey{frame: s.frame(f), state: s.stateOf(f, of), zero: int32(of.zero), group: int32(of.group), dp: int32(f.plan.DP), stride: int32(o.dp)}
+	k := settleKey{frame: s.frame(f), state: s.stateOf(f, of), zero: int32(of.zero), group: int32(of.group),
+		dp: int32(f.plan.DP), stride: int32(o.dp)}
 	if out := s.settlings[k]; out != nil {
 		return out
 	}
@@ -123,8 +125,8 @@ func (s *searcher) routeTime(op ir.Op, stride, ranks, bytes int) costmodel.Secon
 	return r.Time(costmodel.Bytes(bytes))
 }
 
-// sharedElems are the elements of a layer of each segment whose gradients the replicas reduce, and nobody else, the owners of
-// their state a group of them: what settlings count.
+// sharedElems are the elements of a layer of each segment whose gradients the replicas reduce, and nobody else, the
+// owners of their state a group of them: what settlings count.
 func sharedElems(p *ir.Program, classes []classState) []int {
 	out := make([]int, len(p.Model.Segments))
 	if p.Plan.DP == 1 {
@@ -144,8 +146,8 @@ func sharedElems(p *ir.Program, classes []classState) []int {
 	return out
 }
 
-// turn is the last of a frame's stages that are alike, of which none begins later, with how many chunks of each kind come
-// before it as the first ones of their stages.
+// turn is the last of a frame's stages that are alike, of which none begins later, with how many chunks of each kind
+// come before it as the first ones of their stages.
 type turn struct {
 	stage, first int     // the stage, and the kind of its first chunk
 	kinds        []share // of its chunks

@@ -13,9 +13,10 @@ type tried struct {
 	floor, time costmodel.Seconds
 }
 
-// solve is a member with the number with which it is fastest: the least that fits, but where blocks are faster if they are
-// recomputed, see floorCosts. Of equal numbers it is the least. Numbers are simulated in the order of their closed forms, until
-// one is slower than the fastest, or than the limit. ok is false where a bound says that the member takes longer than that.
+// solve is a member with the number with which it is fastest: the least that fits, but where blocks are faster if they
+// are recomputed, see floorCosts. Of equal numbers it is the least. Numbers are simulated in the order of their closed
+// forms, until one is slower than the fastest, or than the limit. ok is false where a bound says that the member takes
+// longer than that.
 func (s *searcher) solve(m *member, limit costmodel.Seconds) (best point, ok bool) {
 	best = m.point
 	if !s.faster(m) {

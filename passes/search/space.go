@@ -18,13 +18,14 @@ type space struct {
 	raised int    // families whose bounds have risen since
 }
 
-// family is the plans that agree in all but sharding, recomputation and axis order. Few of a space's are ever looked into:
-// what one then has of its own lies apart, so that the others take little room.
+// family is the plans that agree in all but sharding, recomputation and axis order. Few of a space's are ever looked
+// into: what one then has of its own lies apart, so that the others take little room.
 type family struct {
 	*inside // nil until it was looked into; see looked
 	*listed
-	cell    *cell             // a plan from outside has its own
-	rough   costmodel.Seconds // no plan of it takes less, so far as bounds say that are soon found; 0 where nobody asked
+	cell *cell // a plan from outside has its own
+	// no plan of it takes less, so far as bounds say that are soon found; 0 where nobody asked
+	rough   costmodel.Seconds
 	floor   costmodel.Seconds // likewise, with all that is known of it; it is the dearer bound
 	fitting *fitting          // that of its key, where it is known
 	sought  bool              // and whether there was one before the family was looked into
@@ -69,21 +70,23 @@ func (f *family) looked() *family {
 	return f
 }
 
-// maxFamilies is the largest number of families that a search accepts. The largest accepted job that is known, qwen3_moe with 240
-// experts on 110,880 GPUs and 388,576 families, is planned in 24 s and 3.3 GiB on two cores of an AMD EPYC (2026-11-24), so that a
-// plan of any accepted job ends within 30 s and 4 GiB. Real jobs have 1,000 to 150,000 families.
+// maxFamilies is the largest number of families that a search accepts. The largest accepted job that is known,
+// qwen3_moe with 240 experts on 110,880 GPUs and 388,576 families, is planned in 24 s and 3.3 GiB on two cores of an
+// AMD EPYC (2026-11-24), so that a plan of any accepted job ends within 30 s and 4 GiB. Real jobs have 1,000 to 150,000
+// families.
 const maxFamilies = 400_000
 
 // TooManyPlans is the error of a search whose space has more than [maxFamilies] families.
 type TooManyPlans struct{ Max int }
 
 func (e *TooManyPlans) Error() string {
-	return fmt.Sprintf("there are more than %d combinations of degrees, micro-batch and schedule, which is the most that planc searches",
+	return fmt.Sprintf("there are more than %d combinations of degrees, micro-batch and schedule, which is the most "+
+		"that planc searches",
 		e.Max)
 }
 
-// space lists the families of the legal plans. If there are none, the error says which rules the nearest plan breaks. If there are
-// more than the searcher's limit, the error is a [TooManyPlans].
+// space lists the families of the legal plans. If there are none, the error says which rules the nearest plan breaks.
+// If there are more than the searcher's limit, the error is a [TooManyPlans].
 func (s *searcher) space(p *Problem) (*space, error) { return s.spaceWithin(p, 0) }
 
 // spaceWithin is a space without families that take longer than a limit, so far as that is soon seen; 0: there is none.
@@ -91,7 +94,8 @@ func (s *searcher) spaceWithin(p *Problem, limit costmodel.Seconds) (*space, err
 	if err := p.pinned(s.dims); err != nil {
 		return nil, err
 	}
-	e := &enumeration{s: s, p: p, limit: limit, out: &space{problem: p}, shares: map[string]sharedSplit{}, makes: map[int][]int{}, set: newSetting(p, s.dims)}
+	e := &enumeration{s: s, p: p, limit: limit, out: &space{problem: p}, shares: map[string]sharedSplit{},
+		makes: map[int][]int{}, set: newSetting(p, s.dims)}
 	e.set.parsed, e.fewest = map[string][]int{}, len(e.set.rules)+2
 	for _, key := range []string{"pp", "vpp", "schedule", "stage_layers"} {
 		e.staged = e.staged || p.Pins[key] != nil
@@ -117,8 +121,8 @@ type rank struct {
 	place int
 }
 
-// ranked are the families in the order of what is known of their bounds; where little more is known than when that was asked
-// last, as it was then.
+// ranked are the families in the order of what is known of their bounds; where little more is known than when that was
+// asked last, as it was then.
 func (sp *space) ranked(s *searcher) []rank {
 	if sp.ranks != nil && sp.raised < len(sp.ranks)/16 {
 		return sp.ranks
@@ -150,4 +154,5 @@ func (sp *space) ranked(s *searcher) []rank {
 }
 
 // open are the keys that a family leaves open.
-var open = []string{"zero", "zero_group", "recompute", "recompute_layers", "recompute_every", "recompute_split", "axis_order"}
+var open = []string{"zero", "zero_group", "recompute", "recompute_layers", "recompute_every", "recompute_split",
+	"axis_order"}

@@ -8,8 +8,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Each stage's blocks are spread over its chunks one by one, what is left over to the first, to those with the embedding or the
-// head last.
+// Each stage's blocks are spread over its chunks one by one, what is left over to the first, to those with the
+// embedding or the head last.
 func TestSpread(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 19))
 	for range 2000 {
@@ -38,7 +38,8 @@ func TestSpread(t *testing.T) {
 			}
 		}
 		if got := s.spread(plan, stages); !slices.Equal(got, want) {
-			t.Fatalf("%s pp %d vpp %d: %v blocks are spread as %v, want %v", plan.Schedule, plan.PP, plan.VPP, stages, got, want)
+			t.Fatalf("%s pp %d vpp %d: %v blocks are spread as %v, want %v", plan.Schedule, plan.PP, plan.VPP,
+				stages, got, want)
 		}
 	}
 }

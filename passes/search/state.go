@@ -9,8 +9,8 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// state is where parameters, gradients and the optimizer's state of a layer of each segment lie on one rank: what passes
-// zero and bucket do with each, found by running zero once.
+// state is where parameters, gradients and the optimizer's state of a layer of each segment lie on one rank: what
+// passes zero and bucket do with each, found by running zero once.
 type state struct {
 	prog    *ir.Program // with its classes, on some mesh
 	classes []classState
@@ -61,7 +61,8 @@ type stateKey struct {
 	experts bool // have replicas
 }
 
-// stateOf finds where the state of a family's plans lies. All of it but the padding is the same for any number of replicas.
+// stateOf finds where the state of a family's plans lies. All of it but the padding is the same for any number of
+// replicas.
 func (s *searcher) stateOf(f *family, of sharding) *state {
 	at := &f.cell.looked().stateOf[bit(endsApart(&f.plan))][of.zero][groupsOf(&f.plan, of.zero, of.group)]
 	if *at == nil {
@@ -105,7 +106,8 @@ func (s *searcher) newState(plan ir.Plan) *state {
 	if err != nil {
 		panic(fmt.Sprintf("search: a legal plan has no mesh: %v: %v", plan, err))
 	}
-	t := &tables{Program: &ir.Program{Name: base.Name, Plan: plan, Mesh: mesh, Recipe: base.Recipe, Layouts: base.Layouts, Model: base.Model}}
+	t := &tables{Program: &ir.Program{Name: base.Name, Plan: plan, Mesh: mesh, Recipe: base.Recipe,
+		Layouts: base.Layouts, Model: base.Model}}
 	t.run("zero")
 	st := &state{prog: t.Program, each: true}
 	size, segs := passes.ClassSizes(t.Program), base.Model.Segments
@@ -145,7 +147,9 @@ func (s *searcher) newState(plan ir.Plan) *state {
 // ofExperts tells whether a class's state is shared out among other ranks than dp · cp.
 func ofExperts(p *ir.Program, c ir.Class) bool {
 	replicas := p.Mesh.Expand(present(p.Mesh, "dp", "cp"))
-	return len(c.Shard) != len(replicas) || slices.ContainsFunc(c.Shard, func(a ir.Axis) bool { return !slices.Contains(replicas, a) })
+	return len(c.Shard) != len(replicas) || slices.ContainsFunc(c.Shard, func(a ir.Axis) bool {
+		return !slices.Contains(replicas, a)
+	})
 }
 
 // padTo is what the size of a bucket of a class is a multiple of.
@@ -179,7 +183,8 @@ func (st *state) held(walk []stretch, o owners) (elems, owned int) {
 	return elems, owned
 }
 
-// sum is the elements of a class's buckets in a stage. Each layer is a bucket, or one ends with the layer that fills it.
+// sum is the elements of a class's buckets in a stage. Each layer is a bucket, or one ends with the layer that fills
+// it.
 func (c *classState) sum(walk []stretch, pad, limit int) int {
 	sum, open := 0, 0
 	for _, w := range walk {
@@ -209,8 +214,8 @@ func (c *classState) sum(walk []stretch, pad, limit int) int {
 	return sum + passes.RoundUp(open, pad)
 }
 
-// moving is how many bytes a layer of a segment needs for parameters that are gathered for it, and for gradients that are
-// scattered after it.
+// moving is how many bytes a layer of a segment needs for parameters that are gathered for it, and for gradients that
+// are scattered after it.
 func (st *state) moving(segment int, o owners, prec *ir.Precision) (gather, scatter int) {
 	for _, u := range st.uses[segment] {
 		c := &st.classes[u.class]

@@ -27,8 +27,8 @@ const (
 	Note    Verdict = "note"
 )
 
-// LearningRate is the rule that multiplies the learning rate by the number of GPUs. Its message is about the problem's batch
-// alone; a caller that knows for which batch the rate was chosen has more to say.
+// LearningRate is the rule that multiplies the learning rate by the number of GPUs. Its message is about the problem's
+// batch alone; a caller that knows for which batch the rate was chosen has more to say.
 const LearningRate = "learning rate × GPUs"
 
 // thumbs is the question of the rules: a problem, its model's size and its plan.
@@ -57,7 +57,9 @@ const (
 var theThumbs = []thumb{
 	{"<500M: DDP", func(q *thumbs) bool { return q.many() && q.params < smallModel },
 		func(*thumbs) []Pins { return []Pins{{"tp": {"1"}, "pp": {"1"}, "zero": {"0"}}} }, nil},
-	{"500M-10B: FSDP / ZeRO-2", func(q *thumbs) bool { return q.many() && q.params >= smallModel && q.params <= largeModel },
+	{"500M-10B: FSDP / ZeRO-2", func(q *thumbs) bool {
+		return q.many() && q.params >= smallModel && q.params <= largeModel
+	},
 		func(*thumbs) []Pins { return []Pins{{"tp": {"1"}, "pp": {"1"}, "zero": {"2", "3"}}} }, nil},
 	{">10B: ZeRO-3 or 3D", func(q *thumbs) bool { return q.many() && q.params > largeModel },
 		func(q *thumbs) []Pins {
@@ -65,17 +67,24 @@ var theThumbs = []thumb{
 		}, nil},
 	{"TP inside a node", func(q *thumbs) bool { return q.p.Cluster.Nodes > 1 },
 		func(q *thumbs) []Pins {
-			return []Pins{{"tp": texts(divisors(q.p.Cluster.Node.Devices)), "axis_order": ordersWith(func(o []string) bool { return o[0] == "tp" })}}
+			return []Pins{{"tp": texts(divisors(q.p.Cluster.Node.Devices)),
+				"axis_order": ordersWith(func(o []string) bool {
+					return o[0] == "tp"
+				})}}
 		}, nil},
 	{"PP across nodes", func(q *thumbs) bool {
 		return q.p.Cluster.Nodes > 1 && (q.params > largeModel || q.chosen.Plan.PP > 1)
 	}, func(q *thumbs) []Pins {
-		return []Pins{{"pp": q.above1(), "axis_order": ordersWith(func(o []string) bool { return o[len(o)-1] == "pp" })}}
+		return []Pins{{"pp": q.above1(), "axis_order": ordersWith(func(o []string) bool {
+			return o[len(o)-1] == "pp"
+		})}}
 	}, nil},
 	{"small models gain little from GPUs", func(q *thumbs) bool {
 		return q.many() && !q.p.Cluster.IsCPU() && q.params < smallModel // fewer devices of a CPU are other devices
 	}, nil, halfTheDevices},
-	{"a checkpoint each 4 layers: -75 % activations, +20-30 % time", func(q *thumbs) bool { return true }, nil, checkpointing},
+	{"a checkpoint each 4 layers: -75 % activations, +20-30 % time", func(q *thumbs) bool {
+		return true
+	}, nil, checkpointing},
 	{LearningRate, (*thumbs).many, nil, learningRate},
 }
 
@@ -86,7 +95,8 @@ func (q *thumbs) above1() []string { return texts(divisors(q.p.Cluster.Devices()
 
 // ordersWith are the orders of all axes that a plan may have, with cp or without, of which something holds.
 func ordersWith(holds func(order []string) bool) (out []string) {
-	for _, p := range []ir.Plan{{DP: 2, TP: 2, PP: 1, CP: 1}, {DP: 2, TP: 2, PP: 2, CP: 1}, {DP: 2, TP: 2, PP: 1, CP: 2}, {DP: 2, TP: 2, PP: 2, CP: 2}} {
+	for _, p := range []ir.Plan{{DP: 2, TP: 2, PP: 1, CP: 1}, {DP: 2, TP: 2, PP: 2, CP: 1}, {DP: 2, TP: 2, PP: 1,
+		CP: 2}, {DP: 2, TP: 2, PP: 2, CP: 2}} {
 		for _, o := range axisOrders(&p, 2) {
 			if holds(splitOrder(o)) {
 				out = append(out, o)
@@ -184,12 +194,14 @@ func halfTheDevices(q *thumbs, r *Series) *Thumb {
 	case errors.As(err, &many):
 		return &Thumb{Verdict: Illegal, Message: fmt.Sprintf("on %d devices, %s", c.Devices(), many)}
 	case errors.As(err, &illegal):
-		return &Thumb{Verdict: Illegal, Message: fmt.Sprintf("on %d devices, %s", c.Devices(), illegal.Reasons[0].Message)}
+		return &Thumb{Verdict: Illegal, Message: fmt.Sprintf("on %d devices, %s", c.Devices(),
+			illegal.Reasons[0].Message)}
 	case err != nil:
 		return &Thumb{Verdict: DoesNot, Message: fmt.Sprintf("%d devices are needed to hold it", q.p.Cluster.Devices())}
 	}
 	gain := costmodel.SixDigits(q.chosen.Predict.TokensPerS / best.Predict.TokensPerS)
-	t := &Thumb{Verdict: Differs, SlowerBy: gain - 1, Message: fmt.Sprintf("%d devices train %.2f × as fast as %d", q.p.Cluster.Devices(), gain, c.Devices())}
+	t := &Thumb{Verdict: Differs, SlowerBy: gain - 1, Message: fmt.Sprintf("%d devices train %.2f × as fast as %d",
+		q.p.Cluster.Devices(), gain, c.Devices())}
 	if worth := 1.5; gain < worth { // half of what doubling could give
 		t.Verdict = Agrees
 	}
@@ -199,8 +211,8 @@ func halfTheDevices(q *thumbs, r *Series) *Thumb {
 // checkpointed layers of the rule: of each so many the first one's input is kept, from which the others are recomputed.
 const checkpointEach = 4
 
-// checkpointing compares blocks recomputed in groups of checkpointEach with none recomputed, the rest of the chosen plan kept.
-// Both are priced whether they fit or not.
+// checkpointing compares blocks recomputed in groups of checkpointEach with none recomputed, the rest of the chosen
+// plan kept. Both are priced whether they fit or not.
 func checkpointing(q *thumbs, r *Series) *Thumb {
 	none, all := q.chosen.Plan, q.chosen.Plan
 	none.Recompute, none.RecomputeLayers, none.RecomputeEvery, none.RecomputeSplit = "none", 0, 1, false
@@ -217,7 +229,8 @@ func checkpointing(q *thumbs, r *Series) *Thumb {
 
 // checkpointed holds what recomputation saves and costs, as fractions, against the rule.
 func checkpointed(saved, slower float64) *Thumb {
-	t := &Thumb{Verdict: Differs, SlowerBy: costmodel.SixDigits(slower), Message: fmt.Sprintf("here %+.0f %% for %+.1f %%", -100*saved, 100*slower)}
+	t := &Thumb{Verdict: Differs, SlowerBy: costmodel.SixDigits(slower),
+		Message: fmt.Sprintf("here %+.0f %% for %+.1f %%", -100*saved, 100*slower)}
 	saves, costs := beside(saved, 0.70, 0.80), beside(slower, 0.20, 0.30)
 	switch {
 	case saves == "" && costs == "":

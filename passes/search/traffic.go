@@ -69,7 +69,8 @@ func (l *ledger) list() []Traffic {
 func Compiled(p *ir.Program, stage int) ([]Traffic, float64) {
 	w := walker{l: newLedger(p.Mesh), p: p, st: &p.Stages[stage], stage: stage}
 	w.run = func(v *ir.Segment, kind ir.ActionKind) {
-		w.l.nodes(map[ir.ActionKind]*ir.Func{ir.Forward: v.Forward, ir.Backward: v.Backward, ir.Weigh: v.Weights}[kind].Nodes, 1)
+		w.l.nodes(map[ir.ActionKind]*ir.Func{ir.Forward: v.Forward, ir.Backward: v.Backward,
+			ir.Weigh: v.Weights}[kind].Nodes, 1)
 	}
 	w.walk()
 	return w.l.list(), w.l.flops
@@ -156,8 +157,8 @@ type visit struct {
 	group bool // of a group of layers that is run again
 }
 
-// visits are those of a chunk's pass, in order. Before the backward passes of a group whose saved values are not kept come
-// its forward passes again.
+// visits are those of a chunk's pass, in order. Before the backward passes of a group whose saved values are not kept
+// come its forward passes again.
 func visits(runs []ir.Run, kind ir.ActionKind) []visit {
 	var out []visit
 	for _, run := range runs {

@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// A plan's choices are explained by questions that do not depend on each other. Where a space is large a second searcher, a
-// twin, answers some of them on another core. What is found does not depend on who answers.
+// A plan's choices are explained by questions that do not depend on each other. Where a space is large a second
+// searcher, a twin, answers some of them on another core. What is found does not depend on who answers.
 
-// worthTwin is how many families a space has at least for which there is a twin: fewer are gone through sooner than copied.
+// worthTwin is how many families a space has at least for which there is a twin: fewer are gone through sooner than
+// copied.
 const worthTwin = 4096
 
 // answerer is a searcher with the space that questions are about.
@@ -73,7 +74,8 @@ func (s *searcher) twin() *searcher {
 	t.ahead, t.watch = ahead{jobs: s.ahead.jobs}, nil
 	t.speeds, t.layerMoves = s.speeds.copied(), maps.Clone(s.layerMoves)
 	t.listed, t.named, t.redone = maps.Clone(s.listed), maps.Clone(s.named), maps.Clone(s.redone)
-	t.stageNeeds, t.settlings, t.bucketPrices = map[needsKey][]stateNeed{}, map[settleKey][]settling{}, map[bucketKey]*bucketPrice{}
+	t.stageNeeds, t.settlings, t.bucketPrices = map[needsKey][]stateNeed{}, map[settleKey][]settling{},
+		map[bucketKey]*bucketPrice{}
 	t.prices, t.plays = map[priceKey]*price{}, maps.Clone(s.plays)
 	t.free = map[string]*space{}
 	t.balancing, t.kept, t.costing, t.tries, t.kindFloors, t.queue = balancing{}, kept{}, nil, nil, nil, nil
@@ -83,7 +85,8 @@ func (s *searcher) twin() *searcher {
 
 // twin is the space for a searcher's twin: with the bounds that are known, and nothing of what lies inside of families.
 func (sp *space) twin(t *searcher) *space {
-	out := &space{problem: sp.problem, families: make([]*family, len(sp.families)), size: sp.size, ranks: slices.Clone(sp.ranks), raised: sp.raised}
+	out := &space{problem: sp.problem, families: make([]*family, len(sp.families)), size: sp.size,
+		ranks: slices.Clone(sp.ranks), raised: sp.raised}
 	all, cells := make([]family, len(sp.families)), map[*cell]*cell{}
 	for i, f := range sp.families {
 		all[i] = *f

@@ -20,7 +20,8 @@ func TestTwinsSayTheSame(t *testing.T) {
 			t.Errorf("%s has %d families, for which there is no twin", name, n)
 		}
 		if !reflect.DeepEqual(alone.Best, two.Best) || alone.Counts != two.Counts {
-			t.Errorf("%s: %v %+v, beside a twin %v %+v", name, alone.Best.Plan.Text(), alone.Counts, two.Best.Plan.Text(), two.Counts)
+			t.Errorf("%s: %v %+v, beside a twin %v %+v", name, alone.Best.Plan.Text(), alone.Counts,
+				two.Best.Plan.Text(), two.Counts)
 		}
 		if !reflect.DeepEqual(alone.Alternatives, two.Alternatives) || !reflect.DeepEqual(alone.Choices, two.Choices) {
 			t.Errorf("%s: of its choices %v, beside a twin %v", name, alone.Choices, two.Choices)

@@ -62,7 +62,8 @@ func (p *profile) sort() {
 }
 
 func (k *commKind) equal(o commKind) bool {
-	return k.op == o.op && k.once == o.once && slices.Equal(k.axes, o.axes) && slices.Equal(k.group.experts, o.group.experts) && slices.Equal(k.group.spans, o.group.spans)
+	return k.op == o.op && k.once == o.once && slices.Equal(k.axes, o.axes) && slices.Equal(k.group.experts,
+		o.group.experts) && slices.Equal(k.group.spans, o.group.spans)
 }
 
 // placedKey is a kind of collective over ranks in some places.
@@ -109,8 +110,8 @@ type goingKey struct {
 // going is how a profile's collectives go on some meshes.
 type going struct{ ways []way } // of each kind
 
-// goingOf is that of a mesh, one for all strides with which collectives go the same ways: layers cost the same with each, since
-// of a mesh costs depend on ways alone.
+// goingOf is that of a mesh, one for all strides with which collectives go the same ways: layers cost the same with
+// each, since of a mesh costs depend on ways alone.
 func (s *searcher) goingOf(p *profile, m *meshAt) *going {
 	k := goingKey{p, m.strides}
 	if g := s.goings[k]; g != nil {

@@ -11,7 +11,8 @@ import (
 // Column is a column that a table of measured runs may have.
 type Column struct {
 	Name string
-	Need string // "yes", "one of", which are those of which a row has one at least, or "" where an empty cell has a default
+	// "yes", "one of", which are those of which a row has one at least, or "" where an empty cell has a default
+	Need string
 	Doc  string
 }
 

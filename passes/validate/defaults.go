@@ -31,19 +31,23 @@ var defaultsOf = map[string]defaults{
 	"megatron-fsdp": {3, defaultMicro, "ring", "zero 3, micro_batch 1, cp_kind ring"},
 	"deepspeed":     {1, defaultMicro, "heads", "zero 1, micro_batch 1, cp_kind heads"},
 	"hai-llm":       {1, defaultMicro, "ring", "zero 1, micro_batch 1, cp_kind ring"},
-	"fsdp":          {3, defaultMicroRaw, "gather", "zero 3, micro_batch the largest up to 8 that divides a replica's share; with a pipeline zero 1, micro_batch 1; cp_kind gather"},
+	"fsdp": {3, defaultMicroRaw, "gather",
+		"zero 3, micro_batch the largest up to 8 that divides a replica's share; with a pipeline zero 1, micro_batch " +
+			"1; cp_kind gather"},
 }
 
 // runtimes are words of a row's source or note that say whose runtime ran it.
 var runtimes = []struct{ word, engine string }{
-	{"deepspeed", "deepspeed"}, {"bigscience", "deepspeed"}, {"mt-nlg", "deepspeed"}, {"glm-130b", "deepspeed"}, {"vtrain", "deepspeed"},
-	{"amp (neurips", "deepspeed"}, {"hai-llm", "hai-llm"}, {"megatron", "megatron"}, {"nemo", "megatron"}, {"fsdp", "fsdp"}, {"llm-foundry", "fsdp"}, {"torchtitan", "fsdp"},
+	{"deepspeed", "deepspeed"}, {"bigscience", "deepspeed"}, {"mt-nlg", "deepspeed"}, {"glm-130b", "deepspeed"},
+	{"vtrain", "deepspeed"},
+	{"amp (neurips", "deepspeed"}, {"hai-llm", "hai-llm"}, {"megatron", "megatron"}, {"nemo", "megatron"},
+	{"fsdp", "fsdp"}, {"llm-foundry", "fsdp"}, {"torchtitan", "fsdp"},
 	{"pytorch", "fsdp"}, {"accelerate", "fsdp"}, {"maxtext", "fsdp"},
 }
 
 // engine is whose runtime ran the row. For an empty cell it is the one that the source names, or else the note; else
-// fsdp where a plan without tp and pp states zero 0, 2 or 3 or has fused attention; deepspeed where fp16 goes with zero 1
-// or more; megatron otherwise.
+// fsdp where a plan without tp and pp states zero 0, 2 or 3 or has fused attention; deepspeed where fp16 goes with zero
+// 1 or more; megatron otherwise.
 func (r *Row) engine() string {
 	if e := r.lower("engine"); e != "" {
 		return engineNames[e]
@@ -68,8 +72,10 @@ func (r *Row) engine() string {
 }
 
 // engineNames are the engines as people write them.
-var engineNames = map[string]string{"planc": "planc", "megatron": "megatron", "megatron-lm": "megatron", "megatron-core": "megatron", "nemo": "megatron", "megatron-fsdp": "megatron-fsdp",
-	"fsdp": "fsdp", "fsdp2": "fsdp", "ddp": "fsdp", "torchtitan": "fsdp", "pytorch": "fsdp", "deepspeed": "deepspeed", "megatron-deepspeed": "deepspeed", "hai-llm": "hai-llm"}
+var engineNames = map[string]string{"planc": "planc", "megatron": "megatron", "megatron-lm": "megatron",
+	"megatron-core": "megatron", "nemo": "megatron", "megatron-fsdp": "megatron-fsdp",
+	"fsdp": "fsdp", "fsdp2": "fsdp", "ddp": "fsdp", "torchtitan": "fsdp", "pytorch": "fsdp", "deepspeed": "deepspeed",
+	"megatron-deepspeed": "deepspeed", "hai-llm": "hai-llm"}
 
 // zeroStage is zero_or_fsdp; stated is false where the cell is empty or "none".
 func (r *Row) zeroStage() (stage int, stated bool) {
@@ -84,7 +90,8 @@ func (r *Row) zeroStage() (stage int, stated bool) {
 	return int(v), true
 }
 
-// flash tells whether attention is fused: as the row says, else on devices of sm_90 and later, and where the MLP is gated.
+// flash tells whether attention is fused: as the row says, else on devices of sm_90 and later, and where the MLP is
+// gated.
 func (r *Row) flash(c *costmodel.Cluster) bool {
 	modern := r.truth("gated_mlp", false) || c.GPU.Arch >= "sm_90" && c.GPU.Arch != "cpu"
 	return r.truth("flash_attention", modern || strings.HasPrefix(c.GPU.Arch, "sm_1"))

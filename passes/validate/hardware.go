@@ -11,7 +11,8 @@ import (
 )
 
 // gpuRow says which node of the catalogue has a GPU, by what its name begins with, less punctuation. Where the
-// catalogue has no such node, figures of the nearest one are replaced: from the shared hardware table, transcribed 2026-11-20.
+// catalogue has no such node, figures of the nearest one are replaced: from the shared hardware table, transcribed
+// 2026-11-20.
 type gpuRow struct {
 	name      string
 	memory    [2]float64 // GB at least and at most that the row says; 0: whatever it says
@@ -71,7 +72,8 @@ func (g *gpuRow) is(name string) bool {
 
 // plainName is a GPU's name without punctuation and maker.
 func plainName(s string) string {
-	s = strings.NewReplacer("-", "", " ", "", "_", "", "nvidia", "", "geforce", "", "tesla", "").Replace(strings.ToLower(s))
+	s = strings.NewReplacer("-", "", " ", "", "_", "", "nvidia", "", "geforce", "", "tesla",
+		"").Replace(strings.ToLower(s))
 	return strings.TrimPrefix(s, "dgx")
 }
 
@@ -81,7 +83,8 @@ func (r *Row) cluster() (*costmodel.Cluster, error) {
 	var row *gpuRow
 	for i := range gpuRows {
 		g := &gpuRows[i]
-		if g.is(name) && (g.memory[1] == 0 || gb >= g.memory[0] && gb <= g.memory[1]) && strings.Contains(r.lower("inter_bw_note"), g.network) {
+		if g.is(name) && (g.memory[1] == 0 || gb >= g.memory[0] && gb <= g.memory[1]) &&
+			strings.Contains(r.lower("inter_bw_note"), g.network) {
 			row = g
 			break
 		}
@@ -137,8 +140,8 @@ func (r *Row) nodes(c *costmodel.Cluster, row *gpuRow, gpus int) error {
 	return nil
 }
 
-// Networks as rows describe them: "8x400Gb/s", "4x Omni-Path 100Gb/s per node", "1600 Gbps node-node", "400 Gb/s RDMA per GPU",
-// "8x50 GB/s".
+// Networks as rows describe them: "8x400Gb/s", "4x Omni-Path 100Gb/s per node", "1600 Gbps node-node", "400 Gb/s RDMA
+// per GPU", "8x50 GB/s".
 var (
 	manyNICs = regexp.MustCompile(`(\d+)\s*x(?:\s+[a-z-]+\s+|\s*)(\d+)\s*(gb|g)`)
 	oneRate  = regexp.MustCompile(`(\d+)\s*(gbps|gb/s|gbit/s|g\b)`)
@@ -162,7 +165,8 @@ func (r *Row) network(c *costmodel.Cluster) {
 		gbits *= 8
 	}
 	if len(c.Network) == 0 {
-		c.Network = []costmodel.Tier{{Name: "network", NICs: 1, Bandwidth: 25 * costmodel.GBs, LatencyUS: 10, Oversubscription: 1}}
+		c.Network = []costmodel.Tier{{Name: "network", NICs: 1, Bandwidth: 25 * costmodel.GBs, LatencyUS: 10,
+			Oversubscription: 1}}
 	}
 	if nics > 0 && gbits > 0 {
 		c.Network = c.Network[:1]

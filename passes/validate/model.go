@@ -18,12 +18,14 @@ func (r *Row) config() (*spec.Config, error) {
 		return r.shaped()
 	}
 	// A row does not say all that there is to a model with experts; the catalogue does.
-	if c, err := r.catalogued(strings.ReplaceAll(r.lower("model"), "_", "-")); err == nil && c.Experts == n && c.Layers == r.count("layers", 0) && c.Hidden == r.count("hidden", 0) {
+	if c, err := r.catalogued(strings.ReplaceAll(r.lower("model"), "_", "-")); err == nil && c.Experts == n &&
+		c.Layers == r.count("layers", 0) && c.Hidden == r.count("hidden", 0) {
 		return c, nil
 	}
 	k := r.count("top_k", 0)
 	if k < 1 {
-		return nil, fmt.Errorf("it has %d experts, the catalogue no such model, and top_k, how many of them a token goes to, is missing", n)
+		return nil, fmt.Errorf("it has %d experts, the catalogue no such model, and top_k, how many of them a token "+
+			"goes to, is missing", n)
 	}
 	c, err := r.shaped()
 	if err != nil {
@@ -35,8 +37,10 @@ func (r *Row) config() (*spec.Config, error) {
 
 // shaped is the model of a row's own figures.
 func (r *Row) shaped() (*spec.Config, error) {
-	c := &spec.Config{Family: spec.GPT2, Name: r.Text("model"), Layers: r.count("layers", 0), Hidden: r.count("hidden", 0), Heads: r.count("heads", 0),
-		FFN: r.count("ffn_hidden", 0), Vocab: r.count("vocab", 0), MaxPositions: r.count("seq_len", 0), Activation: "gelu_new", NormEps: 1e-5, InitStd: 0.02,
+	c := &spec.Config{Family: spec.GPT2, Name: r.Text("model"), Layers: r.count("layers", 0),
+		Hidden: r.count("hidden", 0), Heads: r.count("heads", 0),
+		FFN: r.count("ffn_hidden", 0), Vocab: r.count("vocab", 0), MaxPositions: r.count("seq_len", 0),
+		Activation: "gelu_new", NormEps: 1e-5, InitStd: 0.02,
 		Tied: true, AttentionBias: true, QKVBias: true, MLPBias: true}
 	if r.truth("gated_mlp", false) {
 		c.Family, c.Activation, c.Tied, c.RopeTheta = spec.Llama, "silu", false, 10000
@@ -78,13 +82,14 @@ func (r *Row) catalogued(name string) (*spec.Config, error) {
 	}
 	c, err := spec.LoadModel(name, func(string) ([]byte, error) { return nil, errors.New("no files are read") })
 	if err != nil {
-		return nil, fmt.Errorf("model %q is not in the catalogue, and its shape (layers, hidden, heads) is missing", r.Text("model"))
+		return nil, fmt.Errorf("model %q is not in the catalogue, and its shape (layers, hidden, heads) is missing",
+			r.Text("model"))
 	}
 	return c, nil
 }
 
-// headsOf is how many heads a model is taken to have that does not say: the divisor of its width whose heads are nearest to
-// 128 wide, as those of most large models are.
+// headsOf is how many heads a model is taken to have that does not say: the divisor of its width whose heads are
+// nearest to 128 wide, as those of most large models are.
 func headsOf(hidden int) int {
 	best := 1
 	for n := 1; n <= hidden; n++ {

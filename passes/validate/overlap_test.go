@@ -10,10 +10,11 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// What FSDP and Megatron-FSDP may gain by overlap is what published runs gained at most, of those whose ZeRO traffic would take more than
-// a fifth of the compute's time: the step's time without overlap over what was measured.
+// What FSDP and Megatron-FSDP may gain by overlap is what published runs gained at most, of those whose ZeRO traffic
+// would take more than a fifth of the compute's time: the step's time without overlap over what was measured.
 func TestOverlapGainIsThatOfPublishedRuns(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("..", "..", "tools", "validate", "rows", "[gmnt]*.csv")) // those with ZeRO 2 and 3 on GPUs that overlap
+	// those with ZeRO 2 and 3 on GPUs that overlap
+	files, err := filepath.Glob(filepath.Join("..", "..", "tools", "validate", "rows", "[gmnt]*.csv"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}

@@ -35,7 +35,8 @@ func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p 
 		d.micro = defaultMicro
 	}
 	r.shard(&p, d)
-	if engine == "fsdp" && p.PP > 1 && p.Zero >= 2 { // torch.distributed.pipelining gathers parameters and reduces gradients once a step
+	// torch.distributed.pipelining gathers parameters and reduces gradients once a step
+	if engine == "fsdp" && p.PP > 1 && p.Zero >= 2 {
 		p.Zero = 1
 	}
 	batch, err = r.batches(&p, d)
@@ -85,7 +86,8 @@ func (r *Row) shard(p *ir.Plan, d defaults) {
 		return
 	}
 	p.Zero, p.ZeroGroup = zero, p.Replicas()
-	if node := r.count("gpus_per_node", defaultPerNode); strings.Contains(r.lower("zero_or_fsdp"), "hsdp") && p.CP == 1 && p.DP > node && p.DP%node == 0 {
+	if node := r.count("gpus_per_node", defaultPerNode); strings.Contains(r.lower("zero_or_fsdp"), "hsdp") &&
+		p.CP == 1 && p.DP > node && p.DP%node == 0 {
 		p.ZeroGroup = node
 	}
 }
@@ -113,8 +115,8 @@ func (r *Row) batches(p *ir.Plan, d defaults) (batch int, err error) {
 	return batch, nil
 }
 
-// stages cuts the layers: as the row says, else evenly, where they do not divide with the larger chunks in the middle, since
-// the ends have the embedding and the head.
+// stages cuts the layers: as the row says, else evenly, where they do not divide with the larger chunks in the middle,
+// since the ends have the embedding and the head.
 func (r *Row) stages(p *ir.Plan, layers int) error {
 	if p.PP == 1 {
 		p.VPP = 1
@@ -180,8 +182,8 @@ func (r *Row) again(p *ir.Plan) error {
 	return nil
 }
 
-// chunksOf is how many chunks a stage of so many layers is taken to have, where the schedule is interleaved and the row says no
-// more: the most up to 4 that are equal.
+// chunksOf is how many chunks a stage of so many layers is taken to have, where the schedule is interleaved and the row
+// says no more: the most up to 4 that are equal.
 func chunksOf(layers int) int {
 	for n := 4; n > 1; n-- {
 		if layers%n == 0 {
@@ -197,8 +199,8 @@ var (
 	used    = regexp.MustCompile(`HFU=([0-9.]+).*recomputed MFU[^=]*=([0-9.]+)`)
 )
 
-// someBlocks is how many of so many blocks are recomputed: forward once more is a third of a step's arithmetic, so that what
-// the hardware did over what the model needs says it, where the note has both; else every other one.
+// someBlocks is how many of so many blocks are recomputed: forward once more is a third of a step's arithmetic, so that
+// what the hardware did over what the model needs says it, where the note has both; else every other one.
 func (r *Row) someBlocks(layers int) int {
 	m := used.FindStringSubmatch(r.Text("note"))
 	if m == nil {

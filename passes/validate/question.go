@@ -24,7 +24,8 @@ type Question struct {
 var loRA = regexp.MustCompile(`(?i)\blora\b`)
 
 // offloaded finds a note that says that state lived on the host.
-var offloaded = regexp.MustCompile(`(?i)full cpu offload|(optimizer|param) offload=y|activations of \d+ layers on the host`)
+var offloaded = regexp.MustCompile(`(?i)full cpu offload|(optimizer|param) offload=y|activations of \d+ layers ` +
+	`on the host`)
 
 // eitherZero finds a cell that names two stages of ZeRO.
 var eitherZero = regexp.MustCompile(`(?i)[0-3]\s+or\s+[0-3]`)
@@ -47,7 +48,8 @@ func presetOf(gemm string) string {
 }
 
 // precisions are how rows name what GEMMs compute in.
-var precisions = map[string]string{"bf16": "bf16", "fp16": "fp16", "f16": "fp16", "fp32": "f32", "f32": "f32", "tf32": "f32", "fp8": "fp8", "mxfp8": costmodel.MXFP8}
+var precisions = map[string]string{"bf16": "bf16", "fp16": "fp16", "f16": "fp16", "fp32": "f32", "f32": "f32",
+	"tf32": "f32", "fp8": "fp8", "mxfp8": costmodel.MXFP8}
 
 // modelKey is what models are shared by.
 type modelKey struct {
@@ -78,7 +80,8 @@ type engineKey struct {
 
 // NewAsker is one that knows no model yet.
 func NewAsker() *Asker {
-	return &Asker{models: map[modelKey]*ir.Model{}, series: map[seriesKey]*search.Series{}, engines: map[engineKey]*costmodel.Engine{}}
+	return &Asker{models: map[modelKey]*ir.Model{}, series: map[seriesKey]*search.Series{},
+		engines: map[engineKey]*costmodel.Engine{}}
 }
 
 // Question is what a row asks, or why it cannot be asked.
@@ -87,7 +90,8 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 		return nil, errors.New("it trains a low-rank part of the parameters (LoRA), which is not priced")
 	}
 	if offloaded.MatchString(r.Text("note")) {
-		return nil, errors.New("its parameters, optimizer or activations are offloaded to the host, which is not priced")
+		return nil, errors.New("its parameters, optimizer or activations are offloaded to the host, which is " +
+			"not priced")
 	}
 	if muon.MatchString(r.Text("note")) {
 		return nil, errors.New("it is trained with Muon, which planc has not")
@@ -108,7 +112,8 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 	}
 	engine := r.engine()
 	if _, ok := defaultsOf[engine]; !ok {
-		return nil, fmt.Errorf("engine %q is none of planc, megatron, megatron-fsdp, fsdp, deepspeed, hai-llm", r.Text("engine"))
+		return nil, fmt.Errorf("engine %q is none of planc, megatron, megatron-fsdp, fsdp, deepspeed, hai-llm",
+			r.Text("engine"))
 	}
 	text := r.lower("precision")
 	if text == "" {
@@ -130,8 +135,9 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &search.Problem{Model: a.model(c, r.count("seq_len", 0), prec.Compute), Cluster: cluster, GlobalBatch: batch, Precision: prec,
-		GEMM: name, Engine: e, Recipe: ir.Recipe{Optimizer: "adamw"}}
+	p := &search.Problem{Model: a.model(c, r.count("seq_len", 0), prec.Compute), Cluster: cluster, GlobalBatch: batch,
+		Precision: prec,
+		GEMM:      name, Engine: e, Recipe: ir.Recipe{Optimizer: "adamw"}}
 	if broken := search.Legal(plan, search.DimsOf(p.Model), cluster, batch); len(broken) > 0 {
 		var why []string
 		for _, b := range broken {
@@ -144,7 +150,8 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 
 // model is a configuration's graph, one for all rows with the same.
 func (a *Asker) model(c *spec.Config, seq int, elem ir.Elem) *ir.Model {
-	k := modelKey{fmt.Sprintf("%s/%d/%d/%d/%d/%d/%d/%v/%v/%d/%d/%d", c.Family, c.Layers, c.Hidden, c.Heads, c.KVHeads, c.FFN, c.Vocab, c.Tied, c.DropResid, c.Experts, c.Choices, c.ExpertFFN), seq, elem}
+	k := modelKey{fmt.Sprintf("%s/%d/%d/%d/%d/%d/%d/%v/%v/%d/%d/%d", c.Family, c.Layers, c.Hidden, c.Heads, c.KVHeads,
+		c.FFN, c.Vocab, c.Tied, c.DropResid, c.Experts, c.Choices, c.ExpertFFN), seq, elem}
 	if m := a.models[k]; m != nil {
 		return m
 	}

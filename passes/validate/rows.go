@@ -20,8 +20,8 @@ type Row struct {
 	cells  map[string]string
 }
 
-// Parse reads a table. Columns are found by the names in its first line, in any order. An error is ir.Diags: what is wrong
-// with the table, and where.
+// Parse reads a table. Columns are found by the names in its first line, in any order. An error is ir.Diags: what is
+// wrong with the table, and where.
 func Parse(file string, data []byte) ([]Row, error) {
 	r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
 	r.FieldsPerRecord, r.LazyQuotes, r.TrimLeadingSpace = -1, true, true
@@ -77,7 +77,8 @@ func (r *Row) Source() string {
 }
 
 // number finds a number at the start of a cell, with a suffix K, M, B or T and a unit behind it.
-var number = regexp.MustCompile(`^([-+]?[0-9][0-9,_]*\.?[0-9]*(?:e[-+]?[0-9]+)?|\.[0-9]+)\s*([kmbt]?)(?:[^a-z0-9.]|$|[a-z/])`)
+var number = regexp.MustCompile(
+	`^([-+]?[0-9][0-9,_]*\.?[0-9]*(?:e[-+]?[0-9]+)?|\.[0-9]+)\s*([kmbt]?)(?:[^a-z0-9.]|$|[a-z/])`)
 
 var suffixes = map[string]float64{"": 1, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 

@@ -88,7 +88,8 @@ func (a *Asker) Price(r *Row) (*Priced, error) {
 
 // compare is a row beside its prediction. A device's own memory is what has to hold it; headroom is for plans.
 func (r *Row) compare(q *Question, predict costmodel.Predict) *Priced {
-	p := &Priced{Row: r.Number, File: r.File, Source: r.Source(), Model: r.Text("model"), Engine: q.Engine, Plan: q.Plan.String(), Flagged: strings.Contains(r.Text("note"), "FLAG"), Barred: r.Barred(),
+	p := &Priced{Row: r.Number, File: r.File, Source: r.Source(), Model: r.Text("model"), Engine: q.Engine,
+		Plan: q.Plan.String(), Flagged: strings.Contains(r.Text("note"), "FLAG"), Barred: r.Barred(),
 		Predicted: float64(predict.StepS), Memory: predict.MemoryBytes, Fits: predict.MemoryBytes.Fits(),
 		group:   group{r.Source(), r.Text("model"), r.Text("gpu"), r.Text("num_gpus"), r.Text("global_batch")},
 		Cluster: q.Problem.Cluster, Predict: predict, Asked: q}

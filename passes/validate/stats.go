@@ -133,7 +133,8 @@ func sortedGroups(groups map[group][]*Priced) []group {
 		keys = append(keys, k)
 	}
 	slices.SortFunc(keys, func(a, b group) int {
-		return cmp.Or(cmp.Compare(a.source, b.source), cmp.Compare(a.model, b.model), cmp.Compare(a.gpu, b.gpu), cmp.Compare(a.gpus, b.gpus), cmp.Compare(a.batch, b.batch))
+		return cmp.Or(cmp.Compare(a.source, b.source), cmp.Compare(a.model, b.model), cmp.Compare(a.gpu, b.gpu),
+			cmp.Compare(a.gpus, b.gpus), cmp.Compare(a.batch, b.batch))
 	})
 	return keys
 }
@@ -154,8 +155,9 @@ func pairsOf(rows []*Priced) (pairs, right int) {
 	return pairs, right
 }
 
-// PairsApart counts the pairs of plans of one question whose predictions differ by more than a fraction and up to another, and those
-// that were measured in the order that was predicted. How far apart the measured times are does not matter.
+// PairsApart counts the pairs of plans of one question whose predictions differ by more than a fraction and up to
+// another, and those that were measured in the order that was predicted. How far apart the measured times are does not
+// matter.
 func PairsApart(rows []*Priced, over, most float64) (pairs, right int) {
 	groups := map[group][]*Priced{}
 	for _, p := range rows {
@@ -174,18 +176,19 @@ func PairsApart(rows []*Priced, over, most float64) (pairs, right int) {
 	return pairs, right
 }
 
-// samePlan tells whether two rows are runs of one plan: nothing that is asked differs, so that no prediction could tell them
-// apart. They are no pair of plans.
+// samePlan tells whether two rows are runs of one plan: nothing that is asked differs, so that no prediction could tell
+// them apart. They are no pair of plans.
 func (p *Priced) samePlan(o *Priced) bool {
 	if p.Asked == nil || o.Asked == nil {
 		return false
 	}
 	a, b := p.Asked.Problem, o.Asked.Problem
-	return p.Plan == o.Plan && p.Predicted == o.Predicted && a.GEMM == b.GEMM && a.Engine == b.Engine && a.Precision == b.Precision
+	return p.Plan == o.Plan && p.Predicted == o.Predicted && a.GEMM == b.GEMM && a.Engine == b.Engine &&
+		a.Precision == b.Precision
 }
 
-// regretOf is how much longer than the best measured plan the one takes that is predicted to be the fastest; the first of
-// equals.
+// regretOf is how much longer than the best measured plan the one takes that is predicted to be the fastest; the first
+// of equals.
 func regretOf(rows []*Priced) float64 {
 	chosen, best := rows[0], rows[0]
 	for _, p := range rows {
@@ -240,8 +243,8 @@ func ranks(rows []*Priced, of func(*Priced) float64) []float64 {
 	return out
 }
 
-// fitOf is the mean of the rates at which rows that fitted, and rows that did not, are told right. With one kind alone it is
-// that kind's rate.
+// fitOf is the mean of the rates at which rows that fitted, and rows that did not, are told right. With one kind alone
+// it is that kind's rate.
 func fitOf(rows []Priced) FitSummary {
 	var n, right [2]int
 	for i := range rows {

@@ -23,7 +23,8 @@ func row(t *testing.T, head, line string) *Row {
 
 // Cells are read with units, in any case, with thousands apart.
 func TestCells(t *testing.T) {
-	r := row(t, " Measured_Step_S ,num_gpus,global_batch,zero_or_fsdp,sp,precision,measured_mem_gb_per_gpu", `12.5 s,"1,024",4K,None (FSDP),Yes,BF16,74.5 GiB`)
+	r := row(t, " Measured_Step_S ,num_gpus,global_batch,zero_or_fsdp,sp,precision,measured_mem_gb_per_gpu",
+		`12.5 s,"1,024",4K,None (FSDP),Yes,BF16,74.5 GiB`)
 	if got := r.StepS(); got != 12.5 {
 		t.Errorf("step %v", got)
 	}
@@ -55,9 +56,12 @@ func TestStepOfTokens(t *testing.T) {
 // An empty engine follows the documented rule.
 func TestEngineOfRow(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
-		{"1,1,3,,bf16,", "fsdp"}, {"1,1,hsdp,,bf16,", "fsdp"}, {"1,1,0,,bf16,", "fsdp"}, {"1,1,None (FSDP),,bf16,", "fsdp"},
-		{"8,4,1,1,bf16,", "megatron"}, {"8,4,none,0,fp16,", "megatron"}, {"1,1,,,fp16,", "megatron"}, {"8,1,,1,fp8,", "megatron"},
-		{"4,2,1,,fp16,", "deepspeed"}, {"1,1,3,,fp16,", "deepspeed"}, {"1,1,3,,bf16,Megatron-LM", "megatron"}, {"1,1,3,,bf16,planc", "planc"},
+		{"1,1,3,,bf16,", "fsdp"}, {"1,1,hsdp,,bf16,", "fsdp"}, {"1,1,0,,bf16,", "fsdp"},
+		{"1,1,None (FSDP),,bf16,", "fsdp"},
+		{"8,4,1,1,bf16,", "megatron"}, {"8,4,none,0,fp16,", "megatron"}, {"1,1,,,fp16,", "megatron"},
+		{"8,1,,1,fp8,", "megatron"},
+		{"4,2,1,,fp16,", "deepspeed"}, {"1,1,3,,fp16,", "deepspeed"}, {"1,1,3,,bf16,Megatron-LM", "megatron"},
+		{"1,1,3,,bf16,planc", "planc"},
 	} {
 		if got := row(t, "tp,pp,zero_or_fsdp,dist_optimizer,precision,engine", c.line).engine(); got != c.want {
 			t.Errorf("%s: engine %q, want %q", c.line, got, c.want)
@@ -67,7 +71,8 @@ func TestEngineOfRow(t *testing.T) {
 
 // Layers that do not divide leave the ends the smaller chunks.
 func TestStagesOfRow(t *testing.T) {
-	r := row(t, "layers,hidden,heads,seq_len,gpu,num_gpus,pp,tp,global_batch,precision,stage_layers", "70,14336,112,2048,A100,384,12,4,2048,bf16,")
+	r := row(t, "layers,hidden,heads,seq_len,gpu,num_gpus,pp,tp,global_batch,precision,stage_layers",
+		"70,14336,112,2048,A100,384,12,4,2048,bf16,")
 	q, err := NewAsker().Question(r)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +80,8 @@ func TestStagesOfRow(t *testing.T) {
 	if q.Plan.StageLayers != "5,6,6,6,6,6,6,6,6,6,6,5" || q.Plan.Schedule != "1f1b" || q.Plan.DP != 8 {
 		t.Errorf("%v, stages %s", q.Plan, q.Plan.StageLayers)
 	}
-	r = row(t, "layers,hidden,heads,seq_len,gpu,num_gpus,pp,global_batch,stage_layers", "24,1024,16,1024,T4,4,4,32,7-6-6-5")
+	r = row(t, "layers,hidden,heads,seq_len,gpu,num_gpus,pp,global_batch,stage_layers",
+		"24,1024,16,1024,T4,4,4,32,7-6-6-5")
 	q, err = NewAsker().Question(r)
 	if err != nil || q.Plan.StageLayers != "7,6,6,5" {
 		t.Errorf("stages %v, %v", q, err)
@@ -98,9 +104,11 @@ func TestNetworkOfRow(t *testing.T) {
 			t.Errorf("%s: %d NICs of %v", c.note, n.NICs, n.Bandwidth)
 		}
 	}
-	for note, measured := range map[string]bool{"4x Omni-Path 100Gb/s (memory)": true, "8x100Gb/s": false} { // of Jean Zay's V100s
+	// of Jean Zay's V100s
+	for note, measured := range map[string]bool{"4x Omni-Path 100Gb/s (memory)": true, "8x100Gb/s": false} {
 		for _, gb := range []string{"16", "32"} {
-			got, err := row(t, "gpu,gpu_mem_gb,gpus_per_node,num_gpus,inter_bw_note", "V100-SXM2,"+gb+",4,16,"+note).cluster()
+			got, err := row(t, "gpu,gpu_mem_gb,gpus_per_node,num_gpus,inter_bw_note",
+				"V100-SXM2,"+gb+",4,16,"+note).cluster()
 			if err != nil || got.Measured.Network > 0 != measured {
 				t.Errorf("%s of %s GB: of its network %v was measured, %v", note, gb, got.Measured.Network, err)
 			}
@@ -114,7 +122,8 @@ func TestSummaries(t *testing.T) {
 		e := predicted/measured - 1
 		return &Priced{Predicted: predicted, Measured: &measured, Error: &e, group: group{model: model}}
 	}
-	s := Summarise([]*Priced{make("a", 1.0, 1.0), make("a", 1.2, 2.0), make("a", 1.1, 4.0), make("b", 9, 10), make("b", 8, 10.1)})
+	s := Summarise([]*Priced{make("a", 1.0, 1.0), make("a", 1.2, 2.0), make("a", 1.1, 4.0), make("b", 9, 10),
+		make("b", 8, 10.1)})
 	near := func(name string, got, want float64) {
 		if math.Abs(got-want) > 1e-12 {
 			t.Errorf("%s %v, want %v", name, got, want)
@@ -129,7 +138,8 @@ func TestSummaries(t *testing.T) {
 
 // Notes say how an engine ran: each way changes what is priced, and nothing else of the engine.
 func TestWays(t *testing.T) {
-	head := "source,model,layers,hidden,heads,seq_len,gpu,num_gpus,tp,pp,global_batch,precision,measured_step_s,recompute,zero_or_fsdp,note"
+	head :=
+		"source,model,layers,hidden,heads,seq_len,gpu,num_gpus,tp,pp,global_batch,precision,measured_step_s,recompute,zero_or_fsdp,note"
 	of := func(source, rest string) *Question {
 		q, err := NewAsker().Question(row(t, head, source+",m,4,512,8,128,H100,16,"+rest))
 		if err != nil {
@@ -139,42 +149,56 @@ func TestWays(t *testing.T) {
 	}
 	eager, compiled := of("torchtitan", "1,1,16,bf16,1,,,eager"), of("torchtitan", "1,1,16,bf16,1,,,torch.compile")
 	if !(compiled.Problem.Engine.Elementwise < eager.Problem.Engine.Elementwise) {
-		t.Errorf("element-wise traffic %v compiled, %v eager", compiled.Problem.Engine.Elementwise, eager.Problem.Engine.Elementwise)
+		t.Errorf("element-wise traffic %v compiled, %v eager", compiled.Problem.Engine.Elementwise,
+			eager.Problem.Engine.Elementwise)
 	}
-	if a, b := of("torchtitan", "8,1,16,bf16,1,,,async TP"), of("torchtitan", "8,1,16,bf16,1,,,vanilla TP"); a.Problem.Engine.HiddenTP == 0 || b.Problem.Engine.HiddenTP != 0 {
+	if a, b := of("torchtitan", "8,1,16,bf16,1,,,async TP"),
+		of("torchtitan", "8,1,16,bf16,1,,,vanilla TP"); a.Problem.Engine.HiddenTP == 0 ||
+		b.Problem.Engine.HiddenTP != 0 {
 		t.Errorf("hidden %v with async TP, %v without", a.Problem.Engine.HiddenTP, b.Problem.Engine.HiddenTP)
 	}
-	for source, want := range map[string]bool{"Megatron-LM SC21 Table 1": true, "Megatron-LM README Jan 2021": true, "Megatron-LM README": false, "Korthikanti 2022 Megatron": false} {
+	for source, want := range map[string]bool{"Megatron-LM SC21 Table 1": true, "Megatron-LM README Jan 2021": true,
+		"Megatron-LM README": false, "Korthikanti 2022 Megatron": false} {
 		if got := of(source, "2,2,16,fp16,1,,,").Problem.Engine.SeparateSums; got != want {
 			t.Errorf("%s: sums apart %v, want %v", source, got, want)
 		}
 	}
-	for source, want := range map[string]bool{"Megatron-LM SC21 Table 1": false, "Korthikanti 2022 Megatron": false, "MT-NLG 530B Megatron": false, "NVIDIA/Megatron-LM README": true} {
+	for source, want := range map[string]bool{"Megatron-LM SC21 Table 1": false, "Korthikanti 2022 Megatron": false,
+		"MT-NLG 530B Megatron": false, "NVIDIA/Megatron-LM README": true} {
 		if got := of(source, "2,2,16,fp16,1,,,").Problem.Engine.Beside; got != want {
 			t.Errorf("%s: sends of an interleaved schedule beside passes %v, want %v", source, got, want)
 		}
 	}
-	for note, want := range map[string]costmodel.Engine{"A2A dispatcher": {}, "HybridEP": {Once: true}, "DeepEP; +1f1b a2a overlap": {Once: true, HiddenEP: overlappedEP},
-		"EP overlap off": {Once: true}, "EP overlap on": {Once: true, HiddenEP: overlappedEP}, "CUDA graphs of the step and fused experts": {Once: true, Graphed: costmodel.GraphedStep, FusedExperts: true},
-		"CUDA graphs of attention and router": {Once: true, Graphed: costmodel.GraphedDense}, "CUDA graphs of the router": {Once: true, Graphed: costmodel.GraphedRouter}, "no CUDA graphs": {Once: true}} {
+	for note, want := range map[string]costmodel.Engine{"A2A dispatcher": {}, "HybridEP": {Once: true},
+		"DeepEP; +1f1b a2a overlap": {Once: true, HiddenEP: overlappedEP},
+		"EP overlap off":            {Once: true}, "EP overlap on": {Once: true, HiddenEP: overlappedEP},
+		"CUDA graphs of the step and fused experts": {Once: true, Graphed: costmodel.GraphedStep, FusedExperts: true},
+		"CUDA graphs of attention and router":       {Once: true, Graphed: costmodel.GraphedDense},
+		"CUDA graphs of the router":                 {Once: true, Graphed: costmodel.GraphedRouter},
+		"no CUDA graphs":                            {Once: true}} {
 		e := of("Megatron-Bridge", "1,1,16,bf16,1,,,"+note).Problem.Engine
-		if got := (costmodel.Engine{Once: e.Once, HiddenEP: e.HiddenEP, Graphed: e.Graphed, FusedExperts: e.FusedExperts}); got != want {
+		if got := (costmodel.Engine{Once: e.Once, HiddenEP: e.HiddenEP, Graphed: e.Graphed,
+			FusedExperts: e.FusedExperts}); got != want {
 			t.Errorf("%s: %+v", note, got)
 		}
 	}
 	if p := of("torchtitan", "2,2,16,bf16,1,full,3,").Plan; p.Zero != 1 || p.MicroBatch != 1 {
 		t.Errorf("with a pipeline zero %d, micro-batch %d", p.Zero, p.MicroBatch)
 	}
-	if p := of("fsdp", `1,1,16,bf16,1,selective,3,"every n-th block; HFU=0.75; recomputed MFU (6N)=0.6"`).Plan; p.Recompute != "full" || p.RecomputeLayers != 3 {
-		t.Errorf("recompute %s of %d blocks, want full of 3 of 4: 0.75/0.6 is a quarter more, three quarters of a third", p.Recompute, p.RecomputeLayers)
+	if p := of("fsdp", `1,1,16,bf16,1,selective,3,"every n-th block; HFU=0.75; recomputed MFU (6N)=0.6"`).
+		Plan; p.Recompute != "full" || p.RecomputeLayers != 3 {
+		t.Errorf("recompute %s of %d blocks, want full of 3 of 4: 0.75/0.6 is a quarter more, three quarters of "+
+			"a third", p.Recompute, p.RecomputeLayers)
 	}
 }
 
 // A row whose state was on the host, or that names two plans, is not priced as another one.
 func TestRefusedNotes(t *testing.T) {
 	head := "model,layers,hidden,heads,seq_len,gpu,num_gpus,global_batch,precision,measured_step_s,zero_or_fsdp,note"
-	for rest, want := range map[string]string{"3,HF + full CPU offload": "offloaded", "3,optimizer offload=Y param offload=N": "offloaded",
-		"3,activations of 40 layers on the host": "offloaded", "3,optimizer offload=N param offload=N": "", "1 or 3 (see doc),": "leaves open"} {
+	for rest, want := range map[string]string{"3,HF + full CPU offload": "offloaded",
+		"3,optimizer offload=Y param offload=N":  "offloaded",
+		"3,activations of 40 layers on the host": "offloaded", "3,optimizer offload=N param offload=N": "",
+		"1 or 3 (see doc),": "leaves open"} {
 		_, err := NewAsker().Question(row(t, head, "m,4,512,8,128,A100,8,8,bf16,1,"+rest))
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", rest, err, want)
@@ -223,7 +247,8 @@ func TestColumnsAreThoseRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`r\.(?:Text|lower|float|count|truth|measure)\("([a-z_]+)"`).FindAllStringSubmatch(string(text), -1) {
+		for _, m := range regexp.MustCompile(`r\.(?:Text|lower|float|count|truth|measure)\("([a-z_]+)"`).
+			FindAllStringSubmatch(string(text), -1) {
 			read[m[1]] = true
 		}
 	}
@@ -244,9 +269,10 @@ func TestColumnsAreThoseRead(t *testing.T) {
 // All cells that a row lacks are named at once.
 func TestLacks(t *testing.T) {
 	for text, want := range map[string]string{
-		"model,measured_step_s\ngpt2-124m,3":                         "seq_len, gpu and num_gpus are missing",
-		"model,num_gpu,gpu,seq_len\ngpt2-124m,8,A100,1k":             "num_gpus (num_gpu is no column) is missing",
-		"model,num_gpus,gpu,seq_len\ngpt2-124m,eight,A100,0":         `seq_len is "0"; a whole number above 0 is wanted; num_gpus is "eight"; a whole number above 0 is wanted`,
+		"model,measured_step_s\ngpt2-124m,3":             "seq_len, gpu and num_gpus are missing",
+		"model,num_gpu,gpu,seq_len\ngpt2-124m,8,A100,1k": "num_gpus (num_gpu is no column) is missing",
+		"model,num_gpus,gpu,seq_len\ngpt2-124m,eight,A100,0": `seq_len is "0"; a whole number above 0 is ` +
+			`wanted; num_gpus is "eight"; a whole number above 0 is wanted`,
 		"hidden,num_gpus,gpu,seq_len\n64,8,,1024":                    "gpu is missing",
 		"model,num_gpus,gpu,seq_len,measured_step_s\n,8,A100,1024,1": "model is missing",
 	} {

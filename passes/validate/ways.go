@@ -7,8 +7,8 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// ways are what rows of one engine differ in: parts of a runtime that are switched on by its users or came in a year. None has a
-// constant of its own.
+// ways are what rows of one engine differ in: parts of a runtime that are switched on by its users or came in a year.
+// None has a constant of its own.
 type ways struct {
 	flash    bool // attention is fused
 	compiled bool // element-wise ops are fused, as by a compiler
@@ -24,14 +24,16 @@ type ways struct {
 	waits    bool // and before 2023: sends of an interleaved schedule are waited for too
 }
 
-// overlappedEP is the part of the time that tokens take to experts and back that compute hides where it runs beside them: of
-// 6.9 s that are priced for NVIDIA's study of Qwen3 30B on 16 H100s, 3.7 s were saved.
+// overlappedEP is the part of the time that tokens take to experts and back that compute hides where it runs beside
+// them: of 6.9 s that are priced for NVIDIA's study of Qwen3 30B on 16 H100s, 3.7 s were saved.
 const overlappedEP = 0.5
 
 // Words of a row's source and note.
 var (
-	compiles    = regexp.MustCompile(`(?i)\bcompile\b|\bmaxtext\b|flashattention training|tinyllama`)                 // XLA, inductor; hand-fused kernels
-	fusesCE     = regexp.MustCompile(`(?i)llm-foundry|megatron-bridge|flashattention training|\bmaxtext\b|tinyllama`) // flash-attn's or TE's cross-entropy, which their documents and recipes name; XLA
+	// XLA, inductor; hand-fused kernels
+	compiles = regexp.MustCompile(`(?i)\bcompile\b|\bmaxtext\b|flashattention training|tinyllama`)
+	// flash-attn's or TE's cross-entropy, which their documents and recipes name; XLA
+	fusesCE     = regexp.MustCompile(`(?i)llm-foundry|megatron-bridge|flashattention training|\bmaxtext\b|tinyllama`)
 	sentEach    = regexp.MustCompile(`(?i)\ba2a dispatcher\b`)
 	besideEP    = regexp.MustCompile(`(?i)\ba2a overlap\b|\bEP overlap on\b`)
 	fusesEP     = regexp.MustCompile(`(?i)\bfused experts\b`)
@@ -47,7 +49,8 @@ var graphs = []struct {
 	word string
 	what costmodel.Graphed
 }{
-	{"graphs of the step", costmodel.GraphedStep}, {"graphs of attention and router", costmodel.GraphedDense}, {"graphs of the router", costmodel.GraphedRouter},
+	{"graphs of the step", costmodel.GraphedStep}, {"graphs of attention and router", costmodel.GraphedDense},
+	{"graphs of the router", costmodel.GraphedRouter},
 }
 
 // graphed is what CUDA graphs hold, as a text says.

@@ -1,5 +1,5 @@
-// Package amount writes counts for people: 85.9 k, 8.03 B. Training binaries and planc itself print by it, so that one number
-// has one form everywhere.
+// Package amount writes counts for people: 85.9 k, 8.03 B. Training binaries and planc itself print by it, so that one
+// number has one form everywhere.
 //
 // It knows powers of a thousand only; memory and durations are written by those who print them.
 package amount

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// unreadable makes reading a file fail with EIO: /proc/self/mem is a regular file, and nothing is mapped at its first byte.
+// unreadable makes reading a file fail with EIO: /proc/self/mem is a regular file, and nothing is mapped at its first
+// byte.
 func unreadable(t *testing.T, path string) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -44,7 +45,8 @@ func seal(t *testing.T, path string, change func(*Manifest)) {
 	}
 }
 
-// A checkpoint that cannot be read may be whole: no older one is taken in its place, and the error is not one of the input.
+// A checkpoint that cannot be read may be whole: no older one is taken in its place, and the error is not one of the
+// input.
 func TestUnreadableIsNotSkipped(t *testing.T) {
 	for _, name := range []string{manifestName, "model.safetensors"} {
 		dir := t.TempDir()
@@ -55,7 +57,8 @@ func TestUnreadableIsNotSkipped(t *testing.T) {
 		}
 		unreadable(t, filepath.Join(path, name))
 		c, skipped, err := Newest(dir)
-		want := "checkpoint: read DIR/step-00000005/" + name + ": input/output error; this checkpoint may be whole, so no older one is continued in its place: " +
+		want := "checkpoint: read DIR/step-00000005/" + name + ": input/output error; this checkpoint may be whole, " +
+			"so no older one is continued in its place: " +
 			"make it readable and start again, or continue an older one with --resume STEP"
 		var input *InputError
 		if c != nil || skipped != nil || err == nil || strings.ReplaceAll(err.Error(), dir, "DIR") != want {
@@ -79,7 +82,8 @@ func TestSaveSetsAside(t *testing.T) {
 			t.Fatalf("save %d: %+v, %v; want %q", n, saved, err, want)
 		}
 	}
-	for name, value := range map[string]float32{"step-00000005": 2, "step-00000005.replaced-1": 0, "step-00000005.replaced-2": 1} {
+	for name, value := range map[string]float32{"step-00000005": 2, "step-00000005.replaced-1": 0,
+		"step-00000005.replaced-2": 1} {
 		if c, err := Open(filepath.Join(dir, name)); err != nil || firstValue(t, c) != value {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -135,7 +139,8 @@ func TestCleanSetsAside(t *testing.T) {
 	}
 }
 
-// What stands in place of a file and is none is refused at once: a pipe would wait for a writer, and a device may have no end.
+// What stands in place of a file and is none is refused at once: a pipe would wait for a writer, and a device may have
+// no end.
 func TestOnlyRegularFilesAreRead(t *testing.T) {
 	for _, name := range []string{manifestName, "model.safetensors"} {
 		for what, put := range map[string]func(path string) error{
@@ -163,7 +168,9 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 	if err := os.Truncate(filepath.Join(path, manifestName), maxManifest+1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(path); err == nil || !strings.HasSuffix(err.Error(), "manifest.json has more than 67108864 bytes; no file of this kind is that long") {
+	if _, err := Open(path); err == nil ||
+		!strings.HasSuffix(err.Error(),
+			"manifest.json has more than 67108864 bytes; no file of this kind is that long") {
 		t.Errorf("a manifest without end: %v", err)
 	}
 }
@@ -187,7 +194,8 @@ func TestManifestCountsAreBounded(t *testing.T) {
 			}
 			_, err = decodeManifest(b)
 			var input *InputError
-			if !errors.As(err, &input) || !strings.HasPrefix(err.Error(), "manifest.json has "+name+" ") && name != "step" {
+			if !errors.As(err, &input) || !strings.HasPrefix(err.Error(), "manifest.json has "+name+" ") &&
+				name != "step" {
 				t.Errorf("%s %d: %v", name, x, err)
 			}
 		}
@@ -198,7 +206,8 @@ func TestManifestCountsAreBounded(t *testing.T) {
 	}{
 		{Manifest{Samples: -1}, "manifest.json has samples -1; a count from 0 to 9007199254740992 is allowed"},
 		{Manifest{Step: 3, Updates: 4}, "manifest.json has updates 4; a count from 0 to 3 is allowed"},
-		{Manifest{Files: []FileInfo{{"x", -1, ""}}}, "manifest.json has size -1 for the file \"x\"; a size is at least 0"},
+		{Manifest{Files: []FileInfo{{"x", -1, ""}}},
+			"manifest.json has size -1 for the file \"x\"; a size is at least 0"},
 	} {
 		b, err := tt.m.encode()
 		if err == nil {

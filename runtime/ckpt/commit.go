@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// commit gives a complete folder its name. A folder that has the name already steps aside first, under a name that Newest
-// still knows, for the moment between the two renames; then it gets the name that is returned.
+// commit gives a complete folder its name. A folder that has the name already steps aside first, under a name that
+// Newest still knows, for the moment between the two renames; then it gets the name that is returned.
 func commit(fsys fileSystem, tmp, path string) (aside string, err error) {
 	old := path + oldSuffix
 	replace := exists(path)
@@ -41,8 +41,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// setAside gives a folder the first name after path that is free: path.replaced-1 and so on. Nothing that may be a whole
-// checkpoint is removed: only people can tell that nobody wants it.
+// setAside gives a folder the first name after path that is free: path.replaced-1 and so on. Nothing that may be a
+// whole checkpoint is removed: only people can tell that nobody wants it.
 func setAside(fsys fileSystem, from, path string) (to string, err error) {
 	for n := 1; ; n++ {
 		to = fmt.Sprintf("%s%s%d", path, asideSuffix, n)
@@ -58,8 +58,8 @@ func setAside(fsys fileSystem, from, path string) (to string, err error) {
 	return to, fsys.SyncDir(filepath.Dir(path))
 }
 
-// Clean removes what an interrupted Save left in a folder, and ends replacements that were interrupted. It returns where it set
-// checkpoints aside. No Save may be going on in the folder.
+// Clean removes what an interrupted Save left in a folder, and ends replacements that were interrupted. It returns
+// where it set checkpoints aside. No Save may be going on in the folder.
 func Clean(dir string) (aside []string, err error) {
 	list, err := os.ReadDir(dir)
 	if absent(err) {
@@ -85,8 +85,8 @@ func Clean(dir string) (aside []string, err error) {
 	return aside, errors.Join(errs...)
 }
 
-// restore ends a replacement that was interrupted. If the new checkpoint is whole, the old one is set aside; if only the old
-// one is, it gets its name back, and the other is set aside. If one of them cannot be read, nothing changes.
+// restore ends a replacement that was interrupted. If the new checkpoint is whole, the old one is set aside; if only
+// the old one is, it gets its name back, and the other is set aside. If one of them cannot be read, nothing changes.
 func restore(old string) (aside string, err error) {
 	fsys := osFS{}
 	path := strings.TrimSuffix(old, oldSuffix)

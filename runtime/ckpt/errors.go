@@ -22,7 +22,8 @@ func explain(dir string, step, bytes int64, err error) error {
 	hint := ""
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		hint = fmt.Sprintf("; it needs %d bytes: free some space, or choose another folder with --checkpoint-dir", bytes)
+		hint = fmt.Sprintf("; it needs %d bytes: free some space, or choose another folder with --checkpoint-dir",
+			bytes)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
 		hint = "; choose a folder that can be written with --checkpoint-dir"
 	}

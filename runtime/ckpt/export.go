@@ -46,7 +46,8 @@ func Export(dir string, c Content, limit int64, others map[string][]byte) error 
 // randomLen is how many characters of rand.Text end the name of a temporary folder.
 const randomLen = 8
 
-// removeLeftovers removes temporary folders of exports that no process writes to any more: an export holds a lock on its own.
+// removeLeftovers removes temporary folders of exports that no process writes to any more: an export holds a lock on
+// its own.
 func removeLeftovers(begin string) {
 	names, _ := filepath.Glob(escapeGlob(begin) + strings.Repeat("[A-Z2-7]", randomLen))
 	for _, name := range names {
@@ -139,7 +140,9 @@ func split(tensors []Tensor, limit int64) (parts []int) {
 
 // part is n tensors of the content, from the first on.
 func (c *Content) part(first, n int) Content {
-	return Content{Tensors: c.Tensors[first : first+n], Metadata: c.Metadata, Fill: func(i int, w io.Writer) error { return c.Fill(first+i, w) }}
+	return Content{Tensors: c.Tensors[first : first+n], Metadata: c.Metadata, Fill: func(i int, w io.Writer) error {
+		return c.Fill(first+i, w)
+	}}
 }
 
 func partName(i, n int) string {

@@ -8,13 +8,15 @@ import (
 	"testing"
 )
 
-// What exports left behind that were killed is removed by the next one; what another export writes to, and folders of people, stay.
+// What exports left behind that were killed is removed by the next one; what another export writes to, and folders of
+// people, stay.
 func TestExportRemovesLeftovers(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "a[b]*c")
 	killed, running := filepath.Join(parent, ".tmp-out-AAAAAAA2"), filepath.Join(parent, ".tmp-out-AAAAAAA3")
 	mine, other := filepath.Join(parent, ".tmp-out-mine"), filepath.Join(parent, ".tmp-another-AAAAAAA2")
 	for _, dir := range []string{killed, running, mine, other} {
-		if err := errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte("half"), 0o666)); err != nil {
+		if err := errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(filepath.Join(dir, "model.safetensors"),
+			[]byte("half"), 0o666)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -43,9 +45,12 @@ func TestExportRemovesLeftovers(t *testing.T) {
 func TestVacant(t *testing.T) {
 	file := tempFile(t, nil)
 	for path, want := range map[string]string{
-		file:                        "checkpoint: " + file + " is not a folder, or lies below a file; nothing is overwritten: name another folder",
-		filepath.Join(file, "x"):    "checkpoint: " + filepath.Join(file, "x") + " is not a folder, or lies below a file; nothing is overwritten: name another folder",
-		filepath.Dir(file):          "checkpoint: " + filepath.Dir(file) + " is not empty (it has " + filepath.Base(file) + "); nothing is overwritten: name another folder",
+		file: "checkpoint: " + file +
+			" is not a folder, or lies below a file; nothing is overwritten: name another folder",
+		filepath.Join(file, "x"): "checkpoint: " + filepath.Join(file, "x") +
+			" is not a folder, or lies below a file; nothing is overwritten: name another folder",
+		filepath.Dir(file): "checkpoint: " + filepath.Dir(file) + " is not empty (it has " +
+			filepath.Base(file) + "); nothing is overwritten: name another folder",
 		filepath.Join(t.TempDir()):  "",
 		filepath.Join("no", "such"): "",
 		strings.Repeat("x", 300):    "checkpoint: open " + strings.Repeat("x", 300) + ": file name too long",

@@ -29,8 +29,8 @@ func Finite[T float32 | float64](x []T) error {
 	return nil
 }
 
-// finiteScan reads a safetensors file as it is written to it, and finds the first element that is not finite. A file whose
-// header breaks the format is not scanned: whoever opens the file refuses it.
+// finiteScan reads a safetensors file as it is written to it, and finds the first element that is not finite. A file
+// whose header breaks the format is not scanned: whoever opens the file refuses it.
 type finiteScan struct {
 	size    int64 // of the file
 	at      int64 // bytes of tensors read so far
@@ -100,8 +100,8 @@ func (s *finiteScan) elements(e *entry, p []byte) {
 	s.rest = append(b[:0], b[whole:]...)
 }
 
-// nonfinite finds, for each type of real numbers, the offset of the first element whose exponent is that of NaN and infinity;
-// -1 if there is none.
+// nonfinite finds, for each type of real numbers, the offset of the first element whose exponent is that of NaN and
+// infinity; -1 if there is none.
 var nonfinite = map[DType]func(b []byte) int{
 	F64: func(b []byte) int {
 		const exponent = 0x7ff << 52

@@ -22,7 +22,8 @@ func TestWriteFloatsWantsFinite(t *testing.T) {
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		err := WriteFloats(io.Discard, []float32{1, 2, float32(bad)})
 		var e *NonfiniteError
-		if want := fmt.Sprintf("element 2 is %v, which is not a finite number", bad); !errors.As(err, &e) || err.Error() != want {
+		if want := fmt.Sprintf("element 2 is %v, which is not a finite number", bad); !errors.As(err, &e) ||
+			err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -66,7 +67,8 @@ func TestFiniteScan(t *testing.T) {
 		{I64, bytes.Repeat([]byte{0xff}, 8), ""},
 	} {
 		var file bytes.Buffer
-		w, err := NewWriter(&file, []Tensor{{"a", U8, []int64{3}}, {"b", tt.d, []int64{4}}, {"c", F32, []int64{0}}}, nil)
+		w, err := NewWriter(&file, []Tensor{{"a", U8, []int64{3}}, {"b", tt.d, []int64{4}}, {"c", F32, []int64{0}}},
+			nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +94,8 @@ func TestFiniteScan(t *testing.T) {
 			}
 		}
 	}
-	for _, junk := range [][]byte{nil, {1}, bytes.Repeat([]byte{0xff}, 40), append(make([]byte, 8), 0xff, 0xff, 0xff, 0xff)} {
+	for _, junk := range [][]byte{nil, {1}, bytes.Repeat([]byte{0xff}, 40), append(make([]byte, 8), 0xff, 0xff,
+		0xff, 0xff)} {
 		if s := (&finiteScan{size: int64(len(junk))}); true {
 			s.Write(junk)
 			if s.err != nil {
@@ -102,7 +105,8 @@ func TestFiniteScan(t *testing.T) {
 	}
 }
 
-// A model's files are not scanned when they are opened, only those of checkpoints: whoever reads the tensors checks them.
+// A model's files are not scanned when they are opened, only those of checkpoints: whoever reads the tensors checks
+// them.
 func TestOpenFileDoesNotScan(t *testing.T) {
 	saved, err := Save(t.TempDir(), Manifest{Step: 5}, rawContent([]byte{0, 0, 0xc0, 0x7f}))
 	if err != nil {

@@ -19,8 +19,8 @@ func DTypeOf[T float32 | float64]() DType {
 	return F32
 }
 
-// WriteFloats writes elements of type DTypeOf[T]. All must be finite: a *NonfiniteError names the first that is not, and its
-// index in src.
+// WriteFloats writes elements of type DTypeOf[T]. All must be finite: a *NonfiniteError names the first that is not,
+// and its index in src.
 func WriteFloats[T float32 | float64](w io.Writer, src []T) error {
 	if err := Finite(src); err != nil {
 		return err

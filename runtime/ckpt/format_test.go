@@ -73,7 +73,8 @@ func TestRoundTrip(t *testing.T) {
 	if !maps.Equal(f.Metadata(), metadata) {
 		t.Errorf("metadata is %v", f.Metadata())
 	}
-	for name, want := range map[string][2]int{"wte": {0, 24}, "odd \"name\"\n·": {24, 29}, "t": {29, 37}, "none": {37, 37}, "d": {37, 53}} {
+	for name, want := range map[string][2]int{"wte": {0, 24}, "odd \"name\"\n·": {24, 29}, "t": {29, 37},
+		"none": {37, 37}, "d": {37, 53}} {
 		_, r, err := f.Tensor(name)
 		if err != nil {
 			t.Fatal(err)
@@ -85,7 +86,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 	_, _, err = f.Tensor("wpe")
 	var input *InputError
-	if !errors.As(err, &input) || !strings.HasSuffix(err.Error(), `has no tensor wpe (it has wte, odd "name"`+"\n"+`·, t and 2 more)`) {
+	if !errors.As(err, &input) || !strings.HasSuffix(err.Error(),
+		`has no tensor wpe (it has wte, odd "name"`+"\n"+`·, t and 2 more)`) {
 		t.Error(err)
 	}
 }
@@ -113,7 +115,8 @@ func TestWriterRefuses(t *testing.T) {
 		{[]Tensor{{"__metadata__", F32, nil}}, `checkpoint: two tensors are named "__metadata__"`},
 		{[]Tensor{{"a", "F31", nil}}, `checkpoint: tensor "a" has the unknown type "F31"`},
 		{[]Tensor{{"a", F32, []int64{-1}}}, `checkpoint: tensor "a" has the negative dimension -1`},
-		{[]Tensor{{"a", F32, []int64{1 << 40, 1 << 40}}}, `checkpoint: tensor "a" has too many elements: shape [1099511627776 1099511627776]`},
+		{[]Tensor{{"a", F32, []int64{1 << 40, 1 << 40}}},
+			`checkpoint: tensor "a" has too many elements: shape [1099511627776 1099511627776]`},
 		{[]Tensor{{"a", "F4", []int64{3}}}, `checkpoint: tensor "a" of 12 bits does not end at a byte`},
 	}
 	for _, tt := range tests {
@@ -128,7 +131,8 @@ func TestWriterRefuses(t *testing.T) {
 	if err := w.Close(); err == nil || err.Error() != "checkpoint: 0 bytes of tensors, and the header says 8" {
 		t.Error(err)
 	}
-	if _, err := w.Write(make([]byte, 9)); err == nil || err.Error() != "checkpoint: 9 bytes of tensors, and the header says 8" {
+	if _, err := w.Write(make([]byte, 9)); err == nil ||
+		err.Error() != "checkpoint: 9 bytes of tensors, and the header says 8" {
 		t.Error(err)
 	}
 }
@@ -147,7 +151,8 @@ func TestReaderRefuses(t *testing.T) {
 		{raw(`{`+a+`}`, 1), "it is truncated: its tensors take 2 bytes, and it has 1"},
 		{raw(`{`+a+`}`, 3), "it is too long: its tensors take 2 bytes, and it has 3"},
 		{raw(`{`+a+`}`, 2)[:20], "it is truncated: its header takes 53 bytes, and it has 12"},
-		{append(binary.LittleEndian.AppendUint64(nil, 1e8+1), "{}"...), "its header would be 100000001 bytes long, and at most 100000000 are allowed"},
+		{append(binary.LittleEndian.AppendUint64(nil, 1e8+1), "{}"...),
+			"its header would be 100000001 bytes long, and at most 100000000 are allowed"},
 		{raw(``, 0), "its header does not begin with {"},
 		{raw(` {}`, 0), "its header does not begin with {"},
 		{raw("{\"\xff\":1}", 0), "its header is not UTF-8"},
@@ -157,16 +162,26 @@ func TestReaderRefuses(t *testing.T) {
 		{raw(`{`+a, 2), "its header is wrong: EOF"},
 		{raw(`{"a":[]}`, 2), "its header is wrong: [ where an object must be"},
 		{raw(`{"__metadata__":{"k":1}}`, 0), `its header is wrong: metadata "k" is not a string`},
-		{raw(`{`+a+`,"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`, 3), `tensor "b" begins at byte 1, inside the tensor before it, which ends at 2`},
-		{raw(`{`+a+`,"b":{"dtype":"U8","shape":[2],"data_offsets":[4,6]}}`, 6), `there is a hole between bytes 2 and 4, before tensor "b"`},
-		{raw(`{"b":{"dtype":"U8","shape":[3],"data_offsets":[0,2]}}`, 2), `its header is wrong: tensor "b" of U8[3] takes 3 bytes, and its offsets say 2`},
-		{raw(`{"b":{"dtype":"U9","shape":[3],"data_offsets":[0,2]}}`, 2), `its header is wrong: tensor "b" has the unknown type "U9"`},
-		{raw(`{"b":{"dtype":"U8","shape":[3],"data_offsets":[2,0]}}`, 2), `its header is wrong: tensor "b" has the offsets [2 0]`},
-		{raw(`{"b":{"dtype":"U8","shape":[2.0],"data_offsets":[0,2]}}`, 2), `its header is wrong: tensor "b" must have dtype, shape and data_offsets, and nothing else`},
-		{raw(`{"b":{"dtype":"U8","shape":["2"],"data_offsets":[0,2]}}`, 2), `its header is wrong: tensor "b" must have dtype, shape and data_offsets, and nothing else`},
-		{raw(`{"b":{"dtype":"U8","shape":[-2],"data_offsets":[0,2]}}`, 2), `its header is wrong: tensor "b" must have dtype, shape and data_offsets, and nothing else`},
-		{raw(`{"b":{"dtype":"U8","shape":[2],"data_offsets":[0,2],"x":1}}`, 2), `its header is wrong: tensor "b" must have dtype, shape and data_offsets, and nothing else`},
-		{raw(`{"b":{"dtype":"U8","dtype":"U8","shape":[2],"data_offsets":[0,2]}}`, 2), `its header is wrong: key "dtype" comes twice`},
+		{raw(`{`+a+`,"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`, 3),
+			`tensor "b" begins at byte 1, inside the tensor before it, which ends at 2`},
+		{raw(`{`+a+`,"b":{"dtype":"U8","shape":[2],"data_offsets":[4,6]}}`, 6),
+			`there is a hole between bytes 2 and 4, before tensor "b"`},
+		{raw(`{"b":{"dtype":"U8","shape":[3],"data_offsets":[0,2]}}`, 2),
+			`its header is wrong: tensor "b" of U8[3] takes 3 bytes, and its offsets say 2`},
+		{raw(`{"b":{"dtype":"U9","shape":[3],"data_offsets":[0,2]}}`, 2),
+			`its header is wrong: tensor "b" has the unknown type "U9"`},
+		{raw(`{"b":{"dtype":"U8","shape":[3],"data_offsets":[2,0]}}`, 2),
+			`its header is wrong: tensor "b" has the offsets [2 0]`},
+		{raw(`{"b":{"dtype":"U8","shape":[2.0],"data_offsets":[0,2]}}`, 2),
+			`its header is wrong: tensor "b" must have dtype, shape and data_offsets, and nothing else`},
+		{raw(`{"b":{"dtype":"U8","shape":["2"],"data_offsets":[0,2]}}`, 2),
+			`its header is wrong: tensor "b" must have dtype, shape and data_offsets, and nothing else`},
+		{raw(`{"b":{"dtype":"U8","shape":[-2],"data_offsets":[0,2]}}`, 2),
+			`its header is wrong: tensor "b" must have dtype, shape and data_offsets, and nothing else`},
+		{raw(`{"b":{"dtype":"U8","shape":[2],"data_offsets":[0,2],"x":1}}`, 2),
+			`its header is wrong: tensor "b" must have dtype, shape and data_offsets, and nothing else`},
+		{raw(`{"b":{"dtype":"U8","dtype":"U8","shape":[2],"data_offsets":[0,2]}}`, 2),
+			`its header is wrong: key "dtype" comes twice`},
 	}
 	for _, tt := range tests {
 		path := tempFile(t, tt.content)
@@ -191,7 +206,10 @@ func TestReaderRefuses(t *testing.T) {
 func FuzzScan(f *testing.F) {
 	f.Add(raw(`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}`, 2))
 	f.Add(raw(`{"__metadata__":{"k":"v"},"b":{"dtype":"F4","shape":[2,0],"data_offsets":[0,0]}} `, 0))
-	f.Add(raw(`{"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]},"b":{"dtype":"I64","shape":[1,2],"data_offsets":[4,20]}}`, 20))
+	f.Add(
+		raw(
+			`{"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]},"b":{"dtype":"I64","shape":[1,2],"data_offsets":[4,20]}}`,
+			20))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		entries, metadata, data, err := scan(bytes.NewReader(b), int64(len(b)))
 		if err != nil {
@@ -212,7 +230,8 @@ func FuzzScan(f *testing.F) {
 		}
 		w.Write(b[data:])
 		entries2, metadata2, _, err := scan(bytes.NewReader(again.Bytes()), int64(again.Len()))
-		if err != nil || !reflect.DeepEqual(entries, entries2) || len(metadata) > 0 && !maps.Equal(metadata, metadata2) {
+		if err != nil || !reflect.DeepEqual(entries, entries2) || len(metadata) > 0 &&
+			!maps.Equal(metadata, metadata2) {
 			t.Errorf("%v %v became %v %v, %v", entries, metadata, entries2, metadata2, err)
 		}
 	})
@@ -234,14 +253,16 @@ func TestFloats(t *testing.T) {
 		t.Errorf("floats from element 2 on: %v", err)
 	}
 	wide := make([]float64, 3)
-	if err := ReadFloats(io.NewSectionReader(r, int64(4*len(f32)), 24), F64, 0, wide); err != nil || !slices.Equal(wide, f64) {
+	if err := ReadFloats(io.NewSectionReader(r, int64(4*len(f32)), 24), F64, 0, wide); err != nil ||
+		!slices.Equal(wide, f64) {
 		t.Errorf("got %v, %v", wide, err)
 	}
 	if err := ReadFloats(r, F32, int64(r.Size()/4-1), got[:2]); !errors.Is(err, io.EOF) {
 		t.Errorf("past the end: %v", err)
 	}
 	err := ReadFloats(r, I64, 0, got)
-	if want := "checkpoint: elements of type I64 cannot be read as numbers; F64, F32, BF16 and F16 can"; err == nil || err.Error() != want {
+	if want := "checkpoint: elements of type I64 cannot be read as numbers; F64, F32, BF16 and F16 can"; err == nil ||
+		err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
@@ -252,13 +273,15 @@ func TestHalfAndBrain(t *testing.T) {
 		bits uint16
 		want float64
 	}{
-		{F16, 0x3C00, 1}, {F16, 0xC000, -2}, {F16, 0x7BFF, 65504}, {F16, 0x0001, math.Ldexp(1, -24)}, {F16, 0x0400, math.Ldexp(1, -14)},
+		{F16, 0x3C00, 1}, {F16, 0xC000, -2}, {F16, 0x7BFF, 65504}, {F16, 0x0001, math.Ldexp(1, -24)},
+		{F16, 0x0400, math.Ldexp(1, -14)},
 		{F16, 0x7C00, math.Inf(1)}, {F16, 0xFC00, math.Inf(-1)}, {F16, 0, 0}, {F16, 0x3555, 0.333251953125},
 		{BF16, 0x3F80, 1}, {BF16, 0xC049, -3.140625}, {BF16, 0xFF80, math.Inf(-1)},
 	}
 	for _, tt := range tests {
 		var got [1]float64
-		if err := ReadFloats(bytes.NewReader([]byte{byte(tt.bits), byte(tt.bits >> 8)}), tt.d, 0, got[:]); err != nil || got[0] != tt.want {
+		if err := ReadFloats(bytes.NewReader([]byte{byte(tt.bits), byte(tt.bits >> 8)}), tt.d, 0,
+			got[:]); err != nil || got[0] != tt.want {
 			t.Errorf("%s %#04x is %g, %v; want %g", tt.d, tt.bits, got[0], err, tt.want)
 		}
 	}

@@ -58,7 +58,8 @@ func covered(entries []entry, size int64) error {
 	for _, e := range entries {
 		switch {
 		case e.begin < at:
-			return fmt.Errorf("tensor %q begins at byte %d, inside the tensor before it, which ends at %d", e.Name, e.begin, at)
+			return fmt.Errorf("tensor %q begins at byte %d, inside the tensor before it, which ends at %d", e.Name,
+				e.begin, at)
 		case e.begin > at:
 			return fmt.Errorf("there is a hole between bytes %d and %d, before tensor %q", at, e.begin, e.Name)
 		}
@@ -140,7 +141,8 @@ func parseEntry(dec *json.Decoder, name string) (entry, error) {
 	e.DType, e.Shape, e.begin, e.end = DType(dtype), shape, offsets[0], offsets[1]
 	n, err := e.bytes()
 	if err == nil && n != e.end-e.begin {
-		err = fmt.Errorf("tensor %q of %s%v takes %d bytes, and its offsets say %d", name, e.DType, e.Shape, n, e.end-e.begin)
+		err = fmt.Errorf("tensor %q of %s%v takes %d bytes, and its offsets say %d", name, e.DType, e.Shape, n,
+			e.end-e.begin)
 	}
 	return e, err
 }

@@ -105,7 +105,8 @@ func Newest(dir string) (*Checkpoint, []Skipped, error) {
 			return c, skipped, nil
 		}
 		if bad := (*InputError)(nil); !errors.As(err, &bad) {
-			return nil, nil, fmt.Errorf("%w; this checkpoint may be whole, so no older one is continued in its place: make it readable and "+
+			return nil, nil, fmt.Errorf("%w; this checkpoint may be whole, so no older one is continued in its "+
+				"place: make it readable and "+
 				"start again, or continue an older one with --resume STEP", err)
 		}
 		skipped = append(skipped, Skipped{path, err})

@@ -19,11 +19,13 @@ var ErrLocked = errors.New("another run has locked it")
 // ends. Where the file system has no locks, nobody is kept out.
 func Lock(dir string) (release func(), err error) {
 	if err := makeDir(osFS{}, dir); err != nil {
-		return nil, fmt.Errorf("checkpoint: cannot make the folder: %w; choose a folder that can be written with --checkpoint-dir", err)
+		return nil, fmt.Errorf("checkpoint: cannot make the folder: %w; choose a folder that can be written with "+
+			"--checkpoint-dir", err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint: cannot lock the folder: %w; choose a folder that can be written with --checkpoint-dir", err)
+		return nil, fmt.Errorf("checkpoint: cannot lock the folder: %w; choose a folder that can be written with "+
+			"--checkpoint-dir", err)
 	}
 	if err := LockFile(f); err != nil {
 		f.Close()
@@ -36,7 +38,8 @@ func Lock(dir string) (release func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// tryWrite makes and removes a folder in dir, as Save will, so that a folder that cannot be written is found before training.
+// tryWrite makes and removes a folder in dir, as Save will, so that a folder that cannot be written is found before
+// training.
 func tryWrite(fsys fileSystem, dir string) error {
 	probe := filepath.Join(dir, tmpPrefix+"probe-"+rand.Text()[:8])
 	err := fsys.Mkdir(probe)
@@ -44,13 +47,14 @@ func tryWrite(fsys fileSystem, dir string) error {
 		err = fsys.RemoveAll(probe)
 	}
 	if err != nil {
-		return fmt.Errorf("checkpoint: cannot write in the folder: %w; choose a folder that can be written with --checkpoint-dir", err)
+		return fmt.Errorf("checkpoint: cannot write in the folder: %w; choose a folder that can be written with "+
+			"--checkpoint-dir", err)
 	}
 	return nil
 }
 
-// LockFile locks an open file as long as it is open. The error is ErrLocked if another process, or another opening of the file,
-// has the lock. If the file system has no locks, nobody is kept out.
+// LockFile locks an open file as long as it is open. The error is ErrLocked if another process, or another opening of
+// the file, has the lock. If the file system has no locks, nobody is kept out.
 func LockFile(f *os.File) error {
 	_, err := tryLock(f)
 	return err

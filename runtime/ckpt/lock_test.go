@@ -33,7 +33,8 @@ func TestLock(t *testing.T) {
 
 func TestLockWhereNothingCanBeMade(t *testing.T) {
 	file := tempFile(t, nil)
-	if _, err := Lock(filepath.Join(file, "checkpoints")); err == nil || !strings.Contains(err.Error(), "--checkpoint-dir") {
+	if _, err := Lock(filepath.Join(file, "checkpoints")); err == nil ||
+		!strings.Contains(err.Error(), "--checkpoint-dir") {
 		t.Errorf("below a file: %v", err)
 	}
 }
@@ -45,12 +46,15 @@ func (readOnlyFS) Mkdir(path string) error {
 	return &os.PathError{Op: "mkdir", Path: path, Err: syscall.EACCES}
 }
 
-// A folder that has a lock file but cannot be written is refused when it is locked, and a check leaves nothing in one that can.
+// A folder that has a lock file but cannot be written is refused when it is locked, and a check leaves nothing in one
+// that can.
 func TestLockOfAFolderThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	err := tryWrite(readOnlyFS{}, dir)
-	const before, after = "checkpoint: cannot write in the folder: mkdir ", ": permission denied; choose a folder that can be written with --checkpoint-dir"
-	if err == nil || !strings.HasPrefix(err.Error(), before) || !strings.HasSuffix(err.Error(), after) || !errors.Is(err, os.ErrPermission) {
+	const before, after = "checkpoint: cannot write in the folder: mkdir ",
+		": permission denied; choose a folder that can be written with --checkpoint-dir"
+	if err == nil || !strings.HasPrefix(err.Error(), before) || !strings.HasSuffix(err.Error(), after) ||
+		!errors.Is(err, os.ErrPermission) {
 		t.Errorf("%v\nwant %s...%s", err, before, after)
 	}
 	release, err := Lock(dir)
@@ -88,7 +92,8 @@ func (d *dirFS) SyncDir(path string) error {
 func TestMadeFoldersAreSynced(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "a", "b", "c")
-	for _, want := range [][]string{{filepath.Join(root, "a", "b"), filepath.Join(root, "a"), root}, {filepath.Join(root, "a", "b")}} {
+	for _, want := range [][]string{{filepath.Join(root, "a", "b"), filepath.Join(root, "a"), root},
+		{filepath.Join(root, "a", "b")}} {
 		d := &dirFS{}
 		if err := makeDir(d, dir); err != nil || !slices.Equal(d.synced, want) {
 			t.Errorf("synced %v, %v, want %v", d.synced, err, want)

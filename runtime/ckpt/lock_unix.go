@@ -9,13 +9,15 @@ import (
 	"syscall"
 )
 
-// tryLock locks an open file or folder, as long as it is open. It reports whether the lock is held: some file systems have none.
+// tryLock locks an open file or folder, as long as it is open. It reports whether the lock is held: some file systems
+// have none.
 func tryLock(f *os.File) (held bool, err error) {
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
 		return false, ErrLocked
-	case errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.EOPNOTSUPP), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.ENOLCK):
+	case errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.EOPNOTSUPP), errors.Is(err, syscall.ENOSYS),
+		errors.Is(err, syscall.ENOLCK):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("cannot lock it: %w", err)

@@ -13,12 +13,12 @@ import (
 // manifestName is the file that completes a checkpoint.
 const manifestName = "manifest.json"
 
-// maxManifest bounds the manifest that is read, in bytes. One of planc's has about a thousand, and some 40 more for each entry of
-// data.train: no job has so many that Save could write one that Open refuses.
+// maxManifest bounds the manifest that is read, in bytes. One of planc's has about a thousand, and some 40 more for
+// each entry of data.train: no job has so many that Save could write one that Open refuses.
 const maxManifest = 1 << 26
 
-// maxCount bounds a manifest's counts. Float64 holds every whole number up to it, sums of several do not overflow, and no
-// training reaches it: 9·10¹⁵ tokens are 600 times what Llama 3 was trained on.
+// maxCount bounds a manifest's counts. Float64 holds every whole number up to it, sums of several do not overflow, and
+// no training reaches it: 9·10¹⁵ tokens are 600 times what Llama 3 was trained on.
 const maxCount = 1 << 53
 
 // formatVersion is raised when an older program could not read a newer checkpoint.
@@ -68,7 +68,8 @@ func decodeManifest(b []byte) (Manifest, error) {
 		return Manifest{}, damaged("is damaged: %v", err)
 	}
 	if version.Format != formatVersion {
-		return Manifest{}, damaged("has format %d, and this program reads %d: another version of planc saved it, or it is damaged", version.Format, formatVersion)
+		return Manifest{}, damaged("has format %d, and this program reads %d: another version of planc saved it, or "+
+			"it is damaged", version.Format, formatVersion)
 	}
 	var m Manifest
 	if err := json.Unmarshal(b, &m); err != nil {
@@ -101,7 +102,8 @@ func (m *Manifest) check() error {
 		value int64
 		most  int64
 	}{
-		{"step", m.Step, maxCount}, {"updates", m.Updates, m.Step}, {"samples", m.Samples, maxCount}, {"tokens", m.Tokens, maxCount},
+		{"step", m.Step, maxCount}, {"updates", m.Updates, m.Step}, {"samples", m.Samples, maxCount},
+		{"tokens", m.Tokens, maxCount},
 	} {
 		if c.value < 0 || c.value > c.most {
 			return damaged("has %s %d; a count from 0 to %d is allowed", c.name, c.value, c.most)

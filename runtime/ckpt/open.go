@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// openRegular opens a regular file for reading and returns its size. A pipe or a device in its place is an InputError: opening a
-// pipe waits for a writer, and reading a device may never end.
+// openRegular opens a regular file for reading and returns its size. A pipe or a device in its place is an InputError:
+// opening a pipe waits for a writer, and reading a device may never end.
 func openRegular(path string) (*os.File, int64, error) {
 	info, err := os.Stat(path)
 	if err != nil {

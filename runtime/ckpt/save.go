@@ -35,8 +35,9 @@ type Content struct {
 	Fill func(i int, w io.Writer) error
 }
 
-// Save writes a checkpoint of step m.Step to dir. It returns when the checkpoint is durable. When it fails or is killed, dir
-// holds what it held before, and at most a leftover that Clean removes. An older checkpoint of the same step is set aside.
+// Save writes a checkpoint of step m.Step to dir. It returns when the checkpoint is durable. When it fails or is
+// killed, dir holds what it held before, and at most a leftover that Clean removes. An older checkpoint of the same
+// step is set aside.
 func Save(dir string, m Manifest, contents []Content) (Saved, error) {
 	return save(osFS{}, dir, m, contents)
 }
@@ -127,7 +128,8 @@ func writeContent(fsys fileSystem, path string, c Content) (FileInfo, error) {
 			}
 			end += t.Bytes()
 			if tw.Written() != end {
-				return fmt.Errorf("tensor %s takes %d bytes, and %d were written", t.Name, t.Bytes(), tw.Written()-end+t.Bytes())
+				return fmt.Errorf("tensor %s takes %d bytes, and %d were written", t.Name, t.Bytes(),
+					tw.Written()-end+t.Bytes())
 			}
 		}
 		return tw.Close()

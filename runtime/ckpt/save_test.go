@@ -146,8 +146,11 @@ func TestDamage(t *testing.T) {
 		{"cut manifest", func(p string) error { return os.Truncate(filepath.Join(p, manifestName), 90) },
 			"checkpoint: DIR/step-00000005/manifest.json is damaged: unexpected end of JSON input"},
 		{"bit", func(p string) error { return replace(filepath.Join(p, "model.safetensors"), "\x80?", "\x81?") },
-			"checkpoint: DIR/step-00000005/model.safetensors is damaged: its content is not what was saved (the SHA-256 differs)"},
-		{"edited manifest", func(p string) error { return replace(filepath.Join(p, manifestName), `"samples": 40`, `"samples": 41`) },
+			"checkpoint: DIR/step-00000005/model.safetensors is damaged: its content is not what was saved (the " +
+				"SHA-256 differs)"},
+		{"edited manifest", func(p string) error {
+			return replace(filepath.Join(p, manifestName), `"samples": 40`, `"samples": 41`)
+		},
 			"checkpoint: DIR/step-00000005/manifest.json is damaged: it does not match its own checksum"},
 		{"renamed", func(p string) error { return os.Rename(p, filepath.Join(filepath.Dir(p), stepName(9))) },
 			"checkpoint: DIR/step-00000009 holds step 5: it was renamed"},
@@ -201,7 +204,8 @@ func TestNewest(t *testing.T) {
 		t.Errorf("step 9 is %v, %v", c, err)
 	}
 	_, err = Find(dir, 8)
-	if want := "checkpoint: there is no checkpoint of step 8 in " + dir + "; steps there: 100000000, 10, 9"; err == nil || err.Error() != want {
+	if want := "checkpoint: there is no checkpoint of step 8 in " + dir + "; steps there: 100000000, 10, 9"; err ==
+		nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	_, err = Find(t.TempDir(), 8)
@@ -216,15 +220,19 @@ func TestSaveMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Save(filepath.Join(file, "checkpoints"), Manifest{Step: 3}, contents(1))
-	want := fmt.Sprintf("checkpoint: cannot save step 3 in %s/checkpoints: mkdir %s: not a directory; choose a folder that can be written with --checkpoint-dir", file, file)
+	want := fmt.Sprintf("checkpoint: cannot save step 3 in %s/checkpoints: mkdir %s: not a directory; choose a "+
+		"folder that can be written with --checkpoint-dir", file, file)
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	for cause, want := range map[error]string{
-		fs.ErrPermission: "checkpoint: cannot save step 3 in DIR: permission denied; choose a folder that can be written with --checkpoint-dir",
-		syscall.EROFS:    "checkpoint: cannot save step 3 in DIR: read-only file system; choose a folder that can be written with --checkpoint-dir",
-		syscall.ENOSPC:   "checkpoint: cannot save step 3 in DIR: no space left on device; it needs 40 bytes: free some space, or choose another folder with --checkpoint-dir",
-		errCrash:         "checkpoint: cannot save step 3 in DIR: the machine stopped",
+		fs.ErrPermission: "checkpoint: cannot save step 3 in DIR: permission denied; choose a folder that can be " +
+			"written with --checkpoint-dir",
+		syscall.EROFS: "checkpoint: cannot save step 3 in DIR: read-only file system; choose a folder that can be " +
+			"written with --checkpoint-dir",
+		syscall.ENOSPC: "checkpoint: cannot save step 3 in DIR: no space left on device; it needs 40 bytes: free " +
+			"some space, or choose another folder with --checkpoint-dir",
+		errCrash: "checkpoint: cannot save step 3 in DIR: the machine stopped",
 	} {
 		if cause == fs.ErrPermission {
 			cause = syscall.EACCES
@@ -239,7 +247,8 @@ func TestSaveMessages(t *testing.T) {
 
 func TestFillMustFillExactly(t *testing.T) {
 	for bytes, want := range map[int]string{
-		15: "tensor w takes 16 bytes, and 15 were written", 17: "tensor w takes 16 bytes, and 17 were written", 99: "99 bytes of tensors, and the header says 32",
+		15: "tensor w takes 16 bytes, and 15 were written", 17: "tensor w takes 16 bytes, and 17 were written",
+		99: "99 bytes of tensors, and the header says 32",
 	} {
 		dir, calls := t.TempDir(), 0
 		c := contents(1)
@@ -249,7 +258,8 @@ func TestFillMustFillExactly(t *testing.T) {
 			return err
 		}
 		_, err := Save(dir, Manifest{Step: 3}, c)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "model.safetensors: ") || calls != 1 {
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "model.safetensors: ") || calls != 1 {
 			t.Errorf("%d bytes, %d calls: %v", bytes, calls, err)
 		}
 		if list, _ := os.ReadDir(dir); len(list) > 0 {

@@ -32,14 +32,21 @@ func TestOpenWeights(t *testing.T) {
 	}{
 		{"all", map[string]string{"2.safetensors": cd, "1.safetensors": ab, "config.json": "{}"}, "a b c d"},
 		{"model alone", map[string]string{"model.safetensors": ab, "optimizer.safetensors": cd}, "a b"},
-		{"index", map[string]string{indexName: `{"weight_map": {"c": "y.safetensors", "d": "y.safetensors", "a": "x.safetensors"}}`,
+		{"index", map[string]string{indexName: `{"weight_map": {"c": "y.safetensors", "d": "y.safetensors", "a": ` +
+			`"x.safetensors"}}`,
 			"x.safetensors": ab, "y.safetensors": cd, "model.safetensors": e}, "a b c d"},
-		{"file missing", map[string]string{indexName: `{"weight_map": {"c": "y.safetensors"}}`}, "checkpoint: DIR/y.safetensors is missing"},
-		{"file outside", map[string]string{indexName: `{"weight_map": {"c": "../y"}}`}, `checkpoint: DIR/model.safetensors.index.json names the file "../y", which is not in its folder`},
-		{"empty index", map[string]string{indexName: `{}`}, "checkpoint: DIR/model.safetensors.index.json lists no files"},
-		{"twice", map[string]string{"1.safetensors": ab, "2.safetensors": ab}, "checkpoint: tensor a is both in DIR/1.safetensors and in DIR/2.safetensors"},
+		{"file missing", map[string]string{indexName: `{"weight_map": {"c": "y.safetensors"}}`},
+			"checkpoint: DIR/y.safetensors is missing"},
+		{"file outside", map[string]string{indexName: `{"weight_map": {"c": "../y"}}`},
+			`checkpoint: DIR/model.safetensors.index.json names the file "../y", which is not in its folder`},
+		{"empty index", map[string]string{indexName: `{}`},
+			"checkpoint: DIR/model.safetensors.index.json lists no files"},
+		{"twice", map[string]string{"1.safetensors": ab, "2.safetensors": ab},
+			"checkpoint: tensor a is both in DIR/1.safetensors and in DIR/2.safetensors"},
 		{"none", map[string]string{"pytorch_model.bin": "x"}, "checkpoint: DIR holds no .safetensors files"},
-		{"manifest", map[string]string{"model.safetensors": ab, manifestName: `{}`}, "checkpoint: DIR/manifest.json has format 0, and this program reads 1: another version of planc saved it, or it is damaged"},
+		{"manifest", map[string]string{"model.safetensors": ab, manifestName: `{}`},
+			"checkpoint: DIR/manifest.json has format 0, and this program reads 1: another version of planc saved " +
+				"it, or it is damaged"},
 	}
 	for _, tt := range tests {
 		dir := t.TempDir()

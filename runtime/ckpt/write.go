@@ -40,7 +40,8 @@ func NewWriter(w io.Writer, tensors []Tensor, metadata map[string]string) (*Writ
 // Write writes the next bytes of the tensors, and fails before it writes more than all of them take.
 func (w *Writer) Write(p []byte) (int, error) {
 	if int64(len(p)) > w.total-w.written {
-		return 0, fmt.Errorf("checkpoint: %d bytes of tensors, and the header says %d", w.written+int64(len(p)), w.total)
+		return 0, fmt.Errorf("checkpoint: %d bytes of tensors, and the header says %d",
+			w.written+int64(len(p)), w.total)
 	}
 	n, err := w.w.Write(p)
 	w.written += int64(n)
@@ -86,7 +87,8 @@ func encodeHeader(tensors []Tensor, metadata map[string]string) ([]byte, int64, 
 			h = append(h, ',')
 		}
 		shape := strings.Join(strings.Fields(fmt.Sprint(t.Shape)), ",") // [1 2] to [1,2]
-		h = fmt.Appendf(h, `%s:{"dtype":%q,"shape":%s,"data_offsets":[%d,%d]}`, quoteJSON(t.Name), t.DType, shape, at, at+n)
+		h = fmt.Appendf(h, `%s:{"dtype":%q,"shape":%s,"data_offsets":[%d,%d]}`, quoteJSON(t.Name), t.DType,
+			shape, at, at+n)
 		at += n
 	}
 	h = append(h, '}')

@@ -17,8 +17,8 @@ func (t *Turn) elems(n int) int { return t.Outer * t.First * t.Middle * t.Second
 //		dst[o, i*First+a, m, b] = src_i[o, a, m, me*Second+b]
 //	}
 //
-// where src is [Outer, First, Middle, n*Second, Inner] and dst [Outer, n*First, Middle, Second, Inner]; with Back these are
-// dst and src:
+// where src is [Outer, First, Middle, n*Second, Inner] and dst [Outer, n*First, Middle, Second, Inner]; with Back these
+// are dst and src:
 //
 //	dst[o, a, m, i*Second+b] = src_i[o, me*First+a, m, b]
 func AllToAll[F Float](g *Group, dst, src []F, t Turn) error {
@@ -44,8 +44,10 @@ func (t *Turn) take(me, i, n int, f func(to, from, width int)) {
 	for o := range t.Outer {
 		for a := range t.First {
 			for m := range t.Middle {
-				first := func(k int) int { return ((o*n*t.First+k*t.First+a)*t.Middle + m) * width } // where the first dim is whole: k's part of it
-				second := func(k int) int { return (((o*t.First+a)*t.Middle+m)*n + k) * width }      // likewise the second
+				// where the first dim is whole: k's part of it
+				first := func(k int) int { return ((o*n*t.First+k*t.First+a)*t.Middle + m) * width }
+				// likewise the second
+				second := func(k int) int { return (((o*t.First+a)*t.Middle+m)*n + k) * width }
 				if t.Back {
 					f(second(i), first(me), width)
 				} else {

@@ -63,7 +63,8 @@ func TestMembers(t *testing.T) {
 	} {
 		got, me, err := mesh.Members(test.rank, strings.Fields(test.atoms))
 		if err != nil || !slices.Equal(got, test.want) || me != test.me || got[me] != test.rank {
-			t.Errorf("members of %q around %d: %v, %d, %v; want %v, %d", test.atoms, test.rank, got, me, err, test.want, test.me)
+			t.Errorf("members of %q around %d: %v, %d, %v; want %v, %d", test.atoms, test.rank, got, me, err,
+				test.want, test.me)
 		}
 	}
 	if _, _, err := mesh.Members(0, []string{"pp"}); err == nil {
@@ -172,8 +173,8 @@ func TestOps(t *testing.T) {
 	}))
 }
 
-// A sum of 16-bit elements runs in float32, in the members' order, and is rounded once; collectives that only move leave
-// the bits alone.
+// A sum of 16-bit elements runs in float32, in the members' order, and is rounded once; collectives that only move
+// leave the bits alone.
 func TestHalves(t *testing.T) {
 	t.Run("bf16", func(t *testing.T) { testHalves(t, num.ToBF16) })
 	t.Run("f16", func(t *testing.T) { testHalves(t, num.ToF16) })
@@ -219,7 +220,8 @@ func TestGroupOfOneIsFree(t *testing.T) {
 	g, _ := w.Join(0, []string{"dp"}, Main)
 	buf := random[float32](100, 1)
 	want := slices.Clone(buf)
-	if err := errors.Join(AllReduce(g, buf, LSE), ReduceScatter(g, buf, buf, 1, 100), AllGather(g, buf, buf, 1, 100, 100), Barrier(g)); err != nil {
+	if err := errors.Join(AllReduce(g, buf, LSE), ReduceScatter(g, buf, buf, 1, 100), AllGather(g, buf, buf, 1, 100,
+		100), Barrier(g)); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(buf, want) || g.ch.round.Load() != 0 {
@@ -272,7 +274,9 @@ func TestTimeoutNamesTheAbsent(t *testing.T) {
 func TestMismatchIsNamed(t *testing.T) {
 	mesh := Mesh{{"dp", 2}}
 	w := NewWorld(mesh, time.Minute)
-	errs := each(t, w, mesh, []string{"dp"}, func(r int, g *Group) error { return AllReduce(g, make([]float64, 3+r), Sum) })
+	errs := each(t, w, mesh, []string{"dp"}, func(r int, g *Group) error {
+		return AllReduce(g, make([]float64, 3+r), Sum)
+	})
 	if errs[0] == nil || errs[1] == nil || !strings.Contains(errs[0].Error(), "all_reduce(sum) of 4 × f64") {
 		t.Errorf("errors are %v", errs)
 	}

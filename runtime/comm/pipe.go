@@ -26,7 +26,8 @@ func (w *World) Pipe(name string, from, to, capacity int) *Pipe {
 	}
 	p := w.pipes[key]
 	if p == nil {
-		p = &Pipe{world: w, name: name, from: from, to: to, messages: make(chan []byte, capacity), taken: make(chan struct{}, capacity), late: time.NewTimer(time.Hour)}
+		p = &Pipe{world: w, name: name, from: from, to: to, messages: make(chan []byte, capacity),
+			taken: make(chan struct{}, capacity), late: time.NewTimer(time.Hour)}
 		p.late.Stop()
 		w.pipes[key] = p
 	}
@@ -56,7 +57,8 @@ func (p *Pipe) Receive(dst []byte) error {
 		}
 	}
 	if len(data) != len(dst) {
-		err := &Mismatch{Group: p.name, Rank: p.to, Peer: p.from, Here: fmt.Sprintf("receive of %d bytes", len(dst)), There: fmt.Sprintf("send of %d bytes", len(data))}
+		err := &Mismatch{Group: p.name, Rank: p.to, Peer: p.from, Here: fmt.Sprintf("receive of %d bytes", len(dst)),
+			There: fmt.Sprintf("send of %d bytes", len(data))}
 		p.world.Fail(err)
 		return err
 	}

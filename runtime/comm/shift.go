@@ -4,7 +4,8 @@ package comm
 //
 //	dst = src of member (me-by) mod n
 //
-// Each sends one message and takes one, and none waits for a member that waits for it: all publish first. dst is not src.
+// Each sends one message and takes one, and none waits for a member that waits for it: all publish first. dst is not
+// src.
 func Shift[F Float](g *Group, dst, src []F, by int) error {
 	n := g.Size()
 	by = (by%n + n) % n

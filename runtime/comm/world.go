@@ -26,8 +26,8 @@ type World struct {
 	mesh    Mesh
 	timeout time.Duration
 
-	// Watch is told of each member's part in a collective, and of each message. It is set before the ranks start, and called
-	// by all of them at once.
+	// Watch is told of each member's part in a collective, and of each message. It is set before the ranks start, and
+	// called by all of them at once.
 	Watch func(Call)
 
 	failed atomic.Bool

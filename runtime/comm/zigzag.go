@@ -3,8 +3,8 @@ package comm
 // Zigzag is how a dim lies that is split into balanced causal parts: it is cut into 2n equal chunks, and the i-th of n
 // parts is chunks i and 2n-1-i. The parts behind each other are the dim in zigzag order.
 
-// zigzagRuns calls f with the pieces of columns [lo, hi) of the zigzag order that are consecutive in the dim's own order: where a
-// piece is there, where it is in the zigzag order, how long it is. The dim is total long.
+// zigzagRuns calls f with the pieces of columns [lo, hi) of the zigzag order that are consecutive in the dim's own
+// order: where a piece is there, where it is in the zigzag order, how long it is. The dim is total long.
 func zigzagRuns(lo, hi, n, total int, f func(own, zigzag, width int)) {
 	chunk := total / (2 * n)
 	for lo < hi {
@@ -38,8 +38,8 @@ func AllGatherZigzag[F Elem](g *Group, dst, src []F, outer, inner, total, n int)
 	return g.ch.meet(g.me, "all_gather(zigzag)")
 }
 
-// ReduceScatterZigzag is ReduceScatter onto parts of the zigzag order of n parts; src has the dim's own order. 2n divides
-// Size×inner.
+// ReduceScatterZigzag is ReduceScatter onto parts of the zigzag order of n parts; src has the dim's own order. 2n
+// divides Size×inner.
 func ReduceScatterZigzag[F Float](g *Group, dst, src []F, outer, inner, n int) error {
 	g.note("reduce_scatter", g.Size()*outer*inner*elemSize[F]())
 	if err := open(g, "reduce_scatter(zigzag)", src); err != nil {
@@ -69,8 +69,8 @@ func SliceZigzag[T any](g *Group, dst, src []T, outer, inner, n int) {
 	})
 }
 
-// Parts calls f with the runs of the dim's own order that part i of parts has, each after the other in the part: where a run
-// begins and how long it is. zigzag is the n of the zigzag order, 0 where parts lie in the dim's own order.
+// Parts calls f with the runs of the dim's own order that part i of parts has, each after the other in the part: where
+// a run begins and how long it is. zigzag is the n of the zigzag order, 0 where parts lie in the dim's own order.
 func Parts(i, parts, total, zigzag int, f func(at, width int)) {
 	width := total / parts
 	if zigzag == 0 {

@@ -2,20 +2,22 @@ package cpu
 
 import "math"
 
-// AttentionShape says what Attention works on. Query head (h, g) reads key and value head h. Local query s
-// is at position Pos0+s of the sequence, local key t at KPos0+t; from Half and KHalf on, where these are not 0, at
-// Pos1+s-Half and KPos1+t-KHalf (see [Where]). If Causal, a query sees the keys up to its own position, and with a Window
-// those less than Window positions back.
+// AttentionShape says what Attention works on. Query head (h, g) reads key and value head h. Local query s is at
+// position Pos0+s of the sequence, local key t at KPos0+t; from Half and KHalf on, where these are not 0, at
+// Pos1+s-Half and KPos1+t-KHalf (see [Where]). If Causal, a query sees the keys up to its own position, and with a
+// Window those less than Window positions back.
 type AttentionShape struct {
 	Batch, Seq, KSeq, Heads, Group, Dim, VDim int
 	Scale                                     float64 // of q·k
 	Softcap                                   float64 // scores s become cap*tanh(s/cap); 0: none
-	Alibi                                     bool    // scores get slope*(key's position - query's), by the head's place in HeadsAll × GroupAll
-	Causal                                    bool
-	Pos0, KPos0                               int
-	Half, Pos1, KHalf, KPos1                  int
-	More                                      bool // o and lse, of AttentionGrad dq, are those of other keys, to which these keys' part is added
-	Window                                    int  // 0: none; only where Causal
+	// scores get slope*(key's position - query's), by the head's place in HeadsAll × GroupAll
+	Alibi                    bool
+	Causal                   bool
+	Pos0, KPos0              int
+	Half, Pos1, KHalf, KPos1 int
+	// o and lse, of AttentionGrad dq, are those of other keys, to which these keys' part is added
+	More   bool
+	Window int // 0: none; only where Causal
 
 	// Dropout is the probability to drop a weight. Which ones are dropped follows from Key and the weight's
 	// place in the whole [batch, HeadsAll, GroupAll, SeqAll, KSeqAll], where this part begins at Batch0,
@@ -26,9 +28,9 @@ type AttentionShape struct {
 	HeadsAll, GroupAll, SeqAll, KSeqAll int
 }
 
-// Queries and keys are handled in blocks, each block of keys with a few blocks of queries, which share what is packed of the
-// keys. Scores of a block are a matrix of which a row has place for kBlock keys and a line more, so that rows lie in different
-// sets of a cache.
+// Queries and keys are handled in blocks, each block of keys with a few blocks of queries, which share what is packed
+// of the keys. Scores of a block are a matrix of which a row has place for kBlock keys and a line more, so that rows
+// lie in different sets of a cache.
 const (
 	qBlock   = 64
 	kBlock   = 256
@@ -219,7 +221,8 @@ func (w *scratch[F]) begin(hd *head[F], i0, i1 int) {
 	}
 }
 
-// attendBlock is attend of so many queries from i0 on, of which the first is number at of those begun, and keys j0 to j0+n-1.
+// attendBlock is attend of so many queries from i0 on, of which the first is number at of those begun, and keys j0 to
+// j0+n-1.
 func (w *scratch[F]) attendBlock(hd *head[F], i0, rows, at, j0, n int) {
 	o, p := hd.o.rows(i0), mat[F]{d: w.p[:], ld: pRow}
 	lo, hi := hd.span(i0, i0+rows)
@@ -274,8 +277,9 @@ func scaleTo[F Float](y, x []F, f F) {
 	}
 }
 
-// weigh turns row i of w.p from products into exp(score - max), times z, of the keys from j0 on; it updates max and sum,
-// of which the row's are number at, and returns the factor exp(old max - max) of what was computed with the old max.
+// weigh turns row i of w.p from products into exp(score - max), times z, of the keys from j0 on; it updates max and
+// sum, of which the row's are number at, and returns the factor exp(old max - max) of what was computed with the old
+// max.
 func (w *scratch[F]) weigh(hd *head[F], i0, i, at, j0 int) float64 {
 	row, first := w.visible(w.p[:], i)
 	if len(row) == 0 {

@@ -2,8 +2,9 @@ package cpu
 
 import "unsafe"
 
-// A head's rows lie apart, mostly in the third cache or in memory, and the processor does not guess which ones come next. So
-// while a head is worked on, the rows that the next one needs are asked for, some before each product. No bit depends on it.
+// A head's rows lie apart, mostly in the third cache or in memory, and the processor does not guess which ones come
+// next. So while a head is worked on, the rows that the next one needs are asked for, some before each product. No bit
+// depends on it.
 //
 // ahead are these rows: n lists, of which the last is asked for first.
 type ahead[F Float] struct {

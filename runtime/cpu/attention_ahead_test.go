@@ -12,7 +12,8 @@ func TestAskedRows(t *testing.T) {
 	s := AttentionShape{Batch: 2, Seq: 70, KSeq: 300, Heads: 2, Group: 3, Dim: 16, VDim: 512, Causal: true, Pos0: 230}
 	x := drawTensors[float32](s)
 	all := func(d []float32) mat[float32] { return mat[float32]{d: d} }
-	a := &attending[float32]{s: s, o: all(x.o), lse: x.lse, q: all(x.q), k: all(x.k), v: all(x.v), dq: all(x.dq), dk: all(x.dk), dv: all(x.dv), do: all(x.do), rows: qBlock}
+	a := &attending[float32]{s: s, o: all(x.o), lse: x.lse, q: all(x.q), k: all(x.k), v: all(x.v), dq: all(x.dq),
+		dk: all(x.dk), dv: all(x.dv), do: all(x.do), rows: qBlock}
 	w := borrow[float32]()
 	defer w.giveBack()
 	for _, c := range []struct {

@@ -8,10 +8,14 @@ func BenchmarkAttentionOf(b *testing.B) {
 		name string
 		s    AttentionShape
 	}{
-		{"nano", AttentionShape{Batch: 12, Seq: 64, KSeq: 64, Heads: 4, Group: 1, Dim: 32, VDim: 32, Scale: 0.17677669529663687, Causal: true}},
-		{"gpt2", AttentionShape{Batch: 4, Seq: 64, KSeq: 64, Heads: 12, Group: 1, Dim: 64, VDim: 64, Scale: 0.125, Causal: true}},
-		{"mid", AttentionShape{Batch: 8, Seq: 256, KSeq: 256, Heads: 6, Group: 1, Dim: 64, VDim: 64, Scale: 0.125, Causal: true}},
-		{"llama", AttentionShape{Batch: 4, Seq: 512, KSeq: 512, Heads: 2, Group: 3, Dim: 64, VDim: 64, Scale: 0.125, Causal: true}},
+		{"nano", AttentionShape{Batch: 12, Seq: 64, KSeq: 64, Heads: 4, Group: 1, Dim: 32, VDim: 32,
+			Scale: 0.17677669529663687, Causal: true}},
+		{"gpt2", AttentionShape{Batch: 4, Seq: 64, KSeq: 64, Heads: 12, Group: 1, Dim: 64, VDim: 64, Scale: 0.125,
+			Causal: true}},
+		{"mid", AttentionShape{Batch: 8, Seq: 256, KSeq: 256, Heads: 6, Group: 1, Dim: 64, VDim: 64, Scale: 0.125,
+			Causal: true}},
+		{"llama", AttentionShape{Batch: 4, Seq: 512, KSeq: 512, Heads: 2, Group: 3, Dim: 64, VDim: 64, Scale: 0.125,
+			Causal: true}},
 	} {
 		var sets [8]tensors[float32] // as of so many layers
 		for i := range sets {

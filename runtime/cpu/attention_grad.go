@@ -3,7 +3,8 @@ package cpu
 import "math"
 
 func attentionGrad[F Float](dq, dk, dv, do, q, k, v, o, lse []F, s AttentionShape) {
-	attendGradStored(mat[F]{d: dq}, mat[F]{d: dk}, mat[F]{d: dv}, mat[F]{d: do}, mat[F]{d: q}, mat[F]{d: k}, mat[F]{d: v}, mat[F]{d: o}, lse, s)
+	attendGradStored(mat[F]{d: dq}, mat[F]{d: dk}, mat[F]{d: dv}, mat[F]{d: do}, mat[F]{d: q}, mat[F]{d: k},
+		mat[F]{d: v}, mat[F]{d: o}, lse, s)
 }
 
 // attendGradStored is AttentionGrad of operands however they are stored.
@@ -70,8 +71,8 @@ func (w *scratch[F]) keysGrad(a *attending[F], b, h int, dk, dv mat[F], j0, n in
 	}
 }
 
-// attendGrad adds the part of keys j0 to j0+n-1 in dq of so many queries from i0 on, and these queries' part in dk and dv of
-// the keys. With p and z as Attention has them:
+// attendGrad adds the part of keys j0 to j0+n-1 in dq of so many queries from i0 on, and these queries' part in dk and
+// dv of the keys. With p and z as Attention has them:
 //
 //	dp = do·v^T; ds = p*(z*dp - do·o)*scale*softcap'; dv += (p*z)^T·do; dq += ds·k; dk += ds^T·q
 func (w *scratch[F]) attendGrad(hd *head[F], i0, rows, j0, n int) {

@@ -2,9 +2,9 @@ package cpu
 
 import "unsafe"
 
-// packed is op(b) of attention's products: rows of a head or their transpose, which many rows of op(a) meet. With an engine
-// its panels are packed once; without, it is read where it lies. Of 16 bits a term is a pair, the last one's second zero if
-// terms are odd.
+// packed is op(b) of attention's products: rows of a head or their transpose, which many rows of op(a) meet. With an
+// engine its panels are packed once; without, it is read where it lies. Of 16 bits a term is a pair, the last one's
+// second zero if terms are odd.
 type packed[F Float] struct {
 	e           *engine[F]
 	at          mat[F]
@@ -118,8 +118,8 @@ func (w *scratch[F]) sumSeen(c, a mat[F], b *packed[F], rows int, acc bool) {
 	}
 }
 
-// sumSeeing is c = a^T·b for n keys, + c for those begun: a has a row for each query, 0 but for the keys that it sees. Of 16
-// bits it is a^T that is given, since tiles read whole rows of that.
+// sumSeeing is c = a^T·b for n keys, + c for those begun: a has a row for each query, 0 but for the keys that it sees.
+// Of 16 bits it is a^T that is given, since tiles read whole rows of that.
 func (w *scratch[F]) sumSeeing(c, a mat[F], b *packed[F], n int) {
 	a.t = a.h == nil
 	fresh := min(w.begun, n)
@@ -157,9 +157,10 @@ func (w *scratch[F]) sumRange(c, a mat[F], b *packed[F], lo, hi int, acc bool) {
 	}
 }
 
-// multiplyPacked is c = a·b (+ c if acc) for m rows, the columns of b's panel that begins at j, and its terms p0 to p1-1, of
-// which the first is a's first.
-func (w *scratch[F]) multiplyPacked(c *F, cld int, first unsafe.Pointer, a mat[F], b *packed[F], j, m, p0, p1 int, acc bool) {
+// multiplyPacked is c = a·b (+ c if acc) for m rows, the columns of b's panel that begins at j, and its terms p0 to
+// p1-1, of which the first is a's first.
+func (w *scratch[F]) multiplyPacked(c *F, cld int, first unsafe.Pointer, a mat[F], b *packed[F],
+	j, m, p0, p1 int, acc bool) {
 	w.ask()
 	s, e := &w.strip, b.e
 	size, rows, ld := sizeOf[F](), uintptr(e.rows), uintptr(a.ld)*a.size()

@@ -12,17 +12,19 @@ import (
 // plainRows are those loops, if w is of float32 and nothing is done to scores but scaling, of keys from the first on.
 func (w *scratch[F]) plainRows(hd *head[F], rows int) (*vec.Kernels, *scratch[float32]) {
 	s, ok := any(w).(*scratch[float32])
-	if k := vec.Now(); ok && k != nil && hd.Softcap == 0 && hd.slope == 0 && hd.Dropout == 0 && hd.Scale > 0 && w.seen.lo[rows-1] == 0 {
+	if k := vec.Now(); ok && k != nil && hd.Softcap == 0 && hd.slope == 0 && hd.Dropout == 0 && hd.Scale > 0 &&
+		w.seen.lo[rows-1] == 0 {
 		return k, s
 	}
 	return nil, nil
 }
 
-// weighElems is how many scores go through their maxima and their exponentials at a time: fewer than the first cache holds.
+// weighElems is how many scores go through their maxima and their exponentials at a time: fewer than the first cache
+// holds.
 const weighElems = 4096
 
-// weighRows is weigh of so many rows, of which the first is number at: or does nothing, and says so. Without scores before,
-// there is nothing that factors are of.
+// weighRows is weigh of so many rows, of which the first is number at: or does nothing, and says so. Without scores
+// before, there is nothing that factors are of.
 func (w *scratch[F]) weighRows(hd *head[F], rows, at int, before bool) bool {
 	k, s := w.plainRows(hd, rows)
 	if k == nil {
@@ -68,8 +70,8 @@ func (w *scratch[F]) gradRows(hd *head[F], rows int) bool {
 	return true
 }
 
-// logRows puts the logarithms of the sums of exponentials of so many rows, of which the first is number at, times e^max, into
-// w.inner, and 1/sum into w.factor; of a row without scores -Inf and 1.
+// logRows puts the logarithms of the sums of exponentials of so many rows, of which the first is number at, times
+// e^max, into w.inner, and 1/sum into w.factor; of a row without scores -Inf and 1.
 func (w *scratch[F]) logRows(at, rows int) {
 	if k, lse := loops32(w.inner[:]); k != nil {
 		s := any(w).(*scratch[float32])

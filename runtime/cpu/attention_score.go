@@ -38,8 +38,8 @@ func capScores[F Float](x, slope []F, cap F) {
 	}
 }
 
-// scores turns products of query i with the keys from j on into scores, but for a factor, which it returns: the scale, where
-// nothing else is done to them. slope is as in capScores.
+// scores turns products of query i with the keys from j on into scores, but for a factor, which it returns: the scale,
+// where nothing else is done to them. slope is as in capScores.
 func (hd *head[F]) scores(x, slope []F, i, j int) F {
 	if hd.Softcap == 0 && hd.slope == 0 {
 		return F(hd.Scale)

@@ -76,7 +76,8 @@ func TestSlopes(t *testing.T) {
 	for _, heads := range []int{1, 2, 3, 8, 12, 14, 40, 112} {
 		want := bloomSlopes(heads)
 		for i := range heads {
-			for _, s := range []AttentionShape{{Head0: i, HeadsAll: heads, GroupAll: 1}, {Group0: i, HeadsAll: 1, GroupAll: heads}} {
+			for _, s := range []AttentionShape{{Head0: i, HeadsAll: heads, GroupAll: 1}, {Group0: i, HeadsAll: 1,
+				GroupAll: heads}} {
 				if s.slope(0, 0) != 0 {
 					t.Error("a head without ALiBi has a slope")
 				}
@@ -100,27 +101,39 @@ var attentionCases = []struct {
 	{"none", AttentionShape{Batch: 0, Seq: 3, KSeq: 3, Heads: 1, Group: 1, Dim: 2, VDim: 2, Scale: 1}},
 	{"no keys", AttentionShape{Batch: 1, Seq: 3, KSeq: 0, Heads: 1, Group: 1, Dim: 2, VDim: 2, Scale: 1}},
 	{"full", AttentionShape{Batch: 2, Seq: 5, KSeq: 7, Heads: 3, Group: 1, Dim: 4, VDim: 6, Scale: 0.5}},
-	{"causal", AttentionShape{Batch: 1, Seq: 11, KSeq: 11, Heads: 1, Group: 1, Dim: 3, VDim: 3, Scale: 0.6, Causal: true}},
-	{"grouped", AttentionShape{Batch: 2, Seq: 5, KSeq: 5, Heads: 2, Group: 3, Dim: 4, VDim: 4, Scale: 0.5, Causal: true}},
+	{"causal", AttentionShape{Batch: 1, Seq: 11, KSeq: 11, Heads: 1, Group: 1, Dim: 3, VDim: 3, Scale: 0.6,
+		Causal: true}},
+	{"grouped", AttentionShape{Batch: 2, Seq: 5, KSeq: 5, Heads: 2, Group: 3, Dim: 4, VDim: 4, Scale: 0.5,
+		Causal: true}},
 	{"offset", AttentionShape{Batch: 1, Seq: 5, KSeq: 9, Heads: 1, Group: 2, Dim: 4, VDim: 4, Scale: 0.5, Causal: true,
 		Pos0: 6, KPos0: 2}},
-	{"blind rows", AttentionShape{Batch: 1, Seq: 6, KSeq: 6, Heads: 1, Group: 1, Dim: 3, VDim: 2, Scale: 0.5, Causal: true,
-		Pos0: 0, KPos0: 3}},
-	{"window", AttentionShape{Batch: 1, Seq: 37, KSeq: 37, Heads: 1, Group: 2, Dim: 5, VDim: 4, Scale: 0.4, Causal: true,
+	{"blind rows", AttentionShape{Batch: 1, Seq: 6, KSeq: 6, Heads: 1, Group: 1, Dim: 3, VDim: 2, Scale: 0.5,
+		Causal: true,
+		Pos0:   0, KPos0: 3}},
+	{"window", AttentionShape{Batch: 1, Seq: 37, KSeq: 37, Heads: 1, Group: 2, Dim: 5, VDim: 4, Scale: 0.4,
+		Causal: true,
 		Window: 6}},
-	{"past window", AttentionShape{Batch: 1, Seq: 8, KSeq: 5, Heads: 1, Group: 1, Dim: 3, VDim: 3, Scale: 0.4, Causal: true,
+	{"past window", AttentionShape{Batch: 1, Seq: 8, KSeq: 5, Heads: 1, Group: 1, Dim: 3, VDim: 3, Scale: 0.4,
+		Causal: true,
 		Window: 4, Pos0: 4}},
-	{"past window, blocks", AttentionShape{Batch: 1, Seq: 150, KSeq: 100, Heads: 2, Group: 1, Dim: 3, VDim: 3, Scale: 0.4, Causal: true,
+	{"past window, blocks", AttentionShape{Batch: 1, Seq: 150, KSeq: 100, Heads: 2, Group: 1, Dim: 3, VDim: 3,
+		Scale: 0.4, Causal: true,
 		Window: 20, Pos0: 100}}, // of the second block and the third no query sees any key
 	{"dropout", AttentionShape{Batch: 2, Seq: 4, KSeq: 5, Heads: 2, Group: 2, Dim: 3, VDim: 3, Scale: 0.5, Causal: true,
-		Pos0: 3, KPos0: 1, Dropout: 0.4, Key: 9, Batch0: 2, Head0: 1, Group0: 2, HeadsAll: 4, GroupAll: 5, SeqAll: 20, KSeqAll: 21}},
-	{"capped", AttentionShape{Batch: 2, Seq: 9, KSeq: 9, Heads: 2, Group: 2, Dim: 5, VDim: 3, Scale: 1.7, Softcap: 2.5, Causal: true, Window: 5}},
-	{"capped, both sides", AttentionShape{Batch: 1, Seq: 6, KSeq: 7, Heads: 1, Group: 1, Dim: 3, VDim: 3, Scale: 0.9, Softcap: 1}},
-	{"alibi", AttentionShape{Batch: 2, Seq: 7, KSeq: 9, Heads: 2, Group: 1, Dim: 3, VDim: 4, Scale: 0.6, Causal: true, Alibi: true,
-		Pos0: 4, KPos0: 2, Head0: 1, HeadsAll: 3, GroupAll: 1}},
-	{"alibi, both sides", AttentionShape{Batch: 1, Seq: 5, KSeq: 5, Heads: 1, Group: 2, Dim: 3, VDim: 4, Scale: 0.6, Softcap: 3, Alibi: true,
+		Pos0: 3, KPos0: 1, Dropout: 0.4, Key: 9, Batch0: 2, Head0: 1, Group0: 2, HeadsAll: 4, GroupAll: 5, SeqAll: 20,
+		KSeqAll: 21}},
+	{"capped", AttentionShape{Batch: 2, Seq: 9, KSeq: 9, Heads: 2, Group: 2, Dim: 5, VDim: 3, Scale: 1.7, Softcap: 2.5,
+		Causal: true, Window: 5}},
+	{"capped, both sides", AttentionShape{Batch: 1, Seq: 6, KSeq: 7, Heads: 1, Group: 1, Dim: 3, VDim: 3, Scale: 0.9,
+		Softcap: 1}},
+	{"alibi", AttentionShape{Batch: 2, Seq: 7, KSeq: 9, Heads: 2, Group: 1, Dim: 3, VDim: 4, Scale: 0.6, Causal: true,
+		Alibi: true,
+		Pos0:  4, KPos0: 2, Head0: 1, HeadsAll: 3, GroupAll: 1}},
+	{"alibi, both sides", AttentionShape{Batch: 1, Seq: 5, KSeq: 5, Heads: 1, Group: 2, Dim: 3, VDim: 4, Scale: 0.6,
+		Softcap: 3, Alibi: true,
 		Group0: 3, HeadsAll: 1, GroupAll: 5}},
-	{"all at once", AttentionShape{Batch: 1, Seq: 35, KSeq: 300, Heads: 1, Group: 2, Dim: 3, VDim: 2, Scale: 2, Causal: true, Softcap: 4, Alibi: true,
+	{"all at once", AttentionShape{Batch: 1, Seq: 35, KSeq: 300, Heads: 1, Group: 2, Dim: 3, VDim: 2, Scale: 2,
+		Causal: true, Softcap: 4, Alibi: true,
 		Pos0: 265, Window: 270, Dropout: 0.2, Key: 3, HeadsAll: 1, GroupAll: 2, SeqAll: 300, KSeqAll: 300}},
 	{"blocks", AttentionShape{Batch: 1, Seq: 35, KSeq: 530, Heads: 1, Group: 1, Dim: 3, VDim: 2, Scale: 2, Causal: true,
 		Pos0: 490, Window: 500, Dropout: 0.2, Key: 3, HeadsAll: 1, GroupAll: 1, SeqAll: 530, KSeqAll: 530}},
@@ -171,7 +184,8 @@ func TestAttentionPanels(t *testing.T) {
 func testAttentionPanels[F Float](t *testing.T, tol float64) {
 	for _, s := range []AttentionShape{
 		{Batch: 1, Seq: 150, KSeq: 150, Heads: 1, Group: 2, Dim: 37, VDim: 65, Scale: 0.3, Causal: true},
-		{Batch: 1, Seq: 290, KSeq: 330, Heads: 1, Group: 1, Dim: 33, VDim: 5, Scale: 0.3, Causal: true, Pos0: 60, KPos0: 10, Window: 75},
+		{Batch: 1, Seq: 290, KSeq: 330, Heads: 1, Group: 1, Dim: 33, VDim: 5, Scale: 0.3, Causal: true, Pos0: 60,
+			KPos0: 10, Window: 75},
 		{Batch: 9, Seq: 300, KSeq: 300, Heads: 1, Group: 1, Dim: 4, VDim: 3, Scale: 0.5},
 		// two and four blocks of queries that share packed keys
 		{Batch: 14, Seq: 300, KSeq: 300, Heads: 1, Group: 1, Dim: 17, VDim: 33, Scale: 0.5, Causal: true, Window: 20},
@@ -249,7 +263,8 @@ func TestAttentionPassesNaN(t *testing.T) {
 }
 
 func BenchmarkAttention(b *testing.B) {
-	s := AttentionShape{Batch: 1, Seq: 256, KSeq: 256, Heads: 4, Group: 1, Dim: 64, VDim: 64, Scale: 0.125, Causal: true}
+	s := AttentionShape{Batch: 1, Seq: 256, KSeq: 256, Heads: 4, Group: 1, Dim: 64, VDim: 64, Scale: 0.125,
+		Causal: true}
 	x, k := drawTensors[float32](s), Table[float32]()
 	b.Run("forward", func(b *testing.B) {
 		for b.Loop() {

@@ -6,9 +6,9 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Attention of bfloat16 where tiles multiply. Its operands are read as they are stored; scores, their exponentials and all sums
-// are of float32; weights and scores' gradients are rounded to bfloat16 before they are multiplied, as PyTorch's attention on CPUs
-// does. A tile takes rows of pairs, so that heads have an even number of columns.
+// Attention of bfloat16 where tiles multiply. Its operands are read as they are stored; scores, their exponentials and
+// all sums are of float32; weights and scores' gradients are rounded to bfloat16 before they are multiplied, as
+// PyTorch's attention on CPUs does. A tile takes rows of pairs, so that heads have an even number of columns.
 
 // halved are a block's operands of products, rounded or turned, and rows that were widened.
 type halved[F Float] struct {
@@ -44,7 +44,8 @@ func attentionGradTiles(dq, dk, dv []float32, do, q, k, v, o []num.BF16, lse, wi
 		attentionGradWidened(dq, dk, dv, do, q, k, v, o, lse, wide, s)
 		return
 	}
-	attendGradStored(mat[float32]{d: dq}, mat[float32]{d: dk}, mat[float32]{d: dv}, half32(do), half32(q), half32(k), half32(v), half32(o), lse, s)
+	attendGradStored(mat[float32]{d: dq}, mat[float32]{d: dk}, mat[float32]{d: dv}, half32(do), half32(q), half32(k),
+		half32(v), half32(o), lse, s)
 }
 
 // onTiles tells whether tiles can multiply what heads have.
@@ -98,8 +99,8 @@ func (x mat[F]) address(i int) unsafe.Pointer {
 	return unsafe.Pointer(&x.d[i])
 }
 
-// termsOf is where, in rows of op(a), the terms begin that a product of terms lo to hi-1 multiplies, and which they are of the packed
-// ones: of pairs, those of whole tiles, in which the other terms of op(a) are 0.
+// termsOf is where, in rows of op(a), the terms begin that a product of terms lo to hi-1 multiplies, and which they are
+// of the packed ones: of pairs, those of whole tiles, in which the other terms of op(a) are 0.
 func (p *packed[F]) termsOf(lo, hi int) (first, p0, p1 int) {
 	if p.at.h == nil {
 		return lo, lo, hi
@@ -125,8 +126,9 @@ func (g *gemm[F]) packOdd(terms int) {
 	}
 }
 
-// narrowed is x, rows of w.p's or w.dp's, for a product with what e has packed: x itself, or rounded to bfloat16 if that is of pairs.
-// Behind the keys that queries see, and behind an odd number of rows, there are zeros as far as tiles read.
+// narrowed is x, rows of w.p's or w.dp's, for a product with what e has packed: x itself, or rounded to bfloat16 if
+// that is of pairs. Behind the keys that queries see, and behind an odd number of rows, there are zeros as far as tiles
+// read.
 func (w *scratch[F]) narrowed(x mat[F], to *[]uint16, rows int, e *engine[F]) mat[F] {
 	if e == nil || !e.together {
 		return x

@@ -19,7 +19,8 @@ func drawNarrow(s AttentionShape) narrowTensors {
 	x := drawTensors[float32](s)
 	return narrowTensors{
 		q: narrowOf(x.q), k: narrowOf(x.k), v: narrowOf(x.v), do: narrowOf(x.do), o: narrowOf(x.o),
-		out: x.o, lse: x.lse, dq: x.dq, dk: x.dk, dv: x.dv, wide: make([]float32, 2*(len(x.q)+len(x.o))+len(x.k)+len(x.v)),
+		out: x.o, lse: x.lse, dq: x.dq, dk: x.dk, dv: x.dv,
+		wide: make([]float32, 2*(len(x.q)+len(x.o))+len(x.k)+len(x.v)),
 	}
 }
 
@@ -75,7 +76,8 @@ func attentionSums(x *narrowTensors, s AttentionShape) (o, dq, dk, dv summed) {
 		lo, hi = s.keys(i)
 		for j := lo; j < hi; j++ {
 			key := (hd.b*s.KSeq+j)*s.Heads + hd.h
-			qr, kr, vr, dor := q[r*s.Dim:][:s.Dim], k[key*s.Dim:][:s.Dim], v[key*s.VDim:][:s.VDim], do[r*s.VDim:][:s.VDim]
+			qr, kr, vr, dor := q[r*s.Dim:][:s.Dim], k[key*s.Dim:][:s.Dim], v[key*s.VDim:][:s.VDim],
+				do[r*s.VDim:][:s.VDim]
 			score, slope, z := s.Scale*along(qr, kr), 1.0, 1/(1-s.Dropout)
 			if s.Softcap > 0 {
 				t := math.Tanh(score / s.Softcap)
@@ -96,8 +98,8 @@ func attentionSums(x *narrowTensors, s AttentionShape) (o, dq, dk, dv summed) {
 	return o, dq, dk, dv
 }
 
-// narrowShapes are the cases' with even heads, which tiles take, and as they are; heads that fill no tile and more than one; keys
-// and queries that end a block at odd places.
+// narrowShapes are the cases' with even heads, which tiles take, and as they are; heads that fill no tile and more than
+// one; keys and queries that end a block at odd places.
 func narrowShapes() (out []AttentionShape) {
 	for _, c := range attentionCases {
 		even := c.s
@@ -107,17 +109,21 @@ func narrowShapes() (out []AttentionShape) {
 	return append(out,
 		AttentionShape{Batch: 1, Seq: 150, KSeq: 150, Heads: 2, Group: 2, Dim: 34, VDim: 66, Scale: 0.2, Causal: true},
 		AttentionShape{Batch: 2, Seq: 65, KSeq: 65, Heads: 3, Group: 1, Dim: 64, VDim: 64, Scale: 0.125, Causal: true},
-		AttentionShape{Batch: 1, Seq: 290, KSeq: 331, Heads: 1, Group: 1, Dim: 32, VDim: 6, Scale: 0.3, Causal: true, Pos0: 60, KPos0: 10, Window: 75},
+		AttentionShape{Batch: 1, Seq: 290, KSeq: 331, Heads: 1, Group: 1, Dim: 32, VDim: 6, Scale: 0.3, Causal: true,
+			Pos0: 60, KPos0: 10, Window: 75},
 		AttentionShape{Batch: 9, Seq: 97, KSeq: 301, Heads: 1, Group: 1, Dim: 4, VDim: 2, Scale: 0.5},
-		AttentionShape{Batch: 28, Seq: 300, KSeq: 300, Heads: 1, Group: 1, Dim: 18, VDim: 30, Scale: 0.5, Causal: true, Window: 20},
-		AttentionShape{Batch: 1, Seq: 90, KSeq: 90, Heads: 1, Group: 2, Dim: 64, VDim: 32, Scale: 0.2, Softcap: 2, Causal: true, Dropout: 0.3, Key: 5,
+		AttentionShape{Batch: 28, Seq: 300, KSeq: 300, Heads: 1, Group: 1, Dim: 18, VDim: 30, Scale: 0.5, Causal: true,
+			Window: 20},
+		AttentionShape{Batch: 1, Seq: 90, KSeq: 90, Heads: 1, Group: 2, Dim: 64, VDim: 32, Scale: 0.2, Softcap: 2,
+			Causal: true, Dropout: 0.3, Key: 5,
 			HeadsAll: 1, GroupAll: 2, SeqAll: 90, KSeqAll: 90},
-		AttentionShape{Batch: 1, Seq: 80, KSeq: 80, Heads: 1, Group: 1, Dim: 16, VDim: 16, Scale: 0.2, Causal: true, Half: 40, Pos1: 120, KHalf: 40, KPos1: 120},
+		AttentionShape{Batch: 1, Seq: 80, KSeq: 80, Heads: 1, Group: 1, Dim: 16, VDim: 16, Scale: 0.2, Causal: true,
+			Half: 40, Pos1: 120, KHalf: 40, KPos1: 120},
 	)
 }
 
-// withinRounding compares sums with those of terms of which a factor was rounded to bfloat16, by 2^-8 of itself at most (of 8 digits), and what is
-// left by float32's tol.
+// withinRounding compares sums with those of terms of which a factor was rounded to bfloat16, by 2^-8 of itself at most
+// (of 8 digits), and what is left by float32's tol.
 func withinRounding(t *testing.T, what string, got []float32, want summed, tol float64) {
 	t.Helper()
 	for i, w := range want.sum {
@@ -160,7 +166,8 @@ func TestAttentionBF16IsWidened(t *testing.T) {
 			q, key, v := load(x.q), load(x.k), load(x.v)
 			k.Attention(y.o, y.lse, q, key, v, s)
 			k.AttentionGrad(y.dq, y.dk, y.dv, load(x.do), q, key, v, load(x.o), y.lse, s)
-			if !slices.Equal(x.out, y.o) || !slices.Equal(x.lse, y.lse) || !slices.Equal(x.dq, y.dq) || !slices.Equal(x.dk, y.dk) || !slices.Equal(x.dv, y.dv) {
+			if !slices.Equal(x.out, y.o) || !slices.Equal(x.lse, y.lse) || !slices.Equal(x.dq, y.dq) ||
+				!slices.Equal(x.dk, y.dk) || !slices.Equal(x.dv, y.dv) {
 				t.Errorf("%+v: other bits than those of widened operands", s)
 			}
 		}
@@ -170,19 +177,22 @@ func TestAttentionBF16IsWidened(t *testing.T) {
 // Parts of the keys, each adding to what those before have left, make up all.
 func TestAttentionBF16OfParts(t *testing.T) {
 	each(t, func(t *testing.T) {
-		s := AttentionShape{Batch: 1, Seq: 70, KSeq: 100, Heads: 1, Group: 2, Dim: 34, VDim: 64, Scale: 0.2, Causal: true, Pos0: 30}
+		s := AttentionShape{Batch: 1, Seq: 70, KSeq: 100, Heads: 1, Group: 2, Dim: 34, VDim: 64, Scale: 0.2,
+			Causal: true, Pos0: 30}
 		x := drawNarrow(s)
 		whole, q, k, v := x, x.q, x.k, x.v
 		for i, cut := range [][2]int{{0, 41}, {41, 100}} {
 			part := s
 			part.KPos0, part.KSeq, part.More = cut[0], cut[1]-cut[0], i > 0
-			Table[float32]().AttentionBF16(x.out, x.lse, q, k[cut[0]*s.Dim:cut[1]*s.Dim], v[cut[0]*s.VDim:cut[1]*s.VDim], x.wide, part)
+			Table[float32]().AttentionBF16(x.out, x.lse, q, k[cut[0]*s.Dim:cut[1]*s.Dim],
+				v[cut[0]*s.VDim:cut[1]*s.VDim], x.wide, part)
 		}
 		num.Store(x.o, x.out)
 		for i, cut := range [][2]int{{0, 41}, {41, 100}} {
 			part, lo, hi := s, cut[0], cut[1]
 			part.KPos0, part.KSeq, part.More = lo, hi-lo, i > 0
-			Table[float32]().AttentionGradBF16(x.dq, x.dk[lo*s.Dim:hi*s.Dim], x.dv[lo*s.VDim:hi*s.VDim], x.do, q, k[lo*s.Dim:hi*s.Dim], v[lo*s.VDim:hi*s.VDim], x.o, x.lse, x.wide, part)
+			Table[float32]().AttentionGradBF16(x.dq, x.dk[lo*s.Dim:hi*s.Dim], x.dv[lo*s.VDim:hi*s.VDim], x.do, q,
+				k[lo*s.Dim:hi*s.Dim], v[lo*s.VDim:hi*s.VDim], x.o, x.lse, x.wide, part)
 		}
 		o, dq, dk, dv := attentionSums(&whole, s)
 		withinRounding(t, "o", x.out, o, 2e-5)
@@ -195,7 +205,8 @@ func TestAttentionBF16OfParts(t *testing.T) {
 // A NaN in a query is in that query's results, and in no other's; what an infinity makes stays in its query's.
 func TestAttentionBF16PassesNaN(t *testing.T) {
 	each(t, func(t *testing.T) {
-		s := AttentionShape{Batch: 1, Seq: 40, KSeq: 40, Heads: 1, Group: 1, Dim: 32, VDim: 32, Scale: 0.2, Causal: true}
+		s := AttentionShape{Batch: 1, Seq: 40, KSeq: 40, Heads: 1, Group: 1, Dim: 32, VDim: 32, Scale: 0.2,
+			Causal: true}
 		for _, bad := range []float64{math.NaN(), math.Inf(1)} {
 			x := drawNarrow(s)
 			num.Store(x.q[7*s.Dim:][:1], []float32{float32(bad)})
@@ -245,7 +256,8 @@ func TestAttentionBF16AllocatesNothing(t *testing.T) {
 		t.Skip("the race detector makes sync.Pool forget")
 	}
 	each(t, func(t *testing.T) {
-		s := AttentionShape{Batch: 1, Seq: 70, KSeq: 70, Heads: 2, Group: 1, Dim: 32, VDim: 32, Scale: 0.2, Causal: true}
+		s := AttentionShape{Batch: 1, Seq: 70, KSeq: 70, Heads: 2, Group: 1, Dim: 32, VDim: 32, Scale: 0.2,
+			Causal: true}
 		x := drawNarrow(s)
 		x.forward(s)
 		x.backward(s)
@@ -258,7 +270,8 @@ func TestAttentionBF16AllocatesNothing(t *testing.T) {
 // The bits do not depend on the number of threads, nor on what other samples are there.
 func TestAttentionBF16OnThreads(t *testing.T) {
 	each(t, func(t *testing.T) {
-		s := AttentionShape{Batch: 2, Seq: 150, KSeq: 290, Heads: 2, Group: 2, Dim: 24, VDim: 16, Scale: 0.2, Causal: true, Pos0: 140, Window: 190}
+		s := AttentionShape{Batch: 2, Seq: 150, KSeq: 290, Heads: 2, Group: 2, Dim: 24, VDim: 16, Scale: 0.2,
+			Causal: true, Pos0: 140, Window: 190}
 		want := drawNarrow(s)
 		want.forward(s)
 		want.backward(s)
@@ -267,7 +280,8 @@ func TestAttentionBF16OnThreads(t *testing.T) {
 				x := drawNarrow(s)
 				x.forward(s)
 				x.backward(s)
-				if !slices.Equal(x.out, want.out) || !slices.Equal(x.lse, want.lse) || !slices.Equal(x.dq, want.dq) || !slices.Equal(x.dk, want.dk) || !slices.Equal(x.dv, want.dv) {
+				if !slices.Equal(x.out, want.out) || !slices.Equal(x.lse, want.lse) || !slices.Equal(x.dq, want.dq) ||
+					!slices.Equal(x.dk, want.dk) || !slices.Equal(x.dv, want.dv) {
 					t.Fatal("other bits on three threads than on one")
 				}
 			}
@@ -275,7 +289,8 @@ func TestAttentionBF16OnThreads(t *testing.T) {
 		last := s
 		last.Batch = 1
 		y, half := drawNarrow(s), func(x []num.BF16) []num.BF16 { return x[len(x)/2:] }
-		Table[float32]().AttentionBF16(y.out[:len(y.out)/2], y.lse[:len(y.lse)/2], half(y.q), half(y.k), half(y.v), y.wide, last)
+		Table[float32]().AttentionBF16(y.out[:len(y.out)/2], y.lse[:len(y.lse)/2], half(y.q), half(y.k), half(y.v),
+			y.wide, last)
 		if !slices.Equal(y.out[:len(y.out)/2], want.out[len(want.out)/2:]) {
 			t.Error("other bits of a sample alone than beside another")
 		}

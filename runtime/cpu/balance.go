@@ -1,7 +1,7 @@
 package cpu
 
-// BalanceShape says over which tokens experts are to be balanced: Groups runs of Tokens rows. Scale is of the whole group,
-// of which a rank may have a part.
+// BalanceShape says over which tokens experts are to be balanced: Groups runs of Tokens rows. Scale is of the whole
+// group, of which a rank may have a part.
 type BalanceShape struct {
 	Groups, Tokens, Experts int
 	Sigmoid                 bool // a token's scores are shares of the sum of sigmoids; else softmax

@@ -65,8 +65,9 @@ const (
 	numDos
 )
 
-// DoSiluMulGrad is the gradient of DoSiluMul of b and More[0] by both, which is a times theirs: To is that by b, operand More[1] that
-// by More[0]. All five are whole, and More[1] is stored as the kernels compute. The bits are those of DoMul, DoSiluGrad and DoSilu.
+// DoSiluMulGrad is the gradient of DoSiluMul of b and More[0] by both, which is a times theirs: To is that by b,
+// operand More[1] that by More[0]. All five are whole, and More[1] is stored as the kernels compute. The bits are those
+// of DoMul, DoSiluGrad and DoSilu.
 const DoSiluMulGrad = numDos
 
 // two tells whether an operation on elements reads b.
@@ -78,13 +79,14 @@ const (
 	DoRMSNorm                         // RMSNorm of a by gain base+b, eps c
 	DoLayerNormDX                     // LayerNormDX of dy a, x b and gain More[0], eps c
 	DoRMSNormDX                       // RMSNormDX of dy a, x b and gain base+More[0], eps c
-	DoExpGrad                         // LogSumExpGrad of dl a, x b and l More[0], of which More[1] says how much is there
-	DoPickGrad                        // PickGrad of dy a by the ids More[0]
-	DoAddPick                         // a, with dy b added at the ids More[0]
+	// LogSumExpGrad of dl a, x b and l More[0], of which More[1] says how much is there
+	DoExpGrad
+	DoPickGrad // PickGrad of dy a by the ids More[0]
+	DoAddPick  // a, with dy b added at the ids More[0]
 )
 
-// stripLen is how many elements of a row the links do at a time; where they need whole rows, they do at most tallRows of
-// together tallElems, which is a row at least. maxOperands is how many operands a chain has at most.
+// stripLen is how many elements of a row the links do at a time; where they need whole rows, they do at most tallRows
+// of together tallElems, which is a row at least. maxOperands is how many operands a chain has at most.
 const (
 	stripLen    = 256
 	tallRows    = 16

@@ -12,12 +12,28 @@ var doLoops = [numDos]func(a, b, c float64) float64{
 	DoCopy: func(a, b, c float64) float64 { return a }, DoAdd: func(a, b, c float64) float64 { return a + b },
 	DoSub: func(a, b, c float64) float64 { return a - b }, DoMul: func(a, b, c float64) float64 { return a * b },
 	DoScale: func(a, b, c float64) float64 { return c * a },
-	DoGelu:  func(a, b, c float64) float64 { return Gelu(a) }, DoGeluErf: func(a, b, c float64) float64 { return GeluErf(a) },
-	DoSilu: func(a, b, c float64) float64 { return Silu(a) }, DoSigmoid: func(a, b, c float64) float64 { return Sigmoid(a) }, DoRelu: func(a, b, c float64) float64 { return Relu(a) },
+	DoGelu: func(a, b, c float64) float64 {
+		return Gelu(a)
+	}, DoGeluErf: func(a, b, c float64) float64 {
+		return GeluErf(a)
+	},
+	DoSilu: func(a, b, c float64) float64 {
+		return Silu(a)
+	}, DoSigmoid: func(a, b, c float64) float64 {
+		return Sigmoid(a)
+	}, DoRelu: func(a, b, c float64) float64 {
+		return Relu(a)
+	},
 	DoSoftcap:     func(a, b, c float64) float64 { return Softcap(a, c) },
 	DoGeluGrad:    func(a, b, c float64) float64 { return a * GeluGrad(b) },
 	DoGeluErfGrad: func(a, b, c float64) float64 { return a * GeluErfGrad(b) },
-	DoSiluGrad:    func(a, b, c float64) float64 { return a * SiluGrad(b) }, DoSigmoidGrad: func(a, b, c float64) float64 { return a * SigmoidGrad(b) }, DoReluGrad: func(a, b, c float64) float64 { return a * ReluGrad(b) },
+	DoSiluGrad: func(a, b, c float64) float64 {
+		return a * SiluGrad(b)
+	}, DoSigmoidGrad: func(a, b, c float64) float64 {
+		return a * SigmoidGrad(b)
+	}, DoReluGrad: func(a, b, c float64) float64 {
+		return a * ReluGrad(b)
+	},
 	DoSoftcapGrad: func(a, b, c float64) float64 { return a * SoftcapGrad(b, c) },
 	DoSiluMul:     func(a, b, c float64) float64 { return Silu(a) * b },
 }
@@ -35,7 +51,8 @@ func testChain[F Float](t *testing.T, tol float64) {
 				a, b := draw[F](1, rows*cols), draw[F](2, n)
 				y, w := make([]F, rows*cols), make([]F, rows*cols)
 				c := &Chain{Operands: []Operand{{At: Whole}, {At: at}, {At: Whole}, {At: Whole}, {At: Temp}},
-					Links: []Link{{Do: do, To: 2, A: 0, B: 1, C: 1.5}, {Do: DoAdd, To: 4, A: 2, B: 1}, {Do: DoMul, To: 3, A: 4, B: 0}}}
+					Links: []Link{{Do: do, To: 2, A: 0, B: 1, C: 1.5}, {Do: DoAdd, To: 4, A: 2, B: 1},
+						{Do: DoMul, To: 3, A: 4, B: 0}}}
 				k.Chain(c, rows, cols, a, b, y, w)
 				wantY, wantW := make([]float64, len(y)), make([]float64, len(w))
 				for i := range y {
@@ -50,7 +67,8 @@ func testChain[F Float](t *testing.T, tol float64) {
 	}
 }
 
-// A gate's gradients by both factors are those of its parts, to the bit, of one strip and of many, on several threads too.
+// A gate's gradients by both factors are those of its parts, to the bit, of one strip and of many, on several threads
+// too.
 func TestChainOfGate(t *testing.T) { both(t, testChainOfGate[float32], testChainOfGate[float64]) }
 
 func testChainOfGate[F Float](t *testing.T, _ float64) {
@@ -62,8 +80,9 @@ func testChainOfGate[F Float](t *testing.T, _ float64) {
 		return o
 	}
 	together := &Chain{Operands: whole(5), Links: []Link{{Do: DoSiluMulGrad, To: 3, A: 0, B: 2, More: []int{1, 4}}}}
-	apart := &Chain{Operands: append(whole(5), Operand{At: Temp}, Operand{At: Temp}), Links: []Link{{Do: DoMul, To: 5, A: 0, B: 1},
-		{Do: DoSilu, To: 6, A: 2}, {Do: DoMul, To: 4, A: 0, B: 6}, {Do: DoSiluGrad, To: 3, A: 5, B: 2}}}
+	apart := &Chain{Operands: append(whole(5), Operand{At: Temp}, Operand{At: Temp}),
+		Links: []Link{{Do: DoMul, To: 5, A: 0, B: 1},
+			{Do: DoSilu, To: 6, A: 2}, {Do: DoMul, To: 4, A: 0, B: 6}, {Do: DoSiluGrad, To: 3, A: 5, B: 2}}}
 	for _, z := range [][2]int{{1, 1}, {3, 17}, {70, 600}, {2, 3000}} {
 		rows, cols := z[0], z[1]
 		n := rows * cols
@@ -73,7 +92,8 @@ func testChainOfGate[F Float](t *testing.T, _ float64) {
 		k.Chain(apart, rows, cols, dy, up, a, wantA, wantUp)
 		for i := range da {
 			if da[i] != wantA[i] || dup[i] != wantUp[i] {
-				t.Fatalf("%d×%d, element %d: %v and %v, want %v and %v", rows, cols, i, da[i], dup[i], wantA[i], wantUp[i])
+				t.Fatalf("%d×%d, element %d: %v and %v, want %v and %v", rows, cols, i, da[i], dup[i],
+					wantA[i], wantUp[i])
 			}
 		}
 	}
@@ -87,7 +107,8 @@ func TestChainOfHalves(t *testing.T) {
 		num.Store(a, draw[float32](1, rows*cols))
 		num.Store(b, draw[float32](2, cols))
 		f, y, z := draw[float32](3, rows*cols), make([]num.BF16, rows*cols), make([]float32, rows*cols)
-		c := &Chain{Operands: []Operand{{At: Whole, Elem: num.ElemBF16}, {At: PerCol, Elem: num.ElemF16}, {At: Whole}, {At: Whole, Elem: num.ElemBF16}, {At: Whole}},
+		c := &Chain{Operands: []Operand{{At: Whole, Elem: num.ElemBF16}, {At: PerCol, Elem: num.ElemF16}, {At: Whole},
+			{At: Whole, Elem: num.ElemBF16}, {At: Whole}},
 			Links: []Link{{Do: DoMul, To: 3, A: 0, B: 1, Round: num.ElemBF16}, {Do: DoAdd, To: 4, A: 3, B: 2}}}
 		Table[float32]().ChainOf(c, rows, cols, Half(a), Half(b), Wide(f), Half(y), Wide(z))
 		for i := range y {
@@ -124,20 +145,32 @@ func testChainRows[F Float](t *testing.T, tol float64) {
 		rows, cols := z[0], z[1]
 		x, dy, r := draw[F](1, rows*cols), draw[F](2, rows*cols), draw[F](3, rows*cols)
 		gain, bias := draw[F](4, cols), draw[F](5, cols)
-		operands := []Operand{{At: Whole}, {At: Whole}, {At: Whole}, {At: PerCol}, {At: PerCol}, {At: Whole}, {At: Temp}}
+		operands := []Operand{{At: Whole}, {At: Whole}, {At: Whole}, {At: PerCol}, {At: PerCol},
+			{At: Whole}, {At: Temp}}
 		for _, c := range []struct {
 			name string
 			link Link
 			want func(y []F)
 		}{
-			{"layer norm", Link{Do: DoLayerNorm, To: 6, A: 0, B: 3, More: []int{4}, C: eps}, func(y []F) { layerNorm(y, x, gain, bias, rows, cols, eps) }},
-			{"layer norm, no bias", Link{Do: DoLayerNorm, To: 6, A: 0, B: 3, C: eps}, func(y []F) { layerNorm(y, x, gain, nil, rows, cols, eps) }},
-			{"rms norm", Link{Do: DoRMSNorm, To: 6, A: 0, B: 3, C: eps, Base: 1}, func(y []F) { rmsNorm(y, x, gain, rows, cols, eps, true) }},
-			{"layer norm dx", Link{Do: DoLayerNormDX, To: 6, A: 1, B: 0, More: []int{3}, C: eps}, func(y []F) { layerNormDX(y, dy, x, gain, rows, cols, eps) }},
-			{"rms norm dx", Link{Do: DoRMSNormDX, To: 6, A: 1, B: 0, More: []int{3}, C: eps, Base: 1}, func(y []F) { rmsNormDX(y, dy, x, gain, rows, cols, eps, true) }},
+			{"layer norm", Link{Do: DoLayerNorm, To: 6, A: 0, B: 3, More: []int{4}, C: eps}, func(y []F) {
+				layerNorm(y, x, gain, bias, rows, cols, eps)
+			}},
+			{"layer norm, no bias", Link{Do: DoLayerNorm, To: 6, A: 0, B: 3, C: eps}, func(y []F) {
+				layerNorm(y, x, gain, nil, rows, cols, eps)
+			}},
+			{"rms norm", Link{Do: DoRMSNorm, To: 6, A: 0, B: 3, C: eps, Base: 1}, func(y []F) {
+				rmsNorm(y, x, gain, rows, cols, eps, true)
+			}},
+			{"layer norm dx", Link{Do: DoLayerNormDX, To: 6, A: 1, B: 0, More: []int{3}, C: eps}, func(y []F) {
+				layerNormDX(y, dy, x, gain, rows, cols, eps)
+			}},
+			{"rms norm dx", Link{Do: DoRMSNormDX, To: 6, A: 1, B: 0, More: []int{3}, C: eps, Base: 1}, func(y []F) {
+				rmsNormDX(y, dy, x, gain, rows, cols, eps, true)
+			}},
 		} {
 			y, want := make([]F, rows*cols), make([]F, rows*cols)
-			k.Chain(&Chain{Operands: operands, Links: []Link{c.link, {Do: DoAdd, To: 5, A: 6, B: 2}}}, rows, cols, x, dy, r, gain, bias, y)
+			k.Chain(&Chain{Operands: operands, Links: []Link{c.link, {Do: DoAdd, To: 5, A: 6, B: 2}}}, rows, cols, x,
+				dy, r, gain, bias, y)
 			c.want(want)
 			add(want, r)
 			near(t, name(c.name, z), y, wide(want), tol)
@@ -161,10 +194,13 @@ func testChainClassifier[F Float](t *testing.T, tol float64) {
 	for _, links := range [][]Link{
 		{{Do: DoExpGrad, To: 4, A: 0, B: 1, More: []int{2, 6}}, {Do: DoAddPick, To: 4, A: 4, B: 3, More: []int{5}}},
 		{{Do: DoExpGrad, To: 7, A: 0, B: 1, More: []int{2, 6}}, {Do: DoAddPick, To: 4, A: 7, B: 3, More: []int{5}}},
-		{{Do: DoPickGrad, To: 7, A: 3, B: 3, More: []int{5}}, {Do: DoExpGrad, To: 8, A: 0, B: 1, More: []int{2, 6}}, {Do: DoAdd, To: 4, A: 7, B: 8}},
+		{{Do: DoPickGrad, To: 7, A: 3, B: 3, More: []int{5}}, {Do: DoExpGrad, To: 8, A: 0, B: 1, More: []int{2, 6}},
+			{Do: DoAdd, To: 4, A: 7, B: 8}},
 	} {
-		c := &Chain{Operands: []Operand{{At: PerRow}, {At: Whole}, {At: PerRow}, {At: PerRow}, {At: Whole}, {At: PerRow}, {At: One}, {At: Temp}, {At: Temp}}, Links: links}
-		Table[F]().ChainOf(c, rows, cols, Wide(dl), Wide(x), Wide(l), Wide(dp), Wide(y), IDs[F](ids, lo, valid), Limit[F](valid))
+		c := &Chain{Operands: []Operand{{At: PerRow}, {At: Whole}, {At: PerRow}, {At: PerRow}, {At: Whole},
+			{At: PerRow}, {At: One}, {At: Temp}, {At: Temp}}, Links: links}
+		Table[F]().ChainOf(c, rows, cols, Wide(dl), Wide(x), Wide(l), Wide(dp), Wide(y), IDs[F](ids, lo, valid),
+			Limit[F](valid))
 		near(t, "classifier", y, wide(want), tol)
 	}
 }
@@ -187,7 +223,8 @@ func testChainAddPickTo[F Float](t *testing.T, tol float64) {
 				want[i*cols+int(id)] += float64(dp[i])
 			}
 		}
-		c := &Chain{Operands: []Operand{{At: at}, {At: PerRow}, {At: Whole}, {At: PerRow}}, Links: []Link{{Do: DoAddPick, To: 2, A: 0, B: 1, More: []int{3}}}}
+		c := &Chain{Operands: []Operand{{At: at}, {At: PerRow}, {At: Whole}, {At: PerRow}},
+			Links: []Link{{Do: DoAddPick, To: 2, A: 0, B: 1, More: []int{3}}}}
 		Table[F]().ChainOf(c, rows, cols, Wide(a), Wide(dp), Wide(y), IDs[F](ids, 0, cols))
 		near(t, name("a pick, added to operand ", at), y, want, tol)
 	}

@@ -69,7 +69,8 @@ func vectorsFor[F Float]() *vec.Kernels {
 func (w *bands[F]) norm(y, x, gain, bias []F, rows int, l *Link) {
 	centred := l.Do == DoLayerNorm
 	if k := vectorsFor[F](); k != nil {
-		normRows(k, single(y), single(x), single(gain), single(bias), w.mean[:rows], w.rstd[:rows], float32(l.C), float32(l.Base), centred)
+		normRows(k, single(y), single(x), single(gain), single(bias), w.mean[:rows], w.rstd[:rows], float32(l.C),
+			float32(l.Base), centred)
 		return
 	}
 	of := momentsOf[F](centred)
@@ -94,7 +95,8 @@ func momentsOf[F Float](centred bool) func(x []F, eps float64) (mean, rstd float
 func (w *bands[F]) normDX(dx, dy, x, gain []F, rows int, l *Link) {
 	centred := l.Do == DoLayerNormDX
 	if k := vectorsFor[F](); k != nil {
-		normRowsDX(k, single(dx), single(dy), single(x), single(gain), w.mean[:rows], w.rstd[:rows], float32(l.C), float32(l.Base), centred)
+		normRowsDX(k, single(dx), single(dy), single(x), single(gain), w.mean[:rows], w.rstd[:rows], float32(l.C),
+			float32(l.Base), centred)
 		return
 	}
 	of := momentsOf[F](centred)

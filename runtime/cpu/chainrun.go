@@ -20,7 +20,11 @@ type chainRun[F Float] struct {
 	do         *elements[F]
 }
 
-var chainRuns = [2]sync.Pool{{New: func() any { return new(chainRun[float32]) }}, {New: func() any { return new(chainRun[float64]) }}}
+var chainRuns = [2]sync.Pool{{New: func() any {
+	return new(chainRun[float32])
+}}, {New: func() any {
+	return new(chainRun[float64])
+}}}
 
 func newChainRun[F Float](c *Chain, rows, cols int) *chainRun[F] {
 	if len(c.Operands) > maxOperands {
@@ -41,8 +45,8 @@ func newChainRun[F Float](c *Chain, rows, cols int) *chainRun[F] {
 	return r
 }
 
-// together is how many rows a strip has: several where links need whole rows, which are short, and what links go through element by
-// element has as many elements as their results.
+// together is how many rows a strip has: several where links need whole rows, which are short, and what links go
+// through element by element has as many elements as their results.
 func (r *chainRun[F]) together() int {
 	if r.across > 1 || r.length != r.cols {
 		return 1
@@ -89,7 +93,11 @@ type bands[F Float] struct {
 	mean, rstd [tallRows]float32 // of a norm's rows
 }
 
-var bandPools = [2]sync.Pool{{New: func() any { return new(bands[float32]) }}, {New: func() any { return new(bands[float64]) }}}
+var bandPools = [2]sync.Pool{{New: func() any {
+	return new(bands[float32])
+}}, {New: func() any {
+	return new(bands[float64])
+}}}
 
 func bandsOf[F Float]() *bands[F] {
 	var z F

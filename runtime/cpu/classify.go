@@ -25,8 +25,8 @@ func crossEntropy[F Float](ce, dx, dl, x []F, ids []int32, rows, cols int) {
 	}
 }
 
-// exponentials makes a row y[j] = dl*exp(x[j]-lse), or 0 where nothing is above -Inf. The row's log-sum-exp lse is the sum of its
-// maximum, which is first, and of the logarithm of a number that is at least 1.
+// exponentials makes a row y[j] = dl*exp(x[j]-lse), or 0 where nothing is above -Inf. The row's log-sum-exp lse is the
+// sum of its maximum, which is first, and of the logarithm of a number that is at least 1.
 func exponentials[F Float](y, x []F, dl F) (top F, log float64) {
 	top = largest(x)
 	if math.IsInf(float64(top), -1) {
@@ -130,9 +130,9 @@ func (c *classifier) row(r *logitRow, i int) {
 	r.x, r.y, r.half = nil, nil, nil
 }
 
-// A row of logits becomes exponentials a part at a time, by the part's own maximum, so that the row comes into the first cache once;
-// then each part is scaled by what its maximum is below the row's. So a row of any length that the second cache holds is read from
-// memory once and written once.
+// A row of logits becomes exponentials a part at a time, by the part's own maximum, so that the row comes into the
+// first cache once; then each part is scaled by what its maximum is below the row's. So a row of any length that the
+// second cache holds is read from memory once and written once.
 const (
 	partLogits = 4096 // 16 KiB
 	rowParts   = 64   // at most; longer rows have longer parts

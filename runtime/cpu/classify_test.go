@@ -9,7 +9,8 @@ import (
 )
 
 // logitShapes are rows and columns: none, one, odd ones, one part of a row, several, and the last one short.
-var logitShapes = [][2]int{{0, 3}, {1, 1}, {3, 7}, {5, 131}, {4, partLogits}, {3, 2*partLogits + 17}, {2, rowParts*partLogits + 1030}}
+var logitShapes = [][2]int{{0, 3}, {1, 1}, {3, 7}, {5, 131}, {4, partLogits}, {3, 2*partLogits + 17},
+	{2, rowParts*partLogits + 1030}}
 
 // classified is CrossEntropy's loop in float64.
 func classified[F Float](dl, x []F, ids []int32, rows, cols int) (ce, dx []float64) {
@@ -98,7 +99,8 @@ func testCrossEntropyHalf[H num.Half](t *testing.T) {
 	}
 }
 
-// Rows of which some, or all, is -Inf; of NaN and Inf, which make the whole row NaN; and a row beside these, which they leave alone.
+// Rows of which some, or all, is -Inf; of NaN and Inf, which make the whole row NaN; and a row beside these, which they
+// leave alone.
 func TestCrossEntropyEdges(t *testing.T) { both(t, testLogitEdges[float32], testLogitEdges[float64]) }
 
 func testLogitEdges[F Float](t *testing.T, tol float64) {
@@ -148,7 +150,8 @@ func testLogitEdges[F Float](t *testing.T, tol float64) {
 	}
 }
 
-// BenchmarkCrossEntropy is that of GPT-2's and nano's steps, logits from memory, beside the three passes that it stands for.
+// BenchmarkCrossEntropy is that of GPT-2's and nano's steps, logits from memory, beside the three passes that it stands
+// for.
 func BenchmarkCrossEntropy(b *testing.B) {
 	k := Table[float32]()
 	for _, z := range [][2]int{{256, 50257}, {768, 256}, {2048, 256}} {

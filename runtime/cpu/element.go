@@ -62,8 +62,10 @@ func portableElements[F Float]() elements[F] {
 				y[i] = F(c * x)
 			}
 		},
-		DoGelu: one(Gelu[F]), DoGeluErf: one(GeluErf[F]), DoSilu: one(Silu[F]), DoSigmoid: one(Sigmoid[F]), DoRelu: one(Relu[F]),
-		DoGeluGrad: slope(GeluGrad[F]), DoGeluErfGrad: slope(GeluErfGrad[F]), DoSiluGrad: slope(SiluGrad[F]), DoSigmoidGrad: slope(SigmoidGrad[F]), DoReluGrad: slope(ReluGrad[F]),
+		DoGelu: one(Gelu[F]), DoGeluErf: one(GeluErf[F]), DoSilu: one(Silu[F]), DoSigmoid: one(Sigmoid[F]),
+		DoRelu:     one(Relu[F]),
+		DoGeluGrad: slope(GeluGrad[F]), DoGeluErfGrad: slope(GeluErfGrad[F]), DoSiluGrad: slope(SiluGrad[F]),
+		DoSigmoidGrad: slope(SigmoidGrad[F]), DoReluGrad: slope(ReluGrad[F]),
 		DoSiluMul: func(y, a, b []F, _ F) {
 			b = b[:len(y)]
 			for i, x := range a[:len(y)] {
@@ -96,9 +98,11 @@ func useElements(k *vec.Kernels) {
 	for do, f := range map[Do]loop{
 		DoAdd: two(k.Add), DoSub: two(k.Sub), DoMul: two(k.Mul),
 		DoScale: func(y, a, _ []float32, c float32) { k.Scale(y, a, c) },
-		DoGelu:  one(k.Gelu), DoGeluErf: one(k.GeluErf), DoSilu: one(k.Silu), DoSigmoid: one(k.Sigmoid), DoRelu: one(k.Relu),
-		DoGeluGrad: two(k.GeluGrad), DoGeluErfGrad: two(k.GeluErfGrad), DoSiluGrad: two(k.SiluGrad), DoSigmoidGrad: two(k.SigmoidGrad),
-		DoReluGrad: two(k.ReluGrad), DoSiluMul: two(k.SiluMul),
+		DoGelu:  one(k.Gelu), DoGeluErf: one(k.GeluErf), DoSilu: one(k.Silu), DoSigmoid: one(k.Sigmoid),
+		DoRelu:     one(k.Relu),
+		DoGeluGrad: two(k.GeluGrad), DoGeluErfGrad: two(k.GeluErfGrad), DoSiluGrad: two(k.SiluGrad),
+		DoSigmoidGrad: two(k.SigmoidGrad),
+		DoReluGrad:    two(k.ReluGrad), DoSiluMul: two(k.SiluMul),
 		DoSoftcap:     func(y, a, _ []float32, c float32) { k.Softcap(y, a, c, 1/c) },
 		DoSoftcapGrad: func(y, a, b []float32, c float32) { k.SoftcapGrad(y, a, b, 1/c) },
 	} {

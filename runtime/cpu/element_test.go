@@ -15,7 +15,8 @@ func TestExpAndLn(t *testing.T) {
 		}
 		x32 := float32(x / 7)
 		want = math.Exp(float64(x32))
-		if got := Exp(x32); math.Abs(float64(got)-want) > 7e-8*want+1e-45 && !(want > math.MaxFloat32 && got > math.MaxFloat32) {
+		if got := Exp(x32); math.Abs(float64(got)-want) > 7e-8*want+1e-45 &&
+			!(want > math.MaxFloat32 && got > math.MaxFloat32) {
 			t.Fatalf("Exp(float32 %v) = %v, want %v", x32, got, want)
 		}
 		if x > 0 {
@@ -52,16 +53,21 @@ func TestActivations(t *testing.T) {
 		{"gelu", Gelu[float64], GeluGrad[float64], Gelu[float32], GeluGrad[float32], func(x float64) float64 {
 			return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
 		}},
-		{"gelu erf", GeluErf[float64], GeluErfGrad[float64], GeluErf[float32], GeluErfGrad[float32], func(x float64) float64 {
-			return 0.5 * x * (1 + math.Erf(x/math.Sqrt2))
-		}},
+		{"gelu erf", GeluErf[float64], GeluErfGrad[float64], GeluErf[float32], GeluErfGrad[float32],
+			func(x float64) float64 {
+				return 0.5 * x * (1 + math.Erf(x/math.Sqrt2))
+			}},
 		{"silu", Silu[float64], SiluGrad[float64], Silu[float32], SiluGrad[float32], func(x float64) float64 {
 			return x * sigmoid(x)
 		}},
 		{"relu", Relu[float64], ReluGrad[float64], Relu[float32], ReluGrad[float32], func(x float64) float64 {
 			return math.Max(x, 0)
 		}},
-		{"softcap", func(x float64) float64 { return Softcap(x, 7.5) }, func(x float64) float64 { return SoftcapGrad(x, 7.5) },
+		{"softcap", func(x float64) float64 {
+			return Softcap(x, 7.5)
+		}, func(x float64) float64 {
+			return SoftcapGrad(x, 7.5)
+		},
 			func(x float32) float32 { return Softcap(x, 7.5) }, func(x float32) float32 { return SoftcapGrad(x, 7.5) },
 			func(x float64) float64 { return 7.5 * math.Tanh(x/7.5) }},
 		{"tanh", Tanh[float64], nil, Tanh[float32], nil, math.Tanh},

@@ -2,8 +2,9 @@ package cpu
 
 import "unsafe"
 
-// PlaceShape says how tokens lie at the experts: each expert has Places of them, in the order of the tokens and of their
-// choices. A round has the next so many of each expert; the first is number 0. A choice whose expert is negative has no place.
+// PlaceShape says how tokens lie at the experts: each expert has Places of them, in the order of the tokens and of
+// their choices. A round has the next so many of each expert; the first is number 0. A choice whose expert is negative
+// has no place.
 type PlaceShape struct {
 	Tokens, Choices, Experts, Places, Width, Round int
 }
@@ -107,7 +108,8 @@ func zeroes[F Float](x []F) bool {
 	return noBits(unsafe.Slice((*uint64)(at), len(x)))
 }
 
-// noBits tells whether all are 0, but for signs. It looks at eight at once, since an empty place is looked through in each product.
+// noBits tells whether all are 0, but for signs. It looks at eight at once, since an empty place is looked through in
+// each product.
 func noBits[T uint32 | uint64](x []T) bool {
 	for len(x) >= 8 {
 		v := (*[8]T)(x)

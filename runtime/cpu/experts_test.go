@@ -54,7 +54,8 @@ func TestBalance(t *testing.T) { both(t, testBalance[float32], testBalance[float
 
 func testBalance[F Float](t *testing.T, tol float64) {
 	k := Table[F]()
-	for _, s := range []BalanceShape{{Groups: 3, Tokens: 7, Experts: 5, Scale: 0.3}, {Groups: 1, Tokens: 20, Experts: 600, Scale: 2}, {Groups: 2, Tokens: 4, Experts: 6, Scale: 0.7, Sigmoid: true}} {
+	for _, s := range []BalanceShape{{Groups: 3, Tokens: 7, Experts: 5, Scale: 0.3}, {Groups: 1, Tokens: 20,
+		Experts: 600, Scale: 2}, {Groups: 2, Tokens: 4, Experts: 6, Scale: 0.7, Sigmoid: true}} {
 		x, index := draw[F](1, s.Groups*s.Tokens*s.Experts), make([]int32, s.Groups*s.Tokens*2)
 		for i := range index {
 			index[i] = int32(i*i+3*i) % int32(s.Experts)
@@ -164,12 +165,13 @@ func testRouteChosen[F Float](t *testing.T, tol float64) {
 	const rows, experts, choices = 5, 7, 3
 	x, w, index := draw[F](1, rows*experts), make([]F, rows*choices), make([]int32, rows*choices)
 	told := 0
-	s := RouteShape{Rows: rows, Experts: experts, Choices: choices, Scale: 1.5, Share: true, Chosen: func(row int, chosen []int32) {
-		told++
-		for c := range chosen {
-			chosen[c] = int32(row+2*c) % experts
-		}
-	}}
+	s := RouteShape{Rows: rows, Experts: experts, Choices: choices, Scale: 1.5, Share: true,
+		Chosen: func(row int, chosen []int32) {
+			told++
+			for c := range chosen {
+				chosen[c] = int32(row+2*c) % experts
+			}
+		}}
 	Table[F]().Route(w, index, x, nil, s)
 	want := make([]float64, len(w))
 	for i := range rows {

@@ -1,18 +1,20 @@
 package cpu
 
-// An engine is one ISA's way to multiply matrices of F: the sums of a panel of rows × two or three vectors of columns stay in
-// registers. The portable path has none.
+// An engine is one ISA's way to multiply matrices of F: the sums of a panel of rows × two or three vectors of columns
+// stay in registers. The portable path has none.
 type engine[F Float] struct {
 	rows, cols int // of a panel
 	multiply   func(s *byte)
 	packRows   func(dst, src *byte, step, ld, rows, words, room uintptr)
 	packFour   func(dst, src *byte, step, ld, rows, words, panel uintptr) // four panels at once
-	packCols   func(dst, src *float32, step, ld, n uintptr)               // 16 columns of op(b). Where these are nil, plain Go does it.
+	// 16 columns of op(b). Where these are nil, plain Go does it.
+	packCols func(dst, src *float32, step, ld, n uintptr)
 
 	pairs                    bool // elements are of 16 bits, and a term is two of them: then these pack
 	packPairs, packFourPairs pairPacker
 	narrowRows               func(dst *uint16, src *float32, step, ld, rows, words uintptr) // rounds
-	together                 bool                                                           // op(a) is packed row by row: a row's pairs lie together
+	// op(a) is packed row by row: a row's pairs lie together
+	together bool
 
 	wide *engine[F] // the same with panels of fewer rows and more columns, nil if there is none or it does not pay
 
@@ -50,8 +52,8 @@ func (e *engine[F]) whole() *engine[F] {
 	return e
 }
 
-// forTerms is the engine for products of k terms. Whether numbers are split depends on the terms alone: engines that do not split make the same
-// bits as each other, which those that split do not.
+// forTerms is the engine for products of k terms. Whether numbers are split depends on the terms alone: engines that do
+// not split make the same bits as each other, which those that split do not.
 func (e *engine[F]) forTerms(k int) *engine[F] {
 	if k < leastTerms {
 		return e.whole()
@@ -59,8 +61,8 @@ func (e *engine[F]) forTerms(k int) *engine[F] {
 	return e
 }
 
-// forCols is the engine for products of n columns: the wide one, unless it computes more columns that are not there than mostPadded
-// for each of n.
+// forCols is the engine for products of n columns: the wide one, unless it computes more columns that are not there
+// than mostPadded for each of n.
 func (e *engine[F]) forCols(n int) *engine[F] {
 	if w := e.wide; w != nil && (n+w.cols-1)/w.cols*w.cols <= max(n+n/mostPadded, (n+e.cols-1)/e.cols*e.cols) {
 		return w
@@ -111,11 +113,12 @@ type gemm[F Float] struct {
 	rowParts       int  // in how many parts rows are cut, and columns
 	colParts       int
 	packA, directB bool
-	copyA          bool     // rows of op(a) lie so that few sets of a cache hold them: they are copied beside each other
-	thin           bool     // op(a) is so small that panels of op(b) are used once: each is packed when it is wanted
-	after          foreseen // of op(a), what is packed after this block
-	pa, pb         []F
-	marked         marks // of what is split
+	// rows of op(a) lie so that few sets of a cache hold them: they are copied beside each other
+	copyA  bool
+	thin   bool     // op(a) is so small that panels of op(b) are used once: each is packed when it is wanted
+	after  foreseen // of op(a), what is packed after this block
+	pa, pb []F
+	marked marks // of what is split
 }
 
 // multiply is c = a·b (+ c if acc) on several threads.
@@ -141,7 +144,8 @@ func (g *gemm[F]) multiply(threads bool) {
 	g.copyA = !g.packA && g.crowded()
 	chunks := g.chunks()
 	terms := (g.k + chunks - 1) / chunks
-	g.directB = !g.b.t && !g.e.pairs && (g.m <= fewRows || g.m <= someRows && terms*g.b.ld*int(sizeOf[F]()) <= nearBytes)
+	g.directB = !g.b.t && !g.e.pairs &&
+		(g.m <= fewRows || g.m <= someRows && terms*g.b.ld*int(sizeOf[F]()) <= nearBytes)
 	g.thin = !threads && !g.directB && g.isThin(terms)
 	g.most = g.rowsOfPart(terms)
 	rows, cols := g.rowsAtOnce(threads), colsPacked
@@ -167,8 +171,8 @@ func (g *gemm[F]) terms(x, chunks int) (first, n int) {
 	return first, (x+1)*g.k/chunks - first
 }
 
-// multiplyThin multiplies chunk x of the terms: as many rows of op(a) at a time as the second cache holds, each such block by
-// every panel of op(b).
+// multiplyThin multiplies chunk x of the terms: as many rows of op(a) at a time as the second cache holds, each such
+// block by every panel of op(b).
 func (g *gemm[F]) multiplyThin(x, chunks int) {
 	blocks := g.blocksOfRows(g.kb)
 	for y := range blocks {
@@ -183,8 +187,8 @@ func (g *gemm[F]) multiplyThin(x, chunks int) {
 	}
 }
 
-// thinCols is how many columns of op(b) are packed, and multiplied, at a time where it is thin: those of a panel; of four for tiles, which
-// multiply so fast that the lines of a row, which memory has together, are to come together.
+// thinCols is how many columns of op(b) are packed, and multiplied, at a time where it is thin: those of a panel; of
+// four for tiles, which multiply so fast that the lines of a row, which memory has together, are to come together.
 func (g *gemm[F]) thinCols() int {
 	if g.e.together {
 		return four * g.e.cols
@@ -205,8 +209,8 @@ func (g *gemm[F]) blocksOfRows(terms int) int {
 	return (size + thinBytes - 1) / thinBytes
 }
 
-// isThin tells whether each panel of op(b) is packed where it is multiplied: if there is one block of rows, or the first panel
-// of each packs it on its way.
+// isThin tells whether each panel of op(b) is packed where it is multiplied: if there is one block of rows, or the
+// first panel of each packs it on its way.
 func (g *gemm[F]) isThin(terms int) bool {
 	return !g.b.t && !g.e.pairs || g.blocksOfRows(terms) == 1
 }
@@ -272,8 +276,8 @@ func (g *gemm[F]) block(threads bool) {
 	g.run(g.rowParts*g.colParts, threads)
 }
 
-// roomOfA is how many elements op(a) packed, or copied, has at most. Copied rows are longer, each by at most apart; those of a
-// block where it is thin are m, or as many as make up thinBytes and fill the last panel.
+// roomOfA is how many elements op(a) packed, or copied, has at most. Copied rows are longer, each by at most apart;
+// those of a block where it is thin are m, or as many as make up thinBytes and fill the last panel.
 func (g *gemm[F]) roomOfA() int {
 	size, group, longer := int(sizeOf[F]()), four*g.e.rows, 0
 	if g.copyA {
@@ -343,8 +347,8 @@ func (g *gemm[F]) packsB() bool {
 	return g.i0 == 0
 }
 
-// keepsB tells whether the first panel of rows packs the block's panel of op(b) while it multiplies it: it reads whole rows,
-// from where they lie.
+// keepsB tells whether the first panel of rows packs the block's panel of op(b) while it multiplies it: it reads whole
+// rows, from where they lie.
 func (g *gemm[F]) keepsB() bool {
 	return g.thin && !g.b.t && !g.e.pairs && g.nb == g.e.cols && g.mb >= g.e.rows
 }
@@ -359,7 +363,8 @@ func (g *gemm[F]) cut(aPanels, bPanels int, threads bool) {
 		return
 	}
 	rows, cols := upTo(g.rowParts, int(n)), upTo(g.colParts, int(n))
-	if lost(aPanels, rows)*g.mb < lost(bPanels, cols)*g.mb || lost(aPanels, rows) == lost(bPanels, cols) && g.mb >= g.nb {
+	if lost(aPanels, rows)*g.mb < lost(bPanels, cols)*g.mb || lost(aPanels, rows) == lost(bPanels, cols) &&
+		g.mb >= g.nb {
 		g.rowParts = min(rows, aPanels)
 	} else {
 		g.colParts = min(cols, bPanels)

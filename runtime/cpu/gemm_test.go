@@ -31,8 +31,8 @@ func intact(t *testing.T, what string, inside, all []float32) {
 	}
 }
 
-// Products of random sizes, between guards that are NaN: edges of panels, of blocks and of vectors. What lies around the
-// operands reaches no result.
+// Products of random sizes, between guards that are NaN: edges of panels, of blocks and of vectors. What lies around
+// the operands reaches no result.
 func TestMatMulEdges(t *testing.T) {
 	each(t, func(t *testing.T) {
 		r := rand.New(rand.NewSource(1))
@@ -40,7 +40,9 @@ func TestMatMulEdges(t *testing.T) {
 		for range 60 {
 			matMulGuarded(t, size(), size(), size(), r.Intn(2) == 0, r.Intn(2) == 0, r.Intn(2) == 0)
 		}
-		for _, z := range [][3]int{{1, 1200, 5}, {500, 40, 2}, {250, 33, 800}, {13, 1030, 400}, {49, 129, 1}, {1000, 17, 20}, {60, 256, 512}, {26, 100, 1024}, {410, 97, 1024}, {230, 70, 1030}, {300, 33, 1600}, {500, 70, 2305}, {40, 97, 2048}} {
+		for _, z := range [][3]int{{1, 1200, 5}, {500, 40, 2}, {250, 33, 800}, {13, 1030, 400}, {49, 129, 1},
+			{1000, 17, 20}, {60, 256, 512}, {26, 100, 1024}, {410, 97, 1024}, {230, 70, 1030}, {300, 33, 1600},
+			{500, 70, 2305}, {40, 97, 2048}} {
 			for bits := range 8 {
 				matMulGuarded(t, z[0], z[1], z[2], bits&1 > 0, bits&2 > 0, bits&4 > 0)
 			}
@@ -65,10 +67,12 @@ func TestMatMulTunedElsewhere(t *testing.T) {
 	})
 }
 
-// Three vectors of columns are taken unless they compute more columns that are not there than two would, and more than a few.
+// Three vectors of columns are taken unless they compute more columns that are not there than two would, and more than
+// a few.
 func TestWidePanels(t *testing.T) {
 	e := &engine[float32]{rows: 12, cols: 32, wide: &engine[float32]{rows: 8, cols: 48}}
-	for n, wide := range map[int]bool{1: false, 33: true, 48: true, 64: false, 128: false, 256: false, 384: true, 512: true, 1024: true, 50257: true} {
+	for n, wide := range map[int]bool{1: false, 33: true, 48: true, 64: false, 128: false, 256: false, 384: true,
+		512: true, 1024: true, 50257: true} {
 		if got := e.forCols(n) == e.wide; got != wide {
 			t.Errorf("%d columns: wide %v, want %v", n, got, wide)
 		}
@@ -135,7 +139,8 @@ func TestThreadsChangeNoBits(t *testing.T) {
 	each(t, func(t *testing.T) {
 		const m, n, k = 301, 203, 407
 		a, b := draw[float32](1, m*k), draw[float32](2, n*k)
-		s := AttentionShape{Batch: 2, Seq: 150, KSeq: 150, Heads: 2, Group: 2, Dim: 24, VDim: 16, Scale: 0.2, Causal: true, Window: 90}
+		s := AttentionShape{Batch: 2, Seq: 150, KSeq: 150, Heads: 2, Group: 2, Dim: 24, VDim: 16, Scale: 0.2,
+			Causal: true, Window: 90}
 		var want [][]float32
 		for _, threads := range []int{1, 2, 3, 7} {
 			withThreads(t, threads, func(t *testing.T) {
@@ -151,7 +156,8 @@ func TestThreadsChangeNoBits(t *testing.T) {
 				for i := range want {
 					for j, v := range want[i] {
 						if got[i][j] != v {
-							t.Fatalf("%d threads: element %d of result %d is %v, with 1 it is %v", threads, j, i, got[i][j], v)
+							t.Fatalf("%d threads: element %d of result %d is %v, with 1 it is %v", threads, j, i,
+								got[i][j], v)
 						}
 					}
 				}
@@ -165,7 +171,8 @@ func TestNoAllocationsOnThreads(t *testing.T) {
 	withThreads(t, 2, func(t *testing.T) {
 		const n = 160
 		a, b, c := draw[float32](1, n*n), draw[float32](2, n*n), make([]float32, n*n)
-		s := AttentionShape{Batch: 2, Seq: 80, KSeq: 80, Heads: 2, Group: 1, Dim: 16, VDim: 16, Scale: 0.2, Causal: true}
+		s := AttentionShape{Batch: 2, Seq: 80, KSeq: 80, Heads: 2, Group: 1, Dim: 16, VDim: 16, Scale: 0.2,
+			Causal: true}
 		x, k := drawTensors[float32](s), Table[float32]()
 		for name, f := range map[string]func(){
 			"MatMul":        func() { k.MatMul(c, a, b, n, n, n, true, true, true) },

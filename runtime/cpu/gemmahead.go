@@ -2,8 +2,9 @@ package cpu
 
 import "unsafe"
 
-// multiplyAhead multiplies a thin product's panel while it asks for what will be packed next: first for that of the next panel
-// of b, a stretch of it with so many panels of a as that takes, then the next stretch; then for some of the next block of op(a).
+// multiplyAhead multiplies a thin product's panel while it asks for what will be packed next: first for that of the
+// next panel of b, a stretch of it with so many panels of a as that takes, then the next stretch; then for some of the
+// next block of op(a).
 func (g *gemm[F]) multiplyAhead(s *strip) {
 	w, rows := g.wants(), g.e.rows
 	a, c, left := s.a, s.c, s.m
@@ -26,8 +27,8 @@ func (g *gemm[F]) multiplyAhead(s *strip) {
 	}
 }
 
-// wanted is what is packed next, as it can be asked for: stretches of addresses, each step after step while so many panels of a
-// are multiplied.
+// wanted is what is packed next, as it can be asked for: stretches of addresses, each step after step while so many
+// panels of a are multiplied.
 type wanted struct {
 	from, apart, stretches uintptr // from stretch to stretch
 	step                   uintptr
@@ -55,8 +56,8 @@ func (g *gemm[F]) wants() wanted {
 	return wanted{from: uintptr(from), apart: row, stretches: cols, step: 4 * size, panels: 1} // the terms of each row
 }
 
-// foreseen is the block of op(a), transposed, that is packed after the one that is multiplied. Its rows are columns of a: of each
-// term a stretch of lines, of which the first are asked for.
+// foreseen is the block of op(a), transposed, that is packed after the one that is multiplied. Its rows are columns of
+// a: of each term a stretch of lines, of which the first are asked for.
 type foreseen struct {
 	from         uintptr // of its first term
 	lines, asked int
@@ -87,8 +88,9 @@ func (g *gemm[F]) foresee(x, chunks, y, blocks int) {
 	}
 }
 
-// wantsA is wanted of the next block of op(a), for so many rows that are left of this one and the current panel of op(b): as much
-// as fits, and so late that it is still in the second cache when it is packed, if the panels behind suffice.
+// wantsA is wanted of the next block of op(a), for so many rows that are left of this one and the current panel of
+// op(b): as much as fits, and so late that it is still in the second cache when it is packed, if the panels behind
+// suffice.
 func (g *gemm[F]) wantsA(left int) wanted {
 	f := &g.after
 	if f.lines == f.asked {

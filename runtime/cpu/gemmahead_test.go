@@ -5,17 +5,20 @@ import (
 	"unsafe"
 )
 
-// While a block of op(a), transposed, is multiplied, every line of every term of the next block is asked for, however blocks and
-// chunks of terms come out, unless its panels are too few; none is asked for twice, and each before the block ends.
+// While a block of op(a), transposed, is multiplied, every line of every term of the next block is asked for, however
+// blocks and chunks of terms come out, unless its panels are too few; none is asked for twice, and each before the
+// block ends.
 func TestNextBlockIsForeseen(t *testing.T) {
 	each(t, func(t *testing.T) {
 		if engine32 == nil || engine32.split != nil {
 			t.Skip("there is no engine that asks ahead")
 		}
 		for _, z := range []struct{ m, n, k int }{
-			{1536, 384, 2048}, {384, 1536, 2048}, {3072, 768, 256}, {5027, 768, 256}, {1001, 512, 768}, {1999, 900, 1100},
+			{1536, 384, 2048}, {384, 1536, 2048}, {3072, 768, 256}, {5027, 768, 256}, {1001, 512, 768},
+			{1999, 900, 1100},
 		} {
-			g := product(make([]float32, z.m*z.n), make([]float32, z.m*z.k), make([]float32, z.n*z.k), z.m, z.n, z.k, true, false)
+			g := product(make([]float32, z.m*z.n), make([]float32, z.m*z.k), make([]float32, z.n*z.k), z.m, z.n, z.k,
+				true, false)
 			g.packA = true
 			chunks := g.chunks()
 			for x := range chunks {
@@ -38,7 +41,8 @@ func checkForeseen(t *testing.T, g *gemm[float32], x, chunks, y, blocks int) {
 	var asks []wanted
 	for g.j0 = 0; g.j0 < g.n; g.j0 += g.e.cols {
 		g.nb = min(g.e.cols, g.n-g.j0)
-		for left := g.mb - (1+g.e.cols/4)*g.e.rows; left > 0; { // one panel packs op(b), four ask for a line of each of its rows
+		// one panel packs op(b), four ask for a line of each of its rows
+		for left := g.mb - (1+g.e.cols/4)*g.e.rows; left > 0; {
 			w := g.wantsA(left)
 			if w.stretches == 0 {
 				break
@@ -86,6 +90,7 @@ func checkForeseen(t *testing.T, g *gemm[float32], x, chunks, y, blocks int) {
 		}
 	}
 	if missing > 0 {
-		t.Errorf("%d×%d×%d: %d lines of the block of rows from %d on and terms from %d on are not asked for", g.m, g.n, g.k, missing, i0, p0)
+		t.Errorf("%d×%d×%d: %d lines of the block of rows from %d on and terms from %d on are not asked for", g.m, g.n,
+			g.k, missing, i0, p0)
 	}
 }

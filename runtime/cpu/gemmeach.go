@@ -4,8 +4,8 @@ package cpu
 //
 //	for g := range groups { MatMul(c[g], a[g], b[g], m, n, k, ta, tb, acc) }
 //
-// Rows of a that are 0, as places are that no token has, cost next to nothing: they add nothing to a sum, and what is made of them is
-// 0, also where b is not finite.
+// Rows of a that are 0, as places are that no token has, cost next to nothing: they add nothing to a sum, and what is
+// made of them is 0, also where b is not finite.
 func (t *Kernels[F]) MatMulEach(c, a, b []F, groups, m, n, k int, ta, tb, acc bool) {
 	g := groupedOf[F]().get()
 	*g = grouped[F]{c: c, a: a, b: b, m: m, n: n, k: k, ta: ta, tb: tb, acc: acc, shared: t.MatMul}
@@ -21,14 +21,16 @@ func (t *Kernels[F]) MatMulEach(c, a, b []F, groups, m, n, k int, ta, tb, acc bo
 	groupedOf[F]().put(g)
 }
 
-// grouped is products of one size as one job, whose parts are a product each: threads then meet once, not once a product, and
-// none packs what another has packed. An element's bits depend on its row and its column alone, so that this changes none.
+// grouped is products of one size as one job, whose parts are a product each: threads then meet once, not once a
+// product, and none packs what another has packed. An element's bits depend on its row and its column alone, so that
+// this changes none.
 type grouped[F Float] struct {
 	c, a, b     []F
 	m, n, k     int
 	ta, tb, acc bool
-	alone       bool // a thread does all of a product; told apart here, since a generic function as a value would be allocated
-	shared      func(c, a, b []F, m, n, k int, ta, tb, acc bool)
+	// a thread does all of a product; told apart here, since a generic function as a value would be allocated
+	alone  bool
+	shared func(c, a, b []F, m, n, k int, ta, tb, acc bool)
 }
 
 func (g *grouped[F]) multiply(c, a, b []F, m, n, k int, ta, tb, acc bool) {
@@ -54,8 +56,8 @@ func groupedOf[F Float]() *pool[grouped[F]] {
 // mostEven is how many threads' work even tells apart at most.
 const mostEven = 64
 
-// even tells whether so many threads do best each whole products: these are too small to be split, or threads that take one
-// after another come out even. A product's work is its rows of a that are not 0, by their beginnings.
+// even tells whether so many threads do best each whole products: these are too small to be split, or threads that take
+// one after another come out even. A product's work is its rows of a that are not 0, by their beginnings.
 func (g *grouped[F]) even(groups, threads int) bool {
 	if g.m*g.n*g.k < smallWork {
 		return true

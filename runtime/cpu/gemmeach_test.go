@@ -7,11 +7,12 @@ import (
 
 func TestGroupedProducts(t *testing.T) { both(t, testGrouped[float32], testGrouped[float64]) }
 
-// Each group's product has the bits that it has alone, on one thread and on more, whether groups come out even or not: sizes that are
-// split between threads and smaller ones, groups of which one has all the tokens.
+// Each group's product has the bits that it has alone, on one thread and on more, whether groups come out even or not:
+// sizes that are split between threads and smaller ones, groups of which one has all the tokens.
 func testGrouped[F Float](t *testing.T, _ float64) {
 	defer Threads(1, 1)
-	for _, z := range [][4]int{{1, 5, 7, 3}, {4, 17, 33, 40}, {3, 128, 96, 128}, {4, 128, 96, 128}, {5, 3, 4, 0}, {2, 0, 4, 3}, {0, 2, 2, 2}} {
+	for _, z := range [][4]int{{1, 5, 7, 3}, {4, 17, 33, 40}, {3, 128, 96, 128}, {4, 128, 96, 128}, {5, 3, 4, 0},
+		{2, 0, 4, 3}, {0, 2, 2, 2}} {
 		groups, m, n, k := z[0], z[1], z[2], z[3]
 		a, b, before := draw[F](1, groups*m*k), draw[F](2, groups*k*n), draw[F](3, groups*m*n)
 		for i := range 16 {
@@ -42,7 +43,8 @@ func TestEven(t *testing.T) {
 	for _, c := range []struct {
 		groups, threads, rows, full int // rows of each group that have a token, and groups whose rows all have one
 		want                        bool
-	}{{8, 2, 50, 0, true}, {3, 2, 50, 0, false}, {3, 3, 50, 0, true}, {2, 3, 50, 0, false}, {8, 2, 10, 1, false}, {8, 2, 10, 2, true}, {16, 2, 128, 0, true}, {4, mostEven + 1, 50, 0, false}} {
+	}{{8, 2, 50, 0, true}, {3, 2, 50, 0, false}, {3, 3, 50, 0, true}, {2, 3, 50, 0, false}, {8, 2, 10, 1, false},
+		{8, 2, 10, 2, true}, {16, 2, 128, 0, true}, {4, mostEven + 1, 50, 0, false}} {
 		g := grouped[float32]{m: m, n: n, k: k, a: make([]float32, c.groups*m*k)}
 		for i := range c.groups {
 			rows := c.rows

@@ -82,9 +82,9 @@ func (g *gemm[F]) packPanelsA(i int) {
 	}
 }
 
-// Rows of a panel that lie a multiple of many lines apart share few sets of the first cache, from which they push each other
-// before all of a line's terms are used. crowdedSets is for how few sets it pays to copy them, crowdedCols for how many
-// columns; copies are an odd number of lines apart, of lineBytes.
+// Rows of a panel that lie a multiple of many lines apart share few sets of the first cache, from which they push each
+// other before all of a line's terms are used. crowdedSets is for how few sets it pays to copy them, crowdedCols for
+// how many columns; copies are an odd number of lines apart, of lineBytes.
 const (
 	lineBytes   = 64
 	cacheSets   = 64 // of lines, of the first cache

@@ -58,7 +58,8 @@ func (g *gemm[F]) packPairs(dst []F, x lines, q int) {
 func (g *gemm[F]) packAcross(pack pairPacker, dst []F, x lines, q, n, panels int) {
 	to, from := dst[q*x.w*g.kb:][:panels*x.w*g.kb], x.h[q*x.w:]
 	_ = from[(2*g.kb-1)*x.ld+(panels-1)*x.w+n-1]
-	pack((*byte)(unsafe.Pointer(&to[0])), &from[0], uintptr(4*x.w), uintptr(2*x.ld), uintptr(g.kb), uintptr(n), uintptr(x.w), uintptr(4*x.w*g.kb))
+	pack((*byte)(unsafe.Pointer(&to[0])), &from[0], uintptr(4*x.w), uintptr(2*x.ld), uintptr(g.kb), uintptr(n),
+		uintptr(x.w), uintptr(4*x.w*g.kb))
 }
 
 // packAlong packs panel q, of whose n lines the numbers lie together, or of a lone term.
@@ -68,7 +69,8 @@ func (g *gemm[F]) packAlong(dst []F, x lines, q, n int) {
 	for ; j+16 <= n && !g.lone; j += 16 {
 		from := x.h[(q*x.w+j)*x.ld:]
 		_ = from[15*x.ld+2*g.kb-1]
-		g.e.packCols((*float32)(unsafe.Pointer(&to[j])), (*float32)(unsafe.Pointer(&from[0])), uintptr(4*x.w), uintptr(2*x.ld), uintptr(g.kb))
+		g.e.packCols((*float32)(unsafe.Pointer(&to[j])), (*float32)(unsafe.Pointer(&from[0])), uintptr(4*x.w),
+			uintptr(2*x.ld), uintptr(g.kb))
 	}
 	for ; j < x.w; j++ {
 		for p := range g.kb {
@@ -162,8 +164,8 @@ func matMulPairs(c []float32, a, b []num.BF16, m, n, k int, ta, tb, acc bool) {
 	g.giveBack()
 }
 
-// matMulPairsRounded is MatMulRoundBF16 by the engine of pairs: parts of the sums are rounded as they come, if they come
-// all at once; else a block of them.
+// matMulPairsRounded is MatMulRoundBF16 by the engine of pairs: parts of the sums are rounded as they come, if they
+// come all at once; else a block of them.
 func matMulPairsRounded(c, a, b []num.BF16, m, n, k int, ta, tb bool) {
 	if m == 0 || n == 0 || k == 0 {
 		clear(c[:m*n])

@@ -2,14 +2,16 @@ package cpu
 
 import "unsafe"
 
-// Products of float32 on tiles of bfloat16. A number is the sum of three bfloat16s, its parts: what it rounds to, what that leaves, and
-// what is left then (Henry, Tang, Heinecke: Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations,
-// ARITH 2019). Of the nine products of two numbers' parts six are summed, in float32; the others are together less than 2^-24 of the
-// product, which is what rounding a product to float32 may cost. A tile sums 16 products before it rounds to the whole, so that the sums'
-// error is less than that of one multiply-add after another (TestSplitExact).
+// Products of float32 on tiles of bfloat16. A number is the sum of three bfloat16s, its parts: what it rounds to, what
+// that leaves, and what is left then (Henry, Tang, Heinecke: Leveraging the bfloat16 Artificial Intelligence Datatype
+// For Higher-Precision Computations, ARITH 2019). Of the nine products of two numbers' parts six are summed, in
+// float32; the others are together less than 2^-24 of the product, which is what rounding a product to float32 may
+// cost. A tile sums 16 products before it rounds to the whole, so that the sums' error is less than that of one
+// multiply-add after another (TestSplitExact).
 //
-// Numbers below 2^-102 lose what their parts have below 2^-126, the least normal number, and so do sums: tiles take what is less for 0.
-// Rows of op(a) and columns of op(b) with numbers that are not finite, or round to infinities, are multiplied without tiles.
+// Numbers below 2^-102 lose what their parts have below 2^-126, the least normal number, and so do sums: tiles take
+// what is less for 0. Rows of op(a) and columns of op(b) with numbers that are not finite, or round to infinities, are
+// multiplied without tiles.
 
 const (
 	splitStep  = 32        // terms of a step: pairs of a term and the one 16 behind it
@@ -19,11 +21,13 @@ const (
 	splitBytes = 600 << 10 // of a block of op(a), at most, split
 	splitWhole = 840 << 10 // of the only one, where this and splitCols of op(b) are more than the second cache holds
 	splitRows  = 4096      // of it, at most
-	splitCols  = 512       // of op(b) that are split together, where there are several blocks of rows; what is split stays in the second cache
-	splitOnce  = 128       // and where there is one, so that each is used once: lines that lie together come together
-	splitAhead = 4         // rows of op(a) ahead that are asked for; of op(b) twice as many, of which fewer numbers are split at a time
-	splitTurn  = 64        // rows of op(a), or a quarter of the terms of op(b), that are turned together
-	leastTerms = 32        // fewer are multiplied without tiles
+	// of op(b) that are split together, where there are several blocks of rows; what is split stays in the second cache
+	splitCols = 512
+	splitOnce = 128 // and where there is one, so that each is used once: lines that lie together come together
+	// rows of op(a) ahead that are asked for; of op(b) twice as many, of which fewer numbers are split at a time
+	splitAhead = 4
+	splitTurn  = 64 // rows of op(a), or a quarter of the terms of op(b), that are turned together
+	leastTerms = 32 // fewer are multiplied without tiles
 )
 
 // rowSplitter splits rows of pairs (splitRowsAVX512).
@@ -55,8 +59,8 @@ func (g *gemm[F]) multiplySplit(threads bool) {
 	}
 }
 
-// grid is how threads share a product, by rows and by columns: what takes the largest share least time, where splitting a panel takes about
-// as long as multiplying it by another.
+// grid is how threads share a product, by rows and by columns: what takes the largest share least time, where splitting
+// a panel takes about as long as multiplying it by another.
 func (g *gemm[F]) grid(threads int) (rows, cols int) {
 	aPanels, bPanels := g.aPanelsOf(g.m), (g.n+g.e.cols-1)/g.e.cols
 	least := 0
@@ -70,7 +74,8 @@ func (g *gemm[F]) grid(threads int) (rows, cols int) {
 	return rows, cols
 }
 
-// multiplyTerms multiplies the chunk of terms: blocks of rows of op(a) that the second cache holds, each by all columns.
+// multiplyTerms multiplies the chunk of terms: blocks of rows of op(a) that the second cache holds, each by all
+// columns.
 func (g *gemm[F]) multiplyTerms(steps int) {
 	blocks := splitBlocks(g.aPanelsOf(g.m), g.e.rows, 4*tileApart(steps))
 	cols := splitCols
@@ -153,8 +158,8 @@ func marked(x []uint64, at int) bool {
 	return x[tile/64]>>(tile%64)&3 > 0
 }
 
-// multiplyBoth multiplies a panel of rows by one of columns with tiles and without, and takes without only what has a number that tiles
-// cannot multiply: the bits of the others do not depend on it.
+// multiplyBoth multiplies a panel of rows by one of columns with tiles and without, and takes without only what has a
+// number that tiles cannot multiply: the bits of the others do not depend on it.
 func (g *gemm[F]) multiplyBoth(s *strip, row, col int) {
 	const ld = 2 * splitTile
 	i, j, m := g.i0+row, g.j0+col, s.m

@@ -23,8 +23,8 @@ func anyFloat(r *rand.Rand) float32 {
 	return v
 }
 
-// The three parts of a number are bfloat16s whose sum it is, the first two rounded; of pairs the former is in the lower half. What is not
-// finite, or rounds to an infinity, is told, and nothing else is.
+// The three parts of a number are bfloat16s whose sum it is, the first two rounded; of pairs the former is in the lower
+// half. What is not finite, or rounds to an infinity, is told, and nothing else is.
 func TestSplitRows(t *testing.T) {
 	onTiles(t)
 	const rows, count, ld = 3, 2, 70
@@ -45,7 +45,8 @@ func TestSplitRows(t *testing.T) {
 				bad = bad || !splitable(src[i*ld+j])
 			}
 		}
-		told := engine32.split((*byte)(unsafe.Pointer(&dst[0])), byteOf(src, 0), 4*ld, 64, 128, 3072, 0, rows, count, 0xffff)
+		told := engine32.split((*byte)(unsafe.Pointer(&dst[0])), byteOf(src, 0), 4*ld, 64, 128, 3072, 0, rows,
+			count, 0xffff)
 		if (told != 0) != bad {
 			t.Fatalf("told %v, want %v: %v", told != 0, bad, src)
 		}
@@ -76,14 +77,16 @@ func partsOf(v float32) (parts [3]float32) {
 		}
 		rest -= float64(parts[q])
 	}
-	if splitable(v) && (rest != 0 || math.Float32bits(parts[2])&0xffff != 0 && math.Abs(float64(parts[2])) >= 0x1p-126) {
+	if splitable(v) && (rest != 0 || math.Float32bits(parts[2])&0xffff != 0 &&
+		math.Abs(float64(parts[2])) >= 0x1p-126) {
 		panic("parts are not a number's")
 	}
 	parts[2] = math.Float32frombits(math.Float32bits(parts[2]) &^ 0xffff)
 	return parts
 }
 
-// Products on tiles are as exact as those of multiply-adds: of the same operands their error is no larger, whatever the numbers' sizes.
+// Products on tiles are as exact as those of multiply-adds: of the same operands their error is no larger, whatever the
+// numbers' sizes.
 func TestSplitExact(t *testing.T) {
 	onTiles(t)
 	defer Use(InUse())
@@ -121,20 +124,24 @@ func TestSplitExact(t *testing.T) {
 					e := (float64(v) - want[i]) / size[i]
 					rms[x] += e * e
 					if math.Abs(e) > 0x1p-20 {
-						t.Fatalf("%v, %d terms: element %d is %v, want %v of magnitudes %v", isa, k, i, v, want[i], size[i])
+						t.Fatalf("%v, %d terms: element %d is %v, want %v of magnitudes %v", isa, k, i, v,
+							want[i], size[i])
 					}
 				}
 				rms[x] = math.Sqrt(rms[x] / m / n)
 			}
-			t.Logf("%d terms over 2^%d: error of multiply-adds %.2g, of tiles %.2g of the sum of magnitudes", k, spread, rms[0], rms[1])
+			t.Logf("%d terms over 2^%d: error of multiply-adds %.2g, of tiles %.2g of the sum of magnitudes", k,
+				spread, rms[0], rms[1])
 			if rms[1] > rms[0] {
-				t.Errorf("%d terms over 2^%d: error of multiply-adds %.3g, of tiles %.3g of the sum of magnitudes", k, spread, rms[0], rms[1])
+				t.Errorf("%d terms over 2^%d: error of multiply-adds %.3g, of tiles %.3g of the sum of magnitudes", k,
+					spread, rms[0], rms[1])
 			}
 		}
 	}
 }
 
-// Numbers that tiles cannot multiply change no bit of another row and column, and what they are in is as IEEE 754 has it.
+// Numbers that tiles cannot multiply change no bit of another row and column, and what they are in is as IEEE 754 has
+// it.
 func TestSplitMarked(t *testing.T) {
 	onTiles(t)
 	const m, n, k = 70, 150, 600
@@ -149,7 +156,8 @@ func TestSplitMarked(t *testing.T) {
 		mul := Table[float32]().MatMul
 		clean := start32(before)
 		mul(clean, a, b, m, n, k, ta, tb, acc)
-		*at(40, 599), *at(41, 0), *at(41, 1), *at(66, 300) = float32(math.Inf(-1)), float32(math.Inf(1)), float32(math.Inf(1)), float32(math.NaN())
+		*at(40, 599), *at(41, 0), *at(41, 1), *at(66, 300) = float32(math.Inf(-1)), float32(math.Inf(1)),
+			float32(math.Inf(1)), float32(math.NaN())
 		*at(3, 555), *bt(10, 77), *bt(20, 149) = -math.MaxFloat32, math.MaxFloat32, float32(math.Inf(1))
 		rows, cols := map[int]bool{40: true, 41: true, 66: true, 3: true}, map[int]bool{77: true, 149: true}
 		got := start32(before)
@@ -159,7 +167,8 @@ func TestSplitMarked(t *testing.T) {
 		for i, v := range got {
 			if !rows[i/n] && !cols[i%n] {
 				if v != clean[i] {
-					t.Fatalf("%v %v %v: element %d,%d is %v, without the others' numbers %v", ta, tb, acc, i/n, i%n, v, clean[i])
+					t.Fatalf("%v %v %v: element %d,%d is %v, without the others' numbers %v", ta, tb, acc, i/n, i%n,
+						v, clean[i])
 				}
 				continue
 			}
@@ -203,7 +212,8 @@ func TestSplitSmall(t *testing.T) {
 // Shares by rows and columns cover a product, and are as many as there are threads where panels allow.
 func TestSplitGrid(t *testing.T) {
 	for _, z := range []struct{ m, n, threads, rows, cols int }{
-		{2048, 384, 2, 2, 1}, {384, 2048, 2, 1, 2}, {2048, 2048, 4, 2, 2}, {2048, 2048, 16, 4, 4}, {32, 32, 8, 1, 1}, {64, 32, 8, 2, 1}, {768, 128, 3, 3, 1},
+		{2048, 384, 2, 2, 1}, {384, 2048, 2, 1, 2}, {2048, 2048, 4, 2, 2}, {2048, 2048, 16, 4, 4}, {32, 32, 8, 1, 1},
+		{64, 32, 8, 2, 1}, {768, 128, 3, 3, 1},
 	} {
 		g := gemm[float32]{e: &engine[float32]{rows: 32, cols: 32}, m: z.m, n: z.n}
 		if rows, cols := g.grid(z.threads); rows != z.rows || cols != z.cols {
@@ -212,7 +222,8 @@ func TestSplitGrid(t *testing.T) {
 	}
 }
 
-// A block of op(a) and what it meets of op(b) take about what a second cache of 2 MB holds, and marks have places for all rows.
+// A block of op(a) and what it meets of op(b) take about what a second cache of 2 MB holds, and marks have places for
+// all rows.
 func TestSplitBlocks(t *testing.T) {
 	const rows = 2 * splitTile
 	for steps := 1; steps <= splitSteps; steps++ {
@@ -224,8 +235,10 @@ func TestSplitBlocks(t *testing.T) {
 			if blocks == 1 {
 				cols = splitOnce
 			}
-			if a, b := each*rows/splitTile*tile, cols/splitTile*tile; a > splitWhole || blocks > 1 && a > splitBytes || each*rows > splitRows || a+b > 2250<<10 {
-				t.Fatalf("%d panels of %d steps are %d blocks: %d KB beside %d KB, %d rows", panels, steps, blocks, a>>10, b>>10, each*rows)
+			if a, b := each*rows/splitTile*tile, cols/splitTile*tile; a > splitWhole || blocks > 1 && a > splitBytes ||
+				each*rows > splitRows || a+b > 2250<<10 {
+				t.Fatalf("%d panels of %d steps are %d blocks: %d KB beside %d KB, %d rows", panels, steps, blocks,
+					a>>10, b>>10, each*rows)
 			}
 		}
 	}

@@ -2,8 +2,8 @@ package cpu
 
 import "unsafe"
 
-// A tile of op(a), or op(b), split lies as [steps][parts][16][16] pairs, behind the one before it: of op(a) a row for each of 16 rows, of
-// op(b) a row for each of 16 pairs of terms.
+// A tile of op(a), or op(b), split lies as [steps][parts][16][16] pairs, behind the one before it: of op(a) a row for
+// each of 16 rows, of op(b) a row for each of 16 pairs of terms.
 
 // splitting is room for what is turned, or has terms that are not there.
 type splitting struct {
@@ -13,8 +13,8 @@ type splitting struct {
 
 var splittings pool[splitting]
 
-// tileApart is how many float32s lie from a tile to the next, of so many steps: an odd number of KB, so that they begin in different sets of the
-// caches.
+// tileApart is how many float32s lie from a tile to the next, of so many steps: an odd number of KB, so that they begin
+// in different sets of the caches.
 func tileApart(steps int) int { return (3*steps | 1) * splitUnit / 3 }
 
 // byteOf is where element i of float32s lies.
@@ -44,7 +44,8 @@ func (g *gemm[F]) rowsA(t *splitting, steps int) {
 		to, from := g.pa[r/splitTile*tileApart(steps):], g.a.d[(g.i0+r)*ld+g.p0:]
 		_ = from[(n-1)*ld+g.kb-1]
 		if whole > 0 {
-			g.markA(r, g.e.split(byteOf(to, 0), byteOf(from, 0), uintptr(4*ld), 64, 4*splitStep, 4*splitUnit, uintptr(4*splitAhead*ld), uintptr(n), uintptr(whole), 0xffff))
+			g.markA(r, g.e.split(byteOf(to, 0), byteOf(from, 0), uintptr(4*ld), 64, 4*splitStep, 4*splitUnit,
+				uintptr(4*splitAhead*ld), uintptr(n), uintptr(whole), 0xffff))
 		}
 		if whole == steps {
 			continue
@@ -53,7 +54,8 @@ func (g *gemm[F]) rowsA(t *splitting, steps int) {
 		for i := range n {
 			copyWords(t.d[i*splitStep:], from[i*ld+whole*splitStep:], g.kb-whole*splitStep)
 		}
-		g.markA(r, g.e.split(byteOf(to, whole*splitUnit), byteOf(t.d[:], 0), 4*splitStep, 64, 0, 0, 0, uintptr(n), 1, 0xffff))
+		g.markA(r, g.e.split(byteOf(to, whole*splitUnit), byteOf(t.d[:], 0), 4*splitStep, 64, 0, 0, 0,
+			uintptr(n), 1, 0xffff))
 	}
 }
 
@@ -82,7 +84,8 @@ func (g *gemm[F]) turnA(t *splitting, x, r, rows, steps int) {
 	}
 	for i := 0; i < rows; i += splitTile {
 		to := g.pa[(r+i)/splitTile*tileApart(steps)+x*splitUnit:]
-		g.markA(r+i, g.e.split(byteOf(to, 0), byteOf(t.d[:], i*splitStep), 4*splitStep, 64, 0, 0, 0, uintptr(min(splitTile, rows-i)), 1, 0xffff))
+		g.markA(r+i, g.e.split(byteOf(to, 0), byteOf(t.d[:], i*splitStep), 4*splitStep, 64, 0, 0, 0,
+			uintptr(min(splitTile, rows-i)), 1, 0xffff))
 	}
 }
 
@@ -129,9 +132,11 @@ func (g *gemm[F]) rowsB(t *splitting, x, steps, col, cols int) {
 	if terms < splitStep {
 		ld, far, whole = splitTile, splitTile*splitTile, 0
 	}
-	if whole > 0 && g.e.split(byteOf(to, 0), byteOf(from, 0), uintptr(4*ld), uintptr(4*far), 4*splitTile, uintptr(4*apart), uintptr(4*2*splitAhead*ld), splitTile, uintptr(whole), 0xffff) != 0 {
+	if whole > 0 && g.e.split(byteOf(to, 0), byteOf(from, 0), uintptr(4*ld), uintptr(4*far), 4*splitTile,
+		uintptr(4*apart), uintptr(4*2*splitAhead*ld), splitTile, uintptr(whole), 0xffff) != 0 {
 		for i := range whole { // which tiles it is
-			g.markB(col+i*splitTile, g.e.split(byteOf(to, i*apart), byteOf(from, i*splitTile), uintptr(4*ld), uintptr(4*far), 0, 0, 0, splitTile, 1, 0xffff))
+			g.markB(col+i*splitTile, g.e.split(byteOf(to, i*apart), byteOf(from, i*splitTile), uintptr(4*ld),
+				uintptr(4*far), 0, 0, 0, splitTile, 1, 0xffff))
 		}
 	}
 	for i := whole * splitTile; i < cols; i += splitTile {
@@ -143,7 +148,8 @@ func (g *gemm[F]) rowsB(t *splitting, x, steps, col, cols int) {
 			}
 			src = byteOf(t.d[:], 0)
 		}
-		g.markB(col+i, g.e.split(byteOf(to, i/splitTile*apart), src, uintptr(4*ld), uintptr(4*far), 0, 0, 0, splitTile, 1, 1<<n-1))
+		g.markB(col+i, g.e.split(byteOf(to, i/splitTile*apart), src, uintptr(4*ld), uintptr(4*far), 0, 0, 0,
+			splitTile, 1, 1<<n-1))
 	}
 }
 
@@ -169,7 +175,8 @@ func (g *gemm[F]) turnB(t *splitting, col, cols, steps int) {
 				}
 			}
 		}
-		g.markB(col, g.e.split(byteOf(to, p/splitStep*splitUnit), byteOf(t.d[:], 0), 4*splitTile, 4*splitTile*splitTile, 4*splitStep*splitTile, 4*splitUnit, 0, splitTile, uintptr(whole), 0xffff))
+		g.markB(col, g.e.split(byteOf(to, p/splitStep*splitUnit), byteOf(t.d[:], 0), 4*splitTile,
+			4*splitTile*splitTile, 4*splitStep*splitTile, 4*splitUnit, 0, splitTile, uintptr(whole), 0xffff))
 	}
 }
 

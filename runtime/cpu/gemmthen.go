@@ -2,14 +2,15 @@ package cpu
 
 import "unsafe"
 
-// ending is what a product's sums go through once they are whole: c[i,j] = do(sums[i,j], x[i,j]), of matrices that lie as the
-// sums do. It is done for some rows of a panel of columns at a time, while the second cache has them.
+// ending is what a product's sums go through once they are whole: c[i,j] = do(sums[i,j], x[i,j]), of matrices that lie
+// as the sums do. It is done for some rows of a panel of columns at a time, while the second cache has them.
 type ending[F Float] struct {
 	c, x mat[F] // without c there is none
 	do   Do
 }
 
-// endPanels is how many panels of rows are multiplied before their sums go on: with two vectors of columns they are some KB.
+// endPanels is how many panels of rows are multiplied before their sums go on: with two vectors of columns they are
+// some KB.
 const endPanels = 8
 
 // on is the ending of a share of the product, cut as its sums are.

@@ -7,14 +7,15 @@ import (
 	"testing"
 )
 
-// A product that ends in an operation on its sums has the bits of the product and then that: of several blocks of terms, of rows
-// and of columns, of none, begun from rows, from one row and from nothing, on one thread and more.
+// A product that ends in an operation on its sums has the bits of the product and then that: of several blocks of
+// terms, of rows and of columns, of none, begun from rows, from one row and from nothing, on one thread and more.
 func TestMatMulThen(t *testing.T) { both(t, testMatMulThen[float32], testMatMulThen[float64]) }
 
 func testMatMulThen[F Float](t *testing.T, tol float64) {
 	defer Threads(1, 1)
 	dos := []Do{DoAdd, DoGelu, DoGeluGrad, DoSilu, DoMul}
-	for z, size := range [][3]int{{1, 1, 1}, {5, 1, 13}, {3, 4, 0}, {0, 3, 4}, {67, 193, 31}, {31, 197, 1100}, {300, 70, 40}, {130, 600, 64}, {500, 64, 900}} {
+	for z, size := range [][3]int{{1, 1, 1}, {5, 1, 13}, {3, 4, 0}, {0, 3, 4}, {67, 193, 31}, {31, 197, 1100},
+		{300, 70, 40}, {130, 600, 64}, {500, 64, 900}} {
 		m, n, k := size[0], size[1], size[2]
 		a, b, x := draw[F](1, m*k), draw[F](2, k*n), draw[F](5, m*n)
 		for i := range 8 {
@@ -37,7 +38,8 @@ func testMatMulThen[F Float](t *testing.T, tol float64) {
 }
 
 // testThen tries one product with its sums kept, and without.
-func testThen[F Float](t *testing.T, what string, from, x, a, b []F, do Do, size [3]int, ta, tb bool, want []float64, tol float64) {
+func testThen[F Float](t *testing.T, what string, from, x, a, b []F, do Do, size [3]int, ta, tb bool, want []float64,
+	tol float64) {
 	t.Helper()
 	m, n, k := size[0], size[1], size[2]
 	tab := Table[F]()
@@ -61,18 +63,21 @@ func testThen[F Float](t *testing.T, what string, from, x, a, b []F, do Do, size
 	near(t, what+" without its sums", again, wide(want2), 0)
 }
 
-// A product that ends in GELU or its derivative, and the product with that behind it, at nano's, mid's and GPT-2's sizes.
+// A product that ends in GELU or its derivative, and the product with that behind it, at nano's, mid's and GPT-2's
+// sizes.
 func BenchmarkMatMulThen(b *testing.B) {
 	tab := Table[float32]()
 	for _, z := range [][3]int{{768, 512, 128}, {2048, 1536, 384}, {256, 3072, 768}} {
 		m, n, k := z[0], z[1], z[2]
 		x, w, bias := draw[float32](1, m*k), draw[float32](2, n*k), draw[float32](3, n)
-		for i := range w { // sums as in training: of larger ones exponentials leave the range of normal numbers, which is slow
+		// sums as in training: of larger ones exponentials leave the range of normal numbers, which is slow
+		for i := range w {
 			w[i] /= float32(math.Sqrt(float64(k)))
 		}
 		up, act := draw[float32](4, m*n), make([]float32, m*n)
 		whole := []Operand{{At: Whole}, {At: Whole}, {At: Whole}}
-		gelu, grad := &Chain{whole[:2], []Link{{Do: DoGelu, To: 1}}}, &Chain{whole, []Link{{Do: DoGeluGrad, To: 2, B: 1}}}
+		gelu, grad := &Chain{whole[:2], []Link{{Do: DoGelu, To: 1}}},
+			&Chain{whole, []Link{{Do: DoGeluGrad, To: 2, B: 1}}}
 		for what, do := range map[string]func(){
 			"gelu none": func() { tab.MatMulOn(up, bias, x, w, m, n, k, false, false) },
 			"grad none": func() { tab.MatMul(act, x, w, m, n, k, false, true, false) },

@@ -5,8 +5,8 @@ import "unsafe"
 // togetherPairs is how many pairs of a row packCols writes at once.
 const togetherPairs = 16
 
-// pairsPacked is how many pairs lie from a row to the next where op(a) is packed row by row. Rows of many are as long as what packs
-// them writes at once.
+// pairsPacked is how many pairs lie from a row to the next where op(a) is packed row by row. Rows of many are as long
+// as what packs them writes at once.
 func (g *gemm[F]) pairsPacked() int {
 	if g.lone || g.kb < togetherPairs {
 		return g.kb
@@ -14,8 +14,8 @@ func (g *gemm[F]) pairsPacked() int {
 	return (g.kb + togetherPairs - 1) / togetherPairs * togetherPairs
 }
 
-// packTogether packs the block's rows lo to hi-1 of op(a) row by row: first 16 pairs of a panel's rows as [pairs][rows], then these
-// turned. What lies behind a row's last pair is not read.
+// packTogether packs the block's rows lo to hi-1 of op(a) row by row: first 16 pairs of a panel's rows as
+// [pairs][rows], then these turned. What lies behind a row's last pair is not read.
 func (g *gemm[F]) packTogether(x lines, lo, hi int) {
 	step := g.pairsPacked()
 	if step < togetherPairs || g.lone {
@@ -29,7 +29,8 @@ func (g *gemm[F]) packTogether(x lines, lo, hi int) {
 			rows := min(togetherPairs, g.kb-p)
 			from := x.h[x.at(lo, 2*p):]
 			_, _ = from[(2*rows-1)*x.ld+n-1], g.pa[(lo+n-1)*step+p+togetherPairs-1]
-			g.e.packPairs((*byte)(unsafe.Pointer(&t[0])), &from[0], turnedRoom*4, uintptr(2*x.ld), uintptr(rows), uintptr(n), turnedRoom, 0)
+			g.e.packPairs((*byte)(unsafe.Pointer(&t[0])), &from[0], turnedRoom*4, uintptr(2*x.ld), uintptr(rows),
+				uintptr(n), turnedRoom, 0)
 			g.e.packCols((*float32)(unsafe.Pointer(&g.pa[lo*step+p])), &t[0], uintptr(4*step), turnedRoom*4, uintptr(n))
 		}
 	}

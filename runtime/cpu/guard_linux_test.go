@@ -7,12 +7,14 @@ import (
 	"unsafe"
 )
 
-// atEnd is a slice of n float32s that ends where memory does: behind it, or before it, lies a page that nobody may touch.
+// atEnd is a slice of n float32s that ends where memory does: behind it, or before it, lies a page that nobody may
+// touch.
 func atEnd(t *testing.T, n int, first bool) []float32 {
 	t.Helper()
 	page := syscall.Getpagesize()
 	size := (4*n + page - 1) / page * page
-	b, err := syscall.Mmap(-1, 0, size+2*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	b, err := syscall.Mmap(-1, 0, size+2*page, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
 		t.Fatal(err)
 	}

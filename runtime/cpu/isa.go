@@ -27,9 +27,9 @@ func (i ISA) String() string { return isaNames[i] }
 // best is the last that this machine has, and hasBF16 whether it has AVX512-BF16.
 var best, hasBF16 = detect()
 
-// pairsPay tells whether AVX512-BF16 multiplies faster than operands are widened and multiplied in float32. It does 1.8 times
-// float32's products on AMD's Zen 5, 0.6 times on Intel's family 6, model 167, where widening them does 0.9. The maker decides, not
-// a measurement, so that all runs on a machine make the same bits.
+// pairsPay tells whether AVX512-BF16 multiplies faster than operands are widened and multiplied in float32. It does 1.8
+// times float32's products on AMD's Zen 5, 0.6 times on Intel's family 6, model 167, where widening them does 0.9. The
+// maker decides, not a measurement, so that all runs on a machine make the same bits.
 var pairsPay = hasBF16 && !isIntel()
 
 // inUse is what the tables were last filled for.
@@ -52,7 +52,8 @@ func findISA(name string, best ISA) (ISA, error) {
 	}
 	i := ISA(slices.Index(isaNames[:], name))
 	if i < 0 {
-		return 0, fmt.Errorf("there are no instructions named %s; there are auto and %s", name, strings.Join(isaNames[:], ", "))
+		return 0, fmt.Errorf("there are no instructions named %s; there are auto and %s", name,
+			strings.Join(isaNames[:], ", "))
 	}
 	if i > best {
 		return 0, fmt.Errorf("this machine does not have %s; auto, which is %v here, and %s work",

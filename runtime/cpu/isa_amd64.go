@@ -41,7 +41,8 @@ func isIntel() bool {
 	return b == 0x756e6547 && d == 0x49656e69 && c == 0x6c65746e // "Genu", "ineI", "ntel"
 }
 
-// numbersCores tells whether there is RDPID (leaf 7, ecx). RDTSCP, which older processors have, waits until all that was begun is done.
+// numbersCores tells whether there is RDPID (leaf 7, ecx). RDTSCP, which older processors have, waits until all that
+// was begun is done.
 var numbersCores = func() bool {
 	if most, _, _, _ := cpuid(0, 0); most < 7 {
 		return false
@@ -76,7 +77,8 @@ func useAVX2(t32 *Kernels[float32], t64 *Kernels[float64]) {
 
 func useAVX512(t *Kernels[float32], _ *Kernels[float64]) {
 	useVectors(t, vec.AVX512)
-	engine32 = &engine[float32]{rows: 12, cols: 32, multiply: gemmF32AVX512, packRows: packRowsAVX512, packFour: packFourAVX512, packCols: packColumnsAVX512}
+	engine32 = &engine[float32]{rows: 12, cols: 32, multiply: gemmF32AVX512, packRows: packRowsAVX512,
+		packFour: packFourAVX512, packCols: packColumnsAVX512}
 	if tuned.wide {
 		wide := *engine32
 		wide.rows, wide.cols, wide.multiply = 8, 48, gemmF32AVX512Wide
@@ -89,11 +91,12 @@ func useAVX512(t *Kernels[float32], _ *Kernels[float64]) {
 	if pairsPay {
 		t.MatMulBF16, t.MatMulRoundBF16 = matMulPairs, matMulPairsRounded
 	}
-	engine64 = &engine[float64]{rows: 12, cols: 16, multiply: gemmF64AVX512, packRows: packRowsAVX512, packFour: packFourAVX512}
+	engine64 = &engine[float64]{rows: 12, cols: 16, multiply: gemmF64AVX512, packRows: packRowsAVX512,
+		packFour: packFourAVX512}
 }
 
-// useAMX takes tiles. Cores that have them lose by copying rows that share sets of the first cache (bench/gemm/README.md), which
-// Zen 5 gains by.
+// useAMX takes tiles. Cores that have them lose by copying rows that share sets of the first cache
+// (bench/gemm/README.md), which Zen 5 gains by.
 func useAMX(t *Kernels[float32], _ *Kernels[float64]) {
 	t.MatMulBF16, t.MatMulRoundBF16 = matMulPairs, matMulPairsRounded
 	t.AttentionBF16, t.AttentionGradBF16 = attentionTiles, attentionGradTiles
@@ -104,5 +107,6 @@ func useAMX(t *Kernels[float32], _ *Kernels[float64]) {
 	e := *engine16
 	e.rows, e.multiply, e.together, e.narrowRows = 2*tileRows, gemmTiles, true, narrowRowsBF16
 	engine16 = &e
-	engine32 = &engine[float32]{rows: 2 * tileRows, cols: 2 * tileCols, multiply: gemmParts, packCols: packColumnsAVX512, split: splitRowsAVX512, plain: engine32}
+	engine32 = &engine[float32]{rows: 2 * tileRows, cols: 2 * tileCols, multiply: gemmParts,
+		packCols: packColumnsAVX512, split: splitRowsAVX512, plain: engine32}
 }

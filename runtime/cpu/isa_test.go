@@ -36,7 +36,8 @@ func TestFindISA(t *testing.T) {
 		want ISA
 		err  string
 	}{
-		{"auto", AVX2, AVX2, ""}, {"", Portable, Portable, ""}, {"portable", AVX512, Portable, ""}, {"avx2", AVX512, AVX2, ""},
+		{"auto", AVX2, AVX2, ""}, {"", Portable, Portable, ""}, {"portable", AVX512, Portable, ""},
+		{"avx2", AVX512, AVX2, ""},
 		{"avx512", AVX2, 0, "this machine does not have avx512; auto, which is avx2 here, and portable, avx2 work"},
 		{"sse", AVX2, 0, "there are no instructions named sse; there are auto and portable, avx2, avx512, amx"},
 	} {
@@ -65,7 +66,8 @@ func TestDetectAgreesWithTheSystem(t *testing.T) {
 	}
 	want := Portable
 	switch {
-	case askForTiles() && has("avx2", "fma", "f16c", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_bf16", "amx_tile", "amx_bf16"):
+	case askForTiles() && has("avx2", "fma", "f16c", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl",
+		"avx512_bf16", "amx_tile", "amx_bf16"):
 		want = AMX
 	case has("avx2", "fma", "f16c", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl"):
 		want = AVX512

@@ -47,7 +47,8 @@ func widenedOf[F Float]() *pool[widened[F]] {
 	return any(&widened64).(*pool[widened[F]])
 }
 
-// matMulWidened is MatMulBF16 where no instruction does it, or none that is faster. The bits of an element do not depend on the others.
+// matMulWidened is MatMulBF16 where no instruction does it, or none that is faster. The bits of an element do not
+// depend on the others.
 func matMulWidened[F Float](c []F, a, b []num.BF16, m, n, k int, ta, tb, acc bool) {
 	x, w := widenedOf[F]().get(), borrow[F]()
 	for j0 := 0; j0 < n; j0 += wideBlock {

@@ -78,8 +78,8 @@ func (p *product16) checkRounded(t *testing.T, what string) {
 	}
 }
 
-// Products of bfloat16 of all transpositions, on one thread and on two, against the loop in float64: odd sizes, edges of
-// panels and of blocks, operands between NaN.
+// Products of bfloat16 of all transpositions, on one thread and on two, against the loop in float64: odd sizes, edges
+// of panels and of blocks, operands between NaN.
 func TestMatMulBF16(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
 	size := func() int { return []int{1 + r.Intn(5), 1 + r.Intn(70), 1 + r.Intn(200)}[r.Intn(3)] }
@@ -87,7 +87,8 @@ func TestMatMulBF16(t *testing.T) {
 	for range 40 {
 		cases = append(cases, newProduct16(size(), size(), size(), r.Intn(8)))
 	}
-	for _, z := range [][3]int{{1, 1100, 5}, {300, 40, 2}, {130, 33, 401}, {49, 129, 1}, {61, 70, 2051}, {515, 5, 2050}, {5, 7, 0}} {
+	for _, z := range [][3]int{{1, 1100, 5}, {300, 40, 2}, {130, 33, 401}, {49, 129, 1}, {61, 70, 2051},
+		{515, 5, 2050}, {5, 7, 0}} {
 		for bits := range 8 {
 			cases = append(cases, newProduct16(z[0], z[1], z[2], bits))
 		}
@@ -117,8 +118,8 @@ func TestMatMulEachBF16(t *testing.T) {
 	}
 }
 
-// An infinity or a NaN of an operand is in the elements that it belongs to, and in no other; numbers near the ends of the
-// range neither overflow nor vanish.
+// An infinity or a NaN of an operand is in the elements that it belongs to, and in no other; numbers near the ends of
+// the range neither overflow nor vanish.
 func TestMatMulBF16NotFinite(t *testing.T) {
 	each(t, func(t *testing.T) {
 		const m, n, k, row, col, p = 29, 45, 401, 17, 40, 400

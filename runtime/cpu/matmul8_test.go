@@ -8,7 +8,8 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// The product is that of operands rounded one by one, with and without groups, transposes and what is added to; sums are as MatMul's.
+// The product is that of operands rounded one by one, with and without groups, transposes and what is added to; sums
+// are as MatMul's.
 func TestMatMul8(t *testing.T) {
 	const m, n, k = 5, 7, 33
 	for bits := range 16 {

@@ -31,11 +31,12 @@ func testMatMul[F Float](t *testing.T, tol float64) {
 
 func TestMatMulOn(t *testing.T) { both(t, testMatMulOn[float32], testMatMulOn[float64]) }
 
-// A product that is added to other rows, or to one row, on one thread and on two: the sizes have several blocks of terms, of
-// rows and of columns, and none.
+// A product that is added to other rows, or to one row, on one thread and on two: the sizes have several blocks of
+// terms, of rows and of columns, and none.
 func testMatMulOn[F Float](t *testing.T, tol float64) {
 	defer Threads(1, 1)
-	for _, z := range [][3]int{{1, 1, 1}, {5, 1, 13}, {3, 4, 0}, {0, 3, 4}, {67, 193, 31}, {31, 197, 1100}, {300, 70, 40}, {130, 600, 64}} {
+	for _, z := range [][3]int{{1, 1, 1}, {5, 1, 13}, {3, 4, 0}, {0, 3, 4}, {67, 193, 31}, {31, 197, 1100},
+		{300, 70, 40}, {130, 600, 64}} {
 		m, n, k := z[0], z[1], z[2]
 		a, b, rows, row := draw[F](1, m*k), draw[F](2, k*n), draw[F](3, m*n), draw[F](4, n)
 		for i := range 8 {
@@ -52,7 +53,8 @@ func testMatMulOn[F Float](t *testing.T, tol float64) {
 				Threads(1, threads)
 				got := make([]F, m*n)
 				Table[F]().MatMulOn(got, from, a, b, m, n, k, ta, tb)
-				near(t, name("matmul on ", z, ta, tb, one, threads), got, want, tol*math.Sqrt(float64(k+1))) // of sums that are √k
+				// of sums that are √k
+				near(t, name("matmul on ", z, ta, tb, one, threads), got, want, tol*math.Sqrt(float64(k+1)))
 			}
 		}
 	}
@@ -129,7 +131,9 @@ func TestNoAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(20, func() { k.MatMul(c, a, b, 64, 64, 64, true, true, true) }); n != 0 {
 		t.Errorf("MatMul allocates %v times", n)
 	}
-	if n := testing.AllocsPerRun(20, func() { k.MatMulThen(c, nil, b, a, a, b, DoGeluGrad, 64, 64, 64, false, true) }); n != 0 {
+	if n := testing.AllocsPerRun(20, func() {
+		k.MatMulThen(c, nil, b, a, a, b, DoGeluGrad, 64, 64, 64, false, true)
+	}); n != 0 {
 		t.Errorf("MatMulThen allocates %v times", n)
 	}
 	if n := testing.AllocsPerRun(20, func() { k.MatMulEach(c, a, b, 4, 32, 32, 32, false, true, false) }); n != 0 {
@@ -143,7 +147,9 @@ func TestNoAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(20, func() { k.AttentionGrad(dq, dk, dv, a, a, b, a, c, lse, s) }); n != 0 {
 		t.Errorf("AttentionGrad allocates %v times", n)
 	}
-	if n := testing.AllocsPerRun(20, func() { k.RoPE(c, a, 1, 64, 2, 32, 32, Where{}, 1e4, RopeScale{}, false) }); n != 0 {
+	if n := testing.AllocsPerRun(20, func() {
+		k.RoPE(c, a, 1, 64, 2, 32, 32, Where{}, 1e4, RopeScale{}, false)
+	}); n != 0 {
 		t.Errorf("RoPE allocates %v times", n)
 	}
 	if n := testing.AllocsPerRun(20, func() { k.LayerNormDGain(dq[:64], a, b, 64, 64, 1e-5, true) }); n != 0 {
@@ -155,7 +161,8 @@ func BenchmarkMatMul(b *testing.B) {
 	for _, z := range []struct {
 		m, n, k int
 		ta, tb  bool
-	}{{1024, 256, 64, false, false}, {1024, 64, 256, false, true}, {64, 256, 1024, true, false}, {768, 768, 768, false, false}} {
+	}{{1024, 256, 64, false, false}, {1024, 64, 256, false, true}, {64, 256, 1024, true, false},
+		{768, 768, 768, false, false}} {
 		b.Run(name(z.m, "x", z.n, "x", z.k), func(b *testing.B) {
 			x, y, c := draw[float32](1, z.m*z.k), draw[float32](2, z.k*z.n), make([]float32, z.m*z.n)
 			mul := Table[float32]().MatMul

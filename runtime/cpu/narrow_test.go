@@ -8,7 +8,8 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Rows are rounded as num rounds them, but for subnormal numbers, with zeros up to a tile's row and nothing written behind.
+// Rows are rounded as num rounds them, but for subnormal numbers, with zeros up to a tile's row and nothing written
+// behind.
 func TestNarrowRows(t *testing.T) {
 	if Best() != AMX {
 		t.Skip("no tiles")
@@ -16,7 +17,8 @@ func TestNarrowRows(t *testing.T) {
 	const rows, ld, step, mark = 3, 83, 97, 0x1234
 	for words := 1; words <= 70; words++ {
 		src := draw[float32](int64(words), rows*ld)
-		for i, x := range []float64{math.NaN(), math.Inf(-1), math.MaxFloat32, 1 + 1./256, 1 + 3./256, math.Copysign(0, -1), 0x1p-126, 0x1p-130} {
+		for i, x := range []float64{math.NaN(), math.Inf(-1), math.MaxFloat32, 1 + 1./256, 1 + 3./256,
+			math.Copysign(0, -1), 0x1p-126, 0x1p-130} {
 			src[(i*11)%words+i%rows*ld] = float32(x)
 		}
 		got := slices.Repeat([]uint16{mark}, rows*step)

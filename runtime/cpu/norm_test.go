@@ -91,7 +91,9 @@ func TestNormDX(t *testing.T) {
 		x, dy, gain, dx := draw[float64](1, n), draw[float64](2, n), draw[float64](3, cols), make([]float64, n)
 		x32, dy32, gain32, dx32 := draw[float32](1, n), draw[float32](2, n), draw[float32](3, cols), make([]float32, n)
 		k.LayerNormDX(dx, dy, x, gain, rows, cols, eps)
-		slope(t, name("layer norm ", z), x, dx, func() float64 { return along(naiveNorm(x, gain, nil, cols, true), dy) })
+		slope(t, name("layer norm ", z), x, dx, func() float64 {
+			return along(naiveNorm(x, gain, nil, cols, true), dy)
+		})
 		if cols > 2 { // with two the gradient is all rounding
 			k32.LayerNormDX(dx32, dy32, x32, gain32, rows, cols, eps)
 			near(t, name("layer norm f32 ", z), dx32, dx, 2e-5)
@@ -102,7 +104,9 @@ func TestNormDX(t *testing.T) {
 				of = unit(gain)
 			}
 			k.RMSNormDX(dx, dy, x, gain, rows, cols, eps, one)
-			slope(t, name("rms norm ", z, one), x, dx, func() float64 { return along(naiveNorm(x, of, nil, cols, false), dy) })
+			slope(t, name("rms norm ", z, one), x, dx, func() float64 {
+				return along(naiveNorm(x, of, nil, cols, false), dy)
+			})
 			k32.RMSNormDX(dx32, dy32, x32, gain32, rows, cols, eps, one)
 			near(t, name("rms norm f32 ", z, one), dx32, dx, 2e-5)
 		}

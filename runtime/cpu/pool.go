@@ -2,8 +2,9 @@ package cpu
 
 import "sync"
 
-// A pool keeps what it once lent: no more than were lent at a time, but for races. What a core gave back it gets again, as its caches
-// may still have it: to write over another core's packed operands, each line would first have to come from there.
+// A pool keeps what it once lent: no more than were lent at a time, but for races. What a core gave back it gets again,
+// as its caches may still have it: to write over another core's packed operands, each line would first have to come
+// from there.
 type pool[T any] struct {
 	shelves [poolShelves]shelf[T]
 }

@@ -45,7 +45,8 @@ func TestColumnSumsOnThreads(t *testing.T) {
 	each(t, func(t *testing.T) {
 		defer Threads(1, 1)
 		k := Table[float32]()
-		for _, z := range [][2]int{{partRowsSummed, 700}, {partRowsSummed + 1, 700}, {3*partRowsSummed + 2*bandRows + 3, 130}, {1000, 5}, {mostSums*partRowsSummed + 5*mostSums, 3}} {
+		for _, z := range [][2]int{{partRowsSummed, 700}, {partRowsSummed + 1, 700},
+			{3*partRowsSummed + 2*bandRows + 3, 130}, {1000, 5}, {mostSums*partRowsSummed + 5*mostSums, 3}} {
 			rows, cols := z[0], z[1]
 			x, dy := draw[float32](1, rows*cols), draw[float32](2, rows*cols)
 			var first []float32

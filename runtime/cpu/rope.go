@@ -2,7 +2,8 @@ package cpu
 
 const ropePairs = 64 // pairs of elements rotated at a time
 
-func rope[F Float](y, x []F, batch, seq, heads, dim, turn int, span Where, theta float64, scale RopeScale, inverse bool) {
+func rope[F Float](y, x []F, batch, seq, heads, dim, turn int, span Where, theta float64, scale RopeScale,
+	inverse bool) {
 	if turn < dim {
 		pass(y, x, batch*seq*heads, dim, turn)
 	}

@@ -9,7 +9,8 @@ import (
 func TestRoPE(t *testing.T) { both(t, testRoPE[float32], testRoPE[float64]) }
 
 func testRoPE[F Float](t *testing.T, tol float64) {
-	for _, z := range [][6]int{{0, 1, 1, 2, 2, 0}, {1, 1, 1, 2, 2, 0}, {2, 5, 3, 14, 14, 7}, {1, 3, 2, 2 * 67, 2 * 67, 100},
+	for _, z := range [][6]int{{0, 1, 1, 2, 2, 0}, {1, 1, 1, 2, 2, 0}, {2, 5, 3, 14, 14, 7},
+		{1, 3, 2, 2 * 67, 2 * 67, 100},
 		{2, 3, 2, 8, 2, 5}, {1, 3, 2, 7, 6, 1}, {1, 2, 3, 5, 0, 1}} {
 		batch, seq, heads, dim, turn, pos0 := z[0], z[1], z[2], z[3], z[4], z[5]
 		x := draw[F](1, batch*seq*heads*dim)
@@ -61,8 +62,8 @@ func naiveLlama3(invFreq float64, s RopeScale) float64 {
 	return llama
 }
 
-// transformersRope are figures of transformers 5.23.0's modeling_rope_utils.py, which computes in float32: frequencies of
-// some pairs, for a base and a number of turned elements.
+// transformersRope are figures of transformers 5.23.0's modeling_rope_utils.py, which computes in float32: frequencies
+// of some pairs, for a base and a number of turned elements.
 var transformersRope = []struct {
 	name  string
 	theta float64
@@ -71,21 +72,30 @@ var transformersRope = []struct {
 	freqs map[int]float64
 }{
 	{"linear", 10000, 64, RopeScale{Kind: "linear", Factor: 4},
-		map[int]float64{0: 0.25, 1: 0.18747355, 8: 0.0250000004, 10: 0.0140585322, 16: 0.00249999994, 21: 0.000592843455, 24: 0.000250000012, 31: 3.33380376e-05}},
+		map[int]float64{0: 0.25, 1: 0.18747355, 8: 0.0250000004, 10: 0.0140585322, 16: 0.00249999994,
+			21: 0.000592843455, 24: 0.000250000012, 31: 3.33380376e-05}},
 	{"dynamic beyond", 10000, 64, RopeScale{Kind: "dynamic", Factor: 2, OriginalLen: 2048, SeqLen: 8192},
-		map[int]float64{0: 1, 1: 0.70426929, 8: 0.0605215691, 10: 0.0300184153, 16: 0.00366286025, 21: 0.000634620723, 24: 0.000221682058, 31: 1.90503069e-05}},
+		map[int]float64{0: 1, 1: 0.70426929, 8: 0.0605215691, 10: 0.0300184153, 16: 0.00366286025, 21: 0.000634620723,
+			24: 0.000221682058, 31: 1.90503069e-05}},
 	{"dynamic within", 10000, 64, RopeScale{Kind: "dynamic", Factor: 2, OriginalLen: 2048, SeqLen: 512},
-		map[int]float64{0: 1, 1: 0.749894202, 8: 0.100000001, 10: 0.0562341288, 16: 0.00999999978, 21: 0.00237137382, 24: 0.00100000005, 31: 0.00013335215}},
+		map[int]float64{0: 1, 1: 0.749894202, 8: 0.100000001, 10: 0.0562341288, 16: 0.00999999978, 21: 0.00237137382,
+			24: 0.00100000005, 31: 0.00013335215}},
 	{"llama3", 500000, 128, RopeScale{Kind: "llama3", Factor: 8, LowFreq: 1, HighFreq: 4, OriginalLen: 8192},
-		map[int]float64{0: 1, 1: 0.814617217, 16: 0.0376060307, 21: 0.0134904198, 32: 0.000524846022, 42: 2.2748929e-05, 48: 6.64786967e-06, 63: 3.06892588e-07}},
+		map[int]float64{0: 1, 1: 0.814617217, 16: 0.0376060307, 21: 0.0134904198, 32: 0.000524846022,
+			42: 2.2748929e-05, 48: 6.64786967e-06, 63: 3.06892588e-07}},
 	{"yarn", 1e6, 128, RopeScale{Kind: "yarn", Factor: 4, BetaFast: 32, BetaSlow: 1, OriginalLen: 32768},
-		map[int]float64{0: 1, 1: 0.805842221, 16: 0.0316227786, 21: 0.0107460786, 32: 0.000602941145, 42: 2.88695483e-05, 48: 7.90569356e-06, 63: 3.10234441e-07}},
-	{"yarn, exact", 10000, 64, RopeScale{Kind: "yarn", Factor: 40, BetaFast: 32, BetaSlow: 1, OriginalLen: 4096, Exact: true},
-		map[int]float64{0: 1, 1: 0.749894202, 8: 0.100000001, 10: 0.0562341288, 16: 0.00552406255, 21: 0.000349887385, 24: 2.49999994e-05, 31: 3.33380353e-06}},
+		map[int]float64{0: 1, 1: 0.805842221, 16: 0.0316227786, 21: 0.0107460786, 32: 0.000602941145,
+			42: 2.88695483e-05, 48: 7.90569356e-06, 63: 3.10234441e-07}},
+	{"yarn, exact", 10000, 64, RopeScale{Kind: "yarn", Factor: 40, BetaFast: 32, BetaSlow: 1, OriginalLen: 4096,
+		Exact: true},
+		map[int]float64{0: 1, 1: 0.749894202, 8: 0.100000001, 10: 0.0562341288, 16: 0.00552406255, 21: 0.000349887385,
+			24: 2.49999994e-05, 31: 3.33380353e-06}},
 	{"yarn of a part", 10000, 32, RopeScale{Kind: "yarn", Factor: 4, BetaFast: 16, BetaSlow: 2, OriginalLen: 256},
-		map[int]float64{0: 1, 1: 0.562341332, 4: 0.0549999997, 5: 0.0224936493, 8: 0.00249999994, 10: 0.000790569466, 12: 0.000250000012, 15: 4.44569851e-05}},
+		map[int]float64{0: 1, 1: 0.562341332, 4: 0.0549999997, 5: 0.0224936493, 8: 0.00249999994, 10: 0.000790569466,
+			12: 0.000250000012, 15: 4.44569851e-05}},
 	{"longrope", 10000, 16, RopeScale{Kind: "longrope", Factors: []float64{1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5}},
-		map[int]float64{0: 1, 1: 0.210818499, 2: 0.0500000007, 4: 0.00333333341, 5: 0.000903507927, 6: 0.000250000012, 7: 7.02728357e-05}},
+		map[int]float64{0: 1, 1: 0.210818499, 2: 0.0500000007, 4: 0.00333333341, 5: 0.000903507927, 6: 0.000250000012,
+			7: 7.02728357e-05}},
 }
 
 func TestRopeScale(t *testing.T) {

@@ -7,7 +7,8 @@ type RopeRows struct {
 	Pairs             bool // neighbours turn together, else elements that are Turn/2 apart
 }
 
-// ropePart turns a part of each row: of the queries and keys of latent attention the last elements alone know positions.
+// ropePart turns a part of each row: of the queries and keys of latent attention the last elements alone know
+// positions.
 func ropePart[F Float](y, x []F, r RopeRows, at Where, theta float64, scale RopeScale, inverse bool) {
 	freqs := scale.turns(theta, r.Turn)
 	half := r.Turn / 2

@@ -10,7 +10,8 @@ func TestRoPEPart(t *testing.T) { both(t, testRoPEPart[float32], testRoPEPart[fl
 
 func testRoPEPart[F Float](t *testing.T, tol float64) {
 	scale := RopeScale{Kind: "linear", Factor: 4}
-	for _, r := range []RopeRows{{1, 3, 2, 10, 6, 4, true}, {2, 5, 3, 9, 2, 6, false}, {1, 2, 1, 4, 0, 4, true}, {2, 3, 4, 192, 128, 64, true}} {
+	for _, r := range []RopeRows{{1, 3, 2, 10, 6, 4, true}, {2, 5, 3, 9, 2, 6, false}, {1, 2, 1, 4, 0, 4, true},
+		{2, 3, 4, 192, 128, 64, true}} {
 		n := r.Batch * r.Seq * r.Heads * r.Dim
 		x := draw[F](1, n)
 		y, back, want := make([]F, n), make([]F, n), wide(x)

@@ -26,8 +26,8 @@ var (
 
 const keptTables = 16
 
-// RopeTable is what RoPE turns seq positions by, for devices that keep it in their own memory: cosines and sines, times the scaling's factor, in rows
-// of turn/2.
+// RopeTable is what RoPE turns seq positions by, for devices that keep it in their own memory: cosines and sines, times
+// the scaling's factor, in rows of turn/2.
 func RopeTable(seq, turn int, at Where, theta float64, scale RopeScale) (cos, sin []float64) {
 	t, half := scale.turns(theta, turn), turn/2
 	freq := make([]float64, half)
@@ -98,7 +98,8 @@ func newRopeTable(t *turns, half int, at Where, seq int) *ropeTable {
 	return r
 }
 
-func (v vectors) rope(y, x []float32, batch, seq, heads, dim, turn int, at Where, theta float64, scale RopeScale, inverse bool) {
+func (v vectors) rope(y, x []float32, batch, seq, heads, dim, turn int, at Where, theta float64, scale RopeScale,
+	inverse bool) {
 	if turn < dim {
 		pass(y, x, batch*seq*heads, dim, turn)
 	}
@@ -108,7 +109,8 @@ func (v vectors) rope(y, x []float32, batch, seq, heads, dim, turn int, at Where
 		seq, heads, dim, half := s.i[0], s.i[1], s.i[2], s.i[3]
 		for k := vec.Now(); lo < hi; lo++ {
 			at, size := lo%seq*half, heads*dim
-			k.Rotate(s.x[2][at:at+half], s.x[3][at:at+half], s.x[0][lo*size:][:size], s.x[1][lo*size:][:size], heads, dim, half)
+			k.Rotate(s.x[2][at:at+half], s.x[3][at:at+half], s.x[0][lo*size:][:size], s.x[1][lo*size:][:size],
+				heads, dim, half)
 		}
 	})
 	s.x, s.i = [5][]float32{y, x, r.cos, r.sin}, [4]int{seq, heads, dim, turn / 2}

@@ -17,19 +17,20 @@ type strip struct {
 	m, k    int     // at least 1; the assembly counts m down
 	acc     int     // 0 or 1
 	cols    int
-	mask    [16]int32      // AVX2's: all ones for the elements of two vectors that are there
-	at      uintptr        // the assembly's: where this panel of a begins
-	next    uintptr        // what to bring near meanwhile: an address, of which nothing is read
-	late    int            // the assembly's: steps of k left when c is asked for
-	step    uintptr        // from each such address to the following one
-	from    uintptr        // where lies what is added if acc is 1: c itself, or other rows, or one; the assembly counts it up
-	fs      uintptr        // from from row to row
-	words   int            // of an element, as mask has it
-	keep    unsafe.Pointer // if not nil, m is one panel of rows, and b's rows are packed here as they are read
-	ask     [2]uintptr     // the assembly's: what of c, and of from, is asked for next
-	second  int            // 1: c is asked for into the second cache; 0: into the first
-	near    bool           // c is near: tiles do not ask for it
-	tiles   unsafe.Pointer // gemmTiles' own, which it keeps from call to call
+	mask    [16]int32 // AVX2's: all ones for the elements of two vectors that are there
+	at      uintptr   // the assembly's: where this panel of a begins
+	next    uintptr   // what to bring near meanwhile: an address, of which nothing is read
+	late    int       // the assembly's: steps of k left when c is asked for
+	step    uintptr   // from each such address to the following one
+	// where lies what is added if acc is 1: c itself, or other rows, or one; the assembly counts it up
+	from   uintptr
+	fs     uintptr        // from from row to row
+	words  int            // of an element, as mask has it
+	keep   unsafe.Pointer // if not nil, m is one panel of rows, and b's rows are packed here as they are read
+	ask    [2]uintptr     // the assembly's: what of c, and of from, is asked for next
+	second int            // 1: c is asked for into the second cache; 0: into the first
+	near   bool           // c is near: tiles do not ask for it
+	tiles  unsafe.Pointer // gemmTiles' own, which it keeps from call to call
 }
 
 // setCols sets how many columns are there, of elements of so many words of 4 bytes.

@@ -2,15 +2,16 @@ package cpu
 
 import "github.com/planc-dev/planc/runtime/vec"
 
-// Sums down many rows go by bands of them, whole rows at a time: down a few columns, each row's part would lie in a page of its
-// own, which memory gives at half the rate.
+// Sums down many rows go by bands of them, whole rows at a time: down a few columns, each row's part would lie in a
+// page of its own, which memory gives at half the rate.
 const (
 	bandRows       = 16 // of which all columns are summed before the next rows'
 	partRowsSummed = 64 // of a part, at least, which has sums of its own; these are summed in the order of the parts
 	mostSums       = 64 // parts, at most: their sums are so many rows beside the tensors
 )
 
-// summing is a sweep over rows whose parts sum columns, each in its summed. own begins with two numbers for each row, for do to use.
+// summing is a sweep over rows whose parts sum columns, each in its summed. own begins with two numbers for each row,
+// for do to use.
 func summing(rows, cols int, do func(s *sweep, lo, hi int)) *sweep {
 	s := sweepOf(rows, cols, do)
 	each := (rows + mostSums - 1) / mostSums

@@ -10,15 +10,15 @@ type Float interface{ ~float32 | ~float64 }
 type Kernels[F Float] struct {
 	// MatMul is
 	//	for i, j := range [m, n] { c[i,j] = sum_k op(a)[i,k] * op(b)[k,j] (+ c[i,j] if acc) }
-	// where op(a) is a [m,k], or the transpose of a [k,m] if ta; op(b) is b [k,n], or the transpose of
-	// b [n,k] if tb. The bits of an element depend on its row of op(a) and its column of op(b) alone. On AMX, float32s of 32 terms
-	// and more are split into three bfloat16s each (gemmsplit.go): sums are as exact as those of multiply-adds, but what lies below
-	// 2^-126 in a part or a sum counts as zero.
+	// where op(a) is a [m,k], or the transpose of a [k,m] if ta; op(b) is b [k,n], or the transpose of b [n,k] if tb.
+	// The bits of an element depend on its row of op(a) and its column of op(b) alone. On AMX, float32s of 32 terms and
+	// more are split into three bfloat16s each (gemmsplit.go): sums are as exact as those of multiply-adds, but what
+	// lies below 2^-126 in a part or a sum counts as zero.
 	MatMul func(c, a, b []F, m, n, k int, ta, tb, acc bool)
 	// MatMulBF16 is
 	//	for i, j := range [m, n] { c[i,j] = sum_k op(a)[i,k] * op(b)[k,j] (+ c[i,j] if acc) }
-	// as MatMul, of bfloat16 and with sums in F. Where kernels multiply bfloat16 by itself (AMX; AVX512-BF16 but on Intel), numbers
-	// below 2^-126 count as zero; elsewhere blocks of the operands are widened.
+	// as MatMul, of bfloat16 and with sums in F. Where kernels multiply bfloat16 by itself (AMX; AVX512-BF16 but on
+	// Intel), numbers below 2^-126 count as zero; elsewhere blocks of the operands are widened.
 	MatMulBF16 func(c []F, a, b []num.BF16, m, n, k int, ta, tb, acc bool)
 	// MatMulRoundBF16 is
 	//	for i, j := range [m, n] { c[i,j] = bfloat16(sum_k op(a)[i,k] * op(b)[k,j]) }
@@ -27,8 +27,9 @@ type Kernels[F Float] struct {
 
 	// MatMul8 is
 	//	for g := range groups { c[g] = MatMul of a[g] and b[g] as formats of 8 bits hold them (+ c[g] if acc) }
-	// where groups of 0 are one, without a MatMulEach. Each tensor, of all groups, is scaled by a power of two for its own largest
-	// magnitude ([num.Eight.Scale]). a and b are the caller's copies: the rounded numbers are left in them. Sums are in F.
+	// where groups of 0 are one, without a MatMulEach. Each tensor, of all groups, is scaled by a power of two for its
+	// own largest magnitude ([num.Eight.Scale]). a and b are the caller's copies: the rounded numbers are left in them.
+	// Sums are in F.
 	MatMul8 func(c, a, b []F, groups, m, n, k int, ta, tb, acc bool, as, bs num.Eight)
 
 	// MatMulOn is
@@ -41,8 +42,8 @@ type Kernels[F Float] struct {
 	//		sums[i,j] = sum_k op(a)[i,k] * op(b)[k,j] (+ from[i,j])
 	//		c[i,j] = do(sums[i,j], x[i,j])
 	//	}
-	// with op and from as MatMulOn has them, and do of elements, without a number of its own. sums may be nil, if they are
-	// not wanted, from if there is none, and x if do has one operand. c and sums overlap nothing else.
+	// with op and from as MatMulOn has them, and do of elements, without a number of its own. sums may be nil, if they
+	// are not wanted, from if there is none, and x if do has one operand. c and sums overlap nothing else.
 	MatMulThen func(c, sums, from, x, a, b []F, do Do, m, n, k int, ta, tb bool)
 
 	// SumRows is
@@ -113,8 +114,8 @@ type Kernels[F Float] struct {
 	//	for i, j := range [rows, cols] {
 	//		ce[i] = lse - x[i,ids[i]]; dx[i,j] = dl[i] * (exp(x[i,j]-lse) - 1 if j = ids[i], else exp(x[i,j]-lse))
 	//	}
-	// with lse the LogSumExp of x[i], exponentials 0 where that is -Inf, and, of an id that is none of the columns, lse - 0 and no 1.
-	// dx may be x.
+	// with lse the LogSumExp of x[i], exponentials 0 where that is -Inf, and, of an id that is none of the columns, lse
+	// - 0 and no 1. dx may be x.
 	CrossEntropy func(ce, dx, dl, x []F, ids []int32, rows, cols int)
 
 	// RoPE is
@@ -156,9 +157,9 @@ type Kernels[F Float] struct {
 	AttentionGrad func(dq, dk, dv, do, q, k, v, o, lse []F, s AttentionShape)
 	// AttentionBF16 is Attention of bfloat16,
 	//	for each query i of (batch, head, group) { o_i = sum_j bfloat16(p_j * z_ij) * v_j }
-	// on AMX where dim and vdim are even: p_j is then relative to the largest score so far until o is divided by the sum of what was
-	// not rounded, and numbers below 2^-126 count in products as zero. Elsewhere nothing is rounded, and the bits are those of Attention on
-	// operands that are widened into wide, which has room for q, k and v.
+	// on AMX where dim and vdim are even: p_j is then relative to the largest score so far until o is divided by the
+	// sum of what was not rounded, and numbers below 2^-126 count in products as zero. Elsewhere nothing is rounded,
+	// and the bits are those of Attention on operands that are widened into wide, which has room for q, k and v.
 	AttentionBF16 func(o, lse []F, q, k, v []num.BF16, wide []F, s AttentionShape)
 	// AttentionGradBF16 is AttentionGrad likewise,
 	//	for each query i of (batch, head, group), each visible key j {
@@ -188,8 +189,8 @@ type Kernels[F Float] struct {
 	Balance func(y, x, n []F, s BalanceShape)
 	// BalanceGrad is
 	//	for i, e := range [tokens, experts] { dx[i,e] = dy[g] * the derivative of y[g] by x[i,e] }
-	// with g the group of i, and the derivative p[i,e] * scale * (n[g,e] - sum_f p[i,f]*n[g,f]), times 1-sigmoid(x[i,e]) of
-	// sigmoids.
+	// with g the group of i, and the derivative p[i,e] * scale * (n[g,e] - sum_f p[i,f]*n[g,f]), times
+	// 1-sigmoid(x[i,e]) of sigmoids.
 	BalanceGrad func(dx, dy, x, n []F, s BalanceShape)
 	// Dispatch is
 	//	for i, c := range [tokens, choices] { y[index[i,c], place of (i,c)] = x[i] }
@@ -250,7 +251,8 @@ func Table[F Float]() *Kernels[F] {
 // portable is the table of this package's own kernels.
 func portable[F Float]() Kernels[F] {
 	return Kernels[F]{
-		MatMul: matMul[F], MatMulBF16: matMulWidened[F], MatMulRoundBF16: matMulWidenedRounded[F], MatMulOn: matMulOn[F], MatMulThen: matMulThen[F], MatMul8: matMul8[F],
+		MatMul: matMul[F], MatMulBF16: matMulWidened[F], MatMulRoundBF16: matMulWidenedRounded[F],
+		MatMulOn: matMulOn[F], MatMulThen: matMulThen[F], MatMul8: matMul8[F],
 		SumRows: sumRows[F], SumCols: sumCols[F], SumSquares: sumSquares[F], Add: add[F],
 		LayerNorm: layerNorm[F], LayerNormDX: layerNormDX[F], LayerNormDGain: layerNormDGain[F],
 		RMSNorm: rmsNorm[F], RMSNormDX: rmsNormDX[F], RMSNormDGain: rmsNormDGain[F],

@@ -16,7 +16,8 @@ type job interface{ part(i int) }
 const maxParts = 1<<16 - 1
 
 // run does parts 0 to parts-1 of a job and returns when all are done: on the threads of a team that is free, or on the
-// caller's alone if none is. j must not be on the stack (keep jobs in a pool). A part's panic is the caller's, once all have ended.
+// caller's alone if none is. j must not be on the stack (keep jobs in a pool). A part's panic is the caller's, once all
+// have ended.
 func run(j job, parts int) { runParts(j, parts, false) }
 
 // runInTurn is run for parts that are of different length: whoever is free takes the next one.
@@ -73,7 +74,8 @@ type teamList struct {
 	all, free []*team
 }
 
-// get takes a free team: of several the one that was last taken on the caller's core, whose helpers most likely have its rows.
+// get takes a free team: of several the one that was last taken on the caller's core, whose helpers most likely have
+// its rows.
 func (ts *teamList) get() (t *team) {
 	ts.mu.Lock()
 	if n := len(ts.free) - 1; n >= 0 {
@@ -99,9 +101,10 @@ func (ts *teamList) put(t *team) {
 	ts.mu.Unlock()
 }
 
-// A team is helpers that do parts of one job at a time with the thread that brings it. Of the parts, which lie one behind
-// another, each thread has a range of its own, and most often the same rows as in the job before, which its core's caches
-// still have. Who is done takes from the ends of the others' ranges: a thread that the system holds up delays one part, not all.
+// A team is helpers that do parts of one job at a time with the thread that brings it. Of the parts, which lie one
+// behind another, each thread has a range of its own, and most often the same rows as in the job before, which its
+// core's caches still have. Who is done takes from the ends of the others' ranges: a thread that the system holds up
+// delays one part, not all.
 type team struct {
 	reaches []reach       // of each thread, the caller's first
 	number  uint32        // of the job
@@ -118,8 +121,8 @@ type team struct {
 	helpers []*helper
 }
 
-// fault is a panic of a part, which the thread that brought the job takes on: in a helper it would end the process, whatever
-// the caller recovers from.
+// fault is a panic of a part, which the thread that brought the job takes on: in a helper it would end the process,
+// whatever the caller recovers from.
 type fault struct{ text string }
 
 type helper struct {
@@ -150,9 +153,9 @@ func (t *team) close() {
 	t.rouse()
 }
 
-// Beside has a helper of one of the teams call f when it has no part of a job at hand, and do parts again thereafter: not at
-// all where there are no teams, or they end before. f calls no kernel whose work is more than one part. A call for which
-// no helper was free yet gives way to the next of the same team, which n, the caller's rank, chooses.
+// Beside has a helper of one of the teams call f when it has no part of a job at hand, and do parts again thereafter:
+// not at all where there are no teams, or they end before. f calls no kernel whose work is more than one part. A call
+// for which no helper was free yet gives way to the next of the same team, which n, the caller's rank, chooses.
 func Beside(n int, f *func()) {
 	teams.mu.Lock()
 	defer teams.mu.Unlock()
@@ -164,7 +167,8 @@ func Beside(n int, f *func()) {
 	t.rouse()
 }
 
-// turnOf are the parts of one of so many threads: first to end-1. The caller, which is there already, has one if any has.
+// turnOf are the parts of one of so many threads: first to end-1. The caller, which is there already, has one if any
+// has.
 func turnOf(i, threads, parts int) (first, end int) {
 	up := threads - 1
 	return (i*parts + up) / threads, ((i+1)*parts + up) / threads

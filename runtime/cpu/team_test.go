@@ -119,7 +119,8 @@ func TestPanicOfAPartIsTheCallers(t *testing.T) {
 				run(c, 65) // of 64
 				return nil
 			}()
-			if text, ok := fault.(string); !ok || !strings.HasPrefix(text, "runtime error: index out of range [64] with length 64\n") {
+			if text, ok := fault.(string); !ok ||
+				!strings.HasPrefix(text, "runtime error: index out of range [64] with length 64\n") {
 				t.Fatalf("round %d: panic %v", round, fault)
 			}
 			run(c, 64)

@@ -2,8 +2,9 @@ package cpu
 
 import "sync/atomic"
 
-// A reach is the parts of a job that are a thread's and not yet taken, alone in its cache lines: the job's number (32 bits), the
-// end (16), the first (16). The number is there so that none takes a part of a later job as one of the job that it looked at.
+// A reach is the parts of a job that are a thread's and not yet taken, alone in its cache lines: the job's number (32
+// bits), the end (16), the first (16). The number is there so that none takes a part of a later job as one of the job
+// that it looked at.
 type reach struct {
 	state atomic.Uint64
 	_     [2*lineBytes - 8]byte

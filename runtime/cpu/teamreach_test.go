@@ -40,7 +40,8 @@ func TestThreadsHaveTheirParts(t *testing.T) {
 		for i := range z.threads {
 			first, next := turnOf(i, z.threads, z.parts)
 			if first != end || next < first || next-first > (z.parts+z.threads-1)/z.threads {
-				t.Errorf("thread %d of %d has parts %d to %d of %d, after %d", i, z.threads, first, next-1, z.parts, end)
+				t.Errorf("thread %d of %d has parts %d to %d of %d, after %d", i, z.threads, first, next-1,
+					z.parts, end)
 			}
 			end = next
 		}

@@ -9,14 +9,15 @@ const (
 	tilePairs = 16
 )
 
-// tiles are what gemmBF16AMX works on, and gemmF32AMX (gemmsplitpack.go has how its operands lie): panels of up to 32 rows, of op(a)'s rows of pairs, by up to 32 columns of a packed panel of op(b),
+// tiles are what gemmBF16AMX works on, and gemmF32AMX (gemmsplitpack.go has how its operands lie): panels of up to 32
+// rows, of op(a)'s rows of pairs, by up to 32 columns of a packed panel of op(b),
 //
 //	for r, j := range [rows, cols] { c[r,j] = (from[r,j] if acc) + sum_p a[r,p]·b[p,j] }
 //
-// where p counts the pairs, of steps times as many as the configuration has. Strides and distances are in bytes. The generator in
-// tools/avo knows the offsets. Addresses are numbers, for the assembly counts them up past the end; the strip keeps what they are of.
-// Where there are no more than 16 rows or columns, the lower or right tiles are the upper or left ones again: both are loaded before
-// either is stored.
+// where p counts the pairs, of steps times as many as the configuration has. Strides and distances are in bytes. The
+// generator in tools/avo knows the offsets. Addresses are numbers, for the assembly counts them up past the end; the
+// strip keeps what they are of. Where there are no more than 16 rows or columns, the lower or right tiles are the upper
+// or left ones again: both are loaded before either is stored.
 type tiles struct {
 	config [64]byte
 	a      uintptr
@@ -45,8 +46,8 @@ type tiles struct {
 	pairs  int // and pairs
 }
 
-// configure sets the tiles' sizes (Intel's manual of instruction set extensions, chapter on AMX: palette 1 has the bytes of rows from
-// byte 16 on, two each, and the rows from byte 48 on).
+// configure sets the tiles' sizes (Intel's manual of instruction set extensions, chapter on AMX: palette 1 has the
+// bytes of rows from byte 16 on, two each, and the rows from byte 48 on).
 func (t *tiles) configure(rows, cols, pairs int) {
 	t.aLow, t.cLow, t.fLow = tileRows*t.ai, tileRows*t.cs, tileRows*t.fs
 	t.bRight, t.cRight = 4*tileCols, 4*tileCols
@@ -69,13 +70,14 @@ func (t *tiles) configure(rows, cols, pairs int) {
 		right = left
 	}
 	t.config[0] = 1
-	for i, size := range [8][2]int{{upper, left}, {upper, right}, {lower, left}, {lower, right}, {upper, pairs}, {lower, pairs}, {pairs, left}, {pairs, right}} {
+	for i, size := range [8][2]int{{upper, left}, {upper, right}, {lower, left}, {lower, right}, {upper, pairs},
+		{lower, pairs}, {pairs, left}, {pairs, right}} {
 		t.config[16+2*i], t.config[48+i] = byte(4*size[1]), byte(size[0])
 	}
 }
 
-// gemmTiles multiplies a strip of pairs whose rows of op(a) hold them together: whole panels of rows, then what is left. It changes the
-// strip's m and from as other engines do.
+// gemmTiles multiplies a strip of pairs whose rows of op(a) hold them together: whole panels of rows, then what is
+// left. It changes the strip's m and from as other engines do.
 func gemmTiles(p *byte) {
 	s := (*strip)(unsafe.Pointer(p))
 	if s.tiles == nil {
@@ -117,8 +119,8 @@ func (t *tiles) multiply(s *strip, q, n, rows int) {
 	}
 }
 
-// gemmParts multiplies a strip of split numbers: whole panels of rows, then what is left. Its k counts steps, bp lies from a tile of op(b) to the
-// next. It changes the strip's m and from as other engines do.
+// gemmParts multiplies a strip of split numbers: whole panels of rows, then what is left. Its k counts steps, bp lies
+// from a tile of op(b) to the next. It changes the strip's m and from as other engines do.
 func gemmParts(p *byte) {
 	s := (*strip)(unsafe.Pointer(p))
 	if s.tiles == nil {

@@ -2,8 +2,8 @@ package cpu
 
 import "syscall"
 
-// askForTiles asks Linux to let this process use AMX's tiles, which it keeps for no thread that has not asked (Documentation/arch/x86/xstate.rst);
-// it tells whether it may.
+// askForTiles asks Linux to let this process use AMX's tiles, which it keeps for no thread that has not asked
+// (Documentation/arch/x86/xstate.rst); it tells whether it may.
 func askForTiles() bool {
 	const (
 		requestPermission = 0x1023 // ARCH_REQ_XCOMP_PERM

@@ -63,7 +63,9 @@ func (v vectors) sumRows(out, x []float32, rows, cols int, acc bool) {
 		s.callSumming(out)
 		return
 	}
-	s := sweepOf(cols, rows, func(s *sweep, lo, hi int) { vec.Now().SumRows(s.x[0][lo:hi], s.x[1][lo:], s.i[0], s.n) }).aligned(columnUnit)
+	s := sweepOf(cols, rows, func(s *sweep, lo, hi int) {
+		vec.Now().SumRows(s.x[0][lo:hi], s.x[1][lo:], s.i[0], s.n)
+	}).aligned(columnUnit)
 	s.x, s.i[0] = [5][]float32{out, x[:rows*cols]}, rows
 	s.call()
 }
@@ -86,7 +88,8 @@ func (v vectors) logSumExp(l, x []float32, rows, cols, valid int) {
 		for k := vec.Now(); lo < hi; lo++ {
 			row := s.x[1][lo*s.i[0]:][:s.i[1]]
 			top := k.Largest(row, float32(math.Inf(-1)))
-			if math.IsInf(float64(top), -1) && k.Sum(row) == k.Sum(row) || len(row) == 0 { // none above -Inf, and no NaN
+			// none above -Inf, and no NaN
+			if math.IsInf(float64(top), -1) && k.Sum(row) == k.Sum(row) || len(row) == 0 {
 				s.x[0][lo] = float32(math.Inf(-1))
 				continue
 			}

@@ -2,8 +2,8 @@ package cpu
 
 import "github.com/planc-dev/planc/runtime/vec"
 
-// deviations finds rows' means, 0 if these are not subtracted, and the inverses of their deviations: of as many rows as mean has
-// elements.
+// deviations finds rows' means, 0 if these are not subtracted, and the inverses of their deviations: of as many rows as
+// mean has elements.
 func deviations(k *vec.Kernels, mean, rstd, x []float32, cols int, eps float32, centred bool) {
 	if centred {
 		k.Moments(mean, rstd, x, cols, eps)
@@ -41,7 +41,8 @@ func (v vectors) rmsNorm(y, x, gain []float32, rows, cols int, eps float64, unit
 func norm(y, x, gain, bias []float32, rows, cols int, eps float64, base float32, centred bool) {
 	s := sweepOf(rows, cols, func(s *sweep, lo, hi int) {
 		cols := s.i[0]
-		normRows(vec.Now(), s.x[0][lo*cols:], s.x[1][lo*cols:], s.x[2], s.x[3], s.own[lo:hi], s.own[s.n+lo:s.n+hi], s.f[0], s.f[1], s.i[1] == 1)
+		normRows(vec.Now(), s.x[0][lo*cols:], s.x[1][lo*cols:], s.x[2], s.x[3], s.own[lo:hi], s.own[s.n+lo:s.n+hi],
+			s.f[0], s.f[1], s.i[1] == 1)
 	})
 	s.x, s.i, s.f = [5][]float32{y, x, gain[:cols], bias}, [4]int{cols, flag(centred)}, [3]float32{float32(eps), base}
 	s.room(2 * rows)
@@ -60,7 +61,8 @@ func (v vectors) rmsNormDX(dx, dy, x, gain []float32, rows, cols int, eps float6
 func normDX(dx, dy, x, gain []float32, rows, cols int, eps float64, base float32, centred bool) {
 	s := sweepOf(rows, cols, func(s *sweep, lo, hi int) {
 		at := lo * s.i[0]
-		normRowsDX(vec.Now(), s.x[0][at:], s.x[1][at:], s.x[2][at:], s.x[3], s.own[lo:hi], s.own[s.n+lo:s.n+hi], s.f[0], s.f[1], s.i[1] == 1)
+		normRowsDX(vec.Now(), s.x[0][at:], s.x[1][at:], s.x[2][at:], s.x[3], s.own[lo:hi], s.own[s.n+lo:s.n+hi],
+			s.f[0], s.f[1], s.i[1] == 1)
 	})
 	s.x, s.i, s.f = [5][]float32{dx, dy, x, gain[:cols]}, [4]int{cols, flag(centred)}, [3]float32{float32(eps), base}
 	s.room(2 * rows)
@@ -82,7 +84,8 @@ func (v vectors) rmsNormDGain(dgain, dy, x []float32, rows, cols int, eps float6
 	normDGain(dgain, dy, x, rows, cols, eps, false, acc)
 }
 
-// normDGain computes rows' moments and sums columns: of few rows first all moments, of many in bands of rows that are read once.
+// normDGain computes rows' moments and sums columns: of few rows first all moments, of many in bands of rows that are
+// read once.
 func normDGain(dgain, dy, x []float32, rows, cols int, eps float64, centred, acc bool) {
 	dgain = dgain[:cols]
 	if !acc {

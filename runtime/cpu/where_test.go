@@ -2,11 +2,13 @@ package cpu
 
 import "testing"
 
-// Parts of queries and keys in zigzag order, one after the other, make what all at once makes, and their gradients add up.
+// Parts of queries and keys in zigzag order, one after the other, make what all at once makes, and their gradients add
+// up.
 func TestAttentionInZigzagParts(t *testing.T) {
 	const n, seq = 3, 24
 	for _, c := range []AttentionShape{
-		{Causal: true}, {Causal: true, Window: 7}, {}, {Causal: true, Softcap: 2, Alibi: true, HeadsAll: 2, GroupAll: 2},
+		{Causal: true}, {Causal: true, Window: 7}, {}, {Causal: true, Softcap: 2, Alibi: true, HeadsAll: 2,
+			GroupAll: 2},
 		{Causal: true, Dropout: 0.3, Key: 5, HeadsAll: 2, GroupAll: 2, SeqAll: seq, KSeqAll: seq, Batch0: 1},
 	} {
 		c.Batch, c.Seq, c.KSeq, c.Heads, c.Group, c.Dim, c.VDim, c.Scale = 2, seq, seq, 2, 2, 3, 4, 0.7

@@ -9,8 +9,9 @@ import (
 // memory is what a mapping of the file into memory would be.
 type memory []byte
 
-// BenchmarkRead reads samples of 1,024 tokens of 16 bits in training's order from a file of 64 MiB in the page cache. "file" is what
-// training does; "memory" copies and decodes the same samples from memory, which no way of reading a file can beat.
+// BenchmarkRead reads samples of 1,024 tokens of 16 bits in training's order from a file of 64 MiB in the page cache.
+// "file" is what training does; "memory" copies and decodes the same samples from memory, which no way of reading a
+// file can beat.
 func BenchmarkRead(b *testing.B) {
 	const seqLen = 1024
 	r := rand.New(rand.NewPCG(1, 2))

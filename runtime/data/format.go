@@ -46,8 +46,8 @@ var otherShards = map[uint32]string{
 	20240527: "optimizer state", 20240803: "Llama checkpoint",
 }
 
-// openTokens opens a file as tokens of a vocabulary of that size. Files named .bin hold tokens already; all others are text for the
-// tokenizer of that name.
+// openTokens opens a file as tokens of a vocabulary of that size. Files named .bin hold tokens already; all others are
+// text for the tokenizer of that name.
 func openTokens(path, tokenizer string, vocab int) (*tokenFile, error) {
 	isBin := strings.EqualFold(filepath.Ext(path), ".bin")
 	if !isBin {
@@ -55,7 +55,8 @@ func openTokens(path, tokenizer string, vocab int) (*tokenFile, error) {
 			return nil, about(path, inputf("%s: %s", path, strings.TrimPrefix(err.Error(), "data: ")))
 		}
 	} else if _, err := os.Stat(strings.TrimSuffix(path, filepath.Ext(path)) + ".idx"); err == nil {
-		return nil, about(path, inputf("%s is one half of a Megatron data set (its .idx file is beside it), which is not read yet; what works today: %s",
+		return nil, about(path, inputf("%s is one half of a Megatron data set (its .idx file is beside it), which is "+
+			"not read yet; what works today: %s",
 			path, worksToday))
 	}
 	f, info, err := openFile(path)
@@ -87,7 +88,8 @@ func about(path string, err error) error {
 	return err
 }
 
-// detect finds out how the file at a path, of that size, holds its tokens. What it refuses is an InputError without the path.
+// detect finds out how the file at a path, of that size, holds its tokens. What it refuses is an InputError without the
+// path.
 func detect(r io.ReaderAt, size int64, path string) (Format, error) {
 	isBin := strings.EqualFold(filepath.Ext(path), ".bin")
 	if size == 0 {
@@ -114,7 +116,8 @@ func detect(r io.ReaderAt, size int64, path string) (Format, error) {
 		return headerless(r, size, path)
 	}
 	if size < shardHeader {
-		return Format{}, badFile("is truncated: it begins as llm.c's tokens do, and their header alone takes %d bytes; it has %d", shardHeader, size)
+		return Format{}, badFile("is truncated: it begins as llm.c's tokens do, and their header alone takes %d "+
+			"bytes; it has %d", shardHeader, size)
 	}
 	if v := binary.LittleEndian.Uint32(h[4:]); v != s.version {
 		return Format{}, badFile("is an llm.c token file of version %d, want %d", v, s.version)
@@ -124,9 +127,11 @@ func detect(r io.ReaderAt, size int64, path string) (Format, error) {
 	case n == 0:
 		return Format{}, badFile("is empty: its header says 0 tokens")
 	case size < want:
-		return Format{}, badFile("is truncated: its header says %d tokens, which take %d bytes, and it has %d", n, want, size)
+		return Format{}, badFile("is truncated: its header says %d tokens, which take %d bytes, and it has %d",
+			n, want, size)
 	case size > want:
-		return Format{}, badFile("is too long: its header says %d tokens, which take %d bytes, and it has %d", n, want, size)
+		return Format{}, badFile("is too long: its header says %d tokens, which take %d bytes, and it has %d",
+			n, want, size)
 	}
 	return Format{Name: "llm.c tokens", Width: s.width, Offset: shardHeader, Tokens: n}, nil
 }
@@ -141,15 +146,18 @@ func plain(r io.ReaderAt, size int64, path string) (Format, error) {
 		return Format{}, err
 	}
 	if wide != nil {
-		return Format{}, badFile("seems to hold %d-bit integers, and each byte of a file that is not named .bin is a token; %s", 8*wide.bytes, toTokens)
+		return Format{}, badFile("seems to hold %d-bit integers, and each byte of a file that is not named .bin is a "+
+			"token; %s", 8*wide.bytes, toTokens)
 	}
 	encoding, err := alternates(r, size)
 	if err != nil {
 		return Format{}, err
 	}
 	if encoding != "" {
-		return Format{}, badFile("has a 0 as every second byte, as %s and 16-bit tokens have, and each byte of a text file is a token; "+
-			"write text as UTF-8: iconv -f %[1]s -t UTF-8 %s >data.txt; name a file of 16-bit tokens .bin", encoding, path)
+		return Format{}, badFile("has a 0 as every second byte, as %s and 16-bit tokens have, and each byte of a "+
+			"text file is a token; "+
+			"write text as UTF-8: iconv -f %[1]s -t UTF-8 %s >data.txt; name a file of 16-bit tokens .bin",
+			encoding, path)
 	}
 	return Format{Name: "text", Width: 1, Tokens: size}, nil
 }
@@ -161,10 +169,12 @@ func headerless(r io.ReaderAt, size int64, path string) (Format, error) {
 		return Format{}, err
 	}
 	if text {
-		return Format{}, badFile("seems to be text, and a .bin file is read as 16-bit tokens; give it a name that ends in .txt")
+		return Format{}, badFile("seems to be text, and a .bin file is read as 16-bit tokens; give it a name that " +
+			"ends in .txt")
 	}
 	if size%2 != 0 {
-		return Format{}, badFile("has an odd length, %d bytes: 16-bit tokens were cut off, or it holds something else", size)
+		return Format{}, badFile("has an odd length, %d bytes: 16-bit tokens were cut off, or it holds something else",
+			size)
 	}
 	wide, err := wideNumbers(r, size)
 	if err != nil {
@@ -172,11 +182,14 @@ func headerless(r io.ReaderAt, size int64, path string) (Format, error) {
 	}
 	if wide != nil {
 		bits := 8 * wide.bytes
-		remedy := fmt.Sprintf("numpy.fromfile(%q, 'int%d').astype('uint16').tofile('tokens.bin') writes 16-bit tokens", path, bits)
+		remedy := fmt.Sprintf("numpy.fromfile(%q, 'int%d').astype('uint16').tofile('tokens.bin') writes 16-bit tokens",
+			path, bits)
 		if wide.upper > 0 {
-			remedy = "some of them do not fit into 16 bits, so write 32-bit tokens behind llm.c's header (kind 20240801, version 7)"
+			remedy = "some of them do not fit into 16 bits, so write 32-bit tokens behind llm.c's header (kind " +
+				"20240801, version 7)"
 		}
-		return Format{}, badFile("seems to hold %d-bit integers, and a .bin file without llm.c's header is read as 16-bit tokens; %s", bits, remedy)
+		return Format{}, badFile("seems to hold %d-bit integers, and a .bin file without llm.c's header is read as "+
+			"16-bit tokens; %s", bits, remedy)
 	}
 	return Format{Name: "nanoGPT tokens", Width: 2, Tokens: size / 2}, nil
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// slowDisk is a file system in user space with one file, whose reads end when and how a test wants. It stands for a disk that is
-// slow, hangs or fails.
+// slowDisk is a file system in user space with one file, whose reads end when and how a test wants. It stands for a
+// disk that is slow, hangs or fails.
 type slowDisk struct {
 	fd   int // of /dev/fuse
 	size int64
@@ -28,7 +28,8 @@ func mountSlowDisk(t testing.TB, name string, d *slowDisk) string {
 		t.Skipf("no FUSE here: %v", err)
 	}
 	dir := t.TempDir()
-	if err := syscall.Mount("planc", dir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd)); err != nil {
+	if err := syscall.Mount("planc", dir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0",
+		fd)); err != nil {
 		syscall.Close(fd)
 		t.Skipf("FUSE may not be mounted here: %v", err)
 	}
@@ -121,8 +122,8 @@ func within(t *testing.T, what string, f func()) {
 	}
 }
 
-// An I/O error that takes its time is an error: of a mapped file it would be a signal, which never arrives where others interrupt
-// the wait for it.
+// An I/O error that takes its time is an error: of a mapped file it would be a signal, which never arrives where others
+// interrupt the wait for it.
 func TestSlowIOErrorIsAnError(t *testing.T) {
 	fails := make(chan struct{})
 	d := &slowDisk{size: 1 << 20, read: func(off int64, b []byte) syscall.Errno {
@@ -159,7 +160,8 @@ func TestSlowIOErrorIsAnError(t *testing.T) {
 			t.Errorf("got %v (%T), want a ReadError", err, err)
 			return
 		}
-		if got, want := strings.ReplaceAll(err.Error(), path, "FILE"), "data: FILE cannot be read: input/output error"; got != want {
+		if got, want := strings.ReplaceAll(err.Error(), path, "FILE"),
+			"data: FILE cannot be read: input/output error"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A file on which another program has a lease, as servers of network file systems take them, is opened when the lease is given back.
+// A file on which another program has a lease, as servers of network file systems take them, is opened when the lease
+// is given back.
 func TestLeasedFileIsWaitedFor(t *testing.T) {
 	path := write(t, t.TempDir(), "t.txt", bytes.Repeat([]byte("text\n"), 100))
 	f, err := os.OpenFile(path, os.O_RDWR, 0)

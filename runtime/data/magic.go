@@ -16,14 +16,15 @@ const (
 	toTokens = "write its tokens to a .bin file, 16 bits each"
 )
 
-// otherFiles are files that are taken for data by mistake, by the bytes at an offset, and what to do. In remedy, %s is the
-// file's path.
+// otherFiles are files that are taken for data by mistake, by the bytes at an offset, and what to do. In remedy, %s is
+// the file's path.
 var otherFiles = []struct {
 	at         int
 	mark       string
 	is, remedy string
 }{
-	{0, "\x93NUMPY", "a NumPy array", "write its tokens to a .bin file: numpy.load(%q).astype('uint16').tofile('tokens.bin')"},
+	{0, "\x93NUMPY", "a NumPy array", "write its tokens to a .bin file: " +
+		"numpy.load(%q).astype('uint16').tofile('tokens.bin')"},
 	{0, "PK\x03\x04", "a zip archive, as PyTorch and NumPy save tensors in", toTokens},
 	{0, "\x1f\x8b\x08", "compressed by gzip", "unpack it: gzip -dk %s"},
 	{0, "\x28\xb5\x2f\xfd", "compressed by zstd", "unpack it: zstd -d %s"},
@@ -45,8 +46,9 @@ var otherFiles = []struct {
 	{257, "ustar", "a tar archive", "unpack it: tar -xf %s"},
 }
 
-// otherFile refuses a file that begins as one of otherFiles does, or as a safetensors file, which has the length of a JSON
-// object in front of it. A byte order mark tells that text is not UTF-8. In a .bin file a mark of two bytes may be a token.
+// otherFile refuses a file that begins as one of otherFiles does, or as a safetensors file, which has the length of a
+// JSON object in front of it. A byte order mark tells that text is not UTF-8. In a .bin file a mark of two bytes may be
+// a token.
 func otherFile(path string, head []byte, size int64, isBin bool) error {
 	for _, o := range otherFiles {
 		if isBin && len(o.mark) < 3 || len(head) < o.at || !strings.HasPrefix(string(head[o.at:]), o.mark) {
@@ -76,7 +78,8 @@ func otherFile(path string, head []byte, size int64, isBin bool) error {
 
 // otherEncoding refuses text that is not UTF-8.
 func otherEncoding(path, name string) error {
-	return badFile("is text in %s, and each byte of a text file is a token; write it as UTF-8: iconv -f %s -t UTF-8 %s >data.txt",
+	return badFile("is text in %s, and each byte of a text file is a token; write it as UTF-8: iconv -f %s -t UTF-8 "+
+		"%s >data.txt",
 		name, name, path)
 }
 
@@ -84,8 +87,10 @@ func otherEncoding(path, name string) error {
 func refusedName(path string) error {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".jsonl", ".ndjson", ".json":
-		return badFile("is JSON by its name, and each byte of a text file is a token, those of keys, quotes and braces too; "+
-			"write its text alone to a file: jq -r .text %s >data.txt; to train on the JSON as it is, give it a name that ends in .txt", path)
+		return badFile("is JSON by its name, and each byte of a text file is a token, those of keys, quotes and "+
+			"braces too; "+
+			"write its text alone to a file: jq -r .text %s >data.txt; to train on the JSON as it is, give it a name "+
+			"that ends in .txt", path)
 	}
 	return nil
 }

@@ -7,15 +7,16 @@ import (
 	"path/filepath"
 )
 
-// openFile opens a regular file and describes it. It never waits for a FIFO's writer: it refuses whatever is not a regular
-// file, because samples are read at arbitrary positions of a file whose size is known.
+// openFile opens a regular file and describes it. It never waits for a FIFO's writer: it refuses whatever is not a
+// regular file, because samples are read at arbitrary positions of a file whose size is known.
 func openFile(path string) (*os.File, os.FileInfo, error) {
 	f, err := openAtOnce(path)
 	if os.IsNotExist(err) {
 		return nil, nil, inputf("there is no file %s", path)
 	}
 	if err != nil {
-		if info, failed := os.Stat(path); failed == nil && !info.Mode().IsRegular() { // a socket, or a device without a driver
+		// a socket, or a device without a driver
+		if info, failed := os.Stat(path); failed == nil && !info.Mode().IsRegular() {
 			return nil, nil, irregular(path, info.Mode())
 		}
 		return nil, nil, readError(path, err)
@@ -40,9 +41,11 @@ func irregular(path string, mode fs.FileMode) error {
 	case mode.IsDir():
 		return inputf("%s is a folder; name its files, for example %s", path, filepath.Join(path, "*.bin"))
 	case mode&fs.ModeNamedPipe != 0:
-		return inputf("%s is a FIFO (a pipe), not a file: %s; write what comes out of it to a file first: cat %[1]s >data.txt", path, advice)
+		return inputf("%s is a FIFO (a pipe), not a file: %s; write what comes out of it to a file first: cat %[1]s "+
+			">data.txt", path, advice)
 	case mode&fs.ModeDevice != 0:
-		return inputf("%s is a device, not a file: %s; copy what is wanted of it to a file first: head -c BYTES %[1]s >data.txt", path, advice)
+		return inputf("%s is a device, not a file: %s; copy what is wanted of it to a file first: head -c BYTES "+
+			"%[1]s >data.txt", path, advice)
 	case mode&fs.ModeSocket != 0:
 		return inputf("%s is a socket, not a file: %s", path, advice)
 	}

@@ -24,29 +24,60 @@ func TestOtherKindsOfFileAreRefused(t *testing.T) {
 	const advice = "; write its text to a .txt file, or its tokens to a .bin file, 16 bits each"
 	const tokens = "; write its tokens to a .bin file, 16 bits each"
 	for _, tt := range []struct{ name, content, want string }{
-		{"a.jsonl", `{"text": "Once"}` + "\n", "is JSON by its name, and each byte of a text file is a token, those of keys, quotes and braces too; write its text alone to a file: jq -r .text DIR/a.jsonl >data.txt; to train on the JSON as it is, give it a name that ends in .txt"},
-		{"a.NDJSON", `{"text": "Once"}` + "\n", "is JSON by its name, and each byte of a text file is a token, those of keys, quotes and braces too; write its text alone to a file: jq -r .text DIR/a.NDJSON >data.txt; to train on the JSON as it is, give it a name that ends in .txt"},
-		{"bom16.txt", "\xff\xfe" + words(binary.LittleEndian, text), "is text in UTF-16, and each byte of a text file is a token; write it as UTF-8: iconv -f UTF-16 -t UTF-8 DIR/bom16.txt >data.txt"},
-		{"bom16be.txt", "\xfe\xff" + words(binary.BigEndian, text), "is text in UTF-16, and each byte of a text file is a token; write it as UTF-8: iconv -f UTF-16 -t UTF-8 DIR/bom16be.txt >data.txt"},
-		{"bom32.txt", "\xff\xfe\x00\x00O\x00\x00\x00", "is text in UTF-32, and each byte of a text file is a token; write it as UTF-8: iconv -f UTF-32 -t UTF-8 DIR/bom32.txt >data.txt"},
-		{"le.txt", words(binary.LittleEndian, text), "has a 0 as every second byte, as UTF-16LE and 16-bit tokens have, and each byte of a text file is a token; write text as UTF-8: iconv -f UTF-16LE -t UTF-8 DIR/le.txt >data.txt; name a file of 16-bit tokens .bin"},
-		{"be.txt", words(binary.BigEndian, text), "has a 0 as every second byte, as UTF-16BE and 16-bit tokens have, and each byte of a text file is a token; write text as UTF-8: iconv -f UTF-16BE -t UTF-8 DIR/be.txt >data.txt; name a file of 16-bit tokens .bin"},
-		{"russian.txt", words(binary.LittleEndian, "Жил-был на свете один составитель планов, и было у него три сына. "), "has a 0 as every second byte, as UTF-16LE and 16-bit tokens have, and each byte of a text file is a token; write text as UTF-8: iconv -f UTF-16LE -t UTF-8 DIR/russian.txt >data.txt; name a file of 16-bit tokens .bin"},
-		{"a.npy", "\x93NUMPY\x01\x00 and so on", "is a NumPy array, not text; write its tokens to a .bin file: numpy.load(\"DIR/a.npy\").astype('uint16').tofile('tokens.bin')"},
-		{"npy.bin", "\x93NUMPY\x01\x00 and so on", "is a NumPy array, not 16-bit tokens (nanoGPT's or llm.c's .bin); write its tokens to a .bin file: numpy.load(\"DIR/npy.bin\").astype('uint16').tofile('tokens.bin')"},
+		{"a.jsonl", `{"text": "Once"}` + "\n",
+			"is JSON by its name, and each byte of a text file is a token, those of keys, quotes and braces too; " +
+				"write its text alone to a file: jq -r .text DIR/a.jsonl >data.txt; to train on the JSON as it is, " +
+				"give it a name that ends in .txt"},
+		{"a.NDJSON", `{"text": "Once"}` + "\n",
+			"is JSON by its name, and each byte of a text file is a token, those of keys, quotes and braces too; " +
+				"write its text alone to a file: jq -r .text DIR/a.NDJSON >data.txt; to train on the JSON as it is, " +
+				"give it a name that ends in .txt"},
+		{"bom16.txt", "\xff\xfe" + words(binary.LittleEndian, text),
+			"is text in UTF-16, and each byte of a text file is a token; write it as UTF-8: iconv -f UTF-16 -t UTF-8 " +
+				"DIR/bom16.txt >data.txt"},
+		{"bom16be.txt", "\xfe\xff" + words(binary.BigEndian, text),
+			"is text in UTF-16, and each byte of a text file is a token; write it as UTF-8: iconv -f UTF-16 -t UTF-8 " +
+				"DIR/bom16be.txt >data.txt"},
+		{"bom32.txt", "\xff\xfe\x00\x00O\x00\x00\x00",
+			"is text in UTF-32, and each byte of a text file is a token; write it as UTF-8: iconv -f UTF-32 -t UTF-8 " +
+				"DIR/bom32.txt >data.txt"},
+		{"le.txt", words(binary.LittleEndian, text),
+			"has a 0 as every second byte, as UTF-16LE and 16-bit tokens have, and each byte of a text file is a " +
+				"token; write text as UTF-8: iconv -f UTF-16LE -t UTF-8 DIR/le.txt >data.txt; name a file of 16-bit " +
+				"tokens .bin"},
+		{"be.txt", words(binary.BigEndian, text),
+			"has a 0 as every second byte, as UTF-16BE and 16-bit tokens have, and each byte of a text file is a " +
+				"token; write text as UTF-8: iconv -f UTF-16BE -t UTF-8 DIR/be.txt >data.txt; name a file of 16-bit " +
+				"tokens .bin"},
+		{"russian.txt", words(binary.LittleEndian,
+			"Жил-был на свете один составитель планов, и было у него три сына. "),
+			"has a 0 as every second byte, as UTF-16LE and 16-bit tokens have, and each byte of a text file is a " +
+				"token; write text as UTF-8: iconv -f UTF-16LE -t UTF-8 DIR/russian.txt >data.txt; name a file of " +
+				"16-bit tokens .bin"},
+		{"a.npy", "\x93NUMPY\x01\x00 and so on",
+			"is a NumPy array, not text; write its tokens to a .bin file: " +
+				"numpy.load(\"DIR/a.npy\").astype('uint16').tofile('tokens.bin')"},
+		{"npy.bin", "\x93NUMPY\x01\x00 and so on",
+			"is a NumPy array, not 16-bit tokens (nanoGPT's or llm.c's .bin); write its tokens to a .bin file: " +
+				"numpy.load(\"DIR/npy.bin\").astype('uint16').tofile('tokens.bin')"},
 		{"a.parquet", "PAR1\x15\x04", "is a Parquet table, not text" + advice},
-		{"a.arrow", "\xff\xff\xff\xff\x10\x00\x00\x00\x00", "is an Arrow stream, as Hugging Face datasets are cached, not text" + advice},
+		{"a.arrow", "\xff\xff\xff\xff\x10\x00\x00\x00\x00",
+			"is an Arrow stream, as Hugging Face datasets are cached, not text" + advice},
 		{"a.gz", "\x1f\x8b\x08 and so on", "is compressed by gzip, not text; unpack it: gzip -dk DIR/a.gz"},
-		{"a.jsonl.zst", "\x28\xb5\x2f\xfd and so on", "is compressed by zstd, not text; unpack it: zstd -d DIR/a.jsonl.zst"},
+		{"a.jsonl.zst", "\x28\xb5\x2f\xfd and so on",
+			"is compressed by zstd, not text; unpack it: zstd -d DIR/a.jsonl.zst"},
 		{"a.bz2", "BZh91AY&SY and so on", "is compressed by bzip2, not text; unpack it: bzip2 -dk DIR/a.bz2"},
 		{"a.xz", "\xfd7zXZ\x00 and so on", "is compressed by xz, not text; unpack it: xz -dk DIR/a.xz"},
 		{"a.pt", "PK\x03\x04 and so on", "is a zip archive, as PyTorch and NumPy save tensors in, not text" + tokens},
 		{"a.tar", strings.Repeat("x", 257) + "ustar", "is a tar archive, not text; unpack it: tar -xf DIR/a.tar"},
 		{"a.pkl", "\x80\x04\x95\x0f", "is a Python pickle, not text" + advice},
 		{"a.h5", "\x89HDF\r\n\x1a\n", "is an HDF5 file, not text" + advice},
-		{"text.bin", text, "seems to be text, and a .bin file is read as 16-bit tokens; give it a name that ends in .txt"},
-		{"oddtext.bin", text + "!", "seems to be text, and a .bin file is read as 16-bit tokens; give it a name that ends in .txt"},
-		{"a.idx", "MMIDIDX\x00\x00\x01", "is the index of a Megatron data set, whose .bin is not read yet, not text" + tokens},
+		{"text.bin", text, "seems to be text, and a .bin file is read as 16-bit tokens; give it a name that " +
+			"ends in .txt"},
+		{"oddtext.bin", text + "!", "seems to be text, and a .bin file is read as 16-bit tokens; give it a name that " +
+			"ends in .txt"},
+		{"a.idx", "MMIDIDX\x00\x00\x01",
+			"is the index of a Megatron data set, whose .bin is not read yet, not text" + tokens},
 		{"a.safetensors", tensors, "is a safetensors file, not text" + tokens},
 		{"tensors.bin", tensors + "x", "is a safetensors file, not 16-bit tokens (nanoGPT's or llm.c's .bin)" + tokens},
 	} {
@@ -63,8 +94,8 @@ func ints(bytes int, tokens ...int) (b []byte) {
 	return b
 }
 
-// Wider integers than 16 bits are found at any width, of any vocabulary, with marks of padding, and where a file begins with
-// zeros; what 16 bits hold is not taken for them.
+// Wider integers than 16 bits are found at any width, of any vocabulary, with marks of padding, and where a file begins
+// with zeros; what 16 bits hold is not taken for them.
 func TestWideIntegersAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	draw := func(n, vocab int) (tokens []int) {
@@ -77,7 +108,8 @@ func TestWideIntegersAreRefused(t *testing.T) {
 	ignored := draw(400, 50257)
 	ignored[7], ignored[99] = -100, -1
 	const narrow = "numpy.fromfile(%q, 'int%d').astype('uint16').tofile('tokens.bin') writes 16-bit tokens"
-	const wide = "some of them do not fit into 16 bits, so write 32-bit tokens behind llm.c's header (kind 20240801, version 7)"
+	const wide = "some of them do not fit into 16 bits, so write 32-bit tokens behind llm.c's header (kind " +
+		"20240801, version 7)"
 	for _, tt := range []struct {
 		name    string
 		content []byte
@@ -116,18 +148,22 @@ func TestWideIntegersAreRefused(t *testing.T) {
 		if remedy == narrow {
 			remedy = fmt.Sprintf(narrow, "DIR/"+tt.name, tt.bits)
 		}
-		wantInputError(t, err, dir, fmt.Sprintf("data: DIR/%s seems to hold %d-bit integers, and a .bin file without llm.c's header is read as 16-bit tokens; %s", tt.name, tt.bits, remedy))
+		wantInputError(t, err, dir, fmt.Sprintf("data: DIR/%s seems to hold %d-bit integers, and a .bin file without "+
+			"llm.c's header is read as 16-bit tokens; %s", tt.name, tt.bits, remedy))
 	}
 	_, err := Open(Spec{Train: one(write(t, dir, "tokens.i32", ints(4, draw(400, 50257)...))), SeqLen: 4, Vocab: 50257})
-	wantInputError(t, err, dir, "data: DIR/tokens.i32 seems to hold 32-bit integers, and each byte of a file that is not named .bin is a token; write its tokens to a .bin file, 16 bits each")
+	wantInputError(t, err, dir, "data: DIR/tokens.i32 seems to hold 32-bit integers, and each byte of a file that is "+
+		"not named .bin is a token; write its tokens to a .bin file, 16 bits each")
 }
 
 // Text in UTF-8, Latin-1 or of odd bytes is read; a few zero bytes do not make it another encoding.
 func TestTextIsRead(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
-		"utf8.txt": "Жил-был на свете один составитель планов", "bom8.txt": "\xef\xbb\xbfOnce upon a time", "latin1.txt": "caf\xe9 cr\xe8me br\xfbl\xe9e",
-		"zeros.txt": strings.Repeat("find . -print0\x00", 40), "allzeros.txt": strings.Repeat("\x00", 400), "noname": "BZhang said: PK, GGUF and ustar",
+		"utf8.txt": "Жил-был на свете один составитель планов", "bom8.txt": "\xef\xbb\xbfOnce upon a time",
+		"latin1.txt": "caf\xe9 cr\xe8me br\xfbl\xe9e",
+		"zeros.txt":  strings.Repeat("find . -print0\x00", 40), "allzeros.txt": strings.Repeat("\x00", 400),
+		"noname":   "BZhang said: PK, GGUF and ustar",
 		"json.txt": `{"text": "Once"}`,
 	} {
 		open(t, Spec{Train: one(write(t, dir, name, []byte(content))), SeqLen: 4, Vocab: 256})
@@ -140,7 +176,8 @@ func TestFoldersAndDevicesAreRefused(t *testing.T) {
 		t.Skip("no /dev/zero")
 	}
 	_, err := Open(Spec{Train: one("/dev/zero"), SeqLen: 4, Vocab: 256})
-	wantInputError(t, err, "/nowhere", "data: /dev/zero is a device, not a file: data are read at arbitrary positions of a regular file; copy what is wanted of it to a file first: head -c BYTES /dev/zero >data.txt")
+	wantInputError(t, err, "/nowhere", "data: /dev/zero is a device, not a file: data are read at arbitrary "+
+		"positions of a regular file; copy what is wanted of it to a file first: head -c BYTES /dev/zero >data.txt")
 	dir := t.TempDir()
 	_, err = Open(Spec{Train: one(dir), SeqLen: 4, Vocab: 256})
 	wantInputError(t, err, dir, "data: DIR is a folder; name its files, for example DIR/*.bin")

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// openAtOnce opens a file for reading. O_NONBLOCK keeps it from waiting for the writer of a FIFO; a file on which a server of a
-// network file system has a lease is waited for.
+// openAtOnce opens a file for reading. O_NONBLOCK keeps it from waiting for the writer of a FIFO; a file on which a
+// server of a network file system has a lease is waited for.
 func openAtOnce(path string) (*os.File, error) {
 	for {
 		fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)

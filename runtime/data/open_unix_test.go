@@ -25,8 +25,10 @@ func TestFIFOAndSocketAreRefused(t *testing.T) {
 	}
 	defer l.Close()
 	for name, want := range map[string]string{
-		"pipe.txt":   "data: DIR/pipe.txt is a FIFO (a pipe), not a file: data are read at arbitrary positions of a regular file; write what comes out of it to a file first: cat DIR/pipe.txt >data.txt",
-		"socket.txt": "data: DIR/socket.txt is a socket, not a file: data are read at arbitrary positions of a regular file",
+		"pipe.txt": "data: DIR/pipe.txt is a FIFO (a pipe), not a file: data are read at arbitrary positions of a " +
+			"regular file; write what comes out of it to a file first: cat DIR/pipe.txt >data.txt",
+		"socket.txt": "data: DIR/socket.txt is a socket, not a file: data are read at arbitrary positions of a " +
+			"regular file",
 	} {
 		done := make(chan error, 1)
 		go func() {
@@ -54,7 +56,8 @@ func TestUnreadableFileIsAReadError(t *testing.T) {
 	}
 	_, err := Open(Spec{Train: one(path), SeqLen: 4, Vocab: 256})
 	var failed *ReadError
-	if !errors.As(err, &failed) || failed.File != path || err.Error() != "data: "+path+" cannot be read: permission denied" {
+	if !errors.As(err, &failed) || failed.File != path ||
+		err.Error() != "data: "+path+" cannot be read: permission denied" {
 		t.Errorf("got %v (%T), want a ReadError", err, err)
 	}
 }

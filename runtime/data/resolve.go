@@ -139,8 +139,8 @@ func goroots() []string {
 	return slices.Compact(roots)
 }
 
-// askRoot is the question where a go command's installation is. The folder that it is asked in, and a go.mod, go.work or GOFLAGS
-// of the user's, have no part in the answer: a toolchain that they name need not be installed.
+// askRoot is the question where a go command's installation is. The folder that it is asked in, and a go.mod, go.work
+// or GOFLAGS of the user's, have no part in the answer: a toolchain that they name need not be installed.
 func askRoot(goTool string) *exec.Cmd {
 	cmd := exec.Command(goTool, "env", "GOROOT")
 	cmd.Dir = filepath.VolumeName(goTool) + string(filepath.Separator)
@@ -163,7 +163,8 @@ func resolveGoroot(path, rest string, roots []string) ([]string, error) {
 		}
 	}
 	if len(roots) == 0 {
-		return nil, inputf("%s is in the Go installation, and this machine has none (GOROOT is not set and go is not on PATH)%s", path, help)
+		return nil, inputf("%s is in the Go installation, and this machine has none (GOROOT is not set and go is not "+
+			"on PATH)%s", path, help)
 	}
 	return nil, inputf("%s is not in the Go installation at %s%s", path, strings.Join(roots, " or "), help)
 }

@@ -9,7 +9,8 @@ import (
 
 func TestResolve(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"data/b.bin", "data/a.bin", "data/c.txt", "data/we[i]rd/x.bin", "data/odd*name.bin", "data/sub.bin/x"} {
+	for _, name := range []string{"data/b.bin", "data/a.bin", "data/c.txt", "data/we[i]rd/x.bin", "data/odd*name.bin",
+		"data/sub.bin/x"} {
 		write(t, dir, name, []byte("x"))
 	}
 	t.Setenv("PLANC_TEST_DATA", filepath.Join(dir, "data"))
@@ -52,8 +53,10 @@ func TestResolveErrors(t *testing.T) {
 		{"[.txt", "data", `data: "[.txt" is not a valid pattern: a [ or \ in it is not closed`},
 		{"data", "", "data: DIR/data is a folder; name its files, for example DIR/data/*.bin"},
 		{"", "data", "data: a path is empty"},
-		{"${PLANC_TEST_UNSET}/a", "", "data: the environment variable PLANC_TEST_UNSET is not set, and a path uses ${PLANC_TEST_UNSET}"},
-		{"a", "${PLANC_TEST_UNSET}", "data: the environment variable PLANC_TEST_UNSET is not set, and a path uses ${PLANC_TEST_UNSET}"},
+		{"${PLANC_TEST_UNSET}/a", "", "data: the environment variable PLANC_TEST_UNSET is not set, and a path uses " +
+			"${PLANC_TEST_UNSET}"},
+		{"a", "${PLANC_TEST_UNSET}", "data: the environment variable PLANC_TEST_UNSET is not set, and a path uses " +
+			"${PLANC_TEST_UNSET}"},
 		{"x${OPEN", "", `data: "${OPEN" has ${ without a name and }`},
 		{"goroot:../x", "", "data: goroot:../x is not a path inside the Go installation"},
 	}
@@ -78,9 +81,11 @@ func TestResolveGoroot(t *testing.T) {
 	}
 
 	_, err = resolveGoroot("goroot:x", "x", nil)
-	wantInputError(t, err, dir, "data: goroot:x is in the Go installation, and this machine has none (GOROOT is not set and go is not on PATH); pass --data FILE to use a file of yours")
+	wantInputError(t, err, dir, "data: goroot:x is in the Go installation, and this machine has none (GOROOT is not "+
+		"set and go is not on PATH); pass --data FILE to use a file of yours")
 	_, err = resolveGoroot("goroot:x", "x", []string{dir + "/root", dir})
-	wantInputError(t, err, dir, "data: goroot:x is not in the Go installation at DIR/root or DIR; pass --data FILE to use a file of yours")
+	wantInputError(t, err, dir, "data: goroot:x is not in the Go installation at DIR/root or DIR; pass --data FILE "+
+		"to use a file of yours")
 }
 
 func TestBytes(t *testing.T) {
@@ -97,24 +102,29 @@ func TestBytes(t *testing.T) {
 		t.Errorf("tokens that are no bytes decode to %q", got)
 	}
 	for name, want := range map[string]string{
-		"cl100k": "data: tokenizer cl100k is not there yet; what works today: bytes, or token files (.bin) made by nanoGPT or llm.c",
-		"t.json": "data: tokenizer files (t.json) are not there yet; what works today: bytes, or token files (.bin) made by nanoGPT or llm.c",
+		"cl100k": "data: tokenizer cl100k is not there yet; what works today: bytes, or token files (.bin) made by " +
+			"nanoGPT or llm.c",
+		"t.json": "data: tokenizer files (t.json) are not there yet; what works today: bytes, or token files (.bin) " +
+			"made by nanoGPT or llm.c",
 	} {
 		_, err := NewTokenizer(name)
 		wantInputError(t, err, "-", want)
 	}
 }
 
-// A go.mod or go.work above the job that asks for another toolchain, or flags of the go command, do not hide the Go installation.
+// A go.mod or go.work above the job that asks for another toolchain, or flags of the go command, do not hide the Go
+// installation.
 func TestGorootInAnyModule(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"go.mod": "module x\n\ngo 1.99.0\n\ntoolchain go1.99.0\n", "go.work": "go 1.99.0\n\nuse .\n"} {
+	for name, text := range map[string]string{"go.mod": "module x\n\ngo 1.99.0\n\ntoolchain go1.99.0\n",
+		"go.work": "go 1.99.0\n\nuse .\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Chdir(dir)
-	for name, value := range map[string]string{"GOTOOLCHAIN": "go1.99.0", "GOPROXY": "off", "GOFLAGS": "-no-such-flag", "GOROOT": ""} {
+	for name, value := range map[string]string{"GOTOOLCHAIN": "go1.99.0", "GOPROXY": "off", "GOFLAGS": "-no-such-flag",
+		"GOROOT": ""} {
 		t.Setenv(name, value)
 	}
 	if files, err := Resolve("goroot:src/testdata/Isaac.Newton-Opticks.txt", "", dir); err != nil || len(files) != 1 {

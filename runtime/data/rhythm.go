@@ -11,7 +11,8 @@ const (
 	probeBytes = 16 << 10
 )
 
-// eachProbe calls look with parts of the file [0, size), each beginning at a multiple of 8 bytes. A short file is one part.
+// eachProbe calls look with parts of the file [0, size), each beginning at a multiple of 8 bytes. A short file is one
+// part.
 func eachProbe(r io.ReaderAt, size int64, look func([]byte)) error {
 	b := make([]byte, min(size, probeBytes))
 	for i := range int64(probes) {
@@ -34,8 +35,9 @@ const (
 	lowestMark    = -1024   // negative numbers mark padding and ignored labels: -1, -100
 )
 
-// wideNumbers finds out whether a file seems to hold integers of 64 or 32 bits; nil if not, or if the file is too short to tell.
-// It does if each of its numbers, read so, is a token of some vocabulary or a mark, and the numbers differ as tokens do.
+// wideNumbers finds out whether a file seems to hold integers of 64 or 32 bits; nil if not, or if the file is too short
+// to tell. It does if each of its numbers, read so, is a token of some vocabulary or a mark, and the numbers differ as
+// tokens do.
 func wideNumbers(r io.ReaderAt, size int64) (*width, error) {
 	wide := []*width{{bytes: 8}, {bytes: 4}}
 	err := eachProbe(r, size, func(b []byte) {
@@ -81,8 +83,9 @@ func (w *width) look(b []byte) {
 	}
 }
 
-// fits reports whether the numbers that were looked at are that wide. If all upper halves are 0, as in a vocabulary of up to
-// 65,536, some lower halves must be others. If not, half of the lower halves must be larger than an upper half can be.
+// fits reports whether the numbers that were looked at are that wide. If all upper halves are 0, as in a vocabulary of
+// up to 65,536, some lower halves must be others. If not, half of the lower halves must be larger than an upper half
+// can be.
 func (w *width) fits() bool {
 	if w.wrong || w.n < enoughNumbers {
 		return false
@@ -93,9 +96,9 @@ func (w *width) fits() bool {
 	return w.large >= w.n/2
 }
 
-// alternates finds out whether bytes that are 0 lie at every second place of a file and hardly at the others: at the odd ones,
-// as in UTF-16LE, or at the even ones, as in UTF-16BE. It returns the name of that encoding, or "". Letters of European languages
-// and all spaces and line ends have such a byte in UTF-16; UTF-8 has none.
+// alternates finds out whether bytes that are 0 lie at every second place of a file and hardly at the others: at the
+// odd ones, as in UTF-16LE, or at the even ones, as in UTF-16BE. It returns the name of that encoding, or "". Letters
+// of European languages and all spaces and line ends have such a byte in UTF-16; UTF-8 has none.
 func alternates(r io.ReaderAt, size int64) (string, error) {
 	var zeros [2]int // at even and at odd places
 	pairs := 0
@@ -120,8 +123,8 @@ func alternates(r io.ReaderAt, size int64) (string, error) {
 	return "", nil
 }
 
-// printable reports whether the bytes of a file are ASCII text: printable characters, tabs and line ends. Tokens of 16 bits are not
-// all pairs of these.
+// printable reports whether the bytes of a file are ASCII text: printable characters, tabs and line ends. Tokens of 16
+// bits are not all pairs of these.
 func printable(r io.ReaderAt, size int64) (bool, error) {
 	text := size >= 2*enoughNumbers
 	err := eachProbe(r, size, func(b []byte) {

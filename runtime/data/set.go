@@ -29,12 +29,13 @@ type Spec struct {
 	Vocab         int      // tokens read must be below it
 	Seed          uint64   // of the order
 
-	// Notice is called with what users should know of files that change while they are in use, although what is read is still as
-	// it was. It may be called by any goroutine that reads; nil ignores it.
+	// Notice is called with what users should know of files that change while they are in use, although what is read is
+	// still as it was. It may be called by any goroutine that reads; nil ignores it.
 	Notice func(text string)
 }
 
-// Set is open data. Its methods may be called by any number of goroutines; what they return does not depend on their order.
+// Set is open data. Its methods may be called by any number of goroutines; what they return does not depend on their
+// order.
 type Set struct {
 	spec    Spec
 	order   atomic.Pointer[epochOrder] // that was used last
@@ -111,7 +112,8 @@ func (s *Set) open() error {
 			samples, all = fmt.Sprintf("%d samples", s.nvalid), "all of them"
 		}
 		return inputf("nothing is left to train on: the files make %s of %d tokens, and data.valid %g holds %s out; "+
-			"give more data, a shorter train.seq_len, or data.valid: 0", samples, s.spec.SeqLen, s.spec.ValidFraction, all)
+			"give more data, a shorter train.seq_len, or data.valid: 0", samples, s.spec.SeqLen,
+			s.spec.ValidFraction, all)
 	}
 	return nil
 }
@@ -127,7 +129,8 @@ func (spec Spec) check() error {
 	}
 	for _, src := range spec.Train {
 		if !(src.Weight > 0 && src.Weight <= 1e6) {
-			return inputf("the weight of %s is %g; weights are above 0, and 1 reads each sample once an epoch", src.Path, src.Weight)
+			return inputf("the weight of %s is %g; weights are above 0, and 1 reads each sample once an epoch",
+				src.Path, src.Weight)
 		}
 	}
 	return nil
@@ -148,7 +151,8 @@ func (s *Set) openSource(src Source) ([]*tokenFile, error) {
 		f.watch.notice = s.spec.Notice
 		s.files = append(s.files, f)
 		if need := int64(s.spec.SeqLen) + 1; f.Tokens < need {
-			return nil, about(path, inputf("%s is too short: it has %d tokens, and one sample needs %d (train.seq_len %d and the label of the last)",
+			return nil, about(path, inputf("%s is too short: it has %d tokens, and one sample needs %d "+
+				"(train.seq_len %d and the label of the last)",
 				path, f.Tokens, need, s.spec.SeqLen))
 		}
 	}
@@ -288,7 +292,9 @@ func (s *Set) read(sections []section, k int64, tokens, labels []int32) (int, er
 
 // Bytes reports whether tokens are bytes: those of text files, or of a vocabulary of just as many.
 func (s *Set) Bytes() bool {
-	return s.spec.Vocab == Bytes{}.Vocab() || !slices.ContainsFunc(s.files, func(f *tokenFile) bool { return f.Width > 1 })
+	return s.spec.Vocab == Bytes{}.Vocab() || !slices.ContainsFunc(s.files, func(f *tokenFile) bool {
+		return f.Width > 1
+	})
 }
 
 // String is one line for logs: "2 files, 1.2M tokens: 1141 samples an epoch, 60 held out".
@@ -305,7 +311,8 @@ func (s *Set) String() string {
 	if s.nvalid == 0 {
 		valid = "no validation"
 	}
-	return fmt.Sprintf("%s, %d tokens: %d samples of %d an epoch, %s", files, tokens, s.TrainSamples(), s.spec.SeqLen, valid)
+	return fmt.Sprintf("%s, %d tokens: %d samples of %d an epoch, %s", files, tokens, s.TrainSamples(),
+		s.spec.SeqLen, valid)
 }
 
 // ID names what decides which tokens sample g has: lengths and formats of the files in order, weights, held-out
@@ -322,8 +329,8 @@ func (s *Set) ID() string {
 	return fmt.Sprintf("%016x", rng.KeyString(s.spec.Seed, b.String()))
 }
 
-// Files says what is read, for people to compare: the tokens of each source, its weight, and what is held out. Neither the
-// length of samples nor their order is in it.
+// Files says what is read, for people to compare: the tokens of each source, its weight, and what is held out. Neither
+// the length of samples nor their order is in it.
 func (s *Set) Files() string {
 	var words []string
 	at := 0

@@ -162,7 +162,8 @@ func TestValidationFiles(t *testing.T) {
 	train, valid := write(t, dir, "t.bin", u16(count(41)...)), write(t, dir, "v.bin", u16(count(10)...))
 	s := open(t, Spec{Train: one(train), Valid: []Source{{Path: valid}}, ValidFraction: 0.5, SeqLen: 4, Vocab: 41})
 	if s.TrainSamples() != 10 || s.ValidSamples() != 3 {
-		t.Errorf("%d train, %d to validate, want 10 and 3: the fraction yields to files", s.TrainSamples(), s.ValidSamples())
+		t.Errorf("%d train, %d to validate, want 10 and 3: the fraction yields to files", s.TrainSamples(),
+			s.ValidSamples())
 	}
 	if x := get(t, s.Valid, 2, 4); !slices.Equal(x.tokens, []int32{8}) || !slices.Equal(x.labels, []int32{9}) {
 		t.Errorf("last sample is %v, want token 8 and label 9", x)
@@ -191,13 +192,15 @@ func TestWeights(t *testing.T) {
 			}
 			for x := int32(0); x < 40; x += 4 {
 				if c := seen[x]; c < want.low || c > want.high {
-					t.Errorf("weight %g, epoch %d: sample %d appears %d times, want %d to %d", weight, e, x, c, want.low, want.high)
+					t.Errorf("weight %g, epoch %d: sample %d appears %d times, want %d to %d", weight, e, x, c,
+						want.low, want.high)
 				}
 			}
 		}
 		for x := int32(0); x < 40; x += 4 {
 			if c := total[x]; c != epochs*want.epoch/10 {
-				t.Errorf("weight %g: sample %d appears %d times in %d epochs, want %d", weight, x, c, epochs, epochs*want.epoch/10)
+				t.Errorf("weight %g: sample %d appears %d times in %d epochs, want %d", weight, x, c, epochs,
+					epochs*want.epoch/10)
 			}
 		}
 	}
@@ -235,7 +238,8 @@ func TestFiles(t *testing.T) {
 		want string
 	}{
 		{Spec{Train: one(a)}, "41 tokens in 1 file"},
-		{Spec{Train: []Source{{a, 2}, {b, 1}}, ValidFraction: 0.1}, "41 tokens in 1 file of weight 2 and 43 tokens in 1 file, data.valid 0.1"},
+		{Spec{Train: []Source{{a, 2}, {b, 1}}, ValidFraction: 0.1},
+			"41 tokens in 1 file of weight 2 and 43 tokens in 1 file, data.valid 0.1"},
 		{Spec{Train: []Source{{filepath.Join(dir, "*.bin"), 1}}}, "84 tokens in 2 files"},
 	} {
 		c.spec.SeqLen, c.spec.Vocab = 4, 256
@@ -289,19 +293,36 @@ func TestOpenErrors(t *testing.T) {
 	}{
 		{"empty.bin", nil, Spec{}, "data: DIR/empty.bin is empty"},
 		{"empty.txt", nil, Spec{}, "data: DIR/empty.txt is empty"},
-		{"odd.bin", make([]byte, 7), Spec{}, "data: DIR/odd.bin has an odd length, 7 bytes: 16-bit tokens were cut off, or it holds something else"},
-		{"short.bin", u16(1, 2, 3, 4), Spec{}, "data: DIR/short.bin is too short: it has 4 tokens, and one sample needs 5 (train.seq_len 4 and the label of the last)"},
-		{"cut.bin", shard(20240520, 1, 9, make([]byte, 17)), Spec{}, "data: DIR/cut.bin is truncated: its header says 9 tokens, which take 1042 bytes, and it has 1041"},
-		{"long.bin", shard(20240801, 7, 2, make([]byte, 9)), Spec{}, "data: DIR/long.bin is too long: its header says 2 tokens, which take 1032 bytes, and it has 1033"},
+		{"odd.bin", make([]byte, 7), Spec{},
+			"data: DIR/odd.bin has an odd length, 7 bytes: 16-bit tokens were cut off, or it holds something else"},
+		{"short.bin", u16(1, 2, 3, 4), Spec{},
+			"data: DIR/short.bin is too short: it has 4 tokens, and one sample needs 5 (train.seq_len 4 and the " +
+				"label of the last)"},
+		{"cut.bin", shard(20240520, 1, 9, make([]byte, 17)), Spec{},
+			"data: DIR/cut.bin is truncated: its header says 9 tokens, which take 1042 bytes, and it has 1041"},
+		{"long.bin", shard(20240801, 7, 2, make([]byte, 9)), Spec{},
+			"data: DIR/long.bin is too long: its header says 2 tokens, which take 1032 bytes, and it has 1033"},
 		{"none.bin", shard(20240520, 1, 0, nil), Spec{}, "data: DIR/none.bin is empty: its header says 0 tokens"},
-		{"old.bin", shard(20240520, 2, 1, u16(1)), Spec{}, "data: DIR/old.bin is an llm.c token file of version 2, want 1"},
-		{"model.bin", shard(20240326, 3, 1, nil), Spec{}, "data: DIR/model.bin is llm.c's model checkpoint, not tokens"},
-		{"gpt2.txt", []byte("some text"), Spec{Tokenizer: "gpt2"}, "data: DIR/gpt2.txt: tokenizer gpt2 is not there yet; what works today: bytes, or token files (.bin) made by nanoGPT or llm.c"},
-		{"tok.txt", []byte("some text"), Spec{Tokenizer: "my/tokenizer.json"}, "data: DIR/tok.txt: tokenizer files (my/tokenizer.json) are not there yet; what works today: bytes, or token files (.bin) made by nanoGPT or llm.c"},
-		{"all.bin", u16(count(5)...), Spec{ValidFraction: 0.1}, "data: nothing is left to train on: the files make 1 sample of 4 tokens, and data.valid 0.1 holds it out; give more data, a shorter train.seq_len, or data.valid: 0"},
-		{"two.bin", u16(count(9)...), Spec{ValidFraction: 0.99}, "data: nothing is left to train on: the files make 2 samples of 4 tokens, and data.valid 0.99 holds all of them out; give more data, a shorter train.seq_len, or data.valid: 0"},
-		{"f.bin", u16(count(9)...), Spec{ValidFraction: 1}, "data: data.valid is 1; a fraction is at least 0 and below 1"},
-		{"w.bin", u16(count(9)...), Spec{Train: []Source{{"w.bin", 0}}}, "data: the weight of w.bin is 0; weights are above 0, and 1 reads each sample once an epoch"},
+		{"old.bin", shard(20240520, 2, 1, u16(1)), Spec{},
+			"data: DIR/old.bin is an llm.c token file of version 2, want 1"},
+		{"model.bin", shard(20240326, 3, 1, nil), Spec{},
+			"data: DIR/model.bin is llm.c's model checkpoint, not tokens"},
+		{"gpt2.txt", []byte("some text"), Spec{Tokenizer: "gpt2"},
+			"data: DIR/gpt2.txt: tokenizer gpt2 is not there yet; what works today: bytes, or token files (.bin) " +
+				"made by nanoGPT or llm.c"},
+		{"tok.txt", []byte("some text"), Spec{Tokenizer: "my/tokenizer.json"},
+			"data: DIR/tok.txt: tokenizer files (my/tokenizer.json) are not there yet; what works today: bytes, or " +
+				"token files (.bin) made by nanoGPT or llm.c"},
+		{"all.bin", u16(count(5)...), Spec{ValidFraction: 0.1},
+			"data: nothing is left to train on: the files make 1 sample of 4 tokens, and data.valid 0.1 holds it " +
+				"out; give more data, a shorter train.seq_len, or data.valid: 0"},
+		{"two.bin", u16(count(9)...), Spec{ValidFraction: 0.99},
+			"data: nothing is left to train on: the files make 2 samples of 4 tokens, and data.valid 0.99 holds all " +
+				"of them out; give more data, a shorter train.seq_len, or data.valid: 0"},
+		{"f.bin", u16(count(9)...), Spec{ValidFraction: 1},
+			"data: data.valid is 1; a fraction is at least 0 and below 1"},
+		{"w.bin", u16(count(9)...), Spec{Train: []Source{{"w.bin", 0}}},
+			"data: the weight of w.bin is 0; weights are above 0, and 1 reads each sample once an epoch"},
 		{"x.bin", u16(count(9)...), Spec{Train: []Source{}}, "data: data.train names no files"},
 	}
 	for _, tt := range tests {
@@ -320,7 +341,8 @@ func TestMegatronIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "m.idx", []byte("MMIDIDX"))
 	_, err := Open(Spec{Train: one(write(t, dir, "m.bin", u16(count(99)...))), SeqLen: 4, Vocab: 100})
-	wantInputError(t, err, dir, "data: DIR/m.bin is one half of a Megatron data set (its .idx file is beside it), which is not read yet; "+
+	wantInputError(t, err, dir, "data: DIR/m.bin is one half of a Megatron data set (its .idx file is beside it), "+
+		"which is not read yet; "+
 		"what works today: bytes, or token files (.bin) made by nanoGPT or llm.c")
 }
 
@@ -330,7 +352,8 @@ func TestTokenOutsideVocabulary(t *testing.T) {
 	s := open(t, Spec{Train: one(path), Valid: one(path), SeqLen: 4, Vocab: 50257})
 	x, y := make([]int32, 4), make([]int32, 4)
 	_, err := s.Valid(1, x, y)
-	wantInputError(t, err, dir, "data: DIR/t.bin: token 6 is 50257, and the model's vocabulary is 50257 (0 to 50256); was the file made by another tokenizer?")
+	wantInputError(t, err, dir, "data: DIR/t.bin: token 6 is 50257, and the model's vocabulary is 50257 (0 to "+
+		"50256); was the file made by another tokenizer?")
 	if _, err := s.Valid(0, x, y); err != nil {
 		t.Error(err)
 	}

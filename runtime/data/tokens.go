@@ -13,8 +13,9 @@ const pieceBytes = 1 << 20
 // pieces holds the buffers of read.
 var pieces = sync.Pool{New: func() any { return new([]byte) }}
 
-// read decodes the tokens from number at on into tokens and, behind the last of them, one into label. A token that is not below
-// vocab is an InputError. A file that has changed is a ChangedError, and one that cannot be read is a ReadError.
+// read decodes the tokens from number at on into tokens and, behind the last of them, one into label. A token that is
+// not below vocab is an InputError. A file that has changed is a ChangedError, and one that cannot be read is a
+// ReadError.
 func (t *tokenFile) read(at int64, tokens []int32, label *int32, vocab int) error {
 	if err := t.begin(); err != nil {
 		return err
@@ -48,8 +49,8 @@ func (t *tokenFile) read(at int64, tokens []int32, label *int32, vocab int) erro
 	return t.unchanged()
 }
 
-// readAt fills b from the file at an offset. It reads with pread, so that a failing disk is an error; of memory that is mapped it
-// would be a signal, which a slow file system may never deliver.
+// readAt fills b from the file at an offset. It reads with pread, so that a failing disk is an error; of memory that is
+// mapped it would be a signal, which a slow file system may never deliver.
 func (t *tokenFile) readAt(b []byte, off int64) error {
 	n, err := t.file.ReadAt(b, off)
 	if n == len(b) {
@@ -61,8 +62,8 @@ func (t *tokenFile) readAt(b []byte, off int64) error {
 	return readError(t.path, err)
 }
 
-// decode turns bytes into tokens, as many as there are, and reports whether all are at most limit. That is so if neither a token nor
-// what it falls short of the limit has its sign bit set, which takes no branch.
+// decode turns bytes into tokens, as many as there are, and reports whether all are at most limit. That is so if
+// neither a token nor what it falls short of the limit has its sign bit set, which takes no branch.
 func decode(tokens []int32, b []byte, width int, limit int32) bool {
 	over := int32(0)
 	switch width {
@@ -80,7 +81,8 @@ func decode(tokens []int32, b []byte, width int, limit int32) bool {
 			v4, v5, v6, v7 := int32(y&0xffff), int32(y>>16&0xffff), int32(y>>32&0xffff), int32(y>>48)
 			t[0], t[1], t[2], t[3] = v0, v1, v2, v3
 			t[4], t[5], t[6], t[7] = v4, v5, v6, v7
-			over |= (limit - v0) | (limit - v1) | (limit - v2) | (limit - v3) | (limit - v4) | (limit - v5) | (limit - v6) | (limit - v7)
+			over |= (limit - v0) | (limit - v1) | (limit - v2) | (limit - v3) | (limit - v4) | (limit - v5) |
+				(limit - v6) | (limit - v7)
 			tokens, b = tokens[8:], b[16:]
 		}
 		for i := range tokens {
@@ -104,6 +106,7 @@ func (t *tokenFile) outside(at int64, b []byte, limit int32) error {
 	for decode(token[:], b, t.Width, limit) {
 		at, b = at+1, b[t.Width:]
 	}
-	return about(t.path, inputf("%s: token %d is %d, and the model's vocabulary is %d (0 to %d); was the file made by another tokenizer?",
+	return about(t.path, inputf("%s: token %d is %d, and the model's vocabulary is %d (0 to %d); was the file made "+
+		"by another tokenizer?",
 		t.path, at, uint32(token[0]), limit+1, limit))
 }

@@ -46,12 +46,14 @@ func TestLongSamples(t *testing.T) {
 		content[i] = byte(i * i >> 7)
 	}
 	path := write(t, dir, "t.txt", content)
-	for _, seqLen := range []int{pieceBytes - 2, pieceBytes - 1, pieceBytes, pieceBytes + 1, 2 * pieceBytes, len(content) - 1} {
+	for _, seqLen := range []int{pieceBytes - 2, pieceBytes - 1, pieceBytes, pieceBytes + 1, 2 * pieceBytes,
+		len(content) - 1} {
 		s := open(t, Spec{Train: one(path), Valid: one(path), SeqLen: seqLen, Vocab: 256})
 		x := get(t, s.Valid, 0, seqLen)
 		for i := range x.tokens {
 			if x.tokens[i] != int32(content[i]) || x.labels[i] != int32(content[i+1]) {
-				t.Fatalf("seq_len %d: at %d there are token %d and label %d, want %d and %d", seqLen, i, x.tokens[i], x.labels[i], content[i], content[i+1])
+				t.Fatalf("seq_len %d: at %d there are token %d and label %d, want %d and %d", seqLen, i, x.tokens[i],
+					x.labels[i], content[i], content[i+1])
 			}
 		}
 	}
@@ -63,5 +65,6 @@ func TestLongSamples(t *testing.T) {
 	if err == nil {
 		err = other
 	}
-	wantInputError(t, err, dir, "data: DIR/t.bin: token 1048581 is 200, and the model's vocabulary is 100 (0 to 99); was the file made by another tokenizer?")
+	wantInputError(t, err, dir, "data: DIR/t.bin: token 1048581 is 200, and the model's vocabulary is 100 (0 to 99); "+
+		"was the file made by another tokenizer?")
 }

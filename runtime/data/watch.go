@@ -84,8 +84,8 @@ func (t *tokenFile) sample() (sum [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(h.Sum(nil)), nil
 }
 
-// Sampled returns a hash of parts of the contents of all files in order. It reads at most 32 KiB of each, and only in the first call.
-// Checkpoints have it, so what it is made of must not change.
+// Sampled returns a hash of parts of the contents of all files in order. It reads at most 32 KiB of each, and only in
+// the first call. Checkpoints have it, so what it is made of must not change.
 func (s *Set) Sampled() (string, error) {
 	h := sha256.New()
 	for _, f := range s.files {
@@ -97,7 +97,8 @@ func (s *Set) Sampled() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// unchanged looks at the file if it is time to. A ChangedError says that what was read since the last look may be of other contents.
+// unchanged looks at the file if it is time to. A ChangedError says that what was read since the last look may be of
+// other contents.
 func (t *tokenFile) unchanged() error {
 	if time.Now().UnixNano() < t.watch.next.Load() {
 		return nil
@@ -142,10 +143,12 @@ func (t *tokenFile) compare(now time.Time) error {
 		w.hashed, w.modified = now, info.ModTime()
 	}
 	if info.Size() > t.info.Size() {
-		w.once(&w.toldLonger, "data: %s has grown while training, from %d to %d bytes: this run trains on the first %[2]d; one that resumes would read all of them, "+
+		w.once(&w.toldLonger, "data: %s has grown while training, from %d to %d bytes: this run trains on the first "+
+			"%[2]d; one that resumes would read all of them, "+
 			"and its samples would be others", t.path, t.info.Size(), info.Size())
 	} else if written {
-		w.once(&w.toldSame, "data: %s was written to while training: its size and the %d blocks of it that are compared are what they were; "+
+		w.once(&w.toldSame, "data: %s was written to while training: its size and the %d blocks of it that are "+
+			"compared are what they were; "+
 			"if other parts changed, this run is not reproducible", t.path, hashBlocks)
 	}
 	if now.Sub(w.named) >= nameEvery {
@@ -161,9 +164,11 @@ func (t *tokenFile) lookAtName() {
 	info, err := os.Stat(t.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		w.once(&w.told, "data: %s was deleted while training: this run still reads the file that it opened; one that resumes cannot", t.path)
+		w.once(&w.told, "data: %s was deleted while training: this run still reads the file that it opened; one that "+
+			"resumes cannot", t.path)
 	case err == nil && !os.SameFile(info, t.info):
-		w.once(&w.told, "data: %s was replaced while training: this run still reads the file that it opened; one that resumes reads the new one", t.path)
+		w.once(&w.told, "data: %s was replaced while training: this run still reads the file that it opened; one "+
+			"that resumes reads the new one", t.path)
 	}
 }
 
@@ -186,12 +191,14 @@ func (t *tokenFile) ended() error {
 
 func (t *tokenFile) truncated(size int64) error {
 	was := t.info.Size()
-	return &ChangedError{t.path, was, size, fmt.Sprintf("data: %s was truncated while training: it had %d bytes when it was opened, and has %d now; "+
-		"put the whole file back, then start the run again", t.path, was, size)}
+	return &ChangedError{t.path, was, size,
+		fmt.Sprintf("data: %s was truncated while training: it had %d bytes when it was opened, and has %d now; "+
+			"put the whole file back, then start the run again", t.path, was, size)}
 }
 
 func (t *tokenFile) overwritten(size int64) error {
-	return &ChangedError{t.path, t.info.Size(), size, fmt.Sprintf("data: %s was overwritten while training: it had %d bytes when it was opened and has %d now, "+
-		"and its contents are others; put the old file back, then start the run again; "+
-		"to train on the new contents, start over with --resume never", t.path, t.info.Size(), size)}
+	return &ChangedError{t.path, t.info.Size(), size,
+		fmt.Sprintf("data: %s was overwritten while training: it had %d bytes when it was opened and has %d now, "+
+			"and its contents are others; put the old file back, then start the run again; "+
+			"to train on the new contents, start over with --resume never", t.path, t.info.Size(), size)}
 }

@@ -52,7 +52,8 @@ func wantChanged(t *testing.T, err error, path string, was, now int64, want stri
 		return
 	}
 	if changed.File != path || changed.Was != was || changed.Now != now {
-		t.Errorf("it is about %s of %d and %d bytes, want %s of %d and %d", changed.File, changed.Was, changed.Now, path, was, now)
+		t.Errorf("it is about %s of %d and %d bytes, want %s of %d and %d", changed.File, changed.Was, changed.Now,
+			path, was, now)
 	}
 	if got := strings.ReplaceAll(err.Error(), path, "FILE"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -61,7 +62,8 @@ func wantChanged(t *testing.T, err error, path string, was, now int64, want stri
 
 // A file that becomes shorter is an error that names it, its size before and its size now, whichever part is read.
 func TestTruncatedFileIsAnError(t *testing.T) {
-	const want = "data: FILE was truncated while training: it had 1048576 bytes when it was opened, and has 5000 now; " +
+	const want = "data: FILE was truncated while training: it had 1048576 bytes when it was opened, and has " +
+		"5000 now; " +
 		"put the whole file back, then start the run again"
 	s, path, _ := watched(t, make([]byte, 1<<20))
 	if err := os.Truncate(path, 5000); err != nil {
@@ -110,7 +112,8 @@ func TestSampled(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	long := strings.Repeat("0123456789abcdef", 1<<12)
-	for _, other := range [][]string{{"second file", "first file"}, {"first file", "second filE"}, {"first file"}, {long}, {long[:1<<15] + "x" + long[1:1<<15]}} {
+	for _, other := range [][]string{{"second file", "first file"}, {"first file", "second filE"}, {"first file"},
+		{long}, {long[:1<<15] + "x" + long[1:1<<15]}} {
 		if sampled(other...) == want {
 			t.Errorf("%.40q have the same hash", other)
 		}
@@ -122,7 +125,8 @@ func TestSampled(t *testing.T) {
 
 // Other contents are an error; the same contents written again are noticed once.
 func TestOverwrittenFile(t *testing.T) {
-	const want = "data: FILE was overwritten while training: it had 1048576 bytes when it was opened and has 1048576 now, and its contents are others; " +
+	const want = "data: FILE was overwritten while training: it had 1048576 bytes when it was opened and has 1048576 " +
+		"now, and its contents are others; " +
 		"put the old file back, then start the run again; to train on the new contents, start over with --resume never"
 	for _, changed := range []struct {
 		name string
@@ -165,7 +169,8 @@ func TestNotices(t *testing.T) {
 		want   string
 	}{
 		{"written again", func(path string) error { return os.WriteFile(path, make([]byte, 1<<20), 0o666) }, lookEvery,
-			"data: FILE was written to while training: its size and the 8 blocks of it that are compared are what they were; if other parts changed, this run is not reproducible"},
+			"data: FILE was written to while training: its size and the 8 blocks of it that are compared are what " +
+				"they were; if other parts changed, this run is not reproducible"},
 		{"appended to", func(path string) error {
 			f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 			if err != nil {
@@ -174,15 +179,19 @@ func TestNotices(t *testing.T) {
 			defer f.Close()
 			_, err = f.WriteString("more")
 			return err
-		}, lookEvery, "data: FILE has grown while training, from 1048576 to 1048580 bytes: this run trains on the first 1048576; one that resumes would read all of them, and its samples would be others"},
-		{"deleted", os.Remove, nameEvery, "data: FILE was deleted while training: this run still reads the file that it opened; one that resumes cannot"},
+		}, lookEvery, "data: FILE has grown while training, from 1048576 to 1048580 bytes: this run trains on the " +
+			"first 1048576; one that resumes would read all of them, and its samples would be others"},
+		{"deleted", os.Remove, nameEvery,
+			"data: FILE was deleted while training: this run still reads the file that it opened; one that " +
+				"resumes cannot"},
 		{"replaced", func(path string) error {
 			other := filepath.Join(filepath.Dir(path), "other")
 			if err := os.WriteFile(other, make([]byte, 1<<20), 0o666); err != nil {
 				return err
 			}
 			return os.Rename(other, path)
-		}, nameEvery, "data: FILE was replaced while training: this run still reads the file that it opened; one that resumes reads the new one"},
+		}, nameEvery, "data: FILE was replaced while training: this run still reads the file that it opened; one " +
+			"that resumes reads the new one"},
 	} {
 		s, path, notices := watched(t, make([]byte, 1<<20))
 		if err := tt.change(path); err != nil {

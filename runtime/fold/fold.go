@@ -8,9 +8,9 @@ const Columns = 80
 // Indent is before what goes on of a message, so that a line that begins with a file's name is a message of its own.
 const Indent = 4
 
-// Lines breaks the lines of a text that are wider than so many columns between words; what goes on of a line stands indent
-// columns to the right. Lines that begin with a space are laid out already, and a word that is wider stays whole: so do paths
-// and numbers with their units.
+// Lines breaks the lines of a text that are wider than so many columns between words; what goes on of a line stands
+// indent columns to the right. Lines that begin with a space are laid out already, and a word that is wider stays
+// whole: so do paths and numbers with their units.
 func Lines(text string, columns, indent int) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -48,5 +48,6 @@ func WithUnits(pieces []string) (words []string) {
 	return words
 }
 
-var units = map[string]bool{"%": true, "s": true, "ms": true, "µs": true, "min": true, "h": true, "KiB": true, "MiB": true, "GiB": true, "TiB": true, "GB/s": true,
+var units = map[string]bool{"%": true, "s": true, "ms": true, "µs": true, "min": true, "h": true, "KiB": true,
+	"MiB": true, "GiB": true, "TiB": true, "GB/s": true,
 	"GPU": true, "GPUs": true, "×": true}

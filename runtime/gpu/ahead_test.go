@@ -21,15 +21,16 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// alone runs a program that nobody looks at: steps are begun before the host has heard of those before them. It returns what was
-// logged, but for what tells of time and of the machine, and the folder.
+// alone runs a program that nobody looks at: steps are begun before the host has heard of those before them. It returns
+// what was logged, but for what tells of time and of the machine, and the folder.
 func alone(t *testing.T, p *rt.Program, opts ...rt.Option) (lines []map[string]any, dir string) {
 	t.Helper()
 	if p.Devices != nil && emulate.Skipped() != "" {
 		t.Skip(emulate.Skipped())
 	}
 	dir = t.TempDir()
-	if _, err := rt.Run(t.Context(), p, append([]rt.Option{rt.Dir(dir), rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler))}, opts...)...); err != nil {
+	if _, err := rt.Run(t.Context(), p, append([]rt.Option{rt.Dir(dir), rt.Data(drawn{}),
+		rt.Logger(slog.New(slog.DiscardHandler))}, opts...)...); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range logged(t, dir) {
@@ -37,7 +38,8 @@ func alone(t *testing.T, p *rt.Program, opts ...rt.Option) (lines []map[string]a
 			line["detail"] = ""
 		}
 		maps.DeleteFunc(line, func(key string, _ any) bool {
-			return slices.Contains([]string{"t", "step_s", "tokens_per_s", "mfu", "memory_bytes"}, key) || strings.HasPrefix(key, "gpu_")
+			return slices.Contains([]string{"t", "step_s", "tokens_per_s", "mfu", "memory_bytes"}, key) ||
+				strings.HasPrefix(key, "gpu_")
 		})
 		lines = append(lines, line)
 	}
@@ -149,7 +151,8 @@ func TestResumesAhead(t *testing.T) {
 		losses = append(losses, s.Loss)
 		return nil
 	})
-	if _, err := rt.Run(t.Context(), program(false, 11), rt.Dir(dir), rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler)), rest); err != nil {
+	if _, err := rt.Run(t.Context(), program(false, 11), rt.Dir(dir), rt.Data(drawn{}),
+		rt.Logger(slog.New(slog.DiscardHandler)), rest); err != nil {
 		t.Fatal(err)
 	}
 	if len(losses) != 5 {
@@ -163,17 +166,19 @@ func TestResumesAhead(t *testing.T) {
 	}
 }
 
-// What fails on the device while the host is ahead is told of the step that has failed, and what fails on the host of the one that
-// it was to begin.
+// What fails on the device while the host is ahead is told of the step that has failed, and what fails on the host of
+// the one that it was to begin.
 func TestFailureAhead(t *testing.T) {
 	order := os.Getenv("PLANC_EMULATED_ORDER")
 	for _, c := range []struct {
 		fail error
 		want map[string]string // by the order in which work runs; "" where chance decides
 	}{
-		{errors.New("a test's failure"), map[string]string{"early": "step 4: a test's", "late": "step 4: a test's", "7": "step 4: a test's"}},
+		{errors.New("a test's failure"), map[string]string{"early": "step 4: a test's", "late": "step 4: a test's",
+			"7": "step 4: a test's"}},
 		// When step 4 is loaded, step 3 has run already if all runs early, and not if it waits for who wants it.
-		{&cuda.Error{Call: "a collective"}, map[string]string{"early": "step 4: a collective", "late": "step 3: a collective"}},
+		{&cuda.Error{Call: "a collective"}, map[string]string{"early": "step 4: a collective",
+			"late": "step 3: a collective"}},
 	} {
 		p := toy{pp: 1}.program(true)
 		forward := p.Segments[0].Forward
@@ -192,7 +197,8 @@ func TestFailureAhead(t *testing.T) {
 		if emulate.Skipped() != "" {
 			t.Skip(emulate.Skipped())
 		}
-		_, err := rt.Run(t.Context(), on(p, images()), rt.Dir(t.TempDir()), rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler)))
+		_, err := rt.Run(t.Context(), on(p, images()), rt.Dir(t.TempDir()), rt.Data(drawn{}),
+			rt.Logger(slog.New(slog.DiscardHandler)))
 		want := []string{c.want["early"], c.want["late"]} // one of them, where chance decides what has run
 		if w := c.want[order]; w != "" {
 			want = []string{w}
@@ -211,7 +217,8 @@ func (s lazy) Train(g int64, tokens, labels []int32) (int, error) {
 	return s.drawn.Train(g, tokens, labels)
 }
 
-// A step that is begun when none is under way takes as long as its batch is waited for, too: the device's clock, a millisecond here, knows nothing of that.
+// A step that is begun when none is under way takes as long as its batch is waited for, too: the device's clock, a
+// millisecond here, knows nothing of that.
 func TestWaitsForData(t *testing.T) {
 	done := rt.OnStep(func(rt.Step) error { return nil })
 	_, dir := alone(t, on(toy{pp: 1}.program(true), images()), rt.Data(lazy{}), done)

@@ -12,8 +12,9 @@ import (
 	"github.com/planc-dev/planc/cuda"
 )
 
-// checkArena is the variable of the environment that names a file to which each rank adds a line at the end of its run: an [ArenaUse]. The arena
-// lies between fences then, and all is filled beforehand, so that it is seen how far it was written.
+// checkArena is the variable of the environment that names a file to which each rank adds a line at the end of its run:
+// an [ArenaUse]. The arena lies between fences then, and all is filled beforehand, so that it is seen how far it was
+// written.
 const checkArena = "PLANC_CHECK_ARENA"
 
 // ArenaUse is what a rank has written of its arena.
@@ -95,8 +96,8 @@ func (d *device) written(m cuda.Memory) (int64, error) {
 	return 0, nil
 }
 
-// closeArena tells of a watched arena whose run has ended well. Nobody hears a device's errors any more then: a rank that could not tell says so on
-// stderr, and is missed by whoever reads the file.
+// closeArena tells of a watched arena whose run has ended well. Nobody hears a device's errors any more then: a rank
+// that could not tell says so on stderr, and is missed by whoever reads the file.
 func (d *device) closeArena() {
 	if d.fence.told == nil {
 		return

@@ -71,7 +71,8 @@ func TestArenaIsWatched(t *testing.T) {
 // A file that cannot be written is told before the first step.
 func TestArenaFileCannotBeWritten(t *testing.T) {
 	t.Setenv(checkArena, filepath.Join(t.TempDir(), "none", "arenas"))
-	if _, err := train(t, on(toy{pp: 2}.program(true), images())); err == nil || !strings.Contains(err.Error(), checkArena+": open ") {
+	if _, err := train(t, on(toy{pp: 2}.program(true), images())); err == nil ||
+		!strings.Contains(err.Error(), checkArena+": open ") {
 		t.Error(err)
 	}
 }

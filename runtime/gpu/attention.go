@@ -10,13 +10,15 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Attention is the loop of that name of package cpu, by cuDNN where it knows it (attentiondnn.go). Where a ring's turn keeps sums in a wider type than its operands have, it is computed in
-// that type whole.
+// Attention is the loop of that name of package cpu, by cuDNN where it knows it (attentiondnn.go). Where a ring's turn
+// keeps sums in a wider type than its operands have, it is computed in that type whole.
 func Attention[A, O, T num.Stored](r *rt.Rank, o Buf[O], lse Buf[A], q, k, v Buf[T], s cpu.AttentionShape) {
 	d := of(r)
 	shape := kernels.AttentionShapeKeyed(&s)
 	if types := suffix[T](); suffix[O]() == types {
-		if suffix[A]() == "f32" && d.attendFused(&s, types, false, cuda.AttentionOperands{cuda.AttentionO: at(d, o), cuda.AttentionL: at(d, lse), cuda.AttentionQ: at(d, q), cuda.AttentionK: at(d, k), cuda.AttentionV: at(d, v)}) {
+		if suffix[A]() == "f32" && d.attendFused(&s, types, false, cuda.AttentionOperands{cuda.AttentionO: at(d, o),
+			cuda.AttentionL: at(d, lse), cuda.AttentionQ: at(d, q), cuda.AttentionK: at(d, k),
+			cuda.AttentionV: at(d, v)}) {
 			return
 		}
 		d.attend(kernels.Attention(&s, types), types, at(d, o), at(d, lse), at(d, q), at(d, k), at(d, v), shape)
@@ -31,15 +33,18 @@ func Attention[A, O, T num.Stored](r *rt.Rank, o Buf[O], lse Buf[A], q, k, v Buf
 }
 
 // AttentionGrad is likewise its gradient: in turn of the queries' sums, of the queries, of keys and values.
-func AttentionGrad[A, Q, K, T num.Stored](r *rt.Rank, dq Buf[Q], dk, dv Buf[K], do, q, k, v, o Buf[T], lse Buf[A], s cpu.AttentionShape) {
+func AttentionGrad[A, Q, K, T num.Stored](r *rt.Rank, dq Buf[Q], dk, dv Buf[K], do, q, k, v, o Buf[T], lse Buf[A],
+	s cpu.AttentionShape) {
 	d := of(r)
 	types := suffix[T]()
 	if suffix[Q]() == types && suffix[K]() == types {
-		if suffix[A]() == "f32" && d.attendFused(&s, types, true, cuda.AttentionOperands{at(d, o), at(d, lse), at(d, q), at(d, k), at(d, v), at(d, do), at(d, dq), at(d, dk), at(d, dv)}) {
+		if suffix[A]() == "f32" && d.attendFused(&s, types, true, cuda.AttentionOperands{at(d, o), at(d, lse),
+			at(d, q), at(d, k), at(d, v), at(d, do), at(d, dq), at(d, dk), at(d, dv)}) {
 			return
 		}
 		bytes, _ := computed[T]()
-		g := attentionGrad{d, types, at(d, do), at(d, q), at(d, k), at(d, v), at(d, o), at(d, lse), d.scratch(lse.N * bytes), lse.N}
+		g := attentionGrad{d, types, at(d, do), at(d, q), at(d, k), at(d, v), at(d, o), at(d, lse),
+			d.scratch(lse.N * bytes), lse.N}
 		g.run(&s, at(d, dq), at(d, dk), at(d, dv))
 		return
 	}

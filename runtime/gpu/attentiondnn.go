@@ -12,11 +12,13 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// attentionRoom is how many bytes of workspace cuDNN's attention may take; for as much its own front end lets it keep the gradient of scores. Where those of all sequences do
-// not fit, it is called for some at a time, and not at all if one's do not.
+// attentionRoom is how many bytes of workspace cuDNN's attention may take; for as much its own front end lets it keep
+// the gradient of scores. Where those of all sequences do not fit, it is called for some at a time, and not at all if
+// one's do not.
 const attentionRoom = 256 << 20
 
-// fused is attention by cuDNN: what is ready, and the workspace, of which there is one, since all runs on the compute stream.
+// fused is attention by cuDNN: what is ready, and the workspace, of which there is one, since all runs on the compute
+// stream.
 type fused struct {
 	of   *cuda.Attentions // nil: there is no cuDNN, or it is not wanted
 	ways map[fusedKind]cuda.AttentionParts
@@ -29,7 +31,8 @@ type fusedKind struct {
 	grad bool
 }
 
-// openFused makes ready what the program will want of cuDNN, as far as cuDNN takes it. What it does not take, or fails to, is computed by kernels of our own.
+// openFused makes ready what the program will want of cuDNN, as far as cuDNN takes it. What it does not take, or fails
+// to, is computed by kernels of our own.
 func (d *device) openFused(m *machine) error {
 	if d.rank.ID != m.first || len(d.rank.Program.Attends) == 0 {
 		_, err := d.prepareFused(m)
@@ -68,7 +71,8 @@ func (d *device) prepareFused(m *machine) (own, err error) {
 	f.ways = map[fusedKind]cuda.AttentionParts{}
 	most := int64(0)
 	for _, a := range kinds {
-		x := cuda.Attention{Batch: a.Batch, Seq: a.Seq, KSeq: a.KSeq, KHeads: a.Heads, Group: a.Group, Dim: a.Dim, Scale: a.Scale, Causal: a.Causal, Window: a.Window, Type: value(shortName(a.Elem))}
+		x := cuda.Attention{Batch: a.Batch, Seq: a.Seq, KSeq: a.KSeq, KHeads: a.Heads, Group: a.Group, Dim: a.Dim,
+			Scale: a.Scale, Causal: a.Causal, Window: a.Window, Type: value(shortName(a.Elem))}
 		for _, grad := range []bool{false, true} {
 			p, refused := f.of.PrepareParts(x, grad, attentionRoom)
 			if refused != nil {
@@ -105,16 +109,20 @@ func (f *fused) none() (err error) {
 
 func (f *fused) close() error { return errors.Join(f.none(), f.of.Close()) }
 
-// kind is what cuDNN is to be asked for, if it knows such attention: each query sees the same keys, or those up to its own place.
+// kind is what cuDNN is to be asked for, if it knows such attention: each query sees the same keys, or those up to its
+// own place.
 func (f *fused) kind(s *cpu.AttentionShape, types string, grad bool) (k fusedKind, ok bool) {
-	if len(f.ways) == 0 || types != "bf16" && types != "f16" || s.Dropout > 0 || s.Softcap > 0 || s.Alibi || s.More || s.Half > 0 || s.KHalf > 0 || s.Dim != s.VDim ||
+	if len(f.ways) == 0 || types != "bf16" && types != "f16" || s.Dropout > 0 || s.Softcap > 0 || s.Alibi || s.More ||
+		s.Half > 0 || s.KHalf > 0 || s.Dim != s.VDim ||
 		s.Causal && s.Pos0 != s.KPos0 || s.Window > 0 && s.Seq > s.KSeq {
 		return k, false
 	}
-	return fusedKind{cuda.Attention{Batch: s.Batch, Seq: s.Seq, KSeq: s.KSeq, KHeads: s.Heads, Group: s.Group, Dim: s.Dim, Scale: s.Scale, Causal: s.Causal, Window: s.Window, Type: value(types)}, grad}, true
+	return fusedKind{cuda.Attention{Batch: s.Batch, Seq: s.Seq, KSeq: s.KSeq, KHeads: s.Heads, Group: s.Group,
+		Dim: s.Dim, Scale: s.Scale, Causal: s.Causal, Window: s.Window, Type: value(types)}, grad}, true
 }
 
-// attendFused puts attention on the current stream as cuDNN computes it; it returns false, and does nothing, where that is not to be had.
+// attendFused puts attention on the current stream as cuDNN computes it; it returns false, and does nothing, where that
+// is not to be had.
 func (d *device) attendFused(s *cpu.AttentionShape, types string, grad bool, at cuda.AttentionOperands) bool {
 	k, ok := d.fused.kind(s, types, grad)
 	p := d.fused.ways[k]

@@ -12,7 +12,8 @@ const jobKinds = 4
 
 // do is what a job of each kind puts on the side line.
 var do = [jobKinds]func(*device, *rt.BucketPart){
-	rt.Reducing: (*device).reduce, rt.Scattering: (*device).scatter, rt.Gathering: (*device).gather, rt.Fetching: (*device).gather,
+	rt.Reducing: (*device).reduce, rt.Scattering: (*device).scatter, rt.Gathering: (*device).gather,
+	rt.Fetching: (*device).gather,
 }
 
 // Start begins a job of a bucket beside what follows.

@@ -13,8 +13,8 @@ import (
 // Buf is N elements of the rank's arena from byte offset At on, in the device's memory.
 type Buf[T num.Stored | int32] struct{ At, N int }
 
-// View is n elements of the rank's arena from byte offset at on. It panics where that leaves the arena: the memory plan was
-// wrong.
+// View is n elements of the rank's arena from byte offset at on. It panics where that leaves the arena: the memory plan
+// was wrong.
 func View[T num.Stored | int32](r *rt.Rank, at, n int) Buf[T] {
 	b := Buf[T]{at, n}
 	if at < 0 || n < 0 || n > 0 && b.end() > r.Stage.Arena.Size {

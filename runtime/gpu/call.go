@@ -12,8 +12,8 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// call puts a kernel of the table on the current stream. Arguments are as the table's parameters say: addresses, int, int64, uint64,
-// float64; flags are of kind i.
+// call puts a kernel of the table on the current stream. Arguments are as the table's parameters say: addresses, int,
+// int64, uint64, float64; flags are of kind i.
 func (d *device) call(name, types string, rows, cols int, args ...any) {
 	d.run(name, types, rows, cols, arguments(d.args(), name, args))
 }
@@ -137,8 +137,8 @@ func suffixComputed[T num.Stored]() string {
 	return types
 }
 
-// summed runs f with where numbers as T is computed with go that end up in out: out itself or, if that is narrower, the scratch room,
-// widened from out before if f adds to what is there, and rounded into it after.
+// summed runs f with where numbers as T is computed with go that end up in out: out itself or, if that is narrower, the
+// scratch room, widened from out before if f adds to what is there, and rounded into it after.
 func summed[G, T num.Stored](d *device, out Buf[G], room cuda.Pointer, adds bool, f func(to cuda.Pointer)) {
 	g, a := suffix[G](), suffixComputed[T]()
 	if g == a {
@@ -152,8 +152,8 @@ func summed[G, T num.Stored](d *device, out Buf[G], room cuda.Pointer, adds bool
 	d.call("cast", g+"_"+a, 1, out.N, at(d, out), room, int64(out.N))
 }
 
-// constant is memory that has the bytes which make says, for the key, which stands for them. They are brought there when they are first wanted,
-// by a step that is not captured.
+// constant is memory that has the bytes which make says, for the key, which stands for them. They are brought there
+// when they are first wanted, by a step that is not captured.
 func (d *device) constant(key any, make func() []byte) cuda.Pointer {
 	if p, ok := d.constants[key]; ok {
 		return p

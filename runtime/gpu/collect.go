@@ -10,12 +10,14 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Collectives of a block are put on the compute stream, in the program's order, which is the same on all ranks. NCCL moves members' parts
-// that lie behind each other; where a dim is split that is not the first, kernels bring them there and back.
+// Collectives of a block are put on the compute stream, in the program's order, which is the same on all ranks. NCCL
+// moves members' parts that lie behind each other; where a dim is split that is not the first, kernels bring them there
+// and back.
 
 // wireType is the type of a buffer's elements as NCCL numbers it.
 func wireType[T num.Stored | int32]() cuda.Type {
-	return map[string]cuda.Type{"f32": cuda.Float32, "f64": cuda.Float64, "bf16": cuda.BFloat16, "f16": cuda.Float16, "i32": cuda.Int32}[suffix[T]()]
+	return map[string]cuda.Type{"f32": cuda.Float32, "f64": cuda.Float64, "bf16": cuda.BFloat16, "f16": cuda.Float16,
+		"i32": cuda.Int32}[suffix[T]()]
 }
 
 // AllReduce leaves in y, on every member, the members' x joined by op.
@@ -44,7 +46,8 @@ func (d *device) logSumExp(c *comm, types string, y, x cuda.Pointer, n, size int
 		return b
 	})
 	d.call("all_reduce_lse", types, 1, n, members, c.Ranks, int64(0), int64(n))
-	rt.Check(d.stream().Copy(cuda.Memory{Pointer: y, Bytes: int64(n * size)}, cuda.Memory{Pointer: all, Bytes: int64(n * size)}))
+	rt.Check(d.stream().Copy(cuda.Memory{Pointer: y, Bytes: int64(n * size)}, cuda.Memory{Pointer: all,
+		Bytes: int64(n * size)}))
 }
 
 // gathered says what a member of a group brings to all, in bytes.

@@ -13,8 +13,8 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// comm joins a line's ranks: NCCL's communicator or, where they share a GPU, which NCCL does not know how to, its like of
-// this process. What is put on a stream is as package cuda has it.
+// comm joins a line's ranks: NCCL's communicator or, where they share a GPU, which NCCL does not know how to, its like
+// of this process. What is put on a stream is as package cuda has it.
 type comm struct {
 	Rank, Ranks int
 	nccl        *cuda.Comm

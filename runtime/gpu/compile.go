@@ -12,7 +12,8 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels"
 )
 
-// made are functions that return what this process has compiled of a source for an architecture, which the first to come does: GPUs of one kind share it.
+// made are functions that return what this process has compiled of a source for an architecture, which the first to
+// come does: GPUs of one kind share it.
 var made sync.Map
 
 // compilers bounds how many compile at once.
@@ -23,9 +24,10 @@ func compiledHere(source string, text []byte, arch string, err error) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	f, _ := made.LoadOrStore(fmt.Sprintf("%s for sm_%s\n%s", source, arch, text), sync.OnceValues(func() ([]byte, error) {
-		return compileNow(source, text, arch)
-	}))
+	f, _ := made.LoadOrStore(fmt.Sprintf("%s for sm_%s\n%s", source, arch, text),
+		sync.OnceValues(func() ([]byte, error) {
+			return compileNow(source, text, arch)
+		}))
 	return f.(func() ([]byte, error))()
 }
 
@@ -34,7 +36,8 @@ func compileNow(source string, text []byte, arch string) ([]byte, error) {
 	defer func() { <-compilers }()
 	nvrtc, err := cuda.OpenNVRTC()
 	if err != nil {
-		return nil, fmt.Errorf("the program was built without nvcc, and its kernels are compiled where it runs: %w", err)
+		return nil, fmt.Errorf("the program was built without nvcc, and its kernels are compiled where it runs: %w",
+			err)
 	}
 	headers, err := headersOf(kernels.Sources)
 	if err != nil {

@@ -27,15 +27,16 @@ func (d *device) members() (all []member) {
 	return all
 }
 
-// connect has each line send something: NCCL connects ranks, and takes memory for it, when they first do. What each member
-// sends is whether it could not register its arena: where one could not, none may.
+// connect has each line send something: NCCL connects ranks, and takes memory for it, when they first do. What each
+// member sends is whether it could not register its arena: where one could not, none may.
 func (d *device) connect(m *machine) error {
 	if len(d.comms) == 0 {
 		return nil
 	}
 	lines := d.members()
 	bytes := int64(len(lines) * flagSize)
-	s, sent, heard := d.compute.stream, d.tables.memory.At(0, bytes), d.tables.memory.At((bytes+roomAlign-1)&^(roomAlign-1), bytes)
+	s, sent, heard := d.compute.stream, d.tables.memory.At(0, bytes),
+		d.tables.memory.At((bytes+roomAlign-1)&^(roomAlign-1), bytes)
 	room, own := d.staging.At(0, bytes), make([]float32, len(lines))
 	for i := range lines {
 		own[i] = lacks(!d.register(m, &lines[i]))
@@ -45,7 +46,8 @@ func (d *device) connect(m *machine) error {
 		return err
 	}
 	for i := range lines {
-		if err := lines[i].meet(s, heard.Pointer+cuda.Pointer(i*flagSize), sent.Pointer+cuda.Pointer(i*flagSize)); err != nil {
+		if err := lines[i].meet(s, heard.Pointer+cuda.Pointer(i*flagSize),
+			sent.Pointer+cuda.Pointer(i*flagSize)); err != nil {
 			return err
 		}
 	}
@@ -53,7 +55,8 @@ func (d *device) connect(m *machine) error {
 		return err
 	}
 	for i := range lines {
-		without := own[i] + math.Float32frombits(binary.NativeEndian.Uint32(room.Slice()[i*flagSize:])) // of a pipe the other's alone is heard
+		// of a pipe the other's alone is heard
+		without := own[i] + math.Float32frombits(binary.NativeEndian.Uint32(room.Slice()[i*flagSize:]))
 		if lines[i].registrable() {
 			m.told.count(without == 0)
 		}
@@ -67,8 +70,8 @@ func (d *device) connect(m *machine) error {
 	return nil
 }
 
-// registrable tells whether NCCL may use the arenas in place: it wants operands at one place of what is registered on all ranks, which
-// those of groups are that are of one stage; messages may lie anywhere.
+// registrable tells whether NCCL may use the arenas in place: it wants operands at one place of what is registered on
+// all ranks, which those of groups are that are of one stage; messages may lie anywhere.
 func (l *member) registrable() bool { return l.pipe != nil || l.alike }
 
 // flagSize is the bytes of what members tell each other, an f32: 0 or how many are without.
@@ -81,7 +84,8 @@ func lacks(set bool) float32 {
 	return 0
 }
 
-// meet puts on the stream that the line's members tell each other their flags: of a group the sum, of a pipe the other's.
+// meet puts on the stream that the line's members tell each other their flags: of a group the sum, of a pipe the
+// other's.
 func (l *member) meet(s *cuda.Stream, to, from cuda.Pointer) error {
 	c, p := l.comm, l.pipe
 	if p == nil {

@@ -8,22 +8,24 @@ import (
 	"strings"
 )
 
-// deterministic is the variable of the environment that, with 1, takes from NCCL what it would choose by itself: by which algorithm and protocol a
-// collective runs, and on how many blocks, which say in which order numbers are added.
+// deterministic is the variable of the environment that, with 1, takes from NCCL what it would choose by itself: by
+// which algorithm and protocol a collective runs, and on how many blocks, which say in which order numbers are added.
 const deterministic = "PLANC_DETERMINISTIC"
 
 // fixedCTAs are the blocks of each communicator then; assumed to fill an H100's links, not measured.
 const fixedCTAs = 16
 
-// fixes are what NCCL is told then, where the environment does not say it already. Rings know all collectives; switches and network cards
-// that add (NVLS, CollNet) do it in an order of their own.
-var fixes = []struct{ name, value string }{{"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "Simple"}, {"NCCL_NVLS_ENABLE", "0"}, {"NCCL_COLLNET_ENABLE", "0"}}
+// fixes are what NCCL is told then, where the environment does not say it already. Rings know all collectives; switches
+// and network cards that add (NVLS, CollNet) do it in an order of their own.
+var fixes = []struct {
+	name, value string
+}{{"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "Simple"}, {"NCCL_NVLS_ENABLE", "0"}, {"NCCL_COLLNET_ENABLE", "0"}}
 
 // theirCTAs are the variables by which users say how many blocks there are.
 var theirCTAs = []string{"NCCL_MIN_CTAS", "NCCL_MAX_CTAS"}
 
-// fixCollectives sets NCCL's variables, which it reads when it is used first, and says what is fixed, "" where nobody asked; ctas is 0 where NCCL
-// decides. What a user has set stays, and is said.
+// fixCollectives sets NCCL's variables, which it reads when it is used first, and says what is fixed, "" where nobody
+// asked; ctas is 0 where NCCL decides. What a user has set stays, and is said.
 func fixCollectives() (said string, ctas int, err error) {
 	switch v := os.Getenv(deterministic); v {
 	case "", "0":
@@ -33,7 +35,8 @@ func fixCollectives() (said string, ctas int, err error) {
 		return "", 0, fmt.Errorf("%s is %q; it is 1 or 0", deterministic, v)
 	}
 	if os.Getenv(timeWays) != "" {
-		return "", 0, fmt.Errorf("%s=1 and %s exclude each other: what is fastest differs from run to run, and another way to multiply adds in another order", deterministic, timeWays)
+		return "", 0, fmt.Errorf("%s=1 and %s exclude each other: what is fastest differs from run to run, and "+
+			"another way to multiply adds in another order", deterministic, timeWays)
 	}
 	var ours, theirs []string
 	for _, f := range fixes {

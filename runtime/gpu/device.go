@@ -87,7 +87,8 @@ func (d *device) launch(name string, shape kernels.Launch, args *cuda.Args) {
 	rt.Check(d.on.stream.Launch(k, cuda.Shape{Grid: shape.Grid, Block: shape.Block}, args))
 }
 
-// run launches a kernel of the table on the current stream, in the geometry that the table has for its rows and columns.
+// run launches a kernel of the table on the current stream, in the geometry that the table has for its rows and
+// columns.
 func (d *device) run(name, types string, rows, cols int, args *cuda.Args) {
 	d.launch(name+"_"+types, family(name).Launch(rows, cols), args)
 }
@@ -112,8 +113,8 @@ var families = sync.OnceValue(func() map[string]*kernels.Kernel {
 // stream is the current one.
 func (d *device) stream() *cuda.Stream { return d.on.stream }
 
-// scratch is memory of so many bytes for one call: whoever asks next, for work on the same stream, gets the same. It grows
-// in the first step; a captured one finds it large enough.
+// scratch is memory of so many bytes for one call: whoever asks next, for work on the same stream, gets the same. It
+// grows in the first step; a captured one finds it large enough.
 func (d *device) scratch(bytes int) cuda.Pointer { return d.scratchMemory(bytes).Pointer }
 
 // scratchMemory is scratch as the copies of package cuda want it.
@@ -124,7 +125,8 @@ func (d *device) scratchMemory(bytes int) cuda.Memory {
 	return d.on.scratch.At(0, int64(bytes))
 }
 
-// group is the communicator of one of the program's groups, for the compute stream; nil where the rank is its only member.
+// group is the communicator of one of the program's groups, for the compute stream; nil where the rank is its only
+// member.
 func (d *device) group(group int) *comm {
 	if group < 0 {
 		return nil
@@ -181,7 +183,8 @@ func (d *device) open(m *machine) (err error) {
 	return d.openLines(m)
 }
 
-// Close gives back what the device has. Of a run that has failed the libraries may refuse to: the first error is told already.
+// Close gives back what the device has. Of a run that has failed the libraries may refuse to: the first error is told
+// already.
 func (d *device) Close() {
 	if d.unbind == nil {
 		return

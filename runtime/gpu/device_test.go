@@ -34,7 +34,8 @@ func TestMain(m *testing.M) {
 func outside() int {
 	code, _ := emulated.Again(func(m emulated.Machine, dir string) ([]string, error) {
 		modules := filepath.Join(dir, "modules")
-		return []string{inside + "=" + modules, "PLANC_EMULATED_PATIENCE=20", "PLANC_EMULATED_GPUS=4"}, compile(m, modules)
+		return []string{inside + "=" + modules, "PLANC_EMULATED_PATIENCE=20", "PLANC_EMULATED_GPUS=4"},
+			compile(m, modules)
 	})
 	return code
 }
@@ -54,10 +55,12 @@ func compile(m emulated.Machine, dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "toy.cu"), toy, 0o666); err != nil {
 		return err
 	}
-	if err := compileAll(m, dir, dir, []string{"move.cu", "reduce.cu", "step.cu", "optimizer.cu", "experts.cu", "eight.cu", "toy.cu"}); err != nil {
+	if err := compileAll(m, dir, dir, []string{"move.cu", "reduce.cu", "step.cu", "optimizer.cu", "experts.cu",
+		"eight.cu", "toy.cu"}); err != nil {
 		return err
 	}
-	return compileAll(m, dir, filepath.Join(dir+measuring, "kernels"), kernels.Files(MeasuredAttention(), "bf16", FillKernel))
+	return compileAll(m, dir, filepath.Join(dir+measuring, "kernels"), kernels.Files(MeasuredAttention(), "bf16",
+		FillKernel))
 }
 
 // measuring ends the name of the folder of what TestMeasure loads.
@@ -69,7 +72,8 @@ func compileAll(m emulated.Machine, dir, to string, sources []string) error {
 		return err
 	}
 	for _, name := range sources {
-		cmd := exec.Command(filepath.Join(m.Bin(), "nvcc"), "-o", filepath.Join(to, strings.TrimSuffix(name, ".cu")+".fatbin"), name)
+		cmd := exec.Command(filepath.Join(m.Bin(), "nvcc"), "-o",
+			filepath.Join(to, strings.TrimSuffix(name, ".cu")+".fatbin"), name)
 		cmd.Dir = dir
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w\n%s", name, err, out)
@@ -95,19 +99,20 @@ func train(t *testing.T, p *rt.Program, opts ...rt.Option) (h history, err error
 		t.Skip(emulate.Skipped())
 	}
 	h.params = map[string][]float64{}
-	opts = append([]rt.Option{rt.Dir(t.TempDir()), rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler)), rt.OnStep(func(s rt.Step) error {
-		h.losses, h.norms = append(h.losses, s.Loss), append(h.norms, s.GradNorm)
-		return nil
-	}), rt.OnTensors(func(step int, x *rt.Tensors) error {
-		x.Params(func(name string, _ []int64, x []float64) { h.params[name] = x })
-		x.Grads(func(name string, _ []int64, x []float64) { h.params["gradient of "+name] = x })
-		x.Copies(func(name string, apart float64) {
-			if apart != 0 {
-				t.Errorf("step %d: copies of %s are %g apart", step, name, apart)
-			}
-		})
-		return nil
-	})}, opts...)
+	opts = append([]rt.Option{rt.Dir(t.TempDir()), rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler)),
+		rt.OnStep(func(s rt.Step) error {
+			h.losses, h.norms = append(h.losses, s.Loss), append(h.norms, s.GradNorm)
+			return nil
+		}), rt.OnTensors(func(step int, x *rt.Tensors) error {
+			x.Params(func(name string, _ []int64, x []float64) { h.params[name] = x })
+			x.Grads(func(name string, _ []int64, x []float64) { h.params["gradient of "+name] = x })
+			x.Copies(func(name string, apart float64) {
+				if apart != 0 {
+					t.Errorf("step %d: copies of %s are %g apart", step, name, apart)
+				}
+			})
+			return nil
+		})}, opts...)
 	res, err := rt.Run(t.Context(), p, opts...)
 	h.valid = res.ValidLoss
 	return h, err
@@ -122,11 +127,13 @@ func (h *history) compare(t *testing.T, want *history, most float64) {
 	t.Helper()
 	for i := range want.losses {
 		if !near(h.losses[i], want.losses[i], most) || !near(h.norms[i], want.norms[i], most) {
-			t.Errorf("step %d: loss %.17g, norm %.17g; on a CPU %.17g and %.17g", i+1, h.losses[i], h.norms[i], want.losses[i], want.norms[i])
+			t.Errorf("step %d: loss %.17g, norm %.17g; on a CPU %.17g and %.17g", i+1, h.losses[i], h.norms[i],
+				want.losses[i], want.norms[i])
 		}
 	}
 	if len(h.losses) != len(want.losses) || !near(h.valid, want.valid, most) {
-		t.Errorf("%d steps, validation %.17g; on a CPU %d and %.17g", len(h.losses), h.valid, len(want.losses), want.valid)
+		t.Errorf("%d steps, validation %.17g; on a CPU %d and %.17g", len(h.losses), h.valid,
+			len(want.losses), want.valid)
 	}
 	for name, x := range want.params {
 		for i := range x {
@@ -148,7 +155,8 @@ func toys() (all []toy) {
 		all = append(all, toy{pp: 1 + zero%2, zero: zero, half: true, chance: true})
 	}
 	all = append(all, toy{pp: 2, zero: 1, half: true, chance: true, optim: rt.SGD})
-	return append(all, toy{pp: 1, reduce: true}, toy{pp: 1, reduce: true, half: true}, toy{pp: 2, zero: 1, optim: rt.SGD}, toy{pp: 1, optim: rt.Adam},
+	return append(all, toy{pp: 1, reduce: true}, toy{pp: 1, reduce: true, half: true}, toy{pp: 2, zero: 1,
+		optim: rt.SGD}, toy{pp: 1, optim: rt.Adam},
 		toy{pp: 2, zero: 1, optim: rt.SGD, plain: true}, toy{pp: 1, zero: 3, half: true, optim: rt.SGD, plain: true})
 }
 
@@ -159,7 +167,8 @@ func TestEqualsCPU(t *testing.T) { equalsCPU(t, toys()) }
 func TestSharedGPU(t *testing.T) {
 	t.Setenv(shareGPU, "1")
 	if emulate.Skipped() == "" {
-		if name, err := new(machine).Open(&rt.Team{Launch: launch.Alone(4)}); err != nil || !strings.HasPrefix(name, "1 ×") {
+		if name, err := new(machine).Open(&rt.Team{Launch: launch.Alone(4)}); err != nil ||
+			!strings.HasPrefix(name, "1 ×") {
 			t.Errorf("4 ranks share %q: %v", name, err)
 		}
 	}
@@ -189,7 +198,8 @@ func equalsCPU(t *testing.T, all []toy) {
 // scaled is a program whose loss is scaled, at first so that gradients are not finite.
 func (k toy) scaled(gpu bool) *rt.Program {
 	p := k.program(gpu)
-	p.Settings.Train.Precision.LossScale = rt.LossScaleSettings{Kind: "dynamic", Init: math.MaxFloat32, Window: 3, Hysteresis: 1, Min: 1}
+	p.Settings.Train.Precision.LossScale = rt.LossScaleSettings{Kind: "dynamic", Init: math.MaxFloat32, Window: 3,
+		Hysteresis: 1, Min: 1}
 	p.Settings.Train.Steps = 9
 	for i := range p.Params {
 		p.Params[i].Init.Std = 1.5
@@ -288,7 +298,8 @@ func TestTooFewGPUs(t *testing.T) {
 	t.Setenv(shareGPU, "")
 	p.Mesh[1].Size, p.Stages = 4, append(p.Stages, p.Stages...)
 	_, err := train(t, on(p, images()))
-	if exit := (*rt.ExitError)(nil); !errors.As(err, &exit) || exit.Code != rt.ExitCannot || !strings.Contains(err.Error(), "8 ranks") {
+	if exit := (*rt.ExitError)(nil); !errors.As(err, &exit) || exit.Code != rt.ExitCannot ||
+		!strings.Contains(err.Error(), "8 ranks") {
 		t.Error(err)
 	}
 }

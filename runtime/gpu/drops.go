@@ -9,8 +9,8 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// drops are the program's dropouts, each with a number, and their keys of the step under way, which the device derives at its begin of the
-// step's seed and number: a captured graph has another mask each time.
+// drops are the program's dropouts, each with a number, and their keys of the step under way, which the device derives
+// at its begin of the step's seed and number: a captured graph has another mask each time.
 type drops struct {
 	number map[site]int
 	blocks []dropBlock
@@ -30,7 +30,8 @@ const (
 	siteSize  = 3 * 4 // three int32 each
 )
 
-// DropKey is where the device's memory has the key of one dropout of one layer in the present step: [rt.DropKey] for kernels.
+// DropKey is where the device's memory has the key of one dropout of one layer in the present step: [rt.DropKey] for
+// kernels.
 func DropKey(r *rt.Rank, segment, layer, key int) uint64 {
 	d := of(r)
 	at := site{segment, layer, key}

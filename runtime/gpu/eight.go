@@ -15,10 +15,12 @@ var eightCodes = map[num.Eight]struct {
 	value  cuda.Value
 }{num.E4M3: {0, cuda.ValueE4M3}, num.E5M2: {1, cuda.ValueE5M2}}
 
-// MatMul8 is the loop of that name of package cpu: MatMul, or MatMulEach of groups if there are some, of a and b as formats of 8 bits hold them. They are copied
-// in these for cuBLASLt. Where it does not take the product, as before Hopper and Ada, or where rows of c are of no whole eights, the rounded numbers are multiplied as
-// bf16, which holds them all: the sums are of the same numbers.
-func MatMul8[C num.Stored](r *rt.Rank, c Buf[C], a, b Buf[num.BF16], groups, m, n, k int, ta, tb, acc bool, as, bs num.Eight) {
+// MatMul8 is the loop of that name of package cpu: MatMul, or MatMulEach of groups if there are some, of a and b as
+// formats of 8 bits hold them. They are copied in these for cuBLASLt. Where it does not take the product, as before
+// Hopper and Ada, or where rows of c are of no whole eights, the rounded numbers are multiplied as bf16, which holds
+// them all: the sums are of the same numbers.
+func MatMul8[C num.Stored](r *rt.Rank, c Buf[C], a, b Buf[num.BF16], groups, m, n, k int, ta, tb, acc bool,
+	as, bs num.Eight) {
 	d := of(r)
 	p := cuda.Product{Batch: groups, M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, In: cuda.ValueBFloat16}
 	out := value(suffix[C]())
@@ -49,7 +51,9 @@ func MatMul8[C num.Stored](r *rt.Rank, c Buf[C], a, b Buf[num.BF16], groups, m, 
 		d.multiply(q, at(d, c), added(at(d, c), acc), room[4], room[5])
 		return
 	}
-	summed[C, num.BF16](d, c, room[2], acc, func(to cuda.Pointer) { d.multiply(q, to, added(to, acc), room[4], room[5]) })
+	summed[C, num.BF16](d, c, room[2], acc, func(to cuda.Pointer) {
+		d.multiply(q, to, added(to, acc), room[4], room[5])
+	})
 }
 
 // takes tells whether cuBLASLt takes a product of 8 bits.
@@ -62,8 +66,8 @@ func (d *device) takes(p cuda.Product) bool {
 	return !d.refused[kind]
 }
 
-// eightCopy is where a tensor's codes go, by way of the parts of its largest magnitude, and its scale; the codes are groups of rows of cols in width bytes each, which
-// lie across in the tensor or as they are.
+// eightCopy is where a tensor's codes go, by way of the parts of its largest magnitude, and its scale; the codes are
+// groups of rows of cols in width bytes each, which lie across in the tensor or as they are.
 type eightCopy struct {
 	to, part, scale           cuda.Pointer
 	groups, rows, cols, width int
@@ -82,7 +86,8 @@ func (d *device) eightMost(x Buf[num.BF16], part cuda.Pointer) int {
 
 func (d *device) eight(x Buf[num.BF16], c eightCopy) {
 	parts := d.eightMost(x, c.part)
-	d.call("eight", "bf16", c.groups*c.rows, c.width, c.to, at(d, x), c.part, c.scale, parts, c.groups, c.rows, c.cols, c.width, c.across, c.format)
+	d.call("eight", "bf16", c.groups*c.rows, c.width, c.to, at(d, x), c.part, c.scale, parts, c.groups, c.rows, c.cols,
+		c.width, c.across, c.format)
 }
 
 func (d *device) eightRound(x Buf[num.BF16], to, part cuda.Pointer, format int) {

@@ -14,8 +14,8 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Products in 8 bits are the CPU's, by cuBLASLt where it takes them and by way of bf16 where it does not: in every layout, in groups, onto what is there, and with
-// numbers that are not finite.
+// Products in 8 bits are the CPU's, by cuBLASLt where it takes them and by way of bf16 where it does not: in every
+// layout, in groups, onto what is there, and with numbers that are not finite.
 func TestProductsInEightBits(t *testing.T) {
 	for _, own := range []string{"", "eight"} {
 		t.Setenv(ownKernels, own)

@@ -49,24 +49,27 @@ func EmbedGrad[G, T num.Stored](r *rt.Rank, dtable Buf[G], dy Buf[T], ids Buf[in
 const noID = -1
 
 // EmbedGradBut is EmbedGrad without the row of the id but.
-func EmbedGradBut[G, T num.Stored](r *rt.Rank, dtable Buf[G], dy Buf[T], ids Buf[int32], but, cols, lo, n int, acc bool) {
+func EmbedGradBut[G, T num.Stored](r *rt.Rank, dtable Buf[G], dy Buf[T], ids Buf[int32],
+	but, cols, lo, n int, acc bool) {
 	d := of(r)
 	if !acc {
 		d.Clear(dtable.At, dtable.N*size[G]())
 	}
 	s := d.sorted(ids, but, lo, n)
 	most := min(ids.N, n)
-	d.call("embed_grad", suffix[G]()+"_"+suffix[T](), most, cols, at(d, dtable), at(d, dy), s, s+4, s+cuda.Pointer(4*(1+most)), s+cuda.Pointer(4*(2+2*most)), cols)
+	d.call("embed_grad", suffix[G]()+"_"+suffix[T](), most, cols, at(d, dtable), at(d, dy), s, s+4,
+		s+cuda.Pointer(4*(1+most)), s+cuda.Pointer(4*(2+2*most)), cols)
 }
 
-// sortedIDs says which ids of which part of a table are sorted: those of the batch at an offset of the arena, or what an Iota left.
+// sortedIDs says which ids of which part of a table are sorted: those of the batch at an offset of the arena, or what
+// an Iota left.
 type sortedIDs struct {
 	at, count, but, lo, n int
 	iota                  iota32
 }
 
-// sorted is where the device has kernels.Buckets of ids: how many, then their rows, where they start, the order. The host makes them, with
-// each batch if the ids are of that.
+// sorted is where the device has kernels.Buckets of ids: how many, then their rows, where they start, the order. The
+// host makes them, with each batch if the ids are of that.
 func (d *device) sorted(ids Buf[int32], but, lo, n int) cuda.Pointer {
 	key := sortedIDs{at: ids.At, count: ids.N, but: but, lo: lo, n: n}
 	batch := d.rank.Stage.Arena.Batch
@@ -74,7 +77,9 @@ func (d *device) sorted(ids Buf[int32], but, lo, n int) cuda.Pointer {
 		if p, ok := d.constants[key]; ok {
 			return p
 		}
-		p := d.feed(4*(2+2*min(ids.N, n)+ids.N), func(to []byte) { sortInto(to, rt.View[int32](d.rank, ids.At, ids.N), but, lo, n) })
+		p := d.feed(4*(2+2*min(ids.N, n)+ids.N), func(to []byte) {
+			sortInto(to, rt.View[int32](d.rank, ids.At, ids.N), but, lo, n)
+		})
 		d.constants[key] = p
 		return p
 	}

@@ -17,7 +17,8 @@ func AllToAll[T num.Stored](r *rt.Rank, group int, y, x Buf[T], t rt.Turn) {
 		return
 	}
 	// As rows of the dim that becomes split, and of the one that becomes whole.
-	from, to := [2]int{t.Outer * t.First * t.Middle, t.Second * t.Inner}, [2]int{t.Outer, t.First * t.Middle * t.Second * t.Inner}
+	from, to := [2]int{t.Outer * t.First * t.Middle, t.Second * t.Inner},
+		[2]int{t.Outer, t.First * t.Middle * t.Second * t.Inner}
 	if t.Back {
 		from, to = to, from
 	}

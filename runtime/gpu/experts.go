@@ -41,7 +41,8 @@ func Dispatch[T num.Stored](r *rt.Rank, y, x Buf[T], index Buf[int32], s cpu.Pla
 func Combine[T num.Stored](r *rt.Rank, y, x Buf[T], index Buf[int32], s cpu.PlaceShape) {
 	d := of(r)
 	place, _ := d.placed(index, &s)
-	d.call("combine", suffix[T](), s.Tokens, s.Width, at(d, y), at(d, x), place, s.Tokens, s.Width, s.Choices, s.Round > 0)
+	d.call("combine", suffix[T](), s.Tokens, s.Width, at(d, y), at(d, x), place, s.Tokens, s.Width, s.Choices,
+		s.Round > 0)
 }
 
 // Deal brings a number of each choice to its place.

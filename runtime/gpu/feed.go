@@ -7,8 +7,9 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// feed is memory of the device that follows from the batch, as the host makes it. What the host makes for a step comes to the stage while
-// the step before runs, and from there to its place when that has ended. On the host two batches take turns.
+// feed is memory of the device that follows from the batch, as the host makes it. What the host makes for a step comes
+// to the stage while the step before runs, and from there to its place when that has ended. On the host two batches
+// take turns.
 type feed struct {
 	host      [2]cuda.Pinned
 	stage, to cuda.Memory
@@ -53,7 +54,8 @@ func (d *device) newFeed(to cuda.Memory, fill func(to []byte)) *feed {
 	return f
 }
 
-// Load brings the batch in the host's arena to the device, and what follows from it, beside the step that runs: as far as the stage.
+// Load brings the batch in the host's arena to the device, and what follows from it, beside the step that runs: as far
+// as the stage.
 func (d *device) Load() {
 	l := &d.loads
 	if len(d.feeds) == 0 {
@@ -74,7 +76,8 @@ func (d *device) Load() {
 	}
 }
 
-// arrive brings what was loaded from the stage to where work looks for it, and does what else is to be done before the next load.
+// arrive brings what was loaded from the stage to where work looks for it, and does what else is to be done before the
+// next load.
 func (d *device) arrive(also func()) {
 	l := &d.loads
 	loaded := l.loaded[l.turn()]

@@ -19,8 +19,8 @@ func (d *device) SumLoss(group int) {
 	}
 }
 
-// ClipGradients leaves the norm of the whole gradient, the factor by which it is clipped, and whether the step is skipped, on the
-// device, as [rt.ClipGradients] has them.
+// ClipGradients leaves the norm of the whole gradient, the factor by which it is clipped, and whether the step is
+// skipped, on the device, as [rt.ClipGradients] has them.
 func (d *device) ClipGradients(world int) {
 	d.squares()
 	d.routers.judge(d)
@@ -52,7 +52,8 @@ func (d *device) squares() {
 		d.run("sum_squares", suffixOf(e), 1, x.N, d.args().Pointer(at).Pointer(d.ptr(x.At)).Uint64(uint64(x.N)))
 		at += cuda.Pointer(kernels.Blocks(x.N) * 8)
 	}
-	d.run("norm_pair", "f64", 1, parts, d.args().Pointer(d.step.result(squaresSum)).Pointer(part).Pointer(d.step.result(lossSum)).Int32(int32(parts)))
+	d.run("norm_pair", "f64", 1, parts,
+		d.args().Pointer(d.step.result(squaresSum)).Pointer(part).Pointer(d.step.result(lossSum)).Int32(int32(parts)))
 }
 
 // Optimize updates this rank's part of a bucket, unless the device finds that the step is skipped.
@@ -100,7 +101,8 @@ func (d *device) maybe(at int) cuda.Pointer {
 // updates refuses types for which there are no kernels.
 func updates(t rt.Types) error {
 	if !slices.Contains(family("adam").Types, updateTypes(t)) {
-		return fmt.Errorf("there is no update on a GPU of parameters in %v with gradients in %v and moments in %v", t.Params, t.Grads, t.Moments)
+		return fmt.Errorf("there is no update on a GPU of parameters in %v with gradients in %v and moments in %v",
+			t.Params, t.Grads, t.Moments)
 	}
 	return nil
 }

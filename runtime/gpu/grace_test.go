@@ -17,8 +17,8 @@ import (
 	"github.com/planc-dev/planc/runtime/launch"
 )
 
-// What does not end after a failure does not keep the process, which says why the run has failed and what it waited for; what ends does no
-// harm.
+// What does not end after a failure does not keep the process, which says why the run has failed and what it waited
+// for; what ends does no harm.
 func TestGrace(t *testing.T) {
 	before, exit, stderr := grace, endProcess, os.Stderr
 	defer func() { grace, endProcess, os.Stderr = before, exit, stderr }()
@@ -40,7 +40,8 @@ func TestGrace(t *testing.T) {
 	} {
 		p := toy{pp: 1}.program(false)
 		p.Devices = stuck{stick}
-		_, err = rt.Run(context.Background(), p, rt.Dir(t.TempDir()), rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler)))
+		_, err = rt.Run(context.Background(), p, rt.Dir(t.TempDir()), rt.Data(drawn{}),
+			rt.Logger(slog.New(slog.DiscardHandler)))
 		if err == nil {
 			t.Error("the run has not failed")
 		}
@@ -48,7 +49,9 @@ func TestGrace(t *testing.T) {
 	in.Close()
 	text, _ := io.ReadAll(out)
 	for _, what := range []string{"an abort", "a step"} {
-		if !strings.Contains(string(text), "the run has failed, and "+what+" does not end within 1ms, so that the process is ended: a test's failure") {
+		if !strings.Contains(string(text),
+			"the run has failed, and "+what+" does not end within 1ms, so that the process is ended: a "+
+				"test's failure") {
 			t.Errorf("told:\n%s", text)
 		}
 	}
@@ -76,19 +79,22 @@ func (s stuck) Take(r *rt.Rank) (rt.Device, error) {
 	return nil, errors.New("another failure")
 }
 
-// A call on the device that does not end within the deadline ends the run, though all ranks live; one that takes ten of the longest steps does not.
+// A call on the device that does not end within the deadline ends the run, though all ranks live; one that takes ten of
+// the longest steps does not.
 func TestHung(t *testing.T) {
 	defer func(d time.Duration) { lookEvery = d }(lookEvery)
 	lookEvery = 10 * time.Millisecond
 	run := func(longest time.Duration, wait func(d *device) error) error {
 		p := toy{pp: 1}.program(false)
 		p.Devices = waiting{longest, wait}
-		_, err := rt.Run(context.Background(), p, rt.Dir(t.TempDir()), rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler)), rt.Timeout(50*time.Millisecond))
+		_, err := rt.Run(context.Background(), p, rt.Dir(t.TempDir()), rt.Data(drawn{}),
+			rt.Logger(slog.New(slog.DiscardHandler)), rt.Timeout(50*time.Millisecond))
 		return err
 	}
 	hangs := func(d *device) error { <-d.rank.Done(); return errors.New("aborted") }
 	err := run(2*time.Millisecond, hangs)
-	want := "a step has not ended after 70ms: a collective waits for a rank that does not come, or a GPU hangs. The deadline is --timeout or PLANC_TIMEOUT (50ms), and ten times the longest step"
+	want := "a step has not ended after 70ms: a collective waits for a rank that does not come, or a GPU hangs. The " +
+		"deadline is --timeout or PLANC_TIMEOUT (50ms), and ten times the longest step"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v\nwant %s", err, want)
 	}

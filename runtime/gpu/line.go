@@ -110,7 +110,8 @@ func (d *device) openLines(m *machine) error {
 	return d.connect(m)
 }
 
-// meeting is how long ranks may wait for each other when they first meet, at least: some compile kernels for minutes before.
+// meeting is how long ranks may wait for each other when they first meet, at least: some compile kernels for minutes
+// before.
 const meeting = 10 * time.Minute
 
 // openLine makes the communicator of a line, which all ranks do, and the stream of one between stages.
@@ -143,8 +144,8 @@ func (d *device) openLine(ctx context.Context, m *machine, l rt.Line) (err error
 	return nil
 }
 
-// watch aborts the communicators when the run fails, so that nobody waits for collectives that will not end, and has it fail when
-// NCCL says that one of them has.
+// watch aborts the communicators when the run fails, so that nobody waits for collectives that will not end, and has it
+// fail when NCCL says that one of them has.
 func (d *device) watch() {
 	defer close(d.unwatched)
 	look := time.NewTicker(lookEvery)
@@ -173,8 +174,8 @@ func (d *device) watch() {
 // lookEvery is how often NCCL is asked, and the deadline looked at.
 var lookEvery = time.Second
 
-// abort aborts all communicators at once: one is ended only when no graph has work of it, and a graph ends when none of its work
-// waits in another.
+// abort aborts all communicators at once: one is ended only when no graph has work of it, and a graph ends when none of
+// its work waits in another.
 func (d *device) abort() {
 	var all sync.WaitGroup
 	for _, c := range d.comms {

@@ -123,8 +123,8 @@ func (l *local) marked(s *cuda.Stream) (*cuda.Event, error) {
 	return e, s.Record(e)
 }
 
-// all does this member's part, f, in what all do, when the operands of all are ready; what follows on the stream comes when
-// all have done theirs.
+// all does this member's part, f, in what all do, when the operands of all are ready; what follows on the stream comes
+// when all have done theirs.
 func (l *local) all(s *cuda.Stream, mine call, f func(all []call) error) (err error) {
 	mine.ready, err = l.marked(s)
 	if err != nil {
@@ -178,7 +178,9 @@ func (l *local) allReduce(s *cuda.Stream, to, from cuda.Pointer, count int, t cu
 		n := len(all)
 		lo, hi := count*l.me/n, count*(l.me+1)/n
 		if lo < hi {
-			l.d.call(name, suffixes[t], 1, hi-lo, l.members(all, func(c *call) cuda.Pointer { return c.to }), n, int64(lo), int64(hi))
+			l.d.call(name, suffixes[t], 1, hi-lo, l.members(all, func(c *call) cuda.Pointer {
+				return c.to
+			}), n, int64(lo), int64(hi))
 		}
 		return nil
 	})
@@ -187,7 +189,9 @@ func (l *local) allReduce(s *cuda.Stream, to, from cuda.Pointer, count int, t cu
 func (l *local) reduceScatter(s *cuda.Stream, to, from cuda.Pointer, count int, t cuda.Type) error {
 	return l.all(s, call{from: from}, func(all []call) error {
 		n := len(all)
-		l.d.call("reduce_scatter_sum", suffixes[t], 1, count, to, l.members(all, func(c *call) cuda.Pointer { return c.from }), n, 1, count, n*count, l.me*count)
+		l.d.call("reduce_scatter_sum", suffixes[t], 1, count, to, l.members(all, func(c *call) cuda.Pointer {
+			return c.from
+		}), n, 1, count, n*count, l.me*count)
 		return nil
 	})
 }
@@ -242,7 +246,9 @@ func (l *local) send(s *cuda.Stream, from cuda.Pointer, bytes, peer int) error {
 
 func (l *local) receive(s *cuda.Stream, to cuda.Pointer, bytes, peer int) error {
 	if l.group != nil {
-		l.group.receives = append(l.group.receives, func(all []call) error { return move(s, to, all[peer].sends[l.me], bytes) })
+		l.group.receives = append(l.group.receives, func(all []call) error {
+			return move(s, to, all[peer].sends[l.me], bytes)
+		})
 		return nil
 	}
 	var x letter
@@ -296,4 +302,5 @@ func move(s *cuda.Stream, to, from cuda.Pointer, bytes int) error {
 }
 
 // suffixes are how names of kernels end, by NCCL's numbers.
-var suffixes = map[cuda.Type]string{cuda.Int32: "i32", cuda.Float16: "f16", cuda.Float32: "f32", cuda.Float64: "f64", cuda.BFloat16: "bf16"}
+var suffixes = map[cuda.Type]string{cuda.Int32: "i32", cuda.Float16: "f16", cuda.Float32: "f32", cuda.Float64: "f64",
+	cuda.BFloat16: "bf16"}

@@ -7,7 +7,8 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// LogSumExp is the loop of that name of package cpu, as are those that follow. l is of the type that T is computed with.
+// LogSumExp is the loop of that name of package cpu, as are those that follow. l is of the type that T is computed
+// with.
 func LogSumExp[A, T num.Stored](r *rt.Rank, l Buf[A], x Buf[T], rows, cols, valid int) {
 	d := of(r)
 	d.call("logsumexp", suffix[T](), rows, cols, at(d, l), at(d, x), rows, cols, valid)
@@ -32,7 +33,8 @@ func PickGrad[A, T num.Stored](r *rt.Rank, dx Buf[T], dy Buf[A], ids Buf[int32],
 }
 
 // CrossEntropy is a token's loss, and its gradient by the logits.
-func CrossEntropy[A, T num.Stored](r *rt.Rank, ce Buf[A], dx Buf[T], dl Buf[A], x Buf[T], ids Buf[int32], rows, cols int) {
+func CrossEntropy[A, T num.Stored](r *rt.Rank, ce Buf[A], dx Buf[T], dl Buf[A], x Buf[T], ids Buf[int32],
+	rows, cols int) {
 	d := of(r)
 	d.call("cross_entropy", suffix[T](), rows, cols, at(d, ce), at(d, dx), at(d, dl), at(d, x), at(d, ids), rows, cols)
 }

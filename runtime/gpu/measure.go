@@ -18,8 +18,8 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels"
 )
 
-// MeasureMain is the main function of a program that measures this machine's GPUs and prints the [Measurement]. images has the kernels
-// of [kernels.Files] of what it measures, as NAME.fatbin; one without is compiled with NVRTC.
+// MeasureMain is the main function of a program that measures this machine's GPUs and prints the [Measurement]. images
+// has the kernels of [kernels.Files] of what it measures, as NAME.fatbin; one without is compiled with NVRTC.
 func MeasureMain(images fs.FS) {
 	m, err := Measure(images)
 	if err == nil {
@@ -31,7 +31,8 @@ func MeasureMain(images fs.FS) {
 	}
 }
 
-// Measure measures all of this machine's GPUs at once. After an error the process must end, since others may wait on their devices.
+// Measure measures all of this machine's GPUs at once. After an error the process must end, since others may wait on
+// their devices.
 func Measure(images fs.FS) (*Measurement, error) {
 	start := time.Now()
 	driver, err := cuda.Open()
@@ -60,7 +61,8 @@ func Measure(images fs.FS) (*Measurement, error) {
 	}
 	errs := make(chan error, len(gpus))
 	for rank, g := range gpus {
-		b := &bench{rank: rank, ranks: len(gpus), gpu: g, meet: meet, out: m, images: images, blas: blas, nccl: nccl, id: id}
+		b := &bench{rank: rank, ranks: len(gpus), gpu: g, meet: meet, out: m, images: images, blas: blas,
+			nccl: nccl, id: id}
 		go func() { errs <- b.run() }()
 	}
 	for range gpus {
@@ -155,7 +157,8 @@ func (b *bench) run() error {
 	if err := b.open(); err != nil {
 		return fmt.Errorf("GPU %d: %w", b.rank, err)
 	}
-	for _, f := range []func() error{b.warm, b.copies, b.host, b.launches, b.multiply, b.multiplyEight, b.attend, b.collect} {
+	for _, f := range []func() error{b.warm, b.copies, b.host, b.launches, b.multiply, b.multiplyEight, b.attend,
+		b.collect} {
 		if err := f(); err != nil {
 			return fmt.Errorf("GPU %d: %w", b.rank, err)
 		}
@@ -173,7 +176,8 @@ func (b *bench) open() (err error) {
 	if err != nil {
 		return err
 	}
-	b.modules = &modules{images: b.images, arch: fmt.Sprintf("%d%d", b.gpu.Major, b.gpu.Minor), files: map[string]string{}, loaded: map[string]*cuda.Module{}}
+	b.modules = &modules{images: b.images, arch: fmt.Sprintf("%d%d", b.gpu.Major, b.gpu.Minor),
+		files: map[string]string{}, loaded: map[string]*cuda.Module{}}
 	for _, source := range kernels.Files(MeasuredAttention(), "bf16", FillKernel) {
 		image := "kernels/" + strings.TrimSuffix(source, ".cu") + ".fatbin"
 		if _, err := fs.Stat(b.images, image); err != nil {
@@ -216,9 +220,9 @@ func (b *bench) close() error {
 	return nil
 }
 
-// How long is measured: samples of at least sampled seconds each, so many of them. A call that takes longer than slow is measured once, and
-// longer ones of its kind not at all. Before each, one is not measured unless that alone takes longer than hopeless: it loads kernels and
-// connects ranks, which takes parts of a second, or seconds.
+// How long is measured: samples of at least sampled seconds each, so many of them. A call that takes longer than slow
+// is measured once, and longer ones of its kind not at all. Before each, one is not measured unless that alone takes
+// longer than hopeless: it loads kernels and connects ranks, which takes parts of a second, or seconds.
 const (
 	sampled  = 2e-3
 	least    = 7
@@ -230,7 +234,8 @@ const (
 // timing is what a call takes on the slowest GPU.
 type timing struct{ seconds, spread float64 }
 
-// time runs f on all GPUs at once, many times, and says how long a call takes on the slowest. f is nil for one that has no part in it.
+// time runs f on all GPUs at once, many times, and says how long a call takes on the slowest. f is nil for one that has
+// no part in it.
 func (b *bench) time(f func() error) (t timing, err error) {
 	if f == nil {
 		f = func() error { return nil }

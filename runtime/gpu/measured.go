@@ -7,8 +7,8 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// Measurement is what Measure finds of this machine's GPUs, which all work at once: each figure is the slowest GPU's. It is what a
-// program that planc calibrate makes prints, as one JSON object.
+// Measurement is what Measure finds of this machine's GPUs, which all work at once: each figure is the slowest GPU's.
+// It is what a program that planc calibrate makes prints, as one JSON object.
 type Measurement struct {
 	CUDA     string   `json:"cuda"`      // the newest that the driver supports
 	BLAS     string   `json:"cublas_lt"` // versions
@@ -42,8 +42,8 @@ type Point struct {
 	Of   string `json:"of"`
 	Type string `json:"type,omitempty"` // bf16, fp16, tf32, f32, fp8
 
-	// Of a product M × K by K × N, and which operands are stored transposed. Of causal attention: M queries, N keys, heads of K
-	// numbers, Batch of them in all sequences.
+	// Of a product M × K by K × N, and which operands are stored transposed. Of causal attention: M queries, N keys,
+	// heads of K numbers, Batch of them in all sequences.
 	M     int    `json:"m,omitempty"`
 	N     int    `json:"n,omitempty"`
 	K     int    `json:"k,omitempty"`
@@ -72,18 +72,20 @@ func (p *Point) Flops() float64 {
 // attentionShape is a batch of sequences whose heads attend causally, Group of them to the same keys.
 type attentionShape struct{ batch, heads, group, seq, dim int }
 
-var attentionShapes = []attentionShape{{1, 1, 1, 64, 64}, {1, 2, 1, 256, 64}, {8, 12, 1, 1024, 64}, {4, 16, 1, 2048, 128}, {2, 8, 4, 4096, 128}, {1, 8, 4, 8192, 128}}
+var attentionShapes = []attentionShape{{1, 1, 1, 64, 64}, {1, 2, 1, 256, 64}, {8, 12, 1, 1024, 64},
+	{4, 16, 1, 2048, 128}, {2, 8, 4, 4096, 128}, {1, 8, 4, 8192, 128}}
 
 func (s attentionShape) shape() *cpu.AttentionShape {
-	return &cpu.AttentionShape{Batch: s.batch, Seq: s.seq, KSeq: s.seq, Heads: s.heads, Group: s.group, Dim: s.dim, VDim: s.dim, Scale: 0.125, Causal: true,
+	return &cpu.AttentionShape{Batch: s.batch, Seq: s.seq, KSeq: s.seq, Heads: s.heads, Group: s.group, Dim: s.dim,
+		VDim: s.dim, Scale: 0.125, Causal: true,
 		HeadsAll: s.heads, GroupAll: s.group, SeqAll: s.seq, KSeqAll: s.seq}
 }
 
 // FillKernel does next to nothing: it is launched to see what launching takes.
 const FillKernel = "fill"
 
-// MeasuredAttention are the shapes of attention that are measured, in bf16. Their sources are kernels.Files, which this file does not
-// call: it is part of the runtime that programs for CPUs come with, and they have no kernels.
+// MeasuredAttention are the shapes of attention that are measured, in bf16. Their sources are kernels.Files, which this
+// file does not call: it is part of the runtime that programs for CPUs come with, and they have no kernels.
 func MeasuredAttention() (shapes []*cpu.AttentionShape) {
 	for _, s := range attentionShapes {
 		shapes = append(shapes, s.shape())

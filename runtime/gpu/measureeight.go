@@ -63,9 +63,11 @@ func (b *bench) fillCodes(to cuda.Memory) error {
 	return err
 }
 
-// eight measures one as MatMul8 makes it: both operands with the dim that is summed over together. What a GPU's cuBLASLt refuses is left out.
+// eight measures one as MatMul8 makes it: both operands with the dim that is summed over together. What a GPU's
+// cuBLASLt refuses is left out.
 func (b *bench) eight(p Point, pace *pace, codes, scales cuda.Memory) error {
-	x := cuda.Product{M: p.M, N: p.N, K: p.K, TransposeB: true, In: cuda.ValueE4M3, InB: cuda.ValueE4M3, Out: cuda.ValueBFloat16, ScaleA: scales.Pointer, ScaleB: scales.Pointer + roomAlign}
+	x := cuda.Product{M: p.M, N: p.N, K: p.K, TransposeB: true, In: cuda.ValueE4M3, InB: cuda.ValueE4M3,
+		Out: cuda.ValueBFloat16, ScaleA: scales.Pointer, ScaleB: scales.Pointer + roomAlign}
 	switch p.Turn {
 	case "a":
 		x.InB = cuda.ValueE5M2
@@ -79,7 +81,8 @@ func (b *bench) eight(p Point, pace *pace, codes, scales cuda.Memory) error {
 	}
 	if b.meet.most(lacking) > 0 {
 		if b.rank == 0 {
-			b.out.Left = append(b.out.Left, p.Text()+": cuBLASLt "+b.blas.Version+" has no way to compute it on these GPUs")
+			b.out.Left = append(b.out.Left,
+				p.Text()+": cuBLASLt "+b.blas.Version+" has no way to compute it on these GPUs")
 		}
 		if way != nil {
 			return way.Close()

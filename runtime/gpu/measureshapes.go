@@ -2,22 +2,29 @@
 
 package gpu
 
-// productShapes are products of transformers' layers of several widths, forward, and backward of inputs (b) and weights (a); and of one
-// shape in each other type. They rise: what a slow device has no time for is left out from there on.
+// productShapes are products of transformers' layers of several widths, forward, and backward of inputs (b) and weights
+// (a); and of one shape in each other type. They rise: what a slow device has no time for is left out from there on.
 var productShapes = []Point{
-	{Type: "bf16", M: 64, N: 64, K: 64}, {Type: "bf16", M: 512, N: 512, K: 512}, {Type: "bf16", M: 4096, N: 768, K: 768},
-	{Type: "bf16", M: 8192, N: 3072, K: 768}, {Type: "bf16", M: 8192, N: 768, K: 3072, Turn: "b"}, {Type: "bf16", M: 3072, N: 768, K: 8192, Turn: "a"},
-	{Type: "bf16", M: 8192, N: 4096, K: 4096}, {Type: "bf16", M: 8192, N: 4096, K: 4096, Turn: "b"}, {Type: "bf16", M: 4096, N: 4096, K: 8192, Turn: "a"},
+	{Type: "bf16", M: 64, N: 64, K: 64}, {Type: "bf16", M: 512, N: 512, K: 512}, {Type: "bf16", M: 4096,
+		N: 768, K: 768},
+	{Type: "bf16", M: 8192, N: 3072, K: 768}, {Type: "bf16", M: 8192, N: 768, K: 3072, Turn: "b"},
+	{Type: "bf16", M: 3072, N: 768, K: 8192, Turn: "a"},
+	{Type: "bf16", M: 8192, N: 4096, K: 4096}, {Type: "bf16", M: 8192, N: 4096, K: 4096, Turn: "b"},
+	{Type: "bf16", M: 4096, N: 4096, K: 8192, Turn: "a"},
 	{Type: "bf16", M: 8192, N: 14336, K: 4096},
-	{Type: "fp16", M: 64, N: 64, K: 64}, {Type: "fp16", M: 512, N: 512, K: 512}, {Type: "fp16", M: 4096, N: 4096, K: 4096},
-	{Type: "tf32", M: 64, N: 64, K: 64}, {Type: "tf32", M: 512, N: 512, K: 512}, {Type: "tf32", M: 4096, N: 4096, K: 4096},
+	{Type: "fp16", M: 64, N: 64, K: 64}, {Type: "fp16", M: 512, N: 512, K: 512}, {Type: "fp16", M: 4096,
+		N: 4096, K: 4096},
+	{Type: "tf32", M: 64, N: 64, K: 64}, {Type: "tf32", M: 512, N: 512, K: 512}, {Type: "tf32", M: 4096,
+		N: 4096, K: 4096},
 	{Type: "f32", M: 64, N: 64, K: 64}, {Type: "f32", M: 512, N: 512, K: 512}, {Type: "f32", M: 4096, N: 4096, K: 4096},
 }
 
 // eightShapes are such products in 8 bits, whose gradients (b, a) multiply E5M2 with E4M3.
 var eightShapes = []Point{
-	{M: 64, N: 64, K: 64}, {M: 512, N: 512, K: 512}, {M: 8192, N: 3072, K: 768}, {M: 8192, N: 768, K: 3072, Turn: "b"}, {M: 3072, N: 768, K: 8192, Turn: "a"},
-	{M: 8192, N: 4096, K: 4096}, {M: 8192, N: 4096, K: 4096, Turn: "b"}, {M: 4096, N: 4096, K: 8192, Turn: "a"}, {M: 8192, N: 14336, K: 4096},
+	{M: 64, N: 64, K: 64}, {M: 512, N: 512, K: 512}, {M: 8192, N: 3072, K: 768}, {M: 8192, N: 768, K: 3072, Turn: "b"},
+	{M: 3072, N: 768, K: 8192, Turn: "a"},
+	{M: 8192, N: 4096, K: 4096}, {M: 8192, N: 4096, K: 4096, Turn: "b"}, {M: 4096, N: 4096, K: 8192, Turn: "a"},
+	{M: 8192, N: 14336, K: 4096},
 }
 
 // What is copied and sent, in bytes.

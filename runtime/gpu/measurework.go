@@ -15,7 +15,8 @@ import (
 // randomBytes is how much of operands is made on the host; larger ones repeat it.
 const randomBytes = 4 << 20
 
-// fillRandom makes numbers that are normal in each type that is measured: a GPU multiplies zeros with less power, and so faster.
+// fillRandom makes numbers that are normal in each type that is measured: a GPU multiplies zeros with less power, and
+// so faster.
 func (b *bench) fillRandom() (err error) {
 	b.random, err = cuda.Alloc(randomBytes)
 	if err != nil {
@@ -220,12 +221,14 @@ func (b *bench) multiply() error {
 }
 
 func (b *bench) product(p Point, pace *pace) error {
-	v := map[string]cuda.Value{"bf16": cuda.ValueBFloat16, "fp16": cuda.ValueFloat16, "tf32": cuda.ValueFloat32, "f32": cuda.ValueFloat32}[p.Type]
+	v := map[string]cuda.Value{"bf16": cuda.ValueBFloat16, "fp16": cuda.ValueFloat16, "tf32": cuda.ValueFloat32,
+		"f32": cuda.ValueFloat32}[p.Type]
 	size := int64(2)
 	if v == cuda.ValueFloat32 {
 		size = 4
 	}
-	way, err := b.products.Prepare(cuda.Product{M: p.M, N: p.N, K: p.K, TransposeA: p.Turn == "a", TransposeB: p.Turn == "b", In: v, Out: v, TF32: p.Type == "tf32"}, workspace)
+	way, err := b.products.Prepare(cuda.Product{M: p.M, N: p.N, K: p.K, TransposeA: p.Turn == "a",
+		TransposeB: p.Turn == "b", In: v, Out: v, TF32: p.Type == "tf32"}, workspace)
 	if err != nil {
 		return err
 	}
@@ -262,7 +265,8 @@ func (b *bench) attention(p Point, s attentionShape, forward, backward *pace) er
 	q, rows := kv*int64(s.group), s.batch*s.seq*s.heads*s.group
 	return b.with(func(at []cuda.Memory) error {
 		shape := s.shape()
-		o, dq, do, query, dk, dv, k, v, lse, dot := at[0].Pointer, at[1].Pointer, at[2].Pointer, at[3].Pointer, at[4].Pointer, at[5].Pointer, at[6].Pointer, at[7].Pointer, at[8].Pointer, at[9].Pointer
+		o, dq, do, query, dk, dv, k, v, lse, dot := at[0].Pointer, at[1].Pointer, at[2].Pointer, at[3].Pointer,
+			at[4].Pointer, at[5].Pointer, at[6].Pointer, at[7].Pointer, at[8].Pointer, at[9].Pointer
 		bytes := kernels.AttentionShape(shape)
 		err := b.point(p, forward, p.Flops(), func() error {
 			return b.step(kernels.Attention(shape, p.Type), o, lse, query, k, v, bytes)
@@ -271,12 +275,15 @@ func (b *bench) attention(p Point, s attentionShape, forward, backward *pace) er
 			return err
 		}
 		p.Of = OfAttentionGrad
-		return b.point(p, backward, p.Flops(), func() error { return b.attentionGrad(shape, rows, bytes, dq, dk, dv, do, query, k, v, o, lse, dot) })
+		return b.point(p, backward, p.Flops(), func() error {
+			return b.attentionGrad(shape, rows, bytes, dq, dk, dv, do, query, k, v, o, lse, dot)
+		})
 	}, q, q, q, q, kv, kv, kv, kv, int64(rows)*4, int64(rows)*4)
 }
 
 // attentionGrad puts the gradient's launches on the stream.
-func (b *bench) attentionGrad(s *cpu.AttentionShape, rows int, bytes []byte, dq, dk, dv, do, q, k, v, o, lse, dot cuda.Pointer) error {
+func (b *bench) attentionGrad(s *cpu.AttentionShape, rows int, bytes []byte,
+	dq, dk, dv, do, q, k, v, o, lse, dot cuda.Pointer) error {
 	steps := kernels.AttentionGrad(s, "bf16")
 	err := b.step(steps[0], dot, do, o, int64(rows), s.VDim)
 	if err == nil {
@@ -294,5 +301,6 @@ func (b *bench) step(s kernels.Step, args ...any) error {
 	if err != nil {
 		return err
 	}
-	return b.stream.Launch(k, cuda.Shape{Grid: s.Launch.Grid, Block: s.Launch.Block}, arguments(b.args.Reset(), s.Kernel, args))
+	return b.stream.Launch(k, cuda.Shape{Grid: s.Launch.Grid, Block: s.Launch.Block}, arguments(b.args.Reset(),
+		s.Kernel, args))
 }

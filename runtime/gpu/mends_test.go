@@ -11,7 +11,8 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// A reduction that NCCL does not know stays where it is when the scratch grows behind it: the graph of the second step holds addresses.
+// A reduction that NCCL does not know stays where it is when the scratch grows behind it: the graph of the second step
+// holds addresses.
 func TestLogSumExpStays(t *testing.T) {
 	p := toy{pp: 1}.program(true)
 	forward, backward := p.Segments[0].Forward, p.Segments[0].Backward
@@ -32,7 +33,8 @@ func TestLogSumExpStays(t *testing.T) {
 	}
 }
 
-// A rank that fails while all have a graph with collectives, on which the others wait, ends the run: its communicators end when the graphs have.
+// A rank that fails while all have a graph with collectives, on which the others wait, ends the run: its communicators
+// end when the graphs have.
 func TestFailureEndsGraphs(t *testing.T) {
 	p := toy{pp: 2, zero: 3}.program(true)
 	forward := p.Segments[0].Forward

@@ -16,8 +16,8 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels"
 )
 
-// modules are a program's kernels on one device: a fatbin NAME.fatbin for each source NAME.cu, or, of a program that was built
-// without nvcc, the sources.
+// modules are a program's kernels on one device: a fatbin NAME.fatbin for each source NAME.cu, or, of a program that
+// was built without nvcc, the sources.
 type modules struct {
 	images fs.FS
 	arch   string            // of the device: 90
@@ -50,7 +50,8 @@ func newModules(images fs.FS, arch string) (*modules, error) {
 	return m, nil
 }
 
-// load loads all: later, loading can wait for kernels that wait for what this rank has not begun. Sources are compiled side by side.
+// load loads all: later, loading can wait for kernels that wait for what this rank has not begun. Sources are compiled
+// side by side.
 func (m *modules) load() error {
 	names := slices.Sorted(maps.Keys(m.files))
 	images, errs := make([][]byte, len(names)), make([]error, len(names))
@@ -75,7 +76,8 @@ func (m *modules) load() error {
 // find is the kernel of a name: of its family's source, or of those that are printed for the program.
 func (m *modules) find(name string) (*cuda.Kernel, error) {
 	for i := range kernels.Table {
-		if k := &kernels.Table[i]; name == k.Name || strings.HasPrefix(name, k.Name+"_") && slices.Contains(k.Types, name[len(k.Name)+1:]) {
+		if k := &kernels.Table[i]; name == k.Name || strings.HasPrefix(name, k.Name+"_") && slices.Contains(k.Types,
+			name[len(k.Name)+1:]) {
 			return m.kernel(k.File, name)
 		}
 	}

@@ -59,7 +59,8 @@ func Dropout[T num.Stored](r *rt.Rank, y, x Buf[T], p float64, key uint64, view 
 	}
 	cols := view.Local[view.N-1]
 	table := d.constant(view, func() []byte { return viewTable(&view) })
-	d.call("dropout", suffix[T](), y.N/cols, cols, at(d, y), at(d, x), table, cuda.Pointer(key), rng.Least(p), 1/(1-p), y.N/cols, cols)
+	d.call("dropout", suffix[T](), y.N/cols, cols, at(d, y), at(d, x), table, cuda.Pointer(key), rng.Least(p), 1/(1-p),
+		y.N/cols, cols)
 }
 
 // viewTable is a view as kernels have it: the number of dims, then local and global sizes, offset, half and then.

@@ -18,13 +18,15 @@ func RMSNorm[T num.Stored](r *rt.Rank, y, x, gain Buf[T], rows, cols int, eps fl
 // LayerNorm normalizes rows; bias may be empty.
 func LayerNorm[T num.Stored](r *rt.Rank, y, x, gain, bias Buf[T], rows, cols int, eps float64) {
 	d := of(r)
-	d.call("layer_norm", suffix[T](), rows, cols, at(d, y), none, at(d, x), none, at(d, gain), at(d, bias), rows, cols, eps)
+	d.call("layer_norm", suffix[T](), rows, cols, at(d, y), none, at(d, x), none, at(d, gain), at(d, bias),
+		rows, cols, eps)
 }
 
 // RMSNormDX is the gradient of what RMSNorm normalizes.
 func RMSNormDX[T num.Stored](r *rt.Rank, dx, dy, x, gain Buf[T], rows, cols int, eps float64, unit bool) {
 	d := of(r)
-	d.call("rms_norm_dx", suffix[T](), rows, cols, at(d, dx), at(d, dy), none, at(d, x), at(d, gain), rows, cols, eps, unit)
+	d.call("rms_norm_dx", suffix[T](), rows, cols, at(d, dx), at(d, dy), none, at(d, x), at(d, gain), rows,
+		cols, eps, unit)
 }
 
 // LayerNormDX is the gradient of what LayerNorm normalizes.
@@ -47,7 +49,8 @@ func LayerNormDGain[G, T num.Stored](r *rt.Rank, dgain Buf[G], dy, x Buf[T], row
 const none = cuda.Pointer(0)
 
 // normDGain sums over rows with each row's mean and deviation: parts of the rows first.
-func normDGain[G, T num.Stored](d *device, stats string, dgain Buf[G], dy, x Buf[T], rows, cols int, eps float64, acc bool) {
+func normDGain[G, T num.Stored](d *device, stats string, dgain Buf[G], dy, x Buf[T], rows, cols int,
+	eps float64, acc bool) {
 	bytes, _ := computed[T]()
 	parts := kernels.Parts(rows)
 	room := d.rooms(2*rows*bytes, parts*cols*bytes, roomOf[G, T](cols))
@@ -59,9 +62,10 @@ func normDGain[G, T num.Stored](d *device, stats string, dgain Buf[G], dy, x Buf
 	})
 }
 
-// inParts runs f, which sums over rows in so many parts: with where they go, to itself if there is one, and whether it adds to what
-// is there. More of them are summed after it.
-func inParts[T num.Stored](d *device, to, room cuda.Pointer, parts, cols int, acc bool, f func(to cuda.Pointer, acc bool)) {
+// inParts runs f, which sums over rows in so many parts: with where they go, to itself if there is one, and whether it
+// adds to what is there. More of them are summed after it.
+func inParts[T num.Stored](d *device, to, room cuda.Pointer, parts, cols int, acc bool,
+	f func(to cuda.Pointer, acc bool)) {
 	if parts == 1 {
 		f(to, acc)
 		return

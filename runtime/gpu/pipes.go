@@ -40,8 +40,8 @@ func (d *device) Receive(name string, at, bytes int) {
 	d.compute.after(p.line)
 }
 
-// Taken makes what follows wait for the first message that it was not asked about. Of those at most two are on their way,
-// since their buffers take turns.
+// Taken makes what follows wait for the first message that it was not asked about. Of those at most two are on their
+// way, since their buffers take turns.
 func (d *device) Taken(name string) {
 	p := d.pipes[name]
 	if p.comm == nil {

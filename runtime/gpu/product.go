@@ -10,10 +10,12 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// workspace is what a way of multiplying may take, in bytes: as much as cuBLASLt's documentation wants for devices of 2022 and later.
+// workspace is what a way of multiplying may take, in bytes: as much as cuBLASLt's documentation wants for devices of
+// 2022 and later.
 const workspace = 32 << 20
 
-// MatMul is the loop of that name of package cpu: c[m,n] = op(a)[m,k] op(b)[k,n], added to c if acc. Sums are in f32, or f64.
+// MatMul is the loop of that name of package cpu: c[m,n] = op(a)[m,k] op(b)[k,n], added to c if acc. Sums are in f32,
+// or f64.
 func MatMul[C, T num.Stored](r *rt.Rank, c Buf[C], a, b Buf[T], m, n, k int, ta, tb, acc bool) {
 	multiply(of(r), c, a, b, cuda.Product{M: m, N: n, K: k, TransposeA: ta, TransposeB: tb}, acc)
 }
@@ -92,8 +94,8 @@ func kindOf(p cuda.Product) cuda.Product {
 	return p
 }
 
-// ended is multiply with an epilogue, for which there is another way: it returns false, now and ever after, where the library refuses it.
-// What else goes wrong is met again on that way.
+// ended is multiply with an epilogue, for which there is another way: it returns false, now and ever after, where the
+// library refuses it. What else goes wrong is met again on that way.
 func (d *device) ended(p cuda.Product, c, from, a, b cuda.Pointer) bool {
 	kind := kindOf(p)
 	if d.refused[kind] {
@@ -103,8 +105,9 @@ func (d *device) ended(p cuda.Product, c, from, a, b cuda.Pointer) bool {
 	return !d.refused[kind]
 }
 
-// timeWays is the variable of the environment that has the first step time several ways of computing each kind of product, and the others use the fastest. Two runs
-// can then differ in rounding, and copies of what several ranks compute alike as well.
+// timeWays is the variable of the environment that has the first step time several ways of computing each kind of
+// product, and the others use the fastest. Two runs can then differ in rounding, and copies of what several ranks
+// compute alike as well.
 const (
 	timeWays = "PLANC_TIME_PRODUCTS"
 	ways     = 8
@@ -125,5 +128,6 @@ func (d *device) multiplier(p cuda.Product) (*cuda.Multiplier, error) {
 
 // value is a type of matrices by its suffix.
 func value(types string) cuda.Value {
-	return map[string]cuda.Value{"f32": cuda.ValueFloat32, "f64": cuda.ValueFloat64, "bf16": cuda.ValueBFloat16, "f16": cuda.ValueFloat16}[types]
+	return map[string]cuda.Value{"f32": cuda.ValueFloat32, "f64": cuda.ValueFloat64, "bf16": cuda.ValueBFloat16,
+		"f16": cuda.ValueFloat16}[types]
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/planc-dev/planc/cuda"
 )
 
-// registers is the variable of the environment that, with 0, has NCCL copy what it sends as if it could not use the arena in place.
+// registers is the variable of the environment that, with 0, has NCCL copy what it sends as if it could not use the
+// arena in place.
 const registers = "PLANC_REGISTER"
 
 // told is what is said of NCCL when all ranks are connected.
@@ -41,7 +42,8 @@ func (t *told) because(why string) {
 	}
 }
 
-// arenaMemory takes memory from NCCL, where it can then use it in place. What NCCL has none of, or refuses, the driver has.
+// arenaMemory takes memory from NCCL, where it can then use it in place. What NCCL has none of, or refuses, the driver
+// has.
 func (d *device) arenaMemory(m *machine, bytes int) (cuda.Memory, error) {
 	if !m.registers() {
 		return d.take(bytes)

@@ -33,13 +33,15 @@ func joinedBy(t *testing.T) string {
 	return strings.Trim(said, `"`)
 }
 
-// NCCL is told of the arenas, and a run says so. Who may not, or whose GPU refuses, trains to the same numbers; then no member of a group has
-// its own registered, which the emulated NCCL checks, as it checks that none is when its communicator ends.
+// NCCL is told of the arenas, and a run says so. Who may not, or whose GPU refuses, trains to the same numbers; then no
+// member of a group has its own registered, which the emulated NCCL checks, as it checks that none is when its
+// communicator ends.
 func TestRegisters(t *testing.T) {
 	for _, c := range []struct{ env, want string }{
 		{"", "NCCL 2.27.5: arenas are registered with all "},
 		{registers + "=0", "NCCL 2.27.5: no memory is registered (PLANC_REGISTER=0)"},
-		{"PLANC_EMULATED_UNREGISTERED=1", " registered with 8 of 16 communicators (ncclCommRegister of "}, // not with GPU 1's, nor with those of its peers, of pipes too
+		// not with GPU 1's, nor with those of its peers, of pipes too
+		{"PLANC_EMULATED_UNREGISTERED=1", " registered with 8 of 16 communicators (ncclCommRegister of "},
 	} {
 		t.Run(c.env, func(t *testing.T) {
 			if name, value, set := strings.Cut(c.env, "="); set {
@@ -80,9 +82,11 @@ func TestDeterministic(t *testing.T) {
 		{env: []string{"PLANC_DETERMINISTIC=yes"}, why: `PLANC_DETERMINISTIC is "yes"; it is 1 or 0`},
 		{env: []string{"PLANC_DETERMINISTIC=1", "PLANC_TIME_PRODUCTS=1"}, why: "exclude each other"},
 		{env: []string{"PLANC_DETERMINISTIC=1"}, ctas: fixedCTAs, algo: "Ring",
-			said: "deterministic by NCCL_ALGO=Ring, NCCL_PROTO=Simple, NCCL_NVLS_ENABLE=0, NCCL_COLLNET_ENABLE=0, 16 CTAs"},
+			said: "deterministic by NCCL_ALGO=Ring, NCCL_PROTO=Simple, NCCL_NVLS_ENABLE=0, " +
+				"NCCL_COLLNET_ENABLE=0, 16 CTAs"},
 		{env: []string{"PLANC_DETERMINISTIC=1", "NCCL_ALGO=Tree", "NCCL_MAX_CTAS=4"}, algo: "Tree",
-			said: "deterministic by NCCL_PROTO=Simple, NCCL_NVLS_ENABLE=0, NCCL_COLLNET_ENABLE=0; as the environment has it NCCL_ALGO=Tree, NCCL_MAX_CTAS=4"},
+			said: "deterministic by NCCL_PROTO=Simple, NCCL_NVLS_ENABLE=0, NCCL_COLLNET_ENABLE=0; as the environment " +
+				"has it NCCL_ALGO=Tree, NCCL_MAX_CTAS=4"},
 	} {
 		t.Run(strings.Join(c.env, " "), func(t *testing.T) {
 			unset(t, append(names, deterministic)...)
@@ -99,7 +103,8 @@ func TestDeterministic(t *testing.T) {
 					return
 				}
 				if err != nil || said != c.said || ctas != c.ctas || os.Getenv("NCCL_ALGO") != c.algo {
-					t.Errorf("%q with %d CTAs and algorithm %q: %v; want %q", said, ctas, os.Getenv("NCCL_ALGO"), err, c.said)
+					t.Errorf("%q with %d CTAs and algorithm %q: %v; want %q", said, ctas, os.Getenv("NCCL_ALGO"),
+						err, c.said)
 				}
 			}
 		})
@@ -114,7 +119,8 @@ func TestDeterministicRun(t *testing.T) {
 		t.Errorf("%q", said)
 	}
 	t.Setenv(timeWays, "1")
-	_, err := rt.Run(context.Background(), on(toy{pp: 2}.program(true), images()), rt.Dir(t.TempDir()), rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler)))
+	_, err := rt.Run(context.Background(), on(toy{pp: 2}.program(true), images()), rt.Dir(t.TempDir()),
+		rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler)))
 	if err == nil || !strings.Contains(err.Error(), "exclude each other") {
 		t.Error(err)
 	}

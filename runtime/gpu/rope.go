@@ -13,12 +13,15 @@ import (
 )
 
 // RoPE is the loop of that name of package cpu.
-func RoPE[T num.Stored](r *rt.Rank, y, x Buf[T], batch, seq, heads, dim, turn int, where cpu.Where, theta float64, scale cpu.RopeScale, inverse bool) {
-	RoPEPart(r, y, x, cpu.RopeRows{Batch: batch, Seq: seq, Heads: heads, Dim: dim, Turn: turn}, where, theta, scale, inverse)
+func RoPE[T num.Stored](r *rt.Rank, y, x Buf[T], batch, seq, heads, dim, turn int, where cpu.Where, theta float64,
+	scale cpu.RopeScale, inverse bool) {
+	RoPEPart(r, y, x, cpu.RopeRows{Batch: batch, Seq: seq, Heads: heads, Dim: dim, Turn: turn}, where, theta,
+		scale, inverse)
 }
 
 // RoPEPart is RoPE of a part of each row. Cosines and sines are the host's.
-func RoPEPart[T num.Stored](r *rt.Rank, y, x Buf[T], s cpu.RopeRows, where cpu.Where, theta float64, scale cpu.RopeScale, inverse bool) {
+func RoPEPart[T num.Stored](r *rt.Rank, y, x Buf[T], s cpu.RopeRows, where cpu.Where, theta float64,
+	scale cpu.RopeScale, inverse bool) {
 	d := of(r)
 	key := fmt.Sprint("rope ", suffixComputed[T](), s.Seq, s.Turn, where, theta, scale)
 	table := d.constant(key, func() []byte {

@@ -10,16 +10,17 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// routers are what a step's calls of Rounds need where the host does not look at choices. A step that is run call by call waits for them, and
-// counts: it finds how many rounds each layer needs. A captured one has as many as were ever needed; what is left of them is empty and
-// adds nothing. The device counts what each call would need, and a step that needed more is skipped on all ranks: it is run again call by
-// call, and captured anew.
+// routers are what a step's calls of Rounds need where the host does not look at choices. A step that is run call by
+// call waits for them, and counts: it finds how many rounds each layer needs. A captured one has as many as were ever
+// needed; what is left of them is empty and adds nothing. The device counts what each call would need, and a step that
+// needed more is skipped on all ranks: it is run again call by call, and captured anew.
 type routers struct {
 	most  map[layer]int // rounds
 	calls []routing     // of a step, in order, those that are counted
 	next  int           // of the calls, where a step is captured
 
-	counts cuda.Memory // int32: the rounds of each call, then of each call how many choices each expert got and, behind them, kept
+	// int32: the rounds of each call, then of each call how many choices each expert got and, behind them, kept
+	counts cuda.Memory
 	limits cuda.Memory // int32: the rounds that each call has
 	host   [3]cuda.Pinned
 }
@@ -127,7 +128,8 @@ func (s *routers) judge(d *device) {
 			rt.Check(c.AllReduce(d.compute.stream, at, at, to-from, cuda.Int32, cuda.Max))
 		}
 	}
-	d.call("exceeds", "i32", 1, len(s.calls), d.step.result(again), s.counts.Pointer, s.limits.Pointer, d.step.value(spoiled), len(s.calls))
+	d.call("exceeds", "i32", 1, len(s.calls), d.step.result(again), s.counts.Pointer, s.limits.Pointer,
+		d.step.value(spoiled), len(s.calls))
 }
 
 // download brings the counts of a captured step to a slot.

@@ -28,7 +28,8 @@ func Balance[A, T num.Stored](r *rt.Rank, y Buf[A], x Buf[T], n Buf[A], s cpu.Ba
 	bytes, types := computed[T]()
 	rows := s.Groups * s.Tokens
 	each := d.scratch(rows * bytes)
-	d.call("balance", suffix[T](), rows, s.Experts, each, at(d, x), at(d, n), s.Groups, s.Tokens, s.Experts, s.Sigmoid, s.Scale)
+	d.call("balance", suffix[T](), rows, s.Experts, each, at(d, x), at(d, n), s.Groups, s.Tokens, s.Experts,
+		s.Sigmoid, s.Scale)
 	d.call("sum_cols", types, s.Groups, s.Tokens, at(d, y), each, s.Groups, s.Tokens, false)
 }
 
@@ -36,7 +37,8 @@ func Balance[A, T num.Stored](r *rt.Rank, y Buf[A], x Buf[T], n Buf[A], s cpu.Ba
 func BalanceGrad[A, T num.Stored](r *rt.Rank, dx Buf[T], dy Buf[A], x Buf[T], n Buf[A], s cpu.BalanceShape) {
 	d := of(r)
 	rows := s.Groups * s.Tokens
-	d.call("balance_grad", suffix[T](), rows, s.Experts, at(d, dx), at(d, dy), at(d, x), at(d, n), s.Groups, s.Tokens, s.Experts, s.Sigmoid, s.Scale)
+	d.call("balance_grad", suffix[T](), rows, s.Experts, at(d, dx), at(d, dy), at(d, x), at(d, n), s.Groups, s.Tokens,
+		s.Experts, s.Sigmoid, s.Scale)
 }
 
 // AddAux adds to what routers are trained with beside the loss, unless the forward pass is run again.

@@ -51,8 +51,9 @@ type machine struct {
 	hubs   map[string]*hub // where they do
 }
 
-// shareGPU is the variable of the environment that lets all ranks use one GPU: slowly, to see that a plan is right. With "nccl" in place of 1
-// NCCL is between them, which since 2.30 takes two ranks of one GPU where NCCL_MULTI_RANK_GPU_ENABLE=1.
+// shareGPU is the variable of the environment that lets all ranks use one GPU: slowly, to see that a plan is right.
+// With "nccl" in place of 1 NCCL is between them, which since 2.30 takes two ranks of one GPU where
+// NCCL_MULTI_RANK_GPU_ENABLE=1.
 const shareGPU = "PLANC_SHARE_GPU"
 
 // gpu is that of a rank.
@@ -97,8 +98,8 @@ func (m *machine) Open(t *rt.Team) (name string, err error) {
 	return name, m.openNCCL(t)
 }
 
-// connections gives each of a rank's streams a queue of its own on the device, unless the environment says how many there are: with the
-// driver's 8, a kernel that waits for a peer can stand before work that the peer waits for.
+// connections gives each of a rank's streams a queue of its own on the device, unless the environment says how many
+// there are: with the driver's 8, a kernel that waits for a peer can stand before work that the peer waits for.
 func connections() error {
 	const name = "CUDA_DEVICE_MAX_CONNECTIONS"
 	if os.Getenv(name) != "" {

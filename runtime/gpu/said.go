@@ -9,8 +9,8 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// What the host says of a step, a word of 8 bytes each, by place: kernels read it, so that their arguments stay the same. All but the
-// last three are f64.
+// What the host says of a step, a word of 8 bytes each, by place: kernels read it, so that their arguments stay the
+// same. All but the last three are f64.
 const (
 	lossScale  = iota // what the loss is multiplied by
 	tokens            // unmasked ones of the global batch
@@ -38,7 +38,8 @@ const (
 	results    = skipped + 1
 )
 
-// offer writes what the host says of a step: for the case that the one before is not skipped, and behind it for the other.
+// offer writes what the host says of a step: for the case that the one before is not skipped, and behind it for the
+// other.
 func offer(to []byte, r *rt.Rank) {
 	h := r.Hyper
 	write := func(to []byte, scale float64) {

@@ -10,8 +10,8 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// step is what is said of steps, on both sides, and how they are done. The host's side of a step is a slot: while one step is under way
-// the next is begun, and of the one before the host still wants to know when it ended.
+// step is what is said of steps, on both sides, and how they are done. The host's side of a step is a slot: while one
+// step is under way the next is begun, and of the one before the host still wants to know when it ended.
 type step struct {
 	words   cuda.Memory // what the host says, and the device, of the step under way
 	offered cuda.Memory // what the host says of the next

@@ -18,14 +18,16 @@ import (
 )
 
 // Meet joins the other processes of a launch.
-func (m *machine) Meet(ctx context.Context, l *launch.Launch, program, settings string, within time.Duration, say func(string)) (rt.Peers, error) {
+func (m *machine) Meet(ctx context.Context, l *launch.Launch, program, settings string, within time.Duration,
+	say func(string)) (rt.Peers, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, err
 	}
 	at := meet.Place{Addr: l.Addr, Taken: l.Taken, Wide: !l.Here, Say: say}
-	p, err := meet.Join(ctx, at, meet.Hello{Process: l.Process, Processes: l.Processes, Ranks: l.Ranks, First: l.First, Count: l.Count,
-		Host: host, Program: program, Run: l.Run, Settings: settings}, within)
+	p, err := meet.Join(ctx, at, meet.Hello{Process: l.Process, Processes: l.Processes, Ranks: l.Ranks, First: l.First,
+		Count: l.Count,
+		Host:  host, Program: program, Run: l.Run, Settings: settings}, within)
 	refused, limited := (*meet.Refused)(nil), (*meet.Limited)(nil)
 	if errors.As(err, &refused) || errors.As(err, &limited) {
 		return nil, &rt.ExitError{Code: rt.ExitCannot, Err: err}
@@ -36,8 +38,8 @@ func (m *machine) Meet(ctx context.Context, l *launch.Launch, program, settings 
 	return p, nil
 }
 
-// choose finds this process's GPUs, in the order of its ranks: those behind its number on the node, but where the launcher shows each
-// process its own alone.
+// choose finds this process's GPUs, in the order of its ranks: those behind its number on the node, but where the
+// launcher shows each process its own alone.
 func (m *machine) choose(t *rt.Team) error {
 	visible := len(m.gpus)
 	how := os.Getenv(shareGPU)
@@ -45,7 +47,8 @@ func (m *machine) choose(t *rt.Team) error {
 	m.one = m.shared || t.Ranks > 1 && how == "nccl"
 	if m.one {
 		if t.Processes > 1 {
-			return fmt.Errorf("%s=%s is for ranks of one process, and %s has started %d", shareGPU, how, t.By, t.Processes)
+			return fmt.Errorf("%s=%s is for ranks of one process, and %s has started %d", shareGPU, how, t.By,
+				t.Processes)
 		}
 		m.gpus = m.gpus[:1]
 		return nil
@@ -56,11 +59,14 @@ func (m *machine) choose(t *rt.Team) error {
 	}
 	if t.Processes == 1 && visible < t.Count {
 		return fmt.Errorf("the plan has %d ranks, each of which needs a GPU, and the driver shows %d: "+
-			"compile for as many, look at CUDA_VISIBLE_DEVICES, or start it on several machines with --nnodes; %s=1 has them share one, slowly", t.Ranks, visible, shareGPU)
+			"compile for as many, look at CUDA_VISIBLE_DEVICES, or start it on several machines with --nnodes; %s=1 "+
+			"has them share one, slowly", t.Ranks, visible, shareGPU)
 	}
 	if visible < first+t.Count {
-		return fmt.Errorf("%s gives this process ranks %d to %d, the first of which is the node's number %d, and the driver shows %d GPUs here: "+
-			"start as many on a node as it has GPUs, or look at CUDA_VISIBLE_DEVICES", t.By, t.First, t.First+t.Count-1, first, visible)
+		return fmt.Errorf("%s gives this process ranks %d to %d, the first of which is the node's number %d, and the "+
+			"driver shows %d GPUs here: "+
+			"start as many on a node as it has GPUs, or look at CUDA_VISIBLE_DEVICES", t.By, t.First,
+			t.First+t.Count-1, first, visible)
 	}
 	m.gpus = m.gpus[first:][:t.Count]
 	return nil
@@ -94,7 +100,8 @@ func (m *machine) introduce(t *rt.Team) (string, error) {
 		for _, bus := range words[2:] {
 			place := words[1] + " " + bus
 			if other, ok := taken[place]; ok {
-				return "", fmt.Errorf("processes %d and %d both have GPU %s of %s: give each its own with CUDA_VISIBLE_DEVICES, or start one process a node", other, process, bus, words[1])
+				return "", fmt.Errorf("processes %d and %d both have GPU %s of %s: give each its own with "+
+					"CUDA_VISIBLE_DEVICES, or start one process a node", other, process, bus, words[1])
 			}
 			taken[place] = process
 		}
@@ -105,7 +112,8 @@ func (m *machine) introduce(t *rt.Team) (string, error) {
 		on = fmt.Sprintf("%d machines", n)
 	}
 	slices.Sort(names)
-	return fmt.Sprintf("%d processes, each with %s, on %s", len(all), strings.Join(slices.Compact(names), " or "), on), nil
+	return fmt.Sprintf("%d processes, each with %s, on %s", len(all), strings.Join(slices.Compact(names), " or "), on),
+		nil
 }
 
 // openNCCL opens it, and has the first process name where ranks find each other.
@@ -142,9 +150,11 @@ func (m *machine) openNCCL(t *rt.Team) (err error) {
 	version, fixed, _ := strings.Cut(string(b[copy(m.id[:], b):]), "\n")
 	switch {
 	case version != m.nccl.Version:
-		return fmt.Errorf("NCCL is %s here (%s) and %s where process 0 runs; all need the same", m.nccl.Version, m.nccl.Path, version)
+		return fmt.Errorf("NCCL is %s here (%s) and %s where process 0 runs; all need the same", m.nccl.Version,
+			m.nccl.Path, version)
 	case fixed != m.told.fixed:
-		return fmt.Errorf("%s and what is set of NCCL make its collectives %q here and %q where process 0 runs; set the same on all machines", deterministic, m.told.fixed, fixed)
+		return fmt.Errorf("%s and what is set of NCCL make its collectives %q here and %q where process 0 runs; set "+
+			"the same on all machines", deterministic, m.told.fixed, fixed)
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// gauges tell how busy the machine's GPUs are, through NVML, beside everything else: whoever wants to know gets what was last seen, and has
-// it looked at again if that is old.
+// gauges tell how busy the machine's GPUs are, through NVML, beside everything else: whoever wants to know gets what
+// was last seen, and has it looked at again if that is old.
 type gauges struct {
 	all    []*cuda.Gauge
 	last   atomic.Pointer[[]rt.Telemetry]
@@ -23,7 +23,8 @@ type gauges struct {
 // stale is how old what was seen may be: NVML itself looks a few times a second.
 const stale = time.Second
 
-// openGauges finds those of the GPUs. Without NVML, or if it does not know one, there are none: training does not need it.
+// openGauges finds those of the GPUs. Without NVML, or if it does not know one, there are none: training does not need
+// it.
 func openGauges(gpus []cuda.Device) *gauges {
 	nvml, err := cuda.OpenNVML()
 	if err != nil {
@@ -61,7 +62,8 @@ func (m *machine) Telemetry() []rt.Telemetry {
 	return nil
 }
 
-// look reads all gauges and lets go of the mutex. One that fails is of a GPU that is lost, which the run learns otherwise: nothing new is seen.
+// look reads all gauges and lets go of the mutex. One that fails is of a GPU that is lost, which the run learns
+// otherwise: nothing new is seen.
 func (g *gauges) look() {
 	defer g.mutex.Unlock()
 	g.looked = time.Now()

@@ -9,8 +9,9 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// The tests' model, written by hand as generated code would be, for a CPU and for a GPU: four blocks that multiply a stream of
-// width numbers a position, between one that makes it of tokens and one whose loss is how far it is from the label.
+// The tests' model, written by hand as generated code would be, for a CPU and for a GPU: four blocks that multiply a
+// stream of width numbers a position, between one that makes it of tokens and one whose loss is how far it is from the
+// label.
 const (
 	width  = 8
 	blocks = 4
@@ -36,17 +37,20 @@ func (k toy) program(gpu bool) *rt.Program {
 		Plan:  rt.Plan{DP: dp, PP: k.pp, Zero: k.zero, Text: "dp test"},
 		Model: rt.Model{Name: "toy", Params: (blocks + 2) * width, Vocab: 16, SeqLen: seqLen},
 		Settings: rt.Settings{Train: rt.TrainSettings{
-			Steps: 6, Seed: 5, Optimizer: rt.OptimizerSettings{LR: 0.02, Betas: [2]float64{0.9, 0.99}, Momentum: 0.9, Eps: 1e-8, WeightDecay: 0.1, ClipNorm: 0.3},
+			Steps: 6, Seed: 5, Optimizer: rt.OptimizerSettings{LR: 0.02, Betas: [2]float64{0.9, 0.99}, Momentum: 0.9,
+				Eps: 1e-8, WeightDecay: 0.1, ClipNorm: 0.3},
 			Schedule: rt.ScheduleSettings{Kind: "cosine", Warmup: 3, MinLR: 0.001},
 		}},
 		Mesh:   []rt.Axis{{Name: "dp", Size: dp}, {Name: "pp", Size: k.pp}},
 		Groups: []rt.Group{{Axes: []string{"dp"}}, {Axes: []string{"dp", "pp"}}},
 		Loss:   1, World: 1,
-		Batch: rt.BatchLayout{MicroBatch: 1, MicroBatches: micros, SeqLen: seqLen, Replicas: dp, ReplicaAxes: []string{"dp"}, GlobalBatch: micros * dp},
+		Batch: rt.BatchLayout{MicroBatch: 1, MicroBatches: micros, SeqLen: seqLen, Replicas: dp,
+			ReplicaAxes: []string{"dp"}, GlobalBatch: micros * dp},
 	}
 	if k.half {
 		p.Elem = rt.F32
-		p.Types = rt.Types{Compute: rt.F32, Params: rt.BF16, Grads: rt.F32, Reduce: rt.BF16, Master: rt.F32, Moments: rt.F32}
+		p.Types = rt.Types{Compute: rt.F32, Params: rt.BF16, Grads: rt.F32, Reduce: rt.BF16, Master: rt.F32,
+			Moments: rt.F32}
 	}
 	p.ByChance = k.chance
 	if k.chance {
@@ -60,7 +64,8 @@ func (k toy) program(gpu bool) *rt.Program {
 	if gpu {
 		f = onGPU(k.half)
 	}
-	for i, s := range []rt.Segment{{Name: "in", Output: true}, {Name: "block", Input: true, Output: true}, {Name: "head", Input: true}} {
+	for i, s := range []rt.Segment{{Name: "in", Output: true}, {Name: "block", Input: true, Output: true},
+		{Name: "head", Input: true}} {
 		s.Refs, s.Forward, s.Backward = []rt.Ref{{Segment: i}}, f[i][0], f[i][1]
 		p.Segments = append(p.Segments, s)
 		layers := 1
@@ -85,7 +90,8 @@ func (k toy) stage(p *rt.Program, s int) rt.Stage {
 		out.Schedule, chunk.Buffers = "F0 (F0 B0)*3 B0 U", 2
 	}
 	run := func(segment, from, count, at int) {
-		chunk.Runs = append(chunk.Runs, rt.Stretch{Segment: segment, From: from, Count: count, Offset: at * p.Stream, Stride: p.Stream})
+		chunk.Runs = append(chunk.Runs, rt.Stretch{Segment: segment, From: from, Count: count, Offset: at * p.Stream,
+			Stride: p.Stream})
 		for i := range count {
 			k.bucket(&out, rt.Piece{Segment: segment, Layer: from + i})
 		}
@@ -107,7 +113,8 @@ func (k toy) stage(p *rt.Program, s int) rt.Stage {
 func (k toy) bucket(s *rt.Stage, piece rt.Piece) {
 	at := len(s.Buckets) * width
 	piece.Offset = at
-	b := rt.Bucket{Offset: at, Elems: width, Reduce: -1, Sum: 0, Shard: -1, State: at, Params: at, Grads: at, Count: []string{"dp"}, Pieces: []rt.Piece{piece}}
+	b := rt.Bucket{Offset: at, Elems: width, Reduce: -1, Sum: 0, Shard: -1, State: at, Params: at, Grads: at,
+		Count: []string{"dp"}, Pieces: []rt.Piece{piece}}
 	if k.reduce {
 		b.Reduce, b.Sum = 0, -1
 	}
@@ -158,7 +165,8 @@ func (k toy) arena(p *rt.Program, s *rt.Stage) {
 	a.Comm = next(2*p.Stream + 2*s.Scatter + 2*s.Gather)
 	positions := micros * seqLen
 	a.Batch.Offset = at
-	s.Inputs.Tokens, s.Inputs.Labels, s.Inputs.Mask = next(4*positions).Offset, next(4*positions).Offset, next(p.Elem.Size()*positions).Offset
+	s.Inputs.Tokens, s.Inputs.Labels, s.Inputs.Mask = next(4*positions).Offset, next(4*positions).Offset,
+		next(p.Elem.Size()*positions).Offset
 	a.Batch.Size = at - a.Batch.Offset
 	a.Size = at
 }
@@ -253,7 +261,8 @@ func onGPU(half bool) functions {
 	if half {
 		types, elem = "_bf16", 4
 	}
-	call := func(name string, args func(d *device, b *rt.Block, a *cuda.Args, input func(at, size int) cuda.Pointer)) func(*rt.Rank, *rt.Block) {
+	call := func(name string, args func(d *device, b *rt.Block, a *cuda.Args,
+		input func(at, size int) cuda.Pointer)) func(*rt.Rank, *rt.Block) {
 		return func(r *rt.Rank, b *rt.Block) {
 			d := of(r)
 			a := d.args()
@@ -271,7 +280,8 @@ func onGPU(half bool) functions {
 		{call("toy_block", func(d *device, b *rt.Block, a *cuda.Args, in input) {
 			a.Pointer(d.ptr(b.Out)).Pointer(d.ptr(b.X)).Pointer(d.ptr(b.Params[0]))
 		}), call("toy_block_grad", func(d *device, b *rt.Block, a *cuda.Args, in input) {
-			a.Pointer(d.ptr(b.DX)).Pointer(d.ptr(b.Grads[0])).Pointer(d.ptr(b.DY)).Pointer(d.ptr(b.X)).Pointer(d.ptr(b.Params[0]))
+			a.Pointer(d.ptr(b.DX)).Pointer(d.ptr(b.Grads[0])).Pointer(d.ptr(b.DY)).Pointer(d.ptr(b.X)).Pointer(
+				d.ptr(b.Params[0]))
 		})},
 		{call("toy_head", func(d *device, b *rt.Block, a *cuda.Args, in input) {
 			a.Pointer(d.step.result(lossSum)).Pointer(d.ptr(b.X)).Pointer(d.ptr(b.Params[0]))

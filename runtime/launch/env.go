@@ -5,27 +5,32 @@ import (
 	"fmt"
 )
 
-// launcher is one that starts processes, and the variables in which it says so. Of several names the first that is set counts.
+// launcher is one that starts processes, and the variables in which it says so. Of several names the first that is set
+// counts.
 type launcher struct {
 	by                           string
 	size, rank, local, localSize []string // how many processes, and this one's place
 	run                          []string // together they name a launch and its attempt
 }
 
-// launchers in the order in which they are asked: what runs inside of another comes first. Open MPI's OMPI_COMM_WORLD_NODE_RANK is no
-// number of a node. srun's are those of a step: in a batch script the job's are set too, where nothing was launched.
+// launchers in the order in which they are asked: what runs inside of another comes first. Open MPI's
+// OMPI_COMM_WORLD_NODE_RANK is no number of a node. srun's are those of a step: in a batch script the job's are set
+// too, where nothing was launched.
 var launchers = []launcher{
 	{"torchrun", []string{"WORLD_SIZE"}, []string{"RANK"}, []string{"LOCAL_RANK"}, []string{"LOCAL_WORLD_SIZE"},
 		[]string{"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
-	{"mpirun", []string{"OMPI_COMM_WORLD_SIZE"}, []string{"OMPI_COMM_WORLD_RANK"}, []string{"OMPI_COMM_WORLD_LOCAL_RANK"}, []string{"OMPI_COMM_WORLD_LOCAL_SIZE"},
+	{"mpirun", []string{"OMPI_COMM_WORLD_SIZE"}, []string{"OMPI_COMM_WORLD_RANK"},
+		[]string{"OMPI_COMM_WORLD_LOCAL_RANK"}, []string{"OMPI_COMM_WORLD_LOCAL_SIZE"},
 		[]string{"PMIX_NAMESPACE"}},
-	{"srun", []string{"SLURM_STEP_NUM_TASKS"}, []string{"SLURM_PROCID"}, []string{"SLURM_LOCALID"}, []string{"SLURM_STEP_TASKS_PER_NODE"},
+	{"srun", []string{"SLURM_STEP_NUM_TASKS"}, []string{"SLURM_PROCID"}, []string{"SLURM_LOCALID"},
+		[]string{"SLURM_STEP_TASKS_PER_NODE"},
 		[]string{"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"}},
-	{"mpirun", []string{"PMI_SIZE"}, []string{"PMI_RANK", "PMIX_RANK"}, []string{"MPI_LOCALRANKID", "PMI_LOCAL_RANK"}, []string{"MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"}, nil},
+	{"mpirun", []string{"PMI_SIZE"}, []string{"PMI_RANK", "PMIX_RANK"}, []string{"MPI_LOCALRANKID", "PMI_LOCAL_RANK"},
+		[]string{"MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"}, nil},
 }
 
-// Several is the variable by which a launcher says that it has started several processes, and whose it is: "WORLD_SIZE=8
-// (torchrun)"; "" where none does.
+// Several is the variable by which a launcher says that it has started several processes, and whose it is:
+// "WORLD_SIZE=8 (torchrun)"; "" where none does.
 func Several(lookup func(string) (string, bool)) string {
 	f := (&env{lookup: lookup}).launcher()
 	if f == nil {
@@ -95,7 +100,8 @@ func (f *found) launch(ranks int) (*Launch, error) {
 		return nil, err
 	}
 	if f.rank == "" {
-		return nil, fmt.Errorf("%s=%s says that %s has started %d processes, but %s is not set, which would say the number of this one",
+		return nil, fmt.Errorf("%s=%s says that %s has started %d processes, but %s is not set, which would say the "+
+			"number of this one",
 			f.sizeName, f.size, f.by, n, f.launcher.rank[0])
 	}
 	process, err := count(f.rankName+"=", f.rank, 0)
@@ -103,7 +109,8 @@ func (f *found) launch(ranks int) (*Launch, error) {
 		return nil, err
 	}
 	if process >= n {
-		return nil, fmt.Errorf("%s=%d, but of %s=%d processes the numbers are 0 to %d", f.rankName, process, f.sizeName, n, n-1)
+		return nil, fmt.Errorf("%s=%d, but of %s=%d processes the numbers are 0 to %d", f.rankName, process,
+			f.sizeName, n, n-1)
 	}
 	local := 0
 	if f.local != "" {
@@ -115,17 +122,20 @@ func (f *found) launch(ranks int) (*Launch, error) {
 	each := ranks / n
 	switch {
 	case n*each != ranks || each > 1 && !f.oneANode(local):
-		return nil, fmt.Errorf("%s=%d, by %s: it has started %d processes, and the program has %d ranks; start %[5]d, one for each rank, or one on each node, "+
+		return nil, fmt.Errorf("%s=%d, by %s: it has started %d processes, and the program has %d ranks; start "+
+			"%[5]d, one for each rank, or one on each node, "+
 			"or compile the program for %[2]d devices", f.sizeName, n, f.by, n, ranks)
 	case each > 1:
 		local = 0
 	}
-	return &Launch{By: f.by, Processes: n, Process: process, Ranks: ranks, First: process * each, Count: each, Local: local, Run: f.run}, nil
+	return &Launch{By: f.by, Processes: n, Process: process, Ranks: ranks, First: process * each, Count: each,
+		Local: local, Run: f.run}, nil
 }
 
 // oneANode tells whether each node has one process, as far as the launcher says.
 func (f *found) oneANode(local int) bool {
-	return local == 0 && (f.localSize == "" || f.localSize == "1" || len(f.localSize) > 2 && f.localSize[:2] == "1(") // SLURM: 1(x4)
+	// SLURM: 1(x4)
+	return local == 0 && (f.localSize == "" || f.localSize == "1" || len(f.localSize) > 2 && f.localSize[:2] == "1(")
 }
 
 // meets finds where process 0 is found.
@@ -146,7 +156,8 @@ func (f *found) meets(e *env, l *Launch, flags Flags) (err error) {
 	case f.localSize == f.size:
 		host = defaultAddr
 	default:
-		return fmt.Errorf("%s says nothing of where process 0 is found; set MASTER_ADDR to its node (%s)", f.by, f.example())
+		return fmt.Errorf("%s says nothing of where process 0 is found; set MASTER_ADDR to its node (%s)", f.by,
+			f.example())
 	}
 	if port == "" && f.by == "srun" {
 		port = slurmPort(e.value("SLURM_JOB_ID", "SLURM_JOBID"))

@@ -33,19 +33,22 @@ const (
 	defaultPort = "29500"
 )
 
-// Resolve is the launch of a program of so many ranks. lookup is [os.LookupEnv]. Its error says which flags and variables are
-// wrong, and what would be right; it is an [*Unobeyed] if a launcher says that there are several processes and no more.
+// Resolve is the launch of a program of so many ranks. lookup is [os.LookupEnv]. Its error says which flags and
+// variables are wrong, and what would be right; it is an [*Unobeyed] if a launcher says that there are several
+// processes and no more.
 func Resolve(f Flags, ranks int, lookup func(string) (string, bool)) (*Launch, error) {
 	e := &env{lookup: lookup}
 	flags := e.flags(f)
 	found := e.launcher()
 	switch {
 	case found != nil && (f.Nodes != "" || f.NodeRank != "" || f.PerNode != ""):
-		return nil, fmt.Errorf("--nnodes, --node-rank and --nproc-per-node are for processes that no launcher starts, and %s=%s says that %s started this one; leave the flags out",
+		return nil, fmt.Errorf("--nnodes, --node-rank and --nproc-per-node are for processes that no launcher "+
+			"starts, and %s=%s says that %s started this one; leave the flags out",
 			found.sizeName, found.size, found.by)
 	case found == nil && flags.Nodes == "":
 		if f != (Flags{}) {
-			return nil, fmt.Errorf("--node-rank, --nproc-per-node, --master-addr and --master-port want --nnodes, the number of machines that the program is started on")
+			return nil, fmt.Errorf("--node-rank, --nproc-per-node, --master-addr and --master-port want --nnodes, " +
+				"the number of machines that the program is started on")
 		}
 		if err := e.unobeyed(); err != nil {
 			return nil, err
@@ -80,16 +83,19 @@ func (f Flags) launch(ranks int) (*Launch, error) {
 	case node >= n:
 		return nil, fmt.Errorf("--node-rank %d: of --nnodes %d the numbers are 0 to %d", node, n, n-1)
 	case ranks%n != 0:
-		return nil, fmt.Errorf("--nnodes %d: the program has %d ranks, as many on each node; compile it for a multiple of %d", n, ranks, n)
+		return nil, fmt.Errorf("--nnodes %d: the program has %d ranks, as many on each node; compile it for a "+
+			"multiple of %d", n, ranks, n)
 	}
-	l := &Launch{By: "--nnodes", Processes: n, Process: node, Ranks: ranks, First: node * (ranks / n), Count: ranks / n, Here: true}
+	l := &Launch{By: "--nnodes", Processes: n, Process: node, Ranks: ranks, First: node * (ranks / n),
+		Count: ranks / n, Here: true}
 	if f.PerNode != "" && f.PerNode != "auto" && f.PerNode != "gpu" {
 		each, err := count("--nproc-per-node ", f.PerNode, 1)
 		if err != nil {
 			return nil, err
 		}
 		if each*n != ranks {
-			return nil, fmt.Errorf("--nproc-per-node %d on --nnodes %d are %d ranks, and the program has %d; compile it for %d devices, or leave --nproc-per-node out",
+			return nil, fmt.Errorf("--nproc-per-node %d on --nnodes %d are %d ranks, and the program has %d; compile "+
+				"it for %d devices, or leave --nproc-per-node out",
 				each, n, each*n, ranks, each*n)
 		}
 	}
@@ -113,7 +119,8 @@ func count(name, text string, least int) (int, error) {
 func place(host, port string, behind int) (string, error) {
 	n, err := strconv.Atoi(port)
 	if err != nil || n < 1 || n+behind > 65535 {
-		return "", fmt.Errorf("the master port is %s; a port is a number of 1 to 65535 (MASTER_PORT or --master-port)", port)
+		return "", fmt.Errorf("the master port is %s; a port is a number of 1 to 65535 (MASTER_PORT or --master-port)",
+			port)
 	}
 	if strings.Contains(host, ":") { // an address of IPv6
 		host = "[" + strings.Trim(host, "[]") + "]"

@@ -27,7 +27,8 @@ func firstHost(list string) string {
 	return prefix + first + suffix
 }
 
-// slurmPort is a port that jobs do not share, as Lightning derives it: 15000 and the last four digits of the job's number.
+// slurmPort is a port that jobs do not share, as Lightning derives it: 15000 and the last four digits of the job's
+// number.
 func slurmPort(job string) string {
 	n, err := strconv.Atoi(job[max(0, len(job)-4):])
 	if err != nil {

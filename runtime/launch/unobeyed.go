@@ -9,8 +9,8 @@ import (
 	"github.com/planc-dev/planc/runtime/visible"
 )
 
-// Unobeyed is the error for a variable by which a launcher says that this process is one of several, if nothing else says how
-// many there are and where process 0 runs. Training alone would then repeat the same run in every process.
+// Unobeyed is the error for a variable by which a launcher says that this process is one of several, if nothing else
+// says how many there are and where process 0 runs. Training alone would then repeat the same run in every process.
 type Unobeyed struct{ Name, Value, By string }
 
 func (e *Unobeyed) Error() string {
@@ -18,8 +18,10 @@ func (e *Unobeyed) Error() string {
 	if e.Name == "JOB_COMPLETION_INDEX" { // the node's number, which the shell or the pod's args can fill in
 		rank = "$" + e.Name
 	}
-	return fmt.Sprintf("%s=%s (%s) says that this process is one of several, but not how many there are and where process 0 runs: "+
-		"add --nnodes N --node-rank %s --master-addr HOST, or --nnodes 1 if this process is the only one", e.Name, e.Value, e.By, rank)
+	return fmt.Sprintf("%s=%s (%s) says that this process is one of several, but not how many there are and where "+
+		"process 0 runs: "+
+		"add --nnodes N --node-rank %s --master-addr HOST, or --nnodes 1 if this process is the only one", e.Name,
+		e.Value, e.By, rank)
 }
 
 // evidence is how a variable says that its process is one of several.
@@ -65,9 +67,10 @@ const (
 	trainerSource  = "Kubeflow Trainer v2, pkg/constants"
 )
 
-// markers are those variables. They are asked only if no launcher that planc obeys has started several processes and no flag or
-// PET_NNODES gives the number of nodes. Variables of job arrays (SLURM_ARRAY_TASK_ID, LSB_JOBINDEX, SGE_TASK_ID) are not among
-// them: the tasks of an array are runs of their own. Nor are those of an allocation (SLURM_NTASKS), which a batch script has too.
+// markers are those variables. They are asked only if no launcher that planc obeys has started several processes and no
+// flag or PET_NNODES gives the number of nodes. Variables of job arrays (SLURM_ARRAY_TASK_ID, LSB_JOBINDEX,
+// SGE_TASK_ID) are not among them: the tasks of an array are runs of their own. Nor are those of an allocation
+// (SLURM_NTASKS), which a batch script has too.
 var markers = []marker{
 	{"RANK", position, "torchrun", torchrunSource},
 	{"LOCAL_RANK", position, "torchrun", torchrunSource},
@@ -111,8 +114,8 @@ var markers = []marker{
 	{"TF_CONFIG", hosts, "a launcher of TensorFlow's", configSource},
 }
 
-// Markers lists the variables that planc does not obey by itself, for people: each with the values that are refused, what sets it, and
-// where that is documented.
+// Markers lists the variables that planc does not obey by itself, for people: each with the values that are refused,
+// what sets it, and where that is documented.
 func Markers() (rows [][4]string) {
 	refused := map[evidence]string{size: "over 1", position: "over 0", index: "any number", hosts: "more than one host"}
 	for _, m := range markers {
@@ -163,7 +166,8 @@ func texts(v any, inArray bool) (n int) {
 	return n
 }
 
-// printable is a value of the environment as a message quotes it: without characters that a terminal obeys, and not too long.
+// printable is a value of the environment as a message quotes it: without characters that a terminal obeys, and not too
+// long.
 func printable(value string) string {
 	const most = 80
 	text := visible.Text(value)

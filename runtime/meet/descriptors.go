@@ -18,7 +18,8 @@ const spare = 32
 func enough(processes int) error {
 	limit, open := descriptorLimit(), descriptorsOpen()
 	if need := open + processes - 1 + spare; limit > 0 && need > limit {
-		return &Limited{fmt.Sprintf("this process may open %d files and connections, and a launch of %d processes needs about %d here: "+
+		return &Limited{fmt.Sprintf("this process may open %d files and connections, and a launch of %d processes "+
+			"needs about %d here: "+
 			"raise the limit before starting it (ulimit -n %d)", limit, processes, need, need)}
 	}
 	return nil
@@ -28,7 +29,8 @@ func enough(processes int) error {
 func outOf(err error) error {
 	switch {
 	case errors.Is(err, syscall.EMFILE):
-		return &Limited{fmt.Sprintf("this process has opened all %d files and connections that it may: raise the limit before starting it (ulimit -n)", descriptorLimit())}
+		return &Limited{fmt.Sprintf("this process has opened all %d files and connections that it may: raise the "+
+			"limit before starting it (ulimit -n)", descriptorLimit())}
 	case errors.Is(err, syscall.ENFILE):
 		return &Limited{"this machine has as many files open as its kernel allows (sysctl fs.file-max)"}
 	}

@@ -23,8 +23,10 @@ func TestFewDescriptors(t *testing.T) {
 	}
 	for how, want := range map[string]string{
 		"before": "this process may open 40 files and connections, and a launch of 500 processes needs about",
-		"lead":   "this process has opened all 60 files and connections that it may: raise the limit before starting it (ulimit -n)",
-		"caller": "this process has opened all 40 files and connections that it may: raise the limit before starting it (ulimit -n)",
+		"lead": "this process has opened all 60 files and connections that it may: raise the limit before starting " +
+			"it (ulimit -n)",
+		"caller": "this process has opened all 40 files and connections that it may: raise the limit before starting " +
+			"it (ulimit -n)",
 	} {
 		cmd := exec.Command(os.Args[0], "-test.run", "^TestFewDescriptors$")
 		cmd.Env = append(os.Environ(), variable+"="+how)

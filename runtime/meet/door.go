@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// door is where callers come in. Those that have not said who they are are few: when too many are there, the one that has waited
-// longest is shown out. A process of the launch says who it is at once, and calls again when it was shown out.
+// door is where callers come in. Those that have not said who they are are few: when too many are there, the one that
+// has waited longest is shown out. A process of the launch says who it is at once, and calls again when it was shown
+// out.
 type door struct {
 	ctx       context.Context
 	say       func(string, ...any)
@@ -36,8 +37,9 @@ const mostStrangers = 64
 const greeting = 10 * time.Second
 
 func newDoor(ctx context.Context, p *Peers, listeners []net.Listener) *door {
-	d := &door{ctx: ctx, say: p.at.say, listeners: listeners, came: make(chan *wire), gone: make(chan *wire), failed: make(chan error, len(listeners)),
-		over: make(chan struct{}), reports: map[string]bool{}, most: mostStrangers + p.me.Processes}
+	d := &door{ctx: ctx, say: p.at.say, listeners: listeners, came: make(chan *wire), gone: make(chan *wire),
+		failed: make(chan error, len(listeners)),
+		over:   make(chan struct{}), reports: map[string]bool{}, most: mostStrangers + p.me.Processes}
 	if limit := descriptorLimit(); limit > 0 {
 		d.most = max(1, min(d.most, (limit-descriptorsOpen()-p.me.Processes)/2))
 	}

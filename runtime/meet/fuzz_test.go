@@ -67,7 +67,9 @@ func FuzzHello(f *testing.F) {
 
 // FuzzKnown and its like have a process read what the lead sends.
 func FuzzKnown(f *testing.F) {
-	f.Add([]byte(`[{"Process":0,"Processes":2,"Ranks":4,"First":0,"Count":2},{"Process":1,"Processes":2,"Ranks":4,"First":2,"Count":2,"Host":"\u001b"}]`))
+	f.Add(
+		[]byte(
+			`[{"Process":0,"Processes":2,"Ranks":4,"First":0,"Count":2},{"Process":1,"Processes":2,"Ranks":4,"First":2,"Count":2,"Host":"\u001b"}]`))
 	f.Add([]byte(`[{"Count":-1},{}]`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, sent []byte) {
@@ -76,7 +78,8 @@ func FuzzKnown(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(all) != 2 || all[0].ranks() != "ranks 0 to 1" || all[1].ranks() != "ranks 2 to 3" || all[1].Host != quoted(all[1].Host) {
+		if len(all) != 2 || all[0].ranks() != "ranks 0 to 1" || all[1].ranks() != "ranks 2 to 3" ||
+			all[1].Host != quoted(all[1].Host) {
 			t.Fatalf("%+v", all)
 		}
 		_ = readFailure(sent)

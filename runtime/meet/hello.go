@@ -33,7 +33,8 @@ func (h *Hello) who() string { return h.ranks() + " on " + h.Host }
 
 // public is what other processes are told of one.
 func (h *Hello) public() Hello {
-	return Hello{Process: h.Process, Processes: h.Processes, Ranks: h.Ranks, First: h.First, Count: h.Count, Host: h.Host}
+	return Hello{Process: h.Process, Processes: h.Processes, Ranks: h.Ranks, First: h.First, Count: h.Count,
+		Host: h.Host}
 }
 
 // of returns what process i of the same launch says of its ranks.
@@ -45,11 +46,12 @@ func (h *Hello) of(i int) Hello {
 // others says how a caller that runs another program is refused: it learns nothing of the launch.
 const others = "this process runs another program than process 0: start the same binary everywhere"
 
-// refuses returns why a caller is no process of the launch, for the lead's own log and for the caller; both are "" if it is one. proof is
-// that of the caller's connection.
+// refuses returns why a caller is no process of the launch, for the lead's own log and for the caller; both are "" if
+// it is one. proof is that of the caller's connection.
 func (h *Hello) refuses(c *Hello, proof string) (here, there string) {
 	if !hmac.Equal([]byte(c.Program), []byte(proof)) {
-		return fmt.Sprintf("the process of %s runs another program than this one, of digest %s", c.who(), h.Program), others
+		return fmt.Sprintf("the process of %s runs another program than this one, of digest %s", c.who(),
+			h.Program), others
 	}
 	why := ""
 	for _, d := range []struct{ what, there, here string }{
@@ -66,7 +68,8 @@ func (h *Hello) refuses(c *Hello, proof string) (here, there string) {
 	switch want := h.of(c.Process); {
 	case why != "":
 	case c.Process < 1 || c.Process >= h.Processes:
-		why = fmt.Sprintf("says that it is process %d, and process 0 waits for processes 1 to %d", c.Process, h.Processes-1)
+		why = fmt.Sprintf("says that it is process %d, and process 0 waits for processes 1 to %d", c.Process,
+			h.Processes-1)
 	case c.First != want.First || c.Count != want.Count:
 		why = fmt.Sprintf("says that it is process %d, which has %s", c.Process, want.ranks())
 	default:
@@ -100,7 +103,8 @@ func readKnown(b []byte, me *Hello) ([]Hello, error) {
 	}
 	for i := range all {
 		h, want := &all[i], me.of(i)
-		if h.Process != i || h.Processes != want.Processes || h.Ranks != want.Ranks || h.First != want.First || h.Count != want.Count {
+		if h.Process != i || h.Processes != want.Processes || h.Ranks != want.Ranks || h.First != want.First ||
+			h.Count != want.Count {
 			return nil, errStranger
 		}
 		h.Host = quoted(h.Host)

@@ -129,14 +129,43 @@ func forged() [][]byte {
 	ok := helloFrame(member(1, 2))
 	return [][]byte{
 		change(func(h *Hello) { h.Count = 0 }), change(func(h *Hello) { h.Count = 0 }), // twice
-		change(func(h *Hello) { h.Count = -1 }), change(func(h *Hello) { h.Count = 1 << 62 }), change(func(h *Hello) { h.First = -1 << 63 }),
-		change(func(h *Hello) { h.Process = -1 }), change(func(h *Hello) { h.Process = 1 << 62 }), change(func(h *Hello) { h.Process = 0 }),
-		change(func(h *Hello) { h.Processes = 0 }), change(func(h *Hello) { h.Processes = -1 << 63 }), change(func(h *Hello) { h.Ranks = 0 }),
-		change(func(h *Hello) { h.Program = "guessed" }), change(func(h *Hello) { h.Program = "" }), change(func(h *Hello) { h.Program = "abc" }),
-		change(func(h *Hello) { h.Run = "an earlier launch" }), change(func(h *Hello) { h.Settings = strings.Repeat("x", 60<<10) }),
+		change(func(h *Hello) {
+			h.Count = -1
+		}), change(func(h *Hello) {
+			h.Count = 1 << 62
+		}), change(func(h *Hello) {
+			h.First = -1 << 63
+		}),
+		change(func(h *Hello) {
+			h.Process = -1
+		}), change(func(h *Hello) {
+			h.Process = 1 << 62
+		}), change(func(h *Hello) {
+			h.Process = 0
+		}),
+		change(func(h *Hello) {
+			h.Processes = 0
+		}), change(func(h *Hello) {
+			h.Processes = -1 << 63
+		}), change(func(h *Hello) {
+			h.Ranks = 0
+		}),
+		change(func(h *Hello) {
+			h.Program = "guessed"
+		}), change(func(h *Hello) {
+			h.Program = ""
+		}), change(func(h *Hello) {
+			h.Program = "abc"
+		}),
+		change(func(h *Hello) {
+			h.Run = "an earlier launch"
+		}), change(func(h *Hello) {
+			h.Settings = strings.Repeat("x", 60<<10)
+		}),
 		helloFrame([]int{1}), helloFrame("hello"), helloFrame(map[string]any{"Count": 1e300}),
 		frame(hello, 1<<62, nil), frame(hello, -1, nil), frame(hello, helloLimit, nil), frame(hello, helloLimit+1, nil),
-		frame(known, 2, []byte("[]")), frame(fault, 2, []byte("{}")), frame(0, 0, nil), frame(255, 1<<40, nil), {}, {byte(hello)}, ok[:len(ok)-1],
+		frame(known, 2, []byte("[]")), frame(fault, 2, []byte("{}")), frame(0, 0, nil), frame(255, 1<<40, nil), {},
+		{byte(hello)}, ok[:len(ok)-1],
 		[]byte("GET / HTTP/1.1\r\n\r\n"), bytes.Repeat([]byte{0xff}, 1<<16),
 	}
 }
@@ -157,25 +186,29 @@ func TestStrangers(t *testing.T) {
 		t.Errorf("strangers had %d MiB allocated", took>>20)
 	}
 	completes(t, at, joined)
-	if text := log.text(); !strings.Contains(text, `process 0 has refused a caller from 127.0.0.1:`) || strings.Count(text, "\n") > 20 {
+	if text := log.text(); !strings.Contains(text, `process 0 has refused a caller from 127.0.0.1:`) ||
+		strings.Count(text, "\n") > 20 {
 		t.Errorf("reported:\n%s", text)
 	}
 }
 
-// What a stranger hears says nothing of the program, and what a process of an earlier launch hears does not end the new one.
+// What a stranger hears says nothing of the program, and what a process of an earlier launch hears does not end the new
+// one.
 func TestNothingIsRevealed(t *testing.T) {
 	at := Place{Addr: free(t)}
 	joined := lead(t, at)
 	h := member(1, 2)
 	h.Program, h.Run, h.Settings = "guessed", "r", "s"
-	want := `{"Process":0,"Text":"this process runs another program than process 0: start the same binary everywhere","Refused":true}`
+	want := `{"Process":0,"Text":"this process runs another program than process 0: start the same binary ` +
+		`everywhere","Refused":true}`
 	if got := stranger(t, at.Addr, helloFrame(h)); string(got[min(9, len(got)):]) != want {
 		t.Errorf("a stranger hears %q", got)
 	}
 	completes(t, at, joined)
 }
 
-// Whoever listens where process 0 is expected does not learn the program's digest, and what it learns is of no use on another connection.
+// Whoever listens where process 0 is expected does not learn the program's digest, and what it learns is of no use on
+// another connection.
 func TestDigestIsNotSent(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -222,7 +255,8 @@ func TestEscapes(t *testing.T) {
 	h.Program, h.Settings = proven, "\r\nstep 1/1 loss 0"
 	stranger(t, at.Addr, helloFrame(h))
 	completes(t, at, joined)
-	for _, want := range []string{`on \u001b[2J\u202e\u0007�xxx`, `other settings: \u000d\u000astep 1/1 loss 0`, "xxx... ("} {
+	for _, want := range []string{`on \u001b[2J\u202e\u0007�xxx`, `other settings: \u000d\u000astep 1/1 loss 0`,
+		"xxx... ("} {
 		if !strings.Contains(log.text(), want) {
 			t.Errorf("lacks %s:\n%s", want, log.text())
 		}
@@ -287,7 +321,8 @@ func TestEndsBeforeTheStart(t *testing.T) {
 	ends, end := context.WithCancel(t.Context())
 	start(ends, 1, nil)
 	want := "the process of ranks 2 to 3 on h1 has ended before all had come; another may come in its place"
-	for begin := time.Now(); !strings.Contains(log.text(), want) && time.Since(begin) < 10*time.Second; time.Sleep(10 * time.Millisecond) {
+	for begin := time.Now(); !strings.Contains(log.text(), want) &&
+		time.Since(begin) < 10*time.Second; time.Sleep(10 * time.Millisecond) {
 		if time.Since(begin) > 500*time.Millisecond {
 			end()
 		}
@@ -307,8 +342,10 @@ func TestUnreachedIsReported(t *testing.T) {
 	sayEvery = 300 * time.Millisecond
 	addr := free(t)
 	for host, want := range map[string]string{
-		addr:                   "process 1 cannot reach process 0 at " + addr + " yet: dial tcp " + addr + ": connect: connection refused; it goes on trying (--join-timeout 1s)",
-		"no-such.invalid:2950": "process 1 cannot reach process 0 at no-such.invalid:2950 yet: no-such.invalid cannot be resolved (",
+		addr: "process 1 cannot reach process 0 at " + addr + " yet: dial tcp " + addr +
+			": connect: connection refused; it goes on trying (--join-timeout 1s)",
+		"no-such.invalid:2950": "process 1 cannot reach process 0 at no-such.invalid:2950 yet: no-such.invalid " +
+			"cannot be resolved (",
 	} {
 		var log heard
 		_, err := Join(t.Context(), Place{Addr: host, Say: log.say}, member(1, 2), time.Second)
@@ -320,10 +357,12 @@ func TestUnreachedIsReported(t *testing.T) {
 		}
 	}
 	var own heard
-	if _, err := Join(t.Context(), Place{Addr: "no-such.invalid:2950", Say: own.say}, member(0, 2), time.Second); err == nil {
+	if _, err := Join(t.Context(), Place{Addr: "no-such.invalid:2950", Say: own.say}, member(0, 2),
+		time.Second); err == nil {
 		t.Error("process 0 listens at a name that there is not")
 	}
-	if n := strings.Count(own.text(), "process 0 cannot listen at no-such.invalid:2950 yet: no-such.invalid cannot be resolved ("); n < 2 || n > 5 {
+	if n := strings.Count(own.text(), "process 0 cannot listen at no-such.invalid:2950 yet: no-such.invalid cannot "+
+		"be resolved ("); n < 2 || n > 5 {
 		t.Errorf("process 0 reports %d times:\n%s", n, own.text())
 	}
 	var log heard
@@ -356,11 +395,14 @@ func TestOwnTimeIsOver(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	all.Go(func() { _, _ = Join(ctx, Place{Addr: addr}, member(0, 3), time.Minute) })
 	_, err := Join(t.Context(), Place{Addr: addr}, member(1, 3), 500*time.Millisecond)
-	if err == nil || !strings.HasSuffix(err.Error(), "not all processes have come within 500ms: process 0 waits for others") {
+	if err == nil || !strings.HasSuffix(err.Error(),
+		"not all processes have come within 500ms: process 0 waits for others") {
 		t.Error(err)
 	}
 	all.Go(func() {
-		if _, err := Join(t.Context(), Place{Addr: addr}, member(1, 3), time.Minute); err == nil || !strings.HasSuffix(err.Error(), "before all had come, process 0 has ended without a word; its own output may say why") {
+		if _, err := Join(t.Context(), Place{Addr: addr}, member(1, 3), time.Minute); err == nil ||
+			!strings.HasSuffix(err.Error(),
+				"before all had come, process 0 has ended without a word; its own output may say why") {
 			t.Error(err)
 		}
 	})
@@ -375,7 +417,8 @@ func TestAbsentAreReported(t *testing.T) {
 	sayEvery = 200 * time.Millisecond
 	var log heard
 	_, err := Join(t.Context(), Place{Addr: free(t), Say: log.say}, member(0, 20), time.Second)
-	want := "those of ranks 2 to 3, ranks 4 to 5, ranks 6 to 7, ranks 8 to 9, ranks 10 to 11, ranks 12 to 13, ranks 14 to 15, ranks 16 to 17 and 11 more"
+	want := "those of ranks 2 to 3, ranks 4 to 5, ranks 6 to 7, ranks 8 to 9, ranks 10 to 11, ranks 12 to 13, ranks " +
+		"14 to 15, ranks 16 to 17 and 11 more"
 	if err == nil || !strings.Contains(err.Error(), "19 of 20 processes have not come within 1s: "+want) {
 		t.Error(err)
 	}
@@ -397,7 +440,9 @@ func TestListensWhereItIsTold(t *testing.T) {
 		{"127.0.0.1", true, []string{"127.0.0.1"}, []string{"127.0.0.2"}, ""},
 		{"localhost", false, []string{"127.0.0.1"}, []string{"127.0.0.2"}, ""},
 		{"0.0.0.0", false, []string{"127.0.0.1", "127.0.0.2"}, nil, ""},
-		{"localhost", true, []string{"127.0.0.1", "127.0.0.2"}, nil, "process 0 listens on all addresses of this machine: the launcher gives it localhost, and processes may run on other machines"},
+		{"localhost", true, []string{"127.0.0.1", "127.0.0.2"}, nil,
+			"process 0 listens on all addresses of this machine: the launcher gives it localhost, and processes may " +
+				"run on other machines"},
 	} {
 		_, port, _ := net.SplitHostPort(free(t))
 		var log heard
@@ -422,13 +467,16 @@ func TestListensWhereItIsTold(t *testing.T) {
 		}
 	}
 	_, err := Join(t.Context(), Place{Addr: "192.0.2.1:29500"}, member(0, 2), time.Second)
-	advice := ": this machine has no such address; process 0 listens at the master's address: start it on that machine, or give process 0 alone one of " +
-		"this machine's addresses, or 0.0.0.0 for all of them, as behind NAT or a Kubernetes Service (--master-addr 0.0.0.0)"
+	advice := ": this machine has no such address; process 0 listens at the master's address: start it on that " +
+		"machine, or give process 0 alone one of " +
+		"this machine's addresses, or 0.0.0.0 for all of them, as behind NAT or a Kubernetes Service " +
+		"(--master-addr 0.0.0.0)"
 	if err == nil || !strings.HasSuffix(err.Error(), advice) {
 		t.Error(err)
 	}
 	defer func(f func(context.Context, string) ([]string, error)) { lookupHost = f }(lookupHost)
-	lookupHost = func(context.Context, string) ([]string, error) { return []string{"192.0.2.1"}, nil } // a name may mean this machine later
+	// a name may mean this machine later
+	lookupHost = func(context.Context, string) ([]string, error) { return []string{"192.0.2.1"}, nil }
 	var log heard
 	_, err = Join(t.Context(), Place{Addr: "service:29500", Say: log.say}, member(0, 2), time.Second)
 	if err == nil || !strings.HasSuffix(err.Error(), advice) {
@@ -438,8 +486,11 @@ func TestListensWhereItIsTold(t *testing.T) {
 		t.Error(log.text())
 	}
 	for _, c := range []struct{ found, want, why string }{
-		{"127.0.1.1", "", "h0 is a loopback address on this machine, which others cannot reach; give an IP address to listen on that alone"}, // as Debian's /etc/hosts has it
-		{"::1 127.0.1.1", "", "h0 is a loopback address on this machine, which others cannot reach; give an IP address to listen on that alone"},
+		// as Debian's /etc/hosts has it
+		{"127.0.1.1", "", "h0 is a loopback address on this machine, which others cannot reach; give an IP address " +
+			"to listen on that alone"},
+		{"::1 127.0.1.1", "", "h0 is a loopback address on this machine, which others cannot reach; give an IP " +
+			"address to listen on that alone"},
 		{"10.0.0.5 fe80::1%eth0", "10.0.0.5 fe80::1%eth0", ""},
 		{"127.0.1.1 10.0.0.5", "127.0.1.1 10.0.0.5", ""},
 	} {

@@ -58,15 +58,18 @@ func Join(ctx context.Context, at Place, me Hello, within time.Duration) (*Peers
 }
 
 // noAddress is what may be done if process 0 is to listen at an address that its machine does not have.
-const noAddress = "this machine has no such address; process 0 listens at the master's address: start it on that machine, or give process 0 alone one of " +
-	"this machine's addresses, or 0.0.0.0 for all of them, as behind NAT or a Kubernetes Service (--master-addr 0.0.0.0)"
+const noAddress = "this machine has no such address; process 0 listens at the master's address: start it on that " +
+	"machine, or give process 0 alone one of " +
+	"this machine's addresses, or 0.0.0.0 for all of them, as behind NAT or a Kubernetes Service " +
+	"(--master-addr 0.0.0.0)"
 
 // taught is an error with what may be done about it.
 func taught(err error, at *Place) error {
 	why := ""
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		why = "another process has the port; choose one that is free with MASTER_PORT or --master-port, the same for all"
+		why = "another process has the port; choose one that is free with MASTER_PORT or --master-port, the " +
+			"same for all"
 		if at.Taken != "" {
 			why += " (MASTER_PORT itself has " + at.Taken + ")"
 		}
@@ -101,7 +104,8 @@ func (p *Peers) call(ctx context.Context, within time.Duration) error {
 			return none
 		}
 		if ctx.Err() == nil && time.Now().After(next) {
-			p.at.say("process %d cannot reach process 0 at %s yet: %s; it goes on trying (--join-timeout %v)", p.me.Process, p.at.Addr, unreached(err), within)
+			p.at.say("process %d cannot reach process 0 at %s yet: %s; it goes on trying (--join-timeout %v)",
+				p.me.Process, p.at.Addr, unreached(err), within)
 			next, said = time.Now().Add(sayEvery), true
 		}
 		select {
@@ -139,7 +143,8 @@ func (p *Peers) dial(ctx context.Context) (*wire, error) {
 	return newWire(c, n), nil
 }
 
-// welcomed says who this is and waits until all have come. taken is whether the lead has heard it: else it may be called again.
+// welcomed says who this is and waits until all have come. taken is whether the lead has heard it: else it may be
+// called again.
 func (p *Peers) welcomed(ctx context.Context, w *wire, within time.Duration) (taken bool, err error) {
 	p.wires = []*wire{w}
 	defer func() {

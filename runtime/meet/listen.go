@@ -39,7 +39,8 @@ func (p *Peers) listen(ctx context.Context, within time.Duration) error {
 		case <-remind.C:
 			p.reassure()
 		case <-look.C:
-			p.at.say("process 0 waits for %d of %d processes: those of %s", p.me.Processes-1-len(p.wires), p.me.Processes, p.absent())
+			p.at.say("process 0 waits for %d of %d processes: those of %s", p.me.Processes-1-len(p.wires),
+				p.me.Processes, p.absent())
 		case <-ctx.Done():
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return context.Cause(ctx)
@@ -55,7 +56,8 @@ func (p *Peers) admit(d *door, w *wire) {
 	h := &w.peer
 	here, there := p.me.refuses(h, w.proof(p.me.Program))
 	if o := h.Process; here == "" && p.all[o].Count > 0 {
-		here = fmt.Sprintf("two processes have %s: process %d on %s and another on %s", h.ranks(), o, p.all[o].Host, h.Host)
+		here = fmt.Sprintf("two processes have %s: process %d on %s and another on %s", h.ranks(), o,
+			p.all[o].Host, h.Host)
 		there = here
 	}
 	if here != "" {
@@ -118,7 +120,8 @@ func (p *Peers) absent() string {
 
 // missing is the error for processes that have not come.
 func (p *Peers) missing(d *door, within time.Duration) error {
-	text := fmt.Sprintf("%d of %d processes have not come within %v: those of %s", p.me.Processes-1-len(p.wires), p.me.Processes, within, p.absent())
+	text := fmt.Sprintf("%d of %d processes have not come within %v: those of %s", p.me.Processes-1-len(p.wires),
+		p.me.Processes, within, p.absent())
 	if len(d.whys) > 0 {
 		text += "; refused: " + strings.Join(d.whys, "; ")
 	}
@@ -157,7 +160,8 @@ func (p *Peers) meet() error {
 // lookupHost finds the addresses of a name.
 var lookupHost = net.DefaultResolver.LookupHost
 
-// listenAt are the addresses at which the lead listens, "" for all of the machine, and why if that is not what was given.
+// listenAt are the addresses at which the lead listens, "" for all of the machine, and why if that is not what was
+// given.
 func (p *Peers) listenAt(ctx context.Context, host string) (all []string, why string, err error) {
 	switch {
 	case net.ParseIP(host) != nil || host == "":
@@ -170,7 +174,8 @@ func (p *Peers) listenAt(ctx context.Context, host string) (all []string, why st
 		return all, "", err
 	}
 	if !slices.ContainsFunc(all, func(a string) bool { ip := net.ParseIP(a); return ip == nil || !ip.IsLoopback() }) {
-		return []string{""}, quoted(host) + " is a loopback address on this machine, which others cannot reach; give an IP address to listen on that alone", nil
+		return []string{""}, quoted(host) + " is a loopback address on this machine, which others cannot reach; give " +
+			"an IP address to listen on that alone", nil
 	}
 	return all, "", nil
 }
@@ -206,7 +211,8 @@ func (p *Peers) open(ctx context.Context, within time.Duration) (*door, error) {
 			if errors.Is(err, syscall.EADDRNOTAVAIL) {
 				reason += ": " + noAddress
 			}
-			p.at.say("process 0 cannot listen at %s yet: %s; it goes on trying (--join-timeout %v)", p.at.Addr, reason, within)
+			p.at.say("process 0 cannot listen at %s yet: %s; it goes on trying (--join-timeout %v)", p.at.Addr,
+				reason, within)
 			next = time.Now().Add(sayEvery)
 		}
 		select {

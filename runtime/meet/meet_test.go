@@ -23,7 +23,8 @@ func free(t *testing.T) string {
 }
 
 func member(i, n int) Hello {
-	return Hello{Process: i, Processes: n, Ranks: 2 * n, First: 2 * i, Count: 2, Host: fmt.Sprint("h", i), Program: "abc"}
+	return Hello{Process: i, Processes: n, Ranks: 2 * n, First: 2 * i, Count: 2, Host: fmt.Sprint("h", i),
+		Program: "abc"}
 }
 
 // join has n processes join, the lead last; change may make them differ.
@@ -69,7 +70,8 @@ func TestMessages(t *testing.T) {
 				}
 				for j, b := range got {
 					if want := fmt.Sprint(strings.Repeat("x", turn*turn*j), j, turn); string(b) != want {
-						t.Errorf("turn %d: process %d has %d bytes of process %d, not %d", turn, i, len(b), j, len(want))
+						t.Errorf("turn %d: process %d has %d bytes of process %d, not %d", turn, i, len(b),
+							j, len(want))
 					}
 				}
 			}
@@ -86,20 +88,33 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// Who does not fit is refused by name, on both sides; all others wait for the right one until the time is over, and hear then of whom
-// was refused. What a process of another program hears says nothing of the launch.
+// Who does not fit is refused by name, on both sides; all others wait for the right one until the time is over, and
+// hear then of whom was refused. What a process of another program hears says nothing of the launch.
 func TestRefused(t *testing.T) {
 	const program = "the process of ranks 4 to 5 on h2 runs another program than this one, of digest abc"
 	for _, c := range []struct {
 		lead, caller string
 		change       func(*Hello)
 	}{
-		{program, "this process runs another program than process 0: start the same binary everywhere (here its digest is xyz)", func(h *Hello) { h.Program = "xyz" }},
-		{"the process of ranks 4 to 5 on h2 is compiled for 7 ranks, and here there are 6", "", func(h *Hello) { h.Ranks = 7 }},
-		{`the process of ranks 4 to 5 on h2 is of another launch, "2", and here it is ""`, "", func(h *Hello) { h.Run = "2" }},
-		{"the process of ranks 4 to 5 on h2 was started with other settings: b=2, and here ", "", func(h *Hello) { h.Settings = "b=2" }},
-		{"the process of ranks 2 to 3 on h2 says that it is process 2, which has ranks 4 to 5", "", func(h *Hello) { h.First = 2 }},
-		{"two processes have ranks 2 to 3: process 1 on h1 and another on h2", "", func(h *Hello) { h.Process, h.First = 1, 2 }},
+		{program, "this process runs another program than process 0: start the same binary everywhere (here its " +
+			"digest is xyz)", func(h *Hello) {
+			h.Program = "xyz"
+		}},
+		{"the process of ranks 4 to 5 on h2 is compiled for 7 ranks, and here there are 6", "", func(h *Hello) {
+			h.Ranks = 7
+		}},
+		{`the process of ranks 4 to 5 on h2 is of another launch, "2", and here it is ""`, "", func(h *Hello) {
+			h.Run = "2"
+		}},
+		{"the process of ranks 4 to 5 on h2 was started with other settings: b=2, and here ", "", func(h *Hello) {
+			h.Settings = "b=2"
+		}},
+		{"the process of ranks 2 to 3 on h2 says that it is process 2, which has ranks 4 to 5", "", func(h *Hello) {
+			h.First = 2
+		}},
+		{"two processes have ranks 2 to 3: process 1 on h1 and another on h2", "", func(h *Hello) {
+			h.Process, h.First = 1, 2
+		}},
 	} {
 		t.Run(c.lead, func(t *testing.T) {
 			t.Parallel()
@@ -125,7 +140,8 @@ func TestRefused(t *testing.T) {
 			}
 			want := "1 of 3 processes have not come within 2s: those of ranks 4 to 5; refused: " + c.lead
 			for i, err := range errs[:2] {
-				if err == nil || err.Error() != "joining at "+addr+": "+want || errors.As(err, &r) == (c.lead == program) {
+				if err == nil || err.Error() != "joining at "+addr+": "+want ||
+					errors.As(err, &r) == (c.lead == program) {
 					t.Errorf("process %d: %v", i, err)
 				}
 			}
@@ -141,7 +157,8 @@ func TestAbsent(t *testing.T) {
 		}
 	})
 	for _, i := range []int{0, 2} {
-		if errs[i] == nil || !strings.Contains(errs[i].Error(), "1 of 3 processes have not come within 1s: those of ranks 2 to 3") {
+		if errs[i] == nil || !strings.Contains(errs[i].Error(),
+			"1 of 3 processes have not come within 1s: those of ranks 2 to 3") {
 			t.Errorf("process %d: %v", i, errs[i])
 		}
 	}
@@ -168,7 +185,8 @@ func TestPortInUse(t *testing.T) {
 	}()
 	addr := fmt.Sprintf("127.0.0.1:%d", l.Addr().(*net.TCPAddr).Port)
 	_, err = Join(t.Context(), Place{Addr: addr, Taken: "torchrun's own store"}, member(0, 2), time.Second)
-	if err == nil || !strings.Contains(err.Error(), "another process has the port") || !strings.Contains(err.Error(), "torchrun's own store") {
+	if err == nil || !strings.Contains(err.Error(), "another process has the port") ||
+		!strings.Contains(err.Error(), "torchrun's own store") {
 		t.Error(err)
 	}
 	_, err = Join(t.Context(), Place{Addr: addr}, member(1, 2), time.Second)

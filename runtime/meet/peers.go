@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Peers are the processes of a launch that have met, as one of them has them. One goroutine calls Gather, Spread and Exchange;
-// the others are for any.
+// Peers are the processes of a launch that have met, as one of them has them. One goroutine calls Gather, Spread and
+// Exchange; the others are for any.
 type Peers struct {
 	me    Hello
 	at    Place

@@ -7,7 +7,8 @@ import (
 	"github.com/planc-dev/planc/runtime/visible"
 )
 
-// quotedMost and textMost are how many bytes of a word, and of a text of several lines, are shown of what another process sent.
+// quotedMost and textMost are how many bytes of a word, and of a text of several lines, are shown of what another
+// process sent.
 const (
 	quotedMost = 200
 	textMost   = 16 << 10

@@ -37,7 +37,8 @@ const nonceSize = 16
 // nonces are those of a connection: of the lead and of the caller.
 type nonces struct{ lead, caller [nonceSize]byte }
 
-// proof shows that a caller knows the program's digest, without showing the digest to whoever listens. It holds for one connection.
+// proof shows that a caller knows the program's digest, without showing the digest to whoever listens. It holds for one
+// connection.
 func (n *nonces) proof(program string) string {
 	m := hmac.New(sha256.New, []byte(program))
 	m.Write([]byte(magic))
@@ -46,8 +47,8 @@ func (n *nonces) proof(program string) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// Limits of frames: of a caller's hello, of what a waiting process is sent for each process, and of all. Memory is taken for what
-// has come, not for what a frame's head announces.
+// Limits of frames: of a caller's hello, of what a waiting process is sent for each process, and of all. Memory is
+// taken for what has come, not for what a frame's head announces.
 const (
 	helloLimit = 64 << 10
 	knownLimit = 1 << 10
@@ -75,7 +76,8 @@ type wire struct {
 
 // newWire is a connection that has been greeted.
 func newWire(c net.Conn, n nonces) *wire {
-	return &wire{Conn: c, nonces: n, in: bufio.NewReaderSize(c, 1<<16), out: bufio.NewWriterSize(c, 1<<16), inbox: make(chan []byte, 8), first: make(chan error, 1)}
+	return &wire{Conn: c, nonces: n, in: bufio.NewReaderSize(c, 1<<16), out: bufio.NewWriterSize(c, 1<<16),
+		inbox: make(chan []byte, 8), first: make(chan error, 1)}
 }
 
 // write sends a frame.
@@ -107,7 +109,8 @@ func (w *wire) tell(k kind, v any) error {
 // read receives a frame.
 func (w *wire) read(limit uint64) (kind, []byte, error) { return readFrame(w.in, limit) }
 
-// firstPiece is how many bytes of a frame memory is taken for before they have come; after that, for as many again as have.
+// firstPiece is how many bytes of a frame memory is taken for before they have come; after that, for as many again as
+// have.
 const firstPiece = 4 << 10
 
 // readFrame receives a frame of at most limit bytes.

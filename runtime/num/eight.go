@@ -2,8 +2,9 @@ package num
 
 import "math"
 
-// Eight is a format of 8 bits, in which operands of matrix products are multiplied: an exponent and a mantissa (Micikevicius et
-// al. 2022, "FP8 formats for deep learning"). Numbers are not stored in it; they are rounded to what it holds.
+// Eight is a format of 8 bits, in which operands of matrix products are multiplied: an exponent and a mantissa
+// (Micikevicius et al. 2022, "FP8 formats for deep learning"). Numbers are not stored in it; they are rounded to what
+// it holds.
 type Eight struct {
 	Mantissa int     // bits behind the point
 	Least    int     // exponent of the smallest normal number: below, numbers are multiples of 2^(Least-Mantissa)
@@ -19,8 +20,8 @@ var (
 // mostScale bounds the exponents of scales: a scale and its inverse are normal numbers of 32 bits.
 const mostScale = 126
 
-// Scale is the largest power of two that a tensor can be multiplied with whose largest magnitude is most, so that every number of it
-// is within the format; 1 if most is zero or not finite.
+// Scale is the largest power of two that a tensor can be multiplied with whose largest magnitude is most, so that every
+// number of it is within the format; 1 if most is zero or not finite.
 func (e Eight) Scale(most float64) float64 {
 	if most == 0 || most-most != 0 {
 		return 1
@@ -34,8 +35,8 @@ func (e Eight) Scale(most float64) float64 {
 	return math.Ldexp(1, max(-mostScale, min(mostScale, exp)))
 }
 
-// Round is x as the format holds it: rounded to nearest, ties to even, and to the largest number beyond it. What is not finite is
-// NaN, so that an overflow before is seen behind.
+// Round is x as the format holds it: rounded to nearest, ties to even, and to the largest number beyond it. What is not
+// finite is NaN, so that an overflow before is seen behind.
 func (e Eight) Round(x float64) float64 {
 	if x-x != 0 {
 		return math.NaN()

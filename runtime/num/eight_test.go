@@ -63,13 +63,15 @@ func TestEightRoundsEveryCode(t *testing.T) {
 // A scale is the largest power of two under which the maximum is within the format.
 func TestEightScale(t *testing.T) {
 	for name, e := range map[string]Eight{"e4m3": E4M3, "e5m2": E5M2} {
-		for _, most := range []float64{1, 1.75, math.Nextafter(1.75, 2), 1.99, 447, 448, 449, 57344, 60000, 3e-5, 1e30, 0x1p-100} {
+		for _, most := range []float64{1, 1.75, math.Nextafter(1.75, 2), 1.99, 447, 448, 449, 57344, 60000, 3e-5,
+			1e30, 0x1p-100} {
 			s := e.Scale(most)
 			if f, _ := math.Frexp(s); f != 0.5 || most*s > e.Most || most*s*2 <= e.Most {
 				t.Errorf("%s: the scale of %v is %v", name, most, s)
 			}
 		}
-		for most, want := range map[float64]float64{0: 1, math.Inf(1): 1, 0x1p-149: 0x1p126, math.MaxFloat32: 0x1p-120 * math.Ldexp(1, int(math.Log2(e.Most/448))+0)} {
+		for most, want := range map[float64]float64{0: 1, math.Inf(1): 1, 0x1p-149: 0x1p126,
+			math.MaxFloat32: 0x1p-120 * math.Ldexp(1, int(math.Log2(e.Most/448))+0)} {
 			if got := e.Scale(most); got != want {
 				t.Errorf("%s: the scale of %v is %v, want %v", name, most, got, want)
 			}

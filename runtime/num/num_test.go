@@ -18,8 +18,16 @@ type format struct {
 }
 
 var formats = []format{
-	{"bf16", 7, -126, 127, func(b uint16) float32 { return BF16{b}.Wide() }, func(x float32) uint16 { return ToBF16(x).Bits }},
-	{"f16", 10, -14, 15, func(b uint16) float32 { return F16{b}.Wide() }, func(x float32) uint16 { return ToF16(x).Bits }},
+	{"bf16", 7, -126, 127, func(b uint16) float32 {
+		return BF16{b}.Wide()
+	}, func(x float32) uint16 {
+		return ToBF16(x).Bits
+	}},
+	{"f16", 10, -14, 15, func(b uint16) float32 {
+		return F16{b}.Wide()
+	}, func(x float32) uint16 {
+		return ToF16(x).Bits
+	}},
 }
 
 // value is what the bits mean, from sign, exponent and fraction.
@@ -56,12 +64,13 @@ func TestEveryPattern(t *testing.T) {
 	}
 }
 
-// By chance a number becomes one of its neighbours, and on average itself: the mean of n lies within five of its deviations, which
-// are those of a coin that falls up so often, times what is between the neighbours.
+// By chance a number becomes one of its neighbours, and on average itself: the mean of n lies within five of its
+// deviations, which are those of a coin that falls up so often, times what is between the neighbours.
 func TestByChance(t *testing.T) {
 	const n = 1 << 16
 	r := rand.New(rand.NewPCG(1, 2))
-	for _, x := range []float32{1, 1 + 0x1p-9, -1 - 0x1p-8, 1 + 0x1.9p-8, -3e-3, 0.1, 1e30, 0x1.1p-127, -0x1p-149, 0x1.fefefep127} {
+	for _, x := range []float32{1, 1 + 0x1p-9, -1 - 0x1p-8, 1 + 0x1.9p-8, -3e-3, 0.1, 1e30, 0x1.1p-127, -0x1p-149,
+		0x1.fefefep127} {
 		low := BF16{uint16(math.Float32bits(x) >> 16)}
 		down, up := float64(low.Wide()), float64(BF16{low.Bits + 1}.Wide())
 		mean := 0.0
@@ -73,7 +82,8 @@ func TestByChance(t *testing.T) {
 			mean += y / n
 		}
 		share := (float64(x) - down) / (up - down)
-		if off := math.Abs(mean - float64(x)); off > 5*math.Abs(up-down)*math.Sqrt(share*(1-share)/n)+1e-12*math.Abs(up) {
+		if off := math.Abs(mean - float64(x)); off > 5*math.Abs(up-down)*math.Sqrt(share*(1-share)/n)+
+			1e-12*math.Abs(up) {
 			t.Errorf("%v is %v on average", x, mean)
 		}
 	}
@@ -120,7 +130,8 @@ func TestNearestEven(t *testing.T) {
 			if x != x {
 				return
 			}
-			if got, want := f.value(f.round(x)), f.nearest(float64(x)); got != want || math.Signbit(got) != math.Signbit(want) {
+			if got, want := f.value(f.round(x)), f.nearest(float64(x)); got != want ||
+				math.Signbit(got) != math.Signbit(want) {
 				t.Fatalf("%s: %g (%#08x) rounds to %g, want %g", f.name, x, math.Float32bits(x), got, want)
 			}
 		}

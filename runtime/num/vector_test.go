@@ -30,7 +30,8 @@ func TestVectors(t *testing.T) {
 						t.Fatalf("%v: NaN became %v", isa, y)
 					}
 				} else if b[i] != num.ToBF16(x) || h[i] != num.ToF16(x) {
-					t.Fatalf("%v: %v (%#x) became %v and %v, want %v and %v", isa, x, math.Float32bits(x), b[i], h[i], num.ToBF16(x), num.ToF16(x))
+					t.Fatalf("%v: %v (%#x) became %v and %v, want %v and %v", isa, x, math.Float32bits(x), b[i], h[i],
+						num.ToBF16(x), num.ToF16(x))
 				}
 			}
 			if (b[n] != num.BF16{} || h[n] != num.F16{}) {

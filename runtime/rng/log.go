@@ -27,8 +27,8 @@ func Log(x float64) float64 {
 	return float64(k*ln2Hi) - ((half - lo) - f)
 }
 
-// split is x as m * 2^e with m from sqrt(1/2) to sqrt(2). Nothing is guessed by the processor where x is normal: half of all x
-// would be guessed wrong.
+// split is x as m * 2^e with m from sqrt(1/2) to sqrt(2). Nothing is guessed by the processor where x is normal: half
+// of all x would be guessed wrong.
 func split(x float64) (m float64, e int) {
 	if !(x >= 0x1p-1022) {
 		m, e = math.Frexp(x)

@@ -28,7 +28,8 @@ func quantile(p float64) float64 {
 	return math.Copysign(z, q)
 }
 
-// poly is c[0] + c[1]x + ... by Horner's rule, each product rounded. It is written out: parameters by the million begin here.
+// poly is c[0] + c[1]x + ... by Horner's rule, each product rounded. It is written out: parameters by the million begin
+// here.
 func poly(c *[8]float64, x float64) float64 {
 	s := float64(c[7]*x) + c[6]
 	s = float64(s*x) + c[5]

@@ -14,7 +14,9 @@ func TestGolden(t *testing.T) {
 	got := fmt.Sprintf("%016x %016x %016x %016x %016x %016x %016x %x %x %x %x",
 		k, Key(0), s, KeyString(0, ""), Bits(k, 0), Bits(k, 1), Bits(0, 0),
 		Uniform(k, 7), Normal(s, 0), Normal(s, 1<<40), Normal(s, 3))
-	const want = "73f4022fc0d19cad 9e0160293a33aaf7 4dd9e98b6ce1bbc7 e8935bc43702c005 ce83cfe581759265 991391f8aaa001df 48218226ff3cd4bf 0x1.44264db19f546p-02 0x1.ddb05e80ecfb7p-02 0x1.bc592cb88f1a7p+00 -0x1.759b6c4e02f91p+00"
+	const want = "73f4022fc0d19cad 9e0160293a33aaf7 4dd9e98b6ce1bbc7 e8935bc43702c005 ce83cfe581759265 " +
+		"991391f8aaa001df 48218226ff3cd4bf 0x1.44264db19f546p-02 0x1.ddb05e80ecfb7p-02 0x1.bc592cb88f1a7p+00 " +
+		"-0x1.759b6c4e02f91p+00"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -76,10 +78,18 @@ func TestMoments(t *testing.T) {
 		want [4]float64
 		tol  [4]float64 // five standard errors
 	}{
-		{"uniform", func(i uint64) float64 { return Uniform(42, i) }, [4]float64{0.5, 1. / 12, 0, 1.8}, [4]float64{.0033, .0009, .015, .013}},
-		{"normal", func(i uint64) float64 { return Normal(42, i) }, [4]float64{0, 1, 0, 3}, [4]float64{.0112, .0159, .0274, .0548}},
-		{"normal, one index of many keys", func(i uint64) float64 { return Normal(i, 0) }, [4]float64{0, 1, 0, 3}, [4]float64{.0112, .0159, .0274, .0548}},
-		{"normal, derived keys", func(i uint64) float64 { return Normal(Key(1, i), 5) }, [4]float64{0, 1, 0, 3}, [4]float64{.0112, .0159, .0274, .0548}},
+		{"uniform", func(i uint64) float64 {
+			return Uniform(42, i)
+		}, [4]float64{0.5, 1. / 12, 0, 1.8}, [4]float64{.0033, .0009, .015, .013}},
+		{"normal", func(i uint64) float64 {
+			return Normal(42, i)
+		}, [4]float64{0, 1, 0, 3}, [4]float64{.0112, .0159, .0274, .0548}},
+		{"normal, one index of many keys", func(i uint64) float64 {
+			return Normal(i, 0)
+		}, [4]float64{0, 1, 0, 3}, [4]float64{.0112, .0159, .0274, .0548}},
+		{"normal, derived keys", func(i uint64) float64 {
+			return Normal(Key(1, i), 5)
+		}, [4]float64{0, 1, 0, 3}, [4]float64{.0112, .0159, .0274, .0548}},
 	}
 	for _, tt := range tests {
 		got := moments(n, tt.draw)
@@ -102,7 +112,9 @@ func TestNeighboursAreUncorrelated(t *testing.T) {
 		"key and index":    func(i uint64) (float64, float64) { return Normal(i, i), Normal(i, i+1) },
 		"golden steps":     func(i uint64) (float64, float64) { return Normal(0, i+1), Normal(golden, i) },
 		"layers":           func(i uint64) (float64, float64) { return Normal(Key(1, i), 0), Normal(Key(1, i+1), 0) },
-		"names":            func(i uint64) (float64, float64) { return Normal(KeyString(1, "a"), i), Normal(KeyString(1, "b"), i) },
+		"names": func(i uint64) (float64, float64) {
+			return Normal(KeyString(1, "a"), i), Normal(KeyString(1, "b"), i)
+		},
 	}
 	for name, pair := range pairs {
 		sum := 0.0
@@ -155,7 +167,8 @@ func TestKeysDiffer(t *testing.T) {
 	for _, p := range [][]uint64{{}, {0}, {0, 0}, {1}, {1, 0}, {0, 1}, {2, 1}, {1, 2}, {1, 2, 0}} {
 		add(Key(1, p...), fmt.Sprint(p))
 	}
-	for _, s := range []string{"", "\x00", "\x00\x00", "a", "a\x00", "abcdefgh", "abcdefgh\x00", "abcdefghi", "hgfedcba"} {
+	for _, s := range []string{"", "\x00", "\x00\x00", "a", "a\x00", "abcdefgh", "abcdefgh\x00", "abcdefghi",
+		"hgfedcba"} {
 		add(KeyString(1, s), fmt.Sprintf("%q", s))
 	}
 	for i := range uint64(100000) {
@@ -212,7 +225,8 @@ var sink float64
 // split, by bits and by its definition, of numbers of all sizes and beside the bounds.
 func TestSplit(t *testing.T) {
 	least := math.Sqrt2 / 2
-	list := []float64{0x1p-1022, math.MaxFloat64, 0x1p-1030, 1, 2, 0.5, least, math.Nextafter(least, 0), 2 * least, math.Nextafter(2*least, 0)}
+	list := []float64{0x1p-1022, math.MaxFloat64, 0x1p-1030, 1, 2, 0.5, least, math.Nextafter(least, 0), 2 * least,
+		math.Nextafter(2*least, 0)}
 	for i := range uint64(10_000) {
 		list = append(list, math.Float64frombits(Bits(7, i)>>2))
 	}

@@ -28,17 +28,20 @@ func TestScores(t *testing.T) {
 			for j := range a {
 				e := math.Exp(scale*float64(a[j]) - shift)
 				if !near(y[j], e, 2, 0) || y[j] != p[j] {
-					t.Fatalf("ExpSum and ExpGrad of %v are %v and %v, want %v (element %d of %d)", a[j], y[j], p[j], e, j, n)
+					t.Fatalf("ExpSum and ExpGrad of %v are %v and %v, want %v (element %d of %d)", a[j], y[j],
+						p[j], e, j, n)
 				}
 				if want := e * (float64(g[j]) - d) * factor; !near(dp[j], want, 5, 1e-7) {
-					t.Fatalf("ExpGrad's gradient at %v, %v is %v, want %v (element %d of %d)", a[j], g[j], dp[j], want, j, n)
+					t.Fatalf("ExpGrad's gradient at %v, %v is %v, want %v (element %d of %d)", a[j], g[j],
+						dp[j], want, j, n)
 				}
 			}
 		}
 	})
 }
 
-// A part of a row of logits: all lengths, beginning anywhere; as far below the shift as exponentials go, and -Inf and NaN among them.
+// A part of a row of logits: all lengths, beginning anywhere; as far below the shift as exponentials go, and -Inf and
+// NaN among them.
 func TestExpPart(t *testing.T) {
 	tables(t, func(t *testing.T, k *vec.Kernels) {
 		for i, n := range lengths {
@@ -156,8 +159,10 @@ func TestRowsOfScores(t *testing.T) {
 						want := math.Exp(scale*float64(x[j]) - float64(most))
 						weight := math.Exp(scale*float64(x[j]) - float64(shift[i]))
 						total += want
-						if grad := weight * (float64(g[at]) - float64(d[i])) * factor; !near(p[at], want, ulps, 0) || !near(e[at], weight, ulps, 0) || !near(dp[at], grad, ulps+3, 1e-7) {
-							t.Fatalf("row %d of %d scores, element %d: %v, %v and %v, want %v, %v and %v", i, cols, j, p[at], e[at], dp[at], want, weight, grad)
+						if grad := weight * (float64(g[at]) - float64(d[i])) * factor; !near(p[at], want, ulps, 0) ||
+							!near(e[at], weight, ulps, 0) || !near(dp[at], grad, ulps+3, 1e-7) {
+							t.Fatalf("row %d of %d scores, element %d: %v, %v and %v, want %v, %v and %v", i, cols, j,
+								p[at], e[at], dp[at], want, weight, grad)
 						}
 					}
 				}
@@ -179,7 +184,8 @@ func TestRowsOfScores(t *testing.T) {
 	})
 }
 
-// A row of -Inf has no weight and leaves its maximum; a NaN stays with its element and is in the sum, not in the maximum.
+// A row of -Inf has no weight and leaves its maximum; a NaN stays with its element and is in the sum, not in the
+// maximum.
 func TestRowsNotFinite(t *testing.T) {
 	tables(t, func(t *testing.T, k *vec.Kernels) {
 		inf, nan := float32(math.Inf(1)), float32(math.NaN())
@@ -193,7 +199,8 @@ func TestRowsNotFinite(t *testing.T) {
 		if sum[0] != 0 || sum[1] == sum[1] || sum[2] == sum[2] || sum[3] != 1 {
 			t.Errorf("sums are %v", sum)
 		}
-		for i, want := range []float64{0, 0, 0, math.Exp(-1), math.NaN(), 1, math.NaN(), math.NaN(), math.NaN(), 0, 1, 0} {
+		for i, want := range []float64{0, 0, 0, math.Exp(-1), math.NaN(), 1, math.NaN(), math.NaN(),
+			math.NaN(), 0, 1, 0} {
 			if !near(x[i], want, 1, 0) {
 				t.Errorf("element %d is %v, want %v", i, x[i], want)
 			}
@@ -221,7 +228,8 @@ func TestAskRows(t *testing.T) {
 func TestLogRows(t *testing.T) {
 	tables(t, func(t *testing.T, k *vec.Kernels) {
 		inf, nan := math.Inf(1), math.NaN()
-		sum := []float64{1, 0, 2, 0.5, math.Sqrt2, math.Sqrt2 / 2, nan, inf, 0x1p-1022, math.MaxFloat64, 256, 3.75, 1 + 0x1p-52, 1 - 0x1p-53, 1e-300, 77}
+		sum := []float64{1, 0, 2, 0.5, math.Sqrt2, math.Sqrt2 / 2, nan, inf, 0x1p-1022, math.MaxFloat64, 256, 3.75,
+			1 + 0x1p-52, 1 - 0x1p-53, 1e-300, 77}
 		for i := range 240 {
 			sum = append(sum, math.Exp(float64(i)/11-7)+rng.Log(float64(i+2)))
 		}
@@ -232,7 +240,8 @@ func TestLogRows(t *testing.T) {
 			if x == 0 {
 				l, f = float32(-inf), 1
 			}
-			if !(lse[i] == l || l != l && lse[i] != lse[i]) || !(inverse[i] == f || f != f && inverse[i] != inverse[i]) {
+			if !(lse[i] == l || l != l && lse[i] != lse[i]) ||
+				!(inverse[i] == f || f != f && inverse[i] != inverse[i]) {
 				t.Errorf("of %v and %v: %v and %v, want %v and %v", top[i], x, lse[i], inverse[i], l, f)
 			}
 		}

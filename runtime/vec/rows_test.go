@@ -77,7 +77,8 @@ func TestNorms(t *testing.T) {
 					along[j/n] += g * hat(j)
 				}
 				return func(j int) float64 {
-					return float64(rstd[j/n]) * (float64(dy[j])*(base+float64(gain[j%n])) - plain[j/n] - hat(j)*along[j/n])
+					return float64(rstd[j/n]) * (float64(dy[j])*(base+float64(gain[j%n])) - plain[j/n] -
+						hat(j)*along[j/n])
 				}
 			}
 			for _, c := range []struct {
@@ -85,11 +86,17 @@ func TestNorms(t *testing.T) {
 				call func(y []float32)
 				want func(j int) float64
 			}{
-				{"Norm", func(y []float32) { k.Norm(y, x, gain, mean, rstd, base) }, func(j int) float64 { return hat(j) * (base + float64(gain[j%n])) }},
+				{"Norm", func(y []float32) {
+					k.Norm(y, x, gain, mean, rstd, base)
+				}, func(j int) float64 {
+					return hat(j) * (base + float64(gain[j%n]))
+				}},
 				{"NormBias", func(y []float32) { k.NormBias(y, x, gain, bias, mean, rstd, base) },
 					func(j int) float64 { return hat(j)*(base+float64(gain[j%n])) + float64(bias[j%n]) }},
 				{"NormGrad", func(y []float32) { k.NormGrad(y, dy, x, gain, mean, rstd, base, 1) }, grad(1)},
-				{"NormGrad without mean", func(y []float32) { k.NormGrad(y, dy, x, gain, mean, rstd, base, 0) }, grad(0)},
+				{"NormGrad without mean", func(y []float32) {
+					k.NormGrad(y, dy, x, gain, mean, rstd, base, 0)
+				}, grad(0)},
 			} {
 				all, y := fenced(rows*n, i%5)
 				c.call(y)
@@ -118,7 +125,8 @@ func testMoments(t *testing.T, x []float32, mean, rstd, size, eps float32) {
 	deviation := 1 / math.Sqrt(about+float64(eps))
 	same(t, "Moments' mean", len(x), float64(mean), middle, 3, 1e-6)
 	same(t, "Moments' deviation", len(x), float64(rstd), deviation, deviation*max(1, square*deviation*deviation), 1e-6)
-	same(t, "MeanSquares", len(x), float64(size), 1/math.Sqrt(square+float64(eps)), 1/math.Sqrt(square+float64(eps)), 1e-6)
+	same(t, "MeanSquares", len(x), float64(size), 1/math.Sqrt(square+float64(eps)),
+		1/math.Sqrt(square+float64(eps)), 1e-6)
 }
 
 func TestSumsOverRows(t *testing.T) {
@@ -129,7 +137,8 @@ func TestSumsOverRows(t *testing.T) {
 					continue
 				}
 				stride := n + i%3
-				x, dy, mean, rstd := draw(8, rows*stride, false), draw(9, rows*stride, false), draw(10, rows, false), draw(11, rows, false)
+				x, dy, mean, rstd := draw(8, rows*stride, false), draw(9, rows*stride, false), draw(10, rows, false),
+					draw(11, rows, false)
 				all, out := fenced(n, i%5)
 				clear(out)
 				all2, gain := fenced(n, i%5)
@@ -142,7 +151,8 @@ func TestSumsOverRows(t *testing.T) {
 					sum, along := 0.0, 0.0
 					for r := range rows {
 						sum += float64(x[r*stride+j])
-						along += float64(dy[r*stride+j]) * (float64(x[r*stride+j]) - float64(mean[r])) * float64(rstd[r])
+						along += float64(dy[r*stride+j]) * (float64(x[r*stride+j]) - float64(mean[r])) *
+							float64(rstd[r])
 					}
 					same(t, "SumRows", n, float64(out[j]), sum, 1+math.Abs(sum), 1e-6)
 					same(t, "GainGrad", n, float64(gain[j]), along, 100*float64(1+rows), 1e-6)

@@ -103,32 +103,90 @@ var elements = []struct {
 	ulps, floor float64
 	tame        bool // of infinities the result is not defined
 }{
-	{name: "add", call: func(k *vec.Kernels, y, a, b []float32) { k.Add(y, a, b) }, want: func(a, b float64) float64 { return a + b }, ulps: 0.5},
-	{name: "sub", call: func(k *vec.Kernels, y, a, b []float32) { k.Sub(y, a, b) }, want: func(a, b float64) float64 { return a - b }, ulps: 0.5},
-	{name: "mul", call: func(k *vec.Kernels, y, a, b []float32) { k.Mul(y, a, b) }, want: func(a, b float64) float64 { return a * b }, ulps: 0.5},
-	{name: "scale", call: func(k *vec.Kernels, y, a, b []float32) { k.Scale(y, a, 0.7) }, want: func(a, b float64) float64 { return float64(float32(0.7)) * a }, ulps: 0.5},
-	{name: "exp", call: func(k *vec.Kernels, y, a, b []float32) { k.Exp(y, a) }, want: func(a, b float64) float64 { return math.Exp(a) }, ulps: 1},
+	{name: "add", call: func(k *vec.Kernels, y, a, b []float32) {
+		k.Add(y, a, b)
+	}, want: func(a, b float64) float64 {
+		return a + b
+	}, ulps: 0.5},
+	{name: "sub", call: func(k *vec.Kernels, y, a, b []float32) {
+		k.Sub(y, a, b)
+	}, want: func(a, b float64) float64 {
+		return a - b
+	}, ulps: 0.5},
+	{name: "mul", call: func(k *vec.Kernels, y, a, b []float32) {
+		k.Mul(y, a, b)
+	}, want: func(a, b float64) float64 {
+		return a * b
+	}, ulps: 0.5},
+	{name: "scale", call: func(k *vec.Kernels, y, a, b []float32) {
+		k.Scale(y, a, 0.7)
+	}, want: func(a, b float64) float64 {
+		return float64(float32(0.7)) * a
+	}, ulps: 0.5},
+	{name: "exp", call: func(k *vec.Kernels, y, a, b []float32) {
+		k.Exp(y, a)
+	}, want: func(a, b float64) float64 {
+		return math.Exp(a)
+	}, ulps: 1},
 	{name: "expScale", call: func(k *vec.Kernels, y, a, b []float32) { k.ExpScale(y, a, 1.5, -0.25) },
 		want: func(a, b float64) float64 { return -0.25 * math.Exp(float64(float32(a)-1.5)) }, ulps: 2},
-	{name: "gelu", call: func(k *vec.Kernels, y, a, b []float32) { k.Gelu(y, a) }, want: func(a, b float64) float64 { return a * sigmoid(twoU(a)) }, ulps: 4, floor: 1e-7},
-	{name: "geluGrad", call: func(k *vec.Kernels, y, a, b []float32) { k.GeluGrad(y, b, a) }, want: func(a, b float64) float64 { return b * geluSlope(a) }, ulps: 4, floor: 1e-6, tame: true},
-	{name: "silu", call: func(k *vec.Kernels, y, a, b []float32) { k.Silu(y, a) }, want: func(a, b float64) float64 { return a * sigmoid(a) }, ulps: 4, floor: 1e-37},
+	{name: "gelu", call: func(k *vec.Kernels, y, a, b []float32) {
+		k.Gelu(y, a)
+	}, want: func(a, b float64) float64 {
+		return a * sigmoid(twoU(a))
+	}, ulps: 4, floor: 1e-7},
+	{name: "geluGrad", call: func(k *vec.Kernels, y, a, b []float32) {
+		k.GeluGrad(y, b, a)
+	}, want: func(a, b float64) float64 {
+		return b * geluSlope(a)
+	}, ulps: 4, floor: 1e-6, tame: true},
+	{name: "silu", call: func(k *vec.Kernels, y, a, b []float32) {
+		k.Silu(y, a)
+	}, want: func(a, b float64) float64 {
+		return a * sigmoid(a)
+	}, ulps: 4, floor: 1e-37},
 	{name: "siluGrad", call: func(k *vec.Kernels, y, a, b []float32) { k.SiluGrad(y, b, a) },
-		want: func(a, b float64) float64 { s := sigmoid(a); return b * (s + a*s*(1-s)) }, ulps: 4, floor: 1e-6, tame: true},
-	{name: "siluMul", call: func(k *vec.Kernels, y, a, b []float32) { k.SiluMul(y, a, b) }, want: func(a, b float64) float64 { return b * (a * sigmoid(a)) },
+		want: func(a, b float64) float64 {
+			s := sigmoid(a)
+			return b * (s + a*s*(1-s))
+		}, ulps: 4, floor: 1e-6, tame: true},
+	{name: "siluMul", call: func(k *vec.Kernels, y, a, b []float32) {
+		k.SiluMul(y, a, b)
+	}, want: func(a, b float64) float64 {
+		return b * (a * sigmoid(a))
+	},
 		ulps: 5, floor: 1e-37, tame: true},
-	{name: "geluErf", call: func(k *vec.Kernels, y, a, b []float32) { k.GeluErf(y, a) }, want: func(a, b float64) float64 { return a * phi(a) }, ulps: 6, floor: 2e-7, tame: true},
+	{name: "geluErf", call: func(k *vec.Kernels, y, a, b []float32) {
+		k.GeluErf(y, a)
+	}, want: func(a, b float64) float64 {
+		return a * phi(a)
+	}, ulps: 6, floor: 2e-7, tame: true},
 	{name: "geluErfGrad", call: func(k *vec.Kernels, y, a, b []float32) { k.GeluErfGrad(y, b, a) },
-		want: func(a, b float64) float64 { return b * (phi(a) + a*math.Exp(-a*a/2)/math.Sqrt(2*math.Pi)) }, ulps: 6, floor: 1e-6, tame: true},
-	{name: "sigmoid", call: func(k *vec.Kernels, y, a, b []float32) { k.Sigmoid(y, a) }, want: func(a, b float64) float64 { return sigmoid(a) }, ulps: 4, floor: 1e-37},
+		want: func(a, b float64) float64 {
+			return b * (phi(a) + a*math.Exp(-a*a/2)/math.Sqrt(2*math.Pi))
+		}, ulps: 6, floor: 1e-6, tame: true},
+	{name: "sigmoid", call: func(k *vec.Kernels, y, a, b []float32) {
+		k.Sigmoid(y, a)
+	}, want: func(a, b float64) float64 {
+		return sigmoid(a)
+	}, ulps: 4, floor: 1e-37},
 	{name: "sigmoidGrad", call: func(k *vec.Kernels, y, a, b []float32) { k.SigmoidGrad(y, b, a) },
 		want: func(a, b float64) float64 { s := sigmoid(a); return b * s * (1 - s) }, ulps: 4, floor: 1e-6, tame: true},
 	{name: "softcap", call: func(k *vec.Kernels, y, a, b []float32) { k.Softcap(y, a, 2.5, 0.4) },
 		want: func(a, b float64) float64 { return 2.5 * math.Tanh(a*float64(float32(0.4))) }, ulps: 4},
 	{name: "softcapGrad", call: func(k *vec.Kernels, y, a, b []float32) { k.SoftcapGrad(y, b, a, 0.4) },
-		want: func(a, b float64) float64 { t := math.Tanh(a * float64(float32(0.4))); return b * (1 - t*t) }, ulps: 4, floor: 1e-6, tame: true},
-	{name: "relu", call: func(k *vec.Kernels, y, a, b []float32) { k.Relu(y, a) }, want: func(a, b float64) float64 { return math.Max(a, 0) }},
-	{name: "reluGrad", call: func(k *vec.Kernels, y, a, b []float32) { k.ReluGrad(y, b, a) }, want: func(a, b float64) float64 {
+		want: func(a, b float64) float64 {
+			t := math.Tanh(a * float64(float32(0.4)))
+			return b * (1 - t*t)
+		}, ulps: 4, floor: 1e-6, tame: true},
+	{name: "relu", call: func(k *vec.Kernels, y, a, b []float32) {
+		k.Relu(y, a)
+	}, want: func(a, b float64) float64 {
+		return math.Max(a, 0)
+	}},
+	{name: "reluGrad", call: func(k *vec.Kernels, y, a, b []float32) {
+		k.ReluGrad(y, b, a)
+	}, want: func(a, b float64) float64 {
 		if a > 0 {
 			return b
 		}
@@ -205,7 +263,11 @@ func TestElementRows(t *testing.T) {
 				row  func(y, a, b []float32)
 			}{
 				{"AddRows", func(y []float32) { k.AddRows(y, a, b, rows, n, stride) }, k.Add},
-				{"GeluRows", func(y []float32) { k.GeluRows(y, a, rows, n, stride) }, func(y, a, _ []float32) { k.Gelu(y, a) }},
+				{"GeluRows", func(y []float32) {
+					k.GeluRows(y, a, rows, n, stride)
+				}, func(y, a, _ []float32) {
+					k.Gelu(y, a)
+				}},
 				{"GeluGradRows", func(y []float32) { k.GeluGradRows(y, a, b, rows, n, stride) }, k.GeluGrad},
 			} {
 				got, want := make([]float32, rows*stride), make([]float32, rows*stride)
@@ -232,8 +294,10 @@ func TestGateIsItsParts(t *testing.T) {
 			same := func(what string, got []float32) {
 				t.Helper()
 				for i := range got {
-					if math.Float32bits(got[i]) != math.Float32bits(want[i]) && (got[i] == got[i] || want[i] == want[i]) {
-						t.Fatalf("%s of %d: element %d, of %v, %v and %v, is %v, want %v", what, n, i, a[i], b[i], dy[i], got[i], want[i])
+					if math.Float32bits(got[i]) != math.Float32bits(want[i]) &&
+						(got[i] == got[i] || want[i] == want[i]) {
+						t.Fatalf("%s of %d: element %d, of %v, %v and %v, is %v, want %v", what, n, i, a[i], b[i],
+							dy[i], got[i], want[i])
 					}
 				}
 			}
@@ -252,8 +316,8 @@ func TestGateIsItsParts(t *testing.T) {
 	})
 }
 
-// Derivatives of activations far below 0 are 0, and so is whatever they are made of: some of Intel's processors take thirty times as long
-// for subnormal numbers.
+// Derivatives of activations far below 0 are 0, and so is whatever they are made of: some of Intel's processors take
+// thirty times as long for subnormal numbers.
 func TestDerivativesVanish(t *testing.T) {
 	tables(t, func(t *testing.T, k *vec.Kernels) {
 		for name, at := range map[string]struct {

@@ -1,6 +1,6 @@
-// Package visible makes text safe to show: names, paths and file contents can hold characters that a terminal obeys, that hide
-// others, or that reverse the order in which a line is read. [Text] escapes them, and [Writer] does so for everything that is
-// written. Training binaries and planc itself print through it.
+// Package visible makes text safe to show: names, paths and file contents can hold characters that a terminal obeys,
+// that hide others, or that reverse the order in which a line is read. [Text] escapes them, and [Writer] does so for
+// everything that is written. Training binaries and planc itself print through it.
 //
 // It does not shorten text, and it does not decide which names are allowed.
 package visible
@@ -14,9 +14,9 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s with every character escaped that is not printed as itself: control characters, format characters such as
-// bidirectional overrides and zero-width spaces, private and unassigned code points as \u202e, as JSON writes them, and bytes
-// that are no UTF-8 as \x9b. Spaces, tabs and ends of lines stay.
+// Text returns s with every character escaped that is not printed as itself: control characters, format characters such
+// as bidirectional overrides and zero-width spaces, private and unassigned code points as \u202e, as JSON writes them,
+// and bytes that are no UTF-8 as \x9b. Spaces, tabs and ends of lines stay.
 func Text(s string) string {
 	if plain(s) {
 		return s
@@ -59,7 +59,9 @@ func Rune(r rune) bool {
 
 // Name reports whether a name can be shown as it is on one line.
 func Name(s string) bool {
-	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r == '\n' || r == '\t' || !Rune(r) })
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
+		return r == '\n' || r == '\t' || !Rune(r)
+	})
 }
 
 // Writer returns a writer that writes [Text] of what is written to it. A character must be written as a whole.

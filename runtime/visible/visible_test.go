@@ -33,13 +33,15 @@ func TestWriterKeepsJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got map[string]string
-	if err := json.Unmarshal(b.Bytes(), &got); err != nil || got["name"] != name || bytes.ContainsRune(b.Bytes(), '\u202e') {
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil || got["name"] != name ||
+		bytes.ContainsRune(b.Bytes(), '\u202e') {
 		t.Errorf("%q, %v", b.String(), err)
 	}
 }
 
 func TestName(t *testing.T) {
-	for name, want := range map[string]bool{"gpt2 · 日本": true, "": true, "a\nb": false, "a\tb": false, "\ufeff": false, "\xff": false, "a\u202eb": false} {
+	for name, want := range map[string]bool{"gpt2 · 日本": true, "": true, "a\nb": false, "a\tb": false, "\ufeff": false,
+		"\xff": false, "a\u202eb": false} {
 		if Name(name) != want {
 			t.Errorf("Name(%q) is %v", name, !want)
 		}

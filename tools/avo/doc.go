@@ -1,5 +1,5 @@
-// Package main writes the repository's assembly, that of runtime/cpu above all: one row of files a generated file, one function of this package a
-// row, each with the loop that its instructions carry out.
+// Package main writes the repository's assembly, that of runtime/cpu above all: one row of files a generated file, one
+// function of this package a row, each with the loop that its instructions carry out.
 //
 //	go run ./avo          from tools/: writes z*_amd64.{s,go}
 //

@@ -46,12 +46,13 @@ const (
 //
 //	for r, j := range [rows, cols] { c[r,j] = sum_p a[r,p]*b[p,j] (+ from[r,j] if acc) }
 //
-// with one fused multiply-add for each p in its order, from 0 on. It changes the strip's m, at, next and from. So an element's bits
-// depend on its row and its column alone.
-// If the strip says where to keep b, it is one panel of rows that is multiplied, and b is packed there meanwhile.
+// with one fused multiply-add for each p in its order, from 0 on. It changes the strip's m, at, next and from. So an
+// element's bits depend on its row and its column alone. If the strip says where to keep b, it is one panel of rows
+// that is multiplied, and b is packed there meanwhile.
 func (m *micro) emit(c *build.Context) {
 	function(c, m.name, "func(s *byte)",
-		m.name+" multiplies as its strip says, in panels of "+fmt.Sprint(m.rows)+" rows (runtime/cpu/strip.go).", "s is a *strip.")
+		m.name+" multiplies as its strip says, in panels of "+fmt.Sprint(m.rows)+" rows (runtime/cpu/strip.go).",
+		"s is a *strip.")
 	c.Pragma("noescape")
 	g := &gemm{micro: m, c: c, t: operand.Mem{Base: c.Load(c.Param("s"), c.GP64())}}
 	g.b, g.crow, g.ai = c.GP64(), c.GP64(), c.GP64()
@@ -101,10 +102,11 @@ func (m *micro) emit(c *build.Context) {
 // gemm is a micro while its function is written.
 type gemm struct {
 	*micro
-	c          *build.Context
-	t          operand.Mem
-	b, crow    reg.GPVirtual // b's row p, c's row
-	ai, ap, bp reg.GPVirtual // bytes: a's from row to row and p to p, b's from p to p; the latter two in loops for any strides
+	c       *build.Context
+	t       operand.Mem
+	b, crow reg.GPVirtual // b's row p, c's row
+	// bytes: a's from row to row and p to p, b's from p to p; the latter two in loops for any strides
+	ai, ap, bp reg.GPVirtual
 	keeping    bool          // the panel that is written stores b as it comes,
 	keep       reg.GPVirtual // here
 }
@@ -169,16 +171,18 @@ func (g *gemm) strides() {
 	g.c.MOVQ(g.t.Offset(stripBP), g.bp)
 }
 
-// lateTerms is how many steps of k before the end c is asked for: some hundred cycles, which a line from memory takes. That is
-// done in so many stages, a part of the rows each: lines that come from memory all at once keep those of b waiting.
+// lateTerms is how many steps of k before the end c is asked for: some hundred cycles, which a line from memory takes.
+// That is done in so many stages, a part of the rows each: lines that come from memory all at once keep those of b
+// waiting.
 const (
 	lateTerms = 64
 	stages    = 4
 )
 
-// fours does steps of k four at a time, in a loop for a in rows and b packed, or in one for any strides. Meanwhile it asks for
-// some of what the strip says is wanted next, a line each time, so far apart as the strip says. It asks for the panel's part of
-// c soon before the end: what is asked for earlier has left the first cache by then, through which the panels of a and b pass.
+// fours does steps of k four at a time, in a loop for a in rows and b packed, or in one for any strides. Meanwhile it
+// asks for some of what the strip says is wanted next, a line each time, so far apart as the strip says. It asks for
+// the panel's part of c soon before the end: what is asked for earlier has left the first cache by then, through which
+// the panels of a and b pass.
 func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) string) {
 	c := g.c
 	c.SUBQ(operand.U8(4), k)
@@ -209,10 +213,10 @@ func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) 
 	c.JZ(operand.LabelRef(label("end")))
 }
 
-// loop does four steps of k at a time while there are four, first without those before which c is asked for, then these, stage by stage.
-// Where a is known to lie in rows and b to be packed, addresses of the four differ by numbers. For a that is packed that would
-// be slower: without an addition for each of them, Intel's cores (family 6, model 167) bind more multiply-adds to one port than
-// to the other, and 93 % of the limit is left of 99.
+// loop does four steps of k at a time while there are four, first without those before which c is asked for, then
+// these, stage by stage. Where a is known to lie in rows and b to be packed, addresses of the four differ by numbers.
+// For a that is packed that would be slower: without an addition for each of them, Intel's cores (family 6, model 167)
+// bind more multiply-adds to one port than to the other, and 93 % of the limit is left of 99.
 func (g *gemm) loop(rows bool, k reg.GPVirtual, bases []reg.GPVirtual, label func(string) string) {
 	c, name := g.c, "any"
 	want := c.GP64()
@@ -254,9 +258,9 @@ func (g *gemm) loop(rows bool, k reg.GPVirtual, bases []reg.GPVirtual, label fun
 	c.Label(label(name + "_all"))
 }
 
-// A nextPanel is what of the next panel of a, which lies in rows, is asked for: some rows' lines each time, of all rows in so many
-// times as a line holds fours of k, or in fewer, which divide the rows: AVX2's 6 of float32 go by twos, in 3 times and not 4, so that
-// one line in three is asked for twice.
+// A nextPanel is what of the next panel of a, which lies in rows, is asked for: some rows' lines each time, of all rows
+// in so many times as a line holds fours of k, or in fewer, which divide the rows: AVX2's 6 of float32 go by twos, in 3
+// times and not 4, so that one line in three is asked for twice.
 type nextPanel struct {
 	at, back, count reg.GPVirtual // the address; from the last row's line to the first one's next; times till then
 	times           int
@@ -372,7 +376,8 @@ func (g *gemm) prefetch(label func(string) string) {
 	c.Label(label("asked"))
 }
 
-// ask asks for a stage's rows, so far apart, from where the strip says, which it counts up: into the first cache, or into the second.
+// ask asks for a stage's rows, so far apart, from where the strip says, which it counts up: into the first cache, or
+// into the second.
 func (g *gemm) ask(at int, step reg.GPVirtual, label func(string) string) {
 	c, row := g.c, g.c.GP64()
 	c.MOVQ(g.t.Offset(at), row)
@@ -394,8 +399,8 @@ func (g *gemm) ask(at int, step reg.GPVirtual, label func(string) string) {
 	c.MOVQ(row, g.t.Offset(at))
 }
 
-// addC adds what the strip says to the sums. All its loads come before the stores, which may lie at the same place of a page,
-// or be the same.
+// addC adds what the strip says to the sums. All its loads come before the stores, which may lie at the same place of a
+// page, or be the same.
 func (g *gemm) addC(rows int, label func(string) string) {
 	c := g.c
 	c.CMPQ(g.t.Offset(stripAcc), operand.U8(0))

@@ -25,8 +25,8 @@ func gemm16(c *build.Context) {
 	narrowRows(c)
 }
 
-// dotPairs writes VDPBF16PS x, y, sum, which neither avo nor Go's assembler knows: EVEX.512.F3.0F38.W0 52 /r, with sum in
-// ModRM.reg, y in vvvv and x in ModRM.rm. A prefix's bits of registers are stored inverted.
+// dotPairs writes VDPBF16PS x, y, sum, which neither avo nor Go's assembler knows: EVEX.512.F3.0F38.W0 52 /r, with sum
+// in ModRM.reg, y in vvvv and x in ModRM.rm. A prefix's bits of registers are stored inverted.
 func dotPairs(c *build.Context, x, y, sum operand.Op) {
 	number := func(v operand.Op) int { return int(v.(reg.Physical).PhysicalIndex()) }
 	rm, v, r := number(x), number(y), number(sum)
@@ -44,7 +44,8 @@ func packPairs(c *build.Context) {
 	for _, panels := range []int{1, 4} {
 		name := map[int]string{1: "packPairsAVX512", 4: "packFourPairsAVX512"}[panels]
 		function(c, name, "func(dst *byte, src *uint16, step, ld, rows, words, room, panel uintptr)", name+" is", "",
-			fmt.Sprintf("\tfor i, q, j := range [rows, %d, room] { dst[q*panel + i*step + j] = the pair of src[2*i*ld + q*words + j] and src[(2*i+1)*ld + q*words + j] if j < words, else 0 }", panels), "",
+			fmt.Sprintf("\tfor i, q, j := range [rows, %d, room] { dst[q*panel + i*step + j] = the pair of "+
+				"src[2*i*ld + q*words + j] and src[(2*i+1)*ld + q*words + j] if j < words, else 0 }", panels), "",
 			"with the former in the lower half; step, ld and panel are in bytes; words <= room <= 32; rows > 0.")
 		c.Pragma("noescape")
 		dst, src := c.Load(c.Param("dst"), c.GP64()), c.Load(c.Param("src"), c.GP64())
@@ -53,7 +54,8 @@ func packPairs(c *build.Context) {
 		words, room := c.Load(c.Param("words"), c.GP64()), c.Load(c.Param("room"), c.GP64())
 		wordMasks(c, words, reg.K1, reg.K2)
 		wordMasks(c, room, reg.K3, reg.K4)
-		pair := &pairPacker{c: c, panels: panels, dst: dst, panel: panel, from: [2]reg.Register{src, c.GP64()}, words: words}
+		pair := &pairPacker{c: c, panels: panels, dst: dst, panel: panel, from: [2]reg.Register{src, c.GP64()},
+			words: words}
 		if panels == 4 {
 			pair.threeWords, pair.threePanels = c.GP64(), c.GP64()
 			c.LEAQ(operand.Mem{Base: words, Index: words, Scale: 2}, pair.threeWords)
@@ -90,11 +92,13 @@ type pairPacker struct {
 // row packs one pair of rows.
 func (p *pairPacker) row(halves int) {
 	for q := range p.panels {
-		to := []operand.Mem{{Base: p.dst}, {Base: p.dst, Index: p.panel, Scale: 1}, {Base: p.dst, Index: p.panel, Scale: 2}, {Base: p.dst, Index: p.threePanels, Scale: 1}}[q]
+		to := []operand.Mem{{Base: p.dst}, {Base: p.dst, Index: p.panel, Scale: 1}, {Base: p.dst, Index: p.panel,
+			Scale: 2}, {Base: p.dst, Index: p.threePanels, Scale: 1}}[q]
 		for half := range halves {
 			v := zmm[4*q+2*half:]
 			for i, row := range p.from {
-				at := []operand.Mem{{Base: row}, {Base: row, Index: p.words, Scale: 2}, {Base: row, Index: p.words, Scale: 4}, {Base: row, Index: p.threeWords, Scale: 2}}[q]
+				at := []operand.Mem{{Base: row}, {Base: row, Index: p.words, Scale: 2}, {Base: row, Index: p.words,
+					Scale: 4}, {Base: row, Index: p.threeWords, Scale: 2}}[q]
 				p.c.VPMOVZXWD_Z(at.Offset(32*half), []reg.OpmaskPhysical{reg.K1, reg.K2}[half], v[i])
 			}
 			p.c.VPSLLD(operand.U8(16), v[1], v[1])

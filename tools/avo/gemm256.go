@@ -7,11 +7,12 @@ import (
 )
 
 // ymm are the vector registers of AVX2.
-var ymm = []reg.VecPhysical{reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7, reg.Y8, reg.Y9, reg.Y10, reg.Y11,
+var ymm = []reg.VecPhysical{reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7, reg.Y8, reg.Y9,
+	reg.Y10, reg.Y11,
 	reg.Y12, reg.Y13, reg.Y14, reg.Y15}
 
-// gemm256 are the products with AVX2: 6 rows of two vectors are 12 sums; b's two vectors and two of a's elements fill the
-// registers.
+// gemm256 are the products with AVX2: 6 rows of two vectors are 12 sums; b's two vectors and two of a's elements fill
+// the registers.
 func gemm256(c *build.Context) {
 	f32 := micro256("gemmF32AVX2", 4, 8)
 	f32.load = func(c *build.Context, from, to operand.Op) { c.VMOVUPS(from, to) }

@@ -7,12 +7,14 @@ import (
 )
 
 // zmm are the vector registers of AVX-512.
-var zmm = []reg.VecPhysical{reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7, reg.Z8, reg.Z9, reg.Z10, reg.Z11,
-	reg.Z12, reg.Z13, reg.Z14, reg.Z15, reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23, reg.Z24, reg.Z25,
+var zmm = []reg.VecPhysical{reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7, reg.Z8, reg.Z9,
+	reg.Z10, reg.Z11,
+	reg.Z12, reg.Z13, reg.Z14, reg.Z15, reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23,
+	reg.Z24, reg.Z25,
 	reg.Z26, reg.Z27, reg.Z28, reg.Z29, reg.Z30, reg.Z31}
 
-// gemm512 are the products with AVX-512: 12 rows of two vectors are 24 sums; b's two vectors and six of a's elements fill
-// the registers. A step of k loads 14 times for 24 multiply-adds, where two of each fit a cycle.
+// gemm512 are the products with AVX-512: 12 rows of two vectors are 24 sums; b's two vectors and six of a's elements
+// fill the registers. A step of k loads 14 times for 24 multiply-adds, where two of each fit a cycle.
 func gemm512(c *build.Context) {
 	f32 := micro512("gemmF32AVX512", 4, 16)
 	f32.load = func(c *build.Context, from, to operand.Op) { c.VMOVUPS(from, to) }

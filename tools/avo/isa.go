@@ -25,12 +25,15 @@ func isa(c *build.Context) {
 	c.Store(reg.EDX, c.ReturnIndex(1))
 	c.RET()
 
-	function(c, "rdpid", "func() (aux uint32)", "rdpid is what the operating system gave the core it runs on as IA32_TSC_AUX: of Linux in 12 bits the core's number.")
+	function(c, "rdpid", "func() (aux uint32)",
+		"rdpid is what the operating system gave the core it runs on as IA32_TSC_AUX: of Linux in 12 bits the "+
+			"core's number.")
 	raw(c, "RDPID", 0xf3, 0x0f, 0xc7, 0xf8) // RDPID RAX, which Go's assembler does not know
 	c.Store(reg.EAX, c.ReturnIndex(0))
 	c.RET()
 
-	function(c, "pause", "func(n uint32)", "pause is", "", "\tfor range n { PAUSE }", "", "It tells the processor that the thread waits in a loop. n > 0.")
+	function(c, "pause", "func(n uint32)", "pause is", "", "\tfor range n { PAUSE }", "",
+		"It tells the processor that the thread waits in a loop. n > 0.")
 	n := c.Load(c.Param("n"), c.GP32())
 	c.Label("again")
 	c.PAUSE()

@@ -15,7 +15,9 @@ func limit(c *build.Context) {
 		regs []reg.VecPhysical
 		sums int
 	}{{"fma512", zmm, 24}, {"fma256", ymm, 12}} {
-		function(c, l.name, "func(steps uint64)", fmt.Sprintf("%s does %d multiply-adds of whole vectors a step, each sum waiting for itself alone.", l.name, l.sums))
+		function(c, l.name, "func(steps uint64)",
+			fmt.Sprintf("%s does %d multiply-adds of whole vectors a step, each sum waiting for itself alone.",
+				l.name, l.sums))
 		steps := c.Load(c.Param("steps"), c.GP64())
 		for _, v := range l.regs[:l.sums+1] {
 			if l.name == "fma512" {

@@ -29,7 +29,8 @@ func TestCurrent(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, path := range all {
-			if name, err := filepath.Rel(filepath.Join("..", root), path); err != nil || !known[filepath.ToSlash(name)] {
+			if name, err := filepath.Rel(filepath.Join("..", root), path); err != nil ||
+				!known[filepath.ToSlash(name)] {
 				t.Errorf("%s: no row of files writes it", path)
 			}
 		}

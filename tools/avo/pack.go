@@ -47,7 +47,8 @@ func packRows(c *build.Context) {
 	}
 }
 
-// vectorsOf goes on where rows of n words are done, which are one vector, two or three: behind the name with their number.
+// vectorsOf goes on where rows of n words are done, which are one vector, two or three: behind the name with their
+// number.
 func vectorsOf(c *build.Context, n reg.Register, name string) {
 	c.CMPQ(n, operand.U8(16))
 	c.JLE(operand.LabelRef(name + "1"))
@@ -84,7 +85,8 @@ func packFour(c *build.Context) {
 	words := c.Load(c.Param("words"), c.GP64())
 	masks := []reg.OpmaskPhysical{reg.K1, reg.K2, reg.K3}
 	wordMasks(c, words, masks...)
-	three, six, ahead := c.GP64(), c.GP64(), c.GP64() // panels; 3 times the words of one; the row to ask for, some hundred cycles before it is read
+	// panels; 3 times the words of one; the row to ask for, some hundred cycles before it is read
+	three, six, ahead := c.GP64(), c.GP64(), c.GP64()
 	c.MOVQ(ld, ahead)
 	c.SHLQ(operand.U8(5), ahead)
 	c.ADDQ(src, ahead)
@@ -95,7 +97,8 @@ func packFour(c *build.Context) {
 		label := fmt.Sprint("four", vecs)
 		c.Label(label)
 		for q := range 4 {
-			from := []operand.Mem{{Base: src}, {Base: src, Index: words, Scale: 4}, {Base: src, Index: words, Scale: 8}, {Base: src, Index: six, Scale: 4}}[q]
+			from := []operand.Mem{{Base: src}, {Base: src, Index: words, Scale: 4}, {Base: src, Index: words,
+				Scale: 8}, {Base: src, Index: six, Scale: 4}}[q]
 			for i := range vecs {
 				c.VMOVUPS_Z(from.Offset(64*i), masks[i], zmm[3*q+i])
 			}
@@ -105,7 +108,8 @@ func packFour(c *build.Context) {
 		}
 		c.ADDQ(ld, ahead)
 		for q := range 4 {
-			to := []operand.Mem{{Base: dst}, {Base: dst, Index: panel, Scale: 1}, {Base: dst, Index: panel, Scale: 2}, {Base: dst, Index: three, Scale: 1}}[q]
+			to := []operand.Mem{{Base: dst}, {Base: dst, Index: panel, Scale: 1}, {Base: dst, Index: panel, Scale: 2},
+				{Base: dst, Index: three, Scale: 1}}[q]
 			for i := range vecs {
 				c.PREFETCHT0(to.Offset(packAhead + 64*i))
 				c.VMOVUPS(zmm[3*q+i], masks[i], to.Offset(64*i))
@@ -124,7 +128,8 @@ func packFour(c *build.Context) {
 func packColumns(c *build.Context) {
 	const rows, name = 16, "packColumnsAVX512"
 	function(c, name, "func(dst, src *float32, step, ld, n uintptr)", name+" is", "",
-		fmt.Sprintf("\tfor p, j := range [n, %d] { dst[p*step + j] = src[j*ld + p] }", rows), "", "step and ld are in bytes; n > 0.")
+		fmt.Sprintf("\tfor p, j := range [n, %d] { dst[p*step + j] = src[j*ld + p] }", rows), "",
+		"step and ld are in bytes; n > 0.")
 	c.Pragma("noescape")
 	dst, src := c.Load(c.Param("dst"), c.GP64()), c.Load(c.Param("src"), c.GP64())
 	step, ld := c.Load(c.Param("step"), c.GP64()), c.Load(c.Param("ld"), c.GP64())
@@ -164,7 +169,8 @@ func packColumns(c *build.Context) {
 	c.RET()
 }
 
-// transpose16 transposes the 16×16 words of Z0 to Z15; the result's rows are in the registers that it returns, in order.
+// transpose16 transposes the 16×16 words of Z0 to Z15; the result's rows are in the registers that it returns, in
+// order.
 func transpose16(c *build.Context) []reg.VecPhysical {
 	in, out := zmm[:16], zmm[16:]
 	pairs := func(f func(i int)) {
@@ -184,7 +190,8 @@ func transpose16(c *build.Context) []reg.VecPhysical {
 			c.VUNPCKHPD(out[4*i+2+q], out[4*i+q], in[4*i+2*q+1])
 		}
 	}
-	// Quarters: out[q] has columns q and q+8 of rows 0-7, out[4+q] q+4 and q+12; out[8+q], out[12+q] those of rows 8-15.
+	// Quarters: out[q] has columns q and q+8 of rows 0-7, out[4+q] q+4 and q+12; out[8+q], out[12+q] those of rows
+	// 8-15.
 	for q := range 4 {
 		for h := range 2 {
 			lo, hi := in[8*h+q], in[8*h+4+q]

@@ -17,13 +17,18 @@ const unordered = 3
 
 // split512 splits float32s into three bfloat16s each for tiles, with AVX-512.
 func split512(c *build.Context) {
-	function(c, "splitRowsAVX512", "func(dst, src *byte, ld, far, next, to, ahead, rows, count uintptr, words uint32) uint32", "splitRowsAVX512 is", "",
+	function(c, "splitRowsAVX512", "func(dst, src *byte, ld, far, next, to, ahead, rows, count uintptr, words "+
+		"uint32) uint32", "splitRowsAVX512 is", "",
 		"\tfor i, x, q, j := range [rows, count, 3, 16] {",
-		"\t\tdst[i*64 + x*to + q*1024 + 4*j] = the pair of part q of src[i*ld + x*next + 4*j] and of what lies far behind that",
+		"\t\tdst[i*64 + x*to + q*1024 + 4*j] = the pair of part q of src[i*ld + x*next + 4*j] and of what lies far "+
+			"behind that",
 		"\t}", "",
-		"with the former in the lower half; 0 for j that words, a mask, does not have. Distances are in bytes; rows, count > 0. Part 0 of a number",
-		"is the number rounded to bfloat16, halves away from 0; part 1 is what that leaves, rounded likewise; part 2 is what is left then, which",
-		"is a bfloat16 but for bits below 2^-133, which are cut off. It returns whether a number is not finite or rounds to an infinity: its parts are no numbers then.")
+		"with the former in the lower half; 0 for j that words, a mask, does not have. Distances are in bytes; rows, "+
+			"count > 0. Part 0 of a number",
+		"is the number rounded to bfloat16, halves away from 0; part 1 is what that leaves, rounded likewise; part 2 "+
+			"is what is left then, which",
+		"is a bfloat16 but for bits below 2^-133, which are cut off. It returns whether a number is not finite or "+
+			"rounds to an infinity: its parts are no numbers then.")
 	c.Pragma("noescape")
 	dst, src := c.Load(c.Param("dst"), c.GP64()), c.Load(c.Param("src"), c.GP64())
 	ld, far := c.Load(c.Param("ld"), c.GP64()), c.Load(c.Param("far"), c.GP64())

@@ -39,8 +39,8 @@ const (
 // amx is the ISA of tiles.
 const amx = "AMX_BF16"
 
-// tileAsks is for how many rows of the next panel's sums a step asks, until all that the tiles say are asked for: 32 rows in 8 steps, some
-// 500 cycles, is early enough.
+// tileAsks is for how many rows of the next panel's sums a step asks, until all that the tiles say are asked for: 32
+// rows in 8 steps, some 500 cycles, is early enough.
 const tileAsks = 4
 
 // tileBytes is a tile's row, and pairRow is a row of a panel of op(b): 32 pairs.
@@ -62,13 +62,14 @@ const (
 	tileB   = 6
 )
 
-// A tiler writes a product of tiles: for each panel of rows, four tiles of sums, 16 rows × 16 columns each, of two tiles of op(a), each 16
-// rows of 16 pairs of terms, and two of op(b), each 16 pairs of terms × 16 columns.
+// A tiler writes a product of tiles: for each panel of rows, four tiles of sums, 16 rows × 16 columns each, of two
+// tiles of op(a), each 16 rows of 16 pairs of terms, and two of op(b), each 16 pairs of terms × 16 columns.
 type tiler struct {
-	c              *build.Context
-	t              operand.Mem
-	at             [2][2]reg.GPPhysical // where a tile of op(a) lies, the upper and the lower, and of op(b), the left and the right
-	strides        [2]reg.GPPhysical    // of a tile's rows, of op(a) and op(b)
+	c *build.Context
+	t operand.Mem
+	// where a tile of op(a) lies, the upper and the lower, and of op(b), the left and the right
+	at             [2][2]reg.GPPhysical
+	strides        [2]reg.GPPhysical // of a tile's rows, of op(a) and op(b)
 	row, step, low reg.GPPhysical
 	count          reg.GPPhysical
 	sums, unasked  reg.GPPhysical // in steps
@@ -86,7 +87,8 @@ func newTiler(c *build.Context) *tiler {
 	}
 }
 
-// product writes it for so many tiles of rows and of columns, 1 or 2: one step's loads and products, and how far it goes on in op(a) and op(b).
+// product writes it for so many tiles of rows and of columns, 1 or 2: one step's loads and products, and how far it
+// goes on in op(a) and op(b).
 func (w *tiler) product(rows, cols int, step func(), further [2]int) {
 	c, label := w.c, func(name string) string { return w.names + name }
 	c.Label(label("panel"))
@@ -170,9 +172,11 @@ func (w *tiler) ask(name string) {
 	c.Label(behind)
 }
 
-// tilesOfPairs are the products of bfloat16. A step loads four tiles for four products of tiles, which take 16 cycles each.
+// tilesOfPairs are the products of bfloat16. A step loads four tiles for four products of tiles, which take 16 cycles
+// each.
 func tilesOfPairs(c *build.Context) {
-	function(c, "gemmBF16AMX", "func(t *byte)", "gemmBF16AMX multiplies as its tiles say (runtime/cpu/tiles_amd64.go).", "t is a *tiles.")
+	function(c, "gemmBF16AMX", "func(t *byte)",
+		"gemmBF16AMX multiplies as its tiles say (runtime/cpu/tiles_amd64.go).", "t is a *tiles.")
 	c.Pragma("noescape")
 	w := newTiler(c)
 	memory(c, 0, 0b00, 0x49, reg.RDI, nil) // LDTILECFG (DI)
@@ -191,13 +195,15 @@ func tilesOfPairs(c *build.Context) {
 	}, [2]int{tileBytes, tileBytes / 4 * pairRow})
 }
 
-// partsTimes are the products of two split numbers' parts that count, part of op(a) and of op(b), in an order in which most loads serve
-// two of them. What is left out, parts 1·2, 2·1 and 2·2, is less than 2^-24 of the product.
+// partsTimes are the products of two split numbers' parts that count, part of op(a) and of op(b), in an order in which
+// most loads serve two of them. What is left out, parts 1·2, 2·1 and 2·2, is less than 2^-24 of the product.
 var partsTimes = [][2]int{{2, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 0}, {0, 2}}
 
-// tilesOfParts are the products of float32s that are split into three bfloat16s each: six products of tiles a step and tile of sums.
+// tilesOfParts are the products of float32s that are split into three bfloat16s each: six products of tiles a step and
+// tile of sums.
 func tilesOfParts(c *build.Context) {
-	function(c, "gemmF32AMX", "func(t *byte)", "gemmF32AMX multiplies split numbers as its tiles say (runtime/cpu/gemmsplit.go).", "t is a *tiles.")
+	function(c, "gemmF32AMX", "func(t *byte)",
+		"gemmF32AMX multiplies split numbers as its tiles say (runtime/cpu/gemmsplit.go).", "t is a *tiles.")
 	c.Pragma("noescape")
 	w := newTiler(c)
 	memory(c, 0, 0b00, 0x49, reg.RDI, nil) // LDTILECFG (DI)
@@ -218,8 +224,8 @@ func tilesOfParts(c *build.Context) {
 	}
 }
 
-// near asks, while the step multiplies parts number x, for some of the lines of a tile that the next step loads first, until all 16 are asked
-// for. Earlier, or all at once, they bring less.
+// near asks, while the step multiplies parts number x, for some of the lines of a tile that the next step loads first,
+// until all 16 are asked for. Earlier, or all at once, they bring less.
 func (w *tiler) near(x, side, which int) {
 	const lines = 4
 	x -= len(partsTimes) - 16/lines
@@ -232,7 +238,8 @@ func (w *tiler) near(x, side, which int) {
 	}
 }
 
-// parts writes a step of tilesOfParts. A load comes right before what needs it, so that products of tiles go on meanwhile.
+// parts writes a step of tilesOfParts. A load comes right before what needs it, so that products of tiles go on
+// meanwhile.
 func (w *tiler) parts(rows, cols int) {
 	had := [2]int{-1, -1}
 	for x, times := range partsTimes {
@@ -273,8 +280,9 @@ func memory(c *build.Context, tile int, pp, opcode byte, base reg.GPPhysical, in
 	memoryAt(c, tile, pp, opcode, base, index, 0)
 }
 
-// memoryAt writes an instruction of a tile and memory, which neither avo nor Go's assembler knows: VEX.128.pp.0F38.W0 opcode /r, with the
-// tile in ModRM.reg. Where there is an index, it is the bytes from row to row. A prefix's bits of registers are stored inverted.
+// memoryAt writes an instruction of a tile and memory, which neither avo nor Go's assembler knows: VEX.128.pp.0F38.W0
+// opcode /r, with the tile in ModRM.reg. Where there is an index, it is the bytes from row to row. A prefix's bits of
+// registers are stored inverted.
 func memoryAt(c *build.Context, tile int, pp, opcode byte, base, index reg.GPPhysical, disp int32) {
 	number := func(r reg.GPPhysical) byte { return byte(r.PhysicalIndex()) }
 	x, sib := byte(0), []byte(nil)
@@ -289,7 +297,8 @@ func memoryAt(c *build.Context, tile int, pp, opcode byte, base, index reg.GPPhy
 		rm |= 0b10 << 6
 		sib = binary.LittleEndian.AppendUint32(sib, uint32(disp))
 	}
-	raw(c, amx, append([]byte{0xc4, 1<<7 | (1-x)<<6 | (1-number(base)>>3)<<5 | 0b00010, 0b1111<<3 | pp, opcode, byte(tile)<<3 | rm}, sib...)...)
+	raw(c, amx, append([]byte{0xc4, 1<<7 | (1-x)<<6 | (1-number(base)>>3)<<5 | 0b00010, 0b1111<<3 | pp, opcode,
+		byte(tile)<<3 | rm}, sib...)...)
 }
 
 // dotTiles writes TDPBF16PS: VEX.128.F3.0F38.W0 5C /r, with sum in ModRM.reg, a in ModRM.rm and b in vvvv.

@@ -1,5 +1,5 @@
-// Command ncclfit fits the constants of the communication model (costmodel.NCCL, and the latencies of two networks in the
-// catalogue) to published measurements, and writes the tables of docs/communication.md.
+// Command ncclfit fits the constants of the communication model (costmodel.NCCL, and the latencies of two networks in
+// the catalogue) to published measurements, and writes the tables of docs/communication.md.
 //
 //	go run ./ncclfit            in tools/: prints the constants and the residuals
 //	go run ./ncclfit -update    writes the page's tables, too

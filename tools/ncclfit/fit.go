@@ -159,7 +159,8 @@ func (p *problem) fit() ([]float64, error) {
 	}
 	best := math.Inf(1)
 	for range 15 {
-		r, err := optimize.Minimize(optimize.Problem{Func: p.loss}, x, &optimize.Settings{FuncEvaluations: 5000, Concurrent: 1},
+		r, err := optimize.Minimize(optimize.Problem{Func: p.loss}, x, &optimize.Settings{FuncEvaluations: 5000,
+			Concurrent: 1},
 			&optimize.NelderMead{SimplexSize: 0.2})
 		if err != nil {
 			return nil, fmt.Errorf("fit: %w", err)

@@ -46,9 +46,12 @@ func used() []float64 {
 		return c.Network[0].LatencyUS
 	}
 	us := func(s costmodel.Seconds) float64 { return float64(s / costmodel.Microsecond) }
-	return []float64{us(k.Protocols[costmodel.LL128].Base), us(k.Protocols[costmodel.Simple].Base), k.Protocols[costmodel.LL].Hop, k.Protocols[costmodel.Simple].Hop,
-		k.Protocols[costmodel.LL].Rate, k.Network, k.Tree, k.Pair, rate("nvlink", "").Ring, rate("nvswitch", "").Ring, rate("nvswitch", "sm_9").Ring,
-		rate("nvswitch", "sm_10").Ring, rate("pcie", "").Ring, rate("nvswitch", "sm_9").Switch, rate("nvswitch", "sm_10").Switch, latency("p4de"), latency("p5")}
+	return []float64{us(k.Protocols[costmodel.LL128].Base), us(k.Protocols[costmodel.Simple].Base),
+		k.Protocols[costmodel.LL].Hop, k.Protocols[costmodel.Simple].Hop,
+		k.Protocols[costmodel.LL].Rate, k.Network, k.Tree, k.Pair, rate("nvlink", "").Ring, rate("nvswitch", "").Ring,
+		rate("nvswitch", "sm_9").Ring,
+		rate("nvswitch", "sm_10").Ring, rate("pcie", "").Ring, rate("nvswitch", "sm_9").Switch,
+		rate("nvswitch", "sm_10").Switch, latency("p4de"), latency("p5")}
 }
 
 // Each row of the table is used, held out, or left aside for a reason, and every platform and reason has rows.

@@ -27,7 +27,8 @@ func fill(text string, tables map[string]string) (string, error) {
 }
 
 func (s *study) tables() map[string]string {
-	return map[string]string{"constants": s.constants(), "residuals": s.residuals(), "apart": s.without(), "held": s.heldOut()}
+	return map[string]string{"constants": s.constants(), "residuals": s.residuals(), "apart": s.without(),
+		"held": s.heldOut()}
 }
 
 func line(b *strings.Builder, cells ...string) {

@@ -53,7 +53,8 @@ var platforms = []platform{
 	{name: "A100, a node (vTrain)", gpu: "A100-SXM", part: "default", cluster: "dgx-a100-80g", kin: true},
 	{name: "V100, a node", gpu: "V100-SXM2", cluster: "v100-32g"},
 	{name: "A100, a node (Galvatron)", gpu: "A100 (Galvatron default", cluster: "dgx-a100-80g", kin: true},
-	{name: "A100, 4 nodes", gpu: "A100-SXM? (4 nodes", cluster: "dgx-a100-80g", rates: "100Gb/s", kin: true}, // 94 GB/s, so 8 × 100 Gb/s; not stated
+	// 94 GB/s, so 8 × 100 Gb/s; not stated
+	{name: "A100, 4 nodes", gpu: "A100-SXM? (4 nodes", cluster: "dgx-a100-80g", rates: "100Gb/s", kin: true},
 	{name: "peaks", gpu: "PCIe Gen4", cluster: "l40s", nodes: 1, local: 8},
 	{name: "peaks", gpu: "PCIe Gen5", cluster: "l40s", nodes: 1, local: 8, links: 63e9},
 	{name: "peaks", gpu: "V100 NVLink2", cluster: "v100-32g", nodes: 1, local: 8},

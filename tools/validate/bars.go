@@ -50,18 +50,20 @@ func (s *study) barsOf() []costmodel.ErrorBar {
 	var out []costmodel.ErrorBar
 	for like, errs := range byLike {
 		if len(errs) >= fewest {
-			out = append(out, costmodel.ErrorBar{Like: like, Rows: len(errs), Error: math.Round(1000*validate.Quantile(errs, quantile)) / 1000,
+			out = append(out, costmodel.ErrorBar{Like: like, Rows: len(errs),
+				Error:  math.Round(1000*validate.Quantile(errs, quantile)) / 1000,
 				Traits: *traits[like]})
 		}
 	}
 	slices.SortFunc(out, func(a, b costmodel.ErrorBar) int {
-		return cmp.Or(cmp.Compare(a.Engine, b.Engine), cmp.Compare(a.Generation, b.Generation), cmp.Compare(a.Pipelined, b.Pipelined), cmp.Compare(a.Nodes, b.Nodes))
+		return cmp.Or(cmp.Compare(a.Engine, b.Engine), cmp.Compare(a.Generation, b.Generation),
+			cmp.Compare(a.Pipelined, b.Pipelined), cmp.Compare(a.Nodes, b.Nodes))
 	})
 	return out
 }
 
-// memoryDeviation is the deviation of memory's errors, of rows that no fit held out: from the median of their size, which
-// a few odd rows do not move.
+// memoryDeviation is the deviation of memory's errors, of rows that no fit held out: from the median of their size,
+// which a few odd rows do not move.
 func (s *study) memoryDeviation() float64 {
 	var errs []float64
 	for i := range s.report.Rows {
@@ -97,16 +99,22 @@ func (s *study) types() (out []string) {
 // errorBars is the table as costmodel has it.
 func (s *study) errorBars() []byte {
 	var b bytes.Buffer
-	b.WriteString("package costmodel\n\n// What follows is data: go run ./validate in the folder tools writes this file, and a test there holds it up to date.\n\n")
-	b.WriteString("// errorBars are those of the rows in tools/validate/rows, without the tables that are held out of every fit.\n")
+	b.WriteString("package costmodel\n\n// What follows is data: go run ./validate in the folder tools writes this " +
+		"file, and a test there holds it up to date.\n\n")
+	b.WriteString("// errorBars are those of the rows in tools/validate/rows, without the tables that are held out " +
+		"of every fit.\n")
 	b.WriteString("var errorBars = []ErrorBar{\n")
 	for _, e := range s.barsOf() {
-		fmt.Fprintf(&b, "{Like: Like{%q, %q, %q, %q}, Rows: %d, Error: %v,\nTraits: Ranges{%s}},\n", e.Engine, e.Generation, e.Pipelined, e.Nodes,
+		fmt.Fprintf(&b, "{Like: Like{%q, %q, %q, %q}, Rows: %d, Error: %v,\nTraits: Ranges{%s}},\n", e.Engine,
+			e.Generation, e.Pipelined, e.Nodes,
 			e.Rows, e.Error, rangesText(e.Traits))
 	}
-	fmt.Fprintf(&b, "}\n\n// shortestStep is the shortest measured one of these rows, in seconds.\nconst shortestStep = %v\n", s.shortestStep())
-	fmt.Fprintf(&b, "\n// measuredTypes are what their matmuls compute in, %d rows or more each.\nvar measuredTypes = %#v\n", fewest, s.types())
-	fmt.Fprintf(&b, "\n// memoryDeviation is the deviation of what other runtimes than planc's take, as a part of what is predicted.\nconst memoryDeviation = %v\n", s.memoryDeviation())
+	fmt.Fprintf(&b, "}\n\n// shortestStep is the shortest measured one of these rows, in seconds.\nconst "+
+		"shortestStep = %v\n", s.shortestStep())
+	fmt.Fprintf(&b, "\n// measuredTypes are what their matmuls compute in, %d rows or more each.\nvar measuredTypes "+
+		"= %#v\n", fewest, s.types())
+	fmt.Fprintf(&b, "\n// memoryDeviation is the deviation of what other runtimes than planc's take, as a part of "+
+		"what is predicted.\nconst memoryDeviation = %v\n", s.memoryDeviation())
 	out, err := format.Source(b.Bytes())
 	if err != nil {
 		panic(err)
@@ -127,7 +135,8 @@ func (s *study) barTable() string {
 	var b bytes.Buffer
 	head(&b, "engine", "GPUs", "pipeline", "nodes", "rows", "nine in ten are within")
 	for _, e := range s.barsOf() {
-		line(&b, cmp.Or(e.Engine, "any"), cmp.Or(e.Generation, "any"), cmp.Or(e.Pipelined, "either"), cmp.Or(e.Nodes, "any"), fmt.Sprint(e.Rows), percent(e.Error))
+		line(&b, cmp.Or(e.Engine, "any"), cmp.Or(e.Generation, "any"), cmp.Or(e.Pipelined, "either"),
+			cmp.Or(e.Nodes, "any"), fmt.Sprint(e.Rows), percent(e.Error))
 	}
 	return b.String()
 }

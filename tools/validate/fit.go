@@ -51,7 +51,8 @@ func samples(t *tables) []sample {
 const huber = 0.10
 
 // fit moves the constants by Gauss and Newton: logarithms of predicted over measured times are nearly linear in the
-// logarithms of the constants. Of the constants only those move that are named, others keep what they are; if none is, all do.
+// logarithms of the constants. Of the constants only those move that are named, others keep what they are; if none is,
+// all do.
 func fit(t *tables, only []string, rounds int, log io.Writer) error {
 	all, ps := samples(t), params()
 	if len(only) > 0 {

@@ -1,11 +1,12 @@
-// Command validate fits the cost model's constants to published runs and writes the report on how well it predicts them.
+// Command validate fits the cost model's constants to published runs and writes the report on how well it predicts
+// them.
 //
 //	go run ./validate           write docs/validation.md, its plots, and costmodel/errorbars.go
 //	go run ./validate fit       move the constants and print them, or those that are named; nothing is written
 //	go run ./validate sum       print the report's figures; nothing is written
 //
-// It runs in the folder tools. The tables are in validate/rows, each row with its source. Those of heldOut are in no fit:
-// neither of constants nor of error bars.
+// It runs in the folder tools. The tables are in validate/rows, each row with its source. Those of heldOut are in no
+// fit: neither of constants nor of error bars.
 package main
 
 import (

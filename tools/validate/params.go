@@ -30,7 +30,8 @@ var engineParams = []struct {
 }
 
 // sustained are the priors of what GPUs keep of their best matmul.
-var sustained = map[string]float64{"sm_70": 0.95, "sm_75": 0.95, "sm_80": 0.95, "sm_86": 0.95, "sm_90": 0.90, "sm_100": 0.90, "sm_103": 0.90}
+var sustained = map[string]float64{"sm_70": 0.95, "sm_75": 0.95, "sm_80": 0.95, "sm_86": 0.95, "sm_90": 0.90,
+	"sm_100": 0.90, "sm_103": 0.90}
 
 // params are all of them: few, each for all models and plans.
 func params() []param {
@@ -44,7 +45,8 @@ func params() []param {
 	ps = append(ps, param{"mxfp8 matrix", &costmodel.BlockScaled, 1, 0.1})
 	for _, e := range costmodel.Engines[1:] {
 		for _, row := range engineParams {
-			prior := map[string]float64{"megatron": row.megatron, "deepspeed": row.others[0], "fsdp": row.others[1]}[e.Name]
+			prior := map[string]float64{"megatron": row.megatron, "deepspeed": row.others[0],
+				"fsdp": row.others[1]}[e.Name]
 			if prior > 0 {
 				ps = append(ps, param{e.Name + " " + row.name, row.of(e), prior, row.sigma})
 			}

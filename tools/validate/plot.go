@@ -15,7 +15,8 @@ import (
 // plotted is at most how many rows of a source are drawn, at equal distances.
 const plotted = 60
 
-var colors = map[string]color.RGBA{"megatron": {118, 185, 0, 255}, "deepspeed": {0, 90, 200, 255}, "fsdp": {238, 76, 44, 255}}
+var colors = map[string]color.RGBA{"megatron": {118, 185, 0, 255}, "deepspeed": {0, 90, 200, 255},
+	"fsdp": {238, 76, 44, 255}}
 
 // scatter plots predicted over measured seconds on logarithmic axes, by engine, with lines 10 % off.
 func scatter(rows []*validate.Priced) ([]byte, error) {

@@ -80,8 +80,10 @@ type study struct {
 
 // sections are the page's generated parts.
 func (s *study) sections() map[string]string {
-	return map[string]string{"pairs": s.pairs(), "targets": s.targets(), "fitted": bySource(s.fitted), "held": bySource(s.held), "barred": bySource(s.barred),
-		"worst": worst(s.fitted) + "\nAnd of those that no fit saw:\n\n" + worst(s.held), "skipped": s.skipped(), "bars": s.barTable()}
+	return map[string]string{"pairs": s.pairs(), "targets": s.targets(), "fitted": bySource(s.fitted),
+		"held": bySource(s.held), "barred": bySource(s.barred),
+		"worst": worst(s.fitted) + "\nAnd of those that no fit saw:\n\n" + worst(s.held), "skipped": s.skipped(),
+		"bars": s.barTable()}
 }
 
 // all are the rows with a measured time.
@@ -167,7 +169,8 @@ func bySource(rows []*validate.Priced) string {
 	names, of := perSource(rows)
 	for _, n := range names {
 		s := of[n]
-		line(&b, n, fmt.Sprint(s.N), percent(s.MedianAPE), percent(s.MeanAPE), signed(s.Bias), percent(s.PairOrder), percent(s.Regret))
+		line(&b, n, fmt.Sprint(s.N), percent(s.MedianAPE), percent(s.MeanAPE), signed(s.Bias), percent(s.PairOrder),
+			percent(s.Regret))
 	}
 	return b.String()
 }
@@ -212,18 +215,23 @@ func (s *study) targets() string {
 	heldMedian, heldMean := means(s.held)
 	all := validate.Summarise(slices.Concat(s.fitted, s.held, s.barred))
 	m, f := s.report.Memory, s.report.Fit
-	line(&b, "Megatron-LM A100 rows (SC'21, Korthikanti), mean error", "4 %", "2.5 %", percent(validate.Summarise(megatron).MeanAPE))
-	line(&b, "fitted sources, mean over sources of median / mean error", "7 / 10 %", "4 / 6 %", percent(fitMedian)+" / "+percent(fitMean))
+	line(&b, "Megatron-LM A100 rows (SC'21, Korthikanti), mean error", "4 %", "2.5 %",
+		percent(validate.Summarise(megatron).MeanAPE))
+	line(&b, "fitted sources, mean over sources of median / mean error", "7 / 10 %", "4 / 6 %",
+		percent(fitMedian)+" / "+percent(fitMean))
 	line(&b, "the same, without rows flagged as inconsistent", "", "", percent(plainMedian)+" / "+percent(plainMean))
-	line(&b, "held-out sources, mean over sources of median / mean error", "10 / 14 %", "5 / 8 %", percent(heldMedian)+" / "+percent(heldMean))
+	line(&b, "held-out sources, mean over sources of median / mean error", "10 / 14 %", "5 / 8 %",
+		percent(heldMedian)+" / "+percent(heldMean))
 	dense := withoutExperts(slices.Concat(s.fitted, s.held, s.barred))
 	denseMedian, denseMean := means(withoutExperts(s.fitted))
 	line(&b, "fitted sources, rows without experts", "", "", percent(denseMedian)+" / "+percent(denseMean))
 	line(&b, "pairs of plans predicted in the right order", "90 %", "97 %", percent(all.PairOrder))
 	line(&b, "regret", "3 %", "1 %", percent(all.Regret))
-	line(&b, "order / regret of rows without experts", "", "", percent(validate.Summarise(dense).PairOrder)+" / "+percent(validate.Summarise(dense).Regret))
+	line(&b, "order / regret of rows without experts", "", "",
+		percent(validate.Summarise(dense).PairOrder)+" / "+percent(validate.Summarise(dense).Regret))
 	line(&b, fmt.Sprintf("memory, median error of %d rows", m.N), "8 %", "3 %", percent(m.MedianAPE))
-	line(&b, fmt.Sprintf("whether the plan fits, balanced accuracy of %d rows", f.N), "85 %", "95 %", percent(f.BalancedAccuracy))
+	line(&b, fmt.Sprintf("whether the plan fits, balanced accuracy of %d rows", f.N), "85 %", "95 %",
+		percent(f.BalancedAccuracy))
 	return b.String()
 }
 
@@ -243,7 +251,8 @@ func worst(rows []*validate.Priced) string {
 	var b bytes.Buffer
 	head(&b, "source", "row", "model", "GPUs", "plan", "predicted", "measured", "error")
 	for _, p := range sorted[:min(shown, len(sorted))] {
-		line(&b, p.Source, fmt.Sprintf("%s:%d", p.File, p.Row), p.Model, fmt.Sprintf("%d × %s", p.Cluster.Devices(), p.Cluster.GPU.Name), p.Plan,
+		line(&b, p.Source, fmt.Sprintf("%s:%d", p.File, p.Row), p.Model, fmt.Sprintf("%d × %s", p.Cluster.Devices(),
+			p.Cluster.GPU.Name), p.Plan,
 			fmt.Sprintf("%.4g s", p.Predicted), fmt.Sprintf("%.4g s", *p.Measured), signed(*p.Error))
 	}
 	return b.String()

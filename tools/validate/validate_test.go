@@ -40,15 +40,16 @@ func TestHeldOutStaysOut(t *testing.T) {
 		}
 		in[s.row.File] = true
 	}
-	for _, file := range []string{"megatron_lm.csv", "bigscience_bloom_a100.csv", "mosaicml_llm_foundry.csv", "vtrain_a100_single.csv", "amp_t4.csv", "nvidia_megatron_bridge.csv"} {
+	for _, file := range []string{"megatron_lm.csv", "bigscience_bloom_a100.csv", "mosaicml_llm_foundry.csv",
+		"vtrain_a100_single.csv", "amp_t4.csv", "nvidia_megatron_bridge.csv"} {
 		if !in[file] {
 			t.Errorf("no row of %s is in the fit", file)
 		}
 	}
 }
 
-// Each constant of the fit is in place and is where the code says: a fit that begins at its prior ends near what is committed,
-// or the constants were moved by hand.
+// Each constant of the fit is in place and is where the code says: a fit that begins at its prior ends near what is
+// committed, or the constants were moved by hand.
 func TestConstantsAreFitted(t *testing.T) {
 	for _, p := range params() {
 		if ratio := *p.at / p.prior; ratio < 0.4 || ratio > 2.5 {
@@ -60,8 +61,8 @@ func TestConstantsAreFitted(t *testing.T) {
 	}
 }
 
-// What the planner takes for plans that predictions do not tell apart is so: pairs that are predicted to differ by up to that are
-// in their order little more often than by chance, and less often than pairs farther apart.
+// What the planner takes for plans that predictions do not tell apart is so: pairs that are predicted to differ by up
+// to that are in their order little more often than by chance, and less often than pairs farther apart.
 func TestPlansApart(t *testing.T) {
 	rows, err := read("rows")
 	if err != nil {
@@ -77,6 +78,7 @@ func TestPlansApart(t *testing.T) {
 	}
 	within, beyond, far := part(0.005, search.Apart), part(search.Apart, 5*search.Apart), part(10*search.Apart, 1000)
 	if within > 0.58 || beyond < within+0.08 || far < 0.95 {
-		t.Errorf("in their order: %.3f within %v, %.3f up to five times that, %.3f beyond ten times", within, search.Apart, beyond, far)
+		t.Errorf("in their order: %.3f within %v, %.3f up to five times that, %.3f beyond ten times", within,
+			search.Apart, beyond, far)
 	}
 }

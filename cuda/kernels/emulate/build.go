@@ -19,10 +19,11 @@ var header []byte
 //go:embed serve.h
 var server []byte
 
-// flags make the compiler as strict as a GPU: a fault of alignment or of an index traps, and products are not fused with
-// sums, so that results are the same on every machine.
+// flags make the compiler as strict as a GPU: a fault of alignment or of an index traps, and products are not fused
+// with sums, so that results are the same on every machine.
 var flags = []string{"-std=c++17", "-O1", "-DEMULATED", "-fno-strict-aliasing", "-ffp-contract=off", "-Wall", "-Werror",
-	"-Wno-unknown-pragmas", "-Wno-sign-compare", "-Wno-clobbered", "-Wno-unknown-warning-option", "-Wno-unused-function", "-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error"}
+	"-Wno-unknown-pragmas", "-Wno-sign-compare", "-Wno-clobbered", "-Wno-unknown-warning-option",
+	"-Wno-unused-function", "-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error"}
 
 // Header and Flags are what a C++ compiler makes kernels of CUDA C++ with: emulate.h before the source.
 func Header() []byte { return header }
@@ -30,8 +31,8 @@ func Header() []byte { return header }
 // Flags are described beside Header.
 func Flags() []string { return slices.Clone(flags) }
 
-// Compiler is the machine's C++ compiler, or "": also where it has no library or the system's fibers are others, so that it does not
-// compile the header.
+// Compiler is the machine's C++ compiler, or "": also where it has no library or the system's fibers are others, so
+// that it does not compile the header.
 var Compiler = sync.OnceValue(func() string {
 	for _, name := range []string{os.Getenv("CXX"), "g++", "c++", "clang++"} {
 		if path, err := exec.LookPath(name); name != "" && err == nil && compiles(path) {
@@ -41,8 +42,8 @@ var Compiler = sync.OnceValue(func() string {
 	return ""
 })
 
-// Skipped says why tests leave kernels alone, or "": they are a suite of their own, for which PLANC_EMULATE asks. Where it says must, a
-// machine without a compiler is no reason.
+// Skipped says why tests leave kernels alone, or "": they are a suite of their own, for which PLANC_EMULATE asks. Where
+// it says must, a machine without a compiler is no reason.
 func Skipped() string {
 	switch wanted := os.Getenv("PLANC_EMULATE"); {
 	case wanted == "":
@@ -65,12 +66,13 @@ func compiles(compiler string) bool {
 	}
 	cmd := exec.Command(compiler, append(flags, "-x", "c++", "-", "-o", "probe")...)
 	cmd.Dir = dir
-	cmd.Stdin = strings.NewReader("#include \"emulate.h\"\nint main() { return (int)emulate::launch(nullptr, nullptr, {0, 0, 0}, {0, 0, 0}, 0).size(); }\n")
+	cmd.Stdin = strings.NewReader("#include \"emulate.h\"\nint main() { return (int)emulate::launch(nullptr, " +
+		"nullptr, {0, 0, 0}, {0, 0, 0}, 0).size(); }\n")
 	return cmd.Run() == nil && exec.Command(filepath.Join(dir, "probe")).Run() == nil
 }
 
-// Build compiles sources, file names and their texts, in a folder, and starts them. The file named main includes the others; entries are the
-// functions that launches name.
+// Build compiles sources, file names and their texts, in a folder, and starts them. The file named main includes the
+// others; entries are the functions that launches name.
 func Build(dir, main string, sources map[string][]byte, entries []string) (*Machine, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "#include \"serve.h\"\n#include %q\nint main() {\n\treturn emulate::serveAll({\n", main)

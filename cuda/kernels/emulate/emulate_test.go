@@ -68,7 +68,8 @@ func machine(t *testing.T) *Machine {
 	if why := Skipped(); why != "" {
 		t.Skip(why)
 	}
-	names := []string{"fine", "unfenced", "stale", "between", "beyond", "split", "partly", "packs", "outside", "endless", "table"}
+	names := []string{"fine", "unfenced", "stale", "between", "beyond", "split", "partly", "packs", "outside",
+		"endless", "table"}
 	m, err := Build(t.TempDir(), "source.cu", map[string][]byte{"source.cu": []byte(source)}, names)
 	if err != nil {
 		t.Fatal(err)
@@ -106,10 +107,12 @@ func TestFaults(t *testing.T) {
 		want   string
 	}{
 		{"unfenced", block(64), []any{floats(64), floats(64)}, "buffer 0 depends on the order of the threads"},
-		{"between", Launch{Grid: [3]int{4, 1, 1}, Block: [3]int{32, 1, 1}}, []any{floats(5)}, "depends on the order of the threads"},
+		{"between", Launch{Grid: [3]int{4, 1, 1}, Block: [3]int{32, 1, 1}}, []any{floats(5)},
+			"depends on the order of the threads"},
 		{"beyond", block(64), []any{floats(64), 1}, "buffer 0 was written beyond its ends"},
 		{"beyond", block(64), []any{floats(64), -1}, "buffer 0 was written beyond its ends"},
-		{"split", block(64), nil, "a warp operation that not all threads of the warp reach, block (0,0,0), thread (32,0,0)"},
+		{"split", block(64), nil, "a warp operation that not all threads of the warp reach, block (0,0,0), " +
+			"thread (32,0,0)"},
 		{"partly", block(64), []any{floats(64)}, "a warp operation that not all threads of the warp reach"},
 		{"fine", block(64), []any{floats(64), floats(64), 64}, "the kernel has 4 parameters, the call 3"},
 		{"fine", block(64), []any{floats(64), floats(64), int64(64), 1.0}, "parameter 2 has 4 bytes, the call's 8"},
@@ -120,7 +123,8 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	stale := floats(128)
-	if err := m.Launch("stale", Launch{Grid: [3]int{2, 1, 1}, Block: [3]int{64, 1, 1}}, stale); err != nil || at(stale, 0) != 1 || at(stale, 64) == 1 {
+	if err := m.Launch("stale", Launch{Grid: [3]int{2, 1, 1}, Block: [3]int{64, 1, 1}}, stale); err != nil ||
+		at(stale, 0) != 1 || at(stale, 64) == 1 {
 		t.Errorf("%v: the second block found %v in shared memory", err, at(stale, 64))
 	}
 	if err := m.Launch("packs", block(32), skewed); !errors.Is(err, ErrCrashed) {
@@ -132,7 +136,8 @@ func TestFaults(t *testing.T) {
 	endless := machine(t)
 	patience = time.Second
 	defer func() { patience = time.Minute }()
-	if err := endless.Launch("endless", block(1), floats(1)); !errors.Is(err, ErrEndless) || !Unjudged([]byte(err.Error())) {
+	if err := endless.Launch("endless", block(1), floats(1)); !errors.Is(err, ErrEndless) ||
+		!Unjudged([]byte(err.Error())) {
 		t.Errorf("a kernel that does not end: %v", err)
 	}
 }

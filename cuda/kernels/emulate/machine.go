@@ -21,7 +21,8 @@ type Machine struct {
 	stderr bytes.Buffer
 }
 
-// Buffer is memory of the device: what a launch finds and leaves there. Skew is how many bytes behind a multiple of 16 it begins.
+// Buffer is memory of the device: what a launch finds and leaves there. Skew is how many bytes behind a multiple of 16
+// it begins.
 type Buffer struct {
 	Bytes []byte
 	Skew  int
@@ -57,14 +58,16 @@ func (m *Machine) Close() error {
 // ErrCrashed says that the kernel ended the process: a trap.
 var ErrCrashed = errors.New("the kernel crashed: an index beyond an array, or a misaligned access")
 
-// ErrEndless says that the process was ended because the kernel did not end: it waits for ever, or the machine is too busy.
+// ErrEndless says that the process was ended because the kernel did not end: it waits for ever, or the machine is too
+// busy.
 var ErrEndless = errors.New("the kernel has not ended in the time that it has")
 
 // patience is how long a kernel may run.
 var patience = time.Minute
 
-// Launch runs a kernel. Arguments are int, int32, uint32, int64, uint64, float32, float64, *Buffer, Table, []byte, a struct by value, and nil, a null pointer; an
-// int is a parameter of 32 bits. Other errors than ErrCrashed and ErrEndless are what the machine refuses.
+// Launch runs a kernel. Arguments are int, int32, uint32, int64, uint64, float32, float64, *Buffer, Table, []byte, a
+// struct by value, and nil, a null pointer; an int is a parameter of 32 bits. Other errors than ErrCrashed and
+// ErrEndless are what the machine refuses.
 func (m *Machine) Launch(kernel string, l Launch, args ...any) error {
 	r := request{buffers: map[*Buffer]int{}}
 	for _, a := range args {

@@ -25,7 +25,8 @@ func (c *Context) meant(word string) string {
 func (c *Context) check(n *Node, v reflect.Value, path string) {
 	shown := fmt.Sprint(v.Interface())
 	if enum := split(c.tag.Get("enum")); len(enum) > 0 && v.Kind() == reflect.String && !slices.Contains(enum, shown) {
-		c.fix(n.Pos, UnknownValue, cmp.Or(c.meant(shown), ir.Nearest(shown, enum)), "%s is %q; want one of %s", path, clip(shown), strings.Join(enum, ", "))
+		c.fix(n.Pos, UnknownValue, cmp.Or(c.meant(shown), ir.Nearest(shown, enum)), "%s is %q; want one of %s", path,
+			clip(shown), strings.Join(enum, ", "))
 		return
 	}
 	if !c.inRange(n, v, path) {
@@ -43,7 +44,8 @@ func (c *Context) check(n *Node, v reflect.Value, path string) {
 		if c.tag.Get("enum") == "" && v.Kind() == reflect.String {
 			fix = ir.Nearest(shown, split(now))
 		}
-		c.fix(n.Pos, NotYet, fix, "%s %s is not there yet; today: %s", path, clip(shown), strings.ReplaceAll(now, ",", ", "))
+		c.fix(n.Pos, NotYet, fix, "%s %s is not there yet; today: %s", path, clip(shown),
+			strings.ReplaceAll(now, ",", ", "))
 	}
 }
 

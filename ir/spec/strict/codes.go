@@ -49,7 +49,8 @@ const (
 	//	train: {steps: many}
 	WrongType ir.Code = "WrongType"
 
-	// BadName is reported for a name with control or invisible characters, and for a job's name that cannot be a folder's.
+	// BadName is reported for a name with control or invisible characters, and for a job's name that cannot be a
+	// folder's.
 	//
 	// Example:
 	//	name: runs/gpt2

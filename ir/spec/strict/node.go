@@ -34,7 +34,8 @@ type Node struct {
 	Dir    string  // folder at which relative paths in the value start
 	Fields []Field // of a Map, in the file's order
 	Items  []*Node // of a List
-	around *ir.Pos // of a Map that nobody wrote, made by an override for a field inside: the place of the mapping around it
+	// of a Map that nobody wrote, made by an override for a field inside: the place of the mapping around it
+	around *ir.Pos
 }
 
 // Field is a key of a mapping and its value.
@@ -123,7 +124,8 @@ func (b *builder) node(y *yaml.Node, depth int) *Node {
 	b.count++
 	if b.full || depth > maxDepth || b.count > maxNodes {
 		if !b.full {
-			b.diags.Addf(n.Pos, TooLarge, "the file, its aliases expanded, holds more than %d values or %d levels", maxNodes, maxDepth)
+			b.diags.Addf(n.Pos, TooLarge, "the file, its aliases expanded, holds more than %d values or %d levels",
+				maxNodes, maxDepth)
 		}
 		b.full = true
 		return n

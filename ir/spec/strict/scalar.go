@@ -42,7 +42,8 @@ func (c *Context) integer(n *Node, path string) (int64, bool) {
 			return int64(f), true
 		}
 		if n.Kind != Map && n.Kind != List {
-			c.fix(n.Pos, WrongType, strconv.FormatInt(int64(f), 10), "%s is %s; an integer is wanted", path, n.describe())
+			c.fix(n.Pos, WrongType, strconv.FormatInt(int64(f), 10), "%s is %s; an integer is wanted", path,
+				n.describe())
 			return 0, false
 		}
 	}
@@ -62,8 +63,8 @@ func (c *Context) integer(n *Node, path string) (int64, bool) {
 	return 0, false
 }
 
-// withSuffix is what a count with a small suffix means, "" if the node is none: 300k is 300K; but people count positions in powers
-// of two, so that a length of 8k is 8192.
+// withSuffix is what a count with a small suffix means, "" if the node is none: 300k is 300K; but people count
+// positions in powers of two, so that a length of 8k is 8192.
 func withSuffix(n *Node, path string) string {
 	m := countForm.FindStringSubmatch(strings.ToUpper(n.Text))
 	if m == nil || n.Kind != String || strings.ToUpper(n.Text) == n.Text {
@@ -138,8 +139,9 @@ func (c *Context) text(n *Node, path string) (string, bool) {
 	return "", false
 }
 
-// shown reports whether a text can be what it is: a name, a field called name, has no character that cannot be seen. Such
-// characters make two names look alike, change the order in which a line is read, or end a comment of generated code.
+// shown reports whether a text can be what it is: a name, a field called name, has no character that cannot be seen.
+// Such characters make two names look alike, change the order in which a line is read, or end a comment of generated
+// code.
 func (c *Context) shown(n *Node, path string) bool {
 	if c.tag.Get("yaml") != "name" || !strings.ContainsFunc(n.Text, hidden) {
 		return true
@@ -163,7 +165,8 @@ func (c *Context) noText(n *Node, path string) {
 	case c.tag.Get("now") == "-":
 		c.Addf(n.Pos, NotYet, "%s is not there yet", path)
 	case len(enum) > 0:
-		c.fix(n.Pos, UnknownValue, ir.Nearest(n.Text, enum), "%s is %s; want one of %s", path, clip(n.Text), strings.Join(enum, ", "))
+		c.fix(n.Pos, UnknownValue, ir.Nearest(n.Text, enum), "%s is %s; want one of %s", path, clip(n.Text),
+			strings.Join(enum, ", "))
 	default:
 		c.fix(n.Pos, WrongType, strconv.Quote(clip(n.Text)), "%s is %s; text is wanted", path, n.describe())
 	}

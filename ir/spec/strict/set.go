@@ -94,7 +94,8 @@ func value(o Override, pos ir.Pos) (*Node, ir.Diags) {
 	b := builder{file: o.Shown, flag: true, diags: &diags}
 	n := b.node(y.Content[0], 0)
 	if n.Kind == Map && y.Content[0].Style&yaml.FlowStyle == 0 { // a: b, which a slip makes more often than a wish
-		diags = append(diags, ir.Diag{Code: BadSet, Fix: "{" + o.Value + "}", Msg: fmt.Sprintf("%q is a mapping without braces", clip(o.Value))})
+		diags = append(diags, ir.Diag{Code: BadSet, Fix: "{" + o.Value + "}",
+			Msg: fmt.Sprintf("%q is a mapping without braces", clip(o.Value))})
 	}
 	n.Move(pos)
 	for i := range diags {

@@ -19,7 +19,8 @@ type sample struct {
 }
 
 func TestDecode(t *testing.T) {
-	d, diags := Parse("a.yaml", []byte("n: 1.5T\nf: 1e-5\nb: true\ns: b\nl: [1, 0x10, 1K]\nm: {x.y: 'z', q: null}\nin:\n  n: 2\npair: [1, .5]\n"))
+	d, diags := Parse("a.yaml", []byte("n: 1.5T\nf: 1e-5\nb: true\ns: b\nl: [1, 0x10, 1K]\nm: {x.y: 'z', q: "+
+		"null}\nin:\n  n: 2\npair: [1, .5]\n"))
 	var got sample
 	diags = append(diags, d.Decode(&got)...)
 	if err := diags.Err(); err != nil {
@@ -30,8 +31,9 @@ func TestDecode(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
-	for path, want := range map[string]string{"n": "a.yaml:1:4", "in": "a.yaml:7:1", "in.n": "a.yaml:8:6", "in.nosuch": "a.yaml:7:1",
-		"nosuch": "a.yaml:1:1", "l[1]": "a.yaml:5:8"} {
+	for path, want := range map[string]string{"n": "a.yaml:1:4", "in": "a.yaml:7:1", "in.n": "a.yaml:8:6",
+		"in.nosuch": "a.yaml:7:1",
+		"nosuch":    "a.yaml:1:1", "l[1]": "a.yaml:5:8"} {
 		if got := d.Pos(path).String(); got != want {
 			t.Errorf("%s is at %s, want %s", path, got, want)
 		}
@@ -43,7 +45,8 @@ func TestUnknownKeyOfRecursiveType(t *testing.T) {
 	d, _ := Parse("a.yaml", []byte("n: 1\nin: {x: 1, s: a}\nk: 2\n"))
 	var got sample
 	diags := d.Decode(&got)
-	const want = "a.yaml:2:6: no key x in in; did you mean n? [UnknownKey]\na.yaml:3:1: no key k; did you mean n? [UnknownKey]"
+	const want = "a.yaml:2:6: no key x in in; did you mean n? [UnknownKey]\na.yaml:3:1: no key k; did you mean n? " +
+		"[UnknownKey]"
 	if err := diags.Err(); err == nil || err.Error() != want {
 		t.Errorf("%v\nwant\n%s", err, want)
 	}

@@ -18,11 +18,13 @@ import (
 var clearer = []struct{ found, words string }{
 	{"a tab character", "a tab stands here; YAML is indented with spaces"},
 	{"mixed spaces and tabs", "a tab stands here; YAML is indented with spaces"},
-	{"mapping values are not allowed", "':' where no key can stand; the keys of a mapping begin in one column, and text that holds ': ' is quoted"},
+	{"mapping values are not allowed", "':' where no key can stand; the keys of a mapping begin in one column, and " +
+		"text that holds ': ' is quoted"},
 	{"expected ',' or '}'", "',' or '}' is wanted; the { of line %d is not closed"},
 	{"expected ',' or ']'", "',' or ']' is wanted; the [ of line %d is not closed"},
 	{"unexpected end of stream", "the file ends inside the quotes that open on line %d"},
-	{"did not find expected key", "a key is wanted; the keys of the mapping that begins on line %d stand in one column"},
+	{"did not find expected key", "a key is wanted; the keys of the mapping that begins on line %d stand in " +
+		"one column"},
 	{"expected '-' indicator", "'- ' is wanted; the items of the list that begins on line %d stand in one column"},
 	{"could not find expected ':'", "': ' is wanted after the key of line %d"},
 	{"block sequence entries are not allowed", "'- ' where no list can stand; a list begins on the line after its key"},
@@ -139,15 +141,16 @@ func encoding(file string, data []byte) (d ir.Diag, bad bool) {
 			what = "does not stand in text; is this a text file?"
 		}
 		if what != "" {
-			return ir.Diag{Pos: place(file, data, i), Code: Syntax, Msg: fmt.Sprintf("byte 0x%02x %s", data[i], what)}, true
+			return ir.Diag{Pos: place(file, data, i), Code: Syntax, Msg: fmt.Sprintf("byte 0x%02x %s", data[i], what)},
+				true
 		}
 		i += n
 	}
 	return d, false
 }
 
-// notJSON finds what makes a file of that name no JSON; the YAML reader, to which it goes then, would let some of it pass that
-// no other tool does.
+// notJSON finds what makes a file of that name no JSON; the YAML reader, to which it goes then, would let some of it
+// pass that no other tool does.
 func notJSON(file string, data []byte) (d ir.Diag, bad bool) {
 	if !strings.EqualFold(filepath.Ext(file), ".json") {
 		return d, false

@@ -39,7 +39,8 @@ func (c *Context) unknown(f Field, path string, keys []string) {
 	c.fix(f.Pos, UnknownKey, fix, "no key %s%s%s", clip(f.Key), in, list)
 }
 
-// mostUnknown is how many unknown keys are told apart, beside those that look like a key: a file with more is most likely another kind of file.
+// mostUnknown is how many unknown keys are told apart, beside those that look like a key: a file with more is most
+// likely another kind of file.
 const mostUnknown = 12
 
 // moreUnknown counts the others.
@@ -49,8 +50,8 @@ func (c *Context) moreUnknown() {
 	}
 }
 
-// Places are the dotted paths at which a document of type t has a key, those of lists and tables left out. A type that holds itself
-// is not entered again.
+// Places are the dotted paths at which a document of type t has a key, those of lists and tables left out. A type that
+// holds itself is not entered again.
 func Places(t reflect.Type, key string) []string { return placesOf(t, key, "", nil) }
 
 // placesOf is Places below a path; within are the types that the path goes through.

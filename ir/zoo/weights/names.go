@@ -8,10 +8,11 @@ import (
 
 // namings has a row for every family.
 var namings = map[string]naming{
-	spec.GPT2:       {gpt2, [][2]string{{"transformer.", ""}}, []string{"*.attn.bias", "*.attn.masked_bias"}},
-	spec.OPT:        {opt, [][2]string{{"model.", ""}}, nil},
-	spec.Bloom:      {bloom, [][2]string{{"transformer.", ""}}, nil},
-	spec.GPTNeoX:    {neox, [][2]string{{"gpt_neox.", ""}, {"embed_out.", "lm_head."}}, []string{"*.attention.bias", "*.attention.masked_bias", rotaryTable}},
+	spec.GPT2:  {gpt2, [][2]string{{"transformer.", ""}}, []string{"*.attn.bias", "*.attn.masked_bias"}},
+	spec.OPT:   {opt, [][2]string{{"model.", ""}}, nil},
+	spec.Bloom: {bloom, [][2]string{{"transformer.", ""}}, nil},
+	spec.GPTNeoX: {neox, [][2]string{{"gpt_neox.", ""}, {"embed_out.", "lm_head."}}, []string{"*.attention.bias",
+		"*.attention.masked_bias", rotaryTable}},
 	spec.Llama:      {llama, withoutModel, []string{rotaryTable}},
 	spec.Mistral:    {llama, withoutModel, []string{rotaryTable}},
 	spec.Qwen2:      {llama, withoutModel, []string{rotaryTable}},
@@ -24,8 +25,9 @@ var namings = map[string]naming{
 	spec.Qwen3MoE:   {qwenMoE, withoutModel, []string{rotaryTable}},
 	spec.DeepseekV2: {deepseek, withoutModel, []string{rotaryTable}},
 	spec.DeepseekV3: {deepseek, withoutModel, []string{rotaryTable}},
-	spec.BERT:       {bert, bertSpellings, []string{"*embeddings.position_ids", "*pooler.dense.*", "cls.seq_relationship.*"}},
-	spec.ViT:        {vit, [][2]string{{"vit.", ""}}, []string{"*pooler.dense.*"}},
+	spec.BERT: {bert, bertSpellings, []string{"*embeddings.position_ids", "*pooler.dense.*",
+		"cls.seq_relationship.*"}},
+	spec.ViT: {vit, [][2]string{{"vit.", ""}}, []string{"*pooler.dense.*"}},
 }
 
 // rotaryTable is a buffer that older files hold.
@@ -40,16 +42,19 @@ const (
 var (
 	withoutModel = [][2]string{{"model.", ""}}
 	// Files of Gemma 3 models that also see pictures hold the text model one level deeper.
-	gemma3Spellings = [][2]string{{"model.", ""}, {"model.", "language_model.model."}, {"model.", "model.language_model."}}
+	gemma3Spellings = [][2]string{{"model.", ""}, {"model.", "language_model.model."},
+		{"model.", "model.language_model."}}
 	// The first files of BERT came from TensorFlow.
-	bertSpellings = [][2]string{{"bert.", ""}, {"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias", "LayerNorm.beta"}}
+	bertSpellings = [][2]string{{"bert.", ""}, {"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias",
+		"LayerNorm.beta"}}
 )
 
 var gpt2 = slices.Concat(
 	table("transformer.wte", "vocab, hidden", "embed.wte"),
 	table("transformer.wpe", "position, hidden", "embed.wpe"),
 	norm("transformer.h.{layer}.ln_1", "block.ln1"),
-	conv1D("transformer.h.{layer}.attn.c_attn", "hidden, [head head_dim]", "block.attn.q", "block.attn.k", "block.attn.v"),
+	conv1D("transformer.h.{layer}.attn.c_attn", "hidden, [head head_dim]", "block.attn.q", "block.attn.k",
+		"block.attn.v"),
 	conv1D("transformer.h.{layer}.attn.c_proj", "head head_dim, hidden", "block.attn.o"),
 	norm("transformer.h.{layer}.ln_2", "block.ln2"),
 	conv1D("transformer.h.{layer}.mlp.c_fc", "hidden, ffn", "block.mlp.up"),
@@ -76,7 +81,8 @@ var bloom = slices.Concat(
 	table("transformer.word_embeddings", "vocab, hidden", "embed.wte"),
 	norm("transformer.word_embeddings_layernorm", "embed.ln"),
 	norm("transformer.h.{layer}.input_layernorm", "block.ln1"),
-	linear("transformer.h.{layer}.self_attention.query_key_value", "head [head_dim], hidden", "block.attn.q", "block.attn.k", "block.attn.v"),
+	linear("transformer.h.{layer}.self_attention.query_key_value", "head [head_dim], hidden", "block.attn.q",
+		"block.attn.k", "block.attn.v"),
 	linear("transformer.h.{layer}.self_attention.dense", "hidden, head head_dim", "block.attn.o"),
 	norm("transformer.h.{layer}.post_attention_layernorm", "block.ln2"),
 	linear("transformer.h.{layer}.mlp.dense_h_to_4h", "ffn, hidden", "block.mlp.up"),
@@ -88,7 +94,8 @@ var bloom = slices.Concat(
 var neox = slices.Concat(
 	table("gpt_neox.embed_in", "vocab, hidden", "embed.wte"),
 	norm("gpt_neox.layers.{layer}.input_layernorm", "block.ln1"),
-	linear("gpt_neox.layers.{layer}.attention.query_key_value", "head [head_dim], hidden", "block.attn.q", "block.attn.k", "block.attn.v"),
+	linear("gpt_neox.layers.{layer}.attention.query_key_value", "head [head_dim], hidden", "block.attn.q",
+		"block.attn.k", "block.attn.v"),
 	linear("gpt_neox.layers.{layer}.attention.dense", "hidden, head head_dim", "block.attn.o"),
 	norm("gpt_neox.layers.{layer}.post_attention_layernorm", "block.ln2"),
 	linear("gpt_neox.layers.{layer}.mlp.dense_h_to_4h", "ffn, hidden", "block.mlp.up"),
@@ -151,7 +158,8 @@ var gemma = slices.Concat(llamaEmbed,
 // phi3 keeps queries, keys and values in one tensor, and gate and up in another.
 var phi3 = slices.Concat(llamaEmbed,
 	norm("model.layers.{layer}.input_layernorm", "block.ln1"),
-	linear("model.layers.{layer}.self_attn.qkv_proj", "[head group head_dim], hidden", "block.attn.q", "block.attn.k", "block.attn.v"),
+	linear("model.layers.{layer}.self_attn.qkv_proj", "[head group head_dim], hidden", "block.attn.q", "block.attn.k",
+		"block.attn.v"),
 	linear("model.layers.{layer}.self_attn.o_proj", "hidden, head group head_dim", "block.attn.o"),
 	norm("model.layers.{layer}.post_attention_layernorm", "block.ln2"),
 	linear("model.layers.{layer}.mlp.gate_up_proj", "[ffn], hidden", "block.mlp.gate", "block.mlp.up"),
@@ -171,18 +179,22 @@ var (
 	llamaHead = slices.Concat(norm("model.norm", "head.ln"), table("lm_head", "vocab, hidden", "head.lm_head"))
 )
 
-// deepseek has latent attention: what goes down is one tensor of both latent streams' keys, what goes up to keys and values
-// is one tensor too, head by head.
+// deepseek has latent attention: what goes down is one tensor of both latent streams' keys, what goes up to keys and
+// values is one tensor too, head by head.
 var deepseek = slices.Concat(llamaEmbed,
 	alsoDense(slices.Concat(
 		norm("model.layers.{layer}.input_layernorm", "block.ln1"),
 		table("model.layers.{layer}.self_attn.q_proj", "head head_dim, hidden", "block.attn.q"),
 		table("model.layers.{layer}.self_attn.q_a_proj", "q_latent, hidden", "block.attn.q_down"),
-		[]row{{"model.layers.{layer}.self_attn.q_a_layernorm.weight", "q_latent", []string{"block.attn.q_down_norm.gain"}}},
+		[]row{{"model.layers.{layer}.self_attn.q_a_layernorm.weight", "q_latent",
+			[]string{"block.attn.q_down_norm.gain"}}},
 		table("model.layers.{layer}.self_attn.q_b_proj", "head head_dim, q_latent", "block.attn.q_up"),
-		table("model.layers.{layer}.self_attn.kv_a_proj_with_mqa", "[kv_latent rotary_dim], hidden", "block.attn.kv_down", "block.attn.k_shared"),
-		[]row{{"model.layers.{layer}.self_attn.kv_a_layernorm.weight", "kv_latent", []string{"block.attn.kv_down_norm.gain"}}},
-		table("model.layers.{layer}.self_attn.kv_b_proj", "head [plain_dim v_dim], kv_latent", "block.attn.k", "block.attn.v"),
+		table("model.layers.{layer}.self_attn.kv_a_proj_with_mqa", "[kv_latent rotary_dim], hidden",
+			"block.attn.kv_down", "block.attn.k_shared"),
+		[]row{{"model.layers.{layer}.self_attn.kv_a_layernorm.weight", "kv_latent",
+			[]string{"block.attn.kv_down_norm.gain"}}},
+		table("model.layers.{layer}.self_attn.kv_b_proj", "head [plain_dim v_dim], kv_latent", "block.attn.k",
+			"block.attn.v"),
 		table("model.layers.{layer}.self_attn.o_proj", "hidden, head v_dim", "block.attn.o"),
 		norm("model.layers.{layer}.post_attention_layernorm", "block.ln2"))),
 	table("model.layers.{layer}.mlp.gate_proj", "ffn, hidden", "dense.mlp.gate"),
@@ -219,7 +231,8 @@ var vit = slices.Concat(
 		{"vit.embeddings.patch_embeddings.projection.bias", "hidden", []string{"embed.wct@1"}},
 	},
 	norm("vit.encoder.layer.{layer}.layernorm_before", "block.ln1"),
-	attention("vit.encoder.layer.{layer}.attention.", "attention.query", "attention.key", "attention.value", "output.dense"),
+	attention("vit.encoder.layer.{layer}.attention.", "attention.query", "attention.key", "attention.value",
+		"output.dense"),
 	norm("vit.encoder.layer.{layer}.layernorm_after", "block.ln2"),
 	linear("vit.encoder.layer.{layer}.intermediate.dense", "ffn, hidden", "block.mlp.up"),
 	linear("vit.encoder.layer.{layer}.output.dense", "hidden, ffn", "block.mlp.down"),

@@ -178,7 +178,8 @@ func pick(name string, params map[string][]ir.Extent) *placing {
 			break
 		}
 	}
-	p := &placing{ir.Share{Param: name, Rows: [2]int{0, dims[0].Size}, Strides: make([]int, len(dims))}, slices.Clone(dims)}
+	p := &placing{ir.Share{Param: name, Rows: [2]int{0, dims[0].Size}, Strides: make([]int, len(dims))},
+		slices.Clone(dims)}
 	if one {
 		from, err := strconv.Atoi(at)
 		if err != nil {

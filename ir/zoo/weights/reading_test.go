@@ -105,9 +105,11 @@ func (d *draw) String() string {
 var lenient = []struct{ family, refused string }{
 	// Widths follow from head_dim where it is given. 5.23 wants hidden_size / num_attention_heads whole there too.
 	{"", "Class validation error for validator 'validate_architecture'"},
-	// Phi-3's first files have original_max_position_embeddings outside of rope_scaling, where 5.23 does not look for it.
+	// Phi-3's first files have original_max_position_embeddings outside of rope_scaling, where 5.23 does not look for
+	// it.
 	{"phi3", "\"Missing required keys in `rope_parameters` for 'rope_type'='longrope': {'original_max_position_embe"},
-	// Without head_dim 5.23 has mixtral's heads of hidden_size / num_attention_heads, but fails where it stretches positions.
+	// Without head_dim 5.23 has mixtral's heads of hidden_size / num_attention_heads, but fails where it stretches
+	// positions.
 	{"mixtral", "unsupported operand type(s) for *: 'NoneType' and 'float'"},
 	{"mixtral", "Class validation error for validator 'validate_rope': TypeError: unsupported operand type(s) for *: "},
 }
@@ -159,23 +161,30 @@ func TestReadingEqualsTransformers(t *testing.T) {
 				}
 			}
 			if taken < 30 || taken < refused {
-				t.Errorf("%d draws are read, %d are refused that transformers takes: that holds planc's reading to little", taken, refused)
+				t.Errorf("%d draws are read, %d are refused that transformers takes: that holds planc's reading "+
+					"to little", taken, refused)
 			}
 		})
 	}
 }
 
-// noConcern are keys that transformers has and planc passes over whatever they say: they change no number of the training.
+// noConcern are keys that transformers has and planc passes over whatever they say: they change no number of the
+// training.
 var noConcern = map[string]string{
-	"architectures return_dict output_hidden_states use_cache transformers_version dtype": "what is loaded, how, and what a call returns",
-	"bos_token_id eos_token_id is_encoder_decoder":                                        "generation",
+	"architectures return_dict output_hidden_states use_cache transformers_version dtype": "what is loaded, how, and " +
+		"what a call returns",
+	"bos_token_id eos_token_id is_encoder_decoder": "generation",
 	"pad_token_id": "not a key of a family's own: TestReadingEqualsTransformers holds what it does",
-	"id2label label2id problem_type classifier_dropout summary_type summary_use_proj summary_activation summary_proj_to_labels summary_first_dropout": "other tasks",
-	"chunk_size_feed_forward pretraining_tp slow_but_exact is_decoder":                                                                                "the same numbers, computed in another way or by another class",
-	"encoder_stride pooler_act pooler_output_size":                                                                                                    "other heads",
+	"id2label label2id problem_type classifier_dropout summary_type summary_use_proj summary_activation " +
+		"summary_proj_to_labels summary_first_dropout": "other tasks",
+	"chunk_size_feed_forward pretraining_tp slow_but_exact " +
+		"is_decoder": "the same numbers, computed in another way or by another class",
+	"encoder_stride pooler_act " +
+		"pooler_output_size": "other heads",
 }
 
-// Every key that transformers' class of a family has is one that planc reads, refuses by name, or passes over for a reason.
+// Every key that transformers' class of a family has is one that planc reads, refuses by name, or passes over for a
+// reason.
 func TestEveryKeyOfTransformersIsKnown(t *testing.T) {
 	var passed []string
 	for keys := range noConcern {
@@ -214,7 +223,9 @@ func (d *draw) namesKey(err error, text []byte) bool {
 	if err := json.Unmarshal(text, &hf); err != nil {
 		panic(err)
 	}
-	return slices.ContainsFunc(append(slices.Collect(maps.Keys(hf)), d.Drop...), func(key string) bool { return strings.Contains(err.Error(), key) })
+	return slices.ContainsFunc(append(slices.Collect(maps.Keys(hf)), d.Drop...), func(key string) bool {
+		return strings.Contains(err.Error(), key)
+	})
 }
 
 // differences are what is not alike; losses are not compared here.

@@ -57,7 +57,8 @@ func factsOf(c *spec.Config) map[string]any {
 		seq = c.MaxPositions
 	}
 	m := zoo.Build("x", *c, zoo.Options{SeqLen: seq, Batch: 1, Elem: ir.F64})
-	f := graphFacts{c: c, drops: map[string]any{}, eps: map[float64]bool{}, stds: map[float64]bool{}, acts: map[float64]bool{}, embed: 1}
+	f := graphFacts{c: c, drops: map[string]any{}, eps: map[float64]bool{}, stds: map[float64]bool{},
+		acts: map[float64]bool{}, embed: 1}
 	for _, n := range nodes(m) {
 		f.node(n)
 	}
@@ -169,7 +170,8 @@ func (f *graphFacts) turn(n layer) {
 	if a.Turn > 0 {
 		turn = a.Turn
 	}
-	scale := cpu.RopeScale{Kind: r.Kind, Factor: r.Factor, LowFreq: r.LowFreq, HighFreq: r.HighFreq, BetaFast: r.BetaFast, BetaSlow: r.BetaSlow,
+	scale := cpu.RopeScale{Kind: r.Kind, Factor: r.Factor, LowFreq: r.LowFreq, HighFreq: r.HighFreq,
+		BetaFast: r.BetaFast, BetaSlow: r.BetaSlow,
 		OriginalLen: r.Original, SeqLen: readingSeq, Attention: r.Attention, Exact: r.Exact, Factors: r.Factors}
 	x, y := make([]float64, turn), make([]float64, turn)
 	for j := range turn / 2 {

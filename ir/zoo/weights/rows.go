@@ -50,10 +50,12 @@ func biases(params []string) []string {
 
 // norm is a gain and, in layer norms, a bias.
 func norm(name, param string) []row {
-	return []row{{name + ".weight", normDims, []string{param + ".gain"}}, {name + ".bias", normDims, []string{param + ".bias"}}}
+	return []row{{name + ".weight", normDims, []string{param + ".gain"}}, {name + ".bias", normDims,
+		[]string{param + ".bias"}}}
 }
 
-// alsoDense are rows of blocks, with those of the first blocks where these have no experts and are blocks of another kind.
+// alsoDense are rows of blocks, with those of the first blocks where these have no experts and are blocks of another
+// kind.
 func alsoDense(rows []row) []row {
 	out := slices.Clone(rows)
 	for _, r := range rows {
@@ -72,6 +74,7 @@ const normDims = "hidden transform"
 // attention is the four projections as tensors of their own.
 func attention(prefix, q, k, v, o string) []row {
 	const in = "head group head_dim, hidden"
-	return slices.Concat(linear(prefix+q, in, "block.attn.q"), linear(prefix+k, in, "block.attn.k"), linear(prefix+v, in, "block.attn.v"),
+	return slices.Concat(linear(prefix+q, in, "block.attn.q"), linear(prefix+k, in, "block.attn.k"),
+		linear(prefix+v, in, "block.attn.v"),
 		linear(prefix+o, "hidden, head group head_dim", "block.attn.o"))
 }

@@ -46,10 +46,11 @@ func load(t *testing.T, text []byte) *spec.Config {
 
 // otherwise are changes to models of the reference.
 var otherwise = map[string]*strings.Replacer{
-	"llama-llama3": strings.NewReplacer(`"attention_bias": false`, `"attention_bias": true`, `"mlp_bias": false`, `"mlp_bias": true`),
-	"opt-post":     strings.NewReplacer(`"tie_word_embeddings": true`, `"tie_word_embeddings": false`),
-	"neox-tiny":    strings.NewReplacer(`"tie_word_embeddings": false`, `"tie_word_embeddings": true`),
-	"qwen3-tiny":   strings.NewReplacer(`"attention_bias": false`, `"attention_bias": true`),
+	"llama-llama3": strings.NewReplacer(`"attention_bias": false`, `"attention_bias": true`, `"mlp_bias": false`,
+		`"mlp_bias": true`),
+	"opt-post":   strings.NewReplacer(`"tie_word_embeddings": true`, `"tie_word_embeddings": false`),
+	"neox-tiny":  strings.NewReplacer(`"tie_word_embeddings": false`, `"tie_word_embeddings": true`),
+	"qwen3-tiny": strings.NewReplacer(`"attention_bias": false`, `"attention_bias": true`),
 }
 
 // Every element of every parameter has one place, and every place one element.
@@ -75,7 +76,8 @@ func TestPlacesAreABijection(t *testing.T) {
 			}
 			for at, n := range held {
 				if n != 1 {
-					t.Fatalf("%s: element %d of %s %v holds %d elements of %+v", name, at, pub.Name, pub.Shape, n, pub.Shares)
+					t.Fatalf("%s: element %d of %s %v holds %d elements of %+v", name, at, pub.Name, pub.Shape,
+						n, pub.Shares)
 				}
 			}
 		}
@@ -111,11 +113,14 @@ func TestPlaces(t *testing.T) {
 		// [hidden 16, 3 · head 4 · head_dim 4]: v begins after q and k.
 		{"gpt2-tiny", "transformer.h.{layer}.attn.c_attn.weight", "[16 48] {block.{layer}.attn.v [0 16] 32 [48 4 1]}"},
 		// [head 2 · group 2 · head_dim 4, hidden 16]; planc's is [hidden, head, group, head_dim].
-		{"llama-tiny", "model.layers.{layer}.self_attn.q_proj.weight", "[16 16] {block.{layer}.attn.q [0 16] 0 [1 128 64 16]}"},
+		{"llama-tiny", "model.layers.{layer}.self_attn.q_proj.weight",
+			"[16 16] {block.{layer}.attn.q [0 16] 0 [1 128 64 16]}"},
 		// [head 6 · (q, k, v) · head_dim 2, hidden 12].
-		{"bloom-tiny", "transformer.h.{layer}.self_attention.query_key_value.weight", "[36 12] {block.{layer}.attn.v [0 12] 48 [1 72 12]}"},
+		{"bloom-tiny", "transformer.h.{layer}.self_attention.query_key_value.weight",
+			"[36 12] {block.{layer}.attn.v [0 12] 48 [1 72 12]}"},
 		// [4 heads of q, 2 of k, 2 of v, each of 8; hidden 32].
-		{"phi3-tiny", "model.layers.{layer}.self_attn.qkv_proj.weight", "[64 32] {block.{layer}.attn.v [0 32] 1536 [1 256 32]}"},
+		{"phi3-tiny", "model.layers.{layer}.self_attn.qkv_proj.weight",
+			"[64 32] {block.{layer}.attn.v [0 32] 1536 [1 256 32]}"},
 		{"vit-tiny", patchWeight, "[16 3 4 4] {embed.patch [0 48] 0 [1 48]}"},
 		{"vit-tiny", "vit.embeddings.cls_token", "[1 1 16] {embed.wct [0 1] 0 [0 1]}"},
 		{"vit-tiny", "vit.embeddings.patch_embeddings.projection.bias", "[16] {embed.wct [1 2] 0 [0 1]}"},
@@ -133,7 +138,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// What files may hold besides where the head is the embedding, and must equal it; and the bias of a BERT whose head is not.
+// What files may hold besides where the head is the embedding, and must equal it; and the bias of a BERT whose head is
+// not.
 func TestTiedHeads(t *testing.T) {
 	all := configs(t)
 	for model, want := range map[string]string{
@@ -142,10 +148,12 @@ func TestTiedHeads(t *testing.T) {
 		"opt-post":            "[[lm_head.weight model.decoder.embed_tokens.weight]]",
 		"neox-tiny otherwise": "[[embed_out.weight gpt_neox.embed_in.weight]]",
 		"gemma2-tiny":         "[[lm_head.weight model.embed_tokens.weight]]",
-		"bert-tiny":           "[[cls.predictions.decoder.weight bert.embeddings.word_embeddings.weight] [cls.predictions.decoder.bias cls.predictions.bias]]",
-		"bert-untied":         "[]",
+		"bert-tiny": "[[cls.predictions.decoder.weight bert.embeddings.word_embeddings.weight] " +
+			"[cls.predictions.decoder.bias cls.predictions.bias]]",
+		"bert-untied": "[]",
 	} {
-		if got := fmt.Sprint(Of(zoo.Build("x", *all[model], zoo.Options{SeqLen: 4, Batch: 2, Elem: ir.F32}), all[model]).Twins); got != want {
+		if got := fmt.Sprint(Of(zoo.Build("x", *all[model], zoo.Options{SeqLen: 4, Batch: 2, Elem: ir.F32}),
+			all[model]).Twins); got != want {
 			t.Errorf("%s: %s, want %s", model, got, want)
 		}
 	}

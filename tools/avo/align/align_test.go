@@ -4,7 +4,8 @@ import "testing"
 
 func TestFunctions(t *testing.T) {
 	const asm = "TEXT ·a(SB)\n\tJNE x\n\tRET\n\nx:\n\tRET\n\n// func b()\nTEXT ·b(SB)\n\tRET\n"
-	const want = "TEXT ·a(SB)\n\tJNE x\n\tRET\n\nx:\n\tRET\n\tPCALIGN $64\n\n// func b()\nTEXT ·b(SB)\n\tRET\n\tPCALIGN $64\n"
+	const want = "TEXT ·a(SB)\n\tJNE x\n\tRET\n\nx:\n\tRET\n\tPCALIGN $64\n\n// func b()\nTEXT " +
+		"·b(SB)\n\tRET\n\tPCALIGN $64\n"
 	if got := string(Functions([]byte(asm))); got != want {
 		t.Errorf("%s", got)
 	}

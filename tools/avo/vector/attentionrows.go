@@ -119,7 +119,8 @@ with exponentials of -Inf 0 whatever top[i] is, and sums in float64. No scale*ro
 
 // gradRows writes rows of weights and the gradient of their scores.
 func (m *machine) gradRows() {
-	m.function("gradRows", "(p, dp []float32, seen []int, cols, stride int, scale, factor float32, shift, d []float32)", `
+	m.function("gradRows", "(p, dp []float32, seen []int, cols, stride int, scale, factor float32, shift, d "+
+		"[]float32)", `
 
 	for i := range seen {
 		row, grad, n := p[i*stride:][:cols], dp[i*stride:][:cols], seen[i]

@@ -18,28 +18,31 @@ func casts(m *machine) {
 		m.VCVTPH2PS(from, v)
 		m.VMOVUPS(v, to)
 	})
-	m.cast("toBF16", "(y []uint16, a []float32)", "y[i] = the bfloat16 nearest to a[i], of two the even one", func(from, to operand.Mem) {
-		v := m.vec()
-		m.VMOVUPS(from, v)
-		m.bf16(v)
-		if m.zmm {
-			m.VPMOVDW(v, to)
-			return
-		}
-		m.VPACKUSDW(v, v, v)
-		m.VPERMQ(operand.U8(0x08), v, v)
-		m.VMOVUPS(v.AsX(), to)
-	})
-	m.cast("toF16", "(y []uint16, a []float32)", "y[i] = the float16 nearest to a[i], of two the even one", func(from, to operand.Mem) {
-		v := m.vec()
-		m.VMOVUPS(from, v)
-		m.VCVTPS2PH(operand.U8(0), v, to)
-	})
+	m.cast("toBF16", "(y []uint16, a []float32)", "y[i] = the bfloat16 nearest to a[i], of two the even one",
+		func(from, to operand.Mem) {
+			v := m.vec()
+			m.VMOVUPS(from, v)
+			m.bf16(v)
+			if m.zmm {
+				m.VPMOVDW(v, to)
+				return
+			}
+			m.VPACKUSDW(v, v, v)
+			m.VPERMQ(operand.U8(0x08), v, v)
+			m.VMOVUPS(v.AsX(), to)
+		})
+	m.cast("toF16", "(y []uint16, a []float32)", "y[i] = the float16 nearest to a[i], of two the even one",
+		func(from, to operand.Mem) {
+			v := m.vec()
+			m.VMOVUPS(from, v)
+			m.VCVTPS2PH(operand.U8(0), v, to)
+		})
 }
 
 // cast writes a loop over the whole vectors of y.
 func (m *machine) cast(name, args, loop string, body func(from, to operand.Mem)) {
-	m.function(name, args, "\n\n\tfor i := range y { "+loop+" }\n\nwhere len(y) is a multiple of "+map[bool]string{false: "8", true: "16"}[m.zmm]+".")
+	m.function(name, args, "\n\n\tfor i := range y { "+loop+" }\n\nwhere len(y) is a multiple of "+
+		map[bool]string{false: "8", true: "16"}[m.zmm]+".")
 	n, y, a := m.length("y"), m.pointer("y"), m.pointer("a")
 	into, from := 4, 2
 	if name[:2] == "to" {
@@ -58,8 +61,8 @@ func (m *machine) cast(name, args, loop string, body func(from, to operand.Mem))
 	m.leave()
 }
 
-// bf16 leaves in each lane the bits of the nearest bfloat16: half of the last kept bit is added, less one where that bit
-// is even. A NaN keeps its upper bits and becomes a quiet one.
+// bf16 leaves in each lane the bits of the nearest bfloat16: half of the last kept bit is added, less one where that
+// bit is even. A NaN keeps its upper bits and becomes a quiet one.
 func (m *machine) bf16(v reg.VecVirtual) {
 	up, quiet := m.vec(), m.vec()
 	m.VPSRLD(operand.U8(16), v, up)

@@ -9,7 +9,8 @@ import (
 
 // element writes a kernel that makes each element of its first slice from those of the others. consts are kept in
 // registers where there are enough; f may destroy its operands.
-func (m *machine) element(name, args, loop string, sources []string, unroll int, consts [][]float32, f func(x []reg.VecVirtual) reg.VecVirtual) {
+func (m *machine) element(name, args, loop string, sources []string, unroll int, consts [][]float32,
+	f func(x []reg.VecVirtual) reg.VecVirtual) {
 	m.function(name, args, "\n\n\tfor i := range y { "+loop+" }")
 	m.hold(consts...)
 	n, y := m.length("y"), m.pointer("y")
@@ -27,9 +28,10 @@ func (m *machine) element(name, args, loop string, sources []string, unroll int,
 	m.leave()
 }
 
-// elementRows writes the kernel that does the same for some columns of rows that lie apart, where an element's constants would
-// else be fetched for each row.
-func (m *machine) elementRows(name, args, loop string, sources []string, unroll int, consts [][]float32, f func(x []reg.VecVirtual) reg.VecVirtual) {
+// elementRows writes the kernel that does the same for some columns of rows that lie apart, where an element's
+// constants would else be fetched for each row.
+func (m *machine) elementRows(name, args, loop string, sources []string, unroll int, consts [][]float32,
+	f func(x []reg.VecVirtual) reg.VecVirtual) {
 	m.function(name, args, "\n\n\tfor r, j := range [rows, cols] { i := r*stride + j; "+loop+" }")
 	m.hold(consts...)
 	rows, y := m.GP64(), m.pointer("y")
@@ -82,8 +84,8 @@ func (m *machine) elementRows(name, args, loop string, sources []string, unroll 
 // panelVectors are those of a row of a product's panel, which is what rows that lie apart mostly are.
 const panelVectors = 2
 
-// askSecond asks for so far behind rows of a panel, into the second cache: in the first, rows whose distance is a power of 2 share
-// a few places, where two or three matrices' next rows would drive out those that are due.
+// askSecond asks for so far behind rows of a panel, into the second cache: in the first, rows whose distance is a power
+// of 2 share a few places, where two or three matrices' next rows would drive out those that are due.
 func (m *machine) askSecond(rows []reg.Register, ahead reg.Register) {
 	for _, row := range rows {
 		for at := 0; at < 4*panelVectors*m.lanes; at += 64 {
@@ -124,17 +126,20 @@ func arithmetic(m *machine) {
 		m.element(name, "(y, a, b []float32)", loop, []string{"a", "b"}, 4, nil, of(op))
 	}
 	two("add", "y[i] = a[i] + b[i]", m.VADDPS)
-	m.elementRows("addRows", "(y, a, b []float32, rows, cols, stride int)", "y[i] = a[i] + b[i]", []string{"a", "b"}, 2, nil, of(m.VADDPS))
+	m.elementRows("addRows", "(y, a, b []float32, rows, cols, stride int)", "y[i] = a[i] + b[i]", []string{"a", "b"},
+		2, nil, of(m.VADDPS))
 	two("sub", "y[i] = a[i] - b[i]", m.VSUBPS)
 	two("mul", "y[i] = a[i] * b[i]", m.VMULPS)
-	m.element("scale", "(y, a []float32, c float32)", "y[i] = c * a[i]", []string{"a"}, 4, nil, func(x []reg.VecVirtual) reg.VecVirtual {
-		m.VMULPS(m.scalar("c"), x[0], x[0])
-		return x[0]
-	})
-	m.element("relu", "(y, a []float32)", "y[i] = max(a[i], 0)", []string{"a"}, 4, nil, func(x []reg.VecVirtual) reg.VecVirtual {
-		m.VMAXPS(x[0], m.zero(), x[0])
-		return x[0]
-	})
+	m.element("scale", "(y, a []float32, c float32)", "y[i] = c * a[i]", []string{"a"}, 4, nil,
+		func(x []reg.VecVirtual) reg.VecVirtual {
+			m.VMULPS(m.scalar("c"), x[0], x[0])
+			return x[0]
+		})
+	m.element("relu", "(y, a []float32)", "y[i] = max(a[i], 0)", []string{"a"}, 4, nil,
+		func(x []reg.VecVirtual) reg.VecVirtual {
+			m.VMAXPS(x[0], m.zero(), x[0])
+			return x[0]
+		})
 }
 
 const (
@@ -143,40 +148,54 @@ const (
 )
 
 // Factors of -2u/ln2, u = sqrt(2/π)(x + a x^3), and of 2u's derivative.
-var geluIn = []float32{-2 * geluC * math.Log2E, -2 * geluC * geluA * math.Log2E, 2 * geluC, 6 * geluC * geluA, 1, finite}
+var geluIn = []float32{-2 * geluC * math.Log2E, -2 * geluC * geluA * math.Log2E, 2 * geluC,
+	6 * geluC * geluA, 1, finite}
 
 // activations are functions of one element and their derivatives times what comes in.
 func activations(m *machine) {
 	held, gelus := [][]float32{expTop, expReduce, expPoly, {1, finite}}, [][]float32{exp2Poly, geluIn}
-	m.element("exp", "(y, a []float32)", "y[i] = e^a[i]", []string{"a"}, m.both(4), held, func(x []reg.VecVirtual) reg.VecVirtual { return m.exp(x[0]) })
-	const gelu, geluGrad = "y[i] = a[i] / (1 + e^-2u), u = sqrt(2/π)*(a[i] + 0.044715*a[i]^3)", "y[i] = dy[i] * (s + a[i]*s*(1-s)*2u'), s = 1/(1 + e^-2u)"
+	m.element("exp", "(y, a []float32)", "y[i] = e^a[i]", []string{"a"}, m.both(4), held,
+		func(x []reg.VecVirtual) reg.VecVirtual {
+			return m.exp(x[0])
+		})
+	const gelu, geluGrad = "y[i] = a[i] / (1 + e^-2u), u = sqrt(2/π)*(a[i] + 0.044715*a[i]^3)",
+		"y[i] = dy[i] * (s + a[i]*s*(1-s)*2u'), s = 1/(1 + e^-2u)"
 	m.element("gelu", "(y, a []float32)", gelu, []string{"a"}, m.both(4), gelus, m.gelu)
 	m.elementRows("geluRows", "(y, a []float32, rows, cols, stride int)", gelu, []string{"a"}, m.both(4), gelus, m.gelu)
 	m.element("geluGrad", "(y, dy, a []float32)", geluGrad, []string{"dy", "a"}, m.both(4), gelus, m.geluGrad)
-	m.elementRows("geluGradRows", "(y, dy, a []float32, rows, cols, stride int)", geluGrad, []string{"dy", "a"}, m.both(4), gelus, m.geluGrad)
-	m.element("silu", "(y, a []float32)", "y[i] = a[i] / (1 + e^-a[i])", []string{"a"}, 2, held, func(x []reg.VecVirtual) reg.VecVirtual { return m.silu(x[0]) })
-	m.element("siluGrad", "(y, dy, a []float32)", "y[i] = dy[i] * (s + a[i]*s*(1-s)), s = 1/(1 + e^-a[i])", []string{"dy", "a"}, 2, held,
+	m.elementRows("geluGradRows", "(y, dy, a []float32, rows, cols, stride int)", geluGrad, []string{"dy", "a"},
+		m.both(4), gelus, m.geluGrad)
+	m.element("silu", "(y, a []float32)", "y[i] = a[i] / (1 + e^-a[i])", []string{"a"}, 2, held,
+		func(x []reg.VecVirtual) reg.VecVirtual {
+			return m.silu(x[0])
+		})
+	m.element("siluGrad", "(y, dy, a []float32)", "y[i] = dy[i] * (s + a[i]*s*(1-s)), s = 1/(1 + e^-a[i])",
+		[]string{"dy", "a"}, 2, held,
 		func(x []reg.VecVirtual) reg.VecVirtual {
 			s, rest := m.sigmoid(m.negative(x[1]))
 			return m.slope(x[0], s, rest, x[1])
 		})
-	m.element("siluMul", "(y, a, b []float32)", "y[i] = b[i] * a[i]/(1 + e^-a[i])", []string{"a", "b"}, 2, held, func(x []reg.VecVirtual) reg.VecVirtual {
-		y := m.silu(x[0])
-		m.VMULPS(x[1], y, y)
-		return y
-	})
+	m.element("siluMul", "(y, a, b []float32)", "y[i] = b[i] * a[i]/(1 + e^-a[i])", []string{"a", "b"}, 2, held,
+		func(x []reg.VecVirtual) reg.VecVirtual {
+			y := m.silu(x[0])
+			m.VMULPS(x[1], y, y)
+			return y
+		})
 	m.siluMulGrad(held)
-	m.element("reluGrad", "(y, dy, a []float32)", "y[i] = dy[i] if a[i] > 0, else 0 * dy[i]", []string{"dy", "a"}, 4, nil, func(x []reg.VecVirtual) reg.VecVirtual {
-		m.step(x[1])
-		m.VMULPS(x[1], x[0], x[0])
-		return x[0]
-	})
+	m.element("reluGrad", "(y, dy, a []float32)", "y[i] = dy[i] if a[i] > 0, else 0 * dy[i]", []string{"dy", "a"}, 4,
+		nil, func(x []reg.VecVirtual) reg.VecVirtual {
+			m.step(x[1])
+			m.VMULPS(x[1], x[0], x[0])
+			return x[0]
+		})
 }
 
-// siluMulGrad writes both gradients of siluMul in one loop, by the operations of mul, silu and siluGrad: the bits are theirs.
+// siluMulGrad writes both gradients of siluMul in one loop, by the operations of mul, silu and siluGrad: the bits are
+// theirs.
 func (m *machine) siluMulGrad(held [][]float32) {
 	m.function("siluMulGrad", "(da, db, dy, a, b []float32)",
-		"\n\n\tfor i := range da { da[i], db[i] = dy[i]*b[i] * (s + a[i]*s*(1-s)), dy[i] * a[i]/(1 + e^-a[i]), s = 1/(1 + e^-a[i]) }")
+		"\n\n\tfor i := range da { da[i], db[i] = dy[i]*b[i] * (s + a[i]*s*(1-s)), dy[i] * a[i]/(1 + e^-a[i]), s = "+
+			"1/(1 + e^-a[i]) }")
 	m.hold(held...)
 	n, da, db := m.length("da"), m.pointer("da"), m.pointer("db")
 	dy, a, b := m.pointer("dy"), m.pointer("a"), m.pointer("b")

@@ -23,8 +23,9 @@ var (
 var exp2Poly = []float32{0.000215659718378447, 0.0012482289457693696, 0.009673775173723698, 0.05548618361353874,
 	0.24022908508777618, 0.6931470632553101, 1}
 
-// exp2 is 2^t; t survives not. An exponent's own rounding is for the caller to allow for: it is all that exp takes pains about.
-// What AVX-512 takes off and puts back is the same integer, whatever t is, so that nothing is beyond its range.
+// exp2 is 2^t; t survives not. An exponent's own rounding is for the caller to allow for: it is all that exp takes
+// pains about. What AVX-512 takes off and puts back is the same integer, whatever t is, so that nothing is beyond its
+// range.
 func (m *machine) exp2(t reg.VecVirtual) reg.VecVirtual {
 	const down = 9 // and no exception
 	if m.zmm {
@@ -48,9 +49,9 @@ func (m *machine) exp(x reg.VecVirtual) reg.VecVirtual {
 	return m.expBelow(x)
 }
 
-// expBelow is e^x of an x below the first of expTop, or a NaN; x survives not. Less than the second counts as that, so that
-// its product with ln2 is finite. A NaN stays one: of two operands of which one is NaN, the machine's min and max give the
-// second.
+// expBelow is e^x of an x below the first of expTop, or a NaN; x survives not. Less than the second counts as that, so
+// that its product with ln2 is finite. A NaN stays one: of two operands of which one is NaN, the machine's min and max
+// give the second.
 func (m *machine) expBelow(x reg.VecVirtual) reg.VecVirtual {
 	m.VMAXPS(x, m.cv(expTop[1]), x)
 	k, p, r2 := m.vec(), m.vec(), m.vec()
@@ -94,12 +95,12 @@ func (m *machine) scaleBy(p, k reg.VecVirtual) reg.VecVirtual {
 // move copies a vector from a register or from memory.
 func (m *machine) move(from operand.Op, to reg.VecVirtual) { m.VMOVUPS(from, to) }
 
-// sigmoid is s = 1/(1+e^t), the usual sigmoid of -t, and 1-s, without the cancellation; t survives not. Where e^t is infinite both
-// are 0, so that their product is.
+// sigmoid is s = 1/(1+e^t), the usual sigmoid of -t, and 1-s, without the cancellation; t survives not. Where e^t is
+// infinite both are 0, so that their product is.
 func (m *machine) sigmoid(t reg.VecVirtual) (s, rest reg.VecVirtual) { return m.sigmoidOf(m.exp(t)) }
 
-// sigmoidOf is likewise of e = e^t, which survives not. An infinite e is not made finite before the division: s would be subnormal
-// then, for which Intel's processors take some 30 times as long.
+// sigmoidOf is likewise of e = e^t, which survives not. An infinite e is not made finite before the division: s would
+// be subnormal then, for which Intel's processors take some 30 times as long.
 func (m *machine) sigmoidOf(e reg.VecVirtual) (s, rest reg.VecVirtual) {
 	s = m.vec()
 	m.VADDPS(m.c(1), e, s)

@@ -17,7 +17,8 @@ const (
 	logLo    = 1.90821492927058770002e-10
 )
 
-var logPoly = []float64{6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01, 2.222219843214978396e-01,
+var logPoly = []float64{6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01,
+	2.222219843214978396e-01,
 	1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860511658591e-01} // of s^2 and its powers
 
 // logRows writes the logarithms of rows' sums and their inverses.
@@ -30,7 +31,8 @@ func (m *machine) logRows() {
 	}
 
 in float64. There are a multiple of 8 sums; each is 0, at least 2^-1022, or a NaN.`)
-	rows, lse, inverse, top, sum := m.length("sum"), m.pointer("lse"), m.pointer("inverse"), m.pointer("top"), m.pointer("sum")
+	rows, lse, inverse, top, sum := m.length("sum"), m.pointer("lse"), m.pointer("inverse"), m.pointer("top"),
+		m.pointer("sum")
 	i := m.GP64()
 	m.XORQ(i, i)
 	l := m.labels("log")

@@ -121,7 +121,9 @@ func (m *machine) finish() {
 	if len(m.at) > 0 {
 		m.StaticGlobal("vectorConstants")
 		m.DataAttributes(rodata)
-		for _, block := range slices.SortedFunc(maps.Keys(m.at), func(a, b [8]uint64) int { return m.at[a] - m.at[b] }) {
+		for _, block := range slices.SortedFunc(maps.Keys(m.at), func(a, b [8]uint64) int {
+			return m.at[a] - m.at[b]
+		}) {
 			for i, q := range block {
 				m.AddDatum(m.at[block]+8*i, operand.U64(q))
 			}
@@ -267,8 +269,8 @@ func (m *machine) each(n reg.Register, unroll int, body func(at func(base reg.Re
 	m.Label(l("done"))
 }
 
-// woven writes body for each u < k, of all the first instruction, of all the second, and so on: one after the other, what
-// waits for its predecessors would fill the processor's queues, and the next vector's work not be seen.
+// woven writes body for each u < k, of all the first instruction, of all the second, and so on: one after the other,
+// what waits for its predecessors would fill the processor's queues, and the next vector's work not be seen.
 func (m *machine) woven(k int, body func(u int)) {
 	file, err := m.Result()
 	if err != nil {

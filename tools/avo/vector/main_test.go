@@ -18,7 +18,8 @@ func TestCurrent(t *testing.T) {
 		for name, want := range files {
 			known[name] = true
 			if got, err := os.ReadFile(filepath.Join("..", "..", folder, name)); err != nil || !bytes.Equal(got, want) {
-				t.Errorf("runtime/vec/%s is not what its generator prints (%v); go run ./avo/vector, in tools/, writes it", name, err)
+				t.Errorf("runtime/vec/%s is not what its generator prints (%v); go run ./avo/vector, in tools/, "+
+					"writes it", name, err)
 			}
 		}
 	}

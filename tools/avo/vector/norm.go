@@ -5,8 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// norms write what a norm does to rows, and the gradient of its gain. They do many rows in one call: what one row waits for,
-// the next one's work fills.
+// norms write what a norm does to rows, and the gradient of its gain. They do many rows in one call: what one row waits
+// for, the next one's work fills.
 func norms(m *machine) {
 	m.moments()
 	m.squares()
@@ -110,14 +110,16 @@ func (m *machine) squares() {
 
 // normed are rows less their means, scaled.
 func (m *machine) normed(name string, bias bool) {
-	args, loop, sources := "(y, x, gain, mean, rstd []float32, base float32)", "y[i,j] = (x[i,j]-mean[i])*rstd[i] * (base+gain[j])", []string{"gain"}
+	args, loop, sources := "(y, x, gain, mean, rstd []float32, base float32)",
+		"y[i,j] = (x[i,j]-mean[i])*rstd[i] * (base+gain[j])", []string{"gain"}
 	if bias {
 		args, loop = "(y, x, gain, bias, mean, rstd []float32, base float32)", loop+" + bias[j]"
 		sources = append(sources, "bias")
 	}
 	m.function(name, args, "\n\n\tfor i, j := range [len(mean), len(gain)] { "+loop+" }")
 	base := m.scalar("base")
-	count, n, y, x, mean, rstd := m.length("mean"), m.length("gain"), m.pointer("y"), m.pointer("x"), m.pointer("mean"), m.pointer("rstd")
+	count, n, y, x, mean, rstd := m.length("mean"), m.length("gain"), m.pointer("y"), m.pointer("x"),
+		m.pointer("mean"), m.pointer("rstd")
 	var from []reg.Register
 	for _, s := range sources {
 		from = append(from, m.pointer(s))
@@ -197,7 +199,8 @@ centred is 1, or 0 for a norm that does not subtract the mean.`)
 // gainGrad adds the gradient by a norm's gain over some rows.
 func (m *machine) gainGrad() {
 	m.function("gainGrad", "(out, dy, x, mean, rstd []float32, stride int)",
-		"\n\n\tfor j := range out { s := 0.0; for i := range mean { s += dy[i*stride+j] * (x[i*stride+j]-mean[i])*rstd[i] }; out[j] += s }\n\nwith s in float64.")
+		"\n\n\tfor j := range out { s := 0.0; for i := range mean { s += dy[i*stride+j] * "+
+			"(x[i*stride+j]-mean[i])*rstd[i] }; out[j] += s }\n\nwith s in float64.")
 	n, out, dy, x := m.length("out"), m.pointer("out"), m.pointer("dy"), m.pointer("x")
 	rows, mean, rstd := m.length("mean"), m.pointer("mean"), m.pointer("rstd")
 	stride := m.Load(m.Param("stride"), m.GP64())

@@ -92,7 +92,8 @@ func reductions(m *machine) {
 	wideSum("sum", "s += x[i]", func(v, sum reg.VecVirtual) { m.VADDPD(v, sum, sum) })
 	wideSum("sumSquares", "s += x[i]*x[i]", func(v, sum reg.VecVirtual) { m.VFMADD231PD(v, v, sum) })
 
-	m.function("largest", "(x []float32, least float32) (top float32)", "\n\n\ttop = least; for i := range x { top = max(top, x[i]) }\n\nof the x[i] that are numbers.")
+	m.function("largest", "(x []float32, least float32) (top float32)",
+		"\n\n\ttop = least; for i := range x { top = max(top, x[i]) }\n\nof the x[i] that are numbers.")
 	n, x := m.length("x"), m.pointer("x")
 	tops := []reg.VecVirtual{m.scalar("least"), m.scalar("least"), m.scalar("least"), m.scalar("least")}
 	m.each(n, 4, func(at func(reg.Register) operand.Mem, u int, t *tail) {
@@ -117,8 +118,8 @@ func reductions(m *machine) {
 	m.sumRows()
 }
 
-// expPart writes a part of a softmax's row by its maximum, and its sum: of some vectors' lanes first as they are, then in float64, for
-// widening costs as much as an exponential. It asks for what lies behind as sumExp does.
+// expPart writes a part of a softmax's row by its maximum, and its sum: of some vectors' lanes first as they are, then
+// in float64, for widening costs as much as an exponential. It asks for what lies behind as sumExp does.
 func (m *machine) expPart() {
 	m.function("expPart", "(y, a []float32, shift float32) (s float64)", `
 
@@ -166,10 +167,11 @@ with the sum in float64 of sums of up to four in float32. No a[i] is above shift
 	m.leave()
 }
 
-// sumExp writes the sum of a softmax's row. It computes where it could read, and so asks for what lies behind the row as far as it
-// reads: that is mostly the next one.
+// sumExp writes the sum of a softmax's row. It computes where it could read, and so asks for what lies behind the row
+// as far as it reads: that is mostly the next one.
 func (m *machine) sumExp() {
-	m.function("sumExp", "(x []float32, shift float32) (s float64)", "\n\n\tfor i := range x { s += e^(x[i]-shift) }\n\nwith the sum in float64.")
+	m.function("sumExp", "(x []float32, shift float32) (s float64)",
+		"\n\n\tfor i := range x { s += e^(x[i]-shift) }\n\nwith the sum in float64.")
 	m.hold(expTop, expReduce, expPoly)
 	n, x := m.length("x"), m.pointer("x")
 	sums, next := m.zeros(4), m.GP64()
@@ -291,7 +293,8 @@ func (m *machine) narrow(lo, hi reg.VecVirtual) reg.VecVirtual {
 // sumRows writes the sum over rows of each column.
 func (m *machine) sumRows() {
 	m.function("sumRows", "(out, x []float32, rows, stride int)",
-		"\n\n\tfor j := range out { s := 0.0; for i := range rows { s += x[i*stride+j] }; out[j] += s }\n\nwith s in float64.")
+		"\n\n\tfor j := range out { s := 0.0; for i := range rows { s += x[i*stride+j] }; out[j] += s }\n\nwith s "+
+			"in float64.")
 	n, out, x := m.length("out"), m.pointer("out"), m.pointer("x")
 	rows, stride := m.Load(m.Param("rows"), m.GP64()), m.Load(m.Param("stride"), m.GP64())
 	ahead := m.ahead(stride)

@@ -7,9 +7,11 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The normal distribution's tail, q(z) = erfc(z) for z >= 0, is t e^(-z^2 + P(t)) with t = 1/(1 + z/2) and a P of degree 9 that
-// makes the relative error at most 1.2e-7 (a Chebyshev fit; Press et al., Numerical Recipes, 2nd edition, 6.2).
-var erfcPoly = []float32{0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418, 0.37409196, 1.00002368, -1.26551223}
+// The normal distribution's tail, q(z) = erfc(z) for z >= 0, is t e^(-z^2 + P(t)) with t = 1/(1 + z/2) and a P of
+// degree 9 that makes the relative error at most 1.2e-7 (a Chebyshev fit; Press et al., Numerical Recipes, 2nd edition,
+// 6.2).
+var erfcPoly = []float32{0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418,
+	0.37409196, 1.00002368, -1.26551223}
 
 // tanh near 0 is x + x^3 P(x^2), where |x| < 0.625 (Cephes, tanhf); elsewhere 1 - 2/(e^2|x| + 1) with the sign of x.
 var tanhPoly = []float32{-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1}
@@ -21,12 +23,14 @@ const signBit = 1 << 31
 // tails are activations by the error function, and what saturates.
 func tails(m *machine) {
 	held := [][]float32{expTop, expReduce, expPoly}
-	m.element("geluErf", "(y, a []float32)", "y[i] = a[i] * erfc(-a[i]/sqrt(2))/2", []string{"a"}, 1, held, func(x []reg.VecVirtual) reg.VecVirtual {
-		p := m.phi(x[0])
-		m.VMULPS(x[0], p, p)
-		return p
-	})
-	m.element("geluErfGrad", "(y, dy, a []float32)", "y[i] = dy[i] * (p + a[i]*e^(-a[i]^2/2)/sqrt(2π)), p = erfc(-a[i]/sqrt(2))/2", []string{"dy", "a"}, 1, held,
+	m.element("geluErf", "(y, a []float32)", "y[i] = a[i] * erfc(-a[i]/sqrt(2))/2", []string{"a"}, 1, held,
+		func(x []reg.VecVirtual) reg.VecVirtual {
+			p := m.phi(x[0])
+			m.VMULPS(x[0], p, p)
+			return p
+		})
+	m.element("geluErfGrad", "(y, dy, a []float32)",
+		"y[i] = dy[i] * (p + a[i]*e^(-a[i]^2/2)/sqrt(2π)), p = erfc(-a[i]/sqrt(2))/2", []string{"dy", "a"}, 1, held,
 		func(x []reg.VecVirtual) reg.VecVirtual {
 			p, e := m.phi(x[1]), m.vec()
 			m.VMULPS(m.c(-0.5), x[1], e)
@@ -37,30 +41,34 @@ func tails(m *machine) {
 			m.VMULPS(x[0], p, p)
 			return p
 		})
-	m.element("sigmoid", "(y, a []float32)", "y[i] = 1 / (1 + e^-a[i])", []string{"a"}, 2, held, func(x []reg.VecVirtual) reg.VecVirtual {
-		s, _ := m.sigmoid(m.negative(x[0]))
-		return s
-	})
-	m.element("sigmoidGrad", "(y, dy, a []float32)", "y[i] = dy[i] * s*(1-s), s = 1/(1 + e^-a[i])", []string{"dy", "a"}, 2, held, func(x []reg.VecVirtual) reg.VecVirtual {
-		s, rest := m.sigmoid(m.negative(x[1]))
-		m.VMULPS(rest, s, s)
-		m.VMULPS(x[0], s, s)
-		return s
-	})
-	m.element("softcap", "(y, a []float32, cap, inverse float32)", "y[i] = cap * tanh(a[i]*inverse)", []string{"a"}, 1, held, func(x []reg.VecVirtual) reg.VecVirtual {
-		m.VMULPS(m.scalar("inverse"), x[0], x[0])
-		t := m.tanh(x[0])
-		m.VMULPS(m.scalar("cap"), t, t)
-		return t
-	})
-	m.element("softcapGrad", "(y, dy, a []float32, inverse float32)", "y[i] = dy[i] * (1 - tanh(a[i]*inverse)^2)", []string{"dy", "a"}, 1, held, func(x []reg.VecVirtual) reg.VecVirtual {
-		m.VMULPS(m.scalar("inverse"), x[1], x[1])
-		t, one := m.tanh(x[1]), m.vec()
-		m.move(m.c(1), one)
-		m.VFNMADD231PS(t, t, one)
-		m.VMULPS(x[0], one, one)
-		return one
-	})
+	m.element("sigmoid", "(y, a []float32)", "y[i] = 1 / (1 + e^-a[i])", []string{"a"}, 2, held,
+		func(x []reg.VecVirtual) reg.VecVirtual {
+			s, _ := m.sigmoid(m.negative(x[0]))
+			return s
+		})
+	m.element("sigmoidGrad", "(y, dy, a []float32)", "y[i] = dy[i] * s*(1-s), s = 1/(1 + e^-a[i])",
+		[]string{"dy", "a"}, 2, held, func(x []reg.VecVirtual) reg.VecVirtual {
+			s, rest := m.sigmoid(m.negative(x[1]))
+			m.VMULPS(rest, s, s)
+			m.VMULPS(x[0], s, s)
+			return s
+		})
+	m.element("softcap", "(y, a []float32, cap, inverse float32)", "y[i] = cap * tanh(a[i]*inverse)", []string{"a"}, 1,
+		held, func(x []reg.VecVirtual) reg.VecVirtual {
+			m.VMULPS(m.scalar("inverse"), x[0], x[0])
+			t := m.tanh(x[0])
+			m.VMULPS(m.scalar("cap"), t, t)
+			return t
+		})
+	m.element("softcapGrad", "(y, dy, a []float32, inverse float32)", "y[i] = dy[i] * (1 - tanh(a[i]*inverse)^2)",
+		[]string{"dy", "a"}, 1, held, func(x []reg.VecVirtual) reg.VecVirtual {
+			m.VMULPS(m.scalar("inverse"), x[1], x[1])
+			t, one := m.tanh(x[1]), m.vec()
+			m.move(m.c(1), one)
+			m.VFNMADD231PS(t, t, one)
+			m.VMULPS(x[0], one, one)
+			return one
+		})
 }
 
 // without is v with its sign bit off, and that bit alone.
@@ -97,7 +105,8 @@ func (m *machine) horner(c []float32, x reg.VecVirtual) reg.VecVirtual {
 	return p
 }
 
-// phi is the normal distribution function of a, which survives: q/2 where a < 0, else 1 - q/2 with q = erfc(|a|/sqrt(2)).
+// phi is the normal distribution function of a, which survives: q/2 where a < 0, else 1 - q/2 with q =
+// erfc(|a|/sqrt(2)).
 func (m *machine) phi(a reg.VecVirtual) reg.VecVirtual {
 	z, _ := m.without(a)
 	m.VMULPS(m.c(1/math.Sqrt2), z, z)

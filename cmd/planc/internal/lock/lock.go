@@ -45,8 +45,9 @@ type Inputs map[string]map[string]string
 
 // Expect is what a training program compares its steps with: the plan on the CPU where it runs.
 type Expect struct {
-	StepS       costmodel.Seconds        `json:"step_s"`
-	StepError   float64                  `json:"step_error" since:"cost model 4"` // by which it may be off, as a part of it; locks of before it have none
+	StepS costmodel.Seconds `json:"step_s"`
+	// by which it may be off, as a part of it; locks of before it have none
+	StepError   float64                  `json:"step_error" since:"cost model 4"`
 	TokensPerS  float64                  `json:"tokens_per_s"`
 	MemoryBytes int64                    `json:"memory_bytes"`
 	PeakFlops   costmodel.FlopsPerSecond `json:"peak_flops"`

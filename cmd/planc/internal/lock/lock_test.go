@@ -40,12 +40,14 @@ func fill(t *rapid.T, v reflect.Value, name string) {
 }
 
 func texts(t *rapid.T, name string) map[string]string {
-	return rapid.MapOf(rapid.StringMatching(`[a-z_.0-9]{1,9}`), rapid.OneOf(rapid.String(), rapid.StringMatching(`[0-9]+(\.[0-9]+)?|true|no|none|1, 2|a b|1e5`))).Draw(t, name)
+	return rapid.MapOf(rapid.StringMatching(`[a-z_.0-9]{1,9}`), rapid.OneOf(rapid.String(),
+		rapid.StringMatching(`[0-9]+(\.[0-9]+)?|true|no|none|1, 2|a b|1e5`))).Draw(t, name)
 }
 
 func drawn(t *rapid.T) *File {
-	f := &File{CostModel: 1, Files: map[string]string{}, Inputs: Inputs{}, Planc: rapid.StringMatching(`v[0-9.]+`).Draw(t, "planc"),
-		Plan: ir.SerialPlan(2, 4, ir.FullPrecision(ir.F32)), Program: Hash([]byte(rapid.String().Draw(t, "program")))}
+	f := &File{CostModel: 1, Files: map[string]string{}, Inputs: Inputs{},
+		Planc: rapid.StringMatching(`v[0-9.]+`).Draw(t, "planc"),
+		Plan:  ir.SerialPlan(2, 4, ir.FullPrecision(ir.F32)), Program: Hash([]byte(rapid.String().Draw(t, "program")))}
 	fill(t, reflect.ValueOf(&f.Expect).Elem(), "expect")
 	fill(t, reflect.ValueOf(&f.Gen).Elem(), "gen")
 	fill(t, reflect.ValueOf(&f.Predict).Elem(), "predict")
@@ -81,10 +83,13 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func example() *File {
-	in := Inputs{"cluster": {"name": "cpu", "node.devices": "2"}, "model": {"hidden": "64"}, "objective": {"headroom": "0.1"}, "plan": {"tp": "1, 2"}, "train": {"seq_len": "8"}}
+	in := Inputs{"cluster": {"name": "cpu", "node.devices": "2"}, "model": {"hidden": "64"},
+		"objective": {"headroom": "0.1"}, "plan": {"tp": "1, 2"}, "train": {"seq_len": "8"}}
 	p := ir.SerialPlan(2, 4, ir.FullPrecision(ir.F32))
-	return &File{CostModel: 1, DecidedFrom: in.Hashes(), Inputs: in, Planc: "v0.1.0", Plan: p, PlanHash: HashPlan(p), Program: Hash(nil),
-		Files: map[string]string{"planc_planc.go": Hash([]byte("a"))}, Gen: Gen{Package: "train"}, Search: search.Counts{Space: 1}}
+	return &File{CostModel: 1, DecidedFrom: in.Hashes(), Inputs: in, Planc: "v0.1.0", Plan: p, PlanHash: HashPlan(p),
+		Program: Hash(nil),
+		Files:   map[string]string{"planc_planc.go": Hash([]byte("a"))}, Gen: Gen{Package: "train"},
+		Search: search.Counts{Space: 1}}
 }
 
 // A lock of a planc that did not know some keys yet is whole.
@@ -92,7 +97,8 @@ func TestOlder(t *testing.T) {
 	whole := string(example().Bytes())
 	for _, key := range []string{"step_error", "expert_again", "expert_empty"} {
 		older := regexp.MustCompile(`(?m)^ +`+key+`: 0\n`).ReplaceAllString(whole, "")
-		if f, err := Parse("a.lock", []byte(older), remedy); older == whole || err != nil || string(f.Bytes()) != whole {
+		if f, err := Parse("a.lock", []byte(older), remedy); older == whole || err != nil ||
+			string(f.Bytes()) != whole {
 			t.Errorf("without %s: %v", key, err)
 		}
 	}
@@ -109,21 +115,31 @@ func TestDamaged(t *testing.T) {
 	}
 	lines := strings.SplitAfter(whole, "\n")
 	for _, c := range []struct{ name, text, want string }{
-		{"conflict", swap("  dp: 1", "<<<<<<< HEAD\n  dp: 1\n=======\n  dp: 2\n>>>>>>> other"), "a.lock:36:1: a merge conflict stands here; planc plan --update decides anew and writes the lock [BadLock]"},
-		{"cut", strings.Join(lines[:21], ""), "a.lock:2:1: plan is missing: the lock was cut off or edited; planc plan --update writes the lock anew [BadLock]"},
+		{"conflict", swap("  dp: 1", "<<<<<<< HEAD\n  dp: 1\n=======\n  dp: 2\n>>>>>>> other"),
+			"a.lock:36:1: a merge conflict stands here; planc plan --update decides anew and writes the lock " +
+				"[BadLock]"},
+		{"cut", strings.Join(lines[:21], ""),
+			"a.lock:2:1: plan is missing: the lock was cut off or edited; planc plan --update writes the lock anew " +
+				"[BadLock]"},
 		{"cut in predict", whole[:strings.Index(whole, "    dp_comm")], "predict.tokens_per_s is missing"},
 		{"empty", "", "a.lock:1:1: the file is empty; planc plan --update writes the lock anew [BadLock]"},
-		{"key", swap("  dp: 1", "  pd: 1"), "a.lock:36:3: a plan has no pd; planc plan --update writes the lock anew; did you mean dp? [BadLock]"},
+		{"key", swap("  dp: 1", "  pd: 1"),
+			"a.lock:36:3: a plan has no pd; planc plan --update writes the lock anew; did you mean dp? [BadLock]"},
 		{"plan value", swap("  dp: 1", "  dp: many"), `a.lock:36:7: plan.dp is "many", which no plan has`},
 		{"plan zero", swap("  dp: 1", "  dp: 01"), `plan.dp is "01", which no plan has`},
-		{"type", swap("cost_model: 1", "cost_model: one"), "a.lock:2:13: cost_model is text \"one\"; an integer is wanted"},
+		{"type", swap("cost_model: 1", "cost_model: one"),
+			"a.lock:2:13: cost_model is text \"one\"; an integer is wanted"},
 		{"top key", swap("cost_model: 1", "cost_model: 1\nmore: 1"), "a.lock:3:1: no key more; keys are cost_model"},
 		{"hash", swap("program: e", "program: g"), "program is no hash of 64 digits"},
-		{"inputs", swap("hidden: 64", "hidden: 65"), "inputs.model do not have the hash decided_from.model: the lock was edited"},
+		{"inputs", swap("hidden: 64", "hidden: 65"),
+			"inputs.model do not have the hash decided_from.model: the lock was edited"},
 		{"section", swap("  objective:\n    headroom: 0.1\n", ""), "inputs.objective is missing"},
 		{"record", swap("  priced: 0\n", ""), "search.priced is missing: the lock was cut off or edited"},
-		{"record key", swap("  priced: 0\n", "  priced: 0\n  pricey: 0\n"), "no key pricey in search; planc plan --update writes the lock anew; did you mean priced?"},
-		{"newer", swap("schema: 1", "schema: 2"), "this lock is of schema 2, which a later planc wrote (v0.1.0); this planc reads schema 1: use that planc [NewerLock]"},
+		{"record key", swap("  priced: 0\n", "  priced: 0\n  pricey: 0\n"),
+			"no key pricey in search; planc plan --update writes the lock anew; did you mean priced?"},
+		{"newer", swap("schema: 1", "schema: 2"),
+			"this lock is of schema 2, which a later planc wrote (v0.1.0); this planc reads schema 1: use that planc " +
+				"[NewerLock]"},
 		{"syntax", swap("  dp: 1", "  dp: [1"), "planc plan --update writes the lock anew [BadLock]"},
 		{"list", "- 1\n", "is a list; a mapping is wanted"},
 		{"twice", whole + lines[1], "key cost_model is here twice"},

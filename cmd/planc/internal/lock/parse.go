@@ -47,15 +47,20 @@ type document struct {
 	Search      record[search.Counts]     `yaml:"search"`
 }
 
-// Parse reads a lock. A mistake is an ir.Diags, each at its place; remedy says what to do about it: "planc plan --update".
+// Parse reads a lock. A mistake is an ir.Diags, each at its place; remedy says what to do about it: "planc plan
+// --update".
 func Parse(file string, data []byte, remedy string) (*File, error) {
 	if at := conflict(data); at > 0 {
-		return nil, ir.Diags{{Pos: ir.Pos{File: file, Line: at, Column: 1}, Code: BadLock, Msg: "a merge conflict stands here; " + remedy + " decides anew and writes the lock"}}
+		return nil, ir.Diags{{Pos: ir.Pos{File: file, Line: at, Column: 1}, Code: BadLock,
+			Msg: "a merge conflict stands here; " + remedy + " decides anew and writes the lock"}}
 	}
 	doc, diags := strict.Parse(file, data)
 	if len(diags) == 0 {
-		if n := doc.Root.Get("schema"); n != nil && n.Kind == strict.Int && n.Text != fmt.Sprint(Schema) && len(n.Text) < 10 {
-			return nil, ir.Diags{{Pos: n.Pos, Code: NewerLock, Msg: fmt.Sprintf("this lock is of schema %s, which a later planc wrote (%s); this planc reads schema %d: use that planc", n.Text, version(doc), Schema)}}
+		if n := doc.Root.Get("schema"); n != nil && n.Kind == strict.Int && n.Text != fmt.Sprint(Schema) &&
+			len(n.Text) < 10 {
+			return nil, ir.Diags{{Pos: n.Pos, Code: NewerLock,
+				Msg: fmt.Sprintf("this lock is of schema %s, which a later planc wrote (%s); this planc reads schema "+
+					"%d: use that planc", n.Text, version(doc), Schema)}}
 		}
 		var d document
 		diags = append(doc.Decode(&d), missing(doc)...)
@@ -121,8 +126,8 @@ func missing(doc *strict.Doc) (diags ir.Diags) {
 
 const isMissing = " is missing: the lock was cut off or edited"
 
-// firstMissing drops what only follows from another mistake: keys are missing where one is misspelt, and all that follows the
-// place where a lock was cut off.
+// firstMissing drops what only follows from another mistake: keys are missing where one is misspelt, and all that
+// follows the place where a lock was cut off.
 func firstMissing(diags ir.Diags) ir.Diags {
 	is := func(d ir.Diag) bool { return strings.HasSuffix(d.Msg, isMissing) }
 	others := slices.ContainsFunc(diags, func(d ir.Diag) bool { return !is(d) })
@@ -135,8 +140,10 @@ func firstMissing(diags ir.Diags) ir.Diags {
 
 // file is the document as a File.
 func (d *document) file(doc *strict.Doc) *File {
-	f := &File{CostModel: d.CostModel, DecidedFrom: map[string]string{}, Expect: d.Expect.v, Files: map[string]string{}, Gen: d.Gen.v, Inputs: Inputs{},
-		Plan: d.Plan.v, PlanHash: string(d.PlanHash), Planc: d.Planc, Predict: d.Predict.v, Program: string(d.Program), Search: d.Search.v, doc: doc}
+	f := &File{CostModel: d.CostModel, DecidedFrom: map[string]string{}, Expect: d.Expect.v,
+		Files: map[string]string{}, Gen: d.Gen.v, Inputs: Inputs{},
+		Plan: d.Plan.v, PlanHash: string(d.PlanHash), Planc: d.Planc, Predict: d.Predict.v, Program: string(d.Program),
+		Search: d.Search.v, doc: doc}
 	for k, v := range d.DecidedFrom {
 		f.DecidedFrom[k] = string(v)
 	}
@@ -154,7 +161,8 @@ func (f *File) check() (diags ir.Diags) {
 	hashes := f.Inputs.Hashes()
 	for _, s := range Sections {
 		if f.DecidedFrom[s] != hashes[s] {
-			diags.Addf(f.Pos("inputs."+s), BadLock, "inputs.%s do not have the hash decided_from.%s: the lock was edited", s, s)
+			diags.Addf(f.Pos("inputs."+s), BadLock,
+				"inputs.%s do not have the hash decided_from.%s: the lock was edited", s, s)
 		}
 	}
 	for s := range f.Inputs {

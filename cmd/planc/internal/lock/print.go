@@ -14,15 +14,18 @@ import (
 )
 
 // head is the first line of a lock, by which other tools' locks are told from planc's.
-const head = "# The locked plan of a planc job. planc writes this file; commit it. To decide anew: planc plan --update\n"
+const head = "# The locked plan of a planc job. planc writes this file; commit it. To decide anew: planc " +
+	"plan --update\n"
 
 // Bytes is the file's text: sorted keys, the same for the same content.
 func (f *File) Bytes() []byte {
 	var b bytes.Buffer
 	b.WriteString(head)
 	printMap(&b, "", map[string]any{
-		"cost_model": f.CostModel, "decided_from": generic(f.DecidedFrom), "expect": generic(f.Expect), "files": generic(f.Files),
-		"gen": generic(f.Gen), "inputs": f.Inputs.generic(), "plan": generic(f.Plan.JSON()), "plan_hash": f.PlanHash, "planc": f.Planc,
+		"cost_model": f.CostModel, "decided_from": generic(f.DecidedFrom), "expect": generic(f.Expect),
+		"files": generic(f.Files),
+		"gen":   generic(f.Gen), "inputs": f.Inputs.generic(), "plan": generic(f.Plan.JSON()), "plan_hash": f.PlanHash,
+		"planc":   f.Planc,
 		"predict": generic(f.Predict), "program": f.Program, "schema": Schema, "search": generic(f.Search),
 	})
 	return b.Bytes()
@@ -94,12 +97,14 @@ func scalar(v any) string {
 	case nil:
 		panic("lock: a value is missing")
 	case string:
-		if hexadecimal.MatchString(v) && !digits.MatchString(v) || plain.MatchString(v) && !slices.Contains(words, strings.ToLower(v)) {
+		if hexadecimal.MatchString(v) && !digits.MatchString(v) || plain.MatchString(v) &&
+			!slices.Contains(words, strings.ToLower(v)) {
 			return v
 		}
 		return strconv.Quote(v)
 	case field:
-		if _, err := strconv.ParseFloat(string(v), 64); err == nil || v == "true" || v == "false" || plainList.MatchString(string(v)) {
+		if _, err := strconv.ParseFloat(string(v), 64); err == nil || v == "true" || v == "false" ||
+			plainList.MatchString(string(v)) {
 			return string(v)
 		}
 		return scalar(string(v))
