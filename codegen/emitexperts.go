@@ -107,8 +107,8 @@ func emitPlaces(kernel string) func(*emitter, *ir.Node) {
 		}
 		d := jen.Dict{jen.Id("Tokens"): jen.Lit(e.count(index.Dims) / choices.Size),
 			jen.Id("Choices"): jen.Lit(choices.Size), jen.Id("Experts"): jen.Lit(experts.Size),
-			jen.Id("Places"): jen.Lit(e.count([]ir.Extent{slots})), jen.Id("Width"): jen.Lit(e.count(places.Dims[2:])),
+			jen.Id("Slots"): jen.Lit(e.count([]ir.Extent{slots})), jen.Id("Width"): jen.Lit(e.count(places.Dims[2:])),
 			jen.Id("Round"): round(n)}
-		e.kernel(kernel, n.Outs[0], n.Args[0], n.Args[1], jen.Qual(cpuPath, "PlaceShape").Values(d))
+		e.kernel(kernel, n.Outs[0], n.Args[0], n.Args[1], jen.Qual(cpuPath, "SlotShape").Values(d))
 	}
 }

@@ -82,9 +82,9 @@ func (e *emitter) product(n *ir.Node, a, b *ir.Value, groups, rows, cols, terms 
 		e.kernel(name, append(args, e.adding(n))...)
 	case from != nil:
 		e.kernel("MatMulOn", n.Outs[0], from, a, b, rows, cols, terms, ta, tb)
-	case n.Products16() && n.Outs[0].Type.Elem == ir.BF16 && !e.acc(n):
+	case n.Matmuls16() && n.Outs[0].Type.Elem == ir.BF16 && !e.acc(n):
 		e.call(jen.Id("kern").Dot(name+"RoundBF16"), args...)
-	case n.Products16():
+	case n.Matmuls16():
 		e.kernel(name+"BF16", append(args, e.adding(n))...)
 	default:
 		e.kernel(name, append(args, e.adding(n))...)
@@ -93,7 +93,7 @@ func (e *emitter) product(n *ir.Node, a, b *ir.Value, groups, rows, cols, terms 
 
 // eights writes a product of operands that are rounded to 8 bits: on a CPU, of their copies in the scratch.
 func (e *emitter) eights(n *ir.Node, args []any, groups int) {
-	left, right := n.Eights()
+	left, right := n.FP8Matmuls()
 	if args[1] != any(n.Args[0]) {
 		left, right = right, left
 	}

@@ -140,8 +140,8 @@ func (g *generator) table() jen.Code {
 		jen.Id("Optim"):    rt(map[string]string{"adamw": "AdamW", "adam": "Adam", "sgd": "SGD"}[g.p.Recipe.Optimizer]),
 		jen.Id("Dropout"):  jen.Lit(g.drops()),
 	}
-	if g.p.Recipe.ByChance {
-		d[jen.Id("ByChance")] = jen.True()
+	if g.p.Recipe.StochasticRounding {
+		d[jen.Id("StochasticRounding")] = jen.True()
 	}
 	g.ends(d)
 	g.attendsTable(d)

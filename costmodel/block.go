@@ -44,10 +44,10 @@ type Function struct {
 
 // Exchange is a collective over an axis, "" for tp, by the bytes of the whole buffer.
 type Exchange struct {
-	Op     ir.Op
-	Bytes  float64
-	Axis   ir.Axis
-	Beside bool // runs beside attention, but for the turn that begins it
+	Op         ir.Op
+	Bytes      float64
+	Axis       ir.Axis
+	Overlapped bool // runs beside attention, but for the turn that begins it
 	// of a token that is sent once to each rank and each node that any of its choices is on; zero: once for each choice
 	Once Routing
 }
@@ -79,7 +79,7 @@ type builder struct {
 // none, selective or full, and whole blocks recomputed leave their input alone.
 func (e *Engine) Layers(s *Transformer, p Split, again string) (embed, block, head Layer) {
 	b := &builder{e: e, s: s, p: p, tp: float64(p.TP), cp: float64(max(1, p.CP)), size: float64(p.Size),
-		flash: !e.Unfused, upAgain: e.UpAgain && again != "full"}
+		flash: !e.Unfused, upAgain: e.RecomputesUp && again != "full"}
 	b.tokens = float64(p.Micro*s.Seq) / b.cp
 	b.near = b.tokens
 	if p.SP {
@@ -313,7 +313,7 @@ func (b *builder) mlp(l *Layer) {
 	b.product(l, b.tokens, wide, h)
 	b.stream(&l.Forward, b.tokens, wide+f, 1)
 	b.stream(&l.Backward, b.tokens, 2*wide+f, 1)
-	if b.e.ActivationAgain {
+	if b.e.RecomputesActivation {
 		b.stream(&l.Backward, b.tokens, wide+f, 1)
 	}
 	if b.s.Bias {
@@ -332,7 +332,7 @@ func (b *builder) norms(l *Layer) {
 	}
 	b.stream(&l.Forward, b.near, forward*h, 4)
 	b.stream(&l.Backward, b.near, backward*h, 6)
-	if b.e.NormsAgain {
+	if b.e.RecomputesNorms {
 		b.stream(&l.Backward, b.near, 2*2.0*h, 2)
 	}
 	if b.s.Bias {
@@ -364,7 +364,7 @@ func (b *builder) kept() float64 {
 		kv = q
 	}
 	near := 3*h + b.latentKept() // of four inputs of norms and projections the block's own is counted as its input
-	if b.e.NormsAgain {          // of norms their inputs
+	if b.e.RecomputesNorms {     // of norms their inputs
 		near = h + b.latentKept()/2
 	}
 	far := q + 2*kv + q + 2*f
@@ -376,11 +376,11 @@ func (b *builder) kept() float64 {
 	}
 	if b.p.Narrow { // inputs of matmuls are kept as they were cast
 		far -= (q + f) / 2
-		if !b.e.NormsAgain {
+		if !b.e.RecomputesNorms {
 			near -= h
 		}
 	}
-	if b.e.ActivationAgain {
+	if b.e.RecomputesActivation {
 		far -= b.activationKept(f)
 	}
 	bytes := b.size*(b.near*near+b.tokens*far) + b.routed()

@@ -16,7 +16,7 @@ func (b *builder) context(l *Layer, q, kv float64) {
 	}
 	ring := b.p.Context == "ring"
 	add := func(f *Function, op ir.Op, columns float64) {
-		f.Comms = append(f.Comms, Exchange{Op: op, Bytes: b.size * b.tokens * columns, Axis: "cp", Beside: ring})
+		f.Comms = append(f.Comms, Exchange{Op: op, Bytes: b.size * b.tokens * columns, Axis: "cp", Overlapped: ring})
 	}
 	if b.p.Context == "heads" {
 		for _, f := range []*Function{&l.Forward, &l.Backward} {

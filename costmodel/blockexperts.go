@@ -34,7 +34,7 @@ func (b *builder) experts(l *Layer) {
 	if !b.e.FusedExperts {
 		b.stream(&l.Forward, rows, wide+f, 1)
 		b.stream(&l.Backward, rows, 2*wide+f, 1)
-		if b.e.ActivationAgain {
+		if b.e.RecomputesActivation {
 			b.stream(&l.Backward, rows, wide+f, 1)
 		}
 	}
@@ -162,7 +162,7 @@ func (b *builder) routed() float64 {
 	if b.p.Narrow { // inputs of products are kept as they were cast
 		in, columns = in/2, columns-float64(s.ExpertFFN)/etp/2
 	}
-	if b.e.ActivationAgain {
+	if b.e.RecomputesActivation {
 		columns -= b.activationKept(float64(s.ExpertFFN) / etp)
 	}
 	return b.size * rows * (in + columns)
@@ -176,7 +176,7 @@ const narrowBytes = 1 + 4.0/128
 // network once to each node and over the links once to each rank that any of its choices is on (DeepEP, Zhao et al.
 // 2025).
 func (c *Cluster) OnceTime(p Placement, b Bytes, r Routing) Seconds {
-	part := func(places int) Bytes { return Bytes(r.Places(places) / float64(r.Choices)) }
+	part := func(places int) Bytes { return Bytes(r.Slots(places) / float64(r.Choices)) }
 	near := c.CollectiveTime(ir.OpAllToAll, Placement{Local: p.Local, Nodes: 1, Span: 1}, b*part(p.Ranks()))
 	if p.Nodes == 1 {
 		return near

@@ -44,9 +44,9 @@ func TestGradientsOfLatents(t *testing.T) {
 // Where whole blocks are recomputed, what widens the narrow streams is recomputed with them, and not twice.
 func TestFullLeavesNothingToWiden(t *testing.T) {
 	plain := *EngineOf("megatron")
-	plain.UpAgain = false
+	plain.RecomputesUp = false
 	again := plain
-	again.UpAgain = true
+	again.RecomputesUp = true
 	for kind, more := range map[string]int{"none": 2, "full": 0} {
 		a, b := latentBlock(&plain, 2, 256, true, kind), latentBlock(&again, 2, 256, true, kind)
 		if got := len(b.Backward.Ops) - len(a.Backward.Ops); got != more || kind == "full" && a.Work != b.Work {

@@ -4,18 +4,18 @@ import "github.com/planc-dev/planc/ir"
 
 // Cost is the time of one function of a layer on one rank.
 type Cost struct {
-	Compute Seconds
-	Comm    Seconds // collectives in line: the next op waits for them
-	Context Seconds // of Comm, those over cp
-	Experts Seconds // of Comm, those over ep and etp, of tokens on their way to experts and back
-	Remade  Seconds // of Compute, the experts' forward values that backward makes again
-	Empty   Seconds // of Compute, what experts do for places that no token has
+	Compute     Seconds
+	Comm        Seconds // collectives in line: the next op waits for them
+	Context     Seconds // of Comm, those over cp
+	Experts     Seconds // of Comm, those over ep and etp, of tokens on their way to experts and back
+	Recomputed  Seconds // of Compute, the experts' forward values that backward makes again
+	PaddedSlots Seconds // of Compute, what experts do for places that no token has
 }
 
 // Plus adds a function that follows.
 func (c Cost) Plus(d Cost) Cost {
 	return Cost{c.Compute + d.Compute, c.Comm + d.Comm, c.Context + d.Context, c.Experts + d.Experts,
-		c.Remade + d.Remade, c.Empty + d.Empty}
+		c.Recomputed + d.Recomputed, c.PaddedSlots + d.PaddedSlots}
 }
 
 // Sum is all of it.
@@ -26,7 +26,7 @@ type Layers struct {
 	Segment, From, Count int
 	Forward, Backward    Cost
 	Weights              Cost    // of a split backward: its second part, which Backward does not hold
-	Again                Seconds // of Backward's arithmetic, what makes forward values again
+	Recomputed           Seconds // of Backward's arithmetic, what makes forward values again
 	Every                int     // backward runs groups of so many layers forward again first; 0: it does not
 	// a layer's parameters are gathered before each use, its gradients scattered after each backward
 	Fetch, Scatter Seconds
@@ -47,9 +47,9 @@ type Chunk struct {
 
 // Pass is what a chunk's pass over a micro-batch takes, by parts that add up to Total.
 type Pass struct {
-	Compute, Recompute, TPComm Seconds
-	CPComm, EPComm             Seconds
-	ExpertAgain, ExpertEmpty   Seconds
+	Compute, Recompute, TPComm   Seconds
+	CPComm, EPComm               Seconds
+	ExpertRecompute, ExpertEmpty Seconds
 	// waiting for parameters to come and for gradients to go, and what compute loses to them
 	Exposed Seconds
 	Sent    Seconds // waiting until what it sends has gone
@@ -59,7 +59,7 @@ type Pass struct {
 
 // Total is how long the pass takes.
 func (p *Pass) Total() Seconds {
-	return p.Compute + p.Recompute + p.ExpertAgain + p.ExpertEmpty + p.TPComm + p.CPComm + p.EPComm + p.Exposed + p.Sent
+	return p.Compute + p.Recompute + p.ExpertRecompute + p.ExpertEmpty + p.TPComm + p.CPComm + p.EPComm + p.Exposed + p.Sent
 }
 
 // layerDone says when in a pass a layer has its gradients.
@@ -174,17 +174,17 @@ func (c *Chunk) parts(kind ir.ActionKind) Pass {
 			cost = r.Weights
 		case ir.Backward:
 			cost = r.Backward
-			cost.Compute -= r.Again
-			p.Recompute += n * r.Again
+			cost.Compute -= r.Recomputed
+			p.Recompute += n * r.Recomputed
 			if r.Every > 0 {
-				p.Recompute += n * (r.Forward.Compute - r.Forward.Empty)
-				p.ExpertEmpty += n * r.Forward.Empty
+				p.Recompute += n * (r.Forward.Compute - r.Forward.PaddedSlots)
+				p.ExpertEmpty += n * r.Forward.PaddedSlots
 				p.comm(r.Forward, n)
 			}
 		}
-		p.Compute += n * (cost.Compute - cost.Remade - cost.Empty)
-		p.ExpertAgain += n * cost.Remade
-		p.ExpertEmpty += n * cost.Empty
+		p.Compute += n * (cost.Compute - cost.Recomputed - cost.PaddedSlots)
+		p.ExpertRecompute += n * cost.Recomputed
+		p.ExpertEmpty += n * cost.PaddedSlots
 		p.comm(cost, n)
 	}
 	return p

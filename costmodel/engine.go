@@ -43,18 +43,18 @@ type Engine struct {
 	FusedExperts bool // an expert's activation and casts are parts of its products' kernels
 	// columns of the classifier's products on a rank of tp are priced as a multiple of this; memory, the embedding and
 	// traffic of gradients are of the vocabulary as it is; 0: no column is added
-	PadVocab      int
-	SplitsExperts bool // backward passes of layers with experts may be two
-	UpAgain       bool // of latent attention what widens the narrow streams is recomputed
-	Even          bool // layers are split evenly over chunks, unless the job gives stage_layers
-	NormsAgain    bool // norms are recomputed, and their inputs alone are saved
+	PadVocab        int
+	SplitsExperts   bool // backward passes of layers with experts may be two
+	RecomputesUp    bool // of latent attention what widens the narrow streams is recomputed
+	Even            bool // layers are split evenly over chunks, unless the job gives stage_layers
+	RecomputesNorms bool // norms are recomputed, and their inputs alone are saved
 
 	// FP8 operands have a scale for each tile along their depth, which costs what [MXFP8] does; else one a tensor
 	TileScaled bool
 
 	// the MLP's and experts' activation is recomputed, and its inputs are saved as 8-bit operands are
-	ActivationAgain bool
-	Graphed         Graphed // what the host issues at once, as CUDA graphs: up to this
+	RecomputesActivation bool
+	Graphed              Graphed // what the host issues at once, as CUDA graphs: up to this
 
 	// Communication.
 	Overlap  [2]bool // data-parallel traffic runs beside compute: with ZeRO 0, and above
@@ -62,11 +62,11 @@ type Engine struct {
 	HiddenTP float64 // part of tensor-parallel collectives that runs beside matmuls, on sm_90 and later
 	// part of what moves tokens to experts and back that may overlap another micro-batch's compute; the function's own
 	// time bounds it
-	HiddenEP  float64
-	SlowsEP   float64 // by how much compute is slower meanwhile
-	Blocking  bool    // sends to other stages are waited for
-	Beside    bool    // but for those of an interleaved schedule, which go beside the next pass
-	Scattered bool    // and are split over tensor parallel ranks
+	HiddenEP                 float64
+	SlowsEP                  float64 // by how much compute is slower meanwhile
+	Blocking                 bool    // sends to other stages are waited for
+	OverlapsInterleavedSends bool    // but for those of an interleaved schedule, which go beside the next pass
+	Scattered                bool    // and are split over tensor parallel ranks
 	// tokens go to experts, and gradients to what made them, as 8-bit operands where matmuls are in 8 bits; back in 16
 	NarrowSent bool
 	// tokens go once to each rank and node that has some of their experts, else once for each expert
@@ -132,7 +132,7 @@ var Engines = []*Engine{
 var megatron = &Engine{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo",
 	Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, FloatLogits: true, PadVocab: 128,
 	Even: true, Launch: 2e-6, Host: 76.8e-6, Looped: 0.496, Pass: 1.57e-3, Step: 5.1e-3,
-	Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Beside: true, Scattered: true,
+	Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, OverlapsInterleavedSends: true, Scattered: true,
 	Once: true, PerExpert: true, Interfere: 0.107, Sharded: Contention{Gain: megatronGain},
 	Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32)}
 
@@ -165,7 +165,7 @@ func EngineOf(name string) *Engine {
 // State is a precision as the engine keeps it: with 16-bit weights its own types, whatever the preset says. Sums of
 // gradients in f32 go with bf16 alone (Megatron-LM's arguments.py: --bf16 sets accumulate_allreduce_grads_in_fp32).
 func (e *Engine) State(p ir.Precision) ir.Precision {
-	p.Eight = p.Eight && e.Own
+	p.FP8 = p.FP8 && e.Own
 	if e.Own || !p.Params.Narrow() {
 		return p
 	}
@@ -200,7 +200,9 @@ func (e *Engine) ExposedTP(c *Cluster) float64 {
 // Waits tells whether a pass of a plan ends when what it sends to the next stage has gone. Megatron-LM sends beside the
 // next pass where the schedule is interleaved (commit f9283c5a of May 2023; the default since 4eeff55d of that
 // October).
-func (e *Engine) Waits(p *ir.Plan) bool { return e.Blocking && !(e.Beside && p.VPP > 1) }
+func (e *Engine) Waits(p *ir.Plan) bool {
+	return e.Blocking && !(e.OverlapsInterleavedSends && p.VPP > 1)
+}
 
 // Holds is what a rank needs under the engine, of what its plan's arena would need.
 func (e *Engine) Holds(m Memory, p *ir.Plan) Memory {

@@ -206,7 +206,7 @@ func TestErrorBars(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := BarOf(EngineOf("megatron"), c, "bf16", 8, false, 10)
+	b := ErrorBarOf(EngineOf("megatron"), c, "bf16", 8, false, 10)
 	if b.Rows < 5 || b.Like != (Like{"megatron", "sm_80", "yes", "several"}) || b.Error <= 0 || b.Error >= 0.5 {
 		t.Errorf("bar %+v", b)
 	}
@@ -215,26 +215,26 @@ func TestErrorBars(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if with := BarOf(EngineOf("megatron"), h, "bf16", 8, true, 10); with.Engine == b.Engine || with.Rows == 0 {
+	if with := ErrorBarOf(EngineOf("megatron"), h, "bf16", 8, true, 10); with.Engine == b.Engine || with.Rows == 0 {
 		t.Errorf("with experts the bar is %+v", with)
 	}
-	if with := BarOf(EngineOf("megatron"), c, "bf16", 8, true, 10); with.Rows != 0 || with.Beyond.Trait != "flops" {
+	if with := ErrorBarOf(EngineOf("megatron"), c, "bf16", 8, true, 10); with.Rows != 0 || with.Beyond.Trait != "flops" {
 		t.Errorf("with experts on A100 the bar is %+v", with)
 	}
-	if own := BarOf(PlancEngine, c, "bf16", 8, false, 10); own != b {
+	if own := ErrorBarOf(PlancEngine, c, "bf16", 8, false, 10); own != b {
 		t.Errorf("planc's own bar %+v is not Megatron's", own)
 	}
-	if b := BarOf(PlancEngine, c, "bf16", 8, false, 1e-3); b.Rows != 0 || b.Error != gpuError ||
+	if b := ErrorBarOf(PlancEngine, c, "bf16", 8, false, 1e-3); b.Rows != 0 || b.Error != gpuError ||
 		b.String() != "assumed; the shortest step of a measured run is 58 ms" {
 		t.Errorf("of a step shorter than any that was measured: %+v, %s", b, b)
 	}
-	if b := BarOf(PlancEngine, c, "f32", 8, false, 10); b.Rows != 0 || b.Error != gpuError ||
+	if b := ErrorBarOf(PlancEngine, c, "f32", 8, false, 10); b.Rows != 0 || b.Error != gpuError ||
 		b.String() != "assumed; no measured run computes in f32" {
 		t.Errorf("of a type that no run computes in: %+v, %s", b, b)
 	}
 	strange := *c
 	strange.GPU.Arch = "sm_999"
-	if b := BarOf(EngineOf("deepspeed"), &strange, "bf16", 1, false, 10); b.Engine != "deepspeed" ||
+	if b := ErrorBarOf(EngineOf("deepspeed"), &strange, "bf16", 1, false, 10); b.Engine != "deepspeed" ||
 		b.Generation != "" {
 		t.Errorf("bar of an unknown GPU %+v", b)
 	}
@@ -285,7 +285,7 @@ func TestErrorBarsOfHardware(t *testing.T) {
 		if x.change != nil {
 			x.change(c)
 		}
-		b := BarOf(EngineOf(x.engine), c, "bf16", 8, false, 10)
+		b := ErrorBarOf(EngineOf(x.engine), c, "bf16", 8, false, 10)
 		if b.Like != x.like || (b.Rows > 0) != (x.beyond == "") ||
 			b.Rows == 0 && (b.Error != gpuError || b.String() != "assumed; "+x.beyond) {
 			t.Errorf("%d × %s, %s: %+v, %s; want %v, %s", x.nodes, x.node, x.engine, b, b, x.like, x.beyond)
@@ -304,7 +304,7 @@ func TestErrorBarsWiden(t *testing.T) {
 					continue
 				}
 				pp, experts := 1+(i&2), i&4 > 0
-				got := BarOf(e, c, "bf16", pp, experts, 10).Error
+				got := ErrorBarOf(e, c, "bf16", pp, experts, 10).Error
 				for _, like := range LikeOf(cmp.Or(e.Like, e.Name), c, pp, experts) {
 					if j := slices.IndexFunc(errorBars, func(b ErrorBar) bool { return b.Like == like }); j >= 0 {
 						if want := errorBars[j].Error; got < want {

@@ -18,7 +18,7 @@ var haiEngine = &Engine{Name: "hai-llm", Doc: "DeepSeek's HAI-LLM, as the report
 	Like:   "megatron",
 	Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, Launch: 2e-6, Host: 76.8e-6, Looped: 0.496,
 	Pass: 1.57e-3, Step: 5.1e-3,
-	UpAgain: true, NormsAgain: true, ActivationAgain: true, TileScaled: true, SplitsExperts: true,
+	RecomputesUp: true, RecomputesNorms: true, RecomputesActivation: true, TileScaled: true, SplitsExperts: true,
 	Overlap: [2]bool{true, true}, HiddenTP: 0.5, HiddenEP: pairedHAI, SlowsEP: 20.0 / (132 - 20), Once: true,
 	NarrowSent: true, Interfere: 0.107, Sharded: Contention{Gain: studiedGain},
 	Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Copies: 2,

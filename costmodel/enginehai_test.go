@@ -42,15 +42,15 @@ func TestHAISendsInEightBits(t *testing.T) {
 func TestHAISaves(t *testing.T) {
 	split := Split{TP: 1, Micro: 1, EP: 64, Size: 2, Narrow: true}
 	plain := *haiEngine
-	plain.UpAgain, plain.NormsAgain, plain.ActivationAgain = false, false, false
+	plain.RecomputesUp, plain.RecomputesNorms, plain.RecomputesActivation = false, false, false
 	_, all, _ := plain.Layers(&deepSeek, split, "none")
 	before := all.Saved
 	for _, turn := range []func(){func() {
-		plain.UpAgain = true
+		plain.RecomputesUp = true
 	}, func() {
-		plain.NormsAgain = true
+		plain.RecomputesNorms = true
 	}, func() {
-		plain.ActivationAgain = true
+		plain.RecomputesActivation = true
 	}} {
 		turn()
 		_, less, _ := plain.Layers(&deepSeek, split, "none")

@@ -52,11 +52,11 @@ func LikeOf(engine string, c *Cluster, pp int, experts bool) []Like {
 	return []Like{l, {engine, g.Arch, "", ""}, {engine, "", "", ""}, {}}
 }
 
-// BarOf is the error bar of a predicted step with so many pipeline stages, whose matmuls compute in gemm: that of the
+// ErrorBarOf is the error bar of a predicted step with so many pipeline stages, whose matmuls compute in gemm: that of the
 // most alike rows whose hardware is like the cluster's. Rows of 0 is an assumption, as it is of a step that is shorter
 // than that of any row, computes in what too few did, or runs on hardware unlike that of any like row. An engine of
 // which no run was measured, as planc's own on GPUs, has the bar of the one whose constants it has.
-func BarOf(e *Engine, c *Cluster, gemm string, pp int, experts bool, step Seconds) ErrorBar {
+func ErrorBarOf(e *Engine, c *Cluster, gemm string, pp int, experts bool, step Seconds) ErrorBar {
 	switch {
 	case c.IsCPU():
 		return ErrorBar{Error: cpuError}

@@ -22,7 +22,7 @@ const splitK = 8
 // matrixTime is the time of a product: the best of the tilings, in whole waves over the multiprocessors.
 func (d *Device) matrixTime(o *Op) Seconds {
 	full := float64(d.rate[Matrix])
-	if o.Eight == 0 && d.wide > 0 {
+	if o.FP8 == 0 && d.wide > 0 {
 		full = float64(d.wide)
 	}
 	if d.processors == 0 || o.Flops == 0 {

@@ -19,7 +19,7 @@ type Measured struct {
 	// Matrix. They are no factors that fits move.
 	Attention float64 `yaml:"attention" over:"0" max:"100" doc:"rate of attention, over the predicted one; absent: that of matrix"`
 
-	Eight float64 `yaml:"fp8" over:"0" max:"100" doc:"rate of matmuls in 8 bits, over the predicted one; absent: that of matrix"`
+	FP8 float64 `yaml:"fp8" over:"0" max:"100" doc:"rate of matmuls in 8 bits, over the predicted one; absent: that of matrix"`
 
 	Collectives CollectiveTable `yaml:"collectives" doc:"times between devices of a node, as planc calibrate writes them: all_reduce 8 16777216 152; collective, ranks, bytes, µs, a semicolon behind each row; or the name of a file of such rows, FILE.csv"`
 	GEMM        string          `yaml:"gemm" doc:"CSV of shapes and times"`
@@ -47,7 +47,7 @@ func (m *Measured) Factor(key string) *float64 {
 	case "attention":
 		return &m.Attention
 	case "fp8":
-		return &m.Eight
+		return &m.FP8
 	}
 	panic("costmodel: nothing is measured of " + key)
 }
@@ -89,8 +89,8 @@ func (d *Device) applyRates(m Measured) {
 		case Kind(k) == Vector:
 		case Kind(k) >= Attention && m.Attention != 0:
 			d.rate[k] *= FlopsPerSecond(m.Attention)
-		case d.eight && Kind(k) == Matrix && m.Eight != 0:
-			d.rate[k] *= FlopsPerSecond(m.Eight)
+		case d.eight && Kind(k) == Matrix && m.FP8 != 0:
+			d.rate[k] *= FlopsPerSecond(m.FP8)
 		default:
 			d.rate[k] *= FlopsPerSecond(factor(m.Matrix))
 		}

@@ -9,7 +9,7 @@ type Op struct {
 	Bytes float64 // of memory traffic
 	Shape GEMM    // of a Matrix op
 	// numbers that passes before a product of planc's own round to 8 bits, both operands'; 0: it is of 16 bits or more
-	Eight  float64
+	FP8    float64
 	Kernel float64 // launches; 1 unless it is several in a row
 	Held   bool    // in a graph, so that launches take no time of the host
 	Looped float64 // of the host's time for a kernel, what one of several in a loop of the library's own takes; 0: all
@@ -20,7 +20,7 @@ func (o *Op) Grown(slope *Op, more float64) Op {
 	g := *o
 	g.Flops += float64(more * slope.Flops)
 	g.Bytes += float64(more * slope.Bytes)
-	g.Eight += float64(more * slope.Eight)
+	g.FP8 += float64(more * slope.FP8)
 	g.Shape.M += float64(more * slope.Shape.M)
 	g.Shape.N += float64(more * slope.Shape.N)
 	g.Shape.K += float64(more * slope.Shape.K)

@@ -58,7 +58,7 @@ func (c *Cluster) Predict(r Run) Predict {
 	if engine == nil {
 		engine = PlancEngine
 	}
-	e := BarOf(engine, c, gemm, r.PP, r.Experts, step).Error
+	e := ErrorBarOf(engine, c, gemm, r.PP, r.Experts, step).Error
 	perGPU := r.ModelFlops / float64(r.Ranks) / float64(step)
 	tokens := float64(r.Tokens) / float64(step)
 	return Predict{

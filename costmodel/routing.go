@@ -7,10 +7,10 @@ import "math"
 // 2.1.2).
 type Routing struct{ Choices, Groups, BestGroups int }
 
-// Places is on how many of n places that share the experts, in order, a token's experts are expected. Choices are
+// Slots is on how many of n places that share the experts, in order, a token's experts are expected. Choices are
 // spread evenly over the experts that they may be of. A place that has a part of a group, or some groups, is on the way
 // if a choice is there.
-func (r Routing) Places(n int) float64 {
+func (r Routing) Slots(n int) float64 {
 	places, choices := float64(n), float64(r.Choices)
 	if r.Groups <= 1 || r.BestGroups >= r.Groups || n%r.Groups != 0 && r.Groups%n != 0 {
 		return places * (1 - math.Pow(1-1/places, choices))

@@ -32,15 +32,15 @@ func TestRoutingPlaces(t *testing.T) {
 				sum, ways = sum+float64(len(on)), ways+1
 			}
 		}
-		if got := (Routing{choices, x.groups, x.best}).Places(x.n); math.Abs(got-sum/ways) > 1e-12 {
+		if got := (Routing{choices, x.groups, x.best}).Slots(x.n); math.Abs(got-sum/ways) > 1e-12 {
 			t.Errorf("3 choices of %d of %d groups on %d places: %v, counted %v", x.best, x.groups, x.n, got, sum/ways)
 		}
 	}
 	// DeepSeek-V3's, 8 of 256 experts in 4 of 8 groups on 8 nodes: 4 nodes at most, where any 8 would be on 5.25.
-	if got := (Routing{8, 8, 4}).Places(8); math.Abs(got-3.6) > 0.01 {
+	if got := (Routing{8, 8, 4}).Slots(8); math.Abs(got-3.6) > 0.01 {
 		t.Errorf("DeepSeek-V3's tokens go to %v of 8 nodes", got)
 	}
-	if free := (Routing{Choices: 8}).Places(8); math.Abs(free-5.25) > 0.01 {
+	if free := (Routing{Choices: 8}).Slots(8); math.Abs(free-5.25) > 0.01 {
 		t.Errorf("tokens of any experts go to %v of 8 nodes", free)
 	}
 }

@@ -34,19 +34,19 @@ type Step struct {
 
 // Time is a step's time by the parts of contract.md: exposed seconds of the critical path.
 type Time struct {
-	Compute     Seconds `json:"compute"`
-	Recompute   Seconds `json:"recompute"`
-	ExpertAgain Seconds `json:"expert_again" since:"2026-11-22"`
-	ExpertEmpty Seconds `json:"expert_empty" since:"2026-11-22"`
-	TPComm      Seconds `json:"tp_comm"`
-	CPComm      Seconds `json:"cp_comm"`
-	EPComm      Seconds `json:"ep_comm"`
-	PPComm      Seconds `json:"pp_comm"`
-	PPBubble    Seconds `json:"pp_bubble"`
-	DPComm      Seconds `json:"dp_comm"`
-	Optimizer   Seconds `json:"optimizer"`
-	Offload     Seconds `json:"offload"`
-	Other       Seconds `json:"other"`
+	Compute         Seconds `json:"compute"`
+	Recompute       Seconds `json:"recompute"`
+	ExpertRecompute Seconds `json:"expert_again" since:"2026-11-22"`
+	ExpertEmpty     Seconds `json:"expert_empty" since:"2026-11-22"`
+	TPComm          Seconds `json:"tp_comm"`
+	CPComm          Seconds `json:"cp_comm"`
+	EPComm          Seconds `json:"ep_comm"`
+	PPComm          Seconds `json:"pp_comm"`
+	PPBubble        Seconds `json:"pp_bubble"`
+	DPComm          Seconds `json:"dp_comm"`
+	Optimizer       Seconds `json:"optimizer"`
+	Offload         Seconds `json:"offload"`
+	Other           Seconds `json:"other"`
 }
 
 // TimeParts names the parts in their order.
@@ -54,7 +54,7 @@ var TimeParts = []string{"compute", "recompute", "expert_again", "expert_empty",
 	"pp_comm", "pp_bubble", "dp_comm", "optimizer", "offload", "other"}
 
 func (t *Time) parts() []*Seconds {
-	return []*Seconds{&t.Compute, &t.Recompute, &t.ExpertAgain, &t.ExpertEmpty, &t.TPComm, &t.CPComm, &t.EPComm,
+	return []*Seconds{&t.Compute, &t.Recompute, &t.ExpertRecompute, &t.ExpertEmpty, &t.TPComm, &t.CPComm, &t.EPComm,
 		&t.PPComm, &t.PPBubble, &t.DPComm, &t.Optimizer, &t.Offload, &t.Other}
 }
 
@@ -166,7 +166,7 @@ func (r *stepRun) work(stage int) Time {
 		for _, p := range passes.all() {
 			t.Compute += n * p.Compute
 			t.Recompute += n * p.Recompute
-			t.ExpertAgain += n * p.ExpertAgain
+			t.ExpertRecompute += n * p.ExpertRecompute
 			t.ExpertEmpty += n * p.ExpertEmpty
 			t.TPComm += n * p.TPComm
 			t.CPComm += n * p.CPComm

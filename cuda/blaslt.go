@@ -46,15 +46,15 @@ func declined(r C.cublasStatus_t, call, what string, args ...any) error {
 		Text: C.GoString(C.planc_lt_text(r))}
 }
 
-// Products makes products of matrices on the device that was bound when it was made. It is of one goroutine.
-type Products struct {
+// GEMMs makes products of matrices on the device that was bound when it was made. It is of one goroutine.
+type GEMMs struct {
 	h      C.cublasLtHandle_t
 	chosen map[kind]choice
 }
 
 // kind is what the heuristic is asked: a product, wherever Bias, Aux and scales lie, with so many bytes of workspace.
 type kind struct {
-	Product
+	GEMM
 	workspace int64
 }
 
@@ -64,9 +64,9 @@ type choice struct {
 	err  error
 }
 
-// NewProducts begins on the bound device.
-func (b *BLAS) NewProducts() (*Products, error) {
-	p := &Products{chosen: map[kind]choice{}}
+// NewGEMMs begins on the bound device.
+func (b *BLAS) NewGEMMs() (*GEMMs, error) {
+	p := &GEMMs{chosen: map[kind]choice{}}
 	if err := declined(C.planc_cublasLtCreate(&p.h), "cublasLtCreate", ""); err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (b *BLAS) NewProducts() (*Products, error) {
 }
 
 // Close ends it, after its last product.
-func (p *Products) Close() error {
+func (p *GEMMs) Close() error {
 	return declined(C.planc_cublasLtDestroy(p.h), "cublasLtDestroy", "")
 }
 
@@ -111,12 +111,12 @@ const (
 	BiasGrad     Epilogue = 256 // sums the rows of B into Bias
 )
 
-// Product is a kind of product of row-major matrices:
+// GEMM is a kind of product of row-major matrices:
 //
 //	D[b,i,j] = alpha * sum over k of op(A)[b,i,k] * op(B)[b,k,j] + beta * D[b,i,j]
 //
 // then the epilogue. op(A) is [M, K] and stored so, or as [K, M] if TransposeA; op(B) is [K, N], or stored as [N, K].
-type Product struct {
+type GEMM struct {
 	Batch, M, N, K         int // Batch of 0 is 1; the matrices of a batch lie one behind the other
 	TransposeA, TransposeB bool
 	In, Out                Value // of A and B; of D, Aux and Bias
@@ -138,22 +138,22 @@ func (e Epilogue) sumsBias() bool { return e == GELUGradBias || e == BiasGrad }
 // told.
 const Alignment = 16
 
-// Multiplier is a product for which a way of computing was chosen. It can run any number of times.
-type Multiplier struct {
-	product Product
-	of      *Products
+// GEMMPlan is a product for which a way of computing was chosen. It can run any number of times.
+type GEMMPlan struct {
+	product GEMM
+	of      *GEMMs
 	c       C.struct_planc_product
 }
 
 // Prepare chooses the way that cuBLASLt's heuristic puts first among those that get by with so many bytes of workspace.
 // It is asked once for all products that differ in Bias, Aux and scales alone.
-func (p *Products) Prepare(x Product, workspace int64) (*Multiplier, error) {
+func (p *GEMMs) Prepare(x GEMM, workspace int64) (*GEMMPlan, error) {
 	if x.M < 1 || x.N < 1 || x.K < 1 || x.Batch < 0 || x.Batch > 1 && x.Epilogue.sumsBias() ||
 		(x.Bias|x.Aux|x.ScaleA|x.ScaleB)%Alignment != 0 ||
 		x.In.eight() != (x.InB.eight() && x.ScaleA != 0 && x.ScaleB != 0) {
 		panic(fmt.Sprintf("cuda: a product of %+v", x))
 	}
-	m := &Multiplier{product: x, of: p}
+	m := &GEMMPlan{product: x, of: p}
 	err := m.describe()
 	if err == nil {
 		m.c.algo, err = p.choice(m, workspace)
@@ -166,7 +166,7 @@ func (p *Products) Prepare(x Product, workspace int64) (*Multiplier, error) {
 
 // describe fills in types, sizes and epilogue. cuBLASLt counts by columns, and so sees each matrix transposed: it
 // computes D' = op(B)' op(A)', hence A and B trade places.
-func (m *Multiplier) describe() error {
+func (m *GEMMPlan) describe() error {
 	x, inB := &m.product, m.product.In
 	if x.In.eight() {
 		inB = x.InB
@@ -197,7 +197,7 @@ func flag(b bool) int32 {
 }
 
 // layout describes a row-major matrix that is rows × columns once transposed as said.
-func (m *Multiplier) layout(l *C.cublasLtMatrixLayout_t, v Value, rows, columns int, transposed bool) error {
+func (m *GEMMPlan) layout(l *C.cublasLtMatrixLayout_t, v Value, rows, columns int, transposed bool) error {
 	if transposed {
 		rows, columns = columns, rows
 	}
@@ -217,7 +217,7 @@ func (m *Multiplier) layout(l *C.cublasLtMatrixLayout_t, v Value, rows, columns 
 }
 
 // say sets an attribute of the product.
-func (m *Multiplier) say(what C.cublasLtMatmulDescAttributes_t, value any) error {
+func (m *GEMMPlan) say(what C.cublasLtMatmulDescAttributes_t, value any) error {
 	var r C.cublasStatus_t
 	switch v := value.(type) {
 	case int32:
@@ -231,7 +231,7 @@ func (m *Multiplier) say(what C.cublasLtMatmulDescAttributes_t, value any) error
 }
 
 // scales says where the scales of operands of 8 bits lie, of which cuBLASLt's first is B.
-func (m *Multiplier) scales() error {
+func (m *GEMMPlan) scales() error {
 	if !m.product.In.eight() {
 		return nil
 	}
@@ -239,7 +239,7 @@ func (m *Multiplier) scales() error {
 }
 
 // epilogue says the epilogue and where its operands lie.
-func (m *Multiplier) epilogue() error {
+func (m *GEMMPlan) epilogue() error {
 	x := &m.product
 	errs := []error{m.say(C.planc_lt_epilogue, int32(max(x.Epilogue, Plain)))}
 	if x.Bias != 0 {
@@ -256,7 +256,7 @@ func (m *Multiplier) epilogue() error {
 
 // choice is what the heuristic says, asked for the first product of its kind. What it could not be asked is asked
 // again.
-func (p *Products) choice(m *Multiplier, workspace int64) (C.cublasLtMatmulAlgo_t, error) {
+func (p *GEMMs) choice(m *GEMMPlan, workspace int64) (C.cublasLtMatmulAlgo_t, error) {
 	k := m.kind(workspace)
 	c, ok := p.chosen[k]
 	if !ok {
@@ -272,7 +272,7 @@ func (p *Products) choice(m *Multiplier, workspace int64) (C.cublasLtMatmulAlgo_
 	return c.algo, c.err
 }
 
-func (m *Multiplier) kind(workspace int64) kind {
+func (m *GEMMPlan) kind(workspace int64) kind {
 	k := kind{m.product, workspace}
 	k.Bias, k.Aux, k.ScaleA, k.ScaleB = min(k.Bias, 1), min(k.Aux, 1), min(k.ScaleA, 1), min(k.ScaleB, 1)
 	return k
@@ -291,7 +291,7 @@ func none(err error) bool {
 const mostWays = 8
 
 // ways asks the heuristic for so many ways, the best first.
-func (m *Multiplier) ways(workspace int64, n int) ([]C.cublasLtMatmulAlgo_t, error) {
+func (m *GEMMPlan) ways(workspace int64, n int) ([]C.cublasLtMatmulAlgo_t, error) {
 	var pref C.cublasLtMatmulPreference_t
 	if err := declined(C.planc_cublasLtMatmulPreferenceCreate(&pref), "cublasLtMatmulPreferenceCreate",
 		""); err != nil {
@@ -336,14 +336,14 @@ func prefer(pref C.cublasLtMatmulPreference_t, workspace int64) error {
 	return errors.Join(errs...)
 }
 
-// Multiply puts the product on the stream. The workspace is at least as large as the one it was prepared with; the
+// GEMM puts the product on the stream. The workspace is at least as large as the one it was prepared with; the
 // matrices' addresses are multiples of [Alignment].
-func (s *Stream) Multiply(m *Multiplier, alpha, beta float64, d, a, b Pointer, workspace Memory) error {
-	return s.MultiplyOn(m, alpha, beta, d, d, a, b, workspace)
+func (s *Stream) GEMM(m *GEMMPlan, alpha, beta float64, d, a, b Pointer, workspace Memory) error {
+	return s.GEMMOn(m, alpha, beta, d, d, a, b, workspace)
 }
 
-// MultiplyOn is Multiply with another matrix of D's shape and type in place of the D that is added to.
-func (s *Stream) MultiplyOn(m *Multiplier, alpha, beta float64, d, c, a, b Pointer, workspace Memory) error {
+// GEMMOn is Multiply with another matrix of D's shape and type in place of the D that is added to.
+func (s *Stream) GEMMOn(m *GEMMPlan, alpha, beta float64, d, c, a, b Pointer, workspace Memory) error {
 	if (d|c|a|b)%Alignment != 0 {
 		panic(fmt.Sprintf("cuda: matrices at %#x, %#x, %#x and %#x are not aligned to %d bytes", d, c, a, b, Alignment))
 	}
@@ -357,7 +357,7 @@ func (s *Stream) MultiplyOn(m *Multiplier, alpha, beta float64, d, c, a, b Point
 }
 
 // Close ends it, after its last run.
-func (m *Multiplier) Close() error {
+func (m *GEMMPlan) Close() error {
 	var errs []error
 	for _, l := range []C.cublasLtMatrixLayout_t{m.c.a, m.c.b, m.c.d} {
 		if l != nil {

@@ -14,7 +14,7 @@ import (
 
 // bench is cuBLASLt's fake with what a product needs.
 type bench struct {
-	p         *Products
+	p         *GEMMs
 	s         *Stream
 	workspace Memory
 }
@@ -27,7 +27,7 @@ func products(t *testing.T) (b bench, calls func() string) {
 	if lt.Version != "13.1.0" {
 		t.Errorf("version %s", lt.Version)
 	}
-	return bench{must(lt.NewProducts())(t), must(NewStream(0))(t), must(Alloc(1024))(t)}, calls
+	return bench{must(lt.NewGEMMs())(t), must(NewStream(0))(t), must(Alloc(1024))(t)}, calls
 }
 
 // doubles is device memory that holds values in [-1, 1).
@@ -55,14 +55,14 @@ func TestProducts(t *testing.T) {
 		if variant&8 != 0 {
 			from, fv = other, ov
 		}
-		p := Product{Batch: batch, M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, In: ValueFloat64,
+		p := GEMM{Batch: batch, M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, In: ValueFloat64,
 			Out: ValueFloat64}
 		if biased {
 			p.Epilogue, p.Bias = AddBias, bias.Pointer
 		}
 		before := append([]float64(nil), fv...)
 		mul := must(b.p.Prepare(p, b.workspace.Bytes))(t)
-		check(t, b.s.MultiplyOn(mul, 2, 0.5, d.Pointer, from.Pointer, a.Pointer, x.Pointer, b.workspace), mul.Close())
+		check(t, b.s.GEMMOn(mul, 2, 0.5, d.Pointer, from.Pointer, a.Pointer, x.Pointer, b.workspace), mul.Close())
 		for at := range dv {
 			z, i, j := at/(m*n), at/n%m, at%n
 			want := 0.5 * before[at]
@@ -106,9 +106,9 @@ func TestBiasGrad(t *testing.T) {
 	dy, yv := doubles(t, rows*out)
 	dw, _ := doubles(t, in*out)
 	db, bv := doubles(t, out)
-	mul := must(b.p.Prepare(Product{M: in, N: out, K: rows, TransposeA: true, In: ValueFloat64, Out: ValueFloat64,
+	mul := must(b.p.Prepare(GEMM{M: in, N: out, K: rows, TransposeA: true, In: ValueFloat64, Out: ValueFloat64,
 		Epilogue: BiasGrad, Bias: db.Pointer}, 1024))(t)
-	check(t, b.s.Multiply(mul, 1, 0, dw.Pointer, x.Pointer, dy.Pointer, b.workspace), mul.Close())
+	check(t, b.s.GEMM(mul, 1, 0, dw.Pointer, x.Pointer, dy.Pointer, b.workspace), mul.Close())
 	for j := range out {
 		want := 0.0
 		for i := range rows {
@@ -130,10 +130,10 @@ func TestAuxOfBatch(t *testing.T) {
 	x, _ := doubles(t, batch*k*n+2)
 	d, dv := doubles(t, batch*m*n+2)
 	aux, av := doubles(t, batch*m*n)
-	p := Product{Batch: batch, M: m, N: n, K: k, In: ValueFloat64, Out: ValueFloat64, Epilogue: GELUAux,
+	p := GEMM{Batch: batch, M: m, N: n, K: k, In: ValueFloat64, Out: ValueFloat64, Epilogue: GELUAux,
 		Aux: aux.Pointer}
 	mul := must(b.p.Prepare(p, 1024))(t)
-	check(t, b.s.Multiply(mul, 1, 0, d.Pointer+Alignment, a.Pointer+Alignment, x.Pointer+Alignment, b.workspace))
+	check(t, b.s.GEMM(mul, 1, 0, d.Pointer+Alignment, a.Pointer+Alignment, x.Pointer+Alignment, b.workspace))
 	for i, v := range av {
 		if v != dv[2+i] {
 			t.Errorf("Aux has %g at %d, want %g", v, i, dv[2+i])
@@ -141,13 +141,13 @@ func TestAuxOfBatch(t *testing.T) {
 	}
 	for what, call := range map[string]func(){
 		"a batch of bias gradients": func() {
-			_, _ = b.p.Prepare(Product{Batch: 2, M: m, N: n, K: k, Epilogue: BiasGrad, Bias: aux.Pointer}, 1024)
+			_, _ = b.p.Prepare(GEMM{Batch: 2, M: m, N: n, K: k, Epilogue: BiasGrad, Bias: aux.Pointer}, 1024)
 		},
 		"an Aux that is not aligned": func() {
-			_, _ = b.p.Prepare(Product{M: m, N: n, K: k, Epilogue: GELUAux, Aux: aux.Pointer + 8}, 1024)
+			_, _ = b.p.Prepare(GEMM{M: m, N: n, K: k, Epilogue: GELUAux, Aux: aux.Pointer + 8}, 1024)
 		},
 		"an A that is not aligned": func() {
-			_ = b.s.Multiply(mul, 1, 0, d.Pointer, a.Pointer+8, x.Pointer, b.workspace)
+			_ = b.s.GEMM(mul, 1, 0, d.Pointer, a.Pointer+8, x.Pointer, b.workspace)
 		},
 	} {
 		if !panics(call) {
@@ -168,13 +168,13 @@ func panics(f func()) (panicked bool) {
 // What cannot be computed is said when it is prepared, and nothing is left behind.
 func TestProductsFail(t *testing.T) {
 	b, calls := products(t)
-	x := Product{M: 1, N: 1, K: 1}
+	x := GEMM{M: 1, N: 1, K: 1}
 	if _, err := b.p.Prepare(x, 8); err == nil ||
 		!strings.HasSuffix(err.Error(), "cuBLASLt has no way to compute it with 8 bytes of workspace") {
 		t.Errorf("%v", err)
 	}
 	var failed *Error
-	if _, err := b.p.Prepare(Product{M: 1, N: 1, K: 1, In: ValueBFloat16}, 1024); !errors.As(err, &failed) ||
+	if _, err := b.p.Prepare(GEMM{M: 1, N: 1, K: 1, In: ValueBFloat16}, 1024); !errors.As(err, &failed) ||
 		failed.Name != "CUBLAS_STATUS_NOT_SUPPORTED" {
 		t.Errorf("%v", err)
 	}
@@ -182,14 +182,14 @@ func TestProductsFail(t *testing.T) {
 		"cublasLtMatrixLayoutCreate", "cublasLtMatrixLayoutSetAttribute",
 		"cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceSetAttribute", "cublasLtMatmulAlgoGetHeuristic"} {
 		t.Setenv("PLANC_FAKE_FAIL", call+":3")
-		if _, err := b.p.Prepare(Product{Batch: 2, M: 1, N: 1, K: 1}, 1024); !errors.As(err, &failed) ||
+		if _, err := b.p.Prepare(GEMM{Batch: 2, M: 1, N: 1, K: 1}, 1024); !errors.As(err, &failed) ||
 			failed.Call != call || failed.Code != 3 {
 			t.Errorf("%s: %v", call, err)
 		}
 	}
 	t.Setenv("PLANC_FAKE_FAIL", "cublasLtMatmul:3")
 	mul := must(b.p.Prepare(x, 1024))(t)
-	if err := b.s.Multiply(mul, 1, 0, 0, 0, 0, b.workspace); !errors.As(err, &failed) ||
+	if err := b.s.GEMM(mul, 1, 0, 0, 0, 0, b.workspace); !errors.As(err, &failed) ||
 		failed.What != fmt.Sprintf("%+v", x) {
 		t.Errorf("%v", err)
 	}

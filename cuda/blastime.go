@@ -12,11 +12,11 @@ import "errors"
 // timedRuns is how often a way of computing a product runs between two events, behind a run that is not timed.
 const timedRuns = 4
 
-// TimeWays does what [Stream.MultiplyOn] does, in each of up to n ways of computing that the heuristic names, and keeps
+// TimeWays does what [Stream.GEMMOn] does, in each of up to n ways of computing that the heuristic names, and keeps
 // the one that took least time, for this product and all that are prepared of its kind from now on. The product runs
 // often, so D overlaps neither C nor what it is made of; the stream is waited for. Which way is kept can differ from
 // run to run, and so can the last bits of results.
-func (s *Stream) TimeWays(m *Multiplier, n int, alpha, beta float64, d, c, a, b Pointer, workspace Memory) (err error) {
+func (s *Stream) TimeWays(m *GEMMPlan, n int, alpha, beta float64, d, c, a, b Pointer, workspace Memory) (err error) {
 	algos, err := m.ways(workspace.Bytes, min(n, mostWays))
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (s *Stream) TimeWays(m *Multiplier, n int, alpha, beta float64, d, c, a, b 
 			if i == 1 {
 				err = s.Record(from)
 			}
-			err = errors.Join(err, s.MultiplyOn(m, alpha, beta, d, c, a, b, workspace))
+			err = errors.Join(err, s.GEMMOn(m, alpha, beta, d, c, a, b, workspace))
 			if err != nil {
 				return err
 			}

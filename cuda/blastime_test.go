@@ -18,11 +18,11 @@ func TestTimeWays(t *testing.T) {
 	d, dv := doubles(t, 1)
 	c, cv := doubles(t, 1)
 	bias, bv := doubles(t, 2)
-	p := Product{M: 1, N: 1, K: 1, In: ValueFloat64, Out: ValueFloat64, Epilogue: AddBias, Bias: bias.Pointer}
+	p := GEMM{M: 1, N: 1, K: 1, In: ValueFloat64, Out: ValueFloat64, Epilogue: AddBias, Bias: bias.Pointer}
 	multiply := func(want string) {
 		t.Helper()
 		mul := must(b.p.Prepare(p, b.workspace.Bytes))(t)
-		check(t, b.s.Multiply(mul, 1, 0, d.Pointer, a.Pointer, x.Pointer, b.workspace), mul.Close())
+		check(t, b.s.GEMM(mul, 1, 0, d.Pointer, a.Pointer, x.Pointer, b.workspace), mul.Close())
 		if got := calls(); !strings.Contains(got, want) {
 			t.Errorf("not %s, but\n%s", want, got)
 		}

@@ -50,7 +50,7 @@ func TestCalibrateGPUs(t *testing.T) {
 			t.Errorf("%s", text)
 		}
 		m := c.Measured
-		for _, v := range []float64{m.Matrix, m.Eight, m.Attention, m.Memory, m.Link, m.Overhead} {
+		for _, v := range []float64{m.Matrix, m.FP8, m.Attention, m.Memory, m.Link, m.Overhead} {
 			if (v != 0) != (name == "here.yaml") {
 				t.Errorf("%s measures %+v", name, m)
 			}

@@ -121,7 +121,7 @@ func (c *lawCase) exact() ir.Elem {
 // recipe is the case's: Adam without decay in the gradient rounds by chance where it may.
 func (c *lawCase) recipe() ir.Recipe {
 	p := c.plan.Precision
-	return ir.Recipe{Optimizer: c.optimizer, ByChance: c.optimizer == "adamw" && p.Params == ir.BF16 &&
+	return ir.Recipe{Optimizer: c.optimizer, StochasticRounding: c.optimizer == "adamw" && p.Params == ir.BF16 &&
 		p.Master == ir.BF16}
 }
 

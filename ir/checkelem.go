@@ -51,7 +51,7 @@ func elemsPlanned(c *checker, f *Func) error {
 				if n.Op.Attends() && i >= n.Op.products() { // the log-sum-exp, and in a ring what there is so far
 					continue
 				}
-				if n.Attr.In != "" && !prec.Eight {
+				if n.Attr.In != "" && !prec.FP8 {
 					return fmt.Errorf("operand %s is rounded to 8 bits, which the plan does not say", a.Name)
 				}
 				if a.Type.Elem != prec.Compute {

@@ -11,7 +11,7 @@ import (
 type Precision struct {
 	Compute, Params, Grads, Reduce, Master, Moments Elem
 	// products of blocks with their weights round their operands to 8 bits; Compute is bf16
-	Eight bool
+	FP8 bool
 }
 
 // FullPrecision keeps everything in one type.

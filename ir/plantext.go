@@ -134,8 +134,8 @@ func (p *Precision) parse(s string) error {
 	if len(parts) != len(fields) {
 		return fmt.Errorf("precision %q: want %d types", s, len(fields))
 	}
-	p.Eight = parts[0] == eightName
-	if p.Eight {
+	p.FP8 = parts[0] == eightName
+	if p.FP8 {
 		parts[0] = BF16.String()
 	}
 	for i, f := range fields {

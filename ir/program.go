@@ -78,9 +78,9 @@ func (r *Run) Kept() int {
 
 // Recipe is what a program needs to know of the training beside the model and the plan.
 type Recipe struct {
-	Optimizer  string // adamw, adam or sgd
-	NoMomentum bool   // sgd's momentum is 0: there is no buffer for it
-	ByChance   bool   // updated parameters are rounded by chance; they are bf16, and there is no master copy
+	Optimizer          string // adamw, adam or sgd
+	NoMomentum         bool   // sgd's momentum is 0: there is no buffer for it
+	StochasticRounding bool   // updated parameters are rounded by chance; they are bf16, and there is no master copy
 }
 
 // noMomentum is what the text of a recipe without a momentum buffer adds.
@@ -95,14 +95,14 @@ func (r Recipe) String() string {
 	if r.NoMomentum {
 		s += noMomentum
 	}
-	if r.ByChance {
+	if r.StochasticRounding {
 		s += byChance
 	}
 	return s
 }
 
 func (r *Recipe) parse(s string) error {
-	s, r.ByChance = strings.CutSuffix(s, byChance)
+	s, r.StochasticRounding = strings.CutSuffix(s, byChance)
 	s, r.NoMomentum = strings.CutSuffix(s, noMomentum)
 	s, ok := strings.CutPrefix(s, "optimizer=")
 	r.Optimizer = s

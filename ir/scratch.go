@@ -11,7 +11,7 @@ func (n *Node) Widened() []*Value {
 	var out []*Value
 	seen := map[*Value]bool{}
 	args := n.Args
-	if n.Products16() {
+	if n.Matmuls16() {
 		if n.Outs[0].Type.Elem == BF16 && n.Outs[0].Place.Region != PlaceGrad { // rounded as its sums come
 			return nil
 		}
@@ -28,9 +28,9 @@ func (n *Node) Widened() []*Value {
 	return out
 }
 
-// Products16 tells whether a node multiplies matrices of bf16, which a CPU's kernel reads as they are, with sums in
+// Matmuls16 tells whether a node multiplies matrices of bf16, which a CPU's kernel reads as they are, with sums in
 // f32. What is rounded to 8 bits first is a widened copy.
-func (n *Node) Products16() bool {
+func (n *Node) Matmuls16() bool {
 	return n.Op == OpMatMul && n.Attr.In == "" && n.Args[0].Type.Elem == BF16 && n.Args[1].Type.Elem == BF16
 }
 

@@ -112,7 +112,7 @@ func TestFusedFamilies(t *testing.T) {
 		drawPipeline(r, &plan, c.Layers)
 		plan.Precision = rapid.SampledFrom(precisions).Draw(r, "precision")
 		if plan.Precision.Compute == ir.BF16 {
-			plan.Precision.Eight = rapid.Bool().Draw(r, "eight")
+			plan.Precision.FP8 = rapid.Bool().Draw(r, "eight")
 		}
 		m := buildIn(c, plan.Precision.Compute)
 		if _, err := Compile(m, plan, ir.Recipe{Optimizer: "adamw"}, Options{Until: "pipeline"}); err != nil {

@@ -168,7 +168,7 @@ func newBucket(r *Rank, spec *Bucket, ts []tensor) (bucket, error) {
 		}
 	}
 	b.spans = spansOf(ts, b.lo, b.hi)
-	if p.ByChance {
+	if p.StochasticRounding {
 		b.tensors = within(ts, b.lo, b.hi)
 	}
 	return b, err

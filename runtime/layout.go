@@ -176,7 +176,7 @@ func (p *Program) validate() (err error) {
 	if b := p.Batch; b.GlobalBatch != b.MicroBatch*b.MicroBatches*b.Replicas {
 		bad("global batch %d is not %d × %d × %d", b.GlobalBatch, b.MicroBatch, b.MicroBatches, b.Replicas)
 	}
-	if t := p.types(); p.ByChance && (t.Params != BF16 || t.Master != BF16) {
+	if t := p.types(); p.StochasticRounding && (t.Params != BF16 || t.Master != BF16) {
 		bad("parameters are not rounded by chance to %v with a master copy in %v", t.Params, t.Master)
 	}
 	if n := p.size(p.Batch.ReplicaAxes); n != p.Batch.Replicas {

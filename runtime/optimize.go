@@ -82,8 +82,8 @@ func (u *updater[F]) update(bucket int, decay bool, at, state, n int) {
 // on: there, and rounded where that is their master copy.
 func (u *updater[F]) put(bucket, at int, elem Elem, from int, x []F) {
 	r := u.r
-	if r.Program.ByChance {
-		storeByChance(r, bucket, at, x)
+	if r.Program.StochasticRounding {
+		storeStochastic(r, bucket, at, x)
 		return
 	}
 	give(r, elem, from, x)

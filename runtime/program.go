@@ -27,28 +27,28 @@ type Program struct {
 	Hash string // of the program's text form
 	Elem Elem
 	// Types is set where tensors are kept in several types.
-	Types    Types
-	Plan     Plan
-	Predict  Predict
-	Model    Model
-	Settings Settings // what the job file said; flags and --set change a copy
-	Mesh     []Axis   // atoms of the mesh, fastest-varying rank first
-	Groups   []Group  // generated code names a group by its index here
-	Tokens   int      // groups of the step's ends, -1 none: that which numbers the replicas,
-	Loss     int      // those and the stages,
-	World    int      // all ranks
-	Params   []Param
-	Segments []Segment
-	Stages   []Stage // by coordinate of the atom "pp", if the mesh has it
-	Stream   int     // bytes of a block's input
-	Batch    BatchLayout
-	Optim    OptimizerKind
-	ByChance bool // updated parameters are rounded to bf16 by chance; there is no master copy
-	Dropout  bool // the model drops anything in training
-	Experts  Experts
-	Weights  Weights
-	Devices  Devices // what it is compiled for; nil: this CPU
-	Attends  []Attends
+	Types              Types
+	Plan               Plan
+	Predict            Predict
+	Model              Model
+	Settings           Settings // what the job file said; flags and --set change a copy
+	Mesh               []Axis   // atoms of the mesh, fastest-varying rank first
+	Groups             []Group  // generated code names a group by its index here
+	Tokens             int      // groups of the step's ends, -1 none: that which numbers the replicas,
+	Loss               int      // those and the stages,
+	World              int      // all ranks
+	Params             []Param
+	Segments           []Segment
+	Stages             []Stage // by coordinate of the atom "pp", if the mesh has it
+	Stream             int     // bytes of a block's input
+	Batch              BatchLayout
+	Optim              OptimizerKind
+	StochasticRounding bool // updated parameters are rounded to bf16 by chance; there is no master copy
+	Dropout            bool // the model drops anything in training
+	Experts            Experts
+	Weights            Weights
+	Devices            Devices // what it is compiled for; nil: this CPU
+	Attends            []Attends
 }
 
 // Attends is a kind of attention that a program for GPUs has functions for, which a library may compute: a device makes

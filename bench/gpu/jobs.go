@@ -85,7 +85,7 @@ func ceilings(l *lab, r *Result) error {
 		return err
 	}
 	n := l.size(8192)
-	p, err := l.product(cuda.Product{M: n, N: n, K: n, In: cuda.ValueBFloat16, Out: cuda.ValueBFloat16}, false)
+	p, err := l.product(cuda.GEMM{M: n, N: n, K: n, In: cuda.ValueBFloat16, Out: cuda.ValueBFloat16}, false)
 	tellKernels(r, []Measured{{Name: "copy", Types: "bytes", Size: fmt.Sprint(bytes), Error: -1,
 		Bytes: 2 * float64(bytes), Seconds: took}, p})
 	return err
@@ -139,7 +139,7 @@ func products(l *lab, r *Result) error {
 	for _, size := range [][2]int{{768, 2304}, {768, 3072}, {3072, 768}, {768, 50257}, {1600, 6400}, {2048, 5632}} {
 		k, n := l.size(size[0]), l.size(size[1])
 		m := l.size(tokens)
-		for _, p := range []cuda.Product{
+		for _, p := range []cuda.GEMM{
 			{M: m, N: n, K: k},
 			{M: m, N: k, K: n, TransposeB: true},
 			{M: k, N: n, K: m, TransposeA: true, Out: cuda.ValueFloat32},
@@ -161,7 +161,7 @@ func products(l *lab, r *Result) error {
 
 // product measures one, and compares one of as many terms with f64's product of the same numbers. The bound of sums in
 // f32 is half a unit of the last place for each time that a tensor core cuts its sum off: behind 16 terms.
-func (l *lab) product(p cuda.Product, compare bool) (x Measured, err error) {
+func (l *lab) product(p cuda.GEMM, compare bool) (x Measured, err error) {
 	defer l.release()
 	x = Measured{Name: "product", Types: "bf16", Size: fmt.Sprintf("%d×%d×%d%s%s", p.M, p.N, p.K, flagged(p.TransposeA,
 		" aᵀ"), flagged(p.TransposeB, " bᵀ")), Error: -1, Bound: 6e-3}
@@ -195,7 +195,7 @@ func (l *lab) product(p cuda.Product, compare bool) (x Measured, err error) {
 }
 
 // multiplied is a product's result.
-func (l *lab) multiplied(p cuda.Product, in, out string) ([]float64, error) {
+func (l *lab) multiplied(p cuda.GEMM, in, out string) ([]float64, error) {
 	run, d, err := l.multiplier(p, in, out)
 	if err == nil {
 		err = run()
@@ -208,12 +208,12 @@ func (l *lab) multiplied(p cuda.Product, in, out string) ([]float64, error) {
 }
 
 // multiplier puts operands there; run puts the product on the stream.
-func (l *lab) multiplier(p cuda.Product, in, out string) (run func() error, d cuda.Memory, err error) {
+func (l *lab) multiplier(p cuda.GEMM, in, out string) (run func() error, d cuda.Memory, err error) {
 	return l.multiplierOf(p, [2][]byte{random(in, p.M*p.K, 0), random(in, p.K*p.N, 1)}, out)
 }
 
 // multiplierOf is that of given operands.
-func (l *lab) multiplierOf(p cuda.Product, operands [2][]byte, out string) (run func() error, d cuda.Memory,
+func (l *lab) multiplierOf(p cuda.GEMM, operands [2][]byte, out string) (run func() error, d cuda.Memory,
 	err error) {
 	var at [2]cuda.Memory
 	for i := range at {
@@ -236,7 +236,7 @@ func (l *lab) multiplierOf(p cuda.Product, operands [2][]byte, out string) (run 
 		return nil, d, err
 	}
 	return func() error {
-		return l.stream.Multiply(m, 1, 0, d.Pointer, at[0].Pointer, at[1].Pointer, l.scratch)
+		return l.stream.GEMM(m, 1, 0, d.Pointer, at[0].Pointer, at[1].Pointer, l.scratch)
 	}, d, nil
 }
 

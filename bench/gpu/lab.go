@@ -46,7 +46,7 @@ type lab struct {
 	tiny      bool
 	gpu       cuda.Device
 	stream    *cuda.Stream
-	blas      *cuda.Products
+	blas      *cuda.GEMMs
 	version   string // of cuBLASLt
 	dnn       *cuda.DNN
 	fused     *cuda.Attentions // nil: attending says why
@@ -85,7 +85,7 @@ func newLab(dir string, tiny bool) (l *lab, err error) {
 	}
 	l.version = blas.Version
 	l.openFused()
-	l.blas, err = blas.NewProducts()
+	l.blas, err = blas.NewGEMMs()
 	if err == nil {
 		l.stream, err = cuda.NewStream(0)
 	}

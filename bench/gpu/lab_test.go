@@ -34,7 +34,7 @@ func TestOffIsWritten(t *testing.T) {
 // A product in 8 bits that is off, or that could not be tried, is told; what rounding takes from a result is not
 // judged.
 func TestEightsAreJudged(t *testing.T) {
-	p := eightProduct{cuda.Product{M: 64, N: 64, K: 4096, Out: cuda.ValueBFloat16}, [2]num.Eight{num.E5M2, num.E4M3}}
+	p := eightProduct{cuda.GEMM{M: 64, N: 64, K: 4096, Out: cuda.ValueBFloat16}, [2]num.FP8Format{num.E5M2, num.E4M3}}
 	x := newEight(p)
 	if want := 0x1p-8 + 0x1p-8; x.Bound != want || x.Types != "e5m2, e4m3 to bf16" {
 		t.Errorf("%s has bound %g, want %g", x.Types, x.Bound, want)
@@ -56,7 +56,7 @@ func TestEightsAreJudged(t *testing.T) {
 
 // Operands are rounded to 3 or 2 bits of fraction, by the scale of their largest.
 func TestRoundEight(t *testing.T) {
-	for as, want := range map[num.Eight][]float64{num.E4M3: {0.8125, -0.1015625, 0}, num.E5M2: {0.75, -0.09375, 0}} {
+	for as, want := range map[num.FP8Format][]float64{num.E4M3: {0.8125, -0.1015625, 0}, num.E5M2: {0.75, -0.09375, 0}} {
 		v := []float64{0.8, -0.1, 0}
 		roundEight(v, as)
 		if !slices.Equal(v, want) {

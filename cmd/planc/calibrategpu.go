@@ -140,7 +140,7 @@ func measuredOf(c *costmodel.Cluster, m *gpu.Measurement) (f costmodel.Measured)
 	for _, kind := range []struct {
 		to  *float64
 		ofs []string
-	}{{&f.Matrix, []string{gpu.OfProduct}}, {&f.Eight, []string{gpu.OfEight}}, {&f.Attention, []string{gpu.OfAttention,
+	}{{&f.Matrix, []string{gpu.OfGEMM}}, {&f.FP8, []string{gpu.OfFP8}}, {&f.Attention, []string{gpu.OfAttention,
 		gpu.OfAttentionGrad}}, {&f.Memory, []string{gpu.OfCopy}},
 		{&f.Link, []string{gpu.OfAllReduce, gpu.OfAllGather, gpu.OfReduceScatter, gpu.OfAllToAll}},
 		{&f.Overhead, []string{gpu.OfReplay}}} {

@@ -19,9 +19,9 @@ func at(c *costmodel.Cluster, p gpu.Point, rate float64) gpu.Point {
 
 // measuredDGX has each kind of work at a rate of its own, and small points at others that do not count.
 func measuredDGX(c *costmodel.Cluster) *gpu.Measurement {
-	product := gpu.Point{Of: gpu.OfProduct, Type: "bf16", M: 8192, N: 4096, K: 4096}
+	product := gpu.Point{Of: gpu.OfGEMM, Type: "bf16", M: 8192, N: 4096, K: 4096}
 	eight := product
-	eight.Of, eight.Type = gpu.OfEight, "fp8"
+	eight.Of, eight.Type = gpu.OfFP8, "fp8"
 	small, single := product, product
 	small.M, small.N, small.K, single.Type = 64, 64, 64, "f32"
 	attention := gpu.Point{Of: gpu.OfAttention, Type: "bf16", M: 4096, N: 4096, K: 128, Batch: 64}
@@ -53,7 +53,7 @@ func TestMeasuredOf(t *testing.T) {
 	for _, v := range []struct {
 		name      string
 		got, want float64
-	}{{"matrix", f.Matrix, 0.8}, {"attention", f.Attention, 0.4}, {"fp8", f.Eight, 0.7}, {"memory", f.Memory, 1.1},
+	}{{"matrix", f.Matrix, 0.8}, {"attention", f.Attention, 0.4}, {"fp8", f.FP8, 0.7}, {"memory", f.Memory, 1.1},
 		{"link", f.Link, 0.9}, {"overhead", f.Overhead, 2}, {"host", float64(c.Node.Host.Bandwidth), 45e9}} {
 		if math.Abs(v.got/v.want-1) > 1e-9 {
 			t.Errorf("%s is %v, not %v", v.name, v.got, v.want)
@@ -64,8 +64,8 @@ func TestMeasuredOf(t *testing.T) {
 	}
 	before, after := clusterOfRow("dgx-h100"), clusterOfRow("dgx-h100")
 	after.Measured = f
-	for of, rate := range map[string]float64{gpu.OfProduct: 0.8, gpu.OfAttention: 0.4, gpu.OfEight: 0.7} {
-		p := gpu.Point{Of: of, Type: map[bool]string{false: "bf16", true: "fp8"}[of == gpu.OfEight], M: 1 << 14,
+	for of, rate := range map[string]float64{gpu.OfGEMM: 0.8, gpu.OfAttention: 0.4, gpu.OfFP8: 0.7} {
+		p := gpu.Point{Of: of, Type: map[bool]string{false: "bf16", true: "fp8"}[of == gpu.OfFP8], M: 1 << 14,
 			N: 1 << 14, K: 1 << 14, Batch: 64}
 		x, _ := predictedPoint(before, &p)
 		y, _ := predictedPoint(after, &p)
@@ -75,7 +75,7 @@ func TestMeasuredOf(t *testing.T) {
 	}
 	text := gpuClusterText(c, "580.65.06") + measuredBlock("a test", f)
 	read, err := costmodel.ParseCluster("here.yaml", []byte(text))
-	if err != nil || read.Measured.Attention != 0.4 || read.Measured.Eight != 0.7 || read.Measured.Link != 0.9 {
+	if err != nil || read.Measured.Attention != 0.4 || read.Measured.FP8 != 0.7 || read.Measured.Link != 0.9 {
 		t.Errorf("%v\n%s", err, text)
 	}
 	// collectives cost what they took, whatever their size
@@ -89,7 +89,7 @@ func TestMeasuredOf(t *testing.T) {
 			t.Errorf("an all-reduce of %d bytes that took %v s is priced at %v", p.Bytes, p.Seconds, took)
 		}
 	}
-	if again := read.Scaled(costmodel.Measured{Matrix: 0.5}).Measured; again.Attention != 0.2 || again.Eight != 0.35 ||
+	if again := read.Scaled(costmodel.Measured{Matrix: 0.5}).Measured; again.Attention != 0.2 || again.FP8 != 0.35 ||
 		again.Matrix != 0.4 {
 		t.Errorf("with a fit of matrix on top: %+v", again)
 	}

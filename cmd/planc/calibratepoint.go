@@ -37,11 +37,11 @@ func predictedPoint(c *costmodel.Cluster, p *gpu.Point) (seconds float64, large 
 	op := costmodel.Op{Flops: p.Flops(), Shape: costmodel.GEMM{M: float64(p.M), N: float64(p.N), K: float64(p.K)},
 		Kernel: 1}
 	switch p.Of {
-	case gpu.OfProduct:
+	case gpu.OfGEMM:
 		op.Kind, op.Shape.Batch = costmodel.Matrix, 1
-	case gpu.OfEight:
+	case gpu.OfFP8:
 		// in 8 bits; the passes before, which round operands, were not measured
-		op.Kind, op.Shape.Batch, op.Eight = costmodel.Matrix, 1, 1
+		op.Kind, op.Shape.Batch, op.FP8 = costmodel.Matrix, 1, 1
 	case gpu.OfAttention:
 		op.Kind = costmodel.Attention
 	case gpu.OfAttentionGrad:
@@ -60,7 +60,7 @@ func predictedPoint(c *costmodel.Cluster, p *gpu.Point) (seconds float64, large 
 	}
 	took := d.Time(&op)
 	return float64(took), took > manyLaunches*d.Launch() && (compute == "bf16" || compute == "fp16" ||
-		p.Of == gpu.OfEight)
+		p.Of == gpu.OfFP8)
 }
 
 // gpuScreen is what was measured, in groups of a kind.
@@ -75,7 +75,7 @@ func gpuScreen(c *costmodel.Cluster, m *gpu.Measurement, f costmodel.Measured) s
 		head, unit string
 		ofs        []string
 	}{
-		{"PRODUCT OF MATRICES", "TFLOP/s", []string{gpu.OfProduct, gpu.OfEight}}, {"ATTENTION, CAUSAL", "TFLOP/s",
+		{"PRODUCT OF MATRICES", "TFLOP/s", []string{gpu.OfGEMM, gpu.OfFP8}}, {"ATTENTION, CAUSAL", "TFLOP/s",
 			[]string{gpu.OfAttention, gpu.OfAttentionGrad}},
 		{"MEMORY AND HOST", "GB/s", []string{gpu.OfCopy, gpu.OfUpload, gpu.OfDownload}}, {"A KERNEL", "µs",
 			[]string{gpu.OfLaunch, gpu.OfReplay}},

@@ -42,7 +42,7 @@ func errorBar(j *loaded, best search.Priced) errorBarDoc {
 
 func barOf(j *loaded, best search.Priced) (*costmodel.Engine, costmodel.ErrorBar) {
 	e := costmodel.EngineOf(j.Train.Engine)
-	return e, costmodel.BarOf(e, j.cluster, j.problem().Computes(), best.Plan.PP, best.Plan.MoESlack > 0,
+	return e, costmodel.ErrorBarOf(e, j.cluster, j.problem().Computes(), best.Plan.PP, best.Plan.MoESlack > 0,
 		best.Predict.StepS)
 }
 
@@ -199,7 +199,7 @@ func (d *document) alternative(a search.Alternative) alternativeDoc {
 }
 
 // rule is what a rule of thumb comes to.
-func (d *document) rule(t *search.Thumb) ruleDoc {
+func (d *document) rule(t *search.RuleOfThumb) ruleDoc {
 	row := ruleDoc{Rule: t.Rule, Verdict: string(t.Verdict), Message: t.Message}
 	switch t.Verdict {
 	case search.Slower, search.Riskier, search.Faster, search.Differs, search.Agrees:

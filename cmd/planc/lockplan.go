@@ -76,7 +76,7 @@ func (a *app) searchBeside(j *loaded, l *jobLock, locked ir.Plan) (*decision, er
 	}
 	start := time.Now()
 	found := d.Best
-	err = a.searching(p, func() (err error) { d.Result, _, err = search.Beside(p, locked); return err })
+	err = a.searching(p, func() (err error) { d.Result, _, err = search.SearchWithGiven(p, locked); return err })
 	d.took += time.Since(start)
 	var unfit *search.NoPlan
 	switch {

@@ -26,7 +26,7 @@ func (j *loaded) modelOf(seq int) *ir.Model {
 func (j *loaded) recipe() ir.Recipe {
 	o := j.Train.Optimizer
 	return ir.Recipe{Optimizer: o.Kind, NoMomentum: o.Kind == "sgd" && o.Momentum == 0,
-		ByChance: j.Train.Precision.Rounding == spec.Stochastic}
+		StochasticRounding: j.Train.Precision.Rounding == spec.Stochastic}
 }
 
 // program runs the passes on the job's plan, with checks between them. dump, if any, gets the model and the

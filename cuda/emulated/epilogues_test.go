@@ -39,7 +39,7 @@ func TestEpilogues(t *testing.T) {
 		try(s.Upload(mem, g.pinned.At(0, mem.Bytes)), s.Synchronize())
 		return mem, x
 	}
-	products := need(need(cuda.OpenBLAS()).NewProducts())
+	products := need(need(cuda.OpenBLAS()).NewGEMMs())
 	for _, epilogue := range []cuda.Epilogue{cuda.GELU, cuda.GELUBias, cuda.GELUAux, cuda.GELUAuxBias, cuda.GELUGrad} {
 		for _, beta := range []float64{0, 1} {
 			a, av := load(m*k, 1)
@@ -48,7 +48,7 @@ func TestEpilogues(t *testing.T) {
 			bias, biasV := load(n, 4)
 			aux, auxV := load(m*n, 5)
 			d := g.memory(2 * m * n)
-			p := cuda.Product{M: m, N: n, K: k, In: cuda.ValueBFloat16, Out: cuda.ValueBFloat16, Epilogue: epilogue}
+			p := cuda.GEMM{M: m, N: n, K: k, In: cuda.ValueBFloat16, Out: cuda.ValueBFloat16, Epilogue: epilogue}
 			keeps := epilogue == cuda.GELUAux || epilogue == cuda.GELUAuxBias
 			biased := epilogue == cuda.GELUBias || epilogue == cuda.GELUAuxBias
 			if keeps || epilogue == cuda.GELUGrad {
@@ -58,7 +58,7 @@ func TestEpilogues(t *testing.T) {
 				p.Bias = bias.Pointer
 			}
 			x := need(products.Prepare(p, 1<<16))
-			try(s.MultiplyOn(x, 1, beta, d.Pointer, c.Pointer, a.Pointer, b.Pointer, g.memory(1<<16)))
+			try(s.GEMMOn(x, 1, beta, d.Pointer, c.Pointer, a.Pointer, b.Pointer, g.memory(1<<16)))
 			got, kept := g.read(s, d), g.read(s, aux)
 			for at := range got {
 				sum := beta * cv[at]

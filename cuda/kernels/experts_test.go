@@ -9,12 +9,12 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-var placings = []cpu.PlaceShape{
-	{Tokens: 1, Choices: 1, Experts: 1, Places: 1, Width: 1},
-	{Tokens: 40, Choices: 2, Experts: 5, Places: 9, Width: 33},
-	{Tokens: 300, Choices: 3, Experts: 4, Places: 64, Width: 8, Round: 1},
-	{Tokens: 300, Choices: 3, Experts: 4, Places: 200, Width: 16, Round: 2},
-	{Tokens: 7, Choices: 2, Experts: 3, Places: 10, Width: 1040},
+var placings = []cpu.SlotShape{
+	{Tokens: 1, Choices: 1, Experts: 1, Slots: 1, Width: 1},
+	{Tokens: 40, Choices: 2, Experts: 5, Slots: 9, Width: 33},
+	{Tokens: 300, Choices: 3, Experts: 4, Slots: 64, Width: 8, Round: 1},
+	{Tokens: 300, Choices: 3, Experts: 4, Slots: 200, Width: 16, Round: 2},
+	{Tokens: 7, Choices: 2, Experts: 3, Slots: 10, Width: 1040},
 }
 
 // chosen are experts, some of them more wanted than others, and some choices without one.
@@ -38,13 +38,13 @@ func TestExperts(t *testing.T) {
 }
 
 // moves takes tokens to places and back.
-func (b bench) moves(s cpu.PlaceShape) {
+func (b bench) moves(s cpu.SlotShape) {
 	k, what := cpu.Table[float64](), fmt.Sprint(s)
-	n, places := s.Tokens*s.Choices, s.Experts*s.Places
+	n, places := s.Tokens*s.Choices, s.Experts*s.Slots
 	index := chosen(n, s.Experts)
 	garbage := func(n int) *emulate.Buffer { return ints(slices.Repeat([]int32{1 << 30}, n)) }
 	place, from, count := garbage(n), garbage(places), garbage(s.Experts)
-	b.run("places", s.Experts, n, place, from, count, ints(index), n, s.Experts, s.Places, s.Round)
+	b.run("places", s.Experts, n, place, from, count, ints(index), n, s.Experts, s.Slots, s.Round)
 
 	x, want := b.draw(s.Tokens*s.Width, "x"), make([]float64, places*s.Width)
 	k.Dispatch(want, x, index, s)
@@ -75,7 +75,7 @@ func (b bench) moves(s cpu.PlaceShape) {
 }
 
 // counts looks at what is counted of a choice.
-func (b bench) counts(s cpu.PlaceShape, index []int32, count *emulate.Buffer) {
+func (b bench) counts(s cpu.SlotShape, index []int32, count *emulate.Buffer) {
 	want := make([]int32, s.Experts)
 	for _, e := range index {
 		if e >= 0 {
@@ -86,8 +86,8 @@ func (b bench) counts(s cpu.PlaceShape, index []int32, count *emulate.Buffer) {
 		b.Errorf("counts of %v are %v, want %v", s, got, want)
 	}
 	out := ints([]int32{-9})
-	b.run("rounds", 1, s.Experts, out, count, s.Experts, s.Places)
-	if got, want := intsOf(out)[0], cpu.Rounds(index, s.Experts, s.Places); int(got) != want {
+	b.run("rounds", 1, s.Experts, out, count, s.Experts, s.Slots)
+	if got, want := intsOf(out)[0], cpu.Rounds(index, s.Experts, s.Slots); int(got) != want {
 		b.Errorf("rounds of %v are %d, want %d", s, got, want)
 	}
 }

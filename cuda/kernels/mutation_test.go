@@ -14,11 +14,11 @@ import (
 type mutation struct{ file, right, wrong, test string }
 
 var mutations = []mutation{
-	{"eight.cu", "> 0x600000", "> 0x700000", "TestEight"},
-	{"eight.cu", "+ (bits >> shift & 1);", ";", "TestEight"},
-	{"eight.cu", "		__syncthreads(); // the tile is there\n", "", "TestEight"},
-	{"eight.cu", "i0 + i >= rows ||", "", "TestEight"},
-	{"eight.cu", "v[k] < 0 ? -v[k] : v[k]", "v[k]", "TestEight"},
+	{"fp8.cu", "> 0x600000", "> 0x700000", "TestEight"},
+	{"fp8.cu", "+ (bits >> shift & 1);", ";", "TestEight"},
+	{"fp8.cu", "		__syncthreads(); // the tile is there\n", "", "TestEight"},
+	{"fp8.cu", "i0 + i >= rows ||", "", "TestEight"},
+	{"fp8.cu", "v[k] < 0 ? -v[k] : v[k]", "v[k]", "TestEight"},
 	{"norm.cu", "mean = overRow(mean, Plus()) / cols;", "mean = overRow(mean, Plus()) / (cols + 1);", "TestNorms$"},
 	{"norm.cu", "rootOf(square + (A)eps)", "rootOf(square)", "TestNormsDX"},
 	{"norm.cu", "write<N>(sum + i * cols + j, v);", "", "TestNormsOfSums"},

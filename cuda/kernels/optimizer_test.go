@@ -217,7 +217,7 @@ func (u update) byChance(kernel string, table []uint64) {
 	u.run(kernel, 1, n, append(args, words(key), words(table...), int64(n))...)
 	up, got := 0, u.p.values(p)
 	for i := range got {
-		want := num.ByChance(float32(x[i]), uint16(rng.Bits(key, numberOf(table, uint64(i)))>>48))
+		want := num.StochasticRound(float32(x[i]), uint16(rng.Bits(key, numberOf(table, uint64(i)))>>48))
 		if i != 1 && got[i] != float64(want.Wide()) {
 			u.Fatalf("%s, %v: number %d is %v, want %v", kernel, table, i, got[i], want.Wide())
 		}

@@ -117,11 +117,11 @@ var Table = []Kernel{
 		Loop: "cpu.Dropout", Launch: rowwise},
 
 	// operands in 8 bits
-	{Name: "eight_most", File: "eight.cu", Params: "part:A x:T n:l", Types: narrow[:1], Loop: "cpu.MatMul8",
+	{Name: "eight_most", File: "fp8.cu", Params: "part:A x:T n:l", Types: narrow[:1], Loop: "cpu.MatMul8",
 		Launch: flat},
-	{Name: "eight", File: "eight.cu", Params: "y:P x:T part:A scale:A parts:i groups:i rows:i cols:i width:i " +
+	{Name: "eight", File: "fp8.cu", Params: "y:P x:T part:A scale:A parts:i groups:i rows:i cols:i width:i " +
 		"across:i format:i", Types: narrow[:1], Loop: "cpu.MatMul8", Launch: tilewise},
-	{Name: "eight_round", File: "eight.cu", Params: "y:T x:T part:A parts:i n:l format:i", Types: narrow[:1],
+	{Name: "eight_round", File: "fp8.cu", Params: "y:T x:T part:A parts:i n:l format:i", Types: narrow[:1],
 		Loop: "cpu.MatMul8", Launch: flat},
 
 	// numbers of a step

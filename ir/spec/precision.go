@@ -147,7 +147,7 @@ func (p Precision) IR() ir.Precision {
 	if p.Master != "none" {
 		q.Master = elems[p.Master]
 	}
-	q.Eight = p.Compute == "fp8"
+	q.FP8 = p.Compute == "fp8"
 	return q
 }
 

@@ -39,10 +39,10 @@ func TestBeyond(t *testing.T) {
 }
 
 // checkThumbs holds rules against searches with their pins.
-func checkThumbs(t *testing.T, p *Problem, r *Result, answers []Thumb) {
+func checkThumbs(t *testing.T, p *Problem, r *Result, answers []RuleOfThumb) {
 	t.Helper()
 	q := &thumbs{p: p, params: 124e6, chosen: r.Best}
-	found := map[string]Thumb{}
+	found := map[string]RuleOfThumb{}
 	for _, th := range answers {
 		found[th.Rule] = th
 	}

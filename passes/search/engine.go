@@ -179,7 +179,7 @@ func lines(f, grown costmodel.Function) funcProfile {
 	}
 	for i, c := range f.Comms {
 		what := ir.Collective{Op: c.Op, Axes: []ir.Axis{cmp.Or(c.Axis, "tp")}, Bytes: int(c.Bytes)}
-		p.comms = append(p.comms, commLine{what: what, slope: grown.Comms[i].Bytes - c.Bytes, beside: c.Beside,
+		p.comms = append(p.comms, commLine{what: what, slope: grown.Comms[i].Bytes - c.Bytes, beside: c.Overlapped,
 			once: c.Once, group: groupOfAxis(c.Axis)})
 	}
 	return p

@@ -31,7 +31,7 @@ func flightOf(f *ir.Func, m ir.Mesh, i, at int) flight {
 // flying is the cost of a function that has messages under way while it computes, one after the other. On a CPU, whose
 // ranks copy them themselves, they are in line.
 func (s *searcher) flying(p *funcProfile, own *arithmetic, k int, rounds float64, ways []way) costmodel.Cost {
-	c := costmodel.Cost{Compute: own.time, Remade: own.remade, Empty: own.empty}
+	c := costmodel.Cost{Compute: own.time, Recomputed: own.remade, PaddedSlots: own.empty}
 	now, free, kernels := costmodel.Seconds(0), costmodel.Seconds(0), own.kernels
 	ends := make([]costmodel.Seconds, len(p.comms))
 	next := 0

@@ -134,7 +134,7 @@ func TestForeignChunks(t *testing.T) {
 	megatron := *costmodel.EngineOf("megatron")
 	p.Engine, p.Precision = &megatron, megatron.State(mixed)
 	price := func(vpp int, pass costmodel.Seconds, beside bool) costmodel.Time {
-		megatron.Pass, megatron.Beside = pass, beside
+		megatron.Pass, megatron.OverlapsInterleavedSends = pass, beside
 		plan := ir.SerialPlan(16, 1, p.Precision)
 		plan.DP, plan.TP, plan.PP, plan.VPP, plan.SP, plan.AxisOrder, plan.MicroBatches = 1, 8, 4, vpp, true,
 			"tp,dp,pp", 32

@@ -6,7 +6,7 @@ import "runtime"
 type Further struct {
 	// in the order of their table, then those of more, then those of near questions that are notably faster
 	Levers []Lever
-	Thumbs []Thumb // in the order of theirs, those that apply
+	Thumbs []RuleOfThumb // in the order of theirs, those that apply
 }
 
 // Beyond searches for every lever and rule of thumb, on all cores. Rules are held against the result's plan, levers
@@ -22,7 +22,7 @@ func (r *Result) Beyond(params int64, own Priced, more ...Trial) Further {
 			rules = append(rules, t)
 		}
 	}
-	f := Further{Levers: make([]Lever, len(trials)), Thumbs: make([]Thumb, len(rules))}
+	f := Further{Levers: make([]Lever, len(trials)), Thumbs: make([]RuleOfThumb, len(rules))}
 	near := nearTrials(p)
 	found, faster := make([]Lever, len(near)), make([]bool, len(near))
 	q.found = r

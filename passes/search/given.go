@@ -32,9 +32,9 @@ func Check(p *Problem, plan ir.Plan) []Reason {
 // onlyValue are the keys that have one value today, of which no rule speaks.
 var onlyValue = map[string]bool{"offload": true, "precision": true}
 
-// Beside is Search with a plan given, which Check has passed: alternatives and choices are held against that one. Best
+// SearchWithGiven is Search with a plan given, which Check has passed: alternatives and choices are held against that one. Best
 // is what the search itself would choose. It fails with a NoPlan if the given plan does not fit.
-func Beside(p *Problem, given ir.Plan) (r *Result, best Priced, err error) {
+func SearchWithGiven(p *Problem, given ir.Plan) (r *Result, best Priced, err error) {
 	s, err := newSearcher(p)
 	if err != nil {
 		return nil, best, err

@@ -77,7 +77,7 @@ func TestBeside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same, best, err := Beside(p, found.Best.Plan)
+	same, best, err := SearchWithGiven(p, found.Best.Plan)
 	if err != nil || best != found.Best || same.Best != found.Best || same.Counts != found.Counts ||
 		len(same.Alternatives) != len(found.Alternatives) {
 		t.Errorf("%+v, best %v, %v; want %+v", same, best, err, found)
@@ -88,7 +88,7 @@ func TestBeside(t *testing.T) {
 			given = a.Plan
 		}
 	}
-	other, best, err := Beside(p, given)
+	other, best, err := SearchWithGiven(p, given)
 	if err != nil || best != found.Best || other.Best.Plan != given {
 		t.Fatalf("%+v, best %v, %v", other, best, err)
 	}
@@ -110,7 +110,7 @@ func TestBesideDoesNotFit(t *testing.T) {
 	plans := allPlans(t, p)
 	p.Cluster.GPU.MemoryGiB = 0.1
 	var unfit *NoPlan
-	if _, _, err := Beside(p, plans[0]); !errors.As(err, &unfit) || unfit.NoFit.OverBytes <= 0 {
+	if _, _, err := SearchWithGiven(p, plans[0]); !errors.As(err, &unfit) || unfit.NoFit.OverBytes <= 0 {
 		t.Errorf("%v", err)
 	}
 }

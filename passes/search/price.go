@@ -85,7 +85,7 @@ func layersOf(r *ir.Run, segment int, c *layerCost) costmodel.Layers {
 	}
 	if r.Remat {
 		l.Forward, l.Backward = c.rematForward, c.rematBackward
-		l.Again = max(0, c.rematBackward.Compute-c.backward.Compute-c.weights.Compute)
+		l.Recomputed = max(0, c.rematBackward.Compute-c.backward.Compute-c.weights.Compute)
 		l.Weights = costmodel.Cost{}
 	}
 	return l

@@ -32,7 +32,7 @@ type Problem struct {
 
 	WithSeq func(seq int) *ir.Model // the model at another sequence length, for what would fit; nil: not to be had
 
-	Watch func(Progress) // is told now and then how far [Search] or [Beside] is with the best plan; nil: nobody asks
+	Watch func(Progress) // is told now and then how far [Search] or [SearchWithGiven] is with the best plan; nil: nobody asks
 }
 
 // What a problem may prefer.

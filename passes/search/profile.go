@@ -355,7 +355,7 @@ func (s *searcher) cost(p *funcProfile, own *arithmetic, k int, of load, ways []
 	if p.flights {
 		return s.flying(p, own, k, of.rounds, ways)
 	}
-	c := costmodel.Cost{Compute: own.time, Remade: own.remade, Empty: own.empty}
+	c := costmodel.Cost{Compute: own.time, Recomputed: own.remade, PaddedSlots: own.empty}
 	kernels, beside, hidden := own.kernels, costmodel.Seconds(0), costmodel.Seconds(0)
 	for i := range p.comms {
 		l := &p.comms[i]

@@ -11,7 +11,7 @@ func TestWatch(t *testing.T) {
 	p.Pins = Pins{"tp": {"1", "2", "4", "8"}} // which an explanation leaves out
 	plan := must(t, p).Best.Plan
 	watchedSearch(t, "search", p, func(p *Problem) error { _, err := Search(p); return err })
-	watchedSearch(t, "beside", p, func(p *Problem) error { _, _, err := Beside(p, plan); return err })
+	watchedSearch(t, "beside", p, func(p *Problem) error { _, _, err := SearchWithGiven(p, plan); return err })
 }
 
 // watchedSearch holds what a search says against what it said before.

@@ -10,8 +10,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Thumb is a rule of thumb that people go by, and what following it comes to here.
-type Thumb struct {
+// RuleOfThumb is a rule of thumb that people go by, and what following it comes to here.
+type RuleOfThumb struct {
 	Rule     string
 	Verdict  Verdict      // Agrees, Slower, DoesNot, Illegal; Faster where only pins of the job forbid it; Note
 	SlowerBy float64      // of the plan that follows it, a fraction of the chosen plan's step; 0 of Agrees
@@ -43,8 +43,8 @@ type thumbs struct {
 type thumb struct {
 	rule    string
 	applies func(q *thumbs) bool
-	asks    func(q *thumbs) []Pins            // any of which is following the rule; nil where check answers
-	check   func(q *thumbs, r *Series) *Thumb // of rules that are more than pins; nil where asks does
+	asks    func(q *thumbs) []Pins                  // any of which is following the rule; nil where check answers
+	check   func(q *thumbs, r *Series) *RuleOfThumb // of rules that are more than pins; nil where asks does
 }
 
 // Sizes at which the rules change, in parameters.
@@ -115,16 +115,16 @@ func texts(ns []int) []string {
 }
 
 // answer is what a rule comes to.
-func (t *thumb) answer(q *thumbs, r *Series) Thumb {
+func (t *thumb) answer(q *thumbs, r *Series) RuleOfThumb {
 	if t.check != nil {
 		out := t.check(q, r)
 		out.Rule = t.rule
 		return *out
 	}
-	out := Thumb{Rule: t.rule, Verdict: Illegal}
+	out := RuleOfThumb{Rule: t.rule, Verdict: Illegal}
 	for _, pins := range t.asks(q) {
 		if pins.follow(&q.chosen.Plan) {
-			return Thumb{Rule: t.rule, Verdict: Agrees}
+			return RuleOfThumb{Rule: t.rule, Verdict: Agrees}
 		}
 		a, err := q.found.pinned(pins, r)
 		var illegal *IllegalError
@@ -151,7 +151,7 @@ func (t *thumb) answer(q *thumbs, r *Series) Thumb {
 }
 
 // weigh is the verdict on the best plan that follows a rule.
-func (t *Thumb) weigh(q *thumbs) {
+func (t *RuleOfThumb) weigh(q *thumbs) {
 	a := t.Best
 	switch {
 	case a.NoFit != nil:
@@ -179,7 +179,7 @@ func (p Pins) follow(plan *ir.Plan) bool {
 }
 
 // halfTheDevices answers whether the second half of the devices is worth having.
-func halfTheDevices(q *thumbs, r *Series) *Thumb {
+func halfTheDevices(q *thumbs, r *Series) *RuleOfThumb {
 	p, c := *q.p, ownCopy(q.p.Cluster)
 	if c.Nodes > 1 {
 		c.Nodes /= 2
@@ -192,15 +192,15 @@ func halfTheDevices(q *thumbs, r *Series) *Thumb {
 	var many *TooManyPlans
 	switch {
 	case errors.As(err, &many):
-		return &Thumb{Verdict: Illegal, Message: fmt.Sprintf("on %d devices, %s", c.Devices(), many)}
+		return &RuleOfThumb{Verdict: Illegal, Message: fmt.Sprintf("on %d devices, %s", c.Devices(), many)}
 	case errors.As(err, &illegal):
-		return &Thumb{Verdict: Illegal, Message: fmt.Sprintf("on %d devices, %s", c.Devices(),
+		return &RuleOfThumb{Verdict: Illegal, Message: fmt.Sprintf("on %d devices, %s", c.Devices(),
 			illegal.Reasons[0].Message)}
 	case err != nil:
-		return &Thumb{Verdict: DoesNot, Message: fmt.Sprintf("%d devices are needed to hold it", q.p.Cluster.Devices())}
+		return &RuleOfThumb{Verdict: DoesNot, Message: fmt.Sprintf("%d devices are needed to hold it", q.p.Cluster.Devices())}
 	}
 	gain := costmodel.SixDigits(q.chosen.Predict.TokensPerS / best.Predict.TokensPerS)
-	t := &Thumb{Verdict: Differs, SlowerBy: gain - 1, Message: fmt.Sprintf("%d devices train %.2f × as fast as %d",
+	t := &RuleOfThumb{Verdict: Differs, SlowerBy: gain - 1, Message: fmt.Sprintf("%d devices train %.2f × as fast as %d",
 		q.p.Cluster.Devices(), gain, c.Devices())}
 	if worth := 1.5; gain < worth { // half of what doubling could give
 		t.Verdict = Agrees
@@ -213,7 +213,7 @@ const checkpointEach = 4
 
 // checkpointing compares blocks recomputed in groups of checkpointEach with none recomputed, the rest of the chosen
 // plan kept. Both are priced whether they fit or not.
-func checkpointing(q *thumbs, r *Series) *Thumb {
+func checkpointing(q *thumbs, r *Series) *RuleOfThumb {
 	none, all := q.chosen.Plan, q.chosen.Plan
 	none.Recompute, none.RecomputeLayers, none.RecomputeEvery, none.RecomputeSplit = "none", 0, 1, false
 	all.Recompute, all.RecomputeLayers, all.RecomputeSplit = "full", all.LargestChunk(), false
@@ -228,8 +228,8 @@ func checkpointing(q *thumbs, r *Series) *Thumb {
 }
 
 // checkpointed holds what recomputation saves and costs, as fractions, against the rule.
-func checkpointed(saved, slower float64) *Thumb {
-	t := &Thumb{Verdict: Differs, SlowerBy: costmodel.SixDigits(slower),
+func checkpointed(saved, slower float64) *RuleOfThumb {
+	t := &RuleOfThumb{Verdict: Differs, SlowerBy: costmodel.SixDigits(slower),
 		Message: fmt.Sprintf("here %+.0f %% for %+.1f %%", -100*saved, 100*slower)}
 	saves, costs := beside(saved, 0.70, 0.80), beside(slower, 0.20, 0.30)
 	switch {
@@ -260,6 +260,6 @@ func beside(figure, least, most float64) string {
 }
 
 // learningRate is why the linear scaling of learning rates has nothing to do here.
-func learningRate(q *thumbs, _ *Series) *Thumb {
-	return &Thumb{Verdict: Note, Message: fmt.Sprintf("not needed, the batch stays %d", q.p.GlobalBatch)}
+func learningRate(q *thumbs, _ *Series) *RuleOfThumb {
+	return &RuleOfThumb{Verdict: Note, Message: fmt.Sprintf("not needed, the batch stays %d", q.p.GlobalBatch)}
 }

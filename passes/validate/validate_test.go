@@ -165,7 +165,7 @@ func TestWays(t *testing.T) {
 	}
 	for source, want := range map[string]bool{"Megatron-LM SC21 Table 1": false, "Korthikanti 2022 Megatron": false,
 		"MT-NLG 530B Megatron": false, "NVIDIA/Megatron-LM README": true} {
-		if got := of(source, "2,2,16,fp16,1,,,").Problem.Engine.Beside; got != want {
+		if got := of(source, "2,2,16,fp16,1,,,").Problem.Engine.OverlapsInterleavedSends; got != want {
 			t.Errorf("%s: sends of an interleaved schedule beside passes %v, want %v", source, got, want)
 		}
 	}

@@ -96,7 +96,7 @@ func (k engineKey) engine() *costmodel.Engine {
 	if k.hidden {
 		e.HiddenEP = overlappedEP
 	}
-	e.FusedExperts, e.UpAgain, e.Graphed = k.fused, k.upAgain, k.graphed
+	e.FusedExperts, e.RecomputesUp, e.Graphed = k.fused, k.upAgain, k.graphed
 	e.OpByOp = k.opByOp
 	if k.oneLoss {
 		e.FloatLogits = false
@@ -108,7 +108,7 @@ func (k engineKey) engine() *costmodel.Engine {
 		e.SeparateSums = true
 	}
 	if k.waits {
-		e.Beside = false
+		e.OverlapsInterleavedSends = false
 	}
 	return &e
 }

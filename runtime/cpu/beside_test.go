@@ -12,7 +12,7 @@ func TestBeside(t *testing.T) {
 	called := make(chan struct{})
 	f := func() { called <- struct{}{} }
 	for range 3 {
-		Beside(0, &f)
+		Overlap(0, &f)
 		select {
 		case <-called:
 		case <-time.After(10 * time.Second):

@@ -2,29 +2,29 @@ package cpu
 
 import "unsafe"
 
-// PlaceShape says how tokens lie at the experts: each expert has Places of them, in the order of the tokens and of
+// SlotShape says how tokens lie at the experts: each expert has Places of them, in the order of the tokens and of
 // their choices. A round has the next so many of each expert; the first is number 0. A choice whose expert is negative
 // has no place.
-type PlaceShape struct {
-	Tokens, Choices, Experts, Places, Width, Round int
+type SlotShape struct {
+	Tokens, Choices, Experts, Slots, Width, Round int
 }
 
 // each calls do for each choice that has a place in this round, with the index of the choice and of the place.
-func (s *PlaceShape) each(index []int32, do func(choice, place int)) {
+func (s *SlotShape) each(index []int32, do func(choice, place int)) {
 	var fixed [maxExperts]int
 	count := fixed[:]
 	if s.Experts > maxExperts {
 		count = make([]int, s.Experts)
 	}
-	first := s.Round * s.Places
+	first := s.Round * s.Slots
 	for i, e := range index[:s.Tokens*s.Choices] {
 		if e < 0 {
 			continue
 		}
 		at := count[e] - first
 		count[e]++
-		if uint(at) < uint(s.Places) {
-			do(i, int(e)*s.Places+at)
+		if uint(at) < uint(s.Slots) {
+			do(i, int(e)*s.Slots+at)
 		}
 	}
 }
@@ -48,14 +48,14 @@ func Rounds(index []int32, experts, places int) int {
 	return (most + places - 1) / places
 }
 
-func dispatch[F Float](y, x []F, index []int32, s PlaceShape) {
+func dispatch[F Float](y, x []F, index []int32, s SlotShape) {
 	clear(y)
 	s.each(index, func(choice, place int) {
 		copy(y[place*s.Width:][:s.Width], x[choice/s.Choices*s.Width:][:s.Width])
 	})
 }
 
-func combine[F Float](y, x []F, index []int32, s PlaceShape) {
+func combine[F Float](y, x []F, index []int32, s SlotShape) {
 	if s.Round == 0 {
 		clear(y)
 	}
@@ -64,12 +64,12 @@ func combine[F Float](y, x []F, index []int32, s PlaceShape) {
 	})
 }
 
-func deal[F Float](y, w []F, index []int32, s PlaceShape) {
+func deal[F Float](y, w []F, index []int32, s SlotShape) {
 	clear(y)
 	s.each(index, func(choice, place int) { y[place] = w[choice] })
 }
 
-func collect[F Float](w, y []F, index []int32, s PlaceShape) {
+func collect[F Float](w, y []F, index []int32, s SlotShape) {
 	if s.Round == 0 {
 		clear(w)
 	}

@@ -134,11 +134,11 @@ func TestPlacesOfRounds(t *testing.T) { both(t, testPlaces[float32], testPlaces[
 func testPlaces[F Float](t *testing.T, _ float64) {
 	k := Table[F]()
 	index := []int32{2, 0, 2, 1, 0, 2, -3, 2, 1, 2}
-	s := PlaceShape{Tokens: 5, Choices: 2, Experts: 3, Places: 2, Width: 3}
+	s := SlotShape{Tokens: 5, Choices: 2, Experts: 3, Slots: 2, Width: 3}
 	x, w := draw[F](1, s.Tokens*s.Width), draw[F](2, len(index))
 	sum, back := draw[F](3, len(x)), draw[F](4, len(w))
-	for s.Round = range Rounds(index, s.Experts, s.Places) {
-		sent, part := draw[F](5, s.Experts*s.Places*s.Width), draw[F](6, s.Experts*s.Places)
+	for s.Round = range Rounds(index, s.Experts, s.Slots) {
+		sent, part := draw[F](5, s.Experts*s.Slots*s.Width), draw[F](6, s.Experts*s.Slots)
 		k.Dispatch(sent, x, index, s)
 		k.Deal(part, w, index, s)
 		k.Combine(sum, sent, index, s)

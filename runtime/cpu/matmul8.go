@@ -6,7 +6,7 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-func matMul8[F Float](c, a, b []F, groups, m, n, k int, ta, tb, acc bool, as, bs num.Eight) {
+func matMul8[F Float](c, a, b []F, groups, m, n, k int, ta, tb, acc bool, as, bs num.FP8Format) {
 	t := Table[F]()
 	roundEight(a, as)
 	roundEight(b, bs)
@@ -22,7 +22,7 @@ func matMul8[F Float](c, a, b []F, groups, m, n, k int, ta, tb, acc bool, as, bs
 //	for i := range x { x[i] = e.Round(x[i]*s) / s }, s = e.Scale(max |x|)
 //
 // A power of two's quotient is exact: x is not rounded a second time.
-func roundEight[F Float](x []F, e num.Eight) {
+func roundEight[F Float](x []F, e num.FP8Format) {
 	var most float64
 	for _, v := range x {
 		most = max(most, math.Abs(float64(v))) // NaN if there is one

@@ -31,7 +31,7 @@ func TestMatMul8(t *testing.T) {
 }
 
 // eightOf is x rounded by the definition: to the nearest multiple of a unit that the number's binade has.
-func eightOf(x []float32, e num.Eight) []float32 {
+func eightOf(x []float32, e num.FP8Format) []float32 {
 	most := 0.0
 	for _, v := range x {
 		most = max(most, math.Abs(float64(v)))

@@ -30,7 +30,7 @@ type Kernels[F Float] struct {
 	// where groups of 0 are one, without a MatMulEach. Each tensor, of all groups, is scaled by a power of two for its
 	// own largest magnitude ([num.Eight.Scale]). a and b are the caller's copies: the rounded numbers are left in them.
 	// Sums are in F.
-	MatMul8 func(c, a, b []F, groups, m, n, k int, ta, tb, acc bool, as, bs num.Eight)
+	MatMul8 func(c, a, b []F, groups, m, n, k int, ta, tb, acc bool, as, bs num.FP8Format)
 
 	// MatMulOn is
 	//	for i, j := range [m, n] { c[i,j] = from[i,j] + sum_k op(a)[i,k] * op(b)[k,j] }
@@ -195,19 +195,19 @@ type Kernels[F Float] struct {
 	// Dispatch is
 	//	for i, c := range [tokens, choices] { y[index[i,c], place of (i,c)] = x[i] }
 	// for those that have a place in this round; other places are 0.
-	Dispatch func(y, x []F, index []int32, s PlaceShape)
+	Dispatch func(y, x []F, index []int32, s SlotShape)
 	// Combine is
 	//	for i, c := range [tokens, choices] { y[i] += x[index[i,c], place of (i,c)] }
 	// for those that have a place in this round, from 0 in the first.
-	Combine func(y, x []F, index []int32, s PlaceShape)
+	Combine func(y, x []F, index []int32, s SlotShape)
 	// Deal is
 	//	for i, c := range [tokens, choices] { y[index[i,c], place of (i,c)] = w[i,c] }
 	// for those that have a place in this round; other places are 0.
-	Deal func(y, w []F, index []int32, s PlaceShape)
+	Deal func(y, w []F, index []int32, s SlotShape)
 	// Collect is
 	//	for i, c := range [tokens, choices] { w[i,c] = y[index[i,c], place of (i,c)] }
 	// for those that have a place in this round; the first makes the others 0.
-	Collect func(w, y []F, index []int32, s PlaceShape)
+	Collect func(w, y []F, index []int32, s SlotShape)
 
 	// Dropout is
 	//	for i := range y { y[i] = x[i]/(1-p) if Keep(key, view's global index of i, p), else 0 }

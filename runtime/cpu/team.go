@@ -153,10 +153,10 @@ func (t *team) close() {
 	t.rouse()
 }
 
-// Beside has a helper of one of the teams call f when it has no part of a job at hand, and do parts again thereafter:
+// Overlap has a helper of one of the teams call f when it has no part of a job at hand, and do parts again thereafter:
 // not at all where there are no teams, or they end before. f calls no kernel whose work is more than one part. A call
 // for which no helper was free yet gives way to the next of the same team, which n, the caller's rank, chooses.
-func Beside(n int, f *func()) {
+func Overlap(n int, f *func()) {
 	teams.mu.Lock()
 	defer teams.mu.Unlock()
 	if len(teams.all) == 0 {

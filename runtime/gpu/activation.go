@@ -24,7 +24,7 @@ func ours(what string) bool { return slices.Contains(strings.Split(os.Getenv(own
 // and returns false where cuBLASLt does not take it.
 func MatMulGelu[T num.Stored](r *rt.Rank, c, pre, from, a, b Buf[T], m, n, k int, ta, tb bool) bool {
 	d := of(r)
-	p, add := cuda.Product{M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, Epilogue: cuda.GELU}, none
+	p, add := cuda.GEMM{M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, Epilogue: cuda.GELU}, none
 	bias := from.N == n && m > 1
 	switch {
 	case bias:
@@ -45,13 +45,13 @@ const aux = cuda.GELUAux &^ cuda.GELU
 // it.
 func MatMulGeluGrad[T num.Stored](r *rt.Rank, c, pre, a, b Buf[T], m, n, k int, ta, tb bool) bool {
 	d := of(r)
-	return activated(d, cuda.Product{M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, Epilogue: cuda.GELUGrad,
+	return activated(d, cuda.GEMM{M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, Epilogue: cuda.GELUGrad,
 		Aux: at(d, pre)}, c, none, a, b)
 }
 
 // activated puts a product with GELU or its derivative on the current stream, if the library takes it: it wants what
 // the epilogue reads and writes to be aligned, and rows of Aux of whole eights.
-func activated[T num.Stored](d *device, p cuda.Product, c Buf[T], from cuda.Pointer, a, b Buf[T]) bool {
+func activated[T num.Stored](d *device, p cuda.GEMM, c Buf[T], from cuda.Pointer, a, b Buf[T]) bool {
 	p.In, p.Out = value(suffix[T]()), value(suffix[T]())
 	if (p.Bias|p.Aux)%cuda.Alignment != 0 || p.Aux != 0 && p.N%8 != 0 || ours("gelu") {
 		return false
@@ -67,7 +67,7 @@ func MatMulBiasGrad[C, T num.Stored](r *rt.Rank, c, bias Buf[C], a, b Buf[T], m,
 		return false
 	}
 	sums := d.wide(4 * n)
-	p := cuda.Product{M: m, N: n, K: k, TransposeA: ta, In: value(suffix[T]()), Out: cuda.ValueFloat32,
+	p := cuda.GEMM{M: m, N: n, K: k, TransposeA: ta, In: value(suffix[T]()), Out: cuda.ValueFloat32,
 		Epilogue: cuda.BiasGrad, Bias: sums}
 	if !d.ended(p, at(d, c), added(at(d, c), acc), at(d, a), at(d, b)) {
 		return false

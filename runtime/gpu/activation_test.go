@@ -122,7 +122,7 @@ func refusals(t *testing.T, w *desktop, c, pre, a, b Buf[num.BF16]) {
 	if MatMulGeluGrad(r, c, pre, a, b, 2, 8, 4, false, false) {
 		t.Error("cuBLASLt wants what it reads aligned")
 	}
-	d, p := of(r), cuda.Product{M: 2, N: 8, K: 4, In: cuda.ValueBFloat16, Out: cuda.ValueBFloat16, Epilogue: 1 << 20}
+	d, p := of(r), cuda.GEMM{M: 2, N: 8, K: 4, In: cuda.ValueBFloat16, Out: cuda.ValueBFloat16, Epilogue: 1 << 20}
 	for range 2 {
 		if d.ended(p, at(d, c), none, at(d, a), at(d, b)) || !d.refused[p] {
 			t.Error("an epilogue that there is not is taken")

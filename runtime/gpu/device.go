@@ -21,7 +21,7 @@ type device struct {
 	images  fs.FS
 	context *cuda.Context
 	unbind  func()
-	blas    *cuda.Products
+	blas    *cuda.GEMMs
 	fused   fused
 
 	arena     cuda.Memory // laid out as the host's
@@ -53,9 +53,9 @@ type device struct {
 
 	constants map[any]cuda.Pointer // what device memory holds, by what it stands for
 	iotas     map[int]iota32       // what numbers lie at an offset of the arena
-	products  map[cuda.Product]*cuda.Multiplier
-	timed     map[cuda.Product]bool // wherever Bias and Aux lie: the fastest way is known
-	refused   map[cuda.Product]bool // likewise: cuBLASLt does not take it
+	products  map[cuda.GEMM]*cuda.GEMMPlan
+	timed     map[cuda.GEMM]bool // wherever Bias and Aux lie: the fastest way is known
+	refused   map[cuda.GEMM]bool // likewise: cuBLASLt does not take it
 
 	apart   bool // there are ranks of other processes, which it does not meet on the host
 	step    step
@@ -148,7 +148,7 @@ func (d *device) open(m *machine) (err error) {
 	if err != nil {
 		return err
 	}
-	d.blas, err = m.blas.NewProducts()
+	d.blas, err = m.blas.NewGEMMs()
 	if err != nil {
 		return err
 	}
@@ -158,8 +158,8 @@ func (d *device) open(m *machine) (err error) {
 		return err
 	}
 	d.kernels = map[string]*cuda.Kernel{}
-	d.constants, d.iotas, d.products = map[any]cuda.Pointer{}, map[int]iota32{}, map[cuda.Product]*cuda.Multiplier{}
-	d.timed, d.refused = map[cuda.Product]bool{}, map[cuda.Product]bool{}
+	d.constants, d.iotas, d.products = map[any]cuda.Pointer{}, map[int]iota32{}, map[cuda.GEMM]*cuda.GEMMPlan{}
+	d.timed, d.refused = map[cuda.GEMM]bool{}, map[cuda.GEMM]bool{}
 	err = d.modules.load()
 	if err != nil {
 		return err

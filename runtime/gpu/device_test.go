@@ -56,7 +56,7 @@ func compile(m emulated.Machine, dir string) error {
 		return err
 	}
 	if err := compileAll(m, dir, dir, []string{"move.cu", "reduce.cu", "step.cu", "optimizer.cu", "experts.cu",
-		"eight.cu", "toy.cu"}); err != nil {
+		"fp8.cu", "toy.cu"}); err != nil {
 		return err
 	}
 	return compileAll(m, dir, filepath.Join(dir+measuring, "kernels"), kernels.Files(MeasuredAttention(), "bf16",

@@ -22,23 +22,23 @@ func Tally[A num.Stored](r *rt.Rank, n Buf[A], index Buf[int32], groups, choices
 }
 
 // placed has the kernel find where choices lie in the experts' places and, the other way round, what lies there.
-func (d *device) placed(index Buf[int32], s *cpu.PlaceShape) (place, from cuda.Pointer) {
-	n, places := s.Tokens*s.Choices, s.Experts*s.Places
+func (d *device) placed(index Buf[int32], s *cpu.SlotShape) (place, from cuda.Pointer) {
+	n, places := s.Tokens*s.Choices, s.Experts*s.Slots
 	room := d.rooms(4*n, 4*places, 4*s.Experts)
-	d.call("places", "i32", s.Experts, n, room[0], room[1], room[2], at(d, index), n, s.Experts, s.Places, s.Round)
+	d.call("places", "i32", s.Experts, n, room[0], room[1], room[2], at(d, index), n, s.Experts, s.Slots, s.Round)
 	return room[0], room[1]
 }
 
 // Dispatch brings tokens to their experts' places.
-func Dispatch[T num.Stored](r *rt.Rank, y, x Buf[T], index Buf[int32], s cpu.PlaceShape) {
+func Dispatch[T num.Stored](r *rt.Rank, y, x Buf[T], index Buf[int32], s cpu.SlotShape) {
 	d := of(r)
 	_, from := d.placed(index, &s)
-	places := s.Experts * s.Places
+	places := s.Experts * s.Slots
 	d.call("dispatch", suffix[T](), places, s.Width, at(d, y), at(d, x), from, places, s.Width, s.Choices)
 }
 
 // Combine adds what lies at the places of a token's experts.
-func Combine[T num.Stored](r *rt.Rank, y, x Buf[T], index Buf[int32], s cpu.PlaceShape) {
+func Combine[T num.Stored](r *rt.Rank, y, x Buf[T], index Buf[int32], s cpu.SlotShape) {
 	d := of(r)
 	place, _ := d.placed(index, &s)
 	d.call("combine", suffix[T](), s.Tokens, s.Width, at(d, y), at(d, x), place, s.Tokens, s.Width, s.Choices,
@@ -46,15 +46,15 @@ func Combine[T num.Stored](r *rt.Rank, y, x Buf[T], index Buf[int32], s cpu.Plac
 }
 
 // Deal brings a number of each choice to its place.
-func Deal[T num.Stored](r *rt.Rank, y, w Buf[T], index Buf[int32], s cpu.PlaceShape) {
+func Deal[T num.Stored](r *rt.Rank, y, w Buf[T], index Buf[int32], s cpu.SlotShape) {
 	d := of(r)
 	_, from := d.placed(index, &s)
-	places := s.Experts * s.Places
+	places := s.Experts * s.Slots
 	d.call("deal", suffix[T](), 1, places, at(d, y), at(d, w), from, int64(places))
 }
 
 // Collect brings it back.
-func Collect[T num.Stored](r *rt.Rank, w, y Buf[T], index Buf[int32], s cpu.PlaceShape) {
+func Collect[T num.Stored](r *rt.Rank, w, y Buf[T], index Buf[int32], s cpu.SlotShape) {
 	d := of(r)
 	place, _ := d.placed(index, &s)
 	n := s.Tokens * s.Choices

@@ -134,7 +134,7 @@ type bench struct {
 	id          cuda.UniqueID
 
 	stream   *cuda.Stream
-	products *cuda.Products
+	products *cuda.GEMMs
 	modules  *modules
 	work     cuda.Memory // of products
 	random   cuda.Memory // what operands are filled with
@@ -172,7 +172,7 @@ func (b *bench) open() (err error) {
 	if err != nil {
 		return err
 	}
-	b.products, err = b.blas.NewProducts()
+	b.products, err = b.blas.NewGEMMs()
 	if err != nil {
 		return err
 	}

@@ -33,11 +33,11 @@ func TestMeasure(t *testing.T) {
 	for i := range m.Points {
 		p := &m.Points[i]
 		count[p.Of]++
-		if p.Seconds <= 0 || p.Spread < 0 || (p.Of == OfProduct || p.Of == OfEight) && p.Flops() <= 0 {
+		if p.Seconds <= 0 || p.Spread < 0 || (p.Of == OfGEMM || p.Of == OfFP8) && p.Flops() <= 0 {
 			t.Errorf("%+v", p)
 		}
 	}
-	for of, least := range map[string]int{OfProduct: 4, OfEight: 1, OfAttention: 1, OfAttentionGrad: 1, OfCopy: 1,
+	for of, least := range map[string]int{OfGEMM: 4, OfFP8: 1, OfAttention: 1, OfAttentionGrad: 1, OfCopy: 1,
 		OfUpload: 1, OfDownload: 1, OfLaunch: 1, OfReplay: 1,
 		OfAllReduce: 2, OfAllGather: 2, OfReduceScatter: 2, OfAllToAll: 2, OfSend: 2} { // collectives of 2 and of 4
 		if count[of] < least {

@@ -21,8 +21,8 @@ type Measurement struct {
 
 // The things that a [Point] is of.
 const (
-	OfProduct       = "product"
-	OfEight         = "product_fp8" // of operands in 8 bits, which are there already
+	OfGEMM          = "product"
+	OfFP8           = "product_fp8" // of operands in 8 bits, which are there already
 	OfAttention     = "attention"
 	OfAttentionGrad = "attention_grad"
 	OfCopy          = "copy"     // within a GPU's memory
@@ -96,7 +96,7 @@ func MeasuredAttention() (shapes []*cpu.AttentionShape) {
 // Text is what a point is of, for people.
 func (p *Point) Text() string {
 	switch p.Of {
-	case OfProduct, OfEight:
+	case OfGEMM, OfFP8:
 		turned := map[string]string{"": "", "a": " of weights", "b": " of inputs"}[p.Turn]
 		return fmt.Sprintf("%s %d × %d × %d%s", p.Type, p.M, p.N, p.K, turned)
 	case OfAttention:

@@ -205,7 +205,7 @@ func (b *bench) launches() error {
 func (b *bench) multiply() error {
 	paces := map[string]*pace{}
 	for _, p := range productShapes {
-		p.Of = OfProduct
+		p.Of = OfGEMM
 		if paces[p.Type] == nil {
 			paces[p.Type] = &pace{}
 		}
@@ -227,7 +227,7 @@ func (b *bench) product(p Point, pace *pace) error {
 	if v == cuda.ValueFloat32 {
 		size = 4
 	}
-	way, err := b.products.Prepare(cuda.Product{M: p.M, N: p.N, K: p.K, TransposeA: p.Turn == "a",
+	way, err := b.products.Prepare(cuda.GEMM{M: p.M, N: p.N, K: p.K, TransposeA: p.Turn == "a",
 		TransposeB: p.Turn == "b", In: v, Out: v, TF32: p.Type == "tf32"}, workspace)
 	if err != nil {
 		return err
@@ -235,7 +235,7 @@ func (b *bench) product(p Point, pace *pace) error {
 	m, n, k := int64(p.M), int64(p.N), int64(p.K)
 	err = b.with(func(at []cuda.Memory) error {
 		return b.point(p, pace, p.Flops(), func() error {
-			return b.stream.Multiply(way, 1, 0, at[0].Pointer, at[1].Pointer, at[2].Pointer, b.work)
+			return b.stream.GEMM(way, 1, 0, at[0].Pointer, at[1].Pointer, at[2].Pointer, b.work)
 		})
 	}, size*m*n, size*m*k, size*k*n)
 	if free := way.Close(); err == nil {

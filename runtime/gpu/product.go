@@ -17,19 +17,19 @@ const workspace = 32 << 20
 // MatMul is the loop of that name of package cpu: c[m,n] = op(a)[m,k] op(b)[k,n], added to c if acc. Sums are in f32,
 // or f64.
 func MatMul[C, T num.Stored](r *rt.Rank, c Buf[C], a, b Buf[T], m, n, k int, ta, tb, acc bool) {
-	multiply(of(r), c, a, b, cuda.Product{M: m, N: n, K: k, TransposeA: ta, TransposeB: tb}, acc)
+	multiply(of(r), c, a, b, cuda.GEMM{M: m, N: n, K: k, TransposeA: ta, TransposeB: tb}, acc)
 }
 
 // MatMulEach is MatMul of each of groups matrices, one behind the other.
 func MatMulEach[C, T num.Stored](r *rt.Rank, c Buf[C], a, b Buf[T], groups, m, n, k int, ta, tb, acc bool) {
-	multiply(of(r), c, a, b, cuda.Product{Batch: groups, M: m, N: n, K: k, TransposeA: ta, TransposeB: tb}, acc)
+	multiply(of(r), c, a, b, cuda.GEMM{Batch: groups, M: m, N: n, K: k, TransposeA: ta, TransposeB: tb}, acc)
 }
 
 // MatMulOn is MatMul that adds to from, of m rows or one for all, which does not overlap c.
 func MatMulOn[T num.Stored](r *rt.Rank, c, from, a, b Buf[T], m, n, k int, ta, tb bool) {
 	d := of(r)
 	t := value(suffix[T]())
-	p := cuda.Product{M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, In: t, Out: t}
+	p := cuda.GEMM{M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, In: t, Out: t}
 	switch bias := from.N == n && m > 1; {
 	case bias && t != cuda.ValueFloat64 && from.At%cuda.Alignment == 0:
 		p.Epilogue, p.Bias = cuda.AddBias, at(d, from)
@@ -43,7 +43,7 @@ func MatMulOn[T num.Stored](r *rt.Rank, c, from, a, b Buf[T], m, n, k int, ta, t
 }
 
 // multiply makes a product in whatever type c is stored: cuBLASLt's results are of the operands' type or f32.
-func multiply[C, T num.Stored](d *device, c Buf[C], a, b Buf[T], p cuda.Product, acc bool) {
+func multiply[C, T num.Stored](d *device, c Buf[C], a, b Buf[T], p cuda.GEMM, acc bool) {
 	p.In, p.Out = value(suffix[T]()), value(suffix[C]())
 	if p.In == p.Out || p.Out == cuda.ValueFloat32 {
 		d.multiply(p, at(d, c), added(at(d, c), acc), at(d, a), at(d, b))
@@ -67,11 +67,11 @@ func added(to cuda.Pointer, acc bool) cuda.Pointer {
 }
 
 // multiply puts a product on the current stream; it is added to from, unless that is none.
-func (d *device) multiply(p cuda.Product, c, from, a, b cuda.Pointer) {
+func (d *device) multiply(p cuda.GEMM, c, from, a, b cuda.Pointer) {
 	rt.Check(d.tryMultiply(p, c, from, a, b))
 }
 
-func (d *device) tryMultiply(p cuda.Product, c, from, a, b cuda.Pointer) error {
+func (d *device) tryMultiply(p cuda.GEMM, c, from, a, b cuda.Pointer) error {
 	m, err := d.multiplier(p)
 	if err != nil {
 		return err
@@ -85,18 +85,18 @@ func (d *device) tryMultiply(p cuda.Product, c, from, a, b cuda.Pointer) error {
 		d.timed[p] = true
 		return d.stream().TimeWays(m, ways, 1, beta, c, from, a, b, room)
 	}
-	return d.stream().MultiplyOn(m, 1, beta, c, from, a, b, room)
+	return d.stream().GEMMOn(m, 1, beta, c, from, a, b, room)
 }
 
 // kindOf is a product wherever Bias, Aux and scales lie.
-func kindOf(p cuda.Product) cuda.Product {
+func kindOf(p cuda.GEMM) cuda.GEMM {
 	p.Bias, p.Aux, p.ScaleA, p.ScaleB = min(p.Bias, 1), min(p.Aux, 1), min(p.ScaleA, 1), min(p.ScaleB, 1)
 	return p
 }
 
 // ended is multiply with an epilogue, for which there is another way: it returns false, now and ever after, where the
 // library refuses it. What else goes wrong is met again on that way.
-func (d *device) ended(p cuda.Product, c, from, a, b cuda.Pointer) bool {
+func (d *device) ended(p cuda.GEMM, c, from, a, b cuda.Pointer) bool {
 	kind := kindOf(p)
 	if d.refused[kind] {
 		return false
@@ -114,7 +114,7 @@ const (
 )
 
 // multiplier is a product's, prepared when it is first wanted.
-func (d *device) multiplier(p cuda.Product) (*cuda.Multiplier, error) {
+func (d *device) multiplier(p cuda.GEMM) (*cuda.GEMMPlan, error) {
 	if m := d.products[p]; m != nil {
 		return m, nil
 	}

@@ -52,7 +52,7 @@ func (k toy) program(gpu bool) *rt.Program {
 		p.Types = rt.Types{Compute: rt.F32, Params: rt.BF16, Grads: rt.F32, Reduce: rt.BF16, Master: rt.F32,
 			Moments: rt.F32}
 	}
-	p.ByChance = k.chance
+	p.StochasticRounding = k.chance
 	if k.chance {
 		p.Types.Master = rt.BF16
 	}

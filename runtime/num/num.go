@@ -39,9 +39,9 @@ func ToBF16(x float32) BF16 {
 	return BF16{uint16((b + 0x7fff + b>>16&1) >> 16)}
 }
 
-// ByChance rounds to one of the two neighbours, away from zero with the probability of how far x is from the other:
+// StochasticRound rounds to one of the two neighbours, away from zero with the probability of how far x is from the other:
 // bits are 16 random ones. On average that is x. What is not finite stays what it is.
-func ByChance(x float32, bits uint16) BF16 {
+func StochasticRound(x float32, bits uint16) BF16 {
 	if x-x != 0 {
 		return ToBF16(x)
 	}

@@ -75,7 +75,7 @@ func TestByChance(t *testing.T) {
 		down, up := float64(low.Wide()), float64(BF16{low.Bits + 1}.Wide())
 		mean := 0.0
 		for range n {
-			y := float64(ByChance(x, uint16(r.Uint32())).Wide())
+			y := float64(StochasticRound(x, uint16(r.Uint32())).Wide())
 			if y != down && y != up {
 				t.Fatalf("%v became %v, which is not beside it", x, y)
 			}
@@ -89,11 +89,11 @@ func TestByChance(t *testing.T) {
 	}
 	for b := range 1 << 16 { // what needs no rounding has none
 		x := BF16{uint16(b)}.Wide()
-		if got := ByChance(x, 0xffff).Wide(); got != x && (x == x || got == got) {
+		if got := StochasticRound(x, 0xffff).Wide(); got != x && (x == x || got == got) {
 			t.Errorf("%v became %v", x, got)
 		}
 	}
-	if got := ByChance(0, 0xffff); got.Bits != 0 {
+	if got := StochasticRound(0, 0xffff); got.Bits != 0 {
 		t.Errorf("0 became %v", got.Wide())
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // valueOf is the magnitude of a code without its sign, by the format's definition.
-func valueOf(e Eight, code int) float64 {
+func valueOf(e FP8Format, code int) float64 {
 	exponent, mantissa := code>>e.Mantissa, float64(code&(1<<e.Mantissa-1))/float64(int(1)<<e.Mantissa)
 	if exponent == 0 {
 		return math.Ldexp(mantissa, e.Least)
@@ -16,7 +16,7 @@ func valueOf(e Eight, code int) float64 {
 }
 
 // finite are the codes of finite numbers: all but the last one of E4M3, all but the last exponent of E5M2.
-func finite(e Eight) (n int) {
+func finite(e FP8Format) (n int) {
 	if e == E4M3 {
 		return 0x7f
 	}
@@ -25,7 +25,7 @@ func finite(e Eight) (n int) {
 
 // Every code is itself, what lies between two goes to the nearer one, and the middle to the even code.
 func TestEightRoundsEveryCode(t *testing.T) {
-	for name, e := range map[string]Eight{"e4m3": E4M3, "e5m2": E5M2} {
+	for name, e := range map[string]FP8Format{"e4m3": E4M3, "e5m2": E5M2} {
 		if last := valueOf(e, finite(e)-1); last != e.Most {
 			t.Errorf("%s: the last code is %v, want %v", name, last, e.Most)
 		}
@@ -62,7 +62,7 @@ func TestEightRoundsEveryCode(t *testing.T) {
 
 // A scale is the largest power of two under which the maximum is within the format.
 func TestEightScale(t *testing.T) {
-	for name, e := range map[string]Eight{"e4m3": E4M3, "e5m2": E5M2} {
+	for name, e := range map[string]FP8Format{"e4m3": E4M3, "e5m2": E5M2} {
 		for _, most := range []float64{1, 1.75, math.Nextafter(1.75, 2), 1.99, 447, 448, 449, 57344, 60000, 3e-5,
 			1e30, 0x1p-100} {
 			s := e.Scale(most)
@@ -82,7 +82,7 @@ func TestEightScale(t *testing.T) {
 	}
 }
 
-func ExampleEight() {
+func ExampleFP8Format() {
 	s := E4M3.Scale(3.1)
 	fmt.Println(s, E4M3.Round(3.1*s)/s, E4M3.Round(0.3*s)/s)
 	// Output: 128 3 0.3125

@@ -20,7 +20,7 @@ func TestEight(t *testing.T) {
 	back := map[bool]string{false: "[ 18]", true: "[ 2 e4m3,e4m3 2 e4m3,e5m2 7 e5m2,e4m3 7]"}
 	for eight := range want {
 		prec := ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32,
-			Moments: ir.F32, Eight: eight}
+			Moments: ir.F32, FP8: eight}
 		m := zoo.Build("m", c, zoo.Options{SeqLen: 8, Batch: 1, Elem: ir.BF16})
 		p, err := Compile(m, ir.SerialPlan(2, 1, prec), ir.Recipe{Optimizer: "adamw"}, Options{Check: true,
 			Until: "precision"})

@@ -9,8 +9,8 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// eightCodes are the formats of 8 bits as the kernels of eight.cu and cuBLASLt number them.
-var eightCodes = map[num.Eight]struct {
+// eightCodes are the formats of 8 bits as the kernels of fp8.cu and cuBLASLt number them.
+var eightCodes = map[num.FP8Format]struct {
 	format int
 	value  cuda.Value
 }{num.E4M3: {0, cuda.ValueE4M3}, num.E5M2: {1, cuda.ValueE5M2}}
@@ -20,9 +20,9 @@ var eightCodes = map[num.Eight]struct {
 // Hopper and Ada, or where rows of c are of no whole eights, the rounded numbers are multiplied as bf16, which holds
 // them all: the sums are of the same numbers.
 func MatMul8[C num.Stored](r *rt.Rank, c Buf[C], a, b Buf[num.BF16], groups, m, n, k int, ta, tb, acc bool,
-	as, bs num.Eight) {
+	as, bs num.FP8Format) {
 	d := of(r)
-	p := cuda.Product{Batch: groups, M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, In: cuda.ValueBFloat16}
+	p := cuda.GEMM{Batch: groups, M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, In: cuda.ValueBFloat16}
 	out := value(suffix[C]())
 	p.Out = out
 	if out != cuda.ValueBFloat16 {
@@ -57,7 +57,7 @@ func MatMul8[C num.Stored](r *rt.Rank, c Buf[C], a, b Buf[num.BF16], groups, m, 
 }
 
 // takes tells whether cuBLASLt takes a product of 8 bits.
-func (d *device) takes(p cuda.Product) bool {
+func (d *device) takes(p cuda.GEMM) bool {
 	kind := kindOf(p)
 	if _, known := d.refused[kind]; !known {
 		_, err := d.multiplier(p)

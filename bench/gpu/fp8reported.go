@@ -28,7 +28,7 @@ type Eight struct {
 // both. Without promotion they are above it, as they should be. A result in bf16 is rounded to 8 bits besides, by 2^-8
 // at most.
 func newEight(p eightProduct) Eight {
-	out := outOf(p.Product)
+	out := outOf(p.GEMM)
 	x := Eight{Error: -1, Unrounded: -1, Bound: math.Sqrt(float64(p.K)) * 0x1p-14,
 		Flops: 2 * float64(p.M) * float64(p.N) * float64(p.K)}
 	if out == "bf16" {
@@ -40,7 +40,7 @@ func newEight(p eightProduct) Eight {
 }
 
 // outOf is the type of a product's result.
-func outOf(p cuda.Product) string {
+func outOf(p cuda.GEMM) string {
 	if p.Out == cuda.ValueFloat32 {
 		return "f32"
 	}

@@ -10,7 +10,7 @@ import (
 // weight. The router's is none of them, where a small difference is another choice of experts; nor are tables, the
 // classifier, attention's own products and those with a vector. The gradients' products follow (eightGradient).
 func eight(p *ir.Program) error {
-	if !p.Plan.Precision.Eight {
+	if !p.Plan.Precision.FP8 {
 		return nil
 	}
 	for _, s := range p.Model.Segments {

@@ -9,7 +9,7 @@ import (
 
 // lawEight is the preset fp8.
 var lawEight = ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32,
-	Moments: ir.F32, Eight: true}
+	Moments: ir.F32, FP8: true}
 
 // eightPlans are keys of plans by hand, as expertPlan reads them: of each way of sharding one, and some together.
 var eightPlans = []string{"dp 2", "tp 2", "dp 2 tp 2 sp zero 1", "tp 4 full", "dp 2 zero 3", "dp 2 pp 2 zero 2 zb-h1",
@@ -80,7 +80,7 @@ func init() {
 // rounds to the other format.
 func TestLawEightExact(t *testing.T) {
 	prec := ir.FullPrecision(ir.F64)
-	prec.Eight = true
+	prec.FP8 = true
 	var cases []lawCase
 	add := func(i int, m lawModel, plans []string, spoil ...func([]byte) []byte) {
 		c := lawCase{group: m.name + "-f8exact", model: m, optimizer: []string{"sgd", "adamw"}[i%2], elem: ir.F64}

@@ -46,7 +46,7 @@ const pieceElems = 1 << 14
 func newUpdates[F Float](r *Rank) *updates {
 	t := r.Program.types()
 	if !native[F](t.Params) || !native[F](t.Grads) || !native[F](t.Moments) || r.Program.hasMaster() ||
-		r.Program.ByChance || r.poison {
+		r.Program.StochasticRounding || r.poison {
 		return nil
 	}
 	u := &updates{piece: func(bucket int, s span) { updatePiece[F](r, bucket, s) }}
@@ -256,6 +256,6 @@ func (c *crew) quiet() {
 // begin has a helper begin with the updates that were postponed.
 func (u *updates) begin(rank int) {
 	if u != nil && u.open > 0 {
-		cpu.Beside(rank, &u.help)
+		cpu.Overlap(rank, &u.help)
 	}
 }

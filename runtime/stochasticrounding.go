@@ -47,10 +47,10 @@ func within(ts []tensor, lo, hi int) (out []tensor) {
 	return out
 }
 
-// storeByChance stores updated parameters of a bucket from element at of the flat space on, each rounded to one of its
+// storeStochastic stores updated parameters of a bucket from element at of the flat space on, each rounded to one of its
 // two neighbours in bf16 by the bits that the update's key and its number in the model give. Padding, which is zero,
 // has no number.
-func storeByChance[F Float](r *Rank, bucket, at int, x []F) {
+func storeStochastic[F Float](r *Rank, bucket, at int, x []F) {
 	dst, key := View[num.BF16](r, r.paramAt(bucket, at), len(x)), ChanceKey(r, &r.Hyper)
 	num.Store(dst, x)
 	for i := range r.buckets[bucket].tensors {
@@ -62,7 +62,7 @@ func storeByChance[F Float](r *Rank, bucket, at int, x []F) {
 		t.runs(lo, hi, func(local, logical, n int) {
 			from, number := t.offset+local-at, t.number+logical
 			for j := range n {
-				dst[from+j] = num.ByChance(float32(x[from+j]), uint16(rng.Bits(key, uint64(number+j))>>48))
+				dst[from+j] = num.StochasticRound(float32(x[from+j]), uint16(rng.Bits(key, uint64(number+j))>>48))
 			}
 		})
 	}
@@ -98,7 +98,7 @@ func (t *tensor) numbers(from int) *Numbers {
 
 // updatesOf are a run of a bucket's part, cut where another tensor begins if elements are numbered.
 func (r *Rank) updatesOf(i int, s span) (out []Update) {
-	if !r.Program.ByChance {
+	if !r.Program.StochasticRounding {
 		return []Update{r.update(i, s)}
 	}
 	for j := range r.buckets[i].tensors {

@@ -100,17 +100,17 @@ func TestExpertsTimeHasNames(t *testing.T) {
 		plan.MoESlack = slack
 		return s.stepOf(s.member(plan)).Simulate(), s
 	}
-	if dense, _ := price("planc", 0); dense.ExpertAgain != 0 || dense.ExpertEmpty != 0 {
+	if dense, _ := price("planc", 0); dense.ExpertRecompute != 0 || dense.ExpertEmpty != 0 {
 		t.Errorf("without experts: %+v", dense)
 	}
 	cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN = "qwen3_moe", 8, 2, 2048
-	if other, _ := price("megatron", 1.25); other.ExpertAgain != 0 || other.ExpertEmpty != 0 {
+	if other, _ := price("megatron", 1.25); other.ExpertRecompute != 0 || other.ExpertEmpty != 0 {
 		t.Errorf("megatron: %+v", other)
 	}
 	less, s := price("planc", 1.25)
 	more, _ := price("planc", 2.5)
 	near := func(a, b costmodel.Seconds) bool { return math.Abs(float64(a/b)-1) < 0.03 } // tiles that overhang
-	if !near(more.Compute, less.Compute) || !near(more.ExpertAgain, less.ExpertAgain) ||
+	if !near(more.Compute, less.Compute) || !near(more.ExpertRecompute, less.ExpertRecompute) ||
 		more.ExpertEmpty < 4*less.ExpertEmpty {
 		t.Errorf("slack 1.25: %+v\nslack 2.5: %+v", less, more)
 	}

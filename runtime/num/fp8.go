@@ -2,10 +2,10 @@ package num
 
 import "math"
 
-// Eight is a format of 8 bits, in which operands of matrix products are multiplied: an exponent and a mantissa
+// FP8Format is a format of 8 bits, in which operands of matrix products are multiplied: an exponent and a mantissa
 // (Micikevicius et al. 2022, "FP8 formats for deep learning"). Numbers are not stored in it; they are rounded to what
 // it holds.
-type Eight struct {
+type FP8Format struct {
 	Mantissa int     // bits behind the point
 	Least    int     // exponent of the smallest normal number: below, numbers are multiples of 2^(Least-Mantissa)
 	Most     float64 // the largest finite number
@@ -13,8 +13,8 @@ type Eight struct {
 
 // E4M3 and E5M2 are the two formats: the one for what forward multiplies, the other, with more range, for gradients.
 var (
-	E4M3 = Eight{Mantissa: 3, Least: -6, Most: 448}
-	E5M2 = Eight{Mantissa: 2, Least: -14, Most: 57344}
+	E4M3 = FP8Format{Mantissa: 3, Least: -6, Most: 448}
+	E5M2 = FP8Format{Mantissa: 2, Least: -14, Most: 57344}
 )
 
 // mostScale bounds the exponents of scales: a scale and its inverse are normal numbers of 32 bits.
@@ -22,7 +22,7 @@ const mostScale = 126
 
 // Scale is the largest power of two that a tensor can be multiplied with whose largest magnitude is most, so that every
 // number of it is within the format; 1 if most is zero or not finite.
-func (e Eight) Scale(most float64) float64 {
+func (e FP8Format) Scale(most float64) float64 {
 	if most == 0 || most-most != 0 {
 		return 1
 	}
@@ -37,7 +37,7 @@ func (e Eight) Scale(most float64) float64 {
 
 // Round is x as the format holds it: rounded to nearest, ties to even, and to the largest number beyond it. What is not
 // finite is NaN, so that an overflow before is seen behind.
-func (e Eight) Round(x float64) float64 {
+func (e FP8Format) Round(x float64) float64 {
 	if x-x != 0 {
 		return math.NaN()
 	}

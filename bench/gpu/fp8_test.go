@@ -14,7 +14,7 @@ import (
 // promoted to f32; those that are cut downwards and never promoted are not.
 func TestEightBound(t *testing.T) {
 	for _, k := range []int{768, 3072, 16384} {
-		bound := newEight(eightProduct{cuda.Product{M: 8, N: 8, K: k, Out: cuda.ValueFloat32}, [2]num.Eight{num.E4M3,
+		bound := newEight(eightProduct{cuda.GEMM{M: 8, N: 8, K: k, Out: cuda.ValueFloat32}, [2]num.FP8Format{num.E4M3,
 			num.E4M3}}).Bound
 		for _, c := range []struct {
 			name    string

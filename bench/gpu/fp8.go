@@ -14,8 +14,8 @@ import (
 // eightArch is the first architecture that multiplies numbers of 8 bits, Ada.
 const eightArch = 89
 
-// eightCodes are the formats' numbers in the kernels of eight.cu, for cuBLASLt and for people.
-var eightCodes = map[num.Eight]struct {
+// eightCodes are the formats' numbers in the kernels of fp8.cu, for cuBLASLt and for people.
+var eightCodes = map[num.FP8Format]struct {
 	format int
 	value  cuda.Value
 	name   string
@@ -23,8 +23,8 @@ var eightCodes = map[num.Eight]struct {
 
 // eightProduct is a product of stored bf16, and the format that each operand is rounded to.
 type eightProduct struct {
-	cuda.Product
-	as [2]num.Eight
+	cuda.GEMM
+	as [2]num.FP8Format
 }
 
 // eights has products of models' layers in 8 bits, as gpu.MatMul8 makes them: forward, and both gradients.
@@ -39,11 +39,11 @@ func eights(l *lab, r *Result) error {
 	for _, size := range [][2]int{{768, 3072}, {3072, 768}, {1600, 6400}, {2048, 5632}} {
 		m, k, n := l.size(tokens), l.size(size[0]), l.size(size[1])
 		for _, p := range []eightProduct{
-			{cuda.Product{M: m, N: n, K: k, Out: cuda.ValueBFloat16}, [2]num.Eight{num.E4M3, num.E4M3}},
-			{cuda.Product{M: m, N: k, K: n, Out: cuda.ValueBFloat16, TransposeB: true},
-				[2]num.Eight{num.E5M2, num.E4M3}},
-			{cuda.Product{M: k, N: n, K: m, Out: cuda.ValueFloat32, TransposeA: true},
-				[2]num.Eight{num.E4M3, num.E5M2}},
+			{cuda.GEMM{M: m, N: n, K: k, Out: cuda.ValueBFloat16}, [2]num.FP8Format{num.E4M3, num.E4M3}},
+			{cuda.GEMM{M: m, N: k, K: n, Out: cuda.ValueBFloat16, TransposeB: true},
+				[2]num.FP8Format{num.E5M2, num.E4M3}},
+			{cuda.GEMM{M: k, N: n, K: m, Out: cuda.ValueFloat32, TransposeA: true},
+				[2]num.FP8Format{num.E4M3, num.E5M2}},
 		} {
 			p.In = cuda.ValueBFloat16
 			x, err := l.eight(p)
@@ -76,7 +76,7 @@ func (l *lab) eight(p eightProduct) (x Eight, err error) {
 	if err := e.multiply(); err != nil {
 		return x, err
 	}
-	out := outOf(p.Product)
+	out := outOf(p.GEMM)
 	b, err := l.get(e.result, p.M*p.N*elemBytes(out))
 	if err != nil {
 		return x, err
@@ -84,10 +84,10 @@ func (l *lab) eight(p eightProduct) (x Eight, err error) {
 	got := read(out, b)
 	for _, c := range []struct {
 		to *float64
-		as [2]num.Eight
-	}{{&x.Error, p.as}, {&x.Unrounded, [2]num.Eight{}}} {
+		as [2]num.FP8Format
+	}{{&x.Error, p.as}, {&x.Unrounded, [2]num.FP8Format{}}} {
 		l.release()
-		want, err := l.exactly(p.Product, c.as)
+		want, err := l.exactly(p.GEMM, c.as)
 		if err != nil {
 			return x, fmt.Errorf("in f64: %w", err)
 		}
@@ -119,7 +119,7 @@ func (l *lab) timeEight(p eightProduct, x *Eight) error {
 		return err
 	}
 	l.release()
-	run, _, err := l.multiplier(p.Product, "bf16", outOf(p.Product))
+	run, _, err := l.multiplier(p.GEMM, "bf16", outOf(p.GEMM))
 	if err == nil {
 		x.In16, err = l.time(run)
 	}
@@ -139,7 +139,7 @@ func (l *lab) rounded(p eightProduct) (e roundedProduct, err error) {
 	if err != nil {
 		return e, err
 	}
-	q := p.Product
+	q := p.GEMM
 	q.K, q.TransposeA, q.TransposeB = width, false, true
 	q.In, q.InB, q.ScaleA, q.ScaleB = eightCodes[p.as[0]].value, eightCodes[p.as[1]].value, scales.Pointer,
 		scales.Pointer+256
@@ -147,7 +147,7 @@ func (l *lab) rounded(p eightProduct) (e roundedProduct, err error) {
 	if err != nil {
 		return e, err
 	}
-	e.result, err = l.room(int64(p.M * p.N * elemBytes(outOf(p.Product))))
+	e.result, err = l.room(int64(p.M * p.N * elemBytes(outOf(p.GEMM))))
 	if err == nil {
 		err = l.stream.Fill(e.result, 0xff)
 	}
@@ -172,7 +172,7 @@ func (l *lab) rounded(p eightProduct) (e roundedProduct, err error) {
 		return passes[1]()
 	}
 	e.multiply = func() error {
-		return l.stream.Multiply(way, 1, 0, e.result.Pointer, codes[0].Pointer, codes[1].Pointer, l.scratch)
+		return l.stream.GEMM(way, 1, 0, e.result.Pointer, codes[0].Pointer, codes[1].Pointer, l.scratch)
 	}
 	return e, nil
 }
@@ -231,12 +231,12 @@ func (l *lab) launch(name string, rows, cols int, args *cuda.Args) (func() error
 
 // exactly is the product in f64 of the numbers that package num rounds the operands to; of those as they are where a
 // format is none.
-func (l *lab) exactly(p cuda.Product, as [2]num.Eight) ([]float64, error) {
+func (l *lab) exactly(p cuda.GEMM, as [2]num.FP8Format) ([]float64, error) {
 	p.In, p.Out = cuda.ValueFloat64, cuda.ValueFloat64
 	var operands [2][]byte
 	for i, n := range []int{p.M * p.K, p.K * p.N} {
 		v := numbers(min(n, period), i)
-		if as[i] != (num.Eight{}) {
+		if as[i] != (num.FP8Format{}) {
 			roundEight(v, as[i])
 		}
 		operands[i] = repeated(stored("f64", v), 8*n)
@@ -253,7 +253,7 @@ func (l *lab) exactly(p cuda.Product, as [2]num.Eight) ([]float64, error) {
 }
 
 // roundEight rounds a tensor's numbers to a format by its largest, as cpu.MatMul8 does.
-func roundEight(v []float64, as num.Eight) {
+func roundEight(v []float64, as num.FP8Format) {
 	most := 0.0
 	for _, x := range v {
 		most = max(most, math.Abs(x))

@@ -11,10 +11,10 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-var formats = []num.Eight{num.E4M3, num.E5M2}
+var formats = []num.FP8Format{num.E4M3, num.E5M2}
 
 // codeValue is what a code stands for, by the formats' definition.
-func codeValue(e num.Eight, code byte) float64 {
+func codeValue(e num.FP8Format, code byte) float64 {
 	exponent, mantissa := int(code&0x7f)>>e.Mantissa, float64(int(code)&(1<<e.Mantissa-1))/float64(int(1)<<e.Mantissa)
 	x := math.Ldexp(1+mantissa, e.Least-1+exponent)
 	switch {
@@ -71,7 +71,7 @@ func TestEight(t *testing.T) {
 	})
 }
 
-func (b bench) eight(a elem, what string, largest float64, more []float64, e num.Eight,
+func (b bench) eight(a elem, what string, largest float64, more []float64, e num.FP8Format,
 	format, groups, rows, cols, across int) {
 	b.Helper()
 	n := groups * rows * cols

@@ -25,16 +25,16 @@ func TestEightOfPlanc(t *testing.T) {
 	plain := Op{Kind: Matrix, Flops: 2 * 8192 * 8192 * 8192, Bytes: 3 * 2 * 8192 * 8192,
 		Shape: GEMM{8192, 8192, 8192, 1}, Kernel: 1}
 	rounded := plain
-	rounded.Eight = 2 * 8192 * 8192
+	rounded.FP8 = 2 * 8192 * 8192
 	if a, b := eight.Within(&plain), wide.Within(&plain); a != b {
 		t.Errorf("a product that is not in 8 bits takes %v, in bf16 %v", a, b)
 	}
-	passes := Bytes(rounded.Eight * eightBytes).Over(eight.bandwidth)
+	passes := Bytes(rounded.FP8 * eightBytes).Over(eight.bandwidth)
 	if a, b := eight.Within(&rounded), wide.Within(&plain); !(a > passes && a < 0.75*b) {
 		t.Errorf("in 8 bits it takes %v, %v of it passes before; in bf16 %v", a, passes, b)
 	}
 	half := *c
-	half.Measured.Eight = 0.5
+	half.Measured.FP8 = 0.5
 	slower, _ := half.DeviceOf(PlancEngine, "fp8")
 	if a, b := slower.Within(&rounded)-passes, eight.Within(&rounded)-passes; math.Abs(float64(a/b/2-1)) > 1e-9 {
 		t.Errorf("measured at half the rate it takes %v, not twice %v", a, b)
@@ -52,7 +52,7 @@ func TestEightOfPlanc(t *testing.T) {
 			n.Outs = append(n.Outs, v)
 		}
 	}
-	if o := OpOf(n, ir.Mesh{}); o.Eight != 2*64*64 || o.Kernel != 5 {
-		t.Errorf("%+v: %v numbers are rounded by %v kernels", o, o.Eight, o.Kernel)
+	if o := OpOf(n, ir.Mesh{}); o.FP8 != 2*64*64 || o.Kernel != 5 {
+		t.Errorf("%+v: %v numbers are rounded by %v kernels", o, o.FP8, o.Kernel)
 	}
 }

@@ -23,7 +23,7 @@ func large(tp, dp int, rowAxes, colAxes []string, shard bool) *Program {
 	s.Buckets[0].Pieces = []Piece{{0, 0, 0}, {1, 0, 6305}, {0, 1, 6400}}
 	s.Arena = Arena{Size: 4 * 51200, Params: Region{0, 25600}, Grads: Region{51200, 51200},
 		Moment1: Region{2 * 51200, 51200}, Moment2: Region{3 * 51200, 51200}}
-	p.Elem, p.Types, p.ByChance = F32, byChance, true
+	p.Elem, p.Types, p.StochasticRounding = F32, byChance, true
 	return p
 }
 
@@ -78,7 +78,7 @@ func TestChanceIsTheSameOnEverySharding(t *testing.T) {
 			p.Optim = optim
 			got := updated(t, &p)
 			if want == nil {
-				p.ByChance = false
+				p.StochasticRounding = false
 				want, nearest = got, updated(t, &p)
 			}
 			if !bytes.Equal(got, want) {
@@ -187,7 +187,7 @@ func TestChanceOfExpertBias(t *testing.T) {
 // weights before and after, and the last loss.
 func slow(t *testing.T, types Types, chance bool, dp int) (before, after []float64, loss float64) {
 	p := bigram[float32](dp, 0)
-	p.Types, p.ByChance = types, chance
+	p.Types, p.StochasticRounding = types, chance
 	s := &p.Settings.Train
 	s.Steps, s.Optimizer.LR, s.Optimizer.WeightDecay, s.Optimizer.ClipNorm = slowSteps, slowRate, 0, 0
 	s.Schedule = ScheduleSettings{Kind: "constant"}

@@ -3,7 +3,7 @@ package costmodel
 import "github.com/planc-dev/planc/ir"
 
 // Of a product of planc's own in 8 bits, each operand is read for its largest magnitude, and again to be written as it
-// is rounded (cuda/kernels/eight.cu; runtime/cpu's MatMul8 does it in place): bytes a number on a GPU, and seconds a
+// is rounded (cuda/kernels/fp8.cu; runtime/cpu's MatMul8 does it in place): bytes a number on a GPU, and seconds a
 // number on a CPU, whose loop computes in doubles. The latter is what five runs of BenchmarkRoundEight took (11.4 to
 // 11.6 ns) on the machine of cpu.go, November 2026, with other work on it.
 const (
@@ -19,16 +19,16 @@ func (o *Op) eight(n *ir.Node, m ir.Mesh) {
 		return
 	}
 	for _, a := range n.Args {
-		o.Eight += float64(a.Type.LocalElems(m))
+		o.FP8 += float64(a.Type.LocalElems(m))
 	}
-	o.Bytes -= o.Eight * eightSaved
+	o.Bytes -= o.FP8 * eightSaved
 	o.Kernel += eightKernels
 }
 
 // eightTime is how long the passes before a product take.
 func (d *Device) eightTime(o *Op) Seconds {
 	if d.cores > 0 {
-		return Seconds(o.Eight) * cpuEight
+		return Seconds(o.FP8) * cpuEight
 	}
-	return Bytes(o.Eight * eightBytes).Over(d.bandwidth)
+	return Bytes(o.FP8 * eightBytes).Over(d.bandwidth)
 }

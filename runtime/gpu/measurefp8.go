@@ -29,7 +29,7 @@ func (b *bench) multiplyEight() (err error) {
 		}
 		var pace pace
 		for _, p := range eightShapes {
-			p.Of, p.Type = OfEight, "fp8"
+			p.Of, p.Type = OfFP8, "fp8"
 			if !pace.affords(p.Flops()) {
 				b.skip(p)
 				continue
@@ -66,7 +66,7 @@ func (b *bench) fillCodes(to cuda.Memory) error {
 // eight measures one as MatMul8 makes it: both operands with the dim that is summed over together. What a GPU's
 // cuBLASLt refuses is left out.
 func (b *bench) eight(p Point, pace *pace, codes, scales cuda.Memory) error {
-	x := cuda.Product{M: p.M, N: p.N, K: p.K, TransposeB: true, In: cuda.ValueE4M3, InB: cuda.ValueE4M3,
+	x := cuda.GEMM{M: p.M, N: p.N, K: p.K, TransposeB: true, In: cuda.ValueE4M3, InB: cuda.ValueE4M3,
 		Out: cuda.ValueBFloat16, ScaleA: scales.Pointer, ScaleB: scales.Pointer + roomAlign}
 	switch p.Turn {
 	case "a":
@@ -97,7 +97,7 @@ func (b *bench) eight(p Point, pace *pace, codes, scales cuda.Memory) error {
 			}
 		}
 		return b.point(p, pace, p.Flops(), func() error {
-			return b.stream.Multiply(way, 1, 0, at[0].Pointer, at[1].Pointer, at[2].Pointer, b.work)
+			return b.stream.GEMM(way, 1, 0, at[0].Pointer, at[1].Pointer, at[2].Pointer, b.work)
 		})
 	}, 2*m*n, m*k, n*k)
 	if free := way.Close(); err == nil {

@@ -13,8 +13,8 @@ const (
 	E5M2 = "e5m2"
 )
 
-// Eights are the formats of 8 bits that a product's operands are rounded to, "" for none.
-func (n *Node) Eights() (a, b string) {
+// FP8Matmuls are the formats of 8 bits that a product's operands are rounded to, "" for none.
+func (n *Node) FP8Matmuls() (a, b string) {
 	a, b, _ = strings.Cut(n.Attr.In, ",")
 	return a, b
 }
@@ -24,7 +24,7 @@ const eightName = "f8"
 
 // ComputeName is the name of Compute as plans print it, f8 where products round their operands.
 func (p Precision) ComputeName() string {
-	if p.Eight {
+	if p.FP8 {
 		return eightName
 	}
 	return p.Compute.String()
@@ -34,7 +34,7 @@ func wrongEights(n *Node) string {
 	if n.Attr.In == "" {
 		return ""
 	}
-	a, b := n.Eights()
+	a, b := n.FP8Matmuls()
 	for _, e := range []string{a, b} {
 		if e != E4M3 && e != E5M2 {
 			return fmt.Sprintf("in=%s; want two of %s and %s with a comma between", n.Attr.In, E4M3, E5M2)
