@@ -76,10 +76,10 @@ func TestPagesTables(t *testing.T) {
 	}
 }
 
-// launcherTable are the variables by which launchers say that a process is one of several, and that planc does not obey
-// by itself.
+// launcherTable returns the variables which show that a process is one of several, and which planc does not follow by
+// itself.
 func launcherTable(string) []string {
-	out := table("variable", "refused", "set by", "documented in")
+	out := table("variable", "refused if", "set by", "documented in")
 	for _, m := range launch.Markers() {
 		out = append(out, row("`"+m[0]+"`", m[1], m[2], m[3]))
 	}
