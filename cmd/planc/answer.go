@@ -146,7 +146,7 @@ func guesses(j *loaded, plan ir.Plan) []guessDoc {
 	return out
 }
 
-// emulatedEight is said of fp8 on a CPU (docs/concepts/eight.md).
+// emulatedEight is said of fp8 on a CPU (docs/concepts/fp8.md).
 const emulatedEight = "a CPU emulates fp8: operands are rounded to 8 bits and multiplied in f32, more slowly than in " +
 	"bf16, which takes as much memory"
 
