@@ -268,7 +268,7 @@ func aliases(of string) string {
 
 // clusterTable is the catalogue of clusters.
 func clusterTable(string) []string {
-	out := table("name", "also", "devices of a node", "GiB", "memory GB/s", "bf16 TFLOP/s", "link GB/s",
+	out := table("name", "also", "devices per node", "GiB", "memory GB/s", "bf16 TFLOP/s", "link GB/s",
 		"network a node")
 	for _, name := range costmodel.ClusterNames() {
 		c, err := costmodel.Resolve(costmodel.Ref{Node: name}, nil, nil)

@@ -22,8 +22,6 @@ var unfinishedPages = []string{
 	"bench/step/README.md",
 	"docs/README.md",
 	"docs/cli.md",
-	"docs/cluster.md",
-	"docs/communication.md",
 	"docs/concepts/arena.md",
 	"docs/concepts/balance.md",
 	"docs/concepts/context.md",
@@ -45,7 +43,6 @@ var unfinishedPages = []string{
 	"docs/job.md",
 	"docs/measured/METHOD.md",
 	"docs/ops.md",
-	"docs/output.md",
 	"docs/tour.md",
 	"golden/reference/README.md",
 }
