@@ -28,6 +28,7 @@ var rooms = map[string]room{
 	"cmd":       {imports: []string{"*"}},
 	"golden":    {imports: []string{"*"}},
 	"examples":  {imports: []string{"runtime", "cuda"}},
+	"try":       {std: true}, // it is built before anything else, with an empty cache
 }
 
 // deviceRoom is a room in the runtime's: of what programs for GPUs link, with the tag cuda, and others do not.
