@@ -12,19 +12,25 @@ import (
 
 const opsHead = `# Ops
 
-The op table of planc's IR, made from ` + "`ir/optable.go`" + ` by ` + "`go test ./golden -run TestOpsPage -update`" + `. Do not edit.
+This is the op table of planc's IR. ` + "`go test ./golden -run TestOpsPage -update`" + ` generates this page from
+` + "`ir/optable.go`" + `. Do not edit it.
 
-A rule names dims by letters. A starred letter is any number of dims; ` + "`!d`" + ` cannot be split; ` + "`a'`" + ` is the same dim under
-another name; ` + "`c(s)`" + ` is the dims of s merged into one. A dim that the result has is split for free. A dim that it
-lacks leaves a partial value over the axes that split it, to be joined by the op's monoid
-([the one rule](concepts/one-rule.md)). Gradient: yes where a loss can be differentiated through the op. Kernel: yes
-where generated CPU programs can run it.
+A rule names dims by letters:
 
-| op | rule | computes | joined by | gradient | kernel |
+- a starred letter stands for any number of dims;
+- ` + "`!d`" + ` cannot be sharded;
+- ` + "`a'`" + ` is the same dim under another name;
+- ` + "`c(s)`" + ` is the dims of s merged into one.
+
+Sharding a dim of the result costs nothing. If a sharded dim is not in the result, the result is partial over the axes that
+shard the dim, and the op's monoid reduces it ([the one rule](concepts/one-rule.md)). *Gradient*: a loss can be
+differentiated through the op. *Kernel*: generated CPU programs can run the op.
+
+| op | rule | computes | reduced by | gradient | kernel |
 |---|---|---|---|---|---|
 `
 
-// opsPage is docs/ops.md.
+// opsPage returns the text of docs/ops.md.
 func opsPage(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString(opsHead)
@@ -46,12 +52,14 @@ func opsPage(t *testing.T) string {
 		}
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s | %s |\n", o, o.Rule(), o.Doc(), joined, gradient, kernel)
 	}
-	b.WriteString("\nWithout a kernel: " + strings.Join(without, ", ") +
-		". Partition knows them; no plan that the planner offers needs them yet.\n")
+	if len(without) > 0 {
+		b.WriteString("\nThese ops have no kernel: " + strings.Join(without, ", ") +
+			". The partition pass supports them, but no plan of the search needs them yet.\n")
+	}
 	return b.String()
 }
 
-// emittedOps tells of each op whether codegen's source names it.
+// emittedOps reports for each op whether codegen's source names it.
 func emittedOps(t *testing.T) []bool {
 	names := map[string]bool{}
 	var emitted []bool
@@ -74,7 +82,7 @@ func emittedOps(t *testing.T) []bool {
 	return emitted
 }
 
-// reduces tells whether an operand of the op's rule has a letter that its first result lacks.
+// reduces reports whether an operand of the op's rule has a letter that its first result lacks.
 func reduces(o ir.Op) bool {
 	in, out, _ := strings.Cut(o.Rule(), "->")
 	out, _, _ = strings.Cut(out, ",")
