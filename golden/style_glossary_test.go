@@ -134,8 +134,12 @@ func declared(s *source) (ids []*ast.Ident) {
 	return ids
 }
 
-// hasWord reports whether an identifier contains a word, which may be a compound in camel case, at the borders of words.
+// hasWord reports whether an identifier contains a word, which may be a compound in camel case, at the borders of words. A word
+// that is marked "alone" must be the whole identifier.
 func hasWord(id, word string) bool {
+	if whole, ok := strings.CutSuffix(word, " *alone*"); ok {
+		return strings.EqualFold(id, whole)
+	}
 	return strings.Contains(camelWords(id), camelWords(word))
 }
 
