@@ -59,7 +59,7 @@ func (a *app) show(j *loaded, d *document, found *decision, as answer) error {
 	if a.json {
 		return a.printJSON(d)
 	}
-	if l.file == nil || l.obeyed() && !as.lock.update {
+	if l.file == nil || l.isObeyed() && !as.lock.update {
 		return a.print(as.screen(d))
 	}
 	last := "Nothing was written. To take it: the same command with --update"
@@ -81,7 +81,7 @@ func (a *app) update(j *loaded, found *decision) error {
 	}
 	found.expect = j.expected(found.Best)
 	l, f := found.lock, newLock(found.lock, found, programHash(p))
-	if l.obeyed() && sameText(l.text, f.Bytes()) {
+	if l.isObeyed() && sameText(l.text, f.Bytes()) {
 		a.notef("%s is as it was", l.name())
 		return nil
 	}
@@ -104,7 +104,8 @@ func newDocument(j *loaded, found *decision) *document {
 		Model: modelDoc{Name: j.Config.Name, Params: n, ParamsActive: j.Config.ActiveParams(),
 			Layers: j.Config.Layers},
 		Cluster: clusterDoc{Name: c.Name, GPU: c.GPU.Name, Devices: c.Devices(), Nodes: c.Nodes},
-		Plan:    best.Plan.JSON(), Fits: best.Fits(), FitAssumed: !j.measuredMemory(), Guessed: guesses(j, best.Plan),
+		Plan:    best.Plan.JSON(), Fits: best.Fits(), FitAssumed: !j.measuredMemory(),
+		Guessed: assumptions(j, best.Plan),
 		Predict: best.Predict, Stage: best.Stage,
 		Search: searchDoc{Counts: found.Counts, Restricted: search.Restricted(j.problem()),
 			Seconds: float64(costmodel.Seconds(found.took.Seconds()).Rounded())},
@@ -112,7 +113,7 @@ func newDocument(j *loaded, found *decision) *document {
 		Training:     training(c, best.Predict, j.TrainTokens(j.Train.GlobalBatch, j.Train.SeqLen)), Goal: found.goal,
 		head: newHeader(j, best.Plan, found.lock.lockNote()),
 	}
-	d.head.borrowed = borrowedBar(j, best)
+	d.head.barSource = borrowedBar(j, best)
 	for _, alt := range found.Alternatives {
 		d.Alternatives = append(d.Alternatives, d.alternative(alt))
 	}
@@ -120,8 +121,8 @@ func newDocument(j *loaded, found *decision) *document {
 	return d
 }
 
-// guesses are what decides the plan and nobody wrote.
-func guesses(j *loaded, plan ir.Plan) []guessDoc {
+// assumptions are what decides the plan and nobody wrote.
+func assumptions(j *loaded, plan ir.Plan) []guessDoc {
 	out := []guessDoc{}
 	for _, g := range j.Guessed {
 		out = append(out, guessDoc(g))
@@ -146,8 +147,8 @@ func guesses(j *loaded, plan ir.Plan) []guessDoc {
 	return out
 }
 
-// emulatedEight is said of fp8 on a CPU (docs/concepts/fp8.md).
-const emulatedEight = "a CPU emulates fp8: operands are rounded to 8 bits and multiplied in f32, more slowly than in " +
+// emulatedFP8 is the note on fp8 for a CPU (docs/concepts/fp8.md).
+const emulatedFP8 = "a CPU emulates fp8: operands are rounded to 8 bits and multiplied in f32, more slowly than in " +
 	"bf16, which takes as much memory"
 
 func newHeader(j *loaded, chosen ir.Plan, lock string) header {
@@ -156,12 +157,12 @@ func newHeader(j *loaded, chosen ir.Plan, lock string) header {
 		precision: precisionName(j.Train.Precision), rounding: roundingWords(j.Train.Precision),
 		links: links(c), link: linkNames[c.Node.Link.Kind], memory: int64(c.GPU.Memory()), device: "GPU",
 		rows: screenRows, pinned: search.PinsOf(&j.Plan).Words(),
-		command: nextCommands(j), probable: j.measuredMemory()}
+		command: nextCommands(j), isMemoryMeasured: j.measuredMemory()}
 	h.measured = j.measuredWords()
 	if c.IsCPU() {
 		h.device = "device"
 		if j.Train.Precision.Compute == "fp8" {
-			h.emulated = emulatedEight
+			h.emulationNote = emulatedFP8
 		}
 	}
 	if dev, ok := c.DeviceOf(costmodel.EngineOf(j.Train.Engine), j.Train.Precision.Compute); ok {

@@ -24,7 +24,7 @@ func TestLinkIsGuessedUntilMeasured(t *testing.T) {
 		own.Measured = c.measured
 		j.cluster = &own
 		guess := false
-		for _, g := range guesses(j, ir.Plan{}) {
+		for _, g := range assumptions(j, ir.Plan{}) {
 			guess = guess || g.Path == "node.link.latency_us"
 		}
 		if guess != c.guess {

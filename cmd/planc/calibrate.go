@@ -51,11 +51,11 @@ func (a *app) calibrateCommand() *cobra.Command {
 		Args:    oneJob,
 		RunE: func(c *cobra.Command, args []string) error {
 			if from == "" && len(args) > 0 {
-				return mistake(strict.NotYet, "",
+				return inputErrorf(strict.NotYet, "",
 					"planc calibrate measures this machine, whatever the job; a job (%s) goes with --from RUN", args[0])
 			}
 			if out != "" {
-				if err := canBeNew(out); err != nil {
+				if err := checkNewFile(out); err != nil {
 					return err
 				}
 			}
@@ -74,7 +74,7 @@ func (a *app) calibrateCommand() *cobra.Command {
 
 // calibrateMachine measures this machine's GPUs, or its CPU.
 func (a *app) calibrateMachine(target, out string) error {
-	m := look(os.DirFS("/"))
+	m := inspectMachine(os.DirFS("/"))
 	gpus, err := onGPUs(target, m)
 	switch {
 	case err != nil:
@@ -106,7 +106,10 @@ func (a *app) calibrate(args []string, flags jobFlags, from, out string) error {
 		return err
 	}
 	var r *calibrate.Result
-	if err := a.during("fitting", func() (err error) { r, err = calibrate.Fit(q.rows); return err }); err != nil {
+	if err := a.runWithNotice("fitting", func() (err error) {
+		r, err = calibrate.Fit(q.rows)
+		return err
+	}); err != nil {
 		return err
 	}
 	text, err := q.text(r)
@@ -163,18 +166,19 @@ func (a *app) observeTable(q *calibration) error {
 		if len(q.skipped) > 0 {
 			first = "; " + q.skipped[0]
 		}
-		return mistake(NothingMeasured, "", "%s has no row that a step can be predicted of and was measured of%s; %s",
+		return inputErrorf(NothingMeasured, "",
+			"%s has no row that a step can be predicted of and was measured of%s; %s",
 			q.from, first, columnsHelp)
 	}
 	if len(gpus) > 1 {
-		return mistake(NothingMeasured, "", "%s has rows of %s; a cluster file is of one kind: a table for each",
+		return inputErrorf(NothingMeasured, "", "%s has rows of %s; a cluster file is of one kind: a table for each",
 			q.from, strings.Join(slices.Sorted(maps.Keys(gpus)), ", "))
 	}
-	return q.ofCatalogue()
+	return q.useCatalogueFile()
 }
 
-// ofCatalogue takes the file that the catalogue has for the rows' GPU.
-func (q *calibration) ofCatalogue() error {
+// useCatalogueFile takes the file that the catalogue has for the rows' GPU.
+func (q *calibration) useCatalogueFile() error {
 	// The node that a row is priced on comes first; where its GPU stands in for another, the node that has that one.
 	for _, name := range append([]string{q.cluster.Name}, costmodel.ClusterNames()...) {
 		if clusterRowOf(name).GPU == q.cluster.GPU.Name {
@@ -183,7 +187,7 @@ func (q *calibration) ofCatalogue() error {
 			return nil
 		}
 	}
-	return mistake(NothingMeasured, "",
+	return inputErrorf(NothingMeasured, "",
 		"%s has rows of %s, of which the catalogue has no cluster to calibrate; planc clusters lists those "+
 			"that it has", q.from, q.cluster.GPU.Name)
 }
@@ -199,11 +203,11 @@ func (q *calibration) text(r *calibrate.Result) (string, error) {
 	}
 	checked := "which checks nothing"
 	if len(r.Rows) > 1 {
-		checked = percent(r.MedianError(without)) + " of rows left out of the fit"
+		checked = percent(r.MedianError(stepLeftOut)) + " of rows left out of the fit"
 	}
 	fmt.Fprintf(&b, "measured:\n  by: %q\n",
 		fmt.Sprintf("planc calibrate --from %s: %d %s; median error %s before, %s%s",
-			q.from, len(r.Rows), plural(len(r.Rows), "row"), percent(r.MedianError(before)), checked, kept))
+			q.from, len(r.Rows), plural(len(r.Rows), "row"), percent(r.MedianError(stepBefore)), checked, kept))
 	for _, key := range costmodel.MeasuredKeys {
 		if v := *m.Factor(key); v != 1 {
 			fmt.Fprintf(&b, "  %s: %s\n", key, amount.Digits(v, 3))
@@ -236,6 +240,6 @@ func withoutBlock(text, key string) string {
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-func before(r calibrate.Row) float64  { return r.Before }
-func after(r calibrate.Row) float64   { return r.After }
-func without(r calibrate.Row) float64 { return r.Without }
+func stepBefore(r calibrate.Row) float64  { return r.Before }
+func stepAfter(r calibrate.Row) float64   { return r.After }
+func stepLeftOut(r calibrate.Row) float64 { return r.Without }

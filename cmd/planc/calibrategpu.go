@@ -43,7 +43,7 @@ func main() { gpu.MeasureMain(kernels) }
 
 // calibrateGPUs measures this machine's GPUs and writes its cluster file: what detect writes, and how fast it was.
 func (a *app) calibrateGPUs(m machine, out string) error {
-	c, box, err := a.gpusHere(m)
+	c, box, err := a.describeGPUs(m)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (a *app) measureGPUs(arch string) (*gpu.Measurement, error) {
 	ctx, stop := untilSignal()
 	defer stop()
 	var m gpu.Measurement
-	err = a.during("measuring", func() error { return runMeasuring(ctx, built.Binary, &m) })
+	err = a.runWithNotice("measuring", func() error { return runMeasuring(ctx, built.Binary, &m) })
 	return &m, err
 }
 

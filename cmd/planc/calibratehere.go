@@ -17,7 +17,7 @@ func (a *app) calibrateHere(m machine, out string) error {
 	if err != nil {
 		return err
 	}
-	keepCPU(m, thisCPUOf(m, rates, measured)) // jobs on cpu are priced by the newest measurement
+	saveCPU(m, thisCPUOf(m, rates, measured)) // jobs on cpu are priced by the newest measurement
 	text := clusterFileOf(m, rates) + measuredBlock(rates.By, measured)
 	screen := p.screen(m, measured)
 	if out == "" {
@@ -31,8 +31,8 @@ func (a *app) calibrateHere(m machine, out string) error {
 }
 
 // measureCPU measures this machine's CPU: its rates, and the factors beside them.
-func (a *app) measureCPU(m machine) (p probed, r *rates, f costmodel.Measured, err error) {
-	if err := a.during("measuring this CPU", func() error { p = probe(m.Cores); return nil }); err != nil {
+func (a *app) measureCPU(m machine) (p probeResult, r *rates, f costmodel.Measured, err error) {
+	if err := a.runWithNotice("measuring this CPU", func() error { p = probe(m.Cores); return nil }); err != nil {
 		return p, nil, f, err
 	}
 	own := p.rates(m.Cores)
@@ -41,7 +41,7 @@ func (a *app) measureCPU(m machine) (p probed, r *rates, f costmodel.Measured, e
 	if err != nil {
 		return p, nil, f, fmt.Errorf("what was measured is no cluster file: %w", err)
 	}
-	return p, &own, p.beside(c), nil
+	return p, &own, p.factors(c), nil
 }
 
 // rates are what a cluster file says of a core.
@@ -54,7 +54,7 @@ type rates struct {
 
 // rates are the file's figures. Peaks are those of the fastest product; collectives of more ranks than cores are scaled
 // to ranks with a core each, as the file's figures are.
-func (p *probed) rates(cores int) rates {
+func (p *probeResult) rates(cores int) rates {
 	r := rates{Memory: p.Memory, LatencyUS: 1e6 * float64(p.Hop), Double: p.Double / 1e12, Half: p.Half / 1e12}
 	for _, s := range p.Single {
 		r.Single = max(r.Single, s.FlopsPerS/1e12)
@@ -63,9 +63,9 @@ func (p *probed) rates(cores int) rates {
 	return r
 }
 
-// beside are the factors that the file's figures do not hold: how fast products of all shapes are, and how long a call
+// factors are the factors that the file's figures do not hold: how fast products of all shapes are, and how long a call
 // takes, over what the cost model says of such a core.
-func (p *probed) beside(c *costmodel.Cluster) costmodel.Measured {
+func (p *probeResult) factors(c *costmodel.Cluster) costmodel.Measured {
 	c.Node.Devices, c.Node.Host.Cores = 1, 1
 	d, ok := c.Device(ir.F32)
 	if !ok {
@@ -102,7 +102,7 @@ func measuredBlock(by string, m costmodel.Measured) string {
 }
 
 // screen is what was measured.
-func (p *probed) screen(m machine, f costmodel.Measured) string {
+func (p *probeResult) screen(m machine, f costmodel.Measured) string {
 	var b strings.Builder
 	name := m.CPU
 	if name == "" {
@@ -118,7 +118,7 @@ func (p *probed) screen(m machine, f costmodel.Measured) string {
 			s.FlopsPerS)
 	}
 	row("f64 384 × 384 × 384", p.Double)
-	row(fmt.Sprintf("bf16 %g × %g × %g", halfProbed.M, halfProbed.N, halfProbed.K), p.Half)
+	row(fmt.Sprintf("bf16 %g × %g × %g", probedBF16.M, probedBF16.N, probedBF16.K), p.Half)
 	fmt.Fprintf(&b, "\nmemory      %s of a copy, on one core\n", rateText(p.Memory))
 	fmt.Fprintf(&b, "all-reduce  %s of 16 MiB between %d ranks, %s µs a hop\n", rateText(p.AllReduce), p.Ranks,
 		amount.Digits(1e6*float64(p.Hop), 2))

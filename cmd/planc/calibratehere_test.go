@@ -10,7 +10,7 @@ import (
 
 // What was measured of a machine is a table whose figures end in one column, on a screen.
 func TestMeasuredScreen(t *testing.T) {
-	p := probed{ISA: "avx512", Single: slices.Clone(shapesProbed), Double: 113e9, Half: 437e9, Call: 215e-9,
+	p := probeResult{ISA: "avx512", Single: slices.Clone(probedShapes), Double: 113e9, Half: 437e9, Call: 215e-9,
 		Memory: 38 * costmodel.GBs, Ranks: 2, AllReduce: 33.7 * costmodel.GBs, Hop: 280e-9}
 	for i := range p.Single {
 		p.Single[i].FlopsPerS = 1.5e12
@@ -42,7 +42,7 @@ func TestMeasuredScreen(t *testing.T) {
 
 // A panic of a rank that is measured ends at planc's boundary, as any other does.
 func TestPanicOfARankIsTheCallers(t *testing.T) {
-	if got := most(3, func(rank int) float64 { return float64(rank % 2) }); got != 1 {
+	if got := maxOverRanks(3, func(rank int) float64 { return float64(rank % 2) }); got != 1 {
 		t.Errorf("the largest is %v", got)
 	}
 	defer func() {
@@ -51,7 +51,7 @@ func TestPanicOfARankIsTheCallers(t *testing.T) {
 			t.Errorf("panic %q", text)
 		}
 	}()
-	most(2, func(rank int) float64 {
+	maxOverRanks(2, func(rank int) float64 {
 		if rank == 1 {
 			panic("a promise was broken")
 		}

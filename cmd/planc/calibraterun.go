@@ -44,7 +44,7 @@ func (a *app) observeRun(args []string, flags jobFlags, q *calibration) error {
 	}
 	step, n := medianStep(data, j.Train.GlobalBatch*j.Train.SeqLen)
 	if n == 0 {
-		return mistake(NothingMeasured, "",
+		return inputErrorf(NothingMeasured, "",
 			"%s has no steps of %d tokens after the first of each attempt, as the job has them", file,
 			j.Train.GlobalBatch*j.Train.SeqLen)
 	}
@@ -56,7 +56,7 @@ func (a *app) observeRun(args []string, flags jobFlags, q *calibration) error {
 	q.rows = []calibrate.Observation{{Name: fmt.Sprintf("%d steps", n), Problem: j.problem(), Plan: found.Best.Plan,
 		StepS: step}}
 	if !costmodel.IsFile(j.Cluster.Node) {
-		return q.ofCatalogue()
+		return q.useCatalogueFile()
 	}
 	q.file, err = a.read(j.Cluster.Node)
 	return err

@@ -47,7 +47,7 @@ func (a *app) search(j *loaded) (*decision, error) {
 	}
 	d := &decision{goal: goal}
 	p := j.problem()
-	err = a.searching(p, func() (err error) { d.Result, err = search.Search(p); return err })
+	err = a.runSearch(p, func() (err error) { d.Result, err = search.Search(p); return err })
 	d.took = time.Since(start)
 	var illegal *search.IllegalError
 	var unfit *search.NoPlan
@@ -143,7 +143,7 @@ func (j *loaded) pinned(field string) string {
 // noPlanFits is screen 5. shown says that the result is on stdout already.
 func noPlanFits(j *loaded, e *search.NoPlan, shown bool) error {
 	c := j.cluster
-	f := &noFit{shown: shown, message: fmt.Sprintf("no plan fits: %s on %s (%d %s)", j.Config.Name, clusterText(c),
+	f := &noFitError{shown: shown, message: fmt.Sprintf("no plan fits: %s on %s (%d %s)", j.Config.Name, clusterText(c),
 		c.Devices(), c.GPU.Name)}
 	if e.Counts.Space == 1 {
 		f.message = fmt.Sprintf("the plan does not fit: %s on %s (%d %s)", j.Config.Name, clusterText(c),
@@ -153,7 +153,7 @@ func noPlanFits(j *loaded, e *search.NoPlan, shown bool) error {
 	for _, c := range e.Changes {
 		c.Set = j.asSet(c.Set)
 		changes = append(changes, c)
-		f.nearest = append(f.nearest, nearest{c.Set, c.Best.Predict})
+		f.nearest = append(f.nearest, nearestChange{c.Set, c.Best.Predict})
 	}
 	p := e.Nearest.Plan
 	f.detail = noFitScreen(p.String(), e.Nearest.Predict, e.NoFit.Stage, p.PP > 1, changes, c)

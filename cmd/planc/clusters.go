@@ -153,7 +153,7 @@ func (a *app) printCluster(name string) error {
 	}
 	data, err := costmodel.ClusterFile(full)
 	if err != nil {
-		return mistake(costmodel.UnknownCluster, costmodel.NearestCluster(name),
+		return inputErrorf(costmodel.UnknownCluster, costmodel.NearestCluster(name),
 			"there is no cluster %s in the catalogue; planc clusters lists them", name)
 	}
 	if !a.json {

@@ -9,17 +9,17 @@ import (
 
 // However little is there, garbage is not collected before planc takes half a gigabyte.
 func TestCollectLate(t *testing.T) {
-	percent := debug.SetGCPercent(collectAt)
+	percent := debug.SetGCPercent(gcPercent)
 	defer debug.SetGCPercent(percent)
 	read := func(name string) uint64 {
 		of := []metrics.Sample{{Name: name}}
 		metrics.Read(of)
 		return of[0].Value.Uint64()
 	}
-	ballast := collectLate()
+	ballast := delayGC()
 	runtime.GC()
-	if goal := read("/gc/heap/goal:bytes"); goal < uncollected {
-		t.Errorf("garbage is collected again at %d bytes, want %d at least", goal, uncollected)
+	if goal := read("/gc/heap/goal:bytes"); goal < gcStart {
+		t.Errorf("garbage is collected again at %d bytes, want %d at least", goal, gcStart)
 	}
 	runtime.KeepAlive(ballast)
 }

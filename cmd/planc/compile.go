@@ -49,13 +49,13 @@ func (a *app) compileCommand() *cobra.Command {
 				return err
 			}
 			if out == "" {
-				return mistake(BadFlag, "", "planc compile needs -o BIN, where the binary goes")
+				return inputErrorf(BadFlag, "", "planc compile needs -o BIN, where the binary goes")
 			}
 			job, err := a.load(args, flags)
 			if err != nil {
 				return err
 			}
-			if err := errors.Join(checkOut(out), checkEmit(emit), hasGPUs(job, on)); err != nil {
+			if err := errors.Join(checkOut(out), checkEmit(emit), checkGPUs(job, on)); err != nil {
 				return err
 			}
 			_, err = a.compile(job, build.Request{Out: out}, emit, locks, on)
@@ -88,7 +88,7 @@ func (a *app) compileCommand() *cobra.Command {
 // checkOut finds before the work whether the binary can be written where it shall go.
 func checkOut(out string) error {
 	if info, err := os.Stat(out); err == nil && info.IsDir() || os.IsPathSeparator(out[len(out)-1]) {
-		return mistake(BadFlag, filepath.Join(out, "train"), "-o %s is a folder; the binary's name is wanted", out)
+		return inputErrorf(BadFlag, filepath.Join(out, "train"), "-o %s is a folder; the binary's name is wanted", out)
 	}
 	if err := replaceable(out); err != nil {
 		return err
@@ -141,10 +141,10 @@ func (a *app) compile(job *loaded, r build.Request, emit string, f lockFlags, on
 	case err != nil:
 		return built, err
 	case r.Host || job.overridden:
-		a.settled(job, g.decision, "The lock was not written.")
+		a.reportStaleLock(job, g.decision, "The lock was not written.")
 	default:
-		a.settled(job, g.decision, "")
-		a.keep(job, g.decision, g.program)
+		a.reportStaleLock(job, g.decision, "")
+		a.saveLock(job, g.decision, g.program)
 	}
 	return built, nil
 }
@@ -175,7 +175,7 @@ func (a *app) build(r build.Request, files map[string][]byte) (build.Result, err
 func (a *app) timed(what string, step func() (string, error)) error {
 	start := time.Now()
 	var result string
-	err := a.during(what, func() (err error) { result, err = step(); return err })
+	err := a.runWithNotice(what, func() (err error) { result, err = step(); return err })
 	if err == nil && a.verbose {
 		a.notef("%s %s, %.2f s", pad(what, 8), result, time.Since(start).Seconds())
 	}

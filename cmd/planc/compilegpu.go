@@ -22,7 +22,7 @@ var targets = map[string]codegen.Target{"cpu": codegen.CPU, "cuda": codegen.GPU}
 func targetNamed(name string) (codegen.Target, error) {
 	on, ok := targets[name]
 	if !ok {
-		return on, mistake(UnknownTarget, nearestTarget(name), "no target %s", name)
+		return on, inputErrorf(UnknownTarget, nearestTarget(name), "no target %s", name)
 	}
 	return on, nil
 }
@@ -37,21 +37,21 @@ func nearestTarget(name string) string {
 	return "cpu"
 }
 
-// leastArch is the oldest architecture that kernels are for: they have bf16, and copies beside the computation.
-const leastArch = 80
+// minArch is the oldest architecture that kernels are for: they have bf16, and copies beside the computation.
+const minArch = 80
 
-// hasGPUs refuses to build for GPUs where the plan is for a CPU, or for GPUs that are too old.
-func hasGPUs(j *loaded, on codegen.Target) error {
+// checkGPUs refuses to build for GPUs where the plan is for a CPU, or for GPUs that are too old.
+func checkGPUs(j *loaded, on codegen.Target) error {
 	switch gpu := j.cluster.GPU; {
 	case on != codegen.GPU:
 		return nil
 	case j.cluster.IsCPU():
-		return mistake(UnknownTarget, "",
+		return inputErrorf(UnknownTarget, "",
 			"--target cuda is for jobs on GPUs, and the cluster of this one is a CPU; --cluster names GPUs")
-	case archNumber(gpu.Arch) < leastArch:
-		return mistake(UnknownTarget, "",
+	case archNumber(gpu.Arch) < minArch:
+		return inputErrorf(UnknownTarget, "",
 			"--target cuda is for GPUs of sm_%d (A100) and later, and the cluster's %s is %s; "+
-				"--target cpu compiles for this CPU, --cluster names other GPUs", leastArch, gpu.Name, gpu.Arch)
+				"--target cpu compiles for this CPU, --cluster names other GPUs", minArch, gpu.Name, gpu.Arch)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (a *app) watchKernels(r *build.KernelRequest) (end func()) {
 	}
 	line := newProgress()
 	r.Watch = func(done, all int) {
-		line.say(func() string { return fmt.Sprintf("kernels  %d of %d", done, all) })
+		line.set(func() string { return fmt.Sprintf("kernels  %d of %d", done, all) })
 	}
 	return line.show(a.stderr)
 }

@@ -165,7 +165,7 @@ func unknownShell(c *cobra.Command, args []string) error {
 	for _, s := range c.Commands() {
 		names = append(names, s.Name())
 	}
-	return mistake(UnknownCommand, ir.Nearest(args[0], names), "no shell %s; there are %s", args[0],
+	return inputErrorf(UnknownCommand, ir.Nearest(args[0], names), "no shell %s; there are %s", args[0],
 		strings.Join(names, ", "))
 }
 

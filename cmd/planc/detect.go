@@ -41,7 +41,7 @@ func (a *app) detectCommand() *cobra.Command {
 		Example: "planc detect -o here.yaml && planc plan --set cluster.node=here.yaml",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			text, err := a.detected(look(os.DirFS("/")), target)
+			text, err := a.describeMachine(inspectMachine(os.DirFS("/")), target)
 			if err != nil {
 				return err
 			}
@@ -65,8 +65,8 @@ func onGPUs(target string, m machine) (bool, error) {
 	return on == codegen.GPU, err
 }
 
-// detected is the cluster file of what the target names.
-func (a *app) detected(m machine, target string) (string, error) {
+// describeMachine is the cluster file of what the target names.
+func (a *app) describeMachine(m machine, target string) (string, error) {
 	gpus, err := onGPUs(target, m)
 	if err != nil {
 		return "", err
@@ -74,18 +74,18 @@ func (a *app) detected(m machine, target string) (string, error) {
 	if !gpus {
 		return clusterFileOf(m, nil), nil
 	}
-	c, b, err := a.gpusHere(m)
+	c, b, err := a.describeGPUs(m)
 	if err != nil {
 		return "", err
 	}
 	return gpuClusterText(c, b.Driver), nil
 }
 
-// gpusHere are this machine's GPUs as a cluster, and as they are described.
-func (a *app) gpusHere(m machine) (*costmodel.Cluster, gpuBox, error) {
-	b, err := lookGPUs(os.DirFS("/"), m, askSystem)
+// describeGPUs are this machine's GPUs as a cluster, and as they are described.
+func (a *app) describeGPUs(m machine) (*costmodel.Cluster, gpuInventory, error) {
+	b, err := inspectGPUs(os.DirFS("/"), m, runSystem)
 	if err == nil {
-		b.visible(os.Getenv("CUDA_VISIBLE_DEVICES"))
+		b.keepVisible(os.Getenv("CUDA_VISIBLE_DEVICES"))
 		if len(b.GPUs) == 0 {
 			err = errors.New("there is no NVIDIA GPU that programs may use here: look at nvidia-smi and " +
 				"CUDA_VISIBLE_DEVICES; --target cpu is about the CPU")
@@ -115,7 +115,7 @@ func filePath(name string) string {
 func (a *app) writeNew(name, text, next string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
-		return notNew(name, err)
+		return newFileError(name, err)
 	}
 	_, err = f.WriteString(text)
 	err = errors.Join(err, f.Close())
@@ -127,22 +127,22 @@ func (a *app) writeNew(name, text, next string) error {
 	return nil
 }
 
-// notNew is why a file cannot be a new one.
-func notNew(name string, err error) error {
+// newFileError is why a file cannot be a new one.
+func newFileError(name string, err error) error {
 	if errors.Is(err, fs.ErrExist) {
-		return mistake(FileExists, "", "%s is there already, and nothing is overwritten; remove it, or choose "+
+		return inputErrorf(FileExists, "", "%s is there already, and nothing is overwritten; remove it, or choose "+
 			"another name", name)
 	}
 	return fmt.Errorf("%s cannot be written: %w", name, errors.Unwrap(err))
 }
 
-// canBeNew tells before long work what writeNew would say after it: the file is there, or its folder is not.
-func canBeNew(name string) error {
+// checkNewFile tells before long work what writeNew would say after it: the file is there, or its folder is not.
+func checkNewFile(name string) error {
 	if _, err := os.Lstat(name); err == nil {
-		return notNew(name, fs.ErrExist)
+		return newFileError(name, fs.ErrExist)
 	}
 	if _, err := os.Stat(filepath.Dir(name)); err != nil {
-		return notNew(name, err)
+		return newFileError(name, err)
 	}
 	return nil
 }

@@ -39,11 +39,11 @@ func knownRow(name string) string {
 // sameMemory is by how much the memory of GPUs of one kind can differ, in what their driver and the catalogue say.
 const sameMemory = 0.06
 
-// catalogued is a GPU's cluster in the catalogue, and where its figures are from. Of a GPU that the catalogue does not
-// know they are those of the row of its generation with the nearest memory; ok is false where even the generation is
-// not known.
-func catalogued(g smiGPU) (c *costmodel.Cluster, source string, ok bool) {
-	memory := (g.MemoryMiB - g.KeptMiB) / 1024
+// findCatalogued is a GPU's cluster in the catalogue, and where its figures are from. Of a GPU that the catalogue does
+// not know they are those of the row of its generation with the nearest memory; ok is false where even the generation
+// is not known.
+func findCatalogued(g smiGPU) (c *costmodel.Cluster, source string, ok bool) {
+	memory := (g.MemoryMiB - g.ReservedMiB) / 1024
 	if name := knownRow(g.Name); name != "" {
 		c = clusterOfRow(name)
 		if g.MemoryMiB == 0 || math.Abs(memory/c.GPU.MemoryGiB-1) < sameMemory {
@@ -94,7 +94,7 @@ func archOf(g smiGPU) string {
 var lanes = map[int]float64{1: 0.2, 2: 0.4, 3: 0.75, 4: 1.5625, 5: 3.4375, 6: 6.875}
 
 // clusterOfGPUs is a machine with GPUs as a cluster, with the source of each figure by its dotted name.
-func clusterOfGPUs(m machine, b gpuBox) (*costmodel.Cluster, error) {
+func clusterOfGPUs(m machine, b gpuInventory) (*costmodel.Cluster, error) {
 	g := b.GPUs[0]
 	for i, other := range b.GPUs {
 		if other.Name != g.Name {
@@ -102,7 +102,7 @@ func clusterOfGPUs(m machine, b gpuBox) (*costmodel.Cluster, error) {
 				"CUDA_VISIBLE_DEVICES to those of one", g.Name, i, other.Name)
 		}
 	}
-	row, source, ok := catalogued(g)
+	row, source, ok := findCatalogued(g)
 	if !ok {
 		return nil, fmt.Errorf("the catalogue has no GPU like %s (compute capability %q), so that its rates would be "+
 			"guesses: write its cluster file by hand, beginning with that of planc clusters NAME", g.Name, g.Capability)
@@ -115,8 +115,8 @@ func clusterOfGPUs(m machine, b gpuBox) (*costmodel.Cluster, error) {
 	if arch := archOf(g); arch != "" {
 		c.GPU.Arch, c.Source["gpu.arch"] = arch, b.By+": compute capability "+g.Capability
 	}
-	if g.MemoryMiB > 0 && g.KeptMiB > 0 {
-		c.GPU.MemoryGiB, c.Source["gpu.memory_gib"] = (g.MemoryMiB-g.KeptMiB)/1024,
+	if g.MemoryMiB > 0 && g.ReservedMiB > 0 {
+		c.GPU.MemoryGiB, c.Source["gpu.memory_gib"] = (g.MemoryMiB-g.ReservedMiB)/1024,
 			b.By+": all, less what the driver keeps"
 	} else if g.MemoryMiB > 0 && !strings.HasPrefix(source, "the catalogue's") {
 		c.GPU.MemoryGiB, c.Source["gpu.memory_gib"] = g.MemoryMiB/1024*driverLeaves,
@@ -129,9 +129,9 @@ func clusterOfGPUs(m machine, b gpuBox) (*costmodel.Cluster, error) {
 		Host: costmodel.Host{MemoryGiB: float64(m.Memory) / gib, Cores: m.Cores}}
 	c.Source["node.host.memory_gib"], c.Source["node.host.cores"] = "the system's total, or the container's limit",
 		"the cores that programs may use here"
-	hostOf(c, g, row, source)
-	linkOf(c, b, row, source)
-	b.network(c)
+	setHost(c, g, row, source)
+	setLink(c, b, row, source)
+	b.setNetwork(c)
 	return c, nil
 }
 
@@ -141,8 +141,8 @@ const driverLeaves = 0.993
 // onPCIe is more than a GPU's PCIe carries: of those that have more, a GH200 say, the CPU is on NVLink.
 const onPCIe = 128 * costmodel.GBs
 
-// hostOf fills in what PCIe carries between the host and a GPU.
-func hostOf(c *costmodel.Cluster, g smiGPU, row *costmodel.Cluster, source string) {
+// setHost fills in what PCIe carries between the host and a GPU.
+func setHost(c *costmodel.Cluster, g smiGPU, row *costmodel.Cluster, source string) {
 	c.Node.Host.Bandwidth, c.Source["node.host.bandwidth"] = row.Node.Host.Bandwidth, source
 	if per := lanes[g.Gen]; per > 0 && g.Width > 0 && row.Node.Host.Bandwidth < onPCIe {
 		c.Node.Host.Bandwidth = costmodel.BytesPerSecond(per * float64(g.Width) * 1e9)
@@ -159,8 +159,8 @@ func linkRateOf(arch string) float64 {
 	return 25
 }
 
-// linkOf fills in what connects the GPUs.
-func linkOf(c *costmodel.Cluster, b gpuBox, row *costmodel.Cluster, source string) {
+// setLink fills in what connects the GPUs.
+func setLink(c *costmodel.Cluster, b gpuInventory, row *costmodel.Cluster, source string) {
 	if len(b.GPUs) < 2 {
 		return
 	}
@@ -168,7 +168,7 @@ func linkOf(c *costmodel.Cluster, b gpuBox, row *costmodel.Cluster, source strin
 	for _, key := range []string{"kind", "bandwidth", "latency_us"} {
 		c.Source["node.link."+key] = source
 	}
-	kind := b.linked(linkRateOf(c.GPU.Arch))
+	kind := b.linkKind(linkRateOf(c.GPU.Arch))
 	if kind == "" {
 		return
 	}
@@ -199,8 +199,8 @@ const (
 	pcieLatencyUS = 10
 )
 
-// network fills in the tier that the machine's ports are on.
-func (b *gpuBox) network(c *costmodel.Cluster) {
+// setNetwork fills in the tier that the machine's ports are on.
+func (b *gpuInventory) setNetwork(c *costmodel.Cluster) {
 	n := b.NICs
 	if n.Count == 0 {
 		return

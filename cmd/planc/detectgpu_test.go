@@ -15,7 +15,7 @@ import (
 )
 
 // smiBox is a recorded machine: nvidia-smi's answers, and the system's files.
-func smiBox(t *testing.T, name string) (root fstest.MapFS, ask asker) {
+func smiBox(t *testing.T, name string) (root fstest.MapFS, ask commandRunner) {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", "smi", name+".txt"))
 	if err != nil {
@@ -42,10 +42,10 @@ func smiBox(t *testing.T, name string) (root fstest.MapFS, ask asker) {
 }
 
 // detectedBox is the cluster of a recorded machine, read again from its file.
-func detectedBox(t *testing.T, root fstest.MapFS, ask asker, gpus int) (*costmodel.Cluster, string) {
+func detectedBox(t *testing.T, root fstest.MapFS, ask commandRunner, gpus int) (*costmodel.Cluster, string) {
 	t.Helper()
 	m := machine{Cores: 112, Memory: 2048 << 30, GPUs: make([]string, gpus)}
-	b, err := lookGPUs(root, m, ask)
+	b, err := inspectGPUs(root, m, ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,8 +153,8 @@ func TestLinked(t *testing.T) {
 			row("SYS SYS NV12 X")}, "pcie"},
 		{"unknown", 0, nil, ""},
 	} {
-		b := gpuBox{GPUs: make([]smiGPU, len(c.paths)), Paths: c.paths, NVLink: c.sum}
-		if got := b.linked(25); got != c.want {
+		b := gpuInventory{GPUs: make([]smiGPU, len(c.paths)), Paths: c.paths, NVLink: c.sum}
+		if got := b.linkKind(25); got != c.want {
 			t.Errorf("%s: %q", c.name, got)
 		}
 	}
@@ -185,21 +185,21 @@ func TestLooksAtGPUs(t *testing.T) {
 		t.Error(text)
 	}
 	m := machine{GPUs: make([]string, 2)}
-	if _, err := lookGPUs(fstest.MapFS{}, m, none); err == nil ||
+	if _, err := inspectGPUs(fstest.MapFS{}, m, none); err == nil ||
 		!strings.Contains(err.Error(), "there are 2 NVIDIA GPUs, and neither nvidia-smi (not found) nor "+
 			"/proc/driver/nvidia says which") {
 		t.Errorf("%v", err)
 	}
-	mixed := gpuBox{GPUs: []smiGPU{{Name: "NVIDIA L4"}, {Name: "Tesla T4"}}}
+	mixed := gpuInventory{GPUs: []smiGPU{{Name: "NVIDIA L4"}, {Name: "Tesla T4"}}}
 	if _, err := clusterOfGPUs(m, mixed); err == nil ||
 		!strings.Contains(err.Error(), "GPU 0 is NVIDIA L4 and GPU 1 is Tesla T4") {
 		t.Errorf("%v", err)
 	}
-	if _, err := clusterOfGPUs(m, gpuBox{GPUs: []smiGPU{{Name: "Tesla K80", Capability: "3.7"}}}); err == nil ||
+	if _, err := clusterOfGPUs(m, gpuInventory{GPUs: []smiGPU{{Name: "Tesla K80", Capability: "3.7"}}}); err == nil ||
 		!strings.Contains(err.Error(), "no GPU like Tesla K80") {
 		t.Errorf("%v", err)
 	}
-	mixed.visible("1")
+	mixed.keepVisible("1")
 	if len(mixed.GPUs) != 1 || mixed.GPUs[0].Name != "Tesla T4" {
 		t.Errorf("of GPU 1 alone: %+v", mixed.GPUs)
 	}

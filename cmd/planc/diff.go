@@ -29,7 +29,7 @@ func (a *app) diffCommand() *cobra.Command {
 		Example: "planc diff planc.yaml other/planc.yaml",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return mistake(BadFlag, "", "%s takes two jobs or locks; these are %d", c.CommandPath(), len(args))
+				return inputErrorf(BadFlag, "", "%s takes two jobs or locks; these are %d", c.CommandPath(), len(args))
 			}
 			return nil
 		},
@@ -43,16 +43,16 @@ func (a *app) diffCommand() *cobra.Command {
 	return c
 }
 
-// compared is one of diff's two: a job or a lock.
-type compared struct {
-	name  string
-	rows  []spec.Row // all fields of a job; nil of a lock
-	in    lock.Inputs
-	which side
+// diffOperand is one of diff's two: a job or a lock.
+type diffOperand struct {
+	name    string
+	rows    []spec.Row // all fields of a job; nil of a lock
+	inputs  lock.Inputs
+	decided side
 }
 
-// compared reads a job or a lock, and decides its plan.
-func (a *app) compared(arg string, flags jobFlags) (*compared, error) {
+// readOperand reads a job or a lock, and decides its plan.
+func (a *app) readOperand(arg string, flags jobFlags) (*diffOperand, error) {
 	if filepath.Ext(arg) == ".lock" {
 		data, err := a.read(arg)
 		if err != nil {
@@ -63,15 +63,15 @@ func (a *app) compared(arg string, flags jobFlags) (*compared, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &compared{name: arg, in: f.Inputs, which: side{f.Plan, f.Predict, f.CostModel}}, nil
+		return &diffOperand{name: arg, inputs: f.Inputs, decided: side{f.Plan, f.Predict, f.CostModel}}, nil
 	}
 	j, err := a.load([]string{arg}, flags)
 	if err != nil {
 		return nil, err
 	}
-	c := &compared{name: j.path, rows: j.Rows(), in: j.inputs()}
+	c := &diffOperand{name: j.path, rows: j.Rows(), inputs: j.inputs()}
 	d, err := a.ask(j, lockFlags{})
-	var unfit *noFit
+	var unfit *noFitError
 	switch {
 	case errors.As(err, &unfit):
 		unfit.message = slashed(j.path) + ": " + unfit.message
@@ -79,13 +79,13 @@ func (a *app) compared(arg string, flags jobFlags) (*compared, error) {
 	case err != nil:
 		return nil, err
 	}
-	c.which = side{d.Best.Plan, d.Best.Predict, costmodel.CostModel}
+	c.decided = side{d.Best.Plan, d.Best.Predict, costmodel.CostModel}
 	return c, nil
 }
 
 // fieldChanges are the fields that differ: all of two jobs, what decides the plan where one is a lock.
-func fieldChanges(a, b *compared) []lock.Change {
-	deciding := telling(lock.Changes(a.in, b.in))
+func fieldChanges(a, b *diffOperand) []lock.Change {
+	deciding := significantChanges(lock.Changes(a.inputs, b.inputs))
 	if a.rows == nil || b.rows == nil {
 		return deciding
 	}
@@ -147,27 +147,29 @@ func changeDocs(changes []lock.Change, path func(lock.Change) string) []changeDo
 // diff is planc diff.
 func (a *app) diff(first, second string, flags jobFlags) error {
 	if first == "-" && second == "-" {
-		return mistake(BadFlag, "", "planc diff reads standard input once, and both are -")
+		return inputErrorf(BadFlag, "", "planc diff reads standard input once, and both are -")
 	}
-	x, err := a.compared(first, flags)
+	x, err := a.readOperand(first, flags)
 	if err != nil {
 		return err
 	}
-	y, err := a.compared(second, flags)
+	y, err := a.readOperand(second, flags)
 	if err != nil {
 		return err
 	}
 	d := &difference{head: fmt.Sprintf("%s -> %s", slashed(x.name), slashed(y.name)), fields: fieldChanges(x, y),
-		from: x.which, to: y.which}
-	d.typed = typed(d.fields)
+		from: x.decided, to: y.decided}
+	d.hasPrecisionChange = hasPrecisionChange(d.fields)
 	if !a.json {
 		if len(d.fields) == 0 {
 			d.head += ": the fields are the same"
 		}
 		return a.print(d.screen(""))
 	}
-	return a.printJSON(diffDoc{Schema: 1, A: diffSide{slashed(x.name), x.which.plan.JSON(), x.which.predict},
-		B:      diffSide{slashed(y.name), y.which.plan.JSON(), y.which.predict},
+	return a.printJSON(diffDoc{Schema: 1, A: diffSide{slashed(x.name), x.decided.plan.JSON(), x.decided.predict},
+		B:      diffSide{slashed(y.name), y.decided.plan.JSON(), y.decided.predict},
 		Fields: changeDocs(d.fields, lock.Change.Path),
-		Plan:   changeDocs(lock.PlanChanges(x.which.plan, y.which.plan), func(c lock.Change) string { return c.Key })})
+		Plan: changeDocs(lock.PlanChanges(x.decided.plan, y.decided.plan), func(c lock.Change) string {
+			return c.Key
+		})})
 }

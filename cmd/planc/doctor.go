@@ -37,7 +37,7 @@ func (a *app) doctorCommand() *cobra.Command {
 				err = a.print(doctorScreen(d))
 			}
 			if err == nil && !d.Works {
-				err = &told{errors.New(d.failure())}
+				err = &reportedError{errors.New(d.failure())}
 			}
 			return err
 		},
@@ -46,8 +46,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	return c
 }
 
-// told is a failure whose document is on stdout already.
-type told struct{ error }
+// reportedError is a failure whose document is on stdout already.
+type reportedError struct{ error }
 
 // States of what doctor looks at.
 const (
@@ -75,12 +75,13 @@ type doctorDoc struct {
 // examine looks at everything.
 func examine() *doctorDoc {
 	root := os.DirFS("/")
-	m := look(root)
+	m := inspectMachine(root)
 	d := &doctorDoc{Schema: 1, Planc: version, Works: true}
-	d.Checks = append(d.Checks, ok("planc", fmt.Sprintf("%s, %s/%s, built with %s", version, runtime.GOOS,
+	d.Checks = append(d.Checks, okFinding("planc", fmt.Sprintf("%s, %s/%s, built with %s", version, runtime.GOOS,
 		runtime.GOARCH, runtime.Version())))
 	d.Checks = append(d.Checks, goFindings()...)
-	d.Checks = append(d.Checks, compilerFinding(), cpuFinding(m), memoryFinding(m), ok("kernels", kernelsText(m.ISA)),
+	d.Checks = append(d.Checks, compilerFinding(), cpuFinding(m), memoryFinding(m), okFinding("kernels",
+		kernelsText(m.ISA)),
 		cacheFinding(), diskFinding(freeDisk))
 	d.Checks = append(d.Checks, gpuFindings(root, m)...)
 	for _, f := range d.Checks {
@@ -89,7 +90,7 @@ func examine() *doctorDoc {
 	return d
 }
 
-func ok(name, value string) finding { return finding{name, stateOK, value, ""} }
+func okFinding(name, value string) finding { return finding{name, stateOK, value, ""} }
 
 // goPatience is how long the go command may think about its settings.
 const goPatience = 5 * time.Second
@@ -113,15 +114,15 @@ func goFindings() []finding {
 	if tool.Env["GO111MODULE"] == "off" {
 		mode = "GO111MODULE=off"
 	}
-	return []finding{ok("go", tool.Env["GOVERSION"]+", "+tool.Path),
-		ok("go env", flags+", "+mode+"; planc compiles with settings of its own")}
+	return []finding{okFinding("go", tool.Env["GOVERSION"]+", "+tool.Path),
+		okFinding("go env", flags+", "+mode+"; planc compiles with settings of its own")}
 }
 
 // compilerFinding is a C compiler, which training on the CPU does not need.
 func compilerFinding() finding {
 	for _, name := range []string{"cc", "gcc", "clang"} {
 		if path, err := exec.LookPath(name); err == nil {
-			return ok("C compiler", path+"; training on the CPU does not need one")
+			return okFinding("C compiler", path+"; training on the CPU does not need one")
 		}
 	}
 	return finding{"C compiler", stateMissing, "none; training on the CPU does not need one",
@@ -133,14 +134,14 @@ func cpuFinding(m machine) finding {
 	if name == "" {
 		name = runtime.GOARCH
 	}
-	return ok("cpu", fmt.Sprintf("%s, %d %s", name, m.Cores, plural(m.Cores, "core")))
+	return okFinding("cpu", fmt.Sprintf("%s, %d %s", name, m.Cores, plural(m.Cores, "core")))
 }
 
 func memoryFinding(m machine) finding {
 	if m.Memory == 0 {
 		return finding{"memory", stateMissing, "the system does not say", ""}
 	}
-	return ok("memory", fmt.Sprintf("%s, %s available", size(m.Memory), size(m.Available)))
+	return okFinding("memory", fmt.Sprintf("%s, %s available", size(m.Memory), size(m.Available)))
 }
 
 // kernelsText says which kernels a program takes on this machine, whose widest vectors are isa; it can be told to take
@@ -157,8 +158,8 @@ func kernelsText(isa string) string {
 	return fmt.Sprintf("portable Go; the CPU has %s, but not all that the kernels need", isa)
 }
 
-// littleDisk is too little for builds of a few jobs, which take some MiB each and as much in Go's cache.
-const littleDisk = gib / 4
+// minCacheDisk is too little for builds of a few jobs, which take some MiB each and as much in Go's cache.
+const minCacheDisk = gib / 4
 
 // cacheFinding is the folder of builds: whether it can be written, and the room there.
 func cacheFinding() finding {
@@ -179,29 +180,29 @@ func cacheFinding() finding {
 	free, known := freeDisk(dir)
 	switch {
 	case !known:
-		return ok("cache", dir)
-	case free < littleDisk:
+		return okFinding("cache", dir)
+	case free < minCacheDisk:
 		return finding{"cache", stateFailed, fmt.Sprintf("%s has %s free", dir, size(free)),
 			"free some disk, or set XDG_CACHE_HOME to a folder with room"}
 	}
-	return ok("cache", fmt.Sprintf("%s, %s free", dir, size(free)))
+	return okFinding("cache", fmt.Sprintf("%s, %s free", dir, size(free)))
 }
 
-// smallDisk holds no more than the checkpoints of a small model: of one with a billion parameters each takes 14 GB.
-const smallDisk = 4 * gib
+// minRunDisk holds no more than the checkpoints of a small model: of one with a billion parameters each takes 14 GB.
+const minRunDisk = 4 * gib
 
 // diskFinding is the room for runs, which write where they are started.
 func diskFinding(free func(dir string) (bytes int64, known bool)) finding {
 	bytes, known := free(".")
 	switch {
 	case !known:
-		return ok("disk", "the system does not say how much is free here")
-	case bytes < smallDisk:
+		return okFinding("disk", "the system does not say how much is free here")
+	case bytes < minRunDisk:
 		return finding{"disk", stateMissing, size(bytes) + " free here",
 			"checkpoints of all but small models find no room: start programs where there is some, or give them " +
 				"another folder with --dir"}
 	}
-	return ok("disk", size(bytes)+" free here, for checkpoints")
+	return okFinding("disk", size(bytes)+" free here, for checkpoints")
 }
 
 // doctorScreen is a line a finding.

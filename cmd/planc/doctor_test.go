@@ -64,16 +64,16 @@ func TestLook(t *testing.T) {
 		"proc/driver/nvidia/version": {Data: []byte("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue " +
 			"Mar  5 22:23:56 UTC 2024\nGCC version: 12\n")},
 	}
-	m := look(root)
+	m := inspectMachine(root)
 	if m.CPU != "Some CPU @ 2 GHz" || m.ISA != "avx2" || m.Memory != 2<<30 || m.Available != 2<<30 ||
 		len(m.GPUs) != 2 || m.Driver != "550.54.15" || m.Cores < 1 {
 		t.Errorf("%+v", m)
 	}
 	root["sys/fs/cgroup/memory.max"] = &fstest.MapFile{Data: []byte("max\n")}
-	if m := look(root); m.Memory != 8<<30 || m.Available != 4<<30 {
+	if m := inspectMachine(root); m.Memory != 8<<30 || m.Available != 4<<30 {
 		t.Errorf("without a limit: %+v", m)
 	}
-	if m := look(fstest.MapFS{}); m.CPU != "" || m.Memory != 0 || len(m.GPUs) != 0 || m.Driver != "" {
+	if m := inspectMachine(fstest.MapFS{}); m.CPU != "" || m.Memory != 0 || len(m.GPUs) != 0 || m.Driver != "" {
 		t.Errorf("of nothing: %+v", m)
 	}
 }

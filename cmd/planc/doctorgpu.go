@@ -21,7 +21,7 @@ import (
 func gpuFindings(root fs.FS, m machine) []finding {
 	ctx, stop := context.WithTimeout(context.Background(), goPatience)
 	defer stop()
-	s := shelf{root: root, searched: librarySearch(os.Getenv("LD_LIBRARY_PATH"))}
+	s := libraryFolders{root: root, searched: librarySearch(os.Getenv("LD_LIBRARY_PATH"))}
 	for _, dir := range build.NVIDIAWheels(ctx) {
 		s.wheels = append(s.wheels, filepath.ToSlash(dir))
 	}
@@ -38,13 +38,13 @@ func gpuFindings(root fs.FS, m machine) []finding {
 	}
 	n, err := build.FindNVCC(ctx)
 	found = append(found, nvccFinding(n, err, m.Driver))
-	return append(found, linkFindings(root, m, askSystem)...)
+	return append(found, linkFindings(root, m, runSystem)...)
 }
 
 const driverLibrary = "NVIDIA driver" // its row of cuda.Libraries, which doctor shows with the GPUs
 
 // gpuFinding is the GPUs and their driver: the module of the system, and the library that programs call.
-func gpuFinding(s shelf, m machine) finding {
+func gpuFinding(s libraryFolders, m machine) finding {
 	const untried = "programs for GPUs have been tried on emulated ones alone"
 	l := cuda.LibraryNamed(driverLibrary)
 	file := s.find(l, s.searched)
@@ -68,11 +68,11 @@ func gpuFinding(s shelf, m machine) finding {
 		return finding{"NVIDIA", stateMissing, fmt.Sprintf("%s, and its library %s is of version %s", gpus, file,
 			library), "programs cannot reach the GPUs: restart the machine after the driver's upgrade"}
 	}
-	return ok("NVIDIA", gpus+"; "+untried)
+	return okFinding("NVIDIA", gpus+"; "+untried)
 }
 
-// shelf is where the libraries of a machine may be.
-type shelf struct {
+// libraryFolders is where the libraries of a machine may be.
+type libraryFolders struct {
 	root     fs.FS
 	searched []string // folders in which programs look
 	wheels   []string // folders of Python's packages nvidia, in which they do not
@@ -86,7 +86,7 @@ func librarySearch(path string) []string {
 }
 
 // find is a library's file in the folders, whose names may be patterns; "" if there is none.
-func (s shelf) find(l cuda.Library, folders []string) string {
+func (s libraryFolders) find(l cuda.Library, folders []string) string {
 	for _, dir := range folders {
 		for _, name := range l.Files {
 			found, err := fs.Glob(s.root, path.Join(strings.TrimPrefix(filepath.ToSlash(dir), "/"), name))
@@ -102,7 +102,7 @@ var libraryVersion = regexp.MustCompile(`\.so\.(\d+\.\d+(?:\.\d+)*)$`)
 
 // version is what a library's file says of its version: by the name that it is a link to, or by the wheel that it is
 // from; "" if neither does.
-func (s shelf) version(file, wheel string) string {
+func (s libraryFolders) version(file, wheel string) string {
 	if file == "" {
 		return ""
 	}
@@ -126,7 +126,7 @@ func (s shelf) version(file, wheel string) string {
 }
 
 // finding is a library: where it is and which.
-func (s shelf) finding(l cuda.Library) finding {
+func (s libraryFolders) finding(l cuda.Library) finding {
 	costs := "no " + l.For + ": "
 	file := s.find(l, s.searched)
 	if file != "" {
@@ -147,7 +147,7 @@ func (s shelf) finding(l cuda.Library) finding {
 }
 
 // judge is a library that is there: fix is what keeps programs from finding it, if anything does.
-func (s shelf) judge(l cuda.Library, file, fix string) finding {
+func (s libraryFolders) judge(l cuda.Library, file, fix string) finding {
 	value, v := file, s.version(file, l.Wheel)
 	if v != "" {
 		value = v + ", " + file
@@ -159,7 +159,7 @@ func (s shelf) judge(l cuda.Library, file, fix string) finding {
 	case fix != "":
 		return finding{l.Name, stateMissing, value, fmt.Sprintf("no %s: %s", l.For, fix)}
 	}
-	return ok(l.Name, value)
+	return okFinding(l.Name, value)
 }
 
 // older compares versions number by number.
@@ -199,5 +199,5 @@ func nvccFinding(n build.NVCC, err error, driver string) finding {
 			fmt.Sprintf("driver %s does not run what it makes: update the driver to %s, or install an older nvcc",
 				driver, oldest)}
 	}
-	return ok("nvcc", value)
+	return okFinding("nvcc", value)
 }

@@ -36,7 +36,7 @@ func TestGPUFinding(t *testing.T) {
 		{"hidden", machine{Driver: "580.65.06"}, fstest.MapFS{},
 			"missing a driver, and no GPU that this process may use: in a container, start it with the GPUs; "},
 	} {
-		got := gpuFinding(shelf{root: c.root, searched: librarySearch("")}, c.m)
+		got := gpuFinding(libraryFolders{root: c.root, searched: librarySearch("")}, c.m)
 		if text := got.State + " " + got.Value + ": " + got.Fix; got.Name != "NVIDIA" ||
 			!strings.HasPrefix(text, c.want) {
 			t.Errorf("%s: %s\nwant %s", c.name, text, c.want)
@@ -73,7 +73,7 @@ func TestLibraryFinding(t *testing.T) {
 			"missing /opt/cu13/lib/libnccl.so.2: no training on several GPUs: programs do not look there: put " +
 				"/opt/cu13/lib in LD_LIBRARY_PATH"},
 	} {
-		got := shelf{root: c.root, searched: librarySearch(c.path), wheels: []string{"/" + site + "nvidia"},
+		got := libraryFolders{root: c.root, searched: librarySearch(c.path), wheels: []string{"/" + site + "nvidia"},
 			toolkits: []string{"/opt/cu13"}}.finding(nccl)
 		if text := got.State + " " + got.Value + ": " + got.Fix; got.Name != "NCCL" ||
 			!strings.HasPrefix(text, c.want) {

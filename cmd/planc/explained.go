@@ -75,7 +75,7 @@ var beyondWords = map[string]string{"flops": "devices", "memory_bandwidth": "dev
 func (a *app) beyond(j *loaded, d *document, found *decision) error {
 	own := found.Fastest // what hardware can gain is seen by the fastest plans with it and without
 	var f search.Further
-	err := a.during("weighing what would change it", func() error {
+	err := a.runWithNotice("weighing what would change it", func() error {
 		f = found.Beyond(j.Config.Params(), own, j.narrower()...)
 		return nil
 	})

@@ -29,8 +29,8 @@ const (
 	// codeBug is reported for a mistake of planc's own; please tell us. Exit 1.
 	codeBug ir.Code = "Bug"
 
-	// codeForeign is reported for a job to run whose cluster this machine is not. Exit 3.
-	codeForeign ir.Code = "ForeignMachine"
+	// codeOtherMachine is reported for a job to run whose cluster this machine is not. Exit 3.
+	codeOtherMachine ir.Code = "ForeignMachine"
 
 	// codeBadData is reported for a data file that is there and cannot be trained on: empty, cut off, too short, or of
 	// another kind.
@@ -39,38 +39,38 @@ const (
 	codeNoPlan = search.NoPlanCode
 )
 
-// noFit is that nothing fits, or the plan that the user pinned does not.
-type noFit struct {
+// noFitError is that nothing fits, or the plan that the user pinned does not.
+type noFitError struct {
 	message string // the first line
 	detail  string // screen 5's further lines, "" if the document on stdout says it
-	nearest []nearest
+	nearest []nearestChange
 	shown   bool // the result, with fits: false, is on stdout already
 }
 
-func (e *noFit) Error() string { return e.message }
+func (e *noFitError) Error() string { return e.message }
 
-// nearest is a change that would fit.
-type nearest struct {
+// nearestChange is a change that would fit.
+type nearestChange struct {
 	Set     map[string]any    `json:"set"`
 	Predict costmodel.Predict `json:"predict"`
 }
 
-// foreign is that the job's cluster is not this machine.
-type foreign struct{ message string }
+// otherMachineError is that the job's cluster is not this machine.
+type otherMachineError struct{ message string }
 
-func (e *foreign) Error() string { return e.message }
+func (e *otherMachineError) Error() string { return e.message }
 
-// exited is the status of the binary that planc ran, which is ours then; it has spoken for itself.
-type exited int
+// exitStatus is the status of the binary that planc ran, which is ours then; it has spoken for itself.
+type exitStatus int
 
-func (e exited) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 // failureDoc is what --json prints of a failure.
 type failureDoc struct {
-	Code        ir.Code   `json:"code"`
-	Message     string    `json:"message"`
-	Diagnostics []diagDoc `json:"diagnostics"`
-	Nearest     []nearest `json:"nearest"`
+	Code        ir.Code         `json:"code"`
+	Message     string          `json:"message"`
+	Diagnostics []diagDoc       `json:"diagnostics"`
+	Nearest     []nearestChange `json:"nearest"`
 }
 
 type diagDoc struct {
@@ -87,13 +87,13 @@ func (a *app) fail(err error) int {
 	if err == nil {
 		return exitDone
 	}
-	var status exited
+	var status exitStatus
 	if errors.As(err, &status) {
 		return int(status)
 	}
 	code, text, doc := classify(err)
-	var unfit *noFit
-	var spoken *told
+	var unfit *noFitError
+	var spoken *reportedError
 	shown := errors.As(err, &unfit) && unfit.shown || errors.As(err, &spoken)
 	if a.json && !shown {
 		if err := a.printJSON(map[string]any{"error": doc}); err != nil {
@@ -106,10 +106,10 @@ func (a *app) fail(err error) int {
 
 // classify says whose fault an error is: the exit code, the text for people, the document.
 func classify(err error) (exit int, text string, doc failureDoc) {
-	doc = failureDoc{Message: err.Error(), Diagnostics: []diagDoc{}, Nearest: []nearest{}}
+	doc = failureDoc{Message: err.Error(), Diagnostics: []diagDoc{}, Nearest: []nearestChange{}}
 	var diags ir.Diags
-	var unfit *noFit
-	var away *foreign
+	var unfit *noFitError
+	var away *otherMachineError
 	var unlocked *lockError
 	var ours *bugError
 	var generated *build.CompileError
@@ -128,7 +128,7 @@ func classify(err error) (exit int, text string, doc failureDoc) {
 			doc.Nearest = unfit.nearest
 		}
 	case errors.As(err, &away):
-		exit, doc.Code, text = exitNoFit, codeForeign, folded("planc: "+err.Error())
+		exit, doc.Code, text = exitNoFit, codeOtherMachine, folded("planc: "+err.Error())
 	case errors.As(err, &unlocked):
 		exit, doc.Code, text = exitLock, unlocked.code, folded("planc: "+err.Error()+" ["+string(unlocked.code)+"]")
 	case errors.As(err, &ours), errors.As(err, &generated), errors.As(err, &kernel):

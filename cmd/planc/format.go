@@ -49,10 +49,10 @@ func sign(v float64) string {
 const gib = 1 << 30
 
 // size is an amount of memory: 71.4 GiB; small ones in MiB, KiB or B.
-func size(n int64) string { return finer(n, 0) }
+func size(n int64) string { return sizeWithDigits(n, 0) }
 
-// finer is size with more decimals.
-func finer(n int64, more int) string {
+// sizeWithDigits is size with more decimals.
+func sizeWithDigits(n int64, more int) string {
 	v, a := float64(n), math.Abs(float64(n))
 	switch {
 	case a >= 1000*gib:
@@ -72,7 +72,7 @@ func finer(n int64, more int) string {
 func sizes(a, b int64) (string, string) {
 	const room = 11
 	for more := 0; ; more++ {
-		if x, y := finer(a, more), finer(b, more); x != y || a == b || len(x) >= room {
+		if x, y := sizeWithDigits(a, more), sizeWithDigits(b, more); x != y || a == b || len(x) >= room {
 			return x, y
 		}
 	}
@@ -118,8 +118,8 @@ func flowTo(label string, indent, right int, gap string, words []string) string 
 
 // prose is flow of a sentence.
 func prose(label string, indent int, text string) string {
-	return flow(label, indent, " ", wordsOf(text))
+	return flow(label, indent, " ", sentenceWords(text))
 }
 
-// wordsOf are a sentence's words; a number and its unit are one.
-func wordsOf(text string) (words []string) { return fold.WithUnits(strings.Fields(text)) }
+// sentenceWords are a sentence's words; a number and its unit are one.
+func sentenceWords(text string) (words []string) { return fold.WithUnits(strings.Fields(text)) }

@@ -58,12 +58,12 @@ func (a *app) gen(args []string, flags jobFlags, r genRequest) error {
 		return err
 	}
 	if lockPath(j.path) == "" {
-		return mistake(BadFlag, "", "planc gen needs a job file: generated code and its lock lie beside one")
+		return inputErrorf(BadFlag, "", "planc gen needs a job file: generated code and its lock lie beside one")
 	}
 	if err := spec.CheckGenerate(j.Job); err != nil {
 		return err
 	}
-	d, err := a.settle(j, r.locks)
+	d, err := a.decide(j, r.locks)
 	if err != nil {
 		return err
 	}
@@ -79,13 +79,13 @@ func (a *app) gen(args []string, flags jobFlags, r genRequest) error {
 		return err
 	}
 	if r.locks.locked {
-		if err := a.frozen(g, t); err != nil {
+		if err := a.checkFrozen(g, t); err != nil {
 			return err
 		}
-	} else if err := a.holds(d.lock, g.program, r.locks); err != nil {
+	} else if err := a.checkProgram(d.lock, g.program, r.locks); err != nil {
 		return err
 	}
-	return a.deliver(j, g, t)
+	return a.writeGenerated(j, g, t)
 }
 
 // regenerate makes the files of gen by their paths from the lock's folder.
@@ -100,7 +100,7 @@ func (a *app) regenerate(j *loaded, d *decision, t *target) (*generated, error) 
 
 // lockOfGen is the lock as gen leaves it.
 func lockOfGen(g *generated, t *target) *lock.File {
-	f := g.lock.after(g.decision, g.program)
+	f := g.lock.updated(g.decision, g.program)
 	f.Gen = lock.Gen{Main: t.main, Package: t.pkg}
 	f.Files = map[string]string{}
 	for path, src := range g.files {
@@ -109,18 +109,18 @@ func lockOfGen(g *generated, t *target) *lock.File {
 	return f
 }
 
-// frozen is gen's --locked: the lock would stay as it is.
-func (a *app) frozen(g *generated, t *target) error {
+// checkFrozen is gen's --locked: the lock would stay as it is.
+func (a *app) checkFrozen(g *generated, t *target) error {
 	old, now := g.lock.file, lockOfGen(g, t)
 	if old.Program == now.Program && !old.Edited() && maps.Equal(old.Files, now.Files) && old.Gen == now.Gen {
 		return nil
 	}
 	for _, path := range slices.Sorted(maps.Keys(g.files)) {
-		if err := a.print(a.cut(fileDiff(t.folder, path, g.files[path]))); err != nil {
+		if err := a.print(a.truncateDiff(fileDiff(t.folder, path, g.files[path]))); err != nil {
 			return err
 		}
 	}
-	if err := a.holds(g.lock, g.program, lockFlags{locked: true}); err != nil {
+	if err := a.checkProgram(g.lock, g.program, lockFlags{locked: true}); err != nil {
 		return err
 	}
 	return &lockError{codeLockDiffers, fmt.Sprintf("%s holds, but not the generated code, which would change; planc "+
@@ -137,8 +137,8 @@ func fileDiff(folder, path string, now []byte) string {
 	return unified(name, was, name+" (generated now)", now)
 }
 
-// deliver writes the files, removes those of an earlier run that are no more, and writes the lock.
-func (a *app) deliver(j *loaded, g *generated, t *target) error {
+// writeGenerated writes the files, removes those of an earlier run that are no more, and writes the lock.
+func (a *app) writeGenerated(j *loaded, g *generated, t *target) error {
 	if err := os.MkdirAll(t.dir, 0o777); err != nil {
 		return fmt.Errorf("-o %s: no folder can be made there: %w", t.dir, err)
 	}
@@ -155,13 +155,13 @@ func (a *app) deliver(j *loaded, g *generated, t *target) error {
 	if err := a.removeOld(g, t); err != nil {
 		return err
 	}
-	a.settled(j, g.decision, "")
+	a.reportStaleLock(j, g.decision, "")
 	if !j.cluster.IsCPU() {
 		a.note("target", fmt.Sprintf("cpu: in this code all %d ranks run on one CPU, in place of %s. Not supported "+
 			"yet: generated code for GPUs; "+
 			"planc compile --target cuda builds a binary for them", j.cluster.Devices(), clusterText(j.cluster)))
 	}
-	if note := requirement(t.dir); note != "" {
+	if note := missingRequirement(t.dir); note != "" {
 		a.notef("note: %s", note)
 	}
 	return a.writeLock(g.lock, lockOfGen(g, t))
@@ -176,7 +176,7 @@ func (a *app) removeOld(g *generated, t *target) error {
 	for _, path := range slices.Sorted(maps.Keys(g.lock.file.Files)) {
 		name := filepath.Join(t.folder, filepath.FromSlash(path))
 		if _, still := g.files[path]; still || !strings.HasSuffix(path, generatedSuffix) || missing(name) ||
-			!isGenerated(name) || g.holds(t, name) {
+			!isGenerated(name) || g.containsFile(t, name) {
 			continue
 		}
 		if err := os.Remove(name); err != nil {
@@ -187,9 +187,9 @@ func (a *app) removeOld(g *generated, t *target) error {
 	return nil
 }
 
-// holds says whether a file is one of the generated ones by another name: through a link, or where case makes no
+// containsFile says whether a file is one of the generated ones by another name: through a link, or where case makes no
 // difference.
-func (g *generated) holds(t *target, name string) bool {
+func (g *generated) containsFile(t *target, name string) bool {
 	old, err := os.Stat(name)
 	for path := range g.files {
 		if now, nowErr := os.Stat(filepath.Join(t.folder, filepath.FromSlash(path))); err == nil && nowErr == nil &&
@@ -209,8 +209,8 @@ func isGenerated(path string) bool {
 // planc's own module.
 const modulePath = "github.com/planc-dev/planc"
 
-// requirement says what the module around a folder lacks to compile generated code, "" if nothing.
-func requirement(dir string) string {
+// missingRequirement says what the module around a folder lacks to compile generated code, "" if nothing.
+func missingRequirement(dir string) string {
 	dir, err := filepath.Abs(dir)
 	for err == nil {
 		data, readErr := os.ReadFile(filepath.Join(dir, "go.mod"))

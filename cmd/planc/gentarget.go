@@ -41,12 +41,12 @@ func findTarget(j *loaded, l *jobLock, r genRequest) (*target, error) {
 		t.dir = t.folder
 	}
 	name := fileName(j.path)
-	rel, err := relative(t.folder, filepath.Join(t.dir, name))
+	rel, err := relativePath(t.folder, filepath.Join(t.dir, name))
 	if err != nil {
 		return nil, err
 	}
 	t.key = rel
-	t.job, err = relative(t.dir, j.path)
+	t.job, err = relativePath(t.dir, j.path)
 	if err != nil {
 		return nil, err
 	}
@@ -55,14 +55,14 @@ func findTarget(j *loaded, l *jobLock, r genRequest) (*target, error) {
 	}
 	t.pkg = t.packageName(l)
 	if t.main && t.pkg != "main" {
-		return nil, mistake(BadFlag, "",
+		return nil, inputErrorf(BadFlag, "",
 			"--main makes a program, and the package of %s is %s; -o DIR names another folder", slashed(t.dir), t.pkg)
 	}
 	return t, nil
 }
 
-// relative is a path as seen from a folder, with slashes: the same on every machine.
-func relative(folder, path string) (string, error) {
+// relativePath is a path as seen from a folder, with slashes: the same on every machine.
+func relativePath(folder, path string) (string, error) {
 	from, err := filepath.Abs(folder)
 	if err != nil {
 		return "", err
@@ -161,17 +161,17 @@ func packageOf(folder string) string {
 // check refuses to overwrite what planc did not generate, and code whose names the package already has.
 func (t *target) check(src []byte) error {
 	path := filepath.Join(t.folder, filepath.FromSlash(t.key))
-	if err := errors.Join(generatedOrNew(path), t.mine(path)); err != nil {
+	if err := errors.Join(generatedOrNew(path), t.checkOwner(path)); err != nil {
 		return err
 	}
 	file, err := parser.ParseFile(token.NewFileSet(), t.key, src, parser.SkipObjectResolution)
 	if err != nil {
 		panic("planc: generated Go does not parse: " + err.Error())
 	}
-	mine, imports := names(file)
+	mine, imports := declaredNames(file)
 	var diags ir.Diags
 	for _, f := range t.others {
-		declared, imported := names(f)
+		declared, imported := declaredNames(f)
 		for name, pos := range imported {
 			if _, clash := mine[name]; clash {
 				declared[name] = pos
@@ -197,9 +197,9 @@ func (t *target) check(src []byte) error {
 // jobOfCode finds the job's file in the header of generated code.
 var jobOfCode = regexp.MustCompile(`(?m)^// Job .*\((.*)\): model `)
 
-// mine refuses to overwrite the code of another job whose file is still there: names of jobs are not always names that
-// files of Go can have, and jobs of several folders can share one.
-func (t *target) mine(path string) error {
+// checkOwner refuses to overwrite the code of another job whose file is still there: names of jobs are not always names
+// that files of Go can have, and jobs of several folders can share one.
+func (t *target) checkOwner(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil // it is not there
@@ -246,8 +246,8 @@ func sameFile(a, b string) bool {
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// names are those that a file declares in its package, and those by which it calls its imports.
-func names(f *ast.File) (declared, imported map[string]token.Pos) {
+// declaredNames are those that a file declares in its package, and those by which it calls its imports.
+func declaredNames(f *ast.File) (declared, imported map[string]token.Pos) {
 	declared, imported = map[string]token.Pos{}, map[string]token.Pos{}
 	add := func(id *ast.Ident) {
 		if id.Name != "_" && id.Name != "init" {

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// gpuBox is a machine's NVIDIA GPUs, as nvidia-smi, which asks NVML, or else the system's files describe them. What
-// nobody says is zero.
-type gpuBox struct {
+// gpuInventory is a machine's NVIDIA GPUs, as nvidia-smi, which asks NVML, or else the system's files describe them.
+// What nobody says is zero.
+type gpuInventory struct {
 	By     string // who said it
 	Driver string
 	GPUs   []smiGPU
@@ -28,11 +28,11 @@ type gpuBox struct {
 
 // smiGPU is one GPU.
 type smiGPU struct {
-	Name, Bus, Capability string
-	MemoryMiB, KeptMiB    float64 // all, and what the driver keeps for itself
-	Watts                 float64 // its limit
-	Gen, Width            int     // of its PCIe connection, at best
-	MIG                   bool    // is cut into instances
+	Name, Bus, Capability  string
+	MemoryMiB, ReservedMiB float64 // all, and what the driver keeps for itself
+	Watts                  float64 // its limit
+	Gen, Width             int     // of its PCIe connection, at best
+	MIG                    bool    // is cut into instances
 }
 
 // smiField is a field of nvidia-smi's; one without read is of the driver, not of a GPU.
@@ -47,7 +47,7 @@ var smiFields = []smiField{
 	{"pci.bus_id", func(g *smiGPU, s string) { g.Bus = strings.ToLower(s) }},
 	{"compute_cap", func(g *smiGPU, s string) { g.Capability = s }},
 	{"memory.total", func(g *smiGPU, s string) { g.MemoryMiB = decimal(s) }},
-	{"memory.reserved", func(g *smiGPU, s string) { g.KeptMiB = decimal(s) }},
+	{"memory.reserved", func(g *smiGPU, s string) { g.ReservedMiB = decimal(s) }},
 	{"power.limit", func(g *smiGPU, s string) { g.Watts = decimal(s) }},
 	{"pcie.link.gen.max", func(g *smiGPU, s string) { g.Gen = int(decimal(s)) }},
 	{"pcie.link.width.max", func(g *smiGPU, s string) { g.Width = int(decimal(s)) }},
@@ -64,15 +64,15 @@ func decimal(s string) float64 {
 	return v
 }
 
-// asker runs a command and returns what it prints, on both outputs where it fails.
-type asker func(name string, args ...string) (string, error)
+// commandRunner runs a command and returns what it prints, on both outputs where it fails.
+type commandRunner func(name string, args ...string) (string, error)
 
 // smiPatience is how long nvidia-smi may take: it wakes the driver, which takes seconds a GPU where nothing keeps it
 // awake.
 const smiPatience = 60 * time.Second
 
-// askSystem is an asker.
-func askSystem(name string, args ...string) (string, error) {
+// runSystem is an asker.
+func runSystem(name string, args ...string) (string, error) {
 	ctx, stop := context.WithTimeout(context.Background(), smiPatience)
 	defer stop()
 	cmd := exec.CommandContext(ctx, name, args...)
@@ -84,31 +84,31 @@ func askSystem(name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// lookGPUs describes the machine's GPUs. It fails where there are some that nobody describes.
-func lookGPUs(root fs.FS, m machine, ask asker) (b gpuBox, err error) {
+// inspectGPUs describes the machine's GPUs. It fails where there are some that nobody describes.
+func inspectGPUs(root fs.FS, m machine, ask commandRunner) (b gpuInventory, err error) {
 	b.Driver = m.Driver
-	if why := b.smi(ask); why != nil {
-		b.files(root)
+	if why := b.querySMI(ask); why != nil {
+		b.readDriverFiles(root)
 		if len(b.GPUs) == 0 && len(m.GPUs) > 0 {
 			return b, fmt.Errorf("there %s, and neither nvidia-smi (%w) nor /proc/driver/nvidia says which: put "+
 				"nvidia-smi, which comes with the driver, on PATH",
-				countOf(len(m.GPUs), "NVIDIA GPU"), why)
+				isOrAre(len(m.GPUs), "NVIDIA GPU"), why)
 		}
 	}
-	b.NICs = nicsOf(root)
+	b.NICs = findNICs(root)
 	return b, nil
 }
 
-// countOf is "is 1 GPU", "are 2 GPUs".
-func countOf(n int, word string) string {
+// isOrAre is "is 1 GPU", "are 2 GPUs".
+func isOrAre(n int, word string) string {
 	if n == 1 {
 		return "is 1 " + word
 	}
 	return fmt.Sprintf("are %d %ss", n, word)
 }
 
-// smi asks nvidia-smi; the error is that it is not there, or does not say.
-func (b *gpuBox) smi(ask asker) error {
+// querySMI asks nvidia-smi; the error is that it is not there, or does not say.
+func (b *gpuInventory) querySMI(ask commandRunner) error {
 	for fields := slices.Clone(smiFields); len(fields) > 0; {
 		var names []string
 		for _, f := range fields {
@@ -116,7 +116,7 @@ func (b *gpuBox) smi(ask asker) error {
 		}
 		out, err := ask("nvidia-smi", "--query-gpu="+strings.Join(names, ","), "--format=csv,noheader,nounits")
 		if err == nil {
-			return b.smiRows(fields, out, ask)
+			return b.parseSMI(fields, out, ask)
 		}
 		known := len(fields)
 		fields = slices.DeleteFunc(fields, func(f smiField) bool { return strings.Contains(out, `"`+f.name+`"`) })
@@ -132,8 +132,8 @@ func (b *gpuBox) smi(ask asker) error {
 
 func firstLine(s string) string { line, _, _ := strings.Cut(s, "\n"); return line }
 
-// smiRows reads a line a GPU, and asks how they are connected. Names of GPUs have no commas.
-func (b *gpuBox) smiRows(fields []smiField, out string, ask asker) error {
+// parseSMI reads a line a GPU, and asks how they are connected. Names of GPUs have no commas.
+func (b *gpuInventory) parseSMI(fields []smiField, out string, ask commandRunner) error {
 	for line := range strings.Lines(strings.TrimSpace(out)) {
 		values := strings.Split(strings.TrimSpace(line), ",")
 		if len(values) != len(fields) {
@@ -153,15 +153,15 @@ func (b *gpuBox) smiRows(fields []smiField, out string, ask asker) error {
 		return errors.New("nvidia-smi lists no GPU")
 	}
 	b.By = "nvidia-smi"
-	b.topology(ask)
+	b.queryTopology(ask)
 	return nil
 }
 
-// files reads what the driver's files say where there is no nvidia-smi: the names, and no figures.
-func (b *gpuBox) files(root fs.FS) {
+// readDriverFiles reads what the driver's files say where there is no nvidia-smi: the names, and no figures.
+func (b *gpuInventory) readDriverFiles(root fs.FS) {
 	found, _ := fs.Glob(root, "proc/driver/nvidia/gpus/*/information") // a good pattern
 	for _, file := range found {
-		info := keyed(root, file)
+		info := readKeyValues(root, file)
 		if info["Model"] != "" {
 			b.GPUs = append(b.GPUs, smiGPU{Name: info["Model"], Bus: path.Base(path.Dir(file))})
 		}
@@ -169,9 +169,9 @@ func (b *gpuBox) files(root fs.FS) {
 	b.By = "/proc/driver/nvidia"
 }
 
-// visible leaves the GPUs that CUDA_VISIBLE_DEVICES lets programs use, where it names them by number; all where it says
-// nothing.
-func (b *gpuBox) visible(text string) {
+// keepVisible leaves the GPUs that CUDA_VISIBLE_DEVICES lets programs use, where it names them by number; all where it
+// says nothing.
+func (b *gpuInventory) keepVisible(text string) {
 	if text == "" {
 		return
 	}

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// topology asks nvidia-smi how GPUs are connected. What it does not say stays unknown: old ones, and those in some
+// queryTopology asks nvidia-smi how GPUs are connected. What it does not say stays unknown: old ones, and those in some
 // containers, do not.
-func (b *gpuBox) topology(ask asker) {
+func (b *gpuInventory) queryTopology(ask commandRunner) {
 	if len(b.GPUs) < 2 {
 		return
 	}
@@ -81,9 +81,9 @@ func linkSum(out string, gpus int) float64 {
 	return sums[0]
 }
 
-// linked is how the GPUs are connected: nvswitch where each has all its NVLinks to each other, nvlink where each
+// linkKind is how the GPUs are connected: nvswitch where each has all its NVLinks to each other, nvlink where each
 // reaches each other by some, else pcie. "" where nobody says.
-func (b *gpuBox) linked(each float64) string {
+func (b *gpuInventory) linkKind(each float64) string {
 	if b.Paths == nil {
 		return ""
 	}
@@ -121,25 +121,25 @@ type nics struct {
 	Kind  string // InfiniBand, Ethernet
 }
 
-// nicsOf reads the system's RDMA ports, and of a machine without such its Ethernet ones.
-func nicsOf(root fs.FS) nics {
+// findNICs reads the system's RDMA ports, and of a machine without such its Ethernet ones.
+func findNICs(root fs.FS) nics {
 	var all []nics
 	ports, _ := fs.Glob(root, "sys/class/infiniband/*/ports/*/rate") // a good pattern
 	for _, p := range ports {
 		dir := path.Dir(p)
-		if !strings.Contains(wordOf(root, dir+"/state"), "ACTIVE") {
+		if !strings.Contains(readTrimmed(root, dir+"/state"), "ACTIVE") {
 			continue
 		}
-		words := strings.Fields(wordOf(root, p)) // 400 Gb/sec (4X NDR)
+		words := strings.Fields(readTrimmed(root, p)) // 400 Gb/sec (4X NDR)
 		if len(words) > 0 {
-			all = append(all, nics{1, decimal(words[0]), wordOf(root, dir+"/link_layer")})
+			all = append(all, nics{1, decimal(words[0]), readTrimmed(root, dir+"/link_layer")})
 		}
 	}
 	if len(all) == 0 {
 		files, _ := fs.Glob(root, "sys/class/net/*/speed") // a good pattern
 		for _, f := range files {
-			if mbps := decimal(wordOf(root, f)); mbps > 0 && wordOf(root, path.Dir(f)+"/operstate") == "up" &&
-				wordOf(root, path.Dir(f)+"/device/uevent") != "" {
+			if mbps := decimal(readTrimmed(root, f)); mbps > 0 && readTrimmed(root, path.Dir(f)+"/operstate") == "up" &&
+				readTrimmed(root, path.Dir(f)+"/device/uevent") != "" {
 				all = append(all, nics{1, mbps / 1000, "Ethernet"})
 			}
 		}
@@ -156,8 +156,8 @@ func nicsOf(root fs.FS) nics {
 	return best
 }
 
-// wordOf is a small file without its surrounding space; "" where it cannot be read.
-func wordOf(root fs.FS, file string) string {
+// readTrimmed is a small file without its surrounding space; "" where it cannot be read.
+func readTrimmed(root fs.FS, file string) string {
 	data, err := fs.ReadFile(root, file)
 	if err != nil {
 		return ""

@@ -26,12 +26,12 @@ func (a *app) initCommand() *cobra.Command {
 				dir, job = args[0], " "+shellPath(args[0])
 			}
 			if dir == "-" { // elsewhere standard output, which is no folder
-				return mistake(BadFlag, "",
+				return inputErrorf(BadFlag, "",
 					"planc init writes %s into a folder, and - is none; planc init ./- is for one of that name",
 					jobFile)
 			}
 			if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-				return mistake(FileExists, "", "%s is a file; planc init takes a folder, in which it writes %s",
+				return inputErrorf(FileExists, "", "%s is a file; planc init takes a folder, in which it writes %s",
 					dir, jobFile)
 			}
 			if err := os.MkdirAll(dir, 0o777); err != nil {

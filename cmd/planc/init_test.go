@@ -120,7 +120,7 @@ func TestDetectedReadsBack(t *testing.T) {
 			t.Errorf("sources %v", c.Source)
 		}
 	}
-	if !strings.Contains(clusterFileOf(look(os.DirFS("/")), nil), "arch: cpu") {
+	if !strings.Contains(clusterFileOf(inspectMachine(os.DirFS("/")), nil), "arch: cpu") {
 		t.Error("this machine is no CPU")
 	}
 }

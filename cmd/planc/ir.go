@@ -48,11 +48,11 @@ func (a *app) irCommand() *cobra.Command {
 			}
 			drawn := flags.cmd.Flags().Changed("picture")
 			if drawn && picture == "" {
-				return mistake(BadFlag, "",
+				return inputErrorf(BadFlag, "",
 					"--picture is empty; it is written as --picture schedule.svg, or --picture - for text")
 			}
 			if drawn && (all || after != "") {
-				return mistake(BadFlag, "", "planc ir takes --picture or a stage to print, not both")
+				return inputErrorf(BadFlag, "", "planc ir takes --picture or a stage to print, not both")
 			}
 			if drawn {
 				return a.printPicture(args, flags, picture)
@@ -77,7 +77,7 @@ func wantedStages(after string, all bool) ([]string, error) {
 	names := stages()
 	switch {
 	case all && after != "":
-		return nil, mistake(BadFlag, "", "planc ir takes --after or --all, not both")
+		return nil, inputErrorf(BadFlag, "", "planc ir takes --after or --all, not both")
 	case all:
 		return names, nil
 	case after == "":
@@ -85,7 +85,7 @@ func wantedStages(after string, all bool) ([]string, error) {
 	case slices.Contains(names, after):
 		return []string{after}, nil
 	}
-	return nil, mistake(UnknownPass, ir.Nearest(after, names), "no stage %s; stages are %s", after,
+	return nil, inputErrorf(UnknownPass, ir.Nearest(after, names), "no stage %s; stages are %s", after,
 		strings.Join(names, ", "))
 }
 
@@ -96,7 +96,7 @@ func (a *app) printIR(args []string, flags jobFlags, want []string) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.settle(job, lockFlags{})
+	found, err := a.decide(job, lockFlags{})
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (a *app) printPicture(args []string, flags jobFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.settle(job, lockFlags{})
+	found, err := a.decide(job, lockFlags{})
 	if err != nil {
 		return err
 	}

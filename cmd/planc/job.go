@@ -61,7 +61,7 @@ func (f *jobFlags) registerSave(c *cobra.Command) {
 func (a *app) save(j *loaded, f jobFlags) error {
 	if f.keep == "" {
 		if f.cmd.Flags().Changed("save") {
-			return mistake(BadFlag, "", "%s --save needs the name of a file", f.cmd.CommandPath())
+			return inputErrorf(BadFlag, "", "%s --save needs the name of a file", f.cmd.CommandPath())
 		}
 		return nil
 	}
@@ -110,18 +110,18 @@ func (f *jobFlags) path(args []string) (string, error) {
 	}
 	switch file := otherJobFile(); {
 	case filepath.Ext(file) == ".toml":
-		return "", mistake(spec.NoFile, "",
+		return "", inputErrorf(spec.NoFile, "",
 			"there is no %s here, but a %s; planc reads YAML or JSON, not TOML: write the job as %[1]s, or planc "+
 				"init writes one", jobFile, file)
 	case file != "":
-		return "", mistake(spec.NoFile, "", "there is no %s here, but a %s; name it: %s %[2]s", jobFile, file,
+		return "", inputErrorf(spec.NoFile, "", "there is no %s here, but a %s; name it: %s %[2]s", jobFile, file,
 			f.cmd.CommandPath())
 	}
 	if f.quick == nil {
-		return "", mistake(spec.NoFile, "", "there is no %s here; name a job file: %s JOB", jobFile,
+		return "", inputErrorf(spec.NoFile, "", "there is no %s here; name a job file: %s JOB", jobFile,
 			f.cmd.CommandPath())
 	}
-	return "", mistake(spec.NoFile, "",
+	return "", inputErrorf(spec.NoFile, "",
 		"there is no %s here; name a job file, or ask by flags alone: %s --model NAME --cluster NAME --global-batch "+
 			"N --seq-len N",
 		jobFile, f.cmd.CommandPath())
@@ -258,7 +258,7 @@ func (a *app) read(path string) ([]byte, error) {
 		return io.ReadAll(io.LimitReader(f, mostRead))
 	}
 	var text []byte
-	err := a.during("reading standard input", func() (err error) {
+	err := a.runWithNotice("reading standard input", func() (err error) {
 		text, err = io.ReadAll(io.LimitReader(a.stdin, mostRead))
 		return err
 	})

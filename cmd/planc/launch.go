@@ -18,7 +18,7 @@ func launchChild(a *app, binary string, argv []string) error {
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() >= 0 {
-		return exited(exit.ExitCode())
+		return exitStatus(exit.ExitCode())
 	}
 	if err != nil {
 		return fmt.Errorf("run %s: %w", binary, err)

@@ -52,7 +52,7 @@ func (l *jobLock) state() string {
 	return lockObeyed
 }
 
-func (l *jobLock) obeyed() bool { return l.state() == lockObeyed }
+func (l *jobLock) isObeyed() bool { return l.state() == lockObeyed }
 
 // name is the lock's, for messages.
 func (l *jobLock) name() string {
@@ -70,8 +70,8 @@ func lockPath(job string) string {
 	return strings.TrimSuffix(job, filepath.Ext(job)) + ".lock"
 }
 
-// lockOf reads the job's lock. With anew, one that planc cannot read is none: it will be written anew.
-func (a *app) lockOf(j *loaded, anew bool) (*jobLock, error) {
+// readLock reads the job's lock. With anew, one that planc cannot read is none: it will be written anew.
+func (a *app) readLock(j *loaded, anew bool) (*jobLock, error) {
 	l := &jobLock{path: lockPath(j.path), inputs: j.inputs(), remedy: "planc plan --update"}
 	if l.path == "" {
 		return l, nil
@@ -146,10 +146,10 @@ func newLock(l *jobLock, d *decision, program string) *lock.File {
 	return f
 }
 
-// after is the lock of a decision once its program is known. Of one that obeyed the lock only the program can be new,
+// updated is the lock of a decision once its program is known. Of one that obeyed the lock only the program can be new,
 // and, where people had edited the plan, what is predicted of it.
-func (l *jobLock) after(d *decision, program string) *lock.File {
-	if !l.obeyed() {
+func (l *jobLock) updated(d *decision, program string) *lock.File {
+	if !l.isObeyed() {
 		return newLock(l, d, program)
 	}
 	f := *l.file
@@ -161,8 +161,8 @@ func (l *jobLock) after(d *decision, program string) *lock.File {
 	return &f
 }
 
-// wrongLock points at what is wrong with a locked plan, which planc does not write so.
-func (l *jobLock) wrongLock(reasons []search.Reason) error {
+// wrongPlanError points at what is wrong with a locked plan, which planc does not write so.
+func (l *jobLock) wrongPlanError(reasons []search.Reason) error {
 	var diags ir.Diags
 	for _, r := range reasons {
 		diags.Addf(l.file.Pos("plan."+r.Key), lock.BadLock, "the locked plan cannot be: %s; %s decides anew",
@@ -196,8 +196,8 @@ const (
 	codeLockDiffers ir.Code = "LockDiffers"
 )
 
-// absent is the lockError of a job without a lock.
-func (l *jobLock) absent() error {
+// absentError is the lockError of a job without a lock.
+func (l *jobLock) absentError() error {
 	if l.path == "" {
 		return &lockError{codeLockAbsent, "a lock is wanted, and only a job file has one"}
 	}

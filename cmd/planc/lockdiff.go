@@ -21,15 +21,15 @@ type side struct {
 
 // difference is two decisions beside each other: screens.md's screen 6.
 type difference struct {
-	head     string
-	fields   []lock.Change // of the jobs
-	from, to side
-	typed    bool   // the jobs differ in train.precision, which the plan's precision follows
-	batch    string // what batchChange says; "" where the batch is the same, or neither is a lock
+	head               string
+	fields             []lock.Change // of the jobs
+	from, to           side
+	hasPrecisionChange bool   // the jobs differ in train.precision, which the plan's precision follows
+	batch              string // what batchChange says; "" where the batch is the same, or neither is a lock
 }
 
-// typed says whether fields of precision are among the changes.
-func typed(changes []lock.Change) bool {
+// hasPrecisionChange says whether fields of precision are among the changes.
+func hasPrecisionChange(changes []lock.Change) bool {
 	return slices.ContainsFunc(changes, func(c lock.Change) bool {
 		return strings.HasPrefix(c.Path(), "train.precision")
 	})
@@ -39,9 +39,9 @@ func typed(changes []lock.Change) bool {
 func lockDifference(j *loaded, d *decision) *difference {
 	l := d.lock
 	return &difference{
-		head: decidedFor(l), fields: l.rows(),
+		head: decidedFor(l), fields: l.unnamedChanges(),
 		from: side{l.file.Plan, l.file.Predict, l.file.CostModel},
-		to:   side{d.Best.Plan, d.Best.Predict, costmodel.CostModel}, typed: typed(l.changed),
+		to:   side{d.Best.Plan, d.Best.Predict, costmodel.CostModel}, hasPrecisionChange: hasPrecisionChange(l.changed),
 		batch: batchChange(j, l),
 	}
 }
@@ -49,7 +49,7 @@ func lockDifference(j *loaded, d *decision) *difference {
 // decidedFor says for which job the lock was decided, and for which it is asked.
 func decidedFor(l *jobLock) string {
 	from, to := twoClusters(l.file.Inputs["cluster"], l.inputs["cluster"])
-	fields := telling(l.changed)
+	fields := significantChanges(l.changed)
 	switch {
 	case len(l.changed) == 0:
 		return fmt.Sprintf("%s was decided for the same job", l.name())
@@ -77,8 +77,8 @@ func twoClusters(a, b map[string]string) (string, string) {
 // their own.
 var identity = []string{"name", "nodes", "node.devices"}
 
-// telling are the changes that say something: another cluster is its name and size, not each of its figures.
-func telling(changes []lock.Change) []lock.Change {
+// significantChanges are the changes that say something: another cluster is its name and size, not each of its figures.
+func significantChanges(changes []lock.Change) []lock.Change {
 	isOther := func(c lock.Change) bool { return c.Section == "cluster" && slices.Contains(identity, c.Key) }
 	if !slices.ContainsFunc(changes, isOther) {
 		return changes
@@ -92,10 +92,10 @@ func onlyCluster(changes []lock.Change) bool {
 	return !slices.ContainsFunc(changes, func(c lock.Change) bool { return c.Section != "cluster" })
 }
 
-// rows are the changes that decidedFor does not name already.
-func (l *jobLock) rows() []lock.Change {
+// unnamedChanges are the changes that decidedFor does not name already.
+func (l *jobLock) unnamedChanges() []lock.Change {
 	from, to := twoClusters(l.file.Inputs["cluster"], l.inputs["cluster"])
-	fields := telling(l.changed)
+	fields := significantChanges(l.changed)
 	if len(fields) == 1 || from != to && onlyCluster(fields) {
 		return nil
 	}
@@ -175,7 +175,7 @@ func clipped(value string) string {
 // planRows are the plan's keys that differ, and what stays.
 func (d *difference) planRows() string {
 	changes := lock.PlanChanges(d.from.plan, d.to.plan)
-	if d.typed { // and told as the job says it
+	if d.hasPrecisionChange { // and told as the job says it
 		changes = slices.DeleteFunc(changes, func(c lock.Change) bool { return c.Key == "precision" })
 	}
 	if len(changes) == 0 {

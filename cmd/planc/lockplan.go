@@ -18,22 +18,22 @@ import (
 // ask is the decision that plan and explain show: the lock's plan if it holds, with what the search knows beside it,
 // else what the search finds.
 func (a *app) ask(j *loaded, f lockFlags) (*decision, error) {
-	l, err := a.lockOf(j, f.update)
+	l, err := a.readLock(j, f.update)
 	if err != nil {
 		return nil, err
 	}
 	if f.update && l.path == "" {
-		return nil, mistake(BadFlag, "",
+		return nil, inputErrorf(BadFlag, "",
 			"--update writes the lock beside a job file, and this job has none; --save FILE writes one")
 	}
 	if f.update || l.state() == lockStale { // what is written, or compared with a lock, depends on no measurement
-		*j = *j.byCatalogue()
+		*j = *j.atCatalogueRates()
 	}
-	if f.locked && !l.obeyed() {
+	if f.locked && !l.isObeyed() {
 		return nil, a.refuse(j, l)
 	}
-	if l.obeyed() && !f.update {
-		d, err := a.searchBeside(j, l, l.file.Plan)
+	if l.isObeyed() && !f.update {
+		d, err := a.searchWithLocked(j, l, l.file.Plan)
 		if err == nil && f.locked {
 			err = a.sameProgram(j, l)
 		}
@@ -56,12 +56,12 @@ func (a *app) sameProgram(j *loaded, l *jobLock) error {
 	if err != nil {
 		return err
 	}
-	return a.holds(l, programHash(p), lockFlags{locked: true})
+	return a.checkProgram(l, programHash(p), lockFlags{locked: true})
 }
 
-// searchBeside searches, and shows a plan that was decided before, the lock's if there is one, whatever the search
+// searchWithLocked searches, and shows a plan that was decided before, the lock's if there is one, whatever the search
 // finds.
-func (a *app) searchBeside(j *loaded, l *jobLock, locked ir.Plan) (*decision, error) {
+func (a *app) searchWithLocked(j *loaded, l *jobLock, locked ir.Plan) (*decision, error) {
 	d, err := a.search(j)
 	if err != nil {
 		return nil, err
@@ -72,16 +72,16 @@ func (a *app) searchBeside(j *loaded, l *jobLock, locked ir.Plan) (*decision, er
 	}
 	p := j.problemOf(locked)
 	if reasons := search.Check(p, locked); len(reasons) > 0 {
-		return nil, l.wrongLock(reasons)
+		return nil, l.wrongPlanError(reasons)
 	}
 	start := time.Now()
 	found := d.Best
-	err = a.searching(p, func() (err error) { d.Result, _, err = search.SearchWithGiven(p, locked); return err })
+	err = a.runSearch(p, func() (err error) { d.Result, _, err = search.SearchWithGiven(p, locked); return err })
 	d.took += time.Since(start)
 	var unfit *search.NoPlan
 	switch {
 	case errors.As(err, &unfit):
-		return nil, l.unfit(j, unfit)
+		return nil, l.unfitError(j, unfit)
 	case err != nil:
 		return nil, wrongCluster(j, err)
 	}
@@ -90,9 +90,9 @@ func (a *app) searchBeside(j *loaded, l *jobLock, locked ir.Plan) (*decision, er
 	return d, nil
 }
 
-// unfit is that the lock's plan does not fit by what planc knows now.
-func (l *jobLock) unfit(j *loaded, e *search.NoPlan) error {
-	f := &noFit{message: fmt.Sprintf("the plan of %s does not fit: %s on %s (%d %s); %s decides anew", l.name(),
+// unfitError is that the lock's plan does not fit by what planc knows now.
+func (l *jobLock) unfitError(j *loaded, e *search.NoPlan) error {
+	f := &noFitError{message: fmt.Sprintf("the plan of %s does not fit: %s on %s (%d %s); %s decides anew", l.name(),
 		j.Config.Name, clusterText(j.cluster),
 		j.cluster.Devices(), j.cluster.GPU.Name, l.remedy)}
 	f.detail = noFitScreen(e.Nearest.Plan.String(), e.Nearest.Predict, e.NoFit.Stage, e.Nearest.Plan.PP > 1,
@@ -126,7 +126,7 @@ func (a *app) noteBetter(j *loaded, l *jobLock, found, locked search.Priced) {
 // of the plan must be possible.
 func (j *loaded) obey(l *jobLock) (*decision, error) {
 	if reasons := search.Check(j.problemOf(l.file.Plan), l.file.Plan); len(reasons) > 0 {
-		return nil, l.wrongLock(reasons)
+		return nil, l.wrongPlanError(reasons)
 	}
 	f := l.file
 	d := &decision{Result: &search.Result{Best: search.Priced{Plan: f.Plan, Predict: f.Predict}, Counts: f.Search},
@@ -154,18 +154,18 @@ func (j *loaded) problemOf(locked ir.Plan) *search.Problem {
 	return j.problem()
 }
 
-// settle is the decision for those who compile: the lock's plan without a search if it holds, else the search's, which
+// decide is the decision for those who compile: the lock's plan without a search if it holds, else the search's, which
 // must fit.
-func (a *app) settle(j *loaded, f lockFlags) (*decision, error) {
+func (a *app) decide(j *loaded, f lockFlags) (*decision, error) {
 	if err := checkAimless(j); err != nil {
 		return nil, err
 	}
-	l, err := a.lockOf(j, false)
+	l, err := a.readLock(j, false)
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case l.obeyed():
+	case l.isObeyed():
 		return j.obey(l)
 	case f.locked:
 		return nil, a.refuse(j, l)
@@ -181,7 +181,7 @@ func (a *app) settle(j *loaded, f lockFlags) (*decision, error) {
 // refuse is what --locked says of a lock that does not hold: a unified diff of what was decided, and status 4.
 func (a *app) refuse(j *loaded, l *jobLock) error {
 	if l.file == nil {
-		return l.absent()
+		return l.absentError()
 	}
 	now := &lock.File{Inputs: l.inputs, Plan: l.file.Plan}
 	note := ""
@@ -212,9 +212,9 @@ func unified(fromName string, from []byte, toName string, to []byte) string {
 	return text
 }
 
-// holds refuses, with --locked, a lock whose plan makes another program than it did; without, it says so.
-func (a *app) holds(l *jobLock, program string, f lockFlags) error {
-	if !l.obeyed() || l.file.Program == program && !l.file.Edited() {
+// containsFile refuses, with --locked, a lock whose plan makes another program than it did; without, it says so.
+func (a *app) checkProgram(l *jobLock, program string, f lockFlags) error {
+	if !l.isObeyed() || l.file.Program == program && !l.file.Edited() {
 		return nil
 	}
 	why := fmt.Sprintf("%s's plan makes another program now, %s and not %s: %s", l.name(), program[:12],
@@ -254,28 +254,28 @@ func anotherProgram(f *lock.File) string {
 // planEdited says that a lock's plan is not the one that planc wrote there.
 const planEdited = "the lock's plan was edited"
 
-// settled tells a user on stderr that a stale lock was not obeyed, and what that changes.
-func (a *app) settled(j *loaded, d *decision, last string) {
+// reportStaleLock tells a user on stderr that a stale lock was not obeyed, and what that changes.
+func (a *app) reportStaleLock(j *loaded, d *decision, last string) {
 	if l := d.lock; l.state() == lockStale {
 		a.notef("%s", strings.TrimSuffix(lockDifference(j, d).screen(last), "\n"))
 	}
 }
 
-// keep writes the lock after a compilation, if the job is what its file says. That it cannot be written does not make
-// the binary wrong.
-func (a *app) keep(j *loaded, d *decision, program string) {
+// saveLock writes the lock after a compilation, if the job is what its file says. That it cannot be written does not
+// make the binary wrong.
+func (a *app) saveLock(j *loaded, d *decision, program string) {
 	l := d.lock
 	if j.overridden || l.path == "" {
 		return
 	}
-	if err := a.writeLock(l, l.after(d, program)); err != nil {
+	if err := a.writeLock(l, l.updated(d, program)); err != nil {
 		a.notef("note: %v", err)
 	}
 }
 
 // lockNote is the screens' line on the lock, "" if there is none.
 func (l *jobLock) lockNote() string {
-	if !l.obeyed() {
+	if !l.isObeyed() {
 		return ""
 	}
 	return l.name() + " holds this plan"

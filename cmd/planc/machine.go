@@ -20,17 +20,17 @@ type machine struct {
 	Driver    string // of NVIDIA's GPUs
 }
 
-// look reads the machine; root is its file system.
-func look(root fs.FS) machine {
+// inspectMachine reads the machine; root is its file system.
+func inspectMachine(root fs.FS) machine {
 	m := machine{Cores: runtime.GOMAXPROCS(0)}
-	cpu := keyed(root, "proc/cpuinfo")
+	cpu := readKeyValues(root, "proc/cpuinfo")
 	m.CPU = cpu["model name"]
 	flags := strings.Fields(cpu["flags"])
 	m.ISA = isaOf(flags)
 	if m.ISA == "" && runtime.GOARCH == "arm64" {
 		m.ISA = "neon" // of every 64-bit ARM
 	}
-	memory := keyed(root, "proc/meminfo")
+	memory := readKeyValues(root, "proc/meminfo")
 	m.Memory, m.Available = kilobytes(memory["MemTotal"]), kilobytes(memory["MemAvailable"])
 	if limit := cgroupLimit(root); limit > 0 && limit < m.Memory {
 		m.Memory, m.Available = limit, min(limit, m.Available)
@@ -40,8 +40,8 @@ func look(root fs.FS) machine {
 	return m
 }
 
-// keyed reads lines such as "MemTotal: 5 kB"; of several with one key the first counts.
-func keyed(root fs.FS, file string) map[string]string {
+// readKeyValues reads lines such as "MemTotal: 5 kB"; of several with one key the first counts.
+func readKeyValues(root fs.FS, file string) map[string]string {
 	out := map[string]string{}
 	data, err := fs.ReadFile(root, file)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 const version = "v0.1.0"
 
 func main() {
-	ballast := collectLate()
-	sayStops()
+	ballast := delayGC()
+	reportStops()
 	code := run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	runtime.KeepAlive(ballast)
 	os.Exit(code)
@@ -90,8 +90,8 @@ func bug(args []string, fault any, stack []byte) error {
 // patience is how long work may be silent; tests that compare what is on stderr have more of it.
 var patience = 700 * time.Millisecond
 
-// during does work that may be long, and says what it is if it is.
-func (a *app) during(what string, work func() error) error {
+// runWithNotice does work that may be long, and says what it is if it is.
+func (a *app) runWithNotice(what string, work func() error) error {
 	if a.quiet {
 		return work()
 	}

@@ -122,7 +122,7 @@ func (r modelRow) sourceText() string {
 func (a *app) printModel(name string) error {
 	data, err := spec.ModelFile(name)
 	if err != nil {
-		return mistake(spec.UnknownModel, spec.NearestModel(name),
+		return inputErrorf(spec.UnknownModel, spec.NearestModel(name),
 			"there is no model %s in the catalogue; planc models lists them", name)
 	}
 	if !a.json {

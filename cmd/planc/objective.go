@@ -55,14 +55,14 @@ func (a *app) aim(j *loaded) (*goalDoc, error) {
 		Of: j.cluster.Devices()}}
 	if s.open() {
 		s.doc.open = true
-		if err := a.searches(s.bound); err != nil {
+		if err := a.runSearches(s.bound); err != nil {
 			return nil, err
 		}
 	}
-	if err := a.searches(s.all); err != nil {
+	if err := a.runSearches(s.all); err != nil {
 		return nil, err
 	}
-	if err := a.searches(s.nearBatches); err != nil {
+	if err := a.runSearches(s.nearBatches); err != nil {
 		return nil, err
 	}
 	return s.doc, s.take()
@@ -151,7 +151,7 @@ func (s *aiming) size(n int, limit func(*costmodel.Cluster) float64) (*costmodel
 	return found, err
 }
 
-// look looks for a plan on so many devices, with a step within a limit; nil where there is none.
+// inspectMachine looks for a plan on so many devices, with a step within a limit; nil where there is none.
 func (s *aiming) look(n int, limit func(*costmodel.Cluster) float64) (search.Problem, *costmodel.Predict, error) {
 	p := s.base
 	if err := s.job.onDevices(&p, n); err != nil {
@@ -207,7 +207,8 @@ func (s *aiming) weigh(c *costmodel.Cluster, p costmodel.Predict) {
 func (s *aiming) take() error {
 	j := s.job
 	if s.chosen == nil && s.fastest > 0 {
-		return &noFit{message: fmt.Sprintf("no number of %s up to %d reaches %s tokens/s with %s on %s: %d reach %s; "+
+		return &noFitError{message: fmt.Sprintf("no number of %s up to %d reaches %s tokens/s with %s on %s: %d "+
+			"reach %s; "+
 			"--nodes says how many nodes there may be",
 			devicesWord(j.cluster), s.doc.Of, amount.Short(s.doc.TokensPerS), j.Config.Name, j.cluster.Name, s.fits,
 			amount.Short(s.fastest))}

@@ -47,7 +47,8 @@ func (s *aiming) bound() error {
 		s.doc.Of = per
 		return nil // the search on one node says what is short
 	}
-	return &noFit{message: fmt.Sprintf("none of %d, %d, ... %d %s reaches %s tokens/s with %s on %s: %d reach %s; "+
+	return &noFitError{message: fmt.Sprintf("none of %d, %d, ... %d %s reaches %s tokens/s with %s on %s: %d "+
+		"reach %s; "+
 		"with --nodes N each number of nodes up to N is looked at",
 		per, 2*per, openNodes*per, devicesWord(j.cluster), amount.Short(s.doc.TokensPerS), j.Config.Name,
 		j.cluster.Name, at, amount.Short(most))}

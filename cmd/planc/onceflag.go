@@ -15,17 +15,17 @@ type onceValue struct {
 	isSet bool
 }
 
-// givenTwice is the error of a flag of one value that is given with two.
-type givenTwice struct{ first, second string }
+// repeatedFlagError is the error of a flag of one value that is given with two.
+type repeatedFlagError struct{ first, second string }
 
-func (e *givenTwice) Error() string {
+func (e *repeatedFlagError) Error() string {
 	return "it is given twice, as " + e.first + " and as " + e.second
 }
 
 // Set sets the value unless the command line has set another one before, which would be dropped without a word.
 func (v *onceValue) Set(text string) error {
 	if v.isSet && text != v.first {
-		return &givenTwice{v.first, text}
+		return &repeatedFlagError{v.first, text}
 	}
 	v.first, v.isSet = text, true
 	return v.Value.Set(text)
@@ -61,7 +61,7 @@ func oneDash(c *cobra.Command, args []string) string {
 
 // numberGiven is the whole number that the command line gives a flag, "" if it gives none.
 func numberGiven(name string, args []string) string {
-	_, value, _ := strings.Cut(strings.ReplaceAll(asGiven(name, args), " ", "="), "=")
+	_, value, _ := strings.Cut(strings.ReplaceAll(flagAsTyped(name, args), " ", "="), "=")
 	if value != "" && !strings.HasPrefix(value, "0") && !slices.ContainsFunc([]rune(value), func(r rune) bool {
 		return r < '0' || r > '9'
 	}) {

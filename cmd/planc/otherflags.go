@@ -36,15 +36,15 @@ var otherFlags = map[string]string{
 	"gpu": "--cluster 8xh100, which names the GPUs and how many there are", "hardware": "--cluster NAME",
 }
 
-// binaryFlags are those of them that a training binary has too: planc run says that they follow --.
-var binaryFlags = []string{"steps", "nnodes", "nproc-per-node"}
+// sharedBinaryFlags are those of them that a training binary has too: planc run says that they follow --.
+var sharedBinaryFlags = []string{"steps", "nnodes", "nproc-per-node"}
 
 // otherFlag is what to type instead of another tool's flag, which may be written with underscores; "" if it is none of
 // those. A number of GPUs is the one that args give.
 func otherFlag(command, name string, args []string) string {
 	number := numberGiven(name, args)
 	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
-	if command == "run" && slices.Contains(binaryFlags, name) {
+	if command == "run" && slices.Contains(sharedBinaryFlags, name) {
 		return ""
 	}
 	if there := otherFlags[name]; number == "" || !strings.HasPrefix(there, "--cluster 8xh100") {

@@ -72,13 +72,13 @@ func (a *app) otherJob(path string) error {
 		}
 	}
 	if filepath.Ext(path) == ".toml" && len(wrong) > 0 {
-		return refuse(besideIt(path), "this is TOML, and a job is YAML or JSON; planc init writes one")
+		return refuse(jobNextTo(path), "this is TOML, and a job is YAML or JSON; planc init writes one")
 	}
 	return nil
 }
 
-// besideIt is the job of the same name beside a file, "" if there is none.
-func besideIt(path string) string {
+// jobNextTo is the job of the same name beside a file, "" if there is none.
+func jobNextTo(path string) string {
 	for _, ext := range lockedExtensions {
 		if job := strings.TrimSuffix(path, filepath.Ext(path)) + ext; !missing(job) {
 			return slashed(job)

@@ -19,7 +19,7 @@ type schedulePicture struct {
 	chunked bool // stages have several chunks
 }
 
-func pictureOf(p *ir.Program) (*schedulePicture, error) {
+func newPicture(p *ir.Program) (*schedulePicture, error) {
 	line, err := (&costmodel.Pipeline{Timetable: p.Timetable(), Chunks: costmodel.UnitTimes(p.Plan)}).Simulate()
 	if err != nil {
 		return nil, err
@@ -39,8 +39,8 @@ var passKinds = []passKind{
 	{ir.Weigh, "gradients of parameters", "#c8e6bf", "#8cc77c"},
 }
 
-// occurring are the passes that there are.
-func (p *schedulePicture) occurring() (out []passKind) {
+// usedPasses are the passes that there are.
+func (p *schedulePicture) usedPasses() (out []passKind) {
 	for _, k := range passKinds {
 		if slices.ContainsFunc(p.line.Stages[0], func(s costmodel.Span) bool { return s.Kind == k.kind }) {
 			out = append(out, k)
@@ -51,19 +51,19 @@ func (p *schedulePicture) occurring() (out []passKind) {
 
 // writePicture draws the schedules into a file as SVG, or returns them as text for "-".
 func writePicture(p *ir.Program, file string) (text string, err error) {
-	pic, err := pictureOf(p)
+	pic, err := newPicture(p)
 	if err != nil {
 		return "", err
 	}
 	if file == "-" {
 		return pic.text(), nil
 	}
-	ok, err := begins(file, svgHead)
+	ok, err := fileHasPrefix(file, svgHead)
 	if err != nil {
 		return "", err
 	}
 	if !ok {
-		return "", mistake(FileExists, "",
+		return "", inputErrorf(FileExists, "",
 			"--picture %s is a file that is not an SVG, and it is not overwritten; choose another name, or remove it",
 			file)
 	}
@@ -87,7 +87,7 @@ func (p *schedulePicture) svg() string {
 		`font-size="11">`+"\n", width, height)
 	fmt.Fprintf(&b, "<title>%s</title>\n", html.EscapeString(p.name))
 	at := labelWidth
-	for _, k := range p.occurring() {
+	for _, k := range p.usedPasses() {
 		fmt.Fprintf(&b, `<rect x="%d" y="8" width="12" height="12" fill="%s"/><text x="%d" y="18">%s</text>`+"\n", at,
 			k.fill, at+16, k.word)
 		at += 40 + 7*len(k.word)
@@ -126,14 +126,14 @@ func pixels(t costmodel.Seconds, unit int) int { return int(float64(t)*float64(u
 
 // text is the picture for terminals: a cell is a unit of time, and a row of cells goes on below where a line is full.
 func (p *schedulePicture) text() string {
-	cell := 2 + len(strconv.Itoa(p.mostMicro()))
+	cell := 2 + len(strconv.Itoa(p.maxMicroBatch()))
 	if p.chunked {
 		cell++
 	}
 	rows := make([][]string, len(p.line.Stages))
 	for i, spans := range p.line.Stages {
 		for _, s := range spans {
-			rows[i] = p.put(rows[i], s)
+			rows[i] = p.appendPass(rows[i], s)
 		}
 	}
 	label := len("stage ") + len(strconv.Itoa(len(rows)-1)) + columnGap
@@ -157,8 +157,8 @@ func (p *schedulePicture) text() string {
 	return b.String()
 }
 
-// put writes a pass into its row's cells: F3 and, for each further unit, a dash; dots are waiting.
-func (p *schedulePicture) put(row []string, s costmodel.Span) []string {
+// appendPass writes a pass into its row's cells: F3 and, for each further unit, a dash; dots are waiting.
+func (p *schedulePicture) appendPass(row []string, s costmodel.Span) []string {
 	for len(row) < pixels(s.Start, 1) {
 		row = append(row, ".")
 	}
@@ -173,7 +173,7 @@ func (p *schedulePicture) put(row []string, s costmodel.Span) []string {
 	return row
 }
 
-func (p *schedulePicture) mostMicro() int {
+func (p *schedulePicture) maxMicroBatch() int {
 	n := 0
 	for _, s := range p.line.Stages[0] {
 		n = max(n, s.Micro)
@@ -183,7 +183,7 @@ func (p *schedulePicture) mostMicro() int {
 
 func (p *schedulePicture) legend() string {
 	legend := p.name + ": "
-	for _, k := range p.occurring() {
+	for _, k := range p.usedPasses() {
 		legend += fmt.Sprintf("%c is %s, ", k.kind, k.word)
 	}
 	legend += "a number the micro-batch"

@@ -99,7 +99,7 @@ func (a *app) generate(j *loaded, f lockFlags, on codegen.Target) (*generated, e
 	if err := spec.CheckCompile(j.Job); err != nil {
 		return nil, err
 	}
-	d, err := a.settle(j.byCatalogue(), f)
+	d, err := a.decide(j.atCatalogueRates(), f)
 	if err != nil {
 		return nil, err
 	}
@@ -108,10 +108,10 @@ func (a *app) generate(j *loaded, f lockFlags, on codegen.Target) (*generated, e
 		return nil, err
 	}
 	g := &generated{decision: d, program: programHash(p)}
-	if err := a.holds(d.lock, g.program, f); err != nil {
+	if err := a.checkProgram(d.lock, g.program, f); err != nil {
 		return nil, err
 	}
-	j, err = j.expecting(d)
+	j, err = j.withLocalExpectation(d)
 	if err != nil {
 		return nil, err
 	}

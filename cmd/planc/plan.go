@@ -30,10 +30,10 @@ func (a *app) planCommand() *cobra.Command {
 		Args: oneJob,
 		RunE: func(c *cobra.Command, args []string) error {
 			if top < 0 {
-				return mistake(BadFlag, "", "%s --top is %d; a number of rows is wanted", c.CommandPath(), top)
+				return inputErrorf(BadFlag, "", "%s --top is %d; a number of rows is wanted", c.CommandPath(), top)
 			}
 			if locks.update && locks.locked {
-				return mistake(BadFlag, "", "%s --update writes the lock, which --locked forbids", c.CommandPath())
+				return inputErrorf(BadFlag, "", "%s --update writes the lock, which --locked forbids", c.CommandPath())
 			}
 			if c.Flags().Changed("sweep") {
 				return a.sweep(args, flags, swept)

@@ -12,11 +12,11 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// probed is what a core of this machine did with the runtime's own kernels: each figure the best of many calls, so that
-// other work on the machine counts as little as it can.
-type probed struct {
+// probeResult is what a core of this machine did with the runtime's own kernels: each figure the best of many calls, so
+// that other work on the machine counts as little as it can.
+type probeResult struct {
 	ISA       string
-	Single    []product                // in f32, by shape
+	Single    []gemmProbe              // in f32, by shape
 	Double    float64                  // flops a second of a large product in f64
 	Half      float64                  // and in bf16
 	Call      costmodel.Seconds        // of a kernel that has nearly nothing to do
@@ -26,71 +26,71 @@ type probed struct {
 	Hop       costmodel.Seconds        // of one of 4 KiB, for each of its hops
 }
 
-// product is a matrix product and how fast it was.
-type product struct {
+// gemmProbe is a matrix product and how fast it was.
+type gemmProbe struct {
 	costmodel.GEMM
 	Transposed bool // the left operand is
 	FlopsPerS  float64
 }
 
-// shapesProbed are products of small, medium and large steps; a third has the left operand transposed, as gradients of
+// probedShapes are products of small, medium and large steps; a third has the left operand transposed, as gradients of
 // weights do.
-var shapesProbed = []product{
+var probedShapes = []gemmProbe{
 	{GEMM: costmodel.GEMM{M: 64, N: 64, K: 64}}, {GEMM: costmodel.GEMM{M: 256, N: 64, K: 256}},
 	{GEMM: costmodel.GEMM{M: 64, N: 256, K: 256}, Transposed: true},
 	{GEMM: costmodel.GEMM{M: 768, N: 512, K: 128}}, {GEMM: costmodel.GEMM{M: 512, N: 512, K: 512}},
 	{GEMM: costmodel.GEMM{M: 384, N: 384, K: 1024}, Transposed: true},
 }
 
-// halfProbed is the product in bf16.
-var halfProbed = costmodel.GEMM{M: 512, N: 512, K: 512}
+// probedBF16 is the product in bf16.
+var probedBF16 = costmodel.GEMM{M: 512, N: 512, K: 512}
 
-// each is how long a figure is measured, but for its first call, which fills caches.
-const each = 60 * time.Millisecond
+// probeTime is how long a figure is measured, but for its first call, which fills caches.
+const probeTime = 60 * time.Millisecond
 
 // probe measures this machine in about a second, on one core but for the collectives.
-func probe(cores int) probed {
-	p := probed{ISA: cpu.InUse().String(), Ranks: min(max(2, cores), 8)}
-	for _, s := range shapesProbed {
-		s.FlopsPerS = multiply[float32](s)
+func probe(cores int) probeResult {
+	p := probeResult{ISA: cpu.InUse().String(), Ranks: min(max(2, cores), 8)}
+	for _, s := range probedShapes {
+		s.FlopsPerS = measureGEMM[float32](s)
 		p.Single = append(p.Single, s)
 	}
-	p.Double = multiply[float64](product{GEMM: costmodel.GEMM{M: 384, N: 384, K: 384}})
-	p.Half = multiplyHalf(halfProbed)
-	least := product{GEMM: costmodel.GEMM{M: 16, N: 16, K: 16}}
-	p.Call = costmodel.Seconds(flopsOf(least.GEMM) / multiply[float32](least))
+	p.Double = measureGEMM[float64](gemmProbe{GEMM: costmodel.GEMM{M: 384, N: 384, K: 384}})
+	p.Half = measureGEMMBF16(probedBF16)
+	least := gemmProbe{GEMM: costmodel.GEMM{M: 16, N: 16, K: 16}}
+	p.Call = costmodel.Seconds(flopsOf(least.GEMM) / measureGEMM[float32](least))
 	const elems = 16 << 20
-	to, from := make([]float32, elems), numbers[float32](elems)
-	p.Memory = costmodel.BytesPerSecond(8 * elems / bestOf(each, func() { copy(to, from) }))
+	to, from := make([]float32, elems), testValues[float32](elems)
+	p.Memory = costmodel.BytesPerSecond(8 * elems / bestSeconds(probeTime, func() { copy(to, from) }))
 	n := float64(p.Ranks)
-	p.Hop = costmodel.Seconds(reduce(p.Ranks, 1<<10) / (2 * (n - 1)))
+	p.Hop = costmodel.Seconds(measureAllReduce(p.Ranks, 1<<10) / (2 * (n - 1)))
 	const large = 4 << 20
-	p.AllReduce = costmodel.BytesPerSecond(2 * (n - 1) / n * 4 * large / reduce(p.Ranks, large))
+	p.AllReduce = costmodel.BytesPerSecond(2 * (n - 1) / n * 4 * large / measureAllReduce(p.Ranks, large))
 	return p
 }
 
 func flopsOf(g costmodel.GEMM) float64 { return 2 * g.M * g.N * g.K }
 
-// multiply is how many flops a second a product does.
-func multiply[F cpu.Float](s product) float64 {
+// measureGEMM is how many flops a second a product does.
+func measureGEMM[F cpu.Float](s gemmProbe) float64 {
 	m, n, k := int(s.M), int(s.N), int(s.K)
-	a, b, c := numbers[F](m*k), numbers[F](k*n), make([]F, m*n)
+	a, b, c := testValues[F](m*k), testValues[F](k*n), make([]F, m*n)
 	t := cpu.Table[F]()
-	return flopsOf(s.GEMM) / bestOf(each, func() { t.MatMul(c, a, b, m, n, k, s.Transposed, false, false) })
+	return flopsOf(s.GEMM) / bestSeconds(probeTime, func() { t.MatMul(c, a, b, m, n, k, s.Transposed, false, false) })
 }
 
-// multiplyHalf is how many flops a second a product in bf16 does.
-func multiplyHalf(g costmodel.GEMM) float64 {
+// measureGEMMBF16 is how many flops a second a product in bf16 does.
+func measureGEMMBF16(g costmodel.GEMM) float64 {
 	m, n, k := int(g.M), int(g.N), int(g.K)
 	a, b, c := make([]num.BF16, m*k), make([]num.BF16, k*n), make([]num.BF16, m*n)
-	num.Store(a, numbers[float32](m*k))
-	num.Store(b, numbers[float32](k*n))
+	num.Store(a, testValues[float32](m*k))
+	num.Store(b, testValues[float32](k*n))
 	t := cpu.Table[float32]()
-	return flopsOf(g) / bestOf(each, func() { t.MatMulRoundBF16(c, a, b, m, n, k, false, false) })
+	return flopsOf(g) / bestSeconds(probeTime, func() { t.MatMulRoundBF16(c, a, b, m, n, k, false, false) })
 }
 
-// numbers are n of them, none subnormal.
-func numbers[F cpu.Float](n int) []F {
+// testValues are n of them, none subnormal.
+func testValues[F cpu.Float](n int) []F {
 	x := make([]F, n)
 	for i := range x {
 		x[i] = F(i%17)/17 - 0.5
@@ -98,8 +98,8 @@ func numbers[F cpu.Float](n int) []F {
 	return x
 }
 
-// bestOf calls f for a while and returns the least seconds that a call took; short calls are timed many together.
-func bestOf(during time.Duration, f func()) float64 {
+// bestSeconds calls f for a while and returns the least seconds that a call took; short calls are timed many together.
+func bestSeconds(during time.Duration, f func()) float64 {
 	const together = 100 * time.Microsecond
 	f()
 	least := math.Inf(1)
@@ -114,13 +114,13 @@ func bestOf(during time.Duration, f func()) float64 {
 	return least
 }
 
-// reduce is the seconds of an all-reduce of elems f32 between ranks that are goroutines, as the runtime's are. A rank
-// that arrives last waits least, so that the slowest's time is the collective's.
-func reduce(ranks, elems int) float64 {
+// measureAllReduce is the seconds of an all-reduce of elems f32 between ranks that are goroutines, as the runtime's
+// are. A rank that arrives last waits least, so that the slowest's time is the collective's.
+func measureAllReduce(ranks, elems int) float64 {
 	w := comm.NewWorld(comm.Mesh{{Name: "dp", Size: ranks}}, 0)
 	const rounds = 24
-	return most(ranks, func(r int) float64 {
-		best, buf := math.Inf(1), numbers[float32](elems)
+	return maxOverRanks(ranks, func(r int) float64 {
+		best, buf := math.Inf(1), testValues[float32](elems)
 		g, err := w.Join(r, []string{"dp"}, comm.Main)
 		for i := 0; i < rounds && err == nil; i++ {
 			start := time.Now()
@@ -136,9 +136,9 @@ func reduce(ranks, elems int) float64 {
 	})
 }
 
-// most is the largest of what n ranks come to, each a goroutine. A panic of one is the caller's, who alone can recover
-// from it; ranks that wait for that one are left behind.
-func most(n int, do func(rank int) float64) (largest float64) {
+// maxOverRanks is the largest of what n ranks come to, each a goroutine. A panic of one is the caller's, who alone can
+// recover from it; ranks that wait for that one are left behind.
+func maxOverRanks(n int, do func(rank int) float64) (largest float64) {
 	results, faults := make(chan float64, n), make(chan string, n)
 	for r := range n {
 		go func() {

@@ -20,25 +20,25 @@ type progress struct {
 // newProgress is a line that short work does not show.
 func newProgress() *progress { return &progress{after: 2 * patience, every: patience / 4} }
 
-// say changes what the line says; text is asked for only when it is shown.
-func (l *progress) say(text func() string) { l.last.Store(&text) }
+// set changes what the line says; text is asked for only when it is shown.
+func (l *progress) set(text func() string) { l.last.Store(&text) }
 
 // eraseLine begins a terminal's line anew, empty.
 const eraseLine = "\r\x1b[K"
 
-// searching does a search of a problem. Where stderr is no terminal it says that it searches, once.
-func (a *app) searching(p *search.Problem, do func() error) error {
+// runSearch does a search of a problem. Where stderr is no terminal it says that it searches, once.
+func (a *app) runSearch(p *search.Problem, do func() error) error {
 	if a.quiet || !a.terminal {
-		return a.searches(do)
+		return a.runSearches(do)
 	}
 	line := newProgress()
-	p.Watch = func(at search.Progress) { line.say(func() string { return progressText(&at) }) }
+	p.Watch = func(at search.Progress) { line.set(func() string { return progressText(&at) }) }
 	defer line.show(a.stderr)()
 	return do()
 }
 
-// searches does work of several searches, which show no line.
-func (a *app) searches(work func() error) error { return a.during("searching", work) }
+// runSearches does work of several searches, which show no line.
+func (a *app) runSearches(work func() error) error { return a.runWithNotice("searching", work) }
 
 // show begins to show the line; what it returns ends that.
 func (l *progress) show(w *screen) (end func()) {
@@ -106,14 +106,14 @@ func (a *app) watchBuild(r *build.Request) (end func()) {
 	}
 	if a.terminal {
 		line := &progress{after: patience, every: patience / 4}
-		line.say(func() string { return *at.Load() })
+		line.set(func() string { return *at.Load() })
 		return line.show(a.stderr)
 	}
-	return every(patience, func() { a.notef("%s", *at.Load()) })
+	return repeatEvery(patience, func() { a.notef("%s", *at.Load()) })
 }
 
-// every calls f at each interval until end is called, which waits for the last call.
-func every(interval time.Duration, f func()) (end func()) {
+// repeatEvery calls f at each interval until end is called, which waits for the last call.
+func repeatEvery(interval time.Duration, f func()) (end func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)

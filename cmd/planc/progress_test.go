@@ -16,7 +16,7 @@ import (
 func watched(t *testing.T, a *app, stderr *bytes.Buffer) string {
 	t.Helper()
 	p := &search.Problem{}
-	if err := a.searching(p, func() error {
+	if err := a.runSearch(p, func() error {
 		for range 40 {
 			if p.Watch != nil {
 				p.Watch(search.Progress{Done: 1234, Families: 5678, Best: 2.5})
@@ -57,7 +57,7 @@ func TestSearches(t *testing.T) {
 	for _, terminal := range []bool{true, false} {
 		var stderr bytes.Buffer
 		a := &app{terminal: terminal, stderr: &screen{to: &stderr}}
-		if err := a.searches(func() error { time.Sleep(50 * time.Millisecond); return nil }); err != nil {
+		if err := a.runSearches(func() error { time.Sleep(50 * time.Millisecond); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if got := stderr.String(); got != "searching ...\n" {
@@ -160,7 +160,7 @@ func TestWatchBuild(t *testing.T) {
 		}
 	}
 	calls := 0
-	end := every(time.Millisecond, func() { calls++ })
+	end := repeatEvery(time.Millisecond, func() { calls++ })
 	time.Sleep(50 * time.Millisecond)
 	end()
 	if calls < 2 {

@@ -44,16 +44,16 @@ const (
 	TooManyArguments ir.Code = "TooManyArguments"
 )
 
-// laterCommands are refused by name.
-var laterCommands = []string{"import", "export", "data", "checkpoint"}
+// unsupportedCommands are refused by name.
+var unsupportedCommands = []string{"import", "export", "data", "checkpoint"}
 
-// meant are words that people type for what is no command here, and what to type.
-var meant = map[string]string{"version": "planc --version prints it", "train": "planc run trains",
+// commandHints are words that people type for what is no command here, and what to type.
+var commandHints = map[string]string{"version": "planc --version prints it", "train": "planc run trains",
 	"build":  "planc compile builds",
 	"search": "planc plan searches", "why-not": "planc explain --why-not KEY=VALUE asks that"}
 
-// mistake is an error that one Diag without a place makes.
-func mistake(code ir.Code, fix, format string, args ...any) error {
+// inputErrorf is an error that one Diag without a place makes.
+func inputErrorf(code ir.Code, fix, format string, args ...any) error {
 	return ir.Diags{{Code: code, Msg: fmt.Sprintf(format, args...), Fix: fix}}.Err()
 }
 
@@ -99,7 +99,7 @@ func (a *app) root() *cobra.Command {
 	flags.StringVarP(&a.dir, "chdir", "C", "", "run as if called in `DIR`")
 	flags.SortFlags = false
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.chdir() }
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagMistake(c, err, a.args) })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagError(c, err, a.args) })
 	root.AddCommand(a.planCommand(), a.explainCommand(), a.compileCommand(), a.runCommand(), a.genCommand(),
 		a.verifyCommand(), a.diffCommand(), a.irCommand())
 	root.AddCommand(a.validateCommand(), a.calibrateCommand(), a.modelsCommand(), a.clustersCommand(), a.initCommand(),
@@ -122,7 +122,7 @@ func (a *app) chdir() error {
 		return nil
 	}
 	if err := os.Chdir(a.dir); err != nil {
-		return mistake(BadFlag, "", "-C %s: %v", a.dir, errors.Unwrap(err))
+		return inputErrorf(BadFlag, "", "-C %s: %v", a.dir, errors.Unwrap(err))
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (a *app) chdir() error {
 func checkCommand(root *cobra.Command, args []string) error {
 	word := firstWord(args)
 	names := []string{"help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
-	shown := slices.Clone(laterCommands)
+	shown := slices.Clone(unsupportedCommands)
 	for _, c := range root.Commands() {
 		names = append(names, c.Name())
 		if !c.Hidden {
@@ -142,17 +142,17 @@ func checkCommand(root *cobra.Command, args []string) error {
 	switch {
 	case word == "" || slices.Contains(names, word):
 		return nil
-	case slices.Contains(laterCommands, word):
-		return mistake(strict.NotYet, "", "planc %s is not there yet; planc help lists what is", word)
+	case slices.Contains(unsupportedCommands, word):
+		return inputErrorf(strict.NotYet, "", "planc %s is not there yet; planc help lists what is", word)
 	}
-	if fix := ir.Nearest(word, shown); fix != "" && meant[word] == "" {
-		return mistake(UnknownCommand, fix, "no command %s", word)
+	if fix := ir.Nearest(word, shown); fix != "" && commandHints[word] == "" {
+		return inputErrorf(UnknownCommand, fix, "no command %s", word)
 	}
-	hint := meant[word]
+	hint := commandHints[word]
 	if hint == "" {
 		hint = "planc help lists those that there are"
 	}
-	return mistake(UnknownCommand, "", "no command %s; %s", word, hint)
+	return inputErrorf(UnknownCommand, "", "no command %s; %s", word, hint)
 }
 
 // checkSet finds --set KEY VALUE, whose value would be taken for a JOB.
@@ -160,7 +160,7 @@ func checkSet(args []string) error {
 	for i := 0; i+2 < len(args) && args[i] != "--"; i++ {
 		key, value := args[i+1], args[i+2]
 		if args[i] == "--set" && !strings.Contains(key, "=") && !strings.HasPrefix(value, "-") && missing(value) {
-			return mistake(strict.BadSet, fmt.Sprintf("--set %s=%s", shellWord(key), shellWord(value)),
+			return inputErrorf(strict.BadSet, fmt.Sprintf("--set %s=%s", shellWord(key), shellWord(value)),
 				"--set %s %s is not KEY=VALUE", key, value)
 		}
 	}
@@ -185,37 +185,39 @@ func firstWord(args []string) string {
 // flagTypes are pflag's names of types as people say them.
 var flagTypes = map[string]string{"int": "no whole number", "bool": "neither true nor false"}
 
-// flagMistake turns what pflag reports into a message with the nearest name.
-func flagMistake(c *cobra.Command, err error, args []string) error {
+// flagError turns what pflag reports into a message with the nearest name.
+func flagError(c *cobra.Command, err error, args []string) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err
 	}
 	var unknown *pflag.NotExistError
 	var missing *pflag.ValueRequiredError
 	var invalid *pflag.InvalidValueError
-	var twice *givenTwice
+	var twice *repeatedFlagError
 	switch {
 	case errors.As(err, &unknown):
 		return unknownFlag(c, unknown, args)
 	case errors.As(err, &missing):
-		return mistake(BadFlag, "", "%s --%s needs a value", c.CommandPath(), missing.GetFlag().Name)
+		return inputErrorf(BadFlag, "", "%s --%s needs a value", c.CommandPath(), missing.GetFlag().Name)
 	case errors.As(err, &invalid) && errors.As(err, &twice):
-		return mistake(BadFlag, "", "%s --%s is given twice, as %s and as %s; it takes one value", c.CommandPath(),
+		return inputErrorf(BadFlag, "", "%s --%s is given twice, as %s and as %s; it takes one value", c.CommandPath(),
 			invalid.GetFlag().Name, shellWord(twice.first), shellWord(twice.second))
 	case errors.As(err, &invalid):
-		return mistake(BadFlag, "", "%s --%s: %q is %s", c.CommandPath(), invalid.GetFlag().Name, invalid.GetValue(),
+		return inputErrorf(BadFlag, "", "%s --%s: %q is %s", c.CommandPath(), invalid.GetFlag().Name,
+			invalid.GetValue(),
 			cmp.Or(flagTypes[invalid.GetFlag().Value.Type()], "no value of it"))
 	}
-	return mistake(BadFlag, "", "%s: %v", c.CommandPath(), err)
+	return inputErrorf(BadFlag, "", "%s: %v", c.CommandPath(), err)
 }
 
 func unknownFlag(c *cobra.Command, e *pflag.NotExistError, args []string) error {
 	name := e.GetSpecifiedName()
 	if e.GetSpecifiedShortnames() != "" {
 		if long := oneDash(c, args); long != "" {
-			return mistake(UnknownFlag, "-"+long, "%s has no flag %s", c.CommandPath(), long)
+			return inputErrorf(UnknownFlag, "-"+long, "%s has no flag %s", c.CommandPath(), long)
 		}
-		return mistake(UnknownFlag, "", "%s has no flag -%s; the short flags are -o -q -v -h -C", c.CommandPath(), name)
+		return inputErrorf(UnknownFlag, "", "%s has no flag -%s; the short flags are -o -q -v -h -C",
+			c.CommandPath(), name)
 	}
 	var names []string
 	add := func(f *pflag.Flag) {
@@ -227,12 +229,12 @@ func unknownFlag(c *cobra.Command, e *pflag.NotExistError, args []string) error 
 	c.InheritedFlags().VisitAll(add)
 	fix := ir.Nearest(name, names)
 	if there := otherFlag(c.Name(), name, args); there != "" && slices.Contains(names, "set") && !sameName(fix, name) {
-		return mistake(UnknownFlag, "", "%s has no flag --%s; use %s", c.CommandPath(), name, there)
+		return inputErrorf(UnknownFlag, "", "%s has no flag --%s; use %s", c.CommandPath(), name, there)
 	}
 	if fix == "" {
 		switch {
 		case c.Name() == "init":
-			return mistake(UnknownFlag, "",
+			return inputErrorf(UnknownFlag, "",
 				"planc init has no flag --%s: its job is always the same; set the field in the %s that it writes, or "+
 					"save a question's job: "+
 					"planc plan --model NAME --cluster NAME --global-batch N --seq-len N --save %s", name,
@@ -240,17 +242,17 @@ func unknownFlag(c *cobra.Command, e *pflag.NotExistError, args []string) error 
 		case name == "set" || slices.ContainsFunc(spec.Quick, func(q struct{ Flag, Key, Doc string }) bool {
 			return q.Flag == name
 		}):
-			return mistake(UnknownFlag, "", "%s has no flag --%s: it goes by the job file alone; write it there",
+			return inputErrorf(UnknownFlag, "", "%s has no flag --%s: it goes by the job file alone; write it there",
 				c.CommandPath(), name)
 		case c.Name() == "run":
-			return mistake(UnknownFlag, "",
+			return inputErrorf(UnknownFlag, "",
 				"planc run has no flag --%s; flags of the binary follow --: planc run JOB -- %s", name,
-				asGiven(name, args))
+				flagAsTyped(name, args))
 		}
-		return mistake(UnknownFlag, "", "%s has no flag --%s; planc help %s lists them", c.CommandPath(),
+		return inputErrorf(UnknownFlag, "", "%s has no flag --%s; planc help %s lists them", c.CommandPath(),
 			name, c.Name())
 	}
-	return mistake(UnknownFlag, "--"+fix, "%s has no flag --%s", c.CommandPath(), name)
+	return inputErrorf(UnknownFlag, "--"+fix, "%s has no flag --%s", c.CommandPath(), name)
 }
 
 // sameName reports whether a flag is another but for underscores and case.
@@ -258,8 +260,8 @@ func sameName(fix, name string) bool {
 	return fix != "" && strings.ReplaceAll(strings.ToLower(name), "_", "-") == fix
 }
 
-// asGiven is a flag of the binary's as the command line has it, with its value, which may be the word after it.
-func asGiven(name string, args []string) string {
+// flagAsTyped is a flag of the binary's as the command line has it, with its value, which may be the word after it.
+func flagAsTyped(name string, args []string) string {
 	flag := "--" + name
 	for i, arg := range args {
 		if strings.HasPrefix(arg, flag+"=") {
@@ -280,7 +282,7 @@ func (a *app) jsonFlag(c *cobra.Command) {
 // noArgs is the Args of commands that take none.
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return mistake(TooManyArguments, "", "%s takes no argument; there is %s", c.CommandPath(),
+		return inputErrorf(TooManyArguments, "", "%s takes no argument; there is %s", c.CommandPath(),
 			strings.Join(args, ", "))
 	}
 	return nil
@@ -290,7 +292,8 @@ func noArgs(c *cobra.Command, args []string) error {
 func oneName(what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return mistake(TooManyArguments, "", "%s takes one %s; these are %d: %s", c.CommandPath(), what, len(args),
+			return inputErrorf(TooManyArguments, "", "%s takes one %s; these are %d: %s", c.CommandPath(),
+				what, len(args),
 				strings.Join(args, ", "))
 		}
 		return nil
@@ -300,7 +303,7 @@ func oneName(what string) cobra.PositionalArgs {
 // oneJob is the Args of commands that take a JOB at most.
 func oneJob(c *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return mistake(TooManyArguments, "", "%s takes one JOB; these are %d: %s", c.CommandPath(), len(args),
+		return inputErrorf(TooManyArguments, "", "%s takes one JOB; these are %d: %s", c.CommandPath(), len(args),
 			strings.Join(args, ", "))
 	}
 	return nil

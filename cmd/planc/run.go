@@ -66,14 +66,15 @@ func (a *app) run(args, rest []string, flags jobFlags, locks lockFlags, on codeg
 		return err
 	}
 	if !anyTarget && !job.cluster.IsCPU() {
-		return &foreign{fmt.Sprintf("the job is for %s, which this machine is not; --target cpu runs all %d ranks on "+
+		return &otherMachineError{fmt.Sprintf("the job is for %s, which this machine is not; --target cpu runs all "+
+			"%d ranks on "+
 			"this CPU [%s]",
-			clusterText(job.cluster), job.cluster.Devices(), codeForeign)}
+			clusterText(job.cluster), job.cluster.Devices(), codeOtherMachine)}
 	}
 	if err := spec.CheckCompile(job.Job); err != nil {
 		return err
 	}
-	if err := errors.Join(hasGPUs(job, on), checkData(job, rest)); err != nil {
+	if err := errors.Join(checkGPUs(job, on), checkData(job, rest)); err != nil {
 		return err
 	}
 	built, err := a.compile(job, build.Request{Host: true}, "", locks, on)

@@ -13,26 +13,26 @@ import (
 
 // header is what screens say beside the document's figures.
 type header struct {
-	chosen      ir.Plan
-	stages      []costmodel.Seconds // what each has to do, of explain where there are several
-	seqLen      int
-	globalBatch int
-	precision   string   // the preset's name
-	rounding    []string // as roundingWords has it
-	peak        string   // dense, of the compute type: "989.5 TFLOP/s", "" if unknown
-	links       []string
-	measured    []string // what the rates of this machine's CPU are, where they were measured
-	link        string   // the name of the kind between devices of a node, "" if it has none
-	memory      int64    // of a device, before headroom
-	probable    bool     // memory was measured: law 3 on CPUs, published runs of other engines on GPUs
-	device      string   // the word for a device: GPU
-	command     string   // what to type next
-	rows        int      // of alternatives
-	experts     string   // how they lie on the ranks, of explain; "" if there are none
-	lock        string   // what the lock says, "" if nothing
-	emulated    string   // what the devices only emulate, "" if nothing
-	borrowed    string   // whose runs the error bar is of, where it is not the job's engine's; "" else
-	pinned      []string // keys of the plan that the job pins, with their values
+	chosen           ir.Plan
+	stages           []costmodel.Seconds // what each has to do, of explain where there are several
+	seqLen           int
+	globalBatch      int
+	precision        string   // the preset's name
+	rounding         []string // as roundingWords has it
+	peak             string   // dense, of the compute type: "989.5 TFLOP/s", "" if unknown
+	links            []string
+	measured         []string // what the rates of this machine's CPU are, where they were measured
+	link             string   // the name of the kind between devices of a node, "" if it has none
+	memory           int64    // of a device, before headroom
+	isMemoryMeasured bool     // memory was measured: law 3 on CPUs, published runs of other engines on GPUs
+	device           string   // the word for a device: GPU
+	command          string   // what to type next
+	rows             int      // of alternatives
+	experts          string   // how they lie on the ranks, of explain; "" if there are none
+	lock             string   // what the lock says, "" if nothing
+	emulationNote    string   // what the devices only emulate, "" if nothing
+	barSource        string   // whose runs the error bar is of, where it is not the job's engine's; "" else
+	pinned           []string // keys of the plan that the job pins, with their values
 }
 
 // planScreen is screens.md's screen 1.
@@ -66,11 +66,11 @@ func planScreen(d *document) string {
 	if d.Faster != nil {
 		b.WriteString(prose("faster", 9, d.Faster.text))
 	}
-	if len(d.guesses()) > 0 {
-		b.WriteString(flow("guessed", 9, " · ", d.guesses()))
+	if len(d.assumedWords()) > 0 {
+		b.WriteString(flow("guessed", 9, " · ", d.assumedWords()))
 	}
-	if d.head.emulated != "" {
-		b.WriteString(prose("note", 9, d.head.emulated))
+	if d.head.emulationNote != "" {
+		b.WriteString(prose("note", 9, d.head.emulationNote))
 	}
 	if d.head.lock != "" {
 		b.WriteString(prose("lock", 9, d.head.lock))
@@ -176,7 +176,7 @@ func (d *document) memoryLine() string {
 		return fmt.Sprintf("%s does not fit: %s over\n", pad(line, 32), size(m.Total-m.Capacity))
 	}
 	fits := "fits (margin assumed)" // of planc on GPUs nothing was measured, so that no probability has a base
-	if d.head.probable {
+	if d.head.isMemoryMeasured {
 		fits = fmt.Sprintf("fits (p %.2f)", d.Predict.FitProbability)
 	}
 	fullest := "fullest: all ranks equal"
@@ -214,7 +214,7 @@ func plural(n int, word string) string {
 	return word + "s"
 }
 
-func (d *document) guesses() (words []string) {
+func (d *document) assumedWords() (words []string) {
 	for i, g := range d.Guessed {
 		w := g.Path
 		if g.Value != "" {
@@ -226,8 +226,8 @@ func (d *document) guesses() (words []string) {
 		}
 		words = append(words, w)
 	}
-	if d.head.borrowed != "" {
-		words = append(words, d.head.borrowed)
+	if d.head.barSource != "" {
+		words = append(words, d.head.barSource)
 	}
 	return words
 }

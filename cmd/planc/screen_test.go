@@ -59,14 +59,14 @@ func example() *document {
 					Message: "14.0 GiB over: activations"}},
 			ErrorBar: errorBarDoc{Rows: 61, Like: "H100, dense, one node"},
 		},
-		head: header{probable: true, chosen: chosen, seqLen: 8192, globalBatch: 128, precision: "bf16",
+		head: header{isMemoryMeasured: true, chosen: chosen, seqLen: 8192, globalBatch: 128, precision: "bf16",
 			peak:  "989.5 TFLOP/s",
 			links: []string{"NVSwitch 450 GB/s"}, memory: 791 * g / 10, device: "GPU", rows: screenRows,
 			command: "planc explain · planc compile -o train"},
 	}
 }
 
-// unfit is the example where memory is short.
+// unfitError is the example where memory is short.
 func unfit() *document {
 	d := example()
 	d.Fits, d.Alternatives = false, nil

@@ -26,10 +26,10 @@ func (q *calibration) screen(r *calibrate.Result) string {
 			strings.Join(r.Open, ", ")+": these rows hardly depend on it; it stays as it was"))
 	}
 	b.WriteString("\n" + calibratedRows(r))
-	errors := fmt.Sprintf("median error %s before, %s after", percent(r.MedianError(before)),
-		percent(r.MedianError(after)))
+	errors := fmt.Sprintf("median error %s before, %s after", percent(r.MedianError(stepBefore)),
+		percent(r.MedianError(stepAfter)))
 	if len(r.Rows) > 1 {
-		errors += fmt.Sprintf("; %s of each row by a fit to the others", percent(r.MedianError(without)))
+		errors += fmt.Sprintf("; %s of each row by a fit to the others", percent(r.MedianError(stepLeftOut)))
 	}
 	b.WriteString("\n" + prose("", 0, errors))
 	if len(r.Rows) == 1 {
@@ -41,7 +41,7 @@ func (q *calibration) screen(r *calibrate.Result) string {
 		b.WriteString(prose("not kept", 10,
 			fmt.Sprintf("a fit to the other rows predicts a row worse than the figures as they were: by %s, %s "+
 				"without it; the file has them as they were",
-				percent(r.MedianError(without)), percent(r.MedianError(before)))))
+				percent(r.MedianError(stepLeftOut)), percent(r.MedianError(stepBefore)))))
 	}
 	const shown = 5
 	for i, s := range q.skipped {

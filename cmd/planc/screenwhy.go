@@ -155,7 +155,7 @@ func (d *document) leverLine() string {
 	if len(words) == 0 {
 		return ""
 	}
-	return flow("LEVERS", labelColumn, " ", wordsOf(strings.Join(words, " · "))) + d.slackLine()
+	return flow("LEVERS", labelColumn, " ", sentenceWords(strings.Join(words, " · "))) + d.slackLine()
 }
 
 // ruleLines are what rules of thumb come to, those that agree with the plan in one.

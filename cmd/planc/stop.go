@@ -23,9 +23,9 @@ func untilSignal() (ctx context.Context, release func()) {
 	}
 }
 
-// sayStops says that planc was stopped, where no work handles the signal, and ends the process by that signal, as a
+// reportStops says that planc was stopped, where no work handles the signal, and ends the process by that signal, as a
 // shell wants it of a command: a loop around it ends too.
-func sayStops() {
+func reportStops() {
 	signals := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		if !signal.Ignored(s) { // as a shell has it for a command in the background

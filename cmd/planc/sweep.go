@@ -81,12 +81,13 @@ func parseSweep(text string) (sweep, error) {
 		}
 	}
 	if s.index < 0 {
-		return s, mistake(BadFlag, ir.Nearest(key, keys),
+		return s, inputErrorf(BadFlag, ir.Nearest(key, keys),
 			"--sweep %s: %s cannot be swept; keys are %s, as in gpus=8..1024 or gpus=8,16,24", text, key,
 			strings.Join(keys, ", "))
 	}
 	wrong := func(what string) error {
-		return mistake(BadFlag, "", "--sweep %s: %s; it is written as %s=8..1024 or %s=8,16,24", text, what, key, key)
+		return inputErrorf(BadFlag, "", "--sweep %s: %s; it is written as %s=8..1024 or %s=8,16,24", text,
+			what, key, key)
 	}
 	lo, hi, isRange := strings.Cut(list, "..")
 	if isRange {
@@ -237,13 +238,13 @@ func (q *sweeping) all() (*sweepDoc, error) {
 		cpu: j.cluster.IsCPU()}
 	values := s.over(j)
 	if len(values) == 0 {
-		return nil, mistake(BadFlag, "",
+		return nil, inputErrorf(BadFlag, "",
 			"--sweep %s=%d..%d: no number of devices in it is a whole number of nodes: %s has %d each", s.key, s.lo,
 			s.hi, j.cluster.Name, j.fullNode())
 	}
 	d.Search.Restricted = []string{}
 	start := time.Now()
-	err := q.app.searches(func() error {
+	err := q.app.runSearches(func() error {
 		q.base = *j.problem()
 		for _, v := range values {
 			row, counts, err := q.one(v)
@@ -371,18 +372,19 @@ func (a *app) sweep(args []string, f jobFlags, text string) error {
 		return err
 	}
 	if f.cmd.Flags().Changed("top") {
-		return mistake(BadFlag, "", "%s takes --sweep or --top: a sweep has one row a value", f.cmd.CommandPath())
+		return inputErrorf(BadFlag, "", "%s takes --sweep or --top: a sweep has one row a value", f.cmd.CommandPath())
 	}
 	for _, flag := range []string{"update", "locked"} {
 		if f.cmd.Flags().Changed(flag) {
-			return mistake(BadFlag, "",
+			return inputErrorf(BadFlag, "",
 				"%s takes --sweep or --%s: a lock holds one plan, and a sweep finds one a value",
 				f.cmd.CommandPath(), flag)
 		}
 	}
 	j, err := a.loadHere(args, f)
 	if err == nil && j.Objective.Kind != spec.Throughput {
-		err = mistake(BadFlag, "", "--sweep prints the fastest plan of each size, and objective %s chooses a size; "+
+		err = inputErrorf(BadFlag, "", "--sweep prints the fastest plan of each size, and objective %s "+
+			"chooses a size; "+
 			"one of them is wanted (--set objective=null)", j.Objective.Kind)
 	}
 	if err == nil {
@@ -405,7 +407,8 @@ func (a *app) sweep(args []string, f jobFlags, text string) error {
 		a.notef("%s", strings.TrimSuffix(prose("", 0, text), "\n"))
 	}
 	if err == nil && !d.fits() {
-		err = &noFit{shown: true, message: fmt.Sprintf("no plan fits: %s, at %s", j.Config.Name, noneOf(s.key, d.Rows))}
+		err = &noFitError{shown: true, message: fmt.Sprintf("no plan fits: %s, at %s", j.Config.Name,
+			noneOf(s.key, d.Rows))}
 	}
 	return err
 }

@@ -31,8 +31,8 @@ type cpuKey struct {
 	CostModel int
 }
 
-// keptCPU is a measurement as the cache has it.
-type keptCPU struct {
+// savedCPU is a measurement as the cache has it.
+type savedCPU struct {
 	Key cpuKey
 	CPU costmodel.ThisCPU
 }
@@ -57,11 +57,11 @@ func (a *app) loadHere(args []string, f jobFlags) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	return j.measured(a.thisCPU(j.Cluster.Node, f.noMeasure))
+	return j.atMeasuredRates(a.thisCPU(j.Cluster.Node, f.noMeasure))
 }
 
-// measured returns the job on its cluster at measured rates. Without a measurement (nil) it is the job itself.
-func (j *loaded) measured(here *costmodel.ThisCPU) (*loaded, error) {
+// atMeasuredRates returns the job on its cluster at measured rates. Without a measurement (nil) it is the job itself.
+func (j *loaded) atMeasuredRates(here *costmodel.ThisCPU) (*loaded, error) {
 	if here == nil {
 		return j, nil
 	}
@@ -72,17 +72,17 @@ func (j *loaded) measured(here *costmodel.ThisCPU) (*loaded, error) {
 	return &m, err
 }
 
-// byCatalogue returns the job as locks, generated code and other machines price it.
-func (j *loaded) byCatalogue() *loaded {
+// atCatalogueRates returns the job as locks, generated code and other machines price it.
+func (j *loaded) atCatalogueRates() *loaded {
 	if j.here == nil {
 		return j
 	}
 	return j.catalogue
 }
 
-// expecting returns the job for the code of a program that runs on this machine alone: its steps are compared with what
-// they take at measured rates. The decision is the catalogue's.
-func (j *loaded) expecting(d *decision) (*loaded, error) {
+// withLocalExpectation returns the job for the code of a program that runs on this machine alone: its steps are
+// compared with what they take at measured rates. The decision is the catalogue's.
+func (j *loaded) withLocalExpectation(d *decision) (*loaded, error) {
 	if j.here == nil {
 		return j, nil
 	}
@@ -109,7 +109,7 @@ func (a *app) searchHere(j *loaded, l *jobLock) (*decision, error) {
 	case d.unfit != nil: // pins leave this plan alone
 		d, err = a.search(j)
 	default:
-		d, err = a.searchBeside(j, l, d.Best.Plan)
+		d, err = a.searchWithLocked(j, l, d.Best.Plan)
 	}
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (a *app) thisCPU(node string, off bool) *costmodel.ThisCPU {
 	if off || os.Getenv(noMeasureVariable) != "" || !costmodel.IsThisCPU(node) {
 		return nil
 	}
-	m := look(os.DirFS("/"))
+	m := inspectMachine(os.DirFS("/"))
 	if c := cachedCPU(cpuKeyOf(m)); c != nil {
 		return c
 	}
@@ -143,7 +143,7 @@ func (a *app) thisCPU(node string, off bool) *costmodel.ThisCPU {
 		return nil
 	}
 	c := thisCPUOf(m, r, f)
-	kept := keepCPU(m, c)
+	kept := saveCPU(m, c)
 	where := "could not be kept: " + fmt.Sprint(kept.err)
 	if kept.err == nil {
 		where = "is kept in " + filepath.ToSlash(kept.file)
@@ -172,7 +172,7 @@ func cachedCPU(k cpuKey) *costmodel.ThisCPU {
 	if err != nil {
 		return nil
 	}
-	var kept keptCPU
+	var kept savedCPU
 	c := &kept.CPU
 	whole := json.Unmarshal(data, &kept) == nil && kept.Key == k
 	for _, v := range []float64{c.Single, c.Double, float64(c.Memory), float64(c.Link), c.LatencyUS, c.Matrix,
@@ -185,26 +185,26 @@ func cachedCPU(k cpuKey) *costmodel.ThisCPU {
 	return c
 }
 
-// keepResult is where a measurement was kept, or why it was not.
-type keepResult struct {
+// saveResult is where a measurement was kept, or why it was not.
+type saveResult struct {
 	file string
 	err  error
 }
 
-// keepCPU writes a measurement to the cache, whole or not at all.
-func keepCPU(m machine, c *costmodel.ThisCPU) keepResult {
+// saveCPU writes a measurement to the cache, whole or not at all.
+func saveCPU(m machine, c *costmodel.ThisCPU) saveResult {
 	k := cpuKeyOf(m)
 	file, err := cpuFile(k)
 	if err != nil {
-		return keepResult{err: err}
+		return saveResult{err: err}
 	}
-	data, err := json.MarshalIndent(keptCPU{k, *c}, "", "  ")
+	data, err := json.MarshalIndent(savedCPU{k, *c}, "", "  ")
 	if err != nil {
 		panic("planc: a measurement: " + err.Error())
 	}
 	partial, err := os.CreateTemp(filepath.Dir(file), ".cpu-*")
 	if err != nil {
-		return keepResult{err: err}
+		return saveResult{err: err}
 	}
 	_, err = partial.Write(append(data, '\n'))
 	if closing := partial.Close(); err == nil {
@@ -216,7 +216,7 @@ func keepCPU(m machine, c *costmodel.ThisCPU) keepResult {
 	if err != nil {
 		_ = os.Remove(partial.Name())
 	}
-	return keepResult{file, err}
+	return saveResult{file, err}
 }
 
 // thisCPUOf is what was measured as the cost model has it, in the digits that cluster files have.

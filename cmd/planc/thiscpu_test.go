@@ -37,10 +37,10 @@ func TestJobOnThisCPU(t *testing.T) {
 	catalogue, _ := planned(t, "--cluster", "2xcpu")
 	gpus, _ := planned(t, "--cluster", "2xh100")
 	t.Setenv(noMeasureVariable, "")
-	m := look(os.DirFS("/"))
+	m := inspectMachine(os.DirFS("/"))
 	slow := &costmodel.ThisCPU{By: "a test", Cores: m.Cores, Single: 0.01, Double: 0.005, Memory: 1e9, Link: 1e9,
 		LatencyUS: 1, Matrix: 1, Overhead: 1}
-	if kept := keepCPU(m, slow); kept.err != nil {
+	if kept := saveCPU(m, slow); kept.err != nil {
 		t.Fatal(kept.err)
 	}
 	if got := cachedCPU(cpuKeyOf(m)); got == nil || *got != *slow {
@@ -74,7 +74,7 @@ func TestCachedCPU(t *testing.T) {
 	m := machine{CPU: "One", Cores: 4}
 	c := &costmodel.ThisCPU{By: "a test", Cores: 4, Single: 0.1, Double: 0.05, Memory: 1e9, Link: 1e9, LatencyUS: 1,
 		Matrix: 1, Overhead: 1}
-	kept := keepCPU(m, c)
+	kept := saveCPU(m, c)
 	if kept.err != nil || cachedCPU(cpuKeyOf(m)) == nil {
 		t.Fatal(kept.err)
 	}

@@ -24,7 +24,7 @@ cluster: 4xcpu
 
 // measurements are two that choose other plans than the catalogue's rates do, and none.
 func measurements() map[string]*costmodel.ThisCPU {
-	cores := look(os.DirFS("/")).Cores
+	cores := inspectMachine(os.DirFS("/")).Cores
 	return map[string]*costmodel.ThisCPU{
 		"none": nil,
 		"slow": {By: "a test", Cores: cores, Single: 0.001, Double: 0.0005, Memory: 1e9, Link: 1e12,
@@ -41,7 +41,7 @@ func onMeasured(t *testing.T, c *costmodel.ThisCPU) (job string) {
 	t.Setenv(noMeasureVariable, "")
 	if c == nil {
 		t.Setenv(noMeasureVariable, "1")
-	} else if kept := keepCPU(look(os.DirFS("/")), c); kept.err != nil {
+	} else if kept := saveCPU(inspectMachine(os.DirFS("/")), c); kept.err != nil {
 		t.Fatal(kept.err)
 	}
 	job = filepath.Join(t.TempDir(), "small.yaml")
@@ -151,11 +151,11 @@ func TestRunExpectsMeasuredSteps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, err := a.settle(j.byCatalogue(), lockFlags{})
+			d, err := a.decide(j.atCatalogueRates(), lockFlags{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			j, err = j.expecting(d)
+			j, err = j.withLocalExpectation(d)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -39,7 +39,7 @@ func (a *app) room(j *loaded, d *document, found *decision) error {
 	d.Room = &roomDoc{FitProbability: p.FitProbability, MarginBytes: int64(device) - most, Headroom: headroom}
 	var best search.Priced
 	ok := false
-	err := a.searches(func() error {
+	err := a.runSearches(func() error {
 		best, ok = search.Roomier(j.problem(), headroom)
 		return nil
 	})
@@ -72,7 +72,7 @@ func (d *document) roomSentence() string {
 	r := d.Room
 	s := fmt.Sprintf("p %.2f to fit into the %s of a %s: memory may be off by %s.", r.FitProbability,
 		size(d.head.memory), d.head.device, size(r.MarginBytes))
-	if !d.head.probable {
+	if !d.head.isMemoryMeasured {
 		s = strings.TrimSuffix(s, ".") + ", as assumed."
 	}
 	if r.Plan == nil {

@@ -43,7 +43,7 @@ func (a *app) validateCommand() *cobra.Command {
 
 func (a *app) validate(files []string) error {
 	if len(files) == 0 {
-		return mistake(spec.NoFile, "", "planc validate needs a table of measured runs: planc validate ROWS.csv")
+		return inputErrorf(spec.NoFile, "", "planc validate needs a table of measured runs: planc validate ROWS.csv")
 	}
 	var rows []validate.Row
 	for _, file := range files {
@@ -59,7 +59,7 @@ func (a *app) validate(files []string) error {
 		rows = append(rows, more...)
 	}
 	var r *validate.Report
-	err := a.during("pricing rows", func() error { r = validate.Run(rows); return nil })
+	err := a.runWithNotice("pricing rows", func() error { r = validate.Run(rows); return nil })
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (a *app) validate(files []string) error {
 		err = a.print(validateScreen(r))
 	}
 	if err == nil && len(r.Rows) == 0 {
-		return mistake(NothingPriced, "", "none of %d %s can be priced%s; %s", len(rows), plural(len(rows), "row"),
+		return inputErrorf(NothingPriced, "", "none of %d %s can be priced%s; %s", len(rows), plural(len(rows), "row"),
 			firstReason(r), columnsHelp)
 	}
 	return err
@@ -110,7 +110,7 @@ func validateScreen(r *validate.Report) string {
 		b.WriteString("\n")
 		rows := [][]string{summaryCells("all", r.Summary)}
 		for _, name := range slices.Sorted(maps.Keys(r.BySource)) {
-			rows = append(rows, summaryCells(cut(name, 30), r.BySource[name]))
+			rows = append(rows, summaryCells(clipRunes(name, 30), r.BySource[name]))
 		}
 		b.WriteString(table([]column{{"STEP TIME", false}, {"N", true}, {"MEDIAN", true}, {"MEAN", true},
 			{"BIAS", true}, {"ORDER", true}, {"REGRET", true}}, rows))
@@ -135,8 +135,8 @@ func summaryCells(name string, s validate.Summary) []string {
 
 func signedPercent(v float64) string { return fmt.Sprintf("%+.1f %%", 100*v) }
 
-// cut is a text of at most n characters.
-func cut(s string, n int) string {
+// clipRunes is a text of at most n characters.
+func clipRunes(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n-1]) + "…"
 	}
@@ -157,8 +157,8 @@ func worstRows(all []validate.Priced) string {
 	})
 	var cells [][]string
 	for _, p := range rows[:min(shown, len(rows))] {
-		cells = append(cells, []string{fmt.Sprint(p.Row), cut(p.Model, 18), amount.Digits(p.Predicted, 4) + " s",
-			amount.Digits(*p.Measured, 4) + " s", signedPercent(*p.Error), cut(p.Plan, 34)})
+		cells = append(cells, []string{fmt.Sprint(p.Row), clipRunes(p.Model, 18), amount.Digits(p.Predicted, 4) + " s",
+			amount.Digits(*p.Measured, 4) + " s", signedPercent(*p.Error), clipRunes(p.Plan, 34)})
 	}
 	if len(cells) == 0 {
 		return ""

@@ -39,7 +39,7 @@ func (a *app) verifyCommand() *cobra.Command {
 
 // verify is planc verify.
 func (a *app) verify(args []string, flags jobFlags) error {
-	jobs, err := verifiable(args)
+	jobs, err := findJobs(args)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (a *app) verify(args []string, flags jobFlags) error {
 			err = v.run(job.path, flags)
 		}
 		if err == nil && len(v.reasons) == 0 {
-			a.notef("verified %s", v.what())
+			a.notef("verified %s", v.summary())
 			continue
 		}
 		later := first != nil // the first error is this command's own, and told at its end
@@ -111,20 +111,20 @@ func (v *verification) run(path string, flags jobFlags) error {
 	if err != nil {
 		return err
 	}
-	l, err := v.app.lockOf(j, false)
+	l, err := v.app.readLock(j, false)
 	if err != nil {
 		return err
 	}
 	v.lock = l
 	if l.file == nil {
-		return l.absent()
+		return l.absentError()
 	}
 	v.remedy, v.files = l.remedy, len(l.file.Files)
 	if v.files > 0 {
 		v.remedy = genCommandLine(j, l.file)
 	}
 	if l.state() == lockStale {
-		return v.stale(j)
+		return v.compareStale(j)
 	}
 	d, err := j.obey(l)
 	if err != nil {
@@ -133,8 +133,8 @@ func (v *verification) run(path string, flags jobFlags) error {
 	return v.compare(j, d)
 }
 
-// stale is the verdict on a lock whose job has changed.
-func (v *verification) stale(j *loaded) error {
+// compareStale is the verdict on a lock whose job has changed.
+func (v *verification) compareStale(j *loaded) error {
 	l := v.lock
 	v.reasons = append(v.reasons, changedSections(l.changed))
 	d, err := v.app.search(j)
@@ -150,7 +150,7 @@ func (v *verification) stale(j *loaded) error {
 	if err != nil || v.files == 0 || d.unfit != nil || spec.CheckGenerate(j.Job) != nil {
 		return nil
 	}
-	return v.code(j, d, nil)
+	return v.compareCode(j, d, nil)
 }
 
 // compare is the verdict where the job is the lock's.
@@ -173,12 +173,12 @@ func (v *verification) compare(j *loaded, d *decision) error {
 	if err := spec.CheckGenerate(j.Job); err != nil {
 		return err
 	}
-	return v.code(j, d, f.Files)
+	return v.compareCode(j, d, f.Files)
 }
 
-// code compares the generated files with those of the disk, and with the lock's hashes unless those are known to be
-// old.
-func (v *verification) code(j *loaded, d *decision, hashes map[string]string) error {
+// compareCode compares the generated files with those of the disk, and with the lock's hashes unless those are known to
+// be old.
+func (v *verification) compareCode(j *loaded, d *decision, hashes map[string]string) error {
 	for _, path := range slices.Sorted(maps.Keys(v.lock.file.Files)) {
 		t, err := lockedTarget(j, v.lock, path)
 		if err != nil {
@@ -206,7 +206,7 @@ func (v *verification) code(j *loaded, d *decision, hashes map[string]string) er
 				slashed(name)))
 		}
 		if !same {
-			v.diffs = append(v.diffs, v.app.cut(fileDiff(t.folder, path, now)))
+			v.diffs = append(v.diffs, v.app.truncateDiff(fileDiff(t.folder, path, now)))
 		}
 	}
 	return nil
@@ -244,8 +244,8 @@ func genCommandLine(j *loaded, f *lock.File) string {
 // codeLines is how much of a diff of generated code is shown: what a reviewer looks at is above it.
 const codeLines = 40
 
-// cut keeps the beginning of a diff of code, all of it with -v.
-func (a *app) cut(diff string) string {
+// truncateDiff keeps the beginning of a diff of code, all of it with -v.
+func (a *app) truncateDiff(diff string) string {
 	lines := strings.SplitAfter(diff, "\n")
 	if a.verbose || len(lines) <= codeLines {
 		return diff
@@ -254,8 +254,8 @@ func (a *app) cut(diff string) string {
 		len(lines)-codeLines-1)
 }
 
-// what is the lock with what was compared.
-func (v *verification) what() string {
+// summary is the lock with what was compared.
+func (v *verification) summary() string {
 	s := v.lock.name() + ": the plan, its program"
 	switch {
 	case v.files == 1:

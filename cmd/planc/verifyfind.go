@@ -30,8 +30,8 @@ type candidate struct {
 	wrong error
 }
 
-// verifiable are what verify's arguments mean: each a JOB, a lock, or DIR/... for all locks below DIR.
-func verifiable(args []string) (jobs []candidate, err error) {
+// findJobs are what verify's arguments mean: each a JOB, a lock, or DIR/... for all locks below DIR.
+func findJobs(args []string) (jobs []candidate, err error) {
 	for _, arg := range args {
 		root, all := strings.CutSuffix(filepath.ToSlash(arg), "/...")
 		if arg == "..." {
@@ -73,8 +73,8 @@ func jobOfLock(path string) string {
 	return ""
 }
 
-// below is what a folder and those below it hold for verify.
-type below struct {
+// lockScan is what a folder and those below it hold for verify.
+type lockScan struct {
 	jobs    []candidate     // of planc's locks
 	orphans map[string]bool // generated files that no lock names
 	wrecked []string        // jobs whose locks cannot be read, so that it is unknown what they name
@@ -84,10 +84,10 @@ type below struct {
 // leaves out are left out.
 func locksBelow(root string) ([]candidate, error) {
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
-		return nil, mistake(spec.NoFile, "", "%s/... are the locks of a folder, and %s is none", slashed(root),
+		return nil, inputErrorf(spec.NoFile, "", "%s/... are the locks of a folder, and %s is none", slashed(root),
 			slashed(root))
 	}
-	b := &below{orphans: map[string]bool{}}
+	b := &lockScan{orphans: map[string]bool{}}
 	var named []string
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		name := e.Name()
@@ -113,7 +113,7 @@ func locksBelow(root string) ([]candidate, error) {
 	}
 	slices.SortFunc(b.jobs, func(x, y candidate) int { return strings.Compare(x.path, y.path) })
 	for _, path := range slices.Sorted(maps.Keys(b.orphans)) {
-		if !b.perhapsNamed(path) {
+		if !b.mayBeNamed(path) {
 			b.jobs = append(b.jobs, candidate{path, &lockError{codeLockAbsent,
 				fmt.Sprintf("no lock names %s, which planc generated; planc gen writes its lock, or remove it",
 					slashed(path))}})
@@ -128,7 +128,7 @@ func locksBelow(root string) ([]candidate, error) {
 
 // lock takes a lock, if it is planc's, and returns the files that it names. Whatever lies where a job's lock belongs is
 // planc's: a lock that was wrecked must not pass for one of another tool.
-func (b *below) lock(path string) (named []string) {
+func (b *lockScan) lock(path string) (named []string) {
 	job := jobOfLock(path)
 	data, err := os.ReadFile(path)
 	switch {
@@ -148,14 +148,14 @@ func (b *below) lock(path string) (named []string) {
 	return named
 }
 
-// perhapsNamed says whether a wrecked lock may name a generated file, so that mending the lock is enough.
-func (b *below) perhapsNamed(path string) bool {
+// mayBeNamed says whether a wrecked lock may name a generated file, so that mending the lock is enough.
+func (b *lockScan) mayBeNamed(path string) bool {
 	return slices.ContainsFunc(b.wrecked, func(job string) bool {
-		return job != "" && fileName(job) == filepath.Base(path) && inside(filepath.Dir(job), path)
+		return job != "" && fileName(job) == filepath.Base(path) && isInside(filepath.Dir(job), path)
 	})
 }
 
-func inside(folder, path string) bool {
+func isInside(folder, path string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && filepath.IsLocal(rel)
 }

@@ -58,7 +58,7 @@ func parseQuestion(text string) (question, error) {
 	pins.Own(&diags, func(string) ir.Pos { return ir.Pos{} })
 	q.pins = search.PinsOf(&pins)
 	if len(q.pins) == 0 && len(diags) == 0 {
-		return q, mistake(BadFlag, "", "--why-not rest names no value to change, as tp=4 does")
+		return q, inputErrorf(BadFlag, "", "--why-not rest names no value to change, as tp=4 does")
 	}
 	return q, diags.Err()
 }
@@ -150,8 +150,8 @@ func (a *app) whyNot(j *loaded, d *document, found *decision, q question) error 
 		w.Rest, pins = "kept", search.Kept(found.Best.Plan, q.pins)
 	}
 	var alt search.Alternative
-	err := a.searches(func() (err error) {
-		if found.lock.obeyed() || found.unfit != nil {
+	err := a.runSearches(func() (err error) {
+		if found.lock.isObeyed() || found.unfit != nil {
 			alt, err = search.WhyNot(j.problem(), found.Best, pins)
 		} else {
 			alt, err = found.WhyNot(pins)

@@ -50,7 +50,7 @@ type document struct {
 // Parse reads a lock. A mistake is an ir.Diags, each at its place; remedy says what to do about it: "planc plan
 // --update".
 func Parse(file string, data []byte, remedy string) (*File, error) {
-	if at := conflict(data); at > 0 {
+	if at := conflictLine(data); at > 0 {
 		return nil, ir.Diags{{Pos: ir.Pos{File: file, Line: at, Column: 1}, Code: BadLock,
 			Msg: "a merge conflict stands here; " + remedy + " decides anew and writes the lock"}}
 	}
@@ -60,19 +60,19 @@ func Parse(file string, data []byte, remedy string) (*File, error) {
 			len(n.Text) < 10 {
 			return nil, ir.Diags{{Pos: n.Pos, Code: NewerLock,
 				Msg: fmt.Sprintf("this lock is of schema %s, which a later planc wrote (%s); this planc reads schema "+
-					"%d: use that planc", n.Text, version(doc), Schema)}}
+					"%d: use that planc", n.Text, writerVersion(doc), Schema)}}
 		}
 		var d document
-		diags = append(doc.Decode(&d), missing(doc)...)
+		diags = append(doc.Decode(&d), missingKeys(doc)...)
 		if len(diags) == 0 {
-			f := d.file(doc)
+			f := d.toFile(doc)
 			diags = f.check()
 			if len(diags) == 0 {
 				return f, nil
 			}
 		}
 	}
-	diags = firstMissing(diags)
+	diags = dropConsequences(diags)
 	for i := range diags {
 		diags[i].Code = BadLock
 		diags[i].Msg += "; " + remedy + " writes the lock anew"
@@ -80,8 +80,8 @@ func Parse(file string, data []byte, remedy string) (*File, error) {
 	return nil, diags.Err()
 }
 
-// version is the planc that wrote a lock which cannot be read further.
-func version(doc *strict.Doc) string {
+// writerVersion is the planc that wrote a lock which cannot be read further.
+func writerVersion(doc *strict.Doc) string {
 	if n := doc.Root.Get("planc"); n != nil {
 		return n.Text
 	}
@@ -90,8 +90,8 @@ func version(doc *strict.Doc) string {
 
 var marker = regexp.MustCompile(`(?m)^(<<<<<<<|=======|>>>>>>>|\|\|\|\|\|\|\|)( |\r?$)`)
 
-// conflict is the line of the first mark of a merge, 0 if there is none.
-func conflict(data []byte) int {
+// conflictLine is the line of the first mark of a merge, 0 if there is none.
+func conflictLine(data []byte) int {
 	at := marker.FindIndex(data)
 	if at == nil {
 		return 0
@@ -99,8 +99,8 @@ func conflict(data []byte) int {
 	return bytes.Count(data[:at[0]], []byte("\n")) + 1
 }
 
-// missing are the keys that every lock has and this one does not.
-func missing(doc *strict.Doc) (diags ir.Diags) {
+// missingKeys are the keys that every lock has and this one does not.
+func missingKeys(doc *strict.Doc) (diags ir.Diags) {
 	want := func(n *strict.Node, path string, keys []string) {
 		for _, key := range keys {
 			if n.Kind == strict.Map && n.Get(key) == nil {
@@ -126,9 +126,9 @@ func missing(doc *strict.Doc) (diags ir.Diags) {
 
 const isMissing = " is missing: the lock was cut off or edited"
 
-// firstMissing drops what only follows from another mistake: keys are missing where one is misspelt, and all that
+// dropConsequences drops what only follows from another mistake: keys are missing where one is misspelt, and all that
 // follows the place where a lock was cut off.
-func firstMissing(diags ir.Diags) ir.Diags {
+func dropConsequences(diags ir.Diags) ir.Diags {
 	is := func(d ir.Diag) bool { return strings.HasSuffix(d.Msg, isMissing) }
 	others := slices.ContainsFunc(diags, func(d ir.Diag) bool { return !is(d) })
 	return slices.DeleteFunc(diags, func(d ir.Diag) bool {
@@ -138,8 +138,8 @@ func firstMissing(diags ir.Diags) ir.Diags {
 	})
 }
 
-// file is the document as a File.
-func (d *document) file(doc *strict.Doc) *File {
+// toFile is the document as a File.
+func (d *document) toFile(doc *strict.Doc) *File {
 	f := &File{CostModel: d.CostModel, DecidedFrom: map[string]string{}, Expect: d.Expect.v,
 		Files: map[string]string{}, Gen: d.Gen.v, Inputs: Inputs{},
 		Plan: d.Plan.v, PlanHash: string(d.PlanHash), Planc: d.Planc, Predict: d.Predict.v, Program: string(d.Program),

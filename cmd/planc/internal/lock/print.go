@@ -13,20 +13,21 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// head is the first line of a lock, by which other tools' locks are told from planc's.
-const head = "# The locked plan of a planc job. planc writes this file; commit it. To decide anew: planc " +
+// header is the first line of a lock, by which other tools' locks are told from planc's.
+const header = "# The locked plan of a planc job. planc writes this file; commit it. To decide anew: planc " +
 	"plan --update\n"
 
 // Bytes is the file's text: sorted keys, the same for the same content.
 func (f *File) Bytes() []byte {
 	var b bytes.Buffer
-	b.WriteString(head)
+	b.WriteString(header)
 	printMap(&b, "", map[string]any{
-		"cost_model": f.CostModel, "decided_from": generic(f.DecidedFrom), "expect": generic(f.Expect),
-		"files": generic(f.Files),
-		"gen":   generic(f.Gen), "inputs": f.Inputs.generic(), "plan": generic(f.Plan.JSON()), "plan_hash": f.PlanHash,
-		"planc":   f.Planc,
-		"predict": generic(f.Predict), "program": f.Program, "schema": Schema, "search": generic(f.Search),
+		"cost_model": f.CostModel, "decided_from": toGeneric(f.DecidedFrom), "expect": toGeneric(f.Expect),
+		"files": toGeneric(f.Files),
+		"gen":   toGeneric(f.Gen), "inputs": f.Inputs.toGeneric(), "plan": toGeneric(f.Plan.JSON()),
+		"plan_hash": f.PlanHash,
+		"planc":     f.Planc,
+		"predict":   toGeneric(f.Predict), "program": f.Program, "schema": Schema, "search": toGeneric(f.Search),
 	})
 	return b.Bytes()
 }
@@ -34,14 +35,14 @@ func (f *File) Bytes() []byte {
 // Decision is the part of the text that says what was decided, and from what: what a reviewer looks at.
 func (f *File) Decision() []byte {
 	var b bytes.Buffer
-	printMap(&b, "", map[string]any{"inputs": f.Inputs.generic(), "plan": generic(f.Plan.JSON())})
+	printMap(&b, "", map[string]any{"inputs": f.Inputs.toGeneric(), "plan": toGeneric(f.Plan.JSON())})
 	return b.Bytes()
 }
 
 // field is a text that prints as it is wherever YAML reads the same text back, of whatever kind.
 type field string
 
-func (in Inputs) generic() map[string]any {
+func (in Inputs) toGeneric() map[string]any {
 	out := map[string]any{}
 	for _, s := range Sections {
 		rows := map[string]any{}
@@ -53,8 +54,8 @@ func (in Inputs) generic() map[string]any {
 	return out
 }
 
-// generic is a value as JSON has it: maps, lists, numbers as written, texts.
-func generic(v any) any {
+// toGeneric is a value as JSON has it: maps, lists, numbers as written, texts.
+func toGeneric(v any) any {
 	text, err := json.Marshal(v)
 	if err != nil {
 		panic("lock: " + err.Error())
@@ -89,8 +90,8 @@ var plainList = regexp.MustCompile(`^[A-Za-z0-9._-]+(, [A-Za-z0-9._-]+)+$`)
 // digits are hashes that YAML reads as numbers.
 var digits = regexp.MustCompile(`^[0-9]+(e[0-9]+)?$`)
 
-// words are plain texts that YAML reads as something else.
-var words = []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n", ".nan", ".inf", "nan", "inf"}
+// reservedWords are plain texts that YAML reads as something else.
+var reservedWords = []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n", ".nan", ".inf", "nan", "inf"}
 
 func scalar(v any) string {
 	switch v := v.(type) {
@@ -98,7 +99,7 @@ func scalar(v any) string {
 		panic("lock: a value is missing")
 	case string:
 		if hexadecimal.MatchString(v) && !digits.MatchString(v) || plain.MatchString(v) &&
-			!slices.Contains(words, strings.ToLower(v)) {
+			!slices.Contains(reservedWords, strings.ToLower(v)) {
 			return v
 		}
 		return strconv.Quote(v)
