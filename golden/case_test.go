@@ -2,22 +2,29 @@ package golden_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/tools/txtar"
 )
 
-// A case is a txtar archive: a job, and what every stage makes of it: the plan, the program after each pass, the
-// generated Go, and the losses that the built program printed. With -update a case is recorded, which builds the
-// program and runs it twice; without, the stages are compared, which needs neither a build nor a run.
+// A case is a txtar archive: a job, and what every stage makes of it: the plan, the program after each pass, the generated
+// Go, and the losses that the built program printed. A case holds excerpts of one block that can be reviewed, and the digest
+// of each whole text. With -update a case is recorded, which builds the program and runs it twice; without, the stages are
+// compared, which needs neither a build nor a run. With -whole DIR the whole texts are written into a folder, to compare
+// them with those of another commit.
+
+var wholeDir = flag.String("whole", "", "write the whole texts of recorded cases into this folder")
 
 // caseSteps is how long a recorded program trains.
 const caseSteps = 5
@@ -46,6 +53,7 @@ func runCase(t *testing.T, planc, file string) {
 		}
 	}
 	c.stages()
+	c.add("out/digests.txt", []byte(c.digests.String()))
 	if updating() {
 		c.add("out/losses.txt", c.record())
 		c.must(os.WriteFile(file, txtar.Format(c.now), 0o644))
@@ -60,6 +68,7 @@ type goldenCase struct {
 	t          *testing.T
 	planc, dir string
 	old, now   *txtar.Archive
+	digests    strings.Builder
 }
 
 func (c *goldenCase) must(err error) {
@@ -100,7 +109,15 @@ func (c *goldenCase) run(args ...string) []byte {
 func (c *goldenCase) stages() {
 	c.add("out/plan.json", c.plan())
 	for _, f := range txtar.Parse(c.run("ir", "--all")).Files {
-		c.add("out/"+f.Name, f.Data)
+		c.whole(f.Name, f.Data)
+		switch f.Name {
+		case "model.ir", "after/partition.ir":
+			c.add("out/"+f.Name, excerptOf(f.Data, "func block.forward\n", "func ", maxExcerpt))
+		case "after/memory.ir":
+			c.add("out/"+f.Name, slices.Concat(excerptOf(f.Data, "func block.forward\n", "func ", maxExcerpt),
+				excerptOf(f.Data, "func block.backward\n", "segment ", maxExcerpt),
+				excerptOf(f.Data, "stage 0\n", "stage 1\n", maxExcerpt)))
+		}
 	}
 	c.run("compile", "-o", "train", "--emit", "emitted")
 	src, err := filepath.Glob(filepath.Join(c.dir, "emitted", "*.go"))
@@ -108,9 +125,51 @@ func (c *goldenCase) stages() {
 	for _, path := range src {
 		text, err := os.ReadFile(path)
 		c.must(err)
-		c.add("out/gen/"+filepath.Base(path), predictions.ReplaceAll(text, nil))
+		text = predictions.ReplaceAll(text, nil)
+		name := "gen/" + filepath.Base(path)
+		c.whole(name, text)
+		c.add("out/"+name, excerptOf(text, "func blockForward(", "}\n", maxExcerpt))
 	}
 	c.vet()
+}
+
+// maxExcerpt is how many lines an excerpt of a text has at most.
+const maxExcerpt = 40
+
+// whole notes the digest of a whole text, and writes the text if that was asked for.
+func (c *goldenCase) whole(name string, text []byte) {
+	c.t.Helper()
+	fmt.Fprintf(&c.digests, "%-20s %5d lines  sha256 %x\n", name, bytes.Count(text, []byte("\n")), sha256.Sum256(text))
+	if *wholeDir != "" {
+		path := filepath.Join(*wholeDir, filepath.Base(c.t.Name()), filepath.FromSlash(name))
+		c.must(os.MkdirAll(filepath.Dir(path), 0o777))
+		c.must(os.WriteFile(path, text, 0o666))
+	}
+}
+
+// excerptOf returns the lines of a text from the one that begins with from to the one before that which begins with until, or
+// as many of these as an excerpt has at most.
+func excerptOf(text []byte, from, until string, most int) []byte {
+	var out []byte
+	n, skipped := 0, 0
+	for line := range strings.Lines(string(text)) {
+		if n == 0 && !strings.HasPrefix(line, from) {
+			continue
+		}
+		if n > 0 && strings.HasPrefix(line, until) {
+			break
+		}
+		n++
+		if n > most {
+			skipped++
+			continue
+		}
+		out = append(out, line...)
+	}
+	if skipped > 0 {
+		out = fmt.Appendf(out, "... %d more lines\n", skipped)
+	}
+	return out
 }
 
 // predictions are the lines of generated code that change with the cost model.
@@ -142,7 +201,7 @@ func (c *goldenCase) plan() []byte {
 	}
 	c.must(json.Unmarshal(c.run("plan", "--json"), &doc))
 	var b bytes.Buffer
-	c.must(json.Indent(&b, doc.Plan, "", "  "))
+	c.must(json.Compact(&b, doc.Plan))
 	b.WriteByte('\n')
 	return b.Bytes()
 }
@@ -180,16 +239,22 @@ func (c *goldenCase) losses(dir string) string {
 	return b.String()
 }
 
+// maxCaseLines is how long a recorded case is at most, so that people review a change of it.
+const maxCaseLines = 300
+
 // compare wants every section as recorded.
 func (c *goldenCase) compare() {
+	if n := bytes.Count(txtar.Format(c.old), []byte("\n")); n > maxCaseLines {
+		c.t.Errorf("the case has %d lines; the limit is %d", n, maxCaseLines)
+	}
 	if len(c.now.Files) != len(c.old.Files) {
 		c.t.Errorf("%d sections, recorded were %d; to record: go test ./golden -run TestCases -update",
 			len(c.now.Files), len(c.old.Files))
 	}
 	for _, f := range c.now.Files {
 		if want := c.recorded(f.Name); !bytes.Equal(f.Data, want) {
-			c.t.Errorf("%s is not as recorded (go test ./golden -run TestCases -update):\n%s", f.Name,
-				firstDifference(want, f.Data))
+			c.t.Errorf("%s is not as recorded (go test ./golden -run TestCases -update; whole texts: -whole DIR):\n%s",
+				f.Name, firstDifference(want, f.Data))
 		}
 	}
 	if len(c.recorded("out/losses.txt")) == 0 {
