@@ -34,22 +34,22 @@ func benchmarkSearch(b *testing.B, p *Problem) {
 }
 
 // drawPoints draws distinct plans of a space, each number that the search solves at random too.
-func drawPoints(t testing.TB, s *searcher, r *rand.Rand, n int) []point {
+func drawPoints(t testing.TB, s *searcher, r *rand.Rand, n int) []candidate {
 	t.Helper()
 	sp, err := s.space(s.problem)
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, agains := map[priceKey]bool{}, map[*family][]again{}
-	var out []point
+	seen, agains := map[priceKey]bool{}, map[*family][]recomputeChoice{}
+	var out []candidate
 	for len(out) < n {
 		f := sp.families[r.IntN(len(sp.families))]
 		if agains[f] == nil {
-			agains[f] = s.problem.recomputes(&f.plan, slices.Max(f.counts))
+			agains[f] = s.problem.recomputeChoices(&f.plan, slices.Max(f.counts))
 		}
-		shardings, orders := s.shardings(s.problem, &f.plan), f.ordersOf()
+		shardings, orders := s.shardings(s.problem, &f.plan), f.axisOrders()
 		a := &agains[f][r.IntN(len(agains[f]))]
-		p := point{family: f, of: &shardings[r.IntN(len(shardings))], again: a, n: a.least + r.IntN(a.most-a.least+1),
+		p := candidate{family: f, sharding: &shardings[r.IntN(len(shardings))], recompute: a, n: a.minN + r.IntN(a.maxN-a.minN+1),
 			order: &orders[r.IntN(len(orders))]}
 		if k := p.key(s); !seen[k] {
 			seen[k] = true
@@ -78,7 +78,7 @@ func benchmarkPrice(b *testing.B, shuffled bool) {
 	points := drawPoints(b, s, rand.New(rand.NewPCG(1, 1)), 1<<17)
 	gaps := gapsOf(s, points[:3000])
 	if !shuffled {
-		slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.family.first, b.family.first) })
+		slices.SortStableFunc(points, func(a, b candidate) int { return cmp.Compare(a.family.first, b.family.first) })
 	}
 	for i := range points { // what blocks cost
 		s.quote(&points[i])
@@ -94,10 +94,10 @@ func benchmarkPrice(b *testing.B, shuffled bool) {
 }
 
 // gapsOf are by how much the simulations of plans that fit exceed their closed forms, as fractions.
-func gapsOf(s *searcher, points []point) (out []float64) {
+func gapsOf(s *searcher, points []candidate) (out []float64) {
 	for i := range points {
 		q := s.quote(&points[i])
-		if q.bytes > s.capacity {
+		if q.bytes > s.arenaCapacity {
 			continue
 		}
 		out = append(out, float64(s.stepOf(&points[i]).Total()/q.time)-1)

@@ -20,7 +20,7 @@ import (
 type brute struct {
 	*searcher
 	t     *testing.T
-	space *space
+	space *planSpace
 	best  ir.Plan
 	time  costmodel.Seconds
 	fits  int     // plans of the space that fit with some number
@@ -47,18 +47,18 @@ func bruteForce(t *testing.T, p *Problem, shared *caches) *brute {
 	return b
 }
 
-// run prices all plans; of those within a tie of the fastest it takes the first.
+// rowRun prices all plans; of those within a tie of the fastest it takes the first.
 func (b *brute) run() *brute {
 	var plans []ir.Plan
 	var times []costmodel.Seconds
 	var risks []risk
 	b.time = costmodel.Seconds(math.Inf(1))
 	for _, f := range b.space.families {
-		for _, br := range b.open(b.problem, f) {
-			ms := b.grow(b.problem, br)
+		for _, br := range b.branchesOf(b.problem, f) {
+			ms := b.membersOf(b.problem, br)
 			for i := range ms {
 				m, fits := &ms[i], false
-				for n := br.again.least; n <= br.again.most; n++ {
+				for n := br.recompute.minN; n <= br.recompute.maxN; n++ {
 					q := m.at(n)
 					c := b.price(&q)
 					b.hold(m, br, n, c)
@@ -109,13 +109,13 @@ func (b *brute) leastRisk(plans []ir.Plan, times []costmodel.Seconds, risks []ri
 	}
 }
 
-// hold holds the bounds of a plan, and of all that it is part of, against its price. Bounds of time are those of the
+// stageBuffers holds the bounds of a plan, and of all that it is part of, against its price. Bounds of time are those of the
 // numbers from the least on that the bound of memory allows.
 func (b *brute) hold(m *member, br *branch, n int, c *price) {
 	q := m.at(n)
 	f, plan := m.family, q.plan()
 	time := b.stepTime(&q)
-	if closed, near := b.quote(&q).time, b.pipelined(&q); closed > near || near > time {
+	if closed, near := b.quote(&q).time, b.simulatedBound(&q); closed > near || near > time {
 		b.t.Errorf("%v takes %v; its closed form is %v, its schedule played with floors %v", plan.Text(), time,
 			closed, near)
 	}
@@ -125,25 +125,25 @@ func (b *brute) hold(m *member, br *branch, n int, c *price) {
 	}
 	if c.memory.Fits() {
 		switch {
-		case b.searcher.least(b.problem, f) > b.capacity, br.over > 0, m.over > 0, n < m.n, n < br.n:
+		case b.searcher.minBytes(b.problem, f) > b.arenaCapacity, br.overBytes > 0, m.overBytes > 0, n < m.n, n < br.n:
 			b.t.Errorf("%v fits; its bounds of memory: family %d of %d, branch over %d from %d on, plan over %d "+
 				"from %d on", plan.Text(),
-				b.searcher.least(b.problem, f), b.capacity, br.over, br.n, m.over, m.n)
+				b.searcher.minBytes(b.problem, f), b.arenaCapacity, br.overBytes, br.n, m.overBytes, m.n)
 		}
 		b.seen["fits"]++
 	}
-	if n >= m.n && m.floor > time || n >= br.n && br.floor > time || b.familyFloor(f, &perhaps, 0) > time ||
-		b.leastWork(&f.plan) > time ||
-		b.nearly(b.problem, f.cell, &f.plan) > b.familyFloor(f, &perhaps, 0) {
+	if n >= m.n && m.floor > time || n >= br.n && br.floor > time || b.familyBound(f, &anyRecompute, 0) > time ||
+		b.minWork(&f.plan) > time ||
+		b.pipelineBound(b.problem, f.class, &f.plan) > b.familyBound(f, &anyRecompute, 0) {
 		b.t.Errorf("%v takes %v; its bounds of time: arithmetic %v, layers %v, family %v, branch %v, plan %v",
-			plan.Text(), time, b.leastWork(&f.plan),
-			b.nearly(b.problem, f.cell, &f.plan), b.familyFloor(f, &perhaps, 0), br.floor, m.floor)
+			plan.Text(), time, b.minWork(&f.plan),
+			b.pipelineBound(b.problem, f.class, &f.plan), b.familyBound(f, &anyRecompute, 0), br.floor, m.floor)
 	}
 }
 
-// at is the member with a number.
-func (m *member) at(n int) point {
-	p := m.point
+// atOne is the member with a number.
+func (m *member) at(n int) candidate {
+	p := m.candidate
 	p.n = n
 	return p
 }
@@ -169,8 +169,8 @@ func (b *brute) agrees(c found, n Counts, ok bool) {
 func tighten(t *testing.T, r *rand.Rand, p *Problem, shared *caches) {
 	b := bruteForce(t, p, shared)
 	f := b.space.families[r.IntN(len(b.space.families))]
-	br := b.open(p, f)[0]
-	q := b.grow(p, br)[0].at(br.again.least)
+	br := b.branchesOf(p, f)[0]
+	q := b.membersOf(p, br)[0].at(br.recompute.minN)
 	need := float64(b.price(&q).memory.Total)
 	p.Cluster.GPU.MemoryGiB = need * (0.3 + r.Float64()) / (1 - p.Headroom) / float64(1<<30)
 }
@@ -196,7 +196,7 @@ func narrowBy(t *testing.T, r *rand.Rand, p *Problem, most int, shared *caches, 
 		if of := p.shardings(&plan); key == "zero" {
 			plan.Zero = of[r.IntN(len(of))].zero
 		}
-		if as := p.recomputes(&plan, 1); key == "recompute" {
+		if as := p.recomputeChoices(&plan, 1); key == "recompute" {
 			plan.Recompute = as[r.IntN(len(as))].kind
 		}
 		p.Pins = p.Pins.With(Pins{key: {keyValues(plan)[key]}})
@@ -322,7 +322,7 @@ func checkAlternatives(t *testing.T, p *Problem, res *Result, shared *caches) {
 			}
 			continue
 		}
-		checkAlternative(t, p, res, c, *c.Kept, keptSolved(res.Best.Plan, Pins{c.Name: {key(&c.Kept.Plan)}},
+		checkAlternative(t, p, res, c, *c.Kept, pinsKeepingSolved(res.Best.Plan, Pins{c.Name: {key(&c.Kept.Plan)}},
 			p.Pins), shared)
 		if c.RunnerUp != key(&c.Kept.Plan) || (c.Verdict == DoesNot) != (c.Kept.NoFit != nil) ||
 			(c.Verdict == Riskier) != (c.Kept.NoFit == nil && c.Kept.SlowerBy < 0) || c.Free.NoFit == nil &&
@@ -346,7 +346,7 @@ func checkAlternative(t *testing.T, p *Problem, res *Result, c Choice, a Alterna
 	q.Pins = p.Pins.With(pins)
 	all := bruteForce(t, &q, shared).run()
 	want := all.least // what is recommended with the pins: the chosen plan, if that follows them
-	if pins.follow(&res.Best.Plan) {
+	if pins.matches(&res.Best.Plan) {
 		want = res.Best.Plan
 	}
 	if fits := a.NoFit == nil; fits != (all.fits > 0) {

@@ -36,7 +36,7 @@ func TestZeroTable(t *testing.T) {
 		if zero > 0 {
 			plan.ZeroGroup = 8
 		}
-		m, _ := s.member(plan).memory(s)
+		m, _ := s.candidateOf(plan).memory(s)
 		if got := float64(m.Params+m.Grads+m.Optimizer) * scale; math.Abs(got/want-1) > 1e-4 {
 			t.Errorf("zero %d: %.3f GB, the documents say %v", zero, got, want)
 		}
@@ -133,7 +133,7 @@ func TestCheckpointRuleIsEachFourthLayer(t *testing.T) {
 		return got
 	}
 	none, each, fourth := price("none", 0, 1), price("full", 32, 1), price("full", 32, 4)
-	rule := checkpointing(&thumbs{p: p, chosen: r.Best}, &Series{})
+	rule := checkpointing(&ruleQuestion{p: p, chosen: r.Best}, &Series{})
 	if want := checkpointed(1-float64(fourth.MemoryBytes.Activations)/float64(none.MemoryBytes.Activations),
 		float64(fourth.StepS/none.StepS)-1); *rule != *want {
 		t.Errorf("the rule comes to %+v, each fourth layer to %+v", rule, want)

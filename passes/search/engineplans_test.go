@@ -24,10 +24,10 @@ func shapes(t *testing.T, p *Problem, keep func(ir.Plan) bool) map[string]bool {
 	out, n := map[string]bool{}, 0
 	for _, f := range sp.families {
 		for _, of := range s.shardings(p, &f.plan) {
-			for _, a := range s.agains(p, &f.plan, f.plan.LargestChunk()) {
-				for _, order := range f.names {
+			for _, a := range s.recomputeChoices(p, &f.plan, f.plan.LargestChunk()) {
+				for _, order := range f.orderNames {
 					plan := f.plan
-					a.set(&plan, a.most)
+					a.apply(&plan, a.maxN)
 					plan.Zero, plan.ZeroGroup, plan.AxisOrder = of.zero, of.group, order
 					n++
 					if keep == nil || keep(plan) {

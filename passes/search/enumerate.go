@@ -10,34 +10,34 @@ import (
 
 // enumeration goes through combinations of the keys' values.
 type enumeration struct {
-	s      *searcher
-	p      *Problem
-	set    *setting
-	out    *space
-	worst  ir.Plan // of those that are not legal, the first that breaks the fewest rules
-	fewest int
-	limit  costmodel.Seconds // above 0: of no interest is what takes longer
-	passed bool              // something was left out for it
-	shares map[string]sharedSplit
-	text   []byte
-	slab   []listedFamily // room for families that are next
-	staged bool           // pins ask for a pipeline: else nobody wonders about one
+	s             *searcher
+	p             *Problem
+	set           *ruleContext
+	out           *planSpace
+	worst         ir.Plan // of those that are not legal, the first that breaks the fewest rules
+	fewest        int
+	limit         costmodel.Seconds // above 0: of no interest is what takes longer
+	skipped       bool              // something was left out for it
+	sharedSplits  map[string]sharedSplit
+	text          []byte
+	slab          []familySlot // room for families that are next
+	wantsPipeline bool         // pins ask for a pipeline: else nobody wonders about one
 
-	makes map[int][]int // micro-batches, by how many sequences they share
-	micro int           // the place of the present one among them
+	microBatches map[int][]int // micro-batches, by how many sequences they share
+	microIndex   int           // the place of the present one among them
 	// this and what follows is of one choice of the degrees and of sp: whether they are legal by themselves
-	shaped bool
-	splits map[splitKey]split
-	cells  [2][]*cell // by the micro-batch's place; the second are those whose backward is two passes
-	goings [2]*[]*going
-	room   []cell // that are next
+	degreesLegal bool
+	splits       map[splitKey]blockSplit
+	classes      [2][]*degreeClass // by the micro-batch's place; the second are those whose backward is two passes
+	routeSets    [2]*[]*routeSet
+	classSlab    []degreeClass // that are next
 
-	met  map[profileKey]bool // where only bases are listed: those that are
-	keys []wanted
+	basesMet     map[profileKey]bool // where only bases are listed: those that are
+	baseRequests []baseRequest
 }
 
-// split is the blocks of each chunk, and as stage_layers has them.
-type split struct {
+// blockSplit is the blocks of each chunk, and as stage_layers has them.
+type blockSplit struct {
 	counts []int
 	text   string
 }
@@ -52,7 +52,7 @@ type splitKey struct {
 func (e *enumeration) degrees() {
 	devices := e.set.devices
 	for _, pp := range e.p.ints("pp", divisors(devices)) {
-		if _, pinned := e.p.Pins["pp"]; !pinned && pp > min(e.set.mostChunks(), mostStages) {
+		if _, pinned := e.p.Pins["pp"]; !pinned && pp > min(e.set.maxChunks(), maxStages) {
 			continue
 		}
 		for _, tp := range e.p.ints("tp", divisors(max(1, devices/max(1, pp)))) {
@@ -115,7 +115,7 @@ func (p *Problem) contextKinds(plan ir.Plan) (out []string) {
 // it: more are narrow, and parts of them narrower than matmuls like, while ep has experts enough for many ranks.
 const wideExperts = 16
 
-// experts goes through etp, ep and moe_slack. Where no pin says otherwise, experts are split over tp or not at all.
+// hasExperts goes through etp, ep and moe_slack. Where no pin says otherwise, experts are split over tp or not at all.
 func (e *enumeration) experts(plan ir.Plan) {
 	etps, eps := []int{1}, []int{1}
 	if e.set.Experts > 0 {
@@ -133,7 +133,7 @@ func (e *enumeration) experts(plan ir.Plan) {
 			}
 			for _, plan.EP = range e.p.ints("ep", eps) {
 				if ep || etp && plan.ETP < 1 || obeys(&plan, "ep", e.set) {
-					e.shape(&plan)
+					e.startDegrees(&plan)
 					e.chunks(plan)
 				}
 			}
@@ -142,17 +142,17 @@ func (e *enumeration) experts(plan ir.Plan) {
 	}
 }
 
-// shape begins with another choice of the degrees and of sp.
-func (e *enumeration) shape(plan *ir.Plan) {
-	e.shaped = min(plan.EP, plan.ETP) >= 1
+// startDegrees begins with another choice of the degrees and of sp.
+func (e *enumeration) startDegrees(plan *ir.Plan) {
+	e.degreesLegal = min(plan.EP, plan.ETP) >= 1
 	if e.splits == nil {
-		e.splits = map[splitKey]split{}
+		e.splits = map[splitKey]blockSplit{}
 	}
 	clear(e.splits)
-	e.cells[0], e.cells[1] = e.cells[0][:0], e.cells[1][:0]
-	e.goings = [2]*[]*going{new([]*going), new([]*going)}
+	e.classes[0], e.classes[1] = e.classes[0][:0], e.classes[1][:0]
+	e.routeSets = [2]*[]*routeSet{new([]*routeSet), new([]*routeSet)}
 	for _, key := range []string{"dp", "tp", "sp", "cp", "cp_kind", "ep", "etp", "moe_slack"} {
-		e.shaped = e.shaped && obeys(plan, key, e.set)
+		e.degreesLegal = e.degreesLegal && obeys(plan, key, e.set)
 	}
 }
 
@@ -173,7 +173,7 @@ func (p *Problem) slacks(usual float64) []float64 {
 }
 
 // obeys tells whether a plan breaks none of the rules of the degrees that are about a key.
-func obeys(plan *ir.Plan, key string, set *setting) bool {
+func obeys(plan *ir.Plan, key string, set *ruleContext) bool {
 	for _, rules := range [][]rule{degreeRules, contextRules, expertRules, set.engine} {
 		for i := range rules {
 			if r := &rules[i]; r.key == key && !r.ok(plan, set) {
@@ -186,13 +186,13 @@ func obeys(plan *ir.Plan, key string, set *setting) bool {
 
 // chunks goes through vpp and the schedules.
 func (e *enumeration) chunks(plan ir.Plan) {
-	if e.met != nil {
-		if e.shaped {
-			e.list(&plan)
+	if e.basesMet != nil {
+		if e.degreesLegal {
+			e.listBases(&plan)
 		}
 		return
 	}
-	all := make([]int, e.set.mostTried(plan.PP))
+	all := make([]int, e.set.maxVPPTried(plan.PP))
 	for i := range all {
 		all[i] = i + 1
 	}
@@ -218,7 +218,7 @@ func (p *Problem) schedules(plan *ir.Plan) []string {
 	for _, name := range schedules {
 		plan.Schedule = name
 		// on request: gradients of experts are made in their rounds, and cannot wait
-		if plan.Splits() && experts(plan) && !p.engine().SplitsExperts {
+		if plan.Splits() && hasExperts(plan) && !p.engine().SplitsExperts {
 			continue
 		}
 		if stageRules[0].ok(plan, nil) && stageRules[2].ok(plan, nil) && (plan.PP == 1 || knownSchedule(name)) &&
@@ -235,18 +235,18 @@ func (e *enumeration) micros(plan ir.Plan) {
 	if plan.DP > 0 && share%plan.DP == 0 {
 		share /= plan.DP
 	}
-	for e.micro, plan.MicroBatch = range e.p.ints("micro_batch", e.making(share)) {
+	for e.microIndex, plan.MicroBatch = range e.p.ints("micro_batch", e.microBatchesFor(share)) {
 		if e.tooMany() {
 			return
 		}
 		plan.MicroBatches = e.p.GlobalBatch / max(1, plan.DP*plan.MicroBatch)
-		if c := e.cell(&plan); e.limit > 0 && c != nil &&
-			(e.s.roughly(c, &plan) > e.limit || e.s.nearly(e.p, c, &plan) > e.limit) {
-			e.passed = true
+		if c := e.degreeClass(&plan); e.limit > 0 && c != nil &&
+			(e.s.workBound(c, &plan) > e.limit || e.s.pipelineBound(e.p, c, &plan) > e.limit) {
+			e.skipped = true
 			continue
 		}
 		k := splitKey{plan.VPP, plan.MicroBatch, plan.Splits(), plan.Schedule == "zb-v"}
-		if !e.shaped || plan.PP*plan.VPP > e.set.mostChunks() {
+		if !e.degreesLegal || plan.PP*plan.VPP > e.set.maxChunks() {
 			k.micro = 0 // illegal anyhow
 		}
 		of, known := e.splits[k]
@@ -262,13 +262,13 @@ func (e *enumeration) micros(plan ir.Plan) {
 // tooMany reports whether there are more families than the searcher accepts.
 func (e *enumeration) tooMany() bool { return len(e.out.families) > e.s.maxFamilies }
 
-// shared is a split and its text; equal ones are kept once.
+// sharedElems is a split and its text; equal ones are kept once.
 func (e *enumeration) shared(split []int) ([]int, string) {
 	e.text = appendCounts(e.text[:0], split)
-	kept, met := e.shares[string(e.text)]
+	kept, met := e.sharedSplits[string(e.text)]
 	if !met {
 		kept = sharedSplit{slices.Clone(split), string(e.text)}
-		e.shares[kept.text] = kept
+		e.sharedSplits[kept.text] = kept
 	}
 	return kept.counts, kept.text
 }
@@ -279,16 +279,16 @@ type sharedSplit struct {
 	text   string
 }
 
-// making are the micro_batch of which a replica's share is as many micro-batches as pins ask for; if that is none of
+// microBatchesFor are the micro_batch of which a replica's share is as many micro-batches as pins ask for; if that is none of
 // them, all that divide the share, so that there is a plan to say so of.
-func (e *enumeration) making(share int) []int {
-	if e.makes[share] == nil {
-		e.makes[share] = e.p.making(share)
+func (e *enumeration) microBatchesFor(share int) []int {
+	if e.microBatches[share] == nil {
+		e.microBatches[share] = e.p.microBatchesFor(share)
 	}
-	return e.makes[share]
+	return e.microBatches[share]
 }
 
-func (p *Problem) making(share int) []int {
+func (p *Problem) microBatchesFor(share int) []int {
 	all := divisors(share)
 	var out []int
 	for _, n := range all {
@@ -302,7 +302,7 @@ func (p *Problem) making(share int) []int {
 	return out
 }
 
-// split is a plan's stage_layers: what pins ask for, or what balance finds.
+// blockSplit is a plan's stage_layers: what pins ask for, or what balance finds.
 func (e *enumeration) split(plan *ir.Plan) []int {
 	if vs, pinned := e.p.Pins["stage_layers"]; pinned {
 		plan.StageLayers = vs[0]
@@ -312,19 +312,19 @@ func (e *enumeration) split(plan *ir.Plan) []int {
 	if n == 1 {
 		return []int{e.set.Layers}
 	}
-	if n > e.set.mostChunks() || n < 1 { // illegal, however the blocks are split
+	if n > e.set.maxChunks() || n < 1 { // illegal, however the blocks are split
 		return []int{e.set.Layers}
 	}
-	if !e.shaped || plan.Schedule == "zb-v" && plan.VPP != 2 {
+	if !e.degreesLegal || plan.Schedule == "zb-v" && plan.VPP != 2 {
 		return even(e.set.Layers, n) // illegal anyhow
 	}
 	if e.p.engine().Even {
 		return even(e.set.Layers, n)
 	}
-	c := e.cell(plan)
+	c := e.degreeClass(plan)
 	if c.costs == nil {
 		b := e.s.baseOf(c, plan)
-		c.costs = e.s.sums(e.s.goingAt(plan, b.profile), &b.key, b.profile, plan.MicroBatch)
+		c.costs = e.s.layerTimes(e.s.routeSetAt(plan, b.profile), &b.key, b.profile, plan.MicroBatch)
 	}
 	return e.s.balance(plan, c.costs)
 }
@@ -360,8 +360,8 @@ func (e *enumeration) visit(plan *ir.Plan, split []int) {
 	}
 	if broken == 0 {
 		f := e.family(plan, split)
-		if f.size > 0 && e.limit > 0 && e.s.hopeless(e.p, f) {
-			e.passed = true
+		if f.size > 0 && e.limit > 0 && e.s.cannotFit(e.p, f) {
+			e.skipped = true
 			return
 		}
 		if f.size > 0 {
@@ -373,23 +373,23 @@ func (e *enumeration) visit(plan *ir.Plan, split []int) {
 		}
 	}
 	broken++ // a legal plan that pins of other keys forbid is nearer than any that breaks a rule
-	if broken < e.fewest && (plan.PP == 1 || e.staged) {
+	if broken < e.fewest && (plan.PP == 1 || e.wantsPipeline) {
 		e.worst, e.fewest = *plan, broken
 	}
 }
 
 func (e *enumeration) family(plan *ir.Plan, split []int) *family {
 	if len(e.slab) == 0 {
-		e.slab = make([]listedFamily, 64)
+		e.slab = make([]familySlot, 64)
 	}
 	of := &e.slab[0] // which another may have been in that is none
-	of.family, of.listed = family{listed: &of.listed, cell: e.cell(plan)}, listed{plan: *plan, counts: split,
-		first: e.out.size, splits: plan.Splits()}
+	of.family, of.spec = family{familySpec: &of.spec, class: e.degreeClass(plan)}, familySpec{plan: *plan, counts: split,
+		first: e.out.size, splitsBackward: plan.Splits()}
 	f := &of.family
-	if len(e.p.unfollowed(*plan)) > 0 {
+	if len(e.p.brokenPins(*plan)) > 0 {
 		return f
 	}
-	f.names = e.s.orders(e.p, plan)
-	f.size = len(e.s.shardings(e.p, plan)) * len(e.s.agains(e.p, plan, slices.Max(split))) * len(f.names)
+	f.orderNames = e.s.orders(e.p, plan)
+	f.size = len(e.s.shardings(e.p, plan)) * len(e.s.recomputeChoices(e.p, plan, slices.Max(split))) * len(f.orderNames)
 	return f
 }

@@ -65,7 +65,7 @@ type Choice struct {
 
 // explain fills in alternatives and choices: for each key the best plan with another value, and with its other values
 // as the choice asks.
-func (s *searcher) explain(sp *space, r *Result) {
+func (s *searcher) explain(sp *planSpace, r *Result) {
 	var of []*choice
 	for i := range choices {
 		if c := &choices[i]; c.applies == nil || c.applies(&r.Best.Plan) {
@@ -97,7 +97,7 @@ type answer struct {
 
 // ask is an answer that is not there yet.
 func (s answerer) ask(c *choice, best Priced) (a answer) {
-	a.values = s.others(s.freed(s.space, c.name), c, &best.Plan)
+	a.values = s.otherValues(s.freedSpace(s.space, c.name), c, &best.Plan)
 	a.wants = c.questions(a.values, c.value(&best.Plan))
 	a.others = make([]Alternative, len(a.wants))
 	return a
@@ -105,7 +105,7 @@ func (s answerer) ask(c *choice, best Priced) (a answer) {
 
 // answer finds an alternative of a choice.
 func (s answerer) answer(c *choice, a *answer, i int, best Priced) {
-	a.others[i] = s.alternative(s.freed(s.space, c.name), only(c, &best.Plan, a.wants[i]), best)
+	a.others[i] = s.alternative(s.freedSpace(s.space, c.name), choiceFilter(c, &best.Plan, a.wants[i]), best)
 }
 
 // compare completes the answer once all alternatives are there.
@@ -117,14 +117,14 @@ func (s answerer) compare(c *choice, a *answer, best Priced) {
 	s.runnerUp(a.choice, c, a.values, a.others, best)
 }
 
-// freed returns the space with a key free. It returns sp itself if no plan is legal then, because a key that is split
+// freedSpace returns the space with a key free. It returns sp itself if no plan is legal then, because a key that is split
 // only on request has few values when it is free, and if there are too many plans.
-func (s *searcher) freed(sp *space, name string) *space {
+func (s *searcher) freedSpace(sp *planSpace, name string) *planSpace {
 	if s.problem.Pins[name] == nil {
 		return sp
 	}
-	if s.free[name] != nil {
-		return s.free[name]
+	if s.freedSpaces[name] != nil {
+		return s.freedSpaces[name]
 	}
 	q := *s.problem
 	q.Pins = s.problem.Pins.Without(name)
@@ -137,7 +137,7 @@ func (s *searcher) freed(sp *space, name string) *space {
 	case err != nil:
 		panic("search: a space with a plan has none with fewer pins: " + err.Error())
 	}
-	s.free[name] = free
+	s.freedSpaces[name] = free
 	return free
 }
 
@@ -149,14 +149,14 @@ func (c *choice) questions(others []string, taken string) []func(string) bool {
 	if len(others) == 0 {
 		return nil
 	}
-	if c.asks == eachOne {
+	if c.asks == eachOther {
 		for _, v := range others {
 			out = append(out, is(v))
 		}
 		return out
 	}
 	out = append(out, func(x string) bool { return x != taken })
-	if c.asks == nextTo {
+	if c.asks == adjacent {
 		for _, v := range neighbours(others, taken) {
 			out = append(out, is(v))
 		}
@@ -198,32 +198,32 @@ func compareAlternatives(a, b Alternative) int {
 }
 
 // recommended is the plan to recommend of a space, or that which lacks least if none fits.
-func (s *searcher) recommended(sp *space, than Priced) Alternative {
-	c, _, ok := s.choose(sp, &keep{})
+func (s *searcher) recommended(sp *planSpace, than Priced) Alternative {
+	c, _, ok := s.choose(sp, &filter{})
 	if !ok {
-		return s.against(s.nearest(sp, nil), false, than)
+		return s.versus(s.nearest(sp, nil), false, than)
 	}
-	return s.against(c.best, true, than)
+	return s.versus(c.best, true, than)
 }
 
 // alternative is the fastest plan of a space under a restriction, or that which lacks least if none fits.
-func (s *searcher) alternative(sp *space, k *keep, than Priced) Alternative {
+func (s *searcher) alternative(sp *planSpace, k *filter, than Priced) Alternative {
 	best, _, found := s.best(sp, k)
 	if !found {
 		best = s.nearest(sp, k)
 	}
-	return s.against(best, found, than)
+	return s.versus(best, found, than)
 }
 
-// against is a plan beside the chosen one.
-func (s *searcher) against(best Priced, found bool, than Priced) Alternative {
+// versus is a plan beside the chosen one.
+func (s *searcher) versus(best Priced, found bool, than Priced) Alternative {
 	a := Alternative{Plan: best.Plan, Predict: best.Predict}
 	if found {
 		a.SlowerBy = slowerBy(best.Predict, than.Predict)
 		return a
 	}
-	no := lacks(best)
-	no.Part = grown(best.Predict.MemoryBytes, than.Predict.MemoryBytes)
+	no := noFitOf(best)
+	no.Part = mostGrownPart(best.Predict.MemoryBytes, than.Predict.MemoryBytes)
 	a.NoFit = &no
 	return a
 }
@@ -240,8 +240,8 @@ func slowerBy(a, b costmodel.Predict) float64 {
 	return d
 }
 
-// grown is the part of m that exceeds that of the other by most.
-func grown(m, other costmodel.Memory) string {
+// mostGrownPart is the part of m that exceeds that of the other by most.
+func mostGrownPart(m, other costmodel.Memory) string {
 	best, most := m.Largest(), int64(0)
 	for _, p := range costmodel.MemoryParts {
 		if d := m.Part(p) - other.Part(p); d > most {

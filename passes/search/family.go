@@ -8,109 +8,109 @@ import (
 
 // branch is the plans of a family that recompute in one way. How many blocks are recomputed is solved.
 type branch struct {
-	family  *family
-	again   again
-	first   int // where its plans begin in the space
-	size    int
-	over    int // bytes that it lacks at least, with the state that is smallest
-	n       int // the least number with which any plan of it may fit
-	floor   costmodel.Seconds
-	weighed bool     // over, n and floor are known
-	members []member // once it has grown
+	family    *family
+	recompute recomputeChoice
+	first     int // where its plans begin in the space
+	size      int
+	overBytes int // bytes that it lacks at least, with the state that is smallest
+	n         int // the least number with which any plan of it may fit
+	floor     costmodel.Seconds
+	bounded   bool     // over, n and floor are known
+	members   []member // once it has grown
 }
 
-// member is a plan of a branch, with the least number of recomputed blocks with which it fits, else that which lacks
+// queueMember is a plan of a branch, with the least number of recomputed blocks with which it fits, else that which lacks
 // least.
 type member struct {
-	point
-	place int // in the space
-	over  int // bytes that it lacks
-	floor costmodel.Seconds
+	candidate
+	index     int // in the space
+	overBytes int // bytes that it lacks
+	floor     costmodel.Seconds
 }
 
-// never is the choice to recompute nothing, perhaps any choice of what is recomputed.
-var never, perhaps = again{kind: "none"}, again{kind: anyKind}
+// noRecompute is the choice to recompute nothing, perhaps any choice of what is recomputed.
+var noRecompute, anyRecompute = recomputeChoice{kind: "none"}, recomputeChoice{kind: anyKind}
 
-// open lists a family's branches.
-func (s *searcher) open(p *Problem, f *family) []*branch {
-	if f.looked().branches != nil {
+// openKeys lists a family's branches.
+func (s *searcher) branchesOf(p *Problem, f *family) []*branch {
+	if f.withDetails().branches != nil {
 		return f.branches
 	}
-	agains := s.agains(p, &f.plan, slices.Max(f.counts))
+	agains := s.recomputeChoices(p, &f.plan, slices.Max(f.counts))
 	all := make([]branch, len(agains))
 	f.branches = make([]*branch, 0, len(agains))
 	for i, a := range agains {
 		b := &all[i]
-		b.family, b.again, b.size = f, a, f.size/len(agains)
+		b.family, b.recompute, b.size = f, a, f.size/len(agains)
 		b.first = f.first + i*b.size
 		f.branches = append(f.branches, b)
 	}
 	return f.branches
 }
 
-// weigh finds a branch's bounds, if that was not done.
-func (s *searcher) weigh(p *Problem, b *branch) {
-	if b.weighed {
+// judge finds a branch's bounds, if that was not done.
+func (s *searcher) boundBranch(p *Problem, b *branch) {
+	if b.bounded {
 		return
 	}
-	b.weighed = true
+	b.bounded = true
 	f := b.family
-	b.n, b.over = s.needsOf(p, b)
-	if b.over == 0 {
-		b.floor = max(f.floor, s.familyFloor(f, &b.again, b.n))
+	b.n, b.overBytes = s.branchFit(p, b)
+	if b.overBytes == 0 {
+		b.floor = max(f.floor, s.familyBound(f, &b.recompute, b.n))
 	}
 }
 
-// needsOf are a branch's n and over.
-func (s *searcher) needsOf(p *Problem, b *branch) (least, lacks int) {
+// branchFit are a branch's n and over.
+func (s *searcher) branchFit(p *Problem, b *branch) (least, lacks int) {
 	f := b.family
-	s.frame(f)
-	of := &branchNeeds{}
-	if known := s.fittingOf(p, f); known != nil {
-		of = &known.branches[b.again.way()]
+	s.pipelineSplit(f)
+	of := &branchFit{}
+	if known := s.memoryFit(p, f); known != nil {
+		of = &known.branches[b.recompute.index()]
 	}
 	if of.known {
-		return of.n, of.over
+		return of.n, of.overBytes
 	}
-	for j, each := range f.eachOf(s.shardings(p, &f.plan)) {
-		n, over := s.fewest(f, &b.again, s.smallest(p, f), each)
+	for j, each := range f.scatterChoices(s.shardings(p, &f.plan)) {
+		n, over := s.minRecomputed(f, &b.recompute, s.minStateMemory(p, f), each)
 		if j == 0 || over < lacks || over == lacks && n < least {
 			least, lacks = n, over
 		}
 	}
-	*of = branchNeeds{true, least, lacks}
+	*of = branchFit{true, least, lacks}
 	return least, lacks
 }
 
-// smallest returns the least that any sharding needs of each part, by stage. Only the stages in [searcher.holdsOf] are
+// minStateMemory returns the least that any sharding needs of each part, by stage. Only the stages in [searcher.fullStages] are
 // filled in.
-func (s *searcher) smallest(p *Problem, f *family) []stateNeed {
-	if f.looked().smallest != nil {
-		return f.smallest
+func (s *searcher) minStateMemory(p *Problem, f *family) []stateMemory {
+	if f.withDetails().minStateMemory != nil {
+		return f.minStateMemory
 	}
 	for i, of := range s.shardings(p, &f.plan) {
-		needs := s.row(f, of).needs
+		needs := s.shardingCost(f, of).stateMemory
 		if i == 0 {
-			f.smallest = slices.Clone(needs)
+			f.minStateMemory = slices.Clone(needs)
 		}
-		for j := range f.held {
-			stage := f.held[j].stage
-			f.smallest[stage].least(&needs[stage])
+		for j := range f.fullStages {
+			stage := f.fullStages[j].stage
+			f.minStateMemory[stage].lowerTo(&needs[stage])
 		}
 	}
-	return f.smallest
+	return f.minStateMemory
 }
 
-// least takes what is less in each part.
-func (n *stateNeed) least(o *stateNeed) {
-	n.params, n.grads, n.master, n.moment, n.moving = min(n.params, o.params), min(n.grads, o.grads),
-		min(n.master, o.master), min(n.moment, o.moment), min(n.moving, o.moving)
+// minN takes what is less in each part.
+func (n *stateMemory) lowerTo(o *stateMemory) {
+	n.params, n.grads, n.master, n.moment, n.commBuffers = min(n.params, o.params), min(n.grads, o.grads),
+		min(n.master, o.master), min(n.moment, o.moment), min(n.commBuffers, o.commBuffers)
 }
 
-// eachOf says whether gradients are scattered after each micro-batch by a pass of their own: under some shardings of a
+// scatterChoices says whether gradients are scattered after each micro-batch by a pass of their own: under some shardings of a
 // family or others.
-func (f *family) eachOf(shardings []sharding) []bool {
-	if !f.splits {
+func (f *family) scatterChoices(shardings []sharding) []bool {
+	if !f.splitsBackward {
 		return []bool{false}
 	}
 	var out []bool
@@ -122,23 +122,23 @@ func (f *family) eachOf(shardings []sharding) []bool {
 	return out
 }
 
-// grow lists a branch's plans.
-func (s *searcher) grow(p *Problem, b *branch) []member {
+// setSlopes lists a branch's plans.
+func (s *searcher) membersOf(p *Problem, b *branch) []member {
 	if b.members != nil {
 		return b.members
 	}
-	s.weigh(p, b)
+	s.boundBranch(p, b)
 	f, shardings := b.family, s.shardings(p, &b.family.plan)
-	orders := f.ordersOf()
+	orders := f.axisOrders()
 	b.members = make([]member, 0, len(shardings)*len(orders))
 	for i := range shardings {
 		of := &shardings[i]
-		n, over := s.fewest(f, &b.again, s.row(f, *of).needs, f.splits && of.zero >= 2)
+		n, over := s.minRecomputed(f, &b.recompute, s.shardingCost(f, *of).stateMemory, f.splitsBackward && of.zero >= 2)
 		for j := range orders {
-			m := member{point: point{family: f, of: of, again: &b.again, n: n, order: &orders[j]},
-				place: b.first + len(b.members), over: over}
+			m := member{candidate: candidate{family: f, sharding: of, recompute: &b.recompute, n: n, order: &orders[j]},
+				index: b.first + len(b.members), overBytes: over}
 			if over == 0 {
-				m.floor = max(b.floor, s.floor(f, *of, &b.again, n, &orders[j]))
+				m.floor = max(b.floor, s.stepBound(f, *of, &b.recompute, n, &orders[j]))
 			}
 			b.members = append(b.members, m)
 		}
@@ -146,17 +146,17 @@ func (s *searcher) grow(p *Problem, b *branch) []member {
 	return b.members
 }
 
-// fewest is the least number of recomputed blocks with which a plan fits, and else that which lacks least, with the
+// minRecomputed is the least number of recomputed blocks with which a plan fits, and else that which lacks least, with the
 // bytes that it lacks. More blocks need no more memory; the blocks of a group do not shrink it one by one, so that they
 // are tried in turn.
-func (s *searcher) fewest(f *family, a *again, state []stateNeed, each bool) (n, over int) {
+func (s *searcher) minRecomputed(f *family, a *recomputeChoice, state []stateMemory, each bool) (n, over int) {
 	lacks := func(n int) int {
-		s.keep(&s.kept, f, a, n, each)
-		return max(0, s.most(f, &s.kept, state)-s.capacity)
+		s.measureActivations(&s.activationScratch, f, a, n, each)
+		return max(0, s.peakBytes(f, &s.activationScratch, state)-s.arenaCapacity)
 	}
-	if a.groups {
+	if a.grouped {
 		best := 0
-		for n := a.least; n <= a.most; n++ {
+		for n := a.minN; n <= a.maxN; n++ {
 			if l := lacks(n); l == 0 {
 				return n, 0
 			} else if best == 0 || l < over {
@@ -165,11 +165,11 @@ func (s *searcher) fewest(f *family, a *again, state []stateNeed, each bool) (n,
 		}
 		return best, over
 	}
-	over = lacks(a.most)
+	over = lacks(a.maxN)
 	if over > 0 {
-		return a.most, over
+		return a.maxN, over
 	}
-	low, high := a.least, a.most
+	low, high := a.minN, a.maxN
 	for low < high {
 		if mid := (low + high) / 2; lacks(mid) == 0 {
 			high = mid
@@ -180,62 +180,62 @@ func (s *searcher) fewest(f *family, a *again, state []stateNeed, each bool) (n,
 	return low, 0
 }
 
-// faster tells whether blocks are faster where they are recomputed.
-func (s *searcher) faster(m *member) bool {
-	if !m.family.splits || m.again.groups || m.again.kind == "none" {
+// recomputeIsFaster tells whether blocks are faster where they are recomputed.
+func (s *searcher) recomputeIsFaster(m *member) bool {
+	if !m.family.splitsBackward || m.recompute.grouped || m.recompute.kind == "none" {
 		return false
 	}
-	return slices.ContainsFunc(s.costsOf(m.family, m.again, m.each(), m.order), func(c costSums) bool {
+	return slices.ContainsFunc(s.layerTimesOf(m.family, m.recompute, m.scattersEachMicro(), m.order), func(c layerTimes) bool {
 		again := c.rematForward + c.rematBackward
 		return again > 0 && again < c.forward+c.backward+c.weights
 	})
 }
 
-// least is at most what any plan of a family needs: the most sharding, with one block's input kept of each chunk.
-func (s *searcher) least(p *Problem, f *family) int {
-	if f.looked().least > 0 {
-		return f.least
+// minOwned is at most what any plan of a family needs: the most sharding, with one block's input kept of each chunk.
+func (s *searcher) minBytes(p *Problem, f *family) int {
+	if f.withDetails().minBytes > 0 {
+		return f.minBytes
 	}
-	s.frame(f)
-	known := s.fittingOf(p, f)
-	if known != nil && known.least > 0 {
-		f.least = known.least
-		return f.least
+	s.pipelineSplit(f)
+	known := s.memoryFit(p, f)
+	if known != nil && known.minBytes > 0 {
+		f.minBytes = known.minBytes
+		return f.minBytes
 	}
-	s.newLeast(p, f)
+	s.newMinBytes(p, f)
 	if known != nil {
-		known.least = f.least
+		known.minBytes = f.minBytes
 	}
-	return f.least
+	return f.minBytes
 }
 
-func (s *searcher) newLeast(p *Problem, f *family) {
+func (s *searcher) newMinBytes(p *Problem, f *family) {
 	_, split := p.Pins["recompute_split"]
-	k, fr, shardings := &s.kept, s.frame(f), s.shardings(p, &f.plan)
-	for i, each := range f.eachOf(shardings) {
+	k, fr, shardings := &s.activationScratch, s.pipelineSplit(f), s.shardings(p, &f.plan)
+	for i, each := range f.scatterChoices(shardings) {
 		if i == 0 {
-			s.keep(k, f, &never, 0, each)
-			clear(k.kinds)
+			s.measureActivations(k, f, &noRecompute, 0, each)
+			clear(k.chunkKinds)
 		}
-		for j := range k.kinds {
-			if size := s.blocksOf(f, &never, each).leastOf(&fr.kinds[j], split); i == 0 || size < k.kinds[j].size {
-				k.kinds[j].size = size
+		for j := range k.chunkKinds {
+			if size := s.blocksOf(f, &noRecompute, each).minChunkBytes(&fr.kinds[j], split); i == 0 || size < k.chunkKinds[j].size {
+				k.chunkKinds[j].size = size
 			}
 		}
 	}
-	k.work, k.wide = 0, 0
+	k.work, k.castScratch = 0, 0
 	for _, of := range shardings {
 		if of.zero > 0 && of.group < f.plan.Replicas() && p.Pins["zero_group"] == nil {
 			continue // a smaller group needs no less
 		}
-		if most := s.most(f, k, s.stateNeeds(f, of)); f.least == 0 || most < f.least {
-			f.least = most
+		if most := s.peakBytes(f, k, s.stateMemory(f, of)); f.minBytes == 0 || most < f.minBytes {
+			f.minBytes = most
 		}
 	}
 }
 
-// leastOf is what a kind of chunk keeps at least, whatever is recomputed: of all blocks of a segment one input.
-func (b *blocks) leastOf(c *chunkKind, split bool) (size int) {
+// minChunkBytes is what a kind of chunk keeps at least, whatever is recomputed: of all blocks of a segment one input.
+func (b *blocks) minChunkBytes(c *chunkKind, split bool) (size int) {
 	for i := range c.runs {
 		if l := &b.layers[c.runs[i].segment]; c.runs[i].end {
 			size += c.runs[i].count * l.whole

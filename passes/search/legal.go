@@ -16,11 +16,11 @@ type Reason struct {
 	Message string // with the numbers
 }
 
-// setting is what rules of legality look at beside the plan.
-type setting struct {
+// ruleContext is what rules of legality look at beside the plan.
+type ruleContext struct {
 	Dims
 	devices, nodes, batch int
-	parsed                map[string][]int // lists of counts that an enumeration has met; nil where nothing is kept
+	parsedCounts          map[string][]int // lists of counts that an enumeration has met; nil where nothing is kept
 	rules                 []rule           // all that apply
 	engine                []rule           // of these, the engine's
 	shape                 costmodel.Shape  // for the engine's
@@ -28,69 +28,69 @@ type setting struct {
 
 // rule is one row of the rules of legality: a plan that fails ok is not legal.
 type rule struct {
-	key  string
-	when string // the rule in words
-	ok   func(p *ir.Plan, s *setting) bool
-	why  func(p *ir.Plan, s *setting) string
+	key     string
+	text    string // the rule in words
+	ok      func(p *ir.Plan, s *ruleContext) bool
+	message func(p *ir.Plan, s *ruleContext) string
 }
 
 // rules are all of them. Everything that is not here is legal, and priced.
-var rules = slices.Concat(degreeRules, contextRules, expertRules, stageRules, recomputeRules(), placeRules)
+var rules = slices.Concat(degreeRules, contextRules, expertRules, stageRules, recomputeRules(), axisOrderRules)
 
 // degreeRules are those of the degrees, of sharding and of the batch. A vocabulary is padded where tp does not divide
 // it.
 var degreeRules = []rule{
-	{"dp", "dp · tp · pp · cp is the number of devices", func(p *ir.Plan, s *setting) bool {
+	{"dp", "dp · tp · pp · cp is the number of devices", func(p *ir.Plan, s *ruleContext) bool {
 		return p.Ranks() == s.devices
 	}, whyRanks},
-	{"tp", "up to the K/V heads, tp divides them", func(p *ir.Plan, s *setting) bool {
+	{"tp", "up to the K/V heads, tp divides them", func(p *ir.Plan, s *ruleContext) bool {
 		return s.KVHeads == 0 || p.TP > s.KVHeads || s.KVHeads%p.TP == 0
-	}, func(p *ir.Plan, s *setting) string {
+	}, func(p *ir.Plan, s *ruleContext) string {
 		return fmt.Sprintf("tp %d does not divide %d K/V heads (%s)", p.TP, s.KVHeads,
-			nearby(divisors(s.KVHeads), p.TP))
+			nearbyDo(divisors(s.KVHeads), p.TP))
 	}},
 	{"tp", "beyond them, tp is a multiple of them that cuts the queries of each into equal groups",
-		func(p *ir.Plan, s *setting) bool {
+		func(p *ir.Plan, s *ruleContext) bool {
 			return s.KVHeads == 0 || p.TP <= s.KVHeads || p.TP%s.KVHeads == 0 && s.Group%(p.TP/s.KVHeads) == 0
-		}, func(p *ir.Plan, s *setting) string {
+		}, func(p *ir.Plan, s *ruleContext) string {
 			return fmt.Sprintf("tp %d does not cut %d heads with %d K/V heads into equal groups (%s)", p.TP, s.Heads(),
-				s.KVHeads, nearby(s.headCuts(), p.TP))
+				s.KVHeads, nearbyDo(s.headCuts(), p.TP))
 		}},
-	{"tp", "tp divides the MLP's width", func(p *ir.Plan, s *setting) bool { return s.FFN%p.TP == 0 },
-		func(p *ir.Plan, s *setting) string {
+	{"tp", "tp divides the MLP's width", func(p *ir.Plan, s *ruleContext) bool { return s.FFN%p.TP == 0 },
+		func(p *ir.Plan, s *ruleContext) string {
 			return fmt.Sprintf("tp %d does not divide the MLP's width %d (%s)", p.TP, s.FFN,
-				nearby(divisors(s.FFN), p.TP))
+				nearbyDo(divisors(s.FFN), p.TP))
 		}},
 	{"tp", "each rank has a row of the vocabulary, which is padded where tp does not divide it",
-		func(p *ir.Plan, s *setting) bool {
+		func(p *ir.Plan, s *ruleContext) bool {
 			return s.Vocab == 0 || s.rowsForAll(p.TP)
-		}, func(p *ir.Plan, s *setting) string {
+		}, func(p *ir.Plan, s *ruleContext) string {
 			return fmt.Sprintf("tp %d leaves a rank no row of a vocabulary of %d (%d does not)", p.TP, s.Vocab,
 				s.widestVocab(p.TP))
 		}},
-	{"sp", "sp has tp > 1", func(p *ir.Plan, _ *setting) bool { return !p.SP || p.TP > 1 },
-		func(*ir.Plan, *setting) string { return "sp needs tp > 1 (sp false does not)" }},
-	{"sp", "tp divides the positions of a rank, which are train.seq_len / cp", func(p *ir.Plan, s *setting) bool {
+	{"sp", "sp has tp > 1", func(p *ir.Plan, _ *ruleContext) bool { return !p.SP || p.TP > 1 },
+		func(*ir.Plan, *ruleContext) string { return "sp needs tp > 1 (sp false does not)" }},
+	{"sp", "tp divides the positions of a rank, which are train.seq_len / cp", func(p *ir.Plan, s *ruleContext) bool {
 		return !p.SP || (s.Seq/p.CP)%p.TP == 0
 	},
-		func(p *ir.Plan, s *setting) string {
+		func(p *ir.Plan, s *ruleContext) string {
 			own := max(1, s.Seq/p.CP)
 			return fmt.Sprintf("sp: tp %d does not divide %d positions (%s; sp false can do with any)", p.TP, own,
-				nearby(divisors(own), p.TP))
+				nearbyDo(divisors(own), p.TP))
 		}},
-	{"zero", "zero above 0 has dp > 1 or cp > 1", func(p *ir.Plan, _ *setting) bool {
+	{"zero", "zero above 0 has dp > 1 or cp > 1", func(p *ir.Plan, _ *ruleContext) bool {
 		return p.Zero == 0 || p.Replicas() > 1
 	},
-		func(p *ir.Plan, _ *setting) string {
+		func(p *ir.Plan, _ *ruleContext) string {
 			return fmt.Sprintf("zero %d needs dp > 1 (zero 0 does not)", p.Zero)
 		}},
-	{"zero", "zero is 0 to 3", func(p *ir.Plan, _ *setting) bool { return p.Zero >= 0 && p.Zero <= 3 },
-		func(p *ir.Plan, _ *setting) string { return fmt.Sprintf("zero %d is none of 0, 1, 2, 3", p.Zero) }},
+	{"zero", "zero is 0 to 3", func(p *ir.Plan, _ *ruleContext) bool { return p.Zero >= 0 && p.Zero <= 3 },
+		func(p *ir.Plan, _ *ruleContext) string { return fmt.Sprintf("zero %d is none of 0, 1, 2, 3", p.Zero) }},
 	{"zero_group", "zero_group is 1 where zero is 0, else above 1 and cp times a divisor of dp",
-		func(p *ir.Plan, _ *setting) bool {
+		func(p *ir.Plan, _ *ruleContext) bool {
 			return p.Zero == 0 && p.ZeroGroup == 1 ||
 				p.Zero > 0 && (p.Replicas() == 1 || slices.Contains(replicaGroups(p), p.ZeroGroup))
-		}, func(p *ir.Plan, _ *setting) string {
+		}, func(p *ir.Plan, _ *ruleContext) string {
 			if p.Zero == 0 && p.Replicas() == 1 {
 				return fmt.Sprintf("zero_group %d needs dp above 1 (1 does not)", p.ZeroGroup)
 			}
@@ -99,72 +99,72 @@ var degreeRules = []rule{
 			}
 			return whyGroup(p)
 		}},
-	{"micro_batch", "dp · micro_batch divides train.global_batch", func(p *ir.Plan, s *setting) bool {
+	{"micro_batch", "dp · micro_batch divides train.global_batch", func(p *ir.Plan, s *ruleContext) bool {
 		return s.shares(p)
 	},
-		func(p *ir.Plan, s *setting) string {
+		func(p *ir.Plan, s *ruleContext) string {
 			// a micro_batch that is pinned: others divide the batch
 			if s.batch%p.DP != 0 && p.MicroBatch >= 1 && s.batch%p.MicroBatch != 0 {
 				return fmt.Sprintf("micro_batch %d does not divide the global batch of %d: use %s", p.MicroBatch,
-					s.batch, around(divisors(s.batch), p.MicroBatch))
+					s.batch, nearestValues(divisors(s.batch), p.MicroBatch))
 			}
 			if s.batch%p.DP != 0 {
 				return fmt.Sprintf("dp %d does not divide the global batch of %d (%s)", p.DP, s.batch,
-					multiples(s.batch, p.DP))
+					nearbyMultiples(s.batch, p.DP))
 			}
 			return fmt.Sprintf("micro_batch %d × dp %d does not divide the global batch of %d (%s)", p.MicroBatch,
-				p.DP, s.batch, nearby(divisors(s.batch/p.DP), p.MicroBatch))
+				p.DP, s.batch, nearbyDo(divisors(s.batch/p.DP), p.MicroBatch))
 		}},
-	{"micro_batches", "dp · micro_batch · micro_batches is train.global_batch", func(p *ir.Plan, s *setting) bool {
+	{"micro_batches", "dp · micro_batch · micro_batches is train.global_batch", func(p *ir.Plan, s *ruleContext) bool {
 		return !s.shares(p) || p.MicroBatches == s.batch/(p.DP*p.MicroBatch)
-	}, func(p *ir.Plan, s *setting) string { return s.otherMicros(p, p.MicroBatches) }},
+	}, func(p *ir.Plan, s *ruleContext) string { return s.otherMicros(p, p.MicroBatches) }},
 }
 
-// shares tells whether the batch is so many micro-batches of each replica.
-func (s *setting) shares(p *ir.Plan) bool {
+// sharesFits tells whether the batch is so many micro-batches of each replica.
+func (s *ruleContext) shares(p *ir.Plan) bool {
 	return p.MicroBatch >= 1 && s.batch%(p.DP*p.MicroBatch) == 0
 }
 
 // otherMicros says how many micro-batches a plan has, which are not n.
-func (s *setting) otherMicros(p *ir.Plan, n int) string {
+func (s *ruleContext) otherMicros(p *ir.Plan, n int) string {
 	return fmt.Sprintf("micro_batches %d: micro_batch %d × dp %d makes %d of a global batch of %d", n, p.MicroBatch,
 		p.DP, s.batch/(p.DP*p.MicroBatch), s.batch)
 }
 
 // noMicros says why no micro_batch makes n micro-batches of a plan, and which numbers of them there could be.
-func (s *setting) noMicros(p *ir.Plan, n int) string {
+func (s *ruleContext) noMicros(p *ir.Plan, n int) string {
 	return fmt.Sprintf("micro_batches %d × dp %d does not divide the global batch of %d (%s)", n, p.DP, s.batch,
-		nearby(divisors(s.batch/p.DP), n))
+		nearbyDo(divisors(s.batch/p.DP), n))
 }
 
 // recomputeRules are what ir says of the recompute keys.
 func recomputeRules() []rule {
 	var rs []rule
 	for _, r := range ir.RecomputeRules {
-		rs = append(rs, rule{r.Key, r.When, func(p *ir.Plan, _ *setting) bool { return r.OK(p) },
-			func(p *ir.Plan, _ *setting) string {
+		rs = append(rs, rule{r.Key, r.When, func(p *ir.Plan, _ *ruleContext) bool { return r.OK(p) },
+			func(p *ir.Plan, _ *ruleContext) string {
 				return fmt.Sprintf("%s %s: %s", r.Key, keyValues(*p)[r.Key], r.When)
 			}})
 	}
 	return append(rs, rule{"recompute_split",
 		"recompute_split: tp divides the positions of a rank, which are train.seq_len / cp",
-		func(p *ir.Plan, s *setting) bool {
+		func(p *ir.Plan, s *ruleContext) bool {
 			return !p.RecomputeSplit || (s.Seq/p.CP)%p.TP == 0
-		}, func(p *ir.Plan, s *setting) string {
+		}, func(p *ir.Plan, s *ruleContext) string {
 			own := max(1, s.Seq/p.CP)
 			return fmt.Sprintf("recompute_split: tp %d does not divide %d positions (%s; recompute_split false can do "+
-				"with any)", p.TP, own, nearby(divisors(own), p.TP))
+				"with any)", p.TP, own, nearbyDo(divisors(own), p.TP))
 		}})
 }
 
-// placeRules are the order of the axes.
-var placeRules = []rule{
+// axisOrderRules are the order of the axes.
+var axisOrderRules = []rule{
 	{"axis_order", "axis_order names tp, dp and, where pp is above 1, pp; on one node, and for axes of one rank, in " +
 		"this order. Where cp is above 1 it comes before dp, usually just before it",
-		func(p *ir.Plan, s *setting) bool {
+		func(p *ir.Plan, s *ruleContext) bool {
 			return p.AxisOrder == usualOrder(p) || slices.Contains(axisOrders(p, s.nodes), p.AxisOrder)
 		},
-		func(p *ir.Plan, s *setting) string {
+		func(p *ir.Plan, s *ruleContext) string {
 			return fmt.Sprintf("axis_order %s is none of %s", p.AxisOrder, strings.Join(axisOrders(p, s.nodes), "; "))
 		}},
 }
@@ -173,7 +173,7 @@ var placeRules = []rule{
 func Rules() []Reason {
 	rs := make([]Reason, len(rules))
 	for i, r := range rules {
-		rs[i] = Reason{r.key, r.when}
+		rs[i] = Reason{r.key, r.text}
 	}
 	return rs
 }
@@ -181,10 +181,10 @@ func Rules() []Reason {
 // Legal lists the rules that a plan breaks; none: it can be compiled for the model and the cluster. A degree
 // below 1 breaks its rule as any other number does. What other engines can run of these is no part of it.
 func Legal(p ir.Plan, d Dims, c *costmodel.Cluster, globalBatch int) []Reason {
-	return legal(&p, &setting{Dims: d, devices: c.Devices(), nodes: c.Nodes, batch: globalBatch, rules: rules})
+	return legal(&p, &ruleContext{Dims: d, devices: c.Devices(), nodes: c.Nodes, batch: globalBatch, rules: rules})
 }
 
-func legal(p *ir.Plan, s *setting) []Reason {
+func legal(p *ir.Plan, s *ruleContext) []Reason {
 	if min(p.DP, p.TP, p.PP, p.VPP, p.CP, p.EP, p.ETP) < 1 {
 		words := fmt.Sprintf("dp %d · tp %d · pp %d · vpp %d", p.DP, p.TP, p.PP, p.VPP)
 		if p.CP < 1 {
@@ -201,14 +201,14 @@ func legal(p *ir.Plan, s *setting) []Reason {
 			if r.key == "micro_batch" && len(rs) > 0 && s.batch%p.DP != 0 && s.devices%(p.TP*p.PP*p.CP) != 0 {
 				continue // the other degrees leave no whole dp to divide the batch by
 			}
-			rs = append(rs, Reason{r.key, r.why(p, s)})
+			rs = append(rs, Reason{r.key, r.message(p, s)})
 		}
 	}
 	return rs
 }
 
-// multiples names the batches next to one that n does not divide and that it does.
-func multiples(batch, n int) string {
+// nearbyMultiples names the batches next to one that n does not divide and that it does.
+func nearbyMultiples(batch, n int) string {
 	below := batch / n * n
 	if below == 0 {
 		return fmt.Sprintf("it divides %d", n)
@@ -216,8 +216,8 @@ func multiples(batch, n int) string {
 	return fmt.Sprintf("it divides %d and %d", below, below+n)
 }
 
-// around names the allowed values (ascending) next to one that is not, as values to use: "2 or 4".
-func around(allowed []int, v int) string {
+// nearestValues names the allowed values (ascending) next to one that is not, as values to use: "2 or 4".
+func nearestValues(allowed []int, v int) string {
 	i, _ := slices.BinarySearch(allowed, v)
 	switch {
 	case i == 0:
@@ -228,8 +228,8 @@ func around(allowed []int, v int) string {
 	return fmt.Sprintf("%d or %d", allowed[i-1], allowed[i])
 }
 
-// mostListed is the largest number of allowed values that a message lists in full.
-const mostListed = 8
+// maxListed is the largest number of allowed values that a message lists in full.
+const maxListed = 8
 
 // whyGroup says which zero_group divides a plan's replicas into groups: all of them if they are few, else those next to
 // it.
@@ -239,8 +239,8 @@ func whyGroup(p *ir.Plan) string {
 		replicas += fmt.Sprintf(" · cp %d", p.CP)
 	}
 	allowed := replicaGroups(p)
-	use := around(allowed, p.ZeroGroup)
-	if len(allowed) <= mostListed {
+	use := nearestValues(allowed, p.ZeroGroup)
+	if len(allowed) <= maxListed {
 		words := make([]string, len(allowed))
 		for i, n := range allowed {
 			words[i] = strconv.Itoa(n)
@@ -254,8 +254,8 @@ func whyGroup(p *ir.Plan) string {
 	return fmt.Sprintf("zero_group %d does not divide %s: use %s; 1 is for zero 0", p.ZeroGroup, replicas, use)
 }
 
-// nearby names the allowed values (ascending) next to one that is not: "2 and 4 do".
-func nearby(allowed []int, v int) string {
+// nearbyDo names the allowed values (ascending) next to one that is not: "2 and 4 do".
+func nearbyDo(allowed []int, v int) string {
 	i, _ := slices.BinarySearch(allowed, v)
 	switch {
 	case i == 0:
@@ -287,18 +287,18 @@ func (d *Dims) widestVocab(tp int) int {
 
 // whyRanks says which dp makes the other degrees whole on the devices, or which of them there could be: where no dp
 // does, it is not named, since a job that says none did not write the one of its plan.
-func whyRanks(p *ir.Plan, s *setting) string {
+func whyRanks(p *ir.Plan, s *ruleContext) string {
 	ranks := p.TP * p.PP * p.CP
 	if s.devices%ranks == 0 {
 		return fmt.Sprintf("%s is %d ranks, the cluster has %d devices (dp %d would do)",
 			strings.Join(factors(p, "dp", "tp"), " · "), p.Ranks(), s.devices, s.devices/ranks)
 	}
-	hint := "tp " + nearby(divisors(s.devices), p.TP)
+	hint := "tp " + nearbyDo(divisors(s.devices), p.TP)
 	switch {
 	case s.devices%(p.TP*p.PP) == 0:
-		hint = "cp " + nearby(divisors(s.devices/(p.TP*p.PP)), p.CP)
+		hint = "cp " + nearbyDo(divisors(s.devices/(p.TP*p.PP)), p.CP)
 	case s.devices%p.TP == 0:
-		hint = "pp " + nearby(divisors(s.devices/p.TP), p.PP)
+		hint = "pp " + nearbyDo(divisors(s.devices/p.TP), p.PP)
 	}
 	product := factors(p)
 	if len(product) == 1 {
@@ -372,7 +372,7 @@ func permutations(n int) [][]int {
 	return out
 }
 
-// counts are a plan's stage_layers; nil where they are no list of counts.
+// countAll are a plan's stage_layers; nil where they are no list of counts.
 func counts(p *ir.Plan) []int {
 	var out []int
 	for _, w := range strings.Split(p.StageLayers, ",") {

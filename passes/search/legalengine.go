@@ -11,12 +11,12 @@ import (
 // engine offers no other plan.
 
 // newSetting returns what the rules look at for a problem's plans, its engine's rules included.
-func newSetting(p *Problem, d Dims) *setting {
-	s := &setting{Dims: d, devices: p.Cluster.Devices(), nodes: p.Cluster.Nodes, batch: p.GlobalBatch, rules: rules,
+func newSetting(p *Problem, d Dims) *ruleContext {
+	s := &ruleContext{Dims: d, devices: p.Cluster.Devices(), nodes: p.Cluster.Nodes, batch: p.GlobalBatch, rules: rules,
 		shape: costmodel.Shape{Layers: d.Layers, KVHeads: d.KVHeads, Given: p.Pins["stage_layers"] != nil}}
 	for _, r := range p.engine().PlanRules() {
-		s.engine = append(s.engine, rule{r.Key, r.When, func(p *ir.Plan, s *setting) bool { return r.OK(p, &s.shape) },
-			func(p *ir.Plan, s *setting) string { return r.Why(p, &s.shape, keyValues(*p)[r.Key]) }})
+		s.engine = append(s.engine, rule{r.Key, r.When, func(p *ir.Plan, s *ruleContext) bool { return r.OK(p, &s.shape) },
+			func(p *ir.Plan, s *ruleContext) string { return r.Why(p, &s.shape, keyValues(*p)[r.Key]) }})
 	}
 	if len(s.engine) > 0 {
 		s.rules = slices.Concat(rules, s.engine)
@@ -24,7 +24,7 @@ func newSetting(p *Problem, d Dims) *setting {
 	return s
 }
 
-// runs reports whether the problem's engine can run a plan, as far as its rules about some keys say: keys whose rules
+// balanceUnlike reports whether the problem's engine can run a plan, as far as its rules about some keys say: keys whose rules
 // look at nothing but the plan.
 func (p *Problem) runs(plan *ir.Plan, keys ...string) bool {
 	for _, r := range p.engine().PlanRules() {
@@ -35,8 +35,8 @@ func (p *Problem) runs(plan *ir.Plan, keys ...string) bool {
 	return true
 }
 
-// wholly reports whether the problem's engine recomputes selectively in all blocks or in none.
-func (p *Problem) wholly(plan *ir.Plan) bool {
+// recomputesAllOrNone reports whether the problem's engine recomputes selectively in all blocks or in none.
+func (p *Problem) recomputesAllOrNone(plan *ir.Plan) bool {
 	some := *plan
 	some.Recompute, some.RecomputeLayers, some.StageLayers = "selective", 1, "2"
 	return !p.runs(&some, "recompute_layers")

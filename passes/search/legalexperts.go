@@ -9,50 +9,50 @@ import (
 
 // expertRules are those of expert parallelism: experts regroup the ranks of dp, cp and tp as edp · ep · etp.
 var expertRules = []rule{
-	{"ep", "ep above 1 has a model with experts, whose number it divides", func(p *ir.Plan, s *setting) bool {
+	{"ep", "ep above 1 has a model with experts, whose number it divides", func(p *ir.Plan, s *ruleContext) bool {
 		return p.EP == 1 || s.Experts%p.EP == 0 && s.Experts > 0
-	}, func(p *ir.Plan, s *setting) string {
+	}, func(p *ir.Plan, s *ruleContext) string {
 		if s.Experts == 0 {
 			return fmt.Sprintf("ep %d needs a model with experts (1 does not)", p.EP)
 		}
-		return fmt.Sprintf("ep %d does not divide %d experts (%s)", p.EP, s.Experts, nearby(divisors(s.Experts), p.EP))
+		return fmt.Sprintf("ep %d does not divide %d experts (%s)", p.EP, s.Experts, nearbyDo(divisors(s.Experts), p.EP))
 	}},
-	{"etp", "etp above 1 has a model with experts, and divides tp", func(p *ir.Plan, s *setting) bool {
+	{"etp", "etp above 1 has a model with experts, and divides tp", func(p *ir.Plan, s *ruleContext) bool {
 		return p.ETP == 1 || s.Experts > 0 && p.TP%p.ETP == 0
-	}, func(p *ir.Plan, s *setting) string {
+	}, func(p *ir.Plan, s *ruleContext) string {
 		if s.Experts == 0 {
 			return fmt.Sprintf("etp %d needs a model with experts (1 does not)", p.ETP)
 		}
-		return fmt.Sprintf("etp %d does not divide tp %d (%s)", p.ETP, p.TP, nearby(divisors(p.TP), p.ETP))
+		return fmt.Sprintf("etp %d does not divide tp %d (%s)", p.ETP, p.TP, nearbyDo(divisors(p.TP), p.ETP))
 	}},
-	{"etp", "etp divides an expert's width", func(p *ir.Plan, s *setting) bool { return s.ExpertFFN%p.ETP == 0 },
-		func(p *ir.Plan, s *setting) string {
+	{"etp", "etp divides an expert's width", func(p *ir.Plan, s *ruleContext) bool { return s.ExpertFFN%p.ETP == 0 },
+		func(p *ir.Plan, s *ruleContext) string {
 			return fmt.Sprintf("etp %d does not divide an expert's width %d (%s)", p.ETP, s.ExpertFFN,
-				nearby(divisors(s.ExpertFFN), p.ETP))
+				nearbyDo(divisors(s.ExpertFFN), p.ETP))
 		}},
 	{"etp", "tp / etp ranks share the positions of a rank, train.seq_len / cp, among them before they send tokens to " +
-		"experts", func(p *ir.Plan, s *setting) bool {
+		"experts", func(p *ir.Plan, s *ruleContext) bool {
 		return s.Experts == 0 || p.TP%p.ETP != 0 || (s.Seq/p.CP)%(p.TP/p.ETP) == 0
-	}, func(p *ir.Plan, s *setting) string {
+	}, func(p *ir.Plan, s *ruleContext) string {
 		return fmt.Sprintf("tp %d / etp %d does not divide %d positions (etp %d does)", p.TP, p.ETP, s.Seq/p.CP, p.TP)
 	}},
 	{"ep", "ep · etp divides dp · cp · tp; ep takes what etp leaves of tp, then of cp, then of dp, and cuts each " +
 		"into equal parts, K/V heads not across",
-		func(p *ir.Plan, s *setting) bool { return s.wrongExperts(p) == "" },
-		func(p *ir.Plan, s *setting) string { return s.wrongExperts(p) }},
+		func(p *ir.Plan, s *ruleContext) bool { return s.wrongExperts(p) == "" },
+		func(p *ir.Plan, s *ruleContext) string { return s.wrongExperts(p) }},
 	{"zero_group", "zero_group is all of dp · cp where experts have other replicas, edp: groups of one would cut the " +
 		"other elsewhere, which nothing prices",
-		func(p *ir.Plan, _ *setting) bool {
-			return p.Zero == 0 || !apart(p) || p.Replicas() == 1 || p.ZeroGroup == p.Replicas() ||
+		func(p *ir.Plan, _ *ruleContext) bool {
+			return p.Zero == 0 || !hasOwnReplicas(p) || p.Replicas() == 1 || p.ZeroGroup == p.Replicas() ||
 				!slices.Contains(replicaGroups(p), p.ZeroGroup)
-		}, func(p *ir.Plan, _ *setting) string {
+		}, func(p *ir.Plan, _ *ruleContext) string {
 			return fmt.Sprintf("zero_group %d: experts have %d replicas, which are other ranks than the %d of dp · "+
 				"cp, and groups of one cut the other elsewhere (zero_group %d does not)",
 				p.ZeroGroup, expertReplicas(p), p.Replicas(), p.Replicas())
 		}},
-	{"moe_slack", "moe_slack is 1 or more where there are experts, else 0", func(p *ir.Plan, s *setting) bool {
+	{"moe_slack", "moe_slack is 1 or more where there are experts, else 0", func(p *ir.Plan, s *ruleContext) bool {
 		return s.Experts == 0 && p.MoESlack == 0 || s.Experts > 0 && p.MoESlack >= 1
-	}, func(p *ir.Plan, s *setting) string {
+	}, func(p *ir.Plan, s *ruleContext) string {
 		if s.Experts == 0 {
 			return fmt.Sprintf("moe_slack %v needs a model with experts (0 does not)", p.MoESlack)
 		}
@@ -61,13 +61,13 @@ var expertRules = []rule{
 }
 
 // wrongExperts says what is wrong with how ep takes its ranks, "" if nothing is.
-func (s *setting) wrongExperts(p *ir.Plan) string {
+func (s *ruleContext) wrongExperts(p *ir.Plan) string {
 	if p.EP*p.ETP == 1 || s.Experts == 0 || p.TP%p.ETP != 0 {
 		return "" // or another rule's
 	}
 	tp, cp, dp, err := p.ExpertParts()
 	if err != nil {
-		return fmt.Sprintf("%v (ep %s)", err, nearby(s.expertCuts(p), p.EP))
+		return fmt.Sprintf("%v (ep %s)", err, nearbyDo(s.expertCuts(p), p.EP))
 	}
 	kv, contexts := 1, 1
 	if s.KVHeads > 0 && p.TP > s.KVHeads {
@@ -84,7 +84,7 @@ func (s *setting) wrongExperts(p *ir.Plan) string {
 }
 
 // expertCuts are the degrees of ep that its ranks allow, beside the ranks that etp takes.
-func (s *setting) expertCuts(p *ir.Plan) []int {
+func (s *ruleContext) expertCuts(p *ir.Plan) []int {
 	var out []int
 	for _, n := range divisors(s.Experts) {
 		q := *p
@@ -107,8 +107,8 @@ func nests(cuts ...int) bool {
 	return true
 }
 
-// apart tells whether experts have other replicas than the rest of a model: edp are other ranks than dp · cp.
-func apart(p *ir.Plan) bool { return p.MoESlack > 0 && p.EP*p.ETP != p.TP }
+// splitBackward tells whether experts have other replicas than the rest of a model: edp are other ranks than dp · cp.
+func hasOwnReplicas(p *ir.Plan) bool { return p.MoESlack > 0 && p.EP*p.ETP != p.TP }
 
 // expertReplicas is edp.
 func expertReplicas(p *ir.Plan) int { return p.DP * p.CP * p.TP / (p.EP * p.ETP) }

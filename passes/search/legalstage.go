@@ -9,23 +9,23 @@ import (
 
 // stageRules are those of the pipeline.
 var stageRules = []rule{
-	{"schedule", "pp 1 has schedule none, pp above 1 another one", func(p *ir.Plan, _ *setting) bool {
+	{"schedule", "pp 1 has schedule none, pp above 1 another one", func(p *ir.Plan, _ *ruleContext) bool {
 		return (p.PP == 1) == (p.Schedule == "none")
 	},
-		func(p *ir.Plan, _ *setting) string {
+		func(p *ir.Plan, _ *ruleContext) string {
 			if p.PP == 1 {
 				return fmt.Sprintf("schedule %s needs pp above 1 (none does not)", p.Schedule)
 			}
 			return fmt.Sprintf("schedule none is of pp 1; pp %d has gpipe, 1f1b, interleaved, zb-h1 or zb-v", p.PP)
 		}},
 	{"pp", "each chunk has a block, the first the embedding and the last the head besides or instead",
-		func(p *ir.Plan, s *setting) bool {
-			return p.PP*p.VPP <= s.mostChunks()
-		}, func(p *ir.Plan, s *setting) string {
+		func(p *ir.Plan, s *ruleContext) bool {
+			return p.PP*p.VPP <= s.maxChunks()
+		}, func(p *ir.Plan, s *ruleContext) string {
 			return fmt.Sprintf("pp %d · vpp %d is %d chunks; %d blocks with embedding and head fill %d at most", p.PP,
-				p.VPP, p.PP*p.VPP, s.Layers, s.mostChunks())
+				p.VPP, p.PP*p.VPP, s.Layers, s.maxChunks())
 		}},
-	{"vpp", "schedule interleaved has vpp above 1, zb-v vpp 2, the others vpp 1", func(p *ir.Plan, _ *setting) bool {
+	{"vpp", "schedule interleaved has vpp above 1, zb-v vpp 2, the others vpp 1", func(p *ir.Plan, _ *ruleContext) bool {
 		switch p.Schedule {
 		case "interleaved":
 			return p.VPP > 1
@@ -33,7 +33,7 @@ var stageRules = []rule{
 			return p.VPP == 2
 		}
 		return p.VPP == 1
-	}, func(p *ir.Plan, _ *setting) string {
+	}, func(p *ir.Plan, _ *ruleContext) string {
 		want := map[string]string{"interleaved": "2 or more", "zb-v": "2"}[p.Schedule]
 		if want == "" {
 			want = "1"
@@ -41,29 +41,31 @@ var stageRules = []rule{
 		return fmt.Sprintf("schedule %s has vpp %s, not %d", p.Schedule, want, p.VPP)
 	}},
 	{"schedule", "interleaved goes round in groups of pp micro-batches: pp divides their number",
-		func(p *ir.Plan, _ *setting) bool {
+		func(p *ir.Plan, _ *ruleContext) bool {
 			return p.Schedule != "interleaved" || p.MicroBatches%p.PP == 0
-		}, func(p *ir.Plan, _ *setting) string {
+		}, func(p *ir.Plan, _ *ruleContext) string {
 			return fmt.Sprintf("interleaved: pp %d does not divide %d micro-batches (micro_batch or dp can "+
 				"be less, or "+
 				"schedule 1f1b)", p.PP, p.MicroBatches)
 		}},
-	{"schedule", "there is a schedule of that name", func(p *ir.Plan, _ *setting) bool {
+	{"schedule", "there is a schedule of that name", func(p *ir.Plan, _ *ruleContext) bool {
 		return p.Schedule == "none" || knownSchedule(p.Schedule)
 	},
-		func(p *ir.Plan, _ *setting) string { return fmt.Sprintf("schedule %s is not planned yet", p.Schedule) }},
+		func(p *ir.Plan, _ *ruleContext) string {
+			return fmt.Sprintf("schedule %s is not planned yet", p.Schedule)
+		}},
 	{"stage_layers", "stage_layers has the blocks of each of pp · vpp chunks in model order, 0 only beside embedding " +
 		"or head", goodCounts,
-		func(p *ir.Plan, s *setting) string {
+		func(p *ir.Plan, s *ruleContext) string {
 			return fmt.Sprintf("stage_layers %s %s: pp %d · vpp %d wants the blocks of each of %d chunks, %d in all, "+
 				"each above 0 but where a chunk has the embedding or the head",
 				p.StageLayers, wrongCounts(p, s), p.PP, p.VPP, p.PP*p.VPP, s.Layers)
 		}},
-	{"pp", fmt.Sprintf("a pipeline has up to %d stages of up to %d chunks, and up to %d chunks in all", mostStages,
-		mostVPP, mostChunks), shallow,
-		func(p *ir.Plan, _ *setting) string {
+	{"pp", fmt.Sprintf("a pipeline has up to %d stages of up to %d chunks, and up to %d chunks in all", maxStages,
+		maxVPP, maxChunks), shallow,
+		func(p *ir.Plan, _ *ruleContext) string {
 			return fmt.Sprintf("pp %d · vpp %d is more than is planned: up to %d stages of up to %d chunks, up to %d "+
-				"chunks in all", p.PP, p.VPP, mostStages, mostVPP, mostChunks)
+				"chunks in all", p.PP, p.VPP, maxStages, maxVPP, maxChunks)
 		}},
 }
 
@@ -71,12 +73,12 @@ var stageRules = []rule{
 func knownSchedule(name string) bool { return name != "none" && passes.HasSchedule(name) }
 
 // goodCounts checks stage_layers, where there can be that many chunks.
-func goodCounts(p *ir.Plan, s *setting) bool {
-	return p.PP*p.VPP > s.mostChunks() || wrongCounts(p, s) == ""
+func goodCounts(p *ir.Plan, s *ruleContext) bool {
+	return p.PP*p.VPP > s.maxChunks() || wrongCounts(p, s) == ""
 }
 
 // wrongCounts says what stage_layers are that they may not be, "" if they are right.
-func wrongCounts(p *ir.Plan, s *setting) string {
+func wrongCounts(p *ir.Plan, s *ruleContext) string {
 	ns := s.countsOf(p)
 	sum := 0
 	for i, n := range ns {
@@ -97,19 +99,19 @@ func wrongCounts(p *ir.Plan, s *setting) string {
 }
 
 // countsOf are a plan's stage_layers as numbers.
-func (s *setting) countsOf(p *ir.Plan) []int {
-	if ns, met := s.parsed[p.StageLayers]; met {
+func (s *ruleContext) countsOf(p *ir.Plan) []int {
+	if ns, met := s.parsedCounts[p.StageLayers]; met {
 		return ns
 	}
 	ns := counts(p)
-	if s.parsed != nil {
-		s.parsed[p.StageLayers] = ns
+	if s.parsedCounts != nil {
+		s.parsedCounts[p.StageLayers] = ns
 	}
 	return ns
 }
 
-// mostChunks is how many chunks the blocks, the embedding and the head can be.
-func (d *Dims) mostChunks() int {
+// maxChunks is how many chunks the blocks, the embedding and the head can be.
+func (d *Dims) maxChunks() int {
 	n := d.Layers
 	if d.Embed {
 		n++

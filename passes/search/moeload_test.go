@@ -9,7 +9,7 @@ import (
 )
 
 // loads is what experts of a small model are expected to do, on a CPU or not.
-func loads(t *testing.T, node string, slack float64, micro, capacity int) load {
+func loads(t *testing.T, node string, slack float64, micro, capacity int) moeLoad {
 	cfg := llamaConfig(2, 64, 4, 2, 64, 256, 64)
 	cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN = "qwen3_moe", 8, 2, 64
 	p := problem(cluster(t, node, 1, 2), cfg, 64, 16, ir.FullPrecision(ir.F32))
@@ -21,7 +21,7 @@ func loads(t *testing.T, node string, slack float64, micro, capacity int) load {
 	plan := s.dims.plain(micro, p.Precision)
 	plan.MoESlack, plan.DP = slack, 2
 	k := keyOf(plan)
-	return s.load(&k, micro)
+	return s.moeLoad(&k, micro)
 }
 
 // Whatever the slack, a CPU's products have the rows of all tokens and no more, but where gaps are too short to pass
@@ -31,15 +31,15 @@ func TestLoadIsOfTokens(t *testing.T) {
 	tokens := float64(micro * 64 * 2 / 8) // for each expert
 	for _, slack := range []float64{1.25, 2, 4} {
 		l := loads(t, "cpu", slack, micro, 0)
-		if got := l.rounds * l.filled * math.Ceil(slack*16) * micro; math.Abs(got/tokens-1) > 1e-12 {
+		if got := l.rounds * l.filledPart * math.Ceil(slack*16) * micro; math.Abs(got/tokens-1) > 1e-12 {
 			t.Errorf("slack %v: %+v: products of %v rows of each expert, there are tokens for %v", slack, l,
 				got, tokens)
 		}
-		if g := loads(t, "dgx-h100", slack, micro, 0); g.filled != 1 || g.rounds != l.rounds {
+		if g := loads(t, "dgx-h100", slack, micro, 0); g.filledPart != 1 || g.rounds != l.rounds {
 			t.Errorf("slack %v: a GPU has %+v, a CPU %+v", slack, g, l)
 		}
 	}
-	if l := loads(t, "cpu", 1.25, 1, 20); l.rounds != 1 || l.filled != 1 { // 20 places, of which 4 stay empty
+	if l := loads(t, "cpu", 1.25, 1, 20); l.rounds != 1 || l.filledPart != 1 { // 20 places, of which 4 stay empty
 		t.Errorf("a gap of 4 places is passed over: %+v", l)
 	}
 }
@@ -53,7 +53,7 @@ func TestLoadOfCapacity(t *testing.T) {
 		t.Errorf("with one of an even share: %+v", l)
 	}
 	for capacity, want := range map[int]float64{0: 16, 16: 16, 12: 12, 4: 4} { // rows of an expert, of a sequence
-		if l := loads(t, "cpu", 4, 8, capacity); l.rounds != 1 || l.run != 8*want || l.filled != want/64 {
+		if l := loads(t, "cpu", 4, 8, capacity); l.rounds != 1 || l.rowRun != 8*want || l.filledPart != want/64 {
 			t.Errorf("products of a capacity of %d: %+v, want %v rows of 64 places", capacity, l, want)
 		}
 	}
@@ -62,24 +62,24 @@ func TestLoadOfCapacity(t *testing.T) {
 // A product that is filled by a quarter: its work is that of a quarter, and what is empty is read, and of a result
 // written.
 func TestFill(t *testing.T) {
-	l := load{rounds: 1, filled: 0.25, run: 32}
+	l := moeLoad{rounds: 1, filledPart: 0.25, rowRun: 32}
 	op := func() costmodel.Op {
 		return costmodel.Op{Kind: costmodel.Matrix, Flops: 800, Bytes: 4 * 2 * (128*10 + 10*20 + 128*20),
 			Shape: costmodel.GEMM{M: 128, N: 20, K: 10, Batch: 2}}
 	}
 	rows := op()
-	if e := l.fill(&rows, true); rows.Flops != 200 || rows.Shape.M != 32 || rows.Shape.K != 10 ||
+	if e := l.skipEmptySlots(&rows, true); rows.Flops != 200 || rows.Shape.M != 32 || rows.Shape.K != 10 ||
 		e.Bytes != 4*2*96*(10+20) || e.Flops != 2*96*10 {
 		t.Errorf("rows: %+v, empty %+v", rows, e)
 	}
 	sums := op()
 	sums.Shape = costmodel.GEMM{M: 10, N: 20, K: 128, Batch: 2}
-	if e := l.fill(&sums, false); sums.Flops != 200 || sums.Shape.M != 10 || sums.Shape.K != 32 ||
+	if e := l.skipEmptySlots(&sums, false); sums.Flops != 200 || sums.Shape.M != 10 || sums.Shape.K != 32 ||
 		e.Bytes != 4*2*96*10 {
 		t.Errorf("sums: %+v, empty %+v", sums, e)
 	}
 	other := costmodel.Op{Kind: costmodel.Vector, Flops: 8}
-	if e := l.fill(&other, true); other.Flops != 8 || e != (costmodel.Op{}) {
+	if e := l.skipEmptySlots(&other, true); other.Flops != 8 || e != (costmodel.Op{}) {
 		t.Errorf("a loop over elements became %+v and %+v", other, e)
 	}
 }
@@ -98,7 +98,7 @@ func TestExpertsTimeHasNames(t *testing.T) {
 		}
 		plan := s.dims.plain(32, p.Precision)
 		plan.MoESlack = slack
-		return s.stepOf(s.member(plan)).Simulate(), s
+		return s.stepOf(s.candidateOf(plan)).Simulate(), s
 	}
 	if dense, _ := price("planc", 0); dense.ExpertRecompute != 0 || dense.ExpertEmpty != 0 {
 		t.Errorf("without experts: %+v", dense)
@@ -123,7 +123,7 @@ func TestExpertsTimeHasNames(t *testing.T) {
 	grouped := func(slack float64) costmodel.Time {
 		plan := s.dims.plain(32, ir.FullPrecision(ir.BF16))
 		plan.MoESlack, plan.Recompute, plan.RecomputeLayers, plan.RecomputeEvery = slack, "full", 4, 2
-		return s.stepOf(s.member(plan)).Simulate()
+		return s.stepOf(s.candidateOf(plan)).Simulate()
 	}
 	if a, b := grouped(1.25), grouped(2.5); a.Recompute == 0 || !near(a.Recompute, b.Recompute) ||
 		a.ExpertEmpty <= less.ExpertEmpty {
@@ -134,11 +134,11 @@ func TestExpertsTimeHasNames(t *testing.T) {
 		for i := range p.segs {
 			again := 0.0
 			for _, o := range p.segs[i].backward.ops {
-				if o.remade && o.at.Kind == costmodel.Matrix {
+				if o.recomputed && o.at.Kind == costmodel.Matrix {
 					again += o.at.Flops
 				}
 			}
-			if want := p.segs[i].forward.round.at * 2 / 3; again != want {
+			if want := p.segs[i].forward.roundFlops.atOne * 2 / 3; again != want {
 				t.Errorf("%s: products of %v flops again, want %v", p.segs[i].variant.Name, again, want)
 			}
 		}

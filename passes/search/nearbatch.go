@@ -7,9 +7,9 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// batchGain is which fraction more tokens a second a near batch must train on to be named, and betterBatch by which
+// minBatchGain is which fraction more tokens a second a near batch must train on to be named, and betterBatch by which
 // fraction a batch must gain more than a nearer one, which is what predictions can tell apart.
-const batchGain, betterBatch = 0.05, 0.02
+const minBatchGain, minBatchAdvantage = 0.05, 0.02
 
 // NearBatches are the batches next to a problem's that its devices divide better, the nearest first: the multiples of
 // the number of devices on either side, and those of the devices divided by what divides a node, as if so many devices
@@ -37,7 +37,7 @@ func NearBatches(p *Problem) (out []int) {
 // preferred to one that gains less than betterBatch more. ok is false if that plan does not gain batchGain over base,
 // the plan to recommend for the problem itself.
 func (r *Series) NearBatch(p *Problem, base Priced) (best Lever, ok bool) {
-	found, least := *p, batchGain
+	found, least := *p, minBatchGain
 	for _, n := range NearBatches(p) {
 		q := *p
 		q.GlobalBatch = n
@@ -47,7 +47,7 @@ func (r *Series) NearBatch(p *Problem, base Priced) (best Lever, ok bool) {
 			continue
 		}
 		if gain := fastest.Predict.TokensPerS/base.Predict.TokensPerS - 1; gain >= least {
-			found, least, ok = q, gain+betterBatch, true
+			found, least, ok = q, gain+minBatchAdvantage, true
 		}
 	}
 	if !ok {
@@ -56,5 +56,5 @@ func (r *Series) NearBatch(p *Problem, base Priced) (best Lever, ok bool) {
 	plan, _, err := r.Best(&found)
 	gain := costmodel.SixDigits(plan.Predict.TokensPerS/base.Predict.TokensPerS - 1)
 	return Lever{"near_batch", map[string]any{"train.global_batch": found.GlobalBatch}, gain, &plan},
-		err == nil && gain >= batchGain
+		err == nil && gain >= minBatchGain
 }

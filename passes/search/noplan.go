@@ -65,12 +65,12 @@ func (e *NoPlan) Error() string {
 }
 
 // noPlan explains that nothing fits.
-func (s *searcher) noPlan(sp *space, counts Counts) *NoPlan {
+func (s *searcher) noPlan(sp *planSpace, counts Counts) *NoPlan {
 	near := s.nearest(sp, nil)
-	return &NoPlan{Nearest: near, NoFit: lacks(near), Counts: counts, Changes: s.changes()}
+	return &NoPlan{Nearest: near, NoFit: noFitOf(near), Counts: counts, Changes: s.changes()}
 }
 
-// lacks says by how much a plan does not fit.
-func lacks(p Priced) NoFit {
+// noFitOf says by how much a plan does not fit.
+func noFitOf(p Priced) NoFit {
 	return NoFit{OverBytes: p.Predict.MemoryBytes.Over(), Part: p.Predict.MemoryBytes.Largest(), Stage: p.Stage}
 }

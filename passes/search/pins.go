@@ -55,7 +55,7 @@ func (p Pins) allows(key, value string) bool {
 	return !pinned || slices.Contains(vs, value)
 }
 
-// names are the pinned keys, sorted.
+// orderNames are the pinned keys, sorted.
 func (p Pins) names() []string {
 	var ns []string
 	for k := range p {

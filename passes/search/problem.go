@@ -95,7 +95,7 @@ func (d Dims) Heads() int { return d.KVHeads * d.Group }
 // round, so that it costs time and no more.
 const expertSlack = 1.25
 
-// plain is the plan of one rank.
+// withoutRecompute is the plan of one rank.
 func (d Dims) plain(micro int, precision ir.Precision) ir.Plan {
 	p := ir.SerialPlan(d.Layers, micro, precision)
 	if d.Experts > 0 {
@@ -140,8 +140,8 @@ func modelFlops(m *ir.Model) float64 {
 	return sum
 }
 
-// formula names how modelFlops counts: attention's by the pairs of positions that see each other.
-func formula(m *ir.Model) string {
+// flopsFormula names how modelFlops counts: attention's by the pairs of positions that see each other.
+func flopsFormula(m *ir.Model) string {
 	const matmuls = "6N + "
 	for _, s := range m.Segments {
 		for _, n := range s.Forward.Nodes {

@@ -19,7 +19,7 @@ func (e *entry) before(o *entry) bool {
 // queue is a binary heap of entries by their bounds. (Those of container/heap would each be put into an interface.)
 type queue []entry
 
-// push adds an entry.
+// queueFamily adds an entry.
 func (q *queue) push(e entry) {
 	all := append(*q, e)
 	i := len(all) - 1

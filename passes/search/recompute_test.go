@@ -20,7 +20,7 @@ func TestRecomputeSavesThreeQuarters(t *testing.T) {
 	}
 	plain := ir.SerialPlan(12, 8, p.Precision)
 	kept, flops := blocksOf(t, s, plain)
-	none := s.priced(s.member(plain)).Predict.Time
+	none := s.priced(s.candidateOf(plain)).Predict.Time
 	for _, x := range []struct {
 		kind              string
 		every             int
@@ -30,7 +30,7 @@ func TestRecomputeSavesThreeQuarters(t *testing.T) {
 		plan := plain
 		plan.Recompute, plan.RecomputeLayers, plan.RecomputeEvery = x.kind, 12, x.every
 		k, f := blocksOf(t, s, plan)
-		time := s.priced(s.member(plan)).Predict.Time
+		time := s.priced(s.candidateOf(plan)).Predict.Time
 		more := float64(time.Recompute / none.Compute)
 		if 1-k/kept < x.saved || f/flops-1 < x.flopsMin || f/flops-1 > x.timeMax || more <= 0 || more > x.timeMax {
 			t.Errorf("%s, every %d: blocks keep %.3f of what they kept, for %.3f of the flops and %.3f of the time",

@@ -33,14 +33,14 @@ func (s *searcher) runnerUp(c *Choice, of *choice, values []string, others []Alt
 	}
 }
 
-// solved are the keys that every plan has in their best values: a plan that differs only in one other key still solves
+// solvedKeys are the keys that every plan has in their best values: a plan that differs only in one other key still solves
 // them.
-var solved = []string{"recompute_layers", "recompute_every", "stage_layers"}
+var solvedKeys = []string{"recompute_layers", "recompute_every", "stage_layers"}
 
 // onlyIn is the best plan with another value of a key and all else kept, or the rules that forbid every one.
 func (s *searcher) onlyIn(key string, others []string, best Priced) (*Alternative, []Reason) {
 	q := *s.problem
-	q.Pins = keptSolved(best.Plan, Pins{key: others}, s.problem.Pins)
+	q.Pins = pinsKeepingSolved(best.Plan, Pins{key: others}, s.problem.Pins)
 	only, err := s.space(&q)
 	var illegal *IllegalError
 	switch {
@@ -53,10 +53,10 @@ func (s *searcher) onlyIn(key string, others []string, best Priced) (*Alternativ
 	return &a, nil
 }
 
-// keptSolved is Kept with what is solved as the job has it.
-func keptSolved(plan ir.Plan, but, job Pins) Pins {
-	pins := Kept(plan, but).Without(solved...)
-	for _, key := range solved {
+// pinsKeepingSolved is Kept with what is solved as the job has it.
+func pinsKeepingSolved(plan ir.Plan, but, job Pins) Pins {
+	pins := Kept(plan, but).Without(solvedKeys...)
+	for _, key := range solvedKeys {
 		if vs, pinned := job[key]; pinned && but[key] == nil {
 			pins[key] = vs
 		}

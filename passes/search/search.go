@@ -46,90 +46,90 @@ type Result struct {
 
 // caches hold what questions about one model, precision and kind of device share.
 type caches struct {
-	profiles map[profileKey]*profile
-	bases    map[profileKey]*base
-	inFlight map[flightKey][]int
-	stale    map[profileKey]bool // profiles whose engine's constants have moved
-	frames   map[frameKey]*frame
-	states   map[stateKey]*state
+	profiles       map[profileKey]*profile
+	bases          map[profileKey]*baseProfile
+	inFlight       map[scheduleKey][]int
+	stale          map[profileKey]bool // profiles whose engine's constants have moved
+	pipelineSplits map[pipelineSplitKey]*pipelineSplit
+	stateLayouts   map[stateLayoutKey]*stateLayout
 
-	timetables map[flightKey]*ir.Timetable
-	works      map[costmodel.Device]map[worksKey][][3]arithmetic
-	fittings   map[fittingKey]*fitting
+	timetables map[scheduleKey]*ir.Timetable
+	works      map[costmodel.Device]map[computeKey][][3]computeTime
+	memoryFits map[memoryFitKey]*memoryFit
 }
 
 func newCaches() *caches {
-	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*base{}, inFlight: map[flightKey][]int{},
-		frames: map[frameKey]*frame{}, states: map[stateKey]*state{}, timetables: map[flightKey]*ir.Timetable{},
-		works: map[costmodel.Device]map[worksKey][][3]arithmetic{}, fittings: map[fittingKey]*fitting{}}
+	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*baseProfile{}, inFlight: map[scheduleKey][]int{},
+		pipelineSplits: map[pipelineSplitKey]*pipelineSplit{}, stateLayouts: map[stateLayoutKey]*stateLayout{}, timetables: map[scheduleKey]*ir.Timetable{},
+		works: map[costmodel.Device]map[computeKey][][3]computeTime{}, memoryFits: map[memoryFitKey]*memoryFit{}}
 }
 
-// copied are caches of their own that begin with what these hold, which nobody changes any more.
-func (c *caches) copied() *caches {
-	own := &caches{profiles: maps.Clone(c.profiles), bases: map[profileKey]*base{}, inFlight: maps.Clone(c.inFlight),
-		frames: maps.Clone(c.frames),
-		states: maps.Clone(c.states), timetables: maps.Clone(c.timetables), fittings: copied(c.fittings),
-		works: map[costmodel.Device]map[worksKey][][3]arithmetic{}}
+// copyFits are caches of their own that begin with what these hold, which nobody changes any more.
+func (c *caches) clone() *caches {
+	own := &caches{profiles: maps.Clone(c.profiles), bases: map[profileKey]*baseProfile{}, inFlight: maps.Clone(c.inFlight),
+		pipelineSplits: maps.Clone(c.pipelineSplits),
+		stateLayouts:   maps.Clone(c.stateLayouts), timetables: maps.Clone(c.timetables), memoryFits: copyFits(c.memoryFits),
+		works: map[costmodel.Device]map[computeKey][][3]computeTime{}}
 	for d, w := range c.works {
 		own.works[d] = maps.Clone(w)
 	}
 	for k, b := range c.bases {
-		own.bases[k] = b.copied()
+		own.bases[k] = b.clone()
 	}
 	return own
 }
 
-// copied is a base with room of its own for what is found out of it.
-func (b *base) copied() *base {
+// clone is a base with room of its own for what is found out of it.
+func (b *baseProfile) clone() *baseProfile {
 	own := *b
-	own.byMicro, own.works = maps.Clone(b.byMicro), maps.Clone(b.works)
+	own.byMicro, own.workByDevice = maps.Clone(b.byMicro), maps.Clone(b.workByDevice)
 	return &own
 }
 
 // searcher holds what one question's searches share.
 type searcher struct {
 	*caches
-	*speeds
-	ahead   ahead
-	problem *Problem
-	within  *space            // that was searched for a [Result]
-	free    map[string]*space // those of the result's choices where pins give one up
+	*clusterCosts
+	precompiler basePrecompiler
+	problem     *Problem
+	searched    *planSpace            // that was searched for a [Result]
+	freedSpaces map[string]*planSpace // those of the result's choices where pins give one up
 	// is told how far the search for the best plan is; nil: nobody, or what is searched for is another
-	watch       func(Progress)
-	dims        Dims
-	device      costmodel.Device
-	modelFlops  float64
-	formula     string
-	capacity    int     // bytes of a device for the arena
-	window      float64 // [Apart], but for tests that draw from small spaces
-	maxFamilies int     // [maxFamilies], except in tests
-	usable      int64   // bytes of a device for all that a plan needs, as [costmodel.Memory] counts its capacity
-	overlap     [2]bool // data-parallel collectives run beside compute: with ZeRO 0, and above
-	exposedTP   float64 // part of tensor parallel collectives that compute waits for
+	watch         func(Progress)
+	dims          Dims
+	device        costmodel.Device
+	modelFlops    float64
+	formula       string
+	arenaCapacity int     // bytes of a device for the arena
+	window        float64 // [Apart], but for tests that draw from small spaces
+	maxFamilies   int     // [maxFamilies], except in tests
+	usableBytes   int64   // bytes of a device for all that a plan needs, as [costmodel.Memory] counts its capacity
+	overlap       [2]bool // data-parallel collectives run beside compute: with ZeRO 0, and above
+	exposedTP     float64 // part of tensor parallel collectives that compute waits for
 
 	cpu     bool
 	moments int // of a parameter, that the optimizer keeps
 
-	layerMoves map[moveKey][]moved
-	own        map[worksKey][][3]arithmetic // of works, those of the device
-	listed     map[shardingsKey][]sharding
-	named      map[ordersKey][]string
-	redone     map[againsKey][]again
-	stageNeeds map[needsKey][]stateNeed
-	settlings  map[settleKey][]settling
-	prices     map[priceKey]*price
-	plays      map[pipelinedKey]costmodel.Seconds
+	zeroTimeCache  map[zeroTimeKey][]zeroTime
+	deviceWorks    map[computeKey][][3]computeTime // of works, those of the device
+	shardingCache  map[shardingsKey][]sharding
+	orderCache     map[ordersKey][]string
+	recomputeCache map[recomputesKey][]recomputeChoice
+	stateMemories  map[stateMemoryKey][]stateMemory
+	postPassCache  map[postPassKey][]postPassBound
+	prices         map[priceKey]*price
+	pipelineEnds   map[simulatedBoundKey]costmodel.Seconds
 
 	bucketPrices map[bucketKey]*bucketPrice
 
-	balancing  balancing
-	kept       kept // this and what follows: room for what is written anew for each plan
-	costing    []layerCost
-	held       []hold
-	shares     []share
-	tries      []tried
-	kindFloors []kindFloor
-	queue      queue
+	balancer          stageBalancer
+	activationScratch activationMemory // this and what follows: room for what is written anew for each plan
+	costScratch       []layerCost
+	stageScratch      []stageBuffers
+	countScratch      []kindCount
+	triedScratch      []triedCount
+	boundScratch      []chunkBound
+	queue             queue
 }
 
 func newSearcher(p *Problem) (*searcher, error) {
@@ -138,13 +138,13 @@ func newSearcher(p *Problem) (*searcher, error) {
 	}
 	dev, _ := p.Cluster.DeviceOf(p.engine(), p.Computes())
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
-	s := &searcher{caches: newCaches(), speeds: newSpeeds(p, dev), problem: p, dims: DimsOf(p.Model), device: dev,
-		modelFlops: modelFlops(p.Model), formula: formula(p.Model),
-		capacity: int(empty.Capacity - empty.Total), usable: empty.Capacity, window: Apart, maxFamilies: maxFamilies,
-		layerMoves: map[moveKey][]moved{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{},
-		redone: map[againsKey][]again{}, stageNeeds: map[needsKey][]stateNeed{}, settlings: map[settleKey][]settling{},
-		prices: map[priceKey]*price{}, plays: map[pipelinedKey]costmodel.Seconds{},
-		bucketPrices: map[bucketKey]*bucketPrice{}, free: map[string]*space{}}
+	s := &searcher{caches: newCaches(), clusterCosts: newClusterCosts(p, dev), problem: p, dims: DimsOf(p.Model), device: dev,
+		modelFlops: modelFlops(p.Model), formula: flopsFormula(p.Model),
+		arenaCapacity: int(empty.Capacity - empty.Total), usableBytes: empty.Capacity, window: Apart, maxFamilies: maxFamilies,
+		zeroTimeCache: map[zeroTimeKey][]zeroTime{}, shardingCache: map[shardingsKey][]sharding{}, orderCache: map[ordersKey][]string{},
+		recomputeCache: map[recomputesKey][]recomputeChoice{}, stateMemories: map[stateMemoryKey][]stateMemory{}, postPassCache: map[postPassKey][]postPassBound{},
+		prices: map[priceKey]*price{}, pipelineEnds: map[simulatedBoundKey]costmodel.Seconds{},
+		bucketPrices: map[bucketKey]*bucketPrice{}, freedSpaces: map[string]*planSpace{}}
 	s.exposedTP = p.engine().ExposedTP(p.Cluster)
 	s.overlap, s.cpu, s.moments = [2]bool{s.overlaps(0), s.overlaps(1)}, p.Cluster.IsCPU(), p.Recipe.Moments()
 	return s, nil
@@ -167,7 +167,7 @@ func Search(p *Problem) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.ahead.helpers, s.watch = min(mostHelpers, runtime.GOMAXPROCS(0)-1), p.Watch
+	s.precompiler.helpers, s.watch = min(maxHelpers, runtime.GOMAXPROCS(0)-1), p.Watch
 	sp, err := s.space(p)
 	if err != nil {
 		return nil, err
@@ -177,55 +177,55 @@ func Search(p *Problem) (*Result, error) {
 	if !ok {
 		return nil, s.noPlan(sp, counts)
 	}
-	s.within = sp
+	s.searched = sp
 	r := &Result{Best: c.best, Robust: c.robust, Fastest: c.fastest, Counts: counts, searcher: s}
 	s.explain(sp, r)
 	return r, nil
 }
 
-// keep restricts a search: what it does not hold of is passed over. A nil function holds of all.
-type keep struct {
-	limit  costmodel.Seconds // above 0: plans that take longer are of no interest
-	family func(*family) bool
-	kind   func(string) bool // of what is recomputed
-	member func(*member) bool
+// measureActivations restricts a search: what it does not hold of is passed over. A nil function holds of all.
+type filter struct {
+	limit     costmodel.Seconds // above 0: plans that take longer are of no interest
+	family    func(*family) bool
+	recompute func(string) bool // of what is recomputed
+	member    func(*member) bool
 }
 
-// hunt is one search for the best plan.
-type hunt struct {
-	s       *searcher
-	sp      *space
-	keep    *keep
-	rest    []rank // those that had no turn yet
-	queue   queue
-	n       Counts
-	counts  bool // somebody wants to know them: families that do not fit must have their turn
-	fits    []fit
-	passed  []*member // that fit, and of which a bound said that they are slower than the fastest
-	fastest costmodel.Seconds
-	roomy   bool // some family has room for one of its plans, so far as bounds say
-	opened  bool // some family had its turn
-	steps   int  // for those who watch
+// searchBestFirst is one search for the best plan.
+type bestFirst struct {
+	s         *searcher
+	space     *planSpace
+	filter    *filter
+	pending   []rankedFamily // those that had no turn yet
+	queue     queue
+	counts    Counts
+	countAll  bool // somebody wants to know them: families that do not fit must have their turn
+	fits      []fittingPlan
+	slower    []*member // that fit, and of which a bound said that they are slower than the fastest
+	fastest   costmodel.Seconds
+	anyMayFit bool // some family has room for one of its plans, so far as bounds say
+	anyOpened bool // some family had its turn
+	steps     int  // for those who watch
 }
 
-// fit is a plan that fits, with its place in the space.
-type fit struct {
-	point  point
-	place  int
-	time   costmodel.Seconds
-	member *member
+// fittingPlan is a plan that fits, with its place in the space.
+type fittingPlan struct {
+	candidate candidate
+	index     int
+	time      costmodel.Seconds
+	member    *member
 }
 
 // best prices plans in ascending order of their bounds, until no bound is below the best time. A family is looked at
 // when the bound of its arithmetic has its turn, and opened, as a branch of it is, when its own has.
-func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) {
-	h := s.hunt(sp, k)
-	first := h.first()
-	h.end()
+func (s *searcher) best(sp *planSpace, k *filter) (best Priced, n Counts, found bool) {
+	h := s.searchBestFirst(sp, k)
+	first := h.fastestFit()
+	h.finish()
 	if first == nil {
-		return Priced{}, h.n, false
+		return Priced{}, h.counts, false
 	}
-	return s.priced(&first.point), h.n, true
+	return s.priced(&first.candidate), h.counts, true
 }
 
 // found are the two plans that a search finds, and which of them is recommended.
@@ -233,36 +233,36 @@ type found struct{ best, robust, fastest Priced }
 
 // choose finds the fastest plan, and then the one of least risk among those that predictions do not tell from it. The
 // counts are those of both.
-func (s *searcher) choose(sp *space, k *keep) (c found, n Counts, ok bool) {
-	h := s.hunt(sp, k)
-	first := h.first()
+func (s *searcher) choose(sp *planSpace, k *filter) (c found, n Counts, ok bool) {
+	h := s.searchBestFirst(sp, k)
+	first := h.fastestFit()
 	if first == nil {
-		h.end()
-		return c, h.n, false
+		h.finish()
+		return c, h.counts, false
 	}
 	limit := h.fastest * costmodel.Seconds(1+s.window)
 	if p := s.problem; p.MaxStep > 0 {
 		limit = max(h.fastest, min(limit, p.MaxStep))
 	}
 	least := h.robust(limit)
-	h.end()
-	c.fastest, c.robust = s.priced(&first.point), s.priced(&least)
+	h.finish()
+	c.fastest, c.robust = s.priced(&first.candidate), s.priced(&least)
 	c.best = c.robust
 	if s.problem.Prefer == PreferFastest {
 		c.best = c.fastest
 	}
-	return c, h.n, true
+	return c, h.counts, true
 }
 
-// hunt looks at plans until no bound is below the best time.
-func (s *searcher) hunt(sp *space, k *keep) *hunt {
+// bestFirst looks at plans until no bound is below the best time.
+func (s *searcher) searchBestFirst(sp *planSpace, k *filter) *bestFirst {
 	counts := k == nil
 	if counts {
-		k = &keep{}
+		k = &filter{}
 	}
-	h := &hunt{s: s, sp: sp, keep: k, counts: counts}
-	h.n.Space = sp.size
-	h.queue, h.rest = s.queue[:0], sp.ranked(s)
+	h := &bestFirst{s: s, space: sp, filter: k, countAll: counts}
+	h.counts.Space = sp.size
+	h.queue, h.pending = s.queue[:0], sp.ranked(s)
 	h.fastest = costmodel.Seconds(math.Inf(1))
 	if k.limit > 0 {
 		h.fastest = k.limit
@@ -271,139 +271,139 @@ func (s *searcher) hunt(sp *space, k *keep) *hunt {
 		h.watch()
 		switch e := h.queue.pop(); {
 		case e.member != nil:
-			h.price(e.member)
+			h.priceMember(e.member)
 		case e.branch != nil:
-			h.members(e.branch)
+			h.queueMembers(e.branch)
 		case e.family.floor == 0:
-			h.bound(e.family)
-			h.push(e.family)
+			h.boundFamily(e.family)
+			h.queueFamily(e.family)
 		default:
-			h.branches(e.family)
+			h.queueBranches(e.family)
 		}
 	}
 	return h
 }
 
-// first is the fastest plan, of those within a tie the first in the space; nil if none fits.
-func (h *hunt) first() (first *fit) {
+// fastestFit is the fastest plan, of those within a tie the first in the space; nil if none fits.
+func (h *bestFirst) fastestFit() (first *fittingPlan) {
 	for i := range h.fits {
-		if f := &h.fits[i]; f.time <= h.fastest*(1+tie) && (first == nil || f.place < first.place) {
+		if f := &h.fits[i]; f.time <= h.fastest*(1+tie) && (first == nil || f.index < first.index) {
 			first = f
 		}
 	}
 	return first
 }
 
-// end completes the counts, and gives back what the next hunt can use.
-func (h *hunt) end() {
-	h.s.ahead.stop()
-	h.n.Bounded = h.n.Space - h.n.Infeasible - h.n.Priced
+// finish completes the counts, and gives back what the next hunt can use.
+func (h *bestFirst) finish() {
+	h.s.precompiler.stop()
+	h.counts.Bounded = h.counts.Space - h.counts.Infeasible - h.counts.Priced
 	h.s.queue = h.queue
 }
 
 // next tells whether something may be no slower than the best, and queues the families whose turn comes before it.
-func (h *hunt) next() bool {
+func (h *bestFirst) next() bool {
 	limit := h.fastest * (1 + tie)
-	for len(h.rest) > 0 && h.rest[0].floor <= limit && (len(h.queue) == 0 || h.rest[0].floor <= h.queue[0].floor) {
-		f, floor := h.sp.families[h.rest[0].place], h.rest[0].floor
-		h.rest = h.rest[1:]
-		if h.keep.family == nil || h.keep.family(f) {
-			if !h.counts && h.s.hopeless(h.sp.problem, f) {
+	for len(h.pending) > 0 && h.pending[0].floor <= limit && (len(h.queue) == 0 || h.pending[0].floor <= h.queue[0].floor) {
+		f, floor := h.space.families[h.pending[0].index], h.pending[0].floor
+		h.pending = h.pending[1:]
+		if h.filter.family == nil || h.filter.family(f) {
+			if !h.countAll && h.s.cannotFit(h.space.problem, f) {
 				continue
 			}
-			h.refine(f, floor)
+			h.queueRefined(f, floor)
 			h.watch()
 		}
 	}
 	return len(h.queue) > 0 && h.queue[0].floor <= limit
 }
 
-// room tells whether some plan of a family may fit.
-func (h *hunt) room(f *family) bool {
-	if h.s.least(h.sp.problem, f) > h.s.capacity {
-		h.n.Infeasible += f.size
+// classSlab tells whether some plan of a family may fit.
+func (h *bestFirst) mayFit(f *family) bool {
+	if h.s.minBytes(h.space.problem, f) > h.s.arenaCapacity {
+		h.counts.Infeasible += f.size
 		return false
 	}
-	h.roomy = true
+	h.anyMayFit = true
 	return true
 }
 
-// refine queues a family by what it takes nearly; by its own bound once that has its turn, or where it is known. As
+// queueRefined queues a family by what it takes nearly; by its own bound once that has its turn, or where it is known. As
 // long as none was found to have room that is looked at first: perhaps none has.
-func (h *hunt) refine(f *family, ranked costmodel.Seconds) {
-	if f.floor == 0 && (h.roomy || h.room(f)) {
-		if f.rough <= ranked { // no more is known than when it got its rank
-			f.rough = max(f.rough, h.s.nearly(h.sp.problem, f.cell, &f.plan))
+func (h *bestFirst) queueRefined(f *family, ranked costmodel.Seconds) {
+	if f.floor == 0 && (h.anyMayFit || h.mayFit(f)) {
+		if f.roughFloor <= ranked { // no more is known than when it got its rank
+			f.roughFloor = max(f.roughFloor, h.s.pipelineBound(h.space.problem, f.class, &f.plan))
 		}
-		if f.rough > ranked {
-			h.sp.raised++
-			h.queue.push(entry{floor: f.rough, order: f.first, family: f})
+		if f.roughFloor > ranked {
+			h.space.raisedBounds++
+			h.queue.push(entry{floor: f.roughFloor, order: f.first, family: f})
 			return
 		}
-		h.bound(f)
+		h.boundFamily(f)
 	}
-	h.push(f)
+	h.queueFamily(f)
 }
 
-// push queues a family by its own bound, if it has one.
-func (h *hunt) push(f *family) {
+// queueFamily queues a family by its own bound, if it has one.
+func (h *bestFirst) queueFamily(f *family) {
 	if f.floor > 0 {
 		h.queue.push(entry{floor: f.floor, order: f.first, family: f})
 	}
 }
 
-// bound finds a family's own bound.
-func (h *hunt) bound(f *family) {
-	f.floor = max(f.rough, h.s.familyFloor(f, &perhaps, 0))
-	h.sp.raised++
+// boundFamily finds a family's own bound.
+func (h *bestFirst) boundFamily(f *family) {
+	f.floor = max(f.roughFloor, h.s.familyBound(f, &anyRecompute, 0))
+	h.space.raisedBounds++
 }
 
-func (h *hunt) branches(f *family) {
-	if !h.room(f) {
+func (h *bestFirst) queueBranches(f *family) {
+	if !h.mayFit(f) {
 		return
 	}
-	if !h.opened && h.s.ahead.helpers > 0 {
-		h.s.ahead.make(h.s, h.again(f))
+	if !h.anyOpened && h.s.precompiler.helpers > 0 {
+		h.s.precompiler.start(h.s, h.recomputeBases(f))
 	}
-	h.opened = true
-	for _, b := range h.s.open(h.sp.problem, f) {
-		if h.keep.kind != nil && !h.keep.kind(b.again.kind) {
+	h.anyOpened = true
+	for _, b := range h.s.branchesOf(h.space.problem, f) {
+		if h.filter.recompute != nil && !h.filter.recompute(b.recompute.kind) {
 			continue
 		}
-		h.s.weigh(h.sp.problem, b)
-		if b.over > 0 {
-			h.n.Infeasible += b.size
+		h.s.boundBranch(h.space.problem, b)
+		if b.overBytes > 0 {
+			h.counts.Infeasible += b.size
 		} else {
 			h.queue.push(entry{floor: b.floor, order: b.first, branch: b})
 		}
 	}
 }
 
-func (h *hunt) members(b *branch) {
-	ms := h.s.grow(h.sp.problem, b)
+func (h *bestFirst) queueMembers(b *branch) {
+	ms := h.s.membersOf(h.space.problem, b)
 	for i := range ms {
 		switch m := &ms[i]; {
-		case h.keep.member != nil && !h.keep.member(m):
-		case m.over > 0:
-			h.n.Infeasible++
+		case h.filter.member != nil && !h.filter.member(m):
+		case m.overBytes > 0:
+			h.counts.Infeasible++
 		default:
-			h.queue.push(entry{floor: m.floor, order: m.place, member: m})
+			h.queue.push(entry{floor: m.floor, order: m.index, member: m})
 		}
 	}
 }
 
-func (h *hunt) price(m *member) {
-	best, ok := h.s.solve(m, h.fastest*(1+tie))
+func (h *bestFirst) priceMember(m *member) {
+	best, ok := h.s.solveRecompute(m, h.fastest*(1+tie))
 	if !ok {
-		h.passed = append(h.passed, m)
+		h.slower = append(h.slower, m)
 		return
 	}
 	p := h.s.price(&best)
-	h.n.Simulated++
-	h.n.Priced++
+	h.counts.Simulated++
+	h.counts.Priced++
 	h.fastest = min(h.fastest, p.time)
-	h.s.ahead.limit(h.fastest * (1 + tie))
-	h.fits = append(h.fits, fit{best, m.place, p.time, m})
+	h.s.precompiler.limit(h.fastest * (1 + tie))
+	h.fits = append(h.fits, fittingPlan{best, m.index, p.time, m})
 }
 
 // Price predicts one plan, legal or refused with the rules that it breaks. Pins are not looked at.
@@ -415,5 +415,5 @@ func Price(p *Problem, plan ir.Plan) (costmodel.Predict, error) {
 	if rs := Legal(plan, s.dims, p.Cluster, p.GlobalBatch); len(rs) > 0 {
 		return costmodel.Predict{}, &IllegalError{Plan: plan, Reasons: rs, Pins: p.Pins}
 	}
-	return s.priced(s.member(plan)).Predict, nil
+	return s.priced(s.candidateOf(plan)).Predict, nil
 }

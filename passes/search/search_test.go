@@ -298,7 +298,7 @@ func TestFormula(t *testing.T) {
 		base := llamaConfig(2, 16, 4, 2, 24, 61, 64)
 		base.Window, base.Bidirectional = cfg.Window, cfg.Bidirectional
 		m := zoo.Build("m", base, zoo.Options{SeqLen: 64, Batch: 1, Elem: ir.F32})
-		if got := formula(m); got != want {
+		if got := flopsFormula(m); got != want {
 			t.Errorf("%+v: %q, want %q", cfg, got, want)
 		}
 		per[want] = modelFlops(m)

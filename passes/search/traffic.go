@@ -33,7 +33,7 @@ type ledger struct {
 
 func newLedger(m ir.Mesh) *ledger { return &ledger{mesh: m, count: map[trafficKey]int{}} }
 
-// add enters times calls of a collective.
+// addCount enters times calls of a collective.
 func (l *ledger) add(c ir.Collective, times int) {
 	axes := make([]string, len(c.Axes))
 	for i, a := range c.Axes {
@@ -42,8 +42,8 @@ func (l *ledger) add(c ir.Collective, times int) {
 	l.count[trafficKey{c.Op, strings.Join(axes, "@"), c.Ranks(l.mesh), c.Bytes}] += times
 }
 
-// nodes enters times runs of some nodes.
-func (l *ledger) nodes(ns []*ir.Node, times int) {
+// addNodes enters times runs of some nodes.
+func (l *ledger) addNodes(ns []*ir.Node, times int) {
 	for _, n := range ns {
 		l.flops += float64(float64(times) * n.Flops(l.mesh))
 		if c, ok := n.Collective(l.mesh); ok {
@@ -52,7 +52,7 @@ func (l *ledger) nodes(ns []*ir.Node, times int) {
 	}
 }
 
-// list is the collectives, sorted.
+// listBases is the collectives, sorted.
 func (l *ledger) list() []Traffic {
 	out := make([]Traffic, 0, len(l.count))
 	for k, n := range l.count {
@@ -69,7 +69,7 @@ func (l *ledger) list() []Traffic {
 func Compiled(p *ir.Program, stage int) ([]Traffic, float64) {
 	w := walker{l: newLedger(p.Mesh), p: p, st: &p.Stages[stage], stage: stage}
 	w.run = func(v *ir.Segment, kind ir.ActionKind) {
-		w.l.nodes(map[ir.ActionKind]*ir.Func{ir.Forward: v.Forward, ir.Backward: v.Backward,
+		w.l.addNodes(map[ir.ActionKind]*ir.Func{ir.Forward: v.Forward, ir.Backward: v.Backward,
 			ir.Weigh: v.Weights}[kind].Nodes, 1)
 	}
 	w.walk()
@@ -82,27 +82,27 @@ type walker struct {
 	p     *ir.Program
 	st    *ir.Stage
 	stage int
-	last  place                                         // the layer whose gathered parameters are there
+	last  layerID                                       // the layer whose gathered parameters are there
 	run   func(variant *ir.Segment, kind ir.ActionKind) // enters a function
 }
 
-// walk enters a step.
+// backwardOrder enters a step.
 func (w *walker) walk() {
-	w.l.nodes(w.p.Begin.Nodes, 1)
+	w.l.addNodes(w.p.Begin.Nodes, 1)
 	for _, a := range w.st.Schedule {
 		for _, m := range w.p.Messages(w.stage, a) {
 			w.l.add(m, 1)
 		}
 		if a.Kind == ir.Finish {
-			w.l.nodes(w.st.Update.Nodes, 1)
+			w.l.addNodes(w.st.Update.Nodes, 1)
 		} else {
 			w.pass(a)
 		}
 	}
 }
 
-// place is a layer; the zero value is none.
-type place struct {
+// index is a layer; the zero value is none.
+type layerID struct {
 	segment string
 	layer   int
 }
@@ -110,14 +110,14 @@ type place struct {
 // pass enters a pass of a chunk.
 func (w *walker) pass(a ir.Action) {
 	if a.Kind == ir.Weigh {
-		w.weigh(a)
+		w.weightPass(a)
 		return
 	}
 	for _, v := range visits(w.st.Chunks[a.Chunk].Runs, a.Kind) {
-		if v.place != w.last {
-			w.buckets(w.st.Fetch, v.place)
+		if v.layerID != w.last {
+			w.addBuckets(w.st.Fetch, v.layerID)
 		}
-		w.last = v.place
+		w.last = v.layerID
 		s := w.p.Model.Segment(v.segment)
 		if v.remat {
 			s = s.Remat
@@ -130,13 +130,13 @@ func (w *walker) pass(a ir.Action) {
 			w.run(s, ir.Weigh)
 		}
 		if s.Weights == nil || v.group {
-			w.buckets(w.st.Resolve, v.place)
+			w.addBuckets(w.st.Resolve, v.layerID)
 		}
 	}
 }
 
-// weigh enters what a chunk's backward pass has left to its second part: nothing of groups, which do both at once.
-func (w *walker) weigh(a ir.Action) {
+// judge enters what a chunk's backward pass has left to its second part: nothing of groups, which do both at once.
+func (w *walker) weightPass(a ir.Action) {
 	for _, run := range w.st.Chunks[a.Chunk].Runs {
 		s := w.p.Kind(&run)
 		if s.Weights == nil || run.Every > 0 {
@@ -144,14 +144,14 @@ func (w *walker) weigh(a ir.Action) {
 		}
 		for k := range run.Count {
 			w.run(s, ir.Weigh)
-			w.buckets(w.st.Resolve, place{run.Segment, run.From + k})
+			w.addBuckets(w.st.Resolve, layerID{run.Segment, run.From + k})
 		}
 	}
 }
 
 // visit is a function of a layer that a pass runs.
 type visit struct {
-	place
+	layerID
 	kind  ir.ActionKind
 	remat bool
 	group bool // of a group of layers that is run again
@@ -163,7 +163,7 @@ func visits(runs []ir.Run, kind ir.ActionKind) []visit {
 	var out []visit
 	for _, run := range runs {
 		for k := range run.Count {
-			out = append(out, visit{place{run.Segment, run.From + k}, kind, run.Remat, run.Every > 0})
+			out = append(out, visit{layerID{run.Segment, run.From + k}, kind, run.Remat, run.Every > 0})
 		}
 	}
 	if kind != ir.Backward {
@@ -175,24 +175,24 @@ func visits(runs []ir.Run, kind ir.ActionKind) []visit {
 		for k := run.Count - 1; k >= 0; k-- {
 			if run.Every > 0 && (k == run.Count-1 || (k+1)%run.Every == 0) {
 				for g := k - k%run.Every; g <= k; g++ {
-					out = append(out, visit{place{run.Segment, run.From + g}, ir.Forward, run.Remat, true})
+					out = append(out, visit{layerID{run.Segment, run.From + g}, ir.Forward, run.Remat, true})
 				}
 			}
-			out = append(out, visit{place{run.Segment, run.From + k}, kind, run.Remat, run.Every > 0})
+			out = append(out, visit{layerID{run.Segment, run.From + k}, kind, run.Remat, run.Every > 0})
 		}
 	}
 	return out
 }
 
-// buckets enters a stage's function for the buckets of a layer.
-func (w *walker) buckets(f *ir.Func, at place) {
+// addBuckets enters a stage's function for the buckets of a layer.
+func (w *walker) addBuckets(f *ir.Func, at layerID) {
 	if f == nil {
 		return
 	}
 	for _, i := range w.p.LayerBuckets(w.st, at.segment, at.layer) {
 		for _, n := range f.Nodes {
 			if n.Attr.Bucket == i {
-				w.l.nodes([]*ir.Node{n}, 1)
+				w.l.addNodes([]*ir.Node{n}, 1)
 			}
 		}
 	}

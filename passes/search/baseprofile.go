@@ -1,0 +1,230 @@
+package search
+
+import (
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes"
+)
+
+// The bounds come from one profile for each (tp, sp), of micro-batch 1, whose flops, bytes and slots are lines over the
+// micro-batch. Partitioning does not depend on the micro-batch: the delayed partials that it compares in bytes
+// either all have the batch dim or end in accumulators. So the lines are exact up to alignment, and the floors
+// leave out only what is positive: exposed bucket communication, alignment, and temporaries.
+
+// baseKey is the profile that bounds a plan.
+func baseKey(p ir.Plan) profileKey {
+	k := keyOf(p)
+	k.micro = 1
+	return k
+}
+
+// baseProfile is a profile of micro-batch 1 with its slopes.
+type baseProfile struct {
+	*profile
+	key          profileKey
+	stream       int // bytes of a block's input
+	sizes        []variantSizes
+	byMicro      map[int]*blocks
+	workByDevice map[deviceMicro]costmodel.Seconds // of all layers
+	elems        []int                             // parameters of a layer of each segment of the model, on one rank
+	experts      []int                             // of those, the experts'
+	tied         int                               // those of the last segment that the first one owns
+}
+
+// deviceMicro is a device with a micro-batch.
+type deviceMicro struct {
+	device costmodel.Device
+	micro  int
+}
+
+func (s *searcher) base(plan ir.Plan) *baseProfile {
+	return s.baseAt(baseKey(plan))
+}
+
+// baseAt finds a base, or makes it.
+func (s *searcher) baseAt(k profileKey) *baseProfile {
+	if b := s.bases[k]; b != nil {
+		return b
+	}
+	b := s.precompiler.get(s, k)
+	s.bases[k] = b
+	return b
+}
+
+// newBase puts slopes to a profile of micro-batch 1.
+func (s *searcher) newBase(k profileKey, p *profile) *baseProfile {
+	b := &baseProfile{profile: p, key: k, byMicro: map[int]*blocks{}, workByDevice: map[deviceMicro]costmodel.Seconds{}}
+	variants, segs := b.prog.Model.Variants(), make([]*segmentProfile, len(p.segs))
+	for i := range segs {
+		segs[i] = &p.segs[i]
+	}
+	b.sizes = s.measureSlopes(b.prog, variants, segs)
+	if !s.problem.engine().Own {
+		b.useEngineSizes()
+	}
+	for _, seg := range variants {
+		if x := seg.Forward.Value(passes.StreamName); x != nil {
+			b.stream = x.Type.LocalBytes(b.prog.Mesh)
+		}
+	}
+	for i, seg := range b.prog.Model.Segments {
+		b.elems, b.experts = append(b.elems, 0), append(b.experts, 0)
+		for _, w := range seg.Forward.Weights() {
+			n := w.Type.LocalElems(b.prog.Mesh)
+			if w.Type.Has(ir.Expert) {
+				b.experts[i] += n
+			}
+			if w.Param.Tied == "" {
+				b.elems[i] += n
+			} else {
+				b.tied += n
+			}
+		}
+	}
+	return b
+}
+
+// measureSlopes measures all lines of some variants of a program, whose profiles get theirs, at micro-batch 2, and puts the
+// variants back.
+func (s *searcher) measureSlopes(p *ir.Program, variants []*ir.Segment, profiles []*segmentProfile) []variantSizes {
+	dp := p.Plan.DP
+	lines := measureSizes(p, variants, nil)
+	resizeBatch(p, variants, 2*dp)
+	lines = measureSizes(p, variants, lines)
+	for i, seg := range variants {
+		sp := profiles[i]
+		if !s.problem.engine().Own { // whose lines come with their slopes
+			continue
+		}
+		sp.forward.setSlopes(seg.Forward, p.Mesh)
+		sp.backward.setSlopes(seg.Backward, p.Mesh)
+		sp.weights.setSlopes(seg.Weights, p.Mesh)
+	}
+	resizeBatch(p, variants, dp)
+	return lines
+}
+
+// savedValues are the values that a function, or what it takes, adds to the layer's slot. What a result takes the place
+// of adds nothing.
+func savedValues(f *ir.Func, inputs []*ir.Value) []*ir.Value {
+	var vs []*ir.Value
+	replaced := map[*ir.Value]bool{}
+	for _, n := range f.Nodes {
+		if n.Op.InPlace() {
+			replaced[n.Args[0]] = n.Args[0].Place == n.Outs[len(n.Outs)-1].Place
+		}
+	}
+	add := func(all []*ir.Value) {
+		for _, v := range all {
+			if v.Place.Region == ir.PlaceSlot && !replaced[v] {
+				vs = append(vs, v)
+			}
+		}
+	}
+	add(inputs)
+	for _, n := range f.Nodes {
+		if !n.Op.View() {
+			add(n.Outs)
+		}
+	}
+	return vs
+}
+
+// resizeBatch sets the batch dim of all values of some variants, and the experts' places for so many sequences.
+func resizeBatch(p *ir.Program, variants []*ir.Segment, size int) {
+	for _, s := range variants {
+		places := 0
+		for _, f := range s.Funcs() {
+			passes.Resize(f, ir.Batch, size)
+			for _, n := range f.Nodes {
+				passes.Resize(&ir.Func{Nodes: n.Body}, ir.Batch, size)
+				if n.Op == ir.OpDispatch {
+					places = passes.Places(n, p.Plan, size)
+				}
+			}
+			if places == 0 {
+				continue
+			}
+			passes.Resize(f, ir.SlotDim, places)
+			for _, n := range f.Nodes {
+				passes.Resize(&ir.Func{Nodes: n.Body}, ir.SlotDim, places)
+			}
+		}
+	}
+}
+
+// layerRun is some layers of a segment of the model in a chunk.
+type layerRun struct {
+	segment, count int
+	end            bool // the embedding or the head
+}
+
+// chunkLayers is the layers of a family's chunks.
+func (s *searcher) chunkLayers(f *family) [][]layerRun {
+	if f.withDetails().layers != nil {
+		return f.layers
+	}
+	segs, split := s.problem.Model.Segments, f.counts
+	out := make([][]layerRun, len(split))
+	f.layers = out
+	at, used := 0, 0
+	take := func(c, n int) {
+		for n > 0 {
+			k := min(n, segs[at].Count-used)
+			out[c] = append(out[c], layerRun{at, k, s.isEnd(at)})
+			n -= k
+			used += k
+			if used == segs[at].Count {
+				at, used = at+1, 0
+			}
+		}
+	}
+	for c, n := range split {
+		if c == 0 && s.dims.Embed {
+			take(c, 1)
+		}
+		take(c, n)
+		if c == len(split)-1 && s.dims.Head {
+			take(c, 1)
+		}
+	}
+	return out
+}
+
+// isEnd tells whether a segment is the embedding or the head.
+func (s *searcher) isEnd(segment int) bool {
+	return segment == 0 && s.dims.Embed || segment == len(s.problem.Model.Segments)-1 && s.dims.Head
+}
+
+// scheduleKey is what the micro-batches in flight depend on.
+type scheduleKey struct {
+	schedule       string
+	pp, vpp, micro int
+}
+
+// overlaps are the activation buffers of each chunk, in the model's order. Schedules are periodic: after the warm-up,
+// which is at most 3·pp micro-batches of each chunk, a turn of pp of them repeats, so that 4·pp show all there is.
+func (s *searcher) microBatchesInFlight(p *ir.Plan) []int {
+	k := scheduleKey{p.Schedule, p.PP, p.VPP, p.MicroBatches}
+	if p.Schedule != "gpipe" {
+		k.micro = min(k.micro, 4*p.PP)
+	}
+	if f := s.inFlight[k]; f != nil {
+		return f
+	}
+	short := *p
+	short.MicroBatches = k.micro
+	out := make([]int, p.PP*p.VPP)
+	next := make([]int, p.PP)
+	each := make([][]int, p.PP)
+	for st := range each {
+		each[st] = s.problem.engine().InFlight(&short, st, passes.InFlight(short, st))
+	}
+	for c := range out {
+		st := p.StageOf(c)
+		out[c] = each[st][next[st]]
+		next[st]++
+	}
+	s.inFlight[k] = out
+	return out
+}

@@ -1,0 +1,369 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes"
+)
+
+// candidate is a plan as the search holds it: its family, and the choices that a family leaves open.
+type candidate struct {
+	family    *family
+	sharding  *sharding
+	recompute *recomputeChoice
+	n         int // again's number
+	order     *axisOrder
+}
+
+// queuePlan is the point for the world outside.
+func (p *candidate) plan() ir.Plan {
+	out := p.family.plan
+	p.recompute.apply(&out, p.n)
+	out.Zero, out.ZeroGroup, out.AxisOrder = p.sharding.zero, p.sharding.group, p.order.name
+	return out
+}
+
+// queueMember is a plan from outside as a point.
+func (s *searcher) candidateOf(plan ir.Plan) *candidate {
+	f := &family{familySpec: &familySpec{plan: plan, counts: counts(&plan), splitsBackward: plan.Splits()}, class: &degreeClass{}}
+	f.plan.Zero, f.plan.ZeroGroup, f.plan.Recompute, f.plan.RecomputeLayers, f.plan.RecomputeEvery, f.plan.
+		RecomputeSplit = 0, 1, "none", 0, 1, false
+	a := &recomputeChoice{kind: plan.Recompute, split: plan.RecomputeSplit, minN: min(1, plan.RecomputeLayers),
+		maxN: plan.LargestChunk()}
+	o := newAxisOrder(plan, plan.AxisOrder)
+	p := &candidate{family: f, sharding: &sharding{zero: plan.Zero, group: plan.ZeroGroup}, recompute: a,
+		n: plan.RecomputeLayers, order: &o}
+	if plan.RecomputeEvery > 1 {
+		a.grouped, a.layers, a.minN, a.maxN, p.n = true, plan.RecomputeLayers, 2, plan.RecomputeLayers,
+			plan.RecomputeEvery
+	}
+	return p
+}
+
+// scatterEachMicro tells whether gradients are scattered after each micro-batch by a pass of their own.
+func (p *candidate) scattersEachMicro() bool { return p.family.splitsBackward && p.sharding.zero >= 2 }
+
+// priceMember is what the search compares of plans.
+type price struct {
+	time   costmodel.Seconds
+	memory costmodel.Memory
+	stage  int // that it is of
+}
+
+// priceKey is a point in small numbers.
+type priceKey struct {
+	frame                *pipelineSplit
+	tp, dp, micro        int32
+	group, layers, every int32
+	zero, sp, split      uint8
+	schedule, kind       uint8
+	order                [4]int32
+	cp                   int32
+	context              byte // of cp_kind
+	ep, etp              int32
+	slack                float64
+}
+
+func (p *candidate) key(s *searcher) priceKey {
+	f := p.family
+	layers, every := p.recompute.layersAndEvery(p.n)
+	k := priceKey{frame: s.pipelineSplit(f), tp: int32(f.plan.TP), dp: int32(f.plan.DP), micro: int32(f.plan.MicroBatch),
+		group:  int32(p.sharding.group),
+		layers: int32(layers), every: int32(every), zero: uint8(p.sharding.zero),
+		schedule: uint8(slices.Index(schedules, f.plan.Schedule)), kind: p.recompute.kind[0],
+		order: [4]int32{int32(p.order.tp), int32(p.order.dp), int32(p.order.pp), int32(p.order.cp)},
+		cp:    int32(f.plan.CP), context: f.plan.CPKind[0], ep: int32(f.plan.EP), etp: int32(f.plan.ETP),
+		slack: f.plan.MoESlack}
+	if f.plan.SP {
+		k.sp = 1
+	}
+	if p.recompute.split {
+		k.split = 1
+	}
+	return k
+}
+
+// memory is what a rank of the fullest stage needs.
+func (p *candidate) memory(s *searcher) (costmodel.Memory, int) {
+	s.measureActivations(&s.activationScratch, p.family, p.recompute, p.n, p.scattersEachMicro())
+	a, stage := s.fullestStage(p.family, &s.activationScratch, s.shardingCost(p.family, *p.sharding).stateMemory)
+	return s.memoryOf(&a, &p.family.plan), stage
+}
+
+// priceMember simulates a plan that fits; of one that does not only the memory is known.
+func (s *searcher) price(p *candidate) *price {
+	k := p.key(s)
+	if q := s.prices[k]; q != nil {
+		return q
+	}
+	q := &price{}
+	q.memory, q.stage = p.memory(s)
+	if q.memory.Fits() {
+		q.time = s.stepOf(p).Total()
+	}
+	s.prices[k] = q
+	return q
+}
+
+// stepTime is how long a plan's step takes, whether it fits or not.
+func (s *searcher) stepTime(p *candidate) costmodel.Seconds {
+	if q := s.price(p); q.time > 0 {
+		return q.time
+	}
+	return s.stepOf(p).Total()
+}
+
+// priced is a plan with its prediction.
+func (s *searcher) priced(p *candidate) Priced {
+	plan := p.plan()
+	memory, stage := p.memory(s)
+	predict := s.problem.Cluster.Predict(costmodel.Run{
+		Time: s.stepOf(p).Simulate(), Memory: memory,
+		Tokens:        s.problem.GlobalBatch * s.dims.Seq,
+		ModelFlops:    float64(float64(s.problem.GlobalBatch) * s.modelFlops),
+		Formula:       s.formula,
+		HardwareFlops: s.hardwareFlops(p), Ranks: plan.Ranks(), Precision: plan.Precision, GEMM: s.problem.Computes(),
+		Engine: s.problem.engine(), PP: plan.PP, Experts: plan.MoESlack > 0,
+	})
+	predict.BytesPerParam = s.problem.engine().BytesPerParam(&plan, s.problem.Recipe)
+	return Priced{plan, predict, stage}
+}
+
+// hardwareFlops are matmuls and attention of a step that a rank does, in the mean over the stages.
+func (s *searcher) hardwareFlops(p *candidate) float64 {
+	f := p.family
+	b, fr := s.blocksOf(f, p.recompute, p.scattersEachMicro()), s.pipelineSplit(f)
+	layers, every := p.recompute.layersAndEvery(p.n)
+	sum, load := 0.0, s.moeLoad(&b.base.key, b.micro)
+	for i := range fr.kinds {
+		for _, r := range fr.kinds[i].parts(layers, every, p.recompute.split) {
+			seg := b.base.prog.Model.Segments[r.segment]
+			if r.Remat {
+				seg = seg.Remat
+			}
+			of := b.base.profile.segment(seg)
+			hard := of.forward.matmulFlopsAt(b.micro, load) + of.backward.matmulFlopsAt(b.micro, load) + of.weights.matmulFlopsAt(b.micro,
+				load)
+			if r.Every > 0 {
+				hard += of.forward.matmulFlopsAt(b.micro, load)
+			}
+			sum += float64(float64(fr.kinds[i].count*r.Count*f.plan.MicroBatches) * hard)
+		}
+	}
+	return sum / float64(f.plan.PP)
+}
+
+// part is a run of a kind of chunk, its layers numbered from the first of their segment in the chunk.
+type part struct {
+	ir.Run
+	segment int
+}
+
+// parts are a kind's runs, those that are recomputed by themselves.
+func (c *chunkKind) parts(layers, every int, split bool) (out []part) {
+	for _, r := range c.runs {
+		again := 0
+		if !r.end {
+			again = min(layers, r.count)
+			layers -= again
+		}
+		if again > 0 {
+			p := part{ir.Run{Count: again, Remat: every == 1, Split: split}, r.segment}
+			if every > 1 {
+				p.Every = every
+			}
+			out = append(out, p)
+		}
+		if again < r.count {
+			out = append(out, part{ir.Run{From: again, Count: r.count - again}, r.segment})
+		}
+	}
+	return out
+}
+
+// stepOf is a plan's step in times.
+func (s *searcher) stepOf(p *candidate) *costmodel.Step {
+	f, plan, e := p.family, p.plan(), s.problem.engine()
+	b, fr, st := s.blocksOf(f, p.recompute, p.scattersEachMicro()), s.pipelineSplit(f), s.shardingCost(p.family, *p.sharding).layout
+	costs := s.layerCosts(nil, s.routeSetOn(f, b, p.order), &b.base.key, b.base.profile, b.micro)
+	prices := &bucketPrices{pricer: s, state: st, plan: plan, order: p.order, owners: ownersOf(&plan, p.sharding.group)}
+	step := &costmodel.Step{Timetable: s.timetable(f), Overlap: s.overlap[min(p.sharding.zero, 1)], Ahead: e.Ahead,
+		Other:  s.device.StepOverhead() + prices.price(0, bucketLine).other,
+		Stages: make([]costmodel.Stage, f.plan.PP)}
+	kinds := make([][]costmodel.Layers, len(fr.kinds))
+	layers, every := p.recompute.layersAndEvery(p.n)
+	for i := range fr.kinds {
+		for _, r := range fr.kinds[i].parts(layers, every, p.recompute.split) {
+			l := layersOf(&r.Run, r.segment, &costs[r.segment])
+			l.Fetch, l.Scatter = prices.zeroTime(r.segment)
+			kinds[i] = append(kinds[i], l)
+		}
+	}
+	message := s.messageTime(f, b.stream, p.order)
+	for i := range step.Stages {
+		of := &fr.stages[i]
+		to := &step.Stages[i]
+		for _, c := range of.chunks {
+			chunk := costmodel.Chunk{Runs: kinds[fr.kindOf[c]], From: fr.firstLayer[c], Split: f.splitsBackward,
+				Apart: len(of.chunks) > 1,
+				Waits: e.Waits(&f.plan), Contention: s.contends(p.sharding.zero),
+				Host: s.device.PassOverhead() / costmodel.Seconds(f.plan.VPP)}
+			if c+1 < len(fr.kindOf) && f.plan.StageOf(c+1) != i {
+				chunk.Output = message
+			}
+			if c > 0 && f.plan.StageOf(c-1) != i {
+				chunk.Grad = message
+			}
+			to.Chunks = append(to.Chunks, chunk)
+		}
+		to.Buckets, to.Norm = prices.stage(fr, of)
+	}
+	return step
+}
+
+// timetable is the schedule of a family's stages.
+func (s *searcher) timetable(f *family) *ir.Timetable {
+	k := scheduleKey{f.plan.Schedule, f.plan.PP, f.plan.VPP, f.plan.MicroBatches}
+	if t := s.timetables[k]; t != nil {
+		return t
+	}
+	t := &ir.Timetable{Micro: k.micro}
+	for i, st := range s.pipelineSplit(f).stages {
+		t.Chunks = append(t.Chunks, st.chunks)
+		t.Do = append(t.Do, passes.Turns(f.plan, i))
+	}
+	s.timetables[k] = t
+	return t
+}
+
+// bucketPrices are what buckets of one plan cost.
+type bucketPrices struct {
+	pricer *searcher
+	state  *stateLayout
+	plan   ir.Plan
+	order  *axisOrder
+	owners
+}
+
+// bucketKey is what the price of a bucket depends on.
+type bucketKey struct {
+	state                        *stateLayout
+	tp, dp, pp, cp, group        int
+	strideTP, strideDP, stridePP int
+	strideCP, ep, etp            int
+	class, elems                 int
+}
+
+// bucketPrice is what a bucket costs once a step, and its parameters and gradients for each use.
+type bucketPrice struct {
+	costmodel.BucketCost
+	gather, scatter, other costmodel.Seconds // other: what all stages do together
+}
+
+// sharding prices a bucket by the functions that pass bucket writes for it.
+func (b *bucketPrices) price(class, elems int) *bucketPrice {
+	k := bucketKey{b.state, b.plan.TP, b.plan.DP, b.plan.PP, b.plan.CP, b.plan.ZeroGroup, b.order.tp, b.order.dp,
+		b.order.pp, b.order.cp, b.plan.EP, b.plan.ETP, class, elems}
+	if p := b.pricer.bucketPrices[k]; p != nil {
+		return p
+	}
+	mesh, err := b.plan.Mesh(b.pricer.dims.KVHeads)
+	if err != nil {
+		panic(fmt.Sprintf("search: a legal plan has no mesh: %v: %v", b.plan, err))
+	}
+	from := b.state.prog
+	t := &tables{Program: &ir.Program{Name: from.Name, Plan: b.plan, Mesh: mesh, Recipe: from.Recipe,
+		Classes: from.Classes, Slots: from.Slots, Model: from.Model}}
+	t.Stages = []ir.Stage{{Buckets: []ir.Bucket{{Class: class, Elems: elems,
+		Pieces: []ir.Piece{{Segment: from.Model.Segments[0].Name}}}}}}
+	passes.StageFuncs(t.Program, &t.Stages[0])
+	t.Begin = passes.Begin(t.Program)
+	to := b.pricer.stageUpdate(t, 0)
+	p := &bucketPrice{BucketCost: to.buckets[0], other: to.other,
+		gather: b.pricer.bucketTime(t, t.Stages[0].Fetch, 0), scatter: b.pricer.bucketTime(t, t.Stages[0].Resolve, 0)}
+	b.pricer.bucketPrices[k] = p
+	return p
+}
+
+// zeroTime is what a layer of a segment gathers before each use and scatters after each backward.
+func (b *bucketPrices) zeroTime(segment int) (fetch, scatter costmodel.Seconds) {
+	if b.plan.Zero < 2 {
+		return 0, 0
+	}
+	for _, u := range b.state.uses[segment] {
+		c := &b.state.classes[u.class]
+		p := b.price(u.class, passes.RoundUp(c.elems[u.segment], c.padTo(b.owners)))
+		fetch, scatter = fetch+p.gather, scatter+p.scatter
+	}
+	return fetch, scatter
+}
+
+// stageMemory is a stage's buckets, as pass bucket cuts them, and its norm.
+func (b *bucketPrices) stage(fr *pipelineSplit, of *splitStage) (out []costmodel.BucketCost, norm costmodel.Seconds) {
+	elems, owned := b.state.elements(of.backwardOrder, b.owners)
+	total := 0
+	for i := range b.state.classes {
+		for _, w := range of.backwardOrder {
+			total += w.count * b.state.classes[i].elems[w.segment]
+		}
+	}
+	limit := passes.BucketLimit(total)
+	for i := range b.state.classes {
+		c := &b.state.classes[i]
+		open, last := 0, [2]int{}
+		shut := func() {
+			cost := b.price(i, passes.RoundUp(open, c.padTo(b.owners))).BucketCost
+			cost.Segment, cost.Layer = last[0], last[1]
+			out, open = append(out, cost), 0
+		}
+		fr.eachLayer(of, func(segment, layer int) {
+			n := c.elems[segment]
+			if n == 0 {
+				return
+			}
+			open += n
+			last = [2]int{segment, layer}
+			if open >= limit || c.scatterEachMicro {
+				shut()
+			}
+		})
+		if open > 0 {
+			shut()
+		}
+	}
+	return out, b.pricer.norm(&b.plan, elems, owned)
+}
+
+// eachLayer goes through a stage's layers in the order in which backward makes their gradients.
+func (fr *pipelineSplit) eachLayer(of *splitStage, do func(segment, layer int)) {
+	for i := len(of.chunks) - 1; i >= 0; i-- {
+		c := of.chunks[i]
+		runs := fr.kinds[fr.kindOf[c]].runs
+		for j := len(runs) - 1; j >= 0; j-- {
+			from := 0
+			if j == 0 {
+				from = fr.firstLayer[c]
+			}
+			for k := runs[j].count - 1; k >= 0; k-- {
+				do(runs[j].segment, from+k)
+			}
+		}
+	}
+}
+
+// quote is a plan's price in closed form: at most what its step takes, and what the arena of its fullest stage needs,
+// to the byte. The search compares plans by it and simulates the few that no other's quote rules out.
+type quote struct {
+	time  costmodel.Seconds
+	bytes int
+}
+
+func (s *searcher) quote(p *candidate) quote {
+	s.measureActivations(&s.activationScratch, p.family, p.recompute, p.n, p.scattersEachMicro())
+	r := s.shardingCost(p.family, *p.sharding)
+	costs := s.layerTimesOf(p.family, p.recompute, p.scattersEachMicro(), p.order)
+	return quote{s.closedForm(p.family, *p.sharding, p.recompute, p.n, p.order, costs), s.peakBytes(p.family, &s.activationScratch, r.stateMemory)}
+}

@@ -1,0 +1,31 @@
+package search
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// Closed forms of memory and time are what the passes' own tables give.
+func TestClosedForms(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 9))
+	for range 60 {
+		p := randomProblem(t, r)
+		s, err := newSearcher(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, plan := range plansOf(t, s, r, 20) {
+			tables := s.tables(plan)
+			want, stage := s.memory(tables)
+			m := s.candidateOf(plan)
+			got, at := m.memory(s)
+			if got != want || at != stage {
+				t.Errorf("%v:\nclosed  %+v of stage %d\nlaid out %+v of stage %d", plan.Text(), got, at, want, stage)
+			}
+			a, b := s.stepOf(m).Simulate(), s.step(tables).Simulate()
+			if d := float64(a.Total()/b.Total()) - 1; d > 1e-12 || d < -1e-12 {
+				t.Errorf("%v:\nclosed %+v\npasses %+v", plan.Text(), a, b)
+			}
+		}
+	}
+}

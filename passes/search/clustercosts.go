@@ -1,0 +1,59 @@
+package search
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/planc-dev/planc/costmodel"
+)
+
+// clusterCosts are what layers and their collectives take on one cluster, however many sequences a step has and whatever its
+// devices' memory.
+type clusterCosts struct {
+	problem *Problem // one of those that they are of
+	device  costmodel.Device
+
+	layerTimeCache    map[costKey][]layerTimes
+	messages          map[[2]int]costmodel.Seconds
+	routesByStride    map[routeKey]*costmodel.Route
+	internedRoutes    map[costmodel.Route]*costmodel.Route
+	routeSets         map[routeSetKey]*routeSet
+	distinctRouteSets map[*profile][]*routeSet
+	routesByPlacement map[placementKey]*costmodel.Route
+	placements        map[[4]int]costmodel.Placement
+}
+
+func newClusterCosts(p *Problem, dev costmodel.Device) *clusterCosts {
+	return &clusterCosts{problem: p, device: dev, layerTimeCache: map[costKey][]layerTimes{},
+		messages:       map[[2]int]costmodel.Seconds{},
+		routesByStride: map[routeKey]*costmodel.Route{}, internedRoutes: map[costmodel.Route]*costmodel.Route{},
+		routeSets:         map[routeSetKey]*routeSet{},
+		distinctRouteSets: map[*profile][]*routeSet{}, routesByPlacement: map[placementKey]*costmodel.Route{},
+		placements: map[[4]int]costmodel.Placement{}}
+}
+
+// clone are speeds of their own that begin with what these hold.
+func (v *clusterCosts) clone() *clusterCosts {
+	own := *v
+	own.layerTimeCache, own.messages, own.routesByStride, own.internedRoutes = maps.Clone(v.layerTimeCache), maps.Clone(v.messages),
+		maps.Clone(v.routesByStride), maps.Clone(v.internedRoutes)
+	own.routeSets, own.distinctRouteSets, own.routesByPlacement, own.placements = maps.Clone(v.routeSets), maps.Clone(v.distinctRouteSets), maps.Clone(v.routesByPlacement),
+		maps.Clone(v.placements)
+	for p, all := range own.distinctRouteSets {
+		own.distinctRouteSets[p] = slices.Clone(all)
+	}
+	return &own
+}
+
+// price tells whether they are those of a searcher's problem too.
+func (v *clusterCosts) validFor(s *searcher) bool {
+	p, q := v.problem, s.problem
+	if p.Model != q.Model || p.Precision != q.Precision || p.engine() != q.engine() || p.Computes() != q.Computes() ||
+		v.device != s.device {
+		return false
+	}
+	a, b := *p.Cluster, *q.Cluster
+	a.GPU.MemoryGiB, b.GPU.MemoryGiB = 0, 0
+	return reflect.DeepEqual(a, b)
+}

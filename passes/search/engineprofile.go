@@ -1,0 +1,202 @@
+package search
+
+import (
+	"cmp"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes"
+)
+
+// Another runtime than planc's runs other kernels and saves other values. Its layers are costmodel's; what the passes
+// make of the plan stays: stages, buckets, schedules, arenas, so that one search serves all engines.
+
+// engine is whose runtime is priced.
+func (p *Problem) engine() *costmodel.Engine {
+	if p.Engine == nil {
+		return costmodel.PlancEngine
+	}
+	return p.Engine
+}
+
+// Computes is what matmuls compute in.
+func (p *Problem) Computes() string {
+	if p.GEMM != "" {
+		return p.GEMM
+	}
+	return costmodel.ComputeName(p.Precision.Compute)
+}
+
+// transformerShape is the shape of a model, as other runtimes would run it.
+func transformerShape(m *ir.Model, d Dims) costmodel.Transformer {
+	t := costmodel.Transformer{Seq: d.Seq, Hidden: d.Hidden, Heads: d.Heads(), KVHeads: d.KVHeads, FFN: d.FFN,
+		Vocab: d.Vocab, KeysSeen: float64(d.Seq)}
+	for _, s := range m.Segments {
+		for _, n := range s.Forward.Nodes {
+			switch n.Op {
+			case ir.OpRoute:
+				t.Groups, t.BestGroups = n.Attr.Groups, n.Attr.Best
+			case ir.OpAttention:
+				e, _ := n.Args[0].Type.Extent(ir.HeadDim)
+				v, _ := n.Args[2].Type.Extent(ir.VDim)
+				t.HeadDim, t.ValueDim, t.Dropout = e.Size, v.Size, t.Dropout || n.Attr.Drop > 0
+				t.KeysSeen = keysSeen(n)
+			case ir.OpMul:
+				_, wide := n.Outs[0].Type.Extent(ir.FFN)
+				_, expert := n.Outs[0].Type.Extent(ir.ExpertFFN)
+				t.Gated = t.Gated || wide || expert
+			case ir.OpRope:
+				t.Rotary = true
+			case ir.OpDropout:
+				t.Dropout = true
+			case ir.OpAdd:
+				t.Bias = t.Bias || n.Args[1].Kind == ir.Weight
+			}
+		}
+		for _, w := range s.Forward.Weights() {
+			t.Tied = t.Tied || w.Param.Tied != ""
+			for d, to := range map[ir.Dim]*int{ir.QLatent: &t.QLatent, ir.KVLatent: &t.KVLatent,
+				ir.RotaryDim: &t.SharedKey} {
+				if e, ok := w.Type.Extent(d); ok {
+					*to = e.Size
+				}
+			}
+		}
+	}
+	return t
+}
+
+// keysSeen is how many keys a query sees in the mean: attention's flops are four times the pairs' and heads' widths.
+func keysSeen(n *ir.Node) float64 {
+	flops, pairs := n.Flops(ir.Mesh{}), 2.0
+	seen := map[ir.Dim]bool{}
+	for _, v := range n.Args[:2] {
+		for _, e := range v.Type.Dims {
+			if e.Dim != ir.KSeq && !seen[e.Dim] {
+				seen[e.Dim] = true
+				if e.Dim == ir.HeadDim {
+					pairs *= 2
+				}
+				pairs *= float64(e.Size)
+			}
+		}
+	}
+	return flops / pairs
+}
+
+// startDegrees is a model as other runtimes would run it.
+type layerShape costmodel.Transformer
+
+// replaceByEngine puts an engine's own layers in the place of the passes'.
+func (s *searcher) replaceByEngine(p *profile, k profileKey) {
+	e := s.problem.engine()
+	if e.Own {
+		return
+	}
+	shape := layerShape(transformerShape(s.problem.Model, s.dims))
+	split := costmodel.Split{TP: k.tp, CP: k.cp, Context: k.cpKind, EP: k.experts.ep, ETP: k.experts.etp, Micro: k.micro,
+		SP: k.sp, Size: s.problem.Precision.Compute.Size(), Sums: e.Sums(s.problem.Precision),
+		Narrow: s.problem.Computes() == "fp8" || s.problem.Computes() == costmodel.MXFP8,
+		Scaled: s.problem.Computes() == costmodel.MXFP8}
+	more := split
+	more.Micro++
+	segs := p.prog.Model.Segments
+	for i, seg := range segs {
+		own := shape.of(s.problem.Model.Segments[i])
+		pick := func(p costmodel.Split, again string) *costmodel.Layer {
+			embed, block, head := e.Layers(&own, p, again)
+			switch {
+			case i == 0 && s.dims.Embed:
+				return &embed
+			case i == len(segs)-1 && s.dims.Head:
+				return &head
+			}
+			return &block
+		}
+		p.replace(seg, pick(split, "none"), pick(more, "none"), k.splitBackward)
+		if seg.Remat != nil {
+			p.replace(seg.Remat, pick(split, k.recompute), pick(more, k.recompute), k.splitBackward)
+		}
+	}
+	p.logits = 0 // no entry for sampling
+}
+
+// sharing is the shape of one segment's layers: of its own MLP, and of its experts where it has some.
+func (t layerShape) of(seg *ir.Segment) costmodel.Transformer {
+	own := costmodel.Transformer(t)
+	own.FFN, own.Experts, own.Choices, own.ExpertFFN = 0, 0, 0, 0
+	for _, n := range seg.Forward.Nodes {
+		for _, v := range n.Outs {
+			for _, e := range v.Type.Dims {
+				switch e.Dim {
+				case ir.FFN:
+					own.FFN = e.Size
+				case ir.Expert:
+					own.Experts = e.Size
+				case ir.Choice:
+					own.Choices = e.Size
+				case ir.ExpertFFN:
+					own.ExpertFFN = e.Size
+				}
+			}
+		}
+	}
+	return own
+}
+
+// replace sets a variant's profile; grown is the layer at one sequence more.
+func (p *profile) replace(v *ir.Segment, l, grown *costmodel.Layer, apart bool) {
+	to := p.segment(v)
+	to.work, to.saved = int(l.Work), linearBytes{int(l.Saved), int(grown.Saved - l.Saved)}
+	to.forward = linearFunction(l.Forward, grown.Forward)
+	to.backward, to.weights = linearFunction(l.Backward, grown.Backward), linearFunction(l.Weights, grown.Weights)
+	if !apart || v.Weights == nil {
+		to.backward.ops = append(to.backward.ops, to.weights.ops...)
+		to.backward.flops += to.weights.flops
+		to.backward.matmulFlops += to.weights.matmulFlops
+		to.backward.matmulSlope += to.weights.matmulSlope
+		to.weights = funcProfile{}
+	}
+}
+
+// axisGroup is whose collective it is, by the axis alone.
+func axisGroup(a ir.Axis) commGroup {
+	if a == "ep" || a == "etp" {
+		return commGroup{experts: []ir.Axis{a}}
+	}
+	return commGroup{}
+}
+
+// linearFunction are a function's ops and collectives as lines over the micro-batch.
+func linearFunction(f, grown costmodel.Function) funcProfile {
+	p := funcProfile{}
+	for i := range f.Ops {
+		p.add(f.Ops[i], false, false)
+		p.ops[i].slope = f.Ops[i].Slope(&grown.Ops[i])
+		if f.Ops[i].Kind != costmodel.Vector {
+			p.matmulSlope += p.ops[i].slope.Flops
+		}
+	}
+	for i, c := range f.Comms {
+		what := ir.Collective{Op: c.Op, Axes: []ir.Axis{cmp.Or(c.Axis, "tp")}, Bytes: int(c.Bytes)}
+		p.comms = append(p.comms, linearComm{collective: what, slope: grown.Comms[i].Bytes - c.Bytes, overlapped: c.Overlapped,
+			routing: c.Once, group: axisGroup(c.Axis)})
+	}
+	return p
+}
+
+// useEngineSizes puts what an engine's layers keep in the place of what the passes' do.
+func (b *baseProfile) useEngineSizes() {
+	for i, v := range b.prog.Model.Variants() {
+		of := b.profile.segment(v)
+		work := linearTemp{Temp: passes.Temp{Bytes: of.work}, slope: of.work}
+		b.sizes[i] = variantSizes{slots: []linearBytes{of.saved}, temps: [][]linearTemp{{work}}}
+	}
+}
+
+// engineBytes is what a stage's arena takes under an engine that adds to it, less what planc's own adds.
+func (s *searcher) engineBytes(f *family, k *activationMemory, n *stateMemory, h *stageBuffers) int {
+	a := s.arena(f, k, n, h)
+	m := s.memoryOf(&a, &f.plan)
+	return int(m.Total-m.Capacity) + s.arenaCapacity
+}

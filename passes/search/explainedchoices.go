@@ -1,0 +1,202 @@
+package search
+
+import (
+	"strconv"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// choice is a key that is searched.
+type choice struct {
+	name    string
+	value   func(p *ir.Plan) string
+	asks    scope
+	applies func(p *ir.Plan) bool // nil: to any plan, and is explained where it has no other value too
+}
+
+// scope is which other values of a choice are alternatives.
+type scope int
+
+const (
+	bestOther scope = iota // the best of them
+	adjacent               // that, and the next smaller and the next larger one
+	eachOther              // each of them
+)
+
+func intValue(get func(*ir.Plan) int) func(*ir.Plan) string {
+	return func(p *ir.Plan) string { return strconv.Itoa(get(p)) }
+}
+
+func hasPipeline(p *ir.Plan) bool { return p.PP > 1 }
+
+func hasExperts(p *ir.Plan) bool { return p.MoESlack > 0 }
+
+func always(*ir.Plan) bool { return true }
+
+// choices are the keys that are searched, in the order in which they are explained.
+var choices = []choice{
+	{"zero", intValue(func(p *ir.Plan) int { return p.Zero }), eachOther, nil},
+	{"zero_group", intValue(func(p *ir.Plan) int { return p.ZeroGroup }), bestOther, func(p *ir.Plan) bool {
+		return p.Zero > 0
+	}},
+	{"tp", intValue(func(p *ir.Plan) int { return p.TP }), adjacent, nil},
+	{"pp", intValue(func(p *ir.Plan) int { return p.PP }), adjacent, nil},
+	{"cp", intValue(func(p *ir.Plan) int { return p.CP }), adjacent, always},
+	{"cp_kind", func(p *ir.Plan) string { return p.CPKind }, eachOther, func(p *ir.Plan) bool { return p.CP > 1 }},
+	{"ep", intValue(func(p *ir.Plan) int { return p.EP }), adjacent, hasExperts},
+	{"etp", intValue(func(p *ir.Plan) int { return p.ETP }), adjacent, func(p *ir.Plan) bool {
+		return hasExperts(p) && p.TP > 1
+	}},
+	{"vpp", intValue(func(p *ir.Plan) int { return p.VPP }), bestOther, hasPipeline},
+	{"schedule", func(p *ir.Plan) string { return p.Schedule }, eachOther, hasPipeline},
+	{"sp", func(p *ir.Plan) string { return strconv.FormatBool(p.SP) }, eachOther, nil},
+	{"micro_batch", intValue(func(p *ir.Plan) int { return p.MicroBatch }), adjacent, nil},
+	{"recompute", func(p *ir.Plan) string { return p.Recompute }, eachOther, nil},
+	{"axis_order", func(p *ir.Plan) string { return p.AxisOrder }, bestOther, always},
+}
+
+// dependentKeys says which other keys can no longer be as they were when a key changes.
+var dependentKeys = map[string][]string{
+	"dp": {"tp", "ep", "etp", "zero_group", "micro_batches"},
+	"tp": {"dp", "ep", "etp", "zero_group", "axis_order", "stage_layers", "micro_batches",
+		"recompute_split"},
+	"pp": {"dp", "ep", "etp", "zero_group", "axis_order", "stage_layers", "micro_batches", "vpp",
+		"schedule", "recompute_layers"},
+	"cp":              {"dp", "ep", "cp_kind", "zero_group", "axis_order", "stage_layers", "micro_batches"},
+	"cp_kind":         {"cp", "dp", "ep", "zero_group", "axis_order", "stage_layers", "micro_batches"},
+	"ep":              {"etp", "zero_group", "stage_layers"},
+	"etp":             {"ep", "zero_group", "stage_layers"},
+	"moe_slack":       {"stage_layers"},
+	"vpp":             {"stage_layers", "schedule", "recompute_layers"},
+	"schedule":        {"stage_layers", "vpp", "recompute_layers"},
+	"sp":              {"stage_layers", "recompute_split"},
+	"zero":            {"zero_group"},
+	"micro_batch":     {"micro_batches", "stage_layers"},
+	"micro_batches":   {"micro_batch", "stage_layers"},
+	"recompute":       {"recompute_layers", "recompute_every", "recompute_split"},
+	"recompute_every": {"recompute_layers", "recompute"},
+	"stage_layers":    {"recompute_layers"},
+}
+
+// Kept pins all that a plan has decided, but for what is asked and what follows from it: of dp and tp, and of the
+// micro-batch and their number, the one follows from the other.
+func Kept(plan ir.Plan, but Pins) Pins {
+	out := Pins{}
+	for key, value := range keyValues(plan) {
+		switch key {
+		case "precision", "offload":
+		default:
+			out[key] = []string{value}
+		}
+	}
+	for key := range but {
+		out = out.Without(dependentKeys[key]...)
+	}
+	if but["dp"] != nil && but["tp"] == nil && but["pp"] != nil {
+		out = out.Without("tp")
+	}
+	return out.With(but)
+}
+
+// choiceFilter restricts a search to plans in which a choice's value is one that want holds of. Orders of the axes are compared
+// where the degrees are a plan's.
+func choiceFilter(c *choice, than *ir.Plan, want func(string) bool) *filter {
+	switch c.name {
+	case "recompute":
+		return &filter{recompute: want}
+	case "zero":
+		return &filter{member: func(m *member) bool { return want(strconv.Itoa(m.sharding.zero)) }}
+	case "zero_group":
+		return &filter{member: func(m *member) bool { return want(strconv.Itoa(m.sharding.group)) }}
+	case "axis_order":
+		return &filter{family: func(f *family) bool {
+			return sameDegrees(&f.plan, than)
+		}, member: func(m *member) bool {
+			return want(m.order.name)
+		}}
+	}
+	return &filter{family: func(f *family) bool { return want(c.value(&f.plan)) }}
+}
+
+func sameDegrees(a, b *ir.Plan) bool {
+	return a.DP == b.DP && a.TP == b.TP && a.PP == b.PP && a.CP == b.CP && a.EP == b.EP && a.ETP == b.ETP
+}
+
+// otherValues are a choice's values in a space but a plan's own, in order of first occurrence; of orders of the axes, those
+// of the plan's degrees.
+func (s *searcher) otherValues(sp *planSpace, c *choice, than *ir.Plan) []string {
+	var out []string
+	latest := c.value(than) // neighbours in a space mostly agree
+	seen := map[string]bool{latest: true}
+	add := func(v string) {
+		if v != latest && !seen[v] {
+			seen[v] = true
+			out = append(out, v)
+		}
+		latest = v
+	}
+	var last []sharding // of families one after the other that have the same
+	for _, f := range sp.families {
+		switch c.name {
+		case "zero", "zero_group":
+			all := s.shardings(sp.problem, &f.plan)
+			if len(last) > 0 && len(all) > 0 && &last[0] == &all[0] {
+				continue
+			}
+			for last = all; len(all) > 0; all = all[1:] {
+				if c.name == "zero" {
+					add(strconv.Itoa(all[0].zero))
+				} else {
+					add(strconv.Itoa(all[0].group))
+				}
+			}
+		case "recompute":
+			for _, a := range s.recomputeChoices(sp.problem, &f.plan, 1) {
+				add(a.kind)
+			}
+		case "axis_order":
+			if !sameDegrees(&f.plan, than) {
+				continue
+			}
+			for _, o := range s.orders(sp.problem, &f.plan) {
+				add(o)
+			}
+		default:
+			add(c.value(&f.plan))
+		}
+	}
+	return out
+}
+
+// whyNone says which rule leaves a key its one value; none where pins do.
+func (s *searcher) whyNone(name string, best ir.Plan) []Reason {
+	other := best
+	switch name {
+	case "zero":
+		other.Zero, other.ZeroGroup = 1, max(2, best.Replicas())
+		if best.Zero > 0 {
+			other.Zero, other.ZeroGroup = 0, 1
+		}
+	case "sp":
+		other.SP = !best.SP
+	case "tp":
+		other.TP, other.DP = 2*best.TP, max(1, best.DP/2)
+	case "pp":
+		other.PP, other.VPP, other.DP, other.Schedule = 2*best.PP, 1, max(1, best.DP/2), "1f1b"
+	case "micro_batch":
+		other.MicroBatch = 2 * best.MicroBatch
+	}
+	if other.Zero > 0 && other.DP != best.DP { // which follows
+		other.ZeroGroup = other.Replicas()
+		if other.ZeroGroup == 1 {
+			other.Zero = 0
+		}
+	}
+	other.MicroBatches = s.problem.GlobalBatch / max(1, other.DP*other.MicroBatch)
+	for _, r := range legal(&other, newSetting(s.problem, s.dims)) {
+		if r.Key != "stage_layers" && r.Key != "axis_order" {
+			return []Reason{r}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package search
+
+import (
+	"fmt"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// Check says why a plan that comes from elsewhere, such as a file that people can edit, is not one of the space: the
+// rules of legality that it breaks, the pins that it does not follow, the keys that are not as they follow from others.
+func Check(p *Problem, plan ir.Plan) []Reason {
+	d := DimsOf(p.Model)
+	if rs := legal(&plan, newSetting(p, d)); len(rs) > 0 {
+		return rs
+	}
+	var rs []Reason
+	plain := d.plain(plan.MicroBatch, p.Precision) // what no rule is about has one value
+	is, normal := keyValues(plan), keyValues(plain)
+	for _, key := range ir.PlanKeys() {
+		switch {
+		case !p.Pins.allows(key, is[key]):
+			rs = append(rs, Reason{key, fmt.Sprintf("%s is %s, which the job's plan.%s does not allow", key,
+				is[key], key)})
+		case is[key] != normal[key] && onlyValue[key]:
+			rs = append(rs, Reason{key, fmt.Sprintf("%s is %q; with the rest as it is only %q is possible", key,
+				is[key], normal[key])})
+		}
+	}
+	return rs
+}
+
+// onlyValue are the keys that have one value today, of which no rule speaks.
+var onlyValue = map[string]bool{"offload": true, "precision": true}
+
+// SearchWithGiven is Search with a plan given, which Check has passed: alternatives and choices are held against that one. Best
+// is what the search itself would choose. It fails with a NoPlan if the given plan does not fit.
+func SearchWithGiven(p *Problem, given ir.Plan) (r *Result, best Priced, err error) {
+	s, err := newSearcher(p)
+	if err != nil {
+		return nil, best, err
+	}
+	s.watch = p.Watch
+	sp, err := s.space(p)
+	if err != nil {
+		return nil, best, err
+	}
+	s.searched = sp
+	c, counts, _ := s.choose(sp, nil)
+	best = c.best
+	s.watch = nil
+	r = &Result{Best: s.priced(s.candidateOf(given)), Robust: c.robust, Fastest: c.fastest, Counts: counts, searcher: s}
+	if !r.Best.Fits() {
+		return nil, best, &NoPlan{Nearest: r.Best, NoFit: noFitOf(r.Best), Counts: Counts{Space: 1, Infeasible: 1,
+			Simulated: 1}}
+	}
+	s.explain(sp, r)
+	return r, best, nil
+}

@@ -1,0 +1,155 @@
+package search
+
+import (
+	"slices"
+
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes"
+)
+
+// blocks are what layers need and cost at one micro-batch, found once: plans are put together from these numbers alone.
+type blocks struct {
+	base        *baseProfile
+	micro       int
+	stream      int // bytes of a block's input
+	logits      int
+	castScratch int           // a CPU rank's scratch
+	layers      []layerMemory // of each segment of the model
+}
+
+// layerMemory is what a layer of a segment needs, in bytes, as it is and where it is recomputed.
+type layerMemory struct {
+	whole, remat         int // what it keeps for backward, its input included
+	rematSaved, grouped  int // without its input; with it, in a group that is run again
+	work, rematWork      int // temporaries
+	block, input, output bool
+}
+
+// linearBytes is a number of bytes that grows with the micro-batch.
+type linearBytes struct{ atOne, slope int }
+
+func (l linearBytes) at(micro int) int { return l.atOne + (micro-1)*l.slope }
+
+// linearTemp is a temporary whose size is a line.
+type linearTemp struct {
+	passes.Temp
+	slope int
+}
+
+// variantSizes are the values of a variant of a segment that take memory.
+type variantSizes struct {
+	slots []linearBytes
+	temps [][]linearTemp // of each function
+	// of each node: what it widens of 16-bit values, see [ir.Program.Scratch]; of what recomputes nothing
+	castSizes     []linearBytes
+	keepsGradient bool // the second part of backward reads the gradient of its output
+}
+
+// measureSizes notes all sizes of some variants of a program of micro-batch 1; again at micro-batch 2 it makes them lines.
+func measureSizes(p *ir.Program, variants []*ir.Segment, before []variantSizes) []variantSizes {
+	var out []variantSizes
+	for i, seg := range variants {
+		v := variantSizes{keepsGradient: p.KeepsGradient(seg.Name)}
+		if slices.Contains(p.Model.Segments, seg) {
+			v.castSizes = castSizes(p, seg)
+		}
+		if before != nil {
+			for j := range v.castSizes {
+				v.castSizes[j] = linearBytes{before[i].castSizes[j].atOne, v.castSizes[j].atOne - before[i].castSizes[j].atOne}
+			}
+		}
+		for j, x := range append(savedValues(seg.Forward, seg.Forward.Inputs), savedValues(seg.Backward, nil)...) {
+			l := linearBytes{atOne: x.Type.LocalBytes(p.Mesh)}
+			if before != nil {
+				l = linearBytes{before[i].slots[j].atOne, l.atOne - before[i].slots[j].atOne}
+			}
+			v.slots = append(v.slots, l)
+		}
+		for j, f := range seg.Funcs() {
+			var ts []linearTemp
+			for k, t := range passes.Temps(p, f) {
+				l := linearTemp{Temp: t}
+				if before != nil {
+					l = before[i].temps[j][k]
+					l.slope = t.Bytes - l.Bytes
+				}
+				ts = append(ts, l)
+			}
+			v.temps = append(v.temps, ts)
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// castSizes are what the nodes of a segment widen.
+func castSizes(p *ir.Program, seg *ir.Segment) (out []linearBytes) {
+	for _, f := range seg.Funcs() {
+		for _, n := range f.Nodes {
+			sum := 0
+			for _, v := range n.Widened() {
+				sum += v.Type.LocalElems(p.Mesh) * ir.F32.Size()
+			}
+			out = append(out, linearBytes{atOne: sum})
+		}
+	}
+	return out
+}
+
+// atOne is what the base's layers need at a micro-batch.
+func (b *baseProfile) atMicroBatch(micro int) *blocks {
+	if t := b.byMicro[micro]; t != nil {
+		return t
+	}
+	t := &blocks{base: b, micro: micro, stream: roundUp(b.stream * micro), logits: b.logits * micro}
+	b.byMicro[micro] = t
+	for i := range b.sizes {
+		for _, l := range b.sizes[i].castSizes {
+			t.castScratch = max(t.castScratch, roundUp(l.at(micro)))
+		}
+	}
+	at := 0
+	need := func(seg *ir.Segment) (saved, work int) {
+		v := &b.sizes[at]
+		at++
+		for _, l := range v.slots {
+			saved += roundUp(l.at(micro))
+		}
+		if v.keepsGradient {
+			saved += t.stream
+		}
+		return saved, v.workspace(micro)
+	}
+	for _, seg := range b.prog.Model.Segments {
+		l := layerMemory{input: seg.Forward.Value(passes.StreamName) != nil, output: len(seg.Forward.Outputs) > 0}
+		l.block = l.input && l.output
+		l.whole, l.work = need(seg)
+		l.grouped = l.whole
+		if b.sizes[at-1].keepsGradient { // both parts of a group's backward run at once
+			l.grouped -= t.stream
+		}
+		if seg.Remat != nil {
+			l.rematSaved, l.rematWork = need(seg.Remat)
+			l.remat = l.rematSaved
+		}
+		if l.input {
+			l.whole, l.remat, l.grouped = l.whole+t.stream, l.remat+t.stream, l.grouped+t.stream
+		}
+		t.layers = append(t.layers, l)
+	}
+	return t
+}
+
+// workspace is what a variant's functions need for temporaries at a micro-batch.
+func (v *variantSizes) workspace(micro int) int {
+	most := 0
+	for _, ls := range v.temps {
+		temps := make([]passes.Temp, len(ls))
+		for i, l := range ls {
+			temps[i] = l.Temp
+			temps[i].Bytes += (micro - 1) * l.slope
+		}
+		most = max(most, passes.Workspace(temps))
+	}
+	return most
+}

@@ -1,0 +1,499 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes"
+)
+
+// profileKey is everything that a block's partitioned functions depend on. Of dp they need only whether there
+// are replicas: a rank's part of the batch is the micro-batch whatever dp is.
+type profileKey struct {
+	tp       int
+	cp       int
+	cpKind   string // of cp
+	sp       bool
+	micro    int
+	replicas bool
+	// what recomputed blocks do again: the plan's recompute; groups of blocks have no functions of their own
+	recompute        string
+	split            bool
+	splitBackward    bool // backward is two passes
+	scatterEachMicro bool // whose gradients are scattered after each micro-batch
+	experts          expertKey
+}
+
+func keyOf(p ir.Plan) profileKey {
+	k := profileKey{p.TP, p.CP, p.CPKind, p.SP, p.MicroBatch, p.DP > 1, p.Recompute, p.RecomputeSplit, p.Splits(),
+		p.Splits() && p.Zero >= 2, expertKeyOf(&p)}
+	if p.RecomputeEvery > 1 {
+		k.recompute = "none"
+	}
+	return k
+}
+
+// profile is what one micro-batch costs, block by block: the passes' own result at one key.
+type profile struct {
+	prog        *ir.Program      // of one micro-batch, dp 1 or 2
+	segs        []segmentProfile // and recomputed variants
+	kinds       []commKind       // of the collectives of all of them
+	batchRows   []rowBytes       // the batch inputs
+	logits      int              // bytes of the logits entry's result
+	castScratch int              // bytes of a CPU rank's scratch
+	plain       *profile         // whose segments it shares, where it was put together from another's
+}
+
+// segmentProfile is one layer of a variant of a segment.
+type segmentProfile struct {
+	variant                    *ir.Segment
+	forward, backward, weights funcProfile
+	recomputes                 bool        // it makes forward values again
+	work                       int         // bytes of temporaries
+	saved                      linearBytes // of other engines: bytes that a layer keeps beside its input
+}
+
+// rowBytes is a batch input: bytes of a rank's part of one sequence.
+type rowBytes struct{ size int }
+
+// function is the profile of a function.
+func (p *segmentProfile) function(kind ir.ActionKind) *funcProfile {
+	switch kind {
+	case ir.Forward:
+		return &p.forward
+	case ir.Backward:
+		return &p.backward
+	}
+	return &p.weights
+}
+
+// functions are all of them.
+func (p *segmentProfile) functions() [3]*funcProfile {
+	return [3]*funcProfile{&p.forward, &p.backward, &p.weights}
+}
+
+// funcProfile is the work of a function on one rank, an entry for each node that has any.
+type funcProfile struct {
+	ops         []linearOp
+	comms       []linearComm
+	overlaps    bool    // some of comms are on their way while ops run
+	flops       float64 // of all nodes
+	matmulFlops float64 // of matmuls and attention
+	matmulSlope float64 // of those, by which they grow with the micro-batch
+	roundFlops  linearFlops
+}
+
+// linearFlops is flops as a line over the micro-batch.
+type linearFlops struct{ atOne, slope float64 }
+
+// matmulFlopsAt is the flops of matmuls and attention at a micro-batch, where tokens load experts so.
+func (p *funcProfile) matmulFlopsAt(micro int, l moeLoad) float64 {
+	all := p.matmulFlops + float64(float64(micro-1)*p.matmulSlope)
+	return all + float64((l.rounds*l.filledPart-1)*(p.roundFlops.atOne+float64(float64(micro-1)*p.roundFlops.slope)))
+}
+
+// linearOp is an op as a line over the micro-batch: at size k, at grown by (k-1)·slope.
+type linearOp struct {
+	at, slope  costmodel.Op
+	round      bool // done in each round of the experts
+	perSlot    bool // of those, a product with a row for each place
+	recomputed bool // of those, a forward value that backward makes again
+}
+
+// linearComm is a collective in line, its bytes as a line over the micro-batch.
+type linearComm struct {
+	collective ir.Collective
+	slope      float64
+	routing    costmodel.Routing // of other engines: of a token that goes once to each place
+	overlapped bool              // of other engines: runs beside attention, but for the first of its members' turns
+	opSpan
+	group commGroup
+	round bool
+	kind  int // among the profile's
+}
+
+// profile finds a profile, or makes it.
+func (s *searcher) profile(k profileKey) *profile {
+	if p := s.profiles[k]; p != nil {
+		if s.stale[k] {
+			s.replaceByEngine(p, k)
+			p.classifyComms()
+			delete(s.stale, k)
+		}
+		return p
+	}
+	p := s.newProfile(k)
+	s.profiles[k] = p
+	return p
+}
+
+func (s *searcher) newProfile(k profileKey) *profile {
+	plan := s.dims.plain(k.micro, s.problem.Precision)
+	plan.TP, plan.SP, plan.CP, plan.CPKind = k.tp, k.sp, k.cp, k.cpKind
+	if k.replicas {
+		plan.DP = 2
+	}
+	k.experts.apply(&plan)
+	if k.splitBackward {
+		plan.PP, plan.Schedule, plan.StageLayers = 2, "zb-h1", fmt.Sprintf("%d,%d", (s.dims.Layers+1)/2,
+			s.dims.Layers/2)
+	}
+	plan.AxisOrder = usualOrder(&plan)
+	if k.scatterEachMicro {
+		plan.Zero, plan.ZeroGroup = 2, plan.Replicas()
+	}
+	if k.recompute != "none" {
+		plan.Recompute, plan.RecomputeLayers, plan.RecomputeSplit = k.recompute, 1, k.split
+	}
+	prog, err := passes.Compile(s.problem.Model, plan, s.problem.Recipe, passes.Options{Layers: true})
+	if err != nil {
+		panic(fmt.Sprintf("search: a legal plan does not compile: %v: %v", plan, err))
+	}
+	p := &profile{prog: prog, castScratch: prog.Scratch()}
+	for _, seg := range prog.Model.Variants() {
+		p.segs = append(p.segs, profileVariant(prog, seg))
+		p.segs[len(p.segs)-1].recomputes = !slices.Contains(prog.Model.Segments, seg)
+	}
+	for _, in := range prog.BatchInputs() {
+		p.batchRows = append(p.batchRows, rowBytes{in.Type.LocalBytes(prog.Mesh) / k.micro})
+	}
+	if l := prog.Model.Segments[len(prog.Model.Segments)-1].Logits; l != nil {
+		p.logits = l.Outputs[0].Type.LocalBytes(prog.Mesh)
+	}
+	s.replaceByEngine(p, k)
+	p.classifyComms()
+	return p
+}
+
+// profileVariant is the profile of a variant of a segment.
+func profileVariant(p *ir.Program, seg *ir.Segment) segmentProfile {
+	return segmentProfile{variant: seg, forward: profileFunction(seg.Forward, p.Mesh), backward: profileFunction(seg.Backward, p.Mesh),
+		weights: profileFunction(seg.Weights, p.Mesh),
+		work:    workspaceBytes(p, seg)}
+}
+
+// workspaceBytes is the workspace that a segment's functions need.
+func workspaceBytes(p *ir.Program, s *ir.Segment) int {
+	end := 0
+	for _, f := range s.Funcs() {
+		for _, n := range f.Nodes {
+			for _, o := range n.Outs {
+				if o.Place.Region == ir.PlaceWork {
+					end = max(end, o.Place.Offset+roundUp(o.Type.LocalBytes(p.Mesh)))
+				}
+			}
+		}
+	}
+	return end
+}
+
+// profileFunction lists a function's work at its present micro-batch.
+func profileFunction(f *ir.Func, m ir.Mesh) funcProfile {
+	p := funcProfile{}
+	if f == nil {
+		return p
+	}
+	p.ops = make([]linearOp, 0, len(f.Nodes))
+	remade := recomputedOps(f)
+	for i, n := range f.Nodes {
+		if c, ok := n.Collective(m); ok {
+			p.comms = append(p.comms, linearComm{collective: c, opSpan: overlapSpan(f, m, i, len(p.ops)),
+				group: commGroupOf(n, c.Axes, m), round: n.Attr.Round})
+			p.overlaps = p.overlaps || n.Op == ir.OpShift
+			continue
+		}
+		if n.Op.View() {
+			continue
+		}
+		p.add(costmodel.OpOf(n, m), n.Attr.Round, len(n.Outs) > 0 && n.Outs[0].Type.Has(ir.SlotDim))
+		p.ops[len(p.ops)-1].recomputed = remade[n]
+	}
+	return p
+}
+
+// setSlopes gives the lines of a function their slopes: f is it at one sequence more.
+func (p *funcProfile) setSlopes(f *ir.Func, m ir.Mesh) {
+	if f == nil {
+		return
+	}
+	hard, round, ops, comms := 0.0, 0.0, p.ops, p.comms
+	for _, n := range f.Nodes {
+		if c, ok := n.Collective(m); ok {
+			comms[0].slope = float64(c.Bytes - comms[0].collective.Bytes)
+			comms = comms[1:]
+			continue
+		}
+		if n.Op.View() {
+			continue
+		}
+		o := costmodel.OpOf(n, m)
+		ops[0].slope = ops[0].at.Slope(&o)
+		if o.Kind != costmodel.Vector {
+			hard += o.Flops
+			if ops[0].round {
+				round += o.Flops
+			}
+		}
+		ops = ops[1:]
+	}
+	p.matmulSlope, p.roundFlops.slope = hard-p.matmulFlops, round-p.roundFlops.atOne
+}
+
+// addCount enters an op, which may be one of the experts' rounds, with a result for each place.
+func (p *funcProfile) add(o costmodel.Op, round, places bool) {
+	p.flops += o.Flops
+	if o.Kind != costmodel.Vector {
+		p.matmulFlops += o.Flops
+		if round {
+			p.roundFlops.atOne += o.Flops
+		}
+	}
+	p.ops = append(p.ops, linearOp{at: o, round: round, perSlot: places})
+}
+
+// validFor is the profile of a variant of a segment.
+func (p *profile) segment(v *ir.Segment) *segmentProfile { return &p.segs[p.index(v)] }
+
+func (p *profile) index(v *ir.Segment) int {
+	return slices.IndexFunc(p.segs, func(s segmentProfile) bool { return s.variant == v })
+}
+
+// layerCost is what a layer of a segment costs, and of its recomputed variant.
+type layerCost struct {
+	forward, backward, weights  costmodel.Cost
+	rematForward, rematBackward costmodel.Cost
+}
+
+// layerTimes are the whole of each cost.
+type layerTimes struct{ forward, backward, weights, rematForward, rematBackward costmodel.Seconds }
+
+func (c *layerCost) sums() layerTimes {
+	return layerTimes{c.forward.Sum(), c.backward.Sum(), c.weights.Sum(), c.rematForward.Sum(), c.rematBackward.Sum()}
+}
+
+// total is what a layer takes that is not recomputed.
+func (c *layerTimes) total() costmodel.Seconds { return c.forward + c.backward + c.weights }
+
+// costKey is what the costs of layers depend on: how the collectives of a profile go, and how many times its
+// micro-batch.
+type costKey struct {
+	routeSet *routeSet
+	times    int
+}
+
+// routeSetAt is how the collectives of a profile go on a plan's mesh.
+func (s *searcher) routeSetAt(plan *ir.Plan, p *profile) *routeSet {
+	return s.routeSetFor(p, &lazyMesh{plan: plan, strides: strides(plan, stride(plan, "tp"), stride(plan, "cp"),
+		stride(plan, "dp"))})
+}
+
+// layerTimes are those of the costs of the model's segments at times the profile's micro-batch. Bounds need no more, of very
+// many plans, so that these are kept and costs are not.
+func (s *searcher) layerTimes(g *routeSet, k *profileKey, p *profile, times int) []layerTimes {
+	key := costKey{g, times}
+	if c := s.layerTimeCache[key]; c != nil {
+		return c
+	}
+	s.costScratch = s.layerCosts(s.costScratch[:0], g, k, p, times)
+	out := make([]layerTimes, len(s.costScratch))
+	for i := range out {
+		out[i] = s.costScratch[i].sums()
+	}
+	s.layerTimeCache[key] = out
+	return out
+}
+
+// layerCosts are those of the model's segments at times the profile's micro-batch, behind out.
+func (s *searcher) layerCosts(out []layerCost, g *routeSet, k *profileKey, p *profile, times int) []layerCost {
+	load, ways := s.moeLoad(k, k.micro*times), g.routes
+	works := s.computeTimes(p, times, load)
+	for _, seg := range p.prog.Model.Segments {
+		c, at := layerCost{}, p.index(seg)
+		plain, work := &p.segs[at], &works[at]
+		c.forward = s.functionCost(&plain.forward, &work[0], times, load, ways)
+		c.backward = s.functionCost(&plain.backward, &work[1], times, load, ways)
+		c.weights = s.functionCost(&plain.weights, &work[2], times, load, ways)
+		if seg.Remat != nil {
+			at = p.index(seg.Remat)
+			again, work := &p.segs[at], &works[at]
+			c.rematForward = s.functionCost(&again.forward, &work[0], times, load, ways)
+			c.rematBackward = s.functionCost(&again.backward, &work[1], times, load, ways)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// strides are those that costs of layers depend on.
+func strides(p *ir.Plan, tp, cp, dp int) [3]int {
+	if k := expertKeyOf(p); k.slack > 0 {
+		if _, _, n := k.parts(p.TP, p.CP); n > 1 {
+			return [3]int{tp, cp, dp}
+		}
+	}
+	return [3]int{tp, cp}
+}
+
+// stride is how many ranks two neighbours on an axis are apart.
+func stride(p *ir.Plan, axis string) int {
+	n := 1
+	for a, rest := "", p.AxisOrder; rest != ""; n *= degree(p, a) {
+		a, rest, _ = strings.Cut(rest, ",")
+		if a == axis {
+			return n
+		}
+	}
+	return n
+}
+
+// functionCost is the function's time at k times the micro-batch of the profile, where tokens load experts so and collectives
+// go such ways, one for each kind.
+func (s *searcher) functionCost(p *funcProfile, own *computeTime, k int, of moeLoad, ways []commRoute) costmodel.Cost {
+	if p.overlaps {
+		return s.overlappedCost(p, own, k, of.rounds, ways)
+	}
+	c := costmodel.Cost{Compute: own.time, Recomputed: own.recomputed, PaddedSlots: own.padding}
+	kernels, beside, hidden := own.kernels, costmodel.Seconds(0), costmodel.Seconds(0)
+	for i := range p.comms {
+		l := &p.comms[i]
+		w := &ways[l.kind]
+		t, more := s.collectiveTime(l, w, k, of.rounds)
+		kernels += more
+		if l.overlapped {
+			beside += t
+			hidden = own.attention * costmodel.Seconds(1-1/float64(w.placement.Ranks()))
+			continue
+		}
+		l.addTo(&c, t)
+	}
+	c.Context += max(0, beside-hidden)
+	s.overlapExperts(&c)
+	return s.withHostTime(c, kernels)
+}
+
+// overlapExperts takes out of a cost what the engine hides of the way to experts and back: a part of it, and no more
+// than compute takes, which is slower meanwhile. The sum of both grows with each of them.
+func (s *searcher) overlapExperts(c *costmodel.Cost) {
+	e := s.problem.engine()
+	hidden := min(costmodel.Seconds(e.HiddenEP)*c.Experts, c.Compute)
+	c.Experts -= hidden
+	c.Compute += costmodel.Seconds(e.SlowsEP) * hidden
+}
+
+// withHostTime makes whole a cost whose Comm is that of tensor parallelism alone, as [commLine.addTo] adds collectives up. Of
+// those compute waits for a part; what goes over cp, ep and etp is what compute waits for already. A function takes no
+// less than the host's time for its kernels.
+func (s *searcher) withHostTime(c costmodel.Cost, kernels float64) costmodel.Cost {
+	c.Comm = c.Comm*costmodel.Seconds(s.exposedTP) + c.Context + c.Experts
+	c.Compute = max(c.Compute, s.device.HostTime(kernels)-c.Comm)
+	return c
+}
+
+// commBuffers is the time of a collective at k times the micro-batch of the profile, and the kernels' worth of waiting for
+// the slowest host.
+func (s *searcher) collectiveTime(l *linearComm, w *commRoute, k int, rounds float64) (t costmodel.Seconds, kernels float64) {
+	times := 1.0
+	if l.round {
+		times = rounds
+	}
+	bytes := costmodel.Bytes(float64(l.collective.Bytes) + float64(float64(k-1)*l.slope))
+	if l.routing.Choices > 0 {
+		t = s.problem.Cluster.OnceTime(w.placement, bytes, l.routing)
+	} else {
+		t = w.route.Time(bytes)
+	}
+	return costmodel.Seconds(times) * t, float64(times * w.hostWaits)
+}
+
+// addTo adds a collective in line to a cost, each to one part of it.
+func (l *linearComm) addTo(c *costmodel.Cost, t costmodel.Seconds) {
+	switch {
+	case l.group.experts != nil:
+		c.Experts += t
+	case slices.ContainsFunc(l.collective.Axes, ir.Axis.IsContext):
+		c.Context += t
+	default:
+		c.Comm += t
+	}
+}
+
+// computeKey is what functions' arithmetic depends on: of degrees and clusters nothing that the profile does not.
+type computeKey struct {
+	of    *profile
+	times int
+}
+
+// computeTime is a function's own work, without collectives.
+type computeTime struct {
+	time       costmodel.Seconds
+	attention  costmodel.Seconds // of it
+	recomputed costmodel.Seconds // of it, experts' forward values that backward makes again
+	padding    costmodel.Seconds // of it, for places that no token has; no part of remade
+	kernels    float64
+	perOp      []costmodel.Seconds // of each op, where some collectives are under way beside them
+}
+
+// computeTimes is the arithmetic of all functions of a profile, of each segment the forward pass, the backward pass and its
+// second part, at k times the micro-batch of the profile, where tokens load experts so, which follows from both.
+func (s *searcher) computeTimes(p *profile, k int, l moeLoad) [][3]computeTime {
+	if s.deviceWorks == nil {
+		if s.works[s.device] == nil {
+			s.works[s.device] = map[computeKey][][3]computeTime{}
+		}
+		s.deviceWorks = s.works[s.device]
+	}
+	key := computeKey{p, k}
+	if known := s.deviceWorks[key]; known != nil {
+		return known
+	}
+	out := make([][3]computeTime, len(p.segs))
+	var shared [][3]computeTime
+	if p.plain != nil && s.problem.engine().Own { // another's may have moved since
+		shared = s.computeTimes(p.plain, k, l)
+	}
+	for i := range p.segs {
+		if shared != nil && !p.segs[i].recomputes {
+			out[i], shared = shared[0], shared[1:]
+			continue
+		}
+		for j, f := range p.segs[i].functions() {
+			out[i][j] = s.computeTime(f, k, l)
+		}
+	}
+	s.deviceWorks[key] = out
+	return out
+}
+
+// computeTime is a function's.
+func (s *searcher) computeTime(p *funcProfile, k int, l moeLoad) (own computeTime) {
+	nothing := s.device.Within(&costmodel.Op{})
+	for i := range p.ops {
+		o := p.ops[i].at.Grown(&p.ops[i].slope, float64(k-1))
+		times, filled := 1.0, nothing
+		if p.ops[i].round {
+			empty := l.skipEmptySlots(&o, p.ops[i].perSlot)
+			times, filled = l.rounds, s.device.Within(&empty)
+		}
+		t := costmodel.Seconds(times) * (s.device.Time(&o) + filled)
+		own.time += t
+		if o.Kind >= costmodel.Attention {
+			own.attention += t
+		}
+		if p.ops[i].round {
+			full := l.withoutPadding(o, p.ops[i].perSlot)
+			idle := costmodel.Seconds(times) * (s.device.Within(&o) + filled - s.device.Within(&full))
+			own.padding += idle
+			if p.ops[i].recomputed {
+				own.recomputed += t - idle
+			}
+		}
+		if p.overlaps {
+			own.perOp = append(own.perOp, t)
+		}
+		own.kernels += float64(times * o.Issued())
+	}
+	return own
+}

@@ -1,0 +1,167 @@
+package search
+
+import (
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir/spec"
+)
+
+// problemLong is Mixtral 8x7B with 16,384 positions on 16 H100, where memory rules most plans out.
+func problemLong(t testing.TB) *Problem {
+	cfg := llamaConfig(32, 4096, 32, 8, 14336, 32000, 16384)
+	cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN, cfg.RouteShare = spec.Mixtral, 8, 2, 14336, true
+	return problem(cluster(t, "dgx-h100", 2, 0), cfg, 16384, 64, mixed)
+}
+
+// What is known of families' memory is what a searcher finds out that knows nothing.
+func TestFittings(t *testing.T) {
+	p := problemLong(t)
+	s := must(t, p).searcher
+	fresh, err := newSearcher(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	none, r := 0, rand.New(rand.NewPCG(7, 11))
+	for range 4000 {
+		f := s.searched.families[r.IntN(len(s.searched.families))]
+		if !s.cannotFit(p, f) {
+			continue
+		}
+		none++
+		own := *f
+		own.familyDetails, own.fit, own.fitSought, own.class = nil, nil, false, &degreeClass{}
+		if fresh.minBytes(p, &own) > fresh.arenaCapacity {
+			continue
+		}
+		for _, b := range fresh.branchesOf(p, &own) {
+			clear(fresh.memoryFits)
+			fresh.boundBranch(p, b)
+			if b.overBytes == 0 {
+				t.Errorf("%v is taken for one that does not fit; with recompute %v it may", f.plan.Text(), b.recompute.kind)
+			}
+		}
+	}
+	if none < 50 {
+		t.Errorf("of %d families drawn none fits", none)
+	}
+}
+
+// Levers that share what is known of memory and speeds say what searches from nothing say.
+func TestLeversShare(t *testing.T) {
+	p := problemLong(t)
+	r := must(t, p)
+	f := r.Beyond(47e9, r.Fastest)
+	for i, trial := range leverTrials(p) {
+		if trial.Name == moeSlack {
+			continue
+		}
+		again, found := new(Series).fastest(&trial.Problem)
+		if l := f.Levers[i]; !found || l.Best == nil || *l.Best != again {
+			t.Errorf("lever %+v; a search finds %+v, %v", l, again, found)
+		}
+	}
+}
+
+// A problem's best plan is within its own time: levers take that for their limit.
+func TestWithinItsOwnTime(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 17))
+	found := 0
+	for range 12 {
+		p := randomProblem(t, r)
+		var s Series
+		best, ok := s.fastest(p)
+		if !ok {
+			continue
+		}
+		found++
+		if got, ok, err := s.Within(p, s.time(p, best.Plan)); err != nil || !ok || got != best {
+			t.Errorf("%v is not within its own time: %v, %v, %v", best.Plan.Text(), got.Plan.Text(), ok, err)
+		}
+	}
+	if found < 6 {
+		t.Errorf("%d problems had a plan", found)
+	}
+}
+
+// Questions of one series, however they differ, have the answers of searches that know nothing: with a limit, and with
+// levers. Devices have about the memory that some plan needs, networks are slow or far, pins leave many plans or few.
+func TestSeriesOfMany(t *testing.T) {
+	seen := map[string]int{}
+	for seed := range uint64(4) {
+		r := rand.New(rand.NewPCG(seed, 29))
+		model, series, shared := randomProblem(t, r), new(Series), newCaches()
+		for range 8 {
+			p := *model
+			p.Cluster, p.GlobalBatch = randomCluster(t, r), 12
+			if p.check() != nil || !hasPlan(t, &p) {
+				continue
+			}
+			narrowBy(t, r, &p, 100+r.IntN(200), shared, shapeKeys)
+			for range 4 {
+				q := p
+				q.Cluster, q.GlobalBatch = cloneCluster(p.Cluster), []int{6, 12, 24}[r.IntN(3)]
+				if hasPlan(t, &q) {
+					tighten(t, r, &q, shared)
+					agreeOnOne(t, r, series, &q, shared, seen)
+				}
+			}
+		}
+	}
+	t.Log(seen)
+	if seen["fits true"] < 20 || seen["fits false"] < 20 || seen["levers"] < 25 {
+		t.Errorf("seen %v", seen)
+	}
+}
+
+// anew is a series that knows profiles of the model, and nothing of what fits.
+func anew(p *Problem, shared *caches) *Series {
+	clear(shared.memoryFits)
+	return &Series{model: p.Model, caches: shared}
+}
+
+// agreeOnOne compares a question to a series, with a limit or without, and its levers, with searches from nothing.
+func agreeOnOne(t *testing.T, r *rand.Rand, series *Series, p *Problem, shared *caches, seen map[string]int) {
+	want, fits := anew(p, shared).fastest(p)
+	limit := costmodel.Seconds(math.Inf(1))
+	if fits && r.IntN(2) == 0 {
+		limit = series.time(p, want.Plan) * costmodel.Seconds(1+r.Float64()/2)
+	}
+	got, ok, failed := series.Within(p, limit)
+	if failed != nil || ok != fits || ok && got != want {
+		t.Errorf("within %v the series has %v (%v, %v), a search from nothing %v (%v)", limit, got.Plan.Text(), ok,
+			failed, want.Plan.Text(), fits)
+	}
+	seen["fits "+strconv.FormatBool(ok)]++
+	if ok && r.IntN(3) == 0 {
+		agreeOnLevers(t, series, p, got, shared, seen)
+	}
+}
+
+func hasPlan(t *testing.T, p *Problem) bool {
+	s, err := newSearcher(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.space(p)
+	return err == nil
+}
+
+// agreeOnLevers compares levers of a series with searches from nothing.
+func agreeOnLevers(t *testing.T, r *Series, p *Problem, base Priced, shared *caches, seen map[string]int) {
+	t.Helper()
+	for _, trial := range leverTrials(p) {
+		if trial.Name == moeSlack || trial.Problem.check() != nil {
+			continue
+		}
+		want, fits := anew(&trial.Problem, shared).fastest(&trial.Problem)
+		if got := trial.lever(r, base); (got.Best != nil) != fits || fits && *got.Best != want {
+			t.Errorf("lever %s comes to %v, a search from nothing to %v (%v)", trial.Name, got.Best,
+				want.Plan.Text(), fits)
+		}
+		seen["levers"]++
+	}
+}

@@ -1,0 +1,99 @@
+package search
+
+import (
+	"fmt"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes"
+)
+
+// tables are a plan's program but for its functions, which are a profile's: stages, chunks, buckets, schedules and
+// arenas as the passes make them.
+type tables struct {
+	*ir.Program
+	prof   *profile
+	states []stageUpdate
+}
+
+// tables makes a plan's tables.
+func (s *searcher) tables(plan ir.Plan) *tables {
+	mesh, err := plan.Mesh(s.dims.KVHeads)
+	if err != nil {
+		panic(fmt.Sprintf("search: a legal plan has no mesh: %v: %v", plan, err))
+	}
+	prof := s.profile(keyOf(plan))
+	base := prof.prog
+	t := &tables{Program: &ir.Program{Name: base.Name, Plan: plan, Mesh: mesh, Recipe: base.Recipe,
+		Layouts: base.Layouts, Model: base.Model,
+		Stream: base.Stream, Saved: base.Saved}, prof: prof}
+	t.run("pipeline")
+	t.run("zero")
+	t.run("bucket")
+	for i := range t.Stages {
+		t.states = append(t.states, s.stageUpdate(t, i))
+	}
+	t.run("schedule")
+	n := passes.Needs{Batch: batchRegion(plan, prof), Logits: prof.logits}
+	for i := range prof.segs {
+		if seg := &prof.segs[i]; t.Uses(seg.variant) {
+			n.Work = max(n.Work, seg.work)
+		}
+	}
+	for i := range t.Stages {
+		passes.LayoutStage(t.Program, &t.Stages[i], n)
+	}
+	return t
+}
+
+// rowRun runs a pass on the tables.
+func (t *tables) run(name string) {
+	if err := pass(name).Run(t.Program); err != nil {
+		panic(fmt.Sprintf("search: pass %s of a legal plan: %v: %v", name, t.Plan.Text(), err))
+	}
+}
+
+// pass finds a pass by its name.
+func pass(name string) passes.Pass {
+	for _, p := range passes.All {
+		if p.Name == name {
+			return p
+		}
+	}
+	panic("search: there is no pass " + name)
+}
+
+// batchRegion holds a step's sequences of one replica.
+func batchRegion(plan ir.Plan, p *profile) int {
+	sum := 0
+	for _, row := range p.batchRows {
+		sum += roundUp(plan.MicroBatch * plan.MicroBatches * row.size)
+	}
+	return sum
+}
+
+// align is a cache line, as in the memory pass.
+const align = 64
+
+func roundUp(n int) int { return passes.RoundUp(n, align) }
+
+// regions are a stage's regions by name, with the master copy where there is one, and the scratch of a CPU rank.
+func (s *searcher) regions(t *tables, stage int) map[string]int {
+	r := map[string]int{ir.RegionScratch: t.prof.castScratch}
+	for _, a := range t.Stages[stage].Arena {
+		r[a.Name] = a.Size
+	}
+	return r
+}
+
+// memory is what a rank of the fullest stage needs.
+func (s *searcher) memory(t *tables) (m costmodel.Memory, stage int) {
+	for i := range t.Stages {
+		r := s.regions(t, i)
+		of := s.problem.Cluster.MemoryOf(func(name string) int { return r[name] }, t.Plan.Ranks(), s.problem.Headroom)
+		if i == 0 || of.Total > m.Total {
+			m, stage = of, i
+		}
+	}
+	return m, stage
+}

@@ -1,0 +1,173 @@
+package search
+
+import (
+	"slices"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// postPassBound is at most what a stage has to do after its passes: what replicas reduce of gradients that accumulate over a
+// step, and the update. Classes whose gradients other ranks than the replicas reduce too are left out of what is moved.
+// A class's buckets of any sizes take no less than one of all of their elements, since no collective is cheaper in two
+// parts.
+type postPassBound struct {
+	after      costmodel.Seconds // reductions that begin when the passes have ended
+	overlapped costmodel.Seconds // those that may begin in the stage's last pass, in all
+	last       costmodel.Seconds // of these, that of the layer whose gradients come last
+	hidden     costmodel.Seconds // where reductions run beside passes, all of them: what is not exposed slows compute
+	update     costmodel.Seconds // the norm, and the longer of updates and gathers
+}
+
+// lowerBound is what follows the passes where of the reductions so much is exposed or more: the rest has slowed compute.
+// It grows with both.
+func (e *postPassBound) lowerBound(exposed, slows costmodel.Seconds) costmodel.Seconds {
+	return exposed + slows*max(0, e.hidden-max(0, exposed))
+}
+
+// postPassKey is what settlings depend on.
+type postPassKey struct {
+	frame       *pipelineSplit
+	state       *stateLayout
+	zero, group int32
+	dp, stride  int32 // stride: of dp
+}
+
+// bounds are those of a frame's turns.
+func (s *searcher) postPassBounds(f *family, of sharding, o *axisOrder) []postPassBound {
+	k := postPassKey{frame: s.pipelineSplit(f), state: s.stateLayout(f, of), zero: int32(of.zero), group: int32(of.group),
+		dp: int32(f.plan.DP), stride: int32(o.dp)}
+	if out := s.postPassCache[k]; out != nil {
+		return out
+	}
+	out := make([]postPassBound, len(k.frame.groups))
+	for i := range out {
+		out[i] = s.newPostPassBound(f, of, o, k.frame, k.state, &k.frame.groups[i])
+	}
+	s.postPassCache[k] = out
+	return out
+}
+
+func (s *searcher) newPostPassBound(f *family, of sharding, o *axisOrder, fr *pipelineSplit, st *stateLayout, t *stageGroup) (out postPassBound) {
+	stage, b := &fr.stages[t.stage], s.baseOf(f.class, &f.plan)
+	elems, experts, shared := 0, 0, 0
+	for _, w := range stage.backwardOrder {
+		elems += w.count * b.elems[w.segment]
+		experts += w.count * b.experts[w.segment]
+		shared += w.count * st.sharedElems[w.segment]
+	}
+	if t.stage > 0 && slices.Contains(stage.chunks, len(fr.kindOf)-1) {
+		elems += b.tied
+	}
+	all := s.reductionTime(f, of, o, shared)
+	switch {
+	case of.zero >= 2 || !s.overlap[min(of.zero, 1)]:
+		out.after = all
+	case len(stage.chunks) == 1 || !f.splitsBackward: // the stage's last pass is of its first chunk
+		first := 0
+		for _, r := range fr.kinds[stage.firstKind].runs {
+			first += r.count * st.sharedElems[r.segment]
+		}
+		out.overlapped = s.reductionTime(f, of, o, first)
+		out.last = s.reductionTime(f, of, o, st.sharedElems[stage.backwardOrder[len(stage.backwardOrder)-1].segment])
+	}
+	if of.zero < 2 && s.overlap[of.zero] {
+		out.hidden = all
+	}
+	out.update = s.updateBound(f, of, o, elems, ownersOf(&f.plan, of.group).minOwned(elems, experts), shared)
+	return out
+}
+
+// updateBound is at most what a stage does once all gradients are there: gathers wait for the norm, not for all updates.
+func (s *searcher) updateBound(f *family, of sharding, o *axisOrder, elems, owned, shared int) costmodel.Seconds {
+	prec := &f.plan.Precision
+	update, gather := s.device.OptimizerTime(*prec, s.problem.Recipe, owned), costmodel.Seconds(0)
+	if (of.zero == 1 || of.zero == 2) && !s.problem.engine().Ahead { // gathers may run beside the step that follows
+		gather = s.routeTime(ir.OpAllGather, o.dp, of.group, shared*prec.Params.Size())
+	}
+	norm := s.norm(&ir.Plan{Zero: of.zero, Precision: *prec}, elems, owned)
+	if s.overlap[min(of.zero, 1)] {
+		return norm + max(update, gather)
+	}
+	return norm + update + gather
+}
+
+// reductionTime is what replicas take to reduce so many elements at the end of a step.
+func (s *searcher) reductionTime(f *family, of sharding, o *axisOrder, elems int) (sum costmodel.Seconds) {
+	bytes := elems * f.plan.Precision.Reduce.Size()
+	if of.zero == 0 {
+		return s.routeTime(ir.OpAllReduce, o.dp, f.plan.DP, bytes)
+	}
+	if of.zero == 1 {
+		sum = s.routeTime(ir.OpReduceScatter, o.dp, of.group, bytes)
+	}
+	return sum + s.routeTime(ir.OpAllReduce, o.dp*of.group, f.plan.DP/of.group, bytes/of.group)
+}
+
+// routeKey is a kind of collective over ranks that are a stride apart.
+type routeKey struct {
+	op            ir.Op
+	stride, ranks int
+}
+
+// routeTime is the time of a collective, whose way is found once.
+func (s *searcher) routeTime(op ir.Op, stride, ranks, bytes int) costmodel.Seconds {
+	if bytes == 0 || ranks == 1 {
+		return 0
+	}
+	k := routeKey{op, stride, ranks}
+	r := s.routesByStride[k]
+	if r == nil {
+		way := s.problem.Cluster.Route(op, s.shardPlacement(1, &axisOrder{dp: stride}, ranks))
+		r = &way
+		s.routesByStride[k] = r
+	}
+	return r.Time(costmodel.Bytes(bytes))
+}
+
+// sharedElems are the elements of a layer of each segment whose gradients the replicas reduce, and nobody else, the
+// owners of their state a group of them: what settlings count.
+func sharedElems(p *ir.Program, classes []classLayout) []int {
+	out := make([]int, len(p.Model.Segments))
+	if p.Plan.DP == 1 {
+		return out
+	}
+	dp := p.Mesh.Expand([]ir.Axis{"dp"})
+	for i, c := range p.Classes {
+		apart := slices.ContainsFunc(c.Replicas, func(a ir.Axis) bool { return !slices.Contains(dp, a) })
+		owners := p.Plan.Zero == 0 || p.Mesh.Ranks(c.Shard) == p.Plan.ZeroGroup
+		if c.Ends || apart || !owners || p.Mesh.Ranks(c.Replicas) != p.Plan.DP {
+			continue
+		}
+		for seg, n := range classes[i].elems {
+			out[seg] += n
+		}
+	}
+	return out
+}
+
+// stageGroup is the last of a frame's stages that are alike, of which none begins later, with how many chunks of each kind
+// come before it as the first ones of their stages.
+type stageGroup struct {
+	stage, first int         // the stage, and the kind of its first chunk
+	kinds        []kindCount // of its chunks
+	before       []kindCount
+}
+
+// turns are found when all stages are complete.
+func (fr *pipelineSplit) groupStages() {
+	var before []kindCount
+	for i := range fr.stages {
+		st := &fr.stages[i]
+		like := slices.IndexFunc(fr.groups, func(t stageGroup) bool {
+			o := &fr.stages[t.stage]
+			return o.firstKind == st.firstKind && slices.Equal(o.backwardOrder, st.backwardOrder) && slices.Equal(o.kinds, st.kinds)
+		})
+		if like < 0 {
+			like = len(fr.groups)
+			fr.groups = append(fr.groups, stageGroup{})
+		}
+		fr.groups[like] = stageGroup{stage: i, first: st.firstKind, kinds: st.kinds, before: slices.Clone(before)}
+		before = addCount(before, st.firstKind, 1)
+	}
+}

@@ -1,0 +1,68 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes"
+)
+
+// usesPlainLayers is the key with nothing done again.
+func (k profileKey) withoutRecompute() profileKey {
+	k.recompute, k.split = "none", false
+	return k
+}
+
+// recomputing is the base of a key whose blocks are recomputed: that of the plain key, with what such blocks do again.
+// It shares the plain one's functions, which nobody changes any more.
+func (s *searcher) recomputing(k profileKey, plain *baseProfile) *baseProfile {
+	plan := plain.prog.Plan
+	plan.Recompute, plan.RecomputeLayers, plan.RecomputeSplit = k.recompute, 1, k.split
+	prog, err := passes.Recomputed(s.problem.Model, plan, plain.prog)
+	if err != nil {
+		panic(fmt.Sprintf("search: a legal plan does not compile: %v: %v", plan, err))
+	}
+	p := &profile{prog: prog, batchRows: plain.batchRows, logits: plain.logits, castScratch: plain.castScratch, plain: plain.profile}
+	b := *plain
+	b.profile, b.key, b.sizes, b.byMicro, b.workByDevice = p, k, nil, map[int]*blocks{}, map[deviceMicro]costmodel.Seconds{}
+	var again []*ir.Segment
+	var profiles []*segmentProfile
+	p.segs = make([]segmentProfile, len(prog.Model.Variants()))
+	for i, seg := range prog.Model.Variants() {
+		of := slices.IndexFunc(plain.prog.Model.Segments, func(o *ir.Segment) bool { return o.Name == seg.Name })
+		if of >= 0 {
+			p.segs[i] = plain.segs[of].cloneFor(seg)
+			continue
+		}
+		p.segs[i] = profileVariant(prog, seg)
+		p.segs[i].recomputes = true
+		again, profiles = append(again, seg), append(profiles, &p.segs[i])
+	}
+	s.replaceByEngine(p, k)
+	p.classifyComms()
+	lines := s.measureSlopes(prog, again, profiles)
+	for i := range p.segs {
+		if p.segs[i].recomputes {
+			b.sizes, lines = append(b.sizes, lines[0]), lines[1:]
+			continue
+		}
+		b.sizes = append(b.sizes, plain.sizes[len(b.sizes)-(len(again)-len(lines))])
+	}
+	if !s.problem.engine().Own {
+		b.useEngineSizes()
+	}
+	return &b
+}
+
+// cloneFor is a profile of a variant for another program that shares its functions: with collectives of its own, since
+// their kinds are numbered for each profile.
+func (p *segmentProfile) cloneFor(variant *ir.Segment) segmentProfile {
+	own := *p
+	own.variant = variant
+	for _, f := range own.functions() {
+		f.comms = slices.Clone(f.comms)
+	}
+	return own
+}

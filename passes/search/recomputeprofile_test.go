@@ -1,0 +1,49 @@
+package search
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+)
+
+// A base whose blocks are recomputed is, put together from the plain one, what it is when all of it is compiled: its
+// program to the letter, its lines and its profile.
+func TestRecomputingIsCompiled(t *testing.T) {
+	for name, p := range map[string]*Problem{"dense": problem175(t), "gated": problem405(t),
+		"experts": problemMixtral(t), "latent": problemDeepSeek(t)} {
+		s, err := newSearcher(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := newSetting(p, s.dims)
+		keys, step := s.neededBases(p, set), 0
+		if len(keys) < 20 {
+			t.Errorf("%s: only %d bases", name, len(keys))
+		}
+		for i := 0; i < len(keys); i += 1 + len(keys)/12 {
+			k := keys[i].key
+			k.recompute, k.split = []string{"selective", "full"}[step%2], k.tp > 1 && !k.sp && step%3 > 0
+			step++
+			got, want := s.recomputing(k, s.baseAt(k.withoutRecompute())), s.newBase(k, s.newProfile(k))
+			if g, w := got.prog.String(), want.prog.String(); g != w {
+				t.Errorf("%s %+v: the programs differ:\n%s\n%s", name, k, g, w)
+			}
+			alike := func(what string, got, want any) {
+				if !reflect.DeepEqual(got, want) {
+					t.Errorf("%s %+v: %s are %+v, compiled %+v", name, k, what, got, want)
+				}
+			}
+			alike("lines", got.sizes, want.sizes)
+			alike("kinds", got.kinds, want.kinds)
+			alike("sizes", []int{got.stream, got.logits, got.castScratch, got.tied}, []int{want.stream, want.logits,
+				want.castScratch, want.tied})
+			alike("parameters", slices.Concat(got.elems, got.experts), slices.Concat(want.elems, want.experts))
+			alike("rows", got.batchRows, want.batchRows)
+			for j := range got.segs {
+				g, w := got.segs[j], want.segs[j]
+				g.variant, w.variant = nil, nil
+				alike("profiles", g, w)
+			}
+		}
+	}
+}

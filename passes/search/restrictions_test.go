@@ -1,0 +1,218 @@
+package search
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// What a search leaves out, word for word.
+func TestRestricted(t *testing.T) {
+	small := gpt2Config(12, 768, 12, 50257, 1024)
+	const (
+		split  = "stage_layers: all but the split whose slowest stage is fastest, memory aside"
+		groups = "recompute_every: above 1 with only some blocks recomputed"
+		parts  = "recompute_split: true"
+		short  = "cp: where a rank has fewer than 8192 positions"
+	)
+	for _, x := range []struct {
+		devices int
+		seq     int
+		engine  string
+		pins    Pins
+		want    []string
+	}{
+		{8, 1024, "planc", nil, []string{split, groups, parts, short}},
+		{8, 1024, "planc", Pins{"pp": {"1"}}, []string{groups, parts, short}},
+		{8, 1024, "planc", Pins{"recompute": {"none"}}, []string{split, short}},
+		{8, 1024, "planc", Pins{"stage_layers": {"6,6"}, "recompute_every": {"1"}, "recompute_split": {"false"},
+			"cp": {"1"}}, nil},
+		{8, 1024, "planc", Pins{"tp": {"1"}, "cp_kind": {"none"}}, []string{split, groups}},
+		{8, 1024, "planc", Pins{"sp": {"true"}, "recompute": {"selective"}}, []string{split, short}},
+		{8, 65536, "planc", nil, []string{split, groups, parts}},
+		{8, 1024, "megatron", nil, []string{"stage_layers: all but even splits, as the engine splits by default",
+			groups, parts, short}},
+		{1, 1024, "planc", nil, []string{groups}},
+		{8, 1024, "planc", Pins{"tp": {"1"}, "pp": {"1"}, "cp_kind": {"none", "ring"}}, []string{groups, short}},
+		{8, 1024, "planc", Pins{"tp": {"1"}, "pp": {"1"}, "cp_kind": {"ring", "heads"}}, []string{groups}},
+		{1, 1024, "planc", Pins{"recompute_every": {"1", "2"}}, []string{groups}},
+		{1, 1024, "planc", Pins{"recompute_every": {"2"}, "recompute_layers": {"3"}}, nil},
+	} {
+		p := problem(cluster(t, "dgx-h100", 1, x.devices), small, x.seq, 64, mixed)
+		p.Pins, p.Engine = x.pins, costmodel.EngineOf(x.engine)
+		if got := Restricted(p); !slices.Equal(got, x.want) {
+			t.Errorf("%d devices, seq %d, %s, %s: %q, want %q", x.devices, x.seq, x.engine, x.pins, got, x.want)
+		}
+	}
+}
+
+// lacking says which key of a legal plan keeps it out of a space; "" if it is in it.
+func (s *searcher) lacking(sp *planSpace, plan *ir.Plan) string {
+	key := func(p *ir.Plan) string {
+		return fmt.Sprint(p.TP, p.PP, p.CP, p.CPKind, p.SP, p.VPP, p.Schedule, p.MicroBatch, p.EP, p.ETP, p.MoESlack)
+	}
+	of, other := "", "cp"
+	switch {
+	case s.dims.Experts == 0:
+	case plan.ETP > 1 && plan.ETP < plan.TP && sp.problem.isFree("etp"):
+		other = "etp"
+	case plan.MoESlack != expertSlack && sp.problem.isFree("moe_slack"):
+		other = "moe_slack"
+	case plan.Splits() && sp.problem.isFree("schedule"):
+		other = "schedule"
+	}
+	for _, f := range sp.families {
+		switch {
+		case key(&f.plan) != key(plan):
+			of = max(of, other)
+		case f.plan.StageLayers != plan.StageLayers:
+			of = "stage_layers"
+		case !slices.ContainsFunc(s.shardings(sp.problem, plan), func(x sharding) bool {
+			return x.zero == plan.Zero && x.group == plan.ZeroGroup
+		}):
+			return "zero_group"
+		case !slices.Contains(f.orderNames, plan.AxisOrder):
+			return "axis_order"
+		case slices.ContainsFunc(sp.problem.recomputeChoices(plan, plan.LargestChunk()), func(a recomputeChoice) bool {
+			return a.has(plan)
+		}):
+			return ""
+		case plan.RecomputeSplit:
+			return "recompute_split"
+		default:
+			return "recompute_every"
+		}
+	}
+	return of
+}
+
+// has tells whether a plan recomputes as the choice does.
+func (a *recomputeChoice) has(p *ir.Plan) bool {
+	if a.kind != p.Recompute || a.grouped != (p.RecomputeEvery > 1) || a.split != p.RecomputeSplit {
+		return false
+	}
+	return a.kind == "none" || a.grouped && p.RecomputeLayers == a.layers && p.RecomputeEvery >= a.minN &&
+		p.RecomputeEvery <= a.maxN || !a.grouped && p.RecomputeLayers >= a.minN && p.RecomputeLayers <= a.maxN
+}
+
+// No legal plan is left out but by a restriction that is named.
+func TestWhatIsLeftOutIsNamed(t *testing.T) {
+	r := rand.New(rand.NewPCG(21, 4))
+	seen := map[string]int{}
+	for range 40 {
+		p := randomProblem(t, r)
+		p.Pins = nil
+		s, err := newSearcher(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Pins = drawPins(r, s)
+		sp, err := s.space(p)
+		if err != nil {
+			continue
+		}
+		named := strings.Join(Restricted(p), "; ")
+		for range 4000 {
+			plan := drawPlan(r, s)
+			if !p.Pins.follows(&plan) || len(Legal(plan, s.dims, p.Cluster, p.GlobalBatch)) > 0 {
+				continue
+			}
+			key := s.lacking(sp, &plan)
+			seen[key]++
+			for k := range p.Pins {
+				seen[k+" pinned"]++
+			}
+			if key != "" && !strings.Contains(named, key) {
+				t.Errorf("%v is not tried for its %s, with %s; what is named: %s", plan.Text(), key, p.Pins, named)
+			}
+		}
+	}
+	t.Log(seen)
+	for _, key := range []string{"", "cp", "etp", "moe_slack", "schedule", "stage_layers", "recompute_split",
+		"recompute_every"} {
+		if seen[key] == 0 {
+			t.Errorf("no plan was drawn that is out for its %q", key)
+		}
+	}
+	for _, key := range drawnKeys {
+		if seen[key+" pinned"] == 0 {
+			t.Errorf("no plan was drawn that follows a pin of %s", key)
+		}
+	}
+}
+
+// drawnKeys are the keys that drawPins may pin: those on which it depends what a search leaves out, and some others.
+var drawnKeys = []string{"tp", "pp", "cp", "cp_kind", "sp", "schedule", "zero", "etp", "moe_slack", "stage_layers",
+	"recompute", "recompute_layers", "recompute_every", "recompute_split"}
+
+// drawPins pins none to three keys to what one legal plan has of each, or to that and what another has.
+func drawPins(r *rand.Rand, s *searcher) Pins {
+	pins := Pins{}
+	for n := r.IntN(4); len(pins) < n; {
+		key := drawnKeys[r.IntN(len(drawnKeys))]
+		for range 1 + r.IntN(2) {
+			plan := drawPlan(r, s)
+			for len(Legal(plan, s.dims, s.problem.Cluster, s.problem.GlobalBatch)) > 0 ||
+				!pins.Without(key).follows(&plan) {
+				plan = drawPlan(r, s)
+			}
+			if v := keyValues(plan)[key]; !slices.Contains(pins[key], v) &&
+				(key != "stage_layers" || len(pins[key]) == 0) {
+				pins[key] = append(pins[key], v)
+			}
+		}
+	}
+	return pins
+}
+
+// follows tells whether a plan has the values of all pins.
+func (p Pins) follows(plan *ir.Plan) bool {
+	kv := keyValues(*plan)
+	for key := range p {
+		if !p.allows(key, kv[key]) {
+			return false
+		}
+	}
+	return true
+}
+
+// drawPlan draws values of a plan's keys, mostly illegal ones.
+func drawPlan(r *rand.Rand, s *searcher) ir.Plan {
+	p := s.dims.plain(1, s.problem.Precision)
+	rest := s.problem.Cluster.Devices()
+	for _, to := range []*int{&p.TP, &p.PP, &p.CP} {
+		of := divisors(rest)
+		*to = of[r.IntN(len(of))]
+		rest /= *to
+	}
+	p.DP, p.SP = rest, r.IntN(2) == 0
+	if s.dims.Experts > 0 {
+		etps, eps := divisors(p.TP), divisors(s.dims.Experts)
+		p.ETP, p.EP, p.MoESlack = etps[r.IntN(len(etps))], eps[r.IntN(len(eps))],
+			[]float64{expertSlack, expertSlack, expertSlack, 2}[r.IntN(4)]
+	}
+	if p.CP > 1 {
+		p.CPKind = ir.ContextKinds[1+r.IntN(len(ir.ContextKinds)-1)]
+	}
+	if p.PP > 1 {
+		p.VPP, p.Schedule = 1+r.IntN(2), schedules[r.IntN(len(schedules))]
+	}
+	share := divisors(max(1, s.problem.GlobalBatch/p.DP))
+	p.MicroBatch = share[r.IntN(len(share))]
+	p.MicroBatches = s.problem.GlobalBatch / (p.DP * p.MicroBatch)
+	p.StageLayers = joinCounts(even(s.dims.Layers, p.PP*p.VPP))
+	p.Zero = r.IntN(4)
+	if p.Zero > 0 {
+		of := divisors(p.Replicas())
+		p.ZeroGroup = of[r.IntN(len(of))]
+	}
+	orders := axisOrders(&p, s.problem.Cluster.Nodes)
+	p.AxisOrder = orders[r.IntN(len(orders))]
+	drawRecompute(r, &p)
+	return p
+}

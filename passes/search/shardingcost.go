@@ -1,0 +1,115 @@
+package search
+
+import (
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// shardingCost is what a family's plans share that shard their state in one way.
+type shardingCost struct {
+	layout      *stateLayout    // nil until it is asked for
+	stateMemory []stateMemory   // see [searcher.stateMemory]
+	postPass    []*postPassCost // by the order's place
+}
+
+// postPassCost is what ZeRO moves in the passes and what comes after them, where the axes lie in one order.
+type postPassCost struct {
+	zeroTimes []zeroTime // of a layer of each segment; nil where nothing is
+	bounds    []postPassBound
+	update    costmodel.Seconds // the longest of any stage
+}
+
+// shardingCost finds a family's row of a sharding, or makes it.
+func (s *searcher) shardingCost(f *family, of sharding) *shardingCost {
+	if len(f.withDetails().shardingCosts) <= of.index {
+		f.shardingCosts = append(f.shardingCosts, make([]shardingCost, max(of.all, of.index+1)-len(f.shardingCosts))...)
+	}
+	r := &f.shardingCosts[of.index]
+	if r.layout == nil {
+		r.layout = s.stateLayout(f, of)
+		r.stateMemory = s.stateMemory(f, of)
+	}
+	return r
+}
+
+// postPassCost finds an ending, or makes it.
+func (s *searcher) postPassCost(f *family, of sharding, o *axisOrder) *postPassCost {
+	r := s.shardingCost(f, of)
+	for len(r.postPass) <= o.index {
+		r.postPass = append(r.postPass, nil)
+	}
+	if e := r.postPass[o.index]; e != nil {
+		return e
+	}
+	e := &postPassCost{zeroTimes: s.minZeroTimes(f, of, o), bounds: s.postPassBounds(f, of, o)}
+	for i := range e.bounds {
+		e.update = max(e.update, e.bounds[i].update)
+	}
+	r.postPass[o.index] = e
+	return e
+}
+
+// moves are what layers gather and scatter at least: as if each were one bucket without padding.
+func (s *searcher) minZeroTimes(f *family, of sharding, o *axisOrder) []zeroTime {
+	if of.zero < 2 {
+		return nil
+	}
+	b := s.baseOf(f.class, &f.plan)
+	k := zeroTimeKey{b, of.zero >= 3, o.dp, o.cp, of.group, 0, 0}
+	expertsApart := hasOwnReplicas(&f.plan)
+	if expertsApart {
+		k.replicas, k.strideTP = expertReplicas(&f.plan), o.tp
+	}
+	if m := s.zeroTimeCache[k]; m != nil {
+		return m
+	}
+	place, prec, c := s.shardPlacement(f.plan.CP, o, of.group), &f.plan.Precision, s.problem.Cluster
+	move := func(to *zeroTime, n int, place costmodel.Placement) {
+		if n == 0 {
+			return
+		}
+		to.scatter += c.CollectiveTime(ir.OpReduceScatter, place, costmodel.Bytes(n*prec.Reduce.Size()))
+		if of.zero >= 3 {
+			to.gather += c.CollectiveTime(ir.OpAllGather, place, costmodel.Bytes(n*prec.Params.Size()))
+		}
+	}
+	out := make([]zeroTime, len(b.elems))
+	for i, n := range b.elems {
+		if !expertsApart {
+			move(&out[i], n, place)
+			continue
+		}
+		move(&out[i], n-b.experts[i], place)
+		if b.experts[i] > 0 {
+			move(&out[i], b.experts[i], s.expertPlacement(f, o))
+		}
+	}
+	s.zeroTimeCache[k] = out
+	return out
+}
+
+// zeroTimeKey is what the moves of layers depend on.
+type zeroTimeKey struct {
+	base                    *baseProfile
+	gathers                 bool
+	stride, strideCP, group int
+	replicas, strideTP      int // of experts, where they have other replicas
+}
+
+// shardPlacement is where the ranks are that share a copy of the state: all of cp, and of dp what is left of the group.
+func (s *searcher) shardPlacement(cp int, o *axisOrder, group int) costmodel.Placement {
+	k := [4]int{cp, o.cp, o.dp, group}
+	if p, ok := s.placements[k]; ok {
+		return p
+	}
+	m := ir.Mesh{Atoms: []ir.Atom{{Name: "before", Size: o.dp}, {Name: "inner", Size: group}}}
+	axes := []ir.Axis{"inner"}
+	if cp > 1 {
+		m.Atoms = []ir.Atom{{Name: "before", Size: o.cp}, {Name: "cp", Size: cp},
+			{Name: "between", Size: o.dp / (o.cp * cp)}, {Name: "inner", Size: group / cp}}
+		axes = append(axes, "cp")
+	}
+	p := s.problem.Cluster.Place(m, axes)
+	s.placements[k] = p
+	return p
+}

@@ -1,0 +1,158 @@
+package search
+
+import (
+	"math"
+	"slices"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// balance splits the blocks over the chunks so that the slowest stage is as fast as can be, by the times of a block,
+// the embedding and the head: exactly where all blocks are alike, and where they are not, as where the first have no
+// experts, if each stage has one chunk. Of several chunks each block then counts as the mean of all, and another split
+// may be faster. Of splits of alike blocks it is the one in which no stage has more than it needs: the fastest of the
+// slowest, then of the next, the earlier stages, which hold more micro-batches, with less. Within a stage the chunks
+// are as equal as can be, those with the embedding or the head the smaller. It does not look at memory: search calls
+// that restriction by its name.
+func (s *searcher) balance(plan *ir.Plan, costs []layerTimes) []int {
+	n, b := plan.PP*plan.VPP, &s.balancer
+	b.fixedTime, b.minBlocks, b.maxBlocks = zeroed(b.fixedTime, plan.PP), zeroed(b.minBlocks, plan.PP), zeroed(b.maxBlocks, plan.PP)
+	for st := range b.minBlocks {
+		b.minBlocks[st] = plan.VPP
+	}
+	first, last := 0, plan.StageOf(n-1)
+	if s.dims.Embed {
+		b.fixedTime[first] += float64(costs[0].total())
+		b.minBlocks[first]--
+	}
+	if s.dims.Head {
+		b.fixedTime[last] += float64(costs[len(costs)-1].total())
+		b.minBlocks[last]--
+	}
+	if plan.VPP == 1 && s.problem.hasUnlikeBlocks(&s.dims) {
+		return b.balanceUnlike(s.blockTimes(costs))
+	}
+	b.block = s.blockTime(costs)
+	b.balanceAlike(s.dims.Layers)
+	return s.spreadOverChunks(plan, b.maxBlocks)
+}
+
+// balancer is a split under way, with room that is used again for the next.
+type stageBalancer struct {
+	fixedTime []float64 // of each stage, beside its blocks
+	minBlocks []int     // blocks that it has at least
+	maxBlocks []int     // as many as end in time, and in the end as many as it gets
+	block     float64   // time of a block
+	out       []int     // of each chunk
+
+	ends   []float64 // of unlike blocks: of the first so many, their times together
+	tables [3][]float64
+
+	latest []int // of each stage: blocks that those before it can have done
+}
+
+// zeroed is a list of n zeros, in the room of another.
+func zeroed[T int | float64](room []T, n int) []T {
+	if cap(room) < n {
+		return make([]T, n)
+	}
+	room = room[:n]
+	clear(room)
+	return room
+}
+
+// blockTime is a block's forward and backward pass, in the mean over the segments of blocks.
+func (s *searcher) blockTime(costs []layerTimes) float64 {
+	sum, blocks := costmodel.Seconds(0), 0
+	for i, seg := range s.problem.Model.Segments {
+		if i == 0 && s.dims.Embed || i == len(costs)-1 && s.dims.Head {
+			continue
+		}
+		sum += costmodel.Seconds(seg.Count) * costs[i].total()
+		blocks += seg.Count
+	}
+	return float64(sum) / float64(max(1, blocks))
+}
+
+// blocksWithin finds how many of the blocks each stage can do in a time, and how many that is in all; 0 if one cannot even do
+// what it has at least.
+func (b *stageBalancer) blocksWithin(t float64, blocks int) (sum int) {
+	for i := range b.maxBlocks {
+		if i > 0 && b.fixedTime[i] == b.fixedTime[i-1] && b.minBlocks[i] == b.minBlocks[i-1] { // maxN stages are alike
+			b.maxBlocks[i] = b.maxBlocks[i-1]
+			sum += b.maxBlocks[i]
+			continue
+		}
+		if b.fixedTime[i]+b.block*float64(b.minBlocks[i]) > t*(1+tie) {
+			return 0
+		}
+		b.maxBlocks[i] = max(b.minBlocks[i], min(blocks, int(math.Floor((t-b.fixedTime[i])/b.block+1e-9))))
+		sum += b.maxBlocks[i]
+	}
+	return sum
+}
+
+// balanceAlike finds how many of the blocks each stage gets: in the least time in which all of them are done, from which it
+// takes back what is too many.
+func (b *stageBalancer) balanceAlike(blocks int) {
+	best := math.Inf(1)
+	for i, x := range b.fixedTime {
+		if slices.Contains(b.fixedTime[:i], x) {
+			continue
+		}
+		low, high := 0, blocks
+		for low < high {
+			k := (low + high) / 2
+			if b.blocksWithin(x+b.block*float64(k), blocks) >= blocks {
+				high = k
+			} else {
+				low = k + 1
+			}
+		}
+		if b.blocksWithin(x+b.block*float64(low), blocks) >= blocks {
+			best = min(best, x+b.block*float64(low))
+		}
+	}
+	for sum := b.blocksWithin(best, blocks); sum > blocks; sum-- {
+		most := -1
+		for i := range b.maxBlocks {
+			if b.maxBlocks[i] > b.minBlocks[i] &&
+				(most < 0 || b.fixedTime[i]+b.block*float64(b.maxBlocks[i]) >
+					(b.fixedTime[most]+b.block*float64(b.maxBlocks[most]))*(1+tie)) {
+				most = i
+			}
+		}
+		b.maxBlocks[most]--
+	}
+}
+
+// spreadOverChunks gives each stage's blocks to its chunks: as equal as can be, what is left over to the first of those with
+// neither the embedding nor the head. What it returns holds until the next call.
+func (s *searcher) spreadOverChunks(plan *ir.Plan, stages []int) []int {
+	n, pp := plan.PP*plan.VPP, plan.PP
+	b := &s.balancer
+	b.out, b.minBlocks = zeroed(b.out, n), zeroed(b.minBlocks, len(stages))
+	left := 0 // over
+	for st, blocks := range stages {
+		b.out[st], b.minBlocks[st] = blocks/plan.VPP, blocks%plan.VPP
+		left += b.minBlocks[st]
+	}
+	for c := pp; c < n; c += pp {
+		copy(b.out[c:c+pp], b.out[:pp])
+		if plan.Schedule == "zb-v" { // which has two rows of chunks
+			slices.Reverse(b.out[c : c+pp])
+		}
+	}
+	light := func(c int) bool { return c == 0 && s.dims.Embed || c == n-1 && s.dims.Head }
+	for _, last := range []bool{false, true} {
+		for c := 0; c < n && left > 0; c++ {
+			if st := plan.StageOf(c); b.minBlocks[st] > 0 && light(c) == last {
+				b.out[c]++
+				b.minBlocks[st]--
+				left--
+			}
+		}
+	}
+	return b.out
+}

@@ -1,0 +1,294 @@
+package search
+
+import (
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// arena is the regions of a stage's arena, in bytes: closed forms of the plan's numbers, equal to what pass memory lays
+// out.
+type arena struct {
+	params, grads, master, moment1, moment2, activations, workspace, comm, batch, logits, scratch int
+}
+
+// region is a region by its name.
+func (a *arena) region(name string) int {
+	switch name {
+	case ir.RegionParams:
+		return a.params
+	case ir.RegionGrads:
+		return a.grads
+	case ir.RegionMaster:
+		return a.master
+	case ir.RegionMoment1:
+		return a.moment1
+	case ir.RegionMoment2:
+		return a.moment2
+	case ir.RegionActivations:
+		return a.activations
+	case ir.RegionWorkspace:
+		return a.workspace
+	case ir.RegionComm:
+		return a.comm
+	case ir.RegionBatch:
+		return a.batch
+	case ir.RegionLogits:
+		return a.logits
+	case ir.RegionScratch:
+		return a.scratch
+	}
+	return 0
+}
+
+// activationMemory is what a family's chunks keep where blocks are recomputed in one way, and what its stages need beside it.
+type activationMemory struct {
+	chunkKinds  []chunkMemory
+	work        int // temporaries of the functions that are used
+	stream      int
+	logits      int
+	castScratch int
+}
+
+// chunkMemory is what a buffer of a kind of chunk takes, and the spare memory of its runs.
+type chunkMemory struct{ size, spare int }
+
+// blocksOf are the layers of a family's plans that recompute in one way.
+func (s *searcher) blocksOf(f *family, a *recomputeChoice, each bool) *blocks {
+	i := a.variant(each)
+	if f.class.withDetails().blocks[i] == nil {
+		plan := f.plan
+		if !a.usesPlainLayers() {
+			a.apply(&plan, 1)
+		}
+		plan.Zero = 0
+		if each {
+			plan.Zero = 2
+		}
+		f.class.blocks[i] = s.base(plan).atMicroBatch(plan.MicroBatch)
+	}
+	return f.class.blocks[i]
+}
+
+// variantCount are how many functions a layer may have: see variant.
+const variantCount = 8
+
+// withoutRecompute tells whether no layer has functions that do anything again: groups of blocks run the same ones once more.
+func (a *recomputeChoice) usesPlainLayers() bool {
+	return a.grouped || a.kind == "none" || a.kind == anyKind
+}
+
+// variant numbers what functions layers have.
+func (a *recomputeChoice) variant(each bool) (i int) {
+	switch {
+	case a.usesPlainLayers():
+	case a.kind == "selective":
+		i = 1
+	case a.split:
+		i = 3
+	default:
+		i = 2
+	}
+	if each {
+		i += variantCount / 2
+	}
+	return i
+}
+
+// filter finds what chunks keep where n is the choice's number. It writes into k, whose memory it uses again.
+func (s *searcher) measureActivations(k *activationMemory, f *family, a *recomputeChoice, n int, each bool) {
+	b, fr := s.blocksOf(f, a, each), s.pipelineSplit(f)
+	layers, every := a.layersAndEvery(n)
+	k.chunkKinds, k.work, k.stream, k.logits, k.castScratch = k.chunkKinds[:0], 0, b.stream, b.logits, b.castScratch
+	for i := range fr.kinds {
+		k.chunkKinds = append(k.chunkKinds, b.chunkMemory(k, &fr.kinds[i], layers, every, a.split))
+	}
+}
+
+// layersAndEvery are recompute_layers and recompute_every.
+func (a *recomputeChoice) layersAndEvery(n int) (layers, every int) {
+	switch {
+	case a.kind == "none" || a.kind == anyKind:
+		return 0, 1
+	case a.grouped:
+		return a.layers, n
+	}
+	return n, 1
+}
+
+// chunkMemory is what a kind of chunk needs, the first blocks of which are recomputed; the temporaries of its functions go to
+// k.
+func (b *blocks) chunkMemory(k *activationMemory, c *chunkKind, layers, every int, split bool) (out chunkMemory) {
+	for i := range c.runs {
+		r := &c.runs[i]
+		l := &b.layers[r.segment]
+		again := 0
+		if !r.end {
+			again = min(layers, r.count)
+			layers -= again
+		}
+		if rest := r.count - again; rest > 0 {
+			out.size += rest * l.whole
+			k.work = max(k.work, l.work)
+		}
+		switch {
+		case again == 0:
+		case every > 1:
+			out.size += (again + every - 1) / every * b.stream
+			out.spare = max(out.spare, min(every, again)*l.grouped-b.stream)
+			k.work = max(k.work, l.work)
+		case split:
+			out.size += again * l.rematSaved
+			out.spare = max(out.spare, 2*b.stream)
+			k.work = max(k.work, l.rematWork)
+		default:
+			out.size += again * l.remat
+			k.work = max(k.work, l.rematWork)
+		}
+	}
+	if !c.isLast || b.layers[c.runs[len(c.runs)-1].segment].output {
+		out.size += b.stream
+	}
+	return out
+}
+
+// stateMemory is what parameters, gradients and the optimizer's state of a stage take, with what ZeRO moves.
+type stateMemory struct{ params, grads, master, moment, commBuffers int }
+
+// stateMemory returns the needs of a family's stages under a sharding, by stage. Only the stages in [searcher.fullStages]
+// are filled in. Families that have the same key share the slice.
+func (s *searcher) stateMemory(f *family, of sharding) []stateMemory {
+	fr, prec := s.pipelineSplit(f), &f.plan.Precision
+	st, shared := s.stateLayout(f, of), ownersOf(&f.plan, of.group)
+	k := stateMemoryKey{fr, st, shared, of.zero}
+	known := s.stateMemories[k]
+	if known == nil {
+		known = make([]stateMemory, len(fr.stages))
+		s.stateMemories[k] = known
+	}
+	for _, h := range s.fullStages(f) {
+		n := &known[h.stage]
+		if n.params == 0 {
+			*n = st.memory(fr.stages[h.stage].backwardOrder, shared, of.zero, prec)
+		}
+	}
+	return known
+}
+
+// stateMemoryKey is what needs of state depend on, beside the stage.
+type stateMemoryKey struct {
+	frame *pipelineSplit
+	state *stateLayout
+	owners
+	zero int
+}
+
+// memory is what a stage with these layers needs.
+func (st *stateLayout) memory(walk []layerRun, shared owners, zero int, prec *ir.Precision) stateMemory {
+	elems, owned := st.elements(walk, shared)
+	params, grads := elems, elems
+	if zero >= 2 {
+		grads = owned
+	}
+	if zero >= 3 {
+		params = owned
+	}
+	n := stateMemory{params: roundUp(params * prec.Params.Size()), grads: roundUp(grads * prec.Grads.Size()),
+		master: roundUp(owned * prec.MasterSize()), moment: roundUp(owned * prec.Moments.Size())}
+	if zero >= 2 {
+		gather, scatter := 0, 0
+		for _, w := range walk {
+			g, sc := st.commBytes(w.segment, shared, prec)
+			gather, scatter = max(gather, g), max(scatter, sc)
+		}
+		n.commBuffers = 2 * (gather + scatter)
+	}
+	return n
+}
+
+// arena is that of one of the stages that may be the fullest.
+func (s *searcher) arena(f *family, k *activationMemory, n *stateMemory, h *stageBuffers) arena {
+	out := arena{params: n.params, grads: n.grads, master: n.master,
+		workspace: roundUp(k.work + 2*k.stream), batch: f.batchRegionBytes(s), logits: roundUp(k.logits)}
+	if s.moments > 0 {
+		out.moment1 = n.moment
+	}
+	if s.moments > 1 {
+		out.moment2 = n.moment
+	}
+	if s.cpu {
+		out.scratch = k.castScratch
+	}
+	out.activations, out.comm = k.stageMemory(n, h)
+	return out
+}
+
+// stageMemory is a stage's activations, and the buffers of what it moves.
+func (k *activationMemory) stageMemory(n *stateMemory, h *stageBuffers) (activations, comm int) {
+	spare := 0
+	for _, b := range h.buffers {
+		need := &k.chunkKinds[b.kind]
+		activations += b.n * need.size
+		spare = max(spare, need.spare)
+	}
+	comm = n.commBuffers
+	if h.sendsGradients {
+		comm += 2 * k.stream
+	}
+	return roundUp(activations + spare), roundUp(comm)
+}
+
+// fullestStage is the arena that needs most, and the stage that it is of.
+func (s *searcher) fullestStage(f *family, k *activationMemory, state []stateMemory) (arena, int) {
+	most, at := -1, 0
+	for i := range f.fullStages {
+		if !s.problem.engine().Own {
+			if t := s.engineBytes(f, k, &state[f.fullStages[i].stage], &f.fullStages[i]); t > most {
+				most, at = t, i
+			}
+			continue
+		}
+		if t := s.stageBytes(k, &state[f.fullStages[i].stage], &f.fullStages[i]); t > most {
+			most, at = t, i
+		}
+	}
+	h := &f.fullStages[at]
+	return s.arena(f, k, &state[h.stage], h), h.stage
+}
+
+// maxN is the bytes of the fullest stage's arena.
+func (s *searcher) peakBytes(f *family, k *activationMemory, state []stateMemory) int {
+	most := 0
+	if !s.problem.engine().Own {
+		for i := range f.fullStages {
+			most = max(most, s.engineBytes(f, k, &state[f.fullStages[i].stage], &f.fullStages[i]))
+		}
+		return most
+	}
+	for i := range f.fullStages {
+		most = max(most, s.stageBytes(k, &state[f.fullStages[i].stage], &f.fullStages[i]))
+	}
+	most += roundUp(k.work+2*k.stream) + f.batchRegionBytes(s) + roundUp(k.logits)
+	if s.cpu {
+		most += k.castScratch
+	}
+	return most
+}
+
+// stageBytes are those regions of an arena that differ between stages.
+func (s *searcher) stageBytes(k *activationMemory, n *stateMemory, h *stageBuffers) int {
+	activations, comm := k.stageMemory(n, h)
+	return n.params + n.grads + n.master + s.moments*n.moment + activations + comm
+}
+
+// batchRegionBytes is a step's sequences of one replica.
+func (f *family) batchRegionBytes(s *searcher) int {
+	if f.withDetails().batchBytes == 0 {
+		f.batchBytes = batchRegion(f.plan, s.baseOf(f.class, &f.plan).profile)
+	}
+	return f.batchBytes
+}
+
+// memoryOf is what a rank with such an arena needs.
+func (s *searcher) memoryOf(a *arena, plan *ir.Plan) costmodel.Memory {
+	return s.problem.engine().Holds(s.problem.Cluster.MemoryOf(a.region, plan.Ranks(), s.problem.Headroom), plan)
+}

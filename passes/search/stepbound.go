@@ -1,0 +1,244 @@
+package search
+
+import (
+	"slices"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// axisOrder is an order of a plan's axes, with how many ranks neighbours on each are apart.
+type axisOrder struct {
+	name       string
+	index      int // among those of its family
+	tp, dp, pp int
+	cp         int // likewise, 1 where the order has none
+
+	messageTime costmodel.Seconds // between stages; below 0: not known yet
+}
+
+// axisOrders are those of a family that pins allow.
+func (f *family) axisOrders() []axisOrder {
+	if f.withDetails().orders == nil {
+		f.orders = f.class.withDetails().orders
+	}
+	if f.orders == nil {
+		f.orders = make([]axisOrder, 0, len(f.orderNames))
+		for i, name := range f.orderNames {
+			o := newAxisOrder(f.plan, name)
+			o.index = i
+			f.orders = append(f.orders, o)
+		}
+		f.class.orders = f.orders
+	}
+	return f.orders
+}
+
+// newAxisOrder is an order by its name.
+func newAxisOrder(plan ir.Plan, name string) axisOrder {
+	plan.AxisOrder = name
+	return axisOrder{name: name, messageTime: -1, tp: stride(&plan, "tp"), dp: stride(&plan, "dp"), pp: stride(&plan, "pp"),
+		cp: stride(&plan, "cp")}
+}
+
+// minWork is a pass's own seconds and what its stream moves.
+type passWork struct{ compute, comm costmodel.Seconds }
+
+// boundFamily is what a pass takes at least. It grows with both.
+func (w passWork) bound(overlap bool, beside costmodel.Contention) costmodel.Seconds {
+	if overlap {
+		return w.compute + beside.Added(w.compute, w.comm, max(0, w.comm-w.compute))
+	}
+	return w.compute + w.comm
+}
+
+// chunkBound is at most what passes over a kind of chunk take.
+type chunkBound struct{ forward, backward, weights costmodel.Seconds }
+
+// kindFloor of chunks the first layers of which are recomputed. What moves is nil where nothing does.
+func (c *chunkKind) timeBound(costs []layerTimes, move []zeroTime, layers, every int, f *family, overlap bool,
+	beside costmodel.Contention) (out chunkBound) {
+	var forward, backward passWork
+	var first costmodel.Seconds
+	for i := range c.runs {
+		r := &c.runs[i]
+		l := &costs[r.segment]
+		n, k := costmodel.Seconds(r.count), costmodel.Seconds(0)
+		if layers > 0 && !r.end {
+			again := min(layers, r.count)
+			layers -= again
+			k = costmodel.Seconds(again)
+		}
+		forward.compute += (n - k) * l.forward
+		backward.compute += (n - k) * l.backward
+		out.weights += (n - k) * l.weights
+		if every > 1 {
+			forward.compute += k * l.forward
+			backward.compute += k * (l.forward + l.backward + l.weights)
+		} else {
+			forward.compute += k * l.rematForward
+			backward.compute += k * l.rematBackward
+		}
+		if move != nil {
+			m := &move[r.segment]
+			first = max(first, m.gather)
+			forward.comm += n * m.gather
+			backward.comm += n * (m.gather + m.scatter)
+		}
+	}
+	if f.plan.VPP == 1 { // the first layer's parameters are there
+		forward.comm -= first
+		backward.comm -= first
+	}
+	out.forward = forward.bound(overlap, beside)
+	if f.splitsBackward { // either part may be the one that moves gradients
+		out.backward = backward.compute
+		return out
+	}
+	out.backward = backward.bound(overlap, beside)
+	return out
+}
+
+// messageTime is what a stage's output takes to the next: of a family and an order of its axes one.
+func (s *searcher) messageTime(f *family, stream int, o *axisOrder) costmodel.Seconds {
+	if o.messageTime < 0 {
+		o.messageTime = s.newMessageTime(f, stream, o)
+	}
+	return o.messageTime
+}
+
+func (s *searcher) newMessageTime(f *family, stream int, o *axisOrder) costmodel.Seconds {
+	if f.plan.PP == 1 {
+		return 0
+	}
+	if s.problem.engine().Scattered && !f.plan.SP {
+		stream /= f.plan.TP
+	}
+	k := [2]int{stream, o.pp*1<<20 + f.plan.PP}
+	if t, ok := s.messages[k]; ok {
+		return t
+	}
+	m := ir.Mesh{Atoms: []ir.Atom{{Name: "before", Size: o.pp}, {Name: "pp", Size: f.plan.PP}}}
+	t := s.problem.Cluster.SendTime(m, "pp", costmodel.Bytes(stream))
+	s.messages[k] = t
+	return t
+}
+
+// stepBound is at most what the step of a family's plan takes that recomputes n blocks or more. still leaves out what ZeRO
+// moves.
+func (s *searcher) stepBound(f *family, of sharding, a *recomputeChoice, n int, o *axisOrder) costmodel.Seconds {
+	return s.closedForm(f, of, a, n, o, s.layerTimeBounds(f, a, f.splitsBackward && of.zero >= 2, o))
+}
+
+// closedForm is the closed form of a step, a lower bound of its simulation: the passes as costmodel.Floor has them, with
+// what layers cost; beside them the step's overhead, and the update of the fullest stage.
+func (s *searcher) closedForm(f *family, of sharding, a *recomputeChoice, n int, o *axisOrder, costs []layerTimes) costmodel.Seconds {
+	stream := s.blocksOf(f, a, f.splitsBackward && of.zero >= 2).stream
+	var end *postPassCost
+	var move []zeroTime
+	if !of.still {
+		end = s.postPassCost(f, of, o)
+		move = end.zeroTimes
+	}
+	fr := s.pipelineSplit(f)
+	layers, every := a.layersAndEvery(n)
+	overlap, beside := s.overlap[min(of.zero, 1)], s.contends(of.zero)
+	slows := costmodel.Seconds(beside.Slows)
+	kinds := s.boundScratch[:0]
+	through := costmodel.Seconds(0)
+	for i := range fr.kinds {
+		k := fr.kinds[i].timeBound(costs, move, layers, every, f, overlap, beside)
+		through += costmodel.Seconds(fr.kinds[i].count) * (k.forward + k.backward)
+		kinds = append(kinds, k)
+	}
+	s.boundScratch = kinds
+	message := s.messageTime(f, stream, o)
+	through += costmodel.Seconds(2*fr.sends) * message
+	if of.still {
+		once := s.device.OptimizerTime(f.plan.Precision, s.problem.Recipe, s.maxOwned(f))
+		return (max(through, s.slowestStage(f, fr, message, nil, slows)) + s.device.StepOverhead() + once) * (1 - tie)
+	}
+	if t := &fr.groups[0]; t.stage == 0 && !f.splitsBackward { // where the passes end
+		through += end.bounds[0].lowerBound(max(end.bounds[0].after, end.bounds[0].last), slows)
+	}
+	return (max(through, s.slowestStage(f, fr, message, end.bounds, slows)) + s.device.StepOverhead() +
+		end.update) * (1 - tie)
+}
+
+// slowestStage is at most when the last stage has done all its passes and reduced its gradients: see [costmodel.Floor]. Of
+// stages that are alike the last takes longest. A stage's last pass is the backward pass of its first chunk, or the
+// second part of it; not before it begins do reductions.
+func (s *searcher) slowestStage(f *family, fr *pipelineSplit, message costmodel.Seconds, ends []postPassBound,
+	slows costmodel.Seconds) (best costmodel.Seconds) {
+	kinds := s.boundScratch
+	for i := range fr.groups {
+		t := &fr.groups[i]
+		work, head, tail := costmodel.Seconds(0), costmodel.Seconds(0), costmodel.Seconds(0)
+		for _, c := range t.kinds {
+			k := &kinds[c.kind]
+			work += costmodel.Seconds(c.n) * (k.forward + k.backward + k.weights)
+		}
+		for _, c := range t.before {
+			k, n := &kinds[c.kind], costmodel.Seconds(c.n)
+			head += n * (k.forward + message)
+			if !f.splitsBackward {
+				tail += n * (k.backward + message)
+			}
+		}
+		if ends != nil {
+			pass := kinds[t.first].backward
+			if f.splitsBackward {
+				pass = kinds[t.first].weights
+			}
+			tail = max(tail, ends[i].lowerBound(max(ends[i].after, ends[i].last, ends[i].overlapped-pass), slows))
+		}
+		best = max(best, head+costmodel.Seconds(f.plan.MicroBatches)*work+tail)
+	}
+	return best
+}
+
+// maxOwned is of how many parameters the ranks of the stage that has most own the state at least, all replicas sharing
+// it.
+func (s *searcher) maxOwned(f *family) int {
+	if f.withDetails().maxOwned > 0 {
+		return f.maxOwned
+	}
+	b, fr, shared := s.baseOf(f.class, &f.plan), s.pipelineSplit(f), ownersOf(&f.plan, f.plan.Replicas())
+	for i := range fr.stages {
+		sum, experts := 0, 0
+		for _, w := range fr.stages[i].backwardOrder {
+			sum += w.count * b.elems[w.segment]
+			experts += w.count * b.experts[w.segment]
+		}
+		if last := len(fr.kindOf) - 1; i > 0 && slices.Contains(fr.stages[i].chunks, last) {
+			sum += b.tied
+		}
+		f.maxOwned = max(f.maxOwned, shared.minOwned(sum, experts))
+	}
+	return f.maxOwned
+}
+
+// familyBound is at most what any plan of a family takes that recomputes at least so many blocks in one way: as if
+// nothing were moved, wherever tensor and context parallel ranks are.
+func (s *searcher) familyBound(f *family, a *recomputeChoice, n int) costmodel.Seconds {
+	best := costmodel.Seconds(-1)
+	orders := f.axisOrders()
+	for i := range orders {
+		o := &orders[i]
+		if slices.ContainsFunc(orders[:i], func(x axisOrder) bool {
+			return x.tp == o.tp && x.pp == o.pp && x.cp == o.cp && (x.dp == o.dp || f.plan.EP == 1)
+		}) {
+			continue
+		}
+		for _, zero := range []int{0, 2} {
+			if zero > 0 && !(f.splitsBackward && f.plan.Replicas() > 1) {
+				continue
+			}
+			if t := s.stepBound(f, sharding{zero: zero, group: f.plan.Replicas(), still: true}, a, n,
+				o); best < 0 || t < best {
+				best = t
+			}
+		}
+	}
+	return best
+}

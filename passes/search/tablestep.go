@@ -1,0 +1,227 @@
+package search
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// Stages is what each stage of a plan has to do in a step's passes.
+func Stages(p *Problem, plan ir.Plan) ([]costmodel.Seconds, error) {
+	s, err := newSearcher(p)
+	if err != nil {
+		return nil, err
+	}
+	return s.stepOf(s.candidateOf(plan)).Work(), nil
+}
+
+// step is a plan's step in times.
+func (s *searcher) step(t *tables) *costmodel.Step {
+	step := &costmodel.Step{Timetable: t.Timetable(), Overlap: s.overlap[min(t.Plan.Zero, 1)],
+		Other: s.device.StepOverhead()}
+	k := keyOf(t.Plan)
+	costs := s.layerCosts(nil, s.routeSetAt(&t.Plan, t.prof), &k, t.prof, 1)
+	index := t.index()
+	message := costmodel.Seconds(0)
+	if t.Plan.PP > 1 {
+		message = s.problem.Cluster.SendTime(t.Mesh, "pp", costmodel.Bytes(t.Stream))
+	}
+	for i := range t.Stages {
+		st := costmodel.Stage{}
+		state := &t.states[i]
+		st.Buckets, st.Norm = state.buckets, state.norm
+		for j := range t.Stages[i].Chunks {
+			c := &t.Stages[i].Chunks[j]
+			chunk := costmodel.Chunk{Split: t.Plan.Splits(), Apart: len(t.Stages[i].Chunks) > 1,
+				Contention: s.contends(t.Plan.Zero)}
+			for k := range c.Runs {
+				r := &c.Runs[k]
+				at := index[r.Segment]
+				l := layersOf(r, at, &costs[at])
+				l.Fetch, l.Scatter = state.zeroTimes[r.Segment].gather, state.zeroTimes[r.Segment].scatter
+				chunk.Runs = append(chunk.Runs, l)
+			}
+			for _, m := range t.Messages(i, ir.Action{Kind: ir.Forward, Chunk: j}) {
+				switch m.Op {
+				case ir.OpSend:
+					chunk.Output = message
+				case ir.OpReceive:
+					chunk.Grad = message
+				}
+			}
+			st.Chunks = append(st.Chunks, chunk)
+		}
+		if i == 0 {
+			step.Other += state.other
+		}
+		step.Stages = append(step.Stages, st)
+	}
+	return step
+}
+
+// overlaps tells whether collectives run beside compute: on a CPU only where there are cores that do not compute.
+func (s *searcher) overlaps(zero int) bool {
+	c := s.problem.Cluster
+	if !c.IsCPU() {
+		return s.problem.engine().Overlap[zero]
+	}
+	return c.Node.Host.Cores > c.Node.Devices
+}
+
+// contends returns what collectives cost compute that runs concurrently, at a stage of ZeRO.
+func (s *searcher) contends(zero int) costmodel.Contention {
+	return s.problem.engine().Contends(s.problem.Cluster, zero)
+}
+
+// layersOf are a run in times.
+func layersOf(r *ir.Run, segment int, c *layerCost) costmodel.Layers {
+	l := costmodel.Layers{Segment: segment, From: r.From, Count: r.Count, Forward: c.forward, Backward: c.backward,
+		Weights: c.weights, Every: r.Every}
+	if r.Every > 0 { // does both parts of a split backward at once
+		l.Backward = c.backward.Plus(c.weights)
+		l.Weights = costmodel.Cost{}
+	}
+	if r.Remat {
+		l.Forward, l.Backward = c.rematForward, c.rematBackward
+		l.Recomputed = max(0, c.rematBackward.Compute-c.backward.Compute-c.weights.Compute)
+		l.Weights = costmodel.Cost{}
+	}
+	return l
+}
+
+// zeroTime is what a layer of a segment gathers before each use and scatters after each backward.
+type zeroTime struct{ gather, scatter costmodel.Seconds }
+
+// zeroTimes are those of a stage's segments: all layers of one are alike.
+func (s *searcher) zeroTimes(t *tables, st *ir.Stage) map[string]zeroTime {
+	if st.Fetch == nil && st.Resolve == nil {
+		return nil
+	}
+	out := map[string]zeroTime{}
+	for i := range st.Chunks {
+		for _, r := range st.Chunks[i].Runs {
+			if _, ok := out[r.Segment]; ok {
+				continue
+			}
+			m := zeroTime{}
+			for _, b := range t.LayerBuckets(st, r.Segment, r.From) {
+				m.gather += s.bucketTime(t, st.Fetch, b)
+				m.scatter += s.bucketTime(t, st.Resolve, b)
+			}
+			out[r.Segment] = m
+		}
+	}
+	return out
+}
+
+// bucketTime is what a function over buckets takes for one of them.
+func (s *searcher) bucketTime(t *tables, f *ir.Func, bucket int) costmodel.Seconds {
+	sum := costmodel.Seconds(0)
+	if f == nil {
+		return 0
+	}
+	for _, n := range f.Nodes {
+		if n.Attr.Bucket == bucket {
+			sum += s.commTime(t, n) + s.castTime(t, n)
+		}
+	}
+	return sum
+}
+
+// castTime is what it takes to give a bucket's gradients the type in which they are reduced, or to give that up again.
+func (s *searcher) castTime(t *tables, n *ir.Node) costmodel.Seconds {
+	if n.Op != ir.OpCast {
+		return 0
+	}
+	return s.device.OpTime(n, t.Mesh)
+}
+
+// commTime is the time of a node's collective, 0 if it has none.
+func (s *searcher) commTime(t *tables, n *ir.Node) costmodel.Seconds {
+	c, ok := n.Collective(t.Mesh)
+	if !ok {
+		return 0
+	}
+	place := s.problem.Cluster.Place
+	if c.Ends {
+		place = s.problem.Cluster.PlaceEnds
+	}
+	return s.problem.Cluster.CollectiveTime(c.Op, place(t.Mesh, c.Axes), costmodel.Bytes(c.Bytes))
+}
+
+// stageUpdate is what a stage does once a step, and for each use of its parameters.
+type stageUpdate struct {
+	buckets []costmodel.BucketCost
+	// other: what all stages do together, collectives of the token count, the loss and the norm
+	norm, other costmodel.Seconds
+	zeroTimes   map[string]zeroTime
+}
+
+// index is the place of each segment in the model.
+func (t *tables) index() map[string]int {
+	index := map[string]int{}
+	for i, seg := range t.Model.Segments {
+		index[seg.Name] = i
+	}
+	return index
+}
+
+func (s *searcher) stageUpdate(t *tables, stage int) (to stageUpdate) {
+	st, index := &t.Stages[stage], t.index()
+	to.zeroTimes = s.zeroTimes(t, st)
+	elems, owned := 0, 0
+	at := map[ir.Dim]int{}
+	for i, b := range st.Buckets {
+		class := t.Classes[b.Class]
+		own := b.Elems / t.Mesh.Ranks(class.Shard)
+		elems, owned = elems+b.Elems, owned+own
+		last := b.Pieces[len(b.Pieces)-1]
+		to.buckets = append(to.buckets, costmodel.BucketCost{Segment: index[last.Segment], Layer: last.Layer,
+			Last: class.Each || class.Ends, Ends: class.Ends,
+			Update: s.device.OptimizerTime(t.Plan.Precision, t.Recipe, own)})
+		at[ir.Dim(fmt.Sprintf("flat(b%d)", i))] = i
+	}
+	for _, n := range append(append([]*ir.Node{}, t.Begin.Nodes...), st.Update.Nodes...) {
+		cost := s.commTime(t, n)
+		switch {
+		case len(n.Args) == 0:
+			to.other += cost
+		case n.Op == ir.OpCast:
+			to.buckets[n.Attr.Bucket].Reduce += s.castTime(t, n)
+		case n.Op == ir.OpAllGather:
+			to.buckets[at[n.Args[0].Type.Dims[0].Dim]].Gather += cost
+		case n.Op.Comm():
+			to.buckets[at[n.Args[0].Type.Dims[0].Dim]].Reduce += cost
+		}
+	}
+	to.norm = s.norm(&t.Plan, elems, owned)
+	return to
+}
+
+// norm is the time of the global norm's arithmetic and of clearing the gradients, those that it does not read too.
+func (s *searcher) norm(p *ir.Plan, elems, owned int) costmodel.Seconds {
+	held := elems
+	if p.Zero >= 2 {
+		held = owned
+	}
+	grads := p.Precision.Grads.Size()
+	return s.device.StreamTime(costmodel.Bytes(owned*grads)) + s.device.StreamTime(costmodel.Bytes(held*grads))
+}
+
+// splitOrder is an axis order's axes.
+func splitOrder(order string) []string { return strings.Split(order, ",") }
+
+// degree is an axis's by name.
+func degree(p *ir.Plan, axis string) int {
+	switch axis {
+	case "tp":
+		return p.TP
+	case "pp":
+		return p.PP
+	case "cp":
+		return p.CP
+	}
+	return p.DP
+}
