@@ -12,16 +12,17 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// ownKernels is the variable of the environment that names, with commas between, what is left to kernels of planc's own
-// though a library has it: gelu, bias, attention, eight.
+// ownKernels is the environment variable that lists, separated by commas, which operations use planc's own
+// kernels even if a library implements them: gelu, bias, attention, eight (FP8 GEMMs).
 const ownKernels = "PLANC_OWN_KERNELS"
 
-// ours tells whether something is left to kernels of our own.
+// usesOwnKernel reports whether [ownKernels] names the operation.
 func ours(what string) bool { return slices.Contains(strings.Split(os.Getenv(ownKernels), ","), what) }
 
-// MatMulGelu is MatMulOn from nothing, if from is empty, into pre, then cpu.Gelu of that into c, which overlaps no
-// operand. pre may be empty: its numbers are not wanted. GELU is applied before the sums are rounded. It does nothing
-// and returns false where cuBLASLt does not take it.
+// MatMulGelu computes a matmul with a GELU epilogue: the sums, plus from unless it is empty, go to pre, and
+// cpu.Gelu of them to c. c overlaps no operand. An empty pre means that the input of GELU is not kept. GELU
+// is applied before the sums are rounded. If cuBLASLt does not support the GEMM, MatMulGelu does nothing
+// and returns false.
 func MatMulGelu[T num.Stored](r *rt.Rank, c, pre, from, a, b Buf[T], m, n, k int, ta, tb bool) bool {
 	d := of(r)
 	p, add := cuda.GEMM{M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, Epilogue: cuda.GELU}, none
@@ -38,19 +39,20 @@ func MatMulGelu[T num.Stored](r *rt.Rank, c, pre, from, a, b Buf[T], m, n, k int
 	return activated(d, p, c, add, a, b)
 }
 
-// aux is the bit of epilogues that keep what GELU is applied to.
+// auxEpilogue is the bit of an epilogue that stores the input of GELU.
 const aux = cuda.GELUAux &^ cuda.GELU
 
-// MatMulGeluGrad is MatMul times cpu.GeluGrad of pre. It does nothing and returns false where cuBLASLt does not take
-// it.
+// MatMulGeluGrad computes MatMul times cpu.GeluGrad of pre. If cuBLASLt does not support the GEMM, it does
+// nothing and returns false.
 func MatMulGeluGrad[T num.Stored](r *rt.Rank, c, pre, a, b Buf[T], m, n, k int, ta, tb bool) bool {
 	d := of(r)
 	return activated(d, cuda.GEMM{M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, Epilogue: cuda.GELUGrad,
 		Aux: at(d, pre)}, c, none, a, b)
 }
 
-// activated puts a product with GELU or its derivative on the current stream, if the library takes it: it wants what
-// the epilogue reads and writes to be aligned, and rows of Aux of whole eights.
+// launchGeluGEMM enqueues a GEMM whose epilogue is GELU or its derivative, and reports whether the library
+// supports it. The library requires that the epilogue's operands are aligned and that the rows of Aux are
+// multiples of 8 elements.
 func activated[T num.Stored](d *device, p cuda.GEMM, c Buf[T], from cuda.Pointer, a, b Buf[T]) bool {
 	p.In, p.Out = value(suffix[T]()), value(suffix[T]())
 	if (p.Bias|p.Aux)%cuda.Alignment != 0 || p.Aux != 0 && p.N%8 != 0 || ours("gelu") {
@@ -59,8 +61,8 @@ func activated[T num.Stored](d *device, p cuda.GEMM, c Buf[T], from cuda.Pointer
 	return d.ended(p, at(d, c), from, at(d, a), at(d, b))
 }
 
-// MatMulBiasGrad is MatMul, of numbers of 16 bits into f32, that adds the sums of b's rows to bias. It does nothing and
-// returns false where cuBLASLt does not take it.
+// MatMulBiasGrad computes MatMul of 16-bit operands into f32, and adds the sums of b's rows to bias. If
+// cuBLASLt does not support the GEMM, it does nothing and returns false.
 func MatMulBiasGrad[C, T num.Stored](r *rt.Rank, c, bias Buf[C], a, b Buf[T], m, n, k int, ta, tb, acc bool) bool {
 	d := of(r)
 	if suffix[C]() != "f32" || tb || ours("bias") {

@@ -12,13 +12,14 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// desktop gives out the workspace of a rank, with numbers in it.
+// scratchWriter hands out buffers in a rank's workspace, filled with numbers.
 type desktop struct {
 	r  *rt.Rank
 	at int
 }
 
-// put is memory of n numbers of the device, small whole ones that a turn tells apart.
+// put returns device memory with n small integers, and the integers. Different seeds give different
+// numbers.
 func put[T num.Stored](w *desktop, n, turn int) (Buf[T], []float32) {
 	b := View[T](w.r, w.at, n)
 	w.at += (n*size[T]() + 63) &^ 63
@@ -31,7 +32,7 @@ func put[T num.Stored](w *desktop, n, turn int) (Buf[T], []float32) {
 	return b, x
 }
 
-// got is what is there.
+// got returns the contents of a buffer.
 func got[T num.Stored](w *desktop, b Buf[T]) []float32 {
 	of(w.r).Pull(b.At, b.N*size[T]())
 	x := make([]float32, b.N)
@@ -48,7 +49,8 @@ func equal(t *testing.T, what string, got, want []float32) {
 	}
 }
 
-// Products end in GELU, its derivative or a sum of rows as the loops of a CPU say, and say so where they cannot.
+// GEMMs with GELU, its derivative or a row sum as epilogue match the CPU, and report if the library does
+// not support them.
 func TestProductsEnd(t *testing.T) {
 	p := toy{pp: 1}.program(true)
 	forward, done := p.Segments[0].Forward, false
@@ -112,7 +114,7 @@ func productsEnd(t *testing.T, w *desktop) {
 	refusals(t, w, c, pre, a, b)
 }
 
-// refusals are calls that do nothing.
+// refusals checks calls that must do nothing.
 func refusals(t *testing.T, w *desktop, c, pre, a, b Buf[num.BF16]) {
 	r, before := w.r, got(w, c)
 	if MatMulGelu(r, c, pre, Buf[num.BF16]{}, a, b, 2, 4, 4, false, false) {

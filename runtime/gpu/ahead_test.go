@@ -21,8 +21,8 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// alone runs a program that nobody looks at: steps are begun before the host has heard of those before them. It returns
-// what was logged, but for what tells of time and of the machine, and the folder.
+// alone runs a program without observers, so that each step is launched before the results of the previous
+// one arrive. It returns the lines of the log, without times and properties of the machine, and the folder.
 func alone(t *testing.T, p *rt.Program, opts ...rt.Option) (lines []map[string]any, dir string) {
 	t.Helper()
 	if p.Devices != nil && emulate.Skipped() != "" {
@@ -46,7 +46,7 @@ func alone(t *testing.T, p *rt.Program, opts ...rt.Option) (lines []map[string]a
 	return lines, dir
 }
 
-// logged are the lines of the folder's run.
+// logged returns the lines of the log of the folder's run.
 func logged(t *testing.T, dir string) (lines []map[string]any) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, "metrics.jsonl"))
@@ -64,7 +64,7 @@ func logged(t *testing.T, dir string) (lines []map[string]any) {
 	return lines
 }
 
-// secondsOf are the seconds that the folder's run says of its steps.
+// secondsOf returns the logged seconds of each step of the folder's run.
 func secondsOf(t *testing.T, dir string) map[int]float64 {
 	t.Helper()
 	out := map[int]float64{}
@@ -76,7 +76,7 @@ func secondsOf(t *testing.T, dir string) map[int]float64 {
 	return out
 }
 
-// sameLines wants the same lines in the same order, but for rounding.
+// sameLines checks that the lines are the same, in the same order, except for rounding.
 func sameLines(t *testing.T, got, want []map[string]any, most float64) {
 	t.Helper()
 	if len(got) != len(want) {
@@ -93,14 +93,15 @@ func sameLines(t *testing.T, got, want []map[string]any, most float64) {
 	}
 }
 
-// due is a program that is evaluated and saved on the way.
+// due returns a program that is evaluated and saved during the run.
 func (k toy) due(gpu bool) *rt.Program {
 	p := k.program(gpu)
 	p.Settings.Train.Steps, p.Settings.Train.Eval.Every, p.Settings.Train.Checkpoint.Every = 11, 4, 5
 	return p
 }
 
-// Steps that are begun before those before them have ended train to the same, and are logged in the same lines.
+// Steps that are launched before the previous step has ended train to the same result, and log the same
+// lines.
 func TestAhead(t *testing.T) {
 	for _, k := range []toy{{pp: 1}, {pp: 2, zero: 1}, {pp: 2, zero: 3}, {pp: 1, zero: 2, half: true}} {
 		t.Run(fmt.Sprintf("%+v", k), func(t *testing.T) {
@@ -115,7 +116,8 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// A step that is skipped while the next has been begun: the next has the rates, and the loss scale, of one behind it.
+// If a step is skipped after the next one has been launched, the next one has the rates and the loss scale
+// that follow a skipped step.
 func TestSkipsAhead(t *testing.T) {
 	k := toy{pp: 2, zero: 1, half: true}
 	program := func(gpu bool) *rt.Program {
@@ -137,7 +139,7 @@ func TestSkipsAhead(t *testing.T) {
 	sameLines(t, got, want, 1e-5)
 }
 
-// A checkpoint of a run whose steps overlap goes on on a CPU to what that would have come to.
+// A checkpoint of a run whose steps overlap continues on a CPU to the same result.
 func TestResumesAhead(t *testing.T) {
 	program := func(gpu bool, steps int) *rt.Program {
 		p := toy{pp: 2, zero: 1}.due(gpu)
@@ -166,17 +168,18 @@ func TestResumesAhead(t *testing.T) {
 	}
 }
 
-// What fails on the device while the host is ahead is told of the step that has failed, and what fails on the host of
-// the one that it was to begin.
+// An error on the device while the host is ahead names the step that failed. An error on the host names the
+// step that it was launching.
 func TestFailureAhead(t *testing.T) {
 	order := os.Getenv("PLANC_EMULATED_ORDER")
 	for _, c := range []struct {
 		fail error
-		want map[string]string // by the order in which work runs; "" where chance decides
+		want map[string]string // by the order in which work runs; "" if that is not determined
 	}{
 		{errors.New("a test's failure"), map[string]string{"early": "step 4: a test's", "late": "step 4: a test's",
 			"7": "step 4: a test's"}},
-		// When step 4 is loaded, step 3 has run already if all runs early, and not if it waits for who wants it.
+		// When step 4 is loaded, step 3 has run if the emulated device runs all work early, and has not if it runs
+		// work when someone waits for it.
 		{&cuda.Error{Call: "a collective"}, map[string]string{"early": "step 4: a collective",
 			"late": "step 3: a collective"}},
 	} {
@@ -187,7 +190,7 @@ func TestFailureAhead(t *testing.T) {
 				loads := 1
 				d.feed(8, func([]byte) {
 					loads++
-					if loads == 5 { // it is filled at once, and with each batch
+					if loads == 5 { // the feed is filled at once, and with each batch
 						rt.Check(c.fail)
 					}
 				})
@@ -199,7 +202,7 @@ func TestFailureAhead(t *testing.T) {
 		}
 		_, err := rt.Run(t.Context(), on(p, images()), rt.Dir(t.TempDir()), rt.Data(drawn{}),
 			rt.Logger(slog.New(slog.DiscardHandler)))
-		want := []string{c.want["early"], c.want["late"]} // one of them, where chance decides what has run
+		want := []string{c.want["early"], c.want["late"]} // either, if the order of work is not determined
 		if w := c.want[order]; w != "" {
 			want = []string{w}
 		}
@@ -209,7 +212,7 @@ func TestFailureAhead(t *testing.T) {
 	}
 }
 
-// lazy is a Source that takes its time.
+// lazy is a Source with a delay.
 type lazy struct{ drawn }
 
 func (s lazy) Train(g int64, tokens, labels []int32) (int, error) {
@@ -217,8 +220,8 @@ func (s lazy) Train(g int64, tokens, labels []int32) (int, error) {
 	return s.drawn.Train(g, tokens, labels)
 }
 
-// A step that is begun when none is under way takes as long as its batch is waited for, too: the device's clock, a
-// millisecond here, knows nothing of that.
+// The logged time of a step that is launched while no other runs includes the wait for its batch. The
+// device's clock, which advances by a millisecond here, does not see the wait.
 func TestWaitsForData(t *testing.T) {
 	done := rt.OnStep(func(rt.Step) error { return nil })
 	_, dir := alone(t, on(toy{pp: 1}.program(true), images()), rt.Data(lazy{}), done)

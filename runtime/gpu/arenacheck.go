@@ -12,32 +12,33 @@ import (
 	"github.com/planc-dev/planc/cuda"
 )
 
-// checkArena is the variable of the environment that names a file to which each rank adds a line at the end of its run:
-// an [ArenaUse]. The arena lies between fences then, and all is filled beforehand, so that it is seen how far it was
-// written.
+// checkArena is the environment variable that names a file to which each rank appends an [ArenaUse] at the
+// end of its run. The arena is then placed between fences and filled with a known byte, which shows how
+// much of it was written.
 const checkArena = "PLANC_CHECK_ARENA"
 
-// ArenaUse is what a rank has written of its arena.
+// ArenaUse reports how much of its arena a rank has written.
 type ArenaUse struct {
 	Rank    int
 	Planned int64 // bytes that the compiler laid out
-	Written int64 // up to the last byte that is not as it was filled
-	Whole   bool  // nothing before or behind it was written
+	Written int64 // offset behind the last byte that differs from the filling
+	Whole   bool  // nothing in front of or behind the arena was written
 }
 
-// The fences, and what they are filled with: as a number of each type one that no run has.
+// The size of a fence, and the byte that fills it. No run writes the number that this byte forms, in any
+// type.
 const (
 	fenceBytes = 1 << 20
 	fenceByte  = 0x5c
 )
 
-// fence surrounds an arena that is watched.
+// fence is the memory around an arena whose use is checked.
 type fence struct {
-	told  *os.File // nil where nobody watches
+	told  *os.File // nil if the arena is not checked
 	whole cuda.Memory
 }
 
-// takeArena takes the arena's memory, between fences where it is watched.
+// allocArena allocates the arena's memory, between fences if its use is checked.
 func (d *device) takeArena(m *machine, bytes int) (err error) {
 	path := os.Getenv(checkArena)
 	if path == "" {
@@ -56,7 +57,7 @@ func (d *device) takeArena(m *machine, bytes int) (err error) {
 	return errors.Join(d.compute.stream.Fill(d.fence.whole, fenceByte), d.compute.stream.Synchronize())
 }
 
-// tellArena adds the rank's line to the file.
+// reportArena appends the rank's line to the file.
 func (d *device) tellArena() error {
 	use := ArenaUse{Rank: d.rank.ID, Planned: d.arena.Bytes, Whole: true}
 	for _, at := range []int64{0, fenceBytes + d.arena.Bytes} {
@@ -79,7 +80,7 @@ func (d *device) tellArena() error {
 	return err
 }
 
-// written is how far memory is not as it was filled, from its beginning.
+// writtenBytes returns the offset behind the last byte of the memory that differs from the filling.
 func (d *device) written(m cuda.Memory) (int64, error) {
 	for end := m.Bytes; end > 0; {
 		n := min(end, most)
@@ -96,8 +97,9 @@ func (d *device) written(m cuda.Memory) (int64, error) {
 	return 0, nil
 }
 
-// closeArena tells of a watched arena whose run has ended well. Nobody hears a device's errors any more then: a rank
-// that could not tell says so on stderr, and is missed by whoever reads the file.
+// closeArena reports the use of a checked arena after a successful run. Errors of a device are no longer
+// collected at that point: a rank that fails to report prints the error to stderr, and its line is missing
+// in the file.
 func (d *device) closeArena() {
 	if d.fence.told == nil {
 		return

@@ -13,7 +13,7 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// watched trains with the arenas watched.
+// watched trains with PLANC_CHECK_ARENA set.
 func watched(t *testing.T, p *rt.Program) (all []ArenaUse) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "arenas")
@@ -35,7 +35,7 @@ func watched(t *testing.T, p *rt.Program) (all []ArenaUse) {
 	return all
 }
 
-// A watched arena is written to its end, and no further; what is written beyond it is seen.
+// A checked arena is written to its end and no further, and a write beyond it is detected.
 func TestArenaIsWatched(t *testing.T) {
 	for _, share := range []string{"", "1"} {
 		t.Setenv(shareGPU, share)
@@ -68,7 +68,7 @@ func TestArenaIsWatched(t *testing.T) {
 	}
 }
 
-// A file that cannot be written is told before the first step.
+// If the file cannot be written, the error comes before the first step.
 func TestArenaFileCannotBeWritten(t *testing.T) {
 	t.Setenv(checkArena, filepath.Join(t.TempDir(), "none", "arenas"))
 	if _, err := train(t, on(toy{pp: 2}.program(true), images())); err == nil ||

@@ -10,8 +10,9 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Attention is the loop of that name of package cpu, by cuDNN where it knows it (attentiondnn.go). Where a ring's turn
-// keeps sums in a wider type than its operands have, it is computed in that type whole.
+// Attention computes cpu.Attention, with cuDNN if it supports the shape (attentiondnn.go). In a step of
+// ring attention that accumulates in a wider type than the operands', everything is computed in the wider
+// type.
 func Attention[A, O, T num.Stored](r *rt.Rank, o Buf[O], lse Buf[A], q, k, v Buf[T], s cpu.AttentionShape) {
 	d := of(r)
 	shape := kernels.AttentionShapeKeyed(&s)
@@ -32,7 +33,8 @@ func Attention[A, O, T num.Stored](r *rt.Rank, o Buf[O], lse Buf[A], q, k, v Buf
 	d.attend(kernels.Attention(&s, types), types, at(d, o), at(d, lse), x[0], x[1], x[2], shape)
 }
 
-// AttentionGrad is likewise its gradient: in turn of the queries' sums, of the queries, of keys and values.
+// AttentionGrad computes the gradient of Attention: first the row sums of the queries, then the gradient of
+// the queries, then those of keys and values.
 func AttentionGrad[A, Q, K, T num.Stored](r *rt.Rank, dq Buf[Q], dk, dv Buf[K], do, q, k, v, o Buf[T], lse Buf[A],
 	s cpu.AttentionShape) {
 	d := of(r)
@@ -65,7 +67,7 @@ func AttentionGrad[A, Q, K, T num.Stored](r *rt.Rank, dq Buf[Q], dk, dv Buf[K], 
 	back(d, dv, toV)
 }
 
-// attentionGrad are operands of the gradient's launches, of one type.
+// attentionGrad holds the operands of the gradient's launches. All have one type.
 type attentionGrad struct {
 	d                        *device
 	types                    string
@@ -73,7 +75,7 @@ type attentionGrad struct {
 	rows                     int
 }
 
-// run puts the launches on the current stream.
+// run enqueues the launches on the current stream.
 func (g *attentionGrad) run(s *cpu.AttentionShape, dq, dk, dv cuda.Pointer) {
 	shape, steps := kernels.AttentionShapeKeyed(s), kernels.AttentionGrad(s, g.types)
 	g.d.attend(steps[0], g.types, g.dot, g.do, g.o, int64(g.rows), s.VDim)
@@ -81,17 +83,18 @@ func (g *attentionGrad) run(s *cpu.AttentionShape, dq, dk, dv cuda.Pointer) {
 	g.d.attend(steps[2], g.types, dk, dv, g.do, g.q, g.k, g.v, g.lse, g.dot, shape)
 }
 
-// attend puts one launch of a call of attention on the current stream.
+// launchAttention enqueues one launch of attention on the current stream.
 func (d *device) attend(s kernels.Step, types string, args ...any) {
 	d.launch(s.Kernel+"_"+types, s.Launch, arguments(d.args(), s.Kernel, args))
 }
 
-// widen leaves x in f32 at a place.
+// castToF32 casts x to f32 at an address.
 func widen[T num.Stored](d *device, to cuda.Pointer, x Buf[T]) {
 	d.call("cast", "f32_"+suffix[T](), 1, x.N, to, at(d, x), int64(x.N))
 }
 
-// aside is where x is written in a type: itself where it has it, else the room.
+// castTarget returns where a result that ends up in x is computed: x itself if it has the type, otherwise
+// the scratch memory.
 func aside[T num.Stored](d *device, room cuda.Pointer, x Buf[T], types string) cuda.Pointer {
 	if suffix[T]() == types {
 		return at(d, x)
@@ -99,7 +102,7 @@ func aside[T num.Stored](d *device, room cuda.Pointer, x Buf[T], types string) c
 	return room
 }
 
-// back rounds to x what was written aside, if it was.
+// castBack rounds a result into x if it was computed in scratch memory.
 func back[T num.Stored](d *device, x Buf[T], from cuda.Pointer) {
 	if from != at(d, x) {
 		d.call("cast", suffix[T]()+"_f32", 1, x.N, at(d, x), from, int64(x.N))

@@ -12,27 +12,27 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// attentionRoom is how many bytes of workspace cuDNN's attention may take; for as much its own front end lets it keep
-// the gradient of scores. Where those of all sequences do not fit, it is called for some at a time, and not at all if
-// one's do not.
+// attentionWorkspace is the limit for the workspace of cuDNN's attention, in bytes. cuDNN's own front end
+// allows as much for the gradient of the scores. If the scores of all sequences do not fit, cuDNN is called
+// for some sequences at a time; if those of one sequence do not fit, it is not used.
 const attentionRoom = 256 << 20
 
-// fused is attention by cuDNN: what is ready, and the workspace, of which there is one, since all runs on the compute
-// stream.
+// dnnAttention holds the prepared plans of cuDNN's attention, and its workspace. One workspace suffices,
+// because all calls run on the compute stream.
 type fused struct {
-	of   *cuda.Attentions // nil: there is no cuDNN, or it is not wanted
+	of   *cuda.Attentions // nil if cuDNN is missing or not used
 	ways map[fusedKind]cuda.AttentionParts
 	room cuda.Memory
 }
 
-// fusedKind is a kind of attention, or of its gradient.
+// dnnAttentionKind identifies a shape of attention, or of its gradient.
 type fusedKind struct {
 	cuda.Attention
 	grad bool
 }
 
-// openFused makes ready what the program will want of cuDNN, as far as cuDNN takes it. What it does not take, or fails
-// to, is computed by kernels of our own.
+// openDNNAttention prepares the kinds of attention that the program uses, as far as cuDNN supports them.
+// planc's own kernels compute the rest, and everything if cuDNN fails.
 func (d *device) openFused(m *machine) error {
 	if d.rank.ID != m.first || len(d.rank.Program.Attends) == 0 {
 		_, err := d.prepareFused(m)
@@ -50,7 +50,8 @@ func (d *device) openFused(m *machine) error {
 	return err
 }
 
-// prepareFused also returns why some or all of it is left to our own kernels.
+// prepareDNNAttention prepares the plans. Its first result says why planc's own kernels compute some or all
+// of the attention.
 func (d *device) prepareFused(m *machine) (own, err error) {
 	kinds := d.rank.Program.Attends
 	switch {
@@ -88,17 +89,17 @@ func (d *device) prepareFused(m *machine) (own, err error) {
 	}
 	f.room, err = d.take(int(most))
 	if err != nil {
-		return err, f.none() // our own take none
+		return err, f.none() // our own kernels need no workspace
 	}
 	return own, nil
 }
 
-// shortName is an element's type as kernels' names have it.
+// shortName returns an element type as it is spelled in names of kernels.
 func shortName(e rt.Elem) string {
 	return [...]string{rt.F32: "f32", rt.F64: "f64", rt.BF16: "bf16", rt.F16: "f16"}[e]
 }
 
-// none gives up what was prepared.
+// discard closes the prepared plans.
 func (f *fused) none() (err error) {
 	for _, p := range f.ways {
 		err = errors.Join(err, p.Close())
@@ -109,8 +110,8 @@ func (f *fused) none() (err error) {
 
 func (f *fused) close() error { return errors.Join(f.none(), f.of.Close()) }
 
-// kind is what cuDNN is to be asked for, if it knows such attention: each query sees the same keys, or those up to its
-// own place.
+// kind returns the key of the plan for a shape. It returns false if cuDNN does not support such attention:
+// each query must see the same keys, or those up to its own position.
 func (f *fused) kind(s *cpu.AttentionShape, types string, grad bool) (k fusedKind, ok bool) {
 	if len(f.ways) == 0 || types != "bf16" && types != "f16" || s.Dropout > 0 || s.Softcap > 0 || s.Alibi || s.More ||
 		s.Half > 0 || s.KHalf > 0 || s.Dim != s.VDim ||
@@ -121,8 +122,8 @@ func (f *fused) kind(s *cpu.AttentionShape, types string, grad bool) (k fusedKin
 		Dim: s.Dim, Scale: s.Scale, Causal: s.Causal, Window: s.Window, Type: value(types)}, grad}, true
 }
 
-// attendFused puts attention on the current stream as cuDNN computes it; it returns false, and does nothing, where that
-// is not to be had.
+// launchDNNAttention enqueues attention by cuDNN on the current stream. If cuDNN does not support it, it
+// does nothing and returns false.
 func (d *device) attendFused(s *cpu.AttentionShape, types string, grad bool, at cuda.AttentionOperands) bool {
 	k, ok := d.fused.kind(s, types, grad)
 	p := d.fused.ways[k]

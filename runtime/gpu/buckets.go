@@ -7,16 +7,16 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// jobKinds is how many kinds of jobs a bucket has.
+// jobKinds is the number of kinds of jobs that a bucket has.
 const jobKinds = 4
 
-// do is what a job of each kind puts on the side line.
+// launchJob enqueues a job of each kind on the bucket stream.
 var do = [jobKinds]func(*device, *rt.BucketPart){
 	rt.Reducing: (*device).reduce, rt.Scattering: (*device).scatter, rt.Gathering: (*device).gather,
 	rt.Fetching: (*device).gather,
 }
 
-// Start begins a job of a bucket beside what follows.
+// Start launches a job of a bucket, concurrently with the work that follows.
 func (d *device) Start(bucket int, job rt.Job) {
 	b := d.rank.BucketPart(bucket)
 	d.side.after(d.compute)
@@ -32,18 +32,19 @@ func (d *device) Start(bucket int, job rt.Job) {
 	rt.Check(d.side.stream.Record(*done))
 }
 
-// Wait makes what follows wait for the job.
+// Wait makes the work that follows wait for the job.
 func (d *device) Wait(bucket int, job rt.Job) {
 	rt.Check(d.compute.stream.Wait(d.jobs[bucket][job]))
 }
 
-// wire is gradients as they are sent: where they are or, in a narrower type, beside.
+// wire describes gradients as they are sent: in place, or a copy in a narrower type.
 type wire struct {
 	at   cuda.Pointer
 	elem rt.Elem
 }
 
-// narrow is n gradients as they are sent, rounded to that type if it is another than they are kept in.
+// castToWire returns n gradients in the type in which they are sent, rounded into a copy if they are stored
+// in another type.
 func (d *device) narrow(at, n int) wire {
 	t := d.rank.Program.Kept()
 	if t.Reduce == t.Grads {
@@ -54,22 +55,22 @@ func (d *device) narrow(at, n int) wire {
 	return w
 }
 
-// widen puts the wire's n sums from element first on back to where they are kept.
+// castFromWire writes the wire's n sums, from element first on, back to where the gradients are stored.
 func (d *device) widen(w wire, first, at, n int) {
 	if t := d.rank.Program.Kept(); w.elem != t.Grads {
 		d.cast(d.ptr(at), w.from(first), t.Grads, w.elem, n)
 	}
 }
 
-// from is where the wire's element i is.
+// element returns the address of the wire's element i.
 func (w wire) from(i int) cuda.Pointer { return w.at + cuda.Pointer(i*w.elem.Size()) }
 
-// cast rounds n numbers of a type to another.
+// cast rounds n numbers from one type to another.
 func (d *device) cast(to, from cuda.Pointer, toElem, fromElem rt.Elem, n int) {
 	d.run("cast", suffixOf(toElem)+"_"+suffixOf(fromElem), 1, n, d.args().Pointer(to).Pointer(from).Uint64(uint64(n)))
 }
 
-// reduce sums a bucket's gradients, as [rt.StartReduce] says.
+// reduce sums a bucket's gradients over the replicas, as [rt.StartReduce] specifies.
 func (d *device) reduce(b *rt.BucketPart) {
 	at, n, first := b.Grads, b.Elems, b.First
 	if b.Each {
@@ -81,7 +82,7 @@ func (d *device) reduce(b *rt.BucketPart) {
 	}
 	switch {
 	case b.Each || b.Shard == "":
-		first, b.Mine = 0, n // there are no others
+		first, b.Mine = 0, n // there are no other shards
 	default:
 		comm := d.byLine[b.Shard]
 		rt.Check(comm.ReduceScatter(d.on.stream, w.from(first), w.at, b.Mine, typeOf(w.elem)))
@@ -91,14 +92,15 @@ func (d *device) reduce(b *rt.BucketPart) {
 	d.widen(w, first, at, b.Mine)
 }
 
-// sum sums n numbers over a line, if there is one.
+// sum all-reduces n numbers over a line. It does nothing if line is empty.
 func (d *device) sum(line string, at cuda.Pointer, n int, e rt.Elem) {
 	if line != "" {
 		rt.Check(d.byLine[line].AllReduce(d.on.stream, at, at, n, typeOf(e), cuda.Sum))
 	}
 }
 
-// scatter sums a micro-batch's gradients of a bucket, and adds this rank's part to what it has.
+// scatter reduce-scatters a micro-batch's gradients of a bucket, and adds this rank's shard to its
+// accumulated gradients.
 func (d *device) scatter(b *rt.BucketPart) {
 	kept := d.rank.Program.Kept().Grads
 	w := wire{d.ptr(b.Grads), kept}
@@ -110,7 +112,7 @@ func (d *device) scatter(b *rt.BucketPart) {
 		d.args().Pointer(d.ptr(b.MyGrads)).Pointer(w.from(b.First)).Uint64(uint64(b.Mine)))
 }
 
-// gather makes a bucket's parameters whole.
+// gather all-gathers a bucket's parameters.
 func (d *device) gather(b *rt.BucketPart) {
 	e := d.rank.Program.Kept().Params
 	if b.Shard == "" {
@@ -122,19 +124,19 @@ func (d *device) gather(b *rt.BucketPart) {
 	rt.Check(d.byLine[b.Shard].AllGather(d.on.stream, d.ptr(b.Params), d.ptr(b.MyParams), b.Mine, typeOf(e)))
 }
 
-// Clear makes a part of the arena zero.
+// Clear sets a part of the arena to zero.
 func (d *device) Clear(at, bytes int) {
 	if bytes > 0 {
 		rt.Check(d.on.stream.Fill(d.memory(at, bytes), 0))
 	}
 }
 
-// suffixOf is how names of kernels end that work on a type.
+// suffixOf returns the suffix of the names of kernels that work on a type.
 func suffixOf(e rt.Elem) string {
 	return [...]string{rt.F32: "f32", rt.F64: "f64", rt.BF16: "bf16", rt.F16: "f16"}[e]
 }
 
-// typeOf is the type as NCCL numbers it.
+// typeOf returns NCCL's number of a type.
 func typeOf(e rt.Elem) cuda.Type {
 	return [...]cuda.Type{rt.F32: cuda.Float32, rt.F64: cuda.Float64, rt.BF16: cuda.BFloat16, rt.F16: cuda.Float16}[e]
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Buf is N elements of the rank's arena from byte offset At on, in the device's memory.
+// Buf is a buffer of N elements in the device's copy of the rank's arena, from byte offset At on.
 type Buf[T num.Stored | int32] struct{ At, N int }
 
-// View is n elements of the rank's arena from byte offset at on. It panics where that leaves the arena: the memory plan
-// was wrong.
+// View returns a buffer of n elements from byte offset at of the rank's arena. It panics if the buffer
+// exceeds the arena, because then the memory plan is wrong.
 func View[T num.Stored | int32](r *rt.Rank, at, n int) Buf[T] {
 	b := Buf[T]{at, n}
 	if at < 0 || n < 0 || n > 0 && b.end() > r.Stage.Arena.Size {
@@ -23,7 +23,7 @@ func View[T num.Stored | int32](r *rt.Rank, at, n int) Buf[T] {
 	return b
 }
 
-// From is the buffer without its first i elements.
+// From returns the buffer without its first i elements.
 func (b Buf[T]) From(i int) Buf[T] {
 	if i > b.N {
 		panic(fmt.Sprintf("gpu: a buffer of %d elements has none at %d", b.N, i))
@@ -33,13 +33,13 @@ func (b Buf[T]) From(i int) Buf[T] {
 
 func (b Buf[T]) end() int { return b.At + b.N*size[T]() }
 
-// size is the number of bytes of an element.
+// size returns the number of bytes of an element.
 func size[T any]() int {
 	var z T
 	return int(unsafe.Sizeof(z))
 }
 
-// suffix is how names of kernels end that work on a type: f32, f64, bf16, f16, i32.
+// suffix returns the suffix of the names of kernels that work on a type: f32, f64, bf16, f16, i32.
 func suffix[T num.Stored | int32]() string {
 	var z T
 	switch any(z).(type) {

@@ -12,13 +12,13 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// call puts a kernel of the table on the current stream. Arguments are as the table's parameters say: addresses, int,
-// int64, uint64, float64; flags are of kind i.
+// call enqueues a kernel of the table on the current stream. The types of the arguments follow the table's
+// parameters: addresses, int, int64, uint64, float64. A flag has kind i.
 func (d *device) call(name, types string, rows, cols int, args ...any) {
 	d.run(name, types, rows, cols, arguments(d.args(), name, args))
 }
 
-// arguments adds those of a kernel of the table, each as its parameter's kind says.
+// arguments adds the arguments of a kernel of the table, and checks each against its parameter's kind.
 func arguments(a *cuda.Args, name string, args []any) *cuda.Args {
 	kinds := kindsOf(name)
 	if len(args) != len(kinds) {
@@ -32,7 +32,7 @@ func arguments(a *cuda.Args, name string, args []any) *cuda.Args {
 	return a
 }
 
-// add adds an argument and says of which kinds it can be.
+// addArgument adds an argument and returns the parameter kinds that it fits.
 func add(a *cuda.Args, x any) (kinds string) {
 	switch x := x.(type) {
 	case cuda.Pointer:
@@ -60,7 +60,7 @@ func add(a *cuda.Args, x any) (kinds string) {
 	panic(fmt.Sprintf("gpu: an argument of type %T", x))
 }
 
-// pointers are the kinds of parameters that are addresses.
+// pointerKinds lists the parameter kinds that are addresses.
 const pointers = "TAPIDWS"
 
 func flag(b bool) int32 {
@@ -70,7 +70,7 @@ func flag(b bool) int32 {
 	return 0
 }
 
-// kinds are those of each kernel's parameters, by its name.
+// parameterKinds caches the kinds of each kernel's parameters, by kernel name.
 var kinds sync.Map
 
 func kindsOf(name string) []string {
@@ -86,7 +86,8 @@ func kindsOf(name string) []string {
 	return out
 }
 
-// at is where a buffer lies in the device's memory, nil if it has no elements: an operand that is not there.
+// addressOf returns the device address of a buffer. It returns nil for an empty buffer, which stands for an
+// absent operand.
 func at[T num.Stored | int32](d *device, b Buf[T]) cuda.Pointer {
 	if b.N == 0 {
 		return 0
@@ -94,12 +95,12 @@ func at[T num.Stored | int32](d *device, b Buf[T]) cuda.Pointer {
 	return d.ptr(b.At)
 }
 
-// bytesOf is the buffer as the copies of package cuda want it.
+// bytesOf returns the buffer as the memory range that the copies of package cuda take.
 func bytesOf[T num.Stored | int32](d *device, b Buf[T]) cuda.Memory {
 	return d.memory(b.At, b.N*size[T]())
 }
 
-// rooms are parts of the scratch, of so many bytes each, for one call.
+// scratchParts divides scratch memory for one call into parts of the given sizes, in bytes.
 func (d *device) rooms(bytes ...int) []cuda.Pointer {
 	out, sum := make([]cuda.Pointer, len(bytes)), 0
 	for i, n := range bytes {
@@ -115,7 +116,7 @@ func (d *device) rooms(bytes ...int) []cuda.Pointer {
 
 const roomAlign = 256
 
-// computed is how many bytes the numbers have that kernels on T compute with, and the suffix of their type.
+// computeType returns the type in which kernels on T compute: its size in bytes, and its suffix.
 func computed[T num.Stored]() (bytes int, types string) {
 	if size[T]() == 8 {
 		return 8, "f64"
@@ -123,7 +124,7 @@ func computed[T num.Stored]() (bytes int, types string) {
 	return 4, "f32"
 }
 
-// roomOf is the scratch that summed takes for n numbers of G.
+// sumScratch returns the bytes of scratch memory that withSums needs for n numbers of G.
 func roomOf[G, T num.Stored](n int) int {
 	bytes, _ := computed[T]()
 	if suffix[G]() == suffixComputed[T]() {
@@ -137,8 +138,9 @@ func suffixComputed[T num.Stored]() string {
 	return types
 }
 
-// summed runs f with where numbers as T is computed with go that end up in out: out itself or, if that is narrower, the
-// scratch room, widened from out before if f adds to what is there, and rounded into it after.
+// withSums runs f with the address at which it accumulates, in T's compute type, the numbers that end up in
+// out. This is out itself if it has that type. Otherwise it is the scratch memory: out is widened into it
+// first if f adds, and the sums are rounded into out afterwards.
 func summed[G, T num.Stored](d *device, out Buf[G], room cuda.Pointer, adds bool, f func(to cuda.Pointer)) {
 	g, a := suffix[G](), suffixComputed[T]()
 	if g == a {
@@ -152,8 +154,8 @@ func summed[G, T num.Stored](d *device, out Buf[G], room cuda.Pointer, adds bool
 	d.call("cast", g+"_"+a, 1, out.N, at(d, out), room, int64(out.N))
 }
 
-// constant is memory that has the bytes which make says, for the key, which stands for them. They are brought there
-// when they are first wanted, by a step that is not captured.
+// constant returns device memory with the bytes that make returns. The key identifies the contents. The
+// bytes are uploaded at the first call, in a step that is not captured.
 func (d *device) constant(key any, make func() []byte) cuda.Pointer {
 	if p, ok := d.constants[key]; ok {
 		return p

@@ -8,13 +8,14 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// Fused is a fused group: a kernel that was printed for the program.
+// Fused is a fused group of ops: a kernel that was printed for this program.
 type Fused struct {
 	Kernel  string
-	Rowwise bool // it sums over rows
+	Rowwise bool // the group sums over rows
 }
 
-// Operand is what a group works on: a Buf, or of what is no number IDs or Limit.
+// Operand is an operand of a fused group: a Buf, or, for operands that are no floating-point numbers, IDs
+// or Limit.
 type Operand interface {
 	pack(d *device, a *cuda.Args)
 }
@@ -26,7 +27,7 @@ type idsOperand struct {
 	lo, n int
 }
 
-// IDs are each row's index, of which the columns are n from lo on.
+// IDs is an operand that holds each row's index into n columns, which start at lo.
 func IDs(ids Buf[int32], lo, n int) Operand { return idsOperand{ids, lo, n} }
 
 func (o idsOperand) pack(d *device, a *cuda.Args) {
@@ -35,7 +36,7 @@ func (o idsOperand) pack(d *device, a *cuda.Args) {
 
 type limit int
 
-// Limit is how many columns of a row are there.
+// Limit is an operand that holds the number of valid columns of a row.
 func Limit(n int) Operand { return limit(n) }
 
 func (o limit) pack(_ *device, a *cuda.Args) { a.Int32(int32(o)) }

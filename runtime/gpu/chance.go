@@ -9,7 +9,8 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// chance is where the key lies by which a run of parameters is rounded, null for those that are rounded to the nearest.
+// roundingKey returns the address of the key for stochastic rounding of the parameters. It is null for
+// parameters that are rounded to nearest.
 func (d *device) chance(u *rt.Update) cuda.Pointer {
 	if u.Numbers == nil {
 		return 0
@@ -17,10 +18,12 @@ func (d *device) chance(u *rt.Update) cuda.Pointer {
 	return d.step.value(chanceKey)
 }
 
-// numbersKey stands for the table of numbers of the run that begins at an element of the flat space.
+// numbersKey identifies the table of element numbers of the parameters that start at an element of the flat
+// space.
 type numbersKey struct{ first int }
 
-// numbers are those of a run's elements, as cuda/kernels/optimizer.cu reads them; null where nothing asks for them.
+// elementNumbers returns the address of the numbers of the elements, in the layout that
+// cuda/kernels/optimizer.cu reads. It is null if they are not needed.
 func (d *device) numbers(u *rt.Update) cuda.Pointer {
 	if u.Numbers == nil {
 		return 0

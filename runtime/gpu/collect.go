@@ -10,17 +10,17 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Collectives of a block are put on the compute stream, in the program's order, which is the same on all ranks. NCCL
-// moves members' parts that lie behind each other; where a dim is split that is not the first, kernels bring them there
-// and back.
+// The collectives of a block run on the compute stream in the program's order, which is the same on all
+// ranks. NCCL moves contiguous parts. If the split dim is not the first one, kernels pack and unpack the
+// parts.
 
-// wireType is the type of a buffer's elements as NCCL numbers it.
+// wireType returns NCCL's number of the type of a buffer's elements.
 func wireType[T num.Stored | int32]() cuda.Type {
 	return map[string]cuda.Type{"f32": cuda.Float32, "f64": cuda.Float64, "bf16": cuda.BFloat16, "f16": cuda.Float16,
 		"i32": cuda.Int32}[suffix[T]()]
 }
 
-// AllReduce leaves in y, on every member, the members' x joined by op.
+// AllReduce reduces the members' x with op, and writes the result to y on every member.
 func AllReduce[T num.Stored](r *rt.Rank, group int, y, x Buf[T], op rt.Op) {
 	d := of(r)
 	c := d.group(group)
@@ -35,7 +35,8 @@ func AllReduce[T num.Stored](r *rt.Rank, group int, y, x Buf[T], op rt.Op) {
 	}
 }
 
-// logSumExp joins n numbers of each member, which NCCL does not know how to: all of them are brought to each.
+// logSumExp reduces n numbers of each member with log-sum-exp. NCCL does not have this reduction, so all
+// numbers are gathered on each member.
 func (d *device) logSumExp(c *comm, types string, y, x cuda.Pointer, n, size int, wire cuda.Type) {
 	all := d.own(gathered{c, n * size}, c.Ranks*n*size)
 	rt.Check(c.AllGather(d.stream(), all, x, n, wire))
@@ -50,18 +51,18 @@ func (d *device) logSumExp(c *comm, types string, y, x cuda.Pointer, n, size int
 		Bytes: int64(n * size)}))
 }
 
-// gathered says what a member of a group brings to all, in bytes.
+// gathered identifies the memory for an all-gather: the group, and the bytes of one member.
 type gathered struct {
 	c     *comm
 	bytes int
 }
 
-// AllGather is the runtime's.
+// AllGather computes the runtime's AllGather.
 func AllGather[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, inner, total int) {
 	allGather(r, group, y, x, outer, inner, total, 0)
 }
 
-// AllGatherZigzag is AllGather of a dim in the zigzag order of n parts.
+// AllGatherZigzag computes AllGather of a dim that is split in the zigzag order of n parts.
 func AllGatherZigzag[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, inner, total, n int) {
 	allGather(r, group, y, x, outer, inner, total, n)
 }
@@ -81,7 +82,7 @@ func allGather[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, 
 	d.unpack(suffix[T](), at(d, y), from, outer, n, inner, total, zigzag)
 }
 
-// gatherTo is NCCL's all-gather, or alone for a rank alone.
+// gatherTo calls NCCL's all-gather, or alone if the rank is the only member.
 func (d *device) gatherTo(c *comm, to, from cuda.Pointer, n int, t cuda.Type, alone func()) {
 	if c == nil {
 		alone()
@@ -90,17 +91,17 @@ func (d *device) gatherTo(c *comm, to, from cuda.Pointer, n int, t cuda.Type, al
 	rt.Check(c.AllGather(d.stream(), to, from, n, t))
 }
 
-// unpack brings members' parts [n, outer, inner] to rows [outer, total].
+// unpack copies the members' parts [n, outer, inner] to rows [outer, total].
 func (d *device) unpack(types string, to, from cuda.Pointer, outer, n, inner, total, zigzag int) {
 	d.call("gather", types, n*outer, inner, to, from, outer, n, inner, total, zigzag)
 }
 
-// pack brings count parts from number first on of rows [outer, total] behind each other.
+// pack copies count parts of the rows [outer, total], from part first on, into contiguous memory.
 func (d *device) pack(types string, to, from cuda.Pointer, outer, first, count, inner, total, zigzag int) {
 	d.call("scatter", types, count*outer, inner, to, from, outer, first, count, inner, total, zigzag)
 }
 
-// members is how many ranks a group has.
+// members returns the number of ranks of a group.
 func members(c *comm) int {
 	if c == nil {
 		return 1
@@ -108,12 +109,12 @@ func members(c *comm) int {
 	return c.Ranks
 }
 
-// ReduceScatter is the runtime's.
+// ReduceScatter computes the runtime's ReduceScatter.
 func ReduceScatter[T num.Stored](r *rt.Rank, group int, y, x Buf[T], outer, inner int) {
 	reduceScatter(r, group, y, x, outer, inner, 0)
 }
 
-// ReduceScatterZigzag is ReduceScatter onto parts of the zigzag order of n parts.
+// ReduceScatterZigzag computes ReduceScatter onto parts in the zigzag order of n parts.
 func ReduceScatterZigzag[T num.Stored](r *rt.Rank, group int, y, x Buf[T], outer, inner, n int) {
 	reduceScatter(r, group, y, x, outer, inner, n)
 }
@@ -133,12 +134,12 @@ func reduceScatter[T num.Stored](r *rt.Rank, group int, y, x Buf[T], outer, inne
 	rt.Check(c.ReduceScatter(d.stream(), at(d, y), from, y.N, wireType[T]()))
 }
 
-// Slice is the runtime's.
+// Slice computes the runtime's Slice.
 func Slice[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, inner int) {
 	SliceZigzag(r, group, y, x, outer, inner, 0)
 }
 
-// SliceZigzag is Slice of the zigzag order of n parts.
+// SliceZigzag computes Slice in the zigzag order of n parts.
 func SliceZigzag[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, inner, n int) {
 	d := of(r)
 	d.pack(suffix[T](), at(d, y), at(d, x), outer, rt.Index(r, group), 1, inner, members(d.group(group))*inner, n)

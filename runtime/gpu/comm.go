@@ -13,15 +13,16 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// comm joins a line's ranks: NCCL's communicator or, where they share a GPU, which NCCL does not know how to, its like
-// of this process. What is put on a stream is as package cuda has it.
+// comm is the communicator of a line's ranks: NCCL's or, if the ranks share a GPU, which NCCL does not
+// support, one within this process. Its methods enqueue work on a stream like those of package cuda.
 type comm struct {
 	Rank, Ranks int
 	nccl        *cuda.Comm
 	local       *local
 }
 
-// AllReduce leaves in to, on every rank, the reduction of count values of every rank's from. Both may be the same.
+// AllReduce writes the reduction of every rank's count values at from to the address to of every rank. Both
+// addresses may be equal.
 func (c *comm) AllReduce(s *cuda.Stream, to, from cuda.Pointer, count int, t cuda.Type, op cuda.Reduction) error {
 	if c.local != nil {
 		return c.local.allReduce(s, to, from, count, t, op)
@@ -29,7 +30,7 @@ func (c *comm) AllReduce(s *cuda.Stream, to, from cuda.Pointer, count int, t cud
 	return c.nccl.AllReduce(s, to, from, count, t, op)
 }
 
-// ReduceScatter leaves in to the rank's count values of the sum.
+// ReduceScatter writes this rank's count values of the sum to the address to.
 func (c *comm) ReduceScatter(s *cuda.Stream, to, from cuda.Pointer, count int, t cuda.Type) error {
 	if c.local != nil {
 		return c.local.reduceScatter(s, to, from, count, t)
@@ -37,7 +38,7 @@ func (c *comm) ReduceScatter(s *cuda.Stream, to, from cuda.Pointer, count int, t
 	return c.nccl.ReduceScatter(s, to, from, count, t, cuda.Sum)
 }
 
-// AllGather leaves in to the count values of every rank's from.
+// AllGather writes the count values of every rank's from to the address to.
 func (c *comm) AllGather(s *cuda.Stream, to, from cuda.Pointer, count int, t cuda.Type) error {
 	if c.local != nil {
 		return c.local.allGather(s, to, from, count, t)
@@ -45,7 +46,7 @@ func (c *comm) AllGather(s *cuda.Stream, to, from cuda.Pointer, count int, t cud
 	return c.nccl.AllGather(s, to, from, count, t)
 }
 
-// Send sends count values to a peer, which calls Receive.
+// Send sends count values to a peer, which must call Receive.
 func (c *comm) Send(s *cuda.Stream, from cuda.Pointer, count int, t cuda.Type, peer int) error {
 	if c.local != nil {
 		return c.local.send(s, from, count*typeSize(t), peer)
@@ -53,7 +54,7 @@ func (c *comm) Send(s *cuda.Stream, from cuda.Pointer, count int, t cuda.Type, p
 	return c.nccl.Send(s, from, count, t, peer)
 }
 
-// Receive receives what a peer sends.
+// Receive receives the values that a peer sends.
 func (c *comm) Receive(s *cuda.Stream, to cuda.Pointer, count int, t cuda.Type, peer int) error {
 	if c.local != nil {
 		return c.local.receive(s, to, count*typeSize(t), peer)
@@ -61,7 +62,8 @@ func (c *comm) Receive(s *cuda.Stream, to cuda.Pointer, count int, t cuda.Type, 
 	return c.nccl.Receive(s, to, count, t, peer)
 }
 
-// Group makes one of the sends and receives that f calls, on a stream; all ranks do.
+// Group combines the sends and receives that f calls into one operation on a stream. All ranks must call
+// it.
 func (c *comm) Group(s *cuda.Stream, f func() error) error {
 	if c.local != nil {
 		return c.local.together(s, f)
@@ -69,12 +71,13 @@ func (c *comm) Group(s *cuda.Stream, f func() error) error {
 	return c.nccl.Group(f)
 }
 
-// typeSize is how many bytes a value has.
+// typeSize returns the bytes of a value.
 func typeSize(t cuda.Type) int {
 	return map[cuda.Type]int{cuda.Int32: 4, cuda.Float16: 2, cuda.Float32: 4, cuda.Float64: 8, cuda.BFloat16: 2}[t]
 }
 
-// split is the communicator of this rank's part of a line that all ranks split at once; nil where it has none.
+// split returns the communicator of this rank's part of a line, which all ranks split at once. It returns
+// nil if the rank has no peer.
 func (d *device) split(ctx context.Context, m *machine, name string, ranks []int) (*comm, error) {
 	if m.shared {
 		if len(ranks) < 2 {
@@ -86,7 +89,7 @@ func (d *device) split(ctx context.Context, m *machine, name string, ranks []int
 	if len(d.comms) == 0 {
 		return nil, nil
 	}
-	color, key := cuda.NoColor, 0 // with which a rank alone takes part too, while others may share a line
+	color, key := cuda.NoColor, 0 // a rank without peers takes part too, because other ranks may share a line
 	if len(ranks) > 1 {
 		color, key = slices.Min(ranks), slices.Index(ranks, d.rank.ID)
 	}
@@ -99,7 +102,7 @@ func (d *device) split(ctx context.Context, m *machine, name string, ranks []int
 	return &comm{Rank: c.Rank, Ranks: c.Ranks, nccl: c}, nil
 }
 
-// label is a line's name for people: of a group the axes.
+// label returns a line's name for messages: for a group its axes.
 func (d *device) label(name string) string {
 	for i, g := range d.rank.Program.Groups {
 		if name == rt.MainLine(i) {
@@ -109,5 +112,5 @@ func (d *device) label(name string) string {
 	return name
 }
 
-// errLost is what a rank that waits for others is told when one of them has failed.
+// errPeerFailed is the error of a rank that waits for others after one of them has failed.
 var errLost = errors.New("gpu: another rank has failed")

@@ -12,14 +12,15 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels"
 )
 
-// made are functions that return what this process has compiled of a source for an architecture, which the first to
-// come does: GPUs of one kind share it.
+// compiled holds, for each source and architecture, a function that compiles it once in this process. GPUs
+// of one kind share the result.
 var made sync.Map
 
-// compilers bounds how many compile at once.
+// compilers limits the number of concurrent compilations.
 var compilers = make(chan struct{}, runtime.NumCPU())
 
-// compiledHere compiles the text of a source, if reading it has not failed, with NVRTC. It takes some seconds each.
+// compiledHere compiles a source with NVRTC, which takes some seconds. It returns err if reading the source
+// has failed.
 func compiledHere(source string, text []byte, arch string, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
@@ -46,7 +47,7 @@ func compileNow(source string, text []byte, arch string) ([]byte, error) {
 	return nvrtc.Compile(cuda.Source{Name: source, Text: string(text), Headers: headers, Arch: arch})
 }
 
-// headersOf are what sources include.
+// headersOf returns the headers that the sources include.
 func headersOf(sources fs.FS) (map[string]string, error) {
 	names, err := fs.Glob(sources, "*.cuh")
 	headers := map[string]string{}

@@ -12,8 +12,8 @@ import (
 	"github.com/planc-dev/planc/cuda/emulated"
 )
 
-// A program that has sources in place of fatbins compiles them where it runs, those of the runtime too, and one whose
-// source is wrong says so.
+// A program with sources in place of fatbins compiles them, and those of the runtime, on the machine where
+// it runs. An incorrect source is reported.
 func TestCompilesHere(t *testing.T) {
 	if order := os.Getenv("PLANC_EMULATED_ORDER"); order != "" && order != emulated.Orders[0] {
 		t.Skip("what is compiled does not depend on the order")

@@ -10,14 +10,14 @@ import (
 	"github.com/planc-dev/planc/cuda"
 )
 
-// member is a line on which the rank communicates by NCCL.
+// ncclLine is a line on which the rank communicates through NCCL.
 type member struct {
 	comm  *comm
-	pipe  *pipe // nil where all of the line join what they have
-	alike bool  // the members' arenas are laid out alike
+	pipe  *pipe // nil if the line has collectives
+	alike bool  // the members' arenas have the same layout
 }
 
-// members are those lines, in one order on all ranks.
+// ncclLines returns these lines, in the same order on all ranks.
 func (d *device) members() (all []member) {
 	for _, l := range d.rank.Lines() {
 		if c := d.byLine[l.Name]; c != nil {
@@ -27,8 +27,9 @@ func (d *device) members() (all []member) {
 	return all
 }
 
-// connect has each line send something: NCCL connects ranks, and takes memory for it, when they first do. What each
-// member sends is whether it could not register its arena: where one could not, none may.
+// connect sends a flag on each line, because NCCL connects ranks and allocates memory at their first
+// communication. The flag says whether the member failed to register its arena: if one member could not
+// register, no member of the line may.
 func (d *device) connect(m *machine) error {
 	if len(d.comms) == 0 {
 		return nil
@@ -55,7 +56,7 @@ func (d *device) connect(m *machine) error {
 		return err
 	}
 	for i := range lines {
-		// of a pipe the other's alone is heard
+		// on a pipe only the other rank's flag is received
 		without := own[i] + math.Float32frombits(binary.NativeEndian.Uint32(room.Slice()[i*flagSize:]))
 		if lines[i].registrable() {
 			m.told.count(without == 0)
@@ -70,11 +71,12 @@ func (d *device) connect(m *machine) error {
 	return nil
 }
 
-// registrable tells whether NCCL may use the arenas in place: it wants operands at one place of what is registered on
-// all ranks, which those of groups are that are of one stage; messages may lie anywhere.
+// canRegister reports whether NCCL may use the arenas in place. It requires operands at the same offset of
+// the registered memory on all ranks, which holds for groups within one stage. Messages may lie anywhere.
 func (l *member) registrable() bool { return l.pipe != nil || l.alike }
 
-// flagSize is the bytes of what members tell each other, an f32: 0 or how many are without.
+// flagSize is the size of the flag that members exchange, an f32: the number of members that could not
+// register.
 const flagSize = 4
 
 func lacks(set bool) float32 {
@@ -84,8 +86,8 @@ func lacks(set bool) float32 {
 	return 0
 }
 
-// meet puts on the stream that the line's members tell each other their flags: of a group the sum, of a pipe the
-// other's.
+// exchangeFlags enqueues the exchange of the members' flags: a group receives the sum, a pipe the other
+// rank's flag.
 func (l *member) meet(s *cuda.Stream, to, from cuda.Pointer) error {
 	c, p := l.comm, l.pipe
 	if p == nil {

@@ -8,24 +8,27 @@ import (
 	"strings"
 )
 
-// deterministic is the variable of the environment that, with 1, takes from NCCL what it would choose by itself: by
-// which algorithm and protocol a collective runs, and on how many blocks, which say in which order numbers are added.
+// deterministic is the environment variable that, if it is 1, fixes the algorithm, the protocol and the
+// number of blocks of NCCL's collectives. These determine the order of additions. Otherwise NCCL chooses
+// them.
 const deterministic = "PLANC_DETERMINISTIC"
 
-// fixedCTAs are the blocks of each communicator then; assumed to fill an H100's links, not measured.
+// fixedCTAs is the number of blocks of each communicator in this mode. It is assumed to saturate an H100's
+// links; this was not measured.
 const fixedCTAs = 16
 
-// fixes are what NCCL is told then, where the environment does not say it already. Rings know all collectives; switches
-// and network cards that add (NVLS, CollNet) do it in an order of their own.
+// fixes lists the settings of NCCL in this mode. A setting in the environment has precedence. Rings support
+// all collectives. Switches and network cards that add (NVLS, CollNet) use an order of their own.
 var fixes = []struct {
 	name, value string
 }{{"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "Simple"}, {"NCCL_NVLS_ENABLE", "0"}, {"NCCL_COLLNET_ENABLE", "0"}}
 
-// theirCTAs are the variables by which users say how many blocks there are.
+// userCTAs lists the variables by which users set the number of blocks.
 var theirCTAs = []string{"NCCL_MIN_CTAS", "NCCL_MAX_CTAS"}
 
-// fixCollectives sets NCCL's variables, which it reads when it is used first, and says what is fixed, "" where nobody
-// asked; ctas is 0 where NCCL decides. What a user has set stays, and is said.
+// fixCollectives sets NCCL's variables, which NCCL reads at its first use, and returns a text of what is
+// fixed. The text is empty if the mode is off. ctas is 0 if NCCL or the user decides. Values that the user
+// has set are kept, and the text lists them.
 func fixCollectives() (said string, ctas int, err error) {
 	switch v := os.Getenv(deterministic); v {
 	case "", "0":

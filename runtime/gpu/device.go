@@ -24,58 +24,58 @@ type device struct {
 	blas    *cuda.GEMMs
 	fused   fused
 
-	arena     cuda.Memory // laid out as the host's
+	arena     cuda.Memory // same layout as the host's arena
 	fence     fence
-	ncclArena int64 // its bytes where NCCL took it, else 0
+	ncclArena int64 // bytes of the arena if NCCL allocated it, else 0
 	taken     []cuda.Memory
 	pinned    []cuda.Pinned
-	staging   cuda.Pinned // what travels goes by it
+	staging   cuda.Pinned // buffer for copies between host and device
 	tables    room        // constants and feeds
 	feeding   desk        // the host's side of feeds
 	modules   *modules
 	kernels   map[string]*cuda.Kernel
 	packed    cuda.Args
 
-	compute *line // kernels and a block's own collectives
-	side    *line // buckets' jobs
-	copies  *line // what comes from the host while a step runs
-	on      *line // what calls are put on: compute, but while a job is begun
+	compute *line // kernels, and the collectives of a block
+	side    *line // jobs of buckets
+	copies  *line // uploads from the host during a step
+	on      *line // stream of the next calls: compute, except while a job is launched
 	lines   []*line
 	pipes   map[string]*pipe
-	jobs    [][jobKinds]*cuda.Event // of each bucket, what its waiters wait for
+	jobs    [][jobKinds]*cuda.Event // by bucket: the event that its waiters wait for
 
 	comms     []*cuda.Comm
-	byLine    map[string]*comm         // by the name of the rank's lines; nil for a rank alone
+	byLine    map[string]*comm         // by line name; nil for a rank without peers
 	under     atomic.Pointer[underway] // what the rank's goroutine does now
-	longest   atomic.Uint64            // seconds of the longest step so far, a float64's bits
-	watched   chan struct{}            // closed when nobody needs to abort the communicators any more
-	unwatched chan struct{}            // closed when nobody will
+	longest   atomic.Uint64            // duration of the longest step so far, in seconds, as the bits of a float64
+	watched   chan struct{}            // closed to stop watch: the communicators need not be aborted any more
+	unwatched chan struct{}            // closed when watch has returned
 
-	constants map[any]cuda.Pointer // what device memory holds, by what it stands for
-	iotas     map[int]iota32       // what numbers lie at an offset of the arena
+	constants map[any]cuda.Pointer // device memory by its key
+	iotas     map[int]iota32       // by offset in the arena: the numbers that Iota wrote there
 	products  map[cuda.GEMM]*cuda.GEMMPlan
-	timed     map[cuda.GEMM]bool // wherever Bias and Aux lie: the fastest way is known
-	refused   map[cuda.GEMM]bool // likewise: cuBLASLt does not take it
+	timed     map[cuda.GEMM]bool // GEMMs, without addresses, whose fastest algorithm is known
+	refused   map[cuda.GEMM]bool // GEMMs, without addresses, that cuBLASLt does not support
 
-	apart   bool // there are ranks of other processes, which it does not meet on the host
+	apart   bool // other processes have ranks too, which do not meet on this host
 	step    step
 	feeds   []*feed
 	loads   loads
 	drops   drops
 	routers routers
-	ending  []func() error // what generated code's functions have made
+	ending  []func() error // close what the functions called by generated code have created
 }
 
-// of is the rank's device.
+// deviceOf returns the rank's device.
 func of(r *rt.Rank) *device { return r.Device.(*device) }
 
-// args are the arguments of the next launch, empty.
+// args returns the empty arguments of the next launch.
 func (d *device) args() *cuda.Args { return d.packed.Reset() }
 
-// ptr is where a byte of the arena lies in the device's memory.
+// ptr returns the device address of a byte of the arena.
 func (d *device) ptr(at int) cuda.Pointer { return d.arena.Pointer + cuda.Pointer(at) }
 
-// launch puts a kernel on the current stream, by its name with the types' suffix.
+// launch enqueues a kernel on the current stream. The name includes the types' suffix.
 func (d *device) launch(name string, shape kernels.Launch, args *cuda.Args) {
 	k := d.kernels[name]
 	if k == nil {
@@ -87,13 +87,13 @@ func (d *device) launch(name string, shape kernels.Launch, args *cuda.Args) {
 	rt.Check(d.on.stream.Launch(k, cuda.Shape{Grid: shape.Grid, Block: shape.Block}, args))
 }
 
-// run launches a kernel of the table on the current stream, in the geometry that the table has for its rows and
-// columns.
+// run launches a kernel of the table on the current stream, with the geometry that the table gives for
+// these rows and columns.
 func (d *device) run(name, types string, rows, cols int, args *cuda.Args) {
 	d.launch(name+"_"+types, family(name).Launch(rows, cols), args)
 }
 
-// family is a kernel's row of the table.
+// family returns a kernel's row of the table.
 func family(name string) *kernels.Kernel {
 	k := families()[name]
 	if k == nil {
@@ -110,23 +110,23 @@ var families = sync.OnceValue(func() map[string]*kernels.Kernel {
 	return all
 })
 
-// stream is the current one.
+// stream returns the current stream.
 func (d *device) stream() *cuda.Stream { return d.on.stream }
 
-// scratch is memory of so many bytes for one call: whoever asks next, for work on the same stream, gets the same. It
-// grows in the first step; a captured one finds it large enough.
+// scratch returns memory of this size for one call. The next caller on the same stream gets the same
+// memory. It grows in the first step, so that it is large enough in a captured one.
 func (d *device) scratch(bytes int) cuda.Pointer { return d.scratchMemory(bytes).Pointer }
 
-// scratchMemory is scratch as the copies of package cuda want it.
+// scratchMemory returns scratch as the memory range that the copies of package cuda take.
 func (d *device) scratchMemory(bytes int) cuda.Memory {
 	if l := d.on; int64(bytes) > l.scratch.Bytes {
-		l.scratch = d.alloc(max(bytes, 1<<16)) // what it had stays, for what is on the stream and for graphs
+		l.scratch = d.alloc(max(bytes, 1<<16)) // the old memory is kept for enqueued work and for graphs
 	}
 	return d.on.scratch.At(0, int64(bytes))
 }
 
-// group is the communicator of one of the program's groups, for the compute stream; nil where the rank is its only
-// member.
+// group returns the communicator of one of the program's groups, for the compute stream. It returns nil if
+// the rank is the only member.
 func (d *device) group(group int) *comm {
 	if group < 0 {
 		return nil
@@ -134,10 +134,10 @@ func (d *device) group(group int) *comm {
 	return d.byLine[rt.MainLine(group)]
 }
 
-// atClose has f called when the device is closed.
+// atClose registers f to be called when the device is closed.
 func (d *device) atClose(f func() error) { d.ending = append(d.ending, f) }
 
-// open takes the rank's GPU into use.
+// open initializes the rank's GPU.
 func (d *device) open(m *machine) (err error) {
 	d.apart = m.apart
 	d.context, err = m.gpu(d.rank.ID).Open()
@@ -183,17 +183,17 @@ func (d *device) open(m *machine) (err error) {
 	return d.openLines(m)
 }
 
-// Close gives back what the device has. Of a run that has failed the libraries may refuse to: the first error is told
-// already.
+// Close frees what the device has allocated. Errors are ignored: after a failed run the libraries may
+// refuse to free, and the first error has been reported.
 func (d *device) Close() {
 	if d.unbind == nil {
 		return
 	}
-	if !d.failed() && d.compute != nil { // a step may have been begun that nobody wanted to hear of
+	if !d.failed() && d.compute != nil { // a step may be running whose result nobody waited for
 		_ = d.compute.stream.Synchronize()
 	}
 	d.closeArena()
-	d.step.forget() // before communicators, which end when no graph has work of theirs
+	d.step.forget() // before communicators, which NCCL only ends after all graphs with their work
 	d.closeLines()
 	for _, f := range d.ending {
 		_ = f()
@@ -216,7 +216,7 @@ func (d *device) Close() {
 	_ = d.context.Close()
 }
 
-// failed tells whether the run has.
+// failed reports whether the run has failed.
 func (d *device) failed() bool {
 	select {
 	case <-d.rank.Done():
@@ -226,7 +226,7 @@ func (d *device) failed() bool {
 	}
 }
 
-// until is a context that is done when the run fails.
+// runContext returns a context that is canceled when the run fails.
 func (d *device) until() (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	go func() {

@@ -21,9 +21,9 @@ import (
 	"github.com/planc-dev/planc/runtime/launch"
 )
 
-const inside = "PLANC_GPU_INSIDE" // names the folder of modules to the processes in which the tests run
+const inside = "PLANC_GPU_INSIDE" // names the folder of modules to the processes that run the tests
 
-// TestMain runs the tests in a process that finds emulated libraries, under each policy.
+// TestMain runs the tests in a process that finds emulated libraries, once under each policy.
 func TestMain(m *testing.M) {
 	if os.Getenv(inside) != "" || emulate.Skipped() != "" {
 		os.Exit(m.Run())
@@ -40,7 +40,7 @@ func outside() int {
 	return code
 }
 
-// compile makes the modules that the tests' programs have.
+// compile builds the modules of the tests' programs.
 func compile(m emulated.Machine, dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -63,10 +63,10 @@ func compile(m emulated.Machine, dir string) error {
 		FillKernel))
 }
 
-// measuring ends the name of the folder of what TestMeasure loads.
+// measuring is the suffix of the folder of modules that TestMeasure loads.
 const measuring = "-measured"
 
-// compileAll makes modules of sources of a folder.
+// compileAll builds modules of a folder's sources.
 func compileAll(m emulated.Machine, dir, to string, sources []string) error {
 	if err := os.MkdirAll(to, 0o777); err != nil {
 		return err
@@ -82,17 +82,17 @@ func compileAll(m emulated.Machine, dir, to string, sources []string) error {
 	return nil
 }
 
-// images are the modules of this process.
+// images returns the modules of this process.
 func images() fs.FS { return os.DirFS(os.Getenv(inside)) }
 
-// history is what a run gives.
+// history is the result of a run.
 type history struct {
 	losses, norms []float64
 	valid         float64
 	params        map[string][]float64
 }
 
-// train runs a program. How many steps it takes off its end are those of a run that continues it.
+// train runs a program. The steps that it leaves out at the end are for a run that continues it.
 func train(t *testing.T, p *rt.Program, opts ...rt.Option) (h history, err error) {
 	t.Helper()
 	if p.Devices != nil && emulate.Skipped() != "" {
@@ -118,7 +118,7 @@ func train(t *testing.T, p *rt.Program, opts ...rt.Option) (h history, err error
 	return h, err
 }
 
-// near tells whether two numbers are equal but for rounding.
+// near reports whether two numbers are equal except for rounding.
 func near(a, b, most float64) bool {
 	return a == b || math.Abs(a-b) <= most*max(math.Abs(a), math.Abs(b), 1e-3)
 }
@@ -144,7 +144,7 @@ func (h *history) compare(t *testing.T, want *history, most float64) {
 	}
 }
 
-// toys are plans on every way of sharding, with and without stages.
+// toys returns plans with every kind of sharding, with and without stages.
 func toys() (all []toy) {
 	for zero := range 4 {
 		for pp := 1; pp <= 2; pp++ {
@@ -160,10 +160,10 @@ func toys() (all []toy) {
 		toy{pp: 2, zero: 1, optim: rt.SGD, plain: true}, toy{pp: 1, zero: 3, half: true, optim: rt.SGD, plain: true})
 }
 
-// A program trains on GPUs as it does on a CPU, whatever runs first of what may.
+// A program trains on GPUs as on a CPU, in whichever permitted order the work runs.
 func TestEqualsCPU(t *testing.T) { equalsCPU(t, toys()) }
 
-// So it does where its ranks share one.
+// It also does if its ranks share one GPU.
 func TestSharedGPU(t *testing.T) {
 	t.Setenv(shareGPU, "1")
 	if emulate.Skipped() == "" {
@@ -195,7 +195,7 @@ func equalsCPU(t *testing.T, all []toy) {
 	}
 }
 
-// scaled is a program whose loss is scaled, at first so that gradients are not finite.
+// scaled returns a program whose loss is scaled; at first the gradients are not finite.
 func (k toy) scaled(gpu bool) *rt.Program {
 	p := k.program(gpu)
 	p.Settings.Train.Precision.LossScale = rt.LossScaleSettings{Kind: "dynamic", Init: math.MaxFloat32, Window: 3,
@@ -207,7 +207,8 @@ func (k toy) scaled(gpu bool) *rt.Program {
 	return p
 }
 
-// A step whose gradients are not finite is skipped on the device as on a CPU, and the loss scale finds its place.
+// A step with gradients that are not finite is skipped on the device as on a CPU, and the loss scale
+// adapts.
 func TestSkips(t *testing.T) {
 	k := toy{pp: 2, zero: 1, half: true}
 	skipped := 0
@@ -233,7 +234,7 @@ func TestSkips(t *testing.T) {
 	got.compare(t, &want, 1e-5)
 }
 
-// A checkpoint that a GPU saved goes on on a CPU, and the other way round.
+// A checkpoint that a GPU saved continues on a CPU, and vice versa.
 func TestResumes(t *testing.T) {
 	k := toy{pp: 2, zero: 1}
 	want, err := train(t, k.program(false))
@@ -267,7 +268,8 @@ func TestResumes(t *testing.T) {
 	}
 }
 
-// When a rank fails, the others, which wait for it on their devices, end too, and the first error is the run's.
+// When a rank fails, the others, which wait for it on their devices, end too. The first error is the error
+// of the run.
 func TestFailureEndsAll(t *testing.T) {
 	failureEndsAll(t)
 	t.Setenv(shareGPU, "1")
@@ -291,7 +293,7 @@ func failureEndsAll(t *testing.T) {
 	}
 }
 
-// What the machine lacks is said before anything is done.
+// A machine with too few GPUs is reported before any work.
 func TestTooFewGPUs(t *testing.T) {
 	k := toy{pp: 2}
 	p := k.program(true)

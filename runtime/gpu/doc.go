@@ -1,19 +1,22 @@
-// Package gpu runs a compiled program on NVIDIA GPUs: it is the [runtime.Device] of a rank, and what code generated for
-// the CUDA target calls in place of the loops of runtime/cpu.
+// Package gpu runs a compiled program on NVIDIA GPUs. It implements the [runtime.Device] of a rank, and the
+// functions that code generated for the CUDA target calls in place of those of runtime/cpu.
 //
-// One process has a goroutine for each GPU, which is the rank's own. Package runtime's executor walks the schedule; all
-// that would touch the arena's bytes is put on streams of the device instead: kernels and a block's own collectives on
-// the first, in the program's order; buckets' gradients and parameters on a second; each line between stages on one of
-// its own. Events join them, and nothing waits for the device before the step's end. The host's arena has the same
-// layout: batches are filled in there and uploaded (feed.go), and state travels when it is initialized, saved or looked
-// at.
+// A process has one goroutine for each GPU, which is also the goroutine of the rank. The executor of
+// package runtime walks the schedule. Work on the arena's bytes is enqueued on streams of the device:
+// kernels and the collectives of a block on the first, in the program's order; gradients and parameters of
+// buckets on a second; and each line between stages on a stream of its own. Events order the streams, and
+// the host does not wait for the device before the end of a step. The host's arena has the same layout:
+// batches are filled in there and uploaded (feed.go), and state is copied when it is initialized, saved or
+// inspected.
 //
-// The first step runs call by call, and by the way makes what its calls need: scratch, tables, plans of products. The
-// second is captured as a graph, which later steps replay, each begun before the host has heard of the one before
-// (step.go): what changes from step to step is read from the device's memory (said.go, drops.go). Rounds of experts are
-// the largest number that was needed so far (rounds.go).
+// The first step runs call by call. It also allocates what its calls need: scratch memory, tables, GEMM
+// plans. The second step is captured as a CUDA graph, and later steps replay it. Each step is launched
+// before the host has received the results of the previous one (step.go). Values that change from step to
+// step are read from device memory (stepwords.go, drops.go). The number of rounds of experts is the largest
+// one needed so far (rounds.go).
 //
-// Begin with device.go. Main and Run (run.go) are what a generated program calls; Measure (measure.go) is for planc
-// calibrate, which reads what measured.go describes. All files but that one and this one have the tags cuda and linux.
-// It does not compile kernels; it has never run on a GPU, but on package emulated's.
+// Begin with device.go. A generated program calls Main and Run (run.go). The program that planc calibrate
+// builds calls Measure (measure.go), and measured.go defines its output. All files except that one and this
+// one have the build tags cuda and linux. The package does not compile kernels. It has never run on a GPU,
+// only on the emulated one of package emulated.
 package gpu

@@ -9,17 +9,17 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// drops are the program's dropouts, each with a number, and their keys of the step under way, which the device derives
-// at its begin of the step's seed and number: a captured graph has another mask each time.
+// drops holds the program's dropouts. Each has a number, and a key that the device derives at the beginning
+// of a step from the step's seed and number. A captured graph therefore uses another mask in each step.
 type drops struct {
 	number map[site]int
 	blocks []dropBlock
 }
 
-// site names a dropout, as [rt.DropKey] does.
+// site identifies a dropout, like [rt.DropKey].
 type site struct{ segment, layer, key int }
 
-// dropBlock has the keys of so many sites at most.
+// dropBlock holds the keys of up to dropsEach sites.
 type dropBlock struct {
 	sites, keys cuda.Memory
 	n           int
@@ -27,11 +27,11 @@ type dropBlock struct {
 
 const (
 	dropsEach = 512
-	siteSize  = 3 * 4 // three int32 each
+	siteSize  = 3 * 4 // three int32
 )
 
-// DropKey is where the device's memory has the key of one dropout of one layer in the present step: [rt.DropKey] for
-// kernels.
+// DropKey returns the device address of the key of one dropout of one layer in the present step. It is
+// [rt.DropKey] for kernels.
 func DropKey(r *rt.Rank, segment, layer, key int) uint64 {
 	d := of(r)
 	at := site{segment, layer, key}
@@ -42,7 +42,8 @@ func DropKey(r *rt.Rank, segment, layer, key int) uint64 {
 	return uint64(d.drops.blocks[n/dropsEach].keys.Pointer) + uint64(n%dropsEach*8)
 }
 
-// newSite gives a dropout its number, and has the device derive its key: in a step that is not captured.
+// newSite gives a dropout its number, and has the device derive its key. It must not be called in a step
+// that is captured.
 func (d *device) newSite(at site) int {
 	s := &d.drops
 	if s.number == nil {
@@ -65,7 +66,7 @@ func (d *device) newSite(at site) int {
 	return n
 }
 
-// drawKeys has the device derive the keys of all dropouts that are known.
+// drawKeys has the device derive the keys of all known dropouts.
 func (d *device) drawKeys() {
 	for i := range d.drops.blocks {
 		d.deriveKeys(&d.drops.blocks[i])

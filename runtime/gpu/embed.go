@@ -13,26 +13,27 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Embed takes rows of a table.
+// Embed copies rows of an embedding table.
 func Embed[Y, T num.Stored](r *rt.Rank, y Buf[Y], table Buf[T], ids Buf[int32], cols, lo, n int) {
 	d := of(r)
 	d.call("embed", suffix[Y]()+"_"+suffix[T](), ids.N, cols, at(d, y), at(d, table), at(d, ids), ids.N, cols, lo, n)
 }
 
-// Iota numbers the elements of a rank's part of a dim, with an offset, none above most unless that is 0.
+// Iota numbers the elements of a rank's part of a dim, starting at offset. Numbers are capped at most
+// unless that is 0.
 func Iota(r *rt.Rank, ids Buf[int32], where cpu.Where, offset, most int) {
 	d := of(r)
 	d.iotas[ids.At] = iota32{where, offset, most}
 	d.call("iota", "i32", 1, ids.N, at(d, ids), where.At, where.Half, where.Then, offset, most, int64(ids.N))
 }
 
-// iota32 is what Iota numbers with.
+// iota32 holds the parameters of a call of Iota.
 type iota32 struct {
 	where        cpu.Where
 	offset, most int
 }
 
-// fill is Iota on the host.
+// fill computes Iota on the host.
 func (x iota32) fill(ids []int32) {
 	rt.Iota(ids, x.where, x.offset)
 	if x.most != 0 {
@@ -40,15 +41,15 @@ func (x iota32) fill(ids []int32) {
 	}
 }
 
-// EmbedGrad adds rows to those of a table's gradient. It adds only: acc is true.
+// EmbedGrad adds the rows dy to the gradient of an embedding table. If acc is false, the gradient is set to zero first.
 func EmbedGrad[G, T num.Stored](r *rt.Rank, dtable Buf[G], dy Buf[T], ids Buf[int32], cols, lo, n int, acc bool) {
 	EmbedGradBut(r, dtable, dy, ids, noID, cols, lo, n, acc)
 }
 
-// noID is no token's.
+// noID is an id that no token has.
 const noID = -1
 
-// EmbedGradBut is EmbedGrad without the row of the id but.
+// EmbedGradBut computes EmbedGrad except for the row of the id but.
 func EmbedGradBut[G, T num.Stored](r *rt.Rank, dtable Buf[G], dy Buf[T], ids Buf[int32],
 	but, cols, lo, n int, acc bool) {
 	d := of(r)
@@ -61,15 +62,15 @@ func EmbedGradBut[G, T num.Stored](r *rt.Rank, dtable Buf[G], dy Buf[T], ids Buf
 		s+cuda.Pointer(4*(1+most)), s+cuda.Pointer(4*(2+2*most)), cols)
 }
 
-// sortedIDs says which ids of which part of a table are sorted: those of the batch at an offset of the arena, or what
-// an Iota left.
+// sortedIDs identifies ids that were sorted for a part of a table: those of the batch at an offset of the
+// arena, or those that an Iota wrote.
 type sortedIDs struct {
 	at, count, but, lo, n int
 	iota                  iota32
 }
 
-// sorted is where the device has kernels.Buckets of ids: how many, then their rows, where they start, the order. The
-// host makes them, with each batch if the ids are of that.
+// sorted returns the device address of kernels.Buckets of the ids: the number of rows, the rows, where they
+// start, and the order. The host computes them, again for each batch if the ids belong to the batch.
 func (d *device) sorted(ids Buf[int32], but, lo, n int) cuda.Pointer {
 	key := sortedIDs{at: ids.At, count: ids.N, but: but, lo: lo, n: n}
 	batch := d.rank.Stage.Arena.Batch
@@ -97,7 +98,7 @@ func (d *device) sorted(ids Buf[int32], but, lo, n int) cuda.Pointer {
 	})
 }
 
-// sortInto leaves the buckets of all ids but one in to.
+// sortInto writes the buckets of all ids except one to to.
 func sortInto(to []byte, ids []int32, but, lo, n int) {
 	if but != noID {
 		ids = slices.Clone(ids)

@@ -8,7 +8,7 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// AllToAll is the runtime's: members' parts of one dim are exchanged for those of another.
+// AllToAll computes the runtime's AllToAll: members exchange parts of one dim for parts of another.
 func AllToAll[T num.Stored](r *rt.Rank, group int, y, x Buf[T], t rt.Turn) {
 	d := of(r)
 	c := d.group(group)
@@ -16,7 +16,7 @@ func AllToAll[T num.Stored](r *rt.Rank, group int, y, x Buf[T], t rt.Turn) {
 		Copy(r, y, x)
 		return
 	}
-	// As rows of the dim that becomes split, and of the one that becomes whole.
+	// The shapes as rows, of the dim that becomes split and of the dim that becomes whole.
 	from, to := [2]int{t.Outer * t.First * t.Middle, t.Second * t.Inner},
 		[2]int{t.Outer, t.First * t.Middle * t.Second * t.Inner}
 	if t.Back {
@@ -29,7 +29,7 @@ func AllToAll[T num.Stored](r *rt.Rank, group int, y, x Buf[T], t rt.Turn) {
 	d.unpack(suffix[T](), at(d, y), room[1], to[0], n, to[1], n*to[1], 0)
 }
 
-// exchange sends each member its n elements of from, and takes what it sends.
+// exchange sends each member its n elements of from, and receives as many from each.
 func (d *device) exchange(c *comm, to, from cuda.Pointer, n, size int, t cuda.Type) {
 	rt.Check(c.Group(d.stream(), func() error {
 		for i := range c.Ranks {
@@ -45,7 +45,7 @@ func (d *device) exchange(c *comm, to, from cuda.Pointer, n, size int, t cuda.Ty
 	}))
 }
 
-// Shift is the runtime's: y is x of the member so many before.
+// Shift computes the runtime's Shift: y becomes the x of the member that is by positions before this one.
 func Shift[T num.Stored](r *rt.Rank, group int, y, x Buf[T], by int) {
 	d := of(r)
 	c := d.group(group)

@@ -9,19 +9,21 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// LimitChoices is the loop of that name of package cpu, as are those that follow.
+// LimitChoices computes cpu.LimitChoices. The functions below have the names of their CPU counterparts,
+// too.
 func LimitChoices(r *rt.Rank, kept, index Buf[int32], sequences, choices, experts, most int) {
 	d := of(r)
 	d.call("limit", "i32", sequences*experts, choices, at(d, kept), at(d, index), sequences, choices, experts, most)
 }
 
-// Tally counts choices.
+// Tally counts the choices of each expert.
 func Tally[A num.Stored](r *rt.Rank, n Buf[A], index Buf[int32], groups, choices, experts int) {
 	d := of(r)
 	d.call("tally", suffix[A](), groups*experts, choices, at(d, n), at(d, index), groups, choices, experts)
 }
 
-// placed has the kernel find where choices lie in the experts' places and, the other way round, what lies there.
+// slotsOf launches the kernel that finds the slot of each choice in the experts' buffers and, inversely,
+// the choice in each slot.
 func (d *device) placed(index Buf[int32], s *cpu.SlotShape) (place, from cuda.Pointer) {
 	n, places := s.Tokens*s.Choices, s.Experts*s.Slots
 	room := d.rooms(4*n, 4*places, 4*s.Experts)
@@ -29,7 +31,7 @@ func (d *device) placed(index Buf[int32], s *cpu.SlotShape) (place, from cuda.Po
 	return room[0], room[1]
 }
 
-// Dispatch brings tokens to their experts' places.
+// Dispatch copies tokens to their slots in the experts' buffers.
 func Dispatch[T num.Stored](r *rt.Rank, y, x Buf[T], index Buf[int32], s cpu.SlotShape) {
 	d := of(r)
 	_, from := d.placed(index, &s)
@@ -37,7 +39,7 @@ func Dispatch[T num.Stored](r *rt.Rank, y, x Buf[T], index Buf[int32], s cpu.Slo
 	d.call("dispatch", suffix[T](), places, s.Width, at(d, y), at(d, x), from, places, s.Width, s.Choices)
 }
 
-// Combine adds what lies at the places of a token's experts.
+// Combine adds the contents of the slots of a token's experts.
 func Combine[T num.Stored](r *rt.Rank, y, x Buf[T], index Buf[int32], s cpu.SlotShape) {
 	d := of(r)
 	place, _ := d.placed(index, &s)
@@ -45,7 +47,7 @@ func Combine[T num.Stored](r *rt.Rank, y, x Buf[T], index Buf[int32], s cpu.Slot
 		s.Round > 0)
 }
 
-// Deal brings a number of each choice to its place.
+// Deal copies a number of each choice to its slot.
 func Deal[T num.Stored](r *rt.Rank, y, w Buf[T], index Buf[int32], s cpu.SlotShape) {
 	d := of(r)
 	_, from := d.placed(index, &s)
@@ -53,7 +55,7 @@ func Deal[T num.Stored](r *rt.Rank, y, w Buf[T], index Buf[int32], s cpu.SlotSha
 	d.call("deal", suffix[T](), 1, places, at(d, y), at(d, w), from, int64(places))
 }
 
-// Collect brings it back.
+// Collect copies the numbers in the slots back to their choices.
 func Collect[T num.Stored](r *rt.Rank, w, y Buf[T], index Buf[int32], s cpu.SlotShape) {
 	d := of(r)
 	place, _ := d.placed(index, &s)

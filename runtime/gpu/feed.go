@@ -7,20 +7,20 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// feed is memory of the device that follows from the batch, as the host makes it. What the host makes for a step comes
-// to the stage while the step before runs, and from there to its place when that has ended. On the host two batches
-// take turns.
+// feed is device memory whose contents the host computes from the batch. During a step, the contents for
+// the next step are uploaded to the stage; when the step has ended, they are copied from there to their
+// place. The host's side is double-buffered.
 type feed struct {
 	host      [2]cuda.Pinned
 	stage, to cuda.Memory
 	fill      func(to []byte)
 }
 
-// loads are batches that were brought.
+// loads tracks the batches that were uploaded.
 type loads struct {
 	n      int
-	loaded [2]*cuda.Event // of the last two: they have left the host
-	taken  *cuda.Event    // the last has left the stage
+	loaded [2]*cuda.Event // of the last two uploads: they have been read from the host
+	taken  *cuda.Event    // the last upload has been copied from the stage
 }
 
 func (l *loads) open() (err error) {
@@ -35,11 +35,11 @@ func (l *loads) open() (err error) {
 
 func (l *loads) close() { closeEvents([]*cuda.Event{l.loaded[0], l.loaded[1], l.taken}) }
 
-// turn is whose turn the last load was.
+// turn returns the index of the host buffer of the last load.
 func (l *loads) turn() int { return (l.n + 1) % 2 }
 
-// feed returns memory of so many bytes that fill fills, of the batch in the host's arena, now and for each batch that
-// follows, before anything is done with that.
+// feed returns memory that fill fills from the batch in the host's arena, now and before each later batch
+// is used.
 func (d *device) feed(bytes int, fill func(to []byte)) cuda.Pointer {
 	f := d.newFeed(d.table(bytes), fill)
 	host := f.host[d.loads.turn()]
@@ -54,8 +54,8 @@ func (d *device) newFeed(to cuda.Memory, fill func(to []byte)) *feed {
 	return f
 }
 
-// Load brings the batch in the host's arena to the device, and what follows from it, beside the step that runs: as far
-// as the stage.
+// Load uploads the batch in the host's arena, and the feeds computed from it, to the stage. The upload
+// overlaps the running step.
 func (d *device) Load() {
 	l := &d.loads
 	if len(d.feeds) == 0 {
@@ -64,7 +64,8 @@ func (d *device) Load() {
 	}
 	l.n++
 	if l.n > 2 {
-		rt.Check(l.loaded[l.turn()].Synchronize()) // long ago: the step of that batch has been heard of
+		// returns at once: the results of that batch's step have been received
+		rt.Check(l.loaded[l.turn()].Synchronize())
 	}
 	if l.n > 1 {
 		rt.Check(d.copies.stream.Wait(l.taken))
@@ -76,8 +77,8 @@ func (d *device) Load() {
 	}
 }
 
-// arrive brings what was loaded from the stage to where work looks for it, and does what else is to be done before the
-// next load.
+// arrive copies what was loaded from the stage to its place, and then calls also, before the next load may
+// begin.
 func (d *device) arrive(also func()) {
 	l := &d.loads
 	loaded := l.loaded[l.turn()]

@@ -19,8 +19,8 @@ func (d *device) SumLoss(group int) {
 	}
 }
 
-// ClipGradients leaves the norm of the whole gradient, the factor by which it is clipped, and whether the step is
-// skipped, on the device, as [rt.ClipGradients] has them.
+// ClipGradients computes, on the device, the norm of the whole gradient, the factor that clips it, and
+// whether the step is skipped, as [rt.ClipGradients] specifies.
 func (d *device) ClipGradients(world int) {
 	d.squares()
 	d.routers.judge(d)
@@ -32,7 +32,8 @@ func (d *device) ClipGradients(world int) {
 		Pointer(d.step.value(lossScale)).Float64(d.rank.Hyper.ClipNorm))
 }
 
-// squares leaves the sum of squares of this rank's part of the gradients, and whether its loss is not finite.
+// squares computes the sum of squares of this rank's part of the gradients, and whether its loss is not
+// finite.
 func (d *device) squares() {
 	var runs []rt.Extent
 	parts := 0
@@ -56,7 +57,7 @@ func (d *device) squares() {
 		d.args().Pointer(d.step.result(squaresSum)).Pointer(part).Pointer(d.step.result(lossSum)).Int32(int32(parts)))
 }
 
-// Optimize updates this rank's part of a bucket, unless the device finds that the step is skipped.
+// Optimize updates this rank's part of a bucket, unless the device decides that the step is skipped.
 func (d *device) Optimize(bucket int) {
 	for _, u := range d.rank.BucketPart(bucket).Updates {
 		d.update(&u)
@@ -90,7 +91,7 @@ func (d *device) update(u *rt.Update) {
 	d.run(name, types, 1, u.N, a.Uint64(uint64(u.N)))
 }
 
-// maybe is where a byte of the arena lies, null for none.
+// optionalPtr returns the device address of a byte of the arena, and null for a negative offset.
 func (d *device) maybe(at int) cuda.Pointer {
 	if at < 0 {
 		return 0
@@ -98,7 +99,7 @@ func (d *device) maybe(at int) cuda.Pointer {
 	return d.ptr(at)
 }
 
-// updates refuses types for which there are no kernels.
+// checkUpdateTypes returns an error if there are no update kernels for the types.
 func updates(t rt.Types) error {
 	if !slices.Contains(family("adam").Types, updateTypes(t)) {
 		return fmt.Errorf("there is no update on a GPU of parameters in %v with gradients in %v and moments in %v",
@@ -107,7 +108,7 @@ func updates(t rt.Types) error {
 	return nil
 }
 
-// updateTypes are how names of kernels end that update parameters.
+// updateTypes returns the suffix of the names of the kernels that update parameters.
 func updateTypes(t rt.Types) string {
 	return suffixOf(t.Params) + "_" + suffixOf(t.Grads) + "_" + suffixOf(t.Moments)
 }

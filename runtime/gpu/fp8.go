@@ -9,16 +9,16 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// eightCodes are the formats of 8 bits as the kernels of fp8.cu and cuBLASLt number them.
+// fp8Codes maps the FP8 formats to their numbers in the kernels of fp8.cu and in cuBLASLt.
 var eightCodes = map[num.FP8Format]struct {
 	format int
 	value  cuda.Value
 }{num.E4M3: {0, cuda.ValueE4M3}, num.E5M2: {1, cuda.ValueE5M2}}
 
-// MatMul8 is the loop of that name of package cpu: MatMul, or MatMulEach of groups if there are some, of a and b as
-// formats of 8 bits hold them. They are copied in these for cuBLASLt. Where it does not take the product, as before
-// Hopper and Ada, or where rows of c are of no whole eights, the rounded numbers are multiplied as bf16, which holds
-// them all: the sums are of the same numbers.
+// MatMul8 computes cpu.MatMul8: MatMul (or MatMulEach if there are groups) of a and b rounded to FP8
+// formats. The operands are quantized into FP8 copies for cuBLASLt. cuBLASLt does not support the GEMM on
+// GPUs before Ada and Hopper, or if the rows of c are not multiples of 8. Then the rounded numbers are
+// multiplied as bf16, which represents all of them exactly, so that the sums are over the same numbers.
 func MatMul8[C num.Stored](r *rt.Rank, c Buf[C], a, b Buf[num.BF16], groups, m, n, k int, ta, tb, acc bool,
 	as, bs num.FP8Format) {
 	d := of(r)
@@ -39,7 +39,7 @@ func MatMul8[C num.Stored](r *rt.Rank, c Buf[C], a, b Buf[num.BF16], groups, m, 
 		sizes, q = []int{2 * a.N, 2 * b.N}, p
 	}
 	room := d.rooms(workspace, 2*roomAlign, roomOf[C, num.BF16](c.N), mostBytes, sizes[0], sizes[1])
-	if eight { // the scratch may have moved
+	if eight { // the scratch memory may have moved
 		q.ScaleA, q.ScaleB = room[1], room[1]+roomAlign
 		d.eight(a, eightCopy{room[4], room[3], room[1], batch, m, k, width, ta, eightCodes[as].format})
 		d.eight(b, eightCopy{room[5], room[3], room[1] + roomAlign, batch, n, k, width, !tb, eightCodes[bs].format})
@@ -56,7 +56,7 @@ func MatMul8[C num.Stored](r *rt.Rank, c Buf[C], a, b Buf[num.BF16], groups, m, 
 	})
 }
 
-// takes tells whether cuBLASLt takes a product of 8 bits.
+// supportsFP8 reports whether cuBLASLt supports an FP8 GEMM.
 func (d *device) takes(p cuda.GEMM) bool {
 	kind := kindOf(p)
 	if _, known := d.refused[kind]; !known {
@@ -66,8 +66,9 @@ func (d *device) takes(p cuda.GEMM) bool {
 	return !d.refused[kind]
 }
 
-// eightCopy is where a tensor's codes go, by way of the parts of its largest magnitude, and its scale; the codes are
-// groups of rows of cols in width bytes each, which lie across in the tensor or as they are.
+// fp8Copy describes where a tensor's FP8 codes go, its scale, and the scratch memory for the parts of its
+// absolute maximum. The codes are groups of rows of cols elements, in width bytes each. transposed says
+// that the tensor stores them transposed.
 type eightCopy struct {
 	to, part, scale           cuda.Pointer
 	groups, rows, cols, width int
@@ -75,10 +76,11 @@ type eightCopy struct {
 	format                    int
 }
 
-// mostBytes are those of the parts of a tensor's largest magnitude.
+// absmaxBytes is the size of the parts of a tensor's absolute maximum.
 const mostBytes = 4 * 1024
 
-// eightMost puts the parts of a tensor's largest magnitude on the current stream, and says how many there are.
+// fp8Absmax enqueues the computation of the parts of a tensor's absolute maximum, and returns how many
+// there are.
 func (d *device) eightMost(x Buf[num.BF16], part cuda.Pointer) int {
 	d.call("eight_most", "bf16", 1, x.N, part, at(d, x), int64(x.N))
 	return kernels.Blocks(x.N)

@@ -14,8 +14,8 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Products in 8 bits are the CPU's, by cuBLASLt where it takes them and by way of bf16 where it does not: in every
-// layout, in groups, onto what is there, and with numbers that are not finite.
+// FP8 GEMMs match the CPU's, with cuBLASLt if it supports them and with bf16 otherwise: in every layout, in
+// groups, accumulating, and with numbers that are not finite.
 func TestProductsInEightBits(t *testing.T) {
 	for _, own := range []string{"", "eight"} {
 		t.Setenv(ownKernels, own)
@@ -38,7 +38,7 @@ func TestProductsInEightBits(t *testing.T) {
 	}
 }
 
-// sizes puts n numbers of several sizes on the device, and what they are.
+// sizes writes n numbers of several magnitudes to the device, and returns them.
 func sizes[T num.Stored](w *desktop, n int, seed uint64, bad float32) (Buf[T], []float32) {
 	b, x := put[T](w, n, 0)
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -58,7 +58,7 @@ func eightProduct[C num.Stored](t *testing.T, r *rt.Rank, bits int, library bool
 	ta, tb, acc, groups := bits&1 > 0, bits&2 > 0, bits&4 > 0, bits>>3&1*2
 	m, n, k := 3, 8, 5
 	if bits&16 > 0 {
-		n, k = 6, 16 // rows of no whole eights, which the library refuses
+		n, k = 6, 16 // rows that are not multiples of 8, which the library does not support
 	}
 	each, bad := max(groups, 1), float32(0)
 	if bits == 3 {

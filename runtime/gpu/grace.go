@@ -12,15 +12,15 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// grace is how long what ends a run that has failed may take; then the process ends without it. NCCL's abort waits for
-// kernels that may wait for a peer that is gone, and a process that hangs keeps its GPUs.
+// grace is the time limit for cleaning up after a failed run. After it the process ends without. NCCL's
+// abort waits for kernels that may wait for a peer that is gone, and a process that hangs keeps its GPUs.
 var grace = 30 * time.Second
 
-// endProcess ends the process; a test has another.
+// endProcess ends the process. Tests replace it.
 var endProcess = os.Exit
 
-// patiently calls f. If that does not come to its end, the process does: with why the run has failed, and what is
-// waited for.
+// patiently calls f. If f does not return within grace, it ends the process with the run's error and what
+// was waited for.
 func (d *device) patiently(what string, f func()) {
 	timer := time.AfterFunc(grace, func() {
 		fmt.Fprintf(os.Stderr, "rank %d: the run has failed, and %s does not end within %v, so that the process is "+
@@ -31,34 +31,34 @@ func (d *device) patiently(what string, f func()) {
 	f()
 }
 
-// underway is what a rank's goroutine does on its device, and since when.
+// activity is what a rank's goroutine does on its device, and since when.
 type underway struct {
 	what  string
 	since time.Time
 }
 
-// begins notes what the rank's goroutine does until ended is called: if that takes longer than the deadline, watch has
-// the run fail.
+// begins records what the rank's goroutine does until ended is called. If that takes longer than the
+// deadline, watch fails the run.
 func (d *device) begins(what string) (ended func()) {
 	before := d.under.Swap(&underway{what, time.Now()})
 	return func() { d.under.Store(before) }
 }
 
-// longSteps is how many of the longest step so far the deadline allows besides the timeout: a step that begins while
-// the one before it runs waits for that, evaluations differ from steps, and the first step is measured by what was
-// predicted.
+// longSteps is how many times the longest step so far the deadline allows in addition to the timeout. A
+// step that is launched while the previous one runs waits for it, evaluations take longer than steps, and
+// the first step is compared with the prediction.
 const longSteps = 10
 
-// deadline is how long a call on the device may take.
+// deadline returns the time limit of a call on the device.
 func (d *device) deadline() time.Duration {
 	step := max(d.rank.Program.Predict.StepSeconds, math.Float64frombits(d.longest.Load()))
-	if !(step < 1e8) { // what is not known, or would overflow
+	if !(step < 1e8) { // unknown, or would overflow
 		step = 0
 	}
 	return d.rank.Timeout() + time.Duration(longSteps*step*float64(time.Second))
 }
 
-// hung is the error for what the rank does, if it takes longer than the deadline; else nil.
+// hung returns an error if the rank's present activity exceeds the deadline, otherwise nil.
 func (d *device) hung(now time.Time) error {
 	u := d.under.Load()
 	if u == nil {
@@ -81,11 +81,11 @@ func (d *device) hung(now time.Time) error {
 	return errors.New(text)
 }
 
-// await waits, in the middle of a run, for what was put on the device. If the run fails meanwhile, that is waited for
-// no longer than is grace.
+// await waits for enqueued work in the middle of a run. If the run fails meanwhile, it waits no longer than
+// grace.
 func (d *device) await(what string, wait func() error) { rt.Check(d.awaited(what, wait)) }
 
-// awaited is await that returns the error.
+// awaitErr is await, but returns the error.
 func (d *device) awaited(what string, wait func() error) error {
 	defer d.begins(what)()
 	ended := make(chan struct{})

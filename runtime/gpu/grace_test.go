@@ -17,8 +17,8 @@ import (
 	"github.com/planc-dev/planc/runtime/launch"
 )
 
-// What does not end after a failure does not keep the process, which says why the run has failed and what it waited
-// for; what ends does no harm.
+// Work that does not end after a failure does not keep the process alive. The process says why the run
+// failed and what it waited for. Work that ends in time is not affected.
 func TestGrace(t *testing.T) {
 	before, exit, stderr := grace, endProcess, os.Stderr
 	defer func() { grace, endProcess, os.Stderr = before, exit, stderr }()
@@ -62,7 +62,8 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// stuck are devices that nobody gets: one rank fails, and the other waits until the process is ended.
+// stuck is a set of devices that never open: one rank fails, and the other waits until the process is
+// ended.
 type stuck struct {
 	stick func(*device)
 }
@@ -79,8 +80,8 @@ func (s stuck) Take(r *rt.Rank) (rt.Device, error) {
 	return nil, errors.New("another failure")
 }
 
-// A call on the device that does not end within the deadline ends the run, though all ranks live; one that takes ten of
-// the longest steps does not.
+// A call on the device that exceeds the deadline ends the run although all ranks are alive. One that takes
+// ten of the longest steps does not.
 func TestHung(t *testing.T) {
 	defer func(d time.Duration) { lookEvery = d }(lookEvery)
 	lookEvery = 10 * time.Millisecond
@@ -107,7 +108,7 @@ func TestHung(t *testing.T) {
 	}
 }
 
-// waiting are devices of which each waits once.
+// waiting is a set of devices that each wait once.
 type waiting struct {
 	longest time.Duration
 	wait    func(*device) error

@@ -14,15 +14,15 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// line is a stream with what its calls share.
+// workStream is a stream with the memory and the event that its calls share.
 type line struct {
 	stream  *cuda.Stream
 	scratch cuda.Memory
-	mark    *cuda.Event // of the last thing that another line waits for
-	used    bool        // since lines were joined
+	mark    *cuda.Event // marks the last work that another stream waits for
+	used    bool        // since the streams were joined
 }
 
-// newLine makes a line of the device.
+// newStream creates a stream of the device.
 func (d *device) newLine() (*line, error) {
 	s, err := cuda.NewStream(0)
 	if err != nil {
@@ -34,14 +34,14 @@ func (d *device) newLine() (*line, error) {
 	return l, err
 }
 
-// after makes what is put on the line from now on wait for what is on another now.
+// after makes the work that is enqueued from now on wait for the present work of another stream.
 func (l *line) after(other *line) {
 	rt.Check(other.stream.Record(other.mark))
 	rt.Check(l.stream.Wait(other.mark))
 	l.used = true
 }
 
-// join makes what comes next on the compute stream wait for all other lines that are in use.
+// joinStreams makes the next work of the compute stream wait for all other streams in use.
 func (d *device) join() {
 	for _, l := range d.lines {
 		if l.used && l != d.compute {
@@ -56,19 +56,19 @@ func (d *device) join() {
 	}
 }
 
-// pipe is a line from a stage to the one behind it or before it.
+// pipe is the connection of a stage to the next or the previous one.
 type pipe struct {
 	*line
-	comm *comm // nil where both stages are this rank's
-	peer int   // the other one, in comm
+	comm *comm // nil if this rank has both stages
+	peer int   // rank of the other stage in comm
 
 	waiting []int          // offsets of messages to itself
-	left    [2]*cuda.Event // the last messages
-	sent    int            // in this step
-	asked   int            // how many of them Taken was asked about
+	left    [2]*cuda.Event // of the last two messages
+	sent    int            // messages in this step
+	asked   int            // messages that Taken has waited for
 }
 
-// openStreams makes those that are not a pipe's.
+// openStreams creates the streams, except those of pipes.
 func (d *device) openStreams() (err error) {
 	d.compute, err = d.newLine()
 	if err != nil {
@@ -83,7 +83,7 @@ func (d *device) openStreams() (err error) {
 	return err
 }
 
-// openLines makes what joins this rank's streams with those of others.
+// openLines creates the communicators that connect this rank with others.
 func (d *device) openLines(m *machine) error {
 	d.jobs = make([][jobKinds]*cuda.Event, len(d.rank.Stage.Buckets))
 	d.byLine, d.pipes = map[string]*comm{}, map[string]*pipe{}
@@ -97,7 +97,7 @@ func (d *device) openLines(m *machine) error {
 		if err != nil {
 			return err
 		}
-		world.Patience, world.Name = met, "all ranks" // the patience is that of its parts, too
+		world.Patience, world.Name = met, "all ranks" // the communicators that are split from it inherit its patience
 		d.comms = append(d.comms, world)
 	}
 	for _, l := range d.rank.Lines() {
@@ -110,11 +110,12 @@ func (d *device) openLines(m *machine) error {
 	return d.connect(m)
 }
 
-// meeting is how long ranks may wait for each other when they first meet, at least: some compile kernels for minutes
-// before.
+// firstMeeting is the minimum time that ranks wait for each other at first, because some may compile
+// kernels for minutes.
 const meeting = 10 * time.Minute
 
-// openLine makes the communicator of a line, which all ranks do, and the stream of one between stages.
+// openLine creates the communicator of a line, which all ranks do at once, and the stream of a line between
+// stages.
 func (d *device) openLine(ctx context.Context, m *machine, l rt.Line) (err error) {
 	comm, err := d.split(ctx, m, l.Name, l.Ranks)
 	if err != nil {
@@ -144,8 +145,8 @@ func (d *device) openLine(ctx context.Context, m *machine, l rt.Line) (err error
 	return nil
 }
 
-// watch aborts the communicators when the run fails, so that nobody waits for collectives that will not end, and has it
-// fail when NCCL says that one of them has.
+// watch aborts the communicators when the run fails, so that no rank waits for collectives that cannot
+// complete. It fails the run if NCCL reports an error of a communicator, or if the deadline has passed.
 func (d *device) watch() {
 	defer close(d.unwatched)
 	look := time.NewTicker(lookEvery)
@@ -171,11 +172,11 @@ func (d *device) watch() {
 	}
 }
 
-// lookEvery is how often NCCL is asked, and the deadline looked at.
+// watchInterval is the time between two looks at NCCL's state and at the deadline.
 var lookEvery = time.Second
 
-// abort aborts all communicators at once: one is ended only when no graph has work of it, and a graph ends when none of
-// its work waits in another.
+// abort aborts all communicators concurrently. One ends only after all graphs with its work, and a graph
+// ends only if none of its work waits in another communicator.
 func (d *device) abort() {
 	var all sync.WaitGroup
 	for _, c := range d.comms {
@@ -184,13 +185,13 @@ func (d *device) abort() {
 	all.Wait()
 }
 
-// patience is how long the end of a communicator may take.
+// closeTimeout is the time limit for closing a communicator.
 const patience = 10 * time.Second
 
-// closeComms ends the communicators.
+// closeComms closes the communicators.
 func (d *device) closeComms() {
 	switch {
-	case d.watched == nil: // they were not all made
+	case d.watched == nil: // not all communicators were created
 		d.abort()
 		return
 	case d.failed():
@@ -206,7 +207,7 @@ func (d *device) closeComms() {
 	}
 }
 
-// closeLines ends communicators, streams and events.
+// closeLines closes communicators, streams and events.
 func (d *device) closeLines() {
 	d.closeComms()
 	for i, l := range d.lines {

@@ -10,8 +10,9 @@ import (
 	"github.com/planc-dev/planc/cuda"
 )
 
-// hub is where the ranks of a line meet that share a GPU: each says where its operands lie and which event marks that
-// they are ready, and the kernels of each then read those of all. Hosts wait for each other, but not for the device.
+// hub connects the ranks of a line that share a GPU. Each rank publishes the addresses of its operands and
+// the event that marks them ready, and the kernels of each rank then read the operands of all. The host
+// threads wait for each other, but not for the device.
 type hub struct {
 	mutex   sync.Mutex
 	arrived int
@@ -20,22 +21,22 @@ type hub struct {
 	mail    map[[2]int]chan letter
 }
 
-// call is a member's part in what all do.
+// call is a member's part in a collective.
 type call struct {
 	to, from    cuda.Pointer
 	sends       map[int]cuda.Pointer // by peer
 	ready, done *cuda.Event
 }
 
-// letter is a message of one member to another.
+// letter is a message from one member to another.
 type letter struct {
 	from  cuda.Pointer
 	bytes int
 	sent  *cuda.Event
-	taken chan *cuda.Event // the receiver's, when its copy is on its stream
+	taken chan *cuda.Event // event of the receiver, sent when its copy is enqueued
 }
 
-// hub is the one of a line's group.
+// hub returns the hub of a line's group.
 func (m *machine) hub(line string, ranks []int) *hub {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -46,7 +47,7 @@ func (m *machine) hub(line string, ranks []int) *hub {
 	return m.hubs[key]
 }
 
-// meet returns when all members have come.
+// meet returns when all members have called it.
 func (h *hub) meet(failed <-chan struct{}) error {
 	h.mutex.Lock()
 	gate := h.gate
@@ -64,7 +65,7 @@ func (h *hub) meet(failed <-chan struct{}) error {
 	}
 }
 
-// box is where a member's letters to another lie.
+// mailbox returns the queue of messages from one member to another.
 func (h *hub) box(from, to int) chan letter {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -81,12 +82,12 @@ type local struct {
 	hub     *hub
 	me      int
 	events  []*cuda.Event
-	used    int      // of the events, in this step
-	pending []letter // that nobody has waited for
-	group   *group   // under way
+	used    int      // events in use in this step
+	pending []letter // messages that nobody has waited for
+	group   *group   // the group operation in progress
 }
 
-// group are the sends and receives that are one.
+// group is the sends and receives that are combined into one operation.
 type group struct {
 	sends    map[int]cuda.Pointer
 	receives []func(all []call) error
@@ -101,7 +102,7 @@ func newLocal(d *device, h *hub, me int) *local {
 	return l
 }
 
-// event is one that is in no other use in this step.
+// event returns an event that has no other use in this step.
 func (l *local) event() (*cuda.Event, error) {
 	if l.used == len(l.events) {
 		e, err := cuda.NewEvent(false)
@@ -114,7 +115,7 @@ func (l *local) event() (*cuda.Event, error) {
 	return l.events[l.used-1], nil
 }
 
-// marked is an event that marks what is on the stream.
+// marked returns an event that marks the present work of the stream.
 func (l *local) marked(s *cuda.Stream) (*cuda.Event, error) {
 	e, err := l.event()
 	if err != nil {
@@ -123,8 +124,8 @@ func (l *local) marked(s *cuda.Stream) (*cuda.Event, error) {
 	return e, s.Record(e)
 }
 
-// all does this member's part, f, in what all do, when the operands of all are ready; what follows on the stream comes
-// when all have done theirs.
+// collective runs f, this member's part of a collective, when the operands of all members are ready. Later
+// work on the stream waits until all members are done.
 func (l *local) all(s *cuda.Stream, mine call, f func(all []call) error) (err error) {
 	mine.ready, err = l.marked(s)
 	if err != nil {
@@ -210,7 +211,7 @@ func (l *local) allGather(s *cuda.Stream, to, from cuda.Pointer, count int, t cu
 	})
 }
 
-// together makes one of the sends and receives that f calls.
+// together combines the sends and receives that f calls.
 func (l *local) together(s *cuda.Stream, f func() error) error {
 	l.group = &group{sends: map[int]cuda.Pointer{}}
 	err := f()
@@ -271,7 +272,7 @@ func (l *local) receive(s *cuda.Stream, to cuda.Pointer, bytes, peer int) error 
 	return err
 }
 
-// settle makes what follows on a stream wait until the oldest of so many letters that nobody has waited for were taken.
+// settle makes later work on a stream wait until the n oldest pending messages have been received.
 func (l *local) settle(s *cuda.Stream, n int) error {
 	for _, x := range l.pending[:n] {
 		select {
@@ -287,7 +288,7 @@ func (l *local) settle(s *cuda.Stream, n int) error {
 	return nil
 }
 
-// members is where the device has the addresses of the members' operands.
+// members returns the device address of the list of the members' operands.
 func (l *local) members(all []call, of func(*call) cuda.Pointer) cuda.Pointer {
 	var bytes []byte
 	for i := range all {
@@ -301,6 +302,6 @@ func move(s *cuda.Stream, to, from cuda.Pointer, bytes int) error {
 	return s.Copy(cuda.Memory{Pointer: to, Bytes: int64(bytes)}, cuda.Memory{Pointer: from, Bytes: int64(bytes)})
 }
 
-// suffixes are how names of kernels end, by NCCL's numbers.
+// suffixes maps NCCL's types to the suffixes of kernel names.
 var suffixes = map[cuda.Type]string{cuda.Int32: "i32", cuda.Float16: "f16", cuda.Float32: "f32", cuda.Float64: "f64",
 	cuda.BFloat16: "bf16"}

@@ -18,8 +18,9 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels"
 )
 
-// MeasureMain is the main function of a program that measures this machine's GPUs and prints the [Measurement]. images
-// has the kernels of [kernels.Files] of what it measures, as NAME.fatbin; one without is compiled with NVRTC.
+// MeasureMain is the main function of a program that measures this machine's GPUs and prints the
+// [Measurement]. images holds the kernels, [kernels.Files] of the measured shapes, as NAME.fatbin. Kernels
+// without an image are compiled with NVRTC.
 func MeasureMain(images fs.FS) {
 	m, err := Measure(images)
 	if err == nil {
@@ -31,8 +32,8 @@ func MeasureMain(images fs.FS) {
 	}
 }
 
-// Measure measures all of this machine's GPUs at once. After an error the process must end, since others may wait on
-// their devices.
+// Measure measures all of this machine's GPUs at once. After an error the process must end, because other
+// goroutines may wait on their devices.
 func Measure(images fs.FS) (*Measurement, error) {
 	start := time.Now()
 	driver, err := cuda.Open()
@@ -74,7 +75,7 @@ func Measure(images fs.FS) (*Measurement, error) {
 	return m, nil
 }
 
-// openNCCL opens NCCL, if there are several GPUs and it is there.
+// openNCCL opens NCCL if there are several GPUs. It returns nil if NCCL is missing.
 func (m *Measurement) openNCCL(gpus int) *cuda.NCCL {
 	if gpus < 2 {
 		return nil
@@ -88,14 +89,14 @@ func (m *Measurement) openNCCL(gpus int) *cuda.NCCL {
 	return nccl
 }
 
-// roundTable is where the goroutines of all GPUs meet.
+// barrier synchronizes the goroutines of all GPUs.
 type roundTable struct {
 	mutex   sync.Mutex
 	all     *sync.Cond
 	n, here int
 	turn    int
-	best    float64 // of those that are here
-	last    float64 // of the turn before
+	best    float64 // maximum of those that have arrived
+	last    float64 // maximum of the previous round
 }
 
 func newRoundTable(n int) *roundTable {
@@ -104,7 +105,7 @@ func newRoundTable(n int) *roundTable {
 	return m
 }
 
-// most waits for all and returns the largest that any brings.
+// max waits for all goroutines and returns the largest value that any passed.
 func (m *roundTable) most(x float64) float64 {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -122,12 +123,12 @@ func (m *roundTable) most(x float64) float64 {
 	return m.last
 }
 
-// bench is one GPU that is measured, by a goroutine of its own.
+// bench measures one GPU, in a goroutine of its own.
 type bench struct {
 	rank, ranks int
 	gpu         cuda.Device
 	meet        *roundTable
-	out         *Measurement // rank 0 adds to it
+	out         *Measurement // written by rank 0
 	images      fs.FS
 	blas        *cuda.BLAS
 	nccl        *cuda.NCCL
@@ -136,8 +137,8 @@ type bench struct {
 	stream   *cuda.Stream
 	products *cuda.GEMMs
 	modules  *modules
-	work     cuda.Memory // of products
-	random   cuda.Memory // what operands are filled with
+	work     cuda.Memory // workspace of GEMMs
+	random   cuda.Memory // contents for operands
 	args     cuda.Args
 	comm     *cuda.Comm
 }
@@ -166,7 +167,7 @@ func (b *bench) run() error {
 	return b.close()
 }
 
-// open takes what all measurements use.
+// open creates what all measurements use.
 func (b *bench) open() (err error) {
 	b.stream, err = cuda.NewStream(0)
 	if err != nil {
@@ -181,7 +182,7 @@ func (b *bench) open() (err error) {
 	for _, source := range kernels.Files(MeasuredAttention(), "bf16", FillKernel) {
 		image := "kernels/" + strings.TrimSuffix(source, ".cu") + ".fatbin"
 		if _, err := fs.Stat(b.images, image); err != nil {
-			image = "" // compiled here
+			image = "" // compiled on this machine
 		}
 		b.modules.files[source] = image
 	}
@@ -203,7 +204,7 @@ func (b *bench) open() (err error) {
 	return err
 }
 
-// close gives all of it back.
+// close frees it.
 func (b *bench) close() error {
 	if b.comm != nil {
 		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
@@ -220,22 +221,23 @@ func (b *bench) close() error {
 	return nil
 }
 
-// How long is measured: samples of at least sampled seconds each, so many of them. A call that takes longer than slow
-// is measured once, and longer ones of its kind not at all. Before each, one is not measured unless that alone takes
-// longer than hopeless: it loads kernels and connects ranks, which takes parts of a second, or seconds.
+// Sampling: at least minSamples samples of at least sampleSeconds each. A call that takes longer than
+// slowCall seconds is measured once, and larger ones of its kind are left out. One call before each
+// measurement is not counted unless it takes longer than hopelessCall seconds: it loads kernels and
+// connects ranks, which takes up to some seconds.
 const (
 	sampled  = 2e-3
 	least    = 7
-	enough   = 0.1 // seconds of samples, if there are more
+	enough   = 0.1 // seconds of samples, if they are short
 	slow     = 0.1
 	hopeless = 10
 )
 
-// timing is what a call takes on the slowest GPU.
+// timing is the duration of a call on the slowest GPU.
 type timing struct{ seconds, spread float64 }
 
-// time runs f on all GPUs at once, many times, and says how long a call takes on the slowest. f is nil for one that has
-// no part in it.
+// time runs f many times on all GPUs at once, and returns the duration of a call on the slowest. f is nil
+// on a GPU that takes no part.
 func (b *bench) time(f func() error) (t timing, err error) {
 	if f == nil {
 		f = func() error { return nil }
@@ -267,7 +269,7 @@ func (b *bench) time(f func() error) (t timing, err error) {
 	return t, nil
 }
 
-// sample is how long so many calls take, begun when all GPUs are ready.
+// sample returns the duration of a number of calls, which begin when all GPUs are ready.
 func (b *bench) sample(calls int, f func() error) (float64, error) {
 	if err := b.stream.Synchronize(); err != nil {
 		return 0, err
@@ -283,15 +285,17 @@ func (b *bench) sample(calls int, f func() error) (float64, error) {
 	return time.Since(start).Seconds(), err
 }
 
-// pace tells of a kind of work what a device has time for: what was measured last, and how much work that was.
+// pace is the last measurement of a kind of work: its amount and its duration. It decides whether a larger
+// amount is measured.
 type pace struct{ work, seconds float64 }
 
-// affords says whether so much work takes no longer than it may. All GPUs say alike, since they agree on seconds.
+// affords reports whether an amount of work is expected to be fast enough. All GPUs return the same,
+// because they agree on the duration.
 func (p *pace) affords(work float64) bool {
 	return p.work == 0 || p.seconds*max(1, work/p.work/2) < slow
 }
 
-// point measures f and keeps what it takes.
+// point measures f and records the result.
 func (b *bench) point(p Point, pace *pace, work float64, f func() error) error {
 	t, err := b.time(f)
 	if err != nil {
@@ -305,7 +309,7 @@ func (b *bench) point(p Point, pace *pace, work float64, f func() error) error {
 	return nil
 }
 
-// skip says that something is left out.
+// skip records that a measurement is left out.
 func (b *bench) skip(p Point) {
 	if b.rank == 0 {
 		b.out.Left = append(b.out.Left, p.Text()+": it would take too long")

@@ -12,9 +12,9 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels/emulate"
 )
 
-// All GPUs are measured at once, from one end to the other: each kind of work has points, whose times are of the
-// slowest, and nothing is left over on a device (the log says so when the tests end). What an emulated GPU has no time
-// for is named.
+// All GPUs are measured at once. Each kind of work has points, whose times are those of the slowest GPU,
+// and all device memory is freed (the log says so when the tests end). Work that is too slow for an
+// emulated GPU is listed as left out.
 func TestMeasure(t *testing.T) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)
@@ -39,7 +39,8 @@ func TestMeasure(t *testing.T) {
 	}
 	for of, least := range map[string]int{OfGEMM: 4, OfFP8: 1, OfAttention: 1, OfAttentionGrad: 1, OfCopy: 1,
 		OfUpload: 1, OfDownload: 1, OfLaunch: 1, OfReplay: 1,
-		OfAllReduce: 2, OfAllGather: 2, OfReduceScatter: 2, OfAllToAll: 2, OfSend: 2} { // collectives of 2 and of 4
+		// collectives of 2 and of 4 GPUs
+		OfAllReduce: 2, OfAllGather: 2, OfReduceScatter: 2, OfAllToAll: 2, OfSend: 2} {
 		if count[of] < least {
 			t.Errorf("%d points of %s, and %d are wanted", count[of], of, least)
 		}
@@ -47,8 +48,8 @@ func TestMeasure(t *testing.T) {
 	t.Logf("%.1f s, %d points, %d left out", m.Duration, len(m.Points), len(m.Left))
 }
 
-// What the first call of a kind takes to load kernels and to connect ranks is not what a call takes, and longer ones
-// are not left out for it.
+// The time to load kernels and to connect ranks in the first call of a kind is not measured, and does not
+// lead to larger calls being left out.
 func TestFirstCallIsNotMeasured(t *testing.T) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)

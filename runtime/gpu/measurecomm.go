@@ -9,7 +9,7 @@ import (
 	"github.com/planc-dev/planc/cuda"
 )
 
-// collect measures collectives between the first 2, 4, 8… GPUs, and all.
+// collectives measures collectives among the first 2, 4, 8… GPUs, and among all.
 func (b *bench) collect() error {
 	if b.comm == nil {
 		return nil
@@ -21,7 +21,7 @@ func (b *bench) collect() error {
 	}
 }
 
-// collectOf measures those of a group of n.
+// collectivesOf measures collectives in a group of n GPUs.
 func (b *bench) collectOf(n int) error {
 	color := 0
 	if b.rank >= n {
@@ -55,7 +55,7 @@ func (b *bench) collectOf(n int) error {
 	return group.Close(ctx)
 }
 
-// collective is a point's call on this GPU; nil if it is not in the group.
+// collective returns a point's call on this GPU, and nil if the GPU is not in the group.
 func (b *bench) collective(p Point, c *cuda.Comm, to, from cuda.Pointer) func() error {
 	if c == nil {
 		return nil
@@ -86,7 +86,7 @@ func (b *bench) collective(p Point, c *cuda.Comm, to, from cuda.Pointer) func() 
 			})
 		}
 	}
-	return func() error { // to the next one, around
+	return func() error { // a ring: to the next rank, from the previous one
 		return c.Group(func() error {
 			if err := c.Send(b.stream, from, elems, t, (c.Rank+1)%p.Ranks); err != nil {
 				return err

@@ -7,29 +7,29 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// Measurement is what Measure finds of this machine's GPUs, which all work at once: each figure is the slowest GPU's.
-// It is what a program that planc calibrate makes prints, as one JSON object.
+// Measurement is the result of Measure. All GPUs of the machine work at once, and each figure is that of
+// the slowest. The program that planc calibrate builds prints it as one JSON object.
 type Measurement struct {
-	CUDA     string   `json:"cuda"`      // the newest that the driver supports
-	BLAS     string   `json:"cublas_lt"` // versions
-	NCCL     string   `json:"nccl"`      // "" where there is one GPU, or no NCCL
+	CUDA     string   `json:"cuda"`      // newest version that the driver supports
+	BLAS     string   `json:"cublas_lt"` // version
+	NCCL     string   `json:"nccl"`      // version; "" with one GPU or without NCCL
 	GPUs     []string `json:"gpus"`      // names
 	Points   []Point  `json:"points"`
 	Left     []string `json:"left"`     // what was not measured, and why
 	Duration float64  `json:"duration"` // seconds
 }
 
-// The things that a [Point] is of.
+// What a [Point] measures.
 const (
 	OfGEMM          = "product"
-	OfFP8           = "product_fp8" // of operands in 8 bits, which are there already
+	OfFP8           = "product_fp8" // of operands that are in FP8 already
 	OfAttention     = "attention"
 	OfAttentionGrad = "attention_grad"
 	OfCopy          = "copy"     // within a GPU's memory
 	OfUpload        = "upload"   // from the host's pinned memory
-	OfDownload      = "download" // to it
-	OfLaunch        = "launch"   // of a kernel that does nothing, called
-	OfReplay        = "replay"   // of one in a graph
+	OfDownload      = "download" // to the host's pinned memory
+	OfLaunch        = "launch"   // of a kernel that does nothing
+	OfReplay        = "replay"   // of such a kernel in a graph
 	OfAllReduce     = "all_reduce"
 	OfAllGather     = "all_gather"
 	OfReduceScatter = "reduce_scatter"
@@ -37,27 +37,27 @@ const (
 	OfSend          = "send"
 )
 
-// Point is how long something took.
+// Point is one measured duration.
 type Point struct {
 	Of   string `json:"of"`
 	Type string `json:"type,omitempty"` // bf16, fp16, tf32, f32, fp8
 
-	// Of a product M × K by K × N, and which operands are stored transposed. Of causal attention: M queries, N keys,
-	// heads of K numbers, Batch of them in all sequences.
+	// Of a GEMM: M × K by K × N. Of causal attention: M queries and N keys with heads of K numbers; Batch is
+	// the number of heads in all sequences.
 	M     int    `json:"m,omitempty"`
 	N     int    `json:"n,omitempty"`
 	K     int    `json:"k,omitempty"`
 	Batch int    `json:"batch,omitempty"`
-	Turn  string `json:"turn,omitempty"` // a, b
+	Turn  string `json:"turn,omitempty"` // operand of a GEMM that is stored transposed: a, b
 
-	Bytes int64 `json:"bytes,omitempty"` // of a copy; of a collective a rank's operand, of all_gather the result
+	Bytes int64 `json:"bytes,omitempty"` // of a copy; of a collective the operand of a rank, of all_gather the result
 	Ranks int   `json:"ranks,omitempty"` // of a collective
 
-	Seconds float64 `json:"seconds"` // of a call: the median
-	Spread  float64 `json:"spread"`  // between a tenth and nine tenths of the samples, over the median
+	Seconds float64 `json:"seconds"` // median duration of a call
+	Spread  float64 `json:"spread"`  // difference of the 90th and the 10th percentile, divided by the median
 }
 
-// Flops are a product's, or attention's, of which the keys behind a query are not seen.
+// Flops returns the FLOPs of a GEMM, or of causal attention, which computes half of the scores.
 func (p *Point) Flops() float64 {
 	n := float64(p.M) * float64(p.N) * float64(p.K) * float64(max(1, p.Batch))
 	switch p.Of {
@@ -69,7 +69,8 @@ func (p *Point) Flops() float64 {
 	return 2 * n
 }
 
-// attentionShape is a batch of sequences whose heads attend causally, Group of them to the same keys.
+// attentionShape is a batch of sequences with causal attention. Group query heads share each of the heads
+// of keys.
 type attentionShape struct{ batch, heads, group, seq, dim int }
 
 var attentionShapes = []attentionShape{{1, 1, 1, 64, 64}, {1, 2, 1, 256, 64}, {8, 12, 1, 1024, 64},
@@ -81,11 +82,12 @@ func (s attentionShape) shape() *cpu.AttentionShape {
 		HeadsAll: s.heads, GroupAll: s.group, SeqAll: s.seq, KSeqAll: s.seq}
 }
 
-// FillKernel does next to nothing: it is launched to see what launching takes.
+// FillKernel names a kernel that does almost nothing. It serves to measure launches.
 const FillKernel = "fill"
 
-// MeasuredAttention are the shapes of attention that are measured, in bf16. Their sources are kernels.Files, which this
-// file does not call: it is part of the runtime that programs for CPUs come with, and they have no kernels.
+// MeasuredAttention returns the shapes of attention that are measured, in bf16. Their sources are
+// kernels.Files. This file does not call it, because it is also part of the runtime of CPU programs, which
+// contains no kernels.
 func MeasuredAttention() (shapes []*cpu.AttentionShape) {
 	for _, s := range attentionShapes {
 		shapes = append(shapes, s.shape())
@@ -93,7 +95,7 @@ func MeasuredAttention() (shapes []*cpu.AttentionShape) {
 	return shapes
 }
 
-// Text is what a point is of, for people.
+// Text describes a point for people.
 func (p *Point) Text() string {
 	switch p.Of {
 	case OfGEMM, OfFP8:

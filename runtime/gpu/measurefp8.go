@@ -8,10 +8,10 @@ import (
 	"github.com/planc-dev/planc/cuda"
 )
 
-// eightArch is the first architecture whose tensor cores multiply numbers of 8 bits, Ada.
+// fp8Arch is the first architecture whose tensor cores support FP8: Ada.
 const eightArch = 89
 
-// multiplyEight measures products in 8 bits, if all GPUs have them.
+// fp8Matmuls measures FP8 GEMMs, if all GPUs support them.
 func (b *bench) multiplyEight() (err error) {
 	lacking := 0.0
 	if 10*b.gpu.Major+b.gpu.Minor < eightArch {
@@ -24,7 +24,7 @@ func (b *bench) multiplyEight() (err error) {
 		if err := b.fillCodes(at[0]); err != nil {
 			return err
 		}
-		if err := b.stream.Fill(at[1], 0x3f); err != nil { // a scale between a half and one
+		if err := b.stream.Fill(at[1], 0x3f); err != nil { // a scale between 0.5 and 1
 			return err
 		}
 		var pace pace
@@ -42,7 +42,7 @@ func (b *bench) multiplyEight() (err error) {
 	}, randomBytes, 2*roomAlign)
 }
 
-// fillCodes makes codes of numbers from an eighth to two, of either sign, in both formats.
+// fillCodes writes codes of numbers between 1/8 and 2 of either sign, in both formats.
 func (b *bench) fillCodes(to cuda.Memory) error {
 	host, err := cuda.AllocPinned(to.Bytes)
 	if err != nil {
@@ -63,8 +63,8 @@ func (b *bench) fillCodes(to cuda.Memory) error {
 	return err
 }
 
-// eight measures one as MatMul8 makes it: both operands with the dim that is summed over together. What a GPU's
-// cuBLASLt refuses is left out.
+// fp8Matmul measures one GEMM with the layout of MatMul8: the dim that is summed is contiguous in both
+// operands. GEMMs that a GPU's cuBLASLt does not support are left out.
 func (b *bench) eight(p Point, pace *pace, codes, scales cuda.Memory) error {
 	x := cuda.GEMM{M: p.M, N: p.N, K: p.K, TransposeB: true, In: cuda.ValueE4M3, InB: cuda.ValueE4M3,
 		Out: cuda.ValueBFloat16, ScaleA: scales.Pointer, ScaleB: scales.Pointer + roomAlign}

@@ -2,8 +2,9 @@
 
 package gpu
 
-// productShapes are products of transformers' layers of several widths, forward, and backward of inputs (b) and weights
-// (a); and of one shape in each other type. They rise: what a slow device has no time for is left out from there on.
+// gemmShapes are GEMMs of transformer layers of several widths: forward, and backward for inputs (b) and
+// weights (a). Each other type has one shape in several sizes. Sizes increase, so that a slow device leaves
+// out the largest.
 var productShapes = []Point{
 	{Type: "bf16", M: 64, N: 64, K: 64}, {Type: "bf16", M: 512, N: 512, K: 512}, {Type: "bf16", M: 4096,
 		N: 768, K: 768},
@@ -19,7 +20,7 @@ var productShapes = []Point{
 	{Type: "f32", M: 64, N: 64, K: 64}, {Type: "f32", M: 512, N: 512, K: 512}, {Type: "f32", M: 4096, N: 4096, K: 4096},
 }
 
-// eightShapes are such products in 8 bits, whose gradients (b, a) multiply E5M2 with E4M3.
+// fp8Shapes are such GEMMs in FP8. The gradients (b, a) multiply E5M2 by E4M3.
 var eightShapes = []Point{
 	{M: 64, N: 64, K: 64}, {M: 512, N: 512, K: 512}, {M: 8192, N: 3072, K: 768}, {M: 8192, N: 768, K: 3072, Turn: "b"},
 	{M: 3072, N: 768, K: 8192, Turn: "a"},
@@ -27,7 +28,7 @@ var eightShapes = []Point{
 	{M: 8192, N: 14336, K: 4096},
 }
 
-// What is copied and sent, in bytes.
+// Sizes of copies and messages, in bytes.
 var (
 	copySizes       = []int64{1 << 20, 16 << 20, 256 << 20}
 	hostSizes       = []int64{1 << 20, 64 << 20}

@@ -12,11 +12,11 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// randomBytes is how much of operands is made on the host; larger ones repeat it.
+// randomBytes is the amount of operand contents that the host makes. Larger operands repeat it.
 const randomBytes = 4 << 20
 
-// fillRandom makes numbers that are normal in each type that is measured: a GPU multiplies zeros with less power, and
-// so faster.
+// fillRandom makes random operand contents that are normal numbers in each measured type. With zeros a GPU
+// would draw less power, and run faster.
 func (b *bench) fillRandom() (err error) {
 	b.random, err = cuda.Alloc(randomBytes)
 	if err != nil {
@@ -29,7 +29,7 @@ func (b *bench) fillRandom() (err error) {
 	r, bytes := rand.New(rand.NewPCG(1, uint64(b.rank))), host.Slice()
 	for i := 0; i < len(bytes); i += 2 {
 		x := r.Uint32()
-		binary.NativeEndian.PutUint16(bytes[i:], uint16(0x3f00|x&0xff|x&0x100<<7)) // half to two, of either sign
+		binary.NativeEndian.PutUint16(bytes[i:], uint16(0x3f00|x&0xff|x&0x100<<7)) // 0.5 to 2, of either sign
 	}
 	err = b.stream.Upload(b.random, host)
 	if err == nil {
@@ -41,7 +41,7 @@ func (b *bench) fillRandom() (err error) {
 	return err
 }
 
-// operand is memory full of such numbers, to be freed.
+// operand allocates memory filled with random numbers. The caller frees it.
 func (b *bench) operand(bytes int64) (m cuda.Memory, err error) {
 	m, err = cuda.Alloc(max(bytes, 256))
 	if err != nil {
@@ -50,7 +50,7 @@ func (b *bench) operand(bytes int64) (m cuda.Memory, err error) {
 	return m, b.repeat(m, b.random)
 }
 
-// repeat fills memory with what other memory of randomBytes has.
+// repeat fills memory with repetitions of randomBytes of other memory.
 func (b *bench) repeat(m, from cuda.Memory) (err error) {
 	for at := int64(0); at < m.Bytes && err == nil; at += randomBytes {
 		n := min(randomBytes, m.Bytes-at)
@@ -59,7 +59,7 @@ func (b *bench) repeat(m, from cuda.Memory) (err error) {
 	return err
 }
 
-// with has f use operands of so many bytes each.
+// withOperands calls f with operands of the given sizes in bytes.
 func (b *bench) with(f func(at []cuda.Memory) error, bytes ...int64) (err error) {
 	var all []cuda.Memory
 	defer func() {
@@ -85,7 +85,7 @@ func (b *bench) with(f func(at []cuda.Memory) error, bytes ...int64) (err error)
 	return err
 }
 
-// warming is how long a GPU works before it is measured: idle ones have low clocks.
+// warming is how long a GPU works before measurements: idle GPUs have low clocks.
 const warming = 300 * time.Millisecond
 
 func (b *bench) warm() error {
@@ -121,7 +121,7 @@ func (b *bench) copies() error {
 	return nil
 }
 
-// host measures the way between host and GPU, with pinned memory.
+// host measures copies between pinned host memory and the GPU.
 func (b *bench) host() error {
 	for _, of := range []string{OfUpload, OfDownload} {
 		var pace pace
@@ -157,10 +157,10 @@ func (b *bench) hostOf(p Point, pace *pace) (err error) {
 	return err
 }
 
-// graphed is how many kernels the measured graph has.
+// graphed is the number of kernels in the measured graph.
 const graphed = 200
 
-// launches measures what a kernel costs that does nothing: called, and in a graph.
+// launches measures a kernel that does nothing: launched alone, and in a graph.
 func (b *bench) launches() error {
 	kernel, err := b.modules.find(FillKernel + "_f32")
 	if err != nil {
@@ -201,7 +201,7 @@ func (b *bench) launches() error {
 	}, 256)
 }
 
-// multiply measures products.
+// matmuls measures GEMMs.
 func (b *bench) multiply() error {
 	paces := map[string]*pace{}
 	for _, p := range productShapes {
@@ -281,7 +281,7 @@ func (b *bench) attention(p Point, s attentionShape, forward, backward *pace) er
 	}, q, q, q, q, kv, kv, kv, kv, int64(rows)*4, int64(rows)*4)
 }
 
-// attentionGrad puts the gradient's launches on the stream.
+// attentionGrad enqueues the launches of the gradient of attention.
 func (b *bench) attentionGrad(s *cpu.AttentionShape, rows int, bytes []byte,
 	dq, dk, dv, do, q, k, v, o, lse, dot cuda.Pointer) error {
 	steps := kernels.AttentionGrad(s, "bf16")
@@ -295,7 +295,7 @@ func (b *bench) attentionGrad(s *cpu.AttentionShape, rows int, bytes []byte,
 	return err
 }
 
-// step puts a launch of attention on the stream.
+// step enqueues one launch of attention.
 func (b *bench) step(s kernels.Step, args ...any) error {
 	k, err := b.modules.find(s.Kernel + "_bf16")
 	if err != nil {

@@ -7,28 +7,29 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// Memory is taken when the device is opened, as far as it is known how much: later, taking and giving back can wait for
-// kernels of all devices, and those of a peer may wait for what this rank has not begun.
+// Memory is allocated when the device is opened, as far as its size is known. Later, allocating and freeing
+// may wait for kernels of all devices, and a peer's kernels may wait for work that this rank has not
+// launched yet.
 const (
-	tableBytes = 8 << 20 // for constants and feeds; what does not fit is taken in the first step
-	sumBytes   = 1 << 20 // for sums beside a product's workspace
-	feedBatch  = 8       // for feeds there is room, on the host, of so many batches
+	tableBytes = 8 << 20 // for constants and feeds; more is allocated in the first step
+	sumBytes   = 1 << 20 // for sums, in addition to the workspace of a GEMM
+	feedBatch  = 8       // host memory for feeds, in batches
 )
 
-// room is memory that is given out in parts, for good.
+// slab is memory that is handed out in parts and never returned.
 type room struct {
 	memory cuda.Memory
 	used   int64
 }
 
-// desk is pinned memory that is.
+// pinnedSlab is a slab of pinned memory.
 type desk struct {
 	memory cuda.Pinned
 	bytes  int64
 	used   int64
 }
 
-// openMemory takes what a step needs.
+// openMemory allocates the memory of a step.
 func (d *device) openMemory(m *machine) (err error) {
 	err = d.takeArena(m, d.rank.Stage.Arena.Size)
 	if err != nil {
@@ -51,7 +52,7 @@ func (d *device) openMemory(m *machine) (err error) {
 	return err
 }
 
-// take is memory until the device is closed, and pin pinned memory.
+// take allocates memory until the device is closed. pin does so with pinned memory.
 func (d *device) take(bytes int) (cuda.Memory, error) {
 	m, err := cuda.Alloc(int64(bytes))
 	if err == nil {
@@ -68,14 +69,14 @@ func (d *device) pin(bytes int) (cuda.Pinned, error) {
 	return p, err
 }
 
-// alloc is take of what a step wants.
+// alloc is take for calls within a step: it panics on an error.
 func (d *device) alloc(bytes int) cuda.Memory {
 	m, err := d.take(bytes)
 	rt.Check(err)
 	return m
 }
 
-// table is memory for a constant or a feed.
+// table allocates memory for a constant or a feed.
 func (d *device) table(bytes int) cuda.Memory {
 	r := &d.tables
 	if n := int64(bytes); r.used+n <= r.memory.Bytes {
@@ -86,7 +87,7 @@ func (d *device) table(bytes int) cuda.Memory {
 	return d.alloc(bytes)
 }
 
-// own is memory that nothing else has but what is called with the key: as scratch, but where it stays.
+// own returns memory that belongs to a key. Unlike scratch, no other call uses it.
 func (d *device) own(key any, bytes int) cuda.Pointer {
 	p, ok := d.constants[key]
 	if !ok {
@@ -96,7 +97,7 @@ func (d *device) own(key any, bytes int) cuda.Pointer {
 	return p
 }
 
-// host is the host's side of a feed.
+// host allocates the host's side of a feed.
 func (d *device) host(bytes int64) cuda.Pinned {
 	r := &d.feeding
 	if r.used+bytes <= r.bytes {
@@ -109,7 +110,7 @@ func (d *device) host(bytes int64) cuda.Pinned {
 	return p
 }
 
-// Memory is how many bytes the rank has taken, besides what libraries take for themselves.
+// Memory returns the bytes that the rank has allocated, without what libraries allocate for themselves.
 func (d *device) Memory() (n int64) {
 	for _, m := range d.taken {
 		n += m.Bytes

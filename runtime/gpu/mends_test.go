@@ -11,8 +11,8 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// A reduction that NCCL does not know stays where it is when the scratch grows behind it: the graph of the second step
-// holds addresses.
+// The memory of a reduction that NCCL does not support stays at its address when the scratch memory grows
+// later, because the graph of the second step holds addresses.
 func TestLogSumExpStays(t *testing.T) {
 	p := toy{pp: 1}.program(true)
 	forward, backward := p.Segments[0].Forward, p.Segments[0].Backward
@@ -24,7 +24,7 @@ func TestLogSumExpStays(t *testing.T) {
 	}
 	p.Segments[0].Backward = func(r *rt.Rank, b *rt.Block) {
 		backward(r, b)
-		if b.Micro == micros-1 { // behind the step's last one
+		if b.Micro == micros-1 { // after the last micro-batch of the step
 			of(r).scratch(workspace + sumBytes + 1)
 		}
 	}
@@ -33,8 +33,8 @@ func TestLogSumExpStays(t *testing.T) {
 	}
 }
 
-// A rank that fails while all have a graph with collectives, on which the others wait, ends the run: its communicators
-// end when the graphs have.
+// If a rank fails after all have captured a graph with collectives, in which the others wait, the run ends:
+// communicators close after the graphs.
 func TestFailureEndsGraphs(t *testing.T) {
 	p := toy{pp: 2, zero: 3}.program(true)
 	forward := p.Segments[0].Forward
@@ -53,7 +53,7 @@ func TestFailureEndsGraphs(t *testing.T) {
 	}
 }
 
-// The driver is told of as many queues as there can be, unless the environment says otherwise.
+// The driver gets the maximum number of hardware queues, unless the environment sets another.
 func TestConnections(t *testing.T) {
 	const name = "CUDA_DEVICE_MAX_CONNECTIONS"
 	for _, c := range []struct{ before, want string }{{"", "32"}, {"8", "8"}} {

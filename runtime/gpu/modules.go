@@ -16,12 +16,12 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels"
 )
 
-// modules are a program's kernels on one device: a fatbin NAME.fatbin for each source NAME.cu, or, of a program that
+// modules holds a program's kernels on one device: a NAME.fatbin for each source NAME.cu or, if the program
 // was built without nvcc, the sources.
 type modules struct {
 	images fs.FS
-	arch   string            // of the device: 90
-	files  map[string]string // path of a fatbin, or of a source, by the source's name; "" is a source of cuda/kernels
+	arch   string            // architecture of the device, such as 90
+	files  map[string]string // path of the fatbin or source, by name of the source; "" for a source of cuda/kernels
 	loaded map[string]*cuda.Module
 }
 
@@ -50,8 +50,8 @@ func newModules(images fs.FS, arch string) (*modules, error) {
 	return m, nil
 }
 
-// load loads all: later, loading can wait for kernels that wait for what this rank has not begun. Sources are compiled
-// side by side.
+// load loads all kernels at once, because later, loading may wait for kernels that wait for work that this
+// rank has not launched yet. Sources are compiled concurrently.
 func (m *modules) load() error {
 	names := slices.Sorted(maps.Keys(m.files))
 	images, errs := make([][]byte, len(names)), make([]error, len(names))
@@ -73,7 +73,8 @@ func (m *modules) load() error {
 	return nil
 }
 
-// find is the kernel of a name: of its family's source, or of those that are printed for the program.
+// find returns the kernel of a name, from its family's source or from those that were printed for the
+// program.
 func (m *modules) find(name string) (*cuda.Kernel, error) {
 	for i := range kernels.Table {
 		if k := &kernels.Table[i]; name == k.Name || strings.HasPrefix(name, k.Name+"_") && slices.Contains(k.Types,
@@ -89,7 +90,7 @@ func (m *modules) find(name string) (*cuda.Kernel, error) {
 	return nil, fmt.Errorf("gpu: the program has no kernel %s", name)
 }
 
-// printed are the sources that are not of the table.
+// printed returns the sources that are not in the table.
 func (m *modules) printed() (names []string) {
 	for source := range m.files {
 		if !slices.ContainsFunc(kernels.Table, func(k kernels.Kernel) bool { return k.File == source }) {
@@ -100,7 +101,7 @@ func (m *modules) printed() (names []string) {
 	return names
 }
 
-// kernel is one of a source's module.
+// kernel returns a kernel of a source's module.
 func (m *modules) kernel(source, name string) (*cuda.Kernel, error) {
 	x := m.loaded[source]
 	if x == nil {
@@ -109,7 +110,7 @@ func (m *modules) kernel(source, name string) (*cuda.Kernel, error) {
 	return x.Kernel(name)
 }
 
-// image is what the driver loads of a source.
+// image returns what the driver loads for a source.
 func (m *modules) image(source string) ([]byte, error) {
 	file := m.files[source]
 	switch {
@@ -123,7 +124,7 @@ func (m *modules) image(source string) ([]byte, error) {
 	return fs.ReadFile(m.images, file)
 }
 
-// notFound is the driver's code for a function that a module lacks.
+// notFound is the driver's error code for a function that a module does not have.
 const notFound = 500
 
 func missing(err error) bool {
@@ -131,7 +132,7 @@ func missing(err error) bool {
 	return errors.As(err, &e) && e.Code == notFound
 }
 
-// close unloads what was loaded.
+// close unloads the modules.
 func (m *modules) close() (err error) {
 	for _, x := range m.loaded {
 		err = errors.Join(err, x.Unload())

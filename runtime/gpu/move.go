@@ -12,7 +12,7 @@ import (
 	"github.com/planc-dev/planc/runtime/rng"
 )
 
-// Copy leaves in to what is in from, in its own type.
+// Copy copies from to to, and casts if their types differ.
 func Copy[U, T num.Stored | int32](r *rt.Rank, to Buf[U], from Buf[T]) {
 	if u, t := suffix[U](), suffix[T](); u != t {
 		of(r).call("cast", u+"_"+t, 1, to.N, at(of(r), to), at(of(r), from), int64(to.N))
@@ -23,24 +23,24 @@ func Copy[U, T num.Stored | int32](r *rt.Rank, to Buf[U], from Buf[T]) {
 	}
 }
 
-// Accumulate is the runtime's: it adds x to grad.
+// Accumulate computes the runtime's Accumulate: it adds x to grad.
 func Accumulate[G, X num.Stored](r *rt.Rank, grad Buf[G], x Buf[X]) {
 	d := of(r)
 	d.call("accumulate", suffix[G]()+"_"+suffix[X](), 1, x.N, at(d, grad), at(d, x), int64(x.N))
 }
 
-// Join is the runtime's.
+// Join computes the runtime's Join.
 func Join[T num.Stored](r *rt.Rank, y, a, b Buf[T], outer, times, width, more int) {
 	d := of(r)
 	d.call("join", suffix[T](), outer*times, width+more, at(d, y), at(d, a), at(d, b), outer, times, width, more)
 }
 
-// PartOf is the runtime's: of outer rows of n elements, those from at on.
+// PartOf computes the runtime's PartOf: it copies the elements from from on of outer rows of n elements.
 func PartOf[T num.Stored](r *rt.Rank, y, x Buf[T], outer, n, from int) {
 	of(r).part(suffix[T](), y.At, x.At, outer, y.N/outer, n, from)
 }
 
-// Select is the runtime's.
+// Select computes the runtime's Select.
 func Select[T num.Stored](r *rt.Rank, y, x Buf[T], outer, n, inner, from int) {
 	of(r).part(suffix[T](), y.At, x.At, outer, inner, n*inner, from*inner)
 }
@@ -50,7 +50,7 @@ func (d *device) part(types string, y, x, rows, cols, n, from int) {
 	d.call("part", types, rows, cols, d.ptr(y), d.ptr(x), rows, cols, n, from)
 }
 
-// Dropout is the loop of that name of package cpu; key is where the key lies ([DropKey]).
+// Dropout computes cpu.Dropout. key is the device address of the key ([DropKey]).
 func Dropout[T num.Stored](r *rt.Rank, y, x Buf[T], p float64, key uint64, view cpu.GlobalView) {
 	d := of(r)
 	if p == 0 {
@@ -63,7 +63,8 @@ func Dropout[T num.Stored](r *rt.Rank, y, x Buf[T], p float64, key uint64, view 
 		y.N/cols, cols)
 }
 
-// viewTable is a view as kernels have it: the number of dims, then local and global sizes, offset, half and then.
+// viewTable encodes a view for kernels: the number of dims, then the local and global sizes, offset, half
+// and then.
 func viewTable(v *cpu.GlobalView) (b []byte) {
 	b = binary.NativeEndian.AppendUint32(b, uint32(v.N))
 	for _, row := range [][4]int{v.Local, v.Global, v.Offset, v.Half, v.Then} {

@@ -9,46 +9,47 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// RMSNorm is the loop of that name of package cpu, as are those that follow.
+// RMSNorm computes cpu.RMSNorm. The functions below have the names of their CPU counterparts, too.
 func RMSNorm[T num.Stored](r *rt.Rank, y, x, gain Buf[T], rows, cols int, eps float64, unit bool) {
 	d := of(r)
 	d.call("rms_norm", suffix[T](), rows, cols, at(d, y), none, at(d, x), none, at(d, gain), rows, cols, eps, unit)
 }
 
-// LayerNorm normalizes rows; bias may be empty.
+// LayerNorm normalizes rows. bias may be empty.
 func LayerNorm[T num.Stored](r *rt.Rank, y, x, gain, bias Buf[T], rows, cols int, eps float64) {
 	d := of(r)
 	d.call("layer_norm", suffix[T](), rows, cols, at(d, y), none, at(d, x), none, at(d, gain), at(d, bias),
 		rows, cols, eps)
 }
 
-// RMSNormDX is the gradient of what RMSNorm normalizes.
+// RMSNormDX computes the gradient of RMSNorm's input.
 func RMSNormDX[T num.Stored](r *rt.Rank, dx, dy, x, gain Buf[T], rows, cols int, eps float64, unit bool) {
 	d := of(r)
 	d.call("rms_norm_dx", suffix[T](), rows, cols, at(d, dx), at(d, dy), none, at(d, x), at(d, gain), rows,
 		cols, eps, unit)
 }
 
-// LayerNormDX is the gradient of what LayerNorm normalizes.
+// LayerNormDX computes the gradient of LayerNorm's input.
 func LayerNormDX[T num.Stored](r *rt.Rank, dx, dy, x, gain Buf[T], rows, cols int, eps float64) {
 	d := of(r)
 	d.call("layer_norm_dx", suffix[T](), rows, cols, at(d, dx), at(d, dy), none, at(d, x), at(d, gain), rows, cols, eps)
 }
 
-// RMSNormDGain is the gradient of RMSNorm's gain.
+// RMSNormDGain computes the gradient of RMSNorm's gain.
 func RMSNormDGain[G, T num.Stored](r *rt.Rank, dgain Buf[G], dy, x Buf[T], rows, cols int, eps float64, acc bool) {
 	normDGain(of(r), "rms_norm_stats", dgain, dy, x, rows, cols, eps, acc)
 }
 
-// LayerNormDGain is the gradient of LayerNorm's gain.
+// LayerNormDGain computes the gradient of LayerNorm's gain.
 func LayerNormDGain[G, T num.Stored](r *rt.Rank, dgain Buf[G], dy, x Buf[T], rows, cols int, eps float64, acc bool) {
 	normDGain(of(r), "layer_norm_stats", dgain, dy, x, rows, cols, eps, acc)
 }
 
-// none is the address of an operand that is not there.
+// null is the address of an absent operand.
 const none = cuda.Pointer(0)
 
-// normDGain sums over rows with each row's mean and deviation: parts of the rows first.
+// normDGain computes each row's mean and deviation, then sums the gradient of the gain over the rows, in
+// parts first.
 func normDGain[G, T num.Stored](d *device, stats string, dgain Buf[G], dy, x Buf[T], rows, cols int,
 	eps float64, acc bool) {
 	bytes, _ := computed[T]()
@@ -62,8 +63,8 @@ func normDGain[G, T num.Stored](d *device, stats string, dgain Buf[G], dy, x Buf
 	})
 }
 
-// inParts runs f, which sums over rows in so many parts: with where they go, to itself if there is one, and whether it
-// adds to what is there. More of them are summed after it.
+// inParts runs f, which sums over rows in a number of parts. f gets the address of the parts, and whether
+// it adds to the values there. One part goes to to directly; several are summed afterwards.
 func inParts[T num.Stored](d *device, to, room cuda.Pointer, parts, cols int, acc bool,
 	f func(to cuda.Pointer, acc bool)) {
 	if parts == 1 {

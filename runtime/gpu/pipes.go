@@ -7,13 +7,13 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// A message is of 16-bit numbers, whatever it is of.
+// Messages are sent as 16-bit numbers, whatever their contents.
 const (
 	messageType = cuda.Float16
 	messageSize = 2
 )
 
-// Send hands bytes of the arena to the other stage of a pipe, beside what follows.
+// Send sends bytes of the arena to the other stage of a pipe, concurrently with later work.
 func (d *device) Send(name string, at, bytes int) {
 	p := d.pipes[name]
 	if p.comm == nil {
@@ -26,7 +26,7 @@ func (d *device) Send(name string, at, bytes int) {
 	p.sent++
 }
 
-// Receive makes what follows wait until the pipe's next message is in the arena.
+// Receive makes later work wait until the pipe's next message is in the arena.
 func (d *device) Receive(name string, at, bytes int) {
 	p := d.pipes[name]
 	if p.comm == nil {
@@ -40,8 +40,8 @@ func (d *device) Receive(name string, at, bytes int) {
 	d.compute.after(p.line)
 }
 
-// Taken makes what follows wait for the first message that it was not asked about. Of those at most two are on their
-// way, since their buffers take turns.
+// Taken makes later work wait until the oldest message that it has not waited for yet is received. At most
+// two messages are in flight, because their buffers alternate.
 func (d *device) Taken(name string) {
 	p := d.pipes[name]
 	if p.comm == nil {
@@ -55,8 +55,8 @@ func (d *device) Taken(name string) {
 	p.asked++
 }
 
-// forget begins a step, before which all messages have arrived.
+// reset prepares the pipe for a step. All messages have arrived before.
 func (p *pipe) forget() { p.sent, p.asked, p.waiting = 0, 0, p.waiting[:0] }
 
-// memory is a part of the arena in the device's memory.
+// memory returns a part of the device's arena.
 func (d *device) memory(at, bytes int) cuda.Memory { return d.arena.At(int64(at), int64(bytes)) }

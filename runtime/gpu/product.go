@@ -10,22 +10,22 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// workspace is what a way of multiplying may take, in bytes: as much as cuBLASLt's documentation wants for devices of
-// 2022 and later.
+// workspace is the memory limit of a GEMM algorithm, in bytes. cuBLASLt's documentation recommends this
+// size for GPUs of 2022 and later.
 const workspace = 32 << 20
 
-// MatMul is the loop of that name of package cpu: c[m,n] = op(a)[m,k] op(b)[k,n], added to c if acc. Sums are in f32,
-// or f64.
+// MatMul computes cpu.MatMul: c[m,n] = op(a)[m,k] op(b)[k,n], added to c if acc. It accumulates in f32, or
+// in f64 for f64.
 func MatMul[C, T num.Stored](r *rt.Rank, c Buf[C], a, b Buf[T], m, n, k int, ta, tb, acc bool) {
 	multiply(of(r), c, a, b, cuda.GEMM{M: m, N: n, K: k, TransposeA: ta, TransposeB: tb}, acc)
 }
 
-// MatMulEach is MatMul of each of groups matrices, one behind the other.
+// MatMulEach computes MatMul for each of groups consecutive matrices.
 func MatMulEach[C, T num.Stored](r *rt.Rank, c Buf[C], a, b Buf[T], groups, m, n, k int, ta, tb, acc bool) {
 	multiply(of(r), c, a, b, cuda.GEMM{Batch: groups, M: m, N: n, K: k, TransposeA: ta, TransposeB: tb}, acc)
 }
 
-// MatMulOn is MatMul that adds to from, of m rows or one for all, which does not overlap c.
+// MatMulOn computes MatMul plus from, which has m rows or one row for all, and does not overlap c.
 func MatMulOn[T num.Stored](r *rt.Rank, c, from, a, b Buf[T], m, n, k int, ta, tb bool) {
 	d := of(r)
 	t := value(suffix[T]())
@@ -34,7 +34,7 @@ func MatMulOn[T num.Stored](r *rt.Rank, c, from, a, b Buf[T], m, n, k int, ta, t
 	case bias && t != cuda.ValueFloat64 && from.At%cuda.Alignment == 0:
 		p.Epilogue, p.Bias = cuda.AddBias, at(d, from)
 		d.multiply(p, at(d, c), none, at(d, a), at(d, b))
-	case bias: // there is no epilogue of doubles
+	case bias: // f64 has no bias epilogue
 		d.part(suffix[T](), c.At, from.At, m, n, 0, 0)
 		d.multiply(p, at(d, c), at(d, c), at(d, a), at(d, b))
 	default:
@@ -42,7 +42,7 @@ func MatMulOn[T num.Stored](r *rt.Rank, c, from, a, b Buf[T], m, n, k int, ta, t
 	}
 }
 
-// multiply makes a product in whatever type c is stored: cuBLASLt's results are of the operands' type or f32.
+// gemm computes a GEMM with whatever type c has: cuBLASLt's results have the operands' type or f32.
 func multiply[C, T num.Stored](d *device, c Buf[C], a, b Buf[T], p cuda.GEMM, acc bool) {
 	p.In, p.Out = value(suffix[T]()), value(suffix[C]())
 	if p.In == p.Out || p.Out == cuda.ValueFloat32 {
@@ -55,10 +55,10 @@ func multiply[C, T num.Stored](d *device, c Buf[C], a, b Buf[T], p cuda.GEMM, ac
 	})
 }
 
-// wide is memory for a product's result in f32, beside the workspace.
+// wideResult returns scratch memory for a GEMM's result in f32, which does not overlap the workspace.
 func (d *device) wide(bytes int) cuda.Pointer { return d.rooms(workspace, bytes)[1] }
 
-// added is what a product is added to: what is there, or nothing.
+// betaOperand returns the C operand of a GEMM: the result's address if it accumulates, otherwise null.
 func added(to cuda.Pointer, acc bool) cuda.Pointer {
 	if acc {
 		return to
@@ -66,7 +66,7 @@ func added(to cuda.Pointer, acc bool) cuda.Pointer {
 	return none
 }
 
-// multiply puts a product on the current stream; it is added to from, unless that is none.
+// gemm enqueues a GEMM on the current stream. It adds from unless that is null.
 func (d *device) multiply(p cuda.GEMM, c, from, a, b cuda.Pointer) {
 	rt.Check(d.tryMultiply(p, c, from, a, b))
 }
@@ -88,14 +88,14 @@ func (d *device) tryMultiply(p cuda.GEMM, c, from, a, b cuda.Pointer) error {
 	return d.stream().GEMMOn(m, 1, beta, c, from, a, b, room)
 }
 
-// kindOf is a product wherever Bias, Aux and scales lie.
+// gemmKind returns a GEMM without the addresses of Bias, Aux and scales.
 func kindOf(p cuda.GEMM) cuda.GEMM {
 	p.Bias, p.Aux, p.ScaleA, p.ScaleB = min(p.Bias, 1), min(p.Aux, 1), min(p.ScaleA, 1), min(p.ScaleB, 1)
 	return p
 }
 
-// ended is multiply with an epilogue, for which there is another way: it returns false, now and ever after, where the
-// library refuses it. What else goes wrong is met again on that way.
+// tryEpilogue enqueues a GEMM with an epilogue for which there is a fallback. If the library does not
+// support it, it returns false, now and for all later calls. Other errors recur in the fallback.
 func (d *device) ended(p cuda.GEMM, c, from, a, b cuda.Pointer) bool {
 	kind := kindOf(p)
 	if d.refused[kind] {
@@ -105,15 +105,15 @@ func (d *device) ended(p cuda.GEMM, c, from, a, b cuda.Pointer) bool {
 	return !d.refused[kind]
 }
 
-// timeWays is the variable of the environment that has the first step time several ways of computing each kind of
-// product, and the others use the fastest. Two runs can then differ in rounding, and copies of what several ranks
-// compute alike as well.
+// timeGEMMs is the environment variable that makes the first step time several algorithms for each kind of
+// GEMM. Later steps use the fastest. Two runs may then round differently, as may copies that several ranks
+// compute of the same values.
 const (
 	timeWays = "PLANC_TIME_PRODUCTS"
 	ways     = 8
 )
 
-// multiplier is a product's, prepared when it is first wanted.
+// gemmPlan returns the plan of a GEMM, which is prepared at its first use.
 func (d *device) multiplier(p cuda.GEMM) (*cuda.GEMMPlan, error) {
 	if m := d.products[p]; m != nil {
 		return m, nil
@@ -126,7 +126,7 @@ func (d *device) multiplier(p cuda.GEMM) (*cuda.GEMMPlan, error) {
 	return m, err
 }
 
-// value is a type of matrices by its suffix.
+// valueType returns cuBLASLt's type of a suffix.
 func value(types string) cuda.Value {
 	return map[string]cuda.Value{"f32": cuda.ValueFloat32, "f64": cuda.ValueFloat64, "bf16": cuda.ValueBFloat16,
 		"f16": cuda.ValueFloat16}[types]

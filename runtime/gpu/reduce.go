@@ -30,7 +30,7 @@ func SumCols[G, T num.Stored](r *rt.Rank, out Buf[G], x Buf[T], rows, cols int, 
 	})
 }
 
-// SumRowsEach does SumRows for each of n matrices of rows rows, one behind the other.
+// SumRowsEach computes SumRows for each of n consecutive matrices.
 func SumRowsEach[G, T num.Stored](r *rt.Rank, out Buf[G], x Buf[T], n, rows, cols int, acc bool) {
 	d := of(r)
 	summed[G, T](d, out, d.rooms(roomOf[G, T](n * cols))[0], acc, func(to cuda.Pointer) {

@@ -10,17 +10,17 @@ import (
 	"github.com/planc-dev/planc/cuda"
 )
 
-// registers is the variable of the environment that, with 0, has NCCL copy what it sends as if it could not use the
-// arena in place.
+// registerEnv is the environment variable that, if it is 0, makes NCCL copy what it sends instead of using
+// the arena in place.
 const registers = "PLANC_REGISTER"
 
-// told is what is said of NCCL when all ranks are connected.
+// ncclReport collects what the run's first lines say about NCCL.
 type told struct {
-	fixed string // what makes its collectives deterministic; "" where nobody asked
+	fixed string // what makes collectives deterministic; "" if that was not requested
 
 	mutex        sync.Mutex
-	lines, known int    // of ranks, on which the arena may be registered, and those on which it is
-	why          string // of one to which it is not
+	lines, known int    // lines of all ranks; those with registered arenas
+	why          string // reason that one is not registered
 }
 
 // count counts a line of a rank.
@@ -33,7 +33,7 @@ func (t *told) count(known bool) {
 	}
 }
 
-// because keeps the first reason.
+// because records the first reason.
 func (t *told) because(why string) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -42,8 +42,8 @@ func (t *told) because(why string) {
 	}
 }
 
-// arenaMemory takes memory from NCCL, where it can then use it in place. What NCCL has none of, or refuses, the driver
-// has.
+// arenaMemory allocates the arena. NCCL allocates it if it can then use it in place; otherwise, or if NCCL
+// fails, the driver does.
 func (d *device) arenaMemory(m *machine, bytes int) (cuda.Memory, error) {
 	if !m.registers() {
 		return d.take(bytes)
@@ -58,12 +58,12 @@ func (d *device) arenaMemory(m *machine, bytes int) (cuda.Memory, error) {
 	return a, nil
 }
 
-// registers tells whether NCCL is there, knows how to, and may.
+// registers reports whether NCCL is in use, supports registration, and is allowed to register.
 func (m *machine) registers() bool {
 	return m.nccl != nil && m.nccl.Registers() && os.Getenv(registers) != "0"
 }
 
-// register tells the line's communicator of the arena, and is whether it has.
+// register registers the arena with the line's communicator, and reports whether that succeeded.
 func (d *device) register(m *machine, l *member) bool {
 	switch {
 	case !l.registrable():
@@ -71,7 +71,7 @@ func (d *device) register(m *machine, l *member) bool {
 		m.told.because(registers + "=0")
 	case !m.registers():
 		m.told.because("it came with 2.19")
-	case d.ncclArena == 0: // the reason is told
+	case d.ncclArena == 0: // the reason has been recorded
 	default:
 		known, err := l.comm.nccl.Register(d.arena)
 		if err != nil {
@@ -84,7 +84,7 @@ func (d *device) register(m *machine, l *member) bool {
 	return false
 }
 
-// joined says which NCCL joins the ranks, and how; "" where none does.
+// ncclText says which NCCL connects the ranks, and how. It is empty if none does.
 func (m *machine) joined() string {
 	if m.nccl == nil {
 		return ""
@@ -109,7 +109,7 @@ func (m *machine) joined() string {
 	return text
 }
 
-// Found says which NCCL joins the ranks and what computes attention, where there is any.
+// Found returns lines that name the NCCL that connects the ranks, and what computes attention.
 func (m *machine) Found() (lines []string) {
 	for _, line := range []string{m.joined(), m.attend} {
 		if line != "" {

@@ -14,7 +14,7 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// joinedBy trains on four emulated GPUs and is what the run says of NCCL.
+// joinedBy trains on four emulated GPUs, and returns the line of the run about NCCL.
 func joinedBy(t *testing.T) string {
 	t.Helper()
 	k := toy{pp: 2, zero: 2}
@@ -33,14 +33,14 @@ func joinedBy(t *testing.T) string {
 	return strings.Trim(said, `"`)
 }
 
-// NCCL is told of the arenas, and a run says so. Who may not, or whose GPU refuses, trains to the same numbers; then no
-// member of a group has its own registered, which the emulated NCCL checks, as it checks that none is when its
-// communicator ends.
+// Arenas are registered with NCCL, and the run says so. If a rank may not register, or its GPU refuses,
+// training gives the same numbers, and no member of its group has its arena registered. The emulated NCCL
+// checks that, and that nothing is registered when a communicator closes.
 func TestRegisters(t *testing.T) {
 	for _, c := range []struct{ env, want string }{
 		{"", "NCCL 2.27.5: arenas are registered with all "},
 		{registers + "=0", "NCCL 2.27.5: no memory is registered (PLANC_REGISTER=0)"},
-		// not with GPU 1's, nor with those of its peers, of pipes too
+		// not with GPU 1's communicators nor with those of its peers, pipes included
 		{"PLANC_EMULATED_UNREGISTERED=1", " registered with 8 of 16 communicators (ncclCommRegister of "},
 	} {
 		t.Run(c.env, func(t *testing.T) {
@@ -54,18 +54,19 @@ func TestRegisters(t *testing.T) {
 	}
 }
 
-// unset has variables of the environment not be there until the test's end.
+// unset removes environment variables until the end of the test.
 func unset(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		t.Setenv(name, "") // which puts back what was there
+		t.Setenv(name, "") // restores the value afterwards
 		if err := os.Unsetenv(name); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// On request NCCL is told by which algorithm to add; what a user has set stays, and is said; what cannot be is refused.
+// PLANC_DETERMINISTIC=1 fixes NCCL's algorithms. Settings of the user are kept and reported. Contradictions
+// are refused.
 func TestDeterministic(t *testing.T) {
 	names := append(slices.Clone(theirCTAs), timeWays)
 	for _, f := range fixes {
@@ -94,7 +95,7 @@ func TestDeterministic(t *testing.T) {
 				name, value, _ := strings.Cut(v, "=")
 				t.Setenv(name, value)
 			}
-			for range 2 { // again as in one more run of the process
+			for range 2 { // a second run in the same process gives the same
 				said, ctas, err := fixCollectives()
 				if c.why != "" {
 					if err == nil || !strings.Contains(err.Error(), c.why) {

@@ -12,14 +12,14 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// RoPE is the loop of that name of package cpu.
+// RoPE computes cpu.RoPE.
 func RoPE[T num.Stored](r *rt.Rank, y, x Buf[T], batch, seq, heads, dim, turn int, where cpu.Where, theta float64,
 	scale cpu.RopeScale, inverse bool) {
 	RoPEPart(r, y, x, cpu.RopeRows{Batch: batch, Seq: seq, Heads: heads, Dim: dim, Turn: turn}, where, theta,
 		scale, inverse)
 }
 
-// RoPEPart is RoPE of a part of each row. Cosines and sines are the host's.
+// RoPEPart computes RoPE of a part of each row. The host computes the cosines and sines.
 func RoPEPart[T num.Stored](r *rt.Rank, y, x Buf[T], s cpu.RopeRows, where cpu.Where, theta float64,
 	scale cpu.RopeScale, inverse bool) {
 	d := of(r)
@@ -37,7 +37,7 @@ func RoPEPart[T num.Stored](r *rt.Rank, y, x Buf[T], s cpu.RopeRows, where cpu.W
 		s.Batch*s.Seq, s.Seq, s.Heads, s.Dim, s.From, s.Turn, s.Pairs, inverse)
 }
 
-// doubles are numbers behind each other as they are, and floats rounded to float32.
+// doubles encodes numbers as float64, floats as float32.
 func doubles(xs ...[]float64) (b []byte) {
 	for _, x := range xs {
 		for _, v := range x {

@@ -10,16 +10,18 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// routers are what a step's calls of Rounds need where the host does not look at choices. A step that is run call by
-// call waits for them, and counts: it finds how many rounds each layer needs. A captured one has as many as were ever
-// needed; what is left of them is empty and adds nothing. The device counts what each call would need, and a step that
-// needed more is skipped on all ranks: it is run again call by call, and captured anew.
+// routers manages the calls of Rounds in a captured step, in which the host does not see the choices. A
+// step that runs call by call waits for the choices and counts the rounds that each layer needs. A captured
+// step has as many rounds as were ever needed; unneeded rounds are empty and add nothing. The device counts
+// what each call would need. If a step needs more, all ranks skip it, run it again call by call, and
+// capture a new graph.
 type routers struct {
 	most  map[layer]int // rounds
-	calls []routing     // of a step, in order, those that are counted
-	next  int           // of the calls, where a step is captured
+	calls []routing     // counted calls of a step, in order
+	next  int           // index into calls during capture
 
-	// int32: the rounds of each call, then of each call how many choices each expert got and, behind them, kept
+	// int32: the rounds of each call, then for each call the number of choices of each expert, and then of
+	// those kept
 	counts cuda.Memory
 	limits cuda.Memory // int32: the rounds that each call has
 	host   [3]cuda.Pinned
@@ -27,15 +29,15 @@ type routers struct {
 
 type layer struct{ segment, layer int }
 
-// routing is a call of Rounds.
+// roundsCall is a call of Rounds.
 type routing struct {
 	at      layer
 	group   int
 	experts int
-	counts  int // where its counts begin, in int32
+	counts  int // start of its counts, in int32
 }
 
-// Rounds is the runtime's.
+// Rounds computes the runtime's Rounds.
 func Rounds(r *rt.Rank, group int, index Buf[int32], experts, places int) int {
 	d := of(r)
 	at := layer{}
@@ -50,7 +52,7 @@ func Rounds(r *rt.Rank, group int, index Buf[int32], experts, places int) int {
 	return n
 }
 
-// roundsNow waits for the choices, and counts.
+// roundsNow waits for the choices, and counts the rounds.
 func (d *device) roundsNow(group int, index Buf[int32], experts, places int) int {
 	r := d.rank
 	d.Pull(index.At, index.N*size[int32]())
@@ -63,7 +65,7 @@ func (d *device) roundsNow(group int, index Buf[int32], experts, places int) int
 	return n
 }
 
-// note takes note of a call of a step that is run call by call.
+// record records a call in a step that runs call by call.
 func (s *routers) note(c routing, rounds int, counted bool) {
 	if s.most == nil {
 		s.most = map[layer]int{}
@@ -74,7 +76,7 @@ func (s *routers) note(c routing, rounds int, counted bool) {
 	}
 }
 
-// prepare makes room for the calls of a step that is to be captured, and says how many rounds each has.
+// prepare allocates memory for the calls of a step that will be captured, and uploads the rounds of each.
 func (s *routers) prepare(d *device) error {
 	s.next = 0
 	if len(s.calls) == 0 {
@@ -101,7 +103,8 @@ func (s *routers) prepare(d *device) error {
 	return d.awaited("the upload of routers' limits", d.compute.stream.Synchronize)
 }
 
-// captured has the device count what a call needs, and says how many rounds it has.
+// captured launches the kernels that count what a call needs, and returns the number of rounds of the
+// graph.
 func (s *routers) captured(d *device, at layer, index Buf[int32], experts, places int) int {
 	if rt.Counting(d.rank) {
 		c, rounds := &s.calls[s.next], s.counts.Pointer+cuda.Pointer(4*s.next)
@@ -114,7 +117,8 @@ func (s *routers) captured(d *device, at layer, index Buf[int32], experts, place
 	return s.most[at]
 }
 
-// judge leaves with the step's results whether a call of it, on any rank, needed more rounds than it had.
+// checkLimits writes to the step's results whether any of its calls, on any rank, needed more rounds than
+// it had.
 func (s *routers) judge(d *device) {
 	if !d.step.capturing || len(s.calls) == 0 {
 		return
@@ -132,14 +136,14 @@ func (s *routers) judge(d *device) {
 		d.step.value(spoiled), len(s.calls))
 }
 
-// download brings the counts of a captured step to a slot.
+// download copies the counts of a captured step to a slot.
 func (s *routers) download(d *device, slot int) {
 	if d.step.graph != nil && len(s.calls) > 0 {
 		rt.Check(d.compute.stream.Download(s.host[slot], s.counts))
 	}
 }
 
-// tell notes what the device has counted in the slot's step.
+// report reports the counts of the slot's step to the runtime.
 func (s *routers) tell(d *device, slot int) {
 	if len(s.calls) == 0 {
 		return

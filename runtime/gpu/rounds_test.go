@@ -10,8 +10,8 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// repeating is a Source whose tokens, in steps 3 and 7, repeat more often than in those before. Behind neither comes
-// anything for which the host waits, so that the next step has been begun.
+// repeating is a Source whose tokens repeat more often in steps 3 and 7 than in previous ones. The host
+// waits for nothing after these steps, so that the next step has already been launched.
 type repeating struct{ drawn }
 
 func (s repeating) Train(g int64, tokens, labels []int32) (int, error) {
@@ -28,8 +28,8 @@ func (s repeating) Train(g int64, tokens, labels []int32) (int, error) {
 	return n, err
 }
 
-// routed is a program each of whose blocks takes its tokens for choices of experts, which have a place each. walks
-// counts how often rank 0 runs a block's function.
+// routed returns a program whose blocks use their tokens as choices of experts, which have one slot each.
+// walks counts how often rank 0 runs a block's function.
 func (k toy) routed(gpu bool, walks *atomic.Int64) *rt.Program {
 	p := k.due(gpu)
 	p.Experts = rt.Experts{Copies: 1}
@@ -49,8 +49,8 @@ func (k toy) routed(gpu bool, walks *atomic.Int64) *rt.Program {
 	return p
 }
 
-// A captured step has as many rounds as were needed so far. One that needs more is done again, and so is the one behind
-// it, which has been begun: nothing is lost, and what is logged of choices is what a CPU logs.
+// A captured step has as many rounds as were needed so far. A step that needs more is retried, and so is
+// the next one, which has been launched already. Nothing is lost, and the logged choices equal a CPU's.
 func TestRoundsAhead(t *testing.T) {
 	for _, k := range []toy{{pp: 1, zero: 2}, {pp: 2, zero: 3}} {
 		t.Run(fmt.Sprintf("%+v", k), func(t *testing.T) {
@@ -67,11 +67,12 @@ func TestRoundsAhead(t *testing.T) {
 			if most == 0 {
 				t.Error("no step needs further rounds")
 			}
-			// Step 1 and its graph; step 3, and a graph anew; step 7, and another.
+			// Step 1 and its graph; step 3, and a new graph; step 7, and another.
 			if n, each := walks.Load(), int64(blocks/k.pp*micros); n != 6*each {
 				t.Errorf("rank 0 walked %d times through its schedule, want 6", n/each)
 			}
-			// the emulated clock has a millisecond for each step: this one, its first attempt, and the next step's
+			// the emulated clock advances a millisecond for each step: this one, its first attempt, and the next
+			// step's
 			for _, step := range []int{3, 7} {
 				if s := secondsOf(t, dir)[step]; s < 0.003 {
 					t.Errorf("step %d took %v s, without what came to nothing", step, s)

@@ -8,21 +8,22 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Route is the loop of that name of package cpu, as are those that follow; bias may be empty.
+// Route computes cpu.Route. The functions below have the names of their CPU counterparts, too. bias may be
+// empty.
 func Route[T num.Stored](r *rt.Rank, w Buf[T], index Buf[int32], x, bias Buf[T], s cpu.RouteShape) {
 	d := of(r)
 	d.call("route", suffix[T](), s.Rows, s.Experts, at(d, w), at(d, index), at(d, x), at(d, bias),
 		s.Rows, s.Experts, s.Choices, s.Sigmoid, s.Share, s.Scale, s.Eps, s.Groups, s.Best)
 }
 
-// RouteGrad is the gradient of the scores.
+// RouteGrad computes the gradient of the scores.
 func RouteGrad[T num.Stored](r *rt.Rank, dx, dw, x, w Buf[T], index Buf[int32], s cpu.RouteShape) {
 	d := of(r)
 	d.call("route_grad", suffix[T](), s.Rows, s.Experts, at(d, dx), at(d, dw), at(d, x), at(d, w), at(d, index),
 		s.Rows, s.Experts, s.Choices, s.Sigmoid, s.Share, s.Scale, s.Eps)
 }
 
-// Balance is how far experts are from an even share of the tokens of each group.
+// Balance computes how far experts are from an even share of the tokens of each group.
 func Balance[A, T num.Stored](r *rt.Rank, y Buf[A], x Buf[T], n Buf[A], s cpu.BalanceShape) {
 	d := of(r)
 	bytes, types := computed[T]()
@@ -33,7 +34,7 @@ func Balance[A, T num.Stored](r *rt.Rank, y Buf[A], x Buf[T], n Buf[A], s cpu.Ba
 	d.call("sum_cols", types, s.Groups, s.Tokens, at(d, y), each, s.Groups, s.Tokens, false)
 }
 
-// BalanceGrad is the gradient of the scores.
+// BalanceGrad computes the gradient of the scores.
 func BalanceGrad[A, T num.Stored](r *rt.Rank, dx Buf[T], dy Buf[A], x Buf[T], n Buf[A], s cpu.BalanceShape) {
 	d := of(r)
 	rows := s.Groups * s.Tokens
@@ -41,7 +42,7 @@ func BalanceGrad[A, T num.Stored](r *rt.Rank, dx Buf[T], dy Buf[A], x Buf[T], n 
 		s.Experts, s.Sigmoid, s.Scale)
 }
 
-// AddAux adds to what routers are trained with beside the loss, unless the forward pass is run again.
+// AddAux adds x to the routers' auxiliary loss, unless the forward pass is being recomputed.
 func AddAux[T num.Stored](r *rt.Rank, x Buf[T]) {
 	if d := of(r); rt.Counting(r) {
 		d.call("add_scalar", suffix[T](), 1, 1, d.step.result(auxSum), at(d, x))

@@ -14,49 +14,50 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// Main is [rt.Main] of a program that is compiled for GPUs. images has its kernels, a file NAME.fatbin for each source.
+// Main is [rt.Main] for a program that is compiled for GPUs. images holds its kernels, a NAME.fatbin for
+// each source.
 func Main(p *rt.Program, images fs.FS) { rt.Main(on(p, images)) }
 
-// Run is likewise [rt.Run].
+// Run is [rt.Run] for such a program.
 func Run(ctx context.Context, p *rt.Program, images fs.FS, opts ...rt.Option) (rt.Result, error) {
 	return rt.Run(ctx, on(p, images), opts...)
 }
 
-// on is the program, to be run on GPUs.
+// onGPUs returns the program with this machine's GPUs as its devices.
 func on(p *rt.Program, images fs.FS) *rt.Program {
 	q := *p
 	q.Devices = &machine{images: images}
 	return &q
 }
 
-// machine is the GPUs of this machine, and the libraries that use them.
+// machine holds the GPUs of this machine, and the libraries that use them.
 type machine struct {
 	images fs.FS
 	gpus   []cuda.Device // of this process's ranks
-	first  int           // of them
-	apart  bool          // there are ranks of other processes
+	first  int           // first rank of this process
+	apart  bool          // other processes have ranks, too
 	blas   *cuda.BLAS
-	dnn    *cuda.DNN     // nil where cuDNN is not there
-	noDNN  error         // why
-	attend string        // what is said of attention
-	nccl   *cuda.NCCL    // nil where there is one rank
-	id     cuda.UniqueID // with which ranks find each other
+	dnn    *cuda.DNN     // nil without cuDNN
+	noDNN  error         // why there is no cuDNN
+	attend string        // what computes attention, for the run's first lines
+	nccl   *cuda.NCCL    // nil with one rank
+	id     cuda.UniqueID // by which ranks find each other
 	ranks  int
-	told   told    // what is said of NCCL
-	gauges *gauges // nil where NVML is not there
+	told   told    // for the run's first lines
+	gauges *gauges // nil without NVML
 
 	one    bool // all ranks use the first GPU
-	shared bool // and meet on the host at each collective
+	shared bool // the ranks also meet on the host at each collective
 	mutex  sync.Mutex
-	hubs   map[string]*hub // where they do
+	hubs   map[string]*hub // used if shared
 }
 
-// shareGPU is the variable of the environment that lets all ranks use one GPU: slowly, to see that a plan is right.
-// With "nccl" in place of 1 NCCL is between them, which since 2.30 takes two ranks of one GPU where
+// shareGPU is the environment variable that, if it is 1, lets all ranks share one GPU. This is slow, and
+// serves to test a plan. With "nccl", NCCL connects the ranks; since 2.30 it allows two ranks per GPU if
 // NCCL_MULTI_RANK_GPU_ENABLE=1.
 const shareGPU = "PLANC_SHARE_GPU"
 
-// gpu is that of a rank.
+// gpu returns the GPU of a rank.
 func (m *machine) gpu(rank int) cuda.Device {
 	if m.one {
 		return m.gpus[0]
@@ -64,7 +65,8 @@ func (m *machine) gpu(rank int) cuda.Device {
 	return m.gpus[rank-m.first]
 }
 
-// Open finds a GPU for each of this process's ranks, and what joins them to the others.
+// Open assigns a GPU to each of this process's ranks, and opens the libraries that connect them to the
+// others.
 func (m *machine) Open(t *rt.Team) (name string, err error) {
 	if err := connections(); err != nil {
 		return "", err
@@ -89,7 +91,7 @@ func (m *machine) Open(t *rt.Team) (name string, err error) {
 	}
 	m.dnn, err = cuda.OpenDNN()
 	if err != nil {
-		m.dnn, m.noDNN = nil, err // kernels of our own attend
+		m.dnn, m.noDNN = nil, err // planc's own kernels compute attention
 	}
 	name, err = m.introduce(t)
 	if err != nil {
@@ -98,17 +100,18 @@ func (m *machine) Open(t *rt.Team) (name string, err error) {
 	return name, m.openNCCL(t)
 }
 
-// connections gives each of a rank's streams a queue of its own on the device, unless the environment says how many
-// there are: with the driver's 8, a kernel that waits for a peer can stand before work that the peer waits for.
+// setMaxConnections gives each of a rank's streams a hardware queue of its own, unless the environment sets
+// the number. With the driver's default of 8, a kernel that waits for a peer can block work that the peer
+// waits for.
 func connections() error {
 	const name = "CUDA_DEVICE_MAX_CONNECTIONS"
 	if os.Getenv(name) != "" {
 		return nil
 	}
-	return os.Setenv(name, "32") // the most that there are; the driver reads it when it is opened
+	return os.Setenv(name, "32") // the maximum; the driver reads it when it is opened
 }
 
-// name says which GPUs there are, those of a kind together.
+// name lists the GPUs, with equal ones counted together.
 func (m *machine) name() string {
 	text := ""
 	for i := 0; i < len(m.gpus); {
@@ -126,7 +129,7 @@ func (m *machine) name() string {
 	return text
 }
 
-// Take gives a rank the GPU of its number.
+// Take opens the GPU of a rank.
 func (m *machine) Take(r *rt.Rank) (rt.Device, error) {
 	d := &device{rank: r, images: m.images}
 	if err := d.open(m); err != nil {

@@ -9,37 +9,37 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// What the host says of a step, a word of 8 bytes each, by place: kernels read it, so that their arguments stay the
-// same. All but the last three are f64.
+// Words that the host writes for a step, 8 bytes each. Kernels read them from memory, so that their
+// arguments stay the same. All but the last four are f64.
 const (
-	lossScale  = iota // what the loss is multiplied by
-	tokens            // unmasked ones of the global batch
-	sequences         // of the global batch
-	decayRates        // of the optimizer, where parameters decay
+	lossScale  = iota // factor of the loss
+	tokens            // unmasked tokens of the global batch
+	sequences         // sequences of the global batch
+	decayRates        // optimizer rates of parameters with weight decay
 	plainRates = decayRates + rates
-	seed       = plainRates + rates // of dropout; and behind it
+	seed       = plainRates + rates // of dropout
 	number     = seed + 1           // of the step
-	chanceKey  = seed + 2           // of parameters' rounding
+	chanceKey  = seed + 2           // of stochastic rounding
 	offered    = seed + 3
-	spoiled    = offered // not the host's word: that the step before is to be done again, and hence this one too
+	spoiled    = offered // written by the device: the previous step must be retried, and therefore this one too
 	values     = spoiled + 1
-	rates      = 9 // as cuda/kernels/optimizer.cu has them
+	rates      = 9 // layout in cuda/kernels/optimizer.cu
 )
 
-// What the device says of a step, likewise, behind what the host has said.
+// Words that the device writes for a step. They follow the host's words.
 const (
 	lossSum    = iota // of unmasked tokens
-	auxSum            // of what routers are trained with
-	squaresSum        // of gradients; and behind it
-	badLoss           // how many ranks' loss is not finite
-	again             // how many ranks want the step done again
-	clipped           // the gradients' norm, the factor of gradients, whether the step is skipped
+	auxSum            // of the routers' auxiliary loss
+	squaresSum        // of the gradients
+	badLoss           // number of ranks whose loss is not finite
+	again             // number of ranks that need the step to be retried
+	clipped           // the norm of the gradients, their factor, and whether the step is skipped
 	skipped    = clipped + 2
 	results    = skipped + 1
 )
 
-// offer writes what the host says of a step: for the case that the one before is not skipped, and behind it for the
-// other.
+// writeWords writes the host's words of a step: first for the case that the previous step is not skipped,
+// then for the case that it is.
 func offer(to []byte, r *rt.Rank) {
 	h := r.Hyper
 	write := func(to []byte, scale float64) {
@@ -57,7 +57,7 @@ func offer(to []byte, r *rt.Rank) {
 	write(to[offered*8:], r.Otherwise.Scale)
 }
 
-// putFloats and getFloat are numbers in pinned memory.
+// putFloats and getFloat access numbers in pinned memory.
 func putFloats(to []byte, x ...float64) {
 	for i, v := range x {
 		binary.NativeEndian.PutUint64(to[i*8:], math.Float64bits(v))
@@ -66,7 +66,7 @@ func putFloats(to []byte, x ...float64) {
 
 func getFloat(from []byte) float64 { return math.Float64frombits(binary.NativeEndian.Uint64(from)) }
 
-// ratesOf are what an update reads, in the order of cuda/kernels/optimizer.cu.
+// optimizerRates writes what an update reads, in the order of cuda/kernels/optimizer.cu.
 func ratesOf(to []float64, kind rt.OptimizerKind, h *rt.Hyper, decay float64) {
 	if kind == rt.SGD {
 		copy(to, []float64{h.LR, h.Momentum, decay})

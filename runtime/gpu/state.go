@@ -7,10 +7,10 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// most is how many bytes travel at a time.
+// stagingBytes is the size of the staging memory: the maximum of one copy.
 const most = 16 << 20
 
-// Push brings a part of the host's arena to the device.
+// Push uploads a part of the host's arena to the device.
 func (d *device) Push(at, bytes int) {
 	d.travel(at, bytes, func(host []byte, pinned cuda.Pinned, memory cuda.Memory) {
 		copy(pinned.Slice(), host)
@@ -19,7 +19,7 @@ func (d *device) Push(at, bytes int) {
 	})
 }
 
-// Pull brings a part of the device's arena to the host.
+// Pull downloads a part of the device's arena to the host.
 func (d *device) Pull(at, bytes int) {
 	d.travel(at, bytes, func(host []byte, pinned cuda.Pinned, memory cuda.Memory) {
 		rt.Check(d.compute.stream.Download(pinned, memory))
@@ -28,7 +28,7 @@ func (d *device) Pull(at, bytes int) {
 	})
 }
 
-// travel cuts a part of the arena into pieces that the staging memory takes.
+// inPieces cuts a part of the arena into pieces that fit the staging memory.
 func (d *device) travel(at, bytes int, move func(host []byte, pinned cuda.Pinned, memory cuda.Memory)) {
 	for end := at + bytes; at < end; at += most {
 		n := min(end-at, most)

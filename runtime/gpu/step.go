@@ -10,31 +10,32 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// step is what is said of steps, on both sides, and how they are done. The host's side of a step is a slot: while one
-// step is under way the next is begun, and of the one before the host still wants to know when it ended.
+// step holds the words of steps on both sides, and the graph. The host's side of a step is a slot. There
+// are three: while one step runs, the next is launched, and the end time of the previous one is still
+// needed.
 type step struct {
-	words   cuda.Memory // what the host says, and the device, of the step under way
-	offered cuda.Memory // what the host says of the next
+	words   cuda.Memory // of the host and the device, for the running step
+	offered cuda.Memory // of the host, for the next step
 	slots   [3]slot
-	begun   int // steps
-	heard   int // of them
+	begun   int // number of steps launched
+	heard   int // number of steps whose results were received
 
-	shared    bool        // ranks meet on the host: nothing is captured
+	shared    bool        // the ranks meet on the host: no graph is captured
 	graph     *cuda.Graph // of a step
 	capturing bool
 	stale     bool // the graph has too few rounds for a router
 }
 
-// slot is a step's place on the host.
+// slot is the host's memory for a step.
 type slot struct {
 	offered, words cuda.Pinned
-	from, to       *cuda.Event // its begin and its end
-	follows        bool        // it was begun when the one before had not been heard of
+	from, to       *cuda.Event // mark the begin and the end of the step
+	follows        bool        // launched before the results of the previous step were received
 }
 
-// open makes room.
+// open allocates the words and events.
 func (s *step) open(d *device, m *machine) (err error) {
-	s.shared = m.shared // ranks meet on the host
+	s.shared = m.shared // the ranks meet on the host
 	err = updates(d.rank.Program.Kept())
 	if err != nil {
 		return err
@@ -63,7 +64,7 @@ func (s *step) open(d *device, m *machine) (err error) {
 	return nil
 }
 
-// forget ends the graph.
+// forget closes the graph.
 func (s *step) forget() {
 	if s.graph != nil {
 		_ = s.graph.Close()
@@ -77,18 +78,19 @@ func (s *step) close() {
 	}
 }
 
-// value is where a word that the host says lies on the device.
+// value returns the device address of a word of the host.
 func (s *step) value(i int) cuda.Pointer { return s.words.Pointer + cuda.Pointer(i*8) }
 
-// result is where a number that the device says lies.
+// result returns the device address of a word of the device.
 func (s *step) result(i int) cuda.Pointer { return s.value(values + i) }
 
-// clear begins what the device says anew.
+// clear resets the device's words.
 func (s *step) clear(l *line) {
 	rt.Check(l.stream.Fill(s.words.At(values*8, results*8), 0))
 }
 
-// Step begins a step: the first call by call, the second as it is captured, the others again as they were captured.
+// Step launches a step: the first one call by call; the second one is captured; later ones replay the
+// graph.
 func (d *device) Step(work func()) {
 	defer d.begins("the beginning of a step")()
 	s := &d.step
@@ -98,7 +100,7 @@ func (d *device) Step(work func()) {
 	offer(sl.offered.Slice(), d.rank)
 	rt.Check(d.copies.stream.Upload(s.offered, sl.offered))
 	if !sl.follows {
-		s.clear(d.compute) // what is left of an evaluation says nothing of a step
+		s.clear(d.compute) // an evaluation may have left results
 	}
 	d.arrive(func() {
 		d.run("choose", "i32", 1, offered, d.args().Pointer(s.words.Pointer).Pointer(s.offered.Pointer).
@@ -111,7 +113,7 @@ func (d *device) Step(work func()) {
 	s.begun++
 }
 
-// steps puts the step's work on streams.
+// launchWork enqueues the step's work.
 func (d *device) steps(work func()) {
 	s := &d.step
 	if s.begun == 0 || s.shared || s.stale {
@@ -126,7 +128,7 @@ func (d *device) steps(work func()) {
 	rt.Check(d.compute.stream.Replay(s.graph))
 }
 
-// capture makes the graph of a step.
+// capture captures the graph of a step.
 func (d *device) capture(work func()) {
 	s := &d.step
 	rt.Check(d.routers.prepare(d))
@@ -140,10 +142,10 @@ func (d *device) capture(work func()) {
 	rt.Check(err)
 }
 
-// Ahead tells whether the next step can be begun before the last has ended: it can where it is a graph's.
+// Ahead reports whether the next step can be launched before the last one has ended. This requires a graph.
 func (d *device) Ahead() bool { return d.step.graph != nil && !d.step.stale }
 
-// Hear waits for the first step that was not heard of.
+// Hear waits for the oldest step whose results have not been received, and returns them.
 func (d *device) Hear() (h rt.Heard) {
 	s := &d.step
 	sl := &s.slots[s.heard%len(s.slots)]
@@ -164,7 +166,7 @@ func (d *device) Hear() (h rt.Heard) {
 		s.stale = true
 		return h
 	}
-	if s.graph != nil { // else the host has counted
+	if s.graph != nil { // otherwise the host has counted
 		rt.ForgetCounts(r)
 		d.routers.tell(d, at)
 	}
@@ -173,7 +175,7 @@ func (d *device) Hear() (h rt.Heard) {
 	return h
 }
 
-// results are what the device has said of the slot's step.
+// results returns the words that the device wrote for the slot's step.
 func (sl *slot) results() (x [results]float64) {
 	host := sl.words.Slice()
 	for i := range x {
@@ -182,7 +184,7 @@ func (sl *slot) results() (x [results]float64) {
 	return x
 }
 
-// Ended is the number of the last step whose words have come.
+// Ended returns the number of the last step whose words have arrived.
 func (d *device) Ended() (n int) {
 	for _, sl := range d.step.slots {
 		n = max(n, int(binary.NativeEndian.Uint64(sl.words.Slice()[number*8:])))
@@ -190,20 +192,20 @@ func (d *device) Ended() (n int) {
 	return n
 }
 
-// Infer does forward passes.
+// Infer runs forward passes.
 func (d *device) Infer(work func()) {
 	defer d.begins("the beginning of an evaluation")()
 	s := &d.step
 	d.arrive(func() {})
 	d.begin(work)
-	sl := &s.slots[s.begun%len(s.slots)] // of a step to come
+	sl := &s.slots[s.begun%len(s.slots)] // slot of the next step
 	host, memory := sl.words.At(values*8, results*8), s.words.At(values*8, results*8)
 	rt.Check(d.compute.stream.Download(host, memory))
 	d.await("an evaluation", d.compute.stream.Synchronize)
 	d.rank.LossSum = sl.results()[lossSum]
 }
 
-// begin puts all of a step or an evaluation on streams; what comes behind it on the first comes behind all.
+// begin enqueues the work of a step or an evaluation. Later work on the compute stream waits for all of it.
 func (d *device) begin(work func()) {
 	d.step.clear(d.compute)
 	d.drawKeys()

@@ -17,7 +17,7 @@ import (
 	"github.com/planc-dev/planc/runtime/meet"
 )
 
-// Meet joins the other processes of a launch.
+// Meet connects to the other processes of a launch.
 func (m *machine) Meet(ctx context.Context, l *launch.Launch, program, settings string, within time.Duration,
 	say func(string)) (rt.Peers, error) {
 	host, err := os.Hostname()
@@ -38,8 +38,8 @@ func (m *machine) Meet(ctx context.Context, l *launch.Launch, program, settings 
 	return p, nil
 }
 
-// choose finds this process's GPUs, in the order of its ranks: those behind its number on the node, but where the
-// launcher shows each process its own alone.
+// choose selects this process's GPUs in the order of its ranks: those from its number on the node on,
+// unless the launcher shows each process only its own.
 func (m *machine) choose(t *rt.Team) error {
 	visible := len(m.gpus)
 	how := os.Getenv(shareGPU)
@@ -72,7 +72,8 @@ func (m *machine) choose(t *rt.Team) error {
 	return nil
 }
 
-// introduce tells the processes of each other's GPUs, so that no two take the same, and says what all are.
+// introduce exchanges the GPUs of all processes, checks that no two use the same, and returns a text that
+// describes all.
 func (m *machine) introduce(t *rt.Team) (string, error) {
 	if t.Peers == nil {
 		return m.name(), nil
@@ -116,7 +117,7 @@ func (m *machine) introduce(t *rt.Team) (string, error) {
 		nil
 }
 
-// openNCCL opens it, and has the first process name where ranks find each other.
+// openNCCL opens NCCL. Process 0 creates the identity by which ranks find each other.
 func (m *machine) openNCCL(t *rt.Team) (err error) {
 	if t.Ranks == 1 || m.shared {
 		return nil
@@ -159,7 +160,7 @@ func (m *machine) openNCCL(t *rt.Team) (err error) {
 	return nil
 }
 
-// most is the largest of the group's numbers, for ranks that do not meet on the host.
+// maxOver returns the largest of the group's numbers, for ranks that do not meet on the host.
 func (d *device) most(group, n int) int {
 	c := d.group(group)
 	if c == nil {

@@ -11,20 +11,20 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// gauges tell how busy the machine's GPUs are, through NVML, beside everything else: whoever wants to know gets what
-// was last seen, and has it looked at again if that is old.
+// gauges reads the GPUs' utilization through NVML in the background. Readers get the last values and
+// trigger a new reading if these are old.
 type gauges struct {
 	all    []*cuda.Gauge
 	last   atomic.Pointer[[]rt.Telemetry]
-	mutex  sync.Mutex // held while somebody looks
+	mutex  sync.Mutex // held during a reading
 	looked time.Time
 }
 
-// stale is how old what was seen may be: NVML itself looks a few times a second.
+// maxAge is the age from which values are read again: NVML itself samples a few times a second.
 const stale = time.Second
 
-// openGauges finds those of the GPUs. Without NVML, or if it does not know one, there are none: training does not need
-// it.
+// openGauges opens the GPUs' gauges. It returns nil without NVML or if NVML does not know a GPU: training
+// does not need it.
 func openGauges(gpus []cuda.Device) *gauges {
 	nvml, err := cuda.OpenNVML()
 	if err != nil {
@@ -43,7 +43,7 @@ func openGauges(gpus []cuda.Device) *gauges {
 	return g
 }
 
-// Telemetry is what was last seen.
+// Telemetry returns the last values.
 func (m *machine) Telemetry() []rt.Telemetry {
 	g := m.gauges
 	if g == nil {
@@ -62,8 +62,8 @@ func (m *machine) Telemetry() []rt.Telemetry {
 	return nil
 }
 
-// look reads all gauges and lets go of the mutex. One that fails is of a GPU that is lost, which the run learns
-// otherwise: nothing new is seen.
+// look reads all gauges and unlocks the mutex. If one fails, its GPU is lost, and there are no values; the
+// run learns of this otherwise.
 func (g *gauges) look() {
 	defer g.mutex.Unlock()
 	g.looked = time.Now()

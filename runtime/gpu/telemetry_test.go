@@ -11,7 +11,7 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels/emulate"
 )
 
-// A machine tells how busy each of its GPUs is, and looks again when what it has is old.
+// A machine reports the utilization of each of its GPUs, and reads it again when the values are old.
 func TestTelemetry(t *testing.T) {
 	if why := emulate.Skipped(); why != "" || os.Getenv(inside) == "" {
 		t.Skip(why)

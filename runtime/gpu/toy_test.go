@@ -9,9 +9,9 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// The tests' model, written by hand as generated code would be, for a CPU and for a GPU: four blocks that multiply a
-// stream of width numbers a position, between one that makes it of tokens and one whose loss is how far it is from the
-// label.
+// The tests' model, written by hand in the form of generated code, for a CPU and a GPU. Four blocks
+// multiply a stream of width numbers per position. The first layer computes the stream from tokens, and the
+// last one the loss: the distance from the label.
 const (
 	width  = 8
 	blocks = 4
@@ -19,14 +19,14 @@ const (
 	micros = 4
 )
 
-// toy is a plan of it: dp replicas on pp stages, and how the state is sharded.
+// toy is a plan of the model: dp replicas, pp stages, and how the state is sharded.
 type toy struct {
 	pp, zero int
-	half     bool // bf16 parameters with a master copy, gradients that are reduced in bf16; else f64
-	chance   bool // there half has no master copy, and parameters are rounded by chance
-	reduce   bool // gradients are summed as over a tensor-parallel axis
+	half     bool // bf16 parameters with a master copy, and gradients that are reduced in bf16; otherwise f64
+	chance   bool // with half: no master copy, but stochastic rounding of the parameters
+	reduce   bool // gradients are also summed as over a tensor-parallel axis
 	optim    rt.OptimizerKind
-	plain    bool // sgd with momentum 0 and no buffer for it
+	plain    bool // SGD with momentum 0, without a momentum buffer
 }
 
 const dp = 2
@@ -82,7 +82,7 @@ func (k toy) program(gpu bool) *rt.Program {
 	return p
 }
 
-// stage lays out a stage: which layers it has, a bucket for each of them, and the arena.
+// stage lays out a stage: its layers, a bucket for each, and the arena.
 func (k toy) stage(p *rt.Program, s int) rt.Stage {
 	out := rt.Stage{Schedule: "(F0 B0)*4 U"}
 	chunk := rt.Chunk{Index: s, Buffers: 1, Size: (blocks + 3) * p.Stream}
@@ -109,7 +109,7 @@ func (k toy) stage(p *rt.Program, s int) rt.Stage {
 	return out
 }
 
-// bucket adds a layer's.
+// bucket adds a layer's bucket.
 func (k toy) bucket(s *rt.Stage, piece rt.Piece) {
 	at := len(s.Buckets) * width
 	piece.Offset = at
@@ -171,7 +171,7 @@ func (k toy) arena(p *rt.Program, s *rt.Stage) {
 	a.Size = at
 }
 
-// functions are a segment's forward and backward.
+// functions holds the forward and backward functions of each segment.
 type functions [3][2]func(*rt.Rank, *rt.Block)
 
 func onCPU(half bool) functions {
@@ -240,12 +240,12 @@ func params[F rt.Float, P num.Stored](r *rt.Rank, b *rt.Block) []F {
 	return out
 }
 
-// ints are the micro-batch's of an input.
+// ints returns the micro-batch's part of an input.
 func ints(r *rt.Rank, b *rt.Block, at int) []int32 {
 	return rt.View[int32](r, at, micros*seqLen)[b.Micro*seqLen:][:seqLen]
 }
 
-// missed is how far a position is from its label.
+// missed returns the distance of a position from its label.
 func missed[F rt.Float, P num.Stored](r *rt.Rank, b *rt.Block, i int) F {
 	x, v := rt.View[F](r, b.X, seqLen*width)[i*width:], params[F, P](r, b)
 	e := F(-ints(r, b, r.Stage.Inputs.Labels)[i]) / 16
@@ -255,7 +255,7 @@ func missed[F rt.Float, P num.Stored](r *rt.Rank, b *rt.Block, i int) F {
 	return e
 }
 
-// onGPU are the same as kernels of testdata/toy.cu.
+// onGPU returns the same functions as kernels of testdata/toy.cu.
 func onGPU(half bool) functions {
 	types, elem := "_f64", 8
 	if half {
@@ -294,7 +294,7 @@ func onGPU(half bool) functions {
 	}
 }
 
-// drawn is a Source.
+// drawn is a Source of pseudorandom tokens.
 type drawn struct{}
 
 func (drawn) Train(g int64, tokens, labels []int32) (int, error) {
