@@ -59,7 +59,7 @@ func TestBinaryForGPUs(t *testing.T) {
 		b.env = append(machine.Env(), env)
 		other, _ := b.losses("./there")
 		if env == "PLANC_OWN_KERNELS=attention" {
-			b.attends("planc's own kernels (" + strings.Replace(env, "=", " has ", 1) + ")")
+			b.attends("planc's own kernels (" + strings.Replace(env, "=", " lists ", 1) + ")")
 		}
 		for i, x := range other {
 			if !(math.Abs(x-want[i]) <= 1e-4*want[i]) {

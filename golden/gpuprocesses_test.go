@@ -412,7 +412,7 @@ func (b *gpuBinary) differ() {
 	p.wait()
 	for i, cmd := range p.cmds {
 		if out := p.out[i].String(); cmd.ProcessState.ExitCode() != 3 ||
-			!strings.Contains(out, "processes 0 and 1 both have GPU 0000:01:00.0 of ") {
+			!strings.Contains(out, "processes 0 and 1 both use GPU 0000:01:00.0 of ") {
 			b.t.Errorf("process %d: exit %d: %s", i, cmd.ProcessState.ExitCode(), out)
 		}
 	}

@@ -30,11 +30,11 @@ type Otherwise struct {
 	T     int
 }
 
-// Heard is what a device says of a step besides the rank's fields.
-type Heard struct {
+// StepResult is what a device says of a step besides the rank's fields.
+type StepResult struct {
 	Seconds float64 // from the end of the step before or, where it had ended before this one was begun, from there
 	// it was skipped, for that it could not be done as it was begun: it is to be begun again, and all that follow it
-	Again bool
+	Retry bool
 }
 
 // oneStep begins a step, and ends those before it, and itself if nothing may be begun before it has ended.
@@ -53,7 +53,7 @@ func (r *run) lag() int {
 	}
 	id := r.tasks[len(r.tasks)-1].id
 	d := r.crew.mine[0].Device
-	if d == nil || !d.Ahead() || id == r.total || r.due(r.s.Train.Eval.Every, id) ||
+	if d == nil || !d.CanLaunchAhead() || id == r.total || r.due(r.s.Train.Eval.Every, id) ||
 		r.due(r.s.Train.Checkpoint.Every, id) {
 		return 0
 	}
@@ -125,7 +125,7 @@ func (r *run) begin() error {
 // heardOn has a rank's fields be those of the first step under way.
 func heardOn(k *Rank) {
 	if k.Device != nil {
-		k.heard = k.Device.Hear()
+		k.heard = k.Device.AwaitStep()
 		k.reduced = true
 	}
 }
@@ -146,7 +146,7 @@ func (r *run) finishOne() error {
 	if err := r.hear(); err != nil {
 		return err
 	}
-	if r.crew.mine[0].heard.Again {
+	if r.crew.mine[0].heard.Retry {
 		return r.repeat()
 	}
 	t := r.tasks[0]
@@ -186,9 +186,9 @@ func (r *run) blamed(err error, step int) error {
 	}
 	var late interface{ Late() bool }
 	if errors.As(err, &late) && late.Late() {
-		step = r.crew.mine[0].Device.Ended()
+		step = r.crew.mine[0].Device.LastCompleted()
 		for _, k := range r.crew.mine[1:] {
-			step = min(step, k.Device.Ended())
+			step = min(step, k.Device.LastCompleted())
 		}
 		step = max(step, r.done.step) + 1
 	}

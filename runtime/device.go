@@ -29,22 +29,22 @@ type Device interface {
 	// out where what it began in a step before can be begun again as a whole. If the step before was skipped, and
 	// nobody has heard of that, the rank's Otherwise holds.
 	Step(work func())
-	// Hear waits for the end of the first step that was begun and not heard of. Afterwards the rank's LossSum, Norm,
+	// AwaitStep waits for the end of the first step that was begun and not heard of. Afterwards the rank's LossSum, Norm,
 	// Clip and Skip are that step's.
-	Hear() Heard
-	// Ahead tells whether a step may be begun before the one begun last has been heard of; on all ranks it is the same.
-	Ahead() bool
-	// Ended is the number of the last step whose results have come, 0 for none. It is for whoever asks why the run has
+	AwaitStep() StepResult
+	// CanLaunchAhead tells whether a step may be begun before the one begun last has been heard of; on all ranks it is the same.
+	CanLaunchAhead() bool
+	// LastCompleted is the number of the last step whose results have come, 0 for none. It is for whoever asks why the run has
 	// failed.
-	Ended() int
+	LastCompleted() int
 	// Infer does forward passes, which work begins. Afterwards the rank's LossSum is theirs.
 	Infer(work func())
 
 	// Load brings the batch in the arena to the device.
 	Load()
-	// Push brings a part of the arena to the device, and Pull back. Both wait.
-	Push(at, bytes int)
-	Pull(at, bytes int)
+	// Upload brings a part of the arena to the device, and Pull back. Both wait.
+	Upload(at, bytes int)
+	Download(at, bytes int)
 
 	// Clear makes a part of the arena zero.
 	Clear(at, bytes int)
@@ -52,7 +52,7 @@ type Device interface {
 	// makes what follows wait until the first message that Taken was not asked about has left.
 	Send(line string, at, bytes int)
 	Receive(line string, at, bytes int)
-	Taken(line string)
+	AwaitSent(line string)
 	// Start begins a job of a bucket beside what follows, and Wait makes what follows wait for it.
 	Start(bucket int, job Job)
 	Wait(bucket int, job Job)
@@ -117,7 +117,7 @@ func (r *Rank) receive(p *comm.Pipe, at int) {
 // taken returns when, or makes what follows wait until, one more message has left the rank's memory.
 func (r *Rank) taken(p *comm.Pipe) {
 	if r.Device != nil {
-		r.Device.Taken(p.Name())
+		r.Device.AwaitSent(p.Name())
 		return
 	}
 	check(p.Taken())
@@ -156,7 +156,7 @@ func (c *crew) push() error {
 	}
 	return c.do(func(r *Rank) {
 		for _, g := range r.Stage.Arena.state() {
-			r.Device.Push(g.Offset, g.Size)
+			r.Device.Upload(g.Offset, g.Size)
 		}
 	})
 }
@@ -172,7 +172,7 @@ func (c *crew) pull(more ...func(*Arena) Region) error {
 			regions = append(regions, f(&r.Stage.Arena))
 		}
 		for _, g := range regions {
-			r.Device.Pull(g.Offset, g.Size)
+			r.Device.Download(g.Offset, g.Size)
 		}
 	})
 }

@@ -15,7 +15,7 @@ func (r *Rank) runLogits() {
 	if r.Device != nil {
 		r.Device.Infer(func() { r.infer(true) })
 		logits := r.Stage.Arena.Logits
-		r.Device.Pull(logits.Offset, logits.Size)
+		r.Device.Download(logits.Offset, logits.Size)
 		return
 	}
 	r.infer(true)

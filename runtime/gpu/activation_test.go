@@ -13,14 +13,14 @@ import (
 )
 
 // scratchWriter hands out buffers in a rank's workspace, filled with numbers.
-type desktop struct {
+type scratchWriter struct {
 	r  *rt.Rank
 	at int
 }
 
 // put returns device memory with n small integers, and the integers. Different seeds give different
 // numbers.
-func put[T num.Stored](w *desktop, n, turn int) (Buf[T], []float32) {
+func put[T num.Stored](w *scratchWriter, n, turn int) (Buf[T], []float32) {
 	b := View[T](w.r, w.at, n)
 	w.at += (n*size[T]() + 63) &^ 63
 	x := make([]float32, n)
@@ -28,13 +28,13 @@ func put[T num.Stored](w *desktop, n, turn int) (Buf[T], []float32) {
 		x[i] = float32((i*i+turn*i+turn)%5 - 2)
 	}
 	num.Store(rt.View[T](w.r, b.At, n), x)
-	of(w.r).Push(b.At, n*size[T]())
+	deviceOf(w.r).Upload(b.At, n*size[T]())
 	return b, x
 }
 
 // got returns the contents of a buffer.
-func got[T num.Stored](w *desktop, b Buf[T]) []float32 {
-	of(w.r).Pull(b.At, b.N*size[T]())
+func got[T num.Stored](w *scratchWriter, b Buf[T]) []float32 {
+	deviceOf(w.r).Download(b.At, b.N*size[T]())
 	x := make([]float32, b.N)
 	num.Load(x, rt.View[T](w.r, b.At, b.N))
 	return x
@@ -57,16 +57,16 @@ func TestProductsEnd(t *testing.T) {
 	p.Segments[0].Forward = func(r *rt.Rank, b *rt.Block) {
 		if r.ID == 0 && !done {
 			done = true
-			productsEnd(t, &desktop{r, r.Stage.Arena.Workspace.Offset})
+			productsEnd(t, &scratchWriter{r, r.Stage.Arena.Workspace.Offset})
 		}
 		forward(r, b)
 	}
-	if _, err := train(t, on(p, images())); err != nil || !done {
+	if _, err := train(t, onGPUs(p, images())); err != nil || !done {
 		t.Error(done, err)
 	}
 }
 
-func productsEnd(t *testing.T, w *desktop) {
+func productsEnd(t *testing.T, w *scratchWriter) {
 	const m, n, k = 2, 8, 4
 	r := w.r
 	a, av := put[num.BF16](w, m*k, 1)
@@ -115,7 +115,7 @@ func productsEnd(t *testing.T, w *desktop) {
 }
 
 // refusals checks calls that must do nothing.
-func refusals(t *testing.T, w *desktop, c, pre, a, b Buf[num.BF16]) {
+func refusals(t *testing.T, w *scratchWriter, c, pre, a, b Buf[num.BF16]) {
 	r, before := w.r, got(w, c)
 	if MatMulGelu(r, c, pre, Buf[num.BF16]{}, a, b, 2, 4, 4, false, false) {
 		t.Error("cuBLASLt wants rows of eights to keep what GELU is applied to")
@@ -124,9 +124,9 @@ func refusals(t *testing.T, w *desktop, c, pre, a, b Buf[num.BF16]) {
 	if MatMulGeluGrad(r, c, pre, a, b, 2, 8, 4, false, false) {
 		t.Error("cuBLASLt wants what it reads aligned")
 	}
-	d, p := of(r), cuda.GEMM{M: 2, N: 8, K: 4, In: cuda.ValueBFloat16, Out: cuda.ValueBFloat16, Epilogue: 1 << 20}
+	d, p := deviceOf(r), cuda.GEMM{M: 2, N: 8, K: 4, In: cuda.ValueBFloat16, Out: cuda.ValueBFloat16, Epilogue: 1 << 20}
 	for range 2 {
-		if d.ended(p, at(d, c), none, at(d, a), at(d, b)) || !d.refused[p] {
+		if d.tryEpilogue(p, addressOf(d, c), null, addressOf(d, a), addressOf(d, b)) || !d.refused[p] {
 			t.Error("an epilogue that there is not is taken")
 		}
 	}

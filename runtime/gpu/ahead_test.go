@@ -106,7 +106,7 @@ func TestAhead(t *testing.T) {
 	for _, k := range []toy{{pp: 1}, {pp: 2, zero: 1}, {pp: 2, zero: 3}, {pp: 1, zero: 2, half: true}} {
 		t.Run(fmt.Sprintf("%+v", k), func(t *testing.T) {
 			want, _ := alone(t, k.due(false))
-			got, _ := alone(t, on(k.due(true), images()))
+			got, _ := alone(t, onGPUs(k.due(true), images()))
 			most := 1e-11
 			if k.half {
 				most = 1e-5
@@ -126,7 +126,7 @@ func TestSkipsAhead(t *testing.T) {
 		return p
 	}
 	want, _ := alone(t, program(false))
-	got, _ := alone(t, on(program(true), images()))
+	got, _ := alone(t, onGPUs(program(true), images()))
 	skips := 0
 	for _, line := range want {
 		if line["event"] == "skip" {
@@ -147,7 +147,7 @@ func TestResumesAhead(t *testing.T) {
 		return p
 	}
 	want, _ := alone(t, program(false, 11))
-	_, dir := alone(t, on(program(true, 6), images()))
+	_, dir := alone(t, onGPUs(program(true, 6), images()))
 	var losses []float64
 	rest := rt.OnStep(func(s rt.Step) error {
 		losses = append(losses, s.Loss)
@@ -186,7 +186,7 @@ func TestFailureAhead(t *testing.T) {
 		p := toy{pp: 1}.program(true)
 		forward := p.Segments[0].Forward
 		p.Segments[0].Forward = func(r *rt.Rank, b *rt.Block) {
-			if d := of(r); r.ID == 0 && r.StepID == 1 && b.Micro == 0 {
+			if d := deviceOf(r); r.ID == 0 && r.StepID == 1 && b.Micro == 0 {
 				loads := 1
 				d.feed(8, func([]byte) {
 					loads++
@@ -200,7 +200,7 @@ func TestFailureAhead(t *testing.T) {
 		if emulate.Skipped() != "" {
 			t.Skip(emulate.Skipped())
 		}
-		_, err := rt.Run(t.Context(), on(p, images()), rt.Dir(t.TempDir()), rt.Data(drawn{}),
+		_, err := rt.Run(t.Context(), onGPUs(p, images()), rt.Dir(t.TempDir()), rt.Data(drawn{}),
 			rt.Logger(slog.New(slog.DiscardHandler)))
 		want := []string{c.want["early"], c.want["late"]} // either, if the order of work is not determined
 		if w := c.want[order]; w != "" {
@@ -224,7 +224,7 @@ func (s lazy) Train(g int64, tokens, labels []int32) (int, error) {
 // device's clock, which advances by a millisecond here, does not see the wait.
 func TestWaitsForData(t *testing.T) {
 	done := rt.OnStep(func(rt.Step) error { return nil })
-	_, dir := alone(t, on(toy{pp: 1}.program(true), images()), rt.Data(lazy{}), done)
+	_, dir := alone(t, onGPUs(toy{pp: 1}.program(true), images()), rt.Data(lazy{}), done)
 	all := 0.0
 	for _, s := range secondsOf(t, dir) {
 		all += s

@@ -34,18 +34,18 @@ const (
 
 // fence is the memory around an arena whose use is checked.
 type fence struct {
-	told  *os.File // nil if the arena is not checked
-	whole cuda.Memory
+	report *os.File // nil if the arena is not checked
+	whole  cuda.Memory
 }
 
 // allocArena allocates the arena's memory, between fences if its use is checked.
-func (d *device) takeArena(m *machine, bytes int) (err error) {
+func (d *device) allocArena(m *machine, bytes int) (err error) {
 	path := os.Getenv(checkArena)
 	if path == "" {
 		d.arena, err = d.arenaMemory(m, bytes)
 		return err
 	}
-	d.fence.told, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	d.fence.report, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {
 		return fmt.Errorf("%s: %w", checkArena, err)
 	}
@@ -58,17 +58,17 @@ func (d *device) takeArena(m *machine, bytes int) (err error) {
 }
 
 // reportArena appends the rank's line to the file.
-func (d *device) tellArena() error {
+func (d *device) reportArena() error {
 	use := ArenaUse{Rank: d.rank.ID, Planned: d.arena.Bytes, Whole: true}
 	for _, at := range []int64{0, fenceBytes + d.arena.Bytes} {
-		n, err := d.written(d.fence.whole.At(at, fenceBytes))
+		n, err := d.writtenBytes(d.fence.whole.At(at, fenceBytes))
 		if err != nil {
 			return err
 		}
 		use.Whole = use.Whole && n == 0
 	}
 	var err error
-	use.Written, err = d.written(d.arena)
+	use.Written, err = d.writtenBytes(d.arena)
 	if err != nil {
 		return err
 	}
@@ -76,14 +76,14 @@ func (d *device) tellArena() error {
 	if err != nil {
 		return err
 	}
-	_, err = d.fence.told.Write(append(line, '\n'))
+	_, err = d.fence.report.Write(append(line, '\n'))
 	return err
 }
 
 // writtenBytes returns the offset behind the last byte of the memory that differs from the filling.
-func (d *device) written(m cuda.Memory) (int64, error) {
+func (d *device) writtenBytes(m cuda.Memory) (int64, error) {
 	for end := m.Bytes; end > 0; {
-		n := min(end, most)
+		n := min(end, stagingBytes)
 		room := d.staging.At(0, n)
 		s := d.compute.stream
 		if err := errors.Join(s.Download(room, m.At(end-n, n)), s.Synchronize()); err != nil {
@@ -101,14 +101,14 @@ func (d *device) written(m cuda.Memory) (int64, error) {
 // collected at that point: a rank that fails to report prints the error to stderr, and its line is missing
 // in the file.
 func (d *device) closeArena() {
-	if d.fence.told == nil {
+	if d.fence.report == nil {
 		return
 	}
 	var err error
 	if d.compute != nil && !d.failed() {
-		err = d.tellArena()
+		err = d.reportArena()
 	}
-	err = errors.Join(err, d.fence.told.Close())
+	err = errors.Join(err, d.fence.report.Close())
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: rank %d: %v\n", checkArena, d.rank.ID, err)
 	}

@@ -18,7 +18,7 @@ func watched(t *testing.T, p *rt.Program) (all []ArenaUse) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "arenas")
 	t.Setenv(checkArena, path)
-	if _, err := train(t, on(p, images())); err != nil {
+	if _, err := train(t, onGPUs(p, images())); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)
@@ -52,7 +52,7 @@ func TestArenaIsWatched(t *testing.T) {
 		p := k.program(true)
 		forward := p.Segments[0].Forward
 		p.Segments[0].Forward = func(r *rt.Rank, b *rt.Block) {
-			d := of(r)
+			d := deviceOf(r)
 			rt.Check(d.compute.stream.Fill(d.fence.whole.At(fenceBytes+d.arena.Bytes+8, 1), 0))
 			forward(r, b)
 		}
@@ -71,7 +71,7 @@ func TestArenaIsWatched(t *testing.T) {
 // If the file cannot be written, the error comes before the first step.
 func TestArenaFileCannotBeWritten(t *testing.T) {
 	t.Setenv(checkArena, filepath.Join(t.TempDir(), "none", "arenas"))
-	if _, err := train(t, on(toy{pp: 2}.program(true), images())); err == nil ||
+	if _, err := train(t, onGPUs(toy{pp: 2}.program(true), images())); err == nil ||
 		!strings.Contains(err.Error(), checkArena+": open ") {
 		t.Error(err)
 	}

@@ -14,57 +14,57 @@ import (
 // ring attention that accumulates in a wider type than the operands', everything is computed in the wider
 // type.
 func Attention[A, O, T num.Stored](r *rt.Rank, o Buf[O], lse Buf[A], q, k, v Buf[T], s cpu.AttentionShape) {
-	d := of(r)
+	d := deviceOf(r)
 	shape := kernels.AttentionShapeKeyed(&s)
 	if types := suffix[T](); suffix[O]() == types {
-		if suffix[A]() == "f32" && d.attendFused(&s, types, false, cuda.AttentionOperands{cuda.AttentionO: at(d, o),
-			cuda.AttentionL: at(d, lse), cuda.AttentionQ: at(d, q), cuda.AttentionK: at(d, k),
-			cuda.AttentionV: at(d, v)}) {
+		if suffix[A]() == "f32" && d.launchDNNAttention(&s, types, false, cuda.AttentionOperands{cuda.AttentionO: addressOf(d, o),
+			cuda.AttentionL: addressOf(d, lse), cuda.AttentionQ: addressOf(d, q), cuda.AttentionK: addressOf(d, k),
+			cuda.AttentionV: addressOf(d, v)}) {
 			return
 		}
-		d.attend(kernels.Attention(&s, types), types, at(d, o), at(d, lse), at(d, q), at(d, k), at(d, v), shape)
+		d.launchAttention(kernels.Attention(&s, types), types, addressOf(d, o), addressOf(d, lse), addressOf(d, q), addressOf(d, k), addressOf(d, v), shape)
 		return
 	}
 	types := suffix[A]()
-	x := d.rooms(4*q.N, 4*k.N, 4*v.N)
-	widen(d, x[0], q)
-	widen(d, x[1], k)
-	widen(d, x[2], v)
-	d.attend(kernels.Attention(&s, types), types, at(d, o), at(d, lse), x[0], x[1], x[2], shape)
+	x := d.scratchParts(4*q.N, 4*k.N, 4*v.N)
+	castToF32(d, x[0], q)
+	castToF32(d, x[1], k)
+	castToF32(d, x[2], v)
+	d.launchAttention(kernels.Attention(&s, types), types, addressOf(d, o), addressOf(d, lse), x[0], x[1], x[2], shape)
 }
 
 // AttentionGrad computes the gradient of Attention: first the row sums of the queries, then the gradient of
 // the queries, then those of keys and values.
 func AttentionGrad[A, Q, K, T num.Stored](r *rt.Rank, dq Buf[Q], dk, dv Buf[K], do, q, k, v, o Buf[T], lse Buf[A],
 	s cpu.AttentionShape) {
-	d := of(r)
+	d := deviceOf(r)
 	types := suffix[T]()
 	if suffix[Q]() == types && suffix[K]() == types {
-		if suffix[A]() == "f32" && d.attendFused(&s, types, true, cuda.AttentionOperands{at(d, o), at(d, lse),
-			at(d, q), at(d, k), at(d, v), at(d, do), at(d, dq), at(d, dk), at(d, dv)}) {
+		if suffix[A]() == "f32" && d.launchDNNAttention(&s, types, true, cuda.AttentionOperands{addressOf(d, o), addressOf(d, lse),
+			addressOf(d, q), addressOf(d, k), addressOf(d, v), addressOf(d, do), addressOf(d, dq), addressOf(d, dk), addressOf(d, dv)}) {
 			return
 		}
-		bytes, _ := computed[T]()
-		g := attentionGrad{d, types, at(d, do), at(d, q), at(d, k), at(d, v), at(d, o), at(d, lse),
+		bytes, _ := computeType[T]()
+		g := attentionGrad{d, types, addressOf(d, do), addressOf(d, q), addressOf(d, k), addressOf(d, v), addressOf(d, o), addressOf(d, lse),
 			d.scratch(lse.N * bytes), lse.N}
-		g.run(&s, at(d, dq), at(d, dk), at(d, dv))
+		g.run(&s, addressOf(d, dq), addressOf(d, dk), addressOf(d, dv))
 		return
 	}
 	wide := suffix[A]()
-	x := d.rooms(4*do.N, 4*q.N, 4*k.N, 4*v.N, 4*o.N, 4*lse.N, 4*dq.N, 4*dk.N, 4*dv.N)
+	x := d.scratchParts(4*do.N, 4*q.N, 4*k.N, 4*v.N, 4*o.N, 4*lse.N, 4*dq.N, 4*dk.N, 4*dv.N)
 	for i, b := range []Buf[T]{do, q, k, v, o} {
-		widen(d, x[i], b)
+		castToF32(d, x[i], b)
 	}
-	g := attentionGrad{d, wide, x[0], x[1], x[2], x[3], x[4], at(d, lse), x[5], lse.N}
-	to := aside(d, x[6], dq, wide)
-	toK, toV := aside(d, x[7], dk, wide), aside(d, x[8], dv, wide)
+	g := attentionGrad{d, wide, x[0], x[1], x[2], x[3], x[4], addressOf(d, lse), x[5], lse.N}
+	to := castTarget(d, x[6], dq, wide)
+	toK, toV := castTarget(d, x[7], dk, wide), castTarget(d, x[8], dv, wide)
 	if s.More && to == x[6] {
-		widen(d, to, dq)
+		castToF32(d, to, dq)
 	}
 	g.run(&s, to, toK, toV)
-	back(d, dq, to)
-	back(d, dk, toK)
-	back(d, dv, toV)
+	castBack(d, dq, to)
+	castBack(d, dk, toK)
+	castBack(d, dv, toV)
 }
 
 // attentionGrad holds the operands of the gradient's launches. All have one type.
@@ -78,33 +78,33 @@ type attentionGrad struct {
 // run enqueues the launches on the current stream.
 func (g *attentionGrad) run(s *cpu.AttentionShape, dq, dk, dv cuda.Pointer) {
 	shape, steps := kernels.AttentionShapeKeyed(s), kernels.AttentionGrad(s, g.types)
-	g.d.attend(steps[0], g.types, g.dot, g.do, g.o, int64(g.rows), s.VDim)
-	g.d.attend(steps[1], g.types, dq, g.do, g.q, g.k, g.v, g.lse, g.dot, shape)
-	g.d.attend(steps[2], g.types, dk, dv, g.do, g.q, g.k, g.v, g.lse, g.dot, shape)
+	g.d.launchAttention(steps[0], g.types, g.dot, g.do, g.o, int64(g.rows), s.VDim)
+	g.d.launchAttention(steps[1], g.types, dq, g.do, g.q, g.k, g.v, g.lse, g.dot, shape)
+	g.d.launchAttention(steps[2], g.types, dk, dv, g.do, g.q, g.k, g.v, g.lse, g.dot, shape)
 }
 
 // launchAttention enqueues one launch of attention on the current stream.
-func (d *device) attend(s kernels.Step, types string, args ...any) {
+func (d *device) launchAttention(s kernels.Step, types string, args ...any) {
 	d.launch(s.Kernel+"_"+types, s.Launch, arguments(d.args(), s.Kernel, args))
 }
 
 // castToF32 casts x to f32 at an address.
-func widen[T num.Stored](d *device, to cuda.Pointer, x Buf[T]) {
-	d.call("cast", "f32_"+suffix[T](), 1, x.N, to, at(d, x), int64(x.N))
+func castToF32[T num.Stored](d *device, to cuda.Pointer, x Buf[T]) {
+	d.call("cast", "f32_"+suffix[T](), 1, x.N, to, addressOf(d, x), int64(x.N))
 }
 
 // castTarget returns where a result that ends up in x is computed: x itself if it has the type, otherwise
 // the scratch memory.
-func aside[T num.Stored](d *device, room cuda.Pointer, x Buf[T], types string) cuda.Pointer {
+func castTarget[T num.Stored](d *device, room cuda.Pointer, x Buf[T], types string) cuda.Pointer {
 	if suffix[T]() == types {
-		return at(d, x)
+		return addressOf(d, x)
 	}
 	return room
 }
 
 // castBack rounds a result into x if it was computed in scratch memory.
-func back[T num.Stored](d *device, x Buf[T], from cuda.Pointer) {
-	if from != at(d, x) {
-		d.call("cast", suffix[T]()+"_f32", 1, x.N, at(d, x), from, int64(x.N))
+func castBack[T num.Stored](d *device, x Buf[T], from cuda.Pointer) {
+	if from != addressOf(d, x) {
+		d.call("cast", suffix[T]()+"_f32", 1, x.N, addressOf(d, x), from, int64(x.N))
 	}
 }

@@ -15,81 +15,81 @@ import (
 // attentionWorkspace is the limit for the workspace of cuDNN's attention, in bytes. cuDNN's own front end
 // allows as much for the gradient of the scores. If the scores of all sequences do not fit, cuDNN is called
 // for some sequences at a time; if those of one sequence do not fit, it is not used.
-const attentionRoom = 256 << 20
+const attentionWorkspace = 256 << 20
 
 // dnnAttention holds the prepared plans of cuDNN's attention, and its workspace. One workspace suffices,
 // because all calls run on the compute stream.
-type fused struct {
-	of   *cuda.Attentions // nil if cuDNN is missing or not used
-	ways map[fusedKind]cuda.AttentionParts
-	room cuda.Memory
+type dnnAttention struct {
+	attentions *cuda.Attentions // nil if cuDNN is missing or not used
+	plans      map[dnnAttentionKind]cuda.AttentionParts
+	workspace  cuda.Memory
 }
 
 // dnnAttentionKind identifies a shape of attention, or of its gradient.
-type fusedKind struct {
+type dnnAttentionKind struct {
 	cuda.Attention
 	grad bool
 }
 
 // openDNNAttention prepares the kinds of attention that the program uses, as far as cuDNN supports them.
 // planc's own kernels compute the rest, and everything if cuDNN fails.
-func (d *device) openFused(m *machine) error {
+func (d *device) openDNNAttention(m *machine) error {
 	if d.rank.ID != m.first || len(d.rank.Program.Attends) == 0 {
-		_, err := d.prepareFused(m)
+		_, err := d.prepareDNNAttention(m)
 		return err
 	}
-	own, err := d.prepareFused(m)
+	own, err := d.prepareDNNAttention(m)
 	switch {
 	case own == nil:
-		m.attend = "attention: cuDNN " + m.dnn.Version
-	case len(d.fused.ways) > 0:
-		m.attend = fmt.Sprintf("attention: cuDNN %s, in part planc's own kernels (%v)", m.dnn.Version, own)
+		m.attentionText = "attention: cuDNN " + m.dnn.Version
+	case len(d.dnnAttention.plans) > 0:
+		m.attentionText = fmt.Sprintf("attention: cuDNN %s, and planc's own kernels for some shapes (%v)", m.dnn.Version, own)
 	default:
-		m.attend = fmt.Sprintf("attention: planc's own kernels (%v)", own)
+		m.attentionText = fmt.Sprintf("attention: planc's own kernels (%v)", own)
 	}
 	return err
 }
 
 // prepareDNNAttention prepares the plans. Its first result says why planc's own kernels compute some or all
 // of the attention.
-func (d *device) prepareFused(m *machine) (own, err error) {
+func (d *device) prepareDNNAttention(m *machine) (own, err error) {
 	kinds := d.rank.Program.Attends
 	switch {
 	case len(kinds) == 0:
 		return nil, nil
-	case ours("attention"):
-		return errors.New(ownKernels + " has attention"), nil
+	case usesOwnKernel("attention"):
+		return errors.New(ownKernels + " lists attention"), nil
 	case m.dnn == nil:
-		return m.noDNN, nil
+		return m.dnnError, nil
 	}
-	f := &d.fused
-	f.of, err = m.dnn.NewAttentions()
+	f := &d.dnnAttention
+	f.attentions, err = m.dnn.NewAttentions()
 	if err != nil {
-		f.of = nil
+		f.attentions = nil
 		return err, nil
 	}
 	d.atClose(func() error { return f.close() })
-	f.ways = map[fusedKind]cuda.AttentionParts{}
+	f.plans = map[dnnAttentionKind]cuda.AttentionParts{}
 	most := int64(0)
 	for _, a := range kinds {
 		x := cuda.Attention{Batch: a.Batch, Seq: a.Seq, KSeq: a.KSeq, KHeads: a.Heads, Group: a.Group, Dim: a.Dim,
-			Scale: a.Scale, Causal: a.Causal, Window: a.Window, Type: value(shortName(a.Elem))}
+			Scale: a.Scale, Causal: a.Causal, Window: a.Window, Type: valueType(shortName(a.Elem))}
 		for _, grad := range []bool{false, true} {
-			p, refused := f.of.PrepareParts(x, grad, attentionRoom)
+			p, refused := f.attentions.PrepareParts(x, grad, attentionWorkspace)
 			if refused != nil {
 				own = cmp.Or(own, refused)
 				continue
 			}
-			f.ways[fusedKind{x, grad}] = p
+			f.plans[dnnAttentionKind{x, grad}] = p
 			most = max(most, p.Workspace)
 		}
 	}
 	if most == 0 {
 		return own, nil
 	}
-	f.room, err = d.take(int(most))
+	f.workspace, err = d.take(int(most))
 	if err != nil {
-		return err, f.none() // our own kernels need no workspace
+		return err, f.discard() // our own kernels need no workspace
 	}
 	return own, nil
 }
@@ -100,34 +100,34 @@ func shortName(e rt.Elem) string {
 }
 
 // discard closes the prepared plans.
-func (f *fused) none() (err error) {
-	for _, p := range f.ways {
+func (f *dnnAttention) discard() (err error) {
+	for _, p := range f.plans {
 		err = errors.Join(err, p.Close())
 	}
-	clear(f.ways)
+	clear(f.plans)
 	return err
 }
 
-func (f *fused) close() error { return errors.Join(f.none(), f.of.Close()) }
+func (f *dnnAttention) close() error { return errors.Join(f.discard(), f.attentions.Close()) }
 
 // kind returns the key of the plan for a shape. It returns false if cuDNN does not support such attention:
 // each query must see the same keys, or those up to its own position.
-func (f *fused) kind(s *cpu.AttentionShape, types string, grad bool) (k fusedKind, ok bool) {
-	if len(f.ways) == 0 || types != "bf16" && types != "f16" || s.Dropout > 0 || s.Softcap > 0 || s.Alibi || s.More ||
+func (f *dnnAttention) kind(s *cpu.AttentionShape, types string, grad bool) (k dnnAttentionKind, ok bool) {
+	if len(f.plans) == 0 || types != "bf16" && types != "f16" || s.Dropout > 0 || s.Softcap > 0 || s.Alibi || s.More ||
 		s.Half > 0 || s.KHalf > 0 || s.Dim != s.VDim ||
 		s.Causal && s.Pos0 != s.KPos0 || s.Window > 0 && s.Seq > s.KSeq {
 		return k, false
 	}
-	return fusedKind{cuda.Attention{Batch: s.Batch, Seq: s.Seq, KSeq: s.KSeq, KHeads: s.Heads, Group: s.Group,
-		Dim: s.Dim, Scale: s.Scale, Causal: s.Causal, Window: s.Window, Type: value(types)}, grad}, true
+	return dnnAttentionKind{cuda.Attention{Batch: s.Batch, Seq: s.Seq, KSeq: s.KSeq, KHeads: s.Heads, Group: s.Group,
+		Dim: s.Dim, Scale: s.Scale, Causal: s.Causal, Window: s.Window, Type: valueType(types)}, grad}, true
 }
 
 // launchDNNAttention enqueues attention by cuDNN on the current stream. If cuDNN does not support it, it
 // does nothing and returns false.
-func (d *device) attendFused(s *cpu.AttentionShape, types string, grad bool, at cuda.AttentionOperands) bool {
-	k, ok := d.fused.kind(s, types, grad)
-	p := d.fused.ways[k]
-	if !ok || p.Parts == 0 || d.on != d.compute {
+func (d *device) launchDNNAttention(s *cpu.AttentionShape, types string, grad bool, at cuda.AttentionOperands) bool {
+	k, ok := d.dnnAttention.kind(s, types, grad)
+	p := d.dnnAttention.plans[k]
+	if !ok || p.Parts == 0 || d.current != d.compute {
 		return false
 	}
 	for _, x := range at {
@@ -135,6 +135,6 @@ func (d *device) attendFused(s *cpu.AttentionShape, types string, grad bool, at 
 			return false
 		}
 	}
-	rt.Check(d.stream().AttendParts(p, at, d.fused.room))
+	rt.Check(d.stream().AttendParts(p, at, d.dnnAttention.workspace))
 	return true
 }

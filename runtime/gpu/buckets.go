@@ -11,7 +11,7 @@ import (
 const jobKinds = 4
 
 // launchJob enqueues a job of each kind on the bucket stream.
-var do = [jobKinds]func(*device, *rt.BucketPart){
+var launchJob = [jobKinds]func(*device, *rt.BucketPart){
 	rt.Reducing: (*device).reduce, rt.Scattering: (*device).scatter, rt.Gathering: (*device).gather,
 	rt.Fetching: (*device).gather,
 }
@@ -19,17 +19,17 @@ var do = [jobKinds]func(*device, *rt.BucketPart){
 // Start launches a job of a bucket, concurrently with the work that follows.
 func (d *device) Start(bucket int, job rt.Job) {
 	b := d.rank.BucketPart(bucket)
-	d.side.after(d.compute)
-	d.on = d.side
-	do[job](d, &b)
-	d.on = d.compute
+	d.bucketWork.after(d.compute)
+	d.current = d.bucketWork
+	launchJob[job](d, &b)
+	d.current = d.compute
 	done := &d.jobs[bucket][job]
 	if *done == nil {
 		var err error
 		*done, err = cuda.NewEvent(false)
 		rt.Check(err)
 	}
-	rt.Check(d.side.stream.Record(*done))
+	rt.Check(d.bucketWork.stream.Record(*done))
 }
 
 // Wait makes the work that follows wait for the job.
@@ -45,7 +45,7 @@ type wire struct {
 
 // castToWire returns n gradients in the type in which they are sent, rounded into a copy if they are stored
 // in another type.
-func (d *device) narrow(at, n int) wire {
+func (d *device) castToWire(at, n int) wire {
 	t := d.rank.Program.Kept()
 	if t.Reduce == t.Grads {
 		return wire{d.ptr(at), t.Grads}
@@ -56,14 +56,14 @@ func (d *device) narrow(at, n int) wire {
 }
 
 // castFromWire writes the wire's n sums, from element first on, back to where the gradients are stored.
-func (d *device) widen(w wire, first, at, n int) {
+func (d *device) castFromWire(w wire, first, at, n int) {
 	if t := d.rank.Program.Kept(); w.elem != t.Grads {
-		d.cast(d.ptr(at), w.from(first), t.Grads, w.elem, n)
+		d.cast(d.ptr(at), w.element(first), t.Grads, w.elem, n)
 	}
 }
 
 // element returns the address of the wire's element i.
-func (w wire) from(i int) cuda.Pointer { return w.at + cuda.Pointer(i*w.elem.Size()) }
+func (w wire) element(i int) cuda.Pointer { return w.at + cuda.Pointer(i*w.elem.Size()) }
 
 // cast rounds n numbers from one type to another.
 func (d *device) cast(to, from cuda.Pointer, toElem, fromElem rt.Elem, n int) {
@@ -76,7 +76,7 @@ func (d *device) reduce(b *rt.BucketPart) {
 	if b.Each {
 		at, n, first = b.MyGrads, b.Mine, 0
 	}
-	w := d.narrow(at, n)
+	w := d.castToWire(at, n)
 	for _, line := range []string{b.Reduce, b.Ends} {
 		d.sum(line, w.at, n, w.elem)
 	}
@@ -84,18 +84,18 @@ func (d *device) reduce(b *rt.BucketPart) {
 	case b.Each || b.Shard == "":
 		first, b.Mine = 0, n // there are no other shards
 	default:
-		comm := d.byLine[b.Shard]
-		rt.Check(comm.ReduceScatter(d.on.stream, w.from(first), w.at, b.Mine, typeOf(w.elem)))
+		comm := d.commByLine[b.Shard]
+		rt.Check(comm.ReduceScatter(d.current.stream, w.element(first), w.at, b.Mine, typeOf(w.elem)))
 		at = b.MyGrads
 	}
-	d.sum(b.Sum, w.from(first), b.Mine, w.elem)
-	d.widen(w, first, at, b.Mine)
+	d.sum(b.Sum, w.element(first), b.Mine, w.elem)
+	d.castFromWire(w, first, at, b.Mine)
 }
 
 // sum all-reduces n numbers over a line. It does nothing if line is empty.
 func (d *device) sum(line string, at cuda.Pointer, n int, e rt.Elem) {
 	if line != "" {
-		rt.Check(d.byLine[line].AllReduce(d.on.stream, at, at, n, typeOf(e), cuda.Sum))
+		rt.Check(d.commByLine[line].AllReduce(d.current.stream, at, at, n, typeOf(e), cuda.Sum))
 	}
 }
 
@@ -105,11 +105,11 @@ func (d *device) scatter(b *rt.BucketPart) {
 	kept := d.rank.Program.Kept().Grads
 	w := wire{d.ptr(b.Grads), kept}
 	if b.Shard != "" {
-		w = d.narrow(b.Grads, b.Elems)
-		rt.Check(d.byLine[b.Shard].ReduceScatter(d.on.stream, w.from(b.First), w.at, b.Mine, typeOf(w.elem)))
+		w = d.castToWire(b.Grads, b.Elems)
+		rt.Check(d.commByLine[b.Shard].ReduceScatter(d.current.stream, w.element(b.First), w.at, b.Mine, typeOf(w.elem)))
 	}
 	d.run("accumulate", suffixOf(kept)+"_"+suffixOf(w.elem), 1, b.Mine,
-		d.args().Pointer(d.ptr(b.MyGrads)).Pointer(w.from(b.First)).Uint64(uint64(b.Mine)))
+		d.args().Pointer(d.ptr(b.MyGrads)).Pointer(w.element(b.First)).Uint64(uint64(b.Mine)))
 }
 
 // gather all-gathers a bucket's parameters.
@@ -117,17 +117,17 @@ func (d *device) gather(b *rt.BucketPart) {
 	e := d.rank.Program.Kept().Params
 	if b.Shard == "" {
 		if n := b.Elems * e.Size(); b.Params != b.MyParams {
-			rt.Check(d.on.stream.Copy(d.memory(b.Params, n), d.memory(b.MyParams, n)))
+			rt.Check(d.current.stream.Copy(d.memory(b.Params, n), d.memory(b.MyParams, n)))
 		}
 		return
 	}
-	rt.Check(d.byLine[b.Shard].AllGather(d.on.stream, d.ptr(b.Params), d.ptr(b.MyParams), b.Mine, typeOf(e)))
+	rt.Check(d.commByLine[b.Shard].AllGather(d.current.stream, d.ptr(b.Params), d.ptr(b.MyParams), b.Mine, typeOf(e)))
 }
 
 // Clear sets a part of the arena to zero.
 func (d *device) Clear(at, bytes int) {
 	if bytes > 0 {
-		rt.Check(d.on.stream.Fill(d.memory(at, bytes), 0))
+		rt.Check(d.current.stream.Fill(d.memory(at, bytes), 0))
 	}
 }
 

@@ -18,7 +18,7 @@ type Buf[T num.Stored | int32] struct{ At, N int }
 func View[T num.Stored | int32](r *rt.Rank, at, n int) Buf[T] {
 	b := Buf[T]{at, n}
 	if at < 0 || n < 0 || n > 0 && b.end() > r.Stage.Arena.Size {
-		panic(fmt.Sprintf("gpu: %d elements at %d leave the arena of %d bytes", n, at, r.Stage.Arena.Size))
+		panic(fmt.Sprintf("gpu: %d elements at %d exceed the arena of %d bytes", n, at, r.Stage.Arena.Size))
 	}
 	return b
 }
@@ -26,7 +26,7 @@ func View[T num.Stored | int32](r *rt.Rank, at, n int) Buf[T] {
 // From returns the buffer without its first i elements.
 func (b Buf[T]) From(i int) Buf[T] {
 	if i > b.N {
-		panic(fmt.Sprintf("gpu: a buffer of %d elements has none at %d", b.N, i))
+		panic(fmt.Sprintf("gpu: index %[2]d exceeds a buffer of %[1]d elements", b.N, i))
 	}
 	return Buf[T]{b.At + i*size[T](), b.N - i}
 }

@@ -25,19 +25,19 @@ func arguments(a *cuda.Args, name string, args []any) *cuda.Args {
 		panic(fmt.Sprintf("gpu: %s takes %d arguments, not %d", name, len(kinds), len(args)))
 	}
 	for i, x := range args {
-		if got := add(a, x); !strings.Contains(got, kinds[i]) {
-			panic(fmt.Sprintf("gpu: argument %d of %s is of kind %s, not of %s", i, name, got, kinds[i]))
+		if got := addArgument(a, x); !strings.Contains(got, kinds[i]) {
+			panic(fmt.Sprintf("gpu: argument %d of %s has kind %s, but must have %s", i, name, got, kinds[i]))
 		}
 	}
 	return a
 }
 
 // addArgument adds an argument and returns the parameter kinds that it fits.
-func add(a *cuda.Args, x any) (kinds string) {
+func addArgument(a *cuda.Args, x any) (kinds string) {
 	switch x := x.(type) {
 	case cuda.Pointer:
 		a.Pointer(x)
-		return pointers
+		return pointerKinds
 	case int:
 		a.Int32(int32(x))
 		return "i"
@@ -57,11 +57,11 @@ func add(a *cuda.Args, x any) (kinds string) {
 		a.Bytes(x, 8)
 		return "s"
 	}
-	panic(fmt.Sprintf("gpu: an argument of type %T", x))
+	panic(fmt.Sprintf("gpu: unsupported argument type %T", x))
 }
 
 // pointerKinds lists the parameter kinds that are addresses.
-const pointers = "TAPIDWS"
+const pointerKinds = "TAPIDWS"
 
 func flag(b bool) int32 {
 	if b {
@@ -71,10 +71,10 @@ func flag(b bool) int32 {
 }
 
 // parameterKinds caches the kinds of each kernel's parameters, by kernel name.
-var kinds sync.Map
+var parameterKinds sync.Map
 
 func kindsOf(name string) []string {
-	if k, ok := kinds.Load(name); ok {
+	if k, ok := parameterKinds.Load(name); ok {
 		return k.([]string)
 	}
 	var out []string
@@ -82,13 +82,13 @@ func kindsOf(name string) []string {
 		_, kind, _ := strings.Cut(p, ":")
 		out = append(out, strings.TrimSuffix(kind, "?"))
 	}
-	kinds.Store(name, out)
+	parameterKinds.Store(name, out)
 	return out
 }
 
 // addressOf returns the device address of a buffer. It returns nil for an empty buffer, which stands for an
 // absent operand.
-func at[T num.Stored | int32](d *device, b Buf[T]) cuda.Pointer {
+func addressOf[T num.Stored | int32](d *device, b Buf[T]) cuda.Pointer {
 	if b.N == 0 {
 		return 0
 	}
@@ -101,11 +101,11 @@ func bytesOf[T num.Stored | int32](d *device, b Buf[T]) cuda.Memory {
 }
 
 // scratchParts divides scratch memory for one call into parts of the given sizes, in bytes.
-func (d *device) rooms(bytes ...int) []cuda.Pointer {
+func (d *device) scratchParts(bytes ...int) []cuda.Pointer {
 	out, sum := make([]cuda.Pointer, len(bytes)), 0
 	for i, n := range bytes {
 		out[i] = cuda.Pointer(sum)
-		sum += (n + roomAlign - 1) &^ (roomAlign - 1)
+		sum += (n + partAlign - 1) &^ (partAlign - 1)
 	}
 	base := d.scratch(sum)
 	for i := range out {
@@ -114,10 +114,10 @@ func (d *device) rooms(bytes ...int) []cuda.Pointer {
 	return out
 }
 
-const roomAlign = 256
+const partAlign = 256
 
 // computeType returns the type in which kernels on T compute: its size in bytes, and its suffix.
-func computed[T num.Stored]() (bytes int, types string) {
+func computeType[T num.Stored]() (bytes int, types string) {
 	if size[T]() == 8 {
 		return 8, "f64"
 	}
@@ -125,33 +125,33 @@ func computed[T num.Stored]() (bytes int, types string) {
 }
 
 // sumScratch returns the bytes of scratch memory that withSums needs for n numbers of G.
-func roomOf[G, T num.Stored](n int) int {
-	bytes, _ := computed[T]()
-	if suffix[G]() == suffixComputed[T]() {
+func sumScratch[G, T num.Stored](n int) int {
+	bytes, _ := computeType[T]()
+	if suffix[G]() == computeSuffix[T]() {
 		return 0
 	}
 	return n * bytes
 }
 
-func suffixComputed[T num.Stored]() string {
-	_, types := computed[T]()
+func computeSuffix[T num.Stored]() string {
+	_, types := computeType[T]()
 	return types
 }
 
 // withSums runs f with the address at which it accumulates, in T's compute type, the numbers that end up in
 // out. This is out itself if it has that type. Otherwise it is the scratch memory: out is widened into it
 // first if f adds, and the sums are rounded into out afterwards.
-func summed[G, T num.Stored](d *device, out Buf[G], room cuda.Pointer, adds bool, f func(to cuda.Pointer)) {
-	g, a := suffix[G](), suffixComputed[T]()
+func withSums[G, T num.Stored](d *device, out Buf[G], room cuda.Pointer, adds bool, f func(to cuda.Pointer)) {
+	g, a := suffix[G](), computeSuffix[T]()
 	if g == a {
-		f(at(d, out))
+		f(addressOf(d, out))
 		return
 	}
 	if adds {
-		d.call("cast", a+"_"+g, 1, out.N, room, at(d, out), int64(out.N))
+		d.call("cast", a+"_"+g, 1, out.N, room, addressOf(d, out), int64(out.N))
 	}
 	f(room)
-	d.call("cast", g+"_"+a, 1, out.N, at(d, out), room, int64(out.N))
+	d.call("cast", g+"_"+a, 1, out.N, addressOf(d, out), room, int64(out.N))
 }
 
 // constant returns device memory with the bytes that make returns. The key identifies the contents. The
@@ -162,8 +162,8 @@ func (d *device) constant(key any, make func() []byte) cuda.Pointer {
 	}
 	bytes := make()
 	to := d.table(max(len(bytes), 1))
-	for at := 0; at < len(bytes); at += most {
-		n := min(len(bytes)-at, most)
+	for at := 0; at < len(bytes); at += stagingBytes {
+		n := min(len(bytes)-at, stagingBytes)
 		host := d.staging.At(0, int64(n))
 		copy(host.Slice(), bytes[at:])
 		rt.Check(d.stream().Upload(to.At(int64(at), int64(n)), host))

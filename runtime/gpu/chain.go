@@ -43,7 +43,7 @@ func (o limit) pack(_ *device, a *cuda.Args) { a.Int32(int32(o)) }
 
 // Chain runs a fused group over rows × cols elements.
 func Chain(r *rt.Rank, f Fused, rows, cols int, operands ...Operand) {
-	d := of(r)
+	d := deviceOf(r)
 	a := d.args()
 	for _, o := range operands {
 		o.pack(d, a)

@@ -22,16 +22,16 @@ func wireType[T num.Stored | int32]() cuda.Type {
 
 // AllReduce reduces the members' x with op, and writes the result to y on every member.
 func AllReduce[T num.Stored](r *rt.Rank, group int, y, x Buf[T], op rt.Op) {
-	d := of(r)
+	d := deviceOf(r)
 	c := d.group(group)
 	switch {
 	case c == nil:
 		Copy(r, y, x)
 	case op == rt.LSE:
-		d.logSumExp(c, suffix[T](), at(d, y), at(d, x), x.N, size[T](), wireType[T]())
+		d.logSumExp(c, suffix[T](), addressOf(d, y), addressOf(d, x), x.N, size[T](), wireType[T]())
 	default:
 		how := map[rt.Op]cuda.Reduction{rt.Sum: cuda.Sum, rt.Max: cuda.Max}[op]
-		rt.Check(c.AllReduce(d.stream(), at(d, y), at(d, x), x.N, wireType[T](), how))
+		rt.Check(c.AllReduce(d.stream(), addressOf(d, y), addressOf(d, x), x.N, wireType[T](), how))
 	}
 }
 
@@ -68,18 +68,18 @@ func AllGatherZigzag[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], o
 }
 
 func allGather[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, inner, total, zigzag int) {
-	d := of(r)
+	d := deviceOf(r)
 	c := d.group(group)
-	n, from := members(c), at(d, x)
+	n, from := members(c), addressOf(d, x)
 	if zigzag == 0 && n*inner == total && (outer == 1 || n == 1) {
-		d.gatherTo(c, at(d, y), from, x.N, wireType[T](), func() { Copy(r, y, x) })
+		d.gatherTo(c, addressOf(d, y), from, x.N, wireType[T](), func() { Copy(r, y, x) })
 		return
 	}
 	if c != nil {
 		from = d.scratch(n * x.N * size[T]())
-		rt.Check(c.AllGather(d.stream(), from, at(d, x), x.N, wireType[T]()))
+		rt.Check(c.AllGather(d.stream(), from, addressOf(d, x), x.N, wireType[T]()))
 	}
-	d.unpack(suffix[T](), at(d, y), from, outer, n, inner, total, zigzag)
+	d.unpack(suffix[T](), addressOf(d, y), from, outer, n, inner, total, zigzag)
 }
 
 // gatherTo calls NCCL's all-gather, or alone if the rank is the only member.
@@ -120,18 +120,18 @@ func ReduceScatterZigzag[T num.Stored](r *rt.Rank, group int, y, x Buf[T], outer
 }
 
 func reduceScatter[T num.Stored](r *rt.Rank, group int, y, x Buf[T], outer, inner, zigzag int) {
-	d := of(r)
+	d := deviceOf(r)
 	c := d.group(group)
 	if c == nil {
-		d.pack(suffix[T](), at(d, y), at(d, x), outer, 0, 1, inner, inner, zigzag)
+		d.pack(suffix[T](), addressOf(d, y), addressOf(d, x), outer, 0, 1, inner, inner, zigzag)
 		return
 	}
-	from := at(d, x)
+	from := addressOf(d, x)
 	if outer > 1 || zigzag > 0 {
 		from = d.scratch(x.N * size[T]())
-		d.pack(suffix[T](), from, at(d, x), outer, 0, c.Ranks, inner, c.Ranks*inner, zigzag)
+		d.pack(suffix[T](), from, addressOf(d, x), outer, 0, c.Ranks, inner, c.Ranks*inner, zigzag)
 	}
-	rt.Check(c.ReduceScatter(d.stream(), at(d, y), from, y.N, wireType[T]()))
+	rt.Check(c.ReduceScatter(d.stream(), addressOf(d, y), from, y.N, wireType[T]()))
 }
 
 // Slice computes the runtime's Slice.
@@ -141,6 +141,6 @@ func Slice[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, inne
 
 // SliceZigzag computes Slice in the zigzag order of n parts.
 func SliceZigzag[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, inner, n int) {
-	d := of(r)
-	d.pack(suffix[T](), at(d, y), at(d, x), outer, rt.Index(r, group), 1, inner, members(d.group(group))*inner, n)
+	d := deviceOf(r)
+	d.pack(suffix[T](), addressOf(d, y), addressOf(d, x), outer, rt.Index(r, group), 1, inner, members(d.group(group))*inner, n)
 }

@@ -113,4 +113,4 @@ func (d *device) label(name string) string {
 }
 
 // errPeerFailed is the error of a rank that waits for others after one of them has failed.
-var errLost = errors.New("gpu: another rank has failed")
+var errPeerFailed = errors.New("gpu: another rank has failed")

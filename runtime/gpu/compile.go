@@ -14,7 +14,7 @@ import (
 
 // compiled holds, for each source and architecture, a function that compiles it once in this process. GPUs
 // of one kind share the result.
-var made sync.Map
+var compiled sync.Map
 
 // compilers limits the number of concurrent compilations.
 var compilers = make(chan struct{}, runtime.NumCPU())
@@ -25,7 +25,7 @@ func compiledHere(source string, text []byte, arch string, err error) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	f, _ := made.LoadOrStore(fmt.Sprintf("%s for sm_%s\n%s", source, arch, text),
+	f, _ := compiled.LoadOrStore(fmt.Sprintf("%s for sm_%s\n%s", source, arch, text),
 		sync.OnceValues(func() ([]byte, error) {
 			return compileNow(source, text, arch)
 		}))
@@ -37,7 +37,7 @@ func compileNow(source string, text []byte, arch string) ([]byte, error) {
 	defer func() { <-compilers }()
 	nvrtc, err := cuda.OpenNVRTC()
 	if err != nil {
-		return nil, fmt.Errorf("the program was built without nvcc, and its kernels are compiled where it runs: %w",
+		return nil, fmt.Errorf("the program was built without nvcc, so its kernels must be compiled on this machine: %w",
 			err)
 	}
 	headers, err := headersOf(kernels.Sources)

@@ -27,16 +27,16 @@ func TestCompilesHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := train(t, on(k.program(true), fstest.MapFS{"kernels/toy.cu": {Data: text}}))
+	got, err := train(t, onGPUs(k.program(true), fstest.MapFS{"kernels/toy.cu": {Data: text}}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got.compare(t, &want, 1e-12)
-	_, err = train(t, on(k.program(true), fstest.MapFS{"toy.cu": {Data: append(text, "int wrong(;\n"...)}}))
+	_, err = train(t, onGPUs(k.program(true), fstest.MapFS{"toy.cu": {Data: append(text, "int wrong(;\n"...)}}))
 	if err == nil || !strings.Contains(err.Error(), "toy.cu does not compile:") {
 		t.Errorf("a source that is wrong: %v", err)
 	}
-	_, err = train(t, on(k.program(true), fstest.MapFS{"README": {}}))
+	_, err = train(t, onGPUs(k.program(true), fstest.MapFS{"README": {}}))
 	if err == nil || !strings.Contains(err.Error(), "no kernels") {
 		t.Errorf("no kernels: %v", err)
 	}

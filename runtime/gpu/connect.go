@@ -11,17 +11,17 @@ import (
 )
 
 // ncclLine is a line on which the rank communicates through NCCL.
-type member struct {
+type ncclLine struct {
 	comm  *comm
 	pipe  *pipe // nil if the line has collectives
 	alike bool  // the members' arenas have the same layout
 }
 
 // ncclLines returns these lines, in the same order on all ranks.
-func (d *device) members() (all []member) {
+func (d *device) ncclLines() (all []ncclLine) {
 	for _, l := range d.rank.Lines() {
-		if c := d.byLine[l.Name]; c != nil {
-			all = append(all, member{c, d.pipes[l.Name], l.Alike})
+		if c := d.commByLine[l.Name]; c != nil {
+			all = append(all, ncclLine{c, d.pipes[l.Name], l.Alike})
 		}
 	}
 	return all
@@ -34,32 +34,32 @@ func (d *device) connect(m *machine) error {
 	if len(d.comms) == 0 {
 		return nil
 	}
-	lines := d.members()
+	lines := d.ncclLines()
 	bytes := int64(len(lines) * flagSize)
 	s, sent, heard := d.compute.stream, d.tables.memory.At(0, bytes),
-		d.tables.memory.At((bytes+roomAlign-1)&^(roomAlign-1), bytes)
+		d.tables.memory.At((bytes+partAlign-1)&^(partAlign-1), bytes)
 	room, own := d.staging.At(0, bytes), make([]float32, len(lines))
 	for i := range lines {
-		own[i] = lacks(!d.register(m, &lines[i]))
+		own[i] = flagValue(!d.register(m, &lines[i]))
 		binary.NativeEndian.PutUint32(room.Slice()[i*flagSize:], math.Float32bits(own[i]))
 	}
 	if err := s.Upload(sent, room); err != nil {
 		return err
 	}
 	for i := range lines {
-		if err := lines[i].meet(s, heard.Pointer+cuda.Pointer(i*flagSize),
+		if err := lines[i].exchangeFlags(s, heard.Pointer+cuda.Pointer(i*flagSize),
 			sent.Pointer+cuda.Pointer(i*flagSize)); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(s.Download(room, heard), d.awaited("the first meeting of ranks", s.Synchronize)); err != nil {
+	if err := errors.Join(s.Download(room, heard), d.awaitErr("the first communication of the ranks", s.Synchronize)); err != nil {
 		return err
 	}
 	for i := range lines {
 		// on a pipe only the other rank's flag is received
 		without := own[i] + math.Float32frombits(binary.NativeEndian.Uint32(room.Slice()[i*flagSize:]))
-		if lines[i].registrable() {
-			m.told.count(without == 0)
+		if lines[i].canRegister() {
+			m.ncclReport.count(without == 0)
 		}
 		if without == 0 {
 			continue
@@ -73,13 +73,13 @@ func (d *device) connect(m *machine) error {
 
 // canRegister reports whether NCCL may use the arenas in place. It requires operands at the same offset of
 // the registered memory on all ranks, which holds for groups within one stage. Messages may lie anywhere.
-func (l *member) registrable() bool { return l.pipe != nil || l.alike }
+func (l *ncclLine) canRegister() bool { return l.pipe != nil || l.alike }
 
 // flagSize is the size of the flag that members exchange, an f32: the number of members that could not
 // register.
 const flagSize = 4
 
-func lacks(set bool) float32 {
+func flagValue(set bool) float32 {
 	if set {
 		return 1
 	}
@@ -88,7 +88,7 @@ func lacks(set bool) float32 {
 
 // exchangeFlags enqueues the exchange of the members' flags: a group receives the sum, a pipe the other
 // rank's flag.
-func (l *member) meet(s *cuda.Stream, to, from cuda.Pointer) error {
+func (l *ncclLine) exchangeFlags(s *cuda.Stream, to, from cuda.Pointer) error {
 	c, p := l.comm, l.pipe
 	if p == nil {
 		return c.AllReduce(s, to, from, 1, cuda.Float32, cuda.Sum)

@@ -24,7 +24,7 @@ var fixes = []struct {
 }{{"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "Simple"}, {"NCCL_NVLS_ENABLE", "0"}, {"NCCL_COLLNET_ENABLE", "0"}}
 
 // userCTAs lists the variables by which users set the number of blocks.
-var theirCTAs = []string{"NCCL_MIN_CTAS", "NCCL_MAX_CTAS"}
+var userCTAs = []string{"NCCL_MIN_CTAS", "NCCL_MAX_CTAS"}
 
 // fixCollectives sets NCCL's variables, which NCCL reads at its first use, and returns a text of what is
 // fixed. The text is empty if the mode is off. ctas is 0 if NCCL or the user decides. Values that the user
@@ -35,11 +35,11 @@ func fixCollectives() (said string, ctas int, err error) {
 		return "", 0, nil
 	case "1":
 	default:
-		return "", 0, fmt.Errorf("%s is %q; it is 1 or 0", deterministic, v)
+		return "", 0, fmt.Errorf("%s=%q: must be 1 or 0", deterministic, v)
 	}
-	if os.Getenv(timeWays) != "" {
-		return "", 0, fmt.Errorf("%s=1 and %s exclude each other: what is fastest differs from run to run, and "+
-			"another way to multiply adds in another order", deterministic, timeWays)
+	if os.Getenv(timeGEMMs) != "" {
+		return "", 0, fmt.Errorf("%s=1 and %s exclude each other: the fastest GEMM algorithm differs from run to "+
+			"run, and another algorithm adds in another order; unset one of them", deterministic, timeGEMMs)
 	}
 	var ours, theirs []string
 	for _, f := range fixes {
@@ -53,7 +53,7 @@ func fixCollectives() (said string, ctas int, err error) {
 		ours = append(ours, f.name+"="+f.value)
 	}
 	ctas = fixedCTAs
-	for _, name := range theirCTAs {
+	for _, name := range userCTAs {
 		if v, set := os.LookupEnv(name); set {
 			theirs, ctas = append(theirs, name+"="+v), 0
 		}
@@ -63,7 +63,7 @@ func fixCollectives() (said string, ctas int, err error) {
 	}
 	said = "deterministic by " + strings.Join(ours, ", ")
 	if len(theirs) > 0 {
-		said += "; as the environment has it " + strings.Join(theirs, ", ")
+		said += "; set in the environment: " + strings.Join(theirs, ", ")
 	}
 	return said, ctas, nil
 }

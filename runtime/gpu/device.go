@@ -17,60 +17,60 @@ import (
 
 // device is the GPU of a rank.
 type device struct {
-	rank    *rt.Rank
-	images  fs.FS
-	context *cuda.Context
-	unbind  func()
-	blas    *cuda.GEMMs
-	fused   fused
+	rank         *rt.Rank
+	images       fs.FS
+	context      *cuda.Context
+	unbind       func()
+	blas         *cuda.GEMMs
+	dnnAttention dnnAttention
 
 	arena     cuda.Memory // same layout as the host's arena
 	fence     fence
 	ncclArena int64 // bytes of the arena if NCCL allocated it, else 0
-	taken     []cuda.Memory
+	allocated []cuda.Memory
 	pinned    []cuda.Pinned
 	staging   cuda.Pinned // buffer for copies between host and device
-	tables    room        // constants and feeds
-	feeding   desk        // the host's side of feeds
+	tables    slab        // constants and feeds
+	feeding   pinnedSlab  // the host's side of feeds
 	modules   *modules
 	kernels   map[string]*cuda.Kernel
-	packed    cuda.Args
+	argBuffer cuda.Args
 
-	compute *line // kernels, and the collectives of a block
-	side    *line // jobs of buckets
-	copies  *line // uploads from the host during a step
-	on      *line // stream of the next calls: compute, except while a job is launched
-	lines   []*line
-	pipes   map[string]*pipe
-	jobs    [][jobKinds]*cuda.Event // by bucket: the event that its waiters wait for
+	compute    *workStream // kernels, and the collectives of a block
+	bucketWork *workStream // jobs of buckets
+	uploads    *workStream // uploads from the host during a step
+	current    *workStream // stream of the next calls: compute, except while a job is launched
+	streams    []*workStream
+	pipes      map[string]*pipe
+	jobs       [][jobKinds]*cuda.Event // by bucket: the event that its waiters wait for
 
-	comms     []*cuda.Comm
-	byLine    map[string]*comm         // by line name; nil for a rank without peers
-	under     atomic.Pointer[underway] // what the rank's goroutine does now
-	longest   atomic.Uint64            // duration of the longest step so far, in seconds, as the bits of a float64
-	watched   chan struct{}            // closed to stop watch: the communicators need not be aborted any more
-	unwatched chan struct{}            // closed when watch has returned
+	comms        []*cuda.Comm
+	commByLine   map[string]*comm         // by line name; nil for a rank without peers
+	activity     atomic.Pointer[activity] // what the rank's goroutine does now
+	longestStep  atomic.Uint64            // duration of the longest step so far, in seconds, as the bits of a float64
+	stopWatch    chan struct{}            // closed to stop watch: the communicators need not be aborted any more
+	watchStopped chan struct{}            // closed when watch has returned
 
 	constants map[any]cuda.Pointer // device memory by its key
 	iotas     map[int]iota32       // by offset in the arena: the numbers that Iota wrote there
-	products  map[cuda.GEMM]*cuda.GEMMPlan
+	gemmPlans map[cuda.GEMM]*cuda.GEMMPlan
 	timed     map[cuda.GEMM]bool // GEMMs, without addresses, whose fastest algorithm is known
 	refused   map[cuda.GEMM]bool // GEMMs, without addresses, that cuBLASLt does not support
 
-	apart   bool // other processes have ranks too, which do not meet on this host
-	step    step
-	feeds   []*feed
-	loads   loads
-	drops   drops
-	routers routers
-	ending  []func() error // close what the functions called by generated code have created
+	multiProcess bool // other processes have ranks too, which do not meet on this host
+	step         step
+	feeds        []*feed
+	loads        loads
+	drops        drops
+	routers      routers
+	closers      []func() error // close what the functions called by generated code have created
 }
 
 // deviceOf returns the rank's device.
-func of(r *rt.Rank) *device { return r.Device.(*device) }
+func deviceOf(r *rt.Rank) *device { return r.Device.(*device) }
 
 // args returns the empty arguments of the next launch.
-func (d *device) args() *cuda.Args { return d.packed.Reset() }
+func (d *device) args() *cuda.Args { return d.argBuffer.Reset() }
 
 // ptr returns the device address of a byte of the arena.
 func (d *device) ptr(at int) cuda.Pointer { return d.arena.Pointer + cuda.Pointer(at) }
@@ -84,7 +84,7 @@ func (d *device) launch(name string, shape kernels.Launch, args *cuda.Args) {
 		rt.Check(err)
 		d.kernels[name] = k
 	}
-	rt.Check(d.on.stream.Launch(k, cuda.Shape{Grid: shape.Grid, Block: shape.Block}, args))
+	rt.Check(d.current.stream.Launch(k, cuda.Shape{Grid: shape.Grid, Block: shape.Block}, args))
 }
 
 // run launches a kernel of the table on the current stream, with the geometry that the table gives for
@@ -97,7 +97,7 @@ func (d *device) run(name, types string, rows, cols int, args *cuda.Args) {
 func family(name string) *kernels.Kernel {
 	k := families()[name]
 	if k == nil {
-		panic("gpu: there is no kernel " + name)
+		panic("gpu: unknown kernel " + name)
 	}
 	return k
 }
@@ -111,7 +111,7 @@ var families = sync.OnceValue(func() map[string]*kernels.Kernel {
 })
 
 // stream returns the current stream.
-func (d *device) stream() *cuda.Stream { return d.on.stream }
+func (d *device) stream() *cuda.Stream { return d.current.stream }
 
 // scratch returns memory of this size for one call. The next caller on the same stream gets the same
 // memory. It grows in the first step, so that it is large enough in a captured one.
@@ -119,10 +119,10 @@ func (d *device) scratch(bytes int) cuda.Pointer { return d.scratchMemory(bytes)
 
 // scratchMemory returns scratch as the memory range that the copies of package cuda take.
 func (d *device) scratchMemory(bytes int) cuda.Memory {
-	if l := d.on; int64(bytes) > l.scratch.Bytes {
+	if l := d.current; int64(bytes) > l.scratch.Bytes {
 		l.scratch = d.alloc(max(bytes, 1<<16)) // the old memory is kept for enqueued work and for graphs
 	}
-	return d.on.scratch.At(0, int64(bytes))
+	return d.current.scratch.At(0, int64(bytes))
 }
 
 // group returns the communicator of one of the program's groups, for the compute stream. It returns nil if
@@ -131,15 +131,15 @@ func (d *device) group(group int) *comm {
 	if group < 0 {
 		return nil
 	}
-	return d.byLine[rt.MainLine(group)]
+	return d.commByLine[rt.MainLine(group)]
 }
 
 // atClose registers f to be called when the device is closed.
-func (d *device) atClose(f func() error) { d.ending = append(d.ending, f) }
+func (d *device) atClose(f func() error) { d.closers = append(d.closers, f) }
 
 // open initializes the rank's GPU.
 func (d *device) open(m *machine) (err error) {
-	d.apart = m.apart
+	d.multiProcess = m.multiProcess
 	d.context, err = m.gpu(d.rank.ID).Open()
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (d *device) open(m *machine) (err error) {
 		return err
 	}
 	d.kernels = map[string]*cuda.Kernel{}
-	d.constants, d.iotas, d.products = map[any]cuda.Pointer{}, map[int]iota32{}, map[cuda.GEMM]*cuda.GEMMPlan{}
+	d.constants, d.iotas, d.gemmPlans = map[any]cuda.Pointer{}, map[int]iota32{}, map[cuda.GEMM]*cuda.GEMMPlan{}
 	d.timed, d.refused = map[cuda.GEMM]bool{}, map[cuda.GEMM]bool{}
 	err = d.modules.load()
 	if err != nil {
@@ -172,7 +172,7 @@ func (d *device) open(m *machine) (err error) {
 	if err != nil {
 		return err
 	}
-	err = d.openFused(m)
+	err = d.openDNNAttention(m)
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (d *device) Close() {
 	d.closeArena()
 	d.step.forget() // before communicators, which NCCL only ends after all graphs with their work
 	d.closeLines()
-	for _, f := range d.ending {
+	for _, f := range d.closers {
 		_ = f()
 	}
 	d.step.close()
@@ -203,7 +203,7 @@ func (d *device) Close() {
 	for _, p := range d.pinned {
 		_ = p.Free()
 	}
-	for _, m := range d.taken {
+	for _, m := range d.allocated {
 		_ = m.Free()
 	}
 	if d.modules != nil {
@@ -227,7 +227,7 @@ func (d *device) failed() bool {
 }
 
 // runContext returns a context that is canceled when the run fails.
-func (d *device) until() (ctx context.Context, stop func()) {
+func (d *device) runContext() (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	go func() {
 		select {

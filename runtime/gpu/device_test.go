@@ -182,7 +182,7 @@ func equalsCPU(t *testing.T, all []toy) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := train(t, on(k.program(true), images()))
+			got, err := train(t, onGPUs(k.program(true), images()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -224,7 +224,7 @@ func TestSkips(t *testing.T) {
 	}
 	cpu := skipped
 	skipped = 0
-	got, err := train(t, on(k.scaled(true), images()), count)
+	got, err := train(t, onGPUs(k.scaled(true), images()), count)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestResumes(t *testing.T) {
 		dir := t.TempDir()
 		program := func(gpu bool) *rt.Program {
 			if gpu {
-				return on(k.program(true), images())
+				return onGPUs(k.program(true), images())
 			}
 			return k.program(false)
 		}
@@ -287,7 +287,7 @@ func failureEndsAll(t *testing.T) {
 			}
 			forward(r, b)
 		}
-		if _, err := train(t, on(p, images())); err == nil || !strings.Contains(err.Error(), "a test's failure") {
+		if _, err := train(t, onGPUs(p, images())); err == nil || !strings.Contains(err.Error(), "a test's failure") {
 			t.Errorf("step %d: %v", step, err)
 		}
 	}
@@ -299,7 +299,7 @@ func TestTooFewGPUs(t *testing.T) {
 	p := k.program(true)
 	t.Setenv(shareGPU, "")
 	p.Mesh[1].Size, p.Stages = 4, append(p.Stages, p.Stages...)
-	_, err := train(t, on(p, images()))
+	_, err := train(t, onGPUs(p, images()))
 	if exit := (*rt.ExitError)(nil); !errors.As(err, &exit) || exit.Code != rt.ExitCannot ||
 		!strings.Contains(err.Error(), "8 ranks") {
 		t.Error(err)

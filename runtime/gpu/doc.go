@@ -13,7 +13,7 @@
 // plans. The second step is captured as a CUDA graph, and later steps replay it. Each step is launched
 // before the host has received the results of the previous one (step.go). Values that change from step to
 // step are read from device memory (stepwords.go, drops.go). The number of rounds of experts is the largest
-// one needed so far (rounds.go).
+// one needed so far (expertrounds.go).
 //
 // Begin with device.go. A generated program calls Main and Run (run.go). The program that planc calibrate
 // builds calls Measure (measure.go), and measured.go defines its output. All files except that one and this

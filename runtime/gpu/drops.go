@@ -33,7 +33,7 @@ const (
 // DropKey returns the device address of the key of one dropout of one layer in the present step. It is
 // [rt.DropKey] for kernels.
 func DropKey(r *rt.Rank, segment, layer, key int) uint64 {
-	d := of(r)
+	d := deviceOf(r)
 	at := site{segment, layer, key}
 	n, ok := d.drops.number[at]
 	if !ok {
@@ -59,8 +59,8 @@ func (d *device) newSite(at site) int {
 	for i, x := range []int{at.segment, at.layer, at.key} {
 		binary.NativeEndian.PutUint32(host.Slice()[4*i:], uint32(x))
 	}
-	rt.Check(d.on.stream.Upload(b.sites.At(int64(b.n*siteSize), siteSize), host))
-	d.await("the upload of a dropout's key", d.on.stream.Synchronize)
+	rt.Check(d.current.stream.Upload(b.sites.At(int64(b.n*siteSize), siteSize), host))
+	d.await("the upload of a dropout's key", d.current.stream.Synchronize)
 	b.n++
 	d.deriveKeys(b)
 	return n

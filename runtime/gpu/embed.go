@@ -15,16 +15,16 @@ import (
 
 // Embed copies rows of an embedding table.
 func Embed[Y, T num.Stored](r *rt.Rank, y Buf[Y], table Buf[T], ids Buf[int32], cols, lo, n int) {
-	d := of(r)
-	d.call("embed", suffix[Y]()+"_"+suffix[T](), ids.N, cols, at(d, y), at(d, table), at(d, ids), ids.N, cols, lo, n)
+	d := deviceOf(r)
+	d.call("embed", suffix[Y]()+"_"+suffix[T](), ids.N, cols, addressOf(d, y), addressOf(d, table), addressOf(d, ids), ids.N, cols, lo, n)
 }
 
 // Iota numbers the elements of a rank's part of a dim, starting at offset. Numbers are capped at most
 // unless that is 0.
 func Iota(r *rt.Rank, ids Buf[int32], where cpu.Where, offset, most int) {
-	d := of(r)
+	d := deviceOf(r)
 	d.iotas[ids.At] = iota32{where, offset, most}
-	d.call("iota", "i32", 1, ids.N, at(d, ids), where.At, where.Half, where.Then, offset, most, int64(ids.N))
+	d.call("iota", "i32", 1, ids.N, addressOf(d, ids), where.At, where.Half, where.Then, offset, most, int64(ids.N))
 }
 
 // iota32 holds the parameters of a call of Iota.
@@ -52,13 +52,13 @@ const noID = -1
 // EmbedGradBut computes EmbedGrad except for the row of the id but.
 func EmbedGradBut[G, T num.Stored](r *rt.Rank, dtable Buf[G], dy Buf[T], ids Buf[int32],
 	but, cols, lo, n int, acc bool) {
-	d := of(r)
+	d := deviceOf(r)
 	if !acc {
 		d.Clear(dtable.At, dtable.N*size[G]())
 	}
 	s := d.sorted(ids, but, lo, n)
 	most := min(ids.N, n)
-	d.call("embed_grad", suffix[G]()+"_"+suffix[T](), most, cols, at(d, dtable), at(d, dy), s, s+4,
+	d.call("embed_grad", suffix[G]()+"_"+suffix[T](), most, cols, addressOf(d, dtable), addressOf(d, dy), s, s+4,
 		s+cuda.Pointer(4*(1+most)), s+cuda.Pointer(4*(2+2*most)), cols)
 }
 
@@ -86,7 +86,7 @@ func (d *device) sorted(ids Buf[int32], but, lo, n int) cuda.Pointer {
 	}
 	made, ok := d.iotas[ids.At]
 	if !ok {
-		panic("gpu: the gradient of a table whose rows were taken by ids of another making than the batch's and Iota's")
+		panic("gpu: EmbedGrad supports only ids of the batch or of Iota")
 	}
 	key.at, key.iota = -1, made
 	return d.constant(key, func() []byte {

@@ -10,7 +10,7 @@ import (
 
 // AllToAll computes the runtime's AllToAll: members exchange parts of one dim for parts of another.
 func AllToAll[T num.Stored](r *rt.Rank, group int, y, x Buf[T], t rt.Turn) {
-	d := of(r)
+	d := deviceOf(r)
 	c := d.group(group)
 	if c == nil {
 		Copy(r, y, x)
@@ -23,10 +23,10 @@ func AllToAll[T num.Stored](r *rt.Rank, group int, y, x Buf[T], t rt.Turn) {
 		from, to = to, from
 	}
 	n := c.Ranks
-	room := d.rooms(x.N*size[T](), x.N*size[T]())
-	d.pack(suffix[T](), room[0], at(d, x), from[0], 0, n, from[1], n*from[1], 0)
+	room := d.scratchParts(x.N*size[T](), x.N*size[T]())
+	d.pack(suffix[T](), room[0], addressOf(d, x), from[0], 0, n, from[1], n*from[1], 0)
 	d.exchange(c, room[1], room[0], x.N/n, size[T](), wireType[T]())
-	d.unpack(suffix[T](), at(d, y), room[1], to[0], n, to[1], n*to[1], 0)
+	d.unpack(suffix[T](), addressOf(d, y), room[1], to[0], n, to[1], n*to[1], 0)
 }
 
 // exchange sends each member its n elements of from, and receives as many from each.
@@ -47,7 +47,7 @@ func (d *device) exchange(c *comm, to, from cuda.Pointer, n, size int, t cuda.Ty
 
 // Shift computes the runtime's Shift: y becomes the x of the member that is by positions before this one.
 func Shift[T num.Stored](r *rt.Rank, group int, y, x Buf[T], by int) {
-	d := of(r)
+	d := deviceOf(r)
 	c := d.group(group)
 	if c == nil || by%c.Ranks == 0 {
 		Copy(r, y, x)
@@ -55,10 +55,10 @@ func Shift[T num.Stored](r *rt.Rank, group int, y, x Buf[T], by int) {
 	}
 	by = (by%c.Ranks + c.Ranks) % c.Ranks
 	rt.Check(c.Group(d.stream(), func() error {
-		if err := c.Send(d.stream(), at(d, x), x.N, wireType[T](), (c.Rank+by)%c.Ranks); err != nil {
+		if err := c.Send(d.stream(), addressOf(d, x), x.N, wireType[T](), (c.Rank+by)%c.Ranks); err != nil {
 			return err
 		}
-		return c.Receive(d.stream(), at(d, y), y.N, wireType[T](), (c.Rank-by+c.Ranks)%c.Ranks)
+		return c.Receive(d.stream(), addressOf(d, y), y.N, wireType[T](), (c.Rank-by+c.Ranks)%c.Ranks)
 	}))
 }
 

@@ -68,12 +68,12 @@ func (d *device) Load() {
 		rt.Check(l.loaded[l.turn()].Synchronize())
 	}
 	if l.n > 1 {
-		rt.Check(d.copies.stream.Wait(l.taken))
+		rt.Check(d.uploads.stream.Wait(l.taken))
 	}
 	for _, f := range d.feeds {
 		host := f.host[l.turn()]
 		f.fill(host.Slice())
-		rt.Check(d.copies.stream.Upload(f.stage, host))
+		rt.Check(d.uploads.stream.Upload(f.stage, host))
 	}
 }
 
@@ -82,7 +82,7 @@ func (d *device) Load() {
 func (d *device) arrive(also func()) {
 	l := &d.loads
 	loaded := l.loaded[l.turn()]
-	rt.Check(d.copies.stream.Record(loaded))
+	rt.Check(d.uploads.stream.Record(loaded))
 	rt.Check(d.compute.stream.Wait(loaded))
 	for _, f := range d.feeds {
 		rt.Check(d.compute.stream.Copy(f.to, f.stage))

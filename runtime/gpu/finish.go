@@ -23,7 +23,7 @@ func (d *device) SumLoss(group int) {
 // whether the step is skipped, as [rt.ClipGradients] specifies.
 func (d *device) ClipGradients(world int) {
 	d.squares()
-	d.routers.judge(d)
+	d.routers.checkLimits(d)
 	if c := d.group(world); c != nil {
 		pair := d.step.result(squaresSum)
 		rt.Check(c.AllReduce(d.compute.stream, pair, pair, clipped-squaresSum, cuda.Float64, cuda.Sum))
@@ -68,13 +68,13 @@ func (d *device) Optimize(bucket int) {
 func (d *device) update(u *rt.Update) {
 	p := d.rank.Program
 	types := updateTypes(p.Kept())
-	a := d.args().Pointer(d.ptr(u.Param)).Pointer(d.maybe(u.Master)).Pointer(d.ptr(u.Grad))
+	a := d.args().Pointer(d.ptr(u.Param)).Pointer(d.optionalPtr(u.Master)).Pointer(d.ptr(u.Grad))
 	if u.Load != nil {
 		b := &p.Batch
 		all := float64(b.GlobalBatch) * float64(b.SeqLen) * float64(u.Load.Choices)
 		d.run("level", types, 1, u.N, a.Pointer(d.step.result(clipped)).
 			Float64(d.rank.Hyper.BiasRate).Float64(float64(u.Load.Dims[0].Size)).Float64(all).
-			Pointer(d.chance(u)).Pointer(d.numbers(u)).Uint64(uint64(u.N)))
+			Pointer(d.roundingKey(u)).Pointer(d.elementNumbers(u)).Uint64(uint64(u.N)))
 		return
 	}
 	rates := d.step.value(plainRates)
@@ -82,17 +82,17 @@ func (d *device) update(u *rt.Update) {
 		rates = d.step.value(decayRates)
 	}
 	name := "sgd"
-	a.Pointer(d.maybe(u.Moment1))
+	a.Pointer(d.optionalPtr(u.Moment1))
 	if p.Optim != rt.SGD {
 		name = "adam"
-		a.Pointer(d.maybe(u.Moment2))
+		a.Pointer(d.optionalPtr(u.Moment2))
 	}
-	a.Pointer(d.step.result(clipped)).Pointer(rates).Pointer(d.chance(u)).Pointer(d.numbers(u))
+	a.Pointer(d.step.result(clipped)).Pointer(rates).Pointer(d.roundingKey(u)).Pointer(d.elementNumbers(u))
 	d.run(name, types, 1, u.N, a.Uint64(uint64(u.N)))
 }
 
 // optionalPtr returns the device address of a byte of the arena, and null for a negative offset.
-func (d *device) maybe(at int) cuda.Pointer {
+func (d *device) optionalPtr(at int) cuda.Pointer {
 	if at < 0 {
 		return 0
 	}
@@ -100,9 +100,9 @@ func (d *device) maybe(at int) cuda.Pointer {
 }
 
 // checkUpdateTypes returns an error if there are no update kernels for the types.
-func updates(t rt.Types) error {
+func checkUpdateTypes(t rt.Types) error {
 	if !slices.Contains(family("adam").Types, updateTypes(t)) {
-		return fmt.Errorf("there is no update on a GPU of parameters in %v with gradients in %v and moments in %v",
+		return fmt.Errorf("not supported on GPUs: an optimizer with parameters in %v, gradients in %v and moments in %v",
 			t.Params, t.Grads, t.Moments)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 )
 
 // fp8Codes maps the FP8 formats to their numbers in the kernels of fp8.cu and in cuBLASLt.
-var eightCodes = map[num.FP8Format]struct {
+var fp8Codes = map[num.FP8Format]struct {
 	format int
 	value  cuda.Value
 }{num.E4M3: {0, cuda.ValueE4M3}, num.E5M2: {1, cuda.ValueE5M2}}
@@ -21,47 +21,47 @@ var eightCodes = map[num.FP8Format]struct {
 // multiplied as bf16, which represents all of them exactly, so that the sums are over the same numbers.
 func MatMul8[C num.Stored](r *rt.Rank, c Buf[C], a, b Buf[num.BF16], groups, m, n, k int, ta, tb, acc bool,
 	as, bs num.FP8Format) {
-	d := of(r)
+	d := deviceOf(r)
 	p := cuda.GEMM{Batch: groups, M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, In: cuda.ValueBFloat16}
-	out := value(suffix[C]())
+	out := valueType(suffix[C]())
 	p.Out = out
 	if out != cuda.ValueBFloat16 {
 		p.Out = cuda.ValueFloat32
 	}
 	batch, width := max(groups, 1), (k+15)&^15
-	scales := d.rooms(workspace, 2*roomAlign)[1]
+	scales := d.scratchParts(workspace, 2*partAlign)[1]
 	q := p
-	q.K, q.TransposeA, q.TransposeB, q.ScaleA, q.ScaleB = width, false, true, scales, scales+roomAlign
-	q.In, q.InB = eightCodes[as].value, eightCodes[bs].value
+	q.K, q.TransposeA, q.TransposeB, q.ScaleA, q.ScaleB = width, false, true, scales, scales+partAlign
+	q.In, q.InB = fp8Codes[as].value, fp8Codes[bs].value
 	sizes := []int{batch * m * width, batch * n * width}
-	eight := d.takes(q)
+	eight := d.supportsFP8(q)
 	if !eight {
 		sizes, q = []int{2 * a.N, 2 * b.N}, p
 	}
-	room := d.rooms(workspace, 2*roomAlign, roomOf[C, num.BF16](c.N), mostBytes, sizes[0], sizes[1])
+	room := d.scratchParts(workspace, 2*partAlign, sumScratch[C, num.BF16](c.N), absmaxBytes, sizes[0], sizes[1])
 	if eight { // the scratch memory may have moved
-		q.ScaleA, q.ScaleB = room[1], room[1]+roomAlign
-		d.eight(a, eightCopy{room[4], room[3], room[1], batch, m, k, width, ta, eightCodes[as].format})
-		d.eight(b, eightCopy{room[5], room[3], room[1] + roomAlign, batch, n, k, width, !tb, eightCodes[bs].format})
+		q.ScaleA, q.ScaleB = room[1], room[1]+partAlign
+		d.fp8Quantize(a, fp8Copy{room[4], room[3], room[1], batch, m, k, width, ta, fp8Codes[as].format})
+		d.fp8Quantize(b, fp8Copy{room[5], room[3], room[1] + partAlign, batch, n, k, width, !tb, fp8Codes[bs].format})
 	} else {
-		d.eightRound(a, room[4], room[3], eightCodes[as].format)
-		d.eightRound(b, room[5], room[3], eightCodes[bs].format)
+		d.fp8Round(a, room[4], room[3], fp8Codes[as].format)
+		d.fp8Round(b, room[5], room[3], fp8Codes[bs].format)
 	}
 	if q.Out == out {
-		d.multiply(q, at(d, c), added(at(d, c), acc), room[4], room[5])
+		d.gemm(q, addressOf(d, c), betaOperand(addressOf(d, c), acc), room[4], room[5])
 		return
 	}
-	summed[C, num.BF16](d, c, room[2], acc, func(to cuda.Pointer) {
-		d.multiply(q, to, added(to, acc), room[4], room[5])
+	withSums[C, num.BF16](d, c, room[2], acc, func(to cuda.Pointer) {
+		d.gemm(q, to, betaOperand(to, acc), room[4], room[5])
 	})
 }
 
 // supportsFP8 reports whether cuBLASLt supports an FP8 GEMM.
-func (d *device) takes(p cuda.GEMM) bool {
-	kind := kindOf(p)
+func (d *device) supportsFP8(p cuda.GEMM) bool {
+	kind := gemmKind(p)
 	if _, known := d.refused[kind]; !known {
-		_, err := d.multiplier(p)
-		d.refused[kind] = err != nil || ours("eight")
+		_, err := d.gemmPlan(p)
+		d.refused[kind] = err != nil || usesOwnKernel("eight")
 	}
 	return !d.refused[kind]
 }
@@ -69,30 +69,30 @@ func (d *device) takes(p cuda.GEMM) bool {
 // fp8Copy describes where a tensor's FP8 codes go, its scale, and the scratch memory for the parts of its
 // absolute maximum. The codes are groups of rows of cols elements, in width bytes each. transposed says
 // that the tensor stores them transposed.
-type eightCopy struct {
+type fp8Copy struct {
 	to, part, scale           cuda.Pointer
 	groups, rows, cols, width int
-	across                    bool
+	transposed                bool
 	format                    int
 }
 
 // absmaxBytes is the size of the parts of a tensor's absolute maximum.
-const mostBytes = 4 * 1024
+const absmaxBytes = 4 * 1024
 
 // fp8Absmax enqueues the computation of the parts of a tensor's absolute maximum, and returns how many
 // there are.
-func (d *device) eightMost(x Buf[num.BF16], part cuda.Pointer) int {
-	d.call("eight_most", "bf16", 1, x.N, part, at(d, x), int64(x.N))
+func (d *device) fp8Absmax(x Buf[num.BF16], part cuda.Pointer) int {
+	d.call("eight_most", "bf16", 1, x.N, part, addressOf(d, x), int64(x.N))
 	return kernels.Blocks(x.N)
 }
 
-func (d *device) eight(x Buf[num.BF16], c eightCopy) {
-	parts := d.eightMost(x, c.part)
-	d.call("eight", "bf16", c.groups*c.rows, c.width, c.to, at(d, x), c.part, c.scale, parts, c.groups, c.rows, c.cols,
-		c.width, c.across, c.format)
+func (d *device) fp8Quantize(x Buf[num.BF16], c fp8Copy) {
+	parts := d.fp8Absmax(x, c.part)
+	d.call("eight", "bf16", c.groups*c.rows, c.width, c.to, addressOf(d, x), c.part, c.scale, parts, c.groups, c.rows, c.cols,
+		c.width, c.transposed, c.format)
 }
 
-func (d *device) eightRound(x Buf[num.BF16], to, part cuda.Pointer, format int) {
-	parts := d.eightMost(x, part)
-	d.call("eight_round", "bf16", 1, x.N, to, at(d, x), part, parts, int64(x.N), format)
+func (d *device) fp8Round(x Buf[num.BF16], to, part cuda.Pointer, format int) {
+	parts := d.fp8Absmax(x, part)
+	d.call("eight_round", "bf16", 1, x.N, to, addressOf(d, x), part, parts, int64(x.N), format)
 }

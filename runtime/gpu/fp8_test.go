@@ -32,14 +32,14 @@ func TestProductsInEightBits(t *testing.T) {
 			}
 			forward(r, b)
 		}
-		if _, err := train(t, on(p, images())); err != nil || !done {
+		if _, err := train(t, onGPUs(p, images())); err != nil || !done {
 			t.Error(done, err)
 		}
 	}
 }
 
 // sizes writes n numbers of several magnitudes to the device, and returns them.
-func sizes[T num.Stored](w *desktop, n int, seed uint64, bad float32) (Buf[T], []float32) {
+func sizes[T num.Stored](w *scratchWriter, n int, seed uint64, bad float32) (Buf[T], []float32) {
 	b, x := put[T](w, n, 0)
 	r := rand.New(rand.NewPCG(seed, 3))
 	for i := range x {
@@ -50,7 +50,7 @@ func sizes[T num.Stored](w *desktop, n int, seed uint64, bad float32) (Buf[T], [
 	}
 	num.Store(rt.View[T](w.r, b.At, n), x)
 	num.Load(x, rt.View[T](w.r, b.At, n))
-	of(w.r).Push(b.At, n*size[T]())
+	deviceOf(w.r).Upload(b.At, n*size[T]())
 	return b, x
 }
 
@@ -64,7 +64,7 @@ func eightProduct[C num.Stored](t *testing.T, r *rt.Rank, bits int, library bool
 	if bits == 3 {
 		bad = float32(math.Inf(1))
 	}
-	w := &desktop{r, r.Stage.Arena.Workspace.Offset}
+	w := &scratchWriter{r, r.Stage.Arena.Workspace.Offset}
 	a, av := sizes[num.BF16](w, each*m*k, 1, bad)
 	b, bv := sizes[num.BF16](w, each*k*n, 2, 0)
 	c, cv := sizes[C](w, each*m*n, 3, 0)
@@ -79,7 +79,7 @@ func eightProduct[C num.Stored](t *testing.T, r *rt.Rank, bits int, library bool
 			t.Errorf("%s[%d] is %g, want %g", what, i, x, y)
 		}
 	}
-	d := of(r)
+	d := deviceOf(r)
 	for p, refused := range d.refused {
 		if p.In == cuda.ValueE4M3 && refused != (!library || p.N%8 > 0) {
 			t.Errorf("%s: %+v is refused: %v", what, p, refused)

@@ -23,8 +23,8 @@ var endProcess = os.Exit
 // was waited for.
 func (d *device) patiently(what string, f func()) {
 	timer := time.AfterFunc(grace, func() {
-		fmt.Fprintf(os.Stderr, "rank %d: the run has failed, and %s does not end within %v, so that the process is "+
-			"ended: %v\n", d.rank.ID, what, grace, d.rank.Failure())
+		fmt.Fprintf(os.Stderr, "rank %d: the run has failed, and %s has not ended within %v; ending the process. "+
+			"The run's error: %v\n", d.rank.ID, what, grace, d.rank.Failure())
 		endProcess(rt.ExitFailed)
 	})
 	defer timer.Stop()
@@ -32,7 +32,7 @@ func (d *device) patiently(what string, f func()) {
 }
 
 // activity is what a rank's goroutine does on its device, and since when.
-type underway struct {
+type activity struct {
 	what  string
 	since time.Time
 }
@@ -40,8 +40,8 @@ type underway struct {
 // begins records what the rank's goroutine does until ended is called. If that takes longer than the
 // deadline, watch fails the run.
 func (d *device) begins(what string) (ended func()) {
-	before := d.under.Swap(&underway{what, time.Now()})
-	return func() { d.under.Store(before) }
+	before := d.activity.Swap(&activity{what, time.Now()})
+	return func() { d.activity.Store(before) }
 }
 
 // longSteps is how many times the longest step so far the deadline allows in addition to the timeout. A
@@ -51,7 +51,7 @@ const longSteps = 10
 
 // deadline returns the time limit of a call on the device.
 func (d *device) deadline() time.Duration {
-	step := max(d.rank.Program.Predict.StepSeconds, math.Float64frombits(d.longest.Load()))
+	step := max(d.rank.Program.Predict.StepSeconds, math.Float64frombits(d.longestStep.Load()))
 	if !(step < 1e8) { // unknown, or would overflow
 		step = 0
 	}
@@ -60,7 +60,7 @@ func (d *device) deadline() time.Duration {
 
 // hung returns an error if the rank's present activity exceeds the deadline, otherwise nil.
 func (d *device) hung(now time.Time) error {
-	u := d.under.Load()
+	u := d.activity.Load()
 	if u == nil {
 		return nil
 	}
@@ -68,9 +68,9 @@ func (d *device) hung(now time.Time) error {
 	if now.Sub(u.since) <= limit {
 		return nil
 	}
-	text := fmt.Sprintf("rank %d: %s has not ended after %v: a collective waits for a rank that does not come, or a "+
-		"GPU hangs. The deadline is --timeout or "+
-		"PLANC_TIMEOUT (%v), and ten times the longest step", d.rank.ID, u.what, limit.Round(time.Millisecond),
+	text := fmt.Sprintf("rank %d: %s has not ended after %v: a collective waits for a missing rank, or a "+
+		"GPU hangs. The deadline is the timeout (--timeout or "+
+		"PLANC_TIMEOUT, %v) plus ten times the longest step", d.rank.ID, u.what, limit.Round(time.Millisecond),
 		d.rank.Timeout())
 	for i, c := range d.comms {
 		if i == 4 {
@@ -83,10 +83,10 @@ func (d *device) hung(now time.Time) error {
 
 // await waits for enqueued work in the middle of a run. If the run fails meanwhile, it waits no longer than
 // grace.
-func (d *device) await(what string, wait func() error) { rt.Check(d.awaited(what, wait)) }
+func (d *device) await(what string, wait func() error) { rt.Check(d.awaitErr(what, wait)) }
 
 // awaitErr is await, but returns the error.
-func (d *device) awaited(what string, wait func() error) error {
+func (d *device) awaitErr(what string, wait func() error) error {
 	defer d.begins(what)()
 	ended := make(chan struct{})
 	go func() {

@@ -50,15 +50,15 @@ func TestGrace(t *testing.T) {
 	text, _ := io.ReadAll(out)
 	for _, what := range []string{"an abort", "a step"} {
 		if !strings.Contains(string(text),
-			"the run has failed, and "+what+" does not end within 1ms, so that the process is ended: a "+
-				"test's failure") {
-			t.Errorf("told:\n%s", text)
+			"the run has failed, and "+what+" has not ended within 1ms; ending the process. The run's error: "+
+				"a test's failure") {
+			t.Errorf("printed:\n%s", text)
 		}
 	}
 	grace = time.Hour
 	(&device{}).patiently("nothing", func() {})
 	if len(ended) != 0 {
-		t.Error("the process is ended though all has")
+		t.Error("the process was ended although the call returned")
 	}
 }
 
@@ -83,8 +83,8 @@ func (s stuck) Take(r *rt.Rank) (rt.Device, error) {
 // A call on the device that exceeds the deadline ends the run although all ranks are alive. One that takes
 // ten of the longest steps does not.
 func TestHung(t *testing.T) {
-	defer func(d time.Duration) { lookEvery = d }(lookEvery)
-	lookEvery = 10 * time.Millisecond
+	defer func(d time.Duration) { watchInterval = d }(watchInterval)
+	watchInterval = 10 * time.Millisecond
 	run := func(longest time.Duration, wait func(d *device) error) error {
 		p := toy{pp: 1}.program(false)
 		p.Devices = waiting{longest, wait}
@@ -94,8 +94,8 @@ func TestHung(t *testing.T) {
 	}
 	hangs := func(d *device) error { <-d.rank.Done(); return errors.New("aborted") }
 	err := run(2*time.Millisecond, hangs)
-	want := "a step has not ended after 70ms: a collective waits for a rank that does not come, or a GPU hangs. The " +
-		"deadline is --timeout or PLANC_TIMEOUT (50ms), and ten times the longest step"
+	want := "a step has not ended after 70ms: a collective waits for a missing rank, or a GPU hangs. The deadline is " +
+		"the timeout (--timeout or PLANC_TIMEOUT, 50ms) plus ten times the longest step"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v\nwant %s", err, want)
 	}
@@ -119,9 +119,9 @@ func (w waiting) Meet(context.Context, *launch.Launch, string, string, time.Dura
 	return nil, errors.New("there is one process")
 }
 func (w waiting) Take(r *rt.Rank) (rt.Device, error) {
-	d := &device{rank: r, watched: make(chan struct{}), unwatched: make(chan struct{})}
-	d.longest.Store(math.Float64bits(w.longest.Seconds()))
+	d := &device{rank: r, stopWatch: make(chan struct{}), watchStopped: make(chan struct{})}
+	d.longestStep.Store(math.Float64bits(w.longest.Seconds()))
 	go d.watch()
-	defer func() { close(d.watched); <-d.unwatched }()
-	return nil, d.awaited("a step", func() error { return w.wait(d) })
+	defer func() { close(d.stopWatch); <-d.watchStopped }()
+	return nil, d.awaitErr("a step", func() error { return w.wait(d) })
 }

@@ -61,12 +61,12 @@ func (h *hub) meet(failed <-chan struct{}) error {
 	case <-gate:
 		return nil
 	case <-failed:
-		return errLost
+		return errPeerFailed
 	}
 }
 
 // mailbox returns the queue of messages from one member to another.
-func (h *hub) box(from, to int) chan letter {
+func (h *hub) mailbox(from, to int) chan letter {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	key := [2]int{from, to}
@@ -126,7 +126,7 @@ func (l *local) marked(s *cuda.Stream) (*cuda.Event, error) {
 
 // collective runs f, this member's part of a collective, when the operands of all members are ready. Later
 // work on the stream waits until all members are done.
-func (l *local) all(s *cuda.Stream, mine call, f func(all []call) error) (err error) {
+func (l *local) collective(s *cuda.Stream, mine call, f func(all []call) error) (err error) {
 	mine.ready, err = l.marked(s)
 	if err != nil {
 		return err
@@ -175,7 +175,7 @@ func (l *local) allReduce(s *cuda.Stream, to, from cuda.Pointer, count int, t cu
 		}
 	}
 	name := map[cuda.Reduction]string{cuda.Sum: "all_reduce_sum", cuda.Max: "all_reduce_max"}[op]
-	return l.all(s, call{to: to}, func(all []call) error {
+	return l.collective(s, call{to: to}, func(all []call) error {
 		n := len(all)
 		lo, hi := count*l.me/n, count*(l.me+1)/n
 		if lo < hi {
@@ -188,7 +188,7 @@ func (l *local) allReduce(s *cuda.Stream, to, from cuda.Pointer, count int, t cu
 }
 
 func (l *local) reduceScatter(s *cuda.Stream, to, from cuda.Pointer, count int, t cuda.Type) error {
-	return l.all(s, call{from: from}, func(all []call) error {
+	return l.collective(s, call{from: from}, func(all []call) error {
 		n := len(all)
 		l.d.call("reduce_scatter_sum", suffixes[t], 1, count, to, l.members(all, func(c *call) cuda.Pointer {
 			return c.from
@@ -199,7 +199,7 @@ func (l *local) reduceScatter(s *cuda.Stream, to, from cuda.Pointer, count int, 
 
 func (l *local) allGather(s *cuda.Stream, to, from cuda.Pointer, count int, t cuda.Type) error {
 	bytes := count * typeSize(t)
-	return l.all(s, call{from: from}, func(all []call) error {
+	return l.collective(s, call{from: from}, func(all []call) error {
 		for i := range all {
 			if at := to + cuda.Pointer(i*bytes); at != all[i].from {
 				if err := move(s, at, all[i].from, bytes); err != nil {
@@ -220,7 +220,7 @@ func (l *local) together(s *cuda.Stream, f func() error) error {
 	if err != nil {
 		return err
 	}
-	return l.all(s, call{sends: g.sends}, func(all []call) error {
+	return l.collective(s, call{sends: g.sends}, func(all []call) error {
 		for _, receive := range g.receives {
 			if err := receive(all); err != nil {
 				return err
@@ -241,7 +241,7 @@ func (l *local) send(s *cuda.Stream, from cuda.Pointer, bytes, peer int) error {
 	}
 	x := letter{from, bytes, sent, make(chan *cuda.Event, 1)}
 	l.pending = append(l.pending, x)
-	l.hub.box(l.me, peer) <- x
+	l.hub.mailbox(l.me, peer) <- x
 	return nil
 }
 
@@ -254,12 +254,12 @@ func (l *local) receive(s *cuda.Stream, to cuda.Pointer, bytes, peer int) error 
 	}
 	var x letter
 	select {
-	case x = <-l.hub.box(peer, l.me):
+	case x = <-l.hub.mailbox(peer, l.me):
 	case <-l.d.rank.Done():
-		return errLost
+		return errPeerFailed
 	}
 	if x.bytes != bytes {
-		return fmt.Errorf("gpu: a message of %d bytes, for which there is room of %d", x.bytes, bytes)
+		return fmt.Errorf("gpu: received a message of %d bytes, expected %d", x.bytes, bytes)
 	}
 	if err := s.Wait(x.sent); err != nil {
 		return err
@@ -281,7 +281,7 @@ func (l *local) settle(s *cuda.Stream, n int) error {
 				return err
 			}
 		case <-l.d.rank.Done():
-			return errLost
+			return errPeerFailed
 		}
 	}
 	l.pending = l.pending[n:]

@@ -52,7 +52,7 @@ func Measure(images fs.FS) (*Measurement, error) {
 	for _, g := range gpus {
 		m.GPUs = append(m.GPUs, g.Name)
 	}
-	meet, id := newRoundTable(len(gpus)), cuda.UniqueID{}
+	meet, id := newBarrier(len(gpus)), cuda.UniqueID{}
 	nccl := m.openNCCL(len(gpus))
 	if nccl != nil {
 		id, err = nccl.NewID()
@@ -62,7 +62,7 @@ func Measure(images fs.FS) (*Measurement, error) {
 	}
 	errs := make(chan error, len(gpus))
 	for rank, g := range gpus {
-		b := &bench{rank: rank, ranks: len(gpus), gpu: g, meet: meet, out: m, images: images, blas: blas,
+		b := &bench{rank: rank, ranks: len(gpus), gpu: g, barrier: meet, out: m, images: images, blas: blas,
 			nccl: nccl, id: id}
 		go func() { errs <- b.run() }()
 	}
@@ -90,34 +90,34 @@ func (m *Measurement) openNCCL(gpus int) *cuda.NCCL {
 }
 
 // barrier synchronizes the goroutines of all GPUs.
-type roundTable struct {
-	mutex   sync.Mutex
-	all     *sync.Cond
-	n, here int
-	turn    int
-	best    float64 // maximum of those that have arrived
-	last    float64 // maximum of the previous round
+type barrier struct {
+	mutex      sync.Mutex
+	all        *sync.Cond
+	n, arrived int
+	round      int
+	best       float64 // maximum of those that have arrived
+	last       float64 // maximum of the previous round
 }
 
-func newRoundTable(n int) *roundTable {
-	m := &roundTable{n: n, best: math.Inf(-1)}
+func newBarrier(n int) *barrier {
+	m := &barrier{n: n, best: math.Inf(-1)}
 	m.all = sync.NewCond(&m.mutex)
 	return m
 }
 
 // max waits for all goroutines and returns the largest value that any passed.
-func (m *roundTable) most(x float64) float64 {
+func (m *barrier) max(x float64) float64 {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.best = max(m.best, x)
-	m.here++
-	if m.here == m.n {
-		m.last, m.best, m.here = m.best, math.Inf(-1), 0
-		m.turn++
+	m.arrived++
+	if m.arrived == m.n {
+		m.last, m.best, m.arrived = m.best, math.Inf(-1), 0
+		m.round++
 		m.all.Broadcast()
 		return m.last
 	}
-	for turn := m.turn; turn == m.turn; {
+	for turn := m.round; turn == m.round; {
 		m.all.Wait()
 	}
 	return m.last
@@ -127,20 +127,20 @@ func (m *roundTable) most(x float64) float64 {
 type bench struct {
 	rank, ranks int
 	gpu         cuda.Device
-	meet        *roundTable
+	barrier     *barrier
 	out         *Measurement // written by rank 0
 	images      fs.FS
 	blas        *cuda.BLAS
 	nccl        *cuda.NCCL
 	id          cuda.UniqueID
 
-	stream   *cuda.Stream
-	products *cuda.GEMMs
-	modules  *modules
-	work     cuda.Memory // workspace of GEMMs
-	random   cuda.Memory // contents for operands
-	args     cuda.Args
-	comm     *cuda.Comm
+	stream  *cuda.Stream
+	gemms   *cuda.GEMMs
+	modules *modules
+	work    cuda.Memory // workspace of GEMMs
+	random  cuda.Memory // contents for operands
+	args    cuda.Args
+	comm    *cuda.Comm
 }
 
 // run measures everything.
@@ -158,8 +158,8 @@ func (b *bench) run() error {
 	if err := b.open(); err != nil {
 		return fmt.Errorf("GPU %d: %w", b.rank, err)
 	}
-	for _, f := range []func() error{b.warm, b.copies, b.host, b.launches, b.multiply, b.multiplyEight, b.attend,
-		b.collect} {
+	for _, f := range []func() error{b.warm, b.copies, b.host, b.launches, b.matmuls, b.fp8Matmuls, b.attend,
+		b.collectives} {
 		if err := f(); err != nil {
 			return fmt.Errorf("GPU %d: %w", b.rank, err)
 		}
@@ -173,7 +173,7 @@ func (b *bench) open() (err error) {
 	if err != nil {
 		return err
 	}
-	b.products, err = b.blas.NewGEMMs()
+	b.gemms, err = b.blas.NewGEMMs()
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (b *bench) close() error {
 			return err
 		}
 	}
-	for _, f := range []func() error{b.modules.close, b.work.Free, b.random.Free, b.products.Close, b.stream.Close} {
+	for _, f := range []func() error{b.modules.close, b.work.Free, b.random.Free, b.gemms.Close, b.stream.Close} {
 		if err := f(); err != nil {
 			return err
 		}
@@ -226,11 +226,11 @@ func (b *bench) close() error {
 // measurement is not counted unless it takes longer than hopelessCall seconds: it loads kernels and
 // connects ranks, which takes up to some seconds.
 const (
-	sampled  = 2e-3
-	least    = 7
-	enough   = 0.1 // seconds of samples, if they are short
-	slow     = 0.1
-	hopeless = 10
+	sampleSeconds   = 2e-3
+	minSamples      = 7
+	samplingSeconds = 0.1 // seconds of samples, if they are short
+	slowCall        = 0.1
+	hopelessCall    = 10
 )
 
 // timing is the duration of a call on the slowest GPU.
@@ -243,24 +243,24 @@ func (b *bench) time(f func() error) (t timing, err error) {
 		f = func() error { return nil }
 	}
 	once := 0.0
-	for _, longest := range []float64{hopeless, slow} {
+	for _, longest := range []float64{hopelessCall, slowCall} {
 		took, err := b.sample(1, f)
 		if err != nil {
 			return t, err
 		}
-		once = b.meet.most(took)
+		once = b.barrier.max(took)
 		if once > longest {
 			return timing{once, 0}, nil
 		}
 	}
-	calls := int(min(max(sampled/once, 1), 2000))
-	samples := make([]float64, int(min(max(enough/(once*float64(calls)), least), 40)))
+	calls := int(min(max(sampleSeconds/once, 1), 2000))
+	samples := make([]float64, int(min(max(samplingSeconds/(once*float64(calls)), minSamples), 40)))
 	for i := range samples {
 		took, err := b.sample(calls, f)
 		if err != nil {
 			return t, err
 		}
-		samples[i] = b.meet.most(took) / float64(calls)
+		samples[i] = b.barrier.max(took) / float64(calls)
 	}
 	slices.Sort(samples)
 	n := len(samples)
@@ -274,7 +274,7 @@ func (b *bench) sample(calls int, f func() error) (float64, error) {
 	if err := b.stream.Synchronize(); err != nil {
 		return 0, err
 	}
-	b.meet.most(0)
+	b.barrier.max(0)
 	start := time.Now()
 	for range calls {
 		if err := f(); err != nil {
@@ -292,7 +292,7 @@ type pace struct{ work, seconds float64 }
 // affords reports whether an amount of work is expected to be fast enough. All GPUs return the same,
 // because they agree on the duration.
 func (p *pace) affords(work float64) bool {
-	return p.work == 0 || p.seconds*max(1, work/p.work/2) < slow
+	return p.work == 0 || p.seconds*max(1, work/p.work/2) < slowCall
 }
 
 // point measures f and records the result.
@@ -312,6 +312,6 @@ func (b *bench) point(p Point, pace *pace, work float64, f func() error) error {
 // skip records that a measurement is left out.
 func (b *bench) skip(p Point) {
 	if b.rank == 0 {
-		b.out.Left = append(b.out.Left, p.Text()+": it would take too long")
+		b.out.Left = append(b.out.Left, p.Text()+": would take too long")
 	}
 }

@@ -72,7 +72,7 @@ func TestFirstCallIsNotMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unbind()
-	b := &bench{meet: newRoundTable(1), out: &Measurement{}}
+	b := &bench{barrier: newBarrier(1), out: &Measurement{}}
 	b.stream, err = cuda.NewStream(0)
 	if err != nil {
 		t.Fatal(err)
@@ -83,14 +83,14 @@ func TestFirstCallIsNotMeasured(t *testing.T) {
 	err = b.point(Point{Of: OfLaunch}, &pace, 1, func() error {
 		calls++
 		if calls == 1 {
-			time.Sleep(time.Duration(2 * slow * float64(time.Second)))
+			time.Sleep(time.Duration(2 * slowCall * float64(time.Second)))
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if calls < 3 || pace.seconds >= slow || !pace.affords(2) {
+	if calls < 3 || pace.seconds >= slowCall || !pace.affords(2) {
 		t.Errorf("%d calls, of %g s each", calls, pace.seconds)
 	}
 }

@@ -10,19 +10,19 @@ import (
 )
 
 // collectives measures collectives among the first 2, 4, 8… GPUs, and among all.
-func (b *bench) collect() error {
+func (b *bench) collectives() error {
 	if b.comm == nil {
 		return nil
 	}
 	for n := 2; ; n = min(2*n, b.ranks) {
-		if err := b.collectOf(n); err != nil || n == b.ranks {
+		if err := b.collectivesOf(n); err != nil || n == b.ranks {
 			return err
 		}
 	}
 }
 
 // collectivesOf measures collectives in a group of n GPUs.
-func (b *bench) collectOf(n int) error {
+func (b *bench) collectivesOf(n int) error {
 	color := 0
 	if b.rank >= n {
 		color = cuda.NoColor
@@ -41,7 +41,7 @@ func (b *bench) collectOf(n int) error {
 				b.skip(p)
 				continue
 			}
-			err := b.with(func(at []cuda.Memory) error {
+			err := b.withOperands(func(at []cuda.Memory) error {
 				return b.point(p, &pace, float64(bytes), b.collective(p, group, at[0].Pointer, at[1].Pointer))
 			}, bytes, bytes)
 			if err != nil {

@@ -44,11 +44,11 @@ type Point struct {
 
 	// Of a GEMM: M × K by K × N. Of causal attention: M queries and N keys with heads of K numbers; Batch is
 	// the number of heads in all sequences.
-	M     int    `json:"m,omitempty"`
-	N     int    `json:"n,omitempty"`
-	K     int    `json:"k,omitempty"`
-	Batch int    `json:"batch,omitempty"`
-	Turn  string `json:"turn,omitempty"` // operand of a GEMM that is stored transposed: a, b
+	M          int    `json:"m,omitempty"`
+	N          int    `json:"n,omitempty"`
+	K          int    `json:"k,omitempty"`
+	Batch      int    `json:"batch,omitempty"`
+	Transposed string `json:"turn,omitempty"` // operand of a GEMM that is stored transposed: a, b
 
 	Bytes int64 `json:"bytes,omitempty"` // of a copy; of a collective the operand of a rank, of all_gather the result
 	Ranks int   `json:"ranks,omitempty"` // of a collective
@@ -99,7 +99,7 @@ func MeasuredAttention() (shapes []*cpu.AttentionShape) {
 func (p *Point) Text() string {
 	switch p.Of {
 	case OfGEMM, OfFP8:
-		turned := map[string]string{"": "", "a": " of weights", "b": " of inputs"}[p.Turn]
+		turned := map[string]string{"": "", "a": " of weights", "b": " of inputs"}[p.Transposed]
 		return fmt.Sprintf("%s %d × %d × %d%s", p.Type, p.M, p.N, p.K, turned)
 	case OfAttention:
 		return fmt.Sprintf("forward, %d × %d queries, heads of %d", p.Batch, p.M, p.K)

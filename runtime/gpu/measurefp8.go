@@ -9,18 +9,18 @@ import (
 )
 
 // fp8Arch is the first architecture whose tensor cores support FP8: Ada.
-const eightArch = 89
+const fp8Arch = 89
 
 // fp8Matmuls measures FP8 GEMMs, if all GPUs support them.
-func (b *bench) multiplyEight() (err error) {
+func (b *bench) fp8Matmuls() (err error) {
 	lacking := 0.0
-	if 10*b.gpu.Major+b.gpu.Minor < eightArch {
+	if 10*b.gpu.Major+b.gpu.Minor < fp8Arch {
 		lacking = 1
 	}
-	if b.meet.most(lacking) > 0 {
+	if b.barrier.max(lacking) > 0 {
 		return nil
 	}
-	return b.with(func(at []cuda.Memory) error {
+	return b.withOperands(func(at []cuda.Memory) error {
 		if err := b.fillCodes(at[0]); err != nil {
 			return err
 		}
@@ -28,18 +28,18 @@ func (b *bench) multiplyEight() (err error) {
 			return err
 		}
 		var pace pace
-		for _, p := range eightShapes {
+		for _, p := range fp8Shapes {
 			p.Of, p.Type = OfFP8, "fp8"
 			if !pace.affords(p.Flops()) {
 				b.skip(p)
 				continue
 			}
-			if err := b.eight(p, &pace, at[0], at[1]); err != nil {
+			if err := b.fp8Matmul(p, &pace, at[0], at[1]); err != nil {
 				return err
 			}
 		}
 		return nil
-	}, randomBytes, 2*roomAlign)
+	}, randomBytes, 2*partAlign)
 }
 
 // fillCodes writes codes of numbers between 1/8 and 2 of either sign, in both formats.
@@ -65,24 +65,24 @@ func (b *bench) fillCodes(to cuda.Memory) error {
 
 // fp8Matmul measures one GEMM with the layout of MatMul8: the dim that is summed is contiguous in both
 // operands. GEMMs that a GPU's cuBLASLt does not support are left out.
-func (b *bench) eight(p Point, pace *pace, codes, scales cuda.Memory) error {
+func (b *bench) fp8Matmul(p Point, pace *pace, codes, scales cuda.Memory) error {
 	x := cuda.GEMM{M: p.M, N: p.N, K: p.K, TransposeB: true, In: cuda.ValueE4M3, InB: cuda.ValueE4M3,
-		Out: cuda.ValueBFloat16, ScaleA: scales.Pointer, ScaleB: scales.Pointer + roomAlign}
-	switch p.Turn {
+		Out: cuda.ValueBFloat16, ScaleA: scales.Pointer, ScaleB: scales.Pointer + partAlign}
+	switch p.Transposed {
 	case "a":
 		x.InB = cuda.ValueE5M2
 	case "b":
 		x.In = cuda.ValueE5M2
 	}
-	way, refused := b.products.Prepare(x, workspace)
+	way, refused := b.gemms.Prepare(x, workspace)
 	lacking := 0.0
 	if refused != nil {
 		lacking = 1
 	}
-	if b.meet.most(lacking) > 0 {
+	if b.barrier.max(lacking) > 0 {
 		if b.rank == 0 {
 			b.out.Left = append(b.out.Left,
-				p.Text()+": cuBLASLt "+b.blas.Version+" has no way to compute it on these GPUs")
+				p.Text()+": cuBLASLt "+b.blas.Version+" does not support it on these GPUs")
 		}
 		if way != nil {
 			return way.Close()
@@ -90,7 +90,7 @@ func (b *bench) eight(p Point, pace *pace, codes, scales cuda.Memory) error {
 		return nil
 	}
 	m, n, k := int64(p.M), int64(p.N), int64(p.K)
-	err := b.with(func(at []cuda.Memory) error {
+	err := b.withOperands(func(at []cuda.Memory) error {
 		for _, operand := range at[1:] {
 			if err := b.repeat(operand, codes); err != nil {
 				return err

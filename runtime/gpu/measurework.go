@@ -60,7 +60,7 @@ func (b *bench) repeat(m, from cuda.Memory) (err error) {
 }
 
 // withOperands calls f with operands of the given sizes in bytes.
-func (b *bench) with(f func(at []cuda.Memory) error, bytes ...int64) (err error) {
+func (b *bench) withOperands(f func(at []cuda.Memory) error, bytes ...int64) (err error) {
 	var all []cuda.Memory
 	defer func() {
 		for _, m := range all {
@@ -89,7 +89,7 @@ func (b *bench) with(f func(at []cuda.Memory) error, bytes ...int64) (err error)
 const warming = 300 * time.Millisecond
 
 func (b *bench) warm() error {
-	return b.with(func(at []cuda.Memory) error {
+	return b.withOperands(func(at []cuda.Memory) error {
 		for begin := time.Now(); time.Since(begin) < warming; {
 			if err := b.stream.Copy(at[0], at[1]); err != nil {
 				return err
@@ -111,7 +111,7 @@ func (b *bench) copies() error {
 			b.skip(p)
 			continue
 		}
-		err := b.with(func(at []cuda.Memory) error {
+		err := b.withOperands(func(at []cuda.Memory) error {
 			return b.point(p, &pace, float64(n), func() error { return b.stream.Copy(at[0], at[1]) })
 		}, n, n)
 		if err != nil {
@@ -143,7 +143,7 @@ func (b *bench) hostOf(p Point, pace *pace) (err error) {
 	if err != nil {
 		return err
 	}
-	err = b.with(func(at []cuda.Memory) error {
+	err = b.withOperands(func(at []cuda.Memory) error {
 		return b.point(p, pace, float64(p.Bytes), func() error {
 			if p.Of == OfUpload {
 				return b.stream.Upload(at[0], host)
@@ -167,7 +167,7 @@ func (b *bench) launches() error {
 		return err
 	}
 	shape := family(FillKernel).Launch(1, 1)
-	return b.with(func(at []cuda.Memory) error {
+	return b.withOperands(func(at []cuda.Memory) error {
 		launch := func() error {
 			args := arguments(b.args.Reset(), FillKernel, []any{at[0].Pointer, 0.0, int64(1)})
 			return b.stream.Launch(kernel, cuda.Shape{Grid: shape.Grid, Block: shape.Block}, args)
@@ -202,9 +202,9 @@ func (b *bench) launches() error {
 }
 
 // matmuls measures GEMMs.
-func (b *bench) multiply() error {
+func (b *bench) matmuls() error {
 	paces := map[string]*pace{}
-	for _, p := range productShapes {
+	for _, p := range gemmShapes {
 		p.Of = OfGEMM
 		if paces[p.Type] == nil {
 			paces[p.Type] = &pace{}
@@ -213,27 +213,27 @@ func (b *bench) multiply() error {
 			b.skip(p)
 			continue
 		}
-		if err := b.product(p, paces[p.Type]); err != nil {
+		if err := b.matmul(p, paces[p.Type]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *bench) product(p Point, pace *pace) error {
+func (b *bench) matmul(p Point, pace *pace) error {
 	v := map[string]cuda.Value{"bf16": cuda.ValueBFloat16, "fp16": cuda.ValueFloat16, "tf32": cuda.ValueFloat32,
 		"f32": cuda.ValueFloat32}[p.Type]
 	size := int64(2)
 	if v == cuda.ValueFloat32 {
 		size = 4
 	}
-	way, err := b.products.Prepare(cuda.GEMM{M: p.M, N: p.N, K: p.K, TransposeA: p.Turn == "a",
-		TransposeB: p.Turn == "b", In: v, Out: v, TF32: p.Type == "tf32"}, workspace)
+	way, err := b.gemms.Prepare(cuda.GEMM{M: p.M, N: p.N, K: p.K, TransposeA: p.Transposed == "a",
+		TransposeB: p.Transposed == "b", In: v, Out: v, TF32: p.Type == "tf32"}, workspace)
 	if err != nil {
 		return err
 	}
 	m, n, k := int64(p.M), int64(p.N), int64(p.K)
-	err = b.with(func(at []cuda.Memory) error {
+	err = b.withOperands(func(at []cuda.Memory) error {
 		return b.point(p, pace, p.Flops(), func() error {
 			return b.stream.GEMM(way, 1, 0, at[0].Pointer, at[1].Pointer, at[2].Pointer, b.work)
 		})
@@ -263,7 +263,7 @@ func (b *bench) attend() error {
 func (b *bench) attention(p Point, s attentionShape, forward, backward *pace) error {
 	kv := int64(s.batch*s.seq*s.heads*s.dim) * 2
 	q, rows := kv*int64(s.group), s.batch*s.seq*s.heads*s.group
-	return b.with(func(at []cuda.Memory) error {
+	return b.withOperands(func(at []cuda.Memory) error {
 		shape := s.shape()
 		o, dq, do, query, dk, dv, k, v, lse, dot := at[0].Pointer, at[1].Pointer, at[2].Pointer, at[3].Pointer,
 			at[4].Pointer, at[5].Pointer, at[6].Pointer, at[7].Pointer, at[8].Pointer, at[9].Pointer

@@ -17,13 +17,13 @@ const (
 )
 
 // slab is memory that is handed out in parts and never returned.
-type room struct {
+type slab struct {
 	memory cuda.Memory
 	used   int64
 }
 
 // pinnedSlab is a slab of pinned memory.
-type desk struct {
+type pinnedSlab struct {
 	memory cuda.Pinned
 	bytes  int64
 	used   int64
@@ -31,7 +31,7 @@ type desk struct {
 
 // openMemory allocates the memory of a step.
 func (d *device) openMemory(m *machine) (err error) {
-	err = d.takeArena(m, d.rank.Stage.Arena.Size)
+	err = d.allocArena(m, d.rank.Stage.Arena.Size)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (d *device) openMemory(m *machine) (err error) {
 	if err != nil {
 		return err
 	}
-	d.staging, err = d.pin(most)
+	d.staging, err = d.pin(stagingBytes)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (d *device) openMemory(m *machine) (err error) {
 func (d *device) take(bytes int) (cuda.Memory, error) {
 	m, err := cuda.Alloc(int64(bytes))
 	if err == nil {
-		d.taken = append(d.taken, m)
+		d.allocated = append(d.allocated, m)
 	}
 	return m, err
 }
@@ -81,7 +81,7 @@ func (d *device) table(bytes int) cuda.Memory {
 	r := &d.tables
 	if n := int64(bytes); r.used+n <= r.memory.Bytes {
 		m := r.memory.At(r.used, n)
-		r.used = (r.used + n + roomAlign - 1) &^ (roomAlign - 1)
+		r.used = (r.used + n + partAlign - 1) &^ (partAlign - 1)
 		return m
 	}
 	return d.alloc(bytes)
@@ -102,7 +102,7 @@ func (d *device) host(bytes int64) cuda.Pinned {
 	r := &d.feeding
 	if r.used+bytes <= r.bytes {
 		p := r.memory.At(r.used, bytes)
-		r.used = (r.used + bytes + roomAlign - 1) &^ (roomAlign - 1)
+		r.used = (r.used + bytes + partAlign - 1) &^ (partAlign - 1)
 		return p
 	}
 	p, err := d.pin(int(bytes))
@@ -112,7 +112,7 @@ func (d *device) host(bytes int64) cuda.Pinned {
 
 // Memory returns the bytes that the rank has allocated, without what libraries allocate for themselves.
 func (d *device) Memory() (n int64) {
-	for _, m := range d.taken {
+	for _, m := range d.allocated {
 		n += m.Bytes
 	}
 	return n + d.ncclArena

@@ -67,7 +67,7 @@ func (m *modules) load() error {
 		}
 		if err != nil {
 			delete(m.loaded, name)
-			return fmt.Errorf("gpu: the kernels of %s: %w", name, err)
+			return fmt.Errorf("gpu: kernels from %s: %w", name, err)
 		}
 	}
 	return nil
@@ -105,7 +105,7 @@ func (m *modules) printed() (names []string) {
 func (m *modules) kernel(source, name string) (*cuda.Kernel, error) {
 	x := m.loaded[source]
 	if x == nil {
-		return nil, fmt.Errorf("gpu: the program has no kernels of %s", source)
+		return nil, fmt.Errorf("gpu: the program has no kernels from %s", source)
 	}
 	return x.Kernel(name)
 }

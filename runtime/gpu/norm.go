@@ -11,54 +11,54 @@ import (
 
 // RMSNorm computes cpu.RMSNorm. The functions below have the names of their CPU counterparts, too.
 func RMSNorm[T num.Stored](r *rt.Rank, y, x, gain Buf[T], rows, cols int, eps float64, unit bool) {
-	d := of(r)
-	d.call("rms_norm", suffix[T](), rows, cols, at(d, y), none, at(d, x), none, at(d, gain), rows, cols, eps, unit)
+	d := deviceOf(r)
+	d.call("rms_norm", suffix[T](), rows, cols, addressOf(d, y), null, addressOf(d, x), null, addressOf(d, gain), rows, cols, eps, unit)
 }
 
 // LayerNorm normalizes rows. bias may be empty.
 func LayerNorm[T num.Stored](r *rt.Rank, y, x, gain, bias Buf[T], rows, cols int, eps float64) {
-	d := of(r)
-	d.call("layer_norm", suffix[T](), rows, cols, at(d, y), none, at(d, x), none, at(d, gain), at(d, bias),
+	d := deviceOf(r)
+	d.call("layer_norm", suffix[T](), rows, cols, addressOf(d, y), null, addressOf(d, x), null, addressOf(d, gain), addressOf(d, bias),
 		rows, cols, eps)
 }
 
 // RMSNormDX computes the gradient of RMSNorm's input.
 func RMSNormDX[T num.Stored](r *rt.Rank, dx, dy, x, gain Buf[T], rows, cols int, eps float64, unit bool) {
-	d := of(r)
-	d.call("rms_norm_dx", suffix[T](), rows, cols, at(d, dx), at(d, dy), none, at(d, x), at(d, gain), rows,
+	d := deviceOf(r)
+	d.call("rms_norm_dx", suffix[T](), rows, cols, addressOf(d, dx), addressOf(d, dy), null, addressOf(d, x), addressOf(d, gain), rows,
 		cols, eps, unit)
 }
 
 // LayerNormDX computes the gradient of LayerNorm's input.
 func LayerNormDX[T num.Stored](r *rt.Rank, dx, dy, x, gain Buf[T], rows, cols int, eps float64) {
-	d := of(r)
-	d.call("layer_norm_dx", suffix[T](), rows, cols, at(d, dx), at(d, dy), none, at(d, x), at(d, gain), rows, cols, eps)
+	d := deviceOf(r)
+	d.call("layer_norm_dx", suffix[T](), rows, cols, addressOf(d, dx), addressOf(d, dy), null, addressOf(d, x), addressOf(d, gain), rows, cols, eps)
 }
 
 // RMSNormDGain computes the gradient of RMSNorm's gain.
 func RMSNormDGain[G, T num.Stored](r *rt.Rank, dgain Buf[G], dy, x Buf[T], rows, cols int, eps float64, acc bool) {
-	normDGain(of(r), "rms_norm_stats", dgain, dy, x, rows, cols, eps, acc)
+	normDGain(deviceOf(r), "rms_norm_stats", dgain, dy, x, rows, cols, eps, acc)
 }
 
 // LayerNormDGain computes the gradient of LayerNorm's gain.
 func LayerNormDGain[G, T num.Stored](r *rt.Rank, dgain Buf[G], dy, x Buf[T], rows, cols int, eps float64, acc bool) {
-	normDGain(of(r), "layer_norm_stats", dgain, dy, x, rows, cols, eps, acc)
+	normDGain(deviceOf(r), "layer_norm_stats", dgain, dy, x, rows, cols, eps, acc)
 }
 
 // null is the address of an absent operand.
-const none = cuda.Pointer(0)
+const null = cuda.Pointer(0)
 
 // normDGain computes each row's mean and deviation, then sums the gradient of the gain over the rows, in
 // parts first.
 func normDGain[G, T num.Stored](d *device, stats string, dgain Buf[G], dy, x Buf[T], rows, cols int,
 	eps float64, acc bool) {
-	bytes, _ := computed[T]()
+	bytes, _ := computeType[T]()
 	parts := kernels.Parts(rows)
-	room := d.rooms(2*rows*bytes, parts*cols*bytes, roomOf[G, T](cols))
-	d.call(stats, suffix[T](), rows, cols, room[0], at(d, x), rows, cols, eps)
-	summed[G, T](d, dgain, room[2], acc, func(to cuda.Pointer) {
+	room := d.scratchParts(2*rows*bytes, parts*cols*bytes, sumScratch[G, T](cols))
+	d.call(stats, suffix[T](), rows, cols, room[0], addressOf(d, x), rows, cols, eps)
+	withSums[G, T](d, dgain, room[2], acc, func(to cuda.Pointer) {
 		inParts[T](d, to, room[1], parts, cols, acc, func(to cuda.Pointer, acc bool) {
-			d.call("norm_dgain", suffix[T](), rows, cols, to, at(d, dy), at(d, x), room[0], rows, cols, acc)
+			d.call("norm_dgain", suffix[T](), rows, cols, to, addressOf(d, dy), addressOf(d, x), room[0], rows, cols, acc)
 		})
 	})
 }
@@ -72,5 +72,5 @@ func inParts[T num.Stored](d *device, to, room cuda.Pointer, parts, cols int, ac
 		return
 	}
 	f(room, false)
-	d.call("sum_rows", suffixComputed[T](), parts, cols, to, room, parts, cols, acc)
+	d.call("sum_rows", computeSuffix[T](), parts, cols, to, room, parts, cols, acc)
 }

@@ -17,12 +17,12 @@ const (
 func (d *device) Send(name string, at, bytes int) {
 	p := d.pipes[name]
 	if p.comm == nil {
-		p.waiting = append(p.waiting, at)
+		p.toSelf = append(p.toSelf, at)
 		return
 	}
 	p.after(d.compute)
 	rt.Check(p.comm.Send(p.stream, d.ptr(at), bytes/messageSize, messageType, p.peer))
-	rt.Check(p.stream.Record(p.left[p.sent%len(p.left)]))
+	rt.Check(p.stream.Record(p.sentEvents[p.sent%len(p.sentEvents)]))
 	p.sent++
 }
 
@@ -30,19 +30,19 @@ func (d *device) Send(name string, at, bytes int) {
 func (d *device) Receive(name string, at, bytes int) {
 	p := d.pipes[name]
 	if p.comm == nil {
-		from := p.waiting[0]
-		p.waiting = p.waiting[1:]
+		from := p.toSelf[0]
+		p.toSelf = p.toSelf[1:]
 		rt.Check(d.compute.stream.Copy(d.memory(at, bytes), d.memory(from, bytes)))
 		return
 	}
 	p.after(d.compute)
 	rt.Check(p.comm.Receive(p.stream, d.ptr(at), bytes/messageSize, messageType, p.peer))
-	d.compute.after(p.line)
+	d.compute.after(p.workStream)
 }
 
-// Taken makes later work wait until the oldest message that it has not waited for yet is received. At most
+// AwaitSent makes later work wait until the oldest message that it has not waited for yet is received. At most
 // two messages are in flight, because their buffers alternate.
-func (d *device) Taken(name string) {
+func (d *device) AwaitSent(name string) {
 	p := d.pipes[name]
 	if p.comm == nil {
 		return
@@ -51,12 +51,12 @@ func (d *device) Taken(name string) {
 		rt.Check(l.settle(d.compute.stream, 1))
 		return
 	}
-	rt.Check(d.compute.stream.Wait(p.left[p.asked%len(p.left)]))
-	p.asked++
+	rt.Check(d.compute.stream.Wait(p.sentEvents[p.awaited%len(p.sentEvents)]))
+	p.awaited++
 }
 
 // reset prepares the pipe for a step. All messages have arrived before.
-func (p *pipe) forget() { p.sent, p.asked, p.waiting = 0, 0, p.waiting[:0] }
+func (p *pipe) reset() { p.sent, p.awaited, p.toSelf = 0, 0, p.toSelf[:0] }
 
 // memory returns a part of the device's arena.
 func (d *device) memory(at, bytes int) cuda.Memory { return d.arena.At(int64(at), int64(bytes)) }

@@ -12,29 +12,29 @@ import (
 
 // registerEnv is the environment variable that, if it is 0, makes NCCL copy what it sends instead of using
 // the arena in place.
-const registers = "PLANC_REGISTER"
+const registerEnv = "PLANC_REGISTER"
 
 // ncclReport collects what the run's first lines say about NCCL.
-type told struct {
+type ncclReport struct {
 	fixed string // what makes collectives deterministic; "" if that was not requested
 
-	mutex        sync.Mutex
-	lines, known int    // lines of all ranks; those with registered arenas
-	why          string // reason that one is not registered
+	mutex             sync.Mutex
+	lines, registered int    // lines of all ranks; those with registered arenas
+	why               string // reason that one is not registered
 }
 
 // count counts a line of a rank.
-func (t *told) count(known bool) {
+func (t *ncclReport) count(known bool) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.lines++
 	if known {
-		t.known++
+		t.registered++
 	}
 }
 
 // because records the first reason.
-func (t *told) because(why string) {
+func (t *ncclReport) because(why string) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	if t.why == "" {
@@ -50,7 +50,7 @@ func (d *device) arenaMemory(m *machine, bytes int) (cuda.Memory, error) {
 	}
 	a, err := m.nccl.Alloc(int64(bytes))
 	if err != nil {
-		m.told.because(err.Error())
+		m.ncclReport.because(err.Error())
 		return d.take(bytes)
 	}
 	d.ncclArena = a.Bytes
@@ -60,24 +60,24 @@ func (d *device) arenaMemory(m *machine, bytes int) (cuda.Memory, error) {
 
 // registers reports whether NCCL is in use, supports registration, and is allowed to register.
 func (m *machine) registers() bool {
-	return m.nccl != nil && m.nccl.Registers() && os.Getenv(registers) != "0"
+	return m.nccl != nil && m.nccl.Registers() && os.Getenv(registerEnv) != "0"
 }
 
 // register registers the arena with the line's communicator, and reports whether that succeeded.
-func (d *device) register(m *machine, l *member) bool {
+func (d *device) register(m *machine, l *ncclLine) bool {
 	switch {
-	case !l.registrable():
-	case m.nccl.Registers() && os.Getenv(registers) == "0":
-		m.told.because(registers + "=0")
+	case !l.canRegister():
+	case m.nccl.Registers() && os.Getenv(registerEnv) == "0":
+		m.ncclReport.because(registerEnv + "=0")
 	case !m.registers():
-		m.told.because("it came with 2.19")
+		m.ncclReport.because("needs NCCL 2.19 or newer")
 	case d.ncclArena == 0: // the reason has been recorded
 	default:
 		known, err := l.comm.nccl.Register(d.arena)
 		if err != nil {
-			m.told.because(err.Error())
+			m.ncclReport.because(err.Error())
 		} else if !known {
-			m.told.because("NCCL_LOCAL_REGISTER=0")
+			m.ncclReport.because("NCCL_LOCAL_REGISTER=0")
 		}
 		return known
 	}
@@ -85,23 +85,23 @@ func (d *device) register(m *machine, l *member) bool {
 }
 
 // ncclText says which NCCL connects the ranks, and how. It is empty if none does.
-func (m *machine) joined() string {
+func (m *machine) ncclText() string {
 	if m.nccl == nil {
 		return ""
 	}
-	m.told.mutex.Lock()
-	defer m.told.mutex.Unlock()
-	t := &m.told
+	m.ncclReport.mutex.Lock()
+	defer m.ncclReport.mutex.Unlock()
+	t := &m.ncclReport
 	text := fmt.Sprintf("NCCL %s: ", m.nccl.Version)
 	switch {
 	case t.lines == 0:
-		text += "nothing to send"
-	case t.known == t.lines:
+		text += "no communication"
+	case t.registered == t.lines:
 		text += fmt.Sprintf("arenas are registered with all %d communicators", t.lines)
-	case t.known == 0:
-		text += "no memory is registered (" + t.why + ")"
+	case t.registered == 0:
+		text += "arenas are not registered (" + t.why + ")"
 	default:
-		text += fmt.Sprintf("arenas are registered with %d of %d communicators (%s)", t.known, t.lines, t.why)
+		text += fmt.Sprintf("arenas are registered with %d of %d communicators (%s)", t.registered, t.lines, t.why)
 	}
 	if t.fixed != "" {
 		text += "; " + t.fixed
@@ -111,7 +111,7 @@ func (m *machine) joined() string {
 
 // Found returns lines that name the NCCL that connects the ranks, and what computes attention.
 func (m *machine) Found() (lines []string) {
-	for _, line := range []string{m.joined(), m.attend} {
+	for _, line := range []string{m.ncclText(), m.attentionText} {
 		if line != "" {
 			lines = append(lines, line)
 		}

@@ -23,7 +23,7 @@ func joinedBy(t *testing.T) string {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	got, err := train(t, on(k.program(true), images()), rt.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	got, err := train(t, onGPUs(k.program(true), images()), rt.Logger(slog.New(slog.NewTextHandler(&log, nil))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func joinedBy(t *testing.T) string {
 func TestRegisters(t *testing.T) {
 	for _, c := range []struct{ env, want string }{
 		{"", "NCCL 2.27.5: arenas are registered with all "},
-		{registers + "=0", "NCCL 2.27.5: no memory is registered (PLANC_REGISTER=0)"},
+		{registerEnv + "=0", "NCCL 2.27.5: arenas are not registered (PLANC_REGISTER=0)"},
 		// not with GPU 1's communicators nor with those of its peers, pipes included
 		{"PLANC_EMULATED_UNREGISTERED=1", " registered with 8 of 16 communicators (ncclCommRegister of "},
 	} {
@@ -68,7 +68,7 @@ func unset(t *testing.T, names ...string) {
 // PLANC_DETERMINISTIC=1 fixes NCCL's algorithms. Settings of the user are kept and reported. Contradictions
 // are refused.
 func TestDeterministic(t *testing.T) {
-	names := append(slices.Clone(theirCTAs), timeWays)
+	names := append(slices.Clone(userCTAs), timeGEMMs)
 	for _, f := range fixes {
 		names = append(names, f.name)
 	}
@@ -80,14 +80,14 @@ func TestDeterministic(t *testing.T) {
 	}{
 		{env: []string{}},
 		{env: []string{"PLANC_DETERMINISTIC=0"}},
-		{env: []string{"PLANC_DETERMINISTIC=yes"}, why: `PLANC_DETERMINISTIC is "yes"; it is 1 or 0`},
+		{env: []string{"PLANC_DETERMINISTIC=yes"}, why: `PLANC_DETERMINISTIC="yes": must be 1 or 0`},
 		{env: []string{"PLANC_DETERMINISTIC=1", "PLANC_TIME_PRODUCTS=1"}, why: "exclude each other"},
 		{env: []string{"PLANC_DETERMINISTIC=1"}, ctas: fixedCTAs, algo: "Ring",
 			said: "deterministic by NCCL_ALGO=Ring, NCCL_PROTO=Simple, NCCL_NVLS_ENABLE=0, " +
 				"NCCL_COLLNET_ENABLE=0, 16 CTAs"},
 		{env: []string{"PLANC_DETERMINISTIC=1", "NCCL_ALGO=Tree", "NCCL_MAX_CTAS=4"}, algo: "Tree",
-			said: "deterministic by NCCL_PROTO=Simple, NCCL_NVLS_ENABLE=0, NCCL_COLLNET_ENABLE=0; as the environment " +
-				"has it NCCL_ALGO=Tree, NCCL_MAX_CTAS=4"},
+			said: "deterministic by NCCL_PROTO=Simple, NCCL_NVLS_ENABLE=0, NCCL_COLLNET_ENABLE=0; set in the " +
+				"environment: NCCL_ALGO=Tree, NCCL_MAX_CTAS=4"},
 	} {
 		t.Run(strings.Join(c.env, " "), func(t *testing.T) {
 			unset(t, append(names, deterministic)...)
@@ -119,8 +119,8 @@ func TestDeterministicRun(t *testing.T) {
 	if said := joinedBy(t); !strings.Contains(said, "; deterministic by NCCL_ALGO=Ring") {
 		t.Errorf("%q", said)
 	}
-	t.Setenv(timeWays, "1")
-	_, err := rt.Run(context.Background(), on(toy{pp: 2}.program(true), images()), rt.Dir(t.TempDir()),
+	t.Setenv(timeGEMMs, "1")
+	_, err := rt.Run(context.Background(), onGPUs(toy{pp: 2}.program(true), images()), rt.Dir(t.TempDir()),
 		rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler)))
 	if err == nil || !strings.Contains(err.Error(), "exclude each other") {
 		t.Error(err)

@@ -22,8 +22,8 @@ func RoPE[T num.Stored](r *rt.Rank, y, x Buf[T], batch, seq, heads, dim, turn in
 // RoPEPart computes RoPE of a part of each row. The host computes the cosines and sines.
 func RoPEPart[T num.Stored](r *rt.Rank, y, x Buf[T], s cpu.RopeRows, where cpu.Where, theta float64,
 	scale cpu.RopeScale, inverse bool) {
-	d := of(r)
-	key := fmt.Sprint("rope ", suffixComputed[T](), s.Seq, s.Turn, where, theta, scale)
+	d := deviceOf(r)
+	key := fmt.Sprint("rope ", computeSuffix[T](), s.Seq, s.Turn, where, theta, scale)
 	table := d.constant(key, func() []byte {
 		cos, sin := cpu.RopeTable(s.Seq, s.Turn, where, theta, scale)
 		if suffix[T]() == "f64" {
@@ -31,9 +31,9 @@ func RoPEPart[T num.Stored](r *rt.Rank, y, x Buf[T], s cpu.RopeRows, where cpu.W
 		}
 		return floats(cos, sin)
 	})
-	bytes, _ := computed[T]()
+	bytes, _ := computeType[T]()
 	sines := table + pointer(s.Seq*s.Turn/2*bytes)
-	d.call("rope", suffix[T](), s.Batch*s.Seq, s.Heads*s.Dim, at(d, y), at(d, x), table, sines,
+	d.call("rope", suffix[T](), s.Batch*s.Seq, s.Heads*s.Dim, addressOf(d, y), addressOf(d, x), table, sines,
 		s.Batch*s.Seq, s.Seq, s.Heads, s.Dim, s.From, s.Turn, s.Pairs, inverse)
 }
 

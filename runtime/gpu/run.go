@@ -16,15 +16,15 @@ import (
 
 // Main is [rt.Main] for a program that is compiled for GPUs. images holds its kernels, a NAME.fatbin for
 // each source.
-func Main(p *rt.Program, images fs.FS) { rt.Main(on(p, images)) }
+func Main(p *rt.Program, images fs.FS) { rt.Main(onGPUs(p, images)) }
 
 // Run is [rt.Run] for such a program.
 func Run(ctx context.Context, p *rt.Program, images fs.FS, opts ...rt.Option) (rt.Result, error) {
-	return rt.Run(ctx, on(p, images), opts...)
+	return rt.Run(ctx, onGPUs(p, images), opts...)
 }
 
 // onGPUs returns the program with this machine's GPUs as its devices.
-func on(p *rt.Program, images fs.FS) *rt.Program {
+func onGPUs(p *rt.Program, images fs.FS) *rt.Program {
 	q := *p
 	q.Devices = &machine{images: images}
 	return &q
@@ -32,21 +32,21 @@ func on(p *rt.Program, images fs.FS) *rt.Program {
 
 // machine holds the GPUs of this machine, and the libraries that use them.
 type machine struct {
-	images fs.FS
-	gpus   []cuda.Device // of this process's ranks
-	first  int           // first rank of this process
-	apart  bool          // other processes have ranks, too
-	blas   *cuda.BLAS
-	dnn    *cuda.DNN     // nil without cuDNN
-	noDNN  error         // why there is no cuDNN
-	attend string        // what computes attention, for the run's first lines
-	nccl   *cuda.NCCL    // nil with one rank
-	id     cuda.UniqueID // by which ranks find each other
-	ranks  int
-	told   told    // for the run's first lines
-	gauges *gauges // nil without NVML
+	images        fs.FS
+	gpus          []cuda.Device // of this process's ranks
+	first         int           // first rank of this process
+	multiProcess  bool          // other processes have ranks, too
+	blas          *cuda.BLAS
+	dnn           *cuda.DNN     // nil without cuDNN
+	dnnError      error         // why there is no cuDNN
+	attentionText string        // what computes attention, for the run's first lines
+	nccl          *cuda.NCCL    // nil with one rank
+	id            cuda.UniqueID // by which ranks find each other
+	ranks         int
+	ncclReport    ncclReport // for the run's first lines
+	gauges        *gauges    // nil without NVML
 
-	one    bool // all ranks use the first GPU
+	oneGPU bool // all ranks use the first GPU
 	shared bool // the ranks also meet on the host at each collective
 	mutex  sync.Mutex
 	hubs   map[string]*hub // used if shared
@@ -59,7 +59,7 @@ const shareGPU = "PLANC_SHARE_GPU"
 
 // gpu returns the GPU of a rank.
 func (m *machine) gpu(rank int) cuda.Device {
-	if m.one {
+	if m.oneGPU {
 		return m.gpus[0]
 	}
 	return m.gpus[rank-m.first]
@@ -68,7 +68,7 @@ func (m *machine) gpu(rank int) cuda.Device {
 // Open assigns a GPU to each of this process's ranks, and opens the libraries that connect them to the
 // others.
 func (m *machine) Open(t *rt.Team) (name string, err error) {
-	if err := connections(); err != nil {
+	if err := setMaxConnections(); err != nil {
 		return "", err
 	}
 	driver, err := cuda.Open()
@@ -79,7 +79,7 @@ func (m *machine) Open(t *rt.Team) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	m.ranks, m.first, m.apart, m.hubs = t.Ranks, t.First, t.Processes > 1, map[string]*hub{}
+	m.ranks, m.first, m.multiProcess, m.hubs = t.Ranks, t.First, t.Processes > 1, map[string]*hub{}
 	err = m.choose(t)
 	if err != nil {
 		return "", err
@@ -91,7 +91,7 @@ func (m *machine) Open(t *rt.Team) (name string, err error) {
 	}
 	m.dnn, err = cuda.OpenDNN()
 	if err != nil {
-		m.dnn, m.noDNN = nil, err // planc's own kernels compute attention
+		m.dnn, m.dnnError = nil, err // planc's own kernels compute attention
 	}
 	name, err = m.introduce(t)
 	if err != nil {
@@ -103,7 +103,7 @@ func (m *machine) Open(t *rt.Team) (name string, err error) {
 // setMaxConnections gives each of a rank's streams a hardware queue of its own, unless the environment sets
 // the number. With the driver's default of 8, a kernel that waits for a peer can block work that the peer
 // waits for.
-func connections() error {
+func setMaxConnections() error {
 	const name = "CUDA_DEVICE_MAX_CONNECTIONS"
 	if os.Getenv(name) != "" {
 		return nil

@@ -14,11 +14,11 @@ import (
 // are three: while one step runs, the next is launched, and the end time of the previous one is still
 // needed.
 type step struct {
-	words   cuda.Memory // of the host and the device, for the running step
-	offered cuda.Memory // of the host, for the next step
-	slots   [3]slot
-	begun   int // number of steps launched
-	heard   int // number of steps whose results were received
+	words    cuda.Memory // of the host and the device, for the running step
+	offered  cuda.Memory // of the host, for the next step
+	slots    [3]slot
+	launched int // number of steps launched
+	received int // number of steps whose results were received
 
 	shared    bool        // the ranks meet on the host: no graph is captured
 	graph     *cuda.Graph // of a step
@@ -36,18 +36,18 @@ type slot struct {
 // open allocates the words and events.
 func (s *step) open(d *device, m *machine) (err error) {
 	s.shared = m.shared // the ranks meet on the host
-	err = updates(d.rank.Program.Kept())
+	err = checkUpdateTypes(d.rank.Program.Kept())
 	if err != nil {
 		return err
 	}
-	s.words, s.offered = d.table((values+results)*8), d.table(2*offered*8)
+	s.words, s.offered = d.table((hostWords+resultWords)*8), d.table(2*offeredWords*8)
 	for i := range s.slots {
 		sl := &s.slots[i]
-		sl.offered, err = d.pin(2 * offered * 8)
+		sl.offered, err = d.pin(2 * offeredWords * 8)
 		if err != nil {
 			return err
 		}
-		sl.words, err = d.pin((values + results) * 8)
+		sl.words, err = d.pin((hostWords + resultWords) * 8)
 		if err != nil {
 			return err
 		}
@@ -82,41 +82,41 @@ func (s *step) close() {
 func (s *step) value(i int) cuda.Pointer { return s.words.Pointer + cuda.Pointer(i*8) }
 
 // result returns the device address of a word of the device.
-func (s *step) result(i int) cuda.Pointer { return s.value(values + i) }
+func (s *step) result(i int) cuda.Pointer { return s.value(hostWords + i) }
 
 // clear resets the device's words.
-func (s *step) clear(l *line) {
-	rt.Check(l.stream.Fill(s.words.At(values*8, results*8), 0))
+func (s *step) clear(l *workStream) {
+	rt.Check(l.stream.Fill(s.words.At(hostWords*8, resultWords*8), 0))
 }
 
 // Step launches a step: the first one call by call; the second one is captured; later ones replay the
 // graph.
 func (d *device) Step(work func()) {
-	defer d.begins("the beginning of a step")()
+	defer d.begins("the launch of a step")()
 	s := &d.step
-	sl := &s.slots[s.begun%len(s.slots)]
-	sl.follows = s.begun > s.heard
+	sl := &s.slots[s.launched%len(s.slots)]
+	sl.follows = s.launched > s.received
 	rt.Check(d.compute.stream.Record(sl.from))
-	offer(sl.offered.Slice(), d.rank)
-	rt.Check(d.copies.stream.Upload(s.offered, sl.offered))
+	writeWords(sl.offered.Slice(), d.rank)
+	rt.Check(d.uploads.stream.Upload(s.offered, sl.offered))
 	if !sl.follows {
 		s.clear(d.compute) // an evaluation may have left results
 	}
 	d.arrive(func() {
-		d.run("choose", "i32", 1, offered, d.args().Pointer(s.words.Pointer).Pointer(s.offered.Pointer).
-			Pointer(s.result(skipped)).Pointer(s.result(again)).Int32(offered))
+		d.run("choose", "i32", 1, offeredWords, d.args().Pointer(s.words.Pointer).Pointer(s.offered.Pointer).
+			Pointer(s.result(skipped)).Pointer(s.result(retry)).Int32(offeredWords))
 	})
-	d.steps(work)
+	d.launchWork(work)
 	rt.Check(d.compute.stream.Download(sl.words, s.words))
-	d.routers.download(d, s.begun%len(s.slots))
+	d.routers.download(d, s.launched%len(s.slots))
 	rt.Check(d.compute.stream.Record(sl.to))
-	s.begun++
+	s.launched++
 }
 
 // launchWork enqueues the step's work.
-func (d *device) steps(work func()) {
+func (d *device) launchWork(work func()) {
 	s := &d.step
-	if s.begun == 0 || s.shared || s.stale {
+	if s.launched == 0 || s.shared || s.stale {
 		s.forget()
 		s.stale, d.routers.calls = false, d.routers.calls[:0]
 		d.begin(work)
@@ -142,33 +142,33 @@ func (d *device) capture(work func()) {
 	rt.Check(err)
 }
 
-// Ahead reports whether the next step can be launched before the last one has ended. This requires a graph.
-func (d *device) Ahead() bool { return d.step.graph != nil && !d.step.stale }
+// CanLaunchAhead reports whether the next step can be launched before the last one has ended. This requires a graph.
+func (d *device) CanLaunchAhead() bool { return d.step.graph != nil && !d.step.stale }
 
-// Hear waits for the oldest step whose results have not been received, and returns them.
-func (d *device) Hear() (h rt.Heard) {
+// AwaitStep waits for the oldest step whose results have not been received, and returns them.
+func (d *device) AwaitStep() (h rt.StepResult) {
 	s := &d.step
-	sl := &s.slots[s.heard%len(s.slots)]
-	d.await("the step that was begun first", sl.to.Synchronize)
+	sl := &s.slots[s.received%len(s.slots)]
+	d.await("the oldest running step", sl.to.Synchronize)
 	from := sl.from
 	if sl.follows {
-		from = s.slots[(s.heard+len(s.slots)-1)%len(s.slots)].to
+		from = s.slots[(s.received+len(s.slots)-1)%len(s.slots)].to
 	}
 	var err error
 	h.Seconds, err = sl.to.Since(from)
 	rt.Check(err)
-	d.longest.Store(math.Float64bits(max(h.Seconds, math.Float64frombits(d.longest.Load()))))
-	at := s.heard % len(s.slots)
-	s.heard++
+	d.longestStep.Store(math.Float64bits(max(h.Seconds, math.Float64frombits(d.longestStep.Load()))))
+	at := s.received % len(s.slots)
+	s.received++
 	x, r := sl.results(), d.rank
-	h.Again = x[again] != 0
-	if h.Again {
+	h.Retry = x[retry] != 0
+	if h.Retry {
 		s.stale = true
 		return h
 	}
 	if s.graph != nil { // otherwise the host has counted
 		rt.ForgetCounts(r)
-		d.routers.tell(d, at)
+		d.routers.report(d, at)
 	}
 	rt.AddStepAux(r, x[auxSum])
 	r.LossSum, r.Norm, r.Clip, r.Skip = x[lossSum], x[clipped], x[clipped+1], x[skipped] != 0
@@ -176,30 +176,30 @@ func (d *device) Hear() (h rt.Heard) {
 }
 
 // results returns the words that the device wrote for the slot's step.
-func (sl *slot) results() (x [results]float64) {
+func (sl *slot) results() (x [resultWords]float64) {
 	host := sl.words.Slice()
 	for i := range x {
-		x[i] = getFloat(host[(values+i)*8:])
+		x[i] = getFloat(host[(hostWords+i)*8:])
 	}
 	return x
 }
 
-// Ended returns the number of the last step whose words have arrived.
-func (d *device) Ended() (n int) {
+// LastCompleted returns the number of the last step whose words have arrived.
+func (d *device) LastCompleted() (n int) {
 	for _, sl := range d.step.slots {
-		n = max(n, int(binary.NativeEndian.Uint64(sl.words.Slice()[number*8:])))
+		n = max(n, int(binary.NativeEndian.Uint64(sl.words.Slice()[stepNumber*8:])))
 	}
 	return n
 }
 
 // Infer runs forward passes.
 func (d *device) Infer(work func()) {
-	defer d.begins("the beginning of an evaluation")()
+	defer d.begins("the launch of an evaluation")()
 	s := &d.step
 	d.arrive(func() {})
 	d.begin(work)
-	sl := &s.slots[s.begun%len(s.slots)] // slot of the next step
-	host, memory := sl.words.At(values*8, results*8), s.words.At(values*8, results*8)
+	sl := &s.slots[s.launched%len(s.slots)] // slot of the next step
+	host, memory := sl.words.At(hostWords*8, resultWords*8), s.words.At(hostWords*8, resultWords*8)
 	rt.Check(d.compute.stream.Download(host, memory))
 	d.await("an evaluation", d.compute.stream.Synchronize)
 	d.rank.LossSum = sl.results()[lossSum]
@@ -210,13 +210,13 @@ func (d *device) begin(work func()) {
 	d.step.clear(d.compute)
 	d.drawKeys()
 	for _, p := range d.pipes {
-		p.forget()
+		p.reset()
 	}
-	for _, c := range d.byLine {
+	for _, c := range d.commByLine {
 		if c.local != nil {
 			c.local.used = 0
 		}
 	}
 	work()
-	d.join()
+	d.joinStreams()
 }

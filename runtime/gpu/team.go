@@ -44,10 +44,10 @@ func (m *machine) choose(t *rt.Team) error {
 	visible := len(m.gpus)
 	how := os.Getenv(shareGPU)
 	m.shared = t.Ranks > 1 && how == "1"
-	m.one = m.shared || t.Ranks > 1 && how == "nccl"
-	if m.one {
+	m.oneGPU = m.shared || t.Ranks > 1 && how == "nccl"
+	if m.oneGPU {
 		if t.Processes > 1 {
-			return fmt.Errorf("%s=%s is for ranks of one process, and %s has started %d", shareGPU, how, t.By,
+			return fmt.Errorf("%s=%s needs all ranks in one process, but %s has started %d", shareGPU, how, t.By,
 				t.Processes)
 		}
 		m.gpus = m.gpus[:1]
@@ -58,14 +58,14 @@ func (m *machine) choose(t *rt.Team) error {
 		first = 0
 	}
 	if t.Processes == 1 && visible < t.Count {
-		return fmt.Errorf("the plan has %d ranks, each of which needs a GPU, and the driver shows %d: "+
-			"compile for as many, look at CUDA_VISIBLE_DEVICES, or start it on several machines with --nnodes; %s=1 "+
-			"has them share one, slowly", t.Ranks, visible, shareGPU)
+		return fmt.Errorf("the plan has %d ranks and needs a GPU for each, but the driver shows %d: "+
+			"compile for as many GPUs, check CUDA_VISIBLE_DEVICES, or start it on several machines with --nnodes; %s=1 "+
+			"lets all ranks share one GPU, slowly", t.Ranks, visible, shareGPU)
 	}
 	if visible < first+t.Count {
-		return fmt.Errorf("%s gives this process ranks %d to %d, the first of which is the node's number %d, and the "+
-			"driver shows %d GPUs here: "+
-			"start as many on a node as it has GPUs, or look at CUDA_VISIBLE_DEVICES", t.By, t.First,
+		return fmt.Errorf("%s gives this process ranks %d to %d, which use the node's GPUs from number %d on, but the "+
+			"driver shows only %d GPUs here: "+
+			"start as many ranks on a node as it has GPUs, or check CUDA_VISIBLE_DEVICES", t.By, t.First,
 			t.First+t.Count-1, first, visible)
 	}
 	m.gpus = m.gpus[first:][:t.Count]
@@ -95,14 +95,14 @@ func (m *machine) introduce(t *rt.Team) (string, error) {
 	for process, b := range all {
 		words := strings.Split(meet.Lines(string(b)), "\n")
 		if len(words) < 2 {
-			return "", fmt.Errorf("process %d tells nothing of its GPUs", process)
+			return "", fmt.Errorf("process %d does not report its GPUs", process)
 		}
 		names, hosts = append(names, words[0]), append(hosts, words[1])
 		for _, bus := range words[2:] {
 			place := words[1] + " " + bus
 			if other, ok := taken[place]; ok {
-				return "", fmt.Errorf("processes %d and %d both have GPU %s of %s: give each its own with "+
-					"CUDA_VISIBLE_DEVICES, or start one process a node", other, process, bus, words[1])
+				return "", fmt.Errorf("processes %d and %d both use GPU %s of %s: give each process its own with "+
+					"CUDA_VISIBLE_DEVICES, or start one process per node", other, process, bus, words[1])
 			}
 			taken[place] = process
 		}
@@ -128,7 +128,7 @@ func (m *machine) openNCCL(t *rt.Team) (err error) {
 	}
 	own := *opened
 	m.nccl = &own
-	m.told.fixed, m.nccl.CTAs, err = fixCollectives()
+	m.ncclReport.fixed, m.nccl.CTAs, err = fixCollectives()
 	if err != nil {
 		return err
 	}
@@ -141,27 +141,27 @@ func (m *machine) openNCCL(t *rt.Team) (err error) {
 	if t.Peers == nil {
 		return nil
 	}
-	b, err := t.Peers.Spread(slices.Concat(m.id[:], []byte(m.nccl.Version+"\n"+m.told.fixed)))
+	b, err := t.Peers.Spread(slices.Concat(m.id[:], []byte(m.nccl.Version+"\n"+m.ncclReport.fixed)))
 	if err != nil {
 		return err
 	}
 	if len(b) < len(m.id) {
-		return fmt.Errorf("process 0 sent %d bytes of NCCL's identity, which has %d", len(b), len(m.id))
+		return fmt.Errorf("process 0 sent an NCCL identity of %d bytes, expected %d", len(b), len(m.id))
 	}
 	version, fixed, _ := strings.Cut(string(b[copy(m.id[:], b):]), "\n")
 	switch {
 	case version != m.nccl.Version:
-		return fmt.Errorf("NCCL is %s here (%s) and %s where process 0 runs; all need the same", m.nccl.Version,
+		return fmt.Errorf("NCCL is %s here (%s), but %s on the machine of process 0: install the same version on all machines", m.nccl.Version,
 			m.nccl.Path, version)
-	case fixed != m.told.fixed:
-		return fmt.Errorf("%s and what is set of NCCL make its collectives %q here and %q where process 0 runs; set "+
-			"the same on all machines", deterministic, m.told.fixed, fixed)
+	case fixed != m.ncclReport.fixed:
+		return fmt.Errorf("%s and NCCL's variables make collectives %q here, but %q on the machine of process 0; set "+
+			"the same values on all machines", deterministic, m.ncclReport.fixed, fixed)
 	}
 	return nil
 }
 
 // maxOver returns the largest of the group's numbers, for ranks that do not meet on the host.
-func (d *device) most(group, n int) int {
+func (d *device) maxOver(group, n int) int {
 	c := d.group(group)
 	if c == nil {
 		return n

@@ -21,7 +21,7 @@ type gauges struct {
 }
 
 // maxAge is the age from which values are read again: NVML itself samples a few times a second.
-const stale = time.Second
+const maxAge = time.Second
 
 // openGauges opens the GPUs' gauges. It returns nil without NVML or if NVML does not know a GPU: training
 // does not need it.
@@ -50,7 +50,7 @@ func (m *machine) Telemetry() []rt.Telemetry {
 		return nil
 	}
 	if g.mutex.TryLock() {
-		if time.Since(g.looked) > stale {
+		if time.Since(g.looked) > maxAge {
 			go g.look()
 		} else {
 			g.mutex.Unlock()

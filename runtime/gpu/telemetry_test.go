@@ -35,7 +35,7 @@ func TestTelemetry(t *testing.T) {
 		}
 	}
 	m.gauges.mutex.Lock()
-	old := time.Now().Add(-2 * stale)
+	old := time.Now().Add(-2 * maxAge)
 	m.gauges.looked = old
 	m.gauges.mutex.Unlock()
 	for begin := time.Now(); time.Since(begin) < 10*time.Second; time.Sleep(time.Millisecond) {

@@ -264,7 +264,7 @@ func onGPU(half bool) functions {
 	call := func(name string, args func(d *device, b *rt.Block, a *cuda.Args,
 		input func(at, size int) cuda.Pointer)) func(*rt.Rank, *rt.Block) {
 		return func(r *rt.Rank, b *rt.Block) {
-			d := of(r)
+			d := deviceOf(r)
 			a := d.args()
 			args(d, b, a, func(at, size int) cuda.Pointer { return d.ptr(at + b.Micro*seqLen*size) })
 			d.launch(name+types, kernels.Launch{Grid: [3]int{1}, Block: [3]int{32}}, a.Int32(seqLen).Int32(width))

@@ -17,91 +17,91 @@ const workspace = 32 << 20
 // MatMul computes cpu.MatMul: c[m,n] = op(a)[m,k] op(b)[k,n], added to c if acc. It accumulates in f32, or
 // in f64 for f64.
 func MatMul[C, T num.Stored](r *rt.Rank, c Buf[C], a, b Buf[T], m, n, k int, ta, tb, acc bool) {
-	multiply(of(r), c, a, b, cuda.GEMM{M: m, N: n, K: k, TransposeA: ta, TransposeB: tb}, acc)
+	gemm(deviceOf(r), c, a, b, cuda.GEMM{M: m, N: n, K: k, TransposeA: ta, TransposeB: tb}, acc)
 }
 
 // MatMulEach computes MatMul for each of groups consecutive matrices.
 func MatMulEach[C, T num.Stored](r *rt.Rank, c Buf[C], a, b Buf[T], groups, m, n, k int, ta, tb, acc bool) {
-	multiply(of(r), c, a, b, cuda.GEMM{Batch: groups, M: m, N: n, K: k, TransposeA: ta, TransposeB: tb}, acc)
+	gemm(deviceOf(r), c, a, b, cuda.GEMM{Batch: groups, M: m, N: n, K: k, TransposeA: ta, TransposeB: tb}, acc)
 }
 
 // MatMulOn computes MatMul plus from, which has m rows or one row for all, and does not overlap c.
 func MatMulOn[T num.Stored](r *rt.Rank, c, from, a, b Buf[T], m, n, k int, ta, tb bool) {
-	d := of(r)
-	t := value(suffix[T]())
+	d := deviceOf(r)
+	t := valueType(suffix[T]())
 	p := cuda.GEMM{M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, In: t, Out: t}
 	switch bias := from.N == n && m > 1; {
 	case bias && t != cuda.ValueFloat64 && from.At%cuda.Alignment == 0:
-		p.Epilogue, p.Bias = cuda.AddBias, at(d, from)
-		d.multiply(p, at(d, c), none, at(d, a), at(d, b))
+		p.Epilogue, p.Bias = cuda.AddBias, addressOf(d, from)
+		d.gemm(p, addressOf(d, c), null, addressOf(d, a), addressOf(d, b))
 	case bias: // f64 has no bias epilogue
 		d.part(suffix[T](), c.At, from.At, m, n, 0, 0)
-		d.multiply(p, at(d, c), at(d, c), at(d, a), at(d, b))
+		d.gemm(p, addressOf(d, c), addressOf(d, c), addressOf(d, a), addressOf(d, b))
 	default:
-		d.multiply(p, at(d, c), at(d, from), at(d, a), at(d, b))
+		d.gemm(p, addressOf(d, c), addressOf(d, from), addressOf(d, a), addressOf(d, b))
 	}
 }
 
 // gemm computes a GEMM with whatever type c has: cuBLASLt's results have the operands' type or f32.
-func multiply[C, T num.Stored](d *device, c Buf[C], a, b Buf[T], p cuda.GEMM, acc bool) {
-	p.In, p.Out = value(suffix[T]()), value(suffix[C]())
+func gemm[C, T num.Stored](d *device, c Buf[C], a, b Buf[T], p cuda.GEMM, acc bool) {
+	p.In, p.Out = valueType(suffix[T]()), valueType(suffix[C]())
 	if p.In == p.Out || p.Out == cuda.ValueFloat32 {
-		d.multiply(p, at(d, c), added(at(d, c), acc), at(d, a), at(d, b))
+		d.gemm(p, addressOf(d, c), betaOperand(addressOf(d, c), acc), addressOf(d, a), addressOf(d, b))
 		return
 	}
-	p.Out = value(suffixComputed[T]())
-	summed[C, T](d, c, d.wide(roomOf[C, T](c.N)), acc, func(to cuda.Pointer) {
-		d.multiply(p, to, added(to, acc), at(d, a), at(d, b))
+	p.Out = valueType(computeSuffix[T]())
+	withSums[C, T](d, c, d.wideResult(sumScratch[C, T](c.N)), acc, func(to cuda.Pointer) {
+		d.gemm(p, to, betaOperand(to, acc), addressOf(d, a), addressOf(d, b))
 	})
 }
 
 // wideResult returns scratch memory for a GEMM's result in f32, which does not overlap the workspace.
-func (d *device) wide(bytes int) cuda.Pointer { return d.rooms(workspace, bytes)[1] }
+func (d *device) wideResult(bytes int) cuda.Pointer { return d.scratchParts(workspace, bytes)[1] }
 
 // betaOperand returns the C operand of a GEMM: the result's address if it accumulates, otherwise null.
-func added(to cuda.Pointer, acc bool) cuda.Pointer {
+func betaOperand(to cuda.Pointer, acc bool) cuda.Pointer {
 	if acc {
 		return to
 	}
-	return none
+	return null
 }
 
 // gemm enqueues a GEMM on the current stream. It adds from unless that is null.
-func (d *device) multiply(p cuda.GEMM, c, from, a, b cuda.Pointer) {
-	rt.Check(d.tryMultiply(p, c, from, a, b))
+func (d *device) gemm(p cuda.GEMM, c, from, a, b cuda.Pointer) {
+	rt.Check(d.tryGEMM(p, c, from, a, b))
 }
 
-func (d *device) tryMultiply(p cuda.GEMM, c, from, a, b cuda.Pointer) error {
-	m, err := d.multiplier(p)
+func (d *device) tryGEMM(p cuda.GEMM, c, from, a, b cuda.Pointer) error {
+	m, err := d.gemmPlan(p)
 	if err != nil {
 		return err
 	}
 	beta, room, inPlace := 1.0, d.scratchMemory(workspace), from == c
-	if from == none {
+	if from == null {
 		beta, from = 0, c
 	}
-	p = kindOf(p)
-	if d.step.begun == 0 && !inPlace && !d.timed[p] && os.Getenv(timeWays) == "1" {
+	p = gemmKind(p)
+	if d.step.launched == 0 && !inPlace && !d.timed[p] && os.Getenv(timeGEMMs) == "1" {
 		d.timed[p] = true
-		return d.stream().TimeWays(m, ways, 1, beta, c, from, a, b, room)
+		return d.stream().TimeWays(m, timedAlgorithms, 1, beta, c, from, a, b, room)
 	}
 	return d.stream().GEMMOn(m, 1, beta, c, from, a, b, room)
 }
 
 // gemmKind returns a GEMM without the addresses of Bias, Aux and scales.
-func kindOf(p cuda.GEMM) cuda.GEMM {
+func gemmKind(p cuda.GEMM) cuda.GEMM {
 	p.Bias, p.Aux, p.ScaleA, p.ScaleB = min(p.Bias, 1), min(p.Aux, 1), min(p.ScaleA, 1), min(p.ScaleB, 1)
 	return p
 }
 
 // tryEpilogue enqueues a GEMM with an epilogue for which there is a fallback. If the library does not
 // support it, it returns false, now and for all later calls. Other errors recur in the fallback.
-func (d *device) ended(p cuda.GEMM, c, from, a, b cuda.Pointer) bool {
-	kind := kindOf(p)
+func (d *device) tryEpilogue(p cuda.GEMM, c, from, a, b cuda.Pointer) bool {
+	kind := gemmKind(p)
 	if d.refused[kind] {
 		return false
 	}
-	d.refused[kind] = d.tryMultiply(p, c, from, a, b) != nil
+	d.refused[kind] = d.tryGEMM(p, c, from, a, b) != nil
 	return !d.refused[kind]
 }
 
@@ -109,25 +109,25 @@ func (d *device) ended(p cuda.GEMM, c, from, a, b cuda.Pointer) bool {
 // GEMM. Later steps use the fastest. Two runs may then round differently, as may copies that several ranks
 // compute of the same values.
 const (
-	timeWays = "PLANC_TIME_PRODUCTS"
-	ways     = 8
+	timeGEMMs       = "PLANC_TIME_PRODUCTS"
+	timedAlgorithms = 8
 )
 
 // gemmPlan returns the plan of a GEMM, which is prepared at its first use.
-func (d *device) multiplier(p cuda.GEMM) (*cuda.GEMMPlan, error) {
-	if m := d.products[p]; m != nil {
+func (d *device) gemmPlan(p cuda.GEMM) (*cuda.GEMMPlan, error) {
+	if m := d.gemmPlans[p]; m != nil {
 		return m, nil
 	}
 	m, err := d.blas.Prepare(p, workspace)
 	if err == nil {
-		d.products[p] = m
+		d.gemmPlans[p] = m
 		d.atClose(m.Close)
 	}
 	return m, err
 }
 
 // valueType returns cuBLASLt's type of a suffix.
-func value(types string) cuda.Value {
+func valueType(types string) cuda.Value {
 	return map[string]cuda.Value{"f32": cuda.ValueFloat32, "f64": cuda.ValueFloat64, "bf16": cuda.ValueBFloat16,
 		"f16": cuda.ValueFloat16}[types]
 }

@@ -18,17 +18,17 @@ func TestLogSumExpStays(t *testing.T) {
 	forward, backward := p.Segments[0].Forward, p.Segments[0].Backward
 	p.Segments[0].Forward = func(r *rt.Rank, b *rt.Block) {
 		x := View[float64](r, r.Stage.Arena.Workspace.Offset, 4)
-		of(r).Clear(x.At, 32)
+		deviceOf(r).Clear(x.At, 32)
 		AllReduce(r, 0, x, x, rt.LSE)
 		forward(r, b)
 	}
 	p.Segments[0].Backward = func(r *rt.Rank, b *rt.Block) {
 		backward(r, b)
 		if b.Micro == micros-1 { // after the last micro-batch of the step
-			of(r).scratch(workspace + sumBytes + 1)
+			deviceOf(r).scratch(workspace + sumBytes + 1)
 		}
 	}
-	if _, err := train(t, on(p, images())); err != nil {
+	if _, err := train(t, onGPUs(p, images())); err != nil {
 		t.Error(err)
 	}
 }
@@ -39,7 +39,7 @@ func TestFailureEndsGraphs(t *testing.T) {
 	p := toy{pp: 2, zero: 3}.program(true)
 	forward := p.Segments[0].Forward
 	p.Segments[0].Forward = func(r *rt.Rank, b *rt.Block) {
-		if d := of(r); r.ID == 1 && len(d.feeds) == 1 {
+		if d := deviceOf(r); r.ID == 1 && len(d.feeds) == 1 {
 			d.feed(8, func([]byte) {
 				if r.StepID == 4 {
 					rt.Check(errors.New("a test's failure"))
@@ -48,7 +48,7 @@ func TestFailureEndsGraphs(t *testing.T) {
 		}
 		forward(r, b)
 	}
-	if _, err := train(t, on(p, images())); err == nil || !strings.Contains(err.Error(), "a test's failure") {
+	if _, err := train(t, onGPUs(p, images())); err == nil || !strings.Contains(err.Error(), "a test's failure") {
 		t.Error(err)
 	}
 }
@@ -58,7 +58,7 @@ func TestConnections(t *testing.T) {
 	const name = "CUDA_DEVICE_MAX_CONNECTIONS"
 	for _, c := range []struct{ before, want string }{{"", "32"}, {"8", "8"}} {
 		t.Setenv(name, c.before)
-		if err := connections(); err != nil || os.Getenv(name) != c.want {
+		if err := setMaxConnections(); err != nil || os.Getenv(name) != c.want {
 			t.Errorf("%q gives %q: %v", c.before, os.Getenv(name), err)
 		}
 	}

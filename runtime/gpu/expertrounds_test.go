@@ -56,7 +56,7 @@ func TestRoundsAhead(t *testing.T) {
 		t.Run(fmt.Sprintf("%+v", k), func(t *testing.T) {
 			var walks, none atomic.Int64
 			want, _ := alone(t, k.routed(false, &none), rt.Data(repeating{}))
-			got, dir := alone(t, on(k.routed(true, &walks), images()), rt.Data(repeating{}))
+			got, dir := alone(t, onGPUs(k.routed(true, &walks), images()), rt.Data(repeating{}))
 			sameLines(t, got, want, 1e-11)
 			most := 0.0
 			for _, line := range want {

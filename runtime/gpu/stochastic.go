@@ -11,11 +11,11 @@ import (
 
 // roundingKey returns the address of the key for stochastic rounding of the parameters. It is null for
 // parameters that are rounded to nearest.
-func (d *device) chance(u *rt.Update) cuda.Pointer {
+func (d *device) roundingKey(u *rt.Update) cuda.Pointer {
 	if u.Numbers == nil {
 		return 0
 	}
-	return d.step.value(chanceKey)
+	return d.step.value(roundingKey)
 }
 
 // numbersKey identifies the table of element numbers of the parameters that start at an element of the flat
@@ -24,7 +24,7 @@ type numbersKey struct{ first int }
 
 // elementNumbers returns the address of the numbers of the elements, in the layout that
 // cuda/kernels/optimizer.cu reads. It is null if they are not needed.
-func (d *device) numbers(u *rt.Update) cuda.Pointer {
+func (d *device) elementNumbers(u *rt.Update) cuda.Pointer {
 	if u.Numbers == nil {
 		return 0
 	}

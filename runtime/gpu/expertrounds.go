@@ -16,9 +16,9 @@ import (
 // what each call would need. If a step needs more, all ranks skip it, run it again call by call, and
 // capture a new graph.
 type routers struct {
-	most  map[layer]int // rounds
-	calls []routing     // counted calls of a step, in order
-	next  int           // index into calls during capture
+	maxRounds map[layer]int // rounds
+	calls     []roundsCall  // counted calls of a step, in order
+	next      int           // index into calls during capture
 
 	// int32: the rounds of each call, then for each call the number of choices of each expert, and then of
 	// those kept
@@ -30,7 +30,7 @@ type routers struct {
 type layer struct{ segment, layer int }
 
 // roundsCall is a call of Rounds.
-type routing struct {
+type roundsCall struct {
 	at      layer
 	group   int
 	experts int
@@ -39,7 +39,7 @@ type routing struct {
 
 // Rounds computes the runtime's Rounds.
 func Rounds(r *rt.Rank, group int, index Buf[int32], experts, places int) int {
-	d := of(r)
+	d := deviceOf(r)
 	at := layer{}
 	at.segment, at.layer = rt.Layer(r)
 	if d.step.capturing {
@@ -47,7 +47,7 @@ func Rounds(r *rt.Rank, group int, index Buf[int32], experts, places int) int {
 	}
 	n := d.roundsNow(group, index, experts, places)
 	if r.Training {
-		d.routers.note(routing{at: at, group: group, experts: experts}, n, rt.Counting(r))
+		d.routers.record(roundsCall{at: at, group: group, experts: experts}, n, rt.Counting(r))
 	}
 	return n
 }
@@ -55,22 +55,22 @@ func Rounds(r *rt.Rank, group int, index Buf[int32], experts, places int) int {
 // roundsNow waits for the choices, and counts the rounds.
 func (d *device) roundsNow(group int, index Buf[int32], experts, places int) int {
 	r := d.rank
-	d.Pull(index.At, index.N*size[int32]())
+	d.Download(index.At, index.N*size[int32]())
 	ids := rt.View[int32](r, index.At, index.N)
-	if !d.apart {
+	if !d.multiProcess {
 		return rt.Rounds(r, group, ids, experts, places)
 	}
-	n := d.most(group, cpu.Rounds(ids, experts, places))
+	n := d.maxOver(group, cpu.Rounds(ids, experts, places))
 	rt.CountRounds(r, ids, experts, n)
 	return n
 }
 
 // record records a call in a step that runs call by call.
-func (s *routers) note(c routing, rounds int, counted bool) {
-	if s.most == nil {
-		s.most = map[layer]int{}
+func (s *routers) record(c roundsCall, rounds int, counted bool) {
+	if s.maxRounds == nil {
+		s.maxRounds = map[layer]int{}
 	}
-	s.most[c.at] = max(s.most[c.at], rounds)
+	s.maxRounds[c.at] = max(s.maxRounds[c.at], rounds)
 	if counted {
 		s.calls = append(s.calls, c)
 	}
@@ -95,12 +95,12 @@ func (s *routers) prepare(d *device) error {
 	}
 	host := d.staging.At(0, int64(4*len(s.calls)))
 	for i, c := range s.calls {
-		binary.NativeEndian.PutUint32(host.Slice()[4*i:], uint32(s.most[c.at]))
+		binary.NativeEndian.PutUint32(host.Slice()[4*i:], uint32(s.maxRounds[c.at]))
 	}
 	if err := d.compute.stream.Upload(s.limits, host); err != nil {
 		return err
 	}
-	return d.awaited("the upload of routers' limits", d.compute.stream.Synchronize)
+	return d.awaitErr("the upload of routers' limits", d.compute.stream.Synchronize)
 }
 
 // captured launches the kernels that count what a call needs, and returns the number of rounds of the
@@ -114,12 +114,12 @@ func (s *routers) captured(d *device, at layer, index Buf[int32], experts, place
 		d.call("rounds", "i32", 1, experts, rounds, kept, experts, places)
 		s.next++
 	}
-	return s.most[at]
+	return s.maxRounds[at]
 }
 
 // checkLimits writes to the step's results whether any of its calls, on any rank, needed more rounds than
 // it had.
-func (s *routers) judge(d *device) {
+func (s *routers) checkLimits(d *device) {
 	if !d.step.capturing || len(s.calls) == 0 {
 		return
 	}
@@ -132,8 +132,8 @@ func (s *routers) judge(d *device) {
 			rt.Check(c.AllReduce(d.compute.stream, at, at, to-from, cuda.Int32, cuda.Max))
 		}
 	}
-	d.call("exceeds", "i32", 1, len(s.calls), d.step.result(again), s.counts.Pointer, s.limits.Pointer,
-		d.step.value(spoiled), len(s.calls))
+	d.call("exceeds", "i32", 1, len(s.calls), d.step.result(retry), s.counts.Pointer, s.limits.Pointer,
+		d.step.value(previousRetried), len(s.calls))
 }
 
 // download copies the counts of a captured step to a slot.
@@ -144,7 +144,7 @@ func (s *routers) download(d *device, slot int) {
 }
 
 // report reports the counts of the slot's step to the runtime.
-func (s *routers) tell(d *device, slot int) {
+func (s *routers) report(d *device, slot int) {
 	if len(s.calls) == 0 {
 		return
 	}

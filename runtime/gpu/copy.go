@@ -15,34 +15,34 @@ import (
 // Copy copies from to to, and casts if their types differ.
 func Copy[U, T num.Stored | int32](r *rt.Rank, to Buf[U], from Buf[T]) {
 	if u, t := suffix[U](), suffix[T](); u != t {
-		of(r).call("cast", u+"_"+t, 1, to.N, at(of(r), to), at(of(r), from), int64(to.N))
+		deviceOf(r).call("cast", u+"_"+t, 1, to.N, addressOf(deviceOf(r), to), addressOf(deviceOf(r), from), int64(to.N))
 		return
 	}
-	if d := of(r); to.At != from.At && to.N > 0 {
+	if d := deviceOf(r); to.At != from.At && to.N > 0 {
 		rt.Check(d.stream().Copy(bytesOf(d, to), bytesOf(d, from)))
 	}
 }
 
 // Accumulate computes the runtime's Accumulate: it adds x to grad.
 func Accumulate[G, X num.Stored](r *rt.Rank, grad Buf[G], x Buf[X]) {
-	d := of(r)
-	d.call("accumulate", suffix[G]()+"_"+suffix[X](), 1, x.N, at(d, grad), at(d, x), int64(x.N))
+	d := deviceOf(r)
+	d.call("accumulate", suffix[G]()+"_"+suffix[X](), 1, x.N, addressOf(d, grad), addressOf(d, x), int64(x.N))
 }
 
 // Join computes the runtime's Join.
 func Join[T num.Stored](r *rt.Rank, y, a, b Buf[T], outer, times, width, more int) {
-	d := of(r)
-	d.call("join", suffix[T](), outer*times, width+more, at(d, y), at(d, a), at(d, b), outer, times, width, more)
+	d := deviceOf(r)
+	d.call("join", suffix[T](), outer*times, width+more, addressOf(d, y), addressOf(d, a), addressOf(d, b), outer, times, width, more)
 }
 
 // PartOf computes the runtime's PartOf: it copies the elements from from on of outer rows of n elements.
 func PartOf[T num.Stored](r *rt.Rank, y, x Buf[T], outer, n, from int) {
-	of(r).part(suffix[T](), y.At, x.At, outer, y.N/outer, n, from)
+	deviceOf(r).part(suffix[T](), y.At, x.At, outer, y.N/outer, n, from)
 }
 
 // Select computes the runtime's Select.
 func Select[T num.Stored](r *rt.Rank, y, x Buf[T], outer, n, inner, from int) {
-	of(r).part(suffix[T](), y.At, x.At, outer, inner, n*inner, from*inner)
+	deviceOf(r).part(suffix[T](), y.At, x.At, outer, inner, n*inner, from*inner)
 }
 
 // part copies cols elements of each of rows rows, which are n elements apart.
@@ -52,14 +52,14 @@ func (d *device) part(types string, y, x, rows, cols, n, from int) {
 
 // Dropout computes cpu.Dropout. key is the device address of the key ([DropKey]).
 func Dropout[T num.Stored](r *rt.Rank, y, x Buf[T], p float64, key uint64, view cpu.GlobalView) {
-	d := of(r)
+	d := deviceOf(r)
 	if p == 0 {
 		Copy(r, y, x)
 		return
 	}
 	cols := view.Local[view.N-1]
 	table := d.constant(view, func() []byte { return viewTable(&view) })
-	d.call("dropout", suffix[T](), y.N/cols, cols, at(d, y), at(d, x), table, cuda.Pointer(key), rng.Least(p), 1/(1-p),
+	d.call("dropout", suffix[T](), y.N/cols, cols, addressOf(d, y), addressOf(d, x), table, cuda.Pointer(key), rng.Least(p), 1/(1-p),
 		y.N/cols, cols)
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // workStream is a stream with the memory and the event that its calls share.
-type line struct {
+type workStream struct {
 	stream  *cuda.Stream
 	scratch cuda.Memory
 	mark    *cuda.Event // marks the last work that another stream waits for
@@ -23,27 +23,27 @@ type line struct {
 }
 
 // newStream creates a stream of the device.
-func (d *device) newLine() (*line, error) {
+func (d *device) newStream() (*workStream, error) {
 	s, err := cuda.NewStream(0)
 	if err != nil {
 		return nil, err
 	}
-	l := &line{stream: s}
-	d.lines = append(d.lines, l)
+	l := &workStream{stream: s}
+	d.streams = append(d.streams, l)
 	l.mark, err = cuda.NewEvent(false)
 	return l, err
 }
 
 // after makes the work that is enqueued from now on wait for the present work of another stream.
-func (l *line) after(other *line) {
+func (l *workStream) after(other *workStream) {
 	rt.Check(other.stream.Record(other.mark))
 	rt.Check(l.stream.Wait(other.mark))
 	l.used = true
 }
 
 // joinStreams makes the next work of the compute stream wait for all other streams in use.
-func (d *device) join() {
-	for _, l := range d.lines {
+func (d *device) joinStreams() {
+	for _, l := range d.streams {
 		if l.used && l != d.compute {
 			d.compute.after(l)
 		}
@@ -58,39 +58,39 @@ func (d *device) join() {
 
 // pipe is the connection of a stage to the next or the previous one.
 type pipe struct {
-	*line
+	*workStream
 	comm *comm // nil if this rank has both stages
 	peer int   // rank of the other stage in comm
 
-	waiting []int          // offsets of messages to itself
-	left    [2]*cuda.Event // of the last two messages
-	sent    int            // messages in this step
-	asked   int            // messages that Taken has waited for
+	toSelf     []int          // offsets of messages to itself
+	sentEvents [2]*cuda.Event // of the last two messages
+	sent       int            // messages in this step
+	awaited    int            // messages that Taken has waited for
 }
 
 // openStreams creates the streams, except those of pipes.
 func (d *device) openStreams() (err error) {
-	d.compute, err = d.newLine()
+	d.compute, err = d.newStream()
 	if err != nil {
 		return err
 	}
-	d.on = d.compute
-	d.side, err = d.newLine()
+	d.current = d.compute
+	d.bucketWork, err = d.newStream()
 	if err != nil {
 		return err
 	}
-	d.copies, err = d.newLine()
+	d.uploads, err = d.newStream()
 	return err
 }
 
 // openLines creates the communicators that connect this rank with others.
 func (d *device) openLines(m *machine) error {
 	d.jobs = make([][jobKinds]*cuda.Event, len(d.rank.Stage.Buckets))
-	d.byLine, d.pipes = map[string]*comm{}, map[string]*pipe{}
-	ctx, stop := d.until()
+	d.commByLine, d.pipes = map[string]*comm{}, map[string]*pipe{}
+	ctx, stop := d.runContext()
 	defer stop()
-	met := max(meeting, d.rank.Timeout())
-	ctx, late := context.WithTimeoutCause(ctx, met, fmt.Errorf("ranks have not come within %v (--timeout)", met))
+	met := max(firstMeeting, d.rank.Timeout())
+	ctx, late := context.WithTimeoutCause(ctx, met, fmt.Errorf("not all ranks have connected within %v (--timeout)", met))
 	defer late()
 	if m.nccl != nil {
 		world, err := m.nccl.Join(ctx, m.id, d.rank.ID, m.ranks)
@@ -105,14 +105,14 @@ func (d *device) openLines(m *machine) error {
 			return err
 		}
 	}
-	d.watched, d.unwatched = make(chan struct{}), make(chan struct{})
+	d.stopWatch, d.watchStopped = make(chan struct{}), make(chan struct{})
 	go d.watch()
 	return d.connect(m)
 }
 
 // firstMeeting is the minimum time that ranks wait for each other at first, because some may compile
 // kernels for minutes.
-const meeting = 10 * time.Minute
+const firstMeeting = 10 * time.Minute
 
 // openLine creates the communicator of a line, which all ranks do at once, and the stream of a line between
 // stages.
@@ -122,7 +122,7 @@ func (d *device) openLine(ctx context.Context, m *machine, l rt.Line) (err error
 		return err
 	}
 	if comm != nil {
-		d.byLine[l.Name] = comm
+		d.commByLine[l.Name] = comm
 	}
 	if !l.Pipe || len(l.Ranks) == 0 {
 		return nil
@@ -131,13 +131,13 @@ func (d *device) openLine(ctx context.Context, m *machine, l rt.Line) (err error
 	if comm != nil {
 		p.peer = 1 - comm.Rank
 	}
-	p.line, err = d.newLine()
+	p.workStream, err = d.newStream()
 	if err != nil {
 		return err
 	}
 	d.pipes[l.Name] = p
-	for i := range p.left {
-		p.left[i], err = cuda.NewEvent(false)
+	for i := range p.sentEvents {
+		p.sentEvents[i], err = cuda.NewEvent(false)
 		if err != nil {
 			return err
 		}
@@ -148,12 +148,12 @@ func (d *device) openLine(ctx context.Context, m *machine, l rt.Line) (err error
 // watch aborts the communicators when the run fails, so that no rank waits for collectives that cannot
 // complete. It fails the run if NCCL reports an error of a communicator, or if the deadline has passed.
 func (d *device) watch() {
-	defer close(d.unwatched)
-	look := time.NewTicker(lookEvery)
+	defer close(d.watchStopped)
+	look := time.NewTicker(watchInterval)
 	defer look.Stop()
 	for {
 		select {
-		case <-d.watched:
+		case <-d.stopWatch:
 			return
 		case <-d.rank.Done():
 			d.abort()
@@ -173,7 +173,7 @@ func (d *device) watch() {
 }
 
 // watchInterval is the time between two looks at NCCL's state and at the deadline.
-var lookEvery = time.Second
+var watchInterval = time.Second
 
 // abort aborts all communicators concurrently. One ends only after all graphs with its work, and a graph
 // ends only if none of its work waits in another communicator.
@@ -186,21 +186,21 @@ func (d *device) abort() {
 }
 
 // closeTimeout is the time limit for closing a communicator.
-const patience = 10 * time.Second
+const closeTimeout = 10 * time.Second
 
 // closeComms closes the communicators.
 func (d *device) closeComms() {
 	switch {
-	case d.watched == nil: // not all communicators were created
+	case d.stopWatch == nil: // not all communicators were created
 		d.abort()
 		return
 	case d.failed():
-		<-d.unwatched
+		<-d.watchStopped
 		return
 	}
-	close(d.watched)
-	<-d.unwatched
-	ctx, stop := context.WithTimeoutCause(context.Background(), patience, errors.New("its ranks do not end it"))
+	close(d.stopWatch)
+	<-d.watchStopped
+	ctx, stop := context.WithTimeoutCause(context.Background(), closeTimeout, errors.New("not all ranks have closed it"))
 	defer stop()
 	for _, c := range slices.Backward(d.comms) {
 		_ = c.Close(ctx)
@@ -210,10 +210,10 @@ func (d *device) closeComms() {
 // closeLines closes communicators, streams and events.
 func (d *device) closeLines() {
 	d.closeComms()
-	for i, l := range d.lines {
+	for i, l := range d.streams {
 		end := func() { _ = l.stream.Synchronize() }
 		if d.failed() {
-			d.patiently(fmt.Sprint("what was put on stream ", i), end)
+			d.patiently(fmt.Sprint("the work on stream ", i), end)
 		} else {
 			end()
 		}
@@ -223,7 +223,7 @@ func (d *device) closeLines() {
 		}
 	}
 	for _, p := range d.pipes {
-		closeEvents(p.left[:])
+		closeEvents(p.sentEvents[:])
 	}
 	for i := range d.jobs {
 		closeEvents(d.jobs[i][:])
