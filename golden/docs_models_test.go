@@ -24,7 +24,7 @@ func modelTables(string) (out []string) {
 	slices.Sort(families)
 	for _, family := range families {
 		out = append(out, "", "### "+family, "")
-		out = append(out, table("name", "parameters", "layers", "hidden", "heads", "K/V", "vocabulary", "source")...)
+		out = append(out, table("name", "parameters", "layers", "hidden", "heads", "KV heads", "vocabulary", "source")...)
 		models := byFamily[family]
 		slices.SortStableFunc(models, func(a, b *spec.Config) int {
 			return int(min(max(a.Params()-b.Params(), -1), 1))

@@ -88,7 +88,7 @@ func launcherTable(string) []string {
 
 // kernelTable are the CUDA kernels, each with its loop.
 func kernelTable(string) []string {
-	out := table("kernel", "file", "the loop that it equals", "types")
+	out := table("kernel", "file", "equivalent CPU loop", "types")
 	for _, k := range kernels.Table {
 		out = append(out, row(code(k.Name), code(k.File), code(k.Loop), strings.Join(k.Types, ", ")))
 	}

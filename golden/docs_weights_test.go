@@ -27,7 +27,7 @@ func weightTable(name string) []string {
 			dims[s.Name+"."+w.Name] = strings.Join(list, ", ")
 		}
 	}
-	rows := []string{"| tensor | its shape | planc's parameter | its dims |", "|---|---|---|---|"}
+	rows := []string{"| tensor | shape | planc's parameter | dims |", "|---|---|---|---|"}
 	for _, t := range weights.Of(m, c).Tensors {
 		var params, theirs []string
 		for _, s := range t.Shares {
