@@ -30,7 +30,7 @@ var (
 		"[a-z0-9]+)?)`")
 )
 
-// flagsOf finds flags with what they take: "--set KEY=VALUE".
+// flagsOf returns the flags in a text, each with its argument: "--set KEY=VALUE".
 func flagsOf(pattern *regexp.Regexp, text string) map[string]bool {
 	flags := map[string]bool{}
 	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
@@ -39,7 +39,7 @@ func flagsOf(pattern *regexp.Regexp, text string) map[string]bool {
 	return flags
 }
 
-// sections are the page's texts by heading.
+// sections returns the page's texts by heading.
 func sections(page string) map[string]string {
 	out := map[string]string{}
 	at := heading.FindAllStringSubmatchIndex(page, -1)
@@ -53,8 +53,8 @@ func sections(page string) map[string]string {
 	return out
 }
 
-// What docs/cli.md says of planc is what its help says, -update takes it over; every flag of a binary has a line and no
-// line is stale; what the page calls not supported yet is refused by name.
+// docs/cli.md describes planc as its help does (-update copies the help), lists exactly the flags of a training binary, and
+// planc refuses what the page calls not supported yet.
 func TestCommandLineIsDocumented(t *testing.T) {
 	bin := buildPlanc(t)
 	dir := t.TempDir()
@@ -89,14 +89,14 @@ func TestCommandLineIsDocumented(t *testing.T) {
 		}
 		flags := flagsOf(flagHelp, must(call(bin, m[1], "--help")))
 		if len(flags) < 3 {
-			t.Errorf("the help of planc %s lists %d flags: has its layout changed?", m[1], len(flags))
+			t.Errorf("the help of planc %s lists %d flags: did its layout change?", m[1], len(flags))
 		}
 		if flags["--set KEY=VALUE"] {
 			continue
 		}
 		for f := range flagsOf(flagRow, page["planc "+m[1]]) {
 			if !flags[f] {
-				t.Errorf("%s says %s of planc %s, which is not so", cliPage, f, m[1])
+				t.Errorf("%s lists %s for planc %s, which does not have it", cliPage, f, m[1])
 			}
 		}
 	}
@@ -105,31 +105,31 @@ func TestCommandLineIsDocumented(t *testing.T) {
 	later(t, page["Not supported yet"], bin, call)
 }
 
-// withCommands is the page with what planc says of its commands: from the heading "planc" to "The binary".
+// withCommands returns the page with planc's help in place of the part from the heading "planc" to "The binary".
 func withCommands(t *testing.T, page, commands string) string {
 	t.Helper()
 	before, rest, ok := strings.Cut(page, "\n## planc\n")
 	_, after, also := strings.Cut(rest, "\n## The binary\n")
 	if !ok || !also {
-		t.Fatalf("%s has no headings planc and The binary", cliPage)
+		t.Fatalf("%s must have the headings planc and The binary", cliPage)
 	}
 	return before + "\n" + commands + "\n## The binary\n" + after
 }
 
-// same compares the flags that the page has with those that there are.
+// same compares the flags on the page with the existing ones.
 func same(t *testing.T, of string, said, are map[string]bool) {
 	t.Helper()
 	if len(are) < 3 {
-		t.Errorf("the help of %s lists %d flags: has its layout changed?", of, len(are))
+		t.Errorf("the help of %s lists %d flags: did its layout change?", of, len(are))
 	}
 	for _, f := range slices.Sorted(maps.Keys(are)) {
 		if !said[f] {
-			t.Errorf("%s has no line on %s of %s", cliPage, f, of)
+			t.Errorf("%s has no line for %s of %s", cliPage, f, of)
 		}
 	}
 	for _, f := range slices.Sorted(maps.Keys(said)) {
 		if !are[f] {
-			t.Errorf("%s says %s of %s, which is not so", cliPage, f, of)
+			t.Errorf("%s lists %s for %s, which does not have it", cliPage, f, of)
 		}
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// codeFolders are those that declare kinds of mistake.
+// codeFolders are the folders that declare error codes.
 var codeFolders = []string{"ir/spec", "ir/spec/strict", "costmodel", "passes/search", "cmd/planc",
 	"cmd/planc/internal/lock"}
 
-// codeDoc is a kind of mistake, as the comment on its constant has it; tests beside the constants run the example.
+// codeDoc is the documentation of an error code, from the comment on its constant. Tests next to the constants run the example.
 type codeDoc struct{ code, reported, exit, example string }
 
-// codeTable has all kinds of mistake.
+// codeTable returns the table of all error codes.
 func codeTable(string) []string {
 	byCode := map[string]codeDoc{}
 	for _, folder := range codeFolders {
@@ -40,7 +40,7 @@ func codeTable(string) []string {
 	return out
 }
 
-// codesOf are the constants of type ir.Code of a folder.
+// codesOf returns the documentation of a folder's constants of type ir.Code.
 func codesOf(folder string) (docs []codeDoc) {
 	files, err := filepath.Glob(filepath.Join(repoRoot, folder, "*.go"))
 	if err != nil {
@@ -78,7 +78,7 @@ func codesIn(g *ast.GenDecl) (docs []codeDoc) {
 	return docs
 }
 
-// readCode takes apart "X is reported for Y. Exit 3.\n\nExample:\n\tZ".
+// readCode parses "X is reported for Y. Exit 3.\n\nExample:\n\tZ".
 func readCode(name, comment string) codeDoc {
 	d := codeDoc{code: name, exit: "2"}
 	text, example, _ := strings.Cut(comment, "Example:\n")
@@ -88,7 +88,7 @@ func readCode(name, comment string) codeDoc {
 	}
 	_, reported, found := strings.Cut(strings.TrimSuffix(text, "."), " is reported ")
 	if !found {
-		panic("the comment on the code " + name + " does not say when it \"is reported\"")
+		panic("the comment on the code " + name + " must say when it \"is reported\"")
 	}
 	d.reported = reported
 	var lines []string

@@ -7,7 +7,7 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// familyTable has the families and what they share with others.
+// familyTable returns the table of model families.
 func familyTable(string) []string {
 	out := table("model_type", "architecture", "positions", "norm", "MLP")
 	for _, f := range spec.Families() {
@@ -16,7 +16,7 @@ func familyTable(string) []string {
 	return out
 }
 
-// familyKeyTable has the keys of config.json, each once, and which families read it.
+// familyKeyTable returns the table of config.json keys, and the families that read each.
 func familyKeyTable(string) []string {
 	type key struct {
 		families, absent []string
@@ -49,7 +49,7 @@ func familyKeyTable(string) []string {
 	return out
 }
 
-// absentBy is what holds if a key is absent: once where the families agree.
+// absentBy returns the default of an absent key, once if all families agree on it.
 func absentBy(families, absent []string) string {
 	of, values := map[string][]string{}, []string{}
 	for i, a := range absent {

@@ -13,7 +13,7 @@ import (
 
 const generatedPage = "docs/generated.md"
 
-// The page on generated Go lists the options of the runtime, each, and its sources as they are.
+// docs/generated.md lists all options of the runtime, and its source interfaces as they are declared.
 func TestGeneratedPage(t *testing.T) {
 	page := docPages(t)[generatedPage]
 	options, methods := runtimeOptions(t)
@@ -22,7 +22,7 @@ func TestGeneratedPage(t *testing.T) {
 		said[m[1]] = true
 	}
 	if !maps.Equal(said, options) {
-		t.Errorf("%s has the options %v, the runtime %v", generatedPage, said, options)
+		t.Errorf("%s lists the options %v, the runtime has %v", generatedPage, said, options)
 	}
 	for _, name := range sourceTypes {
 		_, text, _ := strings.Cut(page, "type "+name+" interface {\n")
@@ -34,15 +34,15 @@ func TestGeneratedPage(t *testing.T) {
 			}
 		}
 		if !maps.Equal(shown, methods[name]) || len(methods[name]) == 0 {
-			t.Errorf("%s shows rt.%s with %v, it has %v", generatedPage, name, shown, methods[name])
+			t.Errorf("%s shows rt.%s with the methods %v, it has %v", generatedPage, name, shown, methods[name])
 		}
 	}
 }
 
-// sourceTypes are the interfaces by which a program gives its own batches.
+// sourceTypes are the interfaces through which a program provides its own batches.
 var sourceTypes = []string{"Source", "TypedSource", "ImageSource"}
 
-// runtimeOptions are the functions of the runtime that give an Option, and the methods of the sources.
+// runtimeOptions returns the functions of the runtime that return an Option, and the methods of the source interfaces.
 func runtimeOptions(t *testing.T) (options map[string]bool, methods map[string]map[string]bool) {
 	options, methods = map[string]bool{}, map[string]map[string]bool{}
 	for _, s := range sources(t) {
@@ -70,7 +70,7 @@ func runtimeOptions(t *testing.T) (options map[string]bool, methods map[string]m
 	return options, methods
 }
 
-// The tour stops at every pass.
+// The tour has a section for every pass.
 func TestTourStops(t *testing.T) {
 	stops := sections(docPages(t)["docs/tour.md"])
 	for _, p := range passes.All {

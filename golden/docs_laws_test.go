@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What pages say of the laws is what the laws do; -update takes new counts.
+// The counts on the pages about the laws are those of the tests; -update writes new ones.
 func TestLawsPage(t *testing.T) {
 	short, long := len(lawCases(false)), len(lawCases(true))
 	pages := docPages(t)
@@ -30,7 +30,7 @@ func TestLawsPage(t *testing.T) {
 		page := pages[name]
 		for _, c := range counts {
 			if !regexp.MustCompile(c.pattern).MatchString(page) {
-				t.Errorf("%s: nothing is as %s", name, c.pattern)
+				t.Errorf("%s: no text matches %s", name, c.pattern)
 			}
 			page = regexp.MustCompile(c.pattern).ReplaceAllStringFunc(page, func(s string) string {
 				return regexp.MustCompile(`\d+`).ReplaceAllString(s, fmt.Sprint(c.want))
@@ -40,6 +40,6 @@ func TestLawsPage(t *testing.T) {
 	}
 	if want := fmt.Sprintf("**Bound: %.0e, relative, in f64.**", lawBound); !strings.Contains(pages["docs/laws.md"],
 		want) {
-		t.Errorf("docs/laws.md does not say %q", want)
+		t.Errorf("docs/laws.md must contain %q", want)
 	}
 }

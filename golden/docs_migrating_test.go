@@ -23,7 +23,7 @@ var (
 const keyed = "model: gpt2-124m\ntrain: {seq_len: 1024, global_batch: 480, precision: {compute: bf16}}\ncluster: " +
 	"{node: dgx-a100, nodes: 1}\n"
 
-// Keys that pages name exist, values that they show are taken, and what a line calls not supported yet is refused.
+// Keys that pages name exist. planc accepts the values that they show, and refuses what a line calls not supported yet.
 func TestPagesNameJobKeys(t *testing.T) {
 	paths := map[string]bool{}
 	for _, f := range spec.Fields() {
@@ -49,10 +49,10 @@ func TestPagesNameJobKeys(t *testing.T) {
 	}
 }
 
-// quotedBlock is a key of the job with a mapping, as the tables of docs/job.md show it: `plan: {tp: 8}`.
+// quotedBlock matches a key of the job with a mapping, as in the tables of docs/job.md: `plan: {tp: 8}`.
 var quotedBlock = regexp.MustCompile("`(train|data|plan|cluster|objective): (\\{[^`]*\\})`")
 
-// What a line says of a mapping in backquotes is so: it is taken, or the line says that it is not supported yet.
+// planc accepts a mapping in backquotes, unless its line says that it is not supported yet.
 func TestPagesShowMappings(t *testing.T) {
 	read := func(string) ([]byte, error) { return []byte(keyed), nil }
 	shown := 0
@@ -73,7 +73,7 @@ func TestPagesShowMappings(t *testing.T) {
 
 var inMapping = regexp.MustCompile(`([a-z_]+): (\[[^\]]*\]|[^,}]+)`)
 
-// settings sets a key to a value; of a mapping, one by one.
+// settings returns the overrides that set a key to a value; a mapping is set key by key.
 func settings(key, value string) (out []spec.Override) {
 	switch {
 	case strings.HasPrefix(key, "train.experts"):
@@ -90,7 +90,7 @@ func settings(key, value string) (out []spec.Override) {
 	return out
 }
 
-// holdSetting wants a setting of a line to be taken, or to be refused as the line says.
+// holdSetting fails unless planc accepts a setting, or refuses it if the line says that it is not supported yet.
 func holdSetting(t *testing.T, page, line string, set []spec.Override, read func(string) ([]byte, error)) {
 	t.Helper()
 	j, err := spec.Load("job.yaml", read, set...)
@@ -103,7 +103,7 @@ func holdSetting(t *testing.T, page, line string, set []spec.Override, read func
 	}
 }
 
-// The jobs of the page are planned as they say, and nanoGPT's reads nanoGPT's files and trains.
+// The jobs of the page have plans that fit, and nanoGPT's job reads nanoGPT's files and trains.
 func TestMigratingJobs(t *testing.T) {
 	bin := buildPlanc(t)
 	w := newWorld(t, bin, "migrating")
@@ -118,7 +118,7 @@ func TestMigratingJobs(t *testing.T) {
 	}
 	jobs := exampleJob.FindAllStringSubmatch(docPages(t)[migratingPage], -1)
 	if len(jobs) < 6 {
-		t.Errorf("%s has %d jobs; each of the six has one", migratingPage, len(jobs))
+		t.Errorf("%s has %d jobs; it needs one for each of the six projects", migratingPage, len(jobs))
 	}
 	for _, m := range jobs {
 		if err := os.WriteFile(filepath.Join(w.dir, m[1]), []byte(m[2]), 0o666); err != nil {
@@ -150,7 +150,7 @@ func stderrOf(err error) string {
 	return ""
 }
 
-// writeTokens writes n tokens below 65 as nanoGPT's prepare.py does: 16 bits each, no header.
+// writeTokens writes n tokens below 65 as nanoGPT's prepare.py does: 16 bits each, without a header.
 func writeTokens(t *testing.T, path string, n int) {
 	t.Helper()
 	text := make([]byte, 2*n)

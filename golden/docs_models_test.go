@@ -7,7 +7,7 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// modelTables is the catalogue of models, a table a family.
+// modelTables returns the catalogue of models, with one table per family.
 func modelTables(string) (out []string) {
 	byFamily := map[string][]*spec.Config{}
 	var families []string
@@ -42,7 +42,7 @@ func modelTables(string) (out []string) {
 	return out[1:]
 }
 
-// namesOf are a row's name and its others.
+// namesOf returns a row's name and its aliases.
 func namesOf(m spec.Model) string {
 	out := code(m.Name)
 	for _, a := range m.Aliases {
@@ -51,7 +51,7 @@ func namesOf(m spec.Model) string {
 	return out
 }
 
-// sourceOf is what a row of the catalogue says of itself.
+// sourceOf returns the source, date and note of a row of the catalogue.
 func sourceOf(m spec.Model) string {
 	said := m.Source + "; " + m.Date
 	if m.Published != "" {
@@ -63,7 +63,7 @@ func sourceOf(m spec.Model) string {
 	return said
 }
 
-// thousands prints 8,030,261,248.
+// thousands formats a number with commas: 8,030,261,248.
 func thousands(n int64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

@@ -17,7 +17,7 @@ const outputPage = "docs/output.md"
 
 var keyCell = regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|")
 
-// keysOf are the keys in the first cells of a section's table.
+// keysOf returns the keys in the first cells of a section's table.
 func keysOf(section string) map[string]bool {
 	keys := map[string]bool{}
 	for _, m := range keyCell.FindAllStringSubmatch(section, -1) {
@@ -28,7 +28,7 @@ func keysOf(section string) map[string]bool {
 	return keys
 }
 
-// inside are keys whose values the page describes elsewhere, or not key by key.
+// inside lists keys whose values the page describes elsewhere, or not key by key.
 var inside = []string{"plan", "alternatives[].plan", "alternatives[].predict", "why_not", "rows[].plan",
 	"rows[].weak.plan", "rows[].weak.predict", "rows[].near_batch.set", "rows[].near_batch.plan",
 	"rows[].near_batch.predict", "goal.near_batch.set", "clusters[].source", "clusters[].peak_tflops",
@@ -37,7 +37,7 @@ var inside = []string{"plan", "alternatives[].plan", "alternatives[].predict", "
 	"simpler.predict", "faster.set", "faster.plan", "faster.predict", "choices[].rest_free.plan", "levers[].set",
 	"levers[].plan", "rules[].plan"}
 
-// paths adds the keys of a document's values, dotted; a list's are those of its elements.
+// paths adds the dotted keys of a document's values; a list has the keys of its elements.
 func paths(v any, at string, into map[string]bool) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -58,7 +58,7 @@ func paths(v any, at string, into map[string]bool) {
 	into[at] = true
 }
 
-// The page on output lists the keys that there are, and no others.
+// docs/output.md lists exactly the keys that planc prints.
 func TestOutputPage(t *testing.T) {
 	page := sections(docPages(t)[outputPage])
 	w := newWorld(t, buildPlanc(t), "output")
@@ -85,7 +85,7 @@ func TestOutputPage(t *testing.T) {
 	long := append([]string{"plan", "--tokens", "1T", "--days", "100", "--objective", "devices", "--nodes", "16"},
 		question...)
 	ask(plan, long...)
-	// of which some value does not fit
+	// with values that do not fit
 	ask(plan, append([]string{"plan", "--set", "plan.tp=1", "--set", "plan.pp=1"}, question...)...)
 	ask(plan, "plan", "--json", "--model", "llama2-13b", "--cluster", "dgx-h100", "--global-batch", "128", "--seq-len",
 		"4096", "--set", "objective.headroom=0", "--set", "objective.prefer=fastest")
@@ -93,7 +93,7 @@ func TestOutputPage(t *testing.T) {
 		"--seq-len", "1024")
 	ask(plan, "plan", "--json", "--model", "gpt2-1558m", "--cluster", "rtx-4090", "--nodes", "3", "--devices", "7",
 		"--global-batch", "64", "--seq-len", "1024")
-	// on 54 nodes
+	// the answer has 54 nodes
 	odd := []string{"--json", "--model", "llama3-70b", "--cluster", "dgx-h200", "--global-batch", "512",
 		"--seq-len", "8192"}
 	ask(plan, append([]string{"plan", "--nodes", "60", "--objective", "devices", "--set", "objective.rate=410e3"},
@@ -166,7 +166,7 @@ train: {seq_len: 8, global_batch: 1, steps: 1, experts: {balance: 0.1}}
 cluster: 1xcpu
 `
 
-// metricsOf are the keys of a run's lines.
+// metricsOf returns the keys in a run's metrics lines.
 func metricsOf(t *testing.T, file string) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -184,7 +184,7 @@ func metricsOf(t *testing.T, file string) map[string]bool {
 	return keys
 }
 
-// without are the keys of a that b lacks, sorted.
+// without returns the keys of a that b does not have, sorted.
 func without(a, b map[string]bool) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(a)), func(k string) bool { return b[k] })
 }

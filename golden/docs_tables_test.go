@@ -20,13 +20,13 @@ import (
 	"github.com/planc-dev/planc/runtime/launch"
 )
 
-// Tables of a page that are made from the program's own:
+// Pages contain tables that are generated from the program's own:
 //
 //	<!-- table NAME ARGUMENT -->
 //	...
 //	<!-- end -->
 //
-// What stands between is what the row NAME of tables makes of the argument.
+// The function for NAME in tables generates the lines between the marks from the argument.
 var tables = map[string]func(arg string) []string{
 	"fields":         fieldTable,
 	"cluster-fields": clusterFieldTable,
@@ -48,7 +48,7 @@ var tables = map[string]func(arg string) []string{
 
 var tableMark = regexp.MustCompile(`(?s)(<!-- table (\S+) ?(\S*) -->\n).*?(<!-- end -->)`)
 
-// Tables on pages are what the program's own tables say; -update takes them anew.
+// Generated tables on pages are current; -update writes them again.
 func TestPagesTables(t *testing.T) {
 	used := map[string]bool{}
 	for name, page := range docPages(t) {
@@ -56,7 +56,7 @@ func TestPagesTables(t *testing.T) {
 			m := tableMark.FindStringSubmatch(s)
 			rows, ok := tables[m[2]]
 			if !ok {
-				t.Errorf("%s: there is no table %s", name, m[2])
+				t.Errorf("%s: unknown table %s", name, m[2])
 				return s
 			}
 			used[m[2]], used[m[2]+" "+m[3]] = true, true
@@ -86,7 +86,7 @@ func launcherTable(string) []string {
 	return out
 }
 
-// kernelTable are the CUDA kernels, each with its loop.
+// kernelTable returns the table of CUDA kernels and their CPU loops.
 func kernelTable(string) []string {
 	out := table("kernel", "file", "equivalent CPU loop", "types")
 	for _, k := range kernels.Table {
@@ -95,7 +95,7 @@ func kernelTable(string) []string {
 	return out
 }
 
-// engineTable are the rules of engines that run only some of the legal plans.
+// engineTable returns the table of rules of engines that run only some of the legal plans.
 func engineTable(string) []string {
 	out := table("engine", "key", "what it runs", "source")
 	for _, r := range costmodel.PlanRules {
@@ -105,7 +105,7 @@ func engineTable(string) []string {
 	return out
 }
 
-// rowTable are the columns of tables of measured runs.
+// rowTable returns the table of columns of measured runs.
 func rowTable(string) []string {
 	out := table("column", "needed", "meaning")
 	for _, c := range validate.Columns {
@@ -114,7 +114,7 @@ func rowTable(string) []string {
 	return out
 }
 
-// row is a line of a table; a bar inside a cell is escaped.
+// row returns a line of a table. A bar inside a cell is escaped.
 func row(cells ...string) string {
 	for i, c := range cells {
 		cells[i] = strings.ReplaceAll(c, "|", `\|`)
@@ -122,21 +122,21 @@ func row(cells ...string) string {
 	return "| " + strings.Join(cells, " | ") + " |"
 }
 
-// table is a table of these columns, without rows yet.
+// table returns the head of a table with these columns.
 func table(columns ...string) []string {
 	return []string{row(columns...), strings.Repeat("|---", len(columns)) + "|"}
 }
 
-// cutLast is a dotted path without its last word, and that word.
+// cutLast splits a dotted path before its last word.
 func cutLast(path string) (group, key string) {
 	i := strings.LastIndex(path, ".")
 	return path[:max(i, 0)], path[i+1:]
 }
 
-// code is a text in backquotes.
+// code returns a text in backquotes.
 func code(s string) string { return "`" + s + "`" }
 
-// fieldTable has the fields of a mapping of the job file.
+// fieldTable returns the table of the fields of a mapping of the job file.
 func fieldTable(of string) []string {
 	out := table("key", "takes", "if absent", "", "meaning", "example")
 	for _, f := range spec.Fields() {
@@ -158,7 +158,7 @@ func fieldTable(of string) []string {
 
 var mark = map[string]string{"d": "[d]", "r": "[r]", "c": "", "": ""}
 
-// today says which values planc knows.
+// today returns the note on the values that planc supports; "" if it supports all.
 func today(now []string) string {
 	switch {
 	case len(now) == 0:
@@ -169,7 +169,7 @@ func today(now []string) string {
 	return ". *Today: " + strings.Join(now, ", ") + ".*"
 }
 
-// laterTable has the keys of the job of which some values, or all, are not supported yet.
+// laterTable returns the table of job keys for which some or all values are not supported yet.
 func laterTable(string) []string {
 	out := table("key", "supported today")
 	for _, f := range spec.Fields() {
@@ -184,12 +184,12 @@ func laterTable(string) []string {
 	return out
 }
 
-// clusterFieldTable has the fields of a type of the cluster file.
+// clusterFieldTable returns the table of the fields of a type of the cluster file.
 func clusterFieldTable(of string) []string {
 	out := table("key", "takes", "meaning")
 	t, ok := clusterTypes[of]
 	if !ok {
-		panic("no type " + of + " of cluster files")
+		panic("cluster files have no type " + of)
 	}
 	for i := range t.NumField() {
 		tag := t.Field(i).Tag
@@ -208,7 +208,7 @@ var clusterTypes = map[string]reflect.Type{
 	"network": reflect.TypeFor[costmodel.Tier](), "measured": reflect.TypeFor[costmodel.Measured](),
 }
 
-// clusterType says what a field of the cluster file takes.
+// clusterType returns the description of the values of a field of the cluster file.
 func clusterType(f reflect.StructField) string {
 	bounds := spec.Bounds(f.Tag)
 	switch {
@@ -225,7 +225,7 @@ func clusterType(f reflect.StructField) string {
 	return names[f.Type.Kind()] + bounds
 }
 
-// planKeyTable has the keys of a plan.
+// planKeyTable returns the table of the keys of a plan.
 func planKeyTable(string) []string {
 	out := table("key", "values", "meaning", "legal if")
 	fields := map[string]spec.Field{}
@@ -236,7 +236,7 @@ func planKeyTable(string) []string {
 		f, ok := fields["plan."+key]
 		if !ok {
 			f = fields["train."+key]
-			f.Doc += "; not a pin: a job says it as `train." + key + "`"
+			f.Doc += "; not a pin: set `train." + key + "` in the job"
 		}
 		values := cmp.Or(strings.Join(f.Enum, ", "), strings.TrimSuffix(f.Type, ", or a list"))
 		out = append(out, row(code(key), values, f.Doc+today(f.Now), legalIf(key)))
@@ -244,7 +244,7 @@ func planKeyTable(string) []string {
 	return out
 }
 
-// legalIf are the rules of a key.
+// legalIf returns the rules of a key.
 func legalIf(key string) string {
 	var all []string
 	for _, r := range search.Rules() {
@@ -255,7 +255,7 @@ func legalIf(key string) string {
 	return strings.Join(all, "; ")
 }
 
-// aliases are the other names of a row of the cluster catalogue.
+// aliases returns the other names of a row of the cluster catalogue.
 func aliases(of string) string {
 	var names []string
 	for _, alias := range slices.Sorted(maps.Keys(costmodel.ClusterAliases())) {
@@ -266,7 +266,7 @@ func aliases(of string) string {
 	return strings.Join(names, ", ")
 }
 
-// clusterTable is the catalogue of clusters.
+// clusterTable returns the table of the cluster catalogue.
 func clusterTable(string) []string {
 	out := table("name", "also", "devices per node", "GiB", "memory GB/s", "bf16 TFLOP/s", "link GB/s",
 		"network a node")
@@ -290,7 +290,7 @@ func clusterTable(string) []string {
 	return out
 }
 
-// sourceLists say of each cluster where its figures come from.
+// sourceLists returns lists of the sources of each cluster's figures.
 func sourceLists(string) (out []string) {
 	for _, name := range costmodel.ClusterNames() {
 		c, err := costmodel.Resolve(costmodel.Ref{Node: name}, nil, nil)
@@ -311,7 +311,7 @@ func sourceLists(string) (out []string) {
 	return out[1:]
 }
 
-// The index of the pages leads to all of them.
+// docs/README.md links to all pages.
 func TestPagesIndex(t *testing.T) {
 	pages := docPages(t)
 	linked := map[string]bool{"docs/README.md": true}
@@ -320,7 +320,7 @@ func TestPagesIndex(t *testing.T) {
 	}
 	for name := range pages {
 		if strings.HasPrefix(name, "docs/") && !linked[name] {
-			t.Errorf("docs/README.md does not lead to %s", name)
+			t.Errorf("docs/README.md has no link to %s", name)
 		}
 	}
 }

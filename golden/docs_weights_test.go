@@ -10,7 +10,7 @@ import (
 	"github.com/planc-dev/planc/ir/zoo/weights"
 )
 
-// weightTable is where a catalogue model's parameters lie in files.
+// weightTable returns the table of a catalogue model's parameters and their tensors in files.
 func weightTable(name string) []string {
 	c, err := spec.LoadModel(name, nil)
 	if err != nil {
