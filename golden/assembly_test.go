@@ -3,17 +3,19 @@ package golden_test
 import (
 	"path/filepath"
 	"testing"
+
+	"github.com/planc-dev/planc/golden/internal/harness"
 )
 
 // The assembly of runtime/cpu and runtime/vec has its declarations. That it is what the generators in tools/avo print
 // is tested there, by .ci/run: they need avo, which is not among this module's requirements.
 func TestAssemblyIsDeclared(t *testing.T) {
 	for _, dir := range []string{"cpu", "vec"} {
-		asm, err := filepath.Glob(repoRoot + "/runtime/" + dir + "/z*_amd64.s")
+		asm, err := filepath.Glob(harness.Root + "/runtime/" + dir + "/z*_amd64.s")
 		if err != nil || len(asm) == 0 {
 			t.Fatalf("runtime/%s has no generated assembly (%v)", dir, err)
 		}
-		stubs, _ := filepath.Glob(repoRoot + "/runtime/" + dir + "/z*_amd64.go")
+		stubs, _ := filepath.Glob(harness.Root + "/runtime/" + dir + "/z*_amd64.go")
 		if len(stubs) != len(asm) {
 			t.Errorf("runtime/%s: %d generated files of assembly, %d of declarations", dir, len(asm), len(stubs))
 		}

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/planc-dev/planc/golden/internal/harness"
 )
 
 // A case is a txtar archive: a job, and what every stage makes of it: the plan, the program after each pass, the generated
@@ -34,7 +36,7 @@ func TestCases(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases: %v", err)
 	}
-	planc := buildPlanc(t)
+	planc := harness.Planc(t)
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { runCase(t, planc, file) })
 	}
@@ -54,7 +56,7 @@ func runCase(t *testing.T, planc, file string) {
 	}
 	c.stages()
 	c.add("out/digests.txt", []byte(c.digests.String()))
-	if updating() {
+	if harness.Updating() {
 		c.add("out/losses.txt", c.record())
 		c.must(os.WriteFile(file, txtar.Format(c.now), 0o644))
 		return
@@ -178,7 +180,7 @@ var predictions = regexp.MustCompile(`(?s)\tPredict: rt\.Predict\{.*?\n\t\},\n|\
 // vet holds the generated code against go vet, as part of a module of its own.
 func (c *goldenCase) vet() {
 	c.t.Helper()
-	root, err := filepath.Abs(repoRoot)
+	root, err := filepath.Abs(harness.Root)
 	c.must(err)
 	dir := filepath.Join(c.dir, "emitted")
 	mod := fmt.Sprintf("module case\n\ngo 1.26.0\n\nrequire github.com/planc-dev/planc v0.0.0\n\nreplace "+
@@ -248,12 +250,12 @@ func (c *goldenCase) compare() {
 		c.t.Errorf("the case has %d lines; the limit is %d", n, maxCaseLines)
 	}
 	if len(c.now.Files) != len(c.old.Files) {
-		c.t.Errorf("%d sections, recorded were %d; to record: go test ./golden -run TestCases -update",
+		c.t.Errorf("%d sections, recorded were %d; to record: go test ./golden/... -run TestCases -update",
 			len(c.now.Files), len(c.old.Files))
 	}
 	for _, f := range c.now.Files {
 		if want := c.recorded(f.Name); !bytes.Equal(f.Data, want) {
-			c.t.Errorf("%s is not as recorded (go test ./golden -run TestCases -update; whole texts: -whole DIR):\n%s",
+			c.t.Errorf("%s is not as recorded (go test ./golden/... -run TestCases -update; whole texts: -whole DIR):\n%s",
 				f.Name, firstDifference(want, f.Data))
 		}
 	}

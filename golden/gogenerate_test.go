@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/planc-dev/planc/golden/internal/harness"
 )
 
 // examples/gogenerate is a user's module: planc is its tool, its own program feeds the generated code.
@@ -26,7 +28,7 @@ func newUser(t *testing.T) *user {
 	if err := os.CopyFS(u.dir, os.DirFS(gogenerate)); err != nil {
 		t.Fatal(err)
 	}
-	root, err := filepath.Abs(repoRoot)
+	root, err := filepath.Abs(harness.Root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,12 +81,12 @@ func (u *user) current(t *testing.T) {
 		was, err := os.ReadFile(committed)
 		switch {
 		case err == nil && bytes.Equal(was, now):
-		case updating():
+		case harness.Updating():
 			if err := os.WriteFile(committed, now, 0o666); err != nil {
 				t.Fatal(err)
 			}
 		default:
-			t.Errorf("%s is not current: go test ./golden -run TestGoGenerate -update", committed)
+			t.Errorf("%s is not current: go test ./golden/... -run TestGoGenerate -update", committed)
 		}
 	}
 }
@@ -132,7 +134,7 @@ func TestGoGenerate(t *testing.T) {
 // What is generated compiles on other platforms, and a module may have planc among its vendored packages, which
 // compiles all of planc anew.
 func TestGoGenerateElsewhere(t *testing.T) {
-	forPlatforms(t)
+	harness.ForPlatforms(t)
 	u := newUser(t)
 	for _, goos := range []string{"darwin", "windows"} {
 		u.must(t, "GOOS="+goos, "go", "vet", "./adder")
@@ -149,7 +151,7 @@ func TestVerifyGoGenerate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds planc")
 	}
-	u, planc := newUser(t), buildPlanc(t)
+	u, planc := newUser(t), harness.Planc(t)
 	verify := exec.Command(planc, "verify", "./...")
 	verify.Dir = u.dir
 	if out, err := verify.CombinedOutput(); err != nil {

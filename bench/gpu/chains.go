@@ -53,7 +53,7 @@ func elemBytes(t string) int {
 var viewTypes = map[string]string{"num.BF16": "bf16", "num.F16": "f16", "float": "f32", "int32": "i32"}
 
 // keepChains puts what planc emitted of a program's fused groups into folder chains: their source as NAME.cu, which
-// golden/gpucheckchains_test.go compiles, and NAME.json of [chain]s.
+// golden/laws/gpucheckchains_test.go compiles, and NAME.json of [chain]s.
 func (b *bench) keepChains(name, emitted string) error {
 	var texts [2][]byte
 	for i, file := range []string{"main.go", "kernels/chains.cu"} {

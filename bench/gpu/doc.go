@@ -7,9 +7,9 @@
 //
 // A part is a list of checks, each with a time of its own (parts.go). A check is a process or several, never this one,
 // so that a crash ends one check; after each, the part's results are written, as JSON and as a page. Begin in main.go;
-// models.go has what is trained, laws.go judges the programs that golden/gpucheck_test.go builds, train.go and peer.py
+// models.go has what is trained, laws.go judges the programs that golden/laws/gpucheck_test.go builds, train.go and peer.py
 // are the benchmark beside PyTorch, kernels.go holds kernels against themselves in f64 and against their floors,
 // chains.go finds what fused groups those programs launch, and chaintime.go times them.
 //
-// With -tiny everything has shapes that an emulated GPU trains in seconds; golden/gpucheck_test.go runs it so.
+// With -tiny everything has shapes that an emulated GPU trains in seconds; golden/laws/gpucheck_test.go runs it so.
 package main

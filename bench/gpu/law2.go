@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// Law2Case is what PyTorch computed of a fixture in f64, under planc's names, as golden/gpuchecklaw2_test.go writes it
+// Law2Case is what PyTorch computed of a fixture in f64, under planc's names, as golden/laws/gpuchecklaw2_test.go writes it
 // to law2.json: losses and the gradient's norms of three steps, the loss then, the first gradient with its norm, and
 // the parameters at the end with how far each has moved.
 type Law2Case struct {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// LawGroup is a plan on the GPU, after the programs that it is held to, as golden/gpucheck_test.go writes them to
+// LawGroup is a plan on the GPU, after the programs that it is held to, as golden/laws/gpucheck_test.go writes them to
 // laws.json.
 type LawGroup struct {
 	Name, Plan, Kinds string
@@ -40,7 +40,7 @@ type verdict struct {
 
 func (v *verdict) scalars() float64 { return max(v.Losses, v.Norms, v.Valid) }
 
-// narrowFactor times the farthest yardstick is the bound of a plan in 16 bits, as in golden/lawnarrow_test.go.
+// narrowFactor times the farthest yardstick is the bound of a plan in 16 bits, as in golden/laws/narrow_test.go.
 const narrowFactor = 4
 
 // broken says why a group has no numbers to judge, or nothing.

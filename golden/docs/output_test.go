@@ -1,0 +1,192 @@
+package docs_test
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/planc-dev/planc/golden/internal/harness"
+)
+
+const outputPage = "docs/output.md"
+
+var keyCell = regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|")
+
+// keysOf returns the keys in the first cells of a section's table.
+func keysOf(section string) map[string]bool {
+	keys := map[string]bool{}
+	for _, m := range keyCell.FindAllStringSubmatch(section, -1) {
+		for k := range strings.SplitSeq(m[1], ", ") {
+			keys[strings.Trim(k, "`")] = true
+		}
+	}
+	return keys
+}
+
+// inside lists keys whose values the page describes elsewhere, or not key by key.
+var inside = []string{"plan", "alternatives[].plan", "alternatives[].predict", "why_not", "rows[].plan",
+	"rows[].weak.plan", "rows[].weak.predict", "rows[].near_batch.set", "rows[].near_batch.plan",
+	"rows[].near_batch.predict", "goal.near_batch.set", "clusters[].source", "clusters[].peak_tflops",
+	"error.nearest[].set", "error.nearest[].predict",
+	"room.plan", "room.predict", "fastest.set", "fastest.plan", "fastest.predict", "simpler.set", "simpler.plan",
+	"simpler.predict", "faster.set", "faster.plan", "faster.predict", "choices[].rest_free.plan", "levers[].set",
+	"levers[].plan", "rules[].plan"}
+
+// paths adds the dotted keys of a document's values; a list has the keys of its elements.
+func paths(v any, at string, into map[string]bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		if !slices.Contains(inside, at) {
+			for k, x := range v {
+				paths(x, strings.TrimPrefix(at+"."+k, "."), into)
+			}
+			return
+		}
+	case []any:
+		for _, x := range v {
+			paths(x, at+"[]", into)
+		}
+		if len(v) > 0 {
+			return
+		}
+	}
+	into[at] = true
+}
+
+// docs/output.md lists exactly the keys that planc prints.
+func TestOutputPage(t *testing.T) {
+	page := sections(harness.DocPages(t)[outputPage])
+	w := newWorld(t, harness.Planc(t), "output")
+	call := func(name string, args ...string) []byte {
+		cmd := exec.Command(name, args...)
+		cmd.Dir, cmd.Env = w.dir, w.env
+		out, err := cmd.Output()
+		if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() < 2) {
+			t.Fatalf("%s %v: %v", name, args, err)
+		}
+		return out
+	}
+	ask := func(into map[string]bool, args ...string) {
+		var doc any
+		if err := json.Unmarshal(call(w.planc, args...), &doc); err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+		paths(doc, "", into)
+	}
+	question := []string{"--json", "--model", "llama3-8b", "--cluster", "dgx-h100", "--global-batch", "128",
+		"--seq-len", "8192"}
+	plan, explain, failure := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	ask(plan, append([]string{"plan", "--devices", "4"}, question...)...)
+	long := append([]string{"plan", "--tokens", "1T", "--days", "100", "--objective", "devices", "--nodes", "16"},
+		question...)
+	ask(plan, long...)
+	// with values that do not fit
+	ask(plan, append([]string{"plan", "--set", "plan.tp=1", "--set", "plan.pp=1"}, question...)...)
+	ask(plan, "plan", "--json", "--model", "llama2-13b", "--cluster", "dgx-h100", "--global-batch", "128", "--seq-len",
+		"4096", "--set", "objective.headroom=0", "--set", "objective.prefer=fastest")
+	ask(plan, "plan", "--json", "--model", "gpt2-124m", "--cluster", "dgx-a100", "--global-batch", "480",
+		"--seq-len", "1024")
+	ask(plan, "plan", "--json", "--model", "gpt2-1558m", "--cluster", "rtx-4090", "--nodes", "3", "--devices", "7",
+		"--global-batch", "64", "--seq-len", "1024")
+	// the answer has 54 nodes
+	odd := []string{"--json", "--model", "llama3-70b", "--cluster", "dgx-h200", "--global-batch", "512",
+		"--seq-len", "8192"}
+	ask(plan, append([]string{"plan", "--nodes", "60", "--objective", "devices", "--set", "objective.rate=410e3"},
+		odd...)...)
+	delete(plan, "alternatives[].no_fit") // null of those that fit
+	sweep, models, clusters, doctor := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
+	ask(sweep, append([]string{"plan", "--sweep", "gpus=1,8,12,16", "--tokens", "1T"}, question...)...)
+	ask(sweep, append([]string{"plan", "--sweep", "gpus=432"}, odd...)...)
+	for _, k := range []string{"rows[].plan", "rows[].training", "rows[].cluster", "rows[].no_fit"} {
+		delete(sweep, k) // null in rows that have none
+	}
+	maps.DeleteFunc(sweep, func(k string, _ bool) bool { return strings.HasPrefix(k, "rows[].predict") || plan[k] })
+	ask(models, "models", "--json")
+	ask(clusters, "clusters", "--json")
+	ask(doctor, "doctor", "--json")
+	delete(models, "models[].aliases[]")
+	delete(clusters, "clusters[].aliases[]")
+	ask(explain, append([]string{"explain", "--why-not", "tp=4"}, question...)...)
+	maps.DeleteFunc(explain, func(k string, _ bool) bool {
+		return plan[k] || k == "alternatives[].no_fit" || k == "choices[].rest_free" // null of some
+	})
+	ask(failure, append([]string{"plan", "--set", "objective.headroom=0.9"}, question...)...)
+	ask(failure, append([]string{"plan", "--set", "plan.tp=3"}, question...)...)
+	delete(failure, "error.diagnostics")
+	delete(failure, "error.nearest")
+	difference := map[string]bool{}
+	for name, more := range map[string]string{"a.yaml": "", "b.yaml": "plan: {tp: 8}\n"} {
+		if err := os.WriteFile(filepath.Join(w.dir, name),
+			[]byte("model: llama3-8b\ntrain: {global_batch: 128, seq_len: 8192}\ncluster: 1xdgx-h100\n"+more),
+			0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(difference, "diff", "a.yaml", "b.yaml", "--json")
+	maps.DeleteFunc(difference, func(k string, _ bool) bool {
+		return strings.HasPrefix(k, "b.") || strings.HasPrefix(k, "a.predict.") || strings.HasPrefix(k, "a.plan.")
+	})
+	for section, are := range map[string]map[string]bool{"planc diff --json": difference, "planc plan --json": plan,
+		"planc explain --json": explain, "Failures": failure,
+		"planc plan --sweep --json": sweep, "planc models --json": models, "planc clusters --json": clusters,
+		"planc doctor --json": doctor} {
+		if said := keysOf(page[section]); !maps.Equal(said, are) {
+			t.Errorf("%s: %q has %v\nand not %v", outputPage, section, without(said, are), without(are, said))
+		}
+	}
+	for section, job := range map[string][]string{"metrics.jsonl": {"planc", cliJob},
+		"metrics.jsonl with experts": {"experts", expertsJob}} {
+		name := job[0]
+		if err := os.WriteFile(filepath.Join(w.dir, name+".yaml"), []byte(job[1]), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		call(w.planc, "run", name+".yaml", "--set", "data.valid=0.05", "--set", "train.steps=2")
+		are := metricsOf(t, filepath.Join(w.dir, "runs", name, "metrics.jsonl"))
+		said := keysOf(page[section])
+		if section != "metrics.jsonl" {
+			said = keysOf(page["metrics.jsonl"] + page[section])
+		}
+		if !maps.Equal(said, are) {
+			t.Errorf("%s: %s has %v\nand not %v", outputPage, section, without(said, are), without(are, said))
+		}
+	}
+}
+
+// expertsJob is a small job with experts.
+const expertsJob = `
+model: {model_type: mixtral, vocab_size: 256, max_position_embeddings: 8, hidden_size: 8, num_hidden_layers: 1, num_attention_heads: 1,
+  num_key_value_heads: 1, intermediate_size: 8, num_local_experts: 4}
+data: {train: [goroot:src/testdata/Isaac.Newton-Opticks.txt]}
+train: {seq_len: 8, global_batch: 1, steps: 1, experts: {balance: 0.1}}
+cluster: 1xcpu
+`
+
+// metricsOf returns the keys in a run's metrics lines.
+func metricsOf(t *testing.T, file string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		var doc any
+		if err := json.Unmarshal([]byte(line), &doc); err != nil {
+			t.Fatal(err)
+		}
+		paths(doc, "", keys)
+	}
+	return keys
+}
+
+// without returns the keys of a that b does not have, sorted.
+func without(a, b map[string]bool) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(a)), func(k string) bool { return b[k] })
+}

@@ -1,0 +1,374 @@
+package laws_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/planc-dev/planc/codegen"
+	"github.com/planc-dev/planc/codegen/build"
+	"github.com/planc-dev/planc/golden/internal/harness"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/zoo"
+	"github.com/planc-dev/planc/passes"
+	rt "github.com/planc-dev/planc/runtime"
+)
+
+// Law 1: every legal plan trains to the same losses, gradients and parameters as one rank. The judge is f64, 1e-10
+// relative; f32 is a second tier. Every plan of up to 8 ranks becomes a generated package; all are built as one module
+// and run once.
+
+//go:embed testdata/lawmain.go.txt
+var lawMain []byte
+
+//go:embed testdata/lawsplit.go.txt
+var lawSplit []byte
+
+//go:embed testdata/lawchoices.go.txt
+var lawChoices []byte
+
+// lawBound is far above rounding noise in f64 and far below any real fault.
+const lawBound = 1e-10
+
+const (
+	lawBatch = 8 // sequences of a step
+	lawSeq   = 8
+)
+
+// lawPlans are all legal plans of dp, tp, sp, ZeRO 0 and 1 (its state over all replicas or over pairs) and
+// accumulation on 1, 2, 4 and 8 ranks, the serial one first.
+func lawPlans(layers int) []ir.Plan {
+	var out []ir.Plan
+	add := func(dp, tp int, sp bool, zero, group, micro int) {
+		p := ir.SerialPlan(layers, micro, ir.FullPrecision(ir.F64))
+		p.DP, p.TP, p.SP, p.Zero, p.ZeroGroup, p.MicroBatches = dp, tp, sp, zero, group, lawBatch/dp/micro
+		out = append(out, p)
+	}
+	for _, ranks := range []int{1, 2, 4, 8} {
+		for dp := ranks; dp >= 1; dp /= 2 {
+			for micro := lawBatch / dp; micro >= 1; micro /= 2 {
+				for _, sp := range []bool{false, true}[:1+min(ranks/dp-1, 1)] {
+					for zero := range 1 + min(dp-1, 1) {
+						add(dp, ranks/dp, sp, zero, max(1, zero*dp), micro)
+					}
+					if dp > 2 { // state sharded over pairs of replicas
+						add(dp, ranks/dp, sp, 1, 2, micro)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// lawCase is one generated program.
+type lawCase struct {
+	id, group string
+	model     lawModel
+	plan      ir.Plan
+	optimizer string
+	elem      ir.Elem
+	yard      bool                    // a yardstick of 16 bits
+	split     int                     // in how many parts its products sum
+	as        string                  // id of the case whose program this one runs; "" for its own
+	spoil     func(src []byte) []byte // a fault put into the generated code
+	on        codegen.Target          // what it runs on
+	// id of the program whose checkpoint after step 2 this one continues; "" for a whole run
+	before string
+}
+
+// lossBound is how far losses, norms and gradients may be. In f32 it is the rounding of one addition times the
+// length of the longest chain of sums from input to loss, which bounds the error of summing in another order.
+func (c *lawCase) lossBound() float64 {
+	if c.elem == ir.F64 {
+		return lawBound
+	}
+	if c.rounds() { // its yardsticks judge
+		return math.Inf(1)
+	}
+	m := c.model
+	block := 2*m.Hidden + lawSeq + m.Heads*m.HeadDim + 2*m.FFN
+	chain := m.Layers*block + m.Hidden + m.Vocab + lawBatch*lawSeq
+	return 2 * float64(chain) * math.Pow(2, -24) // forward and backward
+}
+
+// paramBound is how far parameters may be after the last step. In f32 an optimizer may turn rounding of a gradient near
+// zero into a step, so that only f64 judges it.
+func (c *lawCase) paramBound() float64 {
+	if c.elem == ir.F64 {
+		return lawBound
+	}
+	return math.Inf(1)
+}
+
+// exact is the type whose bounds judge a case, as the log says it.
+func (c *lawCase) exact() ir.Elem {
+	if c.rounds() {
+		return ir.BF16
+	}
+	return c.elem
+}
+
+// recipe is the case's: Adam without decay in the gradient rounds by chance where it may.
+func (c *lawCase) recipe() ir.Recipe {
+	p := c.plan.Precision
+	return ir.Recipe{Optimizer: c.optimizer, StochasticRounding: c.optimizer == "adamw" && p.Params == ir.BF16 &&
+		p.Master == ir.BF16}
+}
+
+// program is the case's.
+func (c *lawCase) program(t *testing.T) *ir.Program {
+	t.Helper()
+	model := zoo.Build(c.group, c.model.Config, zoo.Options{SeqLen: lawSeq, Batch: 1, Elem: c.plan.Precision.Compute})
+	prog, err := passes.Compile(model, c.plan, c.recipe(), passes.Options{Check: true})
+	if err != nil {
+		t.Fatalf("%s %s: %v", c.group, c.plan.Text(), err)
+	}
+	return prog
+}
+
+// source generates the case's package and returns the arena that the compiler laid out, with a CPU rank's scratch.
+func (c *lawCase) source(t *testing.T) (src []byte, arena int) {
+	t.Helper()
+	prog := c.program(t)
+	src, err := codegen.Go(c.input(prog))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.spoil != nil {
+		src = c.spoil(src)
+	}
+	if c.on == codegen.GPU { // its kernels read and write 16 bits themselves
+		return src, prog.ArenaBytes()
+	}
+	return src, prog.ArenaBytes() + prog.Scratch()
+}
+
+// input is what the case's code is made of.
+func (c *lawCase) input(prog *ir.Program) codegen.Input {
+	return codegen.Input{Program: prog, Package: c.id, Target: c.on, Job: c.group, Hash: c.id,
+		Settings: lawSettings(c.optimizer, c.plan.Precision),
+		Model:    rt.Model{Name: c.group, Vocab: c.model.Vocab, SeqLen: lawSeq, Layers: c.model.Layers},
+		Plan:     rt.Plan{DP: c.plan.DP, TP: c.plan.TP, Text: c.plan.String()}, Predict: rt.Predict{}}
+}
+
+func lawSettings(optimizer string, p ir.Precision) rt.Settings {
+	o := rt.OptimizerSettings{LR: 1e-2, Betas: [2]float64{0.9, 0.95}, Eps: 1e-4, WeightDecay: 0.1, ClipNorm: 1}
+	if optimizer == "sgd" {
+		o.LR, o.Momentum = 0.1, 0.9
+	}
+	scale := rt.LossScaleSettings{}
+	if p.Compute == ir.F16 {
+		// the third step has another
+		scale = rt.LossScaleSettings{Kind: "dynamic", Init: 1024, Window: 2, Hysteresis: 2, Min: 1}
+		// sums of gradients have less room
+		if p.Grads == ir.F16 || p.Reduce == ir.F16 {
+			scale.Init = 16
+		}
+	}
+	return rt.Settings{Train: rt.TrainSettings{Precision: rt.PrecisionSettings{LossScale: scale}, Epochs: 1, Seed: 7,
+		Optimizer: o, OnNonfinite: "stop",
+		Experts:  rt.ExpertSettings{BiasRate: 0.05},
+		Schedule: rt.ScheduleSettings{Kind: "linear", Warmup: 2}, Eval: rt.EvalSettings{Batches: 1}}}
+}
+
+// lawVerdict is a line that the module's main prints.
+type lawVerdict struct {
+	ID, Group, Err, Worst             string
+	Losses, Norms, Valid, Grad, Param float64
+	Copies                            float64
+	Steps                             int
+	FirstLoss, LastLoss               float64
+	Arena                             int64
+	Calls                             map[int]map[string]int // of each rank in the first step
+	// of experts in the first step, of each layer and rank, over its micro-batches
+	Rounds map[string][]int
+	// choices of experts that were the reference's, and how many of these were others before
+	Replayed, Turned int
+}
+
+func TestLawParallelEqualsSerial(t *testing.T) {
+	t.Parallel() // a core makes code, or runs it, while another compiles
+	runLawCases(t, "laws", lawCases(os.Getenv("PLANC_LAWS") == "long"))
+}
+
+// runLawCases builds the cases as one module, runs them, and holds each to the one-rank program of its group, which
+// comes before it. It returns those that fail.
+func runLawCases(t *testing.T, module string, cases []lawCase) (failed []lawCase) {
+	t.Helper()
+	verdicts := lawVerdicts(t, module, cases)
+	worst := map[ir.Elem]float64{}
+	for i, v := range verdicts {
+		c := cases[i]
+		worst[c.exact()] = max(worst[c.exact()], v.Losses, v.Norms, v.Valid, v.Grad)
+		if c.elem == ir.F64 {
+			worst[c.exact()] = max(worst[c.exact()], v.Param)
+		}
+	}
+	callsAreThePrograms(t, cases, verdicts)
+	for i, why := range lawFaults(cases, verdicts) {
+		if why != "" {
+			t.Errorf("%s %v (%s): %s", cases[i].group, cases[i].plan, cases[i].id, why)
+			failed = append(failed, cases[i])
+		}
+	}
+	logNarrow(t, cases, verdicts)
+	logReplays(t, verdicts)
+	t.Logf("%d programs, worst deviation %.3g in f64, %.3g in f32", len(cases), worst[ir.F64], worst[ir.F32])
+	return failed
+}
+
+// lawVerdicts builds the cases as one module and runs them, the last one twice more.
+func lawVerdicts(t *testing.T, module string, cases []lawCase) []lawVerdict {
+	t.Helper()
+	return lawVerdictsOf(t, module, cases, lawFiles(), runModule)
+}
+
+// lawVerdictsOf adds the cases to a module's files, and has it built and run.
+func lawVerdictsOf(t *testing.T, module string, cases []lawCase, files map[string][]byte,
+	run func(*testing.T, string, map[string][]byte) []string) []lawVerdict {
+	t.Helper()
+	arenas := map[string]int{}
+	for i := range cases {
+		if cases[i].as != "" {
+			arenas[cases[i].id] = arenas[cases[i].as]
+			continue
+		}
+		src, arena := cases[i].source(t)
+		files[cases[i].id+"/train.go"] = src
+		arenas[cases[i].id] = arena
+	}
+	files["programs.go"] = lawTable(module, cases)
+	verdicts := parseVerdicts(t, run(t, module, files))
+	if len(verdicts) != len(cases)+2 {
+		t.Fatalf("%d programs ran, want %d", len(verdicts), len(cases)+2)
+	}
+	for _, v := range verdicts[len(cases):] {
+		if v.Err != "" || v.Losses != 0 || v.Norms != 0 || v.Grad != 0 || v.Param != 0 {
+			t.Errorf("the same program gave other bits the second time: %+v", v)
+		}
+	}
+	for i := range cases {
+		if v := &verdicts[i]; v.Err == "" && v.Arena != int64(arenas[cases[i].id]) {
+			v.Err = fmt.Sprintf("the rank took %d bytes, the compiler laid out %d", v.Arena, arenas[cases[i].id])
+		}
+	}
+	return verdicts[:len(cases)]
+}
+
+// lawFaults says of each case what is wrong with it, "" for nothing.
+func lawFaults(cases []lawCase, verdicts []lawVerdict) []string {
+	out := narrowFaults(cases, verdicts)
+	for i, v := range verdicts {
+		c := cases[i]
+		off := max(v.Losses, v.Norms, v.Valid, v.Grad)
+		if v.Err != "" || !(off <= c.lossBound()) || !(v.Param <= c.paramBound()) || v.Steps != 3 {
+			out[i] += fmt.Sprintf("losses %.3g, norms %.3g, valid %.3g, gradients %.3g, parameters %.3g off after %d "+
+				"steps; worst %s %s",
+				v.Losses, v.Norms, v.Valid, v.Grad, v.Param, v.Steps, v.Worst, v.Err)
+		}
+		if v.Copies != 0 && c.spoil == nil {
+			out[i] += fmt.Sprintf("copies of a parameter are %.3g apart", v.Copies)
+		}
+		if c.turnedMany(v) {
+			out[i] += fmt.Sprintf("%d of %d choices of experts are not the reference's", v.Turned, v.Replayed)
+		}
+	}
+	return out
+}
+
+// lawFiles are those of the module that no case changes.
+func lawFiles() map[string][]byte {
+	return map[string][]byte{"main.go": lawMain, "split.go": lawSplit, "choices.go": lawChoices}
+}
+
+// lawTable lists the packages for the module's main.
+func lawTable(module string, cases []lawCase) []byte {
+	var b bytes.Buffer
+	b.WriteString("package main\n\nimport (\n")
+	for _, c := range cases {
+		if c.as == "" {
+			fmt.Fprintf(&b, "\t%q\n", "planc.generated/"+module+"/"+c.id)
+		}
+	}
+	b.WriteString(")\n\nvar programs = []program{\n")
+	source := map[string]string{}
+	for _, c := range cases {
+		before := "nil"
+		if c.before != "" {
+			before = c.before + ".Run"
+		}
+		fmt.Fprintf(&b, "\t{%q, %q, %s.Run, %s, %d, %v, %v},\n", c.id, c.group, cmp.Or(c.as, c.id), before, c.split,
+			c.elem == ir.F16, c.replays())
+		source[c.group] = lawSource(&c.model)
+	}
+	// One program of several ranks twice: same plan, same machine, same bits.
+	last := cases[len(cases)-1]
+	for range 2 {
+		fmt.Fprintf(&b, "\t{%q, %q, %s.Run, nil, 0, false, false},\n", last.id, "twice", cmp.Or(last.as, last.id))
+	}
+	source["twice"] = lawSource(&last.model)
+	b.WriteString("}\n\nvar sourceOf = map[string]source{\n")
+	for _, group := range slices.Sorted(maps.Keys(source)) {
+		fmt.Fprintf(&b, "\t%q: %s,\n", group, source[group])
+	}
+	b.WriteString("}\n")
+	return b.Bytes()
+}
+
+// parseVerdicts reads what a module prints.
+func parseVerdicts(t *testing.T, lines []string) (vs []lawVerdict) {
+	t.Helper()
+	for _, line := range lines {
+		var v lawVerdict
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			t.Fatalf("%v in %q", err, line)
+		}
+		vs = append(vs, v)
+	}
+	return vs
+}
+
+// runModule builds planc.generated/NAME, its packages in a few and in the short run plain as [build.Request] has it,
+// runs it, and returns the lines that it prints.
+func runModule(t *testing.T, name string, files map[string][]byte) []string {
+	t.Helper()
+	return runRequest(t, build.Request{Files: together(t, name, files), Runtime: rt.Sources,
+		Module: "planc.generated/" + name, Plain: !harness.Long()})
+}
+
+// runAsUsers is runModule of programs that are optimized as users' are.
+func runAsUsers(t *testing.T, name string, files map[string][]byte) []string {
+	t.Helper()
+	return runRequest(t, build.Request{Files: together(t, name, files), Runtime: rt.Sources,
+		Module: "planc.generated/" + name})
+}
+
+// runRequest builds a module and runs it with more in its environment.
+func runRequest(t *testing.T, r build.Request, env ...string) []string {
+	t.Helper()
+	r.Cache = t.TempDir()
+	res, err := build.Build(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(res.Binary)
+	cmd.Env = append(append(os.Environ(), "GOGC=100"), env...) // as users run it: its memory is measured
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.Bytes())
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+}

@@ -1,0 +1,150 @@
+package laws_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/planc-dev/planc/codegen"
+	"github.com/planc-dev/planc/codegen/build"
+	"github.com/planc-dev/planc/cuda"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/zoo"
+	"github.com/planc-dev/planc/ir/zoo/weights"
+	rt "github.com/planc-dev/planc/runtime"
+)
+
+// Law 2 on a GPU: programs of fixtures in f64 go to it as one binary, law2, beside PyTorch's numbers, law2.json, under
+// planc's names.
+
+// check2Case is Law2Case of bench/gpu, whose comments say what it has.
+type check2Case struct {
+	ID, Plan      string
+	Losses, Norms []float64
+	Valid, Norm   float64
+	Grads, Params map[string][]float64
+	Moved         map[string]float64
+}
+
+// check2Fixtures have between them both kinds of norm, of positions and of activations, tied and untied heads, and keys
+// that several heads share.
+var check2Fixtures = []string{"gpt2-tiny", "llama-tiny"}
+
+// check2Data is the folder of what programs are given, seen from where they are run.
+const check2Data = "law2data"
+
+// buildCheck2 builds the fixtures' programs of f64: of one rank, and of several where there are plans of such.
+func buildCheck2(t *testing.T, dir string, names []string, arch string) {
+	t.Helper()
+	files := map[string][]byte{"main.go": law2Main}
+	var cases []check2Case
+	var imports, table strings.Builder
+	for _, name := range names {
+		f := readFixture(t, name)
+		f.dir = filepath.Join(dir, check2Data, name)
+		if err := os.MkdirAll(f.dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		f.write()
+		for i, p := range law2Plans[name] {
+			if p.elem != ir.F64 {
+				continue
+			}
+			c := law2Case{fmt.Sprintf("%s%d", strings.ReplaceAll(name, "-", ""), i), name, p}
+			in := law2Input(t, c, f)
+			in.Target = codegen.GPU
+			src, err := codegen.Go(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[c.id+"/train.go"] = src
+			for kernel, fatbin := range kernelsOf(t, in, arch) {
+				files[path.Join(c.id, "kernels", kernel)] = fatbin
+			}
+			fmt.Fprintf(&imports, "\t%q\n", "planc.generated/law2/"+c.id)
+			fmt.Fprintf(&table, "\t{%q, %q, %q, %v, %s.Run},\n", c.id, path.Join(check2Data, name), "out-"+c.id,
+				zoo.Decodes(f.config.Family), c.id)
+			cases = append(cases, f.check2(c))
+		}
+	}
+	files["programs.go"] = []byte("package main\n\nimport (\n" + imports.String() +
+		")\n\nvar programs = []program{\n" + table.String() + "}\n")
+	r := build.Request{Files: files, Runtime: rt.Sources, CUDA: cuda.Sources, Module: "planc.generated/law2",
+		Plain: true, Cache: t.TempDir(), Out: filepath.Join(dir, "law2")}
+	if _, err := build.Build(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(cases)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "law2.json"), text, 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// check2 is what PyTorch computed of the fixture.
+func (f *fixture) check2(c law2Case) check2Case {
+	x := check2Case{ID: c.id, Plan: fmt.Sprintf("%s: dp %d tp %d zero %d, micro-batches of %d", c.fixture, c.dp, c.tp,
+		c.zero, c.micro), Losses: f.values("steps.loss"), Norms: f.values("steps.grad_norm"),
+		Valid: f.values("final_loss")[0], Norm: f.values("grad_norm")[0],
+		Grads: f.ours(f.all("grad.")), Params: f.ours(f.all("final.")), Moved: map[string]float64{}}
+	for name, start := range f.ours(f.all("")) {
+		var moved float64
+		for i, v := range x.Params[name] {
+			moved += (v - start[i]) * (v - start[i])
+		}
+		x.Moved[name] = math.Sqrt(moved)
+	}
+	return x
+}
+
+// ours takes Hugging Face's tensors apart as planc's parameters: theirs the other way round.
+func (f *fixture) ours(theirs map[string][]float64) map[string][]float64 {
+	m := f.model(ir.F64)
+	dims, layers := map[string][]ir.Extent{}, map[string]int{}
+	for _, s := range m.Segments {
+		for _, w := range s.Forward.Weights() {
+			dims[s.Name+"."+w.Name], layers[s.Name+"."+w.Name] = w.Type.Dims, s.Count
+		}
+	}
+	out := map[string][]float64{}
+	for _, pub := range weights.Of(m, f.config).Tensors {
+		for layer := range layers[strings.Replace(pub.Shares[0].Param, ".{layer}", "", 1)] {
+			from, ok := theirs[strings.Replace(pub.Name, "{layer}", fmt.Sprint(pub.From+layer), 1)]
+			if !ok {
+				continue
+			}
+			for _, s := range pub.Shares {
+				name := strings.Replace(s.Param, "{layer}", fmt.Sprint(layer), 1)
+				out[name] = share(out[name], s, dims[strings.Replace(s.Param, ".{layer}", "", 1)], from)
+			}
+		}
+	}
+	return out
+}
+
+// share copies a tensor's share into a parameter, which grows as it has to: put the other way round.
+func share(to []float64, s ir.Share, dims []ir.Extent, from []float64) []float64 {
+	row := 1
+	for _, d := range dims[1:] {
+		row *= d.Size
+	}
+	for i := s.Rows[0] * row; i < min(s.Rows[1], dims[0].Size)*row; i++ {
+		at, rest := s.Offset, i-s.Rows[0]*row
+		for k := len(dims) - 1; k >= 0; k-- {
+			at += rest % dims[k].Size * s.Strides[k]
+			rest /= dims[k].Size
+		}
+		for len(to) <= i {
+			to = append(to, 0)
+		}
+		to[i] = from[at]
+	}
+	return to
+}

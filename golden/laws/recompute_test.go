@@ -1,0 +1,86 @@
+package laws_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// recomputeCases are groups of plans that differ in what they recompute alone; the first of a group recomputes nothing.
+func recomputeCases() []lawCase {
+	plans := map[string]func(*ir.Plan){
+		"gpt2":  func(p *ir.Plan) { p.TP = 2 },
+		"llama": func(p *ir.Plan) { p.DP, p.TP, p.SP, p.Zero, p.ZeroGroup = 2, 2, true, 1, 2 },
+		"gpt_neox": func(p *ir.Plan) {
+			p.TP, p.PP, p.Schedule, p.StageLayers, p.AxisOrder = 2, 2, "1f1b", "2,2", "tp,dp,pp"
+		},
+		"gemma2": func(p *ir.Plan) {
+			p.TP, p.Precision = 8, ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32,
+				Master: ir.F32, Moments: ir.F32}
+		},
+	}
+	var out []lawCase
+	for _, m := range lawModels() {
+		change := plans[m.name]
+		if change == nil {
+			continue
+		}
+		m.Layers, m.DropEmbd, m.DropResid, m.DropAttn = 4, 0.2, 0.2, 0.2
+		base := ir.SerialPlan(m.Layers, 2, ir.FullPrecision(ir.F32))
+		change(&base)
+		base.MicroBatches = lawBatch / base.DP / base.MicroBatch
+		for _, p := range recomputed(base) {
+			out = append(out, lawCase{id: fmt.Sprintf("r%02d", len(out)), group: m.name, model: m, plan: p,
+				optimizer: "adamw", elem: ir.F32})
+		}
+	}
+	return out
+}
+
+// recomputed are a plan's variants.
+func recomputed(base ir.Plan) []ir.Plan {
+	out := []ir.Plan{base}
+	most := base.LargestChunk()
+	for _, x := range []struct {
+		kind          string
+		layers, every int
+		split         bool
+	}{{"selective", most, 1, false}, {"full", most, 1, false}, {"full", 1, 1, false}, {"full", most, 2, false},
+		{"full", most, 1, true}, {"selective", 1, 1, true}} {
+		p := base
+		p.Recompute, p.RecomputeLayers, p.RecomputeEvery, p.RecomputeSplit = x.kind, x.layers, x.every, x.split
+		if !slices.ContainsFunc(ir.RecomputeRules, func(r ir.PlanRule) bool { return !r.OK(&p) }) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// What is made again is what it was, to the bit: losses, gradients and parameters are those of the plan that keeps
+// everything, with dropout, split over ranks and stages, in f32 and in bf16.
+func TestRecomputedBits(t *testing.T) {
+	cases := recomputeCases()
+	files := lawFiles()
+	arenas := map[string]int{}
+	for i := range cases {
+		src, arena := cases[i].source(t)
+		files[cases[i].id+"/train.go"] = src
+		if cases[i].plan.Recompute == "none" {
+			arenas[cases[i].group] = arena
+		} else if arena > arenas[cases[i].group] {
+			t.Errorf("%s %s: %d bytes, without recompute %d", cases[i].group, cases[i].plan.Text(), arena,
+				arenas[cases[i].group])
+		}
+	}
+	files["programs.go"] = lawTable("recomputed", cases)
+	for i, v := range parseVerdicts(t, runModule(t, "recomputed", files))[:len(cases)] {
+		if v.Err != "" || v.Losses != 0 || v.Norms != 0 || v.Valid != 0 || v.Grad != 0 || v.Param != 0 || v.Steps != 3 {
+			t.Errorf("%s %s: %+v", cases[i].group, cases[i].plan.Text(), v)
+		}
+	}
+	if want := 4 * 5; len(cases) < want {
+		t.Errorf("%d programs, want at least %d", len(cases), want)
+	}
+}

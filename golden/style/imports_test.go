@@ -1,0 +1,77 @@
+package style_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/planc-dev/planc/golden/internal/harness"
+)
+
+const modulePath = "github.com/planc-dev/planc"
+
+// A room is a folder at the module's root: what its packages may import of the others.
+type room struct {
+	imports []string // other rooms; "*" is all
+	std     bool     // besides, the standard library alone
+	pure    bool     // and of that nothing that reaches files, the network or other processes
+}
+
+// rooms is the table of design.md. Files import along it whatever their build tags; tests import what they like.
+var rooms = map[string]room{
+	"ir":                 {pure: true},
+	"costmodel":          {imports: []string{"ir"}, pure: true},
+	"passes":             {imports: []string{"ir", "costmodel"}, pure: true},
+	"codegen":            {imports: []string{"ir"}, pure: true},
+	"runtime":            {std: true}, // it is embedded in planc and compiled anywhere, offline
+	"cuda":               {imports: []string{"runtime"}},
+	harness.DeviceFolder: {imports: []string{"cuda", "runtime"}},
+	"bench":              {imports: []string{"runtime", "cuda"}},
+	"cmd":                {imports: []string{"*"}},
+	"golden":             {imports: []string{"*"}},
+	"examples":           {imports: []string{"runtime", "cuda"}},
+	"try":                {std: true}, // it is built before anything else, with an empty cache
+}
+
+// impure are the packages of a pure room that do touch the world, by decision.
+var impure = []string{"codegen/build"}
+
+var worldly = []string{"os", "os/exec", "os/signal", "os/user", "net", "net/http", "syscall", "io/ioutil"}
+
+// No import runs against the table.
+func TestNoBackArrows(t *testing.T) {
+	for _, s := range harness.Sources(t) {
+		if s.IsTest() {
+			continue
+		}
+		row, ok := rooms[s.Folder()]
+		if !ok {
+			t.Errorf("%s: folder %s has no row in rooms, golden/style/imports_test.go", s.Path, s.Folder())
+			continue
+		}
+		for _, p := range s.Imports() {
+			if why := row.forbids(s, p); why != "" {
+				t.Errorf("%s imports %s: %s", s.Path, p, why)
+			}
+		}
+	}
+}
+
+// forbids says why a file of the room may not import a package, or nothing.
+func (r room) forbids(s *harness.Source, path string) string {
+	if to, ours := strings.CutPrefix(path, modulePath+"/"); ours {
+		to = strings.Split(to, "/")[0]
+		if to != s.Folder() && !slices.Contains(r.imports, to) && !slices.Contains(r.imports, "*") {
+			return s.Folder() + " may not import " + to
+		}
+		return ""
+	}
+	standard := !strings.Contains(strings.Split(path, "/")[0], ".")
+	switch {
+	case r.std && !standard:
+		return s.Folder() + " imports the standard library alone"
+	case r.pure && slices.Contains(worldly, path) && !slices.Contains(impure, s.Dir()):
+		return s.Folder() + " takes values and returns values; cmd and runtime touch the world"
+	}
+	return ""
+}
