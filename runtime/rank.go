@@ -49,7 +49,7 @@ type Rank struct {
 	onChoice  func(*Choice) // is told of choices of experts; nil but in tests
 	first     int           // 1 and the number of the first sample of the batch that is evaluated; 0: none is
 	counted   int           // unmasked tokens of the global batch, where the host has counted them; else 0
-	heard     StepResult         // of the step that ended last
+	heard     StepResult    // of the step that ended last
 	reduced   bool          // LossSum is of all replicas: ReduceLoss ran since it was cleared
 }
 
