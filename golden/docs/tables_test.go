@@ -115,6 +115,7 @@ func rowTable(string) []string {
 	return out
 }
 
+// table returns the head of a table with these columns.
 func table(columns ...string) []string {
 	return []string{harness.TableRow(columns...), strings.Repeat("|---", len(columns)) + "|"}
 }
