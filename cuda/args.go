@@ -9,23 +9,23 @@ import (
 // Pointer is an address in a device's memory.
 type Pointer uint64
 
-// Args are the arguments of a kernel, in the order of its parameters; each has the size and the alignment that C gives
-// the parameter's type. The zero value is ready for use; it can be launched with any number of times.
+// Args holds the arguments of a kernel in the order of its parameters. Each has the size and the alignment
+// of the parameter's C type. The zero value is ready for use. Args can be launched any number of times.
 type Args struct {
 	data []byte
-	at   []uint32 // where in data each begins
+	at   []uint32 // offset in data of each argument
 }
 
-// maxArgs is how many arguments a launch takes; open.c has the same bound.
+// maxArgs is the maximum number of arguments of a launch. open.c has the same limit.
 const maxArgs = 128
 
-// Reset forgets the arguments and keeps the memory.
+// Reset removes the arguments and keeps the memory.
 func (a *Args) Reset() *Args {
 	a.data, a.at = a.data[:0], a.at[:0]
 	return a
 }
 
-// place makes room for an argument of so many bytes and returns it.
+// place reserves space for an argument of size bytes, and returns it.
 func (a *Args) place(size, align int) []byte {
 	if len(a.at) == maxArgs {
 		panic(fmt.Sprintf("cuda: a kernel has more than %d arguments", maxArgs))
@@ -48,7 +48,7 @@ func (a *Args) Int32(v int32) *Args {
 	return a
 }
 
-// Uint64 adds a size_t or any other integer of 64 bits.
+// Uint64 adds a size_t or any other 64-bit integer.
 func (a *Args) Uint64(v uint64) *Args {
 	binary.NativeEndian.PutUint64(a.place(8, 8), v)
 	return a
@@ -63,7 +63,7 @@ func (a *Args) Float32(v float32) *Args {
 // Float64 adds a double.
 func (a *Args) Float64(v float64) *Args { return a.Uint64(math.Float64bits(v)) }
 
-// Bytes adds a struct by value, such as a tensor map, which C aligns at align.
+// Bytes adds a struct by value, such as a tensor map. C aligns it at align bytes.
 func (a *Args) Bytes(v []byte, align int) *Args {
 	copy(a.place(len(v), align), v)
 	return a

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Arguments lie at C's sizes and alignments, in order, and keep their bits.
+// Arguments have C's sizes and alignments, keep their order and their bits.
 func TestArgs(t *testing.T) {
 	var a Args
 	a.Int32(-2).Pointer(0x7f0012345678).Float32(1.5).Float64(math.Pi).Bytes([]byte{1, 2, 3}, 16).Int32(7)

@@ -1,4 +1,5 @@
-// cuBLASLt's calls, with prototypes of our own; testdata/prototypes.c holds them against the real cublasLt.h.
+// cuBLASLt's functions, with our own prototypes. testdata/prototypes.c checks them against the real
+// cublasLt.h.
 #ifndef PLANC_BLASLT_H
 #define PLANC_BLASLT_H
 
@@ -35,7 +36,8 @@ enum {
 	planc_lt_not_supported = 15
 };
 
-// F(needed, result, name, parameters, arguments); the calls are as old as the library.
+// F(needed, result, name, parameters, arguments). All needed functions exist since the library's first
+// version.
 #define PLANC_LT(F) \
 	F(1, size_t, cublasLtGetVersion, (void), ()) \
 	F(0, const char *, cublasLtGetStatusName, (cublasStatus_t status), (status)) \
@@ -64,18 +66,19 @@ PLANC_LT(PLANC_LT_CALL)
 
 const char *planc_bind_lt(void *library);
 
-// planc_lt_name and planc_lt_text are what the library calls a status; versions before 11.4.2 do not say.
+// planc_lt_name and planc_lt_text return the library's texts for a status. Versions before 11.4.2 have
+// none.
 static inline const char *planc_lt_name(cublasStatus_t s) { return planc_lt.cublasLtGetStatusName ? planc_lt.cublasLtGetStatusName(s) : "a status"; }
 static inline const char *planc_lt_text(cublasStatus_t s) { return planc_lt.cublasLtGetStatusString ? planc_lt.cublasLtGetStatusString(s) : "cuBLASLt refuses it"; }
 
-// A product of matrices whose types, sizes and way of computing are decided: D = op(A) op(B) + beta C, by columns.
+// A GEMM with chosen types, sizes and algorithm: D = op(A) op(B) + beta C, column-major.
 struct planc_product {
 	cublasLtMatmulDesc_t desc;
 	cublasLtMatrixLayout_t a, b, d;
 	cublasLtMatmulAlgo_t algo;
 };
 
-// planc_multiply puts a product on a stream. wide says that alpha and beta are taken as doubles.
+// planc_multiply enqueues a GEMM on a stream. If wide is set, alpha and beta are passed as doubles.
 static inline cublasStatus_t planc_multiply(cublasLtHandle_t handle, const struct planc_product *p, int wide, double alpha, double beta,
 	CUdeviceptr a, CUdeviceptr b, CUdeviceptr c, CUdeviceptr d, CUdeviceptr workspace, size_t size, CUstream stream) {
 	float alpha32 = (float)alpha, beta32 = (float)beta;

@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// bench is cuBLASLt's fake with what a product needs.
+// bench is the fake cuBLASLt with the operands of a GEMM.
 type bench struct {
 	p         *GEMMs
 	s         *Stream
@@ -30,19 +30,19 @@ func products(t *testing.T) (b bench, calls func() string) {
 	return bench{must(lt.NewGEMMs())(t), must(NewStream(0))(t), must(Alloc(1024))(t)}, calls
 }
 
-// doubles is device memory that holds values in [-1, 1).
+// doubles returns device memory with values in [-1, 1).
 func doubles(t *testing.T, n int) (Memory, []float64) {
 	m := must(Alloc(int64(n) * 8))(t)
-	v := unsafe.Slice((*float64)(at(m.Pointer)), n)
+	v := unsafe.Slice((*float64)(addressOf(m.Pointer)), n)
 	for i := range v {
 		v[i] = 2*rand.Float64() - 1
 	}
 	return m, v
 }
 
-// A product of row-major matrices is what its comment says, whichever of them are transposed, in batches, and with a
-// bias.
-func TestProducts(t *testing.T) {
+// A GEMM of row-major matrices computes what its comment says, for each combination of transposes, in
+// batches, and with a bias.
+func TestGEMMs(t *testing.T) {
 	b, calls := products(t)
 	const batch, m, n, k = 2, 3, 4, 5
 	a, av := doubles(t, batch*m*k)
@@ -81,7 +81,7 @@ func TestProducts(t *testing.T) {
 	check(t, a.Free(), x.Free(), d.Free(), bias.Free(), other.Free())
 }
 
-// pick is where a row-major matrix of rows × columns, or its transpose, has an element.
+// pick returns the index of an element of a row-major matrix of rows × columns, or of its transpose.
 func pick(from int, transposed bool, rows, columns, i, j int) int {
 	if transposed {
 		return from + j*rows + i
@@ -89,7 +89,7 @@ func pick(from int, transposed bool, rows, columns, i, j int) int {
 	return from + i*columns + j
 }
 
-// closing ends the bench; no descriptor is left.
+// closing closes the bench, and checks that no descriptor is left.
 func closing(t *testing.T, b bench, calls func() string) {
 	t.Helper()
 	check(t, b.workspace.Free(), b.s.Close(), b.p.Close())
@@ -98,7 +98,7 @@ func closing(t *testing.T, b bench, calls func() string) {
 	}
 }
 
-// The gradient of a weight, dW = X' dY, comes with that of the bias, the sum of dY's rows, in the same call.
+// One call computes the gradient of a weight, dW = X' dY, and that of the bias, the sum of dY's rows.
 func TestBiasGrad(t *testing.T) {
 	b, calls := products(t)
 	const rows, in, out = 6, 2, 3
@@ -122,7 +122,7 @@ func TestBiasGrad(t *testing.T) {
 	check(t, x.Free(), dy.Free(), dw.Free(), db.Free())
 }
 
-// What GELU is applied to is kept for each matrix of a batch; the matrices need no more than [Alignment].
+// The input of GELU is stored for each matrix of a batch. The matrices need only the alignment [Alignment].
 func TestAuxOfBatch(t *testing.T) {
 	b, calls := products(t)
 	const batch, m, n, k = 3, 2, 4, 5
@@ -165,12 +165,12 @@ func panics(f func()) (panicked bool) {
 	return false
 }
 
-// What cannot be computed is said when it is prepared, and nothing is left behind.
-func TestProductsFail(t *testing.T) {
+// Prepare fails for GEMMs that cannot be computed, and frees everything.
+func TestGEMMsFail(t *testing.T) {
 	b, calls := products(t)
 	x := GEMM{M: 1, N: 1, K: 1}
 	if _, err := b.p.Prepare(x, 8); err == nil ||
-		!strings.HasSuffix(err.Error(), "cuBLASLt has no way to compute it with 8 bytes of workspace") {
+		!strings.HasSuffix(err.Error(), "cuBLASLt has no algorithm for it with 8 bytes of workspace") {
 		t.Errorf("%v", err)
 	}
 	var failed *Error

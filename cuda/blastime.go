@@ -9,15 +9,15 @@ import "C"
 
 import "errors"
 
-// timedRuns is how often a way of computing a product runs between two events, behind a run that is not timed.
+// timedRuns is the number of timed runs of each algorithm. One run before them is not timed.
 const timedRuns = 4
 
-// TimeWays does what [Stream.GEMMOn] does, in each of up to n ways of computing that the heuristic names, and keeps
-// the one that took least time, for this product and all that are prepared of its kind from now on. The product runs
-// often, so D overlaps neither C nor what it is made of; the stream is waited for. Which way is kept can differ from
-// run to run, and so can the last bits of results.
-func (s *Stream) TimeWays(m *GEMMPlan, n int, alpha, beta float64, d, c, a, b Pointer, workspace Memory) (err error) {
-	algos, err := m.ways(workspace.Bytes, min(n, mostWays))
+// TimeAlgorithms computes the same as [Stream.GEMMOn] with each of up to n algorithms that the heuristic
+// suggests. It keeps the fastest for this GEMM and for all of its kind that are prepared later. The GEMM
+// runs several times, so D must not overlap its operands. The call waits for the stream. The fastest
+// algorithm can differ from run to run, and so can the last bits of results.
+func (s *Stream) TimeAlgorithms(m *GEMMPlan, n int, alpha, beta float64, d, c, a, b Pointer, workspace Memory) (err error) {
+	algos, err := m.algorithms(workspace.Bytes, min(n, maxAlgorithms))
 	if err != nil {
 		return err
 	}
@@ -56,6 +56,6 @@ func (s *Stream) TimeWays(m *GEMMPlan, n int, alpha, beta float64, d, c, a, b Po
 		}
 	}
 	m.c.algo = best
-	m.of.chosen[m.kind(workspace.Bytes)] = choice{algo: best}
+	m.gemms.chosen[m.kind(workspace.Bytes)] = choice{algo: best}
 	return nil
 }

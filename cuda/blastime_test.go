@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Of the ways of computing a product the one that took least time is kept, for others of its kind too; each computes
-// it.
-func TestTimeWays(t *testing.T) {
+// The fastest algorithm of a GEMM is kept, also for others of its kind. Each timed algorithm computes the
+// GEMM.
+func TestTimeAlgorithms(t *testing.T) {
 	b, calls := products(t)
 	t.Setenv("PLANC_FAKE_TIMES", "326")
 	a, av := doubles(t, 1)
@@ -29,7 +29,7 @@ func TestTimeWays(t *testing.T) {
 	}
 	multiply("product by way 0")
 	mul := must(b.p.Prepare(p, b.workspace.Bytes))(t)
-	check(t, b.s.TimeWays(mul, 5, 1, 1, d.Pointer, c.Pointer, a.Pointer, x.Pointer, b.workspace), mul.Close())
+	check(t, b.s.TimeAlgorithms(mul, 5, 1, 1, d.Pointer, c.Pointer, a.Pointer, x.Pointer, b.workspace), mul.Close())
 	got := calls()
 	for _, way := range []string{"product by way 0", "product by way 1", "product by way 2"} {
 		if strings.Count(got, way) != timedRuns+1 {
@@ -46,7 +46,7 @@ func TestTimeWays(t *testing.T) {
 		mul := must(b.p.Prepare(p, b.workspace.Bytes))(t)
 		t.Setenv("PLANC_FAKE_FAIL", call+":3")
 		var failed *Error
-		if err := b.s.TimeWays(mul, 2, 1, 0, d.Pointer, d.Pointer, a.Pointer, x.Pointer, b.workspace); !errors.As(err,
+		if err := b.s.TimeAlgorithms(mul, 2, 1, 0, d.Pointer, d.Pointer, a.Pointer, x.Pointer, b.workspace); !errors.As(err,
 			&failed) || failed.Call != call {
 			t.Errorf("%s: %v", call, err)
 		}

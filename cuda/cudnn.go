@@ -6,7 +6,7 @@ package cuda
 #include "cudnn.h"
 #include "open.h"
 
-// C's words for what Go has no type for.
+// Calls whose types cgo cannot express.
 static void planc_dnn_why(char *text, size_t size) {
 	text[0] = 0;
 	if (planc_dnn.cudnnGetLastErrorString) planc_cudnnGetLastErrorString(text, size);
@@ -21,16 +21,16 @@ import (
 	"unsafe"
 )
 
-// DNN is cuDNN, open.
+// DNN is the open cuDNN library.
 type DNN struct {
 	Path    string
-	Version string // 9.26.0
-	number  int    // 92600
+	Version string // such as 9.26.0
+	number  int    // such as 92600
 }
 
 var openDNN = sync.OnceValues(func() (*DNN, error) { return loadDNN(nil) })
 
-// OpenDNN opens cuDNN where the system finds it. It fails with a [*MissingError] or an [*OldError].
+// OpenDNN opens cuDNN from the system's library path. It fails with a [*MissingError] or an [*OldError].
 func OpenDNN() (*DNN, error) { return openDNN() }
 
 func loadDNN(folders []string) (*DNN, error) {
@@ -44,8 +44,8 @@ func loadDNN(folders []string) (*DNN, error) {
 	return &DNN{Path: path, Version: fmt.Sprintf("%d.%d.%d", v/10000, v/100%100, v%100), number: v}, nil
 }
 
-// rejected is the error of a call of cuDNN, nil if it succeeded.
-func rejected(r C.cudnnStatus_t, call, what string, args ...any) error {
+// dnnError returns the error of a call of cuDNN, and nil if the call succeeded.
+func dnnError(r C.cudnnStatus_t, call, what string, args ...any) error {
 	if r == 0 {
 		return nil
 	}
@@ -59,18 +59,19 @@ func rejected(r C.cudnnStatus_t, call, what string, args ...any) error {
 	return e
 }
 
-// Attentions computes attention on the device that was bound when it was made. It is of one goroutine.
+// Attentions prepares attention on the device that was bound when it was created. Only one goroutine may
+// use it.
 type Attentions struct {
 	dnn    *DNN
 	h      C.cudnnHandle_t
-	device *descriptor // in place of h where there is no device: tests
+	device *descriptor // replaces h in tests without a device
 }
 
-// NewAttentions begins on the bound device.
+// NewAttentions creates Attentions for the bound device.
 func (d *DNN) NewAttentions() (*Attentions, error) {
 	a := &Attentions{dnn: d}
-	var h C.cudnnHandle_t // C may not be given a place beside pointers of Go
-	err := rejected(C.planc_cudnnCreate(&h), "cudnnCreate", "")
+	var h C.cudnnHandle_t // cgo does not allow passing the address of a struct that holds Go pointers
+	err := dnnError(C.planc_cudnnCreate(&h), "cudnnCreate", "")
 	a.h = h
 	if err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func (d *DNN) NewAttentions() (*Attentions, error) {
 	return a, nil
 }
 
-// Close ends it, after its last plan is closed.
+// Close releases the library's handle. All plans must be closed before.
 func (a *Attentions) Close() error {
-	return rejected(C.planc_cudnnDestroy(a.h), "cudnnDestroy", "")
+	return dnnError(C.planc_cudnnDestroy(a.h), "cudnnDestroy", "")
 }

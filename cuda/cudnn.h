@@ -1,4 +1,5 @@
-// cuDNN's backend calls, with prototypes of our own; testdata/prototypes.c holds them against the real cudnn.h.
+// The functions of cuDNN's backend, with our own prototypes. testdata/prototypes.c checks them against the
+// real cudnn.h.
 #ifndef PLANC_CUDNN_H
 #define PLANC_CUDNN_H
 
@@ -15,7 +16,7 @@ typedef struct CUstream_st *cudaStream_t;
 #endif
 #endif
 
-// Kinds of descriptors, their attributes, and the types and values of these.
+// Kinds of descriptors, their attributes, and the types and values of attributes.
 enum {
 	planc_dnn_pointwise = 0, planc_dnn_engine = 2, planc_dnn_config = 3, planc_dnn_heuristic = 4, planc_dnn_plan = 5, planc_dnn_op_pointwise = 13, planc_dnn_graph = 15,
 	planc_dnn_pack = 16, planc_dnn_tensor = 17, planc_dnn_matmul = 18, planc_dnn_op_matmul = 19, planc_dnn_reduction = 21, planc_dnn_op_reduction = 22, planc_dnn_op_reshape = 31,

@@ -14,7 +14,7 @@ import (
 var small = Attention{Batch: 2, Seq: 8, KSeq: 8, KHeads: 2, Group: 1, Dim: 16, Scale: 0.25, Causal: true,
 	Type: ValueBFloat16}
 
-// attentionsOf is cuDNN's fake.
+// attentionsOf returns Attentions of the fake cuDNN.
 func attentionsOf(t *testing.T) (a *Attentions, calls func() string) {
 	t.Helper()
 	d, calls := fake(t, "new")
@@ -22,8 +22,8 @@ func attentionsOf(t *testing.T) (a *Attentions, calls func() string) {
 	return must(must(loadDNN([]string{filepath.Join(fakeRoot, "new")}))(t).NewAttentions())(t), calls
 }
 
-// Of the ways that the heuristic names, the first that is deterministic and gets by with the workspace is taken, and
-// runs; nothing is left behind.
+// Of the engines that the heuristic suggests, the first that is deterministic and works with the workspace
+// is taken, and runs. Everything is freed.
 func TestAttentionPlans(t *testing.T) {
 	a, calls := attentionsOf(t)
 	if a.dnn.Version != "9.26.0" {
@@ -65,8 +65,8 @@ func TestAttentionPlans(t *testing.T) {
 	}
 }
 
-// What cuDNN does not do, or is too old for, is said when it is prepared, as is each call that fails, and nothing is
-// left behind.
+// Prepare fails for attention that cuDNN does not support, for too old a version, and if a call fails.
+// Everything is freed.
 func TestAttentionPlansFail(t *testing.T) {
 	a, calls := attentionsOf(t)
 	ragged, wide := small, small
@@ -80,12 +80,12 @@ func TestAttentionPlansFail(t *testing.T) {
 	}
 	a.dnn.number = 92600
 	if _, err := a.Prepare(small, true, 600); !errors.Is(err, errNoAttention) ||
-		!strings.Contains(err.Error(), "none of 3 ways with 600 bytes of workspace") {
+		!strings.Contains(err.Error(), "none of 3 engines works with 600 bytes of workspace") {
 		t.Errorf("%v", err)
 	}
 	t.Setenv("PLANC_FAKE_NO_ENGINE", "1")
 	if _, err := a.Prepare(small, false, 1<<20); !errors.Is(err, errNoAttention) ||
-		!strings.Contains(err.Error(), "a way without an engine") {
+		!strings.Contains(err.Error(), "a configuration without an engine") {
 		t.Errorf("%v", err)
 	}
 	os.Unsetenv("PLANC_FAKE_NO_ENGINE")

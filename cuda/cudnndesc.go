@@ -13,10 +13,10 @@ import (
 	"unsafe"
 )
 
-// descriptor is one of cuDNN's backend.
+// descriptor is a descriptor of cuDNN's backend.
 type descriptor struct{ d C.cudnnBackendDescriptor_t }
 
-// graph makes descriptors. After the first call that fails it makes none, and err says why.
+// graph creates descriptors. After the first failing call it creates none, and err holds the error.
 type graph struct {
 	all []*descriptor
 	ops []*descriptor
@@ -24,12 +24,12 @@ type graph struct {
 	err error
 }
 
-// made is a new descriptor.
-func (g *graph) made(kind C.cudnnBackendDescriptorType_t) *descriptor {
+// create returns a new descriptor.
+func (g *graph) create(kind C.cudnnBackendDescriptorType_t) *descriptor {
 	x := &descriptor{}
 	if g.err == nil {
 		var d C.cudnnBackendDescriptor_t
-		g.err = rejected(C.planc_cudnnBackendCreateDescriptor(kind, &d), "cudnnBackendCreateDescriptor",
+		g.err = dnnError(C.planc_cudnnBackendCreateDescriptor(kind, &d), "cudnnBackendCreateDescriptor",
 			"kind %d", int(kind))
 		x.d = d
 		if g.err == nil {
@@ -39,16 +39,16 @@ func (g *graph) made(kind C.cudnnBackendDescriptorType_t) *descriptor {
 	return x
 }
 
-// set sets an attribute to n values, which lie behind each other.
+// set sets an attribute to n consecutive values.
 func (g *graph) set(x *descriptor, what C.cudnnBackendAttributeName_t, kind C.cudnnBackendAttributeType_t, n int,
 	values unsafe.Pointer) {
 	if g.err == nil {
-		g.err = rejected(C.planc_cudnnBackendSetAttribute(x.d, what, kind, C.int64_t(n), values),
+		g.err = dnnError(C.planc_cudnnBackendSetAttribute(x.d, what, kind, C.int64_t(n), values),
 			"cudnnBackendSetAttribute", "attribute %d", int(what))
 	}
 }
 
-// number sets one whose type C has as an enum.
+// number sets an attribute whose type is an enum in C.
 func (g *graph) number(x *descriptor, what C.cudnnBackendAttributeName_t, kind C.cudnnBackendAttributeType_t, v C.int) {
 	g.set(x, what, kind, 1, unsafe.Pointer(&v))
 }
@@ -62,7 +62,7 @@ func (g *graph) longs(x *descriptor, what C.cudnnBackendAttributeName_t, v ...in
 	g.set(x, what, C.planc_dnn_of_int64, len(v), unsafe.Pointer(&v[0]))
 }
 
-// links sets one to other descriptors.
+// links sets an attribute to other descriptors.
 func (g *graph) links(x *descriptor, what C.cudnnBackendAttributeName_t, to ...*descriptor) {
 	list := make([]C.cudnnBackendDescriptor_t, len(to))
 	for i, y := range to {
@@ -75,26 +75,26 @@ func (g *graph) handle(x *descriptor, what C.cudnnBackendAttributeName_t, h C.cu
 	g.set(x, what, C.planc_dnn_of_handle, 1, unsafe.Pointer(&h))
 }
 
-// finish ends the describing of one.
+// finish finalizes a descriptor.
 func (g *graph) finish(x *descriptor) *descriptor {
 	if g.err == nil {
-		g.err = rejected(C.planc_cudnnBackendFinalize(x.d), "cudnnBackendFinalize", "")
+		g.err = dnnError(C.planc_cudnnBackendFinalize(x.d), "cudnnBackendFinalize", "")
 	}
 	return x
 }
 
-// numbers are up to len(to) values of an attribute; it returns how many there are.
+// numbers reads up to n values of an attribute into to, and returns how many there are.
 func (g *graph) numbers(x *descriptor, what C.cudnnBackendAttributeName_t, kind C.cudnnBackendAttributeType_t, n int,
 	to unsafe.Pointer) int {
 	var got C.int64_t
 	if g.err == nil {
-		g.err = rejected(C.planc_cudnnBackendGetAttribute(x.d, what, kind, C.int64_t(n), &got, to),
+		g.err = dnnError(C.planc_cudnnBackendGetAttribute(x.d, what, kind, C.int64_t(n), &got, to),
 			"cudnnBackendGetAttribute", "attribute %d", int(what))
 	}
 	return int(got)
 }
 
-// filled has the attribute's descriptors written into made ones, and returns those.
+// filled reads the attribute's descriptors into existing ones, and returns these.
 func (g *graph) filled(x *descriptor, what C.cudnnBackendAttributeName_t, into []*descriptor) []*descriptor {
 	if len(into) == 0 || g.err != nil {
 		return nil
@@ -106,10 +106,10 @@ func (g *graph) filled(x *descriptor, what C.cudnnBackendAttributeName_t, into [
 	return into[:min(len(into), g.numbers(x, what, C.planc_dnn_of_descriptor, len(list), unsafe.Pointer(&list[0])))]
 }
 
-// close destroys all that was made.
+// close destroys all descriptors.
 func (g *graph) close() (err error) {
 	for i := len(g.all) - 1; i >= 0; i-- {
-		err = errors.Join(err, rejected(C.planc_cudnnBackendDestroyDescriptor(g.all[i].d),
+		err = errors.Join(err, dnnError(C.planc_cudnnBackendDestroyDescriptor(g.all[i].d),
 			"cudnnBackendDestroyDescriptor", ""))
 	}
 	g.all = nil

@@ -4,17 +4,18 @@ package cuda
 
 import "fmt"
 
-// AttentionParts is attention that is computed for some sequences of a batch at a time, so that the workspace suffices.
+// AttentionParts is attention that is computed for a part of a batch at a time, so that the workspace
+// suffices.
 type AttentionParts struct {
 	*AttentionPlan
 	Parts int
 }
 
-// PrepareParts is Prepare for as few parts as the workspace allows. The deterministic gradient keeps the gradient of
-// all scores of a part there, in 16 bits.
+// PrepareParts is Prepare with as few parts as the workspace allows. The deterministic gradient stores the
+// gradient of all scores of a part in the workspace, in 16 bits.
 func (a *Attentions) PrepareParts(x Attention, grad bool, workspace int64) (p AttentionParts, err error) {
 	whole := x.Batch
-	err = fmt.Errorf("%w: a sequence's scores take more than %d bytes", errNoAttention, workspace)
+	err = fmt.Errorf("%w: the scores of one sequence need more than %d bytes", errNoAttention, workspace)
 	for n := 1; n <= whole; n++ {
 		x.Batch = whole / n
 		if whole%n != 0 || grad && x.scoreBytes() > workspace || n > 1 && x.overlaps() {
@@ -32,19 +33,20 @@ func (a *Attentions) PrepareParts(x Attention, grad bool, workspace int64) (p At
 	return AttentionParts{}, err
 }
 
-// scoreBytes is what the scores of all heads take in 16 bits.
+// scoreBytes returns the bytes of the scores of all heads in 16 bits.
 func (x *Attention) scoreBytes() int64 {
 	return 2 * int64(x.Batch) * int64(x.KHeads*x.Group) * int64(x.Seq) * int64(x.KSeq)
 }
 
-// bytes are those of each operand.
+// bytes returns the size of each operand.
 func (x *Attention) bytes() (n [attentionOperands]int) {
 	q, k := 2*x.Batch*x.Seq*x.KHeads*x.Group*x.Dim, 2*x.Batch*x.KSeq*x.KHeads*x.Dim
 	return [...]int{AttentionO: q, AttentionL: 4 * x.Batch * x.Seq * x.KHeads * x.Group, AttentionQ: q, AttentionK: k,
 		AttentionV: k, AttentionDO: q, AttentionDQ: q, AttentionDK: k, AttentionDV: k}
 }
 
-// overlaps tells whether a part of the batch does not end where the next may begin.
+// overlaps reports whether a part of the batch ends at an address at which, by its alignment, the next must
+// not begin.
 func (x *Attention) overlaps() bool {
 	for _, n := range x.bytes() {
 		if n%Alignment != 0 {
@@ -54,7 +56,7 @@ func (x *Attention) overlaps() bool {
 	return false
 }
 
-// AttendParts is Attend for each part in turn.
+// AttendParts enqueues each part in turn.
 func (s *Stream) AttendParts(p AttentionParts, at AttentionOperands, workspace Memory) error {
 	step := p.bytes()
 	for range p.Parts {

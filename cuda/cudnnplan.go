@@ -13,16 +13,16 @@ import (
 	"unsafe"
 )
 
-// choose asks the heuristic, and takes the first of its ways that can be had.
+// choose queries the heuristic, and takes the first suggestion that works.
 func (p *AttentionPlan) choose(workspace int64) {
-	g, a := p.g, p.of
-	whole := g.made(C.planc_dnn_graph)
+	g, a := p.g, p.attentions
+	whole := g.create(C.planc_dnn_graph)
 	if a.device == nil {
 		g.handle(whole, C.planc_dnn_graph_handle, a.h)
 	}
 	g.links(whole, C.planc_dnn_graph_ops, g.ops...)
 	g.finish(whole)
-	h := g.made(C.planc_dnn_heuristic)
+	h := g.create(C.planc_dnn_heuristic)
 	g.links(h, C.planc_dnn_heuristic_graph, whole)
 	g.number(h, C.planc_dnn_heuristic_mode, C.planc_dnn_of_heuristic, C.planc_dnn_mode_a)
 	if a.device != nil {
@@ -32,7 +32,7 @@ func (p *AttentionPlan) choose(workspace int64) {
 	n := g.numbers(h, C.planc_dnn_heuristic_results, C.planc_dnn_of_descriptor, 0, nil)
 	var configs []*descriptor
 	for range n {
-		configs = append(configs, g.made(C.planc_dnn_config))
+		configs = append(configs, g.create(C.planc_dnn_config))
 	}
 	configs = g.filled(h, C.planc_dnn_heuristic_results, configs)
 	last := error(errNoAttention)
@@ -44,43 +44,44 @@ func (p *AttentionPlan) choose(workspace int64) {
 		last, g.err = g.err, nil
 	}
 	if g.err == nil {
-		g.err = fmt.Errorf("none of %d ways with %d bytes of workspace: %w", len(configs), workspace, last)
+		g.err = fmt.Errorf("none of %d engines works with %d bytes of workspace: %w", len(configs), workspace, last)
 	}
 }
 
-// try takes a way, if its results are the same in each run and it gets by with so many bytes of workspace.
+// try checks that a suggestion is deterministic and works with the given bytes of workspace, and makes it
+// the plan.
 func (p *AttentionPlan) try(config *descriptor, workspace int64) {
 	g := p.g
-	engine := g.filled(config, C.planc_dnn_config_engine, []*descriptor{g.made(C.planc_dnn_engine)})
+	engine := g.filled(config, C.planc_dnn_config_engine, []*descriptor{g.create(C.planc_dnn_engine)})
 	if len(engine) == 0 {
 		if g.err == nil {
-			g.err = fmt.Errorf("a way without an engine: %w", errNoAttention)
+			g.err = fmt.Errorf("a configuration without an engine: %w", errNoAttention)
 		}
 		return
 	}
 	var notes [16]C.int
 	n := g.numbers(engine[0], C.planc_dnn_engine_notes, C.planc_dnn_of_note, len(notes), unsafe.Pointer(&notes[0]))
 	if g.err == nil && slices.Contains(notes[:min(n, len(notes))], C.planc_dnn_nondeterministic) {
-		g.err = fmt.Errorf("two runs can differ: %w", errNoAttention)
+		g.err = fmt.Errorf("not deterministic: %w", errNoAttention)
 	}
-	plan := g.made(C.planc_dnn_plan)
+	plan := g.create(C.planc_dnn_plan)
 	g.links(plan, C.planc_dnn_plan_config, config)
-	if p.of.device == nil {
-		g.handle(plan, C.planc_dnn_plan_handle, p.of.h)
+	if p.attentions.device == nil {
+		g.handle(plan, C.planc_dnn_plan_handle, p.attentions.h)
 	} else {
-		g.links(plan, C.planc_dnn_plan_device, p.of.device)
+		g.links(plan, C.planc_dnn_plan_device, p.attentions.device)
 	}
 	g.finish(plan)
 	var bytes int64
 	g.numbers(plan, C.planc_dnn_plan_workspace, C.planc_dnn_of_int64, 1, unsafe.Pointer(&bytes))
 	p.Workspace = p.scratch + bytes
 	if g.err == nil && p.Workspace > workspace {
-		g.err = fmt.Errorf("%d bytes of workspace: %w", p.Workspace, errNoAttention)
+		g.err = fmt.Errorf("needs %d bytes of workspace: %w", p.Workspace, errNoAttention)
 	}
 	p.plan = plan
 }
 
-// Attend puts attention, or its gradient, on the stream. The workspace has as many bytes as the plan says.
+// Attend enqueues attention, or its gradient, on the stream. The workspace must have the plan's size.
 func (s *Stream) Attend(p *AttentionPlan, at *AttentionOperands, workspace Memory) error {
 	bounds(workspace.Bytes, 0, p.Workspace)
 	pointers := make([]uint64, len(p.bind))
@@ -94,22 +95,22 @@ func (s *Stream) Attend(p *AttentionPlan, at *AttentionOperands, workspace Memor
 			pointers[i] = uint64(at[what])
 		}
 		if what < fromValue && pointers[i]%Alignment != 0 {
-			panic(fmt.Sprintf("cuda: operand %d of attention lies at %#x", what, pointers[i]))
+			panic(fmt.Sprintf("cuda: operand %d of attention is misaligned, at %#x", what, pointers[i]))
 		}
 	}
-	if err := rejected(C.planc_cudnnSetStream(p.of.h, C.cudaStream_t(unsafe.Pointer(s.s))), "cudnnSetStream",
+	if err := dnnError(C.planc_cudnnSetStream(p.attentions.h, C.cudaStream_t(unsafe.Pointer(s.s))), "cudnnSetStream",
 		""); err != nil {
 		return err
 	}
 	g := &graph{}
-	pack := g.made(C.planc_dnn_pack)
+	pack := g.create(C.planc_dnn_pack)
 	own := uint64(workspace.Pointer) + uint64(p.scratch)
 	g.set(pack, C.planc_dnn_pack_uids, C.planc_dnn_of_int64, len(p.uids), unsafe.Pointer(&p.uids[0]))
 	g.set(pack, C.planc_dnn_pack_pointers, C.planc_dnn_of_pointer, len(pointers), unsafe.Pointer(&pointers[0]))
 	g.set(pack, C.planc_dnn_pack_workspace, C.planc_dnn_of_pointer, 1, unsafe.Pointer(&own))
 	g.finish(pack)
 	if g.err == nil {
-		g.err = rejected(C.planc_cudnnBackendExecute(p.of.h, p.plan.d, pack.d), "cudnnBackendExecute",
+		g.err = dnnError(C.planc_cudnnBackendExecute(p.attentions.h, p.plan.d, pack.d), "cudnnBackendExecute",
 			"attention of %+v", p.Attention)
 	}
 	err := g.err

@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// NVIDIA's own cuDNN takes the graphs of attention and its gradient for three kinds of GPUs, none of them here:
-// PLANC_CUDNN names the folders of it and of NVRTC. A driver that loads what it is given and runs nothing stands in for
-// the real one.
+// NVIDIA's own cuDNN accepts the graphs of attention and its gradient for three kinds of GPUs, none of
+// which is present. PLANC_CUDNN names the folders of cuDNN and NVRTC. The driver is replaced by one that
+// loads modules and runs nothing.
 func TestRealCuDNN(t *testing.T) {
 	folders := filepath.SplitList(os.Getenv("PLANC_CUDNN"))
 	if len(folders) == 0 {
@@ -36,7 +36,7 @@ func TestRealCuDNN(t *testing.T) {
 					continue
 				}
 				most := int64(1 << 20)
-				if grad { // the gradient of scores, in 16 bits
+				if grad { // the gradient of the scores, in 16 bits
 					most += 2 * int64(x.Batch*x.KHeads*x.Group*ceil128(x.Seq)*ceil128(x.KSeq)) * 5 / 4
 				}
 				if p.Workspace > most {
@@ -52,7 +52,7 @@ func TestRealCuDNN(t *testing.T) {
 
 func ceil128(n int) int { return (n + 127) / 128 * 128 }
 
-// realShapes are GPT-2's, Llama's, one with a window, and one whose sequence is no multiple of anything.
+// realShapes are the shapes of GPT-2 and Llama, one with a window, and one with an odd sequence length.
 var realShapes = []Attention{
 	{Batch: 8, Seq: 1024, KSeq: 1024, KHeads: 12, Group: 1, Dim: 64, Scale: 0.125, Causal: true, Type: ValueBFloat16},
 	{Batch: 2, Seq: 1024, KSeq: 1024, KHeads: 8, Group: 4, Dim: 128, Scale: 0.1, Causal: true, Type: ValueBFloat16},
@@ -84,8 +84,8 @@ func realDNN(t *testing.T, folders []string) *DNN {
 	return must(loadDNN([]string{dir}))(t)
 }
 
-// standIn is a driver with every call that cuDNN's engines look up; most say that it is a stub. Its soname has the
-// loader take it for the real one.
+// standIn builds a driver with every function that cuDNN's engines look up; most return that it is a stub.
+// Its soname makes the loader take it for the real one.
 func standIn(t *testing.T, dir string) string {
 	t.Helper()
 	var names []string

@@ -17,20 +17,20 @@ import (
 	"unsafe"
 )
 
-// Driver is the NVIDIA driver, open and started.
+// Driver is the open and initialized NVIDIA driver.
 type Driver struct {
 	Path    string // of its library
-	Version string // the newest CUDA that it supports: 12.4
+	Version string // newest CUDA version that it supports, such as 12.4
 }
 
 var (
 	driverMutex sync.Mutex
-	theDriver   *Driver // a process has one
+	theDriver   *Driver // one per process
 )
 
-// Open opens the driver and starts it; folders are searched for its library before the system's own. Further calls
-// return the same driver. It fails with a [*MissingError], an [*OldError], or, if it sees no GPU that works, an
-// [*Error].
+// Open opens and initializes the driver. It searches its library in folders before the system's path. Later
+// calls return the same driver. It fails with a [*MissingError], an [*OldError] or, if no GPU works, with
+// an [*Error].
 func Open(folders ...string) (*Driver, error) {
 	driverMutex.Lock()
 	defer driverMutex.Unlock()
@@ -43,18 +43,19 @@ func Open(folders ...string) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := failure(C.planc_cuInit(0), "cuInit", ""); err != nil {
+	if err := driverError(C.planc_cuInit(0), "cuInit", ""); err != nil {
 		return nil, err
 	}
 	var version C.int
-	if err := failure(C.planc_cuDriverGetVersion(&version), "cuDriverGetVersion", ""); err != nil {
+	if err := driverError(C.planc_cuDriverGetVersion(&version), "cuDriverGetVersion", ""); err != nil {
 		return nil, err
 	}
 	theDriver = &Driver{Path: path, Version: fmt.Sprintf("%d.%d", version/1000, version%1000/10)}
 	return theDriver, nil
 }
 
-// load opens a library and binds its calls, of which one is named; it returns where the library is.
+// load opens a library and binds its functions. It returns the path of the library, which it finds by the
+// function call.
 func load(l Library, folders []string, call string, bind func(unsafe.Pointer) *C.char) (path string, err error) {
 	library, path, err := open(l, folders, try)
 	if err != nil {
@@ -71,7 +72,7 @@ func load(l Library, folders []string, call string, bind func(unsafe.Pointer) *C
 	return path, nil
 }
 
-// try opens a library by a name, or says why it cannot.
+// try opens a library by name, or says why it cannot.
 func try(name string) (library unsafe.Pointer, why string) {
 	file := C.CString(name)
 	defer C.free(unsafe.Pointer(file))
@@ -83,8 +84,8 @@ func try(name string) (library unsafe.Pointer, why string) {
 	return nil, C.GoString(text)
 }
 
-// failure is the error of a call of the driver, nil if it succeeded.
-func failure(r C.CUresult, call, what string, args ...any) error {
+// driverError returns the error of a call of the driver, and nil if the call succeeded.
+func driverError(r C.CUresult, call, what string, args ...any) error {
 	if r == C.planc_ok {
 		return nil
 	}
@@ -94,31 +95,31 @@ func failure(r C.CUresult, call, what string, args ...any) error {
 	if C.planc_cuGetErrorName(r, &text) == C.planc_ok && text != nil {
 		e.Name = C.GoString(text)
 	}
-	e.Text = "the driver has no words for it"
+	e.Text = "the driver gives no description"
 	if C.planc_cuGetErrorString(r, &text) == C.planc_ok && text != nil {
 		e.Text = C.GoString(text)
 	}
 	return e
 }
 
-// Device is a GPU as the driver describes it.
+// Device is a GPU as described by the driver.
 type Device struct {
-	Ordinal    int // among those visible
+	Ordinal    int // number among the visible GPUs
 	Name       string
-	Bus        string // PCI address: 0000:1b:00.0
-	Major      int    // of the compute capability: 9 of sm_90
+	Bus        string // PCI address, such as 0000:1b:00.0
+	Major      int    // compute capability: 9 for sm_90
 	Minor      int
 	Processors int   // multiprocessors
-	Shared     int   // bytes of shared memory that a block can have
+	Shared     int   // maximum bytes of shared memory per block
 	Memory     int64 // bytes
 
 	id C.CUdevice
 }
 
-// Devices are the GPUs that the driver shows this process, at least one.
+// Devices returns the GPUs that are visible to this process, at least one.
 func (d *Driver) Devices() ([]Device, error) {
 	var n C.int
-	if err := failure(C.planc_cuDeviceGetCount(&n), "cuDeviceGetCount", ""); err != nil {
+	if err := driverError(C.planc_cuDeviceGetCount(&n), "cuDeviceGetCount", ""); err != nil {
 		return nil, err
 	}
 	devices := make([]Device, n)
@@ -130,25 +131,25 @@ func (d *Driver) Devices() ([]Device, error) {
 	return devices, nil
 }
 
-// read asks the driver about device i.
+// read queries the driver about device i.
 func (d *Device) read(i int) error {
 	d.Ordinal = i
-	if err := failure(C.planc_cuDeviceGet(&d.id, C.int(i)), "cuDeviceGet", "device %d", i); err != nil {
+	if err := driverError(C.planc_cuDeviceGet(&d.id, C.int(i)), "cuDeviceGet", "device %d", i); err != nil {
 		return err
 	}
 	var name [256]C.char
-	if err := failure(C.planc_cuDeviceGetName(&name[0], C.int(len(name)), d.id), "cuDeviceGetName", "device %d",
+	if err := driverError(C.planc_cuDeviceGetName(&name[0], C.int(len(name)), d.id), "cuDeviceGetName", "device %d",
 		i); err != nil {
 		return err
 	}
 	d.Name = C.GoString(&name[0])
-	if err := failure(C.planc_cuDeviceGetPCIBusId(&name[0], C.int(len(name)), d.id), "cuDeviceGetPCIBusId",
+	if err := driverError(C.planc_cuDeviceGetPCIBusId(&name[0], C.int(len(name)), d.id), "cuDeviceGetPCIBusId",
 		"device %d", i); err != nil {
 		return err
 	}
 	d.Bus = C.GoString(&name[0])
 	var bytes C.size_t
-	if err := failure(C.planc_cuDeviceTotalMem_v2(&bytes, d.id), "cuDeviceTotalMem_v2", "device %d", i); err != nil {
+	if err := driverError(C.planc_cuDeviceTotalMem_v2(&bytes, d.id), "cuDeviceTotalMem_v2", "device %d", i); err != nil {
 		return err
 	}
 	d.Memory = int64(bytes)
@@ -158,7 +159,7 @@ func (d *Device) read(i int) error {
 	}{{&d.Major, C.planc_attr_major}, {&d.Minor, C.planc_attr_minor}, {&d.Processors, C.planc_attr_multiprocessors},
 		{&d.Shared, C.planc_attr_shared_optin}} {
 		var value C.int
-		if err := failure(C.planc_cuDeviceGetAttribute(&value, a.what, d.id), "cuDeviceGetAttribute", "device %d",
+		if err := driverError(C.planc_cuDeviceGetAttribute(&value, a.what, d.id), "cuDeviceGetAttribute", "device %d",
 			i); err != nil {
 			return err
 		}
@@ -167,10 +168,10 @@ func (d *Device) read(i int) error {
 	return nil
 }
 
-// Reaches reports whether the device can read another's memory directly.
+// Reaches reports whether the device can read the other's memory directly.
 func (d Device) Reaches(other Device) (bool, error) {
 	var can C.int
-	err := failure(C.planc_cuDeviceCanAccessPeer(&can, d.id, other.id), "cuDeviceCanAccessPeer", "devices %d and %d",
+	err := driverError(C.planc_cuDeviceCanAccessPeer(&can, d.id, other.id), "cuDeviceCanAccessPeer", "devices %d and %d",
 		d.Ordinal, other.Ordinal)
 	return can != 0, err
 }

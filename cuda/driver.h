@@ -1,5 +1,5 @@
-// The calls of the NVIDIA driver that this package makes, with prototypes of our own: neither cuda.h nor libcuda is
-// needed to build. testdata/prototypes.c holds them against the real cuda.h.
+// The functions of the NVIDIA driver that this package calls, with our own prototypes: building needs
+// neither cuda.h nor libcuda. testdata/prototypes.c checks them against the real cuda.h.
 #ifndef PLANC_DRIVER_H
 #define PLANC_DRIVER_H
 
@@ -19,7 +19,7 @@ typedef struct CUevent_st *CUevent;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
 
-typedef struct { // what of a launch cuLaunchKernel cannot say: value is a union of 64 bytes
+typedef struct { // an attribute of a launch that cuLaunchKernel does not have; value is a union of 64 bytes
 	int id;
 	int pad;
 	union {
@@ -42,7 +42,7 @@ typedef uint32_t cuuint32_t;
 typedef uint64_t cuuint64_t;
 #endif
 
-// What of the driver's constants is used; the numbers are part of its ABI.
+// The driver's constants that are used. The numbers are part of its ABI.
 enum {
 	planc_ok = 0, planc_not_ready = 600, planc_peer_already = 704,
 	planc_attr_multiprocessors = 16, planc_attr_major = 75, planc_attr_minor = 76, planc_attr_shared_optin = 97,
@@ -55,7 +55,8 @@ enum {
 _Static_assert(sizeof(CUlaunchConfig) == 56 && offsetof(CUlaunchConfig, hStream) == 32, "as the driver lays it out");
 _Static_assert(sizeof(CUlaunchAttribute) == 72 && offsetof(CUlaunchAttribute, value) == 8, "as the driver lays it out");
 
-// F(needed, name, parameters, arguments): needed is 1 where a driver without the call is too old for planc.
+// F(needed, name, parameters, arguments). needed is 1 if planc does not support drivers without the
+// function.
 #define PLANC_DRIVER(F) \
 	F(1, cuInit, (unsigned int flags), (flags)) \
 	F(1, cuDriverGetVersion, (int *version), (version)) \
@@ -112,7 +113,8 @@ _Static_assert(sizeof(CUlaunchAttribute) == 72 && offsetof(CUlaunchAttribute, va
 struct planc_driver { PLANC_DRIVER(PLANC_FIELD) };
 extern struct planc_driver planc_driver; // filled by planc_bind
 
-// planc_NAME is the call; one that the library lacks answers as the driver would: CUDA_ERROR_NOT_FOUND.
+// planc_NAME calls the function. If the library does not have it, it returns CUDA_ERROR_NOT_FOUND as the
+// driver would.
 #define PLANC_CALL(needed, name, params, args) \
 	static inline CUresult planc_##name params { return planc_driver.name ? planc_driver.name args : (CUresult)500; }
 PLANC_DRIVER(PLANC_CALL)
@@ -121,7 +123,7 @@ PLANC_DRIVER(PLANC_CALL)
 CUresult planc_launch(CUfunction f, const unsigned grid[3], const unsigned block[3], const unsigned cluster[3],
 	unsigned shared, CUstream stream, const uint8_t *data, const uint32_t *at, int n);
 
-// planc_tiles encodes a tensor map, which the driver wants aligned as Go does not align.
+// planc_tiles encodes a tensor map. The driver requires an alignment that Go does not guarantee.
 typedef struct { uint8_t bytes[128]; } planc_tensor_map;
 CUresult planc_tiles(planc_tensor_map *map, CUtensorMapDataType type, cuuint32_t rank, CUdeviceptr p, const cuuint64_t *dims, const cuuint64_t *strides,
 	const cuuint32_t *box, const cuuint32_t *steps, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion);

@@ -12,27 +12,28 @@ import (
 	"testing"
 )
 
-// A driver that is not there, does not load, is too old or sees no GPU is an error that says so; the process goes on.
+// A driver that is missing, does not load, is too old or sees no GPU is reported as an error, and the
+// process continues.
 func TestOpen(t *testing.T) {
 	broken := t.TempDir()
 	check(t, os.WriteFile(filepath.Join(broken, "libcuda.so.1"), []byte("not a library"), 0o666))
 	_, why := try("libcuda.so.1")
 	for _, c := range []struct {
 		name, folder, fail string
-		system             bool // it is the system's own driver that is looked for in the end
+		system             bool // the system's own driver is found last
 		want               string
 	}{
 		{"nowhere", t.TempDir(), "", true,
-			`^NVIDIA driver: there is no libcuda.so.1, which is needed for training on a GPU: install the ` +
+			`^NVIDIA driver: cannot find libcuda.so.1, needed for training on a GPU: install the ` +
 				`NVIDIA driver; `},
-		{"broken", broken, "", true, `; what is there does not load: /.*/libcuda.so.1: .*: install the NVIDIA driver`},
+		{"broken", broken, "", true, `; files that exist but do not load: /.*/libcuda.so.1: .*: install the NVIDIA driver`},
 		{"ancient", filepath.Join(fakeRoot, "ancient"), "", false,
-			`^NVIDIA driver: .*/ancient/libcuda.so.1 has no cuGraphDestroy; it is too old: `},
+			`^NVIDIA driver: .*/ancient/libcuda.so.1 is too old, it has no cuGraphDestroy: `},
 		{"no GPU", filepath.Join(fakeRoot, "new"), "cuInit:100", false,
-			`^cuInit: CUDA_ERROR_NO_DEVICE \(100\): no CUDA-capable device is detected: the driver sees no GPU: look ` +
-				`at CUDA_VISIBLE_DEVICES`},
+			`^cuInit: CUDA_ERROR_NO_DEVICE \(100\): no CUDA-capable device is detected: the driver sees no GPU: check ` +
+				`CUDA_VISIBLE_DEVICES`},
 		{"stub", filepath.Join(fakeRoot, "new"), "cuInit:34", false,
-			`^cuInit: an unknown error \(34\): .*stubs, out of LD_LIBRARY_PATH$`},
+			`^cuInit: an unknown error \(34\): .*stubs, from LD_LIBRARY_PATH$`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.system && why == "" {
@@ -68,8 +69,8 @@ func TestDevices(t *testing.T) {
 
 const listing = "fake\naxpy p p 4 4\nwide 128 8\n"
 
-// A step on two streams, ordered by an event, runs as it is written, with the arguments as the kernel takes them; as a
-// graph it runs the same again; nothing is left over, and a copy brings back what was computed.
+// A step on two streams that are ordered by an event runs as written, with the arguments as the kernel
+// takes them. As a graph it runs again. Everything is freed, and a copy returns the result.
 func TestStep(t *testing.T) {
 	d, calls := fake(t, "new")
 	c := must(must(d.Devices())(t)[0].Open())(t)
@@ -124,7 +125,7 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// A context that is bound while another is bound leaves that bound.
+// Binding a context while another is bound restores the other afterwards.
 func TestNestedBind(t *testing.T) {
 	d, calls := fake(t, "new")
 	outer := bound(t, d)
@@ -139,7 +140,7 @@ func TestNestedBind(t *testing.T) {
 	}
 }
 
-// What is not closed is seen by the fake: the test above can fail.
+// The fake detects what is not closed: the test above can fail.
 func TestLeak(t *testing.T) {
 	d, calls := fake(t, "new")
 	c := must(must(d.Devices())(t)[1].Open())(t)
@@ -152,7 +153,7 @@ func TestLeak(t *testing.T) {
 	}
 }
 
-// A capture that a stream does not come back from, or whose function fails, leaves the stream usable and no graph.
+// A capture whose function fails or panics leaves the stream usable and no graph.
 func TestCaptureFails(t *testing.T) {
 	d, calls := fake(t, "new")
 	bound(t, d)
@@ -177,7 +178,7 @@ func TestCaptureFails(t *testing.T) {
 	}
 }
 
-// Clusters are launched by a call of their own, which older drivers lack.
+// Clusters use a separate launch function, which older drivers do not have.
 func TestCluster(t *testing.T) {
 	for folder, want := range map[string]string{"new": "|cluster 2,1,1>", "old": "500"} {
 		d, calls := fake(t, folder)

@@ -2,8 +2,8 @@ package cuda
 
 import "embed"
 
-// Sources are this package and cuda/kernels as files, so that an installed planc can compile training binaries where
-// there is no checkout. Only planc refers to it: the linker leaves it out of training binaries.
+// Sources holds this package and cuda/kernels as files, so that an installed planc can compile training
+// binaries without a checkout. Only planc refers to it; the linker leaves it out of training binaries.
 //
 //go:embed *.go *.c *.h kernels/*.go kernels/*.cu kernels/*.cuh
 var Sources embed.FS

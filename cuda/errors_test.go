@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// everything makes each call of the driver once and stops at the first that fails.
+// everything makes each call of the driver once, and stops at the first failure.
 func everything() error {
 	theDriver = nil
 	d, err := Open(filepath.Join(fakeRoot, "new"))
@@ -45,7 +45,7 @@ func everything() error {
 		c.Synchronize, c.Close, other.Close)
 }
 
-// work makes the calls that a bound context has.
+// work makes the calls that need a bound context.
 func work(c *Context) error {
 	var (
 		m    *Module
@@ -113,9 +113,10 @@ func first(steps ...func() error) error {
 	return nil
 }
 
-// Whatever call the driver refuses, the error names it, with the driver's words; no call is forgotten, and none panics.
+// Whichever call the driver refuses, the error names it and has the driver's text. No call is missed, and
+// none panics.
 func TestEveryCallFails(t *testing.T) {
-	harmless := []string{"cuGetErrorName", "cuGetErrorString", "cuGraphDestroy"} // a failure of theirs is not told
+	harmless := []string{"cuGetErrorName", "cuGetErrorString", "cuGraphDestroy"} // their failures are not reported
 	if err := everything(); err != nil {
 		t.Fatalf("without a failure: %v", err)
 	}
@@ -138,7 +139,7 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// A goroutine that has not bound a context is told so, not served on some device.
+// A goroutine that has not bound a context gets an error, rather than some device.
 func TestUnbound(t *testing.T) {
 	fake(t, "new")
 	result := make(chan error)
@@ -152,7 +153,7 @@ func TestUnbound(t *testing.T) {
 	}
 }
 
-// A tensor map says what the driver is to know, in its order; what cannot be one is our fault.
+// A tensor map passes the driver the right values in its order. Invalid tiles panic.
 func TestTiles(t *testing.T) {
 	d, calls := fake(t, "new")
 	bound(t, d)

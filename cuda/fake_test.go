@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// fakes are the fake libraries as they are built: what of, and under which name in which folder.
+// fakes lists the fake libraries: source, and file name and folder of the result.
 var fakes = []struct{ folder, file, source, flag string }{
 	{"new", "libcuda.so.1", "fake.c", "-DFAKE"},
 	{"old", "libcuda.so.1", "fake.c", "-DFAKE_OLD"},
@@ -24,9 +24,9 @@ var fakes = []struct{ folder, file, source, flag string }{
 	{"new", "libnvidia-ml.so.1", "fakenvml.c", "-DFAKE"},
 }
 
-var fakeRoot string // of the folders above
+var fakeRoot string // root of the folders above
 
-// compiler is the C compiler that cgo has used for this very test.
+// compiler returns the C compiler that cgo used to build this test.
 func compiler() string {
 	if cc := os.Getenv("CC"); cc != "" {
 		return cc
@@ -65,7 +65,7 @@ func buildFakes() error {
 	return nil
 }
 
-// fake opens a fake driver that begins to record; calls are what it has recorded since the last time.
+// fake opens a fake driver and starts recording. calls returns what was recorded since its last call.
 func fake(t *testing.T, folder string) (d *Driver, calls func() string) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "log")
@@ -86,7 +86,7 @@ func fake(t *testing.T, folder string) (d *Driver, calls func() string) {
 	}
 }
 
-// bound is a context of device 0, bound to the test's goroutine until the test is over.
+// bound returns a context of device 0, bound to the test's goroutine until the test ends.
 func bound(t *testing.T, d *Driver) *Context {
 	t.Helper()
 	devices := must(d.Devices())(t)
@@ -99,7 +99,7 @@ func bound(t *testing.T, d *Driver) *Context {
 	return c
 }
 
-// must is a result that no error came with.
+// must returns a result after checking that there is no error.
 func must[T any](v T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
@@ -117,7 +117,8 @@ func check(t *testing.T, errs ...error) {
 	}
 }
 
-// Our prototypes are NVIDIA's, as far as the compiler can tell. It needs the real headers, of any version since 11.4.
+// Our prototypes equal NVIDIA's, as far as the compiler can tell. The test needs the real headers, of any
+// version since 11.4.
 func TestPrototypes(t *testing.T) {
 	include := os.Getenv("PLANC_CUDA_INCLUDE")
 	if include == "" {
@@ -150,7 +151,7 @@ func TestPrototypes(t *testing.T) {
 	}
 }
 
-// mutant is prototypes.c in a copy of the headers of which one is wrong.
+// mutant writes prototypes.c and a copy of the headers with an error in one of them.
 func mutant(t *testing.T, file, right, wrong string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -9,14 +9,14 @@ import "C"
 
 import "errors"
 
-// Graph is work that was recorded once and is put on a stream by one call.
+// Graph is recorded work that one call enqueues.
 type Graph struct{ x C.CUgraphExec }
 
-// Capture records what f puts on the stream, and on streams that wait for events of it, instead of running it. All of
-// them must have been joined to the stream again by events. The addresses and arguments are those of now, at each
-// launch.
+// Capture records the work that f enqueues on the stream, and on streams that wait for its events, instead
+// of running it. These streams must have been joined to the stream by events. Addresses and arguments are
+// fixed at the time of the capture.
 func (s *Stream) Capture(f func() error) (*Graph, error) {
-	if err := failure(C.planc_cuStreamBeginCapture_v2(s.s, C.planc_capture_thread_local), "cuStreamBeginCapture_v2",
+	if err := driverError(C.planc_cuStreamBeginCapture_v2(s.s, C.planc_capture_thread_local), "cuStreamBeginCapture_v2",
 		""); err != nil {
 		return nil, err
 	}
@@ -28,20 +28,21 @@ func (s *Stream) Capture(f func() error) (*Graph, error) {
 		return nil, err
 	}
 	g := &Graph{}
-	if err := failure(C.planc_cuGraphInstantiateWithFlags(&g.x, template, 0), "cuGraphInstantiateWithFlags",
+	if err := driverError(C.planc_cuGraphInstantiateWithFlags(&g.x, template, 0), "cuGraphInstantiateWithFlags",
 		""); err != nil {
 		return nil, err
 	}
 	return g, nil
 }
 
-// recorded calls f and ends the capture, also where f panics: else the stream, and the thread, stayed unusable.
+// recorded calls f and ends the capture even if f panics; otherwise the stream and the thread would stay
+// unusable.
 func (s *Stream) recorded(f func() error) (template C.CUgraph, err error) {
 	done := false
 	defer func() {
 		r := C.planc_cuStreamEndCapture(s.s, &template)
 		if done {
-			err = errors.Join(err, failure(r, "cuStreamEndCapture", ""))
+			err = errors.Join(err, driverError(r, "cuStreamEndCapture", ""))
 		} else if template != nil {
 			C.planc_cuGraphDestroy(template)
 		}
@@ -51,12 +52,12 @@ func (s *Stream) recorded(f func() error) (template C.CUgraph, err error) {
 	return template, err
 }
 
-// Replay puts a recorded graph on the stream.
+// Replay enqueues a recorded graph on the stream.
 func (s *Stream) Replay(g *Graph) error {
-	return failure(C.planc_cuGraphLaunch(g.x, s.s), "cuGraphLaunch", "")
+	return driverError(C.planc_cuGraphLaunch(g.x, s.s), "cuGraphLaunch", "")
 }
 
-// Close ends the graph, which no stream runs any more.
+// Close releases the graph. No stream may still run it.
 func (g *Graph) Close() error {
-	return failure(C.planc_cuGraphExecDestroy(g.x), "cuGraphExecDestroy", "")
+	return driverError(C.planc_cuGraphExecDestroy(g.x), "cuGraphExecDestroy", "")
 }

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// A library is looked for in the folders given, then where the system looks, under each of its names; what is
-// missing is said with what it is for and how to get it, and what is there but does not load with the loader's words.
+// A library is searched in the given folders, then in the system's path, under each of its names. The error
+// for a missing one says what it is for and how to get it; for one that does not load, it has the loader's
+// message.
 func TestOpenLibrary(t *testing.T) {
 	lt := LibraryNamed("cuBLASLt")
 	var tried []string
@@ -35,20 +36,20 @@ func TestOpenLibrary(t *testing.T) {
 	if !errors.As(err, &missing) || len(missing.Broken) != 0 {
 		t.Fatalf("%v", err)
 	}
-	want := "cuBLASLt: there is no libcublasLt.so.13, libcublasLt.so.12, libcublasLt.so.11, which is needed for " +
-		"matrix products on a GPU: " + lt.Install
+	want := "cuBLASLt: cannot find libcublasLt.so.13, libcublasLt.so.12, libcublasLt.so.11, needed for " +
+		"matrix multiplication on a GPU: " + lt.Install
 	if err.Error() != want {
 		t.Errorf("says\n%s\nwant\n%s", err, want)
 	}
 	_, _, err = open(lt, nil, loader(map[string]string{
 		"libcublasLt.so.13": "libcublas.so.13: cannot open shared object file: No such file or directory"}))
-	if want := "; what is there does not load: libcublas.so.13: cannot open"; err == nil ||
+	if want := "; files that exist but do not load: libcublas.so.13: cannot open"; err == nil ||
 		!strings.Contains(err.Error(), want) {
 		t.Errorf("%v\nlacks %q", err, want)
 	}
 }
 
-// Each library says what it is for and how to get it, since that is what people read who lack it.
+// Each library says what it is for and how to get it, because users without it read this.
 func TestLibraries(t *testing.T) {
 	for _, l := range Libraries {
 		if l.Name == "" || len(l.Files) == 0 || l.For == "" || l.Install == "" {
@@ -64,13 +65,13 @@ func TestErrors(t *testing.T) {
 	}{
 		{&Error{Call: "cuMemAlloc_v2", What: "4096 bytes", Code: 2, Name: "CUDA_ERROR_OUT_OF_MEMORY",
 			Text: "out of memory", Hint: hints[2]},
-			"cuMemAlloc_v2 of 4096 bytes: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory: the GPU's memory is taken, " +
-				"also by other processes (nvidia-smi shows them)"},
+			"cuMemAlloc_v2 of 4096 bytes: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory: the GPU is out of memory, " +
+				"which other processes may use too (see nvidia-smi)"},
 		{&Error{Call: "cuEventRecord", Code: 400, Name: "CUDA_ERROR_INVALID_HANDLE", Text: "invalid resource handle"},
 			"cuEventRecord: CUDA_ERROR_INVALID_HANDLE (400): invalid resource handle"},
 		{&OldError{Library: Library{Name: "NCCL", Install: "install a newer one"}, Path: "/lib/libnccl.so.2",
 			Call: "ncclCommSplit"},
-			"NCCL: /lib/libnccl.so.2 has no ncclCommSplit; it is too old: install a newer one"},
+			"NCCL: /lib/libnccl.so.2 is too old, it has no ncclCommSplit: install a newer one"},
 	} {
 		if got := c.err.Error(); got != c.want {
 			t.Errorf("says\n%s\nwant\n%s", got, c.want)

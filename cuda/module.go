@@ -15,55 +15,57 @@ import (
 	"unsafe"
 )
 
-// Module is compiled kernels, loaded into the bound context.
+// Module is a set of compiled kernels, loaded into the bound context.
 type Module struct{ m C.CUmodule }
 
-// Load loads a fatbin, a cubin or the text of PTX. It copies what it needs.
+// Load loads a fatbin, a cubin or the text of PTX. It copies the image.
 func Load(image []byte) (*Module, error) {
-	text := append(image[:len(image):len(image)], 0) // PTX is a C string; the others say how long they are
+	text := append(image[:len(image):len(image)], 0) // PTX is a C string; the other formats hold their length
 	m := &Module{}
-	if err := failure(C.planc_cuModuleLoadData(&m.m, unsafe.Pointer(&text[0])), "cuModuleLoadData", "%d bytes",
+	if err := driverError(C.planc_cuModuleLoadData(&m.m, unsafe.Pointer(&text[0])), "cuModuleLoadData", "%d bytes",
 		len(image)); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-// Unload ends the module and its kernels.
-func (m *Module) Unload() error { return failure(C.planc_cuModuleUnload(m.m), "cuModuleUnload", "") }
+// Unload unloads the module and its kernels.
+func (m *Module) Unload() error {
+	return driverError(C.planc_cuModuleUnload(m.m), "cuModuleUnload", "")
+}
 
-// Kernel is a function of a module that a launch runs.
+// Kernel is a function of a module that can be launched.
 type Kernel struct {
 	Name string
 	f    C.CUfunction
 }
 
-// Kernel finds a function by the name that the compiler gave it: its own under extern "C".
+// Kernel finds a function by its name in the object file; with extern "C" that is its own name.
 func (m *Module) Kernel(name string) (*Kernel, error) {
 	k := &Kernel{Name: name}
 	text := C.CString(name)
 	defer C.free(unsafe.Pointer(text))
-	if err := failure(C.planc_cuModuleGetFunction(&k.f, m.m, text), "cuModuleGetFunction", "%s", name); err != nil {
+	if err := driverError(C.planc_cuModuleGetFunction(&k.f, m.m, text), "cuModuleGetFunction", "%s", name); err != nil {
 		return nil, err
 	}
 	return k, nil
 }
 
-// Reserve lets launches ask for as many bytes of dynamic shared memory; without it they get at most 48 KiB.
+// Reserve allows launches with this many bytes of dynamic shared memory. Without it the limit is 48 KiB.
 func (k *Kernel) Reserve(bytes int) error {
-	return failure(C.planc_cuFuncSetAttribute(k.f, C.planc_func_dynamic_shared, C.int(bytes)), "cuFuncSetAttribute",
+	return driverError(C.planc_cuFuncSetAttribute(k.f, C.planc_func_dynamic_shared, C.int(bytes)), "cuFuncSetAttribute",
 		"%s, %d bytes of shared memory", k.Name, bytes)
 }
 
-// Usage is what a kernel takes.
+// Usage is the resource usage of a kernel.
 type Usage struct {
-	Registers int // of a thread
-	Local     int // bytes of a thread in slow memory; 0 unless registers spill
-	Shared    int // bytes of a block, besides dynamic ones
-	Threads   int // that a block can have at most
+	Registers int // per thread
+	Local     int // bytes per thread in slow memory; 0 unless registers spill
+	Shared    int // bytes per block, without dynamic shared memory
+	Threads   int // maximum per block
 }
 
-// Usage asks the driver.
+// Usage queries the driver for the kernel's usage.
 func (k *Kernel) Usage() (u Usage, err error) {
 	for _, a := range []struct {
 		to   *int
@@ -71,7 +73,7 @@ func (k *Kernel) Usage() (u Usage, err error) {
 	}{{&u.Registers, C.planc_func_registers}, {&u.Local, C.planc_func_local}, {&u.Shared, C.planc_func_shared},
 		{&u.Threads, C.planc_func_max_threads}} {
 		var value C.int
-		if err := failure(C.planc_cuFuncGetAttribute(&value, a.what, k.f), "cuFuncGetAttribute", "%s",
+		if err := driverError(C.planc_cuFuncGetAttribute(&value, a.what, k.f), "cuFuncGetAttribute", "%s",
 			k.Name); err != nil {
 			return u, err
 		}
@@ -80,15 +82,15 @@ func (k *Kernel) Usage() (u Usage, err error) {
 	return u, nil
 }
 
-// Shape is how many threads a launch has. Numbers of 0 in Grid and Block mean 1.
+// Shape is the size of a launch. In Grid and Block, 0 means 1.
 type Shape struct {
 	Grid    [3]int // blocks
-	Block   [3]int // threads of a block
-	Cluster [3]int // blocks of a cluster; zero for none, which is all that GPUs before sm_90 have
-	Shared  int    // bytes of dynamic shared memory of a block
+	Block   [3]int // threads per block
+	Cluster [3]int // blocks per cluster; zero for none, as GPUs before sm_90 require
+	Shared  int    // bytes of dynamic shared memory per block
 }
 
-// Launch puts the kernel on the stream. The arguments are copied before it returns.
+// Launch enqueues the kernel on the stream. The arguments are copied before it returns.
 func (s *Stream) Launch(k *Kernel, shape Shape, args *Args) error {
 	grid, block, cluster := extent(shape.Grid), extent(shape.Block), extent(shape.Cluster)
 	if shape.Cluster == [3]int{} {
@@ -101,10 +103,10 @@ func (s *Stream) Launch(k *Kernel, shape Shape, args *Args) error {
 	}
 	r := C.planc_launch(k.f, &grid[0], &block[0], &cluster[0], C.uint(shape.Shared), s.s, data, at, C.int(len(args.at)))
 	runtime.KeepAlive(args)
-	if r == C.planc_ok { // no arguments of a message are made ready for the usual case
+	if r == C.planc_ok { // avoids formatting an error in the usual case
 		return nil
 	}
-	return failure(r, "cuLaunchKernel", "%s, grid %v, block %v, cluster %v, %d bytes of shared memory", k.Name,
+	return driverError(r, "cuLaunchKernel", "%s, grid %v, block %v, cluster %v, %d bytes of shared memory", k.Name,
 		shape.Grid, shape.Block, shape.Cluster, shape.Shared)
 }
 

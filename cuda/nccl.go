@@ -31,16 +31,16 @@ import (
 	"unsafe"
 )
 
-// NCCL is NVIDIA's library of collectives, open.
+// NCCL is NVIDIA's open library of collectives.
 type NCCL struct {
 	Path    string
-	Version string // 2.27.3
-	CTAs    int    // blocks that each communicator has on a GPU, no more and no fewer; 0: NCCL decides
+	Version string // such as 2.27.3
+	CTAs    int    // exact number of blocks of each communicator on a GPU; 0: NCCL decides
 }
 
 var openNCCL = sync.OnceValues(func() (*NCCL, error) { return loadNCCL(nil) })
 
-// OpenNCCL opens NCCL where the system finds it. It fails with a [*MissingError] or an [*OldError].
+// OpenNCCL opens NCCL from the system's library path. It fails with a [*MissingError] or an [*OldError].
 func OpenNCCL() (*NCCL, error) { return openNCCL() }
 
 func loadNCCL(folders []string) (*NCCL, error) {
@@ -51,14 +51,14 @@ func loadNCCL(folders []string) (*NCCL, error) {
 		return nil, err
 	}
 	var v C.int
-	if err := refused(nil, C.planc_ncclGetVersion(&v), "ncclGetVersion", ""); err != nil {
+	if err := ncclError(nil, C.planc_ncclGetVersion(&v), "ncclGetVersion", ""); err != nil {
 		return nil, err
 	}
 	return &NCCL{Path: path, Version: fmt.Sprintf("%d.%d.%d", v/10000, v%10000/100, v%100)}, nil
 }
 
-// refused is the error of a call of NCCL, nil if it succeeded or goes on.
-func refused(c *Comm, r C.ncclResult_t, call, what string, args ...any) error {
+// ncclError returns the error of a call of NCCL, and nil if the call succeeded or is still in progress.
+func ncclError(c *Comm, r C.ncclResult_t, call, what string, args ...any) error {
 	switch r {
 	case C.planc_nccl_ok, C.planc_nccl_in_progress:
 		return nil
@@ -76,41 +76,42 @@ func refused(c *Comm, r C.ncclResult_t, call, what string, args ...any) error {
 	return e
 }
 
-// UniqueID is what ranks share in order to find each other: one makes it, and the others are sent it.
+// UniqueID is the identity by which ranks find each other. One rank creates it and sends it to the others.
 type UniqueID [128]byte
 
-// NewID makes an identity; the calling process is then where the others meet.
+// NewID creates an identity. The calling process becomes the place where the others connect.
 func (n *NCCL) NewID() (id UniqueID, err error) {
-	err = refused(nil, C.planc_ncclGetUniqueId((*C.ncclUniqueId)(unsafe.Pointer(&id))), "ncclGetUniqueId", "")
-	return id, err // after the call, which fills in id
+	err = ncclError(nil, C.planc_ncclGetUniqueId((*C.ncclUniqueId)(unsafe.Pointer(&id))), "ncclGetUniqueId", "")
+	return id, err // evaluated after the call, which fills in id
 }
 
-// Comm is a group of ranks that communicate, as one of them has it. One goroutine uses it; [Comm.Failed] and
-// [Comm.Abort] are for any.
+// Comm is a rank's communicator with a group of ranks. One goroutine uses it; [Comm.Failed] and
+// [Comm.Abort] may be called by any.
 type Comm struct {
 	Rank, Ranks int
-	Name        string // for people: what it joins
-	// that a collective has to connect its ranks, the first time; what it does then is the stream's
+	Name        string // what it connects, for messages
+	// time limit for a collective to connect its ranks at first use; afterwards it runs asynchronously on the
+	// stream
 	Patience time.Duration
 	c        C.ncclComm_t
-	ctas     int // as [NCCL] has it, for parts
+	ctas     int // of [NCCL], for communicators that are split from this one
 
-	mutex   sync.Mutex // held while NCCL is called with c, but to end it
-	ended   bool       // c is no more, or soon
-	grouped bool       // calls are kept
-	kept    []kept     // for the end of a group
-	last    kept       // what was begun last, guarded by mutex
+	mutex    sync.Mutex // held while NCCL is called with c, except to end it
+	ended    bool       // c is or will be invalid
+	grouped  bool       // calls are deferred
+	deferred []deferred // to the end of the group
+	last     deferred   // the last call, guarded by mutex
 
-	registered []unsafe.Pointer // NCCL's handles of memory that it knows
+	registered []unsafe.Pointer // NCCL's handles of registered memory
 }
 
-// ErrEnded is what a communicator says that was aborted or closed.
-var ErrEnded = errors.New("cuda: the communicator was ended")
+// ErrEnded is the error of calls on a communicator that was aborted or closed.
+var ErrEnded = errors.New("cuda: the communicator was closed")
 
-// ended is how call says so.
+// ended is call's code for ErrEnded.
 const ended C.ncclResult_t = -1
 
-// call calls NCCL with the communicator, unless that was ended.
+// call calls NCCL with the communicator, unless it was ended.
 func (c *Comm) call(f func() C.ncclResult_t) C.ncclResult_t {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -120,7 +121,8 @@ func (c *Comm) call(f func() C.ncclResult_t) C.ncclResult_t {
 	return f()
 }
 
-// end makes all calls from now on [ErrEnded], when none is under way; it is false if they are already.
+// end makes all later calls fail with [ErrEnded], after a running one has returned. It returns false if
+// they already do.
 func (c *Comm) end() bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -129,11 +131,11 @@ func (c *Comm) end() bool {
 	return !before
 }
 
-// pause is how long to wait before asking NCCL again whether it has finished.
+// pause is the time between two queries whether NCCL has finished.
 const pause = time.Millisecond
 
-// Join makes the communicator of all ranks that join with the identity; the bound device is this rank's. It waits for
-// the others until ctx is done, and then gives up.
+// Join creates the communicator of all ranks that join with the identity, for the bound device. It waits
+// for the others until ctx is done.
 func (n *NCCL) Join(ctx context.Context, id UniqueID, rank, ranks int) (*Comm, error) {
 	s := newSlot()
 	r := C.planc_join(s, C.int(ranks), (*C.char)(unsafe.Pointer(&id)), C.int(rank), C.int(n.CTAs))
@@ -148,19 +150,20 @@ func (n *NCCL) Join(ctx context.Context, id UniqueID, rank, ranks int) (*Comm, e
 	return c, nil
 }
 
-// newSlot is where NCCL writes a communicator, maybe after its call has returned: hence not Go's memory, and kept where
-// NCCL was not seen to finish.
+// newSlot returns memory into which NCCL writes a communicator, possibly after its call has returned.
+// Therefore it is not Go memory, and it is not freed unless NCCL has finished.
 func newSlot() *C.ncclComm_t { return (*C.ncclComm_t)(C.calloc(1, C.sizeof_ncclComm_t)) }
 
-// NoColor is what a rank names in [Comm.Split] that is to be in no part.
+// NoColor is the color of a rank that gets no communicator from [Comm.Split].
 const NoColor = -1 // NCCL_SPLIT_NOCOLOR
 
-// Split makes a communicator of those ranks that name the same color, 0 or more, in the order of their keys. All ranks
-// call it; those that name [NoColor] get none.
+// Split creates a communicator for each group of ranks that pass the same color, 0 or more, ordered by
+// their keys. All ranks must call it. Those that pass [NoColor] get nil.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	s := newSlot()
 	r := c.call(func() C.ncclResult_t { return C.planc_split(c.c, C.int(color), C.int(key), s, C.int(c.ctas)) })
-	if r == C.planc_nccl_ok { // which NCCL says at once, and writes s only when the whole communicator is ready again
+	// NCCL returns this at once, but writes s only when the whole communicator is ready again
+	if r == C.planc_nccl_ok {
 		r = C.planc_nccl_in_progress
 	}
 	if err := c.wait(ctx, r, "ncclCommSplit", "rank %d, color %d", c.Rank, color); err != nil {
@@ -177,10 +180,10 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 		return nil, err
 	}
 	var ranks, rank C.int
-	err := errors.Join(refused(part, part.call(func() C.ncclResult_t {
+	err := errors.Join(ncclError(part, part.call(func() C.ncclResult_t {
 		return C.planc_ncclCommCount(part.c, &ranks)
 	}), "ncclCommCount", ""),
-		refused(part, part.call(func() C.ncclResult_t {
+		ncclError(part, part.call(func() C.ncclResult_t {
 			return C.planc_ncclCommUserRank(part.c, &rank)
 		}), "ncclCommUserRank", ""))
 	if err != nil {
@@ -191,7 +194,7 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	return part, nil
 }
 
-// wait asks until the call that answered r has finished, or ctx is done.
+// wait polls until the call that returned r has finished, or ctx is done.
 func (c *Comm) wait(ctx context.Context, r C.ncclResult_t, call, what string, args ...any) error {
 	for r == C.planc_nccl_in_progress {
 		if err := c.state(&r); err != nil {
@@ -206,48 +209,50 @@ func (c *Comm) wait(ctx context.Context, r C.ncclResult_t, call, what string, ar
 		case <-time.After(pause):
 		}
 	}
-	return refused(c, r, call, what, args...)
+	return ncclError(c, r, call, what, args...)
 }
 
-// state asks NCCL how the communicator is.
+// state queries the communicator's state.
 func (c *Comm) state(r *C.ncclResult_t) error {
-	return refused(c, c.call(func() C.ncclResult_t {
+	return ncclError(c, c.call(func() C.ncclResult_t {
 		return C.planc_ncclCommGetAsyncError(c.c, r)
 	}), "ncclCommGetAsyncError", "")
 }
 
-// begun is the error of a collective that was put on a stream, once its ranks are connected.
-func (c *Comm) begun(r C.ncclResult_t, call, what string, args ...any) error {
+// launched returns the error of a collective that was enqueued, once its ranks are connected.
+func (c *Comm) launched(r C.ncclResult_t, call, what string, args ...any) error {
 	if r == C.planc_nccl_ok {
 		return nil
 	}
 	ctx, stop := context.WithTimeoutCause(context.Background(), c.Patience,
-		fmt.Errorf("the ranks are not connected after %v", c.Patience))
+		fmt.Errorf("the ranks did not connect within %v", c.Patience))
 	defer stop()
 	return c.wait(ctx, r, call, what, args...)
 }
 
-// Failed is what has gone wrong in the communicator since, also on other ranks; nil if nothing is known to.
+// Failed returns an asynchronous error of the communicator, of this or another rank, and nil if none is
+// known.
 func (c *Comm) Failed() error {
 	var r C.ncclResult_t
 	if err := c.state(&r); err != nil {
 		return err
 	}
-	return refused(c, r, collective, "%s", c.under())
+	return ncclError(c, r, collective, "%s", c.describe())
 }
 
-// Last says what the communicator joins, and what was begun in it last. It is for any goroutine, and waits for nobody.
+// Last says what the communicator connects, and its last call. Any goroutine may call it, and it does not
+// block.
 func (c *Comm) Last() string {
 	if !c.mutex.TryLock() {
-		return c.Name + ", which NCCL is called with"
+		return c.Name + ", in a call of NCCL"
 	}
 	c.mutex.Unlock()
-	return c.under()
+	return c.describe()
 }
 
-// under says what the communicator joins, and what was begun in it last. NCCL does not say which of its calls has
-// failed; of a graph that is done again it is the graph's last.
-func (c *Comm) under() string {
+// describe says what the communicator connects, and its last call. NCCL does not tell which call has
+// failed. In a replayed graph, the last call is the last one of the graph.
+func (c *Comm) describe() string {
 	c.mutex.Lock()
 	last := c.last
 	c.mutex.Unlock()
@@ -255,19 +260,20 @@ func (c *Comm) under() string {
 	if last.call == "" {
 		return text
 	}
-	return text + ", begun last: " + last.call + " of " + fmt.Sprintf(last.what, last.args...)
+	return text + ", last call: " + last.call + " of " + fmt.Sprintf(last.what, last.args...)
 }
 
-// Abort ends the communicator and what is under way in it. It is for when something has failed; the peers get errors.
-// It returns when no graph has work of the communicator any more; what is called meanwhile fails with [ErrEnded].
+// Abort ends the communicator and its running calls after a failure. The peers get errors. It returns when
+// no graph has work of the communicator any more; meanwhile, calls fail with [ErrEnded].
 func (c *Comm) Abort() error {
 	if !c.end() {
 		return nil
 	}
-	return refused(nil, C.planc_ncclCommAbort(c.c), "ncclCommAbort", "")
+	return ncclError(nil, C.planc_ncclCommAbort(c.c), "ncclCommAbort", "")
 }
 
-// Close ends the communicator after what is under way. All ranks call it, when no graph has work of it any more.
+// Close ends the communicator after its running calls. All ranks must call it, when no graph has work of
+// the communicator any more.
 func (c *Comm) Close(ctx context.Context) error {
 	if err := c.Deregister(); err != nil {
 		return err
@@ -279,5 +285,5 @@ func (c *Comm) Close(ctx context.Context) error {
 	if !c.end() {
 		return ErrEnded
 	}
-	return refused(nil, C.planc_ncclCommDestroy(c.c), "ncclCommDestroy", "")
+	return ncclError(nil, C.planc_ncclCommDestroy(c.c), "ncclCommDestroy", "")
 }

@@ -1,4 +1,4 @@
-// NCCL's calls, with prototypes of our own; testdata/prototypes.c holds them against the real nccl.h.
+// NCCL's functions, with our own prototypes. testdata/prototypes.c checks them against the real nccl.h.
 #ifndef PLANC_NCCL_H
 #define PLANC_NCCL_H
 
@@ -14,7 +14,8 @@ typedef struct planc_nccl_config ncclConfig_t;
 typedef struct CUstream_st *cudaStream_t;
 #endif
 
-// The configuration as NCCL 2.17 lays it out. It says its size and version, and later NCCLs fill in what it lacks.
+// The configuration in the layout of NCCL 2.17. It contains its size and version, so that later NCCLs fill
+// in the rest.
 struct planc_nccl_config {
 	size_t size;
 	unsigned int magic, version;
@@ -28,7 +29,8 @@ enum {
 	planc_nccl_magic = (int)0xcafebeef, planc_nccl_version = 21701
 };
 
-// F(needed, result, name, parameters, arguments); the needed calls came with NCCL 2.18 or before, the others with 2.19.
+// F(needed, result, name, parameters, arguments). The needed functions exist since NCCL 2.18 or earlier,
+// the others since 2.19.
 #define PLANC_NCCL(F) \
 	F(1, ncclResult_t, ncclGetVersion, (int *version), (version)) \
 	F(1, ncclResult_t, ncclGetUniqueId, (ncclUniqueId *id), (id)) \
@@ -57,7 +59,7 @@ enum {
 
 #define PLANC_NCCL_FIELD(needed, result, name, params, args) result (*name) params;
 struct planc_nccl { PLANC_NCCL(PLANC_NCCL_FIELD) };
-extern struct planc_nccl planc_nccl; // filled by planc_bind_nccl; its needed calls are there
+extern struct planc_nccl planc_nccl; // filled by planc_bind_nccl; the needed functions are not NULL
 
 #define PLANC_NCCL_CALL(needed, result, name, params, args) \
 	static inline result planc_##name params { return planc_nccl.name args; }
@@ -65,7 +67,8 @@ PLANC_NCCL(PLANC_NCCL_CALL)
 
 const char *planc_bind_nccl(void *library);
 
-// planc_nccl_config is the configuration of a communicator that can be aborted: its calls do not block. It has so many blocks on the GPU; 0: NCCL decides.
+// planc_nccl_configure returns the configuration of a communicator that can be aborted, whose calls do not
+// block. ctas is the number of its blocks on the GPU; 0: NCCL decides.
 static inline struct planc_nccl_config planc_nccl_configure(int ctas) {
 	int u = planc_nccl_unset, n = ctas > 0 ? ctas : u;
 	struct planc_nccl_config c = {sizeof c, (unsigned)planc_nccl_magic, planc_nccl_version, 0, u, n, n, NULL, u};

@@ -14,12 +14,12 @@ import (
 	"unsafe"
 )
 
-// floats is device memory of the fake, which is the host's.
+// floats returns device memory of the fake, which is host memory.
 func floats(m Memory) []float32 {
-	return unsafe.Slice((*float32)(at(m.Pointer)), m.Bytes/4)
+	return unsafe.Slice((*float32)(addressOf(m.Pointer)), m.Bytes/4)
 }
 
-// together runs f as each of the ranks of a new communicator, on goroutines of their own with device 0 bound.
+// together runs f as each rank of a new communicator, in separate goroutines with device 0 bound.
 func together(t *testing.T, ranks int, f func(c *Comm, s *Stream) error) {
 	t.Helper()
 	d, _ := fake(t, "new")
@@ -65,9 +65,9 @@ func as(d Device, f func(s *Stream) error) error {
 	return errors.Join(f(s), s.Close())
 }
 
-// Collectives do what their comments say, also in place, with counts as NCCL wants them.
+// Collectives do what their comments say, also in place, with counts as NCCL defines them.
 func TestCollectives(t *testing.T) {
-	const n = 3 // values of a rank
+	const n = 3 // values per rank
 	together(t, 4, func(c *Comm, s *Stream) error {
 		whole, part := must(Alloc(4*n*4))(t), must(Alloc(n*4))(t)
 		fill := func() {
@@ -111,8 +111,8 @@ func TestCollectives(t *testing.T) {
 	})
 }
 
-// A part of a communicator is the ranks of one color in the order of their keys, though NCCL says so only once all have
-// split.
+// A part of a communicator consists of the ranks of one color in the order of their keys, although NCCL
+// returns it only after all ranks have split.
 func TestSplit(t *testing.T) {
 	var mutex sync.Mutex
 	places := map[int][2]int{}
@@ -139,7 +139,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// A rank that names no color gets no communicator, and the others do.
+// A rank without a color gets no communicator, and the others do.
 func TestSplitWithout(t *testing.T) {
 	together(t, 3, func(c *Comm, s *Stream) error {
 		color := 0
@@ -160,8 +160,8 @@ func TestSplitWithout(t *testing.T) {
 	})
 }
 
-// Who waits for ranks that do not come gives up when it was told to; what NCCL refuses is said in its words; an abort
-// reaches the others.
+// Waiting for absent ranks ends at the time limit. NCCL's errors are passed on in its words. An abort
+// reaches the other ranks.
 func TestNCCLFails(t *testing.T) {
 	d, calls := fake(t, "new")
 	bound(t, d)
@@ -206,7 +206,7 @@ func TestNCCLFails(t *testing.T) {
 	}
 }
 
-// An NCCL that is not there is an error that says so; the system's own is looked for last.
+// A missing NCCL is reported as an error. The system's own is tried last.
 func TestNoNCCL(t *testing.T) {
 	if _, why := try("libnccl.so.2"); why == "" {
 		t.Skip("this machine has NCCL")

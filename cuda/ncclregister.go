@@ -13,39 +13,39 @@ import "C"
 
 import "unsafe"
 
-// Registers tells whether this NCCL can be told beforehand of memory that is communicated, as it can since 2.19. Peers,
-// switches and network then read and write it in place, where the hardware and the memory allow that; else NCCL goes on
-// copying.
+// Registers reports whether this NCCL supports registering memory before it is communicated, as it does
+// since 2.19. Peers, switches and the network then access it in place if the hardware and the memory allow
+// it. Otherwise NCCL copies.
 func (n *NCCL) Registers() bool { return C.planc_registers() != 0 }
 
-// Alloc takes memory of the bound device of the kind that NCCL uses in place once it is registered; what is in it is
-// not defined. It fails on an NCCL that does not [NCCL.Registers].
+// Alloc allocates memory of the bound device that NCCL can use in place once it is registered. Its contents
+// are undefined. It fails unless NCCL [NCCL.Registers].
 func (n *NCCL) Alloc(bytes int64) (Memory, error) {
 	if !n.Registers() {
 		return Memory{}, &Error{Call: "ncclMemAlloc", Name: "ncclResult_t", Code: 3,
-			Text: "NCCL " + n.Version + " has none"}
+			Text: "NCCL " + n.Version + " does not support it"}
 	}
 	var p unsafe.Pointer
-	if err := refused(nil, C.planc_ncclMemAlloc(&p, C.size_t(bytes)), "ncclMemAlloc", "%d bytes", bytes); err != nil {
+	if err := ncclError(nil, C.planc_ncclMemAlloc(&p, C.size_t(bytes)), "ncclMemAlloc", "%d bytes", bytes); err != nil {
 		return Memory{}, err
 	}
 	return Memory{Pointer(uintptr(p)), bytes}, nil
 }
 
-// Free gives back what [NCCL.Alloc] took, which no communicator knows any more.
+// Free frees what [NCCL.Alloc] returned. It must be registered with no communicator.
 func (n *NCCL) Free(m Memory) error {
-	return refused(nil, C.planc_ncclMemFree(at(m.Pointer)), "ncclMemFree", "%d bytes", m.Bytes)
+	return ncclError(nil, C.planc_ncclMemFree(addressOf(m.Pointer)), "ncclMemFree", "%d bytes", m.Bytes)
 }
 
-// Register tells NCCL of memory that is communicated; it stays known until [Comm.Deregister], or the communicator's
-// end. It is false where NCCL was told not to listen (NCCL_LOCAL_REGISTER=0). Where one rank's memory in a collective
-// is known, that of all must be.
+// Register registers memory with the communicator, until [Comm.Deregister] or the communicator's end. It
+// returns false if registration is turned off (NCCL_LOCAL_REGISTER=0). If the memory of one rank in a
+// collective is registered, that of all must be.
 func (c *Comm) Register(m Memory) (known bool, err error) {
 	var handle unsafe.Pointer
 	r := c.call(func() C.ncclResult_t {
-		return C.planc_ncclCommRegister(c.c, at(m.Pointer), C.size_t(m.Bytes), &handle)
+		return C.planc_ncclCommRegister(c.c, addressOf(m.Pointer), C.size_t(m.Bytes), &handle)
 	})
-	if err := refused(c, r, "ncclCommRegister", "%d bytes, rank %d of %d", m.Bytes, c.Rank, c.Ranks); err != nil ||
+	if err := ncclError(c, r, "ncclCommRegister", "%d bytes, rank %d of %d", m.Bytes, c.Rank, c.Ranks); err != nil ||
 		handle == nil {
 		return false, err
 	}
@@ -53,12 +53,12 @@ func (c *Comm) Register(m Memory) (known bool, err error) {
 	return true, nil
 }
 
-// Deregister has NCCL forget what it was told of. Nothing that is begun uses it any more, and no graph.
+// Deregister removes all registrations. No running call and no graph may use the memory.
 func (c *Comm) Deregister() error {
 	for len(c.registered) > 0 {
 		last := len(c.registered) - 1
 		r := c.call(func() C.ncclResult_t { return C.planc_ncclCommDeregister(c.c, c.registered[last]) })
-		if err := refused(c, r, "ncclCommDeregister", "rank %d of %d", c.Rank, c.Ranks); err != nil {
+		if err := ncclError(c, r, "ncclCommDeregister", "rank %d of %d", c.Rank, c.Ranks); err != nil {
 			return err
 		}
 		c.registered = c.registered[:last]

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// alone is the communicator of one rank of a fake NCCL.
+// alone returns the fake NCCL for a communicator of one rank.
 func alone(t *testing.T, folder string) (n *NCCL, calls func() string) {
 	t.Helper()
 	d, calls := fake(t, "new")
@@ -17,8 +17,8 @@ func alone(t *testing.T, folder string) (n *NCCL, calls func() string) {
 	return must(loadNCCL([]string{filepath.Join(fakeRoot, folder)}))(t), calls
 }
 
-// NCCL is told of memory and told to forget it before the communicator ends, once each; if it refuses, or does not
-// listen, nothing is to be forgotten.
+// Memory is registered and deregistered once each, before the communicator ends. If NCCL refuses or ignores
+// it, nothing is deregistered.
 func TestRegister(t *testing.T) {
 	n, calls := alone(t, "new")
 	if !n.Registers() {
@@ -51,19 +51,19 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// An NCCL of before 2.19 has nothing to register with, and says so where it is asked.
+// NCCL before 2.19 cannot register memory, and Alloc says so.
 func TestNoRegister(t *testing.T) {
 	n, _ := alone(t, "old")
 	_, err := n.Alloc(4096)
-	if n.Registers() || err == nil || !strings.Contains(err.Error(), "NCCL 2.23.4 has none") {
+	if n.Registers() || err == nil || !strings.Contains(err.Error(), "NCCL 2.23.4 does not support it") {
 		t.Errorf("%v, %v", n.Registers(), err)
 	}
 }
 
-// How many blocks a communicator has reaches NCCL, for parts too; unasked, NCCL decides.
+// The number of blocks of a communicator reaches NCCL, also when it is split. By default, NCCL decides.
 func TestCTAs(t *testing.T) {
 	n, calls := alone(t, "new")
-	calls() // the driver's
+	calls() // skips the driver's calls
 	for _, c := range []struct {
 		ctas int
 		want string

@@ -16,13 +16,14 @@ import (
 	"unsafe"
 )
 
-// NVML is NVIDIA's library of management, open: it tells how busy GPUs are, whoever uses them. Unlike the driver it
-// needs no context, and any goroutine may ask it.
+// NVML is NVIDIA's open management library. It reports the utilization of GPUs by all processes. Unlike the
+// driver it needs no context, and any goroutine may call it.
 type NVML struct{ Path string }
 
 var openNVML = sync.OnceValues(func() (*NVML, error) { return loadNVML(nil) })
 
-// OpenNVML opens NVML where the system finds it. It fails with a [*MissingError], an [*OldError] or an [*Error].
+// OpenNVML opens NVML from the system's library path. It fails with a [*MissingError], an [*OldError] or an
+// [*Error].
 func OpenNVML() (*NVML, error) { return openNVML() }
 
 func loadNVML(folders []string) (*NVML, error) {
@@ -32,14 +33,14 @@ func loadNVML(folders []string) (*NVML, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := untold(C.planc_nvmlInit_v2(), "nvmlInit_v2", ""); err != nil {
+	if err := nvmlError(C.planc_nvmlInit_v2(), "nvmlInit_v2", ""); err != nil {
 		return nil, err
 	}
 	return &NVML{Path: path}, nil
 }
 
-// untold is the error of a call of NVML, nil if it succeeded.
-func untold(r C.nvmlReturn_t, call, what string, args ...any) error {
+// nvmlError returns the error of a call of NVML, and nil if the call succeeded.
+func nvmlError(r C.nvmlReturn_t, call, what string, args ...any) error {
 	if r == C.planc_nvml_ok {
 		return nil
 	}
@@ -47,33 +48,33 @@ func untold(r C.nvmlReturn_t, call, what string, args ...any) error {
 		Text: C.GoString(C.planc_nvmlErrorString(r))}
 }
 
-// Gauge tells how busy one GPU is.
+// Gauge reads the utilization of one GPU.
 type Gauge struct {
 	bus    string
 	device C.nvmlDevice_t
 }
 
-// Gauge finds the GPU with a [Device]'s PCI address.
+// Gauge finds the GPU with the PCI address of a [Device].
 func (n *NVML) Gauge(bus string) (*Gauge, error) {
 	text := C.CString(bus)
 	defer C.free(unsafe.Pointer(text))
 	var device C.nvmlDevice_t
-	if err := untold(C.planc_nvmlDeviceGetHandleByPciBusId_v2(text, &device), "nvmlDeviceGetHandleByPciBusId_v2", "%s",
+	if err := nvmlError(C.planc_nvmlDeviceGetHandleByPciBusId_v2(text, &device), "nvmlDeviceGetHandleByPciBusId_v2", "%s",
 		bus); err != nil {
 		return nil, err
 	}
 	return &Gauge{bus, device}, nil
 }
 
-// Telemetry is how busy a GPU is; NaN is what it does not tell.
+// Telemetry is the utilization of a GPU. A value that the GPU does not report is NaN.
 type Telemetry struct {
-	Busy   float64 // part of the last second or less in which a kernel ran
-	Memory float64 // bytes that are taken, by all processes and the driver
+	Busy   float64 // fraction of the last second, or less, in which a kernel ran
+	Memory float64 // bytes used by all processes and the driver
 	Watts  float64
-	MHz    float64 // of the multiprocessors' clock
+	MHz    float64 // clock of the multiprocessors
 }
 
-// Read asks. It takes up to some milliseconds.
+// Read reads the values. It takes up to some milliseconds.
 func (g *Gauge) Read() (u Telemetry, err error) {
 	var rates C.nvmlUtilization_t
 	var memory C.nvmlMemory_t
@@ -99,11 +100,11 @@ func (g *Gauge) Read() (u Telemetry, err error) {
 				return float64(mhz)
 			}},
 	} {
-		if of.r == C.planc_nvml_unsupported { // as of MIG's instances
+		if of.r == C.planc_nvml_unsupported { // such as MIG instances
 			*of.to = math.NaN()
 			continue
 		}
-		if err := untold(of.r, of.call, "%s", g.bus); err != nil {
+		if err := nvmlError(of.r, of.call, "%s", g.bus); err != nil {
 			return u, err
 		}
 		*of.to = of.read()

@@ -1,4 +1,4 @@
-// NVML's calls, with prototypes of our own; testdata/prototypes.c holds them against the real nvml.h.
+// NVML's functions, with our own prototypes. testdata/prototypes.c checks them against the real nvml.h.
 #ifndef PLANC_NVML_H
 #define PLANC_NVML_H
 
@@ -13,7 +13,7 @@ typedef struct { unsigned long long total, free, used; } nvmlMemory_t;
 
 enum { planc_nvml_ok = 0, planc_nvml_unsupported = 3, planc_nvml_clock_sm = 1 };
 
-// F(needed, result, name, parameters, arguments); all came with drivers of 2016 or before.
+// F(needed, result, name, parameters, arguments). All functions exist in drivers of 2016 or earlier.
 #define PLANC_NVML(F) \
 	F(1, nvmlReturn_t, nvmlInit_v2, (void), ()) \
 	F(1, const char *, nvmlErrorString, (nvmlReturn_t result), (result)) \

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// What NVML says of a GPU arrives in our units; what a GPU does not tell is NaN, and what fails is named.
+// NVML's values are returned in our units. A value that a GPU does not report is NaN, and a failing call is
+// named.
 func TestNVML(t *testing.T) {
 	fake(t, "new")
 	n := must(loadNVML([]string{filepath.Join(fakeRoot, "new")}))(t)

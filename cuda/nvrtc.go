@@ -7,7 +7,7 @@ package cuda
 #include "nvrtc.h"
 #include "open.h"
 
-// C's words for what Go has no type for.
+// Calls whose types cgo cannot express.
 static nvrtcResult planc_nvrtc_create(nvrtcProgram *p, const char *source, const char *name, int n, char **texts, char **names) {
 	return planc_nvrtcCreateProgram(p, source, name, n, (const char *const *)texts, (const char *const *)names);
 }
@@ -27,15 +27,15 @@ import (
 	"unsafe"
 )
 
-// NVRTC is NVIDIA's compiler of CUDA C++ as a library, for programs that were built where there was no nvcc.
+// NVRTC is NVIDIA's runtime compiler of CUDA C++, for programs that were built without nvcc.
 type NVRTC struct {
 	Path    string
-	Version string // 13.5
+	Version string // such as 13.5
 }
 
 var openNVRTC = sync.OnceValues(func() (*NVRTC, error) { return loadNVRTC(nil) })
 
-// OpenNVRTC opens NVRTC where the system finds it. It fails with a [*MissingError] or an [*OldError].
+// OpenNVRTC opens NVRTC from the system's library path. It fails with a [*MissingError] or an [*OldError].
 func OpenNVRTC() (*NVRTC, error) { return openNVRTC() }
 
 func loadNVRTC(folders []string) (*NVRTC, error) {
@@ -46,14 +46,14 @@ func loadNVRTC(folders []string) (*NVRTC, error) {
 		return nil, err
 	}
 	var major, minor C.int
-	if err := unbuilt(C.planc_nvrtcVersion(&major, &minor), "nvrtcVersion"); err != nil {
+	if err := nvrtcError(C.planc_nvrtcVersion(&major, &minor), "nvrtcVersion"); err != nil {
 		return nil, err
 	}
 	return &NVRTC{Path: path, Version: fmt.Sprintf("%d.%d", major, minor)}, nil
 }
 
-// unbuilt is the error of a call of NVRTC, nil if it succeeded.
-func unbuilt(r C.nvrtcResult, call string) error {
+// nvrtcError returns the error of a call of NVRTC, and nil if the call succeeded.
+func nvrtcError(r C.nvrtcResult, call string) error {
 	if r == C.planc_nvrtc_ok {
 		return nil
 	}
@@ -63,23 +63,24 @@ func unbuilt(r C.nvrtcResult, call string) error {
 // SourceError reports CUDA C++ that does not compile.
 type SourceError struct {
 	Name string // of the source
-	Log  string // the compiler's words
+	Log  string // the compiler's messages
 }
 
 func (e *SourceError) Error() string { return fmt.Sprintf("%s does not compile:\n%s", e.Name, e.Log) }
 
-// Source is CUDA C++ to compile.
+// Source is CUDA C++ code to compile.
 type Source struct {
-	Name    string // for messages: kernels.cu
+	Name    string // for messages, such as kernels.cu
 	Text    string
-	Headers map[string]string // what it includes, by the name that it is included by
-	Folders []string          // where other headers are, such as cuda_bf16.h
-	Arch    string            // of the GPU: 90a
+	Headers map[string]string // included files, by the name in the include
+	Folders []string          // paths of other headers, such as cuda_bf16.h
+	Arch    string            // architecture of the GPU, such as 90a
 }
 
-// Compile makes a cubin, which [Load] takes. What does not compile is a [*SourceError].
+// Compile compiles a source to a cubin for [Load]. It fails with a [*SourceError] if the source does not
+// compile.
 func (n *NVRTC) Compile(s Source) (cubin []byte, err error) {
-	var keep words
+	var keep cStrings
 	defer keep.free()
 	names := slices.Sorted(maps.Keys(s.Headers))
 	var texts []string
@@ -89,7 +90,7 @@ func (n *NVRTC) Compile(s Source) (cubin []byte, err error) {
 	var p C.nvrtcProgram
 	r := C.planc_nvrtc_create(&p, keep.word(s.Text), keep.word(s.Name), C.int(len(names)), keep.list(texts),
 		keep.list(names))
-	if err := unbuilt(r, "nvrtcCreateProgram"); err != nil {
+	if err := nvrtcError(r, "nvrtcCreateProgram"); err != nil {
 		return nil, err
 	}
 	defer C.planc_nvrtcDestroyProgram(&p)
@@ -107,45 +108,45 @@ func (n *NVRTC) Compile(s Source) (cubin []byte, err error) {
 		}
 		return nil, &SourceError{Name: s.Name, Log: log}
 	default:
-		return nil, unbuilt(r, "nvrtcCompileProgram")
+		return nil, nvrtcError(r, "nvrtcCompileProgram")
 	}
 }
 
-// programCode is what a program was compiled to.
+// programCode returns the compiled code of a program.
 func programCode(p C.nvrtcProgram) ([]byte, error) {
 	var size C.size_t
-	if err := unbuilt(C.planc_nvrtcGetCUBINSize(p, &size), "nvrtcGetCUBINSize"); err != nil {
+	if err := nvrtcError(C.planc_nvrtcGetCUBINSize(p, &size), "nvrtcGetCUBINSize"); err != nil {
 		return nil, err
 	}
 	if size == 0 {
-		return nil, errors.New("NVRTC made no code: it was asked for PTX alone")
+		return nil, errors.New("NVRTC returned only PTX, no code for the GPU")
 	}
 	cubin := make([]byte, size)
-	return cubin, unbuilt(C.planc_nvrtcGetCUBIN(p, (*C.char)(unsafe.Pointer(&cubin[0]))), "nvrtcGetCUBIN")
+	return cubin, nvrtcError(C.planc_nvrtcGetCUBIN(p, (*C.char)(unsafe.Pointer(&cubin[0]))), "nvrtcGetCUBIN")
 }
 
-// programLog is what the compiler said; the size counts the zero at the end.
+// programLog returns the compiler's messages. The size includes the terminating zero.
 func programLog(p C.nvrtcProgram) (string, error) {
 	var size C.size_t
-	if err := unbuilt(C.planc_nvrtcGetProgramLogSize(p, &size), "nvrtcGetProgramLogSize"); err != nil || size == 0 {
+	if err := nvrtcError(C.planc_nvrtcGetProgramLogSize(p, &size), "nvrtcGetProgramLogSize"); err != nil || size == 0 {
 		return "", err
 	}
 	text := make([]byte, size)
-	err := unbuilt(C.planc_nvrtcGetProgramLog(p, (*C.char)(unsafe.Pointer(&text[0]))), "nvrtcGetProgramLog")
+	err := nvrtcError(C.planc_nvrtcGetProgramLog(p, (*C.char)(unsafe.Pointer(&text[0]))), "nvrtcGetProgramLog")
 	return strings.TrimRight(string(text), "\x00\n"), err
 }
 
-// words are strings for C, all freed at once.
-type words []unsafe.Pointer
+// cStrings holds C strings, which are freed together.
+type cStrings []unsafe.Pointer
 
-func (w *words) word(s string) *C.char {
+func (w *cStrings) word(s string) *C.char {
 	c := C.CString(s)
 	*w = append(*w, unsafe.Pointer(c))
 	return c
 }
 
-// list is an array of strings, nil for none.
-func (w *words) list(of []string) **C.char {
+// list returns a C array of strings, and nil for none.
+func (w *cStrings) list(of []string) **C.char {
 	if len(of) == 0 {
 		return nil
 	}
@@ -158,7 +159,7 @@ func (w *words) list(of []string) **C.char {
 	return (**C.char)(array)
 }
 
-func (w *words) free() {
+func (w *cStrings) free() {
 	for _, p := range *w {
 		C.free(p)
 	}

@@ -1,4 +1,4 @@
-// NVRTC's calls, with prototypes of our own; testdata/prototypes.c holds them against the real nvrtc.h.
+// NVRTC's functions, with our own prototypes. testdata/prototypes.c checks them against the real nvrtc.h.
 #ifndef PLANC_NVRTC_H
 #define PLANC_NVRTC_H
 
@@ -13,7 +13,7 @@ typedef struct _nvrtcProgram *nvrtcProgram;
 
 enum { planc_nvrtc_ok = 0, planc_nvrtc_compilation = 6 };
 
-// F(needed, result, name, parameters, arguments); the youngest call came with CUDA 11.2.
+// F(needed, result, name, parameters, arguments). The newest function exists since CUDA 11.2.
 #define PLANC_NVRTC(F) \
 	F(1, nvrtcResult, nvrtcVersion, (int *major, int *minor), (major, minor)) \
 	F(1, const char *, nvrtcGetErrorString, (nvrtcResult result), (result)) \

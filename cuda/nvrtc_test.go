@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A source reaches the compiler with its headers and its GPU; what the compiler refuses is told in its words, and each
-// call that fails is named. No program is left over.
+// The compiler gets a source with its headers and its GPU. Its messages are returned, and each failing call
+// is named. Every program is destroyed.
 func TestNVRTC(t *testing.T) {
 	_, calls := fake(t, "new")
 	n := must(loadNVRTC([]string{filepath.Join(fakeRoot, "new")}))(t)
@@ -44,12 +44,12 @@ func TestNVRTC(t *testing.T) {
 		err.Error() != "nvrtcCompileProgram: nvrtcResult (5): NVRTC_ERROR_INVALID_OPTION" {
 		t.Errorf("%v", err)
 	}
-	if got := strings.Count(calls(), "destroyed"); got != 6 { // all but the one that was not created
+	if got := strings.Count(calls(), "destroyed"); got != 6 { // all except the one that was not created
 		t.Errorf("%d programs are destroyed", got)
 	}
 }
 
-// The real library makes code for GPUs on a machine without one.
+// The real library compiles code for GPUs on a machine without one.
 func TestRealNVRTC(t *testing.T) {
 	dir := os.Getenv("PLANC_NVRTC")
 	if dir == "" {

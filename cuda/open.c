@@ -13,7 +13,7 @@
 #include "open.h"
 
 void *planc_open(const char *name, char **why) {
-	// RTLD_LOCAL: a library of another version that someone else has opened is not mixed up with it.
+	// RTLD_LOCAL keeps the library apart from another version that someone else has opened.
 	void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
 		const char *text = dlerror();
@@ -28,7 +28,8 @@ const char *planc_path(void *library, const char *symbol) {
 	return at && dladdr(at, &info) ? info.dli_fname : NULL;
 }
 
-// BIND fills a field of the table t; ISO C has no cast from an object's to a function's address, POSIX does.
+// BIND fills a field of the table t. POSIX, unlike ISO C, allows the cast from an object's address to a
+// function's.
 #define BIND(needed, name, params, args) \
 	*(void **)&t.name = dlsym(library, #name); \
 	if (needed && !t.name && !missing) missing = #name;

@@ -9,38 +9,40 @@ import "C"
 
 import "fmt"
 
-// Element is the type of what a tensor map describes; the numbers are the driver's.
+// Element is the element type of a tensor map, with the driver's number.
 type Element int
 
-// The elements of tensors that kernels copy in tiles.
+// The element types of tensors that kernels copy in tiles.
 const (
 	ElementFloat16  Element = 6
 	ElementFloat32  Element = 7
 	ElementBFloat16 Element = 9
 )
 
-// Tiles describes a tensor that kernels of sm_90 and later copy tile by tile (TMA). Dims are innermost first, 1 to 5.
+// Tiles describes a tensor that kernels for sm_90 and later copy tile by tile (TMA). Dims are innermost
+// first, 1 to 5.
 type Tiles struct {
 	Element Element
-	Memory  Memory   // begins at a multiple of 16 bytes
+	Memory  Memory   // starts at a multiple of 16 bytes
 	Dims    []uint64 // sizes
-	Strides []uint64 // bytes from one index to the next, of each dim but the innermost; multiples of 16
-	Box     []uint32 // of a tile, 256 at most in each dim
-	Swizzle int      // how shared memory is permuted: 0, 32, 64 or 128 bytes
+	Strides []uint64 // bytes from one index to the next, for each dim except the innermost; multiples of 16
+	Box     []uint32 // size of a tile, up to 256 in each dim
+	Swizzle int      // permutation of shared memory: 0, 32, 64 or 128 bytes
 }
 
-// swizzles are the driver's numbers.
+// swizzles maps the bytes to the driver's numbers.
 var swizzles = map[int]C.CUtensorMapSwizzle{0: 0, 32: 1, 64: 2, 128: 3}
 
-// promotion lets the second-level cache fetch 128 bytes at a time: CU_TENSOR_MAP_L2_PROMOTION_L2_128B.
+// promotion lets the L2 cache fetch 128 bytes at a time: CU_TENSOR_MAP_L2_PROMOTION_L2_128B.
 const promotion = 2
 
-// Map is the description as a kernel takes it: by value, aligned at 64 bytes, with [Args.Bytes].
+// Map encodes the description for a kernel, which takes it by value, aligned at 64 bytes, with
+// [Args.Bytes].
 func (t Tiles) Map() (m [128]byte, err error) {
 	n := len(t.Dims)
 	swizzle, ok := swizzles[t.Swizzle]
 	if n < 1 || n > 5 || len(t.Strides) != n-1 || len(t.Box) != n || !ok {
-		panic(fmt.Sprintf("cuda: no tensor has tiles %+v", t))
+		panic(fmt.Sprintf("cuda: invalid tiles %+v", t))
 	}
 	var dims, strides [5]C.cuuint64_t
 	var box, steps [5]C.cuuint32_t
@@ -53,7 +55,7 @@ func (t Tiles) Map() (m [128]byte, err error) {
 	var opaque C.planc_tensor_map
 	r := C.planc_tiles(&opaque, C.CUtensorMapDataType(t.Element), C.cuuint32_t(n), C.CUdeviceptr(t.Memory.Pointer),
 		&dims[0], &strides[0], &box[0], &steps[0], swizzle, promotion)
-	if err := failure(r, "cuTensorMapEncodeTiled", "%v of %v", t.Box, t.Dims); err != nil {
+	if err := driverError(r, "cuTensorMapEncodeTiled", "%v of %v", t.Box, t.Dims); err != nil {
 		return m, err
 	}
 	for i := range m {

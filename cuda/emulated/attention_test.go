@@ -14,7 +14,7 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// attentions are kinds that differ in all that cuDNN is told.
+// attentions are kinds of attention that differ in all parameters of cuDNN.
 var attentions = []cuda.Attention{
 	{Batch: 2, Seq: 9, KSeq: 9, KHeads: 2, Group: 1, Dim: 8, Scale: 0.5, Causal: true, Type: cuda.ValueBFloat16},
 	{Batch: 1, Seq: 11, KSeq: 11, KHeads: 2, Group: 3, Dim: 16, Scale: 0.25, Causal: true, Window: 4,
@@ -32,10 +32,10 @@ type attended struct {
 	at    cuda.AttentionOperands
 	mem   [len(cuda.AttentionOperands{})]cuda.Memory
 	room  cuda.Memory
-	host  [len(cuda.AttentionOperands{})][]float64 // as rounded
+	host  [len(cuda.AttentionOperands{})][]float64 // after rounding
 }
 
-// prepared puts operands there.
+// prepared uploads the operands.
 func prepared(t *testing.T, x cuda.Attention) *attended {
 	g := machine(t, 0)
 	r := &attended{g: g, s: g.stream(), a: need(need(cuda.OpenDNN()).NewAttentions())}
@@ -65,7 +65,7 @@ func prepared(t *testing.T, x cuda.Attention) *attended {
 	return r
 }
 
-// unstored is stored's inverse.
+// unstored is the inverse of stored.
 func unstored(v cuda.Value, b []byte) (x []float64) {
 	for ; len(b) > 0; b = b[widths[v]:] {
 		switch v {
@@ -92,8 +92,7 @@ func (r *attended) close() {
 	try(r.a.Close())
 }
 
-// Attention and its gradient are the loops of runtime/cpu, and lse has the meaning that it has there; also where they
-// run as a graph.
+// Attention and its gradient equal the loops of runtime/cpu, including lse, also in a graph.
 func TestAttention(t *testing.T) {
 	for _, x := range attentions {
 		for _, captured := range []bool{false, true} {
@@ -115,8 +114,8 @@ func TestAttention(t *testing.T) {
 	}
 }
 
-// near compares with the loops, in f64 on the same operands: what is rounded on the way, weights and scores' gradients,
-// makes up the bound.
+// near compares with the loops in f64 on the same operands. The bound covers the rounding of intermediate
+// weights and gradients of scores.
 func near(t *testing.T, r *attended, x cuda.Attention) {
 	s := cpu.AttentionShape{Batch: x.Batch, Seq: x.Seq, KSeq: x.KSeq, Heads: x.KHeads, Group: x.Group, Dim: x.Dim,
 		VDim: x.Dim, Scale: x.Scale, Causal: x.Causal, Window: x.Window}

@@ -12,7 +12,7 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// read are the numbers of bf16 memory, once all is done that the stream waits for.
+// read returns the numbers of bf16 memory after all work that the stream waits for.
 func (g *gpu) read(s *cuda.Stream, m cuda.Memory) []float64 {
 	try(s.Download(g.pinned.At(0, m.Bytes), m), s.Synchronize())
 	out := make([]float64, m.Bytes/2)
@@ -23,8 +23,8 @@ func (g *gpu) read(s *cuda.Stream, m cuda.Memory) []float64 {
 	return out
 }
 
-// A product of bf16 ends in GELU or its derivative as a loop over its sums does, of small integers, so that these are
-// exact; what GELU is applied to is kept where it is wanted.
+// A bf16 GEMM with GELU or its derivative as epilogue equals a loop over its sums. The operands are small
+// integers, so that the sums are exact. The input of GELU is stored on request.
 func TestEpilogues(t *testing.T) {
 	const m, n, k = 5, 8, 9
 	g := machine(t, 0)

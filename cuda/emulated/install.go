@@ -24,27 +24,28 @@ var libraries embed.FS
 // Machine is a folder with the emulated libraries and nvcc.
 type Machine struct{ Dir string }
 
-// Lib is the folder of the shared libraries.
+// Lib returns the folder of the shared libraries.
 func (m Machine) Lib() string { return filepath.Join(m.Dir, "lib") }
 
-// Bin is the folder of nvcc.
+// Bin returns the folder of nvcc.
 func (m Machine) Bin() string { return filepath.Join(m.Dir, "bin") }
 
-// Env is what a process's environment is given, behind its own variables, so that it finds the libraries and nvcc. More
-// is added behind: PLANC_EMULATED_ORDER=late, PLANC_EMULATED_LOG=FILE, PLANC_EMULATED_GPUS=4.
+// Env returns the variables to append to a process's environment so that it finds the libraries and nvcc.
+// It appends more, such as PLANC_EMULATED_ORDER=late, PLANC_EMULATED_LOG=FILE or PLANC_EMULATED_GPUS=4.
 func (m Machine) Env(more ...string) []string {
 	path := m.Bin() + string(os.PathListSeparator) + os.Getenv("PATH")
 	return append([]string{"PATH=" + path, "LD_LIBRARY_PATH=" + m.Lib()}, more...)
 }
 
-// units are the libraries' sources. All are one library, under several names, since they share the streams.
+// units are the libraries' sources. They form one library with several names, because they share the
+// streams.
 var units = []string{"schedule.cpp", "driver.cpp", "stream.cpp", "nccl.cpp", "register.cpp", "far.cpp", "blaslt.cpp",
 	"cudnn.cpp", "nvrtc.cpp", "nvml.cpp"}
 
 var libraryFlags = []string{"-std=c++17", "-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror",
 	"-Wno-unknown-warning-option"}
 
-// Install makes a machine in a folder. It needs [emulate.Compiler], and takes some ten seconds.
+// Install creates a machine in a folder. It needs [emulate.Compiler], and takes about ten seconds.
 func Install(ctx context.Context, dir string) (Machine, error) {
 	m := Machine{Dir: dir}
 	src := filepath.Join(dir, "src")
@@ -74,7 +75,7 @@ func Install(ctx context.Context, dir string) (Machine, error) {
 	return m, nil
 }
 
-// write lays the libraries' sources out, and nvcc with what its modules include.
+// write writes the libraries' sources, and nvcc with the files that its modules include.
 func (m Machine) write(src string) error {
 	own, err := fs.Sub(libraries, "libraries")
 	if err != nil {
@@ -106,7 +107,7 @@ func (m Machine) write(src string) error {
 	return nil
 }
 
-// copyAll writes the sources of C and C++ of a folder into another.
+// copyAll writes the C and C++ sources of a folder into another.
 func copyAll(dir string, files fs.FS) error {
 	names, err := fs.Glob(files, "*.*")
 	if err != nil {
@@ -127,8 +128,8 @@ func copyAll(dir string, files fs.FS) error {
 	return nil
 }
 
-// nvcc is the command. The last number of its version is of all that it compiles with, so that planc's cache of kernels
-// does not take one's for another's.
+// nvcc returns the nvcc command. The last part of its version identifies everything that it compiles with,
+// so that planc's cache of kernels does not mix versions.
 func (m Machine) nvcc(script, module []byte) []byte {
 	flags := strings.Join(append(emulate.Flags(), "-O2"), " ")
 	sum := sha256.Sum256(slices.Concat(script, module, emulate.Header(), []byte(flags+emulate.Compiler())))

@@ -16,7 +16,7 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels/emulate"
 )
 
-// kernelText is what the tests' kernels are.
+// kernelText is the source of the tests' kernels.
 const kernelText = `
 extern "C" __global__ void add(float* y, const float* x, float v, int n) {
 	int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -24,7 +24,7 @@ extern "C" __global__ void add(float* y, const float* x, float v, int n) {
 }
 `
 
-const inside = "PLANC_EMULATED_INSIDE" // names the machine's folder to the processes in which the tests run
+const inside = "PLANC_EMULATED_INSIDE" // names the machine's folder to the processes that run the tests
 
 // TestMain runs the tests in a process that finds the libraries, under each policy.
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 func outside() int {
-	code, log := Again(func(m Machine, dir string) ([]string, error) {
+	code, log := RunInside(func(m Machine, dir string) ([]string, error) {
 		source := filepath.Join(dir, "add.cu")
 		if err := os.WriteFile(source, []byte(kernelText), 0o666); err != nil {
 			return nil, err
@@ -111,19 +111,19 @@ func (g *gpu) memory(bytes int64) cuda.Memory {
 	return m
 }
 
-// plus puts y = x + v on the stream, of 64 floats.
+// plus enqueues y = x + v on 64 floats.
 func (g *gpu) plus(s *cuda.Stream, y, x cuda.Memory, v float32) error {
 	return s.Launch(g.add, cuda.Shape{Grid: [3]int{2}, Block: [3]int{32}},
 		new(cuda.Args).Pointer(y.Pointer).Pointer(x.Pointer).Float32(v).Int32(64))
 }
 
-// first is the first float of memory, once all is done that the stream waits for.
+// first returns the first float of memory after all work that the stream waits for.
 func (g *gpu) first(s *cuda.Stream, m cuda.Memory) float32 {
 	try(s.Download(g.pinned.At(0, 4), m.At(0, 4)), s.Synchronize())
 	return float(g.pinned.Slice())
 }
 
-// One stream waits for another by an event; without it the numbers are another's under one policy at least.
+// An event makes one stream wait for another. Without it, the result is wrong under at least one policy.
 func TestEvents(t *testing.T) {
 	for _, joined := range []bool{true, false} {
 		g := machine(t, 0)
@@ -146,7 +146,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// A graph of two streams runs as often as it is launched, and one whose streams are not joined again is refused.
+// A graph of two streams runs each time that it is launched. One whose streams are not joined is refused.
 func TestGraphs(t *testing.T) {
 	g := machine(t, 0)
 	a, b, fork, join := g.stream(), g.stream(), g.event(), g.event()
@@ -178,7 +178,7 @@ func TestGraphs(t *testing.T) {
 	}
 }
 
-// ranks runs f for each of n ranks, on a device of its own.
+// ranks runs f for each of n ranks, each on its own device.
 func ranks(t *testing.T, n int, f func(g *gpu, c *cuda.Comm)) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)
@@ -199,7 +199,8 @@ func ranks(t *testing.T, n int, f func(g *gpu, c *cuda.Comm)) {
 	group.Wait()
 }
 
-// Collectives compute, in groups and in graphs too, on the parts of a communicator as on the whole.
+// Collectives compute the right result, also in groups and in graphs, on a split communicator as on the
+// whole.
 func TestCollectives(t *testing.T) {
 	ranks(t, 4, func(g *gpu, c *cuda.Comm) {
 		s := g.stream()

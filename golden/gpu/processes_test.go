@@ -251,7 +251,7 @@ func (b *gpuBinary) broken() {
 	for i, cmd := range p.cmds {
 		out := p.out[i].String()
 		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(out, "unhandled system error") ||
-			!strings.Contains(out, " of ranks [") || !strings.Contains(out, "begun last: nccl") {
+			!strings.Contains(out, " of ranks [") || !strings.Contains(out, "last call: nccl") {
 			b.t.Errorf("process %d: exit %d: %s", i, cmd.ProcessState.ExitCode(), out)
 		}
 	}
@@ -277,7 +277,7 @@ func (b *gpuBinary) hung() {
 		if cmd.ProcessState.ExitCode() != 1 ||
 			!strings.Contains(out, "a collective waits for a rank that does not come, or a GPU hangs. The deadline "+
 				"is --timeout or PLANC_TIMEOUT (2s)") ||
-			!strings.Contains(out, "begun last: nccl") {
+			!strings.Contains(out, "last call: nccl") {
 			b.t.Errorf("process %d: exit %d: %s", i, cmd.ProcessState.ExitCode(), out)
 		}
 	}

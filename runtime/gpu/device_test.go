@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 func outside() int {
-	code, _ := emulated.Again(func(m emulated.Machine, dir string) ([]string, error) {
+	code, _ := emulated.RunInside(func(m emulated.Machine, dir string) ([]string, error) {
 		modules := filepath.Join(dir, "modules")
 		return []string{inside + "=" + modules, "PLANC_EMULATED_PATIENCE=20", "PLANC_EMULATED_GPUS=4"},
 			compile(m, modules)

@@ -83,7 +83,7 @@ func (d *device) tryGEMM(p cuda.GEMM, c, from, a, b cuda.Pointer) error {
 	p = gemmKind(p)
 	if d.step.launched == 0 && !inPlace && !d.timed[p] && os.Getenv(timeGEMMs) == "1" {
 		d.timed[p] = true
-		return d.stream().TimeWays(m, timedAlgorithms, 1, beta, c, from, a, b, room)
+		return d.stream().TimeAlgorithms(m, timedAlgorithms, 1, beta, c, from, a, b, room)
 	}
 	return d.stream().GEMMOn(m, 1, beta, c, from, a, b, room)
 }

@@ -19,20 +19,21 @@ var header []byte
 //go:embed serve.h
 var server []byte
 
-// flags make the compiler as strict as a GPU: a fault of alignment or of an index traps, and products are not fused
-// with sums, so that results are the same on every machine.
+// flags make the compiler as strict as a GPU: a misaligned access or an index out of bounds traps.
+// Multiplications are not fused with additions, so that results are the same on every machine.
 var flags = []string{"-std=c++17", "-O1", "-DEMULATED", "-fno-strict-aliasing", "-ffp-contract=off", "-Wall", "-Werror",
 	"-Wno-unknown-pragmas", "-Wno-sign-compare", "-Wno-clobbered", "-Wno-unknown-warning-option",
 	"-Wno-unused-function", "-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error"}
 
-// Header and Flags are what a C++ compiler makes kernels of CUDA C++ with: emulate.h before the source.
+// Header and Flags are what a C++ compiler needs to compile CUDA C++ kernels: emulate.h in front of the
+// source, and these flags.
 func Header() []byte { return header }
 
-// Flags are described beside Header.
+// Flags returns the compiler flags. See Header.
 func Flags() []string { return slices.Clone(flags) }
 
-// Compiler is the machine's C++ compiler, or "": also where it has no library or the system's fibers are others, so
-// that it does not compile the header.
+// Compiler is the machine's C++ compiler. It is "" if there is none that can compile the header, for
+// example without a standard library or with other system fibers.
 var Compiler = sync.OnceValue(func() string {
 	for _, name := range []string{os.Getenv("CXX"), "g++", "c++", "clang++"} {
 		if path, err := exec.LookPath(name); name != "" && err == nil && compiles(path) {
@@ -42,8 +43,8 @@ var Compiler = sync.OnceValue(func() string {
 	return ""
 })
 
-// Skipped says why tests leave kernels alone, or "": they are a suite of their own, for which PLANC_EMULATE asks. Where
-// it says must, a machine without a compiler is no reason.
+// Skipped says why tests of kernels are skipped, or returns "". They form a suite that runs only if
+// PLANC_EMULATE is set. With PLANC_EMULATE=must, a machine without a compiler fails the tests.
 func Skipped() string {
 	switch wanted := os.Getenv("PLANC_EMULATE"); {
 	case wanted == "":
@@ -54,7 +55,7 @@ func Skipped() string {
 	return ""
 }
 
-// compiles tells whether a compiler makes a program that launches something.
+// compiles reports whether a compiler can build a program that launches a kernel.
 func compiles(compiler string) bool {
 	dir, err := os.MkdirTemp("", "planc-emulate-")
 	if err != nil {
@@ -71,8 +72,8 @@ func compiles(compiler string) bool {
 	return cmd.Run() == nil && exec.Command(filepath.Join(dir, "probe")).Run() == nil
 }
 
-// Build compiles sources, file names and their texts, in a folder, and starts them. The file named main includes the
-// others; entries are the functions that launches name.
+// Build compiles sources, texts by file name, in a folder, and starts the program. The file named main
+// includes the others. entries lists the functions that can be launched.
 func Build(dir, main string, sources map[string][]byte, entries []string) (*Machine, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "#include \"serve.h\"\n#include %q\nint main() {\n\treturn emulate::serveAll({\n", main)

@@ -1,6 +1,7 @@
-// CUDA C++ as a C++ compiler sees it: the threads of a block are fibers on one stack each, blocks run one after the
-// other. Fibers change at barriers and warp operations alone, each warp as far ahead of the others as it comes, in
-// the order that the caller asks for, so that a result that depends on it betrays a race. Shared memory is NaN until a block writes it.
+// CUDA C++ for a C++ compiler. The threads of a block are fibers with one stack each, and blocks run one
+// after the other. Fibers switch only at barriers and warp operations. Each warp runs as far ahead of the
+// others as possible, in the requested order, so that a result that depends on the order reveals a race.
+// Shared memory is NaN until a block writes it.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -48,7 +49,7 @@ inline std::vector<Fiber> fibers;
 inline Fiber* self;
 inline jmp_buf scheduler;
 inline ucontext_t main;
-inline long epoch; // counts blocks
+inline long epoch; // number of the block
 inline uint32_t orderNow;
 inline uint64_t lane[1024];
 inline void (*body)(void**);
@@ -63,7 +64,7 @@ inline void stop(const char* what) {
 		fault = at;
 	}
 	self->state = done;
-	self->begun = false; // it is in the middle of something
+	self->begun = false; // it is suspended inside a kernel
 	longjmp(scheduler, 1);
 }
 
@@ -72,7 +73,8 @@ inline void wait(State s) {
 	if (!setjmp(self->here)) longjmp(scheduler, 1);
 }
 
-// enter is a fiber: it runs one thread after the other, of one block and launch after the other.
+// enter is the main function of a fiber: it runs one thread after the other, of successive blocks and
+// launches.
 inline void enter() {
 	for (;;) {
 		body(arguments);
@@ -94,7 +96,7 @@ inline void run(Fiber& f) {
 	setcontext(&f.start);
 }
 
-// gather lets a warp go on whose threads are all there.
+// gather resumes a warp when all its threads have arrived.
 inline bool gather(size_t w) {
 	size_t end = min(w + 32, fibers.size()), here = 0;
 	for (size_t i = w; i < end; i++) here += fibers[i].state == atWarp;
@@ -103,7 +105,8 @@ inline bool gather(size_t w) {
 	return true;
 }
 
-// release lets a block go on whose threads are all there or gone, and reports those who wait for threads that will not come.
+// release resumes a block when all its threads have arrived or ended, and reports those that wait for
+// threads that will not arrive.
 inline bool release() {
 	size_t blocked = 0, gone = 0;
 	for (Fiber& f : fibers) blocked += f.state == atBlock, gone += f.state == done;
@@ -122,7 +125,8 @@ inline bool release() {
 	return false;
 }
 
-// each runs a block. order is 0 for threads from the first on, 1 for the last, else the seed of a shuffle.
+// each runs a block. order is 0 for threads from the first on, 1 for the last, otherwise the seed of a
+// shuffle.
 inline void each(uint32_t order) {
 	epoch++, orderNow = order;
 	std::vector<uint32_t> turn(fibers.size()), warps((fibers.size() + 31) / 32);
@@ -139,7 +143,7 @@ inline void each(uint32_t order) {
 	for (size_t w = 0; w < turn.size(); w += 32) shuffle(turn, w, min(w + 32, turn.size()));
 	for (Fiber& f : fibers) f.state = ready;
 	do
-		for (uint32_t w : warps) { // each runs ahead of the others as far as it can
+		for (uint32_t w : warps) { // each runs as far ahead of the others as possible
 			size_t from = order == 1 ? turn.size() - min<size_t>(32 * w + 32, turn.size()) : 32 * w;
 			do
 				for (size_t i = from; i < min(from + 32, turn.size()); i++)
@@ -151,9 +155,9 @@ inline void each(uint32_t order) {
 
 inline std::string launch(void (*kernel)(void**), void** args, dim3 g, dim3 b, uint32_t order) {
 	grid = g, block = b, body = kernel, arguments = args;
-	for (Fiber& f : fibers) f.begun &= fault.empty(); // where something failed, others are in the middle of it
+	for (Fiber& f : fibers) f.begun &= fault.empty(); // after a fault, others are suspended inside the kernel
 	fault.clear();
-	if (fibers.size() != b.x * b.y * b.z) fibers = std::vector<Fiber>(b.x * b.y * b.z); // which have not begun: their stacks are new
+	if (fibers.size() != b.x * b.y * b.z) fibers = std::vector<Fiber>(b.x * b.y * b.z); // new fibers, with new stacks
 	for (unsigned i = 0; i < fibers.size(); i++) fibers[i].index = {i % b.x, i / b.x % b.y, i / b.x / b.y};
 	unsigned blocks = g.x * g.y * g.z;
 	for (unsigned n = 0; n < blocks && fault.empty(); n++) {
@@ -183,7 +187,8 @@ template <class T> T exchange(uint32_t mask, T v, unsigned from) {
 
 inline unsigned laneNow() { return (self - fibers.data()) % 32; }
 
-// What a warp does together on tensor cores: each lane leaves what it has, takes what it needs of the others.
+// What a warp computes together on tensor cores: each lane publishes its operands, and takes what it needs
+// from the others.
 struct Fragments { uint32_t a[4], b[2]; const char* row; };
 inline Fragments fragments[1024];
 
@@ -202,7 +207,7 @@ inline void loadMatrices(uint32_t* r, const void* row, bool turned) {
 	wait(atWarp);
 }
 
-// multiply is mma.sync m16n8k16 of numbers of 16 bits, with sums in float.
+// multiply is mma.sync m16n8k16 of 16-bit numbers, accumulated in float.
 inline void multiply(float* c, const uint32_t* a, uint32_t b0, uint32_t b1, float (*widen)(unsigned short)) {
 	unsigned me = self - fibers.data(), lane = me % 32;
 	memcpy(fragments[me].a, a, sizeof fragments[me].a);
@@ -220,7 +225,8 @@ inline void multiply(float* c, const uint32_t* a, uint32_t b0, uint32_t b1, floa
 	wait(atWarp);
 }
 
-// Copies to shared memory are made when they are waited for in a launch's first order, at once in its second, either in its third.
+// Asynchronous copies to shared memory run when they are waited for in a launch's first order, at once in
+// the second, and either way in the third.
 struct Copy {
 	char* to;
 	const char* from;
@@ -287,7 +293,7 @@ inline int __popc(uint32_t x) { return __builtin_popcount(x); }
 inline float __uint_as_float(uint32_t b) { float x; memcpy(&x, &b, 4); return x; }
 inline uint32_t __float_as_uint(float x) { uint32_t b; memcpy(&b, &x, 4); return b; }
 
-// The conversions that PTX has instructions for, as runtime/num has them.
+// The conversions that PTX has instructions for, equal to those of runtime/num.
 inline unsigned short narrowBF16(float x) {
 	uint32_t b = __float_as_uint(x);
 	return x != x ? b >> 16 | 0x40 : (b + 0x7fff + (b >> 16 & 1)) >> 16;

@@ -85,7 +85,7 @@ func TestLaunch(t *testing.T) {
 	if err := m.Launch("fine", block(64), y, floats(64), 40, 0.5); err != nil {
 		t.Fatal(err)
 	}
-	// The first warp sums what the second put there, 32 to 63, and counts 16 odd threads.
+	// The first warp sums what the second wrote, 32 to 63, and counts 16 odd threads.
 	if at(y, 3) != (32+63)*16*0.5+16 || at(y, 39) != (0+31)*16*0.5+16 || at(y, 40) != 40 {
 		t.Errorf("y is %v, %v, %v", at(y, 3), at(y, 39), at(y, 40))
 	}
@@ -95,7 +95,7 @@ func TestLaunch(t *testing.T) {
 	}
 }
 
-// Faults that a GPU may hide are refused, each in its words.
+// Faults that a GPU may hide are refused, each with its own message.
 func TestFaults(t *testing.T) {
 	m := machine(t)
 	skewed := floats(8)
@@ -134,8 +134,8 @@ func TestFaults(t *testing.T) {
 		t.Errorf("an index beyond an array: %v", err)
 	}
 	endless := machine(t)
-	patience = time.Second
-	defer func() { patience = time.Minute }()
+	timeLimit = time.Second
+	defer func() { timeLimit = time.Minute }()
 	if err := endless.Launch("endless", block(1), floats(1)); !errors.Is(err, ErrEndless) ||
 		!Unjudged([]byte(err.Error())) {
 		t.Errorf("a kernel that does not end: %v", err)

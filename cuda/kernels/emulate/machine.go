@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Machine is a running process that has compiled kernels.
+// Machine is a running process with compiled kernels.
 type Machine struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
@@ -21,8 +21,8 @@ type Machine struct {
 	stderr bytes.Buffer
 }
 
-// Buffer is memory of the device: what a launch finds and leaves there. Skew is how many bytes behind a multiple of 16
-// it begins.
+// Buffer is device memory: its contents before a launch, and afterwards. It starts Skew bytes after a
+// multiple of 16.
 type Buffer struct {
 	Bytes []byte
 	Skew  int
@@ -31,7 +31,7 @@ type Buffer struct {
 // Table is an argument: memory that holds the addresses of buffers.
 type Table []*Buffer
 
-// Launch is a grid of blocks of threads.
+// Launch is the geometry of a launch: a grid of blocks of threads.
 type Launch struct{ Grid, Block [3]int }
 
 func start(path string) (*Machine, error) {
@@ -55,19 +55,19 @@ func (m *Machine) Close() error {
 	return m.cmd.Wait()
 }
 
-// ErrCrashed says that the kernel ended the process: a trap.
+// ErrCrashed is the error of a kernel that ended the process with a trap.
 var ErrCrashed = errors.New("the kernel crashed: an index beyond an array, or a misaligned access")
 
-// ErrEndless says that the process was ended because the kernel did not end: it waits for ever, or the machine is too
+// ErrEndless is the error of a kernel that did not end in time: it waits for ever, or the machine is too
 // busy.
 var ErrEndless = errors.New("the kernel has not ended in the time that it has")
 
-// patience is how long a kernel may run.
-var patience = time.Minute
+// timeLimit is how long a kernel may run.
+var timeLimit = time.Minute
 
-// Launch runs a kernel. Arguments are int, int32, uint32, int64, uint64, float32, float64, *Buffer, Table, []byte, a
-// struct by value, and nil, a null pointer; an int is a parameter of 32 bits. Other errors than ErrCrashed and
-// ErrEndless are what the machine refuses.
+// Launch runs a kernel. Arguments are int, int32, uint32, int64, uint64, float32, float64, *Buffer, Table,
+// []byte for a struct by value, and nil for a null pointer. An int is a 32-bit parameter. Errors other than
+// ErrCrashed and ErrEndless are faults that the machine detected.
 func (m *Machine) Launch(kernel string, l Launch, args ...any) error {
 	r := request{buffers: map[*Buffer]int{}}
 	for _, a := range args {
@@ -89,7 +89,7 @@ func (m *Machine) Launch(kernel string, l Launch, args ...any) error {
 	put(uint32(len(args)))
 	b.Write(r.args.Bytes())
 	var late atomic.Bool
-	watch := time.AfterFunc(patience, func() {
+	watch := time.AfterFunc(timeLimit, func() {
 		late.Store(true)
 		m.cmd.Process.Kill()
 	})
@@ -101,7 +101,7 @@ func (m *Machine) Launch(kernel string, l Launch, args ...any) error {
 	return err
 }
 
-// ask sends a request and reads what the kernel left.
+// ask sends a request and reads the results.
 func (m *Machine) ask(request []byte, buffers []*Buffer) error {
 	if _, err := m.in.Write(request); err != nil {
 		return fmt.Errorf("%w (%v)", ErrCrashed, err)
@@ -109,7 +109,7 @@ func (m *Machine) ask(request []byte, buffers []*Buffer) error {
 	return m.reply(buffers)
 }
 
-// reply reads what the kernel left.
+// reply reads the results of a launch.
 func (m *Machine) reply(buffers []*Buffer) error {
 	var n uint32
 	if err := binary.Read(m.out, binary.LittleEndian, &n); err != nil {
@@ -130,7 +130,7 @@ func (m *Machine) reply(buffers []*Buffer) error {
 	return nil
 }
 
-// request is a launch's arguments as they are sent.
+// request is the encoded arguments of a launch.
 type request struct {
 	buffers map[*Buffer]int
 	order   []*Buffer

@@ -1,5 +1,5 @@
-// The other end of machine.go: reads launches from standard input, answers on standard output, until the input ends.
-// Numbers are little-endian, as the machines are that this runs on.
+// The other end of machine.go: it reads launches from standard input and answers on standard output, until
+// the input ends. Numbers are little-endian, as on the supported machines.
 #pragma once
 #include "emulate.h"
 
@@ -30,7 +30,7 @@ inline std::vector<char> bytes(size_t n) {
 	return b;
 }
 
-// A buffer lies between guards, which are NaN in every type, skew bytes behind an address that 16 divides.
+// A buffer lies between guards, which are NaN in every type. It starts skew bytes after a multiple of 16.
 struct Buffer {
 	static constexpr size_t guard = 64;
 	std::vector<char> given, memory;
@@ -48,7 +48,7 @@ struct Buffer {
 };
 
 struct Argument {
-	char kind; // v a value, b a buffer, t a table of buffers' addresses
+	char kind; // v is a value, b a buffer, t a table of buffers' addresses
 	std::vector<char> value;
 	std::vector<uint32_t> buffers;
 };
@@ -111,7 +111,7 @@ inline std::string prepare(Request& r, const Entry& e, std::vector<std::vector<c
 	return "";
 }
 
-// serve runs a launch in three orders of its threads, which must not be seen in the result.
+// serve runs a launch with three orders of its threads, which must give the same result.
 inline std::string serve(Request& r, const Entry& e, std::vector<std::string>& out) {
 	std::vector<std::vector<char>> words;
 	for (uint32_t order = 0; order < 3; order++) {

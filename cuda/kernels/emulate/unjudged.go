@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Unjudged tells of what a failed test with a fault in its source printed whether it says nothing of the fault: nothing
-// was compiled or run, or it did not end, as on a machine that is too busy.
+// Unjudged reports whether the output of a failed mutation test says nothing about the fault, because
+// nothing was compiled or run, or the kernel did not end, as on a machine that is too busy.
 func Unjudged(printed []byte) bool {
 	return slices.ContainsFunc([]string{"compiling ", "mutation ", "no tests to run", "test timed out",
 		ErrEndless.Error()}, func(s string) bool {

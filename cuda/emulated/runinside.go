@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// Orders are the policies in which [Again] has work run.
+// Orders lists the policies under which [RunInside] runs work.
 var Orders = []string{"early", "late", "7"}
 
-// Again is for a TestMain that is not on a machine yet: it makes one in a temporary folder and runs this program there
-// with its own arguments, under each of [Orders]. prepare makes in the folder what else the tests need, and returns
-// variables of their environment. Again returns the exit code, which is not 0 either where a device was given back with
-// something left over on it, and all that the runs logged.
-func Again(prepare func(m Machine, dir string) (env []string, err error)) (code int, log string) {
+// RunInside is for a TestMain that does not run on an emulated machine yet. It creates one in a temporary
+// folder and runs this program there with its own arguments, under each of [Orders]. prepare creates
+// whatever else the tests need in the folder, and returns environment variables for them. RunInside returns
+// the exit code and the log of all runs. The exit code is not 0 either if resources were left when a device
+// was released.
+func RunInside(prepare func(m Machine, dir string) (env []string, err error)) (code int, log string) {
 	code, log, err := again(prepare)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -55,7 +56,7 @@ func again(prepare func(m Machine, dir string) ([]string, error)) (code int, log
 		}
 	}
 	text, err := os.ReadFile(path)
-	if os.IsNotExist(err) { // no test ran anything
+	if os.IsNotExist(err) { // no test ran work on a device
 		err = nil
 	}
 	return code, string(text), err

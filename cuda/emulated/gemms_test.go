@@ -17,7 +17,7 @@ import (
 
 func float(b []byte) float32 { return math.Float32frombits(binary.NativeEndian.Uint32(b)) }
 
-// stored are numbers in a type, as bytes, and back.
+// stored converts numbers to the bytes of a type.
 func stored(v cuda.Value, x []float64) (b []byte) {
 	for _, x := range x {
 		switch v {
@@ -36,9 +36,9 @@ func stored(v cuda.Value, x []float64) (b []byte) {
 
 var widths = map[cuda.Value]int{cuda.ValueFloat64: 8, cuda.ValueFloat32: 4, cuda.ValueBFloat16: 2, cuda.ValueFloat16: 2}
 
-// Products of every type, with and without transposes, in batches and onto what is there, are those of a loop. Numbers
+// GEMMs of every type, with and without transposes, in batches and accumulating, equal a loop. The operands
 // are small integers, so that nothing is rounded.
-func TestProducts(t *testing.T) {
+func TestGEMMs(t *testing.T) {
 	const m, n, k = 5, 7, 9
 	for in := range widths {
 		for bits := range 16 {
@@ -89,8 +89,8 @@ func TestProducts(t *testing.T) {
 	}
 }
 
-// Ranks that call collectives of two communicators in different orders on one stream end the process, with a report; so
-// do ranks that differ in a collective, and a kernel that writes memory of others fails.
+// Ranks that call collectives of two communicators in different orders on one stream end the process with a
+// report. So do ranks that disagree on a collective. A kernel that writes outside its memory fails.
 func TestFaults(t *testing.T) {
 	for name, want := range map[string]string{"order": "a deadlock", "differ": "ranks differ", "freed": "is no memory",
 		"alone": "which has not called it"} {
@@ -104,7 +104,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestFaulty is what TestFaults runs.
+// TestFaulty is the program that TestFaults runs.
 func TestFaulty(t *testing.T) {
 	switch os.Getenv("PLANC_EMULATED_FAULT") {
 	case "order":
