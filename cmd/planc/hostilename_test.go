@@ -75,12 +75,15 @@ func TestGeneratesGoOfAnyName(t *testing.T) {
 // A name with characters that cannot be seen is refused, and shown with them.
 func TestNamesAreVisible(t *testing.T) {
 	for name, want := range map[string]string{
-		`name: "\ufeff"`: `name is "\ufeff"; a name has no control or invisible characters [BadName]`,
-		`name: "a\u202eb"`: `name is "a\u202eb"; a name has no control or invisible characters; did you mean ` +
+		`name: "\ufeff"`: `name is "\ufeff"; a name must not contain control or invisible characters [BadName]`,
+		`name: "a\u202eb"`: `name is "a\u202eb"; a name must not contain control or invisible characters; did ` +
+			`you mean ` +
 			`ab? [BadName]`,
-		`name: "x\e[31my"`: `name is "x\x1b[31my"; a name has no control or invisible characters; did you mean ` +
+		`name: "x\e[31my"`: `name is "x\x1b[31my"; a name must not contain control or invisible characters; did ` +
+			`you mean ` +
 			`x[31my? [BadName]`,
-		`name: "two\nlines"`: `name is "two\nlines"; a name has no control or invisible characters; did you mean ` +
+		`name: "two\nlines"`: `name is "two\nlines"; a name must not contain control or invisible characters; did ` +
+			`you mean ` +
 			`twolines? [BadName]`,
 	} {
 		code, _, errs := call("plan", evilJob(t, name))
@@ -94,7 +97,8 @@ func TestNamesAreVisible(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, errs := call("clusters", cluster)
-	if want := `gpu.name is "H\u200b100"; a name has no control or invisible characters; did you mean H100? ` +
+	if want := `gpu.name is "H\u200b100"; a name must not contain control or invisible characters; did you ` +
+		`mean H100? ` +
 		`[BadName]`; !strings.Contains(strings.Join(strings.Fields(errs), " "), want) {
 		t.Errorf("%s\nwant %s", errs, want)
 	}

@@ -34,15 +34,15 @@ func TestHugeNumbers(t *testing.T) {
 		want string
 	}{
 		{[]string{"explain", "--why-not", "tp=1000000000000"},
-			"--why-not tp=1000000000000: tp is 1000000000000; at most 1e6 is wanted [OutOfRange]"},
+			"--why-not tp=1000000000000: tp is 1000000000000; it must be at most 1e6 [OutOfRange]"},
 		{[]string{"explain", "--why-not", "pp=1000000000000000000"},
-			"--why-not pp=1000000000000000000: pp is 1000000000000000000; at most 128 is wanted [OutOfRange]"},
+			"--why-not pp=1000000000000000000: pp is 1000000000000000000; it must be at most 128 [OutOfRange]"},
 		{[]string{"plan", "--set", "plan.vpp=1000000000"},
-			"--set plan.vpp=1000000000: plan.vpp is 1000000000; at most 64 is wanted [OutOfRange]"},
+			"--set plan.vpp=1000000000: plan.vpp is 1000000000; it must be at most 64 [OutOfRange]"},
 		{[]string{"plan", "--set", "model.base=llama3-8b", "--set", "model.num_hidden_layers=10000"},
-			"--set model.num_hidden_layers=10000: num_hidden_layers is 10000; at most 1024 is wanted [OutOfRange]"},
+			"--set model.num_hidden_layers=10000: num_hidden_layers is 10000; it must be at most 1024 [OutOfRange]"},
 		{[]string{"plan", "--model", "deepseek-v3", "--set", "model.v_head_dim=2147483648"},
-			"--set model.v_head_dim=2147483648: v_head_dim is 2147483648; at most 65536 is wanted [OutOfRange]"},
+			"--set model.v_head_dim=2147483648: v_head_dim is 2147483648; it must be at most 65536 [OutOfRange]"},
 	} {
 		args := slices.Concat(c.args[:1], job, c.args[1:])
 		if !slices.Contains(args, "--model") {

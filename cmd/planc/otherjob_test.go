@@ -81,7 +81,7 @@ func TestOtherWords(t *testing.T) {
 	}{
 		{"plan --gpus 8", "planc plan has no flag --gpus; use --cluster 8xh100, which names the GPUs and how many " +
 			"there are [UnknownFlag]"},
-		{"plan --batch-size 8", "planc plan has no flag --batch-size; use --global-batch N, the sequences of an " +
+		{"plan --batch-size 8", "planc plan has no flag --batch-size; use --global-batch N, the sequences per " +
 			"optimizer step [UnknownFlag]"},
 		{"explain --tensor_model_parallel_size 8",
 			"planc explain has no flag --tensor_model_parallel_size; use --set plan.tp=N [UnknownFlag]"},
@@ -93,14 +93,14 @@ func TestOtherWords(t *testing.T) {
 			"planc.yaml that it writes, or save a question's job: " +
 			"planc plan --model NAME --cluster NAME --global-batch N --seq-len N --save planc.yaml [UnknownFlag]"},
 		{"? --set plan.cp_kind=ulysses",
-			`--set plan.cp_kind=ulysses: plan.cp_kind is "ulysses"; want one of none, ring, gather, heads; did you ` +
+			`--set plan.cp_kind=ulysses: plan.cp_kind is "ulysses"; use one of none, ring, gather, heads; did you ` +
 				`mean heads? [UnknownValue]`},
-		{"? --set plan.cp_kind=a2a", `--set plan.cp_kind=a2a: plan.cp_kind is "a2a"; want one of none, ring, gather, ` +
+		{"? --set plan.cp_kind=a2a", `--set plan.cp_kind=a2a: plan.cp_kind is "a2a"; use one of none, ring, gather, ` +
 			`heads; did you mean heads? [UnknownValue]`},
-		{"? --set plan.cp_kind=[p2p]", `--set plan.cp_kind=[p2p]: plan.cp_kind[0] is "p2p"; want one of none, ring, ` +
+		{"? --set plan.cp_kind=[p2p]", `--set plan.cp_kind=[p2p]: plan.cp_kind[0] is "p2p"; use one of none, ring, ` +
 			`gather, heads; did you mean ring? [UnknownValue]`},
 		{"? --set train.optimizer.lr=1e308",
-			"--set train.optimizer.lr=1e308: train.optimizer.lr is 1e308; at most 3.4e38 is wanted [OutOfRange]"},
+			"--set train.optimizer.lr=1e308: train.optimizer.lr is 1e308; it must be at most 3.4e38 [OutOfRange]"},
 		{"? --set train.optimizer.lr=3e4",
 			"note: train.optimizer.lr is 30000; adamw usually diverges above 0.1; did you mean 3e-4?"},
 	} {

@@ -20,13 +20,13 @@ func TestOtherKeys(t *testing.T) {
 		"train.batch_size=8": "no key batch_size in train; did you mean train.global_batch? " +
 			"[UnknownKey]",
 		"zero_optimization.stage=2": "no key zero_optimization; did you mean plan.zero? [UnknownKey]",
-		"plan.schedule=zero_bubble": `plan.schedule is "zero_bubble"; want one of none, gpipe, 1f1b, ` +
+		"plan.schedule=zero_bubble": `plan.schedule is "zero_bubble"; use one of none, gpipe, 1f1b, ` +
 			`interleaved, zb-h1, zb-v; did you mean zb-h1? [UnknownValue]`,
-		"plan.recompute=checkpoint": `plan.recompute is "checkpoint"; want one of none, selective, full; ` +
+		"plan.recompute=checkpoint": `plan.recompute is "checkpoint"; use one of none, selective, full; ` +
 			`did you mean full? [UnknownValue]`,
-		"train.optimizer.kind=AdamW": `train.optimizer.kind is "AdamW"; want one of adamw, adam, sgd; did ` +
+		"train.optimizer.kind=AdamW": `train.optimizer.kind is "AdamW"; use one of adamw, adam, sgd; did ` +
 			`you mean adamw? [UnknownValue]`,
-		"train.engine=torchtitan": `train.engine is "torchtitan"; want one of planc, megatron, ` +
+		"train.engine=torchtitan": `train.engine is "torchtitan"; use one of planc, megatron, ` +
 			`megatron-fsdp, fsdp, deepspeed, hai-llm; did you mean fsdp? [UnknownValue]`,
 	} {
 		code, _, errs := call(strings.Fields("plan --model gpt2-124m --cluster 8xh100 --global-batch 8 --seq-len " +

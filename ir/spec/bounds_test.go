@@ -67,23 +67,23 @@ func TestBeyondBounds(t *testing.T) {
 		sets []string
 		want string
 	}{
-		{[]string{"model.n_layer=8000"}, "n_layer is 8000; at most 1024 is wanted [OutOfRange]"},
+		{[]string{"model.n_layer=8000"}, "n_layer is 8000; it must be at most 1024 [OutOfRange]"},
 		{[]string{"model=deepseek-v3", "model.kv_lora_rank=2147483648"},
-			"kv_lora_rank is 2147483648; at most 65536 is wanted [OutOfRange]"},
+			"kv_lora_rank is 2147483648; it must be at most 65536 [OutOfRange]"},
 		{[]string{"model=deepseek-v3", "model.n_routed_experts=1000000000"},
-			"n_routed_experts is 1000000000; at most 16384 is wanted [OutOfRange]"},
-		{[]string{"plan.pp=1000000000"}, "plan.pp is 1000000000; at most 128 is wanted [OutOfRange]"},
+			"n_routed_experts is 1000000000; it must be at most 16384 [OutOfRange]"},
+		{[]string{"plan.pp=1000000000"}, "plan.pp is 1000000000; it must be at most 128 [OutOfRange]"},
 		{[]string{"plan.vpp=1000000000000000000"},
-			"plan.vpp is 1000000000000000000; at most 64 is wanted [OutOfRange]"},
-		{[]string{"plan.tp=[8, 1000000000000]"}, "plan.tp[1] is 1000000000000; at most 1e6 is wanted [OutOfRange]"},
+			"plan.vpp is 1000000000000000000; it must be at most 64 [OutOfRange]"},
+		{[]string{"plan.tp=[8, 1000000000000]"}, "plan.tp[1] is 1000000000000; it must be at most 1e6 [OutOfRange]"},
 		{[]string{"train.seq_len=100000000", "train.global_batch=100000000"},
-			"train.global_batch 100000000 of train.seq_len 100000000 is 1e+16 tokens a step; at most 1e+12 are " +
-				"planned (train.global_batch 10000 does) [BadBatch]"},
+			"train.global_batch 100000000 times train.seq_len 100000000 is 1e+16 tokens per step; planc supports at " +
+				"most 1e+12: use at most train.global_batch 10000 [BadBatch]"},
 		{[]string{"model.vocab_size=134217728", "train.global_batch=900000000"},
-			"train.global_batch is 900000000; at most 1e8 is wanted [OutOfRange]"},
+			"train.global_batch is 900000000; it must be at most 1e8 [OutOfRange]"},
 		{[]string{"model.vocab_size=134217728", "train.global_batch=90000000"},
-			"a step of 9.22e+10 tokens has values of 1.24e+19 elements in this model; at most 1e+17 are planned " +
-				"(train.global_batch 727595 does) [BadBatch]"},
+			"a step of 9.22e+10 tokens has values of 1.24e+19 elements in this model; planc supports at most 1e+17: " +
+				"use at most train.global_batch 727595 [BadBatch]"},
 	} {
 		_, err := tryLoad(job, c.sets...)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -15,19 +15,19 @@ import (
 //go:embed models/*.json
 var models embed.FS
 
-// Model is a row of the catalogue: a config.json, and what its keys that begin with an underscore say of it.
+// Model is a row of the catalogue: a config.json, and the keys that begin with an underscore, which describe the row.
 type Model struct {
 	Name      string   `yaml:"-"`
 	Family    string   `yaml:"-"`
 	Aliases   []string `yaml:"_aliases"`
 	Params    int64    `yaml:"_params" min:"1" max:"1e16"`
-	Published string   `yaml:"_published"` // the number of parameters as published, where that is rounded
+	Published string   `yaml:"_published"` // the published number of parameters, if it is rounded
 	Source    string   `yaml:"_source"`
-	Date      string   `yaml:"_date"` // on which the model came out, or its files last changed: 2024-04 or 2024-04-18
-	Note      string   `yaml:"_note"` // what a user should know of the figures; mostly empty
+	Date      string   `yaml:"_date"` // of release, or of the last change of the files: 2024-04 or 2024-04-18
+	Note      string   `yaml:"_note"` // a remark about the figures for users; empty for most models
 }
 
-// catalogue are the rows by name, read once.
+// catalogue returns the rows by name. It reads them once.
 var catalogue = sync.OnceValue(func() map[string]*Model {
 	files, err := models.ReadDir("models")
 	if err != nil {
@@ -44,7 +44,7 @@ var catalogue = sync.OnceValue(func() map[string]*Model {
 	return rows
 })
 
-// readModel reads what a row says of itself.
+// readModel reads the keys of a row that begin with an underscore.
 func readModel(name string) (*Model, error) {
 	data, err := models.ReadFile("models/" + name + ".json")
 	if err != nil {
@@ -64,7 +64,7 @@ func readModel(name string) (*Model, error) {
 	return m, d.Decode(m).Err()
 }
 
-// ModelNames are the names of the catalogue, sorted by family's name and size: gpt2-774m before gpt2-1558m.
+// ModelNames returns the names in the catalogue, sorted by series and size: gpt2-774m comes before gpt2-1558m.
 func ModelNames() []string {
 	rows := catalogue()
 	var names []string
@@ -85,7 +85,7 @@ func ModelNames() []string {
 	return names
 }
 
-// ModelInfo is a row of the catalogue by its name or one of its aliases, in any case.
+// ModelInfo returns the row with a name or alias, in any case.
 func ModelInfo(name string) (Model, error) {
 	name = strings.ToLower(name)
 	rows := catalogue()
@@ -97,10 +97,10 @@ func ModelInfo(name string) (Model, error) {
 			return *m, nil
 		}
 	}
-	return Model{}, fmt.Errorf("there is no model %s in the catalogue, which planc models lists", name)
+	return Model{}, fmt.Errorf("the catalogue has no model %s; planc models lists the models", name)
 }
 
-// ModelFile is a catalogue row as a config.json.
+// ModelFile returns the config.json of a row.
 func ModelFile(name string) ([]byte, error) {
 	m, err := ModelInfo(name)
 	if err != nil {
@@ -109,8 +109,9 @@ func ModelFile(name string) ([]byte, error) {
 	return models.ReadFile("models/" + m.Name + ".json")
 }
 
-// NearestModel is the name or alias that the user may have meant, or "": the nearest one; else the smallest model whose
-// name begins so; else the smallest one of the family or series that is nearest, as of lama.
+// NearestModel returns the name or alias that the user may have meant, "" if none is near. It tries, in this order, the
+// nearest name, the smallest model whose name begins with the text, and the smallest model of the nearest family or
+// series (so that "lama" finds a Llama).
 func NearestModel(name string) string {
 	name = strings.ToLower(name)
 	names := ModelNames()
@@ -122,7 +123,7 @@ func NearestModel(name string) string {
 		return fix
 	}
 	var series []string
-	first := map[string]string{} // the smallest of a series, a family, or what begins so
+	first := map[string]string{} // the smallest model of a series, of a family, or with a prefix
 	for _, m := range ModelNames() {
 		word, _, _ := strings.Cut(m, "-")
 		for _, s := range []string{word, strings.TrimRight(word, "0123456789."), catalogue()[m].Family} {
@@ -137,9 +138,9 @@ func NearestModel(name string) string {
 	return first[cmp.Or(ir.Nearest(name, series), name)]
 }
 
-// HubModel is the catalogue's name of a model that the user names as the Hugging Face hub does, such as
-// meta-llama/Meta-Llama-3-8B; "" if the catalogue has no such model. Words at the end say which weights are meant,
-// which the catalogue does not have: Instruct, hf, v0.1.
+// HubModel returns the catalogue's name of a model on the Hugging Face hub, such as meta-llama/Meta-Llama-3-8B, "" if
+// the catalogue does not have it. It ignores the last words of the hub's name, such as Instruct, hf or v0.1: they
+// choose weights, which the catalogue does not contain.
 func HubModel(id string) string {
 	org, name, ok := strings.Cut(strings.ToLower(id), "/")
 	if !ok || org == "" || org == "." || org == ".." || strings.Contains(name, "/") {

@@ -2,15 +2,15 @@ package spec
 
 import "github.com/planc-dev/planc/ir"
 
-// The kinds of mistake that a job file can hold beside those of package strict.
+// Codes of the input errors in a job file, besides those of package strict.
 const (
-	// Missing is reported for a field that is needed.
+	// Missing is reported for a required field that is absent.
 	//
 	// Example:
 	//	model: gpt2-124m
 	Missing ir.Code = "Missing"
 
-	// Conflict is reported for two fields that cannot be together.
+	// Conflict is reported for two fields that exclude each other.
 	//
 	// Example:
 	//	train: {global_batch: 8, global_batch_tokens: 8K}
@@ -28,13 +28,13 @@ const (
 	//	model: gpt2-125m
 	UnknownModel ir.Code = "UnknownModel"
 
-	// BadModel is reported for sizes of a model that do not fit together.
+	// BadModel is reported for sizes of a model that do not fit each other.
 	//
 	// Example:
 	//	model: {model_type: gpt2, n_embd: 64, n_head: 5}
 	BadModel ir.Code = "BadModel"
 
-	// BadBatch is reported for a batch or sequence length that the model or the job cannot have.
+	// BadBatch is reported for a batch size or sequence length that the model or the job does not allow.
 	//
 	// Example:
 	//	model: gpt2-124m

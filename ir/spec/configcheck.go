@@ -8,10 +8,10 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// keys are the names that a family's config.json gives the sizes; "" where it has none, "a|b" where it has two.
+// keys are the names of the sizes in a family's config.json; "" if it has no such size, "a|b" if it has two names.
 type keys struct{ vocab, hidden, layers, heads, kvHeads, headDim, ffn, positions string }
 
-// written is the one of the names "a|b" that config.json has, else the first.
+// written returns the name of "a|b" that config.json uses, the first if it uses neither.
 func (c *Config) written(names string) string {
 	all := strings.Split(names, "|")
 	for _, name := range all {
@@ -22,7 +22,7 @@ func (c *Config) written(names string) string {
 	return all[0]
 }
 
-// check wants sizes that fit together, and works out those that follow from others.
+// check reports sizes that do not fit each other, and computes those that follow from others.
 func (c *Config) check(diags *ir.Diags, k keys) {
 	hidden, heads, kvHeads := c.written(k.hidden), c.written(k.heads), c.written(k.kvHeads)
 	if c.HeadDim == 0 {
@@ -53,12 +53,13 @@ func (c *Config) check(diags *ir.Diags, k keys) {
 		}
 		diags.Addf(at, BadModel, "num_experts_per_tok is %d; %s", c.Choices, there)
 	}
-	if p := c.approxParams(); p > mostParams {
-		diags.Addf(c.Pos(""), BadModel, "the model would have %.3g parameters; at most %.0e are planned", p, mostParams)
+	if p := c.approxParams(); p > maxParams {
+		diags.Addf(c.Pos(""), BadModel, "the model would have %.3g parameters; planc supports at most %.0e",
+			p, maxParams)
 	}
 }
 
-// checkRotary wants pairs to turn, and a factor for each where there is a list of them.
+// checkRotary checks that the rotated elements form pairs, and that a list of factors has one per pair.
 func (c *Config) checkRotary(diags *ir.Diags, k keys) {
 	c.RotaryDim = int(float64(c.HeadDim) * c.rotary)
 	if c.KVLatent > 0 {
@@ -67,16 +68,17 @@ func (c *Config) checkRotary(diags *ir.Diags, k keys) {
 	switch {
 	case c.RotaryDim%2 == 0 && c.RotaryDim > 0:
 	case c.KVLatent > 0:
-		diags.Addf(c.Pos("qk_rope_head_dim"), BadModel, "qk_rope_head_dim is %d; rotary positions want an even one",
+		diags.Addf(c.Pos("qk_rope_head_dim"), BadModel,
+			"qk_rope_head_dim is %d; rotary positions need an even number",
 			c.RotaryDim)
 	case c.rotary == 1:
 		diags.Addf(c.blame(c.written(k.headDim), c.written(k.hidden), c.written(k.heads)), BadModel,
-			"the size of a head, head_dim or %s / %s, is %d; rotary positions want an even one", c.written(k.hidden),
+			"the head size, head_dim or %s / %s, is %d; rotary positions need an even number", c.written(k.hidden),
 			c.written(k.heads), c.HeadDim)
 	default:
 		diags.Addf(c.blame(c.written("rotary_pct|partial_rotary_factor"), c.written(k.headDim), c.written(k.hidden),
 			c.written(k.heads)), BadModel,
-			"rotary positions turn %d of a head's %d elements; an even number of at least 2 is wanted",
+			"rotary positions rotate %d of a head's %d elements; it must be an even number of at least 2",
 			c.RotaryDim, c.HeadDim)
 	}
 	if c.RopeScaling.Kind != "longrope" {
@@ -88,13 +90,15 @@ func (c *Config) checkRotary(diags *ir.Diags, k keys) {
 		factors []float64
 	}{{"short_factor", c.RopeScaling.Factors}, {"long_factor", c.RopeScaling.Long}} {
 		if n := len(list.factors); n != c.RotaryDim/2 {
-			diags.Addf(c.Pos(at), BadModel, "%s.%s has %d numbers; one for each of %d pairs of a head is wanted", at,
+			diags.Addf(c.Pos(at), BadModel, "%s.%s has %d numbers; it must have one for each of a head's %d "+
+				"rotated pairs", at,
 				list.name, n, c.RotaryDim/2)
 		}
 	}
 }
 
-// checkImage wants whole patches, and works out the positions: one for each, and the class token's.
+// checkImage checks that the image consists of whole patches. It sets the number of positions: one per patch, and one
+// for the class token.
 func (c *Config) checkImage(diags *ir.Diags) {
 	if c.ImageSize%c.PatchSize != 0 {
 		diags.Addf(c.blame("patch_size", "image_size"), BadModel, "patch_size %d does not divide image_size %d",
@@ -104,11 +108,11 @@ func (c *Config) checkImage(diags *ir.Diags) {
 	c.MaxPositions = side*side + 1
 }
 
-// mostParams is how many parameters a model may have. Bytes of all state, up to 24 a parameter, are then far below
-// 2^63.
-const mostParams = 1e16
+// maxParams is the largest supported number of parameters. With up to 24 bytes of state per parameter, all sizes in
+// bytes then stay far below 2^63.
+const maxParams = 1e16
 
-// approxParams is about how many parameters the model has. It cannot overflow.
+// approxParams estimates the number of parameters in floating point, which cannot overflow.
 func (c *Config) approxParams() float64 {
 	h, l := float64(c.Hidden), float64(c.Layers)
 	attention := 4 * h * float64(c.Heads) * float64(c.HeadDim)
@@ -120,8 +124,8 @@ func (c *Config) approxParams() float64 {
 		l*(attention+3*h*(float64(c.FFN)+float64(c.Experts)*float64(c.ExpertFFN)+float64(c.SharedFFN)))
 }
 
-// widest is the most elements that a token has in one value: logits, the hidden layer of an MLP, or the choices of
-// experts.
+// widest returns the largest number of elements per token in one value: logits, an MLP's hidden layer, or the inputs of
+// the chosen experts.
 func (c *Config) widest() float64 {
 	experts := float64(max(1, c.Choices)) * float64(max(c.ExpertFFN, c.Hidden))
 	return max(float64(c.Vocab), float64(c.FFN), float64(c.SharedFFN), experts,

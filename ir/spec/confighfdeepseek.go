@@ -10,46 +10,46 @@ import (
 // hfDeepseek are the keys that deepseek_v2 and deepseek_v3 share.
 type hfDeepseek struct {
 	hfDecoder
-	Activation    string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"gates in an MLP"`
-	Parameters    hfRope  `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`
+	Activation    string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the gate projection"`
+	Parameters    hfRope  `yaml:"rope_parameters" doc:"rotary positions, in the spelling of transformers 5"`
 	AttentionBias bool    `yaml:"attention_bias" now:"false" doc:"false"`
-	QLatent       int     `yaml:"q_lora_rank" min:"1" max:"65536" null:"none" doc:"width of what queries are projected from; null: the residual stream"`
-	KVLatent      int     `yaml:"kv_lora_rank" min:"1" max:"65536" doc:"width of what keys and values are projected from"`
-	PlainDim      int     `yaml:"qk_nope_head_dim" min:"1" max:"65536" doc:"elements of a head's queries and keys that know no positions"`
-	RotaryDim     int     `yaml:"qk_rope_head_dim" min:"1" max:"65536" doc:"elements of a head's queries and keys that are turned; the keys' are one for all heads"`
+	QLatent       int     `yaml:"q_lora_rank" min:"1" max:"65536" null:"none" doc:"width of the latent vector of queries; null: queries are projected from the residual stream"`
+	KVLatent      int     `yaml:"kv_lora_rank" min:"1" max:"65536" doc:"width of the latent vector of keys and values"`
+	PlainDim      int     `yaml:"qk_nope_head_dim" min:"1" max:"65536" doc:"elements of a head's queries and keys without positions"`
+	RotaryDim     int     `yaml:"qk_rope_head_dim" min:"1" max:"65536" doc:"elements of a head's queries and keys that are rotated; all heads share the rotated keys"`
 	VDim          int     `yaml:"v_head_dim" min:"1" max:"65536" doc:"elements of a head's values"`
-	Experts       int     `yaml:"n_routed_experts" min:"1" max:"16384" doc:"experts in each MLP that has some"`
-	Choices       int     `yaml:"num_experts_per_tok" min:"1" max:"16384" doc:"experts that a token goes to"`
-	Shared        int     `yaml:"n_shared_experts" min:"1" max:"16384" doc:"experts that all tokens go to"`
-	ExpertFFN     int     `yaml:"moe_intermediate_size" min:"1" max:"4194304" doc:"width of the hidden layer of an expert"`
-	Dense         int     `yaml:"first_k_dense_replace" min:"0" max:"1024" doc:"first blocks without experts"`
-	Every         int     `yaml:"moe_layer_freq" now:"1" doc:"1: every block behind those has experts"`
-	RouteScale    float64 `yaml:"routed_scaling_factor" over:"0" doc:"factor of the experts' weights"`
-	Groups        int     `yaml:"n_group" min:"1" max:"16384" null:"none" doc:"experts are in so many equal groups"`
-	BestGroups    int     `yaml:"topk_group" min:"1" max:"16384" null:"none" doc:"groups that a token's experts are chosen from"`
-	Balanced      bool    `yaml:"output_router_logits" now:"false" doc:"false: no balance loss is added"`
-	SeqBalance    bool    `yaml:"seq_aux" doc:"how the first training's balance loss was taken; transformers has none"`
-	Balance       float64 `yaml:"aux_loss_alpha" min:"0" doc:"factor of that loss"`
+	Experts       int     `yaml:"n_routed_experts" min:"1" max:"16384" doc:"number of routed experts per block"`
+	Choices       int     `yaml:"num_experts_per_tok" min:"1" max:"16384" doc:"experts per token"`
+	Shared        int     `yaml:"n_shared_experts" min:"1" max:"16384" doc:"number of shared experts, which all tokens pass"`
+	ExpertFFN     int     `yaml:"moe_intermediate_size" min:"1" max:"4194304" doc:"width of an expert's hidden layer"`
+	Dense         int     `yaml:"first_k_dense_replace" min:"0" max:"1024" doc:"leading blocks with an MLP instead of experts"`
+	Every         int     `yaml:"moe_layer_freq" now:"1" doc:"1: every block after first_k_dense_replace has experts"`
+	RouteScale    float64 `yaml:"routed_scaling_factor" over:"0" doc:"factor of the expert weights"`
+	Groups        int     `yaml:"n_group" min:"1" max:"16384" null:"none" doc:"number of equal groups that the experts form"`
+	BestGroups    int     `yaml:"topk_group" min:"1" max:"16384" null:"none" doc:"groups from which a token's experts are chosen"`
+	Balanced      bool    `yaml:"output_router_logits" now:"false" doc:"false: config.json adds no balance loss"`
+	SeqBalance    bool    `yaml:"seq_aux" doc:"how the balance loss was taken in the original training; transformers has none"`
+	Balance       float64 `yaml:"aux_loss_alpha" min:"0" doc:"coefficient of that loss"`
 }
 
 // hfDeepseekV2 is config.json of model_type deepseek_v2.
 type hfDeepseekV2 struct {
 	hfDeepseek
 	MLPBias bool   `yaml:"mlp_bias" now:"false" doc:"false"`
-	Share   bool   `yaml:"norm_topk_prob" now:"false" doc:"false: weights of a token's experts are their scores, as transformers has it"`
-	Scores  string `yaml:"scoring_func" enum:"softmax,sigmoid" now:"softmax" doc:"what makes scores of the router's outputs"`
-	Method  string `yaml:"topk_method" enum:"greedy,group_limited_greedy,noaux_tc" now:"greedy,group_limited_greedy" doc:"whether a token's experts are of a few groups"`
+	Share   bool   `yaml:"norm_topk_prob" now:"false" doc:"false: a token's expert weights are not normalized, as in transformers"`
+	Scores  string `yaml:"scoring_func" enum:"softmax,sigmoid" now:"softmax" doc:"how router outputs become scores"`
+	Method  string `yaml:"topk_method" enum:"greedy,group_limited_greedy,noaux_tc" now:"greedy,group_limited_greedy" doc:"whether a token's experts come from a few groups"`
 }
 
 // hfDeepseekV3 is config.json of model_type deepseek_v3.
 type hfDeepseekV3 struct {
 	hfDeepseek
-	Next   bool   `yaml:"rope_interleave" doc:"elements that turn together are neighbours"`
-	Share  bool   `yaml:"norm_topk_prob" doc:"the weights of a token's experts add up to routed_scaling_factor"`
-	Scores string `yaml:"scoring_func" enum:"softmax,sigmoid" now:"sigmoid" doc:"what makes scores of the router's outputs"`
+	Next   bool   `yaml:"rope_interleave" doc:"rotated pairs are adjacent elements"`
+	Share  bool   `yaml:"norm_topk_prob" doc:"a token's expert weights add up to routed_scaling_factor"`
+	Scores string `yaml:"scoring_func" enum:"softmax,sigmoid" now:"sigmoid" doc:"how router outputs become scores"`
 	Method string `yaml:"topk_method" enum:"greedy,group_limited_greedy,noaux_tc" now:"noaux_tc" doc:"how a token's experts are chosen"`
-	Ahead  int    `yaml:"num_nextn_predict_layers" min:"0" max:"1024" doc:"blocks that predict further tokens; their weights are left out, as transformers leaves them"`
-	MTP    *int   `yaml:"num_mtp_layers" min:"0" max:"1024" doc:"the same, as transformers 5 spells it"`
+	Ahead  int    `yaml:"num_nextn_predict_layers" min:"0" max:"1024" doc:"blocks for multi-token prediction; planc leaves their weights out, as transformers does"`
+	MTP    *int   `yaml:"num_mtp_layers" min:"0" max:"1024" doc:"num_nextn_predict_layers in the spelling of transformers 5"`
 }
 
 var (
@@ -72,17 +72,19 @@ func deepseek(family string, vocab, hidden, ffn, layers, heads, positions int) h
 		Experts: 64, Shared: 2, ExpertFFN: 1407, Every: 1, RouteScale: 1}
 }
 
-// deepseekSizes: head_dim is written by transformers for RotaryDim, and says nothing of its own.
+// deepseekSizes has no headDim: transformers writes head_dim as a copy of qk_rope_head_dim.
 var deepseekSizes = keys{vocab: "vocab_size", hidden: "hidden_size", layers: "num_hidden_layers",
 	heads:   "num_attention_heads",
 	kvHeads: "num_key_value_heads", ffn: "intermediate_size", positions: "max_position_embeddings"}
 
-// deepseek is what both families share. Each head has keys of its own, so that num_key_value_heads says nothing.
+// deepseek reads the keys that both families share. Each head has keys of its own, so num_key_value_heads has no
+// effect.
 func (s *source) deepseek(family string, hf *hfDeepseek) *Config {
 	c := s.decoder(family, &hf.hfDecoder, hf.Activation)
 	if hf.KVHeads != 0 && hf.KVHeads != hf.Heads {
 		s.diags.Addf(s.Pos("num_key_value_heads"), strict.NotYet,
-			"num_key_value_heads is %d; latent attention has keys for each of the %d heads", hf.KVHeads, hf.Heads)
+			"num_key_value_heads is %d; multi-head latent attention (MLA) has keys for each of the %d heads",
+			hf.KVHeads, hf.Heads)
 	}
 	c.KVLatent, c.QLatent, c.PlainDim, c.VDim, c.HeadDim = hf.KVLatent, hf.QLatent, hf.PlainDim, hf.VDim,
 		hf.PlainDim+hf.RotaryDim
@@ -94,7 +96,7 @@ func (s *source) deepseek(family string, hf *hfDeepseek) *Config {
 	}
 	if hf.Dense >= hf.Layers {
 		s.diags.Addf(s.Pos("first_k_dense_replace"), BadModel,
-			"first_k_dense_replace is %d of %d blocks; one with experts is wanted", hf.Dense, hf.Layers)
+			"first_k_dense_replace is %d of %d blocks; at least one block must have experts", hf.Dense, hf.Layers)
 	}
 	s.turned(c, &hf.hfDecoder, hf.Parameters)
 	c.rotary = float64(hf.RotaryDim) / float64(c.HeadDim)
@@ -102,7 +104,8 @@ func (s *source) deepseek(family string, hf *hfDeepseek) *Config {
 	return c
 }
 
-// latentScale is the factor of the scores: yarn's mscale_all_dim makes them larger too, by the square of its own.
+// latentScale returns the factor of the attention scores. yarn's mscale_all_dim multiplies it by the square of yarn's
+// own factor.
 func latentScale(c *Config, s *source, hf *hfDeepseek) float64 {
 	scale := 1 / math.Sqrt(float64(c.HeadDim))
 	r := hf.Scaling
@@ -116,10 +119,10 @@ func latentScale(c *Config, s *source, hf *hfDeepseek) float64 {
 	return scale
 }
 
-// groups are the experts' groups.
+// groups reads and checks the expert groups.
 func (s *source) groups(c *Config, hf *hfDeepseek) {
 	if hf.Groups == 0 || hf.BestGroups == 0 {
-		s.diags.Addf(s.Pos("topk_method"), Missing, "topk_method wants n_group and topk_group")
+		s.diags.Addf(s.Pos("topk_method"), Missing, "topk_method needs n_group and topk_group")
 		return
 	}
 	switch {
@@ -144,7 +147,7 @@ func deepseekV2Config(s *source, hf *hfDeepseekV2) *Config {
 	return c
 }
 
-// routeEps is what modeling_deepseek_v3.py of transformers adds to the sum of a token's scores.
+// routeEps is the number that transformers' modeling_deepseek_v3.py adds to the sum of a token's scores.
 const routeEps = 1e-20
 
 func deepseekV3Config(s *source, hf *hfDeepseekV3) *Config {
@@ -164,7 +167,8 @@ func deepseekV3Config(s *source, hf *hfDeepseekV3) *Config {
 	s.groups(c, &hf.hfDeepseek)
 	if hf.Groups > 1 && hf.Experts/hf.Groups < 2 {
 		s.diags.Addf(s.Pos("n_group"), BadModel,
-			"n_group %d makes groups of one expert; groups are chosen by their best two", hf.Groups)
+			"n_group %d makes groups of one expert, but groups are ranked by the sum of their best two: use a "+
+				"smaller n_group", hf.Groups)
 	}
 	return c
 }

@@ -3,22 +3,22 @@ package spec
 // hfBERT is config.json of model_type bert.
 type hfBERT struct {
 	ModelType  string  `yaml:"model_type" doc:"the family"`
-	Vocab      int     `yaml:"vocab_size" min:"1" max:"134217728" doc:"tokens, or rows that the table has for them"`
+	Vocab      int     `yaml:"vocab_size" min:"1" max:"134217728" doc:"number of tokens, or of rows that the token table has"`
 	Hidden     int     `yaml:"hidden_size" min:"1" max:"1048576" doc:"width of the residual stream"`
-	Layers     int     `yaml:"num_hidden_layers" min:"1" max:"1024" doc:"blocks"`
-	Heads      int     `yaml:"num_attention_heads" min:"1" max:"65536" doc:"heads"`
-	FFN        int     `yaml:"intermediate_size" min:"1" max:"4194304" doc:"width of the hidden layer of an MLP"`
-	Activation string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"of an MLP, and of the head"`
-	Dropout    float64 `yaml:"hidden_dropout_prob" min:"0" under:"1" doc:"of the embeddings and of what enters the residual stream"`
-	Attn       float64 `yaml:"attention_probs_dropout_prob" min:"0" under:"1" doc:"of attention's weights"`
+	Layers     int     `yaml:"num_hidden_layers" min:"1" max:"1024" doc:"number of blocks"`
+	Heads      int     `yaml:"num_attention_heads" min:"1" max:"65536" doc:"number of heads"`
+	FFN        int     `yaml:"intermediate_size" min:"1" max:"4194304" doc:"width of the MLP's hidden layer"`
+	Activation string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the MLP and of the head"`
+	Dropout    float64 `yaml:"hidden_dropout_prob" min:"0" under:"1" doc:"dropout of the embeddings and of each block's output before the residual sum"`
+	Attn       float64 `yaml:"attention_probs_dropout_prob" min:"0" under:"1" doc:"dropout of attention weights"`
 	Positions  int     `yaml:"max_position_embeddings" min:"1" max:"134217728" doc:"rows of the position table"`
-	Types      int     `yaml:"type_vocab_size" min:"1" max:"65536" doc:"rows of the table of segments"`
+	Types      int     `yaml:"type_vocab_size" min:"1" max:"65536" doc:"rows of the segment table"`
 	InitStd    float64 `yaml:"initializer_range" min:"0" doc:"standard deviation of initial weights"`
 	NormEps    float64 `yaml:"layer_norm_eps" over:"0" doc:"added to a norm's variance"`
 	Position   string  `yaml:"position_embedding_type" enum:"absolute,relative_key,relative_key_query" now:"absolute" doc:"absolute"`
 	Decoder    bool    `yaml:"is_decoder" now:"false" doc:"false"`
 	Cross      bool    `yaml:"add_cross_attention" now:"false" doc:"false"`
-	Tied       bool    `yaml:"tie_word_embeddings" doc:"the head is the embedding"`
+	Tied       bool    `yaml:"tie_word_embeddings" doc:"the output layer shares the weights of the embedding"`
 }
 
 var absentBERT = hfBERT{ModelType: BERT, Vocab: 30522, Hidden: 768, Layers: 12, Heads: 12, FFN: 3072,
@@ -38,22 +38,22 @@ func bertConfig(_ *source, hf *hfBERT) *Config {
 // hfViT is config.json of model_type vit.
 type hfViT struct {
 	ModelType  string            `yaml:"model_type" doc:"the family"`
-	Labels     int               `yaml:"num_labels" min:"1" max:"65536" doc:"classes; those of id2label, or 2, if absent"`
+	Labels     int               `yaml:"num_labels" min:"1" max:"65536" doc:"number of classes; the length of id2label, or 2, if absent"`
 	Names      map[string]string `yaml:"id2label" doc:"names of the classes"`
 	Hidden     int               `yaml:"hidden_size" min:"1" max:"1048576" doc:"width of the residual stream"`
-	Layers     int               `yaml:"num_hidden_layers" min:"1" max:"1024" doc:"blocks"`
-	Heads      int               `yaml:"num_attention_heads" min:"1" max:"65536" doc:"heads"`
-	FFN        int               `yaml:"intermediate_size" min:"1" max:"4194304" doc:"width of the hidden layer of an MLP"`
-	Activation string            `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"of an MLP"`
-	Dropout    float64           `yaml:"hidden_dropout_prob" min:"0" under:"1" doc:"of the embeddings and of what enters the residual stream"`
-	Attn       float64           `yaml:"attention_probs_dropout_prob" min:"0" under:"1" doc:"of attention's weights"`
+	Layers     int               `yaml:"num_hidden_layers" min:"1" max:"1024" doc:"number of blocks"`
+	Heads      int               `yaml:"num_attention_heads" min:"1" max:"65536" doc:"number of heads"`
+	FFN        int               `yaml:"intermediate_size" min:"1" max:"4194304" doc:"width of the MLP's hidden layer"`
+	Activation string            `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the MLP"`
+	Dropout    float64           `yaml:"hidden_dropout_prob" min:"0" under:"1" doc:"dropout of the embeddings and of each block's output before the residual sum"`
+	Attn       float64           `yaml:"attention_probs_dropout_prob" min:"0" under:"1" doc:"dropout of attention weights"`
 	InitStd    float64           `yaml:"initializer_range" min:"0" doc:"standard deviation of initial weights"`
 	NormEps    float64           `yaml:"layer_norm_eps" over:"0" doc:"added to a norm's variance"`
-	Image      int               `yaml:"image_size" min:"1" max:"65536" doc:"pixels of a side"`
-	Patch      int               `yaml:"patch_size" min:"1" max:"65536" doc:"pixels of a patch's side"`
-	Channels   int               `yaml:"num_channels" min:"1" max:"65536" doc:"colours of a pixel"`
+	Image      int               `yaml:"image_size" min:"1" max:"65536" doc:"side length of an image in pixels"`
+	Patch      int               `yaml:"patch_size" min:"1" max:"65536" doc:"side length of a patch in pixels"`
+	Channels   int               `yaml:"num_channels" min:"1" max:"65536" doc:"colour channels"`
 	QKVBias    bool              `yaml:"qkv_bias" now:"true" doc:"true"`
-	Problem    string            `yaml:"problem_type" enum:"regression,single_label_classification,multi_label_classification" now:"single_label_classification" doc:"whose loss is trained"`
+	Problem    string            `yaml:"problem_type" enum:"regression,single_label_classification,multi_label_classification" now:"single_label_classification" doc:"which loss is trained"`
 }
 
 var absentViT = hfViT{ModelType: ViT, Hidden: 768, Layers: 12, Heads: 12, FFN: 3072, Activation: "gelu", InitStd: 0.02,
@@ -70,7 +70,7 @@ func vitConfig(s *source, hf *hfViT) *Config {
 	case hf.Labels == 0:
 		hf.Labels = n
 	case n > 0 && n != hf.Labels:
-		s.diags.Addf(s.Pos("num_labels"), Conflict, "num_labels is %d, and id2label names %d", hf.Labels, n)
+		s.diags.Addf(s.Pos("num_labels"), Conflict, "num_labels is %d, but id2label names %d classes", hf.Labels, n)
 	}
 	hf.Names = nil
 	return &Config{Family: ViT, Vocab: hf.Labels, Hidden: hf.Hidden, Layers: hf.Layers, Heads: hf.Heads,

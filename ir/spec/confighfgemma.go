@@ -10,33 +10,33 @@ import (
 type hfGemma struct {
 	hfDecoder
 	hfWindows
-	Activation    string  `yaml:"hidden_activation" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"gates in an MLP"`
-	OldActivation string  `yaml:"hidden_act" now:"gelu_pytorch_tanh" doc:"hidden_activation's older name"`
-	Bias          bool    `yaml:"attention_bias" doc:"biases of attention's projections"`
-	QueryScalar   float64 `yaml:"query_pre_attn_scalar" over:"0" doc:"scores are divided by its root"`
-	LogitCap      float64 `yaml:"final_logit_softcapping" over:"0" null:"none" doc:"cap of the logits"`
-	ScoreCap      float64 `yaml:"attn_logit_softcapping" over:"0" null:"none" doc:"cap of attention's scores; gemma3_text has none"`
+	Activation    string  `yaml:"hidden_activation" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the gate projection"`
+	OldActivation string  `yaml:"hidden_act" now:"gelu_pytorch_tanh" doc:"old name of hidden_activation"`
+	Bias          bool    `yaml:"attention_bias" doc:"attention projections have biases"`
+	QueryScalar   float64 `yaml:"query_pre_attn_scalar" over:"0" doc:"scores are divided by its square root"`
+	LogitCap      float64 `yaml:"final_logit_softcapping" over:"0" null:"none" doc:"soft cap of the logits"`
+	ScoreCap      float64 `yaml:"attn_logit_softcapping" over:"0" null:"none" doc:"soft cap of the attention scores; gemma3_text has none"`
 	BothWays      bool    `yaml:"use_bidirectional_attention" now:"false" doc:"false"`
 }
 
 // hfGemma2 is config.json of model_type gemma2.
 type hfGemma2 struct {
 	hfGemma
-	Parameters hfRope `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`
+	Parameters hfRope `yaml:"rope_parameters" doc:"rotary positions, in the spelling of transformers 5"`
 }
 
 // hfGemma3 is config.json of model_type gemma3_text.
 type hfGemma3 struct {
 	hfGemma
-	LocalTheta float64 `yaml:"rope_local_base_freq" over:"0" doc:"base of rotary positions in local layers; 10000 if absent"`
-	Pattern    int     `yaml:"sliding_window_pattern" min:"1" max:"1024" doc:"every so many layers one is full, unless layer_types says otherwise"`
-	Parameters hfRopes `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`
+	LocalTheta float64 `yaml:"rope_local_base_freq" over:"0" doc:"base of the rotary frequencies in local layers; 10000 if absent"`
+	Pattern    int     `yaml:"sliding_window_pattern" min:"1" max:"1024" doc:"one layer in this many is full, unless layer_types is given"`
+	Parameters hfRopes `yaml:"rope_parameters" doc:"rotary positions, in the spelling of transformers 5"`
 }
 
-// hfRopes are rope_parameters of a model whose local layers have their own.
+// hfRopes is rope_parameters of a model whose local layers have their own.
 type hfRopes struct {
-	Full  hfRope `yaml:"full_attention" doc:"of full layers"`
-	Local hfRope `yaml:"sliding_attention" doc:"of local layers"`
+	Full  hfRope `yaml:"full_attention" doc:"full layers"`
+	Local hfRope `yaml:"sliding_attention" doc:"local layers"`
 }
 
 func absentGemma(family string, vocab, positions int) hfGemma {
@@ -54,7 +54,7 @@ var absentGemma2 = func() hfGemma2 {
 
 var absentGemma3 = hfGemma3{hfGemma: absentGemma(Gemma3, 262208, 131072), Pattern: 6}
 
-// gemma reads what both share; full says which layers are full if layer_types does not.
+// gemma reads the keys that both families share. full reports which layers are full if layer_types is absent.
 func (s *source) gemma(family string, hf *hfGemma, full func(layer int) bool) *Config {
 	c := s.decoder(family, &hf.hfDecoder, hf.Activation)
 	c.AttentionBias, c.QKVBias, c.UnitNorm, c.SandwichNorm = hf.Bias, hf.Bias, true, true
@@ -74,8 +74,8 @@ func gemma3Config(s *source, hf *hfGemma3) *Config {
 	c.QKNorm = true
 	if hf.ScoreCap != 0 {
 		s.diags.Addf(s.Pos("attn_logit_softcapping"), BadModel,
-			"attn_logit_softcapping is %v; the scores of gemma3_text have no cap: transformers reads the key and "+
-				"does not obey it", hf.ScoreCap)
+			"attn_logit_softcapping is %v, but gemma3_text does not cap attention scores: transformers reads "+
+				"the key and ignores it; remove the key", hf.ScoreCap)
 	}
 	if hf.Scaling.OldKind != "" && hf.Scaling.Kind == "" {
 		s.diags.Addf(s.Pos("rope_scaling.type"), BadModel,
@@ -89,7 +89,8 @@ func gemma3Config(s *source, hf *hfGemma3) *Config {
 		inner: ".sliding_attention"})
 	if local.RopeScaling.Kind != "" {
 		s.diags.Addf(s.Pos("rope_parameters.sliding_attention"), BadModel,
-			"rope_parameters.sliding_attention is %s; the positions of local layers are not stretched",
+			"rope_parameters.sliding_attention is %s; positions of local layers cannot be scaled: use "+
+				"rope_type default",
 			local.RopeScaling.Kind)
 	}
 	if c.Window > 0 {
@@ -98,7 +99,7 @@ func gemma3Config(s *source, hf *hfGemma3) *Config {
 	return c
 }
 
-// windows says which layers are local: those that layer_types names, else those that usual does.
+// windows sets which layers are local: those of layer_types if it is given, otherwise those that usual reports.
 func (s *source) windows(c *Config, hf hfWindows, usual func(layer int) bool) {
 	if hf.miscounted(s, c.Layers) {
 		return
@@ -122,7 +123,7 @@ func (s *source) windows(c *Config, hf hfWindows, usual func(layer int) bool) {
 	}
 }
 
-// noWindow reports local layers of a model without a window.
+// noWindow reports local layers of a model that has no window size.
 func (s *source) noWindow(hf hfWindows) {
 	which := "the family gives some layers a window"
 	if len(hf.Types) > 0 {
@@ -142,10 +143,10 @@ func (s *source) noWindow(hf hfWindows) {
 	}
 }
 
-// miscounted reports a list of layers that is not one for each.
+// miscounted reports a layer_types whose length is not the number of layers.
 func (hf hfWindows) miscounted(s *source, layers int) bool {
 	if n := len(hf.Types); hf.Types != nil && n != layers {
-		s.diags.Addf(s.Pos("layer_types"), BadModel, "layer_types has %d layers; the model has %d", n, layers)
+		s.diags.Addf(s.Pos("layer_types"), BadModel, "layer_types lists %d layers; the model has %d", n, layers)
 		return true
 	}
 	return false

@@ -3,19 +3,19 @@ package spec
 // hfGPT2 is config.json of model_type gpt2.
 type hfGPT2 struct {
 	ModelType  string  `yaml:"model_type" doc:"the family"`
-	Vocab      int     `yaml:"vocab_size" min:"1" max:"134217728" doc:"tokens, or rows that the table has for them"`
+	Vocab      int     `yaml:"vocab_size" min:"1" max:"134217728" doc:"number of tokens, or of rows that the token table has"`
 	Positions  int     `yaml:"n_positions" min:"1" max:"134217728" doc:"rows of the position table"`
 	Hidden     int     `yaml:"n_embd" min:"1" max:"1048576" doc:"width of the residual stream"`
-	Layers     int     `yaml:"n_layer" min:"1" max:"1024" doc:"blocks"`
-	Heads      int     `yaml:"n_head" min:"1" max:"65536" doc:"heads"`
+	Layers     int     `yaml:"n_layer" min:"1" max:"1024" doc:"number of blocks"`
+	Heads      int     `yaml:"n_head" min:"1" max:"65536" doc:"number of heads"`
 	Inner      int     `yaml:"n_inner" min:"1" max:"4194304" doc:"4·n_embd if absent"`
-	Activation string  `yaml:"activation_function" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"of an MLP"`
-	Resid      float64 `yaml:"resid_pdrop" min:"0" under:"1" doc:"dropout of what enters the residual stream"`
+	Activation string  `yaml:"activation_function" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the MLP"`
+	Resid      float64 `yaml:"resid_pdrop" min:"0" under:"1" doc:"dropout of each block's output before the residual sum"`
 	Embd       float64 `yaml:"embd_pdrop" min:"0" under:"1" doc:"dropout of the embeddings"`
-	Attn       float64 `yaml:"attn_pdrop" min:"0" under:"1" doc:"dropout of attention's weights"`
+	Attn       float64 `yaml:"attn_pdrop" min:"0" under:"1" doc:"dropout of attention weights"`
 	NormEps    float64 `yaml:"layer_norm_epsilon" over:"0" doc:"added to a norm's variance"`
 	InitStd    float64 `yaml:"initializer_range" min:"0" doc:"standard deviation of initial weights"`
-	Tied       bool    `yaml:"tie_word_embeddings" doc:"the head is the embedding"`
+	Tied       bool    `yaml:"tie_word_embeddings" doc:"the output layer shares the weights of the embedding"`
 	Scale      bool    `yaml:"scale_attn_weights" now:"true" doc:"true"`
 	ByLayer    bool    `yaml:"scale_attn_by_inverse_layer_idx" now:"false" doc:"false"`
 	Upcast     bool    `yaml:"reorder_and_upcast_attn" now:"false" doc:"false"`
@@ -44,21 +44,21 @@ func gpt2Config(s *source, hf *hfGPT2) *Config {
 // hfOPT is config.json of model_type opt.
 type hfOPT struct {
 	ModelType   string  `yaml:"model_type" doc:"the family"`
-	Vocab       int     `yaml:"vocab_size" min:"1" max:"134217728" doc:"tokens, or rows that the table has for them"`
+	Vocab       int     `yaml:"vocab_size" min:"1" max:"134217728" doc:"number of tokens, or of rows that the token table has"`
 	Hidden      int     `yaml:"hidden_size" min:"1" max:"1048576" doc:"width of the residual stream"`
 	EmbedDim    int     `yaml:"word_embed_proj_dim" min:"1" max:"1048576" doc:"width of the token table; hidden_size if absent"`
-	Layers      int     `yaml:"num_hidden_layers" min:"1" max:"1024" doc:"blocks"`
-	Heads       int     `yaml:"num_attention_heads" min:"1" max:"65536" doc:"heads"`
-	FFN         int     `yaml:"ffn_dim" min:"1" max:"4194304" doc:"width of the hidden layer of an MLP"`
-	Positions   int     `yaml:"max_position_embeddings" min:"1" max:"134217728" doc:"positions; the table has two rows more"`
-	NormBefore  bool    `yaml:"do_layer_norm_before" doc:"norms come before attention and MLP, not after"`
+	Layers      int     `yaml:"num_hidden_layers" min:"1" max:"1024" doc:"number of blocks"`
+	Heads       int     `yaml:"num_attention_heads" min:"1" max:"65536" doc:"number of heads"`
+	FFN         int     `yaml:"ffn_dim" min:"1" max:"4194304" doc:"width of the MLP's hidden layer"`
+	Positions   int     `yaml:"max_position_embeddings" min:"1" max:"134217728" doc:"number of positions; the table has two rows more"`
+	NormBefore  bool    `yaml:"do_layer_norm_before" doc:"norms precede attention and MLP, instead of following them"`
 	NoFinalNorm bool    `yaml:"_remove_final_layer_norm" now:"false" doc:"false"`
-	Activation  string  `yaml:"activation_function" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"of an MLP"`
-	Dropout     float64 `yaml:"dropout" min:"0" under:"1" doc:"of what enters the residual stream"`
-	Attn        float64 `yaml:"attention_dropout" min:"0" under:"1" doc:"of attention's weights"`
+	Activation  string  `yaml:"activation_function" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the MLP"`
+	Dropout     float64 `yaml:"dropout" min:"0" under:"1" doc:"dropout of each block's output before the residual sum"`
+	Attn        float64 `yaml:"attention_dropout" min:"0" under:"1" doc:"dropout of attention weights"`
 	LayerDrop   float64 `yaml:"layerdrop" now:"0" doc:"0"`
 	InitStd     float64 `yaml:"init_std" min:"0" doc:"standard deviation of initial weights"`
-	Tied        bool    `yaml:"tie_word_embeddings" doc:"the head is the embedding"`
+	Tied        bool    `yaml:"tie_word_embeddings" doc:"the output layer shares the weights of the embedding"`
 	Bias        bool    `yaml:"enable_bias" now:"true" doc:"true"`
 	Affine      bool    `yaml:"layer_norm_elementwise_affine" now:"true" doc:"true"`
 }
@@ -84,23 +84,23 @@ func optConfig(_ *source, hf *hfOPT) *Config {
 	return c
 }
 
-// hfBloom is config.json of model_type bloom; three sizes have two names.
+// hfBloom is config.json of model_type bloom, in which three sizes have two names each.
 type hfBloom struct {
 	ModelType string  `yaml:"model_type" doc:"the family"`
-	Vocab     int     `yaml:"vocab_size" min:"1" max:"134217728" doc:"tokens, or rows that the table has for them"`
+	Vocab     int     `yaml:"vocab_size" min:"1" max:"134217728" doc:"number of tokens, or of rows that the token table has"`
 	Hidden    int     `yaml:"hidden_size" min:"1" max:"1048576" doc:"width of the residual stream"`
-	NEmbed    int     `yaml:"n_embed" min:"1" max:"1048576" doc:"hidden_size's older name"`
-	Layers    int     `yaml:"n_layer" min:"1" max:"1024" doc:"blocks"`
-	NumLayers int     `yaml:"num_hidden_layers" min:"1" max:"1024" doc:"n_layer's other name"`
-	Heads     int     `yaml:"n_head" min:"1" max:"65536" doc:"heads"`
-	NumHeads  int     `yaml:"num_attention_heads" min:"1" max:"65536" doc:"n_head's other name"`
+	NEmbed    int     `yaml:"n_embed" min:"1" max:"1048576" doc:"old name of hidden_size"`
+	Layers    int     `yaml:"n_layer" min:"1" max:"1024" doc:"number of blocks"`
+	NumLayers int     `yaml:"num_hidden_layers" min:"1" max:"1024" doc:"other name of n_layer"`
+	Heads     int     `yaml:"n_head" min:"1" max:"65536" doc:"number of heads"`
+	NumHeads  int     `yaml:"num_attention_heads" min:"1" max:"65536" doc:"other name of n_head"`
 	NormEps   float64 `yaml:"layer_norm_epsilon" over:"0" doc:"added to a norm's variance"`
 	InitStd   float64 `yaml:"initializer_range" min:"0" doc:"standard deviation of initial weights"`
 	AfterNorm bool    `yaml:"apply_residual_connection_post_layernorm" now:"false" doc:"false"`
-	Dropout   float64 `yaml:"hidden_dropout" min:"0" under:"1" doc:"of what enters the residual stream"`
-	Attn      float64 `yaml:"attention_dropout" min:"0" under:"1" doc:"of attention's weights"`
-	Tied      bool    `yaml:"tie_word_embeddings" doc:"the head is the embedding"`
-	Seq       int     `yaml:"seq_length" min:"1" max:"134217728" doc:"positions that the model was made for"`
+	Dropout   float64 `yaml:"hidden_dropout" min:"0" under:"1" doc:"dropout of each block's output before the residual sum"`
+	Attn      float64 `yaml:"attention_dropout" min:"0" under:"1" doc:"dropout of attention weights"`
+	Tied      bool    `yaml:"tie_word_embeddings" doc:"the output layer shares the weights of the embedding"`
+	Seq       int     `yaml:"seq_length" min:"1" max:"134217728" doc:"sequence length that the model was trained for"`
 }
 
 var absentBloom = hfBloom{ModelType: Bloom, Vocab: 250880, Hidden: 64, Layers: 2, Heads: 8, NormEps: 1e-5,
@@ -120,10 +120,11 @@ func bloomConfig(s *source, hf *hfBloom) *Config {
 		AttentionBias: true, QKVBias: true, MLPBias: true, EmbedNorm: true, EmbedScale: 1}
 }
 
-// either is a size that has two names.
+// either returns a size that has two names, and reports two different values.
 func (s *source) either(key string, n int, other string, m int) int {
 	if s.Has(key) && s.Has(other) && n != m {
-		s.diags.Addf(s.Pos(other), Conflict, "%s is %d, and %s is %d; they are two names of one size", key, n, other, m)
+		s.diags.Addf(s.Pos(other), Conflict, "%s is %d, but %s, another name of the same size, is %d: remove "+
+			"one of them", key, n, other, m)
 	}
 	if s.Has(other) {
 		return m
@@ -134,31 +135,31 @@ func (s *source) either(key string, n int, other string, m int) int {
 // hfNeoX is config.json of model_type gpt_neox.
 type hfNeoX struct {
 	ModelType  string  `yaml:"model_type" doc:"the family"`
-	Vocab      int     `yaml:"vocab_size" min:"1" max:"134217728" doc:"tokens, or rows that the table has for them"`
+	Vocab      int     `yaml:"vocab_size" min:"1" max:"134217728" doc:"number of tokens, or of rows that the token table has"`
 	Hidden     int     `yaml:"hidden_size" min:"1" max:"1048576" doc:"width of the residual stream"`
-	Layers     int     `yaml:"num_hidden_layers" min:"1" max:"1024" doc:"blocks"`
-	Heads      int     `yaml:"num_attention_heads" min:"1" max:"65536" doc:"heads"`
-	FFN        int     `yaml:"intermediate_size" min:"1" max:"4194304" doc:"width of the hidden layer of an MLP"`
-	Activation string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"of an MLP"`
-	Attn       float64 `yaml:"attention_dropout" min:"0" under:"1" doc:"of attention's weights"`
-	Dropout    float64 `yaml:"hidden_dropout" min:"0" under:"1" doc:"of the embeddings and of what enters the residual stream"`
-	Positions  int     `yaml:"max_position_embeddings" min:"1" max:"134217728" doc:"positions that the model was made for"`
+	Layers     int     `yaml:"num_hidden_layers" min:"1" max:"1024" doc:"number of blocks"`
+	Heads      int     `yaml:"num_attention_heads" min:"1" max:"65536" doc:"number of heads"`
+	FFN        int     `yaml:"intermediate_size" min:"1" max:"4194304" doc:"width of the MLP's hidden layer"`
+	Activation string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the MLP"`
+	Attn       float64 `yaml:"attention_dropout" min:"0" under:"1" doc:"dropout of attention weights"`
+	Dropout    float64 `yaml:"hidden_dropout" min:"0" under:"1" doc:"dropout of the embeddings and of each block's output before the residual sum"`
+	Positions  int     `yaml:"max_position_embeddings" min:"1" max:"134217728" doc:"sequence length that the model was trained for"`
 	InitStd    float64 `yaml:"initializer_range" min:"0" doc:"standard deviation of initial weights"`
 	NormEps    float64 `yaml:"layer_norm_eps" over:"0" doc:"added to a norm's variance"`
-	Tied       bool    `yaml:"tie_word_embeddings" doc:"the head is the embedding"`
-	Parallel   bool    `yaml:"use_parallel_residual" doc:"attention and MLP read one residual and add to it together"`
-	Bias       bool    `yaml:"attention_bias" doc:"biases of attention's projections"`
-	Part       float64 `yaml:"rotary_pct" over:"0" max:"1" doc:"part of a head that is turned; 0.25 if absent"`
-	Theta      float64 `yaml:"rotary_emb_base" over:"0" doc:"base of rotary positions; 10000 if absent"`
-	Scaling    hfRope  `yaml:"rope_scaling" doc:"how rotary positions are stretched, in the hub's spelling"`
-	Parameters hfRope  `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`
+	Tied       bool    `yaml:"tie_word_embeddings" doc:"the output layer shares the weights of the embedding"`
+	Parallel   bool    `yaml:"use_parallel_residual" doc:"attention and MLP read the same residual, and both results are added to it"`
+	Bias       bool    `yaml:"attention_bias" doc:"attention projections have biases"`
+	Part       float64 `yaml:"rotary_pct" over:"0" max:"1" doc:"rotated fraction of a head; 0.25 if absent"`
+	Theta      float64 `yaml:"rotary_emb_base" over:"0" doc:"base of the rotary frequencies; 10000 if absent"`
+	Scaling    hfRope  `yaml:"rope_scaling" doc:"scaling of rotary positions, in the spelling of transformers 4"`
+	Parameters hfRope  `yaml:"rope_parameters" doc:"rotary positions, in the spelling of transformers 5"`
 }
 
 var absentNeoX = hfNeoX{ModelType: GPTNeoX, Vocab: 50432, Hidden: 6144, Layers: 44, Heads: 64, FFN: 24576,
 	Activation: "gelu",
 	Positions:  2048, InitStd: 0.02, NormEps: 1e-5, Parallel: true, Bias: true}
 
-// oldSizes are the names of gpt_neox and bert.
+// oldSizes are the keys of gpt_neox and bert.
 var oldSizes = keys{vocab: "vocab_size", hidden: "hidden_size", layers: "num_hidden_layers",
 	heads: "num_attention_heads",
 	ffn:   "intermediate_size", positions: "max_position_embeddings"}

@@ -3,10 +3,10 @@ package spec
 // hfLlama is config.json of model_type llama.
 type hfLlama struct {
 	hfDecoder
-	Activation    string `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"gates in an MLP"`
-	AttentionBias bool   `yaml:"attention_bias" doc:"biases of attention's projections"`
-	MLPBias       bool   `yaml:"mlp_bias" doc:"biases of an MLP's projections"`
-	Parameters    hfRope `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`
+	Activation    string `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the gate projection"`
+	AttentionBias bool   `yaml:"attention_bias" doc:"attention projections have biases"`
+	MLPBias       bool   `yaml:"mlp_bias" doc:"MLP projections have biases"`
+	Parameters    hfRope `yaml:"rope_parameters" doc:"rotary positions, in the spelling of transformers 5"`
 }
 
 var absentLlama = hfLlama{hfDecoder: hfDecoder{ModelType: Llama, Vocab: 32000, Hidden: 4096, FFN: 11008,
@@ -17,7 +17,7 @@ var decoderSizes = keys{vocab: "vocab_size", hidden: "hidden_size", layers: "num
 	heads:   "num_attention_heads",
 	kvHeads: "num_key_value_heads", headDim: "head_dim", ffn: "intermediate_size", positions: "max_position_embeddings"}
 
-// decoder is what llama's descendants share.
+// decoder reads the keys that Llama's descendants share.
 func (s *source) decoder(family string, hf *hfDecoder, activation string) *Config {
 	kv := hf.KVHeads
 	if kv == 0 && !s.Has("num_key_value_heads") {
@@ -30,7 +30,7 @@ func (s *source) decoder(family string, hf *hfDecoder, activation string) *Confi
 		Tied:    hf.Tied, DropAttn: hf.Dropout, EmbedScale: 1}
 }
 
-// turned are rotary positions of a decoder whose layers are all alike.
+// turned reads the rotary positions of a decoder whose layers are all alike.
 func (s *source) turned(c *Config, hf *hfDecoder, parameters hfRope) *Config {
 	s.rope(c, ropeKeys{theta: "rope_theta", base: hf.Theta, scaling: hf.Scaling, parameters: parameters})
 	return c
@@ -45,9 +45,9 @@ func llamaConfig(s *source, hf *hfLlama) *Config {
 // hfMistral is config.json of model_type mistral.
 type hfMistral struct {
 	hfDecoder
-	Activation string `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"gates in an MLP"`
-	Window     int    `yaml:"sliding_window" min:"1" max:"134217728" null:"none" doc:"keys that a query sees"`
-	Parameters hfRope `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`
+	Activation string `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the gate projection"`
+	Window     int    `yaml:"sliding_window" min:"1" max:"134217728" null:"none" doc:"number of keys that a query sees"`
+	Parameters hfRope `yaml:"rope_parameters" doc:"rotary positions, in the spelling of transformers 5"`
 }
 
 var absentMistral = hfMistral{hfDecoder: hfDecoder{ModelType: Mistral, Vocab: 32000, Hidden: 4096, FFN: 14336,
@@ -60,19 +60,20 @@ func mistralConfig(s *source, hf *hfMistral) *Config {
 	return s.turned(c, &hf.hfDecoder, hf.Parameters)
 }
 
-// hfQwen are the keys that Qwen's families share. Which layers use_sliding_window gives a window differs between them.
+// hfQwen are the keys that Qwen's families share. The families differ in which layers use_sliding_window gives a
+// window.
 type hfQwen struct {
 	hfDecoder
 	hfWindows
-	Activation string `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"gates in an MLP"`
-	UseWindow  bool   `yaml:"use_sliding_window" doc:"sliding_window holds"`
-	Parameters hfRope `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`
+	Activation string `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the gate projection"`
+	UseWindow  bool   `yaml:"use_sliding_window" doc:"sliding_window is used"`
+	Parameters hfRope `yaml:"rope_parameters" doc:"rotary positions, in the spelling of transformers 5"`
 }
 
 // hfQwenDense are the keys that qwen2 and qwen3 share.
 type hfQwenDense struct {
 	hfQwen
-	FullLayers int `yaml:"max_window_layers" min:"0" max:"1024" doc:"first layers that have no window, unless layer_types says otherwise"`
+	FullLayers int `yaml:"max_window_layers" min:"0" max:"1024" doc:"leading layers without a window, unless layer_types is given"`
 }
 
 type hfQwen2 struct{ hfQwenDense }
@@ -80,7 +81,7 @@ type hfQwen2 struct{ hfQwenDense }
 // hfQwen3 is config.json of model_type qwen3.
 type hfQwen3 struct {
 	hfQwenDense
-	AttentionBias bool `yaml:"attention_bias" doc:"biases of attention's projections"`
+	AttentionBias bool `yaml:"attention_bias" doc:"attention projections have biases"`
 }
 
 func absentQwen(family string, headDim int) hfQwen {
@@ -89,7 +90,7 @@ func absentQwen(family string, headDim int) hfQwen {
 		Positions: 32768, InitStd: 0.02, NormEps: 1e-6}, hfWindows: hfWindows{Window: 4096}, Activation: "silu"}
 }
 
-// windowLayers is max_window_layers of all of Qwen's families if it is absent.
+// windowLayers is the default of max_window_layers in all of Qwen's families.
 const windowLayers = 28
 
 var (
@@ -97,7 +98,7 @@ var (
 	absentQwen3 = hfQwen3{hfQwenDense: hfQwenDense{absentQwen(Qwen3, 128), windowLayers}}
 )
 
-// qwen reads what Qwen's families share; local says which layers have a window if layer_types does not.
+// qwen reads the keys that Qwen's families share. local reports which layers have a window if layer_types is absent.
 func (s *source) qwen(family string, hf *hfQwen, local func(layer int) bool) *Config {
 	c := s.decoder(family, &hf.hfDecoder, hf.Activation)
 	w := hf.hfWindows
@@ -108,7 +109,8 @@ func (s *source) qwen(family string, hf *hfQwen, local func(layer int) bool) *Co
 	return s.turned(c, &hf.hfDecoder, hf.Parameters)
 }
 
-// qwenDense is qwen2 and qwen3. There a sliding_window that is null is no window, and 0 is one that sees nothing.
+// qwenDense reads qwen2 and qwen3. In these families a null sliding_window means no window, and 0 means a window that
+// sees nothing.
 func (s *source) qwenDense(family string, hf *hfQwenDense) *Config {
 	window := hf.Window > 0 || s.Has("sliding_window")
 	return s.qwen(family, &hf.hfQwen, func(layer int) bool { return window && layer >= hf.FullLayers })
@@ -129,14 +131,14 @@ func qwen3Config(s *source, hf *hfQwen3) *Config {
 // hfPhi3 is config.json of model_type phi3.
 type hfPhi3 struct {
 	hfDecoder
-	Activation string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"gates in an MLP"`
-	Resid      float64 `yaml:"resid_pdrop" min:"0" under:"1" doc:"dropout of what enters the residual stream"`
-	Embd       float64 `yaml:"embd_pdrop" min:"0" under:"1" doc:"dropout of the embeddings, which transformers reads and does not do"`
-	Original   int     `yaml:"original_max_position_embeddings" min:"1" max:"134217728" doc:"positions of the first training"`
-	Window     int     `yaml:"sliding_window" min:"1" max:"134217728" null:"none" doc:"keys that a query sees"`
-	Part       float64 `yaml:"partial_rotary_factor" over:"0" max:"1" doc:"part of a head that is turned; 1 if absent"`
+	Activation string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the gate projection"`
+	Resid      float64 `yaml:"resid_pdrop" min:"0" under:"1" doc:"dropout of each block's output before the residual sum"`
+	Embd       float64 `yaml:"embd_pdrop" min:"0" under:"1" doc:"dropout of the embeddings; transformers reads the key but does not apply it"`
+	Original   int     `yaml:"original_max_position_embeddings" min:"1" max:"134217728" doc:"sequence length of the original training"`
+	Window     int     `yaml:"sliding_window" min:"1" max:"134217728" null:"none" doc:"number of keys that a query sees"`
+	Part       float64 `yaml:"partial_rotary_factor" over:"0" max:"1" doc:"rotated fraction of a head; 1 if absent"`
 	Bias       bool    `yaml:"attention_bias" now:"false" doc:"false"`
-	Parameters hfRope  `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`
+	Parameters hfRope  `yaml:"rope_parameters" doc:"rotary positions, in the spelling of transformers 5"`
 }
 
 var absentPhi3 = hfPhi3{hfDecoder: hfDecoder{ModelType: Phi3, Vocab: 32064, Hidden: 3072, FFN: 8192,

@@ -9,14 +9,14 @@ import (
 // hfMixtral is config.json of model_type mixtral.
 type hfMixtral struct {
 	hfDecoder
-	Activation string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"gates in an MLP"`
-	Window     int     `yaml:"sliding_window" min:"1" max:"134217728" null:"none" doc:"keys that a query sees"`
-	Parameters hfRope  `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`
-	Experts    int     `yaml:"num_local_experts" min:"1" max:"16384" doc:"experts in each MLP"`
-	Choices    int     `yaml:"num_experts_per_tok" min:"1" max:"16384" doc:"experts that a token goes to"`
+	Activation string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the gate projection"`
+	Window     int     `yaml:"sliding_window" min:"1" max:"134217728" null:"none" doc:"number of keys that a query sees"`
+	Parameters hfRope  `yaml:"rope_parameters" doc:"rotary positions, in the spelling of transformers 5"`
+	Experts    int     `yaml:"num_local_experts" min:"1" max:"16384" doc:"number of experts per block"`
+	Choices    int     `yaml:"num_experts_per_tok" min:"1" max:"16384" doc:"experts per token"`
 	Jitter     float64 `yaml:"router_jitter_noise" now:"0" doc:"0"`
-	Balanced   bool    `yaml:"output_router_logits" doc:"adds a balance loss of all layers together; true of one layer only, train.experts.balance adds one to each of more"`
-	Balance    float64 `yaml:"router_aux_loss_coef" min:"0" doc:"factor of the balance loss, if output_router_logits adds it"`
+	Balanced   bool    `yaml:"output_router_logits" doc:"adds one balance loss over all layers; supported for models of one layer only: train.experts.balance adds a loss for each layer"`
+	Balance    float64 `yaml:"router_aux_loss_coef" min:"0" doc:"coefficient of the balance loss, if output_router_logits adds it"`
 }
 
 var absentMixtral = hfMixtral{hfDecoder: hfDecoder{ModelType: Mixtral, Vocab: 32000, Hidden: 4096, FFN: 14336,
@@ -33,32 +33,32 @@ func mixtralConfig(s *source, hf *hfMixtral) *Config {
 	return c
 }
 
-// hfExperts are the keys of the experts of Qwen's models.
+// hfExperts are the keys of the experts in Qwen's families.
 type hfExperts struct {
-	Experts   int     `yaml:"num_experts" min:"1" max:"16384" doc:"experts in each MLP"`
-	Local     int     `yaml:"num_local_experts" min:"1" max:"16384" doc:"the same, as transformers 5 spells it in qwen3_moe; qwen2_moe does not read it, so it must be the same"`
-	Choices   int     `yaml:"num_experts_per_tok" min:"1" max:"16384" doc:"experts that a token goes to"`
-	ExpertFFN int     `yaml:"moe_intermediate_size" min:"1" max:"4194304" doc:"width of the hidden layer of an expert"`
-	Share     bool    `yaml:"norm_topk_prob" doc:"the weights of a token's experts add up to 1"`
+	Experts   int     `yaml:"num_experts" min:"1" max:"16384" doc:"number of experts per block"`
+	Local     int     `yaml:"num_local_experts" min:"1" max:"16384" doc:"num_experts in the spelling of transformers 5 for qwen3_moe; qwen2_moe does not read it, so there it must equal num_experts"`
+	Choices   int     `yaml:"num_experts_per_tok" min:"1" max:"16384" doc:"experts per token"`
+	ExpertFFN int     `yaml:"moe_intermediate_size" min:"1" max:"4194304" doc:"width of an expert's hidden layer"`
+	Share     bool    `yaml:"norm_topk_prob" doc:"a token's expert weights add up to 1"`
 	Step      int     `yaml:"decoder_sparse_step" now:"1" doc:"1: every block has experts"`
-	Dense     []int   `yaml:"mlp_only_layers" max:"1024" doc:"blocks without experts; none today"`
-	Balanced  bool    `yaml:"output_router_logits" doc:"adds a balance loss of all layers together; true of one layer only, train.experts.balance adds one to each of more"`
-	Balance   float64 `yaml:"router_aux_loss_coef" min:"0" doc:"factor of the balance loss, if output_router_logits adds it"`
+	Dense     []int   `yaml:"mlp_only_layers" max:"1024" doc:"blocks without experts; only an empty list is supported"`
+	Balanced  bool    `yaml:"output_router_logits" doc:"adds one balance loss over all layers; supported for models of one layer only: train.experts.balance adds a loss for each layer"`
+	Balance   float64 `yaml:"router_aux_loss_coef" min:"0" doc:"coefficient of the balance loss, if output_router_logits adds it"`
 }
 
 type hfQwen2MoE struct {
 	hfQwen
 	hfExperts
-	SharedFFN   int  `yaml:"shared_expert_intermediate_size" min:"1" max:"4194304" doc:"width of the hidden layer of the expert that all tokens go to"`
-	QKVBias     bool `yaml:"qkv_bias" doc:"biases of queries, keys and values"`
-	LocalLayers int  `yaml:"max_window_layers" min:"0" max:"1024" doc:"of so many first layers every second one, from the first on, has a window, unless layer_types says otherwise"`
+	SharedFFN   int  `yaml:"shared_expert_intermediate_size" min:"1" max:"4194304" doc:"width of the shared expert's hidden layer, which all tokens pass"`
+	QKVBias     bool `yaml:"qkv_bias" doc:"queries, keys and values have biases"`
+	LocalLayers int  `yaml:"max_window_layers" min:"0" max:"1024" doc:"among this many leading layers, every second one, starting with the first, has a window, unless layer_types is given"`
 }
 
 type hfQwen3MoE struct {
 	hfQwen
 	hfExperts
-	AttentionBias bool `yaml:"attention_bias" doc:"biases of attention's projections"`
-	LocalLayers   int  `yaml:"max_window_layers" min:"0" max:"1024" doc:"not read: use_sliding_window gives every layer the window, as in transformers"`
+	AttentionBias bool `yaml:"attention_bias" doc:"attention projections have biases"`
+	LocalLayers   int  `yaml:"max_window_layers" min:"0" max:"1024" doc:"ignored: use_sliding_window gives every layer the window, as in transformers"`
 }
 
 var (
@@ -80,20 +80,21 @@ func (s *source) experts(c *Config, hf *hfExperts) {
 	case !s.Has("num_local_experts"):
 	case c.Family == Qwen2MoE && hf.Local != hf.Experts:
 		s.diags.Addf(s.Pos("num_local_experts"), Conflict,
-			"num_local_experts is %d and num_experts is %d; transformers reads only num_experts for qwen2_moe: "+
-				"remove num_local_experts", hf.Local, hf.Experts)
+			"num_local_experts is %d, but num_experts is %d, and transformers reads only num_experts for "+
+				"qwen2_moe: remove num_local_experts", hf.Local, hf.Experts)
 	default:
 		hf.Experts, hf.Local = hf.Local, 0
 	}
 	if len(hf.Dense) > 0 {
 		s.diags.Addf(s.Root.Get("mlp_only_layers").Pos, strict.NotYet,
-			"mlp_only_layers: blocks without experts among those with experts are not there yet; [] is")
+			"mlp_only_layers is not supported yet: blocks without experts among blocks with experts; use []")
 	}
 	c.Experts, c.Choices, c.ExpertFFN, c.RouteShare, c.RouteScale = hf.Experts, hf.Choices, hf.ExpertFFN, hf.Share, 1
 	s.balanced(c, hf.Balanced, hf.Balance)
 }
 
-// qwen2MoEConfig: where qwen2 counts the first layers that have no window, this family counts those that may have one.
+// qwen2MoEConfig reads qwen2_moe. Its max_window_layers counts the leading layers that may have a window, whereas that
+// of qwen2 counts the leading layers without one.
 func qwen2MoEConfig(s *source, hf *hfQwen2MoE) *Config {
 	c := s.qwen(Qwen2MoE, &hf.hfQwen, func(layer int) bool { return layer%2 == 0 && layer < hf.LocalLayers })
 	c.QKVBias, c.SharedFFN, c.SharedGate = hf.QKVBias, hf.SharedFFN, true
@@ -101,7 +102,7 @@ func qwen2MoEConfig(s *source, hf *hfQwen2MoE) *Config {
 	return c
 }
 
-// qwen3MoEConfig: all layers have the window, or none.
+// qwen3MoEConfig reads qwen3_moe, in which either all layers have the window or none has.
 func qwen3MoEConfig(s *source, hf *hfQwen3MoE) *Config {
 	s.alike(hf.hfDecoder, hf.Types, hf.UseWindow && (hf.Window > 0 || s.Has("sliding_window")))
 	hf.Types = nil
@@ -111,7 +112,8 @@ func qwen3MoEConfig(s *source, hf *hfQwen3MoE) *Config {
 	return c
 }
 
-// alike wants what layer_types says of each layer to be what transformers, which does not read it, does in all of them.
+// alike checks that layer_types agrees with what transformers does in every layer, because transformers ignores the key
+// in this family.
 func (s *source) alike(c hfDecoder, types []string, window bool) {
 	if (hfWindows{Types: types}).miscounted(s, c.Layers) {
 		return

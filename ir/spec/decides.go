@@ -11,11 +11,11 @@ import (
 	"unicode"
 )
 
-// Row is a field and its value as text.
+// Row is a field of the job and its value as text.
 type Row struct{ Path, Value string }
 
-// Decides is the text of what decides the plan: the rows of Deciding, one a line. The cluster is in it by name; its
-// figures are the caller's to add.
+// Decides returns the rows of Deciding as text, one per line. It names the cluster; the caller adds the cluster's
+// figures.
 func (j *Job) Decides() []byte {
 	var b bytes.Buffer
 	for _, r := range j.Deciding() {
@@ -24,16 +24,16 @@ func (j *Job) Decides() []byte {
 	return b.Bytes()
 }
 
-// Deciding are the fields that decide the plan, sorted by path: those of class d, and the model in planc's own words.
-// What is zero is left out, so that a field that comes with a later planc changes no job that lacks it, but for pins:
-// one of 0 or false is there because the job says so. Dropout and names decide nothing.
+// Deciding returns the fields that decide the plan, sorted by path: those of class d, and the model in planc's terms.
+// It leaves out zero values, so that a field that a later planc adds does not change the text of a job without it. A
+// pin of 0 or false is kept, because the job sets it. Dropout and names decide nothing.
 func (j *Job) Deciding() []Row {
 	rows := rowsOf(nil, reflect.ValueOf(*j), "", "", func(class string) bool { return class == "d" })
 	rows = slices.DeleteFunc(rows, func(r Row) bool {
 		zero := r.Value == "0" || r.Value == "false"
 		return r.Value == "" || zero && !strings.HasPrefix(r.Path, "plan.")
 	})
-	if o := &j.Train.Optimizer; o.Kind == "sgd" { // a momentum of 0 needs no memory; what else it is decides nothing
+	if o := &j.Train.Optimizer; o.Kind == "sgd" { // only whether momentum is 0 decides: 0 needs no memory
 		value := "0"
 		if o.Momentum > 0 {
 			value = "above 0"
@@ -43,7 +43,7 @@ func (j *Job) Deciding() []Row {
 	return sortRows(append(rows, j.Config.rows()...))
 }
 
-// Rows are all fields with their values, defaults included, sorted by path.
+// Rows returns all fields with their values, including defaults, sorted by path.
 func (j *Job) Rows() []Row {
 	rows := rowsOf(nil, reflect.ValueOf(*j), "", "", func(string) bool { return true })
 	if d := j.Train.Dropout; d != nil {
@@ -57,7 +57,7 @@ func sortRows(rows []Row) []Row {
 	return rows
 }
 
-// rows are the model, but for what train.experts has of it.
+// rows returns the model's fields without those of train.experts.
 func (c *Config) rows() (out []Row) {
 	for i, v := 0, reflect.ValueOf(*c); i < v.NumField(); i++ {
 		f := v.Type().Field(i)
@@ -78,7 +78,7 @@ func (c *Config) rows() (out []Row) {
 	return out
 }
 
-// follows says whether a field has the value that other fields give it.
+// follows reports whether a field has the value that follows from other fields.
 func (c *Config) follows(field string) bool {
 	switch field {
 	case "KVHeads":
@@ -97,7 +97,7 @@ func (c *Config) follows(field string) bool {
 	return false
 }
 
-// snake is a Go name as keys are written: KVHeads is kv_heads.
+// snake converts a Go name to the spelling of keys: KVHeads to kv_heads.
 func snake(name string) string {
 	var b strings.Builder
 	r := []rune(name)
@@ -111,7 +111,7 @@ func snake(name string) string {
 	return b.String()
 }
 
-// rowsOf collects the scalars whose class is wanted; a class holds for all that is inside.
+// rowsOf appends the scalar fields whose class is wanted. A struct's class applies to its fields.
 func rowsOf(rows []Row, v reflect.Value, path, class string, wanted func(string) bool) []Row {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -141,7 +141,7 @@ func rowsOf(rows []Row, v reflect.Value, path, class string, wanted func(string)
 	return rows
 }
 
-// validText is what validation reads: files, or a fraction of the training data.
+// validText returns the validation data as text: files, or a fraction of the training data.
 func validText(v Valid) string {
 	if len(v.Files) > 0 {
 		return list(reflect.ValueOf(v.Files))
@@ -149,7 +149,7 @@ func validText(v Valid) string {
 	return fmt.Sprint(v.Fraction)
 }
 
-// pinned are the values of a Pin; invalid if v is none.
+// pinned returns the values of a Pin, or an invalid Value if v is not a Pin.
 func pinned(v reflect.Value) reflect.Value {
 	if v.Kind() != reflect.Struct {
 		return reflect.Value{}
@@ -157,7 +157,7 @@ func pinned(v reflect.Value) reflect.Value {
 	return v.FieldByName("Values")
 }
 
-// value is a field as text.
+// value returns a field as text.
 func value(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Array:
@@ -170,7 +170,7 @@ func value(v reflect.Value) string {
 	return fmt.Sprint(v)
 }
 
-// list is several values as text.
+// list returns several values as text.
 func list(v reflect.Value) string {
 	words := make([]string, v.Len())
 	for i := range words {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Family is a model_type that can be built, for the reference.
+// Family is a supported model_type, for the reference pages.
 type Family struct {
 	Name         string
-	Architecture string // as config.json calls the model
+	Architecture string // the name of the model in config.json
 	Position     string // Learned, Rotary or Alibi
 	Norm         string
 	MLP          string
@@ -19,11 +19,11 @@ type Family struct {
 // FamilyKey is a key of a family's config.json.
 type FamilyKey struct {
 	Key, Doc string
-	Absent   string // what holds if it is absent, where Doc does not say; "" for nothing
-	Only     string // the values that there are today, if they are fewer than the format's
+	Absent   string // the default, if Doc does not give it; "" if there is none
+	Only     string // the supported values, if they are fewer than the format allows
 }
 
-// Families are all families in the table's order.
+// Families returns all families in the order of the table.
 func Families() []Family {
 	var out []Family
 	for _, f := range families {
@@ -55,7 +55,7 @@ func familyKeys(v reflect.Value) (out []FamilyKey) {
 		if x.Kind() != reflect.Struct && !(x.IsZero() && absentIfZero(f)) {
 			row.Absent = fmt.Sprint(x)
 		}
-		if row.Doc == row.Absent { // of what can only be so
+		if row.Doc == row.Absent { // for keys with a single allowed value
 			row.Doc = ""
 		}
 		out = append(out, row)

@@ -8,21 +8,21 @@ import (
 
 // Field is a key of the job file.
 type Field struct {
-	Path    string // dotted, as --set takes it
-	Type    string // in words, with its bounds
+	Path    string // dotted, as in --set
+	Type    string // in words, with bounds
 	Doc     string
-	Class   string   // d decides the plan, r is run-time, c is compiled in; "" of a mapping
-	Default string   // what holds if it is absent
-	Example string   // a value, as --set takes it
-	Enum    []string // the values that there are, nil if any
-	Now     []string // those that planc knows today; nil: all; "-": none
-	Group   bool     // a mapping whose fields follow
+	Class   string   // d: decides the plan, r: run-time, c: compiled in; "" of a mapping
+	Default string   // the default
+	Example string   // a value, as in --set
+	Enum    []string // the allowed values, nil if any
+	Now     []string // the values that planc supports; nil: all; "-": none
+	Group   bool     // a mapping, whose fields follow
 }
 
-// Fields are the keys of the job file, in its order, a mapping before what is in it.
+// Fields returns the keys of the job file in its order. A mapping precedes its fields.
 func Fields() []Field { return fieldsOf(reflect.ValueOf(*defaults()), "", "") }
 
-// fieldsOf are a struct's; its values are the defaults, and a class holds for all that is inside.
+// fieldsOf returns the keys of a struct whose values are the defaults. A struct's class applies to its fields.
 func fieldsOf(v reflect.Value, path, class string) (out []Field) {
 	for i := range v.NumField() {
 		f, tag := v.Type().Field(i), v.Type().Field(i).Tag
@@ -35,6 +35,9 @@ func fieldsOf(v reflect.Value, path, class string) (out []Field) {
 			Example: tag.Get("eg"), Enum: words(tag.Get("enum")), Now: words(tag.Get("now")), Group: isGroup(f.Type)}
 		if row.Class == "" {
 			row.Class = class
+		}
+		if alias := tag.Get("alias"); alias != "" {
+			row.Doc += "; also called " + alias
 		}
 		row.Default = tag.Get("absent")
 		if row.Default == "" && !row.Group && !v.Field(i).IsZero() {
@@ -58,7 +61,7 @@ var typeNames = map[reflect.Type]string{
 	reflect.TypeFor[Valid]():      "fraction, or as train",
 }
 
-// typeWords says what a field takes.
+// typeWords describes in words which values a field takes.
 func typeWords(t reflect.Type, tag reflect.StructTag) string {
 	if name, ok := typeNames[t]; ok {
 		return name
@@ -85,7 +88,7 @@ func typeWords(t reflect.Type, tag reflect.StructTag) string {
 	return t.Kind().String()
 }
 
-// Bounds are those that a field's tags set: " > 0", " 1 to 4096"; "" if none.
+// Bounds returns the bounds that a field's tags set, such as " > 0" or " 1 to 4096"; "" if there are none.
 func Bounds(tag reflect.StructTag) string {
 	least, most := tag.Get("min"), tag.Get("max")
 	if least != "" && most != "" {
@@ -100,7 +103,7 @@ func Bounds(tag reflect.StructTag) string {
 	return out
 }
 
-// isGroup says whether a type is a mapping of fields: a struct with keys of its own.
+// isGroup reports whether a type is a mapping: a struct with keys.
 func isGroup(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct {
 		return false

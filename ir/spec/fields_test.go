@@ -41,7 +41,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// The example of a field is taken, or refused as not there yet where the field is.
+// The example of a field is taken, or refused as not supported yet if the field is.
 func TestFieldExamples(t *testing.T) {
 	instead := map[string]string{ // what must not be beside it
 		"train.global_batch_tokens": "train.global_batch=null", "train.optimizer.momentum": "train.optimizer.kind=sgd",
@@ -65,7 +65,7 @@ func TestFieldExamples(t *testing.T) {
 		}
 		_, err := tryLoad(small, sets...)
 		later := len(f.Now) == 1 && f.Now[0] == "-"
-		if later != (err != nil) || later && !strings.Contains(err.Error(), "not there yet") {
+		if later != (err != nil) || later && !strings.Contains(err.Error(), "not supported yet") {
 			t.Errorf("%v: %v", sets, err)
 		}
 	}

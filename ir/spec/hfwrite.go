@@ -13,8 +13,9 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// HF is the model as Hugging Face's config.json: every key of its family, in the spelling that transformers 4 and 5
-// both read. elem is the type of the weights beside it. The model is one that was read.
+// HF returns the model as a Hugging Face config.json: every key of its family, in the spelling that transformers 4 and
+// 5 both read. elem is the type of the weights that the file belongs to. The model must have been read from a
+// config.json.
 func (c *Config) HF(elem ir.Elem) []byte {
 	if c.hf == nil {
 		panic("spec: HF of a model that was not read from a config.json")
@@ -31,7 +32,7 @@ func (c *Config) HF(elem ir.Elem) []byte {
 	return append(b, '\n')
 }
 
-// hfFields are the keys of a struct that say something.
+// hfFields returns the keys of a struct that have a value.
 func hfFields(v reflect.Value) map[string]any {
 	out := map[string]any{}
 	for i := range v.NumField() {
@@ -55,7 +56,7 @@ func hfFields(v reflect.Value) map[string]any {
 	return out
 }
 
-// absentIfZero says whether a field's zero is no value that it could have.
+// absentIfZero reports whether a field's zero value means that the key is absent.
 func absentIfZero(f reflect.StructField) bool {
 	_, over := f.Tag.Lookup("over")
 	switch f.Type.Kind() {
@@ -67,10 +68,10 @@ func absentIfZero(f reflect.StructField) bool {
 	return true
 }
 
-// wholeNumber is a key that transformers wants written without a point, and planc reads with one.
+// wholeNumber is a key that transformers requires without a decimal point, although planc reads it as a float.
 const wholeNumber = "query_pre_attn_scalar"
 
-// hfValue is a value as transformers 5 insists on it: a number that may have a fraction has a point.
+// hfValue returns a value in the form that transformers 5 requires: a float has a decimal point.
 func hfValue(key string, x any) any {
 	switch x := x.(type) {
 	case float64:
@@ -87,7 +88,7 @@ func hfValue(key string, x any) any {
 	return x
 }
 
-// pointed is a number that JSON has with a point.
+// pointed is a float that is written to JSON with a decimal point.
 type pointed float64
 
 // MarshalJSON writes 3 as 3.0.
@@ -99,7 +100,7 @@ func (p pointed) MarshalJSON() ([]byte, error) {
 	return b, err
 }
 
-// unfoldRope writes what transformers 5 keeps in rope_parameters as transformers 4 did.
+// unfoldRope converts rope_parameters of transformers 5 to the keys of transformers 4.
 func unfoldRope(out map[string]any) {
 	p, ok := out["rope_parameters"].(map[string]any)
 	if !ok {
@@ -129,13 +130,14 @@ func unfoldRope(out map[string]any) {
 	}
 }
 
-// hubScaling is rope_scaling of what is left of rope_parameters.
+// hubScaling returns the rest of rope_parameters as rope_scaling.
 func hubScaling(out, p map[string]any) map[string]any {
-	if _, outside := out["original_max_position_embeddings"]; outside { // Phi-3's way: it allows no more keys here
+	// Phi-3 has the key outside and allows no more keys here
+	if _, outside := out["original_max_position_embeddings"]; outside {
 		delete(p, "original_max_position_embeddings")
 	}
 	kind := p["rope_type"]
-	// older than the key rope_type
+	// these kinds are older than the key rope_type
 	if slices.Contains([]any{"linear", "dynamic", "longrope"}, kind) && out["model_type"] != Gemma3 {
 		p["type"] = kind
 		delete(p, "rope_type")
@@ -143,8 +145,8 @@ func hubScaling(out, p map[string]any) map[string]any {
 	return p
 }
 
-// specialTokens are what a config.json says of tokens that other tools treat apart, for the one that is written.
-// Without a row of padding ([Config.PaddingRow]) it says so: transformers' own choice may lie beyond the vocabulary.
+// specialTokens returns the special tokens of a config.json, for the config.json that planc writes. Without a padding
+// row ([Config.PaddingRow]) it writes pad_token_id null, because transformers' default may lie beyond the vocabulary.
 func specialTokens(m *strict.Node) map[string]any {
 	out := map[string]any{"pad_token_id": nil}
 	for _, key := range []string{"bos_token_id", "eos_token_id", "pad_token_id"} {
@@ -166,7 +168,7 @@ func specialTokens(m *strict.Node) map[string]any {
 	return out
 }
 
-// tokenList is a list of tokens, any of which ends a text.
+// tokenList returns a list of token ids, each of which ends a text.
 func tokenList(n *strict.Node) []int {
 	ids := []int{}
 	for _, item := range n.Items {

@@ -11,28 +11,29 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// Override is one change that a command line asks for.
+// Override is a change of one field by the command line.
 type Override = strict.Override
 
-// SetFlag is the override of one `--set KEY=VALUE`.
+// SetFlag returns the override of the argument of `--set KEY=VALUE`.
 func SetFlag(arg string) Override { return strict.SetFlag(arg) }
 
-// Quick are the short names of job fields on a command line, with the field each sets.
+// Quick lists the command-line flags that are short for job fields, with the field that each sets.
 var Quick = []struct{ Flag, Key, Doc string }{
 	{"model", "model", "catalogue name or path to a config.json"},
 	{"cluster", "cluster.node", "catalogue name or cluster file"},
-	{"nodes", "cluster.nodes", "how many; with --days or a rate, how many there may be (2,048)"},
-	{"devices", "cluster.devices", "of a node"},
-	{"global-batch", "train.global_batch", "sequences of an optimizer step"},
-	{"seq-len", "train.seq_len", "tokens of a sequence"},
+	{"nodes", "cluster.nodes", "number of nodes; with --days or a rate, the largest number allowed (2,048)"},
+	{"devices", "cluster.devices", "devices per node"},
+	{"global-batch", "train.global_batch", "sequences per optimizer step"},
+	{"seq-len", "train.seq_len", "tokens per sequence"},
 	{"precision", "train.precision", "f64, f32, bf16, fp16, fp8"},
-	{"engine", "train.engine", "whose runtime is priced"},
+	{"engine", "train.engine", "training engine to plan for"},
 	{"objective", "objective.kind", "throughput; devices: the fewest that reach a rate or days; cost; energy"},
-	{"tokens", "train.tokens", "to train on"},
-	{"days", "objective.days", "in which all steps shall be done, with objective devices, cost or energy"},
+	{"tokens", "train.tokens", "tokens to train on"},
+	{"days", "objective.days", "days in which the whole training must finish, with objective devices, cost or " +
+		"energy"},
 }
 
-// QuickFlag is the override of a quick flag, by its name without dashes.
+// QuickFlag returns the override of a quick flag, whose name is given without dashes.
 func QuickFlag(flag, value string) (Override, bool) {
 	for _, q := range Quick {
 		if q.Flag == flag {
@@ -42,10 +43,10 @@ func QuickFlag(flag, value string) (Override, bool) {
 	return Override{}, false
 }
 
-// Load reads a job file, applies overrides in their order, and resolves the model. path "" is a job of
-// overrides alone; "-" is as read has it. read is the only way to files. A mistake of the user's is an
-// ir.Diags, which holds all of them; the job comes with it as far as it could be read, so that its cluster can be
-// looked up too, and is nil if it could not be read at all.
+// Load reads a job file, applies the overrides in order, and resolves the model. If path is "", the job consists of the
+// overrides; if it is "-", the job is what read returns for it. All files are read through read. Input errors are
+// returned together as ir.Diags. The job is then returned as far as it could be read, so that its cluster can be
+// checked too; it is nil if the file could not be read at all.
 func Load(path string, read func(string) ([]byte, error), overrides ...Override) (*Job, error) {
 	doc, diags := strict.New(), ir.Diags{}
 	j := defaults()
@@ -58,7 +59,7 @@ func Load(path string, read func(string) ([]byte, error), overrides ...Override)
 		doc, diags = strict.Parse(path, data)
 		if doc.Root.Kind != strict.Map {
 			if len(diags) == 0 {
-				diags.Addf(doc.Root.Pos, strict.WrongType, "the job file is %v; a mapping is wanted", doc.Root.Kind)
+				diags.Addf(doc.Root.Pos, strict.WrongType, "the job file is %v; it must be a mapping", doc.Root.Kind)
 			}
 			return nil, diags.Err()
 		}
@@ -79,7 +80,7 @@ func Load(path string, read func(string) ([]byte, error), overrides ...Override)
 	return j, withoutEchoes(diags).Err()
 }
 
-// syntax says whether the file could not be read as a whole, so that what it lacks means nothing.
+// syntax reports whether the file could not be parsed, so that absent fields mean nothing.
 func syntax(diags ir.Diags) bool {
 	for _, d := range diags {
 		switch d.Code {
@@ -90,8 +91,8 @@ func syntax(diags ir.Diags) bool {
 	return false
 }
 
-// withoutEchoes drops what only follows from another mistake: a field is missing, or its value of no use, where it is
-// misspelt or not of its type.
+// withoutEchoes removes errors that follow from another error: a field reported as missing or invalid whose key is
+// misspelt or whose value has the wrong type.
 func withoutEchoes(diags ir.Diags) ir.Diags {
 	misspelt, mistyped := map[string]bool{}, map[ir.Pos]bool{}
 	for _, d := range diags {
@@ -110,7 +111,7 @@ func withoutEchoes(diags ir.Diags) ir.Diags {
 	})
 }
 
-// expand is the mapping that a short form stands for, so that an override can set a part of it.
+// expand returns the mapping that a short form abbreviates, so that an override can set one of its fields.
 func expand(path string, n *strict.Node) *strict.Node {
 	one := func(key string, v *strict.Node) *strict.Node {
 		return &strict.Node{Kind: strict.Map, Pos: n.Pos, Dir: n.Dir,
@@ -131,7 +132,7 @@ func expand(path string, n *strict.Node) *strict.Node {
 	return nil
 }
 
-// complete fills in what depends on other fields and checks what the tags cannot say.
+// complete fills in the fields that depend on others, and checks what tags cannot express.
 func (j *Job) complete(path string, read func(string) ([]byte, error), diags *ir.Diags) {
 	loader := modelLoader{read: read, diags: diags}
 	if !j.Has("name") {
@@ -139,7 +140,7 @@ func (j *Job) complete(path string, read func(string) ([]byte, error), diags *ir
 	}
 	if j.Model.node == nil {
 		diags.Addf(j.Pos(""), Missing, "model is missing; %s",
-			"it is a catalogue name (as gpt2-124m), a path to config.json, or its content")
+			"use a catalogue name such as gpt2-124m, the path of a config.json, or its content")
 	} else {
 		j.Config = loader.load(j.Model.node, j.Name)
 	}
@@ -150,7 +151,7 @@ func (j *Job) complete(path string, read func(string) ([]byte, error), diags *ir
 		j.Name = j.Config.Name
 	}
 	if j.Cluster.Node == "" && !j.Has("cluster") {
-		diags.Addf(j.Pos(""), Missing, "cluster is missing; it is written as {node: dgx-h100, nodes: 4} or 4xcpu")
+		diags.Addf(j.Pos(""), Missing, "cluster is missing; write {node: dgx-h100, nodes: 4} or 4xcpu")
 	}
 	j.suits(diags)
 	j.batch(diags)
@@ -167,27 +168,27 @@ func (j *Job) complete(path string, read func(string) ([]byte, error), diags *ir
 	j.guess()
 }
 
-// nameIt takes the file's name where the job has none.
+// nameIt names a job without a name after its file.
 func (j *Job) nameIt(path string) {
-	if path == "-" { // a run's folder has a name of its own all the same
+	if path == "-" { // a job from standard input: the folder of its runs needs a name
 		j.Name = "job"
 	} else if path != "" {
 		j.Name = folderName(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
 	}
 }
 
-// checkName wants a name that can be a folder's: a run's folder is called so.
+// checkName checks that the job's name can be the name of its runs' folder.
 func (j *Job) checkName(diags *ir.Diags) {
 	if slices.ContainsFunc(*diags, func(d ir.Diag) bool { return d.Code == strict.BadName && d.Pos == j.Pos("name") }) {
-		return // it has characters that cannot be seen
+		return // it has invisible characters, which are reported already
 	}
 	if fix := folderName(j.Name); fix != j.Name || fix == "" {
 		*diags = append(*diags, ir.Diag{Pos: j.Pos("name"), Code: strict.BadName, Fix: fix,
-			Msg: fmt.Sprintf("name is %q, which no folder of runs can be called", j.Name)})
+			Msg: fmt.Sprintf("name is %q, which cannot be the name of a folder", j.Name)})
 	}
 }
 
-// folderName is the name as a folder can be called, "" if nothing is left of it.
+// folderName returns the name with what a folder's name cannot contain removed, "" if nothing is left.
 func folderName(name string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {
@@ -214,7 +215,7 @@ func (j *Job) batch(diags *ir.Diags) {
 	switch {
 	case both && tokens:
 		diags.Addf(j.Pos("train.global_batch_tokens"), Conflict,
-			"train.global_batch and train.global_batch_tokens are both given; one is wanted")
+			"train.global_batch and train.global_batch_tokens are both given: remove one")
 	case !both && !tokens:
 		diags.Addf(j.Pos("train"), Missing, "train.global_batch is missing (or global_batch_tokens)")
 	case tokens && t.SeqLen > 0 && t.GlobalBatchTokens > 0:
@@ -222,37 +223,38 @@ func (j *Job) batch(diags *ir.Diags) {
 		if t.GlobalBatchTokens%t.SeqLen != 0 {
 			*diags = append(*diags, ir.Diag{Pos: j.Pos("train.global_batch_tokens"), Code: BadBatch,
 				Fix: fmt.Sprint(max(t.GlobalBatch, 1) * t.SeqLen),
-				Msg: fmt.Sprintf("train.global_batch_tokens is %d, which is no whole number of sequences of %d tokens",
+				Msg: fmt.Sprintf("train.global_batch_tokens is %d, which is not a multiple of train.seq_len %d",
 					t.GlobalBatchTokens, t.SeqLen)})
 		}
 	}
 }
 
-// The most tokens of a step, and elements of a value of all of them: bytes of it are then far below 2^63.
+// Limits on the tokens of a step, and on the elements of a value that covers all of them. Sizes in bytes then stay far
+// below 2^63.
 const (
-	mostTokens   = 1e12
-	mostElements = 1e17
+	maxTokens   = 1e12
+	maxElements = 1e17
 )
 
-// stepSize checks what the bounds of single keys leave possible: how large a step is in all.
+// stepSize checks the size of a whole step, which the bounds of single keys do not limit.
 func (j *Job) stepSize(diags *ir.Diags) {
 	t := &j.Train
 	tokens := float64(t.GlobalBatch) * float64(t.SeqLen)
 	switch {
-	case tokens > mostTokens:
+	case tokens > maxTokens:
 		diags.Addf(j.Pos("train.global_batch"), BadBatch,
-			"train.global_batch %d of train.seq_len %d is %.3g tokens a step; at most %.0e are planned "+
-				"(train.global_batch %d does)",
-			t.GlobalBatch, t.SeqLen, tokens, mostTokens, int64(mostTokens)/int64(t.SeqLen))
-	case j.Config != nil && tokens*j.Config.widest() > mostElements:
+			"train.global_batch %d times train.seq_len %d is %.3g tokens per step; planc supports at most "+
+				"%.0e: use at most train.global_batch %d",
+			t.GlobalBatch, t.SeqLen, tokens, maxTokens, int64(maxTokens)/int64(t.SeqLen))
+	case j.Config != nil && tokens*j.Config.widest() > maxElements:
 		diags.Addf(j.Pos("train.global_batch"), BadBatch,
-			"a step of %.3g tokens has values of %.3g elements in this model; at most %.0e are planned "+
-				"(train.global_batch %d does)",
-			tokens, tokens*j.Config.widest(), mostElements, int(mostElements/j.Config.widest()/float64(t.SeqLen)))
+			"a step of %.3g tokens has values of %.3g elements in this model; planc supports at most %.0e: use "+
+				"at most train.global_batch %d",
+			tokens, tokens*j.Config.widest(), maxElements, int(maxElements/j.Config.widest()/float64(t.SeqLen)))
 	}
 }
 
-// lengths wants at most one of steps, epochs and tokens, and wsd's decay.
+// lengths checks that at most one of steps, epochs and tokens is given, and checks the learning-rate schedule.
 func (j *Job) lengths(diags *ir.Diags) {
 	first := ""
 	for _, k := range []string{"train.steps", "train.epochs", "train.tokens"} {
@@ -261,16 +263,17 @@ func (j *Job) lengths(diags *ir.Diags) {
 		case first == "":
 			first = k
 		default:
-			diags.Addf(j.Pos(k), Conflict, "%s and %s are both given; one of steps, epochs, tokens is wanted", first, k)
+			diags.Addf(j.Pos(k), Conflict, "%s and %s are both given: use one of steps, epochs and tokens", first, k)
 		}
 	}
 	s := &j.Train.Schedule
 	if s.Kind == "wsd" && !j.Has("train.schedule.decay") {
 		diags.Addf(j.Pos("train.schedule"), Missing,
-			"train.schedule.decay is missing: wsd wants the steps of its final decay")
+			"train.schedule.decay is missing: schedule wsd needs the number of steps of its final decay")
 	}
 	if s.Kind != "wsd" && j.Has("train.schedule.decay") {
-		diags.Addf(j.Pos("train.schedule.decay"), Conflict, "train.schedule.decay is wsd's, and the schedule is %s",
+		diags.Addf(j.Pos("train.schedule.decay"), Conflict,
+			"train.schedule.decay applies to schedule wsd only; the schedule is %s",
 			s.Kind)
 	}
 	if lr := j.Train.Optimizer.LR; s.MinLR > lr && lr > 0 {
@@ -286,11 +289,12 @@ func (j *Job) optimizer(diags *ir.Diags) {
 	}
 	if o.Kind != "sgd" && j.Has("train.optimizer.momentum") {
 		diags.Addf(j.Pos("train.optimizer.momentum"), Conflict,
-			"train.optimizer.momentum is sgd's, and the optimizer is %s", o.Kind)
+			"train.optimizer.momentum applies to optimizer sgd only; the optimizer is %s", o.Kind)
 	}
 	for _, k := range []string{"betas", "eps"} {
 		if o.Kind == "sgd" && j.Has("train.optimizer."+k) {
-			diags.Addf(j.Pos("train.optimizer."+k), Conflict, "train.optimizer.%s is Adam's, and the optimizer is sgd",
+			diags.Addf(j.Pos("train.optimizer."+k), Conflict,
+				"train.optimizer.%s applies to Adam only; the optimizer is sgd",
 				k)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// LoadModel is the configuration of a catalogue name or of a config.json, without a job.
+// LoadModel returns the configuration of a catalogue name or of a config.json, without a job.
 func LoadModel(name string, read func(string) ([]byte, error)) (*Config, error) {
 	var diags ir.Diags
 	l := modelLoader{read: read, diags: &diags}
@@ -22,14 +22,14 @@ func LoadModel(name string, read func(string) ([]byte, error)) (*Config, error) 
 	return c, nil
 }
 
-// modelLoader reads what a job says of its model.
+// modelLoader reads the model of a job.
 type modelLoader struct {
 	read    func(string) ([]byte, error)
 	diags   *ir.Diags
 	foreign []string // files that other tools wrote
 }
 
-// load is the configuration that the job's model stands for; nil if it is wrong.
+// load returns the configuration of the job's model, nil if it has errors.
 func (l *modelLoader) load(n *strict.Node, jobName string) *Config {
 	before := len(*l.diags)
 	m, name := l.mapping(n)
@@ -65,16 +65,16 @@ func (l *modelLoader) load(n *strict.Node, jobName string) *Config {
 	return c
 }
 
-// ropeNulls are the keys of rope_scaling and rope_parameters that may be null, which is as if they were absent.
+// ropeNulls are the keys of rope_scaling and rope_parameters whose null means that they are absent.
 var ropeNulls = strings.Fields("rope_type type attention_factor beta_fast beta_slow mscale mscale_all_dim " +
 	"full_attention sliding_attention")
 
-// nulls refuses a null that transformers refuses, in a file that another tool wrote. In a job null means absent.
+// nulls reports the nulls that transformers rejects, in files that other tools wrote. In a job, null means absent.
 func (l *modelLoader) nulls(m *strict.Node, f family) {
 	refuse := func(field strict.Field, path string) {
 		if field.Value.Kind == strict.Null && slices.Contains(l.foreign, field.Pos.File) {
 			l.diags.Addf(field.Pos, BadModel,
-				"%s is null, which transformers refuses; give it a value, or remove the key", path)
+				"%s is null, which transformers rejects: give it a value, or remove the key", path)
 		}
 	}
 	for _, field := range m.Fields {
@@ -97,13 +97,13 @@ func (l *modelLoader) nulls(m *strict.Node, f family) {
 	}
 }
 
-// mapping is config.json's content, and the model's name if it has one.
+// mapping returns the content of config.json, and the model's name if it has one.
 func (l *modelLoader) mapping(n *strict.Node) (*strict.Node, string) {
 	switch {
 	case n.Kind == strict.String:
 		return l.named(n)
 	case n.Kind != strict.Map:
-		l.diags.Addf(n.Pos, strict.WrongType, "model is %v; a name, a path or a mapping is wanted", n.Kind)
+		l.diags.Addf(n.Pos, strict.WrongType, "model is %v; it must be a name, a path or a mapping", n.Kind)
 		return nil, ""
 	}
 	base := n.Get("base")
@@ -111,7 +111,7 @@ func (l *modelLoader) mapping(n *strict.Node) (*strict.Node, string) {
 		return l.textModel(n), ""
 	}
 	if base.Kind != strict.String {
-		l.diags.Addf(base.Pos, strict.WrongType, "model.base is %v; a name or a path is wanted", base.Kind)
+		l.diags.Addf(base.Pos, strict.WrongType, "model.base is %v; it must be a name or a path", base.Kind)
 		return nil, ""
 	}
 	m, name := l.named(base)
@@ -121,7 +121,8 @@ func (l *modelLoader) mapping(n *strict.Node) (*strict.Node, string) {
 	return override(m, n), name + "+"
 }
 
-// twins are spellings of one thing: who writes some of a row has no use for the others that the base has.
+// twins are pairs of key sets that express the same thing. If an override contains keys of one set, the base's keys of
+// the other set are dropped.
 var twins = [][2][]string{
 	{{"rope_parameters"}, {"rope_theta", "rope_scaling", "rope_local_base_freq", "rotary_emb_base", "rotary_pct",
 		"partial_rotary_factor"}},
@@ -131,7 +132,7 @@ var twins = [][2][]string{
 	{{"num_labels"}, {"id2label"}},
 }
 
-// override is base with the fields of n.
+// override returns base with the fields of n.
 func override(base, n *strict.Node) *strict.Node {
 	m := base.Clone()
 	for _, pair := range twins {
@@ -151,16 +152,16 @@ func override(base, n *strict.Node) *strict.Node {
 	return m
 }
 
-// inCatalogue begins the place of what a catalogue row says. Users have no such file, so mistakes are reported where
-// the row is named.
+// inCatalogue is the prefix of positions in catalogue rows. Users have no such file, so errors are reported where the
+// row is named.
 const inCatalogue = "catalogue:"
 
-// named reads the catalogue or a file.
+// named reads the model that a name or path denotes, from the catalogue or from a file.
 func (l *modelLoader) named(n *strict.Node) (*strict.Node, string) {
 	file, name, data, err := "", "", []byte(nil), error(nil)
 	if l.isJob(n) {
 		l.diags.Addf(n.Pos, UnknownModel,
-			"%s is a file of its own, not a model; if it is a job, the command takes it alone: planc plan %s", n.Text,
+			"%s is a YAML file, not a model. If it is a job, pass it alone: planc plan %s", n.Text,
 			inDir(n.Dir, n.Text))
 		return nil, ""
 	}
@@ -179,19 +180,19 @@ func (l *modelLoader) named(n *strict.Node) (*strict.Node, string) {
 		if name == "config" {
 			name = filepath.Base(filepath.Dir(file))
 			if name == "." || name == ".." || name == string(filepath.Separator) {
-				name = "" // which is no name to know the model by
+				name = "" // the folder has no name that could name the model
 			}
 		}
 	} else {
 		row, err := ModelInfo(n.Text)
 		if err != nil {
 			fix := NearestModel(n.Text)
-			// a folder of that name
+			// there is a folder of that name
 			if _, err := l.read(inDir(n.Dir, filepath.Join(n.Text, "config.json"))); err == nil {
 				fix = "./" + n.Text
 			}
-			msg := fmt.Sprintf("there is no model %s in the catalogue, which planc models lists, and it is not the "+
-				"path of a config.json", n.Text)
+			msg := fmt.Sprintf("%s is neither a model of the catalogue (planc models lists them) nor the path "+
+				"of a config.json", n.Text)
 			*l.diags = append(*l.diags, ir.Diag{Pos: n.Pos, Code: UnknownModel, Fix: fix, Msg: msg})
 			return nil, ""
 		}
@@ -204,7 +205,7 @@ func (l *modelLoader) named(n *strict.Node) (*strict.Node, string) {
 	d, diags := strict.Parse(file, data)
 	*l.diags = append(*l.diags, diags...)
 	if len(diags) == 0 && d.Root.Kind != strict.Map {
-		l.diags.Addf(d.Root.Pos, strict.WrongType, "the file is %v; a mapping is wanted", d.Root.Kind)
+		l.diags.Addf(d.Root.Pos, strict.WrongType, "the file is %v; it must be a mapping", d.Root.Kind)
 	}
 	if d.Root.Kind != strict.Map || len(diags) > 0 {
 		return nil, ""
@@ -213,7 +214,7 @@ func (l *modelLoader) named(n *strict.Node) (*strict.Node, string) {
 	return l.textModel(d.Root), name
 }
 
-// isJob tells whether what is named as a model is a YAML file, as jobs are.
+// isJob reports whether the name of a model is a YAML file, as jobs are.
 func (l *modelLoader) isJob(n *strict.Node) bool {
 	if ext := filepath.Ext(n.Text); ext != ".yaml" && ext != ".yml" {
 		return false
@@ -222,11 +223,12 @@ func (l *modelLoader) isJob(n *strict.Node) bool {
 	return err == nil
 }
 
-// hubHint is for a path that looks like a name on a hub of models: owner/name.
+// hubHint returns a hint for a path that looks like a model on a hub: owner/name.
 func hubHint(name string) string {
 	if owner, rest, ok := strings.Cut(name, "/"); ok && owner != "" && owner[0] != '.' &&
 		!strings.Contains(rest, "/") && filepath.Ext(rest) != ".json" {
-		return "; nothing is downloaded: name a folder that holds its config.json, or one of what planc models lists"
+		return "; planc downloads nothing: name a folder that contains the model's config.json, or a model " +
+			"that planc models lists"
 	}
 	return ""
 }
@@ -235,7 +237,7 @@ func isModelPath(s string) bool {
 	return strings.ContainsAny(s, `/\`) || strings.HasSuffix(strings.ToLower(s), ".json") || s == "." || s == ".."
 }
 
-// inDir is a path relative to the folder of the file that names it.
+// inDir returns a path that is relative to the folder of the file that contains it.
 func inDir(dir, path string) string {
 	if filepath.IsAbs(path) || strings.HasPrefix(path, "/") {
 		return filepath.Clean(path)

@@ -9,23 +9,23 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// A family is how config.json of one model_type is read. A new one is a row of families with a struct of its keys,
-// and rows in ir/zoo and ir/zoo/weights.
+// family says how config.json of one model_type is read. A new family is a row of families, a struct of its keys, and
+// rows in ir/zoo and ir/zoo/weights.
 type family struct {
 	name          string
 	hf            hfKeys
 	names         keys
-	architectures string // what config.json may call the model; we write the first
-	neutral       string // keys that change nothing in this family
+	architectures string // names that config.json may use for the model; planc writes the first
+	neutral       string // keys that have no effect in this family
 	nulls         string // keys that may be null in config.json
-	// pad_token_id if it is absent; "none" if that is no token, "" if the token is one like any other
+	// pad_token_id if it is absent; "none" if there is none then, "" if the token is not special in this family
 	padding  string
 	position string // Learned, Rotary or Alibi
-	rms      bool   // norms are RMS norms
-	gated    bool   // the activation gates a second projection
+	rms      bool   // norms are RMSNorm
+	gated    bool   // the MLP has a gate projection (SwiGLU, GeGLU)
 }
 
-// families are all that can be built.
+// families lists all supported families.
 var families = []family{
 	{name: GPT2, hf: keysOf(absentGPT2, gpt2Config), names: gpt2Sizes, architectures: "GPT2LMHeadModel",
 		position: Learned,
@@ -97,14 +97,14 @@ var families = []family{
 const gemmaNulls = "sliding_window rope_scaling rope_parameters hidden_act layer_types final_logit_softcapping " +
 	"attn_logit_softcapping use_bidirectional_attention"
 
-// latentNeutral are keys that transformers works out from others, and one of serving.
+// latentNeutral are two keys that transformers derives from others, and one that concerns serving.
 const latentNeutral = "qk_head_dim ep_size"
 
-// byShape is said where a model is of no family: most decoders are close enough to one to be planned.
-const byShape = "a decoder of another kind can be planned by its shape, as model: {model_type: llama, " +
+// byShape is the hint for a model of an unknown family: most decoders are similar enough to a known one to be planned.
+const byShape = "a decoder of another family can be planned by its sizes: model: {model_type: llama, " +
 	"hidden_size: 4096, ...}"
 
-// familyOf is the row of a model_type; its name is "" if there is none.
+// familyOf returns the row of a model_type. Its name is "" if there is none.
 func familyOf(name string) family {
 	for _, f := range families {
 		if f.name == name {
@@ -114,7 +114,7 @@ func familyOf(name string) family {
 	return family{}
 }
 
-// familyNames are the model types in the table's order.
+// familyNames returns the model types in the order of the table.
 func familyNames() []string {
 	var names []string
 	for _, f := range families {
@@ -123,7 +123,7 @@ func familyNames() []string {
 	return names
 }
 
-// hfKeys are the keys of a family's config.json, with what absent ones mean, and what they come to.
+// hfKeys holds the keys of a family's config.json with their defaults, and the function that turns them into a Config.
 type hfKeys struct {
 	absent reflect.Value
 	read   func(*source) *Config
@@ -135,7 +135,8 @@ type source struct {
 	diags *ir.Diags
 }
 
-// keysOf are the keys of T. config may set those of hf that have two spellings: hf is what Config.HF writes.
+// keysOf returns the hfKeys of struct T. config may set the fields of hf that have two spellings, because Config.HF
+// writes hf.
 func keysOf[T any](absent T, config func(s *source, hf *T) *Config) hfKeys {
 	return hfKeys{absent: reflect.ValueOf(absent), read: func(s *source) *Config {
 		hf := absent
@@ -146,7 +147,7 @@ func keysOf[T any](absent T, config func(s *source, hf *T) *Config) hfKeys {
 	}}
 }
 
-// family is what model_type says, else architectures; "" if it is not one of ours.
+// family returns the family of model_type, or else of architectures; "" if planc has no such family.
 func (l *modelLoader) family(m, n *strict.Node) string {
 	name := ""
 	if t := m.Get("model_type"); t != nil {
@@ -159,7 +160,8 @@ func (l *modelLoader) family(m, n *strict.Node) string {
 	a := m.Get("architectures")
 	if a == nil || len(a.Items) == 0 {
 		if name == "" {
-			l.diags.Addf(n.Pos, Missing, "the model has no model_type; there are %s", strings.Join(familyNames(), ", "))
+			l.diags.Addf(n.Pos, Missing, "the model has no model_type; use one of %s",
+				strings.Join(familyNames(), ", "))
 		}
 		return name
 	}
@@ -175,35 +177,37 @@ func (l *modelLoader) family(m, n *strict.Node) string {
 		l.unknownArchitecture(a.Items[0], familyOf(name), known)
 		return ""
 	case name != "" && of != name:
-		l.diags.Addf(a.Items[0].Pos, Conflict, "architecture %s is not of model_type %s", a.Items[0].Text, name)
+		l.diags.Addf(a.Items[0].Pos, Conflict, "architecture %s does not belong to model_type %s",
+			a.Items[0].Text, name)
 		return ""
 	}
 	return of
 }
 
-// unknownFamily says what there is instead of a model_type.
+// unknownFamily reports an unknown model_type and lists the known ones.
 func (l *modelLoader) unknownFamily(t *strict.Node) {
-	d := ir.Diag{Pos: t.Pos, Code: strict.NotYet, Msg: "model_type " + t.Text + " is not there yet"}
+	d := ir.Diag{Pos: t.Pos, Code: strict.NotYet, Msg: "model_type " + t.Text + " is not supported yet"}
 	d.Fix = ir.Nearest(t.Text, familyNames())
-	d.Msg += "; there are " + strings.Join(familyNames(), ", ")
+	d.Msg += "; use one of " + strings.Join(familyNames(), ", ")
 	if d.Fix == "" {
 		d.Msg += "; " + byShape
 	}
 	*l.diags = append(*l.diags, d)
 }
 
-// unknownArchitecture says what there is instead, in the family if model_type names one.
+// unknownArchitecture reports an unknown architecture and lists the known ones, only the family's if model_type names a
+// family.
 func (l *modelLoader) unknownArchitecture(a *strict.Node, f family, known []string) {
 	if f.name != "" {
-		l.diags.Addf(a.Pos, strict.NotYet, "architecture %s is not there yet for %s; there is %s", a.Text, f.name,
+		l.diags.Addf(a.Pos, strict.NotYet, "architecture %s is not supported yet for %s; use %s", a.Text, f.name,
 			strings.Join(strings.Fields(f.architectures), ", "))
 		return
 	}
-	l.diags.Addf(a.Pos, strict.NotYet, "architecture %s is not there yet; there are %s; %s", a.Text,
+	l.diags.Addf(a.Pos, strict.NotYet, "architecture %s is not supported yet; use one of %s; %s", a.Text,
 		strings.Join(known, ", "), byShape)
 }
 
-// textModel is the part of a model of texts and pictures that is about texts; of any other, the model.
+// textModel returns the text model of a multi-modal model, or the model itself.
 func (l *modelLoader) textModel(m *strict.Node) *strict.Node {
 	if t := m.Get("model_type"); t == nil || t.Text != "gemma3" {
 		return m
@@ -211,7 +215,7 @@ func (l *modelLoader) textModel(m *strict.Node) *strict.Node {
 	text := m.Get("text_config")
 	if text == nil || text.Kind != strict.Map {
 		l.diags.Addf(m.Get("model_type").Pos, Missing,
-			"gemma3 has no text_config: the text model, which is what can be trained")
+			"gemma3 has no text_config, which describes its text model: planc trains only the text model")
 		return nil
 	}
 	text = text.Clone()
@@ -220,9 +224,9 @@ func (l *modelLoader) textModel(m *strict.Node) *strict.Node {
 	return text
 }
 
-// drop removes what other tools keep in config.json and does not change training. In a file that another tool
-// wrote, an unknown key that is null, false, 0 or empty asks for nothing and is removed too; any other may
-// change the model, so it is refused.
+// drop removes the keys that other tools keep in config.json and that do not affect training. In a file from another
+// tool it also removes unknown keys that are null, false, 0 or empty. Any other unknown key may change the model, so it
+// is an error.
 func (l *modelLoader) drop(m *strict.Node, f family) *strict.Node {
 	known := strict.Keys(f.hf.absent.Type())
 	c := *m
@@ -240,7 +244,8 @@ func (l *modelLoader) drop(m *strict.Node, f family) *strict.Node {
 		}
 		if !neutral(field.Value) {
 			*l.diags = append(*l.diags, ir.Diag{Pos: field.Pos, Code: strict.NotYet, Fix: ir.Nearest(field.Key, known),
-				Msg: field.Key + " is not there yet for " + f.name + "; if it does not concern training, remove it"})
+				Msg: field.Key + " is not supported yet for " + f.name + "; if it does not affect training, remove " +
+					"it"})
 		}
 		return true
 	})
@@ -257,7 +262,7 @@ func neutral(n *strict.Node) bool {
 	return slices.Contains([]string{"", "null", "~", "false", "False", "0", "0.0"}, n.Text)
 }
 
-// otherTools are keys of config.json that concern generation, storage and bookkeeping, or another task than the
+// otherTools are keys of config.json that concern generation, storage and bookkeeping, or a task other than the
 // family's.
 var otherTools = strings.Fields(`
 	architectures transformers_version torch_dtype dtype use_cache bos_token_id eos_token_id pad_token_id unk_token_id

@@ -2,7 +2,7 @@ package spec
 
 import "github.com/planc-dev/planc/ir"
 
-// Kinds of objective that there are today.
+// Kinds of objective.
 const (
 	Throughput = "throughput"
 	Devices    = "devices"
@@ -10,7 +10,7 @@ const (
 	Energy     = "energy"
 )
 
-// objective wants of each kind what it needs, and nothing that it would not look at.
+// objective checks that the job has the fields that its kind of objective needs, and none that it ignores.
 func (j *Job) objective(diags *ir.Diags) {
 	o := j.Objective
 	rate, days := j.Has("objective.rate"), j.Has("objective.days")
@@ -21,19 +21,20 @@ func (j *Job) objective(diags *ir.Diags) {
 			key = "objective.rate"
 		}
 		*diags = append(*diags, ir.Diag{Pos: j.Pos(key), Code: Conflict, Fix: "objective.kind=devices",
-			Msg: key + " changes nothing where the objective is throughput: it is for devices, cost and energy"})
+			Msg: key + " has no effect with objective throughput; it applies to devices, cost and energy"})
 	case o.Kind == Devices && !rate && !days:
 		diags.Addf(j.Pos("objective.kind"), Missing,
-			"objective.rate is missing (or objective.days): devices are the fewest that reach it")
+			"objective.rate is missing (or objective.days): objective devices looks for the fewest devices "+
+				"that reach it")
 	}
 	if days && o.Kind != Throughput && !j.Has("train.tokens") && !j.Has("train.steps") {
 		diags.Addf(j.Pos("objective.days"), Missing,
-			"train.tokens is missing (or train.steps): days are those of the whole training")
+			"train.tokens is missing (or train.steps): objective.days limits the whole training")
 	}
 }
 
-// TrainTokens are the tokens of the whole training, with steps of batch sequences of seq tokens: 0 if the job does not
-// say, or counts epochs of data that planning does not look at.
+// TrainTokens returns the tokens of the whole training, with steps of batch sequences of seq tokens. It is 0 if the job
+// does not say, or counts epochs of data, which planning does not read.
 func (j *Job) TrainTokens(batch, seq int) float64 {
 	if t := j.Train.Tokens; t > 0 {
 		return float64(t)
@@ -41,7 +42,7 @@ func (j *Job) TrainTokens(batch, seq int) float64 {
 	return float64(j.Train.Steps) * float64(batch) * float64(seq)
 }
 
-// Goal is the rate, in tokens a second, that the objective wants to be reached; 0 if any will do.
+// Goal returns the rate in tokens per second that the objective requires, 0 if it requires none.
 func (j *Job) Goal() float64 {
 	goal := j.Objective.Rate
 	if d := j.Objective.Days; d > 0 {

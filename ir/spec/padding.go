@@ -7,14 +7,14 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// What train.padding_row says.
+// Values of train.padding_row.
 const (
 	frozen  = "frozen"
 	trained = "trained"
 )
 
-// paddingToken is what pad_token_id says, as text; "" if there is none, or if transformers does not treat it apart in
-// the family.
+// paddingToken returns pad_token_id as text, "" if there is none or if transformers does not treat it specially in the
+// family.
 func paddingToken(m *strict.Node, f family) string {
 	if f.padding == "" {
 		return ""
@@ -27,7 +27,7 @@ func paddingToken(m *strict.Node, f family) string {
 	return f.padding
 }
 
-// paddingRow is Config.PaddingRow of a token. One below 0 counts from the end, as in PyTorch's nn.Embedding.
+// paddingRow returns Config.PaddingRow for a token. A negative token counts from the end, as in PyTorch's nn.Embedding.
 func paddingRow(token string, vocab int) int {
 	id, err := strconv.Atoi(token)
 	if err == nil && id < 0 {
@@ -39,7 +39,7 @@ func paddingRow(token string, vocab int) int {
 	return 1 + id
 }
 
-// paddingRow settles whether looking up the model's pad_token_id trains its row.
+// paddingRow decides whether lookups of the model's pad_token_id train its row.
 func (j *Job) paddingRow(diags *ir.Diags) {
 	if j.Config == nil {
 		return
@@ -47,7 +47,7 @@ func (j *Job) paddingRow(diags *ir.Diags) {
 	says := j.Train.PaddingRow
 	if says == frozen && j.Config.PaddingRow == 0 {
 		diags.Addf(j.Pos("train.padding_row"), Conflict,
-			"train.padding_row is frozen, but %s has no padding row: its pad_token_id is null or not in the "+
+			"train.padding_row is frozen, but %s has no padding row: its pad_token_id is null or outside the "+
 				"vocabulary, or its family %s has none; remove train.padding_row, or set model.pad_token_id",
 			j.Config.Name, j.Config.Family)
 	}

@@ -38,9 +38,9 @@ func TestPaddingRow(t *testing.T) {
 	}
 	for sets, want := range map[string]string{
 		"model=gpt2-124m train.padding_row=frozen": "train.padding_row is frozen, but gpt2-124m has no padding row: " +
-			"its pad_token_id is null or not in the vocabulary, or its family gpt2 has none; remove " +
+			"its pad_token_id is null or outside the vocabulary, or its family gpt2 has none; remove " +
 			"train.padding_row, or set model.pad_token_id",
-		"train.padding_row=no": `train.padding_row is "no"; want one of trained, frozen`,
+		"train.padding_row=no": `train.padding_row is "no"; use one of trained, frozen`,
 	} {
 		if _, err := tryLoad(job, strings.Fields(sets)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q in it", sets, err, want)

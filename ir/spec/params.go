@@ -1,6 +1,6 @@
 package spec
 
-// Params is the number of parameters; a tied head counts once.
+// Params returns the number of parameters. A head that is tied to the embedding counts once.
 func (c *Config) Params() int64 {
 	n := c.embedParams() + c.headParams() + int64(c.Layers-c.Dense)*c.blockParams(true) +
 		int64(c.Dense)*c.blockParams(false)
@@ -10,7 +10,7 @@ func (c *Config) Params() int64 {
 	return n
 }
 
-// tableWidth is the width of the table of tokens.
+// tableWidth returns the width of the token table.
 func (c *Config) tableWidth() int64 {
 	if c.EmbedDim > 0 {
 		return int64(c.EmbedDim)
@@ -18,7 +18,7 @@ func (c *Config) tableWidth() int64 {
 	return int64(c.Hidden)
 }
 
-// normParams are those of a norm over n elements: a gain and, but for RMS norms, a bias.
+// normParams returns the parameters of a norm over n elements: a gain and, except for RMSNorm, a bias.
 func (c *Config) normParams(n int64) int64 {
 	if familyOf(c.Family).rms {
 		return n
@@ -29,9 +29,9 @@ func (c *Config) normParams(n int64) int64 {
 func (c *Config) embedParams() int64 {
 	h := int64(c.Hidden)
 	n := int64(c.Vocab) * c.tableWidth()
-	if c.PatchSize > 0 { // a patch's pixels, the bias of their projection, the class token
+	if c.PatchSize > 0 { // the projection of a patch's pixels, its bias, and the class token
 		n = (int64(c.Channels*c.PatchSize*c.PatchSize) + 2) * h
-		if c.Tied { // pictures have no table that the classes could share
+		if c.Tied { // images have no token table that the classes could share
 			n += int64(c.Vocab) * h
 		}
 	}
@@ -48,7 +48,8 @@ func (c *Config) embedParams() int64 {
 	return n
 }
 
-// latentParams are those of latent attention: projections down, norms there, and projections up for each head.
+// latentParams returns the parameters of MLA: down-projections, norms of the latent vectors, and up-projections for
+// each head.
 func (c *Config) latentParams() int64 {
 	h, q, kv, heads, rotary := int64(c.Hidden), int64(c.QLatent), int64(c.KVLatent), int64(c.Heads), int64(c.RotaryDim)
 	n := h*(kv+rotary) + kv + kv*heads*int64(c.PlainDim+c.VDim) + heads*int64(c.VDim)*h
@@ -58,7 +59,7 @@ func (c *Config) latentParams() int64 {
 	return n + h*heads*int64(c.HeadDim)
 }
 
-// blockParams are those of a block, with experts if the model has them and the block too.
+// blockParams returns the parameters of a block. With experts true, a model with experts has them in this block.
 func (c *Config) blockParams(experts bool) int64 {
 	h, f, d := int64(c.Hidden), int64(c.FFN), int64(c.HeadDim)
 	q, kv := int64(c.Heads)*d, int64(c.KVHeads)*d
@@ -94,7 +95,8 @@ func (c *Config) blockParams(experts bool) int64 {
 	return n + norms*c.normParams(h)
 }
 
-// expertParams are those of a block's MLP of which so many experts count: with its router, and what all tokens go to.
+// expertParams returns the parameters of a block's MLP with the given number of experts, its router and its shared
+// expert.
 func (c *Config) expertParams(experts int) int64 {
 	h := int64(c.Hidden)
 	n := h*int64(c.Experts) + 3*h*(int64(experts)*int64(c.ExpertFFN)+int64(c.SharedFFN))
@@ -107,7 +109,7 @@ func (c *Config) expertParams(experts int) int64 {
 	return n
 }
 
-// ActiveParams are the parameters that work on one token: all but the experts that it does not go to.
+// ActiveParams returns the parameters that one token uses: all except the experts that are not chosen for it.
 func (c *Config) ActiveParams() int64 {
 	n := c.Params()
 	if c.Experts > 0 {
@@ -116,7 +118,7 @@ func (c *Config) ActiveParams() int64 {
 	return n
 }
 
-// headParams are the head's without its table.
+// headParams returns the parameters of the head without its table.
 func (c *Config) headParams() int64 {
 	h, n := int64(c.Hidden), int64(0)
 	if !c.PostNorm {

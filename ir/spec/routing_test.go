@@ -45,10 +45,11 @@ func TestRoutingIsRefused(t *testing.T) {
 	for sets, want := range map[string]string{
 		"model=gpt2-124m train.experts.balance=0.1":                 "has no experts",
 		"train.experts.over=global_batch train.experts.balance=0.1": "plan.micro_batches: 1",
-		"model.num_hidden_layers=2 model.output_router_logits=true": "train.experts.balance adds one to each layer",
-		"train.experts.bias_rate=0.1":                               "nothing is added to experts' scores",
-		"train.experts.capacity=0":                                  "train.experts.capacity",
-		"train.experts.over=replica":                                "micro_batch",
+		"model.num_hidden_layers=2 model.output_router_logits=true": "train.experts.balance, which adds a loss for " +
+			"each layer",
+		"train.experts.bias_rate=0.1": "adds no bias to experts' scores",
+		"train.experts.capacity=0":    "train.experts.capacity",
+		"train.experts.over=replica":  "micro_batch",
 	} {
 		if _, err := tryLoad(routed, strings.Fields(sets)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q in it", sets, err, want)

@@ -8,8 +8,8 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// Save is the job as the text of that file, overrides included, with the meaning of each field. Paths that start at
-// other folders are written from the file's.
+// Save returns the job as the text of a file, including overrides, with a comment for each field. Relative paths are
+// rewritten to start at the file's folder.
 func (j *Job) Save(file string) []byte {
 	doc := &strict.Doc{Root: j.doc.Root.Clone()}
 	dir := filepath.Dir(file)
@@ -18,7 +18,7 @@ func (j *Job) Save(file string) []byte {
 	text := commented(plain)
 	if again, diags := strict.Parse(file, text); len(diags) > 0 || !reflect.DeepEqual(strip(again.Root),
 		strip(parsed(file, plain))) {
-		return plain // a text that a comment would change
+		return plain // a text that adding comments would change
 	}
 	return text
 }
@@ -28,7 +28,7 @@ func parsed(file string, text []byte) *strict.Node {
 	return d.Root
 }
 
-// strip is a tree without places.
+// strip returns a tree without positions.
 func strip(n *strict.Node) any {
 	switch n.Kind {
 	case strict.Map:
@@ -47,7 +47,7 @@ func strip(n *strict.Node) any {
 	return [2]any{n.Kind, n.Text}
 }
 
-// rebase writes the paths of a job from another folder.
+// rebase rewrites the paths of a job to start at another folder.
 func (j *Job) rebase(root *strict.Node, dir string) {
 	for _, n := range []*strict.Node{root.Get("model"), root.Get("model").Get("base")} {
 		if n != nil && n.Kind == strict.String && isModelPath(n.Text) {
@@ -70,14 +70,15 @@ func (j *Job) rebase(root *strict.Node, dir string) {
 		Text: fromDir(dir, j.Dir, j.Data.Root+"/")}})
 }
 
-// fromDir is a path that starts at one folder, as it is written from another. It stays one that no name could be.
+// fromDir rewrites a path that starts at folder from to start at dir. The result keeps a slash or a dot, so that it is
+// not mistaken for a name.
 func fromDir(dir, from, path string) string {
 	if filepath.IsAbs(path) || strings.HasPrefix(path, "$") {
 		return path
 	}
 	whole := filepath.Join(from, path)
 	rel, err := filepath.Rel(dir, whole)
-	if err != nil { // one of the folders is absolute
+	if err != nil { // only one of the folders is absolute
 		rel, err = filepath.Abs(whole)
 		if err != nil {
 			return whole
@@ -90,10 +91,10 @@ func fromDir(dir, from, path string) string {
 	return rel
 }
 
-// commentColumn is where comments of a saved job begin.
+// commentColumn is the column in which comments of a saved job start.
 const commentColumn = 34
 
-// commented is a job's text with the meaning of each field that has a line.
+// commented returns a job's text with a comment on each line that has a field.
 func commented(text []byte) []byte {
 	meaning := map[string]string{}
 	for _, f := range Fields() {

@@ -42,7 +42,7 @@ func TestSave(t *testing.T) {
 			[]string{"model: ../../../models/mine/config.json ", "  root: ../../texts "}},
 		{"", []string{"model=gpt2-124m", "cluster.node=dgx-h100", "train.global_batch=8", "train.seq_len=64"}, "q.yaml",
 			[]string{"model: gpt2-124m                  # catalogue name,",
-				"  node: dgx-h100                  # catalogue name, GPU's name, or cluster file"}},
+				"  node: dgx-h100                  # catalogue name, name of a GPU, or cluster file"}},
 	} {
 		var overrides []Override
 		for _, s := range c.sets {

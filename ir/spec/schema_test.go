@@ -105,6 +105,11 @@ func mappingSchema(v reflect.Value) schema {
 			s["default"] = v.Field(i).Interface()
 		}
 		properties[key] = s
+		if alias := f.Tag.Get("alias"); alias != "" {
+			other := maps.Clone(s)
+			other["description"] = "another name of " + key
+			properties[alias] = other
+		}
 	}
 	return schema{"type": "object", "properties": properties, "additionalProperties": false}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// Stretched says that sequences are longer than those that a rotary model was made for, which is a choice and no
-// mistake; "" if they are not. What scales positions reaches as far as its factor says.
+// Stretched returns a note if sequences are longer than the rotary model was made for, "" otherwise. That is allowed.
+// Scaled positions reach as far as their factor says.
 func (j *Job) Stretched() string {
 	c, t := j.Config, &j.Train
 	if c == nil || familyOf(c.Family).position != Rotary || c.MaxPositions == 0 {
@@ -26,13 +26,13 @@ func (j *Job) Stretched() string {
 	if float64(t.SeqLen) <= most {
 		return ""
 	}
-	return fmt.Sprintf("train.seq_len is %d; %s was made for %.0f positions (%s)", t.SeqLen, c.Name, most,
+	return fmt.Sprintf("train.seq_len is %d, but %s was made for %.0f positions (%s)", t.SeqLen, c.Name, most,
 		familyOf(c.Family).names.positions)
 }
 
-// HighRate says that the learning rate is most likely a slip, and what was meant; "" if it is plausible. The binary
-// says the same of a rate that it is given (highRate in package runtime): AdamW diverges long before 0.1, SGD before
-// 10.
+// HighRate returns a warning if the learning rate is most likely a typing error, with the value that was probably
+// meant; "" if the rate is plausible. The binary warns in the same way (highRate in package runtime). AdamW diverges
+// long before 0.1, SGD before 10.
 func (j *Job) HighRate() string {
 	o, most := &j.Train.Optimizer, 0.1
 	if o.Kind == "sgd" {
@@ -49,7 +49,7 @@ func (j *Job) HighRate() string {
 	return text
 }
 
-// suits wants a recipe that the model can follow.
+// suits checks that the recipe fits the model.
 func (j *Job) suits(diags *ir.Diags) {
 	c, t := j.Config, &j.Train
 	if c == nil {
@@ -58,35 +58,37 @@ func (j *Job) suits(diags *ir.Diags) {
 	switch {
 	case c.Family == ViT && j.Has("train.seq_len") && t.SeqLen != c.MaxPositions:
 		*diags = append(*diags, ir.Diag{Pos: j.Pos("train.seq_len"), Code: BadBatch, Fix: fmt.Sprint(c.MaxPositions),
-			Msg: fmt.Sprintf("train.seq_len is %d; a picture of %s is %d positions: the class token and %d patches",
+			Msg: fmt.Sprintf("train.seq_len is %d; an image of %s has %d positions: the class token and %d "+
+				"patches",
 				t.SeqLen, c.Name, c.MaxPositions, c.MaxPositions-1)})
 	case c.Family != ViT && familyOf(c.Family).position == Learned && t.SeqLen > c.MaxPositions:
-		diags.Addf(j.Pos("train.seq_len"), BadBatch, "train.seq_len is %d; %s has %d positions (%s)", t.SeqLen, c.Name,
+		diags.Addf(j.Pos("train.seq_len"), BadBatch,
+			"train.seq_len is %d; %s has %d positions (%s): use at most that", t.SeqLen, c.Name,
 			c.MaxPositions, familyOf(c.Family).names.positions)
 	}
 	c.Fit(t.SeqLen)
 	for _, key := range []string{"data.train", "data.valid"} {
 		if c.Bidirectional && j.Has(key) {
 			diags.Addf(j.Pos(key), Conflict,
-				"%s is given, and %s, of family %s, does not learn what comes next, which is all that files say: a "+
-					"program of planc gen feeds it by rt.Data", key, c.Name, c.Family)
+				"%s is given, but %s, of family %s, is not trained by next-token prediction on files: feed "+
+					"data through rt.Data, in a program of planc gen", key, c.Name, c.Family)
 		}
 	}
 	if c.Bidirectional && t.Eval.Sample != "" {
 		diags.Addf(j.Pos("train.eval.sample"), Conflict,
-			"train.eval.sample is given, and %s, of family %s, does not predict what comes next: it cannot "+
-				"continue a text", c.Name, c.Family)
+			"train.eval.sample is given, but %s, of family %s, does not predict the next token and cannot "+
+				"continue a text: remove it", c.Name, c.Family)
 	}
 	if tokens := j.tokenSource(); tokens != "" && t.Eval.Sample != "" && c.Vocab != byteTokens {
 		diags.Addf(j.Pos("train.eval.sample"), strict.NotYet,
-			"train.eval.sample is given, and %s holds tokens of a vocabulary of %d. Not supported yet: a prompt that "+
-				"is not bytes; "+
-				"give text files or a model with a vocabulary of %d, or leave train.eval.sample out", tokens,
+			"train.eval.sample is given, but %s holds tokens of a vocabulary of %d. Not supported yet: a "+
+				"prompt that is not bytes. Use text files or a model with a vocabulary of %d, or remove "+
+				"train.eval.sample", tokens,
 			c.Vocab, byteTokens)
 	}
 }
 
-// tokenSource is the first of the job's files that hold tokens already, by its name; "" if there is none.
+// tokenSource returns the name of the first data file that contains tokens, "" if there is none.
 func (j *Job) tokenSource() string {
 	for _, s := range slices.Concat(j.Data.Train, j.Data.Valid.Files) {
 		if strings.EqualFold(filepath.Ext(s.Path), ".bin") {

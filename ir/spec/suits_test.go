@@ -17,14 +17,14 @@ func TestSuits(t *testing.T) {
 	}{
 		{Config{Family: Llama, MaxPositions: 32}, ""},
 		{Config{Name: "m", Family: GPT2, MaxPositions: 32},
-			"job.yaml:5:12: train.seq_len is 64; m has 32 positions (n_positions) [BadBatch]"},
+			"job.yaml:5:12: train.seq_len is 64; m has 32 positions (n_positions): use at most that [BadBatch]"},
 		{Config{Name: "m", Family: BERT, MaxPositions: 64, Bidirectional: true},
-			"job.yaml:3:8: data.valid is given, and m, of family bert, does not learn what comes next, which is all " +
-				"that files say: a program of planc gen feeds it by rt.Data [Conflict]\n" +
-				"job.yaml:8:18: train.eval.sample is given, and m, of family bert, does not predict what comes next: " +
-				"it cannot continue a text [Conflict]"},
+			"job.yaml:3:8: data.valid is given, but m, of family bert, is not trained by next-token prediction on " +
+				"files: feed data through rt.Data, in a program of planc gen [Conflict]\n" +
+				"job.yaml:8:18: train.eval.sample is given, but m, of family bert, does not predict the next token " +
+				"and cannot continue a text: remove it [Conflict]"},
 		{Config{Name: "m", Family: ViT, MaxPositions: 197},
-			`job.yaml:5:12: train.seq_len is 64; a picture of m is 197 positions: the class token and 196 patches; ` +
+			`job.yaml:5:12: train.seq_len is 64; an image of m has 197 positions: the class token and 196 patches; ` +
 				`did you mean 197? [BadBatch]`},
 	} {
 		j, err := Load("job.yaml", files{"job.yaml": job}.read)
@@ -49,9 +49,9 @@ func TestSampleOfTokensIsRefused(t *testing.T) {
 	const head = "model: {model_type: gpt2, vocab_size: %d, n_positions: 64, n_embd: 16, n_layer: 1, n_head: " +
 		"2}\ncluster: 1xcpu\n" +
 		"train:\n  seq_len: 64\n  global_batch: 8\n  steps: 1\n  eval: {sample: Once}\n"
-	const want = "job.yaml:7:18: train.eval.sample is given, and train.BIN holds tokens of a vocabulary of 50257. " +
-		"Not supported yet: a prompt that is not bytes; " +
-		"give text files or a model with a vocabulary of 256, or leave train.eval.sample out [NotYet]"
+	const want = "job.yaml:7:18: train.eval.sample is given, but train.BIN holds tokens of a vocabulary of 50257. " +
+		"Not supported yet: a prompt that is not bytes. Use text files or a model with a vocabulary of 256, or " +
+		"remove train.eval.sample [NotYet]"
 	for _, tt := range []struct {
 		data  string
 		vocab int

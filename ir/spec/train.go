@@ -1,61 +1,61 @@
 package spec
 
-// Train is the recipe.
+// Train is the training recipe.
 type Train struct {
-	SeqLen            int        `yaml:"seq_len" class:"d" min:"1" max:"1e8" doc:"tokens of a sequence" absent:"required" eg:"1024"`
-	GlobalBatch       int        `yaml:"global_batch" class:"d" min:"1" max:"1e8" doc:"sequences of an optimizer step" absent:"required" eg:"480"`
-	GlobalBatchTokens int        `yaml:"global_batch_tokens" class:"d" min:"1" max:"1e12" doc:"tokens of an optimizer step, instead of global_batch" absent:"not used" eg:"524288"`
-	Steps             int        `yaml:"steps" class:"r" min:"1" max:"1e12" doc:"the last step; or epochs, or tokens" absent:"required to compile" eg:"600000"`
+	SeqLen            int        `yaml:"seq_len" class:"d" min:"1" max:"1e8" doc:"tokens per sequence" absent:"required" eg:"1024"`
+	GlobalBatch       int        `yaml:"global_batch" class:"d" min:"1" max:"1e8" doc:"sequences per optimizer step" absent:"required" eg:"480"`
+	GlobalBatchTokens int        `yaml:"global_batch_tokens" class:"d" min:"1" max:"1e12" doc:"tokens per optimizer step, instead of global_batch" absent:"not used" eg:"524288"`
+	Steps             int        `yaml:"steps" class:"r" min:"1" max:"1e12" doc:"optimizer steps in total; or use epochs or tokens" absent:"required to compile" eg:"600000"`
 	Epochs            float64    `yaml:"epochs" class:"r" over:"0" max:"1e9" doc:"passes over data.train, instead of steps" absent:"not used" eg:"3"`
-	Tokens            int64      `yaml:"tokens" class:"r" min:"1" max:"1e18" doc:"to train on, instead of steps" absent:"not used" eg:"300B"`
-	Precision         Precision  `yaml:"precision" class:"d" doc:"f64, f32, bf16, fp16, fp8 or the block" absent:"bf16; fp16 on V100 and T4; f32 on CPU" eg:"bf16"`
-	Init              string     `yaml:"init" class:"r" doc:"random, or a folder of safetensors: a checkpoint of planc or a model of Hugging Face" eg:"./gpt2"`
-	PaddingRow        string     `yaml:"padding_row" class:"c" enum:"trained,frozen" doc:"whether looking up the model's pad_token_id trains its row of the token table; frozen is what transformers does" absent:"frozen with train.init, else trained" eg:"trained"`
+	Tokens            int64      `yaml:"tokens" class:"r" min:"1" max:"1e18" doc:"tokens to train on, instead of steps" absent:"not used" eg:"300B"`
+	Precision         Precision  `yaml:"precision" class:"d" doc:"f64, f32, bf16, fp16, fp8, or a mapping" absent:"bf16; fp16 on V100 and T4; f32 on CPU" eg:"bf16"`
+	Init              string     `yaml:"init" class:"r" doc:"random, or a folder of safetensors: a planc checkpoint or a Hugging Face model" eg:"./gpt2"`
+	PaddingRow        string     `yaml:"padding_row" class:"c" enum:"trained,frozen" doc:"whether lookups of the model's pad_token_id train its row of the token table; frozen is what transformers does" absent:"frozen with train.init, else trained" eg:"trained"`
 	Optimizer         Optimizer  `yaml:"optimizer" doc:"how parameters are updated"`
-	Schedule          Schedule   `yaml:"schedule" doc:"of the learning rate"`
-	Dropout           *float64   `yaml:"dropout" class:"c" min:"0" under:"1" doc:"wins over the model's own" absent:"the model's" eg:"0.0"`
-	Experts           Routing    `yaml:"experts" doc:"how routers are trained, and whether experts have room for all that choose them"`
-	Seed              uint64     `yaml:"seed" class:"r" doc:"of everything that is drawn" eg:"1337"`
-	Eval              Eval       `yaml:"eval" doc:"evaluation"`
+	Schedule          Schedule   `yaml:"schedule" doc:"learning-rate schedule"`
+	Dropout           *float64   `yaml:"dropout" class:"c" min:"0" under:"1" doc:"dropout probability; replaces the model's own" absent:"the model's" eg:"0.0"`
+	Experts           Routing    `yaml:"experts" doc:"how routers are trained, and how many tokens an expert accepts"`
+	Seed              uint64     `yaml:"seed" class:"r" doc:"seed of all random numbers" eg:"1337"`
+	Eval              Eval       `yaml:"eval" doc:"when and how validation loss is measured"`
 	Checkpoint        Checkpoint `yaml:"checkpoint" doc:"when state is saved"`
-	OnNonfinite       string     `yaml:"on_nonfinite" class:"r" enum:"skip,stop,rollback" now:"skip,stop" doc:"what a step does whose gradients are not finite; skip ends the run at the tenth in a row" eg:"stop"`
-	Engine            string     `yaml:"engine" class:"d" enum:"planc,megatron,megatron-fsdp,fsdp,deepspeed,hai-llm" meant:"torch=fsdp,pytorch=fsdp,torchtitan=fsdp,fsdp2=fsdp,accelerate=fsdp,megatron-lm=megatron,megatron-core=megatron,nemo=megatron" doc:"whose runtime is priced, and which plans it can run; only planc's is compiled" eg:"planc"`
+	OnNonfinite       string     `yaml:"on_nonfinite" class:"r" enum:"skip,stop,rollback" now:"skip,stop" doc:"action if gradients are not finite: skip the step, stop the run, or roll back; skip ends the run at the tenth such step in a row" eg:"stop"`
+	Engine            string     `yaml:"engine" class:"d" enum:"planc,megatron,megatron-fsdp,fsdp,deepspeed,hai-llm" meant:"torch=fsdp,pytorch=fsdp,torchtitan=fsdp,fsdp2=fsdp,accelerate=fsdp,megatron-lm=megatron,megatron-core=megatron,nemo=megatron" doc:"training engine whose plans are searched and priced; only planc's can be compiled" eg:"planc"`
 }
 
-// Optimizer is its kind and rates.
+// Optimizer is the kind of optimizer and its hyperparameters.
 type Optimizer struct {
-	Kind        string     `yaml:"kind" class:"d" enum:"adamw,adam,sgd" meant:"adamw=adamw,adam=adam,sgd=sgd,adamw_torch=adamw,adamw_torch_fused=adamw,fused_adam=adamw,fusedadam=adamw" doc:"adamw, adam (decay in the gradient), sgd" eg:"adamw"`
+	Kind        string     `yaml:"kind" class:"d" enum:"adamw,adam,sgd" meant:"adamw=adamw,adam=adam,sgd=sgd,adamw_torch=adamw,adamw_torch_fused=adamw,fused_adam=adamw,fusedadam=adamw" doc:"adamw, adam (weight decay is added to the gradient), sgd" eg:"adamw"`
 	LR          float64    `yaml:"lr" class:"r" over:"0" max:"3.4e38" doc:"peak learning rate" eg:"6e-4"`
-	Betas       [2]float64 `yaml:"betas" class:"r" min:"0" under:"1" doc:"of the two moments" eg:"[0.9, 0.95]"`
-	Eps         float64    `yaml:"eps" class:"r" over:"0" doc:"added to the root of the second moment" eg:"1e-8"`
-	WeightDecay float64    `yaml:"weight_decay" class:"r" min:"0" doc:"of parameters of two dims and more" absent:"0.1 with adamw, else 0" eg:"0.1"`
-	Momentum    float64    `yaml:"momentum" class:"r" min:"0" under:"1" doc:"of sgd; 0 compiles a program without a momentum buffer, which refuses any other" absent:"0" eg:"0.9"`
-	ClipNorm    float64    `yaml:"clip_norm" class:"r" min:"0" doc:"largest norm of the gradient, 0 for any" eg:"1.0"`
+	Betas       [2]float64 `yaml:"betas" class:"r" min:"0" under:"1" doc:"decay rates of the two moments" eg:"[0.9, 0.95]"`
+	Eps         float64    `yaml:"eps" class:"r" over:"0" doc:"added to the square root of the second moment" eg:"1e-8"`
+	WeightDecay float64    `yaml:"weight_decay" class:"r" min:"0" doc:"weight decay of parameters with two or more dims" absent:"0.1 with adamw, else 0" eg:"0.1"`
+	Momentum    float64    `yaml:"momentum" class:"r" min:"0" under:"1" doc:"momentum of sgd; with 0 the program is compiled without a momentum buffer, and rejects other values" absent:"0" eg:"0.9"`
+	ClipNorm    float64    `yaml:"clip_norm" class:"r" min:"0" doc:"largest gradient norm; 0: no clipping" eg:"1.0"`
 }
 
-// Schedule is how the learning rate moves.
+// Schedule is the learning-rate schedule.
 type Schedule struct {
-	Kind   string  `yaml:"kind" class:"r" enum:"constant,linear,cosine,wsd,inverse_sqrt" doc:"how the rate moves from its peak to min_lr" eg:"cosine"`
-	Warmup int     `yaml:"warmup" class:"r" min:"0" max:"1e12" doc:"steps from 0 to the peak" absent:"0" eg:"2000"`
-	MinLR  float64 `yaml:"min_lr" class:"r" min:"0" max:"3.4e38" doc:"at the end" absent:"0" eg:"6e-5"`
-	Decay  int     `yaml:"decay" class:"r" min:"1" max:"1e12" doc:"steps of wsd's final decay" absent:"required by wsd" eg:"1000"`
+	Kind   string  `yaml:"kind" class:"r" enum:"constant,linear,cosine,wsd,inverse_sqrt" doc:"how the learning rate falls from its peak to min_lr" eg:"cosine"`
+	Warmup int     `yaml:"warmup" class:"r" min:"0" max:"1e12" doc:"steps over which the rate rises from 0 to its peak" absent:"0" eg:"2000"`
+	MinLR  float64 `yaml:"min_lr" class:"r" min:"0" max:"3.4e38" doc:"learning rate at the end" absent:"0" eg:"6e-5"`
+	Decay  int     `yaml:"decay" class:"r" min:"1" max:"1e12" doc:"steps of the final decay of wsd" absent:"required by wsd" eg:"1000"`
 }
 
-// Eval is when and on how much the validation loss is taken.
+// Eval says when validation loss is measured, and on how much data.
 type Eval struct {
-	Every   int    `yaml:"every" class:"r" min:"0" max:"1e12" doc:"steps; 0: only at the end" absent:"0" eg:"250"`
-	Batches int    `yaml:"batches" class:"r" min:"1" max:"1e9" doc:"global batches of validation samples, the first ones" eg:"20"`
-	Sample  string `yaml:"sample" class:"r" doc:"prompt of the passage that is printed at the end; only where tokens are bytes: text files, or a vocabulary of 256" absent:"none" eg:"The light"`
+	Every   int    `yaml:"every" class:"r" min:"0" max:"1e12" doc:"steps between evaluations; 0: only at the end" absent:"0" eg:"250"`
+	Batches int    `yaml:"batches" class:"r" min:"1" max:"1e9" doc:"global batches of validation samples, from the first sample on" eg:"20"`
+	Sample  string `yaml:"sample" class:"r" doc:"prompt of a text that the model continues at the end; only if tokens are bytes: text files, or a vocabulary of 256" absent:"none" eg:"The light"`
 }
 
-// Checkpoint is when state is saved.
+// Checkpoint says when state is saved.
 type Checkpoint struct {
-	Every    int    `yaml:"every" class:"r" min:"0" max:"1e12" doc:"steps; 0: only at the end and on request" absent:"0" eg:"1000"`
-	KeepLast int    `yaml:"keep_last" class:"r" min:"1" max:"1e9" now:"-" doc:"how many are kept" absent:"all" eg:"3"`
-	Best     string `yaml:"best" class:"r" enum:"valid_loss" now:"-" doc:"also keep the best by this" absent:"none" eg:"valid_loss"`
+	Every    int    `yaml:"every" class:"r" min:"0" max:"1e12" doc:"steps between checkpoints; 0: only at the end and on request" absent:"0" eg:"1000"`
+	KeepLast int    `yaml:"keep_last" class:"r" min:"1" max:"1e9" now:"-" doc:"number of checkpoints to keep" absent:"all" eg:"3"`
+	Best     string `yaml:"best" class:"r" enum:"valid_loss" now:"-" doc:"metric by which the best checkpoint is kept too" absent:"none" eg:"valid_loss"`
 }
 
-// defaults is a job before its file is read. Defaults that depend on other fields are set by Job.complete.
+// defaults returns a job before its file is read. Job.complete sets the defaults that depend on other fields.
 func defaults() *Job {
 	return &Job{
 		Data: Data{Tokenizer: "bytes"},

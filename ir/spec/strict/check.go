@@ -11,7 +11,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// meant is the value that another tool's word stands for, by the tag meant; "" if it is not one of those.
+// meant returns the value for another tool's word, from the tag meant; "" if the word is not in it.
 func (c *Context) meant(word string) string {
 	for _, pair := range split(c.tag.Get("meant")) {
 		if theirs, ours, _ := strings.Cut(pair, "="); strings.EqualFold(theirs, word) {
@@ -21,11 +21,11 @@ func (c *Context) meant(word string) string {
 	return ""
 }
 
-// check holds a scalar against its field's tags.
+// check compares a scalar with its field's tags.
 func (c *Context) check(n *Node, v reflect.Value, path string) {
 	shown := fmt.Sprint(v.Interface())
 	if enum := split(c.tag.Get("enum")); len(enum) > 0 && v.Kind() == reflect.String && !slices.Contains(enum, shown) {
-		c.fix(n.Pos, UnknownValue, cmp.Or(c.meant(shown), ir.Nearest(shown, enum)), "%s is %q; want one of %s", path,
+		c.fix(n.Pos, UnknownValue, cmp.Or(c.meant(shown), ir.Nearest(shown, enum)), "%s is %q; use one of %s", path,
 			clip(shown), strings.Join(enum, ", "))
 		return
 	}
@@ -35,16 +35,17 @@ func (c *Context) check(n *Node, v reflect.Value, path string) {
 	now, limited := c.tag.Lookup("now")
 	switch {
 	case !limited || slices.Contains(split(now), shown):
-	case now == "-" && strings.HasSuffix(path, "]"): // of a list, which value it is says more than where it stands
-		c.Addf(n.Pos, NotYet, "%s is %s, which is not there yet", path, clip(shown))
+	// for an item of a list, the value is more informative than the position
+	case now == "-" && strings.HasSuffix(path, "]"):
+		c.Addf(n.Pos, NotYet, "%s is %s, which is not supported yet", path, clip(shown))
 	case now == "-":
-		c.Addf(n.Pos, NotYet, "%s is not there yet", path)
+		c.Addf(n.Pos, NotYet, "%s is not supported yet", path)
 	default:
 		fix := ""
 		if c.tag.Get("enum") == "" && v.Kind() == reflect.String {
 			fix = ir.Nearest(shown, split(now))
 		}
-		c.fix(n.Pos, NotYet, fix, "%s %s is not there yet; today: %s", path, clip(shown),
+		c.fix(n.Pos, NotYet, fix, "%s %s is not supported yet; use %s", path, clip(shown),
 			strings.ReplaceAll(now, ",", ", "))
 	}
 }
@@ -79,10 +80,10 @@ func (c *Context) inRange(n *Node, v reflect.Value, path string) bool {
 		}
 		bound, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			panic(fmt.Sprintf("strict: %s: tag %s:%q is no number", path, r.tag, text))
+			panic(fmt.Sprintf("strict: %s: tag %s:%q is not a number", path, r.tag, text))
 		}
 		if !r.ok(x, bound) {
-			c.Addf(n.Pos, OutOfRange, "%s is %s; %s %s is wanted", path, clip(n.Text), r.words, text)
+			c.Addf(n.Pos, OutOfRange, "%s is %s; it must be %s %s", path, clip(n.Text), r.words, text)
 			return false
 		}
 	}

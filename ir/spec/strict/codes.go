@@ -2,9 +2,9 @@ package strict
 
 import "github.com/planc-dev/planc/ir"
 
-// The kinds of mistake that a file can hold whatever it is about.
+// Codes of the input errors that any file can have.
 const (
-	// Syntax is reported where the text is not YAML, or uses a part of YAML that is not read.
+	// Syntax is reported if the text is not YAML, or uses a part of YAML that planc does not read.
 	//
 	// Example:
 	//	train: [1
@@ -24,7 +24,7 @@ const (
 	//	name: b
 	ManyDocuments ir.Code = "ManyDocuments"
 
-	// TooLarge is reported where a file, or what its aliases stand for, is beyond any sensible size.
+	// TooLarge is reported if a file is too large, as it is or with its aliases expanded.
 	//
 	// Example:
 	//	name: &a [*a]
@@ -43,14 +43,14 @@ const (
 	//	name: b
 	DuplicateKey ir.Code = "DuplicateKey"
 
-	// WrongType is reported where a value is not of the field's type.
+	// WrongType is reported if a value does not have the field's type.
 	//
 	// Example:
 	//	train: {steps: many}
 	WrongType ir.Code = "WrongType"
 
-	// BadName is reported for a name with control or invisible characters, and for a job's name that cannot be a
-	// folder's.
+	// BadName is reported for a name with control or invisible characters, and for a job's name that cannot be the name
+	// of a folder.
 	//
 	// Example:
 	//	name: runs/gpt2
@@ -62,19 +62,19 @@ const (
 	//	train: {steps: 010}
 	LeadingZero ir.Code = "LeadingZero"
 
-	// UnknownValue is reported for a text that is not one of those that the field allows.
+	// UnknownValue is reported for a text that is not one of the field's allowed values.
 	//
 	// Example:
 	//	train: {optimizer: {kind: adamv}}
 	UnknownValue ir.Code = "UnknownValue"
 
-	// OutOfRange is reported for a number that the field cannot be.
+	// OutOfRange is reported for a number outside the field's range.
 	//
 	// Example:
 	//	train: {seq_len: 0}
 	OutOfRange ir.Code = "OutOfRange"
 
-	// NotYet is reported for what the formats describe and planc does not do yet.
+	// NotYet is reported for settings that the formats describe and planc does not support yet.
 	//
 	// Example:
 	//	train: {on_nonfinite: rollback}

@@ -9,49 +9,49 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Unmarshaler is a type with a form of its own. It records its mistakes in the Context.
+// Unmarshaler is a type that decodes itself. It records errors in the Context.
 type Unmarshaler interface {
 	UnmarshalNode(c *Context, n *Node, path string)
 }
 
-// Context is what one Decode shares.
+// Context is the state of one Decode.
 type Context struct {
 	diags *ir.Diags
 	at    map[string]ir.Pos
 	tag   reflect.StructTag // of the field being decoded
-	all   reflect.Type      // of the whole document
+	all   reflect.Type      // type of the whole document
 
-	unknowns    int    // keys that are unknown, so far
-	untold      int    // of these, those that are counted only,
-	lastUnknown ir.Pos // and the last of them
+	unknowns    int    // unknown keys so far
+	untold      int    // unknown keys that are only counted
+	lastUnknown ir.Pos // position of the last of them
 }
 
-// Addf records a mistake.
+// Addf records an input error.
 func (c *Context) Addf(p ir.Pos, code ir.Code, format string, args ...any) {
 	c.diags.Addf(p, code, format, args...)
 }
 
-// Pos is where the field of a dotted path that was already met begins.
+// Pos returns the position of a field that was decoded already, given by its dotted path.
 func (c *Context) Pos(path string) ir.Pos { return c.at[path] }
 
-// Fixf records a mistake and the name or value that would be right.
+// Fixf records an input error, and the name or value that would be correct.
 func (c *Context) Fixf(p ir.Pos, code ir.Code, fix, format string, args ...any) {
 	c.fix(p, code, fix, format, args...)
 }
 
-// Decode fills what dst points to from n, for Unmarshalers whose parts have the usual forms. The tags of the
-// field that is being decoded apply to scalars.
+// Decode fills what dst points to from n, for the parts of an Unmarshaler that have a standard form. Scalars are
+// checked against the tags of the field that is being decoded.
 func (c *Context) Decode(n *Node, path string, dst any) {
 	c.value(n, reflect.ValueOf(dst).Elem(), path)
 }
 
-// Struct is Decode for an Unmarshaler whose mapping form has the usual rules: it ignores dst's UnmarshalNode.
+// Struct decodes the mapping form of an Unmarshaler by the standard rules, without calling dst's UnmarshalNode.
 func (c *Context) Struct(n *Node, path string, dst any) {
 	c.mapping(n, reflect.ValueOf(dst).Elem(), path)
 }
 
-// Decode fills the struct that dst points to; fields that are not in the document keep their values. It
-// returns all mistakes.
+// Decode fills the struct that dst points to. Fields that the document lacks keep their values. It returns all input
+// errors.
 func (d *Doc) Decode(dst any) ir.Diags {
 	var diags ir.Diags
 	c := &Context{diags: &diags, at: map[string]ir.Pos{}, all: reflect.TypeOf(dst).Elem()}
@@ -93,11 +93,12 @@ func (c *Context) mapping(n *Node, v reflect.Value, path string) {
 		if n.Kind == String && fieldOf(v.Type(), "kind") != nil {
 			fix = "{kind: " + n.Text + "}"
 		}
-		c.fix(n.Pos, WrongType, fix, "%s is %s; a mapping is wanted", orFile(path), n.describe())
+		c.fix(n.Pos, WrongType, fix, "%s is %s; it must be a mapping", orFile(path), n.describe())
 		return
 	}
 	outer := c.tag
 	defer func() { c.tag = outer }()
+	c.renameAliases(n, v.Type(), path)
 	for _, f := range n.Fields {
 		i := fieldOf(v.Type(), f.Key)
 		if i == nil {
@@ -119,10 +120,34 @@ func (c *Context) mapping(n *Node, v reflect.Value, path string) {
 	}
 }
 
-// table decodes a mapping with free keys, or those of the tag keys.
+// renameAliases replaces aliases in a mapping by the keys of t. If both names of a key are given, a flag replaces the
+// value of the file and a later flag an earlier one; two values in a file are an error.
+func (c *Context) renameAliases(n *Node, t reflect.Type, path string) {
+	for i := range t.NumField() {
+		tag := t.Field(i).Tag
+		key, alias := tag.Get("yaml"), tag.Get("alias")
+		a := slices.IndexFunc(n.Fields, func(f Field) bool { return alias != "" && f.Key == alias })
+		if a < 0 {
+			continue
+		}
+		k := slices.IndexFunc(n.Fields, func(f Field) bool { return f.Key == key })
+		n.Fields[a].Key = key
+		if k < 0 {
+			continue
+		}
+		first, last := min(a, k), max(a, k)
+		if !IsFlag(n.Fields[last].Pos) {
+			c.Addf(n.Fields[a].Pos, DuplicateKey, "%s is another name of %s, which is given too: remove one of them",
+				join(path, alias), join(path, key))
+		}
+		n.Fields = slices.Delete(n.Fields, first, first+1)
+	}
+}
+
+// table decodes a mapping with arbitrary keys, or with the keys of the tag keys.
 func (c *Context) table(n *Node, v reflect.Value, path string) {
 	if n.Kind != Map {
-		c.Addf(n.Pos, WrongType, "%s is %s; a mapping is wanted", path, n.describe())
+		c.Addf(n.Pos, WrongType, "%s is %s; it must be a mapping", path, n.describe())
 		return
 	}
 	v.Set(reflect.MakeMap(v.Type()))
@@ -143,11 +168,11 @@ func (c *Context) table(n *Node, v reflect.Value, path string) {
 
 func (c *Context) list(n *Node, v reflect.Value, path string) {
 	if n.Kind != List {
-		c.Addf(n.Pos, WrongType, "%s is %s; a list is wanted", path, n.describe())
+		c.Addf(n.Pos, WrongType, "%s is %s; it must be a list", path, n.describe())
 		return
 	}
 	if v.Kind() == reflect.Array && len(n.Items) != v.Len() {
-		c.Addf(n.Pos, WrongType, "%s is a list of %d; %d values are wanted", path, len(n.Items), v.Len())
+		c.Addf(n.Pos, WrongType, "%s is a list of %d; it must have %d values", path, len(n.Items), v.Len())
 		return
 	}
 	if v.Kind() == reflect.Slice {
@@ -176,7 +201,7 @@ func (c *Context) scalar(n *Node, v reflect.Value, path string) {
 		var x int64
 		x, ok = c.integer(n, path)
 		if ok && x < 0 {
-			c.Addf(n.Pos, OutOfRange, "%s is %d; at least 0 is wanted", path, x)
+			c.Addf(n.Pos, OutOfRange, "%s is %d; it must be at least 0", path, x)
 			return
 		}
 		v.SetUint(uint64(x))
@@ -199,14 +224,14 @@ func (c *Context) scalar(n *Node, v reflect.Value, path string) {
 			v.SetString(x)
 		}
 	default:
-		panic(fmt.Sprintf("strict: %s has type %v, which has no form", path, v.Type()))
+		panic(fmt.Sprintf("strict: %s has type %v, which cannot be decoded", path, v.Type()))
 	}
 	if ok {
 		c.check(n, v, path)
 	}
 }
 
-// Keys are the keys of a struct, in its order; those of an embedded struct are its own.
+// Keys returns the keys of a struct in its order, including those of embedded structs.
 func Keys(t reflect.Type) []string {
 	var ks []string
 	for i := range t.NumField() {
@@ -221,7 +246,7 @@ func Keys(t reflect.Type) []string {
 	return ks
 }
 
-// fieldOf is the index of the field with a key, as reflect's FieldByIndex takes it; nil if there is none.
+// fieldOf returns the index of the field with a key, for reflect's FieldByIndex; nil if there is none.
 func fieldOf(t reflect.Type, key string) []int {
 	if key == "" || key == "-" {
 		return nil

@@ -8,10 +8,10 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 )
 
-// Kind is what a node is.
+// Kind is the kind of a node.
 type Kind uint8
 
-// The kinds of node.
+// Kinds of nodes.
 const (
 	Null Kind = iota
 	Bool
@@ -26,7 +26,7 @@ var kindNames = [...]string{"null", "true or false", "an integer", "a number", "
 
 func (k Kind) String() string { return kindNames[k] }
 
-// Node is a value of a file, with its place.
+// Node is a value of a file with its position.
 type Node struct {
 	Kind   Kind
 	Text   string // of a scalar, without quotes
@@ -34,7 +34,7 @@ type Node struct {
 	Dir    string  // folder at which relative paths in the value start
 	Fields []Field // of a Map, in the file's order
 	Items  []*Node // of a List
-	// of a Map that nobody wrote, made by an override for a field inside: the place of the mapping around it
+	// for a Map that an override created: the position of the enclosing mapping
 	around *ir.Pos
 }
 
@@ -45,7 +45,7 @@ type Field struct {
 	Value *Node
 }
 
-// Get is the value of a key, or nil if it is absent or null.
+// Get returns the value of a key, nil if it is absent or null.
 func (n *Node) Get(key string) *Node {
 	if n == nil {
 		return nil
@@ -58,7 +58,7 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// Put replaces the value of a key, or adds it.
+// Put replaces the value of a key, or adds the key.
 func (n *Node) Put(f Field) {
 	i := slices.IndexFunc(n.Fields, func(g Field) bool { return g.Key == f.Key })
 	if i < 0 {
@@ -68,7 +68,7 @@ func (n *Node) Put(f Field) {
 	n.Fields[i] = f
 }
 
-// Clone is a copy whose fields and items can be changed without changing n's.
+// Clone returns a deep copy.
 func (n *Node) Clone() *Node {
 	c := *n
 	c.Fields = slices.Clone(n.Fields)
@@ -82,7 +82,7 @@ func (n *Node) Clone() *Node {
 	return &c
 }
 
-// describe is the node as messages name it.
+// describe returns the node as messages name it.
 func (n *Node) describe() string {
 	switch n.Kind {
 	case Map, List, Null:
@@ -93,7 +93,7 @@ func (n *Node) describe() string {
 	return clip(n.Text)
 }
 
-// clip keeps messages short.
+// clip shortens a long text for messages.
 func clip(s string) string {
 	if r := []rune(s); len(r) > 60 {
 		return string(r[:60]) + "…"
@@ -102,16 +102,16 @@ func clip(s string) string {
 }
 
 const (
-	maxDepth = 60     // of nesting
-	maxNodes = 50_000 // after aliases are expanded
+	maxDepth = 60     // levels of nesting
+	maxNodes = 50_000 // values, after aliases are expanded
 )
 
-// builder turns the YAML library's tree into ours.
+// builder converts the YAML library's tree to a tree of Node.
 type builder struct {
 	file, dir string
 	count     int
-	full      bool // a limit was met and reported
-	flag      bool // it is a flag's value, which has no lines
+	full      bool // a limit was exceeded and reported
+	flag      bool // the text is the value of a flag, which has no lines
 	diags     *ir.Diags
 }
 
@@ -124,7 +124,8 @@ func (b *builder) node(y *yaml.Node, depth int) *Node {
 	b.count++
 	if b.full || depth > maxDepth || b.count > maxNodes {
 		if !b.full {
-			b.diags.Addf(n.Pos, TooLarge, "the file, its aliases expanded, holds more than %d values or %d levels",
+			b.diags.Addf(n.Pos, TooLarge, "the file contains more than %d values or %d levels, with aliases "+
+				"expanded",
 				maxNodes, maxDepth)
 		}
 		b.full = true
@@ -155,17 +156,17 @@ func (b *builder) fields(n *Node, y *yaml.Node, depth int) {
 		key, at := y.Content[i], b.pos(y.Content[i])
 		switch {
 		case key.Kind != yaml.ScalarNode:
-			b.diags.Addf(at, Syntax, "a key is a word, not a mapping, list or alias")
+			b.diags.Addf(at, Syntax, "a key must be a word, not a mapping, list or alias")
 			continue
 		case key.ShortTag() == "!!merge":
-			b.diags.Addf(at, Syntax, "merge keys (<<) are not read; write the fields out")
+			b.diags.Addf(at, Syntax, "merge keys (<<) are not supported: write the fields out")
 			continue
 		}
 		if p, dup := first[key.Value]; dup {
 			if b.flag {
-				b.diags.Addf(at, DuplicateKey, "key %s is here twice", key.Value)
+				b.diags.Addf(at, DuplicateKey, "key %s is given twice", key.Value)
 			} else {
-				b.diags.Addf(at, DuplicateKey, "key %s is here twice, first on line %d", key.Value, p.Line)
+				b.diags.Addf(at, DuplicateKey, "key %s is given twice, first on line %d", key.Value, p.Line)
 			}
 			continue
 		}
@@ -187,6 +188,6 @@ func (b *builder) scalarKind(y *yaml.Node) Kind {
 	case "!!str", "!!timestamp":
 		return String
 	}
-	b.diags.Addf(b.pos(y), Syntax, "tag %s is not read; write the value without it", y.Tag)
+	b.diags.Addf(b.pos(y), Syntax, "tag %s is not supported: write the value without it", y.Tag)
 	return Null
 }

@@ -2,8 +2,8 @@ package strict
 
 import "strings"
 
-// OtherKeys are the names that Megatron, DeepSpeed, torchrun, Hugging Face's Trainer, TorchTitan and nanoGPT have for
-// keys of a job, and the path of the key. Names are in lower case, their words joined by dashes.
+// OtherKeys maps the names of settings in Megatron, DeepSpeed, torchrun, Hugging Face's Trainer, TorchTitan and nanoGPT
+// to the paths of keys in a job. The names are in lower case with dashes.
 var OtherKeys = map[string]string{
 	"tensor-parallel": "plan.tp", "tensor-parallel-size": "plan.tp", "tensor-parallel-degree": "plan.tp",
 	"tensor-model-parallel-size": "plan.tp", "tp-size": "plan.tp",
@@ -29,11 +29,11 @@ var OtherKeys = map[string]string{
 	"mixed-precision": "train.precision", "dtype": "train.precision",
 }
 
-// otherKey is the path of the key that a path of another tool stands for, by its whole or by its last key; "" if it is
-// none of OtherKeys, or if the document has no such key.
+// otherKey returns the path of our key for another tool's key, which is looked up with its path and alone. It returns
+// "" if OtherKeys lacks it, or if the document has no such key.
 func (c *Context) otherKey(path string, f Field) string {
 	names := []string{join(path, f.Key), f.Key}
-	// of a block that is another tool's: its first key
+	// another tool's block: try its first key
 	if f.Value != nil && f.Value.Kind == Map && len(f.Value.Fields) > 0 {
 		names = append(names, join(f.Key, f.Value.Fields[0].Key))
 	}

@@ -10,24 +10,24 @@ import (
 
 const maxBytes = 1 << 20
 
-// Doc is a file's tree, and after Decode the place of each field.
+// Doc is the tree of a file and, after Decode, the position of each field.
 type Doc struct {
 	File string
 	Root *Node
 	at   map[string]ir.Pos
 }
 
-// New is a document without a file, for jobs made of flags alone.
+// New returns a document without a file, for jobs that consist of flags.
 func New() *Doc { return &Doc{Root: &Node{Kind: Map}} }
 
-// Parse reads one YAML document (JSON is YAML). The Doc is never nil; after a mistake it holds what could be
-// read.
+// Parse reads one YAML document (JSON is valid YAML). It never returns a nil Doc; after an error the Doc contains what
+// could be read.
 func Parse(file string, data []byte) (*Doc, ir.Diags) {
 	d, diags := New(), ir.Diags{}
 	d.File = file
 	d.Root.Pos = ir.Pos{File: file, Line: 1, Column: 1}
 	if len(data) > maxBytes {
-		diags.Addf(d.Root.Pos, TooLarge, "the file has %d bytes; at most %d are read", len(data), maxBytes)
+		diags.Addf(d.Root.Pos, TooLarge, "the file has %d bytes; it must have at most %d", len(data), maxBytes)
 		return d, diags
 	}
 	if diag, bad := encoding(file, data); bad {
@@ -53,8 +53,8 @@ func Parse(file string, data []byte) (*Doc, ir.Diags) {
 	return d, diags
 }
 
-// Pos is where the field of that dotted path was written; if it was not, where the closest mapping around
-// it was.
+// Pos returns the position of a field, given by its dotted path, or of the closest enclosing mapping if the field is
+// absent.
 func (d *Doc) Pos(path string) ir.Pos {
 	for {
 		if p, ok := d.at[path]; ok {
@@ -68,7 +68,7 @@ func (d *Doc) Pos(path string) ir.Pos {
 	}
 }
 
-// Has says whether the field of that dotted path was written.
+// Has reports whether the document contains a field, given by its dotted path.
 func (d *Doc) Has(path string) bool {
 	_, ok := d.at[path]
 	return ok

@@ -6,7 +6,7 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 )
 
-// YAML is the document as a file, with its overrides; comments are lost.
+// YAML returns the document as a file, including overrides but without comments.
 func (d *Doc) YAML() []byte {
 	var b bytes.Buffer
 	dumper, err := yaml.NewDumper(&b, yaml.WithIndent(2))
@@ -24,7 +24,7 @@ func (d *Doc) YAML() []byte {
 
 var tags = [...]string{Null: "!!null", Bool: "!!bool", Int: "!!int", Float: "!!float", String: "!!str"}
 
-// yaml is the node as the library's; mappings below the second level print on one line.
+// yaml converts a node to the library's type. Mappings below the second level are printed on one line.
 func (n *Node) yaml(depth int) *yaml.Node {
 	y := &yaml.Node{}
 	if depth > 1 {

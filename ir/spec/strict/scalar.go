@@ -19,7 +19,7 @@ var (
 	suffixes    = map[string]int64{"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 )
 
-// integer reads a whole number: 300, 300B, 0x10, 1e6.
+// integer reads an integer, such as 300, 300B, 0x10 or 1e6.
 func (c *Context) integer(n *Node, path string) (int64, bool) {
 	if c.zeroLed(n, path) {
 		return 0, false
@@ -42,7 +42,7 @@ func (c *Context) integer(n *Node, path string) (int64, bool) {
 			return int64(f), true
 		}
 		if n.Kind != Map && n.Kind != List {
-			c.fix(n.Pos, WrongType, strconv.FormatInt(int64(f), 10), "%s is %s; an integer is wanted", path,
+			c.fix(n.Pos, WrongType, strconv.FormatInt(int64(f), 10), "%s is %s; it must be an integer", path,
 				n.describe())
 			return 0, false
 		}
@@ -50,21 +50,21 @@ func (c *Context) integer(n *Node, path string) (int64, bool) {
 	if fix := withSuffix(n, path); fix != "" {
 		beside := ""
 		if thousands := strings.ToUpper(n.Text); fix != thousands {
-			beside = fmt.Sprintf(", and %s is %s", thousands, strings.Replace(thousands, "K", "000", 1))
+			beside = fmt.Sprintf(", or %s for %s", thousands, strings.Replace(thousands, "K", "000", 1))
 		}
-		c.fix(n.Pos, WrongType, fix, "%s is %s; an integer is wanted%s", path, n.describe(), beside)
+		c.fix(n.Pos, WrongType, fix, "%s is %s; it must be an integer%s", path, n.describe(), beside)
 		return 0, false
 	}
 	if n.Kind == Int || (n.Kind == Float || n.Kind == String) && huge.MatchString(n.Text) {
-		c.Addf(n.Pos, OutOfRange, "%s is %s; integers end at %d", path, clip(n.Text), int64(math.MaxInt64))
+		c.Addf(n.Pos, OutOfRange, "%s is %s; it must be at most %d", path, clip(n.Text), int64(math.MaxInt64))
 		return 0, false
 	}
-	c.Addf(n.Pos, WrongType, "%s is %s; an integer is wanted", path, n.describe())
+	c.Addf(n.Pos, WrongType, "%s is %s; it must be an integer", path, n.describe())
 	return 0, false
 }
 
-// withSuffix is what a count with a small suffix means, "" if the node is none: 300k is 300K; but people count
-// positions in powers of two, so that a length of 8k is 8192.
+// withSuffix returns the corrected text of a number with a lower-case suffix, "" if the node is not one. 300k becomes
+// 300K. A length of 8k becomes 8192, because lengths are usually counted in powers of two.
 func withSuffix(n *Node, path string) string {
 	m := countForm.FindStringSubmatch(strings.ToUpper(n.Text))
 	if m == nil || n.Kind != String || strings.ToUpper(n.Text) == n.Text {
@@ -76,7 +76,7 @@ func withSuffix(n *Node, path string) string {
 	return m[0]
 }
 
-// number reads a float; an integer is one.
+// number reads a float. An integer is accepted too.
 func (c *Context) number(n *Node, path string) (float64, bool) {
 	if c.zeroLed(n, path) {
 		return 0, false
@@ -84,11 +84,11 @@ func (c *Context) number(n *Node, path string) (float64, bool) {
 	f, err := strconv.ParseFloat(strings.ReplaceAll(n.Text, "_", ""), 64)
 	switch {
 	case n.Kind == String && err == nil && !math.IsInf(f, 0) && !math.IsNaN(f):
-		c.fix(n.Pos, WrongType, n.Text, "%s is %s; a number is wanted", path, n.describe())
+		c.fix(n.Pos, WrongType, n.Text, "%s is %s; it must be a number", path, n.describe())
 	case n.Kind != Int && n.Kind != Float:
-		c.Addf(n.Pos, WrongType, "%s is %s; a number is wanted", path, n.describe())
+		c.Addf(n.Pos, WrongType, "%s is %s; it must be a number", path, n.describe())
 	case err != nil || math.IsInf(f, 0) || math.IsNaN(f):
-		c.Addf(n.Pos, OutOfRange, "%s is %s; a finite number is wanted", path, n.describe())
+		c.Addf(n.Pos, OutOfRange, "%s is %s; it must be a finite number", path, n.describe())
 	default:
 		return f, true
 	}
@@ -107,7 +107,7 @@ func (c *Context) zeroLed(n *Node, path string) bool {
 	if digits == "" || digits[0] < '0' || digits[0] > '9' {
 		digits = "0" + digits
 	}
-	c.fix(n.Pos, LeadingZero, sign+digits, "%s is %s; a number does not start with 0", path, clip(n.Text))
+	c.fix(n.Pos, LeadingZero, sign+digits, "%s is %s; a number must not start with 0", path, clip(n.Text))
 	return true
 }
 
@@ -123,7 +123,7 @@ func (c *Context) boolean(n *Node, path string) (val, ok bool) {
 	case "no", "off", "n", "0", "false":
 		fix = "false"
 	}
-	c.fix(n.Pos, WrongType, fix, "%s is %s; true or false is wanted", path, n.describe())
+	c.fix(n.Pos, WrongType, fix, "%s is %s; it must be true or false", path, n.describe())
 	return false, false
 }
 
@@ -132,16 +132,15 @@ func (c *Context) text(n *Node, path string) (string, bool) {
 	case String:
 		return n.Text, c.shown(n, path)
 	case Map, List:
-		c.Addf(n.Pos, WrongType, "%s is %s; text is wanted", path, n.describe())
+		c.Addf(n.Pos, WrongType, "%s is %s; it must be text", path, n.describe())
 	default:
 		c.noText(n, path)
 	}
 	return "", false
 }
 
-// shown reports whether a text can be what it is: a name, a field called name, has no character that cannot be seen.
-// Such characters make two names look alike, change the order in which a line is read, or end a comment of generated
-// code.
+// shown reports whether a text may be used. A name (a field with key name) must not contain invisible characters. They
+// could make two names look alike, change the order in which a line is displayed, or end a comment in generated code.
 func (c *Context) shown(n *Node, path string) bool {
 	if c.tag.Get("yaml") != "name" || !strings.ContainsFunc(n.Text, hidden) {
 		return true
@@ -152,27 +151,29 @@ func (c *Context) shown(n *Node, path string) bool {
 		}
 		return r
 	}, n.Text))
-	c.fix(n.Pos, BadName, visible, "%s is %q; a name has no control or invisible characters", path, clip(n.Text))
+	c.fix(n.Pos, BadName, visible, "%s is %q; a name must not contain control or invisible characters", path,
+		clip(n.Text))
 	return false
 }
 
 func hidden(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
 
-// noText is of a scalar where a text is wanted. One of a list of words is not meant in quotes.
+// noText reports a scalar that is not text. For a field with allowed values it suggests the nearest one instead of
+// quotes.
 func (c *Context) noText(n *Node, path string) {
 	enum := split(c.tag.Get("enum"))
 	switch {
 	case c.tag.Get("now") == "-":
-		c.Addf(n.Pos, NotYet, "%s is not there yet", path)
+		c.Addf(n.Pos, NotYet, "%s is not supported yet", path)
 	case len(enum) > 0:
-		c.fix(n.Pos, UnknownValue, ir.Nearest(n.Text, enum), "%s is %s; want one of %s", path, clip(n.Text),
+		c.fix(n.Pos, UnknownValue, ir.Nearest(n.Text, enum), "%s is %s; use one of %s", path, clip(n.Text),
 			strings.Join(enum, ", "))
 	default:
-		c.fix(n.Pos, WrongType, strconv.Quote(clip(n.Text)), "%s is %s; text is wanted", path, n.describe())
+		c.fix(n.Pos, WrongType, strconv.Quote(clip(n.Text)), "%s is %s; it must be text", path, n.describe())
 	}
 }
 
-// fix records a mistake and what would be right.
+// fix records an input error and the correct text.
 func (c *Context) fix(p ir.Pos, code ir.Code, fix, format string, args ...any) {
 	c.Addf(p, code, format, args...)
 	(*c.diags)[len(*c.diags)-1].Fix = fix

@@ -13,24 +13,24 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 )
 
-// clearer says what a user can do about what the library reports. In words, %d is the line on which the part begins
-// that is not complete.
+// clearer translates messages of the YAML library. In words, %d is the line on which the incomplete part starts.
 var clearer = []struct{ found, words string }{
-	{"a tab character", "a tab stands here; YAML is indented with spaces"},
-	{"mixed spaces and tabs", "a tab stands here; YAML is indented with spaces"},
-	{"mapping values are not allowed", "':' where no key can stand; the keys of a mapping begin in one column, and " +
-		"text that holds ': ' is quoted"},
-	{"expected ',' or '}'", "',' or '}' is wanted; the { of line %d is not closed"},
-	{"expected ',' or ']'", "',' or ']' is wanted; the [ of line %d is not closed"},
+	{"a tab character", "there is a tab here: indent YAML with spaces"},
+	{"mixed spaces and tabs", "there is a tab here: indent YAML with spaces"},
+	{"mapping values are not allowed", "unexpected ':': align the keys of a mapping in one column, and quote a " +
+		"text that contains ': '"},
+	{"expected ',' or '}'", "the { of line %d is not closed: add ',' or '}'"},
+	{"expected ',' or ']'", "the [ of line %d is not closed: add ',' or ']'"},
 	{"unexpected end of stream", "the file ends inside the quotes that open on line %d"},
-	{"did not find expected key", "a key is wanted; the keys of the mapping that begins on line %d stand in " +
+	{"did not find expected key", "a key is missing here: align the keys of the mapping that starts on line %d " +
+		"in one column"},
+	{"expected '-' indicator", "'- ' is missing here: align the items of the list that starts on line %d in " +
 		"one column"},
-	{"expected '-' indicator", "'- ' is wanted; the items of the list that begins on line %d stand in one column"},
-	{"could not find expected ':'", "': ' is wanted after the key of line %d"},
-	{"block sequence entries are not allowed", "'- ' where no list can stand; a list begins on the line after its key"},
+	{"could not find expected ':'", "': ' is missing after the key of line %d"},
+	{"block sequence entries are not allowed", "unexpected '- ': start a list on the line after its key"},
 }
 
-// syntaxDiag is the library's error as ours.
+// syntaxDiag converts an error of the library.
 func syntaxDiag(file, text string, err error) ir.Diag {
 	pos := ir.Pos{File: file, Line: 1, Column: 1}
 	var all *yaml.LoadErrors
@@ -48,26 +48,28 @@ func syntaxDiag(file, text string, err error) ir.Diag {
 		return ir.Diag{Pos: pos, Code: Empty, Msg: "the file is empty"}
 	case strings.Contains(msg, "found multiple"):
 		pos.Line = secondDocument(text)
-		return ir.Diag{Pos: pos, Code: ManyDocuments, Msg: "the file holds more than one document; one is wanted"}
+		return ir.Diag{Pos: pos, Code: ManyDocuments, Msg: "the file contains more than one document; it must " +
+			"contain one"}
 	case strings.Contains(msg, "exceeded max depth"):
-		return ir.Diag{Pos: pos, Code: TooLarge, Msg: fmt.Sprintf("the file holds more than %d levels", maxDepth)}
+		return ir.Diag{Pos: pos, Code: TooLarge,
+			Msg: fmt.Sprintf("the file has more than %d levels of nesting", maxDepth)}
 	default:
 		return ir.Diag{Pos: pos, Code: Syntax, Msg: syntaxWords(one, msg, charAt(text, pos))}
 	}
 }
 
-// syntaxWords is a message of the library's, in words that say what is wanted where we have them.
+// syntaxWords translates a message of the library, if we have a translation.
 func syntaxWords(e *yaml.LoadError, msg string, at rune) string {
 	var name string
 	switch {
 	case strings.Contains(msg, "cannot start any token") && at == '\t':
 		return clearer[0].words
 	case strings.Contains(msg, "cannot start any token"):
-		return fmt.Sprintf("a value cannot begin with %c; quote the text", at)
+		return fmt.Sprintf("a value cannot start with %c: quote the text", at)
 	case anchored(msg, &name) && strings.ContainsAny(name, "./*"):
-		return fmt.Sprintf("*%s is no text here: * begins an alias; quote it: \"*%s\"", name, name)
+		return fmt.Sprintf("*%s is not text here, because * starts an alias: quote it: \"*%s\"", name, name)
 	case anchored(msg, &name):
-		return fmt.Sprintf("*%s stands for nothing: no value before it is marked &%s", name, name)
+		return fmt.Sprintf("*%s refers to nothing: no earlier value has the anchor &%s", name, name)
 	}
 	for _, c := range clearer {
 		if !strings.Contains(msg, c.found) {
@@ -84,14 +86,14 @@ func syntaxWords(e *yaml.LoadError, msg string, at rune) string {
 	return msg
 }
 
-// anchored takes the name from the library's message about an anchor that does not exist.
+// anchored extracts the name from the library's message about an undefined anchor.
 func anchored(msg string, name *string) bool {
 	_, err := fmt.Sscanf(msg, "unknown anchor %s referenced", name)
 	*name = strings.Trim(*name, "'")
 	return err == nil
 }
 
-// charAt is the character at a place of the text, a space if there is none.
+// charAt returns the character at a position in the text, a space if there is none.
 func charAt(text string, p ir.Pos) rune {
 	line := 0
 	for s := range strings.Lines(text) {
@@ -106,7 +108,7 @@ func charAt(text string, p ir.Pos) rune {
 	return ' '
 }
 
-// secondDocument is the line on which a second document starts.
+// secondDocument returns the line on which a second document starts.
 func secondDocument(text string) int {
 	line, begun := 0, false
 	for s := range strings.Lines(text) {
@@ -125,8 +127,8 @@ func secondDocument(text string) int {
 	return 1
 }
 
-// encoding finds a byte that text in UTF-8 does not have. A file that begins with UTF-16's mark is left to the library,
-// which reads it.
+// encoding finds the first byte that is not valid UTF-8 text. Files with a UTF-16 byte-order mark are left to the
+// library, which reads them.
 func encoding(file string, data []byte) (d ir.Diag, bad bool) {
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
 		return d, false
@@ -138,7 +140,7 @@ func encoding(file string, data []byte) (d ir.Diag, bad bool) {
 		case r == utf8.RuneError && n == 1:
 			what = "is not UTF-8; save the file as UTF-8"
 		case r < ' ' && !strings.ContainsRune("\t\n\r", r):
-			what = "does not stand in text; is this a text file?"
+			what = "is a control character; is this a text file?"
 		}
 		if what != "" {
 			return ir.Diag{Pos: place(file, data, i), Code: Syntax, Msg: fmt.Sprintf("byte 0x%02x %s", data[i], what)},
@@ -149,8 +151,8 @@ func encoding(file string, data []byte) (d ir.Diag, bad bool) {
 	return d, false
 }
 
-// notJSON finds what makes a file of that name no JSON; the YAML reader, to which it goes then, would let some of it
-// pass that no other tool does.
+// notJSON reports why a .json file is not JSON. The YAML reader, which reads the file afterwards, would accept some
+// files that no JSON parser accepts.
 func notJSON(file string, data []byte) (d ir.Diag, bad bool) {
 	if !strings.EqualFold(filepath.Ext(file), ".json") {
 		return d, false
@@ -166,12 +168,12 @@ func notJSON(file string, data []byte) (d ir.Diag, bad bool) {
 	before := bytes.TrimRight(data[:i], " \t\r\n")
 	if c := data[min(i, len(data)-1)]; (c == '}' || c == ']') && bytes.HasSuffix(before, []byte(",")) {
 		d.Pos = place(file, data, len(before)-1)
-		d.Msg = fmt.Sprintf("this is not JSON: a comma stands before %c; remove it", c)
+		d.Msg = fmt.Sprintf("this is not JSON: remove the comma before %c", c)
 	}
 	return d, true
 }
 
-// place is where byte i of a file is.
+// place returns the position of byte i of a file.
 func place(file string, data []byte, i int) ir.Pos {
 	head := data[:i]
 	line := head[bytes.LastIndexByte(head, '\n')+1:]

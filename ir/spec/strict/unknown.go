@@ -8,13 +8,13 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// unknown records a key that its mapping does not have: where else the document has it, or the nearest of the mapping's
-// own, or all of those.
+// unknown reports a key that its mapping does not have. It suggests the path where the document has the key, or the
+// nearest key of the mapping, or lists the keys.
 func (c *Context) unknown(f Field, path string, keys []string) {
 	fix, list := "", ""
 	switch elsewhere := Places(c.all, f.Key); {
 	case len(elsewhere) == 1 && elsewhere[0] == f.Key:
-		list = "; it stands at the top level"
+		list = "; it belongs at the top level"
 	case len(elsewhere) == 1:
 		fix = elsewhere[0]
 	case c.otherKey(path, f) != "":
@@ -31,7 +31,7 @@ func (c *Context) unknown(f Field, path string, keys []string) {
 		in = " in " + path
 	}
 	c.unknowns++
-	if c.unknowns > mostUnknown && fix == "" {
+	if c.unknowns > maxUnknown && fix == "" {
 		c.untold++
 		c.lastUnknown = f.Pos
 		return
@@ -39,22 +39,22 @@ func (c *Context) unknown(f Field, path string, keys []string) {
 	c.fix(f.Pos, UnknownKey, fix, "no key %s%s%s", clip(f.Key), in, list)
 }
 
-// mostUnknown is how many unknown keys are told apart, beside those that look like a key: a file with more is most
-// likely another kind of file.
-const mostUnknown = 12
+// maxUnknown is the number of unknown keys that are reported singly, besides those that resemble a key: a file with
+// more of them is most likely of another kind.
+const maxUnknown = 12
 
-// moreUnknown counts the others.
+// moreUnknown reports how many further unknown keys there are.
 func (c *Context) moreUnknown() {
 	if c.untold > 0 {
-		c.Addf(c.lastUnknown, UnknownKey, "more unknown keys: %d, of which this is the last", c.untold)
+		c.Addf(c.lastUnknown, UnknownKey, "further unknown keys: %d; this is the last one", c.untold)
 	}
 }
 
-// Places are the dotted paths at which a document of type t has a key, those of lists and tables left out. A type that
-// holds itself is not entered again.
+// Places returns the dotted paths at which a document of type t has a key, without those in lists and tables. It does
+// not enter a type inside itself.
 func Places(t reflect.Type, key string) []string { return placesOf(t, key, "", nil) }
 
-// placesOf is Places below a path; within are the types that the path goes through.
+// placesOf is Places below a path. within are the types along the path.
 func placesOf(t reflect.Type, key, path string, within []reflect.Type) (places []string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

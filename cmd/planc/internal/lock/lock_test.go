@@ -128,7 +128,7 @@ func TestDamaged(t *testing.T) {
 		{"plan value", swap("  dp: 1", "  dp: many"), `a.lock:36:7: plan.dp is "many", which no plan has`},
 		{"plan zero", swap("  dp: 1", "  dp: 01"), `plan.dp is "01", which no plan has`},
 		{"type", swap("cost_model: 1", "cost_model: one"),
-			"a.lock:2:13: cost_model is text \"one\"; an integer is wanted"},
+			"a.lock:2:13: cost_model is text \"one\"; it must be an integer"},
 		{"top key", swap("cost_model: 1", "cost_model: 1\nmore: 1"), "a.lock:3:1: no key more; keys are cost_model"},
 		{"hash", swap("program: e", "program: g"), "program is no hash of 64 digits"},
 		{"inputs", swap("hidden: 64", "hidden: 65"),
@@ -142,7 +142,7 @@ func TestDamaged(t *testing.T) {
 				"[NewerLock]"},
 		{"syntax", swap("  dp: 1", "  dp: [1"), "planc plan --update writes the lock anew [BadLock]"},
 		{"list", "- 1\n", "is a list; a mapping is wanted"},
-		{"twice", whole + lines[1], "key cost_model is here twice"},
+		{"twice", whole + lines[1], "key cost_model is given twice"},
 	} {
 		_, err := Parse("a.lock", []byte(c.text), remedy)
 		var diags ir.Diags
