@@ -264,7 +264,7 @@ func TestWrongClusterFiles(t *testing.T) {
 			"c.yaml:1:63: gpu.memory_bandwidth: 1555 has no unit: 1555GB/s is bytes, 1555Gb/s is bits (194.4GB/s) " +
 			"[NoUnit]\n" +
 			"c.yaml:1:83: no key bf1 in gpu.peak_tflops; did you mean bf16? [UnknownKey]\n" +
-			"c.yaml:2:8: nodes is 0; at least 1 is wanted [OutOfRange]",
+			"c.yaml:2:8: nodes is 0; it must be at least 1 [OutOfRange]",
 		"node: {devices: 8}": "" +
 			"c.yaml:1:1: gpu.name is missing; it is written as H100-SXM-80GB [Missing]\n" +
 			"c.yaml:1:1: gpu.arch is missing; it is written as sm_90a [Missing]\n" +

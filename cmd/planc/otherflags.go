@@ -12,7 +12,7 @@ var otherFlags = map[string]string{
 	"num-gpus":      "--cluster 8xh100, which names the GPUs and how many there are",
 	"ngpus":         "--cluster 8xh100, which names the GPUs and how many there are",
 	"gpus-per-node": "--devices N", "nproc-per-node": "--devices N", "num-nodes": "--nodes N", "nnodes": "--nodes N",
-	"batch-size": "--global-batch N, the sequences of an optimizer step", "train-batch-size": "--global-batch N",
+	"batch-size": "--global-batch N, the sequences per optimizer step", "train-batch-size": "--global-batch N",
 	"global-batch-size": "--global-batch N",
 	"micro-batch-size":  "--set plan.micro_batch=N", "per-device-train-batch-size": "--set plan.micro_batch=N",
 	"gradient-accumulation-steps": "--set plan.micro_batches=N",

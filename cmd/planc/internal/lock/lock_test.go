@@ -141,7 +141,7 @@ func TestDamaged(t *testing.T) {
 			"this lock is of schema 2, which a later planc wrote (v0.1.0); this planc reads schema 1: use that planc " +
 				"[NewerLock]"},
 		{"syntax", swap("  dp: 1", "  dp: [1"), "planc plan --update writes the lock anew [BadLock]"},
-		{"list", "- 1\n", "is a list; a mapping is wanted"},
+		{"list", "- 1\n", "is a list; it must be a mapping"},
 		{"twice", whole + lines[1], "key cost_model is given twice"},
 	} {
 		_, err := Parse("a.lock", []byte(c.text), remedy)
