@@ -55,8 +55,8 @@ func sections(page string) map[string]string {
 	return out
 }
 
-// docs/cli.md describes planc as its help does (-update copies the help), lists exactly the flags of a training binary, and
-// planc refuses what the page calls not supported yet.
+// docs/cli.md describes planc as its help does (-update copies the help), and lists exactly the flags of a training
+// binary. planc refuses what the page calls not supported yet.
 func TestCommandLineIsDocumented(t *testing.T) {
 	bin := harness.Planc(t)
 	dir := t.TempDir()
@@ -102,9 +102,9 @@ func TestCommandLineIsDocumented(t *testing.T) {
 			}
 		}
 	}
-	same(t, "a training binary", flagsOf(flagRow, page["The binary"]),
+	compareFlags(t, "a training binary", flagsOf(flagRow, page["The binary"]),
 		flagsOf(flagHelp, must(call("./train", "--help"))))
-	later(t, page["Not supported yet"], bin, call)
+	checkUnsupported(t, page["Not supported yet"], bin, call)
 }
 
 // withCommands returns the page with planc's help in place of the part from the heading "planc" to "The binary".
@@ -118,26 +118,26 @@ func withCommands(t *testing.T, page, commands string) string {
 	return before + "\n" + commands + "\n## The binary\n" + after
 }
 
-// same compares the flags on the page with the existing ones.
-func same(t *testing.T, of string, said, are map[string]bool) {
+// compareFlags compares the flags on the page with the existing ones.
+func compareFlags(t *testing.T, command string, listed, existing map[string]bool) {
 	t.Helper()
-	if len(are) < 3 {
-		t.Errorf("the help of %s lists %d flags: did its layout change?", of, len(are))
+	if len(existing) < 3 {
+		t.Errorf("the help of %s lists %d flags: did its layout change?", command, len(existing))
 	}
-	for _, f := range slices.Sorted(maps.Keys(are)) {
-		if !said[f] {
-			t.Errorf("%s has no line for %s of %s", cliPage, f, of)
+	for _, f := range slices.Sorted(maps.Keys(existing)) {
+		if !listed[f] {
+			t.Errorf("%s has no line for %s of %s", cliPage, f, command)
 		}
 	}
-	for _, f := range slices.Sorted(maps.Keys(said)) {
-		if !are[f] {
-			t.Errorf("%s lists %s for %s, which does not have it", cliPage, f, of)
+	for _, f := range slices.Sorted(maps.Keys(listed)) {
+		if !existing[f] {
+			t.Errorf("%s lists %s for %s, which does not have it", cliPage, f, command)
 		}
 	}
 }
 
-// later checks that planc refuses what the page calls not supported yet.
-func later(t *testing.T, text, bin string, call func(string, ...string) (string, error)) {
+// checkUnsupported checks that planc refuses what the page calls not supported yet.
+func checkUnsupported(t *testing.T, text, bin string, call func(string, ...string) (string, error)) {
 	t.Helper()
 	named := notYet.FindAllStringSubmatch(text, -1)
 	if len(named) < 4 {

@@ -17,7 +17,8 @@ import (
 var codeFolders = []string{"ir/spec", "ir/spec/strict", "costmodel", "passes/search", "cmd/planc",
 	"cmd/planc/internal/lock"}
 
-// codeDoc is the documentation of an error code, from the comment on its constant. Tests next to the constants run the example.
+// codeDoc is the documentation of an error code, from the comment on its constant. Tests next to the constants run the
+// example.
 type codeDoc struct{ code, reported, exit, example string }
 
 // codeTable returns the table of all error codes.

@@ -52,18 +52,18 @@ func familyKeyTable(string) []string {
 
 // absentBy returns the default of an absent key, once if all families agree on it.
 func absentBy(families, absent []string) string {
-	of, values := map[string][]string{}, []string{}
+	familiesBy, values := map[string][]string{}, []string{}
 	for i, a := range absent {
-		if of[a] == nil && a != "" {
+		if familiesBy[a] == nil && a != "" {
 			values = append(values, a)
 		}
-		of[a] = append(of[a], families[i])
+		familiesBy[a] = append(familiesBy[a], families[i])
 	}
-	if len(of) == 1 {
+	if len(familiesBy) == 1 {
 		return absent[0]
 	}
 	for i, v := range values {
-		values[i] = v + " (" + strings.Join(of[v], ", ") + ")"
+		values[i] = v + " (" + strings.Join(familiesBy[v], ", ") + ")"
 	}
 	return strings.Join(values, "; ")
 }

@@ -18,12 +18,12 @@ const generatedPage = "docs/generated.md"
 func TestGeneratedPage(t *testing.T) {
 	page := harness.DocPages(t)[generatedPage]
 	options, methods := runtimeOptions(t)
-	said := map[string]bool{}
+	listed := map[string]bool{}
 	for _, m := range regexp.MustCompile("(?m)^\\| `rt\\.(\\w+)\\(").FindAllStringSubmatch(page, -1) {
-		said[m[1]] = true
+		listed[m[1]] = true
 	}
-	if !maps.Equal(said, options) {
-		t.Errorf("%s lists the options %v, the runtime has %v", generatedPage, said, options)
+	if !maps.Equal(listed, options) {
+		t.Errorf("%s lists the options %v, the runtime has %v", generatedPage, listed, options)
 	}
 	for _, name := range sourceTypes {
 		_, text, _ := strings.Cut(page, "type "+name+" interface {\n")

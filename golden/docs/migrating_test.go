@@ -20,8 +20,8 @@ var (
 	exampleJob = regexp.MustCompile("(?ms)^```yaml file=(\\S+)\n(.*?)^```$")
 )
 
-// keyed is a job in which every key can be set.
-const keyed = "model: gpt2-124m\ntrain: {seq_len: 1024, global_batch: 480, precision: {compute: bf16}}\ncluster: " +
+// settableJob is a job in which every key can be set.
+const settableJob = "model: gpt2-124m\ntrain: {seq_len: 1024, global_batch: 480, precision: {compute: bf16}}\ncluster: " +
 	"{node: dgx-a100, nodes: 1}\n"
 
 // Keys that pages name exist. planc accepts the values that they show, and refuses what a line calls not supported yet.
@@ -30,7 +30,7 @@ func TestPagesNameJobKeys(t *testing.T) {
 	for _, f := range spec.Fields() {
 		paths[f.Path] = true
 	}
-	read := func(string) ([]byte, error) { return []byte(keyed), nil }
+	read := func(string) ([]byte, error) { return []byte(settableJob), nil }
 	for name, page := range harness.DocPages(t) {
 		if name == outputPage {
 			continue // its keys are those of documents
@@ -55,7 +55,7 @@ var quotedBlock = regexp.MustCompile("`(train|data|plan|cluster|objective): (\\{
 
 // planc accepts a mapping in backquotes, unless its line says that it is not supported yet.
 func TestPagesShowMappings(t *testing.T) {
-	read := func(string) ([]byte, error) { return []byte(keyed), nil }
+	read := func(string) ([]byte, error) { return []byte(settableJob), nil }
 	shown := 0
 	for name, page := range harness.DocPages(t) {
 		for line := range strings.Lines(page) {

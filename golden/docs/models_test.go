@@ -54,14 +54,14 @@ func namesOf(m spec.Model) string {
 
 // sourceOf returns the source, date and note of a row of the catalogue.
 func sourceOf(m spec.Model) string {
-	said := m.Source + "; " + m.Date
+	text := m.Source + "; " + m.Date
 	if m.Published != "" {
-		said += "; published as " + m.Published
+		text += "; published as " + m.Published
 	}
 	if m.Note != "" {
-		said += "; " + m.Note
+		text += "; " + m.Note
 	}
-	return said
+	return text
 }
 
 // thousands formats a number with commas: 8,030,261,248.

@@ -30,8 +30,8 @@ func keysOf(section string) map[string]bool {
 	return keys
 }
 
-// inside lists keys whose values the page describes elsewhere, or not key by key.
-var inside = []string{"plan", "alternatives[].plan", "alternatives[].predict", "why_not", "rows[].plan",
+// describedElsewhere lists keys whose values the page describes elsewhere, or not key by key.
+var describedElsewhere = []string{"plan", "alternatives[].plan", "alternatives[].predict", "why_not", "rows[].plan",
 	"rows[].weak.plan", "rows[].weak.predict", "rows[].near_batch.set", "rows[].near_batch.plan",
 	"rows[].near_batch.predict", "goal.near_batch.set", "clusters[].source", "clusters[].peak_tflops",
 	"error.nearest[].set", "error.nearest[].predict",
@@ -43,7 +43,7 @@ var inside = []string{"plan", "alternatives[].plan", "alternatives[].predict", "
 func paths(v any, at string, into map[string]bool) {
 	switch v := v.(type) {
 	case map[string]any:
-		if !slices.Contains(inside, at) {
+		if !slices.Contains(describedElsewhere, at) {
 			for k, x := range v {
 				paths(x, strings.TrimPrefix(at+"."+k, "."), into)
 			}
@@ -133,12 +133,13 @@ func TestOutputPage(t *testing.T) {
 	maps.DeleteFunc(difference, func(k string, _ bool) bool {
 		return strings.HasPrefix(k, "b.") || strings.HasPrefix(k, "a.predict.") || strings.HasPrefix(k, "a.plan.")
 	})
-	for section, are := range map[string]map[string]bool{"planc diff --json": difference, "planc plan --json": plan,
+	for section, existing := range map[string]map[string]bool{"planc diff --json": difference, "planc plan --json": plan,
 		"planc explain --json": explain, "Failures": failure,
 		"planc plan --sweep --json": sweep, "planc models --json": models, "planc clusters --json": clusters,
 		"planc doctor --json": doctor} {
-		if said := keysOf(page[section]); !maps.Equal(said, are) {
-			t.Errorf("%s: %q has %v\nand not %v", outputPage, section, without(said, are), without(are, said))
+		if listed := keysOf(page[section]); !maps.Equal(listed, existing) {
+			t.Errorf("%s: %q has %v\nand not %v", outputPage, section,
+				missingFrom(listed, existing), missingFrom(existing, listed))
 		}
 	}
 	for section, job := range map[string][]string{"metrics.jsonl": {"planc", cliJob},
@@ -148,13 +149,14 @@ func TestOutputPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		call(w.planc, "run", name+".yaml", "--set", "data.valid=0.05", "--set", "train.steps=2")
-		are := metricsOf(t, filepath.Join(w.dir, "runs", name, "metrics.jsonl"))
-		said := keysOf(page[section])
+		existing := metricsOf(t, filepath.Join(w.dir, "runs", name, "metrics.jsonl"))
+		listed := keysOf(page[section])
 		if section != "metrics.jsonl" {
-			said = keysOf(page["metrics.jsonl"] + page[section])
+			listed = keysOf(page["metrics.jsonl"] + page[section])
 		}
-		if !maps.Equal(said, are) {
-			t.Errorf("%s: %s has %v\nand not %v", outputPage, section, without(said, are), without(are, said))
+		if !maps.Equal(listed, existing) {
+			t.Errorf("%s: %s has %v\nand not %v", outputPage, section,
+				missingFrom(listed, existing), missingFrom(existing, listed))
 		}
 	}
 }
@@ -186,7 +188,7 @@ func metricsOf(t *testing.T, file string) map[string]bool {
 	return keys
 }
 
-// without returns the keys of a that b does not have, sorted.
-func without(a, b map[string]bool) []string {
+// missingFrom returns the keys of a that b does not have, sorted.
+func missingFrom(a, b map[string]bool) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(a)), func(k string) bool { return b[k] })
 }

@@ -15,19 +15,19 @@ import (
 	"github.com/planc-dev/planc/golden/internal/harness"
 )
 
-// The pages: README.md and docs. What a page shows of planc is what planc prints, and what it names exists.
+// The pages are README.md and docs. They show what planc prints, and name what exists.
 //
-// A fenced block says after its language what it is, where GitHub does not show it:
+// The text after a fenced block's language, which GitHub does not show, says what the block is:
 //
-//	```yaml file=NAME            the block's text is file NAME of the page's folder, for the blocks below it
+//	```yaml file=NAME            writes the block's text to file NAME of the page's folder, for later blocks
 //	```go show=NAME /re/,/re/    lines of that file
-//	```console                   `$ planc ...` or `$ ./BINARY ...`, each followed by what it prints in that folder
-//	```console exit=3            the same, failing: with this status and what is on stderr
-//	```text                      anything else is not looked at
+//	```console                   `$ planc ...` or `$ ./BINARY ...`, each followed by its output in that folder
+//	```console exit=3            a failing command: with this exit status, and the output on stderr
+//	```text                      all other blocks are not checked
 //
-// Of what is shown, /a/,/b/ keeps the lines from the next one that matches a to the next one after it that matches
-// b, and /a/ a single line; "..." stands for what lies between two of them. In an expression . is any
-// character, so that it needs no space. Times that were measured are printed as an ellipsis.
+// /a/,/b/ keeps the lines of the output from the next one that matches a to the next one after it that matches b. /a/
+// keeps a single line. "..." replaces the lines between two excerpts. An expression contains no space; use . for it.
+// Measured times are printed as an ellipsis.
 
 func TestPagesAreCurrent(t *testing.T) {
 	pages := harness.DocPages(t)
@@ -46,7 +46,7 @@ func TestPagesAreCurrent(t *testing.T) {
 	}
 }
 
-// A world is where a page's blocks happen, one after the other.
+// world is the environment in which a page's blocks run, one after the other.
 type world struct {
 	planc, dir, name string
 	env              []string
@@ -65,7 +65,7 @@ func newWorld(t *testing.T, planc, name string) *world {
 
 var fence = regexp.MustCompile("(?ms)^```([a-z]*)([^\n`]*)\n(.*?)^```$")
 
-// page is the page's text as it should be.
+// page returns the expected text of the page.
 func (w *world) page(t *testing.T, name, text string) string {
 	line := 1
 	var out strings.Builder
@@ -95,10 +95,10 @@ type block struct {
 	parts      []part
 }
 
-// part is /from/ or /from/,/to/.
+// part is an excerpt: /from/ or /from/,/to/.
 type part struct{ from, to *regexp.Regexp }
 
-// run does what the block says and returns its body as it should be.
+// run executes the block and returns its expected body.
 func (b *block) run(info string) (string, error) {
 	if err := b.options(info); err != nil {
 		return "", err
@@ -141,7 +141,7 @@ func (b *block) options(info string) error {
 		case key == "exit":
 			b.exit, err = strconv.Atoi(value)
 		default:
-			err = fmt.Errorf("what is %s? golden/docs/pages_test.go says what a block may be", word)
+			err = fmt.Errorf("unknown option %s; the comment in golden/docs/pages_test.go lists the options", word)
 		}
 		if err != nil {
 			return err
@@ -150,7 +150,7 @@ func (b *block) options(info string) error {
 	return nil
 }
 
-// console runs each line of the block that begins with $.
+// console runs the lines of the block that begin with $.
 func (b *block) console() (string, error) {
 	var out strings.Builder
 	lines := strings.SplitAfter(b.body, "\n")
@@ -182,39 +182,39 @@ func (b *block) console() (string, error) {
 	return out.String(), nil
 }
 
-// command runs planc, whose stdout counts, or a binary of the folder, which speaks on stderr.
+// command runs planc and returns its stdout, or a binary of the folder and returns its stderr too.
 func (b *block) command(args []string) (string, error) {
 	path := b.planc
 	if strings.HasPrefix(args[0], "./") {
 		path = filepath.Join(b.dir, args[0])
 	} else if args[0] != "planc" {
-		return "", fmt.Errorf("pages run planc, and binaries of their folder")
+		return "", fmt.Errorf("a page can run only planc and binaries of its folder")
 	}
 	cmd := exec.Command(path, args[1:]...)
 	cmd.Dir, cmd.Env = b.dir, b.env
-	var said, noted strings.Builder
-	cmd.Stdout, cmd.Stderr = &said, &noted
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if path != b.planc || b.exit != 0 {
-		cmd.Stderr = &said
+		cmd.Stderr = &stdout
 	}
 	if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != b.exit {
-		return "", fmt.Errorf("%v, want exit status %d\n%s%s", err, b.exit, said.String(), noted.String())
+		return "", fmt.Errorf("%v, want exit status %d\n%s%s", err, b.exit, stdout.String(), stderr.String())
 	}
-	return scrub(strings.ReplaceAll(said.String(), b.dir, "~/"+b.name)), nil
+	return scrub(strings.ReplaceAll(stdout.String(), b.dir, "~/"+b.name)), nil
 }
 
 var (
 	progress = regexp.MustCompile(`(?m)^(step (\d+)/(\d+) .*?)  [\d.]+(?: [kM])? tokens/s  .* left\n`)
 	measured = regexp.MustCompile(`(?m)measured [\d.].*$`)
-	// of a step on a busy machine
+	// a step's warning on a busy machine
 	outside = regexp.MustCompile(`(?m)^ +outside the predicted .*\n +other load .*\n +planc calibrate .*\n`)
-	// of a validation that takes long
+	// the progress of a long validation
 	validates = regexp.MustCompile(`(?m)^step \d+  validating, .*\n`)
-	// planc says on a slow machine what it is doing
+	// planc's progress on a slow machine
 	waiting = regexp.MustCompile(`(?m)^\w+ \.\.\.\n`)
 )
 
-// scrub takes out what differs from run to run: measured figures, and the steps that are reported because time passed.
+// scrub removes what differs from run to run: measured figures, and steps that are reported because of the time passed.
 func scrub(text string) string {
 	text = progress.ReplaceAllStringFunc(text, func(line string) string {
 		if m := progress.FindStringSubmatch(line); m[2] == "1" || m[2] == m[3] {
@@ -228,7 +228,7 @@ func scrub(text string) string {
 
 var number = regexp.MustCompile(`\d+\.\d+`)
 
-// alike tells whether two outputs differ in nothing but the last digits of fractions: kinds of machine may round
+// alike reports whether two outputs differ only in the last digits of fractions. Kinds of machine may round
 // differently (docs/concepts/determinism.md).
 func alike(a, b string) bool {
 	if number.ReplaceAllString(a, "#") != number.ReplaceAllString(b, "#") {
@@ -245,7 +245,7 @@ func alike(a, b string) bool {
 	return true
 }
 
-// excerpt keeps the parts of a text; no parts are all of it.
+// excerpt returns the parts of a text, or all of it if there are no parts.
 func excerpt(text string, parts []part) (string, error) {
 	if len(parts) == 0 {
 		return text, nil
@@ -280,7 +280,7 @@ var (
 	filePath = regexp.MustCompile("`((?:[a-z][a-z0-9_]*/)+[a-zA-Z0-9_.*-]+)`")
 )
 
-// Links lead to files, and files that a page names in backquotes exist.
+// Links and files in backquotes exist.
 func TestPagesNameWhatExists(t *testing.T) {
 	for name, text := range harness.DocPages(t) {
 		for _, m := range link.FindAllStringSubmatch(harness.Prose(text), -1) {
@@ -299,7 +299,7 @@ func TestPagesNameWhatExists(t *testing.T) {
 	}
 }
 
-// Concept pages are short, and each names the files that do it.
+// Concept pages are short, and each names the files that implement it.
 func TestConceptPages(t *testing.T) {
 	pages := 0
 	for name, text := range harness.DocPages(t) {
@@ -308,10 +308,10 @@ func TestConceptPages(t *testing.T) {
 		}
 		pages++
 		if n := strings.Count(text, "\n"); n > 60 {
-			t.Errorf("%s has %d lines; one concept is at most 60", name, n)
+			t.Errorf("%s has %d lines; at most 60 are allowed", name, n)
 		}
 		if !regexp.MustCompile("(?m)^Code: `").MatchString(text) {
-			t.Errorf("%s has no line \"Code: `FILE`\", the files that do it", name)
+			t.Errorf("%s must have a line \"Code: `FILE`\" with the files that implement it", name)
 		}
 	}
 	if pages == 0 {

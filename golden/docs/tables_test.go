@@ -41,7 +41,7 @@ var tables = map[string]func(arg string) []string{
 	"codes":          codeTable,
 	"rows":           rowTable,
 	"kernels":        kernelTable,
-	"later":          laterTable,
+	"later":          unsupportedTable,
 	"engines":        engineTable,
 	"launchers":      launcherTable,
 	"known":          knownTable,
@@ -130,11 +130,11 @@ func cutLast(path string) (group, key string) {
 func code(s string) string { return "`" + s + "`" }
 
 // fieldTable returns the table of the fields of a mapping of the job file.
-func fieldTable(of string) []string {
+func fieldTable(mapping string) []string {
 	out := table("key", "takes", "if absent", "", "meaning", "example")
 	for _, f := range spec.Fields() {
 		group, key := cutLast(f.Path)
-		if group != of {
+		if group != mapping {
 			continue
 		}
 		class, example := f.Class, ""
@@ -144,15 +144,15 @@ func fieldTable(of string) []string {
 		if f.Example != "" {
 			example = code(key + ": " + f.Example)
 		}
-		out = append(out, harness.TableRow(code(key), f.Type, f.Default, mark[class], f.Doc+today(f.Now), example))
+		out = append(out, harness.TableRow(code(key), f.Type, f.Default, mark[class], f.Doc+supportNote(f.Now), example))
 	}
 	return out
 }
 
 var mark = map[string]string{"d": "[d]", "r": "[r]", "c": "", "": ""}
 
-// today returns the note on the values that planc supports; "" if it supports all.
-func today(now []string) string {
+// supportNote returns the note on the values that planc supports; "" if it supports all.
+func supportNote(now []string) string {
 	switch {
 	case len(now) == 0:
 		return ""
@@ -162,8 +162,8 @@ func today(now []string) string {
 	return ". *Today: " + strings.Join(now, ", ") + ".*"
 }
 
-// laterTable returns the table of job keys for which some or all values are not supported yet.
-func laterTable(string) []string {
+// unsupportedTable returns the table of job keys for which some or all values are not supported yet.
+func unsupportedTable(string) []string {
 	out := table("key", "supported today")
 	for _, f := range spec.Fields() {
 		switch {
@@ -178,11 +178,11 @@ func laterTable(string) []string {
 }
 
 // clusterFieldTable returns the table of the fields of a type of the cluster file.
-func clusterFieldTable(of string) []string {
+func clusterFieldTable(name string) []string {
 	out := table("key", "takes", "meaning")
-	t, ok := clusterTypes[of]
+	t, ok := clusterTypes[name]
 	if !ok {
-		panic("cluster files have no type " + of)
+		panic("cluster files have no type " + name)
 	}
 	for i := range t.NumField() {
 		tag := t.Field(i).Tag
@@ -232,7 +232,7 @@ func planKeyTable(string) []string {
 			f.Doc += "; not a pin: set `train." + key + "` in the job"
 		}
 		values := cmp.Or(strings.Join(f.Enum, ", "), strings.TrimSuffix(f.Type, ", or a list"))
-		out = append(out, harness.TableRow(code(key), values, f.Doc+today(f.Now), legalIf(key)))
+		out = append(out, harness.TableRow(code(key), values, f.Doc+supportNote(f.Now), legalIf(key)))
 	}
 	return out
 }
@@ -249,10 +249,10 @@ func legalIf(key string) string {
 }
 
 // aliases returns the other names of a row of the cluster catalogue.
-func aliases(of string) string {
+func aliases(row string) string {
 	var names []string
 	for _, alias := range slices.Sorted(maps.Keys(costmodel.ClusterAliases())) {
-		if costmodel.ClusterAliases()[alias] == of && alias != of {
+		if costmodel.ClusterAliases()[alias] == row && alias != row {
 			names = append(names, code(alias))
 		}
 	}

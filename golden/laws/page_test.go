@@ -14,11 +14,11 @@ import (
 func TestLawsPage(t *testing.T) {
 	short, long := len(lawCases(false)), len(lawCases(true))
 	pages := harness.DocPages(t)
-	of := map[string]bool{}
+	familyNames := map[string]bool{}
 	for _, m := range slices.Concat(lawModels(), expertModels()) {
-		of[m.Family] = true
+		familyNames[m.Family] = true
 	}
-	families := len(of)
+	families := len(familyNames)
 	for name, counts := range map[string][]struct {
 		pattern string // around the first number that it has
 		want    int
