@@ -45,7 +45,7 @@ func (g *generator) attendsTable(d jen.Dict) {
 	if len(g.attention) == 0 {
 		return
 	}
-	d[jen.Id("Attends")] = jen.Index().Add(rt("Attends")).ValuesFunc(func(v *jen.Group) {
+	d[jen.Id("Attentions")] = jen.Index().Add(rt("AttentionShape")).ValuesFunc(func(v *jen.Group) {
 		for _, a := range g.attention {
 			row := jen.Dict{jen.Id("Elem"): rt(a.elem), jen.Id("Scale"): jen.Lit(a.scale),
 				jen.Id("Causal"): jen.Lit(a.causal)}

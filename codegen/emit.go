@@ -32,7 +32,7 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 	ir.OpJoin: emitJoin,
 	ir.OpPart: func(e *emitter, n *ir.Node) {
 		outer, size, inner := e.around(n.Args[0].Type, n.Attr.Dim)
-		e.own("PartOf", n.Outs[0], n.Args[0], outer, size*inner, n.Attr.Offset*inner)
+		e.own("SliceFrom", n.Outs[0], n.Args[0], outer, size*inner, n.Attr.Offset*inner)
 	},
 
 	ir.OpLayerNorm: func(e *emitter, n *ir.Node) {
@@ -66,7 +66,7 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 		}
 		e.own("Iota", args...)
 		if n.Attr.Most != 0 {
-			e.own("AtMost", n.Outs[0], n.Attr.Most)
+			e.own("CapIDs", n.Outs[0], n.Attr.Most)
 		}
 	},
 	ir.OpEmbed: func(e *emitter, n *ir.Node) {
@@ -201,17 +201,17 @@ func emitDropout(e *emitter, n *ir.Node) {
 }
 
 func (e *emitter) drop(n *ir.Node) jen.Code {
-	return rt("Drop").Call(jen.Id("r"), jen.Lit(n.Attr.Drop))
+	return rt("DropoutRate").Call(jen.Id("r"), jen.Lit(n.Attr.Drop))
 }
 
 func (e *emitter) dropKey(n *ir.Node) jen.Code {
-	return e.runtime("DropKey").Call(jen.Id("r"), jen.Lit(e.segID), jen.Id("b").Dot("Layer"), jen.Lit(n.Attr.Key))
+	return e.runtime("DropoutKey").Call(jen.Id("r"), jen.Lit(e.segID), jen.Id("b").Dot("Layer"), jen.Lit(n.Attr.Key))
 }
 
 // offset is the global index of the rank's first index of a dim. Rows are numbered in the global batch.
 func (e *emitter) offset(d ir.Extent) jen.Code {
 	if d.Dim == ir.Batch {
-		return rt("Row").Call(jen.Id("r"), jen.Id("b").Dot("Micro"))
+		return rt("FirstRow").Call(jen.Id("r"), jen.Id("b").Dot("Micro"))
 	}
 	if len(d.Axes) == 0 {
 		return jen.Lit(0)

@@ -36,14 +36,14 @@ func (e *emitter) attention(kernel string, n *ir.Node, operands []*ir.Value, arg
 		}
 	}
 	if len(results) == 0 {
-		defer func() { e.body.Add(rt("Done").Call(jen.Id("r"))) }()
+		defer func() { e.body.Add(rt("FreeScratch").Call(jen.Id("r"))) }()
 	}
 	room := jen.Len(jen.Id(e.name(operands[0])))
 	for _, v := range operands[1:] {
 		room = room.Op("+").Len(jen.Id(e.name(v)))
 	}
 	last := len(args) - 1
-	e.kernelWith(results, kernel+"BF16", append(args[:last:last], rt("Room").Call(jen.Id("r"), room), args[last])...)
+	e.kernelWith(results, kernel+"BF16", append(args[:last:last], rt("Scratch").Call(jen.Id("r"), room), args[last])...)
 }
 
 // storedBF16 tells whether values are of bfloat16, and each another one: of such, scratch has room for each.

@@ -26,7 +26,7 @@ func (e *emitter) kernelWith(widened []*ir.Value, name string, args ...any) {
 	for _, v := range widened {
 		e.widen(v, wide)
 		if len(wide) == 1 {
-			defer func() { e.body.Add(rt("Done").Call(jen.Id("r"))) }()
+			defer func() { e.body.Add(rt("FreeScratch").Call(jen.Id("r"))) }()
 		}
 	}
 	for i, a := range args {
@@ -52,9 +52,9 @@ func (e *emitter) kernelWith(widened []*ir.Value, name string, args ...any) {
 // widen declares a value's wide twin.
 func (e *emitter) widen(v *ir.Value, wide map[*ir.Value]string) {
 	wide[v] = e.fresh(e.name(v) + "Wide")
-	from := rt("Wide").Call(jen.Id("r"), jen.Id(e.name(v)))
+	from := rt("Widen").Call(jen.Id("r"), jen.Id(e.name(v)))
 	if v.Def == e.now && !e.acc(e.now) && !e.sums(e.now) {
-		from = rt("Room").Call(jen.Id("r"), jen.Len(jen.Id(e.name(v))))
+		from = rt("Scratch").Call(jen.Id("r"), jen.Len(jen.Id(e.name(v))))
 	}
 	e.body.Id(wide[v]).Op(":=").Add(from)
 }
@@ -135,7 +135,8 @@ func (e *emitter) part(d ir.Extent) (lo, size jen.Code) {
 		return e.offset(d), jen.Lit(width)
 	}
 	l, n := e.fresh("lo"), e.fresh("valid")
-	e.body.List(jen.Id(l), jen.Id(n)).Op(":=").Add(rt("Part")).Call(jen.Id("r"), e.groupCode(d.Axes), jen.Lit(width),
+	e.body.List(jen.Id(l), jen.Id(n)).Op(":=").Add(rt("LocalRange")).Call(jen.Id("r"), e.groupCode(d.Axes),
+		jen.Lit(width),
 		jen.Lit(d.Size))
 	e.body.List(jen.Id("_"), jen.Id("_")).Op("=").List(jen.Id(l), jen.Id(n))
 	return jen.Id(l), jen.Id(n)

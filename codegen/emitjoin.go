@@ -16,6 +16,7 @@ func emitJoin(e *emitter, n *ir.Node) {
 		}
 	}
 	count := func(from, to int) int { return e.count(x[from:to]) }
-	e.own("Join", n.Outs[0], n.Args[0], n.Args[1], count(0, len(shared)), count(len(shared), len(shared)+len(between)),
+	e.own("Concat", n.Outs[0], n.Args[0], n.Args[1], count(0, len(shared)), count(len(shared),
+		len(shared)+len(between)),
 		a.Size, b.Size)
 }

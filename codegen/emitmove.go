@@ -32,7 +32,7 @@ func emitAllToAll(e *emitter, n *ir.Node) {
 		first, second = second, first
 	}
 	one := func(d ir.Extent) int { return e.count([]ir.Extent{d}) }
-	turn := rt("Turn").Add(inline("Outer", e.count(in.Dims[:x]), "First", one(first), "Middle",
+	turn := rt("AllToAllShape").Add(inline("Outer", e.count(in.Dims[:x]), "First", one(first), "Middle",
 		e.count(in.Dims[x+1:y]), "Second", one(second),
 		"Inner", e.count(in.Dims[y+1:]), "Back", back))
 	e.joined("AllToAll", n, n.Outs[0], n.Args[0], turn)

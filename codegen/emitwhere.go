@@ -28,7 +28,7 @@ func (e *emitter) zigzag(d ir.Extent) *jen.Statement {
 		n := e.p.Mesh.Ranks(d.Axes[:1])
 		fn, args := "Zigzag", []jen.Code{jen.Id("r"), e.groupCode(d.Axes), jen.Lit(n), jen.Lit(d.Size)}
 		if by := d.Axes[0].Turn(); by != 0 {
-			fn, args = "Turned", append(args, jen.Lit(by))
+			fn, args = "ShiftedZigzag", append(args, jen.Lit(by))
 		}
 		e.body.Id(name).Op(":=").Add(rt(fn).Call(args...))
 		if e.wheres == nil {

@@ -86,7 +86,7 @@ func (g *generator) segmentTable() jen.Code {
 				}
 			})
 			if w := g.writtenTable(s); w != nil {
-				d[jen.Id("Written")] = w
+				d[jen.Id("FirstWrites")] = w
 			}
 			v.Values(d)
 		}
@@ -127,7 +127,7 @@ func (g *generator) stageTable() jen.Code {
 func (g *generator) chunkTable(s *ir.Stage) jen.Code {
 	return jen.Index().Add(rt("Chunk")).ValuesFunc(func(v *jen.Group) {
 		for _, c := range s.Chunks {
-			runs := jen.Index().Add(rt("Stretch")).ValuesFunc(func(v *jen.Group) {
+			runs := jen.Index().Add(rt("LayerRun")).ValuesFunc(func(v *jen.Group) {
 				for _, r := range c.Runs {
 					v.Add(inline("Segment", g.segmentID(r.Segment), "From", r.From, "Count", r.Count, "Offset",
 						r.Offset, "Stride", r.Stride,
@@ -166,8 +166,9 @@ func (g *generator) bucketTable(s *ir.Stage) jen.Code {
 				jen.Id("Reduce"): g.groupCode(c.Reduce), jen.Id("Sum"): g.groupCode(c.Replicas),
 				jen.Id("Shard"):  g.groupCode(c.Shard),
 				jen.Id("Params"): jen.Lit(b.Params(g.p.Plan)), jen.Id("Grads"): jen.Lit(b.Grads(g.p.Plan)),
-				jen.Id("Each"): jen.Lit(c.Each), jen.Id("Fetch"): jen.Lit(c.Fetch), jen.Id("Ends"): jen.Lit(c.Ends),
-				jen.Id("Count"): axisList(count), jen.Id("Pieces"): g.pieceTable(b),
+				jen.Id("ShardedGrads"): jen.Lit(c.Each), jen.Id("ShardedParams"): jen.Lit(c.Fetch),
+				jen.Id("SharedByEnds"):   jen.Lit(c.Ends),
+				jen.Id("ReplicatedOver"): axisList(count), jen.Id("Pieces"): g.pieceTable(b),
 			})
 		}
 	})

@@ -22,7 +22,7 @@ func TestFunctionTextOnGPU(t *testing.T) {
 	src := generateFor(t, GPU, half)
 	compareText(t, src, "testdata/functions.gpu.go.txt", "embedForward", "embedBackward", "blockForward",
 		"headBackward")
-	for _, word := range []string{"kern.", "rt.View", "rt.Wide", "rt.Narrow", "cpu.Wide", "cpu.Half", "Scratch"} {
+	for _, word := range []string{"kern.", "rt.View", "rt.Widen", "rt.Narrow", "cpu.Wide", "cpu.Half", "Scratch"} {
 		if bytes.Contains(src, []byte(word)) {
 			t.Errorf("the program has %s", word)
 		}

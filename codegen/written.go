@@ -72,7 +72,7 @@ func (g *generator) writtenTable(s *ir.Segment) jen.Code {
 	if len(ws) == 0 {
 		return nil
 	}
-	return jen.Index().Add(rt("Written")).ValuesFunc(func(v *jen.Group) {
+	return jen.Index().Add(rt("FirstWrite")).ValuesFunc(func(v *jen.Group) {
 		for _, w := range ws {
 			ref, offset := g.ref(s, w.Name)
 			v.Add(inline("Ref", ref, "Offset", offset, "Elems", w.Type.LocalElems(g.p.Mesh)))

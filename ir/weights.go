@@ -7,7 +7,7 @@ type Weights struct {
 	Config    string      // config.json that goes with them
 	Tensors   []Published // in the files' order
 	Spellings [][2]string // of names: a file may write the second text for the first one
-	Twins     [][2]string // tensors that files may hold too, each with the tensor of the model that it must equal
+	Tied      [][2]string // tensors that files may hold too, each with the tensor of the model that it must equal
 	Ignored   []string    // names of tensors that files may hold beside the model's; * is any text
 }
 

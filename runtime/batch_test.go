@@ -34,7 +34,7 @@ func pictured[F Float](t *testing.T, dp int, s Source, of func(train, valid read
 	in.Types = a.Size
 	in.Pixels = in.Types + (4*rows+63)/64*64
 	a.Size = in.Pixels + rows*l.Patch*p.Elem.Size()
-	must(t, suits(s, p))
+	must(t, checkSource(s, p))
 	b := newBatch(l.GlobalBatch, l)
 	b.read(of(readers(s, p)), 16, 23, 1)
 	if b.err != nil {

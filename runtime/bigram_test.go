@@ -57,12 +57,12 @@ func bigram[F Float](dp, zero int) *Program {
 		},
 		Segments: []Segment{{Refs: []Ref{{0, 0}, {0, 1}}, Name: "all", Forward: bigramForward[F],
 			Backward: bigramBackward[F], Logits: bigramLogits[F]}},
-		Stages: []Stage{{Schedule: "(F0 B0)*2 U", Chunks: []Chunk{{Runs: []Stretch{{Count: 1}}, Buffers: 1}},
+		Stages: []Stage{{Schedule: "(F0 B0)*2 U", Chunks: []Chunk{{Runs: []LayerRun{{Count: 1}}, Buffers: 1}},
 			Buckets: []Bucket{
 				{Offset: vocabPad, Params: vocabPad, Grads: vocabPad, Elems: vocabPad, Reduce: -1, Sum: 0, Shard: shard,
-					State: 0, Count: []string{"dp"}, Pieces: []Piece{{0, 0, vocabPad}}},
+					State: 0, ReplicatedOver: []string{"dp"}, Pieces: []Piece{{0, 0, vocabPad}}},
 				{Class: 1, Offset: 0, Elems: vocabPad, Reduce: -1, Sum: 0, Shard: shard, State: state(vocabPad),
-					Count: []string{"dp"}, Pieces: []Piece{{0, 0, 0}}},
+					ReplicatedOver: []string{"dp"}, Pieces: []Piece{{0, 0, 0}}},
 			}}},
 		Batch: BatchLayout{MicroBatch: 8 / dp / 2, MicroBatches: 2, SeqLen: 6, Replicas: dp,
 			ReplicaAxes: []string{"dp"}, GlobalBatch: 8},
@@ -90,7 +90,7 @@ func hybrid[F Float]() *Program {
 	p.Batch.ReplicaAxes = []string{"in", "out"}
 	for i := range p.Stages[0].Buckets {
 		b := &p.Stages[0].Buckets[i]
-		b.Shard, b.Count = 1, nil
+		b.Shard, b.ReplicatedOver = 1, nil
 	}
 	return p
 }
@@ -129,7 +129,7 @@ func bigramLoss[F Float](r *Rank, m int, grads []F) float64 {
 }
 
 func bigramSoftmax[F Float](r *Rank, tok int) []float64 {
-	params := take(r, r.Program.types().Params, r.Stage.Arena.Params.Offset, 2*vocabPad, make([]F, 2*vocabPad))
+	params := widenFrom(r, r.Program.types().Params, r.Stage.Arena.Params.Offset, 2*vocabPad, make([]F, 2*vocabPad))
 	p, sum := make([]float64, vocab), 0.0
 	for j := range p {
 		p[j] = math.Exp(float64(params[tok*vocab+j] + params[vocabPad+j]))
@@ -152,7 +152,7 @@ func bigramLogits[F Float](r *Rank, b *Block) {
 	}
 }
 
-// drawn is a Source of chains in which each token mostly follows from the one before.
+// drawnElems is a Source of chains in which each token mostly follows from the one before.
 type drawn struct{ train, valid int64 }
 
 func (d drawn) Train(g int64, tokens, labels []int32) (int, error) {

@@ -9,12 +9,12 @@ type BucketPart struct {
 	Reduce, Ends, Shard, Sum string // names of lines, "" where there is none; see [StartReduce]
 
 	// of all gradients and of this rank's part; where Each, Grads is of the buffer of the job under way
-	Grads, MyGrads   int
-	Params, MyParams int      // likewise of parameters, where Fetch
-	Each, Fetch      bool     // see [Bucket]
-	Counts           bool     // this rank's part counts in the gradient's norm
-	Squares          []Extent // of gradients, whose sum of squares that is
-	Updates          []Update
+	Grads, MyGrads              int
+	Params, MyParams            int      // likewise of parameters, where Fetch
+	ShardedGrads, ShardedParams bool     // see [Bucket]
+	Counts                      bool     // this rank's part counts in the gradient's norm
+	Squares                     []Extent // of gradients, whose sum of squares that is
+	Updates                     []Update
 }
 
 // Extent is elements of the arena, from a byte on.
@@ -34,13 +34,13 @@ type Update struct {
 // BucketPart describes bucket i as it is now.
 func (r *Rank) BucketPart(i int) BucketPart {
 	b, spec, p := &r.buckets[i], &r.Stage.Buckets[i], r.Program
-	out := BucketPart{Elems: spec.Elems, First: b.lo - spec.Offset, Mine: b.hi - b.lo, Each: spec.Each,
-		Fetch: spec.Fetch, Counts: b.counts,
+	out := BucketPart{Elems: spec.Elems, First: b.lo - spec.Offset, Mine: b.hi - b.lo, ShardedGrads: spec.ShardedGrads,
+		ShardedParams: spec.ShardedParams, Counts: b.countsInNorm,
 		MyGrads: r.gradAt(i, b.lo), MyParams: r.paramAt(i, b.lo), Grads: b.scatterAt, Params: b.fetchAt}
-	if !spec.Each {
+	if !spec.ShardedGrads {
 		out.Grads = r.gradAt(i, spec.Offset)
 	}
-	if !spec.Fetch {
+	if !spec.ShardedParams {
 		out.Params = r.paramAt(i, spec.Offset)
 	}
 	for _, l := range []struct {
@@ -48,7 +48,7 @@ func (r *Rank) BucketPart(i int) BucketPart {
 		group *comm.Group
 		name  string
 	}{{&out.Reduce, b.reduce, overlapLine(p.atoms(spec.Reduce))}, {&out.Ends, b.ends, endsLine},
-		{&out.Shard, b.shard, overlapLine(p.atoms(spec.Shard))}, {&out.Sum, b.sum, overlapLine(p.rest(spec))}} {
+		{&out.Shard, b.shard, overlapLine(p.atoms(spec.Shard))}, {&out.Sum, b.sum, overlapLine(p.sumOnly(spec))}} {
 		if l.group != nil {
 			*l.to = l.name
 		}
@@ -67,7 +67,7 @@ func (r *Rank) BucketPart(i int) BucketPart {
 
 // update says where a run of a bucket's part lies.
 func (r *Rank) update(i int, s span) Update {
-	a, types, state := &r.Stage.Arena, r.Program.Kept(), r.Stage.Buckets[i].State+s.lo-r.buckets[i].lo
+	a, types, state := &r.Stage.Arena, r.Program.TensorTypes(), r.Stage.Buckets[i].State+s.lo-r.buckets[i].lo
 	at := func(g Region, e Elem) int {
 		if g.Size == 0 {
 			return -1

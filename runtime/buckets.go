@@ -11,7 +11,7 @@ import (
 type bucket struct {
 	reduce, ends, shard, sum *comm.Group // on the communication line; nil: none, or a group of one
 	lo, hi                   int         // the part of the flat space whose optimizer state is here
-	counts                   bool        // this rank's part counts in the gradient's norm
+	countsInNorm             bool        // this rank's part counts in the gradient's norm
 	spans                    []span      // parameters in [lo, hi)
 	tensors                  []tensor    // whose elements they are, where those are rounded by chance
 
@@ -62,15 +62,15 @@ func WaitGather(r *Rank, bucket int) { r.wait(bucket, gathering) }
 // type parameter is made anew wherever it is named.
 func jobsOf[F Float](t Types) [kinds]func(*Rank, int) error {
 	return [kinds]func(*Rank, int) error{
-		reducing:   byType(t.Grads, reduceStored[num.BF16], reduceStored[num.F16], reduceStored[F]),
-		scattering: byType(t.Grads, scatterStored[num.BF16], scatterStored[num.F16], scatterStored[F]),
-		gathering:  byType(t.Params, gatherStored[num.BF16], gatherStored[num.F16], gatherStored[F]),
-		fetching:   byType(t.Params, fetchStored[num.BF16], fetchStored[num.F16], fetchStored[F]),
+		reducing:   forType(t.Grads, reduceStored[num.BF16], reduceStored[num.F16], reduceStored[F]),
+		scattering: forType(t.Grads, scatterStored[num.BF16], scatterStored[num.F16], scatterStored[F]),
+		gathering:  forType(t.Params, gatherStored[num.BF16], gatherStored[num.F16], gatherStored[F]),
+		fetching:   forType(t.Params, fetchStored[num.BF16], fetchStored[num.F16], fetchStored[F]),
 	}
 }
 
-// byType is the function for numbers of type e, full where they are the kernels'.
-func byType(e Elem, bf16, f16, full func(*Rank, int) error) func(*Rank, int) error {
+// forType is the function for numbers of type e, full where they are the kernels'.
+func forType(e Elem, bf16, f16, full func(*Rank, int) error) func(*Rank, int) error {
 	switch e {
 	case BF16:
 		return bf16
@@ -86,10 +86,10 @@ func reduceStored[S num.Stored](r *Rank, i int) error {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
 	mine := View[S](r, r.gradAt(i, b.lo), b.hi-b.lo)
 	whole := mine
-	if !spec.Each {
+	if !spec.ShardedGrads {
 		whole = View[S](r, r.gradAt(i, spec.Offset), spec.Elems)
 	}
-	roundAs(r.Program, whole)
+	roundToReduce(r.Program, whole)
 	for _, g := range []*comm.Group{b.reduce, b.ends} {
 		if g == nil {
 			continue
@@ -97,13 +97,13 @@ func reduceStored[S num.Stored](r *Rank, i int) error {
 		if err := comm.AllReduce(g, whole, Sum); err != nil {
 			return err
 		}
-		roundAs(r.Program, whole)
+		roundToReduce(r.Program, whole)
 	}
-	if b.shard != nil && !spec.Each {
+	if b.shard != nil && !spec.ShardedGrads {
 		if err := comm.ReduceScatter(b.shard, mine, whole, 1, len(mine)); err != nil {
 			return err
 		}
-		roundAs(r.Program, mine)
+		roundToReduce(r.Program, mine)
 	}
 	if b.sum == nil {
 		return nil
@@ -111,12 +111,12 @@ func reduceStored[S num.Stored](r *Rank, i int) error {
 	if err := comm.AllReduce(b.sum, mine, Sum); err != nil {
 		return err
 	}
-	roundAs(r.Program, mine)
+	roundToReduce(r.Program, mine)
 	return nil
 }
 
-// roundAs rounds gradients to the type in which they are reduced, if that is another.
-func roundAs[S num.Stored](p *Program, x []S) {
+// roundToReduce rounds gradients to the type in which they are reduced, if that is another.
+func roundToReduce[S num.Stored](p *Program, x []S) {
 	wide, ok := any(x).([]float32)
 	if !ok {
 		return
@@ -140,11 +140,11 @@ func scatterStored[S num.Stored](r *Rank, i int) error {
 	whole := View[S](r, b.scatterAt, spec.Elems)
 	mine := whole[b.lo-spec.Offset : b.hi-spec.Offset]
 	if b.shard != nil {
-		roundAs(r.Program, whole)
+		roundToReduce(r.Program, whole)
 		if err := comm.ReduceScatter(b.shard, mine, whole, 1, len(mine)); err != nil {
 			return err
 		}
-		roundAs(r.Program, mine)
+		roundToReduce(r.Program, mine)
 	}
 	Accumulate(View[S](r, r.gradAt(i, b.lo), len(mine)), mine)
 	return nil
@@ -176,7 +176,7 @@ func fetchStored[S num.Stored](r *Rank, i int) error {
 func (r *Rank) gradAt(i, elem int) int {
 	b := &r.Stage.Buckets[i]
 	first := b.Offset
-	if b.Each {
+	if b.ShardedGrads {
 		first = r.buckets[i].lo
 	}
 	return r.Stage.Arena.Grads.Offset + (b.Grads+elem-first)*r.Program.types().Grads.Size()
@@ -186,7 +186,7 @@ func (r *Rank) gradAt(i, elem int) int {
 func (r *Rank) paramAt(i, elem int) int {
 	b := &r.Stage.Buckets[i]
 	first := b.Offset
-	if b.Fetch {
+	if b.ShardedParams {
 		first = r.buckets[i].lo
 	}
 	return r.Stage.Arena.Params.Offset + (b.Params+elem-first)*r.Program.types().Params.Size()
@@ -198,7 +198,7 @@ func (r *Rank) start(i, kind int) {
 		panic(fmt.Sprintf("runtime: bucket %d was started twice", i))
 	}
 	b.pending[kind] = true
-	if b.free(kind) {
+	if b.isNoop(kind) {
 		return
 	}
 	if r.Device != nil {
@@ -218,7 +218,7 @@ func (r *Rank) wait(i, kind int) {
 		panic(fmt.Sprintf("runtime: bucket %d was waited for and not started", i))
 	}
 	b.pending[kind] = false
-	if b.free(kind) {
+	if b.isNoop(kind) {
 		return
 	}
 	if r.Device != nil {
@@ -232,8 +232,8 @@ func (r *Rank) wait(i, kind int) {
 	}
 }
 
-// free says whether the job would move nothing.
-func (b *bucket) free(kind int) bool {
+// isNoop says whether the job would move nothing.
+func (b *bucket) isNoop(kind int) bool {
 	switch kind {
 	case reducing:
 		return b.reduce == nil && b.ends == nil && b.sum == nil && b.shard == nil

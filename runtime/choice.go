@@ -2,31 +2,31 @@ package runtime
 
 import "github.com/planc-dev/planc/runtime/cpu"
 
-// Choice is a token's choice of experts in a layer, by what is the same on every plan.
+// Choice is one token's choice of experts in a layer, identified by numbers that are the same on every plan.
 type Choice struct {
-	Step           int // of the optimizer; of an evaluation, minus the number of steps before it, less 1
+	Step           int // optimizer step; for an evaluation after n steps it is -1-n
 	Segment, Layer int
-	Sample         int // of the step's global batch, or of the validation
+	Sample         int // index in the step's global batch, or in the validation data
 	Position       int
-	Experts        []int32 // from the best on
+	Experts        []int32 // best first
 }
 
-// OnChoice calls f with each choice of experts that routers make for a training step or an evaluation, from all ranks
-// at once, before anything follows from it; what f leaves in Experts is what counts. For tests: rounding may turn a
-// choice between two experts that are nearly as good, and so f makes plans alike in all but rounding. What a backward
-// pass makes again is chosen again; ranks that have the same tokens each tell of them.
+// OnChoice calls f with each choice of experts in training steps and evaluations, concurrently from all ranks. The run
+// uses the experts that f leaves in Experts. It is for tests: rounding can change the choice between two nearly equal
+// experts, and f can give two plans the same choices. A recomputed pass calls f again, and ranks with the same tokens
+// each call it.
 func OnChoice(f func(*Choice)) Option { return func(o *options) { o.onChoice = f } }
 
-// Chosen is the shape with which a block's router chooses for the tokens of a micro-batch: rows of positions, so many a
-// row, which are at a place in the whole row. Generated code calls it.
-func Chosen(r *Rank, b *Block, at cpu.Where, positions int, shape cpu.RouteShape) cpu.RouteShape {
-	if r.onChoice == nil || !r.Training && r.first == 0 {
+// WithChoiceObserver returns the shape with which a block's router chooses experts for a micro-batch, and adds to it
+// the function of [OnChoice]. A row has positions tokens on this rank, and at maps them to positions in the whole row.
+func WithChoiceObserver(r *Rank, b *Block, at cpu.Where, positions int, shape cpu.RouteShape) cpu.RouteShape {
+	if r.onChoice == nil || !r.Training && r.evalFirst == 0 {
 		return shape
 	}
 	c := Choice{Step: r.StepID, Segment: r.experts.at.segment, Layer: b.Layer}
-	row := Row(r, b.Micro)
+	row := FirstRow(r, b.Micro)
 	if !r.Training {
-		c.Step, row = -1-r.StepID, Row(r, 0)+r.first-1
+		c.Step, row = -1-r.StepID, FirstRow(r, 0)+r.evalFirst-1
 	}
 	shape.Chosen = func(i int, experts []int32) {
 		c.Sample, c.Position, c.Experts = row+i/positions, at.Of(i%positions), experts

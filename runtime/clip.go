@@ -48,7 +48,7 @@ func ClipGradients[F Float](r *Rank, world int) {
 	}
 	sum := 0.0
 	for i := range r.buckets {
-		if b := &r.buckets[i]; b.counts {
+		if b := &r.buckets[i]; b.countsInNorm {
 			sum += bucketSquares[F](r, i)
 		}
 	}
@@ -81,12 +81,12 @@ func bucketSquares[F Float](r *Rank, i int) (sum float64) {
 // gradSquares is the sum of squares of n accumulated gradients from byte at on.
 func gradSquares[F Float](r *Rank, at, n int) (sum float64) {
 	e := r.Program.types().Grads
-	if native[F](e) {
+	if isNative[F](e) {
 		return cpu.Table[F]().SumSquares(View[F](r, at, n))
 	}
-	b := blocks[F](r)[:blockElems]
+	b := conversionBuffer[F](r)[:blockElems]
 	for done := 0; done < n; done += blockElems {
-		sum += cpu.Table[F]().SumSquares(take(r, e, at+done*e.Size(), min(n-done, blockElems), b))
+		sum += cpu.Table[F]().SumSquares(widenFrom(r, e, at+done*e.Size(), min(n-done, blockElems), b))
 	}
 	return sum
 }

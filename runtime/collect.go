@@ -5,7 +5,7 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Op joins the elements of a group in AllReduce.
+// Op is the operation that AllReduce applies to the elements of a group.
 type Op = comm.Op
 
 const (
@@ -17,8 +17,8 @@ const (
 // Call is one rank's part in a communication between ranks.
 type Call = comm.Call
 
-// Watch calls f with each call of each rank, from all ranks at once. For tests and diagnosis.
-func Watch(f func(Call)) Option { return func(o *options) { o.watch = f } }
+// Watch calls f with each communication call of each rank, concurrently from all ranks. It is for tests and diagnosis.
+func Watch(f func(Call)) Option { return func(o *options) { o.onCall = f } }
 
 // failure carries an error out of generated code, which has no error results, to the rank's command loop.
 type failure struct{ err error }
@@ -29,38 +29,38 @@ func check(err error) {
 	}
 }
 
-// AllReduce joins buf over a group in place, in the members' order.
+// AllReduce reduces buf over a group in place, in the members' order. Group -1 is the rank alone.
 func AllReduce[F num.Stored](r *Rank, group int, buf []F, op Op) {
 	if group >= 0 {
 		check(comm.AllReduce(r.groups[group], buf, op))
 	}
 }
 
-// AllGather fills rows of dst, total wide, from the members' rows of src, inner wide: part i becomes
-// columns [i*inner, min((i+1)*inner, total)) of each of outer rows.
+// AllGather fills rows of dst, total wide, from the members' rows of src, inner wide. Part i becomes columns
+// [i*inner, min((i+1)*inner, total)) of each of outer rows.
 func AllGather[F comm.Elem](r *Rank, group int, dst, src []F, outer, inner, total int) {
 	check(comm.AllGather(r.groups[group], dst, src, outer, inner, total))
 }
 
-// ReduceScatter leaves dst[o,j] = Σ_i src_i[o, me*inner+j], summed in the members' order.
+// ReduceScatter sets dst[o,j] = Σ_i src_i[o, me*inner+j], summed in the members' order.
 func ReduceScatter[F num.Stored](r *Rank, group int, dst, src []F, outer, inner int) {
 	check(comm.ReduceScatter(r.groups[group], dst, src, outer, inner))
 }
 
-// Slice leaves dst[o,j] = src[o, me*inner+j]. It moves nothing between ranks.
+// Slice sets dst[o,j] = src[o, me*inner+j]. It does not communicate.
 func Slice[T any](r *Rank, group int, dst, src []T, outer, inner int) {
 	comm.Slice(r.groups[group], dst, src, outer, inner)
 }
 
-// Turn is the shape of an AllToAll.
-type Turn = comm.Turn
+// AllToAllShape is the shape of an AllToAll.
+type AllToAllShape = comm.AllToAllShape
 
-// AllToAll makes the dim that was split over a group whole, and splits another; see [comm.AllToAll].
-func AllToAll[F num.Stored](r *Rank, group int, dst, src []F, t Turn) {
+// AllToAll gathers the dim that was split over a group and splits another one; see [comm.AllToAll].
+func AllToAll[F num.Stored](r *Rank, group int, dst, src []F, t AllToAllShape) {
 	check(comm.AllToAll(r.groups[group], dst, src, t))
 }
 
-// Shift fills dst with src of the member so many before; see [comm.Shift].
+// Shift fills dst with the src of the member that is by positions before this one; see [comm.Shift].
 func Shift[F num.Stored](r *Rank, group int, dst, src []F, by int) {
 	check(comm.Shift(r.groups[group], dst, src, by))
 }
@@ -70,17 +70,17 @@ func AllGatherZigzag[F comm.Elem](r *Rank, group int, dst, src []F, outer, inner
 	check(comm.AllGatherZigzag(r.groups[group], dst, src, outer, inner, total, n))
 }
 
-// ReduceScatterZigzag is ReduceScatter onto parts of the zigzag order of n parts.
+// ReduceScatterZigzag is ReduceScatter onto the parts of the zigzag order of n parts.
 func ReduceScatterZigzag[F num.Stored](r *Rank, group int, dst, src []F, outer, inner, n int) {
 	check(comm.ReduceScatterZigzag(r.groups[group], dst, src, outer, inner, n))
 }
 
-// SliceZigzag is Slice of the zigzag order of n parts.
+// SliceZigzag is Slice in the zigzag order of n parts.
 func SliceZigzag[T any](r *Rank, group int, dst, src []T, outer, inner, n int) {
 	comm.SliceZigzag(r.groups[group], dst, src, outer, inner, n)
 }
 
-// Index is the rank's index in a group.
+// Index returns the rank's index in a group.
 func Index(r *Rank, group int) int {
 	if group < 0 {
 		return 0
@@ -88,5 +88,5 @@ func Index(r *Rank, group int) int {
 	return r.groups[group].Index()
 }
 
-// Zero clears buf.
+// Zero sets buf to zero.
 func Zero[F Float](buf []F) { clear(buf) }

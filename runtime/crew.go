@@ -58,8 +58,8 @@ func newCrew(p *Program, timeout time.Duration, team *Team) (*crew, error) {
 	return c, nil
 }
 
-// has tells whether a rank is of this process.
-func (c *crew) has(r *Rank) bool { return r.ID >= c.mine[0].ID && r.ID < c.mine[0].ID+len(c.mine) }
+// isLocal tells whether a rank is of this process.
+func (c *crew) isLocal(r *Rank) bool { return r.ID >= c.mine[0].ID && r.ID < c.mine[0].ID+len(c.mine) }
 
 // do runs f on every rank of this process and returns when all have run it. The error is that of the rank that failed
 // first; the crew is then of no more use.
@@ -150,9 +150,9 @@ func newBucket(r *Rank, spec *Bucket, ts []tensor) (bucket, error) {
 		return g
 	}
 	shard := p.atoms(spec.Shard)
-	rest := p.rest(spec)
+	rest := p.sumOnly(spec)
 	b.reduce, b.shard, b.sum = join(p.atoms(spec.Reduce)), join(shard), join(rest)
-	if spec.Ends && err == nil {
+	if spec.SharedByEnds && err == nil {
 		b.ends, err = r.world.Ends(r.ID, stageAxis, comm.Overlap)
 	}
 	if b.shard != nil {
@@ -160,16 +160,17 @@ func newBucket(r *Rank, spec *Bucket, ts []tensor) (bucket, error) {
 		b.lo += part * b.shard.Index()
 		b.hi = b.lo + part
 	}
-	b.counts = !spec.Ends || r.Coord[stageAxis] == 0
-	copies := slices.Concat(spec.Count, p.atoms(spec.Reduce), rest) // after the reductions they hold equal values
-	for _, a := range without(copies, shard) {
+	b.countsInNorm = !spec.SharedByEnds || r.Coord[stageAxis] == 0
+	// after the reductions they hold equal values
+	copies := slices.Concat(spec.ReplicatedOver, p.atoms(spec.Reduce), rest)
+	for _, a := range axesNotIn(copies, shard) {
 		if r.Coord[a] != 0 {
-			b.counts = false
+			b.countsInNorm = false
 		}
 	}
 	b.spans = spansOf(ts, b.lo, b.hi)
 	if p.StochasticRounding {
-		b.tensors = within(ts, b.lo, b.hi)
+		b.tensors = overlapping(ts, b.lo, b.hi)
 	}
 	return b, err
 }

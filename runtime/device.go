@@ -29,13 +29,14 @@ type Device interface {
 	// out where what it began in a step before can be begun again as a whole. If the step before was skipped, and
 	// nobody has heard of that, the rank's Otherwise holds.
 	Step(work func())
-	// AwaitStep waits for the end of the first step that was begun and not heard of. Afterwards the rank's LossSum, Norm,
-	// Clip and Skip are that step's.
+	// AwaitStep waits for the end of the first step that was begun and not heard of. Afterwards the rank's LossSum,
+	// Norm, Clip and Skip are that step's.
 	AwaitStep() StepResult
-	// CanLaunchAhead tells whether a step may be begun before the one begun last has been heard of; on all ranks it is the same.
+	// CanLaunchAhead tells whether a step may be begun before the one begun last has been heard of; on all ranks it is the
+	// same.
 	CanLaunchAhead() bool
-	// LastCompleted is the number of the last step whose results have come, 0 for none. It is for whoever asks why the run has
-	// failed.
+	// LastCompleted is the number of the last step whose results have come, 0 for none. It is for whoever asks why the
+	// run has failed.
 	LastCompleted() int
 	// Infer does forward passes, which work begins. Afterwards the rank's LossSum is theirs.
 	Infer(work func())
@@ -84,7 +85,7 @@ const (
 // error results.
 func Check(err error) { check(err) }
 
-// Done is closed when a rank has failed: then what waits for it on a device will not come to its end.
+// FreeScratch is closed when a rank has failed: then what waits for it on a device will not come to its end.
 func (r *Rank) Done() <-chan struct{} { return r.world.Done() }
 
 // Failure is with what a rank has failed, nil if none has.
@@ -114,13 +115,13 @@ func (r *Rank) receive(p *comm.Pipe, at int) {
 	check(p.Receive(r.Arena[at : at+r.Program.Stream]))
 }
 
-// taken returns when, or makes what follows wait until, one more message has left the rank's memory.
-func (r *Rank) taken(p *comm.Pipe) {
+// waitSent returns when, or makes what follows wait until, one more message has left the rank's memory.
+func (r *Rank) waitSent(p *comm.Pipe) {
 	if r.Device != nil {
 		r.Device.AwaitSent(p.Name())
 		return
 	}
-	check(p.Taken())
+	check(p.WaitSent())
 }
 
 // zero clears bytes of the arena.
@@ -137,8 +138,8 @@ func (a *Arena) state() []Region {
 	return []Region{a.Params, a.Master, a.Moment1, a.Moment2}
 }
 
-// take gives each rank its device.
-func (c *crew) take(from Devices) error {
+// openDevices gives each rank its device.
+func (c *crew) openDevices(from Devices) error {
 	if from == nil {
 		return nil
 	}

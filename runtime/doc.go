@@ -1,14 +1,14 @@
-// Package runtime is what generated training programs link: imported as rt, it turns the tables of a
-// Program and its four entries into a training run.
+// Package runtime is the library that generated training programs link; they import it as rt. It executes the tables
+// and functions of a [Program] as a training run.
 //
-// Run executes a Program in this process and returns; Main is Run as a command. Generated code fills in
-// one Program (program.go) and calls, from inside its entries, the functions of collect.go (collectives on
-// the rank's own line of work), buckets.go (gradients and parameters on its communication line), clip.go
-// and optimize.go. A Rank (rank.go) is the only thing passed around: coordinates, one arena, a few numbers.
+// [Run] executes a Program in this process and returns; [Main] is Run as a command. Generated code fills in one Program
+// (program.go). Its functions call the collectives in collectives.go, the bucket jobs in buckets.go (reduction of
+// gradients and gathering of parameters on the rank's communication goroutine), clip.go and optimize.go. They receive
+// a [Rank] (rank.go), which holds coordinates, one arena and the numbers of the step.
 //
-// All ranks are goroutines of one process that the driver (drive.go) commands in lockstep: do this step,
-// evaluate this batch, write these logits. A rank that fails ends the run for all, within a moment.
+// The ranks of a process are goroutines that the driver (driver.go) commands in lockstep: run this step, evaluate this
+// batch, compute these logits. If a rank fails, the run ends for all ranks.
 //
-// The runtime knows nothing of the compiler and needs the standard library alone. Launch by other
-// launchers, devices other than this CPU, and tokenizers beyond bytes are not here yet.
+// The package knows nothing of the compiler and imports only the standard library. Other devices than this CPU come
+// through [Devices]. Start reading at Program, then driver.go.
 package runtime

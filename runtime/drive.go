@@ -21,48 +21,48 @@ type run struct {
 	s   Settings // the program's, with the options' changes
 	res Result
 
-	ckptDir string
-	files   *data.Set // nil where the caller brings a Source
-	sampled string    // hash of parts of their contents when the run began
-	source  Source
-	rows    *prefetcher
-	feed    *prefetcher // of which the next batch is taken: rows, or that of an evaluation
-	late    bool        // a process of the team may have to wait for feed's next batch
-	crew    *crew
-	team    *Team
-	ctx     context.Context // that the run was given: it ends when it is to stop
-	halt    bool            // a process of the team was asked to stop
-	over    chan struct{}   // closed at the end
-	where   string          // what the ranks run on
-	metrics *metrics
-	report  *report
-	unlock  func() // of the checkpoints' folder; nil until it is locked
+	ckptDir       string
+	files         *data.Set // nil where the caller brings a Source
+	dataHash      string    // hash of parts of their contents when the run began
+	source        Source
+	rows          *prefetcher
+	feed          *prefetcher // of which the next batch is taken: rows, or that of an evaluation
+	feedLate      bool        // a process of the team may have to wait for feed's next batch
+	crew          *crew
+	team          *Team
+	ctx           context.Context // that the run was given: it ends when it is to stop
+	stopRequested bool            // a process of the team was asked to stop
+	ended         chan struct{}   // closed at the end
+	deviceName    string          // what the ranks run on
+	metrics       *metrics
+	report        *report
+	unlock        func() // of the checkpoints' folder; nil until it is locked
 
-	tasks  []task      // steps under way, in order
-	again  []*batch    // of steps that are to be begun again
-	lost   float64     // seconds that those have taken
-	task   task        // what onRank begins
-	onRank func(*Rank) // on each rank
-	last   Step
+	tasks       []task      // steps under way, in order
+	retries     []*batch    // of steps that are to be begun again
+	lostSeconds float64     // seconds that those have taken
+	task        task        // what onRank begins
+	onRank      func(*Rank) // on each rank
+	last        Step
 
-	total      int   // last step
-	end        int64 // first sample that is not trained on
-	done       progress
-	scaler     scaler
-	adapts     bool  // the last step's scale was above its least
-	faults     int   // steps in a row that were not finite, and for which no loss scale was to blame
-	applied    int   // the last step that this run applied, 0 for none
-	saved      int   // step of the last checkpoint, -1 for none
-	good       int   // step of res.Checkpoint
-	checked    int   // step of the last evaluation, -1 for none
-	written    int   // step of the last validation loss in the metrics, 0 for none
-	owed       bool  // a request to stop interrupted the evaluation after the last step, here or in the run before
-	unread     error // with which reading data has ended
-	losses     lossWatch
-	spikes     int       // of this run
-	beforeHigh int       // step of the last checkpoint before the loss became high, 0 for none
-	times      []float64 // seconds of the steps after the first, the last of them kept
-	tokens     float64   // unmasked, of the last step
+	total           int   // last step
+	end             int64 // first sample that is not trained on
+	done            progress
+	scaler          scaler
+	adapts          bool  // the last step's scale was above its least
+	faults          int   // steps in a row that were not finite, and for which no loss scale was to blame
+	lastAppliedStep int   // the last step that this run applied, 0 for none
+	lastSavedStep   int   // step of the last checkpoint, -1 for none
+	goodStep        int   // step of res.Checkpoint
+	lastEvalStep    int   // step of the last evaluation, -1 for none
+	lastValidStep   int   // step of the last validation loss in the metrics, 0 for none
+	evalPending     bool  // a request to stop interrupted the evaluation after the last step, here or in the run before
+	readError       error // with which reading data has ended
+	losses          lossWatch
+	spikes          int       // of this run
+	stepBeforeHigh  int       // step of the last checkpoint before the loss became high, 0 for none
+	times           []float64 // seconds of the steps after the first, the last of them kept
+	tokens          float64   // unmasked, of the last step
 
 	peak      int64 // peakResident, asked for again after peakUntil
 	peakUntil time.Time
@@ -80,16 +80,16 @@ type progress struct {
 // ctx is. It continues the newest verified checkpoint in its folder, unless told otherwise. Its error is
 // an *ExitError. When ctx ends, Run finishes the step, commits a checkpoint, and returns exit code 75.
 func Run(ctx context.Context, p *Program, opts ...Option) (Result, error) {
-	r := &run{p: p, s: p.Settings, saved: -1, checked: -1, ctx: ctx, over: make(chan struct{})}
+	r := &run{p: p, s: p.Settings, lastSavedStep: -1, lastEvalStep: -1, ctx: ctx, ended: make(chan struct{})}
 	for _, f := range opts {
 		f(&r.o)
 	}
 	nan := math.NaN()
 	r.res = Result{Name: p.Name, FirstLoss: nan, Loss: nan, ValidLoss: nan, GradNorm: nan, StepSeconds: nan, MFU: nan}
 	err := r.execute()
-	err = r.leave(err)
+	err = r.leaveTeam(err)
 	r.close()
-	return r.res, coded(err)
+	return r.res, withExitCode(err)
 }
 
 func (r *run) execute() error {
@@ -102,8 +102,8 @@ func (r *run) execute() error {
 	return r.train()
 }
 
-// coded gives an error its exit code.
-func coded(err error) error {
+// withExitCode gives an error its exit code.
+func withExitCode(err error) error {
 	var exit *ExitError
 	if err == nil || errors.As(err, &exit) && error(exit) == err {
 		return err
@@ -114,7 +114,7 @@ func coded(err error) error {
 // prepare does everything up to the first step.
 func (r *run) prepare() error {
 	r.report = newReport(&r.o)
-	if err := r.settle(); err != nil {
+	if err := r.applySettings(); err != nil {
 		return err
 	}
 	r.scaler = newScaler(r.s.Train.Precision.LossScale)
@@ -128,7 +128,7 @@ func (r *run) prepare() error {
 	if err := r.openSource(); err != nil {
 		return err
 	}
-	if err := r.agree(); err != nil {
+	if err := r.checkAgreement(); err != nil {
 		return err
 	}
 	r.announce()
@@ -144,20 +144,20 @@ func (r *run) prepare() error {
 	if err != nil {
 		return err
 	}
-	r.crew.world.Watch = r.o.watch
+	r.crew.world.Watch = r.o.onCall
 	r.guardTeam()
 	for _, k := range r.crew.ranks {
 		k.poison, k.onChoice = r.o.poison && r.p.Devices == nil, r.o.onChoice
 	}
-	if err := r.crew.take(r.p.Devices); err != nil {
+	if err := r.crew.openDevices(r.p.Devices); err != nil {
 		return err
 	}
 	for _, k := range r.crew.mine {
-		k.beside(threadsEach(goruntime.GOMAXPROCS(0), r.team.Count))
+		k.enableOverlap(threadsEach(goruntime.GOMAXPROCS(0), r.team.Count))
 	}
-	r.found()
+	r.reportLibraries()
 	r.metrics = &metrics{}
-	if r.team.lead() {
+	if r.team.isFirst() {
 		r.metrics, err = openMetrics(r.o.logDir)
 	}
 	if err != nil {
@@ -175,13 +175,13 @@ func (r *run) prepare() error {
 	}
 	r.res.FirstStep, r.res.Steps = r.done.step+1, r.done.step
 	train, _ := readers(r.source, r.p)
-	r.rows = newPrefetcher(train, r.done.samples, r.end, &r.p.Batch, r.p.Batch.GlobalBatch, r.ahead())
+	r.rows = newPrefetcher(train, r.done.samples, r.end, &r.p.Batch, r.p.Batch.GlobalBatch, r.maxBatches())
 	r.readFrom(r.rows)
 	return nil
 }
 
-// settle decides settings and folders.
-func (r *run) settle() error {
+// finishUpdate decides settings and folders.
+func (r *run) applySettings() error {
 	if err := r.p.validate(); err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (r *run) settle() error {
 		return exitf(ExitInput, "train.eval.sample: the model does not predict what comes next, so it cannot "+
 			"continue a text; leave the key out")
 	}
-	if err := r.settleCPU(); err != nil {
+	if err := r.selectISA(); err != nil {
 		return err
 	}
 	if r.o.dir == "" {
@@ -218,9 +218,9 @@ func (r *run) settle() error {
 	return nil
 }
 
-// settleCPU puts the kernels into the tables that are asked for. When a process starts, those of the best ISA are
+// selectISA puts the kernels into the tables that are asked for. When a process starts, those of the best ISA are
 // there.
-func (r *run) settleCPU() error {
+func (r *run) selectISA() error {
 	if r.o.isa == "" {
 		return nil
 	}
@@ -237,7 +237,7 @@ func (r *run) settleCPU() error {
 // openSource opens the data and finds how long training is.
 func (r *run) openSource() error {
 	r.source = r.o.source
-	if err := suits(r.source, r.p); err != nil {
+	if err := checkSource(r.source, r.p); err != nil {
 		return err
 	}
 	if r.source == nil {
@@ -245,7 +245,7 @@ func (r *run) openSource() error {
 		if err != nil {
 			return err
 		}
-		r.files, r.source, r.sampled = set, set, sampled
+		r.files, r.source, r.dataHash = set, set, sampled
 	}
 	if err := r.checkPrompt(); err != nil {
 		return err
@@ -271,11 +271,11 @@ func (r *run) openSource() error {
 
 // openDevices finds what the program is compiled for.
 func (r *run) openDevices() (err error) {
-	r.where = "this CPU"
+	r.deviceName = "this CPU"
 	if r.p.Devices == nil {
 		return nil
 	}
-	r.where, err = r.p.Devices.Open(r.team)
+	r.deviceName, err = r.p.Devices.Open(r.team)
 	switch p := r.team.Peers; {
 	case err == nil:
 		return nil
@@ -299,19 +299,19 @@ func (r *run) announce() {
 	if r.res.Ranks > 1 {
 		ranks = fmt.Sprintf("%d ranks", r.res.Ranks)
 	}
-	r.report.say(fmt.Sprintf("%s: %s · %s on %s", p.Name, p.Plan.Text, ranks, r.where),
+	r.report.info(fmt.Sprintf("%s: %s · %s on %s", p.Name, p.Plan.Text, ranks, r.deviceName),
 		"plan", "name", p.Name, "plan", p.Plan.Text, "ranks", r.res.Ranks)
-	r.report.say(fmt.Sprintf("program %s · %s params\n        predicted %s a step, %s tokens/s, %s a rank",
+	r.report.info(fmt.Sprintf("program %s · %s params\n        predicted %s a step, %s tokens/s, %s a rank",
 		shortHash(p.Hash),
 		amount.Params(p.Model.Params), seconds(p.Predict.StepSeconds), amount.Short(p.Predict.TokensPerSecond),
 		size(p.Predict.MemoryBytes)),
 		"program", "hash", p.Hash, "params", p.Model.Params, "predicted_step_s", p.Predict.StepSeconds,
 		"predicted_tokens_per_s", p.Predict.TokensPerSecond, "predicted_memory_bytes", p.Predict.MemoryBytes)
 	if r.files != nil {
-		r.report.say("data: "+r.files.String(), "data", "data", r.files.String())
+		r.report.info("data: "+r.files.String(), "data", "data", r.files.String())
 	}
 	if rate := r.s.Train.Experts.BiasRate; p.expertBiasNote(rate) != "" {
-		r.report.say(p.expertBiasNote(rate), "expert_bias", "rate", rate)
+		r.report.info(p.expertBiasNote(rate), "expert_bias", "rate", rate)
 	}
 	if text := highRate(&r.s.Train.Optimizer, p.Optim); text != "" && r.o.export == "" {
 		r.report.warn(text)
@@ -322,14 +322,14 @@ func shortHash(h string) string { return h[:min(12, len(h))] }
 
 // steps runs the steps that are left and what comes after the last.
 func (r *run) steps() error {
-	if r.owed {
+	if r.evalPending {
 		if err := r.evaluate(); err != nil {
 			return err
 		}
 	}
 	for r.done.step < r.total {
-		if r.halted() {
-			if err := r.drain(); err != nil {
+		if r.isStopRequested() {
+			if err := r.finishAll(); err != nil {
 				return err
 			}
 			return r.stop()
@@ -338,17 +338,17 @@ func (r *run) steps() error {
 		if errors.Is(err, ErrStop) && r.done.step < r.total {
 			return r.stop()
 		}
-		if err != nil && !errors.Is(err, ErrStop) && !errors.Is(err, errAsked) {
+		if err != nil && !errors.Is(err, ErrStop) && !errors.Is(err, errStopRequested) {
 			return err
 		}
 	}
 	return r.finish()
 }
 
-// after does all that a step's number calls for.
-func (r *run) after(s *Step) error {
+// nextLayer does all that a step's number calls for.
+func (r *run) afterStep(s *Step) error {
 	if r.o.onTensors != nil {
-		if err := r.crew.settle(); err != nil {
+		if err := r.crew.finishUpdates(); err != nil {
 			return err
 		}
 		if err := r.crew.pull(func(a *Arena) Region { return a.Grads }); err != nil {
@@ -358,12 +358,12 @@ func (r *run) after(s *Step) error {
 			return err
 		}
 	}
-	if r.due(r.s.Train.Eval.Every, s.Step) {
+	if r.isDue(r.s.Train.Eval.Every, s.Step) {
 		if err := r.evaluate(); err != nil {
 			return err
 		}
 	}
-	if r.due(r.s.Train.Checkpoint.Every, s.Step) {
+	if r.isDue(r.s.Train.Checkpoint.Every, s.Step) {
 		if err := r.save(); err != nil {
 			return err
 		}
@@ -376,7 +376,7 @@ func (r *run) after(s *Step) error {
 
 // finish evaluates, saves and samples after the last step.
 func (r *run) finish() error {
-	if err := r.crew.settle(); err != nil {
+	if err := r.crew.finishUpdates(); err != nil {
 		return err
 	}
 	if err := r.evaluate(); err != nil {
@@ -385,11 +385,11 @@ func (r *run) finish() error {
 	if err := r.save(); err != nil {
 		return err
 	}
-	if r.owed || r.cause() != nil {
+	if r.evalPending || r.ioError() != nil {
 		return r.stop()
 	}
 	if prompt := r.s.Train.Eval.Sample; prompt != "" && r.p.Model.Vocab > 1 {
-		r.report.say(fmt.Sprintf("sampling %d tokens", sampleTokens), "sampling", "tokens", sampleTokens)
+		r.report.info(fmt.Sprintf("sampling %d tokens", sampleTokens), "sampling", "tokens", sampleTokens)
 		text, err := r.sample(prompt)
 		if err != nil {
 			return err
@@ -405,7 +405,7 @@ func (r *run) close() {
 		r.rows.stop()
 	}
 	if r.crew != nil {
-		r.crew.quiet()
+		r.crew.waitUpdates()
 		r.crew.close()
 		cpu.Threads(0, 0)
 	}

@@ -5,23 +5,23 @@ import (
 	"fmt"
 )
 
-// unreadable marks an error of reading the data. The ranks are sound, so their state is saved before the run ends with
+// readFailure marks an error of reading the data. The ranks are sound, so their state is saved before the run ends with
 // it.
-type unreadable struct{ error }
+type readFailure struct{ error }
 
-func (u unreadable) Unwrap() error { return u.error }
+func (u readFailure) Unwrap() error { return u.error }
 
-// cause is the I/O error for which the run is to end after it has saved its state; nil if there is none.
-func (r *run) cause() error {
+// ioError is the I/O error for which the run is to end after it has saved its state; nil if there is none.
+func (r *run) ioError() error {
 	switch {
-	case r.unread != nil:
-		return r.unread
+	case r.readError != nil:
+		return r.readError
 	case r.metrics.err != nil:
 		return r.metrics.err
 	case r.team.Peers == nil || r.feed == nil, r.feed == r.rows && !r.needsMore():
 		return nil
 	}
-	return r.feed.failed()
+	return r.feed.readError()
 }
 
 // needsMore reports whether batches are needed beyond those of the steps under way.
@@ -32,9 +32,9 @@ func (r *run) needsMore() bool { return r.done.step+len(r.tasks) < r.total }
 // cause this process reports.
 func (r *run) train() error {
 	err := r.steps()
-	var unread unreadable
+	var unread readFailure
 	if r.team.Peers == nil && errors.As(err, &unread) {
-		r.unread = unread.error
+		r.readError = unread.error
 		return r.stop()
 	}
 	return err
@@ -42,7 +42,7 @@ func (r *run) train() error {
 
 // stop ends a run on request, or for an I/O error.
 func (r *run) stop() error {
-	cause := r.cause()
+	cause := r.ioError()
 	if cause != nil && r.done.step == 0 {
 		return cause // there is nothing to save
 	}
@@ -58,7 +58,7 @@ func (r *run) stop() error {
 			r.res.Checkpoint)
 	}
 	r.metrics.event(r.done.step, "stop", "on request")
-	cause = r.cause()
+	cause = r.ioError()
 	if cause != nil {
 		return cause
 	}

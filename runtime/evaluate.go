@@ -11,14 +11,14 @@ import (
 func (r *run) evaluate() error {
 	n := r.source.ValidSamples()
 	if n == 0 {
-		r.owed = false
+		r.evalPending = false
 		return nil
 	}
-	if r.checked == r.done.step {
+	if r.lastEvalStep == r.done.step {
 		return nil
 	}
-	r.checked = r.done.step
-	if err := r.crew.settle(); err != nil {
+	r.lastEvalStep = r.done.step
+	if err := r.crew.finishUpdates(); err != nil {
 		return err
 	}
 	l := &r.p.Batch
@@ -26,8 +26,8 @@ func (r *run) evaluate() error {
 		n = min(n, int64(want)*int64(l.GlobalBatch))
 	}
 	loss, tokens, err := r.validate(n)
-	if errors.Is(err, errAsked) {
-		r.owed = true
+	if errors.Is(err, errStopRequested) {
+		r.evalPending = true
 		return nil
 	}
 	if err != nil {
@@ -38,10 +38,10 @@ func (r *run) evaluate() error {
 			"unmasked, or has a negative label", n-1)
 	}
 	r.res.ValidLoss = loss / float64(tokens)
-	r.report.say(fmt.Sprintf("step %d  valid_loss %.4f", r.done.step, r.res.ValidLoss),
+	r.report.info(fmt.Sprintf("step %d  valid_loss %.4f", r.done.step, r.res.ValidLoss),
 		"eval", "step", r.done.step, "valid_loss", r.res.ValidLoss)
 	r.metrics.valid(r.done.step, r.res.ValidLoss)
-	r.written, r.owed = r.done.step, false
+	r.lastValidStep, r.evalPending = r.done.step, false
 	return nil
 }
 
@@ -56,47 +56,47 @@ func (r *run) validate(n int64) (loss float64, tokens int, err error) {
 	defer f.stop()
 	defer r.readFrom(r.rows)
 	defer func() {
-		if r.team.Peers != nil && r.unread == nil {
-			r.unread = f.failed()
+		if r.team.Peers != nil && r.readError == nil {
+			r.readError = f.readError()
 		}
 	}()
 	r.readFrom(f)
 	var done atomic.Int64
-	defer r.report.during(r.validating(&done, batches))()
+	defer r.report.showDuring(r.validationProgress(&done, batches))()
 	for i := range batches {
-		if r.halted() {
-			return 0, 0, errAsked
+		if r.isStopRequested() {
+			return 0, 0, errStopRequested
 		}
 		b, err := r.nextBatch()
-		if errors.Is(err, errAsked) {
+		if errors.Is(err, errStopRequested) {
 			return 0, 0, err
 		}
 		if err != nil {
-			return 0, 0, unreadable{err}
+			return 0, 0, readFailure{err}
 		}
 		err = r.crew.do(func(k *Rank) {
 			k.load(b, 1)
-			k.Training, k.first = false, i*rows+1
+			k.Training, k.evalFirst = false, i*rows+1
 			k.clearLoss()
 			k.runEval()
-			k.first = 0
+			k.evalFirst = 0
 		})
 		if err == nil {
-			err = r.share()
+			err = r.exchangeReports()
 		}
 		if err != nil {
 			return 0, 0, err
 		}
 		loss += r.lossSum()
 		tokens += b.counted()
-		f.give(b)
+		f.putBack(b)
 		done.Add(1)
 	}
 	return loss, tokens, nil
 }
 
-// validating is the line that tells how far an evaluation is, of which done counts the batches.
-func (r *run) validating(done *atomic.Int64, batches int) func() progressLine {
+// validationProgress is the line that tells how far an evaluation is, of which done counts the batches.
+func (r *run) validationProgress(done *atomic.Int64, batches int) func() progressLine {
 	step, begun := r.done.step, time.Now()
 	return func() progressLine {
 		n := int(done.Load())

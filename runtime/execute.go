@@ -16,13 +16,13 @@ type executor struct {
 	block   Block
 	sends   int // gradients sent so far: they take turns in two buffers
 	sent    [2]*comm.Pipe
-	spare   int    // memory behind the activation buffers
-	dy, dx  int    // buffers of the gradients that blocks hand back
-	split   bool   // backward passes leave gradients of parameters to passes of their own
-	waiting []int  // of each bucket, pieces whose gradients are not whole
-	cleared []part // of the arena, before each step: gradients that are added to from the first micro-batch on
-	fetch   turns  // of gathered parameters
-	scatter turns  // of gradients that are scattered after each block
+	spare   int          // memory behind the activation buffers
+	dy, dx  int          // buffers of the gradients that blocks hand back
+	split   bool         // backward passes leave gradients of parameters to passes of their own
+	waiting []int        // of each bucket, pieces whose gradients are not whole
+	cleared []part       // of the arena, before each step: gradients that are added to from the first micro-batch on
+	fetch   doubleBuffer // of gathered parameters
+	scatter doubleBuffer // of gradients that are scattered after each block
 }
 
 // action is a forward pass (F), a backward pass (B), its second part (W) of a chunk, or the update (U).
@@ -102,7 +102,7 @@ func newExecutor(r *Rank) (*executor, error) {
 		}
 		e.chunks = append(e.chunks, c)
 	}
-	e.cleared = r.added(e.chunks)
+	e.cleared = r.clearedParts(e.chunks)
 	return e, nil
 }
 
@@ -190,7 +190,7 @@ func work[F Float](r *Rank) {
 	for i := range e.waiting {
 		e.waiting[i] = len(r.Stage.Buckets[i].Pieces)
 	}
-	e.fetch.forget()
+	e.fetch.invalidate()
 	for i, a := range e.actions {
 		if a.kind == 'U' {
 			r.readyGradients()
@@ -203,18 +203,19 @@ func work[F Float](r *Rank) {
 		}
 		switch a.kind {
 		case 'F':
-			forward[F](r, c, c.done['F'], false, e.follows(i+1))
+			forward[F](r, c, c.done['F'], false, e.nextLayerAfter(i+1))
 		case 'B':
-			backward[F](r, c, c.done['B'], e.follows(i+1))
+			backward[F](r, c, c.done['B'], e.nextLayerAfter(i+1))
 		case 'W':
-			weigh[F](r, c, c.done['W'])
+			weightGradients[F](r, c, c.done['W'])
 		}
 		c.done[a.kind]++
 	}
 }
 
-// follows is the layer with which the next pass that reads parameters begins, from an action on; nil if none is left.
-func (e *executor) follows(action int) *layer {
+// nextLayerAfter is the layer with which the next pass that reads parameters begins, from an action on; nil if none is
+// left.
+func (e *executor) nextLayerAfter(action int) *layer {
 	for _, a := range e.actions[action:] {
 		switch a.kind {
 		case 'F':
@@ -226,15 +227,15 @@ func (e *executor) follows(action int) *layer {
 	return nil
 }
 
-// whole notes that a layer has all its gradients and starts the buckets that are whole with it. Those that both ends
-// of the pipeline share start last, since the other end comes to them last.
-func whole[F Float](r *Rank, l *layer) {
+// finishLayer notes that a layer has all its gradients and starts the buckets that are whole with it. Those that both
+// ends of the pipeline share start last, since the other end comes to them last.
+func finishLayer[F Float](r *Rank, l *layer) {
 	for i := range r.Stage.Buckets {
 		b := &r.Stage.Buckets[i]
 		for _, p := range b.Pieces {
 			if p.Segment == l.segment && p.Layer == l.index {
 				r.exec.waiting[i]--
-				if r.exec.waiting[i] == 0 && !b.last() {
+				if r.exec.waiting[i] == 0 && !b.reducesLast() {
 					StartReduce(r, i)
 				}
 			}
@@ -242,16 +243,16 @@ func whole[F Float](r *Rank, l *layer) {
 	}
 }
 
-// last says whether the bucket's reduction starts after all others: what it waits for comes last.
-func (b *Bucket) last() bool { return b.Ends || b.Each }
+// reducesLast says whether the bucket's reduction starts after all others: what it waits for comes last.
+func (b *Bucket) reducesLast() bool { return b.SharedByEnds || b.ShardedGrads }
 
 // finish ends the step: loss, global norm, clipping, and the optimizer on every bucket.
 func finish[F Float](r *Rank) {
 	ReduceLoss(r, r.Program.Loss)
-	r.exec.scatter.settle(r, scattering)
+	r.exec.scatter.waitBoth(r, scattering)
 	buckets := r.Stage.Buckets
 	for i := range buckets {
-		if buckets[i].last() {
+		if buckets[i].reducesLast() {
 			StartReduce(r, i)
 		}
 	}
@@ -262,23 +263,23 @@ func finish[F Float](r *Rank) {
 	if r.Skip {
 		return
 	}
-	if r.late != nil {
-		r.late.hyper, r.late.clip = r.Hyper, r.Clip
+	if r.updates != nil {
+		r.updates.hyper, r.updates.clip = r.Hyper, r.Clip
 	}
 	for i := range buckets {
-		if r.late.postpone(i) {
+		if r.updates.postponeBucket(i) {
 			continue
 		}
 		Optimize[F](r, i)
-		if buckets[i].Shard >= 0 && !buckets[i].Fetch {
+		if buckets[i].Shard >= 0 && !buckets[i].ShardedParams {
 			r.taintOthers(i)
 			StartGather(r, i)
 		}
 	}
 	for i := range buckets {
-		if buckets[i].Shard >= 0 && !buckets[i].Fetch {
+		if buckets[i].Shard >= 0 && !buckets[i].ShardedParams {
 			WaitGather(r, i)
 		}
 	}
-	r.late.begin(r.ID)
+	r.updates.begin(r.ID)
 }

@@ -5,33 +5,33 @@ import (
 	"slices"
 )
 
-// hasExpertBias reports whether the model adds a number to each expert's score where experts are chosen.
+// hasExpertBias reports whether the model adds a bias to the experts' scores for the choice of experts.
 func (p *Program) hasExpertBias() bool {
 	return slices.ContainsFunc(p.Params, func(x Param) bool { return x.Choices > 0 })
 }
 
-// expertBiasNote is the line at the start of a run whose expert bias moves, which transformers' never does; "" for
-// other runs.
+// expertBiasNote returns the line at the start of a run that updates the expert bias, which transformers never does; ""
+// for other runs.
 func (p *Program) expertBiasNote(rate float64) string {
 	if rate == 0 || !p.hasExpertBias() {
 		return ""
 	}
 	return fmt.Sprintf("expert bias: each step moves it by %v against the expert's load (train.experts.bias_rate); "+
-		"transformers keeps it fixed, as --set train.experts.bias_rate=0 does", rate)
+		"transformers keeps it fixed; use --set train.experts.bias_rate=0 for that", rate)
 }
 
-// balance moves a run of the numbers that are added to experts' scores where experts are chosen: up by BiasRate where
-// the expert got less choices than its share of the step's, down where it got more (Wang et al. 2024, as DeepSeek-V3
-// does it). There the gradient is how many it got. Both sides are whole numbers, so that every plan finds the same
-// sign. state is what takes an element's number to that of its state.
+// balance updates the bias of the experts' scores: up by BiasRate if the expert got fewer choices than its share of the
+// step's, down if it got more (Wang et al. 2024, as in DeepSeek-V3). The gradient of the bias is the number of choices.
+// Both sides of the comparison are whole numbers, so that every plan finds the same sign. state is the difference
+// between an element's number and that of its optimizer state.
 func (u *updater[F]) balance(bucket int, s *span, state int) {
-	r, room := u.r, blocks[F](u.r)
+	r, buffer := u.r, conversionBuffer[F](u.r)
 	experts := float64(s.load.Dims[0].Size)
 	b := &r.Program.Batch
 	all := float64(b.GlobalBatch) * float64(b.SeqLen) * float64(s.load.Choices)
 	for lo := s.lo; lo < s.hi; lo += blockElems {
 		n := min(s.hi-lo, blockElems)
-		got, bias := room[:n], room[blockElems:][:n]
+		got, bias := buffer[:n], buffer[blockElems:][:n]
 		read(r, u.types.Grads, r.gradAt(bucket, lo), got)
 		elem, at := u.types.Params, r.paramAt(bucket, lo)
 		if r.Program.hasMaster() {
@@ -39,16 +39,16 @@ func (u *updater[F]) balance(bucket int, s *span, state int) {
 			at = r.Stage.Arena.Master.Offset + (state+lo)*elem.Size()
 		}
 		read(r, elem, at, bias)
-		level(bias, got, experts, all, F(r.Hyper.BiasRate))
-		if native[F](elem) { // bias is a copy
+		moveBias(bias, got, experts, all, F(r.Hyper.BiasRate))
+		if isNative[F](elem) { // bias is a copy
 			write(r, elem, at, bias)
 		}
 		u.put(bucket, lo, elem, at, bias)
 	}
 }
 
-// level moves the bias of each expert by rate toward an even share of all choices, of which the expert got so many.
-func level[F Float](bias, got []F, experts, all float64, rate F) {
+// moveBias moves the bias of each expert by rate toward an even share of all choices, of which the expert got so many.
+func moveBias[F Float](bias, got []F, experts, all float64, rate F) {
 	for i, x := range got {
 		switch load := float64(float64(x) * experts); {
 		case load > all:

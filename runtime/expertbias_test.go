@@ -19,7 +19,7 @@ func biased(master bool) *Rank {
 	}
 	r := &Rank{Program: p, Stage: stage, Arena: make([]byte, 192), Clip: 0.5, Scale: 8}
 	r.Hyper = Hyper{LR: 1, BiasRate: 0.25}
-	r.buckets = []bucket{{hi: 16, counts: true, spans: []span{{lo: 0, hi: 2}, {lo: 2, hi: 6, load: bias},
+	r.buckets = []bucket{{hi: 16, countsInNorm: true, spans: []span{{lo: 0, hi: 2}, {lo: 2, hi: 6, load: bias},
 		{lo: 6, hi: 7}}}}
 	copy(View[float32](r, 64, 16), []float32{2, 2, 6, 9, 0, 5, 4})
 	return r

@@ -28,10 +28,10 @@ type layerID struct{ segment, layer int }
 
 // expertCounts are what a rank counts of its experts in a step.
 type expertCounts struct {
-	counts bool // a forward pass of a training step is under way, not one that is run again
-	at     layerID
-	layers map[layerID]*layerLoad
-	aux    float64
+	counting bool // a forward pass of a training step is under way, not one that is run again
+	at       layerID
+	layers   map[layerID]*layerLoad
+	aux      float64
 }
 
 // layerLoad is what a rank counted of one layer.
@@ -52,10 +52,10 @@ func (c *expertCounts) clear() {
 
 // add counts a micro-batch's choices; those that are dropped are -1 - expert.
 func (c *expertCounts) add(index []int32, experts, rounds int) {
-	if !c.counts {
+	if !c.counting {
 		return
 	}
-	x := c.of(c.at, experts)
+	x := c.layer(c.at, experts)
 	x.passes++
 	x.rounds += rounds
 	for _, e := range index {
@@ -67,8 +67,8 @@ func (c *expertCounts) add(index []int32, experts, rounds int) {
 	}
 }
 
-// of is what was counted of a layer.
-func (c *expertCounts) of(at layerID, experts int) *layerLoad {
+// label is what was counted of a layer.
+func (c *expertCounts) layer(at layerID, experts int) *layerLoad {
 	x := c.layers[at]
 	if x == nil {
 		x = (&layerLoad{choices: make([]int64, experts)})
@@ -128,12 +128,12 @@ func (r *run) expertLoad(id layerID) ExpertLoad {
 		e.Rounds[i], e.Further = x.rounds, max(e.Further, x.rounds-x.passes)
 	}
 	e.Dropped /= int64(r.p.Experts.Copies)
-	e.Load, e.CV = spread(choices)
+	e.Load, e.CV = loadSpread(choices)
 	return e
 }
 
-// spread is the largest of some numbers over their mean, and their deviation over it.
-func spread(n []int64) (most, cv float64) {
+// loadSpread is the largest of some numbers over their mean, and their deviation over it.
+func loadSpread(n []int64) (most, cv float64) {
 	sum, squares, top := 0.0, 0.0, 0.0
 	for _, x := range n {
 		sum += float64(x)

@@ -18,7 +18,7 @@ func Export(dir string) Option { return func(o *options) { o.export = dir } }
 // export is Run where it exports.
 func (r *run) export() error {
 	r.report = newReport(&r.o)
-	if err := r.settle(); err != nil {
+	if err := r.applySettings(); err != nil {
 		return err
 	}
 	if l := r.o.launch; l != nil && l.Processes > 1 {
@@ -41,7 +41,7 @@ func (r *run) export() error {
 	if err != nil {
 		return err
 	}
-	from, err := r.exported()
+	from, err := r.loadForExport()
 	if err != nil {
 		return err
 	}
@@ -61,14 +61,14 @@ func (r *run) export() error {
 		return err
 	}
 	r.res.Export, r.res.Steps = r.o.export, r.done.step
-	r.report.say(fmt.Sprintf("export: %s, as %s, to %s", from, w.Family, r.o.export), "export", "from", from, "family",
+	r.report.info(fmt.Sprintf("export: %s, as %s, to %s", from, w.Family, r.o.export), "export", "from", from, "family",
 		w.Family, "path", r.o.export)
 	return nil
 }
 
-// exported fills the parameters that are to be exported, and says from where.
-func (r *run) exported() (from string, err error) {
-	c, _, err := r.chosen()
+// loadForExport fills the parameters that are to be exported, and says from where.
+func (r *run) loadForExport() (from string, err error) {
+	c, _, err := r.checkpointToResume()
 	switch {
 	case err != nil:
 		return "", err
@@ -82,14 +82,14 @@ func (r *run) exported() (from string, err error) {
 		return "", exitf(ExitInput, "--export: there is no checkpoint in %s; --dir says where the run was, and "+
 			"--resume never exports what training would begin with", r.ckptDir)
 	}
-	return r.initial()
+	return r.initialize()
 }
 
 // published is the model as a file of Hugging Face's layout, each tensor gathered from the ranks' arenas as it is
 // written.
 func published[F Float](c *crew) ckpt.Content {
 	p := c.ranks[0].Program
-	parts, placed, k := c.parts(), p.placed(), p.weightKind()
+	parts, placed, k := c.parts(), p.publishedTensors(), p.weightKind()
 	out := ckpt.Content{Metadata: map[string]string{"format": "pt"}}
 	for _, t := range placed {
 		out.Tensors = append(out.Tensors, ckpt.Tensor{Name: t.name, DType: ckpt.DTypeOf[F](), Shape: t.Shape})
@@ -100,7 +100,7 @@ func published[F Float](c *crew) ckpt.Content {
 		for s := range x.Shares {
 			for j, r := range c.ranks {
 				t := &parts[j][x.at[s]]
-				if !k.owns(r, t) {
+				if !k.isSaved(r, t) {
 					continue
 				}
 				x.Shares[s].slab(&k, r, t, func(at, pub, step, n int) {

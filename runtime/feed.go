@@ -15,14 +15,14 @@ const lateEvery = time.Second
 
 // readFrom has the next batches taken from a prefetcher. Whether it is late in some process is not known before they
 // tell.
-func (r *run) readFrom(f *prefetcher) { r.feed, r.late = f, true }
+func (r *run) readFrom(f *prefetcher) { r.feed, r.feedLate = f, true }
 
 // endSteps ends the steps under way if a process of the team may have to wait for its next batch.
 func (r *run) endSteps() error {
-	if r.team.Peers == nil || !r.late || len(r.again) > 0 {
+	if r.team.Peers == nil || !r.feedLate || len(r.retries) > 0 {
 		return nil
 	}
-	return r.drain()
+	return r.finishAll()
 }
 
 // nextBatch is the next batch, or errAsked if the run is to stop while the batch is not there.
@@ -30,14 +30,14 @@ func (r *run) nextBatch() (*batch, error) {
 	if r.team.Peers == nil {
 		return r.feed.take(r.ctx.Done())
 	}
-	for r.late && !r.halt {
+	for r.feedLate && !r.stopRequested {
 		r.feed.wait(r.ctx.Done(), lateEvery)
-		if err := r.share(); err != nil {
+		if err := r.exchangeReports(); err != nil {
 			return nil, err
 		}
 	}
-	if r.halt {
-		return nil, errAsked
+	if r.stopRequested {
+		return nil, errStopRequested
 	}
 	return r.feed.take(nil)
 }

@@ -111,23 +111,23 @@ func TestEndWhileTheDiskHangs(t *testing.T) {
 	}
 }
 
-// heard is a launch of two processes, of which the other says what a test wants.
+// stepReport is a launch of two processes, of which the other says what a test wants.
 type heard struct {
 	others
-	say  func(call int) told
-	own  []told
+	say  func(call int) passReport
+	own  []passReport
 	call int
 }
 
 func (h *heard) Exchange(own []byte) ([][]byte, error) {
-	var x told
+	var x passReport
 	if err := json.Unmarshal(own, &x); err != nil {
 		return nil, err
 	}
 	h.own = append(h.own, x)
 	h.call++
 	other := h.say(h.call)
-	other.Ranks = make([]toldRank, 1)
+	other.Ranks = make([]rankReport, 1)
 	b, err := json.Marshal(other)
 	return [][]byte{own, b}, err
 }
@@ -137,20 +137,24 @@ func (h *heard) Exchange(own []byte) ([][]byte, error) {
 func TestTeamWaitsForTheLastBatch(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		say   func(call int) told
+		say   func(call int) passReport
 		hangs bool // this process's disk
 		asked bool // this process is
 		err   error
 		calls int
 	}{
-		{"the other is late twice", func(call int) told { return told{Late: call < 3} }, false, false, nil, 3},
-		{"the other is asked to stop while it is late", func(call int) told {
-			return told{Late: true, Stop: call == 2}
-		}, false, false, errAsked, 2},
-		{"this one is late, and the other is asked to stop", func(call int) told {
-			return told{Stop: call == 2}
-		}, true, false, errAsked, 2},
-		{"this one is late and asked to stop", func(int) told { return told{} }, true, true, errAsked, 1},
+		{"the other is late twice", func(call int) passReport {
+			return passReport{Late: call < 3}
+		}, false, false, nil, 3},
+		{"the other is asked to stop while it is late", func(call int) passReport {
+			return passReport{Late: true, Stop: call == 2}
+		}, false, false, errStopRequested, 2},
+		{"this one is late, and the other is asked to stop", func(call int) passReport {
+			return passReport{Stop: call == 2}
+		}, true, false, errStopRequested, 2},
+		{"this one is late and asked to stop", func(int) passReport {
+			return passReport{}
+		}, true, true, errStopRequested, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := bigram[float64](2, 0)
@@ -200,7 +204,7 @@ func TestTeamStopsForABatchThatFails(t *testing.T) {
 		stops bool
 	}{{"a batch that is needed", 3, true}, {"after the last step", 12, false}} {
 		p := bigram[float64](2, 0)
-		peers := &heard{say: func(int) told { return told{} }}
+		peers := &heard{say: func(int) passReport { return passReport{} }}
 		team := &Team{Launch: &launch.Launch{Processes: 2, Ranks: 2, Count: 1}, Peers: peers}
 		crew, err := newCrew(p, 0, team)
 		must(t, err)
@@ -210,11 +214,11 @@ func TestTeamStopsForABatchThatFails(t *testing.T) {
 		r := &run{p: p, team: team, crew: crew, ctx: t.Context(), metrics: &metrics{}, rows: f, total: 12,
 			done: progress{step: tt.done}}
 		r.readFrom(f)
-		must(t, r.share())
-		if got := peers.own[0]; got.Stop != tt.stops || r.halted() != tt.stops {
-			t.Errorf("%s: this process says %+v, halted %v", tt.name, got, r.halted())
+		must(t, r.exchangeReports())
+		if got := peers.own[0]; got.Stop != tt.stops || r.isStopRequested() != tt.stops {
+			t.Errorf("%s: this process says %+v, halted %v", tt.name, got, r.isStopRequested())
 		}
-		if err := r.cause(); errors.Is(err, gone) != tt.stops {
+		if err := r.ioError(); errors.Is(err, gone) != tt.stops {
 			t.Errorf("%s: the cause is %v", tt.name, err)
 		}
 		f.stop()

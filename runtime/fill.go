@@ -31,7 +31,7 @@ func (r *run) fillMoments(c *ckpt.Checkpoint) error {
 	kinds := r.p.momentKinds()
 	_, absent := c.Manifest.Extra[noMomentsExtra]
 	switch {
-	case !r.p.keepsMoments():
+	case !r.p.hasMoments():
 		return nil
 	case absent:
 		for _, k := range r.crew.mine {
@@ -50,16 +50,16 @@ func (r *run) fillParams(c *ckpt.Checkpoint) error {
 	x := c.Manifest.Extra
 	if was, is := x["model"], r.p.Model.Hash; was != "" && is != "" && was != is {
 		return exitf(ExitInput, "its model is another (%s of job %s, and the program's is %s of job %s)%s",
-			shortHash(was), x["name"], shortHash(is), r.p.Name, r.unlike(c))
+			shortHash(was), x["name"], shortHash(is), r.p.Name, r.shapeDifferences(c))
 	}
 	return r.fillFrom(c, modelFile, r.p.weightKinds()...)
 }
 
-// unlike says of a checkpoint of another model which tensors have other shapes than the program's, as a table of
-// learned positions of another length; or, where none has, that shapes do not tell the models apart.
-func (r *run) unlike(c *ckpt.Checkpoint) string {
+// otherModelError says of a checkpoint of another model which tensors have other shapes than the program's, as a table
+// of learned positions of another length; or, where none has, that shapes do not tell the models apart.
+func (r *run) shapeDifferences(c *ckpt.Checkpoint) string {
 	const alike = ", though their tensors may look alike"
-	if !r.team.lead() {
+	if !r.team.isFirst() {
 		return alike
 	}
 	f, err := c.File(modelFile)
@@ -82,12 +82,12 @@ func (r *run) unlike(c *ckpt.Checkpoint) string {
 	if len(words) == 0 {
 		return alike
 	}
-	return ": " + several(words)
+	return ": " + firstNames(words)
 }
 
 // fillFrom reads the tensors of some kinds from a file of the checkpoint, which holds no others.
 func (r *run) fillFrom(c *ckpt.Checkpoint, name string, kinds ...kind) error {
-	if !r.team.lead() {
+	if !r.team.isFirst() {
 		return r.loadKinds(kinds, nil)
 	}
 	f, err := c.File(name)
@@ -95,7 +95,7 @@ func (r *run) fillFrom(c *ckpt.Checkpoint, name string, kinds ...kind) error {
 		return err
 	}
 	defer f.Close()
-	if err := r.knows(f.Tensors(), kinds); err != nil {
+	if err := r.checkTensorNames(f.Tensors(), kinds); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return r.loadKinds(kinds, f.Tensor)
@@ -116,8 +116,8 @@ func (r *run) loadKinds(kinds []kind, find func(name string) (ckpt.Tensor, *io.S
 	return nil
 }
 
-// knows refuses tensors that the program has no place for: they are another model's.
-func (r *run) knows(saved []ckpt.Tensor, kinds []kind) error {
+// checkTensorNames refuses tensors that the program has no place for: they are another model's.
+func (r *run) checkTensorNames(saved []ckpt.Tensor, kinds []kind) error {
 	first := r.crew.ranks[0]
 	own := map[string]bool{}
 	for _, t := range tensors(r.p, first.Coord) {
@@ -125,11 +125,11 @@ func (r *run) knows(saved []ckpt.Tensor, kinds []kind) error {
 			own[t.name+k.suffix] = true
 		}
 	}
-	return strangers(saved, func(name string) bool { return own[name] })
+	return checkUnknownTensors(saved, func(name string) bool { return own[name] })
 }
 
-// strangers refuses tensors that are not known.
-func strangers(saved []ckpt.Tensor, known func(name string) bool) error {
+// checkUnknownTensors refuses tensors that are not known.
+func checkUnknownTensors(saved []ckpt.Tensor, known func(name string) bool) error {
 	var names []string
 	for _, t := range saved {
 		if !known(t.Name) {
@@ -140,11 +140,11 @@ func strangers(saved []ckpt.Tensor, known func(name string) bool) error {
 		return nil
 	}
 	slices.Sort(names)
-	return exitf(ExitInput, "it has tensors that the program has not: %s; it is of another model", several(names))
+	return exitf(ExitInput, "it has tensors that the program has not: %s; it is of another model", firstNames(names))
 }
 
-// several lists a few of the names, and how many more there are.
-func several(names []string) string {
+// firstNames lists a few of the names, and how many more there are.
+func firstNames(names []string) string {
 	more := ""
 	if n := len(names) - 3; n > 0 {
 		names, more = names[:3], fmt.Sprintf(" and %d more", n)

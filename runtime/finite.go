@@ -50,7 +50,8 @@ func (r *run) checkState() error {
 			continue
 		}
 		r.metrics.event(r.done.step, "stop", text)
-		return exitf(ExitNonfinite, "step %d is not saved: %s. %s; %s", r.done.step, text, r.calmer(), r.lastGood())
+		return exitf(ExitNonfinite, "step %d is not saved: %s. %s; %s", r.done.step, text, r.smallerUpdatesAdvice(),
+			r.goodCheckpointAdvice())
 	}
 	return nil
 }
@@ -77,12 +78,12 @@ func (t *Team) texts(own string) ([]string, error) {
 	return out, nil
 }
 
-// lastGood says which checkpoint is continued after its successors turned out to be of no use.
-func (r *run) lastGood() string {
+// goodCheckpointAdvice says which checkpoint is continued after its successors turned out to be of no use.
+func (r *run) goodCheckpointAdvice() string {
 	if r.res.Checkpoint == "" {
 		return "no checkpoint was saved before: start over (--resume never)"
 	}
-	return fmt.Sprintf("the last good checkpoint is of step %d: %s continues it", r.good, r.res.Checkpoint)
+	return fmt.Sprintf("the last good checkpoint is of step %d: %s continues it", r.goodStep, r.res.Checkpoint)
 }
 
 // nonfinite finds the first element, of what the rank saves of some kinds, that is not finite; nil if there is none.
@@ -91,7 +92,7 @@ func nonfinite[F Float](r *Rank, kinds []kind) (bad *ckpt.NonfiniteError) {
 	ts := tensors(r.Program, r.Coord)
 	for i := range ts {
 		for _, k := range kinds {
-			if !k.owns(r, &ts[i]) {
+			if !k.isSaved(r, &ts[i]) {
 				continue
 			}
 			lo, hi, at := k.piece(r, &ts[i])

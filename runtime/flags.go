@@ -203,7 +203,7 @@ func parse(args []string) (*command, error) {
 		if !given && len(args) > 0 {
 			next = args[0]
 		}
-		f, err := known(name, next)
+		f, err := findFlag(name, next)
 		if err != nil {
 			return nil, err
 		}
@@ -220,9 +220,9 @@ func parse(args []string) (*command, error) {
 	return c, nil
 }
 
-// known is the flag of a name, which may be written as torchrun lets it: nproc_per_node. The error suggests another
+// findFlag is the flag of a name, which may be written as torchrun lets it: nproc_per_node. The error suggests another
 // flag, with the value where that goes.
-func known(name, value string) (*flag, error) {
+func findFlag(name, value string) (*flag, error) {
 	name = strings.ReplaceAll(name, "_", "-")
 	if name == "nodes" {
 		name = "nnodes"

@@ -1,16 +1,16 @@
 package runtime
 
-// Finders are [Devices] that say, once all ranks have taken theirs, which libraries they found and what these do, a
-// line each: "NCCL 2.30.7: …".
-type Finders interface {
-	Found() []string
+// LibraryReporter is implemented by [Devices] that report, after all ranks have opened theirs, the libraries that they
+// found and what they are used for, one line each: "NCCL 2.30.7: …".
+type LibraryReporter interface {
+	Libraries() []string
 }
 
-// found prints the lines.
-func (r *run) found() {
-	if f, ok := r.p.Devices.(Finders); ok {
-		for _, text := range f.Found() {
-			r.report.say(text, "found", "what", text)
+// reportLibraries prints the lines.
+func (r *run) reportLibraries() {
+	if f, ok := r.p.Devices.(LibraryReporter); ok {
+		for _, text := range f.Libraries() {
+			r.report.info(text, "found", "what", text)
 		}
 	}
 }

@@ -9,28 +9,28 @@ import (
 // Version1 is asserted by generated code, so that code of another generation does not compile.
 const Version1 = true
 
-// Row is the index in the global batch of the first row of this rank's micro-batch m.
-func Row(r *Rank, m int) int {
+// FirstRow is the index in the global batch of the first row of this rank's micro-batch m.
+func FirstRow(r *Rank, m int) int {
 	b := &r.Program.Batch
 	return (m*b.Replicas + r.replica()) * b.MicroBatch
 }
 
-// DropKey keys one dropout of one layer in the present step. Micro-batch and rank are not in it: elements
+// DropoutKey keys one dropout of one layer in the present step. Micro-batch and rank are not in it: elements
 // are numbered within the global batch.
-func DropKey(r *Rank, segment, layer, key int) uint64 {
+func DropoutKey(r *Rank, segment, layer, key int) uint64 {
 	return rng.Key(r.Seed, uint64(r.StepID), uint64(segment), uint64(layer), uint64(key))
 }
 
-// Drop is p while training, else 0.
-func Drop(r *Rank, p float64) float64 {
+// DropoutRate is p while training, else 0.
+func DropoutRate(r *Rank, p float64) float64 {
 	if r.Training {
 		return p
 	}
 	return 0
 }
 
-// Part is where this rank's part of a dim begins, and how many of its width elements are not padding.
-func Part(r *Rank, group, width, size int) (lo, n int) {
+// LocalRange is where this rank's part of a dim begins, and how many of its width elements are not padding.
+func LocalRange(r *Rank, group, width, size int) (lo, n int) {
 	lo = Index(r, group) * width
 	return lo, min(max(size-lo, 0), width)
 }
@@ -44,10 +44,10 @@ func Iota(ids []int32, at cpu.Where, offset int) {
 
 // Zigzag is where a rank's part of a dim of size lies that a group splits in the zigzag order of n parts: at most two
 // runs.
-func Zigzag(r *Rank, group, n, size int) cpu.Where { return Turned(r, group, n, size, 0) }
+func Zigzag(r *Rank, group, n, size int) cpu.Where { return ShiftedZigzag(r, group, n, size, 0) }
 
-// Turned is Zigzag of the part that the rank has when parts have moved on by so many ranks.
-func Turned(r *Rank, group, n, size, by int) (w cpu.Where) {
+// ShiftedZigzag is Zigzag of the part that the rank has when parts have moved on by so many ranks.
+func ShiftedZigzag(r *Rank, group, n, size, by int) (w cpu.Where) {
 	g, runs := r.groups[group], 0
 	comm.Parts((g.Index()+g.Size()-by)%g.Size(), g.Size(), size, n, func(at, width int) {
 		switch runs {
@@ -66,15 +66,16 @@ func Turned(r *Rank, group, n, size, by int) (w cpu.Where) {
 	return w
 }
 
-// AtMost makes those of ids that are above most it.
-func AtMost(ids []int32, most int) {
+// CapIDs makes those of ids that are above most it.
+func CapIDs(ids []int32, most int) {
 	for i, id := range ids {
 		ids[i] = min(id, int32(most))
 	}
 }
 
-// Join puts rows of a and of b one behind the other in dst. b has a row for each times rows of a, [outer, times, ...].
-func Join[T any](dst, a, b []T, outer, times, width, more int) {
+// Concat puts rows of a and of b one behind the other in dst. b has a row for each times rows of a, [outer, times,
+// ...].
+func Concat[T any](dst, a, b []T, outer, times, width, more int) {
 	for i := range outer {
 		for range times {
 			copy(dst, a[:width])
@@ -84,8 +85,8 @@ func Join[T any](dst, a, b []T, outer, times, width, more int) {
 	}
 }
 
-// PartOf leaves in dst [outer, ...] the elements of src [outer, n] from at on.
-func PartOf[T any](dst, src []T, outer, n, at int) {
+// SliceFrom leaves in dst [outer, ...] the elements of src [outer, n] from at on.
+func SliceFrom[T any](dst, src []T, outer, n, at int) {
 	width := len(dst) / outer
 	for i := range outer {
 		copy(dst[i*width:][:width], src[i*n+at:])

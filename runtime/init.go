@@ -67,7 +67,7 @@ func put[F Float](r *Rank, k *kind, t *tensor, first int, x []F) {
 func initTensor[F Float](out []F, t *tensor, lo int, seed uint64) {
 	key := rng.Key(rng.KeyString(rng.Key(seed, initKey), t.param.Name), uint64(t.layer))
 	clear(out)
-	drawn, zero := t.param.drawn(), t.param.zero()
+	drawn, zero := t.param.drawnElems(), t.param.zero()
 	t.runs(lo, lo+len(out), func(local, logical, n int) {
 		n = min(n, drawn-logical)
 		switch t.param.Init.Kind {
@@ -107,8 +107,8 @@ func (p *Param) rowElems() int {
 	return n
 }
 
-// drawn is how many of a logical tensor's elements, from the first on, do not begin at 0.
-func (p *Param) drawn() int {
+// drawnElems is how many of a logical tensor's elements, from the first on, do not begin at 0.
+func (p *Param) drawnElems() int {
 	if p.Init.First == 0 {
 		return math.MaxInt
 	}

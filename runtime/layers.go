@@ -1,9 +1,9 @@
 package runtime
 
-// Layers tells which layers are local, over and over from layer 0 on.
+// Layers is a repeating pattern over the layers: true if a layer has local attention.
 type Layers []bool
 
-// Pick is local in a local layer, and full in another.
+// Pick returns local if a layer is local, else full.
 func Pick[T any](l Layers, layer int, local, full T) T {
 	if l[layer%len(l)] {
 		return local

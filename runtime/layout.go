@@ -52,8 +52,8 @@ func tensors(p *Program, coord map[string]int) []tensor {
 	return out
 }
 
-// find is where a layer of a parameter lies in the stage's flat space, -1 if it does not, and whether that is in
-// another place than its own.
+// findPublished is where a layer of a parameter lies in the stage's flat space, -1 if it does not, and whether that is
+// in another place than its own.
 func (s *Stage) find(p *Param, layer int) (offset int, second bool) {
 	for i, place := range p.Places {
 		for _, b := range s.Buckets {
@@ -160,8 +160,8 @@ func (t *tensor) slab(from, to int) (lo, hi int) {
 	return a * stride, b * stride
 }
 
-// splits says whether any dimension of the tensor is split over the atom.
-func (p *Param) splits(atom string) bool {
+// isSplitOver says whether any dimension of the tensor is split over the atom.
+func (p *Param) isSplitOver(atom string) bool {
 	return slices.ContainsFunc(p.Dims, func(d Dim) bool { return slices.Contains(d.Axes, atom) })
 }
 
@@ -207,10 +207,10 @@ func (p *Program) validateStage(s *Stage, bad func(string, ...any)) {
 			bad("bucket %d has %d elements, which %d shards do not divide", i, b.Elems, n)
 		}
 		params, grads := b.Elems, b.Elems
-		if b.Fetch {
+		if b.ShardedParams {
 			params /= n
 		}
-		if b.Each {
+		if b.ShardedGrads {
 			grads /= n
 		}
 		if (b.Params+params)*types.Params.Size() > s.Arena.Params.Size ||
@@ -220,7 +220,7 @@ func (p *Program) validateStage(s *Stage, bad func(string, ...any)) {
 		if end := (b.State + b.Elems/n) * types.Master.Size(); p.hasMaster() && end > s.Arena.Master.Size {
 			bad("the master copy of bucket %d ends at byte %d, after its region", i, end)
 		}
-		if end := (b.State + b.Elems/n) * types.Moments.Size(); p.keepsMoments() && end > s.Arena.Moment1.Size ||
+		if end := (b.State + b.Elems/n) * types.Moments.Size(); p.hasMoments() && end > s.Arena.Moment1.Size ||
 			p.Optim != SGD && end > s.Arena.Moment2.Size {
 			bad("the state of bucket %d ends at byte %d, after its regions", i, end)
 		}
@@ -274,8 +274,8 @@ func (p *Program) size(atoms []string) int {
 	return n
 }
 
-// without are the atoms of a that b lacks.
-func without(a, b []string) (out []string) {
+// axesNotIn are the atoms of a that b lacks.
+func axesNotIn(a, b []string) (out []string) {
 	for _, x := range a {
 		if !slices.Contains(b, x) {
 			out = append(out, x)

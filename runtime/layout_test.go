@@ -25,8 +25,9 @@ func split(tp, dp int, rowAxes, colAxes []string, shard bool) *Program {
 			Backward: idle}},
 		Batch: BatchLayout{MicroBatch: 1, MicroBatches: 1, Replicas: 1, GlobalBatch: 1},
 		Stages: []Stage{{
-			Buckets: []Bucket{{Offset: 0, Elems: 96, Reduce: -1, Sum: 0, Shard: -1, State: 8, Count: []string{"dp"},
-				Pieces: []Piece{{0, 0, 0}, {1, 0, 38}, {0, 1, 42}}}},
+			Buckets: []Bucket{{Offset: 0, Elems: 96, Reduce: -1, Sum: 0, Shard: -1, State: 8,
+				ReplicatedOver: []string{"dp"},
+				Pieces:         []Piece{{0, 0, 0}, {1, 0, 38}, {0, 1, 42}}}},
 			Arena: Arena{Size: 6144, Params: Region{0, 1024}, Grads: Region{1024, 1024}, Moment1: Region{2048, 2048},
 				Moment2: Region{4096, 2048}},
 		}},
@@ -220,7 +221,7 @@ func TestRowsCoverEachElementOnce(t *testing.T) {
 			for i, c := range mesh.Coord(rank) {
 				coord[mesh[i].Name] = c
 			}
-			if coord["dp"] != 0 && !p.Params[0].splits("dp") {
+			if coord["dp"] != 0 && !p.Params[0].isSplitOver("dp") {
 				continue
 			}
 			ts := tensors(p, coord)[0]

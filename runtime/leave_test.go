@@ -34,8 +34,8 @@ func TestLeave(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &run{team: &Team{Peers: &others{}}, crew: crew, over: make(chan struct{})}
-		if got := r.leave(c.err); got != c.err {
+		r := &run{team: &Team{Peers: &others{}}, crew: crew, ended: make(chan struct{})}
+		if got := r.leaveTeam(c.err); got != c.err {
 			t.Errorf("%v became %v", c.err, got)
 		}
 		if failed := crew.world.Err(); (failed != nil) != c.fails {
@@ -75,31 +75,31 @@ func TestPeerLostWhileOpening(t *testing.T) {
 
 // Data that differs is named, and so is what else does.
 func TestAgreedDiffers(t *testing.T) {
-	own := agreed{"abc", "a.txt", 100, "0123"}
-	for want, change := range map[string]func(*agreed){
+	own := launchInputs{"abc", "a.txt", 100, "0123"}
+	for want, change := range map[string]func(*launchInputs){
 		"processes train on different data: process 0 on a.txt (digest abc), and process 3 on b\\u001b.txt (digest " +
 			"xyz). Every process needs the same data files, of the same contents: give each the same --data, or copy " +
-			"the files again": func(a *agreed) {
+			"the files again": func(a *launchInputs) {
 			a.Data, a.Files = "xyz", "b\x1b.txt"
 		},
 		"processes train for different lengths: process 0 to step 100, and process 3 to step 200. Start all with the " +
-			"same flags": func(a *agreed) {
+			"same flags": func(a *launchInputs) {
 			a.Steps = 200
 		},
 		"processes train with different settings: their digest is 0123 in process 0, and 4567 in process 3. Start " +
-			"all with the same flags and binary": func(a *agreed) {
+			"all with the same flags and binary": func(a *launchInputs) {
 			a.Settings = "4567"
 		},
 	} {
 		other := own
 		change(&other)
-		if err := own.differs(&other, 3); err == nil || err.Error() != want {
+		if err := own.checkEqual(&other, 3); err == nil || err.Error() != want {
 			t.Errorf("%v\nwant %s", err, want)
 		}
 	}
 	elsewhere := own
 	elsewhere.Files = "/other/a.txt"
-	if own.differs(&elsewhere, 1) != nil {
+	if own.checkEqual(&elsewhere, 1) != nil {
 		t.Error("the same data under another path is refused")
 	}
 	o := options{sets: []setting{{"data.train", nil}, {dataOnly, nil}, {"train.seed", 1}}}
@@ -147,8 +147,8 @@ func (s *silent) Exchange(own []byte) ([][]byte, error) {
 	}
 	return nil, <-s.failed
 }
-func (s *silent) Awaited() string { return "ranks 2 to 3 on h1" }
-func (s *silent) Fail(err error)  { s.failed <- err }
+func (s *silent) WaitingFor() string { return "ranks 2 to 3 on h1" }
+func (s *silent) Fail(err error)     { s.failed <- err }
 
 // A process that lives and does not go on ends the run at the deadline, and one that tells of other ranks than it has
 // is an error.
@@ -172,7 +172,7 @@ func TestStuckProcess(t *testing.T) {
 		}
 		team.Peers = s
 		r := &run{p: p, team: team, crew: crew, ctx: t.Context(), metrics: &metrics{}}
-		if err := r.share(); err == nil || err.Error() != want {
+		if err := r.exchangeReports(); err == nil || err.Error() != want {
 			t.Errorf("%v\nwant %s", err, want)
 		}
 		crew.close()

@@ -9,10 +9,10 @@ import (
 // Line is one rank's view of those that communicate with each other, in an order that is the same for all of them. On a
 // device it is a communicator.
 type Line struct {
-	Name  string
-	Ranks []int // in the order of the members; none where the rank has no part in it
-	Pipe  bool  // messages go from the first to the last; else what is joined is of all
-	Alike bool  // all are of one stage, so that what they join lies at one place of their arenas
+	Name      string
+	Ranks     []int // in the order of the members; none where the rank has no part in it
+	IsPipe    bool  // messages go from the first to the last; else what is joined is of all
+	SameStage bool  // all are of one stage, so that what they join lies at one place of their arenas
 }
 
 // Lines are the program's, for the rank: by name the same on every rank, and in the same order. Those of groups come
@@ -28,8 +28,8 @@ func (r *Rank) Lines() []Line {
 	for i := range p.Stages {
 		for j := range p.Stages[i].Buckets {
 			b := &p.Stages[i].Buckets[j]
-			atoms = append(atoms, p.atoms(b.Reduce), p.atoms(b.Shard), p.rest(b))
-			ends = ends || b.Ends
+			atoms = append(atoms, p.atoms(b.Reduce), p.atoms(b.Shard), p.sumOnly(b))
+			ends = ends || b.SharedByEnds
 		}
 	}
 	for i, a := range atoms {
@@ -52,14 +52,14 @@ func overlapLine(atoms []string) string { return "buckets over " + strings.Join(
 // endsLine is the name of the line between the ends of the pipeline.
 const endsLine = "ends"
 
-// rest are the atoms of Sum that Shard lacks.
-func (p *Program) rest(b *Bucket) []string { return without(p.atoms(b.Sum), p.atoms(b.Shard)) }
+// sumOnly are the atoms of Sum that Shard lacks.
+func (p *Program) sumOnly(b *Bucket) []string { return axesNotIn(p.atoms(b.Sum), p.atoms(b.Shard)) }
 
 // line is that of the ranks that differ from this one in the atoms only.
 func (r *Rank) line(name string, atoms []string) Line {
 	ranks, _, err := r.Program.mesh().Members(r.ID, atoms)
 	check(err)
-	return Line{Name: name, Ranks: ranks, Alike: !slices.Contains(atoms, stageAxis)}
+	return Line{Name: name, Ranks: ranks, SameStage: !slices.Contains(atoms, stageAxis)}
 }
 
 // between is the line between this rank's peers of two stages.
@@ -79,7 +79,7 @@ func (r *Rank) pipes() (out []Line) {
 			r.between(pipeName(gradients, i+1, i), stages[i+1], stages[i]))
 	}
 	for i := range out {
-		out[i].Pipe = true
+		out[i].IsPipe = true
 	}
 	return out
 }

@@ -21,19 +21,19 @@ import (
 	"github.com/planc-dev/planc/runtime/visible"
 )
 
-// Main is Run as a command: it reads the flags in os.Args, ends with a committed checkpoint on SIGINT, SIGTERM, SIGQUIT
-// and SIGHUP (a terminal that went away), and exits the process with the code of Run's error. Nobody reading its output
-// any more does not end it.
+// Main is Run as a command: it reads the flags in os.Args and exits the process with the code of Run's error. On
+// SIGINT, SIGTERM, SIGQUIT and SIGHUP (the terminal was closed) the run commits a checkpoint and ends. The run
+// continues when the reader of its output goes away.
 func Main(p *Program) {
 	os.Exit(execute(p, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// sameSignal is how long after a signal another one is taken for the same: timeout(1) signals its child and the child's
-// group, and when a terminal closes, the kernel and the shell do.
+// sameSignal is the time within which a second signal counts as a copy of the first: timeout(1) signals its child and
+// the child's process group, and when a terminal closes, both the kernel and the shell send a signal.
 const sameSignal = 500 * time.Millisecond
 
-// execute is the binary but for the process. It is the boundary at which a panic becomes a message and a status: Go's
-// own would be 2, which says that the user's input is wrong.
+// execute runs the binary and returns its exit status. It turns a panic into a message and a status, because Go's own
+// status for a panic, 2, would mean that the user's input is wrong.
 func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code int) {
 	stdout = visible.Writer(stdout)
 	c, err := parse(args)
@@ -56,7 +56,7 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code
 	if err != nil {
 		return fail(stderr, p, c, err)
 	}
-	l, err := launchOf(p, c)
+	l, err := resolveLaunch(p, c)
 	if err != nil {
 		return fail(stderr, p, c, &ExitError{ExitCannot, err})
 	}
@@ -68,8 +68,8 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code
 		syscall.SIGQUIT)
 	defer cancel()
 	stopping := context.AfterFunc(ctx, func() {
-		time.AfterFunc(sameSignal, cancel) // from then on, a second signal ends the process at once
-		c.stopping(stderr, p)
+		time.AfterFunc(sameSignal, cancel) // after this, a second signal ends the process at once
+		c.reportStop(stderr, p)
 	})
 	result, err := Run(ctx, p, append(c.opts, c.logOption(stderr), launched(l, c.within))...)
 	stopping()
@@ -77,7 +77,7 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code
 		return fail(stderr, p, c, err)
 	}
 	switch {
-	case l.Process > 0: // the first process speaks for all
+	case l.Process > 0: // only the first process prints
 	case result.Export != "" && c.json:
 		logger(stdout).Info("summary", "name", result.Name, "step", result.Steps, "export", result.Export)
 	case result.Export != "":
@@ -90,8 +90,8 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code
 	return 0
 }
 
-// launchOf is the launch that the process is part of.
-func launchOf(p *Program, c *command) (*launch.Launch, error) {
+// resolveLaunch returns the launch that this process is part of.
+func resolveLaunch(p *Program, c *command) (*launch.Launch, error) {
 	const once = "%s. Not supported yet: programs for CPUs on several processes. Start the binary once: it runs all " +
 		"its ranks in one process%s"
 	if p.Devices == nil {
@@ -119,11 +119,11 @@ func launchOf(p *Program, c *command) (*launch.Launch, error) {
 	return l, err
 }
 
-// stopping says that the signal was heard.
-func (c *command) stopping(stderr io.Writer, p *Program) {
+// reportStop prints that the signal was received.
+func (c *command) reportStop(stderr io.Writer, p *Program) {
 	text := "stopping after this step, with a checkpoint; a second signal stops at once"
 	if c.export {
-		text = "stopping: nothing is exported; a second signal stops at once"
+		text = "stopping: nothing will be exported; a second signal stops at once"
 	}
 	if c.json {
 		logger(stderr).Warn(text)
@@ -132,7 +132,7 @@ func (c *command) stopping(stderr io.Writer, p *Program) {
 	fmt.Fprintf(stderr, "\n%s: %s\n", visible.Text(p.Name), text)
 }
 
-// fail reports the error that ends the process, and is its exit code. c is nil where the flags are wrong.
+// fail reports the error that ends the process and returns its exit code. c is nil if the flags are wrong.
 func fail(stderr io.Writer, p *Program, c *command, err error) int {
 	code := ExitFailed
 	if exit := (*ExitError)(nil); errors.As(err, &exit) {
@@ -147,9 +147,9 @@ func fail(stderr io.Writer, p *Program, c *command, err error) int {
 	return code
 }
 
-// printable is a sampled passage as a terminal may show it: newlines, tabs and all that is print stay, anything else is
-// escaped as in a Go string, and so is a backslash, so that each escape says what was drawn. A model of bytes draws
-// parts of characters, and early in training mostly those.
+// printable returns a sampled text in a form that is safe on a terminal. Newlines, tabs and printable characters stay.
+// Everything else is escaped as in a Go string, and so is a backslash, so that each escape is unambiguous. A byte-level
+// model samples parts of UTF-8 characters, above all early in training.
 func printable(s string) string {
 	out := make([]byte, 0, len(s))
 	for i, c := range s {

@@ -375,14 +375,15 @@ func TestCommandTrainsOnAFile(t *testing.T) {
 	code, stdout, stderr = runCommand(t, args...)
 	if code != 0 || !strings.Contains(stdout, "nothing was left to do after step 20") ||
 		!strings.Contains(stderr, "resume: step 20 of 20") ||
-		!strings.Contains(stderr, "\nnothing to do: step 20 of 20; `--steps 40` goes on, `--resume never` "+
+		!strings.Contains(stderr, "\nnothing to do: step 20 of 20 is done; `--steps 40` continues, `--resume never` "+
 			"starts over\n") {
 		t.Errorf("again: exit %d\n%s%s", code, stdout, stderr)
 	}
 	t.Setenv(launchedBy, "1") // by planc run
 	for _, word := range []string{"auto", "latest", "last"} {
 		_, _, stderr = runCommand(t, append(args, "--resume", word)...)
-		if !strings.Contains(stderr, "\nnothing to do: step 20 of 20; `-- --steps 40` goes on, `-- --resume never` "+
+		if !strings.Contains(stderr, "\nnothing to do: step 20 of 20 is done; `-- --steps 40` continues, `-- "+
+			"--resume never` "+
 			"starts over\n") {
 			t.Errorf("--resume %s under planc run: %s", word, stderr)
 		}
@@ -398,7 +399,7 @@ func TestEarlySample(t *testing.T) {
 		loss, valid float64
 		want        string
 	}{{2, 2.31, want}, {2.31, nan, want}, {2.31, 1.6, ""}, {1.5, nan, ""}, {nan, nan, ""}} {
-		if got := early(&Result{Loss: x.loss, ValidLoss: x.valid, Steps: 300}, false); got != x.want {
+		if got := fewWordsNote(&Result{Loss: x.loss, ValidLoss: x.valid, Steps: 300}, false); got != x.want {
 			t.Errorf("loss %g, validation %g: %q, want %q", x.loss, x.valid, got, x.want)
 		}
 	}

@@ -122,7 +122,7 @@ func (m *metrics) fail(what string, err error) {
 	m.err = fmt.Errorf("cannot %s the metrics: %w%s", what, err, hint)
 }
 
-// begin starts a line with what every line has.
+// beginStep starts a line with what every line has.
 func (m *metrics) begin(step int) {
 	m.line = append(m.line[:0], `{"t":`...)
 	m.line = strconv.AppendFloat(m.line, float64(time.Now().UnixMilli())/1e3, 'f', 3, 64)

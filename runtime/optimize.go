@@ -18,9 +18,9 @@ func Optimize[F Float](r *Rank, bucket int) {
 	}
 	b, spec := &r.buckets[bucket], &r.Stage.Buckets[bucket]
 	u := updater[F]{r: r, types: r.Program.types(), hyper: &r.Hyper, clip: r.Clip}
-	whole := native[F](u.types.Params) && native[F](u.types.Grads) && native[F](u.types.Moments)
+	whole := isNative[F](u.types.Params) && isNative[F](u.types.Grads) && isNative[F](u.types.Moments)
 	if !whole {
-		u.room = blocks[F](r)
+		u.converted = conversionBuffer[F](r)
 	}
 	for _, s := range b.spans {
 		if s.load != nil {
@@ -41,11 +41,11 @@ func Optimize[F Float](r *Rank, bucket int) {
 // updater updates parameters in place, or some at a time where they or their state are kept in types that the kernels
 // do not compute in.
 type updater[F Float] struct {
-	r     *Rank
-	types Types
-	hyper *Hyper
-	clip  float64
-	room  []F // for a block of each: parameters, gradients, moments
+	r         *Rank
+	types     Types
+	hyper     *Hyper
+	clip      float64
+	converted []F // for a block of each: parameters, gradients, moments
 }
 
 // update updates n parameters of a bucket from element at of the flat space on, whose state begins at element state of
@@ -57,24 +57,24 @@ func (u *updater[F]) update(bucket int, decay bool, at, state, n int) {
 		elem = u.types.Master
 		from = a.Master.Offset + state*elem.Size()
 	}
-	room := func(i int) []F { return u.room[min(len(u.room), i*blockElems):] }
-	param := take(r, elem, from, n, room(0))
-	grad := take(r, u.types.Grads, r.gradAt(bucket, at), n, room(1))
+	room := func(i int) []F { return u.converted[min(len(u.converted), i*blockElems):] }
+	param := widenFrom(r, elem, from, n, room(0))
+	grad := widenFrom(r, u.types.Grads, r.gradAt(bucket, at), n, room(1))
 	first, second := a.Moment1.Offset+state*u.types.Moments.Size(), a.Moment2.Offset+state*u.types.Moments.Size()
 	var m, v []F
 	if a.Moment1.Size > 0 {
-		m = take(r, u.types.Moments, first, n, room(2))
+		m = widenFrom(r, u.types.Moments, first, n, room(2))
 	}
 	if a.Moment2.Size > 0 {
-		v = take(r, u.types.Moments, second, n, room(3))
+		v = widenFrom(r, u.types.Moments, second, n, room(3))
 	}
 	u.optimize(decay, param, grad, m, v)
 	u.put(bucket, at, elem, from, param)
 	if m != nil {
-		give(r, u.types.Moments, first, m)
+		storeBack(r, u.types.Moments, first, m)
 	}
 	if v != nil {
-		give(r, u.types.Moments, second, v)
+		storeBack(r, u.types.Moments, second, v)
 	}
 }
 
@@ -86,7 +86,7 @@ func (u *updater[F]) put(bucket, at int, elem Elem, from int, x []F) {
 		storeStochastic(r, bucket, at, x)
 		return
 	}
-	give(r, elem, from, x)
+	storeBack(r, elem, from, x)
 	if r.Program.hasMaster() {
 		write(r, u.types.Params, r.paramAt(bucket, at), x)
 	}

@@ -45,7 +45,7 @@ const pieceElems = 1 << 14
 // compute in.
 func newUpdates[F Float](r *Rank) *updates {
 	t := r.Program.types()
-	if !native[F](t.Params) || !native[F](t.Grads) || !native[F](t.Moments) || r.Program.hasMaster() ||
+	if !isNative[F](t.Params) || !isNative[F](t.Grads) || !isNative[F](t.Moments) || r.Program.hasMaster() ||
 		r.Program.StochasticRounding || r.poison {
 		return nil
 	}
@@ -81,7 +81,7 @@ func newUpdates[F Float](r *Rank) *updates {
 // or has numbers that no gradient moves.
 func newBucketUpdate(r *Rank, i int) *bucketUpdate {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
-	if spec.Shard >= 0 || spec.Fetch || spec.Each {
+	if spec.Shard >= 0 || spec.ShardedParams || spec.ShardedGrads {
 		return nil
 	}
 	out := &bucketUpdate{bucket: i}
@@ -98,12 +98,12 @@ func newBucketUpdate(r *Rank, i int) *bucketUpdate {
 
 // updatePiece updates a piece of a bucket.
 func updatePiece[F Float](r *Rank, bucket int, s span) {
-	u := updater[F]{r: r, types: r.Program.types(), hyper: &r.late.hyper, clip: r.late.clip}
+	u := updater[F]{r: r, types: r.Program.types(), hyper: &r.updates.hyper, clip: r.updates.clip}
 	u.update(bucket, s.decay, s.lo, r.Stage.Buckets[bucket].State+s.lo-r.buckets[bucket].lo, s.hi-s.lo)
 }
 
-// postpone opens a bucket's update, and tells whether it is one to be done beside the next step.
-func (u *updates) postpone(i int) bool {
+// postponeBucket opens a bucket's update, and tells whether it is one to be done beside the next step.
+func (u *updates) postponeBucket(i int) bool {
 	if u == nil || u.buckets[i] == nil {
 		return false
 	}
@@ -148,15 +148,15 @@ func (u *updates) end(b *bucketUpdate) {
 	}
 }
 
-// settle returns when a bucket's parameters are updated.
-func (r *Rank) settle(b *bucketUpdate) {
+// finishUpdates returns when a bucket's parameters are updated.
+func (r *Rank) finishUpdate(b *bucketUpdate) {
 	if b == nil || !b.open {
 		return
 	}
-	r.late.end(b)
+	r.updates.end(b)
 	b.open = false
-	r.late.open--
-	if f := r.late.fault.Load(); f != nil {
+	r.updates.open--
+	if f := r.updates.fault.Load(); f != nil {
 		panic(*f)
 	}
 }
@@ -176,84 +176,85 @@ func (r *Rank) clearBucket(i int) {
 
 // gradElems is how many gradients of a bucket the rank's region of them has.
 func (r *Rank) gradElems(i int) int {
-	if r.Stage.Buckets[i].Each {
+	if r.Stage.Buckets[i].ShardedGrads {
 		return r.buckets[i].hi - r.buckets[i].lo
 	}
 	return r.Stage.Buckets[i].Elems
 }
 
-// settleLayer settles the buckets that a layer reads.
-func (r *Rank) settleLayer(l *layer) {
-	if r.late == nil || r.late.open == 0 {
+// finishLayerUpdates settles the buckets that a layer reads.
+func (r *Rank) finishLayerUpdates(l *layer) {
+	if r.updates == nil || r.updates.open == 0 {
 		return
 	}
 	for i := range l.refs {
-		r.settle(r.late.buckets[l.refs[i].bucket])
+		r.finishUpdate(r.updates.buckets[l.refs[i].bucket])
 	}
 }
 
-// settleAll settles all buckets. The gradients stay as they are.
-func (r *Rank) settleAll() {
-	if r.late == nil || r.late.open == 0 {
+// finishUpdates settles all buckets. The gradients stay as they are.
+func (r *Rank) finishUpdates() {
+	if r.updates == nil || r.updates.open == 0 {
 		return
 	}
-	for _, b := range r.late.order {
-		r.settle(b)
+	for _, b := range r.updates.order {
+		r.finishUpdate(b)
 	}
 }
 
 // readyGradients settles all buckets and makes their gradients ready for a backward pass.
 func (r *Rank) readyGradients() {
-	r.settleAll()
-	if r.late == nil || r.late.stale == 0 {
+	r.finishUpdates()
+	if r.updates == nil || r.updates.stale == 0 {
 		return
 	}
-	for _, b := range r.late.order {
+	for _, b := range r.updates.order {
 		if b.stale {
 			b.stale = false
 			r.clearBucket(b.bucket)
 		}
 	}
-	r.late.stale = 0
+	r.updates.stale = 0
 }
 
-// beside prepares a rank that has several threads of this CPU to postpone updates.
-func (r *Rank) beside(threads int) {
+// enableOverlap prepares a rank that has several threads of this CPU to postpone updates.
+func (r *Rank) enableOverlap(threads int) {
 	if r.Device != nil || threads < 2 {
 		return
 	}
 	if r.Program.Elem == F64 {
-		r.late = newUpdates[float64](r)
+		r.updates = newUpdates[float64](r)
 	} else {
-		r.late = newUpdates[float32](r)
+		r.updates = newUpdates[float32](r)
 	}
 }
 
-// settle settles all ranks of this process. Whoever reads their parameters or optimizer state between steps calls it.
-func (c *crew) settle() error {
+// finishUpdate settles all ranks of this process. Whoever reads their parameters or optimizer state between steps calls
+// it.
+func (c *crew) finishUpdates() error {
 	for _, r := range c.mine {
-		if r.late != nil && r.late.open > 0 {
-			return c.do((*Rank).settleAll)
+		if r.updates != nil && r.updates.open > 0 {
+			return c.do((*Rank).finishUpdates)
 		}
 	}
 	return nil
 }
 
-// quiet returns when no update is under way any more, also where a rank has failed.
-func (c *crew) quiet() {
+// waitUpdates returns when no update is under way any more, also where a rank has failed.
+func (c *crew) waitUpdates() {
 	for _, r := range c.mine {
-		if r.late == nil {
+		if r.updates == nil {
 			continue
 		}
-		for _, b := range r.late.order {
+		for _, b := range r.updates.order {
 			if b.open {
-				r.late.end(b)
+				r.updates.end(b)
 			}
 		}
 	}
 }
 
-// begin has a helper begin with the updates that were postponed.
+// beginStep has a helper begin with the updates that were postponed.
 func (u *updates) begin(rank int) {
 	if u != nil && u.open > 0 {
 		cpu.Overlap(rank, &u.help)

@@ -82,7 +82,7 @@ func TestBesideThatPanics(t *testing.T) {
 	back := p.Segments[0].Backward
 	p.Segments[0].Backward = func(r *Rank, b *Block) {
 		if r.StepID == 2 { // no update is under way here
-			r.late.piece = func(int, span) { panic("a piece of an update") }
+			r.updates.piece = func(int, span) { panic("a piece of an update") }
 		}
 		back(r, b)
 	}
@@ -100,14 +100,14 @@ func TestBesideIsPostponed(t *testing.T) {
 	p := bigram[float32](1, -1)
 	inner := p.Segments[0].Forward
 	p.Segments[0].Forward = func(r *Rank, b *Block) {
-		if r.late == nil || r.late.open != 0 {
+		if r.updates == nil || r.updates.open != 0 {
 			t.Error("a layer reads parameters that are not updated")
 		}
 		inner(r, b)
 	}
 	p.Segments[0].Backward = func(back func(*Rank, *Block)) func(*Rank, *Block) {
 		return func(r *Rank, b *Block) {
-			if u := r.late.buckets[0]; u != nil && u.done.Load() == int64(len(u.pieces)) && r.StepID > 1 {
+			if u := r.updates.buckets[0]; u != nil && u.done.Load() == int64(len(u.pieces)) && r.StepID > 1 {
 				left++
 			}
 			back(r, b)

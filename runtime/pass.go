@@ -22,8 +22,8 @@ func (r *Rank) runLogits() {
 }
 
 func (r *Rank) infer(logits bool) {
-	r.settleAll()
-	r.exec.fetch.forget()
+	r.finishUpdates()
+	r.exec.fetch.invalidate()
 	for _, c := range r.exec.chunks {
 		if r.Program.Elem == F64 {
 			forward[float64](r, c, 0, logits, nil)
@@ -38,20 +38,20 @@ func (r *Rank) infer(logits bool) {
 func forward[F Float](r *Rank, c *chunk, micro int, logits bool, next *layer) {
 	b := &r.exec.block
 	b.Micro = micro
-	r.experts.counts = r.Training
+	r.experts.counting = r.Training
 	if c.from != nil {
 		at := r.input(c, r.buffer(c, micro), 0, 0)
 		r.receive(c.from, at)
 	}
 	for i, l := range c.layers {
-		enter[F](r, c, l, after(c.layers, i, next))
+		enterLayer[F](r, c, l, nextLayer(c.layers, i, next))
 		if logits && l.seg.Logits != nil {
 			l.seg.Logits(r, b)
 		} else {
 			l.forward(r, b)
 		}
 	}
-	r.experts.counts = false
+	r.experts.counting = false
 	if c.to != nil {
 		r.send(c.to, b.Out)
 	}
@@ -62,15 +62,15 @@ func (r *Rank) buffer(c *chunk, micro int) int {
 	return r.Stage.Arena.Activations.Offset + c.Offset + micro%c.Buffers*c.Size
 }
 
-// enter points the block at a layer, whose parameters are there when it returns; those of the layer that follows
+// enterLayer points the block at a layer, whose parameters are there when it returns; those of the layer that follows
 // begin to come.
-func enter[F Float](r *Rank, c *chunk, l, follows *layer) {
-	r.settleLayer(l)
-	r.point(c, l, arrive[F](r, l, follows))
+func enterLayer[F Float](r *Rank, c *chunk, l, follows *layer) {
+	r.finishLayerUpdates(l)
+	r.setBlock(c, l, waitFetched[F](r, l, follows))
 }
 
-// point points the block at a layer whose gathered parameters begin at an offset.
-func (r *Rank) point(c *chunk, l *layer, gathered int) {
+// setBlock points the block at a layer whose gathered parameters begin at an offset.
+func (r *Rank) setBlock(c *chunk, l *layer, gathered int) {
 	b := &r.exec.block
 	b.Layer, r.experts.at = l.index, layerID{l.segment, l.index}
 	buffer := r.buffer(c, b.Micro)
@@ -80,7 +80,7 @@ func (r *Rank) point(c *chunk, l *layer, gathered int) {
 	for i := range l.refs {
 		f := &l.refs[i]
 		at := f.param
-		if r.Stage.Buckets[f.bucket].Fetch {
+		if r.Stage.Buckets[f.bucket].ShardedParams {
 			at += gathered
 		}
 		b.Params = append(b.Params, at)
@@ -99,18 +99,18 @@ func backward[F Float](r *Rank, c *chunk, micro int, next *layer) {
 		r.receive(c.gradFrom, b.DY)
 	}
 	for i, l := range c.reverse {
-		enter[F](r, c, l.layer, afterVisit(c.reverse, i, next))
-		if l.again {
+		enterLayer[F](r, c, l.layer, nextVisitedLayer(c.reverse, i, next))
+		if l.recompute {
 			l.seg.Forward(r, b)
 			continue
 		}
-		if below := c.below(i); below != nil {
-			b.DX = r.gradientOf(c, below, e.other(b.DY))
+		if below := c.gradientReceiver(i); below != nil {
+			b.DX = r.gradientOf(c, below, e.otherBuffer(b.DY))
 		} else if c.gradTo != nil {
 			b.DX = r.sendBuffer()
 		}
 		if l.weights == nil {
-			scattered[F](r, l.layer, l.backward)
+			runScattered[F](r, l.layer, l.backward)
 		} else {
 			l.backward(r, b)
 		}
@@ -118,7 +118,7 @@ func backward[F Float](r *Rank, c *chunk, micro int, next *layer) {
 			b.DY = b.DX
 		}
 		if !e.split {
-			done[F](r, l.layer)
+			layerDone[F](r, l.layer)
 		}
 	}
 	if !e.split {
@@ -131,36 +131,36 @@ func backward[F Float](r *Rank, c *chunk, micro int, next *layer) {
 	}
 }
 
-// below is the layer that takes the gradient that visit i hands on, nil if none of the chunk does.
-func (c *chunk) below(i int) *layer {
+// gradientReceiver is the layer that takes the gradient that visit i hands on, nil if none of the chunk does.
+func (c *chunk) gradientReceiver(i int) *layer {
 	for _, v := range c.reverse[i+1:] {
-		if !v.again {
+		if !v.recompute {
 			return v.layer
 		}
 	}
 	return nil
 }
 
-// other is the buffer of passing gradients that is not at an offset.
-func (e *executor) other(at int) int {
+// otherBuffer is the buffer of passing gradients that is not at an offset.
+func (e *executor) otherBuffer(at int) int {
 	if at == e.dy {
 		return e.dx
 	}
 	return e.dy
 }
 
-// weigh does what the chunk's backward pass over the micro-batch left.
-func weigh[F Float](r *Rank, c *chunk, micro int) {
+// weightGradients does what the chunk's backward pass over the micro-batch left.
+func weightGradients[F Float](r *Rank, c *chunk, micro int) {
 	b := &r.exec.block
 	b.Micro = micro
 	for i := len(c.layers) - 1; i >= 0; i-- {
 		l := c.layers[i]
-		r.point(c, l, 0)
+		r.setBlock(c, l, 0)
 		b.DY = r.gradientOf(c, l, 0)
 		if l.weights != nil {
-			scattered[F](r, l, l.weights)
+			runScattered[F](r, l, l.weights)
 		}
-		done[F](r, l)
+		layerDone[F](r, l)
 	}
 	r.taint(r.buffer(c, micro), c.Size)
 }
@@ -175,18 +175,18 @@ func (r *Rank) gradientOf(c *chunk, l *layer, passing int) int {
 	return passing
 }
 
-// scattered runs a function that adds to gradients of a layer, and begins to scatter those that are after each
+// runScattered runs a function that adds to gradients of a layer, and begins to scatter those that are after each
 // micro-batch.
-func scattered[F Float](r *Rank, l *layer, f func(*Rank, *Block)) {
+func runScattered[F Float](r *Rank, l *layer, f func(*Rank, *Block)) {
 	beginScatter[F](r, l)
 	f(r, &r.exec.block)
 	endScatter[F](r, l)
 }
 
-// done notes that a layer is through with the block's micro-batch.
-func done[F Float](r *Rank, l *layer) {
+// layerDone notes that a layer is through with the block's micro-batch.
+func layerDone[F Float](r *Rank, l *layer) {
 	if r.exec.block.Micro == r.Program.Batch.MicroBatches-1 {
-		whole[F](r, l)
+		finishLayer[F](r, l)
 	}
 }
 
@@ -194,7 +194,7 @@ func done[F Float](r *Rank, l *layer) {
 func (r *Rank) sendBuffer() int {
 	e := r.exec
 	if p := e.sent[e.sends%2]; p != nil {
-		r.taken(p)
+		r.waitSent(p)
 	}
 	return r.Stage.Arena.Comm.Offset + e.sends%2*r.Program.Stream
 }

@@ -2,7 +2,7 @@ package runtime
 
 // functions are those of a run's layers. Recomputed layers do their backward passes whole. So do groups that are run
 // again, since what they saved is gone when a second part would run.
-func (s *Segment) functions(run *Stretch) (forward, backward, weights func(*Rank, *Block)) {
+func (s *Segment) functions(run *LayerRun) (forward, backward, weights func(*Rank, *Block)) {
 	switch {
 	case run.Remat:
 		return s.RematForward, s.RematBackward, nil
@@ -17,7 +17,7 @@ func (s *Segment) functions(run *Stretch) (forward, backward, weights func(*Rank
 
 // group is where the group of layer k begins, and how far from there layer k is; of runs without groups each layer is
 // its own.
-func (s *Stretch) group(k int) (first, at int) {
+func (s *LayerRun) group(k int) (first, at int) {
 	if s.Every == 0 {
 		return k, 0
 	}
@@ -55,7 +55,7 @@ func (r *Rank) input(c *chunk, buffer, i, k int) int {
 	return buffer + run.Offset + k*run.Stride
 }
 
-// before is how many layers the chunk has before run i.
+// lead is how many layers the chunk has before run i.
 func (c *chunk) before(i int) int {
 	n := 0
 	for j := range c.Runs[:i] {

@@ -20,12 +20,12 @@ const spare = 1 << 20
 
 // Each layer's output is the next one's input; what is kept lies in the buffer, the rest behind all buffers.
 func TestPlaces(t *testing.T) {
-	embed := Stretch{Count: 1, Stride: 20}
-	groups := Chunk{Size: 600, Buffers: 2, Runs: []Stretch{embed, // blocks save 40 bytes
+	embed := LayerRun{Count: 1, Stride: 20}
+	groups := Chunk{Size: 600, Buffers: 2, Runs: []LayerRun{embed, // blocks save 40 bytes
 		{Segment: 1, Count: 5, Offset: 20, Stride: 100, Every: 2, Inner: 140}, {Segment: 1, From: 5, Count: 1,
 			Offset: 320, Stride: 140}}}
 	// blocks save 20 bytes, a part of their input among them
-	split := Chunk{Size: 180, Buffers: 2, Runs: []Stretch{embed,
+	split := Chunk{Size: 180, Buffers: 2, Runs: []LayerRun{embed,
 		{Segment: 1, Count: 3, Offset: 20, Stride: 20, Remat: true, Split: true}}}
 	for _, x := range []struct {
 		chunk  *Chunk

@@ -31,14 +31,14 @@ func (p *Program) types() Types {
 	return p.Types
 }
 
-// Kept says in which types the program keeps its tensors.
-func (p *Program) Kept() Types { return p.types() }
+// TensorTypes says in which types the program keeps its tensors.
+func (p *Program) TensorTypes() Types { return p.types() }
 
 // hasMaster tells whether the optimizer has a copy of the parameters.
 func (p *Program) hasMaster() bool { t := p.types(); return t.Master != t.Params }
 
-// native tells whether numbers of type e are stored as F.
-func native[F Float](e Elem) bool {
+// isNative tells whether numbers of type e are stored as F.
+func isNative[F Float](e Elem) bool {
 	var z F
 	_, wide := any(z).(float64)
 	return e == F64 && wide || e == F32 && !wide
@@ -75,28 +75,28 @@ func write[F Float](r *Rank, e Elem, at int, src []F) {
 // blockElems is how many numbers are widened at a time, so that they stay in the first cache.
 const blockElems = 2048
 
-// blocks are the rank's room for four blocks of numbers, made when they are first wanted.
-func blocks[F Float](r *Rank) []F {
-	b, ok := r.room.([]F)
+// conversionBuffer are the rank's room for four blocks of numbers, made when they are first wanted.
+func conversionBuffer[F Float](r *Rank) []F {
+	b, ok := r.converted.([]F)
 	if !ok {
 		b = make([]F, 4*blockElems)
-		r.room = b
+		r.converted = b
 	}
 	return b
 }
 
-// take is n numbers as F: where they are, or widened into b.
-func take[F Float](r *Rank, e Elem, at, n int, b []F) []F {
-	if native[F](e) {
+// openDevices is n numbers as F: where they are, or widened into b.
+func widenFrom[F Float](r *Rank, e Elem, at, n int, b []F) []F {
+	if isNative[F](e) {
 		return View[F](r, at, n)
 	}
 	read(r, e, at, b[:n])
 	return b[:n]
 }
 
-// give stores what take gave, if that was not in its place.
-func give[F Float](r *Rank, e Elem, at int, x []F) {
-	if !native[F](e) {
+// storeBack stores what take gave, if that was not in its place.
+func storeBack[F Float](r *Rank, e Elem, at int, x []F) {
+	if !isNative[F](e) {
 		write(r, e, at, x)
 	}
 }

@@ -12,8 +12,8 @@ import (
 // end.
 const stopWithin = 2 * time.Second
 
-// errAsked says that the run was asked to stop while it waited for samples.
-var errAsked = errors.New("asked to stop while samples were read")
+// errStopRequested says that the run was asked to stop while it waited for samples.
+var errStopRequested = errors.New("asked to stop while samples were read")
 
 // prefetcher reads the batches that come next while the ranks work on others.
 type prefetcher struct {
@@ -36,7 +36,7 @@ func newPrefetcher(from reader, first, end int64, l *BatchLayout, samples, used 
 	f := &prefetcher{from: from, end: end, size: int64(samples), atOnce: max(1, from.atOnce), next: first,
 		free: make(chan *batch, used+1), ready: make(chan *batch, used+1)}
 	for range used {
-		f.give(newBatch(samples, l))
+		f.putBack(newBatch(samples, l))
 	}
 	go f.serve()
 	f.free <- newBatch(samples, l)
@@ -72,14 +72,15 @@ func (f *prefetcher) fill(b *batch) {
 	} else {
 		f.atOnce = max(1, f.from.atOnce)
 	}
-	if b.err == nil && f.from.of == "" && b.counted() == 0 {
+	if b.err == nil && f.from.label == "" && b.counted() == 0 {
 		b.err = exitf(ExitInput, "samples %d to %d, which are one step: not a single position counts, so there is "+
 			"nothing to learn from; "+
 			"each is past its sample's unmasked, or has a negative label", f.next, min(f.next+f.size, f.end)-1)
 	}
 }
 
-// take is the next batch, good until it is given back. Its error is errAsked if no batch was there and stop is closed.
+// openDevices is the next batch, good until it is given back. Its error is errAsked if no batch was there and stop is
+// closed.
 func (f *prefetcher) take(stop <-chan struct{}) (*batch, error) {
 	if f.err != nil {
 		return nil, f.err
@@ -93,7 +94,7 @@ func (f *prefetcher) take(stop <-chan struct{}) (*batch, error) {
 			select {
 			case b = <-f.ready:
 			case <-stop:
-				return nil, errAsked
+				return nil, errStopRequested
 			}
 		}
 	}
@@ -108,8 +109,8 @@ func (f *prefetcher) take(stop <-chan struct{}) (*batch, error) {
 	return b, nil
 }
 
-// failed is the error of a batch that was read and not taken yet, nil if there is none.
-func (f *prefetcher) failed() error {
+// readError is the error of a batch that was read and not taken yet, nil if there is none.
+func (f *prefetcher) readError() error {
 	if err := f.fault.Load(); err != nil {
 		return *err
 	}
@@ -118,7 +119,7 @@ func (f *prefetcher) failed() error {
 
 // wait waits until a batch is ready, stop is closed or the time is over.
 func (f *prefetcher) wait(stop <-chan struct{}, most time.Duration) {
-	if f.late() {
+	if f.isLate() {
 		timer := time.NewTimer(most)
 		defer timer.Stop()
 		select {
@@ -129,11 +130,11 @@ func (f *prefetcher) wait(stop <-chan struct{}, most time.Duration) {
 	}
 }
 
-// late tells whether take would have to wait.
-func (f *prefetcher) late() bool { return f.err == nil && f.held == nil && len(f.ready) == 0 }
+// isLate tells whether take would have to wait.
+func (f *prefetcher) isLate() bool { return f.err == nil && f.held == nil && len(f.ready) == 0 }
 
-// give gives back a batch that was taken.
-func (f *prefetcher) give(b *batch) { f.spares = append(f.spares, b) }
+// storeBack gives back a batch that was taken.
+func (f *prefetcher) putBack(b *batch) { f.spares = append(f.spares, b) }
 
 // stop waits for the read under way, but not for ever.
 func (f *prefetcher) stop() {

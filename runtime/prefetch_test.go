@@ -28,7 +28,7 @@ func tower(look func(r *Rank, b *Block, pass string)) *Program {
 		at += bytes
 		return r
 	}
-	s := Stage{Schedule: "(F0 B0)*2 U", Chunks: []Chunk{{Runs: []Stretch{{Count: towerLayers}}, Buffers: 1}},
+	s := Stage{Schedule: "(F0 B0)*2 U", Chunks: []Chunk{{Runs: []LayerRun{{Count: towerLayers}}, Buffers: 1}},
 		Gather: towerBytes, Scatter: towerBytes}
 	owned := towerLayers * towerBytes / 2
 	s.Arena.Params, s.Arena.Grads, s.Arena.Moment1 = next(owned), next(owned), next(owned)
@@ -45,7 +45,8 @@ func tower(look func(r *Rank, b *Block, pass string)) *Program {
 		layer := towerLayers - 1 - i
 		s.Buckets = append(s.Buckets, Bucket{Offset: i * towerElems, Elems: towerElems, State: i * towerElems / 2,
 			Params: i * towerElems / 2, Grads: i * towerElems / 2,
-			Reduce: -1, Each: true, Fetch: true, Count: []string{"dp"}, Pieces: []Piece{{0, layer, i * towerElems}}})
+			Reduce: -1, ShardedGrads: true, ShardedParams: true, ReplicatedOver: []string{"dp"},
+			Pieces: []Piece{{0, layer, i * towerElems}}})
 		p.Params = append(p.Params, Param{Name: fmt.Sprint("w", layer), Layers: 1,
 			Dims: []Dim{{"out", towerElems, nil}}})
 	}
@@ -75,8 +76,8 @@ func (u *towerRun) look(r *Rank, b *Block, pass string) {
 			line += fmt.Sprint(" <", r.Stage.Buckets[i].Pieces[0].Layer)
 		}
 	}
-	if t := &r.exec.fetch; t.users[1-t.turn] == nil { // the layer that lay in the other buffer has left it
-		for _, x := range View[float64](r, t.buffer(1-t.turn), towerElems) {
+	if t := &r.exec.fetch; t.users[1-t.current] == nil { // the layer that lay in the other buffer has left it
+		for _, x := range View[float64](r, t.buffer(1-t.current), towerElems) {
 			if !math.IsNaN(x) {
 				u.t.Errorf("rank %d %s: there is %g in the buffer that fell free", r.ID, line, x)
 				break

@@ -42,7 +42,7 @@ func loadWeights[F Float](c *crew, f *ckpt.Weights) error {
 		own[t.name] = true
 	}
 	if slices.ContainsFunc(f.Tensors(), func(t ckpt.Tensor) bool { return own[t.Name] }) {
-		if err := strangers(f.Tensors(), func(name string) bool { return own[name] }); err != nil {
+		if err := checkUnknownTensors(f.Tensors(), func(name string) bool { return own[name] }); err != nil {
 			return err
 		}
 		for _, k := range p.weightKinds() {
@@ -52,7 +52,7 @@ func loadWeights[F Float](c *crew, f *ckpt.Weights) error {
 		}
 		return nil
 	}
-	files, err := p.find(f)
+	files, err := p.findPublished(f)
 	if err != nil {
 		return err
 	}
@@ -65,24 +65,24 @@ func loadWeights[F Float](c *crew, f *ckpt.Weights) error {
 	return nil
 }
 
-// found is a published tensor in a file.
-type found struct {
-	placed
+// reportLibraries is a published tensor in a file.
+type publishedInFile struct {
+	publishedTensor
 	saved ckpt.Tensor
 	file  *io.SectionReader
 }
 
-// find finds all published tensors in the files, and refuses files of another model.
-func (p *Program) find(f *ckpt.Weights) ([]found, error) {
+// findPublished finds all published tensors in the files, and refuses files of another model.
+func (p *Program) findPublished(f *ckpt.Weights) ([]publishedInFile, error) {
 	has := map[string]bool{}
 	for _, t := range f.Tensors() {
 		has[t.Name] = true
 	}
-	var out []found
+	var out []publishedInFile
 	var missing []string
 	known := map[string]bool{}
-	for _, t := range p.placed() {
-		names := p.Weights.spelled(t.name)
+	for _, t := range p.publishedTensors() {
+		names := p.Weights.spellings(t.name)
 		for _, n := range names {
 			known[n] = true
 		}
@@ -99,32 +99,34 @@ func (p *Program) find(f *ckpt.Weights) ([]found, error) {
 			return nil, exitf(ExitInput, "%s: tensor %s has shape %v, and the model's has %v", f.Path(saved.Name),
 				saved.Name, saved.Shape, t.Shape)
 		}
-		out = append(out, found{t, saved, file})
+		out = append(out, publishedInFile{t, saved, file})
 	}
 	if len(out) == 0 {
-		return nil, p.unlike(f)
+		return nil, p.otherModelError(f)
 	}
 	if len(missing) > 0 {
-		return nil, exitf(ExitInput, "it lacks tensors of the model: %s", several(missing))
+		return nil, exitf(ExitInput, "it lacks tensors of the model: %s", firstNames(missing))
 	}
-	for _, twin := range p.Weights.Twins {
-		names := p.Weights.spelled(twin[0])
+	for _, twin := range p.Weights.Tied {
+		names := p.Weights.spellings(twin[0])
 		for _, n := range names {
 			known[n] = true
 		}
 		if i := slices.IndexFunc(names, func(n string) bool { return has[n] }); i >= 0 {
-			if err := sameTwin(f, names[i], twin[1], out); err != nil {
+			if err := checkTied(f, names[i], twin[1], out); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return out, strangers(f.Tensors(), func(name string) bool { return known[name] || p.Weights.ignores(name) })
+	return out, checkUnknownTensors(f.Tensors(), func(name string) bool {
+		return known[name] || p.Weights.ignores(name)
+	})
 }
 
-// sameTwin wants a tensor to equal the one that the model has in its place, by the name of the model's own files.
+// checkTied wants a tensor to equal the one that the model has in its place, by the name of the model's own files.
 // transformers warns where it does not, and trains both.
-func sameTwin(f *ckpt.Weights, name, model string, files []found) error {
-	i := slices.IndexFunc(files, func(x found) bool { return x.name == model })
+func checkTied(f *ckpt.Weights, name, model string, files []publishedInFile) error {
+	i := slices.IndexFunc(files, func(x publishedInFile) bool { return x.name == model })
 	own := &files[i].saved
 	twin, file, err := f.Tensor(name)
 	if err != nil {
@@ -151,22 +153,22 @@ func sameTwin(f *ckpt.Weights, name, model string, files []found) error {
 	return nil
 }
 
-// unlike says that files hold nothing of the model, under no name that is known.
-func (p *Program) unlike(f *ckpt.Weights) error {
+// otherModelError says that files hold nothing of the model, under no name that is known.
+func (p *Program) otherModelError(f *ckpt.Weights) error {
 	var names []string
 	for _, t := range f.Tensors() {
 		names = append(names, t.Name)
 	}
 	wanted := "planc's own, such as " + tensors(p, nil)[0].name
 	if w := &p.Weights; len(w.Tensors) > 0 {
-		wanted += ", or those of " + w.Family + ", such as " + p.placed()[0].name
+		wanted += ", or those of " + w.Family + ", such as " + p.publishedTensors()[0].name
 	}
-	return exitf(ExitInput, "it has none of the model's tensors; it has %s; wanted are %s", cmp.Or(several(names),
+	return exitf(ExitInput, "it has none of the model's tensors; it has %s; wanted are %s", cmp.Or(firstNames(names),
 		"no tensors"), wanted)
 }
 
-// spelled are the names that files may give a tensor, its own first.
-func (w *Weights) spelled(name string) []string {
+// spellings are the names that files may give a tensor, its own first.
+func (w *Weights) spellings(name string) []string {
 	names := []string{name}
 	for _, s := range w.Spellings {
 		for _, n := range names {
@@ -199,7 +201,7 @@ func scatter[F Float](r *Rank, e Elem, at, n int, src []F, step int) {
 }
 
 // loadPublished reads a tensor whole, and gives each rank its elements.
-func loadPublished[F Float](c *crew, parts [][]tensor, x *found) error {
+func loadPublished[F Float](c *crew, parts [][]tensor, x *publishedInFile) error {
 	buf := make([]F, x.elems())
 	if err := ckpt.ReadFloats(x.file, x.saved.DType, 0, buf); err != nil {
 		return fmt.Errorf("tensor %s: %w", x.saved.Name, err)

@@ -12,7 +12,7 @@ type Weights struct {
 	Config    string      // config.json of such a folder
 	Tensors   []Published // in the files' order
 	Spellings [][2]string // of names: a file may write the second text for the first one
-	Twins     [][2]string // tensors that files may hold too, each with the tensor of the model that it must equal
+	Tied      [][2]string // tensors that files may hold too, each with the tensor of the model that it must equal
 	Ignored   []string    // names of tensors that files may hold beside the model's; * is any text
 }
 
@@ -33,8 +33,8 @@ type Share struct {
 	Strides []int
 }
 
-// placed is one published tensor, of one layer.
-type placed struct {
+// publishedTensors is one published tensor, of one layer.
+type publishedTensor struct {
 	name string
 	*Published
 	at []int // of each share the index of its tensor in tensors
@@ -49,8 +49,8 @@ func (p *Published) elems() int {
 	return n
 }
 
-// placed lists the tensors of the files, layer by layer.
-func (p *Program) placed() []placed {
+// publishedTensor lists the tensors of the files, layer by layer.
+func (p *Program) publishedTensors() []publishedTensor {
 	first := map[string]int{}
 	n := 0
 	for i := range p.Params {
@@ -61,11 +61,12 @@ func (p *Program) placed() []placed {
 	for i := range p.Params {
 		layers[p.Params[i].Name] = p.Params[i].Layers
 	}
-	var out []placed
+	var out []publishedTensor
 	for i := range p.Weights.Tensors {
 		pub := &p.Weights.Tensors[i]
 		for layer := range layers[pub.Shares[0].Param] {
-			t := placed{name: strings.ReplaceAll(pub.Name, "{layer}", strconv.Itoa(pub.From+layer)), Published: pub}
+			t := publishedTensor{name: strings.ReplaceAll(pub.Name, "{layer}", strconv.Itoa(pub.From+layer)),
+				Published: pub}
 			for _, s := range pub.Shares {
 				t.at = append(t.at, first[s.Param]+layer)
 			}

@@ -29,7 +29,7 @@ func publishedBigram[F Float](dp int) *Program {
 				Shares: []Share{{Param: "b", Rows: [2]int{3, vocab}, Strides: []int{1}}}},
 		},
 		Spellings: [][2]string{{"m.", ""}, {".bias", ".beta"}},
-		Twins:     [][2]string{{"m.tied.weight", "m.out.weight"}},
+		Tied:      [][2]string{{"m.tied.weight", "m.out.weight"}},
 		Ignored:   []string{"*.mask"},
 	}
 	return p

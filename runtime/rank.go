@@ -31,26 +31,26 @@ type Rank struct {
 	Skip    bool    // this step's update is skipped on all ranks
 	Hyper   Hyper   // the step's rates
 
-	Otherwise Otherwise // what Scale and Hyper.T are if the step before is skipped
+	AfterSkip AfterSkip // what Scale and Hyper.T are if the step before is skipped
 
-	poison    bool
-	exec      *executor
-	late      *updates                      // that the next step's forward pass runs beside; nil: none
-	groups    []*comm.Group                 // of Program.Groups, on the rank's own line
-	buckets   []bucket                      // of Program.Buckets
-	jobs      chan job                      // for the communication line; nil where no bucket needs it
-	kinds     [kinds]func(*Rank, int) error // what a job of each kind does to a bucket
-	room      any                           // []F for a few blocks of what is kept in other types; see blocks
-	world     *comm.World
-	pair      [2]float64 // for reductions of a few numbers
-	scratch   []float32  // the arena's Scratch; see Wide
-	scratched int        // of it, what is in use
-	experts   expertCounts
-	onChoice  func(*Choice) // is told of choices of experts; nil but in tests
-	first     int           // 1 and the number of the first sample of the batch that is evaluated; 0: none is
-	counted   int           // unmasked tokens of the global batch, where the host has counted them; else 0
-	heard     StepResult    // of the step that ended last
-	reduced   bool          // LossSum is of all replicas: ReduceLoss ran since it was cleared
+	poison     bool
+	exec       *executor
+	updates    *updates                      // that the next step's forward pass runs beside; nil: none
+	groups     []*comm.Group                 // of Program.Groups, on the rank's own line
+	buckets    []bucket                      // of Program.Buckets
+	jobs       chan job                      // for the communication line; nil where no bucket needs it
+	kinds      [kinds]func(*Rank, int) error // what a job of each kind does to a bucket
+	converted  any                           // []F for a few blocks of what is kept in other types; see blocks
+	world      *comm.World
+	pair       [2]float64 // for reductions of a few numbers
+	scratch    []float32  // the arena's Scratch; see Wide
+	scratched  int        // of it, what is in use
+	experts    expertCounts
+	onChoice   func(*Choice) // is told of choices of experts; nil but in tests
+	evalFirst  int           // 1 and the number of the first sample of the batch that is evaluated; 0: none is
+	counted    int           // unmasked tokens of the global batch, where the host has counted them; else 0
+	stepResult StepResult    // of the step that ended last
+	reduced    bool          // LossSum is of all replicas: ReduceLoss ran since it was cleared
 }
 
 // Float is the element type of a program's tensors.

@@ -13,7 +13,7 @@ type reader struct {
 	types  func(g int64, types []int32) error    // nil: all are 0, or the model reads none
 	pixels func(g int64, pixels []float32) error // nil where the model reads none
 
-	of             string // "" or "validation ", before the word sample
+	label          string // "" or "validation ", before the word sample
 	tokens, labels int    // what they must be below; 0 where the model reads no tokens
 	atOnce         int    // how many goroutines may read at the same time; 0 is 1
 }
@@ -29,7 +29,7 @@ func readers(s Source, p *Program) (train, valid reader) {
 		tokens = p.Model.Vocab
 	}
 	train = reader{sample: s.Train, tokens: tokens, labels: p.Model.Vocab}
-	valid = reader{sample: s.Valid, tokens: tokens, labels: p.Model.Vocab, of: "validation "}
+	valid = reader{sample: s.Valid, tokens: tokens, labels: p.Model.Vocab, label: "validation "}
 	if _, ok := s.(*data.Set); ok {
 		train.atOnce, valid.atOnce = filesAtOnce, filesAtOnce
 	}
@@ -42,8 +42,8 @@ func readers(s Source, p *Program) (train, valid reader) {
 	return train, valid
 }
 
-// suits refuses a source, nil for the job's files, that lacks what the model cannot do without.
-func suits(s Source, p *Program) error {
+// checkSource refuses a source, nil for the job's files, that lacks what the model cannot do without.
+func checkSource(s Source, p *Program) error {
 	switch {
 	case s == nil && p.Batch.Patch > 0:
 		return exitf(ExitInput, "the model reads pixels, and the job's files hold tokens: give rt.Data a source that "+
@@ -65,16 +65,16 @@ func suits(s Source, p *Program) error {
 func (from *reader) check(g int64, tokens, labels []int32, unmasked int) error {
 	if unmasked < 0 || unmasked > len(labels) {
 		return exitf(ExitInput, "%ssample %d: unmasked is %d; it is how many positions count, from the first on: "+
-			"0 to %d", from.of, g, unmasked, len(labels))
+			"0 to %d", from.label, g, unmasked, len(labels))
 	}
 	if i, v := outside(tokens, from.tokens, 0); i >= 0 && from.tokens > 0 {
 		return exitf(ExitInput, "%ssample %d: the token at position %d is %d, and the model's vocabulary is %d "+
-			"(0 to %d)", from.of, g, i, v, from.tokens, from.tokens-1)
+			"(0 to %d)", from.label, g, i, v, from.tokens, from.tokens-1)
 	}
 	if i, v := outside(labels[:unmasked], from.labels, math.MinInt32); i >= 0 {
 		return exitf(ExitInput, "%ssample %d: the label at position %d is %d, and the model tells %d apart (0 to %d; "+
 			"a negative one does not count)",
-			from.of, g, i, v, from.labels, from.labels-1)
+			from.label, g, i, v, from.labels, from.labels-1)
 	}
 	return nil
 }

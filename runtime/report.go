@@ -45,8 +45,8 @@ func newReport(o *options) *report {
 	return r
 }
 
-// say prints text for people, or logs msg with its attributes.
-func (r *report) say(text, msg string, attrs ...any) {
+// info prints text for people, or logs msg with its attributes.
+func (r *report) info(text, msg string, attrs ...any) {
 	if r.w == nil {
 		r.log.Info(msg, attrs...)
 		return
@@ -129,8 +129,8 @@ type progressLine struct {
 	attrs     []any
 }
 
-// during shows how far a task is, now and then until the function that it returns is called, which ends it.
-func (r *report) during(far func() progressLine) (end func()) {
+// showDuring shows how far a task is, now and then until the function that it returns is called, which ends it.
+func (r *report) showDuring(far func() progressLine) (end func()) {
 	every, ended, over := r.interval(), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -14,10 +14,10 @@ import (
 
 // save commits a checkpoint of the last step, once.
 func (r *run) save() error {
-	if r.saved == r.done.step {
+	if r.lastSavedStep == r.done.step {
 		return nil
 	}
-	if err := r.crew.settle(); err != nil {
+	if err := r.crew.finishUpdates(); err != nil {
 		return err
 	}
 	m := ckpt.Manifest{
@@ -28,7 +28,7 @@ func (r *run) save() error {
 	if r.p.Model.Hash != "" {
 		m.Extra["model"] = r.p.Model.Hash
 	}
-	if !r.p.keepsMoments() {
+	if !r.p.hasMoments() {
 		m.Extra[noMomentsExtra] = "none"
 	}
 	if s := r.scaler.text(); s != "" {
@@ -36,11 +36,11 @@ func (r *run) save() error {
 	}
 	m.Extra["precision"] = r.p.types().String()
 	if s := r.dataText(); s != "" {
-		m.Extra[dataExtra], m.Extra[sampledExtra] = s, r.sampled
+		m.Extra[dataExtra], m.Extra[sampledExtra] = s, r.dataHash
 	}
-	m.Extra[evaluatedExtra] = strconv.Itoa(r.written)
-	r.losses.keep(m.Extra)
-	shaped(&r.s, r.p, m.Extra)
+	m.Extra[evaluatedExtra] = strconv.Itoa(r.lastValidStep)
+	r.losses.save(m.Extra)
+	saveShaping(&r.s, r.p, m.Extra)
 	if err := r.crew.pull(); err != nil {
 		return err
 	}
@@ -52,8 +52,8 @@ func (r *run) save() error {
 	if err != nil {
 		return err
 	}
-	r.saved, r.good, r.res.Checkpoint = r.done.step, r.done.step, path
-	r.report.say(fmt.Sprintf("step %d  checkpoint %s", r.done.step, path), "checkpoint", "step", r.done.step,
+	r.lastSavedStep, r.goodStep, r.res.Checkpoint = r.done.step, r.done.step, path
+	r.report.info(fmt.Sprintf("step %d  checkpoint %s", r.done.step, path), "checkpoint", "step", r.done.step,
 		"path", path)
 	r.metrics.event(r.done.step, "checkpoint", path)
 	r.metrics.sync()
@@ -88,7 +88,7 @@ func (r *run) dataID() string {
 
 // lock keeps other runs out of the folder of the checkpoints.
 func (r *run) lock() (err error) {
-	if !r.team.lead() {
+	if !r.team.isFirst() {
 		return nil
 	}
 	r.unlock, err = ckpt.Lock(r.ckptDir)
@@ -105,13 +105,13 @@ func (r *run) restore() error {
 	var c *ckpt.Checkpoint
 	var later int64
 	err := error(nil)
-	if r.team.lead() {
-		if err := r.clean(); err != nil {
+	if r.team.isFirst() {
+		if err := r.cleanFolder(); err != nil {
 			return err
 		}
-		c, later, err = r.chosen()
+		c, later, err = r.checkpointToResume()
 	}
-	away := c != nil && r.elsewhere(c.Path)
+	away := c != nil && r.isOutside(c.Path)
 	if err == nil {
 		c, away, err = r.team.origin(c, away)
 	}
@@ -119,13 +119,13 @@ func (r *run) restore() error {
 		return err
 	}
 	if c == nil {
-		return r.start(later)
+		return r.startNew(later)
 	}
-	return r.proceed(c, later, away)
+	return r.continueFrom(c, later, away)
 }
 
-// clean ends what an interrupted save left in the folder of the checkpoints.
-func (r *run) clean() error {
+// cleanFolder ends what an interrupted save left in the folder of the checkpoints.
+func (r *run) cleanFolder() error {
 	aside, err := ckpt.Clean(r.ckptDir)
 	for _, path := range aside {
 		r.warnAside(path)
@@ -137,8 +137,8 @@ func (r *run) warnAside(path string) {
 	r.report.warn(fmt.Sprintf("another checkpoint of the same step is kept as %s; remove it if nobody needs it", path))
 }
 
-// proceed continues a checkpoint, which may lie away from this run's folder.
-func (r *run) proceed(c *ckpt.Checkpoint, later int64, away bool) error {
+// continueFrom continues a checkpoint, which may lie away from this run's folder.
+func (r *run) continueFrom(c *ckpt.Checkpoint, later int64, away bool) error {
 	m := &c.Manifest
 	r.done = progress{step: int(m.Step), updates: int(m.Updates), samples: m.Samples, tokens: m.Tokens}
 	if err := r.fill(c); err != nil {
@@ -154,7 +154,7 @@ func (r *run) proceed(c *ckpt.Checkpoint, later int64, away bool) error {
 		r.report.warn(fmt.Sprintf("the checkpoint is of precision %s, and the program of %s: it does not continue "+
 			"bit by bit", was, is))
 	}
-	if text := changed(&r.s, r.p, m.Extra); text != "" {
+	if text := changedSettings(&r.s, r.p, m.Extra); text != "" {
 		r.report.warn("settings differ from the checkpoint's: " + text)
 	}
 	if text := r.otherSamples(m); text != "" {
@@ -169,13 +169,14 @@ func (r *run) proceed(c *ckpt.Checkpoint, later int64, away bool) error {
 	if r.s.Train.Epochs > 0 { // of this run's batches, which may have another size than those before
 		r.total = r.done.step + r.stepsOf(r.end-r.done.samples)
 	}
-	r.saved, r.good, r.res.Checkpoint, r.res.Tokens = r.done.step, r.done.step, c.Path, m.Tokens
+	r.lastSavedStep, r.goodStep, r.res.Checkpoint, r.res.Tokens = r.done.step, r.done.step, c.Path, m.Tokens
 	if last, known := m.Extra[evaluatedExtra]; known {
-		r.written, _ = strconv.Atoi(last)
-		r.owed = r.due(r.s.Train.Eval.Every, r.done.step) && r.written != r.done.step && r.done.step < r.total
+		r.lastValidStep, _ = strconv.Atoi(last)
+		r.evalPending = r.isDue(r.s.Train.Eval.Every, r.done.step) && r.lastValidStep != r.done.step &&
+			r.done.step < r.total
 	}
 	if away {
-		r.saved = -1 // the end of this run is saved even if it is this step
+		r.lastSavedStep = -1 // the end of this run is saved even if it is this step
 	}
 	r.reportResume(c.Path)
 	return nil
@@ -188,7 +189,7 @@ func (r *run) reportResume(path string) {
 	if r.done.step > r.total {
 		at = fmt.Sprintf("step %d", r.done.step)
 	}
-	r.report.say(fmt.Sprintf("resume: %s, from %s", at, path), "resume", "step", r.done.step, "path", path)
+	r.report.info(fmt.Sprintf("resume: %s, from %s", at, path), "resume", "step", r.done.step, "path", path)
 	switch {
 	case r.done.step > r.total:
 		last := fmt.Sprintf("the last step, %d", r.total)
@@ -198,13 +199,13 @@ func (r *run) reportResume(path string) {
 		r.report.warn(pastLast(r.done.step, r.total, last, byPlanc), "last", r.total)
 	case r.done.step == r.total:
 		text := nothingToDo(r.total, byPlanc)
-		r.report.say(text, text)
+		r.report.info(text, text)
 	}
 	r.metrics.event(r.done.step, "resume", path)
 }
 
-// elsewhere is whether a checkpoint lies in another folder than this run's.
-func (r *run) elsewhere(path string) bool {
+// isOutside is whether a checkpoint lies in another folder than this run's.
+func (r *run) isOutside(path string) bool {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return false
@@ -214,32 +215,33 @@ func (r *run) elsewhere(path string) bool {
 	return err == nil && ownErr == nil && !os.SameFile(from, own)
 }
 
-// chosen is the checkpoint that the run continues, or nil. Checkpoints of steps after later are not of its past: they
-// are to be set aside, so that the next run does not take them for this run's, and this run saves none in their place.
-func (r *run) chosen() (c *ckpt.Checkpoint, later int64, err error) {
+// checkpointToResume is the checkpoint that the run continues, or nil. Checkpoints of steps after later are not of its
+// past: they are to be set aside, so that the next run does not take them for this run's, and this run saves none in
+// their place.
+func (r *run) checkpointToResume() (c *ckpt.Checkpoint, later int64, err error) {
 	from := r.o.resume
 	switch from {
 	case "never":
 		return nil, -1, nil
 	case "", "auto", "latest", "last": // DeepSpeed's and Lightning's words for it
-		c, err = r.newest()
+		c, err = r.newestCheckpoint()
 		if c == nil {
 			return nil, math.MaxInt64, err
 		}
 		return c, c.Manifest.Step, err
 	}
-	c, err = r.named(from)
+	c, err = r.namedCheckpoint(from)
 	if err != nil {
 		return nil, 0, err
 	}
-	if r.elsewhere(c.Path) {
+	if r.isOutside(c.Path) {
 		return c, -1, nil
 	}
 	return c, c.Manifest.Step, nil
 }
 
-// named is the checkpoint of a step, of a folder, or of a folder's name among the run's checkpoints.
-func (r *run) named(from string) (*ckpt.Checkpoint, error) {
+// namedCheckpoint is the checkpoint of a step, of a folder, or of a folder's name among the run's checkpoints.
+func (r *run) namedCheckpoint(from string) (*ckpt.Checkpoint, error) {
 	digits := from
 	if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) {
 		digits = strings.TrimPrefix(from, "step-")
@@ -255,7 +257,7 @@ func (r *run) named(from string) (*ckpt.Checkpoint, error) {
 		from, filepath.Join(r.ckptDir, "step-00000040"))
 }
 
-func (r *run) newest() (*ckpt.Checkpoint, error) {
+func (r *run) newestCheckpoint() (*ckpt.Checkpoint, error) {
 	c, skipped, err := ckpt.Newest(r.ckptDir)
 	if err != nil {
 		return nil, err
@@ -274,7 +276,7 @@ func (r *run) newest() (*ckpt.Checkpoint, error) {
 
 // setAside moves the checkpoints after a step out of the folder, into a new one beside it.
 func (r *run) setAside(after int64) error {
-	if !r.team.lead() {
+	if !r.team.isFirst() {
 		return nil
 	}
 	entries, err := os.ReadDir(r.ckptDir)
@@ -324,9 +326,9 @@ func makeAside(dir string) (string, error) {
 	}
 }
 
-// start begins a new run.
-func (r *run) start(later int64) error {
-	from, err := r.initial()
+// startNew begins a new run.
+func (r *run) startNew(later int64) error {
+	from, err := r.initialize()
 	if err == nil {
 		err = r.setAside(later)
 	}
@@ -334,13 +336,13 @@ func (r *run) start(later int64) error {
 		return err
 	}
 	text := fmt.Sprintf("start: step 0 of %d, from %s, seed %d", r.total, from, r.s.Train.Seed)
-	r.report.say(text, "start", "steps", r.total, "from", from, "seed", r.s.Train.Seed)
+	r.report.info(text, "start", "steps", r.total, "from", from, "seed", r.s.Train.Seed)
 	r.metrics.event(0, "start", from)
 	return nil
 }
 
-// initial fills the parameters of a new run, and says from where.
-func (r *run) initial() (from string, err error) {
+// initialize fills the parameters of a new run, and says from where.
+func (r *run) initialize() (from string, err error) {
 	from = r.s.Train.Init
 	seed, wide := r.s.Train.Seed, r.p.Elem == F64
 	if from == "" || from == "random" {

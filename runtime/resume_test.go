@@ -151,7 +151,7 @@ func TestResumeReportsOtherContents(t *testing.T) {
 	if len(events) != 1 || events[0].Step != 6 || events[0].Detail != text {
 		t.Errorf("events %+v", events)
 	}
-	r := &run{sampled: "x"}
+	r := &run{dataHash: "x"}
 	if text := r.otherContents(&ckpt.Manifest{Extra: map[string]string{}}); text != "" {
 		t.Errorf("a checkpoint without a hash: %q", text)
 	}
@@ -163,7 +163,7 @@ func TestResumeSaysWhatAnotherProgramChanged(t *testing.T) {
 		return &Program{Batch: BatchLayout{GlobalBatch: batch, SeqLen: seq}, Model: Model{Dropout: drop}}
 	}
 	was, s := map[string]string{}, &Settings{}
-	shaped(s, program(8, 64, [3]float64{0.1, 0.1, 0.1}), was)
+	saveShaping(s, program(8, 64, [3]float64{0.1, 0.1, 0.1}), was)
 	for _, c := range []struct {
 		is   *Program
 		want string
@@ -176,11 +176,11 @@ func TestResumeSaysWhatAnotherProgramChanged(t *testing.T) {
 		{program(4, 32, [3]float64{}), "train.seq_len was 64, is 32; train.global_batch was 8, is 4; train.dropout " +
 			"was 0.1, is 0"},
 	} {
-		if got := changed(s, c.is, was); got != c.want {
+		if got := changedSettings(s, c.is, was); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
-	if got := changed(s, program(4, 32, [3]float64{}), map[string]string{}); got != "" {
+	if got := changedSettings(s, program(4, 32, [3]float64{}), map[string]string{}); got != "" {
 		t.Errorf("of a checkpoint that does not say: %q", got)
 	}
 }
@@ -202,8 +202,8 @@ func TestResumeSaysWhereTheRateNowFalls(t *testing.T) {
 			"train.schedule.kind was cosine, is constant"},
 	} {
 		extra := map[string]string{}
-		shaped(settings(c.was, 10), &Program{}, extra)
-		if got := changed(settings(c.is, 20), &Program{}, extra); got != c.want {
+		saveShaping(settings(c.was, 10), &Program{}, extra)
+		if got := changedSettings(settings(c.is, 20), &Program{}, extra); got != c.want {
 			t.Errorf("from %s to %s: %q, want %q", c.was, c.is, got, c.want)
 		}
 	}
@@ -218,7 +218,7 @@ func TestResumePastTheLastStep(t *testing.T) {
 	var said bytes.Buffer
 	res, err := train(t, bigram[float32](1, 0), dir, Set("train.steps", 3),
 		Logger(slog.New(slog.NewTextHandler(&said, nil))))
-	const want = "\"nothing to do: step 4 is past --steps 3; `--steps 7` trains 3 more, `--resume never` starts over\""
+	const want = "\"nothing to do: step 4 is after --steps 3; `--steps 7` trains 3 more, `--resume never` starts over\""
 	if err != nil || res.Steps != 4 || !strings.Contains(said.String(), want) {
 		t.Errorf("%+v, %v\n%s", res, err, said.String())
 	}

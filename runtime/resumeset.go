@@ -24,9 +24,9 @@ var shaping = []struct {
 	{"train.schedule.warmup", func(t *TrainSettings) any { return t.Schedule.Warmup }},
 	{"train.schedule.min_lr", func(t *TrainSettings) any { return t.Schedule.MinLR }},
 	{"train.schedule.decay", func(t *TrainSettings) any { return t.Schedule.Decay }},
-	{"train.steps", func(t *TrainSettings) any { return t.towards(t.Steps) }},
-	{"train.epochs", func(t *TrainSettings) any { return t.towards(t.Epochs) }},
-	{"train.tokens", func(t *TrainSettings) any { return t.towards(t.Tokens) }},
+	{"train.steps", func(t *TrainSettings) any { return t.scheduleLength(t.Steps) }},
+	{"train.epochs", func(t *TrainSettings) any { return t.scheduleLength(t.Epochs) }},
+	{"train.tokens", func(t *TrainSettings) any { return t.scheduleLength(t.Tokens) }},
 	{"train.on_nonfinite", func(t *TrainSettings) any { return t.OnNonfinite }},
 }
 
@@ -37,22 +37,22 @@ var compiledShaping = []struct {
 }{
 	{seqLenPath, func(p *Program) any { return p.Batch.SeqLen }},
 	{"train.global_batch", func(p *Program) any { return p.Batch.GlobalBatch }},
-	{"train.dropout", func(p *Program) any { return p.Model.drops() }},
+	{"train.dropout", func(p *Program) any { return p.Model.dropoutRates() }},
 }
 
 const seqLenPath = "train.seq_len"
 
-// drops are the chances of dropout: one where all three are the same, as train.dropout has them.
-func (m *Model) drops() any {
+// dropoutRates are the chances of dropout: one where all three are the same, as train.dropout has them.
+func (m *Model) dropoutRates() any {
 	if d := m.Dropout; d[0] != d[1] || d[1] != d[2] {
 		return d
 	}
 	return m.Dropout[0]
 }
 
-// towards is a length of training where the learning rate falls towards its end, and nil where no step's rate depends
-// on it.
-func (t *TrainSettings) towards(length any) any {
+// scheduleLength is a length of training where the learning rate falls towards its end, and nil where no step's rate
+// depends on it.
+func (t *TrainSettings) scheduleLength(length any) any {
 	switch t.Schedule.Kind {
 	case "linear", "cosine", "wsd":
 		return length
@@ -60,8 +60,8 @@ func (t *TrainSettings) towards(length any) any {
 	return nil
 }
 
-// shapes calls visit with the path and value of each that decides something.
-func shapes(s *Settings, p *Program, visit func(path, value string)) {
+// eachShaping calls visit with the path and value of each that decides something.
+func eachShaping(s *Settings, p *Program, visit func(path, value string)) {
 	for _, x := range compiledShaping {
 		visit(x.path, fmt.Sprint(x.value(p)))
 	}
@@ -72,24 +72,24 @@ func shapes(s *Settings, p *Program, visit func(path, value string)) {
 	}
 }
 
-// shaped adds them to what a checkpoint says beside its tensors.
-func shaped(s *Settings, p *Program, extra map[string]string) {
-	shapes(s, p, func(path, value string) { extra[path] = value })
+// saveShaping adds them to what a checkpoint says beside its tensors.
+func saveShaping(s *Settings, p *Program, extra map[string]string) {
+	eachShaping(s, p, func(path, value string) { extra[path] = value })
 }
 
-// changed says which of them a checkpoint has otherwise: "train.optimizer.lr was 0.1, is 0.2"; "" where none, or where
-// it is of a program that did not write them.
-func changed(s *Settings, p *Program, extra map[string]string) string {
+// changedSettings says which of them a checkpoint has otherwise: "train.optimizer.lr was 0.1, is 0.2"; "" where none,
+// or where it is of a program that did not write them.
+func changedSettings(s *Settings, p *Program, extra map[string]string) string {
 	var out []string
-	shapes(s, p, func(path, is string) {
+	eachShaping(s, p, func(path, is string) {
 		if was, written := extra[path]; written && was != is {
-			out = append(out, wasIs(path, was, is))
+			out = append(out, difference(path, was, is))
 		}
 	})
 	return strings.Join(out, "; ")
 }
 
-func wasIs(path, was, is string) string { return fmt.Sprintf("%s was %s, is %s", path, was, is) }
+func difference(path, was, is string) string { return fmt.Sprintf("%s was %s, is %s", path, was, is) }
 
 // otherSamples says why a checkpoint's count of samples is not one of this run's: what differs of all that decides
 // which tokens a sample has; "" where nothing does.
@@ -99,13 +99,13 @@ func (r *run) otherSamples(m *ckpt.Manifest) string {
 	}
 	var out []string
 	if is := r.s.Train.Seed; m.Seed != is {
-		out = append(out, wasIs("train.seed", fmt.Sprint(m.Seed), fmt.Sprint(is)))
+		out = append(out, difference("train.seed", fmt.Sprint(m.Seed), fmt.Sprint(is)))
 	}
 	if was, is := m.Extra[seqLenPath], fmt.Sprint(r.p.Batch.SeqLen); was != "" && was != is {
-		out = append(out, wasIs(seqLenPath, was, is))
+		out = append(out, difference(seqLenPath, was, is))
 	}
 	if was, is := m.Extra[dataExtra], r.dataText(); was != is && was != "" && is != "" {
-		out = append(out, wasIs("the data", was, is))
+		out = append(out, difference("the data", was, is))
 	}
 	if len(out) == 0 { // a source of the user's own, or a checkpoint that does not say what its samples were
 		out = append(out, "the data is another")
@@ -123,7 +123,7 @@ const sampledExtra = "data_sampled"
 // have the same, or if nothing says what they were. Files of another size are otherSamples's.
 func (r *run) otherContents(m *ckpt.Manifest) string {
 	was := m.Extra[sampledExtra]
-	if was == "" || r.sampled == "" || was == r.sampled {
+	if was == "" || r.dataHash == "" || was == r.dataHash {
 		return ""
 	}
 	return fmt.Sprintf("%s has changed since step %d: its size is the same, but its contents differ, and training "+

@@ -262,7 +262,7 @@ func TestNonfinite(t *testing.T) {
 		others[1].Step != 3 {
 		t.Errorf("%+v %+v", res, others)
 	}
-	if last, err := train(t, poisoned(), t.TempDir(), Set("train.steps", 3)); err != nil || !last.ran() ||
+	if last, err := train(t, poisoned(), t.TempDir(), Set("train.steps", 3)); err != nil || !last.hasSteps() ||
 		!math.IsNaN(last.Loss) {
 		t.Errorf("a last step that is not finite: %+v, %v", last, err)
 	}

@@ -10,23 +10,24 @@ import (
 	"strings"
 )
 
-// launchedBy is the variable by which planc run tells the binary that its flags follow --.
+// launchedBy is the environment variable that planc run sets. The binary's flags then follow --.
 const launchedBy = "PLANC_RUN"
 
-// nothingToDo is said of a finished run that is started again.
+// nothingToDo returns the message for a finished run that is started again.
 func nothingToDo(total int, byPlanc bool) string {
-	return fmt.Sprintf("nothing to do: step %d of %[1]d; `%s--steps %d` goes on, `%[2]s--resume never` starts over",
+	return fmt.Sprintf("nothing to do: step %d of %[1]d is done; `%s--steps %d` continues, `%[2]s--resume never` "+
+		"starts over",
 		total, dashes(byPlanc), 2*total)
 }
 
-// pastLast is said of a run that resumes after its last step, which is named as last.
+// pastLast returns the message for a run that resumes after its last step, which last names.
 func pastLast(step, total int, last string, byPlanc bool) string {
-	return fmt.Sprintf("nothing to do: step %d is past %s; `%s--steps %d` trains %d more, `%[3]s--resume never` "+
+	return fmt.Sprintf("nothing to do: step %d is after %s; `%s--steps %d` trains %d more, `%[3]s--resume never` "+
 		"starts over",
 		step, last, dashes(byPlanc), step+total, total)
 }
 
-// dashes separates planc run's flags from the binary's.
+// dashes returns the separator between planc run's flags and the binary's.
 func dashes(byPlanc bool) string {
 	if byPlanc {
 		return "-- "
@@ -34,10 +35,11 @@ func dashes(byPlanc bool) string {
 	return ""
 }
 
-// Rates that no recipe has: AdamW diverges long before the one, SGD before the other.
+// Learning rates above which training practically always diverges.
 const highAdam, highSGD = 0.1, 10.0
 
-// highRate says that a learning rate is most likely a slip, and what was meant; "" if it is plausible.
+// highRate returns a warning for a learning rate that is most likely a typing error, with a suggestion; "" if it is
+// plausible.
 func highRate(o *OptimizerSettings, kind OptimizerKind) string {
 	most := highAdam
 	if kind == SGD {
@@ -47,7 +49,7 @@ func highRate(o *OptimizerSettings, kind OptimizerKind) string {
 		return ""
 	}
 	text := fmt.Sprintf("train.optimizer.lr is %g; %v usually diverges above %g", o.LR, kind, most)
-	if exp := math.Floor(math.Log10(o.LR)); exp >= 1 { // 3e4 is 3e-4 without its sign
+	if exp := math.Floor(math.Log10(o.LR)); exp >= 1 { // 3e4 is 3e-4 without its minus sign
 		text += "; did you mean " + strconv.FormatFloat(o.LR/math.Pow(10, exp), 'g', 3, 64) +
 			fmt.Sprintf("e-%.0f", exp) + "?"
 	}
@@ -57,7 +59,7 @@ func highRate(o *OptimizerSettings, kind OptimizerKind) string {
 // plancModule is the module of the runtime, as the binary's build information names it.
 const plancModule = "github.com/planc-dev/planc"
 
-// versionText is what --version prints: who built the binary, for which platform, and what it is.
+// versionText prints what --version shows: the planc that built the binary, the platform, and the program.
 func versionText(w io.Writer, p *Program) {
 	planc, cgo := "unknown", ""
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -72,7 +74,7 @@ func versionText(w io.Writer, p *Program) {
 		goruntime.Version(), goruntime.GOOS, goruntime.GOARCH, cgo)
 }
 
-// plancVersion is planc's: the runtime's module is a dependency, or the program is in planc's own module.
+// plancVersion returns planc's version. The runtime's module is a dependency, or the program is in planc's own module.
 func plancVersion(info *debug.BuildInfo) string {
 	if strings.HasPrefix(info.Main.Path, plancModule) && info.Main.Version != "" {
 		return info.Main.Version

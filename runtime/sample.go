@@ -26,7 +26,7 @@ func (r *run) sample(prompt string) (string, error) {
 	tokens := tokenizer.Encode(prompt)
 	key := rng.Key(r.s.Train.Seed, sampleKey, uint64(r.done.step))
 	for i := range sampleTokens {
-		if r.halted() {
+		if r.isStopRequested() {
 			break
 		}
 		window := tokens[max(0, len(tokens)-r.p.Batch.SeqLen):]
@@ -54,7 +54,7 @@ func (r *run) sample(prompt string) (string, error) {
 // nextLogits are those that the ranks have just computed.
 func (r *run) nextLogits(vocab int) (logits []float64, err error) {
 	head := r.crew.head()
-	if r.crew.has(head) {
+	if r.crew.isLocal(head) {
 		logits = head.logits(vocab)
 	}
 	if r.team.Peers == nil {
@@ -62,7 +62,7 @@ func (r *run) nextLogits(vocab int) (logits []float64, err error) {
 	}
 	all, err := r.team.Peers.Exchange(bytesOf(logits))
 	if err == nil {
-		err = r.share()
+		err = r.exchangeReports()
 	}
 	if err != nil {
 		return nil, err

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// setters write one setting each, by its path in the job file.
+// setters maps the path of each setting in the job file to the function that sets it.
 var setters = map[string]func(s *Settings, v any) error{
 	"data.root":      func(s *Settings, v any) error { return setString(&s.Data.Root, v) },
 	"data.train":     func(s *Settings, v any) error { return setFiles(&s.Data.Train, v) },
 	"data.valid":     setValid,
-	dataOnly:         holdOut,
+	dataOnly:         holdOutValidation,
 	"data.tokenizer": func(s *Settings, v any) error { return setString(&s.Data.Tokenizer, v) },
 	"train.steps":    setSteps,
 	"train.epochs":   setEpochs,
@@ -83,27 +83,27 @@ var setters = map[string]func(s *Settings, v any) error{
 	},
 }
 
-// dataOnly is not a setting of jobs: it follows the flag --data.
+// dataOnly is not a setting of jobs: the flag --data adds it.
 const dataOnly = "--data"
 
-// holdOut replaces validation files, which belong to other data, by a twentieth of the training file.
-func holdOut(s *Settings, _ any) error {
+// holdOutValidation replaces validation files, which belong to other data, by the last 5 % of the training file.
+func holdOutValidation(s *Settings, _ any) error {
 	if len(s.Data.Valid) > 0 {
 		s.Data.Valid, s.Data.ValidFraction = nil, 0.05
 	}
 	return nil
 }
 
-// compiled are the job's fields that a compiled program cannot change; those below them included.
-var compiled = []string{"name", "model", "cluster", "objective", "plan", "train.seq_len", "train.global_batch",
+// compiledPaths are the job's fields that are compiled into the program, including all fields below them.
+var compiledPaths = []string{"name", "model", "cluster", "objective", "plan", "train.seq_len", "train.global_batch",
 	"train.global_batch_tokens", "train.precision", "train.optimizer.kind", "train.dropout", "train.engine"}
 
-// later are fields of the contract that no runtime reads yet.
-var later = []string{"train.checkpoint.keep_last", "train.checkpoint.best"}
+// unsupportedPaths are fields of the contract that the runtime does not support yet.
+var unsupportedPaths = []string{"train.checkpoint.keep_last", "train.checkpoint.best"}
 
-// set changes one setting. null gives it back what the program was compiled with.
+// set changes one setting. The value null restores the value that the program was compiled with.
 func (s *Settings) set(path string, value any, compiledIn *Settings) error {
-	for _, c := range compiled {
+	for _, c := range compiledPaths {
 		if _, ok := setters[path]; ok {
 			break
 		}
@@ -111,12 +111,12 @@ func (s *Settings) set(path string, value any, compiledIn *Settings) error {
 			return fmt.Errorf("%s is compiled into the program; change the job and compile again", path)
 		}
 	}
-	if slices.Contains(later, path) {
-		return fmt.Errorf("%s is not there yet", path)
+	if slices.Contains(unsupportedPaths, path) {
+		return fmt.Errorf("not supported yet: %s", path)
 	}
 	setter, ok := setters[path]
 	if !ok {
-		return fmt.Errorf("no setting %s%s", path, nearestOr(path, setters))
+		return fmt.Errorf("there is no setting %s%s", path, suggestSetting(path, setters))
 	}
 	if text, ok := value.(string); ok && strings.TrimSpace(text) == "null" {
 		value = nil
@@ -131,10 +131,10 @@ func (s *Settings) set(path string, value any, compiledIn *Settings) error {
 	return nil
 }
 
-// lengths are the settings of which one says how long training is.
+// lengths are the settings for the length of training. A job has one of them.
 var lengths = []string{"train.steps", "train.epochs", "train.tokens"}
 
-// reset gives a setting the value that it has in was.
+// reset gives a setting its value in was.
 func (s *Settings) reset(path string, was *Settings) {
 	switch {
 	case path == "data.valid":
@@ -154,7 +154,7 @@ func (s *Settings) reset(path string, was *Settings) {
 	to.Set(from)
 }
 
-// oneLength refuses changes that say twice how long training is.
+// oneLength refuses changes that set the length of training in two ways.
 func oneLength(sets []setting) error {
 	first := ""
 	for _, c := range sets {
@@ -163,15 +163,15 @@ func oneLength(sets []setting) error {
 		case first == "":
 			first = c.path
 		default:
-			return fmt.Errorf("%s and %s are both given, and each says how long training is (--steps is "+
+			return fmt.Errorf("%s and %s are both given, but only one can set the length of training (--steps sets "+
 				"train.steps): leave one out", first, c.path)
 		}
 	}
 	return nil
 }
 
-// didYouMean names the nearest of the known names, or nothing where none is near. Of a dotted name the last part must
-// be near, since all that stand beside it share the rest; that part alone will do where one name ends so.
+// didYouMean suggests the known name nearest to name, or returns "" if none is near. For a dotted name only the last
+// part is compared, because names in one section share the rest. The last part alone also matches a full name.
 func didYouMean(name string, known []string) string {
 	slices.Sort(known)
 	last := name[strings.LastIndexByte(name, '.')+1:]
@@ -192,7 +192,7 @@ func didYouMean(name string, known []string) string {
 	return "; did you mean " + best + "?"
 }
 
-// distance is the number of bytes to insert, delete or replace to turn a into b.
+// distance returns the number of bytes to insert, delete or replace to turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -45,13 +45,13 @@ func TestSetMessages(t *testing.T) {
 		value any
 		want  string
 	}{
-		{"lr", 1, "no setting lr; did you mean train.optimizer.lr?"},
-		{"train.optimizer.lrr", 1, "no setting train.optimizer.lrr; did you mean train.optimizer.lr?"},
-		{"colour", 1, "no setting colour; settings are " + all},
-		{"train.bogus", 1, "no setting train.bogus; settings are " + all}, // and not train.epochs
+		{"lr", 1, "there is no setting lr; did you mean train.optimizer.lr?"},
+		{"train.optimizer.lrr", 1, "there is no setting train.optimizer.lrr; did you mean train.optimizer.lr?"},
+		{"colour", 1, "there is no setting colour; the settings are " + all},
+		{"train.bogus", 1, "there is no setting train.bogus; the settings are " + all}, // and not train.epochs
 		{"plan.tp", 2, "plan.tp is compiled into the program; change the job and compile again"},
 		{"train.seq_len", 2, "train.seq_len is compiled into the program; change the job and compile again"},
-		{"train.checkpoint.keep_last", 3, "train.checkpoint.keep_last is not there yet"},
+		{"train.checkpoint.keep_last", 3, "not supported yet: train.checkpoint.keep_last"},
 		{"train.steps", "ten", `train.steps: "ten" is not a number`},
 		{"train.steps", 1.5, "train.steps: 1.5 is not a whole number"},
 		{"train.steps", "010", `train.steps: "010" begins with a zero`},
@@ -114,11 +114,11 @@ func TestTwoLengthsAreRefused(t *testing.T) {
 func TestSettingsAreChecked(t *testing.T) {
 	for path, want := range map[string]string{
 		"train.steps=0": "there is nothing to train: train.steps, train.epochs and train.tokens are 0; " +
-			"one of them is wanted, as --steps 100",
-		"train.schedule.kind=step": `train.schedule.kind is "step"; kinds are constant, linear, cosine, wsd, ` +
+			"set one of them, such as --steps 100",
+		"train.schedule.kind=step": `train.schedule.kind is "step"; it must be constant, linear, cosine, wsd or ` +
 			`inverse_sqrt`,
-		"train.on_nonfinite=ignore": `train.on_nonfinite is "ignore"; it is skip or stop`,
-		"train.optimizer.lr=-1":     "train.optimizer.lr is -1; a number from 0 up is wanted",
+		"train.on_nonfinite=ignore": `train.on_nonfinite is "ignore"; it must be skip or stop`,
+		"train.optimizer.lr=-1":     "train.optimizer.lr is -1; it must be at least 0",
 	} {
 		path, value, _ := strings.Cut(path, "=")
 		_, err := train(t, bigram[float32](1, 0), t.TempDir(), Set(path, value))

@@ -32,7 +32,7 @@ type lossWatch struct {
 	count  int                 // how many were
 	low    float64             // m; 0 before the first loss
 	median bool                // low is a median, not the first loss
-	noise  bool                // spread is of the run before
+	noise  bool                // loadSpread is of the run before
 	spread float64             // s
 	high   int                 // losses in a row that were high
 	sorted [lossWindow]float64
@@ -82,14 +82,14 @@ func (r *run) watchLoss(s *Step) {
 	detail := fmt.Sprintf("loss %.4g, best %.4g, limit %.4g", s.Loss, w.low, w.limit())
 	switch w.high {
 	case 1:
-		r.beforeHigh = r.good
+		r.stepBeforeHigh = r.goodStep
 		r.metrics.event(s.Step, "spike", detail)
 		r.warnSpike(s, detail)
 	case lossDiverges:
 		r.metrics.event(s.Step, "divergence", detail)
 		r.report.warn(fmt.Sprintf("step %d: training diverges: %d losses in a row are above the limit (%s). %s; %s",
 			s.Step, lossDiverges, detail,
-			r.calmer(), r.beforeDivergence()), "step", s.Step, "loss", s.Loss, "limit", w.limit())
+			r.smallerUpdatesAdvice(), r.divergenceAdvice()), "step", s.Step, "loss", s.Loss, "limit", w.limit())
 	}
 }
 
@@ -107,12 +107,12 @@ func (r *run) warnSpike(s *Step, detail string) {
 	r.report.warn(text, "step", s.Step, "loss", s.Loss, "limit", r.losses.limit(), "spikes", r.spikes)
 }
 
-// beforeDivergence says from where to train on when the loss diverges.
-func (r *run) beforeDivergence() string {
-	if r.beforeHigh == 0 {
+// divergenceAdvice says from where to train on when the loss diverges.
+func (r *run) divergenceAdvice() string {
+	if r.stepBeforeHigh == 0 {
 		return "no checkpoint is from before that: start over (--resume never)"
 	}
-	return fmt.Sprintf("the last checkpoint from before that is of step %d (--resume %[1]d)", r.beforeHigh)
+	return fmt.Sprintf("the last checkpoint from before that is of step %d (--resume %[1]d)", r.stepBeforeHigh)
 }
 
 // lossExtra and noiseExtra are where a checkpoint has m and s.
@@ -121,8 +121,8 @@ const (
 	noiseExtra = "loss_deviation"
 )
 
-// keep writes what the run that continues a checkpoint is to know.
-func (w *lossWatch) keep(extra map[string]string) {
+// save writes what the run that continues a checkpoint is to know.
+func (w *lossWatch) save(extra map[string]string) {
 	if w.median {
 		extra[lossExtra] = strconv.FormatFloat(w.low, 'g', -1, 64)
 		extra[noiseExtra] = strconv.FormatFloat(w.spread, 'g', -1, 64)

@@ -69,7 +69,7 @@ func TestUsualLossesAreNotHighAfterResume(t *testing.T) {
 			before.add(x)
 		}
 		extra := map[string]string{}
-		before.keep(extra)
+		before.save(extra)
 		after.resume(extra)
 		for i, x := range losses[stop:] {
 			if after.add(x) {

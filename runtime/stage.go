@@ -1,75 +1,77 @@
 package runtime
 
-// Segment is a run of blocks of one kind. A nil function is one that no stage runs.
+// Segment is a run of blocks of one kind. A function that no stage runs is nil.
 type Segment struct {
 	Name     string
-	Input    bool  // a block takes what the block before it returned
-	Output   bool  // and returns something
-	Refs     []Ref // the runs of parameters that its functions read: Block.Params and Block.Grads follow them
+	Input    bool  // a block takes the output of the block before it
+	Output   bool  // a block has an output
+	Refs     []Ref // parameter runs that its functions read, in the order of Block.Params and Block.Grads
 	Forward  func(*Rank, *Block)
 	Backward func(*Rank, *Block)
-	Weights  func(*Rank, *Block) // where Backward leaves gradients of parameters to it
-	Gradient bool                // a layer keeps the gradient of its output for Weights
-	Written  []Written           // gradients that these two need not find cleared
-	Logits   func(*Rank, *Block) // in the last segment
+	Weights  func(*Rank, *Block) // computes parameter gradients if Backward does not (split backward)
+	Gradient bool                // a layer saves the gradient of its output for Weights
 
-	RematForward, RematBackward func(*Rank, *Block) // of runs whose layers save less, and make it again in backward
+	FirstWrites []FirstWrite        // gradients that these two overwrite in the first micro-batch
+	Logits      func(*Rank, *Block) // in the last segment
+
+	RematForward, RematBackward func(*Rank, *Block) // for runs whose layers save less and recompute it in backward
 }
 
-// Written is the gradient of a parameter that a layer writes in the step's first micro-batch, before anything else adds
-// to it, and adds to in the others: Elems of them, from element Offset of the run of Refs[Ref] on.
-type Written struct{ Ref, Offset, Elems int }
+// FirstWrite is a parameter's gradient that a layer writes in the step's first micro-batch and adds to in the others,
+// so that it need not be zeroed before. It has Elems elements from element Offset of the run of Refs[Ref].
+type FirstWrite struct{ Ref, Offset, Elems int }
 
-// Ref names the run of a class of parameters: of the block's own layer, or of another segment's first.
+// Ref names the parameter run of a class: of the block's own layer, or of the first layer of another segment.
 type Ref struct{ Segment, Class int }
 
-// Stage is what one pipeline stage has of its own.
+// Stage is the part of a program that differs from stage to stage.
 type Stage struct {
-	Schedule string // what it does in a step: F0*3 (F0 B0)*5 B0*3 U, with W0 where backward is split
+	Schedule string // actions of a step: F0*3 (F0 B0)*5 B0*3 U, with W0 if backward is split
 	Chunks   []Chunk
 	Buckets  []Bucket
-	Gather   int // bytes of the buffer for a block's gathered parameters; two are in turn in the communication region
-	Scatter  int // bytes of the buffer for a block's gradients; two come behind those
+	Gather   int // bytes of a buffer for a block's gathered parameters; the communication region has two
+	Scatter  int // bytes of a buffer for a block's gradients; two follow those for parameters
 	Arena    Arena
 	Inputs   Inputs
 }
 
-// Chunk is a run of the model's blocks on one stage. A micro-batch of it owns one of Buffers activation buffers
-// from its forward to its backward pass, a split one's second part; micro-batch m the one numbered m modulo Buffers.
+// Chunk is a run of the model's blocks on one stage. Micro-batch m has activation buffer m modulo Buffers from its
+// forward pass to its backward pass, or to the second part of a split backward pass.
 type Chunk struct {
 	Index   int // in the model's order, over all stages
-	Runs    []Stretch
-	Offset  int // of the first buffer, in the activation region
+	Runs    []LayerRun
+	Offset  int // byte offset of the first buffer in the activation region
 	Size    int // bytes of a buffer
 	Buffers int
 }
 
-// Stretch is Count layers of a segment from layer From on, each Stride bytes of the chunk's buffer from Offset on: the
-// block's input, if it has one, what it saves, and the gradient of its output if that is kept.
+// LayerRun is Count layers of a segment, from layer From. Each has Stride bytes of the chunk's buffer, from Offset: the
+// block's input, if it has one, what it saves, and the gradient of its output if that is saved.
 //
-// Remat: the layers are run by the segment's functions of that name. Split: besides, the buffer has only what they
-// save; their inputs lie in the stage's spare memory, in turn at two places. Every: the buffer has only the input of
-// each Every-th layer; what these groups of layers save, and their other inputs, lies in the spare memory, Inner bytes
-// a layer, and is made again before the group's backward functions run; a split backward's second part runs at once.
-type Stretch struct {
+// If Remat is set, the layers run RematForward and RematBackward. If Split is set, too, the buffer holds only what the
+// layers save, and their inputs are double-buffered in the stage's spare memory. If Every is set, the buffer holds only
+// the input of each Every-th layer. What such a group of layers saves, and its other inputs, are in the spare memory,
+// Inner bytes per layer, and are recomputed before the group's backward functions run. The second part of a split
+// backward pass then runs at once.
+type LayerRun struct {
 	Segment, From, Count, Offset, Stride int
 
 	Remat, Split bool
 	Every, Inner int
 }
 
-// Block is what a block's function works on: byte offsets in the rank's arena.
+// Block is the argument of a block's function: byte offsets in the rank's arena.
 type Block struct {
 	Micro, Layer int
 	X, Out       int   // the block's input and output
-	Slot         int   // what forward saves for backward
+	Slot         int   // values that forward saves for backward
 	DY, DX       int   // gradients of the output and of the input
-	Work, Logits int   // the workspace, and where the last segment's Logits leaves its result
-	Params       []int // of each of the segment's Refs, where the run begins
-	Grads        []int // and where its gradients do
+	Work, Logits int   // the workspace, and the destination of the last segment's Logits
+	Params       []int // start of the run of each of the segment's Refs
+	Grads        []int // start of the gradients of that run
 }
 
-// samples tells whether there are logits to sample from, and tokens to continue.
+// samples reports whether the program can generate text: it computes logits and reads tokens.
 func (p *Program) samples() bool {
 	return p.Segments[len(p.Segments)-1].Logits != nil && p.Stages[0].Inputs.Tokens > 0
 }

@@ -45,8 +45,8 @@ func (p *Program) weightKinds() []kind {
 	return []kind{p.paramKind()}
 }
 
-// keepsMoments reports whether the optimizer has state: SGD that was compiled for a momentum of 0 has none.
-func (p *Program) keepsMoments() bool { return p.Optim != SGD || p.Stages[0].Arena.Moment1.Size > 0 }
+// hasMoments reports whether the optimizer has state: SGD that was compiled for a momentum of 0 has none.
+func (p *Program) hasMoments() bool { return p.Optim != SGD || p.Stages[0].Arena.Moment1.Size > 0 }
 
 // momentKinds are the optimizer's tensors, with PyTorch's names.
 func (p *Program) momentKinds() []kind {
@@ -75,7 +75,7 @@ func (k *kind) piece(r *Rank, t *tensor) (lo, hi, at int) {
 	}
 	i := r.Stage.bucketOf(t)
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
-	if k.flat && !spec.Fetch {
+	if k.flat && !spec.ShardedParams {
 		return 0, t.local, r.paramAt(i, t.offset)
 	}
 	lo, hi = max(b.lo-t.offset, 0), min(b.hi-t.offset, t.local)
@@ -91,18 +91,19 @@ func (k *kind) piece(r *Rank, t *tensor) (lo, hi, at int) {
 	return lo, hi, k.region(&r.Stage.Arena).Offset + (spec.State+t.offset+lo-b.lo)*k.elem.Size()
 }
 
-// owns says whether the rank is the one among equal copies that is saved.
-func (k *kind) owns(r *Rank, t *tensor) bool {
+// isSaved says whether the rank is the one among equal copies that is saved.
+func (k *kind) isSaved(r *Rank, t *tensor) bool {
 	if t.offset < 0 || t.second {
 		return false
 	}
 	p := r.Program
 	var shard []string
-	if b := &r.Stage.Buckets[r.Stage.bucketOf(t)]; !k.flat || b.Fetch {
+	if b := &r.Stage.Buckets[r.Stage.bucketOf(t)]; !k.flat || b.ShardedParams {
 		shard = p.atoms(b.Shard)
 	}
 	for _, a := range p.Mesh {
-		if a.Name != stageAxis && r.Coord[a.Name] != 0 && !t.param.splits(a.Name) && !slices.Contains(shard, a.Name) {
+		if a.Name != stageAxis && r.Coord[a.Name] != 0 && !t.param.isSplitOver(a.Name) &&
+			!slices.Contains(shard, a.Name) {
 			return false
 		}
 	}
@@ -176,20 +177,20 @@ func load[F Float](c *crew, k kind, find func(name string) (ckpt.Tensor, *io.Sec
 		var saved ckpt.Tensor
 		var file *io.SectionReader
 		var err error
-		if c.team.lead() {
+		if c.team.isFirst() {
 			saved, file, err = find(t.name + k.suffix)
 		}
 		if err != nil {
 			return err
 		}
-		if want := t.param.shape(); c.team.lead() && !slices.Equal(saved.Shape, want) {
+		if want := t.param.shape(); c.team.isFirst() && !slices.Equal(saved.Shape, want) {
 			return exitf(ExitInput, "tensor %s has shape %v in the checkpoint, and the program wants %v", saved.Name,
 				saved.Shape, want)
 		}
 		err = t.slabs(func(from, to int) error {
 			n := (to - from) * t.row()
 			buf = slices.Grow(buf[:0], n)[:n]
-			if c.team.lead() {
+			if c.team.isFirst() {
 				err := ckpt.ReadFloats(file, saved.DType, int64(from*t.row()), buf)
 				if err == nil {
 					err = finiteTensor(saved.Name, from*t.row(), buf)
@@ -198,7 +199,7 @@ func load[F Float](c *crew, k kind, find func(name string) (ckpt.Tensor, *io.Sec
 					return err
 				}
 			}
-			if err := spreadTo(c.team, buf); err != nil {
+			if err := broadcastTo(c.team, buf); err != nil {
 				return err
 			}
 			for _, r := range c.mine {

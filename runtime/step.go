@@ -12,7 +12,7 @@ func (r *run) recordStep(t *task) (*Step, error) {
 	scale, tokens := r.scaler.scale, first.Tokens
 	seconds := time.Since(t.begun).Seconds()
 	if k := r.crew.mine[0]; k.Device != nil {
-		seconds, tokens = t.before+k.heard.Seconds, float64(t.batch.counted())
+		seconds, tokens = t.lead+k.stepResult.Seconds, float64(t.batch.counted())
 	}
 	*s = Step{Step: t.id, Loss: r.lossSum() / tokens, LR: t.hyper.LR, GradNorm: first.Norm, Skipped: first.Skip,
 		Seconds: seconds}
@@ -37,7 +37,7 @@ func (r *run) stepOn(k *Rank) {
 	t := &r.task
 	k.load(t.batch, r.p.Batch.MicroBatches)
 	k.Training, k.StepID, k.Seed, k.Hyper = true, t.id, r.s.Train.Seed, t.hyper
-	k.Norm, k.Clip, k.Skip, k.Scale, k.Otherwise = math.NaN(), 1, false, t.scale, t.otherwise
+	k.Norm, k.Clip, k.Skip, k.Scale, k.AfterSkip = math.NaN(), 1, false, t.scale, t.afterSkip
 	k.counted = 0
 	if k.Device != nil { // ranks do not meet on the host
 		k.counted = t.batch.counted()
@@ -102,22 +102,22 @@ func (r *run) record(s *Step, tokens float64) error {
 	r.res.Seconds += s.Seconds
 	if s.Step > r.res.FirstStep || r.total == r.res.FirstStep {
 		r.times = append(r.times, s.Seconds)
-		if len(r.times) > 2*keptTimes {
-			r.times = append(r.times[:0], r.times[keptTimes:]...)
+		if len(r.times) > 2*maxTimes {
+			r.times = append(r.times[:0], r.times[maxTimes:]...)
 		}
 	}
 	speed := tokens / s.Seconds
 	r.metrics.step(s, r.p.Experts.Aux, speed, r.mfu(s.Seconds), r.memory(), r.done.step-r.done.updates, r.p.Devices)
 	r.watchLoss(s)
 	if !s.Skipped {
-		r.faults, r.applied = 0, s.Step
+		r.faults, r.lastAppliedStep = 0, s.Step
 	} else {
 		r.res.Skipped++
 		if err := r.guard(s); err != nil {
 			return err
 		}
 	}
-	r.report.step(s, r.total, speed, r.left(s.Seconds))
+	r.report.step(s, r.total, speed, r.timeLeft(s.Seconds))
 	r.tokens = tokens
 	return nil
 }
@@ -174,14 +174,14 @@ func (r *run) guard(s *Step) error {
 	}
 	return exitf(ExitNonfinite, "steps %d to %d are not finite (the last: %s): %d in a row, and a skipped step "+
 		"changes no parameter, so the next would be "+
-		"no better. %s; %s", s.Step-maxFaults+1, s.Step, what, maxFaults, r.remedy(), r.wayOn())
+		"no better. %s; %s", s.Step-maxFaults+1, s.Step, what, maxFaults, r.remedy(), r.resumeAdvice())
 }
 
-// wayOn is from where to train on if no step is finite any more. Checkpoints since the last step that was applied have
-// the parameters that may be what is wrong; those of the one before it made a step that was finite. Where this run
-// applied none, that one was no earlier than if all that were skipped had been the last.
-func (r *run) wayOn() string {
-	last := r.applied
+// resumeAdvice is from where to train on if no step is finite any more. Checkpoints since the last step that was
+// applied have the parameters that may be what is wrong; those of the one before it made a step that was finite. Where
+// this run applied none, that one was no earlier than if all that were skipped had been the last.
+func (r *run) resumeAdvice() string {
+	last := r.lastAppliedStep
 	if last == 0 {
 		last = r.done.updates
 	}
@@ -198,11 +198,11 @@ func (r *run) remedy() string {
 		return fmt.Sprintf("Lower train.precision.loss_scale (%g), or train.optimizer.lr (%g)", r.scaler.scale,
 			r.s.Train.Optimizer.LR)
 	}
-	return r.calmer()
+	return r.smallerUpdatesAdvice()
 }
 
-// calmer is what to try where updates are too large.
-func (r *run) calmer() string {
+// smallerUpdatesAdvice is what to try where updates are too large.
+func (r *run) smallerUpdatesAdvice() string {
 	advice := fmt.Sprintf("Lower train.optimizer.lr (%g), or raise train.schedule.warmup (%d)", r.s.Train.Optimizer.LR,
 		r.s.Train.Schedule.Warmup)
 	if r.s.Train.Optimizer.ClipNorm == 0 {

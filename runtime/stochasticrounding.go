@@ -8,13 +8,13 @@ import (
 	"github.com/planc-dev/planc/runtime/rng"
 )
 
-// chanceKey sets the bits by which parameters are rounded apart from the other uses of the seed.
-const chanceKey = 0x726f756e64 // "round"
+// roundingKey sets the bits by which parameters are rounded apart from the other uses of the seed.
+const roundingKey = 0x726f756e64 // "round"
 
-// ChanceKey is the key of the bits by which the step's update rounds parameters by chance: upper 16 bits of number n of
-// its stream are those of the model's element n. It is the update's, whatever steps were skipped, so that a run that
+// RoundingKey is the key of the bits by which the step's update rounds parameters by chance: upper 16 bits of number n
+// of its stream are those of the model's element n. It is the update's, whatever steps were skipped, so that a run that
 // continues has it too. h says which update it is.
-func ChanceKey(r *Rank, h *Hyper) uint64 { return rng.Key(r.Seed, chanceKey, uint64(h.T)) }
+func RoundingKey(r *Rank, h *Hyper) uint64 { return rng.Key(r.Seed, roundingKey, uint64(h.T)) }
 
 // numbered is, for each of the parameters, the number of its first element among all of the model's: layer by layer, in
 // the order of names, so that it is the same on every plan.
@@ -36,8 +36,8 @@ func numbered(params []Param) []int {
 	return first
 }
 
-// within are the tensors that lie in [lo, hi) of the flat space, or parts of which do, in order.
-func within(ts []tensor, lo, hi int) (out []tensor) {
+// overlapping are the tensors that lie in [lo, hi) of the flat space, or parts of which do, in order.
+func overlapping(ts []tensor, lo, hi int) (out []tensor) {
 	for _, t := range ts {
 		if max(lo, t.offset) < min(hi, t.offset+t.local) {
 			out = append(out, t)
@@ -47,11 +47,11 @@ func within(ts []tensor, lo, hi int) (out []tensor) {
 	return out
 }
 
-// storeStochastic stores updated parameters of a bucket from element at of the flat space on, each rounded to one of its
-// two neighbours in bf16 by the bits that the update's key and its number in the model give. Padding, which is zero,
-// has no number.
+// storeStochastic stores updated parameters of a bucket from element at of the flat space on, each rounded to one of
+// its two neighbours in bf16 by the bits that the update's key and its number in the model give. Padding, which is
+// zero, has no number.
 func storeStochastic[F Float](r *Rank, bucket, at int, x []F) {
-	dst, key := View[num.BF16](r, r.paramAt(bucket, at), len(x)), ChanceKey(r, &r.Hyper)
+	dst, key := View[num.BF16](r, r.paramAt(bucket, at), len(x)), RoundingKey(r, &r.Hyper)
 	num.Store(dst, x)
 	for i := range r.buckets[bucket].tensors {
 		t := &r.buckets[bucket].tensors[i]
@@ -68,7 +68,7 @@ func storeStochastic[F Float](r *Rank, bucket, at int, x []F) {
 	}
 }
 
-// Numbers say which of the model's elements those of a run are, by [ChanceKey]'s count: element i is number First + Σ
+// Numbers say which of the model's elements those of a run are, by [RoundingKey]'s count: element i is number First + Σ
 // digit·Stride, where the digits are those of From+i in a system whose bases are the Widths, the first varying fastest.
 type Numbers struct {
 	From, First int

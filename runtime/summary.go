@@ -13,9 +13,9 @@ import (
 // summary prints what a finished run did, for people.
 func summary(w io.Writer, p *Program, r *Result) {
 	if r.Sample != "" {
-		fmt.Fprintf(w, "sample  %s\n%s\n", printable(r.Sample), early(r, os.Getenv(launchedBy) != ""))
+		fmt.Fprintf(w, "sample  %s\n%s\n", printable(r.Sample), fewWordsNote(r, os.Getenv(launchedBy) != ""))
 	}
-	if r.ran() {
+	if r.hasSteps() {
 		fmt.Fprintf(w, "loss    %s at step %d, %s at step %d", lossText(r.FirstLoss), r.FirstStep,
 			lossText(r.Loss), r.Steps)
 	} else {
@@ -28,7 +28,7 @@ func summary(w io.Writer, p *Program, r *Result) {
 	if r.TokensPerSecond > 0 {
 		fmt.Fprintf(w, " (%s tokens/s)", amount.Short(r.TokensPerSecond))
 	}
-	if off := unexpected(&p.Predict, r); off != "" {
+	if off := predictionNote(&p.Predict, r); off != "" {
 		fmt.Fprintf(w, "\n        %s", off)
 	}
 	fmt.Fprintf(w, "\nmemory  predicted %s a rank, arena %s", size(p.Predict.MemoryBytes), size(r.ArenaBytes))
@@ -45,18 +45,19 @@ func summary(w io.Writer, p *Program, r *Result) {
 	}
 }
 
-// spells is the loss, in nats a byte, below which a model of bytes samples mostly words. nanoGPT's model of
+// fewWordsLoss is the loss, in nats a byte, below which a model of bytes samples mostly words. nanoGPT's model of
 // Shakespeare's characters is at 1.88 after 2,000 steps on a CPU, where some are, and at 1.47 after 5,000 on a GPU,
 // where nearly all are (its README, 2022).
-const spells = 1.7
+const fewWordsLoss = 1.7
 
-// early says that a sample has few words because training is at its beginning, and how to go on; "" if that is not so.
-func early(r *Result, byPlanc bool) string {
+// fewWordsNote says that a sample has few words because training is at its beginning, and how to go on; "" if that is
+// not so.
+func fewWordsNote(r *Result, byPlanc bool) string {
 	loss := r.ValidLoss
 	if !finite(loss) {
 		loss = r.Loss
 	}
-	if !finite(loss) || loss <= spells {
+	if !finite(loss) || loss <= fewWordsLoss {
 		return ""
 	}
 	dash := ""
@@ -64,11 +65,11 @@ func early(r *Result, byPlanc bool) string {
 		dash = "-- "
 	}
 	return fmt.Sprintf("        (at a loss of %.2f a byte a model spells few words; most are words below %g: "+
-		"`%s--steps %d` trains on)\n", loss, spells, dash, 10*max(1, r.Steps))
+		"`%s--steps %d` trains on)\n", loss, fewWordsLoss, dash, 10*max(1, r.Steps))
 }
 
-// unexpected says that the steps took as long as the prediction excludes.
-func unexpected(p *Predict, r *Result) string {
+// predictionNote says that the steps took as long as the prediction excludes.
+func predictionNote(p *Predict, r *Result) string {
 	if p.StepError == 0 || !finite(r.StepSeconds) || p.StepSeconds == 0 {
 		return ""
 	}
@@ -86,8 +87,8 @@ func unexpected(p *Predict, r *Result) string {
 	return fmt.Sprintf("outside the predicted %s to %s:\n        %s", seconds(least), seconds(most), why)
 }
 
-// ran is whether the run did any step.
-func (r *Result) ran() bool { return r.Steps >= r.FirstStep }
+// hasSteps is whether the run did any step.
+func (r *Result) hasSteps() bool { return r.Steps >= r.FirstStep }
 
 func lossText(x float64) string {
 	if !finite(x) {

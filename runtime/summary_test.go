@@ -18,7 +18,7 @@ func TestUnexpectedSteps(t *testing.T) {
 		{0.1, 0.5, 0.06, false}, {0.1, 0.5, 0.149, false}, {0.1, 0.5, 0.04, true}, {0.1, 0.5, 0.2, true},
 		{0.1, 0, 0.2, false}, {0, 0.5, 0.2, false},
 	} {
-		off := unexpected(&Predict{StepSeconds: c.predicted, StepError: c.part}, &Result{StepSeconds: c.measured})
+		off := predictionNote(&Predict{StepSeconds: c.predicted, StepError: c.part}, &Result{StepSeconds: c.measured})
 		if got := strings.HasPrefix(off,
 			"outside the predicted 50.0 ms to 150.0 ms:\n        other load on this machine can explain it; "+
 				"else\n        planc calibrate"); got != c.says {
@@ -34,11 +34,11 @@ func TestUnexpectedStepsOfAMeasuredCluster(t *testing.T) {
 	const want = "outside the predicted 50.0 ms to 150.0 ms:\n        the job's cluster has measurements already; " +
 		"other load on this machine\n" +
 		"        can explain it, else fit them to this run:\n        planc calibrate --from runs/x"
-	if got := unexpected(p, r); got != want {
+	if got := predictionNote(p, r); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	r.StepSeconds = 0.1
-	if unexpected(p, r) != "" {
+	if predictionNote(p, r) != "" {
 		t.Error("a step as predicted is explained")
 	}
 }

@@ -30,9 +30,9 @@ type Team struct {
 // calls return that error.
 type Peers interface {
 	Gather(own []byte) ([][]byte, error)   // of all processes, to the first alone
-	Spread(b []byte) ([]byte, error)       // of the first, to all
+	Broadcast(b []byte) ([]byte, error)    // of the first, to all
 	Exchange(own []byte) ([][]byte, error) // of all, to all
-	Awaited() string                       // whom a call waits for now, for people; "" for nobody
+	WaitingFor() string                    // whom a call waits for now, for people; "" for nobody
 	Fail(err error)                        // has all fail
 	Done() <-chan struct{}                 // closed when one has failed
 	Err() error
@@ -42,8 +42,8 @@ type Peers interface {
 // joinWithin is how long processes wait for each other to come, unless a flag says it.
 const joinWithin = 10 * time.Minute
 
-// lead tells whether this process writes.
-func (t *Team) lead() bool { return t == nil || t.Process == 0 }
+// isFirst tells whether this process writes.
+func (t *Team) isFirst() bool { return t == nil || t.Process == 0 }
 
 // launched says which part of a launch the process is.
 func launched(l *launch.Launch, within time.Duration) Option {
@@ -65,14 +65,14 @@ func (r *run) join(ctx context.Context) (err error) {
 		return exitf(ExitCannot, "rt.OnTensors sees the tensors of one process, and %s has started %d", l.By,
 			l.Processes)
 	}
-	r.report.say(fmt.Sprintf("%s: process %d of %d, with %d of %d ranks; joining at %s", r.p.Name, l.Process,
+	r.report.info(fmt.Sprintf("%s: process %d of %d, with %d of %d ranks; joining at %s", r.p.Name, l.Process,
 		l.Processes, l.Count, l.Ranks, l.Addr),
 		"join", "process", l.Process, "processes", l.Processes, "address", l.Addr)
 	within := r.o.joinWithin
 	if within <= 0 {
 		within = joinWithin
 	}
-	r.team.Peers, err = r.p.Devices.Meet(ctx, l, r.p.Hash, r.o.common(), within, r.voice())
+	r.team.Peers, err = r.p.Devices.Meet(ctx, l, r.p.Hash, r.o.common(), within, r.joinReporter())
 	return err
 }
 
@@ -90,13 +90,13 @@ func (r *run) warnAlone() {
 	}
 }
 
-// voice returns what reports how the joining goes, on every process: one that does not come to the others can only say
-// so itself.
-func (r *run) voice() func(string) {
+// joinReporter returns what reports how the joining goes, on every process: one that does not come to the others can
+// only say so itself.
+func (r *run) joinReporter() func(string) {
 	o := r.o
 	o.launch = nil
 	own := newReport(&o)
-	return func(text string) { own.say(r.p.Name+": "+text, "join", "text", text) }
+	return func(text string) { own.info(r.p.Name+": "+text, "join", "text", text) }
 }
 
 // common is what all processes of a launch are to be started with, for people.
@@ -113,16 +113,16 @@ func (o *options) common() string {
 	return strings.Join(words, " ")
 }
 
-// agreed is what all processes must have alike, each for people.
-type agreed struct {
+// launchInputs is what all processes must have alike, each for people.
+type launchInputs struct {
 	Data     string // what is trained on, by its contents
 	Files    string // and where it lies, which may differ
 	Steps    int
 	Settings string // digest
 }
 
-// agree wants all processes to have the same data and length of training.
-func (r *run) agree() error {
+// checkAgreement wants all processes to have the same data and length of training.
+func (r *run) checkAgreement() error {
 	if r.team.Peers == nil {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (r *run) agree() error {
 		return err
 	}
 	sum := sha256.Sum256(text)
-	own := agreed{r.dataID(), "", r.total, hex.EncodeToString(sum[:6])}
+	own := launchInputs{r.dataID(), "", r.total, hex.EncodeToString(sum[:6])}
 	if r.files != nil {
 		own.Files = fileNames(r.s.Data.Train) + ", " + r.files.String()
 	}
@@ -145,7 +145,7 @@ func (r *run) agree() error {
 	if err != nil {
 		return err
 	}
-	var first, other agreed
+	var first, other launchInputs
 	for i, b := range all {
 		if err := json.Unmarshal(b, &other); err != nil {
 			return fmt.Errorf("process %d: %w", i, err)
@@ -153,15 +153,15 @@ func (r *run) agree() error {
 		if i == 0 {
 			first = other
 		}
-		if err := first.differs(&other, i); err != nil {
+		if err := first.checkEqual(&other, i); err != nil {
 			return &ExitError{ExitInput, err}
 		}
 	}
 	return nil
 }
 
-// differs returns in what process i differs from process 0, nil if in nothing.
-func (a *agreed) differs(o *agreed, i int) error {
+// checkEqual returns in what process i differs from process 0, nil if in nothing.
+func (a *launchInputs) checkEqual(o *launchInputs, i int) error {
 	switch {
 	case a.Data != o.Data:
 		return fmt.Errorf("processes train on different data: process 0 on %s, and process %d on %s. Every process "+
@@ -192,7 +192,7 @@ func fileNames(files []File) string {
 }
 
 // data names what is trained on.
-func (a *agreed) data() string {
+func (a *launchInputs) data() string {
 	files := visible.Text(a.Files)
 	if files == "" {
 		files = "a source of its own"
@@ -212,15 +212,15 @@ func (r *run) guardTeam() {
 		case <-p.Done():
 			world.Fail(p.Err())
 		case <-world.Done():
-			blame(p, world.Err())
-		case <-r.over:
+			failTeam(p, world.Err())
+		case <-r.ended:
 		}
 	}()
 }
 
-// blame has all fail with an error, unless that only says that another process has failed: then that one's own reason
-// is on its way.
-func blame(p Peers, err error) {
+// failTeam has all fail with an error, unless that only says that another process has failed: then that one's own
+// reason is on its way.
+func failTeam(p Peers, err error) {
 	var e interface{ Elsewhere() bool }
 	if errors.As(err, &e) && e.Elsewhere() {
 		select {
@@ -235,10 +235,10 @@ func blame(p Peers, err error) {
 // reasonWithin is how long the reason may be on its way: ranks are asked once a second.
 const reasonWithin = 3 * time.Second
 
-// leave ends what joins this process to the others. err is that of the run; the one that is returned is of whoever
+// leaveTeam ends what joins this process to the others. err is that of the run; the one that is returned is of whoever
 // failed first.
-func (r *run) leave(err error) error {
-	close(r.over)
+func (r *run) leaveTeam(err error) error {
+	close(r.ended)
 	if r.team == nil || r.team.Peers == nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func (r *run) leave(err error) error {
 	// all end so, each by itself
 	agreed := err == nil || errors.As(err, &exit) && (exit.Code == ExitOnRequest || exit.Code == ExitNonfinite)
 	if !agreed {
-		blame(r.team.Peers, err)
+		failTeam(r.team.Peers, err)
 		if r.team.Peers.Err() != nil && exit == nil {
 			err = r.team.Peers.Err()
 		}
@@ -258,39 +258,39 @@ func (r *run) leave(err error) error {
 	return err
 }
 
-// told is what a process tells of its ranks after each pass. Numbers are their bits: JSON knows no infinities.
-type told struct {
+// passReport is what a process tells of its ranks after each pass. Numbers are their bits: JSON knows no infinities.
+type passReport struct {
 	Stop  bool // it was asked to, or an I/O error ends it
 	Late  bool // its next batch is not ready
-	Ranks []toldRank
+	Ranks []rankReport
 }
 
-type toldRank struct {
+type rankReport struct {
 	Loss, Norm, Tokens, Aux uint64
 	Skip, Reduced           bool
-	Layers                  []toldLayer `json:",omitempty"`
+	Layers                  []layerReport `json:",omitempty"`
 }
 
-type toldLayer struct {
+type layerReport struct {
 	Segment, Layer int
 	Choices        []int64
 	Dropped        int64
 	Passes, Rounds int
 }
 
-// tell is what others are told of a rank.
-func (r *Rank) tell() toldRank {
-	x := toldRank{math.Float64bits(r.LossSum), math.Float64bits(r.Norm), math.Float64bits(r.Tokens),
+// rankReport is what others are told of a rank.
+func (r *Rank) rankReport() rankReport {
+	x := rankReport{math.Float64bits(r.LossSum), math.Float64bits(r.Norm), math.Float64bits(r.Tokens),
 		math.Float64bits(r.experts.aux), r.Skip, r.reduced, nil}
 	for id, l := range r.experts.layers {
-		x.Layers = append(x.Layers, toldLayer{id.segment, id.layer, l.choices, l.dropped, l.passes, l.rounds})
+		x.Layers = append(x.Layers, layerReport{id.segment, id.layer, l.choices, l.dropped, l.passes, l.rounds})
 	}
-	slices.SortFunc(x.Layers, func(a, b toldLayer) int { return (a.Segment-b.Segment)<<20 + a.Layer - b.Layer })
+	slices.SortFunc(x.Layers, func(a, b layerReport) int { return (a.Segment-b.Segment)<<20 + a.Layer - b.Layer })
 	return x
 }
 
-// hear takes what another process tells of a rank.
-func (r *Rank) hear(x *toldRank) {
+// waitStep takes what another process tells of a rank.
+func (r *Rank) applyReport(x *rankReport) {
 	r.LossSum, r.Norm, r.Tokens = math.Float64frombits(x.Loss), math.Float64frombits(x.Norm),
 		math.Float64frombits(x.Tokens)
 	r.experts.aux, r.Skip, r.reduced = math.Float64frombits(x.Aux), x.Skip, x.Reduced
@@ -300,40 +300,40 @@ func (r *Rank) hear(x *toldRank) {
 	}
 }
 
-// share makes known in all processes what their ranks have found, and whether one was asked to stop.
-func (r *run) share() error {
+// exchangeReports makes known in all processes what their ranks have found, and whether one was asked to stop.
+func (r *run) exchangeReports() error {
 	if r.team.Peers == nil {
 		return nil
 	}
-	own := told{Late: r.feed != nil && r.feed.late()}
-	own.Stop = r.ctx.Err() != nil || r.cause() != nil // after Late: a batch that is there and failed is known to have
+	own := passReport{Late: r.feed != nil && r.feed.isLate()}
+	own.Stop = r.ctx.Err() != nil || r.ioError() != nil // after Late: a batch that is there and failed is known to have
 	for _, k := range r.crew.mine {
-		own.Ranks = append(own.Ranks, k.tell())
+		own.Ranks = append(own.Ranks, k.rankReport())
 	}
 	b, err := json.Marshal(own)
 	if err != nil {
 		return err
 	}
-	late := time.AfterFunc(r.patience(), r.stuck)
+	late := time.AfterFunc(r.reportTimeout(), r.failStuck)
 	all, err := r.team.Peers.Exchange(b)
 	late.Stop()
 	if err != nil {
 		return err
 	}
 	at, each := 0, len(r.crew.ranks)/len(all)
-	r.late = false
+	r.feedLate = false
 	for process, b := range all {
-		var x told
+		var x passReport
 		if err := json.Unmarshal(b, &x); err != nil {
 			return fmt.Errorf("process %d: %w", process, err)
 		}
 		if len(x.Ranks) != each {
 			return fmt.Errorf("process %d tells of %d ranks, and it has %d", process, len(x.Ranks), each)
 		}
-		r.halt, r.late = r.halt || x.Stop, r.late || x.Late
+		r.stopRequested, r.feedLate = r.stopRequested || x.Stop, r.feedLate || x.Late
 		for i := range x.Ranks {
-			if k := r.crew.ranks[at]; !r.crew.has(k) {
-				k.hear(&x.Ranks[i])
+			if k := r.crew.ranks[at]; !r.crew.isLocal(k) {
+				k.applyReport(&x.Ranks[i])
 			}
 			at++
 		}
@@ -345,36 +345,36 @@ func (r *run) share() error {
 // same moment.
 const longSteps = 10
 
-// patience is how long what the others tell after a pass is waited for. Process 0 hears of all, and hence is to give up
-// first: it knows who is missing.
-func (r *run) patience() time.Duration {
+// reportTimeout is how long what the others tell after a pass is waited for. Process 0 hears of all, and hence is to
+// give up first: it knows who is missing.
+func (r *run) reportTimeout() time.Duration {
 	step := max(r.p.Predict.StepSeconds, r.last.Seconds)
 	if !(step < 1e8) { // what is not known, or would overflow
 		step = 0
 	}
 	limit := r.crew.world.Timeout() + time.Duration(longSteps*step*float64(time.Second))
-	if !r.team.lead() {
+	if !r.team.isFirst() {
 		limit += limit / 10
 	}
 	return limit
 }
 
-// stuck ends the run because a process that lives tells nothing.
-func (r *run) stuck() {
-	who := r.team.Peers.Awaited()
+// failStuck ends the run because a process that lives tells nothing.
+func (r *run) failStuck() {
+	who := r.team.Peers.WaitingFor()
 	if who == "" {
 		return // it has just come
 	}
 	r.team.Peers.Fail(fmt.Errorf("process %d has waited %v for the process of %s: it lives, and does not go on, as "+
 		"when a disk does not answer. "+
 		"--timeout or PLANC_TIMEOUT (%v) and ten times the step are how long is waited", r.team.Process,
-		r.patience().Round(time.Millisecond), who, r.crew.world.Timeout()))
+		r.reportTimeout().Round(time.Millisecond), who, r.crew.world.Timeout()))
 }
 
-// halted tells whether the run was asked to stop: in all processes at once.
-func (r *run) halted() bool {
+// isStopRequested tells whether the run was asked to stop: in all processes at once.
+func (r *run) isStopRequested() bool {
 	if r.team.Peers == nil {
 		return r.ctx.Err() != nil || r.metrics.err != nil
 	}
-	return r.halt
+	return r.stopRequested
 }

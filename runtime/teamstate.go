@@ -34,8 +34,8 @@ func (t *Team) origin(c *ckpt.Checkpoint, away bool) (*ckpt.Checkpoint, bool, er
 	if err != nil {
 		return nil, false, err
 	}
-	b, err = t.Peers.Spread(b)
-	if err != nil || t.lead() {
+	b, err = t.Peers.Broadcast(b)
+	if err != nil || t.isFirst() {
 		return c, away, err
 	}
 	if err := json.Unmarshal(b, &from); err != nil {
@@ -52,14 +52,14 @@ func (t *Team) text(s string) (string, error) {
 	if t.Peers == nil {
 		return s, nil
 	}
-	b, err := t.Peers.Spread([]byte(s))
+	b, err := t.Peers.Broadcast([]byte(s))
 	return string(b), err
 }
 
 // store saves a checkpoint; processes but the first bring their ranks' part of it.
 func (r *run) store(m ckpt.Manifest) (path string, err error) {
 	contents := r.contents()
-	if r.team.lead() {
+	if r.team.isFirst() {
 		var saved ckpt.Saved
 		saved, err = ckpt.Save(r.ckptDir, m, contents)
 		if saved.Aside != "" {
@@ -67,7 +67,7 @@ func (r *run) store(m ckpt.Manifest) (path string, err error) {
 		}
 		path = saved.Path
 	} else {
-		err = bring(contents)
+		err = discardContents(contents)
 	}
 	if err != nil {
 		return "", err
@@ -75,8 +75,8 @@ func (r *run) store(m ckpt.Manifest) (path string, err error) {
 	return r.team.text(path)
 }
 
-// bring does with contents what saving does.
-func bring(contents []ckpt.Content) error {
+// discardContents does with contents what saving does.
+func discardContents(contents []ckpt.Content) error {
 	for i := range contents {
 		for j := range contents[i].Tensors {
 			if err := contents[i].Fill(j, io.Discard); err != nil {
@@ -95,16 +95,16 @@ func bytesOf[F Float](x []F) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), len(x)*int(unsafe.Sizeof(x[0])))
 }
 
-// spreadTo brings the first process's numbers to all.
-func spreadTo[F Float](t *Team, x []F) error {
+// broadcastTo brings the first process's numbers to all.
+func broadcastTo[F Float](t *Team, x []F) error {
 	if t == nil || t.Peers == nil {
 		return nil
 	}
-	b, err := t.Peers.Spread(bytesOf(x))
+	b, err := t.Peers.Broadcast(bytesOf(x))
 	if err != nil {
 		return err
 	}
-	if !t.lead() && copy(bytesOf(x), b) != len(b) {
+	if !t.isFirst() && copy(bytesOf(x), b) != len(b) {
 		return fmt.Errorf("process 0 sent %d bytes of %d numbers", len(b), len(x))
 	}
 	return nil
@@ -116,11 +116,11 @@ func gatherSlab[F Float](c *crew, k *kind, parts [][]tensor, i, from, to int, bu
 	var sent []byte
 	remote := c.team != nil && c.team.Peers != nil
 	for _, r := range c.mine {
-		if t := &parts[r.ID][i]; k.owns(r, t) {
+		if t := &parts[r.ID][i]; k.isSaved(r, t) {
 			k.slab(r, t, from, to, func(at, logical, n int) {
 				part := buf[logical:][:n]
 				read(r, k.elem, at, part)
-				if remote && !c.team.lead() {
+				if remote && !c.team.isFirst() {
 					sent = append(sent, bytesOf(part)...)
 				}
 			})
@@ -130,12 +130,12 @@ func gatherSlab[F Float](c *crew, k *kind, parts [][]tensor, i, from, to int, bu
 		return nil
 	}
 	all, err := c.team.Peers.Gather(sent)
-	if err != nil || !c.team.lead() {
+	if err != nil || !c.team.isFirst() {
 		return err
 	}
 	each := len(c.mine)
 	for _, r := range c.ranks {
-		if t, b := &parts[r.ID][i], &all[r.ID/each]; !c.has(r) && k.owns(r, t) {
+		if t, b := &parts[r.ID][i], &all[r.ID/each]; !c.isLocal(r) && k.isSaved(r, t) {
 			k.slab(r, t, from, to, func(_, logical, n int) {
 				*b = (*b)[copy(bytesOf(buf[logical:][:n]), *b):]
 			})

@@ -2,21 +2,21 @@ package runtime
 
 // Telemetry is how busy a device is; NaN is what nobody tells.
 type Telemetry struct {
-	Busy   float64 // part of the time in which it does anything
-	Memory float64 // bytes that are taken, by all processes
-	Watts  float64
-	MHz    float64
+	Utilization float64 // part of the time in which it does anything
+	Memory      float64 // bytes that are taken, by all processes
+	Watts       float64
+	MHz         float64
 }
 
-// Observed are [Devices] that tell how busy they are. Telemetry does not wait: it has what was last seen, of each
-// device, nothing where nothing was. Metrics of steps have it.
-type Observed interface {
+// TelemetrySource are [Devices] that tell how busy they are. Telemetry does not wait: it has what was last seen, of
+// each device, nothing where nothing was. Metrics of steps have it.
+type TelemetrySource interface {
 	Telemetry() []Telemetry
 }
 
 // telemetry writes how busy devices are, if they tell.
 func (m *metrics) telemetry(d Devices) {
-	o, ok := d.(Observed)
+	o, ok := d.(TelemetrySource)
 	if !ok {
 		return
 	}
@@ -29,7 +29,7 @@ func (m *metrics) telemetry(d Devices) {
 		of   func(*Telemetry) float64
 	}{
 		{"gpu_util", func(t *Telemetry) float64 {
-			return t.Busy
+			return t.Utilization
 		}}, {"gpu_memory_bytes", func(t *Telemetry) float64 {
 			return t.Memory
 		}},

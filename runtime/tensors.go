@@ -86,7 +86,7 @@ func eachTensor(c *crew, k kind, f func(name string, shape []int64, x []float64)
 	for i, t := range parts[0] {
 		x := make([]float64, t.dims[0].size*t.row())
 		for j, r := range c.ranks {
-			if own := &parts[j][i]; k.owns(r, own) {
+			if own := &parts[j][i]; k.isSaved(r, own) {
 				k.slab(r, own, 0, t.dims[0].size, func(at, logical, n int) { read(r, k.elem, at, x[logical:][:n]) })
 			}
 		}

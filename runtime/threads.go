@@ -1,6 +1,5 @@
 package runtime
 
-// threadsEach is how many threads a rank has of the process's processors: together the ranks never have more than
-// those, unless there are fewer than ranks. --threads N asks for N a rank, by setting how many processors the process
-// uses.
+// threadsEach returns the number of threads of each rank. Together the ranks use at most the process's processors,
+// unless there are fewer processors than ranks. --threads N sets the number of processors so that each rank gets N.
 func threadsEach(processors, ranks int) int { return max(1, processors/ranks) }

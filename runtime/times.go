@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// keptTimes bounds how many step times the median is taken of.
-const keptTimes = 4096
+// maxTimes bounds how many step times the median is taken of.
+const maxTimes = 4096
 
 // median of the kept step times, NaN for none.
 func median(times []float64) float64 {
@@ -18,10 +18,10 @@ func median(times []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// typical is the median of the last steps' times, of which there are keptTypical at most.
-func (r *run) typical() float64 {
-	var last [keptTypical]float64
-	sorted := last[:copy(last[:], r.times[max(0, len(r.times)-keptTypical):])]
+// typicalSeconds is the median of the last steps' times, of which there are keptTypical at most.
+func (r *run) typicalSeconds() float64 {
+	var last [typicalSteps]float64
+	sorted := last[:copy(last[:], r.times[max(0, len(r.times)-typicalSteps):])]
 	if len(sorted) == 0 {
 		return math.NaN()
 	}
@@ -29,12 +29,12 @@ func (r *run) typical() float64 {
 	return sorted[len(sorted)/2]
 }
 
-// keptTypical is how many steps tell how long the next ones take.
-const keptTypical = 20
+// typicalSteps is how many steps tell how long the next ones take.
+const typicalSteps = 20
 
-// left is the time that the remaining steps will take, if the last one is all that is known.
-func (r *run) left(last float64) time.Duration {
-	m := r.typical()
+// timeLeft is the time that the remaining steps will take, if the last one is all that is known.
+func (r *run) timeLeft(last float64) time.Duration {
+	m := r.typicalSeconds()
 	if math.IsNaN(m) {
 		m = last
 	}

@@ -15,7 +15,7 @@ type layer struct {
 // visit is a layer in the order of a backward pass; again, to run its forward function once more.
 type visit struct {
 	*layer
-	again bool
+	recompute bool
 }
 
 // layerAt is where a run of parameters lies: byte offsets in the arena or, of a bucket that is fetched or scattered, in
@@ -58,16 +58,16 @@ func reversed(c *Chunk, layers []*layer) []visit {
 	return out
 }
 
-// after is the layer that follows layer i, next behind the last.
-func after(layers []*layer, i int, next *layer) *layer {
+// nextLayer is the layer that follows layer i, next behind the last.
+func nextLayer(layers []*layer, i int, next *layer) *layer {
 	if i+1 < len(layers) {
 		return layers[i+1]
 	}
 	return next
 }
 
-// afterVisit is likewise the layer of the visit that follows.
-func afterVisit(visits []visit, i int, next *layer) *layer {
+// nextVisitedLayer is likewise the layer of the visit that follows.
+func nextVisitedLayer(visits []visit, i int, next *layer) *layer {
 	if i+1 < len(visits) {
 		return visits[i+1].layer
 	}
@@ -89,7 +89,7 @@ func (r *Rank) locate(l *layer) {
 		b := &r.Stage.Buckets[i]
 		at := layerAt{bucket: i}
 		at.param = (offset - b.Offset) * paramSize
-		if b.Fetch {
+		if b.ShardedParams {
 			l.fetch = append(l.fetch, bucketAt{i, gathered})
 			at.param += gathered
 			gathered += (b.Elems*paramSize + 63) &^ 63
@@ -97,7 +97,7 @@ func (r *Rank) locate(l *layer) {
 			at.param += r.paramAt(i, b.Offset)
 		}
 		at.grad = (offset - b.Offset) * gradSize
-		if b.Each {
+		if b.ShardedGrads {
 			l.scatter = append(l.scatter, bucketAt{i, scattered})
 			at.grad += scattered
 			scattered += (b.Elems*gradSize + 63) &^ 63
@@ -120,30 +120,30 @@ func (s *Stage) run(ref Ref, index int) (bucket, offset int) {
 	panic("runtime: a layer's parameters lie in no bucket")
 }
 
-// turns are two buffers that blocks use in turn.
-type turns struct {
+// doubleBuffer are two buffers that blocks use in turn.
+type doubleBuffer struct {
 	at, size int
-	turn     int       // of gathered parameters the buffer in use, of gradients the next one
+	current  int       // of gathered parameters the buffer in use, of gradients the next one
 	users    [2]*layer // whose buckets are, or come to be, in each buffer
 }
 
-func newTurns(at, size int) turns { return turns{at: at, size: size} }
+func newTurns(at, size int) doubleBuffer { return doubleBuffer{at: at, size: size} }
 
 // buffer is where a buffer begins.
-func (t *turns) buffer(i int) int { return t.at + i*t.size }
+func (t *doubleBuffer) buffer(i int) int { return t.at + i*t.size }
 
-// forget makes what lies in the buffers stale.
-func (t *turns) forget() { t.users = [2]*layer{} }
+// invalidate makes what lies in the buffers stale.
+func (t *doubleBuffer) invalidate() { t.users = [2]*layer{} }
 
-// settle waits for the jobs of both buffers, the older first.
-func (t *turns) settle(r *Rank, kind int) {
+// applySettings waits for the jobs of both buffers, the older first.
+func (t *doubleBuffer) waitBoth(r *Rank, kind int) {
 	for i := range 2 {
-		t.release(r, (t.turn+i)%2, kind)
+		t.waitBuffer(r, (t.current+i)%2, kind)
 	}
 }
 
-// release waits for the jobs of a buffer.
-func (t *turns) release(r *Rank, i, kind int) {
+// waitBuffer waits for the jobs of a buffer.
+func (t *doubleBuffer) waitBuffer(r *Rank, i, kind int) {
 	if l := t.users[i]; l != nil {
 		for _, b := range l.jobs(kind) {
 			if r.buckets[b.bucket].pending[kind] {
@@ -161,29 +161,29 @@ func (l *layer) jobs(kind int) []bucketAt {
 	return l.scatter
 }
 
-// arrive returns where a layer's gathered parameters begin, when they are there. Those of the layer that follows begin
-// to come into the other buffer, which the layer before this one has left. What is there already, since the layer
+// waitFetched returns where a layer's gathered parameters begin, when they are there. Those of the layer that follows
+// begin to come into the other buffer, which the layer before this one has left. What is there already, since the layer
 // before was this one, is not gathered again.
-func arrive[F Float](r *Rank, l, follows *layer) int {
+func waitFetched[F Float](r *Rank, l, follows *layer) int {
 	t := &r.exec.fetch
 	if len(l.fetch) == 0 {
 		return 0
 	}
-	if t.users[t.turn] != l {
-		t.turn = 1 - t.turn
-		if t.users[t.turn] != l {
-			startFetch[F](r, l, t.turn)
+	if t.users[t.current] != l {
+		t.current = 1 - t.current
+		if t.users[t.current] != l {
+			startFetch[F](r, l, t.current)
 		}
-		t.users[1-t.turn] = nil
-		r.taint(t.buffer(1-t.turn), t.size)
+		t.users[1-t.current] = nil
+		r.taint(t.buffer(1-t.current), t.size)
 		for _, b := range l.fetch {
 			r.wait(b.bucket, fetching)
 		}
 	}
 	if follows != nil && follows != l && len(follows.fetch) > 0 {
-		startFetch[F](r, follows, 1-t.turn)
+		startFetch[F](r, follows, 1-t.current)
 	}
-	return t.buffer(t.turn)
+	return t.buffer(t.current)
 }
 
 // startFetch begins to gather a layer's parameters into a buffer.
@@ -202,12 +202,12 @@ func beginScatter[F Float](r *Rank, l *layer) {
 	if len(l.scatter) == 0 {
 		return
 	}
-	t.release(r, t.turn, scattering)
-	at := t.buffer(t.turn)
+	t.waitBuffer(r, t.current, scattering)
+	at := t.buffer(t.current)
 	r.zero(at, t.size)
 	b := &r.exec.block
 	for i := range l.refs {
-		if r.Stage.Buckets[l.refs[i].bucket].Each {
+		if r.Stage.Buckets[l.refs[i].bucket].ShardedGrads {
 			b.Grads[i] += at
 		}
 	}
@@ -224,9 +224,9 @@ func endScatter[F Float](r *Rank, l *layer) {
 		if k.pending[scattering] { // a tied parameter's, of the block before
 			r.wait(b.bucket, scattering)
 		}
-		k.scatterAt = t.buffer(t.turn) + b.at
+		k.scatterAt = t.buffer(t.current) + b.at
 		r.start(b.bucket, scattering)
 	}
-	t.users[t.turn] = l
-	t.turn = 1 - t.turn
+	t.users[t.current] = l
+	t.current = 1 - t.current
 }

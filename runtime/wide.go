@@ -8,15 +8,15 @@ import (
 // A kernel of float32 works on 16-bit numbers by way of the rank's scratch: generated code widens its operands, has
 // room for its results, narrows these and is done.
 
-// Wide is x as float32, in the rank's scratch until Done.
-func Wide[H num.Half](r *Rank, x []H) []float32 {
-	out := Room(r, len(x))
+// Widen is x as float32, in the rank's scratch until Done.
+func Widen[H num.Half](r *Rank, x []H) []float32 {
+	out := Scratch(r, len(x))
 	num.Load(out, x)
 	return out
 }
 
-// Room is n numbers of the rank's scratch, whatever they hold, until Done.
-func Room(r *Rank, n int) []float32 {
+// Scratch is n numbers of the rank's scratch, whatever they hold, until Done.
+func Scratch(r *Rank, n int) []float32 {
 	out := r.scratch[r.scratched : r.scratched+n]
 	r.scratched += n
 	return out
@@ -25,8 +25,8 @@ func Room(r *Rank, n int) []float32 {
 // Narrow rounds x into dst.
 func Narrow[H num.Half](dst []H, x []float32) { num.Store(dst, x) }
 
-// Done gives the scratch back.
-func Done(r *Rank) { r.scratched = 0 }
+// FreeScratch gives the scratch back.
+func FreeScratch(r *Rank) { r.scratched = 0 }
 
 // Accumulate is
 //

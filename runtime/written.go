@@ -8,15 +8,15 @@ import (
 // part is the bytes of the arena from lo to hi-1.
 type part struct{ lo, hi int }
 
-// added lists the parts of the region of gradients that no layer of the chunks writes whole in the first micro-batch.
-// Buckets that are scattered after each micro-batch have there only what the runtime adds to.
-func (r *Rank) added(chunks []*chunk) (out []part) {
+// clearedParts lists the parts of the region of gradients that no layer of the chunks writes whole in the first
+// micro-batch. Buckets that are scattered after each micro-batch have there only what the runtime adds to.
+func (r *Rank) clearedParts(chunks []*chunk) (out []part) {
 	var written []part
 	size := r.Program.types().Grads.Size()
 	for _, c := range chunks {
 		for _, l := range c.layers {
-			for _, w := range l.seg.Written {
-				if ref := l.refs[w.Ref]; !r.Stage.Buckets[ref.bucket].Each {
+			for _, w := range l.seg.FirstWrites {
+				if ref := l.refs[w.Ref]; !r.Stage.Buckets[ref.bucket].ShardedGrads {
 					lo := ref.grad + w.Offset*size
 					written = append(written, part{lo, lo + w.Elems*size})
 				}
@@ -39,8 +39,8 @@ func (r *Rank) added(chunks []*chunk) (out []part) {
 func (r *Rank) clearGradients() {
 	g := r.Stage.Arena.Grads
 	r.taint(g.Offset, g.Size)
-	if r.late != nil && r.late.stale > 0 { // those that an update may still read, before the first backward pass
-		for i, b := range r.late.buckets {
+	if r.updates != nil && r.updates.stale > 0 { // those that an update may still read, before the first backward pass
+		for i, b := range r.updates.buckets {
 			if b == nil || !b.stale {
 				r.clearBucket(i)
 			}

@@ -11,7 +11,7 @@ import (
 func overwriting() *Program {
 	p := bigram[float32](2, 1)
 	s := &p.Segments[0]
-	s.Refs, s.Written = []Ref{{0, 1}, {0, 0}}, []Written{{Ref: 1, Elems: vocab}}
+	s.Refs, s.FirstWrites = []Ref{{0, 1}, {0, 0}}, []FirstWrite{{Ref: 1, Elems: vocab}}
 	add := s.Backward
 	s.Backward = func(r *Rank, b *Block) {
 		if b.Micro == 0 {
@@ -30,12 +30,12 @@ func TestClearedGradients(t *testing.T) {
 	must(t, err)
 	g := p.Stages[0].Arena.Grads
 	b := g.Offset + 4*vocabPad
-	if got, want := r.added([]*chunk{c}), []part{{g.Offset, b},
+	if got, want := r.clearedParts([]*chunk{c}), []part{{g.Offset, b},
 		{b + 4*vocab, g.Offset + g.Size}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("cleared are %v, want %v", got, want)
 	}
-	p.Stages[0].Buckets[0].Each = true // then a buffer is written, and the region only added to
-	if got, want := r.added([]*chunk{c}), []part{{g.Offset, g.Offset + g.Size}}; !reflect.DeepEqual(got, want) {
+	p.Stages[0].Buckets[0].ShardedGrads = true // then a buffer is written, and the region only added to
+	if got, want := r.clearedParts([]*chunk{c}), []part{{g.Offset, g.Offset + g.Size}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("cleared of a bucket that is scattered are %v, want %v", got, want)
 	}
 }
@@ -50,7 +50,7 @@ func TestWrittenGradients(t *testing.T) {
 		t.Error("other parameters where a gradient is written first")
 	}
 	p := bigram[float32](2, 1)
-	p.Segments[0].Refs, p.Segments[0].Written = []Ref{{0, 1}, {0, 0}}, []Written{{Ref: 1, Elems: vocab}}
+	p.Segments[0].Refs, p.Segments[0].FirstWrites = []Ref{{0, 1}, {0, 0}}, []FirstWrite{{Ref: 1, Elems: vocab}}
 	res, err := train(t, p, t.TempDir(), Set("train.steps", 2), Poison())
 	if err == nil && res.Skipped == 0 {
 		t.Errorf("a gradient that nobody wrote or cleared: %d steps skipped, want 2", res.Skipped)

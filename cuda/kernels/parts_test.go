@@ -82,9 +82,10 @@ func TestGatherAndScatter(t *testing.T) {
 func TestAllToAllIsScatterAndGather(t *testing.T) {
 	inEachType(t, "gather", func(b bench) {
 		const n = 3
-		for _, turn := range []comm.Turn{{Outer: 2, First: 2, Middle: 3, Second: 1, Inner: 5}, {Outer: 1, First: 4,
-			Middle: 1, Second: 2, Inner: 8, Back: true}, {Outer: 2, First: 3, Middle: 2, Second: 2, Inner: 4,
-			Back: true}} {
+		for _, turn := range []comm.AllToAllShape{{Outer: 2, First: 2, Middle: 3, Second: 1, Inner: 5},
+			{Outer: 1, First: 4,
+				Middle: 1, Second: 2, Inner: 8, Back: true}, {Outer: 2, First: 3, Middle: 2, Second: 2, Inner: 4,
+				Back: true}} {
 			each := turn.Outer * turn.First * turn.Middle * turn.Second * turn.Inner
 			var src, want [n][]float64
 			for i := range n {
@@ -155,7 +156,7 @@ func TestStepNumbers(t *testing.T) {
 			want := make([]int32, 301)
 			runtime.Iota(want, w, 7)
 			if most != 0 {
-				runtime.AtMost(want, most)
+				runtime.CapIDs(want, most)
 			}
 			ids := ints(make([]int32, len(want)))
 			bench{t, double, m}.run("iota", 1, len(want), ids, w.At, w.Half, w.Then, 7, most, int64(len(want)))

@@ -132,7 +132,7 @@ var Table = []Kernel{
 	{Name: "add_scalar", File: "step.cu", Params: "sum:D x:T", Types: all, Loop: "runtime.AddAux", Launch: single},
 	{Name: "norm_pair", File: "step.cu", Params: "pair:D part:D loss:D n:i", Types: one, Loop: "runtime.ClipGradients",
 		Launch: single},
-	{Name: "drop_keys", File: "step.cu", Params: "keys:W sites:I step:W n:i", Types: ids, Loop: "runtime.DropKey",
+	{Name: "drop_keys", File: "step.cu", Params: "keys:W sites:I step:W n:i", Types: ids, Loop: "runtime.DropoutKey",
 		Launch: flat},
 	{Name: "choose", File: "step.cu", Params: "said:W offer:W skipped:D spoiled:W n:i", Types: ids,
 		Loop: "runtime.Hyper", Launch: flat},

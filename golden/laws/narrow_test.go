@@ -205,7 +205,7 @@ func TestLawNarrowZeroBubble(t *testing.T) {
 func TestLawNarrowSeesFaults(t *testing.T) {
 	faults := []func([]byte) []byte{
 		replaced(t, `kern\.SumRows\((\w+), (\w+),[^\n]*, true\)`, "_, _ = $1, $2"),
-		replaced(t, `rt\.Part\(r, groupTp,`, "rt.Part(r, -1,"),
+		replaced(t, `rt\.LocalRange\(r, groupTp,`, "rt.LocalRange(r, -1,"),
 		replaced(t, `rt\.AllReduce\(r, groupTp, [^\n]*`, ""),
 		nil, // the last program is run twice
 	}

@@ -95,7 +95,7 @@ func TestLawReplayCountsOtherChoices(t *testing.T) {
 	c.id, c.plan.Precision = "good", prec
 	cases = append(cases, c)
 	c.id, c.spoil = "forgets", replaced(t, `kern\.Route\((\w+, \w+, \w+), (\w+), rt\.Chosen`,
-		"kern.Route($1, make([]float32, len($2)), rt.Chosen")
+		"kern.Route($1, make([]float32, len($2)), rt.WithChoiceObserver")
 	cases = append(cases, c)
 	verdicts := lawVerdicts(t, "choices", cases)
 	cases[2].spoil = nil

@@ -1,15 +1,17 @@
 package comm
 
-// Turn is the shape of an all-to-all: two dims of a tensor trade what splits them. First and Second are what one
-// member has of each where it is split, the first in memory order coming first; Outer, Middle and Inner are the
+// AllToAllShape is the shape of an all-to-all: two dims of a tensor trade what splits them. First and Second are what
+// one member has of each where it is split, the first in memory order coming first; Outer, Middle and Inner are the
 // elements before, between and behind them.
-type Turn struct {
+type AllToAllShape struct {
 	Outer, First, Middle, Second, Inner int
 	Back                                bool // the second dim was split and becomes whole; else the first
 }
 
 // elems is how many elements a member has, before and after.
-func (t *Turn) elems(n int) int { return t.Outer * t.First * t.Middle * t.Second * t.Inner * n }
+func (t *AllToAllShape) elems(n int) int {
+	return t.Outer * t.First * t.Middle * t.Second * t.Inner * n
+}
 
 // AllToAll makes the dim that was split over the members whole, and splits the other. With n members, and Back false,
 //
@@ -21,7 +23,7 @@ func (t *Turn) elems(n int) int { return t.Outer * t.First * t.Middle * t.Second
 // are dst and src:
 //
 //	dst[o, a, m, i*Second+b] = src_i[o, me*First+a, m, b]
-func AllToAll[F Float](g *Group, dst, src []F, t Turn) error {
+func AllToAll[F Float](g *Group, dst, src []F, t AllToAllShape) error {
 	n := g.Size()
 	if n == 1 || len(src) == 0 {
 		copy(dst, src)
@@ -39,7 +41,7 @@ func AllToAll[F Float](g *Group, dst, src []F, t Turn) error {
 }
 
 // take calls f with the runs of elements that member me takes of member i: where they go, where they are, how many.
-func (t *Turn) take(me, i, n int, f func(to, from, width int)) {
+func (t *AllToAllShape) take(me, i, n int, f func(to, from, width int)) {
 	width := t.Second * t.Inner
 	for o := range t.Outer {
 		for a := range t.First {

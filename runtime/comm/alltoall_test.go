@@ -9,8 +9,9 @@ import (
 // An all-to-all is a slice of what an all-gather makes whole; back again it is undone.
 func TestAllToAll(t *testing.T) {
 	mesh := Mesh{{"x", 2}, {"cp", 3}}
-	for _, shape := range []Turn{{Outer: 2, First: 2, Middle: 1, Second: 2, Inner: 5}, {Outer: 1, First: 3, Middle: 4,
-		Second: 1, Inner: 1}, {Outer: 3, First: 1, Middle: 2, Second: 2, Inner: 2}} {
+	for _, shape := range []AllToAllShape{{Outer: 2, First: 2, Middle: 1, Second: 2, Inner: 5},
+		{Outer: 1, First: 3, Middle: 4,
+			Second: 1, Inner: 1}, {Outer: 3, First: 1, Middle: 2, Second: 2, Inner: 2}} {
 		w := NewWorld(mesh, 0)
 		must(t, each(t, w, mesh, []string{"cp"}, func(r int, g *Group) error {
 			src := random[float64](shape.elems(3), uint64(r))

@@ -95,8 +95,8 @@ func (p *Pipe) await(data *[]byte) error {
 	}
 }
 
-// Taken returns when one more message has been taken. A sender that reuses memory asks once for each message.
-func (p *Pipe) Taken() error {
+// WaitSent returns when one more message has been taken. A sender that reuses memory asks once for each message.
+func (p *Pipe) WaitSent() error {
 	select {
 	case <-p.taken:
 		return nil

@@ -1,5 +1,5 @@
-// Package fold keeps text for people within the columns of a terminal. Lines breaks lines between words, and Width is
-// how many columns a text takes. Training binaries and planc itself print by it.
+// Package fold wraps text to the columns of a terminal. [Lines] breaks lines between words, and [Width] returns how
+// many columns a text takes. Training binaries and planc itself print with it.
 //
-// It neither cuts words nor knows how wide the terminal is: [Columns] is what every screen of planc is made for.
+// It does not cut words, and it does not ask for the terminal's width: all screens of planc have [Columns] columns.
 package fold

@@ -2,15 +2,16 @@ package fold
 
 import "strings"
 
-// Columns is how many a screen has.
+// Columns is the width of a screen, in columns.
 const Columns = 80
 
-// Indent is before what goes on of a message, so that a line that begins with a file's name is a message of its own.
+// Indent is the indent, in columns, of continued lines of a message. A line that starts with a file name is thus
+// always a message of its own.
 const Indent = 4
 
-// Lines breaks the lines of a text that are wider than so many columns between words; what goes on of a line stands
-// indent columns to the right. Lines that begin with a space are laid out already, and a word that is wider stays
-// whole: so do paths and numbers with their units.
+// Lines wraps the lines of a text that are wider than columns. Continued lines are indented by indent columns. Lines
+// that begin with a space or tab are already laid out and stay as they are. A word that is wider than the screen stays
+// whole, and so does a number with its unit.
 func Lines(text string, columns, indent int) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -22,7 +23,7 @@ func Lines(text string, columns, indent int) string {
 }
 
 func foldedLine(line string, columns, indent int) string {
-	words := WithUnits(strings.Split(line, " ")) // also of several spaces, which a file's name may have
+	words := WithUnits(strings.Split(line, " ")) // keeps runs of spaces, which a file name may contain
 	out, at := words[0], Width(words[0])
 	for _, w := range words[1:] {
 		if at+1+Width(w) > columns {
@@ -34,7 +35,7 @@ func foldedLine(line string, columns, indent int) string {
 	return out
 }
 
-// WithUnits joins numbers and their units.
+// WithUnits joins each number with the unit that follows it.
 func WithUnits(pieces []string) (words []string) {
 	number := false
 	for _, w := range pieces {

@@ -34,7 +34,7 @@ type dnnAttentionKind struct {
 // openDNNAttention prepares the kinds of attention that the program uses, as far as cuDNN supports them.
 // planc's own kernels compute the rest, and everything if cuDNN fails.
 func (d *device) openDNNAttention(m *machine) error {
-	if d.rank.ID != m.first || len(d.rank.Program.Attends) == 0 {
+	if d.rank.ID != m.first || len(d.rank.Program.Attentions) == 0 {
 		_, err := d.prepareDNNAttention(m)
 		return err
 	}
@@ -53,7 +53,7 @@ func (d *device) openDNNAttention(m *machine) error {
 // prepareDNNAttention prepares the plans. Its first result says why planc's own kernels compute some or all
 // of the attention.
 func (d *device) prepareDNNAttention(m *machine) (own, err error) {
-	kinds := d.rank.Program.Attends
+	kinds := d.rank.Program.Attentions
 	switch {
 	case len(kinds) == 0:
 		return nil, nil

@@ -46,7 +46,7 @@ type wire struct {
 // castToWire returns n gradients in the type in which they are sent, rounded into a copy if they are stored
 // in another type.
 func (d *device) castToWire(at, n int) wire {
-	t := d.rank.Program.Kept()
+	t := d.rank.Program.TensorTypes()
 	if t.Reduce == t.Grads {
 		return wire{d.ptr(at), t.Grads}
 	}
@@ -57,7 +57,7 @@ func (d *device) castToWire(at, n int) wire {
 
 // castFromWire writes the wire's n sums, from element first on, back to where the gradients are stored.
 func (d *device) castFromWire(w wire, first, at, n int) {
-	if t := d.rank.Program.Kept(); w.elem != t.Grads {
+	if t := d.rank.Program.TensorTypes(); w.elem != t.Grads {
 		d.cast(d.ptr(at), w.element(first), t.Grads, w.elem, n)
 	}
 }
@@ -73,7 +73,7 @@ func (d *device) cast(to, from cuda.Pointer, toElem, fromElem rt.Elem, n int) {
 // reduce sums a bucket's gradients over the replicas, as [rt.StartReduce] specifies.
 func (d *device) reduce(b *rt.BucketPart) {
 	at, n, first := b.Grads, b.Elems, b.First
-	if b.Each {
+	if b.ShardedGrads {
 		at, n, first = b.MyGrads, b.Mine, 0
 	}
 	w := d.castToWire(at, n)
@@ -81,7 +81,7 @@ func (d *device) reduce(b *rt.BucketPart) {
 		d.sum(line, w.at, n, w.elem)
 	}
 	switch {
-	case b.Each || b.Shard == "":
+	case b.ShardedGrads || b.Shard == "":
 		first, b.Mine = 0, n // there are no other shards
 	default:
 		comm := d.commByLine[b.Shard]
@@ -102,7 +102,7 @@ func (d *device) sum(line string, at cuda.Pointer, n int, e rt.Elem) {
 // scatter reduce-scatters a micro-batch's gradients of a bucket, and adds this rank's shard to its
 // accumulated gradients.
 func (d *device) scatter(b *rt.BucketPart) {
-	kept := d.rank.Program.Kept().Grads
+	kept := d.rank.Program.TensorTypes().Grads
 	w := wire{d.ptr(b.Grads), kept}
 	if b.Shard != "" {
 		w = d.castToWire(b.Grads, b.Elems)
@@ -114,7 +114,7 @@ func (d *device) scatter(b *rt.BucketPart) {
 
 // gather all-gathers a bucket's parameters.
 func (d *device) gather(b *rt.BucketPart) {
-	e := d.rank.Program.Kept().Params
+	e := d.rank.Program.TensorTypes().Params
 	if b.Shard == "" {
 		if n := b.Elems * e.Size(); b.Params != b.MyParams {
 			rt.Check(d.current.stream.Copy(d.memory(b.Params, n), d.memory(b.MyParams, n)))

@@ -21,7 +21,7 @@ type ncclLine struct {
 func (d *device) ncclLines() (all []ncclLine) {
 	for _, l := range d.rank.Lines() {
 		if c := d.commByLine[l.Name]; c != nil {
-			all = append(all, ncclLine{c, d.pipes[l.Name], l.Alike})
+			all = append(all, ncclLine{c, d.pipes[l.Name], l.SameStage})
 		}
 	}
 	return all

@@ -29,14 +29,14 @@ func Accumulate[G, X num.Stored](r *rt.Rank, grad Buf[G], x Buf[X]) {
 	d.call("accumulate", suffix[G]()+"_"+suffix[X](), 1, x.N, addressOf(d, grad), addressOf(d, x), int64(x.N))
 }
 
-// Join computes the runtime's Join.
-func Join[T num.Stored](r *rt.Rank, y, a, b Buf[T], outer, times, width, more int) {
+// Concat computes the runtime's Join.
+func Concat[T num.Stored](r *rt.Rank, y, a, b Buf[T], outer, times, width, more int) {
 	d := deviceOf(r)
 	d.call("join", suffix[T](), outer*times, width+more, addressOf(d, y), addressOf(d, a), addressOf(d, b), outer, times, width, more)
 }
 
-// PartOf computes the runtime's PartOf: it copies the elements from from on of outer rows of n elements.
-func PartOf[T num.Stored](r *rt.Rank, y, x Buf[T], outer, n, from int) {
+// SliceFrom computes the runtime's PartOf: it copies the elements from from on of outer rows of n elements.
+func SliceFrom[T num.Stored](r *rt.Rank, y, x Buf[T], outer, n, from int) {
 	deviceOf(r).part(suffix[T](), y.At, x.At, outer, y.N/outer, n, from)
 }
 
@@ -50,7 +50,7 @@ func (d *device) part(types string, y, x, rows, cols, n, from int) {
 	d.call("part", types, rows, cols, d.ptr(y), d.ptr(x), rows, cols, n, from)
 }
 
-// Dropout computes cpu.Dropout. key is the device address of the key ([DropKey]).
+// Dropout computes cpu.Dropout. key is the device address of the key ([DropoutKey]).
 func Dropout[T num.Stored](r *rt.Rank, y, x Buf[T], p float64, key uint64, view cpu.GlobalView) {
 	d := deviceOf(r)
 	if p == 0 {

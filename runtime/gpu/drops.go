@@ -16,7 +16,7 @@ type drops struct {
 	blocks []dropBlock
 }
 
-// site identifies a dropout, like [rt.DropKey].
+// site identifies a dropout, like [rt.DropoutKey].
 type site struct{ segment, layer, key int }
 
 // dropBlock holds the keys of up to dropsEach sites.
@@ -30,9 +30,9 @@ const (
 	siteSize  = 3 * 4 // three int32
 )
 
-// DropKey returns the device address of the key of one dropout of one layer in the present step. It is
-// [rt.DropKey] for kernels.
-func DropKey(r *rt.Rank, segment, layer, key int) uint64 {
+// DropoutKey returns the device address of the key of one dropout of one layer in the present step. It is
+// [rt.DropoutKey] for kernels.
+func DropoutKey(r *rt.Rank, segment, layer, key int) uint64 {
 	d := deviceOf(r)
 	at := site{segment, layer, key}
 	n, ok := d.drops.number[at]

@@ -37,7 +37,7 @@ type iota32 struct {
 func (x iota32) fill(ids []int32) {
 	rt.Iota(ids, x.where, x.offset)
 	if x.most != 0 {
-		rt.AtMost(ids, x.most)
+		rt.CapIDs(ids, x.most)
 	}
 }
 

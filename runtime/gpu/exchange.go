@@ -9,7 +9,7 @@ import (
 )
 
 // AllToAll computes the runtime's AllToAll: members exchange parts of one dim for parts of another.
-func AllToAll[T num.Stored](r *rt.Rank, group int, y, x Buf[T], t rt.Turn) {
+func AllToAll[T num.Stored](r *rt.Rank, group int, y, x Buf[T], t rt.AllToAllShape) {
 	d := deviceOf(r)
 	c := d.group(group)
 	if c == nil {

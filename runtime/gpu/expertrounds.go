@@ -47,7 +47,7 @@ func Rounds(r *rt.Rank, group int, index Buf[int32], experts, places int) int {
 	}
 	n := d.roundsNow(group, index, experts, places)
 	if r.Training {
-		d.routers.record(roundsCall{at: at, group: group, experts: experts}, n, rt.Counting(r))
+		d.routers.record(roundsCall{at: at, group: group, experts: experts}, n, rt.IsCounting(r))
 	}
 	return n
 }
@@ -106,7 +106,7 @@ func (s *routers) prepare(d *device) error {
 // captured launches the kernels that count what a call needs, and returns the number of rounds of the
 // graph.
 func (s *routers) captured(d *device, at layer, index Buf[int32], experts, places int) int {
-	if rt.Counting(d.rank) {
+	if rt.IsCounting(d.rank) {
 		c, rounds := &s.calls[s.next], s.counts.Pointer+cuda.Pointer(4*s.next)
 		all := s.counts.Pointer + cuda.Pointer(4*c.counts)
 		kept := all + cuda.Pointer(4*experts)

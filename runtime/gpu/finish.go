@@ -47,7 +47,7 @@ func (d *device) squares() {
 			}
 		}
 	}
-	e, part := d.rank.Program.Kept().Grads, d.scratch(parts*8)
+	e, part := d.rank.Program.TensorTypes().Grads, d.scratch(parts*8)
 	at := part
 	for _, x := range runs {
 		d.run("sum_squares", suffixOf(e), 1, x.N, d.args().Pointer(at).Pointer(d.ptr(x.At)).Uint64(uint64(x.N)))
@@ -67,7 +67,7 @@ func (d *device) Optimize(bucket int) {
 // update updates a run of parameters.
 func (d *device) update(u *rt.Update) {
 	p := d.rank.Program
-	types := updateTypes(p.Kept())
+	types := updateTypes(p.TensorTypes())
 	a := d.args().Pointer(d.ptr(u.Param)).Pointer(d.optionalPtr(u.Master)).Pointer(d.ptr(u.Grad))
 	if u.Load != nil {
 		b := &p.Batch

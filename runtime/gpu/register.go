@@ -109,8 +109,8 @@ func (m *machine) ncclText() string {
 	return text
 }
 
-// Found returns lines that name the NCCL that connects the ranks, and what computes attention.
-func (m *machine) Found() (lines []string) {
+// Libraries returns lines that name the NCCL that connects the ranks, and what computes attention.
+func (m *machine) Libraries() (lines []string) {
 	for _, line := range []string{m.ncclText(), m.attentionText} {
 		if line != "" {
 			lines = append(lines, line)

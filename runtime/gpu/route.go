@@ -44,7 +44,7 @@ func BalanceGrad[A, T num.Stored](r *rt.Rank, dx Buf[T], dy Buf[A], x Buf[T], n 
 
 // AddAux adds x to the routers' auxiliary loss, unless the forward pass is being recomputed.
 func AddAux[T num.Stored](r *rt.Rank, x Buf[T]) {
-	if d := deviceOf(r); rt.Counting(r) {
+	if d := deviceOf(r); rt.IsCounting(r) {
 		d.call("add_scalar", suffix[T](), 1, 1, d.step.result(auxSum), addressOf(d, x))
 	}
 }

@@ -36,7 +36,7 @@ type slot struct {
 // open allocates the words and events.
 func (s *step) open(d *device, m *machine) (err error) {
 	s.shared = m.shared // the ranks meet on the host
-	err = checkUpdateTypes(d.rank.Program.Kept())
+	err = checkUpdateTypes(d.rank.Program.TensorTypes())
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (d *device) AwaitStep() (h rt.StepResult) {
 		return h
 	}
 	if s.graph != nil { // otherwise the host has counted
-		rt.ForgetCounts(r)
+		rt.ClearCounts(r)
 		d.routers.report(d, at)
 	}
 	rt.AddStepAux(r, x[auxSum])

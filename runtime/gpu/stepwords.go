@@ -50,11 +50,11 @@ func writeWords(to []byte, r *rt.Rank) {
 		putFloats(to, x[:]...)
 		binary.NativeEndian.PutUint64(to[seed*8:], r.Seed)
 		binary.NativeEndian.PutUint64(to[stepNumber*8:], uint64(r.StepID))
-		binary.NativeEndian.PutUint64(to[roundingKey*8:], rt.ChanceKey(r, &h))
+		binary.NativeEndian.PutUint64(to[roundingKey*8:], rt.RoundingKey(r, &h))
 	}
 	write(to, r.Scale)
-	h.T = r.Otherwise.T
-	write(to[offeredWords*8:], r.Otherwise.Scale)
+	h.T = r.AfterSkip.T
+	write(to[offeredWords*8:], r.AfterSkip.Scale)
 }
 
 // putFloats and getFloat access numbers in pinned memory.

@@ -124,7 +124,7 @@ func (d *device) openLine(ctx context.Context, m *machine, l rt.Line) (err error
 	if comm != nil {
 		d.commByLine[l.Name] = comm
 	}
-	if !l.Pipe || len(l.Ranks) == 0 {
+	if !l.IsPipe || len(l.Ranks) == 0 {
 		return nil
 	}
 	p := &pipe{comm: comm}

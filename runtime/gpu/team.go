@@ -141,7 +141,7 @@ func (m *machine) openNCCL(t *rt.Team) (err error) {
 	if t.Peers == nil {
 		return nil
 	}
-	b, err := t.Peers.Spread(slices.Concat(m.id[:], []byte(m.nccl.Version+"\n"+m.ncclReport.fixed)))
+	b, err := t.Peers.Broadcast(slices.Concat(m.id[:], []byte(m.nccl.Version+"\n"+m.ncclReport.fixed)))
 	if err != nil {
 		return err
 	}

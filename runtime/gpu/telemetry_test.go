@@ -30,7 +30,7 @@ func TestTelemetry(t *testing.T) {
 		t.Fatalf("%+v", all)
 	}
 	for i, u := range all {
-		if u.Busy != 0.75 || u.Memory != 1<<30 || u.Watts != 500+float64(i+1)/1000 || u.MHz != 1500 {
+		if u.Utilization != 0.75 || u.Memory != 1<<30 || u.Watts != 500+float64(i+1)/1000 || u.MHz != 1500 {
 			t.Errorf("GPU %d: %+v", i, u)
 		}
 	}

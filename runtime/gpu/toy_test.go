@@ -90,7 +90,7 @@ func (k toy) stage(p *rt.Program, s int) rt.Stage {
 		out.Schedule, chunk.Buffers = "F0 (F0 B0)*3 B0 U", 2
 	}
 	run := func(segment, from, count, at int) {
-		chunk.Runs = append(chunk.Runs, rt.Stretch{Segment: segment, From: from, Count: count, Offset: at * p.Stream,
+		chunk.Runs = append(chunk.Runs, rt.LayerRun{Segment: segment, From: from, Count: count, Offset: at * p.Stream,
 			Stride: p.Stream})
 		for i := range count {
 			k.bucket(&out, rt.Piece{Segment: segment, Layer: from + i})
@@ -114,7 +114,7 @@ func (k toy) bucket(s *rt.Stage, piece rt.Piece) {
 	at := len(s.Buckets) * width
 	piece.Offset = at
 	b := rt.Bucket{Offset: at, Elems: width, Reduce: -1, Sum: 0, Shard: -1, State: at, Params: at, Grads: at,
-		Count: []string{"dp"}, Pieces: []rt.Piece{piece}}
+		ReplicatedOver: []string{"dp"}, Pieces: []rt.Piece{piece}}
 	if k.reduce {
 		b.Reduce, b.Sum = 0, -1
 	}
@@ -122,16 +122,16 @@ func (k toy) bucket(s *rt.Stage, piece rt.Piece) {
 		b.Shard, b.State = 0, at/dp
 	}
 	if k.zero > 1 {
-		b.Each, b.Grads = true, at/dp
+		b.ShardedGrads, b.Grads = true, at/dp
 	}
 	if k.zero > 2 {
-		b.Fetch, b.Params = true, at/dp
+		b.ShardedParams, b.Params = true, at/dp
 	}
 	s.Buckets = append(s.Buckets, b)
 }
 
 func (k toy) arena(p *rt.Program, s *rt.Stage) {
-	types, n, at := p.Kept(), len(s.Buckets)*width, 0
+	types, n, at := p.TensorTypes(), len(s.Buckets)*width, 0
 	next := func(bytes int) rt.Region {
 		r := rt.Region{Offset: at, Size: bytes}
 		at += (bytes + 63) &^ 63

@@ -4,8 +4,8 @@
 // caller that is no process of the launch (another program, an earlier launch, ranks that another process has), reports
 // that, and goes on waiting: no caller can end a launch that is not yet complete. The address of a process that does
 // not come is reported with how long was waited. Then the lead and each other process have a connection, over which all
-// do the same calls in the same order: [Peers.Gather] brings messages to the lead, [Peers.Spread] one from it to all,
-// [Peers.Exchange] all to all.
+// do the same calls in the same order: [Peers.Gather] brings messages to the lead, [Peers.Broadcast] one from it to
+// all, [Peers.Exchange] all to all.
 //
 // When a process fails, or ends without a word, or is not heard of, all others are told, and every call returns that
 // error.

@@ -75,7 +75,7 @@ func TestMessages(t *testing.T) {
 					}
 				}
 			}
-			if b, err := p.Spread([]byte("done")); err != nil || string(b) != "done" {
+			if b, err := p.Broadcast([]byte("done")); err != nil || string(b) != "done" {
 				t.Error(string(b), err)
 			}
 		})
@@ -230,14 +230,14 @@ func TestAwaited(t *testing.T) {
 	peers := met(t, 2)
 	var all sync.WaitGroup
 	all.Go(func() { _, _ = peers[0].Gather(nil) })
-	for begin := time.Now(); peers[0].Awaited() != "ranks 2 to 3 on h1"; time.Sleep(time.Millisecond) {
+	for begin := time.Now(); peers[0].WaitingFor() != "ranks 2 to 3 on h1"; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 10*time.Second {
-			t.Fatalf("process 0 waits for %q", peers[0].Awaited())
+			t.Fatalf("process 0 waits for %q", peers[0].WaitingFor())
 		}
 	}
 	_, _ = peers[1].Gather(nil)
 	all.Wait()
-	if got := peers[0].Awaited(); got != "" {
+	if got := peers[0].WaitingFor(); got != "" {
 		t.Errorf("nobody is waited for, not %s", got)
 	}
 	for _, p := range peers {

@@ -60,8 +60,8 @@ func (p *Peers) Gather(own []byte) ([][]byte, error) {
 	return all, nil
 }
 
-// Spread brings the lead's message to all.
-func (p *Peers) Spread(b []byte) ([]byte, error) {
+// Broadcast brings the lead's message to all.
+func (p *Peers) Broadcast(b []byte) ([]byte, error) {
 	if !p.Lead() {
 		return p.next(p.wires[0])
 	}
@@ -79,7 +79,7 @@ func (p *Peers) Exchange(own []byte) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	joined, err := p.Spread(joinMessages(all))
+	joined, err := p.Broadcast(joinMessages(all))
 	if err != nil {
 		return nil, err
 	}
@@ -118,8 +118,8 @@ func (p *Peers) next(w *wire) ([]byte, error) {
 	}
 }
 
-// Awaited names the process whose message a call waits for now, "" for none.
-func (p *Peers) Awaited() string {
+// WaitingFor names the process whose message a call waits for now, "" for none.
+func (p *Peers) WaitingFor() string {
 	if w := p.waits.Load(); w != nil {
 		return w.peer.who()
 	}

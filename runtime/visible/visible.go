@@ -1,6 +1,6 @@
-// Package visible makes text safe to show: names, paths and file contents can hold characters that a terminal obeys,
-// that hide others, or that reverse the order in which a line is read. [Text] escapes them, and [Writer] does so for
-// everything that is written. Training binaries and planc itself print through it.
+// Package visible makes text safe to show on a terminal. Names, paths and file contents can hold characters that a
+// terminal interprets, that hide others, or that reverse the order in which a line is read. [Text] escapes them, and
+// [Writer] escapes everything that is written through it. Training binaries and planc itself print with it.
 //
 // It does not shorten text, and it does not decide which names are allowed.
 package visible
@@ -14,9 +14,9 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s with every character escaped that is not printed as itself: control characters, format characters such
-// as bidirectional overrides and zero-width spaces, private and unassigned code points as \u202e, as JSON writes them,
-// and bytes that are no UTF-8 as \x9b. Spaces, tabs and ends of lines stay.
+// Text returns s with all characters escaped that are not printable: control characters, format characters such as
+// bidirectional overrides and zero-width spaces, and private and unassigned code points become \u202e, as in JSON.
+// Bytes that are not UTF-8 become \x9b. Spaces, tabs and line ends stay.
 func Text(s string) string {
 	if plain(s) {
 		return s
@@ -42,7 +42,7 @@ func Text(s string) string {
 	return b.String()
 }
 
-// plain reports whether s has only printable ASCII and ends of lines, as most text has.
+// plain reports whether s has only printable ASCII and line ends, as most text has.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < ' ' || c > '~') && c != '\n' {
@@ -52,19 +52,19 @@ func plain(s string) bool {
 	return true
 }
 
-// Rune reports whether a character stays as it is.
+// Rune reports whether Text leaves a character as it is.
 func Rune(r rune) bool {
 	return r == '\n' || r == '\t' || unicode.IsPrint(r) || unicode.Is(unicode.Zs, r)
 }
 
-// Name reports whether a name can be shown as it is on one line.
+// Name reports whether a name can be shown unescaped on one line.
 func Name(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
 		return r == '\n' || r == '\t' || !Rune(r)
 	})
 }
 
-// Writer returns a writer that writes [Text] of what is written to it. A character must be written as a whole.
+// Writer returns a writer that passes what is written to it through [Text]. Each call must write whole characters.
 func Writer(w io.Writer) io.Writer { return writer{w} }
 
 type writer struct{ to io.Writer }

@@ -20,7 +20,7 @@ func Of(m *ir.Model, c *spec.Config) *ir.Weights {
 	params, rows := untied(m), n.rows
 	switch {
 	case c.Tied:
-		w.Twins = twins(n.rows)
+		w.Tied = twins(n.rows)
 	case c.Family == spec.BERT:
 		rows, w.Spellings = untiedBERT(n)
 	}

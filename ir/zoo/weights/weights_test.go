@@ -153,7 +153,7 @@ func TestTiedHeads(t *testing.T) {
 		"bert-untied": "[]",
 	} {
 		if got := fmt.Sprint(Of(zoo.Build("x", *all[model], zoo.Options{SeqLen: 4, Batch: 2, Elem: ir.F32}),
-			all[model]).Twins); got != want {
+			all[model]).Tied); got != want {
 			t.Errorf("%s: %s, want %s", model, got, want)
 		}
 	}
