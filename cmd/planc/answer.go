@@ -44,8 +44,8 @@ func (a *app) answer(args []string, f jobFlags, as answer) error {
 	if err := a.show(j, d, found, as); err != nil {
 		return err
 	}
-	if found.unfit != nil {
-		return noPlanFits(j, found.unfit, true)
+	if found.Unfit != nil {
+		return noPlanFits(j, found.Unfit, true)
 	}
 	if as.lock.update {
 		return a.update(j, found)
@@ -97,7 +97,7 @@ func (a *app) update(j *loaded, found *decision) error {
 
 // newDocument is the decision as contract.md's plan --json.
 func newDocument(j *loaded, found *decision) *document {
-	c, best := j.cluster, found.Best
+	c, best := j.Hardware, found.Best
 	n := j.Config.Params()
 	d := &document{
 		Schema: 1, Planc: version, Lock: found.lock.state(), Engine: j.Train.Engine,
@@ -107,10 +107,10 @@ func newDocument(j *loaded, found *decision) *document {
 		Plan:    best.Plan.JSON(), Fits: best.Fits(), FitAssumed: !j.measuredMemory(),
 		Guessed: assumptions(j, best.Plan),
 		Predict: best.Predict, Stage: best.Stage,
-		Search: searchDoc{Counts: found.Counts, Restricted: search.Restricted(j.problem()),
-			Seconds: float64(costmodel.Seconds(found.took.Seconds()).Rounded())},
+		Search: searchDoc{Counts: found.Counts, Restricted: search.Restricted(j.Problem()),
+			Seconds: float64(costmodel.Seconds(found.Took.Seconds()).Rounded())},
 		Alternatives: []alternativeDoc{},
-		Training:     training(c, best.Predict, j.TrainTokens(j.Train.GlobalBatch, j.Train.SeqLen)), Goal: found.goal,
+		Training:     training(c, best.Predict, j.TrainTokens(j.Train.GlobalBatch, j.Train.SeqLen)), Goal: found.Goal,
 		head: newHeader(j, best.Plan, found.lock.lockNote()),
 	}
 	d.head.barSource = borrowedBar(j, best)
@@ -133,8 +133,8 @@ func assumptions(j *loaded, plan ir.Plan) []guessDoc {
 	if n := j.Config.Ahead; n > 0 {
 		out = append(out, guessDoc{"model", "", fmt.Sprintf("num_nextn_predict_layers %d is left out", n)})
 	}
-	c := j.cluster
-	if j.here == nil && c.Measured.Link == 0 && c.Measured.Collectives == "" && c.Devices() > 1 &&
+	c := j.Hardware
+	if j.MeasuredCPU == nil && c.Measured.Link == 0 && c.Measured.Collectives == "" && c.Devices() > 1 &&
 		(!costmodel.IsFile(j.Cluster.Node) || strings.HasPrefix(c.Source["node.link.latency_us"], "estimate")) {
 		out = append(out, guessDoc{"node.link.latency_us", strconv.FormatFloat(c.Node.Link.LatencyUS, 'g', -1, 64),
 			"catalogue, not measured"})
@@ -152,7 +152,7 @@ const emulatedFP8 = "a CPU emulates fp8: operands are rounded to 8 bits and mult
 	"bf16, which takes as much memory"
 
 func newHeader(j *loaded, chosen ir.Plan, lock string) header {
-	c := j.cluster
+	c := j.Hardware
 	h := header{chosen: chosen, lock: lock, seqLen: j.Train.SeqLen, globalBatch: j.Train.GlobalBatch,
 		precision: precisionName(j.Train.Precision), rounding: roundingWords(j.Train.Precision),
 		links: links(c), link: linkNames[c.Node.Link.Kind], memory: int64(c.GPU.Memory()), device: "GPU",
@@ -174,15 +174,15 @@ func newHeader(j *loaded, chosen ir.Plan, lock string) header {
 // measuredMemory tells whether memory was measured of the job's engine on devices like its own, so that a probability
 // to fit has a base: planc's on CPUs (law 3), and in published runs that of other engines on GPUs.
 func (j *loaded) measuredMemory() bool {
-	return j.cluster.IsCPU() || !costmodel.EngineOf(j.Train.Engine).Own
+	return j.Hardware.IsCPU() || !costmodel.EngineOf(j.Train.Engine).Own
 }
 
 // nextCommands are what to type after a plan: only what works for the job.
 func nextCommands(j *loaded) string {
 	words := []string{"planc explain"}
-	c, n := j.cluster, j.cluster.Devices()
+	c, n := j.Hardware, j.Hardware.Devices()
 	switch {
-	case spec.CheckCompile(j.Job) == nil && checkAimless(j) == nil:
+	case spec.CheckCompile(j.Job) == nil && j.CheckFixedHardware() == nil:
 		words = append(words, "planc compile -o train")
 	case len(c.Network) > 0:
 		words = append(words, fmt.Sprintf("planc plan --sweep gpus=%d..%d", n, 8*n))

@@ -20,9 +20,9 @@ func TestLinkIsGuessedUntilMeasured(t *testing.T) {
 		{costmodel.Measured{By: "planc calibrate", Link: 0.9}, false},
 		{costmodel.Measured{By: "a bench", Collectives: "sizes.csv"}, false},
 	} {
-		own := *j.cluster
+		own := *j.Hardware
 		own.Measured = c.measured
-		j.cluster = &own
+		j.Hardware = &own
 		guess := false
 		for _, g := range assumptions(j, ir.Plan{}) {
 			guess = guess || g.Path == "node.link.latency_us"

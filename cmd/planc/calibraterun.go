@@ -13,6 +13,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/passes/calibrate"
+	"github.com/planc-dev/planc/planner"
 )
 
 // metricsName is the file of a run's folder that has a line a step.
@@ -36,11 +37,11 @@ func (a *app) observeRun(args []string, flags jobFlags, q *calibration) error {
 		return ir.Diags{{Pos: ir.Pos{File: file}, Code: spec.NoFile,
 			Msg: fmt.Sprintf("the run's metrics cannot be read: %v", ir.FileReason(err))}}.Err()
 	}
-	if !j.cluster.IsCPU() && !bytes.Contains(data, []byte(gpuMark)) {
+	if !j.Hardware.IsCPU() && !bytes.Contains(data, []byte(gpuMark)) {
 		return ir.Diags{{Pos: j.Pos("cluster"), Code: costmodel.BadCluster,
 			Msg: fmt.Sprintf("%s was trained on a CPU, and not on %s: steps on GPUs have gpu_util in their metrics, "+
 				"where NVML is there; rows of another runtime's runs come from a table", q.from,
-				clusterText(j.cluster))}}
+				planner.ClusterText(j.Hardware))}}
 	}
 	step, n := medianStep(data, j.Train.GlobalBatch*j.Train.SeqLen)
 	if n == 0 {
@@ -52,8 +53,8 @@ func (a *app) observeRun(args []string, flags jobFlags, q *calibration) error {
 	if err != nil {
 		return err
 	}
-	q.cluster = j.cluster
-	q.rows = []calibrate.Observation{{Name: fmt.Sprintf("%d steps", n), Problem: j.problem(), Plan: found.Best.Plan,
+	q.cluster = j.Hardware
+	q.rows = []calibrate.Observation{{Name: fmt.Sprintf("%d steps", n), Problem: j.Problem(), Plan: found.Best.Plan,
 		StepS: step}}
 	if !costmodel.IsFile(j.Cluster.Node) {
 		return q.useCatalogueFile()

@@ -16,6 +16,7 @@ import (
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/planner"
 	"github.com/planc-dev/planc/runtime"
 )
 
@@ -68,10 +69,10 @@ func (a *app) compileCommand() *cobra.Command {
 				if emit != "" {
 					a.notef("sources  %s", slashed(emit))
 				}
-				if !job.cluster.IsCPU() && !c.Flags().Changed("target") {
+				if !job.Hardware.IsCPU() && !c.Flags().Changed("target") {
 					a.note("target", fmt.Sprintf("cpu: all %d ranks run on one CPU, in place of %s; --target cuda "+
 						"builds for GPUs",
-						job.cluster.Devices(), clusterText(job.cluster)))
+						job.Hardware.Devices(), planner.ClusterText(job.Hardware)))
 				}
 			}
 			return err

@@ -42,10 +42,10 @@ const minArch = 80
 
 // checkGPUs refuses to build for GPUs where the plan is for a CPU, or for GPUs that are too old.
 func checkGPUs(j *loaded, on codegen.Target) error {
-	switch gpu := j.cluster.GPU; {
+	switch gpu := j.Hardware.GPU; {
 	case on != codegen.GPU:
 		return nil
-	case j.cluster.IsCPU():
+	case j.Hardware.IsCPU():
 		return inputErrorf(UnknownTarget, "",
 			"--target cuda is for jobs on GPUs, and the cluster of this one is a CPU; --cluster names GPUs")
 	case archNumber(gpu.Arch) < minArch:
@@ -71,7 +71,7 @@ const (
 
 // addKernels compiles a program's kernels, its own and those of the runtime, for the GPUs of the job.
 func (a *app) addKernels(j *loaded, files map[string][]byte, in codegen.Input) error {
-	r := build.KernelRequest{Files: map[string][]byte{}, Archs: []string{strings.TrimPrefix(j.cluster.GPU.Arch, "sm_")}}
+	r := build.KernelRequest{Files: map[string][]byte{}, Archs: []string{strings.TrimPrefix(j.Hardware.GPU.Arch, "sm_")}}
 	var chains bytes.Buffer
 	if err := codegen.CUDA(&chains, in); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/planner"
 )
 
 // document is what plan and explain print with --json; contract.md names the keys. The screens are laid out from
@@ -30,11 +31,11 @@ type document struct {
 	// where the job prefers the fastest, and another has less risk
 	Simpler *otherDoc `json:"simpler,omitempty"`
 	// of plan, where fewer nodes or a near batch are notably faster
-	Faster      *fasterDoc   `json:"faster,omitempty"`
-	Training    *trainingDoc `json:"training,omitempty"` // where the job says how long it is
-	Goal        *goalDoc     `json:"goal,omitempty"`     // where the objective is not throughput
-	Room        *roomDoc     `json:"room,omitempty"`     // where the plan may not fit after all
-	*explainDoc              // of explain
+	Faster      *fasterDoc    `json:"faster,omitempty"`
+	Training    *trainingDoc  `json:"training,omitempty"` // where the job says how long it is
+	Goal        *planner.Goal `json:"goal,omitempty"`     // where the objective is not throughput
+	Room        *roomDoc      `json:"room,omitempty"`     // where the plan may not fit after all
+	*explainDoc               // of explain
 
 	head header // what only screens show
 }

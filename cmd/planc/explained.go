@@ -15,7 +15,7 @@ func (a *app) explained(j *loaded, d *document, found *decision, whole bool) err
 	m := found.Best.Predict.MemoryBytes
 	d.explainDoc = &explainDoc{Choices: []choiceDoc{}, Levers: []leverDoc{}, Rules: []ruleDoc{},
 		ErrorBar: errorBar(j, found.Best)}
-	d.head.experts = expertsSentence(found.Best.Plan, search.ExpertsOf(j.problem(), found.Best.Plan))
+	d.head.experts = expertsSentence(found.Best.Plan, search.ExpertsOf(j.Problem(), found.Best.Plan))
 	for _, c := range found.Choices {
 		d.Choices = append(d.Choices, d.choice(&c))
 	}
@@ -42,7 +42,7 @@ func errorBar(j *loaded, best search.Priced) errorBarDoc {
 
 func barOf(j *loaded, best search.Priced) (*costmodel.Engine, costmodel.ErrorBar) {
 	e := costmodel.EngineOf(j.Train.Engine)
-	return e, costmodel.ErrorBarOf(e, j.cluster, j.problem().Computes(), best.Plan.PP, best.Plan.MoESlack > 0,
+	return e, costmodel.ErrorBarOf(e, j.Hardware, j.Problem().Computes(), best.Plan.PP, best.Plan.MoESlack > 0,
 		best.Predict.StepS)
 }
 
@@ -76,14 +76,14 @@ func (a *app) beyond(j *loaded, d *document, found *decision) error {
 	own := found.Fastest // what hardware can gain is seen by the fastest plans with it and without
 	var f search.Further
 	err := a.runWithNotice("weighing what would change it", func() error {
-		f = found.Beyond(j.Config.Params(), own, j.narrower()...)
+		f = found.Beyond(j.Config.Params(), own, j.Narrower()...)
 		return nil
 	})
 	for _, l := range f.Levers {
 		doc := leverDoc{Name: l.Name, Set: l.Set, Speedup: l.Speedup, best: l.Best}
 		if l.Best != nil {
 			doc.Plan = l.Best.Plan.JSON()
-			doc.experts = search.ExpertsOf(j.problem(), l.Best.Plan)
+			doc.experts = search.ExpertsOf(j.Problem(), l.Best.Plan)
 		}
 		d.Levers = append(d.Levers, doc)
 	}

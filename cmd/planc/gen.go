@@ -12,6 +12,7 @@ import (
 
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/planner"
 )
 
 func (a *app) genCommand() *cobra.Command {
@@ -156,10 +157,10 @@ func (a *app) writeGenerated(j *loaded, g *generated, t *target) error {
 		return err
 	}
 	a.reportStaleLock(j, g.decision, "")
-	if !j.cluster.IsCPU() {
+	if !j.Hardware.IsCPU() {
 		a.note("target", fmt.Sprintf("cpu: in this code all %d ranks run on one CPU, in place of %s. Not supported "+
 			"yet: generated code for GPUs; "+
-			"planc compile --target cuda builds a binary for them", j.cluster.Devices(), clusterText(j.cluster)))
+			"planc compile --target cuda builds a binary for them", j.Hardware.Devices(), planner.ClusterText(j.Hardware)))
 	}
 	if note := missingRequirement(t.dir); note != "" {
 		a.notef("note: %s", note)

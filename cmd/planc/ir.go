@@ -112,7 +112,7 @@ func (a *app) printIR(args []string, flags jobFlags, want []string) error {
 // productsText says what products of the cluster's devices do beside.
 func productsText(j *loaded, p *ir.Program) string {
 	on := codegen.GPU
-	if j.cluster.IsCPU() {
+	if j.Hardware.IsCPU() {
 		on = codegen.CPU
 	}
 	text, err := codegen.Products(p, on)

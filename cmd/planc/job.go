@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -15,10 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
-	"github.com/planc-dev/planc/ir/spec/strict"
+	"github.com/planc-dev/planc/planner"
 )
 
 // jobFile is what JOB is by default, and in a folder.
@@ -161,13 +158,10 @@ func nearestJob(path string) string {
 	return ir.Nearest(path, names)
 }
 
-// loaded is a job with its hardware.
+// loaded is a job with its hardware, and where it came from.
 type loaded struct {
-	*spec.Job
-	cluster *costmodel.Cluster
-	// the measurement that gives cluster its rates, set by measured; nil: they are the catalogue's or a file's
-	here       *costmodel.ThisCPU
-	catalogue  *loaded // the same job at the catalogue's rates, if here is set
+	*planner.Question
+	catalogue  *loaded // the same job at the catalogue's rates, if MeasuredCPU is set
 	path       string  // of the job file; "" of a question by flags alone, "-" of standard input
 	overridden bool    // by flags: it is not what the file says
 }
@@ -185,63 +179,19 @@ func (a *app) load(args []string, f jobFlags) (*loaded, error) {
 	if err := sharedLock(path); err != nil {
 		return nil, err
 	}
-	j, err := spec.Load(path, a.read, f.overrides()...)
+	q, err := planner.Load(path, a.read, f.overrides()...)
 	if cluster := a.clusterAsJob(f, path, err); cluster != nil {
 		return nil, cluster
 	}
-	err = byFlags(path, err)
-	if j == nil || err != nil && !j.Has("cluster") {
-		return nil, err
-	}
-	at := func(field string) ir.Pos { return j.Pos("cluster." + field) }
-	c, wrongCluster := costmodel.Resolve(costmodel.Ref(j.Cluster), at, a.read)
-	err = together(err, wrongCluster)
 	if err != nil {
-		return nil, err
+		return nil, byFlags(path, err)
 	}
-	j.SetDevice(c.GPU.Arch)
-	if err := calibrated(j.Cluster.Node, c, a.read); err != nil {
-		return nil, err
-	}
-	for _, why := range []string{j.Stretched(), j.HighRate()} {
+	for _, why := range []string{q.Stretched(), q.HighRate()} {
 		if why != "" {
 			a.notef("note: %s", why)
 		}
 	}
-	return &loaded{Job: j, cluster: c, path: path, overridden: len(f.overrides()) > 0}, nil
-}
-
-// calibrated refuses measurements of a cluster file, which nothing reads yet: a plan would be as if they were not
-// there.
-func calibrated(file string, c *costmodel.Cluster, read func(string) ([]byte, error)) error {
-	var diags ir.Diags
-	for _, m := range []struct{ key, path string }{{"measured.gemm", c.Measured.GEMM}} {
-		if m.path == "" {
-			continue
-		}
-		at := ir.Pos{File: file}
-		if data, err := read(file); err == nil {
-			doc, _ := strict.Parse(file, data)
-			_ = doc.Decode(&costmodel.Cluster{}) // it was read already; this finds the places
-			at = doc.Pos(m.key)
-		}
-		diags.Addf(at, strict.NotYet, "%s is not there yet: planc calibrate will write it, and nothing reads it "+
-			"today; leave it out", m.key)
-	}
-	return diags.Err()
-}
-
-// together is all that is wrong with a job and its cluster. What the cluster lacks at a place where the job is wrong
-// already follows from that.
-func together(job, cluster error) error {
-	var mine, more ir.Diags
-	if !errors.As(job, &mine) || !errors.As(cluster, &more) {
-		return cmp.Or(job, cluster)
-	}
-	more = slices.DeleteFunc(slices.Clone(more), func(d ir.Diag) bool {
-		return slices.ContainsFunc(mine, func(m ir.Diag) bool { return m.Pos == d.Pos })
-	})
-	return slices.Concat(mine, more).Err()
+	return &loaded{Question: q, path: path, overridden: len(f.overrides()) > 0}, nil
 }
 
 // mostRead is more than any file that the compiler takes; devices have no end.
@@ -265,6 +215,3 @@ func (a *app) read(path string) ([]byte, error) {
 	a.stdin = io.MultiReader(bytes.NewReader(text), a.stdin) // again for who asks again
 	return text, err
 }
-
-// clusterText is the cluster as people say it: 4 × dgx-h100.
-func clusterText(c *costmodel.Cluster) string { return fmt.Sprintf("%d × %s", c.Nodes, c.Name) }

@@ -124,9 +124,9 @@ func (j *loaded) inputs() lock.Inputs {
 	if j.Objective.Prefer == search.PreferRobust { // so that locks of jobs that do not say otherwise hold
 		delete(in["objective"], "prefer")
 	}
-	in["cluster"] = j.cluster.Deciding()
+	in["cluster"] = j.Hardware.Deciding()
 	if j.Objective.Kind == spec.Cost {
-		in["cluster"]["node.price_per_hour"] = strconv.FormatFloat(j.cluster.Node.PricePerHour, 'g', -1, 64)
+		in["cluster"]["node.price_per_hour"] = strconv.FormatFloat(j.Hardware.Node.PricePerHour, 'g', -1, 64)
 	}
 	if j.Objective.Kind != spec.Throughput && j.Objective.Days > 0 {
 		in["objective"]["tokens"] = strconv.FormatFloat(j.TrainTokens(j.Train.GlobalBatch, j.Train.SeqLen), 'g', -1, 64)

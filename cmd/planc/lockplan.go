@@ -13,6 +13,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/planner"
 )
 
 // ask is the decision that plan and explain show: the lock's plan if it holds, with what the search knows beside it,
@@ -39,7 +40,7 @@ func (a *app) ask(j *loaded, f lockFlags) (*decision, error) {
 		}
 		return d, err
 	}
-	if j.here != nil {
+	if j.MeasuredCPU != nil {
 		return a.searchHere(j, l)
 	}
 	d, err := a.search(j)
@@ -77,13 +78,13 @@ func (a *app) searchWithLocked(j *loaded, l *jobLock, locked ir.Plan) (*decision
 	start := time.Now()
 	found := d.Best
 	err = a.runSearch(p, func() (err error) { d.Result, _, err = search.SearchWithGiven(p, locked); return err })
-	d.took += time.Since(start)
+	d.Took += time.Since(start)
 	var unfit *search.NoPlan
 	switch {
 	case errors.As(err, &unfit):
 		return nil, l.unfitError(j, unfit)
 	case err != nil:
-		return nil, wrongCluster(j, err)
+		return nil, j.SearchError(err)
 	}
 	d.own = &found
 	a.noteBetter(j, l, found, d.Best)
@@ -93,10 +94,10 @@ func (a *app) searchWithLocked(j *loaded, l *jobLock, locked ir.Plan) (*decision
 // unfitError is that the lock's plan does not fit by what planc knows now.
 func (l *jobLock) unfitError(j *loaded, e *search.NoPlan) error {
 	f := &noFitError{message: fmt.Sprintf("the plan of %s does not fit: %s on %s (%d %s); %s decides anew", l.name(),
-		j.Config.Name, clusterText(j.cluster),
-		j.cluster.Devices(), j.cluster.GPU.Name, l.remedy)}
+		j.Config.Name, planner.ClusterText(j.Hardware),
+		j.Hardware.Devices(), j.Hardware.GPU.Name, l.remedy)}
 	f.detail = noFitScreen(e.Nearest.Plan.String(), e.Nearest.Predict, e.NoFit.Stage, e.Nearest.Plan.PP > 1,
-		nil, j.cluster)
+		nil, j.Hardware)
 	return f
 }
 
@@ -106,7 +107,7 @@ func (a *app) noteBetter(j *loaded, l *jobLock, found, locked search.Priced) {
 	if gain < 1e-5 {
 		return
 	}
-	if j.here != nil {
+	if j.MeasuredCPU != nil {
 		a.noteBetterHere(found, locked, gain)
 		return
 	}
@@ -129,15 +130,15 @@ func (j *loaded) obey(l *jobLock) (*decision, error) {
 		return nil, l.wrongPlanError(reasons)
 	}
 	f := l.file
-	d := &decision{Result: &search.Result{Best: search.Priced{Plan: f.Plan, Predict: f.Predict}, Counts: f.Search},
-		lock: l, expect: f.Expect}
+	d := &decision{Decision: &planner.Decision{Question: j.Question, Result: &search.Result{
+		Best: search.Priced{Plan: f.Plan, Predict: f.Predict}, Counts: f.Search}}, lock: l, expect: f.Expect}
 	if !f.Edited() {
 		return d, nil
 	}
 	var err error
-	d.Best.Predict, err = search.Price(j.problem(), f.Plan)
+	d.Best.Predict, err = search.Price(j.Problem(), f.Plan)
 	if err != nil {
-		return nil, wrongCluster(j, err)
+		return nil, j.SearchError(err)
 	}
 	d.expect = j.expected(d.Best)
 	return d, nil
@@ -145,19 +146,18 @@ func (j *loaded) obey(l *jobLock) (*decision, error) {
 
 // problemOf is the job's question on the devices of a locked plan, where the objective is what chose how many they are.
 func (j *loaded) problemOf(locked ir.Plan) *search.Problem {
-	p := j.problem()
-	if n := locked.Ranks(); j.Objective.Kind != spec.Throughput && n > 0 && n != j.cluster.Devices() {
-		if err := j.onDevices(p, n); err == nil {
-			j.cluster = p.Cluster
+	if n := locked.Ranks(); j.Objective.Kind != spec.Throughput && n > 0 && n != j.Hardware.Devices() {
+		if q, err := j.OnDevices(n); err == nil {
+			j.Question = q
 		}
 	}
-	return j.problem()
+	return j.Problem()
 }
 
 // decide is the decision for those who compile: the lock's plan without a search if it holds, else the search's, which
 // must fit.
 func (a *app) decide(j *loaded, f lockFlags) (*decision, error) {
-	if err := checkAimless(j); err != nil {
+	if err := j.CheckFixedHardware(); err != nil {
 		return nil, err
 	}
 	l, err := a.readLock(j, false)

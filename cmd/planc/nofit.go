@@ -8,41 +8,6 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// tried says which changes of the job package search looks at where nothing fits: see larger there.
-func (j *loaded) tried() string {
-	var words []string
-	if pins := search.PinsOf(&j.Plan); len(pins) > 0 {
-		words = append(words, "the job's pins given up")
-	}
-	if j.Objective.Headroom > search.LeastHeadroom {
-		words = append(words, fmt.Sprintf("headroom %v", search.LeastHeadroom))
-	}
-	for _, t := range j.narrowerState() {
-		words = append(words, precisionWords(t.Set))
-	}
-	c := j.cluster
-	if n := j.wholeNode(); n > c.Node.Devices {
-		words = append(words, fmt.Sprintf("up to %d devices of a node", n))
-	}
-	if len(c.Network) > 0 {
-		words = append(words, "more nodes, up to "+grouped(search.MostNodes(c.Nodes)))
-	} else {
-		words = append(words, "the batch halved, the sequence halved")
-	}
-	return strings.Join(words, "; ")
-}
-
-// batchHints are what a batch that no plan divides could be changed to, or the devices of a node.
-func (j *loaded) batchHints() string {
-	c, batch := j.cluster, j.Train.GlobalBatch
-	for n := c.Node.Devices - 1; n > 0; n-- {
-		if batch%(n*c.Nodes) == 0 {
-			return fmt.Sprintf("; with --devices %d of the %d of a node it is divided", n, c.Node.Devices)
-		}
-	}
-	return ""
-}
-
 // noFitScreen is screens.md's screen 5 after its first line: the plan that comes nearest, and what would fit, with what
 // an hour costs more than on the cluster now.
 func noFitScreen(plan string, p costmodel.Predict, stage int, staged bool, changes []search.Change,

@@ -8,31 +8,15 @@ import (
 	"github.com/planc-dev/planc/codegen"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
-	"github.com/planc-dev/planc/ir/zoo"
 	"github.com/planc-dev/planc/ir/zoo/weights"
 	"github.com/planc-dev/planc/passes"
 	"github.com/planc-dev/planc/runtime"
 )
 
-// model is the job's logical graph.
-func (j *loaded) model() *ir.Model { return j.modelOf(j.Train.SeqLen) }
-
-// modelOf is the graph at another sequence length.
-func (j *loaded) modelOf(seq int) *ir.Model {
-	return zoo.Build(j.Config.Name, *j.Config, zoo.Options{SeqLen: seq, Batch: j.Train.GlobalBatch,
-		Elem: j.Train.Precision.IR().Compute})
-}
-
-func (j *loaded) recipe() ir.Recipe {
-	o := j.Train.Optimizer
-	return ir.Recipe{Optimizer: o.Kind, NoMomentum: o.Kind == "sgd" && o.Momentum == 0,
-		StochasticRounding: j.Train.Precision.Rounding == spec.Stochastic}
-}
-
 // program runs the passes on the job's plan, with checks between them. dump, if any, gets the model and the
 // program after each pass.
 func (a *app) program(j *loaded, plan ir.Plan, dump func(stage, text string)) (*ir.Program, error) {
-	m := j.model()
+	m := j.Model()
 	o := passes.Options{Check: true}
 	if dump != nil {
 		last := m.String()
@@ -46,7 +30,7 @@ func (a *app) program(j *loaded, plan ir.Plan, dump func(stage, text string)) (*
 	}
 	var p *ir.Program
 	err := a.timed("passes", func() (result string, err error) {
-		p, err = passes.Compile(m, plan, j.recipe(), o)
+		p, err = passes.Compile(m, plan, j.Recipe(), o)
 		if err != nil { // the search's rules of legality should have named it
 			panic(fmt.Sprintf("the plan %v was chosen and cannot be compiled: %v", plan, err))
 		}
@@ -79,7 +63,7 @@ func input(j *loaded, d *decision, p *ir.Program, f form) codegen.Input {
 		Program: p, Package: f.pkg, Main: f.main, Target: f.on, Job: j.Name, From: f.from, Hash: programHash(p),
 		Settings: settings(j, f.dir), Model: trained(j, d.Best.Predict), Plan: planTable(j, d.Best),
 		Predict: runtime.Predict{
-			StepSeconds: float64(d.expect.StepS), StepError: d.expect.StepError, Measured: j.cluster.Measured.By != "",
+			StepSeconds: float64(d.expect.StepS), StepError: d.expect.StepError, Measured: j.Hardware.Measured.By != "",
 			TokensPerSecond: d.expect.TokensPerS, MemoryBytes: d.expect.MemoryBytes,
 			PeakFlops: float64(d.expect.PeakFlops)},
 		Weights: weights.Of(p.Model, j.Config),

@@ -26,18 +26,27 @@ func (l *progress) set(text func() string) { l.last.Store(&text) }
 // eraseLine begins a terminal's line anew, empty.
 const eraseLine = "\r\x1b[K"
 
-// runSearch does a search of a problem. Where stderr is no terminal it says that it searches, once.
+// runSearch runs a search of a problem and shows its progress.
 func (a *app) runSearch(p *search.Problem, do func() error) error {
-	if a.quiet || !a.terminal {
-		return a.runSearches(do)
-	}
-	line := newProgress()
-	p.Watch = func(at search.Progress) { line.set(func() string { return progressText(&at) }) }
-	defer line.show(a.stderr)()
-	return do()
+	return a.watchSearch(func(watch func(search.Progress)) error {
+		p.Watch = watch
+		return do()
+	})
 }
 
-// runSearches does work of several searches, which show no line.
+// watchSearch runs a search that reports its progress to watch. A terminal shows it on a line; other outputs get one
+// notice if the search takes long, and watch is nil.
+func (a *app) watchSearch(do func(watch func(search.Progress)) error) error {
+	if a.quiet || !a.terminal {
+		return a.runSearches(func() error { return do(nil) })
+	}
+	line := newProgress()
+	line.set(func() string { return "searching ..." })
+	defer line.show(a.stderr)()
+	return do(func(at search.Progress) { line.set(func() string { return progressText(&at) }) })
+}
+
+// runSearches runs several searches, whose progress is not shown.
 func (a *app) runSearches(work func() error) error { return a.runWithNotice("searching", work) }
 
 // show begins to show the line; what it returns ends that.

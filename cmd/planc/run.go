@@ -13,6 +13,7 @@ import (
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/planner"
 	"github.com/planc-dev/planc/runtime/data"
 )
 
@@ -65,11 +66,11 @@ func (a *app) run(args, rest []string, flags jobFlags, locks lockFlags, on codeg
 	if err != nil {
 		return err
 	}
-	if !anyTarget && !job.cluster.IsCPU() {
+	if !anyTarget && !job.Hardware.IsCPU() {
 		return &otherMachineError{fmt.Sprintf("the job is for %s, which this machine is not; --target cpu runs all "+
 			"%d ranks on "+
 			"this CPU [%s]",
-			clusterText(job.cluster), job.cluster.Devices(), codeOtherMachine)}
+			planner.ClusterText(job.Hardware), job.Hardware.Devices(), codeOtherMachine)}
 	}
 	if err := spec.CheckCompile(job.Job); err != nil {
 		return err

@@ -51,7 +51,7 @@ func planScreen(d *document) string {
 		b.WriteString(prose("train", 9, d.Training.sentence()))
 	}
 	if d.Goal != nil {
-		b.WriteString(prose("goal", 9, d.Goal.sentence(d.Predict.TokensPerS, d.head.device)))
+		b.WriteString(prose("goal", 9, goalSentence(d.Goal, d.Predict.TokensPerS, d.head.device)))
 	}
 	if len(d.shown()) > 0 {
 		b.WriteString("\n" + d.alternativesTable())

@@ -52,7 +52,7 @@ func (j *loaded) stages(d *document) ([]costmodel.Seconds, error) {
 	if d.head.chosen.PP < 2 {
 		return nil, nil
 	}
-	return search.Stages(j.problem(), d.head.chosen)
+	return search.Stages(j.Problem(), d.head.chosen)
 }
 
 // unevenWords are the layers of each stage, or of each chunk in model order if stages have several, unless all have the

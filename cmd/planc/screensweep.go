@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/planner"
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
@@ -20,12 +21,12 @@ func (j *loaded) sweepTitle(s sweep) string {
 		words = append(words, fmt.Sprintf("batch %d", j.Train.GlobalBatch))
 	}
 	words = append(append(words, precisionName(j.Train.Precision)), roundingWords(j.Train.Precision)...)
-	c := j.cluster
+	c := j.Hardware
 	switch s.key {
 	case "gpus", "nodes":
 		words = append(words, fmt.Sprintf("%s: %s", clip(c.Name, nameRoom), c.GPU.Name))
 	default:
-		words = append(words, fmt.Sprintf("%s: %d %s", clusterText(c), c.Devices(), c.GPU.Name))
+		words = append(words, fmt.Sprintf("%s: %d %s", planner.ClusterText(c), c.Devices(), c.GPU.Name))
 	}
 	return flow("", 0, " · ", words)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,8 +19,20 @@ var sweepable = []struct {
 	key    string
 	change func(q *sweeping, p *search.Problem, n int) error
 }{
-	{"gpus", func(q *sweeping, p *search.Problem, n int) error { return q.job.onDevices(p, n) }},
-	{"nodes", func(q *sweeping, p *search.Problem, n int) error { return q.job.on(p, n, q.job.fullNode()) }},
+	{"gpus", func(q *sweeping, p *search.Problem, n int) error {
+		on, err := q.job.OnDevices(n)
+		if err == nil {
+			p.Cluster = on.Hardware
+		}
+		return err
+	}},
+	{"nodes", func(q *sweeping, p *search.Problem, n int) error {
+		on, err := q.job.OnNodes(n, q.job.FullNode())
+		if err == nil {
+			p.Cluster = on.Hardware
+		}
+		return err
+	}},
 	{"global_batch", func(q *sweeping, p *search.Problem, n int) error {
 		p.GlobalBatch = n
 		_, err := q.with("train.global_batch", n)
@@ -30,7 +41,7 @@ var sweepable = []struct {
 	{"seq_len", func(q *sweeping, p *search.Problem, n int) error {
 		j, err := q.with("train.seq_len", n)
 		if err == nil {
-			p.Model = j.modelOf(n)
+			p.Model = j.Model()
 		}
 		return err
 	}},
@@ -130,8 +141,8 @@ func (s sweep) over(j *loaded) []int {
 		return s.values
 	}
 	per := 1
-	if s.key == "gpus" && !j.cluster.IsCPU() {
-		per = j.fullNode()
+	if s.key == "gpus" && !j.Hardware.IsCPU() {
+		per = j.FullNode()
 	}
 	end := s.hi
 	if end > per {
@@ -150,43 +161,6 @@ func (s sweep) over(j *loaded) []int {
 		out = append(out, end)
 	}
 	return out
-}
-
-// fullNode is the number of devices of a node of which there may be several.
-func (j *loaded) fullNode() int {
-	if j.Cluster.Devices > 0 {
-		return j.Cluster.Devices
-	}
-	return j.wholeNode()
-}
-
-// wholeNode is the number of devices that a node has, whatever the job takes of it.
-func (j *loaded) wholeNode() int {
-	if full, err := costmodel.Resolve(costmodel.Ref{Node: j.Cluster.Node}, nil, os.ReadFile); err == nil &&
-		!full.IsCPU() {
-		return full.Node.Devices
-	}
-	return j.cluster.Node.Devices
-}
-
-// onDevices puts a question on another number of devices: some of one node, or whole nodes.
-func (j *loaded) onDevices(p *search.Problem, n int) error {
-	per := j.fullNode()
-	switch {
-	case n <= per || j.cluster.IsCPU():
-		return j.on(p, 1, n)
-	case n%per != 0:
-		return fmt.Errorf("no whole number of nodes: %s has %d each", j.cluster.Name, per)
-	}
-	return j.on(p, n/per, per)
-}
-
-// on puts a question on so many nodes with so many devices each.
-func (j *loaded) on(p *search.Problem, nodes, devices int) error {
-	c, err := costmodel.ResolveOn(j.here, costmodel.Ref{Node: j.Cluster.Node, Nodes: nodes, Devices: devices}, nil,
-		os.ReadFile)
-	p.Cluster = c
-	return err
 }
 
 // sweepRow is the answer for one value.
@@ -234,18 +208,18 @@ func (q *sweeping) all() (*sweepDoc, error) {
 	n := j.Config.Params()
 	d := &sweepDoc{Schema: 1, Planc: version, Engine: j.Train.Engine, Sweep: s.key, Rows: []sweepRow{},
 		Model: modelDoc{Name: j.Config.Name, Params: n, ParamsActive: j.Config.ActiveParams(), Layers: j.Config.Layers},
-		title: withEngine(j.sweepTitle(s), "engine "+j.Train.Engine, j.measuredWords()), node: j.wholeNode(),
-		cpu: j.cluster.IsCPU()}
+		title: withEngine(j.sweepTitle(s), "engine "+j.Train.Engine, j.measuredWords()), node: j.WholeNode(),
+		cpu: j.Hardware.IsCPU()}
 	values := s.over(j)
 	if len(values) == 0 {
 		return nil, inputErrorf(BadFlag, "",
 			"--sweep %s=%d..%d: no number of devices in it is a whole number of nodes: %s has %d each", s.key, s.lo,
-			s.hi, j.cluster.Name, j.fullNode())
+			s.hi, j.Hardware.Name, j.FullNode())
 	}
 	d.Search.Restricted = []string{}
 	start := time.Now()
 	err := q.app.runSearches(func() error {
-		q.base = *j.problem()
+		q.base = *j.Problem()
 		for _, v := range values {
 			row, counts, err := q.one(v)
 			if err != nil {
@@ -307,11 +281,11 @@ func (q *sweeping) one(v int) (sweepRow, search.Counts, error) {
 	case errors.As(err, &unfit):
 		best, row.NoFit = unfit.Nearest, &unfit.NoFit
 		row.Message = overText(row.NoFit, best.Plan.PP > 1)
-	case tooMany(err):
+	case isTooMany(err):
 		row.Message = err.Error()
 		return row, counts, nil
 	case err != nil:
-		return row, counts, wrongCluster(q.job, err)
+		return row, counts, q.job.SearchError(err)
 	}
 	row.Fits, row.plan, row.Plan, row.Predict = err == nil, best.Plan, best.Plan.JSON(), &best.Predict
 	if row.Fits {

@@ -18,7 +18,7 @@ func (q *sweeping) nearBatch(p *search.Problem, best search.Priced) *fasterDoc {
 	if !ok {
 		return nil
 	}
-	set := q.job.asSet(l.Set)
+	set := q.job.FieldsToSet(l.Set)
 	return &fasterDoc{Set: set, Speedup: l.Speedup, Plan: l.Best.Plan.JSON(), Predict: l.Best.Predict,
 		text: fmt.Sprintf("do not divide the batch of %s: with %s each trains on %s tokens/s, %s",
 			grouped(p.GlobalBatch),

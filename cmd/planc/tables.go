@@ -14,6 +14,7 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/ir/zoo"
 	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/planner"
 	"github.com/planc-dev/planc/runtime"
 )
 
@@ -79,7 +80,7 @@ func trained(j *loaded, p costmodel.Predict) runtime.Model {
 	return runtime.Model{Name: j.Config.Name, Hash: modelHash(j), Params: j.Config.Params(), Layers: j.Config.Layers,
 		Vocab: j.Config.Vocab, SeqLen: j.Train.SeqLen,
 		Dropout:   [3]float64{j.Config.DropEmbd, j.Config.DropResid, j.Config.DropAttn},
-		FlopsStep: p.ModelTFLOPS * 1e12 * float64(p.StepS) * float64(j.cluster.Devices())}
+		FlopsStep: p.ModelTFLOPS * 1e12 * float64(p.StepS) * float64(j.Hardware.Devices())}
 }
 
 // modelHash names the model by its logical graph, the same on every plan. Dropout is not part of it, nor precision, nor
@@ -107,7 +108,7 @@ func planTable(j *loaded, best search.Priced) runtime.Plan {
 		MoESlack: p.MoESlack, Precision: runtime.Precision{Compute: q.Compute.String(), Params: q.Params.String(),
 			Grads:  q.Grads.String(),
 			Reduce: q.Reduce.String(), Master: q.Master.String(), Moments: q.Moments.String()},
-		Text: p.String(), Cluster: clusterText(j.cluster),
+		Text: p.String(), Cluster: planner.ClusterText(j.Hardware),
 		DecidedFrom: runtime.DecidedFrom{Model: hashes["model"], Train: hashes["train"], Cluster: hashes["cluster"],
 			Objective: hashes["objective"], Plan: hashes["plan"]},
 		StepSeconds: float64(best.Predict.StepS), MemoryBytes: best.Predict.MemoryBytes.Total}
@@ -116,7 +117,7 @@ func planTable(j *loaded, best search.Priced) runtime.Plan {
 // expected is what the binary compares its steps with: the plan's price on a CPU, where it runs, whatever cluster it
 // was chosen for. What cannot be priced there is unknown.
 func (j *loaded) expected(best search.Priced) lock.Expect {
-	c, p := j.cluster, best.Predict
+	c, p := j.Hardware, best.Predict
 	if !c.IsCPU() {
 		var err error
 		c, p, err = j.onCPU(best.Plan)
@@ -135,7 +136,7 @@ func (j *loaded) onCPU(plan ir.Plan) (*costmodel.Cluster, costmodel.Predict, err
 	if err != nil {
 		return nil, costmodel.Predict{}, err
 	}
-	question := *j.problem()
+	question := *j.Problem()
 	question.Cluster = c
 	p, err := search.Price(&question, plan)
 	return c, p, err

@@ -12,6 +12,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/planner"
 	"github.com/planc-dev/planc/runtime"
 )
 
@@ -53,11 +54,12 @@ func TestSettings(t *testing.T) {
 			Eval:       runtime.EvalSettings{Every: 5, Batches: 6, Sample: "The"},
 			Checkpoint: runtime.CheckpointSettings{Every: 9}},
 	}
-	if diff := cmp.Diff(want, settings(&loaded{Job: j}, dataFolder(&loaded{Job: j}))); diff != "" {
+	l := &loaded{Question: &planner.Question{Job: j}}
+	if diff := cmp.Diff(want, settings(l, dataFolder(l))); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}
 	j.Data.Root = "here"
-	if got := settings(&loaded{Job: j}, dataFolder(&loaded{Job: j})).Dir; got != dir {
+	if got := settings(l, dataFolder(l)).Dir; got != dir {
 		t.Errorf("Dir of relative files is %q, want %q", got, dir)
 	}
 }
@@ -71,25 +73,21 @@ func tinyJob(t *testing.T, cluster string, sets ...string) *loaded {
 	}
 	text := "model: {model_type: gpt2, vocab_size: 256, n_positions: 64, n_embd: 32, n_layer: 2, n_head: 4}\n" +
 		"train: {seq_len: 32, global_batch: 8, precision: f32}\n"
-	j, err := spec.Load("tiny.yaml", func(string) ([]byte, error) { return []byte(text), nil }, overrides...)
+	q, err := planner.Load("tiny.yaml", func(string) ([]byte, error) { return []byte(text), nil }, overrides...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := costmodel.Resolve(costmodel.Ref(j.Cluster), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &loaded{Job: j, cluster: c}
+	return &loaded{Question: q}
 }
 
 // A binary expects of its steps what this CPU can do, not what the job's cluster could.
 func TestExpectedOnCPU(t *testing.T) {
 	away, here := tinyJob(t, "1xdgx-h100"), tinyJob(t, "8xcpu")
-	found, err := search.Search(away.problem())
+	found, err := search.Search(away.Problem())
 	if err != nil {
 		t.Fatal(err)
 	}
-	price, err := search.Price(here.problem(), found.Best.Plan)
+	price, err := search.Price(here.Problem(), found.Best.Plan)
 	if err != nil {
 		t.Fatal(err)
 	}

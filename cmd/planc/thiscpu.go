@@ -66,15 +66,15 @@ func (j *loaded) atMeasuredRates(here *costmodel.ThisCPU) (*loaded, error) {
 		return j, nil
 	}
 	m := *j
-	m.here, m.catalogue = here, j
+	m.catalogue = j
 	var err error
-	m.cluster, err = costmodel.ResolveOn(here, costmodel.Ref(j.Cluster), nil, os.ReadFile)
+	m.Question, err = j.WithMeasuredCPU(here)
 	return &m, err
 }
 
 // atCatalogueRates returns the job as locks, generated code and other machines price it.
 func (j *loaded) atCatalogueRates() *loaded {
-	if j.here == nil {
+	if j.MeasuredCPU == nil {
 		return j
 	}
 	return j.catalogue
@@ -83,17 +83,18 @@ func (j *loaded) atCatalogueRates() *loaded {
 // withLocalExpectation returns the job for the code of a program that runs on this machine alone: its steps are
 // compared with what they take at measured rates. The decision is the catalogue's.
 func (j *loaded) withLocalExpectation(d *decision) (*loaded, error) {
-	if j.here == nil {
+	if j.MeasuredCPU == nil {
 		return j, nil
 	}
-	p, m := j.catalogue.problem(), *j
-	if err := m.on(p, p.Cluster.Nodes, p.Cluster.Node.Devices); err != nil {
+	m, chosen := *j, j.catalogue.Hardware
+	var err error
+	m.Question, err = j.OnNodes(chosen.Nodes, chosen.Node.Devices)
+	if err != nil {
 		return nil, err
 	}
-	m.cluster = p.Cluster
-	price, err := search.Price(p, d.Best.Plan)
+	price, err := search.Price(m.Problem(), d.Best.Plan)
 	if err != nil {
-		return nil, wrongCluster(&m, err)
+		return nil, m.SearchError(err)
 	}
 	d.expect = m.expected(search.Priced{Plan: d.Best.Plan, Predict: price})
 	return &m, nil
@@ -106,7 +107,7 @@ func (a *app) searchHere(j *loaded, l *jobLock) (*decision, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case d.unfit != nil: // pins leave this plan alone
+	case d.Unfit != nil: // pins leave this plan alone
 		d, err = a.search(j)
 	default:
 		d, err = a.searchWithLocked(j, l, d.Best.Plan)
@@ -156,10 +157,10 @@ func (a *app) thisCPU(node string, off bool) *costmodel.ThisCPU {
 
 // measuredWords say that the job's cluster is this machine's CPU at measured rates; none if it is not.
 func (j *loaded) measuredWords() []string {
-	if j.here == nil {
+	if j.MeasuredCPU == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("measured: %s GFLOP/s a core", amount.Digits(1e3*j.here.Single, 3))}
+	return []string{fmt.Sprintf("measured: %s GFLOP/s a core", amount.Digits(1e3*j.MeasuredCPU.Single, 3))}
 }
 
 // cachedCPU reads a measurement; nil if there is none that can be used.

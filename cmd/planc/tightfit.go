@@ -33,14 +33,14 @@ func (a *app) room(j *loaded, d *document, found *decision) error {
 	if !d.Fits || p.FitProbability >= sureFit {
 		return nil
 	}
-	device := j.cluster.GPU.Memory()
+	device := j.Hardware.GPU.Memory()
 	most := surelyFits(costmodel.EngineOf(j.Train.Engine), p.MemoryBytes, device)
 	headroom := math.Ceil(1000*(1-float64(most)/float64(device))) / 1000
 	d.Room = &roomDoc{FitProbability: p.FitProbability, MarginBytes: int64(device) - most, Headroom: headroom}
 	var best search.Priced
 	ok := false
 	err := a.runSearches(func() error {
-		best, ok = search.Roomier(j.problem(), headroom)
+		best, ok = search.Roomier(j.Problem(), headroom)
 		return nil
 	})
 	if err != nil || !ok {

@@ -147,7 +147,7 @@ func (v *verification) compareStale(j *loaded) error {
 		v.reasons = append(v.reasons, "now "+first)
 	}
 	v.diffs = append(v.diffs, decisionDiff(l, now, j.path))
-	if err != nil || v.files == 0 || d.unfit != nil || spec.CheckGenerate(j.Job) != nil {
+	if err != nil || v.files == 0 || d.Unfit != nil || spec.CheckGenerate(j.Job) != nil {
 		return nil
 	}
 	return v.compareCode(j, d, nil)

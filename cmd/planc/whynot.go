@@ -151,8 +151,8 @@ func (a *app) whyNot(j *loaded, d *document, found *decision, q question) error 
 	}
 	var alt search.Alternative
 	err := a.runSearches(func() (err error) {
-		if found.lock.isObeyed() || found.unfit != nil {
-			alt, err = search.WhyNot(j.problem(), found.Best, pins)
+		if found.lock.isObeyed() || found.Unfit != nil {
+			alt, err = search.WhyNot(j.Problem(), found.Best, pins)
 		} else {
 			alt, err = found.WhyNot(pins)
 		}
@@ -162,8 +162,8 @@ func (a *app) whyNot(j *loaded, d *document, found *decision, q question) error 
 	switch {
 	case errors.As(err, &illegal):
 		w.forbidden(illegal)
-	case tooMany(err):
-		return tooManyPlans(j, err)
+	case isTooMany(err):
+		return j.SearchError(err)
 	case err != nil:
 		return err
 	default:
@@ -172,7 +172,7 @@ func (a *app) whyNot(j *loaded, d *document, found *decision, q question) error 
 	d.WhyNot = w
 	if w.Plan != nil && alt.Plan.Zero != found.Best.Plan.Zero {
 		for i, plan := range []ir.Plan{found.Best.Plan, alt.Plan} {
-			w.moves[i], err = search.StateMoves(j.problem(), plan)
+			w.moves[i], err = search.StateMoves(j.Problem(), plan)
 			if err != nil {
 				return err
 			}

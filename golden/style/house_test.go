@@ -213,6 +213,7 @@ func TestThirtyTwoBits(t *testing.T) {
 func TestBuildsForBrowser(t *testing.T) {
 	harness.ForPlatforms(t)
 	patterns := map[string]string{"ir": "./ir/...", "costmodel": "./costmodel/...", "passes": "./passes/...",
+		"planner": "./planner/...",
 		"codegen": "./codegen"}
 	args := []string{"build"}
 	for _, s := range harness.Sources(t) {

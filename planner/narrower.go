@@ -1,4 +1,4 @@
-package main
+package planner
 
 import (
 	"maps"
@@ -9,47 +9,47 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// presetsByWidth are the presets that narrower numbers are chosen from, the widest first.
+// presetsByWidth are the presets that a narrower precision is chosen from, the widest first.
 var presetsByWidth = []string{"f64", "f32", "bf16"}
 
-// narrower asks for the job in narrower numbers that its devices compute in, the widest first.
-func (j *loaded) narrower() (out []search.Trial) {
-	now := slices.Index(presetsByWidth, j.Train.Precision.Compute)
+// Narrower returns the job in each narrower precision that its devices compute in, the widest first.
+func (q *Question) Narrower() (out []search.Trial) {
+	now := slices.Index(presetsByWidth, q.Train.Precision.Compute)
 	if now < 0 {
 		return nil
 	}
 	for _, name := range presetsByWidth[now+1:] {
-		if _, can := j.cluster.GPU.Peak(name); can {
-			out = append(out, j.withPrecision(spec.Presets[name], map[string]any{"train.precision": name}))
+		if _, can := q.Hardware.GPU.Peak(name); can {
+			out = append(out, q.withPrecision(spec.Presets[name], map[string]any{"train.precision": name}))
 		}
 	}
 	return out
 }
 
-// withPrecision asks for the job in another precision, which the fields of set lead to.
-func (j *loaded) withPrecision(p spec.Precision, set map[string]any) search.Trial {
-	job := *j.Job
+// withPrecision returns the job in another precision, which is reached by setting the fields of set.
+func (q *Question) withPrecision(p spec.Precision, set map[string]any) search.Trial {
+	job := *q.Job
 	job.Train.Precision = p
-	q := *j
-	q.Job = &job
-	return search.Trial{Name: "precision", Set: set, Problem: *q.problem()}
+	other := *q
+	other.Job = &job
+	return search.Trial{Name: "precision", Set: set, Problem: *other.Problem()}
 }
 
-// narrowerState is narrower, and after it the narrowest of those, or the job's own precision if there are none, with
-// state that is kept in narrower numbers than the preset keeps it in.
-func (j *loaded) narrowerState() []search.Trial {
-	out := j.narrower()
-	base, set := j.Train.Precision, map[string]any{}
+// narrowerState returns Narrower's trials, and then trials that also keep gradients or moments in bf16. Those start
+// from the narrowest precision of Narrower, or from the job's own if there is none.
+func (q *Question) narrowerState() []search.Trial {
+	out := q.Narrower()
+	base, set := q.Train.Precision, map[string]any{}
 	if n := len(out); n > 0 {
 		set = out[n-1].Set
 		base = spec.Presets[set["train.precision"].(string)]
-	} else if !j.Has("train.precision") { // a field of it alone would not say what the others are
+	} else if !q.Has("train.precision") { // one field of precision alone would not say what the others are
 		set["train.precision"] = base.Compute
 	}
-	for _, s := range narrowings {
-		p, own := base, maps.Clone(set)
-		if s(&p, own) && p.Refused() == "" {
-			out = append(out, j.withPrecision(p, own))
+	for _, narrow := range narrowings {
+		p, fields := base, maps.Clone(set)
+		if narrow(&p, fields) && p.Refused() == "" {
+			out = append(out, q.withPrecision(p, fields))
 		}
 	}
 	return out
@@ -64,7 +64,7 @@ var narrowings = []func(p *spec.Precision, set map[string]any) bool{
 	func(p *spec.Precision, set map[string]any) bool { return narrowGrads(p, set) && narrowMoments(p, set) },
 }
 
-// narrowGrads keeps gradients in bf16, and reduces them in it: what was rounded stays rounded.
+// narrowGrads keeps gradients in bf16 and reduces them in bf16, because they have been rounded to it already.
 func narrowGrads(p *spec.Precision, set map[string]any) bool {
 	if p.Params != "bf16" || p.Grads == "bf16" {
 		return false
@@ -84,8 +84,8 @@ func narrowMoments(p *spec.Precision, set map[string]any) bool {
 	return true
 }
 
-// precisionWords are the values that a change of the precision sets: "bf16", "grads bf16", "grads and moments bf16".
-// What only follows from these is left out.
+// precisionWords returns the values that a change of the precision sets: "bf16", "grads bf16", "grads and moments
+// bf16". It leaves out values that follow from these.
 func precisionWords(set map[string]any) string {
 	var state []string
 	for _, key := range []string{"grads", "moments"} {
