@@ -47,7 +47,7 @@ func Decide(q *Question, watch func(search.Progress)) (*Decision, error) {
 		d.Unfit = unfit
 		return d, nil
 	case err != nil:
-		return nil, q.searchError(err)
+		return nil, searchError(q, err)
 	}
 	if goal != nil && goal.JoulesPerToken != nil { // it was computed for the fastest plan of each size
 		*goal.JoulesPerToken *= float64(d.Best.Predict.StepS / d.Fastest.Predict.StepS)
@@ -56,12 +56,12 @@ func Decide(q *Question, watch func(search.Progress)) (*Decision, error) {
 }
 
 // searchError returns an error of package search as a caller of this package gets it: with positions in the job.
-func (q *Question) searchError(err error) error {
+func searchError(q *Question, err error) error {
 	var illegal *search.IllegalError
 	var unfit *search.NoPlan
 	switch {
 	case errors.As(err, &illegal):
-		return q.illegalError(illegal)
+		return illegalError(q, illegal)
 	case errors.As(err, &unfit):
 		return q.NoFit(unfit)
 	}
@@ -77,7 +77,7 @@ func (q *Question) SearchError(err error) error {
 				"train.global_batch with fewer divisors"}}
 	}
 	field := "cluster"
-	if _, ok := q.Hardware.DeviceOf(q.engine(), q.Train.Precision.Compute); !ok && q.Has("train.precision") {
+	if _, ok := q.Hardware.DeviceOf(engine(q), q.Train.Precision.Compute); !ok && q.Has("train.precision") {
 		field = "train.precision"
 	}
 	return ir.Diags{{Pos: q.Pos(field), Code: costmodel.BadCluster, Msg: err.Error()}}
@@ -90,7 +90,7 @@ func isTooMany(err error) bool {
 }
 
 // illegalError points at the pins with which no plan is legal.
-func (q *Question) illegalError(e *search.IllegalError) error {
+func illegalError(q *Question, e *search.IllegalError) error {
 	var diags ir.Diags
 	for _, r := range e.Reasons {
 		at := "plan." + r.Key
@@ -99,9 +99,9 @@ func (q *Question) illegalError(e *search.IllegalError) error {
 		}
 		if !q.Has("plan") { // no pin is the reason: no plan divides the batch
 			at = "train.global_batch"
-			r.Message += q.batchHints()
+			r.Message += batchHints(q)
 		}
-		diags = append(diags, ir.Diag{Pos: q.Pos(q.pinnedField(at)), Code: search.BadPlan, Msg: r.Message})
+		diags = append(diags, ir.Diag{Pos: q.Pos(pinnedField(q, at)), Code: search.BadPlan, Msg: r.Message})
 	}
 	if len(diags) == 0 { // the search gave no reasons
 		diags = ir.Diags{{Pos: q.Pos("plan"), Code: search.BadPlan, Msg: e.Error()}}
@@ -111,7 +111,7 @@ func (q *Question) illegalError(e *search.IllegalError) error {
 
 // pinnedField returns the field itself if the job has it. For a key of the plan that the job leaves free, it returns
 // the first key that the job pins, because that one is the reason.
-func (q *Question) pinnedField(field string) string {
+func pinnedField(q *Question, field string) string {
 	if q.Has(field) {
 		return field
 	}

@@ -40,7 +40,7 @@ func (q *Question) NoFit(e *search.NoPlan) *NoFitError {
 		f.Changes = append(f.Changes, change)
 	}
 	if len(f.Changes) == 0 {
-		f.Tried = q.triedChanges()
+		f.Tried = triedChanges(q)
 	}
 	return f
 }
@@ -51,7 +51,7 @@ func ClusterText(c *costmodel.Cluster) string { return fmt.Sprintf("%d × %s", c
 // FieldsToSet returns the fields of this job that make a change of the search. Package search counts sequences and
 // nodes; a job may give its batch in tokens, or its cluster in the short form 4xh100.
 func (q *Question) FieldsToSet(set map[string]any) map[string]any {
-	if n, key := q.shortFormCount(set); key != "" && q.Job.Cluster.Count > 0 {
+	if n, key := shortFormCount(q, set); key != "" && q.Job.Cluster.Count > 0 {
 		set = maps.Clone(set)
 		delete(set, key)
 		set["cluster"] = fmt.Sprintf("%dx%s", n, q.Job.Cluster.Node)
@@ -71,7 +71,7 @@ func (q *Question) FieldsToSet(set map[string]any) map[string]any {
 
 // shortFormCount returns N of the short form NxNAME under a change of the cluster's size, and the field that the
 // change sets; "" if it sets none.
-func (q *Question) shortFormCount(set map[string]any) (n int, key string) {
+func shortFormCount(q *Question, set map[string]any) (n int, key string) {
 	if n, ok := set["cluster.devices"].(int); ok {
 		return n, "cluster.devices"
 	}
@@ -86,7 +86,7 @@ func (q *Question) shortFormCount(set map[string]any) (n int, key string) {
 }
 
 // triedChanges returns, in words, the changes of the job that package search tries if nothing fits.
-func (q *Question) triedChanges() string {
+func triedChanges(q *Question) string {
 	var words []string
 	if pins := search.PinsOf(&q.Plan); len(pins) > 0 {
 		words = append(words, "the job's pins given up")
@@ -111,7 +111,7 @@ func (q *Question) triedChanges() string {
 
 // batchHints returns a hint for a batch that no plan divides: a number of devices that divides it; "" if there is
 // none.
-func (q *Question) batchHints() string {
+func batchHints(q *Question) string {
 	c, batch := q.Hardware, q.Train.GlobalBatch
 	for n := c.Node.Devices - 1; n > 0; n-- {
 		if batch%(n*c.Nodes) == 0 {

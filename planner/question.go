@@ -182,7 +182,7 @@ func (q *Question) Recipe() ir.Recipe {
 
 // Problem returns the question as the search takes it.
 func (q *Question) Problem() *search.Problem {
-	engine := q.engine()
+	engine := costmodel.EngineOf(q.Train.Engine)
 	p := &search.Problem{Model: q.Model(), Cluster: q.Hardware, GlobalBatch: q.Train.GlobalBatch,
 		Precision: engine.State(q.Train.Precision.IR()),
 		Engine:    engine, GEMM: q.Train.Precision.Compute,
@@ -195,4 +195,4 @@ func (q *Question) Problem() *search.Problem {
 }
 
 // engine returns the trainer whose runtime is priced.
-func (q *Question) engine() *costmodel.Engine { return costmodel.EngineOf(q.Train.Engine) }
+func engine(q *Question) *costmodel.Engine { return costmodel.EngineOf(q.Train.Engine) }
