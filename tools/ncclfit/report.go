@@ -43,7 +43,7 @@ func header(b *strings.Builder, cells ...string) {
 // constants are the fitted values, and what they are without each platform: how much each rests on one source.
 func (s *study) constants() string {
 	var b strings.Builder
-	header(&b, "constant", "fitted", "where one source is left out")
+	header(&b, "constant", "fitted", "range if one source is left out")
 	for i, p := range params {
 		low, high := s.fitted[i], s.fitted[i]
 		for _, v := range s.apart {
@@ -140,7 +140,7 @@ func (s *study) bySize(b *strings.Builder, v []float64, shown func(*row) bool) {
 // without is each platform's error where the fit has not seen it.
 func (s *study) without() string {
 	var b strings.Builder
-	header(&b, "left out", "rows", "error in the fit", "error left out")
+	header(&b, "left out", "rows", "error if fitted", "error if left out")
 	for _, p := range platforms {
 		if v := s.apart[p.name]; v != nil {
 			in, out := s.errorsOf(s.fitted, p.name), s.errorsOf(v, p.name)
