@@ -68,10 +68,10 @@ func (n *NVML) Gauge(bus string) (*Gauge, error) {
 
 // Telemetry is the utilization of a GPU. A value that the GPU does not report is NaN.
 type Telemetry struct {
-	Busy   float64 // fraction of the last second, or less, in which a kernel ran
-	Memory float64 // bytes used by all processes and the driver
-	Watts  float64
-	MHz    float64 // clock of the multiprocessors
+	Utilization float64 // fraction of the last second, or less, in which a kernel ran
+	Memory      float64 // bytes used by all processes and the driver
+	Watts       float64
+	MHz         float64 // clock of the multiprocessors
 }
 
 // Read reads the values. It takes up to some milliseconds.
@@ -85,7 +85,7 @@ func (g *Gauge) Read() (u Telemetry, err error) {
 		to   *float64
 		read func() float64
 	}{
-		{"nvmlDeviceGetUtilizationRates", C.planc_nvmlDeviceGetUtilizationRates(g.device, &rates), &u.Busy,
+		{"nvmlDeviceGetUtilizationRates", C.planc_nvmlDeviceGetUtilizationRates(g.device, &rates), &u.Utilization,
 			func() float64 {
 				return float64(rates.gpu) / 100
 			}},

@@ -15,11 +15,11 @@ func TestNVML(t *testing.T) {
 	fake(t, "new")
 	n := must(loadNVML([]string{filepath.Join(fakeRoot, "new")}))(t)
 	first, second := must(n.Gauge("0000:01:00.0"))(t), must(n.Gauge("0000:02:00.0"))(t)
-	if got, want := must(first.Read())(t), (Telemetry{Busy: 0.97, Memory: 5 << 30, Watts: 612.5,
+	if got, want := must(first.Read())(t), (Telemetry{Utilization: 0.97, Memory: 5 << 30, Watts: 612.5,
 		MHz: 1755}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got := must(second.Read())(t); got.Busy != 0.98 || !math.IsNaN(got.Watts) || got.MHz != 1755 {
+	if got := must(second.Read())(t); got.Utilization != 0.98 || !math.IsNaN(got.Watts) || got.MHz != 1755 {
 		t.Errorf("of one that tells no power: %+v", got)
 	}
 	if _, err := n.Gauge("0000:03:00.0"); err == nil ||
