@@ -2,16 +2,16 @@ package search
 
 import "runtime"
 
-// Further is what can be asked once a plan is chosen: what would change it, and what rules of thumb would have said.
+// Further is advice about a chosen plan: what would change it, and what rules of thumb would have said.
 type Further struct {
-	// in the order of their table, then those of more, then those of near questions that are notably faster
+	// in the order of their table, then those passed by the caller, then near questions that are notably faster
 	Levers []Lever
-	Thumbs []RuleOfThumb // in the order of theirs, those that apply
+	Thumbs []RuleOfThumb // rules of thumb that apply, in the order of their table
 }
 
-// Beyond searches for every lever and rule of thumb, on all cores. Rules are held against the result's plan, levers
-// against own, which is the search's own. params is the model's size, and more are levers that only the job knows how
-// to make.
+// Beyond searches for every lever and rule of thumb, on all cores. Rules are compared with the result's plan, and
+// levers with own, the search's own plan. params is the model's size, and more are levers that only the caller can
+// construct.
 func (r *Result) Beyond(params int64, own Priced, more ...Trial) Further {
 	p := r.searcher.problem
 	trials := append(leverTrials(p), more...)
@@ -40,7 +40,7 @@ func (r *Result) Beyond(params int64, own Priced, more ...Trial) Further {
 			f.Levers[i-1] = trials[i-1].lever(s, own)
 			return
 		}
-		for j, rule := range rules { // one after the other, as they ask the result's own searcher
+		for j, rule := range rules { // sequential, because they use the result's own searcher
 			f.Thumbs[j] = rule.answer(q, s)
 		}
 	})
@@ -52,8 +52,8 @@ func (r *Result) Beyond(params int64, own Priced, more ...Trial) Further {
 	return f
 }
 
-// Roomier is the best plan that leaves such a fraction of each device's memory free, as [Search] finds it; ok is false
-// if there is none.
+// Roomier returns the best plan that leaves a fraction of each device's memory free, as [Search] finds it. ok is
+// false if there is none.
 func Roomier(p *Problem, headroom float64) (best Priced, ok bool) {
 	q := *p
 	q.Headroom = max(p.Headroom, headroom)

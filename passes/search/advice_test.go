@@ -161,7 +161,8 @@ func TestHelpersAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if after := r.searcher.precompiler.helpers; before != 3 || during != 0 || after != 3 || each.precompiler.helpers != 0 {
+	if after := r.searcher.precompiler.helpers; before != 3 || during != 0 || after != 3 ||
+		each.precompiler.helpers != 0 {
 		t.Errorf("on 4 cores a search has %d helpers, %d beside others, %d afterwards; a series has %d", before,
 			during, after, each.precompiler.helpers)
 	}

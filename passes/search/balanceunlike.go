@@ -7,7 +7,7 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// blockTimes are the forward and backward passes of the first blocks together, for each number of them.
+// blockTimes returns the time of the forward and backward passes of the first i blocks together, for each i.
 func (s *searcher) blockTimes(costs []layerTimes) []float64 {
 	b, sum := &s.balancer, costmodel.Seconds(0)
 	b.ends = append(b.ends[:0], 0)
@@ -23,10 +23,10 @@ func (s *searcher) blockTimes(costs []layerTimes) []float64 {
 	return b.ends
 }
 
-// balanceUnlike splits blocks that differ into a run for each stage, by dynamic programming over how many blocks the first
-// stages have: the slowest stage is as fast as can be, and of such splits the squares of the stages' times are the
-// least together; of equal ones the earlier stages, which hold more micro-batches, have fewer blocks. What it returns
-// holds until the next call.
+// balanceUnlike splits unlike blocks into one run per stage, by dynamic programming over the number of blocks of the
+// first stages. The slowest stage is as fast as possible. Of such splits, the sum of the squares of the stages' times
+// is minimal; of equal ones, earlier stages have fewer blocks, because they hold more micro-batches. The result is
+// valid until the next call.
 func (b *stageBalancer) balanceUnlike(ends []float64) []int {
 	stages, n := len(b.fixedTime), len(ends)
 	slowest, squares, took := sized(b.tables[0], (stages+1)*n), sized(b.tables[1], (stages+1)*n),
@@ -46,7 +46,7 @@ func (b *stageBalancer) balanceUnlike(ends []float64) []int {
 	return b.out
 }
 
-// sized is n numbers, whatever they are, in the room of others.
+// sized returns n numbers with any content, in the memory of another slice.
 func sized(room []float64, n int) []float64 {
 	if cap(room) < n {
 		return make([]float64, n)
@@ -54,10 +54,10 @@ func sized(room []float64, n int) []float64 {
 	return room[:n]
 }
 
-// skipEmptySlots sets, at [stage · len(ends) + block], the least that the stages from one on make of the blocks from one on: the
-// sum of the squares of their times, or the time of the slowest. No stage takes longer than most. took notes how many
-// blocks the stage takes for it, the fewest. Only blocks are looked at that the stages before can have done, and of
-// those set, from and to.
+// fillTable sets table[stage · len(ends) + block] to the minimum that the stages from that one on achieve for the
+// blocks from that one on: the sum of the squares of their times, or the time of the slowest. No stage takes longer
+// than most. took records how many blocks the stage takes for it, the smallest number. Only blocks that the earlier
+// stages can reach are set.
 func (b *stageBalancer) fillTable(table, ends []float64, squares bool, most float64, took []float64) {
 	n, latest := len(ends), b.reach(ends, most)
 	from, to := n-1, n-1
@@ -90,7 +90,7 @@ func (b *stageBalancer) fillTable(table, ends []float64, squares bool, most floa
 	}
 }
 
-// reach is how many blocks all stages before one can have done at most, none of which takes longer than most.
+// reach returns how many blocks the stages before each one can have at most, if none takes longer than most.
 func (b *stageBalancer) reach(ends []float64, most float64) []int {
 	b.latest = zeroed(b.latest, len(b.fixedTime))
 	at := 0
@@ -104,10 +104,10 @@ func (b *stageBalancer) reach(ends []float64, most float64) []int {
 	return b.latest
 }
 
-// upperBound is a time not much above the least in which all stages can be done, by how far they come; where some have
-// blocks that they must have it may be too little.
+// upperBound returns a time slightly above the least in which all stages can be done. It may be too small if some
+// stages have a minimum number of blocks.
 func (b *stageBalancer) upperBound(ends []float64) float64 {
-	const steps = 5 // each halves what it may be too much by, from a block
+	const steps = 5 // each step halves the error, which starts at the time of one block
 	last, low, block := len(b.fixedTime)-1, ends[len(ends)-1], 0.0
 	for _, x := range b.fixedTime {
 		low += x

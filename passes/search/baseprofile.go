@@ -6,29 +6,29 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// The bounds come from one profile for each (tp, sp), of micro-batch 1, whose flops, bytes and slots are lines over the
-// micro-batch. Partitioning does not depend on the micro-batch: the delayed partials that it compares in bytes
-// either all have the batch dim or end in accumulators. So the lines are exact up to alignment, and the floors
-// leave out only what is positive: exposed bucket communication, alignment, and temporaries.
+// Bounds come from one base profile per (tp, sp). Its flops, bytes and slots are linear in the micro-batch, because
+// partitioning does not depend on it: the delayed partials whose bytes it compares either all have the batch dim or
+// end in accumulators. So the linear functions are exact up to alignment. Lower bounds leave out only positive terms:
+// exposed bucket communication, alignment, and temporaries.
 
-// baseKey is the profile that bounds a plan.
+// baseKey returns the key of the profile that bounds a plan.
 func baseKey(p ir.Plan) profileKey {
 	k := keyOf(p)
 	k.micro = 1
 	return k
 }
 
-// baseProfile is a profile of micro-batch 1 with its slopes.
+// baseProfile is a layer profile at micro-batch 1, with the slopes of everything that grows with the micro-batch.
 type baseProfile struct {
 	*profile
 	key          profileKey
 	stream       int // bytes of a block's input
 	sizes        []variantSizes
 	byMicro      map[int]*blocks
-	workByDevice map[deviceMicro]costmodel.Seconds // of all layers
-	elems        []int                             // parameters of a layer of each segment of the model, on one rank
-	experts      []int                             // of those, the experts'
-	tied         int                               // those of the last segment that the first one owns
+	workByDevice map[deviceMicro]costmodel.Seconds // compute time of all layers
+	elems        []int                             // parameters per layer of each segment, on one rank
+	experts      []int                             // the part of elems that belongs to experts
+	tied         int                               // parameters of the last segment that the first segment owns
 }
 
 // deviceMicro is a device with a micro-batch.
@@ -37,11 +37,12 @@ type deviceMicro struct {
 	micro  int
 }
 
+// base returns the base profile of a plan.
 func (s *searcher) base(plan ir.Plan) *baseProfile {
 	return s.baseAt(baseKey(plan))
 }
 
-// baseAt finds a base, or makes it.
+// baseAt returns the base profile of a key, and computes it if needed.
 func (s *searcher) baseAt(k profileKey) *baseProfile {
 	if b := s.bases[k]; b != nil {
 		return b
@@ -51,7 +52,7 @@ func (s *searcher) baseAt(k profileKey) *baseProfile {
 	return b
 }
 
-// newBase puts slopes to a profile of micro-batch 1.
+// newBase adds slopes to a profile of micro-batch 1.
 func (s *searcher) newBase(k profileKey, p *profile) *baseProfile {
 	b := &baseProfile{profile: p, key: k, byMicro: map[int]*blocks{}, workByDevice: map[deviceMicro]costmodel.Seconds{}}
 	variants, segs := b.prog.Model.Variants(), make([]*segmentProfile, len(p.segs))
@@ -84,8 +85,8 @@ func (s *searcher) newBase(k profileKey, p *profile) *baseProfile {
 	return b
 }
 
-// measureSlopes measures all lines of some variants of a program, whose profiles get theirs, at micro-batch 2, and puts the
-// variants back.
+// measureSlopes measures some variants of a program at micro-batch 1 and 2, returns their sizes as linear functions,
+// sets the slopes of their profiles, and restores the variants.
 func (s *searcher) measureSlopes(p *ir.Program, variants []*ir.Segment, profiles []*segmentProfile) []variantSizes {
 	dp := p.Plan.DP
 	lines := measureSizes(p, variants, nil)
@@ -93,7 +94,7 @@ func (s *searcher) measureSlopes(p *ir.Program, variants []*ir.Segment, profiles
 	lines = measureSizes(p, variants, lines)
 	for i, seg := range variants {
 		sp := profiles[i]
-		if !s.problem.engine().Own { // whose lines come with their slopes
+		if !s.problem.engine().Own { // other engines' profiles already have slopes
 			continue
 		}
 		sp.forward.setSlopes(seg.Forward, p.Mesh)
@@ -104,8 +105,8 @@ func (s *searcher) measureSlopes(p *ir.Program, variants []*ir.Segment, profiles
 	return lines
 }
 
-// savedValues are the values that a function, or what it takes, adds to the layer's slot. What a result takes the place
-// of adds nothing.
+// savedValues returns the values that a function, or its inputs, add to the layer's saved activations. A value that
+// is overwritten in place adds nothing.
 func savedValues(f *ir.Func, inputs []*ir.Value) []*ir.Value {
 	var vs []*ir.Value
 	replaced := map[*ir.Value]bool{}
@@ -130,7 +131,7 @@ func savedValues(f *ir.Func, inputs []*ir.Value) []*ir.Value {
 	return vs
 }
 
-// resizeBatch sets the batch dim of all values of some variants, and the experts' places for so many sequences.
+// resizeBatch sets the batch dim of all values of some variants, and the experts' slots for that many sequences.
 func resizeBatch(p *ir.Program, variants []*ir.Segment, size int) {
 	for _, s := range variants {
 		places := 0
@@ -153,13 +154,13 @@ func resizeBatch(p *ir.Program, variants []*ir.Segment, size int) {
 	}
 }
 
-// layerRun is some layers of a segment of the model in a chunk.
+// layerRun is some consecutive layers of one segment in a chunk.
 type layerRun struct {
 	segment, count int
 	end            bool // the embedding or the head
 }
 
-// chunkLayers is the layers of a family's chunks.
+// chunkLayers returns the layers of each of a family's chunks.
 func (s *searcher) chunkLayers(f *family) [][]layerRun {
 	if f.withDetails().layers != nil {
 		return f.layers
@@ -191,7 +192,7 @@ func (s *searcher) chunkLayers(f *family) [][]layerRun {
 	return out
 }
 
-// isEnd tells whether a segment is the embedding or the head.
+// isEnd reports whether a segment is the embedding or the head.
 func (s *searcher) isEnd(segment int) bool {
 	return segment == 0 && s.dims.Embed || segment == len(s.problem.Model.Segments)-1 && s.dims.Head
 }
@@ -202,8 +203,9 @@ type scheduleKey struct {
 	pp, vpp, micro int
 }
 
-// overlaps are the activation buffers of each chunk, in the model's order. Schedules are periodic: after the warm-up,
-// which is at most 3·pp micro-batches of each chunk, a turn of pp of them repeats, so that 4·pp show all there is.
+// microBatchesInFlight returns the number of activation buffers of each chunk, in model order. Schedules are
+// periodic: after the warm-up, which takes at most 3·pp micro-batches per chunk, a cycle of pp of them repeats. So
+// 4·pp micro-batches show the maximum.
 func (s *searcher) microBatchesInFlight(p *ir.Plan) []int {
 	k := scheduleKey{p.Schedule, p.PP, p.VPP, p.MicroBatches}
 	if p.Schedule != "gpipe" {

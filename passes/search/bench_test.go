@@ -49,7 +49,8 @@ func drawPoints(t testing.TB, s *searcher, r *rand.Rand, n int) []candidate {
 		}
 		shardings, orders := s.shardings(s.problem, &f.plan), f.axisOrders()
 		a := &agains[f][r.IntN(len(agains[f]))]
-		p := candidate{family: f, sharding: &shardings[r.IntN(len(shardings))], recompute: a, n: a.minN + r.IntN(a.maxN-a.minN+1),
+		p := candidate{family: f, sharding: &shardings[r.IntN(len(shardings))], recompute: a,
+			n:     a.minN + r.IntN(a.maxN-a.minN+1),
 			order: &orders[r.IntN(len(orders))]}
 		if k := p.key(s); !seen[k] {
 			seen[k] = true

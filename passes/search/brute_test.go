@@ -109,8 +109,8 @@ func (b *brute) leastRisk(plans []ir.Plan, times []costmodel.Seconds, risks []ri
 	}
 }
 
-// stageBuffers holds the bounds of a plan, and of all that it is part of, against its price. Bounds of time are those of the
-// numbers from the least on that the bound of memory allows.
+// stageBuffers holds the bounds of a plan, and of all that it is part of, against its price. Bounds of time are those
+// of the numbers from the least on that the bound of memory allows.
 func (b *brute) hold(m *member, br *branch, n int, c *price) {
 	q := m.at(n)
 	f, plan := m.family, q.plan()

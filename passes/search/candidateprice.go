@@ -9,16 +9,16 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// candidate is a plan as the search holds it: its family, and the choices that a family leaves open.
+// candidate is a plan in the search's own form: its family, and the choices that a family leaves open.
 type candidate struct {
 	family    *family
 	sharding  *sharding
 	recompute *recomputeChoice
-	n         int // again's number
+	n         int // recompute count
 	order     *axisOrder
 }
 
-// queuePlan is the point for the world outside.
+// plan returns the candidate as an [ir.Plan].
 func (p *candidate) plan() ir.Plan {
 	out := p.family.plan
 	p.recompute.apply(&out, p.n)
@@ -26,9 +26,10 @@ func (p *candidate) plan() ir.Plan {
 	return out
 }
 
-// queueMember is a plan from outside as a point.
+// candidateOf returns a plan from outside the search as a candidate.
 func (s *searcher) candidateOf(plan ir.Plan) *candidate {
-	f := &family{familySpec: &familySpec{plan: plan, counts: counts(&plan), splitsBackward: plan.Splits()}, class: &degreeClass{}}
+	f := &family{familySpec: &familySpec{plan: plan, counts: counts(&plan), splitsBackward: plan.Splits()},
+		class: &degreeClass{}}
 	f.plan.Zero, f.plan.ZeroGroup, f.plan.Recompute, f.plan.RecomputeLayers, f.plan.RecomputeEvery, f.plan.
 		RecomputeSplit = 0, 1, "none", 0, 1, false
 	a := &recomputeChoice{kind: plan.Recompute, split: plan.RecomputeSplit, minN: min(1, plan.RecomputeLayers),
@@ -43,17 +44,17 @@ func (s *searcher) candidateOf(plan ir.Plan) *candidate {
 	return p
 }
 
-// scatterEachMicro tells whether gradients are scattered after each micro-batch by a pass of their own.
+// scattersEachMicro reports whether gradients are scattered after each micro-batch by a pass of their own.
 func (p *candidate) scattersEachMicro() bool { return p.family.splitsBackward && p.sharding.zero >= 2 }
 
-// priceMember is what the search compares of plans.
+// price is what the search compares between plans.
 type price struct {
 	time   costmodel.Seconds
 	memory costmodel.Memory
-	stage  int // that it is of
+	stage  int // the fullest stage, whose memory it is
 }
 
-// priceKey is a point in small numbers.
+// priceKey identifies a candidate in few bytes.
 type priceKey struct {
 	frame                *pipelineSplit
 	tp, dp, micro        int32
@@ -62,15 +63,17 @@ type priceKey struct {
 	schedule, kind       uint8
 	order                [4]int32
 	cp                   int32
-	context              byte // of cp_kind
+	context              byte // first byte of cp_kind
 	ep, etp              int32
 	slack                float64
 }
 
+// key returns the candidate's key.
 func (p *candidate) key(s *searcher) priceKey {
 	f := p.family
 	layers, every := p.recompute.layersAndEvery(p.n)
-	k := priceKey{frame: s.pipelineSplit(f), tp: int32(f.plan.TP), dp: int32(f.plan.DP), micro: int32(f.plan.MicroBatch),
+	k := priceKey{frame: s.pipelineSplit(f), tp: int32(f.plan.TP), dp: int32(f.plan.DP),
+		micro:  int32(f.plan.MicroBatch),
 		group:  int32(p.sharding.group),
 		layers: int32(layers), every: int32(every), zero: uint8(p.sharding.zero),
 		schedule: uint8(slices.Index(schedules, f.plan.Schedule)), kind: p.recompute.kind[0],
@@ -86,14 +89,14 @@ func (p *candidate) key(s *searcher) priceKey {
 	return k
 }
 
-// memory is what a rank of the fullest stage needs.
+// memory returns what a rank of the fullest stage needs, and that stage.
 func (p *candidate) memory(s *searcher) (costmodel.Memory, int) {
 	s.measureActivations(&s.activationScratch, p.family, p.recompute, p.n, p.scattersEachMicro())
 	a, stage := s.fullestStage(p.family, &s.activationScratch, s.shardingCost(p.family, *p.sharding).stateMemory)
 	return s.memoryOf(&a, &p.family.plan), stage
 }
 
-// priceMember simulates a plan that fits; of one that does not only the memory is known.
+// price simulates a plan that fits. Of a plan that does not fit, only the memory is known.
 func (s *searcher) price(p *candidate) *price {
 	k := p.key(s)
 	if q := s.prices[k]; q != nil {
@@ -108,7 +111,7 @@ func (s *searcher) price(p *candidate) *price {
 	return q
 }
 
-// stepTime is how long a plan's step takes, whether it fits or not.
+// stepTime returns the step time of a plan, whether it fits or not.
 func (s *searcher) stepTime(p *candidate) costmodel.Seconds {
 	if q := s.price(p); q.time > 0 {
 		return q.time
@@ -116,7 +119,7 @@ func (s *searcher) stepTime(p *candidate) costmodel.Seconds {
 	return s.stepOf(p).Total()
 }
 
-// priced is a plan with its prediction.
+// priced returns a plan with its prediction.
 func (s *searcher) priced(p *candidate) Priced {
 	plan := p.plan()
 	memory, stage := p.memory(s)
@@ -132,7 +135,7 @@ func (s *searcher) priced(p *candidate) Priced {
 	return Priced{plan, predict, stage}
 }
 
-// hardwareFlops are matmuls and attention of a step that a rank does, in the mean over the stages.
+// hardwareFlops returns the matmul and attention flops of a rank in a step, in the mean over the stages.
 func (s *searcher) hardwareFlops(p *candidate) float64 {
 	f := p.family
 	b, fr := s.blocksOf(f, p.recompute, p.scattersEachMicro()), s.pipelineSplit(f)
@@ -145,8 +148,9 @@ func (s *searcher) hardwareFlops(p *candidate) float64 {
 				seg = seg.Remat
 			}
 			of := b.base.profile.segment(seg)
-			hard := of.forward.matmulFlopsAt(b.micro, load) + of.backward.matmulFlopsAt(b.micro, load) + of.weights.matmulFlopsAt(b.micro,
-				load)
+			hard := of.forward.matmulFlopsAt(b.micro, load) + of.backward.matmulFlopsAt(b.micro, load) +
+				of.weights.matmulFlopsAt(b.micro,
+					load)
 			if r.Every > 0 {
 				hard += of.forward.matmulFlopsAt(b.micro, load)
 			}
@@ -156,13 +160,13 @@ func (s *searcher) hardwareFlops(p *candidate) float64 {
 	return sum / float64(f.plan.PP)
 }
 
-// part is a run of a kind of chunk, its layers numbered from the first of their segment in the chunk.
+// part is a run of a kind of chunk. Its layers are numbered from the first of their segment in the chunk.
 type part struct {
 	ir.Run
 	segment int
 }
 
-// parts are a kind's runs, those that are recomputed by themselves.
+// parts returns a kind's runs; recomputed layers are separate runs.
 func (c *chunkKind) parts(layers, every int, split bool) (out []part) {
 	for _, r := range c.runs {
 		again := 0
@@ -184,10 +188,11 @@ func (c *chunkKind) parts(layers, every int, split bool) (out []part) {
 	return out
 }
 
-// stepOf is a plan's step in times.
+// stepOf returns the times of a plan's step.
 func (s *searcher) stepOf(p *candidate) *costmodel.Step {
 	f, plan, e := p.family, p.plan(), s.problem.engine()
-	b, fr, st := s.blocksOf(f, p.recompute, p.scattersEachMicro()), s.pipelineSplit(f), s.shardingCost(p.family, *p.sharding).layout
+	b, fr, st := s.blocksOf(f, p.recompute, p.scattersEachMicro()), s.pipelineSplit(f),
+		s.shardingCost(p.family, *p.sharding).layout
 	costs := s.layerCosts(nil, s.routeSetOn(f, b, p.order), &b.base.key, b.base.profile, b.micro)
 	prices := &bucketPrices{pricer: s, state: st, plan: plan, order: p.order, owners: ownersOf(&plan, p.sharding.group)}
 	step := &costmodel.Step{Timetable: s.timetable(f), Overlap: s.overlap[min(p.sharding.zero, 1)], Ahead: e.Ahead,
@@ -224,7 +229,7 @@ func (s *searcher) stepOf(p *candidate) *costmodel.Step {
 	return step
 }
 
-// timetable is the schedule of a family's stages.
+// timetable returns the schedule of a family's stages.
 func (s *searcher) timetable(f *family) *ir.Timetable {
 	k := scheduleKey{f.plan.Schedule, f.plan.PP, f.plan.VPP, f.plan.MicroBatches}
 	if t := s.timetables[k]; t != nil {
@@ -239,7 +244,7 @@ func (s *searcher) timetable(f *family) *ir.Timetable {
 	return t
 }
 
-// bucketPrices are what buckets of one plan cost.
+// bucketPrices computes the costs of one plan's buckets.
 type bucketPrices struct {
 	pricer *searcher
 	state  *stateLayout
@@ -248,7 +253,7 @@ type bucketPrices struct {
 	owners
 }
 
-// bucketKey is what the price of a bucket depends on.
+// bucketKey is what the cost of a bucket depends on.
 type bucketKey struct {
 	state                        *stateLayout
 	tp, dp, pp, cp, group        int
@@ -257,13 +262,13 @@ type bucketKey struct {
 	class, elems                 int
 }
 
-// bucketPrice is what a bucket costs once a step, and its parameters and gradients for each use.
+// bucketPrice is the cost of a bucket once per step, and of its parameters and gradients for each use.
 type bucketPrice struct {
 	costmodel.BucketCost
-	gather, scatter, other costmodel.Seconds // other: what all stages do together
+	gather, scatter, other costmodel.Seconds // other is what all stages do together
 }
 
-// sharding prices a bucket by the functions that pass bucket writes for it.
+// price returns the cost of a bucket, from the functions that pass bucket writes for it.
 func (b *bucketPrices) price(class, elems int) *bucketPrice {
 	k := bucketKey{b.state, b.plan.TP, b.plan.DP, b.plan.PP, b.plan.CP, b.plan.ZeroGroup, b.order.tp, b.order.dp,
 		b.order.pp, b.order.cp, b.plan.EP, b.plan.ETP, class, elems}
@@ -288,7 +293,8 @@ func (b *bucketPrices) price(class, elems int) *bucketPrice {
 	return p
 }
 
-// zeroTime is what a layer of a segment gathers before each use and scatters after each backward.
+// zeroTime returns the time that a layer of a segment takes to gather before each use and to scatter after each
+// backward pass.
 func (b *bucketPrices) zeroTime(segment int) (fetch, scatter costmodel.Seconds) {
 	if b.plan.Zero < 2 {
 		return 0, 0
@@ -301,7 +307,7 @@ func (b *bucketPrices) zeroTime(segment int) (fetch, scatter costmodel.Seconds) 
 	return fetch, scatter
 }
 
-// stageMemory is a stage's buckets, as pass bucket cuts them, and its norm.
+// stage returns a stage's buckets, as pass bucket splits them, and the time of its norm.
 func (b *bucketPrices) stage(fr *pipelineSplit, of *splitStage) (out []costmodel.BucketCost, norm costmodel.Seconds) {
 	elems, owned := b.state.elements(of.backwardOrder, b.owners)
 	total := 0
@@ -337,7 +343,7 @@ func (b *bucketPrices) stage(fr *pipelineSplit, of *splitStage) (out []costmodel
 	return out, b.pricer.norm(&b.plan, elems, owned)
 }
 
-// eachLayer goes through a stage's layers in the order in which backward makes their gradients.
+// eachLayer calls do for a stage's layers in the order in which the backward pass computes their gradients.
 func (fr *pipelineSplit) eachLayer(of *splitStage, do func(segment, layer int)) {
 	for i := len(of.chunks) - 1; i >= 0; i-- {
 		c := of.chunks[i]
@@ -354,16 +360,18 @@ func (fr *pipelineSplit) eachLayer(of *splitStage, do func(segment, layer int)) 
 	}
 }
 
-// quote is a plan's price in closed form: at most what its step takes, and what the arena of its fullest stage needs,
-// to the byte. The search compares plans by it and simulates the few that no other's quote rules out.
+// quote is a plan's price in closed form: a lower bound of its step, and the bytes of the arena of its fullest stage,
+// which are exact. The search compares plans by quotes, and simulates the few that no other quote rules out.
 type quote struct {
 	time  costmodel.Seconds
 	bytes int
 }
 
+// quote returns a candidate's quote.
 func (s *searcher) quote(p *candidate) quote {
 	s.measureActivations(&s.activationScratch, p.family, p.recompute, p.n, p.scattersEachMicro())
 	r := s.shardingCost(p.family, *p.sharding)
 	costs := s.layerTimesOf(p.family, p.recompute, p.scattersEachMicro(), p.order)
-	return quote{s.closedForm(p.family, *p.sharding, p.recompute, p.n, p.order, costs), s.peakBytes(p.family, &s.activationScratch, r.stateMemory)}
+	return quote{s.closedForm(p.family, *p.sharding, p.recompute, p.n, p.order, costs), s.peakBytes(p.family,
+		&s.activationScratch, r.stateMemory)}
 }

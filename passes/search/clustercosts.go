@@ -8,10 +8,10 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// clusterCosts are what layers and their collectives take on one cluster, however many sequences a step has and whatever its
+// clusterCosts hold the times of layers and collectives on one cluster. They do not depend on the batch or on the
 // devices' memory.
 type clusterCosts struct {
-	problem *Problem // one of those that they are of
+	problem *Problem // one of the problems that they are valid for
 	device  costmodel.Device
 
 	layerTimeCache    map[costKey][]layerTimes
@@ -24,6 +24,7 @@ type clusterCosts struct {
 	placements        map[[4]int]costmodel.Placement
 }
 
+// newClusterCosts returns empty costs.
 func newClusterCosts(p *Problem, dev costmodel.Device) *clusterCosts {
 	return &clusterCosts{problem: p, device: dev, layerTimeCache: map[costKey][]layerTimes{},
 		messages:       map[[2]int]costmodel.Seconds{},
@@ -33,12 +34,14 @@ func newClusterCosts(p *Problem, dev costmodel.Device) *clusterCosts {
 		placements: map[[4]int]costmodel.Placement{}}
 }
 
-// clone are speeds of their own that begin with what these hold.
+// clone returns costs that start with the same contents and can change independently.
 func (v *clusterCosts) clone() *clusterCosts {
 	own := *v
-	own.layerTimeCache, own.messages, own.routesByStride, own.internedRoutes = maps.Clone(v.layerTimeCache), maps.Clone(v.messages),
+	own.layerTimeCache, own.messages, own.routesByStride, own.internedRoutes = maps.Clone(v.layerTimeCache),
+		maps.Clone(v.messages),
 		maps.Clone(v.routesByStride), maps.Clone(v.internedRoutes)
-	own.routeSets, own.distinctRouteSets, own.routesByPlacement, own.placements = maps.Clone(v.routeSets), maps.Clone(v.distinctRouteSets), maps.Clone(v.routesByPlacement),
+	own.routeSets, own.distinctRouteSets, own.routesByPlacement, own.placements = maps.Clone(v.routeSets),
+		maps.Clone(v.distinctRouteSets), maps.Clone(v.routesByPlacement),
 		maps.Clone(v.placements)
 	for p, all := range own.distinctRouteSets {
 		own.distinctRouteSets[p] = slices.Clone(all)
@@ -46,7 +49,7 @@ func (v *clusterCosts) clone() *clusterCosts {
 	return &own
 }
 
-// price tells whether they are those of a searcher's problem too.
+// validFor reports whether the costs also hold for a searcher's problem.
 func (v *clusterCosts) validFor(s *searcher) bool {
 	p, q := v.problem, s.problem
 	if p.Model != q.Model || p.Precision != q.Precision || p.engine() != q.engine() || p.Computes() != q.Computes() ||

@@ -7,11 +7,12 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// opSpan says where a function's collective stands among its ops: it begins before op number from, and op number until
-// waits for it. Those in line begin and end at once. What a ring sends on is under way until somebody needs it.
+// opSpan is where a collective stands among a function's ops. It begins before op number from, and op number until
+// waits for it. Blocking collectives begin and end at the same op. A ring's messages overlap compute until their
+// result is needed.
 type opSpan struct{ from, until int }
 
-// overlapSpan is that of node i of a function, which stands before op number at.
+// overlapSpan returns the span of node i of a function, which stands before op number at.
 func overlapSpan(f *ir.Func, m ir.Mesh, i, at int) opSpan {
 	if f.Nodes[i].Op != ir.OpShift {
 		return opSpan{at, at}
@@ -28,9 +29,10 @@ func overlapSpan(f *ir.Func, m ir.Mesh, i, at int) opSpan {
 	return opSpan{at, until}
 }
 
-// overlappedCost is the cost of a function that has messages under way while it computes, one after the other. On a CPU, whose
-// ranks copy them themselves, they are in line.
-func (s *searcher) overlappedCost(p *funcProfile, own *computeTime, k int, rounds float64, ways []commRoute) costmodel.Cost {
+// overlappedCost returns the cost of a function whose messages overlap its compute, one after another. On a CPU,
+// ranks copy messages themselves, so messages block.
+func (s *searcher) overlappedCost(p *funcProfile, own *computeTime, k int, rounds float64,
+	ways []commRoute) costmodel.Cost {
 	c := costmodel.Cost{Compute: own.time, Recomputed: own.recomputed, PaddedSlots: own.padding}
 	now, free, kernels := costmodel.Seconds(0), costmodel.Seconds(0), own.kernels
 	ends := make([]costmodel.Seconds, len(p.comms))
@@ -48,7 +50,7 @@ func (s *searcher) overlappedCost(p *funcProfile, own *computeTime, k int, round
 			now += t
 			l.addTo(&c, t)
 		}
-		for j := range p.comms[:next] { // those that this op waits for
+		for j := range p.comms[:next] { // collectives that this op waits for
 			if l := &p.comms[j]; l.until == i && ends[j] > now {
 				wait := ends[j] - now
 				now, c.Context = ends[j], c.Context+wait

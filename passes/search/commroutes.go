@@ -9,14 +9,15 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// lazyMesh is a plan's mesh, made once it is asked for, with the strides that tell whose collectives of layers are whose.
+// lazyMesh is a plan's mesh, built when it is first needed, with the strides that decide where the collectives of
+// layers run.
 type lazyMesh struct {
 	plan    *ir.Plan
 	strides [3]int
 	made    *ir.Mesh
 }
 
-// mesh is the mesh of a plan that is legal.
+// mesh returns the mesh of a legal plan.
 func (s *searcher) mesh(at *lazyMesh) ir.Mesh {
 	if at.made == nil {
 		m, err := at.plan.Mesh(s.dims.KVHeads)
@@ -28,14 +29,15 @@ func (s *searcher) mesh(at *lazyMesh) ir.Mesh {
 	return *at.made
 }
 
-// index is how a collective of a layer goes, whatever the micro-batch: where its ranks are, and by which algorithms.
+// commRoute is how a collective of a layer runs, for any micro-batch: where its ranks are, and by which algorithms.
 type commRoute struct {
 	placement costmodel.Placement
 	route     *costmodel.Route
-	hostWaits float64 // kernels' worth of waiting for the slowest host: log2 of the ranks
+	// waiting for the slowest host, in kernel launches: log2 of the ranks
+	hostWaits float64
 }
 
-// commKind is what collectives of a profile agree in that go the same way on every mesh.
+// commKind is what collectives of a profile have in common that take the same route on every mesh.
 type commKind struct {
 	op    ir.Op
 	axes  []ir.Axis
@@ -43,7 +45,7 @@ type commKind struct {
 	once  bool
 }
 
-// classifyComms tells the kinds of a profile's collectives apart.
+// classifyComms numbers the kinds of a profile's collectives.
 func (p *profile) classifyComms() {
 	p.kinds = nil
 	for i := range p.segs {
@@ -61,18 +63,19 @@ func (p *profile) classifyComms() {
 	}
 }
 
+// equal reports whether two kinds are the same.
 func (k *commKind) equal(o commKind) bool {
 	return k.op == o.op && k.once == o.once && slices.Equal(k.axes, o.axes) && slices.Equal(k.group.experts,
 		o.group.experts) && slices.Equal(k.group.spans, o.group.spans)
 }
 
-// placementKey is a kind of collective over ranks in some places.
+// placementKey is a kind of collective with the placement of its ranks.
 type placementKey struct {
 	op    ir.Op
 	place costmodel.Placement
 }
 
-// commRoutes are those of a profile's kinds of collectives.
+// commRoutes returns the routes of a profile's kinds of collectives.
 func (s *searcher) commRoutes(p *profile, m *lazyMesh) []commRoute {
 	if len(p.kinds) == 0 {
 		return nil
@@ -81,19 +84,20 @@ func (s *searcher) commRoutes(p *profile, m *lazyMesh) []commRoute {
 	for i := range p.kinds {
 		k := &p.kinds[i]
 		place := s.problem.Cluster.Place(mesh, k.group.axesOn(mesh, k.axes))
-		ws[i] = commRoute{placement: place, route: s.routesByPlacement[placementKey{k.op, place}], hostWaits: math.Log2(float64(place.Ranks()))}
+		ws[i] = commRoute{placement: place, route: s.routesByPlacement[placementKey{k.op, place}],
+			hostWaits: math.Log2(float64(place.Ranks()))}
 		if ws[i].route == nil {
 			ws[i].route = s.internRoute(s.problem.Cluster.Route(k.op, place))
 			s.routesByPlacement[placementKey{k.op, place}] = ws[i].route
 		}
-		if !k.once { // how far the ranks are apart is in the route
+		if !k.once { // the route already includes the distance of the ranks
 			ws[i].placement.Span = 0
 		}
 	}
 	return ws
 }
 
-// internRoute is a route that is kept once, so that equal ones are one.
+// internRoute returns the one copy of a route that is stored.
 func (s *searcher) internRoute(r costmodel.Route) *costmodel.Route {
 	if s.internedRoutes[r] == nil {
 		s.internedRoutes[r] = &r
@@ -101,24 +105,26 @@ func (s *searcher) internRoute(r costmodel.Route) *costmodel.Route {
 	return s.internedRoutes[r]
 }
 
-// routeSetKey is a profile with the strides of a mesh: what else a mesh has the profile fixes.
+// routeSetKey is a profile with the strides of a mesh. The profile determines the rest of the mesh.
 type routeSetKey struct {
 	of      *profile
 	strides [3]int
 }
 
-// routeSet is how a profile's collectives go on some meshes.
+// routeSet is how the collectives of a profile run on some meshes.
 type routeSet struct{ routes []commRoute } // of each kind
 
-// routeSetFor is that of a mesh, one for all strides with which collectives go the same ways: layers cost the same with
-// each, since of a mesh costs depend on ways alone.
+// routeSetFor returns the route set of a mesh. Meshes with equal routes share one, because layer costs depend on a
+// mesh only through its routes.
 func (s *searcher) routeSetFor(p *profile, m *lazyMesh) *routeSet {
 	k := routeSetKey{p, m.strides}
 	if g := s.routeSets[k]; g != nil {
 		return g
 	}
 	g := &routeSet{s.commRoutes(p, m)}
-	if i := slices.IndexFunc(s.distinctRouteSets[p], func(o *routeSet) bool { return slices.Equal(o.routes, g.routes) }); i >= 0 {
+	if i := slices.IndexFunc(s.distinctRouteSets[p], func(o *routeSet) bool {
+		return slices.Equal(o.routes, g.routes)
+	}); i >= 0 {
 		g = s.distinctRouteSets[p][i]
 	} else {
 		s.distinctRouteSets[p] = append(s.distinctRouteSets[p], g)

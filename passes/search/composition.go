@@ -2,16 +2,16 @@ package search
 
 import "github.com/planc-dev/planc/ir"
 
-// Composition is what one rank of a stage does in a step of a plan, put together from the analyses of single blocks:
-// equal to what [Compiled] says of the plan's program, and to its arena.
+// Composition is what one rank of a stage does in a step of a plan, composed from the profiles of single blocks. It
+// equals what [Compiled] returns for the plan's program, and its arena.
 type Composition struct {
 	Traffic []Traffic
 	Flops   float64
 	Regions map[string]int // sizes of the arena's regions by name
 }
 
-// composition puts a stage of a plan together: the functions' work is their profiles', how often they run follows from
-// the tables.
+// composition composes a stage of a plan: the work of functions comes from their profiles, and how often they run
+// from the tables.
 func (s *searcher) composition(t *tables, stage int) Composition {
 	w := walker{l: newLedger(t.Mesh), p: t.Program, st: &t.Stages[stage], stage: stage}
 	w.run = func(v *ir.Segment, kind ir.ActionKind) {

@@ -8,29 +8,30 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// degreeClass is what families share that agree in the degrees, in sp and in the micro-batch, and all do backward in one pass
-// or in two: they differ in chunks and schedules.
+// degreeClass is what families share that agree in degrees, sp, micro-batch, and in whether the backward pass is
+// split. They differ in chunks and schedules.
 type degreeClass struct {
-	*degreeClassDetails                   // nil until one of the families was looked into; see looked
-	minLayerTime        costmodel.Seconds // see leastLayers; 0 where nobody asked
-	minWork             costmodel.Seconds // leastWork of each plan; likewise
-	base                *baseProfile      // likewise
-	costs               []layerTimes      // of layers where the axes are in their usual order; likewise
-	// see goingsOf: one list for all cells that it is the same for; nil: this has none in common
+	*degreeClassDetails                   // nil until one of the families is examined, see withDetails
+	minLayerTime        costmodel.Seconds // see [searcher.minLayerTime]; 0 if not computed
+	minWork             costmodel.Seconds // see [searcher.minWork]; 0 if not computed
+	base                *baseProfile      // nil if not computed
+	// layer times with the axes in their default order; nil if not computed
+	costs []layerTimes
+	// see [searcher.routeSetsOf]; one list for all classes with the same routes, nil if the class shares none
 	routeSets *[]*routeSet
 }
 
-// degreeClassDetails is what is found out about a cell whose families are looked into, which are few.
+// degreeClassDetails is what is known about a class whose families are examined, which are few.
 type degreeClassDetails struct {
-	orders     []axisOrder // once they were asked for
+	orders     []axisOrder // once computed
 	blocks     [variantCount]*blocks
-	layerTimes [variantCount][][]layerTimes // of layers, by the order's place
+	layerTimes [variantCount][][]layerTimes // by the axis order's index
 	timeBounds []layerTimeBound
-	// by whether the first and the last chunk lie apart, by zero, and by how groups share a copy
+	// by whether the first and the last chunk are on different stages, by ZeRO stage, and by groupsOf
 	stateLayouts [2][4][3]*stateLayout
 }
 
-// withDetails is the cell, with room for what is found out about it.
+// withDetails returns the class after allocating its details.
 func (c *degreeClass) withDetails() *degreeClass {
 	if c.degreeClassDetails == nil {
 		c.degreeClassDetails = &degreeClassDetails{}
@@ -38,7 +39,7 @@ func (c *degreeClass) withDetails() *degreeClass {
 	return c
 }
 
-// baseOf is a cell's base, a plan of which is given.
+// baseOf returns the base profile of a class, given one of its plans.
 func (s *searcher) baseOf(c *degreeClass, plan *ir.Plan) *baseProfile {
 	if c.base == nil {
 		c.base = s.base(*plan)
@@ -46,8 +47,7 @@ func (s *searcher) baseOf(c *degreeClass, plan *ir.Plan) *baseProfile {
 	return c.base
 }
 
-// degreeClass finds the cell of a plan whose micro-batch is at its place, or makes it. Plans that are illegal by their degrees
-// have none.
+// degreeClass returns the class of a plan with the current micro-batch. Plans whose degrees are illegal have none.
 func (e *enumeration) degreeClass(plan *ir.Plan) *degreeClass {
 	if !e.degreesLegal {
 		return nil
@@ -63,7 +63,7 @@ func (e *enumeration) degreeClass(plan *ir.Plan) *degreeClass {
 	return (*all)[e.microIndex]
 }
 
-// workBound is [searcher.minWork] of a cell's plans, which is the same of each.
+// workBound returns [searcher.minWork] of a class's plans, which is the same for each.
 func (s *searcher) workBound(c *degreeClass, plan *ir.Plan) costmodel.Seconds {
 	if c == nil {
 		return s.minWork(plan)
@@ -74,8 +74,8 @@ func (s *searcher) workBound(c *degreeClass, plan *ir.Plan) costmodel.Seconds {
 	return c.minWork
 }
 
-// minLayerTime is the least that a micro-batch takes in all layers, collectives included, of a cell's plans: in
-// whichever order their axes lie.
+// minLayerTime returns a lower bound of the time of a micro-batch in all layers, collectives included, in any order
+// of the axes.
 func (s *searcher) minLayerTime(p *Problem, c *degreeClass, plan ir.Plan) costmodel.Seconds {
 	if c.minLayerTime > 0 {
 		return c.minLayerTime
@@ -93,8 +93,8 @@ func (s *searcher) minLayerTime(p *Problem, c *degreeClass, plan ir.Plan) costmo
 	return c.minLayerTime
 }
 
-// routeSetsOf are the ways in which collectives of layers go in one order of the axes or another, each once. They do not
-// depend on the micro-batch.
+// routeSetsOf returns the distinct route sets of a class's layers over all orders of the axes. They do not depend on
+// the micro-batch.
 func (s *searcher) routeSetsOf(p *Problem, c *degreeClass, plan ir.Plan) (out []*routeSet) {
 	if c.routeSets != nil && *c.routeSets != nil {
 		return *c.routeSets
@@ -111,11 +111,11 @@ func (s *searcher) routeSetsOf(p *Problem, c *degreeClass, plan ir.Plan) (out []
 	return out
 }
 
-// pipelineBound is at most what a family's own bound is, however its blocks are split: [searcher.minWork] with collectives,
-// and with the pipeline's fill and drain where a stage has one chunk. Of m micro-batches, a stage with the part w of a
-// micro-batch's work W ends no earlier than after m·w and the parts of all stages before it. The last to end is
-// earliest where all end at once, each part 1-1/m times the one before: after W/(1-(1-1/m)^pp). It says nothing of
-// plans that do backward in two passes.
+// pipelineBound returns a lower bound of a family's step for any split of its blocks: [searcher.minWork] with
+// collectives, and with the fill and drain of the pipeline if a stage has one chunk. With m micro-batches, a stage
+// with the part w of a micro-batch's work W ends no earlier than after m·w plus the parts of all earlier stages. The
+// last stage ends earliest if all end at once, each part being 1-1/m times the previous one: after W/(1-(1-1/m)^pp).
+// It is 0 for plans with a split backward pass.
 func (s *searcher) pipelineBound(p *Problem, c *degreeClass, plan *ir.Plan) costmodel.Seconds {
 	if c == nil || plan.Splits() {
 		return 0
@@ -128,7 +128,7 @@ func (s *searcher) pipelineBound(p *Problem, c *degreeClass, plan *ir.Plan) cost
 	return costmodel.Seconds(times) * work * (1 - 2*tie)
 }
 
-// baseProfile is that of a family which has a bound, its own or its cell's.
+// base returns the base profile of a family that has a bound of its own or of its class.
 func (f *family) base() *baseProfile {
 	if f.class.degreeClassDetails != nil && f.class.blocks[0] != nil {
 		return f.class.blocks[0].base

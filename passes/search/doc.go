@@ -1,22 +1,28 @@
-// Package search finds the best plan of a job and says why.
+// Package search finds the best plan of a job and explains the choice.
 //
-// [Search] goes over every legal plan: [Legal] is the one place that says what is legal, enumerate.go lists the plans
-// in normal form, each once, in families that leave sharding, recomputation and the order of the axes open. What a
-// block costs and keeps is found by running the passes on it once per key (layerprofile.go, baseprofile.go), as lines over the
-// micro-batch (layermemory.go); where parameters and their state live, once per way of sharding (statelayout.go); which chunks of
-// a split are alike, once per split (pipelinesplit.go). What the layers of plans with the same degrees and micro-batch take,
-// however they are split, is a first bound (degreeclass.go). From these a plan's memory is a closed form, exact to the byte
-// (stagememory.go), and so is a lower bound of its time (stepbound.go): candidateprice.go puts both together, and the step that is
-// simulated, once a bound that is dearer and closer lets it through (simulatedbound.go). A test equates closed forms with
-// the passes' own tables (plantables.go), another those with compiled programs (composition.go): what is priced is what runs.
-// A plan is left out only if a bound that cannot be wrong says that it does not fit or cannot be faster. What would be
-// the next best of each choice is asked of the same families, on two cores where there are many (secondworker.go).
+// Start with [Search] in search.go. It runs a best-first search over all legal plans and returns the fastest plan,
+// the recommended plan, and the best alternatives.
 //
-// Which plan is recommended: of those that take at most 2 % longer than the fastest, which predictions do not tell from
-// it, the one with the least memory pressure, then the simplest (planrisk.go, leastrisk.go).
+// The space: [Legal] is the only place that defines legality. enumerate.go lists the legal plans, each once, grouped
+// into families. A family leaves ZeRO sharding, recomputation and axis order open.
 //
-// Ties: of all plans within 1e-9 of the fastest, relative, the first in the order of the space is taken: tp ascending,
-// then sp false before true, zero ascending, micro_batch ascending, dp ascending.
+// The price of a plan: the passes compile each kind of layer once per key (layerprofile.go). The result is a base
+// profile, whose flops and bytes are linear in the micro-batch (baseprofile.go, layermemory.go). statelayout.go says
+// where parameters and optimizer state live under each sharding, and pipelinesplit.go which chunks of a pipeline are
+// alike. Memory is then a closed form, exact to the byte (stagememory.go). Time has four levels, from cheap to exact:
+// the time of all layers (degreeclass.go), a closed form of the step (stepbound.go), a simulation with lower bounds
+// of the passes (simulatedbound.go), and the full simulation (candidateprice.go). The first three are lower bounds.
 //
-// The package does no I/O, and its results do not depend on the machine. Begin at search.go.
+// The search drops a plan only if a bound that cannot be wrong says that it does not fit or cannot be faster. Tests
+// compare the closed forms with the tables of the passes (plantables.go) and with compiled programs (composition.go):
+// what is priced is what runs. For each choice, the search also finds the best plan with another value, on two cores
+// if the space is large (secondworker.go).
+//
+// The recommendation: predictions cannot rank plans whose steps differ by at most 2 %. Of those within 2 % of the
+// fastest, the plan with the least memory pressure is recommended, then the simplest (planrisk.go, leastrisk.go).
+//
+// Ties: of all plans within a relative 1e-9 of the fastest, the first in the order of the space is taken. The order
+// is tp ascending, sp false before true, zero ascending, micro_batch ascending, dp ascending.
+//
+// The package does no I/O, and its results do not depend on the machine that computes them.
 package search

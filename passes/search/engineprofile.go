@@ -8,10 +8,10 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// Another runtime than planc's runs other kernels and saves other values. Its layers are costmodel's; what the passes
-// make of the plan stays: stages, buckets, schedules, arenas, so that one search serves all engines.
+// Runtimes other than planc's run other kernels and save other values. Their layers come from costmodel. Everything
+// else comes from the passes: stages, buckets, schedules and arenas. So one search serves all engines.
 
-// engine is whose runtime is priced.
+// engine returns the runtime that is priced.
 func (p *Problem) engine() *costmodel.Engine {
 	if p.Engine == nil {
 		return costmodel.PlancEngine
@@ -19,7 +19,7 @@ func (p *Problem) engine() *costmodel.Engine {
 	return p.Engine
 }
 
-// Computes is what matmuls compute in.
+// Computes returns the number format that matmuls compute in.
 func (p *Problem) Computes() string {
 	if p.GEMM != "" {
 		return p.GEMM
@@ -27,7 +27,7 @@ func (p *Problem) Computes() string {
 	return costmodel.ComputeName(p.Precision.Compute)
 }
 
-// transformerShape is the shape of a model, as other runtimes would run it.
+// transformerShape returns the shape of a model as other runtimes run it.
 func transformerShape(m *ir.Model, d Dims) costmodel.Transformer {
 	t := costmodel.Transformer{Seq: d.Seq, Hidden: d.Hidden, Heads: d.Heads(), KVHeads: d.KVHeads, FFN: d.FFN,
 		Vocab: d.Vocab, KeysSeen: float64(d.Seq)}
@@ -66,7 +66,8 @@ func transformerShape(m *ir.Model, d Dims) costmodel.Transformer {
 	return t
 }
 
-// keysSeen is how many keys a query sees in the mean: attention's flops are four times the pairs' and heads' widths.
+// keysSeen returns the mean number of keys that a query attends to. Attention takes four flops per pair and head
+// width.
 func keysSeen(n *ir.Node) float64 {
 	flops, pairs := n.Flops(ir.Mesh{}), 2.0
 	seen := map[ir.Dim]bool{}
@@ -84,18 +85,19 @@ func keysSeen(n *ir.Node) float64 {
 	return flops / pairs
 }
 
-// startDegrees is a model as other runtimes would run it.
+// layerShape is the shape of a model as other runtimes run it.
 type layerShape costmodel.Transformer
 
-// replaceByEngine puts an engine's own layers in the place of the passes'.
+// replaceByEngine replaces the layers of a profile with those of the engine, if that is not planc's.
 func (s *searcher) replaceByEngine(p *profile, k profileKey) {
 	e := s.problem.engine()
 	if e.Own {
 		return
 	}
 	shape := layerShape(transformerShape(s.problem.Model, s.dims))
-	split := costmodel.Split{TP: k.tp, CP: k.cp, Context: k.cpKind, EP: k.experts.ep, ETP: k.experts.etp, Micro: k.micro,
-		SP: k.sp, Size: s.problem.Precision.Compute.Size(), Sums: e.Sums(s.problem.Precision),
+	split := costmodel.Split{TP: k.tp, CP: k.cp, Context: k.cpKind, EP: k.experts.ep, ETP: k.experts.etp,
+		Micro: k.micro,
+		SP:    k.sp, Size: s.problem.Precision.Compute.Size(), Sums: e.Sums(s.problem.Precision),
 		Narrow: s.problem.Computes() == "fp8" || s.problem.Computes() == costmodel.MXFP8,
 		Scaled: s.problem.Computes() == costmodel.MXFP8}
 	more := split
@@ -118,10 +120,10 @@ func (s *searcher) replaceByEngine(p *profile, k profileKey) {
 			p.replace(seg.Remat, pick(split, k.recompute), pick(more, k.recompute), k.splitBackward)
 		}
 	}
-	p.logits = 0 // no entry for sampling
+	p.logits = 0 // other engines have no entry for sampling
 }
 
-// sharing is the shape of one segment's layers: of its own MLP, and of its experts where it has some.
+// of returns the shape of one segment's layers: its own MLP width, and its experts if it has any.
 func (t layerShape) of(seg *ir.Segment) costmodel.Transformer {
 	own := costmodel.Transformer(t)
 	own.FFN, own.Experts, own.Choices, own.ExpertFFN = 0, 0, 0, 0
@@ -144,7 +146,7 @@ func (t layerShape) of(seg *ir.Segment) costmodel.Transformer {
 	return own
 }
 
-// replace sets a variant's profile; grown is the layer at one sequence more.
+// replace sets a variant's profile; grown is the layer with one more sequence.
 func (p *profile) replace(v *ir.Segment, l, grown *costmodel.Layer, apart bool) {
 	to := p.segment(v)
 	to.work, to.saved = int(l.Work), linearBytes{int(l.Saved), int(grown.Saved - l.Saved)}
@@ -159,7 +161,7 @@ func (p *profile) replace(v *ir.Segment, l, grown *costmodel.Layer, apart bool) 
 	}
 }
 
-// axisGroup is whose collective it is, by the axis alone.
+// axisGroup returns the group of a collective, given only its axis.
 func axisGroup(a ir.Axis) commGroup {
 	if a == "ep" || a == "etp" {
 		return commGroup{experts: []ir.Axis{a}}
@@ -167,7 +169,7 @@ func axisGroup(a ir.Axis) commGroup {
 	return commGroup{}
 }
 
-// linearFunction are a function's ops and collectives as lines over the micro-batch.
+// linearFunction returns a function's ops and collectives as linear functions of the micro-batch.
 func linearFunction(f, grown costmodel.Function) funcProfile {
 	p := funcProfile{}
 	for i := range f.Ops {
@@ -179,13 +181,14 @@ func linearFunction(f, grown costmodel.Function) funcProfile {
 	}
 	for i, c := range f.Comms {
 		what := ir.Collective{Op: c.Op, Axes: []ir.Axis{cmp.Or(c.Axis, "tp")}, Bytes: int(c.Bytes)}
-		p.comms = append(p.comms, linearComm{collective: what, slope: grown.Comms[i].Bytes - c.Bytes, overlapped: c.Overlapped,
-			routing: c.Once, group: axisGroup(c.Axis)})
+		p.comms = append(p.comms, linearComm{collective: what, slope: grown.Comms[i].Bytes - c.Bytes,
+			overlapped: c.Overlapped,
+			routing:    c.Once, group: axisGroup(c.Axis)})
 	}
 	return p
 }
 
-// useEngineSizes puts what an engine's layers keep in the place of what the passes' do.
+// useEngineSizes replaces the sizes that the passes save with those that the engine's layers save.
 func (b *baseProfile) useEngineSizes() {
 	for i, v := range b.prog.Model.Variants() {
 		of := b.profile.segment(v)
@@ -194,7 +197,7 @@ func (b *baseProfile) useEngineSizes() {
 	}
 }
 
-// engineBytes is what a stage's arena takes under an engine that adds to it, less what planc's own adds.
+// engineBytes returns the bytes of a stage under an engine that adds memory to the arena, comparable with stageBytes.
 func (s *searcher) engineBytes(f *family, k *activationMemory, n *stateMemory, h *stageBuffers) int {
 	a := s.arena(f, k, n, h)
 	m := s.memoryOf(&a, &f.plan)

@@ -8,47 +8,51 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// enumeration goes through combinations of the keys' values.
+// enumeration iterates over all combinations of the keys' values.
 type enumeration struct {
-	s             *searcher
-	p             *Problem
-	set           *ruleContext
-	out           *planSpace
-	worst         ir.Plan // of those that are not legal, the first that breaks the fewest rules
-	fewest        int
-	limit         costmodel.Seconds // above 0: of no interest is what takes longer
-	skipped       bool              // something was left out for it
-	sharedSplits  map[string]sharedSplit
-	text          []byte
-	slab          []familySlot // room for families that are next
-	wantsPipeline bool         // pins ask for a pipeline: else nobody wonders about one
+	s   *searcher
+	p   *Problem
+	set *ruleContext
+	out *planSpace
+	// the illegal plan that breaks the fewest rules, the first of several
+	worst        ir.Plan
+	fewest       int
+	limit        costmodel.Seconds // if above 0, families that take longer are skipped
+	skipped      bool              // something was skipped because of the limit
+	sharedSplits map[string]sharedSplit
+	text         []byte
+	slab         []familySlot // preallocated families
+	// pins ask for a pipeline, so an illegal plan with one may be reported
+	wantsPipeline bool
 
-	microBatches map[int][]int // micro-batches, by how many sequences they share
-	microIndex   int           // the place of the present one among them
-	// this and what follows is of one choice of the degrees and of sp: whether they are legal by themselves
+	microBatches map[int][]int // micro-batch sizes, by the number of sequences per replica
+	microIndex   int           // index of the current micro-batch
+	// this and the following fields belong to one choice of the degrees and of sp: whether that is legal by itself
 	degreesLegal bool
 	splits       map[splitKey]blockSplit
-	classes      [2][]*degreeClass // by the micro-batch's place; the second are those whose backward is two passes
-	routeSets    [2]*[]*routeSet
-	classSlab    []degreeClass // that are next
+	// by the index of the micro-batch; the second list is for split backward passes
+	classes   [2][]*degreeClass
+	routeSets [2]*[]*routeSet
+	classSlab []degreeClass // preallocated classes
 
-	basesMet     map[profileKey]bool // where only bases are listed: those that are
+	basesMet     map[profileKey]bool // bases already listed, if only bases are listed
 	baseRequests []baseRequest
 }
 
-// blockSplit is the blocks of each chunk, and as stage_layers has them.
+// blockSplit is the number of blocks per chunk, as numbers and as stage_layers prints it.
 type blockSplit struct {
 	counts []int
 	text   string
 }
 
-// splitKey is what splits depend on beside the degrees and sp.
+// splitKey is what splits depend on in addition to the degrees and sp.
 type splitKey struct {
-	vpp, micro  int
-	apart, back bool // backward is two passes; chunks go down the stages and back
+	vpp, micro int
+	// apart: the backward pass is split; back: chunks go down the stages and back up
+	apart, back bool
 }
 
-// degrees goes through tp, pp and dp. What no pin asks for and no rule allows is left out at once.
+// degrees iterates over pp and tp. It skips values that no pin requests and no rule allows.
 func (e *enumeration) degrees() {
 	devices := e.set.devices
 	for _, pp := range e.p.ints("pp", divisors(devices)) {
@@ -66,11 +70,11 @@ func (e *enumeration) degrees() {
 	}
 }
 
-// ownPositions is how many positions a rank keeps at least of a sequence where no pin says that it be split over cp: in
-// shorter parts nothing is won that dp, tp and recomputation do not give cheaper, and there are many such plans.
+// ownPositions is the least number of positions per rank for which cp is tried without a pin. With shorter parts, cp
+// gains nothing that dp, tp and recomputation do not give more cheaply, and there are many such plans.
 const ownPositions = 8192
 
-// contexts goes through cp, its kinds and dp.
+// contexts iterates over cp, cp_kind and dp.
 func (e *enumeration) contexts(plan ir.Plan) {
 	rest := max(1, e.set.devices/max(1, plan.TP*plan.PP))
 	_, asked := e.p.Pins["cp"]
@@ -101,7 +105,7 @@ func (e *enumeration) contexts(plan ir.Plan) {
 	}
 }
 
-// contextKinds are the ways of context parallelism that the engine has for a plan with cp above 1.
+// contextKinds returns the values of cp_kind that the engine supports for a plan with cp above 1.
 func (p *Problem) contextKinds(plan ir.Plan) (out []string) {
 	for _, plan.CPKind = range ir.ContextKinds[1:] {
 		if p.runs(&plan, "cp_kind") {
@@ -111,11 +115,12 @@ func (p *Problem) contextKinds(plan ir.Plan) (out []string) {
 	return out
 }
 
-// wideExperts is how many experts a block has at most of which splitting each over tp is tried where no pin asks for
-// it: more are narrow, and parts of them narrower than matmuls like, while ep has experts enough for many ranks.
+// wideExperts is the largest number of experts per block for which etp is tried without a pin. Models with more
+// experts have narrow ones, and their parts are too narrow for efficient GEMMs, while ep has enough experts for many
+// ranks.
 const wideExperts = 16
 
-// hasExperts goes through etp, ep and moe_slack. Where no pin says otherwise, experts are split over tp or not at all.
+// experts iterates over etp, ep and moe_slack. Without pins, etp is 1 or tp.
 func (e *enumeration) experts(plan ir.Plan) {
 	etps, eps := []int{1}, []int{1}
 	if e.set.Experts > 0 {
@@ -142,7 +147,7 @@ func (e *enumeration) experts(plan ir.Plan) {
 	}
 }
 
-// startDegrees begins with another choice of the degrees and of sp.
+// startDegrees resets the state that belongs to one choice of the degrees and of sp.
 func (e *enumeration) startDegrees(plan *ir.Plan) {
 	e.degreesLegal = min(plan.EP, plan.ETP) >= 1
 	if e.splits == nil {
@@ -156,7 +161,7 @@ func (e *enumeration) startDegrees(plan *ir.Plan) {
 	}
 }
 
-// slacks are the values of moe_slack that pins ask for, or the usual one.
+// slacks returns the pinned capacity factors, or the default.
 func (p *Problem) slacks(usual float64) []float64 {
 	texts, pinned := p.Pins["moe_slack"]
 	if !pinned {
@@ -172,7 +177,7 @@ func (p *Problem) slacks(usual float64) []float64 {
 	return slices.Compact(out)
 }
 
-// obeys tells whether a plan breaks none of the rules of the degrees that are about a key.
+// obeys reports whether a plan breaks none of the degree rules that concern a key.
 func obeys(plan *ir.Plan, key string, set *ruleContext) bool {
 	for _, rules := range [][]rule{degreeRules, contextRules, expertRules, set.engine} {
 		for i := range rules {
@@ -184,7 +189,7 @@ func obeys(plan *ir.Plan, key string, set *ruleContext) bool {
 	return true
 }
 
-// chunks goes through vpp and the schedules.
+// chunks iterates over vpp and the schedules.
 func (e *enumeration) chunks(plan ir.Plan) {
 	if e.basesMet != nil {
 		if e.degreesLegal {
@@ -206,10 +211,10 @@ func (e *enumeration) chunks(plan ir.Plan) {
 	}
 }
 
-// schedules are all that the search knows, in its order.
+// schedules are all schedules of the search, in its order.
 var schedules = []string{"none", "1f1b", "gpipe", "interleaved", "zb-h1", "zb-v"}
 
-// schedules are those that go with a number of chunks, or those that pins ask for.
+// schedules returns the schedules that are possible with a plan's chunks, or those that pins request.
 func (p *Problem) schedules(plan *ir.Plan) []string {
 	if vs, pinned := p.Pins["schedule"]; pinned {
 		return vs
@@ -217,7 +222,7 @@ func (p *Problem) schedules(plan *ir.Plan) []string {
 	var out []string
 	for _, name := range schedules {
 		plan.Schedule = name
-		// on request: gradients of experts are made in their rounds, and cannot wait
+		// only on request: the gradients of experts are computed in their rounds and cannot be delayed
 		if plan.Splits() && hasExperts(plan) && !p.engine().SplitsExperts {
 			continue
 		}
@@ -229,7 +234,7 @@ func (p *Problem) schedules(plan *ir.Plan) []string {
 	return out
 }
 
-// micros goes through the micro-batches.
+// micros iterates over the micro-batch sizes.
 func (e *enumeration) micros(plan ir.Plan) {
 	share := e.p.GlobalBatch
 	if plan.DP > 0 && share%plan.DP == 0 {
@@ -247,7 +252,7 @@ func (e *enumeration) micros(plan ir.Plan) {
 		}
 		k := splitKey{plan.VPP, plan.MicroBatch, plan.Splits(), plan.Schedule == "zb-v"}
 		if !e.degreesLegal || plan.PP*plan.VPP > e.set.maxChunks() {
-			k.micro = 0 // illegal anyhow
+			k.micro = 0 // the plan is illegal anyway
 		}
 		of, known := e.splits[k]
 		if !known {
@@ -262,7 +267,7 @@ func (e *enumeration) micros(plan ir.Plan) {
 // tooMany reports whether there are more families than the searcher accepts.
 func (e *enumeration) tooMany() bool { return len(e.out.families) > e.s.maxFamilies }
 
-// sharedElems is a split and its text; equal ones are kept once.
+// shared returns a split and its text; equal splits are stored once.
 func (e *enumeration) shared(split []int) ([]int, string) {
 	e.text = appendCounts(e.text[:0], split)
 	kept, met := e.sharedSplits[string(e.text)]
@@ -273,14 +278,14 @@ func (e *enumeration) shared(split []int) ([]int, string) {
 	return kept.counts, kept.text
 }
 
-// sharedSplit is stage_layers as numbers and as a plan has them.
+// sharedSplit is stage_layers as numbers and as a plan prints it.
 type sharedSplit struct {
 	counts []int
 	text   string
 }
 
-// microBatchesFor are the micro_batch of which a replica's share is as many micro-batches as pins ask for; if that is none of
-// them, all that divide the share, so that there is a plan to say so of.
+// microBatchesFor returns the micro-batch sizes for which a replica's share is a pinned number of micro-batches. If
+// none is, it returns all that divide the share, so that there is a plan to report.
 func (e *enumeration) microBatchesFor(share int) []int {
 	if e.microBatches[share] == nil {
 		e.microBatches[share] = e.p.microBatchesFor(share)
@@ -288,6 +293,7 @@ func (e *enumeration) microBatchesFor(share int) []int {
 	return e.microBatches[share]
 }
 
+// microBatchesFor computes [enumeration.microBatchesFor].
 func (p *Problem) microBatchesFor(share int) []int {
 	all := divisors(share)
 	var out []int
@@ -302,7 +308,7 @@ func (p *Problem) microBatchesFor(share int) []int {
 	return out
 }
 
-// blockSplit is a plan's stage_layers: what pins ask for, or what balance finds.
+// split returns a plan's stage_layers: the pinned split, or the one that balances the stages.
 func (e *enumeration) split(plan *ir.Plan) []int {
 	if vs, pinned := e.p.Pins["stage_layers"]; pinned {
 		plan.StageLayers = vs[0]
@@ -312,7 +318,7 @@ func (e *enumeration) split(plan *ir.Plan) []int {
 	if n == 1 {
 		return []int{e.set.Layers}
 	}
-	if n > e.set.maxChunks() || n < 1 { // illegal, however the blocks are split
+	if n > e.set.maxChunks() || n < 1 { // illegal for every split
 		return []int{e.set.Layers}
 	}
 	if !e.degreesLegal || plan.Schedule == "zb-v" && plan.VPP != 2 {
@@ -329,8 +335,8 @@ func (e *enumeration) split(plan *ir.Plan) []int {
 	return e.s.balance(plan, c.costs)
 }
 
-// even splits blocks over chunks without a look at what they cost. Where there are too few, the last and then the
-// first, which may have the head and the embedding, get none.
+// even splits blocks evenly over chunks, without regard to their cost. If there are too few blocks, the last chunk
+// and then the first get none, because they may hold the head and the embedding.
 func even(blocks, chunks int) []int {
 	out := make([]int, chunks)
 	if blocks < chunks && blocks >= chunks-2 {
@@ -347,7 +353,7 @@ func even(blocks, chunks int) []int {
 	return out
 }
 
-// visit adds a family, or notes why it is none.
+// visit adds a family, or records why it is illegal.
 func (e *enumeration) visit(plan *ir.Plan, split []int) {
 	broken := 0
 	if min(plan.DP, plan.TP, plan.PP, plan.VPP, plan.CP, plan.EP, plan.ETP) < 1 {
@@ -372,19 +378,21 @@ func (e *enumeration) visit(plan *ir.Plan, split []int) {
 			return
 		}
 	}
-	broken++ // a legal plan that pins of other keys forbid is nearer than any that breaks a rule
+	broken++ // a legal plan that other pins forbid is nearer than any that breaks a rule
 	if broken < e.fewest && (plan.PP == 1 || e.wantsPipeline) {
 		e.worst, e.fewest = *plan, broken
 	}
 }
 
+// family returns the family of a plan; its size is 0 if the pins allow no plan of it.
 func (e *enumeration) family(plan *ir.Plan, split []int) *family {
 	if len(e.slab) == 0 {
 		e.slab = make([]familySlot, 64)
 	}
-	of := &e.slab[0] // which another may have been in that is none
-	of.family, of.spec = family{familySpec: &of.spec, class: e.degreeClass(plan)}, familySpec{plan: *plan, counts: split,
-		first: e.out.size, splitsBackward: plan.Splits()}
+	of := &e.slab[0] // may hold a rejected family
+	of.family, of.spec = family{familySpec: &of.spec, class: e.degreeClass(plan)}, familySpec{plan: *plan,
+		counts: split,
+		first:  e.out.size, splitsBackward: plan.Splits()}
 	f := &of.family
 	if len(e.p.brokenPins(*plan)) > 0 {
 		return f

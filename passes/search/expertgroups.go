@@ -8,17 +8,18 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// A model's experts regroup ranks. What a block's functions are depends on how many ranks of each axis ep takes, not on
-// how many there are beside; whose collectives are whose, on the order of the axes alone.
+// Experts regroup ranks. A block's functions depend on how many ranks of each axis ep takes, not on how many remain.
+// Which ranks communicate depends only on the order of the axes.
 
-// expertKey is what a profile needs to know of experts: of dp whether there are replicas beyond those that ep takes.
+// expertKey is what a profile depends on because of experts. Of dp it only matters whether replicas remain beyond the
+// ranks that ep takes.
 type expertKey struct {
 	ep, etp      int
 	moreReplicas bool
 	slack        float64
 }
 
-// expertKeyOf is a plan's; the zero value where there are no experts.
+// expertKeyOf returns the key of a plan; the zero value if there are no experts.
 func expertKeyOf(p *ir.Plan) expertKey {
 	if p.MoESlack == 0 {
 		return expertKey{}
@@ -29,7 +30,7 @@ func expertKeyOf(p *ir.Plan) expertKey {
 	return k
 }
 
-// parts are the ranks of tp, cp and dp that ep takes: see [ir.Plan.ExpertParts].
+// parts returns the ranks of tp, cp and dp that ep takes, see [ir.Plan.ExpertParts].
 func (k *expertKey) parts(tp, cp int) (ofTP, ofCP, ofDP int) {
 	ofTP = min(tp/k.etp, k.ep)
 	ofCP = min(cp, k.ep/ofTP)
@@ -48,22 +49,22 @@ func (k *expertKey) apply(p *ir.Plan) {
 	}
 }
 
-// commGroup is whose collective it is where experts regroup ranks, in words that hold for any number of replicas and any
-// order of the axes; the zero value: its axes are the same in any plan.
+// commGroup is the group of a collective where experts regroup ranks, in terms that hold for any number of replicas
+// and any axis order. The zero value means that the collective's axes are the same in any plan.
 type commGroup struct {
 	experts []ir.Axis // ep, etp, or both
 	spans   []span
 }
 
-// span is some ranks of an axis, to 0: up to its end.
+// span is some ranks of an axis. If to is 0, it extends to the axis's end.
 type span struct {
 	axis     ir.Axis
 	from, to int
 }
 
-// commGroupOf finds whose collective a node's is.
+// commGroupOf returns the group of a node's collective.
 func commGroupOf(n *ir.Node, axes []ir.Axis, m ir.Mesh) (g commGroup) {
-	// cp in zigzag
+	// cp uses zigzag chunks
 	if !m.Has("ep") && !m.Has("etp") || slices.ContainsFunc(axes, func(a ir.Axis) bool { return a != a.Plain() }) {
 		return g
 	}
@@ -80,12 +81,12 @@ func commGroupOf(n *ir.Node, axes []ir.Axis, m ir.Mesh) (g commGroup) {
 	return g
 }
 
-// present are those of some axes that a mesh has.
+// present returns those of some axes that a mesh has.
 func present(m ir.Mesh, axes ...ir.Axis) []ir.Axis {
 	return slices.DeleteFunc(axes, func(a ir.Axis) bool { return !m.Has(a) })
 }
 
-// spansOf are atoms of a mesh as ranks of tp, cp and dp.
+// spansOf returns atoms of a mesh as spans of tp, cp and dp.
 func spansOf(m ir.Mesh, atoms []ir.Axis) (out []span) {
 	for _, axis := range present(m, "tp", "cp", "dp") {
 		all := m.Expand([]ir.Axis{axis})
@@ -108,7 +109,7 @@ func spansOf(m ir.Mesh, atoms []ir.Axis) (out []span) {
 	return out
 }
 
-// axesOn are the group's axes on a plan's mesh, the major one first.
+// axesOn returns the group's axes on a plan's mesh, the major one first.
 func (g *commGroup) axesOn(m ir.Mesh, axes []ir.Axis) []ir.Axis {
 	if g.experts == nil && g.spans == nil {
 		return axes
@@ -135,19 +136,22 @@ func (g *commGroup) axesOn(m ir.Mesh, axes []ir.Axis) []ir.Axis {
 	return out
 }
 
-// Experts is how a plan regroups ranks for experts, and what its prices rest on.
+// Experts is how a plan regroups ranks for experts, and the assumptions behind its price.
 type Experts struct {
-	Replicas int // edp: ranks that have the same experts
-	Own      int // dp where ep is counted as an axis of its own, 0 where that is no whole number
-	// expected, where tokens choose any expert as likely as any other; 0: the engine has tokens without places
-	Rounds  float64
-	Empty   float64 // of the places of these rounds, the part that stays empty
-	Fullest float64 // tokens that the fullest expert is expected to get of a rank, over its even share
-	// the same of what these rounds have places for, above which there are more; 0 where no expert can get that many
+	Replicas int // edp: the number of ranks that hold the same experts
+	// dp, if ep is counted as an axis of its own; 0 if that is not a whole number
+	Own int
+	// expected rounds if each token is equally likely to choose any expert; 0 if the engine has no slots
+	Rounds float64
+	Empty  float64 // fraction of the slots of these rounds that stays empty
+	// expected tokens of the fullest expert from one rank, relative to its even share
+	Fullest float64
+	// tokens that these rounds have slots for, relative to the even share; with more, there are more rounds. 0 if no
+	// expert can get that many.
 	Room float64
 }
 
-// ExpertsOf says so of a plan of a model with experts.
+// ExpertsOf describes the experts of a plan.
 func ExpertsOf(p *Problem, plan ir.Plan) Experts {
 	s, k := &searcher{dims: DimsOf(p.Model)}, keyOf(plan)
 	e := Experts{Replicas: expertReplicas(&plan)}
@@ -166,7 +170,7 @@ func ExpertsOf(p *Problem, plan ir.Plan) Experts {
 	return e
 }
 
-// expertPlacement is where the replicas of an expert are, edp.
+// expertPlacement returns where the replicas of an expert are (edp).
 func (s *searcher) expertPlacement(f *family, o *axisOrder) costmodel.Placement {
 	plan := f.plan
 	plan.AxisOrder = o.name

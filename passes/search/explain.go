@@ -10,15 +10,15 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Alternative is the best plan under some restriction, beside the chosen one.
+// Alternative is the best plan under some restriction, compared with the chosen one.
 type Alternative struct {
 	Plan     ir.Plan
 	Predict  costmodel.Predict
-	SlowerBy float64 // fraction of the chosen plan's step; 0 where it does not fit
+	SlowerBy float64 // fraction of the chosen plan's step; 0 if it does not fit
 	NoFit    *NoFit  // nil if it fits
 }
 
-// JSON is the alternative as contract.md has it: slower_by is null where it does not fit.
+// JSON returns the alternative in the format of contract.md: slower_by is null if it does not fit.
 func (a Alternative) JSON() map[string]any {
 	out := map[string]any{"plan": a.Plan.JSON(), "predict": a.Predict, "slower_by": a.SlowerBy, "no_fit": a.NoFit}
 	if a.NoFit != nil {
@@ -27,7 +27,7 @@ func (a Alternative) JSON() map[string]any {
 	return out
 }
 
-// NoFit says by how much a plan does not fit, and which part of memory is largest where the two plans differ.
+// NoFit says by how much a plan does not fit, and which part of memory differs most from the chosen plan.
 type NoFit struct {
 	OverBytes int64  `json:"over_bytes"`
 	Part      string `json:"part"`
@@ -37,34 +37,37 @@ type NoFit struct {
 // Verdict is why a choice's runner-up was not taken.
 type Verdict string
 
-// The verdicts.
+// Verdicts of choices.
 const (
 	Slower  Verdict = "slower"
 	DoesNot Verdict = "no_fit"
 	Illegal Verdict = "illegal"
-	// faster, by less than predictions can tell, with more memory pressure or a less simple plan
+	// faster by less than predictions can tell, but with more memory pressure or a less simple plan
 	Riskier Verdict = "riskier"
 )
 
-// Choice is one key of the plan: what was taken, and the best of its other values. Verdict and the figures are of the
-// plan that differs only in it where one is legal, and else of the best plan with another value.
+// Choice is one key of the plan: the value taken, and the best of its other values. Verdict and the figures are of
+// the plan that differs only in this key, if one is legal, or else of the best plan with another value.
 type Choice struct {
 	Name      string
 	Taken     string
 	RunnerUp  string // "" if there is no other value
 	Verdict   Verdict
-	SlowerBy  float64 // negative where a pin forbids what would be faster
+	SlowerBy  float64 // negative if a pin forbids a faster plan
 	OverBytes int64
 	Part      string
 
-	Kept   *Alternative // differs only in it, and in what follows from it or is solved; nil if none is legal
-	Broken []Reason     // of legality, where Kept is nil
-	Free   *Alternative // all else free; nil if there is no other value
-	Pinned bool         // only the job's pin forbids it: it is faster
+	// the best plan that differs only in this key, in what depends on it, and in what is solved; nil if none is legal
+	Kept   *Alternative
+	Broken []Reason // the rules of legality that are broken, if Kept is nil
+	// the best plan with another value and everything else free; nil if there is no other value
+	Free *Alternative
+	// the plan with the other value is faster, and only the job's pin forbids it
+	Pinned bool
 }
 
-// explain fills in alternatives and choices: for each key the best plan with another value, and with its other values
-// as the choice asks.
+// explain fills in alternatives and choices: for each key, the best plan with another value, and with each of the
+// values that the choice asks for.
 func (s *searcher) explain(sp *planSpace, r *Result) {
 	var of []*choice
 	for i := range choices {
@@ -87,15 +90,15 @@ func (s *searcher) explain(sp *planSpace, r *Result) {
 	slices.SortStableFunc(r.Alternatives, compareAlternatives)
 }
 
-// answer is what there is to say of a choice.
+// answer is the explanation of one choice.
 type answer struct {
-	values []string // others than the one taken
-	wants  []func(string) bool
-	others []Alternative // to each
-	choice *Choice       // nil where there is nothing to say
+	values []string            // values other than the one taken
+	wants  []func(string) bool // restrictions that alternatives are searched under
+	others []Alternative       // the alternative for each restriction
+	choice *Choice             // nil if there is nothing to report
 }
 
-// ask is an answer that is not there yet.
+// ask returns the answer of a choice before its alternatives are found.
 func (s answerer) ask(c *choice, best Priced) (a answer) {
 	a.values = s.otherValues(s.freedSpace(s.space, c.name), c, &best.Plan)
 	a.wants = c.questions(a.values, c.value(&best.Plan))
@@ -103,12 +106,12 @@ func (s answerer) ask(c *choice, best Priced) (a answer) {
 	return a
 }
 
-// answer finds an alternative of a choice.
+// answer finds alternative i of a choice.
 func (s answerer) answer(c *choice, a *answer, i int, best Priced) {
 	a.others[i] = s.alternative(s.freedSpace(s.space, c.name), choiceFilter(c, &best.Plan, a.wants[i]), best)
 }
 
-// compare completes the answer once all alternatives are there.
+// compare completes an answer once all its alternatives are found.
 func (s answerer) compare(c *choice, a *answer, best Priced) {
 	if len(a.others) == 0 && c.applies != nil {
 		return
@@ -117,8 +120,8 @@ func (s answerer) compare(c *choice, a *answer, best Priced) {
 	s.runnerUp(a.choice, c, a.values, a.others, best)
 }
 
-// freedSpace returns the space with a key free. It returns sp itself if no plan is legal then, because a key that is split
-// only on request has few values when it is free, and if there are too many plans.
+// freedSpace returns the space with a key free. It returns sp itself if no plan is legal then, because a key that is
+// split only on request has few values when it is free. It also does if there are too many plans.
 func (s *searcher) freedSpace(sp *planSpace, name string) *planSpace {
 	if s.problem.Pins[name] == nil {
 		return sp
@@ -141,8 +144,7 @@ func (s *searcher) freedSpace(sp *planSpace, name string) *planSpace {
 	return free
 }
 
-// questions are the restrictions under which a choice's alternatives are looked for, of which there are other values
-// than the one taken.
+// questions returns the restrictions under which a choice's alternatives are searched.
 func (c *choice) questions(others []string, taken string) []func(string) bool {
 	var out []func(string) bool
 	is := func(v string) func(string) bool { return func(x string) bool { return x == v } }
@@ -164,7 +166,7 @@ func (c *choice) questions(others []string, taken string) []func(string) bool {
 	return out
 }
 
-// neighbours are the next smaller and the next larger of some numbers, those there are.
+// neighbours returns the next smaller and the next larger of some numbers, if they exist.
 func neighbours(values []string, of string) (out []string) {
 	n, _ := strconv.Atoi(of)
 	var numbers []int
@@ -184,7 +186,7 @@ func neighbours(values []string, of string) (out []string) {
 	return out
 }
 
-// compareAlternatives puts what fits first, the faster first; then what lacks less.
+// compareAlternatives orders plans that fit first, the faster first, then those that exceed memory less.
 func compareAlternatives(a, b Alternative) int {
 	switch {
 	case a.NoFit == nil && b.NoFit == nil:
@@ -197,7 +199,7 @@ func compareAlternatives(a, b Alternative) int {
 	return cmp.Compare(a.NoFit.OverBytes, b.NoFit.OverBytes)
 }
 
-// recommended is the plan to recommend of a space, or that which lacks least if none fits.
+// recommended returns the plan to recommend of a space, or the one that exceeds memory least if none fits.
 func (s *searcher) recommended(sp *planSpace, than Priced) Alternative {
 	c, _, ok := s.choose(sp, &filter{})
 	if !ok {
@@ -206,7 +208,8 @@ func (s *searcher) recommended(sp *planSpace, than Priced) Alternative {
 	return s.versus(c.best, true, than)
 }
 
-// alternative is the fastest plan of a space under a restriction, or that which lacks least if none fits.
+// alternative returns the fastest plan of a space that passes the filter, or the one that exceeds memory least if
+// none fits.
 func (s *searcher) alternative(sp *planSpace, k *filter, than Priced) Alternative {
 	best, _, found := s.best(sp, k)
 	if !found {
@@ -215,7 +218,7 @@ func (s *searcher) alternative(sp *planSpace, k *filter, than Priced) Alternativ
 	return s.versus(best, found, than)
 }
 
-// versus is a plan beside the chosen one.
+// versus compares a plan with the chosen one.
 func (s *searcher) versus(best Priced, found bool, than Priced) Alternative {
 	a := Alternative{Plan: best.Plan, Predict: best.Predict}
 	if found {
@@ -228,10 +231,10 @@ func (s *searcher) versus(best Priced, found bool, than Priced) Alternative {
 	return a
 }
 
-// rounding is what the digits of two equal times may differ by, as a fraction.
+// rounding is the relative difference that rounding may cause between two equal times.
 const rounding = 1e-5
 
-// slowerBy is the fraction by which a takes longer than b; what rounding made of equal times is none.
+// slowerBy returns the fraction by which a takes longer than b, or 0 if the difference is rounding.
 func slowerBy(a, b costmodel.Predict) float64 {
 	d := costmodel.SixDigits(float64(a.StepS/b.StepS) - 1)
 	if d < 0 && d > -rounding {
@@ -240,7 +243,7 @@ func slowerBy(a, b costmodel.Predict) float64 {
 	return d
 }
 
-// mostGrownPart is the part of m that exceeds that of the other by most.
+// mostGrownPart returns the part of m that exceeds that of the other memory most.
 func mostGrownPart(m, other costmodel.Memory) string {
 	best, most := m.Largest(), int64(0)
 	for _, p := range costmodel.MemoryParts {
@@ -251,8 +254,8 @@ func mostGrownPart(m, other costmodel.Memory) string {
 	return best
 }
 
-// WhyNot is the plan to recommend with further pins, all else as in the problem, against the chosen one. It fails as
-// [Search] does, where nothing fits with the plan that lacks least.
+// WhyNot returns the plan to recommend with further pins, compared with the chosen one; everything else is as in the
+// problem. If nothing fits, it returns the plan that exceeds memory least. Its errors are those of [Search].
 func WhyNot(p *Problem, chosen Priced, pins Pins) (Alternative, error) {
 	return new(Series).alternative(p, pins, chosen)
 }

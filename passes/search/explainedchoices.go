@@ -6,31 +6,36 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// choice is a key that is searched.
+// choice is a plan key that is searched and explained.
 type choice struct {
-	name    string
-	value   func(p *ir.Plan) string
-	asks    scope
-	applies func(p *ir.Plan) bool // nil: to any plan, and is explained where it has no other value too
+	name  string
+	value func(p *ir.Plan) string
+	asks  scope
+	// nil: to any plan; the choice is then explained even if it has no other value
+	applies func(p *ir.Plan) bool
 }
 
-// scope is which other values of a choice are alternatives.
+// scope is which other values of a choice become alternatives.
 type scope int
 
 const (
 	bestOther scope = iota // the best of them
-	adjacent               // that, and the next smaller and the next larger one
+	adjacent               // the best, and the next smaller and the next larger value
 	eachOther              // each of them
 )
 
+// intValue returns a function that prints an integer key.
 func intValue(get func(*ir.Plan) int) func(*ir.Plan) string {
 	return func(p *ir.Plan) string { return strconv.Itoa(get(p)) }
 }
 
+// hasPipeline reports whether a plan has a pipeline.
 func hasPipeline(p *ir.Plan) bool { return p.PP > 1 }
 
+// hasExperts reports whether a plan is of a model with experts.
 func hasExperts(p *ir.Plan) bool { return p.MoESlack > 0 }
 
+// always applies to any plan.
 func always(*ir.Plan) bool { return true }
 
 // choices are the keys that are searched, in the order in which they are explained.
@@ -55,7 +60,7 @@ var choices = []choice{
 	{"axis_order", func(p *ir.Plan) string { return p.AxisOrder }, bestOther, always},
 }
 
-// dependentKeys says which other keys can no longer be as they were when a key changes.
+// dependentKeys lists the keys that can no longer keep their values when a key changes.
 var dependentKeys = map[string][]string{
 	"dp": {"tp", "ep", "etp", "zero_group", "micro_batches"},
 	"tp": {"dp", "ep", "etp", "zero_group", "axis_order", "stage_layers", "micro_batches",
@@ -78,8 +83,8 @@ var dependentKeys = map[string][]string{
 	"stage_layers":    {"recompute_layers"},
 }
 
-// Kept pins all that a plan has decided, but for what is asked and what follows from it: of dp and tp, and of the
-// micro-batch and their number, the one follows from the other.
+// Kept pins everything that a plan has decided, except the keys of but and those that depend on them. Of dp and tp,
+// and of the micro-batch size and count, one follows from the other.
 func Kept(plan ir.Plan, but Pins) Pins {
 	out := Pins{}
 	for key, value := range keyValues(plan) {
@@ -98,8 +103,8 @@ func Kept(plan ir.Plan, but Pins) Pins {
 	return out.With(but)
 }
 
-// choiceFilter restricts a search to plans in which a choice's value is one that want holds of. Orders of the axes are compared
-// where the degrees are a plan's.
+// choiceFilter restricts a search to plans for which want accepts the value of a choice. Axis orders are only
+// compared between plans with the same degrees.
 func choiceFilter(c *choice, than *ir.Plan, want func(string) bool) *filter {
 	switch c.name {
 	case "recompute":
@@ -118,15 +123,16 @@ func choiceFilter(c *choice, than *ir.Plan, want func(string) bool) *filter {
 	return &filter{family: func(f *family) bool { return want(c.value(&f.plan)) }}
 }
 
+// sameDegrees reports whether two plans have the same degrees.
 func sameDegrees(a, b *ir.Plan) bool {
 	return a.DP == b.DP && a.TP == b.TP && a.PP == b.PP && a.CP == b.CP && a.EP == b.EP && a.ETP == b.ETP
 }
 
-// otherValues are a choice's values in a space but a plan's own, in order of first occurrence; of orders of the axes, those
-// of the plan's degrees.
+// otherValues returns a choice's values in a space except the plan's own, in order of first occurrence. Axis orders
+// are those of plans with the same degrees.
 func (s *searcher) otherValues(sp *planSpace, c *choice, than *ir.Plan) []string {
 	var out []string
-	latest := c.value(than) // neighbours in a space mostly agree
+	latest := c.value(than) // neighbours in a space usually agree
 	seen := map[string]bool{latest: true}
 	add := func(v string) {
 		if v != latest && !seen[v] {
@@ -135,7 +141,7 @@ func (s *searcher) otherValues(sp *planSpace, c *choice, than *ir.Plan) []string
 		}
 		latest = v
 	}
-	var last []sharding // of families one after the other that have the same
+	var last []sharding // of the previous family; consecutive families often have the same
 	for _, f := range sp.families {
 		switch c.name {
 		case "zero", "zero_group":
@@ -168,7 +174,7 @@ func (s *searcher) otherValues(sp *planSpace, c *choice, than *ir.Plan) []string
 	return out
 }
 
-// whyNone says which rule leaves a key its one value; none where pins do.
+// whyNone returns the rule that leaves a key only one value; nil if only pins do.
 func (s *searcher) whyNone(name string, best ir.Plan) []Reason {
 	other := best
 	switch name {
@@ -186,7 +192,7 @@ func (s *searcher) whyNone(name string, best ir.Plan) []Reason {
 	case "micro_batch":
 		other.MicroBatch = 2 * best.MicroBatch
 	}
-	if other.Zero > 0 && other.DP != best.DP { // which follows
+	if other.Zero > 0 && other.DP != best.DP { // the group depends on dp
 		other.ZeroGroup = other.Replicas()
 		if other.ZeroGroup == 1 {
 			other.Zero = 0

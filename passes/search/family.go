@@ -6,32 +6,33 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// branch is the plans of a family that recompute in one way. How many blocks are recomputed is solved.
+// branch is the plans of a family with one recompute choice. The number of recomputed blocks is solved.
 type branch struct {
 	family    *family
 	recompute recomputeChoice
-	first     int // where its plans begin in the space
+	first     int // index of its first plan in the space
 	size      int
-	overBytes int // bytes that it lacks at least, with the state that is smallest
-	n         int // the least number with which any plan of it may fit
+	// bytes by which even the smallest state exceeds the memory; 0 if it may fit
+	overBytes int
+	n         int // the smallest recompute count with which any plan may fit
 	floor     costmodel.Seconds
-	bounded   bool     // over, n and floor are known
-	members   []member // once it has grown
+	bounded   bool     // overBytes, n and floor are computed
+	members   []member // once expanded
 }
 
-// queueMember is a plan of a branch, with the least number of recomputed blocks with which it fits, else that which lacks
-// least.
+// member is a plan of a branch with the smallest recompute count with which it fits. If none fits, it has the count
+// that exceeds the memory least.
 type member struct {
 	candidate
 	index     int // in the space
-	overBytes int // bytes that it lacks
+	overBytes int // bytes by which it exceeds the memory
 	floor     costmodel.Seconds
 }
 
-// noRecompute is the choice to recompute nothing, perhaps any choice of what is recomputed.
+// noRecompute is the choice to recompute nothing; anyRecompute stands for any choice.
 var noRecompute, anyRecompute = recomputeChoice{kind: "none"}, recomputeChoice{kind: anyKind}
 
-// openKeys lists a family's branches.
+// branchesOf lists a family's branches.
 func (s *searcher) branchesOf(p *Problem, f *family) []*branch {
 	if f.withDetails().branches != nil {
 		return f.branches
@@ -48,7 +49,7 @@ func (s *searcher) branchesOf(p *Problem, f *family) []*branch {
 	return f.branches
 }
 
-// judge finds a branch's bounds, if that was not done.
+// boundBranch computes a branch's bounds, unless that was done.
 func (s *searcher) boundBranch(p *Problem, b *branch) {
 	if b.bounded {
 		return
@@ -61,7 +62,7 @@ func (s *searcher) boundBranch(p *Problem, b *branch) {
 	}
 }
 
-// branchFit are a branch's n and over.
+// branchFit returns the smallest recompute count with which a branch may fit, and by how many bytes it does not.
 func (s *searcher) branchFit(p *Problem, b *branch) (least, lacks int) {
 	f := b.family
 	s.pipelineSplit(f)
@@ -82,8 +83,8 @@ func (s *searcher) branchFit(p *Problem, b *branch) (least, lacks int) {
 	return least, lacks
 }
 
-// minStateMemory returns the least that any sharding needs of each part, by stage. Only the stages in [searcher.fullStages] are
-// filled in.
+// minStateMemory returns the minimum over all shardings of each part of the state, by stage. Only the stages in
+// [searcher.fullStages] are filled in.
 func (s *searcher) minStateMemory(p *Problem, f *family) []stateMemory {
 	if f.withDetails().minStateMemory != nil {
 		return f.minStateMemory
@@ -101,14 +102,14 @@ func (s *searcher) minStateMemory(p *Problem, f *family) []stateMemory {
 	return f.minStateMemory
 }
 
-// minN takes what is less in each part.
+// lowerTo takes the minimum of each part.
 func (n *stateMemory) lowerTo(o *stateMemory) {
 	n.params, n.grads, n.master, n.moment, n.commBuffers = min(n.params, o.params), min(n.grads, o.grads),
 		min(n.master, o.master), min(n.moment, o.moment), min(n.commBuffers, o.commBuffers)
 }
 
-// scatterChoices says whether gradients are scattered after each micro-batch by a pass of their own: under some shardings of a
-// family or others.
+// scatterChoices returns whether gradients are scattered after each micro-batch by a pass of their own: one value, or
+// both if it depends on the sharding.
 func (f *family) scatterChoices(shardings []sharding) []bool {
 	if !f.splitsBackward {
 		return []bool{false}
@@ -122,7 +123,7 @@ func (f *family) scatterChoices(shardings []sharding) []bool {
 	return out
 }
 
-// setSlopes lists a branch's plans.
+// membersOf lists a branch's plans.
 func (s *searcher) membersOf(p *Problem, b *branch) []member {
 	if b.members != nil {
 		return b.members
@@ -133,7 +134,8 @@ func (s *searcher) membersOf(p *Problem, b *branch) []member {
 	b.members = make([]member, 0, len(shardings)*len(orders))
 	for i := range shardings {
 		of := &shardings[i]
-		n, over := s.minRecomputed(f, &b.recompute, s.shardingCost(f, *of).stateMemory, f.splitsBackward && of.zero >= 2)
+		n, over := s.minRecomputed(f, &b.recompute, s.shardingCost(f, *of).stateMemory, f.splitsBackward &&
+			of.zero >= 2)
 		for j := range orders {
 			m := member{candidate: candidate{family: f, sharding: of, recompute: &b.recompute, n: n, order: &orders[j]},
 				index: b.first + len(b.members), overBytes: over}
@@ -146,9 +148,9 @@ func (s *searcher) membersOf(p *Problem, b *branch) []member {
 	return b.members
 }
 
-// minRecomputed is the least number of recomputed blocks with which a plan fits, and else that which lacks least, with the
-// bytes that it lacks. More blocks need no more memory; the blocks of a group do not shrink it one by one, so that they
-// are tried in turn.
+// minRecomputed returns the smallest recompute count with which a plan fits, or the one that exceeds the memory
+// least, with the excess in bytes. More recomputed blocks never need more memory, so it is a binary search. Group
+// sizes are not monotonic and are tried one by one.
 func (s *searcher) minRecomputed(f *family, a *recomputeChoice, state []stateMemory, each bool) (n, over int) {
 	lacks := func(n int) int {
 		s.measureActivations(&s.activationScratch, f, a, n, each)
@@ -180,18 +182,20 @@ func (s *searcher) minRecomputed(f *family, a *recomputeChoice, state []stateMem
 	return low, 0
 }
 
-// recomputeIsFaster tells whether blocks are faster where they are recomputed.
+// recomputeIsFaster reports whether recomputed blocks are faster.
 func (s *searcher) recomputeIsFaster(m *member) bool {
 	if !m.family.splitsBackward || m.recompute.grouped || m.recompute.kind == "none" {
 		return false
 	}
-	return slices.ContainsFunc(s.layerTimesOf(m.family, m.recompute, m.scattersEachMicro(), m.order), func(c layerTimes) bool {
-		again := c.rematForward + c.rematBackward
-		return again > 0 && again < c.forward+c.backward+c.weights
-	})
+	return slices.ContainsFunc(s.layerTimesOf(m.family, m.recompute, m.scattersEachMicro(), m.order),
+		func(c layerTimes) bool {
+			again := c.rematForward + c.rematBackward
+			return again > 0 && again < c.forward+c.backward+c.weights
+		})
 }
 
-// minOwned is at most what any plan of a family needs: the most sharding, with one block's input kept of each chunk.
+// minBytes returns a lower bound of the memory of any plan of a family: the most sharding, with one saved block input
+// per chunk.
 func (s *searcher) minBytes(p *Problem, f *family) int {
 	if f.withDetails().minBytes > 0 {
 		return f.minBytes
@@ -209,6 +213,7 @@ func (s *searcher) minBytes(p *Problem, f *family) int {
 	return f.minBytes
 }
 
+// newMinBytes computes minBytes.
 func (s *searcher) newMinBytes(p *Problem, f *family) {
 	_, split := p.Pins["recompute_split"]
 	k, fr, shardings := &s.activationScratch, s.pipelineSplit(f), s.shardings(p, &f.plan)
@@ -218,7 +223,8 @@ func (s *searcher) newMinBytes(p *Problem, f *family) {
 			clear(k.chunkKinds)
 		}
 		for j := range k.chunkKinds {
-			if size := s.blocksOf(f, &noRecompute, each).minChunkBytes(&fr.kinds[j], split); i == 0 || size < k.chunkKinds[j].size {
+			if size := s.blocksOf(f, &noRecompute, each).minChunkBytes(&fr.kinds[j], split); i == 0 ||
+				size < k.chunkKinds[j].size {
 				k.chunkKinds[j].size = size
 			}
 		}
@@ -226,7 +232,7 @@ func (s *searcher) newMinBytes(p *Problem, f *family) {
 	k.work, k.castScratch = 0, 0
 	for _, of := range shardings {
 		if of.zero > 0 && of.group < f.plan.Replicas() && p.Pins["zero_group"] == nil {
-			continue // a smaller group needs no less
+			continue // a smaller group does not need less
 		}
 		if most := s.peakBytes(f, k, s.stateMemory(f, of)); f.minBytes == 0 || most < f.minBytes {
 			f.minBytes = most
@@ -234,12 +240,13 @@ func (s *searcher) newMinBytes(p *Problem, f *family) {
 	}
 }
 
-// minChunkBytes is what a kind of chunk keeps at least, whatever is recomputed: of all blocks of a segment one input.
+// minChunkBytes returns the least that a kind of chunk saves under any recomputation: one input for all blocks of a
+// segment.
 func (b *blocks) minChunkBytes(c *chunkKind, split bool) (size int) {
 	for i := range c.runs {
 		if l := &b.layers[c.runs[i].segment]; c.runs[i].end {
 			size += c.runs[i].count * l.whole
-		} else if !split { // else part of an input
+		} else if !split { // otherwise only a part of an input
 			size += b.stream
 		}
 	}

@@ -6,15 +6,15 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Check says why a plan that comes from elsewhere, such as a file that people can edit, is not one of the space: the
-// rules of legality that it breaks, the pins that it does not follow, the keys that are not as they follow from others.
+// Check returns why a plan from elsewhere, such as an edited file, is not in the space: the rules of legality that it
+// breaks, the pins that it does not follow, and the keys whose values do not follow from others.
 func Check(p *Problem, plan ir.Plan) []Reason {
 	d := DimsOf(p.Model)
 	if rs := legal(&plan, newSetting(p, d)); len(rs) > 0 {
 		return rs
 	}
 	var rs []Reason
-	plain := d.plain(plan.MicroBatch, p.Precision) // what no rule is about has one value
+	plain := d.plain(plan.MicroBatch, p.Precision) // keys that no rule concerns have one value
 	is, normal := keyValues(plan), keyValues(plain)
 	for _, key := range ir.PlanKeys() {
 		switch {
@@ -29,11 +29,11 @@ func Check(p *Problem, plan ir.Plan) []Reason {
 	return rs
 }
 
-// onlyValue are the keys that have one value today, of which no rule speaks.
+// onlyValue are the keys that have only one value today and that no rule concerns.
 var onlyValue = map[string]bool{"offload": true, "precision": true}
 
-// SearchWithGiven is Search with a plan given, which Check has passed: alternatives and choices are held against that one. Best
-// is what the search itself would choose. It fails with a NoPlan if the given plan does not fit.
+// SearchWithGiven is Search with a given plan, which must have passed [Check]. Alternatives and choices are compared
+// with it. best is what the search itself would choose. It returns a NoPlan if the given plan does not fit.
 func SearchWithGiven(p *Problem, given ir.Plan) (r *Result, best Priced, err error) {
 	s, err := newSearcher(p)
 	if err != nil {

@@ -13,28 +13,29 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Lever is a change of the hardware or the job, and what it would gain: the best plan under it was searched for; of
-// moe_slack the best that differs in nothing else but what is solved.
+// Lever is a change of the hardware or the job, with the gain of the best plan under it. For moe_slack, it is the
+// best plan that differs in nothing else except what is solved.
 type Lever struct {
-	// what is changed: memory, flops, memory_bandwidth, link, network, batch, moe_slack, precision, nodes, near_batch
+	// what changes: memory, flops, memory_bandwidth, link, network, batch, moe_slack, precision, nodes, near_batch
 	Name string
-	// fields of the cluster file (gpu.memory_gib) or of the job (train.global_batch) and their values
-	Set     map[string]any
-	Speedup float64 // by which more tokens a second are trained on; 0 where no plan fits under the change
-	Best    *Priced // nil where none fits
+	// fields of the cluster file (gpu.memory_gib) or of the job (train.global_batch), with their values
+	Set map[string]any
+	// gain in tokens per second, as a fraction; 0 if no plan fits under the change
+	Speedup float64
+	Best    *Priced // nil if no plan fits
 }
 
-// Trial is a changed question.
+// Trial is a question with a change.
 type Trial struct {
 	Name    string
 	Set     map[string]any
 	Problem Problem
 }
 
-// moreMemory is how much more of it is tried, in GiB a device.
+// moreMemory is the additional memory per device that the memory lever tries, in GiB.
 const moreMemory = 8
 
-// levers are the changes that are tried of every problem; one that does not apply returns nil.
+// levers are the changes that are tried for every problem. A change that does not apply returns nil.
 var levers = []struct {
 	name string
 	set  func(p *Problem, c *costmodel.Cluster) map[string]any // c is p's own copy
@@ -74,7 +75,7 @@ var levers = []struct {
 			c.Network[i].Bandwidth *= 2
 		}
 		set["network[0].bandwidth"] = c.Network[0].Bandwidth.String()
-		if c.Node.Host.Bandwidth > 0 { // the way to the NICs
+		if c.Node.Host.Bandwidth > 0 { // the path to the NICs
 			c.Node.Host.Bandwidth *= 2
 			set["node.host.bandwidth"] = c.Node.Host.Bandwidth.String()
 		}
@@ -86,18 +87,20 @@ var levers = []struct {
 	}},
 	{moeSlack, func(p *Problem, _ *costmodel.Cluster) map[string]any {
 		if !p.isFree(moeSlack) || DimsOf(p.Model).Experts == 0 || !p.engine().Own {
-			return nil // other engines have no places
+			return nil // other engines have no slots
 		}
 		return map[string]any{"plan." + moeSlack: slacks}
 	}},
 }
 
-// moeSlack is a key of the plan, and the lever that tries other values of it.
+// moeSlack is a plan key, and the lever that tries other values of it.
 const moeSlack = "moe_slack"
 
-// slacks are those that the lever tries. The usual one is among them, so that no worse one is called a gain.
+// slacks are the capacity factors that the lever tries. They include the default, so that a worse one is never called
+// a gain.
 var slacks = []float64{1.05, 1.1, expertSlack, 1.5, 2}
 
+// slackTexts returns slacks as texts.
 func slackTexts() (out []string) {
 	for _, v := range slacks {
 		out = append(out, fmt.Sprint(v))
@@ -105,7 +108,7 @@ func slackTexts() (out []string) {
 	return out
 }
 
-// leverTrials are the trials of a problem's levers.
+// leverTrials returns the trials of a problem's levers.
 func leverTrials(p *Problem) (out []Trial) {
 	for i := range levers {
 		t := Trial{Name: levers[i].name, Problem: *p}
@@ -118,6 +121,7 @@ func leverTrials(p *Problem) (out []Trial) {
 	return out
 }
 
+// cloneCluster returns a copy of a cluster that can be changed.
 func cloneCluster(c *costmodel.Cluster) *costmodel.Cluster {
 	own := *c
 	own.GPU.PeakTFLOPS = maps.Clone(c.GPU.PeakTFLOPS)
@@ -125,7 +129,7 @@ func cloneCluster(c *costmodel.Cluster) *costmodel.Cluster {
 	return &own
 }
 
-// lever is what a trial comes to, against the best plan of the problem as it is.
+// lever returns the result of a trial, compared with the best plan of the original problem.
 func (t *Trial) lever(r *Series, base Priced) Lever {
 	l := Lever{Name: t.Name, Set: t.Set}
 	if t.Problem.Model != r.model {
@@ -133,7 +137,7 @@ func (t *Trial) lever(r *Series, base Priced) Lever {
 	}
 	best, ok := t.best(r, base.Plan)
 	if !ok {
-		return l // no plan is legal, or none fits
+		return l // no plan is legal or fits
 	}
 	l.Best = &best
 	if t.Name == moeSlack && best.Plan.MoESlack != base.Plan.MoESlack {
@@ -146,16 +150,17 @@ func (t *Trial) lever(r *Series, base Priced) Lever {
 	return l
 }
 
-// best is the best plan of a trial. The plan of the problem as it is says how long that takes at most, if it fits with
-// what is solved of it solved anew.
+// best returns the best plan of a trial. The original plan, with its solved keys solved again, gives an upper bound
+// of the step if it fits.
 func (t *Trial) best(r *Series, plan ir.Plan) (Priced, bool) {
 	p := &t.Problem
-	if t.Name == moeSlack { // the plan with other places, not another plan
+	if t.Name == moeSlack { // the same plan with another capacity factor
 		p.Pins = pinsKeepingSolved(plan, Pins{moeSlack: slackTexts()}, p.Pins)
 		return r.fastest(p)
 	}
 	now := *p
-	now.Pins = pinsKeepingSolved(plan, Pins{"micro_batches": {strconv.Itoa(p.GlobalBatch / max(1, plan.DP*plan.MicroBatch))}},
+	now.Pins = pinsKeepingSolved(plan, Pins{
+		"micro_batches": {strconv.Itoa(p.GlobalBatch / max(1, plan.DP*plan.MicroBatch))}},
 		p.Pins)
 	if near, ok := r.fastest(&now); ok {
 		if best, ok, err := r.Within(p, r.time(p, near.Plan)*(1+rounding)); err == nil && ok {
@@ -165,8 +170,8 @@ func (t *Trial) best(r *Series, plan ir.Plan) (Priced, bool) {
 	return r.fastest(p)
 }
 
-// inParallel does n independent things, each of some workers on a core of its own. What is found does not depend on
-// which one answers. A panic is the caller's, who alone can recover from it.
+// inParallel runs n independent tasks on some workers, each on a core of its own. The result does not depend on which
+// worker runs which task. It panics with the first panic of a task, so that the caller can recover from it.
 func inParallel[T any](n int, workers []T, do func(i int, by T)) {
 	if len(workers) == 1 {
 		for i := range n {

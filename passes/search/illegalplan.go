@@ -8,17 +8,17 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// BadPlan is reported where no plan with the pinned values is legal.
+// BadPlan is reported if no plan with the pinned values is legal.
 //
 // Example:
 //
-//	plan: {tp: 3}
+// plan: {tp: 3}
 const BadPlan ir.Code = "BadPlan"
 
-// IllegalError says that the pinned values leave no legal plan.
+// IllegalError is the error that the pinned values leave no legal plan.
 type IllegalError struct {
 	Plan    ir.Plan  // the pinned plan that breaks the fewest rules
-	Reasons []Reason // those rules
+	Reasons []Reason // the rules that it breaks
 	Pins    Pins
 }
 
@@ -30,8 +30,8 @@ func (e *IllegalError) Error() string {
 	return fmt.Sprintf("no plan with %s is legal: %s [%s]", e.Pins, strings.Join(ms, "; "), BadPlan)
 }
 
-// reasons say why the nearest plan is not legal: the rules that it breaks, or, where it breaks none by itself, those
-// that it breaks with the pinned values of the keys that a family leaves open.
+// reasons returns why the nearest plan is not legal: the rules that it breaks or, if it breaks none by itself, those
+// that it breaks with the pinned values of the open keys.
 func (e *enumeration) reasons() []Reason {
 	rs := append(legal(&e.worst, e.set), e.brokenPins()...)
 	if len(rs) > 0 {
@@ -46,7 +46,7 @@ func (e *enumeration) reasons() []Reason {
 		}
 	}
 	if e.p.Pins["zero"] == nil && plan.ZeroGroup > 1 && plan.Replicas() > 1 {
-		plan.Zero = 1 // as zero is free, its value is not what is wrong with the group
+		plan.Zero = 1 // zero is free, so its value is not what is wrong with the group
 	}
 	if e.p.Pins["zero_group"] == nil && plan.Zero > 0 {
 		plan.ZeroGroup = plan.Replicas()
@@ -61,8 +61,8 @@ func (e *enumeration) reasons() []Reason {
 	return e.untried()
 }
 
-// untried is what is said where no rule is broken: of each pinned key that a family leaves open, that nothing tried has
-// its values together with those of the other keys. There is always something to say.
+// untried returns a reason for each pinned open key if no rule is broken: no plan has its value together with the
+// other pins. It never returns an empty list.
 func (e *enumeration) untried() []Reason {
 	var rs []Reason
 	for _, key := range openKeys {
@@ -77,8 +77,8 @@ func (e *enumeration) untried() []Reason {
 	return rs
 }
 
-// brokenPins are the pins that the nearest plan does not follow. What is wrong with micro_batches there is to say only
-// where the batch is shared out at all.
+// brokenPins returns the pins that the nearest plan does not follow. micro_batches is only reported if the batch can
+// be divided at all.
 func (e *enumeration) brokenPins() []Reason {
 	var rs []Reason
 	for _, r := range e.p.brokenPins(e.worst) {
@@ -99,7 +99,7 @@ func (e *enumeration) brokenPins() []Reason {
 	return rs
 }
 
-// bestWithPins refuses keys that no plan has, and values that no plan can have there.
+// checkPins refuses keys that no plan has, and values that no plan can have.
 func (p *Problem) checkPins(d Dims) error {
 	keys := keyValues(d.plain(1, p.Precision))
 	bad := &IllegalError{Pins: p.Pins}
@@ -121,7 +121,7 @@ func (p *Problem) checkPins(d Dims) error {
 	return nil
 }
 
-// badValue compares the form of a value with that of a plan's own.
+// badValue compares the form of a value with that of a plan's own value.
 func badValue(old, v string) string {
 	if _, err := strconv.ParseBool(old); err == nil && (old == "true" || old == "false") {
 		if v != "true" && v != "false" {
@@ -137,7 +137,7 @@ func badValue(old, v string) string {
 	return ""
 }
 
-// brokenPins are the pins that a plan does not follow, of the keys that nothing goes through.
+// brokenPins returns the pins that a plan does not follow, of keys that are not enumerated.
 func (p *Problem) brokenPins(plan ir.Plan) []Reason {
 	if len(p.Pins) == 0 {
 		return nil

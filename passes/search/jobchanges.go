@@ -6,23 +6,24 @@ import (
 	"slices"
 )
 
-// jobChange is a change that may help.
+// jobChange is a change of the job that may make a plan fit.
 type jobChange struct {
 	set     map[string]any
 	problem Problem
 }
 
-// withField is the trial with one field more.
+// withField returns the change with one more field set.
 func (t jobChange) withField(key string, value any) jobChange {
 	t.set = maps.Clone(t.set)
 	t.set[key] = value
 	return t
 }
 
-// fewPins is how many pins are named one by one; if more are all given up, the job's plan is, as one field.
+// fewPins is the largest number of pins that are named one by one. If more are all removed, the change names the
+// job's plan as one field.
 const fewPins = 3
 
-// withoutPins is the problem with some pins given up.
+// withoutPins returns the problem with some pins removed.
 func (s *searcher) withoutPins(keys ...string) jobChange {
 	t := jobChange{map[string]any{}, *s.problem}
 	t.problem.Pins = s.problem.Pins.Without(keys...)
@@ -36,7 +37,7 @@ func (s *searcher) withoutPins(keys ...string) jobChange {
 	return t
 }
 
-// searchChanged searches under a change. Layers are the same whatever the pins and the number of devices are, so their profiles
+// searchChanged searches under a change. Layers do not depend on the pins or the number of devices, so their profiles
 // are shared.
 func (s *searcher) searchChanged(t jobChange) (Change, bool) {
 	q, err := newSearcher(&t.problem)
@@ -54,10 +55,10 @@ func (s *searcher) searchChanged(t jobChange) (Change, bool) {
 	return Change{t.set, c.best, t.problem.Cluster}, found
 }
 
-// changes are the changes of the job under which a plan fits, the cheapest first: see [cheapestFirst]. Changes that
-// cost the same are in this order: pins given up, fewer before more and the faster before the slower; less headroom;
-// narrower numbers; then what costs devices or changes the training, see larger. Pins and devices together are tried
-// only if neither helps alone.
+// changes returns the changes of the job under which a plan fits, the cheapest first (see [cheapestFirst]). Changes
+// of equal cost keep this order: removed pins, fewer before more and the faster before the slower; less headroom;
+// narrower number formats; then what costs devices or changes the training, see larger. Pins and devices together are
+// tried only if neither helps alone.
 func (s *searcher) changes() []Change {
 	out := slices.Concat(s.unpin(), s.lessHeadroom(), s.narrower(), s.larger(s.withoutPins()))
 	if pins := s.problem.Pins.names(); len(out) == 0 && len(pins) > 0 {
@@ -67,8 +68,8 @@ func (s *searcher) changes() []Change {
 	return out
 }
 
-// cheapestFirst sorts changes by what an hour of their clusters costs: price_per_hour of a node times nodes, or the
-// number of devices if the cluster has no price. Of the same price, fewer devices come first. So a change that keeps
+// cheapestFirst sorts changes by the cost per hour of their clusters: price_per_hour of a node times nodes, or the
+// number of devices if the cluster has no price. At the same price, fewer devices come first, so a change that keeps
 // the cluster comes first. Other changes keep their order.
 func cheapestFirst(changes []Change) {
 	slices.SortStableFunc(changes, func(a, b Change) int {
@@ -77,7 +78,7 @@ func cheapestFirst(changes []Change) {
 	})
 }
 
-// unpin gives up pins one at a time; and all of them, where no single one helps as much.
+// unpin removes pins one at a time, and all of them if no single one helps as much.
 func (s *searcher) unpin() []Change {
 	pins := s.problem.Pins.names()
 	var out []Change
@@ -90,17 +91,18 @@ func (s *searcher) unpin() []Change {
 	if len(pins) < 2 {
 		return out
 	}
-	if c, ok := s.searchChanged(s.withoutPins(pins...)); ok && (len(out) == 0 || c.Best.Predict.StepS < out[0].Best.Predict.StepS) {
+	if c, ok := s.searchChanged(s.withoutPins(pins...)); ok &&
+		(len(out) == 0 || c.Best.Predict.StepS < out[0].Best.Predict.StepS) {
 		out = append(out, c)
 	}
 	return out
 }
 
-// LeastHeadroom is the least that is offered where nothing fits: a fraction of a device, above the 3 % + 64 MiB by
-// which a plan's memory may be off.
+// LeastHeadroom is the smallest headroom that is offered if nothing fits, as a fraction of a device. It is above the
+// error margin of a plan's memory, 3 % + 64 MiB.
 const LeastHeadroom = 0.05
 
-// lessHeadroom leaves less of a device free.
+// lessHeadroom tries LeastHeadroom.
 func (s *searcher) lessHeadroom() []Change {
 	if s.problem.Headroom <= LeastHeadroom {
 		return nil
@@ -113,7 +115,7 @@ func (s *searcher) lessHeadroom() []Change {
 	return nil
 }
 
-// narrower computes in narrower numbers, the widest that fit.
+// narrower tries narrower number formats and returns the widest that fits.
 func (s *searcher) narrower() []Change {
 	if s.problem.Narrower == nil {
 		return nil
@@ -126,8 +128,8 @@ func (s *searcher) narrower() []Change {
 	return nil
 }
 
-// larger takes more devices of a node, and else adds nodes; where there is no network to add them by, it halves the
-// batch or the sequence.
+// larger uses more devices per node, or else more nodes. Without a network, it halves the batch or the sequence
+// instead.
 func (s *searcher) larger(from jobChange) []Change {
 	if c, ok := s.moreDevices(from); ok {
 		return []Change{c}
@@ -141,7 +143,7 @@ func (s *searcher) larger(from jobChange) []Change {
 		s.halve(from, "train.seq_len", s.dims.Seq, func(p *Problem, n int) { p.Model = p.WithSeq(n) })...)
 }
 
-// moreDevices takes more of a node that has more, the fewest that do.
+// moreDevices uses the fewest additional devices per node with which a plan fits, if the node has more.
 func (s *searcher) moreDevices(from jobChange) (Change, bool) {
 	for n := s.problem.Cluster.Node.Devices + 1; n <= s.problem.MaxDevices; n++ {
 		t, c := from.withField("cluster.devices", n), *s.problem.Cluster
@@ -154,16 +156,16 @@ func (s *searcher) moreDevices(from jobChange) (Change, bool) {
 	return Change{}, false
 }
 
-// singleNodeSteps are as many as are added one by one; beyond them nodes are only doubled.
+// singleNodeSteps is the number of nodes that are added one by one; beyond it, the number of nodes is doubled.
 const singleNodeSteps = 64
 
-// MostNodes is up to how many nodes are tried where a job has some on which nothing fits.
+// MostNodes returns the largest number of nodes that is tried for a job for which nothing fits.
 func MostNodes(now int) int {
 	const times = 16
 	return times * max(now, singleNodeSteps)
 }
 
-// addNodes adds them one by one until a plan fits, then doubles them once to show what more of them buy.
+// moreNodes adds nodes until a plan fits, then doubles them once to show what more nodes buy.
 func (s *searcher) moreNodes(from jobChange) []Change {
 	try := func(n int) (Change, bool) {
 		t, c := from.withField("cluster.nodes", n), *s.problem.Cluster

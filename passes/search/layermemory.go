@@ -7,45 +7,50 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// blocks are what layers need and cost at one micro-batch, found once: plans are put together from these numbers alone.
+// blocks is the memory of each kind of layer at one micro-batch, computed once. Plans are composed from these numbers
+// alone.
 type blocks struct {
 	base        *baseProfile
 	micro       int
 	stream      int // bytes of a block's input
 	logits      int
-	castScratch int           // a CPU rank's scratch
-	layers      []layerMemory // of each segment of the model
+	castScratch int           // bytes of a CPU rank's scratch
+	layers      []layerMemory // by the segment of the model
 }
 
-// layerMemory is what a layer of a segment needs, in bytes, as it is and where it is recomputed.
+// layerMemory is the memory of a layer in bytes, as it is and recomputed.
 type layerMemory struct {
-	whole, remat         int // what it keeps for backward, its input included
-	rematSaved, grouped  int // without its input; with it, in a group that is run again
+	whole, remat int // saved for the backward pass, input included
+	// rematSaved: without its input; grouped: with its input, in a group that is recomputed
+	rematSaved, grouped  int
 	work, rematWork      int // temporaries
 	block, input, output bool
 }
 
-// linearBytes is a number of bytes that grows with the micro-batch.
+// linearBytes is a number of bytes that is linear in the micro-batch.
 type linearBytes struct{ atOne, slope int }
 
 func (l linearBytes) at(micro int) int { return l.atOne + (micro-1)*l.slope }
 
-// linearTemp is a temporary whose size is a line.
+// linearTemp is a temporary whose size is linear in the micro-batch.
 type linearTemp struct {
 	passes.Temp
 	slope int
 }
 
-// variantSizes are the values of a variant of a segment that take memory.
+// variantSizes is the sizes of the values of a segment's variant.
 type variantSizes struct {
 	slots []linearBytes
 	temps [][]linearTemp // of each function
-	// of each node: what it widens of 16-bit values, see [ir.Program.Scratch]; of what recomputes nothing
-	castSizes     []linearBytes
-	keepsGradient bool // the second part of backward reads the gradient of its output
+	// of each node: the 16-bit values that it widens, see [ir.Program.Scratch]; only of variants without
+	// recomputation
+	castSizes []linearBytes
+	// the second part of the backward pass reads the gradient of its output
+	keepsGradient bool
 }
 
-// measureSizes notes all sizes of some variants of a program of micro-batch 1; again at micro-batch 2 it makes them lines.
+// measureSizes records all sizes of some variants of a program at micro-batch 1. Called again at micro-batch 2, it
+// makes them linear functions.
 func measureSizes(p *ir.Program, variants []*ir.Segment, before []variantSizes) []variantSizes {
 	var out []variantSizes
 	for i, seg := range variants {
@@ -55,7 +60,8 @@ func measureSizes(p *ir.Program, variants []*ir.Segment, before []variantSizes) 
 		}
 		if before != nil {
 			for j := range v.castSizes {
-				v.castSizes[j] = linearBytes{before[i].castSizes[j].atOne, v.castSizes[j].atOne - before[i].castSizes[j].atOne}
+				v.castSizes[j] = linearBytes{before[i].castSizes[j].atOne,
+					v.castSizes[j].atOne - before[i].castSizes[j].atOne}
 			}
 		}
 		for j, x := range append(savedValues(seg.Forward, seg.Forward.Inputs), savedValues(seg.Backward, nil)...) {
@@ -82,7 +88,7 @@ func measureSizes(p *ir.Program, variants []*ir.Segment, before []variantSizes) 
 	return out
 }
 
-// castSizes are what the nodes of a segment widen.
+// castSizes returns the bytes that each node of a segment widens.
 func castSizes(p *ir.Program, seg *ir.Segment) (out []linearBytes) {
 	for _, f := range seg.Funcs() {
 		for _, n := range f.Nodes {
@@ -96,7 +102,7 @@ func castSizes(p *ir.Program, seg *ir.Segment) (out []linearBytes) {
 	return out
 }
 
-// atOne is what the base's layers need at a micro-batch.
+// atMicroBatch returns the memory of the base's layers at a micro-batch.
 func (b *baseProfile) atMicroBatch(micro int) *blocks {
 	if t := b.byMicro[micro]; t != nil {
 		return t
@@ -125,7 +131,7 @@ func (b *baseProfile) atMicroBatch(micro int) *blocks {
 		l.block = l.input && l.output
 		l.whole, l.work = need(seg)
 		l.grouped = l.whole
-		if b.sizes[at-1].keepsGradient { // both parts of a group's backward run at once
+		if b.sizes[at-1].keepsGradient { // both parts of a group's backward pass run together
 			l.grouped -= t.stream
 		}
 		if seg.Remat != nil {
@@ -140,7 +146,7 @@ func (b *baseProfile) atMicroBatch(micro int) *blocks {
 	return t
 }
 
-// workspace is what a variant's functions need for temporaries at a micro-batch.
+// workspace returns the bytes of temporaries that a variant's functions need at a micro-batch.
 func (v *variantSizes) workspace(micro int) int {
 	most := 0
 	for _, ls := range v.temps {

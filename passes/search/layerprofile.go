@@ -10,8 +10,8 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// profileKey is everything that a block's partitioned functions depend on. Of dp they need only whether there
-// are replicas: a rank's part of the batch is the micro-batch whatever dp is.
+// profileKey is everything that a block's partitioned functions depend on. Of dp it only matters whether there are
+// replicas, because a rank's part of the batch is the micro-batch for any dp.
 type profileKey struct {
 	tp       int
 	cp       int
@@ -19,14 +19,15 @@ type profileKey struct {
 	sp       bool
 	micro    int
 	replicas bool
-	// what recomputed blocks do again: the plan's recompute; groups of blocks have no functions of their own
+	// kind of recomputation; "none" for groups of blocks, which have no functions of their own
 	recompute        string
 	split            bool
-	splitBackward    bool // backward is two passes
-	scatterEachMicro bool // whose gradients are scattered after each micro-batch
+	splitBackward    bool // the backward pass has two parts
+	scatterEachMicro bool // gradients are scattered after each micro-batch
 	experts          expertKey
 }
 
+// keyOf returns the profile key of a plan.
 func keyOf(p ir.Plan) profileKey {
 	k := profileKey{p.TP, p.CP, p.CPKind, p.SP, p.MicroBatch, p.DP > 1, p.Recompute, p.RecomputeSplit, p.Splits(),
 		p.Splits() && p.Zero >= 2, expertKeyOf(&p)}
@@ -36,30 +37,30 @@ func keyOf(p ir.Plan) profileKey {
 	return k
 }
 
-// profile is what one micro-batch costs, block by block: the passes' own result at one key.
+// profile is the cost of one micro-batch by block: the result of the passes at one key.
 type profile struct {
-	prog        *ir.Program      // of one micro-batch, dp 1 or 2
-	segs        []segmentProfile // and recomputed variants
-	kinds       []commKind       // of the collectives of all of them
+	prog        *ir.Program      // of one micro-batch, with dp 1 or 2
+	segs        []segmentProfile // segments and their recomputed variants
+	kinds       []commKind       // kinds of all collectives
 	batchRows   []rowBytes       // the batch inputs
-	logits      int              // bytes of the logits entry's result
+	logits      int              // bytes of the result of the logits entry
 	castScratch int              // bytes of a CPU rank's scratch
-	plain       *profile         // whose segments it shares, where it was put together from another's
+	plain       *profile         // the profile whose segments it shares, if it was derived from another
 }
 
 // segmentProfile is one layer of a variant of a segment.
 type segmentProfile struct {
 	variant                    *ir.Segment
 	forward, backward, weights funcProfile
-	recomputes                 bool        // it makes forward values again
+	recomputes                 bool        // it recomputes forward values
 	work                       int         // bytes of temporaries
-	saved                      linearBytes // of other engines: bytes that a layer keeps beside its input
+	saved                      linearBytes // other engines only: bytes that a layer saves besides its input
 }
 
-// rowBytes is a batch input: bytes of a rank's part of one sequence.
+// rowBytes is the bytes of a rank's part of one sequence of a batch input.
 type rowBytes struct{ size int }
 
-// function is the profile of a function.
+// function returns the profile of one of the layer's functions.
 func (p *segmentProfile) function(kind ir.ActionKind) *funcProfile {
 	switch kind {
 	case ir.Forward:
@@ -70,52 +71,54 @@ func (p *segmentProfile) function(kind ir.ActionKind) *funcProfile {
 	return &p.weights
 }
 
-// functions are all of them.
+// functions returns the profiles of all functions.
 func (p *segmentProfile) functions() [3]*funcProfile {
 	return [3]*funcProfile{&p.forward, &p.backward, &p.weights}
 }
 
-// funcProfile is the work of a function on one rank, an entry for each node that has any.
+// funcProfile is the work of a function on one rank, with an entry for each node that does any.
 type funcProfile struct {
 	ops         []linearOp
 	comms       []linearComm
-	overlaps    bool    // some of comms are on their way while ops run
+	overlaps    bool    // some collectives overlap ops
 	flops       float64 // of all nodes
 	matmulFlops float64 // of matmuls and attention
-	matmulSlope float64 // of those, by which they grow with the micro-batch
+	matmulSlope float64 // increase of matmulFlops per sequence of the micro-batch
 	roundFlops  linearFlops
 }
 
-// linearFlops is flops as a line over the micro-batch.
+// linearFlops is flops as a linear function of the micro-batch.
 type linearFlops struct{ atOne, slope float64 }
 
-// matmulFlopsAt is the flops of matmuls and attention at a micro-batch, where tokens load experts so.
+// matmulFlopsAt returns the flops of matmuls and attention at a micro-batch with an expert load.
 func (p *funcProfile) matmulFlopsAt(micro int, l moeLoad) float64 {
 	all := p.matmulFlops + float64(float64(micro-1)*p.matmulSlope)
 	return all + float64((l.rounds*l.filledPart-1)*(p.roundFlops.atOne+float64(float64(micro-1)*p.roundFlops.slope)))
 }
 
-// linearOp is an op as a line over the micro-batch: at size k, at grown by (k-1)·slope.
+// linearOp is an op as a linear function of the micro-batch: at + (k-1) · slope for k times the size.
 type linearOp struct {
-	at, slope  costmodel.Op
-	round      bool // done in each round of the experts
-	perSlot    bool // of those, a product with a row for each place
-	recomputed bool // of those, a forward value that backward makes again
+	at, slope costmodel.Op
+	round     bool // executed in each round of the experts
+	perSlot   bool // a GEMM of a round with a row per slot
+	// an op of a round that recomputes a forward value in the backward pass
+	recomputed bool
 }
 
-// linearComm is a collective in line, its bytes as a line over the micro-batch.
+// linearComm is a collective whose bytes are a linear function of the micro-batch.
 type linearComm struct {
 	collective ir.Collective
 	slope      float64
-	routing    costmodel.Routing // of other engines: of a token that goes once to each place
-	overlapped bool              // of other engines: runs beside attention, but for the first of its members' turns
+	routing    costmodel.Routing // other engines only: a token is sent once to each placement
+	// other engines only: overlaps attention, except for the first of its members' turns
+	overlapped bool
 	opSpan
 	group commGroup
 	round bool
-	kind  int // among the profile's
+	kind  int // index among the profile's kinds
 }
 
-// profile finds a profile, or makes it.
+// profile returns the profile of a key, and computes it if needed.
 func (s *searcher) profile(k profileKey) *profile {
 	if p := s.profiles[k]; p != nil {
 		if s.stale[k] {
@@ -130,6 +133,7 @@ func (s *searcher) profile(k profileKey) *profile {
 	return p
 }
 
+// newProfile compiles the layers of a key.
 func (s *searcher) newProfile(k profileKey) *profile {
 	plan := s.dims.plain(k.micro, s.problem.Precision)
 	plan.TP, plan.SP, plan.CP, plan.CPKind = k.tp, k.sp, k.cp, k.cpKind
@@ -168,14 +172,15 @@ func (s *searcher) newProfile(k profileKey) *profile {
 	return p
 }
 
-// profileVariant is the profile of a variant of a segment.
+// profileVariant returns the profile of a variant of a segment.
 func profileVariant(p *ir.Program, seg *ir.Segment) segmentProfile {
-	return segmentProfile{variant: seg, forward: profileFunction(seg.Forward, p.Mesh), backward: profileFunction(seg.Backward, p.Mesh),
-		weights: profileFunction(seg.Weights, p.Mesh),
-		work:    workspaceBytes(p, seg)}
+	return segmentProfile{variant: seg, forward: profileFunction(seg.Forward, p.Mesh),
+		backward: profileFunction(seg.Backward, p.Mesh),
+		weights:  profileFunction(seg.Weights, p.Mesh),
+		work:     workspaceBytes(p, seg)}
 }
 
-// workspaceBytes is the workspace that a segment's functions need.
+// workspaceBytes returns the workspace that a segment's functions need.
 func workspaceBytes(p *ir.Program, s *ir.Segment) int {
 	end := 0
 	for _, f := range s.Funcs() {
@@ -190,7 +195,7 @@ func workspaceBytes(p *ir.Program, s *ir.Segment) int {
 	return end
 }
 
-// profileFunction lists a function's work at its present micro-batch.
+// profileFunction lists a function's work at its current micro-batch.
 func profileFunction(f *ir.Func, m ir.Mesh) funcProfile {
 	p := funcProfile{}
 	if f == nil {
@@ -214,7 +219,7 @@ func profileFunction(f *ir.Func, m ir.Mesh) funcProfile {
 	return p
 }
 
-// setSlopes gives the lines of a function their slopes: f is it at one sequence more.
+// setSlopes sets the slopes of a function, given f, the function with one more sequence.
 func (p *funcProfile) setSlopes(f *ir.Func, m ir.Mesh) {
 	if f == nil {
 		return
@@ -242,7 +247,7 @@ func (p *funcProfile) setSlopes(f *ir.Func, m ir.Mesh) {
 	p.matmulSlope, p.roundFlops.slope = hard-p.matmulFlops, round-p.roundFlops.atOne
 }
 
-// addCount enters an op, which may be one of the experts' rounds, with a result for each place.
+// add adds an op. round says that it belongs to the experts' rounds, and perSlot that its result has a row per slot.
 func (p *funcProfile) add(o costmodel.Op, round, places bool) {
 	p.flops += o.Flops
 	if o.Kind != costmodel.Vector {
@@ -254,44 +259,46 @@ func (p *funcProfile) add(o costmodel.Op, round, places bool) {
 	p.ops = append(p.ops, linearOp{at: o, round: round, perSlot: places})
 }
 
-// validFor is the profile of a variant of a segment.
+// segment returns the profile of a variant of a segment.
 func (p *profile) segment(v *ir.Segment) *segmentProfile { return &p.segs[p.index(v)] }
 
+// index returns the index of a variant.
 func (p *profile) index(v *ir.Segment) int {
 	return slices.IndexFunc(p.segs, func(s segmentProfile) bool { return s.variant == v })
 }
 
-// layerCost is what a layer of a segment costs, and of its recomputed variant.
+// layerCost is the cost of a layer of a segment and of its recomputed variant.
 type layerCost struct {
 	forward, backward, weights  costmodel.Cost
 	rematForward, rematBackward costmodel.Cost
 }
 
-// layerTimes are the whole of each cost.
+// layerTimes are the totals of a layerCost, in seconds.
 type layerTimes struct{ forward, backward, weights, rematForward, rematBackward costmodel.Seconds }
 
+// sums returns the totals.
 func (c *layerCost) sums() layerTimes {
 	return layerTimes{c.forward.Sum(), c.backward.Sum(), c.weights.Sum(), c.rematForward.Sum(), c.rematBackward.Sum()}
 }
 
-// total is what a layer takes that is not recomputed.
+// total returns the time of a layer that is not recomputed.
 func (c *layerTimes) total() costmodel.Seconds { return c.forward + c.backward + c.weights }
 
-// costKey is what the costs of layers depend on: how the collectives of a profile go, and how many times its
+// costKey is what the costs of layers depend on: the routes of their collectives, and the multiple of the profile's
 // micro-batch.
 type costKey struct {
 	routeSet *routeSet
 	times    int
 }
 
-// routeSetAt is how the collectives of a profile go on a plan's mesh.
+// routeSetAt returns the route set of a profile on a plan's mesh.
 func (s *searcher) routeSetAt(plan *ir.Plan, p *profile) *routeSet {
 	return s.routeSetFor(p, &lazyMesh{plan: plan, strides: strides(plan, stride(plan, "tp"), stride(plan, "cp"),
 		stride(plan, "dp"))})
 }
 
-// layerTimes are those of the costs of the model's segments at times the profile's micro-batch. Bounds need no more, of very
-// many plans, so that these are kept and costs are not.
+// layerTimes returns the layer times of the model's segments at a multiple of the profile's micro-batch. They are
+// cached, because bounds of very many plans need them. Full costs are not.
 func (s *searcher) layerTimes(g *routeSet, k *profileKey, p *profile, times int) []layerTimes {
 	key := costKey{g, times}
 	if c := s.layerTimeCache[key]; c != nil {
@@ -306,7 +313,7 @@ func (s *searcher) layerTimes(g *routeSet, k *profileKey, p *profile, times int)
 	return out
 }
 
-// layerCosts are those of the model's segments at times the profile's micro-batch, behind out.
+// layerCosts appends the costs of the model's segments at a multiple of the profile's micro-batch to out.
 func (s *searcher) layerCosts(out []layerCost, g *routeSet, k *profileKey, p *profile, times int) []layerCost {
 	load, ways := s.moeLoad(k, k.micro*times), g.routes
 	works := s.computeTimes(p, times, load)
@@ -327,7 +334,7 @@ func (s *searcher) layerCosts(out []layerCost, g *routeSet, k *profileKey, p *pr
 	return out
 }
 
-// strides are those that costs of layers depend on.
+// strides returns the strides that the costs of layers depend on.
 func strides(p *ir.Plan, tp, cp, dp int) [3]int {
 	if k := expertKeyOf(p); k.slack > 0 {
 		if _, _, n := k.parts(p.TP, p.CP); n > 1 {
@@ -337,7 +344,7 @@ func strides(p *ir.Plan, tp, cp, dp int) [3]int {
 	return [3]int{tp, cp}
 }
 
-// stride is how many ranks two neighbours on an axis are apart.
+// stride returns the distance in ranks of two neighbours on an axis.
 func stride(p *ir.Plan, axis string) int {
 	n := 1
 	for a, rest := "", p.AxisOrder; rest != ""; n *= degree(p, a) {
@@ -349,8 +356,8 @@ func stride(p *ir.Plan, axis string) int {
 	return n
 }
 
-// functionCost is the function's time at k times the micro-batch of the profile, where tokens load experts so and collectives
-// go such ways, one for each kind.
+// functionCost returns a function's time at k times the micro-batch of the profile, with an expert load, and with one
+// route per kind of collective.
 func (s *searcher) functionCost(p *funcProfile, own *computeTime, k int, of moeLoad, ways []commRoute) costmodel.Cost {
 	if p.overlaps {
 		return s.overlappedCost(p, own, k, of.rounds, ways)
@@ -374,8 +381,8 @@ func (s *searcher) functionCost(p *funcProfile, own *computeTime, k int, of moeL
 	return s.withHostTime(c, kernels)
 }
 
-// overlapExperts takes out of a cost what the engine hides of the way to experts and back: a part of it, and no more
-// than compute takes, which is slower meanwhile. The sum of both grows with each of them.
+// overlapExperts subtracts the part of the expert exchange that the engine hides: a fraction of it, at most the
+// compute time, which gets slower meanwhile. The sum of both grows with each of them.
 func (s *searcher) overlapExperts(c *costmodel.Cost) {
 	e := s.problem.engine()
 	hidden := min(costmodel.Seconds(e.HiddenEP)*c.Experts, c.Compute)
@@ -383,18 +390,19 @@ func (s *searcher) overlapExperts(c *costmodel.Cost) {
 	c.Compute += costmodel.Seconds(e.SlowsEP) * hidden
 }
 
-// withHostTime makes whole a cost whose Comm is that of tensor parallelism alone, as [commLine.addTo] adds collectives up. Of
-// those compute waits for a part; what goes over cp, ep and etp is what compute waits for already. A function takes no
-// less than the host's time for its kernels.
+// withHostTime completes a cost whose Comm is that of tensor parallelism alone, as [linearComm.addTo] adds
+// collectives up. Compute waits for a part of that, and for all communication over cp, ep and etp. A function takes
+// at least the host's time for its kernels.
 func (s *searcher) withHostTime(c costmodel.Cost, kernels float64) costmodel.Cost {
 	c.Comm = c.Comm*costmodel.Seconds(s.exposedTP) + c.Context + c.Experts
 	c.Compute = max(c.Compute, s.device.HostTime(kernels)-c.Comm)
 	return c
 }
 
-// commBuffers is the time of a collective at k times the micro-batch of the profile, and the kernels' worth of waiting for
-// the slowest host.
-func (s *searcher) collectiveTime(l *linearComm, w *commRoute, k int, rounds float64) (t costmodel.Seconds, kernels float64) {
+// collectiveTime returns the time of a collective at k times the micro-batch of the profile, and the wait for the
+// slowest host in kernel launches.
+func (s *searcher) collectiveTime(l *linearComm, w *commRoute, k int, rounds float64) (t costmodel.Seconds,
+	kernels float64) {
 	times := 1.0
 	if l.round {
 		times = rounds
@@ -408,7 +416,7 @@ func (s *searcher) collectiveTime(l *linearComm, w *commRoute, k int, rounds flo
 	return costmodel.Seconds(times) * t, float64(times * w.hostWaits)
 }
 
-// addTo adds a collective in line to a cost, each to one part of it.
+// addTo adds a blocking collective to one part of a cost.
 func (l *linearComm) addTo(c *costmodel.Cost, t costmodel.Seconds) {
 	switch {
 	case l.group.experts != nil:
@@ -420,24 +428,26 @@ func (l *linearComm) addTo(c *costmodel.Cost, t costmodel.Seconds) {
 	}
 }
 
-// computeKey is what functions' arithmetic depends on: of degrees and clusters nothing that the profile does not.
+// computeKey is what functions' compute time depends on: the profile covers degrees and cluster.
 type computeKey struct {
 	of    *profile
 	times int
 }
 
-// computeTime is a function's own work, without collectives.
+// computeTime is the compute time of a function, without collectives.
 type computeTime struct {
-	time       costmodel.Seconds
-	attention  costmodel.Seconds // of it
-	recomputed costmodel.Seconds // of it, experts' forward values that backward makes again
-	padding    costmodel.Seconds // of it, for places that no token has; no part of remade
-	kernels    float64
-	perOp      []costmodel.Seconds // of each op, where some collectives are under way beside them
+	time      costmodel.Seconds
+	attention costmodel.Seconds // part of time
+	// part of time: experts' forward values that the backward pass recomputes
+	recomputed costmodel.Seconds
+	// part of time: slots that no token fills; not part of recomputed
+	padding costmodel.Seconds
+	kernels float64
+	perOp   []costmodel.Seconds // by op, if collectives overlap them
 }
 
-// computeTimes is the arithmetic of all functions of a profile, of each segment the forward pass, the backward pass and its
-// second part, at k times the micro-batch of the profile, where tokens load experts so, which follows from both.
+// computeTimes returns the compute times of all functions of a profile at k times its micro-batch: of each segment
+// the forward pass, the backward pass, and its second part. The load follows from both.
 func (s *searcher) computeTimes(p *profile, k int, l moeLoad) [][3]computeTime {
 	if s.deviceWorks == nil {
 		if s.works[s.device] == nil {
@@ -451,7 +461,7 @@ func (s *searcher) computeTimes(p *profile, k int, l moeLoad) [][3]computeTime {
 	}
 	out := make([][3]computeTime, len(p.segs))
 	var shared [][3]computeTime
-	if p.plain != nil && s.problem.engine().Own { // another's may have moved since
+	if p.plain != nil && s.problem.engine().Own { // the constants of other engines may have changed since
 		shared = s.computeTimes(p.plain, k, l)
 	}
 	for i := range p.segs {
@@ -467,7 +477,7 @@ func (s *searcher) computeTimes(p *profile, k int, l moeLoad) [][3]computeTime {
 	return out
 }
 
-// computeTime is a function's.
+// computeTime returns the compute time of one function.
 func (s *searcher) computeTime(p *funcProfile, k int, l moeLoad) (own computeTime) {
 	nothing := s.device.Within(&costmodel.Op{})
 	for i := range p.ops {

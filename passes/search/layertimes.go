@@ -2,14 +2,14 @@ package search
 
 import "slices"
 
-// layerTimeBound is sums of which some are at most what layers cost: as if some of them may be recomputed in a way.
+// layerTimeBound is layer times that hold whether layers are recomputed or not.
 type layerTimeBound struct {
 	variant, place int
 	recompute      string
 	sums           []layerTimes
 }
 
-// layerTimesOf are those of layers of each segment, in sums.
+// layerTimesOf returns the layer times of each segment under a recompute choice and an axis order.
 func (s *searcher) layerTimesOf(f *family, a *recomputeChoice, each bool, o *axisOrder) []layerTimes {
 	at := &f.class.withDetails().layerTimes[a.variant(each)]
 	for len(*at) <= o.index {
@@ -21,12 +21,12 @@ func (s *searcher) layerTimesOf(f *family, a *recomputeChoice, each bool, o *axi
 	return (*at)[o.index]
 }
 
-// anyKind stands for all choices of what is recomputed.
+// anyKind stands for all kinds of recomputation.
 const anyKind = "any"
 
-// layerTimeBounds are what layers cost at least, whether they are recomputed or not. In one piece a backward pass that makes
-// forward values again takes no less than one that does not; in two it may, since their second part gathers once more
-// what the first has gathered, and recomputed layers have no second part.
+// layerTimeBounds returns lower bounds of the layer times, whether layers are recomputed or not. A backward pass that
+// recomputes forward values takes no less than one that does not if it has one part. With two parts it may take less:
+// the second part gathers again what the first has gathered, and recomputed layers have no second part.
 func (s *searcher) layerTimeBounds(f *family, a *recomputeChoice, each bool, o *axisOrder) []layerTimes {
 	plain := s.layerTimesOf(f, a, each, o)
 	if !f.splitsBackward || a.kind == "none" || a.grouped {
@@ -56,19 +56,21 @@ func (s *searcher) layerTimeBounds(f *family, a *recomputeChoice, each bool, o *
 	return out
 }
 
-// timeBounds makes the costs no more than those of the recomputed layer: each pass, and all together.
+// lowerTo lowers the times to those of the recomputed layer: each pass, and their sum.
 func (c *layerTimes) lowerTo(of *layerTimes) {
 	all := min(c.forward+c.backward+c.weights, of.rematForward+of.rematBackward)
 	c.forward, c.backward = min(c.forward, of.rematForward), min(c.backward, of.rematBackward)
 	c.weights = max(0, all-c.forward-c.backward)
 }
 
+// newLayerTimes computes layerTimesOf.
 func (s *searcher) newLayerTimes(f *family, b *blocks, o *axisOrder) []layerTimes {
 	return s.layerTimes(s.routeSetOn(f, b, o), &b.base.key, b.base.profile, b.micro)
 }
 
-// routeSetOn is how the collectives of layers go where a family's axes lie in an order: where tensor and context parallel
-// ranks are is the strides of tp and cp, where expert parallel ones are those and that of dp.
+// routeSetOn returns the routes of the layers' collectives if a family's axes are in an order. The placement of
+// tensor and context parallel ranks depends on the strides of tp and cp, that of expert parallel ranks also on the
+// stride of dp.
 func (s *searcher) routeSetOn(f *family, b *blocks, o *axisOrder) *routeSet {
 	plan := f.plan
 	plan.AxisOrder = o.name

@@ -4,38 +4,40 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// The recommended plan is the one of least risk among those that predictions do not tell from the fastest. It is found
-// after the fastest, in what the hunt for that has left: best first by what is known of the risk of a family's, a
-// branch's or a member's plans at least. So few of the plans within the window are looked at, and none that may have
-// less risk is left out.
+// The recommended plan is the one of least risk among those that predictions cannot tell from the fastest. This
+// search runs after the search for the fastest, on what that has left in its queue: best first, by a lower bound of
+// the risk of the plans of a family, branch or member. So it examines few of the plans in the window, and skips none
+// that may have less risk.
 
-// riskNode is a part of the space that waits for its turn, or a plan: then number is what is solved of it.
+// riskNode is a part of the space that is queued, or a plan with a recompute count.
 type riskNode struct {
 	risk
 	entry
-	number    int
-	isPlan    bool // member with number; else all that is below
+	number int
+	// the node is a plan: its member with number; otherwise everything below
+	isPlan    bool
 	simulated bool // floor is the plan's step
 }
 
-// before tells whether a node has its turn before another. Of equals, parts come before plans that may not be the best
-// of them.
+// before reports whether a node precedes another. Of equal nodes, parts precede plans, which may not be the best of
+// their part.
 func (n *riskNode) before(o *riskNode) bool {
 	if c := n.risk.compare(&o.risk); c != 0 {
 		return c < 0
 	}
-	return n.floor < o.floor || n.floor == o.floor && (!n.simulated && o.simulated || n.simulated == o.simulated && n.order < o.order)
+	return n.floor < o.floor || n.floor == o.floor && (!n.simulated && o.simulated || n.simulated == o.simulated &&
+		n.order < o.order)
 }
 
-// riskWindow is a hunt that goes on among the plans that predictions do not tell from the fastest.
+// riskWindow continues a search among the plans that predictions cannot tell from the fastest.
 type riskWindow struct {
 	*bestFirst
-	limit  costmodel.Seconds // no plan of it takes longer
+	limit  costmodel.Seconds // longest step
 	nodes  []riskNode        // a binary heap
-	priced map[int]bool      // members, by their place
+	priced map[int]bool      // members, by their index
 }
 
-// robust is the plan of least risk that takes no longer than the limit, which the fastest does not.
+// robust returns the plan of least risk whose step is within the limit; the fastest plan is.
 func (h *bestFirst) robust(limit costmodel.Seconds) candidate {
 	w := &riskWindow{bestFirst: h, limit: limit, priced: map[int]bool{}}
 	h.s.precompiler.limit(limit)
@@ -58,10 +60,10 @@ func (h *bestFirst) robust(limit costmodel.Seconds) candidate {
 	return w.first()
 }
 
-// unranked marks families that the hunt for the fastest did not come to.
+// unranked marks families that the search for the fastest did not reach.
 const unranked = -1
 
-// fastestFit is the plan whose turn comes first, and of those as fast with the same risk the first in the space.
+// first returns the plan that precedes all others, and of those as fast with the same risk the first in the space.
 func (w *riskWindow) first() candidate {
 	chosen, ok := riskNode{}, false
 	for len(w.nodes) > 0 {
@@ -74,7 +76,7 @@ func (w *riskWindow) first() candidate {
 		case !ok:
 			chosen, ok = n, true
 		case n.order < chosen.order || n.order == chosen.order && n.number < chosen.number:
-			n.floor = chosen.floor // of the fastest, which it is within a tie of
+			n.floor = chosen.floor // the time of the fastest, which is within a tie
 			chosen = n
 		}
 	}
@@ -83,7 +85,7 @@ func (w *riskWindow) first() candidate {
 	return best
 }
 
-// expand takes a part of the space apart, or simulates a plan.
+// expand splits a part of the space, or simulates a plan.
 func (w *riskWindow) expand(n *riskNode) {
 	w.watch()
 	switch {
@@ -106,11 +108,12 @@ func (w *riskWindow) expand(n *riskNode) {
 	w.drainQueue()
 }
 
-// requeueUnderPressure queues a family again if its plans have more memory pressure than was known.
+// requeueUnderPressure queues a family again if its plans have more memory pressure than was known, and reports
+// whether it did.
 func (w *riskWindow) requeueUnderPressure(n *riskNode) bool {
 	least := w.s.minBytes(w.space.problem, n.family)
 	if least > w.s.arenaCapacity {
-		return false // branches counts them
+		return false // queueBranches counts them
 	}
 	p := w.s.pressure(least)
 	if p <= n.pressure {
@@ -121,7 +124,7 @@ func (w *riskWindow) requeueUnderPressure(n *riskNode) bool {
 	return true
 }
 
-// drainQueue moves what the hunt has queued to the nodes.
+// drainQueue moves the queue of the best-first search to the nodes.
 func (w *riskWindow) drainQueue() {
 	for len(w.queue) > 0 {
 		e := w.queue.pop()
@@ -139,7 +142,7 @@ func (w *riskWindow) drainQueue() {
 	}
 }
 
-// queueMember queues a member, with the least memory that it can do with.
+// queueMember queues a member with its least memory pressure.
 func (w *riskWindow) queueMember(m *member, floor costmodel.Seconds) {
 	if floor > w.limit {
 		return
@@ -150,9 +153,9 @@ func (w *riskWindow) queueMember(m *member, floor costmodel.Seconds) {
 	w.push(n)
 }
 
-// lowerTo is the least memory pressure of a member with any number.
+// minPressure returns the least memory pressure of a member over all recompute counts.
 func (w *riskWindow) minPressure(m *member) int {
-	if !m.recompute.grouped { // more recomputed blocks need no more memory
+	if !m.recompute.grouped { // more recomputed blocks never need more memory
 		return w.pressureAt(m, m.recompute.maxN)
 	}
 	least := w.pressureAt(m, m.n)
@@ -162,7 +165,7 @@ func (w *riskWindow) minPressure(m *member) int {
 	return least
 }
 
-// pressureAt is a member's memory pressure with a number; more than any where it does not fit.
+// pressureAt returns a member's memory pressure with a recompute count; it is very large if the plan does not fit.
 func (w *riskWindow) pressureAt(m *member, n int) int {
 	w.s.measureActivations(&w.s.activationScratch, m.family, m.recompute, n, m.scattersEachMicro())
 	bytes := w.s.peakBytes(m.family, &w.s.activationScratch, w.s.shardingCost(m.family, *m.sharding).stateMemory)
@@ -172,13 +175,12 @@ func (w *riskWindow) pressureAt(m *member, n int) int {
 	return w.s.pressure(bytes)
 }
 
-// pressure is that of an arena of so many bytes that fits.
+// pressure returns the memory pressure of an arena that fits.
 func (s *searcher) pressure(bytes int) int {
 	return pressure(int64(s.arenaCapacity-bytes), s.usableBytes)
 }
 
-// queueCounts queues the plan of a member that is the fastest with the node's memory pressure, and the member again with
-// more.
+// queueCounts queues the fastest plan of a member with the node's memory pressure, and the member again with more.
 func (w *riskWindow) queueCounts(n *riskNode) {
 	m := n.member
 	if w.s.recomputeIsFaster(m) {
@@ -198,7 +200,7 @@ func (w *riskWindow) queueCounts(n *riskNode) {
 	}
 }
 
-// leastNumber is the least number with which a member has no more than some memory pressure; there is one.
+// leastNumber returns the smallest recompute count with which a member has at most some memory pressure. One exists.
 func (w *riskWindow) leastNumber(m *member, pressure int) int {
 	low, high := m.n, m.recompute.maxN
 	if m.recompute.grouped {
@@ -230,7 +232,7 @@ func (w *riskWindow) queuePlan(m *member, number, pressure int) {
 		number: number, isPlan: true})
 }
 
-// simulate finds a plan's step.
+// simulate computes a plan's step.
 func (w *riskWindow) simulate(n *riskNode) {
 	p := n.member.candidate
 	p.n = n.number
@@ -245,7 +247,7 @@ func (w *riskWindow) simulate(n *riskNode) {
 	}
 }
 
-// queueFamily adds a node; pop takes the first.
+// push adds a node.
 func (w *riskWindow) push(n riskNode) {
 	w.nodes = append(w.nodes, n)
 	i := len(w.nodes) - 1
@@ -259,6 +261,7 @@ func (w *riskWindow) push(n riskNode) {
 	}
 }
 
+// pop removes and returns the first node.
 func (w *riskWindow) pop() riskNode {
 	all := w.nodes
 	first := all[0]
@@ -282,8 +285,8 @@ func (w *riskWindow) pop() riskNode {
 	return first
 }
 
-// Other is the plan that would be recommended if the problem preferred otherwise, and what it would prefer then; ok is
-// false where that is the recommended one, or where that was given.
+// Other returns the plan that would be recommended with the other preference, and that preference. ok is false if it
+// is the recommended plan, or if the recommended plan was given.
 func (r *Result) Other() (a Alternative, prefer string, ok bool) {
 	other := r.Fastest
 	prefer = PreferFastest

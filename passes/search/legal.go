@@ -12,21 +12,22 @@ import (
 
 // Reason is a rule of legality that a plan breaks.
 type Reason struct {
-	Key     string // the plan key that it is about
+	Key     string // the plan key that it concerns
 	Message string // with the numbers
 }
 
-// ruleContext is what rules of legality look at beside the plan.
+// ruleContext is what rules of legality read in addition to the plan.
 type ruleContext struct {
 	Dims
 	devices, nodes, batch int
-	parsedCounts          map[string][]int // lists of counts that an enumeration has met; nil where nothing is kept
-	rules                 []rule           // all that apply
-	engine                []rule           // of these, the engine's
-	shape                 costmodel.Shape  // for the engine's
+	// stage_layers that an enumeration has parsed; nil without a cache
+	parsedCounts map[string][]int
+	rules        []rule          // all rules that apply
+	engine       []rule          // of these, the engine's rules
+	shape        costmodel.Shape // for the engine's rules
 }
 
-// rule is one row of the rules of legality: a plan that fails ok is not legal.
+// rule is one row of the rules of legality. A plan that fails ok is not legal.
 type rule struct {
 	key     string
 	text    string // the rule in words
@@ -34,11 +35,10 @@ type rule struct {
 	message func(p *ir.Plan, s *ruleContext) string
 }
 
-// rules are all of them. Everything that is not here is legal, and priced.
+// rules are all rules of legality. Everything that they allow is legal, and priced.
 var rules = slices.Concat(degreeRules, contextRules, expertRules, stageRules, recomputeRules(), axisOrderRules)
 
-// degreeRules are those of the degrees, of sharding and of the batch. A vocabulary is padded where tp does not divide
-// it.
+// degreeRules are the rules of degrees, sharding and batch. A vocabulary is padded if tp does not divide it.
 var degreeRules = []rule{
 	{"dp", "dp · tp · pp · cp is the number of devices", func(p *ir.Plan, s *ruleContext) bool {
 		return p.Ranks() == s.devices
@@ -120,24 +120,24 @@ var degreeRules = []rule{
 	}, func(p *ir.Plan, s *ruleContext) string { return s.otherMicros(p, p.MicroBatches) }},
 }
 
-// sharesFits tells whether the batch is so many micro-batches of each replica.
+// shares reports whether the batch is a whole number of micro-batches per replica.
 func (s *ruleContext) shares(p *ir.Plan) bool {
 	return p.MicroBatch >= 1 && s.batch%(p.DP*p.MicroBatch) == 0
 }
 
-// otherMicros says how many micro-batches a plan has, which are not n.
+// otherMicros returns the message that a plan does not have n micro-batches.
 func (s *ruleContext) otherMicros(p *ir.Plan, n int) string {
 	return fmt.Sprintf("micro_batches %d: micro_batch %d × dp %d makes %d of a global batch of %d", n, p.MicroBatch,
 		p.DP, s.batch/(p.DP*p.MicroBatch), s.batch)
 }
 
-// noMicros says why no micro_batch makes n micro-batches of a plan, and which numbers of them there could be.
+// noMicros returns the message that no micro_batch gives n micro-batches, and which numbers are possible.
 func (s *ruleContext) noMicros(p *ir.Plan, n int) string {
 	return fmt.Sprintf("micro_batches %d × dp %d does not divide the global batch of %d (%s)", n, p.DP, s.batch,
 		nearbyDo(divisors(s.batch/p.DP), n))
 }
 
-// recomputeRules are what ir says of the recompute keys.
+// recomputeRules returns the rules of package ir for the recompute keys.
 func recomputeRules() []rule {
 	var rs []rule
 	for _, r := range ir.RecomputeRules {
@@ -157,7 +157,7 @@ func recomputeRules() []rule {
 		}})
 }
 
-// axisOrderRules are the order of the axes.
+// axisOrderRules are the rules of the axis order.
 var axisOrderRules = []rule{
 	{"axis_order", "axis_order names tp, dp and, where pp is above 1, pp; on one node, and for axes of one rank, in " +
 		"this order. Where cp is above 1 it comes before dp, usually just before it",
@@ -169,7 +169,7 @@ var axisOrderRules = []rule{
 		}},
 }
 
-// Rules are the rules of legality in words, in the order in which they are tried.
+// Rules returns the rules of legality in words, in the order in which they are checked.
 func Rules() []Reason {
 	rs := make([]Reason, len(rules))
 	for i, r := range rules {
@@ -178,12 +178,13 @@ func Rules() []Reason {
 	return rs
 }
 
-// Legal lists the rules that a plan breaks; none: it can be compiled for the model and the cluster. A degree
-// below 1 breaks its rule as any other number does. What other engines can run of these is no part of it.
+// Legal returns the rules that a plan breaks. If there are none, the plan can be compiled for the model and the
+// cluster. A degree below 1 breaks its rule like any other number. The rules of other engines are not checked.
 func Legal(p ir.Plan, d Dims, c *costmodel.Cluster, globalBatch int) []Reason {
 	return legal(&p, &ruleContext{Dims: d, devices: c.Devices(), nodes: c.Nodes, batch: globalBatch, rules: rules})
 }
 
+// legal returns the rules of a context that a plan breaks.
 func legal(p *ir.Plan, s *ruleContext) []Reason {
 	if min(p.DP, p.TP, p.PP, p.VPP, p.CP, p.EP, p.ETP) < 1 {
 		words := fmt.Sprintf("dp %d · tp %d · pp %d · vpp %d", p.DP, p.TP, p.PP, p.VPP)
@@ -207,7 +208,7 @@ func legal(p *ir.Plan, s *ruleContext) []Reason {
 	return rs
 }
 
-// nearbyMultiples names the batches next to one that n does not divide and that it does.
+// nearbyMultiples names the batches next to a given one that n divides.
 func nearbyMultiples(batch, n int) string {
 	below := batch / n * n
 	if below == 0 {
@@ -216,7 +217,7 @@ func nearbyMultiples(batch, n int) string {
 	return fmt.Sprintf("it divides %d and %d", below, below+n)
 }
 
-// nearestValues names the allowed values (ascending) next to one that is not, as values to use: "2 or 4".
+// nearestValues names the allowed values (ascending) next to an illegal one: "2 or 4".
 func nearestValues(allowed []int, v int) string {
 	i, _ := slices.BinarySearch(allowed, v)
 	switch {
@@ -231,8 +232,8 @@ func nearestValues(allowed []int, v int) string {
 // maxListed is the largest number of allowed values that a message lists in full.
 const maxListed = 8
 
-// whyGroup says which zero_group divides a plan's replicas into groups: all of them if they are few, else those next to
-// it.
+// whyGroup names the values of zero_group that divide a plan's replicas into groups: all if they are few, or else the
+// nearest.
 func whyGroup(p *ir.Plan) string {
 	replicas := fmt.Sprintf("dp %d", p.DP)
 	if p.CP > 1 {
@@ -254,7 +255,7 @@ func whyGroup(p *ir.Plan) string {
 	return fmt.Sprintf("zero_group %d does not divide %s: use %s; 1 is for zero 0", p.ZeroGroup, replicas, use)
 }
 
-// nearbyDo names the allowed values (ascending) next to one that is not: "2 and 4 do".
+// nearbyDo names the allowed values (ascending) next to an illegal one: "2 and 4 do".
 func nearbyDo(allowed []int, v int) string {
 	i, _ := slices.BinarySearch(allowed, v)
 	switch {
@@ -266,8 +267,8 @@ func nearbyDo(allowed []int, v int) string {
 	return fmt.Sprintf("%d and %d do", allowed[i-1], allowed[i])
 }
 
-// headCuts are the degrees that cut the heads evenly: the divisors of the K/V heads, and beyond them their multiples
-// that cut each one's queries.
+// headCuts returns the degrees that split the heads evenly: the divisors of the K/V heads, and multiples of the K/V
+// heads that split each one's queries.
 func (d *Dims) headCuts() []int {
 	cuts := divisors(d.KVHeads)
 	for _, g := range divisors(d.Group)[1:] {
@@ -276,17 +277,17 @@ func (d *Dims) headCuts() []int {
 	return cuts
 }
 
-// rowsForAll says whether each of tp ranks has a row of the vocabulary.
+// rowsForAll reports whether each of tp ranks has a row of the vocabulary.
 func (d *Dims) rowsForAll(tp int) bool { return (tp-1)*((d.Vocab+tp-1)/tp) < d.Vocab }
 
-// widestVocab is the largest degree up to tp that leaves no rank without a row.
+// widestVocab returns the largest degree up to tp that leaves no rank without a row.
 func (d *Dims) widestVocab(tp int) int {
 	rows := (d.Vocab + tp - 1) / tp
-	return (d.Vocab + rows - 1) / rows // fewer ranks with as many rows each would have some to spare
+	return (d.Vocab + rows - 1) / rows // fewer ranks with as many rows each
 }
 
-// whyRanks says which dp makes the other degrees whole on the devices, or which of them there could be: where no dp
-// does, it is not named, since a job that says none did not write the one of its plan.
+// whyRanks names the dp with which the degrees match the devices, or else the possible values of another degree. dp
+// is not named if no value works, because a job without a dp did not choose the one of its plan.
 func whyRanks(p *ir.Plan, s *ruleContext) string {
 	ranks := p.TP * p.PP * p.CP
 	if s.devices%ranks == 0 {
@@ -308,7 +309,7 @@ func whyRanks(p *ir.Plan, s *ruleContext) string {
 		ranks, s.devices, hint)
 }
 
-// factors are the degrees of tp, pp and cp above 1, and those that are always named.
+// factors returns the degrees of tp, pp and cp above 1, and those that are always named.
 func factors(p *ir.Plan, always ...string) (out []string) {
 	for _, axis := range []string{"dp", "tp", "pp", "cp"} {
 		if n := degree(p, axis); slices.Contains(always, axis) || n > 1 && axis != "dp" {
@@ -318,8 +319,8 @@ func factors(p *ir.Plan, always ...string) (out []string) {
 	return out
 }
 
-// axisOrders are the orders of the axes that differ: every one of those with more than one rank, where there is more
-// than one node; axes of one rank stay where they are.
+// axisOrders returns the distinct axis orders: all permutations of the axes with several ranks, if there are several
+// nodes. Axes of one rank keep their position.
 func axisOrders(p *ir.Plan, nodes int) []string {
 	names := splitOrder(usualOrder(p))
 	var active []int
@@ -338,14 +339,14 @@ func axisOrders(p *ir.Plan, nodes int) []string {
 			order[active[i]] = names[active[j]]
 		}
 		if slices.Index(order, "cp") > slices.Index(order, "dp") {
-			continue // what dp moves once a step cp moves in each layer
+			continue // cp communicates in each layer, and dp only once per step
 		}
 		out = append(out, strings.Join(order, ","))
 	}
 	return out
 }
 
-// usualOrder is the order of a plan's axes where nothing speaks for another.
+// usualOrder returns the default axis order of a plan.
 func usualOrder(p *ir.Plan) string {
 	switch {
 	case p.CP > 1 && p.PP > 1:
@@ -358,7 +359,7 @@ func usualOrder(p *ir.Plan) string {
 	return "tp,dp"
 }
 
-// permutations of 0 to n-1, the identity first.
+// permutations returns the permutations of 0 to n-1, the identity first.
 func permutations(n int) [][]int {
 	if n == 0 {
 		return [][]int{nil}
@@ -372,7 +373,7 @@ func permutations(n int) [][]int {
 	return out
 }
 
-// countAll are a plan's stage_layers; nil where they are no list of counts.
+// counts parses a plan's stage_layers; nil if it is not a list of counts.
 func counts(p *ir.Plan) []int {
 	var out []int
 	for _, w := range strings.Split(p.StageLayers, ",") {
@@ -385,11 +386,12 @@ func counts(p *ir.Plan) []int {
 	return out
 }
 
+// joinCounts is the inverse of counts.
 func joinCounts(ns []int) string {
 	return string(appendCounts(nil, ns))
 }
 
-// appendCounts writes counts behind a text.
+// appendCounts appends counts to a text.
 func appendCounts(text []byte, ns []int) []byte {
 	for i, n := range ns {
 		if i > 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// contextRules are those of context parallelism.
+// contextRules are the rules of context parallelism.
 var contextRules = []rule{
 	{"cp_kind", "cp 1 has cp_kind none, cp above 1 gather, heads or ring", func(p *ir.Plan, _ *ruleContext) bool {
 		return (p.CP == 1) == (p.CPKind == "none") && slices.Contains(ir.ContextKinds, p.CPKind)
@@ -54,14 +54,14 @@ var contextRules = []rule{
 	}},
 }
 
-// contextCuts are the degrees that cut the heads of a rank evenly, as headCuts are those of all heads.
+// contextCuts returns the values of cp that split the heads of a rank evenly, as headCuts does for all heads.
 func (d *Dims) contextCuts(p *ir.Plan) []int {
 	own := Dims{KVHeads: max(1, d.KVHeads/p.TP), Group: max(1, d.Group/max(1, p.TP/max(1, d.KVHeads)))}
 	return own.headCuts()
 }
 
-// zeroGroups are the numbers of replicas that can share a copy of the state: all of both where experts have other
-// replicas, edp, which all share one copy too.
+// zeroGroups returns the numbers of replicas that can share a copy of the state. If experts have replicas of their
+// own (edp), it is all of them, because experts then share one copy too.
 func zeroGroups(p *ir.Plan) []int {
 	if hasOwnReplicas(p) && p.Replicas() > 1 {
 		return []int{p.Replicas()}
@@ -69,7 +69,7 @@ func zeroGroups(p *ir.Plan) []int {
 	return replicaGroups(p)
 }
 
-// replicaGroups are the numbers of replicas that are equal groups of them: all of cp, and of dp a part that divides it.
+// replicaGroups returns the sizes of equal groups of replicas: all of cp times a divisor of dp.
 func replicaGroups(p *ir.Plan) []int {
 	var out []int
 	for _, n := range divisors(p.DP) {

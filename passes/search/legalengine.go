@@ -7,15 +7,17 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Engines other than planc's run only some of the legal plans: costmodel.PlanRules says which. A search under such an
-// engine offers no other plan.
+// Engines other than planc's run only some of the legal plans, see costmodel.PlanRules. A search under such an engine
+// offers no other plan.
 
-// newSetting returns what the rules look at for a problem's plans, its engine's rules included.
+// newSetting returns the rule context of a problem, including its engine's rules.
 func newSetting(p *Problem, d Dims) *ruleContext {
 	s := &ruleContext{Dims: d, devices: p.Cluster.Devices(), nodes: p.Cluster.Nodes, batch: p.GlobalBatch, rules: rules,
 		shape: costmodel.Shape{Layers: d.Layers, KVHeads: d.KVHeads, Given: p.Pins["stage_layers"] != nil}}
 	for _, r := range p.engine().PlanRules() {
-		s.engine = append(s.engine, rule{r.Key, r.When, func(p *ir.Plan, s *ruleContext) bool { return r.OK(p, &s.shape) },
+		s.engine = append(s.engine, rule{r.Key, r.When, func(p *ir.Plan, s *ruleContext) bool {
+			return r.OK(p, &s.shape)
+		},
 			func(p *ir.Plan, s *ruleContext) string { return r.Why(p, &s.shape, keyValues(*p)[r.Key]) }})
 	}
 	if len(s.engine) > 0 {
@@ -24,8 +26,8 @@ func newSetting(p *Problem, d Dims) *ruleContext {
 	return s
 }
 
-// balanceUnlike reports whether the problem's engine can run a plan, as far as its rules about some keys say: keys whose rules
-// look at nothing but the plan.
+// runs reports whether the problem's engine can run a plan, according to its rules for some keys. Those rules must
+// depend on the plan alone.
 func (p *Problem) runs(plan *ir.Plan, keys ...string) bool {
 	for _, r := range p.engine().PlanRules() {
 		if slices.Contains(keys, r.Key) && !r.OK(plan, &costmodel.Shape{}) {

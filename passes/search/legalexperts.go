@@ -7,7 +7,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// expertRules are those of expert parallelism: experts regroup the ranks of dp, cp and tp as edp · ep · etp.
+// expertRules are the rules of expert parallelism. Experts regroup the ranks of dp, cp and tp as edp · ep · etp.
 var expertRules = []rule{
 	{"ep", "ep above 1 has a model with experts, whose number it divides", func(p *ir.Plan, s *ruleContext) bool {
 		return p.EP == 1 || s.Experts%p.EP == 0 && s.Experts > 0
@@ -15,7 +15,8 @@ var expertRules = []rule{
 		if s.Experts == 0 {
 			return fmt.Sprintf("ep %d needs a model with experts (1 does not)", p.EP)
 		}
-		return fmt.Sprintf("ep %d does not divide %d experts (%s)", p.EP, s.Experts, nearbyDo(divisors(s.Experts), p.EP))
+		return fmt.Sprintf("ep %d does not divide %d experts (%s)", p.EP, s.Experts,
+			nearbyDo(divisors(s.Experts), p.EP))
 	}},
 	{"etp", "etp above 1 has a model with experts, and divides tp", func(p *ir.Plan, s *ruleContext) bool {
 		return p.ETP == 1 || s.Experts > 0 && p.TP%p.ETP == 0
@@ -60,10 +61,10 @@ var expertRules = []rule{
 	}},
 }
 
-// wrongExperts says what is wrong with how ep takes its ranks, "" if nothing is.
+// wrongExperts returns what is wrong with the ranks that ep takes; "" if nothing is.
 func (s *ruleContext) wrongExperts(p *ir.Plan) string {
 	if p.EP*p.ETP == 1 || s.Experts == 0 || p.TP%p.ETP != 0 {
-		return "" // or another rule's
+		return "" // or another rule reports it
 	}
 	tp, cp, dp, err := p.ExpertParts()
 	if err != nil {
@@ -83,7 +84,7 @@ func (s *ruleContext) wrongExperts(p *ir.Plan) string {
 	return ""
 }
 
-// expertCuts are the degrees of ep that its ranks allow, beside the ranks that etp takes.
+// expertCuts returns the degrees of ep that the ranks allow, given the ranks that etp takes.
 func (s *ruleContext) expertCuts(p *ir.Plan) []int {
 	var out []int
 	for _, n := range divisors(s.Experts) {
@@ -96,7 +97,7 @@ func (s *ruleContext) expertCuts(p *ir.Plan) []int {
 	return append(out, 1)[:max(1, len(out))]
 }
 
-// nests tells whether one axis can be cut after each of these numbers of ranks.
+// nests reports whether one axis can be split at each of these numbers of ranks.
 func nests(cuts ...int) bool {
 	slices.Sort(cuts)
 	for i := 1; i < len(cuts); i++ {
@@ -107,8 +108,9 @@ func nests(cuts ...int) bool {
 	return true
 }
 
-// splitBackward tells whether experts have other replicas than the rest of a model: edp are other ranks than dp · cp.
+// hasOwnReplicas reports whether experts have replicas other than those of the rest of the model: edp differs from dp
+// · cp.
 func hasOwnReplicas(p *ir.Plan) bool { return p.MoESlack > 0 && p.EP*p.ETP != p.TP }
 
-// expertReplicas is edp.
+// expertReplicas returns edp.
 func expertReplicas(p *ir.Plan) int { return p.DP * p.CP * p.TP / (p.EP * p.ETP) }

@@ -7,7 +7,7 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// stageRules are those of the pipeline.
+// stageRules are the rules of the pipeline.
 var stageRules = []rule{
 	{"schedule", "pp 1 has schedule none, pp above 1 another one", func(p *ir.Plan, _ *ruleContext) bool {
 		return (p.PP == 1) == (p.Schedule == "none")
@@ -25,21 +25,22 @@ var stageRules = []rule{
 			return fmt.Sprintf("pp %d · vpp %d is %d chunks; %d blocks with embedding and head fill %d at most", p.PP,
 				p.VPP, p.PP*p.VPP, s.Layers, s.maxChunks())
 		}},
-	{"vpp", "schedule interleaved has vpp above 1, zb-v vpp 2, the others vpp 1", func(p *ir.Plan, _ *ruleContext) bool {
-		switch p.Schedule {
-		case "interleaved":
-			return p.VPP > 1
-		case "zb-v":
-			return p.VPP == 2
-		}
-		return p.VPP == 1
-	}, func(p *ir.Plan, _ *ruleContext) string {
-		want := map[string]string{"interleaved": "2 or more", "zb-v": "2"}[p.Schedule]
-		if want == "" {
-			want = "1"
-		}
-		return fmt.Sprintf("schedule %s has vpp %s, not %d", p.Schedule, want, p.VPP)
-	}},
+	{"vpp", "schedule interleaved has vpp above 1, zb-v vpp 2, the others vpp 1",
+		func(p *ir.Plan, _ *ruleContext) bool {
+			switch p.Schedule {
+			case "interleaved":
+				return p.VPP > 1
+			case "zb-v":
+				return p.VPP == 2
+			}
+			return p.VPP == 1
+		}, func(p *ir.Plan, _ *ruleContext) string {
+			want := map[string]string{"interleaved": "2 or more", "zb-v": "2"}[p.Schedule]
+			if want == "" {
+				want = "1"
+			}
+			return fmt.Sprintf("schedule %s has vpp %s, not %d", p.Schedule, want, p.VPP)
+		}},
 	{"schedule", "interleaved goes round in groups of pp micro-batches: pp divides their number",
 		func(p *ir.Plan, _ *ruleContext) bool {
 			return p.Schedule != "interleaved" || p.MicroBatches%p.PP == 0
@@ -69,15 +70,15 @@ var stageRules = []rule{
 		}},
 }
 
-// knownSchedule tells whether the passes have a schedule of a pipeline.
+// knownSchedule reports whether the passes have a pipeline schedule of that name.
 func knownSchedule(name string) bool { return name != "none" && passes.HasSchedule(name) }
 
-// goodCounts checks stage_layers, where there can be that many chunks.
+// goodCounts checks stage_layers, unless there are too many chunks anyway.
 func goodCounts(p *ir.Plan, s *ruleContext) bool {
 	return p.PP*p.VPP > s.maxChunks() || wrongCounts(p, s) == ""
 }
 
-// wrongCounts says what stage_layers are that they may not be, "" if they are right.
+// wrongCounts returns what is wrong with stage_layers; "" if nothing is.
 func wrongCounts(p *ir.Plan, s *ruleContext) string {
 	ns := s.countsOf(p)
 	sum := 0
@@ -90,7 +91,7 @@ func wrongCounts(p *ir.Plan, s *ruleContext) string {
 	switch {
 	case ns == nil:
 		return "is no list of counts"
-	case sum != s.Layers: // whatever pp and vpp may be
+	case sum != s.Layers: // for any pp and vpp
 		return fmt.Sprintf("adds up to %d", sum)
 	case len(ns) != p.PP*p.VPP:
 		return fmt.Sprintf("has %d counts", len(ns))
@@ -98,7 +99,7 @@ func wrongCounts(p *ir.Plan, s *ruleContext) string {
 	return ""
 }
 
-// countsOf are a plan's stage_layers as numbers.
+// countsOf returns a plan's stage_layers as numbers.
 func (s *ruleContext) countsOf(p *ir.Plan) []int {
 	if ns, met := s.parsedCounts[p.StageLayers]; met {
 		return ns
@@ -110,7 +111,7 @@ func (s *ruleContext) countsOf(p *ir.Plan) []int {
 	return ns
 }
 
-// maxChunks is how many chunks the blocks, the embedding and the head can be.
+// maxChunks returns the largest number of chunks that the blocks, the embedding and the head can fill.
 func (d *Dims) maxChunks() int {
 	n := d.Layers
 	if d.Embed {

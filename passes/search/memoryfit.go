@@ -2,43 +2,44 @@ package search
 
 import "slices"
 
-// What a family's plans need of memory does not depend on how fast devices and networks are. What one question found
-// out of it serves the next about the same model.
+// The memory of a family's plans does not depend on the speed of devices and networks. So questions about the same
+// model share these results.
 
-// memoryFitKey is what tells apart families whose plans need different memory, and devices that have different room.
+// memoryFitKey identifies families whose plans need the same memory, on devices with the same capacity.
 type memoryFitKey struct {
 	frame             *pipelineSplit
-	of                *profile // of layers where nothing is recomputed
+	of                *profile // profile of layers without recomputation
 	dp, micro, micros int32
 	schedule          uint8
 	cpu               bool
 	capacity          int
 }
 
-// memoryFit is what is known of whether a family's plans fit.
+// memoryFit is what is known about whether a family's plans fit.
 type memoryFit struct {
-	minBytes int          // see [searcher.minBytes]; 0: not known
-	branches [4]branchFit // by [again.index]
+	minBytes int          // see [searcher.minBytes]; 0 if not known
+	branches [4]branchFit // by [recomputeChoice.index]
 }
 
-// branchFit are n and over of a branch.
+// branchFit is the results of [searcher.branchFit].
 type branchFit struct {
 	known        bool
 	n, overBytes int
 }
 
-// fitPins are the keys that say which of a family's plans there are: where one is pinned, nothing is shared.
+// fitPins are the keys that restrict which plans of a family exist. If one is pinned, nothing is shared.
 var fitPins = []string{"zero", "zero_group", "recompute", "recompute_layers", "recompute_every", "recompute_split"}
 
-// countScratch tells whether what is known of a family of a problem holds of others that are alike. Other engines need memory
-// that depends on more.
+// sharesFits reports whether memory results of one family hold for all families with the same key. The memory of
+// other engines depends on more.
 func (p *Problem) sharesFits() bool {
 	return p.engine().Own && (len(p.Pins) == 0 || !slices.ContainsFunc(fitPins, func(key string) bool {
 		return p.Pins[key] != nil
 	}))
 }
 
-// memoryFitKey is a family's; ok is false where nothing is shared, or its frame was never met.
+// memoryFitKey returns the key of a family. ok is false if nothing is shared, or if its pipeline split was never
+// computed.
 func (s *searcher) memoryFitKey(p *Problem, f *family) (k memoryFitKey, ok bool) {
 	if !p.sharesFits() {
 		return k, false
@@ -54,7 +55,7 @@ func (s *searcher) memoryFitKey(p *Problem, f *family) (k memoryFitKey, ok bool)
 	return k, k.frame != nil
 }
 
-// memoryFit is what is known of whether a family's plans fit, with room for more; nil where nothing is shared.
+// memoryFit returns the shared results of a family, a new entry if there are none; nil if nothing is shared.
 func (s *searcher) memoryFit(p *Problem, f *family) *memoryFit {
 	if f.fit == nil {
 		k, ok := s.memoryFitKey(p, f)
@@ -70,7 +71,7 @@ func (s *searcher) memoryFit(p *Problem, f *family) *memoryFit {
 	return f.fit
 }
 
-// clone are fittings of their own.
+// copyFits returns a copy of the results that can change independently.
 func copyFits(all map[memoryFitKey]*memoryFit) map[memoryFitKey]*memoryFit {
 	out, room := make(map[memoryFitKey]*memoryFit, len(all)), make([]memoryFit, 0, len(all))
 	for k, v := range all {
@@ -80,7 +81,7 @@ func copyFits(all map[memoryFitKey]*memoryFit) map[memoryFitKey]*memoryFit {
 	return out
 }
 
-// index numbers choices of what is recomputed where no pin fixes one.
+// index numbers the recompute choices that exist without pins.
 func (a *recomputeChoice) index() int {
 	if a.grouped {
 		return 3
@@ -88,7 +89,7 @@ func (a *recomputeChoice) index() int {
 	return a.variant(false)
 }
 
-// cannotFit tells whether it is known already that none of a family's plans fits.
+// cannotFit reports whether it is already known that none of a family's plans fits.
 func (s *searcher) cannotFit(p *Problem, f *family) bool {
 	if f.fit == nil && !f.fitSought {
 		f.fitSought = true

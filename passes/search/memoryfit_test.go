@@ -41,7 +41,8 @@ func TestFittings(t *testing.T) {
 			clear(fresh.memoryFits)
 			fresh.boundBranch(p, b)
 			if b.overBytes == 0 {
-				t.Errorf("%v is taken for one that does not fit; with recompute %v it may", f.plan.Text(), b.recompute.kind)
+				t.Errorf("%v is taken for one that does not fit; with recompute %v it may", f.plan.Text(),
+					b.recompute.kind)
 			}
 		}
 	}

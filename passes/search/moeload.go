@@ -8,28 +8,29 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// moeLoad is what the tokens of a micro-batch are expected to make the experts of a block do, where each token is as
-// likely to choose any expert as any other. Memory, moves and loops over elements have all places of each round; a
-// CPU's products pass over those that stay empty, so that their work is the tokens', in however many rounds.
+// moeLoad is the expected work of a block's experts for the tokens of a micro-batch, if each token is equally likely
+// to choose any expert. Memory, communication and element-wise ops process all slots of each round. A CPU's GEMMs
+// skip empty slots, so their work is that of the tokens, in any number of rounds.
 type moeLoad struct {
 	rounds     float64
-	filledPart float64 // of the places of all rounds, the part that products work on
-	emptyPart  float64 // of the places of all rounds, the part that no token has
-	rowRun     float64 // rows of a product that follow each other without an empty one between; 0: all
+	filledPart float64 // fraction of all slots that GEMMs work on
+	emptyPart  float64 // fraction of all slots that no token fills
+	// consecutive rows of a GEMM without an empty slot between them; 0 means all
+	rowRun float64
 }
 
-// expertDemand is how many tokens of a rank choose an expert, and the places for them.
+// expertDemand is how many tokens of a rank choose an expert, and the slots for them.
 type expertDemand struct {
-	even    float64 // where all are chosen alike
-	mean    float64 // of these, what is not dropped
-	fullest float64 // the fullest's, expected
-	limit   float64 // what no expert exceeds
-	slots   float64 // of a round
+	even    float64 // if all experts are chosen equally often
+	mean    float64 // even, minus dropped tokens
+	fullest float64 // expected tokens of the fullest expert
+	limit   float64 // tokens that no expert exceeds
+	slots   float64 // per round
 }
 
-// expertDemand is that of a micro-batch. The choices of a rank's tokens for an expert are binomial, but no more than the
-// expert takes of a sequence; all ranks that exchange tokens go on until the fullest place is empty: of n such counts
-// the largest is about sqrt(2 ln n) deviations above their mean.
+// expertDemand returns the demand of a micro-batch. A rank's choices of an expert are binomial, limited by what the
+// expert accepts of a sequence. All ranks that exchange tokens run rounds until the fullest expert is done. The
+// largest of n such counts is about sqrt(2 ln n) deviations above their mean.
 func (s *searcher) expertDemand(k *profileKey, micro int) expertDemand {
 	tokens := float64(micro * s.dims.Seq * k.experts.etp / (k.tp * k.cp))
 	choice := float64(s.dims.Choices) / float64(s.dims.Experts)
@@ -45,10 +46,10 @@ func (s *searcher) expertDemand(k *profileKey, micro int) expertDemand {
 	return c
 }
 
-// rounds are those after which the fullest place is empty.
+// rounds returns the rounds after which no expert has waiting tokens.
 func (c *expertDemand) rounds() float64 { return max(1, math.Ceil(c.fullest/c.slots-1e-9)) }
 
-// moeLoad is that of a micro-batch.
+// moeLoad returns the load of a micro-batch.
 func (s *searcher) moeLoad(k *profileKey, micro int) moeLoad {
 	if k.experts.slack == 0 {
 		return moeLoad{1, 1, 0, 0}
@@ -64,12 +65,13 @@ func (s *searcher) moeLoad(k *profileKey, micro int) moeLoad {
 	return l
 }
 
-// rowGap is how many empty places a CPU's kernel passes over; fewer are multiplied with the rest (runtime/cpu's
-// runGap).
+// rowGap is the number of empty slots above which a CPU's kernel skips them; fewer are multiplied with the rest
+// (runGap of runtime/cpu).
 const rowGap = 8
 
-// skipEmptySlots leaves of a product over all places of a round, whose result or whose sum has a row for each, the work of those
-// that tokens have. What is left is what the empty ones cost: they are looked through, and those of a result cleared.
+// skipEmptySlots reduces a GEMM over all slots of a round to the slots that tokens fill. perSlot says that its result
+// has a row per slot; otherwise its sum does. It returns the cost of the empty slots: they are scanned, and those of
+// a result are cleared.
 func (l moeLoad) skipEmptySlots(o *costmodel.Op, places bool) (empty costmodel.Op) {
 	if o.Kind != costmodel.Matrix || l.rowRun == 0 {
 		return empty
@@ -89,14 +91,14 @@ func (l moeLoad) skipEmptySlots(o *costmodel.Op, places bool) (empty costmodel.O
 	return empty
 }
 
-// withoutPadding is an op over all places of a round as if none of them were empty: what it would cost at the rate that it has.
-// A product that passes over empty places is so already.
+// withoutPadding returns an op over all slots of a round as if none were empty, at the same rate. A GEMM that skips
+// empty slots already is.
 func (l moeLoad) withoutPadding(o costmodel.Op, places bool) costmodel.Op {
 	matrix, some := o.Kind == costmodel.Matrix, 1-l.emptyPart
 	if matrix && l.rowRun > 0 {
 		return o
 	}
-	fixed := 0.0 // bytes of weights, or of their gradients
+	fixed := 0.0 // bytes of weights or of their gradients
 	if g := o.Shape; matrix {
 		fixed = g.K * g.N
 		if !places {
@@ -109,7 +111,8 @@ func (l moeLoad) withoutPadding(o costmodel.Op, places bool) costmodel.Op {
 	return o
 }
 
-// recomputedOps are the ops of a function's rounds that make forward values again: those that no gradient leads to.
+// recomputedOps returns the ops of a backward function's rounds that recompute forward values: those that do not
+// depend on a gradient.
 func recomputedOps(f *ir.Func) map[*ir.Node]bool {
 	if !slices.ContainsFunc(f.Nodes, func(n *ir.Node) bool { return n.Attr.Round }) {
 		return nil

@@ -7,13 +7,14 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// minBatchGain is which fraction more tokens a second a near batch must train on to be named, and betterBatch by which
-// fraction a batch must gain more than a nearer one, which is what predictions can tell apart.
+// minBatchGain is the fraction of tokens per second that a near batch must gain to be reported. minBatchAdvantage is
+// the fraction by which a batch must gain more than a nearer one, which is what predictions can tell apart.
 const minBatchGain, minBatchAdvantage = 0.05, 0.02
 
-// NearBatches are the batches next to a problem's that its devices divide better, the nearest first: the multiples of
-// the number of devices on either side, and those of the devices divided by what divides a node, as if so many devices
-// held one replica. None is more than half of the batch away. There are none if the devices divide the batch.
+// NearBatches returns the batches near a problem's that its devices divide better, the nearest first. They are the
+// multiples, on either side, of the number of devices, and of the devices divided by each divisor of a node's
+// devices, as if that many devices held one replica. None is more than half of the batch away. There are none if the
+// devices divide the batch.
 func NearBatches(p *Problem) (out []int) {
 	batch := p.GlobalBatch
 	for _, m := range divisors(p.Cluster.Node.Devices) {
@@ -33,9 +34,9 @@ func NearBatches(p *Problem) (out []int) {
 	return slices.Compact(out)
 }
 
-// NearBatch is the near batch that trains on most tokens a second, with the plan to recommend for it; a nearer batch is
-// preferred to one that gains less than betterBatch more. ok is false if that plan does not gain batchGain over base,
-// the plan to recommend for the problem itself.
+// NearBatch returns the near batch that trains on the most tokens per second, with the plan to recommend for it. A
+// nearer batch is preferred to one that gains less than minBatchAdvantage more. ok is false if that plan does not
+// gain minBatchGain over base, the plan to recommend for the problem itself.
 func (r *Series) NearBatch(p *Problem, base Priced) (best Lever, ok bool) {
 	found, least := *p, minBatchGain
 	for _, n := range NearBatches(p) {

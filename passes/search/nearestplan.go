@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// nearest is the plan that lacks least memory; of equals the faster, then the earlier.
+// nearest returns the plan that exceeds memory least; of equal ones the fastest, then the first.
 func (s *searcher) nearest(sp *planSpace, k *filter) Priced {
 	if k == nil {
 		k = &filter{}
@@ -28,7 +28,7 @@ func (s *searcher) nearest(sp *planSpace, k *filter) Priced {
 	return s.priced(&n.best.candidate)
 }
 
-// nearest is the plan so far that lacks least.
+// nearest is the plan so far that exceeds memory least.
 type nearest struct {
 	s     *searcher
 	best  *member
@@ -36,7 +36,7 @@ type nearest struct {
 	found bool
 }
 
-// family looks at a family's plans, those that may lack least first.
+// family examines a family's plans, those that may exceed memory least first.
 func (n *nearest) family(sp *planSpace, f *family, k *filter) {
 	var ms []*member
 	for _, b := range n.s.branchesOf(sp.problem, f) {
@@ -60,7 +60,7 @@ func (n *nearest) family(sp *planSpace, f *family, k *filter) {
 	}
 }
 
-// searchChanged looks at a member.
+// try examines a member.
 func (n *nearest) try(m *member) {
 	switch {
 	case !n.found || m.overBytes < n.over:

@@ -2,12 +2,12 @@ package search
 
 import "github.com/planc-dev/planc/costmodel"
 
-// minNearSpeedup is by which factor more tokens a second a near question must train on to be named.
+// minNearSpeedup is the factor in tokens per second by which a near question must be faster to be reported.
 const minNearSpeedup = 1.2
 
-// nearTrials are questions near a problem whose answers may be far faster: half of the nodes, and one; and the batches
-// next to its own that the number of devices divides, where that does not divide its own and they are no more than a
-// half away.
+// nearTrials returns questions near a problem whose answers may be far faster: half the nodes, and one node. If the
+// number of devices does not divide the batch, they include the nearest batches that it divides, at most half the
+// batch away.
 func nearTrials(p *Problem) (out []Trial) {
 	nodes := p.Cluster.Nodes
 	for _, n := range []int{nodes / 2, 1} {
@@ -33,8 +33,8 @@ func nearTrials(p *Problem) (out []Trial) {
 	return out
 }
 
-// near is what a near question comes to, if that is notably faster than the best plan of the problem as it is. What
-// cannot be is seen by bounds, so that it is soon known where nothing is. most is as [Series.within] has it.
+// near answers a near question, if that is notably faster than the best plan of the problem. Bounds soon show if it
+// cannot be. most is as in [Series.within].
 func (t *Trial) near(r *Series, base Priced, batch, most int) (Lever, bool) {
 	limit := base.Predict.StepS * costmodel.Seconds(float64(t.Problem.GlobalBatch)/float64(batch)/minNearSpeedup)
 	best, ok, err := r.within(&t.Problem, limit*(1+rounding), most)
@@ -45,17 +45,17 @@ func (t *Trial) near(r *Series, base Priced, batch, most int) (Lever, bool) {
 	return Lever{t.Name, t.Set, gain, &best}, gain >= minNearSpeedup-1
 }
 
-// What [Result.Near] looks at: questions whose answers are soon known. On 2 cores of an Intel Xeon (Granite Rapids),
-// 2026-11-23, they made planc plan 23 ms longer at most, of nine jobs with batches that devices divide and others;
-// where they are not bounded, they take as long as the search itself: 72 ms beside 68 for GPT-2 1558M with a batch of
+// Limits of [Result.Near], which only asks questions that are answered soon. Measured on 2 cores of an Intel Xeon
+// (Granite Rapids), 2026-11-23: near questions took at most 23 ms of nine jobs, with and without batches that the
+// devices divide. If not bounded, they take as long as the search: 72 ms after 68 ms for GPT-2 1558M with a batch of
 // 100 on 4 nodes of 8 RTX 4090.
 const (
-	maxNearSpace    = 1 << 15 // of the problem's own space
-	maxNearFamilies = 160     // of the near question's
+	maxNearSpace    = 1 << 15 // plans of the problem's own space
+	maxNearFamilies = 160     // families of the near question
 )
 
-// Near is the near question that is notably faster than own, the best plan of the result's problem, the fastest of
-// those that are soon known; ok is false if there is none. [Result.Beyond] knows all of them.
+// Near returns the fastest near question that is notably faster than own, the best plan of the result's problem,
+// among those that are answered soon. ok is false if there is none. [Result.Beyond] asks all of them.
 func (r *Result) Near(own Priced) (best Lever, ok bool) {
 	if r.Counts.Space > maxNearSpace {
 		return best, false

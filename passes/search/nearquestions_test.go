@@ -94,7 +94,8 @@ func TestNearOfMany(t *testing.T) {
 		for _, trial := range nearTrials(p) {
 			got, ok := trial.near(s, r.Fastest, p.GlobalBatch, 0)
 			want, fits := new(Series).fastest(&trial.Problem)
-			faster := fits && costmodel.SixDigits(want.Predict.TokensPerS/r.Fastest.Predict.TokensPerS-1) >= minNearSpeedup-1
+			faster := fits && costmodel.SixDigits(want.Predict.TokensPerS/r.Fastest.Predict.TokensPerS-1) >=
+				minNearSpeedup-1
 			if ok != faster || ok && *got.Best != want {
 				t.Errorf("seed %d: %v comes to %v, %+v; a search from nothing to %v (%v)", seed, trial.Set, ok, got,
 					want.Plan.Text(), fits)

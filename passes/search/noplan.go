@@ -10,37 +10,37 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// NoPlanCode is reported for a job for which no plan fits. Exit 3.
+// NoPlanCode is reported for a job for which no plan fits. planc exits with 3.
 //
 // Example:
 //
-//	cluster: {node: t4, nodes: 1}
+// cluster: {node: t4, nodes: 1}
 const NoPlanCode ir.Code = "NoPlan"
 
 // NoPlan is the error that no plan fits.
 type NoPlan struct {
-	Nearest Priced // lacks least
+	Nearest Priced // the plan that exceeds memory least
 	NoFit   NoFit
 	Counts  Counts
-	Changes []Change // that would fit, the cheapest first
+	Changes []Change // changes under which a plan fits, the cheapest first
 }
 
 // Change is a change of the job under which a plan fits.
 type Change struct {
-	Set     map[string]any // fields of the job and their values; nil removes one
+	Set     map[string]any // fields of the job and their values; nil removes a field
 	Best    Priced
-	Cluster *costmodel.Cluster // with the change
+	Cluster *costmodel.Cluster // the cluster with the change
 }
 
-// PricePerHour is what the change's cluster costs an hour, in whole nodes; 0 if the cluster has no price.
+// PricePerHour returns the cost per hour of the change's cluster, in whole nodes; 0 if the cluster has no price.
 func (c Change) PricePerHour() float64 {
 	return c.Cluster.Node.PricePerHour * float64(c.Cluster.Nodes)
 }
 
-// Args are the change as arguments of planc: "--set cluster.nodes=4".
+// Args returns the change as arguments of planc: "--set cluster.nodes=4".
 func (c Change) Args() string { return strings.Join(c.Words(), " ") }
 
-// Words are the arguments, each with its --set.
+// Words returns the arguments, each with its --set.
 func (c Change) Words() (words []string) {
 	for _, k := range slices.Sorted(maps.Keys(c.Set)) {
 		v := "null"
@@ -64,13 +64,13 @@ func (e *NoPlan) Error() string {
 	return b.String()
 }
 
-// noPlan explains that nothing fits.
+// noPlan returns the error that nothing fits, with the changes that help.
 func (s *searcher) noPlan(sp *planSpace, counts Counts) *NoPlan {
 	near := s.nearest(sp, nil)
 	return &NoPlan{Nearest: near, NoFit: noFitOf(near), Counts: counts, Changes: s.changes()}
 }
 
-// noFitOf says by how much a plan does not fit.
+// noFitOf returns by how much a plan does not fit.
 func noFitOf(p Priced) NoFit {
 	return NoFit{OverBytes: p.Predict.MemoryBytes.Over(), Part: p.Predict.MemoryBytes.Largest(), Stage: p.Stage}
 }

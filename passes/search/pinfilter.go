@@ -6,8 +6,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// narrowing are the keys whose pins only take families out of a space, with their values; pins of others may ask for
-// plans that are tried on request alone.
+// narrowing are the keys whose pins only remove families from a space, with their values. Pins of other keys may ask
+// for plans that are only tried on request.
 var narrowing = map[string]func(*ir.Plan) string{
 	"dp":            intValue(func(p *ir.Plan) int { return p.DP }),
 	"tp":            intValue(func(p *ir.Plan) int { return p.TP }),
@@ -18,13 +18,13 @@ var narrowing = map[string]func(*ir.Plan) string{
 	"micro_batches": intValue(func(p *ir.Plan) int { return p.MicroBatches }),
 }
 
-// filterFor restricts a search under some pins to plans with further pinned values, where that is the same as a search of
-// the space with all of them; else nil.
+// filterFor returns the filter for plans with further pinned values, if filtering is the same as searching the space
+// with all pins; otherwise nil.
 func (p Pins) filterFor(under Pins) *filter {
 	families := Pins{}
 	for key, values := range p {
 		switch {
-		case under[key] != nil: // which these replace
+		case under[key] != nil: // these pins replace those
 			return nil
 		case narrowing[key] != nil:
 			families[key] = values
@@ -43,14 +43,15 @@ func (p Pins) filterFor(under Pins) *filter {
 		},
 		recompute: func(kind string) bool { return p.allows("recompute", kind) },
 		member: func(m *member) bool {
-			return p.allows("zero", strconv.Itoa(m.sharding.zero)) && p.allows("zero_group", strconv.Itoa(m.sharding.group)) &&
+			return p.allows("zero", strconv.Itoa(m.sharding.zero)) && p.allows("zero_group",
+				strconv.Itoa(m.sharding.group)) &&
 				p.allows("axis_order", m.order.name)
 		},
 	}
 }
 
-// bestWithPins is the plan to recommend with further pins, found in the space that was searched if it holds one that fits. It
-// fails as [Series.alternative] does.
+// bestWithPins returns the plan to recommend with further pins, from the space that was searched if it has one that
+// fits. Its errors are those of [Series.alternative].
 func (r *Result) bestWithPins(pins Pins, by *Series) (Alternative, error) {
 	if pins.matches(&r.Best.Plan) {
 		return Alternative{Plan: r.Best.Plan, Predict: r.Best.Predict}, nil
@@ -64,8 +65,8 @@ func (r *Result) bestWithPins(pins Pins, by *Series) (Alternative, error) {
 	return by.alternative(r.searcher.problem, pins, r.Best)
 }
 
-// WhyNot is [WhyNot] of the result's problem and plan, answered from what the search has found out. It is for results
-// of [Search].
+// WhyNot is [WhyNot] for the result's problem and plan. It reuses what the search found. The result must come from
+// [Search].
 func (r *Result) WhyNot(pins Pins) (Alternative, error) {
 	return r.bestWithPins(pins, &Series{model: r.searcher.problem.Model, caches: r.searcher.caches})
 }

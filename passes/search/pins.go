@@ -9,11 +9,11 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// Pins are the values that a plan's keys may take, by the key's name and as [ir.Plan.Text] prints values: "8",
-// "true", "none". A key that is absent is free.
+// Pins are the values that a plan's keys may take, by key and in the text form of [ir.Plan.Text]: "8", "true",
+// "none". A key that is absent is free.
 type Pins map[string][]string
 
-// PinsOf are a job's pins.
+// PinsOf returns a job's pins.
 func PinsOf(p *spec.Pins) Pins {
 	out := Pins{}
 	pin(out, "dp", p.DP)
@@ -49,13 +49,13 @@ func pin[T int | bool | string | float64](to Pins, key string, p spec.Pin[T]) {
 	}
 }
 
-// allows tells whether a key may have a value.
+// allows reports whether a key may have a value.
 func (p Pins) allows(key, value string) bool {
 	vs, pinned := p[key]
 	return !pinned || slices.Contains(vs, value)
 }
 
-// orderNames are the pinned keys, sorted.
+// names returns the pinned keys, sorted.
 func (p Pins) names() []string {
 	var ns []string
 	for k := range p {
@@ -65,7 +65,7 @@ func (p Pins) names() []string {
 	return ns
 }
 
-// With is p with the keys of more pinned as more says.
+// With returns the pins with those of more added or replaced.
 func (p Pins) With(more Pins) Pins {
 	out := Pins{}
 	for k, v := range p {
@@ -77,7 +77,7 @@ func (p Pins) With(more Pins) Pins {
 	return out
 }
 
-// Without is p with some keys free.
+// Without returns the pins with some keys free.
 func (p Pins) Without(keys ...string) Pins {
 	out := p.With(nil)
 	for _, k := range keys {
@@ -86,7 +86,7 @@ func (p Pins) Without(keys ...string) Pins {
 	return out
 }
 
-// String is the pins as --set writes them: "plan.sp=true plan.tp=3".
+// String returns the pins as --set writes them: "plan.sp=true plan.tp=3".
 func (p Pins) String() string {
 	if len(p) == 0 {
 		return "any values"
@@ -102,7 +102,7 @@ func (p Pins) String() string {
 	return strings.Join(parts, " ")
 }
 
-// Words are the pins as screens say them, by key: "tp 1|2|4".
+// Words returns the pins as screens print them, by key: "tp 1|2|4".
 func (p Pins) Words() []string {
 	out := make([]string, 0, len(p))
 	for _, k := range p.names() {
@@ -111,7 +111,7 @@ func (p Pins) Words() []string {
 	return out
 }
 
-// keyValues are a plan's keys and their values as texts.
+// keyValues returns a plan's keys and their values as texts.
 func keyValues(p ir.Plan) map[string]string {
 	kv := map[string]string{}
 	for _, f := range strings.Split(p.Text(), " ") {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// ints are the values that a key may have: the pinned ones, ascending, or all.
+// ints returns the pinned values of a key, ascending, or all if it is free.
 func (p *Problem) ints(key string, all []int) []int {
 	texts, pinned := p.Pins[key]
 	if !pinned {
@@ -22,6 +22,7 @@ func (p *Problem) ints(key string, all []int) []int {
 	return slices.Compact(vs)
 }
 
+// bools returns the values that a key may have.
 func (p *Problem) bools(key string) []bool {
 	var vs []bool
 	for _, v := range []bool{false, true} {
@@ -32,7 +33,7 @@ func (p *Problem) bools(key string) []bool {
 	return vs
 }
 
-// divisors of n, ascending.
+// divisors returns the divisors of n, ascending.
 func divisors(n int) []int {
 	var ds []int
 	for i := 1; i <= n/i; i++ {

@@ -2,22 +2,22 @@ package search
 
 import "github.com/planc-dev/planc/ir"
 
-// A pipeline has a bounded number of stages and chunks: simulating one takes as long as it has chunks for each of its
-// stages. The deepest that was published has 64 stages (a GPT of 1T parameters, Narayanan et al. 2021). A model of up
-// to 126 blocks with an embedding and a head, which are the most that the catalogue has, loses nothing.
+// A pipeline has a bounded number of stages and chunks, because simulating it takes time proportional to chunks times
+// stages. The deepest published pipeline has 64 stages (a GPT of 1T parameters, Narayanan et al. 2021). A model of up
+// to 126 blocks with an embedding and a head loses nothing; that is the largest of the catalogue.
 const (
 	maxStages = 128
-	maxVPP    = 64  // chunks of a stage
-	maxChunks = 128 // of all stages
+	maxVPP    = 64  // chunks per stage
+	maxChunks = 128 // chunks of all stages
 )
 
-// shallow reports whether a plan's pipeline keeps to the bounds.
+// shallow reports whether a plan's pipeline is within these limits.
 func shallow(p *ir.Plan, _ *ruleContext) bool {
 	return p.PP <= maxStages && p.VPP <= maxVPP && p.PP*p.VPP <= maxChunks
 }
 
-// maxVPPTried returns the most chunks a stage that are tried. Two are always tried, even if the model has too few blocks:
-// that is what to say of zb-v.
+// maxVPPTried returns the largest number of chunks per stage that is tried. It is at least 2 even if the model has
+// too few blocks, so that there is a message for zb-v.
 func (d *Dims) maxVPPTried(pp int) int {
 	if pp <= 1 {
 		return 1

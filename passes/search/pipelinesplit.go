@@ -6,50 +6,52 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// pipelineSplit is a pipeline's split as prices read it: chunks that are alike occur once, stages say how many of each they
-// have.
+// pipelineSplit is how blocks are split over a pipeline, in the form that pricing uses. Chunks that are alike occur
+// once, and stages count how many of each they have.
 type pipelineSplit struct {
 	kinds      []chunkKind
-	kindOf     []int // of each chunk, in the model's order
-	firstLayer []int // the number of each chunk's first layer in its first segment
+	kindOf     []int // kind of each chunk, in model order
+	firstLayer []int // number of each chunk's first layer in its first segment
 	stages     []splitStage
-	sends      int // borders between chunks that lie on different stages
+	sends      int // borders between chunks on different stages
 	groups     []stageGroup
 }
 
-// chunkKind is what chunks that are alike hold.
+// chunkKind is the contents of chunks that are alike.
 type chunkKind struct {
 	runs   []layerRun
 	blocks int
 	count  int  // chunks of this kind
-	isLast bool // hands nothing on
+	isLast bool // sends no output
 }
 
-// splitStage is a stage of a frame.
+// splitStage is a stage of a split.
 type splitStage struct {
-	chunks         []int       // of the model
-	kinds          []kindCount // of them, with how many
-	firstKind      int         // the kind of the chunk that bears the stage's number
-	backwardOrder  []layerRun  // layers in the order in which backward makes their gradients
-	sendsGradients bool        // gradients to another stage
+	chunks    []int       // numbers in the model
+	kinds     []kindCount // kinds of the chunks, with their counts
+	firstKind int         // kind of the stage's first chunk
+	// layers in the order in which the backward pass computes their gradients
+	backwardOrder  []layerRun
+	sendsGradients bool // to another stage
 	layers         int
 }
 
 // kindCount is a number of chunks of a kind, or of buffers for them.
 type kindCount struct{ kind, n int }
 
-// pipelineSplitKey is what a frame depends on.
+// pipelineSplitKey is what a split depends on.
 type pipelineSplitKey struct {
 	stageLayers string
 	pp, vpp     int
-	back        bool // chunks go down the stages and back
+	back        bool // chunks go down the stages and back up
 }
 
+// pipelineSplitKeyOf returns the key of a plan.
 func pipelineSplitKeyOf(p *ir.Plan) pipelineSplitKey {
 	return pipelineSplitKey{p.StageLayers, p.PP, p.VPP, p.Schedule == "zb-v"}
 }
 
-// pipelineSplit finds a family's frame, or makes it.
+// pipelineSplit returns a family's split, and computes it if needed.
 func (s *searcher) pipelineSplit(f *family) *pipelineSplit {
 	if f.withDetails().split != nil {
 		return f.split
@@ -62,7 +64,7 @@ func (s *searcher) pipelineSplit(f *family) *pipelineSplit {
 	return f.split
 }
 
-// newPipelineSplit finds out which chunks are alike.
+// newPipelineSplit finds which chunks are alike.
 func newPipelineSplit(p *ir.Plan, cut [][]layerRun) *pipelineSplit {
 	fr := &pipelineSplit{stages: make([]splitStage, p.PP)}
 	for c, runs := range cut {
@@ -95,7 +97,7 @@ func newPipelineSplit(p *ir.Plan, cut [][]layerRun) *pipelineSplit {
 	return fr
 }
 
-// numberLayers notes where each chunk's layers begin in its first segment.
+// numberLayers records where each chunk's layers begin in its first segment.
 func (fr *pipelineSplit) numberLayers(cut [][]layerRun) {
 	segment, used := 0, 0
 	for _, runs := range cut {
@@ -111,7 +113,7 @@ func (fr *pipelineSplit) numberLayers(cut [][]layerRun) {
 	}
 }
 
-// skipEmptySlots completes a stage from its chunks.
+// fill completes a stage from its chunks.
 func (st *splitStage) fill(fr *pipelineSplit, number int) {
 	st.firstKind = fr.kindOf[number]
 	st.sendsGradients = st.chunks[0] > 0 || len(st.chunks) > 1
@@ -131,10 +133,10 @@ func (st *splitStage) fill(fr *pipelineSplit, number int) {
 	}
 }
 
-// addCount adds to the share of a kind.
+// addCount adds to the count of a kind.
 func addCount(shares []kindCount, kind, n int) []kindCount { return addCountFrom(shares, 0, kind, n) }
 
-// addCountFrom adds to the share of a kind among those from one on.
+// addCountFrom adds to the count of a kind among the entries from an index on.
 func addCountFrom(shares []kindCount, from, kind, n int) []kindCount {
 	for i := from; i < len(shares); i++ {
 		if shares[i].kind == kind {
@@ -145,8 +147,8 @@ func addCountFrom(shares []kindCount, from, kind, n int) []kindCount {
 	return append(shares, kindCount{kind, n})
 }
 
-// holds are the activation buffers of each stage by the kinds of their chunks, of those stages that may be the fullest:
-// a stage that has what another before it has, and no more buffers, is not among them.
+// fullStages returns the activation buffers of the stages that may be the fullest, by the kinds of their chunks. It
+// skips a stage if an earlier one has the same contents and no fewer buffers.
 func (s *searcher) fullStages(f *family) []stageBuffers {
 	if f.withDetails().fullStages != nil {
 		return f.fullStages
@@ -169,7 +171,7 @@ func (s *searcher) fullStages(f *family) []stageBuffers {
 	}
 	s.stageScratch, s.countScratch = held, all
 	f.fullStages = slices.Clone(held)
-	together := slices.Clone(all) // so that what prices go through lies in one place
+	together := slices.Clone(all) // contiguous, because pricing reads it often
 	for i := range f.fullStages {
 		n := len(f.fullStages[i].buffers)
 		f.fullStages[i].buffers, together = together[:n:n], together[n:]
@@ -177,17 +179,18 @@ func (s *searcher) fullStages(f *family) []stageBuffers {
 	return f.fullStages
 }
 
-// stageBuffers is a stage with its buffers.
+// stageBuffers is a stage with its activation buffers.
 type stageBuffers struct {
 	stage          int
-	sendsGradients bool // gradients to another stage
+	sendsGradients bool // to another stage
 	buffers        []kindCount
 }
 
-// covers tells whether o's stage needs as much as that of h in any case.
+// covers reports whether o's stage always needs at least as much memory as that of h.
 func (o *stageBuffers) covers(h *stageBuffers, fr *pipelineSplit) bool {
 	a, b := &fr.stages[o.stage], &fr.stages[h.stage]
-	if !slices.Equal(a.backwardOrder, b.backwardOrder) || a.sendsGradients != b.sendsGradients && b.sendsGradients || len(o.buffers) != len(h.buffers) {
+	if !slices.Equal(a.backwardOrder, b.backwardOrder) || a.sendsGradients != b.sendsGradients && b.sendsGradients ||
+		len(o.buffers) != len(h.buffers) {
 		return false
 	}
 	for i := range o.buffers {

@@ -6,17 +6,19 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// The last choices of a plan do not depend on each other: how state is sharded, what is recomputed, in which order the
-// axes lie. A family is the plans that agree in all the others.
+// The last choices of a plan are independent of each other: ZeRO sharding, recomputation, and the order of the axes.
+// A family is the plans that agree in all other choices.
 
 // sharding is a choice of zero and zero_group.
 type sharding struct {
 	zero, group int
-	index, all  int  // its number among those of a problem's plans with so many replicas, and how many these are
-	still       bool // of bounds: as if nothing had to be moved
+	// its index among those of a problem's plans with the same replicas, and the number of these
+	index, all int
+	still      bool // for bounds: as if nothing had to be communicated
 }
 
-// shardings are those of a plan's replicas: none, and from ZeRO 1 on over each divisor of them that has all of cp.
+// shardings returns the shardings of a plan's replicas: none, and from ZeRO 1 on over each divisor that includes all
+// of cp.
 func (p *Problem) shardings(plan *ir.Plan) []sharding {
 	var out []sharding
 	if plan.Replicas() == 1 {
@@ -47,15 +49,15 @@ func (p *Problem) shardings(plan *ir.Plan) []sharding {
 	return out
 }
 
-// shardingsKey is whose and of how many replicas shardings are.
+// shardingsKey is what the shardings of a problem depend on.
 type shardingsKey struct {
 	problem *Problem
 	dp, cp  int
 	apart   bool
-	staged  bool // there is a pipeline, of which some engines shard less
+	staged  bool // the plan has a pipeline; some engines then shard less
 }
 
-// shardings are a problem's, listed once.
+// shardings returns the cached shardings of a problem's plans.
 func (s *searcher) shardings(p *Problem, plan *ir.Plan) []sharding {
 	k := shardingsKey{p, plan.DP, plan.CP, hasOwnReplicas(plan), plan.PP > 1}
 	out, known := s.shardingCache[k]
@@ -66,17 +68,17 @@ func (s *searcher) shardings(p *Problem, plan *ir.Plan) []sharding {
 	return out
 }
 
-// recompute is a choice of what is recomputed. How many blocks, or of how many blocks only one input is kept, is solved:
-// least to most are the values that may be.
+// recomputeChoice is a choice of recomputation. The recompute count is solved, between minN and maxN:
+// recompute_layers, or recompute_every for groups of blocks.
 type recomputeChoice struct {
 	kind       string
-	grouped    bool // recompute_every above 1, which is solved
-	layers     int  // of groups: recompute_layers, which is not
+	grouped    bool // recompute_every is above 1 and solved
+	layers     int  // recompute_layers of groups, which is not solved
 	split      bool
 	minN, maxN int
 }
 
-// apply is the choice with its number in a plan.
+// apply sets the choice with a recompute count in a plan.
 func (a *recomputeChoice) apply(p *ir.Plan, n int) {
 	p.Recompute, p.RecomputeEvery, p.RecomputeSplit = a.kind, 1, a.split
 	p.RecomputeLayers = n
@@ -85,7 +87,7 @@ func (a *recomputeChoice) apply(p *ir.Plan, n int) {
 	}
 }
 
-// recomputeChoices are the choices of a plan whose largest chunk has so many blocks.
+// recomputeChoices returns the choices of a plan whose largest chunk has a number of blocks.
 func (p *Problem) recomputeChoices(plan *ir.Plan, largest int) []recomputeChoice {
 	var out []recomputeChoice
 	for _, kind := range []string{"none", "selective", "full"} {
@@ -97,7 +99,7 @@ func (p *Problem) recomputeChoices(plan *ir.Plan, largest int) []recomputeChoice
 			continue
 		}
 		splits := []bool{false}
-		if _, asked := p.Pins["recompute_split"]; asked { // on request
+		if _, asked := p.Pins["recompute_split"]; asked { // only on request
 			splits = p.bools("recompute_split")
 		}
 		for _, split := range splits {
@@ -117,12 +119,12 @@ func (p *Problem) recomputeChoices(plan *ir.Plan, largest int) []recomputeChoice
 	return p.pinnedRecomputes(out)
 }
 
-// splittable reports whether ranks of tp hold whole inputs of blocks that can be split evenly over them.
+// splittable reports whether the ranks of tp hold whole block inputs that can be split evenly over them.
 func splittable(plan *ir.Plan, seq int) bool {
 	return plan.TP > 1 && !plan.SP && (seq/max(1, plan.CP))%plan.TP == 0
 }
 
-// grouped are the choices of groups of blocks: of all blocks of the largest chunk or, on request, of fewer.
+// grouped returns the choices of groups of blocks: of all blocks of the largest chunk or, on request, of fewer.
 func (p *Problem) grouped(largest int) []recomputeChoice {
 	var out []recomputeChoice
 	for _, layers := range p.ints("recompute_layers", []int{largest}) {
@@ -133,14 +135,14 @@ func (p *Problem) grouped(largest int) []recomputeChoice {
 	return out
 }
 
-// recomputesKey is whose choices of what is recomputed, and what they depend on.
+// recomputesKey is what the recompute choices of a problem depend on.
 type recomputesKey struct {
 	problem *Problem
 	largest int
-	whole   bool // ranks keep inputs of blocks whole, so that there is something to split
+	whole   bool // ranks hold whole block inputs that can be split
 }
 
-// recomputeChoices are the choices of a problem's plans that [Problem.recomputeChoices] lists, listed once.
+// recomputeChoices returns the cached [Problem.recomputeChoices].
 func (s *searcher) recomputeChoices(p *Problem, plan *ir.Plan, largest int) []recomputeChoice {
 	k := recomputesKey{p, largest, splittable(plan, s.dims.Seq)}
 	out, known := s.recomputeCache[k]
@@ -151,7 +153,7 @@ func (s *searcher) recomputeChoices(p *Problem, plan *ir.Plan, largest int) []re
 	return out
 }
 
-// pinnedRecomputes leaves what the pins of the numbers allow.
+// pinnedRecomputes returns the choices that the pins of the counts allow.
 func (p *Problem) pinnedRecomputes(all []recomputeChoice) []recomputeChoice {
 	_, layers := p.Pins["recompute_layers"]
 	_, every := p.Pins["recompute_every"]
@@ -175,7 +177,7 @@ func (p *Problem) pinnedRecomputes(all []recomputeChoice) []recomputeChoice {
 	return out
 }
 
-// exactly is a choice for each pinned value of its number, or the choice as it is where that is free.
+// exactly returns a choice for each pinned count, or the choice itself if the count is free.
 func (p *Problem) exactly(a recomputeChoice, key string) []recomputeChoice {
 	if _, pinned := p.Pins[key]; !pinned {
 		return []recomputeChoice{a}
@@ -191,13 +193,13 @@ func (p *Problem) exactly(a recomputeChoice, key string) []recomputeChoice {
 	return out
 }
 
-// ordersKey is whose orders, and of which of the axes there are.
+// ordersKey is what the axis orders of a problem depend on: which axes have several ranks.
 type ordersKey struct {
 	problem        *Problem
 	tp, dp, cp, pp bool
 }
 
-// orders are a problem's, listed once.
+// orders returns the cached axis orders of a problem.
 func (s *searcher) orders(p *Problem, plan *ir.Plan) []string {
 	k := ordersKey{p, plan.TP > 1, plan.DP > 1, plan.CP > 1, plan.PP > 1}
 	out, known := s.orderCache[k]
@@ -208,7 +210,7 @@ func (s *searcher) orders(p *Problem, plan *ir.Plan) []string {
 	return out
 }
 
-// orders are the orders of a plan's axes that pins allow.
+// orders returns the axis orders of a plan that the pins and the engine allow.
 func (p *Problem) orders(plan *ir.Plan) []string {
 	var out []string
 	ordered := *plan

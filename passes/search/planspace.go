@@ -8,46 +8,51 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// planSpace is the legal plans that the pins allow, in the order of the search's tie-breaking.
+// planSpace is the legal plans that the pins allow, in the order that breaks ties.
 type planSpace struct {
 	problem  *Problem
 	families []*family
-	size     int
+	size     int // number of plans
 
-	ranks        []rankedFamily // the families by their bounds, once they were asked for
-	raisedBounds int            // families whose bounds have risen since
+	// the families in the order of their bounds, once requested
+	ranks []rankedFamily
+	// number of families whose bounds have increased since ranks was sorted
+	raisedBounds int
 }
 
-// family is the plans that agree in all but sharding, recomputation and axis order. Few of a space's are ever looked
-// into: what one then has of its own lies apart, so that the others take little room.
+// family is the plans that agree in everything except sharding, recomputation and axis order. Most families are never
+// examined, so the details of those that are live in a separate allocation.
 type family struct {
-	*familyDetails // nil until it was looked into; see looked
+	*familyDetails // nil until the family is examined, see withDetails
 	*familySpec
-	class *degreeClass // a plan from outside has its own
-	// no plan of it takes less, so far as bounds say that are soon found; 0 where nobody asked
+	class *degreeClass // a plan from outside the search has a class of its own
+	// cheap lower bound of the step of any plan; 0 if not computed
 	roughFloor costmodel.Seconds
-	floor      costmodel.Seconds // likewise, with all that is known of it; it is the dearer bound
-	fit        *memoryFit        // that of its key, where it is known
-	fitSought  bool              // and whether there was one before the family was looked into
+	// tighter and more expensive lower bound; 0 if not computed
+	floor     costmodel.Seconds
+	fit       *memoryFit // shared memory results, if known
+	fitSought bool       // whether fit was looked up before the family was examined
 }
 
-// spec is what a family is, as the enumeration found it: nobody changes it any more, and twins share it.
+// familySpec identifies a family, as the enumeration found it. It never changes, and workers share it.
 type familySpec struct {
-	splitsBackward bool     // backward is two passes
-	plan           ir.Plan  // without those, the axes in their usual order
-	counts         []int    // blocks of each chunk
-	orderNames     []string // of the orders of its axes that pins allow
-	first          int      // where its plans begin in the space
-	size           int
+	splitsBackward bool // the backward pass has two parts, for inputs and for weights
+	// without the open choices, with the axes in their default order
+	plan       ir.Plan
+	counts     []int    // blocks per chunk
+	orderNames []string // axis orders that the pins allow
+	first      int      // index of its first plan in the space
+	size       int
 }
 
-// familySlot is a family that lies together with what it is.
+// familySlot allocates a family together with its spec.
 type familySlot struct {
 	family
 	spec familySpec
 }
 
-// familyDetails is what is found out about one family. What prices read comes first, so that it lies together.
+// familyDetails is what is known about one examined family. The fields that pricing reads most come first, for
+// locality.
 type familyDetails struct {
 	batchBytes    int
 	split         *pipelineSplit
@@ -55,14 +60,14 @@ type familyDetails struct {
 	fullStages    []stageBuffers
 	maxOwned      int
 
-	minBytes       int // bytes; no plan of it needs less
+	minBytes       int // no plan of the family needs less
 	orders         []axisOrder
-	branches       []*branch     // once it was opened
-	minStateMemory []stateMemory // of its shardings, likewise
+	branches       []*branch     // once expanded
+	minStateMemory []stateMemory // minimum over its shardings, once expanded
 	layers         [][]layerRun  // of each chunk
 }
 
-// withDetails is the family, with room for what is found out about it.
+// withDetails returns the family after allocating its details.
 func (f *family) withDetails() *family {
 	if f.familyDetails == nil {
 		f.familyDetails = &familyDetails{}
@@ -70,10 +75,9 @@ func (f *family) withDetails() *family {
 	return f
 }
 
-// maxFamilies is the largest number of families that a search accepts. The largest accepted job that is known,
-// qwen3_moe with 240 experts on 110,880 GPUs and 388,576 families, is planned in 24 s and 3.3 GiB on two cores of an
-// AMD EPYC (2026-11-24), so that a plan of any accepted job ends within 30 s and 4 GiB. Real jobs have 1,000 to 150,000
-// families.
+// maxFamilies is the largest number of families that a search accepts, so that any accepted job is planned within 30
+// s and 4 GiB. Real jobs have 1,000 to 150,000 families. Measured: the largest accepted job known, qwen3_moe with 240
+// experts on 110,880 GPUs and 388,576 families, takes 24 s and 3.3 GiB on two cores of an AMD EPYC (2026-11-24).
 const maxFamilies = 400_000
 
 // TooManyPlans is the error of a search whose space has more than [maxFamilies] families.
@@ -85,11 +89,11 @@ func (e *TooManyPlans) Error() string {
 		e.Max)
 }
 
-// planSpace lists the families of the legal plans. If there are none, the error says which rules the nearest plan breaks.
-// If there are more than the searcher's limit, the error is a [TooManyPlans].
+// space lists the families of the legal plans. If there are none, the error names the rules that the nearest plan
+// breaks. If there are more than the searcher's limit, the error is a [TooManyPlans].
 func (s *searcher) space(p *Problem) (*planSpace, error) { return s.spaceWithin(p, 0) }
 
-// spaceWithin is a space without families that take longer than a limit, so far as that is soon seen; 0: there is none.
+// spaceWithin is space without the families that a cheap bound proves slower than a limit; 0 means no limit.
 func (s *searcher) spaceWithin(p *Problem, limit costmodel.Seconds) (*planSpace, error) {
 	if err := p.checkPins(s.dims); err != nil {
 		return nil, err
@@ -115,14 +119,14 @@ func (s *searcher) spaceWithin(p *Problem, limit costmodel.Seconds) (*planSpace,
 	return e.out, nil
 }
 
-// rankedFamily is a family, by its place, with a bound of its plans.
+// rankedFamily is a family, by its index, with a lower bound of its plans.
 type rankedFamily struct {
 	floor costmodel.Seconds
 	index int
 }
 
-// ranked are the families in the order of what is known of their bounds; where little more is known than when that was
-// asked last, as it was then.
+// ranked returns the families in the order of their known bounds. If few bounds have increased since the last call,
+// it returns the previous order.
 func (sp *planSpace) ranked(s *searcher) []rankedFamily {
 	if sp.ranks != nil && sp.raisedBounds < len(sp.ranks)/16 {
 		return sp.ranks
@@ -142,7 +146,7 @@ func (sp *planSpace) ranked(s *searcher) []rankedFamily {
 	}
 	sp.raisedBounds = 0
 	slices.SortFunc(sp.ranks, func(a, b rankedFamily) int {
-		switch { // no bound is a NaN
+		switch { // bounds are never NaN
 		case a.floor < b.floor:
 			return -1
 		case a.floor > b.floor:
@@ -153,6 +157,6 @@ func (sp *planSpace) ranked(s *searcher) []rankedFamily {
 	return sp.ranks
 }
 
-// openKeys are the keys that a family leaves open.
+// openKeys are the plan keys that a family leaves open.
 var openKeys = []string{"zero", "zero_group", "recompute", "recompute_layers", "recompute_every", "recompute_split",
 	"axis_order"}

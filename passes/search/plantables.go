@@ -8,8 +8,8 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// tables are a plan's program but for its functions, which are a profile's: stages, chunks, buckets, schedules and
-// arenas as the passes make them.
+// tables are a plan's program without its functions, which belong to a profile: stages, chunks, buckets, schedules
+// and arenas as the passes make them.
 type tables struct {
 	*ir.Program
 	prof   *profile
@@ -46,14 +46,14 @@ func (s *searcher) tables(plan ir.Plan) *tables {
 	return t
 }
 
-// rowRun runs a pass on the tables.
+// run runs a pass on the tables.
 func (t *tables) run(name string) {
 	if err := pass(name).Run(t.Program); err != nil {
 		panic(fmt.Sprintf("search: pass %s of a legal plan: %v: %v", name, t.Plan.Text(), err))
 	}
 }
 
-// pass finds a pass by its name.
+// pass returns a pass by its name.
 func pass(name string) passes.Pass {
 	for _, p := range passes.All {
 		if p.Name == name {
@@ -63,7 +63,7 @@ func pass(name string) passes.Pass {
 	panic("search: there is no pass " + name)
 }
 
-// batchRegion holds a step's sequences of one replica.
+// batchRegion returns the bytes of a step's sequences of one replica.
 func batchRegion(plan ir.Plan, p *profile) int {
 	sum := 0
 	for _, row := range p.batchRows {
@@ -72,12 +72,14 @@ func batchRegion(plan ir.Plan, p *profile) int {
 	return sum
 }
 
-// align is a cache line, as in the memory pass.
+// align is a cache line, as in pass memory.
 const align = 64
 
+// roundUp rounds up to a multiple of align.
 func roundUp(n int) int { return passes.RoundUp(n, align) }
 
-// regions are a stage's regions by name, with the master copy where there is one, and the scratch of a CPU rank.
+// regions returns a stage's regions by name, including the master copy if there is one, and the scratch of a CPU
+// rank.
 func (s *searcher) regions(t *tables, stage int) map[string]int {
 	r := map[string]int{ir.RegionScratch: t.prof.castScratch}
 	for _, a := range t.Stages[stage].Arena {
@@ -86,7 +88,7 @@ func (s *searcher) regions(t *tables, stage int) map[string]int {
 	return r
 }
 
-// memory is what a rank of the fullest stage needs.
+// memory returns what a rank of the fullest stage needs, and that stage.
 func (s *searcher) memory(t *tables) (m costmodel.Memory, stage int) {
 	for i := range t.Stages {
 		r := s.regions(t, i)

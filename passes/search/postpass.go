@@ -7,25 +7,27 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// postPassBound is at most what a stage has to do after its passes: what replicas reduce of gradients that accumulate over a
-// step, and the update. Classes whose gradients other ranks than the replicas reduce too are left out of what is moved.
-// A class's buckets of any sizes take no less than one of all of their elements, since no collective is cheaper in two
-// parts.
+// postPassBound is a lower bound of what a stage does after its passes: replicas reduce the accumulated gradients,
+// and the optimizer updates. It leaves out classes whose gradients ranks other than the replicas also reduce. A
+// class's buckets of any sizes take no less than one bucket with all of their elements, because no collective is
+// cheaper in two parts.
 type postPassBound struct {
 	after      costmodel.Seconds // reductions that begin when the passes have ended
-	overlapped costmodel.Seconds // those that may begin in the stage's last pass, in all
-	last       costmodel.Seconds // of these, that of the layer whose gradients come last
-	hidden     costmodel.Seconds // where reductions run beside passes, all of them: what is not exposed slows compute
-	update     costmodel.Seconds // the norm, and the longer of updates and gathers
+	overlapped costmodel.Seconds // reductions that may begin in the stage's last pass
+	// of these, the reduction of the layer whose gradients are computed last
+	last costmodel.Seconds
+	// all reductions, if they overlap passes: what is not exposed slows compute
+	hidden costmodel.Seconds
+	update costmodel.Seconds // the norm, and the longer of updates and gathers
 }
 
-// lowerBound is what follows the passes where of the reductions so much is exposed or more: the rest has slowed compute.
-// It grows with both.
+// lowerBound returns a lower bound of what follows the passes if at least that much of the reductions is exposed. The
+// rest has slowed compute. It grows with both.
 func (e *postPassBound) lowerBound(exposed, slows costmodel.Seconds) costmodel.Seconds {
 	return exposed + slows*max(0, e.hidden-max(0, exposed))
 }
 
-// postPassKey is what settlings depend on.
+// postPassKey is what post-pass bounds depend on.
 type postPassKey struct {
 	frame       *pipelineSplit
 	state       *stateLayout
@@ -33,10 +35,11 @@ type postPassKey struct {
 	dp, stride  int32 // stride: of dp
 }
 
-// bounds are those of a frame's turns.
+// postPassBounds returns the bounds of a split's stage groups.
 func (s *searcher) postPassBounds(f *family, of sharding, o *axisOrder) []postPassBound {
-	k := postPassKey{frame: s.pipelineSplit(f), state: s.stateLayout(f, of), zero: int32(of.zero), group: int32(of.group),
-		dp: int32(f.plan.DP), stride: int32(o.dp)}
+	k := postPassKey{frame: s.pipelineSplit(f), state: s.stateLayout(f, of), zero: int32(of.zero),
+		group: int32(of.group),
+		dp:    int32(f.plan.DP), stride: int32(o.dp)}
 	if out := s.postPassCache[k]; out != nil {
 		return out
 	}
@@ -48,7 +51,9 @@ func (s *searcher) postPassBounds(f *family, of sharding, o *axisOrder) []postPa
 	return out
 }
 
-func (s *searcher) newPostPassBound(f *family, of sharding, o *axisOrder, fr *pipelineSplit, st *stateLayout, t *stageGroup) (out postPassBound) {
+// newPostPassBound computes the bound of one stage group.
+func (s *searcher) newPostPassBound(f *family, of sharding, o *axisOrder, fr *pipelineSplit, st *stateLayout,
+	t *stageGroup) (out postPassBound) {
 	stage, b := &fr.stages[t.stage], s.baseOf(f.class, &f.plan)
 	elems, experts, shared := 0, 0, 0
 	for _, w := range stage.backwardOrder {
@@ -78,11 +83,12 @@ func (s *searcher) newPostPassBound(f *family, of sharding, o *axisOrder, fr *pi
 	return out
 }
 
-// updateBound is at most what a stage does once all gradients are there: gathers wait for the norm, not for all updates.
+// updateBound returns a lower bound of what a stage does once all gradients are reduced. Gathers wait for the norm,
+// not for all updates.
 func (s *searcher) updateBound(f *family, of sharding, o *axisOrder, elems, owned, shared int) costmodel.Seconds {
 	prec := &f.plan.Precision
 	update, gather := s.device.OptimizerTime(*prec, s.problem.Recipe, owned), costmodel.Seconds(0)
-	if (of.zero == 1 || of.zero == 2) && !s.problem.engine().Ahead { // gathers may run beside the step that follows
+	if (of.zero == 1 || of.zero == 2) && !s.problem.engine().Ahead { // otherwise gathers may overlap the next step
 		gather = s.routeTime(ir.OpAllGather, o.dp, of.group, shared*prec.Params.Size())
 	}
 	norm := s.norm(&ir.Plan{Zero: of.zero, Precision: *prec}, elems, owned)
@@ -92,7 +98,7 @@ func (s *searcher) updateBound(f *family, of sharding, o *axisOrder, elems, owne
 	return norm + update + gather
 }
 
-// reductionTime is what replicas take to reduce so many elements at the end of a step.
+// reductionTime returns the time in which replicas reduce some elements at the end of a step.
 func (s *searcher) reductionTime(f *family, of sharding, o *axisOrder, elems int) (sum costmodel.Seconds) {
 	bytes := elems * f.plan.Precision.Reduce.Size()
 	if of.zero == 0 {
@@ -104,13 +110,13 @@ func (s *searcher) reductionTime(f *family, of sharding, o *axisOrder, elems int
 	return sum + s.routeTime(ir.OpAllReduce, o.dp*of.group, f.plan.DP/of.group, bytes/of.group)
 }
 
-// routeKey is a kind of collective over ranks that are a stride apart.
+// routeKey is a kind of collective over ranks with a stride.
 type routeKey struct {
 	op            ir.Op
 	stride, ranks int
 }
 
-// routeTime is the time of a collective, whose way is found once.
+// routeTime returns the time of a collective; its route is computed once.
 func (s *searcher) routeTime(op ir.Op, stride, ranks, bytes int) costmodel.Seconds {
 	if bytes == 0 || ranks == 1 {
 		return 0
@@ -125,8 +131,8 @@ func (s *searcher) routeTime(op ir.Op, stride, ranks, bytes int) costmodel.Secon
 	return r.Time(costmodel.Bytes(bytes))
 }
 
-// sharedElems are the elements of a layer of each segment whose gradients the replicas reduce, and nobody else, the
-// owners of their state a group of them: what settlings count.
+// sharedElems returns the parameters per layer of each segment that post-pass bounds count: those whose gradients
+// only the replicas reduce, with the owners of their state a group of the replicas.
 func sharedElems(p *ir.Program, classes []classLayout) []int {
 	out := make([]int, len(p.Model.Segments))
 	if p.Plan.DP == 1 {
@@ -146,22 +152,23 @@ func sharedElems(p *ir.Program, classes []classLayout) []int {
 	return out
 }
 
-// stageGroup is the last of a frame's stages that are alike, of which none begins later, with how many chunks of each kind
-// come before it as the first ones of their stages.
+// stageGroup is the last of a split's stages that are alike, which is the last of them to begin, with the number of
+// first chunks of each kind that precede it.
 type stageGroup struct {
 	stage, first int         // the stage, and the kind of its first chunk
 	kinds        []kindCount // of its chunks
 	before       []kindCount
 }
 
-// turns are found when all stages are complete.
+// groupStages computes the groups once all stages are complete.
 func (fr *pipelineSplit) groupStages() {
 	var before []kindCount
 	for i := range fr.stages {
 		st := &fr.stages[i]
 		like := slices.IndexFunc(fr.groups, func(t stageGroup) bool {
 			o := &fr.stages[t.stage]
-			return o.firstKind == st.firstKind && slices.Equal(o.backwardOrder, st.backwardOrder) && slices.Equal(o.kinds, st.kinds)
+			return o.firstKind == st.firstKind && slices.Equal(o.backwardOrder, st.backwardOrder) &&
+				slices.Equal(o.kinds, st.kinds)
 		})
 		if like < 0 {
 			like = len(fr.groups)

@@ -11,24 +11,24 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Most of a search's time goes into compiling a model's layers once per base. Bases do not depend on each other, so
-// that the machine's other cores make those ahead that will be asked for soon. What is found does not depend on who
-// made it.
+// Most of a search's time is spent on compiling the layers of base profiles. They are independent of each other, so
+// other cores compile those that will soon be needed. The results do not depend on which core computes them.
 
-// basePrecompiler is the bases that are made before they are asked for.
+// basePrecompiler compiles base profiles on other cores before they are needed.
 type basePrecompiler struct {
-	helpers    int            // other cores that may make some
-	jobs       *compileJobs   // all that there were: what was made and not taken may be asked for yet
-	floorLimit *atomic.Uint64 // the bits of the floor above which nobody asks any more; below 0: not at all
+	helpers int          // number of other cores that may help
+	jobs    *compileJobs // all jobs so far: results that were not taken may still be needed
+	// bits of the lower bound above which bases are no longer needed; below 0 means none are; nil if nothing runs
+	floorLimit *atomic.Uint64
 }
 
-// compileJobs are those of searchers that work side by side.
+// compileJobs are the jobs of searchers that run concurrently.
 type compileJobs struct {
 	sync.Mutex
 	byKey map[profileKey]*compileJob
 }
 
-// find is the job of a base, a new one where there is none.
+// find returns the job of a base, a new one if there is none.
 func (j *compileJobs) find(k profileKey) *compileJob {
 	j.Lock()
 	defer j.Unlock()
@@ -38,25 +38,25 @@ func (j *compileJobs) find(k profileKey) *compileJob {
 	return j.byKey[k]
 }
 
-// compileJob is a base that whoever comes first makes. Who takes it takes a copy.
+// compileJob computes a base once, by the first that needs it. Callers take copies.
 type compileJob struct {
 	once sync.Once
-	base *baseProfile // nil where it could not be made
+	base *baseProfile // nil if it could not be compiled
 }
 
-// baseRequest is a base that may be asked for, for plans that take no less than a floor.
+// baseRequest is a base that may be needed, for plans whose step is at least floor.
 type baseRequest struct {
 	key   profileKey
 	floor costmodel.Seconds
 }
 
-// minParallelBases is how many bases there are at least for which other cores are asked.
+// minParallelBases is the smallest number of missing bases for which other cores are used.
 const minParallelBases = 4
 
-// maxHelpers is how many cores help: more would wait for memory.
+// maxHelpers is the largest number of other cores; more would wait for memory.
 const maxHelpers = 7
 
-// run lets other cores make bases that are not there yet, in some order. What they were to make before is given up.
+// start lets other cores compile the missing bases of a list in order. It cancels what they have not begun.
 func (a *basePrecompiler) start(s *searcher, soon []baseRequest) {
 	a.limit(-1)
 	var missing []baseRequest
@@ -91,8 +91,8 @@ func (a *basePrecompiler) start(s *searcher, soon []baseRequest) {
 	}
 }
 
-// run makes the base if nobody has begun to, else it waits. Who asks for one that could not be made meets the same
-// panic again, where it is reported.
+// run compiles the base if nobody has begun to, and otherwise waits. If it panics, the caller that needs the base
+// meets the same panic again and reports it.
 func (j *compileJob) run(s *searcher, all *compileJobs, k profileKey) {
 	j.once.Do(func() {
 		defer func() { _ = recover() }()
@@ -106,26 +106,26 @@ func (j *compileJob) run(s *searcher, all *compileJobs, k profileKey) {
 	})
 }
 
-// store takes over a base that is there already.
+// store adds a base that already exists.
 func (j *compileJobs) store(b *baseProfile) {
 	of := j.find(b.key)
 	of.once.Do(func() { of.base = b })
 }
 
-// limit lets nobody begin a base for plans that take longer.
+// limit prevents the start of bases for plans that take longer.
 func (a *basePrecompiler) limit(floor costmodel.Seconds) {
 	if a.floorLimit != nil {
 		a.floorLimit.Store(math.Float64bits(float64(floor)))
 	}
 }
 
-// stop lets nobody begin another base.
+// stop prevents the start of further bases.
 func (a *basePrecompiler) stop() {
 	a.limit(-1)
 	a.floorLimit = nil
 }
 
-// get is a base that was made ahead, or is being made, or is made now.
+// get returns a base that was or is being compiled by another core, or compiles it.
 func (a *basePrecompiler) get(s *searcher, k profileKey) *baseProfile {
 	switch {
 	case s.profiles[k] != nil:
@@ -146,15 +146,15 @@ func (a *basePrecompiler) get(s *searcher, k profileKey) *baseProfile {
 	return s.newBase(k, s.profile(k))
 }
 
-// withoutHelpers lets a searcher do without other cores, which have searchers of their own, until what it returns is called. So
-// there are never more at work than cores: those of a [Series] have no helpers either.
+// withoutHelpers makes a searcher use no other cores until end is called, because they have searchers of their own.
+// So there are never more workers than cores; those of a [Series] have no helpers either.
 func (s *searcher) withoutHelpers() (end func()) {
 	n := s.precompiler.helpers
 	s.precompiler.helpers = 0
 	return func() { s.precompiler.helpers = n }
 }
 
-// listBases notes the bases that a choice of the degrees needs where nothing is recomputed.
+// listBases records the bases that a choice of the degrees needs without recomputation.
 func (e *enumeration) listBases(plan *ir.Plan) {
 	for _, vpp := range []int{1, 2} {
 		plan.VPP = vpp
@@ -167,8 +167,8 @@ func (e *enumeration) listBases(plan *ir.Plan) {
 	}
 }
 
-// neededBases are the bases that an enumeration asks for, in its order, and then those that bounds ask for of families
-// whose backward is two passes.
+// neededBases returns the bases that an enumeration needs, in its order, and then those that bounds of families with
+// a split backward pass need.
 func (s *searcher) neededBases(p *Problem, set *ruleContext) []baseRequest {
 	e := &enumeration{s: s, p: p, set: set, basesMet: map[profileKey]bool{}}
 	e.degrees()
@@ -186,7 +186,7 @@ func (s *searcher) neededBases(p *Problem, set *ruleContext) []baseRequest {
 	return slices.Concat(e.baseRequests, each, p.recomputeBases(slices.Concat(apart, each), nil))
 }
 
-// recompute are bases with what a search may do again.
+// recomputeBases returns the bases with each kind of recomputation that a search may use.
 func (p *Problem) recomputeBases(plain []baseRequest, may func(string) bool) (out []baseRequest) {
 	for _, w := range plain {
 		for _, kind := range []string{"selective", "full"} {
@@ -199,8 +199,8 @@ func (p *Problem) recomputeBases(plain []baseRequest, may func(string) bool) (ou
 	return out
 }
 
-// recomputeChoice lists the bases that a hunt's families ask for once they are opened, those first that are opened first: that of
-// the first and of those that are queued.
+// recomputeBases lists the bases that the families of a search need once they are expanded: those of the first and of
+// the queued families, in the order of their bounds.
 func (h *bestFirst) recomputeBases(first *family) (out []baseRequest) {
 	floors := map[*baseProfile]costmodel.Seconds{first.base(): 0}
 	var last *baseProfile

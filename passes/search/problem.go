@@ -13,46 +13,56 @@ import (
 
 // Problem is the question: which plan trains this model on this cluster fastest?
 type Problem struct {
-	Model       *ir.Model // logical, its sequence length and element type the job's; its batch does not matter
+	// logical, with the job's sequence length and element type; its batch size is ignored
+	Model       *ir.Model
 	Cluster     *costmodel.Cluster
-	GlobalBatch int // sequences a step
+	GlobalBatch int // sequences per step
 	Precision   ir.Precision
-	GEMM        string            // what matmuls compute in, as cluster files name it; "": Precision.Compute
-	Engine      *costmodel.Engine // whose runtime is priced; nil: planc's
-	Recipe      ir.Recipe
-	Headroom    float64 // fraction of device memory that stays free
-	Pins        Pins
-	Prefer      string            // of the plans that predictions do not tell apart; "": PreferRobust
-	MaxStep     costmodel.Seconds // above 0: the recommended plan takes no longer, if the fastest does not
+	// number format of matmuls, as cluster files name it; "" means Precision.Compute
+	GEMM     string
+	Engine   *costmodel.Engine // the runtime that is priced; nil means planc's
+	Recipe   ir.Recipe
+	Headroom float64 // fraction of device memory that stays free
+	Pins     Pins
+	// which of the plans that predictions cannot rank is recommended; "" means PreferRobust
+	Prefer string
+	// if above 0, the recommended plan takes at most this long, unless even the fastest takes longer
+	MaxStep costmodel.Seconds
 
-	MaxDevices int // of a node that the hardware has, where Cluster takes fewer; for what would fit
+	// devices per node of the hardware, if Cluster uses fewer; used to find changes that would fit
+	MaxDevices int
 
-	// the job with narrower numbers, the widest first, of which the first that fits is offered; nil: there are none
+	// returns the job in narrower number formats, the widest first; the first that fits is offered. Nil if there are
+	// none.
 	Narrower func() []Trial
 
-	WithSeq func(seq int) *ir.Model // the model at another sequence length, for what would fit; nil: not to be had
+	// returns the model at another sequence length, to find changes that would fit; nil if not available
+	WithSeq func(seq int) *ir.Model
 
-	Watch func(Progress) // is told now and then how far [Search] or [SearchWithGiven] is with the best plan; nil: nobody asks
+	// if not nil, receives the progress of [Search] and [SearchWithGiven] from time to time
+	Watch func(Progress)
 }
 
-// What a problem may prefer.
+// Values of [Problem.Prefer].
 const (
 	PreferRobust  = "robust"
 	PreferFastest = "fastest"
 )
 
-// Dims are the sizes of a model that decide which plans are legal; 0 where it has no such dim.
+// Dims are the sizes of a model that decide which plans are legal. A size is 0 if the model has no such dim.
 type Dims struct {
 	Layers, Seq, Hidden, Vocab, FFN int
-	KVHeads                         int // K/V heads
-	Group                           int // query heads of one K/V head
-	// of a block; the width of each, and how many a token goes to; 0 where there are none
+	KVHeads                         int // number of K/V heads
+	Group                           int // query heads per K/V head
+	// experts per block, the width of each, and how many experts a token is sent to; 0 without experts
 	Experts, ExpertFFN, Choices int
-	Capacity                    int  // choices of a sequence that an expert takes; 0: all
-	Embed, Head                 bool // the model begins with an embedding, ends with a head
+	// tokens of a sequence that an expert accepts; 0 means all
+	Capacity int
+	// the model begins with an embedding, and ends with a head
+	Embed, Head bool
 }
 
-// DimsOf reads the sizes off a model's blocks.
+// DimsOf reads the sizes from a model's blocks.
 func DimsOf(m *ir.Model) Dims {
 	size := map[ir.Dim]int{}
 	see := func(v *ir.Value) {
@@ -88,14 +98,14 @@ func DimsOf(m *ir.Model) Dims {
 	return d
 }
 
-// Heads is the number of query heads.
+// Heads returns the number of query heads.
 func (d Dims) Heads() int { return d.KVHeads * d.Group }
 
-// expertSlack is how many more places experts have than evenly spread tokens need. What finds none waits for the next
-// round, so that it costs time and no more.
+// expertSlack is the default capacity factor of experts. Tokens without a slot wait for the next round, so a small
+// factor costs time but drops nothing.
 const expertSlack = 1.25
 
-// withoutRecompute is the plan of one rank.
+// plain returns the plan of one rank.
 func (d Dims) plain(micro int, precision ir.Precision) ir.Plan {
 	p := ir.SerialPlan(d.Layers, micro, precision)
 	if d.Experts > 0 {
@@ -104,7 +114,7 @@ func (d Dims) plain(micro int, precision ir.Precision) ir.Plan {
 	return p
 }
 
-// roundPart is the part of the places of a node that evenly spread tokens take: 1 where it has none.
+// roundPart returns the part of a node's slots that evenly distributed tokens fill, or 1 if the node has no slots.
 func roundPart(n *ir.Node, tokens int, sent *ir.Node) float64 {
 	if !n.Attr.Round || sent == nil {
 		return 1
@@ -115,8 +125,8 @@ func roundPart(n *ir.Node, tokens int, sent *ir.Node) float64 {
 	return float64(choices.Size*tokens) / float64(experts.Size*slots.Size)
 }
 
-// modelFlops are the model's flops of one sequence: three times the matmuls and attention of the forward pass, as
-// if on one device.
+// modelFlops returns the model's flops per sequence on one device: three times the matmul and attention flops of the
+// forward pass.
 func modelFlops(m *ir.Model) float64 {
 	sum := 0.0
 	for _, s := range m.Segments {
@@ -140,7 +150,7 @@ func modelFlops(m *ir.Model) float64 {
 	return sum
 }
 
-// flopsFormula names how modelFlops counts: attention's by the pairs of positions that see each other.
+// flopsFormula names how modelFlops counts. Attention counts only the pairs of positions that attend to each other.
 func flopsFormula(m *ir.Model) string {
 	const matmuls = "6N + "
 	for _, s := range m.Segments {
@@ -161,7 +171,7 @@ func flopsFormula(m *ir.Model) string {
 	return matmuls[:2]
 }
 
-// check says what is wrong with the question itself.
+// check returns an error if the question itself is invalid.
 func (p *Problem) check() error {
 	c := p.Cluster
 	if e := p.engine(); c.IsCPU() && !e.Own {

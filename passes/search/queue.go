@@ -2,7 +2,7 @@ package search
 
 import "github.com/planc-dev/planc/costmodel"
 
-// entry is a family, a branch or a plan that waits for its turn: the first that is there.
+// entry is a queued family, branch or member: the first that is not nil.
 type entry struct {
 	floor  costmodel.Seconds
 	order  int
@@ -11,15 +11,15 @@ type entry struct {
 	family *family
 }
 
-// before tells whether an entry has its turn before another.
+// before reports whether an entry precedes another.
 func (e *entry) before(o *entry) bool {
 	return e.floor < o.floor || e.floor == o.floor && e.order < o.order
 }
 
-// queue is a binary heap of entries by their bounds. (Those of container/heap would each be put into an interface.)
+// queue is a binary heap of entries by their bounds. (container/heap would box each entry in an interface.)
 type queue []entry
 
-// queueFamily adds an entry.
+// push adds an entry.
 func (q *queue) push(e entry) {
 	all := append(*q, e)
 	i := len(all) - 1
@@ -35,7 +35,7 @@ func (q *queue) push(e entry) {
 	*q = all
 }
 
-// pop takes the first entry out.
+// pop removes and returns the first entry.
 func (q *queue) pop() entry {
 	all := *q
 	first, last := all[0], all[len(all)-1]

@@ -7,16 +7,16 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// triedCount is a number of a member with its closed form, and its time once it was simulated.
+// triedCount is a recompute count of a member with its closed-form time, and its simulated time once known.
 type triedCount struct {
 	n           int
 	floor, time costmodel.Seconds
 }
 
-// solveRecompute is a member with the number with which it is fastest: the least that fits, but where blocks are faster if they
-// are recomputed, see floorCosts. Of equal numbers it is the least. Numbers are simulated in the order of their closed
-// forms, until one is slower than the fastest, or than the limit. ok is false where a bound says that the member takes
-// longer than that.
+// solveRecompute returns a member with its fastest recompute count, and of equally fast ones the smallest. This is
+// the smallest count that fits, except if recomputed blocks are faster (see layerTimeBounds). Then counts are
+// simulated in the order of their closed forms, until one exceeds the fastest or the limit. ok is false if a bound
+// says that the member exceeds the limit.
 func (s *searcher) solveRecompute(m *member, limit costmodel.Seconds) (best candidate, ok bool) {
 	best = m.candidate
 	if !s.recomputeIsFaster(m) {

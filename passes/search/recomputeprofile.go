@@ -9,14 +9,14 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// usesPlainLayers is the key with nothing done again.
+// withoutRecompute returns the key with nothing recomputed.
 func (k profileKey) withoutRecompute() profileKey {
 	k.recompute, k.split = "none", false
 	return k
 }
 
-// recomputing is the base of a key whose blocks are recomputed: that of the plain key, with what such blocks do again.
-// It shares the plain one's functions, which nobody changes any more.
+// recomputing returns the base of a key whose blocks are recomputed: that of the key without recomputation, plus the
+// recomputed variants. It shares the functions of that base, which no longer change.
 func (s *searcher) recomputing(k profileKey, plain *baseProfile) *baseProfile {
 	plan := plain.prog.Plan
 	plan.Recompute, plan.RecomputeLayers, plan.RecomputeSplit = k.recompute, 1, k.split
@@ -24,9 +24,11 @@ func (s *searcher) recomputing(k profileKey, plain *baseProfile) *baseProfile {
 	if err != nil {
 		panic(fmt.Sprintf("search: a legal plan does not compile: %v: %v", plan, err))
 	}
-	p := &profile{prog: prog, batchRows: plain.batchRows, logits: plain.logits, castScratch: plain.castScratch, plain: plain.profile}
+	p := &profile{prog: prog, batchRows: plain.batchRows, logits: plain.logits, castScratch: plain.castScratch,
+		plain: plain.profile}
 	b := *plain
-	b.profile, b.key, b.sizes, b.byMicro, b.workByDevice = p, k, nil, map[int]*blocks{}, map[deviceMicro]costmodel.Seconds{}
+	b.profile, b.key, b.sizes, b.byMicro, b.workByDevice = p, k, nil, map[int]*blocks{},
+		map[deviceMicro]costmodel.Seconds{}
 	var again []*ir.Segment
 	var profiles []*segmentProfile
 	p.segs = make([]segmentProfile, len(prog.Model.Variants()))
@@ -56,8 +58,8 @@ func (s *searcher) recomputing(k profileKey, plain *baseProfile) *baseProfile {
 	return &b
 }
 
-// cloneFor is a profile of a variant for another program that shares its functions: with collectives of its own, since
-// their kinds are numbered for each profile.
+// cloneFor returns a copy of a variant's profile for another program that shares its functions. Collectives are
+// copied, because each profile numbers their kinds.
 func (p *segmentProfile) cloneFor(variant *ir.Segment) segmentProfile {
 	own := *p
 	own.variant = variant

@@ -8,8 +8,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// StateMoves is what replicas move of parameters and gradients in a step of a plan, on the stage that moves most: an
-// entry for each kind of collective, Count is how many there are and Bytes what all of them move together.
+// StateMoves returns what replicas communicate of parameters and gradients in a step of a plan, on the stage with the
+// most bytes. It has an entry per kind of collective: Count is their number, and Bytes their sum.
 func StateMoves(p *Problem, plan ir.Plan) ([]Traffic, error) {
 	s, err := newSearcher(p)
 	if err != nil {
@@ -30,7 +30,7 @@ func StateMoves(p *Problem, plan ir.Plan) ([]Traffic, error) {
 	return best, nil
 }
 
-// stateTraffic is what a stage moves in a step beside what is in its layers' functions.
+// stateTraffic returns a stage's collectives in a step, except those of its layers' functions.
 func stateTraffic(t *tables, stage int) []Traffic {
 	w := walker{l: newLedger(t.Mesh), p: t.Program, st: &t.Stages[stage], stage: stage,
 		run: func(*ir.Segment, ir.ActionKind) {
@@ -39,8 +39,8 @@ func stateTraffic(t *tables, stage int) []Traffic {
 	return w.l.list()
 }
 
-// replicaTraffic adds up the collectives of buckets over dp by their kind; those of one number, the loss or the norm, are
-// too small to be any.
+// replicaTraffic adds up the collectives of buckets over replicas by kind. It skips those of single numbers, the loss
+// and the norm.
 func replicaTraffic(all []Traffic, m ir.Mesh) []Traffic {
 	const number = 8
 	var axes []ir.Axis

@@ -5,14 +5,15 @@ import (
 	"slices"
 )
 
-// restriction is a part of the legal plans that a search leaves out unless the job asks for it: what the proof is not
-// about. Its text begins with the key that a pin would be of; how many blocks lie in groups, recompute_layers says too.
+// restriction is a part of the legal plans that a search leaves out unless the job asks for it, so that the proof of
+// optimality does not cover it. Its text begins with the key to pin. recompute_layers also controls how many blocks
+// are in groups.
 type restriction struct {
 	text    string
-	applies func(p *Problem, d *Dims) bool // whether it leaves anything out
+	applies func(p *Problem, d *Dims) bool // whether it leaves out any plan
 }
 
-// restrictions are all of them, in the order in which they are named.
+// restrictions are all restrictions, in the order in which they are reported.
 var restrictions = []restriction{
 	{"stage_layers: all but even splits, as the engine splits by default", func(p *Problem, d *Dims) bool {
 		return p.engine().Even && p.isFree("stage_layers") && p.allowsAbove1("pp", d.maxChunks())
@@ -49,18 +50,18 @@ var restrictions = []restriction{
 	}},
 }
 
-// isFree tells whether no pin is about a key.
+// isFree reports whether a key is not pinned.
 func (p *Problem) isFree(key string) bool { return p.Pins[key] == nil }
 
-// mayChooseContext tells whether the search may choose cp: no pin asks for it, as enumeration's contexts has it, and none
-// forbids it.
+// mayChooseContext reports whether the search may choose cp: no pin requests or forbids it (see
+// enumeration.contexts).
 func (p *Problem) mayChooseContext(d *Dims) bool {
 	kinds := p.Pins["cp_kind"]
 	choice := len(kinds) == 0 || len(kinds) > 1 && slices.Contains(kinds, "none")
 	return p.isFree("cp") && choice && d.KVHeads > 0 && p.Cluster.Devices() > 1
 }
 
-// hasUnlikeBlocks tells whether the model has blocks of more than one kind.
+// hasUnlikeBlocks reports whether the model has several kinds of blocks.
 func (p *Problem) hasUnlikeBlocks(d *Dims) bool {
 	kinds := len(p.Model.Segments)
 	if d.Embed {
@@ -72,15 +73,15 @@ func (p *Problem) hasUnlikeBlocks(d *Dims) bool {
 	return kinds > 1
 }
 
-// allowsAbove1 tells whether pins allow a degree above 1 and up to most.
+// allowsAbove1 reports whether pins allow a degree above 1 and up to most.
 func (p *Problem) allowsAbove1(key string, most int) bool {
 	return slices.ContainsFunc(p.ints(key, divisors(p.Cluster.Devices())), func(n int) bool {
 		return n > 1 && n <= most
 	})
 }
 
-// Restricted names the legal plans that a search of the problem does not look at: what its counts leave out. They can
-// be asked for by pins.
+// Restricted names the legal plans that a search of the problem does not examine, so that its counts leave them out.
+// Pins can request them.
 func Restricted(p *Problem) []string {
 	d, out := DimsOf(p.Model), []string{}
 	for i := range restrictions {

@@ -10,28 +10,30 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// RuleOfThumb is a rule of thumb that people go by, and what following it comes to here.
+// RuleOfThumb is a common rule of thumb, and the result of following it.
 type RuleOfThumb struct {
-	Rule     string
-	Verdict  Verdict      // Agrees, Slower, DoesNot, Illegal; Faster where only pins of the job forbid it; Note
-	SlowerBy float64      // of the plan that follows it, a fraction of the chosen plan's step; 0 of Agrees
-	Message  string       // what was found, in numbers, where Best does not say it
-	Best     *Alternative // the best plan that follows it, where that is not the chosen one
+	Rule string
+	// Agrees, Slower, Riskier, DoesNot, Illegal or Note; Differs for claims; Faster if only pins of the job forbid it
+	Verdict Verdict
+	// of the plan that follows it, as a fraction of the chosen plan's step; 0 if it agrees
+	SlowerBy float64
+	Message  string       // the finding in numbers, if Best does not show it
+	Best     *Alternative // the best plan that follows it, if that is not the chosen one
 }
 
-// Verdicts of rules of thumb beside those of choices.
+// Verdicts of rules of thumb, in addition to those of choices.
 const (
 	Agrees  Verdict = "agrees"
-	Differs Verdict = "differs" // a claim whose numbers are others here
+	Differs Verdict = "differs" // the numbers of the claim are different here
 	Faster  Verdict = "faster"
 	Note    Verdict = "note"
 )
 
-// LearningRate is the rule that multiplies the learning rate by the number of GPUs. Its message is about the problem's
-// batch alone; a caller that knows for which batch the rate was chosen has more to say.
+// LearningRate is the rule that multiplies the learning rate by the number of GPUs. Its message only considers the
+// problem's batch. A caller that knows for which batch the rate was chosen can say more.
 const LearningRate = "learning rate × GPUs"
 
-// ruleQuestion is the question of the rules: a problem, its model's size and its plan.
+// ruleQuestion is what rules are applied to: a problem, its model's size and its plan.
 type ruleQuestion struct {
 	p      *Problem
 	params int64
@@ -39,21 +41,23 @@ type ruleQuestion struct {
 	found  *Result // of the problem
 }
 
-// ruleRow is a row of the table of rules: which problems it is about, and what it asks of them.
+// ruleRow is a row of the table of rules: the problems it applies to, and how it is checked.
 type ruleRow struct {
 	rule    string
 	applies func(q *ruleQuestion) bool
-	pins    func(q *ruleQuestion) []Pins                  // any of which is following the rule; nil where check answers
-	check   func(q *ruleQuestion, r *Series) *RuleOfThumb // of rules that are more than pins; nil where asks does
+	// pins, each of which follows the rule; nil if check answers
+	pins func(q *ruleQuestion) []Pins
+	// of rules that are more than pins; nil if pins does
+	check func(q *ruleQuestion, r *Series) *RuleOfThumb
 }
 
-// Sizes at which the rules change, in parameters.
+// Model sizes at which the rules change, in parameters.
 const (
 	smallModel = 500e6
 	largeModel = 10e9
 )
 
-// rulesOfThumb are the rules of thumb of guides on distributed training, those that planc was commissioned to answer for.
+// rulesOfThumb are the rules of thumb of guides on distributed training that planc answers.
 var rulesOfThumb = []ruleRow{
 	{"<500M: DDP", func(q *ruleQuestion) bool { return q.hasManyDevices() && q.params < smallModel },
 		func(*ruleQuestion) []Pins { return []Pins{{"tp": {"1"}, "pp": {"1"}, "zero": {"0"}}} }, nil},
@@ -80,7 +84,8 @@ var rulesOfThumb = []ruleRow{
 		})}}
 	}, nil},
 	{"small models gain little from GPUs", func(q *ruleQuestion) bool {
-		return q.hasManyDevices() && !q.p.Cluster.IsCPU() && q.params < smallModel // fewer devices of a CPU are other devices
+		// a CPU with fewer devices has other devices
+		return q.hasManyDevices() && !q.p.Cluster.IsCPU() && q.params < smallModel
 	}, nil, halfTheDevices},
 	{"a checkpoint each 4 layers: -75 % activations, +20-30 % time", func(q *ruleQuestion) bool {
 		return true
@@ -88,14 +93,15 @@ var rulesOfThumb = []ruleRow{
 	{LearningRate, (*ruleQuestion).hasManyDevices, nil, learningRate},
 }
 
+// hasManyDevices reports whether the cluster has several devices.
 func (q *ruleQuestion) hasManyDevices() bool { return q.p.Cluster.Devices() > 1 }
 
-// degreesAboveOne are the degrees above 1.
+// degreesAboveOne returns the degrees above 1.
 func (q *ruleQuestion) degreesAboveOne() []string {
 	return intTexts(divisors(q.p.Cluster.Devices())[1:])
 }
 
-// ordersWith are the orders of all axes that a plan may have, with cp or without, of which something holds.
+// ordersWith returns the orders of all axes, with and without cp, for which holds is true.
 func ordersWith(holds func(order []string) bool) (out []string) {
 	for _, p := range []ir.Plan{{DP: 2, TP: 2, PP: 1, CP: 1}, {DP: 2, TP: 2, PP: 2, CP: 1}, {DP: 2, TP: 2, PP: 1,
 		CP: 2}, {DP: 2, TP: 2, PP: 2, CP: 2}} {
@@ -108,6 +114,7 @@ func ordersWith(holds func(order []string) bool) (out []string) {
 	return out
 }
 
+// intTexts prints integers.
 func intTexts(ns []int) []string {
 	out := make([]string, len(ns))
 	for i, n := range ns {
@@ -116,7 +123,7 @@ func intTexts(ns []int) []string {
 	return out
 }
 
-// answer is what a rule comes to.
+// answer applies a rule.
 func (t *ruleRow) answer(q *ruleQuestion, r *Series) RuleOfThumb {
 	if t.check != nil {
 		out := t.check(q, r)
@@ -143,7 +150,7 @@ func (t *ruleRow) answer(q *ruleQuestion, r *Series) RuleOfThumb {
 		case err != nil:
 			panic("search: a problem with a plan has none under other pins: " + err.Error())
 		case out.Best == nil || compareAlternatives(a, *out.Best) < 0:
-			out.Best, out.Message = &a, "" // that another way is illegal is no matter
+			out.Best, out.Message = &a, "" // that another way to follow the rule is illegal does not matter
 		}
 	}
 	if out.Best != nil {
@@ -152,7 +159,7 @@ func (t *ruleRow) answer(q *ruleQuestion, r *Series) RuleOfThumb {
 	return out
 }
 
-// boundBranch is the verdict on the best plan that follows a rule.
+// judge sets the verdict on the best plan that follows a rule.
 func (t *RuleOfThumb) judge(q *ruleQuestion) {
 	a := t.Best
 	switch {
@@ -170,7 +177,7 @@ func (t *RuleOfThumb) judge(q *ruleQuestion) {
 	}
 }
 
-// dependentKeys tells whether a plan has the pinned values.
+// matches reports whether a plan has the pinned values.
 func (p Pins) matches(plan *ir.Plan) bool {
 	for key, value := range keyValues(*plan) {
 		if !p.allows(key, value) {
@@ -180,7 +187,7 @@ func (p Pins) matches(plan *ir.Plan) bool {
 	return true
 }
 
-// halfTheDevices answers whether the second half of the devices is worth having.
+// halfTheDevices checks whether the second half of the devices is worth having.
 func halfTheDevices(q *ruleQuestion, r *Series) *RuleOfThumb {
 	p, c := *q.p, cloneCluster(q.p.Cluster)
 	if c.Nodes > 1 {
@@ -199,22 +206,25 @@ func halfTheDevices(q *ruleQuestion, r *Series) *RuleOfThumb {
 		return &RuleOfThumb{Verdict: Illegal, Message: fmt.Sprintf("on %d devices, %s", c.Devices(),
 			illegal.Reasons[0].Message)}
 	case err != nil:
-		return &RuleOfThumb{Verdict: DoesNot, Message: fmt.Sprintf("%d devices are needed to hold it", q.p.Cluster.Devices())}
+		return &RuleOfThumb{Verdict: DoesNot, Message: fmt.Sprintf("%d devices are needed to hold it",
+			q.p.Cluster.Devices())}
 	}
 	gain := costmodel.SixDigits(q.chosen.Predict.TokensPerS / best.Predict.TokensPerS)
-	t := &RuleOfThumb{Verdict: Differs, SlowerBy: gain - 1, Message: fmt.Sprintf("%d devices train %.2f × as fast as %d",
-		q.p.Cluster.Devices(), gain, c.Devices())}
+	t := &RuleOfThumb{Verdict: Differs, SlowerBy: gain - 1,
+		Message: fmt.Sprintf("%d devices train %.2f × as fast as %d",
+			q.p.Cluster.Devices(), gain, c.Devices())}
 	if worth := 1.5; gain < worth { // half of what doubling could give
 		t.Verdict = Agrees
 	}
 	return t
 }
 
-// checkpointed layers of the rule: of each so many the first one's input is kept, from which the others are recomputed.
+// checkpointEach is the number of layers per checkpoint in the rule: the input of the first is saved, and the others
+// are recomputed from it.
 const checkpointEach = 4
 
-// checkpointing compares blocks recomputed in groups of checkpointEach with none recomputed, the rest of the chosen
-// plan kept. Both are priced whether they fit or not.
+// checkpointing compares blocks recomputed in groups of checkpointEach with no recomputation, with the rest of the
+// chosen plan kept. Both are priced whether they fit or not.
 func checkpointing(q *ruleQuestion, r *Series) *RuleOfThumb {
 	none, all := q.chosen.Plan, q.chosen.Plan
 	none.Recompute, none.RecomputeLayers, none.RecomputeEvery, none.RecomputeSplit = "none", 0, 1, false
@@ -229,7 +239,7 @@ func checkpointing(q *ruleQuestion, r *Series) *RuleOfThumb {
 	return checkpointed(saved, float64(b.StepS/a.StepS)-1)
 }
 
-// checkpointed holds what recomputation saves and costs, as fractions, against the rule.
+// checkpointed compares what recomputation saves and costs, as fractions, with the rule.
 func checkpointed(saved, slower float64) *RuleOfThumb {
 	t := &RuleOfThumb{Verdict: Differs, SlowerBy: costmodel.SixDigits(slower),
 		Message: fmt.Sprintf("here %+.0f %% for %+.1f %%", -100*saved, 100*slower)}
@@ -249,7 +259,7 @@ func checkpointed(saved, slower float64) *RuleOfThumb {
 	return t
 }
 
-// outside says on which side of what a rule says a figure is: "" within it, as a whole percentage is printed.
+// outside returns on which side of a range a figure is: "" within it, after rounding to a whole percentage.
 func outside(figure, least, most float64) string {
 	figure = math.Round(100*figure) / 100
 	switch {
@@ -261,7 +271,7 @@ func outside(figure, least, most float64) string {
 	return ""
 }
 
-// learningRate is why the linear scaling of learning rates has nothing to do here.
+// learningRate answers why linear scaling of the learning rate is not needed.
 func learningRate(q *ruleQuestion, _ *Series) *RuleOfThumb {
 	return &RuleOfThumb{Verdict: Note, Message: fmt.Sprintf("not needed, the batch stays %d", q.p.GlobalBatch)}
 }

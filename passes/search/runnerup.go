@@ -7,7 +7,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// runnerUp completes a choice: the best plan that differs only in it, and that of its other values with all else free.
+// runnerUp completes a choice with the best plan that differs only in it, and the best plan with another value and
+// everything else free.
 func (s *searcher) runnerUp(c *Choice, of *choice, values []string, others []Alternative, best Priced) {
 	if len(others) == 0 {
 		c.Verdict, c.Broken = Illegal, s.whyNone(c.Name, best.Plan)
@@ -33,11 +34,12 @@ func (s *searcher) runnerUp(c *Choice, of *choice, values []string, others []Alt
 	}
 }
 
-// solvedKeys are the keys that every plan has in their best values: a plan that differs only in one other key still solves
-// them.
+// solvedKeys are the keys that every plan has at their best values. A plan that differs only in one other key solves
+// them again.
 var solvedKeys = []string{"recompute_layers", "recompute_every", "stage_layers"}
 
-// onlyIn is the best plan with another value of a key and all else kept, or the rules that forbid every one.
+// onlyIn returns the best plan with another value of a key and everything else kept, or the rules that forbid every
+// value.
 func (s *searcher) onlyIn(key string, others []string, best Priced) (*Alternative, []Reason) {
 	q := *s.problem
 	q.Pins = pinsKeepingSolved(best.Plan, Pins{key: others}, s.problem.Pins)
@@ -53,7 +55,7 @@ func (s *searcher) onlyIn(key string, others []string, best Priced) (*Alternativ
 	return &a, nil
 }
 
-// pinsKeepingSolved is Kept with what is solved as the job has it.
+// pinsKeepingSolved is [Kept], with the solved keys as the job pins them.
 func pinsKeepingSolved(plan ir.Plan, but, job Pins) Pins {
 	pins := Kept(plan, but).Without(solvedKeys...)
 	for _, key := range solvedKeys {

@@ -9,47 +9,50 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// tie is the relative difference below which two step times are equal.
+// tie is the relative difference below which two step times count as equal.
 const tie = 1e-9
 
 // Priced is a plan with its prediction.
 type Priced struct {
 	Plan    ir.Plan
 	Predict costmodel.Predict
-	Stage   int // the fullest, which its memory is of
+	Stage   int // the fullest stage, whose memory the prediction reports
 }
 
-// Fits says whether the plan fits into the devices.
+// Fits reports whether the plan fits into the devices' memory.
 func (p Priced) Fits() bool { return p.Predict.MemoryBytes.Fits() }
 
-// Counts account for the space: Space = Infeasible + Bounded + Priced.
+// Counts account for every plan of the space: Space = Infeasible + Bounded + Priced.
 type Counts struct {
 	Space      int `json:"space"`      // legal plans that the pins allow
-	Infeasible int `json:"infeasible"` // do not fit
-	Bounded    int `json:"bounded"`    // not priced: their bound is not below the best
-	Priced     int `json:"priced"`     // fit and were priced
-	Simulated  int `json:"simulated"`  // whose schedule was simulated, those that turned out not to fit included
+	Infeasible int `json:"infeasible"` // plans that do not fit
+	// plans not priced, because their lower bound is not below the best step
+	Bounded int `json:"bounded"`
+	Priced  int `json:"priced"` // plans that fit and were priced
+	// plans whose schedule was simulated, including those that turned out not to fit
+	Simulated int `json:"simulated"`
 }
 
-// Result is the answer.
+// Result is the answer of a search.
 type Result struct {
-	Best    Priced // recommended: as [Problem.Prefer] says, Robust or Fastest
-	Robust  Priced // of least risk among those that predictions do not tell from the fastest, see [Apart]
+	Best Priced // the recommended plan: Robust or Fastest, as [Problem.Prefer] says
+	// the plan of least risk among those that predictions cannot tell from the fastest, see [Apart]
+	Robust  Priced
 	Fastest Priced
 	Counts  Counts
-	// the best plan for each other value of each choice, the fastest first, then those that do not fit
+	// the best plan for each other value of each choice, the fastest first; those that do not fit come last
 	Alternatives []Alternative
 	Choices      []Choice
 
-	searcher *searcher // that found it
+	searcher *searcher // the searcher that found it
 }
 
-// caches hold what questions about one model, precision and kind of device share.
+// caches hold what searches for one model, precision and kind of device share.
 type caches struct {
 	profiles       map[profileKey]*profile
 	bases          map[profileKey]*baseProfile
 	inFlight       map[scheduleKey][]int
-	stale          map[profileKey]bool // profiles whose engine's constants have moved
+	stale          map[profileKey]bool // profiles whose engine constants have changed
 	pipelineSplits map[pipelineSplitKey]*pipelineSplit
 	stateLayouts   map[stateLayoutKey]*stateLayout
 
@@ -58,18 +61,23 @@ type caches struct {
 	memoryFits map[memoryFitKey]*memoryFit
 }
 
+// newCaches returns empty caches.
 func newCaches() *caches {
-	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*baseProfile{}, inFlight: map[scheduleKey][]int{},
-		pipelineSplits: map[pipelineSplitKey]*pipelineSplit{}, stateLayouts: map[stateLayoutKey]*stateLayout{}, timetables: map[scheduleKey]*ir.Timetable{},
-		works: map[costmodel.Device]map[computeKey][][3]computeTime{}, memoryFits: map[memoryFitKey]*memoryFit{}}
+	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*baseProfile{},
+		inFlight:       map[scheduleKey][]int{},
+		pipelineSplits: map[pipelineSplitKey]*pipelineSplit{}, stateLayouts: map[stateLayoutKey]*stateLayout{},
+		timetables: map[scheduleKey]*ir.Timetable{},
+		works:      map[costmodel.Device]map[computeKey][][3]computeTime{}, memoryFits: map[memoryFitKey]*memoryFit{}}
 }
 
-// copyFits are caches of their own that begin with what these hold, which nobody changes any more.
+// clone returns caches that start with the same contents and can change independently.
 func (c *caches) clone() *caches {
-	own := &caches{profiles: maps.Clone(c.profiles), bases: map[profileKey]*baseProfile{}, inFlight: maps.Clone(c.inFlight),
+	own := &caches{profiles: maps.Clone(c.profiles), bases: map[profileKey]*baseProfile{},
+		inFlight:       maps.Clone(c.inFlight),
 		pipelineSplits: maps.Clone(c.pipelineSplits),
-		stateLayouts:   maps.Clone(c.stateLayouts), timetables: maps.Clone(c.timetables), memoryFits: copyFits(c.memoryFits),
-		works: map[costmodel.Device]map[computeKey][][3]computeTime{}}
+		stateLayouts:   maps.Clone(c.stateLayouts), timetables: maps.Clone(c.timetables),
+		memoryFits: copyFits(c.memoryFits),
+		works:      map[costmodel.Device]map[computeKey][][3]computeTime{}}
 	for d, w := range c.works {
 		own.works[d] = maps.Clone(w)
 	}
@@ -79,39 +87,42 @@ func (c *caches) clone() *caches {
 	return own
 }
 
-// clone is a base with room of its own for what is found out of it.
+// clone returns a copy whose derived results can change independently.
 func (b *baseProfile) clone() *baseProfile {
 	own := *b
 	own.byMicro, own.workByDevice = maps.Clone(b.byMicro), maps.Clone(b.workByDevice)
 	return &own
 }
 
-// searcher holds what one question's searches share.
+// searcher holds what the searches of one question share.
 type searcher struct {
 	*caches
 	*clusterCosts
 	precompiler basePrecompiler
 	problem     *Problem
-	searched    *planSpace            // that was searched for a [Result]
-	freedSpaces map[string]*planSpace // those of the result's choices where pins give one up
-	// is told how far the search for the best plan is; nil: nobody, or what is searched for is another
+	searched    *planSpace // the space that was searched for a [Result]
+	// spaces of the result's choices with one pin removed, by the pin's key
+	freedSpaces map[string]*planSpace
+	// receives the progress of the search for the best plan; nil for other searches
 	watch         func(Progress)
 	dims          Dims
 	device        costmodel.Device
 	modelFlops    float64
 	formula       string
-	arenaCapacity int     // bytes of a device for the arena
-	window        float64 // [Apart], but for tests that draw from small spaces
+	arenaCapacity int     // bytes of a device that the arena may use
+	window        float64 // [Apart], except in tests that use small spaces
 	maxFamilies   int     // [maxFamilies], except in tests
-	usableBytes   int64   // bytes of a device for all that a plan needs, as [costmodel.Memory] counts its capacity
-	overlap       [2]bool // data-parallel collectives run beside compute: with ZeRO 0, and above
-	exposedTP     float64 // part of tensor parallel collectives that compute waits for
+	// bytes of a device for everything that a plan needs, as [costmodel.Memory] counts capacity
+	usableBytes int64
+	// whether data-parallel collectives overlap compute: with ZeRO 0, and with ZeRO 1 and above
+	overlap   [2]bool
+	exposedTP float64 // fraction of tensor-parallel collectives that compute waits for
 
 	cpu     bool
-	moments int // of a parameter, that the optimizer keeps
+	moments int // optimizer moments per parameter
 
 	zeroTimeCache  map[zeroTimeKey][]zeroTime
-	deviceWorks    map[computeKey][][3]computeTime // of works, those of the device
+	deviceWorks    map[computeKey][][3]computeTime // the entry of works for the device
 	shardingCache  map[shardingsKey][]sharding
 	orderCache     map[ordersKey][]string
 	recomputeCache map[recomputesKey][]recomputeChoice
@@ -122,8 +133,9 @@ type searcher struct {
 
 	bucketPrices map[bucketKey]*bucketPrice
 
-	balancer          stageBalancer
-	activationScratch activationMemory // this and what follows: room for what is written anew for each plan
+	balancer stageBalancer
+	// this and the following fields are buffers that are reused for each plan
+	activationScratch activationMemory
 	costScratch       []layerCost
 	stageScratch      []stageBuffers
 	countScratch      []kindCount
@@ -132,36 +144,41 @@ type searcher struct {
 	queue             queue
 }
 
+// newSearcher returns the searcher of a problem.
 func newSearcher(p *Problem) (*searcher, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
 	dev, _ := p.Cluster.DeviceOf(p.engine(), p.Computes())
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
-	s := &searcher{caches: newCaches(), clusterCosts: newClusterCosts(p, dev), problem: p, dims: DimsOf(p.Model), device: dev,
+	s := &searcher{caches: newCaches(), clusterCosts: newClusterCosts(p, dev), problem: p, dims: DimsOf(p.Model),
+		device:     dev,
 		modelFlops: modelFlops(p.Model), formula: flopsFormula(p.Model),
-		arenaCapacity: int(empty.Capacity - empty.Total), usableBytes: empty.Capacity, window: Apart, maxFamilies: maxFamilies,
-		zeroTimeCache: map[zeroTimeKey][]zeroTime{}, shardingCache: map[shardingsKey][]sharding{}, orderCache: map[ordersKey][]string{},
-		recomputeCache: map[recomputesKey][]recomputeChoice{}, stateMemories: map[stateMemoryKey][]stateMemory{}, postPassCache: map[postPassKey][]postPassBound{},
-		prices: map[priceKey]*price{}, pipelineEnds: map[simulatedBoundKey]costmodel.Seconds{},
+		arenaCapacity: int(empty.Capacity - empty.Total), usableBytes: empty.Capacity, window: Apart,
+		maxFamilies:   maxFamilies,
+		zeroTimeCache: map[zeroTimeKey][]zeroTime{}, shardingCache: map[shardingsKey][]sharding{},
+		orderCache:     map[ordersKey][]string{},
+		recomputeCache: map[recomputesKey][]recomputeChoice{}, stateMemories: map[stateMemoryKey][]stateMemory{},
+		postPassCache: map[postPassKey][]postPassBound{},
+		prices:        map[priceKey]*price{}, pipelineEnds: map[simulatedBoundKey]costmodel.Seconds{},
 		bucketPrices: map[bucketKey]*bucketPrice{}, freedSpaces: map[string]*planSpace{}}
 	s.exposedTP = p.engine().ExposedTP(p.Cluster)
 	s.overlap, s.cpu, s.moments = [2]bool{s.overlaps(0), s.overlaps(1)}, p.Cluster.IsCPU(), p.Recipe.Moments()
 	return s, nil
 }
 
-// Search finds the plan to recommend, and what else there is to say: of the plans that fit and that predictions do not
-// tell from the fastest, the one of least risk, or, if the problem prefers it, the fastest. It fails with an
-// [IllegalError] if no plan with the pinned values is legal, with a [NoPlan] if none fits, with a [TooManyPlans] if the
-// space is too large to search, and with a plain error if the cluster cannot run such a job at all.
+// Search finds the plan to recommend, and explains it. Of the plans that fit and that predictions cannot tell from
+// the fastest, it recommends the one of least risk or, if the problem prefers it, the fastest. It returns an
+// [IllegalError] if no plan with the pinned values is legal, a [NoPlan] if none fits, a [TooManyPlans] if the space
+// is too large, and a plain error if the cluster cannot run such a job.
 //
-// It is exact over its space, and the counts account for all of it. Three choices are solved rather than counted:
-// recompute_layers is the fewest blocks that fit, and recompute_every the least number that does, since time grows and
-// memory shrinks with either; where a block that is recomputed is faster, as under a zero-bubble schedule it may be,
-// the fastest number; groups of blocks (recompute_every above 1) are tried with every block recomputed or, on request,
-// so many as pins of recompute_layers say. stage_layers is the split whose slowest stage is fastest, without a look at
-// memory: exactly with one chunk a stage or where all blocks are alike, else as if each were the mean of all.
-// recompute_split is tried on request.
+// The search is exact over its space, and the counts account for all of it. Three choices are solved instead of
+// enumerated. recompute_layers is the fewest blocks with which the plan fits, and recompute_every the smallest
+// number, because time grows and memory shrinks with either. If recomputed blocks are faster, as can happen under a
+// zero-bubble schedule, the fastest count is taken. Groups of blocks (recompute_every above 1) are tried with every
+// block recomputed or, on request, with the pinned values of recompute_layers. stage_layers is the split whose
+// slowest stage is fastest, without regard to memory. It is exact with one chunk per stage or if all blocks are
+// alike; otherwise each block counts as the mean of all. recompute_split is only tried on request.
 func Search(p *Problem) (*Result, error) {
 	s, err := newSearcher(p)
 	if err != nil {
@@ -183,32 +200,35 @@ func Search(p *Problem) (*Result, error) {
 	return r, nil
 }
 
-// measureActivations restricts a search: what it does not hold of is passed over. A nil function holds of all.
+// filter restricts a search to the plans that pass all its functions. A nil function passes everything.
 type filter struct {
-	limit     costmodel.Seconds // above 0: plans that take longer are of no interest
+	limit     costmodel.Seconds // if above 0, plans that take longer are skipped
 	family    func(*family) bool
-	recompute func(string) bool // of what is recomputed
+	recompute func(string) bool // of the kind of recomputation
 	member    func(*member) bool
 }
 
-// searchBestFirst is one search for the best plan.
+// bestFirst is one best-first search for the fastest plan.
 type bestFirst struct {
-	s         *searcher
-	space     *planSpace
-	filter    *filter
-	pending   []rankedFamily // those that had no turn yet
-	queue     queue
-	counts    Counts
-	countAll  bool // somebody wants to know them: families that do not fit must have their turn
-	fits      []fittingPlan
-	slower    []*member // that fit, and of which a bound said that they are slower than the fastest
-	fastest   costmodel.Seconds
-	anyMayFit bool // some family has room for one of its plans, so far as bounds say
-	anyOpened bool // some family had its turn
-	steps     int  // for those who watch
+	s      *searcher
+	space  *planSpace
+	filter *filter
+	// families that are not queued yet, in the order of their bounds
+	pending []rankedFamily
+	queue   queue
+	counts  Counts
+	// the counts must be exact, so that families that cannot fit are examined too
+	countAll bool
+	fits     []fittingPlan // plans that fit and were priced
+	// members that fit, but whose bound says that they are slower than the fastest
+	slower    []*member
+	fastest   costmodel.Seconds // step of the fastest plan so far, or the filter's limit
+	anyMayFit bool              // bounds say that some plan may fit
+	anyOpened bool              // some family was expanded
+	steps     int               // iterations, for the progress reports
 }
 
-// fittingPlan is a plan that fits, with its place in the space.
+// fittingPlan is a plan that fits, with its position in the space.
 type fittingPlan struct {
 	candidate candidate
 	index     int
@@ -216,8 +236,9 @@ type fittingPlan struct {
 	member    *member
 }
 
-// best prices plans in ascending order of their bounds, until no bound is below the best time. A family is looked at
-// when the bound of its arithmetic has its turn, and opened, as a branch of it is, when its own has.
+// best returns the fastest plan that passes the filter. It prices plans in ascending order of their lower bounds,
+// until no bound is below the best time. A family is refined when its cheap bound comes first in the queue, and
+// expanded when its own bound does.
 func (s *searcher) best(sp *planSpace, k *filter) (best Priced, n Counts, found bool) {
 	h := s.searchBestFirst(sp, k)
 	first := h.fastestFit()
@@ -228,11 +249,11 @@ func (s *searcher) best(sp *planSpace, k *filter) (best Priced, n Counts, found 
 	return s.priced(&first.candidate), h.counts, true
 }
 
-// found are the two plans that a search finds, and which of them is recommended.
+// found is the fastest plan, the plan of least risk, and which of them is recommended.
 type found struct{ best, robust, fastest Priced }
 
-// choose finds the fastest plan, and then the one of least risk among those that predictions do not tell from it. The
-// counts are those of both.
+// choose finds the fastest plan, and then the plan of least risk among those that predictions cannot tell from it.
+// The counts cover both searches.
 func (s *searcher) choose(sp *planSpace, k *filter) (c found, n Counts, ok bool) {
 	h := s.searchBestFirst(sp, k)
 	first := h.fastestFit()
@@ -254,7 +275,7 @@ func (s *searcher) choose(sp *planSpace, k *filter) (c found, n Counts, ok bool)
 	return c, h.counts, true
 }
 
-// bestFirst looks at plans until no bound is below the best time.
+// searchBestFirst prices plans until no bound is below the best time.
 func (s *searcher) searchBestFirst(sp *planSpace, k *filter) *bestFirst {
 	counts := k == nil
 	if counts {
@@ -284,7 +305,7 @@ func (s *searcher) searchBestFirst(sp *planSpace, k *filter) *bestFirst {
 	return h
 }
 
-// fastestFit is the fastest plan, of those within a tie the first in the space; nil if none fits.
+// fastestFit returns the fastest plan, and of those within a tie the first in the space; nil if none fits.
 func (h *bestFirst) fastestFit() (first *fittingPlan) {
 	for i := range h.fits {
 		if f := &h.fits[i]; f.time <= h.fastest*(1+tie) && (first == nil || f.index < first.index) {
@@ -294,17 +315,18 @@ func (h *bestFirst) fastestFit() (first *fittingPlan) {
 	return first
 }
 
-// finish completes the counts, and gives back what the next hunt can use.
+// finish completes the counts and returns the queue's memory for the next search.
 func (h *bestFirst) finish() {
 	h.s.precompiler.stop()
 	h.counts.Bounded = h.counts.Space - h.counts.Infeasible - h.counts.Priced
 	h.s.queue = h.queue
 }
 
-// next tells whether something may be no slower than the best, and queues the families whose turn comes before it.
+// next queues the families whose bound is next, and reports whether anything queued may be as fast as the best plan.
 func (h *bestFirst) next() bool {
 	limit := h.fastest * (1 + tie)
-	for len(h.pending) > 0 && h.pending[0].floor <= limit && (len(h.queue) == 0 || h.pending[0].floor <= h.queue[0].floor) {
+	for len(h.pending) > 0 && h.pending[0].floor <= limit &&
+		(len(h.queue) == 0 || h.pending[0].floor <= h.queue[0].floor) {
 		f, floor := h.space.families[h.pending[0].index], h.pending[0].floor
 		h.pending = h.pending[1:]
 		if h.filter.family == nil || h.filter.family(f) {
@@ -318,7 +340,7 @@ func (h *bestFirst) next() bool {
 	return len(h.queue) > 0 && h.queue[0].floor <= limit
 }
 
-// classSlab tells whether some plan of a family may fit.
+// mayFit reports whether some plan of a family may fit.
 func (h *bestFirst) mayFit(f *family) bool {
 	if h.s.minBytes(h.space.problem, f) > h.s.arenaCapacity {
 		h.counts.Infeasible += f.size
@@ -328,11 +350,11 @@ func (h *bestFirst) mayFit(f *family) bool {
 	return true
 }
 
-// queueRefined queues a family by what it takes nearly; by its own bound once that has its turn, or where it is known. As
-// long as none was found to have room that is looked at first: perhaps none has.
+// queueRefined queues a family by a better bound: by the pipeline bound of its degree class, or by its own bound if
+// that is known. Until some family is known to fit, memory is checked first, because perhaps none does.
 func (h *bestFirst) queueRefined(f *family, ranked costmodel.Seconds) {
 	if f.floor == 0 && (h.anyMayFit || h.mayFit(f)) {
-		if f.roughFloor <= ranked { // no more is known than when it got its rank
+		if f.roughFloor <= ranked { // the bound is still the one that ranked it
 			f.roughFloor = max(f.roughFloor, h.s.pipelineBound(h.space.problem, f.class, &f.plan))
 		}
 		if f.roughFloor > ranked {
@@ -352,12 +374,13 @@ func (h *bestFirst) queueFamily(f *family) {
 	}
 }
 
-// boundFamily finds a family's own bound.
+// boundFamily computes a family's own bound.
 func (h *bestFirst) boundFamily(f *family) {
 	f.floor = max(f.roughFloor, h.s.familyBound(f, &anyRecompute, 0))
 	h.space.raisedBounds++
 }
 
+// queueBranches expands a family into its branches and queues those that may fit.
 func (h *bestFirst) queueBranches(f *family) {
 	if !h.mayFit(f) {
 		return
@@ -379,6 +402,7 @@ func (h *bestFirst) queueBranches(f *family) {
 	}
 }
 
+// queueMembers expands a branch into its members and queues those that fit.
 func (h *bestFirst) queueMembers(b *branch) {
 	ms := h.s.membersOf(h.space.problem, b)
 	for i := range ms {
@@ -392,6 +416,7 @@ func (h *bestFirst) queueMembers(b *branch) {
 	}
 }
 
+// priceMember simulates a member, unless a bound says that it is slower than the best.
 func (h *bestFirst) priceMember(m *member) {
 	best, ok := h.s.solveRecompute(m, h.fastest*(1+tie))
 	if !ok {
@@ -406,7 +431,8 @@ func (h *bestFirst) priceMember(m *member) {
 	h.fits = append(h.fits, fittingPlan{best, m.index, p.time, m})
 }
 
-// Price predicts one plan, legal or refused with the rules that it breaks. Pins are not looked at.
+// Price predicts the step of one plan. It returns an [IllegalError] with the broken rules if the plan is not legal.
+// Pins are ignored.
 func Price(p *Problem, plan ir.Plan) (costmodel.Predict, error) {
 	s, err := newSearcher(p)
 	if err != nil {

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// A plan's choices are explained by questions that do not depend on each other. Where a space is large a second
-// searcher, a twin, answers some of them on another core. What is found does not depend on who answers.
+// A plan's choices are explained by independent questions. If a space is large, a second searcher answers some of
+// them on another core. The result does not depend on which one answers.
 
-// minFamiliesToShare is how many families a space has at least for which there is a twin: fewer are gone through sooner than
-// copied.
+// minFamiliesToShare is the number of families from which on there is a second worker. A smaller space is searched
+// sooner than copied.
 const minFamiliesToShare = 4096
 
 // answerer is a searcher with the space that questions are about.
@@ -18,7 +18,7 @@ type answerer struct {
 	space *planSpace
 }
 
-// answerers are those that share the questions about a space's choices.
+// answerers returns the workers that share the questions about a space's choices.
 func (s *searcher) answerers(sp *planSpace) []answerer {
 	all := []answerer{{s, sp}}
 	if s.precompiler.helpers > 0 && len(sp.families) >= minFamiliesToShare {
@@ -28,7 +28,7 @@ func (s *searcher) answerers(sp *planSpace) []answerer {
 	return all
 }
 
-// answers are those about some choices of the best plan of a space.
+// answers returns the explanations of some choices of the best plan of a space.
 func (s *searcher) answers(sp *planSpace, of []*choice, best Priced) []answer {
 	by := s.answerers(sp)
 	if len(by) > 1 {
@@ -37,7 +37,7 @@ func (s *searcher) answers(sp *planSpace, of []*choice, best Priced) []answer {
 	out := make([]answer, len(of))
 	inParallel(len(of), by, func(i int, by answerer) { out[i] = by.ask(of[i], best) })
 	var all []question
-	for _, long := range []bool{true, false} { // what takes longest is begun first
+	for _, long := range []bool{true, false} { // the slowest questions first
 		for i, a := range out {
 			for j := range a.others {
 				if long == (of[i].name == "recompute") {
@@ -58,32 +58,35 @@ func (s *searcher) answers(sp *planSpace, of []*choice, best Priced) []answer {
 	return out
 }
 
-// question is one about a choice, by its place among the choice's.
+// question is the index of a choice, and of one of its questions.
 type question struct{ choice, of int }
 
-// outside lets a searcher do with one other core less, until what it returns is called.
+// reserveCore makes a searcher use one helper less until end is called.
 func (s *searcher) reserveCore() (end func()) {
 	s.precompiler.helpers--
 	return func() { s.precompiler.helpers++ }
 }
 
-// copyFor is a searcher that knows what this one knows, and shares nothing with it that either changes but jobs.
+// secondWorker returns a searcher that knows what this one knows, and shares nothing that either changes except jobs.
 func (s *searcher) secondWorker() *searcher {
 	t := *s
 	t.caches, t.deviceWorks = s.caches.clone(), nil
 	t.precompiler, t.watch = basePrecompiler{jobs: s.precompiler.jobs}, nil
 	t.clusterCosts, t.zeroTimeCache = s.clusterCosts.clone(), maps.Clone(s.zeroTimeCache)
-	t.shardingCache, t.orderCache, t.recomputeCache = maps.Clone(s.shardingCache), maps.Clone(s.orderCache), maps.Clone(s.recomputeCache)
-	t.stateMemories, t.postPassCache, t.bucketPrices = map[stateMemoryKey][]stateMemory{}, map[postPassKey][]postPassBound{},
+	t.shardingCache, t.orderCache, t.recomputeCache = maps.Clone(s.shardingCache), maps.Clone(s.orderCache),
+		maps.Clone(s.recomputeCache)
+	t.stateMemories, t.postPassCache, t.bucketPrices = map[stateMemoryKey][]stateMemory{},
+		map[postPassKey][]postPassBound{},
 		map[bucketKey]*bucketPrice{}
 	t.prices, t.pipelineEnds = map[priceKey]*price{}, maps.Clone(s.pipelineEnds)
 	t.freedSpaces = map[string]*planSpace{}
-	t.balancer, t.activationScratch, t.costScratch, t.triedScratch, t.boundScratch, t.queue = stageBalancer{}, activationMemory{}, nil, nil, nil, nil
+	t.balancer, t.activationScratch, t.costScratch, t.triedScratch, t.boundScratch, t.queue = stageBalancer{},
+		activationMemory{}, nil, nil, nil, nil
 	t.stageScratch, t.countScratch = nil, nil
 	return &t
 }
 
-// copyFor is the space for a searcher's twin: with the bounds that are known, and nothing of what lies inside of families.
+// copyFor returns the space for a second worker: with the known bounds, but without the details of families.
 func (sp *planSpace) copyFor(t *searcher) *planSpace {
 	out := &planSpace{problem: sp.problem, families: make([]*family, len(sp.families)), size: sp.size,
 		ranks: slices.Clone(sp.ranks), raisedBounds: sp.raisedBounds}
@@ -96,6 +99,7 @@ func (sp *planSpace) copyFor(t *searcher) *planSpace {
 	return out
 }
 
+// copyFor returns the class for a second worker.
 func (c *degreeClass) copyFor(t *searcher, all map[*degreeClass]*degreeClass) *degreeClass {
 	if c == nil || all[c] != nil {
 		return all[c]
@@ -110,7 +114,7 @@ func (c *degreeClass) copyFor(t *searcher, all map[*degreeClass]*degreeClass) *d
 	if c.degreeClassDetails != nil {
 		in := *c.degreeClassDetails
 		own.degreeClassDetails = &in
-		in.orders = nil // which remember messages
+		in.orders = nil // orders cache message times
 		in.blocks = [variantCount]*blocks{}
 		for i := range in.layerTimes {
 			in.layerTimes[i] = slices.Clone(in.layerTimes[i])
@@ -121,7 +125,7 @@ func (c *degreeClass) copyFor(t *searcher, all map[*degreeClass]*degreeClass) *d
 	return &own
 }
 
-// merge adds what others have found out of a model.
+// merge adds what another worker has found about the model.
 func (c *caches) merge(o *caches) {
 	addTo(c.profiles, o.profiles)
 	addTo(c.bases, o.bases)
@@ -138,7 +142,7 @@ func (c *caches) merge(o *caches) {
 	}
 }
 
-// addTo adds what a map does not have.
+// addTo adds the entries that a map does not have.
 func addTo[K comparable, V any](to, from map[K]V) {
 	for k, v := range from {
 		if _, known := to[k]; !known {

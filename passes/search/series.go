@@ -6,15 +6,15 @@ import (
 )
 
 // Series answers questions about one model on several clusters, as a sweep asks them. Layers are the same on each, so
-// that what one question found out serves the next. The zero value is ready.
+// questions share results. The zero value is ready to use.
 type Series struct {
 	model  *ir.Model
 	caches *caches
-	speeds *clusterCosts // of the questions' usual cluster; nil: none is usual
+	speeds *clusterCosts // of the usual cluster of the questions; nil if there is none
 }
 
-// Best is Search without alternatives and without what would fit. Questions with the same Model must have the same
-// Precision and Recipe.
+// Best is Search without alternatives and without changes that would fit. Questions with the same Model must have the
+// same Precision and Recipe.
 func (r *Series) Best(p *Problem) (Priced, Counts, error) {
 	s, err := r.searcher(p)
 	if err != nil {
@@ -32,7 +32,7 @@ func (r *Series) Best(p *Problem) (Priced, Counts, error) {
 	return c.best, counts, nil
 }
 
-// fastest is the fastest plan of a problem; ok is false if no plan is legal or none fits.
+// fastest returns the fastest plan of a problem; ok is false if no plan is legal or none fits.
 func (r *Series) fastest(p *Problem) (best Priced, ok bool) {
 	s, err := r.searcher(p)
 	if err != nil {
@@ -46,13 +46,12 @@ func (r *Series) fastest(p *Problem) (best Priced, ok bool) {
 	return best, ok
 }
 
-// Within is the fastest plan that fits and takes no longer than a limit; there may be none.
+// Within returns the fastest plan that fits and takes no longer than a limit, if there is one.
 func (r *Series) Within(p *Problem, limit costmodel.Seconds) (Priced, bool, error) {
 	return r.within(p, limit, 0)
 }
 
-// blocksWithin is [Series.Within], where most is above 0 without a look at spaces with more families, of which it finds
-// nothing.
+// within is [Series.Within]. If most is above 0, it returns nothing for spaces with more families.
 func (r *Series) within(p *Problem, limit costmodel.Seconds, most int) (Priced, bool, error) {
 	s, err := r.searcher(p)
 	if err != nil {
@@ -69,16 +68,15 @@ func (r *Series) within(p *Problem, limit costmodel.Seconds, most int) (Priced, 
 	return best, found, nil
 }
 
-// minStep is the step in which all devices do nothing but the model's own flops, as fast as they do anything.
+// minStep returns the step in which all devices compute only the model's own flops, at their highest rate.
 func (s *searcher) minStep() costmodel.Seconds {
 	flops := float64(s.problem.GlobalBatch) * s.modelFlops
 	return costmodel.Seconds(flops / float64(s.device.Fastest()) / float64(s.problem.Cluster.Devices()))
 }
 
-// minWork is at most what a plan takes, however its blocks are split and whatever is sharded: a stage's even share of
-// the arithmetic of all layers, none of which is run again, without a message or a collective. Of functions in two
-// parts those are counted that do less: where gradients are scattered after each micro-batch, none are added to what
-// others left.
+// minWork returns a lower bound of a plan's step for any split of its blocks and any sharding: a stage's even share
+// of the compute time of all layers, without recomputation, messages or collectives. With a split backward pass,
+// gradients are counted as if they were not added to earlier ones, if a sharding allows that.
 func (s *searcher) minWork(p *ir.Plan) costmodel.Seconds {
 	work := s.layersWork(p)
 	if p.Splits() && p.Replicas() > 1 {
@@ -89,7 +87,7 @@ func (s *searcher) minWork(p *ir.Plan) costmodel.Seconds {
 	return costmodel.Seconds(p.MicroBatches) * work / costmodel.Seconds(p.PP) * (1 - tie)
 }
 
-// layersWork is the arithmetic of all layers for one micro-batch, as a plan shards.
+// layersWork returns the compute time of all layers for one micro-batch, under a plan's sharding.
 func (s *searcher) layersWork(p *ir.Plan) costmodel.Seconds {
 	b, k := s.base(*p), deviceMicro{s.device, p.MicroBatch}
 	work, known := b.workByDevice[k]
@@ -105,7 +103,7 @@ func (s *searcher) layersWork(p *ir.Plan) costmodel.Seconds {
 	return work
 }
 
-// searcher is one for a problem, with what is known of its model.
+// searcher returns a searcher for a problem that shares what is known about its model.
 func (r *Series) searcher(p *Problem) (*searcher, error) {
 	s, err := newSearcher(p)
 	if err != nil {
@@ -121,8 +119,9 @@ func (r *Series) searcher(p *Problem) (*searcher, error) {
 	return s, nil
 }
 
-// alternative is the plan to recommend with further pins against the chosen one, which it is itself if that follows
-// them. It fails as [Search] does, where nothing fits with the plan that lacks least.
+// alternative returns the plan to recommend with further pins, compared with the chosen one. If the chosen one
+// follows the pins, it returns that. If nothing fits, it returns the plan that exceeds memory least. Its errors are
+// those of [Search].
 func (r *Series) alternative(p *Problem, pins Pins, chosen Priced) (Alternative, error) {
 	if chosen.Fits() && pins.matches(&chosen.Plan) {
 		return Alternative{Plan: chosen.Plan, Predict: chosen.Predict}, nil
@@ -140,7 +139,7 @@ func (r *Series) alternative(p *Problem, pins Pins, chosen Priced) (Alternative,
 	return s.recommended(sp, chosen), nil
 }
 
-// Price is [Price] of a plan, beside others of the same model.
+// Price is [Price], sharing results with other plans of the same model.
 func (r *Series) Price(p *Problem, plan ir.Plan) (costmodel.Predict, error) {
 	s, err := r.searcher(p)
 	if err != nil {
@@ -152,8 +151,8 @@ func (r *Series) Price(p *Problem, plan ir.Plan) (costmodel.Predict, error) {
 	return s.priced(s.candidateOf(plan)).Predict, nil
 }
 
-// time is the step of a plan that a question about the problem had as its answer, to the bit: that of a
-// [costmodel.Predict] adds up rounded parts.
+// time returns the exact step of a plan that was an answer for the problem. [costmodel.Predict] only has the sum of
+// rounded parts.
 func (r *Series) time(p *Problem, plan ir.Plan) costmodel.Seconds {
 	s, err := r.searcher(p)
 	if err != nil {
@@ -162,7 +161,7 @@ func (r *Series) time(p *Problem, plan ir.Plan) costmodel.Seconds {
 	return s.stepTime(s.candidateOf(plan))
 }
 
-// Refresh forgets what follows from an engine's constants, which a fit moves. What the passes found stays.
+// Refresh drops everything that depends on an engine's constants, which a fit changes. Results of the passes stay.
 func (r *Series) Refresh() {
 	if r.caches == nil {
 		return

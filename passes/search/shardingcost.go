@@ -5,21 +5,21 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// shardingCost is what a family's plans share that shard their state in one way.
+// shardingCost is what the plans of a family with one sharding share.
 type shardingCost struct {
-	layout      *stateLayout    // nil until it is asked for
+	layout      *stateLayout    // nil until computed
 	stateMemory []stateMemory   // see [searcher.stateMemory]
-	postPass    []*postPassCost // by the order's place
+	postPass    []*postPassCost // by the axis order's index
 }
 
-// postPassCost is what ZeRO moves in the passes and what comes after them, where the axes lie in one order.
+// postPassCost is what ZeRO communicates during the passes and what follows them, in one axis order.
 type postPassCost struct {
-	zeroTimes []zeroTime // of a layer of each segment; nil where nothing is
+	zeroTimes []zeroTime // per layer of each segment; nil if nothing is communicated
 	bounds    []postPassBound
 	update    costmodel.Seconds // the longest of any stage
 }
 
-// shardingCost finds a family's row of a sharding, or makes it.
+// shardingCost returns a family's cost entry for a sharding, and computes it if needed.
 func (s *searcher) shardingCost(f *family, of sharding) *shardingCost {
 	if len(f.withDetails().shardingCosts) <= of.index {
 		f.shardingCosts = append(f.shardingCosts, make([]shardingCost, max(of.all, of.index+1)-len(f.shardingCosts))...)
@@ -32,7 +32,7 @@ func (s *searcher) shardingCost(f *family, of sharding) *shardingCost {
 	return r
 }
 
-// postPassCost finds an ending, or makes it.
+// postPassCost returns the entry of a sharding for an axis order, and computes it if needed.
 func (s *searcher) postPassCost(f *family, of sharding, o *axisOrder) *postPassCost {
 	r := s.shardingCost(f, of)
 	for len(r.postPass) <= o.index {
@@ -49,7 +49,7 @@ func (s *searcher) postPassCost(f *family, of sharding, o *axisOrder) *postPassC
 	return e
 }
 
-// moves are what layers gather and scatter at least: as if each were one bucket without padding.
+// minZeroTimes returns lower bounds of what layers gather and scatter: as if each were one bucket without padding.
 func (s *searcher) minZeroTimes(f *family, of sharding, o *axisOrder) []zeroTime {
 	if of.zero < 2 {
 		return nil
@@ -88,15 +88,16 @@ func (s *searcher) minZeroTimes(f *family, of sharding, o *axisOrder) []zeroTime
 	return out
 }
 
-// zeroTimeKey is what the moves of layers depend on.
+// zeroTimeKey is what minZeroTimes depends on.
 type zeroTimeKey struct {
 	base                    *baseProfile
 	gathers                 bool
 	stride, strideCP, group int
-	replicas, strideTP      int // of experts, where they have other replicas
+	replicas, strideTP      int // of experts, if they have replicas of their own
 }
 
-// shardPlacement is where the ranks are that share a copy of the state: all of cp, and of dp what is left of the group.
+// shardPlacement returns where the ranks are that share a copy of the state: all of cp, and the rest of the group
+// from dp.
 func (s *searcher) shardPlacement(cp int, o *axisOrder, group int) costmodel.Placement {
 	k := [4]int{cp, o.cp, o.dp, group}
 	if p, ok := s.placements[k]; ok {

@@ -2,8 +2,8 @@ package search
 
 import "github.com/planc-dev/planc/costmodel"
 
-// simulatedBoundKey is what the passes of a schedule take at least: plans that shard or order their axes differently often
-// share it.
+// simulatedBoundKey is what the bound of a schedule's passes depends on. Plans that differ in sharding or axis order
+// often share it.
 type simulatedBoundKey struct {
 	frame    *pipelineSplit
 	schedule string
@@ -12,9 +12,9 @@ type simulatedBoundKey struct {
 	kinds    [4]chunkBound
 }
 
-// simulatedBound is a second bound of a plan's step, dearer and closer than the closed form: its schedule is played with
-// passes and messages that take no longer than theirs do, and what comes after them is added. Since no pass ends
-// earlier where another takes longer, no step is shorter. It is at least the closed form.
+// simulatedBound returns a second lower bound of a plan's step, which is tighter and more expensive than the closed
+// form. It simulates the schedule with lower bounds of its passes and messages, and adds what follows them. Since no
+// pass ends earlier if another takes longer, no step is shorter. It is at least the closed form.
 func (s *searcher) simulatedBound(p *candidate) costmodel.Seconds {
 	closed := s.quote(p).time
 	f := p.family
@@ -38,12 +38,12 @@ func (s *searcher) simulatedBound(p *candidate) costmodel.Seconds {
 	return max(closed, s.withPostPass(p, end))
 }
 
-// withPostPass is a step whose passes have ended.
+// withPostPass returns a step, given when its passes end.
 func (s *searcher) withPostPass(p *candidate, end costmodel.Seconds) costmodel.Seconds {
 	return (end + s.device.StepOverhead() + s.postPassCost(p.family, *p.sharding, p.order).update) * (1 - tie)
 }
 
-// passesEnd is when the passes of a family's schedule end that take as long as their kinds' floors.
+// passesEnd returns when the passes of a family's schedule end if they take as long as their bounds.
 func (s *searcher) passesEnd(f *family, fr *pipelineSplit, message costmodel.Seconds) costmodel.Seconds {
 	pipeline := costmodel.Pipeline{Timetable: s.timetable(f), Chunks: make([]costmodel.ChunkTime, len(fr.kindOf))}
 	for c, kind := range fr.kindOf {

@@ -8,16 +8,16 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// balance splits the blocks over the chunks so that the slowest stage is as fast as can be, by the times of a block,
-// the embedding and the head: exactly where all blocks are alike, and where they are not, as where the first have no
-// experts, if each stage has one chunk. Of several chunks each block then counts as the mean of all, and another split
-// may be faster. Of splits of alike blocks it is the one in which no stage has more than it needs: the fastest of the
-// slowest, then of the next, the earlier stages, which hold more micro-batches, with less. Within a stage the chunks
-// are as equal as can be, those with the embedding or the head the smaller. It does not look at memory: search calls
-// that restriction by its name.
+// balance splits the blocks over the chunks so that the slowest stage is as fast as possible, given the times of a
+// block, the embedding and the head. It is exact if all blocks are alike, or if each stage has one chunk. With
+// several chunks of unlike blocks, each block counts as the mean of all, and another split may be faster. Of equally
+// fast splits of alike blocks it minimizes the slowest stage, then the next, and gives fewer blocks to earlier
+// stages, which hold more micro-batches. Within a stage, chunks are as equal as possible, and those with the
+// embedding or the head get fewer blocks. Memory is ignored; [Restricted] names that restriction.
 func (s *searcher) balance(plan *ir.Plan, costs []layerTimes) []int {
 	n, b := plan.PP*plan.VPP, &s.balancer
-	b.fixedTime, b.minBlocks, b.maxBlocks = zeroed(b.fixedTime, plan.PP), zeroed(b.minBlocks, plan.PP), zeroed(b.maxBlocks, plan.PP)
+	b.fixedTime, b.minBlocks, b.maxBlocks = zeroed(b.fixedTime, plan.PP), zeroed(b.minBlocks, plan.PP),
+		zeroed(b.maxBlocks, plan.PP)
 	for st := range b.minBlocks {
 		b.minBlocks[st] = plan.VPP
 	}
@@ -38,21 +38,22 @@ func (s *searcher) balance(plan *ir.Plan, costs []layerTimes) []int {
 	return s.spreadOverChunks(plan, b.maxBlocks)
 }
 
-// balancer is a split under way, with room that is used again for the next.
+// stageBalancer is the state of one split, with buffers that are reused.
 type stageBalancer struct {
-	fixedTime []float64 // of each stage, beside its blocks
-	minBlocks []int     // blocks that it has at least
-	maxBlocks []int     // as many as end in time, and in the end as many as it gets
-	block     float64   // time of a block
-	out       []int     // of each chunk
+	fixedTime []float64 // time of each stage without its blocks
+	minBlocks []int     // least number of blocks of each stage
+	// blocks that each stage can finish in time, and in the end its number of blocks
+	maxBlocks []int
+	block     float64 // time of a block
+	out       []int   // blocks of each chunk
 
-	ends   []float64 // of unlike blocks: of the first so many, their times together
+	ends   []float64 // of unlike blocks: the time of the first i blocks together
 	tables [3][]float64
 
-	latest []int // of each stage: blocks that those before it can have done
+	latest []int // of each stage: the most blocks that earlier stages can have
 }
 
-// zeroed is a list of n zeros, in the room of another.
+// zeroed returns n zeros in the memory of another slice.
 func zeroed[T int | float64](room []T, n int) []T {
 	if cap(room) < n {
 		return make([]T, n)
@@ -62,7 +63,7 @@ func zeroed[T int | float64](room []T, n int) []T {
 	return room
 }
 
-// blockTime is a block's forward and backward pass, in the mean over the segments of blocks.
+// blockTime returns the mean time of a block's forward and backward pass.
 func (s *searcher) blockTime(costs []layerTimes) float64 {
 	sum, blocks := costmodel.Seconds(0), 0
 	for i, seg := range s.problem.Model.Segments {
@@ -75,11 +76,11 @@ func (s *searcher) blockTime(costs []layerTimes) float64 {
 	return float64(sum) / float64(max(1, blocks))
 }
 
-// blocksWithin finds how many of the blocks each stage can do in a time, and how many that is in all; 0 if one cannot even do
-// what it has at least.
+// blocksWithin computes how many of the blocks each stage can do within a time, and returns their sum; 0 if a stage
+// cannot even do its minimum.
 func (b *stageBalancer) blocksWithin(t float64, blocks int) (sum int) {
 	for i := range b.maxBlocks {
-		if i > 0 && b.fixedTime[i] == b.fixedTime[i-1] && b.minBlocks[i] == b.minBlocks[i-1] { // maxN stages are alike
+		if i > 0 && b.fixedTime[i] == b.fixedTime[i-1] && b.minBlocks[i] == b.minBlocks[i-1] { // most stages are alike
 			b.maxBlocks[i] = b.maxBlocks[i-1]
 			sum += b.maxBlocks[i]
 			continue
@@ -93,8 +94,8 @@ func (b *stageBalancer) blocksWithin(t float64, blocks int) (sum int) {
 	return sum
 }
 
-// balanceAlike finds how many of the blocks each stage gets: in the least time in which all of them are done, from which it
-// takes back what is too many.
+// balanceAlike computes the number of blocks per stage: the least time in which the stages can do all blocks, minus
+// the surplus blocks.
 func (b *stageBalancer) balanceAlike(blocks int) {
 	best := math.Inf(1)
 	for i, x := range b.fixedTime {
@@ -127,20 +128,20 @@ func (b *stageBalancer) balanceAlike(blocks int) {
 	}
 }
 
-// spreadOverChunks gives each stage's blocks to its chunks: as equal as can be, what is left over to the first of those with
-// neither the embedding nor the head. What it returns holds until the next call.
+// spreadOverChunks distributes each stage's blocks over its chunks as equally as possible. Surplus blocks go first to
+// chunks with neither the embedding nor the head. The result is valid until the next call.
 func (s *searcher) spreadOverChunks(plan *ir.Plan, stages []int) []int {
 	n, pp := plan.PP*plan.VPP, plan.PP
 	b := &s.balancer
 	b.out, b.minBlocks = zeroed(b.out, n), zeroed(b.minBlocks, len(stages))
-	left := 0 // over
+	left := 0 // blocks that are left over
 	for st, blocks := range stages {
 		b.out[st], b.minBlocks[st] = blocks/plan.VPP, blocks%plan.VPP
 		left += b.minBlocks[st]
 	}
 	for c := pp; c < n; c += pp {
 		copy(b.out[c:c+pp], b.out[:pp])
-		if plan.Schedule == "zb-v" { // which has two rows of chunks
+		if plan.Schedule == "zb-v" { // two chunks per stage, the second in reverse order
 			slices.Reverse(b.out[c : c+pp])
 		}
 	}

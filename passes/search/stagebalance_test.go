@@ -92,7 +92,8 @@ func TestRunsAgainstEverySplit(t *testing.T) {
 			continue
 		}
 		if got := b.balanceUnlike(b.ends); !slices.Equal(got, best) {
-			t.Fatalf("loads %v, at least %v, blocks until %v: split %v, want %v", b.fixedTime, b.minBlocks, b.ends, got, best)
+			t.Fatalf("loads %v, at least %v, blocks until %v: split %v, want %v", b.fixedTime, b.minBlocks,
+				b.ends, got, best)
 		}
 	}
 }

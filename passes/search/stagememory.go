@@ -5,13 +5,12 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// arena is the regions of a stage's arena, in bytes: closed forms of the plan's numbers, equal to what pass memory lays
-// out.
+// arena is the sizes of the regions of a stage's arena in bytes: closed forms that equal what pass memory lays out.
 type arena struct {
 	params, grads, master, moment1, moment2, activations, workspace, comm, batch, logits, scratch int
 }
 
-// region is a region by its name.
+// region returns the size of a region by its name.
 func (a *arena) region(name string) int {
 	switch name {
 	case ir.RegionParams:
@@ -40,7 +39,7 @@ func (a *arena) region(name string) int {
 	return 0
 }
 
-// activationMemory is what a family's chunks keep where blocks are recomputed in one way, and what its stages need beside it.
+// activationMemory is what a family's chunks save under one recompute choice, and what its stages need in addition.
 type activationMemory struct {
 	chunkKinds  []chunkMemory
 	work        int // temporaries of the functions that are used
@@ -49,10 +48,10 @@ type activationMemory struct {
 	castScratch int
 }
 
-// chunkMemory is what a buffer of a kind of chunk takes, and the spare memory of its runs.
+// chunkMemory is the bytes of an activation buffer of a kind of chunk, and the spare memory of its runs.
 type chunkMemory struct{ size, spare int }
 
-// blocksOf are the layers of a family's plans that recompute in one way.
+// blocksOf returns the layers of a family's plans under a recompute choice.
 func (s *searcher) blocksOf(f *family, a *recomputeChoice, each bool) *blocks {
 	i := a.variant(each)
 	if f.class.withDetails().blocks[i] == nil {
@@ -69,15 +68,16 @@ func (s *searcher) blocksOf(f *family, a *recomputeChoice, each bool) *blocks {
 	return f.class.blocks[i]
 }
 
-// variantCount are how many functions a layer may have: see variant.
+// variantCount is the number of variants of a layer's functions, see variant.
 const variantCount = 8
 
-// withoutRecompute tells whether no layer has functions that do anything again: groups of blocks run the same ones once more.
+// usesPlainLayers reports whether no layer has functions that recompute. Groups of blocks run the same functions
+// again.
 func (a *recomputeChoice) usesPlainLayers() bool {
 	return a.grouped || a.kind == "none" || a.kind == anyKind
 }
 
-// variant numbers what functions layers have.
+// variant numbers the functions that layers have.
 func (a *recomputeChoice) variant(each bool) (i int) {
 	switch {
 	case a.usesPlainLayers():
@@ -94,7 +94,7 @@ func (a *recomputeChoice) variant(each bool) (i int) {
 	return i
 }
 
-// filter finds what chunks keep where n is the choice's number. It writes into k, whose memory it uses again.
+// measureActivations computes what chunks save with recompute count n, into k, whose memory it reuses.
 func (s *searcher) measureActivations(k *activationMemory, f *family, a *recomputeChoice, n int, each bool) {
 	b, fr := s.blocksOf(f, a, each), s.pipelineSplit(f)
 	layers, every := a.layersAndEvery(n)
@@ -104,7 +104,7 @@ func (s *searcher) measureActivations(k *activationMemory, f *family, a *recompu
 	}
 }
 
-// layersAndEvery are recompute_layers and recompute_every.
+// layersAndEvery returns recompute_layers and recompute_every.
 func (a *recomputeChoice) layersAndEvery(n int) (layers, every int) {
 	switch {
 	case a.kind == "none" || a.kind == anyKind:
@@ -115,8 +115,8 @@ func (a *recomputeChoice) layersAndEvery(n int) (layers, every int) {
 	return n, 1
 }
 
-// chunkMemory is what a kind of chunk needs, the first blocks of which are recomputed; the temporaries of its functions go to
-// k.
+// chunkMemory returns the memory of a kind of chunk whose first blocks are recomputed. It raises k.work to the
+// temporaries of its functions.
 func (b *blocks) chunkMemory(k *activationMemory, c *chunkKind, layers, every int, split bool) (out chunkMemory) {
 	for i := range c.runs {
 		r := &c.runs[i]
@@ -151,11 +151,12 @@ func (b *blocks) chunkMemory(k *activationMemory, c *chunkKind, layers, every in
 	return out
 }
 
-// stateMemory is what parameters, gradients and the optimizer's state of a stage take, with what ZeRO moves.
+// stateMemory is the bytes of a stage's parameters, gradients and optimizer state, and of ZeRO's communication
+// buffers.
 type stateMemory struct{ params, grads, master, moment, commBuffers int }
 
-// stateMemory returns the needs of a family's stages under a sharding, by stage. Only the stages in [searcher.fullStages]
-// are filled in. Families that have the same key share the slice.
+// stateMemory returns the state of a family's stages under a sharding, by stage. Only the stages in
+// [searcher.fullStages] are filled in. Families with the same key share the slice.
 func (s *searcher) stateMemory(f *family, of sharding) []stateMemory {
 	fr, prec := s.pipelineSplit(f), &f.plan.Precision
 	st, shared := s.stateLayout(f, of), ownersOf(&f.plan, of.group)
@@ -174,7 +175,7 @@ func (s *searcher) stateMemory(f *family, of sharding) []stateMemory {
 	return known
 }
 
-// stateMemoryKey is what needs of state depend on, beside the stage.
+// stateMemoryKey is what stateMemory depends on.
 type stateMemoryKey struct {
 	frame *pipelineSplit
 	state *stateLayout
@@ -182,7 +183,7 @@ type stateMemoryKey struct {
 	zero int
 }
 
-// memory is what a stage with these layers needs.
+// memory returns the state of a stage with these layers.
 func (st *stateLayout) memory(walk []layerRun, shared owners, zero int, prec *ir.Precision) stateMemory {
 	elems, owned := st.elements(walk, shared)
 	params, grads := elems, elems
@@ -205,7 +206,7 @@ func (st *stateLayout) memory(walk []layerRun, shared owners, zero int, prec *ir
 	return n
 }
 
-// arena is that of one of the stages that may be the fullest.
+// arena returns the arena of one of the stages that may be the fullest.
 func (s *searcher) arena(f *family, k *activationMemory, n *stateMemory, h *stageBuffers) arena {
 	out := arena{params: n.params, grads: n.grads, master: n.master,
 		workspace: roundUp(k.work + 2*k.stream), batch: f.batchRegionBytes(s), logits: roundUp(k.logits)}
@@ -222,7 +223,7 @@ func (s *searcher) arena(f *family, k *activationMemory, n *stateMemory, h *stag
 	return out
 }
 
-// stageMemory is a stage's activations, and the buffers of what it moves.
+// stageMemory returns a stage's activations and communication buffers.
 func (k *activationMemory) stageMemory(n *stateMemory, h *stageBuffers) (activations, comm int) {
 	spare := 0
 	for _, b := range h.buffers {
@@ -237,7 +238,7 @@ func (k *activationMemory) stageMemory(n *stateMemory, h *stageBuffers) (activat
 	return roundUp(activations + spare), roundUp(comm)
 }
 
-// fullestStage is the arena that needs most, and the stage that it is of.
+// fullestStage returns the largest arena and its stage.
 func (s *searcher) fullestStage(f *family, k *activationMemory, state []stateMemory) (arena, int) {
 	most, at := -1, 0
 	for i := range f.fullStages {
@@ -255,7 +256,7 @@ func (s *searcher) fullestStage(f *family, k *activationMemory, state []stateMem
 	return s.arena(f, k, &state[h.stage], h), h.stage
 }
 
-// maxN is the bytes of the fullest stage's arena.
+// peakBytes returns the bytes of the fullest stage's arena.
 func (s *searcher) peakBytes(f *family, k *activationMemory, state []stateMemory) int {
 	most := 0
 	if !s.problem.engine().Own {
@@ -274,13 +275,13 @@ func (s *searcher) peakBytes(f *family, k *activationMemory, state []stateMemory
 	return most
 }
 
-// stageBytes are those regions of an arena that differ between stages.
+// stageBytes returns the bytes of the regions that differ between stages.
 func (s *searcher) stageBytes(k *activationMemory, n *stateMemory, h *stageBuffers) int {
 	activations, comm := k.stageMemory(n, h)
 	return n.params + n.grads + n.master + s.moments*n.moment + activations + comm
 }
 
-// batchRegionBytes is a step's sequences of one replica.
+// batchRegionBytes returns the bytes of a step's sequences of one replica.
 func (f *family) batchRegionBytes(s *searcher) int {
 	if f.withDetails().batchBytes == 0 {
 		f.batchBytes = batchRegion(f.plan, s.baseOf(f.class, &f.plan).profile)
@@ -288,7 +289,7 @@ func (f *family) batchRegionBytes(s *searcher) int {
 	return f.batchBytes
 }
 
-// memoryOf is what a rank with such an arena needs.
+// memoryOf returns what a rank with an arena needs.
 func (s *searcher) memoryOf(a *arena, plan *ir.Plan) costmodel.Memory {
 	return s.problem.engine().Holds(s.problem.Cluster.MemoryOf(a.region, plan.Ranks(), s.problem.Headroom), plan)
 }

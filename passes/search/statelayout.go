@@ -9,28 +9,31 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// findStateLayout is where parameters, gradients and the optimizer's state of a layer of each segment lie on one rank: what
-// passes zero and bucket do with each, found by running zero once.
+// stateLayout is where the parameters, gradients and optimizer state of each segment's layers live on one rank. It is
+// found by running pass zero once.
 type stateLayout struct {
-	prog             *ir.Program // with its classes, on some mesh
-	classes          []classLayout
-	scatterEachMicro bool // every class scatters gradients after each micro-batch, so that each layer is a bucket of its own
-	uses             [][]bucketUse
-	sharedElems      []int // elements of a layer of each segment that settlings count
+	prog    *ir.Program // the program with its parameter classes, on some mesh
+	classes []classLayout
+	// every class scatters gradients after each micro-batch, so each layer is a bucket of its own
+	scatterEachMicro bool
+	uses             [][]bucketUse // buckets that the layers of each segment read
+	// parameters per layer of each segment that the post-pass bounds count
+	sharedElems []int
 }
 
-// classLayout is a class: elements of a layer of each segment.
+// classLayout is the layout of one parameter class.
 type classLayout struct {
-	elems                     []int
+	elems                     []int // parameters per layer of each segment
 	scatterEachMicro, gathers bool
 	sharded                   bool
-	experts                   bool // its state is shared out among edp, not among dp · cp
+	// the state is sharded over the expert replicas (edp) instead of dp · cp
+	experts bool
 }
 
-// owners is how many ranks share one copy of the state: of a plan's parameters, and of its experts.
+// owners is the number of ranks that share one copy of the state: of parameters in general, and of experts.
 type owners struct{ group, experts int }
 
-// ownersOf are those of a plan whose zero_group is group, 1 where ZeRO does nothing.
+// ownersOf returns the owners of a plan with a zero_group; a group of 1 means no sharding.
 func ownersOf(p *ir.Plan, group int) owners {
 	if group > 1 && hasOwnReplicas(p) {
 		return owners{group, expertReplicas(p)}
@@ -38,7 +41,7 @@ func ownersOf(p *ir.Plan, group int) owners {
 	return owners{group, group}
 }
 
-// segment is how many share that of a class.
+// sharing returns how many ranks share the state of a class.
 func (o owners) sharing(experts bool) int {
 	if experts {
 		return o.experts
@@ -46,23 +49,23 @@ func (o owners) sharing(experts bool) int {
 	return o.group
 }
 
-// minOwned is how many elements a rank owns at least, of which so many are experts'.
+// minOwned returns the least number of parameters a rank owns of elems, of which some are experts'.
 func (o owners) minOwned(elems, experts int) int { return (elems-experts)/o.group + experts/o.experts }
 
-// bucketUse is a bucket that a layer's functions read parameters from, where each layer has buckets of its own.
+// bucketUse is a bucket whose parameters a layer reads, if each layer has buckets of its own.
 type bucketUse struct{ segment, class int }
 
-// stateLayoutKey is what a state depends on: of degrees only whether there are several ranks.
+// stateLayoutKey is what a state layout depends on. Of degrees it only matters whether they are above 1.
 type stateLayoutKey struct {
 	profile profileKey
 	zero    int
 	groups  int  // see groupsOf
-	apart   bool // the first and the last chunk lie on different stages
-	experts bool // have replicas
+	apart   bool // the first and the last chunk are on different stages
+	experts bool // experts have replicas
 }
 
-// stateLayout finds where the state of a family's plans lies. All of it but the padding is the same for any number of
-// replicas.
+// stateLayout returns the layout of a family's state under a sharding. Except for padding, it is the same for any
+// number of replicas.
 func (s *searcher) stateLayout(f *family, of sharding) *stateLayout {
 	at := &f.class.withDetails().stateLayouts[bit(endsApart(&f.plan))][of.zero][groupsOf(&f.plan, of.zero, of.group)]
 	if *at == nil {
@@ -71,10 +74,11 @@ func (s *searcher) stateLayout(f *family, of sharding) *stateLayout {
 	return *at
 }
 
-// endsApart tells whether the first and the last chunk lie on different stages.
+// endsApart reports whether the first and the last chunk are on different stages.
 func endsApart(p *ir.Plan) bool { return p.PP > 1 && p.Schedule != "zb-v" }
 
-// groupsOf tells how groups that share a copy of the state cut the replicas: 0 not at all, 1 dp, 2 between dp and cp.
+// groupsOf returns how the groups that share a copy of the state split the replicas: 0 not at all, 1 within dp, 2
+// between dp and cp.
 func groupsOf(p *ir.Plan, zero, group int) int {
 	switch {
 	case zero == 0 || group >= p.Replicas():
@@ -85,6 +89,7 @@ func groupsOf(p *ir.Plan, zero, group int) int {
 	return 2
 }
 
+// findStateLayout returns the cached layout for a plan, ZeRO stage and group, or computes it.
 func (s *searcher) findStateLayout(p *ir.Plan, zero, group int) *stateLayout {
 	k := stateLayoutKey{baseKey(*p), zero, groupsOf(p, zero, group), endsApart(p), expertReplicas(p) > 1}
 	k.profile.recompute, k.profile.split = "none", false
@@ -100,6 +105,7 @@ func (s *searcher) findStateLayout(p *ir.Plan, zero, group int) *stateLayout {
 	return st
 }
 
+// newStateLayout runs pass zero on a plan and reads the layout from the result.
 func (s *searcher) newStateLayout(plan ir.Plan) *stateLayout {
 	base := s.base(plan).prog
 	mesh, err := plan.Mesh(s.dims.KVHeads)
@@ -144,7 +150,7 @@ func (s *searcher) newStateLayout(plan ir.Plan) *stateLayout {
 	return st
 }
 
-// ofExperts tells whether a class's state is shared out among other ranks than dp · cp.
+// ofExperts reports whether a class's state is sharded over ranks other than dp · cp.
 func ofExperts(p *ir.Program, c ir.Class) bool {
 	replicas := p.Mesh.Expand(present(p.Mesh, "dp", "cp"))
 	return len(c.Shard) != len(replicas) || slices.ContainsFunc(c.Shard, func(a ir.Axis) bool {
@@ -152,7 +158,7 @@ func ofExperts(p *ir.Program, c ir.Class) bool {
 	})
 }
 
-// padTo is what the size of a bucket of a class is a multiple of.
+// padTo returns the number of elements that the size of a bucket is padded to a multiple of.
 func (c *classLayout) padTo(o owners) int {
 	if !c.sharded {
 		return bucketLine
@@ -160,10 +166,10 @@ func (c *classLayout) padTo(o owners) int {
 	return o.sharing(c.experts) * bucketLine
 }
 
-// bucketLine is what parameters are laid out in, in elements.
+// bucketLine is the granularity of parameter layout, in elements.
 const bucketLine = passes.BucketLine
 
-// stageScratch are the elements of a stage's buckets, and those that one rank owns the state of.
+// elements returns the size of a stage's buckets, and how much of it one rank owns the state of.
 func (st *stateLayout) elements(walk []layerRun, o owners) (elems, owned int) {
 	total := 0
 	for i := range st.classes {
@@ -183,8 +189,8 @@ func (st *stateLayout) elements(walk []layerRun, o owners) (elems, owned int) {
 	return elems, owned
 }
 
-// bucketElems is the elements of a class's buckets in a stage. Each layer is a bucket, or one ends with the layer that fills
-// it.
+// bucketElems returns the elements of a class's buckets in a stage. Each layer is a bucket, or a bucket ends with the
+// layer that fills it.
 func (c *classLayout) bucketElems(walk []layerRun, pad, limit int) int {
 	sum, open := 0, 0
 	for _, w := range walk {
@@ -196,7 +202,7 @@ func (c *classLayout) bucketElems(walk []layerRun, pad, limit int) int {
 			sum += k * passes.RoundUp(n, pad)
 			continue
 		}
-		if pad == bucketLine { // layers are whole lines
+		if pad == bucketLine { // layers are already multiples of a line
 			sum += k * n
 			continue
 		}
@@ -214,8 +220,8 @@ func (c *classLayout) bucketElems(walk []layerRun, pad, limit int) int {
 	return sum + passes.RoundUp(open, pad)
 }
 
-// collectiveTime is how many bytes a layer of a segment needs for parameters that are gathered for it, and for gradients that
-// are scattered after it.
+// commBytes returns the bytes that a layer of a segment needs for the parameters gathered before it and the gradients
+// scattered after it.
 func (st *stateLayout) commBytes(segment int, o owners, prec *ir.Precision) (gather, scatter int) {
 	for _, u := range st.uses[segment] {
 		c := &st.classes[u.class]

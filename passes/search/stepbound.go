@@ -7,17 +7,17 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// axisOrder is an order of a plan's axes, with how many ranks neighbours on each are apart.
+// axisOrder is an order of a plan's axes, with the stride of each axis: the distance in ranks of neighbours on it.
 type axisOrder struct {
 	name       string
-	index      int // among those of its family
+	index      int // among the orders of its family
 	tp, dp, pp int
-	cp         int // likewise, 1 where the order has none
+	cp         int // 1 if the order has no cp
 
-	messageTime costmodel.Seconds // between stages; below 0: not known yet
+	messageTime costmodel.Seconds // of a message between stages; below 0 if not computed
 }
 
-// axisOrders are those of a family that pins allow.
+// axisOrders returns the orders that the pins allow.
 func (f *family) axisOrders() []axisOrder {
 	if f.withDetails().orders == nil {
 		f.orders = f.class.withDetails().orders
@@ -34,17 +34,18 @@ func (f *family) axisOrders() []axisOrder {
 	return f.orders
 }
 
-// newAxisOrder is an order by its name.
+// newAxisOrder returns an order by its name.
 func newAxisOrder(plan ir.Plan, name string) axisOrder {
 	plan.AxisOrder = name
-	return axisOrder{name: name, messageTime: -1, tp: stride(&plan, "tp"), dp: stride(&plan, "dp"), pp: stride(&plan, "pp"),
+	return axisOrder{name: name, messageTime: -1, tp: stride(&plan, "tp"), dp: stride(&plan, "dp"),
+		pp: stride(&plan, "pp"),
 		cp: stride(&plan, "cp")}
 }
 
-// minWork is a pass's own seconds and what its stream moves.
+// passWork is the compute time of a pass and the communication time of its stream.
 type passWork struct{ compute, comm costmodel.Seconds }
 
-// boundFamily is what a pass takes at least. It grows with both.
+// bound returns a lower bound of a pass's time. It grows with both parts.
 func (w passWork) bound(overlap bool, beside costmodel.Contention) costmodel.Seconds {
 	if overlap {
 		return w.compute + beside.Added(w.compute, w.comm, max(0, w.comm-w.compute))
@@ -52,10 +53,10 @@ func (w passWork) bound(overlap bool, beside costmodel.Contention) costmodel.Sec
 	return w.compute + w.comm
 }
 
-// chunkBound is at most what passes over a kind of chunk take.
+// chunkBound is a lower bound of the passes over a kind of chunk.
 type chunkBound struct{ forward, backward, weights costmodel.Seconds }
 
-// kindFloor of chunks the first layers of which are recomputed. What moves is nil where nothing does.
+// timeBound returns the bound of chunks whose first layers are recomputed. move is nil if ZeRO communicates nothing.
 func (c *chunkKind) timeBound(costs []layerTimes, move []zeroTime, layers, every int, f *family, overlap bool,
 	beside costmodel.Contention) (out chunkBound) {
 	var forward, backward passWork
@@ -86,12 +87,12 @@ func (c *chunkKind) timeBound(costs []layerTimes, move []zeroTime, layers, every
 			backward.comm += n * (m.gather + m.scatter)
 		}
 	}
-	if f.plan.VPP == 1 { // the first layer's parameters are there
+	if f.plan.VPP == 1 { // the first layer's parameters are already gathered
 		forward.comm -= first
 		backward.comm -= first
 	}
 	out.forward = forward.bound(overlap, beside)
-	if f.splitsBackward { // either part may be the one that moves gradients
+	if f.splitsBackward { // either part may communicate the gradients
 		out.backward = backward.compute
 		return out
 	}
@@ -99,7 +100,7 @@ func (c *chunkKind) timeBound(costs []layerTimes, move []zeroTime, layers, every
 	return out
 }
 
-// messageTime is what a stage's output takes to the next: of a family and an order of its axes one.
+// messageTime returns the time to send a stage's output to the next stage.
 func (s *searcher) messageTime(f *family, stream int, o *axisOrder) costmodel.Seconds {
 	if o.messageTime < 0 {
 		o.messageTime = s.newMessageTime(f, stream, o)
@@ -107,6 +108,7 @@ func (s *searcher) messageTime(f *family, stream int, o *axisOrder) costmodel.Se
 	return o.messageTime
 }
 
+// newMessageTime computes messageTime.
 func (s *searcher) newMessageTime(f *family, stream int, o *axisOrder) costmodel.Seconds {
 	if f.plan.PP == 1 {
 		return 0
@@ -124,15 +126,16 @@ func (s *searcher) newMessageTime(f *family, stream int, o *axisOrder) costmodel
 	return t
 }
 
-// stepBound is at most what the step of a family's plan takes that recomputes n blocks or more. still leaves out what ZeRO
-// moves.
+// stepBound returns a lower bound of the step of a family's plan with n or more recomputed blocks. A sharding that is
+// still leaves out what ZeRO communicates.
 func (s *searcher) stepBound(f *family, of sharding, a *recomputeChoice, n int, o *axisOrder) costmodel.Seconds {
 	return s.closedForm(f, of, a, n, o, s.layerTimeBounds(f, a, f.splitsBackward && of.zero >= 2, o))
 }
 
-// closedForm is the closed form of a step, a lower bound of its simulation: the passes as costmodel.Floor has them, with
-// what layers cost; beside them the step's overhead, and the update of the fullest stage.
-func (s *searcher) closedForm(f *family, of sharding, a *recomputeChoice, n int, o *axisOrder, costs []layerTimes) costmodel.Seconds {
+// closedForm returns the closed form of a step, which is a lower bound of its simulation. It takes the passes as
+// costmodel.Floor does, with the given layer costs, and adds the step's overhead and the update of the fullest stage.
+func (s *searcher) closedForm(f *family, of sharding, a *recomputeChoice, n int, o *axisOrder,
+	costs []layerTimes) costmodel.Seconds {
 	stream := s.blocksOf(f, a, f.splitsBackward && of.zero >= 2).stream
 	var end *postPassCost
 	var move []zeroTime
@@ -158,16 +161,16 @@ func (s *searcher) closedForm(f *family, of sharding, a *recomputeChoice, n int,
 		once := s.device.OptimizerTime(f.plan.Precision, s.problem.Recipe, s.maxOwned(f))
 		return (max(through, s.slowestStage(f, fr, message, nil, slows)) + s.device.StepOverhead() + once) * (1 - tie)
 	}
-	if t := &fr.groups[0]; t.stage == 0 && !f.splitsBackward { // where the passes end
+	if t := &fr.groups[0]; t.stage == 0 && !f.splitsBackward { // the passes end on this stage
 		through += end.bounds[0].lowerBound(max(end.bounds[0].after, end.bounds[0].last), slows)
 	}
 	return (max(through, s.slowestStage(f, fr, message, end.bounds, slows)) + s.device.StepOverhead() +
 		end.update) * (1 - tie)
 }
 
-// slowestStage is at most when the last stage has done all its passes and reduced its gradients: see [costmodel.Floor]. Of
-// stages that are alike the last takes longest. A stage's last pass is the backward pass of its first chunk, or the
-// second part of it; not before it begins do reductions.
+// slowestStage returns a lower bound of the time when the last stage has finished its passes and reduced its
+// gradients, see [costmodel.Floor]. Of stages that are alike, the last takes longest. A stage's last pass is the
+// backward pass of its first chunk, or the second part of it; reductions do not start before that pass does.
 func (s *searcher) slowestStage(f *family, fr *pipelineSplit, message costmodel.Seconds, ends []postPassBound,
 	slows costmodel.Seconds) (best costmodel.Seconds) {
 	kinds := s.boundScratch
@@ -197,8 +200,8 @@ func (s *searcher) slowestStage(f *family, fr *pipelineSplit, message costmodel.
 	return best
 }
 
-// maxOwned is of how many parameters the ranks of the stage that has most own the state at least, all replicas sharing
-// it.
+// maxOwned returns the least number of parameters that the ranks of the largest stage own the state of, if all
+// replicas share it.
 func (s *searcher) maxOwned(f *family) int {
 	if f.withDetails().maxOwned > 0 {
 		return f.maxOwned
@@ -218,8 +221,8 @@ func (s *searcher) maxOwned(f *family) int {
 	return f.maxOwned
 }
 
-// familyBound is at most what any plan of a family takes that recomputes at least so many blocks in one way: as if
-// nothing were moved, wherever tensor and context parallel ranks are.
+// familyBound returns a lower bound of all plans of a family that recompute at least n blocks: as if ZeRO
+// communicated nothing, for any placement of tensor and context parallel ranks.
 func (s *searcher) familyBound(f *family, a *recomputeChoice, n int) costmodel.Seconds {
 	best := costmodel.Seconds(-1)
 	orders := f.axisOrders()

@@ -8,7 +8,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Stages is what each stage of a plan has to do in a step's passes.
+// Stages returns the time that each stage of a plan computes in the passes of a step.
 func Stages(p *Problem, plan ir.Plan) ([]costmodel.Seconds, error) {
 	s, err := newSearcher(p)
 	if err != nil {
@@ -17,7 +17,7 @@ func Stages(p *Problem, plan ir.Plan) ([]costmodel.Seconds, error) {
 	return s.stepOf(s.candidateOf(plan)).Work(), nil
 }
 
-// step is a plan's step in times.
+// step returns the times of a plan's step, from its tables.
 func (s *searcher) step(t *tables) *costmodel.Step {
 	step := &costmodel.Step{Timetable: t.Timetable(), Overlap: s.overlap[min(t.Plan.Zero, 1)],
 		Other: s.device.StepOverhead()}
@@ -61,7 +61,7 @@ func (s *searcher) step(t *tables) *costmodel.Step {
 	return step
 }
 
-// overlaps tells whether collectives run beside compute: on a CPU only where there are cores that do not compute.
+// overlaps reports whether collectives overlap compute; on a CPU, only if there are cores that do not compute.
 func (s *searcher) overlaps(zero int) bool {
 	c := s.problem.Cluster
 	if !c.IsCPU() {
@@ -70,16 +70,16 @@ func (s *searcher) overlaps(zero int) bool {
 	return c.Node.Host.Cores > c.Node.Devices
 }
 
-// contends returns what collectives cost compute that runs concurrently, at a stage of ZeRO.
+// contends returns how much collectives slow concurrent compute, at a ZeRO stage.
 func (s *searcher) contends(zero int) costmodel.Contention {
 	return s.problem.engine().Contends(s.problem.Cluster, zero)
 }
 
-// layersOf are a run in times.
+// layersOf returns the times of a run.
 func layersOf(r *ir.Run, segment int, c *layerCost) costmodel.Layers {
 	l := costmodel.Layers{Segment: segment, From: r.From, Count: r.Count, Forward: c.forward, Backward: c.backward,
 		Weights: c.weights, Every: r.Every}
-	if r.Every > 0 { // does both parts of a split backward at once
+	if r.Every > 0 { // a group runs both parts of a split backward pass at once
 		l.Backward = c.backward.Plus(c.weights)
 		l.Weights = costmodel.Cost{}
 	}
@@ -91,10 +91,10 @@ func layersOf(r *ir.Run, segment int, c *layerCost) costmodel.Layers {
 	return l
 }
 
-// zeroTime is what a layer of a segment gathers before each use and scatters after each backward.
+// zeroTime is the time that a layer of a segment gathers before each use and scatters after each backward pass.
 type zeroTime struct{ gather, scatter costmodel.Seconds }
 
-// zeroTimes are those of a stage's segments: all layers of one are alike.
+// zeroTimes returns the times of a stage's segments; all layers of a segment are alike.
 func (s *searcher) zeroTimes(t *tables, st *ir.Stage) map[string]zeroTime {
 	if st.Fetch == nil && st.Resolve == nil {
 		return nil
@@ -116,7 +116,7 @@ func (s *searcher) zeroTimes(t *tables, st *ir.Stage) map[string]zeroTime {
 	return out
 }
 
-// bucketTime is what a function over buckets takes for one of them.
+// bucketTime returns the time that a function over buckets takes for one of them.
 func (s *searcher) bucketTime(t *tables, f *ir.Func, bucket int) costmodel.Seconds {
 	sum := costmodel.Seconds(0)
 	if f == nil {
@@ -130,7 +130,7 @@ func (s *searcher) bucketTime(t *tables, f *ir.Func, bucket int) costmodel.Secon
 	return sum
 }
 
-// castTime is what it takes to give a bucket's gradients the type in which they are reduced, or to give that up again.
+// castTime returns the time to cast a bucket's gradients to the type in which they are reduced, or back.
 func (s *searcher) castTime(t *tables, n *ir.Node) costmodel.Seconds {
 	if n.Op != ir.OpCast {
 		return 0
@@ -138,7 +138,7 @@ func (s *searcher) castTime(t *tables, n *ir.Node) costmodel.Seconds {
 	return s.device.OpTime(n, t.Mesh)
 }
 
-// commTime is the time of a node's collective, 0 if it has none.
+// commTime returns the time of a node's collective; 0 if it has none.
 func (s *searcher) commTime(t *tables, n *ir.Node) costmodel.Seconds {
 	c, ok := n.Collective(t.Mesh)
 	if !ok {
@@ -151,15 +151,15 @@ func (s *searcher) commTime(t *tables, n *ir.Node) costmodel.Seconds {
 	return s.problem.Cluster.CollectiveTime(c.Op, place(t.Mesh, c.Axes), costmodel.Bytes(c.Bytes))
 }
 
-// stageUpdate is what a stage does once a step, and for each use of its parameters.
+// stageUpdate is what a stage does once per step, and for each use of its parameters.
 type stageUpdate struct {
 	buckets []costmodel.BucketCost
-	// other: what all stages do together, collectives of the token count, the loss and the norm
+	// other: what all stages do together: collectives of the token count, the loss and the norm
 	norm, other costmodel.Seconds
 	zeroTimes   map[string]zeroTime
 }
 
-// index is the place of each segment in the model.
+// index returns the index of each segment in the model.
 func (t *tables) index() map[string]int {
 	index := map[string]int{}
 	for i, seg := range t.Model.Segments {
@@ -168,6 +168,7 @@ func (t *tables) index() map[string]int {
 	return index
 }
 
+// stageUpdate returns what a stage of some tables does once per step.
 func (s *searcher) stageUpdate(t *tables, stage int) (to stageUpdate) {
 	st, index := &t.Stages[stage], t.index()
 	to.zeroTimes = s.zeroTimes(t, st)
@@ -200,7 +201,8 @@ func (s *searcher) stageUpdate(t *tables, stage int) (to stageUpdate) {
 	return to
 }
 
-// norm is the time of the global norm's arithmetic and of clearing the gradients, those that it does not read too.
+// norm returns the time of the global norm's arithmetic and of clearing all gradients, including those that it does
+// not read.
 func (s *searcher) norm(p *ir.Plan, elems, owned int) costmodel.Seconds {
 	held := elems
 	if p.Zero >= 2 {
@@ -210,10 +212,10 @@ func (s *searcher) norm(p *ir.Plan, elems, owned int) costmodel.Seconds {
 	return s.device.StreamTime(costmodel.Bytes(owned*grads)) + s.device.StreamTime(costmodel.Bytes(held*grads))
 }
 
-// splitOrder is an axis order's axes.
+// splitOrder returns the axes of an axis order.
 func splitOrder(order string) []string { return strings.Split(order, ",") }
 
-// degree is an axis's by name.
+// degree returns the degree of an axis by its name.
 func degree(p *ir.Plan, axis string) int {
 	switch axis {
 	case "tp":

@@ -8,7 +8,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Traffic is a collective that each rank takes part in Count times a step.
+// Traffic is a collective that each rank takes part in Count times per step.
 type Traffic struct {
 	Op    ir.Op
 	Axes  string // of the group, the major one first, joined by "@"
@@ -17,14 +17,14 @@ type Traffic struct {
 	Count int
 }
 
-// trafficKey is what equal collectives share.
+// trafficKey is what equal collectives have in common.
 type trafficKey struct {
 	op           ir.Op
 	axes         string
 	ranks, bytes int
 }
 
-// ledger adds up collectives and flops of a step.
+// ledger adds up the collectives and flops of a step.
 type ledger struct {
 	mesh  ir.Mesh
 	count map[trafficKey]int
@@ -33,7 +33,7 @@ type ledger struct {
 
 func newLedger(m ir.Mesh) *ledger { return &ledger{mesh: m, count: map[trafficKey]int{}} }
 
-// addCount enters times calls of a collective.
+// add adds calls of a collective.
 func (l *ledger) add(c ir.Collective, times int) {
 	axes := make([]string, len(c.Axes))
 	for i, a := range c.Axes {
@@ -42,7 +42,7 @@ func (l *ledger) add(c ir.Collective, times int) {
 	l.count[trafficKey{c.Op, strings.Join(axes, "@"), c.Ranks(l.mesh), c.Bytes}] += times
 }
 
-// addNodes enters times runs of some nodes.
+// addNodes adds runs of some nodes.
 func (l *ledger) addNodes(ns []*ir.Node, times int) {
 	for _, n := range ns {
 		l.flops += float64(float64(times) * n.Flops(l.mesh))
@@ -52,7 +52,7 @@ func (l *ledger) addNodes(ns []*ir.Node, times int) {
 	}
 }
 
-// listBases is the collectives, sorted.
+// list returns the collectives, sorted.
 func (l *ledger) list() []Traffic {
 	out := make([]Traffic, 0, len(l.count))
 	for k, n := range l.count {
@@ -64,8 +64,8 @@ func (l *ledger) list() []Traffic {
 	return out
 }
 
-// Compiled lists what one rank of a stage does in a step of a compiled program, by walking its schedule: the
-// collectives, and the number of flops.
+// Compiled returns what one rank of a stage does in a step of a compiled program, by walking its schedule: the
+// collectives and the flops.
 func Compiled(p *ir.Program, stage int) ([]Traffic, float64) {
 	w := walker{l: newLedger(p.Mesh), p: p, st: &p.Stages[stage], stage: stage}
 	w.run = func(v *ir.Segment, kind ir.ActionKind) {
@@ -76,17 +76,17 @@ func Compiled(p *ir.Program, stage int) ([]Traffic, float64) {
 	return w.l.list(), w.l.flops
 }
 
-// walker enters what a stage's passes do.
+// walker adds up what a stage's passes do.
 type walker struct {
 	l     *ledger
 	p     *ir.Program
 	st    *ir.Stage
 	stage int
-	last  layerID                                       // the layer whose gathered parameters are there
-	run   func(variant *ir.Segment, kind ir.ActionKind) // enters a function
+	last  layerID                                       // the layer whose parameters are gathered
+	run   func(variant *ir.Segment, kind ir.ActionKind) // adds a function
 }
 
-// backwardOrder enters a step.
+// walk adds a step.
 func (w *walker) walk() {
 	w.l.addNodes(w.p.Begin.Nodes, 1)
 	for _, a := range w.st.Schedule {
@@ -101,13 +101,13 @@ func (w *walker) walk() {
 	}
 }
 
-// index is a layer; the zero value is none.
+// layerID identifies a layer; the zero value is none.
 type layerID struct {
 	segment string
 	layer   int
 }
 
-// pass enters a pass of a chunk.
+// pass adds a pass of a chunk.
 func (w *walker) pass(a ir.Action) {
 	if a.Kind == ir.Weigh {
 		w.weightPass(a)
@@ -135,7 +135,7 @@ func (w *walker) pass(a ir.Action) {
 	}
 }
 
-// judge enters what a chunk's backward pass has left to its second part: nothing of groups, which do both at once.
+// weightPass adds the second part of a chunk's backward pass. Groups do both parts at once and leave nothing for it.
 func (w *walker) weightPass(a ir.Action) {
 	for _, run := range w.st.Chunks[a.Chunk].Runs {
 		s := w.p.Kind(&run)
@@ -154,11 +154,11 @@ type visit struct {
 	layerID
 	kind  ir.ActionKind
 	remat bool
-	group bool // of a group of layers that is run again
+	group bool // of a group of layers that is recomputed
 }
 
-// visits are those of a chunk's pass, in order. Before the backward passes of a group whose saved values are not kept
-// come its forward passes again.
+// visits returns the functions of a chunk's pass, in order. The forward passes of a group whose values are not saved
+// run again before its backward passes.
 func visits(runs []ir.Run, kind ir.ActionKind) []visit {
 	var out []visit
 	for _, run := range runs {
@@ -184,7 +184,7 @@ func visits(runs []ir.Run, kind ir.ActionKind) []visit {
 	return out
 }
 
-// addBuckets enters a stage's function for the buckets of a layer.
+// addBuckets adds a stage's function for the buckets of a layer.
 func (w *walker) addBuckets(f *ir.Func, at layerID) {
 	if f == nil {
 		return
