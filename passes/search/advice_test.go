@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Levers and rules are what single searches say, whatever the number of cores that look for them.
+// Levers and rules report what single searches report, for any number of cores.
 func TestBeyond(t *testing.T) {
 	p := problem(cluster(t, "dgx-a100", 2, 0), gpt2Config(12, 768, 12, 50257, 1024), 1024, 480, mixed)
 	r := must(t, p)
@@ -38,7 +38,7 @@ func TestBeyond(t *testing.T) {
 	checkThumbs(t, p, r, f.Thumbs)
 }
 
-// checkThumbs holds rules against searches with their pins.
+// checkThumbs compares rules with searches that have their pins.
 func checkThumbs(t *testing.T, p *Problem, r *Result, answers []RuleOfThumb) {
 	t.Helper()
 	q := &ruleQuestion{p: p, params: 124e6, chosen: r.Best}
@@ -74,7 +74,7 @@ func checkThumbs(t *testing.T, p *Problem, r *Result, answers []RuleOfThumb) {
 	}
 }
 
-// A rule that pins forbid to follow says so, and a plan that follows a rule agrees with it.
+// A rule that the pins forbid is reported as illegal, and a plan that follows a rule agrees with it.
 func TestThumbsOfPinned(t *testing.T) {
 	p := problem(cluster(t, "dgx-a100", 1, 0), gpt2Config(12, 768, 12, 50257, 1024), 1024, 480, mixed)
 	p.Pins = Pins{"tp": {"4"}}
@@ -93,7 +93,7 @@ func TestThumbsOfPinned(t *testing.T) {
 	}
 }
 
-// What needs more room finds it, or there is none.
+// Roomier finds the plan with more headroom, or none.
 func TestRoomier(t *testing.T) {
 	p := problem(cluster(t, "dgx-a100", 1, 0), gpt2Config(48, 1600, 25, 50257, 1024), 1024, 64, mixed)
 	p.Headroom, p.Prefer = 0, PreferFastest
@@ -109,7 +109,7 @@ func TestRoomier(t *testing.T) {
 	}
 }
 
-// The rule on checkpointing agrees only with figures that are its own.
+// The rule on checkpointing agrees only with figures in its ranges.
 func TestCheckpointed(t *testing.T) {
 	for _, c := range []struct {
 		saved, slower float64
@@ -128,7 +128,7 @@ func TestCheckpointed(t *testing.T) {
 	}
 }
 
-// A panic on any core reaches the caller, where it becomes planc's message and status.
+// A panic on any core reaches the caller, where it becomes planc's message and exit status.
 func TestPanicsInParallelAreTheCallers(t *testing.T) {
 	for n := range 5 {
 		fault := func() (fault any) {
@@ -147,7 +147,7 @@ func TestPanicsInParallelAreTheCallers(t *testing.T) {
 	}
 }
 
-// While every core has a searcher, none of them asks for other cores.
+// While every core has a searcher, none of them uses other cores.
 func TestHelpersAreBounded(t *testing.T) {
 	p := problem(cluster(t, "dgx-a100", 1, 0), gpt2Config(12, 768, 12, 50257, 1024), 1024, 480, mixed)
 	old := runtime.GOMAXPROCS(4)

@@ -9,7 +9,7 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// problem175 is GPT-3 175B on 1,024 A100, its vocabulary padded as Megatron-LM's.
+// problem175 is GPT-3 175B on 1,024 A100, with the vocabulary padded as in Megatron-LM.
 func problem175(t testing.TB) *Problem {
 	return problem(cluster(t, "dgx-a100", 128, 0), gpt2Config(96, 12288, 96, 51200, 2048), 2048, 1536, mixed)
 }
@@ -23,7 +23,7 @@ func problem405(t testing.TB) *Problem {
 func BenchmarkSearch175B(b *testing.B) { benchmarkSearch(b, problem175(b)) }
 func BenchmarkSearch405B(b *testing.B) { benchmarkSearch(b, problem405(b)) }
 
-// benchmarkSearch searches a whole space from nothing, its explanation included.
+// benchmarkSearch runs a complete search with its explanation and empty caches.
 func benchmarkSearch(b *testing.B, p *Problem) {
 	var n Counts
 	for b.Loop() {
@@ -33,7 +33,7 @@ func benchmarkSearch(b *testing.B, p *Problem) {
 	b.ReportMetric(float64(n.Simulated), "simulated")
 }
 
-// drawPoints draws distinct plans of a space, each number that the search solves at random too.
+// drawPoints draws distinct plans of a space, with random recompute counts.
 func drawPoints(t testing.TB, s *searcher, r *rand.Rand, n int) []candidate {
 	t.Helper()
 	sp, err := s.space(s.problem)
@@ -60,13 +60,13 @@ func drawPoints(t testing.TB, s *searcher, r *rand.Rand, n int) []candidate {
 	return out
 }
 
-// BenchmarkPricePlan prices plans of the whole space of GPT-3 175B on 1,024 A100, one by one. A priced plan has its
-// time in closed form, a lower bound of what the simulation of its schedule says (metric gap: by how much, in the mean
-// over plans that fit): passes of each chunk with their collectives and with what ZeRO moves beside them, the
-// pipeline's fill and drain with its messages, the optimizer and the step's own costs; and the bytes of its fullest
-// stage's arena, exactly. What blocks and layers cost, a split's chunks and a schedule's buffers are memoised; nothing
-// about plans is, and nothing is left out by a bound. BenchmarkPricePlan goes through the plans in the order of the
-// space, as a search does; BenchmarkPriceShuffled prices the same ones at random, so that it waits for memory too.
+// BenchmarkPricePlan prices plans of the whole space of GPT-3 175B on 1,024 A100, one by one. A price is the closed
+// form of the step, a lower bound of the simulation, and the exact bytes of the fullest stage's arena. The metric gap
+// is the mean excess of the simulation over plans that fit. The step includes the passes of each chunk with their
+// collectives and ZeRO's communication, the pipeline's fill and drain with its messages, the optimizer and the step's
+// overhead. The costs of layers, the chunks of a split and the buffers of a schedule are cached; plans are not, and
+// no bound prunes. BenchmarkPricePlan visits plans in the order of the space, as a search does.
+// BenchmarkPriceShuffled visits them in random order, so that it also waits for memory.
 func BenchmarkPricePlan(b *testing.B)     { benchmarkPrice(b, false) }
 func BenchmarkPriceShuffled(b *testing.B) { benchmarkPrice(b, true) }
 
@@ -81,7 +81,7 @@ func benchmarkPrice(b *testing.B, shuffled bool) {
 	if !shuffled {
 		slices.SortStableFunc(points, func(a, b candidate) int { return cmp.Compare(a.family.first, b.family.first) })
 	}
-	for i := range points { // what blocks cost
+	for i := range points { // fills the caches of layer costs
 		s.quote(&points[i])
 	}
 	b.ReportAllocs()
@@ -94,7 +94,7 @@ func benchmarkPrice(b *testing.B, shuffled bool) {
 	b.ReportMetric(100*mean(gaps), "gap-%")
 }
 
-// gapsOf are by how much the simulations of plans that fit exceed their closed forms, as fractions.
+// gapsOf returns the fractions by which the simulations of plans that fit exceed their closed forms.
 func gapsOf(s *searcher, points []candidate) (out []float64) {
 	for i := range points {
 		q := s.quote(&points[i])
@@ -113,7 +113,7 @@ func mean(vs []float64) (sum float64) {
 	return sum
 }
 
-// The closed form is a lower bound of the simulation, and not far below it where plans matter.
+// The closed form is a lower bound of the simulation, and close to it for good plans.
 func TestGap(t *testing.T) {
 	for _, x := range []struct {
 		name string
@@ -139,8 +139,8 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// BenchmarkExplain405B is what explain searches: Llama 3 405B on 1,024 H100, its alternatives, levers and rules of
-// thumb.
+// BenchmarkExplain405B is the work of explain for Llama 3 405B on 1,024 H100: the search, alternatives, levers and
+// rules of thumb.
 func BenchmarkExplain405B(b *testing.B) {
 	p := problem(cluster(b, "dgx-h100", 128, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 8192), 8192,
 		2048, mixed)
@@ -150,14 +150,14 @@ func BenchmarkExplain405B(b *testing.B) {
 	}
 }
 
-// BenchmarkLongRows is a search in which cp is free: Llama 3 405B on 16,384 H100 with 131,072 positions.
+// BenchmarkLongRows is a search with cp free: Llama 3 405B on 16,384 H100 with 131,072 positions.
 func BenchmarkLongRows(b *testing.B) {
 	benchmarkSearch(b, problem(cluster(b, "dgx-h100", 2048, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 131072),
 		131072, 128, mixed))
 }
 
-// BenchmarkWithin looks on 1 to 256 nodes for a plan of Llama 3 70B that reaches 1.45 M tokens/s (metric nodes: with
-// how many one does).
+// BenchmarkWithin searches 1 to 256 nodes for a plan of Llama 3 70B that reaches 1.45 M tokens/s. The metric nodes is
+// the first number of nodes that does.
 func BenchmarkWithin(b *testing.B) {
 	p := problem(cluster(b, "dgx-h100", 256, 0), llamaConfig(80, 8192, 64, 8, 28672, 128256, 8192), 8192, 1024, mixed)
 	for b.Loop() {
@@ -182,7 +182,7 @@ func problemMixtral(t testing.TB) *Problem {
 
 func BenchmarkSearchMixtral(b *testing.B) { benchmarkSearch(b, problemMixtral(b)) }
 
-// problemDeepSeek is DeepSeek-V3 on 2,048 H800, with the batch that its report names.
+// problemDeepSeek is DeepSeek-V3 on 2,048 H800, with the batch of its report.
 func problemDeepSeek(t testing.TB) *Problem {
 	cfg, err := spec.LoadModel("deepseek-v3", nil)
 	if err != nil {
@@ -193,7 +193,7 @@ func problemDeepSeek(t testing.TB) *Problem {
 
 func BenchmarkSearchDeepSeek(b *testing.B) { benchmarkSearch(b, problemDeepSeek(b)) }
 
-// BenchmarkExplainDeepSeek is what explain searches of that.
+// BenchmarkExplainDeepSeek is the work of explain for DeepSeek-V3.
 func BenchmarkExplainDeepSeek(b *testing.B) {
 	p := problemDeepSeek(b)
 	for b.Loop() {

@@ -13,23 +13,23 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// The search without bounds is the judge of the search with them: it prices every plan, with each number that the
-// search solves, and every bound is held against each of them.
+// Brute force checks the search: it prices every plan with every recompute count, and checks every bound against each
+// price.
 
-// brute is what it found.
+// brute is the result of brute force.
 type brute struct {
 	*searcher
 	t     *testing.T
 	space *planSpace
 	best  ir.Plan
 	time  costmodel.Seconds
-	fits  int     // plans of the space that fit with some number
-	least ir.Plan // of least risk within the window
+	fits  int     // plans of the space that fit with some recompute count
+	least ir.Plan // plan of least risk in the window
 	near  int     // plans in the window
 	seen  map[string]int
 }
 
-// bruteForce goes through a problem's space. Profiles of the model may be shared.
+// bruteForce prices a problem's space. Profiles of the model may be shared.
 func bruteForce(t *testing.T, p *Problem, shared *caches) *brute {
 	t.Helper()
 	s, err := newSearcher(p)
@@ -47,7 +47,7 @@ func bruteForce(t *testing.T, p *Problem, shared *caches) *brute {
 	return b
 }
 
-// rowRun prices all plans; of those within a tie of the fastest it takes the first.
+// run prices all plans. Of those within a tie of the fastest, it takes the first.
 func (b *brute) run() *brute {
 	var plans []ir.Plan
 	var times []costmodel.Seconds
@@ -85,7 +85,8 @@ func (b *brute) run() *brute {
 	return b
 }
 
-// leastRisk finds the plan of least risk in the window: of equal ones the fastest, and of those within a tie the first.
+// leastRisk returns the plan of least risk in the window: of equal ones the fastest, and of those within a tie the
+// first.
 func (b *brute) leastRisk(plans []ir.Plan, times []costmodel.Seconds, risks []risk) {
 	limit := b.time * costmodel.Seconds(1+b.window)
 	if p := b.problem; p.MaxStep > 0 {
@@ -109,8 +110,8 @@ func (b *brute) leastRisk(plans []ir.Plan, times []costmodel.Seconds, risks []ri
 	}
 }
 
-// stageBuffers holds the bounds of a plan, and of all that it is part of, against its price. Bounds of time are those
-// of the numbers from the least on that the bound of memory allows.
+// hold checks the bounds of a plan, and of everything that contains it, against its price. Bounds of time hold for
+// recompute counts from the smallest on that the memory bound allows.
 func (b *brute) hold(m *member, br *branch, n int, c *price) {
 	q := m.at(n)
 	f, plan := m.family, q.plan()
@@ -141,14 +142,14 @@ func (b *brute) hold(m *member, br *branch, n int, c *price) {
 	}
 }
 
-// atOne is the member with a number.
+// at returns the member with a recompute count.
 func (m *member) at(n int) candidate {
 	p := m.candidate
 	p.n = n
 	return p
 }
 
-// agrees compares what the search found with brute force.
+// agrees compares the results of the search and of brute force.
 func (b *brute) agrees(c found, n Counts, ok bool) {
 	b.t.Helper()
 	size := b.space.size
@@ -175,13 +176,13 @@ func tighten(t *testing.T, r *rand.Rand, p *Problem, shared *caches) {
 	p.Cluster.GPU.MemoryGiB = need * (0.3 + r.Float64()) / (1 - p.Headroom) / float64(1<<30)
 }
 
-// narrow pins keys of a problem, as some plan of its space has them, until the space is small.
+// narrow pins keys of a problem to the values of some plan of its space, until the space is small.
 func narrow(t *testing.T, r *rand.Rand, p *Problem, most int, shared *caches) {
 	narrowBy(t, r, p, most, shared, []string{"pp", "tp", "schedule", "vpp", "micro_batch", "zero", "recompute",
 		"axis_order", "cp", "cp_kind", "ep", "etp"})
 }
 
-// shapeKeys are those of them that say nothing of which of a family's plans there are.
+// shapeKeys are the keys that do not restrict which plans a family has.
 var shapeKeys = []string{"pp", "tp", "schedule", "vpp", "micro_batch", "axis_order", "cp", "cp_kind", "ep", "etp"}
 
 func narrowBy(t *testing.T, r *rand.Rand, p *Problem, most int, shared *caches, keys []string) {
@@ -203,14 +204,14 @@ func narrowBy(t *testing.T, r *rand.Rand, p *Problem, most int, shared *caches, 
 	}
 }
 
-// Many small problems: on CPU and GPU, on one node and two, with what memory some plan needs, more or less.
-// PLANC_BRUTE is how many; thousands, as .ci/run wants them, take minutes.
+// Many small problems: on CPU and GPU, on one node and two, with about the memory that some plan needs. PLANC_BRUTE
+// is their number; thousands, as in .ci/run, take minutes.
 func TestSearchIsBruteForceOfMany(t *testing.T) {
 	many := 250
 	if n, err := strconv.Atoi(os.Getenv("PLANC_BRUTE")); err == nil {
 		many = n
 	}
-	const each = 125 // problems of a model
+	const each = 125 // problems per model
 	r := rand.New(rand.NewPCG(11, 12))
 	seen := map[string]int{}
 	for range many / each {
@@ -264,7 +265,7 @@ func TestSearchIsBruteForceOfMany(t *testing.T) {
 	}
 }
 
-// smallProblem draws a problem whose space is soon priced.
+// smallProblem draws a problem with a space that is priced quickly.
 func smallProblem(t *testing.T, r *rand.Rand) *Problem {
 	for {
 		p := randomProblem(t, r)
@@ -278,7 +279,7 @@ func smallProblem(t *testing.T, r *rand.Rand) *Problem {
 	}
 }
 
-// The whole answer, with the alternatives.
+// The complete answer, with alternatives.
 func TestSearchIsBruteForce(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	bounded, none, other := 0, 0, 0
@@ -307,7 +308,7 @@ func TestSearchIsBruteForce(t *testing.T) {
 	}
 }
 
-// An alternative is what the search finds with its choice pinned; no alternative beats the chosen plan.
+// An alternative is what the search finds with its choice pinned. No alternative beats the chosen plan.
 func checkAlternatives(t *testing.T, p *Problem, res *Result, shared *caches) {
 	t.Helper()
 	for _, c := range res.Choices {
@@ -339,13 +340,13 @@ func checkAlternatives(t *testing.T, p *Problem, res *Result, shared *caches) {
 	}
 }
 
-// checkAlternative holds an alternative of a choice against all plans with some pins.
+// checkAlternative checks an alternative of a choice against all plans with some pins.
 func checkAlternative(t *testing.T, p *Problem, res *Result, c Choice, a Alternative, pins Pins, shared *caches) {
 	t.Helper()
 	q := *p
 	q.Pins = p.Pins.With(pins)
 	all := bruteForce(t, &q, shared).run()
-	want := all.least // what is recommended with the pins: the chosen plan, if that follows them
+	want := all.least // the recommendation with the pins: the chosen plan, if it follows them
 	if pins.matches(&res.Best.Plan) {
 		want = res.Best.Plan
 	}

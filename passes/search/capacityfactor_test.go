@@ -7,8 +7,8 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// moe_slack is a lever where planc's own engine has experts and no pin says what it is: the best of a few values, the
-// usual one among them.
+// `moe_slack` is a lever if planc's own engine has experts and no pin sets it. The lever reports the best of a few
+// values, including the default.
 func TestSlackIsALever(t *testing.T) {
 	cfg := llamaConfig(4, 1024, 16, 8, 512, 32000, 1024)
 	cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN = "qwen3_moe", 8, 2, 2048
@@ -51,14 +51,14 @@ func TestSlackIsALever(t *testing.T) {
 	}
 }
 
-// A round begins where the fullest expert has more than its places, and none where it cannot.
+// There is one more round if the fullest expert has more tokens than slots, and none if it cannot.
 func TestNextRound(t *testing.T) {
 	cfg := llamaConfig(2, 64, 4, 2, 64, 256, 64)
 	cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN = "qwen3_moe", 8, 2, 64
 	p := problem(cluster(t, "dgx-h100", 1, 2), cfg, 64, 16, mixed)
 	plan := DimsOf(p.Model).plain(8, p.Precision)
 	for _, c := range []struct{ slack, rounds, room float64 }{ // 512 tokens, 128 for each expert, 148 for the fullest
-		{1, 2, 2}, {1.125, 2, 2.25}, {1.25, 1, 1.25}, {2, 1, 2}, {4, 1, 0}, // 4: a place for every token
+		{1, 2, 2}, {1.125, 2, 2.25}, {1.25, 1, 1.25}, {2, 1, 2}, {4, 1, 0}, // 4: a slot for every token
 	} {
 		plan.MoESlack = c.slack
 		e := ExpertsOf(p, plan)

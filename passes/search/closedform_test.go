@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Closed forms of memory and time are what the passes' own tables give.
+// Closed forms of memory and time equal the results of the passes' own tables.
 func TestClosedForms(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 9))
 	for range 60 {

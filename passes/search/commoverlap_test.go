@@ -9,9 +9,9 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// Where a part of tensor parallel collectives runs beside matmuls, compute waits for less of those, and for no less of
-// what goes over cp and ep: of a ring the simulation has taken out already what runs beside attention, and tokens on
-// their way to experts have no matmul to run beside. So it is whether a function has messages under way or none.
+// If a part of tensor parallel collectives overlaps matmuls, compute waits for less of those, but not for less of
+// what goes over cp and ep. The simulation of a ring already subtracts what overlaps attention, and tokens sent to
+// experts have no matmul to overlap. This holds for functions with and without overlapping messages.
 func TestHiddenPartIsOfTensorParallelism(t *testing.T) {
 	cfg := llamaConfig(2, 1024, 16, 16, 4096, 1024, 4096)
 	cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN, cfg.RouteShare = spec.Mixtral, 4, 2, 2048, true
@@ -45,8 +45,8 @@ func TestHiddenPartIsOfTensorParallelism(t *testing.T) {
 	}
 }
 
-// Of another engine's function compute waits for what goes over cp in line, and for the part of a ring that attention
-// does not hide: for both, in whatever order they stand.
+// Compute of another engine's function waits for blocking collectives over cp, and for the part of a ring that
+// attention does not hide, in any order.
 func TestRingBesideAddsToContext(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 2, 0), llamaConfig(2, 1024, 16, 16, 4096, 1024, 4096), 4096, 16, mixed)
 	s, err := newSearcher(p)

@@ -13,7 +13,7 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// precisions are what may be drawn: full, the presets of 16 bits, and each field apart from them.
+// precisions are the precisions to draw from: f32, the 16-bit presets, and presets with each field changed.
 var precisions = []ir.Precision{
 	ir.FullPrecision(ir.F32), ir.FullPrecision(ir.F64), ir.FullPrecision(ir.BF16),
 	{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32},
@@ -25,18 +25,18 @@ var precisions = []ir.Precision{
 	{Compute: ir.F32, Params: ir.BF16, Grads: ir.BF16, Reduce: ir.BF16, Master: ir.BF16, Moments: ir.BF16},
 }
 
-// randomCluster draws a small cluster: of CPUs or GPUs, on one node or two.
+// randomCluster draws a small cluster of CPUs or GPUs, on one node or two.
 func randomCluster(t testing.TB, r *rand.Rand) *costmodel.Cluster {
 	devices := []int{1, 2, 3, 4, 6, 8, 8, 12, 16}[r.IntN(9)]
 	kind := []string{"cpu", "cpu", "dgx-h100"}[r.IntN(3)]
 	c := *cluster(t, kind, 1, 0)
 	c.Nodes, c.Node.Devices, c.Network = 1, devices, nil
-	if devices%2 == 0 && r.IntN(3) == 0 { // bytes count where the network is slow, rounds where it is far
+	if devices%2 == 0 && r.IntN(3) == 0 { // bytes matter on a slow network, rounds on one with high latency
 		c.Nodes, c.Node.Devices = 2, devices/2
 		c.Network = []costmodel.Tier{[]costmodel.Tier{{Name: "far", Bandwidth: 1e9, LatencyUS: 20},
 			{Name: "slow", Bandwidth: 1e6, LatencyUS: 1}}[r.IntN(2)]}
 	}
-	if c.Node.Devices == 1 { // which has nothing to be linked with
+	if c.Node.Devices == 1 { // no other device to link with
 		c.Node.Link, c.Node.SHARP = costmodel.Link{}, false
 	}
 	return &c
@@ -71,16 +71,16 @@ func randomProblem(t testing.TB, r *rand.Rand) *Problem {
 	if r.IntN(3) == 0 {
 		p.Recipe.Optimizer, p.Recipe.NoMomentum = "sgd", p.GlobalBatch > 12
 	}
-	if cfg.Experts > 0 && r.IntN(2) == 0 { // some are tried on request
+	if cfg.Experts > 0 && r.IntN(2) == 0 { // some values are only tried on request
 		p.Pins = Pins{"schedule": schedules}
 	}
-	if r.IntN(2) == 0 { // rows are too short to be split but on request
+	if r.IntN(2) == 0 { // sequences are too short for cp to be tried without a request
 		p.Pins = p.Pins.With(Pins{"cp": {"1", "2", "4"}})
 	}
 	return p
 }
 
-// drawRecompute makes a plan recompute something, or nothing.
+// drawRecompute draws the recomputation of a plan.
 func drawRecompute(r *rand.Rand, p *ir.Plan) {
 	p.Recompute = []string{"none", "selective", "full", "full"}[r.IntN(4)]
 	p.RecomputeLayers, p.RecomputeEvery, p.RecomputeSplit = 0, 1, false
@@ -94,8 +94,8 @@ func drawRecompute(r *rand.Rand, p *ir.Plan) {
 	p.RecomputeSplit = p.TP > 1 && !p.SP && p.RecomputeEvery == 1 && r.IntN(2) == 0
 }
 
-// plansOf draws plans of a space, the degrees and the schedule first, so that what has many plans is not all there is;
-// with what the search solves and what it tries on request drawn too.
+// plansOf draws plans of a space. It draws degrees and schedule first, so that combinations with many plans do not
+// dominate. It also draws solved values, and values that are only tried on request.
 func plansOf(t testing.TB, s *searcher, r *rand.Rand, n int) []ir.Plan {
 	t.Helper()
 	sp, err := s.space(s.problem)
@@ -135,7 +135,7 @@ func plansOf(t testing.TB, s *searcher, r *rand.Rand, n int) []ir.Plan {
 	return out
 }
 
-// drawStages gives blocks of some chunks to others.
+// drawStages moves blocks from some chunks to others.
 func drawStages(r *rand.Rand, s *searcher, p *ir.Plan) {
 	ns := counts(p)
 	for range 3 {
@@ -178,8 +178,8 @@ func TestCompositionOfFamilies(t *testing.T) {
 	}
 }
 
-// What is priced is what runs: traffic, flops and memory of a plan, put together from its blocks, are those of its
-// program, on every stage.
+// What is priced is what runs: traffic, flops and memory of a plan, composed from its blocks, equal those of its
+// program on every stage.
 func TestCompositionIsTheProgram(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	seen := map[string]int{}
@@ -244,7 +244,7 @@ func checkComposition(t *testing.T, s *searcher, plan ir.Plan) {
 	checkBounds(t, s, plan)
 }
 
-// checkBounds: no bound of a plan exceeds what it bounds.
+// checkBounds checks that no bound of a plan exceeds what it bounds.
 func checkBounds(t *testing.T, s *searcher, plan ir.Plan) {
 	t.Helper()
 	m := s.candidateOf(plan)
@@ -271,7 +271,7 @@ func checkBounds(t *testing.T, s *searcher, plan ir.Plan) {
 	}
 }
 
-// A dp-partial gradient of K/V heads that are replicated, and parameters that do not divide.
+// A dp-partial gradient of replicated K/V heads, and parameters that do not divide evenly.
 func TestCompositionOfSplitHeads(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 2, 0), llamaConfig(7, 256, 16, 2, 512, 1001, 64), 64, 32,
 		ir.FullPrecision(ir.BF16))
@@ -288,7 +288,7 @@ func TestCompositionOfSplitHeads(t *testing.T) {
 	}
 }
 
-// Mixed precision has a region more: the master copy.
+// Mixed precision has one more region: the master copy.
 func TestMasterCopy(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 1, 0), gpt2Config(2, 64, 4, 64, 16), 16, 16, mixed)
 	s, err := newSearcher(p)
@@ -306,8 +306,8 @@ func TestMasterCopy(t *testing.T) {
 	}
 }
 
-// Gradients that are reduced in a narrower type than they are kept in are rounded before and widened after, which takes
-// time at the step's end and, where they are scattered, after each micro-batch.
+// Gradients that are reduced in a narrower type are rounded before and widened after. That takes time at the end of
+// the step and, if they are scattered, after each micro-batch.
 func TestCastsTakeTime(t *testing.T) {
 	narrow := mixed
 	narrow.Reduce = ir.BF16

@@ -20,8 +20,8 @@ func params(m *ir.Model) (n int) {
 	return n
 }
 
-// The documents' table: model states of 7 B parameters in f32 under AdamW on 8 ranks take 112, 63, 38.5 and 14 GB a
-// rank with ZeRO 0 to 3.
+// The table of the documents: model states of 7 B parameters in f32 under AdamW on 8 ranks take 112, 63, 38.5 and 14
+// GB per rank with ZeRO 0 to 3.
 func TestZeroTable(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 1, 0), llamaConfig(32, 4096, 32, 32, 11008, 32000, 2048), 2048, 8,
 		ir.FullPrecision(ir.F32))
@@ -43,7 +43,7 @@ func TestZeroTable(t *testing.T) {
 	}
 }
 
-// The documents' example: 100 B parameters on 64 GPUs as dp 8 · pp 4 · tp 2 are 12.5 B a GPU.
+// The example of the documents: 100 B parameters on 64 GPUs as dp 8 · pp 4 · tp 2 are 12.5 B per GPU.
 func TestHundredBillionOn64(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 8, 0), gpt2Config(80, 10176, 96, 50257, 2048), 2048, 512, mixed)
 	if n := float64(params(p.Model)) / 1e9; n < 99.5 || n > 100.5 {
@@ -69,13 +69,14 @@ func TestHundredBillionOn64(t *testing.T) {
 			t.Errorf("stage %d holds %.2f B parameters", i, got)
 		}
 	}
-	if mean := sum / 4; math.Abs(mean-12.5) > 0.1 { // the last stage has the embedding too, to which its head is tied
+	// the last stage also holds the embedding, to which its head is tied
+	if mean := sum / 4; math.Abs(mean-12.5) > 0.1 {
 		t.Errorf("a GPU holds %.2f B parameters in the mean", mean)
 	}
 }
 
-// Llama 3 405B in 16 stages of 8 chunks on 1,024 H100: 126 blocks with embedding and head fill 128 chunks, two of which
-// have no block.
+// Llama 3 405B in 16 stages of 8 chunks on 1,024 H100: 126 blocks with embedding and head fill 128 chunks, two of
+// which have no block.
 func TestLlama405B(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 128, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 8192), 8192,
 		2048, mixed)
@@ -90,10 +91,10 @@ func TestLlama405B(t *testing.T) {
 	}
 }
 
-// Llama 3 405B's long rows, 131,072 positions on 16,384 GPUs as TP 8 · CP 16 · PP 16 · DP 8 with 16 sequences a replica
-// and K/V gathered ("The Llama 3 Herd of Models", 2024, table 4: 380 TFLOP/s a GPU). The paper does not say how it
-// counts; its authors' torchtitan counts as PaLM does, attention as if there were no mask (6 N + 12 layers · hidden ·
-// seq a token), of which planc's causal count is 71 %. So the count is made as theirs.
+// Llama 3 405B's long sequences: 131,072 positions on 16,384 GPUs as TP 8 · CP 16 · PP 16 · DP 8, with 16 sequences
+// per replica and gathered K/V ("The Llama 3 Herd of Models", 2024, table 4: 380 TFLOP/s per GPU). The paper does not
+// define its count. Its authors' torchtitan counts as PaLM does, with attention as if there were no mask (6 N + 12
+// layers · hidden · seq per token). planc's causal count is 71 % of that, so the test uses theirs.
 func TestLlama405BLongRows(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 2048, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 131072),
 		131072, 128, mixed)
@@ -117,9 +118,8 @@ func TestLlama405BLongRows(t *testing.T) {
 	}
 }
 
-// The guides' rule of checkpoints is about each fourth layer's input: what is priced for it is recompute_every 4 of all
-// blocks. Llama 3 8B on 8 H100 keeps less of activations so than by checkpoints of each layer, and its time is the
-// rule's.
+// The guides' rule saves each fourth layer's input: recompute_every 4 of all blocks. Llama 3 8B on 8 H100 saves less
+// activation memory with it than with a checkpoint per layer, and its time agrees with the rule.
 func TestCheckpointRuleIsEachFourthLayer(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 1, 0), llamaConfig(32, 4096, 32, 8, 14336, 128256, 8192), 8192, 128, mixed)
 	r := must(t, p)

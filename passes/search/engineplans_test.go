@@ -10,7 +10,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// shapes are the plans of a space without what is solved: the split of the layers and the numbers of recomputation.
+// shapes returns the plans of a space without solved values: the split of the layers and the recompute counts.
 func shapes(t *testing.T, p *Problem, keep func(ir.Plan) bool) map[string]bool {
 	t.Helper()
 	s, err := newSearcher(p)
@@ -153,7 +153,7 @@ func TestEngineRefusesPins(t *testing.T) {
 	}
 }
 
-// Published runs are priced whatever the engine's rules are.
+// Published runs are priced regardless of the engine's rules.
 func TestEngineRulesDoNotConcernPrices(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 1, 0), llamaConfig(8, 1024, 16, 4, 4096, 128000, 512), 512, 64, mixed)
 	p.Engine = costmodel.EngineOf("megatron")

@@ -16,7 +16,7 @@ func givenProblem(t *testing.T, node string) *Problem {
 		Precision: ir.FullPrecision(ir.F32), Recipe: ir.Recipe{Optimizer: "adamw"}, Headroom: 0.1, Pins: Pins{}}
 }
 
-// allPlans are the plans of a problem's space.
+// allPlans returns the plans of a problem's space.
 func allPlans(t testing.TB, p *Problem) (out []ir.Plan) {
 	t.Helper()
 	s, err := newSearcher(p)
@@ -37,7 +37,7 @@ func allPlans(t testing.TB, p *Problem) (out []ir.Plan) {
 	return out
 }
 
-// Every plan of the space passes, and every change of one key by hand is named by its key.
+// Every plan of the space passes, and every manual change of one key is reported by its key.
 func TestCheck(t *testing.T) {
 	p := givenProblem(t, "dgx-h100")
 	plans := allPlans(t, p)
@@ -70,7 +70,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Beside the best plan, all is as in Search; beside another one, its alternatives hold against that one.
+// With the best plan given, the result equals that of Search. With another one given, alternatives are compared with
+// that one.
 func TestBeside(t *testing.T) {
 	p := givenProblem(t, "dgx-h100")
 	found, err := Search(p)

@@ -9,7 +9,7 @@ import (
 	"github.com/planc-dev/planc/ir/zoo"
 )
 
-// cluster is a row of the catalogue, as a job names it.
+// cluster returns a cluster of the catalogue, as a job names it.
 func cluster(t testing.TB, name string, nodes, devices int) *costmodel.Cluster {
 	t.Helper()
 	c, err := costmodel.Resolve(costmodel.Ref{Node: name, Nodes: nodes, Devices: devices}, nil, nil)
@@ -32,7 +32,7 @@ func llamaConfig(layers, hidden, heads, kv, ffn, vocab, seq int) spec.Config {
 		FFN:     ffn, MaxPositions: seq, Activation: "silu", NormEps: 1e-5, InitStd: 0.02, RopeTheta: 10000}
 }
 
-// families change a GPT-2 or, where modern, a Llama into a model of another family that has all of its options.
+// families change a GPT-2 or, if modern, a Llama into a model of another family with all of its options.
 var families = []struct {
 	name   string
 	modern bool
@@ -75,7 +75,7 @@ var families = []struct {
 	}},
 }
 
-// latent is what DeepSeek's families have in common: the first blocks have no experts.
+// latent is what DeepSeek's families have in common. The first blocks have no experts.
 func latent(c *spec.Config) {
 	c.KVHeads, c.KVLatent, c.PlainDim, c.RotaryDim, c.VDim, c.RotaryNext, c.AttentionBias = c.Heads, 12, 4, 2,
 		5, true, false

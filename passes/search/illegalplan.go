@@ -12,7 +12,7 @@ import (
 //
 // Example:
 //
-// plan: {tp: 3}
+//	plan: {tp: 3}
 const BadPlan ir.Code = "BadPlan"
 
 // IllegalError is the error that the pinned values leave no legal plan.

@@ -7,7 +7,7 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// Many pins that are all given up are one field of the job; a few, or some, are named.
+// If many pins are all removed, the change names one field of the job; a few, or some, are named each.
 func TestPinsGivenUpAreFolded(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 1, 8), gpt2Config(12, 768, 12, 50257, 1024), 1024, 64, mixed)
 	p.Pins = Pins{"dp": {"8"}, "tp": {"1"}, "pp": {"1"}, "zero": {"0"}}
@@ -29,8 +29,7 @@ func TestPinsGivenUpAreFolded(t *testing.T) {
 	}
 }
 
-// Changes are sorted by the price of an hour, or by devices if there is no price; a change that keeps the cluster is
-// first.
+// Changes are sorted by price per hour, or by devices if there is no price. A change that keeps the cluster is first.
 func TestCheapestFirst(t *testing.T) {
 	on := func(set string, nodes, devices int, price float64) Change {
 		return Change{Set: map[string]any{set: 1},
@@ -46,7 +45,7 @@ func TestCheapestFirst(t *testing.T) {
 			[]string{"pin", "headroom", "some", "more"}},
 		{[]Change{on("dear", 2, 4, 90), on("cheap", 3, 8, 20)}, []string{"cheap", "dear"}},
 		{[]Change{on("dear", 2, 4, 0), on("cheap", 1, 6, 0)}, []string{"cheap", "dear"}},
-		// a node costs the same whatever is used of it
+		// a node costs the same, however many of its devices are used
 		{[]Change{on("part", 1, 4, 20), on("pin", 1, 2, 20)}, []string{"pin", "part"}},
 	} {
 		cheapestFirst(c.changes)

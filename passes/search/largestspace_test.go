@@ -10,9 +10,9 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// The costliest jobs to plan that are known among those that are accepted: sizes with as many divisors as their bounds
-// allow. They need several GiB; go test -bench Largest -benchtime 1x prints CPU seconds and the process's peak memory
-// so far, in MiB.
+// The most expensive known jobs among those that are accepted: sizes with as many divisors as the limits allow. They
+// need several GiB. go test -bench Largest -benchtime 1x prints CPU seconds and the process's peak memory so far, in
+// MiB.
 func BenchmarkLargestDense(b *testing.B) {
 	cfg := llamaConfig(1024, 1024, 16, 16, 2816, 32000, 4096)
 	benchmarkLargest(b, problem(cluster(b, "dgx-h100", 15015, 0), cfg, 2048, 73513440, mixed))
@@ -24,7 +24,7 @@ func BenchmarkLargestExperts(b *testing.B) {
 	benchmarkLargest(b, problem(cluster(b, "dgx-h100", 13860, 0), cfg, 4096, 665280, mixed))
 }
 
-// benchmarkLargest searches, and reports what of CPU time and memory that took.
+// benchmarkLargest searches, and reports CPU time and memory.
 func benchmarkLargest(b *testing.B, p *Problem) {
 	var before, after syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &before); err != nil {

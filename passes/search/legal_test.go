@@ -6,12 +6,12 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Which of the batch's keys is wrong, and what would be right instead.
+// The message names the wrong key of the batch, and the values that are right.
 func TestBatchRules(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 1, 4), gpt2Config(4, 64, 4, 64, 16), 16, 128, ir.FullPrecision(ir.F32))
 	for _, c := range []struct {
 		dp, micro, micros int
-		want              Reason // none: it is legal
+		want              Reason // empty if legal
 	}{
 		{4, 1, 32, Reason{}},
 		{4, 1, 5, Reason{"micro_batches", "micro_batches 5: micro_batch 1 × dp 4 makes 32 of a global batch of 128"}},
@@ -35,7 +35,7 @@ func TestBatchRules(t *testing.T) {
 	}
 }
 
-// A pinned cp_kind asks for cp: whatever key is freed of such pins, there are plans.
+// A pinned cp_kind requests cp: there are plans whichever key of such pins is freed.
 func TestContextPins(t *testing.T) {
 	for _, pins := range []Pins{{"cp": {"2"}, "cp_kind": {"gather"}}, {"cp_kind": {"heads"}}, {"cp": {"4"}},
 		{"cp": {"1"}, "cp_kind": {"none"}}} {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMain collects garbage as seldom as planc does when it searches.
+// TestMain sets the garbage collector as planc does when it searches.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	os.Exit(m.Run())

@@ -10,14 +10,14 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// problemLong is Mixtral 8x7B with 16,384 positions on 16 H100, where memory rules most plans out.
+// problemLong is Mixtral 8x7B with 16,384 positions on 16 H100, for which memory rules out most plans.
 func problemLong(t testing.TB) *Problem {
 	cfg := llamaConfig(32, 4096, 32, 8, 14336, 32000, 16384)
 	cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN, cfg.RouteShare = spec.Mixtral, 8, 2, 14336, true
 	return problem(cluster(t, "dgx-h100", 2, 0), cfg, 16384, 64, mixed)
 }
 
-// What is known of families' memory is what a searcher finds out that knows nothing.
+// Shared memory results equal those of a new searcher.
 func TestFittings(t *testing.T) {
 	p := problemLong(t)
 	s := must(t, p).searcher
@@ -51,7 +51,7 @@ func TestFittings(t *testing.T) {
 	}
 }
 
-// Levers that share what is known of memory and speeds say what searches from nothing say.
+// Levers that share memory results and speeds report what new searches report.
 func TestLeversShare(t *testing.T) {
 	p := problemLong(t)
 	r := must(t, p)
@@ -67,7 +67,7 @@ func TestLeversShare(t *testing.T) {
 	}
 }
 
-// A problem's best plan is within its own time: levers take that for their limit.
+// A problem's best plan is within its own time, which levers use as their limit.
 func TestWithinItsOwnTime(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 17))
 	found := 0
@@ -88,8 +88,8 @@ func TestWithinItsOwnTime(t *testing.T) {
 	}
 }
 
-// Questions of one series, however they differ, have the answers of searches that know nothing: with a limit, and with
-// levers. Devices have about the memory that some plan needs, networks are slow or far, pins leave many plans or few.
+// Different questions of one series have the answers of new searches, with a limit and with levers. Devices have
+// about the memory that some plan needs, networks are slow or have high latency, and pins leave many plans or few.
 func TestSeriesOfMany(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(4) {
@@ -118,13 +118,13 @@ func TestSeriesOfMany(t *testing.T) {
 	}
 }
 
-// anew is a series that knows profiles of the model, and nothing of what fits.
+// freshSeries returns a series that knows profiles of the model, but no memory results.
 func anew(p *Problem, shared *caches) *Series {
 	clear(shared.memoryFits)
 	return &Series{model: p.Model, caches: shared}
 }
 
-// agreeOnOne compares a question to a series, with a limit or without, and its levers, with searches from nothing.
+// agreeOnOne compares a question to a series, with a limit or without, and its levers, with new searches.
 func agreeOnOne(t *testing.T, r *rand.Rand, series *Series, p *Problem, shared *caches, seen map[string]int) {
 	want, fits := anew(p, shared).fastest(p)
 	limit := costmodel.Seconds(math.Inf(1))
@@ -151,7 +151,7 @@ func hasPlan(t *testing.T, p *Problem) bool {
 	return err == nil
 }
 
-// agreeOnLevers compares levers of a series with searches from nothing.
+// agreeOnLevers compares levers of a series with new searches.
 func agreeOnLevers(t *testing.T, r *Series, p *Problem, base Priced, shared *caches, seen map[string]int) {
 	t.Helper()
 	for _, trial := range leverTrials(p) {

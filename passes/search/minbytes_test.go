@@ -6,8 +6,8 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// Where backward is two passes and gradients are scattered after each micro-batch, functions do less than where they
-// add up, by a twentieth of some models' arithmetic. The first bound of a family holds of both.
+// With a split backward pass and gradients scattered after each micro-batch, functions do less than those that
+// accumulate, by up to 5 % of some models' compute. The first bound of a family holds for both.
 func TestBoundOfScatteredGradients(t *testing.T) {
 	for _, of := range families {
 		if of.name != spec.Gemma3 && of.name != spec.Gemma2 {

@@ -8,7 +8,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// loads is what experts of a small model are expected to do, on a CPU or not.
+// loads returns the expected load of a small model's experts, on a CPU or not.
 func loads(t *testing.T, node string, slack float64, micro, capacity int) moeLoad {
 	cfg := llamaConfig(2, 64, 4, 2, 64, 256, 64)
 	cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN = "qwen3_moe", 8, 2, 64
@@ -24,11 +24,10 @@ func loads(t *testing.T, node string, slack float64, micro, capacity int) moeLoa
 	return s.moeLoad(&k, micro)
 }
 
-// Whatever the slack, a CPU's products have the rows of all tokens and no more, but where gaps are too short to pass
-// over.
+// With any capacity factor, a CPU's GEMMs process the rows of the tokens only, unless gaps are too short to skip.
 func TestLoadIsOfTokens(t *testing.T) {
 	const micro = 8
-	tokens := float64(micro * 64 * 2 / 8) // for each expert
+	tokens := float64(micro * 64 * 2 / 8) // per expert
 	for _, slack := range []float64{1.25, 2, 4} {
 		l := loads(t, "cpu", slack, micro, 0)
 		if got := l.rounds * l.filledPart * math.Ceil(slack*16) * micro; math.Abs(got/tokens-1) > 1e-12 {
@@ -39,12 +38,12 @@ func TestLoadIsOfTokens(t *testing.T) {
 			t.Errorf("slack %v: a GPU has %+v, a CPU %+v", slack, g, l)
 		}
 	}
-	if l := loads(t, "cpu", 1.25, 1, 20); l.rounds != 1 || l.filledPart != 1 { // 20 places, of which 4 stay empty
+	if l := loads(t, "cpu", 1.25, 1, 20); l.rounds != 1 || l.filledPart != 1 { // 20 slots, 4 of which stay empty
 		t.Errorf("a gap of 4 places is passed over: %+v", l)
 	}
 }
 
-// What an expert drops needs no further round, and is no work.
+// Tokens that an expert drops need no further round and cause no work.
 func TestLoadOfCapacity(t *testing.T) {
 	if l := loads(t, "cpu", 1, 8, 0); l.rounds != 2 {
 		t.Errorf("without a capacity: %+v", l)
@@ -52,15 +51,16 @@ func TestLoadOfCapacity(t *testing.T) {
 	if l := loads(t, "cpu", 1, 8, 16); l.rounds != 1 {
 		t.Errorf("with one of an even share: %+v", l)
 	}
-	for capacity, want := range map[int]float64{0: 16, 16: 16, 12: 12, 4: 4} { // rows of an expert, of a sequence
+	// rows of an expert, by its capacity per sequence
+	for capacity, want := range map[int]float64{0: 16, 16: 16, 12: 12, 4: 4} {
 		if l := loads(t, "cpu", 4, 8, capacity); l.rounds != 1 || l.rowRun != 8*want || l.filledPart != want/64 {
 			t.Errorf("products of a capacity of %d: %+v, want %v rows of 64 places", capacity, l, want)
 		}
 	}
 }
 
-// A product that is filled by a quarter: its work is that of a quarter, and what is empty is read, and of a result
-// written.
+// The work of a GEMM with a quarter of its slots filled is that of a quarter; the empty slots are read, and those of
+// a result written.
 func TestFill(t *testing.T) {
 	l := moeLoad{rounds: 1, filledPart: 0.25, rowRun: 32}
 	op := func() costmodel.Op {
@@ -84,9 +84,9 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// What experts do for empty places, and what they do again, has names of its own: a larger slack in which one round
-// does takes longer by what is empty alone, and what is left is the work of tokens. A model without experts has
-// neither, nor have engines that keep no places.
+// The work for empty slots and for recomputation is reported separately. A larger capacity factor takes longer only
+// by the empty slots, if one round is enough; the rest is the tokens' work. A model without experts has neither, nor
+// do engines without slots.
 func TestExpertsTimeHasNames(t *testing.T) {
 	cfg := llamaConfig(4, 1024, 8, 8, 2048, 2048, 1024)
 	price := func(engine string, slack float64) (costmodel.Time, *searcher) {
@@ -109,7 +109,7 @@ func TestExpertsTimeHasNames(t *testing.T) {
 	}
 	less, s := price("planc", 1.25)
 	more, _ := price("planc", 2.5)
-	near := func(a, b costmodel.Seconds) bool { return math.Abs(float64(a/b)-1) < 0.03 } // tiles that overhang
+	near := func(a, b costmodel.Seconds) bool { return math.Abs(float64(a/b)-1) < 0.03 } // partly filled tiles
 	if !near(more.Compute, less.Compute) || !near(more.ExpertRecompute, less.ExpertRecompute) ||
 		more.ExpertEmpty < 4*less.ExpertEmpty {
 		t.Errorf("slack 1.25: %+v\nslack 2.5: %+v", less, more)
@@ -119,7 +119,7 @@ func TestExpertsTimeHasNames(t *testing.T) {
 		t.Errorf("slack 2.5 takes %v longer, of which empty %v", more.Total()-less.Total(),
 			more.ExpertEmpty-less.ExpertEmpty)
 	}
-	// nor does what is recomputed in groups grow with the slack
+	// recomputation in groups does not grow with the capacity factor either
 	grouped := func(slack float64) costmodel.Time {
 		plan := s.dims.plain(32, ir.FullPrecision(ir.BF16))
 		plan.MoESlack, plan.Recompute, plan.RecomputeLayers, plan.RecomputeEvery = slack, "full", 4, 2
@@ -129,7 +129,7 @@ func TestExpertsTimeHasNames(t *testing.T) {
 		a.ExpertEmpty <= less.ExpertEmpty {
 		t.Errorf("in groups, slack 1.25: %+v\nslack 2.5: %+v", a, b)
 	}
-	// of the three products of a gated expert the last is not needed again
+	// of the three GEMMs of a SwiGLU expert, the last is not recomputed
 	for _, p := range s.profiles {
 		for i := range p.segs {
 			again := 0.0

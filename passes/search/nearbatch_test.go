@@ -9,7 +9,7 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// Near batches are multiples of the devices, or of a part of them that is whole in a node, on either side, the nearest
+// Near batches are multiples of the devices, or of a part of them that divides a node, on either side, the nearest
 // first.
 func TestNearBatches(t *testing.T) {
 	for _, c := range []struct {
@@ -20,7 +20,7 @@ func TestNearBatches(t *testing.T) {
 		{48, 8, 512, []int{528, 480, 576, 384, 768}},
 		{12, 8, 512, []int{516, 504, 528, 480, 576}},
 		{64, 8, 512, nil},
-		{128, 8, 512, nil}, // half of the devices divide it, and 1,024 is twice as many
+		{128, 8, 512, nil}, // half of the devices divides it, and 1,024 is twice as many
 		{1, 6, 8, []int{9, 6, 12}},
 		{1, 1, 7, nil},
 	} {
@@ -32,14 +32,13 @@ func TestNearBatches(t *testing.T) {
 	}
 }
 
-// NearBatch is what searches from nothing find: the batches in turn, of which one replaces another if it gains 2 %
-// more.
+// NearBatch equals new searches of the batches in order, in which one replaces another if it gains 2 % more.
 func TestNearBatchOfMany(t *testing.T) {
 	seen := map[bool]int{}
 	for seed := range uint64(14) {
 		p := randomProblem(t, rand.New(rand.NewPCG(seed, 43)))
 		if seed%3 > 0 {
-			p.GlobalBatch++ // that few numbers of devices divide
+			p.GlobalBatch++ // few numbers of devices divide it
 		}
 		var r Series
 		base, _, err := r.Best(p)

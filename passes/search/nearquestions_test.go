@@ -9,8 +9,7 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// slowProblem is GPT-2 1558M on nodes of 7 GPUs with one NIC of 1 Gb/s each, which nothing but one node is worth having
-// of.
+// slowProblem is GPT-2 1558M on nodes of 7 GPUs with one NIC of 1 Gb/s each, for which one node is fastest.
 func slowProblem(t testing.TB, nodes, batch int) *Problem {
 	c := cluster(t, "rtx-4090", nodes, 7)
 	c.Network = []costmodel.Tier{{NICs: 1, Bandwidth: costmodel.GBs / 8, LatencyUS: 30, Nodes: nodes,
@@ -19,7 +18,7 @@ func slowProblem(t testing.TB, nodes, batch int) *Problem {
 	return problem(c, gpt2Config(48, 1600, 25, 50257, 1024), 1024, batch, mixed)
 }
 
-// Near questions are half of the nodes and one, and the batches beside the problem's that the devices divide.
+// Near questions are half of the nodes, one node, and the nearest batches that the devices divide.
 func TestNearTrials(t *testing.T) {
 	for _, x := range []struct {
 		nodes, batch int
@@ -50,7 +49,8 @@ func TestNearTrials(t *testing.T) {
 	}
 }
 
-// Where a network is slow, that one node is far faster is said: by explain, and by plan, as it is soon known.
+// If one node is far faster because the network is slow, explain says so, and plan too because the answer is found
+// soon.
 func TestNear(t *testing.T) {
 	r := must(t, slowProblem(t, 3, 64))
 	best, ok := r.Near(r.Best)
@@ -77,12 +77,12 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// Near questions have the answers of searches that know nothing: what is left out is not notably faster.
+// Near questions have the answers of new searches: what is skipped is not notably faster.
 func TestNearOfMany(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(40) {
 		p := randomProblem(t, rand.New(rand.NewPCG(seed, 41)))
-		p.GlobalBatch++ // that few numbers of devices divide
+		p.GlobalBatch++ // few numbers of devices divide it
 		if seed%2 == 0 && len(p.Cluster.Network) > 0 {
 			p.GlobalBatch--
 		}

@@ -10,11 +10,11 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// NoPlanCode is reported for a job for which no plan fits. planc exits with 3.
+// NoPlanCode is reported for a job for which no plan fits. Exit 3.
 //
 // Example:
 //
-// cluster: {node: t4, nodes: 1}
+//	cluster: {node: t4, nodes: 1}
 const NoPlanCode ir.Code = "NoPlan"
 
 // NoPlan is the error that no plan fits.

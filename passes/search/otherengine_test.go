@@ -10,7 +10,7 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// Under other engines, too, the closed form is a lower bound of the simulation, with context parallelism as well.
+// Under other engines too, the closed form is a lower bound of the simulation, with context parallelism as well.
 func TestForeignBounds(t *testing.T) {
 	for _, e := range costmodel.Engines[1:] {
 		p := problem(cluster(t, "dgx-a100", 4, 0), llamaConfig(16, 4096, 32, 8, 11008, 32000, 8192), 8192, 64, mixed)
@@ -50,12 +50,12 @@ func TestForeignBounds(t *testing.T) {
 	}
 }
 
-// Keys that go around beside attention cost no more than those that are gathered first, and more than nothing where
-// sequences are short; cp divides a rank's arithmetic.
+// A ring that overlaps attention costs no more than gathering first, and more than nothing for short sequences. cp
+// divides a rank's compute.
 func TestForeignContext(t *testing.T) {
 	for _, x := range []struct {
 		seq    int
-		hidden bool // all that moves
+		hidden bool // all communication
 	}{{1024, false}, {65536, true}} {
 		p := problem(cluster(t, "dgx-a100", 2, 0), llamaConfig(8, 4096, 32, 8, 11008, 32000, x.seq), x.seq, 16, mixed)
 		megatron := *costmodel.EngineOf("megatron")
@@ -86,8 +86,8 @@ func TestForeignContext(t *testing.T) {
 	}
 }
 
-// Experts under other engines: the closed form is a lower bound there, too; a copy of a token for each choice takes
-// longer than one for each place.
+// Experts under other engines: the closed form is a lower bound there too. A copy of a token per choice takes longer
+// than one per rank that it is sent to.
 func TestForeignExperts(t *testing.T) {
 	for _, e := range costmodel.Engines[1:] {
 		cfg := llamaConfig(8, 2048, 16, 4, 1408, 32000, 2048)
@@ -127,8 +127,8 @@ func TestForeignExperts(t *testing.T) {
 	}
 }
 
-// Megatron sends beside the next pass where the schedule is interleaved, and waits where it is not; a micro-batch's own
-// time is the host's once, however many chunks a stage has.
+// Megatron overlaps sends with the next pass if the schedule is interleaved, and waits otherwise. The host's time per
+// micro-batch is counted once, however many chunks a stage has.
 func TestForeignChunks(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 4, 0), llamaConfig(16, 8192, 64, 8, 28672, 32000, 4096), 4096, 32, mixed)
 	megatron := *costmodel.EngineOf("megatron")
@@ -163,8 +163,8 @@ func TestForeignChunks(t *testing.T) {
 	}
 }
 
-// What an engine hides of the way to experts is no more than its part of it and no more than the time that the function
-// computes, which is slower meanwhile.
+// An engine hides at most its fraction of the expert exchange, and at most the compute time of the function, which
+// gets slower meanwhile.
 func TestOverlapOfExperts(t *testing.T) {
 	for _, x := range []struct{ part, slows, compute, experts, left, slower float64 }{
 		{0, 0, 4, 3, 3, 4}, {0.5, 0, 4, 3, 1.5, 4}, {1, 0.25, 4, 3, 0, 4.75}, {1, 0.25, 2, 3, 1, 2.5},
@@ -179,7 +179,7 @@ func TestOverlapOfExperts(t *testing.T) {
 	}
 }
 
-// HAI-LLM's pipelines are DualPipe's alone, with experts too.
+// HAI-LLM only has DualPipe pipelines, with experts too.
 func TestSchedulesOfEngine(t *testing.T) {
 	cfg := llamaConfig(8, 2048, 16, 4, 1408, 32000, 2048)
 	cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN, cfg.RouteShare = spec.Mixtral, 16, 4, 1408, true

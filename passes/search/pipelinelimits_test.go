@@ -9,7 +9,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Numbers far beyond what can be legal are answered at once, whatever asks for them.
+// Numbers far beyond what can be legal are answered immediately, whichever key they are for.
 func TestFarBeyondLegal(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 1, 8), gpt2Config(12, 768, 12, 50257, 1024), 1024, 64, mixed)
 	best, err := Search(p)
@@ -42,7 +42,7 @@ func TestFarBeyondLegal(t *testing.T) {
 	}
 }
 
-// The largest degree that leaves no rank without a row is the one that trying all of them finds.
+// The largest degree that leaves no rank without a row equals the result of trying all degrees.
 func TestWidestVocab(t *testing.T) {
 	for vocab := 1; vocab < 90; vocab++ {
 		d := Dims{Vocab: vocab}
@@ -58,7 +58,7 @@ func TestWidestVocab(t *testing.T) {
 	}
 }
 
-// The bounds of a pipeline leave out no plan of a model of 126 blocks, and bound those of a deeper one.
+// The limits of a pipeline exclude no plan of a model of 126 blocks, and limit those of a deeper one.
 func TestPipelineBounds(t *testing.T) {
 	for _, c := range []struct{ layers, pp, want int }{
 		{126, 2, 64}, {126, 64, 2}, {126, 4, 32}, {1024, 2, 64}, {1024, 16, 8}, {1024, 1, 1}, {12, 8, 2},
@@ -81,7 +81,7 @@ func TestPipelineBounds(t *testing.T) {
 	}
 }
 
-// A deep model on many devices has a space of bounded pipelines.
+// A deep model on many devices has a space of limited pipelines.
 func TestDeepModel(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 16, 8), gpt2Config(1024, 768, 12, 50257, 1024), 1024, 512, mixed)
 	s, err := newSearcher(p)
@@ -102,8 +102,8 @@ func TestDeepModel(t *testing.T) {
 	}
 }
 
-// A space with more families than the bound is refused. A question about a plan with pins gives up a pin only if the
-// space stays below the bound.
+// A space with more families than the limit is refused. A question about a plan with pins removes a pin only if the
+// space stays below the limit.
 func TestTooManyFamilies(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 4, 0), llamaConfig(32, 4096, 32, 8, 14336, 128256, 8192), 8192, 256, mixed)
 	s, err := newSearcher(p)

@@ -11,19 +11,14 @@ import (
 // Apart is the fraction of a step up to which two predictions cannot tell which plan is faster.
 //
 // Measured on pairs of published plans for one question (tools/validate/rows, all sources, 2026-11-24;
-// docs/validation.md): how often the plan predicted to be faster was faster, where 50 % is chance.
+// docs/validation.md): how often the plan that is predicted to be faster was faster, where chance is 50 %.
 //
-// difference correct
-//
-// 0.5 to 2 % 56 % of 421 pairs
-//
-// 1.5 to 2 % 52 %
-//
-// 2 to 5 % 61 % of 727 pairs
-//
-// 5 to 10 % 71 %
-//
-// above 20 % 98 %
+//	difference    correct
+//	0.5 to 2 %    56 % of 421 pairs
+//	1.5 to 2 %    52 %
+//	2 to 5 %      61 % of 727 pairs
+//	5 to 10 %     71 %
+//	above 20 %    98 %
 const Apart = 0.02
 
 // ampleFree is the fraction of the usable memory that a plan without memory pressure leaves free. Such a plan fits

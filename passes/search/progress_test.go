@@ -4,17 +4,17 @@ import (
 	"testing"
 )
 
-// Who watches a search sees the number of families grow, then of those that had their turn; and the best plan get
-// faster. What is searched for afterwards, to explain that plan, is not told.
+// A watcher sees the number of families grow, then the number processed, and the best plan get faster. Later searches
+// for the explanation are not reported.
 func TestWatch(t *testing.T) {
 	p := problem175(t)
-	p.Pins = Pins{"tp": {"1", "2", "4", "8"}} // which an explanation leaves out
+	p.Pins = Pins{"tp": {"1", "2", "4", "8"}} // which an explanation removes
 	plan := must(t, p).Best.Plan
 	watchedSearch(t, "search", p, func(p *Problem) error { _, err := Search(p); return err })
 	watchedSearch(t, "beside", p, func(p *Problem) error { _, _, err := SearchWithGiven(p, plan); return err })
 }
 
-// watchedSearch holds what a search says against what it said before.
+// watchedSearch compares each report of a search with the previous one.
 func watchedSearch(t *testing.T, name string, p *Problem, do func(*Problem) error) {
 	t.Helper()
 	var last Progress

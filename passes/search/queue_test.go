@@ -9,7 +9,8 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// Entries leave the queue by their bounds, those with one bound in the order of the space, whenever they came.
+// Entries leave the queue in the order of their bounds, those with equal bounds in the order of the space, in any
+// order of insertion.
 func TestQueue(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 5))
 	var q queue

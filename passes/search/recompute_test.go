@@ -8,9 +8,9 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// Gradient checkpointing costs GPT-2's blocks 20 to 35 % of their arithmetic. It saves them more than three quarters of
-// what they keep where each block's input is kept; with one of every four kept, more blocks would be needed than GPT-2
-// has for as much, since a group's saved values are there while it runs again. Selective recompute saves less, for
+// Gradient checkpointing costs GPT-2's blocks 20 to 35 % of their compute. If each block's input is saved, it saves
+// more than three quarters of their activation memory. With one input per four blocks, GPT-2 has too few blocks to
+// save as much, because a group's saved values exist while it is recomputed. Selective recomputation saves less, for
 // less.
 func TestRecomputeSavesThreeQuarters(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 1, 1), gpt2Config(12, 768, 12, 50257, 1024), 1024, 8, ir.FullPrecision(ir.BF16))
@@ -24,8 +24,8 @@ func TestRecomputeSavesThreeQuarters(t *testing.T) {
 	for _, x := range []struct {
 		kind              string
 		every             int
-		saved             float64 // of what blocks keep, at least
-		flopsMin, timeMax float64 // more flops at least, more time of arithmetic at most
+		saved             float64 // fraction of the blocks' saved bytes, at least
+		flopsMin, timeMax float64 // least increase of flops, largest increase of compute time
 	}{{"full", 1, 0.75, 0.20, 0.35}, {"full", 4, 0.65, 0.20, 0.35}, {"selective", 1, 0.40, 0.01, 0.15}} {
 		plan := plain
 		plan.Recompute, plan.RecomputeLayers, plan.RecomputeEvery = x.kind, 12, x.every
@@ -36,14 +36,14 @@ func TestRecomputeSavesThreeQuarters(t *testing.T) {
 			t.Errorf("%s, every %d: blocks keep %.3f of what they kept, for %.3f of the flops and %.3f of the time",
 				x.kind, x.every, k/kept, f/flops, 1+more)
 		}
-		if rest := float64(time.Compute / none.Compute); rest > 1 || rest < 0.98 { // less, since less is written
+		if rest := float64(time.Compute / none.Compute); rest > 1 || rest < 0.98 { // less, because less is written
 			t.Errorf("%s, every %d: beside what is recomputed arithmetic takes %v, without recompute %v", x.kind,
 				x.every, time.Compute, none.Compute)
 		}
 	}
 }
 
-// blocksOf are the bytes that a plan's blocks keep and their flops, off its program's tables.
+// blocksOf returns the bytes that a plan's blocks save and their flops, from its program's tables.
 func blocksOf(t *testing.T, s *searcher, plan ir.Plan) (kept, flops float64) {
 	t.Helper()
 	prog, err := passes.Compile(s.problem.Model, plan, s.problem.Recipe, passes.Options{})
@@ -69,7 +69,7 @@ func blocksOf(t *testing.T, s *searcher, plan ir.Plan) (kept, flops float64) {
 	return kept, flops
 }
 
-// A model of many blocks with a checkpoint each four of them keeps less than a quarter, as the rule says.
+// A model of many blocks with a checkpoint per four blocks saves less than a quarter, as the rule says.
 func TestCheckpointEachFourLayers(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 1, 1), gpt2Config(48, 1600, 25, 50257, 1024), 1024, 8,
 		ir.FullPrecision(ir.BF16))
@@ -86,7 +86,7 @@ func TestCheckpointEachFourLayers(t *testing.T) {
 	}
 }
 
-// What a plan may not recompute is named by its key.
+// What a plan may not recompute is reported by its key.
 func TestIllegalRecompute(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 1, 2), gpt2Config(4, 64, 4, 64, 16), 16, 8, ir.FullPrecision(ir.F32))
 	d := DimsOf(p.Model)
@@ -112,8 +112,8 @@ func TestIllegalRecompute(t *testing.T) {
 	}
 }
 
-// Groups of fewer blocks than all are tried where a job pins how many, with every number of blocks a group that the job
-// allows; the answer is that of pricing each.
+// Groups of fewer than all blocks are tried if a job pins their number, with every group size that the job allows.
+// The answer equals pricing each.
 func TestPinnedGroupsAreBruteForce(t *testing.T) {
 	r, seen := rand.New(rand.NewPCG(8, 26)), map[string]int{}
 	for _, pins := range []Pins{
@@ -150,7 +150,7 @@ func TestPinnedGroupsAreBruteForce(t *testing.T) {
 	}
 }
 
-// Where nothing that is tried has the pinned values together, something is said of each of them.
+// If no plan that is tried has the pinned values together, there is a message for each of them.
 func TestUntriedPinsAreNamed(t *testing.T) {
 	e := &enumeration{p: &Problem{Pins: Pins{"recompute_layers": {"8"}, "zero": {"1", "2"}, "tp": {"2"}}}}
 	rs := e.untried()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A base whose blocks are recomputed is, put together from the plain one, what it is when all of it is compiled: its
-// program to the letter, its lines and its profile.
+// A base with recomputed blocks that is derived from the plain one equals one that is compiled completely: its
+// program to the letter, its sizes and its profile.
 func TestRecomputingIsCompiled(t *testing.T) {
 	for name, p := range map[string]*Problem{"dense": problem175(t), "gated": problem405(t),
 		"experts": problemMixtral(t), "latent": problemDeepSeek(t)} {

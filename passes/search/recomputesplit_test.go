@@ -8,8 +8,8 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// Inputs of blocks are split over tp only if tp divides the positions of a rank; a job that wants them split gets such
-// a tp, or reads why there is none.
+// Inputs of blocks are split over tp only if tp divides the positions of a rank. A job that requests it gets such a
+// tp, or a message why there is none.
 func TestRecomputeSplitDividesPositions(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 1, 6), gpt2Config(12, 768, 12, 50257, 1024), 1024, 12, mixed)
 	p.Pins = Pins{"recompute_split": {"true"}}

@@ -6,9 +6,9 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Under a pipeline ZeRO 1 gathers parameters once a step; ZeRO 2 scatters gradients after each micro-batch; ZeRO 3
-// gathers parameters too: before each forward and each backward pass of a chunk, all but the one layer that is still
-// there.
+// With a pipeline, ZeRO 1 gathers parameters once per step. ZeRO 2 scatters gradients after each micro-batch. ZeRO 3
+// also gathers parameters before each forward and each backward pass of a chunk, except for the one layer that is
+// still gathered.
 func TestStateMoves(t *testing.T) {
 	const micros, layers = 4, 6
 	p := problem(cluster(t, "dgx-h100", 1, 4), llamaConfig(layers, 64, 4, 4, 128, 64, 16), 16, 2*micros, mixed)

@@ -11,7 +11,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// What a search leaves out, word for word.
+// The restrictions of a search, word for word.
 func TestRestricted(t *testing.T) {
 	small := gpt2Config(12, 768, 12, 50257, 1024)
 	const (
@@ -51,7 +51,7 @@ func TestRestricted(t *testing.T) {
 	}
 }
 
-// lacking says which key of a legal plan keeps it out of a space; "" if it is in it.
+// lacking returns the key that keeps a legal plan out of a space; "" if it is in it.
 func (s *searcher) lacking(sp *planSpace, plan *ir.Plan) string {
 	key := func(p *ir.Plan) string {
 		return fmt.Sprint(p.TP, p.PP, p.CP, p.CPKind, p.SP, p.VPP, p.Schedule, p.MicroBatch, p.EP, p.ETP, p.MoESlack)
@@ -91,7 +91,7 @@ func (s *searcher) lacking(sp *planSpace, plan *ir.Plan) string {
 	return of
 }
 
-// has tells whether a plan recomputes as the choice does.
+// has reports whether a plan recomputes as the choice says.
 func (a *recomputeChoice) has(p *ir.Plan) bool {
 	if a.kind != p.Recompute || a.grouped != (p.RecomputeEvery > 1) || a.split != p.RecomputeSplit {
 		return false
@@ -100,7 +100,7 @@ func (a *recomputeChoice) has(p *ir.Plan) bool {
 		p.RecomputeEvery <= a.maxN || !a.grouped && p.RecomputeLayers >= a.minN && p.RecomputeLayers <= a.maxN
 }
 
-// No legal plan is left out but by a restriction that is named.
+// No legal plan is left out except by a named restriction.
 func TestWhatIsLeftOutIsNamed(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 4))
 	seen := map[string]int{}
@@ -146,11 +146,11 @@ func TestWhatIsLeftOutIsNamed(t *testing.T) {
 	}
 }
 
-// drawnKeys are the keys that drawPins may pin: those on which it depends what a search leaves out, and some others.
+// drawnKeys are the keys that drawPins may pin: those that decide what a search leaves out, and some others.
 var drawnKeys = []string{"tp", "pp", "cp", "cp_kind", "sp", "schedule", "zero", "etp", "moe_slack", "stage_layers",
 	"recompute", "recompute_layers", "recompute_every", "recompute_split"}
 
-// drawPins pins none to three keys to what one legal plan has of each, or to that and what another has.
+// drawPins pins up to three keys to the value of one legal plan, or to the values of two.
 func drawPins(r *rand.Rand, s *searcher) Pins {
 	pins := Pins{}
 	for n := r.IntN(4); len(pins) < n; {
@@ -170,7 +170,7 @@ func drawPins(r *rand.Rand, s *searcher) Pins {
 	return pins
 }
 
-// follows tells whether a plan has the values of all pins.
+// follows reports whether a plan has the values of all pins.
 func (p Pins) follows(plan *ir.Plan) bool {
 	kv := keyValues(*plan)
 	for key := range p {

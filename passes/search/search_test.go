@@ -14,7 +14,7 @@ import (
 func TestSearchIsDeterministic(t *testing.T) {
 	p := gpt3(t, 16)
 	a, b := must(t, p), must(t, p)
-	a.searcher, b.searcher = nil, nil // what was found out on the way, in maps by address
+	a.searcher, b.searcher = nil, nil // intermediate results, in maps by address
 	if !reflect.DeepEqual(a, b) {
 		t.Errorf("two searches differ:\n%+v\n%+v", a, b)
 	}
@@ -147,8 +147,8 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// A pinned micro_batch that does not divide the batch is what is wrong, not the dp of the nearest plan, which nobody
-// asked for.
+// If a pinned micro_batch does not divide the batch, the message is about it, not about the dp of the nearest plan,
+// which nobody asked for.
 func TestMicroBatchOfAnOddBatch(t *testing.T) {
 	for _, tt := range []struct {
 		batch int
@@ -170,7 +170,7 @@ func TestMicroBatchOfAnOddBatch(t *testing.T) {
 	}
 }
 
-// Chunks that no schedule has are the only thing to say where the blocks just fill them.
+// If the chunks just fill the blocks but no schedule has them, that is the only message.
 func TestPinsOfAShortModel(t *testing.T) {
 	for blocks, want := range map[int]string{4: "0,1,1,1,1,0", 5: "1,1,1,1,1,0", 6: "1,1,1,1,1,1", 8: "1,1,2,1,1,2"} {
 		if got := joinCounts(even(blocks, 6)); got != want {
@@ -185,7 +185,7 @@ func TestPinsOfAShortModel(t *testing.T) {
 	}
 }
 
-// A pin that costs time says so.
+// A pin that costs time is reported.
 func TestPinned(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 1, 0), gpt2Config(12, 768, 12, 50257, 1024), 1024, 480, mixed)
 	p.Pins = Pins{"tp": {"4"}}
@@ -220,7 +220,7 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// args are the changes as the user would type them.
+// args returns the changes as the user would type them.
 func args(t *testing.T, p *Problem) (out []string) {
 	t.Helper()
 	_, err := Search(p)
@@ -238,7 +238,7 @@ func args(t *testing.T, p *Problem) (out []string) {
 	return out
 }
 
-// What would fit is the least that does, the cheapest first.
+// The changes that would fit are the smallest, the cheapest first.
 func TestNoPlan(t *testing.T) {
 	small := problem(cluster(t, "dgx-h100", 1, 0), llamaConfig(32, 4096, 32, 8, 14336, 128256, 8192), 8192, 128, mixed)
 	alone := func(seq int) *Problem {
@@ -256,7 +256,7 @@ func TestNoPlan(t *testing.T) {
 		want    []string
 	}{
 		{gpt3(t, 1), nil, []string{"--set cluster.nodes=6", "--set cluster.nodes=12"}},
-		// all pins given up lead to the plan that zero alone does
+		// removing all pins leads to the same plan as removing zero alone
 		{small, Pins{"tp": {"1"}, "pp": {"1"}, "zero": {"1"}, "recompute": {"none"}, "micro_batch": {"1"}},
 			[]string{"--set plan.zero=null", "--set plan.pp=null", "--set plan.tp=null", "--set plan.recompute=null"}},
 		{small, Pins{"tp": {"2"}, "micro_batch": {"32"}}, []string{"--set plan.micro_batch=null", "--set plan.tp=null",
@@ -287,7 +287,7 @@ func BenchmarkNoPlan(b *testing.B) {
 	}
 }
 
-// Attention counts the pairs that see each other, and the formula says which.
+// Attention counts the pairs that attend to each other, and the formula says which.
 func TestFormula(t *testing.T) {
 	per := map[string]float64{}
 	for want, cfg := range map[string]spec.Config{
@@ -303,7 +303,7 @@ func TestFormula(t *testing.T) {
 		}
 		per[want] = modelFlops(m)
 	}
-	// 3 times forward, 2 layers, 2 contractions of 2 flops, 4 heads of 4 elements: 384 flops a pair.
+	// 3 times forward, 2 layers, 2 contractions of 2 flops, 4 heads of 4 elements: 384 flops per pair.
 	pairs := func(a, b string) float64 { return (per[a] - per[b]) / 384 }
 	if got, want := pairs("6N + attention", "6N + causal attention"), 64.*63/2; got != want {
 		t.Errorf("a mask saves %v pairs, want %v", got, want)
@@ -313,8 +313,8 @@ func TestFormula(t *testing.T) {
 	}
 }
 
-// Where a pin of what is tried on request alone leaves the only legal plans, they are the answer, and there is nothing
-// beside it.
+// If a pin of something that is only tried on request leaves the only legal plans, they are the answer, and there are
+// no alternatives.
 func TestPinsThatAloneAreLegal(t *testing.T) {
 	p := problem(cluster(t, "dgx-a100", 1, 0), gpt2Config(12, 768, 12, 50257, 1024), 1024, 1, mixed)
 	p.Pins = Pins{"tp": {"1"}, "pp": {"1"}, "cp": {"8"}}

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What is said of a plan's choices does not depend on whether a twin answered some of the questions, nor on which.
+// The explanation of a plan's choices does not depend on whether a second worker answered some of the questions, nor
+// on which.
 func TestTwinsSayTheSame(t *testing.T) {
 	pinned := *problem175(t)
 	pinned.Pins = Pins{"zero": {"1", "2"}}

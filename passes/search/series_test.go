@@ -33,8 +33,7 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// Within finds the best plan if it takes no longer than the limit, and none if it does; what it leaves out takes
-// longer.
+// Within finds the best plan if it takes no longer than the limit, and none otherwise. What it skips takes longer.
 func TestWithin(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 5))
 	found := 0
@@ -61,7 +60,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// checkLeastWork holds the bound of a limit against the bound of each family, which is dearer.
+// checkLeastWork compares the bound of a limit with the tighter bound of each family.
 func checkLeastWork(t *testing.T, p *Problem) {
 	t.Helper()
 	s, err := newSearcher(p)

@@ -11,8 +11,8 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// Where each stage has one chunk no split has a faster slowest stage than the one that is tried, whether blocks are
-// alike or not. What is left out says where stages of several chunks are split by the mean of all blocks.
+// If each stage has one chunk, no split has a faster slowest stage than the one that is tried, whether blocks are
+// alike or not. [Restricted] says that stages of several chunks are split by the mean of all blocks.
 func TestNoSplitHasAFasterSlowestStage(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 9))
 	alike, unlike := 0, 0
@@ -59,8 +59,8 @@ func TestNoSplitHasAFasterSlowestStage(t *testing.T) {
 	}
 }
 
-// Of splits with the fastest slowest stage that of unlike blocks has the least squares, and the earlier stages fewer
-// blocks: held against every split.
+// Of splits with the fastest slowest stage, the one for unlike blocks has the least sum of squares, and the earlier
+// stages have fewer blocks. It is compared with every split.
 func TestRunsAgainstEverySplit(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 8))
 	for range 2000 {
@@ -98,7 +98,7 @@ func TestRunsAgainstEverySplit(t *testing.T) {
 	}
 }
 
-// everySplit visits the splits of so many blocks, those whose first stages have fewer first.
+// everySplit visits the splits of some blocks, those whose first stages have fewer first.
 func everySplit(least []int, blocks int, begun []int, visit func([]int)) {
 	st := len(begun)
 	if st == len(least)-1 {
@@ -112,7 +112,7 @@ func everySplit(least []int, blocks int, begun []int, visit func([]int)) {
 	}
 }
 
-// slowestOf is how long the slowest stage of a split takes for a micro-batch, each stage having one chunk.
+// slowestOf returns the time of the slowest stage of a split for a micro-batch, with one chunk per stage.
 func (s *searcher) slowestOf(plan *ir.Plan, split []int) (most float64) {
 	b := s.base(*plan)
 	costs := s.layerTimes(s.routeSetAt(plan, b.profile), &b.key, b.profile, plan.MicroBatch)
@@ -126,7 +126,7 @@ func (s *searcher) slowestOf(plan *ir.Plan, split []int) (most float64) {
 	return most
 }
 
-// fastestSplit is the least that the slowest stage takes, of all splits that begin in a way.
+// fastestSplit returns the least time of the slowest stage, over all splits that begin in a given way.
 func (s *searcher) fastestSplit(plan *ir.Plan, begun []int) float64 {
 	rest, c := s.dims.Layers, len(begun)
 	for _, n := range begun {

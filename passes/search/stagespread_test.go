@@ -8,8 +8,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Each stage's blocks are spread over its chunks one by one, what is left over to the first, to those with the
-// embedding or the head last.
+// Each stage's blocks are spread over its chunks one by one. Surplus blocks go to the first chunks, and to those with
+// the embedding or the head last.
 func TestSpread(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 19))
 	for range 2000 {
