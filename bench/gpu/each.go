@@ -58,10 +58,10 @@ var trials = []trial{
 	{"adam", "bf16_f32_f32", "f64_f64_f64", 1, 100_000_000, 6e-3,
 		"inout:n inout:n in:n inout:n inout:n d:0,1,0 d:1e-3,1,0.9999,0,0.9,0.1,0.95,0.05,1e-8 - - n"},
 	// operands of products in 8 bits: what they are rounded to is compared in the check of these
-	{"eight_most", "bf16", "", 1, 16384 * 3072, 0, "out:b in:n n"},
-	{"eight", "bf16", "", 16384, 3072, 0, "out:q in:n in:b out:1 b 1 r c c 0 0"},
-	{"eight", "bf16", "", 3072, 16384, 0, "out:q in:n in:b out:1 b 1 r c c 1 1"},
-	{"eight_round", "bf16", "", 1, 16384 * 3072, 0, "out:n in:n in:b b n 0"},
+	{"fp8_absmax", "bf16", "", 1, 16384 * 3072, 0, "out:b in:n n"},
+	{"fp8_quantize", "bf16", "", 16384, 3072, 0, "out:q in:n in:b out:1 b 1 r c c 0 0"},
+	{"fp8_quantize", "bf16", "", 3072, 16384, 0, "out:q in:n in:b out:1 b 1 r c c 1 1"},
+	{"fp8_round", "bf16", "", 1, 16384 * 3072, 0, "out:n in:n in:b b n 0"},
 	// weights are rounded by chance, half of each row being another rank's: off by what lies between two numbers
 	{"adam", "bf16_f32_f32", "f64_f64_f64", 1, 96_000_000, 8e-3,
 		"inout:n inout:n in:n inout:n inout:n d:0,1,0 d:1e-3,1,0.9999,0,0.9,0.1,0.95,0.05,1e-8 w:7 " +
@@ -77,7 +77,7 @@ func eachKernel(l *lab, r *Result) error {
 			switch t.kernel {
 			case "rope":
 				t.cols = heads * width
-			case "eight":
+			case "fp8_quantize":
 				t.cols = 64 // whole packs of codes
 			}
 		}

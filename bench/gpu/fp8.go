@@ -203,14 +203,14 @@ func (l *lab) eightCopy(c eightCopy) (codes cuda.Memory, run func() error, err e
 	if c.across {
 		across = 1
 	}
-	most, err := l.launch("eight_most", 1, n, new(cuda.Args).Pointer(part.Pointer).Pointer(x.Pointer).Uint64(uint64(n)))
+	most, err := l.launch("fp8_absmax", 1, n, new(cuda.Args).Pointer(part.Pointer).Pointer(x.Pointer).Uint64(uint64(n)))
 	if err != nil {
 		return codes, nil, err
 	}
 	args := new(cuda.Args).Pointer(codes.Pointer).Pointer(x.Pointer).Pointer(part.Pointer).Pointer(c.scale).Int32(
 		int32(kernels.Blocks(n))).Int32(1)
 	args.Int32(int32(c.rows)).Int32(int32(c.cols)).Int32(int32(c.width)).Int32(across).Int32(int32(c.format))
-	round, err := l.launch("eight", c.rows, c.width, args)
+	round, err := l.launch("fp8_quantize", c.rows, c.width, args)
 	return codes, func() error {
 		if err := most(); err != nil {
 			return err

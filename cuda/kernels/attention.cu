@@ -1,21 +1,23 @@
-// Attention in tiles of 32 queries and 32 keys, for every type and every head dim. A block is four warps; a warp has eight queries of a tile, a lane a
-// key. Softmax is computed as keys come (online), and again in the gradient, from lse. Sums run over keys, and then over queries, in their order.
+// Attention in tiles of 32 queries and 32 keys, for every type and every head dim. A block has four warps;
+// a warp has eight queries of a tile, and a lane has one key. Softmax is computed online, and recomputed
+// from lse in the gradient. Sums run over keys, and then over queries, in their order.
 //
-// The gradient is three kernels, so that nothing is added by two blocks: do·o of each query; dq, a block a tile of queries; dk and dv, a block a tile of keys.
+// The gradient has three kernels, so that no two blocks add to the same sum: do·o of each query; dq with a
+// block for each tile of queries; dk and dv with a block for each tile of keys.
 #include "attention.cuh"
 
 #define TILE 32
-#define EACH 8 // queries of a warp
+#define EACH 8 // queries per warp
 
-// products adds to s the products of rows x[8*warp+r] and y[lane], of which there are xs and ys.
-template <class T> __device__ void products(Acc<T> (&s)[EACH], const T* x, i64 ldx, int xs, const T* y, i64 ldy, int ys, int dim) {
+// dotRows adds to s the dot products of rows x[8*warp+r] and y[lane]. x has xs rows, y has ys.
+template <class T> __device__ void dotRows(Acc<T> (&s)[EACH], const T* x, i64 ldx, int xs, const T* y, i64 ldy, int ys, int dim) {
 	typedef Acc<T> A;
 	SHARED(A, a, TILE * (TILE + 1));
 	SHARED(A, b, TILE * (TILE + 1));
 	const int lane = threadIdx.x, warp = threadIdx.y;
 	for (int d0 = 0; d0 < dim; d0 += TILE) {
 		const int n = min(TILE, dim - d0);
-		__syncthreads(); // what was there has been read
+		__syncthreads(); // the previous contents have been read
 		if (lane < n)
 			for (int r = warp; r < TILE; r += 4) {
 				a[r * (TILE + 1) + lane] = r < xs ? wide(x[r * ldx + d0 + lane]) : 0;
@@ -31,23 +33,24 @@ template <class T> __device__ void products(Acc<T> (&s)[EACH], const T* x, i64 l
 	}
 }
 
-// A thread sums columns: those of one number in a chunk of W columns, of the rows from R*(number of its group) on.
+// A thread sums one column of a chunk of W columns, over perThread rows from firstRow on.
 template <int W> constexpr int perThread = TILE * W / 128;
 template <int W> __device__ inline int column() { return (threadIdx.y * 32 + threadIdx.x) % W; }
 template <int W> __device__ inline int firstRow() { return (threadIdx.y * 32 + threadIdx.x) / W * perThread<W>; }
 
-// addRows is sum[r] += p[row r of the thread, k] * y[k] over the n rows of y, or p[k, row r] if turned; y is at the thread's column.
-template <int W, bool turned, class T> __device__ inline void addRows(Acc<T> (&sum)[perThread<W>], const Acc<T>* p, const T* y, i64 ldy, int n) {
+// addRows computes sum[r] += p[row r of the thread, k] * y[k] over the n rows of y, or p[k, row r] if
+// transposed. y is at the thread's column.
+template <int W, bool transposed, class T> __device__ inline void addRows(Acc<T> (&sum)[perThread<W>], const Acc<T>* p, const T* y, i64 ldy, int n) {
 	const int first = firstRow<W>();
 #pragma unroll 2
 	for (int k = 0; k < n; k++) {
 		const Acc<T> v = wide(y[k * ldy]);
 #pragma unroll
-		for (int r = 0; r < perThread<W>; r++) sum[r] += p[turned ? k * (TILE + 1) + first + r : (first + r) * (TILE + 1) + k] * v;
+		for (int r = 0; r < perThread<W>; r++) sum[r] += p[transposed ? k * (TILE + 1) + first + r : (first + r) * (TILE + 1) + k] * v;
 	}
 }
 
-// attend is attention of a tile of queries, from i0 on, for W columns of v from c0 on.
+// attend computes attention of a tile of queries from i0 on, for W columns of v from c0 on.
 template <int W, class T> __device__ void attend(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, const Attend& s, int b, int hg, int i0, int c0) {
 	typedef Acc<T> A;
 	const A none = -(A)__uint_as_float(0x7f800000u);
@@ -70,7 +73,7 @@ template <int W, class T> __device__ void attend(T* o, Acc<T>* lse, const T* q, 
 	for (int j0 = firstKey(s, i0); j0 < end; j0 += TILE) {
 		const int keys = min(TILE, end - j0);
 		A x[EACH] = {};
-		products(x, q + row0 * s.dim, (i64)n * s.dim, rows, k + (key0 + (i64)j0 * s.heads) * s.dim, (i64)s.heads * s.dim, keys, s.dim);
+		dotRows(x, q + row0 * s.dim, (i64)n * s.dim, rows, k + (key0 + (i64)j0 * s.heads) * s.dim, (i64)s.heads * s.dim, keys, s.dim);
 		const int at = keyAt(s, j0 + lane);
 		for (int r = 0; r < EACH; r++) {
 			const int i = queryAt(s, i0 + warp * EACH + r);
@@ -107,13 +110,16 @@ template <int W, class T> __device__ void attend(T* o, Acc<T>* lse, const T* q, 
 //	p_j = exp(s_ij - lse_i), lse_i = log sum_j exp(s_ij), j over visible keys
 //	o_i = sum_j p_j * z_ij * v_j
 // }
-// with s, z and who sees whom as cpu.Attention has them. If s.more, o and lse are those of other keys, to which these are added.
+// with s, z and visibility as in cpu.Attention. If s.more, o and lse hold the result for other keys, and
+// these keys are added.
 template <class T> __device__ void attention(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, const Attend& s) {
 	const int blocks = (s.seq + TILE - 1) / TILE, n = s.heads * s.group;
 	for (i64 u = blockIdx.x; u < (i64)s.batch * n * blocks; u += gridDim.x) {
-		const int i0 = (blocks - 1 - u % blocks) * TILE, b = u / blocks / n, hg = u / blocks % n; // those that may see most come first
+		// the queries that see most keys come first
+		const int i0 = (blocks - 1 - u % blocks) * TILE, b = u / blocks / n, hg = u / blocks % n;
 		const int width = s.vdim <= 64 ? 64 : 128;
-		for (int c0 = (s.vdim - 1) / width * width; c0 >= 0; c0 -= width) { // the chunk that writes lse is the last, so that more has read it
+		// the chunk that writes lse is the last, because with s.more the others read it
+		for (int c0 = (s.vdim - 1) / width * width; c0 >= 0; c0 -= width) {
 			if (s.more ? blockIdx.y > 0 : c0 / width % gridDim.y != blockIdx.y) continue;
 			if (width == 64)
 				attend<64>(o, lse, q, k, v, s, b, hg, i0, c0);
@@ -141,14 +147,15 @@ template <class T> __device__ void attentionDot(Acc<T>* dot, const T* dout, cons
 	}
 }
 
-// weighTile leaves in w the gradient of the scores of a tile, ds, or if !slope the weights, p*z: rows are queries. lse and dot are those of its first query.
+// weighTile writes the gradient of a tile's scores, ds, to w, or, if !slope, the weights p*z. Rows are
+// queries. lse and dot are those of the first query.
 template <class T>
 __device__ void weighTile(Acc<T>* w, const T* q, const T* k, const T* v, const T* dout, const Acc<T>* lse, const Acc<T>* dot, const Attend& s, const Head& d, int i0, int rows, int j0, int keys, bool slope) {
 	typedef Acc<T> A;
 	const int lane = threadIdx.x, warp = threadIdx.y, n = s.heads * s.group, at = keyAt(s, j0 + lane);
 	A x[EACH] = {}, dp[EACH] = {};
-	products(x, q, (i64)n * s.dim, rows, k, (i64)s.heads * s.dim, keys, s.dim);
-	if (slope) products(dp, dout, (i64)n * s.vdim, rows, v, (i64)s.heads * s.vdim, keys, s.vdim);
+	dotRows(x, q, (i64)n * s.dim, rows, k, (i64)s.heads * s.dim, keys, s.dim);
+	if (slope) dotRows(dp, dout, (i64)n * s.vdim, rows, v, (i64)s.heads * s.vdim, keys, s.vdim);
 	for (int r = 0; r < EACH; r++) {
 		const int i = warp * EACH + r;
 		if (i < rows && lane < keys)
@@ -160,7 +167,7 @@ __device__ void weighTile(Acc<T>* w, const T* q, const T* k, const T* v, const T
 	__syncthreads();
 }
 
-// W columns of dq of a tile of queries, from c0 on.
+// Computes W columns of dq of a tile of queries, from c0 on.
 template <int W, class T>
 __device__ void gradQ(T* dq, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, const Attend& s, int b, int hg, int i0, int c0) {
 	typedef Acc<T> A;
@@ -186,7 +193,7 @@ __device__ void gradQ(T* dq, const T* dout, const T* q, const T* k, const T* v, 
 	}
 }
 
-// W columns of dk, or of dv if values, of a tile of keys, from c0 on.
+// Computes W columns of dk, or of dv if values, of a tile of keys, from c0 on.
 template <int W, class T>
 __device__ void gradKV(T* dkv, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, const Attend& s, int b, int h, int j0, int c0, bool values) {
 	typedef Acc<T> A;
@@ -212,7 +219,8 @@ __device__ void gradKV(T* dkv, const T* dout, const T* q, const T* k, const T* v
 }
 
 // for each query i of (batch, head, group), each visible key j { dq_i += ds*k_j }
-// from zero, or from dq if s.more, with ds = p_j * (z_ij * do_i·v_j - dot_i) * scale * softcap'(scale*q_i·k_j).
+// from zero, or from dq if s.more, with ds = p_j * (z_ij * do_i·v_j - dot_i) * scale *
+// softcap'(scale*q_i·k_j).
 template <class T>
 __device__ void attentionGradQ(T* dq, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, const Attend& s) {
 	const int blocks = (s.seq + TILE - 1) / TILE, n = s.heads * s.group, width = s.dim <= 64 ? 64 : 128;
@@ -246,7 +254,8 @@ __device__ void attentionGradKV(T* dk, T* dv, const T* dout, const T* q, const T
 	}
 }
 
-// Geometry: a block of four warps for each tile of queries or, of grad_kv, of keys, and across for chunks of columns (launch.go).
+// Geometry: a block of four warps for each tile of queries, in grad_kv of keys; the grid's second dim has
+// the chunks of columns (launch.go).
 #define ATTENTION(T, t)                                                                                                                  \
 	KERNEL_128 attention_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<T>(o, lse, q, k, v, shape); }  \
 	KERNEL attention_dot_##t(Acc<T>* dot, const T* dout, const T* o, i64 rows, int cols) { attentionDot<T>(dot, dout, o, rows, cols); }  \

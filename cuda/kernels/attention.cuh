@@ -1,20 +1,24 @@
-// What the kernels of attention share: the shape, who sees whom, scores and their gradient, as runtime/cpu has them (AttentionShape there).
+// Shared by the attention kernels: the shape, visibility, scores and their gradient, as in runtime/cpu
+// (AttentionShape).
 #pragma once
 #include "element.cuh"
 
-// Attend is cpu.AttentionShape; AttentionShape in attention.go writes it. A weight is kept where the upper 53 bits of its number in key's stream are at least least.
+// Attend is cpu.AttentionShape; AttentionShape in attention.go encodes it. Dropout keeps a weight if the
+// upper 53 bits of its number in key's stream are at least least.
 struct Attend {
 	u64 key, least;
 	double scale, softcap, keep;
 	int batch, seq, kseq, heads, group, dim, vdim;
 	int causal, window, more, alibi, drops;
 	int pos, half, then, kpos, khalf, kthen;
-	int batch0, head0, group0, headsAll, groupAll, seqAll, kseqAll, keyAddressed; // key is where it lies
+	// keyAddressed: key is the address of the key
+	int batch0, head0, group0, headsAll, groupAll, seqAll, kseqAll, keyAddressed;
 };
 
-// where is the place in the whole of local index i of a part that begins at at and, from half on where that is not 0, at then.
+// whereOf returns the global index of local index i of a part that starts at at and, if half is not 0,
+// continues from half on at then.
 __device__ inline int whereOf(int at, int half, int then, int i) { return half > 0 && i >= half ? then + i - half : at + i; }
-// under is how many of n local indices are below p in the whole.
+// under returns how many of n local indices are below p in the global order.
 __device__ inline int under(int at, int half, int then, int p, int n) {
 	if (half == 0) return max(0, min(p - at, n));
 	return max(0, min(p - at, half)) + max(0, min(p - then, n - half));
@@ -22,7 +26,7 @@ __device__ inline int under(int at, int half, int then, int p, int n) {
 __device__ inline int queryAt(const Attend& s, int i) { return whereOf(s.pos, s.half, s.then, i); }
 __device__ inline int keyAt(const Attend& s, int j) { return whereOf(s.kpos, s.khalf, s.kthen, j); }
 
-// sees tells whether the query at place i sees the key at place j.
+// sees reports whether the query at position i sees the key at position j.
 __device__ inline bool sees(const Attend& s, int i, int j) { return (!s.causal || j <= i) && (s.window == 0 || j > i - s.window); }
 
 // firstKey and endKey bound the keys that any of the queries from first to last sees.
@@ -40,14 +44,15 @@ __device__ inline int endQuery(const Attend& s, int last) {
 	return s.window > 0 ? under(s.pos, s.half, s.then, keyAt(s, last) + s.window, s.seq) : s.seq;
 }
 
-// A head of a sample: its number of b, h and g, where the weights of its row 0 begin, the key of dropout, and ALiBi's slope.
+// Head is a head of a sample: b, h and g, the number of the first weight of row 0, the key of dropout, and
+// ALiBi's slope.
 struct Head {
 	int b, h, g;
 	u64 weights, key;
 	double slope;
 };
 
-// headOf is query head h*group+g = hg of sample b.
+// headOf returns query head h*group+g = hg of sample b.
 __device__ inline Head headOf(const Attend& s, int b, int hg) {
 	Head d = {b, hg / s.group, hg % s.group, 0, s.drops && s.keyAddressed ? *(const u64*)s.key : s.key, 0};
 	d.weights = (((u64)(s.batch0 + b) * s.headsAll + s.head0 + d.h) * s.groupAll + s.group0 + d.g) * s.seqAll;
@@ -60,21 +65,22 @@ __device__ inline Head headOf(const Attend& s, int b, int hg) {
 	return d;
 }
 
-// score is what a product of the query at i and the key at j becomes.
+// score returns the score of the dot product of the query at i and the key at j.
 template <class A> __device__ inline A score(const Attend& s, const Head& d, A x, int i, int j) {
 	x *= (A)s.scale;
 	if (s.softcap > 0) x = softcap(x, (A)s.softcap);
 	return s.alibi ? x + (A)(d.slope * (j - i)) : x;
 }
 
-// kept is what dropout multiplies the weight of the query at i and the key at j with.
+// kept returns the factor of dropout for the weight of the query at i and the key at j.
 template <class A> __device__ inline A kept(const Attend& s, const Head& d, int i, int j) {
 	if (!s.drops) return 1;
 	return randomBits(d.key, (d.weights + i) * s.kseqAll + j) >> 11 >= s.least ? (A)s.keep : 0;
 }
 
-// weigh turns a product x of the query at i and the key at j, of weight p, and dp = do·v of them, into the weight times what dropout makes of it, and the
-// gradient of x: ds = p*(z*dp - dot)*scale*softcap'.
+// weigh replaces the dot product x of the query at i and the key at j, with weight p, and dp = do·v: x
+// becomes the weight times the factor of dropout, and dp the gradient of x, ds = p*(z*dp -
+// dot)*scale*softcap'.
 template <class A> __device__ inline void weigh(const Attend& s, const Head& d, A& x, A& dp, A p, A dot, int i, int j) {
 	const A z = kept<A>(s, d, i, j);
 	A ds = p * (z * dp - dot) * (A)s.scale;
@@ -83,7 +89,7 @@ template <class A> __device__ inline void weigh(const Attend& s, const Head& d, 
 	dp = ds;
 }
 
-// weighSeen is weigh with p = exp(score - lse), or nothing where the query does not see the key.
+// weighSeen is weigh with p = exp(score - lse), or zero if the query does not see the key.
 template <class A> __device__ inline void weighSeen(const Attend& s, const Head& d, A& x, A& dp, A lse, A dot, int i, int j) {
 	const A none = -(A)__uint_as_float(0x7f800000u);
 	if (lse == none || !sees(s, i, j)) x = dp = 0;

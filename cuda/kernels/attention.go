@@ -9,7 +9,7 @@ import (
 	"github.com/planc-dev/planc/runtime/rng"
 )
 
-// attend is attention.cuh's Attend.
+// attend has the layout of Attend in attention.cuh.
 type attend struct {
 	Key, Least                                                               uint64
 	Scale, Softcap, Keep                                                     float64
@@ -19,11 +19,11 @@ type attend struct {
 	Batch0, Head0, Group0, HeadsAll, GroupAll, SeqAll, KSeqAll, KeyAddressed int32
 }
 
-// AttentionShape is a shape as kernels take it by value: 144 bytes, on 8.
+// AttentionShape encodes a shape as kernels take it by value: 144 bytes, aligned at 8.
 func AttentionShape(s *cpu.AttentionShape) []byte { return attentionShape(s, false) }
 
-// AttentionShapeKeyed is a shape whose Key is the address of the key in the device's memory, where it changes from step
-// to step.
+// AttentionShapeKeyed encodes a shape whose Key is the device address of a key that changes from step to
+// step.
 func AttentionShapeKeyed(s *cpu.AttentionShape) []byte { return attentionShape(s, true) }
 
 func attentionShape(s *cpu.AttentionShape, keyed bool) []byte {
@@ -46,32 +46,32 @@ func attentionShape(s *cpu.AttentionShape, keyed bool) []byte {
 	}
 	b, err := binary.Append(nil, binary.LittleEndian, &a)
 	if err != nil {
-		panic(err) // a struct of fixed size
+		panic(err) // impossible for a struct of fixed size
 	}
 	return b
 }
 
-// A Step is a launch of a call of attention: a kernel's name without the type's suffix, and its geometry.
+// Step is one launch of attention: the kernel's name without the type's suffix, and the geometry.
 type Step struct {
 	Kernel string
 	Launch Launch
 }
 
-// tiles says how many queries or keys a block has: of the plain kernels, of those on tensor cores, and there of
-// attention with heads of 64.
+// Queries or keys per block: of the plain kernels, of those on tensor cores, and of attention on tensor
+// cores with heads of 64.
 const (
 	plainTile = 32
 	mmaTile   = 64
 	wideTile  = 128
 )
 
-// onTensorCores tells whether there are kernels on tensor cores for the shape.
+// onTensorCores reports whether there are tensor-core kernels for the shape.
 func onTensorCores(s *cpu.AttentionShape, suffix string) bool {
 	return slices.Contains(narrow, suffix) && s.Dim == s.VDim && slices.Contains([]int{64, 80, 96, 128}, s.Dim)
 }
 
-// Attention is the launch for a shape and numbers of a type, "bf16" say; its arguments are those of the table's
-// attention. Numbers of 16 bits with the usual head dims go to tensor cores.
+// Attention returns the launch for a shape and a type, such as "bf16". The arguments are those of attention
+// in the table. 16-bit types with the usual head dims use tensor cores.
 func Attention(s *cpu.AttentionShape, suffix string) Step {
 	name, tile := "attention", plainTile
 	if onTensorCores(s, suffix) {
@@ -83,9 +83,9 @@ func Attention(s *cpu.AttentionShape, suffix string) Step {
 	return Step{name, attentionwise(s.Batch*s.Heads*s.Group*ceil(s.Seq, tile), s.VDim)}
 }
 
-// AttentionGrad are the three launches of the gradient, in order: do·o of each query into scratch of
-// Batch·Seq·Heads·Group numbers, dq, dk and dv. Arguments are those of the table's attention_dot, attention_grad_q and
-// attention_grad_kv.
+// AttentionGrad returns the three launches of the gradient, in order: do·o of each query, into scratch
+// memory for Batch·Seq·Heads·Group numbers; dq; dk and dv. The arguments are those of attention_dot,
+// attention_grad_q and attention_grad_kv in the table.
 func AttentionGrad(s *cpu.AttentionShape, suffix string) [3]Step {
 	name, tile, across := "attention", plainTile, (ceil(s.Dim, 128)+ceil(s.VDim, 128))*128
 	if onTensorCores(s, suffix) {

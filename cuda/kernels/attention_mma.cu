@@ -1,7 +1,8 @@
-// Attention on tensor cores, for numbers of 16 bits and the usual head dims; attention.cu has the others.
+// Attention on tensor cores, for 16-bit types and the usual head dims. attention.cu has the others.
 #include "attention_mma.cuh"
 
-// softmaxRow turns a lane's products with n keys from j0 on, of one row, into weights times what dropout makes of them; it returns by what the sums so far are multiplied.
+// softmaxRow replaces a lane's dot products of one row with n keys from j0 on by weights times dropout. It
+// returns the factor for the previous sums.
 template <int N>
 __device__ inline float softmaxRow(float (&x)[N / 8][4], int half, float& top, float& sum, const Attend& s, const Head& d, int query, int j0, int n, bool all) {
 	const int column = threadIdx.x % 4 * 2;
@@ -32,10 +33,10 @@ __device__ inline float softmaxRow(float (&x)[N / 8][4], int half, float& top, f
 	return f;
 }
 
-// attend is attention of a tile of 64*M queries from i0 on, N keys at a time.
+// attend computes attention of a tile of 64*M queries from i0 on, N keys at a time.
 template <int D, int M, int N, class T> __device__ void attend(T* o, float* lse, const T* q, const T* k, const T* v, const Attend& s, int b, int hg, int i0) {
 	SHARED(Pack<T>, store, 4 * N * pitch<D> / 8);
-	T* tiles = (T*)store; // keys and values of two steps
+	T* tiles = (T*)store; // keys and values of two steps: double-buffered
 	constexpr int tile = N * pitch<D>;
 	static_assert(64 * M <= 4 * N, "queries come by way of the tiles");
 	const Head d = headOf(s, b, hg);
@@ -52,7 +53,7 @@ template <int D, int M, int N, class T> __device__ void attend(T* o, float* lse,
 		for (int half = 0; half < 2; half++) {
 			const int i = own + m * 16 + half * 8 + threadIdx.x / 4;
 			top[m][half] = s.more && i < rows ? lse[row0 + (i64)i * n] * LOG2E : MINUS_INF;
-			sum[m][half] = top[m][half] == MINUS_INF || threadIdx.x % 4 > 0 ? 0 : 1; // a lane's part of the row's
+			sum[m][half] = top[m][half] == MINUS_INF || threadIdx.x % 4 > 0 ? 0 : 1; // a lane's part of the row's sum
 		}
 	}
 	auto get = [&](int j0, int step) { fetchKeys<D, N>(tiles, step, k, v, s, d, j0, end, packs); };
@@ -60,7 +61,7 @@ template <int D, int M, int N, class T> __device__ void attend(T* o, float* lse,
 	for (int j0 = first, step = 0; j0 < end; j0 += N, step ^= 1) {
 		get(j0 + N, step ^ 1);
 		copyWait<1>();
-		__syncthreads(); // this step's tiles are there
+		__syncthreads(); // this step's tiles have arrived
 		const T *kt = tiles + step * 2 * tile, *vt = kt + tile;
 		float x[M][N / 8][4] = {};
 		timesRows<D, N, M>(x, a, kt);
@@ -95,12 +96,14 @@ template <int D, int M, int N, class T> __device__ void attend(T* o, float* lse,
 	}
 }
 
-// for each query i of (batch, head, group) { p_j = exp(s_ij - lse_i), lse_i = log sum_j exp(s_ij); o_i = sum_j p_j * z_ij * v_j }
-// over visible keys j, as attention of attention.cu, with dim = vdim = D.
+// for each query i of (batch, head, group) { p_j = exp(s_ij - lse_i), lse_i = log sum_j exp(s_ij); o_i =
+// sum_j p_j * z_ij * v_j }
+// over visible keys j, like attention of attention.cu, with dim = vdim = D.
 template <int D, int M, int N, class T> __device__ void attention(T* o, float* lse, const T* q, const T* k, const T* v, const Attend& s) {
 	const int blocks = (s.seq + 64 * M - 1) / (64 * M), n = s.heads * s.group;
 	for (i64 u = blockIdx.x; u < (i64)s.batch * n * blocks; u += gridDim.x)
-		attend<D, M, N>(o, lse, q, k, v, s, u / blocks / n, u / blocks % n, (int)(blocks - 1 - u % blocks) * 64 * M); // those that may see most come first
+		// the queries that see most keys come first
+		attend<D, M, N>(o, lse, q, k, v, s, u / blocks / n, u / blocks % n, (int)(blocks - 1 - u % blocks) * 64 * M);
 }
 
 // Geometry: a block of four warps for each tile of queries (attention.go).

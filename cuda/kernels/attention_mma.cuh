@@ -1,5 +1,6 @@
-// What attention on tensor cores shares. A block is four warps, a warp has 16 rows of each tile, or twice that; scores are in units of log 2, so that a weight is
-// one exp2. Weights and the gradients of scores are rounded to T before they are multiplied.
+// Shared by attention on tensor cores. A block has four warps, and a warp has 16 or 32 rows of each tile.
+// Scores are in units of log 2, so that a weight is one exp2. Weights and the gradients of scores are
+// rounded to T before they are multiplied.
 #pragma once
 #include "attention.cuh"
 #include "mma.cuh"
@@ -7,24 +8,25 @@
 #define LOG2E 1.44269504088896340736f
 #define MINUS_INF (-__uint_as_float(0x7f800000u))
 
-// scoreOf2 is the score of the query at i and the key at j in units of log 2.
+// scoreOf2 returns the score of the query at i and the key at j in units of log 2.
 __device__ inline float scoreOf2(const Attend& s, const Head& d, float x, int i, int j) {
 	if (s.softcap == 0 && !s.alibi) return x * ((float)s.scale * LOG2E);
 	return score(s, d, x, i, j) * LOG2E;
 }
 
-// weigh2 is weighSeen with lse in units of log 2, of what is seen as the caller says.
+// weigh2 is weighSeen with lse in units of log 2; the caller passes the visibility.
 __device__ inline void weigh2(const Attend& s, const Head& d, float& x, float& dp, float lse, float dot, int i, int j, bool seen) {
 	if (!seen || lse == MINUS_INF) x = dp = 0;
 	else weigh(s, d, x, dp, exp2f(scoreOf2(s, d, x, i, j) - lse), dot, i, j);
 }
 
-// allSee tells whether all queries from i0 on, rows of them, see all keys from j0 on.
+// allSee reports whether all of rows queries from i0 on see all keys from j0 on.
 __device__ inline bool allSee(const Attend& s, int i0, int rows, int j0, int keys) {
 	return (!s.causal || keyAt(s, j0 + keys - 1) <= queryAt(s, i0)) && (s.window == 0 || keyAt(s, j0) > queryAt(s, i0 + rows - 1) - s.window);
 }
 
-// fetchKeys begins to copy N keys and values of head d from j0 on, below end, into a step's two tiles: a group of copies, of nothing if there are none.
+// fetchKeys starts copying N keys and values of head d from j0 on, below end, to a step's two tiles. It
+// always closes a group of copies, which may be empty.
 template <int D, int N, class T> __device__ inline void fetchKeys(T* tiles, int step, const T* k, const T* v, const Attend& s, const Head& d, int j0, int end, bool packs) {
 	const i64 ld = (i64)s.heads * D, first = ((i64)d.b * s.kseq + j0) * ld + d.h * D;
 	if (j0 < end) {
@@ -34,7 +36,8 @@ template <int D, int N, class T> __device__ inline void fetchKeys(T* tiles, int 
 	copyGroup();
 }
 
-// loadRows leaves M times 16 rows of each warp in registers, by way of a tile; it is all threads' last use of the tile.
+// loadRows loads 16*M rows of each warp into registers through a tile. No thread may use the tile's
+// previous contents afterwards.
 template <int D, int M, class T> __device__ inline void loadRows(u32 (&a)[M][D / 16][4], T* tile, const T* x, i64 ld, int rows, bool packs) {
 	fetch<D, 64 * M>(tile, x, ld, rows, packs);
 	copyGroup();
@@ -47,7 +50,7 @@ template <int D, int M, class T> __device__ inline void loadRows(u32 (&a)[M][D /
 	__syncthreads();
 }
 
-// writeRows writes 16 rows of a warp, row first+l/4 and eight behind it a lane, those below rows.
+// writeRows writes 16 rows of a warp, those below rows. A lane has row first+l/4 and the row 8 below.
 template <int D, class T> __device__ inline void writeRows(T* to, i64 ld, const float (&out)[D / 8][4], int first, int rows, float f0, float f1, bool packs) {
 #pragma unroll
 	for (int half = 0; half < 2; half++) {
@@ -59,7 +62,7 @@ template <int D, class T> __device__ inline void writeRows(T* to, i64 ld, const 
 	}
 }
 
-// readRows is the reverse.
+// readRows is the inverse of writeRows.
 template <int D, class T> __device__ inline void readRows(float (&out)[D / 8][4], const T* from, i64 ld, int first, int rows) {
 #pragma unroll
 	for (int half = 0; half < 2; half++) {

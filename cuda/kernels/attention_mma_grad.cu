@@ -1,12 +1,12 @@
-// The gradient of attention on tensor cores: dq, a block a tile of queries, and dk and dv, a block a tile of keys, so that every sum has one block and one order. do·o is
-// attention.cu's.
+// The gradient of attention on tensor cores: dq with a block for each tile of queries, dk and dv with a
+// block for each tile of keys, so that every sum has one block and one order. attention.cu computes do·o.
 #include "attention_mma.cuh"
 
-// gradQ is dq of 64 queries from i0 on, N keys at a time.
+// gradQ computes dq of 64 queries from i0 on, N keys at a time.
 template <int D, int N, class T>
 __device__ void gradQ(T* dq, const T* dout, const T* q, const T* k, const T* v, const float* lse, const float* dot, const Attend& s, int b, int hg, int i0) {
 	SHARED(Pack<T>, store, 4 * N * pitch<D> / 8);
-	T* tiles = (T*)store; // keys and values of two steps
+	T* tiles = (T*)store; // keys and values of two steps: double-buffered
 	constexpr int tile = N * pitch<D>;
 	const Head d = headOf(s, b, hg);
 	const int n = s.heads * s.group, rows = min(64, s.seq - i0), first = firstKey(s, i0), end = endKey(s, i0 + rows - 1), own = threadIdx.y * 16, column = threadIdx.x % 4 * 2;
@@ -27,7 +27,7 @@ __device__ void gradQ(T* dq, const T* dout, const T* q, const T* k, const T* v, 
 	for (int j0 = first, step = 0; j0 < end; j0 += N, step ^= 1) {
 		get(j0 + N, step ^ 1);
 		copyWait<1>();
-		__syncthreads(); // this step's tiles are there
+		__syncthreads(); // this step's tiles have arrived
 		const T *kt = tiles + step * 2 * tile, *vt = kt + tile;
 		float x[1][N / 8][4] = {}, dp[1][N / 8][4] = {};
 		timesRows<D, N, 1>(x, a, kt);
@@ -47,16 +47,16 @@ __device__ void gradQ(T* dq, const T* dout, const T* q, const T* k, const T* v, 
 	writeRows<D>(dq + row0 * D, ldq, out[0], own, rows, 1, 1, packs);
 }
 
-// gradKV is dk and dv of 64 keys from j0 on, N queries at a time: first those of the first query head that reads them.
+// gradKV computes dk and dv of 64 keys from j0 on, N queries at a time, one query head after the other.
 template <int D, int N, class T>
 __device__ void gradKV(T* dk, T* dv, const T* dout, const T* q, const T* k, const T* v, const float* lse, const float* dot, const Attend& s, int b, int h, int j0) {
 	SHARED(Pack<T>, store, 4 * N * pitch<D> / 8);
 	SHARED(float, known, 2 * 2 * N); // lse and dot of two steps
-	T* tiles = (T*)store;            // queries and do of two steps
+	T* tiles = (T*)store;            // queries and do of two steps: double-buffered
 	constexpr int tile = N * pitch<D>;
 	static_assert(64 <= 4 * N, "keys come by way of the tiles");
 	const int n = s.heads * s.group, keys = min(64, s.kseq - j0), first = firstQuery(s, j0), end = endQuery(s, j0 + keys - 1), own = threadIdx.y * 16, column = threadIdx.x % 4 * 2;
-	const int steps = first < end ? (end - first + N - 1) / N : 0; // of a head
+	const int steps = first < end ? (end - first + N - 1) / N : 0; // per head
 	const i64 key = ((i64)b * s.kseq + j0) * s.heads + h, ld = (i64)s.heads * D, ldq = (i64)n * D;
 	const bool packs = aligned<T>(D, q, k, v, dout) && aligned<T>(D, dk, dv);
 	u32 a[1][D / 16][4], va[1][D / 16][4];
@@ -80,7 +80,7 @@ __device__ void gradKV(T* dk, T* dv, const T* dout, const T* q, const T* k, cons
 	for (int u = 0, step = 0; u < steps * s.group; u++, step ^= 1) {
 		get(u + 1, step ^ 1);
 		copyWait<1>();
-		__syncthreads(); // this step's tiles are there
+		__syncthreads(); // this step's tiles have arrived
 		const T *qt = tiles + step * 2 * tile, *dot_ = qt + tile;
 		const int i0 = first + u % steps * N, rows = min(N, end - i0);
 		const Head d = headOf(s, b, h * s.group + u / steps);
@@ -106,7 +106,7 @@ __device__ void gradKV(T* dk, T* dv, const T* dout, const T* q, const T* k, cons
 }
 
 // for each query i of (batch, head, group), each visible key j { dq_i += ds*k_j }
-// as attention_grad_q of attention.cu.
+// like attention_grad_q of attention.cu.
 template <int D, int N, class T>
 __device__ void attentionGradQ(T* dq, const T* dout, const T* q, const T* k, const T* v, const float* lse, const float* dot, const Attend& s) {
 	const int blocks = (s.seq + 63) / 64, n = s.heads * s.group;
@@ -115,7 +115,7 @@ __device__ void attentionGradQ(T* dq, const T* dout, const T* q, const T* k, con
 }
 
 // for each query i of (batch, head, group), each visible key j { dk_j += ds*q_i; dv_j += p_j*z_ij*do_i }
-// as attention_grad_kv of attention.cu.
+// like attention_grad_kv of attention.cu.
 template <int D, int N, class T>
 __device__ void attentionGradKV(T* dk, T* dv, const T* dout, const T* q, const T* k, const T* v, const float* lse, const float* dot, const Attend& s) {
 	const int blocks = (s.kseq + 63) / 64;
@@ -123,7 +123,7 @@ __device__ void attentionGradKV(T* dk, T* dv, const T* dout, const T* q, const T
 		gradKV<D, N>(dk, dv, dout, q, k, v, lse, dot, s, u / blocks / s.heads, u / blocks % s.heads, (int)(u % blocks) * 64);
 }
 
-// Geometry: a block of four warps for each tile of queries or, of grad_kv, of keys (attention.go).
+// Geometry: a block of four warps for each tile of queries, in grad_kv of keys (attention.go).
 #define ATTENTION_MMA_GRAD(T, t) \
 	KERNEL_128 attention64_grad_q_##t(T* dq, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
 		attentionGradQ<64, 64>(dq, dout, q, k, v, lse, dot, shape); \

@@ -10,8 +10,8 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// attentionShapes has what the kernels distinguish: tiles that are full, odd and none, head dims of several chunks,
-// everything that decides who sees whom.
+// attentionShapes covers what the kernels distinguish: full, partial and missing tiles, head dims of
+// several chunks, and everything that affects visibility.
 var attentionShapes = map[string]cpu.AttentionShape{
 	"one":       {Batch: 1, Seq: 1, KSeq: 1, Heads: 1, Group: 1, Dim: 1, VDim: 1, Scale: 1},
 	"no sample": {Batch: 0, Seq: 3, KSeq: 3, Heads: 1, Group: 1, Dim: 2, VDim: 2, Scale: 1},
@@ -50,7 +50,8 @@ var attentionShapes = map[string]cpu.AttentionShape{
 		Pos0: 55, Window: 60, Dropout: 0.2, Key: 3, HeadsAll: 1, GroupAll: 2, SeqAll: 90, KSeqAll: 90, More: true},
 }
 
-// attended is what attention works on, as the type stores it, and what the loops make of it in float64.
+// attended holds the operands of attention, as the type stores them, and the results of the loops in
+// float64.
 type attended struct {
 	shape                    cpu.AttentionShape
 	q, k, v, do, o0, l0, dq0 []float64
@@ -58,14 +59,14 @@ type attended struct {
 	oStored, lseStored       []float64
 }
 
-// attend computes all of it.
+// attend computes all results.
 func (b bench) attend(s cpu.AttentionShape) attended {
 	rows, keys := s.Batch*s.Seq*s.Heads*s.Group, s.Batch*s.KSeq*s.Heads
 	a, k := b.computed(), cpu.Table[float64]()
 	x := attended{shape: s, q: b.draw(rows*s.Dim, "q"), k: b.draw(keys*s.Dim, "k"), v: b.draw(keys*s.VDim, "v"),
 		do: b.draw(rows*s.VDim, "do"),
 		o0: b.draw(rows*s.VDim, "o"), l0: a.draw(rows, "lse"), dq0: b.draw(rows*s.Dim, "dq")}
-	for i := range x.l0 { // of other keys: some queries see none there
+	for i := range x.l0 { // the result for other keys; some queries see none of them
 		if i%5 == 0 {
 			x.l0[i] = math.Inf(-1)
 			clear(x.o0[i*s.VDim:][:s.VDim])
@@ -79,7 +80,7 @@ func (b bench) attend(s cpu.AttentionShape) attended {
 	return x
 }
 
-// first is what a result is before: what other keys left, or nothing that may be read.
+// first is what a result buffer holds before: the result for other keys, or NaN.
 func (x *attended) first(e elem, v []float64) *emulate.Buffer {
 	if x.shape.More {
 		return e.buffer(v)
@@ -99,7 +100,7 @@ func (b bench) step(s Step, args ...any) {
 	}
 }
 
-// size is how large the terms of results are.
+// size returns the largest magnitude of the numbers.
 func size(v []float64) (top float64) {
 	for _, x := range v {
 		if !math.IsInf(x, 0) {
@@ -140,7 +141,8 @@ func (b bench) testGrad(name string, s cpu.AttentionShape, steps [3]Step) {
 	b.step(steps[1], dq, do, q, k, v, lse, dot, shape)
 	b.step(steps[2], dk, dv, do, q, k, v, lse, dot, shape)
 	roundings := 256.
-	if steps[1].Kernel != "attention_grad_q" { // weights and gradients of scores are rounded before they are multiplied
+	// weights and gradients of scores are rounded before they are multiplied
+	if steps[1].Kernel != "attention_grad_q" {
 		roundings = b.unit / b.sums * 2
 	}
 	b.near(b.T, name+": dq", b.values(dq), x.dq, roundings, size(x.dq)+1)
@@ -148,7 +150,7 @@ func (b bench) testGrad(name string, s cpu.AttentionShape, steps [3]Step) {
 	b.near(b.T, name+": dv", b.values(dv), x.dv, roundings, size(x.dv)+1)
 }
 
-// A NaN in a query reaches its own row and no other.
+// A NaN in a query reaches only its own row.
 func TestAttentionPassesNaN(t *testing.T) {
 	inEachType(t, "attention", func(b bench) {
 		s := cpu.AttentionShape{Batch: 1, Seq: 40, KSeq: 40, Heads: 1, Group: 1, Dim: 8, VDim: 8, Scale: 0.3,
@@ -168,7 +170,7 @@ func TestAttentionPassesNaN(t *testing.T) {
 	})
 }
 
-// mmaShapes are what the kernels on tensor cores distinguish, of a head dim.
+// mmaShapes covers what the tensor-core kernels distinguish for a head dim.
 func mmaShapes(dim int) map[string]cpu.AttentionShape {
 	s := cpu.AttentionShape{Batch: 1, Seq: 100, KSeq: 100, Heads: 1, Group: 1, Dim: dim, VDim: dim, Scale: 0.11,
 		Causal: true}
@@ -199,8 +201,8 @@ func mmaShapes(dim int) map[string]cpu.AttentionShape {
 	return shapes
 }
 
-// On tensor cores weights are rounded before they are multiplied: a result may be off by that rounding of its largest
-// terms.
+// On tensor cores, weights are rounded before they are multiplied. A result may be off by that rounding of
+// its largest terms.
 func TestAttentionOnTensorCores(t *testing.T) {
 	inEachType(t, "attention64", func(b bench) {
 		for _, dim := range []int{64, 80, 96, 128} {

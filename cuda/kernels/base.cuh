@@ -1,11 +1,11 @@
-// What every kernel uses: element types, packs of 16 bytes, sums over the threads of a row and of a block.
+// Shared by every kernel: element types, packs of 16 bytes, sums over the threads of a row and of a block.
 //
-// No header of the toolkit is included, so that NVRTC compiles this where there is no toolkit. Under EMULATED, a C++
-// compiler does, with emulate/emulate.h before it.
+// No header of the toolkit is included, so that NVRTC compiles the kernels without a toolkit. Under
+// EMULATED, a C++ compiler compiles them, with emulate/emulate.h in front.
 //
-// Legend. Outputs come first, then inputs, then sizes; d before a name is the gradient of the loss by it. T is the type
-// in which numbers are stored, A that in which they are computed: float, or double for double. Sums have one fixed
-// order, which depends on sizes and on the launch's geometry alone.
+// Conventions: outputs come first, then inputs, then sizes. A d in front of a name is the gradient of the
+// loss with respect to it. T is the storage type, A the compute type: float, or double for double. Sums
+// have one fixed order, which depends only on sizes and on the launch's geometry.
 #pragma once
 
 typedef long long i64;
@@ -21,17 +21,19 @@ template <class T> using Acc = typename Computed<T>::type;
 
 // EACH_TYPE(K) declares a kernel for each type: K(type, suffix of its name).
 #define EACH_TYPE(K) K(float, f32) K(double, f64) K(bf16, bf16) K(f16, f16)
-// EACH_COUPLE(K) declares one for each two types that are computed with in float: K(type, other type, suffix, other suffix).
+// EACH_COUPLE(K) declares a kernel for each pair of types that are computed in float: K(type, other type,
+// suffix, other suffix).
 #define EACH_COUPLE(K)                                                                            \
 	K(float, float, f32, f32) K(float, bf16, f32, bf16) K(float, f16, f32, f16)                   \
 	K(bf16, float, bf16, f32) K(bf16, bf16, bf16, bf16) K(bf16, f16, bf16, f16)                   \
 	K(f16, float, f16, f32) K(f16, bf16, f16, bf16) K(f16, f16, f16, f16)
 #define KERNEL extern "C" __global__ void
-// KERNEL_128 is one whose blocks have 128 threads, so that each has the registers that it wants.
+// KERNEL_128 declares a kernel with blocks of 128 threads, so that each thread gets the registers that it
+// needs.
 #define KERNEL_128 extern "C" __global__ void __launch_bounds__(128)
 
 #ifndef EMULATED
-// SHARED declares n elements of shared memory. They are whatever the block before left.
+// SHARED declares n elements of shared memory. They are not initialized.
 #define SHARED(T, name, n) __shared__ T name[n]
 
 __device__ inline float widenF16(unsigned short x) {
@@ -53,7 +55,7 @@ __device__ inline unsigned short narrowBF16(float x) {
 }
 #endif
 
-// wide is a stored number as it is computed with.
+// wide converts a stored number to its compute type.
 __device__ inline float wide(float x) { return x; }
 __device__ inline double wide(double x) { return x; }
 __device__ inline float wide(bf16 x) { return __uint_as_float((u32)x.bits << 16); }
@@ -66,15 +68,15 @@ template <> __device__ inline f16 narrow<f16>(float x) { return f16{narrowF16(x)
 
 template <class T> struct alignas(16) Pack { T at[16 / sizeof(T)]; };
 
-// packed is how many elements of T are read at once.
+// packed is the number of elements of T in a pack of 16 bytes.
 template <class T> constexpr int packed = 16 / sizeof(T);
 
-// aligned tells whether rows of cols elements, from these addresses on, all begin on 16 bytes.
+// aligned reports whether all rows of cols elements from these addresses on start at multiples of 16 bytes.
 template <class T, class... P> __device__ inline bool aligned(int cols, const P*... p) {
 	return cols % packed<T> == 0 && ((... | (u64)p) & 15) == 0;
 }
 
-// read widens N elements from p on, which are aligned unless N is 1. A null p reads zeros.
+// read reads and widens N elements at p, which must be aligned unless N is 1. A null p reads zeros.
 template <int N, class T> __device__ inline void read(Acc<T> (&v)[N], const T* p) {
 	if (p == nullptr) {
 		for (int k = 0; k < N; k++) v[k] = 0;
@@ -91,7 +93,7 @@ template <int N, class T> __device__ inline void read(Acc<T> (&v)[N], const T* p
 	}
 }
 
-// write narrows N elements to p, which is aligned unless N is 1.
+// write narrows and writes N elements to p, which must be aligned unless N is 1.
 template <int N, class T> __device__ inline void write(T* p, const Acc<T> (&v)[N]) {
 	if constexpr (N == 1) {
 		*p = narrow<T>(v[0]);
@@ -106,20 +108,20 @@ template <int N, class T> __device__ inline void write(T* p, const Acc<T> (&v)[N
 	}
 }
 
-// rounded is a number as T holds it.
+// rounded returns a number rounded to T.
 template <class T> __device__ inline Acc<T> rounded(Acc<T> x) { return wide(narrow<T>(x)); }
 
 struct Plus { template <class A> __device__ A operator()(A a, A b) const { return a + b; } };
 struct Larger { template <class A> __device__ A operator()(A a, A b) const { return a != a || a > b ? a : b; } }; // NaN wins
 
-// overRow joins a value of each thread of a row; all get the result. A row's threads are those of one threadIdx.y: a
-// warp, or whole warps and then the block.
+// overRow reduces a value of each thread of a row; all threads get the result. The threads of a row share
+// threadIdx.y. They are a warp, or whole warps, which are then the whole block.
 template <class A, class F> __device__ inline A overRow(A v, F join) {
 #pragma unroll
 	for (int d = 16; d > 0; d >>= 1) v = join(v, __shfl_xor_sync(0xffffffffu, v, d));
 	if (blockDim.x == 32) return v;
 	SHARED(A, part, 32);
-	__syncthreads(); // the last call's have been read
+	__syncthreads(); // the values of the previous call have been read
 	if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
 	__syncthreads();
 	v = part[0];
@@ -127,13 +129,13 @@ template <class A, class F> __device__ inline A overRow(A v, F join) {
 	return v;
 }
 
-// The rows of a block are blockDim.y; FOR_ROWS runs over those of a thread's row, all threads of a block together.
+// FOR_ROWS iterates over rows. A block has blockDim.y rows at a time, and all its threads iterate together.
 #define FOR_ROWS(i, rows) for (i64 i = (i64)blockIdx.x * blockDim.y + threadIdx.y; i < (rows); i += (i64)gridDim.x * blockDim.y)
-// FOR_COLS runs over a thread's packs of N elements of a row.
+// FOR_COLS iterates over a thread's packs of N elements of a row.
 #define FOR_COLS(j, cols, N) for (int j = threadIdx.x * (N); j < (cols); j += blockDim.x * (N))
-// FOR_WIDE runs over them where blocks share a row: those of one blockIdx.x and every blockIdx.y.
+// FOR_WIDE does so if blocks share a row: those with equal blockIdx.x and any blockIdx.y.
 #define FOR_WIDE(j, cols, N) for (i64 j = ((i64)blockIdx.y * blockDim.x + threadIdx.x) * (N); j < (cols); j += (i64)gridDim.y * blockDim.x * (N))
-// FOR_FLAT runs over a thread's packs of N of n elements.
+// FOR_FLAT iterates over a thread's packs of N of n elements.
 #define FOR_FLAT(i, n, N) for (i64 i = ((i64)blockIdx.x * blockDim.x + threadIdx.x) * (N); i < (n); i += (i64)gridDim.x * blockDim.x * (N))
 
 __device__ inline float rootOf(float x) { return sqrtf(x); }
@@ -143,13 +145,14 @@ __device__ inline double expOf(double x) { return exp(x); }
 __device__ inline float logOf(float x) { return logf(x); }
 __device__ inline double logOf(double x) { return log(x); }
 
-// Id's row among the n from lo on, or -1.
+// here returns the row of an id among n rows from lo on, or -1.
 __device__ inline int here(int id, int lo, int n) { return (u32)(id - lo) < (u32)n ? id - lo : -1; }
 
-// A constant as a type, so that a lambda knows it.
+// Const passes a constant as a type, so that a lambda knows it at compile time.
 template <int n> struct Const { static constexpr int value = n; };
 
-// flat calls f(i, Const<N>()) for a thread's packs of N of n elements, and f(i, Const<1>()) for what fills none.
+// flat calls f(i, Const<N>()) for a thread's packs of N of n elements, and f(i, Const<1>()) for the
+// remaining elements.
 template <int N, class F> __device__ inline void flat(i64 n, bool packs, F f) {
 	if (!packs) {
 		FOR_FLAT(i, n, 1) f(i, Const<1>());
@@ -163,18 +166,18 @@ template <int N, class F> __device__ inline void flat(i64 n, bool packs, F f) {
 	}
 }
 
-// The counter-based generator of runtime/rng, bit for bit.
+// The counter-based random number generator of runtime/rng, bit for bit.
 __device__ inline u64 mixed(u64 z) {
 	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
 	z = (z ^ z >> 27) * 0x94D049BB133111EBull;
 	return z ^ z >> 31;
 }
 
-// keyBegun begins a key with a seed, and keyed goes on with a number that names what is drawn.
+// keyBegun starts a key from a seed, and keyed extends it by a number that identifies what is drawn.
 __device__ inline u64 keyBegun(u64 seed) { return mixed(seed + 0x9E3779B97F4A7C15ull); }
 __device__ inline u64 keyed(u64 key, u64 part) { return mixed((key << 23 | key >> 41) * 5 + mixed(part + 0x9E3779B97F4A7C15ull)); }
 
-// randomBits are number i of the key's stream.
+// randomBits returns number i of the key's stream.
 __device__ inline u64 randomBits(u64 key, u64 i) {
 	return mixed(mixed(key + 0x9E3779B97F4A7C15ull * (i + 1)) ^ (key << 32 | key >> 32));
 }

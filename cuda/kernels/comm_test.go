@@ -8,7 +8,7 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels/emulate"
 )
 
-// members are the memories of four ranks.
+// members returns the memories of four ranks.
 func (b bench) members(n int) (table emulate.Table, values [][]float64) {
 	for i := range 4 {
 		v := b.draw(n, fmt.Sprint("member ", i))
@@ -17,7 +17,7 @@ func (b bench) members(n int) (table emulate.Table, values [][]float64) {
 	return table, values
 }
 
-// joined is op over the members, in their order, as the type is computed with.
+// joined reduces the members with op, in their order and in the compute type.
 func (b bench) joined(values [][]float64, j int, op func(x, y float64) float64) float64 {
 	a, v := b.computed(), values[0][j]
 	for _, m := range values[1:] {
@@ -28,7 +28,7 @@ func (b bench) joined(values [][]float64, j int, op func(x, y float64) float64) 
 
 func plus(x, y float64) float64 { return x + y }
 
-// Every member has the same bits, those of the sum in the members' order; what lies outside of the part stays.
+// Every member has the same bits, the sum in the members' order. Elements outside the part are unchanged.
 func TestAllReduce(t *testing.T) {
 	inEachType(t, "all_reduce_sum", func(b bench) {
 		for _, c := range [][3]int64{{10, 0, 10}, {4096, 1024, 2051}, {300, 7, 300}} {

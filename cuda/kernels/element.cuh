@@ -1,4 +1,4 @@
-// Functions of one element, as runtime/cpu has them (activation.go there), for the kernels of fused groups.
+// Functions of one element, as in runtime/cpu (activation.go), for the kernels of fused groups.
 #pragma once
 #include "base.cuh"
 
@@ -22,7 +22,7 @@ template <class A> __device__ inline A geluGrad(A x) {
 	return s + x * (s * (1 - s)) * ((A)(2 * 0.79788456080286535588) * (1 + (A)(3 * 0.044715) * x * x));
 }
 
-// geluErf is x * phi(x), phi the distribution function of the normal distribution.
+// geluErf is x * phi(x), with phi the distribution function of the normal distribution.
 template <class A> __device__ inline A phi(A x) { return (A)0.5 * erfcOf(-x * (A)0.70710678118654752440); }
 template <class A> __device__ inline A geluErf(A x) { return x * phi(x); }
 template <class A> __device__ inline A geluErfGrad(A x) { return phi(x) + x * expOf((A)-0.5 * x * x) * (A)0.39894228040143267794; }

@@ -1,5 +1,6 @@
-// Rows of a table by index, and the gradient of the table: rows that share an index are one bucket, which one block sums in
-// a fixed order. The host makes the buckets with the batch (Buckets in embed.go).
+// Embedding: rows of a table by index, and the gradient of the table. Rows with the same index form a
+// bucket, which one block sums in a fixed order. The host makes the buckets of each batch (Buckets in
+// embed.go).
 #include "base.cuh"
 
 template <int N, class Y, class T> __device__ void embedRow(Y* y, const T* row, int cols) {
@@ -37,7 +38,7 @@ template <int N, class G, class T> __device__ void bucketCols(G* dtable, const T
 				read<N>(v, dy + (i64)order[i] * cols + j);
 				for (int k = 0; k < N; k++) sum[k] += v[k];
 			}
-		__syncthreads(); // what was summed before has been read
+		__syncthreads(); // the previous sums have been read
 		for (int k = 0; k < N; k++) all[(threadIdx.y * 32 + threadIdx.x) * N + k] = sum[k];
 		__syncthreads();
 		if (threadIdx.y > 0 || j >= cols) continue;
@@ -50,7 +51,7 @@ template <int N, class G, class T> __device__ void bucketCols(G* dtable, const T
 }
 
 // for b := range *buckets { for k := starts[b]; k < starts[b+1] { dtable[rows[b]] += dy[order[k]] } }
-// a bucket's rows being summed first, each eighth of them by itself.
+// where a bucket's rows are summed first, every eighth row separately.
 template <class G, class T>
 __device__ void embedGrad(G* dtable, const T* dy, const int* buckets, const int* rows, const int* starts, const int* order, int cols) {
 	constexpr int most = packed<T> > packed<G> ? packed<T> : packed<G>;
@@ -64,7 +65,7 @@ __device__ void embedGrad(G* dtable, const T* dy, const int* buckets, const int*
 	}
 }
 
-// Geometry: embed rowwise, embed_grad a block a bucket, as many as there can be (launch.go).
+// Geometry: embed is rowwise; embed_grad has a block for each possible bucket (launch.go).
 #define EMBED(Y, T, y_, t)                                                                                              \
 	KERNEL embed_##y_##_##t(Y* y, const T* table, const int* ids, int rows, int cols, int lo, int n) {                    \
 		embed<Y, T>(y, table, ids, rows, cols, lo, n);                                                                    \

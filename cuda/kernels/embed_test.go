@@ -9,7 +9,7 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// idsFor are ids in the part of a table and beside it, one of them often.
+// idsFor returns ids inside and outside a part of a table, one of them frequent.
 func idsFor(tokens, lo, n int) []int32 {
 	ids := make([]int32, tokens)
 	for i := range ids {

@@ -17,7 +17,7 @@ var placings = []cpu.SlotShape{
 	{Tokens: 7, Choices: 2, Experts: 3, Slots: 10, Width: 1040},
 }
 
-// chosen are experts, some of them more wanted than others, and some choices without one.
+// chosen returns choices of experts, some more frequent than others, and some without an expert.
 func chosen(n, experts int) []int32 {
 	index := make([]int32, n)
 	for i := range index {
@@ -37,14 +37,14 @@ func TestExperts(t *testing.T) {
 	})
 }
 
-// moves takes tokens to places and back.
+// moves checks copying tokens to slots and back.
 func (b bench) moves(s cpu.SlotShape) {
 	k, what := cpu.Table[float64](), fmt.Sprint(s)
 	n, places := s.Tokens*s.Choices, s.Experts*s.Slots
 	index := chosen(n, s.Experts)
 	garbage := func(n int) *emulate.Buffer { return ints(slices.Repeat([]int32{1 << 30}, n)) }
 	place, from, count := garbage(n), garbage(places), garbage(s.Experts)
-	b.run("places", s.Experts, n, place, from, count, ints(index), n, s.Experts, s.Slots, s.Round)
+	b.run("slots", s.Experts, n, place, from, count, ints(index), n, s.Experts, s.Slots, s.Round)
 
 	x, want := b.draw(s.Tokens*s.Width, "x"), make([]float64, places*s.Width)
 	k.Dispatch(want, x, index, s)
@@ -74,7 +74,7 @@ func (b bench) moves(s cpu.SlotShape) {
 	}
 }
 
-// counts looks at what is counted of a choice.
+// counts checks the counts of choices.
 func (b bench) counts(s cpu.SlotShape, index []int32, count *emulate.Buffer) {
 	want := make([]int32, s.Experts)
 	for _, e := range index {

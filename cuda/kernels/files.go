@@ -6,8 +6,8 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// Files are the sources of the kernels named, and of those that attention of the shapes and its gradient take in a type
-// (f64, f32, bf16, f16 as [Attention] has it).
+// Files returns the sources of the named kernels, and of the kernels that compute attention of the shapes,
+// and its gradient, in a type (f64, f32, bf16, f16, as in [Attention]).
 func Files(shapes []*cpu.AttentionShape, elem string, names ...string) (files []string) {
 	names = slices.Clone(names)
 	for _, s := range shapes {

@@ -13,7 +13,7 @@ import (
 
 var formats = []num.FP8Format{num.E4M3, num.E5M2}
 
-// codeValue is what a code stands for, by the formats' definition.
+// codeValue returns the number of a code, by the definition of the formats.
 func codeValue(e num.FP8Format, code byte) float64 {
 	exponent, mantissa := int(code&0x7f)>>e.Mantissa, float64(int(code)&(1<<e.Mantissa-1))/float64(int(1)<<e.Mantissa)
 	x := math.Ldexp(1+mantissa, e.Least-1+exponent)
@@ -29,7 +29,7 @@ func codeValue(e num.FP8Format, code byte) float64 {
 	return x
 }
 
-// drawWide is n numbers whose magnitudes differ by many powers of two, and some that stand alone.
+// drawWide returns n numbers whose magnitudes differ by many powers of two, and the numbers of more.
 func (b bench) drawWide(n int, seed uint64, largest float64, more ...float64) []float64 {
 	r := rand.New(rand.NewPCG(seed, 2))
 	v := make([]float64, n)
@@ -40,39 +40,39 @@ func (b bench) drawWide(n int, seed uint64, largest float64, more ...float64) []
 	return b.values(b.buffer(v))
 }
 
-// eightCases are largest magnitudes, and what else there is among the numbers.
-var eightCases = []struct {
+// fp8Cases lists absolute maxima, and other numbers in the tensor.
+var fp8Cases = []struct {
 	largest float64
 	more    []float64
 }{{1, nil}, {1.75, []float64{-1.75}}, {1.76, []float64{1.7578125}}, {3e30, nil}, {1e-38, nil}, {0, nil},
 	{5, []float64{math.NaN()}}, {600, []float64{math.Inf(-1), 500}}}
 
-// Numbers go to the codes, and to the numbers, that cpu.MatMul8 rounds its operands to, in rows as they lie or across,
-// in one group or more.
-func TestEight(t *testing.T) {
-	inEachType(t, "eight", func(b bench) {
+// Codes and rounded numbers equal those of cpu.MatMul8, for rows as stored or transposed, in one group or
+// more.
+func TestFP8(t *testing.T) {
+	inEachType(t, "fp8_quantize", func(b bench) {
 		a := b.computed()
 		for i, s := range [][3]int{{1, 1, 1}, {1, 5, 33}, {3, 7, 40}, {2, 64, 64}, {1, 130, 72}, {2, 65, 129},
 			{1, 16, 300}} {
 			groups, rows, cols := s[0], s[1], s[2]
 			for format, e := range formats {
-				for across := range 2 {
-					c := eightCases[(i+format*3+across*5)%len(eightCases)]
-					b.eight(a, fmt.Sprint("eight", s, format, across), c.largest, c.more, e, format, groups, rows,
-						cols, across)
+				for transposed := range 2 {
+					c := fp8Cases[(i+format*3+transposed*5)%len(fp8Cases)]
+					b.quantize(a, fmt.Sprint("fp8", s, format, transposed), c.largest, c.more, e, format, groups, rows,
+						cols, transposed)
 				}
 			}
 		}
 		for format, e := range formats {
-			for i, c := range eightCases {
-				b.eight(a, fmt.Sprint("eight of ", c, format), c.largest, c.more, e, format, 1, 9, 24, i%2)
+			for i, c := range fp8Cases {
+				b.quantize(a, fmt.Sprint("fp8 of ", c, format), c.largest, c.more, e, format, 1, 9, 24, i%2)
 			}
 		}
 	})
 }
 
-func (b bench) eight(a elem, what string, largest float64, more []float64, e num.FP8Format,
-	format, groups, rows, cols, across int) {
+func (b bench) quantize(a elem, what string, largest float64, more []float64, e num.FP8Format,
+	format, groups, rows, cols, transposed int) {
 	b.Helper()
 	n := groups * rows * cols
 	v := b.drawWide(n, uint64(n), largest, more...)
@@ -81,7 +81,7 @@ func (b bench) eight(a elem, what string, largest float64, more []float64, e num
 	x, parts := b.buffer(v), Blocks(n)
 	x.Skew = rows % 3 * b.size
 	part := a.buffer(nans(parts))
-	b.run("eight_most", 1, n, part, x, int64(n))
+	b.run("fp8_absmax", 1, n, part, x, int64(n))
 
 	most := 0.0
 	for _, v := range v {
@@ -89,7 +89,7 @@ func (b bench) eight(a elem, what string, largest float64, more []float64, e num
 	}
 	width := (cols + 15) / 16 * 16
 	y, scale := ints(make([]int32, groups*rows*width/4)), a.buffer(nans(1))
-	b.run("eight", groups*rows, width, y, x, part, scale, parts, groups, rows, cols, width, across, format)
+	b.run("fp8_quantize", groups*rows, width, y, x, part, scale, parts, groups, rows, cols, width, transposed, format)
 	back := 1 / e.Scale(most)
 	if got := a.values(scale)[0]; got != back {
 		b.Errorf("%s: the scale's inverse is %v, want %v", what, got, back)
@@ -100,7 +100,7 @@ func (b bench) eight(a elem, what string, largest float64, more []float64, e num
 		w := 0.0
 		if c < cols {
 			w = want[(g*rows+r)*cols+c]
-			if across == 1 {
+			if transposed == 1 {
 				w = want[(g*cols+c)*rows+r]
 			}
 		}
@@ -113,7 +113,7 @@ func (b bench) eight(a elem, what string, largest float64, more []float64, e num
 		}
 	}
 	rounded := b.buffer(nans(n))
-	b.run("eight_round", 1, n, rounded, x, part, parts, int64(n), format)
+	b.run("fp8_round", 1, n, rounded, x, part, parts, int64(n), format)
 	for i, got := range b.values(rounded) {
 		if w := want[i]; got != w && (got == got || w == w) && math.Abs(w) > 0x1p-130 {
 			b.Fatalf("%s: number %d is rounded to %v, want %v", what, i, got, w)

@@ -16,17 +16,17 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// An elem is a type in which kernels store numbers.
+// elem is a storage type of kernels.
 type elem struct {
 	name       string
 	size       int
-	unit, sums float64 // half the distance of 1 and the next number, as stored and as computed with
+	unit, sums float64 // unit roundoff of the storage type and of the compute type
 }
 
 var elems = []elem{{"f32", 4, 0x1p-24, 0x1p-24}, {"f64", 8, 0x1p-53, 0x1p-53}, {"bf16", 2, 0x1p-8, 0x1p-24},
 	{"f16", 2, 0x1p-11, 0x1p-24}}
 
-// computed is the type in which numbers of the type are computed with.
+// computed returns the compute type.
 func (e elem) computed() elem {
 	if e.name == "f64" {
 		return elems[1]
@@ -34,7 +34,7 @@ func (e elem) computed() elem {
 	return elems[0]
 }
 
-// buffer has numbers as the type stores them.
+// buffer returns a buffer with numbers in the storage type.
 func (e elem) buffer(v []float64) *emulate.Buffer {
 	b := &emulate.Buffer{}
 	for _, x := range v {
@@ -52,7 +52,7 @@ func (e elem) buffer(v []float64) *emulate.Buffer {
 	return b
 }
 
-// values are a buffer's numbers.
+// values returns a buffer's numbers.
 func (e elem) values(b *emulate.Buffer) []float64 {
 	v := make([]float64, len(b.Bytes)/e.size)
 	for i := range v {
@@ -70,7 +70,7 @@ func (e elem) values(b *emulate.Buffer) []float64 {
 	return v
 }
 
-// draw is n numbers of the type, from about -2 to 2, always the same ones for a name.
+// draw returns n numbers of the type, from about -2 to 2, which depend only on the name.
 func (e elem) draw(n int, name string) []float64 {
 	seed := uint64(n)
 	for _, c := range name {
@@ -84,7 +84,7 @@ func (e elem) draw(n int, name string) []float64 {
 	return e.values(e.buffer(v))
 }
 
-// nans are n numbers that a kernel must not read, or must overwrite.
+// nans returns n numbers that a kernel must not read, or must overwrite.
 func nans(n int) []float64 { return slices.Repeat([]float64{math.NaN()}, n) }
 
 func ints(v []int32) *emulate.Buffer {
@@ -103,8 +103,8 @@ func intsOf(b *emulate.Buffer) []int32 {
 	return v
 }
 
-// near wants numbers within the rounding of the result and, of what was computed, so many roundings of scale: the size
-// of the terms.
+// near checks that numbers are equal up to the rounding of the result, plus the given number of roundings
+// of scale, the size of the terms.
 func (e elem) near(t *testing.T, what string, got, want []float64, roundings, scale float64) {
 	t.Helper()
 	faults := 0
@@ -116,7 +116,7 @@ func (e elem) near(t *testing.T, what string, got, want []float64, roundings, sc
 		if d := math.Abs(g - w); !(d <= e.unit*math.Abs(w)*1.001+e.sums*roundings*scale) {
 			t.Errorf("%s[%d] is %v, want %v", what, i, g, w)
 			if os.Getenv("PLANC_MUTATION") != "" {
-				t.FailNow() // the fault is seen
+				t.FailNow() // the fault is detected
 			}
 			faults++
 			if faults == 5 {
@@ -126,7 +126,7 @@ func (e elem) near(t *testing.T, what string, got, want []float64, roundings, sc
 	}
 }
 
-// sourceFiles are the kernels' sources by name.
+// sourceFiles returns the kernels' sources by name.
 func sourceFiles(t testing.TB) map[string][]byte {
 	files := map[string][]byte{}
 	entries, err := fs.ReadDir(Sources, ".")
@@ -144,7 +144,7 @@ func sourceFiles(t testing.TB) map[string][]byte {
 	return files
 }
 
-// functions are the names of a file's functions.
+// functions returns the names of a file's functions.
 func functions(file string) (names []string) {
 	for _, k := range Table {
 		for _, s := range k.Types {
@@ -156,7 +156,7 @@ func functions(file string) (names []string) {
 	return names
 }
 
-// compiled are machines by file, made once.
+// compiled caches machines by file.
 var compiled sync.Map
 
 func TestMain(m *testing.M) {
@@ -178,7 +178,7 @@ var (
 	foldersMu sync.Mutex
 )
 
-// compile builds a file's kernels in a folder that goes when the tests end.
+// compile builds a file's kernels in a folder that is removed when the tests end.
 func compile(file string, files map[string][]byte) (*emulate.Machine, error) {
 	dir, err := os.MkdirTemp("", "planc-kernels-")
 	if err != nil {
@@ -190,7 +190,7 @@ func compile(file string, files map[string][]byte) (*emulate.Machine, error) {
 	return emulate.Build(dir, file, files, functions(file))
 }
 
-// needEmulation skips a test where kernels are not run.
+// needEmulation skips a test if kernels are not run.
 func needEmulation(t *testing.T) {
 	t.Helper()
 	if why := emulate.Skipped(); why != "" {
@@ -198,7 +198,7 @@ func needEmulation(t *testing.T) {
 	}
 }
 
-// A bench runs the kernels of one file with numbers of one type.
+// bench runs the kernels of one file with numbers of one type.
 type bench struct {
 	*testing.T
 	elem
@@ -216,7 +216,7 @@ func inEachType(t *testing.T, kernel string, test func(b bench)) {
 	}
 }
 
-// machineOf has a file's kernels, compiled once.
+// machineOf returns a file's kernels, compiled once.
 func machineOf(t *testing.T, file string) *emulate.Machine {
 	t.Helper()
 	needEmulation(t)
@@ -238,7 +238,7 @@ func kernelOf(name string) Kernel {
 	return Table[i]
 }
 
-// run launches a kernel for a size; arguments must be of the kinds that the table says.
+// run launches a kernel for a size. Arguments must have the kinds of the table.
 func (b bench) run(kernel string, rows, cols int, args ...any) {
 	b.Helper()
 	k := kernelOf(kernel)

@@ -1,8 +1,11 @@
-// The loss over rows of logits, of which a rank has columns lo to lo+n-1 of the vocabulary: log of the sum of exponentials and the
-// label's logit, in one pass, and the gradient of both in place of the logits; all in one where a rank has the whole vocabulary. Statistics are A.
+// The loss over rows of logits. A rank has columns lo to lo+n-1 of the vocabulary. Kernels compute the log
+// of the sum of exponentials and the label's logit in one pass, and the gradient of both in place of the
+// logits; cross_entropy does all of it at once if the rank has the whole vocabulary. Statistics have type
+// A.
 #include "base.cuh"
 
-// spread is sum_{j < valid} exp(x[j]-most) over a row, and most the largest of these; -Inf and 0 if valid is 0 or nothing is above -Inf.
+// spread returns sum_{j < valid} exp(x[j]-most) over a row, and sets most to the maximum. They are 0 and
+// -Inf if valid is 0 or no element is above -Inf.
 template <int N, class T> __device__ Acc<T> spread(const T* x, int valid, Acc<T>& most) {
 	typedef Acc<T> A;
 	const A none = -(A)__uint_as_float(0x7f800000u);
@@ -14,7 +17,7 @@ template <int N, class T> __device__ Acc<T> spread(const T* x, int valid, Acc<T>
 			if (j + k >= valid) v[k] = none;
 			most = Larger()(most, v[k]);
 		}
-		if (most == none) continue; // -Inf - -Inf is no number
+		if (most == none) continue; // -Inf - -Inf is NaN
 		sum *= expOf(top - most);
 		for (int k = 0; k < N; k++) sum += expOf(v[k] - most);
 		top = most;
@@ -24,15 +27,16 @@ template <int N, class T> __device__ Acc<T> spread(const T* x, int valid, Acc<T>
 	return overRow(top == none ? (A)0 : sum * expOf(top - most), Plus());
 }
 
-// logSpread is the log sum_{j < valid} exp(x[j]), -Inf where that is 0.
+// logSpread returns log sum_{j < valid} exp(x[j]), or -Inf if the sum is 0.
 template <int N, class T> __device__ Acc<T> logSpread(const T* x, int valid) {
 	Acc<T> most;
 	const Acc<T> sum = spread<N>(x, valid, most);
 	return sum == 0 ? most : most + logOf(sum);
 }
 
-// for i := range rows { l[i] = max + log sum_{j < valid} exp(x[i,j]-max); y[i] = x[i, ids[i]-lo] if lo <= ids[i] < lo+n, else 0 }
-// with max that of x[i,:valid]; -Inf if valid is 0. Either of l and y may be null.
+// for i := range rows { l[i] = max + log sum_{j < valid} exp(x[i,j]-max); y[i] = x[i, ids[i]-lo] if lo <=
+// ids[i] < lo+n, else 0 }
+// with max the maximum of x[i,:valid]. l[i] is -Inf if valid is 0. Either of l and y may be null.
 template <class T> __device__ void logsumexpPick(Acc<T>* l, Acc<T>* y, const T* x, const int* ids, int rows, int cols, int valid, int lo, int n) {
 	FOR_ROWS(i, rows) {
 		const T* xi = x + i * cols;
@@ -64,8 +68,9 @@ template <int N, class T> __device__ void gradRow(T* dx, const T* x, Acc<T> dl, 
 	}
 }
 
-// for i, j := range [rows, cols] { dx[i,j] = dl[i]*exp(x[i,j]-l[i]) if j < valid, else 0; dx[i,ids[i]-lo] += dy[i] if lo <= ids[i] < lo+n }
-// and 0 for the first where l[i] is -Inf. Without x the first is 0; without dy there is no second. dx may be x.
+// for i, j := range [rows, cols] { dx[i,j] = dl[i]*exp(x[i,j]-l[i]) if j < valid, else 0; dx[i,ids[i]-lo]
+// += dy[i] if lo <= ids[i] < lo+n }
+// The first term is 0 if l[i] is -Inf. Without x there is no first term, without dy no second. dx may be x.
 template <class T>
 __device__ void logsumexpPickGrad(T* dx, const Acc<T>* dl, const Acc<T>* dy, const T* x, const Acc<T>* l, const int* ids, int rows, int cols, int valid, int lo, int n) {
 	typedef Acc<T> A;
@@ -80,7 +85,8 @@ __device__ void logsumexpPickGrad(T* dx, const Acc<T>* dl, const Acc<T>* dy, con
 	}
 }
 
-// A row of crossEntropy. Who has the label's column reads it and, later, writes over it.
+// lossRow computes a row of crossEntropy. The thread with the label's column reads it and later overwrites
+// it.
 template <int N, class T> __device__ void lossRow(Acc<T>* ce, T* dx, Acc<T> dl, const T* x, int at, int cols) {
 	Acc<T> most;
 	const Acc<T> sum = spread<N>(x, cols, most);
@@ -88,8 +94,9 @@ template <int N, class T> __device__ void lossRow(Acc<T>* ce, T* dx, Acc<T> dl, 
 	gradRow<N>(dx, x, dl / sum, most, -dl, at, cols, cols);
 }
 
-// for i, j := range [rows, cols] { ce[i] = l - x[i,ids[i]]; dx[i,j] = dl[i]*exp(x[i,j]-l), less dl[i] where j = ids[i] }
-// with l the log sum_j exp(x[i,j]), and for an id that is no column l - 0. dx may be x.
+// for i, j := range [rows, cols] { ce[i] = l - x[i,ids[i]]; dx[i,j] = dl[i]*exp(x[i,j]-l), less dl[i] where
+// j = ids[i] }
+// with l the log sum_j exp(x[i,j]). For an id that is not a column, ce[i] is l. dx may be x.
 template <class T> __device__ void crossEntropy(Acc<T>* ce, T* dx, const Acc<T>* dl, const T* x, const int* ids, int rows, int cols) {
 	FOR_ROWS(i, rows) {
 		const int at = here(ids[i], 0, cols);

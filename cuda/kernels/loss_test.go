@@ -8,8 +8,8 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// logits are rows of a vocabulary part of n ids from lo on, of which valid are there; labels lie in it, beside it, and
-// at its edges.
+// logits are rows of a part of the vocabulary: n ids from lo on, of which valid exist. Labels lie inside
+// it, outside, and at its edges.
 type logits struct{ rows, cols, valid, lo int }
 
 var logitShapes = []logits{{1, 1, 1, 0}, {5, 40, 33, 100}, {9, 77, 77, 0}, {3, 1032, 1029, 7}, {2, 2051, 2050, 50000},
@@ -23,7 +23,7 @@ func (s logits) labels() []int32 {
 	return ids
 }
 
-// draw has rows with -Inf, NaN and numbers of a size that exp alone has not.
+// draw returns rows with -Inf, NaN and numbers whose exp would overflow.
 func (s logits) draw(b bench) []float64 {
 	x := b.draw(s.rows*s.cols, "logits")
 	row := func(i int) []float64 { return x[i*s.cols:][:s.cols] }

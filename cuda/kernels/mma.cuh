@@ -1,21 +1,22 @@
-// Products of tiles on tensor cores: fragments of 16 bits, sums in float. A warp makes 16 rows and 8 columns over 16 products at a time (mma.sync
-// m16n8k16); lane l has rows l/4 and l/4+8, columns 2*(l%4) and the one beside it.
+// Multiplication of tiles on tensor cores: 16-bit fragments, accumulated in float. A warp computes 16 rows
+// and 8 columns over 16 products at a time (mma.sync m16n8k16). Lane l has rows l/4 and l/4+8, columns
+// 2*(l%4) and the next one.
 #pragma once
 #include "base.cuh"
 
 #ifndef EMULATED
 __device__ inline u32 sharedAt(const void* p) { return (u32)__cvta_generic_to_shared(p); }
 
-// loadMatrices loads four matrices of 8x8: lane l names row l%8 of matrix l/8. A lane gets of each the two elements at its row and columns, or, if turned, of the
-// matrix turned about.
-template <bool turned> __device__ inline void loadMatrices(u32 (&r)[4], const void* row) {
-	if (turned)
+// loadMatrices loads four 8x8 matrices. Lane l passes the address of row l%8 of matrix l/8. A lane gets the
+// two elements at its row and columns of each matrix or, if transposed, of its transpose.
+template <bool transposed> __device__ inline void loadMatrices(u32 (&r)[4], const void* row) {
+	if (transposed)
 		asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(sharedAt(row)) : "memory");
 	else
 		asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(sharedAt(row)) : "memory");
 }
 
-// multiply is c += a*b.
+// multiply computes c += a*b.
 template <class T> __device__ inline void multiply(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1);
 template <> __device__ inline void multiply<bf16>(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
 	asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -26,14 +27,15 @@ template <> __device__ inline void multiply<f16>(float (&c)[4], const u32 (&a)[4
 		: "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// copy16 begins to copy 16 bytes to shared memory, of which those from bytes on are 0. copyGroup ends a group of them; copyWait waits for all groups but the last n.
+// copy16 starts copying 16 bytes to shared memory; those from bytes on are set to 0. copyGroup closes a
+// group of copies. copyWait waits for all groups except the last n.
 __device__ inline void copy16(void* to, const void* from, int bytes) {
 	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(sharedAt(to)), "l"(from), "r"(bytes) : "memory");
 }
 __device__ inline void copyGroup() { asm volatile("cp.async.commit_group;" : : : "memory"); }
 template <int n> __device__ inline void copyWait() { asm volatile("cp.async.wait_group %0;" : : "n"(n) : "memory"); }
 
-// twoOf are two numbers as T holds them, lo in the lower half.
+// twoOf packs two numbers, rounded to T, with lo in the lower half.
 template <class T> __device__ inline u32 twoOf(float lo, float hi);
 template <> __device__ inline u32 twoOf<bf16>(float lo, float hi) {
 	u32 y;
@@ -46,7 +48,7 @@ template <> __device__ inline u32 twoOf<f16>(float lo, float hi) {
 	return y;
 }
 #else
-template <bool turned> inline void loadMatrices(u32 (&r)[4], const void* row) { emulate::loadMatrices(r, row, turned); }
+template <bool transposed> inline void loadMatrices(u32 (&r)[4], const void* row) { emulate::loadMatrices(r, row, transposed); }
 template <class T> inline void multiply(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
 	emulate::multiply(c, a, b0, b1, [](unsigned short x) { return wide(T{x}); });
 }
@@ -56,10 +58,12 @@ template <int n> inline void copyWait() { emulate::copyWait(n); }
 template <class T> inline u32 twoOf(float lo, float hi) { return narrow<T>(lo).bits | (u32)narrow<T>(hi).bits << 16; }
 #endif
 
-// Rows of a tile in shared memory are 16 bytes more than their D elements apart: eight rows at one column then lie in different banks.
+// pitch is the distance of rows of a tile in shared memory: D elements plus 16 bytes, so that eight rows at
+// one column are in different banks.
 template <int D> constexpr int pitch = D + 8;
 
-// fetch begins to copy n rows of x, which are ld apart, to a tile of R rows; the others are 0. Where x is not aligned it copies at once. All 128 threads call it.
+// fetch starts copying n rows of x, which are ld apart, to a tile of R rows, and sets the others to 0. If x
+// is not aligned, it copies at once. All 128 threads must call it.
 template <int D, int R, class T> __device__ inline void fetch(T* tile, const T* x, i64 ld, int n, bool packs) {
 	for (int u = threadIdx.y * 32 + threadIdx.x; u < R * (D / 8); u += 128) {
 		const int r = u / (D / 8), c = u % (D / 8) * 8;
@@ -72,13 +76,13 @@ template <int D, int R, class T> __device__ inline void fetch(T* tile, const T* 
 	}
 }
 
-// loadLeft is the left operand of 16 rows from row on and 16 columns from column on.
+// loadLeft loads the left operand: 16 rows from row on and 16 columns from column on.
 template <int D, class T> __device__ inline void loadLeft(u32 (&a)[4], const T* tile, int row, int column) {
 	const int lane = threadIdx.x;
 	loadMatrices<false>(a, tile + (row + lane % 16) * pitch<D> + column + lane / 16 * 8);
 }
 
-// timesRows is s += a * tile^T for M times 16 rows of a and the N rows of a tile.
+// timesRows computes s += a * tile^T for M times 16 rows of a and the N rows of a tile.
 template <int D, int N, int M, class T> __device__ inline void timesRows(float (&s)[M][N / 8][4], const u32 (&a)[M][D / 16][4], const T* tile) {
 	const int lane = threadIdx.x;
 #pragma unroll
@@ -95,7 +99,7 @@ template <int D, int N, int M, class T> __device__ inline void timesRows(float (
 		}
 }
 
-// timesTile is out += p * tile for M times 16 rows of p, rounded to T, and the N rows of a tile.
+// timesTile computes out += p * tile for M times 16 rows of p, rounded to T, and the N rows of a tile.
 template <int D, int N, int M, class T> __device__ inline void timesTile(float (&out)[M][D / 8][4], const float (&p)[M][N / 8][4], const T* tile) {
 	const int lane = threadIdx.x;
 #pragma unroll
@@ -118,7 +122,7 @@ template <int D, int N, int M, class T> __device__ inline void timesTile(float (
 	}
 }
 
-// writeTwo writes two numbers that follow each other.
+// writeTwo writes two consecutive numbers.
 template <class T> __device__ inline void writeTwo(T* to, float a, float b, bool packs) {
 	if (packs)
 		*(u32*)to = twoOf<T>(a, b);

@@ -1,7 +1,8 @@
-// What moves numbers: between types, into sums, between rows, between the memories of ranks on one device; and dropout.
+// Copies of numbers: between types, into sums, between rows, and between the memories of ranks on one
+// device; and dropout.
 #include "base.cuh"
 
-// for i := range y { y[i] = x[i], rounded; by way of float32, as num.Convert has it }
+// for i := range y { y[i] = x[i], rounded, through float32 like num.Convert }
 template <class U, class T> __device__ void cast(U* y, const T* x, i64 n) {
 	constexpr int most = packed<T> > packed<U> ? packed<T> : packed<U>;
 	flat<most>(n, aligned<T>(packed<T>, x, (const T*)y), [&](i64 i, auto width) {
@@ -28,7 +29,7 @@ template <class G, class T> __device__ void accumulate(G* grad, const T* x, i64 
 	});
 }
 
-// copyRow copies a row as it is.
+// copyRow copies a row without conversion.
 template <class T> __device__ void copyRow(T* y, const T* x, int cols) {
 	if (aligned<T>(packed<T>, x, y)) {
 		const int end = cols / packed<T> * packed<T>;
@@ -39,7 +40,7 @@ template <class T> __device__ void copyRow(T* y, const T* x, int cols) {
 	FOR_COLS(j, cols, 1) y[j] = x[j];
 }
 
-// for i, k := range [outer, times] { y[i,k] = a[i,k], of width elements, and behind it b[i], of more }
+// for i, k := range [outer, times] { y[i,k] = a[i,k], of width elements, followed by b[i], of more }
 template <class T> __device__ void join(T* y, const T* a, const T* b, int outer, int times, int width, int more) {
 	FOR_ROWS(i, (i64)outer * times) {
 		T* to = y + i * (width + more);
@@ -53,8 +54,9 @@ template <class T> __device__ void part(T* y, const T* x, int rows, int cols, in
 	FOR_ROWS(i, rows) copyRow(y + i * cols, x + i * n + at, cols);
 }
 
-// pieces calls f(own, at, width) with the pieces of columns [lo, hi) of parts laid behind each other that are consecutive in the dim's own order: where each is
-// there, and among the parts. zigzag is 0, or the n of comm.AllGatherZigzag.
+// pieces calls f(own, at, width) for the pieces of columns [lo, hi) of concatenated parts that are
+// contiguous in the dim's own order: own is the position in that order, at the position among the parts.
+// zigzag is 0, or the n of comm.AllGatherZigzag.
 template <class F> __device__ void pieces(int lo, int hi, int total, int zigzag, F f) {
 	const int chunk = zigzag > 0 ? total / (2 * zigzag) : total;
 	while (lo < hi) {
@@ -64,8 +66,10 @@ template <class F> __device__ void pieces(int lo, int hi, int total, int zigzag,
 	}
 }
 
-// for i, o := range [members, outer] { for j := range inner { if i*inner+j < total { y[o, own(i*inner+j)] = x[i,o,j] } } }
-// with own(c) = c or, in the zigzag order of n = zigzag parts, where its column c is in the dim's own order.
+// for i, o := range [members, outer] { for j := range inner { if i*inner+j < total { y[o, own(i*inner+j)] =
+// x[i,o,j] } } }
+// with own(c) = c or, in the zigzag order of n = zigzag parts, the position of its column c in the dim's
+// own order.
 template <class T> __device__ void gather(T* y, const T* x, int outer, int members, int inner, int total, int zigzag) {
 	FOR_ROWS(i, (i64)members * outer) {
 		const int lo = i / outer * inner;
@@ -76,7 +80,7 @@ template <class T> __device__ void gather(T* y, const T* x, int outer, int membe
 }
 
 // for i, o := range [count, outer] { for j := range inner { y[i,o,j] = x[o, own((first+i)*inner+j)] } }
-// of x [outer, total], with own as gather has it: parts from number first on.
+// for x [outer, total], with own as in gather: parts from number first on.
 template <class T> __device__ void scatter(T* y, const T* x, int outer, int first, int count, int inner, int total, int zigzag) {
 	FOR_ROWS(i, (i64)count * outer) {
 		const int lo = (first + i / outer) * inner;
@@ -96,7 +100,7 @@ template <class T> __device__ void fill(T* y, double value, i64 n) {
 	});
 }
 
-// for i := range x { x[i] = x[i] as R holds it }
+// for i := range x { x[i] = x[i] rounded to R }
 template <class R> __device__ void roundAs(float* x, i64 n) {
 	flat<4>(n, aligned<float>(4, x), [&](i64 i, auto width) {
 		constexpr int N = decltype(width)::value;
@@ -107,7 +111,7 @@ template <class R> __device__ void roundAs(float* x, i64 n) {
 	});
 }
 
-// joinAt is the members' element j, joined in the members' order.
+// joinAt returns the members' elements j, reduced in the members' order.
 template <class T, class F> __device__ Acc<T> joinAt(const T* const* members, int count, i64 j, F op) {
 	Acc<T> v = wide(members[0][j]);
 	for (int i = 1; i < count; i++) v = op(v, wide(members[i][j]));
@@ -144,14 +148,14 @@ template <class T> __device__ void allReduceLSE(T* const* members, int count, i6
 }
 
 // for i, j := range [rows, cols] { y[i,j] = members[0][i,at+j] + members[1][i,at+j] + ... }
-// of members [rows, total].
+// for members [rows, total].
 template <class T> __device__ void reduceScatter(T* y, const T* const* members, int count, int rows, int cols, int total, int at) {
 	FOR_ROWS(i, rows) FOR_COLS(j, cols, 1)
 		y[i * cols + j] = narrow<T>(joinAt<T>(members, count, i * total + at + j, Plus()));
 }
 
-// globalRow is the index in the whole tensor of a local row's first element: view has the number of dims, then for up to four of
-// them local and global sizes, offset, half and then, as cpu.GlobalView has them.
+// globalRow returns the global index of a local row's first element. view has the number of dims, then for
+// up to four of them the local and global sizes, offset, half and then, like cpu.GlobalView.
 __device__ inline u64 globalRow(const int* view, i64 i) {
 	const int last = view[0] - 1, *local = view + 1, *global = view + 5, *offset = view + 9, *half = view + 13, *then = view + 17;
 	i64 at = offset[last], step = global[last];
@@ -198,7 +202,8 @@ template <class T> __device__ void dropout(T* y, const T* x, const int* view, co
 	}
 EACH_TYPE(MOVE)
 
-// Geometry: members*outer rows of inner elements; fill and round_as flat. Numbers are moved as they are, ids too.
+// Geometry: members*outer rows of inner elements; fill and round_as are flat. Numbers, including ids, are
+// copied without conversion.
 #define PARTS(T, t)                                                                                                                \
 	KERNEL gather_##t(T* y, const T* x, int outer, int members, int inner, int total, int zigzag) {                                \
 		gather<T>(y, x, outer, members, inner, total, zigzag);                                                                     \

@@ -14,12 +14,12 @@ import (
 	"github.com/planc-dev/planc/runtime/rng"
 )
 
-// elemOf is the type of a suffix.
+// elemOf returns the type of a suffix.
 func elemOf(name string) elem {
 	return elems[slices.IndexFunc(elems, func(e elem) bool { return e.name == name })]
 }
 
-// edges are numbers at which roundings change.
+// edges are numbers at which rounding changes.
 var edges = []float64{0, math.Copysign(0, -1), 1, 1 + 0x1p-8, 1 + 3*0x1p-8, 1 + 0x1p-11, 1 + 3*0x1p-11, 65504, 65519,
 	65520, -65536, 0x1p-24, 0x1p-25, 0x1.8p-25, 0x1p-14,
 	3.3895313892515355e38, 3.4e38, 1e39, 1e-45, 1e-46, math.Inf(1), math.Inf(-1), math.NaN(), 0x1.fffffp-15, 0x1p-140}
@@ -36,7 +36,7 @@ func TestCast(t *testing.T) {
 			v := x.values(x.buffer(append(slices.Clone(edges), x.draw(301, "x")...)))
 			want := make([]float64, len(v))
 			for i := range v {
-				want[i] = y.values(y.buffer([]float64{v[i]}))[0] // by num.ToBF16 and num.ToF16
+				want[i] = y.values(y.buffer([]float64{v[i]}))[0] // uses num.ToBF16 and num.ToF16
 			}
 			for _, n := range []int{len(v), 304, 3} {
 				out, in := y.buffer(nans(n)), x.buffer(v[:n])
@@ -47,7 +47,7 @@ func TestCast(t *testing.T) {
 					t.Fatal(err)
 				}
 				y.near(t, "cast_"+pair, y.values(out), want[:n], 0, 0)
-				for i, w := range want[:n] { // the nearest, not one beside it
+				for i, w := range want[:n] { // the nearest number, not a neighbour
 					if g := y.values(out)[i]; g != w && w == w {
 						t.Errorf("cast_%s of %v is %v, want %v", pair, v[i], g, w)
 					}
@@ -166,7 +166,7 @@ func TestDropout(t *testing.T) {
 	})
 }
 
-// viewOf is a view as the kernel reads it.
+// viewOf encodes a view for the kernel.
 func viewOf(v cpu.GlobalView) []int32 {
 	out := []int32{int32(v.N)}
 	for _, a := range [][4]int{v.Local, v.Global, v.Offset, v.Half, v.Then} {

@@ -10,21 +10,21 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels/emulate"
 )
 
-// A mutation is a fault put into a kernel, which a test must see.
+// mutation is a fault in a kernel's source that a test must detect.
 type mutation struct{ file, right, wrong, test string }
 
 var mutations = []mutation{
-	{"fp8.cu", "> 0x600000", "> 0x700000", "TestEight"},
-	{"fp8.cu", "+ (bits >> shift & 1);", ";", "TestEight"},
-	{"fp8.cu", "		__syncthreads(); // the tile is there\n", "", "TestEight"},
-	{"fp8.cu", "i0 + i >= rows ||", "", "TestEight"},
-	{"fp8.cu", "v[k] < 0 ? -v[k] : v[k]", "v[k]", "TestEight"},
+	{"fp8.cu", "> 0x600000", "> 0x700000", "TestFP8"},
+	{"fp8.cu", "+ (bits >> shift & 1);", ";", "TestFP8"},
+	{"fp8.cu", "		__syncthreads(); // the tile is complete\n", "", "TestFP8"},
+	{"fp8.cu", "i0 + i >= rows ||", "", "TestFP8"},
+	{"fp8.cu", "v[k] < 0 ? -v[k] : v[k]", "v[k]", "TestFP8"},
 	{"norm.cu", "mean = overRow(mean, Plus()) / cols;", "mean = overRow(mean, Plus()) / (cols + 1);", "TestNorms$"},
 	{"norm.cu", "rootOf(square + (A)eps)", "rootOf(square)", "TestNormsDX"},
 	{"norm.cu", "write<N>(sum + i * cols + j, v);", "", "TestNormsOfSums"},
 	{"norm.cu", "*to = acc ? *to + sum[k] : sum[k];", "*to = sum[k];", "TestNormsDGain"},
 	{"norm.cu", "for (int y = 1; y < 8; y++)", "for (int y = 1; y < 7; y++)", "TestNormsDGain"},
-	{"base.cuh", "	__syncthreads(); // the last call's have been read\n", "", "TestNorms$"},
+	{"base.cuh", "	__syncthreads(); // the values of the previous call have been read\n", "", "TestNorms$"},
 	{"base.cuh", "return cols % packed<T> == 0 && ((... | (u64)p) & 15) == 0;", "return true;", "TestNorms$"},
 	{"base.cuh", "return bf16{narrowBF16(x)};", "return bf16{(unsigned short)(__float_as_uint(x) >> 16)};",
 		"TestNorms$"},
@@ -47,7 +47,7 @@ var mutations = []mutation{
 	{"step.cu", "pair[1] = *loss - *loss != 0;", "pair[1] = 0;", "TestStepNumbers"},
 	{"step.cu", "key = keyed(key, step[1]);", "", "TestDropKeys"},
 	{"step.cu", "*skipped != 0 ? n + i : i", "i", "TestChoose"},
-	{"step.cu", "int more = *spoiled != 0;", "int more = 0;", "TestExceeds"},
+	{"step.cu", "int more = *retried != 0;", "int more = 0;", "TestExceeds"},
 	{"experts.cu", "out += index[i] == -1 - e;", "out += index[i] == -e;", "TestCensus"},
 	{"reduce.cu", "|| pair[2] != 0", "", "TestClip"},
 	{"base.cuh", "key << 23 | key >> 41", "key << 41 | key >> 23", "TestDropKeys"},
@@ -57,7 +57,7 @@ var mutations = []mutation{
 	{"attention.cuh", "ds *= softcapGrad(x * (A)s.scale, (A)s.softcap);", "ds *= 1;", "TestAttentionGrad$"},
 	{"attention.cuh", "p * (z * dp - dot)", "p * (dp - dot)", "TestAttentionGrad$"},
 	{"attention.cuh", "s.seqAll;", "s.seq;", "TestAttention$"},
-	{"attention.cu", "		__syncthreads(); // what was there has been read\n", "", "TestAttention$"},
+	{"attention.cu", "		__syncthreads(); // the previous contents have been read\n", "", "TestAttention$"},
 	{"attention.cu", "		__syncthreads(); // p and factor have been read\n", "", "TestAttention$"},
 	{"attention.cu", "out[r] *= factor[firstRow<W>() + r];", "", "TestAttention$"},
 	{"attention.cu", "sum[r] = top[r] == none ? 0 : 1;", "sum[r] = 0;", "TestAttention$"},
@@ -67,7 +67,7 @@ var mutations = []mutation{
 		"TestAttentionOnTensorCores"},
 	{"attention_mma.cu", "		__syncthreads(); // this step's tiles have been read\n", "",
 		"TestAttentionOnTensorCores"},
-	{"attention_mma.cu", "		__syncthreads(); // this step's tiles are there\n", "", "TestAttentionOnTensorCores"},
+	{"attention_mma.cu", "		__syncthreads(); // this step's tiles have arrived\n", "", "TestAttentionOnTensorCores"},
 	{"attention_mma.cu", "copyWait<1>();", "copyWait<2>();", "TestAttentionOnTensorCores"},
 	{"attention_mma.cu", "j0 + N <= end && allSee", "allSee", "TestAttentionOnTensorCores"},
 	{"attention_mma.cu", "|| threadIdx.x % 4 > 0 ? 0 : 1", "? 0 : 1", "TestAttentionOnTensorCores"},
@@ -95,9 +95,9 @@ var mutations = []mutation{
 	{"loss.cu", "none || j + k >= valid ?", "(none && false) || j + k >= valid ?", "TestLogSumExpAndPickGrad"},
 	{"rope.cu", "i % seq * half, *s", "i * half, *s", "TestRope"},
 	{"rope.cu", "(k < from ? k : k + turn)", "k + turn", "TestRope"},
-	{"embed.cu", "		__syncthreads(); // what was summed before has been read\n", "", "TestEmbedGrad"},
+	{"embed.cu", "		__syncthreads(); // the previous sums have been read\n", "", "TestEmbedGrad"},
 	{"embed.cu", "const T* row = r < 0 ? nullptr :", "const T* row =", "TestEmbed$"},
-	{"experts.cu", "		__syncthreads(); // the last counts have been read\n", "", "TestExperts|TestTallyAndLimit"},
+	{"experts.cu", "		__syncthreads(); // the previous counts have been read\n", "", "TestExperts|TestTallyAndLimit"},
 	{"experts.cu", "if (k >= filled) from", "if (k > filled) from", "TestExperts"},
 	{"experts.cu", "(mine < 0 && e == 0 && i < choices)", "false", "TestExperts"},
 	{"experts.cu", "acc ? y + j : nullptr", "y + j", "TestExperts"},
@@ -111,7 +111,7 @@ var mutations = []mutation{
 	{"route.cu", "n + i / tokens * experts", "n", "TestBalance"},
 }
 
-// mutate puts the fault of PLANC_MUTATION into the sources.
+// mutate applies the fault that PLANC_MUTATION selects to the sources.
 func mutate(t testing.TB, files map[string][]byte) {
 	i, err := strconv.Atoi(os.Getenv("PLANC_MUTATION"))
 	if err != nil {
@@ -124,7 +124,7 @@ func mutate(t testing.TB, files map[string][]byte) {
 	files[m.file] = bytes.ReplaceAll(files[m.file], []byte(m.right), []byte(m.wrong))
 }
 
-// Each mutation fails its test: it is run again, in a process of its own, with the fault in the source.
+// Each mutation fails its test, which runs again in a separate process with the fault in the source.
 func TestMutations(t *testing.T) {
 	if os.Getenv("PLANC_EMULATE") != "must" || os.Getenv("PLANC_MUTATION") != "" {
 		t.Skip("takes minutes; PLANC_EMULATE=must runs it")
@@ -132,7 +132,7 @@ func TestMutations(t *testing.T) {
 	for i, m := range mutations {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
-			// this process has one for each core
+			// there is one such process for each core
 			cmd := exec.Command(os.Args[0], "-test.run="+m.test, "-test.timeout=5m", "-test.parallel=1")
 			cmd.Env = append(os.Environ(), "PLANC_MUTATION="+strconv.Itoa(i))
 			out, err := cmd.CombinedOutput()

@@ -1,12 +1,12 @@
-// Norms over the rows of x, alone and with the addition of a residual before them, and their gradients.
+// Norms over the rows of x, with an optional addition of a residual before, and their gradients.
 //
-// A row's mean and deviation are computed anew in the gradients: they cost less than keeping them would. The gradient
-// of a gain is a sum over rows, in two fixed trees: parts of the rows, then the parts.
+// The gradients recompute a row's mean and deviation, because that costs less than storing them. The
+// gradient of a gain is a sum over rows in two fixed steps: over parts of the rows, then over the parts.
 #include "base.cuh"
 
 template <class A> struct Moments { A mean, r; };
 
-// moments are a row's mean, 0 if that is not subtracted, and the inverse of its deviation.
+// moments returns a row's mean (0 if it is not subtracted) and the inverse of its deviation.
 template <bool Centred, int N, class T> __device__ Moments<Acc<T>> moments(const T* x, int cols, double eps) {
 	typedef Acc<T> A;
 	A mean = 0, square = 0, v[N];
@@ -38,7 +38,7 @@ __device__ void normRows(T* y, T* sum, const T* x, const T* residual, const T* g
 				for (int k = 0; k < N; k++) v[k] += w[k];
 				write<N>(sum + i * cols + j, v);
 			}
-			xi = sum + i * cols; // each thread reads back what it wrote
+			xi = sum + i * cols; // each thread reads what it wrote itself
 		}
 		const Moments<A> m = moments<Centred, N>(xi, cols, eps);
 		FOR_COLS(j, cols, N) {
@@ -51,8 +51,9 @@ __device__ void normRows(T* y, T* sum, const T* x, const T* residual, const T* g
 	}
 }
 
-// for i := range rows { s = x[i] (+ residual[i], which is left in sum[i], if sum); y[i] = (s-mean)*r * (unit+gain) (+ bias, if bias) }
-// with mean that of s, or 0 if not Centred, and r = 1/sqrt(mean((s-mean)^2) + eps).
+// for i := range rows { s = x[i] (+ residual[i], and sum[i] = s, if sum); y[i] = (s-mean)*r * (unit+gain)
+// (+ bias, if bias) }
+// with the mean of s, or 0 if not Centred, and r = 1/sqrt(mean((s-mean)^2) + eps).
 template <bool Centred, class T>
 __device__ void norm(T* y, T* sum, const T* x, const T* residual, const T* gain, const T* bias, int rows, int cols, double eps, int unit) {
 	if (aligned<T>(cols, y, sum, x, residual, gain, bias))
@@ -91,8 +92,9 @@ __device__ void normDXRows(T* dx, const T* dy, const T* more, const T* x, const 
 	}
 }
 
-// for i := range rows { g = dy[i]*(unit+gain); dx[i] = r * (g - mean(g) - xhat*mean(g*xhat)) (+ more[i], if more) }
-// with xhat = (x[i]-mean)*r; without mean(g) if not Centred. dx may be dy, x or more.
+// for i := range rows { g = dy[i]*(unit+gain); dx[i] = r * (g - mean(g) - xhat*mean(g*xhat)) (+ more[i], if
+// more) }
+// with xhat = (x[i]-mean)*r, and without mean(g) if not Centred. dx may be dy, x or more.
 template <bool Centred, class T>
 __device__ void normDX(T* dx, const T* dy, const T* more, const T* x, const T* gain, int rows, int cols, double eps, int unit) {
 	if (aligned<T>(cols, dx, dy, more, x, gain))
@@ -136,8 +138,9 @@ template <int N, class T> __device__ void normDGainCols(Acc<T>* part, const T* d
 	}
 }
 
-// for p, j := range [parts, cols] { part[p,j] = sum of dy[i,j] * (x[i,j]-stats[i])*stats[rows+i] over the p-th of the rows (+ part[p,j] if acc) }
-// with parts those of the grid; sum_rows then sums the parts.
+// for p, j := range [parts, cols] { part[p,j] = sum of dy[i,j] * (x[i,j]-stats[i])*stats[rows+i] over the
+// p-th part of the rows (+ part[p,j] if acc) }
+// with the parts of the grid. sum_rows then sums the parts.
 template <class T> __device__ void normDGain(Acc<T>* part, const T* dy, const T* x, const Acc<T>* stats, int rows, int cols, int acc) {
 	if (aligned<T>(cols, dy, x))
 		normDGainCols<packed<T>>(part, dy, x, stats, rows, cols, acc);
@@ -145,7 +148,7 @@ template <class T> __device__ void normDGain(Acc<T>* part, const T* dy, const T*
 		normDGainCols<1>(part, dy, x, stats, rows, cols, acc);
 }
 
-// Geometry: rows (launch.go), norm_dgain: columns.
+// Geometry: rowwise; norm_dgain is columnwise (launch.go).
 #define NORM(T, t)                                                                                                                 \
 	KERNEL rms_norm_##t(T* y, T* sum, const T* x, const T* residual, const T* gain, int rows, int cols, double eps, int unit) {        \
 		norm<false, T>(y, sum, x, residual, gain, nullptr, rows, cols, eps, unit);                                                     \

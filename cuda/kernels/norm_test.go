@@ -8,7 +8,7 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// sizes are rows × cols that a warp has, with and without whole packs, and that a block has.
+// sizes lists rows × cols for a warp, with and without whole packs, and for a block.
 var sizes = [][2]int{{1, 1}, {3, 5}, {9, 64}, {2, 33}, {17, 136}, {2, 1032}, {3, 2051}}
 
 func TestNorms(t *testing.T) {
@@ -20,7 +20,7 @@ func TestNorms(t *testing.T) {
 			n := rows * cols
 			x, gain, bias := b.draw(n, "x"), b.draw(cols, "gain"), b.draw(cols, "bias")
 			if cols > 32 {
-				x[n-1] = 6e4 // of a size that float16 has
+				x[n-1] = 6e4 // near the limit of float16
 			}
 			want := make([]float64, n)
 			k.RMSNorm(want, x, gain, rows, cols, eps, true)
@@ -36,7 +36,7 @@ func TestNorms(t *testing.T) {
 	})
 }
 
-// A residual is added first, and the sum kept as the type holds it.
+// A residual is added first, and the sum is stored in the storage type.
 func TestNormsOfSums(t *testing.T) {
 	inEachType(t, "rms_norm", func(b bench) {
 		rows, cols := 5, 72
@@ -53,7 +53,7 @@ func TestNormsOfSums(t *testing.T) {
 		b.near(b.T, "sum", b.values(sum), s, 0, 0)
 		b.near(b.T, "y", b.values(y), want, 40, 6)
 		cpu.Table[float64]().LayerNorm(want, s, gain, nil, rows, cols, 1e-6)
-		sum = b.buffer(x) // in the place of x
+		sum = b.buffer(x) // in place of x
 		b.run("layer_norm", rows, cols, y, sum, sum, b.buffer(residual), b.buffer(gain), nil, rows, cols, 1e-6)
 		b.near(b.T, "centred sum", b.values(sum), s, 0, 0)
 		b.near(b.T, "centred y", b.values(y), want, 80, 6)
@@ -88,7 +88,7 @@ func TestNormsDX(t *testing.T) {
 	})
 }
 
-// minNorm is the least root mean square of the rows.
+// minNorm returns the smallest root mean square of the rows.
 func minNorm(x []float64, rows, cols int, centred bool) float64 {
 	least := math.Inf(1)
 	for i := range rows {
@@ -141,7 +141,7 @@ func TestNormsDGain(t *testing.T) {
 	})
 }
 
-// sumParts adds parts to what was there.
+// sumParts adds parts to the previous values.
 func sumParts(old, part []float64, parts int) []float64 {
 	sum := append([]float64(nil), old...)
 	for p := range parts {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Every source compiles for the oldest and the newest GPUs, without a word from the compiler.
+// Every source compiles for the oldest and the newest GPUs, without warnings.
 func TestNvcc(t *testing.T) {
 	nvcc, err := exec.LookPath("nvcc")
 	if err != nil {

@@ -1,20 +1,22 @@
-// Updates of parameters over flat shards. What changes from step to step is read from the device's memory, so that a
-// captured graph does it: clip is what kernel clip leaves, rates are the host's.
+// Parameter updates over flat shards. Values that change from step to step are read from device memory, so
+// that a captured graph works. clip is the output of kernel clip, rates come from the host.
 //
-// P, G and M are the types of parameters, gradients and moments. The arithmetic is float's, or double's. With a master
-// copy that has the parameter, and p becomes it, rounded.
+// P, G and M are the types of parameters, gradients and moments. The arithmetic is in float, or in double
+// for double. If there is a master copy, it holds the parameter, and p becomes the rounded copy.
 #include "base.cuh"
 
-// Chance is what rounds to bf16 by chance: up with the probability of how far a number is above the one below it, by the bits that number
-// j of the key's stream begins with, where j is the element's number in the whole model: so that every plan rounds alike. A null key rounds
-// to the nearest. numbers are {from, first, digits, width, stride, width, stride, ...}: element i has number first + sum of digit*stride of
-// the digits of from+i in a system with these widths as bases, the first varying fastest (runtime.Numbers).
-struct Chance {
+// Stochastic rounds to bf16 stochastically: up with a probability equal to the number's distance from the
+// lower neighbour. The random bits are the first ones of number j of the key's stream, with j the element's
+// number in the whole model, so that every plan rounds alike. A null key rounds to nearest. numbers are
+// {from, first, digits, width, stride, width, stride, ...}: element i has the number first + sum of
+// digit*stride over the digits of from+i in the mixed-radix system with these widths as bases, the first
+// digit varying fastest (runtime.Numbers).
+struct Stochastic {
 	const i64 *key, *numbers;
-	u64 next; // element's number
-	i64 runs; // how many elements have the numbers that follow
+	u64 next; // number of the next element
+	i64 runs; // how many elements have consecutive numbers from there
 
-	__device__ Chance(const i64* key, const i64* numbers) : key(key), numbers(numbers), next(0), runs(0) {}
+	__device__ Stochastic(const i64* key, const i64* numbers) : key(key), numbers(numbers), next(0), runs(0) {}
 
 	__device__ void find(u64 i) {
 		i += numbers[0];
@@ -27,11 +29,11 @@ struct Chance {
 		}
 	}
 
-	// round is for element i, behind those before it.
+	// round rounds element i. Calls must be in order.
 	template <class P> __device__ P round(Acc<P> x, i64 i) { return narrow<P>(x); }
 };
 
-template <> __device__ inline bf16 Chance::round<bf16>(float x, i64 i) {
+template <> __device__ inline bf16 Stochastic::round<bf16>(float x, i64 i) {
 	if (key == nullptr) return narrow<bf16>(x);
 	if (runs == 0) find(i);
 	runs--;
@@ -39,14 +41,14 @@ template <> __device__ inline bf16 Chance::round<bf16>(float x, i64 i) {
 	return x - x != 0 ? narrow<bf16>(x) : bf16{(unsigned short)((__float_as_uint(x) + bits) >> 16)};
 }
 
-template <class P, int N> __device__ void putParam(P* p, Acc<P>* master, const Acc<P> (&x)[N], Chance chance, i64 i) {
+template <class P, int N> __device__ void putParam(P* p, Acc<P>* master, const Acc<P> (&x)[N], Stochastic rounding, i64 i) {
 	if (master != nullptr) write<N>(master + i, x);
 	if constexpr (N == 1) {
-		p[i] = chance.round<P>(x[0], i);
+		p[i] = rounding.round<P>(x[0], i);
 	} else {
 		for (int k = 0; k < N; k += packed<P>) {
 			Pack<P> q;
-			for (int j = 0; j < packed<P>; j++) q.at[j] = chance.round<P>(x[k + j], i + k + j);
+			for (int j = 0; j < packed<P>; j++) q.at[j] = rounding.round<P>(x[k + j], i + k + j);
 			*(Pack<P>*)(p + i + k) = q;
 		}
 	}
@@ -58,8 +60,9 @@ template <class A> struct AdamRates { A step, root, shrink, decay, b1, c1, b2, c
 //	g' = clip*g + decay*p; m = b1*m + c1*g'; v = b2*v + c2*g'^2
 //	p = shrink*p - step*m/(sqrt(v)*root + eps)
 // }
-// unless clip[2], which says to skip the step. clip is clip[1]; rates are step = lr/(1-b1^t), root = 1/sqrt(1-b2^t), shrink = 1-lr*wd and
-// decay = 0 of AdamW, 1 and wd of Adam, b1, 1-b1, b2, 1-b2, eps.
+// unless clip[2] is set, which skips the step. clip is clip[1]. rates are step = lr/(1-b1^t), root =
+// 1/sqrt(1-b2^t), then shrink = 1-lr*wd and decay = 0 for AdamW, or 1 and wd for Adam, then b1, 1-b1, b2,
+// 1-b2, eps.
 template <class P, class G, class M>
 __device__ void adam(P* p, Acc<P>* master, const G* g, M* m, M* v, const double* clip, const double* rates, const i64* key, const i64* numbers, i64 n) {
 	typedef Acc<P> A;
@@ -83,12 +86,12 @@ __device__ void adam(P* p, Acc<P>* master, const G* g, M* m, M* v, const double*
 		}
 		write<N>(m + i, first);
 		write<N>(v + i, second);
-		putParam<P, N>(p, master, x, Chance(key, numbers), i);
+		putParam<P, N>(p, master, x, Stochastic(key, numbers), i);
 	});
 }
 
 // for i := range p { m = momentum*m + clip*g + wd*p; p -= lr*m }
-// unless clip[2]; rates are lr, momentum, wd. m may be null where momentum is 0.
+// unless clip[2] is set. rates are lr, momentum, wd. m may be null if momentum is 0.
 template <class P, class G, class M>
 __device__ void sgd(P* p, Acc<P>* master, const G* g, M* m, const double* clip, const double* rates, const i64* key, const i64* numbers, i64 n) {
 	typedef Acc<P> A;
@@ -107,12 +110,13 @@ __device__ void sgd(P* p, Acc<P>* master, const G* g, M* m, const double* clip, 
 			x[k] -= lr * d[k];
 		}
 		if (m != nullptr) write<N>(m + i, d);
-		putParam<P, N>(p, master, x, Chance(key, numbers), i);
+		putParam<P, N>(p, master, x, Stochastic(key, numbers), i);
 	});
 }
 
 // for i := range bias { bias[i] += rate if got[i]*experts < choices, -= rate if > }
-// unless clip[2]: what is added to experts' scores moves toward an even share of all choices, of which each expert got so many.
+// unless clip[2] is set. The bias of the experts' scores moves toward an even share of all choices; got is
+// the number of choices of each expert.
 template <class P, class G, class M> __device__ void level(P* p, Acc<P>* master, const G* got, const double* clip, double rate, double experts, double choices, const i64* key, const i64* numbers, i64 n) {
 	if (clip[2] != 0) return;
 	flat<1>(n, false, [&](i64 i, auto) {
@@ -120,7 +124,7 @@ template <class P, class G, class M> __device__ void level(P* p, Acc<P>* master,
 		Acc<P> x[1] = {master == nullptr ? wide(p[i]) : master[i]};
 		if (load > choices) x[0] -= (Acc<P>)rate;
 		else if (load < choices) x[0] += (Acc<P>)rate;
-		putParam<P, 1>(p, master, x, Chance(key, numbers), i);
+		putParam<P, 1>(p, master, x, Stochastic(key, numbers), i);
 	});
 }
 

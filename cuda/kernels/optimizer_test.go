@@ -13,7 +13,7 @@ import (
 	"github.com/planc-dev/planc/runtime/rng"
 )
 
-// An update is one kernel of types of parameters, gradients and moments.
+// update is a kernel for types of parameters, gradients and moments.
 type update struct {
 	bench
 	p, g, m elem
@@ -31,7 +31,7 @@ func inEachUpdate(t *testing.T, test func(u update)) {
 
 var adamStep = cpu.AdamStep{LR: 3e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Scale: 0.25, T: 3}
 
-// adamRates are what the kernel reads of a step.
+// adamRates returns the rates of a step in the kernel's layout.
 func adamRates(o cpu.AdamStep, decoupled bool) []float64 {
 	step, root := o.LR/(1-math.Pow(o.Beta1, float64(o.T))), 1/math.Sqrt(1-math.Pow(o.Beta2, float64(o.T)))
 	shrink, decay := 1-o.LR*o.WeightDecay, 0.0
@@ -41,7 +41,7 @@ func adamRates(o cpu.AdamStep, decoupled bool) []float64 {
 	return []float64{step, root, shrink, decay, o.Beta1, 1 - o.Beta1, o.Beta2, 1 - o.Beta2, o.Eps}
 }
 
-// As package cpu does it, bit for bit: nothing is summed.
+// The kernel equals package cpu bit for bit, because nothing is summed.
 func TestAdam(t *testing.T) {
 	inEachUpdate(t, func(u update) {
 		for _, n := range []int{3, 1000, 1003} {
@@ -87,7 +87,7 @@ func (u update) adam(n int, decoupled, mastered bool) {
 	u.m.same(u.T, what+" v", u.m.values(vb), v)
 }
 
-// inFloats is the update in float32, in plain Go.
+// inFloats computes the update in float32, in plain Go.
 func inFloats(x, g, m, v []float64, decoupled bool) (_, _, _ []float64) {
 	defer cpu.Use(cpu.InUse())
 	cpu.Use(cpu.Portable)
@@ -112,7 +112,7 @@ func doubles(v []float32) []float64 {
 	return f
 }
 
-// same wants each number as the type holds it, to the bit.
+// same checks that all numbers are equal in the storage type, bit for bit.
 func (e elem) same(t *testing.T, what string, got, want []float64) {
 	t.Helper()
 	want = e.values(e.buffer(want))
@@ -146,7 +146,7 @@ func TestSGD(t *testing.T) {
 	})
 }
 
-// A step that is to be skipped changes nothing, whatever the gradients are.
+// A skipped step changes nothing, whatever the gradients are.
 func TestSkippedStep(t *testing.T) {
 	inEachUpdate(t, func(u update) {
 		const n = 9
@@ -165,7 +165,7 @@ func TestSkippedStep(t *testing.T) {
 	})
 }
 
-// numberOf is the number of element i by a kernel's table.
+// numberOf returns the number of element i according to a kernel's table.
 func numberOf(table []uint64, i uint64) uint64 {
 	i += table[0]
 	n := table[1]
@@ -176,19 +176,19 @@ func numberOf(table []uint64, i uint64) uint64 {
 	return n
 }
 
-// Rounding to bf16 by chance: the bits that the key's stream and the element's number in the model give, one of the two
-// neighbours, and on average the number itself. Each kernel is given an update of nothing.
+// Stochastic rounding to bf16 depends on the key's stream and the element's number in the model. It gives
+// one of the two neighbours, and on average the number itself. Each kernel gets an update of zero.
 func TestStochasticRounding(t *testing.T) {
 	inEachUpdate(t, func(u update) {
 		if u.p.name != "bf16" {
 			return
 		}
 		for _, table := range [][]uint64{
-			{0, 1 << 33, 1, 1 << 20, 1},                  // as the model has it
+			{0, 1 << 33, 1, 1 << 20, 1},                  // as in the model
 			{5, 1 << 33, 2, 64, 1, 1000, 128},            // half of each row
-			{1001, 3, 3, 6, 1, 3, 10, 1 << 20, 1 << 34},  // two dims are split, in runs that packs leave
+			{1001, 3, 3, 6, 1, 3, 10, 1 << 20, 1 << 34},  // two dims are split, in runs that are not whole packs
 			{77, 1 << 40, 2, 1, 9, 1 << 20, 10},          // runs of one
-			{2, 7, 4, 8, 1, 2, 100, 16, 1000, 999, 5000}, // runs as long as packs, but beginning elsewhere
+			{2, 7, 4, 8, 1, 2, 100, 16, 1000, 999, 5000}, // runs as long as packs, but misaligned
 		} {
 			for _, kernel := range []string{"adam", "sgd", "level"} {
 				u.byChance(kernel, table)
@@ -199,8 +199,8 @@ func TestStochasticRounding(t *testing.T) {
 
 func (u update) byChance(kernel string, table []uint64) {
 	const n, key = 4099, 0x0fedcba987654321
-	x := slices.Repeat([]float64{float64(float32(1 + 0x1p-7*0.3))}, n) // 0.3 of the way between two of bf16's
-	// what is not a number, or needs no rounding, stays
+	x := slices.Repeat([]float64{float64(float32(1 + 0x1p-7*0.3))}, n) // 0.3 of the distance between two bf16 numbers
+	// NaN and numbers that need no rounding are unchanged
 	x[1], x[2] = math.NaN(), 3
 	zero := make([]float64, n)
 	p, g, double := u.p.buffer(nans(n)), u.g.buffer(zero), elems[1].buffer
@@ -233,7 +233,7 @@ func (u update) byChance(kernel string, table []uint64) {
 	}
 }
 
-// Experts' biases move by the rate where a load is uneven, and only there.
+// Experts' biases move by the rate if the load is uneven, and only then.
 func TestLevel(t *testing.T) {
 	inEachUpdate(t, func(u update) {
 		const rate, experts, choices = 0.5, 4, 64

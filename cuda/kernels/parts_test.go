@@ -34,7 +34,7 @@ func together(t *testing.T, n int, f func(g *comm.Group, me int) error) {
 	}
 }
 
-// What ranks send lies behind each other, rank by rank, before gather and behind scatter, as NCCL has it.
+// The ranks' data are contiguous, rank by rank, before gather and after scatter, like in NCCL.
 func TestGatherAndScatter(t *testing.T) {
 	inEachType(t, "gather", func(b bench) {
 		for _, s := range []struct{ outer, members, inner, total, zigzag int }{

@@ -1,6 +1,7 @@
-// Sums over rows, over columns and over all of an array, and what the global norm decides.
+// Sums over rows, over columns and over all of an array, and the decisions that follow from the global
+// norm.
 //
-// What many blocks sum is left in parts, which a second launch sums: both in a fixed order.
+// Sums over many blocks are written as parts, which a second launch sums; both have a fixed order.
 #include "base.cuh"
 
 template <int N, class T> __device__ void sumRowsCols(Acc<T>* part, const T* x, int rows, int cols, int acc) {
@@ -26,8 +27,9 @@ template <int N, class T> __device__ void sumRowsCols(Acc<T>* part, const T* x, 
 	}
 }
 
-// for p, j := range [parts, cols] { part[p,j] = sum of x[i,j] over the p-th of the rows (+ part[p,j] if acc) }
-// with parts those of the grid.
+// for p, j := range [parts, cols] { part[p,j] = sum of x[i,j] over the p-th part of the rows (+ part[p,j]
+// if acc) }
+// with the parts of the grid.
 template <class T> __device__ void sumRows(Acc<T>* part, const T* x, int rows, int cols, int acc) {
 	if (aligned<T>(cols, x))
 		sumRowsCols<packed<T>>(part, x, rows, cols, acc);
@@ -83,7 +85,7 @@ template <class T> __device__ void notFinite(int* flag, const T* x, i64 n) {
 		Acc<T> v[N];
 		read<N>(v, x + i);
 		for (int k = 0; k < N; k++)
-			if (v[k] - v[k] != 0) *flag = 1; // all who write write the same
+			if (v[k] - v[k] != 0) *flag = 1; // all threads write the same value
 	});
 }
 
@@ -97,7 +99,8 @@ KERNEL sum_parts_f64(double* out, const double* part, int n) {
 
 // out[0] = norm = sqrt(pair[0])/scale; out[1] = min(1, limit/(norm+1e-6))/scale, or 1/scale if limit is 0;
 // out[2] = 1 if norm is not finite or pair[1] or pair[2] is not 0, else 0
-// of the sum of squares of all gradients, of how many ranks have a loss that is not finite, and of how many want the step done again.
+// pair holds the sum of squares of all gradients, the number of ranks whose loss is not finite, and the
+// number of ranks that need the step to be retried.
 KERNEL clip_f64(double* out, const double* pair, const double* scale, double limit) {
 	if (threadIdx.x > 0) return;
 	const double norm = sqrt(pair[0]) / *scale, factor = limit > 0 ? limit / (norm + 1e-6) : 1;
@@ -106,9 +109,11 @@ KERNEL clip_f64(double* out, const double* pair, const double* scale, double lim
 	out[2] = norm - norm != 0 || pair[1] != 0 || pair[2] != 0;
 }
 
-// state is the loss scale, how many steps in a row were good, how many bad ones are left without consequence:
+// state is the loss scale, the number of consecutive good steps, and the number of bad steps that are still
+// without consequence:
 // if bad { good = 0; if free > 0 { free-- } else { scale = max(scale/2, least) } }
-// else { good++; if good%window = 0 or consecutive { free = hysteresis-1 }; if good%window = 0 and scale stays finite in float { scale *= 2 } }
+// else { good++; if good%window = 0 or consecutive { free = hysteresis-1 }; if good%window = 0 and scale
+// stays finite in float { scale *= 2 } }
 // where bad is clip[2].
 KERNEL scaler_f64(double* state, const double* clip, int window, int hysteresis, double least, int consecutive) {
 	if (threadIdx.x > 0) return;
@@ -124,7 +129,8 @@ KERNEL scaler_f64(double* state, const double* clip, int window, int hysteresis,
 	if (grows && 2 * state[0] <= 3.40282346638528859812e38) state[0] *= 2;
 }
 
-// Geometry: sum_rows columnwise, sum_rows_each and sum_cols rowwise, the others flat or one block (launch.go).
+// Geometry: sum_rows is columnwise, sum_rows_each and sum_cols are rowwise, the others flat or one block
+// (launch.go).
 #define REDUCE(T, t)                                                                                                          \
 	KERNEL sum_rows_##t(Acc<T>* part, const T* x, int rows, int cols, int acc) { sumRows<T>(part, x, rows, cols, acc); } \
 	KERNEL sum_rows_each_##t(Acc<T>* out, const T* x, int n, int rows, int cols, int acc) { sumRowsEach<T>(out, x, n, rows, cols, acc); } \

@@ -94,7 +94,7 @@ func TestNotFinite(t *testing.T) {
 	})
 }
 
-// As runtime.ClipGradients decides.
+// The kernel decides like runtime.ClipGradients.
 func TestClip(t *testing.T) {
 	inEachType(t, "clip", func(b bench) {
 		for _, c := range []struct{ squares, bad, scale, limit, norm, factor, skip, again float64 }{
@@ -120,7 +120,8 @@ func TestClip(t *testing.T) {
 	})
 }
 
-// As the runtime's loss scale moves: through bad steps with and without consequence, to its least, and up again.
+// The loss scale moves like the runtime's: through bad steps with and without consequence, down to the
+// minimum, and up again.
 func TestScaler(t *testing.T) {
 	inEachType(t, "scaler", func(b bench) {
 		const window, hysteresis, least = 3, 2, 4

@@ -1,8 +1,8 @@
-// Rotary positions. Cosines and sines are the host's, a row of turn/2 for each position of the sequence: they are the same in every layer and
-// step, with whatever scaling the frequencies have.
+// Rotary position embedding. The host computes the cosines and sines, a row of turn/2 for each position,
+// with any scaling of the frequencies. They are the same in every layer and step.
 #include "base.cuh"
 
-// turnHalves turns elements that are turn/2 apart, of all heads of a token.
+// turnHalves rotates pairs of elements that are turn/2 apart, of all heads of a token.
 template <int N, class T> __device__ void turnHalves(T* y, const T* x, const Acc<T>* cos, const Acc<T>* sin, int heads, int dim, int from, int half, Acc<T> sign) {
 	Acc<T> a[N], b[N], c[N], s[N], first[N], second[N];
 	for (int u = threadIdx.x; u < heads * (half / N); u += blockDim.x) {
@@ -20,7 +20,7 @@ template <int N, class T> __device__ void turnHalves(T* y, const T* x, const Acc
 	}
 }
 
-// turnPairs turns neighbours.
+// turnPairs rotates pairs of neighbours.
 template <class T> __device__ void turnPairs(T* y, const T* x, const Acc<T>* cos, const Acc<T>* sin, int heads, int dim, int from, int half, Acc<T> sign) {
 	for (int u = threadIdx.x; u < heads * half; u += blockDim.x) {
 		const int j = u % half, at = u / half * dim + from + 2 * j;
@@ -33,8 +33,8 @@ template <class T> __device__ void turnPairs(T* y, const T* x, const Acc<T>* cos
 // for i, h, j := range [rows, heads, turn/2] {
 //	y[i,h,k] = x[i,h,k]*c - x[i,h,m]*d; y[i,h,m] = x[i,h,m]*c + x[i,h,k]*d
 // }
-// with c = cos[i%seq,j] and d = sin[i%seq,j], or -sin if inverse; k = from+j and m = k+turn/2 or, of pairs, k = from+2j and m = k+1. Other elements
-// of the dim are copied. y may be x.
+// with c = cos[i%seq,j] and d = sin[i%seq,j], or -sin if inverse; k = from+j and m = k+turn/2 or, with
+// pairs, k = from+2j and m = k+1. Other elements of the dim are copied. y may be x.
 template <class T>
 __device__ void rope(T* y, const T* x, const Acc<T>* cos, const Acc<T>* sin, int rows, int seq, int heads, int dim, int from, int turn, int pairs, int inverse) {
 	const int half = turn / 2, rest = dim - turn;

@@ -1,5 +1,6 @@
-// The router of experts: which a token goes to, with what weights, how even that is, and the gradients. A warp has a token; its scores lie in shared
-// memory, as double, so that the choice is the CPU's: what rounding would decide otherwise moves a token to another expert.
+// The router of experts: the experts of a token and their weights, the balance loss, and the gradients. A
+// warp has a token. Its scores are in shared memory as double, so that the choice equals the CPU's:
+// different rounding would move tokens to other experts.
 #include "base.cuh"
 
 constexpr int mostExperts = 512;
@@ -15,7 +16,7 @@ __device__ inline double warpMost(double v) {
 
 __device__ inline double lowestOf() { return -(double)__uint_as_float(0x7f800000u); }
 
-// scores leaves in p what a router makes of its outputs: sigmoids, or the softmax. It returns their sum.
+// scores writes the router's scores to p, sigmoids or the softmax, and returns their sum.
 template <class T> __device__ double scores(double* p, const T* x, int experts, int sigmoid) {
 	double most = lowestOf(), sum = 0;
 	for (int e = threadIdx.x; e < experts; e += 32) most = Larger()(most, (double)wide(x[e]));
@@ -32,7 +33,7 @@ template <class T> __device__ double scores(double* p, const T* x, int experts, 
 	return sigmoid ? sum : 1;
 }
 
-// first is the least index of the largest of n numbers.
+// first returns the smallest index of the maximum of n numbers.
 __device__ inline int first(const double* v, int n) {
 	double most = lowestOf();
 	int at = n;
@@ -46,8 +47,8 @@ __device__ inline int first(const double* v, int n) {
 	return at;
 }
 
-// bestGroups leaves in order only the experts of the best of equal groups: a group is as good as its best expert or, of sigmoids, as its best
-// two together.
+// bestGroups keeps in order only the experts of the best groups of equal size. The score of a group is its
+// best expert's or, with sigmoids, the sum of its best two.
 __device__ inline void bestGroups(double* order, double* good, int experts, int groups, int best, int sigmoid) {
 	const int width = experts / groups;
 	for (int g = threadIdx.x; g < groups; g += 32) {
@@ -75,7 +76,7 @@ __device__ inline void bestGroups(double* order, double* good, int experts, int 
 
 // for i := range rows {
 //	p = softmax(x[i]), or sigmoid of each
-//	index[i] = choices experts of the largest p + bias in the best groups, from the largest on
+//	index[i] = choices experts of the largest p + bias in the best groups, in descending order
 //	w[i,c] = scale * p[index[i,c]] (/ (eps + sum_c p[index[i,c]]) if share)
 // }
 // bias may be null. experts is at most 512.
@@ -110,7 +111,7 @@ __device__ void route(T* w, int* index, const T* x, const T* bias, int rows, int
 }
 
 // for i, e := range [rows, experts] { dx[i,e] = sum_c dw[i,c] * the derivative of w[i,c] by x[i,e] }
-// with the choice as it was.
+// for the same choices.
 template <class T>
 __device__ void routeGrad(T* dx, const T* dw, const T* x, const T* w, const int* index, int rows, int experts, int choices, int sigmoid, int share, double scale, double eps) {
 	SHARED(double, allP, 2 * mostExperts);
@@ -138,7 +139,7 @@ __device__ void routeGrad(T* dx, const T* dw, const T* x, const T* w, const int*
 	}
 }
 
-// meanOf is the mean of n by the shares that scores, of that sum, are of it.
+// meanOf returns the mean of n, weighted by the scores p with the given sum.
 template <class A> __device__ double meanOf(const double* p, double sum, const A* n, int experts) {
 	double mean = 0;
 	for (int e = threadIdx.x; e < experts; e += 32) mean += p[e] * n[e];
@@ -146,7 +147,8 @@ template <class A> __device__ double meanOf(const double* p, double sum, const A
 }
 
 // for g, i := range [groups, tokens] { y[g*tokens+i] = scale * sum_e p[i,e] * n[g,e] }
-// with p[i] softmax(x[i]), or what each sigmoid of x[i] is of their sum; sum_cols then sums a group's tokens.
+// with p[i] the softmax(x[i]), or the sigmoids of x[i] divided by their sum. sum_cols then sums a group's
+// tokens.
 template <class T> __device__ void balance(Acc<T>* y, const T* x, const Acc<T>* n, int groups, int tokens, int experts, int sigmoid, double scale) {
 	SHARED(double, allP, 2 * mostExperts);
 	double* p = allP + threadIdx.y * mostExperts;
@@ -158,8 +160,9 @@ template <class T> __device__ void balance(Acc<T>* y, const T* x, const Acc<T>* 
 	}
 }
 
-// for i, e := range [groups*tokens, experts] { dx[i,e] = dy[g] * p[i,e] * scale * (n[g,e] - sum_f p[i,f]*n[g,f]) (* (1-sigmoid(x[i,e])) of sigmoids) }
-// with g the group of i and p as balance has it.
+// for i, e := range [groups*tokens, experts] { dx[i,e] = dy[g] * p[i,e] * scale * (n[g,e] - sum_f
+// p[i,f]*n[g,f]) (* (1-sigmoid(x[i,e])) for sigmoids) }
+// with g the group of i and p as in balance.
 template <class T> __device__ void balanceGrad(T* dx, const Acc<T>* dy, const T* x, const Acc<T>* n, int groups, int tokens, int experts, int sigmoid, double scale) {
 	SHARED(double, allP, 2 * mostExperts);
 	double* p = allP + threadIdx.y * mostExperts;
@@ -174,7 +177,7 @@ template <class T> __device__ void balanceGrad(T* dx, const Acc<T>* dy, const T*
 	}
 }
 
-// Geometry: a warp a row, two of them a block (launch.go).
+// Geometry: a warp per row, two warps per block (launch.go).
 #define ROUTE(T, t)                                                                                                                        \
 	KERNEL route_##t(T* w, int* index, const T* x, const T* bias, int rows, int experts, int choices, int sigmoid, int share, double scale, double eps, int groups, int best) { \
 		route<T>(w, index, x, bias, rows, experts, choices, sigmoid, share, scale, eps, groups, best);                                         \

@@ -16,7 +16,7 @@ var routers = []cpu.RouteShape{
 	{Rows: 2, Experts: 512, Choices: 8, Scale: 16, Sigmoid: true},
 }
 
-// outputs are a router's, some of them equal, so that the first of equal ones must be chosen.
+// outputs returns a router's outputs, some of them equal, so that the first of these must be chosen.
 func (b bench) outputs(s cpu.RouteShape) []float64 {
 	x := b.draw(s.Rows*s.Experts, "x")
 	for i := range x {

@@ -1,8 +1,8 @@
-// Numbers of a step: what is counted and what is a fact of the rank, so that a captured graph asks the host for nothing.
+// Numbers of a step: counters and facts of the rank, so that a captured graph needs nothing from the host.
 #include "base.cuh"
 
-// for i := range ids { ids[i] = where(i) + offset, or most if that is more and most is not 0 }
-// with where(i) = at+i or, from half on where that is not 0, then+i-half, as cpu.Where has it.
+// for i := range ids { ids[i] = min(where(i) + offset, most), without the limit if most is 0 }
+// with where(i) = at+i or, from half on if half is not 0, then+i-half, like cpu.Where.
 KERNEL iota_i32(int* ids, int at, int half, int then, int offset, int most, i64 n) {
 	FOR_FLAT(i, n, 1) {
 		const int id = (int)(half > 0 && i >= half ? then + i - half : at + i) + offset;
@@ -41,22 +41,24 @@ KERNEL drop_keys_i32(u64* keys, const int* sites, const u64* step, int n) {
 	}
 }
 
-// for i := range n { said[i] = offer[n+i] if skipped[0] is not 0, else offer[i] }; said[n] is the word of spoiled
-// of the step before: what the host offers for the case that it was skipped, of which the host has not heard.
-KERNEL choose_i32(u64* said, const u64* offer, const double* skipped, const u64* spoiled, int n) {
-	FOR_FLAT(i, n, 1) said[i] = offer[*skipped != 0 ? n + i : i];
-	if (blockIdx.x == 0 && threadIdx.x == 0) said[n] = *spoiled;
+// for i := range n { words[i] = offered[n+i] if skipped[0] is not 0, else offered[i] }; words[n] =
+// retried[0]
+// where retried is the previous step's flag. The second half of offered is for the case that the previous
+// step was skipped, which the host does not know yet.
+KERNEL choose_i32(u64* words, const u64* offered, const double* skipped, const u64* retried, int n) {
+	FOR_FLAT(i, n, 1) words[i] = offered[*skipped != 0 ? n + i : i];
+	if (blockIdx.x == 0 && threadIdx.x == 0) words[n] = *retried;
 }
 
-// flag = 1 if spoiled[0] is not 0 or any rounds[i] is more than most[i], else 0
-KERNEL exceeds_i32(double* flag, const int* rounds, const int* most, const double* spoiled, int n) {
-	int more = *spoiled != 0;
+// flag = 1 if retried[0] is not 0 or any rounds[i] > most[i], else 0
+KERNEL exceeds_i32(double* flag, const int* rounds, const int* most, const double* retried, int n) {
+	int more = *retried != 0;
 	for (int i = threadIdx.x; i < n; i += blockDim.x) more |= rounds[i] > most[i];
 	more = overRow(more, Larger());
 	if (threadIdx.x == 0) *flag = more;
 }
 
-// Geometry: one block, iota, drop_keys and choose flat (launch.go).
+// Geometry: one block; iota, drop_keys and choose are flat (launch.go).
 #define STEP(T, t)                                                                                                     \
 	KERNEL inv_count_##t(T* y, const double* scale, const double* over) { invCount<T>(y, scale, over); }                \
 	KERNEL add_scalar_##t(double* sum, const T* x) { addScalar<T>(sum, x); }

@@ -11,7 +11,7 @@ import (
 	"github.com/planc-dev/planc/runtime/rng"
 )
 
-// words are numbers of 64 bits.
+// words returns a buffer of 64-bit numbers.
 func words(v ...uint64) *emulate.Buffer {
 	b := &emulate.Buffer{}
 	for _, x := range v {
@@ -27,7 +27,7 @@ func wordsOf(b *emulate.Buffer) (v []uint64) {
 	return v
 }
 
-// The device derives a step's keys of dropout as the host does.
+// The device derives a step's dropout keys like the host.
 func TestDropKeys(t *testing.T) {
 	b := bench{t, elems[1], machineOf(t, "step.cu")}
 	for _, n := range []int{1, 300} {
@@ -46,12 +46,12 @@ func TestDropKeys(t *testing.T) {
 	}
 }
 
-// The device takes of what the host offers what is for a step behind one that was skipped, or behind one that was not.
+// The device selects the host's words for a step after a skipped step, or after one that was not skipped.
 func TestChoose(t *testing.T) {
 	b := bench{t, elems[1], machineOf(t, "step.cu")}
 	offer := make([]uint64, 46)
 	for i := range offer {
-		offer[i] = 0x7ff8_0000_0000_0000 + uint64(i) // the bits of NaN stay as they are
+		offer[i] = 0x7ff8_0000_0000_0000 + uint64(i) // the bits of NaN are preserved
 	}
 	for _, skipped := range []float64{0, 1} {
 		said := words(make([]uint64, 24)...)
@@ -63,7 +63,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// A step is to be done again if a router wanted more rounds than there are, or the step before it is.
+// A step must be retried if a router needed more rounds than there are, or if the previous step must be.
 func TestExceeds(t *testing.T) {
 	b := bench{t, elems[1], machineOf(t, "step.cu")}
 	for _, n := range []int{1, 300} {
@@ -84,7 +84,7 @@ func TestExceeds(t *testing.T) {
 	}
 }
 
-// Choices are counted with and without those that are dropped.
+// Choices are counted with and without dropped ones.
 func TestCensus(t *testing.T) {
 	b := bench{t, elems[0], machineOf(t, "experts.cu")}
 	for _, s := range [][2]int{{1, 1}, {50, 7}, {777, 5}} {
@@ -110,7 +110,7 @@ func TestCensus(t *testing.T) {
 	}
 }
 
-// A key of attention's dropout that lies in memory does what it does as a number.
+// A dropout key of attention in memory has the same effect as one passed by value.
 func TestAttentionShapeKeyed(t *testing.T) {
 	s := cpu.AttentionShape{Batch: 1, Seq: 2, KSeq: 2, Heads: 1, Group: 1, Dim: 4, VDim: 4, Dropout: 0.5,
 		Key: 0x123456789}

@@ -2,36 +2,36 @@ package kernels
 
 import "embed"
 
-// Sources are the files of kernels, *.cu, and what they include, *.cuh.
+// Sources holds the kernel files, *.cu, and what they include, *.cuh.
 //
 //go:embed *.cu *.cuh
 var Sources embed.FS
 
-// Kernel is a family of functions of one name, one for each type of Types.
+// Kernel is a family of functions with one name, one for each type of Types.
 type Kernel struct {
 	Name string // without the type's suffix
 	File string
-	// Params are the parameters in order, "name:kind" each. Kinds: T is a pointer to stored numbers, in the order of
-	// the suffix where that names several types, A one to numbers as they are computed with, f32 or f64; P, I, D, W and
-	// S are pointers to unsigned or signed integers of 32 bits, doubles, integers of 64 bits, and addresses; i, l, u
-	// and d are values: int, long long, unsigned long long, double; s is the struct that AttentionShape writes, by
-	// value. A ? behind a kind says that the pointer may be null.
+	// Params lists the parameters in order, "name:kind" each. Pointer kinds: T points to stored numbers, in the
+	// order of the suffix if that names several types; A to numbers in the compute type, f32 or f64; P, I, D, W
+	// and S to unsigned or signed 32-bit integers, doubles, 64-bit integers, and addresses. Values: i, l, u and
+	// d are int, long long, unsigned long long, double; s is the struct that AttentionShape encodes. A ? after
+	// a kind says that the pointer may be null.
 	Params string
 	Types  []string
-	// Loop is the loop of runtime/cpu, or of another package of runtime, that it equals.
+	// Loop is the function of runtime/cpu, or of another package of runtime, that the kernel must equal.
 	Loop string
-	// Launch is the geometry for rows rows of cols elements; of flat arrays rows is 1.
+	// Launch returns the geometry for rows rows of cols elements. Flat arrays have 1 row.
 	Launch func(rows, cols int) Launch
 }
 
 // Launch is a grid of blocks of threads.
 type Launch struct{ Grid, Block [3]int }
 
-// all are the suffixes of base.cuh's EACH_TYPE.
+// all holds the suffixes of EACH_TYPE in base.cuh.
 var all = []string{"f32", "f64", "bf16", "f16"}
 
-// Other suffixes: of kernels that know one type, of a cast to a type from another, of two types, and of parameters,
-// gradients and moments.
+// Other suffixes: of kernels with one type, of casts to a type from another, of two types, and of
+// parameters, gradients and moments.
 var (
 	one    = []string{"f64"}
 	narrow = []string{"bf16", "f16"}
@@ -43,7 +43,7 @@ var (
 	updates = each(couples[1:], "f64_f64_f64")
 )
 
-// each are the suffixes of base.cuh's EACH_COUPLE with these before the other one, behind that of doubles.
+// each returns the suffixes of EACH_COUPLE in base.cuh with the given first types, after that of doubles.
 func each(firsts []string, doubles string) []string {
 	out := []string{doubles}
 	for _, first := range firsts {
@@ -54,7 +54,7 @@ func each(firsts []string, doubles string) []string {
 	return out
 }
 
-// Table is every kernel.
+// Table lists every kernel.
 var Table = []Kernel{
 	// norms
 	{Name: "rms_norm", File: "norm.cu", Params: "y:T sum:T? x:T residual:T? gain:T rows:i cols:i eps:d unit:i",
@@ -90,7 +90,7 @@ var Table = []Kernel{
 	{Name: "scaler", File: "reduce.cu", Params: "state:D clip:D window:i hysteresis:i least:d consecutive:i",
 		Types: one, Loop: "runtime.LossScaleSettings", Launch: single},
 
-	// what moves numbers
+	// copies
 	{Name: "cast", File: "move.cu", Params: "y:T x:T n:l", Types: pairs, Loop: "num.Convert", Launch: flat},
 	{Name: "accumulate", File: "move.cu", Params: "grad:T x:T n:l", Types: couples, Loop: "runtime.Accumulate",
 		Launch: flat},
@@ -116,12 +116,12 @@ var Table = []Kernel{
 	{Name: "dropout", File: "move.cu", Params: "y:T x:T view:I key:W least:u scale:d rows:i cols:i", Types: all,
 		Loop: "cpu.Dropout", Launch: rowwise},
 
-	// operands in 8 bits
-	{Name: "eight_most", File: "fp8.cu", Params: "part:A x:T n:l", Types: narrow[:1], Loop: "cpu.MatMul8",
+	// FP8 operands
+	{Name: "fp8_absmax", File: "fp8.cu", Params: "part:A x:T n:l", Types: narrow[:1], Loop: "cpu.MatMul8",
 		Launch: flat},
-	{Name: "eight", File: "fp8.cu", Params: "y:P x:T part:A scale:A parts:i groups:i rows:i cols:i width:i " +
-		"across:i format:i", Types: narrow[:1], Loop: "cpu.MatMul8", Launch: tilewise},
-	{Name: "eight_round", File: "fp8.cu", Params: "y:T x:T part:A parts:i n:l format:i", Types: narrow[:1],
+	{Name: "fp8_quantize", File: "fp8.cu", Params: "y:P x:T part:A scale:A parts:i groups:i rows:i cols:i width:i " +
+		"transposed:i format:i", Types: narrow[:1], Loop: "cpu.MatMul8", Launch: tilewise},
+	{Name: "fp8_round", File: "fp8.cu", Params: "y:T x:T part:A parts:i n:l format:i", Types: narrow[:1],
 		Loop: "cpu.MatMul8", Launch: flat},
 
 	// numbers of a step
@@ -134,9 +134,9 @@ var Table = []Kernel{
 		Launch: single},
 	{Name: "drop_keys", File: "step.cu", Params: "keys:W sites:I step:W n:i", Types: ids, Loop: "runtime.DropoutKey",
 		Launch: flat},
-	{Name: "choose", File: "step.cu", Params: "said:W offer:W skipped:D spoiled:W n:i", Types: ids,
+	{Name: "choose", File: "step.cu", Params: "words:W offered:W skipped:D retried:W n:i", Types: ids,
 		Loop: "runtime.Hyper", Launch: flat},
-	{Name: "exceeds", File: "step.cu", Params: "flag:D rounds:I most:I spoiled:D n:i", Types: ids,
+	{Name: "exceeds", File: "step.cu", Params: "flag:D rounds:I most:I retried:D n:i", Types: ids,
 		Loop: "runtime.Rounds", Launch: single},
 
 	// loss
@@ -201,9 +201,9 @@ var Table = []Kernel{
 		Types: couples, Loop: "cpu.EmbedGrad", Launch: blockwise},
 
 	// experts
-	{Name: "places", File: "experts.cu", Params: "place:I from:I count:I index:I choices:i experts:i places:i round:i",
+	{Name: "slots", File: "experts.cu", Params: "slot:I from:I count:I index:I choices:i experts:i slots:i round:i",
 		Types: ids, Loop: "cpu.Dispatch", Launch: scanwise},
-	{Name: "rounds", File: "experts.cu", Params: "out:I count:I experts:i places:i", Types: ids, Loop: "cpu.Rounds",
+	{Name: "rounds", File: "experts.cu", Params: "out:I count:I experts:i slots:i", Types: ids, Loop: "cpu.Rounds",
 		Launch: single},
 	{Name: "census", File: "experts.cu", Params: "kept:I all:I index:I choices:i experts:i", Types: ids,
 		Loop: "runtime.CountRounds", Launch: scanwise},
@@ -211,12 +211,12 @@ var Table = []Kernel{
 		Loop: "cpu.LimitChoices", Launch: scanwise},
 	{Name: "tally", File: "experts.cu", Params: "n:T index:I groups:i choices:i experts:i", Types: all[:2],
 		Loop: "cpu.Tally", Launch: scanwise},
-	{Name: "dispatch", File: "experts.cu", Params: "y:T x:T from:I places:i width:i choices:i", Types: all,
+	{Name: "dispatch", File: "experts.cu", Params: "y:T x:T from:I slots:i width:i choices:i", Types: all,
 		Loop: "cpu.Dispatch", Launch: rowwise},
-	{Name: "combine", File: "experts.cu", Params: "y:T x:T place:I tokens:i width:i choices:i acc:i", Types: all,
+	{Name: "combine", File: "experts.cu", Params: "y:T x:T slot:I tokens:i width:i choices:i acc:i", Types: all,
 		Loop: "cpu.Combine", Launch: rowwise},
-	{Name: "deal", File: "experts.cu", Params: "y:T w:T from:I places:l", Types: all, Loop: "cpu.Deal", Launch: flat},
-	{Name: "collect", File: "experts.cu", Params: "w:T y:T place:I choices:l acc:i", Types: all, Loop: "cpu.Collect",
+	{Name: "deal", File: "experts.cu", Params: "y:T w:T from:I slots:l", Types: all, Loop: "cpu.Deal", Launch: flat},
+	{Name: "collect", File: "experts.cu", Params: "w:T y:T slot:I choices:l acc:i", Types: all, Loop: "cpu.Collect",
 		Launch: flat},
 	{Name: "route", File: "route.cu", Params: "w:T index:I x:T bias:T? rows:i experts:i choices:i sigmoid:i share:i " +
 		"scale:d eps:d groups:i best:i", Types: all, Loop: "cpu.Route", Launch: routewise},

@@ -15,13 +15,13 @@ var (
 	parameter = regexp.MustCompile(`^(?:const )?(.+?) ?(\w+)$`)
 )
 
-// kinds are the kinds of parameters by their C++ types.
+// kinds maps C++ types to the kinds of parameters.
 var kinds = map[string]string{"T*": "T", "Acc<T>*": "A", "Acc<P>*": "A", "Y*": "T", "P*": "T", "U*": "T",
 	"float*": "T", "G*": "T", "M*": "T", "u32*": "P", "int*": "I", "double*": "D", "i64*": "W", "u64*": "W",
 	"T* const*": "S", "const T* const*": "S",
 	"int": "i", "i64": "l", "u64": "u", "double": "d", "Attend": "s"}
 
-// The table says of each function of the sources what parameters it has, and names no other.
+// The table has the parameters of every function in the sources, and no other functions.
 func TestTable(t *testing.T) {
 	found := map[string]bool{}
 	for name, text := range sourceFiles(t) {
@@ -53,7 +53,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// A kernel's loop is one of runtime's.
+// Each kernel's loop exists in package runtime.
 func TestLoops(t *testing.T) {
 	for _, k := range Table {
 		if name, ok := strings.CutPrefix(k.Loop, "cpu."); ok && !slices.Contains(otherLoops, k.Loop) {
@@ -66,14 +66,15 @@ func TestLoops(t *testing.T) {
 	}
 }
 
-// otherLoops are loops that are no kernels of package cpu; the kernels' tests call them.
+// otherLoops lists loops that are not kernels of package cpu. The kernels' tests call them.
 var otherLoops = []string{"num.Convert", "runtime.Accumulate", "runtime.ClipGradients", "runtime.LossScaleSettings",
 	"runtime.Optimize", "runtime.Join", "runtime.PartOf", "comm.AllReduce", "comm.ReduceScatter", "cpu.SumRowsEach",
 	"cpu.Rounds", "cpu.LimitChoices",
 	"comm.AllGatherZigzag", "comm.SliceZigzag", "runtime.Zero", "num.RoundBF16", "runtime.Iota", "runtime.AuxScale",
 	"runtime.AddAux", "runtime.DropoutKey", "runtime.Hyper", "runtime.Rounds", "runtime.CountRounds"}
 
-// Nothing is added atomically, so that sums have one order; and no header is needed, so that NVRTC compiles it all.
+// Nothing is added atomically, so that sums have one order. No header is needed, so that NVRTC compiles
+// everything.
 func TestSourcesAreDeterministicAndWhole(t *testing.T) {
 	include := regexp.MustCompile(`#include\s+(\S+)`)
 	for name, text := range sourceFiles(t) {
@@ -88,7 +89,7 @@ func TestSourcesAreDeterministicAndWhole(t *testing.T) {
 	}
 }
 
-// Grids have no dim beyond what CUDA allows, and blocks are of whole warps.
+// Grids are within CUDA's limits, and blocks consist of whole warps.
 func TestGeometry(t *testing.T) {
 	for _, k := range Table {
 		for _, s := range [][2]int{{0, 1}, {1, 0}, {1, 1}, {1, 1<<31 - 1}, {1 << 24, 8192}, {1 << 20, 1 << 18}} {

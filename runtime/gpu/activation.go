@@ -13,7 +13,7 @@ import (
 )
 
 // ownKernels is the environment variable that lists, separated by commas, which operations use planc's own
-// kernels even if a library implements them: gelu, bias, attention, eight (FP8 GEMMs).
+// kernels even if a library implements them: gelu, bias, attention, fp8 (FP8 GEMMs).
 const ownKernels = "PLANC_OWN_KERNELS"
 
 // usesOwnKernel reports whether [ownKernels] names the operation.

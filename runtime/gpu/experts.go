@@ -24,10 +24,10 @@ func Tally[A num.Stored](r *rt.Rank, n Buf[A], index Buf[int32], groups, choices
 
 // slotsOf launches the kernel that finds the slot of each choice in the experts' buffers and, inversely,
 // the choice in each slot.
-func (d *device) slotsOf(index Buf[int32], s *cpu.SlotShape) (place, from cuda.Pointer) {
-	n, places := s.Tokens*s.Choices, s.Experts*s.Slots
-	room := d.scratchParts(4*n, 4*places, 4*s.Experts)
-	d.call("places", "i32", s.Experts, n, room[0], room[1], room[2], addressOf(d, index), n, s.Experts, s.Slots, s.Round)
+func (d *device) slotsOf(index Buf[int32], s *cpu.SlotShape) (slot, from cuda.Pointer) {
+	n, slots := s.Tokens*s.Choices, s.Experts*s.Slots
+	room := d.scratchParts(4*n, 4*slots, 4*s.Experts)
+	d.call("slots", "i32", s.Experts, n, room[0], room[1], room[2], addressOf(d, index), n, s.Experts, s.Slots, s.Round)
 	return room[0], room[1]
 }
 
@@ -35,15 +35,15 @@ func (d *device) slotsOf(index Buf[int32], s *cpu.SlotShape) (place, from cuda.P
 func Dispatch[T num.Stored](r *rt.Rank, y, x Buf[T], index Buf[int32], s cpu.SlotShape) {
 	d := deviceOf(r)
 	_, from := d.slotsOf(index, &s)
-	places := s.Experts * s.Slots
-	d.call("dispatch", suffix[T](), places, s.Width, addressOf(d, y), addressOf(d, x), from, places, s.Width, s.Choices)
+	slots := s.Experts * s.Slots
+	d.call("dispatch", suffix[T](), slots, s.Width, addressOf(d, y), addressOf(d, x), from, slots, s.Width, s.Choices)
 }
 
 // Combine adds the contents of the slots of a token's experts.
 func Combine[T num.Stored](r *rt.Rank, y, x Buf[T], index Buf[int32], s cpu.SlotShape) {
 	d := deviceOf(r)
-	place, _ := d.slotsOf(index, &s)
-	d.call("combine", suffix[T](), s.Tokens, s.Width, addressOf(d, y), addressOf(d, x), place, s.Tokens, s.Width, s.Choices,
+	slot, _ := d.slotsOf(index, &s)
+	d.call("combine", suffix[T](), s.Tokens, s.Width, addressOf(d, y), addressOf(d, x), slot, s.Tokens, s.Width, s.Choices,
 		s.Round > 0)
 }
 
@@ -51,14 +51,14 @@ func Combine[T num.Stored](r *rt.Rank, y, x Buf[T], index Buf[int32], s cpu.Slot
 func Deal[T num.Stored](r *rt.Rank, y, w Buf[T], index Buf[int32], s cpu.SlotShape) {
 	d := deviceOf(r)
 	_, from := d.slotsOf(index, &s)
-	places := s.Experts * s.Slots
-	d.call("deal", suffix[T](), 1, places, addressOf(d, y), addressOf(d, w), from, int64(places))
+	slots := s.Experts * s.Slots
+	d.call("deal", suffix[T](), 1, slots, addressOf(d, y), addressOf(d, w), from, int64(slots))
 }
 
 // Collect copies the numbers in the slots back to their choices.
 func Collect[T num.Stored](r *rt.Rank, w, y Buf[T], index Buf[int32], s cpu.SlotShape) {
 	d := deviceOf(r)
-	place, _ := d.slotsOf(index, &s)
+	slot, _ := d.slotsOf(index, &s)
 	n := s.Tokens * s.Choices
-	d.call("collect", suffix[T](), 1, n, addressOf(d, w), addressOf(d, y), place, int64(n), s.Round > 0)
+	d.call("collect", suffix[T](), 1, n, addressOf(d, w), addressOf(d, y), slot, int64(n), s.Round > 0)
 }

@@ -61,7 +61,7 @@ func (d *device) supportsFP8(p cuda.GEMM) bool {
 	kind := gemmKind(p)
 	if _, known := d.refused[kind]; !known {
 		_, err := d.gemmPlan(p)
-		d.refused[kind] = err != nil || usesOwnKernel("eight")
+		d.refused[kind] = err != nil || (usesOwnKernel("fp8") || usesOwnKernel("eight"))
 	}
 	return !d.refused[kind]
 }
@@ -82,17 +82,17 @@ const absmaxBytes = 4 * 1024
 // fp8Absmax enqueues the computation of the parts of a tensor's absolute maximum, and returns how many
 // there are.
 func (d *device) fp8Absmax(x Buf[num.BF16], part cuda.Pointer) int {
-	d.call("eight_most", "bf16", 1, x.N, part, addressOf(d, x), int64(x.N))
+	d.call("fp8_absmax", "bf16", 1, x.N, part, addressOf(d, x), int64(x.N))
 	return kernels.Blocks(x.N)
 }
 
 func (d *device) fp8Quantize(x Buf[num.BF16], c fp8Copy) {
 	parts := d.fp8Absmax(x, c.part)
-	d.call("eight", "bf16", c.groups*c.rows, c.width, c.to, addressOf(d, x), c.part, c.scale, parts, c.groups, c.rows, c.cols,
+	d.call("fp8_quantize", "bf16", c.groups*c.rows, c.width, c.to, addressOf(d, x), c.part, c.scale, parts, c.groups, c.rows, c.cols,
 		c.width, c.transposed, c.format)
 }
 
 func (d *device) fp8Round(x Buf[num.BF16], to, part cuda.Pointer, format int) {
 	parts := d.fp8Absmax(x, part)
-	d.call("eight_round", "bf16", 1, x.N, to, addressOf(d, x), part, parts, int64(x.N), format)
+	d.call("fp8_round", "bf16", 1, x.N, to, addressOf(d, x), part, parts, int64(x.N), format)
 }

@@ -193,7 +193,7 @@ struct Fragments { uint32_t a[4], b[2]; const char* row; };
 inline Fragments fragments[1024];
 
 // loadMatrices is ldmatrix of four 8x8 matrices of 16 bits.
-inline void loadMatrices(uint32_t* r, const void* row, bool turned) {
+inline void loadMatrices(uint32_t* r, const void* row, bool transposed) {
 	unsigned me = self - fibers.data(), lane = me % 32;
 	if ((uintptr_t)row % 16 != 0) stop("ldmatrix of a row that is not aligned");
 	fragments[me].row = (const char*)row;
@@ -201,7 +201,7 @@ inline void loadMatrices(uint32_t* r, const void* row, bool turned) {
 	for (unsigned m = 0; m < 4; m++)
 		for (unsigned e = 0; e < 2; e++) {
 			unsigned i = lane / 4, j = lane % 4 * 2 + e;
-			if (turned) std::swap(i, j);
+			if (transposed) std::swap(i, j);
 			memcpy((char*)&r[m] + 2 * e, fragments[me - lane + 8 * m + i].row + 2 * j, 2);
 		}
 	wait(atWarp);
