@@ -10,23 +10,23 @@ import (
 	"path/filepath"
 )
 
-// checkArena is runtime/gpu's variable of the environment: it names a file, to which each rank adds an arenaUse.
+// checkArena is an environment variable of runtime/gpu. It names a file to which each rank appends an arenaUse.
 const checkArena = "PLANC_CHECK_ARENA"
 
-// arenaUse is ArenaUse of runtime/gpu, whose comments say what it has.
+// arenaUse is the ArenaUse of runtime/gpu, where its fields are documented.
 type arenaUse struct {
 	Rank             int
 	Planned, Written int64
 	Whole            bool
 }
 
-// arenaFile is where ranks tell.
+// arenaFile creates the file to which ranks report.
 func arenaFile() (path string, remove func(), err error) {
 	dir, remove, err := scratch()
 	return filepath.Join(dir, "arenas"), remove, err
 }
 
-// readArenas reads what ranks have told; nothing of those that did not end.
+// readArenas reads the reports of ranks; ranks that did not end have none.
 func readArenas(path string) (all []arenaUse) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -41,7 +41,7 @@ func readArenas(path string) (all []arenaUse) {
 	return all
 }
 
-// arenaFault says what is wrong with a group's arenas; "" is nothing.
+// arenaFault returns what is wrong with a group's arenas, "" if nothing is.
 func (l *lawRun) arenaFault() string {
 	c := l.Group.Cases[len(l.Group.Cases)-1]
 	var most int64
@@ -55,7 +55,7 @@ func (l *lawRun) arenaFault() string {
 		}
 	}
 	if len(l.Arenas) < l.Group.Ranks {
-		return fmt.Sprintf("%d of %d ranks told of their arenas", len(l.Arenas), l.Group.Ranks)
+		return fmt.Sprintf("%d of %d ranks reported their arenas", len(l.Arenas), l.Group.Ranks)
 	}
 	if most != c.Arena {
 		return fmt.Sprintf("the largest arena has %d bytes, and the compiler laid out %d", most, c.Arena)
@@ -63,9 +63,9 @@ func (l *lawRun) arenaFault() string {
 	return ""
 }
 
-// arenas is law 3: of each plan that law 1 ran, every rank has taken the arena that the compiler laid out, to the byte,
-// and written nothing around it. How far it wrote is told: of a value that a kernel keeps in registers its place may
-// stay unused.
+// arenas checks law 3 on each plan that law 1 ran: every rank used an arena of exactly the size that the compiler
+// laid out, and wrote nothing around it. It also reports how far the arena was written; the memory of a value that a
+// kernel keeps in registers may stay unused.
 func arenas(ctx context.Context, b *bench, r *Result) error {
 	if b.runs == nil {
 		if err := laws(ctx, b, &Result{}); err != nil && b.runs == nil {
@@ -94,12 +94,12 @@ func arenas(ctx context.Context, b *bench, r *Result) error {
 		}
 		r.row(l.Group.Plan, fmt.Sprint(l.Group.Ranks), fmt.Sprint(planned), fmt.Sprint(written), why)
 	}
-	r.note("%d plans, %d are off; of %d the last 256 bytes are written", seen, bad, full)
+	r.note("%d plans, %d with wrong arenas; %d wrote the last 256 bytes", seen, bad, full)
 	switch {
 	case bad > 0:
-		return faultf("%d of %d plans use other memory than was laid out: %s", bad, seen, tail(r.Why, 600))
+		return faultf("%d of %d plans use memory that differs from the layout: %s", bad, seen, tail(r.Why, 600))
 	case seen == 0:
-		return errors.New("no plan has run to its end")
+		return errors.New("no plan ran to its end")
 	}
 	return nil
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// attentionSizes are what models have; the second sequence is compared, the first timed.
+// attentionSizes are the sizes of models. Results are compared at the length compared, and timed at seq.
 var attentionSizes = []struct{ batch, heads, group, dim, seq, compared int }{
 	{16, 12, 1, 64, 1024, 384}, {4, 25, 1, 64, 1024, 384}, {16, 20, 1, 64, 1024, 384}, {4, 12, 1, 64, 4096, 384},
 	{8, 4, 8, 64, 1024, 384}, {4, 8, 4, 128, 4096, 256}, {8, 16, 1, 80, 1024, 256},
 }
 
-// attentions measures attention and its gradient, causal.
+// attentions measures causal attention and its gradient.
 func attentions(l *lab, r *Result) error {
 	var all []Measured
 	for _, s := range attentionSizes {
@@ -36,7 +36,7 @@ func attentions(l *lab, r *Result) error {
 			ms, err := l.attention(&shape, &small, by)
 			l.release()
 			if refused := (refusedError{}); errors.As(err, &refused) {
-				r.note("cuDNN does not take %s: %v", ms[0].Size, refused)
+				r.note("cuDNN refuses %s: %v", ms[0].Size, refused)
 				continue
 			}
 			if err != nil {
@@ -50,7 +50,7 @@ func attentions(l *lab, r *Result) error {
 	return nil
 }
 
-// attention compares on the small shape and times the other: our own kernels, or those by cuDNN.
+// attention compares results on the small shape and times the other, with planc's kernels or with cuDNN.
 func (l *lab) attention(shape, small *cpu.AttentionShape, by string) (ms [2]Measured, err error) {
 	rows := shape.Heads * shape.Group
 	flops := 4 * float64(shape.Batch*rows) * float64(shape.Seq) * float64(shape.Seq) * float64(shape.Dim) / 2
@@ -61,7 +61,7 @@ func (l *lab) attention(shape, small *cpu.AttentionShape, by string) (ms [2]Meas
 		Bytes: 2*q + 2*kv}
 	ms[1] = Measured{Name: "its gradient" + by, Types: "bf16", Size: size, Error: -1, Bound: 1.5e-2,
 		Flops: 2.5 * flops, Bytes: 4*q + 4*kv}
-	var results [2][4][]float64 // in bf16, f64: o; dq, dk, dv
+	var results [2][4][]float64 // by type (bf16, f64): o; dq, dk, dv
 	for i, types := range []string{"bf16", "f64"} {
 		a, err := l.attend(small, types)
 		if err != nil {
@@ -125,7 +125,7 @@ func (a *attended) read(l *lab) (v [4][]float64, err error) {
 	return v, nil
 }
 
-// attend puts random operands there.
+// attend copies random operands to the device.
 func (l *lab) attend(s *cpu.AttentionShape, types string) (*attended, error) {
 	a := &attended{types: types, rows: s.Batch * s.Seq * s.Heads * s.Group, kv: s.Batch * s.KSeq * s.Heads * s.Dim}
 	a.q = a.rows * s.Dim

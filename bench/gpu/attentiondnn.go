@@ -7,13 +7,13 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// dnnName is what measurements of cuDNN's attention are told from ours by.
+// dnnName distinguishes measurements of cuDNN's attention from those of planc's kernels.
 const dnnName = " by cuDNN"
 
-// fusedRoom is the workspace that a program gives cuDNN's attention.
+// fusedRoom is the size in bytes of the workspace that a program gives cuDNN's attention.
 const fusedRoom = 256 << 20
 
-// openFused takes cuDNN, if it is there.
+// openFused opens cuDNN if it is installed.
 func (l *lab) openFused() {
 	dnn, err := cuda.OpenDNN()
 	if err == nil {
@@ -25,7 +25,7 @@ func (l *lab) openFused() {
 	}
 }
 
-// attends says what attends in programs on this machine.
+// attends returns which implementation programs use for attention on this machine.
 func (l *lab) attends() string {
 	if l.fused == nil {
 		return "our own kernels attend, without cuDNN: " + l.attending.Error()
@@ -33,10 +33,10 @@ func (l *lab) attends() string {
 	return "cuDNN " + l.dnn.Version + " at " + l.dnn.Path + " attends in bf16 and fp16, where it takes it"
 }
 
-// refusedError is that cuDNN does not take attention of a shape: programs then use kernels of our own.
+// refusedError says that cuDNN does not support attention of a shape; programs then use planc's kernels.
 type refusedError struct{ error }
 
-// by has the runs be cuDNN's, if that is asked for, of operands in bf16.
+// by makes the runs use cuDNN, if that is asked for, with operands in bf16.
 func (a *attended) by(l *lab, s *cpu.AttentionShape, by string) error {
 	if by == "" || a.types != "bf16" {
 		return nil
@@ -57,7 +57,7 @@ func (a *attended) by(l *lab, s *cpu.AttentionShape, by string) error {
 	return nil
 }
 
-// room is memory until the release.
+// room allocates memory until the release.
 func (l *lab) room(bytes int64) (cuda.Memory, error) {
 	m, err := cuda.Alloc(max(bytes, 256))
 	if err == nil {

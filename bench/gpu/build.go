@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Index says what build made.
+// Index describes what build compiled.
 type Index struct {
 	Commit, Built, Arch string
 	Models              []model
@@ -25,7 +25,7 @@ train: {seq_len: 64, global_batch: 8, steps: 10, precision: bf16, on_nonfinite: 
 cluster: {node: dgx-h200, devices: 1}
 `
 
-// build compiles the programs of all models into the folder, where planc's source is the working directory.
+// build compiles the programs of all models into the folder. The working directory contains planc's source.
 func (b *bench) build(ctx context.Context, arch string) error {
 	if err := os.MkdirAll(b.dir, 0o777); err != nil {
 		return err
@@ -63,14 +63,14 @@ func (b *bench) build(ctx context.Context, arch string) error {
 	return os.WriteFile(filepath.Join(b.dir, "index.json"), append(text, '\n'), 0o666)
 }
 
-// compile makes a job's program.
+// compile builds a job's program.
 func (b *bench) compile(ctx context.Context, planc, name, job, target, to string, flags ...string) error {
 	file := filepath.Join(b.dir, name+".yaml")
 	if err := os.WriteFile(file, []byte(job), 0o666); err != nil {
 		return err
 	}
 	lock := strings.TrimSuffix(file, ".yaml") + ".lock"
-	if err := os.RemoveAll(lock); err != nil { // an older planc's
+	if err := os.RemoveAll(lock); err != nil { // of an older planc
 		return err
 	}
 	_, err := b.output(ctx, nil, planc, append([]string{"compile", file, "--target", target, "-o", filepath.Join(b.dir,
@@ -78,7 +78,7 @@ func (b *bench) compile(ctx context.Context, planc, name, job, target, to string
 	return err
 }
 
-// model compiles a model's program, and asks what its plan is.
+// model compiles a model's program and reads its plan.
 func (b *bench) model(ctx context.Context, planc string, m *model) error {
 	emitted, err := os.MkdirTemp("", "planc-gpu-check-")
 	if err != nil {
@@ -116,7 +116,7 @@ func (b *bench) model(ctx context.Context, planc string, m *model) error {
 	return nil
 }
 
-// index reads what build wrote.
+// index reads the Index that build wrote.
 func (b *bench) index() (x Index, err error) {
 	text, err := os.ReadFile(filepath.Join(b.dir, "index.json"))
 	if err != nil {

@@ -14,27 +14,27 @@ import (
 	"strings"
 )
 
-// chain is a fused group's launch as a program has it: a kernel that planc printed, on a size.
+// chain is a launch of a fused group in a program: a generated kernel and its size.
 type chain struct {
 	Kernel     string
-	Ops        string // in their order
-	Where      string // the program's functions that launch it so
-	Rowwise    bool   // its geometry is kernels.Rowwise, else kernels.Wide
+	Ops        string // in order
+	Where      string // functions of the program with this launch
+	Rowwise    bool   // launch geometry: kernels.Rowwise if true, else kernels.Wide
 	Rows, Cols int
 	Operands   []chainOperand
 }
 
-// chainOperand is one of a launch, as gpu.Chain takes it.
+// chainOperand is an operand of a launch, as gpu.Chain takes it.
 type chainOperand struct {
-	Types   string // of what lies in memory; "" for how many columns of a row are there
-	N       int    // elements; or so many columns
+	Types   string // type in memory; "" for the number of columns in a row
+	N       int    // elements, or number of columns
 	Written bool
-	Indexed bool // rows' indices, of which the columns are Size from Lo on
+	Indexed bool // indices of rows; their columns are Size from Lo on
 	Lo      int  `json:",omitempty"`
 	Size    int  `json:",omitempty"`
 }
 
-// bytes are what a launch must read and write.
+// bytes returns the number of bytes that a launch must read and write.
 func (c *chain) bytes() (b float64) {
 	for _, o := range c.Operands {
 		if o.Types != "" {
@@ -44,16 +44,16 @@ func (c *chain) bytes() (b float64) {
 	return b
 }
 
-// elemBytes is the size of a number as stored.
+// elemBytes returns the size in bytes of a number in memory.
 func elemBytes(t string) int {
 	return map[string]int{"f64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2}[t]
 }
 
-// viewTypes are the types of views in a program that computes in f32.
+// viewTypes maps the types of views in a program that computes in f32.
 var viewTypes = map[string]string{"num.BF16": "bf16", "num.F16": "f16", "float": "f32", "int32": "i32"}
 
-// keepChains puts what planc emitted of a program's fused groups into folder chains: their source as NAME.cu, which
-// golden/laws/gpucheckchains_test.go compiles, and NAME.json of [chain]s.
+// keepChains writes the fused groups of a program into folder chains: their source as NAME.cu, which
+// golden/laws/gpucheckchains_test.go compiles, and a list of [chain] as NAME.json.
 func (b *bench) keepChains(name, emitted string) error {
 	var texts [2][]byte
 	for i, file := range []string{"main.go", "kernels/chains.cu"} {
@@ -86,14 +86,14 @@ type chainReader struct {
 	all     []chain
 	rowwise map[string]bool
 	ops     map[string]string
-	written map[string][]bool // of the pointers among a kernel's parameters, in order
+	written map[string][]bool // by kernel: whether each pointer parameter is written, in order
 	views   map[string]chainOperand
 	where   string
 	err     error
 }
 
-// readChains finds the launches of fused groups in a program for GPUs, and how their kernels are declared. Launches
-// that are alike are one.
+// readChains finds the launches of fused groups in a CUDA program, and the declarations of their kernels. Equal
+// launches are merged.
 func readChains(source, kernels []byte) ([]chain, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), "main.go", source, 0)
 	if err != nil {
@@ -114,7 +114,7 @@ func readChains(source, kernels []byte) ([]chain, error) {
 		}
 	}
 	if r.err == nil && len(r.all) == 0 {
-		r.err = fmt.Errorf("the program launches none")
+		r.err = fmt.Errorf("the program launches no fused groups")
 	}
 	return r.all, r.err
 }
@@ -125,7 +125,7 @@ var (
 	chainOp    = regexp.MustCompile(`= (\w+)\(`)
 )
 
-// kernels reads what the kernels do, and which of their operands they write.
+// kernels reads what the kernels compute, and which of their operands they write.
 func (r *chainReader) kernels(text string) {
 	for _, m := range chainLoop.FindAllStringSubmatch(text, -1) {
 		var ops []string
@@ -160,13 +160,13 @@ func (r *chainReader) fused(lit *ast.CompositeLit) {
 	r.rowwise[name] = rowwise
 }
 
-// visit notes a function's views and launches.
+// visit collects a function's views and launches.
 func (r *chainReader) visit(n ast.Node) bool {
 	switch x := n.(type) {
 	case *ast.AssignStmt:
 		if call, ok := x.Rhs[0].(*ast.CallExpr); ok && len(x.Lhs) == 1 {
 			if view, ok := call.Fun.(*ast.IndexExpr); ok && selected(view.X) == "gpu.View" && len(call.Args) == 3 {
-				n, _ := strconv.Atoi(literal(call.Args[2])) // 0 of what is no literal, which no launch may have
+				n, _ := strconv.Atoi(literal(call.Args[2])) // 0 if not a literal, which no launch may have
 				r.views[selected(x.Lhs[0])] = chainOperand{Types: viewTypes[selected(view.Index)], N: n}
 			}
 		}
@@ -178,7 +178,7 @@ func (r *chainReader) visit(n ast.Node) bool {
 	return true
 }
 
-// launch notes one.
+// launch collects one launch.
 func (r *chainReader) launch(x *ast.CallExpr) {
 	c := chain{Kernel: selected(x.Args[1]), Where: r.where, Rows: r.number(x.Args[2]), Cols: r.number(x.Args[3])}
 	c.Ops, c.Rowwise = r.ops[c.Kernel], r.rowwise[c.Kernel]
@@ -203,7 +203,7 @@ func (r *chainReader) launch(x *ast.CallExpr) {
 	}
 }
 
-// operand is a view, what rows are of it, or how many columns there are.
+// operand returns the operand of an expression: a view, its rows, or the number of columns.
 func (r *chainReader) operand(x ast.Expr) (o chainOperand) {
 	call, ok := x.(*ast.CallExpr)
 	switch {
@@ -221,7 +221,7 @@ func (r *chainReader) operand(x ast.Expr) (o chainOperand) {
 	return o
 }
 
-// number is a literal's.
+// number returns the value of a literal.
 func (r *chainReader) number(x ast.Expr) int {
 	n, err := strconv.Atoi(literal(x))
 	if err != nil {
@@ -230,14 +230,14 @@ func (r *chainReader) number(x ast.Expr) int {
 	return n
 }
 
-// fail keeps the first fault.
+// fail keeps the first error.
 func (r *chainReader) fail(format string, args ...any) {
 	if r.err == nil {
 		r.err = fmt.Errorf("%s: %w", r.where, fmt.Errorf(format, args...))
 	}
 }
 
-// selected is a name, or a package's.
+// selected returns the name of an identifier or of a package's member.
 func selected(x ast.Expr) string {
 	switch x := x.(type) {
 	case *ast.Ident:

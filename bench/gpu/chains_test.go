@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A program as planc prints it: of a norm behind an addition, launched by two functions, and of a loss's gradient.
+// chainProgram is a generated program with a norm after an addition, launched by two functions, and a loss's
+// gradient.
 const chainProgram = `package main
 
 var (
@@ -53,7 +54,7 @@ template <int N> __device__ void chain2Rows(const float* x0, bf16* x1, const int
 KERNEL chain2(const float* x0, bf16* x1, const int* x2, int lo2, int n2, int limit3, int rows, int cols) {
 `
 
-// Launches are found with their kernels' ops and their operands; those that are alike are one.
+// readChains finds launches with their kernels' ops and operands, and merges equal ones.
 func TestReadChains(t *testing.T) {
 	got, err := readChains([]byte(chainProgram), []byte(chainSource))
 	if err != nil {
@@ -77,7 +78,7 @@ func TestReadChains(t *testing.T) {
 	}
 }
 
-// What is not understood is not left out in silence.
+// Code that readChains does not understand is an error.
 func TestReadChainsRefuses(t *testing.T) {
 	for of, with := range map[string]string{"x, gain, y)": "x.From(i0*8), gain, y)",
 		"6, 8, x, gain": "rows, 8, x, gain", "x2, gain, y)": "x2, y)", "gpu.Chain(": "gpu.Other(",

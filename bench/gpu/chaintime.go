@@ -15,28 +15,28 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels"
 )
 
-// ChainTime is a fused group of a model's program, as it is launched there.
+// ChainTime is the measurement of a fused group of a model's program.
 type ChainTime struct {
 	Model string
 	chain
-	Bytes   float64 // that it must read and write
-	Floor   float64 // seconds: those over the bandwidth that a copy reaches; 0 where there is no time
+	Bytes   float64 // that a launch must read and write
+	Floor   float64 // seconds: Bytes divided by the bandwidth of a copy; 0 on a machine without time
 	Seconds float64
 	Why     string `json:",omitempty"`
 }
 
-// chainTimes has each fused group of the models' programs run alone, on the sizes that it has there.
+// chainTimes runs each fused group of the models' programs by itself, with the sizes of the program.
 func chainTimes(l *lab, r *Result) error {
 	files, err := filepath.Glob(filepath.Join(l.root, "chains", "*.json"))
 	if err != nil || len(files) == 0 {
-		return fmt.Errorf("no fused groups in %s; gpu-check build puts them there", l.root)
+		return fmt.Errorf("no fused groups in %s: run gpu-check build first", l.root)
 	}
 	rate, err := l.bandwidth()
 	if err != nil {
 		return err
 	}
 	if rate > 0 {
-		r.note("floor: what must be read and written over %.0f GB/s, which a copy reaches here", rate/1e9)
+		r.note("floor: bytes read and written divided by %.0f GB/s, the rate of a copy on this machine", rate/1e9)
 	}
 	var all []ChainTime
 	for _, file := range files {
@@ -50,7 +50,7 @@ func chainTimes(l *lab, r *Result) error {
 	return nil
 }
 
-// chainsOf are those of one program.
+// chainsOf measures the fused groups of one program.
 func (l *lab) chainsOf(file string, rate float64) (all []ChainTime, err error) {
 	var chains []chain
 	text, err := os.ReadFile(file)
@@ -84,7 +84,7 @@ func (l *lab) chainsOf(file string, rate float64) (all []ChainTime, err error) {
 	return all, m.Unload()
 }
 
-// chainTime is how long a launch takes, whose results must be numbers.
+// chainTime returns the seconds that a launch takes, and checks that its results are numbers.
 func (l *lab) chainTime(m *cuda.Module, c *chain) (seconds float64, err error) {
 	f, err := m.Kernel(c.Kernel)
 	if err != nil {
@@ -126,7 +126,8 @@ func (l *lab) chainTime(m *cuda.Module, c *chain) (seconds float64, err error) {
 	return l.time(run)
 }
 
-// filled is memory of an operand's size: indices or random numbers that repeat, or NaN where results go.
+// filled allocates memory of an operand's size, filled with indices, with repeated random numbers, or with NaN for
+// results.
 func (l *lab) filled(o *chainOperand, seed int) (m cuda.Memory, err error) {
 	bytes := int64(o.N * elemBytes(o.Types))
 	m, err = cuda.Alloc(max(bytes, 256))
@@ -157,7 +158,7 @@ func (l *lab) filled(o *chainOperand, seed int) (m cuda.Memory, err error) {
 	return m, nil
 }
 
-// written demands that a result's beginning and end are numbers.
+// written checks that the beginning and end of a result are numbers.
 func (l *lab) written(m cuda.Memory, o *chainOperand) error {
 	size := int64(elemBytes(o.Types))
 	n := min(int64(o.N), period)
@@ -173,7 +174,7 @@ func (l *lab) written(m cuda.Memory, o *chainOperand) error {
 	return nil
 }
 
-// tellChains makes the table, and says which failed.
+// tellChains writes the table and reports failures.
 func tellChains(r *Result, all []ChainTime) {
 	r.Raw, r.State = all, "ok"
 	r.Columns = []string{"model", "kernel", "ops", "in", "rows × columns", "MB", "µs", "GB/s", "time / floor"}

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 )
 
-// curveSteps is how many steps losses are compared over.
+// curveSteps is the number of steps over which losses are compared.
 const curveSteps = 200
 
-// curves trains the 124M model on the same data from the same weights by planc and three times by PyTorch: in f32, and
-// twice under autocast to bf16. planc's distance from f32 is told beside PyTorch's own.
+// curves trains the 124M model on the same data from the same weights: once by planc and three times by PyTorch, in
+// f32 and twice under autocast to bf16. It compares planc's distance from f32 with PyTorch's own.
 func curves(ctx context.Context, b *bench, r *Result) error {
 	name, steps := "curve", curveSteps
 	if b.tiny {
@@ -23,7 +23,7 @@ func curves(ctx context.Context, b *bench, r *Result) error {
 	}
 	m, ok := modelNamed(x.Models, name)
 	if !ok {
-		return fmt.Errorf("build made no program of %s", name)
+		return fmt.Errorf("build compiled no program for %s", name)
 	}
 	dir, remove, err := scratch()
 	if err != nil {
@@ -62,7 +62,7 @@ func curves(ctx context.Context, b *bench, r *Result) error {
 	return tellCurves(r, c, steps)
 }
 
-// peerCurve is PyTorch's losses.
+// peerCurve returns PyTorch's losses.
 func (b *bench) peerCurve(ctx context.Context, m *model, precision, batches, weights string,
 	steps int) (losses []float64, err error) {
 	p, err := b.startPeer(ctx, peerWants{Model: *m, Micros: []int{m.Batch}, Precision: precision, Batches: batches,
@@ -80,9 +80,9 @@ func (b *bench) peerCurve(ctx context.Context, m *model, precision, batches, wei
 	return losses, nil
 }
 
-// tellCurves compares the curves: the largest distance and the root of the mean square, of losses over all steps.
+// tellCurves compares the curves: the largest distance, and the root mean square over all steps.
 func tellCurves(r *Result, c map[string][]float64, steps int) error {
-	r.Columns = []string{"", "most, nats", "root mean square"}
+	r.Columns = []string{"", "largest, nats", "root mean square"}
 	apart := func(what, a, b string) (most float64) {
 		sum := 0.0
 		for i := range c[a] {
@@ -103,8 +103,8 @@ func tellCurves(r *Result, c map[string][]float64, steps int) error {
 	for i := 0; i < steps; i += max(steps/10, 1) {
 		r.note("step %d: planc %.5f, PyTorch f32 %.5f, bf16 %.5f", i+1, c["planc"][i], c["f32"][i], c["bf16"][i])
 	}
-	// planc keeps parameters in bf16 beside a master copy in f32, PyTorch's autocast parameters in f32, so that its
-	// forward pass rounds no less often: twice its distance is noise of the same kind.
+	// planc stores parameters in bf16 and a master copy in f32. PyTorch's autocast stores them in f32, but its
+	// forward pass rounds as often. Twice its distance is therefore noise of the same kind.
 	if bound := 2*max(rounding, again) + 1e-3; !(ours <= bound) {
 		return faultf("planc is up to %.4g nats from f32, more than %.4g", ours, bound)
 	}

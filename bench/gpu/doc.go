@@ -1,15 +1,15 @@
-// Package main is what scripts/gpu-check runs: all that is to be measured on a machine with one NVIDIA GPU, CUDA's
-// libraries and PyTorch, and no Go. docs/measured/METHOD.md says what each figure means.
+// Package main implements scripts/gpu-check: all measurements on a machine with one NVIDIA GPU, CUDA's
+// libraries and PyTorch, but no Go. docs/measured/METHOD.md says what each figure means.
 //
-//	gpu-check build DIR         compiles the programs that the parts run into DIR, where planc's source is
+//	gpu-check build DIR         compiles the programs of the parts into DIR; needs planc's source
 //	gpu-check PART -dir DIR     runs a part: smoke, laws, kernels, sanitize, train, train2, train3, curves
-//	gpu-check report -out DIR FILE...   makes pages of parts' results
+//	gpu-check report -out DIR FILE...   writes pages from the results of parts
 //
-// A part is a list of checks, each with a time of its own (parts.go). A check is a process or several, never this one,
-// so that a crash ends one check; after each, the part's results are written, as JSON and as a page. Begin in main.go;
-// models.go has what is trained, laws.go judges the programs that golden/laws/gpucheck_test.go builds, train.go and peer.py
-// are the benchmark beside PyTorch, kernels.go holds kernels against themselves in f64 and against their floors,
-// chains.go finds what fused groups those programs launch, and chaintime.go times them.
+// A part is a list of checks, each with its own time limit (parts.go). A check runs in one or more other processes,
+// so that a crash ends one check only. After each check the results are written, as JSON and as a page. Start in main.go.
+// models.go lists the models, laws.go checks the programs that golden/laws/gpucheck_test.go builds, train.go and peer.py
+// compare training with PyTorch, kernels.go compares kernels with themselves in f64 and with their floors,
+// chains.go finds the fused groups that those programs launch, and chaintime.go times them.
 //
-// With -tiny everything has shapes that an emulated GPU trains in seconds; golden/laws/gpucheck_test.go runs it so.
+// With -tiny all shapes are small enough for an emulated GPU; golden/laws/gpucheck_test.go runs it this way.
 package main

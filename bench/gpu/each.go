@@ -27,16 +27,16 @@ import (
 // of sums over rows, b those of flat sums, h heads and e the width of one.
 type trial struct {
 	kernel, types string
-	exact         string // the types of the same in f64; "" compares nothing
+	exact         string // types of the same kernel in f64; "" compares nothing
 	rows, cols    int
 	bound         float64
 	args          string
 }
 
-// vocab, heads and width are v, h and e.
+// vocab, heads and width are the values of v, h and e.
 const vocab, heads, width = 50257, 12, 64
 
-// trials are the kernels of a step of GPT-2 124M and of a Llama, on 16384 tokens; of updates, on a hundred million
+// trials are the kernels of a step of GPT-2 124M and of a Llama on 16384 tokens, and updates of a hundred million
 // parameters.
 var trials = []trial{
 	{"layer_norm", "bf16", "f64", 16384, 768, 6e-3, "out:rc - in:rc - in:c in:c r c 1e-5"},
@@ -57,18 +57,19 @@ var trials = []trial{
 	{"cast", "f32_bf16", "", 1, 100_000_000, 0, "out:n in:n n"},
 	{"adam", "bf16_f32_f32", "f64_f64_f64", 1, 100_000_000, 6e-3,
 		"inout:n inout:n in:n inout:n inout:n d:0,1,0 d:1e-3,1,0.9999,0,0.9,0.1,0.95,0.05,1e-8 - - n"},
-	// operands of products in 8 bits: what they are rounded to is compared in the check of these
+	// These round operands of FP8 GEMMs; the FP8 check compares the rounded numbers.
 	{"fp8_absmax", "bf16", "", 1, 16384 * 3072, 0, "out:b in:n n"},
 	{"fp8_quantize", "bf16", "", 16384, 3072, 0, "out:q in:n in:b out:1 b 1 r c c 0 0"},
 	{"fp8_quantize", "bf16", "", 3072, 16384, 0, "out:q in:n in:b out:1 b 1 r c c 1 1"},
 	{"fp8_round", "bf16", "", 1, 16384 * 3072, 0, "out:n in:n in:b b n 0"},
-	// weights are rounded by chance, half of each row being another rank's: off by what lies between two numbers
+	// Weights use stochastic rounding, and half of each row belongs to another rank, so they may differ by the
+	// distance of two adjacent numbers.
 	{"adam", "bf16_f32_f32", "f64_f64_f64", 1, 96_000_000, 8e-3,
 		"inout:n inout:n in:n inout:n inout:n d:0,1,0 d:1e-3,1,0.9999,0,0.9,0.1,0.95,0.05,1e-8 w:7 " +
 			"w:0,0,2,1000,1,1000000,2000 n"},
 }
 
-// eachKernel tries them all.
+// eachKernel tries all kernels.
 func eachKernel(l *lab, r *Result) error {
 	var all []Measured
 	for _, t := range trials {
@@ -104,10 +105,10 @@ type operand struct {
 type loaded struct {
 	run      func() error
 	operands []operand
-	bytes    float64 // each operand once, and what is read and written twice
+	bytes    float64 // each operand once; what is read and written counts twice
 }
 
-// try measures a kernel, and compares its results with those in f64 on fewer rows.
+// try measures a kernel, and compares its results with f64 on fewer rows.
 func (l *lab) try(t trial) (m Measured, err error) {
 	m = Measured{Name: t.kernel, Types: t.types, Size: fmt.Sprintf("%d × %d", t.rows, t.cols), Error: -1,
 		Bound: t.bound}
@@ -148,7 +149,7 @@ func (l *lab) try(t trial) (m Measured, err error) {
 	return m, nil
 }
 
-// load puts a trial's arguments into memory.
+// load copies a trial's arguments into memory.
 func (l *lab) load(t trial, types string) (*loaded, error) {
 	f, k, err := l.kernel(t.kernel, types)
 	if err != nil {
@@ -178,7 +179,7 @@ func (l *lab) load(t trial, types string) (*loaded, error) {
 		}
 	}
 	rows, starts, _ := kernels.Buckets(ids, 0, vocab)
-	unmet := float64((vocab - len(rows)) * t.cols) // of a table
+	unmet := float64((vocab - len(rows)) * t.cols) // rows of the table without an id
 	switch t.kernel {
 	case "embed":
 		x.bytes -= unmet * float64(elemBytes(each[0]))
@@ -193,8 +194,8 @@ func (l *lab) load(t trial, types string) (*loaded, error) {
 	return x, nil
 }
 
-// argument adds one to args, and is what it has in memory. Of several types, pointers T take one after the other; the
-// last remains.
+// argument appends an argument to args and returns its memory. If there are several types, pointers of type T use one
+// after the other; the last one remains.
 func (l *lab) argument(t trial, word, kind string, types *[]string, args *cuda.Args, seed int,
 	ids []int32) (*operand, error) {
 	role, size, memory := strings.Cut(word, ":")
@@ -224,7 +225,7 @@ func (l *lab) argument(t trial, word, kind string, types *[]string, args *cuda.A
 	return nil, nil
 }
 
-// operand is what an argument has in memory.
+// operand returns the operand of an argument in memory.
 func (t trial) operand(role, size, kind string, types *[]string, seed int, ids []int32) (*operand, []byte, error) {
 	switch role {
 	case "ids":
@@ -274,7 +275,7 @@ func (t trial) operand(role, size, kind string, types *[]string, seed int, ids [
 	return o, t.positive(o, random(o.types, o.n, seed), seed), nil
 }
 
-// words are integers of 64 bits in memory.
+// words returns integers of 64 bits in memory.
 func words(list string) (*operand, []byte, error) {
 	var b []byte
 	for _, word := range strings.Split(list, ",") {
@@ -287,7 +288,7 @@ func words(list string) (*operand, []byte, error) {
 	return &operand{types: "f64", n: len(b) / 8}, b, nil
 }
 
-// positive makes what is no first moment positive: second moments of Adam, of which a root is taken.
+// positive makes second moments of Adam positive, because their square root is taken.
 func (t trial) positive(o *operand, data []byte, seed int) []byte {
 	if t.kernel != "adam" || seed != 4 {
 		return data
@@ -299,11 +300,11 @@ func (t trial) positive(o *operand, data []byte, seed int) []byte {
 	return stored(o.types, v)
 }
 
-// size is the product of a word's letters and its number.
+// size returns the product of the values of a word's letters and its number.
 func (t trial) size(word string) int {
 	n, rest := 1, strings.TrimLeft(word, "0123456789")
 	if digits := word[:len(word)-len(rest)]; digits != "" {
-		n, _ = strconv.Atoi(digits) // digits
+		n, _ = strconv.Atoi(digits)
 	}
 	values := map[rune]int{'r': t.rows, 'c': t.cols, 'n': t.rows * t.cols, 'q': t.rows * t.cols / 4, 'v': vocab,
 		'p': kernels.Parts(t.rows), 'b': kernels.Blocks(t.rows * t.cols), 'h': heads, 'e': width}
@@ -313,7 +314,7 @@ func (t trial) size(word string) int {
 	return n
 }
 
-// ids are indices as often as words are.
+// ids returns token ids with the frequencies of words.
 func (t trial) ids() []int32 {
 	below := vocab
 	if strings.HasPrefix(t.kernel, "logsumexp") || t.kernel == "cross_entropy" {

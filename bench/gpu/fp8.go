@@ -11,27 +11,27 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// eightArch is the first architecture that multiplies numbers of 8 bits, Ada.
+// eightArch is the first architecture that multiplies FP8 numbers (Ada).
 const eightArch = 89
 
-// eightCodes are the formats' numbers in the kernels of fp8.cu, for cuBLASLt and for people.
+// eightCodes maps the formats to their numbers in fp8.cu, their cuBLASLt types and their names.
 var eightCodes = map[num.FP8Format]struct {
 	format int
 	value  cuda.Value
 	name   string
 }{num.E4M3: {0, cuda.ValueE4M3, "e4m3"}, num.E5M2: {1, cuda.ValueE5M2, "e5m2"}}
 
-// eightProduct is a product of stored bf16, and the format that each operand is rounded to.
+// eightProduct is a GEMM of stored bf16 operands, and the format to which each operand is rounded.
 type eightProduct struct {
 	cuda.GEMM
 	as [2]num.FP8Format
 }
 
-// eights has products of models' layers in 8 bits, as gpu.MatMul8 makes them: forward, and both gradients.
+// eights measures FP8 GEMMs of models' layers, as gpu.MatMul8 computes them: forward, and both gradients.
 func eights(l *lab, r *Result) error {
 	if arch := 10*l.gpu.Major + l.gpu.Minor; arch < eightArch {
 		r.State = "ok"
-		r.note("skipped: %s is sm_%d, and products in 8 bits begin with sm_%d", l.gpu.Name, arch, eightArch)
+		r.note("skipped: %s is sm_%d, and FP8 GEMMs need sm_%d or later", l.gpu.Name, arch, eightArch)
 		return nil
 	}
 	var all []Eight
@@ -58,7 +58,7 @@ func eights(l *lab, r *Result) error {
 	return nil
 }
 
-// eight times a product and compares one of as many terms.
+// eight times a GEMM, and compares one with as many terms.
 func (l *lab) eight(p eightProduct) (x Eight, err error) {
 	x = newEight(p)
 	if err := l.timeEight(p, &x); err != nil {
@@ -96,7 +96,7 @@ func (l *lab) eight(p eightProduct) (x Eight, err error) {
 	return x, nil
 }
 
-// timeEight times it without the passes that round, with them, and in bf16.
+// timeEight times a GEMM without the rounding passes, with them, and in bf16.
 func (l *lab) timeEight(p eightProduct, x *Eight) error {
 	e, err := l.rounded(p)
 	if err != nil {
@@ -126,13 +126,13 @@ func (l *lab) timeEight(p eightProduct, x *Eight) error {
 	return err
 }
 
-// roundedProduct has what runs of a product in 8 bits; NaN is in the result before.
+// roundedProduct is an FP8 GEMM that can be run. Its result is filled with NaN before.
 type roundedProduct struct {
 	passes, multiply func() error
 	result           cuda.Memory
 }
 
-// rounded puts random operands in bf16 there, and what gpu.MatMul8 takes besides.
+// rounded copies random bf16 operands to the device, and everything else that gpu.MatMul8 takes.
 func (l *lab) rounded(p eightProduct) (e roundedProduct, err error) {
 	width := (p.K + 15) &^ 15
 	scales, err := l.room(512)
@@ -177,7 +177,7 @@ func (l *lab) rounded(p eightProduct) (e roundedProduct, err error) {
 	return e, nil
 }
 
-// eightCopy is an operand's rows of cols numbers, which lie across in memory or as they are, as codes in width bytes a
+// eightCopy is an operand with rows of cols numbers, transposed in memory or not, and its codes with width bytes per
 // row.
 type eightCopy struct {
 	seed, rows, cols, width, format int
@@ -185,7 +185,7 @@ type eightCopy struct {
 	scale                           cuda.Pointer
 }
 
-// eightCopy puts an operand there; run makes its codes.
+// eightCopy copies an operand to the device; run computes its codes.
 func (l *lab) eightCopy(c eightCopy) (codes cuda.Memory, run func() error, err error) {
 	n := c.rows * c.cols
 	x, err := l.put(random("bf16", n, c.seed))
@@ -219,7 +219,7 @@ func (l *lab) eightCopy(c eightCopy) (codes cuda.Memory, run func() error, err e
 	}, err
 }
 
-// launch is a launch of a kernel in bf16.
+// launch returns a launch of a kernel in bf16.
 func (l *lab) launch(name string, rows, cols int, args *cuda.Args) (func() error, error) {
 	f, k, err := l.kernel(name, "bf16")
 	if err != nil {
@@ -229,8 +229,8 @@ func (l *lab) launch(name string, rows, cols int, args *cuda.Args) (func() error
 	return func() error { return l.stream.Launch(f, cuda.Shape{Grid: at.Grid, Block: at.Block}, args) }, nil
 }
 
-// exactly is the product in f64 of the numbers that package num rounds the operands to; of those as they are where a
-// format is none.
+// exactly returns the GEMM in f64 of the numbers to which package num rounds the operands; operands without a format
+// are not rounded.
 func (l *lab) exactly(p cuda.GEMM, as [2]num.FP8Format) ([]float64, error) {
 	p.In, p.Out = cuda.ValueFloat64, cuda.ValueFloat64
 	var operands [2][]byte
@@ -252,7 +252,7 @@ func (l *lab) exactly(p cuda.GEMM, as [2]num.FP8Format) ([]float64, error) {
 	return read("f64", b), err
 }
 
-// roundEight rounds a tensor's numbers to a format by its largest, as cpu.MatMul8 does.
+// roundEight rounds a tensor to a format, scaled by its largest magnitude, as cpu.MatMul8 does.
 func roundEight(v []float64, as num.FP8Format) {
 	most := 0.0
 	for _, x := range v {

@@ -10,8 +10,8 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Sums that keep 14 bits are within the bound of products in 8 bits, whether cut towards zero or downwards and then
-// promoted to f32; those that are cut downwards and never promoted are not.
+// Sums that keep 14 bits are within the bound of FP8 GEMMs, if they are truncated towards zero, or downwards and then
+// promoted to f32. Sums that are truncated downwards and never promoted are not.
 func TestEightBound(t *testing.T) {
 	for _, k := range []int{768, 3072, 16384} {
 		bound := newEight(eightProduct{cuda.GEMM{M: 8, N: 8, K: k, Out: cuda.ValueFloat32}, [2]num.FP8Format{num.E4M3,
@@ -32,7 +32,7 @@ func TestEightBound(t *testing.T) {
 	}
 }
 
-// cutProduct is how far off n × n sums of k products are whose 32 terms at a time, and the sum so far, are cut to 14
+// cutProduct returns the error of n × n sums of k terms, if 32 terms at a time and the sum so far are truncated to 14
 // bits of the largest of them.
 func cutProduct(n, k, promote int, cut func(float64) float64) float64 {
 	a, b := numbers(n*k, 0), numbers(n*k, 1)
@@ -62,7 +62,7 @@ func cutProduct(n, k, promote int, cut func(float64) float64) float64 {
 	return off(got, want)
 }
 
-// GPUs that have no products in 8 bits are not asked for any, and the page says so.
+// GPUs without FP8 GEMMs skip the check, and the page says so.
 func TestEightsAreSkipped(t *testing.T) {
 	var r Result
 	if err := eights(&lab{gpu: cuda.Device{Name: "A100", Major: 8}}, &r); err != nil || r.State != "ok" ||

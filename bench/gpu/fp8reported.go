@@ -9,24 +9,24 @@ import (
 	"github.com/planc-dev/planc/cuda"
 )
 
-// Eight is a product in 8 bits.
+// Eight is the measurement of an FP8 GEMM.
 type Eight struct {
 	Types, Size  string
-	Error, Bound float64 // off f64's product of the same rounded operands; Error is -1 where it was not compared
-	Unrounded    float64 // off f64's product of the operands before they are rounded: told, and not judged
+	Error, Bound float64 // relative to the f64 GEMM of the same rounded operands; Error is -1 if not compared
+	Unrounded    float64 // relative to the f64 GEMM of the unrounded operands; reported without a bound
 	Flops        float64
-	// of the product, of it and the passes that round, and of bf16's product; 0 where there is no time
+	// Seconds of the GEMM, of the GEMM with the rounding passes, and of the bf16 GEMM; 0 on a machine without time.
 	Seconds, With, In16 float64
 	Why                 string `json:",omitempty"`
 }
 
-// newEight is one that has not been tried. Products of two numbers of 8 bits are exact; what is off is their sum.
-// Hopper's tensor cores keep some 14 bits of a sum (DeepSeek-AI 2024, "DeepSeek-V3 technical report", 3.3.2), so that
-// each of k terms may be cut by up to 2^-13 of the sum so far. Cuts towards zero, of terms of either sign, add as roots
-// of squares do: a cut's is 1/sqrt(3) of the most, the sum so far's 1/sqrt(2) of the result, together less than sqrt(k)
-// 2^-14. Cuts downwards add up, but are below that where sums are promoted to f32 behind 128 terms; TestEightBound has
-// both. Without promotion they are above it, as they should be. A result in bf16 is rounded to 8 bits besides, by 2^-8
-// at most.
+// newEight returns a measurement that has not run yet, with its bound. Multiplying two FP8 numbers is exact; only the
+// sum is rounded. Hopper's tensor cores keep about 14 bits of a sum (DeepSeek-AI 2024, "DeepSeek-V3 technical
+// report", 3.3.2), so each of k terms may be truncated by up to 2^-13 of the sum so far. Truncations towards zero of
+// terms of either sign add up as the root of squares: a truncation is 1/sqrt(3) of the largest one, the sum so far
+// 1/sqrt(2) of the result, together less than sqrt(k) 2^-14. Downward truncations add up, but stay below that if sums
+// are promoted to f32 after 128 terms; TestEightBound has both cases. Without promotion they exceed the bound, as
+// they should. A bf16 result is also rounded to 8 bits, by at most 2^-8.
 func newEight(p eightProduct) Eight {
 	out := outOf(p.GEMM)
 	x := Eight{Error: -1, Unrounded: -1, Bound: math.Sqrt(float64(p.K)) * 0x1p-14,
@@ -39,7 +39,7 @@ func newEight(p eightProduct) Eight {
 	return x
 }
 
-// outOf is the type of a product's result.
+// outOf returns the type of a GEMM's result.
 func outOf(p cuda.GEMM) string {
 	if p.Out == cuda.ValueFloat32 {
 		return "f32"
@@ -49,7 +49,7 @@ func outOf(p cuda.GEMM) string {
 
 func (x *Eight) bad() bool { return x.Why != "" || !(x.Error <= x.Bound) || x.Error < 0 }
 
-// tellEights makes the table, and says which are off.
+// tellEights writes the table and reports GEMMs beyond their bound.
 func tellEights(r *Result, all []Eight) {
 	r.Raw, r.State = all, "ok"
 	r.Columns = []string{"types", "size", "error", "bound", "off unrounded", "TFLOP/s", "µs", "µs with passes",

@@ -10,7 +10,7 @@ import (
 	"github.com/planc-dev/planc/cuda"
 )
 
-// describeGPU says what planc's own libraries see.
+// describeGPU reports the GPU and libraries that planc sees.
 func describeGPU(l *lab, r *Result) error {
 	r.note("planc sees %s of compute capability %d.%d, cuBLASLt %s", l.gpu.Name, l.gpu.Major, l.gpu.Minor, l.version)
 	r.note("%s", l.attends())
@@ -22,7 +22,7 @@ func describeGPU(l *lab, r *Result) error {
 	return nil
 }
 
-// tryNCCL has a communicator of one rank give back what it is given.
+// tryNCCL checks that collectives of a communicator with one rank return their input.
 func tryNCCL(l *lab, r *Result) error {
 	n, err := cuda.OpenNCCL()
 	if err != nil {
@@ -70,15 +70,15 @@ func tryNCCL(l *lab, r *Result) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if string(got) != string(want) {
-			return fmt.Errorf("NCCL's %s of one rank gives other numbers than it was given", name)
+			return fmt.Errorf("NCCL's %s with one rank must return its input, but does not", name)
 		}
 	}
-	r.note("NCCL %s: all-reduce, reduce-scatter, all-gather and broadcast of one rank give %d numbers back",
+	r.note("NCCL %s: all-reduce, reduce-scatter, all-gather and broadcast with one rank return their %d numbers",
 		n.Version, count)
 	return c.Close(ctx)
 }
 
-// ceilings are what the device reaches at best: a copy, and a large product of random numbers.
+// ceilings measures the best rates of the device: a copy, and a large GEMM of random numbers.
 func ceilings(l *lab, r *Result) error {
 	bytes, took, err := l.copied()
 	if err != nil {
@@ -91,7 +91,7 @@ func ceilings(l *lab, r *Result) error {
 	return err
 }
 
-// copied is how long a copy of so many bytes takes.
+// copied returns the bytes and seconds of a copy.
 func (l *lab) copied() (bytes int64, took float64, err error) {
 	bytes = 4 << 30
 	if l.tiny {
@@ -114,7 +114,7 @@ func (l *lab) copied() (bytes int64, took float64, err error) {
 	return bytes, took, err
 }
 
-// bandwidth is the bytes a second that a copy reads and writes; 0 on a machine without time.
+// bandwidth returns the bytes per second that a copy reads and writes; 0 on a machine without time.
 func (l *lab) bandwidth() (float64, error) {
 	bytes, took, err := l.copied()
 	if err != nil || took == 0 {
@@ -123,7 +123,7 @@ func (l *lab) bandwidth() (float64, error) {
 	return 2 * float64(bytes) / took, nil
 }
 
-// size is a dim of a measurement, or of a trial of the harness.
+// size returns a dim of a measurement, or a small one with -tiny.
 func (l *lab) size(n int) int {
 	if l.tiny {
 		return min(n, 48)
@@ -131,8 +131,8 @@ func (l *lab) size(n int) int {
 	return n
 }
 
-// products are those of a GPT-2's and a Llama's block on 16384 tokens, forward, and of gradients: of inputs, and of
-// weights, which are stored in f32.
+// products measures the GEMMs of a GPT-2 block and a Llama block on 16384 tokens: forward, and the gradients of
+// inputs and of weights, which are stored in f32.
 func products(l *lab, r *Result) error {
 	var all []Measured
 	const tokens = 16384
@@ -159,8 +159,8 @@ func products(l *lab, r *Result) error {
 	return nil
 }
 
-// product measures one, and compares one of as many terms with f64's product of the same numbers. The bound of sums in
-// f32 is half a unit of the last place for each time that a tensor core cuts its sum off: behind 16 terms.
+// product measures a GEMM, and compares one with as many terms with the f64 GEMM of the same numbers. The bound of
+// f32 sums is half a unit in the last place for each truncation by a tensor core, which happens after 16 terms.
 func (l *lab) product(p cuda.GEMM, compare bool) (x Measured, err error) {
 	defer l.release()
 	x = Measured{Name: "product", Types: "bf16", Size: fmt.Sprintf("%d×%d×%d%s%s", p.M, p.N, p.K, flagged(p.TransposeA,
@@ -194,7 +194,7 @@ func (l *lab) product(p cuda.GEMM, compare bool) (x Measured, err error) {
 	return x, nil
 }
 
-// multiplied is a product's result.
+// multiplied returns a GEMM's result.
 func (l *lab) multiplied(p cuda.GEMM, in, out string) ([]float64, error) {
 	run, d, err := l.multiplier(p, in, out)
 	if err == nil {
@@ -207,12 +207,12 @@ func (l *lab) multiplied(p cuda.GEMM, in, out string) ([]float64, error) {
 	return read(out, b), err
 }
 
-// multiplier puts operands there; run puts the product on the stream.
+// multiplier copies operands to the device; run launches the GEMM.
 func (l *lab) multiplier(p cuda.GEMM, in, out string) (run func() error, d cuda.Memory, err error) {
 	return l.multiplierOf(p, [2][]byte{random(in, p.M*p.K, 0), random(in, p.K*p.N, 1)}, out)
 }
 
-// multiplierOf is that of given operands.
+// multiplierOf is multiplier for given operands.
 func (l *lab) multiplierOf(p cuda.GEMM, operands [2][]byte, out string) (run func() error, d cuda.Memory,
 	err error) {
 	var at [2]cuda.Memory

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// kernels does a job of runKernels in a process of its own, since a kernel's fault ends it.
+// kernels runs a job of runKernels in another process, because a kernel's fault ends the process.
 func (b *bench) kernels(ctx context.Context, job string) (r Result, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -24,7 +24,7 @@ func (b *bench) kernels(ctx context.Context, job string) (r Result, err error) {
 	return r, err
 }
 
-// kernelChecks is a check that is such a job.
+// kernelChecks returns a check that runs such a job.
 func kernelChecks(job string) func(context.Context, *bench, *Result) error {
 	return func(ctx context.Context, b *bench, r *Result) error {
 		got, err := b.kernels(ctx, job)

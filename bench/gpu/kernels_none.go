@@ -9,5 +9,5 @@ import (
 
 // runKernels needs the tag cuda: go build -tags cuda ./bench/gpu.
 func runKernels(io.Writer, string, bool, []string) error {
-	return errors.New("this gpu-check was built without the tag cuda, and calls no kernels")
+	return errors.New("this gpu-check was built without kernels: build it with -tags cuda")
 }

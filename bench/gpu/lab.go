@@ -19,16 +19,16 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// jobs are what a process of its own does with the GPU.
+// jobs are the measurements that run on the GPU in another process.
 var jobs = map[string]func(l *lab, r *Result) error{
 	"machine": describeGPU, "nccl": tryNCCL, "ceiling": ceilings, "product": products, "eight": eights,
 	"attention": attentions, "chain": chainTimes, "kernel": eachKernel,
 }
 
-// runKernels does a job and prints its result as JSON.
+// runKernels runs a job and prints its result as JSON.
 func runKernels(w io.Writer, dir string, tiny bool, args []string) error {
 	if len(args) != 1 || jobs[args[0]] == nil {
-		return fmt.Errorf("kernel: one job of machine, nccl, ceiling, product, eight, attention, chain, kernel")
+		return fmt.Errorf("kernel: the job must be one of machine, nccl, ceiling, product, eight, attention, chain, kernel")
 	}
 	l, err := newLab(dir, tiny)
 	if err != nil {
@@ -41,7 +41,7 @@ func runKernels(w io.Writer, dir string, tiny bool, args []string) error {
 	return json.NewEncoder(w).Encode(r)
 }
 
-// lab is the first GPU, with a stream and the kernels of cuda/kernels. The process ends with it.
+// lab is the first GPU, with a stream and the kernels of cuda/kernels. It is never closed: the process ends with it.
 type lab struct {
 	tiny      bool
 	gpu       cuda.Device
@@ -49,9 +49,9 @@ type lab struct {
 	blas      *cuda.GEMMs
 	version   string // of cuBLASLt
 	dnn       *cuda.DNN
-	fused     *cuda.Attentions // nil: attending says why
+	fused     *cuda.Attentions // nil if cuDNN is missing; attending says why
 	attending error
-	root, dir string // of what build made, and of its kernels
+	root, dir string // folders of what build compiled, and of its kernels
 	modules   map[string]*cuda.Module
 	from, to  *cuda.Event
 	taken     []cuda.Memory
@@ -76,7 +76,7 @@ func newLab(dir string, tiny bool) (l *lab, err error) {
 		return nil, err
 	}
 	_, err = ctx.Bind()
-	if err != nil { // for as long as the process is there
+	if err != nil { // kept until the process ends
 		return nil, err
 	}
 	blas, err := cuda.OpenBLAS()
@@ -101,7 +101,7 @@ func newLab(dir string, tiny bool) (l *lab, err error) {
 	return l, err
 }
 
-// kernel finds a function of the table, with its types' suffix.
+// kernel finds a function of the kernel table, with the suffix of its types.
 func (l *lab) kernel(name, types string) (*cuda.Kernel, *kernels.Kernel, error) {
 	for i := range kernels.Table {
 		k := &kernels.Table[i]
@@ -120,10 +120,10 @@ func (l *lab) kernel(name, types string) (*cuda.Kernel, *kernels.Kernel, error) 
 		f, err := l.modules[k.File].Kernel(name + "_" + types)
 		return f, k, err
 	}
-	return nil, nil, fmt.Errorf("there is no kernel %s", name)
+	return nil, nil, fmt.Errorf("unknown kernel %s", name)
 }
 
-// put takes memory with these bytes in it, until release.
+// put allocates memory with these bytes, until release.
 func (l *lab) put(bytes []byte) (cuda.Memory, error) {
 	m, err := cuda.Alloc(int64(max(len(bytes), 256)))
 	if err != nil {
@@ -142,7 +142,7 @@ func (l *lab) put(bytes []byte) (cuda.Memory, error) {
 	return m, l.stream.Synchronize()
 }
 
-// get are the first bytes of memory, when all is done.
+// get returns the first bytes of memory after all work is done.
 func (l *lab) get(m cuda.Memory, bytes int) ([]byte, error) {
 	pinned, err := cuda.AllocPinned(int64(bytes))
 	if err != nil {
@@ -158,15 +158,15 @@ func (l *lab) get(m cuda.Memory, bytes int) ([]byte, error) {
 	return append([]byte(nil), pinned.Slice()...), nil
 }
 
-// release gives back what put took.
+// release frees what put allocated.
 func (l *lab) release() {
 	for _, m := range l.taken {
-		_ = m.Free() // what could fail has failed before
+		_ = m.Free() // earlier calls have reported errors
 	}
 	l.taken = nil
 }
 
-// time is the median seconds of what f puts on the stream; 0 on a machine without time.
+// time returns the median seconds of what f launches on the stream; 0 on a machine without time.
 func (l *lab) time(f func() error) (float64, error) {
 	if l.tiny {
 		return 0, nil
@@ -197,7 +197,7 @@ func (l *lab) time(f func() error) (float64, error) {
 		return 0, err
 	}
 	var took []float64
-	n := max(1, int(0.01/max(once, 1e-6))) // ten milliseconds each, so that launching is hidden
+	n := max(1, int(0.01/max(once, 1e-6))) // ten milliseconds each, which hides the launch
 	for start := time.Now(); len(took) < 3 || len(took) < 15 && time.Since(start) < patience; {
 		s, err := run(n)
 		if err != nil {
@@ -208,8 +208,8 @@ func (l *lab) time(f func() error) (float64, error) {
 	return median(took), nil
 }
 
-// numbers are n numbers from -1 to 1 that bf16 has exactly, always the same ones of a seed; many of them are the first
-// ones again.
+// numbers returns n numbers from -1 to 1 that are exact in bf16. A seed always gives the same numbers; after a period
+// they repeat.
 func numbers(n, seed int) []float64 {
 	r := rand.New(rand.NewPCG(uint64(seed), 5))
 	v := make([]float64, n)
@@ -226,12 +226,12 @@ func numbers(n, seed int) []float64 {
 // period is a prime, so that rows differ.
 const period = 1048573
 
-// random are such numbers as a type has them.
+// random returns such numbers in the representation of a type.
 func random(t string, n, seed int) []byte {
 	return repeated(stored(t, numbers(min(n, period), seed)), n*elemBytes(t))
 }
 
-// repeated are so many bytes, the same ones again and again.
+// repeated returns so many bytes by repeating the given ones.
 func repeated(once []byte, n int) []byte {
 	b := make([]byte, 0, n)
 	for len(b) < n {
@@ -240,7 +240,7 @@ func repeated(once []byte, n int) []byte {
 	return b
 }
 
-// stored are numbers as a type has them.
+// stored returns numbers in the representation of a type.
 func stored(t string, v []float64) (b []byte) {
 	b = make([]byte, 0, len(v)*elemBytes(t))
 	for _, x := range v {
@@ -258,7 +258,7 @@ func stored(t string, v []float64) (b []byte) {
 	return b
 }
 
-// read is the other way.
+// read is the inverse of stored.
 func read(t string, b []byte) []float64 {
 	v := make([]float64, len(b)/elemBytes(t))
 	for i := range v {
@@ -276,7 +276,7 @@ func read(t string, b []byte) []float64 {
 	return v
 }
 
-// off is ‖got - want‖ / ‖want‖, or nothing where a number is none.
+// off returns ‖got - want‖ / ‖want‖, or nothing if a value is not a number.
 func off(got, want []float64) float64 {
 	if len(got) != len(want) {
 		return nothing

@@ -12,7 +12,7 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// A kernel whose results are no numbers is a row like others: what a check has found is written down with it.
+// A result with NaN gives a row like others, and is written with the other results.
 func TestOffIsWritten(t *testing.T) {
 	if x := off([]float64{3, 4.5}, []float64{3, 4}); x != 0.1 {
 		t.Errorf("%g, want half of five", x)
@@ -31,8 +31,8 @@ func TestOffIsWritten(t *testing.T) {
 	}
 }
 
-// A product in 8 bits that is off, or that could not be tried, is told; what rounding takes from a result is not
-// judged.
+// An FP8 GEMM beyond its bound, or one that could not run, is reported. The error from rounding operands has no
+// bound.
 func TestEightsAreJudged(t *testing.T) {
 	p := eightProduct{cuda.GEMM{M: 64, N: 64, K: 4096, Out: cuda.ValueBFloat16}, [2]num.FP8Format{num.E5M2, num.E4M3}}
 	x := newEight(p)
@@ -54,7 +54,7 @@ func TestEightsAreJudged(t *testing.T) {
 	}
 }
 
-// Operands are rounded to 3 or 2 bits of fraction, by the scale of their largest.
+// Operands are rounded to 3 or 2 fraction bits, scaled by the largest.
 func TestRoundEight(t *testing.T) {
 	for as, want := range map[num.FP8Format][]float64{num.E4M3: {0.8125, -0.1015625, 0}, num.E5M2: {0.75, -0.09375, 0}} {
 		v := []float64{0.8, -0.1, 0}

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 )
 
-// Law2Case is what PyTorch computed of a fixture in f64, under planc's names, as golden/laws/gpuchecklaw2_test.go writes it
-// to law2.json: losses and the gradient's norms of three steps, the loss then, the first gradient with its norm, and
-// the parameters at the end with how far each has moved.
+// Law2Case has PyTorch's f64 results of a fixture under planc's names: losses and gradient norms of three steps, the
+// loss after them, the first gradient with its norm, and the final parameters with the distance that each moved.
+// golden/laws/gpuchecklaw2_test.go writes them to law2.json.
 type Law2Case struct {
 	ID, Plan      string
 	Losses, Norms []float64
@@ -29,18 +29,19 @@ type trace struct {
 	Grads, Params map[string][]float64
 }
 
-// law2Bound is of losses and norms relative to themselves, of tensors to the larger of their norm, or how far they
-// moved, and tiny of that of all: law 1's in f64.
+// law2Bound is the relative bound, law 1's in f64. Losses and norms are relative to themselves. A tensor is relative
+// to its norm or the distance it moved, but at least to tiny times that of all tensors.
 const law2Bound, tiny = 1e-10, 1e-5
 
-// rounding times the gradient's norm is what is left of a gradient that is zero by mathematics, as that of a bias of
-// keys that nothing turns. Of such Adam makes steps, which are held to how far all parameters moved.
+// rounding times the gradient's norm bounds a gradient that is mathematically zero, such as that of a key bias
+// without rotary positions. Adam turns such a gradient into steps. They are compared with the distance that all
+// parameters moved.
 const rounding = 1e-12
 
-// nothing is how far off results are that are no numbers: more than any bound, and what JSON can say.
+// nothing is the error of a result that is not a number: beyond any bound, and valid in JSON.
 const nothing = 1e300
 
-// judge is how far a trace is off at most, of numbers and of tensors, and the tensor that is.
+// judge returns the largest errors of scalars and of tensors, and the tensor with the largest one.
 func (c *Law2Case) judge(got *trace) (scalars, tensors float64, worst string) {
 	for _, x := range []struct {
 		got, want []float64
@@ -78,8 +79,8 @@ func norm(v []float64) float64 {
 	return math.Sqrt(n)
 }
 
-// apart is the distance of numbers relative to a size, 0 for that of those wanted; of what is short, or no number,
-// nothing. What is longer is padded.
+// apart returns the distance of numbers relative to a size; size 0 stands for the norm of the wanted numbers. It
+// returns nothing if numbers are missing or are not numbers. Additional numbers are padding.
 func apart(got, want []float64, size float64) float64 {
 	if len(got) < len(want) {
 		return nothing
@@ -97,7 +98,7 @@ func apart(got, want []float64, size float64) float64 {
 	return nothing
 }
 
-// pytorch is law 2: the fixtures' programs on the GPU, ranks sharing it, compute what PyTorch has.
+// pytorch checks law 2: the fixtures' programs on the GPU, with ranks that share it, compute PyTorch's results.
 func pytorch(ctx context.Context, b *bench, r *Result) error {
 	text, err := os.ReadFile(b.program("law2.json"))
 	if err != nil {
@@ -132,13 +133,13 @@ func pytorch(ctx context.Context, b *bench, r *Result) error {
 	return fmt.Errorf("law2: %w\n%s", runErr, tail(said.String(), 2000))
 }
 
-// tellLaw2 makes the table.
+// tellLaw2 writes the table.
 func tellLaw2(r *Result, cases []Law2Case, traces []trace) error {
-	r.Columns = []string{"fixture and plan", "losses and norms off", "tensors off", "worst"}
+	r.Columns = []string{"fixture and plan", "error of losses and norms", "error of tensors", "worst tensor"}
 	bad, why := 0, ""
 	for i := range traces {
 		if i >= len(cases) || traces[i].ID != cases[i].ID {
-			return fmt.Errorf("program %d is %s, which is not expected there", i, traces[i].ID)
+			return fmt.Errorf("program %d is %s, which is not the expected one", i, traces[i].ID)
 		}
 		c, got := &cases[i], &traces[i]
 		if got.Err != "" {
@@ -156,7 +157,7 @@ func tellLaw2(r *Result, cases []Law2Case, traces []trace) error {
 	}
 	switch {
 	case bad > 0:
-		return faultf("%d of %d programs do not compute what PyTorch has%s", bad, len(cases), why)
+		return faultf("%d of %d programs differ from PyTorch%s", bad, len(cases), why)
 	case len(traces) < len(cases):
 		return fmt.Errorf("%d of %d programs ran to their end", len(traces), len(cases))
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Law 2 sees a loss, a gradient and a parameter that are off, and what is missing or no number.
+// Law 2 detects a wrong loss, gradient or parameter, and values that are missing or not numbers.
 func TestLaw2(t *testing.T) {
 	want := Law2Case{ID: "a", Losses: []float64{3, 2}, Norms: []float64{1, 1}, Valid: 1.5, Norm: 2,
 		Grads:  map[string][]float64{"w": {1, 1}, "k": {0, 0}},

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// LawGroup is a plan on the GPU, after the programs that it is held to, as golden/laws/gpucheck_test.go writes them to
-// laws.json.
+// LawGroup is a plan on the GPU, preceded by the programs that it is compared with. golden/laws/gpucheck_test.go
+// writes groups to laws.json.
 type LawGroup struct {
 	Name, Plan, Kinds string
 	Ranks             int
@@ -23,10 +23,10 @@ type LawGroup struct {
 type LawCase struct {
 	ID          string
 	GPU         bool
-	Type        string  // that is computed in
-	Loss, Param float64 // bounds; below zero where yardsticks judge, or nothing does
-	Yard        bool    // a yardstick of 16 bits
-	Rounds      bool    // to 16 bits
+	Type        string  // compute type
+	Loss, Param float64 // bounds; negative if yardsticks decide, or nothing does
+	Yard        bool    // a yardstick in 16 bits
+	Rounds      bool    // rounds to 16 bits
 	Arena       int64
 }
 
@@ -40,10 +40,10 @@ type verdict struct {
 
 func (v *verdict) scalars() float64 { return max(v.Losses, v.Norms, v.Valid) }
 
-// narrowFactor times the farthest yardstick is the bound of a plan in 16 bits, as in golden/laws/narrow_test.go.
+// narrowFactor times the largest yardstick error is the bound of a plan in 16 bits, as in golden/laws/narrow_test.go.
 const narrowFactor = 4
 
-// broken says why a group has no numbers to judge, or nothing.
+// broken returns why a group has no results to judge, "" if it has.
 func (g *LawGroup) broken(verdicts []verdict) string {
 	if len(verdicts) != len(g.Cases) {
 		return fmt.Sprintf("%d of %d programs ran", len(verdicts), len(g.Cases))
@@ -59,7 +59,7 @@ func (g *LawGroup) broken(verdicts []verdict) string {
 	return ""
 }
 
-// judge holds a group's programs for GPUs to their bounds; "" is no fault.
+// judge compares a group's CUDA programs with their bounds; "" means that all are within.
 func (g *LawGroup) judge(verdicts []verdict) (why string, scalars, grads float64) {
 	var yard verdict
 	for i, c := range g.Cases {
@@ -88,15 +88,15 @@ func (g *LawGroup) judge(verdicts []verdict) (why string, scalars, grads float64
 	return why, scalars, grads
 }
 
-// atOnce is how many groups run beside each other: their work is the host's.
+// atOnce is the number of groups that run concurrently; their work is mostly on the host.
 const atOnce = 4
 
-// laws runs every group with ranks that share the GPU, whose arenas are watched for law 3.
+// laws runs every group with ranks that share the GPU, and watches their arenas for law 3.
 func laws(ctx context.Context, b *bench, r *Result) error {
 	return b.laws(ctx, r, atOnce, []string{"PLANC_SHARE_GPU=1"}, func(*LawGroup) bool { return true })
 }
 
-// lawsByNCCL runs those of two ranks with NCCL between them, which 2.30 allows on one GPU.
+// lawsByNCCL runs the groups of two ranks with NCCL between them, which NCCL 2.30 supports on one GPU.
 func lawsByNCCL(ctx context.Context, b *bench, r *Result) error {
 	return b.laws(ctx, r, 1, []string{"PLANC_SHARE_GPU=nccl", "NCCL_MULTI_RANK_GPU_ENABLE=1", "NCCL_MAX_CTAS=4"},
 		func(g *LawGroup) bool {
@@ -104,10 +104,10 @@ func lawsByNCCL(ctx context.Context, b *bench, r *Result) error {
 		})
 }
 
-// groupLimit is how long a group may take, whose ranks may wait for each other forever.
+// groupLimit is the time limit of a group, whose ranks may wait for each other forever.
 const groupLimit = 45 * time.Second
 
-// lawRun is what a group came to: Why says what is wrong with its numbers, Broken why there are none.
+// lawRun is the result of a group. Why says what is wrong with its results, Broken why there are none.
 type lawRun struct {
 	Group          *LawGroup
 	Why, Broken    string
@@ -145,7 +145,7 @@ func (b *bench) laws(ctx context.Context, r *Result, n int, env []string, take f
 	return tell(r, runs)
 }
 
-// run runs the group's programs in a process of their own.
+// run runs the group's programs in another process.
 func (l *lawRun) run(ctx context.Context, b *bench, env []string) {
 	own, stop := context.WithTimeout(ctx, groupLimit)
 	defer stop()
@@ -172,9 +172,9 @@ func (l *lawRun) run(ctx context.Context, b *bench, env []string) {
 	}
 }
 
-// tell makes the table: what failed first.
+// tell writes the table, failures first.
 func tell(r *Result, runs []lawRun) error {
-	r.Raw, r.Columns = runs, []string{"plan", "type", "ranks", "scalars off", "gradients off", ""}
+	r.Raw, r.Columns = runs, []string{"plan", "type", "ranks", "error of scalars", "error of gradients", ""}
 	bad, broken := 0, 0
 	for _, sound := range []bool{false, true} {
 		for _, l := range runs {
@@ -193,10 +193,10 @@ func tell(r *Result, runs []lawRun) error {
 		}
 	}
 	ran := len(r.Rows) - broken
-	r.note("%d plans of %d ran, %d are off", ran, len(runs), bad)
+	r.note("%d plans of %d ran, %d exceed their bound", ran, len(runs), bad)
 	switch {
 	case bad > 0:
-		return faultf("%d of %d plans are not what one rank trains to", bad, ran)
+		return faultf("%d of %d plans do not train to the results of one rank", bad, ran)
 	case ran < len(runs):
 		return fmt.Errorf("%d of %d plans ran to their end in time", ran, len(runs))
 	}

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// bench is a call of the command.
+// bench is one call of the command.
 type bench struct {
-	dir    string // of what build made
-	out    string // where results go
+	dir    string // folder of what build compiled
+	out    string // folder of results
 	python string
 	tiny   bool
-	only   string    // of a part's checks; "" is all
-	until  time.Time // when the part's time is up
-	env    []string  // of the checks' processes
-	runs   []lawRun  // of law 1, for law 3
+	only   string    // run only this check of the part; "" runs all
+	until  time.Time // end of the part's time
+	env    []string  // environment of the checks' processes
+	runs   []lawRun  // results of law 1, for law 3
 }
 
 func main() {
@@ -30,20 +30,20 @@ func main() {
 	}
 }
 
-// command does what the arguments ask for: a word, flags, and what is not a flag.
+// command runs the command line: a word, flags, and other arguments.
 func command(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("what to do: build, report, or a part, of %s", partNames())
+		return fmt.Errorf("the first argument must be build, report, or a part: %s", partNames())
 	}
 	var b bench
 	set := flag.NewFlagSet(args[0], flag.ContinueOnError)
-	set.StringVar(&b.dir, "dir", ".gpu-check/programs", "folder of what build made")
+	set.StringVar(&b.dir, "dir", ".gpu-check/programs", "folder with the output of build")
 	set.StringVar(&b.out, "out", "", "folder for results (default $OUT, or gpu-check-results)")
 	set.StringVar(&b.python, "python", "python3", "a Python that has PyTorch 2")
 	set.BoolVar(&b.tiny, "tiny", false, "shapes for an emulated GPU")
-	set.StringVar(&b.only, "only", "", "one check of the part")
-	minutes := set.Float64("minutes", 8, "after which a part ends")
-	arch := set.String("arch", "90a", "of the GPU, for build")
+	set.StringVar(&b.only, "only", "", "run only this check of the part")
+	minutes := set.Float64("minutes", 8, "time limit of a part")
+	arch := set.String("arch", "90a", "GPU architecture, for build")
 	if err := set.Parse(args[1:]); err != nil {
 		return err
 	}

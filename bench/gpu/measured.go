@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// Measured is a kernel, or a product, on one size.
+// Measured is the measurement of a kernel or GEMM at one size.
 type Measured struct {
 	Name, Types, Size string
-	Error             float64 // ‖result - f64's‖ / ‖f64's‖, of the worst of its results; -1 where it was not compared
+	Error             float64 // ‖result - f64‖ / ‖f64‖ of the worst result; -1 if not compared
 	Bound             float64
-	Bytes, Flops      float64 // that it must move and do at least
-	Seconds           float64 // 0 where there is no time
+	Bytes, Flops      float64 // minimum of bytes to move and operations
+	Seconds           float64 // 0 on a machine without time
 	Why               string  `json:",omitempty"`
 }
 
-// The ceilings that floors are of: an H200's by its data sheet. What the machine reaches is measured beside.
+// Floors are relative to an H200's data sheet. The rates that the machine reaches are measured too.
 const peakBytes = 4.8e12
 
-// floor is the least time, as far as bytes and operations say.
+// floor returns the minimum seconds for the bytes and operations.
 func (m *Measured) floor() float64 { return max(m.Bytes/peakBytes, m.Flops/peakFlops) }
 
 func (m *Measured) bad() bool { return m.Why != "" || m.Error >= 0 && !(m.Error <= m.Bound) }
 
-// tellKernels makes the table, and says which are off.
+// tellKernels writes the table and reports kernels beyond their bound.
 func tellKernels(r *Result, all []Measured) {
 	r.Raw, r.State = all, "ok"
 	r.Columns = []string{"kernel", "types", "size", "error", "bound", "GB/s", "TFLOP/s", "µs", "time / floor"}
@@ -47,5 +47,5 @@ func tellKernels(r *Result, all []Measured) {
 	}
 }
 
-// patience is how long one timing may take.
+// patience is the time limit of one timing.
 const patience = 300 * time.Millisecond

@@ -2,37 +2,37 @@ package main
 
 import "fmt"
 
-// model is what both sides train, without dropout.
+// model is a model that both sides train, without dropout.
 type model struct {
 	Name                   string
-	Base                   string // in planc's catalogue; "" for a config of its own
-	Llama                  bool   // norms without mean, rotary positions, SwiGLU
+	Base                   string // name in planc's catalogue; "" for its own config
+	Llama                  bool   // RMSNorm, rotary positions, SwiGLU
 	Layers, Heads, KVHeads int
 	Hidden, FFN, Vocab     int
-	Seq, Batch             int // tokens of a sequence, sequences of a step
+	Seq, Batch             int // tokens per sequence, sequences per step
 	Micros                 []int
 	Tiny                   bool
 	Curve                  bool // 200 steps from given weights
-	Micro                  int  // that the plan chose; of what build made, as the next
+	Micro                  int  // micro-batch of the plan; set by build, as the following fields are
 	PredictedStep          float64
 	PredictedBytes         int64
 	Params                 float64
 }
 
-// gpt is a GPT-2 with its own vocabulary.
+// gpt returns a GPT-2 with its own vocabulary.
 func gpt(name, base string, layers, heads, hidden, seq, batch int, micros ...int) model {
 	return model{Name: name, Base: base, Layers: layers, Heads: heads, KVHeads: heads, Hidden: hidden, FFN: 4 * hidden,
 		Vocab: 50257, Seq: seq, Batch: batch, Micros: micros}
 }
 
-// llama is one of 1.1 billion parameters, shaped as TinyLlama.
+// llama returns a Llama of 1.1 billion parameters with the shape of TinyLlama.
 func llama(name string, seq, batch int, micros ...int) model {
 	return model{Name: name, Llama: true, Layers: 22, Heads: 32, KVHeads: 4, Hidden: 2048, FFN: 5632, Vocab: 32000,
 		Seq: seq, Batch: batch, Micros: micros}
 }
 
-// models are all that build compiles. Micros are the micro-batches that the peer tries besides planc's, and takes the
-// fastest of.
+// models are the models that build compiles. Micros are micro-batches that the peer tries in addition to planc's; it
+// uses the fastest.
 var models = []model{
 	gpt("gpt2-124m", "gpt2-124m", 12, 12, 768, 1024, 64, 64, 32),
 	gpt("gpt2-350m", "gpt2-350m", 24, 16, 1024, 1024, 32, 32, 16),
@@ -49,7 +49,7 @@ var models = []model{
 		Batch: 4, Tiny: true},
 }
 
-// tinyOf is what is trained in a model's place when everything is tiny.
+// tinyOf returns the model that replaces another one with -tiny.
 func tinyOf(name string) string {
 	if m, ok := modelNamed(models, name); ok && m.Llama {
 		return "tiny-llama"
@@ -66,15 +66,15 @@ func modelNamed(all []model, name string) (model, bool) {
 	return model{}, false
 }
 
-// chained tells whether the model's fused groups are timed by themselves: once for each width.
+// chained reports whether the model's fused groups are timed by themselves: once for each width.
 func (m *model) chained() bool { return !m.Curve && m.Seq <= 1024 }
 
-// flopsPerToken is llm.c's formula: six for each parameter, and attention's.
+// flopsPerToken uses llm.c's formula: six per parameter, and attention's.
 func (m *model) flopsPerToken() float64 {
 	return 6*m.Params + 6*float64(m.Layers)*float64(m.Hidden)*float64(m.Seq)
 }
 
-// config is the model as a job has it.
+// config returns the model's mapping in a job.
 func (m *model) config() string {
 	switch {
 	case m.Base != "":
@@ -92,7 +92,7 @@ func (m *model) config() string {
 		m.Seq, m.Hidden, m.Layers, m.Heads, m.Vocab)
 }
 
-// job is the model as planc's job for one H200. Half of its memory is left to the peer, which stays there between its
+// job returns planc's job for one H200. It uses half of the memory, because the peer keeps its half between its
 // turns.
 func (m *model) job() string {
 	return fmt.Sprintf(`name: %s

@@ -12,39 +12,39 @@ import (
 	"time"
 )
 
-// check is a measurement, which has a time of its own.
+// check is a measurement with its own time limit.
 type check struct {
 	name  string
 	limit time.Duration
 	run   func(ctx context.Context, b *bench, r *Result) error
 }
 
-// part is what one command does on the GPU's machine, the most telling check first.
+// part is the work of one command on the GPU machine, with the most informative check first.
 type part struct {
 	name, about string
 	checks      []check
 }
 
-// parts are all, in the order in which they are worth a GPU's time.
+// parts are all parts, in the order of their value for GPU time.
 var parts = []part{
 	{"smoke", "Whether a step runs, with which libraries", []check{
-		{"machine", 2 * time.Minute, machine}, // PyTorch is read from disk for the first time,
+		{"machine", 2 * time.Minute, machine}, // includes the first import of PyTorch from disk
 		{"losses", 2 * time.Minute, smoke},
 		{"two runs", 2 * time.Minute, twoRuns},
 		{"NCCL", 2 * time.Minute, ncclAlone},
 		{"sanitizer", 3 * time.Minute, sanitizer},
 	}},
-	{"laws", "Every plan kind against one rank on the CPU, ranks sharing the GPU", []check{
+	{"laws", "Every kind of plan compared with one rank on the CPU; ranks share the GPU", []check{
 		{"law 1", 5 * time.Minute, laws},
 		{"law 3", time.Minute, arenas},
 		{"law 2", 2 * time.Minute, pytorch},
 		{"law 1 by NCCL", 2 * time.Minute, lawsByNCCL},
 	}},
-	{"train", "Training beside PyTorch: the smallest and the largest GPT-2", training("gpt2-124m", "gpt2-1558m")},
-	{"kernels", "Each kernel's error against f64, and its time against its floor", []check{
+	{"train", "Training compared with PyTorch: the smallest and the largest GPT-2", training("gpt2-124m", "gpt2-1558m")},
+	{"kernels", "Each kernel's error relative to f64, and its time relative to its floor", []check{
 		{"ceilings", time.Minute, kernelChecks("ceiling")},
-		{"products", 2 * time.Minute, kernelChecks("product")},
-		{"8-bit products", 2 * time.Minute, kernelChecks("eight")},
+		{"GEMMs", 2 * time.Minute, kernelChecks("product")},
+		{"FP8 GEMMs", 2 * time.Minute, kernelChecks("eight")},
 		{"fused groups", 2 * time.Minute, kernelChecks("chain")},
 		{"attention", 2 * time.Minute, kernelChecks("attention")},
 		{"kernels", 3 * time.Minute, kernelChecks("kernel")},
@@ -54,11 +54,11 @@ var parts = []part{
 		{"racecheck", 3 * time.Minute, sanitize("racecheck")},
 		{"synccheck", 2 * time.Minute, sanitize("synccheck")},
 	}},
-	{"curves", "200 steps beside PyTorch, from the same weights on the same data", []check{
+	{"curves", "200 steps compared with PyTorch, with the same weights and data", []check{
 		{"loss curve", 8 * time.Minute, curves},
 	}},
-	{"train2", "Training beside PyTorch: the models between", training("gpt2-350m", "gpt2-774m", "llama-1b")},
-	{"train3", "Training beside PyTorch: sequences of 4096", training("gpt2-124m-4096", "llama-1b-4096")},
+	{"train2", "Training compared with PyTorch: the models in between", training("gpt2-350m", "gpt2-774m", "llama-1b")},
+	{"train3", "Training compared with PyTorch: sequences of 4096", training("gpt2-124m-4096", "llama-1b-4096")},
 }
 
 func partNames() string {
@@ -69,43 +69,43 @@ func partNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Result is what a check found out.
+// Result is the result of a check.
 type Result struct {
 	Check   string
-	State   string // ok; failed: what was measured is not as it must be; error: it could not be measured; not run
+	State   string // ok; failed: a value is wrong; error: it could not be measured; not run
 	Why     string `json:",omitempty"`
 	Seconds float64
 	Notes   []string   `json:",omitempty"`
-	Columns []string   `json:",omitempty"` // of a table for people
+	Columns []string   `json:",omitempty"` // header of the table
 	Rows    [][]string `json:",omitempty"`
-	Raw     any        `json:",omitempty"` // every figure
+	Raw     any        `json:",omitempty"` // all figures, for JSON
 }
 
-// Part is what is written of a part.
+// Part is the recorded result of a part.
 type Part struct {
 	Part, About, Began string
-	Tiny               bool `json:",omitempty"` // not a measurement: shapes for an emulated GPU
+	Tiny               bool `json:",omitempty"` // small shapes for an emulated GPU: not a measurement
 	Results            []Result
 }
 
-// fault is what a check reports that has measured something that must not be.
+// fault is the error of a check that measured a wrong value.
 type fault struct{ error }
 
 func faultf(format string, args ...any) error { return fault{fmt.Errorf(format, args...)} }
 
-// note adds a line.
+// note adds a line to the notes.
 func (r *Result) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// row adds a row of the table.
+// row adds a row to the table.
 func (r *Result) row(cells ...string) { r.Rows = append(r.Rows, cells) }
 
-// part runs a part's checks one after the other, and writes down what there is after each.
+// part runs a part's checks one after the other, and writes all results after each.
 func (b *bench) part(ctx context.Context, name string) error {
 	at := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
 	if at < 0 {
-		return fmt.Errorf("there is no part %s, but %s", name, partNames())
+		return fmt.Errorf("unknown part %s: use one of %s", name, partNames())
 	}
 	if err := os.MkdirAll(b.out, 0o777); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (b *bench) part(ctx context.Context, name string) error {
 	return nil
 }
 
-// check runs one within its time and the part's.
+// check runs a check within its time limit and the part's.
 func (b *bench) check(ctx context.Context, c check) (r Result) {
 	r.Check = c.name
 	limit := min(c.limit, time.Until(b.until))
@@ -165,7 +165,7 @@ func (b *bench) check(ctx context.Context, c check) (r Result) {
 	return r
 }
 
-// write puts the part's JSON and its page into a folder.
+// write writes the part's JSON and its page into a folder.
 func (p *Part) write(dir string) error {
 	text, err := json.MarshalIndent(p, "", "\t")
 	if err != nil {

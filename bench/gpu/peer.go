@@ -17,7 +17,7 @@ import (
 //go:embed peer.py
 var peerSource []byte
 
-// peer is a process of peer.py, which waits for its turns with its model on the GPU.
+// peer is a process of peer.py. Between its turns it keeps its model on the GPU.
 type peer struct {
 	cmd  *exec.Cmd
 	in   io.WriteCloser
@@ -25,35 +25,35 @@ type peer struct {
 	said bytes.Buffer
 }
 
-// peerWants is what peer.py is told.
+// peerWants is the configuration of peer.py.
 type peerWants struct {
 	Model          model
-	Micros         []int   // to try; the fastest is taken
+	Micros         []int   // micro-batches to try; the fastest is used
 	Compile        bool    // torch.compile
 	Precision      string  // bf16 (autocast) or f32
 	Started        float64 // seconds since 1970
-	Patience       float64 // seconds after which it tries no other micro-batch
+	Patience       float64 // seconds after which no other micro-batch is tried
 	Batches        string  // file of sequences, for curves
 	Weights        string  // folder of safetensors, for curves
-	Steps          int     // of a curve
-	MemoryFraction float64 // of the GPU that it may take
+	Steps          int     // length of a curve
+	MemoryFraction float64 // fraction of the GPU's memory that it may use
 }
 
-// peerReady is what it says when it has taken the first steps.
+// peerReady is the answer of peer.py after its first steps.
 type peerReady struct {
 	First float64 // seconds from Started to the end of its first step
 	Micro int     // the fastest
 	Tried []struct {
 		Micro  int
 		Step   float64
-		Bytes  int64 // peak of what its allocator held
+		Bytes  int64 // largest size that its allocator held
 		Failed string
 	}
 	Device, Torch string
-	Eager         string // why it trains without torch.compile, if it does
+	Eager         string // why it trains without torch.compile; "" if it does not
 }
 
-// startPeer starts one; what it says is read with answer.
+// startPeer starts peer.py; answer reads its output.
 func (b *bench) startPeer(ctx context.Context, want peerWants) (*peer, error) {
 	file := filepath.Join(b.dir, "peer.py")
 	if err := os.WriteFile(file, peerSource, 0o666); err != nil {
@@ -92,7 +92,7 @@ func (p *peer) answer(to any) error {
 	return json.Unmarshal(line, to)
 }
 
-// turn asks for n steps, and is what they took.
+// turn asks for n steps and returns their seconds.
 func (p *peer) turn(n int) (took []float64, err error) {
 	if _, err := fmt.Fprintln(p.in, n); err != nil {
 		return nil, err
@@ -102,5 +102,5 @@ func (p *peer) turn(n int) (took []float64, err error) {
 
 func (p *peer) stop() {
 	p.in.Close()
-	_ = p.cmd.Wait() // what it did is told
+	_ = p.cmd.Wait() // answer has reported its output
 }

@@ -13,12 +13,11 @@ import (
 	"time"
 )
 
-// libraryFolders are where machines have CUDA's libraries, besides the wheels of Python.
+// libraryFolders are the folders of CUDA's libraries on machines, in addition to Python's wheels.
 var libraryFolders = []string{"/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/local/cuda/lib64"}
 
-// environment is that of the checks' processes: this one's, with the folders in which Python's packages have the
-// libraries that planc's programs open by name, before all others, so that both sides use the same ones; but behind
-// emulated ones.
+// environment returns the environment of the checks' processes. Folders of libraries in Python's packages come first,
+// so that both sides use the same libraries; emulated ones come before them.
 func environment(ctx context.Context, python string, tiny bool) []string {
 	ctx, stop := context.WithTimeout(ctx, 20*time.Second)
 	defer stop()
@@ -26,7 +25,7 @@ func environment(ctx context.Context, python string, tiny bool) []string {
 	out, _ := exec.CommandContext(ctx, python, "-c", "import nvidia; print('\\n'.join(nvidia.__path__))").Output()
 	var folders []string
 	for _, dir := range strings.Fields(string(out)) {
-		found, _ := filepath.Glob(filepath.Join(dir, "*", "lib")) // a good pattern
+		found, _ := filepath.Glob(filepath.Join(dir, "*", "lib")) // the pattern is valid
 		folders = append(folders, found...)
 	}
 	if own := os.Getenv("LD_LIBRARY_PATH"); own != "" {
@@ -40,7 +39,7 @@ func environment(ctx context.Context, python string, tiny bool) []string {
 	return append(os.Environ(), "LD_LIBRARY_PATH="+strings.Join(folders, ":"))
 }
 
-// process is a command that is killed with its children when its time is up.
+// process returns a command that is killed with its children when its time is over.
 func (b *bench) process(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(append([]string{}, b.env...), env...)
@@ -50,7 +49,7 @@ func (b *bench) process(ctx context.Context, env []string, name string, args ...
 	return cmd
 }
 
-// output runs a command and returns its standard output; an error has the end of what it said.
+// output runs a command and returns its standard output. An error has the end of its output.
 func (b *bench) output(ctx context.Context, env []string, name string, args ...string) ([]byte, error) {
 	cmd := b.process(ctx, env, name, args...)
 	var out, said bytes.Buffer
@@ -61,7 +60,7 @@ func (b *bench) output(ctx context.Context, env []string, name string, args ...s
 	return out.Bytes(), nil
 }
 
-// tail is the end of a text.
+// tail returns the end of a text.
 func tail(s string, n int) string {
 	if len(s) > n {
 		s = "…" + strings.ToValidUTF8(s[len(s)-n:], "")
@@ -69,10 +68,10 @@ func tail(s string, n int) string {
 	return strings.TrimSpace(s)
 }
 
-// program is the path of one that build made.
+// program returns the path of a program that build compiled.
 func (b *bench) program(name string) string { return filepath.Join(b.dir, name) }
 
-// scratch is a folder that goes when the check ends.
+// scratch creates a folder that is removed when the check ends.
 func scratch() (dir string, remove func(), err error) {
 	dir, err = os.MkdirTemp("", "gpu-check-")
 	return dir, func() { os.RemoveAll(dir) }, err

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// page is the part as Markdown.
+// page returns the part as Markdown.
 func (p *Part) page() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# %s\n\n%s. Measured %s by `scripts/gpu-check run %s`; [how](METHOD.md).\n", p.Part, p.About,
@@ -30,7 +30,7 @@ func (p *Part) page() []byte {
 	return b.Bytes()
 }
 
-// section is a check's part of the page.
+// section writes a check's section of the page.
 func (r *Result) section(b *bytes.Buffer) {
 	if r.Why == "" && len(r.Notes)+len(r.Rows) == 0 {
 		return
@@ -57,10 +57,10 @@ func (r *Result) section(b *bytes.Buffer) {
 	}
 }
 
-// report makes pages of parts' results: PART.md in out for each file of results.
+// report writes PART.md into out for each file of results.
 func report(out string, files []string) error {
 	if len(files) == 0 {
-		return errors.New("report: it wants files of results, PART.json")
+		return errors.New("report: give it files of results, PART.json")
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -72,10 +72,10 @@ func report(out string, files []string) error {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		if !slices.ContainsFunc(parts, func(known part) bool { return known.name == p.Part }) {
-			return fmt.Errorf("%s: there is no part %q, but %s", file, p.Part, partNames())
+			return fmt.Errorf("%s: unknown part %q: use one of %s", file, p.Part, partNames())
 		}
 		if p.Tiny && filepath.Base(out) == "measured" {
-			return fmt.Errorf("%s: of tiny shapes, which measure nothing", file)
+			return fmt.Errorf("%s: results of -tiny are not measurements", file)
 		}
 		if err := os.WriteFile(filepath.Join(out, p.Part+".md"), p.page(), 0o666); err != nil {
 			return err

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// What was recorded of a part becomes its page: the table of checks, then what each says.
+// A part's results become its page: the table of checks, then the section of each.
 func TestReport(t *testing.T) {
 	in, out := t.TempDir(), t.TempDir()
 	p := Part{Part: "train", About: "Training beside PyTorch", Began: "2026-11-22T16:00:00Z", Results: []Result{
@@ -57,7 +57,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// Trials of the harness do not become measurements, nor does what is no result.
+// Results of -tiny and files that are not results do not become pages of measurements.
 func TestReportRefuses(t *testing.T) {
 	dir := t.TempDir()
 	measured := filepath.Join(dir, "measured")
@@ -76,7 +76,7 @@ func TestReportRefuses(t *testing.T) {
 	}
 }
 
-// A check that crashes, fails, hangs or cannot be run leaves the others be, and what there is is written.
+// After a check that crashes, fails, hangs or cannot run, the other checks run, and all results are written.
 func TestPartGoesOn(t *testing.T) {
 	saved := parts
 	defer func() { parts = saved }()

@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// findings is the exit code of compute-sanitizer that has found something; what else goes wrong has others.
+// findings is the exit code of compute-sanitizer if it found something; other errors have other codes.
 const findings = 99
 
-// sanitizerTool finds compute-sanitizer: on PATH, where toolkits have it, and beside the libraries of Python's wheels;
-// "" if it is not there.
+// sanitizerTool finds compute-sanitizer: on PATH, in toolkit folders, or next to the libraries of Python's wheels; ""
+// if it is missing.
 func (b *bench) sanitizerTool() string {
 	if path, err := exec.LookPath("compute-sanitizer"); err == nil {
 		return path
@@ -35,7 +35,7 @@ func (b *bench) sanitizerTool() string {
 		}
 	}
 	for _, pattern := range patterns {
-		found, _ := filepath.Glob(pattern) // a good pattern
+		found, _ := filepath.Glob(pattern) // the pattern is valid
 		for _, path := range found {
 			if path, err := exec.LookPath(path); err == nil {
 				return path
@@ -45,17 +45,17 @@ func (b *bench) sanitizerTool() string {
 	return ""
 }
 
-// sanitizing is a command under one of its tools.
+// sanitizing returns the command line that runs a command under one of the tools.
 func sanitizing(tool, kind string) []string {
 	wrap := []string{tool, "--tool", kind, "--error-exitcode", strconv.Itoa(findings), "--print-limit", "5"}
-	// libraries ask the driver for what it need not have; what a program's own calls return it says itself
+	// Libraries ask the driver for optional features; programs report errors of their own calls themselves.
 	if kind == "memcheck" {
 		wrap = append(wrap, "--report-api-errors", "no")
 	}
 	return wrap
 }
 
-// judged is what a tool says of a command, from its output and error, and whether it has found something.
+// judged returns what a tool reports about a command, from its output and error, and whether it found something.
 func judged(out []byte, err error) (says string, found bool) {
 	exit := (*exec.ExitError)(nil)
 	switch {
@@ -67,15 +67,15 @@ func judged(out []byte, err error) (says string, found bool) {
 	return "nothing", false
 }
 
-// sanitized is a command that is run under a tool.
+// sanitized is a command to run under a tool.
 type sanitized struct {
 	name string
 	args []string
 	env  []string
 }
 
-// sanitizedCommands are the trials of kernels, on small shapes, and programs of the laws that have every kind of plan
-// in every type, what has most that those before lack first.
+// sanitizedCommands returns the trials of kernels with small shapes, and programs of the laws that together have
+// every kind of plan in every type. The command that adds most comes first.
 func (b *bench) sanitizedCommands() ([]sanitized, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -99,8 +99,8 @@ func (b *bench) sanitizedCommands() ([]sanitized, error) {
 	return all, nil
 }
 
-// covering are groups that together have all kinds of plan, and each kind that decides which kernels run in each type:
-// first the one with most that is new.
+// covering chooses groups that together have all kinds of plan, and in each type each kind that decides which kernels
+// run. The group that adds most comes first.
 func covering(groups []*LawGroup) (chosen []*LawGroup) {
 	had := map[string]bool{}
 	for {
@@ -127,7 +127,7 @@ func covering(groups []*LawGroup) (chosen []*LawGroup) {
 	}
 }
 
-// features are a group's kinds, and in which type it computes each that chooses kernels.
+// features returns a group's kinds, and the compute type together with each kind that selects kernels.
 func (g *LawGroup) features() (out []string) {
 	elem := g.Cases[len(g.Cases)-1].Type
 	for _, k := range strings.Split(g.Kinds, ", ") {
@@ -136,23 +136,23 @@ func (g *LawGroup) features() (out []string) {
 			out = append(out, k+" in "+elem)
 		}
 	}
-	model, _, _ := strings.Cut(g.Plan, ":") // and its optimizer
+	model, _, _ := strings.Cut(g.Plan, ":") // the model and its optimizer
 	return append(out, elem, model)
 }
 
-// sanitize runs them under a tool, as many as there is time for.
+// sanitize runs the commands under a tool, as many as there is time for.
 func sanitize(kind string) func(context.Context, *bench, *Result) error {
 	return func(ctx context.Context, b *bench, r *Result) error {
 		tool := b.sanitizerTool()
 		if tool == "" {
-			r.note("there is no compute-sanitizer here")
+			r.note("compute-sanitizer is not installed")
 			return nil
 		}
 		all, err := b.sanitizedCommands()
 		if err != nil {
 			return err
 		}
-		r.Columns = []string{"what", kind + " says"}
+		r.Columns = []string{"command", "result of " + kind}
 		bad, broken := 0, 0
 		for _, c := range all {
 			args := slices.Concat(sanitizing(tool, kind), c.args)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// lawGroups are some.
+// lawGroups are groups for the tests.
 func lawGroups() []*LawGroup {
 	group := func(name, elem, kinds string) *LawGroup {
 		return &LawGroup{Name: name, Plan: "gpt2 adamw: " + name, Kinds: kinds, Ranks: 2,
@@ -19,7 +19,7 @@ func lawGroups() []*LawGroup {
 		group("c", "bf16", "cp ring"), group("d", "f64", "cp ring")}
 }
 
-// What is run under the tools has each kind of plan, those that choose kernels in each type, and nothing twice.
+// The commands contain each kind of plan, those that select kernels in each type, and nothing twice.
 func TestCovering(t *testing.T) {
 	var names []string
 	for _, g := range covering(lawGroups()) {
@@ -30,7 +30,7 @@ func TestCovering(t *testing.T) {
 	}
 }
 
-// compute-sanitizer is found beside the libraries of wheels too, runs trials and programs, and what it finds fails the
+// compute-sanitizer is found next to the libraries of wheels too, runs trials and programs, and its findings fail the
 // check.
 func TestSanitize(t *testing.T) {
 	dir := t.TempDir()
@@ -61,8 +61,8 @@ func TestSanitize(t *testing.T) {
 	}
 }
 
-// Law 3 sees an arena that was not used, one that was written beyond, one that is not the compiler's, and a rank that
-// is silent.
+// Law 3 detects an arena that was not used, one that was written beyond its end, one that is not the compiler's, and
+// a rank without a report.
 func TestArenas(t *testing.T) {
 	good := arenaUse{Planned: 1024, Written: 1000, Whole: true}
 	for _, c := range []struct {
@@ -73,7 +73,7 @@ func TestArenas(t *testing.T) {
 		{"rank 1 wrote beyond its arena", []arenaUse{good, {Rank: 1, Planned: 1024, Written: 1024}}},
 		{"", []arenaUse{good, {Rank: 1, Planned: 1024, Written: 700, Whole: true}}},
 		{"rank 1 wrote nothing into its arena", []arenaUse{good, {Rank: 1, Planned: 1024, Whole: true}}},
-		{"1 of 2 ranks told of their arenas", []arenaUse{good}},
+		{"1 of 2 ranks reported their arenas", []arenaUse{good}},
 		{"the largest arena has 2048 bytes, and the compiler laid out 1024", []arenaUse{good, {Rank: 1, Planned: 2048,
 			Written: 2048, Whole: true}}},
 	} {

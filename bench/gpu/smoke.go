@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// machine says what there is: GPU, driver, libraries, Python's packages.
+// machine reports the GPU, driver, libraries and Python packages.
 func machine(ctx context.Context, b *bench, r *Result) error {
 	x, err := b.index()
 	if err != nil {
@@ -51,7 +51,7 @@ func smoke(ctx context.Context, b *bench, r *Result) error {
 	if len(want) == 0 || len(got) != len(want) {
 		return faultf("%d steps on the GPU, %d on the CPU", len(got), len(want))
 	}
-	r.Columns = []string{"step", "CPU", "GPU", "off"}
+	r.Columns = []string{"step", "CPU", "GPU", "error"}
 	worst := 0.0
 	for i := range want {
 		off := math.Abs(got[i]-want[i]) / want[i]
@@ -62,14 +62,14 @@ func smoke(ctx context.Context, b *bench, r *Result) error {
 		r.row(fmt.Sprint(i+1), fmt.Sprintf("%.6f", want[i]), fmt.Sprintf("%.6f", got[i]), fmt.Sprintf("%.2g", off))
 	}
 	r.Raw = map[string][]float64{"cpu": want, "gpu": got}
-	const bound = 2e-3 // in bf16, over ten steps: the emulated GPU's are 1e-4 apart after four
+	const bound = 2e-3 // in bf16, over ten steps; on the emulated GPU they differ by 1e-4 after four
 	if !(worst <= bound) {
-		return faultf("losses are up to %.3g off the CPU's, more than %g", worst, bound)
+		return faultf("losses differ from the CPU's by up to %.3g, more than %g", worst, bound)
 	}
 	return nil
 }
 
-// smoke runs the smallest program in a folder of its own.
+// smoke runs the smallest program in a temporary folder.
 func (b *bench) smoke(ctx context.Context, program string, wrap ...string) (losses []float64, metrics []byte,
 	err error) {
 	dir, remove, err := scratch()
@@ -92,7 +92,7 @@ func (b *bench) smoke(ctx context.Context, program string, wrap ...string) (loss
 	return losses, nil, err
 }
 
-// twoRuns holds the smallest program to the same bits twice.
+// twoRuns checks that the smallest program gives the same bits twice.
 func twoRuns(ctx context.Context, b *bench, r *Result) error {
 	var runs [2][]float64
 	for i := range runs {
@@ -103,9 +103,9 @@ func twoRuns(ctx context.Context, b *bench, r *Result) error {
 		}
 	}
 	if len(runs[0]) == 0 || !slices.Equal(runs[0], runs[1]) {
-		return faultf("losses %v, and of the same program again %v", runs[0], runs[1])
+		return faultf("losses %v, and %v in a second run of the same program", runs[0], runs[1])
 	}
-	r.note("%d losses have the same bits twice", len(runs[0]))
+	r.note("%d losses have the same bits in both runs", len(runs[0]))
 	return nil
 }
 
@@ -116,17 +116,17 @@ func ncclAlone(ctx context.Context, b *bench, r *Result) error {
 	return err
 }
 
-// sanitizers are what compute-sanitizer looks for.
+// sanitizers are the tools of compute-sanitizer.
 var sanitizers = []string{"memcheck", "racecheck", "synccheck", "initcheck"}
 
-// sanitizer runs the smallest program under NVIDIA's tool, where there is one.
+// sanitizer runs the smallest program under compute-sanitizer, if it is installed.
 func sanitizer(ctx context.Context, b *bench, r *Result) error {
 	tool := b.sanitizerTool()
 	if tool == "" {
-		r.note("there is no compute-sanitizer here")
+		r.note("compute-sanitizer is not installed")
 		return nil
 	}
-	r.Columns = []string{"tool", "says"}
+	r.Columns = []string{"tool", "result"}
 	bad, broken := 0, 0
 	for _, kind := range sanitizers {
 		_, out, err := b.smoke(ctx, "smoke-cuda", sanitizing(tool, kind)...)
@@ -155,7 +155,7 @@ type step struct {
 	Took float64 `json:"step_s"`
 }
 
-// readSteps reads the steps of a run's log, whose last line may be half written.
+// readSteps reads the steps of a run's log, whose last line may be incomplete.
 func readSteps(path string) (steps []step, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A tool of compute-sanitizer that finds something is told from one that cannot run, and the program is run under all
-// four.
+// The check distinguishes a tool of compute-sanitizer that finds something from one that cannot run, and runs the
+// program under all four.
 func TestSanitizer(t *testing.T) {
 	for _, c := range []struct{ memcheck, racecheck, why string }{
 		{"0", "0", ""},

@@ -11,8 +11,9 @@ import (
 	"github.com/planc-dev/planc/runtime/data"
 )
 
-// writeTokens writes a file of n tokens below vocab, as nanoGPT has them, always the same ones: as often as words are
-// (Zipf), half of them what mostly follows the one before, so that there is something to learn.
+// writeTokens writes a file of n tokens below vocab in nanoGPT's format. They are always the same. Their frequencies
+// are those of words (Zipf), and half of them are the most frequent successor of the previous token, so that there is
+// something to learn.
 func writeTokens(path string, n, vocab int) error {
 	r := rand.New(rand.NewPCG(1, uint64(vocab)))
 	var out []byte
@@ -27,11 +28,11 @@ func writeTokens(path string, n, vocab int) error {
 	return os.WriteFile(path, out, 0o666)
 }
 
-// seed is a job's where it names none.
+// seed is the default seed of a job.
 const seed = 1337
 
-// writeBatches writes the sequences that a program trains on in so many steps, in its order, each with the token behind
-// its last.
+// writeBatches writes the sequences that a program trains on in so many steps, in its order, each with the token
+// after its last one.
 func writeBatches(path, tokens string, m *model, steps int) error {
 	set, err := data.Open(data.Spec{Train: []data.Source{{Path: tokens, Weight: 1}}, Dir: filepath.Dir(tokens),
 		SeqLen: m.Seq, Vocab: m.Vocab, Seed: seed})
@@ -44,7 +45,7 @@ func writeBatches(path, tokens string, m *model, steps int) error {
 	for g := range int64(steps * m.Batch) {
 		counted, err := set.Train(g, in, labels)
 		if err == nil && counted < m.Seq {
-			err = fmt.Errorf("%s: of sample %d only %d tokens count", tokens, g, counted)
+			err = fmt.Errorf("%s: only %d tokens of sample %d count", tokens, counted, g)
 		}
 		if err != nil {
 			return err

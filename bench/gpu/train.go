@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// peakFlops are an H200's in bf16, dense: the denominator of all shares.
+// peakFlops is an H200's dense bf16 peak, to which all shares are relative.
 const peakFlops = 989e12
 
-// rounds is how many turns each side has.
+// rounds is the number of turns of each side.
 const rounds = 2
 
-// training is a check for each model.
+// training returns a check for each model.
 func training(names ...string) (out []check) {
 	for _, name := range names {
 		out = append(out, check{name, 5 * time.Minute, func(ctx context.Context, b *bench, r *Result) error {
@@ -25,13 +25,13 @@ func training(names ...string) (out []check) {
 	return out
 }
 
-// Side is what one of the two came to.
+// Side is the result of one of the two sides.
 type Side struct {
 	Step   float64 // median seconds over all turns
 	Took   []float64
 	Turns  []float64 // medians
-	First  float64   // seconds from the process's start to the end of its first step, the least of its turns
-	Bytes  int64     // most that the device had in use, less what it had before
+	First  float64   // seconds from the process's start to the end of its first step, the smallest of its turns
+	Bytes  int64     // largest device memory in use, minus that before
 	Micro  int
 	Losses []float64 `json:",omitempty"`
 }
@@ -47,7 +47,7 @@ type Trained struct {
 	Ours      Side
 	Theirs    Side
 	Peer      peerReady
-	SameBytes int64 // that PyTorch's allocator held at our micro-batch
+	SameBytes int64 // PyTorch's allocator at planc's micro-batch
 }
 
 // train lets both sides train a model in turns.
@@ -61,7 +61,7 @@ func (b *bench) train(ctx context.Context, r *Result, name string) error {
 	}
 	m, ok := modelNamed(x.Models, name)
 	if !ok {
-		return fmt.Errorf("build made no program of %s", name)
+		return fmt.Errorf("build compiled no program for %s", name)
 	}
 	t := Trained{Model: m}
 	defer func() { t.tell(r) }()
@@ -70,12 +70,12 @@ func (b *bench) train(ctx context.Context, r *Result, name string) error {
 		return err
 	}
 	idle := b.memory(ctx)
-	first, err := b.ours(ctx, &m, tokens, 4, idle) // alone, so that the device's memory is ours
+	first, err := b.ours(ctx, &m, tokens, 4, idle) // alone, so that all device memory in use is planc's
 	if err != nil {
 		return err
 	}
 	t.Ours.First, t.Ours.Bytes, t.Ours.Micro = first.First, first.Bytes, m.Micro
-	n := min(max(int(4/median(first.Took)), 5), 200) // some four seconds
+	n := min(max(int(4/median(first.Took)), 5), 200) // about four seconds
 	if b.tiny {
 		n = 4
 	}
@@ -112,7 +112,7 @@ func (b *bench) train(ctx context.Context, r *Result, name string) error {
 	return nil
 }
 
-// peerOf is what the peer is told of a model: planc's micro-batch first, then others.
+// peerOf returns the configuration of the peer for a model: planc's micro-batch first, then others.
 func (b *bench) peerOf(m *model, tokens string) peerWants {
 	micros := []int{m.Micro}
 	for _, n := range m.Micros {
@@ -124,8 +124,8 @@ func (b *bench) peerOf(m *model, tokens string) peerWants {
 		MemoryFraction: 0.5}
 }
 
-// ours starts planc's program and ends it after n steps, before it would save what it has; steps' times are those after
-// the second. What the device has in use above idle is looked at unless that is -1.
+// ours starts planc's program and ends it after n steps, before it saves a checkpoint. Step times start with the
+// third step. It measures the device's memory above idle, unless idle is -1.
 func (b *bench) ours(ctx context.Context, m *model, tokens string, n int, idle int64) (s Side, err error) {
 	dir, remove, err := scratch()
 	if err != nil {
@@ -153,7 +153,7 @@ func (b *bench) ours(ctx context.Context, m *model, tokens string, n int, idle i
 	return s, nil
 }
 
-// upTo runs a model's program until it has done n steps; look is called now and then.
+// upTo runs a model's program until it has done n steps, and calls look between them.
 func (b *bench) upTo(ctx context.Context, m *model, dir, tokens string, n int, more []string,
 	look func()) (steps []step, first float64, err error) {
 	args := append([]string{"--data", tokens, "--dir", dir, "--resume", "never"}, more...)
@@ -176,7 +176,7 @@ func (b *bench) upTo(ctx context.Context, m *model, dir, tokens string, n int, m
 		case <-tick.C:
 		}
 		steps, _ = readSteps(filepath.Join(dir, "metrics.jsonl"))
-		if len(steps) > 0 { // not there at first
+		if len(steps) > 0 { // missing at first
 			look()
 		}
 		if len(steps) >= n {
@@ -187,7 +187,7 @@ func (b *bench) upTo(ctx context.Context, m *model, dir, tokens string, n int, m
 	}
 }
 
-// memory is how many bytes of the device are in use, -1 where nvidia-smi is not there to say.
+// memory returns the bytes of device memory in use, -1 without nvidia-smi.
 func (b *bench) memory(ctx context.Context) int64 {
 	out, err := b.output(ctx, nil, "nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0")
 	var mib int64
@@ -208,7 +208,7 @@ func median(x []float64) float64 {
 	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }
 
-// tell makes the table.
+// tell writes the table.
 func (t *Trained) tell(r *Result) {
 	r.Raw, r.Columns = t, []string{"measure", "planc", "PyTorch", "planc / PyTorch"}
 	m := &t.Model
@@ -231,7 +231,7 @@ func (t *Trained) tell(r *Result) {
 		float64(t.SameBytes)))
 	r.row("start to first step, s", show("%.2f", t.Ours.First), show("%.2f", t.Theirs.First), ratio(t.Ours.First,
 		t.Theirs.First))
-	r.note("%d sequences of %d tokens a step, %.4g parameters; medians of %d and %d steps in %d turns each", m.Batch,
+	r.note("%d sequences of %d tokens per step, %.4g parameters; medians of %d and %d steps in %d turns each", m.Batch,
 		m.Seq, m.Params, len(t.Ours.Took), len(t.Theirs.Took), rounds)
 	r.note("predicted step %.5f s, measured %s (predicted / measured %s); predicted memory %.2f GiB, measured %s (%s)",
 		m.PredictedStep, show("%.5f", t.Ours.Step),
@@ -239,7 +239,7 @@ func (t *Trained) tell(r *Result) {
 		ratio(float64(m.PredictedBytes), float64(t.Ours.Bytes)))
 	r.note("medians of the turns, s: planc %.5f, PyTorch %.5f", t.Ours.Turns, t.Theirs.Turns)
 	if why := t.Peer.Eager; why != "" {
-		r.note("PyTorch is not compiled, since torch.compile failed: %s", strings.Join(strings.Fields(why), " "))
+		r.note("PyTorch runs without torch.compile, which failed: %s", strings.Join(strings.Fields(why), " "))
 	}
 	for _, x := range t.Peer.Tried {
 		r.note("PyTorch with micro-batches of %d: %s s, %s GiB %s", x.Micro, show("%.5f", x.Step),
@@ -249,7 +249,7 @@ func (t *Trained) tell(r *Result) {
 
 func gib(n int64) float64 { return float64(n) / (1 << 30) }
 
-// show prints a figure that was measured, and a dash for one that was not.
+// show formats a measured figure, and prints a dash for a missing one.
 func show(format string, x float64) string {
 	if x == 0 {
 		return "-"
