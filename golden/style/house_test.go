@@ -128,7 +128,7 @@ func TestGofmt(t *testing.T) {
 // file again and compares: "folder.TestName".
 var generatedFiles = map[string]string{
 	"docs/job.schema.json":    "ir/spec.TestSchemaIsCurrent",
-	"docs/ops.md":             "golden.TestOpsPage",
+	"docs/ops.md":             "golden/docs.TestOpsPage",
 	"runtime/cpu/z*_amd64.go": "tools/avo.TestCurrent",
 	"runtime/vec/z*_amd64.go": "tools/avo/vector.TestCurrent",
 	"bench/gemm/z*_amd64.go":  "tools/avo.TestCurrent",
