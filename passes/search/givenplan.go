@@ -22,7 +22,7 @@ func Check(p *Problem, plan ir.Plan) []Reason {
 			rs = append(rs, Reason{key, fmt.Sprintf("%s is %s, which the job's plan.%s does not allow", key,
 				is[key], key)})
 		case is[key] != normal[key] && onlyValue[key]:
-			rs = append(rs, Reason{key, fmt.Sprintf("%s is %q; with the rest as it is only %q is possible", key,
+			rs = append(rs, Reason{key, fmt.Sprintf("%s is %q, but only %q is possible with the other keys", key,
 				is[key], normal[key])})
 		}
 	}

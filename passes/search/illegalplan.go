@@ -67,7 +67,7 @@ func (e *enumeration) untried() []Reason {
 	var rs []Reason
 	for _, key := range openKeys {
 		if vs := e.p.Pins[key]; len(vs) > 0 {
-			rs = append(rs, Reason{key, fmt.Sprintf("%s %s: no plan that is tried has it together with the other pins",
+			rs = append(rs, Reason{key, fmt.Sprintf("%s %s: no plan that is tried combines it with the other pins",
 				key, strings.Join(vs, " or "))})
 		}
 	}
@@ -106,7 +106,7 @@ func (p *Problem) checkPins(d Dims) error {
 	for _, k := range p.Pins.names() {
 		old, known := keys[k]
 		if !known {
-			bad.Reasons = append(bad.Reasons, Reason{k, "a plan has no " + k})
+			bad.Reasons = append(bad.Reasons, Reason{k, "a plan has no key " + k})
 			continue
 		}
 		for _, v := range p.Pins[k] {
@@ -125,13 +125,13 @@ func (p *Problem) checkPins(d Dims) error {
 func badValue(old, v string) string {
 	if _, err := strconv.ParseBool(old); err == nil && (old == "true" || old == "false") {
 		if v != "true" && v != "false" {
-			return "neither true nor false"
+			return "not true or false"
 		}
 		return ""
 	}
 	if _, err := strconv.Atoi(old); err == nil {
 		if _, err := strconv.Atoi(v); err != nil {
-			return "no whole number"
+			return "not a whole number"
 		}
 	}
 	return ""
@@ -151,7 +151,7 @@ func (p *Problem) brokenPins(plan ir.Plan) []Reason {
 	kv := keyValues(plan)
 	for _, k := range rest.names() {
 		if !rest.allows(k, kv[k]) {
-			rs = append(rs, Reason{k, fmt.Sprintf("%s %s: with the rest pinned only %s is possible", k,
+			rs = append(rs, Reason{k, fmt.Sprintf("%s %s: with the other pins, only %s is possible", k,
 				strings.Join(rest[k], " or "), kv[k])})
 		}
 	}

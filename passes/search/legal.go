@@ -46,56 +46,56 @@ var degreeRules = []rule{
 	{"tp", "up to the K/V heads, tp divides them", func(p *ir.Plan, s *ruleContext) bool {
 		return s.KVHeads == 0 || p.TP > s.KVHeads || s.KVHeads%p.TP == 0
 	}, func(p *ir.Plan, s *ruleContext) string {
-		return fmt.Sprintf("tp %d does not divide %d K/V heads (%s)", p.TP, s.KVHeads,
-			nearbyDo(divisors(s.KVHeads), p.TP))
+		return fmt.Sprintf("tp %d must divide %d K/V heads: use tp %s", p.TP, s.KVHeads,
+			nearestValues(divisors(s.KVHeads), p.TP))
 	}},
-	{"tp", "beyond them, tp is a multiple of them that cuts the queries of each into equal groups",
+	{"tp", "above the K/V heads, tp is a multiple of them that splits the queries of each into equal groups",
 		func(p *ir.Plan, s *ruleContext) bool {
 			return s.KVHeads == 0 || p.TP <= s.KVHeads || p.TP%s.KVHeads == 0 && s.Group%(p.TP/s.KVHeads) == 0
 		}, func(p *ir.Plan, s *ruleContext) string {
-			return fmt.Sprintf("tp %d does not cut %d heads with %d K/V heads into equal groups (%s)", p.TP, s.Heads(),
-				s.KVHeads, nearbyDo(s.headCuts(), p.TP))
+			return fmt.Sprintf("tp %d must split %d heads with %d K/V heads into equal groups: use tp %s", p.TP, s.Heads(),
+				s.KVHeads, nearestValues(s.headCuts(), p.TP))
 		}},
 	{"tp", "tp divides the MLP's width", func(p *ir.Plan, s *ruleContext) bool { return s.FFN%p.TP == 0 },
 		func(p *ir.Plan, s *ruleContext) string {
-			return fmt.Sprintf("tp %d does not divide the MLP's width %d (%s)", p.TP, s.FFN,
-				nearbyDo(divisors(s.FFN), p.TP))
+			return fmt.Sprintf("tp %d must divide the MLP's width %d: use tp %s", p.TP, s.FFN,
+				nearestValues(divisors(s.FFN), p.TP))
 		}},
-	{"tp", "each rank has a row of the vocabulary, which is padded where tp does not divide it",
+	{"tp", "each rank has a row of the vocabulary, which is padded if tp does not divide it",
 		func(p *ir.Plan, s *ruleContext) bool {
 			return s.Vocab == 0 || s.rowsForAll(p.TP)
 		}, func(p *ir.Plan, s *ruleContext) string {
-			return fmt.Sprintf("tp %d leaves a rank no row of a vocabulary of %d (%d does not)", p.TP, s.Vocab,
+			return fmt.Sprintf("tp %d leaves a rank without a row of the vocabulary of %d: use tp %d or less", p.TP, s.Vocab,
 				s.widestVocab(p.TP))
 		}},
-	{"sp", "sp has tp > 1", func(p *ir.Plan, _ *ruleContext) bool { return !p.SP || p.TP > 1 },
-		func(*ir.Plan, *ruleContext) string { return "sp needs tp > 1 (sp false does not)" }},
-	{"sp", "tp divides the positions of a rank, which are train.seq_len / cp", func(p *ir.Plan, s *ruleContext) bool {
+	{"sp", "sp requires tp above 1", func(p *ir.Plan, _ *ruleContext) bool { return !p.SP || p.TP > 1 },
+		func(*ir.Plan, *ruleContext) string { return "sp requires tp above 1: use sp false" }},
+	{"sp", "with sp, tp divides the positions of a rank, which are train.seq_len / cp", func(p *ir.Plan, s *ruleContext) bool {
 		return !p.SP || (s.Seq/p.CP)%p.TP == 0
 	},
 		func(p *ir.Plan, s *ruleContext) string {
 			own := max(1, s.Seq/p.CP)
-			return fmt.Sprintf("sp: tp %d does not divide %d positions (%s; sp false can do with any)", p.TP, own,
-				nearbyDo(divisors(own), p.TP))
+			return fmt.Sprintf("sp: tp %d must divide %d positions: use tp %s, or sp false", p.TP, own,
+				nearestValues(divisors(own), p.TP))
 		}},
-	{"zero", "zero above 0 has dp > 1 or cp > 1", func(p *ir.Plan, _ *ruleContext) bool {
+	{"zero", "zero above 0 requires dp or cp above 1", func(p *ir.Plan, _ *ruleContext) bool {
 		return p.Zero == 0 || p.Replicas() > 1
 	},
 		func(p *ir.Plan, _ *ruleContext) string {
-			return fmt.Sprintf("zero %d needs dp > 1 (zero 0 does not)", p.Zero)
+			return fmt.Sprintf("zero %d requires dp above 1: use zero 0", p.Zero)
 		}},
 	{"zero", "zero is 0 to 3", func(p *ir.Plan, _ *ruleContext) bool { return p.Zero >= 0 && p.Zero <= 3 },
-		func(p *ir.Plan, _ *ruleContext) string { return fmt.Sprintf("zero %d is none of 0, 1, 2, 3", p.Zero) }},
-	{"zero_group", "zero_group is 1 where zero is 0, else above 1 and cp times a divisor of dp",
+		func(p *ir.Plan, _ *ruleContext) string { return fmt.Sprintf("zero %d must be 0, 1, 2 or 3", p.Zero) }},
+	{"zero_group", "zero_group is 1 if zero is 0, otherwise above 1 and cp times a divisor of dp",
 		func(p *ir.Plan, _ *ruleContext) bool {
 			return p.Zero == 0 && p.ZeroGroup == 1 ||
 				p.Zero > 0 && (p.Replicas() == 1 || slices.Contains(replicaGroups(p), p.ZeroGroup))
 		}, func(p *ir.Plan, _ *ruleContext) string {
 			if p.Zero == 0 && p.Replicas() == 1 {
-				return fmt.Sprintf("zero_group %d needs dp above 1 (1 does not)", p.ZeroGroup)
+				return fmt.Sprintf("zero_group %d requires dp above 1: use zero_group 1", p.ZeroGroup)
 			}
 			if p.Zero == 0 {
-				return fmt.Sprintf("zero_group %d needs zero above 0 (1 does not)", p.ZeroGroup)
+				return fmt.Sprintf("zero_group %d requires zero above 0: use zero_group 1", p.ZeroGroup)
 			}
 			return whyGroup(p)
 		}},
@@ -105,15 +105,15 @@ var degreeRules = []rule{
 		func(p *ir.Plan, s *ruleContext) string {
 			// a micro_batch that is pinned: others divide the batch
 			if s.batch%p.DP != 0 && p.MicroBatch >= 1 && s.batch%p.MicroBatch != 0 {
-				return fmt.Sprintf("micro_batch %d does not divide the global batch of %d: use %s", p.MicroBatch,
+				return fmt.Sprintf("micro_batch %d must divide the global batch of %d: use micro_batch %s", p.MicroBatch,
 					s.batch, nearestValues(divisors(s.batch), p.MicroBatch))
 			}
 			if s.batch%p.DP != 0 {
-				return fmt.Sprintf("dp %d does not divide the global batch of %d (%s)", p.DP, s.batch,
+				return fmt.Sprintf("dp %d must divide the global batch of %d: %s", p.DP, s.batch,
 					nearbyMultiples(s.batch, p.DP))
 			}
-			return fmt.Sprintf("micro_batch %d × dp %d does not divide the global batch of %d (%s)", p.MicroBatch,
-				p.DP, s.batch, nearbyDo(divisors(s.batch/p.DP), p.MicroBatch))
+			return fmt.Sprintf("micro_batch %d × dp %d must divide the global batch of %d: use micro_batch %s", p.MicroBatch,
+				p.DP, s.batch, nearestValues(divisors(s.batch/p.DP), p.MicroBatch))
 		}},
 	{"micro_batches", "dp · micro_batch · micro_batches is train.global_batch", func(p *ir.Plan, s *ruleContext) bool {
 		return !s.shares(p) || p.MicroBatches == s.batch/(p.DP*p.MicroBatch)
@@ -127,14 +127,14 @@ func (s *ruleContext) shares(p *ir.Plan) bool {
 
 // otherMicros returns the message that a plan does not have n micro-batches.
 func (s *ruleContext) otherMicros(p *ir.Plan, n int) string {
-	return fmt.Sprintf("micro_batches %d: micro_batch %d × dp %d makes %d of a global batch of %d", n, p.MicroBatch,
+	return fmt.Sprintf("micro_batches %d: micro_batch %d × dp %d splits a global batch of %[5]d into %[4]d", n, p.MicroBatch,
 		p.DP, s.batch/(p.DP*p.MicroBatch), s.batch)
 }
 
 // noMicros returns the message that no micro_batch gives n micro-batches, and which numbers are possible.
 func (s *ruleContext) noMicros(p *ir.Plan, n int) string {
-	return fmt.Sprintf("micro_batches %d × dp %d does not divide the global batch of %d (%s)", n, p.DP, s.batch,
-		nearbyDo(divisors(s.batch/p.DP), n))
+	return fmt.Sprintf("micro_batches %d × dp %d must divide the global batch of %d: use micro_batches %s", n, p.DP, s.batch,
+		nearestValues(divisors(s.batch/p.DP), n))
 }
 
 // recomputeRules returns the rules of package ir for the recompute keys.
@@ -152,20 +152,20 @@ func recomputeRules() []rule {
 			return !p.RecomputeSplit || (s.Seq/p.CP)%p.TP == 0
 		}, func(p *ir.Plan, s *ruleContext) string {
 			own := max(1, s.Seq/p.CP)
-			return fmt.Sprintf("recompute_split: tp %d does not divide %d positions (%s; recompute_split false can do "+
-				"with any)", p.TP, own, nearbyDo(divisors(own), p.TP))
+			return fmt.Sprintf("recompute_split: tp %d must divide %d positions: use tp %s, or recompute_split false",
+				p.TP, own, nearestValues(divisors(own), p.TP))
 		}})
 }
 
 // axisOrderRules are the rules of the axis order.
 var axisOrderRules = []rule{
-	{"axis_order", "axis_order names tp, dp and, where pp is above 1, pp; on one node, and for axes of one rank, in " +
-		"this order. Where cp is above 1 it comes before dp, usually just before it",
+	{"axis_order", "axis_order lists tp, dp and, if pp is above 1, pp. On one node, and for axes of one rank, the order is " +
+		"tp,dp,pp. If cp is above 1, it comes before dp, by default directly before it",
 		func(p *ir.Plan, s *ruleContext) bool {
 			return p.AxisOrder == usualOrder(p) || slices.Contains(axisOrders(p, s.nodes), p.AxisOrder)
 		},
 		func(p *ir.Plan, s *ruleContext) string {
-			return fmt.Sprintf("axis_order %s is none of %s", p.AxisOrder, strings.Join(axisOrders(p, s.nodes), "; "))
+			return fmt.Sprintf("axis_order %s must be one of: %s", p.AxisOrder, strings.Join(axisOrders(p, s.nodes), "; "))
 		}},
 }
 
@@ -194,7 +194,7 @@ func legal(p *ir.Plan, s *ruleContext) []Reason {
 		if min(p.EP, p.ETP) < 1 {
 			words += fmt.Sprintf(" · ep %d · etp %d", p.EP, p.ETP)
 		}
-		return []Reason{{"dp", words + ": degrees are at least 1"}}
+		return []Reason{{"dp", words + ": each degree must be at least 1"}}
 	}
 	var rs []Reason
 	for i := range s.rules {
@@ -212,9 +212,9 @@ func legal(p *ir.Plan, s *ruleContext) []Reason {
 func nearbyMultiples(batch, n int) string {
 	below := batch / n * n
 	if below == 0 {
-		return fmt.Sprintf("it divides %d", n)
+		return fmt.Sprintf("use a global batch of %d", n)
 	}
-	return fmt.Sprintf("it divides %d and %d", below, below+n)
+	return fmt.Sprintf("use a global batch of %d or %d", below, below+n)
 }
 
 // nearestValues names the allowed values (ascending) next to an illegal one: "2 or 4".
@@ -250,21 +250,9 @@ func whyGroup(p *ir.Plan) string {
 		use = strings.TrimPrefix(strings.Join(words[:last], ", ")+" or "+words[last], " or ")
 	}
 	if p.ZeroGroup == 1 {
-		return fmt.Sprintf("zero_group 1 needs zero 0; zero %d shards over %s: use %s", p.Zero, replicas, use)
+		return fmt.Sprintf("zero_group 1 requires zero 0, and zero %d shards over %s: use zero_group %s", p.Zero, replicas, use)
 	}
-	return fmt.Sprintf("zero_group %d does not divide %s: use %s; 1 is for zero 0", p.ZeroGroup, replicas, use)
-}
-
-// nearbyDo names the allowed values (ascending) next to an illegal one: "2 and 4 do".
-func nearbyDo(allowed []int, v int) string {
-	i, _ := slices.BinarySearch(allowed, v)
-	switch {
-	case i == 0:
-		return fmt.Sprintf("%d does", allowed[0])
-	case i == len(allowed):
-		return fmt.Sprintf("%d does", allowed[i-1])
-	}
-	return fmt.Sprintf("%d and %d do", allowed[i-1], allowed[i])
+	return fmt.Sprintf("zero_group %d must divide %s: use zero_group %s", p.ZeroGroup, replicas, use)
 }
 
 // headCuts returns the degrees that split the heads evenly: the divisors of the K/V heads, and multiples of the K/V
@@ -291,21 +279,21 @@ func (d *Dims) widestVocab(tp int) int {
 func whyRanks(p *ir.Plan, s *ruleContext) string {
 	ranks := p.TP * p.PP * p.CP
 	if s.devices%ranks == 0 {
-		return fmt.Sprintf("%s is %d ranks, the cluster has %d devices (dp %d would do)",
+		return fmt.Sprintf("%s is %d ranks, but the cluster has %d devices: use dp %d",
 			strings.Join(factors(p, "dp", "tp"), " · "), p.Ranks(), s.devices, s.devices/ranks)
 	}
-	hint := "tp " + nearbyDo(divisors(s.devices), p.TP)
+	hint := "tp " + nearestValues(divisors(s.devices), p.TP)
 	switch {
 	case s.devices%(p.TP*p.PP) == 0:
-		hint = "cp " + nearbyDo(divisors(s.devices/(p.TP*p.PP)), p.CP)
+		hint = "cp " + nearestValues(divisors(s.devices/(p.TP*p.PP)), p.CP)
 	case s.devices%p.TP == 0:
-		hint = "pp " + nearbyDo(divisors(s.devices/p.TP), p.PP)
+		hint = "pp " + nearestValues(divisors(s.devices/p.TP), p.PP)
 	}
-	product := factors(p)
-	if len(product) == 1 {
-		return fmt.Sprintf("%s does not divide %d devices (%s)", product[0], s.devices, hint)
+	degrees := factors(p)
+	if len(degrees) == 1 {
+		return fmt.Sprintf("%s must divide %d devices: use %s", degrees[0], s.devices, hint)
 	}
-	return fmt.Sprintf("%s is %d ranks a replica, which does not divide %d devices (%s)", strings.Join(product, " · "),
+	return fmt.Sprintf("%s is %d ranks per replica, which must divide %d devices: use %s", strings.Join(degrees, " · "),
 		ranks, s.devices, hint)
 }
 

@@ -14,12 +14,12 @@ func TestBatchRules(t *testing.T) {
 		want              Reason // empty if legal
 	}{
 		{4, 1, 32, Reason{}},
-		{4, 1, 5, Reason{"micro_batches", "micro_batches 5: micro_batch 1 × dp 4 makes 32 of a global batch of 128"}},
-		{4, 1, 0, Reason{"micro_batches", "micro_batches 0: micro_batch 1 × dp 4 makes 32 of a global batch of 128"}},
-		{4, 1, 16, Reason{"micro_batches", "micro_batches 16: micro_batch 1 × dp 4 makes 32 of a global batch of 128"}},
-		{4, 3, 10, Reason{"micro_batch", "micro_batch 3 × dp 4 does not divide the global batch of 128 (2 and 4 do)"}},
-		{4, 0, 1, Reason{"micro_batch", "micro_batch 0 × dp 4 does not divide the global batch of 128 (1 does)"}},
-		{4, 64, 1, Reason{"micro_batch", "micro_batch 64 × dp 4 does not divide the global batch of 128 (32 does)"}},
+		{4, 1, 5, Reason{"micro_batches", "micro_batches 5: micro_batch 1 × dp 4 splits a global batch of 128 into 32"}},
+		{4, 1, 0, Reason{"micro_batches", "micro_batches 0: micro_batch 1 × dp 4 splits a global batch of 128 into 32"}},
+		{4, 1, 16, Reason{"micro_batches", "micro_batches 16: micro_batch 1 × dp 4 splits a global batch of 128 into 32"}},
+		{4, 3, 10, Reason{"micro_batch", "micro_batch 3 × dp 4 must divide the global batch of 128: use micro_batch 2 or 4"}},
+		{4, 0, 1, Reason{"micro_batch", "micro_batch 0 × dp 4 must divide the global batch of 128: use micro_batch 1"}},
+		{4, 64, 1, Reason{"micro_batch", "micro_batch 64 × dp 4 must divide the global batch of 128: use micro_batch 32"}},
 	} {
 		plan := ir.SerialPlan(4, c.micro, p.Precision)
 		plan.DP, plan.MicroBatches = c.dp, c.micros

@@ -10,47 +10,46 @@ import (
 
 // contextRules are the rules of context parallelism.
 var contextRules = []rule{
-	{"cp_kind", "cp 1 has cp_kind none, cp above 1 gather, heads or ring", func(p *ir.Plan, _ *ruleContext) bool {
+	{"cp_kind", "cp_kind is none if cp is 1, otherwise gather, heads or ring", func(p *ir.Plan, _ *ruleContext) bool {
 		return (p.CP == 1) == (p.CPKind == "none") && slices.Contains(ir.ContextKinds, p.CPKind)
 	}, func(p *ir.Plan, _ *ruleContext) string {
 		switch {
 		case !slices.Contains(ir.ContextKinds, p.CPKind):
-			return fmt.Sprintf("there is no cp_kind %s (%s)", p.CPKind, strings.Join(ir.ContextKinds, ", "))
+			return fmt.Sprintf("cp_kind %s must be one of: %s", p.CPKind, strings.Join(ir.ContextKinds, ", "))
 		case p.CP == 1:
-			return fmt.Sprintf("cp_kind %s needs cp above 1 (none does not)", p.CPKind)
+			return fmt.Sprintf("cp_kind %s requires cp above 1: use cp_kind none", p.CPKind)
 		}
-		return fmt.Sprintf("cp_kind none is of cp 1; cp %d has gather, heads or ring", p.CP)
+		return fmt.Sprintf("cp_kind none requires cp 1: with cp %d, use gather, heads or ring", p.CP)
 	}},
-	{"cp_kind", "ring: ep takes all of cp or none of it", func(p *ir.Plan, s *ruleContext) bool {
+	{"cp_kind", "with cp_kind ring, ep takes all of cp or none of it", func(p *ir.Plan, s *ruleContext) bool {
 		return p.CPKind != "ring" || s.Experts == 0 || !p.CutsContext()
 	}, func(p *ir.Plan, _ *ruleContext) string {
-		return fmt.Sprintf("ep %d takes a part of cp %d, and a ring goes over all of it (gather and heads can do "+
-			"with parts)", p.EP, p.CP)
+		return fmt.Sprintf("ep %d takes a part of cp %d, but a ring needs all of it: use cp_kind gather or heads", p.EP, p.CP)
 	}},
-	{"cp", "cp above 1 has a model with attention", func(p *ir.Plan, s *ruleContext) bool {
+	{"cp", "cp above 1 requires a model with attention", func(p *ir.Plan, s *ruleContext) bool {
 		return p.CP == 1 || s.KVHeads > 0
 	},
-		func(*ir.Plan, *ruleContext) string { return "cp above 1 needs a model with attention (1 does not)" }},
-	{"cp", "gather and ring: 2 · cp divides train.seq_len, since each rank has one chunk of the first half and one " +
-		"of the second", func(p *ir.Plan, s *ruleContext) bool {
+		func(*ir.Plan, *ruleContext) string { return "cp above 1 requires a model with attention: use cp 1" }},
+	{"cp", "with cp_kind gather and ring, 2 · cp divides train.seq_len, because each rank has one chunk of the " +
+		"first half and one of the second", func(p *ir.Plan, s *ruleContext) bool {
 		return p.CP == 1 || p.CPKind == "heads" || s.Seq%(2*p.CP) == 0
 	}, func(p *ir.Plan, s *ruleContext) string {
-		return fmt.Sprintf("cp %d: %d positions are not two chunks a rank (cp %s)", p.CP, s.Seq,
-			nearbyDo(divisors(max(1, s.Seq/2)), p.CP))
+		return fmt.Sprintf("cp %d: %d positions must split into two chunks per rank: use cp %s", p.CP, s.Seq,
+			nearestValues(divisors(max(1, s.Seq/2)), p.CP))
 	}},
-	{"cp", "heads: cp divides train.seq_len", func(p *ir.Plan, s *ruleContext) bool {
+	{"cp", "with cp_kind heads, cp divides train.seq_len", func(p *ir.Plan, s *ruleContext) bool {
 		return p.CPKind != "heads" || s.Seq%p.CP == 0
 	},
 		func(p *ir.Plan, s *ruleContext) string {
-			return fmt.Sprintf("cp %d does not divide %d positions (%s)", p.CP, s.Seq, nearbyDo(divisors(s.Seq), p.CP))
+			return fmt.Sprintf("cp %d must divide %d positions: use cp %s", p.CP, s.Seq, nearestValues(divisors(s.Seq), p.CP))
 		}},
-	{"cp", "heads: up to the K/V heads of a rank cp divides them; beyond, it is a multiple of them that cuts the " +
-		"queries of each into equal groups", func(p *ir.Plan, s *ruleContext) bool {
+	{"cp", "with cp_kind heads, cp divides the K/V heads of a rank or, above them, is a multiple of them that " +
+		"splits the queries of each into equal groups", func(p *ir.Plan, s *ruleContext) bool {
 		return p.CPKind != "heads" || slices.Contains(s.contextCuts(p), p.CP)
 	}, func(p *ir.Plan, s *ruleContext) string {
-		return fmt.Sprintf("cp %d, heads: it does not cut %d heads with %d K/V heads, split over tp %d, into equal "+
-			"groups (%s; gather and ring can do with any)",
-			p.CP, s.Heads(), s.KVHeads, p.TP, nearbyDo(s.contextCuts(p), p.CP))
+		return fmt.Sprintf("cp %d with cp_kind heads must split %d heads with %d K/V heads, split over tp %d, into "+
+			"equal groups: use cp %s, or cp_kind gather or ring",
+			p.CP, s.Heads(), s.KVHeads, p.TP, nearestValues(s.contextCuts(p), p.CP))
 	}},
 }
 

@@ -9,55 +9,55 @@ import (
 
 // expertRules are the rules of expert parallelism. Experts regroup the ranks of dp, cp and tp as edp · ep · etp.
 var expertRules = []rule{
-	{"ep", "ep above 1 has a model with experts, whose number it divides", func(p *ir.Plan, s *ruleContext) bool {
+	{"ep", "ep above 1 requires a model with experts, and divides their number", func(p *ir.Plan, s *ruleContext) bool {
 		return p.EP == 1 || s.Experts%p.EP == 0 && s.Experts > 0
 	}, func(p *ir.Plan, s *ruleContext) string {
 		if s.Experts == 0 {
-			return fmt.Sprintf("ep %d needs a model with experts (1 does not)", p.EP)
+			return fmt.Sprintf("ep %d requires a model with experts: use ep 1", p.EP)
 		}
-		return fmt.Sprintf("ep %d does not divide %d experts (%s)", p.EP, s.Experts,
-			nearbyDo(divisors(s.Experts), p.EP))
+		return fmt.Sprintf("ep %d must divide %d experts: use ep %s", p.EP, s.Experts,
+			nearestValues(divisors(s.Experts), p.EP))
 	}},
-	{"etp", "etp above 1 has a model with experts, and divides tp", func(p *ir.Plan, s *ruleContext) bool {
+	{"etp", "etp above 1 requires a model with experts, and divides tp", func(p *ir.Plan, s *ruleContext) bool {
 		return p.ETP == 1 || s.Experts > 0 && p.TP%p.ETP == 0
 	}, func(p *ir.Plan, s *ruleContext) string {
 		if s.Experts == 0 {
-			return fmt.Sprintf("etp %d needs a model with experts (1 does not)", p.ETP)
+			return fmt.Sprintf("etp %d requires a model with experts: use etp 1", p.ETP)
 		}
-		return fmt.Sprintf("etp %d does not divide tp %d (%s)", p.ETP, p.TP, nearbyDo(divisors(p.TP), p.ETP))
+		return fmt.Sprintf("etp %d must divide tp %d: use etp %s", p.ETP, p.TP, nearestValues(divisors(p.TP), p.ETP))
 	}},
 	{"etp", "etp divides an expert's width", func(p *ir.Plan, s *ruleContext) bool { return s.ExpertFFN%p.ETP == 0 },
 		func(p *ir.Plan, s *ruleContext) string {
-			return fmt.Sprintf("etp %d does not divide an expert's width %d (%s)", p.ETP, s.ExpertFFN,
-				nearbyDo(divisors(s.ExpertFFN), p.ETP))
+			return fmt.Sprintf("etp %d must divide an expert's width %d: use etp %s", p.ETP, s.ExpertFFN,
+				nearestValues(divisors(s.ExpertFFN), p.ETP))
 		}},
-	{"etp", "tp / etp ranks share the positions of a rank, train.seq_len / cp, among them before they send tokens to " +
-		"experts", func(p *ir.Plan, s *ruleContext) bool {
+	{"etp", "tp / etp divides the positions of a rank, train.seq_len / cp, because these ranks share them before they " +
+		"send tokens to experts", func(p *ir.Plan, s *ruleContext) bool {
 		return s.Experts == 0 || p.TP%p.ETP != 0 || (s.Seq/p.CP)%(p.TP/p.ETP) == 0
 	}, func(p *ir.Plan, s *ruleContext) string {
-		return fmt.Sprintf("tp %d / etp %d does not divide %d positions (etp %d does)", p.TP, p.ETP, s.Seq/p.CP, p.TP)
+		return fmt.Sprintf("tp %d / etp %d must divide %d positions: use etp %d", p.TP, p.ETP, s.Seq/p.CP, p.TP)
 	}},
-	{"ep", "ep · etp divides dp · cp · tp; ep takes what etp leaves of tp, then of cp, then of dp, and cuts each " +
-		"into equal parts, K/V heads not across",
+	{"ep", "ep · etp divides dp · cp · tp. ep takes the rest of tp after etp, then cp, then dp, splits each into " +
+		"equal parts, and does not split the ranks that share K/V heads",
 		func(p *ir.Plan, s *ruleContext) bool { return s.wrongExperts(p) == "" },
 		func(p *ir.Plan, s *ruleContext) string { return s.wrongExperts(p) }},
-	{"zero_group", "zero_group is all of dp · cp where experts have other replicas, edp: groups of one would cut the " +
-		"other elsewhere, which nothing prices",
+	{"zero_group", "zero_group is all of dp · cp if experts have replicas of their own (edp): groups of the one would split " +
+		"the other differently, which is not supported yet",
 		func(p *ir.Plan, _ *ruleContext) bool {
 			return p.Zero == 0 || !hasOwnReplicas(p) || p.Replicas() == 1 || p.ZeroGroup == p.Replicas() ||
 				!slices.Contains(replicaGroups(p), p.ZeroGroup)
 		}, func(p *ir.Plan, _ *ruleContext) string {
-			return fmt.Sprintf("zero_group %d: experts have %d replicas, which are other ranks than the %d of dp · "+
-				"cp, and groups of one cut the other elsewhere (zero_group %d does not)",
+			return fmt.Sprintf("zero_group %d: experts have %d replicas, on other ranks than the %d of dp · cp, and "+
+				"groups of one would split the other differently: use zero_group %d",
 				p.ZeroGroup, expertReplicas(p), p.Replicas(), p.Replicas())
 		}},
-	{"moe_slack", "moe_slack is 1 or more where there are experts, else 0", func(p *ir.Plan, s *ruleContext) bool {
+	{"moe_slack", "moe_slack is at least 1 with experts, otherwise 0", func(p *ir.Plan, s *ruleContext) bool {
 		return s.Experts == 0 && p.MoESlack == 0 || s.Experts > 0 && p.MoESlack >= 1
 	}, func(p *ir.Plan, s *ruleContext) string {
 		if s.Experts == 0 {
-			return fmt.Sprintf("moe_slack %v needs a model with experts (0 does not)", p.MoESlack)
+			return fmt.Sprintf("moe_slack %v requires a model with experts: use moe_slack 0", p.MoESlack)
 		}
-		return fmt.Sprintf("moe_slack %v leaves no place for every token (%v does)", p.MoESlack, expertSlack)
+		return fmt.Sprintf("moe_slack %v must be at least 1, so that every token has a slot: use moe_slack %v", p.MoESlack, expertSlack)
 	}},
 }
 
@@ -68,7 +68,7 @@ func (s *ruleContext) wrongExperts(p *ir.Plan) string {
 	}
 	tp, cp, dp, err := p.ExpertParts()
 	if err != nil {
-		return fmt.Sprintf("%v (ep %s)", err, nearbyDo(s.expertCuts(p), p.EP))
+		return fmt.Sprintf("%v: use ep %s", err, nearestValues(s.expertCuts(p), p.EP))
 	}
 	kv, contexts := 1, 1
 	if s.KVHeads > 0 && p.TP > s.KVHeads {
@@ -78,7 +78,7 @@ func (s *ruleContext) wrongExperts(p *ir.Plan) string {
 		contexts = p.CP / min(p.CP, max(1, s.KVHeads/p.TP))
 	}
 	if !nests(kv, p.ETP, p.ETP*tp, p.TP) || !nests(contexts, cp, p.CP) || !nests(dp, p.DP) {
-		return fmt.Sprintf("ep %d · etp %d cuts tp %d · cp %d elsewhere than the K/V heads do, of which there are %d",
+		return fmt.Sprintf("ep %d · etp %d splits tp %d · cp %d differently from the %d K/V heads",
 			p.EP, p.ETP, p.TP, p.CP, s.KVHeads)
 	}
 	return ""

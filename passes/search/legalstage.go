@@ -9,23 +9,23 @@ import (
 
 // stageRules are the rules of the pipeline.
 var stageRules = []rule{
-	{"schedule", "pp 1 has schedule none, pp above 1 another one", func(p *ir.Plan, _ *ruleContext) bool {
+	{"schedule", "schedule is none if pp is 1, and another one if pp is above 1", func(p *ir.Plan, _ *ruleContext) bool {
 		return (p.PP == 1) == (p.Schedule == "none")
 	},
 		func(p *ir.Plan, _ *ruleContext) string {
 			if p.PP == 1 {
-				return fmt.Sprintf("schedule %s needs pp above 1 (none does not)", p.Schedule)
+				return fmt.Sprintf("schedule %s requires pp above 1: use schedule none", p.Schedule)
 			}
-			return fmt.Sprintf("schedule none is of pp 1; pp %d has gpipe, 1f1b, interleaved, zb-h1 or zb-v", p.PP)
+			return fmt.Sprintf("schedule none requires pp 1: with pp %d, use gpipe, 1f1b, interleaved, zb-h1 or zb-v", p.PP)
 		}},
-	{"pp", "each chunk has a block, the first the embedding and the last the head besides or instead",
+	{"pp", "each chunk has a block, except that the first may have only the embedding and the last only the head",
 		func(p *ir.Plan, s *ruleContext) bool {
 			return p.PP*p.VPP <= s.maxChunks()
 		}, func(p *ir.Plan, s *ruleContext) string {
-			return fmt.Sprintf("pp %d · vpp %d is %d chunks; %d blocks with embedding and head fill %d at most", p.PP,
+			return fmt.Sprintf("pp %d · vpp %d is %d chunks, but %d blocks with embedding and head fill at most %d", p.PP,
 				p.VPP, p.PP*p.VPP, s.Layers, s.maxChunks())
 		}},
-	{"vpp", "schedule interleaved has vpp above 1, zb-v vpp 2, the others vpp 1",
+	{"vpp", "vpp is above 1 with schedule interleaved, 2 with zb-v, and 1 with the others",
 		func(p *ir.Plan, _ *ruleContext) bool {
 			switch p.Schedule {
 			case "interleaved":
@@ -39,34 +39,33 @@ var stageRules = []rule{
 			if want == "" {
 				want = "1"
 			}
-			return fmt.Sprintf("schedule %s has vpp %s, not %d", p.Schedule, want, p.VPP)
+			return fmt.Sprintf("schedule %s requires vpp %s, not %d", p.Schedule, want, p.VPP)
 		}},
-	{"schedule", "interleaved goes round in groups of pp micro-batches: pp divides their number",
+	{"schedule", "with schedule interleaved, pp divides micro_batches, because micro-batches run in groups of pp",
 		func(p *ir.Plan, _ *ruleContext) bool {
 			return p.Schedule != "interleaved" || p.MicroBatches%p.PP == 0
 		}, func(p *ir.Plan, _ *ruleContext) string {
-			return fmt.Sprintf("interleaved: pp %d does not divide %d micro-batches (micro_batch or dp can "+
-				"be less, or "+
-				"schedule 1f1b)", p.PP, p.MicroBatches)
+			return fmt.Sprintf("interleaved: pp %d must divide %d micro-batches: use a smaller micro_batch or dp, or "+
+				"schedule 1f1b", p.PP, p.MicroBatches)
 		}},
-	{"schedule", "there is a schedule of that name", func(p *ir.Plan, _ *ruleContext) bool {
+	{"schedule", "planc has a schedule of that name", func(p *ir.Plan, _ *ruleContext) bool {
 		return p.Schedule == "none" || knownSchedule(p.Schedule)
 	},
 		func(p *ir.Plan, _ *ruleContext) string {
-			return fmt.Sprintf("schedule %s is not planned yet", p.Schedule)
+			return fmt.Sprintf("not supported yet: schedule %s", p.Schedule)
 		}},
-	{"stage_layers", "stage_layers has the blocks of each of pp · vpp chunks in model order, 0 only beside embedding " +
+	{"stage_layers", "stage_layers lists the blocks of each of pp · vpp chunks in model order; 0 only with the embedding " +
 		"or head", goodCounts,
 		func(p *ir.Plan, s *ruleContext) string {
-			return fmt.Sprintf("stage_layers %s %s: pp %d · vpp %d wants the blocks of each of %d chunks, %d in all, "+
-				"each above 0 but where a chunk has the embedding or the head",
+			return fmt.Sprintf("stage_layers %s %s: with pp %d · vpp %d, list the blocks of each of %d chunks, %d in "+
+				"total, each above 0 except for a chunk with the embedding or the head",
 				p.StageLayers, wrongCounts(p, s), p.PP, p.VPP, p.PP*p.VPP, s.Layers)
 		}},
-	{"pp", fmt.Sprintf("a pipeline has up to %d stages of up to %d chunks, and up to %d chunks in all", maxStages,
+	{"pp", fmt.Sprintf("a pipeline has up to %d stages of up to %d chunks, and up to %d chunks in total", maxStages,
 		maxVPP, maxChunks), shallow,
 		func(p *ir.Plan, _ *ruleContext) string {
-			return fmt.Sprintf("pp %d · vpp %d is more than is planned: up to %d stages of up to %d chunks, up to %d "+
-				"chunks in all", p.PP, p.VPP, maxStages, maxVPP, maxChunks)
+			return fmt.Sprintf("pp %d · vpp %d exceeds the limits: up to %d stages of up to %d chunks, and up to %d "+
+				"chunks in total", p.PP, p.VPP, maxStages, maxVPP, maxChunks)
 		}},
 }
 
@@ -85,12 +84,12 @@ func wrongCounts(p *ir.Plan, s *ruleContext) string {
 	for i, n := range ns {
 		sum += n
 		if n == 0 && !(i == 0 && s.Embed) && !(i == len(ns)-1 && s.Head) && len(ns) == p.PP*p.VPP {
-			return fmt.Sprintf("leaves chunk %d nothing", i)
+			return fmt.Sprintf("leaves chunk %d empty", i)
 		}
 	}
 	switch {
 	case ns == nil:
-		return "is no list of counts"
+		return "is not a list of counts"
 	case sum != s.Layers: // for any pp and vpp
 		return fmt.Sprintf("adds up to %d", sum)
 	case len(ns) != p.PP*p.VPP:

@@ -21,16 +21,16 @@ func TestFarBeyondLegal(t *testing.T) {
 		want string
 	}{
 		{Pins{"tp": {"1000000000000"}},
-			"tp 1000000000000 leaves a rank no row of a vocabulary of 50257 (50257 does not)"},
-		{Pins{"pp": {"1000000000"}}, "pp 1000000000 · vpp 1 is 1000000000 chunks; 12 blocks with embedding and head " +
-			"fill 14 at most"},
-		{Pins{"pp": {"1000000000000000000"}}, "pp 1000000000000000000 does not divide 8 devices (pp 8 does)"},
+			"tp 1000000000000 leaves a rank without a row of the vocabulary of 50257: use tp 50257 or less"},
+		{Pins{"pp": {"1000000000"}}, "pp 1000000000 · vpp 1 is 1000000000 chunks, but 12 blocks with embedding and head " +
+			"fill at most 14"},
+		{Pins{"pp": {"1000000000000000000"}}, "pp 1000000000000000000 must divide 8 devices: use pp 8"},
 		{Pins{"pp": {"2"}, "vpp": {"1000000000"}},
-			"pp 2 · vpp 1000000000 is more than is planned: up to 128 stages of up to 64 chunks, up to 128 " +
-				"chunks in all"},
-		{Pins{"cp": {"1000000000000"}}, "cp 1000000000000 does not divide 8 devices (cp 8 does)"},
+			"pp 2 · vpp 1000000000 exceeds the limits: up to 128 stages of up to 64 chunks, and up to 128 " +
+				"chunks in total"},
+		{Pins{"cp": {"1000000000000"}}, "cp 1000000000000 must divide 8 devices: use cp 8"},
 		{Pins{"micro_batch": {"1000000000000000000"}},
-			"micro_batch 1000000000000000000 × dp 8 does not divide the global batch of 64 (8 does)"},
+			"micro_batch 1000000000000000000 × dp 8 must divide the global batch of 64: use micro_batch 8"},
 	} {
 		_, err := best.WhyNot(c.pins)
 		var illegal *IllegalError
@@ -76,7 +76,7 @@ func TestPipelineBounds(t *testing.T) {
 	for _, r := range legal(&plan, set) {
 		messages = append(messages, r.Message)
 	}
-	if want := "pp 256 · vpp 1 is more than is planned"; !strings.Contains(strings.Join(messages, "\n"), want) {
+	if want := "pp 256 · vpp 1 exceeds the limits"; !strings.Contains(strings.Join(messages, "\n"), want) {
 		t.Errorf("%q, want %s", messages, want)
 	}
 }

@@ -154,7 +154,7 @@ func TestPinnedGroupsAreBruteForce(t *testing.T) {
 func TestUntriedPinsAreNamed(t *testing.T) {
 	e := &enumeration{p: &Problem{Pins: Pins{"recompute_layers": {"8"}, "zero": {"1", "2"}, "tp": {"2"}}}}
 	rs := e.untried()
-	if len(rs) != 2 || rs[0].Message != "zero 1 or 2: no plan that is tried has it together with the other pins" ||
+	if len(rs) != 2 || rs[0].Message != "zero 1 or 2: no plan that is tried combines it with the other pins" ||
 		rs[1].Key != "recompute_layers" {
 		t.Errorf("%v", rs)
 	}

@@ -38,67 +38,67 @@ func TestPins(t *testing.T) {
 		pins Pins
 		want string
 	}{
-		{Pins{"tp": {"5"}}, "no plan with plan.tp=5 is legal: tp 5 does not divide 128 devices (tp 4 and 8 do); tp 5 " +
-			"does not divide 96 K/V heads (4 and 6 do); tp 5 does not divide the MLP's width 49152 (4 and 6 do) " +
-			"[BadPlan]"},
+		{Pins{"tp": {"5"}}, "no plan with plan.tp=5 is legal: tp 5 must divide 128 devices: use tp 4 or 8; tp 5 must divide " +
+			"96 K/V heads: use tp 4 or 6; tp 5 must divide the MLP's width 49152: use tp 4 or 6 [BadPlan]"},
 		{Pins{"tp": {"1"}, "sp": {"true"}},
-			"no plan with plan.sp=true plan.tp=1 is legal: sp needs tp > 1 (sp false does not) [BadPlan]"},
-		{Pins{"pp": {"3"}}, "no plan with plan.pp=3 is legal: pp 3 does not divide 128 devices (pp 2 and 4 do) " +
-			"[BadPlan]"},
-		{Pins{"pp": {"128"}}, "no plan with plan.pp=128 is legal: pp 128 · vpp 1 is 128 chunks; 96 blocks with " +
-			"embedding and head fill 98 at most [BadPlan]"},
+			"no plan with plan.sp=true plan.tp=1 is legal: sp requires tp above 1: use sp false [BadPlan]"},
+		{Pins{"pp": {"3"}}, "no plan with plan.pp=3 is legal: pp 3 must divide 128 devices: use pp 2 or 4 [BadPlan]"},
+		{Pins{"pp": {"128"}}, "no plan with plan.pp=128 is legal: pp 128 · vpp 1 is 128 chunks, but 96 blocks with embedding " +
+			"and head fill at most 98 [BadPlan]"},
 		{Pins{"pp": {"4"}, "schedule": {"none"}},
-			"no plan with plan.pp=4 plan.schedule=none is legal: schedule none is of pp 1; pp 4 has gpipe, 1f1b, " +
-				"interleaved, zb-h1 or zb-v [BadPlan]"},
+			"no plan with plan.pp=4 plan.schedule=none is legal: schedule none requires pp 1: with pp 4, use " +
+				"gpipe, 1f1b, interleaved, zb-h1 or zb-v [BadPlan]"},
 		{Pins{"pp": {"1"}, "schedule": {"1f1b"}},
-			"no plan with plan.pp=1 plan.schedule=1f1b is legal: schedule 1f1b needs pp above 1 (none does not) " +
-				"[BadPlan]"},
+			"no plan with plan.pp=1 plan.schedule=1f1b is legal: schedule 1f1b requires pp above 1: use " +
+				"schedule none [BadPlan]"},
 		{Pins{"pp": {"64"}, "schedule": {"zb-v"}},
-			"no plan with plan.pp=64 plan.schedule=zb-v is legal: pp 64 · vpp 2 is 128 chunks; 96 blocks with " +
-				"embedding and head fill 98 at most [BadPlan]"},
+			"no plan with plan.pp=64 plan.schedule=zb-v is legal: pp 64 · vpp 2 is 128 chunks, but 96 blocks " +
+				"with embedding and head fill at most 98 [BadPlan]"},
 		{Pins{"pp": {"4"}, "vpp": {"3"}, "schedule": {"1f1b"}},
-			"no plan with plan.pp=4 plan.schedule=1f1b plan.vpp=3 is legal: schedule 1f1b has vpp 1, not 3 [BadPlan]"},
+			"no plan with plan.pp=4 plan.schedule=1f1b plan.vpp=3 is legal: schedule 1f1b requires vpp 1, " +
+				"not 3 [BadPlan]"},
 		{Pins{"pp": {"4"}, "vpp": {"2"}, "dp": {"32"}, "micro_batch": {"8"}, "schedule": {"interleaved"}},
-			"no plan with plan.dp=32 plan.micro_batch=8 plan.pp=4 plan.schedule=interleaved plan.vpp=2 is legal: " +
-				"interleaved: pp 4 does not divide 6 micro-batches (micro_batch or dp can be less, or schedule 1f1b) " +
-				"[BadPlan]"},
+			"no plan with plan.dp=32 plan.micro_batch=8 plan.pp=4 plan.schedule=interleaved plan.vpp=2 is " +
+				"legal: interleaved: pp 4 must divide 6 micro-batches: use a smaller micro_batch or dp, or " +
+				"schedule 1f1b [BadPlan]"},
 		{Pins{"pp": {"2"}, "stage_layers": {"40,40"}},
-			"no plan with plan.pp=2 plan.stage_layers=40,40 is legal: stage_layers 40,40 adds up to 80: pp 2 · vpp 1 " +
-				"wants the blocks of each of 2 chunks, 96 in all, each above 0 but where a chunk has the embedding " +
-				"or the head [BadPlan]"},
+			"no plan with plan.pp=2 plan.stage_layers=40,40 is legal: stage_layers 40,40 adds up to 80: with " +
+				"pp 2 · vpp 1, list the blocks of each of 2 chunks, 96 in total, each above 0 except for a chunk " +
+				"with the embedding or the head [BadPlan]"},
 		{Pins{"pp": {"4"}, "stage_layers": {"48,0,24,24"}},
-			"no plan with plan.pp=4 plan.stage_layers=48,0,24,24 is legal: stage_layers 48,0,24,24 leaves chunk 1 " +
-				"nothing: pp 4 · vpp 1 wants the blocks of each of 4 chunks, 96 in all, each above 0 but where a " +
-				"chunk has the embedding or the head [BadPlan]"},
+			"no plan with plan.pp=4 plan.stage_layers=48,0,24,24 is legal: stage_layers 48,0,24,24 leaves " +
+				"chunk 1 empty: with pp 4 · vpp 1, list the blocks of each of 4 chunks, 96 in total, each above " +
+				"0 except for a chunk with the embedding or the head [BadPlan]"},
 		{Pins{"pp": {"4"}, "stage_layers": {"48,48"}},
-			"no plan with plan.pp=4 plan.stage_layers=48,48 is legal: stage_layers 48,48 has 2 counts: pp 4 · vpp 1 " +
-				"wants the blocks of each of 4 chunks, 96 in all, each above 0 but where a chunk has the embedding " +
-				"or the head [BadPlan]"},
+			"no plan with plan.pp=4 plan.stage_layers=48,48 is legal: stage_layers 48,48 has 2 counts: with " +
+				"pp 4 · vpp 1, list the blocks of each of 4 chunks, 96 in total, each above 0 except for a chunk " +
+				"with the embedding or the head [BadPlan]"},
 		{Pins{"pp": {"4"}, "vpp": {"2"}, "dp": {"32"}, "micro_batches": {"6"}, "schedule": {"interleaved"}},
-			"no plan with plan.dp=32 plan.micro_batches=6 plan.pp=4 plan.schedule=interleaved plan.vpp=2 is legal: " +
-				"interleaved: pp 4 does not divide 6 micro-batches (micro_batch or dp can be less, or schedule 1f1b) " +
-				"[BadPlan]"},
+			"no plan with plan.dp=32 plan.micro_batches=6 plan.pp=4 plan.schedule=interleaved plan.vpp=2 is " +
+				"legal: interleaved: pp 4 must divide 6 micro-batches: use a smaller micro_batch or dp, or " +
+				"schedule 1f1b [BadPlan]"},
 		{Pins{"pp": {"32"}, "vpp": {"3"}, "schedule": {"zb-v"}},
-			"no plan with plan.pp=32 plan.schedule=zb-v plan.vpp=3 is legal: schedule zb-v has vpp 2, not 3 [BadPlan]"},
+			"no plan with plan.pp=32 plan.schedule=zb-v plan.vpp=3 is legal: schedule zb-v requires vpp 2, " +
+				"not 3 [BadPlan]"},
 		{Pins{"zero": {"0"}, "zero_group": {"8"}},
-			"no plan with plan.zero=0 plan.zero_group=8 is legal: zero_group 8 needs zero above 0 (1 does not) " +
-				"[BadPlan]"},
+			"no plan with plan.zero=0 plan.zero_group=8 is legal: zero_group 8 requires zero above 0: use " +
+				"zero_group 1 [BadPlan]"},
 		{Pins{"zero": {"3"}, "zero_group": {"5"}},
-			"no plan with plan.zero=3 plan.zero_group=5 is legal: zero_group 5 does not divide dp 128: use 2, 4, 8, " +
-				"16, 32, 64 or 128; 1 is for zero 0 [BadPlan]"},
+			"no plan with plan.zero=3 plan.zero_group=5 is legal: zero_group 5 must divide dp 128: use " +
+				"zero_group 2, 4, 8, 16, 32, 64 or 128 [BadPlan]"},
 		{Pins{"zero_group": {"16"}, "tp": {"16"}},
-			"no plan with plan.tp=16 plan.zero_group=16 is legal: zero_group 16 does not divide dp 8: use 2, 4 or 8; " +
-				"1 is for zero 0 [BadPlan]"},
+			"no plan with plan.tp=16 plan.zero_group=16 is legal: zero_group 16 must divide dp 8: use " +
+				"zero_group 2, 4 or 8 [BadPlan]"},
 		{Pins{"zero_group": {"1000000"}},
-			"no plan with plan.zero_group=1000000 is legal: zero_group 1000000 does not divide dp 128: use 2, 4, 8, " +
-				"16, 32, 64 or 128; 1 is for zero 0 [BadPlan]"},
+			"no plan with plan.zero_group=1000000 is legal: zero_group 1000000 must divide dp 128: use " +
+				"zero_group 2, 4, 8, 16, 32, 64 or 128 [BadPlan]"},
 		{Pins{"zero_group": {"1"}, "zero": {"3"}},
-			"no plan with plan.zero=3 plan.zero_group=1 is legal: zero_group 1 needs zero 0; zero 3 shards over dp " +
-				"128: use 2, 4, 8, 16, 32, 64 or 128 [BadPlan]"},
+			"no plan with plan.zero=3 plan.zero_group=1 is legal: zero_group 1 requires zero 0, and zero 3 " +
+				"shards over dp 128: use zero_group 2, 4, 8, 16, 32, 64 or 128 [BadPlan]"},
 		{Pins{"zero_group": {"2"}, "dp": {"1"}, "tp": {"32"}, "pp": {"4"}},
-			"no plan with plan.dp=1 plan.pp=4 plan.tp=32 plan.zero_group=2 is legal: zero_group 2 needs dp above 1 " +
-				"(1 does not) [BadPlan]"},
-		{Pins{"zero": {"4"}}, "no plan with plan.zero=4 is legal: zero 4 is none of 0, 1, 2, 3 [BadPlan]"},
+			"no plan with plan.dp=1 plan.pp=4 plan.tp=32 plan.zero_group=2 is legal: zero_group 2 requires " +
+				"dp above 1: use zero_group 1 [BadPlan]"},
+		{Pins{"zero": {"4"}}, "no plan with plan.zero=4 is legal: zero 4 must be 0, 1, 2 or 3 [BadPlan]"},
 		{Pins{"recompute": {"some"}}, "no plan with plan.recompute=some is legal: recompute some: recompute is none, " +
 			"selective or full [BadPlan]"},
 		{Pins{"recompute": {"full"}, "recompute_layers": {"97"}},
@@ -109,33 +109,33 @@ func TestPins(t *testing.T) {
 			"no plan with plan.recompute=selective plan.recompute_every=2 is legal: recompute_every 2: " +
 				"recompute_every above 1 goes with recompute full, and is at most recompute_layers [BadPlan]"},
 		{Pins{"axis_order": {"dp,pp"}},
-			"no plan with plan.axis_order=dp,pp is legal: axis_order dp,pp is none of tp,dp [BadPlan]"},
+			"no plan with plan.axis_order=dp,pp is legal: axis_order dp,pp must be one of: tp,dp [BadPlan]"},
 		{Pins{"cp": {"3"}, "dp": {"42"}},
-			"no plan with plan.cp=3 plan.dp=42 is legal: cp 3 does not divide 128 devices (cp 2 and 4 do); cp 3: " +
-				"2048 positions are not two chunks a rank (cp 2 and 4 do) [BadPlan]"},
+			"no plan with plan.cp=3 plan.dp=42 is legal: cp 3 must divide 128 devices: use cp 2 or 4; cp 3: " +
+				"2048 positions must split into two chunks per rank: use cp 2 or 4 [BadPlan]"},
 		{Pins{"cp": {"64"}, "cp_kind": {"heads"}, "tp": {"2"}},
-			"no plan with plan.cp=64 plan.cp_kind=heads plan.tp=2 is legal: cp 64, heads: it does not cut 96 heads " +
-				"with 96 K/V heads, split over tp 2, into equal groups (48 does; gather and ring can do with any) " +
-				"[BadPlan]"},
+			"no plan with plan.cp=64 plan.cp_kind=heads plan.tp=2 is legal: cp 64 with cp_kind heads must " +
+				"split 96 heads with 96 K/V heads, split over tp 2, into equal groups: use cp 48, or cp_kind " +
+				"gather or ring [BadPlan]"},
 		{Pins{"cp": {"2"}, "cp_kind": {"rings"}},
-			"no plan with plan.cp=2 plan.cp_kind=rings is legal: there is no cp_kind rings (none, gather, heads, " +
-				"ring) [BadPlan]"},
+			"no plan with plan.cp=2 plan.cp_kind=rings is legal: cp_kind rings must be one of: none, gather, " +
+				"heads, ring [BadPlan]"},
 		{Pins{"cp_kind": {"heads"}, "cp": {"1"}},
-			"no plan with plan.cp=1 plan.cp_kind=heads is legal: cp_kind heads needs cp above 1 (none does not) " +
-				"[BadPlan]"},
-		{Pins{"zero": {"x"}}, `no plan with plan.zero=x is legal: zero: "x" is no whole number [BadPlan]`},
-		{Pins{"zeros": {"1"}}, "no plan with plan.zeros=1 is legal: a plan has no zeros [BadPlan]"},
-		{Pins{"micro_batches": {"5"}}, "no plan with plan.micro_batches=5 is legal: micro_batches 5 × dp 128 does " +
-			"not divide the global batch of 1536 (4 and 6 do) [BadPlan]"},
+			"no plan with plan.cp=1 plan.cp_kind=heads is legal: cp_kind heads requires cp above 1: use " +
+				"cp_kind none [BadPlan]"},
+		{Pins{"zero": {"x"}}, `no plan with plan.zero=x is legal: zero: "x" is not a whole number [BadPlan]`},
+		{Pins{"zeros": {"1"}}, "no plan with plan.zeros=1 is legal: a plan has no key zeros [BadPlan]"},
+		{Pins{"micro_batches": {"5"}}, "no plan with plan.micro_batches=5 is legal: micro_batches 5 × dp 128 must divide the global " +
+			"batch of 1536: use micro_batches 4 or 6 [BadPlan]"},
 		{Pins{"dp": {"16"}, "micro_batches": {"7"}},
-			"no plan with plan.dp=16 plan.micro_batches=7 is legal: micro_batches 7 × dp 16 does not divide the " +
-				"global batch of 1536 (6 and 8 do) [BadPlan]"},
+			"no plan with plan.dp=16 plan.micro_batches=7 is legal: micro_batches 7 × dp 16 must divide the " +
+				"global batch of 1536: use micro_batches 6 or 8 [BadPlan]"},
 		{Pins{"micro_batch": {"1"}, "micro_batches": {"8"}, "tp": {"8"}},
-			"no plan with plan.micro_batch=1 plan.micro_batches=8 plan.tp=8 is legal: micro_batches 8: micro_batch 1 " +
-				"× dp 16 makes 96 of a global batch of 1536 [BadPlan]"},
+			"no plan with plan.micro_batch=1 plan.micro_batches=8 plan.tp=8 is legal: micro_batches 8: " +
+				"micro_batch 1 × dp 16 splits a global batch of 1536 into 96 [BadPlan]"},
 		{Pins{"micro_batch": {"7"}, "dp": {"16"}},
-			"no plan with plan.dp=16 plan.micro_batch=7 is legal: micro_batch 7 × dp 16 does not divide the global " +
-				"batch of 1536 (6 and 8 do) [BadPlan]"},
+			"no plan with plan.dp=16 plan.micro_batch=7 is legal: micro_batch 7 × dp 16 must divide the " +
+				"global batch of 1536: use micro_batch 6 or 8 [BadPlan]"},
 	} {
 		q := gpt3(t, 16)
 		q.Pins = tt.pins
@@ -155,10 +155,14 @@ func TestMicroBatchOfAnOddBatch(t *testing.T) {
 		pins  Pins
 		want  string
 	}{
-		{127, Pins{"micro_batch": {"2"}}, "micro_batch 2 does not divide the global batch of 127: use 1 or 127"},
-		{100, Pins{"micro_batch": {"3"}}, "micro_batch 3 does not divide the global batch of 100: use 2 or 4"},
-		{100, Pins{"micro_batch": {"200"}}, "micro_batch 200 does not divide the global batch of 100: use 100"},
-		{127, Pins{"dp": {"8"}}, "dp 8 does not divide the global batch of 127 (it divides 120 and 128)"},
+		{127, Pins{"micro_batch": {"2"}}, "micro_batch 2 must divide the global batch of 127: " +
+			"use micro_batch 1 or 127"},
+		{100, Pins{"micro_batch": {"3"}}, "micro_batch 3 must divide the global batch of 100: " +
+			"use micro_batch 2 or 4"},
+		{100, Pins{"micro_batch": {"200"}}, "micro_batch 200 must divide the global batch of " +
+			"100: use micro_batch 100"},
+		{127, Pins{"dp": {"8"}}, "dp 8 must divide the global batch of 127: use a global batch " +
+			"of 120 or 128"},
 	} {
 		q := gpt3(t, 16)
 		q.GlobalBatch, q.Pins = tt.batch, tt.pins
@@ -179,7 +183,8 @@ func TestPinsOfAShortModel(t *testing.T) {
 	}
 	p := problem(cluster(t, "cpu", 1, 4), gpt2Config(4, 64, 4, 64, 16), 16, 16, ir.FullPrecision(ir.F32))
 	p.Pins = Pins{"pp": {"2"}, "vpp": {"3"}, "schedule": {"zb-v"}}
-	want := "no plan with plan.pp=2 plan.schedule=zb-v plan.vpp=3 is legal: schedule zb-v has vpp 2, not 3 [BadPlan]"
+	want := "no plan with plan.pp=2 plan.schedule=zb-v plan.vpp=3 is legal: schedule zb-v requires vpp 2, " +
+		"not 3 [BadPlan]"
 	if _, err := Search(p); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

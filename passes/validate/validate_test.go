@@ -211,7 +211,7 @@ func TestReasons(t *testing.T) {
 	head := "model,layers,hidden,heads,seq_len,experts,cp,gpu,num_gpus,tp,pp,global_batch,precision,measured_step_s"
 	for line, want := range map[string]string{
 		"m,4,512,8,128,8,,A100,8,1,1,8,bf16,1":      "8 experts",
-		"m,4,512,8,128,,128,A100,128,1,1,8,bf16,1":  "128 positions are not two chunks a rank",
+		"m,4,512,8,128,,128,A100,128,1,1,8,bf16,1":  "128 positions must split into two chunks per rank",
 		"m,4,512,8,128,,,A100,8,16,1,8,bf16,1":      "does not divide 8 GPUs",
 		"m,4,512,8,128,,,A100,8,1,1,7,bf16,1":       "does not divide the batch of 7",
 		"m,4,512,8,128,,,A100,8,1,1,8,int3,1":       "precision int3",
