@@ -4,58 +4,57 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Transformer is a decoder's shape, as other people's runtimes run it: the figures that their kernels depend on. Widths
-// are of the whole model, elements.
+// Transformer is the shape of a decoder, as other trainers run it: the sizes on which their kernels depend. Widths are
+// those of the whole model, in elements.
 type Transformer struct {
 	Seq, Hidden, Heads, KVHeads, HeadDim, FFN, Vocab int
-	// of a block that has experts; FFN is then the width of what all tokens share, 0 if nothing
+	// experts of a block; FFN is then the width of the shared expert, 0 if there is none
 	Experts, Choices, ExpertFFN int
-	// experts are in so many equal groups, and a token's choices are of so many of them; 0: of all experts
+	// number of equal expert groups, and from how many of them a token's experts are chosen; 0: from all experts
 	Groups, BestGroups int
-	Gated              bool // the MLP's activation gates
+	Gated              bool // the MLP has a gate projection (SwiGLU, GeGLU)
 	Rotary             bool
 	Bias               bool // projections have biases
 	Dropout            bool
 	Tied               bool
-	KeysSeen           float64 // mean keys that a query sees under its mask
-	// of latent attention, else 0: widths of the narrow streams, of the part of a key that all heads share, and of a
-	// head's values
+	KeysSeen           float64 // mean number of keys that a query sees under its mask
+	// with MLA, else 0: widths of the latent vectors, of the part of a key that all heads share, and of a head's values
 	KVLatent, QLatent, SharedKey, ValueDim int
 }
 
-// Split is how a rank shares a layer: degrees, sequences of a micro-batch, bytes of an element.
+// Split says how ranks share a layer: parallel degrees, sequences per micro-batch, bytes per element.
 type Split struct {
 	TP, Micro int
-	CP        int    // ranks that share a sequence; 0 is 1
-	Context   string // how attention gets at the keys of other ranks: gather, ring, heads
-	EP, ETP   int    // ranks that share the experts, and each of them; 0 is 1
+	CP        int    // ranks that share a sequence; 0 means 1
+	Context   string // kind of context parallelism: gather, ring or heads
+	EP, ETP   int    // ranks that share the experts, and ranks that share one expert; 0 means 1
 	SP        bool
 	Size      int
-	Sums      int  // bytes of an element of the weights' gradients, summed over micro-batches; 0 is 4
-	Narrow    bool // matmuls are in 8 bits: operands are cast before each
-	Scaled    bool // with a scale a block
+	Sums      int  // bytes per element in which weight gradients are accumulated over micro-batches; 0 means 4
+	Narrow    bool // matmuls are in FP8: their operands are cast first
+	Scaled    bool // FP8 operands have a scale per block
 }
 
-// Function is what one rank does in a function of a layer: kernels, and collectives in their order.
+// Function is the work of one rank in the forward or backward pass of a layer: kernels, and collectives in order.
 type Function struct {
 	Ops   []Op
 	Comms []Exchange
 }
 
-// Exchange is a collective over an axis, "" for tp, by the bytes of the whole buffer.
+// Exchange is a collective over an axis, "" for tp. Its size is that of the whole buffer.
 type Exchange struct {
 	Op         ir.Op
 	Bytes      float64
 	Axis       ir.Axis
-	Overlapped bool // runs beside attention, but for the turn that begins it
-	// of a token that is sent once to each rank and each node that any of its choices is on; zero: once for each choice
+	Overlapped bool // overlaps attention, except for the first round
+	// routing of tokens that are sent once to each rank and node that has any of their experts; zero: once per choice
 	Once Routing
 }
 
-// Layer is a layer's functions, the bytes that it saves beside its input for backward, and the bytes of temporaries at
-// its peak.
+// Layer holds a layer's functions, the bytes that it saves for backward in addition to its input, and the bytes of
+// temporaries at its peak.
 type Layer struct {
-	Forward, Backward, Weights Function // Weights: the gradients of parameters, which Backward does not hold
+	Forward, Backward, Weights Function // Weights: weight gradients, which Backward does not include
 	Saved                      float64
 	Work                       float64
 }
@@ -63,20 +62,20 @@ type Layer struct {
 // add appends ops.
 func (f *Function) add(ops ...Op) { f.Ops = append(f.Ops, ops...) }
 
-// builder makes the layers of one engine, shape and split.
+// builder builds the layers of one engine, shape and split.
 type builder struct {
 	e *Engine
 	s *Transformer
 	p Split
 
-	tokens, near float64 // tokens of a rank's part of a micro-batch, and of it in regions that sp splits
+	tokens, near float64 // tokens of a rank's part of a micro-batch, and of that part in regions that sp shards
 	tp, cp, size float64
 	flash        bool
-	upAgain      bool // UpAgain, but where whole blocks are recomputed, and that with them
+	upAgain      bool // RecomputesUp, unless whole blocks are recomputed, which includes it
 }
 
-// Layers are the embedding, a block and the head of a transformer under an engine; again says what blocks recompute:
-// none, selective or full, and whole blocks recomputed leave their input alone.
+// Layers returns the embedding, a block and the head of a transformer under an engine. again is what blocks recompute:
+// none, selective or full. A block that is recomputed as a whole saves only its input.
 func (e *Engine) Layers(s *Transformer, p Split, again string) (embed, block, head Layer) {
 	b := &builder{e: e, s: s, p: p, tp: float64(p.TP), cp: float64(max(1, p.CP)), size: float64(p.Size),
 		flash: !e.Unfused, upAgain: e.RecomputesUp && again != "full"}
@@ -88,13 +87,13 @@ func (e *Engine) Layers(s *Transformer, p Split, again string) (embed, block, he
 	return b.embed(), b.block(again), b.head()
 }
 
-// product is a matmul of m tokens, n columns, depth k, with its two gradients.
+// product adds a matmul of m tokens, n columns and depth k, with its two gradients.
 func (b *builder) product(l *Layer, m, n, k float64) {
 	one := func(x, y, z float64) Op {
 		return Op{Kind: Matrix, Flops: 2 * x * y * z, Bytes: b.size * (x*z + z*y + x*y),
 			Shape: GEMM{x, y, z, 1}, Kernel: 1}
 	}
-	if b.p.Narrow { // a copy and its transpose; weights are cast once a step
+	if b.p.Narrow { // a cast copy and its transpose; weights are cast once per step
 		b.stream(&l.Forward, m, 2*k, 1)
 		b.stream(&l.Backward, m, 2*n, 1)
 	}
@@ -110,7 +109,7 @@ func (b *builder) product(l *Layer, m, n, k float64) {
 	}
 }
 
-// sums are the bytes of so many weights' sums of gradients, read and written.
+// sums returns the bytes of reading and writing the accumulated gradients of a number of weights.
 func (b *builder) sums(weights float64) float64 {
 	size := b.p.Sums
 	if size == 0 {
@@ -119,16 +118,17 @@ func (b *builder) sums(weights float64) float64 {
 	return 2 * float64(size) * weights
 }
 
-// stream is element-wise work: elements read and written of some tokens, in so many kernels.
+// stream adds element-wise work: elements read and written per token, in a number of kernels.
 func (b *builder) stream(f *Function, tokens, elements float64, kernels float64) {
 	if n := tokens * elements * b.e.Elementwise; n > 0 {
 		f.add(Op{Kind: Vector, Flops: 4 * n, Bytes: b.size * n, Kernel: kernels})
 	}
 }
 
-// edge is the collective at the border of a tensor parallel region: into it forward, out of it backward, or the other
-// way round. Without sp one of the two is nothing. Operands of products in 8 bits are cast before they are gathered;
-// sums are of 16 bits (Transformer Engine's pytorch/module/base.py: "AllGather buffers use fp8 when using fp8 recipe").
+// edge adds the collectives at the border of a tensor-parallel region. If into is true they are on the way into the
+// region in forward and out of it in backward, otherwise the other way round. Without sp only one of the two passes has
+// a collective. FP8 operands of matmuls are cast before they are gathered, whereas sums are in 16 bits (Transformer
+// Engine's pytorch/module/base.py: "AllGather buffers use fp8 when using fp8 recipe").
 func (b *builder) edge(l *Layer, into bool) {
 	if b.p.TP == 1 {
 		return
@@ -148,12 +148,12 @@ func (b *builder) edge(l *Layer, into bool) {
 	}
 	in.Comms = append(in.Comms, Exchange{Op: ir.OpAllGather, Bytes: gathered})
 	out.Comms = append(out.Comms, Exchange{Op: ir.OpReduceScatter, Bytes: bytes})
-	if into { // the gathered input is gathered again for the gradient of the weights
+	if into { // the input is gathered a second time for the gradient of the weights
 		out.Comms = append(out.Comms, Exchange{Op: ir.OpAllGather, Bytes: gathered})
 	}
 }
 
-// block is one layer.
+// block builds one layer.
 func (b *builder) block(again string) Layer {
 	l := Layer{}
 	var core core
@@ -164,7 +164,7 @@ func (b *builder) block(again string) Layer {
 	return l
 }
 
-// held adds what do does to a layer, in a graph if the engine has it in one.
+// held adds what do adds to a layer, and marks the ops as part of a CUDA graph if the engine captures that part.
 func (b *builder) held(l *Layer, in Graphed, do func()) {
 	all := []*Function{&l.Forward, &l.Backward, &l.Weights}
 	var before [3]int
@@ -179,10 +179,10 @@ func (b *builder) held(l *Layer, in Graphed, do func()) {
 	}
 }
 
-// again is what a block keeps, and what it recomputes of the rest.
+// again sets what a block saves, and adds the recomputation of the rest.
 func (b *builder) again(l *Layer, core *core, again string) {
 	switch again {
-	case "selective": // scores are made again
+	case "selective": // scores are recomputed
 		if b.e.Outputs {
 			b.outputs(l, core)
 			break
@@ -199,7 +199,7 @@ func (b *builder) again(l *Layer, core *core, again string) {
 	}
 }
 
-// outputs recomputes all but attention and every other matmul.
+// outputs recomputes everything except attention and every second matmul.
 func (b *builder) outputs(l *Layer, c *core) {
 	at := 0
 	for _, o := range l.Forward.Ops {
@@ -217,13 +217,13 @@ func (b *builder) outputs(l *Layer, c *core) {
 	l.Work += 0.5 * b.kept()
 }
 
-// core is what selective recomputation makes again.
+// core is the part of attention that selective recomputation repeats.
 type core struct {
 	forward Function
-	saved   float64 // bytes of scores
+	saved   float64 // size of the scores
 }
 
-// attention adds projections and scores.
+// attention adds the projections and attention itself.
 func (b *builder) attention(l *Layer) core {
 	s := b.s
 	h, q := float64(s.Hidden), float64(s.Heads*s.HeadDim)/b.tp
@@ -241,7 +241,7 @@ func (b *builder) attention(l *Layer) core {
 	b.edge(l, false)
 	if s.Rotary {
 		kernels, traffic := 2.0, 2.0
-		if b.e.OpByOp { // halves are split, turned, joined, scaled and added
+		if b.e.OpByOp { // halves are split, rotated, joined, scaled and added
 			kernels, traffic = 24, 8
 		}
 		b.stream(&l.Forward, b.tokens, traffic*(q+kv), kernels)
@@ -253,7 +253,7 @@ func (b *builder) attention(l *Layer) core {
 	return c
 }
 
-// scores are attention itself: fused, or through memory.
+// scores adds attention itself: fused, or with the scores in memory.
 func (b *builder) scores(l *Layer, q, kv float64) core {
 	s := b.s
 	heads, n := float64(s.Heads)/b.tp*float64(b.p.Micro), float64(s.Seq) // with cp each rank has its share of the pairs
@@ -296,7 +296,7 @@ func (b *builder) scores(l *Layer, q, kv float64) core {
 	return c
 }
 
-// mlp adds the MLP.
+// mlp adds the MLP or the experts.
 func (b *builder) mlp(l *Layer) {
 	if b.s.Experts > 0 {
 		b.experts(l)
@@ -323,7 +323,7 @@ func (b *builder) mlp(l *Layer) {
 	b.edge(l, false)
 }
 
-// norms adds norms, residual sums and dropout, in the regions that sp splits.
+// norms adds norms, residual sums and dropout, in the regions that sp shards.
 func (b *builder) norms(l *Layer) {
 	h := float64(b.s.Hidden)
 	forward, backward := 2*2.0+2*3.0, 2*3.0+2*2.0
@@ -340,8 +340,8 @@ func (b *builder) norms(l *Layer) {
 	}
 }
 
-// activationKept is what an MLP of a width saves for a token that an engine saves which recomputes the activation,
-// less: its result, and of its inputs half where operands of matmuls are cast to 8 bits. In elements.
+// activationKept returns how many elements less per token an MLP of a width saves if the engine recomputes the
+// activation: the activation's result, and half of its inputs if they are saved as FP8.
 func (b *builder) activationKept(width float64) float64 {
 	if !b.p.Narrow {
 		return width
@@ -353,8 +353,8 @@ func (b *builder) activationKept(width float64) float64 {
 	return width/2 + inputs/2
 }
 
-// kept is what a block saves beside its input and scores, in bytes: Korthikanti et al. 2022, equations 1-4, with the
-// MLP's width and K/V heads as the model has them.
+// kept returns the bytes that a block saves in addition to its input and scores: equations 1-4 of Korthikanti et al.
+// 2022, with the model's MLP width and K/V heads.
 func (b *builder) kept() float64 {
 	s := b.s
 	h, q := float64(s.Hidden), float64(s.Heads*s.HeadDim)/b.tp
@@ -363,8 +363,8 @@ func (b *builder) kept() float64 {
 		q, _ = b.latentWidths()
 		kv = q
 	}
-	near := 3*h + b.latentKept() // of four inputs of norms and projections the block's own is counted as its input
-	if b.e.RecomputesNorms {     // of norms their inputs
+	near := 3*h + b.latentKept() // of the four inputs of norms and projections, the block's own counts as its input
+	if b.e.RecomputesNorms {     // only the inputs of norms are saved
 		near = h + b.latentKept()/2
 	}
 	far := q + 2*kv + q + 2*f
@@ -374,7 +374,7 @@ func (b *builder) kept() float64 {
 	if s.Gated {
 		far += f
 	}
-	if b.p.Narrow { // inputs of matmuls are kept as they were cast
+	if b.p.Narrow { // inputs of matmuls are saved as FP8
 		far -= (q + f) / 2
 		if !b.e.RecomputesNorms {
 			near -= h
@@ -385,7 +385,7 @@ func (b *builder) kept() float64 {
 	}
 	bytes := b.size*(b.near*near+b.tokens*far) + b.routed()
 	if s.Dropout {
-		bytes += b.near * 2 * h // masks
+		bytes += b.near * 2 * h // dropout masks
 	}
 	if b.flash {
 		bytes += 4 * b.tokens * float64(s.Heads) / b.tp // log-sum-exp

@@ -2,14 +2,15 @@ package costmodel
 
 import "github.com/planc-dev/planc/ir"
 
-// context adds what context parallelism moves around attention, for q and kv columns of a rank's queries and keys. The
-// ranks' shares of causal work are even, as zigzag chunks make them.
+// context adds the communication of context parallelism, for q and kv columns of a rank's queries and keys. The ranks
+// have even shares of causal work, because chunks are distributed in zigzag order.
 //
-//	gather  keys and values of all ranks are joined, forward and once more in backward, and their gradients summed
-//	ring    as much, rank after rank, beside the attention to what is there already;
-//	        what each turn gave is merged by the sums of its exponentials (Liu, Zaharia, Abbeel, "Ring Attention", 2023);
-//	        backward the gradients travel along with the keys
-//	heads   all-to-all of queries, keys and values before, of the result after (Jacobs et al., "DeepSpeed Ulysses", 2023)
+//	gather  the keys and values of all ranks are gathered, in forward and again in backward; their gradients are reduced
+//	ring    the same amount is exchanged from rank to rank, overlapping attention to the keys that are already there. The
+//	        partial results are merged by their log-sum-exp (Liu, Zaharia, Abbeel, "Ring Attention", 2023). In backward,
+//	        gradients travel along with the keys
+//	heads   all-to-all of queries, keys and values before attention, and of its result after it (Jacobs et al., "DeepSpeed
+//	        Ulysses", 2023)
 func (b *builder) context(l *Layer, q, kv float64) {
 	if b.cp == 1 {
 		return
@@ -29,8 +30,8 @@ func (b *builder) context(l *Layer, q, kv float64) {
 	add(&l.Backward, ir.OpAllGather, 2*kv*b.cp)
 	add(&l.Backward, ir.OpReduceScatter, 2*kv*b.cp)
 	if ring {
-		b.stream(&l.Forward, b.tokens, (b.cp+1)*q, b.cp) // what the turns gave, merged
-		l.Work += 2 * b.size * b.tokens * 2 * kv         // one comes while another is in use
+		b.stream(&l.Forward, b.tokens, (b.cp+1)*q, b.cp) // merging the partial results
+		l.Work += 2 * b.size * b.tokens * 2 * kv         // double-buffered keys and values
 		return
 	}
 	l.Work += b.size * b.tokens * 2 * kv * b.cp

@@ -6,7 +6,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// embed is the lookup.
+// embed builds the embedding lookup.
 func (b *builder) embed() Layer {
 	l := Layer{}
 	h := float64(b.s.Hidden)
@@ -26,8 +26,7 @@ func (b *builder) embed() Layer {
 	return l
 }
 
-// head is the last norm, the logits and the loss over them. Operands of the classifier are in 16 bits where the
-// blocks' are cast to 8.
+// head builds the final norm, the logits and the loss. Its matmul is in 16 bits even if those of the blocks are in FP8.
 func (b *builder) head() Layer {
 	l, plain := Layer{}, *b
 	plain.p.Narrow = false

@@ -4,14 +4,14 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// experts adds a router and its experts in the place of the MLP, or beside the one that all tokens share. A rank holds
-// Experts / EP of them, cut over ETP; the tokens that it has, of those that sp split, go to their choices and back,
-// spread evenly:
+// experts adds the router and the experts, which replace the MLP or run in addition to the shared expert. A rank holds
+// Experts/EP experts, each sharded over ETP. The tokens that the rank has under sp are sent to their experts and back,
+// evenly distributed:
 //
-//	router     a product with as many columns as there are experts, and the choice
-//	dispatch   tokens are sorted by rank, sent, and sorted by expert; all-gathered over etp
-//	experts    one grouped product a matrix: a rank's experts are its batch, the tokens of each its rows
-//	combine    the way back, and the sum over a token's choices; reduce-scattered over etp
+//	router     a matmul with one column per expert, and the choice
+//	dispatch   tokens are sorted by rank, sent, and sorted by expert; all-gather over etp
+//	experts    one grouped GEMM per matrix, whose batch is the rank's experts and whose rows are each expert's tokens
+//	combine    the way back, and the sum over a token's choices; reduce-scatter over etp
 func (b *builder) experts(l *Layer) {
 	s, h := b.s, float64(b.s.Hidden)
 	ep, etp := float64(max(1, b.p.EP)), float64(max(1, b.p.ETP))
@@ -42,10 +42,11 @@ func (b *builder) experts(l *Layer) {
 	b.move(l, sent, etp, false)
 }
 
-// Kernels of a router's choice and of what an all-to-all has to know first, as Megatron-Core's router.py, moe_utils.py
-// and token_dispatcher.py issue them (counted 2026-11-22): scores, the choice, its map and the balance's loss, forward
-// and backward, fused and op by op; sums and an all-gather of how many tokens go where, forward alone; and the weights
-// that go with the tokens.
+// Numbers of kernels of the router's choice, and of the exchange of counts before an all-to-all, as Megatron-Core's
+// router.py, moe_utils.py and token_dispatcher.py launch them (counted 2026-11-22). The first two are the scores, the
+// choice, its map and the balancing loss, in forward and backward, fused and op by op. Next are the sums and the
+// all-gather of the numbers of tokens, in forward only. The last are the expert weights that are sent along with the
+// tokens.
 var (
 	choiceFused  = [2]float64{4, 3}
 	choiceByOp   = [2]float64{30, 20}
@@ -53,7 +54,7 @@ var (
 	weightsSent  = [2]float64{4, 2}
 )
 
-// choose is the choice of experts, and what all-to-alls have to know of it.
+// choose adds the choice of experts and the exchange of counts that all-to-alls need.
 func (b *builder) choose(l *Layer) {
 	kernels := choiceFused
 	if b.e.OpByOp {
@@ -66,8 +67,9 @@ func (b *builder) choose(l *Layer) {
 	b.stream(&l.Backward, b.near, 3*float64(b.s.Experts), kernels[1])
 }
 
-// rows are those that a rank's experts take, one for each choice of a token, and those that it sends: with sp the ranks
-// of an etp group send their own and gather what came, else they have the same tokens.
+// rows returns how many rows a rank's experts process, one per choice of a token, and how many rows the rank sends.
+// With sp the ranks of an etp group send different tokens and gather what they receive; otherwise they have the same
+// tokens.
 func (b *builder) rows(etp float64) (taken, sent float64) {
 	taken = b.tokens / b.tp * etp * float64(b.s.Choices)
 	if b.p.SP {
@@ -76,11 +78,11 @@ func (b *builder) rows(etp float64) (taken, sent float64) {
 	return taken, taken
 }
 
-// move is the way to the experts, or back from them; backward goes the other way.
+// move adds the way to the experts or back from them. In backward, tokens move in the opposite direction.
 func (b *builder) move(l *Layer, sent, etp float64, out bool) {
 	h := float64(b.s.Hidden)
 	for i, f := range []*Function{&l.Forward, &l.Backward} {
-		b.stream(f, sent, 2*2*h, 2) // two sorts, each read and written
+		b.stream(f, sent, 2*2*h, 2) // two sorts, each a read and a write
 		if b.p.EP > 1 {
 			x := Exchange{Op: ir.OpAllToAll, Bytes: b.size * sent * h, Axis: "ep"}
 			if toExperts := out == (i == 0); toExperts && b.e.NarrowSent && b.p.Narrow {
@@ -95,7 +97,7 @@ func (b *builder) move(l *Layer, sent, etp float64, out bool) {
 	switch {
 	case etp == 1:
 		return
-	case !b.p.SP: // what the parts of an expert give is summed
+	case !b.p.SP: // the partial results of an expert's shards are summed
 		f := &l.Forward
 		if out {
 			f = &l.Backward
@@ -112,7 +114,8 @@ func (b *builder) move(l *Layer, sent, etp float64, out bool) {
 		Axis: "etp"})
 }
 
-// grouped is a product of each of some experts with its share of the rows, n columns, depth k, with its two gradients.
+// grouped adds a GEMM for each of some experts with its share of the rows, n columns and depth k, and its two
+// gradients.
 func (b *builder) grouped(l *Layer, experts, rows, n, k float64) {
 	kernels, casts := 1.0, 1.0
 	if b.e.PerExpert && !b.e.FusedExperts {
@@ -135,7 +138,7 @@ func (b *builder) grouped(l *Layer, experts, rows, n, k float64) {
 	l.Weights.add(one(k, n, each, b.sums(experts*n*k)))
 }
 
-// looped is stream, its kernels issued by a loop of the library's own.
+// looped is stream for kernels that a library launches in a loop of its own.
 func (b *builder) looped(f *Function, tokens, elements, kernels float64) {
 	at := len(f.Ops)
 	b.stream(f, tokens, elements, kernels)
@@ -144,9 +147,9 @@ func (b *builder) looped(f *Function, tokens, elements, kernels float64) {
 	}
 }
 
-// routed is what a block saves of its experts' work, in bytes: the tokens as they were sorted, and what the first
-// product and the activation gave. What experts give back is not kept: a choice's weight is a factor of the activation
-// (Megatron-Core's experts.py).
+// routed returns the bytes that a block saves for its experts: the sorted tokens, and the results of the first GEMM and
+// of the activation. The experts' outputs are not saved, because the weight of a choice is multiplied into the
+// activation (Megatron-Core's experts.py).
 func (b *builder) routed() float64 {
 	s := b.s
 	if s.Experts == 0 {
@@ -159,7 +162,7 @@ func (b *builder) routed() float64 {
 	}
 	rows, _ := b.rows(etp)
 	in := float64(s.Hidden)
-	if b.p.Narrow { // inputs of products are kept as they were cast
+	if b.p.Narrow { // inputs of GEMMs are saved as FP8
 		in, columns = in/2, columns-float64(s.ExpertFFN)/etp/2
 	}
 	if b.e.RecomputesActivation {
@@ -168,13 +171,13 @@ func (b *builder) routed() float64 {
 	return b.size * rows * (in + columns)
 }
 
-// narrowBytes are those of an element in 8 bits with a scale in f32 for each 128 of them ("DeepSeek-V3 Technical
-// Report", 3.3.2).
+// narrowBytes are the bytes of an FP8 element with an f32 scale per 128 elements ("DeepSeek-V3 Technical Report",
+// 3.3.2).
 const narrowBytes = 1 + 4.0/128
 
-// OnceTime is the time of an all-to-all of b bytes to experts, a copy for each choice, where a token goes over the
-// network once to each node and over the links once to each rank that any of its choices is on (DeepEP, Zhao et al.
-// 2025).
+// OnceTime returns the time of an all-to-all to experts whose buffer of b bytes has one copy per choice, if a token is
+// sent over the network once to each node, and over the links once to each rank, that has any of its experts (DeepEP,
+// Zhao et al. 2025).
 func (c *Cluster) OnceTime(p Placement, b Bytes, r Routing) Seconds {
 	part := func(places int) Bytes { return Bytes(r.Slots(places) / float64(r.Choices)) }
 	near := c.CollectiveTime(ir.OpAllToAll, Placement{Local: p.Local, Nodes: 1, Span: 1}, b*part(p.Ranks()))

@@ -2,16 +2,17 @@ package costmodel
 
 import "github.com/planc-dev/planc/ir"
 
-// latent adds what queries, keys and values of latent attention are made by (DeepSeek-AI, "DeepSeek-V2", 2024), as
-// Megatron-Core's MLASelfAttention does it: down to narrow streams where sp splits the tokens, each rank of tp with all
-// of the weights; their norms; what tp gathers is the streams and not the residual one; and up, split by heads. It
-// returns a rank's columns: the mean of queries and results, the mean of keys and values, and those of results.
+// latent adds the projections of MLA's queries, keys and values (DeepSeek-AI, "DeepSeek-V2", 2024), in the way of
+// Megatron-Core's MLASelfAttention. The down-projections run on the tokens that sp shards, with replicated weights on
+// each rank of tp, followed by the norms. tp then gathers the latent vectors instead of the residual stream. The
+// up-projections are sharded by heads. It returns a rank's columns: the mean of queries and results, the mean of keys
+// and values, and results.
 func (b *builder) latent(l *Layer) (q, kv, out float64) {
 	s, h := b.s, float64(b.s.Hidden)
 	ql, kvl, shared := float64(s.QLatent), float64(s.KVLatent), float64(s.SharedKey)
 	heads := float64(s.Heads) / b.tp
 	in, from, near := ql, b.tokens, b.near
-	if s.QLatent == 0 { // queries come of the residual stream
+	if s.QLatent == 0 { // queries are projected from the residual stream
 		in = h
 		b.edge(l, true)
 	} else {
@@ -31,9 +32,9 @@ func (b *builder) latent(l *Layer) (q, kv, out float64) {
 	return q, q, out
 }
 
-// gatherLatents moves the narrow streams between the ranks of tp, which sp splits. Without sp each rank has them whole,
-// and their gradients are the sum of what all ranks' heads make; where queries come of the residual stream, theirs is
-// an edge's.
+// gatherLatents adds the collectives of the latent vectors over tp, which sp shards. Without sp each rank has them
+// whole, and their gradients are reduced over the ranks' heads. If queries are projected from the residual stream, edge
+// adds the collective of theirs.
 func (b *builder) gatherLatents(l *Layer, columns float64) {
 	bytes := b.size * b.tokens * columns
 	if !b.p.SP {
@@ -46,14 +47,14 @@ func (b *builder) gatherLatents(l *Layer, columns float64) {
 	l.Backward.Comms = append(l.Backward.Comms, Exchange{Op: ir.OpReduceScatter, Bytes: bytes})
 }
 
-// latentWidths are a rank's columns of latent attention: the mean of queries and results, which is that of keys and
-// values too, and results alone.
+// latentWidths returns a rank's columns in MLA: the mean of queries and results, which is also the mean of keys and
+// values, and the columns of results.
 func (b *builder) latentWidths() (mean, out float64) {
 	heads := float64(b.s.Heads) / b.tp
 	return heads * b.headDim(), heads * float64(b.s.ValueDim)
 }
 
-// headDim is a head's width: where values have their own, the mean of both.
+// headDim returns the width of a head; if values have their own width, the mean of both.
 func (b *builder) headDim() float64 {
 	if b.s.ValueDim == 0 {
 		return float64(b.s.HeadDim)
@@ -61,5 +62,5 @@ func (b *builder) headDim() float64 {
 	return float64(b.s.HeadDim+b.s.ValueDim) / 2
 }
 
-// latentKept is what a block saves of the narrow streams for a token, in elements: before and after their norms.
+// latentKept returns the elements per token that a block saves of the latent vectors: before and after their norms.
 func (b *builder) latentKept() float64 { return 2 * float64(b.s.QLatent+b.s.KVLatent) }

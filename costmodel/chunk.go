@@ -5,77 +5,79 @@ import "github.com/planc-dev/planc/ir"
 // Cost is the time of one function of a layer on one rank.
 type Cost struct {
 	Compute     Seconds
-	Comm        Seconds // collectives in line: the next op waits for them
-	Context     Seconds // of Comm, those over cp
-	Experts     Seconds // of Comm, those over ep and etp, of tokens on their way to experts and back
-	Recomputed  Seconds // of Compute, the experts' forward values that backward makes again
-	PaddedSlots Seconds // of Compute, what experts do for places that no token has
+	Comm        Seconds // collectives that do not overlap: the next op waits for them
+	Context     Seconds // part of Comm: collectives over cp
+	Experts     Seconds // part of Comm: collectives over ep and etp, which move tokens to experts and back
+	Recomputed  Seconds // part of Compute: forward values of the experts that backward recomputes
+	PaddedSlots Seconds // part of Compute: work of the experts on slots that no token fills
 }
 
-// Plus adds a function that follows.
+// Plus returns the cost of both functions.
 func (c Cost) Plus(d Cost) Cost {
 	return Cost{c.Compute + d.Compute, c.Comm + d.Comm, c.Context + d.Context, c.Experts + d.Experts,
 		c.Recomputed + d.Recomputed, c.PaddedSlots + d.PaddedSlots}
 }
 
-// Sum is all of it.
+// Sum returns compute plus communication.
 func (c Cost) Sum() Seconds { return c.Compute + c.Comm }
 
-// Layers is a run of Count equal layers of a segment, from layer From on.
+// Layers is a run of Count equal layers of a segment, starting with layer From.
 type Layers struct {
 	Segment, From, Count int
 	Forward, Backward    Cost
-	Weights              Cost    // of a split backward: its second part, which Backward does not hold
-	Recomputed           Seconds // of Backward's arithmetic, what makes forward values again
-	Every                int     // backward runs groups of so many layers forward again first; 0: it does not
-	// a layer's parameters are gathered before each use, its gradients scattered after each backward
+	Weights              Cost    // second part of a split backward pass, which Backward does not include
+	Recomputed           Seconds // part of Backward's arithmetic that recomputes forward values
+	// backward first runs the forward pass of groups of this many layers again; 0: it does not
+	Every int
+	// a layer's parameters are gathered before each use, its gradients are reduce-scattered after each backward
 	Fetch, Scatter Seconds
 }
 
-// Chunk is a run of layers on one stage, in times.
+// Chunk is a run of layers on one stage, with times.
 type Chunk struct {
 	Runs       []Layers
-	From       int     // what the layers of the first run's segment are further on in the model than Runs says
-	Split      bool    // backward is: gradients of parameters come with its second part
-	Apart      bool    // the stage has other chunks: what runs before a pass is of other layers
-	Output     Seconds // sending what it hands on, to the chunk after it
-	Grad       Seconds // sending the gradient of what it took, to the chunk before it
-	Waits      bool    // each pass ends when what it sends has gone
-	Contention         // of what moves with each pass; its Slows is also that of what moves once a step
-	Host       Seconds // of the engine's own time for a micro-batch beside its layers, the chunk's part
+	From       int     // offset in the model of the first run's layers from those in Runs
+	Split      bool    // backward is split: weight gradients are computed in its second part
+	Apart      bool    // the stage has other chunks, so that the pass before this one belongs to other layers
+	Output     Seconds // time of sending the output to the next chunk
+	Grad       Seconds // time of sending the input's gradient to the previous chunk
+	Waits      bool    // each pass ends when its sends are complete
+	Contention         // for transfers during each pass; its Slows also applies to transfers once per step
+	Host       Seconds // the chunk's share of the engine's host time per micro-batch, in addition to its layers
 }
 
-// Pass is what a chunk's pass over a micro-batch takes, by parts that add up to Total.
+// Pass is the time of a chunk's pass over a micro-batch, in parts that add up to Total.
 type Pass struct {
 	Compute, Recompute, TPComm   Seconds
 	CPComm, EPComm               Seconds
 	ExpertRecompute, ExpertEmpty Seconds
-	// waiting for parameters to come and for gradients to go, and what compute loses to them
+	// waiting for parameters and gradients to be transferred, and the slowdown of compute by these transfers
 	Exposed Seconds
-	Sent    Seconds // waiting until what it sends has gone
-	Tail    Seconds // gradients that are on their way when the pass ends
+	Sent    Seconds // waiting until sends are complete
+	Tail    Seconds // transfer of gradients that continues after the pass
 	done    []layerDone
 }
 
-// Total is how long the pass takes.
+// Total returns the duration of the pass.
 func (p *Pass) Total() Seconds {
-	return p.Compute + p.Recompute + p.ExpertRecompute + p.ExpertEmpty + p.TPComm + p.CPComm + p.EPComm + p.Exposed + p.Sent
+	return p.Compute + p.Recompute + p.ExpertRecompute + p.ExpertEmpty + p.TPComm + p.CPComm + p.EPComm +
+		p.Exposed + p.Sent
 }
 
-// layerDone says when in a pass a layer has its gradients.
+// layerDone is the time in a pass at which a layer has its gradients.
 type layerDone struct {
 	segment, layer int
 	at             Seconds
 }
 
-// visit is a function that a pass runs.
+// visit is one function that a pass runs.
 type visit struct {
 	segment, layer int
 	cost           Seconds
 	fetch, scatter Seconds
 }
 
-// visits are the functions of a pass in order.
+// visits returns the functions of a pass in order.
 func (c *Chunk) visits(kind ir.ActionKind) []visit {
 	var out []visit
 	add := func(r *Layers, k int, cost Cost, scatter Seconds) {
@@ -92,7 +94,7 @@ func (c *Chunk) visits(kind ir.ActionKind) []visit {
 	for i := len(c.Runs) - 1; i >= 0; i-- {
 		r := &c.Runs[i]
 		for k := r.Count - 1; k >= 0; k-- {
-			if kind == ir.Weigh { // which reads no parameters
+			if kind == ir.Weigh { // it reads no parameters
 				out = append(out, r.weigh(k))
 				continue
 			}
@@ -111,7 +113,7 @@ func (c *Chunk) visits(kind ir.ActionKind) []visit {
 	return out
 }
 
-// weigh is a layer's part of the second part of a split backward.
+// weigh returns a layer's part of the second part of a split backward pass.
 func (r *Layers) weigh(k int) visit {
 	v := visit{segment: r.Segment, layer: r.From + k, cost: r.Weights.Sum()}
 	if v.cost > 0 {
@@ -120,11 +122,12 @@ func (r *Layers) weigh(k int) visit {
 	return v
 }
 
-// Pass is a pass over a micro-batch. Parameters of a layer begin to come when the layer before it begins, as one buffer
-// is in use and one is filled; gradients go beside what follows, from two buffers too; both take turns on one stream.
-// The first layer's parameters are there if the pass before was of this chunk, since it ended with the same layer; else
-// they came beside that pass's last layer, which is taken to be as long as this one's. In the long run a pass is no
-// shorter than what its stream has to move. Without overlap all is done in turn.
+// Pass returns the time of a pass over a micro-batch. Parameters are double-buffered: a layer's parameters are gathered
+// while the previous layer computes. Gradients are double-buffered too, and overlap what follows; both use one stream.
+// The first layer's parameters are there already if the previous pass was of the same chunk, because that pass ended
+// with the same layer. Otherwise they were gathered during the previous pass's last layer, which is assumed to be as
+// long as this one's. In the steady state a pass is not shorter than the transfers of its stream. Without overlap
+// everything runs in sequence.
 func (c *Chunk) Pass(kind ir.ActionKind, overlap bool) Pass {
 	if kind == ir.Weigh && !c.Split {
 		return Pass{}
@@ -160,7 +163,7 @@ func (c *Chunk) Pass(kind ir.ActionKind, overlap bool) Pass {
 	return p
 }
 
-// parts are a pass's own arithmetic and collectives.
+// parts returns a pass's own arithmetic and collectives.
 func (c *Chunk) parts(kind ir.ActionKind) Pass {
 	p := Pass{}
 	if kind == ir.Forward {
@@ -197,17 +200,17 @@ func (p *Pass) comm(c Cost, n Seconds) {
 	p.EPComm += n * c.Experts
 }
 
-// flow is a pass as it goes on: compute, and the stream that moves parameters and gradients.
+// flow is the state of a pass: compute, and the stream that transfers parameters and gradients.
 type flow struct {
 	overlap    bool
-	now, free  Seconds    // when compute and the stream have done what they did
+	now, free  Seconds    // when compute and the stream have finished their work so far
 	ready      Seconds    // when the next layer's parameters are there
-	moved      Seconds    // what the stream had to do in all
-	gone       [2]Seconds // when the gradients in each buffer have gone
+	moved      Seconds    // total transfer time so far
+	gone       [2]Seconds // when the gradients in each buffer have been sent
 	scattering int
 }
 
-// visit does a layer, while the parameters of the one that follows come, which takes next.
+// visit runs a layer while the next layer's parameters are gathered, which takes next.
 func (f *flow) visit(v visit, next Seconds) {
 	f.moved += next + v.scatter
 	if !f.overlap {

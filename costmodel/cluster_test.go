@@ -22,11 +22,11 @@ func TestParseBandwidth(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"450":     "450 has no unit: 450GB/s is bytes, 450Gb/s is bits (56.25GB/s)",
-		"fast":    `"fast" is not a bandwidth; write it as 450GB/s (bytes) or 400Gb/s (bits)`,
-		"450GBps": `"450GBps" is not a bandwidth; write it as 450GB/s (bytes) or 400Gb/s (bits)`,
-		"-1GB/s":  `"-1GB/s" is not a positive bandwidth`,
-		"NaNGB/s": `"NaNGB/s" is not a positive bandwidth`,
+		"450":     "450 has no unit: use 450GB/s for bytes, or 450Gb/s for bits (56.25GB/s)",
+		"fast":    `"fast" is not a bandwidth; use a form such as 450GB/s (bytes) or 400Gb/s (bits)`,
+		"450GBps": `"450GBps" is not a bandwidth; use a form such as 450GB/s (bytes) or 400Gb/s (bits)`,
+		"-1GB/s":  `"-1GB/s" must be a positive bandwidth`,
+		"NaNGB/s": `"NaNGB/s" must be a positive bandwidth`,
 	} {
 		if _, err := ParseBandwidth(in); err == nil || err.Error() != want {
 			t.Errorf("%q: %v; want %s", in, err, want)
@@ -245,12 +245,13 @@ func TestWrongClusters(t *testing.T) {
 		ref  Ref
 		want string
 	}{
-		{Ref{Node: "dgx-h10"}, "job.yaml:1:4: there is no cluster dgx-h10 in the catalogue, and it is not the path " +
+		{Ref{Node: "dgx-h10"}, "job.yaml:1:4: the catalogue has no cluster dgx-h10, and it is not the path " +
 			"of a file; did you mean dgx-h100? [UnknownCluster]"},
-		{Ref{Node: "h100", Count: 12}, "job.yaml:1:4: 12 devices are no whole number of nodes: dgx-h100 has 8 each " +
-			"(8 or 16 devices would do) [BadCluster]"},
+		{Ref{Node: "h100", Count: 12}, "job.yaml:1:4: 12 devices are not a whole number of nodes: dgx-h100 has 8 " +
+			"devices per node; use 8 or 16 devices [BadCluster]"},
 		{Ref{Node: "dgx-h100", Devices: 9}, "job.yaml:1:7: a node of dgx-h100 has 8 devices, not 9 [BadCluster]"},
-		{Ref{Node: "cpu", Nodes: 2}, "job.yaml:1:5: cpu has no network, so it is one node, not 2 [BadCluster]"},
+		{Ref{Node: "cpu", Nodes: 2}, "job.yaml:1:5: cpu has no network, so it can have only one node, not 2 " +
+			"[BadCluster]"},
 	} {
 		if _, err := Resolve(c.ref, at, nil); err == nil || err.Error() != c.want {
 			t.Errorf("%+v:\n got %v\nwant %s", c.ref, err, c.want)
@@ -261,20 +262,21 @@ func TestWrongClusters(t *testing.T) {
 func TestWrongClusterFiles(t *testing.T) {
 	for in, want := range map[string]string{
 		"gpu: {name: X, arch: sm_80, memory_gib: 40, memory_bandwidth: 1555, peak_tflops: {bf1: 312}}\nnodes: 0": "" +
-			"c.yaml:1:63: gpu.memory_bandwidth: 1555 has no unit: 1555GB/s is bytes, 1555Gb/s is bits (194.4GB/s) " +
+			"c.yaml:1:63: gpu.memory_bandwidth: 1555 has no unit: use 1555GB/s for bytes, or 1555Gb/s for bits " +
+			"(194.4GB/s) " +
 			"[NoUnit]\n" +
 			"c.yaml:1:83: no key bf1 in gpu.peak_tflops; did you mean bf16? [UnknownKey]\n" +
 			"c.yaml:2:8: nodes is 0; it must be at least 1 [OutOfRange]",
 		"node: {devices: 8}": "" +
-			"c.yaml:1:1: gpu.name is missing; it is written as H100-SXM-80GB [Missing]\n" +
-			"c.yaml:1:1: gpu.arch is missing; it is written as sm_90a [Missing]\n" +
-			"c.yaml:1:1: gpu.memory_gib is missing; it is written as 79.1 [Missing]\n" +
-			"c.yaml:1:1: gpu.memory_bandwidth is missing; it is written as 3350GB/s [Missing]\n" +
-			"c.yaml:1:1: gpu.peak_tflops is missing; it is written as {bf16: 989, f32: 67} [Missing]\n" +
-			"c.yaml:1:1: node.link.kind is missing; it is written as nvswitch [Missing]\n" +
-			"c.yaml:1:1: node.link.bandwidth is missing; it is written as 450GB/s [Missing]",
+			"c.yaml:1:1: gpu.name is missing; an example is H100-SXM-80GB [Missing]\n" +
+			"c.yaml:1:1: gpu.arch is missing; an example is sm_90a [Missing]\n" +
+			"c.yaml:1:1: gpu.memory_gib is missing; an example is 79.1 [Missing]\n" +
+			"c.yaml:1:1: gpu.memory_bandwidth is missing; an example is 3350GB/s [Missing]\n" +
+			"c.yaml:1:1: gpu.peak_tflops is missing; an example is {bf16: 989, f32: 67} [Missing]\n" +
+			"c.yaml:1:1: node.link.kind is missing; an example is nvswitch [Missing]\n" +
+			"c.yaml:1:1: node.link.bandwidth is missing; an example is 450GB/s [Missing]",
 		"": "c.yaml:1:1: the file is empty [Empty]",
-		"base: dgx-h10": "c.yaml:1:7: there is no cluster dgx-h10 in the catalogue, and it is not " +
+		"base: dgx-h10": "c.yaml:1:7: the catalogue has no cluster dgx-h10, and it is not " +
 			"the path of a file; did you mean dgx-h100? [UnknownCluster]",
 		"base: dgx-h100\nnode: {lnk: 4}": "c.yaml:2:8: no key lnk in node; did you mean link? [UnknownKey]",
 	} {

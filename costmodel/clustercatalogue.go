@@ -11,11 +11,10 @@ import (
 //go:embed catalogue/*.yaml
 var catalogue embed.FS
 
-// clusterAliases are second names of catalogue rows.
+// clusterAliases are other names of catalogue rows.
 var clusterAliases = map[string]string{"dgx-a100": "dgx-a100-80g"}
 
-// gpuNodes say which node a GPU's name means; the N of NxNAME then counts devices. Some rows have the name of
-// their GPU.
+// gpuNodes maps the names of GPUs to nodes. The N of NxNAME then counts devices. Some rows have the name of their GPU.
 var gpuNodes = map[string]string{
 	"a100": "dgx-a100-80g", "a100-80g": "dgx-a100-80g", "a100-40g": "dgx-a100-40g", "h100": "dgx-h100",
 	"h200": "dgx-h200",
@@ -28,7 +27,7 @@ var gpuNodes = map[string]string{
 	"l40s": "l40s", "rtx-3090": "rtx-3090", "rtx-4090": "rtx-4090", "t4": "t4",
 }
 
-// ClusterNames are the names of the catalogue, sorted, without aliases.
+// ClusterNames returns the sorted names of the catalogue, without aliases.
 func ClusterNames() []string {
 	files, err := catalogue.ReadDir("catalogue")
 	if err != nil {
@@ -42,18 +41,18 @@ func ClusterNames() []string {
 	return names
 }
 
-// ClusterAliases are the other names of catalogue rows: second names, and GPUs by which a node is meant.
+// ClusterAliases returns the other names of catalogue rows, including names of GPUs.
 func ClusterAliases() map[string]string {
 	all := maps.Clone(gpuNodes)
 	maps.Copy(all, clusterAliases)
 	return all
 }
 
-// ClusterFile is a catalogue row as a cluster file.
+// ClusterFile returns a catalogue row as a cluster file.
 func ClusterFile(name string) ([]byte, error) {
 	data, err := catalogue.ReadFile("catalogue/" + canonical(name) + ".yaml")
 	if err != nil {
-		return nil, fmt.Errorf("no cluster %s in the catalogue", name)
+		return nil, fmt.Errorf("the catalogue has no cluster %s", name)
 	}
 	return data, nil
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// Missing is reported for a figure that a cluster file must have.
+// Missing is reported for a figure that a cluster file must contain.
 //
 // Example:
 //
 //	node: {devices: 8}
 const Missing ir.Code = "Missing"
 
-// ParseCluster reads a cluster file. The error is an ir.Diags with all mistakes.
+// ParseCluster reads a cluster file. The error is an ir.Diags with all input errors.
 func ParseCluster(file string, data []byte) (*Cluster, error) {
 	d, diags := strict.Parse(file, data)
 	if len(diags) > 0 && d.Root.Kind != strict.Map {
@@ -34,15 +34,15 @@ func ParseCluster(file string, data []byte) (*Cluster, error) {
 		return nil, err
 	}
 	if !c.Measured.Collectives.file() {
-		c.table, _, _ = c.Measured.Collectives.routes() // which decoding has seen to be sound
+		c.table, _, _ = c.Measured.Collectives.routes() // decoding has checked the table
 	}
 	return c, nil
 }
 
-// rebase puts the figures of a file that has a base over those of the catalogue's row.
+// rebase merges a file that has a base into the catalogue row of that name.
 func rebase(d *strict.Doc) *ir.Diag {
 	base := d.Root.Get("base")
-	if base == nil || base.Kind != strict.String { // which decoding tells
+	if base == nil || base.Kind != strict.String { // decoding reports it
 		return nil
 	}
 	name := strings.ToLower(base.Text)
@@ -63,7 +63,7 @@ func rebase(d *strict.Doc) *ir.Diag {
 	return nil
 }
 
-// unsource takes out the sources of figures that a file replaces: they are of other figures.
+// unsource removes the sources of figures that a file replaces, because they describe the old figures.
 func unsource(source, above *strict.Node, prefix string) {
 	for _, f := range above.Fields {
 		path := prefix + f.Key
@@ -77,8 +77,8 @@ func unsource(source, above *strict.Node, prefix string) {
 	}
 }
 
-// WholeFile is a cluster file with the figures of its base in their places, so that it needs none; a file without a
-// base as it is. The error is an ir.Diags with all mistakes.
+// WholeFile returns a cluster file in which the figures of the base are written out, so that it needs no base. A file
+// without a base is returned unchanged. The error is an ir.Diags with all input errors.
 func WholeFile(file string, data []byte) ([]byte, error) {
 	if _, err := ParseCluster(file, data); err != nil {
 		return nil, err
@@ -92,7 +92,8 @@ func WholeFile(file string, data []byte) ([]byte, error) {
 	return d.YAML(), nil
 }
 
-// over is a mapping with another's fields over it; of mappings in both, the same. Lists are replaced.
+// over returns a mapping with the fields of another written over it. Mappings in both are merged in the same way; lists
+// are replaced.
 func over(below, above *strict.Node) *strict.Node {
 	m := below.Clone()
 	for _, f := range above.Fields {
@@ -104,12 +105,12 @@ func over(below, above *strict.Node) *strict.Node {
 	return m
 }
 
-// complete wants what a plan cannot be priced without.
+// complete checks that all figures that pricing needs are there.
 func (c *Cluster) complete(d *strict.Doc) ir.Diags {
 	var diags ir.Diags
 	want := func(path string, present bool, example string) {
 		if !present {
-			diags.Addf(d.Pos(path), Missing, "%s is missing; it is written as %s", path, example)
+			diags.Addf(d.Pos(path), Missing, "%s is missing; an example is %s", path, example)
 		}
 	}
 	want("gpu.name", c.GPU.Name != "", "H100-SXM-80GB")
@@ -128,13 +129,13 @@ func (c *Cluster) complete(d *strict.Doc) ir.Diags {
 	}
 	if c.Nodes > 1 && len(c.Network) == 0 {
 		diags.Addf(d.Pos("nodes"), Missing,
-			"network is missing, and there are %d nodes; it is written as [{name: rail, nics: 8, bandwidth: 400Gb/s, "+
-				"latency_us: 5}]", c.Nodes)
+			"network is missing, but there are %d nodes; an example is [{name: rail, nics: 8, bandwidth: "+
+				"400Gb/s, latency_us: 5}]", c.Nodes)
 	}
 	return diags
 }
 
-// inherit fills what tiers leave out.
+// inherit fills in the fields that tiers leave out.
 func (c *Cluster) inherit() {
 	c.Network = append([]Tier(nil), c.Network...)
 	for i := range c.Network {

@@ -12,15 +12,15 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// Ref is how a job names its cluster. It has the fields of spec.ClusterRef, so one converts to the other.
+// Ref is a job's reference to a cluster. It has the same fields as spec.ClusterRef, so that one converts to the other.
 type Ref struct {
 	Node    string // catalogue name, GPU name, or file
-	Nodes   int    // 0: as the file says
-	Devices int    // of a node; 0: as the file says
-	Count   int    // N of the short form NxNAME: nodes of a node name, devices of a GPU's name or cpu
+	Nodes   int    // 0: the file's number
+	Devices int    // per node; 0: the file's number
+	Count   int    // N of the short form NxNAME: nodes if NAME is a node, devices if it is a GPU or cpu
 }
 
-// The kinds of mistake in a reference to a cluster.
+// Codes of the input errors in a reference to a cluster.
 const (
 	// UnknownCluster is reported for a name that is not in the catalogue.
 	//
@@ -29,7 +29,7 @@ const (
 	//	cluster: 4xdgx-h10
 	UnknownCluster ir.Code = "UnknownCluster"
 
-	// BadCluster is reported for a number of devices or nodes that the hardware cannot have.
+	// BadCluster is reported for a number of devices or nodes that the hardware does not allow.
 	//
 	// Example:
 	//
@@ -44,14 +44,14 @@ const (
 	NoFile ir.Code = "NoFile"
 )
 
-// IsFile says whether a cluster's name is a path: it has a slash or ends in .yaml or .yml.
+// IsFile reports whether a cluster's name is a path: it contains a slash or ends in .yaml or .yml.
 func IsFile(name string) bool {
 	ext := strings.ToLower(filepath.Ext(name))
 	return strings.ContainsAny(name, `/\`) || ext == ".yaml" || ext == ".yml"
 }
 
-// Resolve finds the cluster that a job means, with its nodes and devices. at gives the place of node, nodes,
-// devices in the job, for messages; read gives the content of files. A mistake is an ir.Diags.
+// Resolve finds the cluster of a job, with its nodes and devices. at returns the position of node, nodes and devices in
+// the job, for messages; read returns the content of files. Input errors are an ir.Diags.
 func Resolve(r Ref, at func(field string) ir.Pos, read func(string) ([]byte, error)) (*Cluster, error) {
 	if at == nil {
 		at = func(string) ir.Pos { return ir.Pos{} }
@@ -66,7 +66,7 @@ func Resolve(r Ref, at func(field string) ir.Pos, read func(string) ([]byte, err
 	return c, nil
 }
 
-// finish puts a job's nodes and devices on a cluster that was looked up, and measured bandwidths in their place.
+// finish sets a job's nodes and devices in a cluster, and replaces nominal bandwidths by measured ones.
 func (c *Cluster) finish(r Ref, at func(string) ir.Pos) error {
 	var diags ir.Diags
 	c.size(r, at, &diags)
@@ -79,7 +79,7 @@ func (c *Cluster) finish(r Ref, at func(string) ir.Pos) error {
 	return nil
 }
 
-// lookup finds the cluster as its file has it, and turns Count into Nodes or Devices.
+// lookup finds the cluster of a file or of the catalogue, and converts Count to Nodes or Devices.
 func lookup(r *Ref, at func(string) ir.Pos, read func(string) ([]byte, error)) (*Cluster, error) {
 	var diags ir.Diags
 	if IsFile(r.Node) {
@@ -119,7 +119,7 @@ func lookup(r *Ref, at func(string) ir.Pos, read func(string) ([]byte, error)) (
 // turned is a short form with its number at the end: dgx-h100x4.
 var turned = regexp.MustCompile(`^(.+)x([1-9][0-9]*)$`)
 
-// NearestCluster is what was probably meant by a name that the catalogue does not have, "" if there is nothing like it.
+// NearestCluster returns the name that was probably meant by an unknown name, "" if none is similar.
 func NearestCluster(name string) string {
 	name = strings.ToLower(name)
 	all := slices.Concat(ClusterNames(), slices.Sorted(maps.Keys(clusterAliases)), slices.Sorted(maps.Keys(gpuNodes)))
@@ -129,22 +129,22 @@ func NearestCluster(name string) string {
 	return ir.Nearest(name, all)
 }
 
-// unknown is the mistake of a name that stands for nothing. The catalogue's names are listed where none is near.
+// unknown returns the diagnostic for an unknown name. It lists the names of the catalogue if none is similar.
 func unknown(name string, at ir.Pos) ir.Diag {
 	d := ir.Diag{Pos: at, Code: UnknownCluster, Fix: NearestCluster(name)}
 	switch {
 	case name == "":
-		d.Msg = "the cluster has no name; it is written as 4xdgx-h100, or a file's path"
+		d.Msg = "the cluster has no name; use a name such as 4xdgx-h100, or the path of a file"
 	case d.Fix == "":
-		d.Msg = "there is no cluster " + name + " in the catalogue (" + strings.Join(ClusterNames(), ", ") +
+		d.Msg = "the catalogue has no cluster " + name + " (" + strings.Join(ClusterNames(), ", ") +
 			"), and it is not the path of a file"
 	default:
-		d.Msg = "there is no cluster " + name + " in the catalogue, and it is not the path of a file"
+		d.Msg = "the catalogue has no cluster " + name + ", and it is not the path of a file"
 	}
 	return d
 }
 
-// spread turns a number of devices into nodes and devices of a node.
+// spread converts a number of devices to nodes and devices per node.
 func (c *Cluster) spread(r *Ref, at func(string) ir.Pos, diags *ir.Diags) {
 	per := or(r.Devices, c.Node.Devices)
 	switch {
@@ -153,20 +153,20 @@ func (c *Cluster) spread(r *Ref, at func(string) ir.Pos, diags *ir.Diags) {
 	case r.Count < per:
 		r.Devices = r.Count
 	case r.Count > mostDevices:
-		diags.Addf(at("node"), BadCluster, "%d devices of %s; at most %d are planned", r.Count, c.Name, mostDevices)
+		diags.Addf(at("node"), BadCluster, "%d devices of %s; planc supports at most %d", r.Count, c.Name, mostDevices)
 	case r.Count%per == 0:
 		r.Nodes = or(r.Nodes, r.Count/per)
 	default:
 		diags.Addf(at("node"), BadCluster,
-			"%d devices are no whole number of nodes: %s has %d each (%d or %d devices would do)",
+			"%d devices are not a whole number of nodes: %s has %d devices per node; use %d or %d devices",
 			r.Count, c.Name, per, r.Count/per*per, (r.Count/per+1)*per)
 	}
 }
 
-// mostDevices is how many devices a cluster may have. The largest that were published have some 100,000.
+// mostDevices is the largest number of devices of a cluster. The largest published clusters have about 100,000.
 const mostDevices = 1 << 17
 
-// size sets the nodes and devices that the job asks for.
+// size sets the nodes and devices of the job.
 func (c *Cluster) size(r Ref, at func(string) ir.Pos, diags *ir.Diags) {
 	if r.Devices > c.Node.Devices && !c.IsCPU() {
 		diags.Addf(at("devices"), BadCluster, "a node of %s has %d devices, not %d", c.Name, c.Node.Devices, r.Devices)
@@ -177,20 +177,20 @@ func (c *Cluster) size(r Ref, at func(string) ir.Pos, diags *ir.Diags) {
 	if c.Devices() > mostDevices {
 		place := at("nodes")
 		if place == (ir.Pos{}) {
-			place = at("node") // the short form says how many
+			place = at("node") // the short form contains the number
 		}
-		diags.Addf(place, BadCluster, "%d nodes of %d devices are %d devices; at most %d are planned (%d "+
-			"nodes would do)",
+		diags.Addf(place, BadCluster, "%d nodes of %d devices are %d devices; planc supports at most %d: use "+
+			"at most %d nodes",
 			c.Nodes, c.Node.Devices, c.Devices(), mostDevices, mostDevices/c.Node.Devices)
 	}
 	if c.Nodes > 1 && len(c.Network) == 0 {
-		diags.Addf(at("nodes"), BadCluster, "%s has no network, so it is one node, not %d", c.Name, c.Nodes)
+		diags.Addf(at("nodes"), BadCluster, "%s has no network, so it can have only one node, not %d", c.Name, c.Nodes)
 	}
 }
 
-// share makes the devices of a CPU shares of it: the file's figures are of a device with a core to itself, and memory
-// is the host's. A device that has several cores runs a thread on each; what they share, memory and links, they do not
-// have more of.
+// share divides a CPU among its devices. The file's figures are those of a device that has a core to itself; memory is
+// the host's. A device with several cores runs a thread on each. Memory and links are shared, so their bandwidth does
+// not grow with the cores.
 func (c *Cluster) share() {
 	if !c.IsCPU() || c.Node.Host.Cores == 0 {
 		return
@@ -207,8 +207,8 @@ func (c *Cluster) share() {
 	}
 }
 
-// cores are those of a device of a CPU, as its runtime divides them: whole ones where there are enough, else a part of
-// one.
+// cores returns the number of cores per device of a CPU, as its runtime divides them: whole cores if there are enough,
+// otherwise a fraction of one.
 func (c *Cluster) cores() float64 {
 	if c.Node.Host.Cores == 0 {
 		return 1
@@ -220,5 +220,5 @@ func (c *Cluster) cores() float64 {
 	return part
 }
 
-// strict.Unmarshaler is what makes bandwidths carry their unit.
+// bandwidths are decoded with their unit
 var _ strict.Unmarshaler = (*BytesPerSecond)(nil)

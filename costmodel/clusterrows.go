@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// decideNothing are the figures of a cluster that no plan depends on: whoever corrects a price does not change plans.
-// Where money or energy is the objective they scale what all numbers of devices cost alike.
+// decideNothing are figures that no plan depends on, so that correcting a price does not change plans. If the objective
+// is cost or energy, they scale the costs of all candidates alike.
 var decideNothing = []string{"base", "source", "gpu.watts", "node.price_per_hour", "measured.by"}
 
-// Deciding are the figures that decide a plan, by their dotted names in a cluster file, and the cluster's name; what is
-// zero is left out.
+// Deciding returns the figures that decide a plan, by their dotted names in a cluster file, and the cluster's name.
+// Zero values are left out.
 func (c *Cluster) Deciding() map[string]string {
-	if c.named != nil { // what was measured of this machine decides no lock
+	if c.named != nil { // rates measured on this machine are not part of a lock
 		return c.named.Deciding()
 	}
 	out := map[string]string{"name": c.Name}

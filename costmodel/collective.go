@@ -7,26 +7,26 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// The time of a collective is the α-β model (Hockney, "The communication challenge for MPP", 1994), and what a pipeline
-// of pieces adds to it: each step of the way costs a latency, in all α; each byte costs β, of the slower of the tiers
-// that work on it at the same time; and with pieces of the best size, which trade one for the other, filling the
-// pipeline costs the square root of α·βb more. An algorithm and a protocol are such a curve; a collective takes the
-// least of them, as NCCL's tuner does. Each curve is concave in the bytes, so their least is, too: no collective is
-// cheaper in two parts.
+// The time of a collective is the α-β model (Hockney, "The communication challenge for MPP", 1994) with a pipelining
+// term. Each step costs a latency, in total α. Each byte costs β, which is that of the slowest tier that works on it
+// concurrently. Filling the pipeline with pieces of the best size, which balances the two, adds the square root of
+// α·βb. Each algorithm and protocol has such a curve. A collective takes the minimum of them, as NCCL's tuner does.
+// Each curve is concave in the bytes, and so is the minimum: splitting a collective in two never makes it cheaper.
 //
-//	ring   n-1 steps, the nodes' borders among them; (n-1)/n of the buffer through each device, and through each node's
-//	       border (Thakur, Rabenseifner, Gropp, 2005). An all-reduce is two rounds.
+//	ring   n-1 steps, including those between nodes; (n-1)/n of the buffer passes through each device and through each
+//	       node's network (Thakur, Rabenseifner, Gropp, 2005). An all-reduce is two rounds
 //	tree   all-reduce: a chain in the node, a double binary tree between nodes (Sanders, Speck, Träff, 2009), up and down
-//	pat    gathers and scatters where each node has one member: a binary tree between nodes
-//	nvls   the node's switches reduce and multiply: one step in and out whatever n; an all-reduce moves 1+1/n of the
-//	       buffer through a device. Between nodes as tree
-//	direct all-to-all: each member sends to each; with rails a message for another place goes by the links first
-//	shift  each member sends one message; where some go to other nodes, all wait for those
+//	pat    all-gather and reduce-scatter with one member per node: a binary tree between nodes
+//	nvls   the node's switches reduce and multicast: one step in and out for every n; an all-reduce moves 1+1/n of the
+//	       buffer through a device. Between nodes like tree
+//	direct all-to-all: each member sends to each other one; with rails, a message to another position goes over the links
+//	       first
+//	shift  each member sends one message; if some go to other nodes, all wait for those
 
-// curve is the time of one algorithm by its bytes.
-type curve struct{ alpha, beta float64 } // seconds; seconds a byte
+// curve is the time of one algorithm as a function of bytes.
+type curve struct{ alpha, beta float64 } // seconds; seconds per byte
 
-// Route is how a group's collective of one kind may go: what CollectiveTime works out of a placement before it
+// Route holds the algorithms of one collective of a group: what CollectiveTime computes from a placement before it
 // knows the bytes. The zero Route takes no time.
 type Route struct {
 	curves [7]curve
@@ -39,7 +39,7 @@ func (r *Route) add(alpha, beta float64) {
 	r.n++
 }
 
-// Time is that of a buffer of b bytes: a rank's operand, or the gathered result of an all_gather.
+// Time returns the time for a buffer of b bytes: a rank's operand, or the gathered result of an all-gather.
 func (r *Route) Time(b Bytes) Seconds {
 	if r.n == 0 {
 		return 0
@@ -56,42 +56,43 @@ func (r *Route) Time(b Bytes) Seconds {
 	return Seconds(best)
 }
 
-// CollectiveTime is the time of a collective on a buffer of b bytes: a rank's operand, or the gathered result of
-// an all_gather. It grows with the bytes, and no collective is cheaper in two parts.
+// CollectiveTime returns the time of a collective on a buffer of b bytes: a rank's operand, or the gathered result of
+// an all-gather. It grows with the bytes, and splitting a collective in two never makes it cheaper.
 func (c *Cluster) CollectiveTime(op ir.Op, p Placement, b Bytes) Seconds {
 	var r Route
 	NCCL.route(&r, c, op, p)
 	return r.Time(b)
 }
 
-// Route finds the ways of a collective over a group.
+// Route returns the algorithms of a collective over a group.
 func (c *Cluster) Route(op ir.Op, p Placement) Route { return NCCL.Route(c, op, p) }
 
-// group is a group's collective as the algorithms see it, in seconds and bytes a second of what is reached.
+// group is a group's collective as the algorithms see it, with effective latencies in seconds and bandwidths in bytes
+// per second.
 type group struct {
 	k              *Comm
 	op             ir.Op
 	local, nodes   float64
 	ranks          float64
-	rounds         float64 // 2 where what is reduced is gathered again
+	rounds         float64 // 2 if the reduced result is gathered again
 	hop, far       float64 // latencies of a step in the node, and between nodes
-	near           float64 // a device's links
-	ring, spread   float64 // a device's part of the network, where nodes hand on, and where all send to all
-	switches       float64 // a device's links where the switches reduce; 0: they do not
-	hopsUp         float64 // of a tree between nodes
+	near           float64 // effective bandwidth of a device's links
+	ring, spread   float64 // a device's share of the network, for rings and for all-to-all
+	switches       float64 // bandwidth of a device's links if the switches reduce; 0: they do not
+	hopsUp         float64 // steps up a tree between nodes
 	rails, overNet bool
 }
 
-// Route finds the ways of a collective over a group with a library's constants.
+// Route returns the algorithms of a collective over a group with a library's constants.
 func (k *Comm) Route(c *Cluster, op ir.Op, p Placement) (r Route) {
 	k.route(&r, c, op, p)
 	return r
 }
 
-// route finds the ways into an empty Route.
+// route appends the algorithms to an empty Route.
 func (k *Comm) route(r *Route, c *Cluster, op ir.Op, p Placement) {
 	if rounds(op) == 0 {
-		panic("costmodel: " + op.String() + " is no collective")
+		panic("costmodel: " + op.String() + " is not a collective")
 	}
 	if p.Ranks() == 1 {
 		return
@@ -145,7 +146,7 @@ func (k *Comm) group(c *Cluster, op ir.Op, p Placement) group {
 	return g
 }
 
-// rounds is how often a collective goes around; 0 where an op is none.
+// rounds returns the number of rounds of a collective, 0 if the op is not a collective.
 func rounds(op ir.Op) float64 {
 	switch op {
 	case ir.OpAllReduce:
@@ -156,7 +157,7 @@ func rounds(op ir.Op) float64 {
 	return 0
 }
 
-// share is what n members have of a buffer that they do not keep.
+// share returns the fraction of a buffer that n members exchange.
 func share(n float64) float64 { return (n - 1) / n }
 
 func (g *group) rings(r *Route) {
@@ -168,7 +169,7 @@ func (g *group) rings(r *Route) {
 	}
 }
 
-// over is what there is where a condition holds, else nothing: a node of one device need not have links.
+// over returns v if a condition holds, else 0: a node of one device may have no links.
 func (g *group) over(v float64, holds bool) float64 {
 	if holds {
 		return v
@@ -185,7 +186,7 @@ func (g *group) trees(r *Route) {
 	}
 }
 
-// between is what a byte costs of a tree between nodes, one way.
+// between returns the cost per byte of a tree between nodes, in one direction.
 func (g *group) between() float64 {
 	if !g.overNet {
 		return 0
@@ -199,7 +200,7 @@ func (g *group) pat(r *Route) {
 }
 
 func (g *group) nvls(r *Route) {
-	p := &g.k.Protocols[LL128] // whose hops are the plain latencies
+	p := &g.k.Protocols[LL128] // its hops take the plain latencies
 	bytes := g.rounds * share(g.local) / g.switches
 	if g.op == ir.OpAllReduce {
 		bytes = max((1+1/g.local)/g.switches, 2*g.between())
@@ -224,7 +225,7 @@ func (g *group) shift(r *Route) {
 	r.pairs(g.k, hop, 1/rate)
 }
 
-// pairs are messages between two, which know no LL128.
+// pairs adds point-to-point messages, which do not use LL128.
 func (r *Route) pairs(k *Comm, steps, bytes float64) {
 	for _, i := range [...]int{LL, Simple} {
 		p := &k.Protocols[i]

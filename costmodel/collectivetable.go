@@ -12,32 +12,32 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// CollectiveTable is how long collectives took between devices of a node, as a cluster file has it: rows of the
-// collective, how many ranks, bytes as [Route.Time] counts them, and microseconds, with a semicolon or a line's end
-// behind each:
+// CollectiveTable holds measured times of collectives between devices of a node, in the form of a cluster file: rows of
+// the collective, the number of ranks, the bytes as [Route.Time] counts them, and microseconds. A semicolon or the end
+// of a line ends a row:
 //
 //	all_reduce 2 65536 21.4; all_reduce 2 16777216 152
 //
-// A group of so many ranks in one node is then priced by its rows alone, of which two sizes are wanted; what has none,
-// as the model predicts. A name that ends in .csv is a file of such rows with commas, beside the cluster file;
-// [Resolve] reads it.
+// A group with this number of ranks in one node is then priced only from its rows, which must contain at least two
+// sizes. Groups without rows are priced by the model. A name that ends in .csv is a file of such rows with commas, next
+// to the cluster file; [Resolve] reads it.
 type CollectiveTable string
 
-// file tells whether the table is in another file.
+// file reports whether the table is in another file.
 func (t CollectiveTable) file() bool {
 	return strings.HasSuffix(strings.ToLower(string(t)), ".csv") && !strings.ContainsAny(string(t), ";\n")
 }
 
-// tabled is what a row is of.
+// tabled is the collective and group size of a row.
 type tabled struct {
 	op    ir.Op
 	ranks int
 }
 
-// timed is a row's size and time.
+// timed is the size and time of a row.
 type timed struct{ bytes, seconds float64 }
 
-// tabledOps are the collectives that tables have, by their names there.
+// tabledOps maps the names of collectives in tables to ops.
 var tabledOps = map[string]ir.Op{"all_reduce": ir.OpAllReduce, "all_gather": ir.OpAllGather,
 	"reduce_scatter": ir.OpReduceScatter, "all_to_all": ir.OpAllToAll}
 
@@ -48,11 +48,11 @@ var tabledOps = map[string]ir.Op{"all_reduce": ir.OpAllReduce, "all_gather": ir.
 //	measured: {collectives: all_reduce 2 64KiB}
 const BadTable ir.Code = "BadTable"
 
-// UnmarshalNode reads a table, and refuses what routes cannot be made of.
+// UnmarshalNode reads a table, and rejects one that does not define routes.
 func (t *CollectiveTable) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
 	if n.Kind != strict.String {
 		c.Addf(n.Pos, strict.WrongType,
-			"%s is %v; rows such as all_reduce 8 16777216 152 are wanted: collective, ranks, bytes, µs", path, n.Kind)
+			"%s is %v; it must be rows such as all_reduce 8 16777216 152: collective, ranks, bytes, µs", path, n.Kind)
 		return
 	}
 	*t = CollectiveTable(n.Text)
@@ -64,10 +64,10 @@ func (t *CollectiveTable) UnmarshalNode(c *strict.Context, n *strict.Node, path 
 	}
 }
 
-// tableHead begins the first row of a file that says what its columns are.
+// tableHead is the first word of a header row.
 const tableHead = "collective"
 
-// routes are the ways that the table says; an error is of a line.
+// routes returns the routes that the table defines. An error refers to a line.
 func (t CollectiveTable) routes() (out map[tabled]Route, line int, err error) {
 	points, first, order := map[tabled][]timed{}, map[tabled]int{}, []tabled{}
 	for i, rows := range strings.Split(string(t), "\n") {
@@ -90,21 +90,21 @@ func (t CollectiveTable) routes() (out map[tabled]Route, line int, err error) {
 	for _, what := range order {
 		p := points[what]
 		if !several(p) {
-			return nil, first[what], fmt.Errorf("%s of %d ranks has one size, %.0f bytes; two are wanted, from which "+
-				"others follow", what.op, what.ranks, p[0].bytes)
+			return nil, first[what], fmt.Errorf("%s of %d ranks has only one size, %.0f bytes; it must have at "+
+				"least two sizes, from which other sizes are interpolated", what.op, what.ranks, p[0].bytes)
 		}
 		out[what] = tableRoute(p)
 	}
 	return out, 0, nil
 }
 
-// several tells whether more than one size was measured.
+// several reports whether more than one size was measured.
 func several(points []timed) bool {
 	return slices.ContainsFunc(points, func(p timed) bool { return p.bytes != points[0].bytes })
 }
 
-// readTable reads a cluster's table where that is a file of its own, whose name is as seen from the cluster's, and
-// makes its routes. What is wrong is told in that file or, where there is none, at the cluster's name.
+// readTable reads a cluster's table from a file of its own, whose name is relative to the cluster file, and computes
+// its routes. Errors are reported at that file, or at the cluster's name if the file cannot be read.
 func (c *Cluster) readTable(cluster string, at ir.Pos, read func(string) ([]byte, error)) error {
 	t := &c.Measured.Collectives
 	if !t.file() {
@@ -131,34 +131,35 @@ func (c *Cluster) readTable(cluster string, at ir.Pos, read func(string) ([]byte
 	return nil
 }
 
-// tableRow reads one.
+// tableRow parses one row.
 func tableRow(words []string) (what tabled, at timed, err error) {
 	if len(words) != 4 {
-		return what, at, fmt.Errorf("a row has four words: collective, ranks, bytes, µs; all_reduce 8 16777216 152")
+		return what, at, fmt.Errorf("a row must have four words: collective, ranks, bytes, µs, such as " +
+			"all_reduce 8 16777216 152")
 	}
 	op, ok := tabledOps[words[0]]
 	if !ok {
-		return what, at, fmt.Errorf("there is no collective %s, but all_reduce, all_gather, reduce_scatter and "+
+		return what, at, fmt.Errorf("unknown collective %s; use all_reduce, all_gather, reduce_scatter or "+
 			"all_to_all", words[0])
 	}
 	ranks, err := strconv.Atoi(words[1])
 	if err != nil || ranks < 2 || ranks > 4096 {
-		return what, at, fmt.Errorf("%s are no ranks of a node; 2 to 4096", words[1])
+		return what, at, fmt.Errorf("%s must be a number of ranks in a node, 2 to 4096", words[1])
 	}
 	bytes, err := strconv.ParseInt(words[2], 10, 64)
 	if err != nil || bytes < 1 {
-		return what, at, fmt.Errorf("%s are no bytes, a whole number", words[2])
+		return what, at, fmt.Errorf("%s must be a whole number of bytes", words[2])
 	}
 	us, err := strconv.ParseFloat(words[3], 64)
 	if err != nil || !(us > 0 && us < 1e9) {
-		return what, at, fmt.Errorf("%s are no microseconds", words[3])
+		return what, at, fmt.Errorf("%s must be a number of microseconds", words[3])
 	}
 	return tabled{op, ranks}, timed{float64(bytes), us * 1e-6}, nil
 }
 
-// tableRoute is the least concave curve above what was measured that never falls: as lines, of which [Route.Time] takes
-// the least. A collective is then no cheaper in two parts, and larger ones than were measured go on as the last two
-// did.
+// tableRoute returns the smallest concave, non-decreasing curve above the measured points, as lines of which
+// [Route.Time] takes the minimum. Splitting a collective in two then never makes it cheaper. Sizes above the largest
+// measured one are extrapolated from the last two points.
 func tableRoute(points []timed) (r Route) {
 	slices.SortFunc(points, func(a, b timed) int {
 		if a.bytes != b.bytes {
@@ -194,7 +195,7 @@ func compareFloats(a, b float64) int {
 	return 0
 }
 
-// slope is the seconds of a byte from one point to the next, which may have as many.
+// slope returns the seconds per byte from one point to the next, which may have the same size.
 func slope(a, b timed) float64 {
 	if a.bytes == b.bytes {
 		return 0
@@ -202,7 +203,7 @@ func slope(a, b timed) float64 {
 	return (b.seconds - a.seconds) / (b.bytes - a.bytes)
 }
 
-// thinned is a hull without the point inside that it needs least.
+// thinned returns a hull without the inner point that changes it least.
 func thinned(hull []timed) []timed {
 	least, at := 0.0, 0
 	for i := 1; i < len(hull)-1; i++ {

@@ -79,17 +79,17 @@ func TestCollectiveTableIsConcave(t *testing.T) {
 	}
 }
 
-// A table's mistakes are told at their place.
+// Errors in a table are reported at their position.
 func TestBadTables(t *testing.T) {
 	for table, want := range map[string]string{
-		"all_reduce 8 16777216":        "a row has four words",
-		"reduce 8 16777216 150":        "there is no collective reduce",
-		"all_reduce 1 16777216 150":    "1 are no ranks of a node",
-		"all_reduce 8 16MiB 150":       "16MiB are no bytes",
-		"all_reduce 8 16777216 -1":     "-1 are no microseconds",
-		"all_reduce 8 1 1;all_reduce ": "a row has four words",
-		"all_reduce 8 1 1;all_reduce 8 1 2;all_reduce 4 1 2; all_reduce 4 2 2": "all_reduce of 8 ranks has one size, " +
-			"1 bytes; two are wanted",
+		"all_reduce 8 16777216":        "a row must have four words",
+		"reduce 8 16777216 150":        "unknown collective reduce; use all_reduce",
+		"all_reduce 1 16777216 150":    "1 must be a number of ranks in a node",
+		"all_reduce 8 16MiB 150":       "16MiB must be a whole number of bytes",
+		"all_reduce 8 16777216 -1":     "-1 must be a number of microseconds",
+		"all_reduce 8 1 1;all_reduce ": "a row must have four words",
+		"all_reduce 8 1 1;all_reduce 8 1 2;all_reduce 4 1 2; all_reduce 4 2 2": "all_reduce of 8 ranks has only " +
+			"one size, 1 bytes; it must have at least two sizes",
 	} {
 		_, err := ParseCluster("here.yaml", []byte("base: dgx-h100\nmeasured:\n  collectives: \""+table+"\"\n"))
 		if err == nil || !strings.Contains(err.Error(), "here.yaml:3:16: measured.collectives: ") ||
@@ -131,10 +131,10 @@ func TestCollectiveTableInFile(t *testing.T) {
 	for csv, want := range map[string]string{
 		"": "mine/data/nccl.csv, which cannot be read",
 		"collective,ranks\nall_reduce,2,64,x\n": "mine/data/nccl.csv:2:1: measured.collectives: " +
-			"\"all_reduce,2,64,x\": x are no microseconds",
+			"\"all_reduce,2,64,x\": x must be a number of microseconds",
 		"all_reduce,2,64,1\ncollective,ranks\n": "mine/data/nccl.csv:2:1: ",
 		"\nall_reduce,2,64,1\n": "mine/data/nccl.csv:2:1: measured.collectives: all_reduce of 2 " +
-			"ranks has one size",
+			"ranks has only one size",
 	} {
 		if _, err := resolve(csv); err == nil || !strings.Contains(filepath.ToSlash(err.Error()), want) {
 			t.Errorf("%q: %v, want %s", csv, err, want)

@@ -5,46 +5,49 @@ import (
 	"slices"
 )
 
-// What planc's kernels for CPUs (runtime/cpu) reach of a core, measured one kernel at a time on AMD Zen 5 (family 26, 2
-// cores, AVX-512, Go 1.26), November 2026; each the best of many calls, since other work ran on the machine. The
-// catalogue's peak is that of a large product.
+// Efficiencies of planc's CPU kernels (runtime/cpu), measured one kernel at a time in November 2026 on AMD Zen 5
+// (family 26, 2 cores, AVX-512, Go 1.26). Each is the best of many calls, because other work ran on the machine. The
+// catalogue's peak is that of a large GEMM.
 const (
-	// of a step's products: 0.87 to 0.95 where the left operand is transposed, as of a third, and of narrow ones
+	// GEMMs of a step: 0.87 to 0.95. A third of them have a transposed left operand, and some are narrow
 	cpuMatrix = 0.90
-	// element-wise work, norms, exponentials: 7 to 16 GFLOP/s of log-sum-exp, 28 to 60 of norms, beside 250
-	cpuVector  = 0.08
-	cpuScalar  = 0.03 // the same in f64, in plain Go: 0.6 to 6 GFLOP/s beside 120
-	cpuThreads = 0.95 // of their cores' sum that two threads reach and more are taken to: 494 of 2×255 GFLOP/s
+	// element-wise work, norms, exponentials: 7 to 16 GFLOP/s for log-sum-exp, 28 to 60 for norms, of 250
+	cpuVector = 0.08
+	cpuScalar = 0.03 // the same in f64, in plain Go: 0.6 to 6 of 120 GFLOP/s
+	// fraction of the cores' sum that two threads reach (494 of 2×255 GFLOP/s); assumed for more threads
+	cpuThreads = 0.95
 
-	cpuLaunch = 3 * CPUCall // a kernel, with what generated code does between two; the factor is assumed
-	cpuTeam   = 2e-6        // more where several threads do it; assumed from when the runtime shares work out
-	cpuStep   = 100e-6      // seconds a step: batch, metrics; assumed
+	cpuLaunch = 3 * CPUCall // a kernel, including generated code between two kernels; the factor is assumed
+	// additional time if several threads share the work; assumed, from the size at which the runtime shares work
+	cpuTeam = 2e-6
+	cpuStep = 100e-6 // seconds per step: batch, metrics; assumed
 )
 
-// CPUCall is how long a kernel takes that has nearly nothing to do, a product of 16-cubed, on the same machine.
-// Overheads are told by it: planc calibrate measures it.
+// CPUCall is the time of a kernel with almost no work, a GEMM of 16×16×16, on the same machine. Overheads are multiples
+// of it. planc calibrate measures it.
 const CPUCall Seconds = 0.2e-6
 
-// A product is computed in panels of so many columns and rows, the last ones whole.
+// A GEMM is computed in panels of this many columns and rows; the last panels are computed whole.
 const (
 	cpuColumns = 32
 	cpuRows    = 12
 )
 
-// Attention computes scores in squares of that many queries: of a causal row half a square more than is seen. What a
-// score costs beside its products, in flops: exponentials, sums and the packing of keys and values. Measured: 33 to 51
-// GFLOP/s of what is seen at 64 positions and heads of 32 and 64, 107 at 256 and 146 at 1024; gradients 65, 134.
+// Attention computes scores in squares of this many queries, so that a causal row costs half a square more than it
+// sees. The other constants are the cost of a score in addition to its GEMMs, in flops: exponentials, sums, and packing
+// of keys and values. Measured: of the visible scores 33 to 51 GFLOP/s at 64 positions and heads of 32 and 64, 107 at
+// 256 and 146 at 1024; gradients 65 and 134.
 const (
 	cpuSquare      = 64
 	cpuScoreFlops  = 370
-	cpuScoreFlops2 = 370 // of the gradient's
+	cpuScoreFlops2 = 370 // for the gradient
 )
 
-// cpuDevice is a share of a CPU. All but products is computed in f32 where elements have 16 bits or 8, and so are
-// products of those for which the cluster names no rate.
+// cpuDevice returns a share of a CPU. With 16-bit or FP8 elements, everything except GEMMs is computed in f32, and so
+// are GEMMs in types for which the cluster has no rate.
 func (c *Cluster) cpuDevice(compute string) (d Device, ok bool) {
 	products, own := c.GPU.Peak(compute)
-	own = own && compute == "bf16" // no kernel multiplies other narrow types as they are
+	own = own && compute == "bf16" // no kernel multiplies other narrow types without widening them
 	if compute == "bf16" || compute == "fp16" || compute == "fp8" {
 		compute = "f32"
 	}
@@ -70,11 +73,10 @@ func (c *Cluster) cpuDevice(compute string) (d Device, ok bool) {
 	return d, true
 }
 
-// Fastest is the most that the device does of any kind of work: a CPU's products in bf16 may be slower than its
-// attention in f32.
+// Fastest returns the highest rate of any kind of work. On a CPU, GEMMs in bf16 may be slower than attention in f32.
 func (d *Device) Fastest() FlopsPerSecond { return max(d.Peak, slices.Max(d.rate[:])) }
 
-// cpuTime is the time of an op's arithmetic on a CPU.
+// cpuTime returns the time of an op's arithmetic on a CPU.
 func (d *Device) cpuTime(o *Op) Seconds {
 	flops := o.Flops
 	switch o.Kind {
@@ -88,7 +90,7 @@ func (d *Device) cpuTime(o *Op) Seconds {
 	return Seconds(flops / float64(d.rate[o.Kind]))
 }
 
-// panels is how much more is computed than asked for where n is no whole number of panels.
+// panels returns by what factor computing whole panels exceeds the requested work.
 func panels(n, width float64) float64 {
 	if n <= 0 {
 		return 1
@@ -96,7 +98,8 @@ func panels(n, width float64) float64 {
 	return math.Ceil(n/width) * width / n
 }
 
-// scores is how much more attention costs than the products of the scores that are seen, each flops × the head's width.
+// scores returns the cost of attention relative to the GEMMs of the visible scores, which are flops × the width of a
+// head each.
 func scores(g GEMM, flops, more float64) float64 {
 	if g.K <= 0 || g.N <= 0 {
 		return 1

@@ -1,10 +1,12 @@
-// Package costmodel says what hardware does with a program: it is pure arithmetic in typed units, without I/O.
+// Package costmodel predicts the time and memory of programs on hardware. It is pure arithmetic in typed units, without
+// I/O.
 //
-// A [Cluster] is a GPU, a node and a network, from the catalogue or a user's file; every figure of the catalogue has
-// its source beside it. Collectives are the least of α-β curves over the tiers ([Cluster.CollectiveTime];
-// docs/communication.md), ops a roofline ([Device.OpTime]), memory the program's arena and the engine's overhead
-// ([Cluster.MemoryOf]), and a step an event simulation of its schedule over a compute and a communication stream
-// ([Step.Simulate]), with a lower bound in closed form ([Step.Floor]). [Cluster.Predict] puts these together.
+// A [Cluster] is a GPU, a node and a network, from the catalogue or a user's file. Each figure of the catalogue has its
+// source. Collectives take the minimum of α-β curves over the network tiers ([Cluster.CollectiveTime];
+// docs/communication.md). Ops take a roofline ([Device.OpTime]). Memory is the program's arena plus the engine's
+// overhead ([Cluster.MemoryOf]). A step is an event simulation of its schedule on a compute stream and a communication
+// stream ([Step.Simulate]), with a lower bound in closed form ([Step.Floor]). [Cluster.Predict] combines these. Start
+// reading at price.go.
 //
-// It decides nothing: package passes/search asks it, and counts.
+// What this package does not do: it decides nothing. Package passes/search calls it and compares plans.
 package costmodel

@@ -7,109 +7,113 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Engine is a runtime as the model sees it: what truly differs between runtimes on the same hardware. Every
-// constant is one for all models, plans and GPUs. Those marked "fitted" come out of the fit over published runs that
-// docs/validation.md reports, of groups of rows that are no part of the held-out sources; the others are what the
-// engine's source or paper says.
+// Engine is the runtime of a trainer as the model sees it: what differs between runtimes on the same hardware. Each
+// constant is the same for all models, plans and GPUs. Constants marked "fitted" come from the fit over published runs
+// that docs/validation.md reports, without the held-out sources. The others come from the engine's source code or
+// paper.
 type Engine struct {
 	Name string
 	Doc  string
-	Like string // engine whose measured runs stand for it, as it has that engine's constants; "": its own do
+	// engine whose measured runs also stand for this one, because it has that engine's constants; "": its own
+	Like string
 
 	// Kernels.
-	Own         bool    // ops are those of planc's programs; else those of block.go's transformer
-	Matrix      float64 // of the rate that the GPU sustains: what a layer's matmuls reach
-	Vendor      bool    // fused attention is the GPU vendor's; else FlashAttention-2
-	Attention   float64 // of its published rate
-	Memory      float64 // of the memory rate of streaming kernels
-	Elementwise float64 // traffic of element-wise ops, over that of well fused kernels
-	FloatLogits bool    // logits are widened and the loss computed op by op
-	Unfused     bool    // attention scores go through memory
-	// gradients of weights are added to their sums by kernels of their own, after each micro-batch; else by the matmul
+	Own         bool    // ops are those of planc's programs; otherwise those of the transformer of block.go
+	Matrix      float64 // fraction of the GPU's sustained rate that a layer's matmuls reach
+	Vendor      bool    // fused attention is the GPU vendor's, instead of FlashAttention-2
+	Attention   float64 // fraction of the published rate of fused attention
+	Memory      float64 // fraction of the memory bandwidth of streaming kernels
+	Elementwise float64 // traffic of element-wise ops, relative to well fused kernels
+	FloatLogits bool    // logits are converted to f32 and the loss is computed op by op
+	Unfused     bool    // attention scores are written to memory
+	// separate kernels add weight gradients to the accumulated ones after each micro-batch; otherwise the GEMM does
 	SeparateSums bool
-	// selective recomputation keeps every other matmul's output and makes the rest again; else scores alone
+	// selective recomputation saves every second matmul's output and recomputes the rest; otherwise it recomputes only
+	// scores
 	Outputs bool
-	Launch  Seconds // a kernel's start and drain, on the device
-	Host    Seconds // the host's time for a kernel: a pass takes no less than its kernels' sum
-	// of Host, for a kernel that a library issues in a loop of its own and not an op of PyTorch's, as each expert's
-	// products and casts (Transformer Engine's GroupedLinear)
+	Launch  Seconds // device time to start and drain a kernel
+	Host    Seconds // host time per kernel: a pass is not shorter than the sum over its kernels
+	// fraction of Host for kernels that a library launches in a loop of its own instead of as PyTorch ops, such as each
+	// expert's GEMMs and casts (Transformer Engine's GroupedLinear)
 	Looped float64
-	Pass   Seconds // the host's for a micro-batch: schedule, data, loss
-	Step   Seconds // a step's own time: learning rate, logging, loss scale
-	// each expert's products are kernels of their own, and so are casts to 8 bits with a scale a block; else one does
-	// all
+	Pass   Seconds // host time per micro-batch: schedule, data, loss
+	Step   Seconds // time per step: learning rate, logging, loss scale
+	// each expert has GEMM kernels of its own, and casts to FP8 with a scale per block too; otherwise one kernel covers
+	// all experts
 	PerExpert    bool
-	OpByOp       bool // the router's choice and rotary positions are PyTorch's ops one by one; else fused kernels
-	FusedExperts bool // an expert's activation and casts are parts of its products' kernels
-	// columns of the classifier's products on a rank of tp are priced as a multiple of this; memory, the embedding and
-	// traffic of gradients are of the vocabulary as it is; 0: no column is added
+	OpByOp       bool // the router's choice and rotary positions run op by op in PyTorch; otherwise as fused kernels
+	FusedExperts bool // an expert's activation and casts are fused into its GEMM kernels
+	// the classifier's GEMM columns per tp rank are priced as a multiple of this number. Memory, the embedding and
+	// gradient traffic use the vocabulary as it is; 0: no padding
 	PadVocab        int
-	SplitsExperts   bool // backward passes of layers with experts may be two
-	RecomputesUp    bool // of latent attention what widens the narrow streams is recomputed
-	Even            bool // layers are split evenly over chunks, unless the job gives stage_layers
-	RecomputesNorms bool // norms are recomputed, and their inputs alone are saved
+	SplitsExperts   bool // the backward pass of layers with experts may be split in two
+	RecomputesUp    bool // MLA's up-projections are recomputed
+	Even            bool // layers must be split evenly over chunks, unless the job gives stage_layers
+	RecomputesNorms bool // norms are recomputed, and only their inputs are saved
 
-	// FP8 operands have a scale for each tile along their depth, which costs what [MXFP8] does; else one a tensor
+	// FP8 operands have a scale per tile along their depth, which costs as much as [MXFP8]; otherwise one scale per
+	// tensor
 	TileScaled bool
 
-	// the MLP's and experts' activation is recomputed, and its inputs are saved as 8-bit operands are
+	// the activation of the MLP and of experts is recomputed, and its inputs are saved in FP8 if operands are
 	RecomputesActivation bool
-	Graphed              Graphed // what the host issues at once, as CUDA graphs: up to this
+	Graphed              Graphed // kernels that the host launches together as CUDA graphs, up to this level
 
 	// Communication.
-	Overlap  [2]bool // data-parallel traffic runs beside compute: with ZeRO 0, and above
-	Ahead    bool    // parameters are gathered beside the next step's first forward pass
-	HiddenTP float64 // part of tensor-parallel collectives that runs beside matmuls, on sm_90 and later
-	// part of what moves tokens to experts and back that may overlap another micro-batch's compute; the function's own
-	// time bounds it
+	Overlap  [2]bool // data-parallel traffic overlaps compute: with ZeRO 0, and with higher stages
+	Ahead    bool    // parameters are gathered during the next step's first forward pass
+	HiddenTP float64 // fraction of tensor-parallel collectives that overlaps matmuls, on sm_90 and later
+	// fraction of the transfers to experts and back that can overlap another micro-batch's compute, at most the
+	// function's own time
 	HiddenEP                 float64
-	SlowsEP                  float64 // by how much compute is slower meanwhile
-	Blocking                 bool    // sends to other stages are waited for
-	OverlapsInterleavedSends bool    // but for those of an interleaved schedule, which go beside the next pass
-	Scattered                bool    // and are split over tensor parallel ranks
-	// tokens go to experts, and gradients to what made them, as 8-bit operands where matmuls are in 8 bits; back in 16
+	SlowsEP                  float64 // slowdown of compute meanwhile, a fraction
+	Blocking                 bool    // a stage waits for its sends to other stages
+	OverlapsInterleavedSends bool    // except for those of an interleaved schedule, which overlap the next pass
+	Scattered                bool    // sends are split over tensor-parallel ranks
+	// if matmuls are in FP8, tokens are sent to experts, and gradients back to their sources, in FP8; the other
+	// direction is in 16 bits
 	NarrowSent bool
-	// tokens go once to each rank and node that has some of their experts, else once for each expert
+	// a token is sent once to each rank and node that has any of its experts; otherwise once per expert
 	Once bool
-	// by how much compute is slower while data-parallel traffic runs beside it, which takes multiprocessors and memory
+	// slowdown of compute, a fraction, while data-parallel traffic overlaps it and takes multiprocessors and memory
 	// bandwidth
 	Interfere float64
-	Sharded   Contention // of what ZeRO 2 and 3 move with each pass; Slows 0: Interfere
+	Sharded   Contention // cost of the traffic of ZeRO 2 and 3 during each pass; Slows 0: Interfere
 
-	// Memory. Fitted to what tools showed of whole devices, where the row does not say otherwise.
-	Context    Bytes   // context and libraries of a rank
-	Group      Bytes   // buffers of a communicator: one of each axis that has several ranks
-	Slack      float64 // allocator: what is reserved and not in use, a part of activations and temporaries
-	ShardGrads float64 // f32 gradients of a rank's shard at the update, a part of the optimizer's bytes
-	SumsWide   bool    // gradients of bf16 are summed in f32 beside the 16-bit ones
-	// 16-bit gradients that are not sharded are summed in f32, in their place (FSDP2's unsharded_accumulated_grad;
-	// DDP's are of f32 weights)
+	// Memory. Fitted to the memory that tools reported for whole devices, unless the field says otherwise.
+	Context    Bytes   // CUDA context and libraries of a rank
+	Group      Bytes   // buffers of a communicator, one for each axis with several ranks
+	Slack      float64 // reserved but unused memory of the allocator, a fraction of activations and temporaries
+	ShardGrads float64 // f32 gradients of a rank's shard during the update, a fraction of the optimizer's bytes
+	SumsWide   bool    // gradients of bf16 are accumulated in f32, in addition to the 16-bit ones
+	// 16-bit gradients that are not sharded are accumulated in f32 instead (FSDP2's unsharded_accumulated_grad; DDP has
+	// f32 weights)
 	WholeWide bool
-	Copies    int          // of parameters and their gradients with a pipeline; 0 is 1
+	Copies    int          // copies of parameters and their gradients with a pipeline; 0 means 1
 	Bytes16   ir.Precision // types of state with 16-bit compute; its Compute and Params follow the job's
 }
 
-// Graphed is which kernels take no time of the host, since graphs hold them.
+// Graphed is the set of kernels that CUDA graphs contain, which need no host time.
 type Graphed uint8
 
-// What graphs hold.
+// Levels of CUDA graphs.
 const (
 	NotGraphed    Graphed = iota
 	GraphedRouter         // the router and the choice
-	GraphedDense          // that, attention and norms: all but the experts
+	GraphedDense          // also attention and norms: everything except the experts
 	GraphedStep           // everything
 )
 
-// PlancEngine is planc's own: on a CPU what its kernels were measured at. On GPUs its constants are those of the best
-// comparable engine, Megatron's, and nothing was measured on planc's own kernels.
+// PlancEngine is planc's own runtime. On a CPU its constants are measured on its kernels. On GPUs it has the constants
+// of the most comparable engine, Megatron, because planc's own kernels are not measured.
 var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Like: "megatron", Own: true, Matrix: 1,
 	Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1,
 	Launch: 3e-6, Step: 200e-6, Overlap: [2]bool{true, true}, Interfere: 0.107,
 	Sharded: Contention{fsdpSlows, studiedGain}}
 
-// Engines are those that can be priced, planc's first. PadVocab is Megatron-LM's --make-vocab-size-divisible-by, as
-// nobody sets it. Matrix, Attention, Elementwise, Host, Pass, Step and Interfere are fitted (tools/validate,
-// 2026-11-22).
+// Engines are the engines that can be priced, planc's first. PadVocab is the default of Megatron-LM's
+// --make-vocab-size-divisible-by. Matrix, Attention, Elementwise, Host, Pass, Step and Interfere are fitted
+// (tools/validate, 2026-11-22).
 var Engines = []*Engine{
 	PlancEngine,
 	megatron,
@@ -127,17 +131,18 @@ var Engines = []*Engine{
 	haiEngine,
 }
 
-// megatron has a row of its own, since others have its constants. It is what its users mean by 3D parallelism: ZeRO up
-// to 1.
+// megatron is a variable of its own, because other engines copy its constants. It stands for 3D parallelism as its
+// users run it, with ZeRO 0 or 1.
 var megatron = &Engine{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo",
 	Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, FloatLogits: true, PadVocab: 128,
 	Even: true, Launch: 2e-6, Host: 76.8e-6, Looped: 0.496, Pass: 1.57e-3, Step: 5.1e-3,
-	Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, OverlapsInterleavedSends: true, Scattered: true,
-	Once: true, PerExpert: true, Interfere: 0.107, Sharded: Contention{Gain: megatronGain},
+	Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, OverlapsInterleavedSends: true,
+	Scattered: true,
+	Once:      true, PerExpert: true, Interfere: 0.107, Sharded: Contention{Gain: megatronGain},
 	Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32)}
 
-// megatronFSDP is Megatron-LM with --use-megatron-fsdp, by Megatron's constants: its kernels are the same, and none of
-// its runs is a measured row. Parameters are gathered as they are needed, so that nothing is left for the next step's
+// megatronFSDP returns Megatron-LM with --use-megatron-fsdp, with Megatron's constants: it has the same kernels, and
+// none of its runs is a measured row. It gathers parameters before each use, so no gathers remain for the next step's
 // first pass.
 func megatronFSDP() *Engine {
 	e := *megatron
@@ -146,13 +151,14 @@ func megatronFSDP() *Engine {
 	return &e
 }
 
-// mixed is 16-bit weights with f32 master copy and moments; F16 stands for the compute type. On the network gradients
-// have 16 bits: Megatron's fp16 runs reduce what backward made, and its recipes for bf16 set grad-reduce-in-bf16.
+// mixed returns 16-bit weights with an f32 master copy and f32 moments; F16 stands for the compute type. Gradients are
+// reduced in 16 bits: Megatron's fp16 runs reduce the gradients that backward computed, and its recipes for bf16 set
+// grad-reduce-in-bf16.
 func mixed(grads ir.Elem) ir.Precision {
 	return ir.Precision{Grads: grads, Reduce: ir.F16, Master: ir.F32, Moments: ir.F32}
 }
 
-// EngineOf is an engine by its name, nil if there is none.
+// EngineOf returns an engine by its name, nil if there is none.
 func EngineOf(name string) *Engine {
 	for _, e := range Engines {
 		if e.Name == name {
@@ -162,14 +168,14 @@ func EngineOf(name string) *Engine {
 	return nil
 }
 
-// State is a precision as the engine keeps it: with 16-bit weights its own types, whatever the preset says. Sums of
-// gradients in f32 go with bf16 alone (Megatron-LM's arguments.py: --bf16 sets accumulate_allreduce_grads_in_fp32).
+// State returns a precision as the engine applies it: with 16-bit weights its own types, whatever the preset says. Only
+// bf16 accumulates gradients in f32 (Megatron-LM's arguments.py: --bf16 sets accumulate_allreduce_grads_in_fp32).
 func (e *Engine) State(p ir.Precision) ir.Precision {
 	p.FP8 = p.FP8 && e.Own
 	if e.Own || !p.Params.Narrow() {
 		return p
 	}
-	q := e.Bytes16 // its products in 8 bits are its layers', not the program's
+	q := e.Bytes16 // its FP8 matmuls belong to its layers instead of the program
 	q.Compute, q.Params = p.Compute, p.Params
 	if q.Grads.Narrow() || p.Params == ir.F16 {
 		q.Grads = p.Params
@@ -180,7 +186,8 @@ func (e *Engine) State(p ir.Precision) ir.Precision {
 	return q
 }
 
-// Sums are the bytes of an element of the weights' gradients as micro-batches are summed, under State's precision.
+// Sums returns the bytes per element in which weight gradients are accumulated over micro-batches, under State's
+// precision.
 func (e *Engine) Sums(state ir.Precision) int {
 	if e.SumsWide && state.Grads == ir.BF16 {
 		return ir.F32.Size()
@@ -188,8 +195,8 @@ func (e *Engine) Sums(state ir.Precision) int {
 	return state.Grads.Size()
 }
 
-// ExposedTP is the part of tensor parallel collectives that compute waits for. They run beside matmuls, in chunks, on
-// GPUs of sm_90 and later alone.
+// ExposedTP returns the fraction of tensor-parallel collectives that compute waits for. They overlap matmuls, in
+// chunks, only on sm_90 and later.
 func (e *Engine) ExposedTP(c *Cluster) float64 {
 	if c.IsCPU() || c.GPU.Arch < "sm_90" && !strings.HasPrefix(c.GPU.Arch, "sm_1") {
 		return 1
@@ -197,14 +204,14 @@ func (e *Engine) ExposedTP(c *Cluster) float64 {
 	return 1 - e.HiddenTP
 }
 
-// Waits tells whether a pass of a plan ends when what it sends to the next stage has gone. Megatron-LM sends beside the
-// next pass where the schedule is interleaved (commit f9283c5a of May 2023; the default since 4eeff55d of that
-// October).
+// Waits reports whether a pass of a plan ends only when its sends to the next stage are complete. With an interleaved
+// schedule, Megatron-LM's sends overlap the next pass (commit f9283c5a of May 2023; the default since 4eeff55d of
+// October 2023).
 func (e *Engine) Waits(p *ir.Plan) bool {
 	return e.Blocking && !(e.OverlapsInterleavedSends && p.VPP > 1)
 }
 
-// Holds is what a rank needs under the engine, of what its plan's arena would need.
+// Holds returns the memory that a rank needs under the engine, from what its plan's arena would need.
 func (e *Engine) Holds(m Memory, p *ir.Plan) Memory {
 	if e.Own {
 		return m
@@ -223,13 +230,13 @@ func (e *Engine) Holds(m Memory, p *ir.Plan) Memory {
 	return m
 }
 
-// holdsState is Holds of parameters, gradients and optimizer alone.
+// holdsState is Holds for parameters, gradients and optimizer only.
 func (e *Engine) holdsState(m Memory, p *ir.Plan) Memory {
 	if e.Own {
 		return m
 	}
 	if e.SumsWide && p.Precision.Grads == ir.BF16 {
-		m.Grads += 2 * m.Grads // four bytes beside two
+		m.Grads += 2 * m.Grads // four bytes in addition to two
 	}
 	if e.WholeWide && p.Zero < 2 && p.Precision.Grads.Narrow() {
 		m.Grads *= 2
@@ -244,15 +251,16 @@ func (e *Engine) holdsState(m Memory, p *ir.Plan) Memory {
 // BytesPerParam returns the bytes that a rank which shards nothing keeps of a parameter, rounded: weights, gradients,
 // master copy and the optimizer's moments, as Holds counts them.
 func (e *Engine) BytesPerParam(p *ir.Plan, r ir.Recipe) int {
-	const params = 1 << 10 // so that a part of a byte counts
+	const params = 1 << 10 // so that fractions of a byte count
 	prec := p.Precision
 	m := e.holdsState(Memory{Params: int64(params * prec.Params.Size()), Grads: int64(params * prec.Grads.Size()),
 		Optimizer: int64(params * (prec.MasterSize() + r.Moments()*prec.Moments.Size()))}, p)
 	return int((m.Params + m.Grads + m.Optimizer + params/2) / params)
 }
 
-// InFlight is how many passes of a stage's chunks keep activations at a time, at most, of so many that planc's own
-// buffers would hold: other runtimes free what they have used, so that chunks of a stage share.
+// InFlight returns how many passes of each of a stage's chunks have saved activations at most, given the numbers that
+// planc's own buffers would hold. Other runtimes free activations after use, so that the chunks of a stage share
+// memory.
 func (e *Engine) InFlight(plan *ir.Plan, stage int, buffers []int) []int {
 	if e.Own || plan.VPP == 1 || plan.Schedule != "interleaved" {
 		return buffers

@@ -2,19 +2,21 @@ package costmodel
 
 import "github.com/planc-dev/planc/ir"
 
-// haiEngine is DeepSeek's HAI-LLM as the "DeepSeek-V3 Technical Report" (arXiv 2412.19437) and the libraries that came
-// of it describe it. Nothing of it is fitted. What the report does not say is as Megatron's: what attention reaches, a
-// micro-batch's and a step's own time, context and communicators.
+// haiEngine is DeepSeek's HAI-LLM, as described by the "DeepSeek-V3 Technical Report" (arXiv 2412.19437) and the
+// libraries released with it. Nothing is fitted. What the report does not mention is copied from Megatron: the rate of
+// attention, the time per micro-batch and step, context and communicators. By sections of the report:
 //
-//	3.2.1  DualPipe: forward and backward passes of two micro-batches overlap, so that all-to-alls and sends are hidden; its bubble,
-//	       (pp/2-1)(F&B + B - 3W), is that of zb-h1, (pp-1)(F + B - 2W), within a tenth at B = 2W = 2F; a rank holds two
-//	       stages' parameters. Of 120 micro-batches on 16 ranks 97 to 104 forward passes are paired with a backward pass
-//	       (DualPipe's dualpipe.py, steps 4 and 5), which is pairedHAI in the mean
-//	3.2.2  20 of 132 multiprocessors move tokens, which go to 4 nodes at most: by InfiniBand once to each node, there by NVLink
+//	3.2.1  DualPipe: forward and backward passes of two micro-batches overlap, which hides all-to-alls and sends. Its
+//	       bubble, (pp/2-1)(F&B + B - 3W), is within a tenth of that of zb-h1, (pp-1)(F + B - 2W), if B = 2W = 2F. A rank
+//	       holds the parameters of two stages. With 120 micro-batches on 16 ranks, 97 to 104 forward passes are paired
+//	       with a backward pass (DualPipe's dualpipe.py, steps 4 and 5), on average pairedHAI
+//	3.2.2  20 of 132 multiprocessors transfer tokens, which go to at most 4 nodes: once to each node over InfiniBand, and
+//	       from there over NVLink
 //	3.2.3  norms, MLA's up-projections and SwiGLU are recomputed; no tensor parallelism
-//	3.3.2  matmuls in FP8 with a scale for each 128 elements (DeepGEMM: all experts' in one kernel), moments in BF16, gradients and the master copy in FP32
-//	3.3.3  activations are saved, and tokens dispatched, in FP8; combined in BF16
-var haiEngine = &Engine{Name: "hai-llm", Doc: "DeepSeek's HAI-LLM, as the report on DeepSeek-V3 has it",
+//	3.3.2  matmuls in FP8 with a scale per 128 elements (DeepGEMM: one kernel for all experts), moments in BF16, gradients
+//	       and the master copy in FP32
+//	3.3.3  activations are saved and tokens are dispatched in FP8; they are combined in BF16
+var haiEngine = &Engine{Name: "hai-llm", Doc: "DeepSeek's HAI-LLM, as the DeepSeek-V3 report describes it",
 	Like:   "megatron",
 	Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, Launch: 2e-6, Host: 76.8e-6, Looped: 0.496,
 	Pass: 1.57e-3, Step: 5.1e-3,
@@ -24,5 +26,5 @@ var haiEngine = &Engine{Name: "hai-llm", Doc: "DeepSeek's HAI-LLM, as the report
 	Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Copies: 2,
 	Bytes16: ir.Precision{Grads: ir.F32, Reduce: ir.F16, Master: ir.F32, Moments: ir.BF16}}
 
-// pairedHAI is the part of forward and backward passes that overlap one of another micro-batch.
+// pairedHAI is the fraction of forward and backward passes that overlap one of another micro-batch.
 const pairedHAI = 100.5 / 120

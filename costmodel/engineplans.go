@@ -8,25 +8,25 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Shape is what rules of engines look at beside the plan.
+// Shape holds what the rules of engines need to know in addition to the plan.
 type Shape struct {
 	Layers  int
 	KVHeads int  // 0: the model has no attention
 	Given   bool // the job gives stage_layers
 }
 
-// PlanRule is a rule that the plans of an engine keep: of other plans the engine can run none.
+// PlanRule is a rule for the plans that an engine can run.
 type PlanRule struct {
 	Engine  string
 	Key     string // of the plan
 	When    string // the rule in words
-	Instead string // what a job that breaks it can set
-	Source  string // where the engine says so
+	Instead string // what to set in a job that breaks it
+	Source  string // where the engine documents it
 	OK      func(p *ir.Plan, m *Shape) bool
-	Value   func(p *ir.Plan, m *Shape) string // says more than the key's value; nil: that is enough
+	Value   func(p *ir.Plan, m *Shape) string // describes the value in more detail; nil: the key's value is enough
 }
 
-// Why says what is wrong with a plan that breaks the rule: its value, what the engine runs, what to set instead.
+// Why explains why a plan breaks the rule: its value, what the engine runs, and what to set instead.
 func (r *PlanRule) Why(p *ir.Plan, m *Shape, value string) string {
 	if r.Value != nil {
 		value = r.Value(p, m)
@@ -34,14 +34,14 @@ func (r *PlanRule) Why(p *ir.Plan, m *Shape, value string) string {
 	return fmt.Sprintf("%s %s: %s (%s)", r.Key, value, r.When, r.Instead)
 }
 
-// PlanRules are those of all engines but planc's own, which runs every legal plan. Published runs are priced whether
-// they keep them or not: patched versions of these engines ran some of them.
+// PlanRules are the rules of all engines except planc's own, which runs every legal plan. Published runs are priced
+// even if they break the rules, because some used patched versions of the engines.
 var PlanRules = slices.Concat(megatronRules, megatronFSDPRules, deepspeedRules, fsdpRules, haiRules)
 
-// PlanRules are the rules of the engine; none for planc's own.
+// PlanRules returns the rules of the engine; planc's own has none.
 func (e *Engine) PlanRules() []*PlanRule { return rulesOf[e.Name] }
 
-// rulesOf are the rules by the name of their engine.
+// rulesOf maps the names of engines to their rules.
 var rulesOf = func() map[string][]*PlanRule {
 	out := map[string][]*PlanRule{}
 	for i := range PlanRules {
@@ -84,17 +84,19 @@ var megatronFSDPRules = []PlanRule{
 }
 
 var deepspeedRules = []PlanRule{
-	{"deepspeed", "zero", "engine deepspeed runs a pipeline with zero 0 and 1 alone", "pp 1 allows zero 2 and 3",
+	{"deepspeed", "zero", "engine deepspeed runs a pipeline only with zero 0 and 1",
+		"pp 1 allows zero 2 and 3",
 		"DeepSpeed, runtime/pipe/engine.py: ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism",
 		pipelinedZero, nil},
-	{"deepspeed", "zero_group", "engine deepspeed shares state in groups smaller than dp with zero 3 alone, as MiCS",
+	{"deepspeed", "zero_group", "engine deepspeed shards state over groups smaller than dp only with zero 3, " +
+		"as MiCS",
 		"zero 3, or no zero_group",
 		"DeepSpeed, runtime/zero/config.py: mics_shard_size", func(p *ir.Plan, _ *Shape) bool {
 			return p.Zero == 0 || p.Zero == 3 || p.ZeroGroup >= p.Replicas()
 		}, nil},
 	schedulesOf("deepspeed", "DeepSpeed, runtime/pipe/schedule.py: TrainSchedule", "1f1b"),
 	contextsOf("deepspeed", "DeepSpeed, sequence/layer.py: DistributedAttention (Ulysses)", "heads"),
-	{"deepspeed", "cp", "engine deepspeed runs cp above 1 with tp 1 and pp 1 alone", "cp 1, or tp 1 and pp 1",
+	{"deepspeed", "cp", "engine deepspeed runs cp above 1 only with tp 1 and pp 1", "cp 1, or tp 1 and pp 1",
 		"Megatron-DeepSpeed, core/parallel_state.py: sequence parallel does not work with tensor parallel or " +
 			"pipeline parallel", func(p *ir.Plan, _ *Shape) bool {
 			return p.CP == 1 || p.TP*p.PP == 1
@@ -133,7 +135,7 @@ var haiRules = []PlanRule{
 	schedulesOf("hai-llm", "DeepSeek-V3 Technical Report, 3.2.1: DualPipe, whose bubble is that of zb-h1", "zb-h1"),
 }
 
-// unevenChunks says how many chunks the layers do not divide into.
+// unevenChunks returns the number of chunks by which the layers are not divisible.
 func unevenChunks(p *ir.Plan, m *Shape) string {
 	pp := fmt.Sprint(p.PP)
 	if p.VPP > 1 {
@@ -142,15 +144,15 @@ func unevenChunks(p *ir.Plan, m *Shape) string {
 	return fmt.Sprintf("%s: %d layers do not divide into %d chunks", pp, m.Layers, p.PP*p.VPP)
 }
 
-// mostZero holds of plans that shard up to a stage of ZeRO.
+// mostZero returns a condition that holds for plans up to a stage of ZeRO.
 func mostZero(most int) func(*ir.Plan, *Shape) bool {
 	return func(p *ir.Plan, _ *Shape) bool { return p.Zero <= most }
 }
 
-// pipelinedZero holds of plans that shard no more than the optimizer's state in a pipeline.
+// pipelinedZero reports whether a plan with a pipeline shards at most the optimizer state.
 func pipelinedZero(p *ir.Plan, _ *Shape) bool { return p.PP == 1 || p.Zero <= 1 }
 
-// schedulesOf is the rule of an engine that runs these schedules of pipelines.
+// schedulesOf returns the rule of an engine that supports only these pipeline schedules.
 func schedulesOf(engine, source string, names ...string) PlanRule {
 	list := joined(names)
 	return PlanRule{engine, "schedule", fmt.Sprintf("engine %s runs pipelines as %s", engine, list),
@@ -158,21 +160,21 @@ func schedulesOf(engine, source string, names ...string) PlanRule {
 		func(p *ir.Plan, _ *Shape) bool { return p.Schedule == "none" || slices.Contains(names, p.Schedule) }, nil}
 }
 
-// contextsOf is the rule of an engine that has these kinds of context parallelism.
+// contextsOf returns the rule of an engine that supports only these kinds of context parallelism.
 func contextsOf(engine, source string, names ...string) PlanRule {
 	return PlanRule{engine, "cp_kind", fmt.Sprintf("engine %s has cp_kind %s", engine, joined(names)),
 		"engine megatron has gather, heads and ring", source,
 		func(p *ir.Plan, _ *Shape) bool { return p.CP == 1 || slices.Contains(names, p.CPKind) }, nil}
 }
 
-// ordersOf is the rule of an engine that lays out ranks in these orders.
+// ordersOf returns the rule of an engine that supports only these orders of ranks.
 func ordersOf(engine, source string, orders ...string) PlanRule {
 	return PlanRule{engine, "axis_order", fmt.Sprintf("engine %s lays out ranks as %s", engine, joined(orders)),
 		"one of these, or engine planc", source,
 		func(p *ir.Plan, _ *Shape) bool { return slices.Contains(orders, p.AxisOrder) }, nil}
 }
 
-// selectiveWhole is the rule of an engine that recomputes attention of all blocks or of none.
+// selectiveWhole returns the rule of an engine that recomputes attention in all blocks or in none.
 func selectiveWhole(engine, source string) PlanRule {
 	return PlanRule{engine, "recompute_layers", fmt.Sprintf("engine %s recomputes selectively in all blocks", engine),
 		"recompute full takes a number of blocks", source,
@@ -181,7 +183,7 @@ func selectiveWhole(engine, source string) PlanRule {
 		}, nil}
 }
 
-// joined is a list as a sentence has it: "1f1b", "1f1b and interleaved".
+// joined returns a list in words: "1f1b", "1f1b and interleaved".
 func joined(names []string) string {
 	last := len(names) - 1
 	if last == 0 {

@@ -7,33 +7,33 @@ import (
 	"strings"
 )
 
-// Like says which measured runs are like a prediction. An empty field stands for any.
+// Like identifies a group of similar measured runs. An empty field matches any run.
 type Like struct {
 	Engine, Generation string
 	Pipelined, Nodes   string // "yes" or "no"; "one" or "several"
 }
 
-// ErrorBar is what predictions of like runs were off by: nine in ten by no more than Error, a fraction.
+// ErrorBar is the error of predictions for similar runs: nine in ten are within Error, a fraction.
 type ErrorBar struct {
 	Like
 	Rows   int
 	Error  float64
-	Short  bool   // the step is shorter than that of any row, which so say nothing of it
-	Type   string // what matmuls compute in, if too few rows do; else ""
-	Traits Ranges // of the rows' hardware
-	Beyond Beyond // where the hardware is unlike that of any row; else its Trait is ""
+	Short  bool   // the step is shorter than that of any row, so the rows do not apply
+	Type   string // type of the matmuls, if too few rows have it; else ""
+	Traits Ranges // ranges of the rows' hardware
+	Beyond Beyond // the trait in which the hardware is outside all rows; its Trait is "" if there is none
 }
 
-// Errors where no like run was measured, assumed.
+// Errors if no similar run was measured; assumed.
 const (
 	gpuError = 0.30
 	cpuError = 0.50
 )
 
-// withExperts marks the engine of runs of models with experts, which are unlike others.
+// withExperts marks the engine of runs of models with experts, which differ from other runs.
 const withExperts = " with experts"
 
-// LikeOf are the likes of a run, the most alike first.
+// LikeOf returns the groups that a run belongs to, the most similar first.
 func LikeOf(engine string, c *Cluster, pp int, experts bool) []Like {
 	if experts {
 		engine += withExperts
@@ -52,10 +52,11 @@ func LikeOf(engine string, c *Cluster, pp int, experts bool) []Like {
 	return []Like{l, {engine, g.Arch, "", ""}, {engine, "", "", ""}, {}}
 }
 
-// ErrorBarOf is the error bar of a predicted step with so many pipeline stages, whose matmuls compute in gemm: that of the
-// most alike rows whose hardware is like the cluster's. Rows of 0 is an assumption, as it is of a step that is shorter
-// than that of any row, computes in what too few did, or runs on hardware unlike that of any like row. An engine of
-// which no run was measured, as planc's own on GPUs, has the bar of the one whose constants it has.
+// ErrorBarOf returns the error bar of a predicted step with pp pipeline stages and matmuls in type gemm: that of the
+// most similar rows whose hardware is similar to the cluster's. Rows is 0 if the error is assumed. It is also assumed
+// if the step is shorter than that of any row, if too few rows have the type, or if the hardware is outside the range
+// of all rows. An engine without measured runs, such as planc's own on GPUs, has the error bar of the engine whose
+// constants it has.
 func ErrorBarOf(e *Engine, c *Cluster, gemm string, pp int, experts bool, step Seconds) ErrorBar {
 	switch {
 	case c.IsCPU():
@@ -68,9 +69,10 @@ func ErrorBarOf(e *Engine, c *Cluster, gemm string, pp int, experts bool, step S
 	return barOf(LikeOf(cmp.Or(e.Like, e.Name), c, pp, experts), TraitsOf(c))
 }
 
-// barOf is the first bar of these likes whose rows' hardware is like this, or one passed over before that is wider:
-// hardware that is less alike has no narrower bar for it. Rows of any engine stand for one that has none, and for no
-// other: that some of theirs are on such hardware says little of the engine.
+// barOf returns the first error bar among likes whose rows' hardware covers traits. If a more similar bar was passed
+// over because of its hardware and is wider, it returns that one: less similar rows must not make the bar narrower. The
+// rows of any engine apply only to an engine without rows; that some engine ran on such hardware says little about
+// another one.
 func barOf(likes []Like, traits Traits) ErrorBar {
 	out, passed := ErrorBar{Error: gpuError}, ErrorBar{}
 	for _, like := range likes {
@@ -91,7 +93,7 @@ func barOf(likes []Like, traits Traits) ErrorBar {
 	return out
 }
 
-// String says which rows the bar is from: "megatron, sm_80, pipelined, several nodes".
+// String describes the rows of the bar: "megatron, sm_80, pipelined, several nodes".
 func (b ErrorBar) String() string {
 	if b.Type != "" {
 		return fmt.Sprintf("assumed; no measured run computes in %s", b.Type)

@@ -2,27 +2,27 @@ package costmodel
 
 import "fmt"
 
-// Traits are what hardware is told apart by beside its generation, in the order of [TraitNames]: bytes a second, of the
-// device's peak FLOP/s. 0: there is no such thing.
+// Traits are the properties of hardware that are compared in addition to its generation, in the order of [TraitNames]:
+// bytes per second, or FLOP/s for the device's peak. 0 means that there is no such hardware.
 type Traits [4]float64
 
-// Ranges are the least and the greatest of each of some rows' traits; 0 and 0: no row has it.
+// Ranges are the smallest and largest value of each trait in some rows; 0 and 0: no row has it.
 type Ranges [4][2]float64
 
-// TraitNames are what traits are called where documents name them.
+// TraitNames are the names of traits in documents.
 var TraitNames = [4]string{"flops", "memory_bandwidth", "link", "network"}
 
-// Beyond is a trait that no row has the like of.
+// Beyond is a trait outside the range of all rows.
 type Beyond struct {
 	Trait  string     // of [TraitNames]; "": there is none
 	Engine string     // of the rows; "": any
 	Value  float64    // the cluster's
-	Rows   [2]float64 // the rows'
+	Rows   [2]float64 // the range of the rows
 }
 
-// TraitsOf are a cluster's: its devices' dense peak in 16 bits and their memory's bandwidth; the bandwidth of its
-// links, where a node has several devices; and that of a node's NICs for each device, where there are several nodes.
-// Oversubscription is not in it: of the rows' networks it is not known.
+// TraitsOf returns a cluster's traits: the dense 16-bit peak of its devices and their memory bandwidth; the bandwidth
+// of its links if a node has several devices; and the NIC bandwidth per device if there are several nodes.
+// Oversubscription is not included, because it is unknown for the rows' networks.
 func TraitsOf(c *Cluster) (t Traits) {
 	for _, compute := range []string{"bf16", "fp16"} {
 		if peak, ok := c.GPU.Peak(compute); ok {
@@ -39,8 +39,8 @@ func TraitsOf(c *Cluster) (t Traits) {
 	return t
 }
 
-// perDevice is what the NICs of a node give each of its devices, in bytes a second: of the tiers up to the one that
-// joins all nodes the least.
+// perDevice returns the NIC bandwidth per device in bytes per second: the smallest among the tiers up to the one that
+// connects all nodes.
 func (c *Cluster) perDevice() (least float64) {
 	nics, bandwidth := 1, BytesPerSecond(0)
 	for i := range c.Network {
@@ -56,7 +56,7 @@ func (c *Cluster) perDevice() (least float64) {
 	return least
 }
 
-// Add makes the ranges cover hardware.
+// Add widens the ranges to include hardware.
 func (r *Ranges) Add(t Traits) {
 	for i, v := range t {
 		if v == 0 {
@@ -70,11 +70,11 @@ func (r *Ranges) Add(t Traits) {
 	}
 }
 
-// alike is the factor by which a trait may lie outside of the rows' range: makers and readers of one piece of hardware
-// state its figures so differently.
+// alike is the factor by which a trait may lie outside of the rows' range, because figures for the same hardware differ
+// between sources by about that much.
 const alike = 1.25
 
-// beyond is the trait of hardware that is furthest from what any row has, where one is.
+// beyond returns the trait that is farthest outside of the ranges, if there is one.
 func (r *Ranges) beyond(t Traits) (out Beyond) {
 	furthest := alike
 	for i, v := range t {
@@ -88,14 +88,14 @@ func (r *Ranges) beyond(t Traits) (out Beyond) {
 	return out
 }
 
-// traitWords are a trait as sentences say it, with its unit.
+// traitWords describe a trait with its unit in sentences.
 var traitWords = [4]struct{ of, unit string }{
 	{"a device's peak in 16 bits is", "TFLOP/s"}, {"a device's memory has", "GB/s"},
 	{"a link inside a node has", "GB/s"},
 	{"a device's share of the NICs is", "GB/s"},
 }
 
-// String says what no row has the like of: "a link inside a node has 6 GB/s, in measured runs of megatron 150 to 900".
+// String describes the trait: "a link inside a node has 6 GB/s, in measured runs of megatron 150 to 900".
 func (b Beyond) String() string {
 	i := 0
 	for TraitNames[i] != b.Trait {
@@ -120,7 +120,7 @@ func (b Beyond) String() string {
 	}
 }
 
-// traitFigure is a figure with as many digits as tell it from others.
+// traitFigure formats a figure with at least four significant digits.
 func traitFigure(v float64) string {
 	if v >= 1000 {
 		return fmt.Sprintf("%.0f", v)

@@ -1,19 +1,19 @@
 package costmodel
 
-// Floor is what a lower bound of a pipelined step is made of.
+// Floor holds the inputs of a lower bound of a pipelined step.
 type Floor struct {
 	Micro             int
-	Forward, Backward []Seconds // of each chunk's pass over a micro-batch, in the model's order, at least
-	Weights           []Seconds // of a split backward's second part; nil if it is not split
+	Forward, Backward []Seconds // lower bounds of each chunk's pass over a micro-batch, in the model's order
+	Weights           []Seconds // second part of a split backward pass; nil if it is not split
 	Output, Grad      Seconds   // of a message
-	StageOf           []int     // of each chunk
+	StageOf           []int     // the stage of each chunk
 	Stages            int
 }
 
-// Seconds is at most what any schedule takes for the passes. A stage cannot begin before the first micro-batch has come
-// through the stages before it, it does all of its passes one after the other, and after its last backward pass, which
-// is of its first chunk or of one after that, gradients go back through the stages before it. A stage's first chunk is
-// that of its own number. Where backward is split, what a stage does last may be a pass that nobody waits for.
+// Seconds returns a lower bound of the time of the passes under any schedule. A stage cannot start before the first
+// micro-batch has passed the stages before it, and runs all of its passes in sequence. After its last backward pass,
+// which is of its first chunk or a later one, gradients pass the stages before it. A stage's first chunk has the
+// stage's own number. If backward is split, a stage's last pass may be one that no other stage waits for.
 func (f *Floor) Seconds() Seconds {
 	work := make([]Seconds, f.Stages)
 	through := Seconds(0)

@@ -2,18 +2,18 @@ package costmodel
 
 import "github.com/planc-dev/planc/ir"
 
-// Of a product of planc's own in 8 bits, each operand is read for its largest magnitude, and again to be written as it
-// is rounded (cuda/kernels/fp8.cu; runtime/cpu's MatMul8 does it in place): bytes a number on a GPU, and seconds a
-// number on a CPU, whose loop computes in doubles. The latter is what five runs of BenchmarkRoundEight took (11.4 to
-// 11.6 ns) on the machine of cpu.go, November 2026, with other work on it.
+// For an FP8 matmul of planc's own, each operand is read once for its largest magnitude, and a second time to be
+// written in rounded form (cuda/kernels/fp8.cu; runtime/cpu's MatMul8 does it in place). The constants are bytes per
+// number on a GPU, and seconds per number on a CPU, whose loop computes in double precision. The latter is from five
+// runs of BenchmarkRoundEight (11.4 to 11.6 ns) on the machine of cpu.go, in November 2026, with other work running.
 const (
 	eightBytes           = 2 + 2 + 1
-	eightSaved           = 1 // of two bytes a number, which the product itself then does not read
+	eightSaved           = 1 // of two bytes per number, which the matmul itself then does not read
 	eightKernels         = 4
 	cpuEight     Seconds = 11.5e-9
 )
 
-// eight adds what the rounding of a product's operands takes.
+// eight adds the cost of rounding a matmul's operands to FP8.
 func (o *Op) eight(n *ir.Node, m ir.Mesh) {
 	if n.Attr.In == "" {
 		return
@@ -25,7 +25,7 @@ func (o *Op) eight(n *ir.Node, m ir.Mesh) {
 	o.Kernel += eightKernels
 }
 
-// eightTime is how long the passes before a product take.
+// eightTime returns the duration of the passes before an FP8 matmul.
 func (d *Device) eightTime(o *Op) Seconds {
 	if d.cores > 0 {
 		return Seconds(o.FP8) * cpuEight

@@ -5,24 +5,25 @@ import (
 	"strings"
 )
 
-// Generation is what kernels reach on the GPUs of an architecture.
+// Generation holds the efficiencies of kernels on the GPUs of an architecture.
 type Generation struct {
-	Arch       string     // its beginning
-	processors float64    // streaming multiprocessors
-	matrix     float64    // best part of the dense peak that was found for matmuls in 16 bits
-	narrow     float64    // and in 8 bits
-	Sustained  float64    // of the best rate, what matmuls keep hour after hour at the power limit; fitted
-	memory     float64    // part of the memory bandwidth that streaming kernels reach
-	watts      float64    // of the part that this was measured on
-	flash      [2]float64 // part of the dense peak that FlashAttention-2 reaches, forward and backward, heads of 128
-	vendor     [2]float64 // and the vendor's fused attention of that generation
+	Arch       string  // prefix of the architecture's name
+	processors float64 // streaming multiprocessors
+	matrix     float64 // largest measured fraction of the dense peak for 16-bit matmuls
+	narrow     float64 // the same for FP8 matmuls
+	Sustained  float64 // fraction of the best rate that matmuls sustain for hours at the power limit; fitted
+	memory     float64 // fraction of the memory bandwidth that streaming kernels reach
+	watts      float64 // power of the part on which this was measured
+	// fraction of the dense peak that FlashAttention-2 reaches, forward and backward, with heads of 128
+	flash  [2]float64
+	vendor [2]float64 // the same for the vendor's fused attention of that generation
 }
 
 // Generations are the architectures. matrix and narrow: "measured_matmul_mamf" of the shared hardware table (from
 // ml-engineering's compute/accelerator page, read 2026-11): A100 271 of 312, H100 794 of 989 and 1402 of 1979, B200
 // 1745 of 2250 and 3432 of 4500 TFLOP/s. flash: Dao 2023, on A100 0.50-0.73 of the peak, on H100 0.35. vendor: cuDNN
-// and FlashAttention-3 (Shah et al. 2024), causal, sequences of 2-8 k. Figures of other rows are assumed from their
-// neighbours.
+// and FlashAttention-3 (Shah et al. 2024), causal, sequences of 2-8 k. Figures of other rows are assumed from similar
+// ones.
 var Generations = []Generation{
 	{"sm_70", 80, 0.80, 0, 1.10, 0.80, 300, [2]float64{0.30, 0.25}, [2]float64{0.30, 0.25}},
 	{"sm_75", 40, 0.45, 0, 0.878, 0.75, 70, [2]float64{0.25, 0.20}, [2]float64{0.25, 0.20}},
@@ -35,12 +36,12 @@ var Generations = []Generation{
 	{"sm_", 100, 0.78, 0.70, 0.95, 0.80, 0, [2]float64{0.45, 0.40}, [2]float64{0.45, 0.40}},
 }
 
-// MXFP8 is what matmuls compute in where 8-bit operands have a scale for each 32 elements of their depth ("OCP
-// Microscaling Formats", 2023); "fp8" is one scale a tensor.
+// MXFP8 is the compute type of matmuls whose FP8 operands have a scale per 32 elements of their depth ("OCP
+// Microscaling Formats", 2023); "fp8" has one scale per tensor.
 const MXFP8 = "mxfp8"
 
-// BlockScaled is what matmuls in [MXFP8] keep of the rate of those with one scale a tensor: scales are read and applied
-// beside the products, and operands are cast twice, since their blocks lie along the depth that each product sums over.
+// BlockScaled is the rate of matmuls in [MXFP8] relative to those with one scale per tensor. Scales are read and
+// applied in addition, and operands are cast twice, because their blocks lie along the depth that each GEMM reduces.
 // Fitted.
 var BlockScaled = 0.936
 
@@ -53,11 +54,11 @@ func generationOf(arch string) *Generation {
 	return nil
 }
 
-// idleWatts is what a GPU takes beside its arithmetic: memory, links, leakage; assumed.
+// idleWatts is the power of a GPU in addition to its arithmetic: memory, links, leakage; assumed.
 const idleWatts = 150
 
-// throttle is what a lower power limit leaves of the rate of matmuls, which run at the limit: dynamic power goes
-// with the cube of the clock, as voltage goes with it.
+// throttle returns the fraction of the matmul rate that remains under a lower power limit, at which matmuls run.
+// Dynamic power is proportional to the cube of the clock, because voltage follows the clock.
 func (g *Generation) throttle(watts float64) float64 {
 	if watts <= idleWatts || g.watts <= idleWatts || watts >= g.watts {
 		return 1

@@ -27,7 +27,7 @@ func TestInside(t *testing.T) {
 // A cluster has a bounded number of devices.
 func TestMostDevices(t *testing.T) {
 	_, err := Resolve(Ref{Node: "dgx-h100", Count: 100000}, nil, nil)
-	if want := "100000 nodes of 8 devices are 800000 devices; at most 131072 are planned (16384 nodes would do) " +
+	if want := "100000 nodes of 8 devices are 800000 devices; planc supports at most 131072: use at most 16384 nodes " +
 		"[BadCluster]"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

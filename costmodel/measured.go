@@ -5,33 +5,34 @@ import (
 	"slices"
 )
 
-// Measured is what planc calibrate wrote: how fast this cluster is against what the catalogue's figures predict. 1, or
-// absent, is as predicted; 0.9 is nine tenths of the rate. Overhead is of times: 2 is twice as long.
+// Measured holds the results of planc calibrate: the rates of this cluster relative to the prediction from the
+// catalogue's figures. 1 or absent means as predicted; 0.9 is nine tenths of the rate. Overhead is relative time: 2 is
+// twice as long.
 type Measured struct {
-	By       string  `yaml:"by" doc:"who or what measured, when"`
+	By       string  `yaml:"by" doc:"who or what measured, and when"`
 	Matrix   float64 `yaml:"matrix" over:"0" max:"100" doc:"rate of matmuls and attention, over the predicted one"`
-	Memory   float64 `yaml:"memory" over:"0" max:"100" doc:"bandwidth of the devices' memory, over gpu.memory_bandwidth as predicted"`
+	Memory   float64 `yaml:"memory" over:"0" max:"100" doc:"memory bandwidth of the devices, over gpu.memory_bandwidth as predicted"`
 	Link     float64 `yaml:"link" over:"0" max:"100" doc:"bandwidth between devices of a node, over node.link.bandwidth as predicted"`
 	Network  float64 `yaml:"network" over:"0" max:"100" doc:"bandwidth between nodes, over the network's as predicted"`
-	Overhead float64 `yaml:"overhead" over:"0" max:"100" doc:"time of launching kernels and of a step's own work, over the predicted one"`
+	Overhead float64 `yaml:"overhead" over:"0" max:"100" doc:"time to launch kernels and of a step's own work, over the predicted one"`
 
-	// Attention and Eight are where attention and products in 8 bits were measured by themselves; else they go with
-	// Matrix. They are no factors that fits move.
-	Attention float64 `yaml:"attention" over:"0" max:"100" doc:"rate of attention, over the predicted one; absent: that of matrix"`
+	// Attention and FP8 are set if attention and FP8 matmuls were measured separately; otherwise they follow Matrix.
+	// Fits do not change them.
+	Attention float64 `yaml:"attention" over:"0" max:"100" doc:"rate of attention, over the predicted one; absent: follows matrix"`
 
-	FP8 float64 `yaml:"fp8" over:"0" max:"100" doc:"rate of matmuls in 8 bits, over the predicted one; absent: that of matrix"`
+	FP8 float64 `yaml:"fp8" over:"0" max:"100" doc:"rate of FP8 matmuls, over the predicted one; absent: follows matrix"`
 
-	Collectives CollectiveTable `yaml:"collectives" doc:"times between devices of a node, as planc calibrate writes them: all_reduce 8 16777216 152; collective, ranks, bytes, µs, a semicolon behind each row; or the name of a file of such rows, FILE.csv"`
-	GEMM        string          `yaml:"gemm" doc:"CSV of shapes and times"`
+	Collectives CollectiveTable `yaml:"collectives" doc:"measured times of collectives between devices of a node, as planc calibrate writes them: all_reduce 8 16777216 152 (collective, ranks, bytes, µs), each row followed by a semicolon; or the name of a file of such rows, FILE.csv"`
+	GEMM        string          `yaml:"gemm" doc:"CSV file of shapes and times"`
 }
 
-// MeasuredKeys are the factors of Measured in their order.
+// MeasuredKeys are the keys of the factors of Measured, in order.
 var MeasuredKeys = []string{"matrix", "memory", "link", "network", "overhead"}
 
-// MeasuredAlone are the keys of those that go with matrix where they are absent.
+// MeasuredAlone are the keys that follow matrix if they are absent.
 var MeasuredAlone = []string{"attention", "fp8"}
 
-// Factor is a factor by its key, to be set.
+// Factor returns a pointer to a factor by its key.
 func (m *Measured) Factor(key string) *float64 {
 	switch key {
 	case "matrix":
@@ -49,10 +50,10 @@ func (m *Measured) Factor(key string) *float64 {
 	case "fp8":
 		return &m.FP8
 	}
-	panic("costmodel: nothing is measured of " + key)
+	panic("costmodel: no measured factor has the key " + key)
 }
 
-// factor is one that is there, or 1.
+// factor returns a factor, or 1 if it is absent.
 func factor(v float64) float64 {
 	if v == 0 {
 		return 1
@@ -60,7 +61,7 @@ func factor(v float64) float64 {
 	return v
 }
 
-// Scaled is the cluster as further measurements have it, on top of those that it has.
+// Scaled returns the cluster with further measurements multiplied into those that it has.
 func (c *Cluster) Scaled(m Measured) *Cluster {
 	own := *c
 	own.GPU.PeakTFLOPS = maps.Clone(c.GPU.PeakTFLOPS)
@@ -75,14 +76,14 @@ func (c *Cluster) Scaled(m Measured) *Cluster {
 	return &own
 }
 
-// applyBandwidths puts measured bandwidths in place of nominal ones, but for the network's, which reach counts in.
-// Peaks stay, since mfu is of them.
+// applyBandwidths replaces nominal bandwidths by measured ones, except for the network's, which reach applies. Peaks
+// stay nominal, because MFU refers to them.
 func (c *Cluster) applyBandwidths(m Measured) {
 	c.GPU.MemoryBandwidth *= BytesPerSecond(factor(m.Memory))
 	c.Node.Link.Bandwidth *= BytesPerSecond(factor(m.Link))
 }
 
-// applyRates puts measured rates and overheads of a device in place of predicted ones.
+// applyRates replaces a device's predicted rates and overheads by measured ones.
 func (d *Device) applyRates(m Measured) {
 	for k := range d.rate {
 		switch {

@@ -6,22 +6,22 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Memory beside the arena, in bytes. Collectives of the CPU engine work in the arena.
+// Memory in addition to the arena, in bytes. Collectives of the CPU engine work inside the arena.
 const (
-	// An idle Go process with what a planc CPU binary links: 5.8 MiB peak resident (VmHWM) on linux/amd64, Go 1.26,
-	// measured 2026-11 with net/http, log/slog and encoding/json linked. All ranks share it.
+	// An idle Go process with the packages of a planc CPU binary: 5.8 MiB peak resident memory (VmHWM) on linux/amd64,
+	// Go 1.26, measured 2026-11 with net/http, log/slog and encoding/json linked. All ranks share it.
 	cpuProcess = 6 << 20
-	// A goroutine rank's stacks, groups and bookkeeping; assumed.
+	// Stacks, groups and bookkeeping of a rank's goroutines; assumed.
 	cpuRank = 1 << 20
-	// A CUDA context with loaded modules and cuBLASLt's 32 MiB workspace: 0.4-0.6 GiB are usual on sm_80 and later;
-	// assumed, to be measured.
+	// A CUDA context with loaded modules and cuBLASLt's 32 MiB workspace: usually 0.4-0.6 GiB on sm_80 and later;
+	// assumed, not measured yet.
 	gpuContext = 550 << 20
-	// NCCL's buffers: channels of each communicator, some 0.1-0.4 GiB; assumed, to be measured.
+	// NCCL's buffers: channels of each communicator, about 0.1-0.4 GiB; assumed, not measured yet.
 	gpuNCCL = 350 << 20
 )
 
-// Memory is what a rank of the fullest stage needs, in bytes, by the parts of contract.md; the parts add up to
-// Total. Capacity is what a device has after headroom.
+// Memory is the memory of a rank of the fullest stage in bytes, by the parts of contract.md, which add up to Total.
+// Capacity is the device's memory less headroom.
 type Memory struct {
 	Total       int64 `json:"total"`
 	Capacity    int64 `json:"capacity"`
@@ -29,22 +29,22 @@ type Memory struct {
 	Grads       int64 `json:"grads"`
 	Optimizer   int64 `json:"optimizer"` // moments and master copy
 	Activations int64 `json:"activations"`
-	Workspace   int64 `json:"workspace"` // with the step's batch and the logits entry's result
+	Workspace   int64 `json:"workspace"` // including the step's batch and the result of the logits entry
 	Comm        int64 `json:"comm"`
-	Overhead    int64 `json:"overhead"` // what the engine needs beside the arena
+	Overhead    int64 `json:"overhead"` // the engine's memory in addition to the arena
 }
 
-// MemoryParts names the parts in their order.
+// MemoryParts names the parts in order.
 var MemoryParts = []string{"params", "grads", "optimizer", "activations", "workspace", "comm", "overhead"}
 
-// Part is a part by its name.
+// Part returns a part by its name.
 func (m Memory) Part(name string) int64 {
 	return map[string]int64{"params": m.Params, "grads": m.Grads, "optimizer": m.Optimizer,
 		"activations": m.Activations,
 		"workspace":   m.Workspace, "comm": m.Comm, "overhead": m.Overhead}[name]
 }
 
-// Largest is the part that needs most; of equals the first.
+// Largest returns the largest part, the first of equal ones.
 func (m Memory) Largest() string {
 	best := MemoryParts[0]
 	for _, p := range MemoryParts[1:] {
@@ -55,19 +55,20 @@ func (m Memory) Largest() string {
 	return best
 }
 
-// Fits says whether the device has enough.
+// Fits reports whether the device has enough memory.
 func (m Memory) Fits() bool { return m.Total <= m.Capacity }
 
-// Over is the number of bytes that are missing, 0 if it fits.
+// Over returns the number of missing bytes, 0 if it fits.
 func (m Memory) Over() int64 { return max(0, m.Total-m.Capacity) }
 
-// Probability that a rank of planc's own fits into the device's whole memory, headroom not counted: predictions are off
-// by at most 3 % + 64 MiB (law 3), which is taken as two deviations of a normal distribution. To three digits.
+// Probability returns the probability that a rank of planc's own runtime fits in the device's whole memory, without
+// headroom. The error of predictions is at most 3 % + 64 MiB (law 3), which is taken as two standard deviations of a
+// normal distribution. The result has three digits.
 func (m Memory) Probability(device Bytes) float64 {
 	return m.below(device, (float64(0.03*float64(m.Total))+64*float64(MiB))/2)
 }
 
-// FitProbability is [Memory.Probability] under an engine: other runtimes' memory is as uncertain as measured runs say.
+// FitProbability is [Memory.Probability] for an engine: for other runtimes the error is that of measured runs.
 func (e *Engine) FitProbability(m Memory, device Bytes) float64 {
 	if e.Own {
 		return m.Probability(device)
@@ -80,8 +81,8 @@ func (m Memory) below(device Bytes, sigma float64) float64 {
 	return math.Round(p*1000) / 1000
 }
 
-// MemoryOf adds the engine's overhead to an arena's regions, by name (ir.Region...), on a program of ranks ranks. The
-// kernels of a CPU compute in f32: what they widen 16 bits in is workspace.
+// MemoryOf adds the engine's overhead to the regions of an arena, by name (ir.Region...), for a program of a number of
+// ranks. CPU kernels compute in f32: the memory in which they widen 16-bit numbers is workspace.
 func (c *Cluster) MemoryOf(region func(name string) int, ranks int, headroom float64) Memory {
 	size := func(names ...string) int64 {
 		sum := int64(0)
@@ -109,7 +110,7 @@ func (c *Cluster) MemoryOf(region func(name string) int, ranks int, headroom flo
 	return m
 }
 
-// Capacity is what a device has after headroom, a fraction.
+// Capacity returns a device's memory less headroom, a fraction.
 func (c *Cluster) Capacity(headroom float64) int64 {
 	return int64(math.Floor(float64(c.GPU.Memory()) * (1 - headroom)))
 }

@@ -2,39 +2,39 @@ package costmodel
 
 import "strings"
 
-// Protocol is one of a library's ways to hand data on. A smaller message waits less for a flag beside each word; a
-// larger one does not want to send the flags.
+// Protocol is one of a library's transfer protocols. Small messages wait less if each word carries a flag; large
+// messages are faster without flags.
 type Protocol struct {
-	Base Seconds // of a collective: launch, and the wait for all members
-	Hop  float64 // a step, in latencies of the link or the network
-	Rate float64 // of the bandwidth that the library reaches
+	Base Seconds // fixed time of a collective: launch, and waiting for all members
+	Hop  float64 // time of a step, in latencies of the link or network
+	Rate float64 // fraction of the library's bandwidth
 }
 
-// The protocols of NCCL, by message size.
+// NCCL's protocols, by message size.
 const (
-	LL     = iota // 4 bytes of data beside each flag of 4
-	LL128         // 120 bytes beside a flag of 8
-	Simple        // no flags: a fence for each piece
+	LL     = iota // 4 bytes of data with a flag of 4 bytes
+	LL128         // 120 bytes with a flag of 8 bytes
+	Simple        // no flags: a fence per piece
 )
 
-// LinkRate is what collectives reach of a kind of link's nominal bandwidth.
+// LinkRate is the fraction of a link's nominal bandwidth that collectives reach.
 type LinkRate struct {
-	Kind, Arch string  // of the link; of the GPU, a prefix, "" any
-	Ring       float64 // where devices hand on
-	Switch     float64 // where the switches reduce; of use with node.sharp
+	Kind, Arch string  // kind of link; prefix of the GPU's architecture, "" for any
+	Ring       float64 // in rings
+	Switch     float64 // with in-switch reduction; used with node.sharp
 }
 
-// Comm are a communication library's constants: what it makes of nominal figures.
+// Comm holds the constants of a communication library, relative to nominal figures.
 type Comm struct {
 	Protocols [3]Protocol
-	Fill      float64    // what filling the pipeline costs, in √(α·βb)
-	Network   float64    // of NICs' nominal bandwidth that rings reach
-	Tree      float64    // of that, what trees do
-	Pair      float64    // of what rings reach of links, what messages between two devices do
-	Links     []LinkRate // the first that fits counts
+	Fill      float64    // cost of filling the pipeline, in √(α·βb)
+	Network   float64    // fraction of the NICs' nominal bandwidth that rings reach
+	Tree      float64    // fraction of that for trees
+	Pair      float64    // fraction of rings' link bandwidth for messages between two devices
+	Links     []LinkRate // the first matching row applies
 }
 
-// link is the row of a cluster's link; of an unknown kind, the last one's.
+// link returns the row of a cluster's link, the last one for an unknown kind.
 func (k *Comm) link(c *Cluster) *LinkRate {
 	for i := range k.Links {
 		if l := &k.Links[i]; l.Kind == c.Node.Link.Kind && strings.HasPrefix(c.GPU.Arch, l.Arch) {
@@ -44,11 +44,12 @@ func (k *Comm) link(c *Cluster) *LinkRate {
 	return &k.Links[len(k.Links)-1]
 }
 
-// NCCL are the constants of NCCL 2.x on NVIDIA GPUs. Method: least squares of log(predicted/measured), machines weighed
-// alike, outliers in proportion, by tools/ncclfit in 2026-11, over 500 published figures of V100, A100, H100, H200 and
-// GB200 machines, nearly all of all-reduce; the fit's own program prints the values that are rounded here, what they
-// are without each source, and their residuals (docs/communication.md). A hop's unit is the latency that cluster files
-// give, 2 µs of NVLink and 5 µs of InfiniBand. LL128's rate is 120 of 128 bytes; xgmi is assumed, no row shows it.
+// NCCL holds the constants of NCCL 2.x on NVIDIA GPUs. They are a least-squares fit of log(predicted/measured) by
+// tools/ncclfit in 2026-11 over 500 published figures of V100, A100, H100, H200 and GB200 machines, nearly all of them
+// all-reduce. Machines have equal weights, and outliers count proportionally. The program prints the values that are
+// rounded here, the values without each source, and the residuals (docs/communication.md). The unit of a hop is the
+// latency in cluster files: 2 µs for NVLink and 5 µs for InfiniBand. LL128's rate is 120 of 128 bytes. xgmi is assumed,
+// because no row has it.
 var NCCL = Comm{
 	Protocols: [3]Protocol{
 		LL:     {Base: 13 * Microsecond, Hop: 0.54, Rate: 0.10},

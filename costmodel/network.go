@@ -2,18 +2,19 @@ package costmodel
 
 import "math"
 
-// reach is what the network gives a device towards the other nodes of a group, one direction, of nominal bandwidth. The
-// devices of a node that reach for other nodes at once, each in a group of the same kind, share its NICs.
+// reach is the latency and nominal bandwidth, in one direction, from a device to the other nodes of a group. The
+// devices of a node that communicate with other nodes at the same time, each in a group of the same kind, share its
+// NICs.
 type reach struct {
-	latency Seconds        // from end to end of the highest tier on the way
-	ring    BytesPerSecond // where each node hands on to the next
-	spread  BytesPerSecond // where each node sends to all others
+	latency Seconds        // end to end, of the highest tier on the path
+	ring    BytesPerSecond // if each node sends to the next one
+	spread  BytesPerSecond // if each node sends to all others
 }
 
-// reach finds the tiers between the nodes of a group. The way goes up to the first tier that joins them all, or, where
-// they are on several rails, one above the rails. Above an oversubscribed tier there is less for each node, but not all
-// traffic goes there: of the nodes that a group has below it, one hands on upwards while the others hand on among
-// themselves; and of what all send to all only that to nodes elsewhere goes up.
+// reach finds the tiers between the nodes of a group. The path goes up to the first tier that connects them all or, if
+// they are on several rails, to a tier above the rails. Above an oversubscribed tier there is less bandwidth per node,
+// but not all traffic goes there. In a ring, only one of a group's nodes below the tier sends upwards, and the others
+// send among themselves. In an all-to-all, only messages to nodes elsewhere go up.
 func (c *Cluster) reach(p Placement) reach {
 	r := reach{ring: BytesPerSecond(math.Inf(1)), spread: BytesPerSecond(math.Inf(1))}
 	nics, bandwidth, over, below := 1, BytesPerSecond(0), 1.0, 0
@@ -22,7 +23,7 @@ func (c *Cluster) reach(p Placement) reach {
 		nics, bandwidth = or(t.NICs, nics), or(t.Bandwidth, bandwidth)
 		over *= max(1, t.Oversubscription)
 		per := BytesPerSecond(float64(bandwidth) * c.nicsFor(nics, p.Crossing) / over)
-		together := 1.0 // of the group's nodes, those that one part of the tier below has
+		together := 1.0 // number of the group's nodes in one part of the tier below
 		if i > 0 && !p.Mixed {
 			together = math.Floor(float64(below) * float64(p.Nodes) / float64(max(1, p.Span)))
 			together = min(max(1, together), float64(p.Nodes))
@@ -39,7 +40,7 @@ func (c *Cluster) reach(p Placement) reach {
 		}
 		below = t.Nodes
 	}
-	if host := c.Node.Host.Bandwidth; host > 0 { // NICs are reached as the host is
+	if host := c.Node.Host.Bandwidth; host > 0 { // NICs are limited by the host's bandwidth
 		r.ring, r.spread = min(r.ring, host), min(r.spread, host)
 	}
 	slower := BytesPerSecond(factor(c.Measured.Network))
@@ -47,8 +48,8 @@ func (c *Cluster) reach(p Placement) reach {
 	return r
 }
 
-// nicsFor is how many of a node's NICs a device has, where so many cross; 0: all do. One that crosses alone has one
-// NIC, or those that are its own where there are more NICs than devices.
+// nicsFor returns the number of a node's NICs per device, if crossing devices use them at the same time; 0 means all
+// devices. A single crossing device uses one NIC, or its share if there are more NICs than devices.
 func (c *Cluster) nicsFor(nics, crossing int) float64 {
 	own := float64(nics) / float64(max(1, c.Node.Devices))
 	if crossing == 0 {
@@ -57,8 +58,8 @@ func (c *Cluster) nicsFor(nics, crossing int) float64 {
 	return min(float64(nics)/float64(crossing), max(1, own))
 }
 
-// link is what the links of a node give each of n of its devices among themselves, of nominal bandwidth: a switch all
-// of it, a mesh the part that leads to the others of the group.
+// link returns the nominal bandwidth of each of n devices of a node among themselves: all of it with a switch, the
+// fraction that leads to the group's other devices in a mesh.
 func (c *Cluster) link(n int) BytesPerSecond {
 	l := &c.Node.Link
 	whole := max(c.Node.Devices, c.Node.Whole)

@@ -2,20 +2,20 @@ package costmodel
 
 import "github.com/planc-dev/planc/ir"
 
-// Op is the work of one kernel on one rank, or of several alike.
+// Op is the work of one kernel on one rank, or of several equal kernels.
 type Op struct {
 	Kind  Kind
 	Flops float64
-	Bytes float64 // of memory traffic
+	Bytes float64 // memory traffic
 	Shape GEMM    // of a Matrix op
-	// numbers that passes before a product of planc's own round to 8 bits, both operands'; 0: it is of 16 bits or more
+	// numbers of both operands that passes before an FP8 matmul of planc's own round to FP8; 0: it is not in FP8
 	FP8    float64
-	Kernel float64 // launches; 1 unless it is several in a row
-	Held   bool    // in a graph, so that launches take no time of the host
-	Looped float64 // of the host's time for a kernel, what one of several in a loop of the library's own takes; 0: all
+	Kernel float64 // number of launches; more than 1 for several kernels in a row
+	Held   bool    // part of a CUDA graph, so that launches take no host time
+	Looped float64 // fraction of the host's time per kernel for kernels that a library launches in a loop; 0: all of it
 }
 
-// Grown is the op at more times a step along its slope: flops, bytes and shape are lines over the micro-batch.
+// Grown returns the op increased by more times a slope: flops, bytes and shape are linear in the micro-batch.
 func (o *Op) Grown(slope *Op, more float64) Op {
 	g := *o
 	g.Flops += float64(more * slope.Flops)
@@ -28,7 +28,7 @@ func (o *Op) Grown(slope *Op, more float64) Op {
 	return g
 }
 
-// Issued is how many kernels' worth of time the host takes for the op.
+// Issued returns the number of kernels for which the host needs time.
 func (o *Op) Issued() float64 {
 	if o.Held {
 		return 0
@@ -39,15 +39,15 @@ func (o *Op) Issued() float64 {
 	return o.Kernel
 }
 
-// Slope is how much larger two is than o.
+// Slope returns the difference between two and o.
 func (o *Op) Slope(two *Op) Op { return two.Grown(o, -1) }
 
-// Time is how long the op takes, its launches included.
+// Time returns the duration of the op including its launches.
 func (d *Device) Time(o *Op) Seconds {
 	return d.Within(o) + Seconds(float64(max(1, o.Kernel)*float64(d.launch)))
 }
 
-// Within is how long the op takes as a part of another kernel, without launches of its own.
+// Within returns the duration of the op as a part of another kernel, without launches.
 func (d *Device) Within(o *Op) Seconds {
 	work := Bytes(o.Bytes).Over(d.bandwidth)
 	switch {
@@ -63,8 +63,8 @@ func (d *Device) Within(o *Op) Seconds {
 	return work + d.eightTime(o)
 }
 
-// narrowHeads is how much slower fused attention is with narrow heads, whose softmax weighs more beside their products
-// (Dao 2023, figures for heads of 64 against 128).
+// narrowHeads returns the slowdown of fused attention with narrow heads, for which softmax weighs more relative to the
+// GEMMs (Dao 2023, figures for heads of 64 against 128).
 func narrowHeads(d float64) float64 {
 	if d >= 128 {
 		return 1
@@ -72,15 +72,15 @@ func narrowHeads(d float64) float64 {
 	return 1 + 0.25*(128-d)/64
 }
 
-// HostTime is how long the host takes to issue the op's kernels, or a collective.
+// HostTime returns the time that the host needs to launch kernels, or a collective.
 func (d *Device) HostTime(kernels float64) Seconds {
 	return Seconds(float64(float64(d.host) * kernels))
 }
 
-// OpOf is a node's work on one rank of the mesh.
+// OpOf returns a node's work on one rank of the mesh.
 func OpOf(n *ir.Node, m ir.Mesh) Op {
 	o := Op{Kind: KindOf(n.Op), Flops: n.Flops(m), Bytes: float64(OpBytes(n, m)), Shape: shapeOf(n, m), Kernel: 1}
-	for _, b := range n.Body { // of a fused group what is hardest
+	for _, b := range n.Body { // a fused group has the kind of its most demanding op
 		if k := KindOf(b.Op); k > o.Kind {
 			o.Kind, o.Shape = k, shapeOf(b, m)
 		}
@@ -89,9 +89,9 @@ func OpOf(n *ir.Node, m ir.Mesh) Op {
 	return o
 }
 
-// shapeOf is the GEMM of a contraction: m from the dims that the result has from the first operand alone, n from the
-// second alone, k from those that are summed; dims of all three are a batch of products. Of attention: queries, keys,
-// and the width of a head.
+// shapeOf returns the GEMM of a contraction: m from the dims that the result shares with only the first operand, n from
+// those it shares with only the second, k from those that are reduced. Dims of all three are the batch. For attention
+// it returns queries, keys and the width of a head.
 func shapeOf(n *ir.Node, m ir.Mesh) GEMM {
 	if KindOf(n.Op) >= Attention {
 		width, _ := n.Args[0].Type.Extent(ir.HeadDim)
@@ -108,7 +108,7 @@ func shapeOf(n *ir.Node, m ir.Mesh) GEMM {
 		for _, e := range v.Type.Dims {
 			d, size := e.Dim, local.Of(e.Dim)
 			if i > 0 && has(n.Args[0], d) {
-				continue // seen
+				continue // counted already
 			}
 			switch a, b, out := has(n.Args[0], d), has(n.Args[1], d), has(n.Outs[0], d); {
 			case !out:

@@ -2,23 +2,22 @@ package costmodel
 
 import "github.com/planc-dev/planc/ir"
 
-// Pipeline is a step's micro-batches on all stages, in times.
+// Pipeline is a step's micro-batches on all stages, with times.
 type Pipeline struct {
 	Timetable *ir.Timetable
 	Chunks    []ChunkTime // in the model's order
 }
 
-// ChunkTime is how long a chunk's passes over a micro-batch take, and until what it hands on is there. Sends run beside
-// compute.
+// ChunkTime is the duration of a chunk's passes over a micro-batch and of its sends, which overlap compute.
 type ChunkTime struct {
 	Forward, Backward Seconds
-	Weights           Seconds // of a split backward: what Backward does not hold
-	SendOutput        Seconds // to the chunk after it
-	SendGradient      Seconds // to the chunk before it
+	Weights           Seconds // second part of a split backward pass, which Backward does not include
+	SendOutput        Seconds // to the next chunk
+	SendGradient      Seconds // to the previous chunk
 }
 
-// UnitTimes are chunks whose forward takes 1 and whose backward takes 2, in two parts where it is split; sends take no
-// time.
+// UnitTimes returns chunks whose forward pass takes 1 and whose backward pass takes 2, in two parts if it is split.
+// Sends take no time.
 func UnitTimes(plan ir.Plan) []ChunkTime {
 	t := ChunkTime{Forward: 1, Backward: 2}
 	if plan.Splits() {
@@ -31,19 +30,19 @@ func UnitTimes(plan ir.Plan) []ChunkTime {
 	return out
 }
 
-// Span is when a stage does an action; for Wait of that, at its end, it waits for a buffer to send from.
+// Span is the time of a stage's action. During Wait, at the end of the action, the stage waits for a send buffer.
 type Span struct {
 	ir.Step
 	Start, End, Wait Seconds
 }
 
-// Timeline is a simulated step, from its first forward pass to its last pass.
+// Timeline is a simulated step, from its first forward pass to the end of its last pass.
 type Timeline struct {
-	Stages [][]Span // of each stage in order, without the update
-	End    Seconds  // of the last
+	Stages [][]Span // the spans of each stage in order, without the update
+	End    Seconds  // end of the last pass
 }
 
-// Work is how long a stage computes.
+// Work returns how long a stage computes.
 func (t *Timeline) Work(stage int) Seconds {
 	sum := Seconds(0)
 	for _, s := range t.Stages[stage] {
@@ -52,14 +51,15 @@ func (t *Timeline) Work(stage int) Seconds {
 	return sum
 }
 
-// Bubble is how long a stage waits until the last one has done its passes, since the updates of all begin together.
+// Bubble returns how long a stage waits until the last stage has finished its passes, because all updates start
+// together.
 func (t *Timeline) Bubble(stage int) Seconds { return t.End - t.Work(stage) }
 
-// Waits is how long a stage waits between its own first and last pass.
+// Waits returns how long a stage waits between its own first and last pass.
 func (t *Timeline) Waits(stage int) Seconds {
 	spans := t.Stages[stage]
 	return spans[len(spans)-1].End - spans[0].Start - t.Work(stage)
 }
 
-// BubbleFraction is the part of a stage's time that it waits.
+// BubbleFraction returns the fraction of a stage's time in which it waits.
 func (t *Timeline) BubbleFraction(stage int) float64 { return float64(t.Bubble(stage) / t.End) }

@@ -2,21 +2,21 @@ package costmodel
 
 import "github.com/planc-dev/planc/ir"
 
-// Placement says where the members of a group are: Local on each of Nodes nodes, the first and the last of which are
-// Span nodes apart, both counted. Mixed: the members of its nodes are not at the same places of their nodes, so that
-// what they send each other leaves its rail. Crossing is how many of a node's devices reach for other nodes at once,
-// each in a group of this kind; 0 is all of them.
+// Placement describes where the members of a group are: Local members on each of Nodes nodes, of which the first and
+// the last are Span nodes apart, inclusive. Mixed means that the members are at different positions in their nodes, so
+// that their messages change rails. Crossing is the number of a node's devices that communicate with other nodes at the
+// same time, each in a group of this kind; 0 means all.
 type Placement struct {
 	Local, Nodes, Span int
 	Mixed              bool
 	Crossing           int
 }
 
-// Ranks is the number of members.
+// Ranks returns the number of members.
 func (p Placement) Ranks() int { return p.Local * p.Nodes }
 
-// Place finds where the ranks of a group over the mesh's axes are: consecutive ranks fill a node, and the
-// mesh's first atom varies fastest. Where nodes cut through groups, it is the group that is cut worst.
+// Place returns the placement of a group over the mesh's axes. Consecutive ranks fill a node, and the mesh's first atom
+// varies fastest. If node borders cut groups differently, it returns that of the group that is cut worst.
 func (c *Cluster) Place(m ir.Mesh, axes []ir.Axis) Placement {
 	member := map[ir.Axis]bool{}
 	for _, a := range m.Expand(axes) {
@@ -37,17 +37,17 @@ func (c *Cluster) Place(m ir.Mesh, axes []ir.Axis) Placement {
 	return p
 }
 
-// PlaceEnds finds where the first and the last rank of a group over one atom of the mesh are.
+// PlaceEnds returns the placement of the first and last rank of a group over one atom of the mesh.
 func (c *Cluster) PlaceEnds(m ir.Mesh, axes []ir.Axis) Placement {
 	return c.pair(m, axes[0], true)
 }
 
-// neighbours is where two neighbours on an axis are; those that are farthest apart count.
+// neighbours returns the placement of the two neighbours on an axis that are farthest apart.
 func (c *Cluster) neighbours(m ir.Mesh, axis ir.Axis) Placement {
 	return c.pair(m, axis, false)
 }
 
-// pair is where two neighbours on an axis are, or the ends of the axis; those that are farthest apart count.
+// pair returns the placement of two neighbours on an axis, or of the ends of the axis, whichever are farthest apart.
 func (c *Cluster) pair(m ir.Mesh, axis ir.Axis, ends bool) Placement {
 	stride, size, devices := 1, 1, max(1, c.Node.Devices)
 	for _, a := range m.Atoms {
@@ -61,10 +61,10 @@ func (c *Cluster) pair(m ir.Mesh, axis ir.Axis, ends bool) Placement {
 	if group <= devices && devices%group == 0 {
 		return Placement{Local: 2, Nodes: 1, Span: 1}
 	}
-	apart, crossing := stride, stride // of a node, the last ranks have a neighbour on the next
+	apart, crossing := stride, stride // the last ranks of a node have their neighbour on the next one
 	if ends {
 		apart = stride * (size - 1)
-		if group%devices != 0 { // a node may have the end of a group and the beginning of another
+		if group%devices != 0 { // a node may contain the end of one group and the start of another
 			crossing = 2 * stride
 		}
 	}
@@ -72,7 +72,7 @@ func (c *Cluster) pair(m ir.Mesh, axis ir.Axis, ends bool) Placement {
 		Crossing: min(crossing, devices)}
 }
 
-// inside is how many of n ranks, stride apart, every node of d devices has together: the largest divisor of n
+// inside returns how many of n ranks, stride apart, lie together on every node of d devices: the largest divisor of n
 // whose run of ranks divides the node.
 func inside(stride, n, d int) int {
 	if d%stride != 0 {

@@ -9,11 +9,11 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// CostModel is raised whenever a prediction can change; locks record it.
+// CostModel is the version of the predictions, which locks record. It is raised whenever a prediction can change.
 const CostModel = 6
 
-// Predict is what planc expects of a plan: the "predict" object of contract.md. Times have six significant
-// digits; the parts of Time add up to StepS.
+// Predict is the prediction for a plan: the "predict" object of contract.md. Times have six significant digits; the
+// parts of Time add up to StepS.
 type Predict struct {
 	StepS          Seconds `json:"step_s"`
 	StepSLow       Seconds `json:"step_s_low"`
@@ -30,23 +30,23 @@ type Predict struct {
 	MemoryBytes    Memory  `json:"memory_bytes"`
 }
 
-// Run is what a prediction is made of.
+// Run holds the inputs of a prediction.
 type Run struct {
 	Time          Time
 	Memory        Memory
-	Tokens        int     // of a step, global
-	ModelFlops    float64 // of a step, global: three times the forward matmuls and attention of the unsharded model
-	Formula       string  // how they are counted
-	HardwareFlops float64 // of a step, one rank: matmuls and attention that it does, in the mean over the stages
+	Tokens        int     // per step, global
+	ModelFlops    float64 // per step, global: three times the forward matmuls and attention of the unsharded model
+	Formula       string  // how ModelFlops are counted
+	HardwareFlops float64 // per step and rank: matmuls and attention that it executes, averaged over the stages
 	Ranks         int
 	Precision     ir.Precision
-	GEMM          string  // what matmuls compute in; "": Precision.Compute
-	Engine        *Engine // whose runtime; nil: planc's
+	GEMM          string  // type of the matmuls; "": Precision.Compute
+	Engine        *Engine // the runtime; nil: planc's
 	PP            int     // pipeline stages
-	Experts       bool    // the model has some
+	Experts       bool    // the model has experts
 }
 
-// Predict puts a prediction together.
+// Predict computes the prediction.
 func (c *Cluster) Predict(r Run) Predict {
 	gemm := r.GEMM
 	if gemm == "" {
@@ -71,7 +71,7 @@ func (c *Cluster) Predict(r Run) Predict {
 	}
 }
 
-// SixDigits rounds to six significant digits, in decimal, so that machines agree.
+// SixDigits rounds to six significant decimal digits, so that all machines agree.
 func SixDigits(v float64) float64 {
 	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 5, 64), 64)
 	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
@@ -80,11 +80,11 @@ func SixDigits(v float64) float64 {
 	return r
 }
 
-// Rounded is the duration to six significant digits.
+// Rounded returns the duration with six significant digits.
 func (s Seconds) Rounded() Seconds { return Seconds(SixDigits(float64(s))) }
 
-// Rounded rounds every part to the sixth significant digit of the total and returns their sum: so the printed
-// parts add up to the printed total exactly.
+// Rounded rounds every part to the sixth significant digit of the total and returns their sum, so that the printed
+// parts add up exactly to the printed total.
 func (t Time) Rounded() (Time, Seconds) {
 	text := strconv.FormatFloat(float64(t.Total()), 'e', 5, 64)
 	exp, err := strconv.Atoi(text[strings.IndexByte(text, 'e')+1:])
@@ -101,7 +101,7 @@ func (t Time) Rounded() (Time, Seconds) {
 	return t, decimal(sum, exp-5)
 }
 
-// decimal is n·10^exp.
+// decimal returns n·10^exp.
 func decimal(n int64, exp int) Seconds {
 	v, err := strconv.ParseFloat(fmt.Sprintf("%de%d", n, exp), 64)
 	if err != nil {

@@ -2,23 +2,23 @@ package costmodel
 
 import "github.com/planc-dev/planc/ir"
 
-// Efficiencies of the roofline (Williams, Waterman, Patterson, "Roofline", 2009), as parts of a nominal rate, and
-// latencies. "Assumed" marks what nobody has measured on planc's own kernels yet. Those of a CPU are in cpu.go.
-const gpuVector = 0.50 // of the f32 peak, for element-wise arithmetic; assumed, rarely the limit
+// Efficiencies of the roofline (Williams, Waterman, Patterson, "Roofline", 2009), as fractions of nominal rates, and
+// latencies. "Assumed" marks values that are not measured on planc's own kernels yet. Those of a CPU are in cpu.go.
+const gpuVector = 0.50 // fraction of the f32 peak for element-wise arithmetic; assumed, rarely the limit
 
 // Kind groups ops by what limits their arithmetic.
 type Kind uint8
 
 // The kinds of arithmetic.
 const (
-	Vector        Kind = iota // element by element, norms, reductions
+	Vector        Kind = iota // element-wise ops, norms, reductions
 	Matrix                    // contractions
 	Attention                 // fused attention
-	AttentionGrad             // its gradient
+	AttentionGrad             // the gradient of fused attention
 	numKinds
 )
 
-// KindOf is the kind of an op's arithmetic.
+// KindOf returns the kind of an op's arithmetic.
 func KindOf(op ir.Op) Kind {
 	switch op {
 	case ir.OpMatMul:
@@ -31,26 +31,27 @@ func KindOf(op ir.Op) Kind {
 	return Vector
 }
 
-// Device is what one device reaches in one compute type.
+// Device holds the effective rates of one device in one compute type.
 type Device struct {
-	Peak       FlopsPerSecond // dense peak, nominal
-	Engine     *Engine
-	rate       [numKinds]FlopsPerSecond
-	eight      bool           // a GPU's products are in 8 bits
-	wide       FlopsPerSecond // of planc's own products that are not in 8 bits, where others are; 0: all are alike
+	Peak   FlopsPerSecond // dense peak, nominal
+	Engine *Engine
+	rate   [numKinds]FlopsPerSecond
+	eight  bool // the matmuls of a GPU are in FP8
+	// of planc's own matmuls that are not in FP8, if others are; 0: all matmuls have the same rate
+	wide       FlopsPerSecond
 	bandwidth  BytesPerSecond
 	processors float64
-	cores      float64 // of a CPU that are the device's; 0: a GPU
-	launch     Seconds // a kernel, on the device
-	host       Seconds // a kernel at least, as the host issues them one after the other
-	pass       Seconds // a micro-batch
+	cores      float64 // of a CPU that belong to the device; 0: a GPU
+	launch     Seconds // device time per kernel
+	host       Seconds // smallest host time per kernel, as the host launches kernels in sequence
+	pass       Seconds // per micro-batch
 	step       Seconds
 }
 
-// computeNames are the names of element types in a cluster file where they differ from the program's.
+// computeNames are the names of element types in cluster files if they differ from the program's.
 var computeNames = map[ir.Elem]string{ir.F16: "fp16"}
 
-// ComputeName is an element type as cluster files and jobs call it.
+// ComputeName returns the name of an element type in cluster files and jobs.
 func ComputeName(e ir.Elem) string {
 	if n := computeNames[e]; n != "" {
 		return n
@@ -58,13 +59,13 @@ func ComputeName(e ir.Elem) string {
 	return e.String()
 }
 
-// Device is what a device of the cluster reaches in a compute type under planc's own engine; ok is false if it cannot
-// compute in it. A CPU widens numbers of 16 bits and computes in f32.
+// Device returns the effective rates of a device in a compute type under planc's own engine; ok is false if the device
+// does not support the type. A CPU widens 16-bit numbers and computes in f32.
 func (c *Cluster) Device(e ir.Elem) (d Device, ok bool) {
 	return c.DeviceOf(PlancEngine, ComputeName(e))
 }
 
-// DeviceOf is Device under an engine, by the name of what matmuls compute in, fp8 included.
+// DeviceOf is Device for an engine, by the name of the matmuls' type, including fp8.
 func (c *Cluster) DeviceOf(engine *Engine, compute string) (d Device, ok bool) {
 	d, ok = c.predicted(engine, compute)
 	if ok {
@@ -73,7 +74,7 @@ func (c *Cluster) DeviceOf(engine *Engine, compute string) (d Device, ok bool) {
 	return d, ok
 }
 
-// predicted is a device as the catalogue's efficiencies have it.
+// predicted returns a device with the catalogue's efficiencies.
 func (c *Cluster) predicted(engine *Engine, compute string) (d Device, ok bool) {
 	if c.IsCPU() {
 		return c.cpuDevice(compute)
@@ -116,15 +117,15 @@ func (c *Cluster) predicted(engine *Engine, compute string) (d Device, ok bool) 
 	return d, true
 }
 
-// Launch is the time that any op costs beside its work.
+// Launch returns the time of an op in addition to its work.
 func (d Device) Launch() Seconds { return d.launch }
 
-// Work is the time of arithmetic and of memory traffic, whichever is longer.
+// Work returns the time of arithmetic or of memory traffic, whichever is longer.
 func (d Device) Work(k Kind, flops float64, b Bytes) Seconds {
 	return max(Seconds(flops/float64(d.rate[k])), b.Over(d.bandwidth))
 }
 
-// OpTime is the time of a node on one rank of the mesh. A collective and a view cost nothing here.
+// OpTime returns the time of a node on one rank of the mesh. Collectives and views take no time here.
 func (d Device) OpTime(n *ir.Node, m ir.Mesh) Seconds {
 	if n.Op.View() || n.Op.Comm() && n.Op != ir.OpSlice {
 		return 0
@@ -133,7 +134,7 @@ func (d Device) OpTime(n *ir.Node, m ir.Mesh) Seconds {
 	return d.Time(&o)
 }
 
-// OpBytes is the node's memory traffic. A slice copies its result.
+// OpBytes returns a node's memory traffic. A slice copies its result.
 func OpBytes(n *ir.Node, m ir.Mesh) Bytes {
 	if n.Op == ir.OpSlice {
 		return Bytes(2 * n.Outs[0].Type.LocalBytes(m))
@@ -141,22 +142,22 @@ func OpBytes(n *ir.Node, m ir.Mesh) Bytes {
 	return Bytes(n.Bytes(m))
 }
 
-// OptimizerTime is the time in which a rank updates its elems elements: the gradient is read, parameters,
-// master copy and moments are read and written.
+// OptimizerTime returns the time in which a rank updates its elems elements. The gradient is read; parameters, master
+// copy and moments are read and written.
 func (d Device) OptimizerTime(p ir.Precision, r ir.Recipe, elems int) Seconds {
 	size := p.Grads.Size() + 2*p.Params.Size() + 2*r.Moments()*p.Moments.Size()
 	if p.Master != p.Params {
 		size += 2 * p.Master.Size()
 	}
-	const flops = 12 // an element, as the op table says of optimize
+	const flops = 12 // per element, as in the row of optimize in the op table
 	return d.launch + d.Work(Vector, float64(flops*elems), Bytes(size*elems))
 }
 
-// StreamTime is the time in which a rank reads or writes b bytes once.
+// StreamTime returns the time in which a rank reads or writes b bytes once.
 func (d Device) StreamTime(b Bytes) Seconds { return d.launch + b.Over(d.bandwidth) }
 
-// StepOverhead is what a step costs beside its ops and collectives.
+// StepOverhead returns the time of a step in addition to its ops and collectives.
 func (d Device) StepOverhead() Seconds { return d.step }
 
-// PassOverhead is what a micro-batch costs a stage beside its layers.
+// PassOverhead returns the time of a micro-batch on a stage in addition to its layers.
 func (d Device) PassOverhead() Seconds { return d.pass }

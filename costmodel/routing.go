@@ -2,14 +2,14 @@ package costmodel
 
 import "math"
 
-// Routing is how a token's experts are chosen: so many of them, and where Groups is above 1, all of the BestGroups best
-// of so many equal groups, which limits how many nodes a token goes to (DeepSeek-AI, "DeepSeek-V3 Technical Report",
-// 2.1.2).
+// Routing describes how a token's experts are chosen: Choices of them. If Groups is above 1, they come from the
+// BestGroups best of this many equal groups, which limits the number of nodes that a token goes to (DeepSeek-AI,
+// "DeepSeek-V3 Technical Report", 2.1.2).
 type Routing struct{ Choices, Groups, BestGroups int }
 
-// Slots is on how many of n places that share the experts, in order, a token's experts are expected. Choices are
-// spread evenly over the experts that they may be of. A place that has a part of a group, or some groups, is on the way
-// if a choice is there.
+// Slots returns the expected number, among n places that share the experts in order, on which a token's experts are.
+// The choices are evenly distributed over the allowed experts. A place that has a part of a group, or several groups,
+// counts if it has at least one choice.
 func (r Routing) Slots(n int) float64 {
 	places, choices := float64(n), float64(r.Choices)
 	if r.Groups <= 1 || r.BestGroups >= r.Groups || n%r.Groups != 0 && r.Groups%n != 0 {
@@ -19,7 +19,7 @@ func (r Routing) Slots(n int) float64 {
 	if n >= r.Groups {
 		return places * best / groups * (1 - math.Pow(1-groups/(best*places), choices))
 	}
-	each := r.Groups / n // groups of a place
+	each := r.Groups / n // groups per place
 	hit := 0.0
 	for k := 1; k <= min(each, r.BestGroups); k++ {
 		chosen := choose(each, k) * choose(r.Groups-each, r.BestGroups-k) / choose(r.Groups, r.BestGroups)
@@ -28,7 +28,7 @@ func (r Routing) Slots(n int) float64 {
 	return places * hit
 }
 
-// choose returns the number of ways to take k of n.
+// choose returns the number of ways to choose k of n.
 func choose(n, k int) float64 {
 	if k < 0 || k > n {
 		return 0

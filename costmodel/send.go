@@ -6,15 +6,15 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// SendTime is the time of a message of b bytes between neighbours on an axis. Where some neighbours are on other nodes,
-// it is that of those, since all wait for the slowest; the devices of a node whose neighbour is on another send at
-// once.
+// SendTime returns the time of a message of b bytes between neighbours on an axis. If some neighbours are on other
+// nodes, it is the time between nodes, because all wait for the slowest. The devices of a node whose neighbours are on
+// another node send at the same time.
 func (c *Cluster) SendTime(m ir.Mesh, axis ir.Axis, b Bytes) Seconds {
 	r := c.SendRoute(m, axis)
 	return r.Time(b)
 }
 
-// SendRoute is how messages between neighbours on an axis go.
+// SendRoute returns the route of messages between neighbours on an axis.
 func (c *Cluster) SendRoute(m ir.Mesh, axis ir.Axis) Route {
 	p := c.neighbours(m, axis)
 	if c.IsCPU() {

@@ -20,8 +20,8 @@ func (p *Pipeline) Simulate() (*Timeline, error) {
 	return s.line, nil
 }
 
-// Passed is when the last pass ends: Timeline's End, to the bit, without the rest. It grows with every time of every
-// chunk. How long it takes does not grow with the micro-batches, see [steady].
+// Passed returns the end of the last pass: exactly Timeline's End, without the rest. It grows with each time of each
+// chunk. Its running time does not grow with the number of micro-batches, see [steady].
 func (p *Pipeline) Passed() (Seconds, error) {
 	s := newSimulation(p)
 	defer s.recycle()
@@ -29,46 +29,46 @@ func (p *Pipeline) Passed() (Seconds, error) {
 	return s.end(), err
 }
 
-// simulation holds what has happened so far.
+// simulation is the state of a simulated step.
 type simulation struct {
 	table  *ir.Timetable
 	times  []ChunkTime // in whole ticks
 	chunks []simChunk
 	stages []simStage
-	line   *Timeline // nil: it is not asked for
+	line   *Timeline // nil if no timeline is recorded
 	steady steady
 }
 
-// simChunk is what has happened to a chunk: when passes over its micro-batches began and ended, in their order.
+// simChunk is the state of a chunk: the starts and ends of passes over its micro-batches, in order.
 type simChunk struct {
-	forward, backward []Seconds // ends
-	taken             []Seconds // when backward passes began, with the gradient that they take
-	weighed           int       // second parts of backward passes
+	forward, backward []Seconds // ends of passes
+	taken             []Seconds // starts of backward passes, which take the gradient from its buffer
+	weighed           int       // finished second parts of backward passes
 }
 
-// simStage is a stage: where it is, since when, and what it has sent.
+// simStage is the state of a stage: its position, since when, and what it has sent.
 type simStage struct {
 	cursor
 	free  Seconds
-	open  bool // its pass has begun
+	open  bool // the current pass has started
 	start Seconds
 	sends []sentGradient
-	last  []Seconds // when the last pass of each of its chunks that makes gradients of parameters began
+	last  []Seconds // start of the last pass of each of its chunks that computes weight gradients
 }
 
-// sentGradient is that of a micro-batch, for a chunk.
+// sentGradient is the gradient of a micro-batch that was sent to a chunk.
 type sentGradient struct{ to, micro int }
 
-// cursor is where a stage is in its turns.
+// cursor is a stage's position in its turns.
 type cursor struct {
 	turns []ir.Turn
-	turn  int // the one that it is at, len(turns) at the end
-	left  int // times that it is still to do, the present one included
-	place int // the action of the present time
+	turn  int // the current turn, len(turns) at the end
+	left  int // remaining repetitions, including the current one
+	place int // the action in the current repetition
 	did   int // actions so far
 }
 
-// begin goes to a turn, or past those that are done no times.
+// begin moves to a turn, skipping turns without repetitions.
 func (c *cursor) begin(turn int) {
 	for c.turn = turn; c.turn < len(c.turns); c.turn++ {
 		c.left = c.turns[c.turn].Times
@@ -78,7 +78,7 @@ func (c *cursor) begin(turn int) {
 	}
 }
 
-// next is the action that is to do.
+// next returns the next action.
 func (c *cursor) next() (ir.Action, bool) {
 	if c.turn == len(c.turns) {
 		return ir.Action{}, false
@@ -86,7 +86,7 @@ func (c *cursor) next() (ir.Action, bool) {
 	return c.turns[c.turn].Actions[c.place], true
 }
 
-// pass goes on to the action after.
+// pass moves to the following action.
 func (c *cursor) pass() {
 	c.did++
 	c.place++
@@ -96,7 +96,7 @@ func (c *cursor) pass() {
 	}
 }
 
-// skip leaves the present turn out so many times.
+// skip skips a number of repetitions of the current turn.
 func (c *cursor) skip(times int) {
 	c.left -= times
 	if c.left == 0 {
@@ -122,27 +122,27 @@ func newSimulation(p *Pipeline) *simulation {
 	return s
 }
 
-// recycled are simulations that have ended. Their times take most of the memory that a search of a deep pipeline with
-// many micro-batches allocates, and the next simulation overwrites them.
+// recycled are finished simulations, whose memory the next simulation reuses. Their times are most of the memory that a
+// search of a deep pipeline with many micro-batches allocates.
 var recycled = sync.Pool{New: func() any { return new(simulation) }}
 
-// recycle gives the simulation's memory to a later one. Only its stages' last may be used afterwards.
+// recycle releases the simulation's memory for reuse. Afterwards only its stages' last may be used.
 func (s *simulation) recycle() {
 	s.table, s.times, s.line, s.steady = nil, nil, nil, steady{}
 	recycled.Put(s)
 }
 
-// resized is a slice with n elements, those that it has had kept.
+// resized returns a slice with n elements, whose existing elements are kept.
 func resized[T any](s []T, n int) []T {
 	s = s[:cap(s)]
 	return append(s, make([]T, max(0, n-len(s)))...)[:n]
 }
 
-// inTicks are times as multiples of a tick, a power of two of which the whole step has so few that sums of them are
-// exact in float64: so a schedule that repeats itself does so to the bit. A time is longer by less than a tick, which
-// is 2^-51 of all that the chunks do in so many micro-batches, or less.
+// inTicks returns times rounded up to multiples of a tick, a power of two. The whole step has so few ticks that sums
+// are exact in float64, so that a schedule that repeats does so exactly. The rounding of a time is less than a tick, at
+// most 2^-51 of the chunks' total time over the micro-batches.
 func inTicks(chunks []ChunkTime, micro int) []ChunkTime {
-	const mantissa = 51 // bits of sums, which rounding up may make one longer
+	const mantissa = 51 // bits of sums, which rounding up may make one bit longer
 	all := Seconds(0)
 	for _, c := range chunks {
 		all += c.Forward + c.Backward + c.Weights + c.SendOutput + c.SendGradient
@@ -157,7 +157,7 @@ func inTicks(chunks []ChunkTime, micro int) []ChunkTime {
 	return out
 }
 
-// end is when the last pass ends.
+// end returns the end of the last pass.
 func (s *simulation) end() (end Seconds) {
 	for i := range s.stages {
 		end = max(end, s.stages[i].free)
@@ -165,7 +165,7 @@ func (s *simulation) end() (end Seconds) {
 	return end
 }
 
-// walk goes through all actions.
+// walk runs all actions.
 func (s *simulation) walk() error {
 	s.advance(func(int) bool { return true })
 	for i := range s.stages {
@@ -176,8 +176,8 @@ func (s *simulation) walk() error {
 	return nil
 }
 
-// advance lets each stage that may go on do so as far as it can, until none can. Who is first does not matter, see
-// ir.Timetable.Play, which says what a deadlock is about.
+// advance runs each stage for which may holds as far as possible, until none can continue. The order of stages does not
+// matter, see ir.Timetable.Play, which also reports deadlocks.
 func (s *simulation) advance(may func(stage int) bool) {
 	for moved := true; moved; {
 		moved = false
@@ -189,7 +189,8 @@ func (s *simulation) advance(may func(stage int) bool) {
 	}
 }
 
-// later is the later of two times. What is later in a turn, and by how much, is what the steady state is known by.
+// later returns the later of two times. It records which is later in a turn and by how much, by which the steady state
+// is recognized.
 func (s *simulation) later(a, b Seconds) Seconds {
 	if s.steady.watched {
 		s.steady.margins = append(s.steady.margins, a-b)
@@ -197,7 +198,7 @@ func (s *simulation) later(a, b Seconds) Seconds {
 	return max(a, b)
 }
 
-// move does a stage's next action, or begins it, or says that it has to wait.
+// move starts or finishes a stage's next action. It returns false if the stage has to wait.
 func (s *simulation) move(stage int) bool {
 	st := &s.stages[stage]
 	a, more := st.next()
@@ -232,7 +233,7 @@ func (s *simulation) move(stage int) bool {
 	return true
 }
 
-// goBack begins a backward pass when its gradient is there, and ends it when a buffer is free to send from.
+// goBack starts a backward pass when its gradient is there, and finishes it when a send buffer is free.
 func (s *simulation) goBack(stage int, a ir.Action, of int) bool {
 	st, c := &s.stages[stage], &s.chunks[of]
 	if !st.open {
@@ -259,7 +260,7 @@ func (s *simulation) goBack(stage int, a ir.Action, of int) bool {
 		wait = s.later(s.chunks[by.to].taken[by.micro], end) - end
 	}
 	if of > 0 {
-		if len(st.sends) == cap(st.sends) { // only the latest are looked at
+		if len(st.sends) == cap(st.sends) { // only the latest sends are needed
 			st.sends = st.sends[:copy(st.sends, st.sends[max(0, len(st.sends)-ir.GradientBuffers):])]
 		}
 		st.sends = append(st.sends, sentGradient{of - 1, m})
@@ -271,7 +272,7 @@ func (s *simulation) goBack(stage int, a ir.Action, of int) bool {
 	return true
 }
 
-// done ends an action.
+// done finishes an action.
 func (s *simulation) done(stage int, a ir.Action, of, micro int, start, end, wait Seconds) {
 	st := &s.stages[stage]
 	if s.line != nil {

@@ -7,38 +7,37 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// A schedule of many micro-batches is turns that repeat. Times of a turn are sums of times of the turn before and the
-// later of two of them: a max-plus linear system, whose states end up growing by the same from turn to turn, perhaps
+// A schedule of many micro-batches consists of turns that repeat. Times of a turn are sums, and maxima of two, of times
+// of the turn before: a max-plus linear system. Its states eventually grow by the same amount from turn to turn, or
 // from one round of a few turns to the next (Baccelli, Cohen, Olsder and Quadrat, "Synchronization and Linearity",
-// 1992, chapter 3). Before that it may drift: a stage that is a little slower falls behind until what it waits for is
-// another.
+// 1992, chapter 3). Before that it may drift: a slightly slower stage falls behind until it waits for something else.
 //
-// Both are seen the same way. Let all times that later ones are made of have grown by D between two rounds, each time
-// by its own part of D, and by the same D between the two rounds after, and let of any two times that were compared the
-// same one have been later in both. Then the next round's growth is D too, as long as no comparison turns out
-// otherwise; and the margin of each grows by the same each round, which says when that is. So many rounds are skipped:
-// times grow by so many D. Since times are whole ticks, all of that is exact: so is the floor of a quotient of two,
-// which are below 2^52.
+// Both cases are detected in the same way. Suppose that between two rounds each time on which later ones depend has
+// grown by its own part of a vector D, that the growth between the following two rounds is the same D, and that in both
+// rounds each comparison of two times had the same outcome. Then the next round grows by D too, as long as no
+// comparison changes its outcome. The margin of each comparison grows by the same amount in each round, which tells
+// when that happens. Up to then rounds are skipped: times grow by a multiple of D. All of this is exact because times
+// are whole ticks. The floor of a quotient of two times is exact too, because they are below 2^52.
 
-// long is how many times a turn is done that is worth a look.
+// long is the smallest number of repetitions of a turn that is worth skipping.
 const long = 16
 
-// steady looks for rounds that may be skipped.
+// steady detects rounds that can be skipped.
 type steady struct {
-	turns   []int       // of each stage, the long turn that it is at
-	watched bool        // margins are kept
-	margins []Seconds   // by how much the first of two times was later, of those of the present turn
-	states  []turnState // after the turns since the last that was skipped, the latest of them
-	skipped int         // turns
+	turns   []int       // the current long turn of each stage
+	watched bool        // margins are recorded
+	margins []Seconds   // margins of the comparisons in the current turn: the first time minus the second
+	states  []turnState // the latest states since the last skipped turn
+	skipped int         // number of skipped turns
 }
 
-// turnState is the times of which later ones are made, after a turn, and the margins of what was compared in it.
+// turnState holds the times on which later ones depend, after a turn, and the margins of its comparisons.
 type turnState struct {
 	times, margins []Seconds
-	shape          []int // how many times there are of each kind
+	shape          []int // number of times of each kind
 }
 
-// fold goes through all actions but those of rounds that it skips.
+// fold runs all actions except those of rounds that it skips.
 func (s *simulation) fold() error {
 	for s.meet() {
 		for s.repeat() {
@@ -48,7 +47,8 @@ func (s *simulation) fold() error {
 	return s.walk()
 }
 
-// meet brings all stages to where their next long turns begin, and tells whether they have such and can.
+// meet advances all stages to the start of their next long turns. It reports whether they have such turns and can reach
+// them.
 func (s *simulation) meet() bool {
 	l := &s.steady
 	next := make([]int, len(s.stages))
@@ -73,7 +73,7 @@ func (s *simulation) meet() bool {
 	return true
 }
 
-// repeat lets all stages do their long turns once more, and tells whether all have and can.
+// repeat runs the long turns of all stages once. It reports whether all stages have one and can run it.
 func (s *simulation) repeat() bool {
 	l := &s.steady
 	until := make([]int, len(s.stages))
@@ -104,7 +104,7 @@ func (s *simulation) repeat() bool {
 	return true
 }
 
-// live are the times of which later ones may be made.
+// live returns the times on which later ones may depend.
 func (s *simulation) live() (times []*Seconds, shape []int) {
 	some := func(ts []Seconds) {
 		shape = append(shape, len(ts))
@@ -133,10 +133,10 @@ func (s *simulation) live() (times []*Seconds, shape []int) {
 	return times, shape
 }
 
-// mostTurns is how many turns a round may have.
+// mostTurns returns the largest number of turns in a round.
 func (s *simulation) mostTurns() int { return 2*len(s.chunks) + 2 }
 
-// skip leaves rounds out that would grow as the last two did.
+// skip skips rounds that would grow as the last two did.
 func (s *simulation) skip() {
 	l := &s.steady
 	for turns := 1; 2*turns < len(l.states); turns++ {
@@ -168,7 +168,7 @@ func (s *simulation) skip() {
 	}
 }
 
-// grown is by how much times have from one turn to another, nil if they are not the same ones.
+// grown returns the growth of times from one turn to another, nil if the times do not correspond.
 func (l *steady) grown(from, to int) []Seconds {
 	a, b := &l.states[from], &l.states[to]
 	if !slices.Equal(a.shape, b.shape) {
@@ -181,8 +181,8 @@ func (l *steady) grown(from, to int) []Seconds {
 	return out
 }
 
-// alike is for how many more rounds of so many turns all comparisons turn out as in the last two, whose growths are the
-// same.
+// alike returns for how many more rounds of this many turns all comparisons have the same outcome as in the last two,
+// whose growths are equal.
 func (l *steady) alike(turns int) int {
 	rounds := math.MaxInt
 	for now := len(l.states) - turns; now < len(l.states); now++ {

@@ -7,29 +7,30 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Stage is what one pipeline stage does in a step, in times.
+// Stage is the work of one pipeline stage in a step, with times.
 type Stage struct {
 	Chunks  []Chunk // in the model's order
 	Buckets []BucketCost
-	Norm    Seconds // global norm: arithmetic, counted under the optimizer
+	Norm    Seconds // arithmetic of the global norm, counted under the optimizer
 }
 
-// BucketCost is a bucket of gradients: its reduction may start when layer Layer of segment Segment has its gradients
-// (and the buckets before it are done); after all reductions it is updated and gathered.
+// BucketCost is the cost of a bucket of gradients. Its reduction may start when layer Layer of segment Segment has its
+// gradients and the previous buckets are reduced. After all reductions it is updated and gathered.
 type BucketCost struct {
 	Segment, Layer         int
-	Last                   bool // its reduction starts after all others, where the stage's passes are done
-	Ends                   bool // and where those of both ends of the pipeline are
+	Last                   bool // its reduction starts after all others, when the stage's passes are finished
+	Ends                   bool // and when those of both ends of the pipeline are finished
 	Reduce, Update, Gather Seconds
 }
 
-// Step is a step's schedule in times: the passes of all stages, reductions beside the last of them, the update.
+// Step is a step's schedule with times: the passes of all stages, the reductions that overlap the last of them, and the
+// update.
 type Step struct {
-	Stages    []Stage // chunks that share their Runs take as long
+	Stages    []Stage // chunks that share their Runs have the same times
 	Timetable *ir.Timetable
-	Other     Seconds // token count, loss and norm collectives, the step's own costs
-	Overlap   bool    // collectives of buckets run beside compute
-	Ahead     bool    // buckets are gathered beside the next step's first forward pass
+	Other     Seconds // token count, loss and norm collectives, and the step's own overhead
+	Overlap   bool    // collectives of buckets overlap compute
+	Ahead     bool    // buckets are gathered during the next step's first forward pass
 }
 
 // Time is a step's time by the parts of contract.md: exposed seconds of the critical path.
@@ -49,7 +50,7 @@ type Time struct {
 	Other           Seconds `json:"other"`
 }
 
-// TimeParts names the parts in their order.
+// TimeParts names the parts in order.
 var TimeParts = []string{"compute", "recompute", "expert_again", "expert_empty", "tp_comm", "cp_comm", "ep_comm",
 	"pp_comm", "pp_bubble", "dp_comm", "optimizer", "offload", "other"}
 
@@ -58,17 +59,17 @@ func (t *Time) parts() []*Seconds {
 		&t.PPComm, &t.PPBubble, &t.DPComm, &t.Optimizer, &t.Offload, &t.Other}
 }
 
-// Part is a part by its name.
+// Part returns a part by its name.
 func (t Time) Part(name string) Seconds {
 	for i, p := range t.parts() {
 		if TimeParts[i] == name {
 			return *p
 		}
 	}
-	panic("costmodel: no part of a step's time is called " + name)
+	panic("costmodel: a step's time has no part " + name)
 }
 
-// Total is the time of the step.
+// Total returns the time of the step.
 func (t Time) Total() Seconds {
 	sum := Seconds(0)
 	for _, p := range t.parts() {
@@ -80,21 +81,22 @@ func (t Time) Total() Seconds {
 // passTimes are a chunk's passes over a micro-batch.
 type passTimes struct{ forward, backward, weights Pass }
 
-// all are the passes in their order.
+// all returns the passes in order.
 func (p *passTimes) all() [3]*Pass { return [3]*Pass{&p.forward, &p.backward, &p.weights} }
 
-// stepRun is a step as it is simulated.
+// stepRun is the state of a simulated step.
 type stepRun struct {
 	*Step
 	passes [][]*passTimes // of each stage's chunks
-	ends   []Seconds      // when each stage has done its passes
-	last   [][]Seconds    // when the last pass of each stage's chunks that makes gradients of parameters begins
-	end    Seconds        // of all passes
+	ends   []Seconds      // end of each stage's passes
+	last   [][]Seconds    // start of the last pass of each stage's chunks that computes weight gradients
+	end    Seconds        // end of all passes
 }
 
-// Simulate runs the schedule and gives the seconds to parts. Passes are those of the stage that has most to do; what
-// else the pipeline takes is pp_comm as far as it would not if messages took no time, and pp_bubble; the rest is what
-// follows the last pass: reductions, the norm, which waits for those of all stages, and the longest update.
+// Simulate runs the schedule and attributes the seconds to parts. Passes are those of the stage with the most work. The
+// additional time of the pipeline is pp_comm as far as it would vanish if messages took no time, and pp_bubble
+// otherwise. The rest follows the last pass: reductions, the norm, which waits for those of all stages, and the longest
+// update.
 func (s *Step) Simulate() Time {
 	r := s.passed()
 	t := r.busiest()
@@ -110,7 +112,7 @@ func (s *Step) Simulate() Time {
 	return t
 }
 
-// Total is Simulate's, without its parts.
+// Total returns Simulate's total without its parts.
 func (s *Step) Total() Seconds {
 	r := s.passed()
 	t := r.busiest()
@@ -119,8 +121,8 @@ func (s *Step) Total() Seconds {
 	return end + r.tail() + s.Other + update + exposed + s.firstFetch()
 }
 
-// firstFetch is what a step waits for the parameters of its first layer where they are gathered before each use:
-// nothing runs that they could come beside, since they are new. Elsewhere the pass before hides them, see [Chunk.Pass].
+// firstFetch returns how long a step waits for the parameters of its first layer if they are gathered before each use.
+// Nothing overlaps this gather, because the parameters are new. Otherwise the previous pass hides it, see [Chunk.Pass].
 func (s *Step) firstFetch() Seconds {
 	if c := &s.Stages[0].Chunks[0]; !c.Apart && len(c.Runs) > 0 {
 		return c.Runs[0].Fetch
@@ -128,7 +130,7 @@ func (s *Step) firstFetch() Seconds {
 	return 0
 }
 
-// tail is how long reductions go on after the last pass of all.
+// tail returns how long reductions continue after the end of all passes.
 func (r *stepRun) tail() Seconds {
 	reduced := r.end
 	for i := range r.Stages {
@@ -137,7 +139,7 @@ func (r *stepRun) tail() Seconds {
 	return reduced - r.end
 }
 
-// Work is what each stage has to do in its passes.
+// Work returns the duration of each stage's passes.
 func (s *Step) Work() []Seconds {
 	r := s.passed()
 	out := make([]Seconds, len(s.Stages))
@@ -148,7 +150,7 @@ func (s *Step) Work() []Seconds {
 	return out
 }
 
-// busiest is what the stage with most to do does in its passes.
+// busiest returns the work of the stage with the most work in its passes.
 func (r *stepRun) busiest() Time {
 	var best Time
 	for i := range r.passes {
@@ -159,7 +161,7 @@ func (r *stepRun) busiest() Time {
 	return best
 }
 
-// work is what a stage does in its passes.
+// work returns the work of a stage in its passes.
 func (r *stepRun) work(stage int) Time {
 	t, n := Time{}, Seconds(r.Timetable.Micro)
 	for _, passes := range r.passes[stage] {
@@ -178,7 +180,7 @@ func (r *stepRun) work(stage int) Time {
 	return t
 }
 
-// passed is the step with its passes' times.
+// passed returns the step with its passes' times.
 func (s *Step) passed() *stepRun {
 	r := &stepRun{Step: s}
 	done := map[*Layers]*passTimes{}
@@ -198,7 +200,7 @@ func (s *Step) passed() *stepRun {
 	return r
 }
 
-// play runs the passes, with the messages' times or without, and returns when the last ends.
+// play runs the passes, with or without the messages' times, and returns the end of the last one.
 func (r *stepRun) play(send bool) Seconds {
 	r.ends, r.last, r.end = make([]Seconds, len(r.Stages)), make([][]Seconds, len(r.Stages)), 0
 	if len(r.Stages) == 1 {
@@ -217,14 +219,14 @@ func (r *stepRun) play(send bool) Seconds {
 	return r.end
 }
 
-// one is a step without a pipeline: its end is the sum of its passes.
+// one computes a step without a pipeline, whose end is the sum of its passes.
 func (r *stepRun) one() {
 	f, b := &r.passes[0][0].forward, &r.passes[0][0].backward
 	r.end = Seconds(r.Timetable.Micro) * (f.Total() + b.Total())
 	r.ends[0], r.last[0] = r.end, []Seconds{r.end - b.Total()}
 }
 
-// chunkTimes are the chunks in the model's order.
+// chunkTimes returns the chunks in the model's order.
 func (r *stepRun) chunkTimes(send bool) []ChunkTime {
 	n := 0
 	for _, cs := range r.Timetable.Chunks {
@@ -243,8 +245,8 @@ func (r *stepRun) chunkTimes(send bool) []ChunkTime {
 	return out
 }
 
-// reduced is when a stage has reduced its buckets. Reductions run one after the other, in the order in which they
-// become ready, beside the last passes; those that start last do where those passes are done.
+// reduced returns when a stage has reduced its buckets. Reductions run in sequence in the order in which they become
+// ready, overlapping the last passes. Those that must be last start when these passes are finished.
 func (r *stepRun) reduced(stage int) Seconds {
 	st, now := &r.Stages[stage], r.ends[stage]
 	type ready struct {
@@ -276,13 +278,13 @@ func (r *stepRun) reduced(stage int) Seconds {
 		}
 	}
 	done := max(now, free, end)
-	if r.Overlap { // what was hidden has slowed the passes
+	if r.Overlap { // hidden reductions slowed the passes
 		done += st.slows() * max(0, sum-(done-now))
 	}
 	return done
 }
 
-// slows is by how much a stage's compute is slower while collectives run beside it.
+// slows returns the slowdown of a stage's compute while collectives overlap it, a fraction.
 func (st *Stage) slows() Seconds {
 	if len(st.Chunks) == 0 {
 		return 0
@@ -290,7 +292,7 @@ func (st *Stage) slows() Seconds {
 	return Seconds(st.Chunks[0].Slows)
 }
 
-// readyTimes is when each layer of a stage, by segment and layer, has the gradients of its parameters.
+// readyTimes returns when each layer of a stage, by segment and layer, has its weight gradients.
 func (r *stepRun) readyTimes(stage int) map[[2]int]Seconds {
 	out := map[[2]int]Seconds{}
 	for j := range r.Stages[stage].Chunks {
@@ -309,8 +311,8 @@ func (r *stepRun) readyTimes(stage int) map[[2]int]Seconds {
 	return out
 }
 
-// update is the longest of the stages' updates with the gathers that it waits for: a bucket's gather runs beside the
-// updates of the buckets after it.
+// update returns the longest of the stages' updates, and the gathers that it waits for. A bucket's gather overlaps the
+// updates of later buckets.
 func (s *Step) update() (update, exposed Seconds) {
 	for i := range s.Stages {
 		now, free, sum := s.Stages[i].Norm, Seconds(0), Seconds(0)
@@ -336,7 +338,7 @@ func (s *Step) update() (update, exposed Seconds) {
 	return update, exposed
 }
 
-// firstForward is how long a stage computes before it has used all of its parameters.
+// firstForward returns how long a stage computes before it has used all of its parameters.
 func (s *Step) firstForward(stage int) Seconds {
 	sum := Seconds(0)
 	for i := range s.Stages[stage].Chunks {

@@ -7,23 +7,23 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// ThisCPU is what the CPU that planc runs on was measured at, as planc calibrate measures it. The catalogue's cpu is
-// this machine's CPU; with a measurement its rates are these instead of the development machine's.
+// ThisCPU holds the rates that planc calibrate measured on the CPU that planc runs on. The catalogue's cpu means this
+// machine's CPU. With a measurement it has these rates instead of those of the development machine.
 type ThisCPU struct {
 	By                   string  // what measured it, and when
 	Cores                int     // that programs may use
 	Single, Double, Half float64 // TFLOP/s of a core in f32, f64 and bf16; Half is 0 if it was not measured
 	Memory, Link         BytesPerSecond
-	LatencyUS            float64 // of a hop between ranks
+	LatencyUS            float64 // per hop between ranks
 	Matrix, Overhead     float64 // factors of Measured
 }
 
 // thisCPU is the catalogue's name of the CPU that planc runs on.
 const thisCPU = "cpu"
 
-// ResolveOn is [Resolve] on a machine whose CPU was measured: the catalogue's cpu has the measured rates. What decides
-// a plan stays what the catalogue says, so that a lock holds on every machine. Other clusters are as Resolve finds
-// them. Without a measurement (nil) it is Resolve.
+// ResolveOn is [Resolve] on a machine whose CPU was measured: the catalogue's cpu has the measured rates. The figures
+// that decide a plan remain those of the catalogue, so that a lock is valid on every machine. Other clusters, and all
+// clusters if here is nil, are resolved as by Resolve.
 func ResolveOn(here *ThisCPU, r Ref, at func(field string) ir.Pos, read func(string) ([]byte, error)) (*Cluster,
 	error) {
 	if at == nil {
@@ -45,7 +45,7 @@ func ResolveOn(here *ThisCPU, r Ref, at func(field string) ir.Pos, read func(str
 // IsThisCPU reports whether a job's cluster of this name is the CPU that planc runs on.
 func IsThisCPU(node string) bool { return canonical(strings.ToLower(node)) == thisCPU && !IsFile(node) }
 
-// apply puts the measured rates in the place of the catalogue's. Memory and devices stay.
+// apply replaces the catalogue's rates by the measured ones. Memory and devices stay.
 func (t *ThisCPU) apply(c *Cluster) {
 	c.GPU.PeakTFLOPS = maps.Clone(c.GPU.PeakTFLOPS)
 	c.GPU.PeakTFLOPS["f32"], c.GPU.PeakTFLOPS["f64"] = t.Single, t.Double

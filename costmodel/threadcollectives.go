@@ -7,14 +7,14 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// threads is how ranks of one CPU's memory communicate, planc's own runtime: a ring in the node, a tree between nodes,
-// at the bandwidth and latency that were measured with a collective. Chunks are small, so filling a pipeline costs
+// threads adds the algorithm of ranks in one CPU's memory, planc's own runtime: a ring in the node and a tree between
+// nodes, at the bandwidth and latency measured with a collective. Chunks are small, so filling a pipeline costs
 // nothing.
 func (c *Cluster) threads(r *Route, op ir.Op, p Placement) {
 	local, nodes := float64(p.Local), float64(p.Nodes)
 	hops := float64(c.Node.Link.Latency()) * (local - 1)
 	near, far := float64(c.Node.Link.Bandwidth), math.Inf(1)
-	if near == 0 { // a node of one device need not have links
+	if near == 0 { // a node of one device may have no links
 		near = math.Inf(1)
 	}
 	if p.Nodes > 1 {
@@ -30,7 +30,7 @@ func (c *Cluster) threads(r *Route, op ir.Op, p Placement) {
 	if op == ir.OpAllToAll {
 		inside, outside = inside/nodes, outside*local
 	}
-	if op == ir.OpShift { // each sends all that it has
+	if op == ir.OpShift { // each member sends everything that it has
 		inside, outside = 1, math.Ceil(outside)
 	}
 	r.add(rounds(op)*hops, rounds(op)*max(inside/near, outside/far))

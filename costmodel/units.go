@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Quantities are floats with a unit, so that seconds are never added to bytes.
+// Quantities are floats with a unit, so that seconds cannot be added to bytes.
 type (
 	// Bytes is an amount of memory or of traffic.
 	Bytes float64
@@ -30,15 +30,15 @@ const (
 	TFLOPs      FlopsPerSecond = 1e12
 )
 
-// Over is the time that the bytes take at the bandwidth.
+// Over returns the time that the bytes take at the bandwidth.
 func (b Bytes) Over(bw BytesPerSecond) Seconds { return Seconds(float64(b) / float64(bw)) }
 
-// String is the amount in the largest binary unit that leaves at least 1, as "71.4 GiB".
+// String returns the amount in the largest binary unit in which it is at least 1, such as "71.4 GiB".
 func (b Bytes) String() string {
 	return scaled(float64(b), 1024, "B", "KiB", "MiB", "GiB", "TiB", "PiB")
 }
 
-// String is the duration in s, ms or µs, as "12.2 s".
+// String returns the duration in s, ms or µs, such as "12.2 s".
 func (s Seconds) String() string {
 	switch v := float64(s); {
 	case v == 0 || v >= 1 || v <= -1:
@@ -50,12 +50,12 @@ func (s Seconds) String() string {
 	}
 }
 
-// String is the bandwidth as cluster files write it, as "450GB/s".
+// String returns the bandwidth in the form of cluster files, such as "450GB/s".
 func (b BytesPerSecond) String() string {
 	return strings.ReplaceAll(scaled(float64(b), 1000, "B/s", "kB/s", "MB/s", "GB/s", "TB/s"), " ", "")
 }
 
-// String is the rate, as "989 TFLOP/s".
+// String returns the rate, such as "989 TFLOP/s".
 func (f FlopsPerSecond) String() string {
 	return scaled(float64(f), 1000, "FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s")
 }
@@ -68,7 +68,7 @@ func scaled(v, base float64, units ...string) string {
 	return digits(v) + " " + units[i]
 }
 
-// digits is v to four significant digits, without an exponent.
+// digits returns v with four significant digits, without an exponent.
 func digits(v float64) string {
 	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
 	if err != nil {
@@ -77,7 +77,7 @@ func digits(v float64) string {
 	return strconv.FormatFloat(r, 'f', -1, 64)
 }
 
-// bandwidthUnits are those of cluster files; a small b is bits.
+// bandwidthUnits are the units of cluster files; a lower-case b means bits.
 var bandwidthUnits = []struct {
 	name string
 	size BytesPerSecond
@@ -86,8 +86,7 @@ var bandwidthUnits = []struct {
 	{"kb/s", 1e3 / 8}, {"Mb/s", 1e6 / 8}, {"Gb/s", 1e9 / 8}, {"Tb/s", 1e12 / 8},
 }
 
-// ParseBandwidth reads "450GB/s" or "400Gb/s". A bare number has no unit and is an error that shows both
-// readings.
+// ParseBandwidth reads "450GB/s" or "400Gb/s". A number without a unit is an error that shows both readings.
 func ParseBandwidth(s string) (BytesPerSecond, error) {
 	t := strings.TrimSpace(s)
 	for _, u := range bandwidthUnits {
@@ -97,12 +96,12 @@ func ParseBandwidth(s string) (BytesPerSecond, error) {
 		}
 		v, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
 		if err != nil || !(v > 0) || v > 1e9 {
-			return 0, fmt.Errorf("%q is not a positive bandwidth", s)
+			return 0, fmt.Errorf("%q must be a positive bandwidth", s)
 		}
 		return BytesPerSecond(v) * u.size, nil
 	}
 	if v, err := strconv.ParseFloat(t, 64); err == nil {
-		return 0, fmt.Errorf("%s has no unit: %sGB/s is bytes, %sGb/s is bits (%sGB/s)", t, t, t, digits(v/8))
+		return 0, fmt.Errorf("%s has no unit: use %sGB/s for bytes, or %sGb/s for bits (%sGB/s)", t, t, t, digits(v/8))
 	}
-	return 0, fmt.Errorf("%q is not a bandwidth; write it as 450GB/s (bytes) or 400Gb/s (bits)", s)
+	return 0, fmt.Errorf("%q is not a bandwidth; use a form such as 450GB/s (bytes) or 400Gb/s (bits)", s)
 }

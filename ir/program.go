@@ -52,14 +52,14 @@ type Chunk struct {
 	Buffers int // micro-batches in flight
 }
 
-// Run is Count layers of a segment, from layer From on. The first begins at Offset of the chunk's buffer, each
-// Stride bytes after the one before it.
+// Run is Count layers of a segment, from layer From on. The first begins at Offset of the chunk's buffer, each Stride
+// bytes after the one before it.
 //
-// A run that is recomputed keeps less. Remat: its layers are the segment's Remat. Split: besides, these save a part of
-// their input, which is nowhere else, since streams pass from layer to layer through the stage's spare memory. Every:
-// only the input of each Every-th layer is kept, Stride bytes after the one before it; before the backward functions of
-// such a group its forward functions are run again, with what they save and their streams in the spare memory, Inner
-// bytes a layer.
+// A run that is recomputed keeps less. Remat: its layers are the segment's Remat. Split: in addition to, these save a
+// part of their input, which is nowhere else, since streams pass from layer to layer through the stage's spare memory.
+// Every: only the input of each Every-th layer is kept, Stride bytes after the one before it; before the backward
+// functions of such a group its forward functions are run again, with what they save and their streams in the spare
+// memory, Inner bytes a layer.
 type Run struct {
 	Segment        string
 	From, Count    int

@@ -154,7 +154,7 @@ func (a *app) printCluster(name string) error {
 	data, err := costmodel.ClusterFile(full)
 	if err != nil {
 		return inputErrorf(costmodel.UnknownCluster, costmodel.NearestCluster(name),
-			"there is no cluster %s in the catalogue; planc clusters lists them", name)
+			"the catalogue has no cluster %s; planc clusters lists them", name)
 	}
 	if !a.json {
 		return a.print(string(data))

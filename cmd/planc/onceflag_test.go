@@ -52,12 +52,12 @@ func TestFlagsNearlyRight(t *testing.T) {
 func TestClusterTooLarge(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for cluster, want := range map[string]string{
-		"800000000xh100": "--cluster 800000000xh100: 800000000 devices of dgx-h100; at most 131072 are " +
-			"planned [BadCluster]",
-		"800000001xh100": "--cluster 800000001xh100: 800000001 devices of dgx-h100; at most 131072 are " +
-			"planned [BadCluster]",
+		"800000000xh100": "--cluster 800000000xh100: 800000000 devices of dgx-h100; planc supports at most 131072 " +
+			"[BadCluster]",
+		"800000001xh100": "--cluster 800000001xh100: 800000001 devices of dgx-h100; planc supports at most 131072 " +
+			"[BadCluster]",
 		"800000000000xdgx-h100": "--cluster 800000000000xdgx-h100: 800000000000 nodes of 8 devices are 6400000000000 " +
-			"devices; at most 131072 are planned (16384 nodes would do) [BadCluster]",
+			"devices; planc supports at most 131072: use at most 16384 nodes [BadCluster]",
 	} {
 		code, _, errs := call("plan", "--model", "gpt2-124m", "--cluster", cluster, "--global-batch", "8",
 			"--seq-len", "64")

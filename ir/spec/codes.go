@@ -2,7 +2,7 @@ package spec
 
 import "github.com/planc-dev/planc/ir"
 
-// Codes of the input errors in a job file, besides those of package strict.
+// Codes of the input errors in a job file in addition to those of package strict.
 const (
 	// Missing is reported for a required field that is absent.
 	//

@@ -10,7 +10,7 @@ import (
 )
 
 // Precision is the type of each kind of state, in the job file's names: f64, f32, bf16, fp16 and, for Compute, also
-// fp8. Master "none" means that there is no copy besides Params. The zero value means that the precision is not
+// fp8. Master "none" means that there is no copy in addition to Params. The zero value means that the precision is not
 // decided.
 type Precision struct {
 	Compute string `yaml:"compute" class:"d" enum:"f64,f32,bf16,fp16,fp8" doc:"type of matmuls; its preset fills in the fields below that are absent" absent:"required" eg:"bf16"`

@@ -38,7 +38,7 @@ func TestSchemaIsCurrent(t *testing.T) {
 
 type schema = map[string]any
 
-// shortForms are what types accept besides their usual form.
+// shortForms are what types accept in addition to their usual form.
 var shortForms = map[reflect.Type]schema{
 	reflect.TypeFor[ClusterRef](): {"type": "string"},
 	reflect.TypeFor[Source]():     {"type": "string"},

@@ -39,8 +39,8 @@ func (c *Context) unknown(f Field, path string, keys []string) {
 	c.fix(f.Pos, UnknownKey, fix, "no key %s%s%s", clip(f.Key), in, list)
 }
 
-// maxUnknown is the number of unknown keys that are reported singly, besides those that resemble a key: a file with
-// more of them is most likely of another kind.
+// maxUnknown is the number of unknown keys that are reported singly, in addition to those that resemble a key: a file
+// with more of them is most likely of another kind.
 const maxUnknown = 12
 
 // moreUnknown reports how many further unknown keys there are.

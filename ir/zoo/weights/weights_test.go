@@ -138,8 +138,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// What files may hold besides where the head is the embedding, and must equal it; and the bias of a BERT whose head is
-// not.
+// What files may hold in addition to where the head is the embedding, and must equal it; and the bias of a BERT whose
+// head is not.
 func TestTiedHeads(t *testing.T) {
 	all := configs(t)
 	for model, want := range map[string]string{
