@@ -1,8 +1,8 @@
 package costmodel
 
-// What follows is data: go run ./validate in the folder tools writes this file, and a test there holds it up to date.
+// go run ./validate in the folder tools generates this file, and a test there checks that it is current.
 
-// errorBars are those of the rows in tools/validate/rows, without the tables that are held out of every fit.
+// errorBars are computed from the rows in tools/validate/rows, without the tables that are held out of every fit.
 var errorBars = []ErrorBar{
 	{Like: Like{"", "", "", ""}, Rows: 445, Error: 0.209,
 		Traits: Ranges{{6.5e+13, 2.5e+15}, {3.2e+11, 8e+12}, {6e+09, 9e+11}, {1.5625e+09, 1.125e+11}}},
@@ -96,11 +96,11 @@ var errorBars = []ErrorBar{
 		Traits: Ranges{{9.89e+14, 9.89e+14}, {3.35e+12, 3.35e+12}, {4.5e+11, 4.5e+11}, {5e+10, 5e+10}}},
 }
 
-// shortestStep is the shortest measured one of these rows, in seconds.
+// shortestStep is the shortest measured step of these rows, in seconds.
 const shortestStep = 0.0581
 
-// measuredTypes are what their matmuls compute in, 5 rows or more each.
+// measuredTypes are the compute types of their matmuls with 5 rows or more each.
 var measuredTypes = []string{"bf16", "fp16", "fp8", "mxfp8"}
 
-// memoryDeviation is the deviation of what other runtimes than planc's take, as a part of what is predicted.
+// memoryDeviation is the deviation of the memory of runtimes other than planc's, as a fraction of the prediction.
 const memoryDeviation = 0.09

@@ -49,7 +49,7 @@ func measure() error {
 		fmt.Print("peer: ", p.name)
 	}
 	limit := peak(*threads)
-	fmt.Printf("ours: %v, %d threads; limit %.0f GFLOP/s, kept up %.0f\n", set, *threads, limit, kept(*threads))
+	fmt.Printf("planc: %v, %d threads; limit %.0f GFLOP/s, sustained %.0f\n", set, *threads, limit, kept(*threads))
 	fmt.Printf("%-14s %18s %9s %9s %7s %7s  %s\n", "", "m n k", "GFLOP/s", "peer", "share", "ratio",
 		"min-max of the ratio")
 	logs := map[string][]float64{}
@@ -75,7 +75,8 @@ func measure() error {
 	return nil
 }
 
-// result is GFLOP/s of both, medians, and ours over the peer's, with its least and most over the rounds.
+// result has the median GFLOP/s of both, the median ratio of planc's rate to OpenBLAS's, and its minimum and maximum
+// over the rounds.
 type result struct{ ours, peer, ratio, least, most float64 }
 
 func (r result) print(s shape, limit float64) {
@@ -84,7 +85,7 @@ func (r result) print(s shape, limit float64) {
 		100*r.ours/limit, r.ratio, r.least, r.most)
 }
 
-// compare times both on a shape, in turn.
+// compare times both on a shape, in alternating turns.
 func compare(p *peer, s shape) (r result, err error) {
 	o := newOurs(s)
 	reps := max(1, int(turn.Seconds()/o.time(1)))
@@ -96,18 +97,18 @@ func compare(p *peer, s shape) (r result, err error) {
 		if p == nil {
 			continue
 		}
-		time.Sleep(2 * time.Millisecond) // ours sleep
+		time.Sleep(2 * time.Millisecond) // planc's threads go to sleep
 		b, middle, err := p.time(s, reps)
 		if err != nil {
 			return r, err
 		}
 		if want := float64(o.c[s.m*s.n/2]); math.Abs(middle-want) > 1e-3*(1+math.Abs(want)) {
-			return r, fmt.Errorf("%v: the peer's element is %v, ours %v", s, middle, want)
+			return r, fmt.Errorf("%v: element %v of OpenBLAS, %v of planc", s, middle, want)
 		}
 		b /= float64(reps)
 		peers, ratios = append(peers, b), append(ratios, b/a)
 		if *threads > 1 {
-			time.Sleep(150 * time.Millisecond) // the peer's threads wait actively for a while
+			time.Sleep(150 * time.Millisecond) // OpenBLAS's threads spin for a while
 		}
 	}
 	r = result{ours: s.flops() / median(ours) / 1e9, ratio: 1}
@@ -118,7 +119,7 @@ func compare(p *peer, s shape) (r result, err error) {
 	return r, nil
 }
 
-// ours is a product by package cpu with its operands.
+// ours is a GEMM by package cpu with its operands.
 type ours struct {
 	shape
 	a, b, c []float32
@@ -149,7 +150,7 @@ func (o *ours) multiply() {
 	}
 }
 
-// time is the seconds that so many products take, after one that is not counted.
+// time returns the seconds of so many GEMMs, after one that is not timed.
 func (o *ours) time(reps int) float64 {
 	o.multiply()
 	start := time.Now()

@@ -7,7 +7,7 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// peak is how many GFLOP/s the cores do in multiply-adds whose operands stay in registers: the best of several tries.
+// peak returns the GFLOP/s of multiply-adds whose operands stay in registers: the best of several tries.
 func peak(threads int) float64 {
 	loop, flops := fma()
 	if loop == nil {
@@ -27,7 +27,8 @@ func peak(threads int) float64 {
 	return best
 }
 
-// kept is what they keep up over a second or so: a core whose clock wanders, or that others borrow, is below its best.
+// kept returns the rate that the cores sustain for about a second. It is lower than the peak if the clock varies, or
+// if other processes use the cores.
 func kept(threads int) float64 {
 	loop, flops := fma()
 	if loop == nil {
@@ -43,10 +44,10 @@ func kept(threads int) float64 {
 	return float64(threads) * flops * steps / time.Since(start).Seconds() / 1e9
 }
 
-// fma is the loop of the ISA in use, and a step's flops.
+// fma returns the loop for the instruction set in use, and the flops of one step.
 func fma() (loop func(steps uint64), flops float64) {
 	switch cpu.InUse() {
-	case cpu.AVX512, cpu.AMX: // AMX has no multiply-adds of float32: what is split for it can exceed the limit
+	case cpu.AVX512, cpu.AMX: // AMX has no float32 multiply-adds: GEMMs that split float32 for it can exceed this limit
 		return fma512, 24 * 16 * 2
 	case cpu.AVX2:
 		return fma256, 12 * 8 * 2

@@ -14,7 +14,7 @@ import (
 //go:embed openblas/peer.c
 var peerSource []byte
 
-// peer is OpenBLAS in a process of its own.
+// peer is OpenBLAS in another process.
 type peer struct {
 	in   io.Writer
 	out  *bufio.Reader
@@ -57,11 +57,11 @@ func startPeer(threads int) (*peer, error) {
 		return nil, err
 	}
 	p.out = bufio.NewReader(out)
-	p.name, err = p.out.ReadString('\n') // the peer ends when this process does: its input ends then
+	p.name, err = p.out.ReadString('\n') // the peer ends with this process, because its input ends
 	return p, err
 }
 
-// time is the seconds that so many products take, and an element of the result.
+// time returns the seconds of so many GEMMs, and an element of the result.
 func (p *peer) time(s shape, reps int) (seconds, middle float64, err error) {
 	bit := map[bool]int{true: 1}
 	fmt.Fprintln(p.in, s.m, s.n, s.k, bit[s.ta], bit[s.tb], reps)

@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// shape is a product c[m,n] = op(a)·op(b).
+// shape is the GEMM c[m,n] = op(a)·op(b).
 type shape struct {
 	model   string
 	what    string
@@ -14,8 +14,8 @@ func (s shape) flops() float64 { return 2 * float64(s.m) * float64(s.n) * float6
 
 func (s shape) String() string { return fmt.Sprintf("%s %s", s.model, s.what) }
 
-// shapes are the products of a step of three models, each once: of every weight the forward product, the gradient of
-// its input and its own. They are the models of the table of steps in docs/.
+// shapes returns the GEMMs of a step of three models, each once: for every weight the forward GEMM, the gradient of
+// its input and its own gradient. The models are those of bench/step.
 func shapes() (all []shape) {
 	for _, m := range []struct {
 		name                  string
@@ -40,7 +40,7 @@ func shapes() (all []shape) {
 	return all
 }
 
-// cubes are for the share of the limit; the smallest is the peer's best.
+// cubes returns shapes for the share of the limit; OpenBLAS is at its best with the smallest.
 func cubes() (all []shape) {
 	for _, n := range []int{64, 256, 768, 1024, 2048} {
 		all = append(all, shape{"cube", fmt.Sprint(n), n, n, n, false, false})

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A gauge reads what bench/gemm measures: the multiply-adds that so many threads do from registers. Beside other work,
-// or on a machine whose clock wanders, that is another figure some seconds later.
+// A gauge runs bench/gemm to read the limit: the rate of multiply-adds of so many threads from registers. On a busy
+// machine, or if the clock varies, the limit differs some seconds later.
 type gauge struct {
 	bin     string
 	threads int
@@ -25,11 +25,11 @@ func newGauge(dir string, threads int) (*gauge, error) {
 
 // rates are GFLOP/s of all threads together.
 type rates struct {
-	best float64 // the limit: of eight short tries
-	kept float64 // what is kept up over a second, as a step must
+	best float64 // the limit: the best of eight short tries
+	kept float64 // sustained over a second, as in a step
 }
 
-// read is what the cores do now.
+// read measures the current rates.
 func (g *gauge) read() (r rates, err error) {
 	out, err := exec.Command(g.bin, "-alone", "-only", "nothing", "-threads", fmt.Sprint(g.threads)).CombinedOutput()
 	if err != nil {
@@ -37,13 +37,13 @@ func (g *gauge) read() (r rates, err error) {
 	}
 	_, text, ok := strings.Cut(string(out), "limit ")
 	if !ok {
-		return r, fmt.Errorf("bench/gemm names no limit: %s", out)
+		return r, fmt.Errorf("the output of bench/gemm has no limit: %s", out)
 	}
-	_, err = fmt.Sscanf(text, "%f GFLOP/s, kept up %f", &r.best, &r.kept)
+	_, err = fmt.Sscanf(text, "%f GFLOP/s, sustained %f", &r.best, &r.kept)
 	return r, err
 }
 
-// around does a turn and returns the means of what the cores did right before it and right after.
+// around runs a turn and returns the means of the rates right before and after it.
 func (g *gauge) around(turn func() error) (r rates, err error) {
 	before, err := g.read()
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A share is of what the cores could do in each turn: a turn at half the speed beside half the limit is as good as the
-// others, and one disturbed turn of three does not count.
+// A share is relative to each turn's own limit. A turn at half the speed with half the limit counts like the others,
+// and one disturbed turn of three does not change the median.
 func TestShareIsOfEachTurnsLimit(t *testing.T) {
 	m := model{layers: 2, hidden: 64, vocab: 100, block: 32, batch: 4}
 	ideal := m.flops() / 200e9

@@ -43,7 +43,7 @@ func measure() error {
 		defer os.RemoveAll(dir)
 	}
 	if dir, err := filepath.Abs(dir); err != nil || os.MkdirAll(dir, 0o777) != nil {
-		return fmt.Errorf("no folder %s (%v)", dir, err)
+		return fmt.Errorf("cannot use the folder %s (%v)", dir, err)
 	}
 	g, err := newGauge(dir, *threads)
 	if err != nil {
@@ -53,10 +53,10 @@ func measure() error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s, %d threads, %d ranks, %s; limit %.0f GFLOP/s, kept up %.0f\n", runtime.GOARCH, *threads, *ranks,
+	fmt.Printf("%s, %d threads, %d ranks, %s; limit %.0f GFLOP/s, sustained %.0f\n", runtime.GOARCH, *threads, *ranks,
 		*precision, limit.best, limit.kept)
-	fmt.Printf("%-6s %9s %9s %7s %7s %21s %9s %9s %6s %9s %7s\n", "", "floor ms", "ours ms", "share", "of kept",
-		"ours min-max", "peer ms", "ratio", "rss", "peer rss", "first s")
+	fmt.Printf("%-6s %9s %9s %7s %7s %21s %9s %9s %6s %9s %7s\n", "", "floor ms", "planc ms", "share", "sust.",
+		"planc min-max", "peer ms", "ratio", "rss", "peer rss", "first s")
 	for _, m := range models {
 		if !slices.Contains(strings.Split(*only, ","), m.name) {
 			continue
@@ -80,21 +80,21 @@ func measure() error {
 	return nil
 }
 
-// result is seconds of steps, ours and the peer's, over all rounds; peak resident bytes of both, the peer's less those
-// of an idle process; seconds from our start to the end of the first step.
+// result has the seconds of planc's and PyTorch's steps over all rounds, peak resident bytes of both (PyTorch's minus
+// those of an idle process), and the seconds from planc's start to the end of the first step.
 type result struct {
 	ours, peer       []float64
 	rss, peerRSS     int64
 	first            float64
 	oursAll, peerAll []float64 // medians of the rounds
-	limits           []float64 // GFLOP/s of the multiply-adds right before and after our turns, the mean of both
-	kept             []float64 // the same, of what is kept up
+	limits           []float64 // GFLOP/s of multiply-adds: the mean of right before and after planc's turns
+	kept             []float64 // the same for the sustained rate
 }
 
-// share is what a step's multiply-adds would take of it at the rates of its own turn, r's limits or what is kept up: of
-// the turns the median, for what a core does changes from one to the next.
+// share returns the time of a step's multiply-adds at the rates of its own turn, as a share of the step, as the
+// median over the turns. rates are r's limits or sustained rates.
 func (r *result) share(m model, rates []float64) float64 {
-	did := make([]float64, len(rates)) // what the rate would have done in a step's time, in 1e9 flops
+	did := make([]float64, len(rates)) // 1e9 flops that the rate allows in a step's time
 	for i, limit := range rates {
 		did[i] = limit * r.oursAll[i]
 	}
@@ -111,7 +111,7 @@ func (r *result) print(m model) {
 		return
 	}
 	peer := median(r.peer)
-	fmt.Printf(" %9.2f %8.2fx %5dM %8dM %7.3f  ratios of the rounds", 1e3*peer, peer/ours, r.rss>>20,
+	fmt.Printf(" %9.2f %8.2fx %5dM %8dM %7.3f  ratio by round", 1e3*peer, peer/ours, r.rss>>20,
 		r.peerRSS>>20, r.first)
 	for i := range r.oursAll {
 		fmt.Printf(" %.2f", r.peerAll[i]/r.oursAll[i])

@@ -2,18 +2,18 @@ package main
 
 import "fmt"
 
-// model is what both sides train, without dropout, on bytes.
+// model is a model that both sides train, without dropout, on bytes.
 type model struct {
 	name                             string
 	layers, heads, kvHeads           int
 	hidden, ffn, vocab, block, batch int
-	llama                            bool // norms without mean, rotary positions, SwiGLU
+	llama                            bool // RMSNorm, rotary positions, SwiGLU
 	precision                        string
-	ranks                            int // planc's dp; the peer's processes
+	ranks                            int // dp of planc, processes of PyTorch
 }
 
-// models are those of the table in README.md. Vocabularies of 256 are bytes; GPT-2's is its own,
-// of which bytes use 256.
+// models are the rows of the table in README.md. Vocabularies of 256 are bytes; GPT-2 has its own, of which bytes use
+// 256.
 var models = []model{
 	{name: "nano", layers: 4, heads: 4, hidden: 128, block: 64, batch: 12},
 	{name: "mid", layers: 6, heads: 6, hidden: 384, block: 256, batch: 8},
@@ -21,8 +21,8 @@ var models = []model{
 	{name: "llama", layers: 6, heads: 6, kvHeads: 2, hidden: 384, ffn: 1024, block: 512, batch: 4, llama: true},
 }
 
-// flops are those of a step: three times the forward products', 2 for each weight and token, and attention's, whose
-// masked half is counted too.
+// flops returns the flops of a step: three times those of the forward matmuls (2 per weight and token) and of
+// attention, whose masked half counts too.
 func (m *model) flops() float64 {
 	tokens, e := float64(m.batch*m.block), float64(m.hidden)
 	block := 12 * e * e
@@ -32,7 +32,7 @@ func (m *model) flops() float64 {
 	return 6*tokens*(float64(m.layers)*block+float64(m.vocab)*e) + 12*float64(m.layers)*tokens*float64(m.block)*e
 }
 
-// job is the model as planc's job for some ranks.
+// job returns planc's job for the model on its ranks.
 func (m *model) job(steps int) string {
 	config := fmt.Sprintf(`  model_type: gpt2
   n_positions: %d

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// compare runs both sides in turn.
+// compare runs both sides in alternating turns.
 func compare(dir string, m model, g *gauge) (*result, error) {
 	bin, err := build(dir, m)
 	if err != nil {
@@ -55,7 +55,7 @@ func compare(dir string, m model, g *gauge) (*result, error) {
 	return r, nil
 }
 
-// stepsOf is how many steps a turn has.
+// stepsOf returns the number of steps in a turn.
 func stepsOf(m model) int {
 	if *steps > 0 {
 		return *steps
@@ -76,7 +76,7 @@ func build(dir string, m model) (string, error) {
 	return bin, nil
 }
 
-// run trains n steps anew and returns what they took, without the first two.
+// run trains n steps from the start and returns their seconds, without the first two.
 func (r *result) run(dir, bin string, m model, n int) (took []float64, err error) {
 	runs := filepath.Join(dir, m.name+".run")
 	if err := os.RemoveAll(runs); err != nil {
@@ -96,7 +96,7 @@ func (r *result) run(dir, bin string, m model, n int) (took []float64, err error
 	return r.read(filepath.Join(runs, "metrics.jsonl"), start)
 }
 
-// read takes the steps' times from a run's log.
+// read returns the steps' seconds from a run's log.
 func (r *result) read(path string, start time.Time) (took []float64, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -128,7 +128,7 @@ type peer struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
-	rss int64 // peak, less an idle process's
+	rss int64 // peak, minus that of an idle process
 }
 
 func startPeer(m model) (*peer, error) {
@@ -156,8 +156,8 @@ func startPeer(m model) (*peer, error) {
 	return p, cmd.Start()
 }
 
-// peerEnv is the environment without what chooses slower kernels, with as many threads as ours; they sleep while they
-// wait, so that two pools on the same cores do not spin against each other.
+// peerEnv returns the environment without variables that select slower kernels, with as many threads as planc. The
+// threads sleep while they wait, so that two pools on the same cores do not spin against each other.
 func peerEnv(threads int) (env []string) {
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "OPENBLAS_") && !strings.HasPrefix(v, "MKL_") && !strings.HasPrefix(v, "OMP_") {
@@ -181,7 +181,7 @@ func (p *peer) run(n int) ([]float64, error) {
 		RSS  int64
 	}
 	if err := json.Unmarshal(line, &answer); err != nil {
-		return nil, fmt.Errorf("peer said %q: %w", line, err)
+		return nil, fmt.Errorf("unexpected output of peer.py, %q: %w", line, err)
 	}
 	p.rss = answer.RSS
 	return answer.Took, nil

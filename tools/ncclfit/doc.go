@@ -2,8 +2,8 @@
 // the catalogue) to published measurements, and writes the tables of docs/communication.md.
 //
 //	go run ./ncclfit            in tools/: prints the constants and the residuals
-//	go run ./ncclfit -update    writes the page's tables, too
+//	go run ./ncclfit -update    also writes the page's tables
 //
-// Rows are in rows.csv, each with its source. Begin with platforms, which says on what cluster each row was measured;
-// then params, which are fitted; then report. The model itself is package costmodel's, whose code prices the rows.
+// The rows are in rows.csv, each with its source. Start with platforms, the clusters on which rows were measured; then
+// params, the fitted constants; then report. The model itself is in package costmodel, which prices the rows.
 package main

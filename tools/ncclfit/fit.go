@@ -9,13 +9,13 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// model is what is fitted: a library's constants, and latencies of networks.
+// model is what is fitted: the constants of a library, and latencies of networks.
 type model struct {
 	comm   costmodel.Comm
-	p4, p5 float64 // µs: EFA of the first and of the second generation
+	p4, p5 float64 // µs: EFA of the first and second generation
 }
 
-// param is a constant that is fitted, with where the search begins and what it can be.
+// param is a constant that is fitted, with the start of the search and its bounds.
 type param struct {
 	name  string
 	begin float64
@@ -24,8 +24,8 @@ type param struct {
 	set   func(m *model, v float64)
 }
 
-// params are all that is fitted. What is not among them follows from how a protocol works: LL128's rate is 120 of 128
-// bytes, its hop the unit; filling a pipeline of pieces of the best size costs √(α·βb) if it is filled once.
+// params are all fitted constants. The others follow from how a protocol works: LL128's rate is 120 of 128 bytes, and
+// its hop is the unit. Filling a pipeline once with chunks of the best size costs √(α·βb).
 var params = []param{
 	{"LL, LL128: base µs", 13, 1, 1e3, func(m *model, v float64) {
 		m.comm.Protocols[costmodel.LL].Base = costmodel.Seconds(v) * costmodel.Microsecond
@@ -36,7 +36,9 @@ var params = []param{
 	}},
 	{"LL: latencies per hop", 0.55, 0.1, 1, func(m *model, v float64) { m.comm.Protocols[costmodel.LL].Hop = v }},
 	{"Simple: latencies per hop", 1.2, 1, 10, func(m *model, v float64) { m.comm.Protocols[costmodel.Simple].Hop = v }},
-	{"LL: fraction of the bandwidth", 0.12, 0.01, 0.5, func(m *model, v float64) { m.comm.Protocols[costmodel.LL].Rate = v }},
+	{"LL: fraction of the bandwidth", 0.12, 0.01, 0.5, func(m *model, v float64) {
+		m.comm.Protocols[costmodel.LL].Rate = v
+	}},
 	{"network: fraction of the NICs' bandwidth", 0.96, 0.1, 1, func(m *model, v float64) { m.comm.Network = v }},
 	{"trees: fraction of the rings' bandwidth", 0.93, 0.1, 1, func(m *model, v float64) { m.comm.Tree = v }},
 	{"pairs: fraction of the rings' bandwidth", 0.9, 0.1, 1, func(m *model, v float64) { m.comm.Pair = v }},
@@ -68,7 +70,7 @@ func switches(arch string) func(*model, float64) {
 	return func(m *model, v float64) { find(m, "nvswitch", arch).Switch = v }
 }
 
-// values are the parameters of a point of the search, which walks through their logarithms.
+// values returns the parameters of a vector of the search, which holds their logarithms.
 func values(x []float64) []float64 {
 	out := make([]float64, len(x))
 	for i, p := range params {
@@ -77,7 +79,7 @@ func values(x []float64) []float64 {
 	return out
 }
 
-// with is the model with some values.
+// with returns the model with these values.
 func with(v []float64) *model {
 	m := &model{comm: costmodel.NCCL}
 	m.comm.Links = append([]costmodel.LinkRate(nil), costmodel.NCCL.Links...)
@@ -87,11 +89,11 @@ func with(v []float64) *model {
 	return m
 }
 
-// problem is what a fit sees.
+// problem is the data of a fit.
 type problem struct {
 	clusters map[string]*costmodel.Cluster
 	rows     []row
-	weight   map[string]float64 // of a row of each platform, so that platforms weigh alike
+	weight   map[string]float64 // of a row, by platform, so that platforms have equal weight
 }
 
 func newProblem(clusters map[string]*costmodel.Cluster, rows []row, without string) *problem {
@@ -109,7 +111,7 @@ func newProblem(clusters map[string]*costmodel.Cluster, rows []row, without stri
 	return p
 }
 
-// set puts the model's latencies into the clusters.
+// set writes the model's latencies into the clusters.
 func (m *model) set(clusters map[string]*costmodel.Cluster) {
 	for _, c := range clusters {
 		switch c.Name {
@@ -121,18 +123,18 @@ func (m *model) set(clusters map[string]*costmodel.Cluster) {
 	}
 }
 
-// off is the logarithm of predicted over measured.
+// off returns the logarithm of predicted over measured.
 func (m *model) off(clusters map[string]*costmodel.Cluster, r *row) float64 {
 	route := m.comm.Route(clusters[r.key()], r.op, r.at)
 	return math.Log(float64(route.Time(r.bytes) / r.took))
 }
 
 const (
-	outlier = 0.3  // a logarithm beyond which a row counts in proportion, no longer squared (Huber)
-	pull    = 0.01 // towards the beginning, so that what the rows do not show stays where it was
+	outlier = 0.3  // logarithm beyond which the loss of a row is linear, not quadratic (Huber)
+	pull    = 0.01 // towards the start, so that constants which the rows do not determine stay there
 )
 
-// loss is what the fit makes small.
+// loss returns the value that the fit minimizes.
 func (p *problem) loss(x []float64) float64 {
 	m := with(values(x))
 	m.set(p.clusters)
@@ -151,7 +153,7 @@ func (p *problem) loss(x []float64) float64 {
 	return sum
 }
 
-// fit searches from the beginning; a simplex that has shrunk is begun again where it ended.
+// fit searches from the start. When the simplex has shrunk, the search starts again from its end.
 func (p *problem) fit() ([]float64, error) {
 	x := make([]float64, len(params))
 	for i, q := range params {

@@ -9,7 +9,7 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// The constants in use are those that the rows give, rounded, and the page shows this fit.
+// The constants in use are the rounded results of the fit, and the page shows this fit.
 func TestConstantsAreFitted(t *testing.T) {
 	s, err := newStudy()
 	if err != nil {
@@ -18,7 +18,7 @@ func TestConstantsAreFitted(t *testing.T) {
 	used, fitted := used(), s.fitted
 	for i, p := range params {
 		if math.Abs(used[i]/fitted[i]-1) > 0.03 {
-			t.Errorf("%s: planc has %g, the rows give %g", p.name, used[i], fitted[i])
+			t.Errorf("%s: planc has %g, the fit gives %g", p.name, used[i], fitted[i])
 		}
 	}
 	text, err := os.ReadFile("../" + page)
@@ -30,11 +30,11 @@ func TestConstantsAreFitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if now != string(text) {
-		t.Errorf("%s does not show this fit; go run ./ncclfit -update writes it", page)
+		t.Errorf("%s does not show this fit; run go run ./ncclfit -update", page)
 	}
 }
 
-// used are the parameters' values in costmodel and its catalogue: those that change nothing there.
+// used returns the values of the parameters in costmodel and its catalogue: those that change nothing there.
 func used() []float64 {
 	k := &costmodel.NCCL
 	rate := func(kind, arch string) *costmodel.LinkRate { return find(&model{comm: *k}, kind, arch) }
@@ -54,7 +54,7 @@ func used() []float64 {
 		rate("nvswitch", "sm_10").Switch, latency("p4de"), latency("p5")}
 }
 
-// Each row of the table is used, held out, or left aside for a reason, and every platform and reason has rows.
+// Each row of the table is used, held out, or excluded for a reason, and every platform and reason has rows.
 func TestEveryRowHasItsPlace(t *testing.T) {
 	rows, skipped, err := load(map[string]*costmodel.Cluster{})
 	if err != nil {

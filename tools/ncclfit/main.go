@@ -42,13 +42,13 @@ func run(update bool) error {
 	return os.WriteFile(page, []byte(text), 0o644)
 }
 
-// study is everything that the page tells.
+// study has all results of the page.
 type study struct {
 	clusters map[string]*costmodel.Cluster
 	rows     []row
 	skipped  map[string]int
-	fitted   []float64            // the best values
-	apart    map[string][]float64 // those without each platform that has kin
+	fitted   []float64            // best values
+	apart    map[string][]float64 // values without each platform that has others of its kind
 }
 
 func newStudy() (*study, error) {

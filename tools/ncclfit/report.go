@@ -12,14 +12,14 @@ import (
 // tableNames are the page's tables in order.
 var tableNames = []string{"constants", "residuals", "apart", "held"}
 
-// fill puts the tables between their marks: "<!-- fit NAME -->" and "<!-- end fit -->".
+// fill writes the tables between their marks: "<!-- fit NAME -->" and "<!-- end fit -->".
 func fill(text string, tables map[string]string) (string, error) {
 	for _, name := range tableNames {
 		begin, end := "<!-- fit "+name+" -->\n", "<!-- end fit -->"
 		before, rest, ok := strings.Cut(text, begin)
 		_, after, closed := strings.Cut(rest, end)
 		if !ok || !closed {
-			return "", fmt.Errorf("%s has no place for table %s: %s…%s", page, name, strings.TrimSpace(begin), end)
+			return "", fmt.Errorf("%s must have marks for table %s: %s…%s", page, name, strings.TrimSpace(begin), end)
 		}
 		text = before + begin + tables[name] + end + after
 	}
@@ -40,7 +40,8 @@ func header(b *strings.Builder, cells ...string) {
 	b.WriteString(strings.Repeat("|---", len(cells)) + "|\n")
 }
 
-// constants are the fitted values, and what they are without each platform: how much each rests on one source.
+// constants returns the table of fitted values and their range without each platform, which shows how much they
+// depend on one source.
 func (s *study) constants() string {
 	var b strings.Builder
 	header(&b, "constant", "fitted", "range if one source is left out")
@@ -70,7 +71,7 @@ var sizes = []struct {
 	{"≤ 256 MiB", 256 * costmodel.MiB}, {"more", costmodel.Bytes(math.Inf(1))},
 }
 
-// errors are those of a set of rows, as fractions.
+// errors are the errors of a set of rows, as fractions.
 type errors []float64
 
 func (e errors) cell() string {
@@ -86,7 +87,7 @@ func (e errors) cell() string {
 	return fmt.Sprintf("%.0f (%+.0f)", 100*abs/n, 100*sum/n)
 }
 
-// residuals are the errors of the fit by platform, collective, ranks and size.
+// residuals returns the errors of the fit by platform, collective, ranks and size.
 func (s *study) residuals() string {
 	var b strings.Builder
 	head := []string{"measured on", "ranks", "rows"}
@@ -137,7 +138,7 @@ func (s *study) bySize(b *strings.Builder, v []float64, shown func(*row) bool) {
 	}
 }
 
-// without is each platform's error where the fit has not seen it.
+// without returns each platform's error if it is left out of the fit.
 func (s *study) without() string {
 	var b strings.Builder
 	header(&b, "left out", "rows", "error if fitted", "error if left out")
@@ -161,7 +162,7 @@ func (s *study) errorsOf(v []float64, name string) (out errors) {
 	return out
 }
 
-// heldOut are rows that no fit sees, with their errors, and those that cannot be priced.
+// heldOut returns the rows that are in no fit, with their errors, and those that cannot be priced.
 func (s *study) heldOut() string {
 	var b strings.Builder
 	header(&b, "rows that no fit sees", "rows", "error", "why")

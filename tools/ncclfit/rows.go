@@ -14,7 +14,7 @@ import (
 //go:embed rows.csv
 var table string
 
-// peakBytes are the bytes of a row that states the bandwidth of large messages without their size.
+// peakBytes is the assumed size of rows that state the bandwidth of large messages without their size.
 const peakBytes = 8 * costmodel.GiB
 
 // row is a measurement.
@@ -24,25 +24,25 @@ type row struct {
 	at    costmodel.Placement
 	bytes costmodel.Bytes
 	took  costmodel.Seconds
-	held  string // why the fit does not see it; empty: it does
+	held  string // why it is in no fit; "" if it is in the fit
 }
 
 // platform is a machine of the table, as a cluster.
 type platform struct {
 	name     string
-	gpu      string // the table's column begins so
-	part     string // and its column algo has this
-	cluster  string // of the catalogue
-	rates    string // of its NICs, where they are not the row's
-	nodes    int    // of peaks, whose rows do not say
-	local    int    // members of a node, of peaks
+	gpu      string // prefix of the table's column gpu
+	part     string // text in its column algo
+	cluster  string // name in the catalogue
+	rates    string // of its NICs, if the row does not have them
+	nodes    int    // of rows with peaks, which do not have them
+	local    int    // members per node, for rows with peaks
 	noSharp  bool
-	kin      bool // others of its kind remain if it is held out
+	kin      bool // others of its kind remain if it is left out
 	links    float64
-	everyOne bool // of sizes that no plan has, too
+	everyOne bool // also sizes of groups that no plan has
 }
 
-// platforms is in the table's order; the first that fits counts. What the table does not say is said here.
+// platforms are in the order of the table; the first match counts. They add what the table does not say.
 var platforms = []platform{
 	{name: "p4de, EFA", gpu: "A100-SXM-80GB (p4de", cluster: "p4de"},
 	{name: "p5, EFA", gpu: "H100-SXM (p5", cluster: "p5", kin: true},
@@ -67,7 +67,7 @@ var platforms = []platform{
 	{name: "peaks", gpu: "DGX H100 8x400Gb", cluster: "dgx-h100", nodes: 16, local: 8, noSharp: true},
 }
 
-// unused are rows of the table that no platform takes, and why.
+// unused are rows of the table that no platform matches, and the reasons.
 var unused = []struct{ gpu, part, why string }{
 	{"DGX H100 8x400Gb", "SHARP", "SHARP of the network's switches, which the model does not have"},
 	{"100GbE TCP sockets", "", "no RDMA"},
@@ -150,7 +150,7 @@ func (p *platform) key() string {
 	return fmt.Sprint(p.cluster, " ", p.rates, " ", p.links, " ", p.noSharp)
 }
 
-// provide makes a platform's cluster.
+// provide creates a platform's cluster.
 func (p *platform) provide(clusters map[string]*costmodel.Cluster) error {
 	if clusters[p.key()] != nil {
 		return nil
@@ -175,7 +175,7 @@ func (p *platform) provide(clusters map[string]*costmodel.Cluster) error {
 	return nil
 }
 
-// row is a line on its platform.
+// row returns a line as a measurement on its platform.
 func (r record) row(p *platform, c *costmodel.Cluster) (row, error) {
 	x := row{platform: p, op: ir.OpAllReduce, bytes: peakBytes}
 	if r["collective"] == "alltoall" {

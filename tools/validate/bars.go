@@ -13,15 +13,15 @@ import (
 	"github.com/planc-dev/planc/passes/validate"
 )
 
-// The error bar of a prediction is the error that nine in ten like rows do not exceed.
+// The error bar of a prediction is the error that nine in ten similar rows do not exceed.
 const (
 	quantile = 0.9
-	fewest   = 5  // rows that make a bar; fewer are joined with those that are less alike
-	ofSource = 60 // rows of one source that count, at equal distances: alike rows of one machine say little more
+	fewest   = 5  // minimum of rows for a bar; fewer are merged with less similar rows
+	ofSource = 60 // maximum of rows of one source, at equal distances: similar rows add little
 )
 
-// barsOf are the bars of rows that no fit held out, by how alike they are: all of an engine and GPU generation with or
-// without a pipeline on one node or several; of an engine and generation; of an engine; all.
+// barsOf returns the error bars of rows that are not held out, from the most to the least specific: by engine, GPU
+// generation, pipeline and number of nodes; by engine and generation; by engine; of all rows.
 func (s *study) barsOf() []costmodel.ErrorBar {
 	byLike, traits := map[costmodel.Like][]float64{}, map[costmodel.Like]*costmodel.Ranges{}
 	type rows struct {
@@ -62,8 +62,8 @@ func (s *study) barsOf() []costmodel.ErrorBar {
 	return out
 }
 
-// memoryDeviation is the deviation of memory's errors, of rows that no fit held out: from the median of their size,
-// which a few odd rows do not move.
+// memoryDeviation returns the deviation of memory errors of rows that are not held out. It is computed from the
+// median of their size, so that a few outliers do not change it.
 func (s *study) memoryDeviation() float64 {
 	var errs []float64
 	for i := range s.report.Rows {
@@ -74,7 +74,7 @@ func (s *study) memoryDeviation() float64 {
 	return math.Round(1000*1.4826*validate.Quantile(errs, 0.5)) / 1000
 }
 
-// shortestStep is that of the rows that no fit held out, in seconds.
+// shortestStep returns the shortest step, in seconds, of rows that are not held out.
 func (s *study) shortestStep() float64 {
 	out := math.Inf(1)
 	for _, p := range s.fitted {
@@ -83,7 +83,7 @@ func (s *study) shortestStep() float64 {
 	return math.Round(1e4*out) / 1e4
 }
 
-// types are what the matmuls of enough rows that no fit held out compute in.
+// types returns the compute types of the matmuls of enough rows that are not held out.
 func (s *study) types() (out []string) {
 	rows := map[string]int{}
 	for _, p := range s.fitted {
@@ -96,12 +96,12 @@ func (s *study) types() (out []string) {
 	return out
 }
 
-// errorBars is the table as costmodel has it.
+// errorBars returns the source of the table in costmodel.
 func (s *study) errorBars() []byte {
 	var b bytes.Buffer
-	b.WriteString("package costmodel\n\n// What follows is data: go run ./validate in the folder tools writes this " +
-		"file, and a test there holds it up to date.\n\n")
-	b.WriteString("// errorBars are those of the rows in tools/validate/rows, without the tables that are held out " +
+	b.WriteString("package costmodel\n\n// go run ./validate in the folder tools generates this file, and a test " +
+		"there checks that it is current.\n\n")
+	b.WriteString("// errorBars are computed from the rows in tools/validate/rows, without the tables that are held out " +
 		"of every fit.\n")
 	b.WriteString("var errorBars = []ErrorBar{\n")
 	for _, e := range s.barsOf() {
@@ -109,12 +109,12 @@ func (s *study) errorBars() []byte {
 			e.Generation, e.Pipelined, e.Nodes,
 			e.Rows, e.Error, rangesText(e.Traits))
 	}
-	fmt.Fprintf(&b, "}\n\n// shortestStep is the shortest measured one of these rows, in seconds.\nconst "+
+	fmt.Fprintf(&b, "}\n\n// shortestStep is the shortest measured step of these rows, in seconds.\nconst "+
 		"shortestStep = %v\n", s.shortestStep())
-	fmt.Fprintf(&b, "\n// measuredTypes are what their matmuls compute in, %d rows or more each.\nvar measuredTypes "+
-		"= %#v\n", fewest, s.types())
-	fmt.Fprintf(&b, "\n// memoryDeviation is the deviation of what other runtimes than planc's take, as a part of "+
-		"what is predicted.\nconst memoryDeviation = %v\n", s.memoryDeviation())
+	fmt.Fprintf(&b, "\n// measuredTypes are the compute types of their matmuls with %d rows or more each.\n"+
+		"var measuredTypes = %#v\n", fewest, s.types())
+	fmt.Fprintf(&b, "\n// memoryDeviation is the deviation of the memory of runtimes other than planc's, as a fraction "+
+		"of the prediction.\nconst memoryDeviation = %v\n", s.memoryDeviation())
 	out, err := format.Source(b.Bytes())
 	if err != nil {
 		panic(err)
@@ -122,7 +122,7 @@ func (s *study) errorBars() []byte {
 	return out
 }
 
-// rangesText is ranges as Go writes them.
+// rangesText returns ranges as Go source.
 func rangesText(r costmodel.Ranges) string {
 	var words []string
 	for _, own := range r {

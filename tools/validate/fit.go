@@ -17,8 +17,9 @@ type sample struct {
 	weight float64
 }
 
-// samples are the timed rows that are not held out. A source weighs as the root of its rows, so that a table of
-// a thousand alike rows does not drown ten that differ, and of such a table some are taken at equal distances.
+// samples returns the timed rows that are not held out. The weight of a source is the root of its number of rows, so
+// that a table of a thousand similar rows does not outweigh ten different ones. Of such a table, rows at equal
+// distances are taken.
 func samples(t *tables) []sample {
 	bySource := map[string][]*validate.Row{}
 	var order []string
@@ -47,12 +48,11 @@ func samples(t *tables) []sample {
 	return out
 }
 
-// huber is the error, in logarithms, beyond which a row pulls no harder.
+// huber is the error, in logarithms, beyond which a row's influence does not grow.
 const huber = 0.10
 
-// fit moves the constants by Gauss and Newton: logarithms of predicted over measured times are nearly linear in the
-// logarithms of the constants. Of the constants only those move that are named, others keep what they are; if none is,
-// all do.
+// fit moves the constants with Gauss-Newton steps: logarithms of predicted over measured times are nearly linear in
+// the logarithms of the constants. Only the named constants move, or all if none is named.
 func fit(t *tables, only []string, rounds int, log io.Writer) error {
 	all, ps := samples(t), params()
 	if len(only) > 0 {
@@ -87,7 +87,7 @@ func fit(t *tables, only []string, rounds int, log io.Writer) error {
 				w := all[i].weight * math.Sqrt(min(1, huber/math.Abs(base[i])))
 				jac.Set(i, j, w*(v-base[i])/h)
 			}
-			const scale = 0.10 // a row's own noise, against which priors are weighed
+			const scale = 0.10 // noise of a row, relative to which priors are weighted
 			jac.Set(len(all)+j, j, scale/p.sigma)
 			rhs.SetVec(len(all)+j, -scale/p.sigma*math.Log(old/p.prior))
 		}
@@ -103,7 +103,7 @@ func fit(t *tables, only []string, rounds int, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(log, "at last: weighted mean error %.4f\n", meanError(all, base))
+	fmt.Fprintf(log, "at the end: weighted mean error %.4f\n", meanError(all, base))
 	for _, p := range ps {
 		fmt.Fprintf(log, "%-24s %.4g (from %.4g)\n", p.name, *p.at, p.prior)
 	}

@@ -1,12 +1,11 @@
-// Command validate fits the cost model's constants to published runs and writes the report on how well it predicts
-// them.
+// Command validate fits the cost model's constants to published runs, and writes the report on its errors.
 //
 //	go run ./validate           write docs/validation.md, its plots, and costmodel/errorbars.go
-//	go run ./validate fit       move the constants and print them, or those that are named; nothing is written
-//	go run ./validate sum       print the report's figures; nothing is written
+//	go run ./validate fit       fit all constants, or those that are named, and print them; write nothing
+//	go run ./validate sum       print the report's figures; write nothing
 //
-// It runs in the folder tools. The tables are in validate/rows, each row with its source. Those of heldOut are in no
-// fit: neither of constants nor of error bars.
+// It runs in the folder tools. The tables are in validate/rows, each row with its source. Tables in heldOut are in no
+// fit, neither of constants nor of error bars.
 package main
 
 import (
@@ -18,13 +17,13 @@ import (
 	"github.com/planc-dev/planc/passes/validate"
 )
 
-// heldOut are the tables that no fit sees. Nor does it see rows whose note bars them.
+// heldOut are the tables that are in no fit. Rows whose note forbids it are in no fit either.
 var heldOut = []string{"torchtitan.csv", "bigscience_v100.csv", "nvidia_nemo.csv"}
 
 // tables are all rows.
 type tables struct{ rows []validate.Row }
 
-// unseen tells whether no fit sees a row.
+// unseen reports whether a row is in no fit.
 func (t *tables) unseen(r *validate.Row) bool { return slices.Contains(heldOut, r.File) || r.Barred() }
 
 func main() {

@@ -2,16 +2,16 @@ package main
 
 import "github.com/planc-dev/planc/costmodel"
 
-// param is a constant that the fit moves: a positive number, in logarithms around what was known before any fit.
+// param is a constant that the fit moves: a positive number, in logarithms around its prior.
 type param struct {
 	name  string
 	at    *float64
 	prior float64 // from literature or by estimate; the fit begins here
-	sigma float64 // how far a fit may take it for little: one deviation of its logarithm
+	sigma float64 // one standard deviation of the logarithm
 }
 
-// engineParams are the constants of each engine that are fitted, with their priors. Megatron's matmuls are what the
-// generations' rates are measured by, so that theirs is no parameter.
+// engineParams are the constants of each engine that are fitted, with their priors. Megatron's matmuls define the
+// rates of GPU generations, so that engine has no parameter for them.
 var engineParams = []struct {
 	name     string
 	of       func(*costmodel.Engine) *float64
@@ -29,11 +29,11 @@ var engineParams = []struct {
 	{"interfere", func(e *costmodel.Engine) *float64 { return &e.Interfere }, 0.1, [2]float64{0.1, 0.1}, 0.7},
 }
 
-// sustained are the priors of what GPUs keep of their best matmul.
+// sustained are the priors of the fraction of the best matmul rate that GPUs sustain.
 var sustained = map[string]float64{"sm_70": 0.95, "sm_75": 0.95, "sm_80": 0.95, "sm_86": 0.95, "sm_90": 0.90,
 	"sm_100": 0.90, "sm_103": 0.90}
 
-// params are all of them: few, each for all models and plans.
+// params returns all parameters: few, and each for all models and plans.
 func params() []param {
 	var ps []param
 	for i := range costmodel.Generations {

@@ -12,13 +12,13 @@ import (
 	"github.com/planc-dev/planc/passes/validate"
 )
 
-// plotted is at most how many rows of a source are drawn, at equal distances.
+// plotted is the maximum of rows of a source that are drawn, at equal distances.
 const plotted = 60
 
 var colors = map[string]color.RGBA{"megatron": {118, 185, 0, 255}, "deepspeed": {0, 90, 200, 255},
 	"fsdp": {238, 76, 44, 255}}
 
-// scatter plots predicted over measured seconds on logarithmic axes, by engine, with lines 10 % off.
+// scatter plots predicted over measured seconds on logarithmic axes, by engine, with lines at 10 % error.
 func scatter(rows []*validate.Priced) ([]byte, error) {
 	p := plot.New()
 	p.X.Label.Text, p.Y.Label.Text = "measured, seconds a step", "predicted"
@@ -55,7 +55,7 @@ func scatter(rows []*validate.Priced) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// points are the rows to draw, by engine, and the range of what was measured.
+// points returns the points to draw, by engine, and the range of measured values.
 func points(rows []*validate.Priced) (byEngine map[string]plotter.XYs, low, high float64) {
 	byEngine = map[string]plotter.XYs{}
 	total, seen := map[string]int{}, map[string]int{}

@@ -28,7 +28,7 @@ func report(t *tables, root string) error {
 	return nil
 }
 
-// studyOf is all rows, priced.
+// studyOf prices all rows.
 func studyOf(t *tables) *study {
 	r := validate.Run(t.rows)
 	s := &study{report: r}
@@ -49,7 +49,7 @@ func studyOf(t *tables) *study {
 	return s
 }
 
-// reported are the files of the report by their names.
+// reported returns the files of the report by name.
 func reported(t *tables, root string) (map[string][]byte, error) {
 	s := studyOf(t)
 	page := filepath.Join(root, "docs", "validation.md")
@@ -72,13 +72,13 @@ func reported(t *tables, root string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// study is the priced rows with a time: those of the fit, those held out, and those whose notes bar them from fits.
+// study has the priced rows with a time: fitted, held out, and barred by their notes.
 type study struct {
 	report               *validate.Report
 	fitted, held, barred []*validate.Priced
 }
 
-// sections are the page's generated parts.
+// sections returns the generated parts of the page.
 func (s *study) sections() map[string]string {
 	return map[string]string{"pairs": s.pairs(), "targets": s.targets(), "fitted": bySource(s.fitted),
 		"held": bySource(s.held), "barred": bySource(s.barred),
@@ -86,10 +86,10 @@ func (s *study) sections() map[string]string {
 		"bars": s.barTable()}
 }
 
-// all are the rows with a measured time.
+// all returns the rows with a measured time.
 func (s *study) all() []*validate.Priced { return slices.Concat(s.fitted, s.held, s.barred) }
 
-// pairs is how many pairs of plans are ordered right, by how far their predictions are apart.
+// pairs returns the table of pairs of plans in the right order, by the difference of their predictions.
 func (s *study) pairs() string {
 	var b strings.Builder
 	b.WriteString("| predicted difference | pairs | in the right order |\n|---|---|---|\n")
@@ -109,14 +109,14 @@ func (s *study) pairs() string {
 	return b.String()
 }
 
-// fill puts sections between their marks: "<!-- validate NAME -->" and "<!-- end validate -->".
+// fill writes sections between their marks: "<!-- validate NAME -->" and "<!-- end validate -->".
 func fill(text string, sections map[string]string) (string, error) {
 	for name, body := range sections {
 		begin, end := "<!-- validate "+name+" -->\n", "<!-- end validate -->"
 		before, rest, ok := strings.Cut(text, begin)
 		_, after, closed := strings.Cut(rest, end)
 		if !ok || !closed {
-			return "", fmt.Errorf("docs/validation.md has no place for %s: %s…%s", name, strings.TrimSpace(begin), end)
+			return "", fmt.Errorf("docs/validation.md must have marks for %s: %s…%s", name, strings.TrimSpace(begin), end)
 		}
 		text = before + begin + body + end + after
 	}
@@ -133,7 +133,7 @@ func head(b *bytes.Buffer, cells ...string) {
 
 func line(b *bytes.Buffer, cells ...string) { fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | ")) }
 
-// perSource is each source's summary.
+// perSource returns each source's summary.
 func perSource(rows []*validate.Priced) (names []string, of map[string]validate.Summary) {
 	groups := map[string][]*validate.Priced{}
 	for _, p := range rows {
@@ -148,7 +148,7 @@ func perSource(rows []*validate.Priced) (names []string, of map[string]validate.
 	return names, of
 }
 
-// means are the means over sources of their medians and means.
+// means returns the means over sources of their median and mean errors.
 func means(rows []*validate.Priced) (median, mean float64) {
 	names, of := perSource(rows)
 	for _, n := range names {
@@ -158,7 +158,7 @@ func means(rows []*validate.Priced) (median, mean float64) {
 	return median, mean
 }
 
-// unflagged are the rows that agree with themselves.
+// unflagged returns the rows that are not flagged as inconsistent.
 func unflagged(rows []*validate.Priced) []*validate.Priced {
 	return slices.DeleteFunc(slices.Clone(rows), func(p *validate.Priced) bool { return p.Flagged })
 }
@@ -175,7 +175,7 @@ func bySource(rows []*validate.Priced) string {
 	return b.String()
 }
 
-// memoryBySource is each source's error of memory.
+// memoryBySource returns each source's memory error.
 func memoryBySource(r *validate.Report) string {
 	errs := map[string][]float64{}
 	for i := range r.Rows {
@@ -195,12 +195,12 @@ func memoryBySource(r *validate.Report) string {
 	return b.String()
 }
 
-// withoutExperts are the rows of models without.
+// withoutExperts returns the rows of models without experts.
 func withoutExperts(rows []*validate.Priced) []*validate.Priced {
 	return slices.DeleteFunc(slices.Clone(rows), func(p *validate.Priced) bool { return p.Asked.Plan.MoESlack > 0 })
 }
 
-// targets holds the goals of the issue against what was reached.
+// targets returns the table of goals and results.
 func (s *study) targets() string {
 	var b bytes.Buffer
 	head(&b, "measure", "required", "goal", "reached")
@@ -235,7 +235,7 @@ func (s *study) targets() string {
 	return b.String()
 }
 
-// worst are the rows that are furthest off.
+// worst returns the table of rows with the largest errors.
 func worst(rows []*validate.Priced) string {
 	const shown = 12
 	sorted := slices.Clone(rows)
@@ -258,7 +258,7 @@ func worst(rows []*validate.Priced) string {
 	return b.String()
 }
 
-// skipped counts rows by why they are not priced.
+// skipped returns the table of reasons why rows are not priced, with counts.
 func (s *study) skipped() string {
 	n := map[string]int{}
 	var order []string

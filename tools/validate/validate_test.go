@@ -10,7 +10,7 @@ import (
 	"github.com/planc-dev/planc/passes/validate"
 )
 
-// The page, its plots and the error bars are what the rows and the cost model make.
+// The page, its plots and the error bars follow from the rows and the cost model.
 func TestReportIsCurrent(t *testing.T) {
 	rows, err := read("rows")
 	if err != nil {
@@ -22,12 +22,12 @@ func TestReportIsCurrent(t *testing.T) {
 	}
 	for name, want := range files {
 		if got, err := os.ReadFile(name); err != nil || string(got) != string(want) {
-			t.Errorf("%s is not what the rows make (%v); go run ./validate, in the folder tools, writes it", name, err)
+			t.Errorf("%s is out of date (%v); run go run ./validate in the folder tools", name, err)
 		}
 	}
 }
 
-// Rows that are held out are in no sample of the fit and in no error bar; of the others each source is in the fit.
+// Rows that are held out are in no sample of the fit and in no error bar. Each other source is in the fit.
 func TestHeldOutStaysOut(t *testing.T) {
 	all, err := read("rows")
 	if err != nil {
@@ -36,7 +36,7 @@ func TestHeldOutStaysOut(t *testing.T) {
 	in := map[string]bool{}
 	for _, s := range samples(all) {
 		if all.unseen(s.row) {
-			t.Errorf("%s row %d is held out and in the fit", s.row.File, s.row.Number)
+			t.Errorf("%s row %d is held out, but is in the fit", s.row.File, s.row.Number)
 		}
 		in[s.row.File] = true
 	}
@@ -48,8 +48,8 @@ func TestHeldOutStaysOut(t *testing.T) {
 	}
 }
 
-// Each constant of the fit is in place and is where the code says: a fit that begins at its prior ends near what is
-// committed, or the constants were moved by hand.
+// Each constant of the fit has the value in the code: a fit that begins at its prior ends near the committed value,
+// unless constants were changed by hand.
 func TestConstantsAreFitted(t *testing.T) {
 	for _, p := range params() {
 		if ratio := *p.at / p.prior; ratio < 0.4 || ratio > 2.5 {
@@ -61,8 +61,8 @@ func TestConstantsAreFitted(t *testing.T) {
 	}
 }
 
-// What the planner takes for plans that predictions do not tell apart is so: pairs that are predicted to differ by up
-// to that are in their order little more often than by chance, and less often than pairs farther apart.
+// Pairs of plans within the planner's limit for indistinguishable plans are in the predicted order little more often
+// than by luck, and less often than pairs with larger differences.
 func TestPlansApart(t *testing.T) {
 	rows, err := read("rows")
 	if err != nil {
