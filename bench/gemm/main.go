@@ -49,7 +49,7 @@ func measure() error {
 		fmt.Print("peer: ", p.name)
 	}
 	limit := peak(*threads)
-	fmt.Printf("planc: %v, %d threads; limit %.0f GFLOP/s, sustained %.0f\n", set, *threads, limit, kept(*threads))
+	fmt.Printf("planc: %v, %d threads; limit %.0f GFLOP/s, sustained %.0f\n", set, *threads, limit, sustained(*threads))
 	fmt.Printf("%-14s %18s %9s %9s %7s %7s  %s\n", "", "m n k", "GFLOP/s", "peer", "share", "ratio",
 		"min-max of the ratio")
 	logs := map[string][]float64{}
@@ -77,12 +77,12 @@ func measure() error {
 
 // result has the median GFLOP/s of both, the median ratio of planc's rate to OpenBLAS's, and its minimum and maximum
 // over the rounds.
-type result struct{ ours, peer, ratio, least, most float64 }
+type result struct{ ours, peer, ratio, smallest, largest float64 }
 
 func (r result) print(s shape, limit float64) {
 	fmt.Printf("%-14v %18s %9.1f %9.1f %6.1f%% %7.3f  %.3f-%.3f\n", s, fmt.Sprint(s.m, " ", s.n, " ", s.k),
 		r.ours, r.peer,
-		100*r.ours/limit, r.ratio, r.least, r.most)
+		100*r.ours/limit, r.ratio, r.smallest, r.largest)
 }
 
 // compare times both on a shape, in alternating turns.
@@ -114,7 +114,7 @@ func compare(p *peer, s shape) (r result, err error) {
 	r = result{ours: s.flops() / median(ours) / 1e9, ratio: 1}
 	if p != nil {
 		r.peer, r.ratio = s.flops()/median(peers)/1e9, median(ratios)
-		r.least, r.most = slices.Min(ratios), slices.Max(ratios)
+		r.smallest, r.largest = slices.Min(ratios), slices.Max(ratios)
 	}
 	return r, nil
 }

@@ -29,7 +29,7 @@ func peak(threads int) float64 {
 
 // kept returns the rate that the cores sustain for about a second. It is lower than the peak if the clock varies, or
 // if other processes use the cores.
-func kept(threads int) float64 {
+func sustained(threads int) float64 {
 	loop, flops := fma()
 	if loop == nil {
 		return 0

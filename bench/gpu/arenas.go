@@ -44,9 +44,9 @@ func readArenas(path string) (all []arenaUse) {
 // arenaFault returns what is wrong with a group's arenas, "" if nothing is.
 func (l *lawRun) arenaFault() string {
 	c := l.Group.Cases[len(l.Group.Cases)-1]
-	var most int64
+	var largest int64
 	for _, use := range l.Arenas {
-		most = max(most, use.Planned)
+		largest = max(largest, use.Planned)
 		if !use.Whole {
 			return fmt.Sprintf("rank %d wrote beyond its arena", use.Rank)
 		}
@@ -57,8 +57,8 @@ func (l *lawRun) arenaFault() string {
 	if len(l.Arenas) < l.Group.Ranks {
 		return fmt.Sprintf("%d of %d ranks reported their arenas", len(l.Arenas), l.Group.Ranks)
 	}
-	if most != c.Arena {
-		return fmt.Sprintf("the largest arena has %d bytes, and the compiler laid out %d", most, c.Arena)
+	if largest != c.Arena {
+		return fmt.Sprintf("the largest arena has %d bytes, and the compiler laid out %d", largest, c.Arena)
 	}
 	return ""
 }

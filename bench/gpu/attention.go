@@ -46,7 +46,7 @@ func attentions(l *lab, r *Result) error {
 		}
 	}
 	r.note("%s", l.attends())
-	tellKernels(r, all)
+	tabulateKernels(r, all)
 	return nil
 }
 

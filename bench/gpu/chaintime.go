@@ -40,13 +40,13 @@ func chainTimes(l *lab, r *Result) error {
 	}
 	var all []ChainTime
 	for _, file := range files {
-		of, err := l.chainsOf(file, rate)
+		times, err := l.chainsOf(file, rate)
 		if err != nil {
 			return err
 		}
-		all = append(all, of...)
+		all = append(all, times...)
 	}
-	tellChains(r, all)
+	tabulateChains(r, all)
 	return nil
 }
 
@@ -174,8 +174,8 @@ func (l *lab) written(m cuda.Memory, o *chainOperand) error {
 	return nil
 }
 
-// tellChains writes the table and reports failures.
-func tellChains(r *Result, all []ChainTime) {
+// tabulateChains writes the table and reports failures.
+func tabulateChains(r *Result, all []ChainTime) {
 	r.Raw, r.State = all, "ok"
 	r.Columns = []string{"model", "kernel", "ops", "in", "rows × columns", "MB", "µs", "GB/s", "time / floor"}
 	for i := range all {

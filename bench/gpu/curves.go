@@ -59,7 +59,7 @@ func curves(ctx context.Context, b *bench, r *Result) error {
 			return fmt.Errorf("%s: %w", run, err)
 		}
 	}
-	return tellCurves(r, c, steps)
+	return tabulateCurves(r, c, steps)
 }
 
 // peerCurve returns PyTorch's losses.
@@ -80,24 +80,24 @@ func (b *bench) peerCurve(ctx context.Context, m *model, precision, batches, wei
 	return losses, nil
 }
 
-// tellCurves compares the curves: the largest distance, and the root mean square over all steps.
-func tellCurves(r *Result, c map[string][]float64, steps int) error {
+// tabulateCurves compares the curves: the largest distance, and the root mean square over all steps.
+func tabulateCurves(r *Result, c map[string][]float64, steps int) error {
 	r.Columns = []string{"", "largest, nats", "root mean square"}
-	apart := func(what, a, b string) (most float64) {
+	apart := func(what, a, b string) (largest float64) {
 		sum := 0.0
 		for i := range c[a] {
 			d := math.Abs(c[a][i] - c[b][i])
-			most = max(most, d)
+			largest = max(largest, d)
 			if d != d {
-				most = math.Inf(1)
+				largest = math.Inf(1)
 			}
 			sum += d * d
 		}
-		r.row(what, fmt.Sprintf("%.5f", most), fmt.Sprintf("%.5f", math.Sqrt(sum/float64(len(c[a])))))
-		return most
+		r.row(what, fmt.Sprintf("%.5f", largest), fmt.Sprintf("%.5f", math.Sqrt(sum/float64(len(c[a])))))
+		return largest
 	}
 	rounding := apart("PyTorch bf16 from PyTorch f32", "bf16", "f32")
-	again := apart("PyTorch bf16 from itself again", "bf16", "bf16 again")
+	rerun := apart("PyTorch bf16 from itself again", "bf16", "bf16 again")
 	ours := apart("planc bf16 from PyTorch f32", "planc", "f32")
 	apart("planc bf16 from PyTorch bf16", "planc", "bf16")
 	for i := 0; i < steps; i += max(steps/10, 1) {
@@ -105,7 +105,7 @@ func tellCurves(r *Result, c map[string][]float64, steps int) error {
 	}
 	// planc stores parameters in bf16 and a master copy in f32. PyTorch's autocast stores them in f32, but its
 	// forward pass rounds as often. Twice its distance is therefore noise of the same kind.
-	if bound := 2*max(rounding, again) + 1e-3; !(ours <= bound) {
+	if bound := 2*max(rounding, rerun) + 1e-3; !(ours <= bound) {
 		return faultf("planc is up to %.4g nats from f32, more than %.4g", ours, bound)
 	}
 	return nil

@@ -13,18 +13,18 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels"
 )
 
-// trial is a kernel of the table on a size. Its arguments are in the order of the kernel's parameters, a word each:
+// trial is a kernel of the table at a size. Its arguments are in the order of the kernel's parameters, one word each:
 //
-//	in:SIZE out:SIZE inout:SIZE   numbers in memory, random at first, or NaN; SIZE is a product of the letters below and numbers
+//	in:SIZE out:SIZE inout:SIZE   numbers in memory, random at first, or NaN; SIZE multiplies the letters below and numbers
 //	ids:r             r indices below v
-//	buckets:N         what kernels.Buckets makes of ids:r: 0 how many, 1 rows, 2 starts, 3 order
+//	buckets:N         result of kernels.Buckets for ids:r: 0 the number of buckets, 1 rows, 2 starts, 3 order
 //	d:1,2,3           doubles
 //	w:1,2,3           integers of 64 bits
 //	-                 nothing
 //	LETTER or number  a value
 //
-// r and c are rows and columns, n all numbers, q words of as many codes of 8 bits, v the rows of a table, p the parts
-// of sums over rows, b those of flat sums, h heads and e the width of one.
+// r and c are rows and columns, n all numbers, q words of as many FP8 codes, v the rows of a table, p the parts of sums
+// over rows, b the parts of flat sums, h heads and e the width of a head.
 type trial struct {
 	kernel, types string
 	exact         string // types of the same kernel in f64; "" compares nothing
@@ -89,7 +89,7 @@ func eachKernel(l *lab, r *Result) error {
 		l.release()
 		all = append(all, m)
 	}
-	tellKernels(r, all)
+	tabulateKernels(r, all)
 	return nil
 }
 
@@ -300,7 +300,7 @@ func (t trial) positive(o *operand, data []byte, seed int) []byte {
 	return stored(o.types, v)
 }
 
-// size returns the product of the values of a word's letters and its number.
+// size multiplies the values of a word's letters and its number.
 func (t trial) size(word string) int {
 	n, rest := 1, strings.TrimLeft(word, "0123456789")
 	if digits := word[:len(word)-len(rest)]; digits != "" {

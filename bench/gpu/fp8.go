@@ -11,34 +11,34 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// eightArch is the first architecture that multiplies FP8 numbers (Ada).
-const eightArch = 89
+// fp8Arch is the first architecture that multiplies FP8 numbers (Ada).
+const fp8Arch = 89
 
-// eightCodes maps the formats to their numbers in fp8.cu, their cuBLASLt types and their names.
-var eightCodes = map[num.FP8Format]struct {
+// fp8Codes maps the formats to their numbers in fp8.cu, their cuBLASLt types and their names.
+var fp8Codes = map[num.FP8Format]struct {
 	format int
 	value  cuda.Value
 	name   string
 }{num.E4M3: {0, cuda.ValueE4M3, "e4m3"}, num.E5M2: {1, cuda.ValueE5M2, "e5m2"}}
 
-// eightProduct is a GEMM of stored bf16 operands, and the format to which each operand is rounded.
-type eightProduct struct {
+// fp8GEMM is a GEMM of stored bf16 operands, and the format to which each operand is rounded.
+type fp8GEMM struct {
 	cuda.GEMM
 	as [2]num.FP8Format
 }
 
-// eights measures FP8 GEMMs of models' layers, as gpu.MatMul8 computes them: forward, and both gradients.
-func eights(l *lab, r *Result) error {
-	if arch := 10*l.gpu.Major + l.gpu.Minor; arch < eightArch {
+// fp8GEMMs measures FP8 GEMMs of models' layers, as gpu.MatMul8 computes them: forward, and both gradients.
+func fp8GEMMs(l *lab, r *Result) error {
+	if arch := 10*l.gpu.Major + l.gpu.Minor; arch < fp8Arch {
 		r.State = "ok"
-		r.note("skipped: %s is sm_%d, and FP8 GEMMs need sm_%d or later", l.gpu.Name, arch, eightArch)
+		r.note("skipped: %s is sm_%d, and FP8 GEMMs need sm_%d or later", l.gpu.Name, arch, fp8Arch)
 		return nil
 	}
-	var all []Eight
+	var all []FP8Measured
 	const tokens = 16384
 	for _, size := range [][2]int{{768, 3072}, {3072, 768}, {1600, 6400}, {2048, 5632}} {
 		m, k, n := l.size(tokens), l.size(size[0]), l.size(size[1])
-		for _, p := range []eightProduct{
+		for _, p := range []fp8GEMM{
 			{cuda.GEMM{M: m, N: n, K: k, Out: cuda.ValueBFloat16}, [2]num.FP8Format{num.E4M3, num.E4M3}},
 			{cuda.GEMM{M: m, N: k, K: n, Out: cuda.ValueBFloat16, TransposeB: true},
 				[2]num.FP8Format{num.E5M2, num.E4M3}},
@@ -46,7 +46,7 @@ func eights(l *lab, r *Result) error {
 				[2]num.FP8Format{num.E4M3, num.E5M2}},
 		} {
 			p.In = cuda.ValueBFloat16
-			x, err := l.eight(p)
+			x, err := l.measureFP8(p)
 			l.release()
 			if err != nil {
 				x.Why = err.Error()
@@ -54,14 +54,14 @@ func eights(l *lab, r *Result) error {
 			all = append(all, x)
 		}
 	}
-	tellEights(r, all)
+	tabulateFP8(r, all)
 	return nil
 }
 
-// eight times a GEMM, and compares one with as many terms.
-func (l *lab) eight(p eightProduct) (x Eight, err error) {
-	x = newEight(p)
-	if err := l.timeEight(p, &x); err != nil {
+// measureFP8 times a GEMM, and compares one with as many terms.
+func (l *lab) measureFP8(p fp8GEMM) (x FP8Measured, err error) {
+	x = newFP8Measured(p)
+	if err := l.timeFP8(p, &x); err != nil {
 		return x, err
 	}
 	l.release()
@@ -96,8 +96,8 @@ func (l *lab) eight(p eightProduct) (x Eight, err error) {
 	return x, nil
 }
 
-// timeEight times a GEMM without the rounding passes, with them, and in bf16.
-func (l *lab) timeEight(p eightProduct, x *Eight) error {
+// timeFP8 times a GEMM without the rounding passes, with them, and in bf16.
+func (l *lab) timeFP8(p fp8GEMM, x *FP8Measured) error {
 	e, err := l.rounded(p)
 	if err != nil {
 		return err
@@ -126,14 +126,14 @@ func (l *lab) timeEight(p eightProduct, x *Eight) error {
 	return err
 }
 
-// roundedProduct is an FP8 GEMM that can be run. Its result is filled with NaN before.
-type roundedProduct struct {
+// roundedGEMM is an FP8 GEMM that can be run. Its result is filled with NaN before.
+type roundedGEMM struct {
 	passes, multiply func() error
 	result           cuda.Memory
 }
 
 // rounded copies random bf16 operands to the device, and everything else that gpu.MatMul8 takes.
-func (l *lab) rounded(p eightProduct) (e roundedProduct, err error) {
+func (l *lab) rounded(p fp8GEMM) (e roundedGEMM, err error) {
 	width := (p.K + 15) &^ 15
 	scales, err := l.room(512)
 	if err != nil {
@@ -141,7 +141,7 @@ func (l *lab) rounded(p eightProduct) (e roundedProduct, err error) {
 	}
 	q := p.GEMM
 	q.K, q.TransposeA, q.TransposeB = width, false, true
-	q.In, q.InB, q.ScaleA, q.ScaleB = eightCodes[p.as[0]].value, eightCodes[p.as[1]].value, scales.Pointer,
+	q.In, q.InB, q.ScaleA, q.ScaleB = fp8Codes[p.as[0]].value, fp8Codes[p.as[1]].value, scales.Pointer,
 		scales.Pointer+256
 	way, err := l.blas.Prepare(q, workspace)
 	if err != nil {
@@ -158,9 +158,9 @@ func (l *lab) rounded(p eightProduct) (e roundedProduct, err error) {
 	var passes [2]func() error
 	for i, rows := range []int{p.M, p.N} {
 		across := i == 0 && p.TransposeA || i == 1 && !p.TransposeB
-		c := eightCopy{seed: i, rows: rows, cols: p.K, width: width, across: across,
-			format: eightCodes[p.as[i]].format, scale: scales.Pointer + cuda.Pointer(256*i)}
-		codes[i], passes[i], err = l.eightCopy(c)
+		c := fp8Copy{seed: i, rows: rows, cols: p.K, width: width, across: across,
+			format: fp8Codes[p.as[i]].format, scale: scales.Pointer + cuda.Pointer(256*i)}
+		codes[i], passes[i], err = l.fp8Copy(c)
 		if err != nil {
 			return e, err
 		}
@@ -177,16 +177,16 @@ func (l *lab) rounded(p eightProduct) (e roundedProduct, err error) {
 	return e, nil
 }
 
-// eightCopy is an operand with rows of cols numbers, transposed in memory or not, and its codes with width bytes per
+// fp8Copy is an operand with rows of cols numbers, transposed in memory or not, and its codes with width bytes per
 // row.
-type eightCopy struct {
+type fp8Copy struct {
 	seed, rows, cols, width, format int
 	across                          bool
 	scale                           cuda.Pointer
 }
 
-// eightCopy copies an operand to the device; run computes its codes.
-func (l *lab) eightCopy(c eightCopy) (codes cuda.Memory, run func() error, err error) {
+// fp8Copy copies an operand to the device; run computes its codes.
+func (l *lab) fp8Copy(c fp8Copy) (codes cuda.Memory, run func() error, err error) {
 	n := c.rows * c.cols
 	x, err := l.put(random("bf16", n, c.seed))
 	if err != nil {
@@ -203,7 +203,7 @@ func (l *lab) eightCopy(c eightCopy) (codes cuda.Memory, run func() error, err e
 	if c.across {
 		across = 1
 	}
-	most, err := l.launch("fp8_absmax", 1, n, new(cuda.Args).Pointer(part.Pointer).Pointer(x.Pointer).Uint64(uint64(n)))
+	largest, err := l.launch("fp8_absmax", 1, n, new(cuda.Args).Pointer(part.Pointer).Pointer(x.Pointer).Uint64(uint64(n)))
 	if err != nil {
 		return codes, nil, err
 	}
@@ -212,7 +212,7 @@ func (l *lab) eightCopy(c eightCopy) (codes cuda.Memory, run func() error, err e
 	args.Int32(int32(c.rows)).Int32(int32(c.cols)).Int32(int32(c.width)).Int32(across).Int32(int32(c.format))
 	round, err := l.launch("fp8_quantize", c.rows, c.width, args)
 	return codes, func() error {
-		if err := most(); err != nil {
+		if err := largest(); err != nil {
 			return err
 		}
 		return round()
@@ -237,7 +237,7 @@ func (l *lab) exactly(p cuda.GEMM, as [2]num.FP8Format) ([]float64, error) {
 	for i, n := range []int{p.M * p.K, p.K * p.N} {
 		v := numbers(min(n, period), i)
 		if as[i] != (num.FP8Format{}) {
-			roundEight(v, as[i])
+			roundFP8(v, as[i])
 		}
 		operands[i] = repeated(stored("f64", v), 8*n)
 	}
@@ -252,13 +252,13 @@ func (l *lab) exactly(p cuda.GEMM, as [2]num.FP8Format) ([]float64, error) {
 	return read("f64", b), err
 }
 
-// roundEight rounds a tensor to a format, scaled by its largest magnitude, as cpu.MatMul8 does.
-func roundEight(v []float64, as num.FP8Format) {
-	most := 0.0
+// roundFP8 rounds a tensor to a format, scaled by its largest magnitude, as cpu.MatMul8 does.
+func roundFP8(v []float64, as num.FP8Format) {
+	largest := 0.0
 	for _, x := range v {
-		most = max(most, math.Abs(x))
+		largest = max(largest, math.Abs(x))
 	}
-	scale := as.Scale(most)
+	scale := as.Scale(largest)
 	for i, x := range v {
 		v[i] = as.Round(x*scale) / scale
 	}

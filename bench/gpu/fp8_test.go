@@ -12,9 +12,9 @@ import (
 
 // Sums that keep 14 bits are within the bound of FP8 GEMMs, if they are truncated towards zero, or downwards and then
 // promoted to f32. Sums that are truncated downwards and never promoted are not.
-func TestEightBound(t *testing.T) {
+func TestFP8Bound(t *testing.T) {
 	for _, k := range []int{768, 3072, 16384} {
-		bound := newEight(eightProduct{cuda.GEMM{M: 8, N: 8, K: k, Out: cuda.ValueFloat32}, [2]num.FP8Format{num.E4M3,
+		bound := newFP8Measured(fp8GEMM{cuda.GEMM{M: 8, N: 8, K: k, Out: cuda.ValueFloat32}, [2]num.FP8Format{num.E4M3,
 			num.E4M3}}).Bound
 		for _, c := range []struct {
 			name    string
@@ -36,18 +36,18 @@ func TestEightBound(t *testing.T) {
 // bits of the largest of them.
 func cutProduct(n, k, promote int, cut func(float64) float64) float64 {
 	a, b := numbers(n*k, 0), numbers(n*k, 1)
-	roundEight(a, num.E4M3)
-	roundEight(b, num.E4M3)
+	roundFP8(a, num.E4M3)
+	roundFP8(b, num.E4M3)
 	var got, want []float64
 	for i := range n * n {
 		x, y := a[i/n*k:][:k], b[i%n*k:][:k]
 		total, sum, exact := 0.0, 0.0, 0.0
 		for at := 0; at < k; at += 32 {
-			most := math.Abs(sum)
+			largest := math.Abs(sum)
 			for j := at; j < at+32; j++ {
-				most = max(most, math.Abs(x[j]*y[j]))
+				largest = max(largest, math.Abs(x[j]*y[j]))
 			}
-			unit := math.Ldexp(1, math.Ilogb(most)-13)
+			unit := math.Ldexp(1, math.Ilogb(largest)-13)
 			sum = cut(sum/unit) * unit
 			for j := at; j < at+32; j++ {
 				sum += cut(x[j]*y[j]/unit) * unit
@@ -63,9 +63,9 @@ func cutProduct(n, k, promote int, cut func(float64) float64) float64 {
 }
 
 // GPUs without FP8 GEMMs skip the check, and the page says so.
-func TestEightsAreSkipped(t *testing.T) {
+func TestFP8GEMMsAreSkipped(t *testing.T) {
 	var r Result
-	if err := eights(&lab{gpu: cuda.Device{Name: "A100", Major: 8}}, &r); err != nil || r.State != "ok" ||
+	if err := fp8GEMMs(&lab{gpu: cuda.Device{Name: "A100", Major: 8}}, &r); err != nil || r.State != "ok" ||
 		len(r.Rows) > 0 || len(r.Notes) != 1 {
 		t.Errorf("%v: %+v", err, r)
 	}

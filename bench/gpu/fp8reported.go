@@ -9,8 +9,8 @@ import (
 	"github.com/planc-dev/planc/cuda"
 )
 
-// Eight is the measurement of an FP8 GEMM.
-type Eight struct {
+// FP8Measured is the measurement of an FP8 GEMM.
+type FP8Measured struct {
 	Types, Size  string
 	Error, Bound float64 // relative to the f64 GEMM of the same rounded operands; Error is -1 if not compared
 	Unrounded    float64 // relative to the f64 GEMM of the unrounded operands; reported without a bound
@@ -20,21 +20,21 @@ type Eight struct {
 	Why                 string `json:",omitempty"`
 }
 
-// newEight returns a measurement that has not run yet, with its bound. Multiplying two FP8 numbers is exact; only the
-// sum is rounded. Hopper's tensor cores keep about 14 bits of a sum (DeepSeek-AI 2024, "DeepSeek-V3 technical
+// newFP8Measured returns a measurement that has not run yet, with its bound. Multiplying two FP8 numbers is exact; only
+// the sum is rounded. Hopper's tensor cores keep about 14 bits of a sum (DeepSeek-AI 2024, "DeepSeek-V3 technical
 // report", 3.3.2), so each of k terms may be truncated by up to 2^-13 of the sum so far. Truncations towards zero of
 // terms of either sign add up as the root of squares: a truncation is 1/sqrt(3) of the largest one, the sum so far
 // 1/sqrt(2) of the result, together less than sqrt(k) 2^-14. Downward truncations add up, but stay below that if sums
-// are promoted to f32 after 128 terms; TestEightBound has both cases. Without promotion they exceed the bound, as
-// they should. A bf16 result is also rounded to 8 bits, by at most 2^-8.
-func newEight(p eightProduct) Eight {
+// are promoted to f32 after 128 terms; TestFP8Bound has both cases. Without promotion they exceed the bound, as
+// they should. The rounding of a bf16 result adds at most 2^-8.
+func newFP8Measured(p fp8GEMM) FP8Measured {
 	out := outOf(p.GEMM)
-	x := Eight{Error: -1, Unrounded: -1, Bound: math.Sqrt(float64(p.K)) * 0x1p-14,
+	x := FP8Measured{Error: -1, Unrounded: -1, Bound: math.Sqrt(float64(p.K)) * 0x1p-14,
 		Flops: 2 * float64(p.M) * float64(p.N) * float64(p.K)}
 	if out == "bf16" {
 		x.Bound += 0x1p-8
 	}
-	x.Types = fmt.Sprintf("%s, %s to %s", eightCodes[p.as[0]].name, eightCodes[p.as[1]].name, out)
+	x.Types = fmt.Sprintf("%s, %s to %s", fp8Codes[p.as[0]].name, fp8Codes[p.as[1]].name, out)
 	x.Size = fmt.Sprintf("%d×%d×%d%s%s", p.M, p.N, p.K, flagged(p.TransposeA, " aᵀ"), flagged(p.TransposeB, " bᵀ"))
 	return x
 }
@@ -47,10 +47,10 @@ func outOf(p cuda.GEMM) string {
 	return "bf16"
 }
 
-func (x *Eight) bad() bool { return x.Why != "" || !(x.Error <= x.Bound) || x.Error < 0 }
+func (x *FP8Measured) bad() bool { return x.Why != "" || !(x.Error <= x.Bound) || x.Error < 0 }
 
-// tellEights writes the table and reports GEMMs beyond their bound.
-func tellEights(r *Result, all []Eight) {
+// tabulateFP8 writes the table and reports GEMMs beyond their bound.
+func tabulateFP8(r *Result, all []FP8Measured) {
 	r.Raw, r.State = all, "ok"
 	r.Columns = []string{"types", "size", "error", "bound", "off unrounded", "TFLOP/s", "µs", "µs with passes",
 		"µs in bf16", "bf16 / with passes"}
@@ -72,7 +72,7 @@ func tellEights(r *Result, all []Eight) {
 		}
 		if x.bad() {
 			r.State = "failed"
-			r.Why += fmt.Sprintf("product in 8 bits of %s on %s: error %.3g %s; ", x.Types, x.Size, x.Error, x.Why)
+			r.Why += fmt.Sprintf("FP8 GEMM of %s on %s: error %.3g %s; ", x.Types, x.Size, x.Error, x.Why)
 		}
 		r.row(cells...)
 	}

@@ -85,8 +85,8 @@ func ceilings(l *lab, r *Result) error {
 		return err
 	}
 	n := l.size(8192)
-	p, err := l.product(cuda.GEMM{M: n, N: n, K: n, In: cuda.ValueBFloat16, Out: cuda.ValueBFloat16}, false)
-	tellKernels(r, []Measured{{Name: "copy", Types: "bytes", Size: fmt.Sprint(bytes), Error: -1,
+	p, err := l.gemm(cuda.GEMM{M: n, N: n, K: n, In: cuda.ValueBFloat16, Out: cuda.ValueBFloat16}, false)
+	tabulateKernels(r, []Measured{{Name: "copy", Types: "bytes", Size: fmt.Sprint(bytes), Error: -1,
 		Bytes: 2 * float64(bytes), Seconds: took}, p})
 	return err
 }
@@ -131,9 +131,9 @@ func (l *lab) size(n int) int {
 	return n
 }
 
-// products measures the GEMMs of a GPT-2 block and a Llama block on 16384 tokens: forward, and the gradients of
+// gemms measures the GEMMs of a GPT-2 block and a Llama block on 16384 tokens: forward, and the gradients of
 // inputs and of weights, which are stored in f32.
-func products(l *lab, r *Result) error {
+func gemms(l *lab, r *Result) error {
 	var all []Measured
 	const tokens = 16384
 	for _, size := range [][2]int{{768, 2304}, {768, 3072}, {3072, 768}, {768, 50257}, {1600, 6400}, {2048, 5632}} {
@@ -148,22 +148,22 @@ func products(l *lab, r *Result) error {
 			if !p.TransposeA {
 				p.Out = cuda.ValueBFloat16
 			}
-			x, err := l.product(p, true)
+			x, err := l.gemm(p, true)
 			if err != nil {
 				x.Why = err.Error()
 			}
 			all = append(all, x)
 		}
 	}
-	tellKernels(r, all)
+	tabulateKernels(r, all)
 	return nil
 }
 
-// product measures a GEMM, and compares one with as many terms with the f64 GEMM of the same numbers. The bound of
+// gemm measures a GEMM, and compares one with as many terms with the f64 GEMM of the same numbers. The bound of
 // f32 sums is half a unit in the last place for each truncation by a tensor core, which happens after 16 terms.
-func (l *lab) product(p cuda.GEMM, compare bool) (x Measured, err error) {
+func (l *lab) gemm(p cuda.GEMM, compare bool) (x Measured, err error) {
 	defer l.release()
-	x = Measured{Name: "product", Types: "bf16", Size: fmt.Sprintf("%d×%d×%d%s%s", p.M, p.N, p.K, flagged(p.TransposeA,
+	x = Measured{Name: "GEMM", Types: "bf16", Size: fmt.Sprintf("%d×%d×%d%s%s", p.M, p.N, p.K, flagged(p.TransposeA,
 		" aᵀ"), flagged(p.TransposeB, " bᵀ")), Error: -1, Bound: 6e-3}
 	out := "bf16"
 	if p.Out == cuda.ValueFloat32 {

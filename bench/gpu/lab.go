@@ -21,14 +21,14 @@ import (
 
 // jobs are the measurements that run on the GPU in another process.
 var jobs = map[string]func(l *lab, r *Result) error{
-	"machine": describeGPU, "nccl": tryNCCL, "ceiling": ceilings, "product": products, "eight": eights,
+	"machine": describeGPU, "nccl": tryNCCL, "ceiling": ceilings, "gemm": gemms, "fp8": fp8GEMMs,
 	"attention": attentions, "chain": chainTimes, "kernel": eachKernel,
 }
 
 // runKernels runs a job and prints its result as JSON.
 func runKernels(w io.Writer, dir string, tiny bool, args []string) error {
 	if len(args) != 1 || jobs[args[0]] == nil {
-		return fmt.Errorf("kernel: the job must be one of machine, nccl, ceiling, product, eight, attention, chain, kernel")
+		return fmt.Errorf("kernel: the job must be one of machine, nccl, ceiling, gemm, fp8, attention, chain, kernel")
 	}
 	l, err := newLab(dir, tiny)
 	if err != nil {

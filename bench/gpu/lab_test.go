@@ -20,7 +20,7 @@ func TestOffIsWritten(t *testing.T) {
 	for _, got := range [][]float64{{math.NaN(), 1}, {math.Inf(1), 1}, {1e200, 1}, {1}} {
 		m := Measured{Name: "gemm", Bound: 1, Error: off(got, []float64{1, 1})}
 		var r Result
-		tellKernels(&r, []Measured{m})
+		tabulateKernels(&r, []Measured{m})
 		text, err := json.Marshal(r)
 		if err != nil || r.State != "failed" {
 			t.Errorf("%v: %s, %v: %s", got, r.State, err, text)
@@ -33,9 +33,9 @@ func TestOffIsWritten(t *testing.T) {
 
 // An FP8 GEMM beyond its bound, or one that could not run, is reported. The error from rounding operands has no
 // bound.
-func TestEightsAreJudged(t *testing.T) {
-	p := eightProduct{cuda.GEMM{M: 64, N: 64, K: 4096, Out: cuda.ValueBFloat16}, [2]num.FP8Format{num.E5M2, num.E4M3}}
-	x := newEight(p)
+func TestFP8GEMMsAreJudged(t *testing.T) {
+	p := fp8GEMM{cuda.GEMM{M: 64, N: 64, K: 4096, Out: cuda.ValueBFloat16}, [2]num.FP8Format{num.E5M2, num.E4M3}}
+	x := newFP8Measured(p)
 	if want := 0x1p-8 + 0x1p-8; x.Bound != want || x.Types != "e5m2, e4m3 to bf16" {
 		t.Errorf("%s has bound %g, want %g", x.Types, x.Bound, want)
 	}
@@ -47,7 +47,7 @@ func TestEightsAreJudged(t *testing.T) {
 		{0, "no way", "failed"}} {
 		var r Result
 		x.Error, x.Unrounded, x.Why = c.error, 0.5, c.why
-		tellEights(&r, []Eight{x})
+		tabulateFP8(&r, []FP8Measured{x})
 		if r.State != c.state {
 			t.Errorf("error %g, %q: %s, want %s", c.error, c.why, r.State, c.state)
 		}
@@ -55,10 +55,10 @@ func TestEightsAreJudged(t *testing.T) {
 }
 
 // Operands are rounded to 3 or 2 fraction bits, scaled by the largest.
-func TestRoundEight(t *testing.T) {
+func TestRoundFP8(t *testing.T) {
 	for as, want := range map[num.FP8Format][]float64{num.E4M3: {0.8125, -0.1015625, 0}, num.E5M2: {0.75, -0.09375, 0}} {
 		v := []float64{0.8, -0.1, 0}
-		roundEight(v, as)
+		roundFP8(v, as)
 		if !slices.Equal(v, want) {
 			t.Errorf("%v: %v, want %v", as, v, want)
 		}

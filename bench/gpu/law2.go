@@ -116,9 +116,9 @@ func pytorch(ctx context.Context, b *bench, r *Result) error {
 	if err := os.Symlink(b.program("law2data"), filepath.Join(dir, "law2data")); err != nil {
 		return err
 	}
-	var out, said bytes.Buffer
+	var out, printed bytes.Buffer
 	cmd := b.process(ctx, []string{"PLANC_SHARE_GPU=1"}, b.program("law2"))
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &said
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &printed
 	runErr := cmd.Run()
 	var traces []trace
 	for line := range bytes.Lines(out.Bytes()) {
@@ -127,14 +127,14 @@ func pytorch(ctx context.Context, b *bench, r *Result) error {
 			traces = append(traces, t)
 		}
 	}
-	if err := tellLaw2(r, cases, traces); err != nil || runErr == nil {
+	if err := tabulateLaw2(r, cases, traces); err != nil || runErr == nil {
 		return err
 	}
-	return fmt.Errorf("law2: %w\n%s", runErr, tail(said.String(), 2000))
+	return fmt.Errorf("law2: %w\n%s", runErr, tail(printed.String(), 2000))
 }
 
-// tellLaw2 writes the table.
-func tellLaw2(r *Result, cases []Law2Case, traces []trace) error {
+// tabulateLaw2 writes the table.
+func tabulateLaw2(r *Result, cases []Law2Case, traces []trace) error {
 	r.Columns = []string{"fixture and plan", "error of losses and norms", "error of tensors", "worst tensor"}
 	bad, why := 0, ""
 	for i := range traces {

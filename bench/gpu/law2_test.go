@@ -27,12 +27,12 @@ func TestLaw2(t *testing.T) {
 		x := good()
 		spoil(&x)
 		var r Result
-		if err := tellLaw2(&r, []Law2Case{want}, []trace{x}); (err != nil) != (name != "") {
+		if err := tabulateLaw2(&r, []Law2Case{want}, []trace{x}); (err != nil) != (name != "") {
 			t.Errorf("%s: %v, %v", name, err, r.Rows)
 		}
 	}
 	var r Result
-	if _, failed := tellLaw2(&r, []Law2Case{want}, nil).(fault); failed {
+	if _, failed := tabulateLaw2(&r, []Law2Case{want}, nil).(fault); failed {
 		t.Error("what has not run has failed")
 	}
 }

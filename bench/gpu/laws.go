@@ -142,7 +142,7 @@ func (b *bench) laws(ctx context.Context, r *Result, n int, env []string, take f
 	}
 	all.Wait()
 	b.runs = runs
-	return tell(r, runs)
+	return tabulate(r, runs)
 }
 
 // run runs the group's programs in another process.
@@ -173,7 +173,7 @@ func (l *lawRun) run(ctx context.Context, b *bench, env []string) {
 }
 
 // tell writes the table, failures first.
-func tell(r *Result, runs []lawRun) error {
+func tabulate(r *Result, runs []lawRun) error {
 	r.Raw, r.Columns = runs, []string{"plan", "type", "ranks", "error of scalars", "error of gradients", ""}
 	bad, broken := 0, 0
 	for _, sound := range []bool{false, true} {

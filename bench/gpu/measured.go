@@ -25,8 +25,8 @@ func (m *Measured) floor() float64 { return max(m.Bytes/peakBytes, m.Flops/peakF
 
 func (m *Measured) bad() bool { return m.Why != "" || m.Error >= 0 && !(m.Error <= m.Bound) }
 
-// tellKernels writes the table and reports kernels beyond their bound.
-func tellKernels(r *Result, all []Measured) {
+// tabulateKernels writes the table and reports kernels beyond their bound.
+func tabulateKernels(r *Result, all []Measured) {
 	r.Raw, r.State = all, "ok"
 	r.Columns = []string{"kernel", "types", "size", "error", "bound", "GB/s", "TFLOP/s", "µs", "time / floor"}
 	for i := range all {

@@ -43,8 +43,8 @@ var parts = []part{
 	{"train", "Training compared with PyTorch: the smallest and the largest GPT-2", training("gpt2-124m", "gpt2-1558m")},
 	{"kernels", "Each kernel's error relative to f64, and its time relative to its floor", []check{
 		{"ceilings", time.Minute, kernelChecks("ceiling")},
-		{"GEMMs", 2 * time.Minute, kernelChecks("product")},
-		{"FP8 GEMMs", 2 * time.Minute, kernelChecks("eight")},
+		{"GEMMs", 2 * time.Minute, kernelChecks("gemm")},
+		{"FP8 GEMMs", 2 * time.Minute, kernelChecks("fp8")},
 		{"fused groups", 2 * time.Minute, kernelChecks("chain")},
 		{"attention", 2 * time.Minute, kernelChecks("attention")},
 		{"kernels", 3 * time.Minute, kernelChecks("kernel")},

@@ -19,10 +19,10 @@ var peerSource []byte
 
 // peer is a process of peer.py. Between its turns it keeps its model on the GPU.
 type peer struct {
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	out  *bufio.Reader
-	said bytes.Buffer
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+	printed bytes.Buffer
 }
 
 // peerWants is the configuration of peer.py.
@@ -69,7 +69,7 @@ func (b *bench) startPeer(ctx context.Context, want peerWants) (*peer, error) {
 		env = []string{"LD_LIBRARY_PATH="}
 	}
 	p := &peer{cmd: b.process(ctx, env, b.python, file, string(config))}
-	p.cmd.Stderr = &p.said
+	p.cmd.Stderr = &p.printed
 	p.in, err = p.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (p *peer) answer(to any) error {
 	line, err := p.out.ReadBytes('\n')
 	if err != nil {
 		p.stop()
-		return fmt.Errorf("PyTorch: %w\n%s", err, tail(p.said.String(), 2000))
+		return fmt.Errorf("PyTorch: %w\n%s", err, tail(p.printed.String(), 2000))
 	}
 	return json.Unmarshal(line, to)
 }

@@ -52,10 +52,10 @@ func (b *bench) process(ctx context.Context, env []string, name string, args ...
 // output runs a command and returns its standard output. An error has the end of its output.
 func (b *bench) output(ctx context.Context, env []string, name string, args ...string) ([]byte, error) {
 	cmd := b.process(ctx, env, name, args...)
-	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &said
+	var out, printed bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &printed
 	if err := cmd.Run(); err != nil {
-		return out.Bytes(), fmt.Errorf("%s: %w\n%s", filepath.Base(name), err, tail(said.String()+out.String(), 2000))
+		return out.Bytes(), fmt.Errorf("%s: %w\n%s", filepath.Base(name), err, tail(printed.String()+out.String(), 2000))
 	}
 	return out.Bytes(), nil
 }

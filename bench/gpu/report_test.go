@@ -26,7 +26,7 @@ func TestReport(t *testing.T) {
 		tr.Ours, tr.Theirs = Side{Step: 0.1, Bytes: 3 << 30, First: 1, Micro: 64}, Side{Step: 0.2, Bytes: 6 << 30,
 			First: 20, Micro: 32}
 		p.Results[i].Rows = nil
-		tr.tell(&p.Results[i])
+		tr.tabulate(&p.Results[i])
 	}
 	if err := p.write(in); err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestJudge(t *testing.T) {
 	narrow := LawGroup{Cases: []LawCase{{ID: "ref"}, {ID: "yard", Yard: true}, {ID: "gpu", GPU: true, Loss: -1,
 		Param: -1, Rounds: true, Arena: 8}}}
 	good := verdict{ID: "gpu", Steps: 3, Arena: 8, Losses: 1e-11, Grad: 1e-11}
-	with := func(change func(*verdict)) verdict { v := good; change(&v); return v }
+	changed := func(change func(*verdict)) verdict { v := good; change(&v); return v }
 	for _, c := range []struct {
 		what          string
 		group         LawGroup
@@ -130,21 +130,21 @@ func TestJudge(t *testing.T) {
 		fails, broken bool
 	}{
 		{"inside", exact, nil, good, false, false},
-		{"a loss", exact, nil, with(func(v *verdict) { v.Losses = 1e-9 }), true, false},
-		{"a gradient", exact, nil, with(func(v *verdict) { v.Grad = 1e-9 }), true, false},
-		{"a parameter", exact, nil, with(func(v *verdict) { v.Param = 1e-9 }), true, false},
-		{"copies", exact, nil, with(func(v *verdict) { v.Copies = 1e-16 }), true, false},
-		{"steps", exact, nil, with(func(v *verdict) { v.Steps = 2 }), true, false},
-		{"memory", exact, nil, with(func(v *verdict) { v.Arena = 9 }), true, false},
-		{"an error", exact, nil, with(func(v *verdict) { v.Err = "no GPU" }), false, true},
-		{"another program", exact, nil, with(func(v *verdict) { v.ID = "ref" }), false, true},
-		{"within four yardsticks", narrow, &verdict{ID: "yard", Losses: 1e-3, Grad: 1e-2}, with(func(v *verdict) {
+		{"a loss", exact, nil, changed(func(v *verdict) { v.Losses = 1e-9 }), true, false},
+		{"a gradient", exact, nil, changed(func(v *verdict) { v.Grad = 1e-9 }), true, false},
+		{"a parameter", exact, nil, changed(func(v *verdict) { v.Param = 1e-9 }), true, false},
+		{"copies", exact, nil, changed(func(v *verdict) { v.Copies = 1e-16 }), true, false},
+		{"steps", exact, nil, changed(func(v *verdict) { v.Steps = 2 }), true, false},
+		{"memory", exact, nil, changed(func(v *verdict) { v.Arena = 9 }), true, false},
+		{"an error", exact, nil, changed(func(v *verdict) { v.Err = "no GPU" }), false, true},
+		{"another program", exact, nil, changed(func(v *verdict) { v.ID = "ref" }), false, true},
+		{"within four yardsticks", narrow, &verdict{ID: "yard", Losses: 1e-3, Grad: 1e-2}, changed(func(v *verdict) {
 			v.Losses, v.Grad = 3.9e-3, 3.9e-2
 		}), false, false},
-		{"beyond them", narrow, &verdict{ID: "yard", Losses: 1e-3, Grad: 1e-2}, with(func(v *verdict) {
+		{"beyond them", narrow, &verdict{ID: "yard", Losses: 1e-3, Grad: 1e-2}, changed(func(v *verdict) {
 			v.Losses = 4.1e-3
 		}), true, false},
-		{"beyond in gradients", narrow, &verdict{ID: "yard", Losses: 1e-3, Grad: 1e-2}, with(func(v *verdict) {
+		{"beyond in gradients", narrow, &verdict{ID: "yard", Losses: 1e-3, Grad: 1e-2}, changed(func(v *verdict) {
 			v.Grad = 4.1e-2
 		}), true, false},
 	} {

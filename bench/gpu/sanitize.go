@@ -82,7 +82,7 @@ func (b *bench) sanitizedCommands() ([]sanitized, error) {
 		return nil, err
 	}
 	var all []sanitized
-	for _, job := range []string{"kernel", "attention", "eight"} {
+	for _, job := range []string{"kernel", "attention", "fp8"} {
 		all = append(all, sanitized{"trials: " + job, []string{self, "kernel", "-dir", b.dir, "-tiny", job}, nil})
 	}
 	text, err := os.ReadFile(b.program("laws.json"))
@@ -105,7 +105,7 @@ func covering(groups []*LawGroup) (chosen []*LawGroup) {
 	had := map[string]bool{}
 	for {
 		var best *LawGroup
-		most := 0
+		largest := 0
 		for _, g := range groups {
 			n := 0
 			for _, k := range g.features() {
@@ -113,8 +113,8 @@ func covering(groups []*LawGroup) (chosen []*LawGroup) {
 					n++
 				}
 			}
-			if n > most {
-				best, most = g, n
+			if n > largest {
+				best, largest = g, n
 			}
 		}
 		if best == nil {

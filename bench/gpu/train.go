@@ -64,7 +64,7 @@ func (b *bench) train(ctx context.Context, r *Result, name string) error {
 		return fmt.Errorf("build compiled no program for %s", name)
 	}
 	t := Trained{Model: m}
-	defer func() { t.tell(r) }()
+	defer func() { t.tabulate(r) }()
 	tokens := b.program(fmt.Sprintf("tokens-%d.bin", m.Vocab))
 	if err := writeTokens(tokens, 1<<21, m.Vocab); err != nil {
 		return err
@@ -158,8 +158,8 @@ func (b *bench) upTo(ctx context.Context, m *model, dir, tokens string, n int, m
 	look func()) (steps []step, first float64, err error) {
 	args := append([]string{"--data", tokens, "--dir", dir, "--resume", "never"}, more...)
 	cmd := b.process(ctx, nil, b.program("train-"+m.Name), args...)
-	said := &strings.Builder{}
-	cmd.Stdout, cmd.Stderr = said, said
+	printed := &strings.Builder{}
+	cmd.Stdout, cmd.Stderr = printed, printed
 	start := time.Now()
 	if err := cmd.Start(); err != nil {
 		return nil, 0, err
@@ -172,7 +172,7 @@ func (b *bench) upTo(ctx context.Context, m *model, dir, tokens string, n int, m
 		select {
 		case err := <-ended:
 			return nil, 0, fmt.Errorf("planc ended after %d of %d steps: %v\n%s", len(steps), n, err,
-				tail(said.String(), 2000))
+				tail(printed.String(), 2000))
 		case <-tick.C:
 		}
 		steps, _ = readSteps(filepath.Join(dir, "metrics.jsonl"))
@@ -209,7 +209,7 @@ func median(x []float64) float64 {
 }
 
 // tell writes the table.
-func (t *Trained) tell(r *Result) {
+func (t *Trained) tabulate(r *Result) {
 	r.Raw, r.Columns = t, []string{"measure", "planc", "PyTorch", "planc / PyTorch"}
 	m := &t.Model
 	tokens := float64(m.Batch * m.Seq)

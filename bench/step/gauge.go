@@ -25,8 +25,8 @@ func newGauge(dir string, threads int) (*gauge, error) {
 
 // rates are GFLOP/s of all threads together.
 type rates struct {
-	best float64 // the limit: the best of eight short tries
-	kept float64 // sustained over a second, as in a step
+	best      float64 // the limit: the best of eight short tries
+	sustained float64 // sustained over a second, as in a step
 }
 
 // read measures the current rates.
@@ -39,7 +39,7 @@ func (g *gauge) read() (r rates, err error) {
 	if !ok {
 		return r, fmt.Errorf("the output of bench/gemm has no limit: %s", out)
 	}
-	_, err = fmt.Sscanf(text, "%f GFLOP/s, sustained %f", &r.best, &r.kept)
+	_, err = fmt.Sscanf(text, "%f GFLOP/s, sustained %f", &r.best, &r.sustained)
 	return r, err
 }
 
@@ -53,5 +53,5 @@ func (g *gauge) around(turn func() error) (r rates, err error) {
 		return r, err
 	}
 	after, err := g.read()
-	return rates{(before.best + after.best) / 2, (before.kept + after.kept) / 2}, err
+	return rates{(before.best + after.best) / 2, (before.sustained + after.sustained) / 2}, err
 }

@@ -54,7 +54,7 @@ func measure() error {
 		return err
 	}
 	fmt.Printf("%s, %d threads, %d ranks, %s; limit %.0f GFLOP/s, sustained %.0f\n", runtime.GOARCH, *threads, *ranks,
-		*precision, limit.best, limit.kept)
+		*precision, limit.best, limit.sustained)
 	fmt.Printf("%-6s %9s %9s %7s %7s %21s %9s %9s %6s %9s %7s\n", "", "floor ms", "planc ms", "share", "sust.",
 		"planc min-max", "peer ms", "ratio", "rss", "peer rss", "first s")
 	for _, m := range models {
@@ -88,7 +88,7 @@ type result struct {
 	first            float64
 	oursAll, peerAll []float64 // medians of the rounds
 	limits           []float64 // GFLOP/s of multiply-adds: the mean of right before and after planc's turns
-	kept             []float64 // the same for the sustained rate
+	sustained        []float64 // the same for the sustained rate
 }
 
 // share returns the time of a step's multiply-adds at the rates of its own turn, as a share of the step, as the
@@ -105,7 +105,7 @@ func (r *result) print(m model) {
 	floor := m.flops() / median(r.limits) / 1e9
 	ours := median(r.ours)
 	fmt.Printf("%-6s %9.2f %9.2f %6.1f%% %6.1f%% %10.2f-%-10.2f", m.name, 1e3*floor, 1e3*ours,
-		100*r.share(m, r.limits), 100*r.share(m, r.kept), 1e3*slices.Min(r.ours), 1e3*slices.Max(r.ours))
+		100*r.share(m, r.limits), 100*r.share(m, r.sustained), 1e3*slices.Min(r.ours), 1e3*slices.Max(r.ours))
 	if len(r.peer) == 0 {
 		fmt.Printf(" %9s %9s %5dM %9s %7.3f\n", "-", "-", r.rss>>20, "-", r.first)
 		return

@@ -41,7 +41,7 @@ func compare(dir string, m model, g *gauge) (*result, error) {
 		}
 		r.ours, r.oursAll, r.limits = append(r.ours, took...), append(r.oursAll, median(took)),
 			append(r.limits, around.best)
-		r.kept = append(r.kept, around.kept)
+		r.sustained = append(r.sustained, around.sustained)
 		if p == nil {
 			continue
 		}
