@@ -2,15 +2,16 @@ package cpu
 
 import "math"
 
-// Exp is e^x.
+// Exp returns e^x.
 func Exp[F Float](x F) F { return F(exp[F](float64(x))) }
 
-// Sigmoid is 1/(1+e^-x).
+// Sigmoid returns 1/(1+e^-x).
 func Sigmoid[F Float](x F) F { return F(sigmoid[F](float64(x))) }
 
 func sigmoid[F Float](x float64) float64 { return 1 / (1 + exp[F](-x)) }
 
-// Tanh is the hyperbolic tangent: near 0 a quotient of polynomials (Cephes), elsewhere 1 - 2/(e^2x + 1).
+// Tanh returns the hyperbolic tangent: near 0 as a quotient of polynomials (Cephes), elsewhere as 1 -
+// 2/(e^2x + 1).
 func Tanh[F Float](x F) F {
 	a := math.Abs(float64(x))
 	if a >= 0.625 {
@@ -29,14 +30,14 @@ const (
 	geluA = 0.044715
 )
 
-// Gelu is x/2 * (1 + tanh(sqrt(2/π) * (x + 0.044715 x^3))), "gelu_new" of Hugging Face; computed as
-// x * sigmoid(2u), which is the same and loses nothing for negative x.
+// Gelu returns x/2 * (1 + tanh(sqrt(2/π) * (x + 0.044715 x^3))), which Hugging Face calls "gelu_new". It is
+// computed as x * sigmoid(2u), which is equal and loses no precision for negative x.
 func Gelu[F Float](x F) F {
 	v := float64(x)
 	return F(v * sigmoid[F](2*geluC*float64(v+float64(geluA*float64(v*float64(v*v))))))
 }
 
-// GeluGrad is the derivative of Gelu.
+// GeluGrad returns the derivative of Gelu.
 func GeluGrad[F Float](x F) F {
 	v := float64(x)
 	v2 := float64(v * v)
@@ -45,10 +46,11 @@ func GeluGrad[F Float](x F) F {
 	return F(s + float64(float64(v*float64(s*(1-s)))*du))
 }
 
-// GeluErf is x * Φ(x), with Φ the distribution function of the normal distribution: "gelu" of Hugging Face.
+// GeluErf returns x * Φ(x), with Φ the distribution function of the normal distribution: "gelu" of Hugging
+// Face.
 func GeluErf[F Float](x F) F { return F(float64(x) * phi(float64(x))) }
 
-// GeluErfGrad is the derivative of GeluErf.
+// GeluErfGrad returns the derivative of GeluErf.
 func GeluErfGrad[F Float](x F) F {
 	v := float64(x)
 	density := exp[F](-0.5*float64(v*v)) * (1 / (math.Sqrt2 * math.SqrtPi))
@@ -57,35 +59,35 @@ func GeluErfGrad[F Float](x F) F {
 
 func phi(x float64) float64 { return 0.5 * math.Erfc(-x*(1/math.Sqrt2)) }
 
-// SigmoidGrad is the derivative of Sigmoid.
+// SigmoidGrad returns the derivative of Sigmoid.
 func SigmoidGrad[F Float](x F) F {
 	s := sigmoid[F](float64(x))
 	return F(float64(s * (1 - s)))
 }
 
-// Silu is x * sigmoid(x).
+// Silu returns x * sigmoid(x).
 func Silu[F Float](x F) F { return F(float64(x) * sigmoid[F](float64(x))) }
 
-// SiluGrad is the derivative of Silu.
+// SiluGrad returns the derivative of Silu.
 func SiluGrad[F Float](x F) F {
 	v := float64(x)
 	s := sigmoid[F](v)
 	return F(s + float64(v*float64(s*(1-s))))
 }
 
-// Softcap is cap * tanh(x/cap).
+// Softcap returns cap * tanh(x/cap).
 func Softcap[F Float](x, cap F) F { return F(cap * Tanh(x/cap)) }
 
-// SoftcapGrad is the derivative of Softcap.
+// SoftcapGrad returns the derivative of Softcap.
 func SoftcapGrad[F Float](x, cap F) F {
 	t := Tanh(x / cap)
 	return 1 - F(t*t)
 }
 
-// Relu is max(x, 0).
+// Relu returns max(x, 0).
 func Relu[F Float](x F) F { return max(x, 0) }
 
-// ReluGrad is the derivative of Relu, 0 at 0.
+// ReluGrad returns the derivative of Relu, 0 at 0.
 func ReluGrad[F Float](x F) F {
 	if x > 0 {
 		return 1

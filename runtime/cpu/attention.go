@@ -2,48 +2,49 @@ package cpu
 
 import "math"
 
-// AttentionShape says what Attention works on. Query head (h, g) reads key and value head h. Local query s is at
-// position Pos0+s of the sequence, local key t at KPos0+t; from Half and KHalf on, where these are not 0, at
-// Pos1+s-Half and KPos1+t-KHalf (see [Where]). If Causal, a query sees the keys up to its own position, and with a
-// Window those less than Window positions back.
+// AttentionShape describes a call of Attention. Query head (h, g) reads key and value head h. Local query s
+// has position Pos0+s in the sequence, and local key t has position KPos0+t. If Half or KHalf is not 0,
+// indices from there on have positions Pos1+s-Half and KPos1+t-KHalf (see [Where]). With Causal, a query
+// sees the keys up to its own position; with a Window, only those less than Window positions back.
 type AttentionShape struct {
 	Batch, Seq, KSeq, Heads, Group, Dim, VDim int
-	Scale                                     float64 // of q·k
+	Scale                                     float64 // factor of q·k
 	Softcap                                   float64 // scores s become cap*tanh(s/cap); 0: none
-	// scores get slope*(key's position - query's), by the head's place in HeadsAll × GroupAll
+	// adds slope*(key's position - query's) to scores, with the slope of the head's index in HeadsAll ×
+	// GroupAll
 	Alibi                    bool
 	Causal                   bool
 	Pos0, KPos0              int
 	Half, Pos1, KHalf, KPos1 int
-	// o and lse, of AttentionGrad dq, are those of other keys, to which these keys' part is added
+	// o and lse (for AttentionGrad: dq) hold the result for other keys, to which these keys are added
 	More   bool
-	Window int // 0: none; only where Causal
+	Window int // 0: none; requires Causal
 
-	// Dropout is the probability to drop a weight. Which ones are dropped follows from Key and the weight's
-	// place in the whole [batch, HeadsAll, GroupAll, SeqAll, KSeqAll], where this part begins at Batch0,
-	// Head0, Group0, Pos0, KPos0.
+	// Dropout is the probability that a weight is dropped. It depends on Key and on the weight's index in the
+	// whole [batch, HeadsAll, GroupAll, SeqAll, KSeqAll], in which this part begins at Batch0, Head0, Group0,
+	// Pos0, KPos0.
 	Dropout                             float64
 	Key                                 uint64
 	Batch0, Head0, Group0               int
 	HeadsAll, GroupAll, SeqAll, KSeqAll int
 }
 
-// Queries and keys are handled in blocks, each block of keys with a few blocks of queries, which share what is packed
-// of the keys. Scores of a block are a matrix of which a row has place for kBlock keys and a line more, so that rows
-// lie in different sets of a cache.
+// Queries and keys are processed in blocks. A block of keys is packed once for a few blocks of queries. The
+// scores of a block are a matrix; a row has space for kBlock keys plus a cache line, so that rows fall into
+// different sets of a cache.
 const (
 	qBlock   = 64
 	kBlock   = 256
 	pRow     = kBlock + 16
-	qBlocks  = 4  // of queries, at most, that share packed keys
-	fewUnits = 32 // so many units there are at least, if blocks suffice
+	qBlocks  = 4  // blocks of queries, at most, that share packed keys
+	fewUnits = 32 // minimum number of units, if there are enough blocks
 )
 
-// queries and values say where the local queries and keys are.
+// queries and values return the positions of the local queries and keys.
 func (s *AttentionShape) queries() Where { return Where{s.Pos0, s.Half, s.Pos1} }
 func (s *AttentionShape) values() Where  { return Where{s.KPos0, s.KHalf, s.KPos1} }
 
-// keys are the local keys that local query i sees: those from lo to hi-1.
+// keys returns the range of local keys that local query i sees: lo to hi-1.
 func (s *AttentionShape) keys(i int) (lo, hi int) {
 	hi = s.KSeq
 	at := s.queries().Of(i)
@@ -56,25 +57,25 @@ func (s *AttentionShape) keys(i int) (lo, hi int) {
 	return min(lo, hi), hi
 }
 
-// weight is the index of the weight between local query i and local key j.
+// weight returns the global index of the weight between local query i and local key j.
 func (s *AttentionShape) weight(b, h, g, i, j int) uint64 {
 	at := (s.Batch0+b)*s.HeadsAll + s.Head0 + h
 	at = at*s.GroupAll + s.Group0 + g
 	return uint64((at*s.SeqAll+s.queries().Of(i))*s.KSeqAll + s.values().Of(j))
 }
 
-// head is one query head of one sample: matrices with a row a position.
+// head is one query head of one sample: matrices with a row for each position.
 type head[F Float] struct {
 	*AttentionShape
 	b, h, g    int
-	slope      float64 // Alibi's, else 0
+	slope      float64 // ALiBi's, else 0
 	q, k, v, o mat[F]
-	lse        []F // of position s at s*Heads*Group
+	lse        []F // element of position s at s*Heads*Group
 	dq, dk, dv mat[F]
 	do         mat[F]
 }
 
-// at is the head's rows of x [batch, seq, n heads, dim], of which it is number h.
+// at returns the rows of head h of x [batch, seq, n heads, dim].
 func at[F Float](x mat[F], b, seq, n, h, dim int) mat[F] {
 	first := (b*seq*n + h) * dim
 	if x.h != nil {
@@ -83,7 +84,7 @@ func at[F Float](x mat[F], b, seq, n, h, dim int) mat[F] {
 	return mat[F]{d: x.d[min(len(x.d), first):], ld: n * dim}
 }
 
-// rows are the rows of x from i on.
+// rows returns the rows of x from i on.
 func (x mat[F]) rows(i int) mat[F] {
 	if x.h != nil {
 		x.h = x.h[i*x.ld:]
@@ -93,29 +94,29 @@ func (x mat[F]) rows(i int) mat[F] {
 	return x
 }
 
-// span is the range of keys that any of queries i0 to i1-1 sees, both ends growing with the query.
+// span returns the range of keys that any of queries i0 to i1-1 sees. Both ends increase with the query.
 func (s *AttentionShape) span(i0, i1 int) (lo, hi int) {
 	lo, _ = s.keys(i0)
 	_, hi = s.keys(i1 - 1)
 	return lo, hi
 }
 
-// attending is a call of Attention or AttentionGrad as a job. Its units are what can be done apart: a few blocks of a
-// head's queries; for the gradient a head of keys, whose dk and dv add up over its queries.
+// attending is a call of Attention or AttentionGrad as a job. Its units are independent: a few blocks of a
+// head's queries or, for the gradient, a head of keys, whose dk and dv are sums over its queries.
 type attending[F Float] struct {
 	s          AttentionShape
 	lse        []F
-	o, q, k, v mat[F] // whole tensors, of which ld does not count
+	o, q, k, v mat[F] // whole tensors, whose ld is not used
 	dq, dk, dv mat[F]
 	do         mat[F]
 	grad       bool
-	rows       int // queries of a unit
-	units, per int // per: units of a part
+	rows       int // queries per unit
+	units, per int // per: units per part
 }
 
 var attendings32, attendings64 = pool[attending[float32]]{}, pool[attending[float64]]{}
 
-// attendingsOf is the pool of F's calls.
+// attendingsOf returns the pool of F's calls.
 func attendingsOf[F Float]() *pool[attending[F]] {
 	if p, ok := any(&attendings32).(*pool[attending[F]]); ok {
 		return p
@@ -123,7 +124,7 @@ func attendingsOf[F Float]() *pool[attending[F]] {
 	return any(&attendings64).(*pool[attending[F]])
 }
 
-// call does all units and gives a back to its pool.
+// call runs all units and returns a to its pool.
 func (a *attending[F]) call(units int) {
 	a.units, a.per = units, (units+maxParts-1)/maxParts
 	if units > 0 {
@@ -149,7 +150,7 @@ func attention[F Float](o, lse, q, k, v []F, s AttentionShape) {
 	attendStored(mat[F]{d: o}, mat[F]{d: q}, mat[F]{d: k}, mat[F]{d: v}, lse, s)
 }
 
-// attendStored is Attention of operands however they are stored.
+// attendStored computes Attention for either storage of the operands.
 func attendStored[F Float](o, q, k, v mat[F], lse []F, s AttentionShape) {
 	a := attendingsOf[F]().get()
 	a.s, a.o, a.lse, a.q, a.k, a.v, a.grad = s, o, lse, q, k, v, false
@@ -158,24 +159,25 @@ func attendStored[F Float](o, q, k, v mat[F], lse []F, s AttentionShape) {
 	a.call(heads * s.blocks(a.rows))
 }
 
-// blocks is in how many blocks of so many queries they are.
+// blocks returns the number of blocks of the given number of queries.
 func (s *AttentionShape) blocks(rows int) int { return (s.Seq + rows - 1) / rows }
 
-// headBlock is Attention for a few blocks of a head's queries. Later ones, which may see more keys, come first.
+// headBlock computes Attention for a few blocks of a head's queries. Later blocks, which may see more keys,
+// come first.
 func (w *scratch[F]) headBlock(a *attending[F], unit int) {
 	hd, i0, i1 := a.block(unit)
 	w.askUnit(a, unit+1)
 	w.attend(&hd, i0, i1)
 }
 
-// block is the head and the queries of a unit of Attention.
+// block returns the head and the queries of a unit of Attention.
 func (a *attending[F]) block(unit int) (hd head[F], i0, i1 int) {
 	s, n, heads := &a.s, a.s.blocks(a.rows), a.s.Heads*a.s.Group
 	i0 = (n - 1 - unit%n) * a.rows
 	return a.place(unit/n/heads, unit/n%heads), i0, min(i0+a.rows, s.Seq)
 }
 
-// place finds query head hg = h*Group + g of sample b.
+// place returns query head hg = h*Group + g of sample b.
 func (a *attending[F]) place(b, hg int) head[F] {
 	s := &a.s
 	n, h := s.Heads*s.Group, hg/s.Group
@@ -187,8 +189,8 @@ func (a *attending[F]) place(b, hg int) head[F] {
 	}
 }
 
-// attend computes o and lse of queries i0 to i1-1: for each block of keys, with max and sum those of the
-// blocks so far, o = o*exp(old max - max) + exp(scores - max)·v; at last o /= sum.
+// attend computes o and lse of queries i0 to i1-1. For each block of keys, with max and sum over the blocks
+// so far: o = o*exp(old max - max) + exp(scores - max)·v. At the end: o /= sum.
 func (w *scratch[F]) attend(hd *head[F], i0, i1 int) {
 	w.begin(hd, i0, i1)
 	lo, hi := hd.span(i0, i1)
@@ -208,7 +210,7 @@ func (w *scratch[F]) attend(hd *head[F], i0, i1 int) {
 	w.finish(hd, i0, i1)
 }
 
-// begin sets max and sum of queries i0 to i1-1 before any keys.
+// begin initializes max and sum of queries i0 to i1-1.
 func (w *scratch[F]) begin(hd *head[F], i0, i1 int) {
 	step := hd.Heads * hd.Group
 	for i := range i1 - i0 {
@@ -221,7 +223,7 @@ func (w *scratch[F]) begin(hd *head[F], i0, i1 int) {
 	}
 }
 
-// attendBlock is attend of so many queries from i0 on, of which the first is number at of those begun, and keys j0 to
+// attendBlock is attend for rows queries from i0 on, which have index at in max and sum, and keys j0 to
 // j0+n-1.
 func (w *scratch[F]) attendBlock(hd *head[F], i0, rows, at, j0, n int) {
 	o, p := hd.o.rows(i0), mat[F]{d: w.p[:], ld: pRow}
@@ -266,7 +268,7 @@ func clearRows[F Float](x mat[F], rows, n int) {
 	}
 }
 
-// scaleTo is y = x*f. y may be x.
+// scaleTo computes y = x*f. y may be x.
 func scaleTo[F Float](y, x []F, f F) {
 	if k, row := loops32(x); k != nil {
 		k.Scale(any(y).([]float32), row, float32(f))
@@ -277,9 +279,9 @@ func scaleTo[F Float](y, x []F, f F) {
 	}
 }
 
-// weigh turns row i of w.p from products into exp(score - max), times z, of the keys from j0 on; it updates max and
-// sum, of which the row's are number at, and returns the factor exp(old max - max) of what was computed with the old
-// max.
+// weigh replaces row i of w.p, dot products with the keys from j0 on, by exp(score - max), times z. It
+// updates max and sum at index at, and returns the factor exp(old max - max) for results computed with the
+// old max.
 func (w *scratch[F]) weigh(hd *head[F], i0, i, at, j0 int) float64 {
 	row, first := w.visible(w.p[:], i)
 	if len(row) == 0 {
@@ -299,7 +301,7 @@ func (w *scratch[F]) weigh(hd *head[F], i0, i, at, j0 int) float64 {
 	return f
 }
 
-// drop is row *= z for the weights of query i and the keys from j on.
+// drop computes row *= z for the weights of query i and the keys from j on.
 func (hd *head[F]) drop(row []F, i, j int) {
 	keep := F(1 / (1 - hd.Dropout))
 	base := hd.weight(hd.b, hd.h, hd.g, i, j)

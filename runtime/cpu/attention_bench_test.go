@@ -2,7 +2,7 @@ package cpu
 
 import "testing"
 
-// Attention as the models of bench/step have it, a layer a turn.
+// BenchmarkAttentionOf runs Attention with the shapes of bench/step's models, one layer after the other.
 func BenchmarkAttentionOf(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -17,7 +17,7 @@ func BenchmarkAttentionOf(b *testing.B) {
 		{"llama", AttentionShape{Batch: 4, Seq: 512, KSeq: 512, Heads: 2, Group: 3, Dim: 64, VDim: 64, Scale: 0.125,
 			Causal: true}},
 	} {
-		var sets [8]tensors[float32] // as of so many layers
+		var sets [8]tensors[float32] // as many layers
 		for i := range sets {
 			sets[i] = drawTensors[float32](c.s)
 		}

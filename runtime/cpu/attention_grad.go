@@ -7,7 +7,7 @@ func attentionGrad[F Float](dq, dk, dv, do, q, k, v, o, lse []F, s AttentionShap
 		mat[F]{d: v}, mat[F]{d: o}, lse, s)
 }
 
-// attendGradStored is AttentionGrad of operands however they are stored.
+// attendGradStored computes AttentionGrad for either storage of the operands.
 func attendGradStored[F Float](dq, dk, dv, do, q, k, v, o mat[F], lse []F, s AttentionShape) {
 	a := attendingsOf[F]().get()
 	a.s, a.o, a.lse, a.q, a.k, a.v, a.grad = s, o, lse, q, k, v, true
@@ -15,7 +15,7 @@ func attendGradStored[F Float](dq, dk, dv, do, q, k, v, o mat[F], lse []F, s Att
 	a.call(s.Batch * s.Heads)
 }
 
-// headGrad is AttentionGrad for one head of keys and the group of query heads that read it.
+// headGrad computes AttentionGrad for one head of keys and the group of query heads that read it.
 func (w *scratch[F]) headGrad(a *attending[F], unit int) {
 	w.askGrad(a, unit+1)
 	s := &a.s
@@ -23,7 +23,7 @@ func (w *scratch[F]) headGrad(a *attending[F], unit int) {
 	dk, dv := at(a.dk, b, s.KSeq, s.Heads, h, s.Dim), at(a.dv, b, s.KSeq, s.Heads, h, s.VDim)
 	k, v := at(a.k, b, s.KSeq, s.Heads, h, s.Dim), at(a.v, b, s.KSeq, s.Heads, h, s.VDim)
 	lo, hi := s.span(0, s.Seq)
-	clearGrads(dk, dv, s, 0, lo) // nobody sees these keys
+	clearGrads(dk, dv, s, 0, lo) // no query sees these keys
 	clearGrads(dk, dv, s, hi, s.KSeq)
 	if lo == hi {
 		w.keysGrad(a, b, h, dk, dv, lo, 0)
@@ -39,7 +39,7 @@ func (w *scratch[F]) headGrad(a *attending[F], unit int) {
 	}
 }
 
-// headOf is query head (h, g) of sample b with its gradients.
+// headOf returns query head (h, g) of sample b with its gradients.
 func (a *attending[F]) headOf(b, h, g int) head[F] {
 	s := &a.s
 	heads, hg := s.Heads*s.Group, h*s.Group+g
@@ -57,7 +57,7 @@ func clearGrads[F Float](dk, dv mat[F], s *AttentionShape, lo, hi int) {
 	}
 }
 
-// keysGrad is headGrad for n keys from j0 on, which are packed. Of these, the first w.begun have gradients so far.
+// keysGrad is headGrad for n packed keys from j0 on. The first w.begun of them already have gradients.
 func (w *scratch[F]) keysGrad(a *attending[F], b, h int, dk, dv mat[F], j0, n int) {
 	s := &a.s
 	w.begun = 0
@@ -71,8 +71,8 @@ func (w *scratch[F]) keysGrad(a *attending[F], b, h int, dk, dv mat[F], j0, n in
 	}
 }
 
-// attendGrad adds the part of keys j0 to j0+n-1 in dq of so many queries from i0 on, and these queries' part in dk and
-// dv of the keys. With p and z as Attention has them:
+// attendGrad adds the contribution of keys j0 to j0+n-1 to dq of rows queries from i0 on, and that of these
+// queries to dk and dv of the keys. With p and z as in Attention:
 //
 //	dp = do·v^T; ds = p*(z*dp - do·o)*scale*softcap'; dv += (p*z)^T·do; dq += ds·k; dk += ds^T·q
 func (w *scratch[F]) attendGrad(hd *head[F], i0, rows, j0, n int) {
@@ -100,15 +100,15 @@ func (w *scratch[F]) attendGrad(hd *head[F], i0, rows, j0, n int) {
 	keys := w.seen.n
 	p, dp = w.narrowed(p, &w.halves.p, rows, w.k.e), w.narrowed(dp, &w.halves.dp, rows, w.k.e)
 	w.rows.pack(do, rows, hd.VDim)
-	w.sumSeeing(hd.dv.rows(j0), w.turned(p, rows), &w.rows, keys)
+	w.sumSeeing(hd.dv.rows(j0), w.transposed(p, rows), &w.rows, keys)
 	w.sumSeen(dq, dp, &w.k, rows, hd.More || lo < j0)
 	w.rows.pack(q, rows, hd.Dim)
-	w.sumSeeing(hd.dk.rows(j0), w.turned(dp, rows), &w.rows, keys)
+	w.sumSeeing(hd.dk.rows(j0), w.transposed(dp, rows), &w.rows, keys)
 	w.begun = max(w.begun, keys)
 }
 
-// weighGrad turns row i of w.p from products into weights times z, and row i of w.dp from the gradient of
-// those into that of the scores.
+// weighGrad replaces row i of w.p, dot products, by weights times z, and row i of w.dp, the gradient of the
+// weights, by that of the scores.
 func (w *scratch[F]) weighGrad(hd *head[F], i0, i, j0 int) {
 	p, first := w.visible(w.p[:], i)
 	dp, _ := w.visible(w.dp[:], i)
@@ -132,7 +132,7 @@ func (w *scratch[F]) weighGrad(hd *head[F], i0, i, j0 int) {
 	}
 }
 
-// gradDropped is gradScores with dropped weights, of query i and the keys from j on.
+// gradDropped is gradScores with dropout, for query i and the keys from j on.
 func (hd *head[F]) gradDropped(p, dp []F, lse float64, each, d F, i, j int) {
 	keep, scale := F(1/(1-hd.Dropout)), F(hd.Scale)
 	base := hd.weight(hd.b, hd.h, hd.g, i, j)

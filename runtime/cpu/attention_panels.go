@@ -2,9 +2,9 @@ package cpu
 
 import "unsafe"
 
-// packed is op(b) of attention's products: rows of a head or their transpose, which many rows of op(a) meet. With an
-// engine its panels are packed once; without, it is read where it lies. Of 16 bits a term is a pair, the last one's
-// second zero if terms are odd.
+// packed is op(b) of attention's matmuls: rows of a head or their transpose, which are multiplied by many
+// rows of op(a). If there is an engine, its panels are packed once; otherwise b is read in place. For
+// 16-bit numbers a term is a pair, and if their number is odd, the second number of the last pair is zero.
 type packed[F Float] struct {
 	e           *engine[F]
 	at          mat[F]
@@ -13,7 +13,7 @@ type packed[F Float] struct {
 	d           []F // [panels][terms][columns of a panel]
 }
 
-// pack takes op(b), of so many terms and columns.
+// pack packs op(b) with the given numbers of terms and columns.
 func (p *packed[F]) pack(b mat[F], terms, cols int) {
 	p.e, p.at, p.rows, p.terms, p.cols = engineOf[F]().whole(), b, terms, terms, cols
 	if b.h != nil {
@@ -38,16 +38,17 @@ func (p *packed[F]) pack(b mat[F], terms, cols int) {
 	g.giveBack()
 }
 
-// seen are the keys of a block that each of a block's queries sees: those from lo to hi-1, both growing with the query.
+// seen holds the keys of a block that each of a block's queries sees: lo to hi-1. Both increase with the
+// query.
 type seen struct {
-	n      int // keys up to the last that is seen
+	n      int // keys up to the last one that is seen
 	lo, hi [qBlock]int
 }
 
-// see finds which of keys j0 to j0+n-1 so many queries from i0 on see, and tells whether there are any.
+// see finds which of keys j0 to j0+n-1 the rows queries from i0 on see, and reports whether there are any.
 func (w *scratch[F]) see(hd *head[F], i0, rows, j0, n int) bool {
 	if first := hd.Pos0 + i0 + 1 - hd.KPos0 - j0; hd.Causal && hd.Window == 0 && hd.Half == 0 && hd.KHalf == 0 {
-		for i := range rows { // as below, which takes longer
+		for i := range rows { // a faster form of the general case below
 			w.seen.lo[i], w.seen.hi[i] = 0, max(0, min(first+i, n))
 		}
 	} else {
@@ -60,7 +61,8 @@ func (w *scratch[F]) see(hd *head[F], i0, rows, j0, n int) bool {
 	return w.seen.lo[0] < w.seen.n
 }
 
-// visible is what query i sees of row i of the scores x, and where it begins. It zeroes the rest.
+// visible returns the part of row i of the scores x that query i sees, and where it begins. It zeroes the
+// rest.
 func (w *scratch[F]) visible(x []F, i int) ([]F, int) {
 	row, lo, hi := x[i*pRow:][:w.seen.n], w.seen.lo[i], w.seen.hi[i]
 	clear(row[:lo])
@@ -68,7 +70,7 @@ func (w *scratch[F]) visible(x []F, i int) ([]F, int) {
 	return row[lo:hi], lo
 }
 
-// rows are the queries, of n, that see any of keys lo to hi-1: those from first to end-1.
+// rows returns the range of the n queries that see any of keys lo to hi-1: first to end-1.
 func (s *seen) rows(n, lo, hi int) (first, end int) {
 	for end = n; end > 0 && s.lo[end-1] >= hi; end-- {
 	}
@@ -78,10 +80,11 @@ func (s *seen) rows(n, lo, hi int) (first, end int) {
 	return first, end
 }
 
-// Rows of op(a) that one call of the engine multiplies where what they need of the terms differs, in panels.
+// together is the number of panels of op(a)'s rows that one call of the engine multiplies if they need
+// different terms.
 const together = 2
 
-// scoresOf is c = a·b for the keys that queries see; elements of others are anything.
+// scoresOf computes c = a·b for the keys that queries see. Other elements are undefined.
 func (w *scratch[F]) scoresOf(c, a mat[F], b *packed[F], rows int) {
 	e := b.e
 	if e == nil {
@@ -95,7 +98,8 @@ func (w *scratch[F]) scoresOf(c, a mat[F], b *packed[F], rows int) {
 	}
 }
 
-// sumSeen is c = a·b (+ c if acc) for a row of a a query, 0 but for the keys that it sees.
+// sumSeen computes c = a·b (+ c if acc). a has a row for each query, which is 0 except for the keys that it
+// sees.
 func (w *scratch[F]) sumSeen(c, a mat[F], b *packed[F], rows int, acc bool) {
 	e := b.e
 	if e == nil {
@@ -118,8 +122,9 @@ func (w *scratch[F]) sumSeen(c, a mat[F], b *packed[F], rows int, acc bool) {
 	}
 }
 
-// sumSeeing is c = a^T·b for n keys, + c for those begun: a has a row for each query, 0 but for the keys that it sees.
-// Of 16 bits it is a^T that is given, since tiles read whole rows of that.
+// sumSeeing computes c = a^T·b for n keys, + c for those that have gradients. a has a row for each query,
+// which is 0 except for the keys that it sees. For 16-bit numbers the caller passes a^T, because tiles read
+// whole rows of it.
 func (w *scratch[F]) sumSeeing(c, a mat[F], b *packed[F], n int) {
 	a.t = a.h == nil
 	fresh := min(w.begun, n)
@@ -157,8 +162,8 @@ func (w *scratch[F]) sumRange(c, a mat[F], b *packed[F], lo, hi int, acc bool) {
 	}
 }
 
-// multiplyPacked is c = a·b (+ c if acc) for m rows, the columns of b's panel that begins at j, and its terms p0 to
-// p1-1, of which the first is a's first.
+// multiplyPacked computes c = a·b (+ c if acc) for m rows, the columns of b's panel that begins at j, and
+// b's terms p0 to p1-1, the first of which belongs to a's first.
 func (w *scratch[F]) multiplyPacked(c *F, cld int, first unsafe.Pointer, a mat[F], b *packed[F],
 	j, m, p0, p1 int, acc bool) {
 	w.ask()

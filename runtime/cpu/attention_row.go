@@ -6,7 +6,7 @@ import (
 	"github.com/planc-dev/planc/runtime/vec"
 )
 
-// loops32 are the loops of the ISA in use, if there are any and x is of float32.
+// loops32 returns the loops of the ISA in use, if there are any and x has type float32.
 func loops32[F Float](x []F) (*vec.Kernels, []float32) {
 	row, ok := any(x).([]float32)
 	if k := vec.Now(); ok && k != nil {
@@ -15,8 +15,8 @@ func loops32[F Float](x []F) (*vec.Kernels, []float32) {
 	return nil, nil
 }
 
-// highest is the maximum of a row of scores: NaN if all of them that are above -Inf are NaN. The weights of a NaN are
-// NaN whatever the maximum is.
+// highest returns the maximum of a row of scores. It is NaN if all scores above -Inf are NaN. The weight of
+// a NaN is NaN whatever the maximum is.
 func highest[F Float](x []F) F {
 	k, row := loops32(x)
 	if k == nil {
@@ -29,7 +29,7 @@ func highest[F Float](x []F) F {
 	return F(top)
 }
 
-// weights is
+// weights computes
 //
 //	for j := range x { x[j] = exp(scale*x[j]-top); sum += x[j] }
 func weights[F Float](x []F, scale F, top float64) (sum float64) {
@@ -44,7 +44,7 @@ func weights[F Float](x []F, scale F, top float64) (sum float64) {
 	return sum
 }
 
-// gradScores is
+// gradScores computes
 //
 //	for j := range p { p[j] = exp(each*p[j]-lse); dp[j] = p[j] * (dp[j]-d) * scale }
 func gradScores[F Float](p, dp []F, lse float64, each, d, scale F) {
@@ -59,7 +59,7 @@ func gradScores[F Float](p, dp []F, lse float64, each, d, scale F) {
 	}
 }
 
-// scaleRows is
+// scaleRows computes
 //
 //	for i, j := range [len(factors), cols] { x[i,j] *= factors[i] }
 func scaleRows[F Float](x mat[F], factors []F, cols int) {

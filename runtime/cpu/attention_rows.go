@@ -7,9 +7,11 @@ import (
 	"github.com/planc-dev/planc/runtime/vec"
 )
 
-// What a block's rows go through together, where vec has loops over rows: else row by row, as in attention_row.go.
+// Operations on all rows of a block, if vec has loops over rows. Otherwise the rows are processed one by
+// one, as in attention_row.go.
 
-// plainRows are those loops, if w is of float32 and nothing is done to scores but scaling, of keys from the first on.
+// plainRows returns these loops if w has type float32, the scores are only scaled, and the visible keys
+// start at the first.
 func (w *scratch[F]) plainRows(hd *head[F], rows int) (*vec.Kernels, *scratch[float32]) {
 	s, ok := any(w).(*scratch[float32])
 	if k := vec.Now(); ok && k != nil && hd.Softcap == 0 && hd.slope == 0 && hd.Dropout == 0 && hd.Scale > 0 &&
@@ -19,12 +21,13 @@ func (w *scratch[F]) plainRows(hd *head[F], rows int) (*vec.Kernels, *scratch[fl
 	return nil, nil
 }
 
-// weighElems is how many scores go through their maxima and their exponentials at a time: fewer than the first cache
-// holds.
+// weighElems is the number of scores whose maxima and exponentials are computed at a time: they fit the
+// first-level cache.
 const weighElems = 4096
 
-// weighRows is weigh of so many rows, of which the first is number at: or does nothing, and says so. Without scores
-// before, there is nothing that factors are of.
+// weighRows is weigh for rows rows, which have index at in max and sum. It returns false, and does nothing,
+// if there are no loops over rows. If before is false there are no previous results, and no factors are
+// computed.
 func (w *scratch[F]) weighRows(hd *head[F], rows, at int, before bool) bool {
 	k, s := w.plainRows(hd, rows)
 	if k == nil {
@@ -52,7 +55,7 @@ func (w *scratch[F]) weighRows(hd *head[F], rows, at int, before bool) bool {
 	return true
 }
 
-// gradRows is weighGrad of so many rows: or does nothing, and says so.
+// gradRows is weighGrad for rows rows. It returns false, and does nothing, if there are no loops over rows.
 func (w *scratch[F]) gradRows(hd *head[F], rows int) bool {
 	k, s := w.plainRows(hd, rows)
 	if k == nil {
@@ -70,8 +73,8 @@ func (w *scratch[F]) gradRows(hd *head[F], rows int) bool {
 	return true
 }
 
-// logRows puts the logarithms of the sums of exponentials of so many rows, of which the first is number at, times
-// e^max, into w.inner, and 1/sum into w.factor; of a row without scores -Inf and 1.
+// logRows computes, for rows rows with index at in max and sum, the logarithm of the sum of exponentials
+// times e^max (w.inner), and 1/sum (w.factor). A row without scores gets -Inf and 1.
 func (w *scratch[F]) logRows(at, rows int) {
 	if k, lse := loops32(w.inner[:]); k != nil {
 		s := any(w).(*scratch[float32])
@@ -88,7 +91,7 @@ func (w *scratch[F]) logRows(at, rows int) {
 	}
 }
 
-// innerRows is
+// innerRows computes
 //
 //	for i := range rows { w.inner[i] = sum_{j < cols} x[i,j]*y[i,j] }
 func (w *scratch[F]) innerRows(x, y mat[F], rows, cols int) {

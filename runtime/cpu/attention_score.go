@@ -2,8 +2,8 @@ package cpu
 
 import "math"
 
-// slope is Alibi's for local head (h, g). Hugging Face's Bloom has it so: with n = 2^k heads, head i (from 1) has
-// 2^(-8i/n). Further heads have every second of the slopes of 2n.
+// slope returns ALiBi's slope of local head (h, g), as Hugging Face's Bloom computes it. With n = 2^k
+// heads, head i (from 1) has 2^(-8i/n). Further heads have every second slope of 2n heads.
 func (s *AttentionShape) slope(h, g int) float64 {
 	if !s.Alibi {
 		return 0
@@ -19,7 +19,7 @@ func (s *AttentionShape) slope(h, g int) float64 {
 	return math.Exp2(-8 * float64(2*(i-n)+1) / float64(2*n))
 }
 
-// capScores is x = cap*tanh(x/cap); slope is what of it the derivative is, where it is asked for.
+// capScores computes x = cap*tanh(x/cap), and the derivative in slope unless that is nil.
 func capScores[F Float](x, slope []F, cap F) {
 	if k, row := loops32(x); k != nil {
 		k.Softcap(row, row, float32(cap), 1/float32(cap))
@@ -38,8 +38,8 @@ func capScores[F Float](x, slope []F, cap F) {
 	}
 }
 
-// scores turns products of query i with the keys from j on into scores, but for a factor, which it returns: the scale,
-// where nothing else is done to them. slope is as in capScores.
+// scores turns dot products of query i with the keys from j on into scores, up to a factor, which it
+// returns: the scale if the scores are only scaled. slope is as in capScores.
 func (hd *head[F]) scores(x, slope []F, i, j int) F {
 	if hd.Softcap == 0 && hd.slope == 0 {
 		return F(hd.Scale)
@@ -52,7 +52,7 @@ func (hd *head[F]) scores(x, slope []F, i, j int) F {
 	return 1
 }
 
-// bias adds Alibi's to the scores of query i and the keys from j on.
+// bias adds ALiBi's bias to the scores of query i and the keys from j on.
 func (hd *head[F]) bias(x []F, i, j int) {
 	if hd.slope == 0 {
 		return

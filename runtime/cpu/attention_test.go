@@ -5,20 +5,20 @@ import (
 	"testing"
 )
 
-// tensors are what Attention works on and what it makes.
+// tensors holds the operands and results of Attention.
 type tensors[F Float] struct{ q, k, v, o, lse, do, dq, dk, dv []F }
 
 func drawTensors[F Float](s AttentionShape) tensors[F] {
 	nq, nk := s.Batch*s.Seq*s.Heads*s.Group, s.Batch*s.KSeq*s.Heads
 	return tensors[F]{
 		q: draw[F](1, nq*s.Dim), k: draw[F](2, nk*s.Dim), v: draw[F](3, nk*s.VDim), do: draw[F](4, nq*s.VDim),
-		// what the kernels must overwrite
+		// overwritten by the kernels
 		o: draw[F](5, nq*s.VDim), lse: draw[F](6, nq),
 		dq: draw[F](7, nq*s.Dim), dk: draw[F](8, nk*s.Dim), dv: draw[F](9, nk*s.VDim),
 	}
 }
 
-// naiveAttention is Attention, query by query.
+// naiveAttention computes Attention query by query.
 func naiveAttention(q, k, v []float64, s AttentionShape) (o, lse []float64) {
 	n := s.Batch * s.Seq * s.Heads * s.Group
 	o, lse = make([]float64, n*s.VDim), make([]float64, n)
@@ -58,7 +58,7 @@ func naiveAttention(q, k, v []float64, s AttentionShape) (o, lse []float64) {
 	return o, lse
 }
 
-// bloomSlopes are ALiBi's as Hugging Face's build_alibi_tensor makes them.
+// bloomSlopes computes ALiBi's slopes like Hugging Face's build_alibi_tensor.
 func bloomSlopes(heads int) []float64 {
 	closest := math.Pow(2, math.Floor(math.Log2(float64(heads))))
 	powers := func(base float64, n, step int) (out []float64) {
@@ -86,7 +86,7 @@ func TestSlopes(t *testing.T) {
 			}
 		}
 	}
-	// A share of the heads has its part of the slopes.
+	// A part of the heads has its part of the slopes.
 	s := AttentionShape{Alibi: true, Head0: 3, HeadsAll: 6, Group0: 1, GroupAll: 4}
 	if got, want := s.slope(2, 1), bloomSlopes(24)[5*4+2]; math.Abs(got-want) > 1e-15 {
 		t.Errorf("slope %v, want %v", got, want)
@@ -118,7 +118,7 @@ var attentionCases = []struct {
 		Window: 4, Pos0: 4}},
 	{"past window, blocks", AttentionShape{Batch: 1, Seq: 150, KSeq: 100, Heads: 2, Group: 1, Dim: 3, VDim: 3,
 		Scale: 0.4, Causal: true,
-		Window: 20, Pos0: 100}}, // of the second block and the third no query sees any key
+		Window: 20, Pos0: 100}}, // no query sees a key of the second and third block
 	{"dropout", AttentionShape{Batch: 2, Seq: 4, KSeq: 5, Heads: 2, Group: 2, Dim: 3, VDim: 3, Scale: 0.5, Causal: true,
 		Pos0: 3, KPos0: 1, Dropout: 0.4, Key: 9, Batch0: 2, Head0: 1, Group0: 2, HeadsAll: 4, GroupAll: 5, SeqAll: 20,
 		KSeqAll: 21}},
@@ -169,14 +169,14 @@ func TestAttentionGrad(t *testing.T) {
 			return along(o, x.do)
 		}
 		slope(t, c.name+": dq", x.q, x.dq, loss)
-		if c.s.KSeq < 100 { // the rest takes too long
+		if c.s.KSeq < 100 { // larger shapes take too long
 			slope(t, c.name+": dk", x.k, x.dk, loss)
 			slope(t, c.name+": dv", x.v, x.dv, loss)
 		}
 	}
 }
 
-// Shapes of more than a panel, a block and a few blocks, beside loops in float64.
+// Shapes of more than a panel, a block and a few blocks equal loops in float64.
 func TestAttentionPanels(t *testing.T) {
 	both(t, testAttentionPanels[float32], testAttentionPanels[float64])
 }
@@ -204,7 +204,7 @@ func testAttentionPanels[F Float](t *testing.T, tol float64) {
 	}
 }
 
-// naiveAttentionGrad is AttentionGrad, query by query, without what does more to scores than scale them.
+// naiveAttentionGrad computes AttentionGrad query by query, if scores are only scaled.
 func naiveAttentionGrad(q, k, v, do, o, lse []float64, s AttentionShape) (dq, dk, dv []float64) {
 	dq, dk, dv = make([]float64, len(q)), make([]float64, len(k)), make([]float64, len(v))
 	for r := range len(lse) {
@@ -230,7 +230,7 @@ func naiveAttentionGrad(q, k, v, do, o, lse []float64, s AttentionShape) (dq, dk
 	return dq, dk, dv
 }
 
-// The gradients of two halves of the keys, with o and lse of all, make up the gradient of all.
+// The gradients of two halves of the keys, with o and lse of all keys, add up to the gradient of all.
 func TestAttentionGradOfPart(t *testing.T) {
 	s := AttentionShape{Batch: 1, Seq: 7, KSeq: 8, Heads: 2, Group: 2, Dim: 3, VDim: 5, Scale: 0.5, Causal: true}
 	x, k := drawTensors[float64](s), Table[float64]()

@@ -6,30 +6,32 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Attention of bfloat16 where tiles multiply. Its operands are read as they are stored; scores, their exponentials and
-// all sums are of float32; weights and scores' gradients are rounded to bfloat16 before they are multiplied, as
-// PyTorch's attention on CPUs does. A tile takes rows of pairs, so that heads have an even number of columns.
+// Attention in bfloat16 on AMX tiles. The operands are read as stored. Scores, their exponentials and all
+// sums are float32. Weights and the gradients of scores are rounded to bfloat16 before they are multiplied,
+// as in PyTorch's attention on CPUs. A tile reads rows of pairs, so heads must have an even number of
+// columns.
 
-// halved are a block's operands of products, rounded or turned, and rows that were widened.
+// halved holds a block's operands of matmuls, rounded or transposed, and widened rows.
 type halved[F Float] struct {
 	p, dp  []uint16 // [qBlock][halfRow]
-	turned []F      // of pairs of queries: a row for a key
+	turned []F      // pairs of queries: a row for each key
 	do, o  []F
 }
 
-// halfRow is how many weights' room a row has: an odd number of lines, so that rows lie in different sets of a cache.
+// halfRow is the distance of rows of weights: an odd number of cache lines, so that rows fall into
+// different sets of a cache.
 const halfRow = kBlock + tileStep
 
-// tileStep is how many terms a tile multiplies.
+// tileStep is the number of terms that a tile multiplies.
 const tileStep = 32
 
-// upToTile is the first multiple of tileStep from x on.
+// upToTile rounds x up to a multiple of tileStep.
 func upToTile(x int) int { return (x + tileStep - 1) &^ (tileStep - 1) }
 
-// tilesOf is the engine that multiplies pairs of bfloat16, whose sums are an F's.
+// tilesOf returns the engine that multiplies pairs of bfloat16 and sums in F.
 func tilesOf[F Float]() *engine[F] { return any(engine16).(*engine[F]) }
 
-// attentionTiles is AttentionBF16 on tiles.
+// attentionTiles computes AttentionBF16 on tiles.
 func attentionTiles(o, lse []float32, q, k, v []num.BF16, wide []float32, s AttentionShape) {
 	if !s.onTiles() {
 		attentionWidened(o, lse, q, k, v, wide, s)
@@ -38,7 +40,7 @@ func attentionTiles(o, lse []float32, q, k, v []num.BF16, wide []float32, s Atte
 	attendStored(mat[float32]{d: o}, half32(q), half32(k), half32(v), lse, s)
 }
 
-// attentionGradTiles is AttentionGradBF16 on tiles.
+// attentionGradTiles computes AttentionGradBF16 on tiles.
 func attentionGradTiles(dq, dk, dv []float32, do, q, k, v, o []num.BF16, lse, wide []float32, s AttentionShape) {
 	if !s.onTiles() {
 		attentionGradWidened(dq, dk, dv, do, q, k, v, o, lse, wide, s)
@@ -48,12 +50,12 @@ func attentionGradTiles(dq, dk, dv []float32, do, q, k, v, o []num.BF16, lse, wi
 		half32(v), half32(o), lse, s)
 }
 
-// onTiles tells whether tiles can multiply what heads have.
+// onTiles reports whether tiles can multiply heads of this shape.
 func (s *AttentionShape) onTiles() bool { return s.Dim%2+s.VDim%2 == 0 && s.Dim*s.VDim > 0 }
 
 func half32(x []num.BF16) mat[float32] { return mat[float32]{h: halves(x)} }
 
-// attentionWidened is AttentionBF16 by Attention.
+// attentionWidened computes AttentionBF16 with Attention.
 func attentionWidened[F Float](o, lse []F, q, k, v []num.BF16, wide []F, s AttentionShape) {
 	wq, wide := widenInto(wide, q)
 	wk, wide := widenInto(wide, k)
@@ -61,7 +63,7 @@ func attentionWidened[F Float](o, lse []F, q, k, v []num.BF16, wide []F, s Atten
 	attention(o, lse, wq, wk, wv, s)
 }
 
-// attentionGradWidened is AttentionGradBF16 by AttentionGrad.
+// attentionGradWidened computes AttentionGradBF16 with AttentionGrad.
 func attentionGradWidened[F Float](dq, dk, dv []F, do, q, k, v, o []num.BF16, lse, wide []F, s AttentionShape) {
 	wdo, wide := widenInto(wide, do)
 	wq, wide := widenInto(wide, q)
@@ -71,7 +73,7 @@ func attentionGradWidened[F Float](dq, dk, dv []F, do, q, k, v, o []num.BF16, ls
 	attentionGrad(dq, dk, dv, wdo, wq, wk, wv, wo, lse, s)
 }
 
-// widenInto widens x into the first of room, and returns what is left of that.
+// widenInto widens x into the beginning of room, and returns the rest of room.
 func widenInto[F Float](room []F, x []num.BF16) (wide, rest []F) {
 	wide = room[:len(x)]
 	switch to := any(wide).(type) {
@@ -83,7 +85,7 @@ func widenInto[F Float](room []F, x []num.BF16) (wide, rest []F) {
 	return wide, room[len(x):]
 }
 
-// size is the bytes of a number.
+// size returns the bytes of a number.
 func (x mat[F]) size() uintptr {
 	if x.h != nil {
 		return 2
@@ -91,7 +93,7 @@ func (x mat[F]) size() uintptr {
 	return sizeOf[F]()
 }
 
-// address is where number i of x lies.
+// address returns the address of number i of x.
 func (x mat[F]) address(i int) unsafe.Pointer {
 	if x.h != nil {
 		return unsafe.Pointer(&x.h[i])
@@ -99,8 +101,9 @@ func (x mat[F]) address(i int) unsafe.Pointer {
 	return unsafe.Pointer(&x.d[i])
 }
 
-// termsOf is where, in rows of op(a), the terms begin that a product of terms lo to hi-1 multiplies, and which they are
-// of the packed ones: of pairs, those of whole tiles, in which the other terms of op(a) are 0.
+// termsOf returns which terms a product of terms lo to hi-1 multiplies: the position of the first in rows
+// of op(a), and the range of the packed ones. For pairs these are whole tiles, in which the other terms of
+// op(a) are 0.
 func (p *packed[F]) termsOf(lo, hi int) (first, p0, p1 int) {
 	if p.at.h == nil {
 		return lo, lo, hi
@@ -126,9 +129,9 @@ func (g *gemm[F]) packOdd(terms int) {
 	}
 }
 
-// narrowed is x, rows of w.p's or w.dp's, for a product with what e has packed: x itself, or rounded to bfloat16 if
-// that is of pairs. Behind the keys that queries see, and behind an odd number of rows, there are zeros as far as tiles
-// read.
+// narrowed returns x, rows of w.p or w.dp, as operand of a matmul with what e has packed: x itself, or
+// rounded to bfloat16 if e multiplies pairs. As far as tiles read, zeros follow the keys that queries see,
+// and an odd number of rows.
 func (w *scratch[F]) narrowed(x mat[F], to *[]uint16, rows int, e *engine[F]) mat[F] {
 	if e == nil || !e.together {
 		return x
@@ -145,8 +148,8 @@ func (w *scratch[F]) narrowed(x mat[F], to *[]uint16, rows int, e *engine[F]) ma
 	return mat[F]{h: h, ld: halfRow}
 }
 
-// turned is what sumSeeing takes of rows of weights: these, or the transpose of those of bfloat16.
-func (w *scratch[F]) turned(x mat[F], rows int) mat[F] {
+// transposed returns the operand of sumSeeing for rows of weights: x itself, or the transpose for bfloat16.
+func (w *scratch[F]) transposed(x mat[F], rows int) mat[F] {
 	if x.h == nil {
 		return x
 	}
@@ -161,7 +164,7 @@ func (w *scratch[F]) turned(x mat[F], rows int) mat[F] {
 	return mat[F]{h: unsafe.Slice((*uint16)(unsafe.Pointer(&w.halves.turned[0])), kBlock*qBlock), ld: 2 * step}
 }
 
-// widened is so many rows of x, those of bfloat16 widened into room.
+// widened returns rows rows of x, widened into to if they are bfloat16.
 func (w *scratch[F]) widened(x mat[F], to *[]F, rows, cols int) mat[F] {
 	if x.h == nil {
 		return x

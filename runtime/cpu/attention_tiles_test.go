@@ -8,7 +8,7 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// narrowTensors are tensors whose operands are in bfloat16.
+// narrowTensors are tensors with bfloat16 operands.
 type narrowTensors struct {
 	q, k, v, do, o   []num.BF16
 	out, lse         []float32
@@ -24,7 +24,8 @@ func drawNarrow(s AttentionShape) narrowTensors {
 	}
 }
 
-// narrowOf is x rounded, between NaNs that no kernel may take in, at an address of two bytes.
+// narrowOf returns x rounded, at an address that is a multiple of two only, between NaNs that must not
+// affect results.
 func narrowOf(x []float32) []num.BF16 {
 	const guard = 33
 	all := make([]num.BF16, len(x)+2*guard)
@@ -43,7 +44,7 @@ func widenedOf64(x []num.BF16) []float64 {
 	return out
 }
 
-// forward and backward call the kernels in use; o is then what forward has rounded.
+// forward and backward call the kernels in use. For backward, o is rounded.
 func (x *narrowTensors) forward(s AttentionShape) {
 	Table[float32]().AttentionBF16(x.out, x.lse, x.q, x.k, x.v, x.wide, s)
 	num.Store(x.o, x.out)
@@ -53,7 +54,7 @@ func (x *narrowTensors) backward(s AttentionShape) {
 	Table[float32]().AttentionGradBF16(x.dq, x.dk, x.dv, x.do, x.q, x.k, x.v, x.o, x.lse, x.wide, s)
 }
 
-// summed is a sum of products in float64, and that of their magnitudes.
+// summed is a sum of products in float64, and the sum of their magnitudes.
 type summed struct{ sum, size []float64 }
 
 func newSummed(n int) summed { return summed{make([]float64, n), make([]float64, n)} }
@@ -65,7 +66,8 @@ func (s summed) add(at int, by float64, x []float64) {
 	}
 }
 
-// attentionSums are the sums of Attention and of its gradient, query by query, of o and lse as given.
+// attentionSums computes the sums of Attention and of its gradient query by query, with the given o and
+// lse.
 func attentionSums(x *narrowTensors, s AttentionShape) (o, dq, dk, dv summed) {
 	q, k, v, do, at := widenedOf64(x.q), widenedOf64(x.k), widenedOf64(x.v), widenedOf64(x.do), widenedOf64(x.o)
 	o, dq, dk, dv = newSummed(len(at)), newSummed(len(q)), newSummed(len(k)), newSummed(len(v))
@@ -98,8 +100,8 @@ func attentionSums(x *narrowTensors, s AttentionShape) (o, dq, dk, dv summed) {
 	return o, dq, dk, dv
 }
 
-// narrowShapes are the cases' with even heads, which tiles take, and as they are; heads that fill no tile and more than
-// one; keys and queries that end a block at odd places.
+// narrowShapes returns the cases with even heads, which tiles support, and unchanged; heads smaller and
+// larger than a tile; and numbers of keys and queries that end a block at odd positions.
 func narrowShapes() (out []AttentionShape) {
 	for _, c := range attentionCases {
 		even := c.s
@@ -122,8 +124,8 @@ func narrowShapes() (out []AttentionShape) {
 	)
 }
 
-// withinRounding compares sums with those of terms of which a factor was rounded to bfloat16, by 2^-8 of itself at most
-// (of 8 digits), and what is left by float32's tol.
+// withinRounding compares sums with sums of terms of which one factor was rounded to bfloat16, by at most
+// 2^-8 of itself, plus float32's tolerance.
 func withinRounding(t *testing.T, what string, got []float32, want summed, tol float64) {
 	t.Helper()
 	for i, w := range want.sum {
@@ -152,7 +154,7 @@ func TestAttentionBF16(t *testing.T) {
 	})
 }
 
-// Where tiles do not multiply, the bits are those of float32's kernels on widened operands.
+// Without tiles, the bits are those of the float32 kernels on widened operands.
 func TestAttentionBF16IsWidened(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for _, s := range narrowShapes() {
@@ -174,7 +176,7 @@ func TestAttentionBF16IsWidened(t *testing.T) {
 	})
 }
 
-// Parts of the keys, each adding to what those before have left, make up all.
+// Parts of the keys, each added to the previous result, give the result of all keys.
 func TestAttentionBF16OfParts(t *testing.T) {
 	each(t, func(t *testing.T) {
 		s := AttentionShape{Batch: 1, Seq: 70, KSeq: 100, Heads: 1, Group: 2, Dim: 34, VDim: 64, Scale: 0.2,
@@ -202,7 +204,7 @@ func TestAttentionBF16OfParts(t *testing.T) {
 	})
 }
 
-// A NaN in a query is in that query's results, and in no other's; what an infinity makes stays in its query's.
+// A NaN in a query reaches only that query's results, and so does an infinity.
 func TestAttentionBF16PassesNaN(t *testing.T) {
 	each(t, func(t *testing.T) {
 		s := AttentionShape{Batch: 1, Seq: 40, KSeq: 40, Heads: 1, Group: 1, Dim: 32, VDim: 32, Scale: 0.2,
@@ -222,7 +224,7 @@ func TestAttentionBF16PassesNaN(t *testing.T) {
 	})
 }
 
-// Kernels write nothing but their results, and read nothing of what is around their operands, of which guards are NaN.
+// Kernels write only their results, and do not use what surrounds their operands, which is NaN.
 func TestAttentionBF16Guards(t *testing.T) {
 	each(t, func(t *testing.T) {
 		s := AttentionShape{Batch: 1, Seq: 67, KSeq: 67, Heads: 1, Group: 1, Dim: 34, VDim: 6, Scale: 0.2, Causal: true}
@@ -267,7 +269,7 @@ func TestAttentionBF16AllocatesNothing(t *testing.T) {
 	})
 }
 
-// The bits do not depend on the number of threads, nor on what other samples are there.
+// The bits do not depend on the number of threads, nor on the other samples.
 func TestAttentionBF16OnThreads(t *testing.T) {
 	each(t, func(t *testing.T) {
 		s := AttentionShape{Batch: 2, Seq: 150, KSeq: 290, Heads: 2, Group: 2, Dim: 24, VDim: 16, Scale: 0.2,

@@ -1,18 +1,18 @@
 package cpu
 
-// BalanceShape says over which tokens experts are to be balanced: Groups runs of Tokens rows. Scale is of the whole
-// group, of which a rank may have a part.
+// BalanceShape describes the tokens over which experts are balanced: Groups runs of Tokens rows. Scale
+// belongs to the whole group, of which a rank may have a part.
 type BalanceShape struct {
 	Groups, Tokens, Experts int
-	Sigmoid                 bool // a token's scores are shares of the sum of sigmoids; else softmax
+	Sigmoid                 bool // a token's scores are its sigmoids divided by their sum; else softmax
 	Scale                   float64
 }
 
-// LimitChoices is
+// LimitChoices computes
 //
 //	for each sequence, each expert { the first most choices of it keep their expert e, others become -1-e }
 //
-// with choices in the order of tokens, of a token from the best on.
+// with choices in the order of tokens, and those of a token from the best to the worst.
 func LimitChoices(kept, index []int32, sequences, choices, experts, most int) {
 	var fixed [maxExperts]int
 	count := fixed[:]
@@ -77,7 +77,7 @@ func balanceGrad[F Float](dx, dy, x, n []F, s BalanceShape) {
 	}
 }
 
-// meanOf is the mean of n by the shares that scores are of their sum.
+// meanOf returns the mean of n, weighted by the scores.
 func meanOf[F Float](score []float64, n []F) float64 {
 	mean, sum := 0.0, 0.0
 	for e, p := range score {
@@ -87,7 +87,7 @@ func meanOf[F Float](score []float64, n []F) float64 {
 	return mean / sum
 }
 
-// room is memory for a token's scores.
+// room returns memory for a token's scores.
 func (s *BalanceShape) room(fixed []float64) []float64 {
 	if s.Experts > maxExperts {
 		return make([]float64, s.Experts)

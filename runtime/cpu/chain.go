@@ -6,32 +6,33 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// A Chain is element-wise operations on rows × cols elements, done link by link on a strip of each row at a time, so
-// that what only the chain uses stays in the first cache. Generated code has one for each group of the compiler's.
+// Chain is a sequence of element-wise operations on rows × cols elements. All links are applied to a strip
+// of each row at a time, so that intermediate results stay in the first-level cache. Generated code has one
+// for each fused group.
 type Chain struct {
 	Operands []Operand
 	Links    []Link
 }
 
-// An Operand says where the elements of a chain's operand are.
+// Operand describes an operand of a chain.
 type Operand struct {
 	At   At
-	Elem num.Elem // how it is stored; zero is as the kernels compute
+	Elem num.Elem // storage type; zero is the type of the kernels
 }
 
-// At is which elements an operand has.
+// At says which elements an operand has.
 type At uint8
 
 const (
 	Whole  At = iota // one for each of rows × cols
-	PerCol           // cols, for every row the same
+	PerCol           // cols, the same for every row
 	PerRow           // one for each row
 	One              // one for all
-	Temp             // none: the chain's own
+	Temp             // none: an intermediate result of the chain
 )
 
-// A Link sets operand To, element by element or row by row, to Do of operands A, B and More and of numbers C and Base,
-// rounded to Round.
+// Link sets operand To, element by element or row by row, to Do of operands A, B and More and of numbers C
+// and Base, rounded to Round.
 type Link struct {
 	Do       Do
 	To, A, B int
@@ -65,28 +66,29 @@ const (
 	numDos
 )
 
-// DoSiluMulGrad is the gradient of DoSiluMul of b and More[0] by both, which is a times theirs: To is that by b,
-// operand More[1] that by More[0]. All five are whole, and More[1] is stored as the kernels compute. The bits are those
-// of DoMul, DoSiluGrad and DoSilu.
+// DoSiluMulGrad computes both gradients of DoSiluMul of b and More[0], times a. The gradient with respect
+// to b goes to To, that with respect to More[0] to operand More[1]. All five operands are Whole, and
+// More[1] is stored in the type of the kernels. The bits equal those of DoMul, DoSiluGrad and DoSilu.
 const DoSiluMulGrad = numDos
 
-// two tells whether an operation on elements reads b.
+// two reports whether an operation on elements reads b.
 func (do Do) two() bool { return do >= DoGeluGrad || do >= DoAdd && do <= DoMul }
 
-// Operations on rows, which a chain then does whole. More are the operands behind A and B.
+// Operations on whole rows. More are the operands after A and B.
 const (
-	DoLayerNorm   = numDos + 1 + iota // LayerNorm of a by gain b, eps c, and bias More[0] if there is one
-	DoRMSNorm                         // RMSNorm of a by gain base+b, eps c
+	DoLayerNorm   = numDos + 1 + iota // LayerNorm of a with gain b, eps c, and bias More[0] if there is one
+	DoRMSNorm                         // RMSNorm of a with gain base+b, eps c
 	DoLayerNormDX                     // LayerNormDX of dy a, x b and gain More[0], eps c
 	DoRMSNormDX                       // RMSNormDX of dy a, x b and gain base+More[0], eps c
-	// LogSumExpGrad of dl a, x b and l More[0], of which More[1] says how much is there
+	// LogSumExpGrad of dl a, x b and l More[0]; More[1] limits the valid columns
 	DoExpGrad
-	DoPickGrad // PickGrad of dy a by the ids More[0]
+	DoPickGrad // PickGrad of dy a with the ids More[0]
 	DoAddPick  // a, with dy b added at the ids More[0]
 )
 
-// stripLen is how many elements of a row the links do at a time; where they need whole rows, they do at most tallRows
-// of together tallElems, which is a row at least. maxOperands is how many operands a chain has at most.
+// stripLen is the number of elements of a row that the links process at a time. If links need whole rows,
+// they process at most tallRows rows of together tallElems elements, but at least one row. maxOperands is
+// the maximum number of operands of a chain.
 const (
 	stripLen    = 256
 	tallRows    = 16
@@ -94,33 +96,34 @@ const (
 	maxOperands = 32
 )
 
-// Span is a chain's operand: elements as the kernels compute, or the patterns of numbers of 16 bits.
+// Span is an operand in a call of a chain: elements in the type of the kernels, or the bit patterns of
+// 16-bit numbers.
 type Span[F Float] struct {
 	wide  []F
 	half  []uint16
 	ids   []int32
-	lo, n int // of what is split over ranks: where this rank's part begins, and how much is there
+	lo, n int // for a dim that is split over ranks: the start of this rank's part, and the number of valid elements
 }
 
-// Wide is an operand that is stored as the kernels compute.
+// Wide is an operand stored in the type of the kernels.
 func Wide[F Float](x []F) Span[F] { return Span[F]{wide: x} }
 
-// Half is an operand of 16 bits.
+// Half is an operand stored in 16 bits.
 func Half[H num.Half](x []H) Span[float32] {
 	return Span[float32]{half: unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(x))), len(x))}
 }
 
-// IDs are indices, one a row, into a dim of which the ids lo to lo+n-1 are here.
+// IDs is an operand of indices, one for each row, into a dim of which this rank has the ids lo to lo+n-1.
 func IDs[F Float](ids []int32, lo, n int) Span[F] { return Span[F]{ids: ids, lo: lo, n: n} }
 
-// Limit is a number of elements of each row that are there; what lies behind is padding.
+// Limit is an operand that holds the number of valid elements of each row; the others are padding.
 func Limit[F Float](n int) Span[F] { return Span[F]{n: n} }
 
-// Chain is
+// Chain computes
 //
 //	for i, j := range [rows, cols] { for each link { to[i,j] = round(do(a[i,j], b[i,j], c)) } }
 //
-// over operands xs, those that are not the chain's own, in its order.
+// over operands xs: those that are not Temp, in the chain's order.
 func (k *Kernels[F]) Chain(c *Chain, rows, cols int, xs ...[]F) {
 	r := newChainRun[F](c, rows, cols)
 	for i, x := range xs {
@@ -129,7 +132,7 @@ func (k *Kernels[F]) Chain(c *Chain, rows, cols int, xs ...[]F) {
 	r.call()
 }
 
-// ChainOf is Chain, where some operands are stored in 16 bits.
+// ChainOf computes Chain with operands of which some are stored in 16 bits.
 func (k *Kernels[F]) ChainOf(c *Chain, rows, cols int, xs ...Span[F]) {
 	r := newChainRun[F](c, rows, cols)
 	copy(r.x[:], xs)

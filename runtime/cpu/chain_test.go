@@ -7,7 +7,7 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// doLoops are what the links do, in float64.
+// doLoops holds the operations of links in float64.
 var doLoops = [numDos]func(a, b, c float64) float64{
 	DoCopy: func(a, b, c float64) float64 { return a }, DoAdd: func(a, b, c float64) float64 { return a + b },
 	DoSub: func(a, b, c float64) float64 { return a - b }, DoMul: func(a, b, c float64) float64 { return a * b },
@@ -40,7 +40,7 @@ var doLoops = [numDos]func(a, b, c float64) float64{
 
 func TestChain(t *testing.T) { both(t, testChain[float32], testChain[float64]) }
 
-// Each operation, and a chain of three with a strip of its own, with operands of each kind.
+// Each operation, and a chain of three with a Temp, with operands of each kind.
 func testChain[F Float](t *testing.T, tol float64) {
 	k := Table[F]()
 	for do := range numDos {
@@ -67,8 +67,8 @@ func testChain[F Float](t *testing.T, tol float64) {
 	}
 }
 
-// A gate's gradients by both factors are those of its parts, to the bit, of one strip and of many, on several threads
-// too.
+// The gradients of a gate equal those of its separate operations, bit for bit, for one strip and for many,
+// also on several threads.
 func TestChainOfGate(t *testing.T) { both(t, testChainOfGate[float32], testChainOfGate[float64]) }
 
 func testChainOfGate[F Float](t *testing.T, _ float64) {
@@ -99,7 +99,7 @@ func testChainOfGate[F Float](t *testing.T, _ float64) {
 	}
 }
 
-// Operands and results of 16 bits: read, rounded after each link, stored.
+// 16-bit operands and results are read, rounded after each link, and stored.
 func TestChainOfHalves(t *testing.T) {
 	each(t, func(t *testing.T) {
 		const rows, cols = 5, 700
@@ -136,7 +136,7 @@ func TestChainOnThreads(t *testing.T) {
 	}
 }
 
-// Links on rows are the kernels' loops, also where vectors run strips otherwise, with what is behind them in the chain.
+// Links on rows equal the kernels' loops, also with vector loops over strips, and with further links.
 func TestChainRows(t *testing.T) { both(t, testChainRows[float32], testChainRows[float64]) }
 
 func testChainRows[F Float](t *testing.T, tol float64) {
@@ -178,7 +178,8 @@ func testChainRows[F Float](t *testing.T, tol float64) {
 	}
 }
 
-// The gradient of a cross-entropy in one chain is its parts' sum, with ids and columns that are not here.
+// The gradient of a cross-entropy in one chain is the sum of its parts, with ids and columns of other
+// ranks.
 func TestChainClassifier(t *testing.T) {
 	both(t, testChainClassifier[float32], testChainClassifier[float64])
 }
@@ -205,7 +206,8 @@ func testChainClassifier[F Float](t *testing.T, tol float64) {
 	}
 }
 
-// A row's number is added to what has one element for a row, for a column, or for all, as to what has all of them.
+// A row's number is added to an operand with one element per row, per column, or for all, as to a Whole
+// one.
 func TestChainAddPickTo(t *testing.T) {
 	both(t, testChainAddPickTo[float32], testChainAddPickTo[float64])
 }

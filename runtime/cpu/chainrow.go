@@ -7,7 +7,7 @@ import (
 	"github.com/planc-dev/planc/runtime/vec"
 )
 
-// link does a link's operation for so many rows.
+// link applies a link's operation to rows rows.
 func (r *chainRun[F]) link(w *bands[F], l *Link, row, rows int, to []F) {
 	n := len(to) / rows
 	read := func(i int) []F {
@@ -45,7 +45,7 @@ func (r *chainRun[F]) link(w *bands[F], l *Link, row, rows int, to []F) {
 	}
 }
 
-// pick adds a row's number, rounded as the link's result is, at the row's index.
+// pick adds a row's number, rounded like the link's result, at the row's index.
 func (r *chainRun[F]) pick(to []F, l *Link, row, number int) {
 	ids := &r.x[l.More[0]]
 	if j, ok := here(ids.ids[row], ids.lo, ids.n); ok {
@@ -57,7 +57,7 @@ func (r *chainRun[F]) pick(to []F, l *Link, row, number int) {
 	}
 }
 
-// vectorsFor are the loops of the vectors that the machine has, if F is float32.
+// vectorsFor returns the vector loops in use if F is float32.
 func vectorsFor[F Float]() *vec.Kernels {
 	if _, ok := any(F(0)).(float32); ok {
 		return vec.Now()
@@ -65,7 +65,7 @@ func vectorsFor[F Float]() *vec.Kernels {
 	return nil
 }
 
-// norm is LayerNorm, or RMSNorm, of so many rows.
+// norm computes LayerNorm or RMSNorm of rows rows.
 func (w *bands[F]) norm(y, x, gain, bias []F, rows int, l *Link) {
 	centred := l.Do == DoLayerNorm
 	if k := vectorsFor[F](); k != nil {
@@ -83,7 +83,7 @@ func (w *bands[F]) norm(y, x, gain, bias []F, rows int, l *Link) {
 	}
 }
 
-// momentsOf finds a row's moments, with a mean of 0 if that is not subtracted.
+// momentsOf returns the function for a row's moments. Its mean is 0 if the mean is not subtracted.
 func momentsOf[F Float](centred bool) func(x []F, eps float64) (mean, rstd float64) {
 	if centred {
 		return moments[F]
@@ -91,7 +91,7 @@ func momentsOf[F Float](centred bool) func(x []F, eps float64) (mean, rstd float
 	return rms[F]
 }
 
-// normDX is the gradient of norm by its operand.
+// normDX computes the gradient of norm with respect to its input.
 func (w *bands[F]) normDX(dx, dy, x, gain []F, rows int, l *Link) {
 	centred := l.Do == DoLayerNormDX
 	if k := vectorsFor[F](); k != nil {
@@ -106,7 +106,7 @@ func (w *bands[F]) normDX(dx, dy, x, gain []F, rows int, l *Link) {
 	}
 }
 
-// expRow is a row of LogSumExpGrad.
+// expRow computes a row of LogSumExpGrad.
 func expRow[F Float](dx, x []F, dl, l F, valid int) {
 	if math.IsInf(float64(l), -1) {
 		clear(dx)

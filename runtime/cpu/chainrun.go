@@ -8,14 +8,14 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// chainRun is a call as a job, whose parts are some strips each.
+// chainRun is a call of a chain as a job, whose parts are some strips each.
 type chainRun[F Float] struct {
 	c          *Chain
 	rows, cols int
-	length     int // of a strip: a row's, if a link needs that
-	across     int // strips of a row
-	tall       int // rows of a strip
-	per        int // strips of a part
+	length     int // elements of a strip: a whole row if a link needs that
+	across     int // strips per row
+	tall       int // rows per strip
+	per        int // strips per part
 	x          [maxOperands]Span[F]
 	do         *elements[F]
 }
@@ -28,7 +28,7 @@ var chainRuns = [2]sync.Pool{{New: func() any {
 
 func newChainRun[F Float](c *Chain, rows, cols int) *chainRun[F] {
 	if len(c.Operands) > maxOperands {
-		panic(fmt.Sprintf("cpu: a chain of %d operands; at most %d are possible", len(c.Operands), maxOperands))
+		panic(fmt.Sprintf("cpu: a chain has %d operands, but the maximum is %d", len(c.Operands), maxOperands))
 	}
 	var z F
 	r := chainRuns[unsafe.Sizeof(z)/8].Get().(*chainRun[F])
@@ -45,8 +45,8 @@ func newChainRun[F Float](c *Chain, rows, cols int) *chainRun[F] {
 	return r
 }
 
-// together is how many rows a strip has: several where links need whole rows, which are short, and what links go
-// through element by element has as many elements as their results.
+// together returns the number of rows of a strip. There are several if links need whole rows, these are
+// short, and operands of element-wise links have as many elements as their results.
 func (r *chainRun[F]) together() int {
 	if r.across > 1 || r.length != r.cols {
 		return 1
@@ -60,7 +60,7 @@ func (r *chainRun[F]) together() int {
 	return max(1, min(tallRows, tallElems/r.cols))
 }
 
-// short tells whether an operand has fewer elements than the chain.
+// short reports whether an operand has fewer elements than the chain.
 func (r *chainRun[F]) short(i int) bool {
 	at := r.c.Operands[i].At
 	return at != Whole && at != Temp
@@ -85,7 +85,7 @@ func (r *chainRun[F]) part(i int) {
 	bandPools[unsafe.Sizeof(z)/8].Put(w)
 }
 
-// bands are what a part works in: a strip for each operand that is not read and written where it lies.
+// bands is the working memory of a part: a strip for each operand that is not read and written in place.
 type bands[F Float] struct {
 	own [maxOperands][]F // as long as the longest strip so far
 	now [maxOperands][]F // the present strip of each operand; nil: not read yet
@@ -104,7 +104,8 @@ func bandsOf[F Float]() *bands[F] {
 	return bandPools[unsafe.Sizeof(z)/8].Get().(*bands[F])
 }
 
-// strip does the links for n elements of each of so many rows; of more than one, all elements.
+// strip applies the links to n elements of each of rows rows. If there are several rows, n must be all of a
+// row.
 func (r *chainRun[F]) strip(w *bands[F], row, rows, from, n int) {
 	for i, o := range r.c.Operands {
 		w.now[i] = nil
@@ -133,7 +134,7 @@ func (r *chainRun[F]) strip(w *bands[F], row, rows, from, n int) {
 	}
 }
 
-// elements does a link's operation for the elements of a strip.
+// elements applies a link's operation to the elements of a strip.
 func (r *chainRun[F]) elements(w *bands[F], l *Link, row, from int, to []F) {
 	do, c := l.Do, F(l.C)
 	if do == DoSiluMulGrad {
@@ -150,7 +151,7 @@ func (r *chainRun[F]) elements(w *bands[F], l *Link, row, from int, to []F) {
 	r.do[do](to, a, b, c)
 }
 
-// gate does both gradients of a gate.
+// gate computes both gradients of SwiGLU's gate.
 func (r *chainRun[F]) gate(w *bands[F], l *Link, row, from int, da []F) {
 	n, db := len(da), w.now[l.More[1]]
 	dy, a, b := r.read(w, l.A, row, from, n), r.read(w, l.B, row, from, n), r.read(w, l.More[0], row, from, n)
@@ -163,7 +164,7 @@ func (r *chainRun[F]) gate(w *bands[F], l *Link, row, from int, da []F) {
 	}
 }
 
-// room is operand i's own strip of n elements.
+// room returns operand i's own strip of n elements.
 func (w *bands[F]) room(i, n int) []F {
 	if cap(w.own[i]) < n {
 		w.own[i] = make([]F, max(n, stripLen))
@@ -171,7 +172,7 @@ func (w *bands[F]) room(i, n int) []F {
 	return w.own[i][:n]
 }
 
-// offset is where a strip of an operand begins.
+// offset returns where a strip of an operand begins.
 func (r *chainRun[F]) offset(at At, row, from int) int {
 	switch at {
 	case Whole:
@@ -189,7 +190,7 @@ func (r *chainRun[F]) single(i int) bool {
 	return at == PerRow || at == One
 }
 
-// value is the element of an operand that has one for the whole strip.
+// value returns the element of an operand that has one for the whole strip.
 func (r *chainRun[F]) value(i, row int) F {
 	at := r.offset(r.c.Operands[i].At, row, 0)
 	switch r.c.Operands[i].Elem {
@@ -201,7 +202,7 @@ func (r *chainRun[F]) value(i, row int) F {
 	return r.x[i].wide[at]
 }
 
-// read is an operand's strip of n elements as the kernels compute.
+// read returns an operand's strip of n elements in the type of the kernels.
 func (r *chainRun[F]) read(w *bands[F], i, row, from, n int) []F {
 	if w.now[i] != nil {
 		return w.now[i]
@@ -220,10 +221,10 @@ func (r *chainRun[F]) read(w *bands[F], i, row, from, n int) []F {
 	return own
 }
 
-// single is x, whose type is float32: what is computed beside numbers of 16 bits.
+// single converts x, whose type must be float32, the compute type of 16-bit numbers.
 func single[F Float](x []F) []float32 { return *(*[]float32)(unsafe.Pointer(&x)) }
 
-// round rounds a link's result, and stores it where it is kept in 16 bits.
+// round rounds a link's result, and stores it if it is kept in 16 bits.
 func (r *chainRun[F]) round(to []F, l *Link, row, from int) {
 	if l.Round != 0 {
 		num.Round(single(to), l.Round)

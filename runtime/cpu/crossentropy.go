@@ -25,8 +25,9 @@ func crossEntropy[F Float](ce, dx, dl, x []F, ids []int32, rows, cols int) {
 	}
 }
 
-// exponentials makes a row y[j] = dl*exp(x[j]-lse), or 0 where nothing is above -Inf. The row's log-sum-exp lse is the
-// sum of its maximum, which is first, and of the logarithm of a number that is at least 1.
+// exponentials computes a row y[j] = dl*exp(x[j]-lse), or 0 if no element is above -Inf. The row's
+// log-sum-exp lse is the sum of its maximum, which is returned first, and of the logarithm of a number that
+// is at least 1.
 func exponentials[F Float](y, x []F, dl F) (top F, log float64) {
 	top = largest(x)
 	if math.IsInf(float64(top), -1) {
@@ -46,42 +47,42 @@ func exponentials[F Float](y, x []F, dl F) (top F, log float64) {
 	return top, rng.Log(sum)
 }
 
-// CrossEntropyHalf is the kernel CrossEntropy on logits of 16 bits, whose gradient is rounded to them once.
+// CrossEntropyHalf computes CrossEntropy of 16-bit logits. Their gradient is rounded once.
 func CrossEntropyHalf[H num.Half](ce []float32, dx []H, dl []float32, x []H, ids []int32, rows, cols int) {
 	var z H
 	elem := num.ElemBF16
 	if _, is := any(z).(num.F16); is {
 		elem = num.ElemF16
 	}
-	classify(ce, dl, Half(dx), Half(x), elem, ids, rows, cols)
+	runLossJob(ce, dl, Half(dx), Half(x), elem, ids, rows, cols)
 }
 
 func (vectors) crossEntropy(ce, dx, dl, x []float32, ids []int32, rows, cols int) {
-	classify(ce, dl, Wide(dx), Wide(x), num.Native, ids, rows, cols)
+	runLossJob(ce, dl, Wide(dx), Wide(x), num.Native, ids, rows, cols)
 }
 
-// classifier is a call of CrossEntropy on float32 or on 16 bits as a job, whose parts are some rows each.
-type classifier struct {
+// lossJob is a call of CrossEntropy on float32 or 16-bit logits as a job, whose parts are some rows each.
+type lossJob struct {
 	ce, dl     []float32
 	dx, x      Span[float32]
 	elem       num.Elem
 	ids        []int32
 	rows, cols int
-	per        int // rows of a part
+	per        int // rows per part
 }
 
-var classifiers = sync.Pool{New: func() any { return new(classifier) }}
+var lossJobs = sync.Pool{New: func() any { return new(lossJob) }}
 
-func classify(ce, dl []float32, dx, x Span[float32], elem num.Elem, ids []int32, rows, cols int) {
-	c := classifiers.Get().(*classifier)
-	*c = classifier{ce: ce, dl: dl, dx: dx, x: x, elem: elem, ids: ids, rows: rows, cols: cols}
+func runLossJob(ce, dl []float32, dx, x Span[float32], elem num.Elem, ids []int32, rows, cols int) {
+	c := lossJobs.Get().(*lossJob)
+	*c = lossJob{ce: ce, dl: dl, dx: dx, x: x, elem: elem, ids: ids, rows: rows, cols: cols}
 	c.per = max(partElems/max(cols, 1), (rows+maxParts-1)/maxParts, 1)
 	run(c, (rows+c.per-1)/c.per)
-	*c = classifier{}
-	classifiers.Put(c)
+	*c = lossJob{}
+	lossJobs.Put(c)
 }
 
-func (c *classifier) part(i int) {
+func (c *lossJob) part(i int) {
 	r := logitRows.Get().(*logitRow)
 	for row := i * c.per; row < min((i+1)*c.per, c.rows); row++ {
 		c.row(r, row)
@@ -89,8 +90,8 @@ func (c *classifier) part(i int) {
 	logitRows.Put(r)
 }
 
-// row does one row: of 16 bits in a copy, where the row's exponentials are exact.
-func (c *classifier) row(r *logitRow, i int) {
+// row processes one row. A row of 16-bit numbers is copied, so that its exponentials are not rounded.
+func (c *lossJob) row(r *logitRow, i int) {
 	at, there := here(c.ids[i], 0, c.cols)
 	r.x, r.y, r.half = nil, nil, nil
 	if from := i * c.cols; c.elem == num.Native {
@@ -130,28 +131,29 @@ func (c *classifier) row(r *logitRow, i int) {
 	r.x, r.y, r.half = nil, nil, nil
 }
 
-// A row of logits becomes exponentials a part at a time, by the part's own maximum, so that the row comes into the
-// first cache once; then each part is scaled by what its maximum is below the row's. So a row of any length that the
-// second cache holds is read from memory once and written once.
+// The exponentials of a row of logits are computed part by part, relative to the part's own maximum, so
+// that the row is loaded into the first-level cache once. Then each part is scaled by the difference of its
+// maximum to the row's. A row that fits the second-level cache is thus read from memory once and written
+// once.
 const (
 	partLogits = 4096 // 16 KiB
 	rowParts   = 64   // at most; longer rows have longer parts
 )
 
-// logitRow is where a thread does a row.
+// logitRow is the working memory of a thread for a row.
 type logitRow struct {
 	x, y []float32
-	half []uint16  // what x is widened from, if that is 16 bits
-	own  []float32 // for these
+	half []uint16  // 16-bit source of x, or nil
+	own  []float32 // memory for x and y in that case
 
-	// Of each part: its maximum, its sum, and e to the power of how far its maximum is below the row's.
+	// For each part: its maximum, its sum, and exp(its maximum - the row's maximum).
 	top        [rowParts]float32
 	sum, below [rowParts]float64
 }
 
 var logitRows = sync.Pool{New: func() any { return new(logitRow) }}
 
-// exponentials is the loop of that name.
+// exponentials computes the same as the function exponentials.
 func (r *logitRow) exponentials(k *vec.Kernels, elem num.Elem, dl float32) (top float32, log float64) {
 	n := len(r.x)
 	per := max(partLogits, (n+rowParts*16-1)/(rowParts*16)*16)
@@ -183,15 +185,16 @@ func (r *logitRow) exponentials(k *vec.Kernels, elem num.Elem, dl float32) (top 
 	return top, rng.Log(sum)
 }
 
-// partExponentials makes y exponentials of x by the largest of them, and returns that and their sum.
+// partExponentials sets y to the exponentials of x relative to the maximum, and returns the maximum and
+// their sum.
 func partExponentials(k *vec.Kernels, y, x []float32) (top float32, sum float64) {
 	top = k.Largest(x, float32(math.Inf(-1)))
 	if !math.IsInf(float64(top), -1) {
 		return top, k.ExpPart(y, x, top)
 	}
-	if s := k.Sum(x); s != s { // a NaN among them, or
+	if s := k.Sum(x); s != s { // there is a NaN, or
 		sum = s
 	}
-	clear(y) // none above -Inf
+	clear(y) // no element is above -Inf
 	return top, sum
 }

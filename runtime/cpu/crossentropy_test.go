@@ -8,11 +8,12 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// logitShapes are rows and columns: none, one, odd ones, one part of a row, several, and the last one short.
+// logitShapes are rows and columns: none, one, odd numbers, one part of a row, several parts, and a short
+// last part.
 var logitShapes = [][2]int{{0, 3}, {1, 1}, {3, 7}, {5, 131}, {4, partLogits}, {3, 2*partLogits + 17},
 	{2, rowParts*partLogits + 1030}}
 
-// classified is CrossEntropy's loop in float64.
+// classified computes CrossEntropy in float64.
 func classified[F Float](dl, x []F, ids []int32, rows, cols int) (ce, dx []float64) {
 	ce, dx = make([]float64, rows), make([]float64, rows*cols)
 	for i := range rows {
@@ -37,7 +38,8 @@ func classified[F Float](dl, x []F, ids []int32, rows, cols int) (ce, dx []float
 	return ce, dx
 }
 
-// nearEach is near, but relative to each element, however small: of a vocabulary most have a probability near nothing.
+// nearEach is near with an error relative to each element, however small: most ids have a probability near
+// zero.
 func nearEach[F Float](t *testing.T, what string, got []F, want []float64, tol float64) {
 	t.Helper()
 	for i, w := range want {
@@ -47,14 +49,15 @@ func nearEach[F Float](t *testing.T, what string, got []F, want []float64, tol f
 	}
 }
 
-// drawLogits are logits that overflow without their maximum, and labels: of columns, and of none.
+// drawLogits returns logits that would overflow without subtracting their maximum, and labels inside and
+// outside the columns.
 func drawLogits[F Float](rows, cols int) (x, dl []F, ids []int32) {
 	x, dl, ids = draw[F](1, rows*cols), draw[F](2, rows), drawIDs(3, rows, cols+1)
 	for i := range x {
 		x[i] = x[i]*10 + 700
 	}
 	if rows > 2 {
-		ids[2] = -100 // what other programs give positions that do not count
+		ids[2] = -100 // the label of ignored positions in other programs
 	}
 	return x, dl, ids
 }
@@ -76,7 +79,8 @@ func testCrossEntropy[F Float](t *testing.T, tol float64) {
 	}
 }
 
-// Of 16 bits both are what they are of the same numbers in float32; the gradient is rounded once.
+// With 16-bit logits both results equal those of the same numbers in float32, and the gradient is rounded
+// once.
 func TestCrossEntropyOf16Bits(t *testing.T) {
 	each(t, func(t *testing.T) { testCrossEntropyHalf[num.BF16](t); testCrossEntropyHalf[num.F16](t) })
 }
@@ -99,8 +103,8 @@ func testCrossEntropyHalf[H num.Half](t *testing.T) {
 	}
 }
 
-// Rows of which some, or all, is -Inf; of NaN and Inf, which make the whole row NaN; and a row beside these, which they
-// leave alone.
+// Rows with some or all elements -Inf; rows with NaN and Inf, which become NaN completely; and other rows,
+// which are not affected.
 func TestCrossEntropyEdges(t *testing.T) { both(t, testLogitEdges[float32], testLogitEdges[float64]) }
 
 func testLogitEdges[F Float](t *testing.T, tol float64) {
@@ -150,8 +154,8 @@ func testLogitEdges[F Float](t *testing.T, tol float64) {
 	}
 }
 
-// BenchmarkCrossEntropy is that of GPT-2's and nano's steps, logits from memory, beside the three passes that it stands
-// for.
+// BenchmarkCrossEntropy compares CrossEntropy with the three separate passes that it replaces, with the
+// sizes of GPT-2 and nano, and logits in memory.
 func BenchmarkCrossEntropy(b *testing.B) {
 	k := Table[float32]()
 	for _, z := range [][2]int{{256, 50257}, {768, 256}, {2048, 256}} {

@@ -2,13 +2,13 @@ package cpu
 
 import "github.com/planc-dev/planc/runtime/rng"
 
-// Keep says whether dropout with probability p keeps the element of an index: a pure function, so that
-// every plan drops the same elements, and a gradient knows them without having stored them.
+// Keep reports whether dropout with probability p keeps the element with an index. It is a pure function,
+// so that every plan drops the same elements, and gradients recompute the mask.
 func Keep(key, index uint64, p float64) bool { return rng.Keep(key, index, p) }
 
-// GlobalView places a rank's part of a tensor in the whole: element i of the part is element i + Offset
-// of the whole, in each of the N dims, 1 to 4, from Half on, where that is not 0, element i + Then - Half. Half of the
-// last dim is 0. Local and Global are the sizes; both are row-major.
+// GlobalView places a rank's part of a tensor in the whole. In each of the N dims, 1 to 4, element i of the
+// part is element i + Offset of the whole; if Half is not 0, from Half on it is element i + Then - Half.
+// Half of the last dim is 0. Local and Global are the sizes. Both tensors are row-major.
 type GlobalView struct {
 	Local, Global, Offset [4]int
 	Half, Then            [4]int
@@ -36,7 +36,7 @@ func dropout[F Float](y, x []F, p float64, key uint64, view GlobalView) {
 	}
 }
 
-// row is the global index of the first element of local row i, a row being what the last dim spans.
+// row returns the global index of the first element of local row i. A row is the extent of the last dim.
 func (g *GlobalView) row(i int) uint64 {
 	last := g.N - 1
 	at, step := g.Offset[last], g.Global[last]

@@ -2,7 +2,7 @@ package cpu
 
 import "github.com/planc-dev/planc/runtime/vec"
 
-// elements are the operations of chains, each y[i] = do(a[i], b[i], c) for all of y.
+// elements holds the operations of chains, each y[i] = do(a[i], b[i], c) for all of y.
 type elements[F Float] [numDos]func(y, a, b []F, c F)
 
 var (
@@ -20,7 +20,8 @@ func elementsOf[F Float]() *elements[F] {
 	}
 }
 
-// portableElements are loops in Go. Each result is rounded to F, so that no machine fuses it with what follows.
+// portableElements returns loops in Go. Each result is rounded to F, so that no machine fuses it with a
+// later operation.
 func portableElements[F Float]() elements[F] {
 	one := func(f func(F) F) func(y, a, b []F, c F) {
 		return func(y, a, _ []F, _ F) {
@@ -86,7 +87,7 @@ func portableElements[F Float]() elements[F] {
 	}
 }
 
-// useElements puts the loops of package vec in the place of those that it has.
+// useElements replaces the loops that package vec has.
 func useElements(k *vec.Kernels) {
 	elements32 = portableElements[float32]()
 	if k == nil {

@@ -1,6 +1,6 @@
 package cpu
 
-// here is id's row among the n from lo on, or false.
+// here returns an id's row among the n from lo on, and whether it is there.
 func here(id int32, lo, n int) (int, bool) {
 	i := int(id) - lo
 	return i, uint(i) < uint(n)
@@ -21,7 +21,7 @@ func embedGrad[F Float](dtable, dy []F, ids []int32, cols, lo, n int, acc bool) 
 	embedGradBut(dtable, dy, ids, noID, cols, lo, n, acc)
 }
 
-// noID is no token's.
+// noID is an id that no token has.
 const noID = -1
 
 func embedGradBut[F Float](dtable, dy []F, ids []int32, but, cols, lo, n int, acc bool) {

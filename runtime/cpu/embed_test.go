@@ -54,7 +54,7 @@ func testLogSumExp[F Float](t *testing.T, tol float64) {
 		rows, cols, valid := z[0], z[1], z[2]
 		x, dl, l, dx := draw[F](1, rows*cols), draw[F](2, rows), make([]F, rows), draw[F](3, rows*cols)
 		for i := range x {
-			x[i] = x[i]*10 + 700 // overflows without the maximum
+			x[i] = x[i]*10 + 700 // overflows without subtracting the maximum
 			if i%cols >= valid {
 				x[i] = F(math.NaN())
 			}

@@ -11,14 +11,14 @@ const (
 	round = 3 << 51 // x + round - round is x rounded to an integer, which is in the low bits of the sum
 )
 
-// exp is e^x to the precision of F: within 1 ulp for float64, within 1e-8 of it before rounding to float32.
-// For that, with x = k ln2 + r and |r| <= ln2/2, it is 2^k times the series of e^r to r^7.
+// exp returns e^x in the precision of F: within 1 ulp for float64, within 1e-8 before rounding to float32.
+// For the latter, with x = k ln2 + r and |r| <= ln2/2, it is 2^k times the series of e^r up to r^7.
 func exp[F Float](x float64) float64 {
 	var z F
 	if unsafe.Sizeof(z) == 8 {
 		return exp64(x)
 	}
-	if !(x > -150) { // also a NaN
+	if !(x > -150) { // also false for NaN
 		return nonNeg(x)
 	}
 	if x > 89 {
@@ -32,7 +32,7 @@ func exp[F Float](x float64) float64 {
 	return math.Float64frombits(math.Float64bits(low+float64(float64(r2*r2)*high)) + math.Float64bits(t)<<52)
 }
 
-// nonNeg is 0 for x below the range of exp, and NaN for NaN.
+// nonNeg returns 0 for x below the range of exp, and NaN for NaN.
 func nonNeg(x float64) float64 {
 	if x != x {
 		return x
@@ -40,7 +40,7 @@ func nonNeg(x float64) float64 {
 	return 0
 }
 
-// exp64 is e^x by FreeBSD's e_exp.c: e^r = 1 + 2r/(R(r)-r), with R a polynomial in r^2.
+// exp64 computes e^x like FreeBSD's e_exp.c: e^r = 1 + 2r/(R(r)-r), with R a polynomial in r^2.
 func exp64(x float64) float64 {
 	switch {
 	case !(x > -745.14):

@@ -2,14 +2,15 @@ package cpu
 
 import "unsafe"
 
-// SlotShape says how tokens lie at the experts: each expert has Places of them, in the order of the tokens and of
-// their choices. A round has the next so many of each expert; the first is number 0. A choice whose expert is negative
-// has no place.
+// SlotShape describes the experts' buffers of tokens. Each expert has Slots slots, filled in the order of
+// the tokens and of their choices. A round holds the next Slots choices of each expert; the first round is
+// number 0. A choice with a negative expert has no slot.
 type SlotShape struct {
 	Tokens, Choices, Experts, Slots, Width, Round int
 }
 
-// each calls do for each choice that has a place in this round, with the index of the choice and of the place.
+// each calls do for each choice that has a slot in this round, with the index of the choice and of the
+// slot.
 func (s *SlotShape) each(index []int32, do func(choice, place int)) {
 	var fixed [maxExperts]int
 	count := fixed[:]
@@ -29,8 +30,8 @@ func (s *SlotShape) each(index []int32, do func(choice, place int)) {
 	}
 }
 
-// Rounds is how many rounds the choices need with so many places for each expert; at least one, in which every rank
-// takes part.
+// Rounds returns how many rounds the choices need with the given number of slots per expert. It is at least
+// one, because every rank takes part in the first.
 func Rounds(index []int32, experts, places int) int {
 	var fixed [maxExperts]int
 	count := fixed[:]
@@ -76,7 +77,7 @@ func collect[F Float](w, y []F, index []int32, s SlotShape) {
 	s.each(index, func(choice, place int) { w[choice] = y[place] })
 }
 
-// SumRowsEach is
+// SumRowsEach computes
 //
 //	for g := range groups { SumRows(out[g], x[g], rows, cols, acc) }
 func (t *Kernels[F]) SumRowsEach(out, x []F, groups, rows, cols int, acc bool) {
@@ -85,10 +86,10 @@ func (t *Kernels[F]) SumRowsEach(out, x []F, groups, rows, cols int, acc bool) {
 	}
 }
 
-// runGap is how many rows of 0 do not end a run: a product of few rows costs more than they do.
+// runGap is the number of zero rows that do not end a run: a matmul of few rows costs more than they do.
 const runGap = 8
 
-// nextRun is the next run of rows of x, from row at on, that are not 0: it begins with such a row and ends with one.
+// nextRun returns the next run of nonzero rows of x, from row at on. Its first and last rows are nonzero.
 func nextRun[F Float](x []F, at, rows, cols int) (from, to int) {
 	for from = at; from < rows && zeroes(x[from*cols:][:cols]); from++ {
 	}
@@ -108,8 +109,8 @@ func zeroes[F Float](x []F) bool {
 	return noBits(unsafe.Slice((*uint64)(at), len(x)))
 }
 
-// noBits tells whether all are 0, but for signs. It looks at eight at once, since an empty place is looked through in
-// each product.
+// noBits reports whether all numbers are 0, ignoring signs. It checks eight at once, because empty slots
+// are scanned in each matmul.
 func noBits[T uint32 | uint64](x []T) bool {
 	for len(x) >= 8 {
 		v := (*[8]T)(x)

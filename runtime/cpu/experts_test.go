@@ -9,7 +9,7 @@ import (
 
 func TestMatMulEach(t *testing.T) { both(t, testMatMulEach[float32], testMatMulEach[float64]) }
 
-// Places without a token are rows of 0, between others and at the end of an expert's.
+// Empty slots are rows of 0, between others and at the end of an expert's rows.
 func testMatMulEach[F Float](t *testing.T, tol float64) {
 	k := Table[F]()
 	const groups, rows, in, out = 5, 40, 11, 13
@@ -84,7 +84,7 @@ func testBalance[F Float](t *testing.T, tol float64) {
 	}
 }
 
-// balanceOf is the mean of n by a token's shares.
+// balanceOf returns the mean of n, weighted by a token's scores.
 func balanceOf(x, n []float64, sigmoid bool) float64 {
 	sum, all := 0.0, 0.0
 	for e, v := range x {
@@ -97,7 +97,7 @@ func balanceOf(x, n []float64, sigmoid bool) float64 {
 	return sum / all
 }
 
-// slopeOf is the derivative of f by *x, from four points around it.
+// slopeOf returns the derivative of f with respect to *x, from four points around it.
 func slopeOf(x *float64, f func() float64) float64 {
 	const h = 1e-3
 	was := *x
@@ -130,7 +130,7 @@ func TestLimitChoices(t *testing.T) {
 
 func TestPlacesOfRounds(t *testing.T) { both(t, testPlaces[float32], testPlaces[float64]) }
 
-// Over all rounds each choice has one place, in the order of tokens; what is dropped has none.
+// Over all rounds each choice has one slot, in the order of tokens. Dropped choices have none.
 func testPlaces[F Float](t *testing.T, _ float64) {
 	k := Table[F]()
 	index := []int32{2, 0, 2, 1, 0, 2, -3, 2, 1, 2}
@@ -158,7 +158,7 @@ func testPlaces[F Float](t *testing.T, _ float64) {
 	near(t, "collected", back, wantBack, 0)
 }
 
-// A choice that is changed has the weights of the changed one.
+// A changed choice has the weights of the new experts.
 func TestRouteChosen(t *testing.T) { both(t, testRouteChosen[float32], testRouteChosen[float64]) }
 
 func testRouteChosen[F Float](t *testing.T, tol float64) {
@@ -190,7 +190,7 @@ func testRouteChosen[F Float](t *testing.T, tol float64) {
 	near(t, "weights of what was chosen instead", w, want, tol)
 }
 
-// Products over places of which all, a half and a quarter have a token: what the empty ones cost beside the others.
+// Matmuls over slots of which all, a half and a quarter have a token measure the cost of empty slots.
 func BenchmarkMatMulEach(b *testing.B) {
 	k := Table[float32]()
 	const groups, tokens, in, out = 8, 128, 256, 512

@@ -1,37 +1,37 @@
 package cpu
 
-// An engine is one ISA's way to multiply matrices of F: the sums of a panel of rows × two or three vectors of columns
-// stay in registers. The portable path has none.
+// engine is the matmul of one ISA for F. The sums of a panel of rows × two or three vectors of columns stay
+// in registers. The portable path has no engine.
 type engine[F Float] struct {
 	rows, cols int // of a panel
 	multiply   func(s *byte)
 	packRows   func(dst, src *byte, step, ld, rows, words, room uintptr)
 	packFour   func(dst, src *byte, step, ld, rows, words, panel uintptr) // four panels at once
-	// 16 columns of op(b). Where these are nil, plain Go does it.
+	// 16 columns of op(b). If these functions are nil, plain Go is used.
 	packCols func(dst, src *float32, step, ld, n uintptr)
 
-	pairs                    bool // elements are of 16 bits, and a term is two of them: then these pack
+	pairs                    bool // elements have 16 bits, and a term is a pair: packed by the next two functions
 	packPairs, packFourPairs pairPacker
-	narrowRows               func(dst *uint16, src *float32, step, ld, rows, words uintptr) // rounds
-	// op(a) is packed row by row: a row's pairs lie together
+	narrowRows               func(dst *uint16, src *float32, step, ld, rows, words uintptr) // rounds to bfloat16
+	// op(a) is packed row by row: a row's pairs are contiguous
 	together bool
 
-	wide *engine[F] // the same with panels of fewer rows and more columns, nil if there is none or it does not pay
+	wide *engine[F] // the same with panels of fewer rows and more columns; nil if there is none or it does not pay
 
-	split rowSplitter // not nil: float32s are split for tiles (gemmsplit.go),
-	plain *engine[F]  // but for what this one multiplies
+	split rowSplitter // if not nil, float32s are split for tiles (gemmsplit.go),
+	plain *engine[F]  // except what this engine multiplies
 
-	crowds bool // rows of a that share few sets of the first cache are read where they lie all the same
+	crowds bool // rows of a that share few sets of the first-level cache are read in place anyway
 }
 
-// engines of the ISA in use; nil if that is Portable.
+// Engines of the ISA in use; nil for Portable.
 var (
 	engine32 *engine[float32]
 	engine64 *engine[float64]
-	engine16 *engine[float32] // of bfloat16 with sums of float32
+	engine16 *engine[float32] // bfloat16 with sums in float32
 )
 
-// engineOf is the engine in use for F.
+// engineOf returns the engine in use for F.
 func engineOf[F Float]() *engine[F] {
 	switch e := any((*engine[F])(nil)).(type) {
 	case *engine[float32]:
@@ -44,7 +44,7 @@ func engineOf[F Float]() *engine[F] {
 	}
 }
 
-// whole is the engine that multiplies numbers as they are, nil if there is none.
+// whole returns the engine that multiplies without splitting, or nil.
 func (e *engine[F]) whole() *engine[F] {
 	if e != nil && e.plain != nil {
 		return e.plain
@@ -52,8 +52,8 @@ func (e *engine[F]) whole() *engine[F] {
 	return e
 }
 
-// forTerms is the engine for products of k terms. Whether numbers are split depends on the terms alone: engines that do
-// not split make the same bits as each other, which those that split do not.
+// forTerms returns the engine for matmuls of k terms. Whether numbers are split depends only on k, because
+// engines that split give other bits than those that do not.
 func (e *engine[F]) forTerms(k int) *engine[F] {
 	if k < leastTerms {
 		return e.whole()
@@ -61,8 +61,8 @@ func (e *engine[F]) forTerms(k int) *engine[F] {
 	return e
 }
 
-// forCols is the engine for products of n columns: the wide one, unless it computes more columns that are not there
-// than mostPadded for each of n.
+// forCols returns the engine for matmuls of n columns: the wide one, unless it computes more than one
+// padding column for mostPadded columns.
 func (e *engine[F]) forCols(n int) *engine[F] {
 	if w := e.wide; w != nil && (n+w.cols-1)/w.cols*w.cols <= max(n+n/mostPadded, (n+e.cols-1)/e.cols*e.cols) {
 		return w
@@ -70,63 +70,65 @@ func (e *engine[F]) forCols(n int) *engine[F] {
 	return e
 }
 
-// mostPadded is of how many columns one may be computed that is not there, for fewer loads.
+// mostPadded is the number of columns for which one padding column may be computed, in exchange for fewer
+// loads.
 const mostPadded = 28
 
-// The blocks of a product. What of op(b) is packed at a time stays in the third cache, a thread's part of op(a) in its
-// second, with a panel of op(b). Rows of a that is not transposed are read where they lie: packing them was slower on
-// every shape that was tried; those that lie a page apart are copied. Many terms at a time are best: with
-// twice as many, each element of c comes and goes half as often.
+// The blocks of a matmul. The packed part of op(b) fits the third-level cache; a thread's part of op(a)
+// fits its second-level cache, with a panel of op(b). Rows of an untransposed a are read in place, because
+// packing them was slower on every shape tried, except rows that are a page apart, which are copied. Long
+// chunks of terms are best: with twice as many terms, each element of c is loaded and stored half as often.
 const (
 	termsPacked = 1024      // of k, at most
-	manyTerms   = 768       // of a chunk, at most, where there are several: of 256 rows they fit thinBytes
+	manyTerms   = 768       // per chunk, at most, if there are several: 256 rows of them fit thinBytes
 	colsPacked  = 1024      // columns of op(b) that are packed together
-	partBytes   = 400 << 10 // of op(a) of a part, at most
-	partRows    = 480       // of a part, at most
+	partBytes   = 400 << 10 // of op(a) per part, at most
+	partRows    = 480       // per part, at most
 	partCols    = 512
-	thinBytes   = 800 << 10 // of a block of op(a), at most, where each panel of op(b) is packed when it is multiplied
-	smallWork   = 1 << 20   // products (m*n*k) that one thread does faster than several
-	fewRows     = 48        // too few to pay for packing rows of b
+	thinBytes   = 800 << 10 // of a block of op(a), at most, if each panel of op(b) is packed when it is multiplied
+	smallWork   = 1 << 20   // multiply-adds (m*n*k) below which one thread is faster than several
+	fewRows     = 48        // too few rows to make packing rows of b worthwhile
 	someRows    = 128       // too few if the rows of b lie within nearBytes
 	nearBytes   = 512 << 10
 )
 
-// A gemm is one product while it runs, on one or more threads, as jobs of three kinds that follow one another: pack
-// blocks of b and a, multiply them. The bits of an element are the same however it is cut.
+// gemm is a matmul in progress, on one or more threads. It runs as jobs of three kinds that follow one
+// another: pack blocks of b, pack blocks of a, multiply. The bits of an element do not depend on how the
+// matmul is divided.
 type gemm[F Float] struct {
-	e       *engine[F]
-	c, a, b mat[F]
-	from    mat[F] // what the product is added to, if there are elements; ld 0: one row
-	then    ending[F]
-	m, n, k int  // k in terms
-	acc     bool // it is added to c
-	lone    bool // the product is of one term, of which the second number is not there
+	e        *engine[F]
+	c, a, b  mat[F]
+	from     mat[F] // C operand that the result is added to, if there is one; ld 0: one row
+	epilogue epilogue[F]
+	m, n, k  int  // k in terms
+	acc      bool // adds to c
+	lone     bool // the matmul has one term, whose second number is missing
 
-	shares         int // the job: so many products of a share of the rows and of the columns; 0: another job
+	shares         int // job: the number of shares of the rows and columns; 0: another job
 	rowShares      int
 	colShares      int
-	packing        bool // the job: else it multiplies
-	i0, mb         int  // the block: rows i0 to i0+mb-1,
+	packing        bool // job: packs; else multiplies
+	i0, mb         int  // block: rows i0 to i0+mb-1,
 	j0, nb         int  // columns,
 	p0, kb         int  // and terms
-	most           int  // rows of a part
-	rowParts       int  // in how many parts rows are cut, and columns
+	most           int  // rows per part
+	rowParts       int  // number of parts of the rows and of the columns
 	colParts       int
 	packA, directB bool
-	// rows of op(a) lie so that few sets of a cache hold them: they are copied beside each other
+	// rows of op(a) fall into few sets of a cache: they are copied into contiguous memory
 	copyA  bool
-	thin   bool     // op(a) is so small that panels of op(b) are used once: each is packed when it is wanted
-	after  foreseen // of op(a), what is packed after this block
+	thin   bool     // op(a) is so small that panels of op(b) are used once: each is packed when it is needed
+	after  foreseen // the next block of op(a) that will be packed
 	pa, pb []F
-	marked marks // of what is split
+	marked marks // for split numbers
 }
 
-// multiply is c = a·b (+ c if acc) on several threads.
+// multiply computes c = a·b (+ c if acc) on several threads.
 func (g *gemm[F]) multiply(threads bool) {
 	if g.k == 0 {
 		g.nothing()
-		if g.then.c.d != nil {
-			g.endRows(0, g.m, g.n)
+		if g.epilogue.c.d != nil {
+			g.epilogueRows(0, g.m, g.n)
 		}
 		return
 	}
@@ -165,14 +167,14 @@ func (g *gemm[F]) multiply(threads bool) {
 	}
 }
 
-// terms are those of a chunk, the first and how many.
+// terms returns the first term of a chunk and their number.
 func (g *gemm[F]) terms(x, chunks int) (first, n int) {
 	first = x * g.k / chunks
 	return first, (x+1)*g.k/chunks - first
 }
 
-// multiplyThin multiplies chunk x of the terms: as many rows of op(a) at a time as the second cache holds, each such
-// block by every panel of op(b).
+// multiplyThin multiplies chunk x of the terms: each block of op(a), whose rows fit the second-level cache,
+// by every panel of op(b).
 func (g *gemm[F]) multiplyThin(x, chunks int) {
 	blocks := g.blocksOfRows(g.kb)
 	for y := range blocks {
@@ -187,8 +189,9 @@ func (g *gemm[F]) multiplyThin(x, chunks int) {
 	}
 }
 
-// thinCols is how many columns of op(b) are packed, and multiplied, at a time where it is thin: those of a panel; of
-// four for tiles, which multiply so fast that the lines of a row, which memory has together, are to come together.
+// thinCols returns the number of columns of op(b) that are packed and multiplied at a time if the matmul is
+// thin: those of one panel, or of four panels for tiles, whose speed requires that contiguous lines of a
+// row are loaded together.
 func (g *gemm[F]) thinCols() int {
 	if g.e.together {
 		return four * g.e.cols
@@ -196,27 +199,28 @@ func (g *gemm[F]) thinCols() int {
 	return g.e.cols
 }
 
-// rowsOfBlock are the rows of a block of op(a), the first and how many.
+// rowsOfBlock returns the first row of a block of op(a) and their number.
 func (g *gemm[F]) rowsOfBlock(y, blocks int) (first, n int) {
 	panels := g.aPanelsOf(g.m)
 	first = y * panels / blocks * g.e.rows
 	return first, min((y+1)*panels/blocks*g.e.rows, g.m) - first
 }
 
-// blocksOfRows is in how many blocks the rows of op(a), of so many terms, are of at most thinBytes.
+// blocksOfRows returns the number of blocks of at most thinBytes for the rows of op(a) with the given
+// number of terms.
 func (g *gemm[F]) blocksOfRows(terms int) int {
 	size := g.m * terms * int(sizeOf[F]())
 	return (size + thinBytes - 1) / thinBytes
 }
 
-// isThin tells whether each panel of op(b) is packed where it is multiplied: if there is one block of rows, or the
-// first panel of each packs it on its way.
+// isThin reports whether each panel of op(b) is packed where it is multiplied: if there is one block of
+// rows, or if the first panel of rows packs it while multiplying.
 func (g *gemm[F]) isThin(terms int) bool {
 	return !g.b.t && !g.e.pairs || g.blocksOfRows(terms) == 1
 }
 
-// rowsOfPart is how many rows of so many terms a part has at most: whole panels, four or a multiple of four where they
-// are packed.
+// rowsOfPart returns the maximum number of rows of a part: whole panels, and a multiple of four panels if
+// they are packed.
 func (g *gemm[F]) rowsOfPart(terms int) int {
 	step := g.e.rows
 	if g.packA || g.copyA {
@@ -225,7 +229,7 @@ func (g *gemm[F]) rowsOfPart(terms int) int {
 	return max(1, min(partRows, partBytes/(int(sizeOf[F]())*terms))/step) * step
 }
 
-// rowsAtOnce is how many rows a block has: if they are packed, a part for each thread.
+// rowsAtOnce returns the number of rows of a block: if they are packed, a part for each thread.
 func (g *gemm[F]) rowsAtOnce(threads bool) int {
 	switch {
 	case !g.packA && !g.copyA:
@@ -236,7 +240,7 @@ func (g *gemm[F]) rowsAtOnce(threads bool) int {
 	return g.most
 }
 
-// nothing is the product of no terms.
+// nothing computes the matmul of no terms.
 func (g *gemm[F]) nothing() {
 	switch {
 	case g.from.d != nil:
@@ -255,7 +259,7 @@ func (x mat[F]) copyFrom(from mat[F], m, n int) {
 	}
 }
 
-// block packs what the block's product needs and multiplies.
+// block packs the operands of the block's matmul and multiplies them.
 func (g *gemm[F]) block(threads bool) {
 	aPanels, bPanels := g.aPanels(), g.bPanels()
 	g.cut(aPanels, bPanels, threads)
@@ -276,8 +280,9 @@ func (g *gemm[F]) block(threads bool) {
 	g.run(g.rowParts*g.colParts, threads)
 }
 
-// roomOfA is how many elements op(a) packed, or copied, has at most. Copied rows are longer, each by at most apart;
-// those of a block where it is thin are m, or as many as make up thinBytes and fill the last panel.
+// roomOfA returns the maximum number of elements of a packed or copied op(a). Copied rows are longer, each
+// by at most apart. The rows of a block of a thin matmul are m, or as many as fill thinBytes and the last
+// panel.
 func (g *gemm[F]) roomOfA() int {
 	size, group, longer := int(sizeOf[F]()), four*g.e.rows, 0
 	if g.copyA {
@@ -286,7 +291,7 @@ func (g *gemm[F]) roomOfA() int {
 	}
 	part := max(partBytes/size, group*termsPacked) + partRows*apart/size
 	most := max((thinBytes+longer)/size+g.e.rows*(termsPacked+apart), teamThreads()*part)
-	if g.e.together { // rows of 17 pairs take the room of 32
+	if g.e.together { // rows of 17 pairs take the space of 32
 		most *= 2
 	}
 	return most
@@ -294,13 +299,13 @@ func (g *gemm[F]) roomOfA() int {
 
 func (g *gemm[F]) aPanels() int { return g.aPanelsOf(g.mb) }
 
-// aPanelsOf is how many panels so many rows are.
+// aPanelsOf returns the number of panels for a number of rows.
 func (g *gemm[F]) aPanelsOf(rows int) int { return (rows + g.e.rows - 1) / g.e.rows }
 
 func (g *gemm[F]) bPanels() int { return (g.nb + g.e.cols - 1) / g.e.cols }
 
-// room is x with space for n elements, whatever they are: at once for the largest block, of which a process takes the
-// memory that it touches.
+// room returns x with space for n elements, with undefined contents. Callers pass the size of the largest
+// block at once; a process uses only the memory that it touches.
 func room[F Float](x []F, n int) []F {
 	if len(x) < n {
 		x = aligned[F](n)
@@ -318,7 +323,8 @@ func (g *gemm[F]) run(parts int, threads bool) {
 	}
 }
 
-// part packs panels, of b before those of a, or multiplies a part of the rows by one of the columns; or it is a share.
+// part packs panels, those of b before those of a, or multiplies a part of the rows by a part of the
+// columns, or computes a share.
 func (g *gemm[F]) part(i int) {
 	if g.shares > 0 {
 		multiplyShare(g, i)
@@ -339,7 +345,7 @@ func (g *gemm[F]) part(i int) {
 	g.packPanelsA(i)
 }
 
-// packsB tells whether the block's op(b) is to be packed before it is multiplied.
+// packsB reports whether the block's op(b) must be packed before it is multiplied.
 func (g *gemm[F]) packsB() bool {
 	if g.thin {
 		return !g.keepsB()
@@ -347,14 +353,14 @@ func (g *gemm[F]) packsB() bool {
 	return g.i0 == 0
 }
 
-// keepsB tells whether the first panel of rows packs the block's panel of op(b) while it multiplies it: it reads whole
-// rows, from where they lie.
+// keepsB reports whether the first panel of rows packs the block's panel of op(b) while it multiplies it:
+// it reads whole rows in place.
 func (g *gemm[F]) keepsB() bool {
 	return g.thin && !g.b.t && !g.e.pairs && g.nb == g.e.cols && g.mb >= g.e.rows
 }
 
-// cut decides into how many parts the block's panels are cut: of a size that suits the caches, a multiple of the
-// threads in the direction that leaves less over.
+// cut decides into how many parts the block's panels are divided: parts that suit the caches, and a
+// multiple of the threads in the direction that balances better.
 func (g *gemm[F]) cut(aPanels, bPanels int, threads bool) {
 	g.rowParts = (g.mb + g.most - 1) / g.most
 	g.colParts = (g.nb + partCols - 1) / partCols
@@ -371,15 +377,15 @@ func (g *gemm[F]) cut(aPanels, bPanels int, threads bool) {
 	}
 }
 
-// upTo is the first multiple of n from x on.
+// upTo rounds x up to a multiple of n.
 func upTo(x, n int) int { return (x + n - 1) / n * n }
 
-// lost is what the largest of so many parts has more than its share, in thousandths of that.
+// lost returns how much the largest of so many parts exceeds its share, in thousandths.
 func lost(panels, parts int) int {
 	return 1000 * ((panels+parts-1)/parts*parts - panels) / panels
 }
 
-// chunks is in how many chunks the terms are multiplied, and added to c.
+// chunks returns the number of chunks in which the terms are multiplied and added to c.
 func (g *gemm[F]) chunks() int {
 	switch {
 	case g.k <= termsPacked:

@@ -9,9 +9,9 @@ import (
 	_ "github.com/planc-dev/planc/golden/quickfuzz"
 )
 
-// guarded is x with a page's worth of a value behind and before it that no kernel may read into a result or write over.
+// guarded returns x surrounded by NaNs, about a page of them, that no kernel may use or overwrite.
 func guarded(x []float32) (inside, all []float32) {
-	const guard = 67 // odd: what lies inside begins at no multiple of a vector
+	const guard = 67 // odd: the inner part does not start at a multiple of a vector
 	all = make([]float32, len(x)+2*guard)
 	for i := range all {
 		all[i] = float32(math.NaN())
@@ -31,8 +31,8 @@ func intact(t *testing.T, what string, inside, all []float32) {
 	}
 }
 
-// Products of random sizes, between guards that are NaN: edges of panels, of blocks and of vectors. What lies around
-// the operands reaches no result.
+// Matmuls of random sizes between NaNs, with edges of panels, blocks and vectors. What surrounds the
+// operands does not affect the results.
 func TestMatMulEdges(t *testing.T) {
 	each(t, func(t *testing.T) {
 		r := rand.New(rand.NewSource(1))
@@ -50,7 +50,7 @@ func TestMatMulEdges(t *testing.T) {
 	})
 }
 
-// The other makers' tuning is right here too, whatever it is worth.
+// The tuning for the other vendor gives correct results here, too.
 func TestMatMulTunedElsewhere(t *testing.T) {
 	here := tuned
 	defer func(now ISA) {
@@ -67,8 +67,8 @@ func TestMatMulTunedElsewhere(t *testing.T) {
 	})
 }
 
-// Three vectors of columns are taken unless they compute more columns that are not there than two would, and more than
-// a few.
+// Three vectors of columns are used unless they compute more padding columns than two vectors, and more
+// than a few.
 func TestWidePanels(t *testing.T) {
 	e := &engine[float32]{rows: 12, cols: 32, wide: &engine[float32]{rows: 8, cols: 48}}
 	for n, wide := range map[int]bool{1: false, 33: true, 48: true, 64: false, 128: false, 256: false, 384: true,
@@ -105,7 +105,7 @@ func FuzzMatMul(f *testing.F) {
 	})
 }
 
-// An infinity or a NaN of an operand is in the elements that it belongs to, and in no other.
+// An infinity or a NaN in an operand reaches only the elements that depend on it.
 func TestMatMulNotFinite(t *testing.T) {
 	each(t, func(t *testing.T) {
 		const m, n, k = 29, 45, 400
@@ -166,7 +166,7 @@ func TestThreadsChangeNoBits(t *testing.T) {
 	})
 }
 
-// Nor do threads make a kernel allocate.
+// Kernels do not allocate on several threads either.
 func TestNoAllocationsOnThreads(t *testing.T) {
 	withThreads(t, 2, func(t *testing.T) {
 		const n = 160
@@ -180,7 +180,8 @@ func TestNoAllocationsOnThreads(t *testing.T) {
 			"AttentionGrad": func() { k.AttentionGrad(x.dq, x.dk, x.dv, x.do, x.q, x.k, x.v, x.o, x.lse, s) },
 		} {
 			f()
-			if n := testing.AllocsPerRun(50, f); n != 0 && !raceEnabled { // with the race detector sync.Pool forgets
+			// with the race detector, sync.Pool drops objects
+			if n := testing.AllocsPerRun(50, f); n != 0 && !raceEnabled {
 				t.Errorf("%s allocates %v times", name, n)
 			}
 		}

@@ -2,10 +2,11 @@ package cpu
 
 import "unsafe"
 
-// Panels are packed four at a time, which is a job's part: what lies together in a row of the operand is read together.
+// four is the number of panels that a part of a packing job packs: contiguous parts of the operand's rows
+// are then read together.
 const four = 4
 
-// groups is how many parts it takes to pack so many panels.
+// groups returns the number of parts that pack so many panels.
 func groups(panels int) int { return (panels + four - 1) / four }
 
 // packB packs four panels of the block of op(b), from panel 4i on.
@@ -24,7 +25,7 @@ func (g *gemm[F]) packB(i int) {
 	}
 }
 
-// packPanelB copies panel i of the block of op(b): [kb][cols], with zeros for columns that are not there.
+// packPanelB copies panel i of the block of op(b), as [kb][cols], with zeros for missing columns.
 func (g *gemm[F]) packPanelB(i int) {
 	w := g.e.cols
 	col := i * w
@@ -58,7 +59,8 @@ func (g *gemm[F]) packPanelB(i int) {
 	}
 }
 
-// packPanelsA packs four panels of the block of op(a), of which a is the transpose, from panel 4i on: [kb][rows] each.
+// packPanelsA packs four panels of the block of op(a), whose transpose is a, from panel 4i on, as
+// [kb][rows] each.
 func (g *gemm[F]) packPanelsA(i int) {
 	w, first := g.e.rows, four*i
 	if g.copyA {
@@ -82,18 +84,18 @@ func (g *gemm[F]) packPanelsA(i int) {
 	}
 }
 
-// Rows of a panel that lie a multiple of many lines apart share few sets of the first cache, from which they push each
-// other before all of a line's terms are used. crowdedSets is for how few sets it pays to copy them, crowdedCols for
-// how many columns; copies are an odd number of lines apart, of lineBytes.
+// Rows of a panel whose distance is a multiple of many cache lines share few sets of the first-level cache,
+// and evict each other before all terms of a line are used. crowdedSets is the number of sets from which on
+// copying them pays, crowdedCols the number of columns. Copies are an odd number of lines apart.
 const (
 	lineBytes   = 64
-	cacheSets   = 64 // of lines, of the first cache
+	cacheSets   = 64 // sets of the first-level cache
 	crowdedSets = 1
 	crowdedCols = 96
-	apart       = 2 * lineBytes // the most that a row's copy is longer
+	apart       = 2 * lineBytes // maximum padding of a row's copy
 )
 
-// crowded tells whether the rows of a, which is not transposed, are to be copied.
+// crowded reports whether the rows of an untransposed a should be copied.
 func (g *gemm[F]) crowded() bool {
 	step := g.a.ld * int(sizeOf[F]())
 	if g.e.crowds || g.a.t || g.e.pairs || g.n < crowdedCols || g.m < g.e.rows || step%lineBytes != 0 {
@@ -106,7 +108,7 @@ func (g *gemm[F]) crowded() bool {
 	return sets <= crowdedSets
 }
 
-// rowCopied is how many elements lie from a copied row to the next.
+// rowCopied returns the distance of copied rows, in elements.
 func (g *gemm[F]) rowCopied() int {
 	size := int(sizeOf[F]())
 	lines := (g.kb*size + lineBytes - 1) / lineBytes
@@ -129,7 +131,7 @@ func (g *gemm[F]) copyFour(dst, src []F, ld, w int) {
 		size*uintptr(w), size*uintptr(ld), uintptr(g.kb), size/4*uintptr(w), size*uintptr(w*g.kb))
 }
 
-// copyRows copies kb rows of n elements into rows of w, with zeros behind.
+// copyRows copies kb rows of n elements into rows of w, padded with zeros.
 func (g *gemm[F]) copyRows(dst, src []F, ld, n, w int) {
 	words := sizeOf[F]() / 4
 	if g.e.packRows != nil {
@@ -145,7 +147,7 @@ func (g *gemm[F]) copyRows(dst, src []F, ld, n, w int) {
 	}
 }
 
-// aligned is n elements of which the first begins a cache line.
+// aligned returns n elements that start at a cache line.
 func aligned[F Float](n int) []F {
 	size, line := int(sizeOf[F]()), 64
 	x := make([]F, n+line/size)
@@ -153,7 +155,7 @@ func aligned[F Float](n int) []F {
 	return x[at : at+n]
 }
 
-// sizeOf is the bytes of an F.
+// sizeOf returns the bytes of an F.
 func sizeOf[F Float]() uintptr {
 	var z F
 	return unsafe.Sizeof(z)

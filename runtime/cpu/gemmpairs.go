@@ -7,15 +7,16 @@ import (
 	"github.com/planc-dev/planc/runtime/vec"
 )
 
-// Products of bfloat16 by an engine of pairs are those of float32 but for this: an element of a panel is a pair of
-// neighbours in k, in the place of a float32, the former in the lower half. Rows of a that is not transposed hold such
-// pairs as they are. An odd last term is a product of its own, whose pairs are packed with a zero.
+// Matmuls of bfloat16 by an engine of pairs work like those of float32, with this difference: an element of
+// a panel is a pair of neighbours in k, in the space of a float32, the first in the lower half. Rows of an
+// untransposed a contain such pairs as stored. An odd last term is a separate matmul, whose pairs are
+// padded with a zero.
 
-// lines are the rows of op(a), or the columns of op(b), of a block: n of them, w to a panel.
+// lines holds the n rows of op(a), or columns of op(b), of a block, w per panel.
 type lines struct {
 	h      []uint16 // from the block's first line and term on
 	ld     int
-	across bool // a number of each lies together, not the numbers of one
+	across bool // equal terms of all lines are contiguous, not the terms of one line
 	n, w   int
 }
 
@@ -31,7 +32,7 @@ func (g *gemm[F]) linesOfB() lines {
 	return x
 }
 
-// at is where number p of a line is.
+// at returns the index of number p of a line.
 func (x *lines) at(line, p int) int {
 	if x.across {
 		return p*x.ld + line
@@ -39,7 +40,7 @@ func (x *lines) at(line, p int) int {
 	return line*x.ld + p
 }
 
-// packPairs packs up to four panels, from panel q on, each [kb][w] pairs.
+// packPairs packs up to four panels, from panel q on, as [kb][w] pairs each.
 func (g *gemm[F]) packPairs(dst []F, x lines, q int) {
 	if x.across && !g.lone && (q+four)*x.w <= x.n {
 		g.packAcross(g.e.packFourPairs, dst, x, q, x.w, four)
@@ -54,7 +55,7 @@ func (g *gemm[F]) packPairs(dst []F, x lines, q int) {
 	}
 }
 
-// packAcross packs panel q of n lines, or as many as pack does at once.
+// packAcross packs panel q with n lines, or as many panels as pack handles at once.
 func (g *gemm[F]) packAcross(pack pairPacker, dst []F, x lines, q, n, panels int) {
 	to, from := dst[q*x.w*g.kb:][:panels*x.w*g.kb], x.h[q*x.w:]
 	_ = from[(2*g.kb-1)*x.ld+(panels-1)*x.w+n-1]
@@ -62,7 +63,7 @@ func (g *gemm[F]) packAcross(pack pairPacker, dst []F, x lines, q, n, panels int
 		uintptr(x.w), uintptr(4*x.w*g.kb))
 }
 
-// packAlong packs panel q, of whose n lines the numbers lie together, or of a lone term.
+// packAlong packs panel q if the terms of its n lines are contiguous, or if there is a single term.
 func (g *gemm[F]) packAlong(dst []F, x lines, q, n int) {
 	panel, j := dst[q*x.w*g.kb:][:x.w*g.kb], 0
 	to := unsafe.Slice((*uint32)(unsafe.Pointer(&panel[0])), len(panel))
@@ -89,18 +90,20 @@ func (g *gemm[F]) packAlong(dst []F, x lines, q, n int) {
 // pairPacker packs pairs of rows, for one panel or for four.
 type pairPacker = func(dst *byte, src *uint16, step, ld, rows, words, room, panel uintptr)
 
-// roundCols is how many columns of sums a part has in float32 before it rounds them: they stay in the second cache.
+// roundCols is the number of columns of float32 sums that a part computes before it rounds them: they fit
+// the second-level cache.
 const roundCols = 128
 
-// roundBlock is how many rows and columns of sums are rounded together where they come term after term.
+// roundBlock is the number of rows and columns of sums that are rounded together if the terms come in
+// several chunks.
 const roundBlock = 512
 
-// sums are a part's, before they are rounded.
+// sums holds the sums of a part before they are rounded.
 type sums struct{ d []float32 }
 
 var sumsPool pool[sums]
 
-// multiplyRounded does panels from to to-1 of a part of rows r0 to r1-1, into a c of 16 bits.
+// multiplyRounded computes panels from to to-1 of a part with rows r0 to r1-1, into a 16-bit c.
 func (g *gemm[F]) multiplyRounded(s *strip, r0, r1, from, to int) {
 	w, t := g.e.cols, sumsPool.get()
 	ld := roundCols
@@ -124,7 +127,7 @@ func (g *gemm[F]) multiplyRounded(s *strip, r0, r1, from, to int) {
 	sumsPool.put(t)
 }
 
-// pairsOf fills in a product by the engine of pairs.
+// pairsOf sets the operands of a matmul by the engine of pairs.
 func pairsOf(g *gemm[float32], a, b []num.BF16, m, n, k int, ta, tb bool) {
 	lda, ldb := k, n
 	if ta {
@@ -137,7 +140,7 @@ func pairsOf(g *gemm[float32], a, b []num.BF16, m, n, k int, ta, tb bool) {
 	g.m, g.n, g.k = m, n, k/2
 }
 
-// multiplyPairs multiplies k numbers of each row and column; the last alone if they are odd.
+// multiplyPairs multiplies k numbers of each row and column, and the last one separately if k is odd.
 func (g *gemm[F]) multiplyPairs(k int, acc bool) {
 	g.acc = acc
 	if k != 1 {
@@ -152,7 +155,7 @@ func (g *gemm[F]) multiplyPairs(k int, acc bool) {
 	}
 }
 
-// matMulPairs is MatMulBF16 by the engine of pairs.
+// matMulPairs computes MatMulBF16 with the engine of pairs.
 func matMulPairs(c []float32, a, b []num.BF16, m, n, k int, ta, tb, acc bool) {
 	if m == 0 || n == 0 {
 		return
@@ -164,8 +167,8 @@ func matMulPairs(c []float32, a, b []num.BF16, m, n, k int, ta, tb, acc bool) {
 	g.giveBack()
 }
 
-// matMulPairsRounded is MatMulRoundBF16 by the engine of pairs: parts of the sums are rounded as they come, if they
-// come all at once; else a block of them.
+// matMulPairsRounded computes MatMulRoundBF16 with the engine of pairs. If all terms fit one chunk, parts
+// of the sums are rounded when they are complete; otherwise a block of sums at a time.
 func matMulPairsRounded(c, a, b []num.BF16, m, n, k int, ta, tb bool) {
 	if m == 0 || n == 0 || k == 0 {
 		clear(c[:m*n])

@@ -2,7 +2,7 @@ package cpu
 
 import "unsafe"
 
-// multiplyPart does the products of the rows' part i and the columns' part j.
+// multiplyPart multiplies the rows' part i by the columns' part j.
 func (g *gemm[F]) multiplyPart(i, j int) {
 	e, aPanels, bPanels := g.e, g.aPanels(), g.bPanels()
 	r0, r1 := i*aPanels/g.rowParts*e.rows, min((i+1)*aPanels/g.rowParts*e.rows, g.mb)
@@ -31,7 +31,7 @@ func (g *gemm[F]) multiplyPart(i, j int) {
 	strips.put(s)
 }
 
-// multiplyPanel does the products of so many rows and the columns of panel q, which go to c.
+// multiplyPanel multiplies the rows by the columns of panel q, into c.
 func (g *gemm[F]) multiplyPanel(s *strip, q, rows int, c unsafe.Pointer) {
 	size, e, col := sizeOf[F](), g.e, q*g.e.cols
 	s.setCols(min(e.cols, g.nb-col), int(size/4))
@@ -41,7 +41,7 @@ func (g *gemm[F]) multiplyPanel(s *strip, q, rows int, c unsafe.Pointer) {
 		s.b, s.bp = unsafe.Pointer(&g.pb[col*g.kb]), uintptr(e.cols)*size
 	}
 	s.c, s.m = c, rows
-	if g.c.h != nil { // sums that are rounded lie where they were before
+	if g.c.h != nil { // sums that will be rounded are accumulated in place
 		s.from, s.fs = uintptr(c), s.cs
 	}
 	if g.keepsB() {
@@ -61,7 +61,7 @@ func (g *gemm[F]) multiplyPanel(s *strip, q, rows int, c unsafe.Pointer) {
 	g.multiplyStrip(s)
 }
 
-// multiplyKeeping multiplies a thin product's panel of b, which the first panel of rows packs.
+// multiplyKeeping multiplies a thin matmul's panel of b, which the first panel of rows packs.
 func (g *gemm[F]) multiplyKeeping(s *strip) {
 	size, e, a, rows := sizeOf[F](), g.e, s.a, s.m
 	s.b, s.bp = unsafe.Pointer(&g.b.d[g.p0*g.b.ld+g.j0]), uintptr(g.b.ld)*size

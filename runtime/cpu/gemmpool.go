@@ -1,13 +1,13 @@
 package cpu
 
-// Pools of what products need: for each part, for each product of float32 and of float64.
+// Pools of working memory: for parts, for matmuls of float32 and of float64.
 var (
 	strips  pool[strip]
 	gemms32 pool[gemm[float32]]
 	gemms64 pool[gemm[float64]]
 )
 
-// gemmsOf is the pool of F's products.
+// gemmsOf returns the pool of F's matmuls.
 func gemmsOf[F Float]() *pool[gemm[F]] {
 	if p, ok := any(&gemms32).(*pool[gemm[F]]); ok {
 		return p
@@ -15,7 +15,7 @@ func gemmsOf[F Float]() *pool[gemm[F]] {
 	return any(&gemms64).(*pool[gemm[F]])
 }
 
-// borrowGemm is a product to fill in, with an engine in use; giveBack returns it.
+// borrowGemm returns a matmul to fill in, with an engine; giveBack returns it to the pool.
 func borrowGemm[F Float](e *engine[F]) *gemm[F] {
 	g := gemmsOf[F]().get()
 	g.e = e
@@ -23,22 +23,22 @@ func borrowGemm[F Float](e *engine[F]) *gemm[F] {
 }
 
 func (g *gemm[F]) giveBack() {
-	g.c, g.a, g.b, g.from, g.then = mat[F]{}, mat[F]{}, mat[F]{}, mat[F]{}, ending[F]{}
+	g.c, g.a, g.b, g.from, g.epilogue = mat[F]{}, mat[F]{}, mat[F]{}, mat[F]{}, epilogue[F]{}
 	g.marked.any = false
 	gemmsOf[F]().put(g)
 }
 
-// matMulFast is MatMul by the engine in use.
+// matMulFast computes MatMul with the engine in use.
 func matMulFast[F Float](c, a, b []F, m, n, k int, ta, tb, acc bool) {
 	productFast(c, a, b, mat[F]{}, m, n, k, ta, tb, acc)
 }
 
-// matMulOnFast is MatMulOn by the engine in use.
+// matMulOnFast computes MatMulOn with the engine in use.
 func matMulOnFast[F Float](c, from, a, b []F, m, n, k int, ta, tb bool) {
 	productFast(c, a, b, rowsOf(from, m, n), m, n, k, ta, tb, false)
 }
 
-// rowsOf are m rows of n elements, or one row that is there m times.
+// rowsOf returns m rows of n elements, or one row that is repeated m times.
 func rowsOf[F Float](x []F, m, n int) mat[F] {
 	if len(x) == n && m > 1 {
 		return mat[F]{d: x}
@@ -56,7 +56,7 @@ func productFast[F Float](c, a, b []F, from mat[F], m, n, k int, ta, tb, acc boo
 	g.giveBack()
 }
 
-// product is a borrowed product of whole matrices, added to nothing.
+// product returns a borrowed matmul of whole matrices that adds to nothing.
 func product[F Float](c, a, b []F, m, n, k int, ta, tb bool) *gemm[F] {
 	lda, ldb := k, n
 	if ta {

@@ -1,14 +1,15 @@
 package cpu
 
-// Few threads do best each on a product of its own, which packs what it needs, though what all need is packed by each:
-// what another core packed is in that core's cache, from where it comes slower than it is packed.
+// A few threads are fastest if each computes its own share and packs what it needs, even if others pack the
+// same: data that another core has packed is in that core's cache, and reading it from there is slower than
+// packing it.
 const (
 	fewThreads = 4
-	mostLost   = 100 // thousandths that the largest share may exceed its part by
+	mostLost   = 100 // thousandths by which the largest share may exceed the average
 )
 
-// share decides whether n threads do shares of the product, and of what: of the columns, unless the rows come out more
-// even, or more would be packed twice.
+// share decides whether n threads compute shares of the matmul. Shares divide the columns, unless the rows
+// are divided more evenly or dividing the columns would pack more twice.
 func (g *gemm[F]) share(n int) bool {
 	if n < 2 || n > fewThreads {
 		return false
@@ -31,15 +32,15 @@ func (g *gemm[F]) share(n int) bool {
 	return true
 }
 
-// multiplyShare does share i of the product.
+// multiplyShare computes share i of the matmul.
 func multiplyShare[F Float](g *gemm[F], i int) {
 	s := borrowGemm(g.e)
-	s.c, s.a, s.b, s.from, s.then = g.c, g.a, g.b, g.from, g.then
+	s.c, s.a, s.b, s.from, s.epilogue = g.c, g.a, g.b, g.from, g.epilogue
 	s.m, s.n, s.k, s.acc, s.lone = g.m, g.n, g.k, g.acc, g.lone
 	if g.rowShares > 1 {
 		lo, hi := shareOf(g.m, g.e.rows, i/g.colShares, g.rowShares)
 		s.m, s.c, s.a = hi-lo, s.c.rows(lo), s.a.from(lo)
-		s.then = s.then.on(func(x mat[F]) mat[F] { return x.rows(lo) })
+		s.epilogue = s.epilogue.on(func(x mat[F]) mat[F] { return x.rows(lo) })
 		if s.from.d != nil {
 			s.from = s.from.rows(lo)
 		}
@@ -47,7 +48,7 @@ func multiplyShare[F Float](g *gemm[F], i int) {
 	if g.colShares > 1 {
 		lo, hi := shareOf(g.n, g.e.cols, i%g.colShares, g.colShares)
 		s.n, s.c, s.b = hi-lo, s.c.to(lo), s.b.to(lo)
-		s.then = s.then.on(func(x mat[F]) mat[F] { return x.to(lo) })
+		s.epilogue = s.epilogue.on(func(x mat[F]) mat[F] { return x.to(lo) })
 		if s.from.d != nil {
 			s.from = s.from.to(lo)
 		}
@@ -57,13 +58,13 @@ func multiplyShare[F Float](g *gemm[F], i int) {
 	s.giveBack()
 }
 
-// shareOf is where share i of n elements, in panels of w, begins and ends.
+// shareOf returns the range of share i of n elements, in panels of w.
 func shareOf(n, w, i, shares int) (lo, hi int) {
 	panels := (n + w - 1) / w
 	return i * panels / shares * w, min((i+1)*panels/shares*w, n)
 }
 
-// from is the matrix from row i on.
+// from returns the matrix from row i on.
 func (x mat[F]) from(i int) mat[F] {
 	switch {
 	case !x.t:
@@ -76,7 +77,7 @@ func (x mat[F]) from(i int) mat[F] {
 	return x
 }
 
-// to is the matrix from column j on.
+// to returns the matrix from column j on.
 func (x mat[F]) to(j int) mat[F] {
 	x.t = !x.t
 	x = x.from(j)

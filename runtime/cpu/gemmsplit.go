@@ -2,45 +2,46 @@ package cpu
 
 import "unsafe"
 
-// Products of float32 on tiles of bfloat16. A number is the sum of three bfloat16s, its parts: what it rounds to, what
-// that leaves, and what is left then (Henry, Tang, Heinecke: Leveraging the bfloat16 Artificial Intelligence Datatype
-// For Higher-Precision Computations, ARITH 2019). Of the nine products of two numbers' parts six are summed, in
-// float32; the others are together less than 2^-24 of the product, which is what rounding a product to float32 may
-// cost. A tile sums 16 products before it rounds to the whole, so that the sums' error is less than that of one
-// multiply-add after another (TestSplitExact).
+// Matmuls of float32 on bfloat16 tiles. A number is the sum of three bfloat16 parts: its rounding, the
+// rounding of the remainder, and the rest (Henry, Tang, Heinecke: Leveraging the bfloat16 Artificial
+// Intelligence Datatype For Higher-Precision Computations, ARITH 2019). Of the nine products of two
+// numbers' parts, six are summed in float32. The others together are less than 2^-24 of the product, which
+// is the error of rounding a product to float32. A tile sums 16 products before it rounds to the running
+// sum, so that the error of the sums is smaller than that of successive multiply-adds (TestSplitExact).
 //
-// Numbers below 2^-102 lose what their parts have below 2^-126, the least normal number, and so do sums: tiles take
-// what is less for 0. Rows of op(a) and columns of op(b) with numbers that are not finite, or round to infinities, are
-// multiplied without tiles.
+// Numbers below 2^-102 lose those of their parts that are below 2^-126, the least normal number, and so do
+// sums, because tiles treat smaller numbers as 0. Rows of op(a) and columns of op(b) with numbers that are
+// not finite, or that round to infinity, are multiplied without tiles.
 
 const (
-	splitStep  = 32        // terms of a step: pairs of a term and the one 16 behind it
-	splitTile  = 16        // rows of op(a), or columns of op(b), of a tile
-	splitUnit  = 768       // float32s in whose place a tile's three parts of a step lie
-	splitSteps = 16        // of a chunk of terms, at most
-	splitBytes = 600 << 10 // of a block of op(a), at most, split
-	splitWhole = 840 << 10 // of the only one, where this and splitCols of op(b) are more than the second cache holds
-	splitRows  = 4096      // of it, at most
-	// of op(b) that are split together, where there are several blocks of rows; what is split stays in the second cache
+	splitStep  = 32        // terms per step: pairs of a term and the one 16 later
+	splitTile  = 16        // rows of op(a), or columns of op(b), per tile
+	splitUnit  = 768       // size of a tile's three parts of a step, in float32s
+	splitSteps = 16        // per chunk of terms, at most
+	splitBytes = 600 << 10 // of a split block of op(a), at most
+	splitWhole = 840 << 10 // if there is only one block, and it and splitCols of op(b) exceed the second-level cache
+	splitRows  = 4096      // of a block, at most
+	// columns of op(b) that are split together if there are several blocks of rows; the result stays in the
+	// second-level cache
 	splitCols = 512
-	splitOnce = 128 // and where there is one, so that each is used once: lines that lie together come together
-	// rows of op(a) ahead that are asked for; of op(b) twice as many, of which fewer numbers are split at a time
+	splitOnce = 128 // the same if there is one block, so that each is used once: contiguous lines are loaded together
+	// rows of op(a) that are prefetched; twice as many of op(b), of which fewer numbers are split at a time
 	splitAhead = 4
-	splitTurn  = 64 // rows of op(a), or a quarter of the terms of op(b), that are turned together
-	leastTerms = 32 // fewer are multiplied without tiles
+	splitTurn  = 64 // rows of op(a), or a quarter of the terms of op(b), that are transposed together
+	leastTerms = 32 // fewer terms are multiplied without tiles
 )
 
 // rowSplitter splits rows of pairs (splitRowsAVX512).
 type rowSplitter = func(dst, src *byte, ld, far, next, to, ahead, rows, count uintptr, words uint32) uint32
 
-// marks tell which tiles of a block have numbers that tiles cannot multiply.
+// marks record which tiles of a block contain numbers that tiles cannot multiply.
 type marks struct {
 	a   [splitRows / splitTile / 64]uint64
 	b   [(splitCols + 64*splitTile - 1) / (64 * splitTile)]uint64
 	any bool
 }
 
-// multiplySplit is multiply by an engine that splits.
+// multiplySplit is multiply for an engine that splits.
 func (g *gemm[F]) multiplySplit(threads bool) {
 	if threads && teamThreads() > 1 && g.m*g.n*g.k >= smallWork {
 		g.rowShares, g.colShares = g.grid(teamThreads())
@@ -59,8 +60,8 @@ func (g *gemm[F]) multiplySplit(threads bool) {
 	}
 }
 
-// grid is how threads share a product, by rows and by columns: what takes the largest share least time, where splitting
-// a panel takes about as long as multiplying it by another.
+// grid returns how threads share a matmul, by rows and by columns. It minimizes the time of the largest
+// share, assuming that splitting a panel takes as long as multiplying it by another.
 func (g *gemm[F]) grid(threads int) (rows, cols int) {
 	aPanels, bPanels := g.aPanelsOf(g.m), (g.n+g.e.cols-1)/g.e.cols
 	least := 0
@@ -74,8 +75,8 @@ func (g *gemm[F]) grid(threads int) (rows, cols int) {
 	return rows, cols
 }
 
-// multiplyTerms multiplies the chunk of terms: blocks of rows of op(a) that the second cache holds, each by all
-// columns.
+// multiplyTerms multiplies a chunk of terms: each block of rows of op(a) that fits the second-level cache
+// by all columns.
 func (g *gemm[F]) multiplyTerms(steps int) {
 	blocks := splitBlocks(g.aPanelsOf(g.m), g.e.rows, 4*tileApart(steps))
 	cols := splitCols
@@ -99,7 +100,8 @@ func (g *gemm[F]) multiplyTerms(steps int) {
 	}
 }
 
-// splitBlocks is in how many blocks so many panels of op(a) are split, of rows each, if a tile takes so many bytes.
+// splitBlocks returns the number of blocks into which panels of op(a) with the given rows are divided, if a
+// tile takes tile bytes.
 func splitBlocks(panels, rows, tile int) int {
 	of := rows / splitTile * tile
 	most := min(splitBytes/of, splitRows/rows)
@@ -109,7 +111,7 @@ func splitBlocks(panels, rows, tile int) int {
 	return (panels + most - 1) / most
 }
 
-// multiplySplitBlock multiplies the block, panel of columns by panel of columns.
+// multiplySplitBlock multiplies the block, one panel of columns after the other.
 func (g *gemm[F]) multiplySplitBlock(steps int) {
 	x := &g.marked
 	x.any = x.a != [len(x.a)]uint64{} || x.b != [len(x.b)]uint64{}
@@ -135,7 +137,7 @@ func (g *gemm[F]) multiplySplitBlock(steps int) {
 	strips.put(s)
 }
 
-// multiplyMarked multiplies a strip of a block some of whose numbers tiles cannot multiply.
+// multiplyMarked multiplies a strip of a block that contains numbers that tiles cannot multiply.
 func (g *gemm[F]) multiplyMarked(s *strip) {
 	first := int(uintptr(s.a)-uintptr(unsafe.Pointer(&g.pa[0]))) / int(s.panel) * g.e.rows
 	col := int(uintptr(s.b)-uintptr(unsafe.Pointer(&g.pb[0]))) / int(s.bp) * splitTile
@@ -152,14 +154,15 @@ func (g *gemm[F]) multiplyMarked(s *strip) {
 	s.a, s.c, s.m = a, c, 0
 }
 
-// marked tells whether one of a panel's tiles is marked, from the row or column on.
+// marked reports whether one of a panel's tiles is marked, from the row or column on.
 func marked(x []uint64, at int) bool {
 	tile := at / splitTile
 	return x[tile/64]>>(tile%64)&3 > 0
 }
 
-// multiplyBoth multiplies a panel of rows by one of columns with tiles and without, and takes without only what has a
-// number that tiles cannot multiply: the bits of the others do not depend on it.
+// multiplyBoth multiplies a panel of rows by one of columns with tiles and without. It uses the result
+// without tiles only for rows and columns with numbers that tiles cannot multiply, so that the bits of the
+// others do not depend on them.
 func (g *gemm[F]) multiplyBoth(s *strip, row, col int) {
 	const ld = 2 * splitTile
 	i, j, m := g.i0+row, g.j0+col, s.m
@@ -192,9 +195,9 @@ func (g *gemm[F]) multiplyBoth(s *strip, row, col int) {
 	sumsPool.put(t)
 }
 
-// splits tells whether tiles can multiply the block's terms of a row of x, or of a column.
+// splits reports whether tiles can multiply the block's terms of a row or column of x.
 func (g *gemm[F]) splits(x mat[F], line int, column bool) bool {
-	const most = 0x1.ff00p127 // rounds to an infinity
+	const most = 0x1.ff00p127 // rounds to infinity
 	for p := range g.kb {
 		i, j := line, p
 		if column {

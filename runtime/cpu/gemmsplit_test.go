@@ -14,7 +14,7 @@ func onTiles(t *testing.T) {
 	}
 }
 
-// anyFloat is a float32 of any exponent and of few bits or many.
+// anyFloat returns a float32 with any exponent and few or many mantissa bits.
 func anyFloat(r *rand.Rand) float32 {
 	v := math.Float32frombits(r.Uint32())
 	if r.Intn(4) == 0 {
@@ -23,8 +23,9 @@ func anyFloat(r *rand.Rand) float32 {
 	return v
 }
 
-// The three parts of a number are bfloat16s whose sum it is, the first two rounded; of pairs the former is in the lower
-// half. What is not finite, or rounds to an infinity, is told, and nothing else is.
+// The three parts of a number are bfloat16s whose sum is the number, the first two rounded to nearest. The
+// first number of a pair is in the lower half. Numbers that are not finite or round to infinity are
+// reported, and no others.
 func TestSplitRows(t *testing.T) {
 	onTiles(t)
 	const rows, count, ld = 3, 2, 70
@@ -67,7 +68,8 @@ func TestSplitRows(t *testing.T) {
 
 func splitable(v float32) bool { return math.Abs(float64(v)) < 0x1.ffp127 }
 
-// partsOf are a number's parts by float64; their sum is the number, but for bits below those that a bfloat16 has.
+// partsOf computes a number's parts in float64. Their sum is the number, up to bits below the range of
+// bfloat16.
 func partsOf(v float32) (parts [3]float32) {
 	rest := float64(v)
 	for q := range parts {
@@ -85,8 +87,8 @@ func partsOf(v float32) (parts [3]float32) {
 	return parts
 }
 
-// Products on tiles are as exact as those of multiply-adds: of the same operands their error is no larger, whatever the
-// numbers' sizes.
+// Matmuls on tiles are as exact as multiply-adds: for the same operands their error is no larger, whatever
+// the magnitudes.
 func TestSplitExact(t *testing.T) {
 	onTiles(t)
 	defer Use(InUse())
@@ -140,8 +142,8 @@ func TestSplitExact(t *testing.T) {
 	}
 }
 
-// Numbers that tiles cannot multiply change no bit of another row and column, and what they are in is as IEEE 754 has
-// it.
+// Numbers that tiles cannot multiply change no bit of other rows and columns, and their own results follow
+// IEEE 754.
 func TestSplitMarked(t *testing.T) {
 	onTiles(t)
 	const m, n, k = 70, 150, 600
@@ -151,7 +153,7 @@ func TestSplitMarked(t *testing.T) {
 		at := func(i, p int) *float32 { return &a[either(ta, p*m+i, i*k+p)] }
 		bt := func(p, j int) *float32 { return &b[either(tb, j*k+p, p*n+j)] }
 		for p := range k {
-			*bt(p, 77), *at(3, p) = 0x1p-100, 0x1p-60 // so that sums of huge numbers stay finite
+			*bt(p, 77), *at(3, p) = 0x1p-100, 0x1p-60 // keeps sums of huge numbers finite
 		}
 		mul := Table[float32]().MatMul
 		clean := start32(before)
@@ -190,7 +192,7 @@ func either(first bool, a, b int) int {
 	return b
 }
 
-// Numbers near the least normal one lose what tiles take for 0, at most 2^-126 of each operand and sum.
+// Numbers near the least normal one lose what tiles treat as 0, at most 2^-126 per operand and sum.
 func TestSplitSmall(t *testing.T) {
 	onTiles(t)
 	const m, n, k = 32, 32, 64
@@ -209,7 +211,7 @@ func TestSplitSmall(t *testing.T) {
 	}
 }
 
-// Shares by rows and columns cover a product, and are as many as there are threads where panels allow.
+// Shares of rows and columns cover a matmul, and there are as many as threads if there are enough panels.
 func TestSplitGrid(t *testing.T) {
 	for _, z := range []struct{ m, n, threads, rows, cols int }{
 		{2048, 384, 2, 2, 1}, {384, 2048, 2, 1, 2}, {2048, 2048, 4, 2, 2}, {2048, 2048, 16, 4, 4}, {32, 32, 8, 1, 1},
@@ -222,8 +224,8 @@ func TestSplitGrid(t *testing.T) {
 	}
 }
 
-// A block of op(a) and what it meets of op(b) take about what a second cache of 2 MB holds, and marks have places for
-// all rows.
+// A block of op(a) and its part of op(b) fit a second-level cache of 2 MB, and there are marks for all
+// rows.
 func TestSplitBlocks(t *testing.T) {
 	const rows = 2 * splitTile
 	for steps := 1; steps <= splitSteps; steps++ {

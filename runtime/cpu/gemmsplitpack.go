@@ -2,10 +2,10 @@ package cpu
 
 import "unsafe"
 
-// A tile of op(a), or op(b), split lies as [steps][parts][16][16] pairs, behind the one before it: of op(a) a row for
-// each of 16 rows, of op(b) a row for each of 16 pairs of terms.
+// A split tile of op(a) or op(b) has the layout [steps][parts][16][16] pairs, and tiles are consecutive.
+// The rows are 16 rows of op(a), or 16 pairs of terms of op(b).
 
-// splitting is room for what is turned, or has terms that are not there.
+// splitting is working memory for transposed and padded operands.
 type splitting struct {
 	d   [splitTurn * splitStep]float32
 	few [splitTile * splitTurn]float32
@@ -13,11 +13,11 @@ type splitting struct {
 
 var splittings pool[splitting]
 
-// tileApart is how many float32s lie from a tile to the next, of so many steps: an odd number of KB, so that they begin
-// in different sets of the caches.
+// tileApart returns the distance of tiles of so many steps, in float32s: an odd number of KB, so that they
+// begin in different sets of the caches.
 func tileApart(steps int) int { return (3*steps | 1) * splitUnit / 3 }
 
-// byteOf is where element i of float32s lies.
+// byteOf returns the address of element i.
 func byteOf[F Float](x []F, i int) *byte { return (*byte)(unsafe.Pointer(&x[i])) }
 
 // splitA splits the block of op(a).
@@ -36,7 +36,7 @@ func (g *gemm[F]) splitA(steps int) {
 	splittings.put(t)
 }
 
-// rowsA splits rows of op(a) that lie as rows.
+// rowsA splits an untransposed op(a).
 func (g *gemm[F]) rowsA(t *splitting, steps int) {
 	whole, ld := g.kb/splitStep, g.a.ld
 	for r := 0; r < g.mb; r += splitTile {
@@ -59,7 +59,7 @@ func (g *gemm[F]) rowsA(t *splitting, steps int) {
 	}
 }
 
-// turnA splits a step of rows of op(a) of which a number each lies together.
+// turnA splits a step of rows of a transposed op(a).
 func (g *gemm[F]) turnA(t *splitting, x, r, rows, steps int) {
 	for half := range 2 {
 		p := x*splitStep + half*splitTile
@@ -89,14 +89,14 @@ func (g *gemm[F]) turnA(t *splitting, x, r, rows, steps int) {
 	}
 }
 
-// markA marks the tile of a row of the block, if its numbers are bad.
+// markA marks the tile of a row of the block if its numbers are bad.
 func (g *gemm[F]) markA(row int, bad uint32) {
 	if tile := row / splitTile; bad != 0 {
 		g.marked.a[tile/64] |= 1 << (tile % 64)
 	}
 }
 
-// markB is markA for a column.
+// markB marks the tile of a column of the block if its numbers are bad.
 func (g *gemm[F]) markB(col int, bad uint32) {
 	if tile := col / splitTile; bad != 0 {
 		g.marked.b[tile/64] |= 1 << (tile % 64)
@@ -122,7 +122,8 @@ func (g *gemm[F]) splitB(steps int) {
 	splittings.put(t)
 }
 
-// rowsB splits a step's rows of op(b), from a column of the block on: 16 columns of all, then of the next.
+// rowsB splits a step's rows of op(b), from a column of the block on: 16 columns of all rows, then the next
+// 16.
 func (g *gemm[F]) rowsB(t *splitting, x, steps, col, cols int) {
 	ld, apart := g.b.ld, tileApart(steps)
 	to, from := g.pb[col/splitTile*apart+x*splitUnit:], g.b.d[(g.p0+x*splitStep)*ld+g.j0+col:]
@@ -134,7 +135,7 @@ func (g *gemm[F]) rowsB(t *splitting, x, steps, col, cols int) {
 	}
 	if whole > 0 && g.e.split(byteOf(to, 0), byteOf(from, 0), uintptr(4*ld), uintptr(4*far), 4*splitTile,
 		uintptr(4*apart), uintptr(4*2*splitAhead*ld), splitTile, uintptr(whole), 0xffff) != 0 {
-		for i := range whole { // which tiles it is
+		for i := range whole { // finds which tiles are bad
 			g.markB(col+i*splitTile, g.e.split(byteOf(to, i*apart), byteOf(from, i*splitTile), uintptr(4*ld),
 				uintptr(4*far), 0, 0, 0, splitTile, 1, 0xffff))
 		}
@@ -153,7 +154,7 @@ func (g *gemm[F]) rowsB(t *splitting, x, steps, col, cols int) {
 	}
 }
 
-// turnB splits up to 16 columns of op(b) whose terms lie together.
+// turnB splits up to 16 columns of a transposed op(b).
 func (g *gemm[F]) turnB(t *splitting, col, cols, steps int) {
 	const atOnce = splitTurn / splitTile * splitStep // terms
 	ld, to := g.b.ld, g.pb[col/splitTile*tileApart(steps):]
@@ -180,7 +181,7 @@ func (g *gemm[F]) turnB(t *splitting, col, cols, steps int) {
 	}
 }
 
-// copyWords copies n float32s of a product's operand.
+// copyWords copies n float32s of a matmul's operand.
 func copyWords[F Float](to []float32, from []F, n int) {
 	copy(to[:n], unsafe.Slice((*float32)(unsafe.Pointer(&from[0])), n))
 }

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// atEnd is a slice of n float32s that ends where memory does: behind it, or before it, lies a page that nobody may
-// touch.
+// atEnd returns n float32s at the end of accessible memory: the page after them, or before them, is
+// protected.
 func atEnd(t *testing.T, n int, first bool) []float32 {
 	t.Helper()
 	page := syscall.Getpagesize()
@@ -31,7 +31,7 @@ func atEnd(t *testing.T, n int, first bool) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(&b[from])), n)
 }
 
-// No product reads or writes memory beside its operands, which would end the process where there is none.
+// No matmul reads or writes memory outside its operands.
 func TestMatMulAtTheEndOfMemory(t *testing.T) {
 	each(t, func(t *testing.T) {
 		r := rand.New(rand.NewSource(3))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// both runs a test for each element type and each ISA of this machine; tol is what its results may differ from float64
-// loops by, relative to 1 + |want|.
+// both runs a test for each element type and each ISA of this machine. tol is the allowed difference to
+// float64 loops, relative to 1 + |want|.
 func both(t *testing.T, f32 func(*testing.T, float64), f64 func(*testing.T, float64)) {
 	each(t, func(t *testing.T) {
 		t.Run("f32", func(t *testing.T) { f32(t, 2e-5) })
@@ -16,7 +16,7 @@ func both(t *testing.T, f32 func(*testing.T, float64), f64 func(*testing.T, floa
 	})
 }
 
-// draw is n numbers from the normal distribution, the same for each seed.
+// draw returns n normally distributed numbers, which depend only on the seed.
 func draw[F Float](seed int64, n int) []F {
 	r := rand.New(rand.NewSource(seed))
 	x := make([]F, n)
@@ -75,7 +75,7 @@ func slope(t *testing.T, what string, x, grad []float64, loss func() float64) {
 	near(t, what, grad, want, 1e-7)
 }
 
-// along is the loss whose gradient by y is dy.
+// along returns the loss whose gradient with respect to y is dy.
 func along(y, dy []float64) float64 {
 	s := 0.0
 	for i := range y {
@@ -84,7 +84,7 @@ func along(y, dy []float64) float64 {
 	return s
 }
 
-// start is what a sum is added to: before if acc, otherwise nothing.
+// start returns what a sum is added to: before if acc, otherwise zeros.
 func start[F Float](before []F, acc bool) []float64 {
 	if acc {
 		return wide(before)

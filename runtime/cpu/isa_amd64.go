@@ -2,12 +2,12 @@ package cpu
 
 import "github.com/planc-dev/planc/runtime/vec"
 
-// detect asks the processor for its best ISA, and whether it multiplies bfloat16 (AVX512-BF16).
+// detect queries the processor for its best ISA, and whether it multiplies bfloat16 (AVX512-BF16).
 func detect() (isa ISA, bf16 bool) {
 	const (
 		fma, osxsave, f16c               = 1 << 12, 1 << 27, 1 << 29 // leaf 1, ecx
 		tiles                            = 1<<22 | 1<<24             // leaf 7, edx: AMX-BF16 and AMX-TILE
-		savedTiles                       = 1<<17 | 1<<18             // XCR0: their configuration and data
+		savedTiles                       = 1<<17 | 1<<18             // XCR0: tile configuration and data
 		avx2, bmi2, f, dq, bw, vl        = 1 << 5, 1 << 8, 1 << 16, 1 << 17, 1 << 30, 1 << 31
 		saved256, saved512        uint32 = 0x6, 0xe6 // XCR0: xmm and ymm; also the mask registers, zmm
 	)
@@ -35,14 +35,14 @@ func detect() (isa ISA, bf16 bool) {
 	return AVX512, bf16
 }
 
-// isIntel tells whether the processor calls itself GenuineIntel.
+// isIntel reports whether the processor's vendor is GenuineIntel.
 func isIntel() bool {
 	_, b, c, d := cpuid(0, 0)
 	return b == 0x756e6547 && d == 0x49656e69 && c == 0x6c65746e // "Genu", "ineI", "ntel"
 }
 
-// numbersCores tells whether there is RDPID (leaf 7, ecx). RDTSCP, which older processors have, waits until all that
-// was begun is done.
+// numbersCores reports whether there is RDPID (leaf 7, ecx). RDTSCP, which older processors have, waits
+// until all earlier instructions are done.
 var numbersCores = func() bool {
 	if most, _, _, _ := cpuid(0, 0); most < 7 {
 		return false
@@ -51,7 +51,8 @@ var numbersCores = func() bool {
 	return c&(1<<22) != 0
 }()
 
-// core is a number of the core that the caller runs on, for now: 0 where the processor does not tell.
+// core returns a number of the core that the caller runs on at present, or 0 if the processor does not
+// tell.
 func core() uint32 {
 	if !numbersCores {
 		return 0
@@ -59,7 +60,7 @@ func core() uint32 {
 	return rdpid() & 0xfff
 }
 
-// faster has, for each ISA, what puts its kernels into tables that hold those of the ISA before.
+// faster has, for each ISA, the function that puts its kernels into tables for the previous ISA.
 var faster = [numISAs]func(*Kernels[float32], *Kernels[float64]){
 	AVX2:   useAVX2,
 	AVX512: useAVX512,
@@ -95,8 +96,8 @@ func useAVX512(t *Kernels[float32], _ *Kernels[float64]) {
 		packFour: packFourAVX512}
 }
 
-// useAMX takes tiles. Cores that have them lose by copying rows that share sets of the first cache
-// (bench/gemm/README.md), which Zen 5 gains by.
+// useAMX uses tiles. Cores with tiles lose time by copying rows that share sets of the first-level cache
+// (bench/gemm/README.md); Zen 5 gains.
 func useAMX(t *Kernels[float32], _ *Kernels[float64]) {
 	t.MatMulBF16, t.MatMulRoundBF16 = matMulPairs, matMulPairsRounded
 	t.AttentionBF16, t.AttentionGradBF16 = attentionTiles, attentionGradTiles

@@ -7,7 +7,7 @@ func detect() (isa ISA, bf16 bool) { return Portable, false }
 // faster is empty: there is only plain Go.
 var faster [numISAs]func(*Kernels[float32], *Kernels[float64])
 
-// pause lets a little time pass, for a thread that waits in a loop.
+// pause delays a thread that waits in a loop.
 func pause(n uint32) {
 	for range n {
 	}
@@ -15,5 +15,5 @@ func pause(n uint32) {
 
 func isIntel() bool { return false }
 
-// core is a number of the core that the caller runs on: not known.
+// core returns 0: the core is not known.
 func core() uint32 { return 0 }

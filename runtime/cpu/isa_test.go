@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// each runs a test with the kernels of each ISA that this machine has; with AVX512's products of bfloat16 both ways.
+// each runs a test with the kernels of each ISA of this machine, with and without the bfloat16 matmuls of
+// AVX-512.
 func each(t *testing.T, f func(*testing.T)) {
 	for isa := Portable; isa <= Best(); isa++ {
 		t.Run(isa.String(), func(t *testing.T) {
@@ -38,8 +39,8 @@ func TestFindISA(t *testing.T) {
 	}{
 		{"auto", AVX2, AVX2, ""}, {"", Portable, Portable, ""}, {"portable", AVX512, Portable, ""},
 		{"avx2", AVX512, AVX2, ""},
-		{"avx512", AVX2, 0, "this machine does not have avx512; auto, which is avx2 here, and portable, avx2 work"},
-		{"sse", AVX2, 0, "there are no instructions named sse; there are auto and portable, avx2, avx512, amx"},
+		{"avx512", AVX2, 0, "this machine does not support avx512: use auto (here avx2), portable, avx2"},
+		{"sse", AVX2, 0, "unknown instruction set sse: use auto, portable, avx2, avx512, amx"},
 	} {
 		got, err := findISA(test.name, test.best)
 		if got != test.want || err == nil != (test.err == "") || err != nil && err.Error() != test.err {
@@ -48,7 +49,7 @@ func TestFindISA(t *testing.T) {
 	}
 }
 
-// Linux tells the same about the processor.
+// Linux reports the same about the processor.
 func TestDetectAgreesWithTheSystem(t *testing.T) {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil || runtime.GOARCH != "amd64" {

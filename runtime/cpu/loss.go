@@ -22,7 +22,7 @@ func logSumExp[F Float](l, x []F, rows, cols, valid int) {
 	}
 }
 
-// largest is the maximum of x, -Inf if it is empty and NaN if it has one.
+// largest returns the maximum of x: -Inf if it is empty, and NaN if there is one.
 func largest[F Float](x []F) F {
 	top := F(math.Inf(-1))
 	for _, v := range x {

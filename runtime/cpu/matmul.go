@@ -1,16 +1,16 @@
 package cpu
 
-// The blocks of a matrix product. A panel of op(b) (kc x nr) stays in the first cache while the rows of
-// op(a) pass, two at a time; the packed block of op(b) stays in the second.
+// The blocks of a matmul in plain Go. A panel of op(b) (kc x nr) stays in the first-level cache while the
+// rows of op(a) pass, two at a time. The packed block of op(b) stays in the second-level cache.
 const (
 	nr = 3   // columns of a tile; 2 x 3 sums, their products and factors just fit 15 registers
 	nc = 192 // columns of a block of op(b)
-	kc = 256 // terms summed before they are added to c
+	kc = 256 // terms that are summed before they are added to c
 	mc = 16  // rows of a block of op(a)
 )
 
-// mat is a matrix with ld elements from row to row, or its transpose. Its elements are in h instead of d if they are of
-// 16 bits, which the products of matMulPairs alone read.
+// mat is a matrix with ld elements from row to row, or its transpose. 16-bit elements are in h instead of
+// d; only the matmuls of matMulPairs read these.
 type mat[F Float] struct {
 	d  []F
 	ld int
@@ -38,13 +38,13 @@ func matMulOn[F Float](c, from, a, b []F, m, n, k int, ta, tb bool) {
 	}
 }
 
-// gemm is matMul on matrices that may lie inside larger ones, by the engine in use if there is one. It has no threads
-// but the caller's.
+// gemm is matMul on matrices that may be parts of larger ones, with the engine in use if there is one. It
+// runs on the caller's thread.
 func (w *scratch[F]) gemm(c, a, b mat[F], m, n, k int, acc bool) {
 	w.product(c, a, b, m, n, k, acc, false)
 }
 
-// product is gemm on several threads, if there are some.
+// product is gemm, optionally on several threads.
 func (w *scratch[F]) product(c, a, b mat[F], m, n, k int, acc, threads bool) {
 	if e := engineOf[F](); e != nil {
 		g := borrowGemm(e.forTerms(k))
@@ -56,8 +56,8 @@ func (w *scratch[F]) product(c, a, b mat[F], m, n, k int, acc, threads bool) {
 	w.plain(c, a, b, m, n, k, acc)
 }
 
-// plain is gemm in plain Go. An element is the sum of sums of kc terms, whatever m and n are: its bits do not depend on
-// the other elements.
+// plain is gemm in plain Go. An element is the sum of sums of kc terms, whatever m and n are: its bits do
+// not depend on the other elements.
 func (w *scratch[F]) plain(c, a, b mat[F], m, n, k int, acc bool) {
 	if k == 0 && !acc {
 		for i := range m {
@@ -83,14 +83,14 @@ func (w *scratch[F]) plain(c, a, b mat[F], m, n, k int, acc bool) {
 	}
 }
 
-// block is c = a·(packed b) (+ c if acc) for an a that is not transposed.
+// block computes c = a·(packed b) (+ c if acc) for an untransposed a.
 func (w *scratch[F]) block(c, a mat[F], m, n, k int, acc bool) {
 	var t [2][nr]F
 	for j := 0; j < n; j += nr {
 		panel, cols := w.b[j/nr*kc:][:k], min(nr, n-j)
 		for i := 0; i < m; i += 2 {
 			rows := min(2, m-i)
-			a0, a1 := a.d[i*a.ld:], a.d[(i+rows-1)*a.ld:] // the last row alone is its own partner
+			a0, a1 := a.d[i*a.ld:], a.d[(i+rows-1)*a.ld:] // a single last row is its own partner
 			tile(&t, a0[:k], a1[:k], panel)
 			for r := range rows {
 				store(c.d[(i+r)*c.ld+j:][:cols], &t[r], acc)
@@ -99,7 +99,7 @@ func (w *scratch[F]) block(c, a mat[F], m, n, k int, acc bool) {
 	}
 }
 
-// tile is
+// tile computes
 //
 //	for r, j := range [2, nr] { t[r][j] = sum_p a_r[p] * b[p][j] }
 //
@@ -138,8 +138,8 @@ func store[F Float](c []F, t *[nr]F, acc bool) {
 	}
 }
 
-// packB copies kb x nb elements of op(b), from row p0 and column j0, into panels; the columns that the
-// last panel lacks are 0.
+// packB copies kb x nb elements of op(b), from row p0 and column j0 on, into panels. Missing columns of the
+// last panel are 0.
 func (w *scratch[F]) packB(b mat[F], p0, j0, kb, nb int) {
 	for j := 0; j < nb; j += nr {
 		panel, cols := w.b[j/nr*kc:][:kb], min(nr, nb-j)
@@ -169,8 +169,8 @@ func (w *scratch[F]) packB(b mat[F], p0, j0, kb, nb int) {
 	}
 }
 
-// packA copies mb x kb elements of the transpose of a.d, from row i0 and column p0, into rows: four at a
-// time, so that a cache line of a is read a few times only.
+// packA copies mb x kb elements of the transpose of a.d, from row i0 and column p0 on, into rows: four at a
+// time, so that a cache line of a is read only a few times.
 func (w *scratch[F]) packA(a mat[F], p0, i0, kb, mb int) {
 	for i := 0; i < mb; i += 4 {
 		if i+4 > mb {
@@ -190,7 +190,7 @@ func (w *scratch[F]) packA(a mat[F], p0, i0, kb, mb int) {
 	}
 }
 
-// at is element (i, j) of the matrix.
+// at returns element (i, j) of the matrix.
 func (x mat[F]) at(i, j int) F {
 	if x.t {
 		i, j = j, i

@@ -6,7 +6,7 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// MatMulEachBF16 is
+// MatMulEachBF16 computes
 //
 //	for g := range groups { MatMulBF16(c[g], a[g], b[g], m, n, k, ta, tb, acc) }
 func (t *Kernels[F]) MatMulEachBF16(c []F, a, b []num.BF16, groups, m, n, k int, ta, tb, acc bool) {
@@ -15,7 +15,7 @@ func (t *Kernels[F]) MatMulEachBF16(c []F, a, b []num.BF16, groups, m, n, k int,
 	}
 }
 
-// MatMulEachRoundBF16 is
+// MatMulEachRoundBF16 computes
 //
 //	for g := range groups { MatMulRoundBF16(c[g], a[g], b[g], m, n, k, ta, tb) }
 func (t *Kernels[F]) MatMulEachRoundBF16(c, a, b []num.BF16, groups, m, n, k int, ta, tb bool) {
@@ -24,15 +24,15 @@ func (t *Kernels[F]) MatMulEachRoundBF16(c, a, b []num.BF16, groups, m, n, k int
 	}
 }
 
-// halves are the patterns of numbers of 16 bits.
+// halves returns the bit patterns of 16-bit numbers.
 func halves[H num.Half](x []H) []uint16 {
 	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
 }
 
-// wideBlock is how many rows, columns and terms matMulWidened widens at a time.
+// wideBlock is the number of rows, columns and terms that matMulWidened widens at a time.
 const wideBlock = 256
 
-// widened are blocks of op(a)'s and op(b)'s numbers as they are computed with, and of sums to be rounded.
+// widened holds blocks of the widened operands, and of sums that will be rounded.
 type widened[F Float] struct{ a, b, c [wideBlock * wideBlock]F }
 
 var (
@@ -47,8 +47,8 @@ func widenedOf[F Float]() *pool[widened[F]] {
 	return any(&widened64).(*pool[widened[F]])
 }
 
-// matMulWidened is MatMulBF16 where no instruction does it, or none that is faster. The bits of an element do not
-// depend on the others.
+// matMulWidened computes MatMulBF16 if no instruction does it, or none that is faster. The bits of an
+// element do not depend on the others.
 func matMulWidened[F Float](c []F, a, b []num.BF16, m, n, k int, ta, tb, acc bool) {
 	x, w := widenedOf[F]().get(), borrow[F]()
 	for j0 := 0; j0 < n; j0 += wideBlock {
@@ -61,7 +61,7 @@ func matMulWidened[F Float](c []F, a, b []num.BF16, m, n, k int, ta, tb, acc boo
 	widenedOf[F]().put(x)
 }
 
-// matMulWidenedRounded is MatMulRoundBF16 likewise.
+// matMulWidenedRounded computes MatMulRoundBF16 in the same way.
 func matMulWidenedRounded[F Float](c, a, b []num.BF16, m, n, k int, ta, tb bool) {
 	x, w := widenedOf[F]().get(), borrow[F]()
 	for j0 := 0; j0 < n; j0 += wideBlock {
@@ -82,7 +82,7 @@ func matMulWidenedRounded[F Float](c, a, b []num.BF16, m, n, k int, ta, tb bool)
 	widenedOf[F]().put(x)
 }
 
-// multiply does the block of a product of sizes m, n and k from row i0 and column j0 on.
+// multiply computes a block of a matmul of sizes m, n and k, from row i0 and column j0 on.
 func (x *widened[F]) multiply(w *scratch[F], c mat[F], a, b []num.BF16, sizes [3]int, i0, j0 int, ta, tb, acc bool) {
 	m, n, k := sizes[0], sizes[1], sizes[2]
 	mb, nb := min(wideBlock, m-i0), min(wideBlock, n-j0)
@@ -99,8 +99,9 @@ func (x *widened[F]) multiply(w *scratch[F], c mat[F], a, b []num.BF16, sizes [3
 	}
 }
 
-// widen widens count numbers from p0 on of n lines from i0 on, of all lines' k; across says that a number of each line
-// lies together. The result lies as the source does, wideBlock from row to row.
+// widen widens count numbers from p0 on of n lines from i0 on, of all lines with k numbers. across says
+// that equal terms of all lines are contiguous. The result has the layout of the source, with wideBlock
+// from row to row.
 func widen[F Float](to []F, x []num.BF16, all, k, i0, p0, n, count int, across bool) []F {
 	rows, cols, ld, from := n, count, k, i0*k+p0
 	if across {

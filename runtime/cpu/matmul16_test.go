@@ -9,9 +9,9 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// drawBF16 is draw in 16 bits, between guards of NaN, and the same numbers as float32.
+// drawBF16 is draw in bfloat16 between NaNs, and the same numbers as float32.
 func drawBF16(seed int64, n int) (x []num.BF16, wide []float32) {
-	const guard = 67 // odd: what lies inside begins at no multiple of a vector, nor of a pair
+	const guard = 67 // odd: the inner part does not start at a multiple of a vector, nor of a pair
 	all := make([]num.BF16, n+2*guard)
 	for i := range all {
 		all[i] = num.ToBF16(float32(math.NaN()))
@@ -24,7 +24,7 @@ func drawBF16(seed int64, n int) (x []num.BF16, wide []float32) {
 	return x, wide
 }
 
-// product16 is a product of bfloat16 and what it is.
+// product16 is a bfloat16 matmul and its expected result.
 type product16 struct {
 	m, n, k     int
 	ta, tb, acc bool
@@ -55,7 +55,7 @@ func (p *product16) check(t *testing.T) {
 	near(t, what+" in float64", exact, p.want, 1e-12)
 }
 
-// checkRounded compares MatMulRoundBF16 with rounding what MatMulBF16 makes.
+// checkRounded compares MatMulRoundBF16 with the rounded result of MatMulBF16.
 func (p *product16) checkRounded(t *testing.T, what string) {
 	t.Helper()
 	sums := make([]float32, p.m*p.n)
@@ -78,8 +78,8 @@ func (p *product16) checkRounded(t *testing.T, what string) {
 	}
 }
 
-// Products of bfloat16 of all transpositions, on one thread and on two, against the loop in float64: odd sizes, edges
-// of panels and of blocks, operands between NaN.
+// bfloat16 matmuls with all transpositions, on one and two threads, equal the loop in float64: odd sizes,
+// edges of panels and blocks, operands between NaNs.
 func TestMatMulBF16(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
 	size := func() int { return []int{1 + r.Intn(5), 1 + r.Intn(70), 1 + r.Intn(200)}[r.Intn(3)] }
@@ -104,7 +104,7 @@ func TestMatMulBF16(t *testing.T) {
 	}
 }
 
-// Groups are products of their own.
+// Groups are independent matmuls.
 func TestMatMulEachBF16(t *testing.T) {
 	const groups, m, n, k = 3, 5, 7, 9
 	a, _ := drawBF16(1, groups*m*k)
@@ -118,7 +118,7 @@ func TestMatMulEachBF16(t *testing.T) {
 	}
 }
 
-// An infinity or a NaN of an operand is in the elements that it belongs to, and in no other; numbers near the ends of
+// An infinity or a NaN in an operand reaches only the elements that depend on it. Numbers near the ends of
 // the range neither overflow nor vanish.
 func TestMatMulBF16NotFinite(t *testing.T) {
 	each(t, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestMatMulBF16NotFinite(t *testing.T) {
 	})
 }
 
-// An element's bits depend on its row and its column alone, however many threads there are.
+// The bits of an element depend only on its row and column, for any number of threads.
 func TestMatMulBF16ElementAlone(t *testing.T) {
 	each(t, func(t *testing.T) {
 		const m, n, k = 301, 203, 2407

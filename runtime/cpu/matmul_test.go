@@ -31,8 +31,8 @@ func testMatMul[F Float](t *testing.T, tol float64) {
 
 func TestMatMulOn(t *testing.T) { both(t, testMatMulOn[float32], testMatMulOn[float64]) }
 
-// A product that is added to other rows, or to one row, on one thread and on two: the sizes have several blocks of
-// terms, of rows and of columns, and none.
+// MatMulOn with several rows or one row, on one and two threads. The sizes have several blocks of terms,
+// rows and columns, and none.
 func testMatMulOn[F Float](t *testing.T, tol float64) {
 	defer Threads(1, 1)
 	for _, z := range [][3]int{{1, 1, 1}, {5, 1, 13}, {3, 4, 0}, {0, 3, 4}, {67, 193, 31}, {31, 197, 1100},
@@ -53,7 +53,7 @@ func testMatMulOn[F Float](t *testing.T, tol float64) {
 				Threads(1, threads)
 				got := make([]F, m*n)
 				Table[F]().MatMulOn(got, from, a, b, m, n, k, ta, tb)
-				// of sums that are √k
+				// sums have a magnitude of √k
 				near(t, name("matmul on ", z, ta, tb, one, threads), got, want, tol*math.Sqrt(float64(k+1)))
 			}
 		}
@@ -80,8 +80,8 @@ func naiveMatMul[F Float](c []float64, a, b []F, m, n, k int, ta, tb bool) {
 	}
 }
 
-// An element's bits do not depend on the other elements: the product of some rows and columns is that
-// part of the whole product.
+// The bits of an element do not depend on other elements: the matmul of some rows and columns equals that
+// part of the whole matmul.
 func TestMatMulElementAlone(t *testing.T) { each(t, testMatMulElementAlone) }
 
 func testMatMulElementAlone(t *testing.T) {
@@ -102,7 +102,7 @@ func testMatMulElementAlone(t *testing.T) {
 			}
 		}
 	}
-	// Nor on how the operands lie.
+	// They do not depend on transposition either.
 	at, b, c := make([]float32, m*k), make([]float32, n*k), make([]float32, m*n)
 	transpose(at, a, m, k)
 	transpose(b, bt, n, k)

@@ -8,8 +8,8 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Rows are rounded as num rounds them, but for subnormal numbers, with zeros up to a tile's row and nothing written
-// behind.
+// Rows are rounded like num does, except subnormal numbers, with zeros up to a tile's row and nothing
+// written behind.
 func TestNarrowRows(t *testing.T) {
 	if Best() != AMX {
 		t.Skip("no tiles")

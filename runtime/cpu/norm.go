@@ -2,7 +2,7 @@ package cpu
 
 import "math"
 
-// moments are the mean of a row and the inverse of its standard deviation.
+// moments returns the mean of a row and the inverse of its standard deviation.
 func moments[F Float](x []F, eps float64) (mean, rstd float64) {
 	n := float64(len(x))
 	mean = total(x) / n
@@ -19,7 +19,7 @@ func moments[F Float](x []F, eps float64) (mean, rstd float64) {
 	return mean, 1 / math.Sqrt((s0+s1)/n+eps)
 }
 
-// rms is the inverse of a row's root mean square, with a mean that is not subtracted: 0.
+// rms returns 0 as the mean, which is not subtracted, and the inverse of a row's root mean square.
 func rms[F Float](x []F, eps float64) (mean, rstd float64) {
 	return 0, 1 / math.Sqrt(dot(x, x)/float64(len(x))+eps)
 }
@@ -43,7 +43,7 @@ func rmsNorm[F Float](y, x, gain []F, rows, cols int, eps float64, unit bool) {
 	}
 }
 
-// base is what a gain is added to: 1 if unit.
+// base returns what a gain is added to: 1 if unit, else 0.
 func base[F Float](unit bool) F {
 	if unit {
 		return 1
@@ -51,7 +51,7 @@ func base[F Float](unit bool) F {
 	return 0
 }
 
-// scaleRow is y = (x-mean)*rstd * (base+gain).
+// scaleRow computes y = (x-mean)*rstd * (base+gain).
 func scaleRow[F Float](y, x, gain []F, base F, mean, rstd float64) {
 	m, r := F(mean), F(rstd)
 	y, gain = y[:len(x)], gain[:len(x)]
@@ -76,7 +76,8 @@ func rmsNormDX[F Float](dx, dy, x, gain []F, rows, cols int, eps float64, unit b
 	}
 }
 
-// normGrad is one row of LayerNormDX, or of RMSNormDX, whose mean is not subtracted and has no gradient.
+// normGrad computes one row of LayerNormDX, or of RMSNormDX, whose mean is not subtracted and has no
+// gradient.
 func normGrad[F Float](dx, dy, x, gain []F, base F, mean, rstd float64, centred bool) {
 	n := len(x)
 	dx, dy, gain = dx[:n], dy[:n], gain[:n]
@@ -105,7 +106,7 @@ func rmsNormDGain[F Float](dgain, dy, x []F, rows, cols int, eps float64, acc bo
 	gainGrad(dgain, dy, x, rows, cols, eps, acc, rms[F])
 }
 
-// gainGrad is LayerNormDGain or RMSNormDGain: 64 rows at a time, whose moments are computed once.
+// gainGrad computes LayerNormDGain or RMSNormDGain, 64 rows at a time, whose moments are computed once.
 func gainGrad[F Float](dgain, dy, x []F, rows, cols int, eps float64, acc bool,
 	of func([]F, float64) (float64, float64)) {
 	if rows == 0 && !acc {
@@ -131,7 +132,7 @@ func gainGrad[F Float](dgain, dy, x []F, rows, cols int, eps float64, acc bool,
 	}
 }
 
-// addProducts is sum += dy * (x-mean)*rstd.
+// addProducts computes sum += dy * (x-mean)*rstd.
 func addProducts[F Float](sum *[lane]float64, dy, x []F, mean, rstd F) {
 	dy = dy[:len(x)]
 	for j, v := range x {

@@ -7,7 +7,7 @@ import (
 
 const eps = 1e-5
 
-// naiveNorm is layer norm, or RMS norm if not centred, of float64s.
+// naiveNorm computes layer norm, or RMS norm if not centred, in float64.
 func naiveNorm(x, gain, bias []float64, cols int, centred bool) []float64 {
 	y := make([]float64, len(x))
 	for at := 0; at < len(x); at += cols {
@@ -30,7 +30,7 @@ func naiveNorm(x, gain, bias []float64, cols int, centred bool) []float64 {
 	return y
 }
 
-// unit is 1 + gain.
+// unit returns 1 + gain.
 func unit(gain []float64) []float64 {
 	g := make([]float64, len(gain))
 	for j := range g {
@@ -94,7 +94,7 @@ func TestNormDX(t *testing.T) {
 		slope(t, name("layer norm ", z), x, dx, func() float64 {
 			return along(naiveNorm(x, gain, nil, cols, true), dy)
 		})
-		if cols > 2 { // with two the gradient is all rounding
+		if cols > 2 { // with two columns the gradient is only rounding errors
 			k32.LayerNormDX(dx32, dy32, x32, gain32, rows, cols, eps)
 			near(t, name("layer norm f32 ", z), dx32, dx, 2e-5)
 		}

@@ -2,24 +2,24 @@ package cpu
 
 import "math"
 
-// AdamStep is what one step of AdamW or Adam reads.
+// AdamStep holds the parameters of one step of AdamW or Adam.
 type AdamStep struct {
 	LR, Beta1, Beta2, Eps, WeightDecay float64
-	Scale                              float64 // factor of the gradient: clipping; 1 for none
-	T                                  int     // steps done before this one, plus 1
+	Scale                              float64 // factor of the gradient for clipping; 1 for none
+	T                                  int     // number of this step, from 1
 }
 
-// SGDStep is what one step of SGD reads.
+// SGDStep holds the parameters of one step of SGD.
 type SGDStep struct {
 	LR, Momentum, WeightDecay float64
-	Scale                     float64 // factor of the gradient: clipping; 1 for none
+	Scale                     float64 // factor of the gradient for clipping; 1 for none
 }
 
 func adamW[F Float](p, g, m, v []F, o AdamStep) { adamStep(p, g, m, v, o, 1-o.LR*o.WeightDecay, 0) }
 
 func adam[F Float](p, g, m, v []F, o AdamStep) { adamStep(p, g, m, v, o, 1, o.WeightDecay) }
 
-// adamStep is AdamW with p *= keep for the decay and decay*p added to the gradient.
+// adamStep computes AdamW with p *= keep for the weight decay, and decay*p added to the gradient.
 func adamStep[F Float](p, g, m, v []F, o AdamStep, keep, decay float64) {
 	m, v, g = m[:len(p)], v[:len(p)], g[:len(p)]
 	scale, shrink, wd, eps := F(o.Scale), F(keep), F(decay), F(o.Eps)

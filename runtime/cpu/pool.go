@@ -2,28 +2,28 @@ package cpu
 
 import "sync"
 
-// A pool keeps what it once lent: no more than were lent at a time, but for races. What a core gave back it gets again,
-// as its caches may still have it: to write over another core's packed operands, each line would first have to come
-// from there.
+// pool keeps returned objects, about as many as were in use at a time. A core gets back what it returned,
+// which its caches may still hold: overwriting another core's packed operands would first transfer each
+// line from there.
 type pool[T any] struct {
 	shelves [poolShelves]shelf[T]
 }
 
-// poolShelves is a power of 2; cores share a shelf where there are more.
+// poolShelves is a power of 2. If there are more cores, they share shelves.
 const poolShelves = 64
 
-// A shelf is what one core gave back, in cache lines of its own.
+// shelf holds what one core returned, in separate cache lines.
 type shelf[T any] struct {
 	mu   sync.Mutex
 	n    int
-	few  [4]*T // the first n; there is room for what a core uses at a time, so that a steady step allocates nothing
+	few  [4]*T // the first n; enough for what a core uses at a time, so that a steady step allocates nothing
 	more []*T
 	_    [lineBytes]byte
 }
 
 func (p *pool[T]) get() *T {
 	own := core()
-	for i := range uint32(poolShelves) { // its own first, then any
+	for i := range uint32(poolShelves) { // its own shelf first, then the others
 		if x := p.shelves[(own+i)%poolShelves].get(); x != nil {
 			return x
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// item is what a pool lends to one at a time.
+// item is an object of a pool that only one caller may have at a time.
 type item struct{ lent atomic.Bool }
 
 func TestPoolLendsToOneAtATime(t *testing.T) {
@@ -16,7 +16,7 @@ func TestPoolLendsToOneAtATime(t *testing.T) {
 		all.Go(func() {
 			for round := range 500 {
 				var held []*item
-				for range 1 + round%9 { // more than a shelf's own places
+				for range 1 + round%9 { // more than a shelf's fixed places
 					x := p.get()
 					if x.lent.Swap(true) {
 						t.Error("what is lent is lent again")
@@ -33,7 +33,8 @@ func TestPoolLendsToOneAtATime(t *testing.T) {
 	all.Wait()
 }
 
-// What any core gave back is lent before there is a new one, and the newest of a core's own first.
+// An object that any core returned is reused before a new one is created, and a core gets its most recent
+// one first.
 func TestPoolKeepsWhatItLent(t *testing.T) {
 	var p pool[item]
 	lent := make(map[*item]bool)

@@ -1,7 +1,7 @@
 package cpu
 
-// lane is the number of columns that sums over rows handle at once: their sums stay in the first cache,
-// and a row's part is some cache lines.
+// lane is the number of columns that sums over rows process at once: their sums stay in the first-level
+// cache, and their part of a row is some cache lines.
 const lane = 64
 
 func sumRows[F Float](out, x []F, rows, cols int, acc bool) {
@@ -37,7 +37,7 @@ func sumCols[F Float](out, x []F, rows, cols int, acc bool) {
 	}
 }
 
-// total is the sum of x: of every fourth element, then of the four sums.
+// total returns the sum of x: of every fourth element, then of the four sums.
 func total[F Float](x []F) float64 {
 	var s0, s1, s2, s3 float64
 	for ; len(x) >= 4; x = x[4:] {
@@ -54,7 +54,7 @@ func total[F Float](x []F) float64 {
 
 func sumSquares[F Float](x []F) float64 { return dot(x, x) }
 
-// dot is the sum of x[i]*y[i], in the order of total.
+// dot returns the sum of x[i]*y[i], in the order of total.
 func dot[F Float](x, y []F) float64 {
 	var s0, s1, s2, s3 float64
 	y = y[:len(x)]

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// shapes are rows and cols of the tests of row-wise kernels: none, one, primes, more than a lane or block.
+// shapes are rows and cols for the tests of row-wise kernels: none, one, primes, more than a lane or block.
 var shapes = [][2]int{{0, 5}, {1, 1}, {3, 7}, {5, 64}, {2, 131}, {67, 65}, {131, 3}, {211, 33}}
 
 func TestReduce(t *testing.T) { both(t, testReduce[float32], testReduce[float64]) }
@@ -40,7 +40,7 @@ func testReduce[F Float](t *testing.T, tol float64) {
 	}
 }
 
-// Sums down columns, of few rows and of several parts of many, have the same bits on any number of threads.
+// Column sums of few rows, and of many rows in several parts, have the same bits on any number of threads.
 func TestColumnSumsOnThreads(t *testing.T) {
 	each(t, func(t *testing.T) {
 		defer Threads(1, 1)
@@ -67,7 +67,7 @@ func TestColumnSumsOnThreads(t *testing.T) {
 	})
 }
 
-// Sums of any number of rows are of few parts: a job has no more than maxParts, and each part's sums take room.
+// Sums of any number of rows have few parts: a job has at most maxParts, and each part's sums need memory.
 func TestColumnSumsAreFew(t *testing.T) {
 	for rows := partRowsSummed + 1; rows < 1<<24; rows = rows*3/2 + 1 {
 		s := summing(rows, 1, nil)
@@ -76,7 +76,7 @@ func TestColumnSumsAreFew(t *testing.T) {
 		}
 		s.end()
 	}
-	const rows = 1<<22 + 1<<18 // ones, whose sums are exact, in more than maxParts times partRowsSummed
+	const rows = 1<<22 + 1<<18 // ones, whose sums are exact, in more than maxParts times partRowsSummed rows
 	x, sum := make([]float32, rows), make([]float32, 1)
 	for i := range x {
 		x[i] = 1

@@ -27,7 +27,7 @@ func rope[F Float](y, x []F, batch, seq, heads, dim, turn int, span Where, theta
 	}
 }
 
-// angles are the cosines and sines by which the pairs of frequencies freq turn at a position.
+// angles computes the cosines and sines of the rotations with frequencies freq at a position.
 func angles[F Float](cos, sin []F, f *turns, freq []float64, pos int, inverse bool) {
 	for j, q := range freq {
 		a, b := f.at(pos, q)
@@ -38,14 +38,14 @@ func angles[F Float](cos, sin []F, f *turns, freq []float64, pos int, inverse bo
 	}
 }
 
-// pass copies what is not turned: elements from turn on of each row.
+// pass copies what is not rotated: elements from turn on of each row.
 func pass[F Float](y, x []F, rows, dim, turn int) {
 	for i := range rows {
 		copy(y[i*dim+turn:(i+1)*dim], x[i*dim+turn:])
 	}
 }
 
-// rotate turns the pairs (x[j], x[j+half]).
+// rotate rotates the pairs (x[j], x[j+half]).
 func rotate[F Float](y, x, cos, sin []F, half int) {
 	n := len(cos)
 	sin = sin[:n]

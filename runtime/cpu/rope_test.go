@@ -47,7 +47,7 @@ func TestRoPEGradient(t *testing.T) {
 	near(t, "length of what is turned", []float64{size(y)}, []float64{1.3 * size(x)}, 1e-13)
 }
 
-// naiveLlama3 is modeling_rope_utils.py of Hugging Face, line by line.
+// naiveLlama3 follows modeling_rope_utils.py of Hugging Face line by line.
 func naiveLlama3(invFreq float64, s RopeScale) float64 {
 	lowWave, highWave := float64(s.OriginalLen)/s.LowFreq, float64(s.OriginalLen)/s.HighFreq
 	wave := 2 * math.Pi / invFreq
@@ -62,8 +62,8 @@ func naiveLlama3(invFreq float64, s RopeScale) float64 {
 	return llama
 }
 
-// transformersRope are figures of transformers 5.23.0's modeling_rope_utils.py, which computes in float32: frequencies
-// of some pairs, for a base and a number of turned elements.
+// transformersRope holds figures of transformers 5.23.0's modeling_rope_utils.py, which computes in
+// float32: frequencies of some pairs, for a base and a number of rotated elements.
 var transformersRope = []struct {
 	name  string
 	theta float64

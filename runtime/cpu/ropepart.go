@@ -1,14 +1,15 @@
 package cpu
 
-// RopeRows are what RoPEPart turns: of each row of Dim elements the Turn from From on.
+// RopeRows describes the rows of RoPEPart: the Turn elements from From on of each row of Dim elements are
+// rotated.
 type RopeRows struct {
 	Batch, Seq, Heads int
 	Dim, From, Turn   int
-	Pairs             bool // neighbours turn together, else elements that are Turn/2 apart
+	Pairs             bool // rotates neighbours; else elements that are Turn/2 apart
 }
 
-// ropePart turns a part of each row: of the queries and keys of latent attention the last elements alone know
-// positions.
+// ropePart rotates a part of each row: in MLA, only the last elements of queries and keys depend on the
+// position.
 func ropePart[F Float](y, x []F, r RopeRows, at Where, theta float64, scale RopeScale, inverse bool) {
 	freqs := scale.turns(theta, r.Turn)
 	half := r.Turn / 2
@@ -32,7 +33,7 @@ func ropePart[F Float](y, x []F, r RopeRows, at Where, theta float64, scale Rope
 	}
 }
 
-// turnHeads does one token's.
+// turnHeads rotates the heads of one token.
 func turnHeads[F Float](y, x, cos, sin []F, r *RopeRows) {
 	step, other := 1, r.Turn/2
 	if r.Pairs {

@@ -2,30 +2,32 @@ package cpu
 
 import "math"
 
-// RopeScale changes the frequencies of RoPE, to reach further than the model was first trained for. Kind is "" for
-// no change, or one of Hugging Face's names, whose formulas these are.
+// RopeScale changes the frequencies of RoPE for longer sequences than the model was first trained on. Kind
+// is "" for no change, or one of Hugging Face's names, with its formula.
 type RopeScale struct {
-	Kind               string
-	Factor             float64   // by which the (low) frequencies are divided
-	LowFreq, HighFreq  float64   // llama3: waves per OriginalLen below which all, above which none of Factor applies
-	BetaFast, BetaSlow float64   // yarn: turns within OriginalLen above which none, below which all of Factor applies
-	OriginalLen        int       // positions of the first training
-	SeqLen             int       // dynamic: tokens of a row
+	Kind   string
+	Factor float64 // divisor of the (low) frequencies
+	// llama3: waves per OriginalLen below which Factor applies fully, and above which it does not apply
+	LowFreq, HighFreq float64
+	// yarn: turns within OriginalLen above which Factor does not apply, and below which it applies fully
+	BetaFast, BetaSlow float64
+	OriginalLen        int       // positions in the first training
+	SeqLen             int       // dynamic: tokens per row
 	Attention          float64   // yarn, longrope: factor of cos and sin
-	Exact              bool      // yarn: the ramp's range is not rounded
+	Exact              bool      // yarn: the range of the ramp is not rounded
 	Factors            []float64 // longrope: of each pair
 }
 
-// turns are the frequencies of one RoPE.
+// turns holds the frequencies of one RoPE.
 type turns struct {
 	RopeScale
 	theta     float64 // the base
-	turn      int     // elements that are turned
-	low, high float64 // yarn: pairs between which the ramp goes from no scaling to all of it
+	turn      int     // elements that are rotated
+	low, high float64 // yarn: pairs between which scaling increases from none to full
 	attention float64
 }
 
-// turns settles what does not depend on the pair.
+// turns computes what does not depend on the pair.
 func (s RopeScale) turns(theta float64, turn int) turns {
 	t := turns{RopeScale: s, theta: theta, turn: turn, attention: 1}
 	switch s.Kind {
@@ -40,14 +42,14 @@ func (s RopeScale) turns(theta float64, turn int) turns {
 	case "longrope":
 		t.attention = s.Attention
 	default:
-		panic("cpu: no RoPE scaling " + s.Kind)
+		panic("cpu: unknown RoPE scaling " + s.Kind)
 	}
 	return t
 }
 
-// ramp is the range of pairs in which yarn goes over from no scaling to all of it.
+// ramp returns the range of pairs in which yarn's scaling increases from none to full.
 func (t *turns) ramp() (low, high float64) {
-	pair := func(waves float64) float64 { // the one that turns so often within OriginalLen
+	pair := func(waves float64) float64 { // returns the pair that turns this often within OriginalLen
 		return float64(t.turn) * math.Log(float64(t.OriginalLen)/(2*math.Pi*waves)) / (2 * math.Log(t.theta))
 	}
 	low, high = pair(t.BetaFast), pair(t.BetaSlow)
@@ -61,7 +63,7 @@ func (t *turns) ramp() (low, high float64) {
 	return low, high
 }
 
-// of is pair j's frequency.
+// of returns pair j's frequency.
 func (t *turns) of(j int) float64 {
 	f := math.Pow(t.theta, -2*float64(j)/float64(t.turn))
 	switch t.Kind {
@@ -90,7 +92,7 @@ func (t *turns) llama3(f float64) float64 {
 	return float64((1-smooth)*f/t.Factor) + float64(smooth*f)
 }
 
-// at is cosine and sine of a frequency at a position, times the attention factor.
+// at returns cosine and sine of a frequency at a position, times the attention factor.
 func (t *turns) at(pos int, freq float64) (cos, sin float64) {
 	sin, cos = math.Sincos(float64(float64(pos) * freq))
 	return t.attention * cos, t.attention * sin

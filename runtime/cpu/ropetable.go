@@ -7,8 +7,8 @@ import (
 	"github.com/planc-dev/planc/runtime/vec"
 )
 
-// A ropeTable has the cosines and sines of all positions of a RoPE, a row of half of them each: they are the same in
-// every layer and step, and take longer to compute than to use.
+// ropeTable has the cosines and sines of all positions of a RoPE, a row of half for each position. They are
+// the same in every layer and step, and take longer to compute than to use.
 type ropeTable struct {
 	freq            []float64
 	attention       float64
@@ -17,17 +17,17 @@ type ropeTable struct {
 	cos, sin, minus []float32 // minus is -sin
 }
 
-// ropeTables are the latest, at most keptTables: a program has one for its queries and keys, or one for each of the
-// kinds of its blocks and each of the parts of its sequence.
+// ropeTables are the latest tables, at most keptTables. A program needs one for its queries and keys, or
+// one for each kind of block and each part of its sequence.
 var (
 	ropeTables   atomic.Pointer[[]*ropeTable]
-	ropeTablesMu sync.Mutex // of those who add one
+	ropeTablesMu sync.Mutex // held while one is added
 )
 
 const keptTables = 16
 
-// RopeTable is what RoPE turns seq positions by, for devices that keep it in their own memory: cosines and sines, times
-// the scaling's factor, in rows of turn/2.
+// RopeTable returns the cosines and sines of RoPE for seq positions, times the scaling's factor, in rows of
+// turn/2. It is for devices that keep them in their own memory.
 func RopeTable(seq, turn int, at Where, theta float64, scale RopeScale) (cos, sin []float64) {
 	t, half := scale.turns(theta, turn), turn/2
 	freq := make([]float64, half)
@@ -41,7 +41,7 @@ func RopeTable(seq, turn int, at Where, theta float64, scale RopeScale) (cos, si
 	return cos, sin
 }
 
-// is tells whether the table is that of these frequencies and positions.
+// is reports whether the table has these frequencies and positions.
 func (r *ropeTable) is(t *turns, half int, at Where, seq int) bool {
 	if len(r.freq) != half || r.at != at || r.seq != seq || r.attention != t.attention {
 		return false
@@ -54,7 +54,7 @@ func (r *ropeTable) is(t *turns, half int, at Where, seq int) bool {
 	return true
 }
 
-// tableOf finds a table, or makes it.
+// tableOf returns a table, and computes it if needed.
 func tableOf(t *turns, half int, at Where, seq int) *ropeTable {
 	find := func() *ropeTable {
 		if all := ropeTables.Load(); all != nil {

@@ -4,19 +4,21 @@ import (
 	"math"
 )
 
-// RouteShape says how a router chooses experts.
+// RouteShape describes how a router chooses experts.
 type RouteShape struct {
 	Rows, Experts, Choices int
-	Sigmoid                bool    // scores are 1/(1+exp(-x)), each for itself; else softmax over the experts
-	Share                  bool    // weights are shares of the chosen scores' sum plus Eps
-	Scale, Eps             float64 // of weights
-	Groups, Best           int     // experts in equal groups, and from how many of them is chosen; 0: all
+	Sigmoid                bool    // scores are 1/(1+exp(-x)) of each expert; else softmax over the experts
+	Share                  bool    // weights are divided by the sum of the chosen scores plus Eps
+	Scale, Eps             float64 // factor of weights; term of the sum
+	// number of equal groups of experts, and of groups from which experts are chosen; 0: all
+	Groups, Best int
 
-	// Chosen is told of each row's choice, which it may change before the weights are taken. Nil but in tests.
+	// Chosen is called with each row's choice, and may change it before the weights are computed. Only tests
+	// set it.
 	Chosen func(row int, experts []int32)
 }
 
-// maxExperts is how many experts a router has without working memory of its own.
+// maxExperts is the number of experts up to which a router allocates no memory.
 const maxExperts = 512
 
 func route[F Float](w []F, index []int32, x, bias []F, s RouteShape) {
@@ -55,7 +57,7 @@ func route[F Float](w []F, index []int32, x, bias []F, s RouteShape) {
 	}
 }
 
-// scores are what a router makes of its outputs.
+// scores computes the router's scores from its outputs.
 func scores[F Float](score []float64, x []F, sigmoid bool) {
 	if sigmoid {
 		for e, v := range x {
@@ -73,8 +75,8 @@ func scores[F Float](score []float64, x []F, sigmoid bool) {
 	}
 }
 
-// bestGroups leaves only the experts of the best groups to choose from: a group is as good as its best expert or, of
-// sigmoid scores, as its best two together.
+// bestGroups restricts the choice to the experts of the best groups. The score of a group is its best
+// expert's or, with sigmoid scores, the sum of its best two.
 func (s *RouteShape) bestGroups(order []float64) {
 	if s.Groups <= 1 {
 		return
@@ -107,7 +109,7 @@ func (s *RouteShape) bestGroups(order []float64) {
 	}
 }
 
-// argMax is the first index of the largest element.
+// argMax returns the first index of the maximum.
 func argMax(x []float64) int {
 	best := 0
 	for i, v := range x {

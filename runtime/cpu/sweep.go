@@ -2,12 +2,12 @@ package cpu
 
 import "sync"
 
-// A sweep is one call of a kernel as a job: its units are elements, rows or columns, and each part does some of them.
-// How many follows from the sizes alone.
+// sweep is a call of a kernel as a job. Its units are elements, rows or columns, and each part processes
+// some of them. How many depends only on the sizes.
 type sweep struct {
-	do  func(s *sweep, lo, hi int) // the units lo to hi-1
+	do  func(s *sweep, lo, hi int) // processes units lo to hi-1
 	n   int                        // units
-	per int                        // units of a part
+	per int                        // units per part
 
 	x    [5][]float32
 	i    [4]int
@@ -18,16 +18,17 @@ type sweep struct {
 	rows RopeRows
 	key  uint64
 
-	own  []float32 // of the call, for what parts hand on; it grows to what is needed
-	sums []float64 // likewise, one for each part
+	own  []float32 // of the call, for data that parts pass on; it grows as needed
+	sums []float64 // the same, one for each part
 }
 
-// partElems is what a part has at least, so that handing it out costs little beside it: some microseconds' work.
+// partElems is the minimum number of elements of a part: some microseconds of work, so that distributing it
+// costs little.
 const partElems = 1 << 14
 
 var sweeps = sync.Pool{New: func() any { return new(sweep) }}
 
-// sweepOf takes a sweep over n units of width elements from the pool; its call ends it.
+// sweepOf returns a sweep over n units of width elements from the pool. Its call method returns it.
 func sweepOf(n, width int, do func(s *sweep, lo, hi int)) *sweep {
 	s := sweeps.Get().(*sweep)
 	s.do, s.n = do, n
@@ -45,19 +46,19 @@ func (s *sweep) part(i int) { s.do(s, i*s.per, min((i+1)*s.per, s.n)) }
 
 func (s *sweep) parts() int { return (s.n + s.per - 1) / s.per }
 
-// call does all parts and gives the sweep back.
+// call runs all parts and returns the sweep to the pool.
 func (s *sweep) call() {
 	run(s, s.parts())
 	s.end()
 }
 
-// end gives the sweep back without what it was called with.
+// end returns the sweep to the pool without its arguments.
 func (s *sweep) end() {
 	s.x, s.ids = [5][]float32{}, nil
 	sweeps.Put(s)
 }
 
-// room makes own n elements long, whatever they hold.
+// room makes own n elements long, with undefined contents.
 func (s *sweep) room(n int) []float32 {
 	if cap(s.own) < n {
 		s.own = make([]float32, n)

@@ -2,16 +2,16 @@ package cpu
 
 import "github.com/planc-dev/planc/runtime/vec"
 
-// Sums down many rows go by bands of them, whole rows at a time: down a few columns, each row's part would lie in a
-// page of its own, which memory gives at half the rate.
+// Sums over many rows process bands of whole rows. Summing a few columns at a time would read each row's
+// part from a different page, which halves the memory bandwidth.
 const (
-	bandRows       = 16 // of which all columns are summed before the next rows'
-	partRowsSummed = 64 // of a part, at least, which has sums of its own; these are summed in the order of the parts
-	mostSums       = 64 // parts, at most: their sums are so many rows beside the tensors
+	bandRows       = 16 // rows of which all columns are summed before the next rows
+	partRowsSummed = 64 // minimum rows of a part, which has its own sums; these are summed in the order of the parts
+	mostSums       = 64 // maximum number of parts: their sums are as many rows in addition to the tensors
 )
 
-// summing is a sweep over rows whose parts sum columns, each in its summed. own begins with two numbers for each row,
-// for do to use.
+// summing returns a sweep over rows whose parts sum columns, each into its summed. own begins with two
+// numbers for each row, for do to use.
 func summing(rows, cols int, do func(s *sweep, lo, hi int)) *sweep {
 	s := sweepOf(rows, cols, do)
 	each := (rows + mostSums - 1) / mostSums
@@ -20,14 +20,14 @@ func summing(rows, cols int, do func(s *sweep, lo, hi int)) *sweep {
 	return s
 }
 
-// summed is where the part that begins with row lo sums: zeros.
+// summed returns the zeroed sums of the part that begins with row lo.
 func (s *sweep) summed(lo int) []float32 {
 	to := s.own[2*s.n+lo/s.per*s.i[0]:][:s.i[0]]
 	clear(to)
 	return to
 }
 
-// callSumming does all parts, adds their sums to out, and gives the sweep back.
+// callSumming runs all parts, adds their sums to out, and returns the sweep to the pool.
 func (s *sweep) callSumming(out []float32) {
 	run(s, s.parts())
 	vec.Now().SumRows(out, s.own[2*s.n:], s.parts(), s.i[0])

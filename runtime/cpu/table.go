@@ -2,240 +2,241 @@ package cpu
 
 import "github.com/planc-dev/planc/runtime/num"
 
-// Float is an element type.
+// Float is the constraint of element types.
 type Float interface{ ~float32 | ~float64 }
 
-// Kernels is the table through which kernels are called. Every field is set; its comment is its loop, in
-// which mean, sum and max run over what the line names.
+// Kernels is the table through which kernels are called. Every field is set. Its comment has its loop, in
+// which mean, sum and max run over the named operand.
 type Kernels[F Float] struct {
-	// MatMul is
+	// MatMul computes
 	//	for i, j := range [m, n] { c[i,j] = sum_k op(a)[i,k] * op(b)[k,j] (+ c[i,j] if acc) }
 	// where op(a) is a [m,k], or the transpose of a [k,m] if ta; op(b) is b [k,n], or the transpose of b [n,k] if tb.
-	// The bits of an element depend on its row of op(a) and its column of op(b) alone. On AMX, float32s of 32 terms and
-	// more are split into three bfloat16s each (gemmsplit.go): sums are as exact as those of multiply-adds, but what
-	// lies below 2^-126 in a part or a sum counts as zero.
+	// The bits of an element depend only on its row of op(a) and its column of op(b). On AMX, matmuls of float32 with
+	// 32 terms and more split each number into three bfloat16s (gemmsplit.go). Sums are as exact as those of
+	// multiply-adds, but parts and sums below 2^-126 count as zero.
 	MatMul func(c, a, b []F, m, n, k int, ta, tb, acc bool)
-	// MatMulBF16 is
+	// MatMulBF16 computes
 	//	for i, j := range [m, n] { c[i,j] = sum_k op(a)[i,k] * op(b)[k,j] (+ c[i,j] if acc) }
-	// as MatMul, of bfloat16 and with sums in F. Where kernels multiply bfloat16 by itself (AMX; AVX512-BF16 but on
-	// Intel), numbers below 2^-126 count as zero; elsewhere blocks of the operands are widened.
+	// with op as in MatMul, for bfloat16 operands, with sums in F. With instructions that multiply bfloat16 (AMX;
+	// AVX512-BF16 except on Intel), numbers below 2^-126 count as zero. Otherwise blocks of the operands are widened.
 	MatMulBF16 func(c []F, a, b []num.BF16, m, n, k int, ta, tb, acc bool)
-	// MatMulRoundBF16 is
+	// MatMulRoundBF16 computes
 	//	for i, j := range [m, n] { c[i,j] = bfloat16(sum_k op(a)[i,k] * op(b)[k,j]) }
 	// with the sums of MatMulBF16.
 	MatMulRoundBF16 func(c, a, b []num.BF16, m, n, k int, ta, tb bool)
 
-	// MatMul8 is
-	//	for g := range groups { c[g] = MatMul of a[g] and b[g] as formats of 8 bits hold them (+ c[g] if acc) }
-	// where groups of 0 are one, without a MatMulEach. Each tensor, of all groups, is scaled by a power of two for its
-	// own largest magnitude ([num.Eight.Scale]). a and b are the caller's copies: the rounded numbers are left in them.
-	// Sums are in F.
+	// MatMul8 computes
+	//	for g := range groups { c[g] = MatMul of a[g] and b[g] rounded to FP8 formats (+ c[g] if acc) }
+	// where groups = 0 means one matmul. Each tensor, with all its groups, is scaled by a power of two that follows from
+	// its absolute maximum ([num.FP8Format.Scale]). a and b must be copies, because they are rounded in place. Sums are
+	// in F.
 	MatMul8 func(c, a, b []F, groups, m, n, k int, ta, tb, acc bool, as, bs num.FP8Format)
 
-	// MatMulOn is
+	// MatMulOn computes
 	//	for i, j := range [m, n] { c[i,j] = from[i,j] + sum_k op(a)[i,k] * op(b)[k,j] }
 	// with op as in MatMul. from has m rows of n elements, or one row for all. It does not overlap c.
 	MatMulOn func(c, from, a, b []F, m, n, k int, ta, tb bool)
 
-	// MatMulThen is
+	// MatMulThen computes
 	//	for i, j := range [m, n] {
 	//		sums[i,j] = sum_k op(a)[i,k] * op(b)[k,j] (+ from[i,j])
 	//		c[i,j] = do(sums[i,j], x[i,j])
 	//	}
-	// with op and from as MatMulOn has them, and do of elements, without a number of its own. sums may be nil, if they
-	// are not wanted, from if there is none, and x if do has one operand. c and sums overlap nothing else.
+	// with op and from as in MatMulOn, and an element-wise do without a number of its own. sums may be nil if they are
+	// not needed, from if there is none, and x if do has one operand. c and sums overlap nothing else.
 	MatMulThen func(c, sums, from, x, a, b []F, do Do, m, n, k int, ta, tb bool)
 
-	// SumRows is
+	// SumRows computes
 	//	for j := range cols { out[j] = sum_i x[i,j] (+ out[j] if acc) }
 	SumRows func(out, x []F, rows, cols int, acc bool)
-	// SumCols is
+	// SumCols computes
 	//	for i := range rows { out[i] = sum_j x[i,j] (+ out[i] if acc) }
 	SumCols func(out, x []F, rows, cols int, acc bool)
-	// SumSquares is
+	// SumSquares computes
 	//	for i := range x { s += x[i]^2 }
 	SumSquares func(x []F) float64
-	// Add is
+	// Add computes
 	//	for i := range dst { dst[i] += src[i] }
 	Add func(dst, src []F)
 
-	// LayerNorm is
+	// LayerNorm computes
 	//	for i := range rows { y[i] = (x[i]-mean)*rstd * gain + bias; rstd = 1/sqrt(mean((x[i]-mean)^2) + eps) }
-	// with mean that of x[i]. bias may be nil. y may be x.
+	// with the mean of x[i]. bias may be nil. y may be x.
 	LayerNorm func(y, x, gain, bias []F, rows, cols int, eps float64)
-	// LayerNormDX is
+	// LayerNormDX computes
 	//	for i := range rows { g = dy[i]*gain; dx[i] = rstd * (g - mean(g) - xhat*mean(g*xhat)) }
-	// with xhat = (x[i]-mean)*rstd, computed anew. dx may be dy or x.
+	// with xhat = (x[i]-mean)*rstd, recomputed. dx may be dy or x.
 	LayerNormDX func(dx, dy, x, gain []F, rows, cols int, eps float64)
-	// LayerNormDGain is
+	// LayerNormDGain computes
 	//	for j := range cols { dgain[j] = sum_i dy[i,j]*xhat[i,j] (+ dgain[j] if acc) }
 	// The gradient of bias is SumRows of dy.
 	LayerNormDGain func(dgain, dy, x []F, rows, cols int, eps float64, acc bool)
-	// RMSNorm is
+	// RMSNorm computes
 	//	for i := range rows { y[i] = x[i]*r * gain; r = 1/sqrt(mean(x[i]^2) + eps) }
-	// with 1+gain for gain if unit. y may be x.
+	// with 1+gain in place of gain if unit. y may be x.
 	RMSNorm func(y, x, gain []F, rows, cols int, eps float64, unit bool)
-	// RMSNormDX is
+	// RMSNormDX computes
 	//	for i := range rows { g = dy[i]*gain; dx[i] = r * (g - x[i]*r * mean(g * x[i]*r)) }
-	// with 1+gain for gain if unit. dx may be dy or x.
+	// with 1+gain in place of gain if unit. dx may be dy or x.
 	RMSNormDX func(dx, dy, x, gain []F, rows, cols int, eps float64, unit bool)
-	// RMSNormDGain is
+	// RMSNormDGain computes
 	//	for j := range cols { dgain[j] = sum_i dy[i,j]*x[i,j]*r[i] (+ dgain[j] if acc) }
 	RMSNormDGain func(dgain, dy, x []F, rows, cols int, eps float64, acc bool)
 
-	// Embed is
+	// Embed computes
 	//	for i := range ids { y[i] = table[ids[i]-lo] if lo <= ids[i] < lo+n, else 0 }
 	// with rows of cols elements.
 	Embed func(y, table []F, ids []int32, cols, lo, n int)
-	// EmbedGrad is
+	// EmbedGrad computes
 	//	for i := range ids { dtable[ids[i]-lo] += dy[i] if lo <= ids[i] < lo+n }
-	// after zeroing all of dtable, unless acc.
+	// after setting all of dtable to zero unless acc.
 	EmbedGrad func(dtable, dy []F, ids []int32, cols, lo, n int, acc bool)
-	// EmbedGradBut is EmbedGrad without the row of one id:
+	// EmbedGradBut computes EmbedGrad except for the row of one id:
 	//	for i := range ids { dtable[ids[i]-lo] += dy[i] if lo <= ids[i] < lo+n and ids[i] != but }
 	EmbedGradBut func(dtable, dy []F, ids []int32, but, cols, lo, n int, acc bool)
 
-	// LogSumExp is
+	// LogSumExp computes
 	//	for i := range rows { l[i] = max + log sum_{j < valid} exp(x[i,j]-max) }
-	// with max that of x[i,:valid]; -Inf if valid is 0.
+	// with the maximum of x[i,:valid]; -Inf if valid is 0.
 	LogSumExp func(l, x []F, rows, cols, valid int)
-	// LogSumExpGrad is
+	// LogSumExpGrad computes
 	//	for i, j := range [rows, cols] { dx[i,j] = dl[i] * exp(x[i,j]-l[i]) if j < valid, else 0 }
-	// and 0 where l[i] is -Inf. dx may be x.
+	// and 0 if l[i] is -Inf. dx may be x.
 	LogSumExpGrad func(dx, dl, x, l []F, rows, cols, valid int)
-	// Pick is
+	// Pick computes
 	//	for i := range rows { y[i] = x[i, ids[i]-lo] if lo <= ids[i] < lo+n, else 0 }
 	Pick func(y, x []F, ids []int32, rows, cols, lo, n int)
-	// PickGrad is
+	// PickGrad computes
 	//	for i, j := range [rows, cols] { dx[i,j] = dy[i] if j = ids[i]-lo and lo <= ids[i] < lo+n, else 0 }
 	PickGrad func(dx, dy []F, ids []int32, rows, cols, lo, n int)
 
-	// CrossEntropy is
+	// CrossEntropy computes
 	//	for i, j := range [rows, cols] {
 	//		ce[i] = lse - x[i,ids[i]]; dx[i,j] = dl[i] * (exp(x[i,j]-lse) - 1 if j = ids[i], else exp(x[i,j]-lse))
 	//	}
-	// with lse the LogSumExp of x[i], exponentials 0 where that is -Inf, and, of an id that is none of the columns, lse
-	// - 0 and no 1. dx may be x.
+	// with lse the LogSumExp of x[i]. If lse is -Inf, the exponentials are 0. For an id that is not a column, ce[i] is
+	// lse and no 1 is subtracted. dx may be x.
 	CrossEntropy func(ce, dx, dl, x []F, ids []int32, rows, cols int)
 
-	// RoPE is
+	// RoPE computes
 	//	for b, s, h, j := range [batch, seq, heads, turn/2] {
 	//		a = (global position of s) * scaled(theta^(-2j/turn))
 	//		y[b,s,h,j]        = x[b,s,h,j]*c - x[b,s,h,j+turn/2]*d;  c = scale's attention * cos(a)
 	//		y[b,s,h,j+turn/2] = x[b,s,h,j+turn/2]*c + x[b,s,h,j]*d;  d = scale's attention * sin(a)
 	//	}
-	// (Hugging Face's half-split order), with -a for a if inverse: the gradient. y is x from element turn of dim on.
-	// turn is even. y may be x.
+	// in Hugging Face's half-split order, with -a in place of a if inverse, which is the gradient. Elements of dim from
+	// turn on are copied. turn is even. y may be x.
 	RoPE func(y, x []F, batch, seq, heads, dim, turn int, at Where, theta float64, scale RopeScale, inverse bool)
 
-	// RoPEPart is RoPE of a part of each row:
+	// RoPEPart computes RoPE of a part of each row:
 	//	for b, s, h, j := range [r.Batch, r.Seq, r.Heads, r.Turn/2] {
 	//		y[b,s,h,i] = x[b,s,h,i]*c - x[b,s,h,k]*d; y[b,s,h,k] = x[b,s,h,k]*c + x[b,s,h,i]*d
 	//	}
-	// with c and d as RoPE has them, i = r.From+j and k = i+r.Turn/2 or, of pairs, i = r.From+2j and k = i+1.
+	// with c and d as in RoPE, i = r.From+j and k = i+r.Turn/2 or, with Pairs, i = r.From+2j and k = i+1.
 	RoPEPart func(y, x []F, r RopeRows, at Where, theta float64, scale RopeScale, inverse bool)
 
-	// Attention is
+	// Attention computes
 	//	for each query i of (batch, head, group) {
 	//		p_j = exp(s_ij - lse_i), lse_i = log sum_j exp(s_ij), j over visible keys
 	//		s_ij = softcap(scale*q_i·k_j) + slope*(position of j - position of i)
 	//		o_i = sum_j p_j * z_ij * v_j
 	//	}
-	// softcap(s) is cap*tanh(s/cap), or s without a cap; slope is the head's with Alibi, else 0.
+	// softcap(s) is cap*tanh(s/cap), or s without a cap. slope is the head's with ALiBi, else 0.
 	// q [batch, seq, heads, group, dim], k [batch, k_seq, heads, dim], v [batch, k_seq, heads, vdim],
-	// o [batch, seq, heads, group, vdim], lse [batch, seq, heads, group]. z is 1, or with dropout the kept
-	// weights' 1/(1-p) and 0 for the others. A query that sees no key has o = 0 and lse = -Inf. Keys and
-	// values must be finite, masked ones too.
+	// o [batch, seq, heads, group, vdim], lse [batch, seq, heads, group]. z is 1; with dropout it is 1/(1-p) for kept
+	// weights and 0 for the others. A query that sees no key has o = 0 and lse = -Inf. Keys and values must be finite,
+	// including masked ones.
 	Attention func(o, lse, q, k, v []F, s AttentionShape)
-	// AttentionGrad is
+	// AttentionGrad computes
 	//	for each query i of (batch, head, group), each visible key j {
 	//		ds = p_j * (z_ij * do_i·v_j - do_i·o_i) * scale * softcap'(scale*q_i·k_j)
 	//		dq_i += ds*k_j; dk_j += ds*q_i; dv_j += p_j*z_ij*do_i
 	//	}
-	// from zero, with p and z computed anew. o and lse may be those of more keys than are here: then the
-	// result is these keys' part of dq, and these keys' dk and dv.
+	// from zero, with p and z recomputed. If o and lse belong to more keys than are passed, the result is the
+	// contribution of the passed keys to dq, and their dk and dv.
 	AttentionGrad func(dq, dk, dv, do, q, k, v, o, lse []F, s AttentionShape)
-	// AttentionBF16 is Attention of bfloat16,
+	// AttentionBF16 computes Attention of bfloat16,
 	//	for each query i of (batch, head, group) { o_i = sum_j bfloat16(p_j * z_ij) * v_j }
-	// on AMX where dim and vdim are even: p_j is then relative to the largest score so far until o is divided by the
-	// sum of what was not rounded, and numbers below 2^-126 count in products as zero. Elsewhere nothing is rounded,
-	// and the bits are those of Attention on operands that are widened into wide, which has room for q, k and v.
+	// on AMX if dim and vdim are even. There, p_j is relative to the largest score so far until o is divided by the sum
+	// of the unrounded weights, and numbers below 2^-126 count as zero in matmuls. Otherwise nothing is rounded, and the
+	// bits are those of Attention on operands widened into wide, which has space for q, k and v.
 	AttentionBF16 func(o, lse []F, q, k, v []num.BF16, wide []F, s AttentionShape)
-	// AttentionGradBF16 is AttentionGrad likewise,
+	// AttentionGradBF16 computes AttentionGrad in the same way,
 	//	for each query i of (batch, head, group), each visible key j {
 	//		dq_i += bfloat16(ds)*k_j; dk_j += bfloat16(ds)*q_i; dv_j += bfloat16(p_j*z_ij)*do_i
 	//	}
-	// with ds as AttentionGrad has it. wide has room for do, q, k, v and o.
+	// with ds as in AttentionGrad. wide has space for do, q, k, v and o.
 	AttentionGradBF16 func(dq, dk, dv []F, do, q, k, v, o []num.BF16, lse, wide []F, s AttentionShape)
 
-	// Route is
+	// Route computes
 	//	for i := range rows {
 	//		p = softmax(x[i]), or sigmoid of each
-	//		index[i] = experts of the largest p + bias in the best groups, from the largest on, or what s.Chosen makes of them
+	//		index[i] = experts of the largest p + bias in the best groups, in descending order, possibly changed by s.Chosen
 	//		w[i,c] = scale * p[index[i,c]] (/ (eps + sum_c p[index[i,c]]) if share)
 	//	}
 	// bias may be nil.
 	Route func(w []F, index []int32, x, bias []F, s RouteShape)
-	// RouteGrad is
+	// RouteGrad computes
 	//	for i, e := range [rows, experts] { dx[i,e] = sum_c dw[i,c] * the derivative of w[i,c] by x[i,e] }
-	// with the choice as it was.
+	// for the same choices.
 	RouteGrad func(dx, dw, x, w []F, index []int32, s RouteShape)
-	// Tally is
+	// Tally computes
 	//	for g := range groups, each of so many choices { n[g,e] = how many of them are e, for each expert }
 	Tally func(n []F, index []int32, groups, choices, experts int)
-	// Balance is
+	// Balance computes
 	//	for g := range groups { y[g] = scale * sum_{i of g} sum_e p[i,e] * n[g,e] }
-	// with p[i] softmax(x[i]), or what each sigmoid of x[i] is of their sum.
+	// with p[i] the softmax(x[i]), or the sigmoids of x[i] divided by their sum.
 	Balance func(y, x, n []F, s BalanceShape)
-	// BalanceGrad is
+	// BalanceGrad computes
 	//	for i, e := range [tokens, experts] { dx[i,e] = dy[g] * the derivative of y[g] by x[i,e] }
-	// with g the group of i, and the derivative p[i,e] * scale * (n[g,e] - sum_f p[i,f]*n[g,f]), times
-	// 1-sigmoid(x[i,e]) of sigmoids.
+	// with g the group of i. The derivative is p[i,e] * scale * (n[g,e] - sum_f p[i,f]*n[g,f]), times 1-sigmoid(x[i,e])
+	// for sigmoids.
 	BalanceGrad func(dx, dy, x, n []F, s BalanceShape)
-	// Dispatch is
-	//	for i, c := range [tokens, choices] { y[index[i,c], place of (i,c)] = x[i] }
-	// for those that have a place in this round; other places are 0.
+	// Dispatch computes
+	//	for i, c := range [tokens, choices] { y[index[i,c], slot of (i,c)] = x[i] }
+	// for choices that have a slot in this round; other slots are 0.
 	Dispatch func(y, x []F, index []int32, s SlotShape)
-	// Combine is
-	//	for i, c := range [tokens, choices] { y[i] += x[index[i,c], place of (i,c)] }
-	// for those that have a place in this round, from 0 in the first.
+	// Combine computes
+	//	for i, c := range [tokens, choices] { y[i] += x[index[i,c], slot of (i,c)] }
+	// for choices that have a slot in this round, starting from 0 in the first round.
 	Combine func(y, x []F, index []int32, s SlotShape)
-	// Deal is
-	//	for i, c := range [tokens, choices] { y[index[i,c], place of (i,c)] = w[i,c] }
-	// for those that have a place in this round; other places are 0.
+	// Deal computes
+	//	for i, c := range [tokens, choices] { y[index[i,c], slot of (i,c)] = w[i,c] }
+	// for choices that have a slot in this round; other slots are 0.
 	Deal func(y, w []F, index []int32, s SlotShape)
-	// Collect is
-	//	for i, c := range [tokens, choices] { w[i,c] = y[index[i,c], place of (i,c)] }
-	// for those that have a place in this round; the first makes the others 0.
+	// Collect computes
+	//	for i, c := range [tokens, choices] { w[i,c] = y[index[i,c], slot of (i,c)] }
+	// for choices that have a slot in this round; the first round sets the others to 0.
 	Collect func(w, y []F, index []int32, s SlotShape)
 
-	// Dropout is
+	// Dropout computes
 	//	for i := range y { y[i] = x[i]/(1-p) if Keep(key, view's global index of i, p), else 0 }
 	// y may be x. It is its own gradient.
 	Dropout func(y, x []F, p float64, key uint64, view GlobalView)
 
-	// AdamW is
+	// AdamW computes
 	//	for i := range p {
 	//		p *= 1 - lr*wd; m = β1*m + (1-β1)*scale*g; v = β2*v + (1-β2)*(scale*g)^2
 	//		p -= lr * m/(1-β1^t) / (sqrt(v/(1-β2^t)) + eps)
 	//	}
 	AdamW func(p, g, m, v []F, o AdamStep)
-	// Adam is AdamW, but with the decay in the gradient:
-	//	for i := range p { g' = scale*g + wd*p; m, v, p as AdamW has them, with wd = 0 and g' for scale*g }
+	// Adam computes AdamW with the weight decay added to the gradient:
+	//	for i := range p { g' = scale*g + wd*p; m, v, p as in AdamW, with wd = 0 and g' in place of scale*g }
 	Adam func(p, g, m, v []F, o AdamStep)
-	// SGD is
+	// SGD computes
 	//	for i := range p { m = momentum*m + scale*g + wd*p; p -= lr*m }
 	// m starts as zero, and may be nil if momentum is 0.
 	SGD func(p, g, m []F, o SGDStep)
 }
 
-// What Use fills.
+// The tables that Use fills.
 var (
 	table32 Kernels[float32]
 	table64 Kernels[float64]
 )
 
-// Table is the table of an element type, always the same one; Use fills it. F is float32 or float64 itself.
+// Table returns the table of an element type, always the same one, which Use fills. F must be float32 or
+// float64 itself.
 func Table[F Float]() *Kernels[F] {
 	switch t := any((*Kernels[F])(nil)).(type) {
 	case *Kernels[float32]:
@@ -244,11 +245,11 @@ func Table[F Float]() *Kernels[F] {
 		return any(&table64).(*Kernels[F])
 	default:
 		_ = t
-		panic("cpu: no table for a type that is neither float32 nor float64")
+		panic("cpu: kernels exist only for float32 and float64")
 	}
 }
 
-// portable is the table of this package's own kernels.
+// portable returns the table of this package's kernels in plain Go.
 func portable[F Float]() Kernels[F] {
 	return Kernels[F]{
 		MatMul: matMul[F], MatMulBF16: matMulWidened[F], MatMulRoundBF16: matMulWidenedRounded[F],

@@ -22,7 +22,7 @@ func full(t *testing.T, v reflect.Value) {
 	}
 }
 
-// A kernel is documented by its loop: an indented line after "Name is" or the like.
+// A kernel's comment contains its loop: an indented line after "Name computes" or the like.
 func TestKernelsDocumentTheirLoops(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "table.go", nil, parser.ParseComments)
 	if err != nil {
@@ -37,7 +37,7 @@ func TestKernelsDocumentTheirLoops(t *testing.T) {
 		for _, field := range s.Type.(*ast.StructType).Fields.List {
 			n++
 			doc, name := field.Doc.Text(), field.Names[0].Name
-			if !strings.HasPrefix(doc, name+" is") || !strings.Contains(doc, "\n\tfor ") {
+			if !strings.HasPrefix(doc, name+" computes") || !strings.Contains(doc, "\n\tfor ") {
 				t.Errorf("%s is not documented by its loop", name)
 			}
 		}

@@ -8,19 +8,19 @@ import (
 	"sync/atomic"
 )
 
-// A job is work whose parts may run at the same time, in any order, each by one thread. What the parts are follows from
-// the work alone, never from the number of threads: so its results do not depend on that.
+// job is work whose parts may run concurrently in any order, each on one thread. The parts depend only on
+// the work, never on the number of threads, and so do the results.
 type job interface{ part(i int) }
 
-// maxParts bounds the parts of a job.
+// maxParts limits the parts of a job.
 const maxParts = 1<<16 - 1
 
-// run does parts 0 to parts-1 of a job and returns when all are done: on the threads of a team that is free, or on the
-// caller's alone if none is. j must not be on the stack (keep jobs in a pool). A part's panic is the caller's, once all
-// have ended.
+// run executes parts 0 to parts-1 of a job and returns when all are done. It uses the threads of a free
+// team, or only the caller's if no team is free. j must not be on the stack (keep jobs in a pool). A panic
+// of a part is raised in the caller when all parts have ended.
 func run(j job, parts int) { runParts(j, parts, false) }
 
-// runInTurn is run for parts that are of different length: whoever is free takes the next one.
+// runInTurn is run for parts of different length: whichever thread is free takes the next one.
 func runInTurn(j job, parts int) { runParts(j, parts, true) }
 
 func runParts(j job, parts int, inTurn bool) {
@@ -40,9 +40,9 @@ func runParts(j job, parts int, inTurn bool) {
 	}
 }
 
-// Threads sets how many teams there are, and how many threads of each: one team a rank that calls kernels, its thread
-// among the team's. The teams' other threads are goroutines that live until the next call of Threads and sleep, but
-// for a moment after each job. No kernel may run meanwhile.
+// Threads sets the number of teams and the number of threads of each. There is one team for each rank that
+// calls kernels, whose thread belongs to the team. The other threads are goroutines that live until the
+// next call of Threads, and sleep except for a moment after each job. No kernel may run meanwhile.
 func Threads(ranks, each int) {
 	teams.mu.Lock()
 	defer teams.mu.Unlock()
@@ -60,13 +60,13 @@ func Threads(ranks, each int) {
 	}
 }
 
-// teamSize is how many threads a team has, at least 1.
+// teamSize is the number of threads of a team, at least 1.
 var teamSize atomic.Int32
 
-// teamThreads is how many threads a team has: 1 where Threads was never called.
+// teamThreads returns the number of threads of a team: 1 if Threads was never called.
 func teamThreads() int { return max(1, int(teamSize.Load())) }
 
-// teams are those that Threads made.
+// teams are those that Threads created.
 var teams teamList
 
 type teamList struct {
@@ -74,8 +74,8 @@ type teamList struct {
 	all, free []*team
 }
 
-// get takes a free team: of several the one that was last taken on the caller's core, whose helpers most likely have
-// its rows.
+// get returns a free team: if there are several, the one that was last used on the caller's core, whose
+// helpers most likely have its rows in their caches.
 func (ts *teamList) get() (t *team) {
 	ts.mu.Lock()
 	if n := len(ts.free) - 1; n >= 0 {
@@ -92,7 +92,7 @@ func (ts *teamList) get() (t *team) {
 	return t
 }
 
-// put gives a team back; not one that Threads has closed meanwhile.
+// put returns a team, unless Threads has closed it meanwhile.
 func (ts *teamList) put(t *team) {
 	ts.mu.Lock()
 	if !t.closed.Load() {
@@ -101,28 +101,28 @@ func (ts *teamList) put(t *team) {
 	ts.mu.Unlock()
 }
 
-// A team is helpers that do parts of one job at a time with the thread that brings it. Of the parts, which lie one
-// behind another, each thread has a range of its own, and most often the same rows as in the job before, which its
-// core's caches still have. Who is done takes from the ends of the others' ranges: a thread that the system holds up
-// delays one part, not all.
+// team is a group of helpers that execute one job at a time together with the caller's thread. The parts
+// are ordered, and each thread has a range of them, which are mostly the same rows as in the previous job,
+// so that its core's caches still hold them. A thread that is done takes parts from the ends of the others'
+// ranges: a thread that the system delays holds up one part, not all.
 type team struct {
-	reaches []reach       // of each thread, the caller's first
+	ranges  []partRange   // by thread, the caller's first
 	number  uint32        // of the job
 	parts   atomic.Uint32 // of the job
-	done    atomic.Uint32 // parts
+	done    atomic.Uint32 // number of finished parts
 	waiting atomic.Bool   // the caller sleeps until all parts are done
 	closed  atomic.Bool
 	inTurn  atomic.Bool            // the job's parts are taken in turn
-	core    uint32                 // of the caller; teams' mutex guards it
+	core    uint32                 // of the caller; guarded by the mutex of teams
 	job     job                    // written between jobs
-	fault   atomic.Pointer[fault]  // the first of the job's
-	beside  atomic.Pointer[func()] // what a helper does before it does more parts
+	fault   atomic.Pointer[fault]  // the first one of the job
+	overlap atomic.Pointer[func()] // what a helper does before it executes more parts
 	wake    chan struct{}
 	helpers []*helper
 }
 
-// fault is a panic of a part, which the thread that brought the job takes on: in a helper it would end the process,
-// whatever the caller recovers from.
+// fault is a panic of a part, which is raised again in the caller's thread: in a helper it would end the
+// process even if the caller recovers.
 type fault struct{ text string }
 
 type helper struct {
@@ -131,15 +131,15 @@ type helper struct {
 	wake   chan struct{}
 }
 
-// A thread that has nothing to do looks for something spins times, each time after some pauses of the processor: tens
-// of microseconds, which is less than waking it would take. Then it sleeps, so that others have its core.
+// An idle thread looks for work spins times, with some pauses of the processor in between: tens of
+// microseconds, less than waking it would take. Then it sleeps, so that others can use its core.
 const (
 	spins  = 300
 	pauses = 8
 )
 
 func newTeam(helpers int) *team {
-	t := &team{reaches: make([]reach, helpers+1), wake: make(chan struct{}, 1)}
+	t := &team{ranges: make([]partRange, helpers+1), wake: make(chan struct{}, 1)}
 	for i := range helpers {
 		h := &helper{thread: i + 1, wake: make(chan struct{}, 1)}
 		t.helpers = append(t.helpers, h)
@@ -153,9 +153,10 @@ func (t *team) close() {
 	t.rouse()
 }
 
-// Overlap has a helper of one of the teams call f when it has no part of a job at hand, and do parts again thereafter:
-// not at all where there are no teams, or they end before. f calls no kernel whose work is more than one part. A call
-// for which no helper was free yet gives way to the next of the same team, which n, the caller's rank, chooses.
+// Overlap makes a helper of a team call f when it has no part of a job, and execute parts again afterwards.
+// It does nothing if there are no teams, or if they end before. f must not call a kernel with more than one
+// part. n, the caller's rank, chooses the team. If no helper has started f before the next call for the
+// same team, the next call replaces it.
 func Overlap(n int, f *func()) {
 	teams.mu.Lock()
 	defer teams.mu.Unlock()
@@ -163,30 +164,30 @@ func Overlap(n int, f *func()) {
 		return
 	}
 	t := teams.all[n%len(teams.all)]
-	t.beside.Store(f)
+	t.overlap.Store(f)
 	t.rouse()
 }
 
-// turnOf are the parts of one of so many threads: first to end-1. The caller, which is there already, has one if any
-// has.
-func turnOf(i, threads, parts int) (first, end int) {
+// rangeOf returns the range of parts of one of the threads: first to end-1. The caller, which is already
+// running, has one if any thread has.
+func rangeOf(i, threads, parts int) (first, end int) {
 	up := threads - 1
 	return (i*parts + up) / threads, ((i+1)*parts + up) / threads
 }
 
-// run does a job's parts with the helpers.
+// run executes a job's parts with the helpers.
 func (t *team) run(j job, parts int, inTurn bool) {
 	t.job = j
 	t.done.Store(0)
 	t.parts.Store(uint32(parts))
 	t.inTurn.Store(inTurn)
 	t.number++
-	for i := range t.reaches {
-		first, end := turnOf(i, len(t.reaches), parts)
-		if inTurn { // all are in the caller's reach
+	for i := range t.ranges {
+		first, end := rangeOf(i, len(t.ranges), parts)
+		if inTurn { // the caller's range holds all
 			first, end = min(i*parts, parts), parts
 		}
-		t.reaches[i].set(t.number, first, end)
+		t.ranges[i].set(t.number, first, end)
 	}
 	t.rouse()
 	t.work(0)
@@ -200,11 +201,11 @@ func (t *team) run(j job, parts int, inTurn bool) {
 			t.waiting.Store(false)
 			return
 		}
-		<-t.wake // or an earlier job's, which came late
+		<-t.wake // may be a late signal of an earlier job
 	}
 }
 
-// rouse wakes the helpers that sleep.
+// rouse wakes the sleeping helpers.
 func (t *team) rouse() {
 	for _, h := range t.helpers {
 		if h.asleep.Swap(false) {
@@ -220,16 +221,16 @@ func signal(c chan struct{}) {
 	}
 }
 
-// work does parts of the team's job until none is left to take: those of the thread, then others'.
+// work executes parts of the team's job until none is left: those of the thread, then the others'.
 func (t *team) work(thread int) {
-	for i := range t.reaches {
-		own := &t.reaches[(thread+i)%len(t.reaches)]
+	for i := range t.ranges {
+		own := &t.ranges[(thread+i)%len(t.ranges)]
 		for {
 			part, ok := own.take(i == 0 || t.inTurn.Load())
 			if !ok {
 				break
 			}
-			// The caller waits for this part, so the job stays what it is.
+			// The caller waits for this part, so the job does not change.
 			parts := t.parts.Load()
 			t.part(part)
 			if t.done.Add(1) == parts && t.waiting.Swap(false) {
@@ -239,7 +240,7 @@ func (t *team) work(thread int) {
 	}
 }
 
-// part does one.
+// part executes one part.
 func (t *team) part(n int) {
 	defer func() {
 		if x := recover(); x != nil {
@@ -249,24 +250,24 @@ func (t *team) part(n int) {
 	t.job.part(n)
 }
 
-// left tells whether there is something for a helper to do, or the team has ended.
+// left reports whether there is work for a helper, or the team has ended.
 func (t *team) left() bool {
-	if t.beside.Load() != nil {
+	if t.overlap.Load() != nil {
 		return true
 	}
-	for i := range t.reaches {
-		if t.reaches[i].left() {
+	for i := range t.ranges {
+		if t.ranges[i].left() {
 			return true
 		}
 	}
 	return t.closed.Load()
 }
 
-// serve is a helper's life.
+// serve is the main loop of a helper.
 func (h *helper) serve(t *team) {
 	for !t.closed.Load() {
-		if t.beside.Load() != nil {
-			if f := t.beside.Swap(nil); f != nil {
+		if t.overlap.Load() != nil {
+			if f := t.overlap.Swap(nil); f != nil {
 				(*f)()
 			}
 		}
@@ -274,7 +275,7 @@ func (h *helper) serve(t *team) {
 		for i := 0; i < spins && !t.left(); i++ {
 			pause(pauses)
 			if i%16 == 15 {
-				runtime.Gosched() // to goroutines that wait for this thread
+				runtime.Gosched() // lets goroutines run that wait for this thread
 			}
 		}
 		if t.left() {

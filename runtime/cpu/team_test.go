@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// counter is a job that counts how often each part was done.
+// counter is a job that counts how often each part was executed.
 type counter struct {
 	times [64]atomic.Int32
 	slow  time.Duration
-	inner *counter // done inside each part
+	inner *counter // executed inside each part
 }
 
 func (c *counter) part(i int) {
@@ -26,7 +26,7 @@ func (c *counter) part(i int) {
 	c.times[i].Add(1)
 }
 
-// withThreads runs a test with one team of so many threads.
+// withThreads runs a test with one team of the given number of threads.
 func withThreads(t *testing.T, each int, f func(*testing.T)) {
 	Threads(1, each)
 	defer Threads(0, 0)
@@ -60,7 +60,7 @@ func TestEachPartIsDoneOnce(t *testing.T) {
 	}
 }
 
-// Callers without a team work alone: here those that come from inside a part, and those of other goroutines.
+// Callers without a team work alone: calls from inside a part, and from other goroutines.
 func TestCallersWithoutATeam(t *testing.T) {
 	withThreads(t, 3, func(t *testing.T) {
 		var all sync.WaitGroup
@@ -109,7 +109,7 @@ func TestThreadsDuringAJob(t *testing.T) {
 	}
 }
 
-// A part that panics is the caller's to recover from, on whichever thread it was; the team is of use afterwards.
+// A panic of a part is raised in the caller, on whichever thread it occurred, and the team remains usable.
 func TestPanicOfAPartIsTheCallers(t *testing.T) {
 	withThreads(t, 3, func(t *testing.T) {
 		for round := range 50 {
@@ -136,7 +136,7 @@ func TestPanicOfAPartIsTheCallers(t *testing.T) {
 	})
 }
 
-// Ranks' own threads and those that wait for their jobs are as many as were asked for.
+// The ranks' own threads and the helpers together are as many as requested.
 func TestThreadsAreAsManyAsAsked(t *testing.T) {
 	defer Threads(0, 0)
 	for _, z := range [][2]int{{1, 1}, {1, 2}, {2, 1}, {2, 3}, {5, 4}, {3, 0}} {
@@ -170,7 +170,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// inOrder is a job whose first part lasts until the others are done, of which it keeps the order.
+// inOrder is a job whose first part lasts until the others are done. It records their order.
 type inOrder struct {
 	mu    sync.Mutex
 	order []int
@@ -191,7 +191,8 @@ func (o *inOrder) part(i int) {
 	}
 }
 
-// In turn, whoever is free takes the next part; else a thread takes its own, and of another's the last.
+// In turn, whichever thread is free takes the next part. Otherwise a thread takes its own first part, and
+// of another thread's the last.
 func TestInTurn(t *testing.T) {
 	withThreads(t, 2, func(t *testing.T) {
 		for range 50 {
@@ -209,7 +210,7 @@ func TestInTurn(t *testing.T) {
 	})
 }
 
-// A caller gets the team that it had, of several that are free.
+// A caller gets the team that it last used if several are free.
 func TestTeamOfACore(t *testing.T) {
 	defer Threads(0, 0)
 	Threads(3, 2)

@@ -9,15 +9,16 @@ const (
 	tilePairs = 16
 )
 
-// tiles are what gemmBF16AMX works on, and gemmF32AMX (gemmsplitpack.go has how its operands lie): panels of up to 32
-// rows, of op(a)'s rows of pairs, by up to 32 columns of a packed panel of op(b),
+// tiles is the argument of gemmBF16AMX and gemmF32AMX (gemmsplitpack.go describes the operands of the
+// latter). They multiply panels of up to 32 rows of op(a), as rows of pairs, by up to 32 columns of a
+// packed panel of op(b),
 //
 //	for r, j := range [rows, cols] { c[r,j] = (from[r,j] if acc) + sum_p a[r,p]·b[p,j] }
 //
-// where p counts the pairs, of steps times as many as the configuration has. Strides and distances are in bytes. The
-// generator in tools/avo knows the offsets. Addresses are numbers, for the assembly counts them up past the end; the
-// strip keeps what they are of. Where there are no more than 16 rows or columns, the lower or right tiles are the upper
-// or left ones again: both are loaded before either is stored.
+// where p counts the pairs, steps times the number in the configuration. Strides and distances are in
+// bytes. The generator in tools/avo uses the offsets. Addresses are numbers, because the assembly advances
+// them past the end; the strip keeps the memory alive. If there are at most 16 rows or columns, the lower
+// or right tiles equal the upper or left ones: both are loaded before either is stored.
 type tiles struct {
 	config [64]byte
 	a      uintptr
@@ -38,16 +39,16 @@ type tiles struct {
 	steps  int
 	panels int
 	acc    int
-	ask    int // how many rows of the next panel's sums to bring near: a multiple of 4
-	tall   int // how many tiles there are of rows, 1 or 2: of split numbers alone,
+	ask    int // number of rows of the next panel's sums to prefetch: a multiple of 4
+	tall   int // number of tiles of rows, 1 or 2: only for split numbers,
 	broad  int // and of columns
-	rows   int // for which the configuration is,
-	cols   int // and columns,
-	pairs  int // and pairs
+	rows   int // of the present configuration: rows,
+	cols   int // columns,
+	pairs  int // pairs
 }
 
-// configure sets the tiles' sizes (Intel's manual of instruction set extensions, chapter on AMX: palette 1 has the
-// bytes of rows from byte 16 on, two each, and the rows from byte 48 on).
+// configure sets the tiles' sizes (Intel's manual of instruction set extensions, chapter on AMX: palette 1
+// has the bytes of rows from byte 16 on, two each, and the rows from byte 48 on).
 func (t *tiles) configure(rows, cols, pairs int) {
 	t.aLow, t.cLow, t.fLow = tileRows*t.ai, tileRows*t.cs, tileRows*t.fs
 	t.bRight, t.cRight = 4*tileCols, 4*tileCols
@@ -76,8 +77,8 @@ func (t *tiles) configure(rows, cols, pairs int) {
 	}
 }
 
-// gemmTiles multiplies a strip of pairs whose rows of op(a) hold them together: whole panels of rows, then what is
-// left. It changes the strip's m and from as other engines do.
+// gemmTiles multiplies a strip of pairs if the rows of op(a) hold them contiguously: whole panels of rows,
+// then the rest. It changes the strip's m and from like other engines.
 func gemmTiles(p *byte) {
 	s := (*strip)(unsafe.Pointer(p))
 	if s.tiles == nil {
@@ -95,7 +96,7 @@ func gemmTiles(p *byte) {
 	s.m = 0
 }
 
-// multiply does n panels of so many rows each, from panel q on.
+// multiply computes n panels of rows rows each, from panel q on.
 func (t *tiles) multiply(s *strip, q, n, rows int) {
 	if n == 0 || rows == 0 {
 		return
@@ -115,12 +116,12 @@ func (t *tiles) multiply(s *strip, q, n, rows int) {
 		t.steps, t.panels, t.acc = steps, n, acc
 		t.configure(rows, s.cols, pairs)
 		gemmBF16AMX((*byte)(unsafe.Pointer(t)))
-		from, fs, acc = c, s.cs, 1 // what is left of the terms goes on from these sums
+		from, fs, acc = c, s.cs, 1 // the rest of the terms is added to these sums
 	}
 }
 
-// gemmParts multiplies a strip of split numbers: whole panels of rows, then what is left. Its k counts steps, bp lies
-// from a tile of op(b) to the next. It changes the strip's m and from as other engines do.
+// gemmParts multiplies a strip of split numbers: whole panels of rows, then the rest. Its k counts steps,
+// and bp is the distance of tiles of op(b). It changes the strip's m and from like other engines.
 func gemmParts(p *byte) {
 	s := (*strip)(unsafe.Pointer(p))
 	if s.tiles == nil {
@@ -134,7 +135,7 @@ func gemmParts(p *byte) {
 	s.m = 0
 }
 
-// multiplyParts does n panels of so many rows each, from panel q on.
+// multiplyParts computes n panels of rows rows each, from panel q on.
 func (t *tiles) multiplyParts(s *strip, q, n, rows int) {
 	if n == 0 || rows == 0 {
 		return

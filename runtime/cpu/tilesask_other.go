@@ -2,5 +2,5 @@
 
 package cpu
 
-// askForTiles tells that tiles are not used: how other systems are asked for them is not known here.
+// askForTiles returns false: how to request tiles on other systems is not known.
 func askForTiles() bool { return false }

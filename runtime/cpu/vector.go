@@ -7,8 +7,8 @@ import (
 	"github.com/planc-dev/planc/runtime/vec"
 )
 
-// useVectors puts kernels of float32 over loops of package vec into a table. What a row or an element becomes
-// depends on it alone, and sums have a fixed order: the number of threads changes no bit.
+// useVectors puts float32 kernels over loops of package vec into a table. The result for a row or an
+// element depends only on it, and sums have a fixed order: the number of threads changes no bit.
 func useVectors(t *Kernels[float32], loops *vec.Kernels) {
 	vec.Use(loops)
 	useElements(loops)
@@ -23,7 +23,7 @@ func useVectors(t *Kernels[float32], loops *vec.Kernels) {
 	t.AdamW, t.Adam = v.adamW, v.adam
 }
 
-// vectors are the kernels over one instruction set's loops.
+// vectors holds the kernels over one instruction set's loops.
 type vectors struct{ *vec.Kernels }
 
 func (v vectors) add(dst, src []float32) {
@@ -70,7 +70,7 @@ func (v vectors) sumRows(out, x []float32, rows, cols int, acc bool) {
 	s.call()
 }
 
-// columnUnit is the number of columns that sums over rows take together.
+// columnUnit is the number of columns that sums over rows process together.
 const columnUnit = 64
 
 func (v vectors) sumCols(out, x []float32, rows, cols int, acc bool) {
@@ -88,7 +88,7 @@ func (v vectors) logSumExp(l, x []float32, rows, cols, valid int) {
 		for k := vec.Now(); lo < hi; lo++ {
 			row := s.x[1][lo*s.i[0]:][:s.i[1]]
 			top := k.Largest(row, float32(math.Inf(-1)))
-			// none above -Inf, and no NaN
+			// no element is above -Inf, and there is no NaN
 			if math.IsInf(float64(top), -1) && k.Sum(row) == k.Sum(row) || len(row) == 0 {
 				s.x[0][lo] = float32(math.Inf(-1))
 				continue
@@ -171,7 +171,7 @@ func (v vectors) adamW(p, g, m, w []float32, o AdamStep) {
 
 func (v vectors) adam(p, g, m, w []float32, o AdamStep) { adamVectors(p, g, m, w, o, 1, o.WeightDecay) }
 
-// adamVectors is adamStep.
+// adamVectors computes adamStep.
 func adamVectors(p, g, m, w []float32, o AdamStep, keep, decay float64) {
 	s := sweepOf(len(p), 1, func(s *sweep, lo, hi int) {
 		vec.Now().Adam(s.x[0][lo:hi], s.x[1][lo:hi], s.x[2][lo:hi], s.x[3][lo:hi], &s.adam)

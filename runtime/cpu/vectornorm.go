@@ -2,8 +2,8 @@ package cpu
 
 import "github.com/planc-dev/planc/runtime/vec"
 
-// deviations finds rows' means, 0 if these are not subtracted, and the inverses of their deviations: of as many rows as
-// mean has elements.
+// deviations computes the means of rows (0 if they are not subtracted) and the inverses of their
+// deviations, for as many rows as mean has elements.
 func deviations(k *vec.Kernels, mean, rstd, x []float32, cols int, eps float32, centred bool) {
 	if centred {
 		k.Moments(mean, rstd, x, cols, eps)
@@ -13,7 +13,7 @@ func deviations(k *vec.Kernels, mean, rstd, x []float32, cols int, eps float32, 
 	k.MeanSquares(rstd, x, cols, eps)
 }
 
-// normRows is LayerNorm, or RMSNorm if the mean is not subtracted, with what deviations finds.
+// normRows computes LayerNorm, or RMSNorm if the mean is not subtracted, with the results of deviations.
 func normRows(k *vec.Kernels, y, x, gain, bias, mean, rstd []float32, eps, base float32, centred bool) {
 	deviations(k, mean, rstd, x, len(gain), eps, centred)
 	if bias == nil {
@@ -23,7 +23,8 @@ func normRows(k *vec.Kernels, y, x, gain, bias, mean, rstd []float32, eps, base 
 	}
 }
 
-// normRowsDX is normRows' gradient by x. Without a mean that is subtracted there is none of it.
+// normRowsDX computes the gradient of normRows with respect to x. A mean that is not subtracted has no
+// gradient.
 func normRowsDX(k *vec.Kernels, dx, dy, x, gain, mean, rstd []float32, eps, base float32, centred bool) {
 	deviations(k, mean, rstd, x, len(gain), eps, centred)
 	k.NormGrad(dx, dy, x, gain, mean, rstd, base, float32(flag(centred)))
@@ -37,7 +38,7 @@ func (v vectors) rmsNorm(y, x, gain []float32, rows, cols int, eps float64, unit
 	norm(y, x, gain, nil, rows, cols, eps, base[float32](unit), false)
 }
 
-// norm is LayerNorm, or RMSNorm if the mean is not subtracted.
+// norm computes LayerNorm, or RMSNorm if the mean is not subtracted.
 func norm(y, x, gain, bias []float32, rows, cols int, eps float64, base float32, centred bool) {
 	s := sweepOf(rows, cols, func(s *sweep, lo, hi int) {
 		cols := s.i[0]
@@ -57,7 +58,7 @@ func (v vectors) rmsNormDX(dx, dy, x, gain []float32, rows, cols int, eps float6
 	normDX(dx, dy, x, gain, rows, cols, eps, base[float32](unit), false)
 }
 
-// normDX is LayerNormDX, or RMSNormDX if the mean is not subtracted.
+// normDX computes LayerNormDX, or RMSNormDX if the mean is not subtracted.
 func normDX(dx, dy, x, gain []float32, rows, cols int, eps float64, base float32, centred bool) {
 	s := sweepOf(rows, cols, func(s *sweep, lo, hi int) {
 		at := lo * s.i[0]
@@ -84,8 +85,8 @@ func (v vectors) rmsNormDGain(dgain, dy, x []float32, rows, cols int, eps float6
 	normDGain(dgain, dy, x, rows, cols, eps, false, acc)
 }
 
-// normDGain computes rows' moments and sums columns: of few rows first all moments, of many in bands of rows that are
-// read once.
+// normDGain computes the moments of rows and sums columns: of few rows first all moments, of many rows in
+// bands that are read once.
 func normDGain(dgain, dy, x []float32, rows, cols int, eps float64, centred, acc bool) {
 	dgain = dgain[:cols]
 	if !acc {

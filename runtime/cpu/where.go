@@ -1,10 +1,10 @@
 package cpu
 
-// Where places a rank's part of a dim in the whole: local index i is At+i there, from i = Half on, where that is not 0,
-// Then+i-Half. Then is behind the first half, so that the order is kept.
+// Where describes the position of a rank's part of a dim in the whole: local index i is At+i or, if Half is
+// not 0, from i = Half on, Then+i-Half. Then is after the first half, so that the order is kept.
 type Where struct{ At, Half, Then int }
 
-// Of is where local index i is.
+// Of returns the global index of local index i.
 func (s Where) Of(i int) int {
 	if s.Half > 0 && i >= s.Half {
 		return s.Then + i - s.Half
@@ -12,7 +12,7 @@ func (s Where) Of(i int) int {
 	return s.At + i
 }
 
-// below is how many of n local indices are below p in the whole.
+// below returns how many of n local indices are below p in the whole.
 func (s Where) below(p, n int) int {
 	if s.Half == 0 {
 		return max(0, min(p-s.At, n))
@@ -20,7 +20,7 @@ func (s Where) below(p, n int) int {
 	return max(0, min(p-s.At, s.Half)) + max(0, min(p-s.Then, n-s.Half))
 }
 
-// run is how many of the n local indices from i on follow each other in the whole.
+// run returns how many of the n local indices from i on are consecutive in the whole.
 func (s Where) run(i, n int) int {
 	if i < s.Half {
 		return min(n, s.Half-i)

@@ -2,8 +2,8 @@ package cpu
 
 import "testing"
 
-// Parts of queries and keys in zigzag order, one after the other, make what all at once makes, and their gradients add
-// up.
+// Parts of queries and keys in zigzag order, one after the other, give the result of the whole, and their
+// gradients add up.
 func TestAttentionInZigzagParts(t *testing.T) {
 	const n, seq = 3, 24
 	for _, c := range []AttentionShape{
@@ -53,7 +53,7 @@ func TestAttentionInZigzagParts(t *testing.T) {
 	}
 }
 
-// cut takes part i of n in zigzag order of x [2, seq, heads 2 × group, dim].
+// cut returns part i of n in zigzag order of x [2, seq, heads 2 × group, dim].
 func cut(n, group int) func(x []float64, dim, i int) []float64 {
 	return func(x []float64, dim, i int) (out []float64) {
 		row := 2 * group * dim

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// A product that ends in an operation on its sums has the bits of the product and then that: of several blocks of
-// terms, of rows and of columns, of none, begun from rows, from one row and from nothing, on one thread and more.
+// A matmul with an epilogue has the bits of the matmul followed by the operation: with several blocks of
+// terms, rows and columns, and none; with C operands of all rows, of one row, and none; on one thread and
+// several.
 func TestMatMulThen(t *testing.T) { both(t, testMatMulThen[float32], testMatMulThen[float64]) }
 
 func testMatMulThen[F Float](t *testing.T, tol float64) {
@@ -37,7 +38,7 @@ func testMatMulThen[F Float](t *testing.T, tol float64) {
 	}
 }
 
-// testThen tries one product with its sums kept, and without.
+// testThen runs one matmul with its sums kept, and without.
 func testThen[F Float](t *testing.T, what string, from, x, a, b []F, do Do, size [3]int, ta, tb bool, want []float64,
 	tol float64) {
 	t.Helper()
@@ -63,14 +64,14 @@ func testThen[F Float](t *testing.T, what string, from, x, a, b []F, do Do, size
 	near(t, what+" without its sums", again, wide(want2), 0)
 }
 
-// A product that ends in GELU or its derivative, and the product with that behind it, at nano's, mid's and GPT-2's
-// sizes.
+// Compares a matmul with GELU or its derivative as epilogue to the matmul followed by the operation, with
+// the sizes of nano, mid and GPT-2.
 func BenchmarkMatMulThen(b *testing.B) {
 	tab := Table[float32]()
 	for _, z := range [][3]int{{768, 512, 128}, {2048, 1536, 384}, {256, 3072, 768}} {
 		m, n, k := z[0], z[1], z[2]
 		x, w, bias := draw[float32](1, m*k), draw[float32](2, n*k), draw[float32](3, n)
-		// sums as in training: of larger ones exponentials leave the range of normal numbers, which is slow
+		// sums as in training: exponentials of larger ones leave the range of normal numbers, which is slow
 		for i := range w {
 			w[i] /= float32(math.Sqrt(float64(k)))
 		}

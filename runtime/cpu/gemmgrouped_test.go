@@ -7,8 +7,8 @@ import (
 
 func TestGroupedProducts(t *testing.T) { both(t, testGrouped[float32], testGrouped[float64]) }
 
-// Each group's product has the bits that it has alone, on one thread and on more, whether groups come out even or not:
-// sizes that are split between threads and smaller ones, groups of which one has all the tokens.
+// Each group's matmul has the bits that it has alone, on one thread and several, with balanced and
+// unbalanced groups: sizes that are split among threads, smaller ones, and one group with all tokens.
 func testGrouped[F Float](t *testing.T, _ float64) {
 	defer Threads(1, 1)
 	for _, z := range [][4]int{{1, 5, 7, 3}, {4, 17, 33, 40}, {3, 128, 96, 128}, {4, 128, 96, 128}, {5, 3, 4, 0},
@@ -37,11 +37,11 @@ func testGrouped[F Float](t *testing.T, _ float64) {
 	}
 }
 
-// Threads do whole products where these come out even, or are too small to be split.
+// Threads compute whole matmuls if this balances the work, or if matmuls are too small to be split.
 func TestEven(t *testing.T) {
 	const m, n, k = 128, 96, 128
 	for _, c := range []struct {
-		groups, threads, rows, full int // rows of each group that have a token, and groups whose rows all have one
+		groups, threads, rows, full int // rows of each group with a token, and groups in which all rows have one
 		want                        bool
 	}{{8, 2, 50, 0, true}, {3, 2, 50, 0, false}, {3, 3, 50, 0, true}, {2, 3, 50, 0, false}, {8, 2, 10, 1, false},
 		{8, 2, 10, 2, true}, {16, 2, 128, 0, true}, {4, mostEven + 1, 50, 0, false}} {
@@ -64,7 +64,7 @@ func TestEven(t *testing.T) {
 	}
 }
 
-// Experts' products on two threads, as one call and one after another.
+// Compares experts' matmuls on two threads in one call and in successive calls.
 func BenchmarkGroupedProducts(b *testing.B) {
 	defer Threads(1, 1)
 	Threads(1, 2)

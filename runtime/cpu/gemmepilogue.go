@@ -2,19 +2,20 @@ package cpu
 
 import "unsafe"
 
-// ending is what a product's sums go through once they are whole: c[i,j] = do(sums[i,j], x[i,j]), of matrices that lie
-// as the sums do. It is done for some rows of a panel of columns at a time, while the second cache has them.
-type ending[F Float] struct {
-	c, x mat[F] // without c there is none
+// epilogue is the operation on a matmul's sums once they are complete: c[i,j] = do(sums[i,j], x[i,j]), with
+// matrices of the same layout. It runs for some rows of a panel of columns at a time, while these are in
+// the second-level cache.
+type epilogue[F Float] struct {
+	c, x mat[F] // no epilogue if c is empty
 	do   Do
 }
 
-// endPanels is how many panels of rows are multiplied before their sums go on: with two vectors of columns they are
-// some KB.
-const endPanels = 8
+// epiloguePanels is the number of panels of rows that are multiplied before their epilogue runs: some KB with
+// two vectors of columns.
+const epiloguePanels = 8
 
-// on is the ending of a share of the product, cut as its sums are.
-func (e ending[F]) on(cut func(mat[F]) mat[F]) ending[F] {
+// on returns the epilogue of a share of the matmul.
+func (e epilogue[F]) on(cut func(mat[F]) mat[F]) epilogue[F] {
 	if e.c.d != nil {
 		e.c = cut(e.c)
 	}
@@ -24,29 +25,29 @@ func (e ending[F]) on(cut func(mat[F]) mat[F]) ending[F] {
 	return e
 }
 
-// multiplyStrip is the engine's product, with what it ends in if these are the last terms.
+// multiplyStrip calls the engine, and the epilogue if these are the last terms.
 func (g *gemm[F]) multiplyStrip(s *strip) {
-	if g.then.c.d == nil || g.p0+g.kb < g.k {
+	if g.epilogue.c.d == nil || g.p0+g.kb < g.k {
 		g.multiplyRows(s)
 		return
 	}
 	a, left := s.a, s.m
 	for {
-		rows := min(left, endPanels*g.e.rows)
+		rows := min(left, epiloguePanels*g.e.rows)
 		s.m = rows
 		g.multiplyRows(s)
 		at := int((uintptr(s.c) - uintptr(unsafe.Pointer(&g.c.d[0]))) / sizeOf[F]())
-		g.endRows(at, rows, s.cols)
+		g.epilogueRows(at, rows, s.cols)
 		left -= rows
 		if left == 0 {
 			break
 		}
-		s.a, s.c = unsafe.Add(s.a, endPanels*s.panel), unsafe.Add(s.c, uintptr(rows)*s.cs)
+		s.a, s.c = unsafe.Add(s.a, epiloguePanels*s.panel), unsafe.Add(s.c, uintptr(rows)*s.cs)
 	}
 	s.a = a
 }
 
-// multiplyRows is the engine's product.
+// multiplyRows calls the engine.
 func (g *gemm[F]) multiplyRows(s *strip) {
 	if g.marked.any {
 		g.multiplyMarked(s)
@@ -55,15 +56,15 @@ func (g *gemm[F]) multiplyRows(s *strip) {
 	g.e.multiply((*byte)(unsafe.Pointer(s)))
 }
 
-// endRows does the ending for cols elements of so many rows, from element at of the sums on.
-func (g *gemm[F]) endRows(at, rows, cols int) {
-	t, ld := &g.then, g.c.ld
+// epilogueRows runs the epilogue for cols elements of rows rows, from element at of the sums on.
+func (g *gemm[F]) epilogueRows(at, rows, cols int) {
+	t, ld := &g.epilogue, g.c.ld
 	c, sums := t.c.d[at:], g.c.d[at:]
 	var x []F
 	if t.x.d != nil {
 		x = t.x.d[at:]
 	}
-	if endVectors(t.do, single(c), single(sums), single(x), rows, cols, ld, sizeOf[F]()) {
+	if epilogueVectors(t.do, single(c), single(sums), single(x), rows, cols, ld, sizeOf[F]()) {
 		return
 	}
 	do := elementsOf[F]()[t.do]
@@ -76,8 +77,8 @@ func (g *gemm[F]) endRows(at, rows, cols int) {
 	}
 }
 
-// endVectors does an ending by a loop of package vec over all rows, if there is one.
-func endVectors(do Do, c, sums, x []float32, rows, cols, ld int, size uintptr) bool {
+// epilogueVectors runs an epilogue with a loop of package vec over all rows, if there is one.
+func epilogueVectors(do Do, c, sums, x []float32, rows, cols, ld int, size uintptr) bool {
 	k := vectorsFor[float32]()
 	if k == nil || size != 4 {
 		return false
@@ -95,12 +96,12 @@ func endVectors(do Do, c, sums, x []float32, rows, cols, ld int, size uintptr) b
 	return true
 }
 
-// matMulThenFast is MatMulThen by the engine in use.
+// matMulThenFast computes MatMulThen with the engine in use.
 func matMulThenFast[F Float](c, sums, from, x, a, b []F, do Do, m, n, k int, ta, tb bool) {
 	if m == 0 || n == 0 {
 		return
 	}
-	then := ending[F]{c: mat[F]{d: c[:m*n], ld: n}, do: do}
+	then := epilogue[F]{c: mat[F]{d: c[:m*n], ld: n}, do: do}
 	if sums == nil {
 		sums = c
 	}
@@ -108,7 +109,7 @@ func matMulThenFast[F Float](c, sums, from, x, a, b []F, do Do, m, n, k int, ta,
 		then.x = mat[F]{d: x[:m*n], ld: n}
 	}
 	g := product(sums, a, b, m, n, k, ta, tb)
-	g.then = then
+	g.epilogue = then
 	if from != nil {
 		g.from = rowsOf(from, m, n)
 	}
@@ -116,7 +117,7 @@ func matMulThenFast[F Float](c, sums, from, x, a, b []F, do Do, m, n, k int, ta,
 	g.giveBack()
 }
 
-// matMulThen is MatMulThen in plain Go.
+// matMulThen computes MatMulThen in plain Go.
 func matMulThen[F Float](c, sums, from, x, a, b []F, do Do, m, n, k int, ta, tb bool) {
 	if sums == nil {
 		sums = c

@@ -2,11 +2,11 @@ package cpu
 
 import "unsafe"
 
-// togetherPairs is how many pairs of a row packCols writes at once.
+// togetherPairs is the number of pairs of a row that packCols writes at once.
 const togetherPairs = 16
 
-// pairsPacked is how many pairs lie from a row to the next where op(a) is packed row by row. Rows of many are as long
-// as what packs them writes at once.
+// pairsPacked returns the distance of rows, in pairs, if op(a) is packed row by row. Long rows are padded
+// to what the packing function writes at once.
 func (g *gemm[F]) pairsPacked() int {
 	if g.lone || g.kb < togetherPairs {
 		return g.kb
@@ -15,7 +15,7 @@ func (g *gemm[F]) pairsPacked() int {
 }
 
 // packTogether packs the block's rows lo to hi-1 of op(a) row by row: first 16 pairs of a panel's rows as
-// [pairs][rows], then these turned. What lies behind a row's last pair is not read.
+// [pairs][rows], then their transpose. What follows a row's last pair is not read.
 func (g *gemm[F]) packTogether(x lines, lo, hi int) {
 	step := g.pairsPacked()
 	if step < togetherPairs || g.lone {
@@ -37,7 +37,7 @@ func (g *gemm[F]) packTogether(x lines, lo, hi int) {
 	turnedPool.put(t)
 }
 
-// packFew is packTogether for few pairs, or the first numbers of pairs alone.
+// packFew is packTogether for few pairs, or for a single term.
 func (g *gemm[F]) packFew(x lines, lo, hi, step int) {
 	to := unsafe.Slice((*uint32)(unsafe.Pointer(&g.pa[0])), len(g.pa))
 	for r := lo; r < hi; r++ {
@@ -51,8 +51,8 @@ func (g *gemm[F]) packFew(x lines, lo, hi, step int) {
 	}
 }
 
-// turnedRoom is how many rows of op(a) a panel has at most.
+// turnedRoom is the maximum number of rows of op(a) in a panel.
 const turnedRoom = 32
 
-// turnedPool has room for 16 pairs of a panel's rows.
+// turnedPool holds memory for 16 pairs of a panel's rows.
 var turnedPool pool[[togetherPairs * turnedRoom]float32]

@@ -2,9 +2,9 @@ package cpu
 
 import "unsafe"
 
-// multiplyAhead multiplies a thin product's panel while it asks for what will be packed next: first for that of the
-// next panel of b, a stretch of it with so many panels of a as that takes, then the next stretch; then for some of the
-// next block of op(a).
+// multiplyAhead multiplies a thin matmul's panel while it prefetches what will be packed next. First it
+// prefetches the next panel of b, stretch by stretch, each during the panels of a that this takes; then
+// some of the next block of op(a).
 func (g *gemm[F]) multiplyAhead(s *strip) {
 	w, rows := g.wants(), g.e.rows
 	a, c, left := s.a, s.c, s.m
@@ -27,15 +27,16 @@ func (g *gemm[F]) multiplyAhead(s *strip) {
 	}
 }
 
-// wanted is what is packed next, as it can be asked for: stretches of addresses, each step after step while so many
-// panels of a are multiplied.
+// wanted describes what is prefetched next: stretches of addresses, each one step after the other while a
+// number of panels of a are multiplied.
 type wanted struct {
 	from, apart, stretches uintptr // from stretch to stretch
 	step                   uintptr
 	panels                 int
 }
 
-// wants is wanted of a thin product's next panel of op(b), if there is one. A panel of a asks once in four terms.
+// wants returns the next panel of op(b) of a thin matmul, if there is one. A panel of a prefetches once in
+// four terms.
 func (g *gemm[F]) wants() wanted {
 	size, cols := sizeOf[F](), uintptr(g.e.cols)
 	row := uintptr(g.b.ld) * size
@@ -50,18 +51,20 @@ func (g *gemm[F]) wants() wanted {
 		return wanted{from: uintptr(from), apart: lineBytes, stretches: cols * size / lineBytes, step: row, panels: 4}
 	}
 	from := unsafe.Pointer(&g.b.d[(g.j0+g.e.cols)*g.b.ld+g.p0])
-	if g.kb == g.b.ld { // rows behind each other
+	if g.kb == g.b.ld { // contiguous rows
 		return wanted{from: uintptr(from), stretches: 1, step: lineBytes, panels: int(4 * cols * size / lineBytes)}
 	}
-	return wanted{from: uintptr(from), apart: row, stretches: cols, step: 4 * size, panels: 1} // the terms of each row
+	// the terms of each row
+	return wanted{from: uintptr(from), apart: row, stretches: cols, step: 4 * size, panels: 1}
 }
 
-// foreseen is the block of op(a), transposed, that is packed after the one that is multiplied. Its rows are columns of
-// a: of each term a stretch of lines, of which the first are asked for.
+// foreseen is the block of op(a), transposed, that is packed after the present one. Its rows are columns of
+// a: a stretch of lines for each term, of which the first asked are prefetched.
 type foreseen struct {
-	from         uintptr // of its first term
+	from         uintptr // address of its first term
 	lines, asked int
-	panels       int // of this block's op(a), while which a line of each of the next one's terms can be asked for
+	// panels of the present op(a) during which one line of each of the next block's terms can be prefetched
+	panels int
 }
 
 // foresee finds the block after block y of chunk x.
@@ -78,7 +81,7 @@ func (g *gemm[F]) foresee(x, chunks, y, blocks int) {
 	p0, kb := g.terms(x, chunks)
 	i0, mb := g.rowsOfBlock(y, g.blocksOfRows(kb))
 	from := uintptr(unsafe.Pointer(&g.a.d[p0*g.a.ld+i0]))
-	begins := int(from) % lineBytes // in a line; where rows are no whole lines, some begin at a line's end
+	begins := int(from) % lineBytes // offset in a line; if rows are not whole lines, some begin at a line's end
 	if g.a.ld*size%lineBytes > 0 {
 		begins = lineBytes - size
 	}
@@ -88,9 +91,9 @@ func (g *gemm[F]) foresee(x, chunks, y, blocks int) {
 	}
 }
 
-// wantsA is wanted of the next block of op(a), for so many rows that are left of this one and the current panel of
-// op(b): as much as fits, and so late that it is still in the second cache when it is packed, if the panels behind
-// suffice.
+// wantsA returns a part of the next block of op(a), for the rows that are left of this block and panel of
+// op(b): as much as fits, and so late that it is still in the second-level cache when it is packed, if the
+// remaining panels suffice.
 func (g *gemm[F]) wantsA(left int) wanted {
 	f := &g.after
 	if f.lines == f.asked {

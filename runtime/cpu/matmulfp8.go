@@ -8,8 +8,8 @@ import (
 
 func matMul8[F Float](c, a, b []F, groups, m, n, k int, ta, tb, acc bool, as, bs num.FP8Format) {
 	t := Table[F]()
-	roundEight(a, as)
-	roundEight(b, bs)
+	roundFP8(a, as)
+	roundFP8(b, bs)
 	if groups == 0 {
 		t.MatMul(c, a, b, m, n, k, ta, tb, acc)
 	} else {
@@ -17,12 +17,12 @@ func matMul8[F Float](c, a, b []F, groups, m, n, k int, ta, tb, acc bool, as, bs
 	}
 }
 
-// roundEight is
+// roundFP8 computes
 //
 //	for i := range x { x[i] = e.Round(x[i]*s) / s }, s = e.Scale(max |x|)
 //
-// A power of two's quotient is exact: x is not rounded a second time.
-func roundEight[F Float](x []F, e num.FP8Format) {
+// Dividing by a power of two is exact, so x is not rounded a second time.
+func roundFP8[F Float](x []F, e num.FP8Format) {
 	var most float64
 	for _, v := range x {
 		most = max(most, math.Abs(float64(v))) // NaN if there is one

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// A helper calls what it is given beside jobs, whether it sleeps or works, and does parts again thereafter.
-func TestBeside(t *testing.T) {
+// A helper calls the given function between jobs, whether it sleeps or works, and executes parts again
+// afterwards.
+func TestOverlap(t *testing.T) {
 	Threads(1, 2)
 	defer Threads(0, 0)
 	called := make(chan struct{})

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is asked for is never beyond a call's tensors, and less than what a list or the second cache holds.
+// Prefetches never exceed a call's tensors, nor the limits of a list and of the second-level cache.
 func TestAskedRows(t *testing.T) {
 	defer func(was tuning) { tuned = was }(tuned)
 	tuned.heads = true
@@ -23,15 +23,15 @@ func TestAskedRows(t *testing.T) {
 		a.units = c.units
 		for u := range c.units + 3 {
 			c.ask(a, u)
-			if want := c.lists; u < c.units != (w.ahead.n == want) {
-				t.Fatalf("unit %d of %d: %d lists, want %d", u, c.units, w.ahead.n, want)
+			if want := c.lists; u < c.units != (w.prefetch.n == want) {
+				t.Fatalf("unit %d of %d: %d lists, want %d", u, c.units, w.prefetch.n, want)
 			}
-			for i, l := range w.ahead.lists[:w.ahead.n] {
+			for i, l := range w.prefetch.lists[:w.prefetch.n] {
 				if (l.rows-1)*l.ld+l.cols > len(l.d) || l.rows*l.cols*4 > askMost {
 					t.Errorf("unit %d asks for %d rows of %d, list %d, of %d elements", u, l.rows, l.cols, i, len(l.d))
 				}
 			}
-			for n := 0; w.ahead.n > 0; n++ {
+			for n := 0; w.prefetch.n > 0; n++ {
 				w.ask()
 				if n > 1000 {
 					t.Fatal("asking does not end")
@@ -41,7 +41,7 @@ func TestAskedRows(t *testing.T) {
 	}
 }
 
-// Without elements of values there is nothing to ask for, and the logarithms are those that they are with values.
+// If values have no elements, nothing is prefetched, and lse is the same as with values.
 func TestAttentionWithoutValues(t *testing.T) {
 	each(t, func(t *testing.T) {
 		s := AttentionShape{Batch: 1, Seq: 3, KSeq: 3, Heads: 70, Group: 1, Dim: 2, VDim: 2, Scale: 1}

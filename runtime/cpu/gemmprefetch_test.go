@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// While a block of op(a), transposed, is multiplied, every line of every term of the next block is asked for, however
-// blocks and chunks of terms come out, unless its panels are too few; none is asked for twice, and each before the
-// block ends.
+// While a block of op(a), transposed, is multiplied, every line of every term of the next block is
+// prefetched, unless there are too few panels. No line is prefetched twice, and each is before the block
+// ends.
 func TestNextBlockIsForeseen(t *testing.T) {
 	each(t, func(t *testing.T) {
 		if engine32 == nil || engine32.split != nil {
@@ -33,7 +33,7 @@ func TestNextBlockIsForeseen(t *testing.T) {
 	})
 }
 
-// checkForeseen asks as the block's panels do, and compares with the block behind.
+// checkForeseen prefetches like the block's panels, and compares with the next block.
 func checkForeseen(t *testing.T, g *gemm[float32], x, chunks, y, blocks int) {
 	t.Helper()
 	g.i0, g.mb = g.rowsOfBlock(y, blocks)
@@ -41,7 +41,7 @@ func checkForeseen(t *testing.T, g *gemm[float32], x, chunks, y, blocks int) {
 	var asks []wanted
 	for g.j0 = 0; g.j0 < g.n; g.j0 += g.e.cols {
 		g.nb = min(g.e.cols, g.n-g.j0)
-		// one panel packs op(b), four ask for a line of each of its rows
+		// one panel packs op(b), four prefetch a line of each of its rows
 		for left := g.mb - (1+g.e.cols/4)*g.e.rows; left > 0; {
 			w := g.wantsA(left)
 			if w.stretches == 0 {

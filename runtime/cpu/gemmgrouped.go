@@ -1,11 +1,11 @@
 package cpu
 
-// MatMulEach is
+// MatMulEach computes
 //
 //	for g := range groups { MatMul(c[g], a[g], b[g], m, n, k, ta, tb, acc) }
 //
-// Rows of a that are 0, as places are that no token has, cost next to nothing: they add nothing to a sum, and what is
-// made of them is 0, also where b is not finite.
+// Rows of a that are 0, such as empty slots of experts, cost next to nothing: they add nothing to a sum,
+// and their results are 0, even if b is not finite.
 func (t *Kernels[F]) MatMulEach(c, a, b []F, groups, m, n, k int, ta, tb, acc bool) {
 	g := groupedOf[F]().get()
 	*g = grouped[F]{c: c, a: a, b: b, m: m, n: n, k: k, ta: ta, tb: tb, acc: acc, shared: t.MatMul}
@@ -21,14 +21,14 @@ func (t *Kernels[F]) MatMulEach(c, a, b []F, groups, m, n, k int, ta, tb, acc bo
 	groupedOf[F]().put(g)
 }
 
-// grouped is products of one size as one job, whose parts are a product each: threads then meet once, not once a
-// product, and none packs what another has packed. An element's bits depend on its row and its column alone, so that
-// this changes none.
+// grouped is a set of matmuls of one size as one job, with a matmul as each part: threads then synchronize
+// once rather than once per matmul, and none reads what another has packed. The bits of an element depend
+// only on its row and its column, so this does not change them.
 type grouped[F Float] struct {
 	c, a, b     []F
 	m, n, k     int
 	ta, tb, acc bool
-	// a thread does all of a product; told apart here, since a generic function as a value would be allocated
+	// a thread computes a whole matmul; a flag, because a generic function as a value would be allocated
 	alone  bool
 	shared func(c, a, b []F, m, n, k int, ta, tb, acc bool)
 }
@@ -53,11 +53,12 @@ func groupedOf[F Float]() *pool[grouped[F]] {
 	return any(&grouped64).(*pool[grouped[F]])
 }
 
-// mostEven is how many threads' work even tells apart at most.
+// mostEven is the maximum number of threads for which even compares the work.
 const mostEven = 64
 
-// even tells whether so many threads do best each whole products: these are too small to be split, or threads that take
-// one after another come out even. A product's work is its rows of a that are not 0, by their beginnings.
+// even reports whether the threads should compute whole matmuls: if these are too small to be split, or if
+// taking one after another balances the threads. The work of a matmul is the number of rows of a that are
+// not 0 at their beginnings.
 func (g *grouped[F]) even(groups, threads int) bool {
 	if g.m*g.n*g.k < smallWork {
 		return true
@@ -81,7 +82,7 @@ func (g *grouped[F]) even(groups, threads int) bool {
 	return most*threads*1000 <= all*(1000+mostLost)
 }
 
-// work is how many rows of product i's a are not 0 where they begin.
+// work returns the number of rows of matmul i's a that are not 0 at their beginnings.
 func (g *grouped[F]) work(i int) (n int) {
 	rows, cols := g.m, g.k
 	if g.ta {
@@ -97,7 +98,7 @@ func (g *grouped[F]) work(i int) (n int) {
 	return n
 }
 
-// part does product i.
+// part computes matmul i.
 func (g *grouped[F]) part(i int) {
 	m, n, k := g.m, g.n, g.k
 	c, a, b := g.c[i*m*n:][:m*n], g.a[i*m*k:][:m*k], g.b[i*k*n:][:k*n]
@@ -111,7 +112,7 @@ func (g *grouped[F]) part(i int) {
 	}
 }
 
-// rows multiplies the runs of rows of a that are not 0.
+// rows multiplies the runs of nonzero rows of a.
 func (g *grouped[F]) rows(c, a, b []F) {
 	m, n, k, end := g.m, g.n, g.k, 0
 	for from, to := nextRun(a, 0, m, k); from < to; from, to = nextRun(a, to, m, k) {
@@ -126,7 +127,7 @@ func (g *grouped[F]) rows(c, a, b []F) {
 	}
 }
 
-// sums sums over the runs of rows of a, which lies k by m, that are not 0.
+// sums sums over the runs of nonzero rows of a, which is stored as k by m.
 func (g *grouped[F]) sums(c, a, b []F) {
 	m, n, k, acc := g.m, g.n, g.k, g.acc
 	for from, to := nextRun(a, 0, k, m); from < to; from, to = nextRun(a, to, k, m) {
@@ -138,7 +139,7 @@ func (g *grouped[F]) sums(c, a, b []F) {
 	}
 }
 
-// matMulAlone is MatMul on the caller's thread.
+// matMulAlone computes MatMul on the caller's thread.
 func matMulAlone[F Float](c, a, b []F, m, n, k int, ta, tb, acc bool) {
 	switch {
 	case engineOf[F]() == nil:

@@ -8,17 +8,17 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// The product is that of operands rounded one by one, with and without groups, transposes and what is added to; sums
-// are as MatMul's.
+// The result equals the matmul of separately rounded operands, with and without groups, transposes and
+// accumulation.
 func TestMatMul8(t *testing.T) {
 	const m, n, k = 5, 7, 33
 	for bits := range 16 {
 		ta, tb, acc, groups := bits&1 > 0, bits&2 > 0, bits&4 > 0, bits>>3*3
 		each := max(groups, 1)
 		a, b, before := draw[float32](1, each*m*k), draw[float32](2, each*k*n), draw[float32](3, each*m*n)
-		a[3] = 1e-9 // goes under
+		a[3] = 1e-9 // underflows
 		want := start(before, acc)
-		ra, rb := eightOf(a, num.E4M3), eightOf(b, num.E5M2)
+		ra, rb := fp8Of(a, num.E4M3), fp8Of(b, num.E5M2)
 		for g := range each {
 			naiveMatMul(want[g*m*n:][:m*n], ra[g*m*k:][:m*k], rb[g*k*n:][:k*n], m, n, k, ta, tb)
 		}
@@ -30,8 +30,8 @@ func TestMatMul8(t *testing.T) {
 	}
 }
 
-// eightOf is x rounded by the definition: to the nearest multiple of a unit that the number's binade has.
-func eightOf(x []float32, e num.FP8Format) []float32 {
+// fp8Of rounds x by the definition: to the nearest multiple of the unit of the number's binade.
+func fp8Of(x []float32, e num.FP8Format) []float32 {
 	most := 0.0
 	for _, v := range x {
 		most = max(most, math.Abs(float64(v)))
@@ -46,7 +46,7 @@ func eightOf(x []float32, e num.FP8Format) []float32 {
 	return out
 }
 
-// What is not finite makes its row and column so, and a tensor of zeros makes zeros.
+// Numbers that are not finite affect their row and column, and a tensor of zeros gives zeros.
 func TestMatMul8NotFinite(t *testing.T) {
 	for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))} {
 		c, a, b := make([]float32, 4), []float32{1, bad, 1, 2}, []float32{1, 1, 1, 1}
@@ -65,7 +65,7 @@ func TestMatMul8NotFinite(t *testing.T) {
 func BenchmarkRoundEight(b *testing.B) {
 	x := draw[float32](1, 1<<16)
 	for b.Loop() {
-		roundEight(x, num.E4M3)
+		roundFP8(x, num.E4M3)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(x)), "ns/number")
 }

@@ -2,12 +2,12 @@ package cpu
 
 import "unsafe"
 
-// A head's rows lie apart, mostly in the third cache or in memory, and the processor does not guess which ones come
-// next. So while a head is worked on, the rows that the next one needs are asked for, some before each product. No bit
-// depends on it.
+// A head's rows are not contiguous. They are mostly in the third-level cache or in memory, and the hardware
+// prefetcher does not predict them. Therefore, while a head is processed, the rows of the next one are
+// prefetched, some before each matmul. This does not affect results.
 //
-// ahead are these rows: n lists, of which the last is asked for first.
-type ahead[F Float] struct {
+// prefetchList is the list of these rows: n lists, of which the last is prefetched first.
+type prefetchList[F Float] struct {
 	n     int
 	lists [8]struct {
 		mat[F]
@@ -15,19 +15,20 @@ type ahead[F Float] struct {
 	}
 }
 
-// What is asked for at a time, and of a matrix at most: more would push out of the second cache what is worked on.
+// Limits for what is prefetched at a time, and of a matrix. More would evict the current operands from the
+// second-level cache.
 const (
 	askBytes = 128 * lineBytes
 	askMost  = 64 << 10
 )
 
-// askFor adds rows of x to those that are wanted.
+// askFor adds rows of x to the list.
 func (w *scratch[F]) askFor(x mat[F], rows, cols int) {
-	a := &w.ahead
-	if cols == 0 { // values may be of no elements
+	a := &w.prefetch
+	if cols == 0 { // values may have no elements
 		return
 	}
-	if x.h != nil { // two numbers, of an even number of columns, as one
+	if x.h != nil { // pairs of numbers as one, since the number of columns is even
 		x, cols = mat[F]{d: unsafe.Slice((*F)(unsafe.Pointer(unsafe.SliceData(x.h))), len(x.h)/2), ld: x.ld / 2}, cols/2
 	}
 	rows = min(rows, askMost/(cols*int(sizeOf[F]())))
@@ -38,9 +39,9 @@ func (w *scratch[F]) askFor(x mat[F], rows, cols int) {
 	}
 }
 
-// ask asks for some rows.
+// ask prefetches some rows.
 func (w *scratch[F]) ask() {
-	a := &w.ahead
+	a := &w.prefetch
 	if a.n == 0 {
 		return
 	}
@@ -57,15 +58,15 @@ func (w *scratch[F]) ask() {
 	l.mat = l.mat.rows(n)
 }
 
-// askUnit asks, during a unit of Attention, for what another one needs.
+// askUnit lists, for prefetching during a unit of Attention, the operands of another unit.
 func (w *scratch[F]) askUnit(a *attending[F], unit int) {
-	w.ahead.n = 0
+	w.prefetch.n = 0
 	if unit >= a.units || !tuned.heads {
 		return
 	}
 	hd, i0, i1 := a.block(unit)
 	lo, hi := hd.span(i0, i1)
-	if lo == hi { // the queries see no key, and lo may be behind the last
+	if lo == hi { // the queries see no key, and lo may exceed the last one
 		return
 	}
 	w.askFor(hd.v.rows(lo), hi-lo, hd.VDim)
@@ -73,9 +74,9 @@ func (w *scratch[F]) askUnit(a *attending[F], unit int) {
 	w.askFor(hd.k.rows(lo), hi-lo, hd.Dim)
 }
 
-// askGrad is askUnit of AttentionGrad. Rows that are written have to come, too.
+// askGrad is askUnit for AttentionGrad. Rows that are written are prefetched, too.
 func (w *scratch[F]) askGrad(a *attending[F], unit int) {
-	w.ahead.n = 0
+	w.prefetch.n = 0
 	if unit >= a.units || !tuned.heads {
 		return
 	}

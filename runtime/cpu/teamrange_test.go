@@ -2,10 +2,10 @@ package cpu
 
 import "testing"
 
-// The owner takes a reach's parts from the first on, others from the last on, each part once.
-func TestReach(t *testing.T) {
-	for ends := range 1 << 6 { // bit i: the first is taken at turn i
-		var r reach
+// The owner takes the parts of its range from the first on, others from the last on, each part once.
+func TestPartRange(t *testing.T) {
+	for ends := range 1 << 6 { // bit i: the first part is taken in step i
+		var r partRange
 		r.set(7, 3, 9)
 		first, last := 3, 8
 		for i := range 6 {
@@ -26,26 +26,26 @@ func TestReach(t *testing.T) {
 			t.Fatalf("%06b: part %d was left", ends, part)
 		}
 	}
-	var r reach
+	var r partRange
 	r.set(1<<32-1, maxParts-1, maxParts)
 	if part, ok := r.take(false); !ok || part != maxParts-1 || r.state.Load()>>32 != 1<<32-1 {
 		t.Errorf("the last part of most: %d, %v, number %d", part, ok, r.state.Load()>>32)
 	}
 }
 
-// Of jobs with as many parts each thread has the same parts: rows that are in its core's caches.
+// In jobs with equal numbers of parts, each thread has the same parts: rows that are in its core's caches.
 func TestThreadsHaveTheirParts(t *testing.T) {
 	for _, z := range []struct{ threads, parts int }{{2, 2}, {2, 7}, {3, 64}, {5, 3}, {16, 2}, {4, maxParts}} {
 		end := 0
 		for i := range z.threads {
-			first, next := turnOf(i, z.threads, z.parts)
+			first, next := rangeOf(i, z.threads, z.parts)
 			if first != end || next < first || next-first > (z.parts+z.threads-1)/z.threads {
 				t.Errorf("thread %d of %d has parts %d to %d of %d, after %d", i, z.threads, first, next-1,
 					z.parts, end)
 			}
 			end = next
 		}
-		if first, next := turnOf(0, z.threads, z.parts); first == next {
+		if first, next := rangeOf(0, z.threads, z.parts); first == next {
 			t.Errorf("the caller has none of %d parts", z.parts)
 		}
 		if end != z.parts {
