@@ -56,9 +56,7 @@ func generateConfig(t *testing.T, target Target, c spec.Config, plan ir.Plan) []
 	if err != nil {
 		t.Fatal(err)
 	}
-	none := struct{}{}
-	src, err := Go(Input{Program: p, Target: target, Package: "train", Job: "small", Hash: "abc", Settings: none,
-		Model: none, Plan: none, Predict: none})
+	src, err := Go(Input{Program: p, Target: target, Package: "train", Job: "small", Hash: "abc"})
 	if err != nil {
 		t.Fatal(err)
 	}

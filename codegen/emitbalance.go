@@ -80,19 +80,3 @@ func emitBalanceGrad(e *emitter, n *ir.Node) {
 	e.kernel("BalanceGrad", n.Outs[0], n.Args[0], n.Args[1], n.Args[2], e.balanceShape(n, n.Args[1].Type,
 		n.Args[2].Type))
 }
-
-// experts says what the runtime has to know of a model's experts.
-func (g *generator) experts(d jen.Dict) {
-	copies, aux := 0, false
-	for _, s := range g.p.Model.Segments {
-		for _, n := range s.Forward.Nodes {
-			if n.Op == ir.OpDispatch {
-				copies = max(g.p.Plan.ETP, 1)
-			}
-			aux = aux || n.Op == ir.OpAccumulate && n.Attr.Into == ir.IntoAux
-		}
-	}
-	if copies > 0 {
-		d[jen.Id("Experts")] = rt("Experts").Add(inline("Copies", copies, "Aux", aux))
-	}
-}

@@ -227,3 +227,7 @@ func opLine(n *ir.Node) string {
 	}
 	return c.String()
 }
+
+// batchFields are the runtime's names of the batch inputs.
+var batchFields = map[string]string{ir.Tokens: "Tokens", ir.Labels: "Labels", ir.Mask: "Mask", ir.Types: "Types",
+	ir.Pixels: "Pixels"}

@@ -2,10 +2,12 @@ package codegen
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/dave/jennifer/jen"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/runtime/program"
 )
 
 // generator writes one file.
@@ -16,27 +18,12 @@ type generator struct {
 	list   [][]ir.Axis
 
 	chains    []chainSpec
-	patterns  []ir.Layers // of local layers, as functions use them
-	attention []attended  // kinds that a library may compute
+	patterns  []ir.Layers              // of local layers, as functions use them
+	attention []program.AttentionShape // kinds that a library may compute
 }
 
 // arithmetic is the type that kernels compute in, and statistics are of.
 func (g *generator) arithmetic() ir.Elem { return g.p.Plan.Precision.Compute.Statistic() }
-
-// precision is the program's, where that is not one type.
-func (g *generator) precision(d jen.Dict) {
-	p := g.p.Plan.Precision
-	if p == ir.FullPrecision(g.arithmetic()) {
-		return
-	}
-	name := func(e ir.Elem) jen.Code {
-		return rt(map[ir.Elem]string{ir.F32: "F32", ir.F64: "F64", ir.BF16: "BF16", ir.F16: "F16"}[e])
-	}
-	d[jen.Id("Types")] = rt("Types").Values(jen.Dict{
-		jen.Id("Compute"): name(p.Compute), jen.Id("Params"): name(p.Params), jen.Id("Grads"): name(p.Grads),
-		jen.Id("Reduce"): name(p.Reduce), jen.Id("Master"): name(p.Master), jen.Id("Moments"): name(p.Moments),
-	})
-}
 
 // group is the index of the group over axes, -1 if they split nothing.
 func (g *generator) group(axes []ir.Axis) int {
@@ -124,35 +111,31 @@ func (g *generator) entries(f *jen.File) {
 	f.Func().Id("init").Params().Block(jen.Id("program").Dot("Segments").Op("=").Add(g.segmentTable()))
 }
 
-// table is var program.
+// table declares var program.
 func (g *generator) table() jen.Code {
-	d := jen.Dict{
-		jen.Id("Name"): jen.Lit(g.Job), jen.Id("Hash"): jen.Lit(g.Hash), jen.Id("Plan"): jen.Id("Plan"),
-		jen.Id("Elem"):     rt(map[ir.Elem]string{ir.F32: "F32", ir.F64: "F64"}[g.arithmetic()]),
-		jen.Id("Predict"):  literal(g.Predict),
-		jen.Id("Model"):    literal(g.Model),
-		jen.Id("Settings"): literal(g.Settings),
-		jen.Id("Mesh"):     g.meshTable(),
-		jen.Id("Params"):   g.paramTable(),
-		jen.Id("Stages"):   g.stageTable(),
-		jen.Id("Stream"):   jen.Lit(g.p.Stream),
-		jen.Id("Batch"):    g.batchTable(),
-		jen.Id("Optim"):    rt(map[string]string{"adamw": "AdamW", "adam": "Adam", "sgd": "SGD"}[g.p.Recipe.Optimizer]),
-		jen.Id("Dropout"):  jen.Lit(g.drops()),
-	}
-	if g.p.Recipe.StochasticRounding {
-		d[jen.Id("StochasticRounding")] = jen.True()
-	}
-	g.ends(d)
-	g.attendsTable(d)
-	g.precision(d)
-	g.experts(d)
+	d := jen.Dict{jen.Id("ProgramData"): g.tables(g.lower())}
+	return jen.Comment("program is what the runtime knows of this training run before it starts.").Line().
+		Var().Id("program").Op("=").Add(rt("Program")).Values(d)
+}
+
+// tables prints a program's tables. Plan and Weights are variables of their own, and groups have names.
+func (g *generator) tables(p program.Program) jen.Code {
+	d := g.printer().fields(reflect.ValueOf(p))
+	d[jen.Id("Plan")] = jen.Id("Plan")
 	if g.Weights != nil {
 		d[jen.Id("Weights")] = jen.Id("weights")
 	}
-	d[jen.Id("Groups")] = g.groupTable() // after all that asks for groups
-	return jen.Comment("program is what the runtime knows of this training run before it starts.").Line().
-		Var().Id("program").Op("=").Add(rt("Program")).Values(d)
+	return rt("ProgramData").Values(d)
+}
+
+// printer returns a printer of literals that names groups.
+func (g *generator) printer() literals {
+	return literals{group: func(i int) jen.Code {
+		if i < 0 {
+			return jen.Lit(-1)
+		}
+		return jen.Id(groupName(g.list[i]))
+	}}
 }
 
 func rt(name string) *jen.Statement { return jen.Qual(RuntimePath, name) }
@@ -164,74 +147,6 @@ func (g *generator) drops() bool {
 		}
 	}
 	return false
-}
-
-func (g *generator) groupTable() jen.Code {
-	return jen.Index().Add(rt("Group")).ValuesFunc(func(v *jen.Group) {
-		for _, atoms := range g.list {
-			v.Values(jen.Dict{jen.Id("Axes"): axisList(atoms)})
-		}
-	})
-}
-
-func axisList(axes []ir.Axis) jen.Code {
-	return jen.Index().String().ValuesFunc(func(v *jen.Group) {
-		for _, a := range axes {
-			v.Lit(string(a))
-		}
-	})
-}
-
-func (g *generator) meshTable() jen.Code {
-	return jen.Index().Add(rt("Axis")).ValuesFunc(func(v *jen.Group) {
-		for _, a := range g.p.Mesh.Atoms {
-			v.Values(jen.Dict{jen.Id("Name"): jen.Lit(string(a.Name)), jen.Id("Size"): jen.Lit(a.Size)})
-		}
-	})
-}
-
-func (g *generator) paramTable() jen.Code {
-	return jen.Index().Add(rt("Param")).ValuesFunc(func(v *jen.Group) {
-		for _, s := range g.p.Model.Segments {
-			for _, w := range s.Forward.Weights() {
-				if w.Param.Tied == "" {
-					v.Values(g.paramRow(s, w))
-				}
-			}
-		}
-	})
-}
-
-func (g *generator) paramRow(s *ir.Segment, w *ir.Value) jen.Dict {
-	name := s.Name + "." + w.Name
-	if s.Numbered() {
-		name = s.Name + ".{layer}." + w.Name
-	}
-	init := jen.Dict{jen.Id("Kind"): rt(map[string]string{"zeros": "Zeros", "ones": "Ones",
-		"normal": "Normal"}[w.Param.Init])}
-	if w.Param.Init == "normal" {
-		init[jen.Id("Std")] = jen.Lit(w.Param.Std)
-	}
-	if w.Param.First > 0 {
-		init[jen.Id("First")] = jen.Lit(w.Param.First)
-	}
-	if w.Param.Zero > 0 {
-		init[jen.Id("Zero")] = jen.Lit(w.Param.Zero)
-	}
-	row := jen.Dict{
-		jen.Id("Name"): jen.Lit(name), jen.Id("Decay"): jen.Lit(w.Param.Decay), jen.Id("Init"): rt("Init").Values(init),
-		jen.Id("Layers"): jen.Lit(s.Count), jen.Id("Places"): g.places(s, w),
-		jen.Id("Dims"): jen.Index().Add(rt("Dim")).ValuesFunc(func(v *jen.Group) {
-			for _, e := range w.Type.Dims {
-				v.Values(jen.Dict{jen.Id("Name"): jen.Lit(string(e.Dim)), jen.Id("Size"): jen.Lit(e.Size),
-					jen.Id("Axes"): axisList(g.p.Mesh.Expand(e.Axes))})
-			}
-		}),
-	}
-	if w.Param.Balance {
-		row[jen.Id("Choices")] = jen.Lit(choices(s.Forward))
-	}
-	return row
 }
 
 // choices is how many experts a token goes to in a function.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dave/jennifer/jen"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/runtime/program"
 )
 
 // RuntimePath is the import path of the runtime, which generated code calls rt.
@@ -22,8 +23,7 @@ const (
 	numPath = RuntimePath + "/num"
 )
 
-// Input is what a generated file is made of. Settings, Model, Plan and Predict are values of the runtime's types
-// of these names; codegen prints them as literals and does not look inside.
+// Input is what a generated file is made of.
 type Input struct {
 	Program  *ir.Program
 	Package  string // of the file
@@ -32,11 +32,11 @@ type Input struct {
 	Job      string // the job's name
 	From     string // its file's path from the generated one's folder, "" where the code is not kept
 	Hash     string // of the program's text form
-	Settings any
-	Model    any
-	Plan     any
-	Predict  any
-	Weights  *ir.Weights // where the model's parameters lie in published files; nil: nowhere
+	Settings program.Settings
+	Model    program.Model
+	Plan     program.Plan
+	Predict  program.Predict
+	Weights  *program.Weights // where the model's parameters lie in published files; nil: nowhere
 }
 
 // Go prints the program as one formatted Go file. It fails if an op has no kernel yet.

@@ -59,9 +59,7 @@ func generateModel(t *testing.T, text string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	none := struct{}{}
-	src, err := Go(Input{Program: p, Package: "train", Job: "m", Hash: "abc", Settings: none, Model: none, Plan: none,
-		Predict: none})
+	src, err := Go(Input{Program: p, Package: "train", Job: "m", Hash: "abc"})
 	if err != nil {
 		t.Fatal(err)
 	}

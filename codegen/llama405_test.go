@@ -37,9 +37,7 @@ func llama405(t *testing.T, layers, micro int, schedule string) (program, source
 	if err != nil {
 		t.Fatal(err)
 	}
-	none := struct{}{}
-	src, err := Go(Input{Program: prog, Package: "train", Job: "m", Hash: "abc", Settings: none, Model: none,
-		Plan: none, Predict: none})
+	src, err := Go(Input{Program: prog, Package: "train", Job: "m", Hash: "abc"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,20 +66,6 @@ func writes(x *ir.Value) bool {
 		(x.Type.Elem == ir.F32 || x.Type.Elem == ir.F64)
 }
 
-// writtenTable is Segment.Written, nil if it is empty.
-func (g *generator) writtenTable(s *ir.Segment) jen.Code {
-	ws := g.written(s)
-	if len(ws) == 0 {
-		return nil
-	}
-	return jen.Index().Add(rt("FirstWrite")).ValuesFunc(func(v *jen.Group) {
-		for _, w := range ws {
-			ref, offset := g.ref(s, w.Name)
-			v.Add(inline("Ref", ref, "Offset", offset, "Elems", w.Type.LocalElems(g.p.Mesh)))
-		}
-	})
-}
-
 // adding says whether a product adds to its result: always, never, or from the second micro-batch on.
 func (e *emitter) adding(n *ir.Node) any {
 	if !e.acc(n) {

@@ -86,7 +86,7 @@ func (c *stageCheck) run() error {
 func (c *stageCheck) wrong(a Action, last bool) string {
 	st := &c.p.Stages[c.stage]
 	n := c.done[a]
-	before := map[ActionKind]Action{Backward: {Forward, a.Chunk}, Weigh: {Backward, a.Chunk}}
+	before := map[ActionKind]Action{Backward: {Kind: Forward, Chunk: a.Chunk}, Weigh: {Kind: Backward, Chunk: a.Chunk}}
 	names := map[ActionKind]string{Forward: "forward", Backward: "backward"}
 	switch {
 	case a.Kind == Finish && !last:
@@ -112,7 +112,7 @@ func (c *stageCheck) wrong(a Action, last bool) string {
 
 // inFlight is the number of micro-batches that have a buffer of the chunk.
 func (c *stageCheck) inFlight(chunk int) int {
-	return c.done[Action{Forward, chunk}] - c.done[Action{c.p.Plan.releases(), chunk}]
+	return c.done[Action{Kind: Forward, Chunk: chunk}] - c.done[Action{Kind: c.p.Plan.releases(), Chunk: chunk}]
 }
 
 // whole says what the schedule lacks at its end.
@@ -123,8 +123,8 @@ func (c *stageCheck) whole(st *Stage) error {
 	}
 	for i := range st.Chunks {
 		for _, k := range kinds {
-			if n := c.done[Action{k, i}]; n != c.p.Plan.MicroBatches {
-				return fmt.Errorf("stage %d: %v of micro-batch %d is not done", c.stage, Action{k, i}, n)
+			if n := c.done[Action{Kind: k, Chunk: i}]; n != c.p.Plan.MicroBatches {
+				return fmt.Errorf("stage %d: %v of micro-batch %d is not done", c.stage, Action{Kind: k, Chunk: i}, n)
 			}
 		}
 		if n := st.Chunks[i].Buffers; n != c.most[i] {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes"
+	"github.com/planc-dev/planc/runtime/program"
 )
 
 // pipelined is a program of two layers whose chunks have the given blocks.
@@ -72,7 +73,7 @@ func check(t *testing.T, p *ir.Program, do map[int]string, want string) {
 	t.Helper()
 	for i, s := range do {
 		var err error
-		p.Stages[i].Schedule, err = ir.ParseSchedule(s)
+		p.Stages[i].Schedule, err = program.ParseSchedule(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +106,7 @@ func TestDeadlocks(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := pipelined(t, c.schedule, "0,1,1,0", 2, 2, c.micro)
 			for i := range p.Stages {
-				do, err := ir.ParseSchedule(c.do[i])
+				do, err := program.ParseSchedule(c.do[i])
 				if err != nil {
 					t.Fatal(err)
 				}

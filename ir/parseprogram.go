@@ -3,6 +3,8 @@ package ir
 import (
 	"fmt"
 	"strings"
+
+	"github.com/planc-dev/planc/runtime/program"
 )
 
 // ParseProgram reads what Program.String prints. Errors name the line.
@@ -234,7 +236,7 @@ func (r *Run) parseKeep(words string) error {
 }
 
 func (st *Stage) parseSchedule(s string) (err error) {
-	st.Schedule, err = ParseSchedule(s)
+	st.Schedule, err = program.ParseSchedule(s)
 	return err
 }
 

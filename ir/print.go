@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/planc-dev/planc/runtime/program"
 )
 
 // String prints the model; ParseModel reads it back.
@@ -177,7 +179,7 @@ func (s *Stage) print(b *strings.Builder) {
 		fmt.Fprintf(b, "transient gather=%d scatter=%d\n", s.Gather, s.Scatter)
 	}
 	if len(s.Schedule) > 0 {
-		fmt.Fprintf(b, "do %s\n", ScheduleText(s.Schedule))
+		fmt.Fprintf(b, "do %s\n", program.ScheduleText(s.Schedule))
 	}
 	for _, r := range s.Arena {
 		fmt.Fprintf(b, "arena %s offset=%d size=%d\n", r.Name, r.Offset, r.Size)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/planc-dev/planc/runtime/program"
 )
 
 // Program is what all ranks run: functions, which are the same everywhere, and a table for each pipeline stage. Passes
@@ -181,22 +183,19 @@ type Piece struct {
 	Offset  int
 }
 
-// ActionKind is what a stage does in one step of its schedule.
-type ActionKind byte
-
-const (
-	Forward  ActionKind = 'F' // of a chunk's next micro-batch: receive its input, run its blocks, send its output
-	Backward ActionKind = 'B' // likewise, with gradients, from the last block to the first
-	Weigh    ActionKind = 'W' // of a split backward: the rest of the gradients of the chunk's parameters
-	Finish   ActionKind = 'U' // the update
+// Action is one step of a stage's schedule; ActionKind is what the stage does in it.
+type (
+	Action     = program.Action
+	ActionKind = program.ActionKind
 )
 
-// Action is one step of a schedule. The micro-batches of a chunk pass it in order, so that an action need not say
-// which is its own.
-type Action struct {
-	Kind  ActionKind
-	Chunk int // of the stage's
-}
+// The kinds of actions.
+const (
+	Forward  = program.Forward
+	Backward = program.Backward
+	Weigh    = program.WeightGrad
+	Finish   = program.Finish
+)
 
 // ArenaRegion is a named part of a rank's memory, in bytes.
 type ArenaRegion struct {

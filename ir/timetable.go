@@ -133,7 +133,7 @@ func (p *player) step(stage int) Step {
 	s := Step{Action: a, Stage: stage, Index: i}
 	if a.Kind != Finish {
 		s.Of = p.t.Chunks[stage][a.Chunk]
-		s.Micro = p.began[Action{a.Kind, s.Of}]
+		s.Micro = p.began[Action{Kind: a.Kind, Chunk: s.Of}]
 		if p.open[stage] {
 			s.Micro--
 		}
@@ -147,7 +147,7 @@ func (p *player) move(stage int) bool {
 		return false
 	}
 	s := p.step(stage)
-	of := Action{s.Kind, s.Of}
+	of := Action{Kind: s.Kind, Chunk: s.Of}
 	if !p.open[stage] {
 		p.open[stage] = true
 		p.began[of]++
@@ -171,9 +171,9 @@ func (p *player) lacks(stage int) string {
 	case p.open[stage] && s.Kind == Backward && s.Of > 0:
 		return p.untaken(stage)
 	case p.open[stage]:
-	case s.Kind == Forward && s.Of > 0 && p.done[Action{Forward, s.Of - 1}] <= s.Micro:
+	case s.Kind == Forward && s.Of > 0 && p.done[Action{Kind: Forward, Chunk: s.Of - 1}] <= s.Micro:
 		return fmt.Sprintf("chunk %d has done forward of micro-batch %d", s.Of-1, s.Micro)
-	case s.Kind == Backward && s.Of < p.t.last() && p.done[Action{Backward, s.Of + 1}] <= s.Micro:
+	case s.Kind == Backward && s.Of < p.t.last() && p.done[Action{Kind: Backward, Chunk: s.Of + 1}] <= s.Micro:
 		return fmt.Sprintf("chunk %d has done backward of micro-batch %d", s.Of+1, s.Micro)
 	}
 	return ""
@@ -186,7 +186,7 @@ func (p *player) untaken(stage int) string {
 		return ""
 	}
 	g := sends[len(sends)-GradientBuffers]
-	if p.began[Action{Backward, g.to}] > g.micro {
+	if p.began[Action{Kind: Backward, Chunk: g.to}] > g.micro {
 		return ""
 	}
 	return fmt.Sprintf("chunk %d takes the gradient of micro-batch %d from a buffer", g.to, g.micro)

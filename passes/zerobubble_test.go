@@ -7,6 +7,7 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/runtime/program"
 )
 
 // pipelinePlan is a plan with the given schedule.
@@ -181,8 +182,8 @@ func TestSchedulesPlay(t *testing.T) {
 					}
 					for s := range table.Do {
 						do := ir.Actions(table.Do[s])
-						text := ir.ScheduleText(do)
-						if back, err := ir.ParseSchedule(text); err != nil || fmt.Sprint(back) != fmt.Sprint(do) {
+						text := program.ScheduleText(do)
+						if back, err := program.ParseSchedule(text); err != nil || fmt.Sprint(back) != fmt.Sprint(do) {
 							t.Errorf("%s reads back as %v, %v", text, back, err)
 						}
 					}

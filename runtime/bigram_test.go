@@ -32,15 +32,16 @@ func bigram[F Float](dp, zero int) *Program {
 	if _, ok := any(F(0)).(float32); ok {
 		elem, size = F32, 4
 	}
-	flat := Region{0, 2 * vocabPad * size}
+	flat := Region{Offset: 0, Size: 2 * vocabPad * size}
 	at := 0
 	next := func(bytes int) Region {
-		r := Region{at, bytes}
+		r := Region{Offset: at, Size: bytes}
 		at += (bytes + 63) &^ 63
 		return r
 	}
-	p := &Program{
-		Name: "bigram", Hash: "0123456789abcdef", Elem: elem,
+	p := &Program{ProgramData: ProgramData{Name: "bigram",
+		Hash:  "0123456789abcdef",
+		Elem:  elem,
 		Plan:  Plan{DP: dp, Zero: zero, Text: "dp test"},
 		Model: Model{Name: "bigram", Params: vocab*vocab + vocab, Vocab: vocab, SeqLen: 6},
 		Settings: Settings{Train: TrainSettings{
@@ -48,24 +49,28 @@ func bigram[F Float](dp, zero int) *Program {
 				WeightDecay: 0.1, ClipNorm: 0.3},
 			Schedule: ScheduleSettings{Kind: "cosine", Warmup: 3, MinLR: 0.001},
 		}},
-		Mesh:   []Axis{{"dp", dp}},
-		Groups: []Group{{[]string{"dp"}}},
+		Mesh:   []Axis{{Name: "dp", Size: dp}},
+		Groups: []Group{{Axes: []string{"dp"}}},
 		Params: []Param{
-			{Name: "w", Layers: 1, Dims: []Dim{{"vocab", vocab, nil}, {"out", vocab, nil}}, Places: []Place{{0, 1, 0}},
+			{Name: "w", Layers: 1, Dims: []Dim{{Name: "vocab", Size: vocab, Axes: nil}, {Name: "out", Size: vocab, Axes: nil}}, Places: []Place{{Segment: 0, Class: 1, Offset: 0}},
 				Init: Init{Kind: Normal, Std: 0.3}, Decay: true},
-			{Name: "b", Layers: 1, Dims: []Dim{{"out", vocab, nil}}, Places: []Place{{0, 0, 0}}},
+			{Name: "b", Layers: 1, Dims: []Dim{{Name: "out", Size: vocab, Axes: nil}}, Places: []Place{{Segment: 0, Class: 0, Offset: 0}}},
 		},
-		Segments: []Segment{{Refs: []Ref{{0, 0}, {0, 1}}, Name: "all", Forward: bigramForward[F],
-			Backward: bigramBackward[F], Logits: bigramLogits[F]}},
 		Stages: []Stage{{Schedule: "(F0 B0)*2 U", Chunks: []Chunk{{Runs: []LayerRun{{Count: 1}}, Buffers: 1}},
 			Buckets: []Bucket{
 				{Offset: vocabPad, Params: vocabPad, Grads: vocabPad, Elems: vocabPad, Reduce: -1, Sum: 0, Shard: shard,
-					State: 0, ReplicatedOver: []string{"dp"}, Pieces: []Piece{{0, 0, vocabPad}}},
+					State: 0, ReplicatedOver: []string{"dp"}, Pieces: []Piece{{Segment: 0, Layer: 0, Offset: vocabPad}}},
 				{Class: 1, Offset: 0, Elems: vocabPad, Reduce: -1, Sum: 0, Shard: shard, State: state(vocabPad),
-					ReplicatedOver: []string{"dp"}, Pieces: []Piece{{0, 0, 0}}},
+					ReplicatedOver: []string{"dp"}, Pieces: []Piece{{Segment: 0, Layer: 0, Offset: 0}}},
 			}}},
 		Batch: BatchLayout{MicroBatch: 8 / dp / 2, MicroBatches: 2, SeqLen: 6, Replicas: dp,
-			ReplicaAxes: []string{"dp"}, GlobalBatch: 8},
+			ReplicaAxes: []string{"dp"}, GlobalBatch: 8}},
+		Segments: []Segment{{SegmentData: SegmentData{Refs: []Ref{{Segment: 0, Class: 0}, {Segment: 0, Class: 1}},
+			Name: "all"},
+			Forward:  bigramForward[F],
+			Backward: bigramBackward[F],
+			Logits:   bigramLogits[F],
+		}},
 	}
 	if dp == 1 {
 		p.Stages[0].Buckets[0].Sum, p.Stages[0].Buckets[1].Sum = -1, -1
@@ -85,8 +90,8 @@ func bigram[F Float](dp, zero int) *Program {
 // hybrid is bigram on 2 × 2 replicas, with the state sharded within pairs of them.
 func hybrid[F Float]() *Program {
 	p := bigram[F](4, 0)
-	p.Mesh = []Axis{{"in", 2}, {"out", 2}}
-	p.Groups = []Group{{[]string{"in", "out"}}, {[]string{"in"}}}
+	p.Mesh = []Axis{{Name: "in", Size: 2}, {Name: "out", Size: 2}}
+	p.Groups = []Group{{Axes: []string{"in", "out"}}, {Axes: []string{"in"}}}
 	p.Batch.ReplicaAxes = []string{"in", "out"}
 	for i := range p.Stages[0].Buckets {
 		b := &p.Stages[0].Buckets[i]

@@ -134,7 +134,7 @@ func (r *Rank) zero(at, bytes int) {
 }
 
 // state are the regions that outlive a step.
-func (a *Arena) state() []Region {
+func stateRegions(a *Arena) []Region {
 	return []Region{a.Params, a.Master, a.Moment1, a.Moment2}
 }
 
@@ -156,7 +156,7 @@ func (c *crew) push() error {
 		return nil
 	}
 	return c.do(func(r *Rank) {
-		for _, g := range r.Stage.Arena.state() {
+		for _, g := range stateRegions(&r.Stage.Arena) {
 			r.Device.Upload(g.Offset, g.Size)
 		}
 	})
@@ -168,7 +168,7 @@ func (c *crew) pull(more ...func(*Arena) Region) error {
 		return nil
 	}
 	return c.do(func(r *Rank) {
-		regions := r.Stage.Arena.state()
+		regions := stateRegions(&r.Stage.Arena)
 		for _, f := range more {
 			regions = append(regions, f(&r.Stage.Arena))
 		}

@@ -189,11 +189,11 @@ func (r *run) applySettings() error {
 		return &ExitError{ExitInput, err}
 	}
 	for _, c := range r.o.sets {
-		if err := r.s.set(c.path, c.value, &r.p.Settings); err != nil {
+		if err := setSetting(&r.s, c.path, c.value, &r.p.Settings); err != nil {
 			return &ExitError{ExitInput, err}
 		}
 	}
-	if err := errors.Join(r.s.check(), r.p.checkBias(r.s.Train.Experts.BiasRate),
+	if err := errors.Join(checkSettings(&r.s), r.p.checkBias(r.s.Train.Experts.BiasRate),
 		r.p.checkMomentum(r.s.Train.Optimizer.Momentum)); err != nil {
 		return &ExitError{ExitInput, err}
 	}

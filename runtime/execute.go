@@ -1,17 +1,15 @@
 package runtime
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/planc-dev/planc/runtime/comm"
+	"github.com/planc-dev/planc/runtime/program"
 )
 
 // executor is what a rank needs to carry out its stage's schedule.
 type executor struct {
-	actions []action
+	actions []program.Action
 	chunks  []*chunk
 	block   Block
 	sends   int // gradients sent so far: they take turns in two buffers
@@ -25,12 +23,6 @@ type executor struct {
 	scatter doubleBuffer // of gradients that are scattered after each block
 }
 
-// action is a forward pass (F), a backward pass (B), its second part (W) of a chunk, or the update (U).
-type action struct {
-	kind  byte
-	chunk int
-}
-
 // chunk is a Chunk with the lines to its neighbours; nil at the ends of the model.
 type chunk struct {
 	*Chunk
@@ -38,63 +30,25 @@ type chunk struct {
 	reverse          []visit    // the layers in the order of a backward pass
 	from, to         *comm.Pipe // inputs come in, outputs go out
 	gradFrom, gradTo *comm.Pipe
-	done             map[byte]int // passes of each kind in this step
-}
-
-// parseSchedule reads a Stage's schedule: words F0, B0*3, U, and groups (F0 B0)*5.
-func parseSchedule(s string) (out []action, err error) {
-	group := -1 // where it begins in out
-	for _, w := range strings.Fields(s) {
-		word, inside := strings.CutPrefix(w, "(")
-		if inside {
-			group = len(out)
-		}
-		word, rest, closes := strings.Cut(word, ")")
-		name, n, _ := strings.Cut(word, "*")
-		a := action{kind: name[0]}
-		if len(name) > 1 {
-			a.chunk, err = strconv.Atoi(name[1:])
-			if err != nil {
-				return nil, fmt.Errorf("runtime: schedule %q: %w", s, err)
-			}
-		}
-		for range times(n) {
-			out = append(out, a)
-		}
-		if closes {
-			body := out[group:]
-			for range times(strings.TrimPrefix(rest, "*")) - 1 {
-				out = append(out, body...)
-			}
-		}
-	}
-	return out, nil
-}
-
-// times is the number of repeats, 1 if there is none.
-func times(s string) int {
-	if n, err := strconv.Atoi(s); err == nil {
-		return n
-	}
-	return 1
+	done             map[program.ActionKind]int // passes of each kind in this step
 }
 
 // newExecutor prepares the rank's stage.
 func newExecutor(r *Rank) (*executor, error) {
 	p, s := r.Program, r.Stage
-	actions, err := parseSchedule(s.Schedule)
+	actions, err := program.ParseSchedule(s.Schedule)
 	if err != nil {
 		return nil, err
 	}
 	e := &executor{actions: actions, waiting: make([]int, len(s.Buckets))}
-	e.split = slices.ContainsFunc(actions, func(a action) bool { return a.kind == 'W' })
+	e.split = slices.ContainsFunc(actions, func(a program.Action) bool { return a.Kind == program.WeightGrad })
 	work := s.Arena.Workspace
 	e.dy, e.dx = work.Offset+work.Size-2*p.Stream, work.Offset+work.Size-p.Stream
 	e.block.Work, e.block.Logits = work.Offset, s.Arena.Logits.Offset
 	end := s.Arena.Comm.Offset + s.Arena.Comm.Size
 	e.scatter = newTurns(end-2*s.Scatter, s.Scatter)
 	e.fetch = newTurns(end-2*s.Scatter-2*s.Gather, s.Gather)
-	e.spare = s.spare()
+	e.spare = spareMemory(s)
 	for i := range s.Chunks {
 		c, err := newChunk(r, &s.Chunks[i])
 		if err != nil {
@@ -108,7 +62,7 @@ func newExecutor(r *Rank) (*executor, error) {
 
 // newChunk connects a chunk with those before and after it.
 func newChunk(r *Rank, c *Chunk) (*chunk, error) {
-	out := &chunk{Chunk: c, layers: r.newLayers(c), done: map[byte]int{}}
+	out := &chunk{Chunk: c, layers: r.newLayers(c), done: map[program.ActionKind]int{}}
 	out.reverse = reversed(c, out.layers)
 	stages := r.Program.stagesOf()
 	for _, join := range []struct {
@@ -192,24 +146,24 @@ func work[F Float](r *Rank) {
 	}
 	e.fetch.invalidate()
 	for i, a := range e.actions {
-		if a.kind == 'U' {
+		if a.Kind == program.Finish {
 			r.readyGradients()
 			finish[F](r)
 			continue
 		}
-		c := e.chunks[a.chunk]
-		if a.kind != 'F' {
+		c := e.chunks[a.Chunk]
+		if a.Kind != program.Forward {
 			r.readyGradients()
 		}
-		switch a.kind {
-		case 'F':
-			forward[F](r, c, c.done['F'], false, e.nextLayerAfter(i+1))
-		case 'B':
-			backward[F](r, c, c.done['B'], e.nextLayerAfter(i+1))
-		case 'W':
-			weightGradients[F](r, c, c.done['W'])
+		switch a.Kind {
+		case program.Forward:
+			forward[F](r, c, c.done[program.Forward], false, e.nextLayerAfter(i+1))
+		case program.Backward:
+			backward[F](r, c, c.done[program.Backward], e.nextLayerAfter(i+1))
+		case program.WeightGrad:
+			weightGradients[F](r, c, c.done[program.WeightGrad])
 		}
-		c.done[a.kind]++
+		c.done[a.Kind]++
 	}
 }
 
@@ -217,11 +171,11 @@ func work[F Float](r *Rank) {
 // left.
 func (e *executor) nextLayerAfter(action int) *layer {
 	for _, a := range e.actions[action:] {
-		switch a.kind {
-		case 'F':
-			return e.chunks[a.chunk].layers[0]
-		case 'B':
-			return e.chunks[a.chunk].reverse[0].layer
+		switch a.Kind {
+		case program.Forward:
+			return e.chunks[a.Chunk].layers[0]
+		case program.Backward:
+			return e.chunks[a.Chunk].reverse[0].layer
 		}
 	}
 	return nil
@@ -235,7 +189,7 @@ func finishLayer[F Float](r *Rank, l *layer) {
 		for _, p := range b.Pieces {
 			if p.Segment == l.segment && p.Layer == l.index {
 				r.exec.waiting[i]--
-				if r.exec.waiting[i] == 0 && !b.reducesLast() {
+				if r.exec.waiting[i] == 0 && !reducesLast(b) {
 					StartReduce(r, i)
 				}
 			}
@@ -244,7 +198,7 @@ func finishLayer[F Float](r *Rank, l *layer) {
 }
 
 // reducesLast says whether the bucket's reduction starts after all others: what it waits for comes last.
-func (b *Bucket) reducesLast() bool { return b.SharedByEnds || b.ShardedGrads }
+func reducesLast(b *Bucket) bool { return b.SharedByEnds || b.ShardedGrads }
 
 // finish ends the step: loss, global norm, clipping, and the optimizer on every bucket.
 func finish[F Float](r *Rank) {
@@ -252,7 +206,7 @@ func finish[F Float](r *Rank) {
 	r.exec.scatter.waitBoth(r, scattering)
 	buckets := r.Stage.Buckets
 	for i := range buckets {
-		if buckets[i].reducesLast() {
+		if reducesLast(&buckets[i]) {
 			StartReduce(r, i)
 		}
 	}

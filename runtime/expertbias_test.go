@@ -10,10 +10,12 @@ import (
 // tokens that go to two experts each: six choices an expert.
 func biased(master bool) *Rank {
 	bias := &Param{Name: "bias", Dims: []Dim{{Name: "candidate", Size: 4}}, Choices: 2}
-	p := &Program{Batch: BatchLayout{GlobalBatch: 4, SeqLen: 3}, Optim: SGD}
-	stage := &Stage{Buckets: []Bucket{{Elems: 16}}, Arena: Arena{Params: Region{0, 64}, Grads: Region{64, 64},
-		Master: Region{128, 64}}}
-	p.Types = (Types{F32, F32, F32, F32, F32, F32})
+	p := &Program{ProgramData: ProgramData{Batch: BatchLayout{GlobalBatch: 4, SeqLen: 3},
+		Optim: SGD},
+	}
+	stage := &Stage{Buckets: []Bucket{{Elems: 16}}, Arena: Arena{Params: Region{Offset: 0, Size: 64}, Grads: Region{Offset: 64, Size: 64},
+		Master: Region{Offset: 128, Size: 64}}}
+	p.Types = (Types{Compute: F32, Params: F32, Grads: F32, Reduce: F32, Master: F32, Moments: F32})
 	if master {
 		p.Types.Params, p.Types.Master = BF16, F32
 	}
@@ -58,7 +60,7 @@ func TestExpertBias(t *testing.T) {
 func TestBiasesOfManyLayers(t *testing.T) {
 	const n = blockElems + 4
 	r := biased(false)
-	r.Stage.Arena = Arena{Params: Region{0, 4 * n}, Grads: Region{4 * n, 4 * n}}
+	r.Stage.Arena = Arena{Params: Region{Offset: 0, Size: 4 * n}, Grads: Region{Offset: 4 * n, Size: 4 * n}}
 	r.Arena, r.Stage.Buckets = make([]byte, 8*n), []Bucket{{Elems: n}}
 	r.buckets = []bucket{{hi: n, spans: []span{{lo: 0, hi: n, load: &Param{Dims: []Dim{{Size: 4}}, Choices: 2}}}}}
 	copy(View[float32](r, 4*n+4*blockElems, 4), []float32{6, 9, 0, 5})
@@ -71,7 +73,7 @@ func TestBiasesOfManyLayers(t *testing.T) {
 
 // Where gradients have 16 bits they do not count choices, so no bias moves by them, whatever is set.
 func TestBiasRateWants32Bits(t *testing.T) {
-	narrow := map[string]Types{"bf16": {F32, F32, BF16, BF16, F32, F32}, "fp16": {F32, F32, F32, F16, F32, F32}, "": {}}
+	narrow := map[string]Types{"bf16": {Compute: F32, Params: F32, Grads: BF16, Reduce: BF16, Master: F32, Moments: F32}, "fp16": {Compute: F32, Params: F32, Grads: F32, Reduce: F16, Master: F32, Moments: F32}, "": {}}
 	for elem, types := range narrow {
 		for _, choices := range []int{0, 2} {
 			p := bigram[float32](1, 0)
@@ -92,7 +94,7 @@ func TestBiasRateWants32Bits(t *testing.T) {
 
 // A run whose expert bias moves says so, because transformers' does not.
 func TestExpertBiasNote(t *testing.T) {
-	p := &Program{Params: []Param{{Name: "w"}, {Name: "bias", Choices: 2}}}
+	p := &Program{ProgramData: ProgramData{Params: []Param{{Name: "w"}, {Name: "bias", Choices: 2}}}}
 	const want = "expert bias: each step moves it by 0.001 against the expert's load (train.experts.bias_rate); " +
 		"transformers keeps it fixed, as --set train.experts.bias_rate=0 does"
 	if got := p.expertBiasNote(0.001); got != want {

@@ -6,12 +6,6 @@ import (
 	"slices"
 )
 
-// Experts says what the runtime has to know of a model's.
-type Experts struct {
-	Copies int  // ranks that send the same tokens; 0 where the model has no experts
-	Aux    bool // routers are trained with more than the loss
-}
-
 // ExpertLoad is how the choices of a step's tokens spread over the experts of a layer.
 type ExpertLoad struct {
 	Segment string

@@ -96,14 +96,14 @@ func published[F Float](c *crew) ckpt.Content {
 	}
 	out.Fill = func(i int, w io.Writer) error {
 		x := &placed[i]
-		buf := make([]F, x.elems())
+		buf := make([]F, publishedElems(x.Published))
 		for s := range x.Shares {
 			for j, r := range c.ranks {
 				t := &parts[j][x.at[s]]
 				if !k.isSaved(r, t) {
 					continue
 				}
-				x.Shares[s].slab(&k, r, t, func(at, pub, step, n int) {
+				slabOf(&x.Shares[s], &k, r, t, func(at, pub, step, n int) {
 					var b [blockElems]F
 					for done := 0; done < n; done += blockElems {
 						part := b[:min(n-done, blockElems)]

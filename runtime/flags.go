@@ -118,7 +118,7 @@ func dataFlag(c *command, v string) error {
 		path = abs
 	}
 	return c.add(func(o *options) {
-		o.sets = append(o.sets, setting{"data.train", []File{{path, 1}}}, setting{dataOnly, nil})
+		o.sets = append(o.sets, setting{"data.train", []File{{Path: path, Weight: 1}}}, setting{dataOnly, nil})
 	})
 }
 

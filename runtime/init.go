@@ -67,7 +67,7 @@ func put[F Float](r *Rank, k *kind, t *tensor, first int, x []F) {
 func initTensor[F Float](out []F, t *tensor, lo int, seed uint64) {
 	key := rng.Key(rng.KeyString(rng.Key(seed, initKey), t.param.Name), uint64(t.layer))
 	clear(out)
-	drawn, zero := t.param.drawnElems(), t.param.zero()
+	drawn, zero := drawnElems(t.param), zeroElements(t.param)
 	t.runs(lo, lo+len(out), func(local, logical, n int) {
 		n = min(n, drawn-logical)
 		switch t.param.Init.Kind {
@@ -91,15 +91,15 @@ type elements struct{ from, to int }
 func (e elements) has(i int) bool { return e.from <= i && i < e.to }
 
 // zero are the elements of the row that begins at 0.
-func (p *Param) zero() elements {
+func zeroElements(p *Param) elements {
 	if p.Init.Zero == 0 {
 		return elements{}
 	}
-	return elements{(p.Init.Zero - 1) * p.rowElems(), p.Init.Zero * p.rowElems()}
+	return elements{(p.Init.Zero - 1) * rowElems(p), p.Init.Zero * rowElems(p)}
 }
 
 // rowElems is how many elements a row of the first dim has.
-func (p *Param) rowElems() int {
+func rowElems(p *Param) int {
 	n := 1
 	for _, d := range p.Dims[1:] {
 		n *= d.Size
@@ -108,9 +108,9 @@ func (p *Param) rowElems() int {
 }
 
 // drawnElems is how many of a logical tensor's elements, from the first on, do not begin at 0.
-func (p *Param) drawnElems() int {
+func drawnElems(p *Param) int {
 	if p.Init.First == 0 {
 		return math.MaxInt
 	}
-	return p.Init.First * p.rowElems()
+	return p.Init.First * rowElems(p)
 }

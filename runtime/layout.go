@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/runtime/comm"
+	"github.com/planc-dev/planc/runtime/program"
 )
 
 // extent is one dimension of a logical tensor and the part of it that a rank holds.
@@ -41,7 +42,7 @@ func tensors(p *Program, coord map[string]int) []tensor {
 		for layer := range par.Layers {
 			t := tensor{name: strings.ReplaceAll(par.Name, "{layer}", strconv.Itoa(layer)), param: par, layer: layer,
 				offset: -1, dims: dims}
-			t.offset, t.second = p.Stages[coord[stageAxis]].find(par, layer)
+			t.offset, t.second = findParam(&p.Stages[coord[stageAxis]], par, layer)
 			if t.offset >= 0 {
 				t.local = local
 			}
@@ -54,7 +55,7 @@ func tensors(p *Program, coord map[string]int) []tensor {
 
 // findPublished is where a layer of a parameter lies in the stage's flat space, -1 if it does not, and whether that is
 // in another place than its own.
-func (s *Stage) find(p *Param, layer int) (offset int, second bool) {
+func findParam(s *Stage, p *Param, layer int) (offset int, second bool) {
 	for i, place := range p.Places {
 		for _, b := range s.Buckets {
 			if b.Class != place.Class {
@@ -161,7 +162,7 @@ func (t *tensor) slab(from, to int) (lo, hi int) {
 }
 
 // isSplitOver says whether any dimension of the tensor is split over the atom.
-func (p *Param) isSplitOver(atom string) bool {
+func isSplitOver(p *Param, atom string) bool {
 	return slices.ContainsFunc(p.Dims, func(d Dim) bool { return slices.Contains(d.Axes, atom) })
 }
 
@@ -225,12 +226,12 @@ func (p *Program) validateStage(s *Stage, bad func(string, ...any)) {
 			bad("the state of bucket %d ends at byte %d, after its regions", i, end)
 		}
 	}
-	for name, r := range s.Arena.regions() {
+	for name, r := range s.Arena.Regions() {
 		if end := r.Offset + r.Size; end > s.Arena.Size {
 			bad("region %s ends at byte %d, the arena at %d", name, end, s.Arena.Size)
 		}
 	}
-	if _, err := parseSchedule(s.Schedule); err != nil {
+	if _, err := program.ParseSchedule(s.Schedule); err != nil {
 		bad("%v", err)
 	}
 }
@@ -251,7 +252,7 @@ func (p *Program) validatePlaces(bad func(string, ...any)) {
 }
 
 // bucketOf is the index of the bucket that holds the tensor's first element, or -1.
-func (s *Stage) bucketOf(t *tensor) int {
+func bucketOf(s *Stage, t *tensor) int {
 	return slices.IndexFunc(s.Buckets, func(b Bucket) bool {
 		return b.Offset <= t.offset && t.offset < b.Offset+b.Elems
 	})

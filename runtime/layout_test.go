@@ -13,23 +13,29 @@ import (
 // split is a program of two layers of one matrix [rows@rowAxes, cols@colAxes], and a vector, whose flat
 // space is padded for 2 shards over dp.
 func split(tp, dp int, rowAxes, colAxes []string, shard bool) *Program {
-	p := &Program{
-		Elem: F64, Mesh: []Axis{{"tp", tp}, {"dp", dp}}, Groups: []Group{{[]string{"dp"}}},
+	p := &Program{ProgramData: ProgramData{Elem: F64,
+		Mesh:   []Axis{{Name: "tp", Size: tp}, {Name: "dp", Size: dp}},
+		Groups: []Group{{Axes: []string{"dp"}}},
 		Params: []Param{
-			{Name: "layers.{layer}.w", Layers: 2, Dims: []Dim{{"rows", 5, rowAxes}, {"cols", 7, colAxes}},
-				Places: []Place{{0, 0, 3}}, Init: Init{Kind: Normal, Std: 1}, Decay: true},
-			{Name: "norm", Layers: 1, Dims: []Dim{{"cols", 7, nil}}, Places: []Place{{1, 0, 0}},
+			{Name: "layers.{layer}.w", Layers: 2, Dims: []Dim{{Name: "rows", Size: 5, Axes: rowAxes}, {Name: "cols", Size: 7, Axes: colAxes}},
+				Places: []Place{{Segment: 0, Class: 0, Offset: 3}}, Init: Init{Kind: Normal, Std: 1}, Decay: true},
+			{Name: "norm", Layers: 1, Dims: []Dim{{Name: "cols", Size: 7, Axes: nil}}, Places: []Place{{Segment: 1, Class: 0, Offset: 0}},
 				Init: Init{Kind: Ones}},
 		},
-		Segments: []Segment{{Name: "layers", Forward: idle, Backward: idle}, {Name: "norm", Forward: idle,
-			Backward: idle}},
 		Batch: BatchLayout{MicroBatch: 1, MicroBatches: 1, Replicas: 1, GlobalBatch: 1},
 		Stages: []Stage{{
 			Buckets: []Bucket{{Offset: 0, Elems: 96, Reduce: -1, Sum: 0, Shard: -1, State: 8,
 				ReplicatedOver: []string{"dp"},
-				Pieces:         []Piece{{0, 0, 0}, {1, 0, 38}, {0, 1, 42}}}},
-			Arena: Arena{Size: 6144, Params: Region{0, 1024}, Grads: Region{1024, 1024}, Moment1: Region{2048, 2048},
-				Moment2: Region{4096, 2048}},
+				Pieces:         []Piece{{Segment: 0, Layer: 0, Offset: 0}, {Segment: 1, Layer: 0, Offset: 38}, {Segment: 0, Layer: 1, Offset: 42}}}},
+			Arena: Arena{Size: 6144, Params: Region{Offset: 0, Size: 1024}, Grads: Region{Offset: 1024, Size: 1024}, Moment1: Region{Offset: 2048, Size: 2048},
+				Moment2: Region{Offset: 4096, Size: 2048}},
+		}}},
+		Segments: []Segment{{SegmentData: SegmentData{Name: "layers"},
+			Forward:  idle,
+			Backward: idle,
+		}, {SegmentData: SegmentData{Name: "norm"},
+			Forward:  idle,
+			Backward: idle,
 		}},
 	}
 	if shard {
@@ -221,7 +227,7 @@ func TestRowsCoverEachElementOnce(t *testing.T) {
 			for i, c := range mesh.Coord(rank) {
 				coord[mesh[i].Name] = c
 			}
-			if coord["dp"] != 0 && !p.Params[0].isSplitOver("dp") {
+			if coord["dp"] != 0 && !isSplitOver(&p.Params[0], "dp") {
 				continue
 			}
 			ts := tensors(p, coord)[0]

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 				step(r, b)
 			}
 		}
-		p.Settings.Data.Train = []File{{filepath.Join(dir, "tokens.bin"), 1}}
+		p.Settings.Data.Train = []File{{Path: filepath.Join(dir, "tokens.bin"), Weight: 1}}
 		os.Exit(execute(p, []string{"--dir", dir}, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
@@ -160,7 +160,7 @@ func TestPanicIsAFailure(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "tokens.bin"), bytes.Repeat([]byte("\x01\x00\x04\x00"), 300), 0o666))
 	p := bigram[float32](2, 1)
-	p.Settings.Data.Train = []File{{filepath.Join(dir, "tokens.bin"), 1}}
+	p.Settings.Data.Train = []File{{Path: filepath.Join(dir, "tokens.bin"), Weight: 1}}
 	p.Stages = nil
 	code := execute(p, []string{"--dir", dir}, io.Discard, errs)
 	b, err := os.ReadFile(errs.Name())
@@ -274,7 +274,7 @@ func TestOtherFlagsSuggestWhatThereIs(t *testing.T) {
 		}
 		for _, c := range o.sets {
 			var s Settings
-			if err := s.set(c.path, c.value, &Settings{}); err != nil {
+			if err := setSetting(&s, c.path, c.value, &Settings{}); err != nil {
 				t.Errorf("%s: %v", words, err)
 			}
 		}

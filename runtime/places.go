@@ -17,7 +17,7 @@ func (s *Segment) functions(run *LayerRun) (forward, backward, weights func(*Ran
 
 // group is where the group of layer k begins, and how far from there layer k is; of runs without groups each layer is
 // its own.
-func (s *LayerRun) group(k int) (first, at int) {
+func groupOf(s *LayerRun, k int) (first, at int) {
 	if s.Every == 0 {
 		return k, 0
 	}
@@ -25,7 +25,7 @@ func (s *LayerRun) group(k int) (first, at int) {
 }
 
 // spare is what lies behind the chunks' buffers in the activation region, as an offset in the arena.
-func (s *Stage) spare() int {
+func spareMemory(s *Stage) int {
 	end := 0
 	for i := range s.Chunks {
 		end = max(end, s.Chunks[i].Offset+s.Chunks[i].Buffers*s.Chunks[i].Size)
@@ -46,7 +46,7 @@ func (r *Rank) input(c *chunk, buffer, i, k int) int {
 	case run.Split:
 		return r.exec.spare + (c.before(i)+k)%2*r.Program.Stream
 	case run.Every > 0:
-		first, at := run.group(k)
+		first, at := groupOf(run, k)
 		if at > 0 {
 			return r.exec.spare + at*run.Inner - r.Program.Stream
 		}
@@ -69,7 +69,7 @@ func (r *Rank) slot(c *chunk, buffer, i, k int) int {
 	run := &c.Runs[i]
 	switch {
 	case run.Every > 0:
-		_, at := run.group(k)
+		_, at := groupOf(run, k)
 		return r.exec.spare + at*run.Inner
 	case run.Split || !r.Program.Segments[run.Segment].Input:
 		return buffer + run.Offset + k*run.Stride

@@ -4,11 +4,18 @@ import "testing"
 
 // placesRank is a rank of one chunk with two buffers; streams have 100 bytes.
 func placesRank(c *Chunk) (*Rank, *chunk) {
-	r := &Rank{Program: &Program{Stream: 100, Segments: []Segment{{Name: "embed", Output: true},
-		{Name: "block", Input: true, Output: true}}}}
+	r := &Rank{Program: &Program{ProgramData: ProgramData{Stream: 100},
+		Segments: []Segment{{SegmentData: SegmentData{Name: "embed",
+			Output: true},
+		},
+			{SegmentData: SegmentData{Name: "block",
+				Input:  true,
+				Output: true},
+			}},
+	}}
 	r.Stage = &Stage{Chunks: []Chunk{*c}}
 	r.Stage.Arena.Activations.Offset = 1000
-	r.exec = &executor{spare: r.Stage.spare()}
+	r.exec = &executor{spare: spareMemory(r.Stage)}
 	return r, &chunk{Chunk: c}
 }
 

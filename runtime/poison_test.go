@@ -22,7 +22,7 @@ func TestPoisonChangesNothing(t *testing.T) {
 func TestPoisonShowsStaleReads(t *testing.T) {
 	p := bigram[float64](2, 1)
 	s := &p.Stages[0]
-	s.Arena.Workspace = Region{s.Arena.Size, 64}
+	s.Arena.Workspace = Region{Offset: s.Arena.Size, Size: 64}
 	s.Arena.Size += 64
 	forward := p.Segments[0].Forward
 	p.Segments[0].Forward = func(r *Rank, b *Block) {

@@ -1,32 +1,13 @@
 package runtime
 
 import (
-	"fmt"
-
 	"github.com/planc-dev/planc/runtime/num"
 )
-
-// Types says in which type each kind of state is kept. The zero value is a program all of whose tensors are of its
-// Elem; in another program Elem is what kernels compute in, and statistics are of.
-type Types struct {
-	Compute Elem // activations and their gradients
-	Params  Elem
-	Grads   Elem // accumulators
-	Reduce  Elem // gradients between ranks; no wider than Grads
-	Master  Elem // the optimizer's copy of the parameters; none where it equals Params
-	Moments Elem
-}
-
-// String is the types' names, the parameters' before those of gradients, master copy and moments.
-func (t Types) String() string {
-	return fmt.Sprintf("%v (parameters %v, gradients %v, master %v, moments %v)", t.Compute, t.Params, t.Grads,
-		t.Master, t.Moments)
-}
 
 // types are the program's.
 func (p *Program) types() Types {
 	if p.Types == (Types{}) {
-		return Types{p.Elem, p.Elem, p.Elem, p.Elem, p.Elem, p.Elem}
+		return Types{Compute: p.Elem, Params: p.Elem, Grads: p.Elem, Reduce: p.Elem, Master: p.Elem, Moments: p.Elem}
 	}
 	return p.Types
 }

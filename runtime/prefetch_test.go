@@ -24,7 +24,7 @@ const (
 func tower(look func(r *Rank, b *Block, pass string)) *Program {
 	at := 0
 	next := func(bytes int) Region {
-		r := Region{at, bytes}
+		r := Region{Offset: at, Size: bytes}
 		at += bytes
 		return r
 	}
@@ -35,20 +35,27 @@ func tower(look func(r *Rank, b *Block, pass string)) *Program {
 	s.Arena.Comm, s.Arena.Batch = next(2*(s.Gather+s.Scatter)), next(2*64)
 	s.Inputs.Mask = s.Arena.Batch.Offset
 	s.Arena.Size = at
-	p := &Program{Name: "tower", Elem: F64, Optim: SGD, Mesh: []Axis{{"dp", 2}}, Groups: []Group{{[]string{"dp"}}},
-		Segments: []Segment{{Name: "block", Refs: []Ref{{0, 0}},
-			Forward:  func(r *Rank, b *Block) { look(r, b, "F") },
-			Backward: func(r *Rank, b *Block) { look(r, b, "B") }}},
+	p := &Program{ProgramData: ProgramData{Name: "tower",
+		Elem:   F64,
+		Optim:  SGD,
+		Mesh:   []Axis{{Name: "dp", Size: 2}},
+		Groups: []Group{{Axes: []string{"dp"}}},
 		Batch: BatchLayout{MicroBatch: 1, MicroBatches: 2, SeqLen: 8, Replicas: 2, ReplicaAxes: []string{"dp"},
-			GlobalBatch: 4}}
+			GlobalBatch: 4}},
+		Segments: []Segment{{SegmentData: SegmentData{Name: "block",
+			Refs: []Ref{{Segment: 0, Class: 0}}},
+			Forward:  func(r *Rank, b *Block) { look(r, b, "F") },
+			Backward: func(r *Rank, b *Block) { look(r, b, "B") },
+		}},
+	}
 	for i := range towerLayers { // in the order of backward
 		layer := towerLayers - 1 - i
 		s.Buckets = append(s.Buckets, Bucket{Offset: i * towerElems, Elems: towerElems, State: i * towerElems / 2,
 			Params: i * towerElems / 2, Grads: i * towerElems / 2,
 			Reduce: -1, ShardedGrads: true, ShardedParams: true, ReplicatedOver: []string{"dp"},
-			Pieces: []Piece{{0, layer, i * towerElems}}})
+			Pieces: []Piece{{Segment: 0, Layer: layer, Offset: i * towerElems}}})
 		p.Params = append(p.Params, Param{Name: fmt.Sprint("w", layer), Layers: 1,
-			Dims: []Dim{{"out", towerElems, nil}}})
+			Dims: []Dim{{Name: "out", Size: towerElems, Axes: nil}}})
 	}
 	p.Stages = []Stage{s}
 	return p

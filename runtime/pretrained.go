@@ -82,7 +82,7 @@ func (p *Program) findPublished(f *ckpt.Weights) ([]publishedInFile, error) {
 	var missing []string
 	known := map[string]bool{}
 	for _, t := range p.publishedTensors() {
-		names := p.Weights.spellings(t.name)
+		names := spellingsOf(&p.Weights, t.name)
 		for _, n := range names {
 			known[n] = true
 		}
@@ -108,7 +108,7 @@ func (p *Program) findPublished(f *ckpt.Weights) ([]publishedInFile, error) {
 		return nil, exitf(ExitInput, "it lacks tensors of the model: %s", firstNames(missing))
 	}
 	for _, twin := range p.Weights.Tied {
-		names := p.Weights.spellings(twin[0])
+		names := spellingsOf(&p.Weights, twin[0])
 		for _, n := range names {
 			known[n] = true
 		}
@@ -119,7 +119,7 @@ func (p *Program) findPublished(f *ckpt.Weights) ([]publishedInFile, error) {
 		}
 	}
 	return out, checkUnknownTensors(f.Tensors(), func(name string) bool {
-		return known[name] || p.Weights.ignores(name)
+		return known[name] || ignoresTensor(&p.Weights, name)
 	})
 }
 
@@ -168,7 +168,7 @@ func (p *Program) otherModelError(f *ckpt.Weights) error {
 }
 
 // spellings are the names that files may give a tensor, its own first.
-func (w *Weights) spellings(name string) []string {
+func spellingsOf(w *Weights, name string) []string {
 	names := []string{name}
 	for _, s := range w.Spellings {
 		for _, n := range names {
@@ -181,7 +181,7 @@ func (w *Weights) spellings(name string) []string {
 }
 
 // ignores says whether a file's tensor is none of the model's and none of another's.
-func (w *Weights) ignores(name string) bool {
+func ignoresTensor(w *Weights, name string) bool {
 	return slices.ContainsFunc(w.Ignored, func(pattern string) bool {
 		ok, err := path.Match(pattern, name)
 		return ok && err == nil
@@ -202,7 +202,7 @@ func scatter[F Float](r *Rank, e Elem, at, n int, src []F, step int) {
 
 // loadPublished reads a tensor whole, and gives each rank its elements.
 func loadPublished[F Float](c *crew, parts [][]tensor, x *publishedInFile) error {
-	buf := make([]F, x.elems())
+	buf := make([]F, publishedElems(x.Published))
 	if err := ckpt.ReadFloats(x.file, x.saved.DType, 0, buf); err != nil {
 		return fmt.Errorf("tensor %s: %w", x.saved.Name, err)
 	}
@@ -212,7 +212,7 @@ func loadPublished[F Float](c *crew, parts [][]tensor, x *publishedInFile) error
 	for _, k := range c.ranks[0].Program.weightKinds() {
 		for i := range x.Shares {
 			for _, r := range c.mine {
-				x.Shares[i].slab(&k, r, &parts[r.ID][x.at[i]], func(at, pub, step, n int) {
+				slabOf(&x.Shares[i], &k, r, &parts[r.ID][x.at[i]], func(at, pub, step, n int) {
 					scatter(r, k.elem, at, n, buf[pub:], step)
 				})
 			}

@@ -160,7 +160,9 @@ func TestResumeReportsOtherContents(t *testing.T) {
 // What is compiled in and decides what a step does is said likewise.
 func TestResumeSaysWhatAnotherProgramChanged(t *testing.T) {
 	program := func(batch, seq int, drop [3]float64) *Program {
-		return &Program{Batch: BatchLayout{GlobalBatch: batch, SeqLen: seq}, Model: Model{Dropout: drop}}
+		return &Program{ProgramData: ProgramData{Batch: BatchLayout{GlobalBatch: batch, SeqLen: seq},
+			Model: Model{Dropout: drop}},
+		}
 	}
 	was, s := map[string]string{}, &Settings{}
 	saveShaping(s, program(8, 64, [3]float64{0.1, 0.1, 0.1}), was)

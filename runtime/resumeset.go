@@ -24,9 +24,9 @@ var shaping = []struct {
 	{"train.schedule.warmup", func(t *TrainSettings) any { return t.Schedule.Warmup }},
 	{"train.schedule.min_lr", func(t *TrainSettings) any { return t.Schedule.MinLR }},
 	{"train.schedule.decay", func(t *TrainSettings) any { return t.Schedule.Decay }},
-	{"train.steps", func(t *TrainSettings) any { return t.scheduleLength(t.Steps) }},
-	{"train.epochs", func(t *TrainSettings) any { return t.scheduleLength(t.Epochs) }},
-	{"train.tokens", func(t *TrainSettings) any { return t.scheduleLength(t.Tokens) }},
+	{"train.steps", func(t *TrainSettings) any { return scheduleLength(t, t.Steps) }},
+	{"train.epochs", func(t *TrainSettings) any { return scheduleLength(t, t.Epochs) }},
+	{"train.tokens", func(t *TrainSettings) any { return scheduleLength(t, t.Tokens) }},
 	{"train.on_nonfinite", func(t *TrainSettings) any { return t.OnNonfinite }},
 }
 
@@ -37,13 +37,13 @@ var compiledShaping = []struct {
 }{
 	{seqLenPath, func(p *Program) any { return p.Batch.SeqLen }},
 	{"train.global_batch", func(p *Program) any { return p.Batch.GlobalBatch }},
-	{"train.dropout", func(p *Program) any { return p.Model.dropoutRates() }},
+	{"train.dropout", func(p *Program) any { return dropoutRates(&p.Model) }},
 }
 
 const seqLenPath = "train.seq_len"
 
 // dropoutRates are the chances of dropout: one where all three are the same, as train.dropout has them.
-func (m *Model) dropoutRates() any {
+func dropoutRates(m *Model) any {
 	if d := m.Dropout; d[0] != d[1] || d[1] != d[2] {
 		return d
 	}
@@ -52,7 +52,7 @@ func (m *Model) dropoutRates() any {
 
 // scheduleLength is a length of training where the learning rate falls towards its end, and nil where no step's rate
 // depends on it.
-func (t *TrainSettings) scheduleLength(length any) any {
+func scheduleLength(t *TrainSettings, length any) any {
 	switch t.Schedule.Kind {
 	case "linear", "cosine", "wsd":
 		return length

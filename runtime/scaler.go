@@ -5,24 +5,6 @@ import (
 	"math"
 )
 
-// LossScaleSettings say what the loss is multiplied by before the backward pass, so that small gradients do not vanish
-// in 16 bits. Kind is none (or empty), static, or dynamic.
-//
-// A dynamic scale begins at Init. It doubles after each Window good steps in a row. A bad step, whose gradient is not
-// finite on some rank, is skipped on all; each but the first Hysteresis-1 of them halves the scale, down to Min, where
-// it stays. Doubling grants these free ones again, and so does each good step if Consecutive.
-//
-// DeepSpeed's DynamicLossScaler has these rules and defaults (window 1000, hysteresis 2, min 1). PyTorch's GradScaler
-// is window 2000, hysteresis 1 and no min, Megatron-LM's hysteresis 2 with init 2^32.
-type LossScaleSettings struct {
-	Kind        string  `json:"kind"`
-	Init        float64 `json:"init"`
-	Window      int     `json:"window"`
-	Hysteresis  int     `json:"hysteresis"`
-	Min         float64 `json:"min"`
-	Consecutive bool    `json:"consecutive"`
-}
-
 // dynamicScale are the defaults of a dynamic scale.
 var dynamicScale = LossScaleSettings{Kind: "dynamic", Init: 65536, Window: 1000, Hysteresis: 2, Min: 1}
 
@@ -119,7 +101,7 @@ func setLossScale(s *Settings, v any) error {
 }
 
 // checkLossScale wants numbers with which a scale can live.
-func (s *LossScaleSettings) check() error {
+func checkLossScale(s *LossScaleSettings) error {
 	switch {
 	case (s.Kind == "static" || s.Kind == "dynamic") && !(s.Init > 0 && s.Init <= math.MaxFloat32):
 		return fmt.Errorf("train.precision.loss_scale begins at %g; more than 0 is wanted, and what float32 holds",

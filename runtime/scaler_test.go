@@ -95,22 +95,22 @@ func TestLossScaleSettings(t *testing.T) {
 		want  LossScaleSettings
 	}{
 		{"train.precision.loss_scale", "dynamic", dynamicScale},
-		{"train.precision.loss_scale.window", 7, LossScaleSettings{"dynamic", 65536, 7, 2, 1, false}},
-		{"train.precision.loss_scale.consecutive", "true", LossScaleSettings{"dynamic", 65536, 7, 2, 1, true}},
+		{"train.precision.loss_scale.window", 7, LossScaleSettings{Kind: "dynamic", Init: 65536, Window: 7, Hysteresis: 2, Min: 1, Consecutive: false}},
+		{"train.precision.loss_scale.consecutive", "true", LossScaleSettings{Kind: "dynamic", Init: 65536, Window: 7, Hysteresis: 2, Min: 1, Consecutive: true}},
 		{"train.precision.loss_scale", 1024, LossScaleSettings{Kind: "static", Init: 1024}},
 		{"train.precision.loss_scale", "none", LossScaleSettings{Kind: "none"}},
 	} {
-		if err := s.set(c.path, c.value, &Settings{}); err != nil || s.Train.Precision.LossScale != c.want {
+		if err := setSetting(&s, c.path, c.value, &Settings{}); err != nil || s.Train.Precision.LossScale != c.want {
 			t.Errorf("%s=%v: %+v, %v", c.path, c.value, s.Train.Precision.LossScale, err)
 		}
 	}
 	for want, bad := range map[string]LossScaleSettings{"more than 0": {Kind: "static"},
 		"window 0": {Kind: "dynamic", Init: 1, Hysteresis: 1, Min: 1}} {
-		if err := bad.check(); err == nil || !strings.Contains(err.Error(), want) {
+		if err := checkLossScale(&bad); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
-	if err := s.set("train.precision.params", "f32", &Settings{}); err == nil ||
+	if err := setSetting(&s, "train.precision.params", "f32", &Settings{}); err == nil ||
 		!strings.Contains(err.Error(), "compiled") {
 		t.Errorf("params: %v", err)
 	}

@@ -102,7 +102,7 @@ var compiledPaths = []string{"name", "model", "cluster", "objective", "plan", "t
 var unsupportedPaths = []string{"train.checkpoint.keep_last", "train.checkpoint.best"}
 
 // set changes one setting. The value null restores the value that the program was compiled with.
-func (s *Settings) set(path string, value any, compiledIn *Settings) error {
+func setSetting(s *Settings, path string, value any, compiledIn *Settings) error {
 	for _, c := range compiledPaths {
 		if _, ok := setters[path]; ok {
 			break
@@ -122,7 +122,7 @@ func (s *Settings) set(path string, value any, compiledIn *Settings) error {
 		value = nil
 	}
 	if value == nil && path != dataOnly {
-		s.reset(path, compiledIn)
+		resetSetting(s, path, compiledIn)
 		return nil
 	}
 	if err := setter(s, value); err != nil {
@@ -135,7 +135,7 @@ func (s *Settings) set(path string, value any, compiledIn *Settings) error {
 var lengths = []string{"train.steps", "train.epochs", "train.tokens"}
 
 // reset gives a setting its value in was.
-func (s *Settings) reset(path string, was *Settings) {
+func resetSetting(s *Settings, path string, was *Settings) {
 	switch {
 	case path == "data.valid":
 		s.Data.Valid, s.Data.ValidFraction = was.Data.Valid, was.Data.ValidFraction

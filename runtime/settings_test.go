@@ -14,12 +14,12 @@ func TestSet(t *testing.T) {
 		"train.tokens": "300B", "data.train": "[a.txt, {path: b.bin, weight: 2.5}]", "data.valid": 0.05,
 		"train.schedule.warmup": 2000, "train.eval.sample": `"The light"`, "train.checkpoint.every": "1K",
 	} {
-		if err := s.set(path, value, &Settings{}); err != nil {
+		if err := setSetting(&s, path, value, &Settings{}); err != nil {
 			t.Error(err)
 		}
 	}
 	want := Settings{
-		Data: DataSettings{Train: []File{{"a.txt", 1}, {"b.bin", 2.5}}, ValidFraction: 0.05},
+		Data: DataSettings{Train: []File{{Path: "a.txt", Weight: 1}, {Path: "b.bin", Weight: 2.5}}, ValidFraction: 0.05},
 		Train: TrainSettings{Tokens: 300e9, Seed: 1<<64 - 1, Optimizer: OptimizerSettings{LR: 3e-4,
 			Betas: [2]float64{0.9, 0.95}},
 			Schedule: ScheduleSettings{Warmup: 2000}, Eval: EvalSettings{Sample: "The light"},
@@ -63,7 +63,7 @@ func TestSetMessages(t *testing.T) {
 		{"data.train", "{file: x}", `data.train: "file" is not path or weight`},
 	} {
 		var s Settings
-		if err := s.set(test.path, test.value, &s); err == nil || err.Error() != test.want {
+		if err := setSetting(&s, test.path, test.value, &s); err == nil || err.Error() != test.want {
 			t.Errorf("set %s=%v: %v, want %s", test.path, test.value, err, test.want)
 		}
 	}
@@ -72,13 +72,13 @@ func TestSetMessages(t *testing.T) {
 // null undoes what was set before it: every setting is again what the program was compiled with.
 func TestNullIsWhatWasCompiledIn(t *testing.T) {
 	was := Settings{
-		Data: DataSettings{Root: "r", Train: []File{{"a", 1}}, Valid: []File{{"v", 1}}, Tokenizer: "bytes"},
+		Data: DataSettings{Root: "r", Train: []File{{Path: "a", Weight: 1}}, Valid: []File{{Path: "v", Weight: 1}}, Tokenizer: "bytes"},
 		Train: TrainSettings{Epochs: 2, Init: "folder", Seed: 7, OnNonfinite: "stop",
 			Optimizer: OptimizerSettings{LR: 1, Betas: [2]float64{0.9, 0.95}, Eps: 2, WeightDecay: 3, Momentum: 0.5,
 				ClipNorm: 4},
 			Schedule:   ScheduleSettings{Kind: "wsd", Warmup: 1, MinLR: 5, Decay: 2},
 			Eval:       EvalSettings{Every: 3, Batches: 4, Sample: "s"},
-			Checkpoint: CheckpointSettings{Every: 5}, Precision: PrecisionSettings{dynamicScale}},
+			Checkpoint: CheckpointSettings{Every: 5}, Precision: PrecisionSettings{LossScale: dynamicScale}},
 	}
 	for path := range setters {
 		if path == dataOnly {
@@ -92,10 +92,10 @@ func TestNullIsWhatWasCompiledIn(t *testing.T) {
 			if path == "train.precision.loss_scale.consecutive" {
 				changed = true
 			}
-			if err := s.set(path, changed, &was); err != nil || reflect.DeepEqual(s, was) {
+			if err := setSetting(&s, path, changed, &was); err != nil || reflect.DeepEqual(s, was) {
 				t.Errorf("%s=%v changed nothing, %v", path, changed, err)
 			}
-			if err := s.set(path, null, &was); err != nil || !reflect.DeepEqual(s, was) {
+			if err := setSetting(&s, path, null, &was); err != nil || !reflect.DeepEqual(s, was) {
 				t.Errorf("%s=%v: %v\n%+v, want\n%+v", path, null, err, s, was)
 			}
 		}

@@ -64,7 +64,7 @@ func unit(x float64) bool { return x >= 0 && x < 1 }
 func fromZero(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }
 
 // check returns an error for each value that no run can have.
-func (s *Settings) check() error {
+func checkSettings(s *Settings) error {
 	var errs []error
 	for _, l := range limits {
 		if x := l.get(s); !l.ok(x) {
@@ -76,14 +76,14 @@ func (s *Settings) check() error {
 		errs = append(errs, fmt.Errorf("train.schedule.kind is %q; it must be constant, linear, cosine, wsd or "+
 			"inverse_sqrt", t.Schedule.Kind))
 	}
-	if err := t.Precision.LossScale.check(); err != nil {
+	if err := checkLossScale(&t.Precision.LossScale); err != nil {
 		errs = append(errs, err)
 	}
 	if !slices.Contains([]string{"", "skip", "stop"}, t.OnNonfinite) {
 		errs = append(errs, fmt.Errorf("train.on_nonfinite is %q; it must be skip or stop", t.OnNonfinite))
 	}
 	if len(errs) == 0 {
-		errs = append(errs, s.checkLength())
+		errs = append(errs, checkLength(s))
 	}
 	return errors.Join(errs...)
 }
@@ -115,7 +115,7 @@ func (p *Program) checkMomentum(momentum float64) error {
 }
 
 // checkLength requires exactly one of the three lengths.
-func (s *Settings) checkLength() error {
+func checkLength(s *Settings) error {
 	t := &s.Train
 	switch positive := countTrue(t.Steps > 0, t.Epochs > 0, t.Tokens > 0); positive {
 	case 1:

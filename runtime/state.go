@@ -17,7 +17,7 @@ const (
 // slabElems is how many elements of a logical tensor are gathered at a time.
 const slabElems = 1 << 18
 
-// kind is a set of tensors that is saved: parameters or a moment. Files hold them as the program's Elem: rounded to 16
+// Kind is a set of tensors that is saved: parameters or a moment. Files hold them as the program's Elem: rounded to 16
 // bits or not, they come back as they were.
 type kind struct {
 	suffix string // of the tensors' names
@@ -73,7 +73,7 @@ func (k *kind) piece(r *Rank, t *tensor) (lo, hi, at int) {
 	if t.local == 0 {
 		return 0, 0, 0
 	}
-	i := r.Stage.bucketOf(t)
+	i := bucketOf(r.Stage, t)
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
 	if k.flat && !spec.ShardedParams {
 		return 0, t.local, r.paramAt(i, t.offset)
@@ -98,11 +98,11 @@ func (k *kind) isSaved(r *Rank, t *tensor) bool {
 	}
 	p := r.Program
 	var shard []string
-	if b := &r.Stage.Buckets[r.Stage.bucketOf(t)]; !k.flat || b.ShardedParams {
+	if b := &r.Stage.Buckets[bucketOf(r.Stage, t)]; !k.flat || b.ShardedParams {
 		shard = p.atoms(b.Shard)
 	}
 	for _, a := range p.Mesh {
-		if a.Name != stageAxis && r.Coord[a.Name] != 0 && !t.param.isSplitOver(a.Name) &&
+		if a.Name != stageAxis && r.Coord[a.Name] != 0 && !isSplitOver(t.param, a.Name) &&
 			!slices.Contains(shard, a.Name) {
 			return false
 		}
@@ -140,7 +140,7 @@ func content[F Float](c *crew, name string, kinds []kind) ckpt.Content {
 	for _, k := range kinds {
 		for _, t := range parts[0] {
 			out.Tensors = append(out.Tensors, ckpt.Tensor{Name: t.name + k.suffix, DType: ckpt.DTypeOf[F](),
-				Shape: t.param.shape()})
+				Shape: paramShape(t.param)})
 		}
 	}
 	buf := make([]F, 0)
@@ -159,7 +159,7 @@ func content[F Float](c *crew, name string, kinds []kind) ckpt.Content {
 }
 
 // shape is the logical one.
-func (p *Param) shape() []int64 {
+func paramShape(p *Param) []int64 {
 	out := make([]int64, len(p.Dims))
 	for i, d := range p.Dims {
 		out[i] = int64(d.Size)
@@ -183,7 +183,7 @@ func load[F Float](c *crew, k kind, find func(name string) (ckpt.Tensor, *io.Sec
 		if err != nil {
 			return err
 		}
-		if want := t.param.shape(); c.team.isFirst() && !slices.Equal(saved.Shape, want) {
+		if want := paramShape(t.param); c.team.isFirst() && !slices.Equal(saved.Shape, want) {
 			return exitf(ExitInput, "tensor %s has shape %v in the checkpoint, and the program wants %v", saved.Name,
 				saved.Shape, want)
 		}

@@ -61,9 +61,10 @@ func TestTheMachineComesBeforeTheData(t *testing.T) {
 
 // What a training binary says fits a screen: its flags, its mistakes, and its summary with figures as long as they get.
 func TestWhatBinariesSayFitsTheScreen(t *testing.T) {
-	p := &Program{Name: strings.Repeat("name", 10),
+	p := &Program{ProgramData: ProgramData{Name: strings.Repeat("name", 10),
 		Plan: Plan{Text: "dp 1024 · tp 8 · pp 16 × vpp 4 · sp · zero 1 in groups of 128 · micro_batch 1×64 · " +
-			"recompute full 4 blocks"}}
+			"recompute full 4 blocks"}},
+	}
 	p.Predict = Predict{StepSeconds: 1234.567, StepError: 0.2, MemoryBytes: 999 << 30}
 	r := &Result{FirstStep: 1, Steps: 1e6, FirstLoss: 12.3456, Loss: 12.3456, ValidLoss: 12.3456, StepSeconds: 9999.99,
 		TokensPerSecond: 999e9,

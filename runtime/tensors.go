@@ -90,6 +90,6 @@ func eachTensor(c *crew, k kind, f func(name string, shape []int64, x []float64)
 				k.slab(r, own, 0, t.dims[0].size, func(at, logical, n int) { read(r, k.elem, at, x[logical:][:n]) })
 			}
 		}
-		f(t.name, slices.Clone(t.param.shape()), x)
+		f(t.name, slices.Clone(paramShape(t.param)), x)
 	}
 }

@@ -48,7 +48,7 @@ func reversed(c *Chunk, layers []*layer) []visit {
 		l := layers[i]
 		run := &c.Runs[l.run]
 		if run.Every > 0 && (l.k == run.Count-1 || (l.k+1)%run.Every == 0) {
-			first, _ := run.group(l.k)
+			first, _ := groupOf(run, l.k)
 			for _, g := range layers[i-(l.k-first) : i+1] {
 				out = append(out, visit{g, true})
 			}
@@ -85,7 +85,7 @@ func (r *Rank) locate(l *layer) {
 		if ref.Segment == l.segment {
 			index = l.index
 		}
-		i, offset := r.Stage.run(ref, index)
+		i, offset := runOf(r.Stage, ref, index)
 		b := &r.Stage.Buckets[i]
 		at := layerAt{bucket: i}
 		at.param = (offset - b.Offset) * paramSize
@@ -109,7 +109,7 @@ func (r *Rank) locate(l *layer) {
 }
 
 // run is the bucket that has a layer's run of a class, and where it begins in the flat space, in elements.
-func (s *Stage) run(ref Ref, index int) (bucket, offset int) {
+func runOf(s *Stage, ref Ref, index int) (bucket, offset int) {
 	for i := range s.Buckets {
 		for _, p := range s.Buckets[i].Pieces {
 			if s.Buckets[i].Class == ref.Class && p.Segment == ref.Segment && p.Layer == index {

@@ -11,7 +11,7 @@ import (
 func overwriting() *Program {
 	p := bigram[float32](2, 1)
 	s := &p.Segments[0]
-	s.Refs, s.FirstWrites = []Ref{{0, 1}, {0, 0}}, []FirstWrite{{Ref: 1, Elems: vocab}}
+	s.Refs, s.FirstWrites = []Ref{{Segment: 0, Class: 1}, {Segment: 0, Class: 0}}, []FirstWrite{{Ref: 1, Elems: vocab}}
 	add := s.Backward
 	s.Backward = func(r *Rank, b *Block) {
 		if b.Micro == 0 {
@@ -50,7 +50,7 @@ func TestWrittenGradients(t *testing.T) {
 		t.Error("other parameters where a gradient is written first")
 	}
 	p := bigram[float32](2, 1)
-	p.Segments[0].Refs, p.Segments[0].FirstWrites = []Ref{{0, 1}, {0, 0}}, []FirstWrite{{Ref: 1, Elems: vocab}}
+	p.Segments[0].Refs, p.Segments[0].FirstWrites = []Ref{{Segment: 0, Class: 1}, {Segment: 0, Class: 0}}, []FirstWrite{{Ref: 1, Elems: vocab}}
 	res, err := train(t, p, t.TempDir(), Set("train.steps", 2), Poison())
 	if err == nil && res.Skipped == 0 {
 		t.Errorf("a gradient that nobody wrote or cleared: %d steps skipped, want 2", res.Skipped)

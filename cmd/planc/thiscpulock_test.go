@@ -12,7 +12,6 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
-	"github.com/planc-dev/planc/runtime"
 )
 
 // smallJob is a job on this machine's CPU whose fastest plan depends on how fast ranks exchange data.
@@ -160,7 +159,7 @@ func TestRunExpectsMeasuredSteps(t *testing.T) {
 				t.Fatal(err)
 			}
 			steps[command+" "+machine] = float64(d.expect.StepS)
-			if got := input(j, d, mustProgram(t, a, j, d), form{}).Predict.(runtime.Predict).Measured; got !=
+			if got := input(j, d, mustProgram(t, a, j, d), form{}).Predict.Measured; got !=
 				(command == "run" && measured != nil) {
 				t.Errorf("%s of %s: measured is %v", command, machine, got)
 			}

@@ -19,13 +19,15 @@ type room struct {
 
 // rooms is the table of design.md. Files import along it whatever their build tags; tests import what they like.
 var rooms = map[string]room{
-	"ir":        {pure: true},
+	"ir":        {imports: []string{harness.ContractFolder}, pure: true},
 	"costmodel": {imports: []string{"ir"}, pure: true},
 	"passes":    {imports: []string{"ir", "costmodel"}, pure: true},
 	// runtime/amount writes numbers, and imports the standard library alone
-	"planner":            {imports: []string{"ir", "costmodel", "passes", "runtime/amount"}, pure: true},
-	"codegen":            {imports: []string{"ir"}, pure: true},
-	"runtime":            {std: true}, // it is embedded in planc and compiled anywhere, offline
+	"planner":              {imports: []string{"ir", "costmodel", "passes", "runtime/amount"}, pure: true},
+	"codegen":              {imports: []string{"ir", harness.ContractFolder}, pure: true},
+	harness.ContractFolder: {std: true, pure: true},
+	// it is embedded in planc and compiled anywhere, offline
+	"runtime":            {imports: []string{harness.ContractFolder}, std: true},
 	"cuda":               {imports: []string{"runtime"}},
 	harness.DeviceFolder: {imports: []string{"cuda", "runtime"}},
 	"bench":              {imports: []string{"runtime", "cuda"}},

@@ -39,12 +39,18 @@ func (s *Source) HasBudget() bool { return !s.IsTest() && !s.Generated }
 // DeviceFolder is a folder inside runtime with imports of its own: programs link it only with the build tag cuda.
 const DeviceFolder = "runtime/gpu"
 
-// Folder returns the row of the import table that the file belongs to: its folder at the module's root, or [DeviceFolder].
+// ContractFolder is the package that the compiler and the runtime share.
+const ContractFolder = "runtime/program"
+
+// Folder returns the row of the import table that the file belongs to: the folder at the module's root, [DeviceFolder] or
+// [ContractFolder].
 func (s *Source) Folder() string {
-	if s.Dir() == DeviceFolder {
-		return DeviceFolder
+	dir := s.Dir()
+	if dir == DeviceFolder || dir == ContractFolder {
+		return dir
 	}
-	return strings.Split(s.Path, "/")[0]
+	folder, _, _ := strings.Cut(dir, "/")
+	return folder
 }
 
 // Identifiers returns the names that the file uses.
