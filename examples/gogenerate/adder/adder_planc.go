@@ -110,7 +110,7 @@ var Plan = rt.Plan{
 }
 
 // program is what the runtime knows of this training run before it starts.
-var program = rt.Program{
+var program = rt.Program{ProgramData: rt.ProgramData{
 	Batch: rt.BatchLayout{
 		GlobalBatch:  64,
 		MicroBatch:   32,
@@ -119,15 +119,11 @@ var program = rt.Program{
 		Replicas:     2,
 		SeqLen:       8,
 	},
-	Dropout: false,
-	Elem:    rt.F32,
-	Groups:  []rt.Group{{Axes: []string{"dp"}}},
-	Hash:    "007df7c0a2ee7bede273daf359c7c757502ff4b653cfb4d76ca9e664e8af1902",
-	Loss:    groupDp,
-	Mesh: []rt.Axis{{
-		Name: "dp",
-		Size: 2,
-	}},
+	Elem:   rt.F32,
+	Groups: []rt.Group{{Axes: []string{"dp"}}},
+	Hash:   "007df7c0a2ee7bede273daf359c7c757502ff4b653cfb4d76ca9e664e8af1902",
+	Loss:   groupDp,
+	Mesh:   []rt.Axis{{Name: "dp", Size: 2}},
 	Model: rt.Model{
 		FlopsStep: 3.3521629805600002e+07,
 		Hash:      "f70a8705c725366c",
@@ -140,213 +136,83 @@ var program = rt.Program{
 	Name:  "adder",
 	Optim: rt.AdamW,
 	Params: []rt.Param{{
-		Decay: true,
-		Dims: []rt.Dim{{
-			Axes: []string{},
-			Name: "vocab",
-			Size: 12,
-		}, {
-			Axes: []string{},
-			Name: "hidden",
-			Size: 32,
-		}},
-		Init: rt.Init{
-			Kind: rt.Normal,
-			Std:  0.02,
-		},
+		Decay:  true,
+		Dims:   []rt.Dim{{Name: "vocab", Size: 12}, {Name: "hidden", Size: 32}},
+		Init:   rt.Init{Kind: rt.Normal, Std: 0.02},
 		Layers: 1,
 		Name:   "embed.wte",
 		Places: []rt.Place{{}},
 	}, {
-		Decay: false,
-		Dims: []rt.Dim{{
-			Axes: []string{},
-			Name: "hidden",
-			Size: 32,
-		}},
+		Dims:   []rt.Dim{{Name: "hidden", Size: 32}},
 		Init:   rt.Init{Kind: rt.Ones},
 		Layers: 1,
 		Name:   "block.{layer}.ln1.gain",
 		Places: []rt.Place{{Segment: 1, Offset: 10272}},
 	}, {
-		Decay: true,
-		Dims: []rt.Dim{{
-			Axes: []string{},
-			Name: "hidden",
-			Size: 32,
-		}, {
-			Axes: []string{},
-			Name: "head",
-			Size: 4,
-		}, {
-			Axes: []string{},
-			Name: "head_dim",
-			Size: 8,
-		}},
-		Init: rt.Init{
-			Kind: rt.Normal,
-			Std:  0.02,
-		},
+		Decay:  true,
+		Dims:   []rt.Dim{{Name: "hidden", Size: 32}, {Name: "head", Size: 4}, {Name: "head_dim", Size: 8}},
+		Init:   rt.Init{Kind: rt.Normal, Std: 0.02},
 		Layers: 1,
 		Name:   "block.{layer}.attn.q",
 		Places: []rt.Place{{Segment: 1, Offset: 9248}},
 	}, {
-		Decay: true,
-		Dims: []rt.Dim{{
-			Axes: []string{},
-			Name: "hidden",
-			Size: 32,
-		}, {
-			Axes: []string{},
-			Name: "head",
-			Size: 4,
-		}, {
-			Axes: []string{},
-			Name: "head_dim",
-			Size: 8,
-		}},
-		Init: rt.Init{
-			Kind: rt.Normal,
-			Std:  0.02,
-		},
+		Decay:  true,
+		Dims:   []rt.Dim{{Name: "hidden", Size: 32}, {Name: "head", Size: 4}, {Name: "head_dim", Size: 8}},
+		Init:   rt.Init{Kind: rt.Normal, Std: 0.02},
 		Layers: 1,
 		Name:   "block.{layer}.attn.k",
 		Places: []rt.Place{{Segment: 1, Offset: 8224}},
 	}, {
-		Decay: true,
-		Dims: []rt.Dim{{
-			Axes: []string{},
-			Name: "hidden",
-			Size: 32,
-		}, {
-			Axes: []string{},
-			Name: "head",
-			Size: 4,
-		}, {
-			Axes: []string{},
-			Name: "v_dim",
-			Size: 8,
-		}},
-		Init: rt.Init{
-			Kind: rt.Normal,
-			Std:  0.02,
-		},
+		Decay:  true,
+		Dims:   []rt.Dim{{Name: "hidden", Size: 32}, {Name: "head", Size: 4}, {Name: "v_dim", Size: 8}},
+		Init:   rt.Init{Kind: rt.Normal, Std: 0.02},
 		Layers: 1,
 		Name:   "block.{layer}.attn.v",
 		Places: []rt.Place{{Segment: 1, Offset: 7200}},
 	}, {
-		Decay: true,
-		Dims: []rt.Dim{{
-			Axes: []string{},
-			Name: "head",
-			Size: 4,
-		}, {
-			Axes: []string{},
-			Name: "v_dim",
-			Size: 8,
-		}, {
-			Axes: []string{},
-			Name: "hidden",
-			Size: 32,
-		}},
-		Init: rt.Init{
-			Kind: rt.Normal,
-			Std:  0.02,
-		},
+		Decay:  true,
+		Dims:   []rt.Dim{{Name: "head", Size: 4}, {Name: "v_dim", Size: 8}, {Name: "hidden", Size: 32}},
+		Init:   rt.Init{Kind: rt.Normal, Std: 0.02},
 		Layers: 1,
 		Name:   "block.{layer}.attn.o",
 		Places: []rt.Place{{Segment: 1, Offset: 6176}},
 	}, {
-		Decay: false,
-		Dims: []rt.Dim{{
-			Axes: []string{},
-			Name: "hidden",
-			Size: 32,
-		}},
+		Dims:   []rt.Dim{{Name: "hidden", Size: 32}},
 		Init:   rt.Init{Kind: rt.Ones},
 		Layers: 1,
 		Name:   "block.{layer}.ln2.gain",
 		Places: []rt.Place{{Segment: 1, Offset: 6144}},
 	}, {
-		Decay: true,
-		Dims: []rt.Dim{{
-			Axes: []string{},
-			Name: "hidden",
-			Size: 32,
-		}, {
-			Axes: []string{},
-			Name: "ffn",
-			Size: 64,
-		}},
-		Init: rt.Init{
-			Kind: rt.Normal,
-			Std:  0.02,
-		},
+		Decay:  true,
+		Dims:   []rt.Dim{{Name: "hidden", Size: 32}, {Name: "ffn", Size: 64}},
+		Init:   rt.Init{Kind: rt.Normal, Std: 0.02},
 		Layers: 1,
 		Name:   "block.{layer}.mlp.gate",
 		Places: []rt.Place{{Segment: 1, Offset: 4096}},
 	}, {
-		Decay: true,
-		Dims: []rt.Dim{{
-			Axes: []string{},
-			Name: "hidden",
-			Size: 32,
-		}, {
-			Axes: []string{},
-			Name: "ffn",
-			Size: 64,
-		}},
-		Init: rt.Init{
-			Kind: rt.Normal,
-			Std:  0.02,
-		},
+		Decay:  true,
+		Dims:   []rt.Dim{{Name: "hidden", Size: 32}, {Name: "ffn", Size: 64}},
+		Init:   rt.Init{Kind: rt.Normal, Std: 0.02},
 		Layers: 1,
 		Name:   "block.{layer}.mlp.up",
 		Places: []rt.Place{{Segment: 1, Offset: 2048}},
 	}, {
-		Decay: true,
-		Dims: []rt.Dim{{
-			Axes: []string{},
-			Name: "ffn",
-			Size: 64,
-		}, {
-			Axes: []string{},
-			Name: "hidden",
-			Size: 32,
-		}},
-		Init: rt.Init{
-			Kind: rt.Normal,
-			Std:  0.02,
-		},
+		Decay:  true,
+		Dims:   []rt.Dim{{Name: "ffn", Size: 64}, {Name: "hidden", Size: 32}},
+		Init:   rt.Init{Kind: rt.Normal, Std: 0.02},
 		Layers: 1,
 		Name:   "block.{layer}.mlp.down",
 		Places: []rt.Place{{Segment: 1}},
 	}, {
-		Decay: false,
-		Dims: []rt.Dim{{
-			Axes: []string{},
-			Name: "hidden",
-			Size: 32,
-		}},
+		Dims:   []rt.Dim{{Name: "hidden", Size: 32}},
 		Init:   rt.Init{Kind: rt.Ones},
 		Layers: 1,
 		Name:   "head.ln.gain",
 		Places: []rt.Place{{Segment: 2, Offset: 384}},
 	}, {
-		Decay: true,
-		Dims: []rt.Dim{{
-			Axes: []string{},
-			Name: "vocab",
-			Size: 12,
-		}, {
-			Axes: []string{},
-			Name: "hidden",
-			Size: 32,
-		}},
-		Init: rt.Init{
-			Kind: rt.Normal,
-			Std:  0.02,
-		},
+		Decay:  true,
+		Dims:   []rt.Dim{{Name: "vocab", Size: 12}, {Name: "hidden", Size: 32}},
+		Init:   rt.Init{Kind: rt.Normal, Std: 0.02},
 		Layers: 1,
 		Name:   "head.lm_head",
 		Places: []rt.Place{{Segment: 2}},
@@ -394,42 +260,29 @@ var program = rt.Program{
 			Workspace:   rt.Region{Offset: 673920, Size: 262144},
 		},
 		Buckets: []rt.Bucket{{
-			Class:          0,
-			Elems:          11104,
-			Grads:          0,
-			Offset:         0,
-			Params:         0,
-			Pieces:         []rt.Piece{{Segment: 2}, {Segment: 1, Offset: 416}, {Offset: 10720}},
-			Reduce:         -1,
-			ReplicatedOver: []string{},
-			Shard:          groupDp,
-			ShardedGrads:   false,
-			ShardedParams:  false,
-			SharedByEnds:   false,
-			State:          0,
-			Sum:            groupDp,
+			Elems:  11104,
+			Pieces: []rt.Piece{{Segment: 2}, {Segment: 1, Offset: 416}, {Offset: 10720}},
+			Reduce: -1,
+			Shard:  groupDp,
+			Sum:    groupDp,
 		}},
 		Chunks: []rt.Chunk{{
 			Buffers: 1,
-			Index:   0,
-			Offset:  0,
 			Runs:    []rt.LayerRun{{Count: 1}, {Segment: 1, Count: 1, Stride: 462848}, {Segment: 2, Count: 1, Offset: 462848, Stride: 77824}},
 			Size:    540672,
 		}},
-		Gather: 0,
 		Inputs: rt.Inputs{
 			Labels: 937088,
 			Mask:   938112,
 			Tokens: 936064,
 		},
-		Scatter:  0,
 		Schedule: "F0 B0 U",
 	}},
 	Stream:  32768,
 	Tokens:  groupDp,
 	Weights: weights,
 	World:   groupDp,
-}
+}}
 
 // Run trains as the job says, changed by the options.
 func Run(ctx context.Context, opts ...rt.Option) (rt.Result, error) {
@@ -444,36 +297,31 @@ func init() {
 	program.Segments = []rt.Segment{{
 		Backward: embedBackward,
 		Forward:  embedForward,
-		Input:    false,
-		Name:     "embed",
-		Output:   true,
-		Refs: []rt.Ref{{
-			Class:   0,
-			Segment: 0,
-		}},
+		SegmentData: rt.SegmentData{
+			Name:   "embed",
+			Output: true,
+			Refs:   []rt.Ref{{}},
+		},
 	}, {
-		Backward:    blockBackward,
-		FirstWrites: []rt.FirstWrite{{Offset: 9248, Elems: 1024}, {Offset: 8224, Elems: 1024}, {Offset: 7200, Elems: 1024}, {Offset: 6176, Elems: 1024}, {Offset: 4096, Elems: 2048}, {Offset: 2048, Elems: 2048}, {Elems: 2048}},
-		Forward:     blockForward,
-		Input:       true,
-		Name:        "block",
-		Output:      true,
-		Refs: []rt.Ref{{
-			Class:   0,
-			Segment: 1,
-		}},
+		Backward: blockBackward,
+		Forward:  blockForward,
+		SegmentData: rt.SegmentData{
+			FirstWrites: []rt.FirstWrite{{Offset: 9248, Elems: 1024}, {Offset: 8224, Elems: 1024}, {Offset: 7200, Elems: 1024}, {Offset: 6176, Elems: 1024}, {Offset: 4096, Elems: 2048}, {Offset: 2048, Elems: 2048}, {Elems: 2048}},
+			Input:       true,
+			Name:        "block",
+			Output:      true,
+			Refs:        []rt.Ref{{Segment: 1}},
+		},
 	}, {
-		Backward:    headBackward,
-		FirstWrites: []rt.FirstWrite{{Elems: 384}},
-		Forward:     headForward,
-		Input:       true,
-		Logits:      headLogits,
-		Name:        "head",
-		Output:      false,
-		Refs: []rt.Ref{{
-			Class:   0,
-			Segment: 2,
-		}},
+		Backward: headBackward,
+		Forward:  headForward,
+		Logits:   headLogits,
+		SegmentData: rt.SegmentData{
+			FirstWrites: []rt.FirstWrite{{Elems: 384}},
+			Input:       true,
+			Name:        "head",
+			Refs:        []rt.Ref{{Segment: 2}},
+		},
 	}}
 }
 
@@ -505,98 +353,98 @@ var weights = rt.Weights{
 	Family:    "llama",
 	Ignored:   []string{"*rotary_emb.inv_freq"},
 	Spellings: [][2]string{[2]string{"model.", ""}},
-	Tensors: []rt.Published{rt.Published{
+	Tensors: []rt.Published{{
 		Name:  "model.embed_tokens.weight",
 		Shape: []int64{12, 32},
-		Shares: []rt.Share{rt.Share{
+		Shares: []rt.Share{{
 			Param:   "embed.wte",
 			Rows:    [2]int{0, 12},
 			Strides: []int{32, 1},
 		}},
-	}, rt.Published{
+	}, {
 		Name:  "model.layers.{layer}.input_layernorm.weight",
 		Shape: []int64{32},
-		Shares: []rt.Share{rt.Share{
+		Shares: []rt.Share{{
 			Param:   "block.{layer}.ln1.gain",
 			Rows:    [2]int{0, 32},
 			Strides: []int{1},
 		}},
-	}, rt.Published{
+	}, {
 		Name:  "model.layers.{layer}.self_attn.q_proj.weight",
 		Shape: []int64{32, 32},
-		Shares: []rt.Share{rt.Share{
+		Shares: []rt.Share{{
 			Param:   "block.{layer}.attn.q",
 			Rows:    [2]int{0, 32},
 			Strides: []int{1, 256, 32},
 		}},
-	}, rt.Published{
+	}, {
 		Name:  "model.layers.{layer}.self_attn.k_proj.weight",
 		Shape: []int64{32, 32},
-		Shares: []rt.Share{rt.Share{
+		Shares: []rt.Share{{
 			Param:   "block.{layer}.attn.k",
 			Rows:    [2]int{0, 32},
 			Strides: []int{1, 256, 32},
 		}},
-	}, rt.Published{
+	}, {
 		Name:  "model.layers.{layer}.self_attn.v_proj.weight",
 		Shape: []int64{32, 32},
-		Shares: []rt.Share{rt.Share{
+		Shares: []rt.Share{{
 			Param:   "block.{layer}.attn.v",
 			Rows:    [2]int{0, 32},
 			Strides: []int{1, 256, 32},
 		}},
-	}, rt.Published{
+	}, {
 		Name:  "model.layers.{layer}.self_attn.o_proj.weight",
 		Shape: []int64{32, 32},
-		Shares: []rt.Share{rt.Share{
+		Shares: []rt.Share{{
 			Param:   "block.{layer}.attn.o",
 			Rows:    [2]int{0, 4},
 			Strides: []int{8, 1, 32},
 		}},
-	}, rt.Published{
+	}, {
 		Name:  "model.layers.{layer}.post_attention_layernorm.weight",
 		Shape: []int64{32},
-		Shares: []rt.Share{rt.Share{
+		Shares: []rt.Share{{
 			Param:   "block.{layer}.ln2.gain",
 			Rows:    [2]int{0, 32},
 			Strides: []int{1},
 		}},
-	}, rt.Published{
+	}, {
 		Name:  "model.layers.{layer}.mlp.gate_proj.weight",
 		Shape: []int64{64, 32},
-		Shares: []rt.Share{rt.Share{
+		Shares: []rt.Share{{
 			Param:   "block.{layer}.mlp.gate",
 			Rows:    [2]int{0, 32},
 			Strides: []int{1, 32},
 		}},
-	}, rt.Published{
+	}, {
 		Name:  "model.layers.{layer}.mlp.up_proj.weight",
 		Shape: []int64{64, 32},
-		Shares: []rt.Share{rt.Share{
+		Shares: []rt.Share{{
 			Param:   "block.{layer}.mlp.up",
 			Rows:    [2]int{0, 32},
 			Strides: []int{1, 32},
 		}},
-	}, rt.Published{
+	}, {
 		Name:  "model.layers.{layer}.mlp.down_proj.weight",
 		Shape: []int64{32, 64},
-		Shares: []rt.Share{rt.Share{
+		Shares: []rt.Share{{
 			Param:   "block.{layer}.mlp.down",
 			Rows:    [2]int{0, 64},
 			Strides: []int{1, 64},
 		}},
-	}, rt.Published{
+	}, {
 		Name:  "model.norm.weight",
 		Shape: []int64{32},
-		Shares: []rt.Share{rt.Share{
+		Shares: []rt.Share{{
 			Param:   "head.ln.gain",
 			Rows:    [2]int{0, 32},
 			Strides: []int{1},
 		}},
-	}, rt.Published{
+	}, {
 		Name:  "lm_head.weight",
 		Shape: []int64{12, 32},
-		Shares: []rt.Share{rt.Share{
+		Shares: []rt.Share{{
 			Param:   "head.lm_head",
 			Rows:    [2]int{0, 12},
 			Strides: []int{32, 1},
