@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// valueOf is the magnitude of a code without its sign, by the format's definition.
+// valueOf returns the magnitude of a code, ignoring its sign, by the format's definition.
 func valueOf(e FP8Format, code int) float64 {
 	exponent, mantissa := code>>e.Mantissa, float64(code&(1<<e.Mantissa-1))/float64(int(1)<<e.Mantissa)
 	if exponent == 0 {
@@ -15,7 +15,8 @@ func valueOf(e FP8Format, code int) float64 {
 	return math.Ldexp(1+mantissa, e.Least-1+exponent)
 }
 
-// finite are the codes of finite numbers: all but the last one of E4M3, all but the last exponent of E5M2.
+// finite returns the number of codes of finite numbers: all except the last one of E4M3, and except the
+// last exponent of E5M2.
 func finite(e FP8Format) (n int) {
 	if e == E4M3 {
 		return 0x7f
@@ -23,8 +24,9 @@ func finite(e FP8Format) (n int) {
 	return 0x7c
 }
 
-// Every code is itself, what lies between two goes to the nearer one, and the middle to the even code.
-func TestEightRoundsEveryCode(t *testing.T) {
+// Every code rounds to itself, numbers between two codes to the nearer one, and the middle to the even
+// code.
+func TestFP8RoundsEveryCode(t *testing.T) {
 	for name, e := range map[string]FP8Format{"e4m3": E4M3, "e5m2": E5M2} {
 		if last := valueOf(e, finite(e)-1); last != e.Most {
 			t.Errorf("%s: the last code is %v, want %v", name, last, e.Most)
@@ -60,8 +62,8 @@ func TestEightRoundsEveryCode(t *testing.T) {
 	}
 }
 
-// A scale is the largest power of two under which the maximum is within the format.
-func TestEightScale(t *testing.T) {
+// A scale is the largest power of two that keeps the maximum within the format.
+func TestFP8Scale(t *testing.T) {
 	for name, e := range map[string]FP8Format{"e4m3": E4M3, "e5m2": E5M2} {
 		for _, most := range []float64{1, 1.75, math.Nextafter(1.75, 2), 1.99, 447, 448, 449, 57344, 60000, 3e-5,
 			1e30, 0x1p-100} {

@@ -2,45 +2,46 @@ package num
 
 import "math"
 
-// BF16 is bfloat16: the upper half of a float32. 8 bits of exponent, 7 of fraction. It is a struct, so that no
-// conversion takes its bits for its value.
+// BF16 is bfloat16, the upper half of a float32: 8 bits of exponent, 7 of fraction. It is a struct, so that
+// no conversion mistakes its bits for its value.
 type BF16 struct{ Bits uint16 }
 
-// F16 is IEEE 754's binary16. 5 bits of exponent, 10 of fraction; the largest finite value is 65504.
+// F16 is IEEE 754's binary16: 5 bits of exponent, 10 of fraction. The largest finite value is 65504.
 type F16 struct{ Bits uint16 }
 
-// Half is a 16-bit type.
+// Half is the constraint of 16-bit types.
 type Half interface{ BF16 | F16 }
 
-// Stored is a type in which numbers are stored.
+// Stored is the constraint of types in which numbers are stored.
 type Stored interface {
 	float32 | float64 | BF16 | F16
 }
 
-// Wide is the value as float32, which holds every BF16.
+// Wide returns the value as float32, which represents every BF16.
 func (x BF16) Wide() float32 { return math.Float32frombits(uint32(x.Bits) << 16) }
 
-// Wide is the value as float32, which holds every F16.
+// Wide returns the value as float32, which represents every F16.
 func (x F16) Wide() float32 {
 	sign, rest := uint32(x.Bits&0x8000)<<16, uint32(x.Bits&0x7fff)<<13
-	if rest >= 31<<23 { // Inf or NaN: all ones become all ones
+	if rest >= 31<<23 { // Inf or NaN: an exponent of all ones stays one
 		return math.Float32frombits(sign | rest | 0x7f800000)
 	}
-	// The exponent's bias grows by 112; the product does that to subnormals too.
+	// The exponent's bias increases by 112. The multiplication also converts subnormals.
 	return math.Float32frombits(sign | math.Float32bits(math.Float32frombits(rest)*0x1p112))
 }
 
-// ToBF16 rounds to the nearest, ties to even. What is above the largest finite value becomes infinite; NaN stays NaN.
+// ToBF16 rounds to nearest, ties to even. Numbers that round beyond the largest finite value become
+// infinite; NaN stays NaN.
 func ToBF16(x float32) BF16 {
 	b := math.Float32bits(x)
 	if x != x {
-		return BF16{uint16(b>>16 | 0x40)} // quiet, so that no fraction of zeros makes it infinite
+		return BF16{uint16(b>>16 | 0x40)} // quiet NaN, so that a fraction of zeros does not make it infinite
 	}
 	return BF16{uint16((b + 0x7fff + b>>16&1) >> 16)}
 }
 
-// StochasticRound rounds to one of the two neighbours, away from zero with the probability of how far x is from the other:
-// bits are 16 random ones. On average that is x. What is not finite stays what it is.
+// StochasticRound rounds to one of the two neighbours, with the probability of each equal to the relative
+// distance to the other, so that the average is x. bits are 16 random bits. Infinity and NaN are unchanged.
 func StochasticRound(x float32, bits uint16) BF16 {
 	if x-x != 0 {
 		return ToBF16(x)
@@ -50,11 +51,12 @@ func StochasticRound(x float32, bits uint16) BF16 {
 
 // Limits of F16, as bits of a float32.
 const (
-	f16Normal = (127 - 14) << 23 // 2^-14, the least normal value
-	f16Above  = (127 + 16) << 23 // 2^16, above which all is infinite
+	f16Normal = (127 - 14) << 23 // 2^-14, the smallest normal value
+	f16Above  = (127 + 16) << 23 // 2^16, from which on everything is infinite
 )
 
-// ToF16 rounds to the nearest, ties to even. What rounds to 65536 or more becomes infinite; NaN stays NaN.
+// ToF16 rounds to nearest, ties to even. Numbers that round to 65536 or more become infinite; NaN stays
+// NaN.
 func ToF16(x float32) F16 {
 	b := math.Float32bits(x)
 	sign := uint16(b >> 16 & 0x8000)
@@ -65,15 +67,16 @@ func ToF16(x float32) F16 {
 	case b >= f16Above:
 		return F16{sign | 0x7c00}
 	case b < f16Normal:
-		// Beside 1/2, the last bit of a float32 is worth 2^-24, the unit of subnormals: the sum rounds as wanted.
+		// When added to 1/2, the last bit of a float32 has the value 2^-24, the unit of subnormals: the sum rounds
+		// as required.
 		return F16{sign | uint16(math.Float32bits(math.Float32frombits(b)+0.5)-math.Float32bits(0.5))}
 	}
 	b -= 112 << 23
-	return F16{sign | uint16((b+0xfff+b>>13&1)>>13)} // a carry goes into the exponent, from the largest to infinity
+	return F16{sign | uint16((b+0xfff+b>>13&1)>>13)} // a carry increments the exponent, up to infinity
 }
 
-// RoundBF16 is the nearest BF16, as float32.
+// RoundBF16 returns the nearest BF16 as float32.
 func RoundBF16(x float32) float32 { return ToBF16(x).Wide() }
 
-// RoundF16 is the nearest F16, as float32.
+// RoundF16 returns the nearest F16 as float32.
 func RoundF16(x float32) float32 { return ToF16(x).Wide() }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// format is a binary format by its definition: bits of the fraction, the least exponent of a normal number, and the
-// largest.
+// format is a binary format by its definition: bits of the fraction, the smallest exponent of a normal
+// number, and the largest.
 type format struct {
 	name     string
 	fraction uint
@@ -30,7 +30,7 @@ var formats = []format{
 	}},
 }
 
-// value is what the bits mean, from sign, exponent and fraction.
+// value returns the value of the bits, from sign, exponent and fraction.
 func (f format) value(b uint16) float64 {
 	sign := 1 - 2*float64(b>>15)
 	exp, frac := int(b&0x7fff>>f.fraction), float64(b&(1<<f.fraction-1))
@@ -45,7 +45,7 @@ func (f format) value(b uint16) float64 {
 	return sign * math.Ldexp(frac+float64(int(1)<<f.fraction), exp-1+f.low-int(f.fraction))
 }
 
-// Each of the 65536 patterns has the value that its format says, and rounds to itself. NaNs stay NaN.
+// Each of the 65536 patterns has the value that its format defines, and rounds to itself. NaN stays NaN.
 func TestEveryPattern(t *testing.T) {
 	for _, f := range formats {
 		for b := range 1 << 16 {
@@ -64,9 +64,10 @@ func TestEveryPattern(t *testing.T) {
 	}
 }
 
-// By chance a number becomes one of its neighbours, and on average itself: the mean of n lies within five of its
-// deviations, which are those of a coin that falls up so often, times what is between the neighbours.
-func TestByChance(t *testing.T) {
+// Stochastic rounding gives one of the neighbours, and on average the number itself: the mean of n lies
+// within five standard deviations, those of a coin with the probability of rounding up, times the distance
+// of the neighbours.
+func TestStochasticRound(t *testing.T) {
 	const n = 1 << 16
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, x := range []float32{1, 1 + 0x1p-9, -1 - 0x1p-8, 1 + 0x1.9p-8, -3e-3, 0.1, 1e30, 0x1.1p-127, -0x1p-149,
@@ -87,7 +88,7 @@ func TestByChance(t *testing.T) {
 			t.Errorf("%v is %v on average", x, mean)
 		}
 	}
-	for b := range 1 << 16 { // what needs no rounding has none
+	for b := range 1 << 16 { // exactly representable numbers are unchanged
 		x := BF16{uint16(b)}.Wide()
 		if got := StochasticRound(x, 0xffff).Wide(); got != x && (x == x || got == got) {
 			t.Errorf("%v became %v", x, got)
@@ -98,7 +99,7 @@ func TestByChance(t *testing.T) {
 	}
 }
 
-// nearest is x rounded by math/big to the format's number of bits at x's exponent: to nearest, ties to even.
+// nearest rounds x with math/big to the format's number of bits at x's exponent: to nearest, ties to even.
 func (f format) nearest(x float64) float64 {
 	if x == 0 || math.IsInf(x, 0) {
 		return x
@@ -109,7 +110,7 @@ func (f format) nearest(x float64) float64 {
 		bits -= f.low - (exp - 1)
 	}
 	unit := math.Ldexp(1, f.low-int(f.fraction))
-	if bits < 1 { // below the least subnormal: zero, or that
+	if bits < 1 { // below the smallest subnormal: zero, or that
 		if math.Abs(x) > unit/2 {
 			return math.Copysign(unit, x)
 		}
@@ -122,8 +123,8 @@ func (f format) nearest(x float64) float64 {
 	return y
 }
 
-// Rounding is to nearest, ties to even: at every pattern, half way to the next, and a hair to both sides of that; and
-// at random.
+// Rounding is to nearest, ties to even: at every pattern, half way to the next, slightly to both sides of
+// that, and at random.
 func TestNearestEven(t *testing.T) {
 	for _, f := range formats {
 		check := func(x float32) {
@@ -153,7 +154,7 @@ func TestNearestEven(t *testing.T) {
 	}
 }
 
-// Slices convert as elements do, between all types.
+// Slices convert like single elements, between all types.
 func TestSlices(t *testing.T) {
 	src := []float32{1, -2.5, 1e-7, 70000, 0.1}
 	b, h, d := make([]BF16, len(src)), make([]F16, len(src)), make([]float64, len(src))

@@ -6,12 +6,12 @@ import (
 	"github.com/planc-dev/planc/runtime/vec"
 )
 
-// bits are the patterns of numbers of 16 bits.
+// bits returns the bit patterns of 16-bit numbers.
 func bits[H Half](x []H) []uint16 {
 	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
 }
 
-// Load sets dst[i] = src[i]. A float64 that a float32 takes is rounded.
+// Load sets dst[i] = src[i]. A float64 is rounded if dst is float32.
 func Load[F float32 | float64, S Stored](dst []F, src []S) {
 	dst = dst[:len(src)]
 	switch src := any(src).(type) {
@@ -44,7 +44,8 @@ func Load[F float32 | float64, S Stored](dst []F, src []S) {
 	}
 }
 
-// Store sets dst[i] to src[i], rounded to its type. A float64 goes to a 16-bit type by way of float32.
+// Store sets dst[i] to src[i], rounded to its type. A float64 is rounded to float32 before it is rounded to
+// a 16-bit type.
 func Store[S Stored, F float32 | float64](dst []S, src []F) {
 	dst = dst[:len(src)]
 	switch dst := any(dst).(type) {
@@ -77,7 +78,7 @@ func Store[S Stored, F float32 | float64](dst []S, src []F) {
 	}
 }
 
-// Convert sets dst[i] to src[i], rounded to its type; between different types by way of float32.
+// Convert sets dst[i] to src[i], rounded to its type, through float32 if the types differ.
 func Convert[D, S Stored](dst []D, src []S) {
 	if same, ok := any(src).([]D); ok {
 		copy(dst, same)
@@ -92,21 +93,21 @@ func Convert[D, S Stored](dst []D, src []S) {
 	}
 }
 
-// Elem names how a number is stored where a table says it.
+// Elem names a storage type in tables.
 type Elem uint8
 
 const (
-	Native   Elem = iota // as it is computed with
-	ElemBF16             // as BF16
-	ElemF16              // as F16
+	Native   Elem = iota // the compute type
+	ElemBF16             // BF16
+	ElemF16              // F16
 )
 
-// halves are patterns as numbers of 16 bits.
+// halves converts bit patterns to 16-bit numbers.
 func halves[H Half](x []uint16) []H {
 	return unsafe.Slice((*H)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
 }
 
-// LoadBits is Load from patterns of 16 bits.
+// LoadBits is Load from 16-bit patterns.
 func LoadBits[F float32 | float64](dst []F, src []uint16, e Elem) {
 	if e == ElemBF16 {
 		Load(dst, halves[BF16](src))
@@ -115,7 +116,7 @@ func LoadBits[F float32 | float64](dst []F, src []uint16, e Elem) {
 	}
 }
 
-// StoreBits is Store to patterns of 16 bits.
+// StoreBits is Store to 16-bit patterns.
 func StoreBits[F float32 | float64](dst []uint16, src []F, e Elem) {
 	if e == ElemBF16 {
 		Store(halves[BF16](dst), src)
@@ -124,7 +125,7 @@ func StoreBits[F float32 | float64](dst []uint16, src []F, e Elem) {
 	}
 }
 
-// Round rounds x to the numbers that e holds, in place.
+// Round rounds x to the values of e, in place.
 func Round[F float32 | float64](x []F, e Elem) {
 	var b [256]uint16
 	for e != Native && len(x) > 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Slices convert to the same bits with every instruction set, whatever their length; a NaN stays one.
+// Slices convert to the same bits with every instruction set, for all lengths; NaN stays NaN.
 func TestVectors(t *testing.T) {
 	src := make([]float32, 1<<16)
 	for i := range src {

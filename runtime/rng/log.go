@@ -2,9 +2,9 @@ package rng
 
 import "math"
 
-// Log is the natural logarithm of a positive number, within 1 ulp and the same bits on every machine (math.Log has
-// variants by platform): with x = 2^k (1+f) and s = f/(2+f),
-// log(1+f) = 2s + 2s^3/3 + ..., the series fitted by FreeBSD's e_log.c.
+// Log returns the natural logarithm of a positive number, within 1 ulp and with the same bits on every
+// machine (math.Log differs by platform). With x = 2^k (1+f) and s = f/(2+f), log(1+f) = 2s + 2s^3/3 + ...,
+// with the coefficients of FreeBSD's e_log.c.
 func Log(x float64) float64 {
 	const (
 		ln2Hi = 6.93147180369123816490e-01
@@ -27,8 +27,8 @@ func Log(x float64) float64 {
 	return float64(k*ln2Hi) - ((half - lo) - f)
 }
 
-// split is x as m * 2^e with m from sqrt(1/2) to sqrt(2). Nothing is guessed by the processor where x is normal: half
-// of all x would be guessed wrong.
+// split returns x as m * 2^e with m from sqrt(1/2) to sqrt(2). It has no branch for normal x, because half
+// of all predictions would be wrong.
 func split(x float64) (m float64, e int) {
 	if !(x >= 0x1p-1022) {
 		m, e = math.Frexp(x)

@@ -2,16 +2,16 @@ package rng
 
 import "math"
 
-// Normal is number i of the key's stream as a draw from the normal distribution of mean 0 and standard
-// deviation 1. It uses one counter and lies within ±8.2.
+// Normal returns number i of the key's stream as a draw from the normal distribution with mean 0 and
+// standard deviation 1. It uses one counter and lies within ±8.2.
 func Normal(key, i uint64) float64 {
-	// The middle of one of 2^52 equal parts of (0, 1); the sum and the product are exact.
+	// The middle of one of 2^52 equal parts of (0, 1). The sum and the product are exact.
 	return quantile((float64(Bits(key, i)>>12) + 0.5) * (1.0 / (1 << 52)))
 }
 
-// quantile is the inverse of the normal distribution function for p in (0, 1), to about 16 digits:
-// algorithm AS 241, PPND16 (Wichura, Applied Statistics 37, 1988), a quotient of two polynomials in each
-// of three ranges.
+// quantile returns the inverse of the normal distribution function for p in (0, 1), to about 16 digits:
+// algorithm AS 241, PPND16 (Wichura, Applied Statistics 37, 1988), a quotient of two polynomials in each of
+// three ranges.
 func quantile(p float64) float64 {
 	q := p - 0.5
 	if math.Abs(q) <= 0.425 {
@@ -28,8 +28,8 @@ func quantile(p float64) float64 {
 	return math.Copysign(z, q)
 }
 
-// poly is c[0] + c[1]x + ... by Horner's rule, each product rounded. It is written out: parameters by the million begin
-// here.
+// poly returns c[0] + c[1]x + ... by Horner's rule, with each product rounded. It is unrolled, because it
+// initializes parameters by the million.
 func poly(c *[8]float64, x float64) float64 {
 	s := float64(c[7]*x) + c[6]
 	s = float64(s*x) + c[5]

@@ -6,11 +6,11 @@ import (
 	"math/bits"
 )
 
-// golden is 2^64 divided by the golden ratio, odd: the step of splitmix64's counter.
+// golden is 2^64 divided by the golden ratio, rounded to odd: the step of splitmix64's counter.
 const golden = 0x9E3779B97F4A7C15
 
-// Key derives a key from a seed and the numbers that name a draw, in order: Key(s, 1, 2), Key(s, 2, 1)
-// and Key(s, 1) are unrelated. Chains are fine: the result may be the seed of another Key or KeyString.
+// Key derives a key from a seed and the numbers that identify a draw, in order: Key(s, 1, 2), Key(s, 2, 1)
+// and Key(s, 1) are unrelated. Keys can be chained: the result may be the seed of another Key or KeyString.
 func Key(seed uint64, parts ...uint64) uint64 {
 	k := mix(seed + golden)
 	for _, p := range parts {
@@ -28,33 +28,34 @@ func KeyString(seed uint64, s string) uint64 {
 	}
 	var tail [8]byte
 	copy(tail[:], s)
-	return mix(step(k, binary.LittleEndian.Uint64(tail[:])) ^ ^n) // ^n: apart from Key's counts of parts
+	return mix(step(k, binary.LittleEndian.Uint64(tail[:])) ^ ^n) // ^n differs from Key's counts of parts
 }
 
-// Bits is 64 random bits: number i of the key's stream.
+// Bits returns 64 random bits: number i of the key's stream.
 func Bits(key, i uint64) uint64 {
 	x := mix(key + golden*(i+1))
-	return mix(x ^ bits.RotateLeft64(key, 32)) // streams that meet after the first round part here
+	return mix(x ^ bits.RotateLeft64(key, 32)) // separates streams that coincide after the first round
 }
 
-// Uniform is number i of the key's stream as a multiple of 2^-53 in [0, 1).
+// Uniform returns number i of the key's stream as a multiple of 2^-53 in [0, 1).
 func Uniform(key, i uint64) float64 {
 	return float64(Bits(key, i)>>11) * (1.0 / (1 << 53))
 }
 
-// Keep says whether element i survives dropout that drops with probability p in [0, 1]: it is true with
-// probability 1-p. A p of 0 keeps everything and a p of 1 drops everything.
+// Keep reports whether element i survives dropout with probability p in [0, 1]. It is true with probability
+// 1-p. A p of 0 keeps everything, and a p of 1 drops everything.
 func Keep(key, i uint64, p float64) bool { return Uniform(key, i) >= p }
 
-// Counter is where the counter of a key's stream stands at number i; it grows by the step of splitmix64 a number. With
-// [Least] it lets a loop over many numbers do what Keep does: of element j behind i it keeps the one for which
-// mix(mix(Counter+j*step) ^ key turned by 32 bits)>>11 is at least Least(p).
+// Counter returns the counter of a key's stream at number i. It increases by splitmix64's step per number.
+// With [Least], a loop over many numbers can compute Keep: it keeps element j after i if
+// mix(mix(Counter+j*step) ^ key rotated by 32 bits)>>11 is at least Least(p).
 func Counter(key, i uint64) uint64 { return key + golden*(i+1) }
 
-// Least is the least of Bits' upper 53 bits that survives dropout with probability p in [0, 1].
+// Least returns the smallest value of Bits' upper 53 bits that survives dropout with probability p in [0,
+// 1].
 func Least(p float64) uint64 { return uint64(math.Ceil(p * (1 << 53))) }
 
-// step absorbs one number into a key.
+// step mixes one number into a key.
 func step(k, part uint64) uint64 { return mix(bits.RotateLeft64(k, 23)*5 + mix(part+golden)) }
 
 // mix is a bijection of 64-bit words in which each input bit flips each output bit with probability

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// The same bits on every machine, forever: models are reproduced from their seed by these.
+// The bits are the same on every machine and in every version, because models are reproduced from their
+// seed.
 func TestGolden(t *testing.T) {
 	k := Key(1337, 3, 5)
 	s := KeyString(1337, "blocks.0.attn.wq")
@@ -101,7 +102,7 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// Neighbours in any direction are uncorrelated, also for keys that nobody mixed.
+// Neighbours in any direction are uncorrelated, also for keys without mixing.
 func TestNeighboursAreUncorrelated(t *testing.T) {
 	const n = 100000
 	pairs := map[string]func(i uint64) (float64, float64){
@@ -222,7 +223,7 @@ func BenchmarkKeep(b *testing.B) {
 
 var sink float64
 
-// split, by bits and by its definition, of numbers of all sizes and beside the bounds.
+// split equals its definition for numbers of all magnitudes and at the bounds.
 func TestSplit(t *testing.T) {
 	least := math.Sqrt2 / 2
 	list := []float64{0x1p-1022, math.MaxFloat64, 0x1p-1030, 1, 2, 0.5, least, math.Nextafter(least, 0), 2 * least,

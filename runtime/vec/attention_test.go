@@ -9,7 +9,7 @@ import (
 	"github.com/planc-dev/planc/runtime/vec"
 )
 
-// The loops of a row of scores against themselves in float64: all lengths, beginning anywhere.
+// The loops over a row of scores equal float64: all lengths, at any alignment.
 func TestScores(t *testing.T) {
 	tables(t, func(t *testing.T, k *vec.Kernels) {
 		const scale, shift, d, factor = 0.25, 1.5, -0.75, 0.125
@@ -40,8 +40,8 @@ func TestScores(t *testing.T) {
 	})
 }
 
-// A part of a row of logits: all lengths, beginning anywhere; as far below the shift as exponentials go, and -Inf and
-// NaN among them.
+// A part of a row of logits: all lengths, at any alignment; as far below the shift as exponentials reach;
+// with -Inf and NaN.
 func TestExpPart(t *testing.T) {
 	tables(t, func(t *testing.T, k *vec.Kernels) {
 		for i, n := range lengths {
@@ -79,7 +79,7 @@ func TestExpPart(t *testing.T) {
 	})
 }
 
-// An infinity or a NaN among scores stays with its element, and is in the sum.
+// An infinity or a NaN among scores affects only its element and the sum.
 func TestScoresNotFinite(t *testing.T) {
 	tables(t, func(t *testing.T, k *vec.Kernels) {
 		inf := math.Inf(1)
@@ -100,7 +100,7 @@ func TestScoresNotFinite(t *testing.T) {
 	})
 }
 
-// Rows of a matrix inside of a larger one; what lies between and behind them stays.
+// Rows of a matrix inside a larger one. What lies between and after them is unchanged.
 func TestScaleRows(t *testing.T) {
 	tables(t, func(t *testing.T, k *vec.Kernels) {
 		for _, cols := range lengths {
@@ -123,11 +123,13 @@ func TestScaleRows(t *testing.T) {
 	})
 }
 
-// Rows of a block of scores, each seeing some of them, against a loop in float64; what lies behind a row stays.
+// Rows of a block of scores, of which each sees a part, equal a loop in float64. What follows a row is
+// unchanged.
 func TestRowsOfScores(t *testing.T) {
 	tables(t, func(t *testing.T, k *vec.Kernels) {
 		const scale, factor, rows = 0.25, 0.125, 9
-		const ulps = 2 + 4 // the exponent's rounding, of less than 8 to one of 2^-22, is up to 4 of its power
+		// rounding the exponent, which is less than 8, to a multiple of 2^-22 changes the power by up to 4 ulp
+		const ulps = 2 + 4
 		for _, cols := range lengths {
 			stride := cols + 3
 			a, g := draw(8, rows*stride, false), draw(9, rows*stride, false)
@@ -184,8 +186,8 @@ func TestRowsOfScores(t *testing.T) {
 	})
 }
 
-// A row of -Inf has no weight and leaves its maximum; a NaN stays with its element and is in the sum, not in the
-// maximum.
+// A row of -Inf has no weights and leaves its maximum unchanged. A NaN affects its element and the sum, not
+// the maximum.
 func TestRowsNotFinite(t *testing.T) {
 	tables(t, func(t *testing.T, k *vec.Kernels) {
 		inf, nan := float32(math.Inf(1)), float32(math.NaN())
@@ -208,7 +210,7 @@ func TestRowsNotFinite(t *testing.T) {
 	})
 }
 
-// Rows are asked for and neither change nor need to be there.
+// Prefetching rows does not change them, and they need not exist.
 func TestAskRows(t *testing.T) {
 	tables(t, func(t *testing.T, k *vec.Kernels) {
 		x := draw(8, 100, false)
@@ -224,7 +226,7 @@ func TestAskRows(t *testing.T) {
 	})
 }
 
-// Logarithms of sums and inverses beside their loop, with the bits of rng's logarithm.
+// Logarithms of sums and inverses equal their loop, with the bits of rng's logarithm.
 func TestLogRows(t *testing.T) {
 	tables(t, func(t *testing.T, k *vec.Kernels) {
 		inf, nan := math.Inf(1), math.NaN()

@@ -6,7 +6,7 @@ import (
 	"github.com/planc-dev/planc/runtime/vec"
 )
 
-// BenchmarkLoops reports nanoseconds an element in the first and second cache.
+// BenchmarkLoops reports nanoseconds per element in the first- and second-level cache.
 func BenchmarkLoops(b *testing.B) {
 	const n = 4096
 	x, y, z, v := draw(1, n, false), draw(2, n, false), draw(3, n, false), make([]float32, n)

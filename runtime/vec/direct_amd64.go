@@ -1,9 +1,9 @@
 package vec
 
-// The functions here call the assembly by name, so that what they are given may lie on the caller's stack. They do
-// what whole vectors hold and return how many elements that were: none without a table.
+// The functions here call the assembly by name, so that their arguments may be on the caller's stack. They
+// process whole vectors and return how many elements those were: none without a table.
 
-// WidenBF16 is
+// WidenBF16 computes
 //
 //	for i := range y { y[i] = the bfloat16 a[i] }
 func WidenBF16(y []float32, a []uint16) int {
@@ -18,7 +18,7 @@ func WidenBF16(y []float32, a []uint16) int {
 	return 0
 }
 
-// WidenF16 is
+// WidenF16 computes
 //
 //	for i := range y { y[i] = the float16 a[i] }
 func WidenF16(y []float32, a []uint16) int {
@@ -33,9 +33,9 @@ func WidenF16(y []float32, a []uint16) int {
 	return 0
 }
 
-// NarrowBF16 is
+// NarrowBF16 computes
 //
-//	for i := range y { y[i] = the bfloat16 nearest to a[i], of two the even one }
+//	for i := range y { y[i] = the bfloat16 nearest to a[i], ties to even }
 func NarrowBF16(y []uint16, a []float32) int {
 	switch n := len(y); Now() {
 	case AVX512:
@@ -48,9 +48,9 @@ func NarrowBF16(y []uint16, a []float32) int {
 	return 0
 }
 
-// NarrowF16 is
+// NarrowF16 computes
 //
-//	for i := range y { y[i] = the float16 nearest to a[i], of two the even one }
+//	for i := range y { y[i] = the float16 nearest to a[i], ties to even }
 func NarrowF16(y []uint16, a []float32) int {
 	switch n := len(y); Now() {
 	case AVX512:
@@ -63,11 +63,11 @@ func NarrowF16(y []uint16, a []float32) int {
 	return 0
 }
 
-// AddTo is
+// AddTo computes
 //
 //	for i := range y { y[i] += a[i] }
 //
-// of all elements, or none.
+// for all elements, or none.
 func AddTo(y, a []float32) int {
 	switch n := len(y); Now() {
 	case AVX512:

@@ -8,7 +8,7 @@ import (
 	"github.com/planc-dev/planc/runtime/vec"
 )
 
-// same compares a sum with its loop's in float64: within tol of the terms' magnitudes.
+// same compares a sum with its loop in float64, within tol of the terms' magnitudes.
 func same(t *testing.T, what string, n int, got, want, size, tol float64) {
 	t.Helper()
 	if got == want || got != got && want != want {
@@ -46,7 +46,7 @@ func TestSums(t *testing.T) {
 	})
 }
 
-// clampExp is a sum of exponentials as float32s have it: infinite where one of them is.
+// clampExp returns a sum of exponentials as float32s have it: infinite if one of them is.
 func clampExp(x []float32, sum float64) float64 {
 	for _, v := range x {
 		if math.IsInf(float64(float32(math.Exp(float64(v-2)))), 1) {
@@ -56,7 +56,7 @@ func clampExp(x []float32, sum float64) float64 {
 	return sum
 }
 
-// Rows of a norm, each by its own mean and deviation, against a loop in float64.
+// Rows of a norm, each with its own mean and deviation, equal a loop in float64.
 func TestNorms(t *testing.T) {
 	tables(t, func(t *testing.T, k *vec.Kernels) {
 		const rows, eps, base = 3, 1e-3, 1
@@ -111,7 +111,7 @@ func TestNorms(t *testing.T) {
 	})
 }
 
-// testMoments compares what was found of a row with its loop.
+// testMoments compares the moments of a row with a loop.
 func testMoments(t *testing.T, x []float32, mean, rstd, size, eps float32) {
 	t.Helper()
 	n := float64(len(x))
@@ -188,7 +188,7 @@ func TestRotate(t *testing.T) {
 	})
 }
 
-// Drop keeps what rng.Keep keeps, bit for bit.
+// Drop keeps the same elements as rng.Keep.
 func TestDrop(t *testing.T) {
 	const golden = 0x9E3779B97F4A7C15
 	tables(t, func(t *testing.T, k *vec.Kernels) {

@@ -1,6 +1,6 @@
 package vec
 
-// AVX2 is the table of processors with AVX2, FMA, F16C and BMI2.
+// AVX2 is the table for processors with AVX2, FMA, F16C and BMI2.
 var AVX2 = &Kernels{
 	Lanes:        8,
 	Add:          addAVX2,
@@ -56,7 +56,7 @@ var AVX2 = &Kernels{
 	Adam:         adamAVX2,
 }
 
-// AVX512 is the table of processors with AVX-512 F, VL, BW and DQ, and BMI2.
+// AVX512 is the table for processors with AVX-512 F, VL, BW and DQ, and BMI2.
 var AVX512 = &Kernels{
 	Lanes:        16,
 	Add:          addAVX512,

@@ -2,5 +2,5 @@
 
 package vec
 
-// AVX2 and AVX512 are the tables of instruction sets that this processor does not have.
+// AVX2 and AVX512 are nil: this processor has neither instruction set.
 var AVX2, AVX512 *Kernels

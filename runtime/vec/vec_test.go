@@ -9,7 +9,7 @@ import (
 	"github.com/planc-dev/planc/runtime/vec"
 )
 
-// tables runs a test with each table that this machine has.
+// tables runs a test with each table that this machine supports.
 func tables(t *testing.T, f func(t *testing.T, k *vec.Kernels)) {
 	ran := false
 	for isa, k := range map[cpu.ISA]*vec.Kernels{cpu.AVX2: vec.AVX2, cpu.AVX512: vec.AVX512} {
@@ -23,7 +23,7 @@ func tables(t *testing.T, f func(t *testing.T, k *vec.Kernels)) {
 	}
 }
 
-// lengths have every rest of a vector, and some whole blocks; offsets are those of slices that are not aligned.
+// lengths has every remainder of a vector, and some whole blocks. offsets are those of unaligned slices.
 var lengths = func() (ns []int) {
 	for n := range 70 {
 		ns = append(ns, n)
@@ -33,7 +33,7 @@ var lengths = func() (ns []int) {
 
 const fence = 12345.678
 
-// slices are an output of n elements with fences around it, at an odd offset.
+// fenced returns an output of n elements with fences around it, at an offset.
 func fenced(n, offset int) (all, y []float32) {
 	all = make([]float32, n+2*20+offset)
 	for i := range all {
@@ -54,7 +54,7 @@ func intact(t *testing.T, what string, all []float32, n, offset int) {
 var odd = []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
 	1e-40, -1e-40, 3e38, -3e38, 88.7, -88.7, 104, -104, 1e-20, 1}
 
-// draw is n normal numbers; some are odd ones if with.
+// draw returns n normal numbers; with special ones among them if with.
 func draw(seed uint64, n int, with bool) []float32 {
 	r := rand.New(rand.NewPCG(seed, 7))
 	x := make([]float32, n+3)
@@ -64,10 +64,10 @@ func draw(seed uint64, n int, with bool) []float32 {
 			x[i] = odd[r.IntN(len(odd))]
 		}
 	}
-	return x[3:] // not aligned
+	return x[3:] // unaligned
 }
 
-// close tells whether got is within ulps of want, or within floor of it.
+// near reports whether got is within ulps of want, or within floor of it.
 func near(got float32, want, ulps, floor float64) bool {
 	w := float32(want)
 	switch {
@@ -95,13 +95,14 @@ func geluSlope(x float64) float64 {
 	return s + x*s*(1-s)*2*math.Sqrt(2/math.Pi)*(1+3*0.044715*x*x)
 }
 
-// elements are the loops in float64. floor is what terms that cancel, or an exponent's own rounding, may cost.
+// elements lists the loops in float64. floor is the error allowed for terms that cancel, or for rounding an
+// exponent.
 var elements = []struct {
 	name        string
 	call        func(k *vec.Kernels, y, a, b []float32)
 	want        func(a, b float64) float64
 	ulps, floor float64
-	tame        bool // of infinities the result is not defined
+	tame        bool // the result for infinities is undefined
 }{
 	{name: "add", call: func(k *vec.Kernels, y, a, b []float32) {
 		k.Add(y, a, b)
@@ -221,7 +222,7 @@ func TestElements(t *testing.T) {
 	})
 }
 
-// Every float32 of a wide range, in steps: e^x is within 1.01 ulp, and the greatest error is logged.
+// For float32s of a wide range, in steps, e^x is within 1.01 ulp. The largest error is logged.
 func TestExpEverywhere(t *testing.T) {
 	tables(t, func(t *testing.T, k *vec.Kernels) {
 		var x, y [512]float32
@@ -250,7 +251,7 @@ func TestExpEverywhere(t *testing.T) {
 	})
 }
 
-// Rows that lie apart have the bits of loops over one, and what lies between stays.
+// Rows with a stride have the same bits as loops over one row, and elements in between are unchanged.
 func TestElementRows(t *testing.T) {
 	tables(t, func(t *testing.T, k *vec.Kernels) {
 		for _, n := range lengths[1:] {
@@ -285,7 +286,7 @@ func TestElementRows(t *testing.T) {
 	})
 }
 
-// A gate's loops are those of its parts, to the bit.
+// The loops of a gate have the same bits as its separate operations.
 func TestGateIsItsParts(t *testing.T) {
 	tables(t, func(t *testing.T, k *vec.Kernels) {
 		for _, n := range lengths {
@@ -316,8 +317,8 @@ func TestGateIsItsParts(t *testing.T) {
 	})
 }
 
-// Derivatives of activations far below 0 are 0, and so is whatever they are made of: some of Intel's processors take
-// thirty times as long for subnormal numbers.
+// Derivatives of activations far below 0 are 0, and so are all intermediate results: some Intel processors
+// take thirty times as long for subnormal numbers.
 func TestDerivativesVanish(t *testing.T) {
 	tables(t, func(t *testing.T, k *vec.Kernels) {
 		for name, at := range map[string]struct {
