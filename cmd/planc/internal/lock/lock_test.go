@@ -124,7 +124,7 @@ func TestDamaged(t *testing.T) {
 		{"cut in predict", whole[:strings.Index(whole, "    dp_comm")], "predict.tokens_per_s is missing"},
 		{"empty", "", "a.lock:1:1: the file is empty; planc plan --update writes the lock anew [BadLock]"},
 		{"key", swap("  dp: 1", "  pd: 1"),
-			"a.lock:36:3: a plan has no key pd; planc plan --update writes the lock anew; did you mean dp? [BadLock]"},
+			"a.lock:36:3: a plan has no pd; planc plan --update writes the lock anew; did you mean dp? [BadLock]"},
 		{"plan value", swap("  dp: 1", "  dp: many"), `a.lock:36:7: plan.dp is "many", which no plan has`},
 		{"plan zero", swap("  dp: 1", "  dp: 01"), `plan.dp is "01", which no plan has`},
 		{"type", swap("cost_model: 1", "cost_model: one"),
