@@ -141,7 +141,7 @@ func TestPanicsInParallelAreTheCallers(t *testing.T) {
 			return nil
 		}()
 		if text, ok := fault.(string); !ok || !strings.HasPrefix(text, "a promise was broken\nhere\n") ||
-			!strings.Contains(text, "beyond_test.go") {
+			!strings.Contains(text, "advice_test.go") {
 			t.Errorf("panic in %d of 5: %v", n, fault)
 		}
 	}

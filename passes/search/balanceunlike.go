@@ -8,11 +8,11 @@ import (
 )
 
 // blockTimes returns the time of the forward and backward passes of the first i blocks together, for each i.
-func (s *searcher) blockTimes(costs []layerTimes) []float64 {
-	b, sum := &s.balancer, costmodel.Seconds(0)
+func (b *stageBalancer) blockTimes(costs []layerTimes) []float64 {
+	sum := costmodel.Seconds(0)
 	b.ends = append(b.ends[:0], 0)
-	for i, seg := range s.problem.Model.Segments {
-		if i == 0 && s.dims.Embed || i == len(costs)-1 && s.dims.Head {
+	for i, seg := range b.model.Segments {
+		if i == 0 && b.dims.Embed || i == len(costs)-1 && b.dims.Head {
 			continue
 		}
 		for range seg.Count {

@@ -38,12 +38,12 @@ type deviceMicro struct {
 }
 
 // base returns the base profile of a plan.
-func (s *searcher) base(plan ir.Plan) *baseProfile {
+func (s *layerProfiler) base(plan ir.Plan) *baseProfile {
 	return s.baseAt(baseKey(plan))
 }
 
 // baseAt returns the base profile of a key, and computes it if needed.
-func (s *searcher) baseAt(k profileKey) *baseProfile {
+func (s *layerProfiler) baseAt(k profileKey) *baseProfile {
 	if b := s.bases[k]; b != nil {
 		return b
 	}
@@ -53,7 +53,7 @@ func (s *searcher) baseAt(k profileKey) *baseProfile {
 }
 
 // newBase adds slopes to a profile of micro-batch 1.
-func (s *searcher) newBase(k profileKey, p *profile) *baseProfile {
+func (s *layerProfiler) newBase(k profileKey, p *profile) *baseProfile {
 	b := &baseProfile{profile: p, key: k, byMicro: map[int]*blocks{}, workByDevice: map[deviceMicro]costmodel.Seconds{}}
 	variants, segs := b.prog.Model.Variants(), make([]*segmentProfile, len(p.segs))
 	for i := range segs {
@@ -87,7 +87,7 @@ func (s *searcher) newBase(k profileKey, p *profile) *baseProfile {
 
 // measureSlopes measures some variants of a program at micro-batch 1 and 2, returns their sizes as linear functions,
 // sets the slopes of their profiles, and restores the variants.
-func (s *searcher) measureSlopes(p *ir.Program, variants []*ir.Segment, profiles []*segmentProfile) []variantSizes {
+func (s *layerProfiler) measureSlopes(p *ir.Program, variants []*ir.Segment, profiles []*segmentProfile) []variantSizes {
 	dp := p.Plan.DP
 	lines := measureSizes(p, variants, nil)
 	resizeBatch(p, variants, 2*dp)
@@ -161,7 +161,7 @@ type layerRun struct {
 }
 
 // chunkLayers returns the layers of each of a family's chunks.
-func (s *searcher) chunkLayers(f *family) [][]layerRun {
+func (s *layerProfiler) chunkLayers(f *family) [][]layerRun {
 	if f.withDetails().layers != nil {
 		return f.layers
 	}
@@ -193,7 +193,7 @@ func (s *searcher) chunkLayers(f *family) [][]layerRun {
 }
 
 // isEnd reports whether a segment is the embedding or the head.
-func (s *searcher) isEnd(segment int) bool {
+func (s *layerProfiler) isEnd(segment int) bool {
 	return segment == 0 && s.dims.Embed || segment == len(s.problem.Model.Segments)-1 && s.dims.Head
 }
 
@@ -206,7 +206,7 @@ type scheduleKey struct {
 // microBatchesInFlight returns the number of activation buffers of each chunk, in model order. Schedules are
 // periodic: after the warm-up, which takes at most 3·pp micro-batches per chunk, a cycle of pp of them repeats. So
 // 4·pp micro-batches show the maximum.
-func (s *searcher) microBatchesInFlight(p *ir.Plan) []int {
+func (s *layerProfiler) microBatchesInFlight(p *ir.Plan) []int {
 	k := scheduleKey{p.Schedule, p.PP, p.VPP, p.MicroBatches}
 	if p.Schedule != "gpipe" {
 		k.micro = min(k.micro, 4*p.PP)

@@ -52,7 +52,7 @@ func drawPoints(t testing.TB, s *searcher, r *rand.Rand, n int) []candidate {
 		p := candidate{family: f, sharding: &shardings[r.IntN(len(shardings))], recompute: a,
 			n:     a.minN + r.IntN(a.maxN-a.minN+1),
 			order: &orders[r.IntN(len(orders))]}
-		if k := p.key(s); !seen[k] {
+		if k := s.priceKey(&p); !seen[k] {
 			seen[k] = true
 			out = append(out, p)
 		}

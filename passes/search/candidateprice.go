@@ -27,7 +27,7 @@ func (p *candidate) plan() ir.Plan {
 }
 
 // candidateOf returns a plan from outside the search as a candidate.
-func (s *searcher) candidateOf(plan ir.Plan) *candidate {
+func (s *pricer) candidateOf(plan ir.Plan) *candidate {
 	f := &family{familySpec: &familySpec{plan: plan, counts: counts(&plan), splitsBackward: plan.Splits()},
 		class: &degreeClass{}}
 	f.plan.Zero, f.plan.ZeroGroup, f.plan.Recompute, f.plan.RecomputeLayers, f.plan.RecomputeEvery, f.plan.
@@ -68,8 +68,8 @@ type priceKey struct {
 	slack                float64
 }
 
-// key returns the candidate's key.
-func (p *candidate) key(s *searcher) priceKey {
+// priceKey returns a candidate's key.
+func (s *pricer) priceKey(p *candidate) priceKey {
 	f := p.family
 	layers, every := p.recompute.layersAndEvery(p.n)
 	k := priceKey{frame: s.pipelineSplit(f), tp: int32(f.plan.TP), dp: int32(f.plan.DP),
@@ -89,21 +89,21 @@ func (p *candidate) key(s *searcher) priceKey {
 	return k
 }
 
-// memory returns what a rank of the fullest stage needs, and that stage.
-func (p *candidate) memory(s *searcher) (costmodel.Memory, int) {
+// candidateMemory returns what a rank of the fullest stage needs, and that stage.
+func (s *pricer) candidateMemory(p *candidate) (costmodel.Memory, int) {
 	s.measureActivations(&s.activationScratch, p.family, p.recompute, p.n, p.scattersEachMicro())
 	a, stage := s.fullestStage(p.family, &s.activationScratch, s.shardingCost(p.family, *p.sharding).stateMemory)
 	return s.memoryOf(&a, &p.family.plan), stage
 }
 
 // price simulates a plan that fits. Of a plan that does not fit, only the memory is known.
-func (s *searcher) price(p *candidate) *price {
-	k := p.key(s)
+func (s *pricer) price(p *candidate) *price {
+	k := s.priceKey(p)
 	if q := s.prices[k]; q != nil {
 		return q
 	}
 	q := &price{}
-	q.memory, q.stage = p.memory(s)
+	q.memory, q.stage = s.candidateMemory(p)
 	if q.memory.Fits() {
 		q.time = s.stepOf(p).Total()
 	}
@@ -112,7 +112,7 @@ func (s *searcher) price(p *candidate) *price {
 }
 
 // stepTime returns the step time of a plan, whether it fits or not.
-func (s *searcher) stepTime(p *candidate) costmodel.Seconds {
+func (s *pricer) stepTime(p *candidate) costmodel.Seconds {
 	if q := s.price(p); q.time > 0 {
 		return q.time
 	}
@@ -120,9 +120,9 @@ func (s *searcher) stepTime(p *candidate) costmodel.Seconds {
 }
 
 // priced returns a plan with its prediction.
-func (s *searcher) priced(p *candidate) Priced {
+func (s *pricer) priced(p *candidate) Priced {
 	plan := p.plan()
-	memory, stage := p.memory(s)
+	memory, stage := s.candidateMemory(p)
 	predict := s.problem.Cluster.Predict(costmodel.Run{
 		Time: s.stepOf(p).Simulate(), Memory: memory,
 		Tokens:        s.problem.GlobalBatch * s.dims.Seq,
@@ -136,7 +136,7 @@ func (s *searcher) priced(p *candidate) Priced {
 }
 
 // hardwareFlops returns the matmul and attention flops of a rank in a step, in the mean over the stages.
-func (s *searcher) hardwareFlops(p *candidate) float64 {
+func (s *pricer) hardwareFlops(p *candidate) float64 {
 	f := p.family
 	b, fr := s.blocksOf(f, p.recompute, p.scattersEachMicro()), s.pipelineSplit(f)
 	layers, every := p.recompute.layersAndEvery(p.n)
@@ -189,7 +189,7 @@ func (c *chunkKind) parts(layers, every int, split bool) (out []part) {
 }
 
 // stepOf returns the times of a plan's step.
-func (s *searcher) stepOf(p *candidate) *costmodel.Step {
+func (s *pricer) stepOf(p *candidate) *costmodel.Step {
 	f, plan, e := p.family, p.plan(), s.problem.engine()
 	b, fr, st := s.blocksOf(f, p.recompute, p.scattersEachMicro()), s.pipelineSplit(f),
 		s.shardingCost(p.family, *p.sharding).layout
@@ -230,7 +230,7 @@ func (s *searcher) stepOf(p *candidate) *costmodel.Step {
 }
 
 // timetable returns the schedule of a family's stages.
-func (s *searcher) timetable(f *family) *ir.Timetable {
+func (s *layerProfiler) timetable(f *family) *ir.Timetable {
 	k := scheduleKey{f.plan.Schedule, f.plan.PP, f.plan.VPP, f.plan.MicroBatches}
 	if t := s.timetables[k]; t != nil {
 		return t
@@ -246,7 +246,7 @@ func (s *searcher) timetable(f *family) *ir.Timetable {
 
 // bucketPrices computes the costs of one plan's buckets.
 type bucketPrices struct {
-	pricer *searcher
+	pricer *pricer
 	state  *stateLayout
 	plan   ir.Plan
 	order  *axisOrder
@@ -368,7 +368,7 @@ type quote struct {
 }
 
 // quote returns a candidate's quote.
-func (s *searcher) quote(p *candidate) quote {
+func (s *stepBounder) quote(p *candidate) quote {
 	s.measureActivations(&s.activationScratch, p.family, p.recompute, p.n, p.scattersEachMicro())
 	r := s.shardingCost(p.family, *p.sharding)
 	costs := s.layerTimesOf(p.family, p.recompute, p.scattersEachMicro(), p.order)

@@ -18,7 +18,7 @@ func TestClosedForms(t *testing.T) {
 			tables := s.tables(plan)
 			want, stage := s.memory(tables)
 			m := s.candidateOf(plan)
-			got, at := m.memory(s)
+			got, at := s.candidateMemory(m)
 			if got != want || at != stage {
 				t.Errorf("%v:\nclosed  %+v of stage %d\nlaid out %+v of stage %d", plan.Text(), got, at, want, stage)
 			}

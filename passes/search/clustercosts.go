@@ -11,8 +11,8 @@ import (
 // clusterCosts hold the times of layers and collectives on one cluster. They do not depend on the batch or on the
 // devices' memory.
 type clusterCosts struct {
-	problem *Problem // one of the problems that they are valid for
-	device  costmodel.Device
+	firstProblem *Problem // one of the problems that they are valid for
+	firstDevice  costmodel.Device
 
 	layerTimeCache    map[costKey][]layerTimes
 	messages          map[[2]int]costmodel.Seconds
@@ -26,7 +26,7 @@ type clusterCosts struct {
 
 // newClusterCosts returns empty costs.
 func newClusterCosts(p *Problem, dev costmodel.Device) *clusterCosts {
-	return &clusterCosts{problem: p, device: dev, layerTimeCache: map[costKey][]layerTimes{},
+	return &clusterCosts{firstProblem: p, firstDevice: dev, layerTimeCache: map[costKey][]layerTimes{},
 		messages:       map[[2]int]costmodel.Seconds{},
 		routesByStride: map[routeKey]*costmodel.Route{}, internedRoutes: map[costmodel.Route]*costmodel.Route{},
 		routeSets:         map[routeSetKey]*routeSet{},
@@ -50,10 +50,10 @@ func (v *clusterCosts) clone() *clusterCosts {
 }
 
 // validFor reports whether the costs also hold for a searcher's problem.
-func (v *clusterCosts) validFor(s *searcher) bool {
-	p, q := v.problem, s.problem
+func (v *clusterCosts) validFor(s *pricer) bool {
+	p, q := v.firstProblem, s.problem
 	if p.Model != q.Model || p.Precision != q.Precision || p.engine() != q.engine() || p.Computes() != q.Computes() ||
-		v.device != s.device {
+		v.firstDevice != s.device {
 		return false
 	}
 	a, b := *p.Cluster, *q.Cluster

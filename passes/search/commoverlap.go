@@ -31,7 +31,7 @@ func overlapSpan(f *ir.Func, m ir.Mesh, i, at int) opSpan {
 
 // overlappedCost returns the cost of a function whose messages overlap its compute, one after another. On a CPU,
 // ranks copy messages themselves, so messages block.
-func (s *searcher) overlappedCost(p *funcProfile, own *computeTime, k int, rounds float64,
+func (s *layerTimer) overlappedCost(p *funcProfile, own *computeTime, k int, rounds float64,
 	ways []commRoute) costmodel.Cost {
 	c := costmodel.Cost{Compute: own.time, Recomputed: own.recomputed, PaddedSlots: own.padding}
 	now, free, kernels := costmodel.Seconds(0), costmodel.Seconds(0), own.kernels

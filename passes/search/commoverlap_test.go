@@ -47,7 +47,7 @@ func TestHiddenPartIsOfTensorParallelism(t *testing.T) {
 
 // Compute of another engine's function waits for blocking collectives over cp, and for the part of a ring that
 // attention does not hide, in any order.
-func TestRingBesideAddsToContext(t *testing.T) {
+func TestOverlappedRingAddsToContext(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 2, 0), llamaConfig(2, 1024, 16, 16, 4096, 1024, 4096), 4096, 16, mixed)
 	s, err := newSearcher(p)
 	if err != nil {

@@ -18,7 +18,7 @@ type lazyMesh struct {
 }
 
 // mesh returns the mesh of a legal plan.
-func (s *searcher) mesh(at *lazyMesh) ir.Mesh {
+func (s *collectiveTimer) mesh(at *lazyMesh) ir.Mesh {
 	if at.made == nil {
 		m, err := at.plan.Mesh(s.dims.KVHeads)
 		if err != nil {
@@ -76,7 +76,7 @@ type placementKey struct {
 }
 
 // commRoutes returns the routes of a profile's kinds of collectives.
-func (s *searcher) commRoutes(p *profile, m *lazyMesh) []commRoute {
+func (s *collectiveTimer) commRoutes(p *profile, m *lazyMesh) []commRoute {
 	if len(p.kinds) == 0 {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (s *searcher) commRoutes(p *profile, m *lazyMesh) []commRoute {
 }
 
 // internRoute returns the one copy of a route that is stored.
-func (s *searcher) internRoute(r costmodel.Route) *costmodel.Route {
+func (s *collectiveTimer) internRoute(r costmodel.Route) *costmodel.Route {
 	if s.internedRoutes[r] == nil {
 		s.internedRoutes[r] = &r
 	}
@@ -116,7 +116,7 @@ type routeSet struct{ routes []commRoute } // of each kind
 
 // routeSetFor returns the route set of a mesh. Meshes with equal routes share one, because layer costs depend on a
 // mesh only through its routes.
-func (s *searcher) routeSetFor(p *profile, m *lazyMesh) *routeSet {
+func (s *collectiveTimer) routeSetFor(p *profile, m *lazyMesh) *routeSet {
 	k := routeSetKey{p, m.strides}
 	if g := s.routeSets[k]; g != nil {
 		return g

@@ -12,7 +12,7 @@ type Composition struct {
 
 // composition composes a stage of a plan: the work of functions comes from their profiles, and how often they run
 // from the tables.
-func (s *searcher) composition(t *tables, stage int) Composition {
+func (s *tablePricer) composition(t *tables, stage int) Composition {
 	w := walker{l: newLedger(t.Mesh), p: t.Program, st: &t.Stages[stage], stage: stage}
 	w.run = func(v *ir.Segment, kind ir.ActionKind) {
 		f := t.prof.segment(v).function(kind)

@@ -248,7 +248,7 @@ func checkComposition(t *testing.T, s *searcher, plan ir.Plan) {
 func checkBounds(t *testing.T, s *searcher, plan ir.Plan) {
 	t.Helper()
 	m := s.candidateOf(plan)
-	memory, _ := m.memory(s)
+	memory, _ := s.candidateMemory(m)
 	if plan.RecomputeEvery > 1 && plan.RecomputeLayers < plan.LargestChunk() {
 		return // the search does not try it
 	}
@@ -301,7 +301,7 @@ func TestMasterCopy(t *testing.T) {
 	if got[ir.RegionMaster] != got[ir.RegionMoment1] || got[ir.RegionMoment1] == 0 {
 		t.Errorf("master %d, moments %d", got[ir.RegionMaster], got[ir.RegionMoment1])
 	}
-	if m, _ := s.candidateOf(plan).memory(s); m.Optimizer != int64(3*got[ir.RegionMoment1]) {
+	if m, _ := s.candidateMemory(s.candidateOf(plan)); m.Optimizer != int64(3*got[ir.RegionMoment1]) {
 		t.Errorf("optimizer %d of %v", m.Optimizer, got)
 	}
 }

@@ -40,7 +40,7 @@ func (c *degreeClass) withDetails() *degreeClass {
 }
 
 // baseOf returns the base profile of a class, given one of its plans.
-func (s *searcher) baseOf(c *degreeClass, plan *ir.Plan) *baseProfile {
+func (s *layerProfiler) baseOf(c *degreeClass, plan *ir.Plan) *baseProfile {
 	if c.base == nil {
 		c.base = s.base(*plan)
 	}
@@ -64,7 +64,7 @@ func (e *enumeration) degreeClass(plan *ir.Plan) *degreeClass {
 }
 
 // workBound returns [searcher.minWork] of a class's plans, which is the same for each.
-func (s *searcher) workBound(c *degreeClass, plan *ir.Plan) costmodel.Seconds {
+func (s *layerTimer) workBound(c *degreeClass, plan *ir.Plan) costmodel.Seconds {
 	if c == nil {
 		return s.minWork(plan)
 	}
@@ -76,7 +76,7 @@ func (s *searcher) workBound(c *degreeClass, plan *ir.Plan) costmodel.Seconds {
 
 // minLayerTime returns a lower bound of the time of a micro-batch in all layers, collectives included, in any order
 // of the axes.
-func (s *searcher) minLayerTime(p *Problem, c *degreeClass, plan ir.Plan) costmodel.Seconds {
+func (s *layerTimer) minLayerTime(p *Problem, c *degreeClass, plan ir.Plan) costmodel.Seconds {
 	if c.minLayerTime > 0 {
 		return c.minLayerTime
 	}
@@ -95,7 +95,7 @@ func (s *searcher) minLayerTime(p *Problem, c *degreeClass, plan ir.Plan) costmo
 
 // routeSetsOf returns the distinct route sets of a class's layers over all orders of the axes. They do not depend on
 // the micro-batch.
-func (s *searcher) routeSetsOf(p *Problem, c *degreeClass, plan ir.Plan) (out []*routeSet) {
+func (s *layerTimer) routeSetsOf(p *Problem, c *degreeClass, plan ir.Plan) (out []*routeSet) {
 	if c.routeSets != nil && *c.routeSets != nil {
 		return *c.routeSets
 	}
@@ -116,7 +116,7 @@ func (s *searcher) routeSetsOf(p *Problem, c *degreeClass, plan ir.Plan) (out []
 // with the part w of a micro-batch's work W ends no earlier than after m·w plus the parts of all earlier stages. The
 // last stage ends earliest if all end at once, each part being 1-1/m times the previous one: after W/(1-(1-1/m)^pp).
 // It is 0 for plans with a split backward pass.
-func (s *searcher) pipelineBound(p *Problem, c *degreeClass, plan *ir.Plan) costmodel.Seconds {
+func (s *layerTimer) pipelineBound(p *Problem, c *degreeClass, plan *ir.Plan) costmodel.Seconds {
 	if c == nil || plan.Splits() {
 		return 0
 	}

@@ -36,7 +36,7 @@ func TestZeroTable(t *testing.T) {
 		if zero > 0 {
 			plan.ZeroGroup = 8
 		}
-		m, _ := s.candidateOf(plan).memory(s)
+		m, _ := s.candidateMemory(s.candidateOf(plan))
 		if got := float64(m.Params+m.Grads+m.Optimizer) * scale; math.Abs(got/want-1) > 1e-4 {
 			t.Errorf("zero %d: %.3f GB, the documents say %v", zero, got, want)
 		}

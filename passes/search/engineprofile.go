@@ -89,7 +89,7 @@ func keysSeen(n *ir.Node) float64 {
 type layerShape costmodel.Transformer
 
 // replaceByEngine replaces the layers of a profile with those of the engine, if that is not planc's.
-func (s *searcher) replaceByEngine(p *profile, k profileKey) {
+func (s *layerProfiler) replaceByEngine(p *profile, k profileKey) {
 	e := s.problem.engine()
 	if e.Own {
 		return
@@ -198,7 +198,7 @@ func (b *baseProfile) useEngineSizes() {
 }
 
 // engineBytes returns the bytes of a stage under an engine that adds memory to the arena, comparable with stageBytes.
-func (s *searcher) engineBytes(f *family, k *activationMemory, n *stateMemory, h *stageBuffers) int {
+func (s *memoryPricer) engineBytes(f *family, k *activationMemory, n *stateMemory, h *stageBuffers) int {
 	a := s.arena(f, k, n, h)
 	m := s.memoryOf(&a, &f.plan)
 	return int(m.Total-m.Capacity) + s.arenaCapacity

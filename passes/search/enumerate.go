@@ -332,7 +332,7 @@ func (e *enumeration) split(plan *ir.Plan) []int {
 		b := e.s.baseOf(c, plan)
 		c.costs = e.s.layerTimes(e.s.routeSetAt(plan, b.profile), &b.key, b.profile, plan.MicroBatch)
 	}
-	return e.s.balance(plan, c.costs)
+	return e.s.balancer.balance(plan, c.costs)
 }
 
 // even splits blocks evenly over chunks, without regard to their cost. If there are too few blocks, the last chunk

@@ -153,7 +153,8 @@ type Experts struct {
 
 // ExpertsOf describes the experts of a plan.
 func ExpertsOf(p *Problem, plan ir.Plan) Experts {
-	s, k := &searcher{dims: DimsOf(p.Model)}, keyOf(plan)
+	s, k := &layerTimer{}, keyOf(plan)
+	s.dims = DimsOf(p.Model)
 	e := Experts{Replicas: expertReplicas(&plan)}
 	if p.engine().Own && plan.MoESlack > 0 {
 		l := s.moeLoad(&k, plan.MicroBatch)
@@ -171,7 +172,7 @@ func ExpertsOf(p *Problem, plan ir.Plan) Experts {
 }
 
 // expertPlacement returns where the replicas of an expert are (edp).
-func (s *searcher) expertPlacement(f *family, o *axisOrder) costmodel.Placement {
+func (s *collectiveTimer) expertPlacement(f *family, o *axisOrder) costmodel.Placement {
 	plan := f.plan
 	plan.AxisOrder = o.name
 	mesh, err := plan.Mesh(s.dims.KVHeads)

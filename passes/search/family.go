@@ -63,7 +63,7 @@ func (s *searcher) boundBranch(p *Problem, b *branch) {
 }
 
 // branchFit returns the smallest recompute count with which a branch may fit, and by how many bytes it does not.
-func (s *searcher) branchFit(p *Problem, b *branch) (least, lacks int) {
+func (s *memoryPricer) branchFit(p *Problem, b *branch) (least, lacks int) {
 	f := b.family
 	s.pipelineSplit(f)
 	of := &branchFit{}
@@ -85,12 +85,12 @@ func (s *searcher) branchFit(p *Problem, b *branch) (least, lacks int) {
 
 // minStateMemory returns the minimum over all shardings of each part of the state, by stage. Only the stages in
 // [searcher.fullStages] are filled in.
-func (s *searcher) minStateMemory(p *Problem, f *family) []stateMemory {
+func (s *memoryPricer) minStateMemory(p *Problem, f *family) []stateMemory {
 	if f.withDetails().minStateMemory != nil {
 		return f.minStateMemory
 	}
 	for i, of := range s.shardings(p, &f.plan) {
-		needs := s.shardingCost(f, of).stateMemory
+		needs := s.stateMemory(f, of)
 		if i == 0 {
 			f.minStateMemory = slices.Clone(needs)
 		}
@@ -151,7 +151,7 @@ func (s *searcher) membersOf(p *Problem, b *branch) []member {
 // minRecomputed returns the smallest recompute count with which a plan fits, or the one that exceeds the memory
 // least, with the excess in bytes. More recomputed blocks never need more memory, so it is a binary search. Group
 // sizes are not monotonic and are tried one by one.
-func (s *searcher) minRecomputed(f *family, a *recomputeChoice, state []stateMemory, each bool) (n, over int) {
+func (s *memoryPricer) minRecomputed(f *family, a *recomputeChoice, state []stateMemory, each bool) (n, over int) {
 	lacks := func(n int) int {
 		s.measureActivations(&s.activationScratch, f, a, n, each)
 		return max(0, s.peakBytes(f, &s.activationScratch, state)-s.arenaCapacity)
@@ -183,7 +183,7 @@ func (s *searcher) minRecomputed(f *family, a *recomputeChoice, state []stateMem
 }
 
 // recomputeIsFaster reports whether recomputed blocks are faster.
-func (s *searcher) recomputeIsFaster(m *member) bool {
+func (s *layerTimer) recomputeIsFaster(m *member) bool {
 	if !m.family.splitsBackward || m.recompute.grouped || m.recompute.kind == "none" {
 		return false
 	}
@@ -196,7 +196,7 @@ func (s *searcher) recomputeIsFaster(m *member) bool {
 
 // minBytes returns a lower bound of the memory of any plan of a family: the most sharding, with one saved block input
 // per chunk.
-func (s *searcher) minBytes(p *Problem, f *family) int {
+func (s *memoryPricer) minBytes(p *Problem, f *family) int {
 	if f.withDetails().minBytes > 0 {
 		return f.minBytes
 	}
@@ -214,7 +214,7 @@ func (s *searcher) minBytes(p *Problem, f *family) int {
 }
 
 // newMinBytes computes minBytes.
-func (s *searcher) newMinBytes(p *Problem, f *family) {
+func (s *memoryPricer) newMinBytes(p *Problem, f *family) {
 	_, split := p.Pins["recompute_split"]
 	k, fr, shardings := &s.activationScratch, s.pipelineSplit(f), s.shardings(p, &f.plan)
 	for i, each := range f.scatterChoices(shardings) {

@@ -72,7 +72,7 @@ func TestCheck(t *testing.T) {
 
 // With the best plan given, the result equals that of Search. With another one given, alternatives are compared with
 // that one.
-func TestBeside(t *testing.T) {
+func TestSearchWithGiven(t *testing.T) {
 	p := givenProblem(t, "dgx-h100")
 	found, err := Search(p)
 	if err != nil {
@@ -106,7 +106,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-func TestBesideDoesNotFit(t *testing.T) {
+func TestSearchWithGivenDoesNotFit(t *testing.T) {
 	p := givenProblem(t, "t4")
 	plans := allPlans(t, p)
 	p.Cluster.GPU.MemoryGiB = 0.1

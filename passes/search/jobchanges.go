@@ -6,6 +6,9 @@ import (
 	"slices"
 )
 
+// changeFinder finds changes of a job for which no plan fits.
+type changeFinder struct{ *searcher }
+
 // jobChange is a change of the job that may make a plan fit.
 type jobChange struct {
 	set     map[string]any
@@ -24,7 +27,7 @@ func (t jobChange) withField(key string, value any) jobChange {
 const fewPins = 3
 
 // withoutPins returns the problem with some pins removed.
-func (s *searcher) withoutPins(keys ...string) jobChange {
+func (s changeFinder) withoutPins(keys ...string) jobChange {
 	t := jobChange{map[string]any{}, *s.problem}
 	t.problem.Pins = s.problem.Pins.Without(keys...)
 	if len(keys) > fewPins && len(t.problem.Pins) == 0 {
@@ -39,7 +42,7 @@ func (s *searcher) withoutPins(keys ...string) jobChange {
 
 // searchChanged searches under a change. Layers do not depend on the pins or the number of devices, so their profiles
 // are shared.
-func (s *searcher) searchChanged(t jobChange) (Change, bool) {
+func (s changeFinder) searchChanged(t jobChange) (Change, bool) {
 	q, err := newSearcher(&t.problem)
 	if err != nil || q.arenaCapacity <= 0 {
 		return Change{}, false
@@ -59,7 +62,7 @@ func (s *searcher) searchChanged(t jobChange) (Change, bool) {
 // of equal cost keep this order: removed pins, fewer before more and the faster before the slower; less headroom;
 // narrower number formats; then what costs devices or changes the training, see larger. Pins and devices together are
 // tried only if neither helps alone.
-func (s *searcher) changes() []Change {
+func (s changeFinder) changes() []Change {
 	out := slices.Concat(s.unpin(), s.lessHeadroom(), s.narrower(), s.larger(s.withoutPins()))
 	if pins := s.problem.Pins.names(); len(out) == 0 && len(pins) > 0 {
 		out = s.larger(s.withoutPins(pins...))
@@ -79,7 +82,7 @@ func cheapestFirst(changes []Change) {
 }
 
 // unpin removes pins one at a time, and all of them if no single one helps as much.
-func (s *searcher) unpin() []Change {
+func (s changeFinder) unpin() []Change {
 	pins := s.problem.Pins.names()
 	var out []Change
 	for _, k := range pins {
@@ -103,7 +106,7 @@ func (s *searcher) unpin() []Change {
 const LeastHeadroom = 0.05
 
 // lessHeadroom tries LeastHeadroom.
-func (s *searcher) lessHeadroom() []Change {
+func (s changeFinder) lessHeadroom() []Change {
 	if s.problem.Headroom <= LeastHeadroom {
 		return nil
 	}
@@ -116,7 +119,7 @@ func (s *searcher) lessHeadroom() []Change {
 }
 
 // narrower tries narrower number formats and returns the widest that fits.
-func (s *searcher) narrower() []Change {
+func (s changeFinder) narrower() []Change {
 	if s.problem.Narrower == nil {
 		return nil
 	}
@@ -130,7 +133,7 @@ func (s *searcher) narrower() []Change {
 
 // larger uses more devices per node, or else more nodes. Without a network, it halves the batch or the sequence
 // instead.
-func (s *searcher) larger(from jobChange) []Change {
+func (s changeFinder) larger(from jobChange) []Change {
 	if c, ok := s.moreDevices(from); ok {
 		return []Change{c}
 	}
@@ -144,7 +147,7 @@ func (s *searcher) larger(from jobChange) []Change {
 }
 
 // moreDevices uses the fewest additional devices per node with which a plan fits, if the node has more.
-func (s *searcher) moreDevices(from jobChange) (Change, bool) {
+func (s changeFinder) moreDevices(from jobChange) (Change, bool) {
 	for n := s.problem.Cluster.Node.Devices + 1; n <= s.problem.MaxDevices; n++ {
 		t, c := from.withField("cluster.devices", n), *s.problem.Cluster
 		c.Node.Devices = n
@@ -166,7 +169,7 @@ func MostNodes(now int) int {
 }
 
 // moreNodes adds nodes until a plan fits, then doubles them once to show what more nodes buy.
-func (s *searcher) moreNodes(from jobChange) []Change {
+func (s changeFinder) moreNodes(from jobChange) []Change {
 	try := func(n int) (Change, bool) {
 		t, c := from.withField("cluster.nodes", n), *s.problem.Cluster
 		c.Nodes = n
@@ -191,7 +194,7 @@ func (s *searcher) moreNodes(from jobChange) []Change {
 }
 
 // halve halves a number of the job until a plan fits.
-func (s *searcher) halve(from jobChange, key string, n int, set func(*Problem, int)) []Change {
+func (s changeFinder) halve(from jobChange, key string, n int, set func(*Problem, int)) []Change {
 	if key == "train.seq_len" && s.problem.WithSeq == nil {
 		return nil
 	}

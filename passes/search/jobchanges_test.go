@@ -23,7 +23,7 @@ func TestPinsGivenUpAreFolded(t *testing.T) {
 		{[]string{"dp", "zero"}, "--set plan.dp=null --set plan.zero=null"},
 		{[]string{"dp", "tp", "pp"}, "--set plan.dp=null --set plan.pp=null --set plan.tp=null"},
 	} {
-		if got := (Change{Set: s.withoutPins(c.keys...).set}).Args(); got != c.want {
+		if got := (Change{Set: (changeFinder{s}).withoutPins(c.keys...).set}).Args(); got != c.want {
 			t.Errorf("%q: %s, want %s", c.keys, got, c.want)
 		}
 	}

@@ -119,7 +119,7 @@ type linearComm struct {
 }
 
 // profile returns the profile of a key, and computes it if needed.
-func (s *searcher) profile(k profileKey) *profile {
+func (s *layerProfiler) profile(k profileKey) *profile {
 	if p := s.profiles[k]; p != nil {
 		if s.stale[k] {
 			s.replaceByEngine(p, k)
@@ -134,7 +134,7 @@ func (s *searcher) profile(k profileKey) *profile {
 }
 
 // newProfile compiles the layers of a key.
-func (s *searcher) newProfile(k profileKey) *profile {
+func (s *layerProfiler) newProfile(k profileKey) *profile {
 	plan := s.dims.plain(k.micro, s.problem.Precision)
 	plan.TP, plan.SP, plan.CP, plan.CPKind = k.tp, k.sp, k.cp, k.cpKind
 	if k.replicas {
@@ -292,14 +292,14 @@ type costKey struct {
 }
 
 // routeSetAt returns the route set of a profile on a plan's mesh.
-func (s *searcher) routeSetAt(plan *ir.Plan, p *profile) *routeSet {
+func (s *collectiveTimer) routeSetAt(plan *ir.Plan, p *profile) *routeSet {
 	return s.routeSetFor(p, &lazyMesh{plan: plan, strides: strides(plan, stride(plan, "tp"), stride(plan, "cp"),
 		stride(plan, "dp"))})
 }
 
 // layerTimes returns the layer times of the model's segments at a multiple of the profile's micro-batch. They are
 // cached, because bounds of very many plans need them. Full costs are not.
-func (s *searcher) layerTimes(g *routeSet, k *profileKey, p *profile, times int) []layerTimes {
+func (s *layerTimer) layerTimes(g *routeSet, k *profileKey, p *profile, times int) []layerTimes {
 	key := costKey{g, times}
 	if c := s.layerTimeCache[key]; c != nil {
 		return c
@@ -314,7 +314,7 @@ func (s *searcher) layerTimes(g *routeSet, k *profileKey, p *profile, times int)
 }
 
 // layerCosts appends the costs of the model's segments at a multiple of the profile's micro-batch to out.
-func (s *searcher) layerCosts(out []layerCost, g *routeSet, k *profileKey, p *profile, times int) []layerCost {
+func (s *layerTimer) layerCosts(out []layerCost, g *routeSet, k *profileKey, p *profile, times int) []layerCost {
 	load, ways := s.moeLoad(k, k.micro*times), g.routes
 	works := s.computeTimes(p, times, load)
 	for _, seg := range p.prog.Model.Segments {
@@ -358,7 +358,7 @@ func stride(p *ir.Plan, axis string) int {
 
 // functionCost returns a function's time at k times the micro-batch of the profile, with an expert load, and with one
 // route per kind of collective.
-func (s *searcher) functionCost(p *funcProfile, own *computeTime, k int, of moeLoad, ways []commRoute) costmodel.Cost {
+func (s *layerTimer) functionCost(p *funcProfile, own *computeTime, k int, of moeLoad, ways []commRoute) costmodel.Cost {
 	if p.overlaps {
 		return s.overlappedCost(p, own, k, of.rounds, ways)
 	}
@@ -383,7 +383,7 @@ func (s *searcher) functionCost(p *funcProfile, own *computeTime, k int, of moeL
 
 // overlapExperts subtracts the part of the expert exchange that the engine hides: a fraction of it, at most the
 // compute time, which gets slower meanwhile. The sum of both grows with each of them.
-func (s *searcher) overlapExperts(c *costmodel.Cost) {
+func (s *layerTimer) overlapExperts(c *costmodel.Cost) {
 	e := s.problem.engine()
 	hidden := min(costmodel.Seconds(e.HiddenEP)*c.Experts, c.Compute)
 	c.Experts -= hidden
@@ -393,7 +393,7 @@ func (s *searcher) overlapExperts(c *costmodel.Cost) {
 // withHostTime completes a cost whose Comm is that of tensor parallelism alone, as [linearComm.addTo] adds
 // collectives up. Compute waits for a part of that, and for all communication over cp, ep and etp. A function takes
 // at least the host's time for its kernels.
-func (s *searcher) withHostTime(c costmodel.Cost, kernels float64) costmodel.Cost {
+func (s *layerTimer) withHostTime(c costmodel.Cost, kernels float64) costmodel.Cost {
 	c.Comm = c.Comm*costmodel.Seconds(s.exposedTP) + c.Context + c.Experts
 	c.Compute = max(c.Compute, s.device.HostTime(kernels)-c.Comm)
 	return c
@@ -401,7 +401,7 @@ func (s *searcher) withHostTime(c costmodel.Cost, kernels float64) costmodel.Cos
 
 // collectiveTime returns the time of a collective at k times the micro-batch of the profile, and the wait for the
 // slowest host in kernel launches.
-func (s *searcher) collectiveTime(l *linearComm, w *commRoute, k int, rounds float64) (t costmodel.Seconds,
+func (s *collectiveTimer) collectiveTime(l *linearComm, w *commRoute, k int, rounds float64) (t costmodel.Seconds,
 	kernels float64) {
 	times := 1.0
 	if l.round {
@@ -448,7 +448,7 @@ type computeTime struct {
 
 // computeTimes returns the compute times of all functions of a profile at k times its micro-batch: of each segment
 // the forward pass, the backward pass, and its second part. The load follows from both.
-func (s *searcher) computeTimes(p *profile, k int, l moeLoad) [][3]computeTime {
+func (s *layerTimer) computeTimes(p *profile, k int, l moeLoad) [][3]computeTime {
 	if s.deviceWorks == nil {
 		if s.works[s.device] == nil {
 			s.works[s.device] = map[computeKey][][3]computeTime{}
@@ -478,7 +478,7 @@ func (s *searcher) computeTimes(p *profile, k int, l moeLoad) [][3]computeTime {
 }
 
 // computeTime returns the compute time of one function.
-func (s *searcher) computeTime(p *funcProfile, k int, l moeLoad) (own computeTime) {
+func (s *layerTimer) computeTime(p *funcProfile, k int, l moeLoad) (own computeTime) {
 	nothing := s.device.Within(&costmodel.Op{})
 	for i := range p.ops {
 		o := p.ops[i].at.Grown(&p.ops[i].slope, float64(k-1))

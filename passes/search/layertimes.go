@@ -10,7 +10,7 @@ type layerTimeBound struct {
 }
 
 // layerTimesOf returns the layer times of each segment under a recompute choice and an axis order.
-func (s *searcher) layerTimesOf(f *family, a *recomputeChoice, each bool, o *axisOrder) []layerTimes {
+func (s *layerTimer) layerTimesOf(f *family, a *recomputeChoice, each bool, o *axisOrder) []layerTimes {
 	at := &f.class.withDetails().layerTimes[a.variant(each)]
 	for len(*at) <= o.index {
 		*at = append(*at, nil)
@@ -27,7 +27,7 @@ const anyKind = "any"
 // layerTimeBounds returns lower bounds of the layer times, whether layers are recomputed or not. A backward pass that
 // recomputes forward values takes no less than one that does not if it has one part. With two parts it may take less:
 // the second part gathers again what the first has gathered, and recomputed layers have no second part.
-func (s *searcher) layerTimeBounds(f *family, a *recomputeChoice, each bool, o *axisOrder) []layerTimes {
+func (s *layerTimer) layerTimeBounds(f *family, a *recomputeChoice, each bool, o *axisOrder) []layerTimes {
 	plain := s.layerTimesOf(f, a, each, o)
 	if !f.splitsBackward || a.kind == "none" || a.grouped {
 		return plain
@@ -64,14 +64,14 @@ func (c *layerTimes) lowerTo(of *layerTimes) {
 }
 
 // newLayerTimes computes layerTimesOf.
-func (s *searcher) newLayerTimes(f *family, b *blocks, o *axisOrder) []layerTimes {
+func (s *layerTimer) newLayerTimes(f *family, b *blocks, o *axisOrder) []layerTimes {
 	return s.layerTimes(s.routeSetOn(f, b, o), &b.base.key, b.base.profile, b.micro)
 }
 
 // routeSetOn returns the routes of the layers' collectives if a family's axes are in an order. The placement of
 // tensor and context parallel ranks depends on the strides of tp and cp, that of expert parallel ranks also on the
 // stride of dp.
-func (s *searcher) routeSetOn(f *family, b *blocks, o *axisOrder) *routeSet {
+func (s *collectiveTimer) routeSetOn(f *family, b *blocks, o *axisOrder) *routeSet {
 	plan := f.plan
 	plan.AxisOrder = o.name
 	return s.routeSetFor(b.base.profile, &lazyMesh{plan: &plan, strides: strides(&f.plan, o.tp, o.cp, o.dp)})

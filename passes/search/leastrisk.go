@@ -176,7 +176,7 @@ func (w *riskWindow) pressureAt(m *member, n int) int {
 }
 
 // pressure returns the memory pressure of an arena that fits.
-func (s *searcher) pressure(bytes int) int {
+func (s *memoryPricer) pressure(bytes int) int {
 	return pressure(int64(s.arenaCapacity-bytes), s.usableBytes)
 }
 

@@ -40,7 +40,7 @@ func (p *Problem) sharesFits() bool {
 
 // memoryFitKey returns the key of a family. ok is false if nothing is shared, or if its pipeline split was never
 // computed.
-func (s *searcher) memoryFitKey(p *Problem, f *family) (k memoryFitKey, ok bool) {
+func (s *memoryPricer) memoryFitKey(p *Problem, f *family) (k memoryFitKey, ok bool) {
 	if !p.sharesFits() {
 		return k, false
 	}
@@ -56,7 +56,7 @@ func (s *searcher) memoryFitKey(p *Problem, f *family) (k memoryFitKey, ok bool)
 }
 
 // memoryFit returns the shared results of a family, a new entry if there are none; nil if nothing is shared.
-func (s *searcher) memoryFit(p *Problem, f *family) *memoryFit {
+func (s *memoryPricer) memoryFit(p *Problem, f *family) *memoryFit {
 	if f.fit == nil {
 		k, ok := s.memoryFitKey(p, f)
 		if !ok {
@@ -90,7 +90,7 @@ func (a *recomputeChoice) index() int {
 }
 
 // cannotFit reports whether it is already known that none of a family's plans fits.
-func (s *searcher) cannotFit(p *Problem, f *family) bool {
+func (s *memoryPricer) cannotFit(p *Problem, f *family) bool {
 	if f.fit == nil && !f.fitSought {
 		f.fitSought = true
 		if k, ok := s.memoryFitKey(p, f); ok {

@@ -31,7 +31,7 @@ type expertDemand struct {
 // expertDemand returns the demand of a micro-batch. A rank's choices of an expert are binomial, limited by what the
 // expert accepts of a sequence. All ranks that exchange tokens run rounds until the fullest expert is done. The
 // largest of n such counts is about sqrt(2 ln n) deviations above their mean.
-func (s *searcher) expertDemand(k *profileKey, micro int) expertDemand {
+func (s *layerTimer) expertDemand(k *profileKey, micro int) expertDemand {
 	tokens := float64(micro * s.dims.Seq * k.experts.etp / (k.tp * k.cp))
 	choice := float64(s.dims.Choices) / float64(s.dims.Experts)
 	c := expertDemand{even: tokens * choice, mean: tokens * choice, limit: tokens}
@@ -50,7 +50,7 @@ func (s *searcher) expertDemand(k *profileKey, micro int) expertDemand {
 func (c *expertDemand) rounds() float64 { return max(1, math.Ceil(c.fullest/c.slots-1e-9)) }
 
 // moeLoad returns the load of a micro-batch.
-func (s *searcher) moeLoad(k *profileKey, micro int) moeLoad {
+func (s *layerTimer) moeLoad(k *profileKey, micro int) moeLoad {
 	if k.experts.slack == 0 {
 		return moeLoad{1, 1, 0, 0}
 	}

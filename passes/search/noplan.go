@@ -65,7 +65,7 @@ func (e *NoPlan) Error() string {
 }
 
 // noPlan returns the error that nothing fits, with the changes that help.
-func (s *searcher) noPlan(sp *planSpace, counts Counts) *NoPlan {
+func (s changeFinder) noPlan(sp *planSpace, counts Counts) *NoPlan {
 	near := s.nearest(sp, nil)
 	return &NoPlan{Nearest: near, NoFit: noFitOf(near), Counts: counts, Changes: s.changes()}
 }

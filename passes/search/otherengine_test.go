@@ -11,7 +11,7 @@ import (
 )
 
 // Under other engines too, the closed form is a lower bound of the simulation, with context parallelism as well.
-func TestForeignBounds(t *testing.T) {
+func TestOtherEnginesBounds(t *testing.T) {
 	for _, e := range costmodel.Engines[1:] {
 		p := problem(cluster(t, "dgx-a100", 4, 0), llamaConfig(16, 4096, 32, 8, 11008, 32000, 8192), 8192, 64, mixed)
 		p.Engine, p.Precision = e, e.State(mixed)
@@ -52,7 +52,7 @@ func TestForeignBounds(t *testing.T) {
 
 // A ring that overlaps attention costs no more than gathering first, and more than nothing for short sequences. cp
 // divides a rank's compute.
-func TestForeignContext(t *testing.T) {
+func TestOtherEnginesContext(t *testing.T) {
 	for _, x := range []struct {
 		seq    int
 		hidden bool // all communication
@@ -88,7 +88,7 @@ func TestForeignContext(t *testing.T) {
 
 // Experts under other engines: the closed form is a lower bound there too. A copy of a token per choice takes longer
 // than one per rank that it is sent to.
-func TestForeignExperts(t *testing.T) {
+func TestOtherEnginesExperts(t *testing.T) {
 	for _, e := range costmodel.Engines[1:] {
 		cfg := llamaConfig(8, 2048, 16, 4, 1408, 32000, 2048)
 		cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN, cfg.RouteShare = spec.Mixtral, 16, 4, 1408, true
@@ -129,7 +129,7 @@ func TestForeignExperts(t *testing.T) {
 
 // Megatron overlaps sends with the next pass if the schedule is interleaved, and waits otherwise. The host's time per
 // micro-batch is counted once, however many chunks a stage has.
-func TestForeignChunks(t *testing.T) {
+func TestOtherEnginesChunks(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 4, 0), llamaConfig(16, 8192, 64, 8, 28672, 32000, 4096), 4096, 32, mixed)
 	megatron := *costmodel.EngineOf("megatron")
 	p.Engine, p.Precision = &megatron, megatron.State(mixed)
@@ -170,7 +170,8 @@ func TestOverlapOfExperts(t *testing.T) {
 		{0, 0, 4, 3, 3, 4}, {0.5, 0, 4, 3, 1.5, 4}, {1, 0.25, 4, 3, 0, 4.75}, {1, 0.25, 2, 3, 1, 2.5},
 		{0.5, 0, 1, 3, 2, 1},
 	} {
-		s := &searcher{problem: &Problem{Engine: &costmodel.Engine{HiddenEP: x.part, SlowsEP: x.slows}}}
+		s := &layerTimer{}
+		s.problem = &Problem{Engine: &costmodel.Engine{HiddenEP: x.part, SlowsEP: x.slows}}
 		c := costmodel.Cost{Compute: costmodel.Seconds(x.compute), Experts: costmodel.Seconds(x.experts)}
 		s.overlapExperts(&c)
 		if float64(c.Experts) != x.left || float64(c.Compute) != x.slower {

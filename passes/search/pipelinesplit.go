@@ -52,7 +52,7 @@ func pipelineSplitKeyOf(p *ir.Plan) pipelineSplitKey {
 }
 
 // pipelineSplit returns a family's split, and computes it if needed.
-func (s *searcher) pipelineSplit(f *family) *pipelineSplit {
+func (s *layerProfiler) pipelineSplit(f *family) *pipelineSplit {
 	if f.withDetails().split != nil {
 		return f.split
 	}
@@ -149,7 +149,7 @@ func addCountFrom(shares []kindCount, from, kind, n int) []kindCount {
 
 // fullStages returns the activation buffers of the stages that may be the fullest, by the kinds of their chunks. It
 // skips a stage if an earlier one has the same contents and no fewer buffers.
-func (s *searcher) fullStages(f *family) []stageBuffers {
+func (s *memoryPricer) fullStages(f *family) []stageBuffers {
 	if f.withDetails().fullStages != nil {
 		return f.fullStages
 	}

@@ -2,12 +2,32 @@ package search
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/planc-dev/planc/ir"
 )
 
 // The last choices of a plan are independent of each other: ZeRO sharding, recomputation, and the order of the axes.
 // A family is the plans that agree in all other choices.
+
+// planOptions caches the open choices of plans: shardings, axis orders and recompute choices.
+type planOptions struct {
+	seq            int // positions of a sequence
+	shardingCache  map[shardingsKey][]sharding
+	orderCache     map[ordersKey][]string
+	recomputeCache map[recomputesKey][]recomputeChoice
+}
+
+// newPlanOptions returns empty options.
+func newPlanOptions(seq int) planOptions {
+	return planOptions{seq, map[shardingsKey][]sharding{}, map[ordersKey][]string{},
+		map[recomputesKey][]recomputeChoice{}}
+}
+
+// clone returns options that start with the same contents and can change independently.
+func (s *planOptions) clone() planOptions {
+	return planOptions{s.seq, maps.Clone(s.shardingCache), maps.Clone(s.orderCache), maps.Clone(s.recomputeCache)}
+}
 
 // sharding is a choice of zero and zero_group.
 type sharding struct {
@@ -58,7 +78,7 @@ type shardingsKey struct {
 }
 
 // shardings returns the cached shardings of a problem's plans.
-func (s *searcher) shardings(p *Problem, plan *ir.Plan) []sharding {
+func (s *planOptions) shardings(p *Problem, plan *ir.Plan) []sharding {
 	k := shardingsKey{p, plan.DP, plan.CP, hasOwnReplicas(plan), plan.PP > 1}
 	out, known := s.shardingCache[k]
 	if !known {
@@ -143,8 +163,8 @@ type recomputesKey struct {
 }
 
 // recomputeChoices returns the cached [Problem.recomputeChoices].
-func (s *searcher) recomputeChoices(p *Problem, plan *ir.Plan, largest int) []recomputeChoice {
-	k := recomputesKey{p, largest, splittable(plan, s.dims.Seq)}
+func (s *planOptions) recomputeChoices(p *Problem, plan *ir.Plan, largest int) []recomputeChoice {
+	k := recomputesKey{p, largest, splittable(plan, s.seq)}
 	out, known := s.recomputeCache[k]
 	if !known {
 		out = p.recomputeChoices(plan, largest)
@@ -200,7 +220,7 @@ type ordersKey struct {
 }
 
 // orders returns the cached axis orders of a problem.
-func (s *searcher) orders(p *Problem, plan *ir.Plan) []string {
+func (s *planOptions) orders(p *Problem, plan *ir.Plan) []string {
 	k := ordersKey{p, plan.TP > 1, plan.DP > 1, plan.CP > 1, plan.PP > 1}
 	out, known := s.orderCache[k]
 	if !known {

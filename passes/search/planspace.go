@@ -105,7 +105,7 @@ func (s *searcher) spaceWithin(p *Problem, limit costmodel.Seconds) (*planSpace,
 		e.wantsPipeline = e.wantsPipeline || p.Pins[key] != nil
 	}
 	if s.precompiler.helpers > 0 {
-		s.precompiler.start(s, s.neededBases(p, e.set))
+		s.precompiler.start(&s.layerProfiler, s.neededBases(p, e.set))
 	}
 	e.degrees()
 	if e.tooMany() {
@@ -127,7 +127,7 @@ type rankedFamily struct {
 
 // ranked returns the families in the order of their known bounds. If few bounds have increased since the last call,
 // it returns the previous order.
-func (sp *planSpace) ranked(s *searcher) []rankedFamily {
+func (sp *planSpace) ranked(s *layerTimer) []rankedFamily {
 	if sp.ranks != nil && sp.raisedBounds < len(sp.ranks)/16 {
 		return sp.ranks
 	}

@@ -17,7 +17,7 @@ type tables struct {
 }
 
 // tables makes a plan's tables.
-func (s *searcher) tables(plan ir.Plan) *tables {
+func (s *tablePricer) tables(plan ir.Plan) *tables {
 	mesh, err := plan.Mesh(s.dims.KVHeads)
 	if err != nil {
 		panic(fmt.Sprintf("search: a legal plan has no mesh: %v: %v", plan, err))
@@ -80,7 +80,7 @@ func roundUp(n int) int { return passes.RoundUp(n, align) }
 
 // regions returns a stage's regions by name, including the master copy if there is one, and the scratch of a CPU
 // rank.
-func (s *searcher) regions(t *tables, stage int) map[string]int {
+func (s *tablePricer) regions(t *tables, stage int) map[string]int {
 	r := map[string]int{ir.RegionScratch: t.prof.castScratch}
 	for _, a := range t.Stages[stage].Arena {
 		r[a.Name] = a.Size
@@ -89,7 +89,7 @@ func (s *searcher) regions(t *tables, stage int) map[string]int {
 }
 
 // memory returns what a rank of the fullest stage needs, and that stage.
-func (s *searcher) memory(t *tables) (m costmodel.Memory, stage int) {
+func (s *tablePricer) memory(t *tables) (m costmodel.Memory, stage int) {
 	for i := range t.Stages {
 		r := s.regions(t, i)
 		of := s.problem.Cluster.MemoryOf(func(name string) int { return r[name] }, t.Plan.Ranks(), s.problem.Headroom)

@@ -36,7 +36,7 @@ type postPassKey struct {
 }
 
 // postPassBounds returns the bounds of a split's stage groups.
-func (s *searcher) postPassBounds(f *family, of sharding, o *axisOrder) []postPassBound {
+func (s *stepBounder) postPassBounds(f *family, of sharding, o *axisOrder) []postPassBound {
 	k := postPassKey{frame: s.pipelineSplit(f), state: s.stateLayout(f, of), zero: int32(of.zero),
 		group: int32(of.group),
 		dp:    int32(f.plan.DP), stride: int32(o.dp)}
@@ -52,7 +52,7 @@ func (s *searcher) postPassBounds(f *family, of sharding, o *axisOrder) []postPa
 }
 
 // newPostPassBound computes the bound of one stage group.
-func (s *searcher) newPostPassBound(f *family, of sharding, o *axisOrder, fr *pipelineSplit, st *stateLayout,
+func (s *stepBounder) newPostPassBound(f *family, of sharding, o *axisOrder, fr *pipelineSplit, st *stateLayout,
 	t *stageGroup) (out postPassBound) {
 	stage, b := &fr.stages[t.stage], s.baseOf(f.class, &f.plan)
 	elems, experts, shared := 0, 0, 0
@@ -85,7 +85,7 @@ func (s *searcher) newPostPassBound(f *family, of sharding, o *axisOrder, fr *pi
 
 // updateBound returns a lower bound of what a stage does once all gradients are reduced. Gathers wait for the norm,
 // not for all updates.
-func (s *searcher) updateBound(f *family, of sharding, o *axisOrder, elems, owned, shared int) costmodel.Seconds {
+func (s *stepBounder) updateBound(f *family, of sharding, o *axisOrder, elems, owned, shared int) costmodel.Seconds {
 	prec := &f.plan.Precision
 	update, gather := s.device.OptimizerTime(*prec, s.problem.Recipe, owned), costmodel.Seconds(0)
 	if (of.zero == 1 || of.zero == 2) && !s.problem.engine().Ahead { // otherwise gathers may overlap the next step
@@ -99,7 +99,7 @@ func (s *searcher) updateBound(f *family, of sharding, o *axisOrder, elems, owne
 }
 
 // reductionTime returns the time in which replicas reduce some elements at the end of a step.
-func (s *searcher) reductionTime(f *family, of sharding, o *axisOrder, elems int) (sum costmodel.Seconds) {
+func (s *stepBounder) reductionTime(f *family, of sharding, o *axisOrder, elems int) (sum costmodel.Seconds) {
 	bytes := elems * f.plan.Precision.Reduce.Size()
 	if of.zero == 0 {
 		return s.routeTime(ir.OpAllReduce, o.dp, f.plan.DP, bytes)
@@ -117,7 +117,7 @@ type routeKey struct {
 }
 
 // routeTime returns the time of a collective; its route is computed once.
-func (s *searcher) routeTime(op ir.Op, stride, ranks, bytes int) costmodel.Seconds {
+func (s *collectiveTimer) routeTime(op ir.Op, stride, ranks, bytes int) costmodel.Seconds {
 	if bytes == 0 || ranks == 1 {
 		return 0
 	}

@@ -57,7 +57,7 @@ const minParallelBases = 4
 const maxHelpers = 7
 
 // start lets other cores compile the missing bases of a list in order. It cancels what they have not begun.
-func (a *basePrecompiler) start(s *searcher, soon []baseRequest) {
+func (a *basePrecompiler) start(s *layerProfiler, soon []baseRequest) {
 	a.limit(-1)
 	var missing []baseRequest
 	if a.jobs == nil {
@@ -93,7 +93,7 @@ func (a *basePrecompiler) start(s *searcher, soon []baseRequest) {
 
 // run compiles the base if nobody has begun to, and otherwise waits. If it panics, the caller that needs the base
 // meets the same panic again and reports it.
-func (j *compileJob) run(s *searcher, all *compileJobs, k profileKey) {
+func (j *compileJob) run(s *layerProfiler, all *compileJobs, k profileKey) {
 	j.once.Do(func() {
 		defer func() { _ = recover() }()
 		if k.recompute == "none" {
@@ -126,7 +126,7 @@ func (a *basePrecompiler) stop() {
 }
 
 // get returns a base that was or is being compiled by another core, or compiles it.
-func (a *basePrecompiler) get(s *searcher, k profileKey) *baseProfile {
+func (a *basePrecompiler) get(s *layerProfiler, k profileKey) *baseProfile {
 	switch {
 	case s.profiles[k] != nil:
 		return s.newBase(k, s.profile(k))
@@ -148,7 +148,7 @@ func (a *basePrecompiler) get(s *searcher, k profileKey) *baseProfile {
 
 // withoutHelpers makes a searcher use no other cores until end is called, because they have searchers of their own.
 // So there are never more workers than cores; those of a [Series] have no helpers either.
-func (s *searcher) withoutHelpers() (end func()) {
+func (s *layerProfiler) withoutHelpers() (end func()) {
 	n := s.precompiler.helpers
 	s.precompiler.helpers = 0
 	return func() { s.precompiler.helpers = n }

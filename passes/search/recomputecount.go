@@ -17,7 +17,7 @@ type triedCount struct {
 // the smallest count that fits, except if recomputed blocks are faster (see layerTimeBounds). Then counts are
 // simulated in the order of their closed forms, until one exceeds the fastest or the limit. ok is false if a bound
 // says that the member exceeds the limit.
-func (s *searcher) solveRecompute(m *member, limit costmodel.Seconds) (best candidate, ok bool) {
+func (s *pricer) solveRecompute(m *member, limit costmodel.Seconds) (best candidate, ok bool) {
 	best = m.candidate
 	if !s.recomputeIsFaster(m) {
 		return best, s.simulatedBound(&best) <= limit

@@ -17,7 +17,7 @@ func (k profileKey) withoutRecompute() profileKey {
 
 // recomputing returns the base of a key whose blocks are recomputed: that of the key without recomputation, plus the
 // recomputed variants. It shares the functions of that base, which no longer change.
-func (s *searcher) recomputing(k profileKey, plain *baseProfile) *baseProfile {
+func (s *layerProfiler) recomputing(k profileKey, plain *baseProfile) *baseProfile {
 	plan := plain.prog.Plan
 	plan.Recompute, plan.RecomputeLayers, plan.RecomputeSplit = k.recompute, 1, k.split
 	prog, err := passes.Recomputed(s.problem.Model, plan, plain.prog)

@@ -3,6 +3,8 @@ package search
 import (
 	"fmt"
 	"slices"
+
+	"github.com/planc-dev/planc/ir"
 )
 
 // restriction is a part of the legal plans that a search leaves out unless the job asks for it, so that the proof of
@@ -23,7 +25,7 @@ var restrictions = []restriction{
 	}},
 	{"stage_layers: with vpp above 1 each block counting as the mean of all", func(p *Problem, d *Dims) bool {
 		return !p.engine().Even && p.isFree("stage_layers") && p.allowsAbove1("pp", d.maxChunks()) &&
-			p.allowsAbove1("vpp", d.maxChunks()) && p.hasUnlikeBlocks(d)
+			p.allowsAbove1("vpp", d.maxChunks()) && hasUnlikeBlocks(p.Model, d)
 	}},
 	{"recompute_every: above 1 with only some blocks recomputed", func(p *Problem, d *Dims) bool {
 		groups := p.isFree("recompute_every") || slices.ContainsFunc(p.ints("recompute_every", nil), func(n int) bool {
@@ -62,8 +64,8 @@ func (p *Problem) mayChooseContext(d *Dims) bool {
 }
 
 // hasUnlikeBlocks reports whether the model has several kinds of blocks.
-func (p *Problem) hasUnlikeBlocks(d *Dims) bool {
-	kinds := len(p.Model.Segments)
+func hasUnlikeBlocks(m *ir.Model, d *Dims) bool {
+	kinds := len(m.Segments)
 	if d.Embed {
 		kinds--
 	}

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"maps"
 	"math"
 	"runtime"
 
@@ -47,101 +46,18 @@ type Result struct {
 	searcher *searcher // the searcher that found it
 }
 
-// caches hold what searches for one model, precision and kind of device share.
-type caches struct {
-	profiles       map[profileKey]*profile
-	bases          map[profileKey]*baseProfile
-	inFlight       map[scheduleKey][]int
-	stale          map[profileKey]bool // profiles whose engine constants have changed
-	pipelineSplits map[pipelineSplitKey]*pipelineSplit
-	stateLayouts   map[stateLayoutKey]*stateLayout
-
-	timetables map[scheduleKey]*ir.Timetable
-	works      map[costmodel.Device]map[computeKey][][3]computeTime
-	memoryFits map[memoryFitKey]*memoryFit
-}
-
-// newCaches returns empty caches.
-func newCaches() *caches {
-	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*baseProfile{},
-		inFlight:       map[scheduleKey][]int{},
-		pipelineSplits: map[pipelineSplitKey]*pipelineSplit{}, stateLayouts: map[stateLayoutKey]*stateLayout{},
-		timetables: map[scheduleKey]*ir.Timetable{},
-		works:      map[costmodel.Device]map[computeKey][][3]computeTime{}, memoryFits: map[memoryFitKey]*memoryFit{}}
-}
-
-// clone returns caches that start with the same contents and can change independently.
-func (c *caches) clone() *caches {
-	own := &caches{profiles: maps.Clone(c.profiles), bases: map[profileKey]*baseProfile{},
-		inFlight:       maps.Clone(c.inFlight),
-		pipelineSplits: maps.Clone(c.pipelineSplits),
-		stateLayouts:   maps.Clone(c.stateLayouts), timetables: maps.Clone(c.timetables),
-		memoryFits: copyFits(c.memoryFits),
-		works:      map[costmodel.Device]map[computeKey][][3]computeTime{}}
-	for d, w := range c.works {
-		own.works[d] = maps.Clone(w)
-	}
-	for k, b := range c.bases {
-		own.bases[k] = b.clone()
-	}
-	return own
-}
-
-// clone returns a copy whose derived results can change independently.
-func (b *baseProfile) clone() *baseProfile {
-	own := *b
-	own.byMicro, own.workByDevice = maps.Clone(b.byMicro), maps.Clone(b.workByDevice)
-	return &own
-}
-
-// searcher holds what the searches of one question share.
+// searcher runs the searches of one question. It prices plans with its pricer.
 type searcher struct {
-	*caches
-	*clusterCosts
-	precompiler basePrecompiler
-	problem     *Problem
-	searched    *planSpace // the space that was searched for a [Result]
+	pricer
+	searched *planSpace // the space that was searched for a [Result]
 	// spaces of the result's choices with one pin removed, by the pin's key
 	freedSpaces map[string]*planSpace
 	// receives the progress of the search for the best plan; nil for other searches
-	watch         func(Progress)
-	dims          Dims
-	device        costmodel.Device
-	modelFlops    float64
-	formula       string
-	arenaCapacity int     // bytes of a device that the arena may use
-	window        float64 // [Apart], except in tests that use small spaces
-	maxFamilies   int     // [maxFamilies], except in tests
-	// bytes of a device for everything that a plan needs, as [costmodel.Memory] counts capacity
-	usableBytes int64
-	// whether data-parallel collectives overlap compute: with ZeRO 0, and with ZeRO 1 and above
-	overlap   [2]bool
-	exposedTP float64 // fraction of tensor-parallel collectives that compute waits for
-
-	cpu     bool
-	moments int // optimizer moments per parameter
-
-	zeroTimeCache  map[zeroTimeKey][]zeroTime
-	deviceWorks    map[computeKey][][3]computeTime // the entry of works for the device
-	shardingCache  map[shardingsKey][]sharding
-	orderCache     map[ordersKey][]string
-	recomputeCache map[recomputesKey][]recomputeChoice
-	stateMemories  map[stateMemoryKey][]stateMemory
-	postPassCache  map[postPassKey][]postPassBound
-	prices         map[priceKey]*price
-	pipelineEnds   map[simulatedBoundKey]costmodel.Seconds
-
-	bucketPrices map[bucketKey]*bucketPrice
-
-	balancer stageBalancer
-	// this and the following fields are buffers that are reused for each plan
-	activationScratch activationMemory
-	costScratch       []layerCost
-	stageScratch      []stageBuffers
-	countScratch      []kindCount
-	triedScratch      []triedCount
-	boundScratch      []chunkBound
-	queue             queue
+	watch       func(Progress)
+	window      float64 // [Apart], except in tests that use small spaces
+	maxFamilies int     // [maxFamilies], except in tests
+	balancer    stageBalancer
+	queue       queue // memory that is reused for each search
 }
 
 // newSearcher returns the searcher of a problem.
@@ -149,21 +65,9 @@ func newSearcher(p *Problem) (*searcher, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	dev, _ := p.Cluster.DeviceOf(p.engine(), p.Computes())
-	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
-	s := &searcher{caches: newCaches(), clusterCosts: newClusterCosts(p, dev), problem: p, dims: DimsOf(p.Model),
-		device:     dev,
-		modelFlops: modelFlops(p.Model), formula: flopsFormula(p.Model),
-		arenaCapacity: int(empty.Capacity - empty.Total), usableBytes: empty.Capacity, window: Apart,
-		maxFamilies:   maxFamilies,
-		zeroTimeCache: map[zeroTimeKey][]zeroTime{}, shardingCache: map[shardingsKey][]sharding{},
-		orderCache:     map[ordersKey][]string{},
-		recomputeCache: map[recomputesKey][]recomputeChoice{}, stateMemories: map[stateMemoryKey][]stateMemory{},
-		postPassCache: map[postPassKey][]postPassBound{},
-		prices:        map[priceKey]*price{}, pipelineEnds: map[simulatedBoundKey]costmodel.Seconds{},
-		bucketPrices: map[bucketKey]*bucketPrice{}, freedSpaces: map[string]*planSpace{}}
-	s.exposedTP = p.engine().ExposedTP(p.Cluster)
-	s.overlap, s.cpu, s.moments = [2]bool{s.overlaps(0), s.overlaps(1)}, p.Cluster.IsCPU(), p.Recipe.Moments()
+	s := &searcher{pricer: newPricer(p), window: Apart, maxFamilies: maxFamilies,
+		freedSpaces: map[string]*planSpace{}}
+	s.balancer = stageBalancer{model: p.Model, dims: s.dims}
 	return s, nil
 }
 
@@ -192,7 +96,7 @@ func Search(p *Problem) (*Result, error) {
 	c, counts, ok := s.choose(sp, nil)
 	s.watch = nil
 	if !ok {
-		return nil, s.noPlan(sp, counts)
+		return nil, changeFinder{s}.noPlan(sp, counts)
 	}
 	s.searched = sp
 	r := &Result{Best: c.best, Robust: c.robust, Fastest: c.fastest, Counts: counts, searcher: s}
@@ -283,7 +187,7 @@ func (s *searcher) searchBestFirst(sp *planSpace, k *filter) *bestFirst {
 	}
 	h := &bestFirst{s: s, space: sp, filter: k, countAll: counts}
 	h.counts.Space = sp.size
-	h.queue, h.pending = s.queue[:0], sp.ranked(s)
+	h.queue, h.pending = s.queue[:0], sp.ranked(&s.layerTimer)
 	h.fastest = costmodel.Seconds(math.Inf(1))
 	if k.limit > 0 {
 		h.fastest = k.limit
@@ -386,7 +290,7 @@ func (h *bestFirst) queueBranches(f *family) {
 		return
 	}
 	if !h.anyOpened && h.s.precompiler.helpers > 0 {
-		h.s.precompiler.start(h.s, h.recomputeBases(f))
+		h.s.precompiler.start(&h.s.layerProfiler, h.recomputeBases(f))
 	}
 	h.anyOpened = true
 	for _, b := range h.s.branchesOf(h.space.problem, f) {

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"maps"
 	"slices"
 )
 
@@ -62,28 +61,15 @@ func (s *searcher) answers(sp *planSpace, of []*choice, best Priced) []answer {
 type question struct{ choice, of int }
 
 // reserveCore makes a searcher use one helper less until end is called.
-func (s *searcher) reserveCore() (end func()) {
+func (s *layerProfiler) reserveCore() (end func()) {
 	s.precompiler.helpers--
 	return func() { s.precompiler.helpers++ }
 }
 
 // secondWorker returns a searcher that knows what this one knows, and shares nothing that either changes except jobs.
 func (s *searcher) secondWorker() *searcher {
-	t := *s
-	t.caches, t.deviceWorks = s.caches.clone(), nil
-	t.precompiler, t.watch = basePrecompiler{jobs: s.precompiler.jobs}, nil
-	t.clusterCosts, t.zeroTimeCache = s.clusterCosts.clone(), maps.Clone(s.zeroTimeCache)
-	t.shardingCache, t.orderCache, t.recomputeCache = maps.Clone(s.shardingCache), maps.Clone(s.orderCache),
-		maps.Clone(s.recomputeCache)
-	t.stateMemories, t.postPassCache, t.bucketPrices = map[stateMemoryKey][]stateMemory{},
-		map[postPassKey][]postPassBound{},
-		map[bucketKey]*bucketPrice{}
-	t.prices, t.pipelineEnds = map[priceKey]*price{}, maps.Clone(s.pipelineEnds)
-	t.freedSpaces = map[string]*planSpace{}
-	t.balancer, t.activationScratch, t.costScratch, t.triedScratch, t.boundScratch, t.queue = stageBalancer{},
-		activationMemory{}, nil, nil, nil, nil
-	t.stageScratch, t.countScratch = nil, nil
-	return &t
+	return &searcher{pricer: s.workerCopy(), searched: s.searched, window: s.window, maxFamilies: s.maxFamilies,
+		freedSpaces: map[string]*planSpace{}, balancer: stageBalancer{model: s.problem.Model, dims: s.dims}}
 }
 
 // copyFor returns the space for a second worker: with the known bounds, but without the details of families.

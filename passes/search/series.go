@@ -69,7 +69,7 @@ func (r *Series) within(p *Problem, limit costmodel.Seconds, most int) (Priced, 
 }
 
 // minStep returns the step in which all devices compute only the model's own flops, at their highest rate.
-func (s *searcher) minStep() costmodel.Seconds {
+func (s *pricer) minStep() costmodel.Seconds {
 	flops := float64(s.problem.GlobalBatch) * s.modelFlops
 	return costmodel.Seconds(flops / float64(s.device.Fastest()) / float64(s.problem.Cluster.Devices()))
 }
@@ -77,7 +77,7 @@ func (s *searcher) minStep() costmodel.Seconds {
 // minWork returns a lower bound of a plan's step for any split of its blocks and any sharding: a stage's even share
 // of the compute time of all layers, without recomputation, messages or collectives. With a split backward pass,
 // gradients are counted as if they were not added to earlier ones, if a sharding allows that.
-func (s *searcher) minWork(p *ir.Plan) costmodel.Seconds {
+func (s *layerTimer) minWork(p *ir.Plan) costmodel.Seconds {
 	work := s.layersWork(p)
 	if p.Splits() && p.Replicas() > 1 {
 		q := *p
@@ -88,7 +88,7 @@ func (s *searcher) minWork(p *ir.Plan) costmodel.Seconds {
 }
 
 // layersWork returns the compute time of all layers for one micro-batch, under a plan's sharding.
-func (s *searcher) layersWork(p *ir.Plan) costmodel.Seconds {
+func (s *layerTimer) layersWork(p *ir.Plan) costmodel.Seconds {
 	b, k := s.base(*p), deviceMicro{s.device, p.MicroBatch}
 	work, known := b.workByDevice[k]
 	if !known {
@@ -113,7 +113,7 @@ func (r *Series) searcher(p *Problem) (*searcher, error) {
 		s.caches = r.caches
 	}
 	r.model, r.caches = p.Model, s.caches
-	if r.speeds != nil && r.speeds.validFor(s) {
+	if r.speeds != nil && r.speeds.validFor(&s.pricer) {
 		s.clusterCosts = r.speeds
 	}
 	return s, nil

@@ -20,7 +20,7 @@ type postPassCost struct {
 }
 
 // shardingCost returns a family's cost entry for a sharding, and computes it if needed.
-func (s *searcher) shardingCost(f *family, of sharding) *shardingCost {
+func (s *stepBounder) shardingCost(f *family, of sharding) *shardingCost {
 	if len(f.withDetails().shardingCosts) <= of.index {
 		f.shardingCosts = append(f.shardingCosts, make([]shardingCost, max(of.all, of.index+1)-len(f.shardingCosts))...)
 	}
@@ -33,7 +33,7 @@ func (s *searcher) shardingCost(f *family, of sharding) *shardingCost {
 }
 
 // postPassCost returns the entry of a sharding for an axis order, and computes it if needed.
-func (s *searcher) postPassCost(f *family, of sharding, o *axisOrder) *postPassCost {
+func (s *stepBounder) postPassCost(f *family, of sharding, o *axisOrder) *postPassCost {
 	r := s.shardingCost(f, of)
 	for len(r.postPass) <= o.index {
 		r.postPass = append(r.postPass, nil)
@@ -50,7 +50,7 @@ func (s *searcher) postPassCost(f *family, of sharding, o *axisOrder) *postPassC
 }
 
 // minZeroTimes returns lower bounds of what layers gather and scatter: as if each were one bucket without padding.
-func (s *searcher) minZeroTimes(f *family, of sharding, o *axisOrder) []zeroTime {
+func (s *stepBounder) minZeroTimes(f *family, of sharding, o *axisOrder) []zeroTime {
 	if of.zero < 2 {
 		return nil
 	}
@@ -98,7 +98,7 @@ type zeroTimeKey struct {
 
 // shardPlacement returns where the ranks are that share a copy of the state: all of cp, and the rest of the group
 // from dp.
-func (s *searcher) shardPlacement(cp int, o *axisOrder, group int) costmodel.Placement {
+func (s *collectiveTimer) shardPlacement(cp int, o *axisOrder, group int) costmodel.Placement {
 	k := [4]int{cp, o.cp, o.dp, group}
 	if p, ok := s.placements[k]; ok {
 		return p

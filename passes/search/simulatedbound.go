@@ -15,7 +15,7 @@ type simulatedBoundKey struct {
 // simulatedBound returns a second lower bound of a plan's step, which is tighter and more expensive than the closed
 // form. It simulates the schedule with lower bounds of its passes and messages, and adds what follows them. Since no
 // pass ends earlier if another takes longer, no step is shorter. It is at least the closed form.
-func (s *searcher) simulatedBound(p *candidate) costmodel.Seconds {
+func (s *stepBounder) simulatedBound(p *candidate) costmodel.Seconds {
 	closed := s.quote(p).time
 	f := p.family
 	if f.plan.PP == 1 {
@@ -39,12 +39,12 @@ func (s *searcher) simulatedBound(p *candidate) costmodel.Seconds {
 }
 
 // withPostPass returns a step, given when its passes end.
-func (s *searcher) withPostPass(p *candidate, end costmodel.Seconds) costmodel.Seconds {
+func (s *stepBounder) withPostPass(p *candidate, end costmodel.Seconds) costmodel.Seconds {
 	return (end + s.device.StepOverhead() + s.postPassCost(p.family, *p.sharding, p.order).update) * (1 - tie)
 }
 
 // passesEnd returns when the passes of a family's schedule end if they take as long as their bounds.
-func (s *searcher) passesEnd(f *family, fr *pipelineSplit, message costmodel.Seconds) costmodel.Seconds {
+func (s *stepBounder) passesEnd(f *family, fr *pipelineSplit, message costmodel.Seconds) costmodel.Seconds {
 	pipeline := costmodel.Pipeline{Timetable: s.timetable(f), Chunks: make([]costmodel.ChunkTime, len(fr.kindOf))}
 	for c, kind := range fr.kindOf {
 		k, to := &s.boundScratch[kind], &pipeline.Chunks[c]

@@ -14,32 +14,35 @@ import (
 // fast splits of alike blocks it minimizes the slowest stage, then the next, and gives fewer blocks to earlier
 // stages, which hold more micro-batches. Within a stage, chunks are as equal as possible, and those with the
 // embedding or the head get fewer blocks. Memory is ignored; [Restricted] names that restriction.
-func (s *searcher) balance(plan *ir.Plan, costs []layerTimes) []int {
-	n, b := plan.PP*plan.VPP, &s.balancer
+func (b *stageBalancer) balance(plan *ir.Plan, costs []layerTimes) []int {
+	n := plan.PP * plan.VPP
 	b.fixedTime, b.minBlocks, b.maxBlocks = zeroed(b.fixedTime, plan.PP), zeroed(b.minBlocks, plan.PP),
 		zeroed(b.maxBlocks, plan.PP)
 	for st := range b.minBlocks {
 		b.minBlocks[st] = plan.VPP
 	}
 	first, last := 0, plan.StageOf(n-1)
-	if s.dims.Embed {
+	if b.dims.Embed {
 		b.fixedTime[first] += float64(costs[0].total())
 		b.minBlocks[first]--
 	}
-	if s.dims.Head {
+	if b.dims.Head {
 		b.fixedTime[last] += float64(costs[len(costs)-1].total())
 		b.minBlocks[last]--
 	}
-	if plan.VPP == 1 && s.problem.hasUnlikeBlocks(&s.dims) {
-		return b.balanceUnlike(s.blockTimes(costs))
+	if plan.VPP == 1 && hasUnlikeBlocks(b.model, &b.dims) {
+		return b.balanceUnlike(b.blockTimes(costs))
 	}
-	b.block = s.blockTime(costs)
-	b.balanceAlike(s.dims.Layers)
-	return s.spreadOverChunks(plan, b.maxBlocks)
+	b.block = b.blockTime(costs)
+	b.balanceAlike(b.dims.Layers)
+	return b.spreadOverChunks(plan, b.maxBlocks)
 }
 
 // stageBalancer is the state of one split, with buffers that are reused.
 type stageBalancer struct {
+	model *ir.Model
+	dims  Dims
+
 	fixedTime []float64 // time of each stage without its blocks
 	minBlocks []int     // least number of blocks of each stage
 	// blocks that each stage can finish in time, and in the end its number of blocks
@@ -64,10 +67,10 @@ func zeroed[T int | float64](room []T, n int) []T {
 }
 
 // blockTime returns the mean time of a block's forward and backward pass.
-func (s *searcher) blockTime(costs []layerTimes) float64 {
+func (b *stageBalancer) blockTime(costs []layerTimes) float64 {
 	sum, blocks := costmodel.Seconds(0), 0
-	for i, seg := range s.problem.Model.Segments {
-		if i == 0 && s.dims.Embed || i == len(costs)-1 && s.dims.Head {
+	for i, seg := range b.model.Segments {
+		if i == 0 && b.dims.Embed || i == len(costs)-1 && b.dims.Head {
 			continue
 		}
 		sum += costmodel.Seconds(seg.Count) * costs[i].total()
@@ -130,9 +133,8 @@ func (b *stageBalancer) balanceAlike(blocks int) {
 
 // spreadOverChunks distributes each stage's blocks over its chunks as equally as possible. Surplus blocks go first to
 // chunks with neither the embedding nor the head. The result is valid until the next call.
-func (s *searcher) spreadOverChunks(plan *ir.Plan, stages []int) []int {
+func (b *stageBalancer) spreadOverChunks(plan *ir.Plan, stages []int) []int {
 	n, pp := plan.PP*plan.VPP, plan.PP
-	b := &s.balancer
 	b.out, b.minBlocks = zeroed(b.out, n), zeroed(b.minBlocks, len(stages))
 	left := 0 // blocks that are left over
 	for st, blocks := range stages {
@@ -145,7 +147,7 @@ func (s *searcher) spreadOverChunks(plan *ir.Plan, stages []int) []int {
 			slices.Reverse(b.out[c : c+pp])
 		}
 	}
-	light := func(c int) bool { return c == 0 && s.dims.Embed || c == n-1 && s.dims.Head }
+	light := func(c int) bool { return c == 0 && b.dims.Embed || c == n-1 && b.dims.Head }
 	for _, last := range []bool{false, true} {
 		for c := 0; c < n && left > 0; c++ {
 			if st := plan.StageOf(c); b.minBlocks[st] > 0 && light(c) == last {

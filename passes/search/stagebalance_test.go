@@ -43,7 +43,7 @@ func TestNoSplitHasAFasterSlowestStage(t *testing.T) {
 			"each block counting as the mean of all")
 		got, best := s.slowestOf(&f.plan, f.counts), s.fastestSplit(&f.plan, nil)
 		switch {
-		case mean != p.hasUnlikeBlocks(&s.dims):
+		case mean != hasUnlikeBlocks(p.Model, &s.dims):
 			t.Errorf("%v", Restricted(p))
 		case got > best*(1+2*tie):
 			t.Errorf("%v: its slowest stage takes %v, that of another split %v", f.plan.Text(), got, best)

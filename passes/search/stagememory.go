@@ -52,7 +52,7 @@ type activationMemory struct {
 type chunkMemory struct{ size, spare int }
 
 // blocksOf returns the layers of a family's plans under a recompute choice.
-func (s *searcher) blocksOf(f *family, a *recomputeChoice, each bool) *blocks {
+func (s *layerProfiler) blocksOf(f *family, a *recomputeChoice, each bool) *blocks {
 	i := a.variant(each)
 	if f.class.withDetails().blocks[i] == nil {
 		plan := f.plan
@@ -95,7 +95,7 @@ func (a *recomputeChoice) variant(each bool) (i int) {
 }
 
 // measureActivations computes what chunks save with recompute count n, into k, whose memory it reuses.
-func (s *searcher) measureActivations(k *activationMemory, f *family, a *recomputeChoice, n int, each bool) {
+func (s *memoryPricer) measureActivations(k *activationMemory, f *family, a *recomputeChoice, n int, each bool) {
 	b, fr := s.blocksOf(f, a, each), s.pipelineSplit(f)
 	layers, every := a.layersAndEvery(n)
 	k.chunkKinds, k.work, k.stream, k.logits, k.castScratch = k.chunkKinds[:0], 0, b.stream, b.logits, b.castScratch
@@ -157,7 +157,7 @@ type stateMemory struct{ params, grads, master, moment, commBuffers int }
 
 // stateMemory returns the state of a family's stages under a sharding, by stage. Only the stages in
 // [searcher.fullStages] are filled in. Families with the same key share the slice.
-func (s *searcher) stateMemory(f *family, of sharding) []stateMemory {
+func (s *memoryPricer) stateMemory(f *family, of sharding) []stateMemory {
 	fr, prec := s.pipelineSplit(f), &f.plan.Precision
 	st, shared := s.stateLayout(f, of), ownersOf(&f.plan, of.group)
 	k := stateMemoryKey{fr, st, shared, of.zero}
@@ -207,9 +207,9 @@ func (st *stateLayout) memory(walk []layerRun, shared owners, zero int, prec *ir
 }
 
 // arena returns the arena of one of the stages that may be the fullest.
-func (s *searcher) arena(f *family, k *activationMemory, n *stateMemory, h *stageBuffers) arena {
+func (s *memoryPricer) arena(f *family, k *activationMemory, n *stateMemory, h *stageBuffers) arena {
 	out := arena{params: n.params, grads: n.grads, master: n.master,
-		workspace: roundUp(k.work + 2*k.stream), batch: f.batchRegionBytes(s), logits: roundUp(k.logits)}
+		workspace: roundUp(k.work + 2*k.stream), batch: s.batchBytes(f), logits: roundUp(k.logits)}
 	if s.moments > 0 {
 		out.moment1 = n.moment
 	}
@@ -239,7 +239,7 @@ func (k *activationMemory) stageMemory(n *stateMemory, h *stageBuffers) (activat
 }
 
 // fullestStage returns the largest arena and its stage.
-func (s *searcher) fullestStage(f *family, k *activationMemory, state []stateMemory) (arena, int) {
+func (s *memoryPricer) fullestStage(f *family, k *activationMemory, state []stateMemory) (arena, int) {
 	most, at := -1, 0
 	for i := range f.fullStages {
 		if !s.problem.engine().Own {
@@ -257,7 +257,7 @@ func (s *searcher) fullestStage(f *family, k *activationMemory, state []stateMem
 }
 
 // peakBytes returns the bytes of the fullest stage's arena.
-func (s *searcher) peakBytes(f *family, k *activationMemory, state []stateMemory) int {
+func (s *memoryPricer) peakBytes(f *family, k *activationMemory, state []stateMemory) int {
 	most := 0
 	if !s.problem.engine().Own {
 		for i := range f.fullStages {
@@ -268,7 +268,7 @@ func (s *searcher) peakBytes(f *family, k *activationMemory, state []stateMemory
 	for i := range f.fullStages {
 		most = max(most, s.stageBytes(k, &state[f.fullStages[i].stage], &f.fullStages[i]))
 	}
-	most += roundUp(k.work+2*k.stream) + f.batchRegionBytes(s) + roundUp(k.logits)
+	most += roundUp(k.work+2*k.stream) + s.batchBytes(f) + roundUp(k.logits)
 	if s.cpu {
 		most += k.castScratch
 	}
@@ -276,13 +276,13 @@ func (s *searcher) peakBytes(f *family, k *activationMemory, state []stateMemory
 }
 
 // stageBytes returns the bytes of the regions that differ between stages.
-func (s *searcher) stageBytes(k *activationMemory, n *stateMemory, h *stageBuffers) int {
+func (s *memoryPricer) stageBytes(k *activationMemory, n *stateMemory, h *stageBuffers) int {
 	activations, comm := k.stageMemory(n, h)
 	return n.params + n.grads + n.master + s.moments*n.moment + activations + comm
 }
 
-// batchRegionBytes returns the bytes of a step's sequences of one replica.
-func (f *family) batchRegionBytes(s *searcher) int {
+// batchBytes returns the bytes of a step's sequences of one replica.
+func (s *memoryPricer) batchBytes(f *family) int {
 	if f.withDetails().batchBytes == 0 {
 		f.batchBytes = batchRegion(f.plan, s.baseOf(f.class, &f.plan).profile)
 	}
@@ -290,6 +290,6 @@ func (f *family) batchRegionBytes(s *searcher) int {
 }
 
 // memoryOf returns what a rank with an arena needs.
-func (s *searcher) memoryOf(a *arena, plan *ir.Plan) costmodel.Memory {
+func (s *memoryPricer) memoryOf(a *arena, plan *ir.Plan) costmodel.Memory {
 	return s.problem.engine().Holds(s.problem.Cluster.MemoryOf(a.region, plan.Ranks(), s.problem.Headroom), plan)
 }

@@ -13,7 +13,7 @@ import (
 func TestSpread(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 19))
 	for range 2000 {
-		s := &searcher{dims: Dims{Embed: r.IntN(2) > 0, Head: r.IntN(2) > 0}}
+		b := &stageBalancer{dims: Dims{Embed: r.IntN(2) > 0, Head: r.IntN(2) > 0}}
 		plan := &ir.Plan{PP: 1 + r.IntN(8), VPP: 1 + r.IntN(5), Schedule: "interleaved"}
 		if r.IntN(3) == 0 {
 			plan.VPP, plan.Schedule = 2, "zb-v"
@@ -26,7 +26,7 @@ func TestSpread(t *testing.T) {
 			for c := range n {
 				switch {
 				case plan.StageOf(c) != st:
-				case c == 0 && s.dims.Embed || c == n-1 && s.dims.Head:
+				case c == 0 && b.dims.Embed || c == n-1 && b.dims.Head:
 					light = append(light, c)
 				default:
 					heavy = append(heavy, c)
@@ -37,7 +37,7 @@ func TestSpread(t *testing.T) {
 				want[turns[i%len(turns)]]++
 			}
 		}
-		if got := s.spreadOverChunks(plan, stages); !slices.Equal(got, want) {
+		if got := b.spreadOverChunks(plan, stages); !slices.Equal(got, want) {
 			t.Fatalf("%s pp %d vpp %d: %v blocks are spread as %v, want %v", plan.Schedule, plan.PP, plan.VPP,
 				stages, got, want)
 		}

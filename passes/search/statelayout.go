@@ -66,7 +66,7 @@ type stateLayoutKey struct {
 
 // stateLayout returns the layout of a family's state under a sharding. Except for padding, it is the same for any
 // number of replicas.
-func (s *searcher) stateLayout(f *family, of sharding) *stateLayout {
+func (s *memoryPricer) stateLayout(f *family, of sharding) *stateLayout {
 	at := &f.class.withDetails().stateLayouts[bit(endsApart(&f.plan))][of.zero][groupsOf(&f.plan, of.zero, of.group)]
 	if *at == nil {
 		*at = s.findStateLayout(&f.plan, of.zero, of.group)
@@ -90,7 +90,7 @@ func groupsOf(p *ir.Plan, zero, group int) int {
 }
 
 // findStateLayout returns the cached layout for a plan, ZeRO stage and group, or computes it.
-func (s *searcher) findStateLayout(p *ir.Plan, zero, group int) *stateLayout {
+func (s *memoryPricer) findStateLayout(p *ir.Plan, zero, group int) *stateLayout {
 	k := stateLayoutKey{baseKey(*p), zero, groupsOf(p, zero, group), endsApart(p), expertReplicas(p) > 1}
 	k.profile.recompute, k.profile.split = "none", false
 	k.profile.scatterEachMicro = p.Splits() && zero >= 2
@@ -106,7 +106,7 @@ func (s *searcher) findStateLayout(p *ir.Plan, zero, group int) *stateLayout {
 }
 
 // newStateLayout runs pass zero on a plan and reads the layout from the result.
-func (s *searcher) newStateLayout(plan ir.Plan) *stateLayout {
+func (s *memoryPricer) newStateLayout(plan ir.Plan) *stateLayout {
 	base := s.base(plan).prog
 	mesh, err := plan.Mesh(s.dims.KVHeads)
 	if err != nil {

@@ -101,7 +101,7 @@ func (c *chunkKind) timeBound(costs []layerTimes, move []zeroTime, layers, every
 }
 
 // messageTime returns the time to send a stage's output to the next stage.
-func (s *searcher) messageTime(f *family, stream int, o *axisOrder) costmodel.Seconds {
+func (s *collectiveTimer) messageTime(f *family, stream int, o *axisOrder) costmodel.Seconds {
 	if o.messageTime < 0 {
 		o.messageTime = s.newMessageTime(f, stream, o)
 	}
@@ -109,7 +109,7 @@ func (s *searcher) messageTime(f *family, stream int, o *axisOrder) costmodel.Se
 }
 
 // newMessageTime computes messageTime.
-func (s *searcher) newMessageTime(f *family, stream int, o *axisOrder) costmodel.Seconds {
+func (s *collectiveTimer) newMessageTime(f *family, stream int, o *axisOrder) costmodel.Seconds {
 	if f.plan.PP == 1 {
 		return 0
 	}
@@ -128,13 +128,13 @@ func (s *searcher) newMessageTime(f *family, stream int, o *axisOrder) costmodel
 
 // stepBound returns a lower bound of the step of a family's plan with n or more recomputed blocks. A sharding that is
 // still leaves out what ZeRO communicates.
-func (s *searcher) stepBound(f *family, of sharding, a *recomputeChoice, n int, o *axisOrder) costmodel.Seconds {
+func (s *stepBounder) stepBound(f *family, of sharding, a *recomputeChoice, n int, o *axisOrder) costmodel.Seconds {
 	return s.closedForm(f, of, a, n, o, s.layerTimeBounds(f, a, f.splitsBackward && of.zero >= 2, o))
 }
 
 // closedForm returns the closed form of a step, which is a lower bound of its simulation. It takes the passes as
 // costmodel.Floor does, with the given layer costs, and adds the step's overhead and the update of the fullest stage.
-func (s *searcher) closedForm(f *family, of sharding, a *recomputeChoice, n int, o *axisOrder,
+func (s *stepBounder) closedForm(f *family, of sharding, a *recomputeChoice, n int, o *axisOrder,
 	costs []layerTimes) costmodel.Seconds {
 	stream := s.blocksOf(f, a, f.splitsBackward && of.zero >= 2).stream
 	var end *postPassCost
@@ -171,7 +171,7 @@ func (s *searcher) closedForm(f *family, of sharding, a *recomputeChoice, n int,
 // slowestStage returns a lower bound of the time when the last stage has finished its passes and reduced its
 // gradients, see [costmodel.Floor]. Of stages that are alike, the last takes longest. A stage's last pass is the
 // backward pass of its first chunk, or the second part of it; reductions do not start before that pass does.
-func (s *searcher) slowestStage(f *family, fr *pipelineSplit, message costmodel.Seconds, ends []postPassBound,
+func (s *stepBounder) slowestStage(f *family, fr *pipelineSplit, message costmodel.Seconds, ends []postPassBound,
 	slows costmodel.Seconds) (best costmodel.Seconds) {
 	kinds := s.boundScratch
 	for i := range fr.groups {
@@ -202,7 +202,7 @@ func (s *searcher) slowestStage(f *family, fr *pipelineSplit, message costmodel.
 
 // maxOwned returns the least number of parameters that the ranks of the largest stage own the state of, if all
 // replicas share it.
-func (s *searcher) maxOwned(f *family) int {
+func (s *stepBounder) maxOwned(f *family) int {
 	if f.withDetails().maxOwned > 0 {
 		return f.maxOwned
 	}
@@ -223,7 +223,7 @@ func (s *searcher) maxOwned(f *family) int {
 
 // familyBound returns a lower bound of all plans of a family that recompute at least n blocks: as if ZeRO
 // communicated nothing, for any placement of tensor and context parallel ranks.
-func (s *searcher) familyBound(f *family, a *recomputeChoice, n int) costmodel.Seconds {
+func (s *stepBounder) familyBound(f *family, a *recomputeChoice, n int) costmodel.Seconds {
 	best := costmodel.Seconds(-1)
 	orders := f.axisOrders()
 	for i := range orders {

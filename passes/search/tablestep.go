@@ -18,7 +18,7 @@ func Stages(p *Problem, plan ir.Plan) ([]costmodel.Seconds, error) {
 }
 
 // step returns the times of a plan's step, from its tables.
-func (s *searcher) step(t *tables) *costmodel.Step {
+func (s *tablePricer) step(t *tables) *costmodel.Step {
 	step := &costmodel.Step{Timetable: t.Timetable(), Overlap: s.overlap[min(t.Plan.Zero, 1)],
 		Other: s.device.StepOverhead()}
 	k := keyOf(t.Plan)
@@ -62,7 +62,7 @@ func (s *searcher) step(t *tables) *costmodel.Step {
 }
 
 // overlaps reports whether collectives overlap compute; on a CPU, only if there are cores that do not compute.
-func (s *searcher) overlaps(zero int) bool {
+func (s *collectiveTimer) overlaps(zero int) bool {
 	c := s.problem.Cluster
 	if !c.IsCPU() {
 		return s.problem.engine().Overlap[zero]
@@ -71,7 +71,7 @@ func (s *searcher) overlaps(zero int) bool {
 }
 
 // contends returns how much collectives slow concurrent compute, at a ZeRO stage.
-func (s *searcher) contends(zero int) costmodel.Contention {
+func (s *collectiveTimer) contends(zero int) costmodel.Contention {
 	return s.problem.engine().Contends(s.problem.Cluster, zero)
 }
 
@@ -95,7 +95,7 @@ func layersOf(r *ir.Run, segment int, c *layerCost) costmodel.Layers {
 type zeroTime struct{ gather, scatter costmodel.Seconds }
 
 // zeroTimes returns the times of a stage's segments; all layers of a segment are alike.
-func (s *searcher) zeroTimes(t *tables, st *ir.Stage) map[string]zeroTime {
+func (s *tablePricer) zeroTimes(t *tables, st *ir.Stage) map[string]zeroTime {
 	if st.Fetch == nil && st.Resolve == nil {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (s *searcher) zeroTimes(t *tables, st *ir.Stage) map[string]zeroTime {
 }
 
 // bucketTime returns the time that a function over buckets takes for one of them.
-func (s *searcher) bucketTime(t *tables, f *ir.Func, bucket int) costmodel.Seconds {
+func (s *tablePricer) bucketTime(t *tables, f *ir.Func, bucket int) costmodel.Seconds {
 	sum := costmodel.Seconds(0)
 	if f == nil {
 		return 0
@@ -131,7 +131,7 @@ func (s *searcher) bucketTime(t *tables, f *ir.Func, bucket int) costmodel.Secon
 }
 
 // castTime returns the time to cast a bucket's gradients to the type in which they are reduced, or back.
-func (s *searcher) castTime(t *tables, n *ir.Node) costmodel.Seconds {
+func (s *tablePricer) castTime(t *tables, n *ir.Node) costmodel.Seconds {
 	if n.Op != ir.OpCast {
 		return 0
 	}
@@ -139,7 +139,7 @@ func (s *searcher) castTime(t *tables, n *ir.Node) costmodel.Seconds {
 }
 
 // commTime returns the time of a node's collective; 0 if it has none.
-func (s *searcher) commTime(t *tables, n *ir.Node) costmodel.Seconds {
+func (s *collectiveTimer) commTime(t *tables, n *ir.Node) costmodel.Seconds {
 	c, ok := n.Collective(t.Mesh)
 	if !ok {
 		return 0
@@ -169,7 +169,7 @@ func (t *tables) index() map[string]int {
 }
 
 // stageUpdate returns what a stage of some tables does once per step.
-func (s *searcher) stageUpdate(t *tables, stage int) (to stageUpdate) {
+func (s *tablePricer) stageUpdate(t *tables, stage int) (to stageUpdate) {
 	st, index := &t.Stages[stage], t.index()
 	to.zeroTimes = s.zeroTimes(t, st)
 	elems, owned := 0, 0
@@ -203,7 +203,7 @@ func (s *searcher) stageUpdate(t *tables, stage int) (to stageUpdate) {
 
 // norm returns the time of the global norm's arithmetic and of clearing all gradients, including those that it does
 // not read.
-func (s *searcher) norm(p *ir.Plan, elems, owned int) costmodel.Seconds {
+func (s *tablePricer) norm(p *ir.Plan, elems, owned int) costmodel.Seconds {
 	held := elems
 	if p.Zero >= 2 {
 		held = owned

@@ -1,0 +1,117 @@
+package search
+
+import (
+	"maps"
+
+	"github.com/planc-dev/planc/costmodel"
+)
+
+// The price of a plan is computed in layers, each of which adds to the one before and knows nothing of the next:
+//
+//	layerProfiler     compiles each kind of layer once, and splits the layers over a pipeline
+//	collectiveTimer   times the collectives of a cluster
+//	layerTimer        times layers, and gives the first lower bounds of a step
+//	memoryPricer      gives the memory of a plan in closed form
+//	tablePricer       reads stages, buckets and arenas from the tables of the passes
+//	stepBounder       gives closer lower bounds of a step: a closed form, and a simulation
+//	pricer            simulates the step of a plan, and predicts it
+
+// layerProfiler compiles the layers of a model, each kind once.
+type layerProfiler struct {
+	*caches
+	problem     *Problem
+	dims        Dims
+	precompiler basePrecompiler
+}
+
+// collectiveTimer times collectives of layers and of replicas on one cluster.
+type collectiveTimer struct {
+	layerProfiler
+	*clusterCosts
+	device costmodel.Device
+}
+
+// layerTimer times layers: their compute on a device, and their collectives.
+type layerTimer struct {
+	collectiveTimer
+	planOptions
+	exposedTP   float64                         // fraction of tensor-parallel collectives that compute waits for
+	deviceWorks map[computeKey][][3]computeTime // the entry of works for the device
+	costScratch []layerCost                     // memory that is reused
+}
+
+// memoryPricer computes the memory of plans.
+type memoryPricer struct {
+	layerTimer
+	arenaCapacity int // bytes of a device that the arena may use
+	// bytes of a device for everything that a plan needs, as [costmodel.Memory] counts capacity
+	usableBytes   int64
+	cpu           bool
+	moments       int // optimizer moments per parameter
+	stateMemories map[stateMemoryKey][]stateMemory
+
+	// memory that is reused for each plan
+	activationScratch activationMemory
+	stageScratch      []stageBuffers
+	countScratch      []kindCount
+}
+
+// tablePricer computes times and memory from the tables that the passes make of a plan.
+type tablePricer struct {
+	memoryPricer
+	// whether data-parallel collectives overlap compute: with ZeRO 0, and with ZeRO 1 and above
+	overlap [2]bool
+}
+
+// stepBounder computes lower bounds of the steps of plans.
+type stepBounder struct {
+	tablePricer
+	zeroTimeCache map[zeroTimeKey][]zeroTime
+	postPassCache map[postPassKey][]postPassBound
+	pipelineEnds  map[simulatedBoundKey]costmodel.Seconds
+	boundScratch  []chunkBound // memory that is reused
+}
+
+// pricer predicts the memory and the step of plans.
+type pricer struct {
+	stepBounder
+	modelFlops   float64
+	formula      string
+	prices       map[priceKey]*price
+	bucketPrices map[bucketKey]*bucketPrice
+	triedScratch []triedCount // memory that is reused
+}
+
+// newPricer returns the pricer of a problem that was checked.
+func newPricer(p *Problem) (s pricer) {
+	device, _ := p.Cluster.DeviceOf(p.engine(), p.Computes())
+	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
+	s.problem, s.dims = p, DimsOf(p.Model)
+	s.caches, s.clusterCosts, s.device = newCaches(), newClusterCosts(p, device), device
+	s.planOptions = newPlanOptions(s.dims.Seq)
+	s.exposedTP = p.engine().ExposedTP(p.Cluster)
+	s.arenaCapacity, s.usableBytes = int(empty.Capacity-empty.Total), empty.Capacity
+	s.cpu, s.moments = p.Cluster.IsCPU(), p.Recipe.Moments()
+	s.overlap = [2]bool{s.overlaps(0), s.overlaps(1)}
+	s.modelFlops, s.formula = modelFlops(p.Model), flopsFormula(p.Model)
+	s.stateMemories = map[stateMemoryKey][]stateMemory{}
+	s.zeroTimeCache, s.postPassCache = map[zeroTimeKey][]zeroTime{}, map[postPassKey][]postPassBound{}
+	s.pipelineEnds = map[simulatedBoundKey]costmodel.Seconds{}
+	s.prices, s.bucketPrices = map[priceKey]*price{}, map[bucketKey]*bucketPrice{}
+	return s
+}
+
+// workerCopy returns a pricer that knows what this one knows, and shares nothing that either changes except jobs.
+func (s *pricer) workerCopy() pricer {
+	t := *s
+	t.caches, t.clusterCosts = s.caches.clone(), s.clusterCosts.clone()
+	t.precompiler = basePrecompiler{jobs: s.precompiler.jobs}
+	t.planOptions, t.deviceWorks = s.planOptions.clone(), nil
+	t.zeroTimeCache, t.pipelineEnds = maps.Clone(s.zeroTimeCache), maps.Clone(s.pipelineEnds)
+	t.stateMemories = map[stateMemoryKey][]stateMemory{}
+	t.postPassCache = map[postPassKey][]postPassBound{}
+	t.prices, t.bucketPrices = map[priceKey]*price{}, map[bucketKey]*bucketPrice{}
+	t.activationScratch, t.costScratch, t.stageScratch, t.countScratch = activationMemory{}, nil, nil, nil
+	t.boundScratch, t.triedScratch = nil, nil
+	return t
+}
