@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// attrFields are the attributes in the order in which they print. get is "" for the zero value.
+// attrFields are the attributes in the order in which they print. get returns "" for the zero value.
 var attrFields = []struct {
 	name string
 	get  func(*Attr) string
@@ -111,17 +111,17 @@ func (a *Attr) setField(name, value string) error {
 			return fmt.Errorf("attribute %s: %w", name, err)
 		}
 		if f.get(a) == "" {
-			return fmt.Errorf("attribute %s=%s is the neutral value; leave it out", name, value)
+			return fmt.Errorf("attribute %s=%s is the default; leave it out", name, value)
 		}
 		return nil
 	}
-	return fmt.Errorf("no attribute %q", name)
+	return fmt.Errorf("unknown attribute %q", name)
 }
 
 func setMonoid(a *Attr, s string) error {
 	m, ok := parseMonoid(s)
 	if !ok {
-		return fmt.Errorf("no monoid %q", s)
+		return fmt.Errorf("unknown monoid %q", s)
 	}
 	a.Monoid = m
 	return nil
@@ -146,7 +146,7 @@ func setFloat(field func(*Attr) *float64) func(*Attr, string) error {
 	return func(a *Attr, s string) error {
 		f, err := strconv.ParseFloat(s, 64)
 		if err != nil || float(f) != s {
-			return fmt.Errorf("%q is not a number as planc prints it", s)
+			return fmt.Errorf("%q is not a number in the form that planc prints", s)
 		}
 		*field(a) = f
 		return nil
@@ -166,7 +166,7 @@ func setInt(field func(*Attr) *int) func(*Attr, string) error {
 	return func(a *Attr, s string) error {
 		n, err := strconv.Atoi(s)
 		if err != nil || strconv.Itoa(n) != s {
-			return fmt.Errorf("%q is not a whole number", s)
+			return fmt.Errorf("%q must be a whole number", s)
 		}
 		*field(a) = n
 		return nil

@@ -1,30 +1,31 @@
 package ir
 
-// The inputs of segment functions that the data loader fills: [batch, seq] of I32, but for mask, a statistic, and
-// pixels, [batch, seq, patch] of what the program computes in. A model has those that its functions name.
+// Inputs of segment functions that the data loader fills. They are [batch, seq] of I32, except mask, which is a
+// statistic, and pixels, which is [batch, seq, patch] of the program's compute type. A model has the inputs that its
+// functions name.
 const (
-	Tokens = "tokens" // ids
-	Labels = "labels" // what follows each token, or its class
-	Mask   = "mask"   // 1 where the loss counts the position, else 0
-	Types  = "types"  // which segment of its text a token is of
-	Pixels = "pixels" // a picture, one patch a position
+	Tokens = "tokens" // token ids
+	Labels = "labels" // the next token of each token, or its class
+	Mask   = "mask"   // 1 if the loss counts the position, else 0
+	Types  = "types"  // segment of the text to which a token belongs
+	Pixels = "pixels" // an image, with one patch per position
 )
 
-// BatchNames lists these inputs in the order in which they lie in the arena's batch region.
+// BatchNames lists these inputs in their order in the arena's batch region.
 var BatchNames = []string{Tokens, Labels, Mask, Types, Pixels}
 
-// lineBytes is a cache line: a batch input starts on one.
+// lineBytes is the size of a cache line, to which batch inputs are aligned.
 const lineBytes = 64
 
-// BatchInput is one of these inputs and where all micro-batches of one rank lie, in bytes from the start of the batch
-// region.
+// BatchInput is one of these inputs and the location of all micro-batches of one rank, in bytes from the start of the
+// batch region.
 type BatchInput struct {
 	Name         string
 	Type         Type
 	Offset, Size int
 }
 
-// BatchInputs lists the batch inputs of the model.
+// BatchInputs returns the batch inputs of the model.
 func (p *Program) BatchInputs() []BatchInput {
 	var in []BatchInput
 	at := 0
@@ -40,7 +41,7 @@ func (p *Program) BatchInputs() []BatchInput {
 	return in
 }
 
-// inputType is the type of the first input of that name.
+// inputType returns the type of the first input of that name.
 func (m *Model) inputType(name string) (Type, bool) {
 	for _, s := range m.Segments {
 		for _, v := range s.Forward.Inputs {

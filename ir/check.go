@@ -6,35 +6,36 @@ import (
 	"slices"
 )
 
-// invariants are what must hold of a program, each from the pass on that establishes it ("" is always).
-// A pass promises more, so Check demands more from then on. One may rely on those above it.
+// invariants are the properties that a program must have after the pass since ("" means always). Each pass adds
+// properties, so Check requires more after it. A check may rely on the ones above it.
 var invariants = []struct {
 	since string
 	name  string
 	holds func(*checker, *Func) error
 }{
-	{"", "values are defined before use and once", definedOnce},
-	{"", "operands and results fit the op's rule", rulesFit},
-	{"", "logical sizes of a dim agree", sizesAgree},
-	{"", "attributes mean something", attrsMean},
-	{"", "indices are integers, statistics are wide", elemsFit},
+	{"", "values are defined once, before they are used", definedOnce},
+	{"", "operands and results match the op's rule", rulesFit},
+	{"", "the logical sizes of a dim agree", sizesAgree},
+	{"", "attributes have valid values", attrsMean},
+	{"", "indices are integers, and statistics are wide", elemsFit},
 	{"grad", "every parameter has one gradient", gradients},
 	{"precision", "element types are the plan's", elemsPlanned},
-	{"partition", "axes are the mesh's", axesKnown},
+	{"partition", "axes belong to the mesh", axesKnown},
 	{"partition", "operands, results and partials agree on the axes", shardingAgrees},
 	{"partition", "axes divide dims", axesDivide},
-	{"partition", "a ring meets every key once", ringsMeet},
-	{"memory", "every value has a place inside its region", placed},
+	{"partition", "a ring visits every key once", ringsMeet},
+	{"memory", "every value has a location inside its region", placed},
 }
 
-// checker carries the program and the segment under check; one without functions stands for the step's ends.
+// checker holds the program and the segment under check. A segment without functions represents the start and end of
+// the step.
 type checker struct {
 	prog *Program
 	seg  *Segment
 }
 
-// Check verifies the invariants that hold after the named passes ran, and reports the first that is broken in
-// each function.
+// Check verifies the invariants that hold after the named passes have run. It reports the first violation in each
+// function.
 func (p *Program) Check(done []string) error {
 	var errs []error
 	check := func(c *checker, f *Func) {
@@ -70,7 +71,7 @@ func (p *Program) Check(done []string) error {
 	return errors.Join(errs...)
 }
 
-// Check verifies what must hold of a logical model.
+// Check verifies the invariants of a logical model.
 func (m *Model) Check() error {
 	p := Program{Name: m.Name, Model: m}
 	return p.Check(nil)
@@ -129,7 +130,7 @@ func defineNode(n *Node, defined map[*Value]bool, define func(*Value) error) err
 	return nil
 }
 
-// each visits the nodes of a function, those of fused bodies in place of the fused one.
+// each visits the nodes of a function. It visits the nodes of a fused node's body instead of the fused node.
 func (f *Func) each(visit func(*Node) error) error {
 	for _, n := range f.Nodes {
 		nodes := []*Node{n}
@@ -164,13 +165,13 @@ func sizesAgree(_ *checker, f *Func) error {
 			}
 		}
 		if n.Attr.To != "" && n.Op.Info().renames() && size[n.Attr.Dim] != size[n.Attr.To] {
-			return fmt.Errorf("dim %s is %d, renamed %d", n.Attr.Dim, size[n.Attr.Dim], size[n.Attr.To])
+			return fmt.Errorf("dim %s is %d, but it is renamed to one of %d", n.Attr.Dim, size[n.Attr.Dim], size[n.Attr.To])
 		}
 		return nil
 	})
 }
 
-// gradients: the backward function accumulates every parameter that is used, once.
+// gradients checks that the backward function accumulates each used parameter exactly once.
 func gradients(c *checker, f *Func) error {
 	if f != c.seg.Forward {
 		return nil
@@ -184,13 +185,13 @@ func gradients(c *checker, f *Func) error {
 	}
 	for _, w := range f.Weights() {
 		if into[w.Name] != 1 {
-			return fmt.Errorf("%s has %d gradients", w.Name, into[w.Name])
+			return fmt.Errorf("%s has %d gradients, not one", w.Name, into[w.Name])
 		}
 	}
 	return nil
 }
 
-// values lists what the function defines.
+// values returns the values that the function defines.
 func (f *Func) values() []*Value {
 	vs := slices.Clone(f.Inputs)
 	for _, n := range f.Nodes {
@@ -222,7 +223,7 @@ func axesDivide(c *checker, f *Func) error {
 		var seen []Axis
 		for _, e := range v.Type.Dims {
 			if n := c.prog.Mesh.Ranks(e.Axes); e.Size%n != 0 && !e.Dim.Padded() {
-				return fmt.Errorf("%s: %s=%d does not divide by %d", v.Name, e.Dim, e.Size, n)
+				return fmt.Errorf("%s: %s=%d is not divisible by %d", v.Name, e.Dim, e.Size, n)
 			}
 			seen = append(seen, c.prog.Mesh.Expand(e.Axes)...)
 		}
@@ -236,7 +237,7 @@ func axesDivide(c *checker, f *Func) error {
 }
 
 func placed(c *checker, f *Func) error {
-	// the step's ends work on whole regions; of what no stage runs, nothing is laid out
+	// the step's start and end work on whole regions; a segment that no stage runs has no layout
 	if c.seg.Forward == nil || !c.prog.Uses(c.seg) {
 		return nil
 	}
@@ -244,7 +245,7 @@ func placed(c *checker, f *Func) error {
 		for _, o := range n.Outs {
 			size := c.prog.PlaceSize(c.seg.Name, o.Place.Region)
 			if end := o.Place.Offset + o.Type.LocalBytes(c.prog.Mesh); end > size {
-				return fmt.Errorf("%s ends at %d of %q, which has %d bytes", o.Name, end, o.Place.Region, size)
+				return fmt.Errorf("%s ends at byte %d of %q, which has %d bytes", o.Name, end, o.Place.Region, size)
 			}
 		}
 	}

@@ -11,49 +11,45 @@ var wrong = []struct {
 	want           string // what Check says
 }{
 	{"used before it is defined", "  n = rms_norm x, gain {eps=1e-05} : f32[batch=4@dp,hidden=8] !norm\n", "",
-		`func s.forward: values are defined before use and once: matmul uses n before it is defined`},
+		`func s.forward: values are defined once, before they are used: matmul uses n before it is defined`},
 	{"rule", "u = matmul n, w : f32[batch=4@dp,ffn=6@tp]", "u = matmul n, w : f32[batch=4@dp,ffn=6@tp,seq=2]",
-		`func s.forward: operands and results fit the op's rule: u = matmul n, w : f32[batch=4@dp,ffn=6@tp,seq=2] ` +
+		`func s.forward: operands and results match the op's rule: u = matmul n, w : f32[batch=4@dp,ffn=6@tp,seq=2] ` +
 			`!mlp: matmul: dim seq occurs in operands none and results 0, which its rule b* m* k*, b* k* n* -> b* m* ` +
 			`n* does not allow`},
 	{"sizes", "u = matmul n, w : f32[batch=4@dp,ffn=6@tp]", "u = matmul n, w : f32[batch=4@dp,ffn=12@tp]",
-		`func s.forward: logical sizes of a dim agree: u = matmul n, w : f32[batch=4@dp,ffn=12@tp] !mlp: dim ffn ` +
+		`func s.forward: the logical sizes of a dim agree: u = matmul n, w : f32[batch=4@dp,ffn=12@tp] !mlp: dim ffn ` +
 			`is 6 and 12`},
 	{"renamed size", "r = rename g {dim=ffn to=head} : f32[batch=4@dp,head=6@tp]",
 		"r = rename g {dim=ffn to=head} : f32[batch=4@dp,head=3@tp]",
-		`func s.forward: logical sizes of a dim agree: r = rename g {dim=ffn to=head} : f32[batch=4@dp,head=3@tp] ` +
-			`!mlp: dim ffn is 6, renamed 3`},
+		`func s.forward: the logical sizes of a dim agree: r = rename g {dim=ffn to=head} : f32[batch=4@dp,head=3@tp] ` +
+			`!mlp: dim ffn is 6, but it is renamed to one of 3`},
 	{"attribute left out", "g = gelu u :", "g = softcap u :",
-		`func s.forward: attributes mean something: g = softcap u : f32[batch=4@dp,ffn=6@tp] !mlp: softcap is 0, ` +
-			`want a positive cap`},
+		`func s.forward: attributes have valid values: g = softcap u : f32[batch=4@dp,ffn=6@tp] !mlp: softcap is 0; it must be positive`},
 	{"narrow statistic", "  n = rms_norm x", "  l = logsumexp x : bf16[batch=4@dp] !norm\n  n = rms_norm x",
-		`func s.forward: indices are integers, statistics are wide: l = logsumexp x : bf16[batch=4@dp] !norm: l is ` +
-			`of bf16: statistics are at least f32`},
+		`func s.forward: indices are integers, and statistics are wide: l = logsumexp x : bf16[batch=4@dp] !norm: l has type bf16: statistics must be at least f32`},
 	{"index", "  n = rms_norm x", "  l = pick x, z : f32[batch=4@dp] !norm\n  n = rms_norm x",
-		`func s.forward: indices are integers, statistics are wide: l = pick x, z : f32[batch=4@dp] !norm: operand z ` +
-			`is of f32`},
+		`func s.forward: indices are integers, and statistics are wide: l = pick x, z : f32[batch=4@dp] !norm: operand z has type f32`},
 	{"narrow maximum", "p = matmul r, v : f32[batch=4@dp,hidden=8] sum@tp",
 		"p = matmul r, v : bf16[batch=4@dp,hidden=8] max@tp",
-		`func s.forward: indices are integers, statistics are wide: q = all_reduce p {axes=tp monoid=sum} : ` +
-			`f32[batch=4@dp,hidden=8] !norm: p, partial by max, is of bf16: statistics are at least f32`},
+		`func s.forward: indices are integers, and statistics are wide: q = all_reduce p {axes=tp monoid=sum} : ` +
+			`f32[batch=4@dp,hidden=8] !norm: p, partial by max, has type bf16: statistics must be at least f32`},
 	{"cast to the same", "g = gelu u", "g = cast u",
-		`func s.forward: indices are integers, statistics are wide: g = cast u : f32[batch=4@dp,ffn=6@tp] !mlp: cast ` +
-			`makes f32 of f32`},
+		`func s.forward: indices are integers, and statistics are wide: g = cast u : f32[batch=4@dp,ffn=6@tp] !mlp: cast ` +
+			`turns f32 into f32`},
 	{"view of another type", "r = rename g {dim=ffn to=head} : f32[", "r = rename g {dim=ffn to=head} : bf16[",
-		`func s.forward: indices are integers, statistics are wide: r = rename g {dim=ffn to=head} : ` +
-			`bf16[batch=4@dp,head=6@tp] !mlp: rename makes bf16 of f32`},
+		`func s.forward: indices are integers, and statistics are wide: r = rename g {dim=ffn to=head} : ` +
+			`bf16[batch=4@dp,head=6@tp] !mlp: rename turns f32 into bf16`},
 	{"type of a weight", "param w : f32[", "param w : bf16[",
-		`func s.forward: element types are the plan's: parameter w is of bf16, the plan says f32`},
+		`func s.forward: element types are the plan's: parameter w has type bf16, but the plan has f32`},
 	{"type of a factor", "  n = rms_norm x, gain {eps=1e-05} : f32[", "  n = rms_norm x, gain {eps=1e-05} : bf16[",
-		`func s.forward: element types are the plan's: u = matmul n, w : f32[batch=4@dp,ffn=6@tp] !mlp: operand n is ` +
-			`of bf16, the plan computes in f32`},
+		`func s.forward: element types are the plan's: u = matmul n, w : f32[batch=4@dp,ffn=6@tp] !mlp: operand n has type bf16, but the plan computes in f32`},
 	{"gradient missing", "  accumulate d.w {into=w} !mlp\n", "",
-		`func s.forward: every parameter has one gradient: w has 0 gradients`},
+		`func s.forward: every parameter has one gradient: w has 0 gradients, not one`},
 	{"gradient twice", "  accumulate d.w {into=w} !mlp\n",
 		"  accumulate d.w {into=w} !mlp\n  accumulate d.w {into=w} !mlp\n",
-		`func s.forward: every parameter has one gradient: w has 2 gradients`},
+		`func s.forward: every parameter has one gradient: w has 2 gradients, not one`},
 	{"axis", "g = gelu u : f32[batch=4@dp,ffn=6@tp]", "g = gelu u : f32[batch=4@dp,ffn=6@ep]",
-		`func s.forward: axes are the mesh's: g: the mesh tp=2 dp=2 has no axis ep`},
+		`func s.forward: axes belong to the mesh: g: the mesh tp=2 dp=2 has no axis ep`},
 	{"split differs", "g = gelu u : f32[batch=4@dp,ffn=6@tp]", "g = gelu u : f32[batch=4@dp,ffn=6]",
 		`func s.forward: operands, results and partials agree on the axes: g = gelu u : f32[batch=4@dp,ffn=6] !mlp: ` +
 			`dim ffn is split over [tp] and []`},
@@ -63,26 +59,26 @@ var wrong = []struct {
 	{"partial forgotten", "p = matmul r, v : f32[batch=4@dp,hidden=8] sum@tp",
 		"p = matmul r, v : f32[batch=4@dp,hidden=8]",
 		`func s.forward: operands, results and partials agree on the axes: p = matmul r, v : ` +
-			`f32[batch=4@dp,hidden=8] !mlp: p is partial over [], the rule says [tp]`},
+			`f32[batch=4@dp,hidden=8] !mlp: p is partial over [], but its rule requires [tp]`},
 	{"monoid", "p = matmul r, v : f32[batch=4@dp,hidden=8] sum@tp", "p = matmul r, v : f32[batch=4@dp,hidden=8] max@tp",
 		`func s.forward: operands, results and partials agree on the axes: p = matmul r, v : ` +
-			`f32[batch=4@dp,hidden=8] max@tp !mlp: p combines by max, the op by sum`},
+			`f32[batch=4@dp,hidden=8] max@tp !mlp: p combines by max, but the op by sum`},
 	{"partial passed", "y = add x, q :", "y = add x, p :",
 		`func s.forward: operands, results and partials agree on the axes: y = add x, p : f32[batch=4@dp,hidden=8] ` +
 			`!norm: add is not linear in its partial operands`},
 	{"collective", "q = all_reduce p {axes=tp monoid=sum} : f32[batch=4@dp,hidden=8]",
 		"q = reduce_scatter p {dim=hidden axes=tp monoid=sum} : f32[batch=4@dp,hidden=8]",
 		`func s.forward: operands, results and partials agree on the axes: q = reduce_scatter p {dim=hidden axes=tp ` +
-			`monoid=sum} : f32[batch=4@dp,hidden=8] !norm: reduce_scatter makes f32[batch=4@dp,hidden=8@tp] of ` +
-			`f32[batch=4@dp,hidden=8] sum@tp, not f32[batch=4@dp,hidden=8]`},
+			`monoid=sum} : f32[batch=4@dp,hidden=8] !norm: reduce_scatter turns f32[batch=4@dp,hidden=8] sum@tp into ` +
+			`f32[batch=4@dp,hidden=8@tp], not f32[batch=4@dp,hidden=8]`},
 	{"size of a weight", "f32[hidden=8,ffn=6@tp]", "f32[hidden=8,ffn=7@tp]",
-		`func s.forward: logical sizes of a dim agree:`},
+		`func s.forward: the logical sizes of a dim agree:`},
 	{"axis twice", "  input d.y : f32[batch=4@dp,hidden=8]", "  input d.y : f32[batch=4@dp,hidden=8@dp]",
 		`func s.backward: axes divide dims: d.y: f32[batch=4@dp,hidden=8@dp] uses an axis twice`},
 	{"five over two", "  input z : f32[batch=4@dp]", "  input z : f32[seq=5@dp]",
-		`func s.forward: axes divide dims: z: seq=5 does not divide by 2`},
+		`func s.forward: axes divide dims: z: seq=5 is not divisible by 2`},
 	{"parts away", "  input z : f32[batch=4@dp]", "  input z : f32[seq=4@zigzag:dp+1]",
-		`func s.forward: a ring meets every key once: z: the parts of seq are not where they belong`},
+		`func s.forward: a ring visits every key once: z: the parts of seq are not at their home ranks`},
 }
 
 const sound = `program m stage 0
@@ -176,20 +172,20 @@ func TestCheckGraphs(t *testing.T) {
 	}{
 		"twice": {func(_ *Program, f *Func) {
 			f.Nodes[1].Outs[0].Name = "n"
-		}, nil, "values are defined before use and once: n is defined twice"},
+		}, nil, "values are defined once, before they are used: n is defined twice"},
 		"input twice": {func(_ *Program, f *Func) {
 			f.Inputs[1] = f.Inputs[0]
-		}, nil, "values are defined before use and once: x is defined twice"},
+		}, nil, "values are defined once, before they are used: x is defined twice"},
 		"returned": {func(_ *Program, f *Func) { f.Outputs = []*Value{{Name: "q2"}} }, nil,
-			"values are defined before use and once: returned value q2 is not defined"},
+			"values are defined once, before they are used: returned value q2 is not defined"},
 		"no backward": {func(p *Program, _ *Func) { p.Model.Segments[0].Backward = nil }, []string{"grad"},
 			"every parameter has one gradient: no backward function"},
 		"no place": {func(*Program, *Func) {
-		}, []string{"memory"}, `every value has a place inside its region: n ends at 64 of "", which has 0 bytes`},
+		}, []string{"memory"}, `every value has a location inside its region: n ends at byte 64 of "", which has 0 bytes`},
 		"fused": {func(_ *Program, f *Func) {
 			f.Nodes[2] = &Node{Op: OpFused, Args: f.Nodes[2].Args, Outs: f.Nodes[2].Outs}
 		}, nil,
-			"values are defined before use and once: no op of the body defines g"},
+			"values are defined once, before they are used: no op of the body defines g"},
 	} {
 		p, f := fresh()
 		c.spoil(p, f)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// accumulates: a gradient is laid out as its parameter is.
+// accumulates checks that a gradient has the layout of its parameter.
 func (c *checker) accumulates(n *Node) error {
 	if c.seg.Forward == nil {
 		return nil
@@ -17,31 +17,32 @@ func (c *checker) accumulates(n *Node) error {
 	got, want := n.Args[0].Type.Resolved(), w.Type.Clone()
 	want.Elem = got.Elem
 	if !got.Equal(want) {
-		return fmt.Errorf("a gradient laid out as %v is added to a parameter laid out as %v", got, want)
+		return fmt.Errorf("a gradient with layout %v is added to a parameter with layout %v", got, want)
 	}
 	return nil
 }
 
-// collective checks that what the node does is allowed on its operand, and makes the result's type of it.
+// collective checks that the collective is allowed for its operand and has the right result type.
 func (c *checker) collective(n *Node) error {
 	t, a := n.Args[0].Type, n.Attr
 	if len(a.Axes) == 0 {
-		return fmt.Errorf("%s names no axes", n.Op)
+		return fmt.Errorf("%s has no axes", n.Op)
 	}
 	if err := allowed[n.Op](t, a); err != nil {
 		return fmt.Errorf("%s of %v: %w", n.Op, t, err)
 	}
 	if e, moved := t.away(); moved && n.Op != OpShift {
-		return fmt.Errorf("%s of %v: the parts of %s are not where they belong", n.Op, t, e.Dim)
+		return fmt.Errorf("%s of %v: the parts of %s are not at their home ranks", n.Op, t, e.Dim)
 	}
 	if got := Moved(t, n.Op, a); !got.Equal(n.Outs[0].Type) {
-		return fmt.Errorf("%s makes %v of %v, not %v", n.Op, got, t, n.Outs[0].Type)
+		return fmt.Errorf("%s turns %[3]v into %[2]v, not %[4]v", n.Op, got, t, n.Outs[0].Type)
 	}
 	return nil
 }
 
-// allowed says for each collective why it may not be applied to a type. To sum what is no part of a sum counts it
-// once per rank; to gather an axis that is not the innermost of a dim puts its elements in another order.
+// allowed maps each collective to a function that returns why it must not be applied to a type. A reduction of a value
+// that is not partial would count it once per rank. A gather over an axis that is not the innermost of a dim would
+// permute its elements.
 var allowed = map[Op]func(t Type, a Attr) error{
 	OpAllReduce: combines,
 	OpReduceScatter: func(t Type, a Attr) error {
@@ -61,9 +62,9 @@ var allowed = map[Op]func(t Type, a Attr) error{
 		e, _ := t.Extent(a.Dim)
 		switch {
 		case len(a.Axes) != 1 || len(e.Axes) == 0 || e.Axes[0].Plain() != a.Axes[0].Plain() || !a.Axes[0].IsZigzag():
-			return fmt.Errorf("%s is not the zigzag axis that splits %s first", joinAxes(a.Axes, "@"), a.Dim)
+			return fmt.Errorf("%s must be the zigzag axis that splits %s first", joinAxes(a.Axes, "@"), a.Dim)
 		case e.Axes[0] == a.Axes[0]:
-			return fmt.Errorf("its parts are there already")
+			return fmt.Errorf("its parts are at that position already")
 		}
 		return nil
 	},
@@ -71,14 +72,14 @@ var allowed = map[Op]func(t Type, a Attr) error{
 		if !t.Has(a.Dim) {
 			return fmt.Errorf("it has no dim %s", a.Dim)
 		}
-		return nil // that the axes split nothing else is checked of the result
+		return nil // the result's check covers that the axes split nothing else
 	},
 }
 
-// combines: the operand is partial over the axes, by the same monoid.
+// combines checks that the operand is partial over the axes with the same monoid.
 func combines(t Type, a Attr) error {
 	if t.Monoid == NoMonoid || a.Monoid != t.Monoid {
-		return fmt.Errorf("it combines by %q, the operand's parts by %q", a.Monoid, t.Monoid)
+		return fmt.Errorf("it combines by %q, but the operand's parts by %q", a.Monoid, t.Monoid)
 	}
 	for _, x := range a.Axes {
 		if !slices.Contains(t.Axes, x.Plain()) {
@@ -88,7 +89,7 @@ func combines(t Type, a Attr) error {
 	return nil
 }
 
-// innermost: the axes are the last of those that split dim.
+// innermost checks that the axes are the last of those that split dim.
 func innermost(t Type, a Attr) error {
 	e, _ := t.Extent(a.Dim)
 	if n := len(e.Axes) - len(a.Axes); n < 0 || !slices.Equal(e.Axes[n:], a.Axes) {
@@ -97,8 +98,8 @@ func innermost(t Type, a Attr) error {
 	return nil
 }
 
-// Moved is the type that a collective makes of t: it removes the axes from the partial or from dim, and adds them
-// to dim or to To; a shift labels the axis of dim otherwise.
+// Moved returns the type that a collective makes of t. It removes the axes from the partial or from dim, and adds them
+// to dim or to To. A shift changes the label of dim's axis.
 func Moved(t Type, op Op, a Attr) Type {
 	t = t.Clone()
 	if op == OpAllReduce || op == OpReduceScatter {

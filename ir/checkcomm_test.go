@@ -10,13 +10,13 @@ import (
 var wrongMoves = []struct{ name, input, line, want string }{
 	{"sum of what is whole", "f32[batch=4@dp,hidden=8]",
 		"y = all_reduce x {axes=tp monoid=sum} : f32[batch=4@dp,hidden=8] !norm",
-		`all_reduce of f32[batch=4@dp,hidden=8]: it combines by "sum", the operand's parts by ""`},
+		`all_reduce of f32[batch=4@dp,hidden=8]: it combines by "sum", but the operand's parts by ""`},
 	{"scatter of what is whole", "f32[batch=4@dp,hidden=8]",
 		"y = reduce_scatter x {dim=hidden axes=tp monoid=sum} : f32[batch=4@dp,hidden=8@tp] !norm",
-		`reduce_scatter of f32[batch=4@dp,hidden=8]: it combines by "sum", the operand's parts by ""`},
+		`reduce_scatter of f32[batch=4@dp,hidden=8]: it combines by "sum", but the operand's parts by ""`},
 	{"other monoid", "f32[batch=4,hidden=8] sum@dp",
 		"y = all_reduce x {axes=dp monoid=max} : f32[batch=4,hidden=8] !norm",
-		`all_reduce of f32[batch=4,hidden=8] sum@dp: it combines by "max", the operand's parts by "sum"`},
+		`all_reduce of f32[batch=4,hidden=8] sum@dp: it combines by "max", but the operand's parts by "sum"`},
 	{"other axis", "f32[batch=4,hidden=8] sum@dp",
 		"y = all_reduce x {axes=tp monoid=sum} : f32[batch=4,hidden=8] sum@dp !norm",
 		`all_reduce of f32[batch=4,hidden=8] sum@dp: the operand is not partial over tp`},
@@ -35,11 +35,11 @@ var wrongMoves = []struct{ name, input, line, want string }{
 	{"slice of no dim", "f32[batch=4,hidden=8]", "y = slice x {dim=ffn axes=dp} : f32[batch=4,hidden=8] !norm",
 		`slice of f32[batch=4,hidden=8]: it has no dim ffn`},
 	{"no axes", "f32[batch=4,hidden=8]", "y = slice x {dim=hidden} : f32[batch=4,hidden=8] !norm",
-		`slice names no axes`},
+		`slice has no axes`},
 	{"slice twice", "f32[batch=4@dp,hidden=8]", "y = slice x {dim=hidden axes=dp} : f32[batch=4@dp,hidden=8@dp] !norm",
 		`y: f32[batch=4@dp,hidden=8@dp] uses an axis twice`},
 	{"partial returned", "f32[batch=4,hidden=8] sum@dp", "y = scale x {scale=2} : f32[batch=4,hidden=8] sum@dp !norm",
-		`y is returned while it is partial: f32[batch=4,hidden=8] sum@dp`},
+		`y is partial, but it is returned: f32[batch=4,hidden=8] sum@dp`},
 }
 
 func TestCheckCollectives(t *testing.T) {
@@ -65,8 +65,7 @@ func TestCheckGradientLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "a gradient laid out as f32[hidden=8@tp,ffn=6] is added to a parameter laid out as " +
-		"f32[hidden=8,ffn=6@tp]"
+	const want = "a gradient with layout f32[hidden=8@tp,ffn=6] is added to a parameter with layout f32[hidden=8,ffn=6@tp]"
 	if err := p.Check([]string{"partition"}); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got %v\nwant %s", err, want)
 	}

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// ringsMeet: in a ring each query meets each key that it may see once. A ring's turns are linked by what they join in;
-// all take the same queries, and keys that shifts have brought from one place; the last has met all, in turns that no
-// two share. What a turn makes of the gradients of keys and values ends where that of the others ends, at home. So no
-// message is sent that nobody takes: a shift is one op, that all ranks of its axis come to in one order, as to any
-// collective.
+// ringsMeet checks that in a ring each query meets each key that it may see exactly once. The turns of a ring are
+// linked by the result that they merge into. All turns take the same queries, and keys that shifts have brought from
+// the same value. The turns have distinct offsets, and together cover all keys. The gradients of keys and values of all
+// turns end in the same value, at the home ranks. Every message is received, because a shift is one op that all ranks
+// of its axis execute in the same order, like any collective.
 func ringsMeet(c *checker, f *Func) error {
 	for _, v := range append(slices.Clone(f.Inputs), f.Outputs...) {
 		if e, away := v.Type.away(); away {
-			return fmt.Errorf("%s: the parts of %s are not where they belong", v.Name, e.Dim)
+			return fmt.Errorf("%s: the parts of %s are not at their home ranks", v.Name, e.Dim)
 		}
 	}
 	users := users(f)
@@ -23,20 +23,20 @@ func ringsMeet(c *checker, f *Func) error {
 		}
 		if len(n.Attr.Axes) == 0 {
 			if n.before() != nil {
-				return fmt.Errorf("it joins in other keys' results and names no axes of a ring")
+				return fmt.Errorf("it merges a partial result, but names no axes of a ring")
 			}
 			return nil
 		}
 		for _, u := range users[n.Outs[0]] {
 			if u.Op == n.Op && u.before() == n.Outs[0] {
-				return nil // not the last
+				return nil // not the last turn
 			}
 		}
 		return n.ringWhole(c.prog.Mesh, f, users)
 	})
 }
 
-// away finds a dim whose parts a shift has moved.
+// away returns a dim whose parts a shift has moved.
 func (t Type) away() (Extent, bool) {
 	for _, e := range t.Dims {
 		if len(e.Axes) > 0 && e.Axes[0].Turn() != 0 {
@@ -46,7 +46,7 @@ func (t Type) away() (Extent, bool) {
 	return Extent{}, false
 }
 
-// before is the result so far that a node of a ring joins in, nil for the first.
+// before returns the result so far that a node of a ring merges into, nil for the first node.
 func (n *Node) before() *Value {
 	if vs := n.Joins(); len(vs) > 0 {
 		return vs[0]
@@ -54,7 +54,7 @@ func (n *Node) before() *Value {
 	return nil
 }
 
-// users lists the nodes that take a value.
+// users maps each value to the nodes that take it.
 func users(f *Func) map[*Value][]*Node {
 	out := map[*Value][]*Node{}
 	for _, n := range f.Nodes {
@@ -65,7 +65,7 @@ func users(f *Func) map[*Value][]*Node {
 	return out
 }
 
-// ringWhole goes back from the last turn of a ring.
+// ringWhole checks a ring, going back from its last turn.
 func (n *Node) ringWhole(m Mesh, f *Func, users map[*Value][]*Node) error {
 	met := map[int]bool{}
 	of, homes := n.fixed(), n.homes(users)
@@ -79,11 +79,11 @@ func (n *Node) ringWhole(m Mesh, f *Func, users map[*Value][]*Node) error {
 		}
 		switch {
 		case !slices.Equal(at.fixed(), of):
-			return fmt.Errorf("its turns take other operands")
+			return fmt.Errorf("its turns have different operands")
 		case met[t]:
-			return fmt.Errorf("keys of turn %d are met twice", t)
+			return fmt.Errorf("keys of turn %d occur twice", t)
 		case !slices.Equal(at.homes(users), homes):
-			return fmt.Errorf("the gradients of keys of turn %d are not where those of others are", t)
+			return fmt.Errorf("the gradients of keys of turn %d end elsewhere than those of other turns", t)
 		}
 		met[t] = true
 		before := at.before()
@@ -91,23 +91,24 @@ func (n *Node) ringWhole(m Mesh, f *Func, users map[*Value][]*Node) error {
 			break
 		}
 		if before.Def == nil || before.Def.Op != n.Op || len(users[before]) != 1 || slices.Contains(f.Outputs, before) {
-			return fmt.Errorf("%s, which it joins in, is not of the turn before alone", before.Name)
+			return fmt.Errorf("%s, which it merges, is not the result of the previous turn only", before.Name)
 		}
 		at = before.Def
 	}
 	for _, t := range Turns(&n.Attr, e.Size, ranks) {
 		if !met[t] {
-			return fmt.Errorf("keys of turn %d are not met", t)
+			return fmt.Errorf("keys of turn %d are missing", t)
 		}
 		delete(met, t)
 	}
 	if len(met) > 0 {
-		return fmt.Errorf("%d turns are there of which no query sees a key", len(met))
+		return fmt.Errorf("%d turns have keys that no query sees", len(met))
 	}
 	return nil
 }
 
-// fixed are the operands that all turns of a ring share: those that stay, and where shifts brought the others from.
+// fixed returns the operands that all turns of a ring share: those that do not move, and the values from which shifts
+// moved the others.
 func (n *Node) fixed() (vs []*Value) {
 	for _, a := range n.Args[:n.Op.own()] {
 		for a.Def != nil && a.Def.Op == OpShift {
@@ -118,7 +119,7 @@ func (n *Node) fixed() (vs []*Value) {
 	return vs
 }
 
-// homes are where the gradients of keys and values end that a turn makes: behind shifts and what sums them up.
+// homes returns the values in which the gradients of a turn's keys and values end, after shifts and sums.
 func (n *Node) homes(users map[*Value][]*Node) (vs []*Value) {
 	if n.Op != OpAttentionGrad {
 		return nil

@@ -5,20 +5,19 @@ import (
 	"slices"
 )
 
-// checkSchedules proves of the schedules of all stages:
+// checkSchedules proves the following properties of the schedules of all stages:
 //
-//   - each chunk's micro-batches are forwarded, backwarded and, where backward is split, weighed, each once and in order,
-//     then the stage updates, once;
-//   - no more micro-batches of a chunk are in flight than it has buffers, and once as many: since they are consecutive,
-//     no
-//     two of them share one, and a buffer is free when its turn comes again. What lies in it to be sent has been taken by
-//     then: its micro-batch's backward pass has begun with the gradient of what was sent;
-//   - no deadlock is possible, and what a pass takes has been made before (Play says why one run proves that). Messages
-//     of
-//     a kind between two chunks cannot overtake each other, and both sides count micro-batches in order;
-//   - all ranks of a group issue its collectives in one order. Ranks of one stage run one schedule, so this is left to
-//     show
-//     for groups over pp: no block has such a collective, and the updates of the stages that share one have these in one order.
+//   - Each chunk runs forward, backward and, if backward is split, the weights pass of each micro-batch once and in
+//     order. Then the stage updates once.
+//   - The number of micro-batches of a chunk in flight reaches its number of buffers and never exceeds it. They are
+//     consecutive, so that no two of them share a buffer, and a buffer is free when its turn comes again. A value in it
+//     that was to be sent has been received by then, because the micro-batch's backward pass has started with the gradient
+//     of that value.
+//   - No deadlock is possible, and the inputs of a pass exist before it starts (Play explains why one run proves that).
+//     Messages of a kind between two chunks cannot overtake each other, and both sides count micro-batches in order.
+//   - All ranks of a group launch its collectives in the same order. Ranks of a stage run the same schedule, so only
+//     groups over pp remain: no block has such a collective, and the stages that share one have them in the same order in
+//     their updates.
 func (p *Program) checkSchedules() error {
 	if err := p.checkChunks(); err != nil {
 		return err
@@ -35,7 +34,7 @@ func (p *Program) checkSchedules() error {
 	return p.checkAcross()
 }
 
-// checkChunks: each of the model's chunks is on one stage, each stage has one.
+// checkChunks checks that each of the model's chunks is on one stage, and that each stage has a chunk.
 func (p *Program) checkChunks() error {
 	stage := map[int]int{}
 	for i := range p.Stages {
@@ -60,12 +59,12 @@ func (p *Program) checkChunks() error {
 	return nil
 }
 
-// stageCheck goes through one stage's schedule.
+// stageCheck checks one stage's schedule.
 type stageCheck struct {
 	p     *Program
 	stage int
 	done  map[Action]int
-	most  []int // of each chunk, micro-batches in flight at once
+	most  []int // micro-batches of each chunk that are in flight at once, at most
 }
 
 func (c *stageCheck) run() error {
@@ -82,7 +81,7 @@ func (c *stageCheck) run() error {
 	return c.whole(st)
 }
 
-// wrong says why the stage cannot do a now, "" if it can.
+// wrong returns why the stage cannot run a now, "" if it can.
 func (c *stageCheck) wrong(a Action, last bool) string {
 	st := &c.p.Stages[c.stage]
 	n := c.done[a]
@@ -105,17 +104,17 @@ func (c *stageCheck) wrong(a Action, last bool) string {
 		return fmt.Sprintf("its buffer is in use: %d micro-batches are in flight, there are %d buffers",
 			c.inFlight(a.Chunk), st.Chunks[a.Chunk].Buffers)
 	case a.Kind != Forward && c.done[before[a.Kind]] <= n:
-		return fmt.Sprintf("its %s has not been done", names[before[a.Kind].Kind])
+		return fmt.Sprintf("its %s pass has not run", names[before[a.Kind].Kind])
 	}
 	return ""
 }
 
-// inFlight is the number of micro-batches that have a buffer of the chunk.
+// inFlight returns the number of micro-batches that occupy a buffer of the chunk.
 func (c *stageCheck) inFlight(chunk int) int {
 	return c.done[Action{Kind: Forward, Chunk: chunk}] - c.done[Action{Kind: c.p.Plan.releases(), Chunk: chunk}]
 }
 
-// whole says what the schedule lacks at its end.
+// whole returns what is missing at the end of the schedule.
 func (c *stageCheck) whole(st *Stage) error {
 	kinds := []ActionKind{Forward, Backward}
 	if c.p.Plan.Splits() {
@@ -124,7 +123,7 @@ func (c *stageCheck) whole(st *Stage) error {
 	for i := range st.Chunks {
 		for _, k := range kinds {
 			if n := c.done[Action{Kind: k, Chunk: i}]; n != c.p.Plan.MicroBatches {
-				return fmt.Errorf("stage %d: %v of micro-batch %d is not done", c.stage, Action{Kind: k, Chunk: i}, n)
+				return fmt.Errorf("stage %d: %v of micro-batch %d is missing", c.stage, Action{Kind: k, Chunk: i}, n)
 			}
 		}
 		if n := st.Chunks[i].Buffers; n != c.most[i] {
@@ -133,12 +132,12 @@ func (c *stageCheck) whole(st *Stage) error {
 		}
 	}
 	if c.done[Action{Kind: Finish}] != 1 {
-		return fmt.Errorf("stage %d does not update", c.stage)
+		return fmt.Errorf("stage %d has no update", c.stage)
 	}
 	return nil
 }
 
-// releases is the pass that frees a micro-batch's buffer.
+// releases returns the pass that frees a micro-batch's buffer.
 func (p Plan) releases() ActionKind {
 	if p.Splits() {
 		return Weigh
@@ -146,9 +145,9 @@ func (p Plan) releases() ActionKind {
 	return Backward
 }
 
-// InFlight returns, for each chunk of a stage, the most micro-batches that have a buffer at once in a schedule that
-// does passes in order. The pass that frees a buffer is the weights' if the schedule has these. It takes as long as the
-// turns are written, however often each is done.
+// InFlight returns, for each chunk of a stage, the largest number of micro-batches that occupy a buffer at the same
+// time under a schedule. If the schedule has weights passes, these free the buffers, otherwise backward passes do. Its
+// running time depends on the text of the turns, not on their repetitions.
 func InFlight(turns []Turn, chunks int) []int {
 	now, most, release := make([]int, chunks), make([]int, chunks), make([]ActionKind, chunks)
 	for c := range release {
@@ -179,7 +178,8 @@ func InFlight(turns []Turn, chunks int) []int {
 		}
 		copy(before, now)
 		do(t.Actions)
-		if t.Times > 1 { // each time moves what is in flight by as much, so that the most is in the first or the last
+		// each repetition changes the numbers by the same amount, so that the maximum is in the first or the last one
+		if t.Times > 1 {
 			for c := range now {
 				now[c] += (t.Times - 2) * (now[c] - before[c])
 			}
@@ -189,13 +189,13 @@ func InFlight(turns []Turn, chunks int) []int {
 	return most
 }
 
-// checkAcross compares the collectives over pp of the stages' updates.
+// checkAcross compares the collectives over pp in the stages' updates.
 func (p *Program) checkAcross() error {
 	for _, s := range p.Model.Segments {
 		for _, f := range s.Funcs() {
 			for _, n := range f.Nodes {
 				if slices.Contains(n.Attr.Axes, "pp") && n.Op.Comm() {
-					return fmt.Errorf("func %s: %v runs over the stages, which do not come to it together", f.Name, n)
+					return fmt.Errorf("func %s: %v runs over stages, which do not reach it together", f.Name, n)
 				}
 			}
 		}
@@ -225,7 +225,7 @@ func at(s []string, i int) string {
 	return "none"
 }
 
-// across lists the collectives over pp of a stage's update, of all stages or of the ends alone.
+// across returns the collectives over pp of a stage's update: those over all stages, or those over the first and last.
 func across(s *Stage, ends bool) []string {
 	var out []string
 	if s.Update == nil {

@@ -36,11 +36,11 @@ func TestWrongSchedules(t *testing.T) {
 		want    string
 	}{
 		{"backward before forward", f1b, 1, "B0 F0 F0 B0 F0 B0 U",
-			"stage 1, action 0 (B0, micro-batch 0): its forward has not been done"},
+			"stage 1, action 0 (B0, micro-batch 0): its forward pass has not run"},
 		{"one backward too many", f1b, 1, "(F0 B0)*3 B0 U",
 			"stage 1, action 6 (B0, micro-batch 3): a step has 3 micro-batches"},
-		{"a micro-batch left out", f1b, 1, "(F0 B0)*2 U", "stage 1: F0 of micro-batch 2 is not done"},
-		{"backward left out", f1b, 0, "F0 (F0 B0)*2 U", "stage 0: B0 of micro-batch 2 is not done"},
+		{"a micro-batch left out", f1b, 1, "(F0 B0)*2 U", "stage 1: F0 of micro-batch 2 is missing"},
+		{"backward left out", f1b, 0, "F0 (F0 B0)*2 U", "stage 0: B0 of micro-batch 2 is missing"},
 		{"no update", f1b, 0, "F0 (F0 B0)*2 B0",
 			"stage 0, action 5 (B0, micro-batch 2): the last action is not the update"},
 		{"update too early", f1b, 0, "F0 (F0 B0)*2 U B0",
@@ -55,8 +55,8 @@ func TestWrongSchedules(t *testing.T) {
 		{"weights of a whole backward", f1b, 1, "(F0 B0)*3 W0 U",
 			"stage 1, action 6 (W0, micro-batch 0): backward is not split under schedule 1f1b"},
 		{"weights before backward", h1, 0, "F0 F0 W0 B0 F0 B0 W0 B0 W0 U",
-			"stage 0, action 2 (W0, micro-batch 0): its backward has not been done"},
-		{"weights left out", h1, 0, "F0 (F0 B0 W0)*2 B0 U", "stage 0: W0 of micro-batch 2 is not done"},
+			"stage 0, action 2 (W0, micro-batch 0): its backward pass has not run"},
+		{"weights left out", h1, 0, "F0 (F0 B0 W0)*2 B0 U", "stage 0: W0 of micro-batch 2 is missing"},
 		{"buffer freed by weights alone", h1, 0, "F0 F0 B0 F0 B0 W0 B0 W0*2 U",
 			"stage 0, action 3 (F0, micro-batch 2): its buffer is in use: 2 micro-batches are in flight, there are " +
 				"2 buffers"},
@@ -148,7 +148,7 @@ func TestCollectivesAcrossStages(t *testing.T) {
 			n.Op, n.Args, n.Attr = ir.OpAllReduce, n.Outs, ir.Attr{Axes: []ir.Axis{"pp"}}
 			n.Outs = []*ir.Value{{Name: "wrong", Type: n.Args[0].Type, Def: &n}}
 			f.Nodes = append(f.Nodes, &n)
-		}, "runs over the stages, which do not come to it together"},
+		}, "runs over stages, which do not reach it together"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := pipelined(t, "1f1b", "1,1", 2, 1, 3)

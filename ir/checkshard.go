@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// shardingAgrees: in a node that computes, a dim is split the same way wherever it occurs, whole dims are not
-// split, and results are partial over exactly the axes that the rule says. A collective changes the
-// sharding as its row says.
+// shardingAgrees checks the axes of all nodes. In a node that computes, a dim is split the same way wherever it occurs,
+// dims that the rule marks as whole are not split, and results are partial over exactly the axes that follow from the
+// rule. A collective changes the sharding as its row in the table says.
 func shardingAgrees(c *checker, f *Func) error {
 	err := f.each(func(n *Node) error {
 		switch {
@@ -22,7 +22,7 @@ func shardingAgrees(c *checker, f *Func) error {
 	})
 	for _, o := range f.Outputs {
 		if err == nil && o.Type.Monoid != NoMonoid {
-			err = fmt.Errorf("%s is returned while it is partial: %v", o.Name, o.Type)
+			err = fmt.Errorf("%s is partial, but it is returned: %v", o.Name, o.Type)
 		}
 	}
 	return err
@@ -54,21 +54,21 @@ func (c *checker) computes(n *Node) error {
 		}
 		want = append(want, passed...)
 		if !sameAxes(want, o.Type.Axes) {
-			return fmt.Errorf("%s is partial over %v, the rule says %v", o.Name, o.Type.Axes, want)
+			return fmt.Errorf("%s is partial over %v, but its rule requires %v", o.Name, o.Type.Axes, want)
 		}
 		if len(want) > len(passed) && o.Type.Monoid != n.Op.Monoid(i) {
-			return fmt.Errorf("%s combines by %v, the op by %v", o.Name, o.Type.Monoid, n.Op.Monoid(i))
+			return fmt.Errorf("%s combines by %v, but the op by %v", o.Name, o.Type.Monoid, n.Op.Monoid(i))
 		}
 	}
 	return nil
 }
 
-// mergedAway tells whether another dim of the node merges u: its axes go there, and nothing is summed.
+// mergedAway reports whether another dim of the node merges u, so that its axes move there and nothing is reduced.
 func (c *checker) mergedAway(uses []Use, u Use) bool {
 	return slices.ContainsFunc(uses, func(o Use) bool { return slices.Contains(o.Merged, u.Dim) })
 }
 
-// splitOf is how dim u is split, the same wherever it occurs.
+// splitOf returns the axes that split dim u, which must be the same wherever it occurs.
 func (c *checker) splitOf(n *Node, u Use, axes map[Dim][]Axis) ([]Axis, error) {
 	var split []Axis
 	first := true
@@ -84,12 +84,12 @@ func (c *checker) splitOf(n *Node, u Use, axes map[Dim][]Axis) ([]Axis, error) {
 		}
 	}
 	if u.Whole && len(split) > 0 {
-		return nil, fmt.Errorf("dim %s is split over %v and may not be", u.Dim, split)
+		return nil, fmt.Errorf("dim %s is split over %v, but it must be whole", u.Dim, split)
 	}
 	return split, nil
 }
 
-// passedAxes are the axes over which operands are partial and results stay so.
+// passedAxes returns the axes over which operands are partial and results remain partial.
 func (c *checker) passedAxes(n *Node) ([]Axis, error) {
 	var axes []Axis
 	mask := uint16(0)
@@ -98,7 +98,7 @@ func (c *checker) passedAxes(n *Node) ([]Axis, error) {
 			continue
 		}
 		if mask != 0 && !sameAxes(axes, a.Type.Axes) || a.Type.Monoid != Sum {
-			return nil, fmt.Errorf("partial operands differ")
+			return nil, fmt.Errorf("partial operands must be sums over the same axes")
 		}
 		mask, axes = mask|1<<i, a.Type.Axes
 	}

@@ -1,14 +1,14 @@
 package ir
 
-// Collective is one communication of a rank: what prices and traces it.
+// Collective is one communication of a rank, for pricing and tracing.
 type Collective struct {
 	Op    Op     // all_reduce, reduce_scatter, all_gather, all_to_all, shift, send or receive
-	Axes  []Axis // of its group, the major one first
-	Bytes int    // of the whole buffer: a rank's operand, or the gathered result of an all_gather
-	Ends  bool   // of the group, the first and the last rank alone
+	Axes  []Axis // of its group, the major axis first
+	Bytes int    // size of the whole buffer: a rank's operand, or the gathered result of an all_gather
+	Ends  bool   // only the first and the last rank of the group take part
 }
 
-// Ranks is how many take part.
+// Ranks returns the number of ranks that take part.
 func (c *Collective) Ranks(m Mesh) int {
 	if c.Ends {
 		return 2
@@ -16,7 +16,7 @@ func (c *Collective) Ranks(m Mesh) int {
 	return m.Ranks(c.Axes)
 }
 
-// Collective is the communication that the node does, if it does any.
+// Collective returns the node's communication, if it has one.
 func (n *Node) Collective(m Mesh) (Collective, bool) {
 	c := Collective{Op: n.Op, Axes: n.Attr.Axes, Ends: n.Attr.Ends}
 	switch n.Op {
@@ -31,15 +31,15 @@ func (n *Node) Collective(m Mesh) (Collective, bool) {
 	default:
 		return c, false
 	}
-	if n.Op == OpShift { // what it is of follows from the bytes; how far does not matter
+	if n.Op == OpShift { // the bytes determine the price; the distance does not matter
 		c.Axes = Plain(c.Axes)
 	}
 	return c, len(c.Axes) > 0
 }
 
-// Messages are what a rank of a stage takes from and hands to other stages in an action: forward the block's input,
-// backward its gradient. Both are of the stream's size, which sequence parallelism splits. Chunks that follow each
-// other on one stage (zb-v) send nothing.
+// Messages returns what a rank of a stage receives from and sends to other stages in an action: the block's input in
+// forward, its gradient in backward. Both have the stream's size, which sequence parallelism shards. Consecutive chunks
+// on the same stage (zb-v) send nothing.
 func (p *Program) Messages(stage int, a Action) []Collective {
 	if a.Kind != Forward && a.Kind != Backward {
 		return nil

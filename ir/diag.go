@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Pos is a place in a user's file or in a model builder; lines and columns start at 1, 0 means unknown.
+// Pos is a position in a user's file or in a model builder. Lines and columns start at 1; 0 means unknown.
 type Pos struct {
 	File         string
 	Line, Column int
@@ -26,21 +26,21 @@ func (p Pos) String() string {
 	return fmt.Sprintf("%s:%d:%d", file, p.Line, p.Column)
 }
 
-// oneLine keeps a file's name from looking like several lines of messages.
+// oneLine escapes line breaks in a file's name, so that it cannot imitate several lines of messages.
 var oneLine = strings.NewReplacer("\n", `\n`, "\r", `\r`)
 
-// Code names a kind of user's mistake; it never changes once released.
+// Code identifies a kind of input error. It never changes once released.
 type Code string
 
-// Diag is one mistake of the user's: where, which kind, what is wrong, and what would be right.
+// Diag is one input error: its position, its kind, what is wrong, and what would be correct.
 type Diag struct {
 	Pos  Pos
 	Code Code
 	Msg  string
-	Fix  string // the value or name that would be right, "" if planc cannot tell
+	Fix  string // the correct value or name, "" if it is unknown
 }
 
-// String is FILE:LINE:COLUMN: what is wrong; did you mean FIX? [Code]
+// String returns FILE:LINE:COLUMN: what is wrong; did you mean FIX? [Code]
 func (d Diag) String() string {
 	var b strings.Builder
 	if s := d.Pos.String(); s != "" {
@@ -54,15 +54,15 @@ func (d Diag) String() string {
 	return b.String()
 }
 
-// Diags collects mistakes, so that a user sees all of them at once.
+// Diags collects input errors, so that a user sees all of them at once.
 type Diags []Diag
 
-// Addf records a mistake.
+// Addf records an input error.
 func (ds *Diags) Addf(p Pos, c Code, format string, args ...any) {
 	*ds = append(*ds, Diag{Pos: p, Code: c, Msg: fmt.Sprintf(format, args...)})
 }
 
-// Err is nil if there are no mistakes, else ds itself, sorted by position.
+// Err returns nil if there are no errors, otherwise a copy of ds, sorted by position.
 func (ds Diags) Err() error {
 	if len(ds) == 0 {
 		return nil
@@ -82,8 +82,7 @@ func (ds Diags) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Nearest is the name in names that is closest to s by edit distance, or "" if none is close enough to be
-// what the user meant.
+// Nearest returns the name in names with the smallest edit distance to s, "" if none is near enough to be meant.
 func Nearest(s string, names []string) string {
 	best, bestDist := "", max(1, len(s)/3)+1
 	for _, n := range names {
@@ -94,7 +93,7 @@ func Nearest(s string, names []string) string {
 	return best
 }
 
-// editDistance counts insertions, deletions, substitutions and swaps of neighbours.
+// editDistance returns the number of insertions, deletions, substitutions and swaps of neighbours.
 func editDistance(a, b string) int {
 	before, prev := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range prev {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Dim names a dimension of a tensor; a dim occurs once in a tensor.
+// Dim is the name of a dimension of a tensor. A dim occurs at most once in a tensor.
 type Dim string
 
 // The dims of transformers. Model builders may add others.
@@ -17,48 +17,48 @@ const (
 	KSeq     Dim = "k_seq"    // the key's position
 	Hidden   Dim = "hidden"   // the residual stream
 	Head     Dim = "head"     // K/V heads
-	Group    Dim = "group"    // query heads of one K/V head
+	Group    Dim = "group"    // query heads per K/V head
 	HeadDim  Dim = "head_dim" // of queries and keys
 	VDim     Dim = "v_dim"    // of values
 	FFN      Dim = "ffn"
 	Vocab    Dim = "vocab"
 	Position Dim = "position" // rows of a position table
-	TypeID   Dim = "type_id"  // rows of a token-type table
-	Patch    Dim = "patch"    // the numbers of one patch of a picture
+	TypeID   Dim = "type_id"  // rows of a segment table
+	Patch    Dim = "patch"    // the numbers of one patch of an image
 	Expert   Dim = "expert"
-	SlotDim  Dim = "slot" // places for tokens as experts receive them: so many of each expert
+	SlotDim  Dim = "slot" // slots for tokens that are sent to experts, the same number for each expert
 
 	Candidate Dim = "candidate"  // experts as the router scores them
-	Choice    Dim = "choice"     // experts that a token goes to
+	Choice    Dim = "choice"     // experts of a token
 	ExpertFFN Dim = "expert_ffn" // width of an expert's hidden layer
 
-	QLatent   Dim = "q_latent"   // what latent attention's queries are projected from
-	KVLatent  Dim = "kv_latent"  // what its keys and values are projected from
-	RotaryDim Dim = "rotary_dim" // of its queries and keys, with positions
+	QLatent   Dim = "q_latent"   // latent vector of MLA's queries
+	KVLatent  Dim = "kv_latent"  // latent vector of MLA's keys and values
+	RotaryDim Dim = "rotary_dim" // elements of MLA's queries and keys that have positions
 )
 
-// Padded tells whether the dim may be split unevenly: the last parts hold padding, which is zero in
-// parameters and which no op of the table reads.
+// Padded reports whether the dim may be split unevenly. The last parts then contain padding, which is zero in
+// parameters and which no op reads.
 func (d Dim) Padded() bool { return d == Vocab }
 
-// Axis names an axis of the mesh, or a sub-axis. Where it splits a dim into balanced causal parts it is labelled: part
-// i of n over zigzag:cp holds chunks i and 2n-1-i of 2n. Where the parts have moved on round the axis the label says
-// how far: rank i of zigzag:cp+3 has the part of rank i-3. A labelled axis is another split than the plain one; its
-// ranks are the same.
+// Axis is the name of a mesh axis, or of a sub-axis. The label zigzag marks an axis that splits a dim into balanced
+// causal parts: part i of n over zigzag:cp holds chunks i and 2n-1-i of 2n. A suffix tells by how many ranks the parts
+// have moved along the axis: rank i of zigzag:cp+3 has the part of rank i-3. A labelled axis has the same ranks as the
+// plain one, but splits differently.
 type Axis string
 
 const zigzagLabel = "zigzag:"
 
-// Zigzag is the axis with the label.
+// Zigzag returns the axis with the label.
 func (a Axis) Zigzag() Axis { return zigzagLabel + a }
 
-// IsZigzag tells whether the axis has the label.
+// IsZigzag reports whether the axis has the label.
 func (a Axis) IsZigzag() bool { return strings.HasPrefix(string(a), zigzagLabel) }
 
-// Plain is the axis without a label.
+// Plain returns the axis without labels.
 func (a Axis) Plain() Axis { return Axis(strings.TrimPrefix(string(a.Turned(0)), zigzagLabel)) }
 
-// Turned is the axis with its parts moved on by so many ranks from where they belong.
+// Turned returns the axis with its parts moved by a number of ranks from their home.
 func (a Axis) Turned(by int) Axis {
 	home, _, _ := strings.Cut(string(a), "+")
 	if by == 0 {
@@ -67,14 +67,14 @@ func (a Axis) Turned(by int) Axis {
 	return Axis(home + "+" + strconv.Itoa(by))
 }
 
-// Turn is by how many ranks the parts have moved on.
+// Turn returns by how many ranks the parts have moved.
 func (a Axis) Turn() int {
 	_, by, _ := strings.Cut(string(a), "+")
 	n, _ := strconv.Atoi(by)
 	return n
 }
 
-// Plain are the axes without labels.
+// Plain returns the axes without labels.
 func Plain(axes []Axis) []Axis {
 	out := slices.Clone(axes)
 	for i, a := range out {
@@ -83,21 +83,21 @@ func Plain(axes []Axis) []Axis {
 	return out
 }
 
-// Region names a part of a block in which a plan gives each dim one layout.
+// Region is a part of a block in which a plan gives each dim one layout.
 type Region string
 
 const (
 	Norm      Region = "norm" // norms and the residual stream
 	Attention Region = "attention"
-	Core      Region = "core" // attention's softmax itself, where a plan lays that out otherwise than its projections
+	Core      Region = "core" // softmax attention itself, if a plan gives it another layout than its projections
 	MLP       Region = "mlp"
-	Dispatch  Region = "dispatch" // the router, and tokens on their way to experts and back
+	Dispatch  Region = "dispatch" // the router, and tokens that are sent to experts and back
 	Experts   Region = "expert"
 	VocabR    Region = "vocab" // embedding, logits, loss
 	Update    Region = "update"
 )
 
-// Monoid says how the ranks' parts of a partial value combine.
+// Monoid says how the ranks' parts of a partial value are combined.
 type Monoid uint8
 
 const (
@@ -105,7 +105,7 @@ const (
 	Sum
 	Max
 	LSE         // log-add-exp
-	WeightedLSE // values weighted by a log-sum-exp that travels with them
+	WeightedLSE // values weighted by a log-sum-exp that accompanies them
 )
 
 var monoidNames = [...]string{"", "sum", "max", "lse", "wlse"}
@@ -117,7 +117,7 @@ func parseMonoid(s string) (Monoid, bool) {
 	return Monoid(max(i, 0)), i > 0
 }
 
-// Layout maps dims to the ordered axes that split them: the first axis is the major one.
+// Layout maps dims to the ordered axes that split them, of which the first is the major one.
 type Layout map[Dim][]Axis
 
 func (l Layout) String() string {
@@ -159,7 +159,7 @@ func checkName(s string) error {
 		}
 	}
 	if s == "" {
-		return fmt.Errorf("a name is empty")
+		return fmt.Errorf("a name must not be empty")
 	}
 	return nil
 }

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// piece is a run of ranks in the order of the axes, and which of etp, ep, edp and pp it belongs to.
+// piece is a run of ranks in the order of the axes, and the axis among etp, ep, edp and pp to which it belongs.
 type piece struct {
 	of   Axis
 	size int
 }
 
-// ExpertParts are the ranks of tp, cp and dp that ep takes: of tp what etp leaves, then of cp, then of dp, so that it
-// does not depend on the order of the axes. etp is the fastest part of tp, ep the fastest of what is left of an axis,
-// edp the rest.
+// ExpertParts returns the parts of tp, cp and dp that ep takes: first from tp what etp leaves, then from cp, then from
+// dp. It does not depend on the order of the axes. etp is the fastest part of tp, ep the fastest part of the rest of an
+// axis, and edp the remainder.
 func (p Plan) ExpertParts() (tp, cp, dp int, err error) {
 	etp, ep := max(p.ETP, 1), max(p.EP, 1)
 	if p.TP%etp != 0 {
@@ -26,7 +26,7 @@ func (p Plan) ExpertParts() (tp, cp, dp int, err error) {
 	take := func(name Axis, size, left int) int {
 		n := min(left, ep)
 		if err == nil && (left%n != 0 || ep%n != 0) {
-			err = fmt.Errorf("ep %d does not cut %s %d evenly", p.EP, name, size)
+			err = fmt.Errorf("ep %d does not split %s %d evenly", p.EP, name, size)
 			return 1
 		}
 		ep /= n
@@ -38,7 +38,7 @@ func (p Plan) ExpertParts() (tp, cp, dp int, err error) {
 	return tp, cp, dp, err
 }
 
-// expertPieces is how experts factor the ranks. There are none where the plan regroups nothing, and experts are
+// expertPieces returns how experts factor the ranks. It returns none if the plan regroups nothing, so that experts are
 // replicated over all ranks of a stage.
 func (p Plan) expertPieces(ranks View) ([]piece, error) {
 	if max(p.ETP, 1)*max(p.EP, 1) == 1 {
@@ -73,7 +73,7 @@ func (p Plan) expertPieces(ranks View) ([]piece, error) {
 	return out, nil
 }
 
-// withExperts is the mesh of the views and of how experts factor the ranks.
+// withExperts returns the mesh of the views and of the experts' factors of the ranks.
 func withExperts(pieces []piece, views ...View) (Mesh, error) {
 	count := map[Axis]int{}
 	for _, x := range pieces {
@@ -105,8 +105,8 @@ func withExperts(pieces []piece, views ...View) (Mesh, error) {
 	return m, nil
 }
 
-// dispatchLayout is where tokens are when they are sent to experts: the ranks of one etp group have the same tokens,
-// all others their own.
+// dispatchLayout returns the layout of tokens when they are sent to experts: the ranks of an etp group have the same
+// tokens, all others have different ones.
 func (p Plan) dispatchLayout(m Mesh) Layout {
 	seq := slices.Clone(p.contexts(m))
 	if m.Has("tp") {
@@ -123,22 +123,22 @@ func (p Plan) dispatchLayout(m Mesh) Layout {
 	return Layout{Batch: have(m, "dp"), Seq: seq}
 }
 
-// ExpertSlots is how many places each expert has for the tokens of a micro-batch in one round, over all ranks that send
-// some. Each of these has moe_slack times as many as its tokens would need if they were even; without a moe_slack as
-// many as they could ever need, so that there is one round.
+// ExpertSlots returns the number of slots per expert for the tokens of a micro-batch in one round, over all ranks that
+// send tokens. Each of these ranks has moe_slack (the capacity factor) times the slots that its tokens would need at
+// balance. Without moe_slack it has as many as they could ever need, so that there is one round.
 func (p Plan) ExpertSlots(seq, experts, choices int) int {
 	senders := p.DP * p.CP * p.TP / max(p.ETP, 1)
 	local := p.MicroBatch * p.DP * seq / senders
 	if p.MoESlack <= 0 {
 		return local * senders
 	}
-	// of each sequence, so that places grow with the micro-batch
+	// per sequence, so that the number of slots is proportional to the micro-batch
 	even := float64(local/p.MicroBatch*choices) / float64(experts)
 	return min(local, p.MicroBatch*int(math.Ceil(p.MoESlack*even))) * senders
 }
 
-// ExpertReplicas are the axes over which an expert has replicas, the major one first: edp, or all ranks of a stage
-// where experts do not regroup them.
+// ExpertReplicas returns the axes over which an expert has replicas, the major one first: edp, or all ranks of a stage
+// if experts do not regroup them.
 func ExpertReplicas(m Mesh) []Axis {
 	var names []Axis
 	switch {
@@ -156,7 +156,7 @@ func ExpertReplicas(m Mesh) []Axis {
 	return m.majorFirst(out)
 }
 
-// majorFirst orders atoms as the ranks have them.
+// majorFirst orders atoms as the ranks have them, the major one first.
 func (m Mesh) majorFirst(atoms []Axis) []Axis {
 	var out []Axis
 	for _, x := range slices.Backward(m.Atoms) {

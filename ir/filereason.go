@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// FileReason is why a file cannot be read, for messages that name the file already.
+// FileReason returns why a file cannot be read, for messages that name the file already.
 func FileReason(err error) string {
 	var path *fs.PathError
 	if !errors.As(err, &path) {

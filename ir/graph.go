@@ -2,12 +2,12 @@ package ir
 
 import "slices"
 
-// Kind says where a value comes from.
+// Kind is the origin of a value.
 type Kind uint8
 
 const (
 	Temp   Kind = iota // a node's result
-	Input              // of the function: block input, batch, saved or incoming gradient
+	Input              // an input of the function: block input, batch, saved value or incoming gradient
 	Weight             // a parameter
 )
 
@@ -21,59 +21,61 @@ type Value struct {
 	Place Place
 }
 
-// Place is where the memory pass put a value: bytes from the start of an arena region, or from the start of
-// the layer's part of it.
+// Place is the location that the memory pass gave a value: bytes from the start of an arena region, or from the start
+// of the layer's part of it.
 type Place struct {
 	Region string // "" before the memory pass
 	Offset int
 }
 
-// Param is a parameter of a segment's block: one tensor a layer.
+// Param is a parameter of a segment's block: one tensor per layer.
 type Param struct {
 	Name  string  // within the segment
-	Tied  string  // segment.name of the parameter that this one is, "" for its own
+	Tied  string  // segment.name of the parameter that this one is tied to, "" if it is its own
 	Init  string  // "zeros", "ones" or "normal"
-	Std   float64 // of a normal
-	First int     // rows of the first dim that init draws, the others begin at 0; 0: all
-	Zero  int     // 1 + a row of the first dim that begins at 0, 0: none
+	Std   float64 // standard deviation of a normal distribution
+	First int     // number of rows of the first dim that init draws; the others start at 0. 0: all rows are drawn
+	Zero  int     // 1 + a row of the first dim that starts at 0; 0: none
 	Decay bool    // weight decay applies
 
-	Balance bool // no gradient moves it: what is added to experts' scores moves against how many choices each gets
+	// a bias of experts' scores, which moves against the number of choices of each expert instead of along a gradient
+	Balance bool
 }
 
-// Attr are a node's attributes; each op's row says which it reads.
+// Attr holds a node's attributes. Each op's row lists the ones that it reads.
 type Attr struct {
-	Dim, To Dim     // the dim that an op works along; what it becomes
+	Dim, To Dim     // the dim along which an op works, and the dim that it becomes
 	Axes    []Axis  // of a collective
 	Monoid  Monoid  // of a collective
-	Into    string  // what accumulate adds to: a parameter's name, or IntoLoss or IntoAux
+	Into    string  // what accumulate adds to: a parameter's name, IntoLoss or IntoAux
 	Eps     float64 // of a norm
 	Scale   float64 // of scale and attention
-	Theta   float64 // rotary base
-	Rope    string  // rotary scaling, as RopeScaling prints it: the kind and its numbers, "llama3,8,1,4,8192"
+	Theta   float64 // base of the rotary frequencies
+	Rope    string  // rotary scaling as RopeScaling prints it, the kind and its numbers: "llama3,8,1,4,8192"
 	Drop    float64 // dropout probability
 	Key     int     // of dropout, unique in the block
-	Window  int     // of attention: keys at most this far back, 0 for all
-	Softcap float64 // of softcap, and of attention's scores: x becomes cap·tanh(x/cap)
-	Layers  Layers  // of the layers, which are local; where it is given, Window and Local hold in those alone
-	Local   float64 // rotary base of local layers, whose positions are not scaled
-	Turn    int     // rotary: how many elements of dim are turned, from Offset on; 0 for all
-	Pairs   bool    // rotary: what turns together are neighbours, not the halves
+	Window  int     // of attention: last keys that a query sees, 0 for all
+	Softcap float64 // of softcap and of attention's scores: x becomes cap·tanh(x/cap)
+	Layers  Layers  // which layers are local; if given, Window and Local apply only to those
+	Local   float64 // base of the rotary frequencies in local layers, whose positions are not scaled
+	Turn    int     // rotary: number of rotated elements of dim, from Offset on; 0 for all
+	Pairs   bool    // rotary: rotated pairs are adjacent elements instead of elements of the two halves
 	Causal  bool    // attention
-	Alibi   bool    // attention: scores get slope(head)·(key's position - query's), Press et al. 2022
+	Alibi   bool    // attention: adds slope(head)·(key's position - query's) to scores (Press et al. 2022)
 	Unit    bool    // of a norm: the gain is 1 + its parameter
-	Inverse bool    // rotary: turn back
-	Ends    bool    // of a collective over pp: the first and the last stage alone
+	Inverse bool    // rotary: rotates in the opposite direction
+	Ends    bool    // of a collective over pp: only the first and the last stage take part
 	Offset  int     // of iota: added to each index; of part and rotary: the first element of dim
-	Most    int     // of iota: indices above it become it, 0 for no bound
-	Frozen  int     // of embed and its gradient: 1 + the row of the table that looking it up does not train, 0 for none
+	Most    int     // of iota: larger indices become this one; 0 for no bound
+	Frozen  int     // of embed and its gradient: 1 + the row of the table that lookups do not train, 0 for none
 
-	Gate   string // of a router, what makes scores of its outputs: softmax or sigmoid
-	Share  bool   // of a router: weights are shares of the chosen scores' sum (+ eps); all are times Scale
-	Groups int    // of a router: experts in so many groups, of which
-	Best   int    // so many are chosen from
-	In     string // of a product: what its operands are rounded to, "e4m3,e5m2"; "" for nothing (see Eights)
-	Round  bool   // done once for each round that the tokens need, with those that have places in it
+	Gate string // of a router: how outputs become scores, softmax or sigmoid
+	// of a router: weights are normalized by the sum of the chosen scores (+ eps); all are multiplied by Scale
+	Share  bool
+	Groups int    // of a router: number of groups of experts,
+	Best   int    // and of groups from which experts are chosen
+	In     string // of a matmul: FP8 formats of its operands, "e4m3,e5m2"; "" for none (see FP8Matmuls)
+	Round  bool   // runs once for each round that the tokens need, on the tokens that have slots in that round
 
 	Bucket int // of a flat op
 }
@@ -85,19 +87,19 @@ type Node struct {
 	Outs   []*Value
 	Attr   Attr
 	Region Region
-	From   string  // the value of the forward block that it works for
-	Body   []*Node // of a fused node: the ops it does row by row
+	From   string  // the value of the forward block for which the node computes
+	Body   []*Node // of a fused node: the ops that it runs row by row
 }
 
 // Func is a straight-line program over tensors.
 type Func struct {
 	Name    string
-	Inputs  []*Value // parameters too
+	Inputs  []*Value // including parameters
 	Nodes   []*Node
 	Outputs []*Value
 }
 
-// Value finds a value by name, or nil.
+// Value returns the value of that name, or nil.
 func (f *Func) Value(name string) *Value {
 	for _, v := range f.Inputs {
 		if v.Name == name {
@@ -114,14 +116,14 @@ func (f *Func) Value(name string) *Value {
 	return nil
 }
 
-// Reads tells whether an op of the function takes v, or the function returns it.
+// Reads reports whether an op of the function takes v, or the function returns it.
 func (f *Func) Reads(v *Value) bool {
 	return slices.Contains(f.Outputs, v) || slices.ContainsFunc(f.Nodes, func(n *Node) bool {
 		return slices.Contains(n.Args, v)
 	})
 }
 
-// Weights lists the function's parameters.
+// Weights returns the function's parameters.
 func (f *Func) Weights() []*Value {
 	var ws []*Value
 	for _, v := range f.Inputs {
@@ -132,7 +134,7 @@ func (f *Func) Weights() []*Value {
 	return ws
 }
 
-// Users counts the uses of each value, returning it being one.
+// Users counts the uses of each value. Returning it is a use.
 func (f *Func) Users() map[*Value]int {
 	users := make(map[*Value]int, len(f.Inputs)+len(f.Nodes))
 	for _, n := range f.Nodes {
@@ -151,25 +153,25 @@ type Segment struct {
 	Name     string
 	Count    int
 	Forward  *Func
-	Backward *Func // from pass grad on
-	Weights  *Func // of a split backward: gradients of parameters that Backward leaves to it, from pass split on
-	Logits   *Func // of the last segment: what sampling runs instead of Forward
+	Backward *Func // after pass grad
+	Weights  *Func // of a split backward pass: the gradients of parameters that Backward leaves to it, after pass split
+	Logits   *Func // of the last segment: sampling runs it instead of Forward
 
-	Remat  *Segment        // the same blocks where they are recomputed: they save less, and backward makes it again
-	Passed map[string]bool // partial values that their users take unresolved, from pass partition on
+	Remat  *Segment        // the variant of the blocks for recomputation: they save less, and backward recomputes it
+	Passed map[string]bool // partial values that their users take unresolved, after pass partition
 }
 
-// BlockName and DenseName are the names of the segments whose blocks have numbers, also where there is one: a model's
-// blocks and, where its first ones have no experts and the others do, those first ones.
+// Names of the segments whose blocks are numbered even if there is only one: a model's blocks and, if only the later
+// blocks have experts, the leading ones without.
 const (
 	BlockName = "block"
 	DenseName = "dense"
 )
 
-// Numbered tells whether names of the segment's parameters have the number of a block.
+// Numbered reports whether names of the segment's parameters contain the number of a block.
 func (s *Segment) Numbered() bool { return s.Count > 1 || s.Name == BlockName || s.Name == DenseName }
 
-// Func lists the segment's functions that exist.
+// Funcs returns the segment's functions that exist.
 func (s *Segment) Funcs() []*Func {
 	var fs []*Func
 	if s == nil {
@@ -183,7 +185,7 @@ func (s *Segment) Funcs() []*Func {
 	return fs
 }
 
-// Accumulates lists the nodes that add to gradients of the segment's parameters.
+// Accumulates returns the nodes that add to gradients of the segment's parameters.
 func (s *Segment) Accumulates() []*Node {
 	var ns []*Node
 	for _, f := range []*Func{s.Backward, s.Weights} {
@@ -199,14 +201,14 @@ func (s *Segment) Accumulates() []*Node {
 	return ns
 }
 
-// Model is logical: no axes, no ranks. Its batch dim is whatever size the builder gave; the partitioner
+// Model is a logical model, without axes and ranks. Its batch dim has the size that the builder gave; the partitioner
 // sets it to one micro-batch of all replicas.
 type Model struct {
 	Name     string
 	Segments []*Segment
 }
 
-// Segment finds a segment by name; nil if there is none.
+// Segment returns the segment of that name; nil if there is none.
 func (m *Model) Segment(name string) *Segment {
 	for _, s := range m.Segments {
 		if s.Name == name {
@@ -216,10 +218,10 @@ func (m *Model) Segment(name string) *Segment {
 	return nil
 }
 
-// RematName is the name of the segment's recomputed variant.
+// RematName returns the name of the segment's recomputed variant.
 func (s *Segment) RematName() string { return s.Name + ".remat" }
 
-// Variants lists the segments, each before its recomputed variant if it has one.
+// Variants returns the segments, each followed by its recomputed variant if it has one.
 func (m *Model) Variants() []*Segment {
 	var out []*Segment
 	for _, s := range m.Segments {
@@ -249,7 +251,7 @@ func (s *Segment) clone() *Segment {
 		Logits:  s.Logits.Clone(), Remat: s.Remat.clone(), Passed: s.Passed}
 }
 
-// Clone copies a function deeply; parameters are shared.
+// Clone copies a function deeply, except for parameters, which are shared.
 func (f *Func) Clone() *Func {
 	if f == nil {
 		return nil
@@ -291,7 +293,7 @@ func (c cloner) node(n *Node) *Node {
 	return &d
 }
 
-// Params is the number of logical parameter elements, tied ones counted once.
+// Params returns the number of logical parameter elements. Tied parameters count once.
 func (m *Model) Params() int64 {
 	n := int64(0)
 	for _, s := range m.Segments {
@@ -304,11 +306,11 @@ func (m *Model) Params() int64 {
 	return n
 }
 
-// What a forward function accumulates into beside parameters' gradients: numbers of the step.
+// Numbers of the step to which a forward function accumulates, in addition to parameters' gradients.
 const (
 	IntoLoss = "loss" // the sum of the tokens' losses
-	IntoAux  = "aux"  // the sum over sequences of what routers are trained with beside the loss
+	IntoAux  = "aux"  // the sum over sequences of the routers' auxiliary losses
 )
 
-// Scalar tells whether an accumulate adds to a number of the step, not to a gradient.
+// Scalar reports whether an accumulate adds to a number of the step instead of a gradient.
 func (a *Attr) Scalar() bool { return a.Into == IntoLoss || a.Into == IntoAux }

@@ -1,7 +1,8 @@
 package ir
 
-// JoinDims are how the operands of a join lie: the second has a row for every times of the rows of the first, since it
-// lacks the dims between those of both and the last. a, b and d are the dims that are joined, and what they become.
+// JoinDims returns the dims of a join's operands: shared by both, between those and the last dim of the first operand,
+// and the last dims a and b, which become d. Each row of the second operand is appended to all rows of the first that
+// differ only in the dims between.
 func (n *Node) JoinDims() (shared, between []Dim, a, b, d Extent) {
 	x, y, z := n.Args[0].Type.Dims, n.Args[1].Type, n.Outs[0].Type.Dims
 	for _, e := range x[:len(x)-1] {

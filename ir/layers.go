@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Layers says which layers of a segment are local (a window, a rotary base of their own) and which are full:
-// runs of l and f that repeat over the layers, such as "5l1f" for five local layers and a full one. "" means
-// that all are alike.
+// Layers says which layers of a segment are local (with a window and a rotary base of their own) and which are full:
+// runs of l and f that repeat over the layers, such as "5l1f" for five local layers and a full one. "" means that all
+// layers are alike.
 type Layers string
 
-// LayersOf is the shortest pattern of the layers; "" if all are alike.
+// LayersOf returns the shortest pattern of the layers; "" if all are alike.
 func LayersOf(local []bool) Layers {
 	n := len(local)
 	period := 1
@@ -51,14 +51,14 @@ func kind(local bool) byte {
 	return 'f'
 }
 
-// ParseLayers reads a pattern in the one way in which LayersOf writes it.
+// ParseLayers reads a pattern, which must have the form that LayersOf returns.
 func ParseLayers(s string) (Layers, error) {
 	var local []bool
 	for rest := s; rest != ""; {
 		i := strings.IndexAny(rest, "lf")
 		n, err := strconv.Atoi(rest[:max(i, 0)])
 		if i < 0 || err != nil || n < 1 || n > 1<<14 {
-			return "", fmt.Errorf("%q is not runs of local and full layers such as 5l1f", s)
+			return "", fmt.Errorf("%q must be runs of local and full layers such as 5l1f", s)
 		}
 		for range n {
 			local = append(local, rest[i] == 'l')
@@ -66,12 +66,12 @@ func ParseLayers(s string) (Layers, error) {
 		rest = rest[i+1:]
 	}
 	if l := LayersOf(append(local, local...)); string(l) != s {
-		return "", fmt.Errorf("layers %q are written %q", s, l)
+		return "", fmt.Errorf("layers %q must be written %q", s, l)
 	}
 	return Layers(s), nil
 }
 
-// Pattern is one period; nil if all layers are alike.
+// Pattern returns one period; nil if all layers are alike.
 func (l Layers) Pattern() []bool {
 	var local []bool
 	for rest := string(l); rest != ""; {
@@ -85,7 +85,7 @@ func (l Layers) Pattern() []bool {
 	return local
 }
 
-// LocalPart is the part of a period's layers that are local.
+// LocalPart returns the fraction of a period's layers that are local.
 func (l Layers) LocalPart() float64 {
 	p := l.Pattern()
 	if len(p) == 0 {
@@ -100,7 +100,7 @@ func (l Layers) LocalPart() float64 {
 	return float64(n) / float64(len(p))
 }
 
-// Local tells whether a layer, counted from 0, is local; without a pattern every layer is.
+// Local reports whether a layer, counted from 0, is local. Without a pattern every layer is.
 func (l Layers) Local(layer int) bool {
 	p := l.Pattern()
 	return len(p) == 0 || p[layer%len(p)]

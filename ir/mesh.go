@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Atom is a sub-axis that is not divided further: Size consecutive steps of a rank's coordinate.
+// Atom is a sub-axis that is not divided further: Size consecutive values of a rank's coordinate.
 type Atom struct {
 	Name Axis
 	Size int
@@ -19,10 +19,10 @@ type NamedAxis struct {
 	Atoms []Axis
 }
 
-// Mesh is one ordered list of ranks, cut into atoms (the fastest-varying rank first), and the axes that are
-// products of them.
+// Mesh is one ordered list of ranks, divided into atoms (the fastest-varying first), and the axes that are products of
+// atoms.
 //
-// It prints as "tp.0=2 tp.1=2 dp=4 : tp=tp.0*tp.1 ep=tp.1*dp"; an atom is an axis of its own name.
+// It prints as "tp.0=2 tp.1=2 dp=4 : tp=tp.0*tp.1 ep=tp.1*dp". An atom is an axis with the atom's name.
 type Mesh struct {
 	Atoms []Atom
 	Axes  []NamedAxis // those that are not atoms
@@ -31,9 +31,9 @@ type Mesh struct {
 // View is one way to factor the ranks: axes and sizes, the fastest-varying first.
 type View []Atom
 
-// NewMesh refines views of the same ranks into common atoms. An axis that needs several is called
-// axis, its atoms axis.0, axis.1, ... after the first view that has them. Axes of size 1 are dropped.
-// It fails if the views' cumulative sizes do not divide each other.
+// NewMesh refines views of the same ranks into common atoms. An axis that needs several atoms keeps its name, and its
+// atoms are called axis.0, axis.1, ... after the first view that has them. Axes of size 1 are dropped. It fails if the
+// views' cumulative sizes do not divide each other.
 func NewMesh(views ...View) (Mesh, error) {
 	cuts := []int{1}
 	for _, v := range views {
@@ -85,7 +85,7 @@ func (m *Mesh) addView(v View, cuts []int) {
 	}
 }
 
-// Product names a product of atoms, the fastest-varying first.
+// Product adds an axis that is a product of atoms, the fastest-varying first.
 func (m *Mesh) Product(name Axis, atoms ...Axis) {
 	m.Axes = append(m.Axes, NamedAxis{name, atoms})
 }
@@ -107,7 +107,7 @@ func (m Mesh) String() string {
 	return strings.Join(parts, " ")
 }
 
-// ParseMesh reads what Mesh.String prints.
+// ParseMesh reads the text that Mesh.String prints.
 func ParseMesh(s string) (Mesh, error) {
 	var m Mesh
 	if s == "1" {
@@ -118,25 +118,25 @@ func ParseMesh(s string) (Mesh, error) {
 		name, size, _ := strings.Cut(f, "=")
 		n, err := strconv.Atoi(size)
 		if err != nil || n < 2 || strconv.Itoa(n) != size || checkName(name) != nil || m.known(Axis(name)) {
-			return m, fmt.Errorf("mesh: %q: want a new name=size, size at least 2", f)
+			return m, fmt.Errorf("mesh: %q must be a new name=size, with a size of at least 2", f)
 		}
 		m.Atoms = append(m.Atoms, Atom{Axis(name), n})
 	}
 	if len(m.Atoms) == 0 {
-		return m, fmt.Errorf("mesh: want 1, or name=size for each axis")
+		return m, fmt.Errorf("mesh: must be 1, or name=size for each axis")
 	}
 	if m.tooLarge() {
-		return m, fmt.Errorf("mesh: more than %d ranks", maxRanks)
+		return m, fmt.Errorf("mesh: has more than %d ranks", maxRanks)
 	}
 	for _, f := range strings.Fields(axes) {
 		name, prod, _ := strings.Cut(f, "=")
 		if checkName(name) != nil || m.known(Axis(name)) {
-			return m, fmt.Errorf("mesh: %q: want a new name=atom*atom", f)
+			return m, fmt.Errorf("mesh: %q must be a new name=atom*atom", f)
 		}
 		na := NamedAxis{Name: Axis(name)}
 		for _, a := range splitAxes(prod, "*") {
 			if m.atomSize(a) == 0 || slices.Contains(na.Atoms, a) {
-				return m, fmt.Errorf("mesh: %q: no further atom %q", f, a)
+				return m, fmt.Errorf("mesh: %q: unknown or repeated atom %q", f, a)
 			}
 			na.Atoms = append(na.Atoms, a)
 		}
@@ -173,11 +173,11 @@ func (m Mesh) atomSize(a Axis) int {
 	return 0
 }
 
-// Has tells whether the mesh has the axis, and it splits anything.
+// Has reports whether the mesh has the axis. Axes of size 1 do not exist.
 func (m Mesh) Has(a Axis) bool { return m.known(a) }
 
-// Expand replaces axes by their atoms, without labels, the fastest-varying first. Axes of a list are major first, so
-// the last comes first.
+// Expand replaces axes by their atoms, without labels, the fastest-varying first. Lists of axes start with the major
+// one, so the last axis of the list comes first.
 func (m Mesh) Expand(axes []Axis) []Axis {
 	if len(axes) == 0 {
 		return nil
@@ -206,7 +206,7 @@ func (m Mesh) expand(a Axis) []Axis {
 	panic(fmt.Sprintf("ir: mesh %v has no axis %q", m, a))
 }
 
-// Ranks is the product of the axes' sizes.
+// Ranks returns the product of the axes' sizes.
 func (m Mesh) Ranks(axes []Axis) int {
 	n := 1
 	for _, a := range axes {
@@ -222,7 +222,7 @@ func (m Mesh) Ranks(axes []Axis) int {
 	return n
 }
 
-// Size is the number of ranks.
+// Size returns the number of ranks.
 func (m Mesh) Size() int {
 	n := 1
 	for _, a := range m.Atoms {

@@ -85,14 +85,14 @@ func TestMeshRefines(t *testing.T) {
 
 func TestMeshErrors(t *testing.T) {
 	for s, want := range map[string]string{
-		"":               "mesh: want 1, or name=size for each axis",
-		"dp=1":           `mesh: "dp=1": want a new name=size, size at least 2`,
-		"dp=2 dp=2":      `mesh: "dp=2": want a new name=size, size at least 2`,
-		"dp=2 : tp=":     `mesh: "tp=": no further atom ""`,
-		"dp=2 : tp=x":    `mesh: "tp=x": no further atom "x"`,
-		"a=2 : b=a*a":    `mesh: "b=a*a": no further atom "a"`,
-		"a=2 : a=a":      `mesh: "a=a": want a new name=atom*atom`,
-		"a=4096 b=65536": "mesh: more than 16777216 ranks",
+		"":               "mesh: must be 1, or name=size for each axis",
+		"dp=1":           `mesh: "dp=1" must be a new name=size, with a size of at least 2`,
+		"dp=2 dp=2":      `mesh: "dp=2" must be a new name=size, with a size of at least 2`,
+		"dp=2 : tp=":     `mesh: "tp=": unknown or repeated atom ""`,
+		"dp=2 : tp=x":    `mesh: "tp=x": unknown or repeated atom "x"`,
+		"a=2 : b=a*a":    `mesh: "b=a*a": unknown or repeated atom "a"`,
+		"a=2 : a=a":      `mesh: "a=a" must be a new name=atom*atom`,
+		"a=4096 b=65536": "mesh: has more than 16777216 ranks",
 	} {
 		if _, err := ParseMesh(s); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", s, err, want)

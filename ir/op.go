@@ -1,6 +1,6 @@
 package ir
 
-// Op is an operation; its row in the op table says everything else.
+// Op is an operation. Its row in the op table defines everything else.
 type Op uint8
 
 // opInfo is one row of the op table.
@@ -9,50 +9,49 @@ type opInfo struct {
 	doc      string // what it computes
 	text     string // the rule
 	rule     Rule   // parsed from text
-	optional int    // operands that may be left out, from the last
-	monoid   Monoid // of a result that lacks a dim; Sum unless said
+	optional int    // number of operands at the end that may be absent
+	monoid   Monoid // of a result that lacks a dim; Sum by default
 	monoids  []Monoid
-	linear   []uint16 // sets of operands in which the op is jointly linear, a bit for each operand
-	grad     bool     // gradients pass: passes.gradients has a function
+	linear   []uint16 // sets of operands in which the op is jointly linear, with a bit per operand
+	grad     bool     // differentiable: passes.gradients has a function
 	flops    float64  // per point of the iteration space (all dims of the node)
 	work     func(n *Node, local Sizes) float64
 	gathers  bool   // reads only as much of operand 0 as it writes
 	scatters bool   // writes only as much as it reads
-	stats    uint16 // results that are statistics, at least f32 whatever the program computes in: a bit for each
-	ints     uint16 // operands that are indices: a bit for each
-	element  bool   // element by element: the fuse pass may join it with its like
+	stats    uint16 // results that are statistics, which are at least f32 in every program: a bit each
+	ints     uint16 // operands that are indices: a bit each
+	element  bool   // element-wise: the fuse pass may merge it with similar ops
 	view     bool   // moves no bytes
-	inPlace  bool   // its last result may lie where its first operand does
-	copies   bool   // moves numbers as they are stored
+	inPlace  bool   // its last result may have the memory of its first operand
+	copies   bool   // moves numbers without changing them
 	comm     bool   // a collective: inserted by partition and zero
-	effect   bool   // has no result and must stay
+	effect   bool   // has no result and must not be removed
 	attrs    []string
 	noKernel string // why there is no kernel yet, "" if there is one
 }
 
-// Info is the op's row.
+// Info returns the op's row.
 func (o Op) Info() *opInfo { return &ops[o] }
 
 func (o Op) String() string { return ops[o].name }
 
-// Doc says in a line what the op computes.
+// Doc returns one line about what the op computes.
 func (o Op) Doc() string { return ops[o].doc }
 
-// Rule is the op's einsum.
+// Rule returns the op's einsum.
 func (o Op) Rule() string { return ops[o].text }
 
-// Attrs names the attributes that the op reads.
+// Attrs returns the names of the attributes that the op reads.
 func (o Op) Attrs() []string { return ops[o].attrs }
 
-// Comm tells whether the op is a collective or its local counterpart, slice.
+// Comm reports whether the op is a collective or its local counterpart, slice.
 func (o Op) Comm() bool { return ops[o].comm }
 
-// Element tells whether the op works element by element.
+// Element reports whether the op is element-wise.
 func (o Op) Element() bool { return ops[o].element }
 
-// Row is the dims that an op takes together where it makes each row of its result from one row of each operand: of
-// norms and their gradients by the operand, and of the gradients of a log-sum-exp and of a pick. It is nil for other
-// ops.
+// Row returns the dims of a row, for ops that compute each row of the result from one row of each operand: norms and
+// their gradients, by the operand, and the gradients of log-sum-exp and pick. It returns nil for other ops.
 func (n *Node) Row() (row []Dim) {
 	of, without := Type{}, Type{}
 	switch n.Op {
@@ -71,32 +70,32 @@ func (n *Node) Row() (row []Dim) {
 	return row
 }
 
-// Statistic tells whether result i is kept in at least f32, whatever the program computes in: sums that many terms
-// enter, and what a loss is made of.
+// Statistic reports whether result i is at least f32 in every program: sums of many terms, and inputs of the loss.
 func (o Op) Statistic(i int) bool { return ops[o].stats>>i&1 == 1 }
 
-// Index tells whether operand i is an index.
+// Index reports whether operand i is an index.
 func (o Op) Index(i int) bool { return ops[o].ints>>i&1 == 1 }
 
-// View tells whether the op's result is its operand's memory.
+// View reports whether the op's result has its operand's memory.
 func (o Op) View() bool { return ops[o].view }
 
-// InPlace tells whether the op's last result may lie where its first operand does.
+// InPlace reports whether the op's last result may have the memory of its first operand.
 func (o Op) InPlace() bool { return ops[o].inPlace }
 
-// Attends tells whether the op is attention or its gradient, which need all keys of a query.
+// Attends reports whether the op is attention or its gradient, which need all keys of a query.
 func (o Op) Attends() bool { return o == OpAttention || o == OpAttentionGrad }
 
-// Effect tells whether the op is done for what it changes, not for a result.
+// Effect reports whether the op runs for its effect instead of a result.
 func (o Op) Effect() bool { return ops[o].effect }
 
-// NoKernel is why no kernel exists for the op yet, or "".
+// NoKernel returns why no kernel exists for the op yet, or "".
 func (o Op) NoKernel() string { return ops[o].noKernel }
 
-// Differentiable tells whether gradients pass. They do not through integers, gradients themselves and collectives.
+// Differentiable reports whether gradients pass through the op. They do not pass through integers, gradients and
+// collectives.
 func (o Op) Differentiable() bool { return ops[o].grad }
 
-// LinearIn tells whether the op is jointly linear in exactly the operands of mask, so that they may all be
+// LinearIn reports whether the op is jointly linear in exactly the operands of mask, so that they may all be
 // sum-partial over the same axes.
 func (o Op) LinearIn(mask uint16) bool {
 	for _, l := range ops[o].linear {
@@ -107,7 +106,7 @@ func (o Op) LinearIn(mask uint16) bool {
 	return false
 }
 
-// Monoid combines the partials of result i.
+// Monoid returns the monoid that combines the partials of result i.
 func (o Op) Monoid(i int) Monoid {
 	if row := &ops[o]; i < len(row.monoids) {
 		return row.monoids[i]
@@ -126,7 +125,7 @@ func (r *opInfo) renames() bool {
 	return false
 }
 
-// ParseOp finds an op by name.
+// ParseOp returns the op of that name.
 func ParseOp(s string) (Op, bool) {
 	for o := range ops {
 		if ops[o].name == s {
@@ -136,7 +135,7 @@ func ParseOp(s string) (Op, bool) {
 	return 0, false
 }
 
-// Ops lists all ops in the order of the table.
+// Ops returns all ops in the order of the table.
 func Ops() []Op {
 	out := make([]Op, NumOps)
 	for i := range out {

@@ -99,16 +99,16 @@ func TestAttrRoundTrip(t *testing.T) {
 		t.Errorf("reads back as %v, %v", &got, err)
 	}
 	for s, want := range map[string]string{
-		"nosuch=1":        `no attribute "nosuch"`,
+		"nosuch=1":        `unknown attribute "nosuch"`,
 		"eps=1 eps=2":     `attribute eps is given twice`,
-		"eps=0":           `attribute eps=0 is the neutral value; leave it out`,
-		"eps=1e-5":        `attribute eps: "1e-5" is not a number as planc prints it`,
-		"key=+1":          `attribute key: "+1" is not a whole number`,
-		"monoid=product":  `attribute monoid: no monoid "product"`,
-		"causal=yes":      `attribute causal=yes is the neutral value; leave it out`,
+		"eps=0":           `attribute eps=0 is the default; leave it out`,
+		"eps=1e-5":        `attribute eps: "1e-5" is not a number in the form that planc prints`,
+		"key=+1":          `attribute key: "+1" must be a whole number`,
+		"monoid=product":  `attribute monoid: unknown monoid "product"`,
+		"causal=yes":      `attribute causal=yes is the default; leave it out`,
 		"dim=7":           `attribute dim: "7" is not a name`,
 		"axes=dp@dp":      `attribute axes: axis dp occurs twice`,
-		"dim=":            `attribute dim: a name is empty`,
+		"dim=":            `attribute dim: a name must not be empty`,
 		"window=4 causal": "",
 	} {
 		if _, err := parseAttr(s); want == "" != (err == nil) || err != nil && err.Error() != want {

@@ -29,24 +29,24 @@ func s.forward
 
 var wrongRings = []struct{ name, old, now, want string }{
 	{"turn left out", "attention q, k2, v2, o1, l1", "attention q, k2, v2, o0, l0",
-		"o0, which it joins in, is not of the turn before alone"},
-	{"last turn left out", "return o\n", "return o1\n", "o1, which it joins in, is not of the turn before alone"},
-	{"turn met twice", "attention q, k2, v2, o1, l1", "attention q, k1, v1, o1, l1", "keys of turn 1 are met twice"},
-	{"nothing joined", "attention q, k2, v2, o1, l1", "attention q, k2, v2", "keys of turn 2 are not met"},
+		"o0, which it merges, is not the result of the previous turn only"},
+	{"last turn left out", "return o\n", "return o1\n", "o1, which it merges, is not the result of the previous turn only"},
+	{"turn met twice", "attention q, k2, v2, o1, l1", "attention q, k1, v1, o1, l1", "keys of turn 1 occur twice"},
+	{"nothing joined", "attention q, k2, v2, o1, l1", "attention q, k2, v2", "keys of turn 2 are missing"},
 	{"one joined alone", "attention q, k2, v2, o1, l1", "attention q, k2, v2, o1",
-		"it joins in the result of other keys without its log-sum-exp, or that alone"},
+		"it merges a partial result without its log-sum-exp, or the log-sum-exp without the result"},
 	{"keys of two turns", "attention q, k2, v2, o1, l1", "attention q, k2, v1, o1, l1",
 		"dim k_seq is split over [zigzag:cp+2] and [zigzag:cp+1]"},
 	{"other keys", "k2 = shift k1 {", "k2 = shift k {", ""}, // the same keys, further on
-	{"other queries", "attention q, k1, v1", "attention p, k1, v1", "its turns take other operands"},
+	{"other queries", "attention q, k1, v1", "attention p, k1, v1", "its turns have different operands"},
 	{"already there", "k1 = shift k {dim=k_seq axes=zigzag:cp+1} : f32[batch=1,k_seq=12@zigzag:cp+1",
 		"k1 = shift k {dim=k_seq axes=zigzag:cp} : f32[batch=1,k_seq=12@zigzag:cp",
-		"its parts are there already"},
+		"its parts are at that position already"},
 	{"gathered away", "k2 = shift k1 {dim=k_seq axes=zigzag:cp+2} : f32[batch=1,k_seq=12@zigzag:cp+2",
 		"k2 = all_gather k1 {dim=k_seq axes=zigzag:cp+1} : f32[batch=1,k_seq=12",
-		"the parts of k_seq are not where they belong"},
+		"the parts of k_seq are not at their home ranks"},
 	{"a plain axis", "k1 = shift k {dim=k_seq axes=zigzag:cp+1}", "k1 = shift k {dim=k_seq axes=cp}",
-		"cp is not the zigzag axis that splits k_seq first"},
+		"cp must be the zigzag axis that splits k_seq first"},
 }
 
 func TestRing(t *testing.T) {

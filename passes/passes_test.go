@@ -177,7 +177,7 @@ func TestBlame(t *testing.T) {
 	}}}
 	defer func() {
 		if got := fmt.Sprint(recover()); !strings.HasPrefix(got, "passes: spoil broke the program of plan dp 1") ||
-			!strings.Contains(got, "func embed.forward: values are defined before use and once: add uses e before it "+
+			!strings.Contains(got, "func embed.forward: values are defined once, before they are used: add uses e before it "+
 				"is defined") {
 			t.Errorf("the panic says %.300s", got)
 		}

@@ -123,7 +123,7 @@ func TestPins(t *testing.T) {
 		{Pins{"cp_kind": {"heads"}, "cp": {"1"}},
 			"no plan with plan.cp=1 plan.cp_kind=heads is legal: cp_kind heads requires cp above 1: use " +
 				"cp_kind none [BadPlan]"},
-		{Pins{"zero": {"x"}}, `no plan with plan.zero=x is legal: zero: "x" is not a whole number [BadPlan]`},
+		{Pins{"zero": {"x"}}, `no plan with plan.zero=x is legal: zero: "x" must be a whole number [BadPlan]`},
 		{Pins{"zeros": {"1"}}, "no plan with plan.zeros=1 is legal: a plan has no key zeros [BadPlan]"},
 		{Pins{"micro_batches": {"5"}}, "no plan with plan.micro_batches=5 is legal: micro_batches 5 × dp 128 must divide the global " +
 			"batch of 1536: use micro_batches 4 or 6 [BadPlan]"},
