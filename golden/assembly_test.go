@@ -7,8 +7,8 @@ import (
 	"github.com/planc-dev/planc/golden/internal/harness"
 )
 
-// The assembly of runtime/cpu and runtime/vec has its declarations. That it is what the generators in tools/avo print
-// is tested there, by .ci/run: they need avo, which is not among this module's requirements.
+// The assembly of runtime/cpu and runtime/vec has Go declarations. A test in tools/avo, run by .ci/run, checks that
+// the generators print this assembly: it needs avo, which this module does not require.
 func TestAssemblyIsDeclared(t *testing.T) {
 	for _, dir := range []string{"cpu", "vec"} {
 		asm, err := filepath.Glob(harness.Root + "/runtime/" + dir + "/z*_amd64.s")

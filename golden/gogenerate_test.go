@@ -12,14 +12,14 @@ import (
 	"github.com/planc-dev/planc/golden/internal/harness"
 )
 
-// examples/gogenerate is a user's module: planc is its tool, its own program feeds the generated code.
+// examples/gogenerate is a user's module: planc is its tool, and its own program feeds the generated code.
 const gogenerate = "../examples/gogenerate"
 
-// generatedThere are the files that go generate writes there.
+// generatedThere are the files that go generate writes in that module.
 var generatedThere = []string{"adder.lock", "adder/adder_planc.go"}
 
-// user is a copy of that module with no network. Whether cgo is there is the machine's, so that planc is compiled once
-// for all tests.
+// user is a copy of that module, without network. Whether cgo is enabled depends on the machine, so that planc is
+// compiled once for all tests.
 type user struct{ dir string }
 
 func newUser(t *testing.T) *user {
@@ -49,7 +49,7 @@ func (u *user) edit(t *testing.T, name, old, new string) {
 	}
 }
 
-// run is a command in the module; what it prints.
+// run runs a command in the module and returns its output.
 func (u *user) run(env string, name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = u.dir
@@ -69,7 +69,7 @@ func (u *user) must(t *testing.T, env, name string, args ...string) string {
 	return out
 }
 
-// What is committed is what go generate writes; with -update it is written there.
+// The committed files are those that go generate writes; -update writes them.
 func (u *user) current(t *testing.T) {
 	t.Helper()
 	for _, name := range generatedThere {
@@ -91,7 +91,7 @@ func (u *user) current(t *testing.T) {
 	}
 }
 
-// The promises of generated code, in the order of contract.md; those about files are in golden/script/gen.txtar.
+// The guarantees of generated code, in the order of contract.md. golden/script/gen.txtar tests those about files.
 func TestGoGenerate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds planc as the tool of another module")
@@ -117,7 +117,7 @@ func TestGoGenerate(t *testing.T) {
 	u.must(t, "", "go", "build", "-o", "gogenerate", ".")
 	if out := u.must(t, "", "./gogenerate", "-steps", "20", "-dir", "runs/a"); !strings.Contains(out,
 		"after 20 steps") {
-		t.Errorf("it says\n%s", out)
+		t.Errorf("its output is\n%s", out)
 	}
 
 	promises, err := os.ReadFile("testdata/promises_test.go.txt")
@@ -131,8 +131,7 @@ func TestGoGenerate(t *testing.T) {
 	u.must(t, "", "go", "test", "./adder")
 }
 
-// What is generated compiles on other platforms, and a module may have planc among its vendored packages, which
-// compiles all of planc anew.
+// Generated code compiles on other platforms, and a module may vendor planc, which compiles all of planc again.
 func TestGoGenerateElsewhere(t *testing.T) {
 	harness.ForPlatforms(t)
 	u := newUser(t)
@@ -145,8 +144,8 @@ func TestGoGenerateElsewhere(t *testing.T) {
 	u.current(t)
 }
 
-// A model that changes makes verify fail with what a reviewer needs; a job that is as committed verifies in less than
-// two seconds.
+// If a model changes, verify fails and prints what a reviewer needs. If nothing changed, it takes less than two
+// seconds.
 func TestVerifyGoGenerate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds planc")
@@ -158,7 +157,7 @@ func TestVerifyGoGenerate(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if took := verify.ProcessState.UserTime() + verify.ProcessState.SystemTime(); took > 2*time.Second {
-		t.Errorf("verify computed for %v", took)
+		t.Errorf("verify took %v", took)
 	}
 	u.edit(t, "adder.yaml", "hidden_size: 32", "hidden_size: 48")
 	out, err := u.run("", planc, "verify", "./...")
@@ -169,7 +168,7 @@ func TestVerifyGoGenerate(t *testing.T) {
 		"adder.lock was decided for model.hidden 32; you asked for 48\n", "to take it: planc gen adder.yaml -o adder\n",
 		"\n-    hidden: 32\n+    hidden: 48\n", "\n--- adder/adder_planc.go\n"} {
 		if !strings.Contains(out, want) {
-			t.Errorf("verify does not say %q:\n%s", want, out)
+			t.Errorf("the output of verify must contain %q:\n%s", want, out)
 		}
 	}
 }

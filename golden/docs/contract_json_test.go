@@ -14,9 +14,9 @@ import (
 	"github.com/planc-dev/planc/golden/internal/harness"
 )
 
-// promised are the keys of --json that the contract names, by document and the object that has them, with what a value
-// is: integer (counts and bytes), number (seconds, rates), fraction (below 2, never per cent), text, truth, object, or
-// a list of one of these. What begins with ? may be null. Keys may be added, never taken away.
+// promised are the keys of --json in the contract, by document and object, with the kind of each value: integer
+// (counts and bytes), number (seconds, rates), fraction (below 2, never per cent), text, truth, object, or a list of
+// one of these. A kind that begins with ? may be null. Keys may be added, but never removed.
 var promised = map[string]map[string]string{
 	"plan": {
 		"": "schema integer, planc text, lock text, model object, cluster object, engine text, plan object, " +
@@ -69,7 +69,7 @@ var promised = map[string]map[string]string{
 	},
 }
 
-// isOf tells whether a value is what the contract says. A number of a document is kept as its text.
+// isOf reports whether a value has the kind of the contract. A number of a document is kept as its text.
 func isOf(v any, kind string) bool {
 	if null, ok := strings.CutPrefix(kind, "?"); ok {
 		return v == nil || isOf(v, null)
@@ -94,7 +94,7 @@ func isOf(v any, kind string) bool {
 	return false
 }
 
-// objectsAt are the objects at a path, as alternatives[].plan; nulls are none.
+// objectsAt returns the objects at a path such as alternatives[].plan, without nulls.
 func objectsAt(v any, path string) (found []map[string]any) {
 	if list, ok := v.([]any); ok {
 		for _, x := range list {
@@ -110,7 +110,7 @@ func objectsAt(v any, path string) (found []map[string]any) {
 	return objectsAt(object[strings.TrimSuffix(key, "[]")], rest)
 }
 
-// Every key that the contract names is in the output of a real run, as what the contract says it is, and parts add up.
+// Every key of the contract is in the output of a real run, with the right kind, and parts add up.
 func TestContractedJSON(t *testing.T) {
 	w := newWorld(t, harness.Planc(t), "contract")
 	if err := os.WriteFile(filepath.Join(w.dir, "rows.csv"),
@@ -150,11 +150,11 @@ func TestContractedJSON(t *testing.T) {
 	}
 }
 
-// holds wants every key in every object, of which there is one at least.
+// holds fails unless there is an object, and every object has every key.
 func holds(t *testing.T, of string, objects []map[string]any, keys string) {
 	t.Helper()
 	if len(objects) == 0 {
-		t.Errorf("%s: there is none", of)
+		t.Errorf("%s: no such object", of)
 	}
 	for key := range strings.SplitSeq(keys, ", ") {
 		key, kind, _ := strings.Cut(key, " ")
@@ -167,8 +167,8 @@ func holds(t *testing.T, of string, objects []map[string]any, keys string) {
 	}
 }
 
-// addUp wants a step to be the sum of its times, memory that of its parts, and the space that of what became of its
-// plans.
+// addUp fails unless a step is the sum of its times, memory the sum of its parts, and the space the sum of the counts
+// of its plans.
 func addUp(t *testing.T, doc any) {
 	t.Helper()
 	sum := func(at string, keys ...string) (total float64) {

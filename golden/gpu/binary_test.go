@@ -23,8 +23,8 @@ plan: {dp: 2, tp: 2, pp: 2}
 cluster: dgx-h100
 `
 
-// One command makes a binary for GPUs. It trains to the losses of the one for a CPU,
-// and where no driver is, it helps, and says what is missing.
+// One command builds a CUDA binary. It trains to the losses of the CPU binary. Without a driver, it prints its help,
+// and reports what is missing.
 func TestBinaryForGPUs(t *testing.T) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)
@@ -45,13 +45,13 @@ func TestBinaryForGPUs(t *testing.T) {
 		t.Fatalf("losses %v, on GPUs %v", want, got)
 	}
 	for i := range want {
-		if !(math.Abs(got[i]-want[i]) <= 1e-4*want[i]) { // of bf16
+		if !(math.Abs(got[i]-want[i]) <= 1e-4*want[i]) { // rounding of bf16
 			t.Errorf("step %d: loss %v, on GPUs %v", i+1, want[i], got[i])
 		}
 	}
-	for text, want := range map[string]bool{here: false, there: true} { // of NVML
-		if told := strings.Contains(text, `"gpu_util":[0.75,0.75,`); told != want {
-			t.Errorf("tells how busy its GPUs are: %v, want %v\n%s", told, want, text)
+	for text, want := range map[string]bool{here: false, there: true} { // without and with NVML
+		if reports := strings.Contains(text, `"gpu_util":[0.75,0.75,`); reports != want {
+			t.Errorf("reports GPU utilization: %v, want %v\n%s", reports, want, text)
 		}
 	}
 	// the first rounds before GELU too, the second sums in another order
@@ -91,7 +91,7 @@ type gpuBinary struct {
 	t          *testing.T
 	dir, planc string
 	env        []string
-	said       string // by the last binary that trained
+	printed    string // output of the last binary that trained
 }
 
 func (b *gpuBinary) write(name, text string) {
@@ -117,26 +117,26 @@ func (b *gpuBinary) must(name string, args ...string) (out string) {
 	return out
 }
 
-// attends wants the last run to have said what computes attention.
+// attends fails unless the last run reported this implementation of attention.
 func (b *gpuBinary) attends(by string) {
 	b.t.Helper()
-	if want := "attention: " + by + "\n"; !strings.Contains(b.said, want) {
-		b.t.Errorf("a run does not say %q:\n%s", want, b.said)
+	if want := "attention: " + by + "\n"; !strings.Contains(b.printed, want) {
+		b.t.Errorf("the output of the run must contain %q:\n%s", want, b.printed)
 	}
 }
 
-// losses are those that a binary writes down, beside all that it writes.
+// losses runs a binary and returns the losses in its metrics.
 func (b *gpuBinary) losses(binary string) (losses []float64, metrics string) {
 	b.t.Helper()
 	dir, err := os.MkdirTemp(b.dir, "run of "+filepath.Base(binary))
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.said = b.must(binary, "--dir", dir)
+	b.printed = b.must(binary, "--dir", dir)
 	return b.lossesIn(dir)
 }
 
-// lossesIn are those of a run's folder.
+// lossesIn returns the losses in a run's folder.
 func (b *gpuBinary) lossesIn(dir string) (losses []float64, metrics string) {
 	b.t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))

@@ -12,8 +12,9 @@ import (
 	"github.com/planc-dev/planc/golden/internal/harness"
 )
 
-// On a machine with GPUs detect describes them and calibrate measures them, with a program that it builds; each file
-// plans, and what is measured is in it. The figures are of emulated GPUs, and mean nothing.
+// On a machine with GPUs, detect describes them, and calibrate measures them with a program that it builds. Both
+// files can be planned with, and the measured file has the measurements. The figures are those of emulated GPUs and
+// mean nothing.
 func TestCalibrateGPUs(t *testing.T) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)

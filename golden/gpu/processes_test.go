@@ -21,7 +21,7 @@ import (
 	"github.com/planc-dev/planc/golden/internal/harness"
 )
 
-// processesJob has dropout and validation, and loses nothing to rounding that could hide a fault.
+// processesJob has dropout and validation, and no rounding that could hide a fault.
 const processesJob = `model: {model_type: gpt2, n_layer: 2, n_embd: 32, n_head: 2, vocab_size: 256, n_positions: 16, resid_pdrop: 0.1}
 data: {train: [text.txt], valid: 0.1}
 train: {seq_len: 16, global_batch: 8, steps: 4, precision: f32, eval: {every: 2, batches: 1, sample: "what"}, checkpoint: {every: 2}}
@@ -29,7 +29,7 @@ plan: {dp: 2, tp: 2, zero: 1}
 cluster: {node: dgx-h100, devices: 4}
 `
 
-// processes is a launch: what each process is started with, and what became of it.
+// processes is a launch: the commands of its processes and their outputs.
 type processes struct {
 	*gpuBinary
 	cmds []*exec.Cmd
@@ -37,7 +37,7 @@ type processes struct {
 	errs []error
 }
 
-// start starts n processes of the binary; env and args are of process i.
+// start starts n processes of the binary; env and args are those of process i.
 func (b *gpuBinary) start(n int, env func(i int) []string, args func(i int) []string) *processes {
 	b.t.Helper()
 	p := &processes{gpuBinary: b, out: make([]bytes.Buffer, n), errs: make([]error, n)}
@@ -62,7 +62,7 @@ func (p *processes) wait() {
 	all.Wait()
 }
 
-// freePort is one at which nobody listens.
+// freePort returns a port on which nothing listens.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -73,8 +73,8 @@ func freePort(t *testing.T) string {
 	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }
 
-// A binary that is started as several processes, by flags or by a launcher's variables, trains to what it trains to
-// alone, resumes what another launch has saved, and ends everywhere when one process does.
+// A binary that is started as several processes, by flags or by a launcher's variables, trains to the same results as
+// a single process, resumes checkpoints of other launches, and ends everywhere when one process ends.
 func TestProcessesOfGPUs(t *testing.T) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)
@@ -106,14 +106,14 @@ func TestProcessesOfGPUs(t *testing.T) {
 	t.Run("differ", func(t *testing.T) { b.on(t).differ() })
 }
 
-// on is the folder in another test.
+// on returns the folder for another test.
 func (b *gpuBinary) on(t *testing.T) *gpuBinary {
 	c := *b
 	c.t = t
 	return &c
 }
 
-// nodeFlags start a process on each of two nodes.
+// nodeFlags returns the flags that start a process on each of two nodes.
 func (b *gpuBinary) nodeFlags(dir string, more ...string) func(i int) []string {
 	port := freePort(b.t)
 	return func(i int) []string {
@@ -122,7 +122,7 @@ func (b *gpuBinary) nodeFlags(dir string, more ...string) func(i int) []string {
 	}
 }
 
-// visible are the devices of process i of two, which would else see the same.
+// visible returns the environment that gives process i of two its own devices.
 func visible(i int) []string {
 	return []string{"PLANC_EMULATED_GPUS=2", fmt.Sprint("PLANC_EMULATED_FIRST=", 2*i)}
 }
@@ -143,7 +143,7 @@ func (p *processes) good(want []float64, dir string) {
 	}
 }
 
-// Of one process a node only the first writes, and its checkpoint is that of a run alone.
+// With one process per node, only the first writes, and its checkpoint equals that of a single process.
 func (b *gpuBinary) nodes(want []float64) {
 	dir := filepath.Join(b.dir, "nodes")
 	p := b.start(2, visible, b.nodeFlags(dir))
@@ -152,10 +152,10 @@ func (b *gpuBinary) nodes(want []float64) {
 	if entries, err := os.ReadDir(dir + "1"); err == nil {
 		b.t.Errorf("the second process wrote %v", entries)
 	}
-	for line := range strings.Lines(p.out[1].String()) { // it may come first, and says nothing else
+	for line := range strings.Lines(p.out[1].String()) { // it may come first, and prints nothing else
 		if !strings.Contains(line, "process 1 cannot reach process 0 at ") &&
 			!strings.Contains(line, "process 1 has reached process 0 at ") {
-			b.t.Errorf("the second process says %s", line)
+			b.t.Errorf("the second process prints %s", line)
 		}
 	}
 	for _, name := range []string{"model.safetensors", "optimizer.safetensors"} {
@@ -171,11 +171,11 @@ func (b *gpuBinary) nodes(want []float64) {
 	}
 	if out := p.out[0].String(); !strings.Contains(out, "2 processes, each with 2 × Emulated GPU") ||
 		!strings.Contains(out, "sample  what") {
-		b.t.Errorf("the first process says %s", out)
+		b.t.Errorf("the first process prints %s", out)
 	}
 }
 
-// torchrun is one process a rank, where its own store has the port.
+// torchrun starts one process per rank, and its own store uses the port.
 func (b *gpuBinary) torchrun(want []float64) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -192,7 +192,7 @@ func (b *gpuBinary) torchrun(want []float64) {
 	p.good(want, dir)
 }
 
-// resume continues with two processes what one has begun, and the other way round.
+// resume continues a run of one process with two, and the reverse.
 func (b *gpuBinary) resume(want []float64) {
 	alone := filepath.Join(b.dir, "alone")
 	b.must("./there", "--dir", alone, "--set", "train.steps=2", "--set", "train.eval.sample=null")
@@ -220,7 +220,7 @@ func (p *processes) trained(dir string) {
 	p.t.Fatalf("no step is done: %s", p.out[0].String())
 }
 
-// killed ends a process without a word: the other ends too, and says whose end it was.
+// killed kills one process. The other ends too, and names the killed one.
 func (b *gpuBinary) killed() {
 	dir := filepath.Join(b.dir, "killed")
 	p := b.start(2, visible, b.nodeFlags(dir, "--steps=1000000"))
@@ -238,7 +238,8 @@ func (b *gpuBinary) killed() {
 	}
 }
 
-// broken has the network break for one process: NCCL tells it, and all end with the rank, the group and the call.
+// broken breaks the network of one process. NCCL reports it, and all processes end and name the rank, the group and
+// the call.
 func (b *gpuBinary) broken() {
 	dir := filepath.Join(b.dir, "broken")
 	p := b.start(2, func(i int) []string {
@@ -256,12 +257,12 @@ func (b *gpuBinary) broken() {
 		}
 	}
 	if out := p.out[0].String(); !strings.Contains(out, "the process of ranks 2 to 3 on ") {
-		b.t.Errorf("the first process says %s", out)
+		b.t.Errorf("the first process prints %s", out)
 	}
 }
 
-// hung has a collective hang of which no library tells anything, while all processes live: the deadline ends the run,
-// and says where.
+// hung makes a collective hang without an error of any library, while all processes live. The deadline ends the run
+// and reports where.
 func (b *gpuBinary) hung() {
 	dir := filepath.Join(b.dir, "hung")
 	p := b.start(2, func(i int) []string {
@@ -286,13 +287,14 @@ func (b *gpuBinary) hung() {
 	}
 }
 
-// opening kills a process while devices are opened, at several moments: that is no fault of the other's machine.
+// opening kills a process while devices are opened, at several moments. The other one must not report an error of its
+// own machine.
 func (b *gpuBinary) opening() {
 	for i := range 8 {
 		p := b.start(2, visible, b.nodeFlags(filepath.Join(b.dir, fmt.Sprint("opening", i)), "--steps=1000000"))
 		time.Sleep(time.Duration(40+60*i) * time.Millisecond)
 		_ = p.cmds[1].Process.Kill()
-		// the killed process may not have come at all
+		// the killed process may not have connected at all
 		enough := time.AfterFunc(20*time.Second, func() { _ = p.cmds[0].Process.Kill() })
 		p.wait()
 		enough.Stop()
@@ -302,8 +304,9 @@ func (b *gpuBinary) opening() {
 	}
 }
 
-// strangers call before the launch's own process, one of them with a hello like its own: the run comes to what it comes
-// to alone. A process that finds no process 0 says so, and one that may open too few files says that.
+// strangers connect before the launch's own process, one of them with a valid-looking hello. The run has the same
+// results as without them. A process that does not find process 0 reports it, and so does one that may open too few
+// files.
 func (b *gpuBinary) strangers(want []float64) {
 	dir, port := filepath.Join(b.dir, "strangers"), freePort(b.t)
 	flags := func(i int) []string {
@@ -311,7 +314,7 @@ func (b *gpuBinary) strangers(want []float64) {
 			"--master-addr=127.0.0.1", "--master-port", port}
 	}
 	p := b.start(2, visible, func(i int) []string {
-		if i == 1 { // the strangers come before it
+		if i == 1 { // after the strangers
 			b.stranger("127.0.0.1:"+port,
 				`{"Process":1,"Processes":2,"Ranks":4,"First":2,"Count":0,"Program":"guessed\u001b[2J"}`)
 			b.stranger("127.0.0.1:"+port, `{"Process":-1,"Count":-1,"Host":"\u001b[2J"}`)
@@ -323,7 +326,7 @@ func (b *gpuBinary) strangers(want []float64) {
 	p.good(want, dir+"0")
 	if out := p.out[0].String(); strings.Count(out, "process 0 has refused a caller from 127.0.0.1:") != 3 ||
 		strings.Contains(out, "\x1b") {
-		b.t.Errorf("the first process says %q", out)
+		b.t.Errorf("the first process prints %q", out)
 	}
 	lost := b.start(1, visible, func(int) []string {
 		return []string{"--nnodes=2", "--node-rank=1", "--master-addr=no-such.invalid", "--join-timeout=1s"}
@@ -353,7 +356,7 @@ func (b *gpuBinary) strangers(want []float64) {
 	}
 }
 
-// stranger says a hello to process 0, once it listens, and hears it out.
+// stranger sends a hello to process 0 once it listens, and reads the answer.
 func (b *gpuBinary) stranger(addr, hello string) {
 	b.t.Helper()
 	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
@@ -370,13 +373,13 @@ func (b *gpuBinary) stranger(addr, hello string) {
 		_, _ = c.Write(append(head, hello...))
 		answer, _ := io.ReadAll(c)
 		if !bytes.Contains(answer, []byte("this process runs another program than process 0")) {
-			b.t.Errorf("a stranger hears %q", answer)
+			b.t.Errorf("a stranger receives %q", answer)
 		}
 		return
 	}
 }
 
-// stopped asks one process to stop: all do, after the same step, with a checkpoint.
+// stopped asks one process to stop. All stop after the same step, with a checkpoint.
 func (b *gpuBinary) stopped() {
 	dir := filepath.Join(b.dir, "stopped")
 	p := b.start(2, visible, b.nodeFlags(dir, "--steps=1000000"))
@@ -390,11 +393,11 @@ func (b *gpuBinary) stopped() {
 	}
 	if out := p.out[0].String(); !strings.Contains(out, "stopped on request after step") ||
 		!strings.Contains(out, "checkpoints/step-") {
-		b.t.Errorf("the first process says %s", out)
+		b.t.Errorf("the first process prints %s", out)
 	}
 }
 
-// differ starts processes that do not fit.
+// differ starts processes whose settings differ.
 func (b *gpuBinary) differ() {
 	port := freePort(b.t)
 	flags := func(i int) []string {

@@ -14,7 +14,7 @@ import (
 //go:embed testdata/allocmain.go.txt
 var allocMain []byte
 
-// allocPlans are a plan of each kind, as expertPlan reads them; those with experts are of a model that has some.
+// allocPlans has a plan of each kind, in the notation of expertPlan. Plans with experts use a model with experts.
 var allocPlans = []struct{ model, plan string }{
 	{"gpt2", ""}, {"gpt2", "micro 2"}, {"llama", "dp 2"}, {"llama", "dp 2 zero 1"}, {"llama", "dp 2 zero 2"},
 	{"llama", "dp 2 zero 3"},
@@ -26,10 +26,10 @@ var allocPlans = []struct{ model, plan string }{
 	{"deepseek_v3", "dp 2 tp 2 zero 1"}, {"deepseek_v3-routed", "dp 2 ep 2"},
 }
 
-// A steady step of a whole program allocates nothing, whatever the plan: neither its kernels nor what ranks send each
-// other, the optimizer, the batch or the log. A step is steady between two runs of the collector, which empties pools
-// that steps fill again: so the quietest step judges. Where there are experts, a Step has their loads, lists that its
-// reader may keep: two of the layers, two of each.
+// A steady step of a program allocates nothing under any plan: not in kernels, communication, the optimizer, the
+// batch or the log. A step is steady if the garbage collector does not run in it, because the collector empties pools
+// that steps fill again. So the step with the fewest allocations counts. With experts, a Step has their loads as
+// lists that its reader may keep: two lists for the layers, with two entries each.
 func TestStepsAllocateNothing(t *testing.T) {
 	files, table, handed := map[string][]byte{"main.go": allocMain}, "", map[string]int{}
 	for _, c := range allocCases(t) {
@@ -57,13 +57,13 @@ func TestStepsAllocateNothing(t *testing.T) {
 		what := strings.TrimSpace(allocPlans[i].model + " " + allocPlans[i].plan)
 		t.Logf("%s: %d objects in the quietest step, %d in half of them", what, got.Least, got.Typical)
 		if got.Least > handed[got.ID] {
-			t.Errorf("%s: every step allocates, at least %d objects; it may hand out %d", what, got.Least,
+			t.Errorf("%s: every step allocates at least %d objects; %d are allowed", what, got.Least,
 				handed[got.ID])
 		}
 	}
 }
 
-// allocCases are the plans' programs, in f32.
+// allocCases returns the plans' programs, in f32.
 func allocCases(t *testing.T) (cases []lawCase) {
 	models := map[string]lawModel{}
 	for _, m := range slices.Concat(lawModels(), expertModels(), routedModels()) {
@@ -78,7 +78,7 @@ func allocCases(t *testing.T) (cases []lawCase) {
 		c.plan = expertPlan(x.plan, c.model.Layers)
 		c.plan.Precision = ir.FullPrecision(ir.F32)
 		c.model.Experts *= 4
-		if c.model.Experts == 0 { // a list of a few numbers is on the stack, though its length is not known
+		if c.model.Experts == 0 { // a list of a few numbers is on the stack, although its length is not constant
 			c.plan.EP, c.plan.ETP = 1, 1
 		}
 		c.plan.MicroBatches = lawBatch / c.plan.DP / c.plan.MicroBatch

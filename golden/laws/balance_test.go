@@ -9,21 +9,21 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// routedModels are models whose routers are trained to be even, and whose experts take no more than they have room for.
+// routedModels returns models whose routers have auxiliary losses, and whose experts have a capacity.
 func routedModels() []lawModel {
 	ms := expertModels()
 	ms[0].Routing = spec.Routing{Balance: 0.5, RouterZ: 0.1, Over: spec.OverSequence}
 	ms[1].Routing = spec.Routing{Balance: 0.7, Over: spec.OverMicroBatch}
 	ms[2].Routing = spec.Routing{Balance: 0.4, RouterZ: 0.2, Over: spec.OverSequence, Capacity: 0.9}
 	ms[3].Routing = spec.Routing{RouterZ: 0.3, Over: spec.OverSequence, Capacity: 1.5}
-	ms[4].Routing = spec.Routing{Balance: 0.6, Over: spec.OverSequence} // shares of sigmoids
+	ms[4].Routing = spec.Routing{Balance: 0.6, Over: spec.OverSequence} // weights are shares of sigmoids
 	for i := range ms {
 		ms[i].name += "-routed"
 	}
 	return ms
 }
 
-// routedPlans are rows of plans, as [expertPlans] has them, each for one of the models in the short run.
+// routedPlans are plans in the notation of [expertPlans], each for one of the models in the short run.
 var routedPlans = []string{
 	"dp 2", "dp 4 tp 2 ep 4 first", "tp 2 sp slack 1",
 	"dp 2 tp 2 sp ep 4 slack 1.25", "dp 2 tp 2 etp 2 ep 2 slack 1", "dp 2 pp 3 ep 2 zb-h1",
@@ -32,10 +32,10 @@ var routedPlans = []string{
 	"dp 2 tp 2 sp ep 4 selective", "dp 4 ep 2 zero 2 slack 1", "cp 2 gather ep 2",
 }
 
-// TestLawBalance: what routers are trained with beside the loss, and its gradients, are the same on every plan. What is
-// taken over a micro-batch of all replicas is compared where a step has as many of these.
+// The auxiliary losses of routers and their gradients are the same under every plan. A loss over the micro-batch of
+// all replicas is compared with the program that has the same number of micro-batches per step.
 func TestLawBalance(t *testing.T) {
-	t.Parallel() // a core makes code, or runs it, while another compiles
+	t.Parallel() // one test generates or runs code while another compiles
 	var cases []lawCase
 	models := routedModels()
 	for i, m := range models {

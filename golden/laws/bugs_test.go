@@ -9,9 +9,9 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// lawBugs are bugs that other systems shipped, by their row in facts.md 4.3, each with the plans that would have shown
-// it: losses, gradients, the global norm and parameters are held to the one-rank program's, and all copies of a
-// parameter, on replicas and on the stages that share it, to each other, after each step.
+// lawBugs are bugs of other systems, by their row in facts.md 4.3, each with plans that show it. Losses, gradients,
+// the global norm and parameters are compared with the one-rank program. All copies of a parameter, on replicas and
+// on stages that share it, are compared with each other after each step.
 var lawBugs = []struct {
 	row         int
 	what, model string
@@ -57,7 +57,7 @@ func tp(n int, sp bool) func(*ir.Plan) {
 	return func(p *ir.Plan) { p.TP, p.SP, p.MicroBatch, p.MicroBatches = n, sp, 4, 2 }
 }
 
-// parts splits sequences over cp ranks.
+// parts returns a change that splits sequences over cp ranks.
 func parts(cp int, kind string) func(*ir.Plan) {
 	return func(p *ir.Plan) {
 		p.CP, p.CPKind, p.MicroBatch, p.MicroBatches, p.AxisOrder = cp, kind, 2, 4, "tp,cp,dp"
@@ -71,7 +71,7 @@ func replicated(dp int, plan func(*ir.Plan)) func(*ir.Plan) {
 	}
 }
 
-// split spreads experts over dp·tp ranks.
+// split returns a change that spreads experts over dp·tp ranks.
 func split(dp, tp, ep, etp, zero int) func(*ir.Plan) {
 	return func(p *ir.Plan) {
 		p.DP, p.TP, p.EP, p.ETP, p.Zero, p.ZeroGroup, p.MicroBatch, p.MicroBatches = dp, tp, ep, etp, zero, 1,
@@ -93,7 +93,7 @@ func accumulated(m int) func(*ir.Plan) {
 func staged(pp int, schedule string) func(*ir.Plan) {
 	return func(p *ir.Plan) {
 		p.PP, p.Schedule, p.MicroBatch, p.MicroBatches, p.AxisOrder = pp, schedule, 2, 4, "tp,dp,pp"
-		counts := []string{"1", "2", "1"} // of 4 layers: uneven, and none where there is an embedding or a head
+		counts := []string{"1", "2", "1"} // of 4 layers: uneven, and none on stages with an embedding or a head
 		p.StageLayers = map[int]string{2: "1,3", 3: strings.Join(counts, ","), 4: "0,2,2,0"}[pp]
 		if schedule == "zb-v" {
 			p.VPP, p.StageLayers = 2, "0,3,1,0"
@@ -101,7 +101,7 @@ func staged(pp int, schedule string) func(*ir.Plan) {
 	}
 }
 
-// in makes a plan's step m micro-batches.
+// in returns a change to m micro-batches per step.
 func in(m int, plan func(*ir.Plan)) func(*ir.Plan) {
 	return func(p *ir.Plan) {
 		plan(p)
@@ -127,8 +127,8 @@ func TestLawTellingBugs(t *testing.T) {
 	runLawCases(t, "bugs", cases)
 }
 
-// Row 9: a checkpoint of one plan continued on another, with its moments, its step and its place in the data. Losses
-// before and after, and the parameters at the end, are those of one run on one rank.
+// Row 9: a checkpoint of one plan is resumed with another plan, with its moments, its step and its position in the
+// data. Losses before and after, and the final parameters, equal those of one run on one rank.
 func TestLawResumeOnAnotherPlan(t *testing.T) {
 	plans := []func(*ir.Plan){tp(4, true), zeroed(1), zeroed(2), zeroed(3), staged(2, "1f1b"), staged(4, "gpipe"),
 		staged(2, "zb-v"), staged(3, "zb-h1"), accumulated(4)}

@@ -11,9 +11,9 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// callsAreThePrograms holds what ranks sent each other in the first step to the list that the search prices:
-// collectives by op, size of the group and bytes, and messages between stages, each so often. Where a plan reduces in
-// 16 bits the CPU sends the rounded numbers in 32, so full precision judges alone.
+// callsAreThePrograms checks that the communication of the first step equals the list that the search prices:
+// collectives by op, group size, bytes and count, and messages between stages. If a plan reduces in 16 bits, the CPU
+// sends the rounded numbers in 32, so only full precision is compared.
 func callsAreThePrograms(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 	t.Helper()
 	calls := 0
@@ -32,13 +32,13 @@ func callsAreThePrograms(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 	t.Logf("%d lists of calls are those of the programs", calls)
 }
 
-// calls are the lists of the program's ranks, and how many have each. Those of experts' rounds are done as often as the
-// tokens of the rank needed in each layer, which the run counted.
+// calls returns the lists of the program's ranks, and the number of ranks with each. Collectives of experts' rounds
+// occur as often as the rank's tokens needed in each layer, which the run counted.
 func (c *lawCase) calls(t *testing.T, rounds map[string][]int) map[string]int {
 	t.Helper()
 	prog, out := c.program(t), map[string]int{}
 	all := stageCalls(prog)
-	if c.plan.MoESlack == 0 { // room for every token: there is one round
+	if c.plan.MoESlack == 0 { // capacity for every token: there is one round
 		for rank := range c.plan.Ranks() {
 			out[callText(all[stageOf(prog, rank)])]++
 		}
@@ -63,8 +63,8 @@ func (c *lawCase) calls(t *testing.T, rounds map[string][]int) map[string]int {
 	return out
 }
 
-// layerRounds are the calls that each layer of a stage does in one round of a micro-batch: what its passes do, less
-// what they do in the program without the rounds.
+// layerRounds returns the calls of each layer of a stage in one round of a micro-batch: those of its passes minus
+// those of the program without rounds.
 func layerRounds(prog, bare *ir.Program, stage int) map[string]map[string]int {
 	out := map[string]map[string]int{}
 	for chunk := range prog.Stages[stage].Chunks {
@@ -82,7 +82,7 @@ func layerRounds(prog, bare *ir.Program, stage int) map[string]map[string]int {
 	return out
 }
 
-// layerCalls are those of a stage that does the passes of layer k of a run over one micro-batch, and nothing else.
+// layerCalls returns the calls of a stage that runs only the passes of layer k over one micro-batch.
 func layerCalls(prog *ir.Program, stage, chunk int, run ir.Run, k int) map[string]int {
 	whole := prog.Stages[stage]
 	defer func() { prog.Stages[stage] = whole }()
@@ -98,7 +98,7 @@ func layerCalls(prog *ir.Program, stage, chunk int, run ir.Run, k int) map[strin
 	return callsOf(prog, stage)
 }
 
-// stageCalls are the lists of the program's stages, of one round for each block and micro-batch.
+// stageCalls returns the lists of the program's stages, with one round per block and micro-batch.
 func stageCalls(prog *ir.Program) (lists []map[string]int) {
 	for stage := range prog.Stages {
 		lists = append(lists, callsOf(prog, stage))
@@ -112,14 +112,14 @@ func callsOf(prog *ir.Program, stage int) map[string]int {
 	for _, m := range traffic {
 		ranks := m.Ranks
 		if m.Op == ir.OpSend || m.Op == ir.OpReceive {
-			ranks = 2 // of those on the axis
+			ranks = 2 // of the axis
 		}
 		list[fmt.Sprintf("%s of %d ranks, %d bytes", m.Op, ranks, m.Bytes)] += m.Count
 	}
 	return list
 }
 
-// dropRounds leaves out the collectives of experts' rounds.
+// dropRounds removes the collectives of experts' rounds.
 func dropRounds(prog *ir.Program) {
 	for _, s := range prog.Model.Variants() {
 		for _, f := range s.Funcs() {
@@ -128,7 +128,7 @@ func dropRounds(prog *ir.Program) {
 	}
 }
 
-// stageOf is the stage of a rank.
+// stageOf returns the stage of a rank.
 func stageOf(prog *ir.Program, rank int) int {
 	for _, a := range prog.Mesh.Atoms {
 		if a.Name == "pp" {
@@ -139,7 +139,7 @@ func stageOf(prog *ir.Program, rank int) int {
 	return 0
 }
 
-// ranksCalls are the lists of what ranks did, and how many did each.
+// ranksCalls returns the lists of what ranks did, and the number of ranks with each.
 func ranksCalls(v *lawVerdict, ranks int) map[string]int {
 	out := map[string]int{}
 	for rank := range ranks {
@@ -148,7 +148,7 @@ func ranksCalls(v *lawVerdict, ranks int) map[string]int {
 	return out
 }
 
-// callText is a list in one order, a call a line.
+// callText returns a list in a fixed order, with one call per line.
 func callText(list map[string]int) string {
 	var lines []string
 	for _, call := range slices.Sorted(maps.Keys(list)) {

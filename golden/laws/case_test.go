@@ -12,10 +12,10 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// A draw that fails is shrunk and printed as a file of golden/laws, which keeps it as a case: what the fault was is its
-// comment; the model is one of lawModels; of the plan it has what one rank's has otherwise.
+// A failing draw is shrunk and printed as a file. Saved in golden/laws, it becomes a test case. The comment describes
+// the fault; the model is one of lawModels; plan keys that the file omits have the values of the one-rank plan.
 
-// archive is the case as such a file.
+// archive returns the case in this format.
 func (c *lawCase) archive() []byte {
 	serial := ir.SerialPlan(c.model.Layers, lawBatch, ir.FullPrecision(c.elem))
 	var plan strings.Builder
@@ -31,7 +31,7 @@ func (c *lawCase) archive() []byte {
 		Files: []txtar.File{{Name: "law", Data: []byte(law)}, {Name: "plan", Data: []byte(plan.String())}}})
 }
 
-// parseLawCase reads what archive prints.
+// parseLawCase parses the output of archive.
 func parseLawCase(t *testing.T, data []byte) lawCase {
 	t.Helper()
 	parts := map[string][]string{}
@@ -61,7 +61,7 @@ func parseLawCase(t *testing.T, data []byte) lawCase {
 	return c
 }
 
-// TestLawCases holds law 1 on what draws found once.
+// Law 1 holds for cases that draws found earlier.
 func TestLawCases(t *testing.T) {
 	files, err := filepath.Glob("*.txtar")
 	if err != nil || len(files) == 0 {
@@ -83,7 +83,7 @@ func TestLawCases(t *testing.T) {
 	runLawCases(t, "cases", cases)
 }
 
-// What archive prints is the case again, whatever was drawn.
+// Parsing the output of archive gives the same case, for every draw.
 func TestLawCasesAreReadBack(t *testing.T) {
 	for n := range uint64(80) {
 		c := drawCase(n)

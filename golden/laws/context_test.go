@@ -8,9 +8,9 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Law 1 of context parallelism: each kind on each model, with what else splits the same values.
+// Law 1 of context parallelism: each kind on each model, combined with what else splits the same values.
 
-// contextPlan is a plan with cp.
+// contextPlan returns a plan with cp.
 func contextPlan(layers, dp, cp, tp int, kind string, change func(p *ir.Plan)) ir.Plan {
 	p := ir.SerialPlan(layers, 2, ir.FullPrecision(ir.F64))
 	p.DP, p.CP, p.TP, p.CPKind, p.AxisOrder = dp, cp, tp, kind, "tp,cp,dp,pp"
@@ -21,7 +21,7 @@ func contextPlan(layers, dp, cp, tp int, kind string, change func(p *ir.Plan)) i
 	return p
 }
 
-// contextPlans are those of a kind.
+// contextPlans returns the plans of a kind.
 func contextPlans(layers int, kind string) []ir.Plan {
 	plan := func(dp, cp, tp int, change func(p *ir.Plan)) ir.Plan {
 		return contextPlan(layers, dp, cp, tp, kind, change)
@@ -41,7 +41,7 @@ func contextPlans(layers int, kind string) []ir.Plan {
 }
 
 func TestLawContext(t *testing.T) {
-	t.Parallel() // a core makes code, or runs it, while another compiles
+	t.Parallel() // one test generates or runs code while another compiles
 	broad, others := lawVariants(ir.F64)
 	var cases []lawCase
 	seen := map[string]bool{}

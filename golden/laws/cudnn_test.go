@@ -12,17 +12,17 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// lawFused are models with heads that cuDNN takes, and plans: causal, of grouped queries with windows in some layers,
-// and of all keys.
+// lawFused are models with heads that cuDNN supports, and plans: causal, grouped queries with windows in some layers,
+// and full attention.
 var lawFused = []struct {
 	model, plan string
-	precision   int // of lawNarrow
+	precision   int // index into lawNarrow
 }{
 	{"gpt2", "dp 2 tp 2 pp 2", 0}, {"qwen2", "tp 2 sp pp 2", 1}, {"bert", "dp 4 zero 2", 0},
 }
 
-// Law 1 for attention by cuDNN, which the emulated one computes of the graphs that it is given: on its way the scores'
-// gradients are rounded as on ours. It is really called.
+// Law 1 for attention by cuDNN, which the emulated cuDNN computes from the graphs that it receives. It rounds score
+// gradients as planc's kernels do. The test checks that cuDNN was called.
 func TestLawOfCuDNNOnEmulatedGPUs(t *testing.T) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)
@@ -54,6 +54,6 @@ func TestLawOfCuDNNOnEmulatedGPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := strings.Count(string(text), ": attention of "); n < 4*len(lawFused) {
-		t.Errorf("cuDNN attends %d times", n)
+		t.Errorf("cuDNN was called %d times", n)
 	}
 }

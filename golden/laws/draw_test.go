@@ -18,21 +18,21 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// Law 1 by random draws: a small model, 1 to 16 ranks, a legal plan over all choices. PLANC_DRAWS is how many,
-// PLANC_SEED where they begin; every draw is one number, which names it. So many in a row have one model, so that its
+// Law 1 by random draws: a small model, 1 to 16 ranks, and a legal plan over all choices. PLANC_DRAWS is the number
+// of draws, PLANC_SEED the first one. A number identifies each draw. Consecutive draws share a model, so that its
 // one-rank programs are built once.
 
-// lawDrawsModel is how many.
+// lawDrawsModel is the number of consecutive draws with one model.
 const lawDrawsModel = 4
 
 // lawMaxRanks bounds the ranks of a draw.
 const lawMaxRanks = 16
 
-// shortDraws and longDraws are how many draws there are in the short run and in the long one.
+// shortDraws and longDraws are the numbers of draws in the short run and in the long one.
 const shortDraws, longDraws = 160, 1000
 
 func TestLawDraws(t *testing.T) {
-	t.Parallel() // a core makes code, or runs it, while another compiles
+	t.Parallel() // one test generates or runs code while another compiles
 	n, seed := shortDraws, uint64(1)
 	if harness.Long() {
 		n = longDraws
@@ -48,12 +48,12 @@ func TestLawDraws(t *testing.T) {
 			least := shrink(t, c)
 			t.Logf("the least plan that fails as %s does; to keep it as a case: golden/laws/NAME.txtar\n%s", c.id,
 				least.archive())
-			break // one is enough to begin with
+			break // shrinking one failure is enough
 		}
 	}
 }
 
-// drawCases are n draws after the one-rank programs that they are held to.
+// drawCases returns n draws, preceded by the one-rank programs that they are compared with.
 func drawCases(n int, seed uint64) []lawCase {
 	var out []lawCase
 	refs := map[string]bool{}
@@ -73,7 +73,7 @@ func drawCases(n int, seed uint64) []lawCase {
 	return append(out, draws...)
 }
 
-// kinds are what a draw is of: a value of each choice.
+// kinds returns a draw's value of each choice.
 func (c *lawCase) kinds() []string {
 	p := &c.plan
 	return []string{"schedule " + p.Schedule, fmt.Sprint("zero ", p.Zero), fmt.Sprint("zero over some ",
@@ -87,7 +87,8 @@ func (c *lawCase) kinds() []string {
 		fmt.Sprint("dropout ", c.model.DropResid > 0)}
 }
 
-// The short run has every kind of draw of the long one, and of two kinds that meet in fifty of its draws or more all.
+// The short run has every kind of draw of the long one, and every pair of kinds that meets in fifty draws of the long
+// run or more.
 func TestShortDrawsAreOfEveryKind(t *testing.T) {
 	had, met := map[string]bool{}, map[[2]string]bool{}
 	often := map[[2]string]int{}
@@ -97,7 +98,7 @@ func TestShortDrawsAreOfEveryKind(t *testing.T) {
 		for j, kind := range of {
 			had[kind] = had[kind] || i < shortDraws
 			if !had[kind] {
-				t.Errorf("draw %d is of %s, which none of the short run is", i+1, kind)
+				t.Errorf("draw %d has %s, which no draw of the short run has", i+1, kind)
 			}
 			for _, other := range of[:j] {
 				pair := [2]string{other, kind}
@@ -108,7 +109,7 @@ func TestShortDrawsAreOfEveryKind(t *testing.T) {
 	}
 	for pair, n := range often {
 		if n >= longDraws/20 && !met[pair] {
-			t.Errorf("%d draws are of %s with %s, none of the short run", n, pair[0], pair[1])
+			t.Errorf("%d draws have %s with %s, but none of the short run has", n, pair[0], pair[1])
 		}
 	}
 	t.Logf("%d kinds, %d of two that meet", len(had), len(met))
@@ -146,21 +147,21 @@ func TestDrawsOfThePage(t *testing.T) {
 
 func pickOf[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-// drawnCases are those that were drawn, by number: tests ask for the same ones.
+// drawnCases caches cases by number, because tests ask for the same ones.
 var drawnCases sync.Map
 
-// drawCase is the case of number n.
+// drawCase returns the case of number n.
 func drawCase(n uint64) lawCase {
 	if c, ok := drawnCases.Load(n); ok {
 		return c.(lawCase)
 	}
-	c := drawAnew(n)
+	c := drawPlanOf(n)
 	drawnCases.Store(n, c)
 	return c
 }
 
-// drawAnew draws a plan of number n, for the model of that number.
-func drawAnew(n uint64) lawCase {
+// drawPlanOf draws a plan of number n, for the model of that number.
+func drawPlanOf(n uint64) lawCase {
 	first := rand.New(rand.NewPCG(n/lawDrawsModel, 1))
 	c := drawModel(first)
 	drawExperts(rand.New(rand.NewPCG(n/lawDrawsModel, 2)), &c)
@@ -176,7 +177,7 @@ func drawAnew(n uint64) lawCase {
 	}
 }
 
-// drawModel draws what is trained, how and in which type.
+// drawModel draws the model, the optimizer and the type.
 func drawModel(r *rand.Rand) lawCase {
 	elem := pickOf(r, ir.F64, ir.F64, ir.F64, ir.F64, ir.F32, ir.F32, ir.BF16, ir.F16)
 	broad, others := lawVariants(elem)
@@ -188,7 +189,7 @@ func drawModel(r *rand.Rand) lawCase {
 	return c
 }
 
-// drawExperts makes the model of some draws one of experts.
+// drawExperts gives the model of some draws experts.
 func drawExperts(r *rand.Rand, c *lawCase) {
 	if r.IntN(3) > 0 {
 		return
@@ -203,7 +204,7 @@ func drawExperts(r *rand.Rand, c *lawCase) {
 	c.group = fmt.Sprintf("%s-%s-drop%v-%v-%dl", c.model.name, c.optimizer, drop, c.elem, c.model.Layers)
 }
 
-// drawRegrouping draws how the ranks of a stage are regrouped for experts, and how many places these have.
+// drawRegrouping draws how the ranks of a stage are regrouped for experts, and the capacity of these.
 func drawRegrouping(r *rand.Rand, p *ir.Plan, m lawModel) {
 	if m.Experts == 0 {
 		return
@@ -212,14 +213,14 @@ func drawRegrouping(r *rand.Rand, p *ir.Plan, m lawModel) {
 	p.MoESlack = pickOf(r, 0, 0, 1, 1.25, 2)
 }
 
-// legal tells whether the model can follow the plan: its heads and widths divide.
+// legal reports whether the model supports the plan: its heads and widths must be divisible.
 func (c *lawCase) legal() bool {
 	m := zoo.Build(c.group, c.model.Config, zoo.Options{SeqLen: lawSeq, Batch: 1, Elem: c.elem})
 	_, err := passes.Compile(m, c.plan, c.recipe(), passes.Options{})
 	return err == nil
 }
 
-// drawPlan draws a plan; it is legal by construction but for the number of ranks.
+// drawPlan draws a plan, which is legal by construction except for the number of ranks.
 func drawPlan(r *rand.Rand, m lawModel) (ir.Plan, bool) {
 	p := ir.SerialPlan(m.Layers, 1, ir.Precision{})
 	p.DP, p.TP, p.PP, p.CP = pickOf(r, 1, 1, 2, 4), pickOf(r, 1, 1, 2, 4, 8), pickOf(r, 1, 2, 2, 3, 4),
@@ -249,7 +250,7 @@ func drawPlan(r *rand.Rand, m lawModel) (ir.Plan, bool) {
 	drawRecompute(r, &p)
 	axes := []string{"tp", "dp", "pp"}
 	r.Shuffle(len(axes), func(i, j int) { axes[i], axes[j] = axes[j], axes[i] })
-	if p.CP > 1 { // before dp, as plans have it
+	if p.CP > 1 { // before dp, as in plans
 		axes = slices.Insert(axes, r.IntN(slices.Index(axes, "dp")+1), "cp")
 	}
 	p.AxisOrder = strings.Join(axes, ",")
@@ -274,7 +275,7 @@ func drawPipeline(r *rand.Rand, p *ir.Plan, layers int) {
 	p.StageLayers = drawStages(r, p.PP*p.VPP, layers)
 }
 
-// drawRecompute draws what backward makes again.
+// drawRecompute draws what backward recomputes.
 func drawRecompute(r *rand.Rand, p *ir.Plan) {
 	p.Recompute = pickOf(r, "none", "selective", "full", "full")
 	if p.Recompute == "none" {
@@ -287,8 +288,8 @@ func drawRecompute(r *rand.Rand, p *ir.Plan) {
 	p.RecomputeSplit = p.TP > 1 && !p.SP && p.RecomputeEvery == 1 && r.IntN(2) == 0
 }
 
-// drawStages splits the blocks over chunks; only the first and the last, which hold the embedding and the head, may get
-// none.
+// drawStages splits the blocks over chunks. Only the first and the last chunk, which hold the embedding and the head,
+// may have no block.
 func drawStages(r *rand.Rand, chunks, layers int) string {
 	counts := make([]int, chunks)
 	for i := 1; i < chunks-1; i++ {

@@ -24,9 +24,9 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// Law 1: every legal plan trains to the same losses, gradients and parameters as one rank. The judge is f64, 1e-10
-// relative; f32 is a second tier. Every plan of up to 8 ranks becomes a generated package; all are built as one module
-// and run once.
+// Law 1: every legal plan trains to the same losses, gradients and parameters as one rank. The bound is 1e-10
+// relative in f64; f32 is a second tier. Every plan of up to 8 ranks becomes a generated package. All are built as
+// one module and run once.
 
 //go:embed testdata/lawmain.go.txt
 var lawMain []byte
@@ -37,15 +37,15 @@ var lawSplit []byte
 //go:embed testdata/lawchoices.go.txt
 var lawChoices []byte
 
-// lawBound is far above rounding noise in f64 and far below any real fault.
+// lawBound is far above rounding errors in f64 and far below any real fault.
 const lawBound = 1e-10
 
 const (
-	lawBatch = 8 // sequences of a step
+	lawBatch = 8 // sequences per step
 	lawSeq   = 8
 )
 
-// lawPlans are all legal plans of dp, tp, sp, ZeRO 0 and 1 (its state over all replicas or over pairs) and
+// lawPlans returns all legal plans of dp, tp, sp, ZeRO 0 and 1 (its state over all replicas or over pairs) and
 // accumulation on 1, 2, 4 and 8 ranks, the serial one first.
 func lawPlans(layers int) []ir.Plan {
 	var out []ir.Plan
@@ -78,22 +78,22 @@ type lawCase struct {
 	plan      ir.Plan
 	optimizer string
 	elem      ir.Elem
-	yard      bool                    // a yardstick of 16 bits
-	split     int                     // in how many parts its products sum
+	yard      bool                    // is a yardstick in 16 bits
+	split     int                     // number of parts into which the sums of its GEMMs are split
 	as        string                  // id of the case whose program this one runs; "" for its own
-	spoil     func(src []byte) []byte // a fault put into the generated code
-	on        codegen.Target          // what it runs on
-	// id of the program whose checkpoint after step 2 this one continues; "" for a whole run
+	spoil     func(src []byte) []byte // inserts a fault into the generated code
+	on        codegen.Target          // target platform
+	// id of the program whose checkpoint after step 2 this one resumes; "" for a complete run
 	before string
 }
 
-// lossBound is how far losses, norms and gradients may be. In f32 it is the rounding of one addition times the
+// lossBound returns the bound of losses, norms and gradients. In f32 it is the rounding of one addition times the
 // length of the longest chain of sums from input to loss, which bounds the error of summing in another order.
 func (c *lawCase) lossBound() float64 {
 	if c.elem == ir.F64 {
 		return lawBound
 	}
-	if c.rounds() { // its yardsticks judge
+	if c.rounds() { // yardsticks decide
 		return math.Inf(1)
 	}
 	m := c.model
@@ -102,8 +102,8 @@ func (c *lawCase) lossBound() float64 {
 	return 2 * float64(chain) * math.Pow(2, -24) // forward and backward
 }
 
-// paramBound is how far parameters may be after the last step. In f32 an optimizer may turn rounding of a gradient near
-// zero into a step, so that only f64 judges it.
+// paramBound returns the bound of parameters after the last step. In f32 an optimizer may turn the rounding of a
+// gradient near zero into a step, so only f64 has a bound.
 func (c *lawCase) paramBound() float64 {
 	if c.elem == ir.F64 {
 		return lawBound
@@ -111,7 +111,7 @@ func (c *lawCase) paramBound() float64 {
 	return math.Inf(1)
 }
 
-// exact is the type whose bounds judge a case, as the log says it.
+// exact returns the type whose bounds apply to a case, for the log.
 func (c *lawCase) exact() ir.Elem {
 	if c.rounds() {
 		return ir.BF16
@@ -119,14 +119,14 @@ func (c *lawCase) exact() ir.Elem {
 	return c.elem
 }
 
-// recipe is the case's: Adam without decay in the gradient rounds by chance where it may.
+// recipe returns the case's recipe. Adam with decoupled weight decay uses stochastic rounding where it may.
 func (c *lawCase) recipe() ir.Recipe {
 	p := c.plan.Precision
 	return ir.Recipe{Optimizer: c.optimizer, StochasticRounding: c.optimizer == "adamw" && p.Params == ir.BF16 &&
 		p.Master == ir.BF16}
 }
 
-// program is the case's.
+// program returns the case's program.
 func (c *lawCase) program(t *testing.T) *ir.Program {
 	t.Helper()
 	model := zoo.Build(c.group, c.model.Config, zoo.Options{SeqLen: lawSeq, Batch: 1, Elem: c.plan.Precision.Compute})
@@ -137,7 +137,8 @@ func (c *lawCase) program(t *testing.T) *ir.Program {
 	return prog
 }
 
-// source generates the case's package and returns the arena that the compiler laid out, with a CPU rank's scratch.
+// source generates the case's package. It returns the arena size that the compiler laid out, with a CPU rank's
+// scratch.
 func (c *lawCase) source(t *testing.T) (src []byte, arena int) {
 	t.Helper()
 	prog := c.program(t)
@@ -148,13 +149,13 @@ func (c *lawCase) source(t *testing.T) (src []byte, arena int) {
 	if c.spoil != nil {
 		src = c.spoil(src)
 	}
-	if c.on == codegen.GPU { // its kernels read and write 16 bits themselves
+	if c.on == codegen.GPU { // CUDA kernels read and write 16 bits themselves
 		return src, prog.ArenaBytes()
 	}
 	return src, prog.ArenaBytes() + prog.Scratch()
 }
 
-// input is what the case's code is made of.
+// input returns the input of the code generator for the case.
 func (c *lawCase) input(prog *ir.Program) codegen.Input {
 	return codegen.Input{Program: prog, Package: c.id, Target: c.on, Job: c.group, Hash: c.id,
 		Settings: lawSettings(c.optimizer, c.plan.Precision),
@@ -169,9 +170,9 @@ func lawSettings(optimizer string, p ir.Precision) rt.Settings {
 	}
 	scale := rt.LossScaleSettings{}
 	if p.Compute == ir.F16 {
-		// the third step has another
+		// the third step has another scale
 		scale = rt.LossScaleSettings{Kind: "dynamic", Init: 1024, Window: 2, Hysteresis: 2, Min: 1}
-		// sums of gradients have less room
+		// sums of gradients have less headroom
 		if p.Grads == ir.F16 || p.Reduce == ir.F16 {
 			scale.Init = 16
 		}
@@ -190,20 +191,21 @@ type lawVerdict struct {
 	Steps                             int
 	FirstLoss, LastLoss               float64
 	Arena                             int64
-	Calls                             map[int]map[string]int // of each rank in the first step
-	// of experts in the first step, of each layer and rank, over its micro-batches
+	Calls                             map[int]map[string]int // by rank, in the first step
+	// expert rounds in the first step, by layer and rank, over its micro-batches
 	Rounds map[string][]int
-	// choices of experts that were the reference's, and how many of these were others before
+	// choices of experts that were replayed from the reference, and how many of them the program would have made
+	// differently
 	Replayed, Turned int
 }
 
 func TestLawParallelEqualsSerial(t *testing.T) {
-	t.Parallel() // a core makes code, or runs it, while another compiles
+	t.Parallel() // one test generates or runs code while another compiles
 	runLawCases(t, "laws", lawCases(os.Getenv("PLANC_LAWS") == "long"))
 }
 
-// runLawCases builds the cases as one module, runs them, and holds each to the one-rank program of its group, which
-// comes before it. It returns those that fail.
+// runLawCases builds the cases as one module, runs them, and compares each with the one-rank program of its group,
+// which comes before it. It returns those that fail.
 func runLawCases(t *testing.T, module string, cases []lawCase) (failed []lawCase) {
 	t.Helper()
 	verdicts := lawVerdicts(t, module, cases)
@@ -234,7 +236,7 @@ func lawVerdicts(t *testing.T, module string, cases []lawCase) []lawVerdict {
 	return lawVerdictsOf(t, module, cases, lawFiles(), runModule)
 }
 
-// lawVerdictsOf adds the cases to a module's files, and has it built and run.
+// lawVerdictsOf adds the cases to a module's files, builds and runs it.
 func lawVerdictsOf(t *testing.T, module string, cases []lawCase, files map[string][]byte,
 	run func(*testing.T, string, map[string][]byte) []string) []lawVerdict {
 	t.Helper()
@@ -255,7 +257,7 @@ func lawVerdictsOf(t *testing.T, module string, cases []lawCase, files map[strin
 	}
 	for _, v := range verdicts[len(cases):] {
 		if v.Err != "" || v.Losses != 0 || v.Norms != 0 || v.Grad != 0 || v.Param != 0 {
-			t.Errorf("the same program gave other bits the second time: %+v", v)
+			t.Errorf("the same program gave different bits in a second run: %+v", v)
 		}
 	}
 	for i := range cases {
@@ -266,7 +268,7 @@ func lawVerdictsOf(t *testing.T, module string, cases []lawCase, files map[strin
 	return verdicts[:len(cases)]
 }
 
-// lawFaults says of each case what is wrong with it, "" for nothing.
+// lawFaults returns what is wrong with each case, "" for nothing.
 func lawFaults(cases []lawCase, verdicts []lawVerdict) []string {
 	out := narrowFaults(cases, verdicts)
 	for i, v := range verdicts {
@@ -280,14 +282,14 @@ func lawFaults(cases []lawCase, verdicts []lawVerdict) []string {
 		if v.Copies != 0 && c.spoil == nil {
 			out[i] += fmt.Sprintf("copies of a parameter are %.3g apart", v.Copies)
 		}
-		if c.turnedMany(v) {
+		if c.turnsMany(v) {
 			out[i] += fmt.Sprintf("%d of %d choices of experts are not the reference's", v.Turned, v.Replayed)
 		}
 	}
 	return out
 }
 
-// lawFiles are those of the module that no case changes.
+// lawFiles returns the files of the module that do not depend on cases.
 func lawFiles() map[string][]byte {
 	return map[string][]byte{"main.go": lawMain, "split.go": lawSplit, "choices.go": lawChoices}
 }
@@ -312,7 +314,7 @@ func lawTable(module string, cases []lawCase) []byte {
 			c.elem == ir.F16, c.replays())
 		source[c.group] = lawSource(&c.model)
 	}
-	// One program of several ranks twice: same plan, same machine, same bits.
+	// One program with several ranks runs twice: the same plan on the same machine gives the same bits.
 	last := cases[len(cases)-1]
 	for range 2 {
 		fmt.Fprintf(&b, "\t{%q, %q, %s.Run, nil, 0, false, false},\n", last.id, "twice", cmp.Or(last.as, last.id))
@@ -326,7 +328,7 @@ func lawTable(module string, cases []lawCase) []byte {
 	return b.Bytes()
 }
 
-// parseVerdicts reads what a module prints.
+// parseVerdicts parses the output of a module.
 func parseVerdicts(t *testing.T, lines []string) (vs []lawVerdict) {
 	t.Helper()
 	for _, line := range lines {
@@ -339,22 +341,22 @@ func parseVerdicts(t *testing.T, lines []string) (vs []lawVerdict) {
 	return vs
 }
 
-// runModule builds planc.generated/NAME, its packages in a few and in the short run plain as [build.Request] has it,
-// runs it, and returns the lines that it prints.
+// runModule builds planc.generated/NAME, runs it and returns the lines that it prints. Its packages are merged into a
+// few, and the short run compiles without optimization (see [build.Request]).
 func runModule(t *testing.T, name string, files map[string][]byte) []string {
 	t.Helper()
 	return runRequest(t, build.Request{Files: together(t, name, files), Runtime: rt.Sources,
 		Module: "planc.generated/" + name, Plain: !harness.Long()})
 }
 
-// runAsUsers is runModule of programs that are optimized as users' are.
+// runAsUsers is runModule for programs that are optimized as users' programs are.
 func runAsUsers(t *testing.T, name string, files map[string][]byte) []string {
 	t.Helper()
 	return runRequest(t, build.Request{Files: together(t, name, files), Runtime: rt.Sources,
 		Module: "planc.generated/" + name})
 }
 
-// runRequest builds a module and runs it with more in its environment.
+// runRequest builds a module and runs it with additional environment variables.
 func runRequest(t *testing.T, r build.Request, env ...string) []string {
 	t.Helper()
 	r.Cache = t.TempDir()
@@ -363,7 +365,7 @@ func runRequest(t *testing.T, r build.Request, env ...string) []string {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(res.Binary)
-	cmd.Env = append(append(os.Environ(), "GOGC=100"), env...) // as users run it: its memory is measured
+	cmd.Env = append(append(os.Environ(), "GOGC=100"), env...) // as users run it, because its memory is measured
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

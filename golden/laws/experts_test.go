@@ -11,7 +11,8 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// expertModels have experts in every block: few or many a token, shared ones, weights that are shares or not.
+// expertModels returns models with experts in every block: few or many per token, shared experts, weights that are
+// normalized or not.
 func expertModels() []lawModel {
 	base := spec.Config{Vocab: 59, Hidden: 16, Layers: 3, Heads: 8, KVHeads: 2, HeadDim: 4, FFN: 24, MaxPositions: 32,
 		Activation: "silu", NormEps: 1e-5, InitStd: 0.2, RopeTheta: 10000, Experts: 4, Choices: 2, ExpertFFN: 8,
@@ -21,7 +22,7 @@ func expertModels() []lawModel {
 	qwen2.Family, qwen2.QKVBias, qwen2.SharedFFN, qwen2.SharedGate, qwen2.Choices = spec.Qwen2MoE, true, 16, true, 3
 	qwen3.Family, qwen3.QKNorm, qwen3.Experts, qwen3.RouteShare = spec.Qwen3MoE, true, 8, true
 	v2, v3 := base, base
-	for _, c := range []*spec.Config{&v2, &v3} { // blocks without experts before those with some
+	for _, c := range []*spec.Config{&v2, &v3} { // dense blocks before the blocks with experts
 		c.KVHeads, c.HeadDim, c.KVLatent, c.PlainDim, c.RotaryDim, c.VDim, c.RotaryNext = 8, 6, 10, 2, 4, 3, true
 		c.Dense, c.Experts, c.SharedFFN, c.RouteScale, c.QueryScale = 1, 8, 8, 1.5, 0.5
 	}
@@ -32,7 +33,7 @@ func expertModels() []lawModel {
 		{"deepseek_v2", false, v2}, {"deepseek_v3", false, v3}}
 }
 
-// expertPlans are keys of plans by hand: each row is a plan.
+// expertPlans are plans in short notation, one per row.
 var expertPlans = []string{
 	"dp 2", "dp 2 slack 1", "slack 1", "slack 1.5 micro 2", "tp 2", "tp 2 sp slack 1", "tp 2 sp ep 2", "dp 2 ep 2",
 	"dp 2 ep 2 slack 1", "dp 2 tp 2 ep 4", "dp 2 tp 2 sp ep 4 slack 1.25",
@@ -49,7 +50,7 @@ var expertPlans = []string{
 	"dp 2 ep 2 full every 2 slack 1", "tp 2 sp ep 2 full every 3 slack 1", "dp 2 pp 2 ep 2 full every 2 slack 1",
 }
 
-// expertPlan reads a row of expertPlans.
+// expertPlan parses a row of expertPlans.
 func expertPlan(text string, layers int) ir.Plan {
 	p := ir.SerialPlan(layers, 1, ir.FullPrecision(ir.F64))
 	p.EP, p.ETP = 1, 1
@@ -98,10 +99,10 @@ func expertPlan(text string, layers int) ir.Plan {
 	return p
 }
 
-// TestLawExperts: plans of models with experts train as one rank does; in the short run each with one of the models.
-// Gradients are compared, since an optimizer that divides by their size hides a factor.
+// Plans of models with experts train as one rank does. In the short run each plan uses one of the models. Gradients
+// are compared too, because an optimizer that divides by their magnitude hides a factor.
 func TestLawExperts(t *testing.T) {
-	t.Parallel() // a core makes code, or runs it, while another compiles
+	t.Parallel() // one test generates or runs code while another compiles
 	var cases []lawCase
 	for i, m := range expertModels() {
 		if want := os.Getenv("PLANC_MODEL"); !strings.HasPrefix(m.name, want) {

@@ -7,46 +7,46 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// lawEight is the preset fp8.
-var lawEight = ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32,
+// lawFP8 is the preset fp8.
+var lawFP8 = ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32,
 	Moments: ir.F32, FP8: true}
 
-// eightPlans are keys of plans by hand, as expertPlan reads them: of each way of sharding one, and some together.
-var eightPlans = []string{"dp 2", "tp 2", "dp 2 tp 2 sp zero 1", "tp 4 full", "dp 2 zero 3", "dp 2 pp 2 zero 2 zb-h1",
+// fp8Plans are plans in the notation of expertPlan: one of each kind of sharding, and some combinations.
+var fp8Plans = []string{"dp 2", "tp 2", "dp 2 tp 2 sp zero 1", "tp 4 full", "dp 2 zero 3", "dp 2 pp 2 zero 2 zb-h1",
 	"cp 2 ring tp 2 sp"}
 
-// Law 1 in 8 bits. What rounds is judged as in 16 bits: the one-rank program whose sums are split is the yardstick, and
-// where it is another number in bf16 it may be another one in 8 bits too, as it may in a plan. Only the scales are of
-// the plan alone, since a tensor's largest magnitude is that of a rank's part. As they are powers of two, a number is
-// rounded to the same under each, unless it is so small that it has fewer digits: then it is off by 2^-10 units of
-// scale at most where the largest has more than 224, 2^-17 of it, beneath what bf16 keeps (2^-9). So the bound is that
-// of 16 bits, and nothing is added to it.
-func TestLawEight(t *testing.T) {
+// Law 1 in FP8 has the bound of 16 bits. The yardstick is the one-rank program whose sums are split. If a sum differs
+// in bf16, it may also differ in FP8, both in the yardstick and in a plan. Only the scales depend on the plan,
+// because the largest magnitude is that of a rank's part. Scales are powers of two, so a number rounds to the same
+// value under each, unless it is so small that it is subnormal. Then the error is at most 2^-10 units of scale if the
+// largest magnitude exceeds 224, which is 2^-17 of it, below the precision of bf16 (2^-9). The bound therefore needs
+// no additional term.
+func TestLawFP8(t *testing.T) {
 	var cases []lawCase
 	dense := lawModels()
 	for i, m := range []lawModel{dense[0], dense[1], expertModels()[0], expertModels()[3]} {
 		m.Layers = 3
 		c := lawCase{group: m.name + "-f8", model: m, optimizer: []string{"sgd", "adamw"}[i%2], elem: ir.BF16}
 		ref := c
-		ref.id, ref.plan = fmt.Sprintf("ref%d", i), ir.SerialPlan(m.Layers, lawBatch, lawEight)
+		ref.id, ref.plan = fmt.Sprintf("ref%d", i), ir.SerialPlan(m.Layers, lawBatch, lawFP8)
 		cases = append(append(cases, ref), yardsticks(ref)...)
-		plans := eightPlans
+		plans := fp8Plans
 		if m.Experts > 0 {
 			plans = []string{"dp 2 ep 2 zero 1", "dp 2 tp 2 sp etp 2 ep 2", "dp 2 tp 2 ep 4 slack 1.25"}
 		}
 		for j, text := range plans {
 			c.id, c.plan = fmt.Sprintf("plan%d_%d", i, j), expertPlan(text, m.Layers)
-			c.plan.Precision = lawEight
+			c.plan.Precision = lawFP8
 			cases = append(cases, c)
 		}
 	}
 	runLawCases(t, "eights", cases)
 }
 
-// lawEightExact makes the law in 8 bits one of f64: numbers have as many digits as the formats have, but no least
-// exponent, so that they are rounded to the same whatever the scale is. Products round copies, since numbers of f64 are
-// not widened into some.
-const lawEightExact = `package main
+// lawFP8Exact turns the FP8 law into one in f64: numbers have as many significant bits as the formats, but no
+// smallest exponent, so that rounding does not depend on the scale. GEMMs round copies, because f64 operands are not
+// widened into copies.
+const lawFP8Exact = `package main
 
 import (
 	"context"
@@ -73,12 +73,12 @@ func init() {
 }
 `
 
-// The bound of TestLawEight is wide, since rounding to 4 digits is. This one is narrow: in f64, with formats without a
-// least exponent, plans round the same numbers to the same, and differ by 1e-10 at most. Not so plans whose ranks hold
-// parts of a gradient that is then multiplied, as those of tp above the heads of keys do, and those of tp without sp
-// where attention is latent: each rounds its part. A bias's gradient that is left out is seen, and so is a product that
-// rounds to the other format.
-func TestLawEightExact(t *testing.T) {
+// The bound of TestLawFP8 is wide, because rounding to 4 significant bits is coarse. This bound is narrow: in f64,
+// with formats without a smallest exponent, plans round the same numbers to the same values, and differ by at most
+// 1e-10. Exceptions are plans whose ranks round parts of a gradient that is then multiplied: tp above the number of
+// KV heads, and MLA under tp without sp. The test detects a missing bias gradient, and a GEMM that rounds to the
+// wrong format.
+func TestLawFP8Exact(t *testing.T) {
 	prec := ir.FullPrecision(ir.F64)
 	prec.FP8 = true
 	var cases []lawCase
@@ -105,7 +105,7 @@ func TestLawEightExact(t *testing.T) {
 		add(2+i, m, []string{"dp 2 ep 2 zero 1", "dp 2 tp 2 sp etp 2 ep 2", "dp 2 tp 2 sp ep 4 slack 1.25"})
 	}
 	files := lawFiles()
-	files["eight.go"] = []byte(lawEightExact)
+	files["eight.go"] = []byte(lawFP8Exact)
 	for i, v := range lawVerdictsOf(t, "eightexact", cases, files, runModule) {
 		off := max(v.Losses, v.Norms, v.Valid, v.Grad, v.Param)
 		if v.Err != "" || v.Steps != 3 || (off <= lawBound) != (cases[i].spoil == nil) {

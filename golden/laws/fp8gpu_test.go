@@ -10,9 +10,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Law 1 in 8 bits on emulated GPUs, as TestLawEight has it: of two models, each plan after the one-rank program on a
-// CPU.
-func TestLawEightOnEmulatedGPUs(t *testing.T) {
+// Law 1 in FP8 on emulated GPUs, as in TestLawFP8: plans of two models, preceded by the one-rank program on a CPU.
+func TestLawFP8OnEmulatedGPUs(t *testing.T) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)
 	}
@@ -20,11 +19,11 @@ func TestLawEightOnEmulatedGPUs(t *testing.T) {
 	for i, m := range []lawModel{lawModels()[1], lawModels()[0]} {
 		m.Layers = 2
 		c := lawCase{id: fmt.Sprintf("e%dref", i), group: m.name + "-f8", model: m,
-			optimizer: []string{"sgd", "adamw"}[i%2], elem: ir.BF16, plan: ir.SerialPlan(m.Layers, lawBatch, lawEight)}
+			optimizer: []string{"sgd", "adamw"}[i%2], elem: ir.BF16, plan: ir.SerialPlan(m.Layers, lawBatch, lawFP8)}
 		cases = append(append(cases, c), yardsticks(c)...)
 		for j, text := range []string{"dp 2 tp 2 sp zero 1", "dp 2 zero 3"} {
 			c.id, c.plan, c.on = fmt.Sprintf("e%dgpu%d", i, j), expertPlan(text, m.Layers), codegen.GPU
-			c.plan.Precision = lawEight
+			c.plan.Precision = lawFP8
 			cases = append(cases, c)
 		}
 	}

@@ -21,13 +21,13 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// Law 1 for GPUs: a draw's program for the CUDA target, on emulated GPUs, trains to what the one-rank program trains to
-// on the CPU, within the law's bounds. The draws are those of TestLawDraws that GPUs can run. PLANC_DRAWS and
-// PLANC_SEED are as there; PLANC_EMULATED_ORDER is the order in which work runs that no event orders, each of three
-// where it says nothing.
+// Law 1 for GPUs: a draw's program for the CUDA target, on emulated GPUs, trains to the results of the one-rank
+// program on the CPU, within the law's bounds. The draws are those of TestLawDraws that GPUs support. PLANC_DRAWS and
+// PLANC_SEED have the same meaning. PLANC_EMULATED_ORDER is the order of work that no event orders; without it, each
+// of the three orders is used.
 
-// gpuDraws is how many programs of dense models the rule runs, and of experts, and gpuRanks how many ranks they have at
-// most.
+// gpuDraws and gpuExpertDraws are the numbers of programs of dense models and of models with experts, and gpuRanks
+// their maximum number of ranks.
 const (
 	gpuDraws       = 12
 	gpuExpertDraws = 3
@@ -36,17 +36,17 @@ const (
 
 func TestLawOnEmulatedGPUs(t *testing.T) {
 	elems := []ir.Elem{ir.F64, ir.F32, ir.BF16, ir.F16}
-	lawOnGPUs(t, gpuDraws, func(n int, c *lawCase) bool { // as many of each type that is computed in
+	lawOnGPUs(t, gpuDraws, func(n int, c *lawCase) bool { // the same number for each compute type
 		return c.model.Experts == 0 && c.plan.Precision.Compute == elems[n%len(elems)]
 	})
 }
 
-// In f64 alone: elsewhere rounding turns choices of experts, and the reference's are replayed on CPUs alone.
+// Only in f64: in other types rounding changes routing choices, and only CPUs replay those of the reference.
 func TestLawOfExpertsOnEmulatedGPUs(t *testing.T) {
 	lawOnGPUs(t, gpuExpertDraws, func(_ int, c *lawCase) bool { return c.model.Experts > 0 && c.elem == ir.F64 })
 }
 
-// lawOnGPUs holds n draws to the law: those that are taken where so many are wanted still.
+// lawOnGPUs checks law 1 on n draws that take accepts, given how many are still missing.
 func lawOnGPUs(t *testing.T, n int, take func(wanted int, c *lawCase) bool) {
 	t.Helper()
 	if why := emulate.Skipped(); why != "" {
@@ -77,7 +77,8 @@ func lawOnGPUs(t *testing.T, n int, take func(wanted int, c *lawCase) bool) {
 	}
 }
 
-// gpuCases are n draws, dealt out to so many modules, each after the one-rank programs that it is held to.
+// gpuCases returns n draws, distributed over the modules, each preceded by the one-rank programs that it is compared
+// with.
 func gpuCases(n int, seed uint64, modules int, take func(int, *lawCase) bool) [][]lawCase {
 	out := make([][]lawCase, modules)
 	for i := uint64(0); n > 0; i++ {
@@ -101,11 +102,11 @@ func gpuCases(n int, seed uint64, modules int, take func(int, *lawCase) bool) []
 	return out
 }
 
-// gpuExperts are plans of expertPlans that GPUs run, one for each of expertModels.
+// gpuExperts are plans of expertPlans that GPUs support, one for each of expertModels.
 var gpuExperts = []string{"dp 2 ep 2 slack 1", "dp 2 tp 2 sp ep 4 slack 1.25", "dp 2 pp 2 ep 2 zero 2 zb-h1",
 	"dp 2 tp 2 etp 2 ep 2 slack 1", "cp 2 gather ep 2"}
 
-// Law 1 for models with experts on emulated GPUs, as TestLawExperts has it.
+// Law 1 for models with experts on emulated GPUs, as in TestLawExperts.
 func TestLawExpertsOnEmulatedGPUs(t *testing.T) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)
@@ -126,8 +127,8 @@ func TestLawExpertsOnEmulatedGPUs(t *testing.T) {
 	judgeGPUs(t, cases, gpuModule(t, cases, machine, "late"))
 }
 
-// Chunks of zb-v that follow each other on one stage, so that a line between them is of one rank there and of none
-// elsewhere.
+// Chunks of zb-v that follow each other on one stage. The link between them has one rank on that stage, and none on
+// others.
 func TestLawChunksOnEmulatedGPUs(t *testing.T) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)
@@ -205,7 +206,7 @@ func kernelsOf(t *testing.T, in codegen.Input, arch string) map[string][]byte {
 	return out
 }
 
-// judgeGPUs holds the verdicts to the law.
+// judgeGPUs compares the verdicts with the law's bounds.
 func judgeGPUs(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 	t.Helper()
 	worst, n := map[ir.Elem]float64{}, 0

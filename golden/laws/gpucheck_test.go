@@ -24,14 +24,12 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// Law 1 on a GPU: scripts/gpu-check build has this test build the draws' programs as one binary, with which bench/gpu
-// goes to a machine that has a GPU and no Go. A draw is a group, after the one-rank programs for the CPU that it is
-// held to.
-//
-// PLANC_GPUCHECK is the folder for it: laws, laws.json, and kernels, which package bench/gpu tries one by one. In its
-// folder chains the models' fused groups are compiled.
+// Law 1 on a GPU: scripts/gpu-check build runs this test to build the draws' programs as one binary. bench/gpu takes
+// it to a machine that has a GPU and no Go. A draw is a group, preceded by the one-rank CPU programs that it is
+// compared with. PLANC_GPUCHECK is the output folder: laws, laws.json, and kernels, which package bench/gpu tries one
+// by one. In its folder chains the models' fused groups are compiled.
 
-// checkGroup and checkCase are LawGroup and LawCase of bench/gpu, whose comments say what they have.
+// checkGroup and checkCase are LawGroup and LawCase of bench/gpu, where their fields are documented.
 type checkGroup struct {
 	Name, Plan, Kinds string
 	Ranks             int
@@ -48,7 +46,7 @@ type checkCase struct {
 	Arena       int64
 }
 
-// checkDraws is how many programs of dense models a GPU is tried with, and checkExpertDraws of experts.
+// checkDraws is the number of programs of dense models for a GPU, and checkExpertDraws of models with experts.
 const checkDraws, checkExpertDraws = 40, 8
 
 func TestProgramsForGPUCheck(t *testing.T) {
@@ -62,7 +60,7 @@ func TestProgramsForGPUCheck(t *testing.T) {
 	buildChains(t, dir, arch)
 }
 
-// checkCases are the draws in one list; of a group's cases the last is for a GPU.
+// checkCases returns the draws in one list. The last case of each group is for a GPU.
 func checkCases(dense, experts int) (cases []lawCase) {
 	elems := []ir.Elem{ir.F64, ir.F32, ir.BF16, ir.F16}
 	for _, some := range [][][]lawCase{
@@ -76,7 +74,7 @@ func checkCases(dense, experts int) (cases []lawCase) {
 	return cases
 }
 
-// buildCheck builds the cases' programs, with each kernel that they share once.
+// buildCheck builds the cases' programs, with their shared kernels once.
 func buildCheck(t *testing.T, dir string, cases []lawCase, arch string) {
 	t.Helper()
 	files, kernels := lawFiles(), map[string][]byte{}
@@ -111,7 +109,7 @@ func buildCheck(t *testing.T, dir string, cases []lawCase, arch string) {
 	writeCheck(t, dir, kernels, checkGroups(cases, arenas))
 }
 
-// sharedKernels is a package of the module with the kernels that all programs have.
+// sharedKernels is a package of the module with the kernels that all programs share.
 const sharedKernels = `// Package shared has the kernels of all programs.
 package shared
 
@@ -144,7 +142,7 @@ func (b both) ReadDir(name string) ([]fs.DirEntry, error) {
 }
 `
 
-// sharing has a program take its kernels from both places.
+// sharing makes a program load its kernels from both places.
 func sharing(t *testing.T, src []byte) []byte {
 	t.Helper()
 	out := bytes.Replace(src, []byte("&program, kernels"), []byte("&program, shared.With(kernels)"), -1)
@@ -155,7 +153,7 @@ func sharing(t *testing.T, src []byte) []byte {
 	return out
 }
 
-// checkGroups says what the programs are and how far off each may be.
+// checkGroups describes the programs and their bounds.
 func checkGroups(cases []lawCase, arenas map[string]int64) (groups []checkGroup) {
 	bound := func(x float64) float64 {
 		if math.IsInf(x, 1) {
@@ -200,7 +198,7 @@ func writeCheck(t *testing.T, dir string, kernels map[string][]byte, groups []ch
 	t.Logf("%d groups", len(groups))
 }
 
-// The draws that a GPU is tried with have every kind of plan that those of the short run have and that GPUs can run.
+// The draws for a GPU have every kind of plan that the draws of the short run have and that GPUs support.
 func TestGPUCheckHasEveryKind(t *testing.T) {
 	had, two := map[string]bool{}, 0
 	for _, c := range checkCases(checkDraws, checkExpertDraws) {
@@ -214,24 +212,24 @@ func TestGPUCheckHasEveryKind(t *testing.T) {
 	for _, want := range []string{"zero 0", "zero 1", "zero 2", "zero 3", "recompute full", "recompute selective",
 		"sp true", "ep true", "dp true", "tp true", "pp 2", "cp ring", "cp heads", "cp gather"} {
 		if !had[want] {
-			t.Errorf("none of them is of %s", want)
+			t.Errorf("none of them has %s", want)
 		}
 	}
 	for _, list := range [][]string{{"1f1b", "gpipe", "interleaved", "zb-h1", "zb-v"}} {
 		for _, name := range list {
 			if !had["schedule "+name] {
-				t.Errorf("none of them is of schedule %s", name)
+				t.Errorf("none of them has schedule %s", name)
 			}
 		}
 	}
 	if two < 4 {
-		t.Errorf("%d of them are of two ranks, which NCCL can connect on one GPU", two)
+		t.Errorf("%d of them have two ranks, which NCCL can connect on one GPU", two)
 	}
 	t.Logf("%d kinds: %v", len(had), slices.Sorted(maps.Keys(had)))
 }
 
-// All that scripts/gpu-check does on a machine with a GPU is done on an emulated one, with tiny shapes: programs are
-// built, parts run, and pages made. PyTorch is asked where PLANC_PYTHON names a Python that has it.
+// Everything that scripts/gpu-check does on a machine with a GPU runs on an emulated one, with tiny shapes: programs
+// are built, parts run, and pages written. PyTorch runs if PLANC_PYTHON names a Python that has it.
 func TestGPUCheckOnEmulatedGPUs(t *testing.T) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)
@@ -267,7 +265,7 @@ func TestGPUCheckOnEmulatedGPUs(t *testing.T) {
 	runHere(t, check, "report", "-out", t.TempDir(), filepath.Join(out, "smoke.json"), filepath.Join(out, "laws.json"))
 }
 
-// runHere runs a command at the module's root.
+// runHere runs a command in the module's root.
 func runHere(t *testing.T, name string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(name, args...)
@@ -277,7 +275,7 @@ func runHere(t *testing.T, name string, args ...string) {
 	}
 }
 
-// judgeCheck wants every check of a part to be ok.
+// judgeCheck fails unless every check of a part is ok.
 func judgeCheck(t *testing.T, file string, failed error) {
 	t.Helper()
 	var p struct {

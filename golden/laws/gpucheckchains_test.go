@@ -11,8 +11,8 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels"
 )
 
-// buildChains compiles the fused groups that gpu-check build left in folder chains, each program's as NAME.cu, as planc
-// compiles them.
+// buildChains compiles the fused groups that gpu-check build wrote to folder chains, each program's NAME.cu, with
+// planc's options.
 func buildChains(t *testing.T, dir, arch string) {
 	t.Helper()
 	dir = filepath.Join(dir, "chains")

@@ -19,10 +19,10 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// Law 2 on a GPU: programs of fixtures in f64 go to it as one binary, law2, beside PyTorch's numbers, law2.json, under
-// planc's names.
+// Law 2 on a GPU: programs of fixtures in f64 are built as one binary, law2, together with PyTorch's numbers under
+// planc's names, law2.json.
 
-// check2Case is Law2Case of bench/gpu, whose comments say what it has.
+// check2Case is Law2Case of bench/gpu, where its fields are documented.
 type check2Case struct {
 	ID, Plan      string
 	Losses, Norms []float64
@@ -31,14 +31,14 @@ type check2Case struct {
 	Moved         map[string]float64
 }
 
-// check2Fixtures have between them both kinds of norm, of positions and of activations, tied and untied heads, and keys
-// that several heads share.
+// check2Fixtures have together both kinds of norm, of positions and of activations, tied and untied heads, and KV
+// heads shared by several query heads.
 var check2Fixtures = []string{"gpt2-tiny", "llama-tiny"}
 
-// check2Data is the folder of what programs are given, seen from where they are run.
+// check2Data is the folder of the programs' inputs, relative to their working directory.
 const check2Data = "law2data"
 
-// buildCheck2 builds the fixtures' programs of f64: of one rank, and of several where there are plans of such.
+// buildCheck2 builds the fixtures' programs in f64: with one rank, and with several if there are such plans.
 func buildCheck2(t *testing.T, dir string, names []string, arch string) {
 	t.Helper()
 	files := map[string][]byte{"main.go": law2Main}
@@ -88,7 +88,7 @@ func buildCheck2(t *testing.T, dir string, names []string, arch string) {
 	}
 }
 
-// check2 is what PyTorch computed of the fixture.
+// check2 returns PyTorch's results for the fixture.
 func (f *fixture) check2(c law2Case) check2Case {
 	x := check2Case{ID: c.id, Plan: fmt.Sprintf("%s: dp %d tp %d zero %d, micro-batches of %d", c.fixture, c.dp, c.tp,
 		c.zero, c.micro), Losses: f.values("steps.loss"), Norms: f.values("steps.grad_norm"),
@@ -104,7 +104,7 @@ func (f *fixture) check2(c law2Case) check2Case {
 	return x
 }
 
-// ours takes Hugging Face's tensors apart as planc's parameters: theirs the other way round.
+// ours splits Hugging Face's tensors into planc's parameters; theirs is the inverse.
 func (f *fixture) ours(theirs map[string][]float64) map[string][]float64 {
 	m := f.model(ir.F64)
 	dims, layers := map[string][]ir.Extent{}, map[string]int{}
@@ -129,7 +129,7 @@ func (f *fixture) ours(theirs map[string][]float64) map[string][]float64 {
 	return out
 }
 
-// share copies a tensor's share into a parameter, which grows as it has to: put the other way round.
+// share copies a tensor's share into a parameter, which grows as needed; put is the inverse.
 func share(to []float64, s ir.Share, dims []ir.Extent, from []float64) []float64 {
 	row := 1
 	for _, d := range dims[1:] {

@@ -9,8 +9,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Dropout on emulated GPUs, of embeddings, of the residual stream and of attention's weights: a captured step drops
-// what the CPU's drops, another part each time.
+// Dropout on emulated GPUs, of embeddings, of the residual stream and of attention weights: a captured step drops the
+// same elements as the CPU, and different ones in each step.
 func TestLawDropoutOnEmulatedGPUs(t *testing.T) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)

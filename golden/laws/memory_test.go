@@ -18,14 +18,14 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// Law 3, memory: the compiler's number is the arena (law 1's test compares it for every plan), an arena one byte
-// smaller is refused, and outside truth, the peak resident memory less the idle process, is within 3 % + 16 MiB: the
-// law allows 64 MiB, which would hide much on arenas as small as these.
+// Law 3, memory: the compiler's number is the arena's size (law 1's test compares it for every plan), and an arena
+// one byte smaller is refused. The measured value, peak resident memory minus that of an idle process, is within 3 %
+// + 16 MiB. The law allows 64 MiB, which would hide much on such small arenas.
 
 //go:embed testdata/law3main.go.txt
 var law3Main []byte
 
-// law3Case is a program of some 150 MB a rank.
+// law3Case is a program of about 150 MB per rank.
 type law3Case struct {
 	id           string
 	dp, tp, zero int
@@ -40,7 +40,7 @@ var law3Cases = []law3Case{
 	{"fp16tensor", 1, 2, 0, lawNarrow[1]},
 }
 
-// source generates the program and returns its arena with the scratch of 16 bits.
+// source generates the program and returns its arena size with the 16-bit scratch.
 func (l *law3Case) source(t *testing.T) (src []byte, arena, scratch int) {
 	t.Helper()
 	c := spec.Config{Family: "gpt2", Vocab: 4096, Hidden: 256, Layers: 2, Heads: 4, KVHeads: 4, HeadDim: 64, FFN: 1024,
@@ -65,7 +65,7 @@ func (l *law3Case) source(t *testing.T) (src []byte, arena, scratch int) {
 	return src, prog.ArenaBytes() + prog.Scratch(), prog.Scratch()
 }
 
-// smaller is a program whose text has another number in one place, as package name.
+// smaller returns a program as package name, with another number in one place.
 func smaller(t *testing.T, src []byte, from, name, pattern string, old, now int) []byte {
 	t.Helper()
 	at := regexp.MustCompile(fmt.Sprintf(pattern, old))
@@ -76,7 +76,7 @@ func smaller(t *testing.T, src []byte, from, name, pattern string, old, now int)
 	return bytes.Replace(out, []byte("package "+from), []byte("package "+name), 1)
 }
 
-// law3Refused are programs with too little memory, and what the run says of it.
+// law3Refused are programs with too little memory, and a word of the expected message.
 var law3Refused = map[string]string{"small": "arena", "narrow": "slice bounds out of range"}
 
 func TestLawMemory(t *testing.T) {
@@ -95,7 +95,7 @@ func TestLawMemory(t *testing.T) {
 		switch l.id {
 		case "serial": // an arena one byte smaller
 			add("small", smaller(t, src, l.id, "small", `(Size:\s+)%d(,)`, arena, arena-1))
-		case "bf16zero": // a scratch one line smaller
+		case "bf16zero": // a scratch one cache line smaller
 			add("narrow", smaller(t, src, l.id, "narrow", `(Scratch:\s+rt\.Region\{Offset: \d+, Size: )%d(\})`,
 				scratch, scratch-64))
 		}
@@ -109,7 +109,7 @@ func TestLawMemory(t *testing.T) {
 		}
 		if want, ok := law3Refused[got.ID]; ok {
 			if !strings.Contains(got.Err, want) {
-				t.Errorf("%s, with too little memory, gave error %q", got.ID, got.Err)
+				t.Errorf("%s, with too little memory, returned the error %q", got.ID, got.Err)
 			}
 			continue
 		}
@@ -117,14 +117,14 @@ func TestLawMemory(t *testing.T) {
 	}
 }
 
-// law3Taken is what a program took, in bytes.
+// law3Taken is the memory that a program used, in bytes.
 type law3Taken struct {
 	ID, Err           string
 	Idle, Peak, Arena int64
 	Ranks             int
 }
 
-// judge holds what was resident above the idle process to the arenas.
+// judge compares the resident memory above the idle process with the arenas.
 func (got *law3Taken) judge(t *testing.T, arena int64) {
 	t.Helper()
 	predicted, measured := arena*int64(got.Ranks), got.Peak-got.Idle

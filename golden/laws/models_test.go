@@ -7,16 +7,15 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// lawModel is small, with a vocabulary that no tp divides. Those that are broad go through every plan with each
-// optimizer; of the others, which differ from them in parts of the block, each plan sees some.
+// lawModel is small, with a vocabulary that no tp divides. Broad models go through every plan with each optimizer.
+// The others differ from them in parts of the block, and each plan uses some of them.
 type lawModel struct {
 	name  string
 	broad bool
 	spec.Config
 }
 
-// lawModels hold every option of every family at least once; a family's are what its row of the zoo and its
-// config.json allow.
+// lawModels cover every option of every family at least once: what its row of the zoo and its config.json allow.
 func lawModels() []lawModel {
 	gpt := spec.Config{Vocab: 61, Hidden: 16, Layers: 2, Heads: 8, KVHeads: 8, HeadDim: 2, FFN: 32, MaxPositions: 10,
 		Activation: "gelu_new", NormEps: 1e-5, InitStd: 0.2, AttentionBias: true, QKVBias: true, MLPBias: true}
@@ -69,8 +68,8 @@ func lawModels() []lawModel {
 	return out
 }
 
-// lawVariants are the models, with and without dropout, each optimizer; of those that are not broad one of each. The
-// first of a model is the one that the short run takes.
+// lawVariants returns the models with and without dropout, with each optimizer; of models that are not broad one of
+// each. The short run takes the first variant of a model.
 func lawVariants(elem ir.Elem) (broad, others []lawCase) {
 	for i, m := range lawModels() {
 		variant := func(opt string, drop float64) lawCase {
@@ -91,11 +90,11 @@ func lawVariants(elem ir.Elem) (broad, others []lawCase) {
 	return broad, others
 }
 
-// lawShare is how many families share the plans of the short run: each has every lawShare-th.
+// lawShare is the number of families that share the plans of the short run: each has every lawShare-th.
 const lawShare = 15
 
-// lawTakes tells whether the short run has a plan with variant v: each plan with one of the broad ones, in turn, and
-// with one of each of some families, in f64.
+// lawTakes reports whether the short run has a plan with variant v: each plan with one of the broad models in turn,
+// and with some families, in f64.
 func lawTakes(v, plan, broad int, elem ir.Elem) bool {
 	if v < broad {
 		return plan < 0 || v == plan%broad
@@ -104,8 +103,8 @@ func lawTakes(v, plan, broad int, elem ir.Elem) bool {
 	return v%2 == 0 && elem == ir.F64 && (plan < 0 || plan%lawShare == v/2%lawShare)
 }
 
-// lawCases are all plans times all variants in the long run; of these in the short one what [lawTakes] says. A
-// variant's first, which has plan -1 there, is the reference: one rank. Every fourth plan is run in f32 too.
+// lawCases returns all plans times all variants in the long run, and those that [lawTakes] accepts in the short one.
+// The first of a variant, with plan -1, is the reference: one rank. Every fourth plan also runs in f32.
 func lawCases(long bool) []lawCase {
 	var out []lawCase
 	for _, elem := range []ir.Elem{ir.F64, ir.F32} {
@@ -123,7 +122,7 @@ func lawCases(long bool) []lawCase {
 	return out
 }
 
-// lawSource is what a model's samples are drawn from, as the module's main spells it.
+// lawSource returns the source of a model's samples, as Go code for the module's main.
 func lawSource(m *lawModel) string {
 	return fmt.Sprintf("{vocab: %d, samples: 20, holes: %v, picture: %v}", m.Vocab, m.TokenTypes > 0, m.Channels > 0)
 }

@@ -11,20 +11,21 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// Law 1 in 16 bits: a program is compared with one rank in the same precision. How far it may be is measured: one rank
-// is run again with the sums of its matrix products cut in 2 to 9 parts, taken in the reverse order and rounded each,
-// as ranks do that send their parts to each other. The farthest of these from the plain one-rank run is the yardstick
-// of the model, for its losses and norms, and for its gradients. Each of them is one draw of the rounding's noise:
-// three of them were seen to lie within a third of its deviation in norms (1 model in 100), eight hardly ever do.
+// Law 1 in 16 bits: a program is compared with one rank in the same precision. The bound is measured: one rank runs
+// again with the sums of its GEMMs split into 2 to 9 parts, which are rounded and added in reverse order, as ranks do
+// that send their parts to each other. The largest difference to the plain one-rank run is the yardstick of the
+// model, for losses and norms, and for gradients. Each run is one sample of the rounding noise: three samples were
+// seen within a third of its deviation in norms (1 model in 100), eight hardly ever are.
 
-// lawNarrowFactor times the yardstick is the bound: a plan rounds at other places too, where it adds partial sums of
-// several products and where norms and residuals are split.
+// lawNarrowFactor times the yardstick is the bound: a plan also rounds in other places, where it adds partial sums of
+// several GEMMs, and where norms and residuals are split.
 const lawNarrowFactor = 4
 
-// lawSplits are the yardsticks.
+// lawSplits are the numbers of parts of the yardsticks.
 var lawSplits = []int{2, 3, 4, 5, 6, 7, 8, 9}
 
-// lawNarrow are precisions that draws choose from, beside any that a job may write; the first two are the presets.
+// lawNarrow are precisions that draws choose from, in addition to any that a job may set; the first two are the
+// presets.
 var lawNarrow = []ir.Precision{
 	{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32},
 	{Compute: ir.F16, Params: ir.F16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32},
@@ -32,13 +33,13 @@ var lawNarrow = []ir.Precision{
 	{Compute: ir.BF16, Params: ir.F32, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32},
 }
 
-// drawPrecision draws how a case keeps its numbers, which its model allows, and names its group after it. Some of f32,
-// and a third of 16 bits, have fields that a job sets one by one.
+// drawPrecision draws a precision that the case's model allows, and names its group after it. Some draws of f32, and
+// a third of those of 16 bits, set fields one by one as a job may.
 func drawPrecision(r *rand.Rand, c *lawCase) ir.Precision {
 	group := c.group
 	for {
 		p := drawAnyPrecision(r, c)
-		if !c.model.RouteBias || !p.Grads.Narrow() && !p.Reduce.Narrow() { // whose choices are counted as gradients are
+		if !c.model.RouteBias || !p.Grads.Narrow() && !p.Reduce.Narrow() { // its choices are counted in the type of gradients
 			return p
 		}
 		c.group = group
@@ -62,7 +63,7 @@ func drawAnyPrecision(r *rand.Rand, c *lawCase) ir.Precision {
 	return lawNarrow[i]
 }
 
-// oddPrecision draws the fields of a precision block, as a job may write them.
+// oddPrecision draws the fields of a precision block, as a job may set them.
 func oddPrecision(r *rand.Rand, compute ir.Elem) ir.Precision {
 	one := func() string { return pickOf(r, "f32", "f32", "bf16", "fp16") }
 	for {
@@ -76,14 +77,15 @@ func oddPrecision(r *rand.Rand, compute ir.Elem) ir.Precision {
 
 var elemNames = map[ir.Elem]string{ir.F32: "f32", ir.BF16: "bf16", ir.F16: "fp16"}
 
-// rounds tells whether a case keeps anything in 16 bits, so that its yardsticks judge.
+// rounds reports whether a case stores anything in 16 bits, so that its yardsticks decide.
 func (c *lawCase) rounds() bool {
 	p := c.plan.Precision
 	return slices.ContainsFunc([]ir.Elem{p.Compute, p.Params, p.Grads, p.Reduce, p.Master, p.Moments}, ir.Elem.Narrow)
 }
 
-// yardsticks are the one-rank programs beside a reference. Accumulators of 16 bits round what each micro-batch adds,
-// and reductions in 16 bits what each rank does: then runs of more micro-batches, accumulated so, are yardsticks too.
+// yardsticks returns the one-rank programs that measure a reference's rounding noise. Accumulators in 16 bits round
+// what each micro-batch adds, and reductions in 16 bits what each rank adds. In these cases runs with more
+// micro-batches are yardsticks too.
 func yardsticks(ref lawCase) (out []lawCase) {
 	if !ref.rounds() {
 		return nil
@@ -106,12 +108,12 @@ func yardsticks(ref lawCase) (out []lawCase) {
 	return out
 }
 
-// distance is how far a program is from its reference: in scalars, and in gradients.
+// distance is the difference of a program to its reference: in scalars, and in gradients.
 type distance struct{ scalars, grads float64 }
 
 func distanceOf(v lawVerdict) distance { return distance{max(v.Losses, v.Norms, v.Valid), v.Grad} }
 
-// narrowBounds are the groups' bounds, by their yardsticks.
+// narrowBounds returns the groups' bounds from their yardsticks.
 func narrowBounds(cases []lawCase, verdicts []lawVerdict) map[string]distance {
 	out := map[string]distance{}
 	for i, c := range cases {
@@ -124,7 +126,8 @@ func narrowBounds(cases []lawCase, verdicts []lawVerdict) map[string]distance {
 	return out
 }
 
-// narrowFaults holds the programs of 16 bits to their groups' bounds. One with a fault has to exceed them.
+// narrowFaults compares the 16-bit programs with their groups' bounds. A program with an inserted fault must exceed
+// them.
 func narrowFaults(cases []lawCase, verdicts []lawVerdict) []string {
 	out := make([]string, len(cases))
 	bounds := narrowBounds(cases, verdicts)
@@ -139,12 +142,12 @@ func narrowFaults(cases []lawCase, verdicts []lawVerdict) []string {
 	return out
 }
 
-// yardsticked tells whether yardsticks judge a case, which is that far off.
+// yardsticked reports whether yardsticks decide on a case with this distance.
 func (c *lawCase) yardsticked(d distance) bool {
 	return c.rounds() && !c.yard && (c.plan.Ranks() > 1 || d != distance{})
 }
 
-// logNarrow says how much of the bounds was used.
+// logNarrow logs the fraction of the bounds that was used.
 func logNarrow(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 	t.Helper()
 	bounds := narrowBounds(cases, verdicts)
@@ -161,7 +164,7 @@ func logNarrow(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 	}
 }
 
-// replaced is a fault: the first match of pattern becomes with.
+// replaced returns a fault that replaces the first match of pattern.
 func replaced(t *testing.T, pattern, with string) func([]byte) []byte {
 	re := regexp.MustCompile(pattern)
 	return func(src []byte) []byte {
@@ -174,14 +177,14 @@ func replaced(t *testing.T, pattern, with string) func([]byte) []byte {
 	}
 }
 
-// zeroBubbles are plans whose gradients of parameters are made apart from those of activations.
+// zeroBubbles are plans that compute gradients of parameters apart from those of activations.
 var zeroBubbles = []func(*ir.Plan){staged(2, "zb-h1"), staged(4, "zb-h1"), staged(2, "zb-v"), func(p *ir.Plan) {
 	staged(2, "zb-h1")(p)
 	zeroed(2)(p)
 	p.ZeroGroup = 2
 }}
 
-// Zero-bubble schedules in 16 bits, which the draws reach by chance alone.
+// Zero-bubble schedules in 16 bits, which the draws reach only at random.
 func TestLawNarrowZeroBubble(t *testing.T) {
 	var cases []lawCase
 	for _, prec := range lawNarrow[:2] {
@@ -200,14 +203,14 @@ func TestLawNarrowZeroBubble(t *testing.T) {
 	runLawCases(t, "bubbles", cases)
 }
 
-// Faults are seen though rounding is large: a bias gradient that is left out, an embedding that looks up another rank's
+// Faults are detected although rounding is large: a missing bias gradient, an embedding that looks up another rank's
 // rows, a partial sum that is not reduced.
 func TestLawNarrowSeesFaults(t *testing.T) {
 	faults := []func([]byte) []byte{
 		replaced(t, `kern\.SumRows\((\w+), (\w+),[^\n]*, true\)`, "_, _ = $1, $2"),
 		replaced(t, `rt\.LocalRange\(r, groupTp,`, "rt.LocalRange(r, -1,"),
 		replaced(t, `rt\.AllReduce\(r, groupTp, [^\n]*`, ""),
-		nil, // the last program is run twice
+		nil, // the last program runs twice
 	}
 	var cases []lawCase
 	for _, prec := range lawNarrow[:2] {

@@ -20,7 +20,7 @@ func TestLawsPage(t *testing.T) {
 	}
 	families := len(familyNames)
 	for name, counts := range map[string][]struct {
-		pattern string // around the first number that it has
+		pattern string // around its first number
 		want    int
 	}{
 		"docs/laws.md": {{`reads\s\d+\sfixtures`, len(law2Plans)}, {`for\s\d+\sfamilies`, families},

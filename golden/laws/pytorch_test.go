@@ -21,7 +21,7 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// Law 2: planc equals PyTorch. Fixtures come from reference/; each is trained here by generated programs, in f64 and
+// Law 2: planc equals PyTorch. The fixtures come from golden/reference. Generated programs train each, in f64 and
 // f32, on one rank and on several.
 
 //go:embed testdata/law2main.go.txt
@@ -87,7 +87,7 @@ var law2Plans = map[string][]law2Plan{
 	"vit-tiny":         {four, dp2tp2, f32dp2},
 }
 
-// law2Routing is what a job would say of a fixture's routers.
+// law2Routing has the router settings that a job would give for a fixture.
 var law2Routing = map[string]spec.Routing{"qwen3moe-balance": {Balance: 0.6, RouterZ: 0.05, Over: spec.OverSequence}}
 
 // law2Case is one generated program.
@@ -98,7 +98,7 @@ type law2Case struct {
 
 func law2Cases() (cases []law2Case) {
 	for _, fixture := range slices.Sorted(maps.Keys(law2Plans)) {
-		if want := os.Getenv("PLANC_FIXTURE"); !strings.HasPrefix(fixture, want) { // while working on a family
+		if want := os.Getenv("PLANC_FIXTURE"); !strings.HasPrefix(fixture, want) { // for work on one family
 			continue
 		}
 		for i, p := range law2Plans[fixture] {
@@ -108,8 +108,9 @@ func law2Cases() (cases []law2Case) {
 	return cases
 }
 
-// law2Bounds are relative: of losses and norms to themselves, of tensors to the larger of their norm and 1e-5 of the
-// gradient's. Law 2 asks for 1e-5 and 1e-4; the fixtures are exact to 1e-15, so f64 is held far tighter.
+// law2Bounds are relative: of losses and norms to themselves, of tensors to their norm, but at least to 1e-5 of the
+// gradient's norm. Law 2 requires 1e-5 and 1e-4; the fixtures are exact to 1e-15, so the bounds in f64 are much
+// tighter.
 var law2Bounds = map[ir.Elem]struct{ loss, tensor float64 }{ir.F64: {1e-11, 1e-11}, ir.F32: {1e-5, 1e-4}}
 
 // law2Trace is a line that the module's main prints.
@@ -151,7 +152,7 @@ func TestLawPlancEqualsPyTorch(t *testing.T) {
 	}
 }
 
-// everyFixture wants a program of each fixture.
+// everyFixture fails unless each fixture has a program.
 func everyFixture(t *testing.T) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "reference", "testdata", "*.safetensors"))
@@ -169,7 +170,7 @@ func law2Source(t *testing.T, c law2Case, f *fixture) []byte {
 	return src
 }
 
-// law2Input is what a program's code is made of.
+// law2Input returns the input of the code generator for a program.
 func law2Input(t *testing.T, c law2Case, f *fixture) codegen.Input {
 	t.Helper()
 	plan := ir.SerialPlan(f.config.Layers, c.micro, ir.FullPrecision(c.elem))
@@ -206,7 +207,7 @@ func law2Table(cases []law2Case, fixtures map[string]*fixture, out string) []byt
 	return []byte(b.String())
 }
 
-// compareLaw2 holds a trace against its fixture.
+// compareLaw2 compares a trace with its fixture.
 func compareLaw2(t *testing.T, c law2Case, f *fixture, got *law2Trace) {
 	t.Helper()
 	worst := map[string]float64{}
@@ -238,13 +239,13 @@ func compareLaw2(t *testing.T, c law2Case, f *fixture, got *law2Trace) {
 	start, final := joinKeys(f.all("")), joinKeys(f.all("final."))
 	for name, want := range joinKeys(f.all("grad.")) {
 		tensorClose(t, c, worst, "gradient of "+name, grads[name], want, norm)
-		// Of a parameter the distance that it moved counts, not where it was.
+		// A parameter is compared by the distance that it moved.
 		tensorClose(t, c, worst, "update of "+name, minus(params[name], start[name]), minus(final[name],
 			start[name]), 0)
 	}
 	for name, want := range final {
 		if slices.Equal(want, start[name]) && !slices.Equal(params[name], want) {
-			t.Errorf("%s: %s has moved", c.id, name)
+			t.Errorf("%s: %s must not move", c.id, name)
 		}
 	}
 	t.Logf("%-16s worst: losses and norms %.2g, tensors %.2g", c.id, worst["loss"], worst["tensor"])
@@ -258,8 +259,8 @@ func minus(x, y []float64) []float64 {
 	return out
 }
 
-// joinKeys makes one tensor of the biases of queries and keys, as families have them that fuse the two: where nothing
-// turns the keys, the gradient of their bias is zero by mathematics, so that alone it is nothing but rounding.
+// joinKeys joins the biases of queries and keys into one tensor, as in families that fuse the two. Without rotary
+// positions, the gradient of the key bias is mathematically zero, so alone it is only rounding.
 func joinKeys(x map[string][]float64) map[string][]float64 {
 	out := maps.Clone(x)
 	for name := range x {
@@ -273,7 +274,7 @@ func joinKeys(x map[string][]float64) map[string][]float64 {
 	return out
 }
 
-// tensorClose wants |got-want| <= bound · max(|want|, 1e-5·norm), in the Euclidean norm.
+// tensorClose fails unless |got-want| <= bound · max(|want|, 1e-5·norm), in the Euclidean norm.
 func tensorClose(t *testing.T, c law2Case, worst map[string]float64, what string, got, want []float64, norm float64) {
 	t.Helper()
 	if len(got) != len(want) {
@@ -288,6 +289,6 @@ func tensorClose(t *testing.T, c law2Case, worst map[string]float64, what string
 	d := math.Sqrt(diff) / max(math.Sqrt(size), 1e-5*norm)
 	worst["tensor"] = max(worst["tensor"], d)
 	if !(d <= law2Bounds[c.elem].tensor) {
-		t.Errorf("%s: %s is %.3g off", c.id, what, d)
+		t.Errorf("%s: %s has a relative error of %.3g", c.id, what, d)
 	}
 }

@@ -25,7 +25,7 @@ type fixture struct {
 	config    *spec.Config
 	rows, seq int
 	file      *ckpt.File
-	dir       string // what the generated programs are given: weights/ and batch.json
+	dir       string // input of the generated programs: weights/ and batch.json
 }
 
 func readFixture(t *testing.T, name string) *fixture {
@@ -40,7 +40,7 @@ func readFixture(t *testing.T, name string) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	// The fixtures were made without dropout, whatever their configuration says.
+	// The fixtures were generated without dropout, whatever their configuration says.
 	if r, ok := law2Routing[name]; ok {
 		config.Routing = r
 	}
@@ -82,7 +82,7 @@ func floats(t *testing.T, file *ckpt.File, name string) []float64 {
 	return out
 }
 
-// weights are the model's tensors, under Hugging Face's names.
+// weights returns the model's tensors, under Hugging Face's names.
 func (f *fixture) weights() (list []ckpt.Tensor) {
 	all := f.file.Tensors()
 	for _, x := range all {
@@ -93,18 +93,18 @@ func (f *fixture) weights() (list []ckpt.Tensor) {
 	return list
 }
 
-// all are the fixture's tensors of a kind, by the names of the weights: "" at the start, "grad.", "final.".
+// all returns the fixture's tensors of a kind, by the names of the weights: "" at the start, "grad.", "final.".
 func (f *fixture) all(kind string) map[string][]float64 {
 	out := map[string][]float64{}
 	for _, x := range f.weights() {
-		if f.has(kind + x.Name) { // of what no gradient moves there is none
+		if f.has(kind + x.Name) { // tensors without a gradient have none
 			out[x.Name] = f.values(kind + x.Name)
 		}
 	}
 	return out
 }
 
-// theirs puts planc's tensors together as Hugging Face's.
+// theirs joins planc's parameters into Hugging Face's tensors.
 func (f *fixture) theirs(ours map[string][]float64) map[string][]float64 {
 	m := f.model(ir.F64)
 	dims, layers := map[string][]ir.Extent{}, map[string]int{}
@@ -132,7 +132,7 @@ func (f *fixture) theirs(ours map[string][]float64) map[string][]float64 {
 	return out
 }
 
-// put copies a parameter's share of a tensor.
+// put copies a parameter's share into a tensor.
 func put(to []float64, s ir.Share, dims []ir.Extent, from []float64) {
 	row := 1
 	for _, d := range dims[1:] {
@@ -148,7 +148,7 @@ func put(to []float64, s ir.Share, dims []ir.Extent, from []float64) {
 	}
 }
 
-// write leaves the fixture's weights and batch in its folder.
+// write writes the fixture's weights and batch into its folder.
 func (f *fixture) write() {
 	f.t.Helper()
 	f.writeWeights(filepath.Join(f.dir, "weights"))
@@ -175,7 +175,7 @@ func (f *fixture) has(name string) bool {
 	return err == nil
 }
 
-// writeWeights writes the weights as they are.
+// writeWeights writes the weights unchanged.
 func (f *fixture) writeWeights(dir string) {
 	f.t.Helper()
 	c := ckpt.Content{Tensors: f.weights()}
@@ -210,7 +210,7 @@ func (f *fixture) integers(name string) [][]int32 {
 	return rows
 }
 
-// labels are the targets, -1 where the loss does not look. That of a picture is at its first position.
+// labels returns the targets, -1 for positions that the loss ignores. An image has its label at the first position.
 func (f *fixture) labels() [][]int32 {
 	rows, mask := f.integers("targets"), f.values("mask")
 	n := len(rows[0])
@@ -227,8 +227,8 @@ func (f *fixture) labels() [][]int32 {
 	return rows
 }
 
-// patches cuts pictures [colour, row, column] into what a program reads: nothing at the first position, then each
-// patch row by row.
+// patches cuts images [colour, row, column] into a program's input: nothing at the first position, then each patch
+// row by row.
 func (f *fixture) patches() [][]float32 {
 	c, pixels := f.config, f.values("pixels")
 	side := c.ImageSize / c.PatchSize
@@ -251,7 +251,7 @@ func (f *fixture) patches() [][]float32 {
 	return rows
 }
 
-// sameWeights wants in a folder that a program exported what the program was given, bit for bit, and a config.json
+// sameWeights fails unless an exported folder contains the program's initial weights, bit for bit, and a config.json
 // of the same model.
 func (f *fixture) sameWeights(dir string, elem ir.Elem) {
 	f.t.Helper()
@@ -273,12 +273,12 @@ func (f *fixture) sameWeights(dir string, elem ir.Elem) {
 			continue
 		}
 		if !slices.Equal(floats(f.t, file, x.Name), f.values(x.Name)) {
-			f.t.Errorf("%s: %s is not what was read", dir, x.Name)
+			f.t.Errorf("%s: %s differs from the imported tensor", dir, x.Name)
 		}
 	}
 	config, err := spec.LoadModel(filepath.Join(dir, "config.json"), os.ReadFile)
 	if err != nil || config.Family != f.config.Family || config.String() != strings.Replace(f.config.String(),
 		f.config.Name, config.Name, 1) {
-		f.t.Errorf("%s: config.json is of %v, %v; want %v", dir, config, err, f.config)
+		f.t.Errorf("%s: config.json has %v, %v; want %v", dir, config, err, f.config)
 	}
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/planc-dev/planc/runtime/ckpt"
 )
 
-// Law 2 of drawn configurations: the loss of a fixed batch, with weights that follow from their names, is
-// transformers'. The draws and their losses are reference/reading.py's.
+// Law 2 of drawn configurations: the loss of a fixed batch, with weights that follow from their names, equals
+// transformers'. reference/reading.py makes the draws and their losses.
 
 // reading is a file of reference/testdata/reading.
 type reading struct {
@@ -44,8 +44,8 @@ type readingCase struct {
 	loss, aux float64
 }
 
-// readingCases are the base of a family and draws whose losses all differ: those with the most keys first, so many at
-// most.
+// readingCases returns the base of a family and draws whose losses all differ, those with the most keys first, up to
+// a maximum.
 func readingCases(t *testing.T, path string, most int) (cases []readingCase) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -75,7 +75,7 @@ func readingCases(t *testing.T, path string, most int) (cases []readingCase) {
 			t.Fatal(err)
 		}
 		c, err := spec.LoadModel("config.json", func(string) ([]byte, error) { return text, nil })
-		if err != nil { // that it is refused rightly is another test's business
+		if err != nil { // another test checks refusals
 			return
 		}
 		seen[loss] = true
@@ -101,7 +101,7 @@ func readingCases(t *testing.T, path string, most int) (cases []readingCase) {
 // Sizes of the readings' batch.
 const readingRows, readingSeq = 2, 12
 
-// readingFixture leaves weights and batch of a case where law 2's programs look for them.
+// readingFixture writes the weights and batch of a case for law 2's programs.
 func readingFixture(t *testing.T, c readingCase) *fixture {
 	t.Helper()
 	c.config.Fit(readingSeq)
@@ -156,7 +156,7 @@ func layersOf(m *ir.Model, segment string) int {
 	return m.Segments[i].Count
 }
 
-// drawnWeight is reading.py's weight: 20 bits of splitmix64 for each element, between -1/2 and 1/2.
+// drawnWeight returns the weights of reading.py: 20 bits of splitmix64 per element, between -1/2 and 1/2.
 func drawnWeight(name string, n int, gain float64) []float64 {
 	out := make([]float64, n)
 	for i := range out {
@@ -169,10 +169,10 @@ func drawnWeight(name string, n int, gain float64) []float64 {
 	return out
 }
 
-// TestLawDrawnConfigurations: pictures are left out, since their batch has another form; law 2's own fixtures have
-// them.
+// Drawn configurations have transformers' loss. Image models are not included, because their batch has another form;
+// law 2's own fixtures include them.
 func TestLawDrawnConfigurations(t *testing.T) {
-	t.Parallel() // a core makes code, or runs it, while another compiles
+	t.Parallel() // one test generates or runs code while another compiles
 	files, err := filepath.Glob(filepath.Join("..", "reference", "testdata", "reading", "*.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(err, len(files))
@@ -208,11 +208,11 @@ func TestLawDrawnConfigurations(t *testing.T) {
 			t.Errorf("%s %s: %s", c.id, c.text, got.Err)
 			continue
 		}
-		// 12 digits were recorded of the loss, 8 of what is added to it.
+		// The loss was recorded with 12 digits, and auxiliary losses with 8.
 		off := math.Abs(got.Losses[0]-c.loss) / c.loss
 		worst = max(worst, off)
 		if off > 1e-9 || math.Abs(got.Aux-c.aux) > 1e-6*c.aux {
-			t.Errorf("%s %s: loss %v and %v, in transformers %v and %v", c.id, c.text, got.Losses[0], got.Aux,
+			t.Errorf("%s %s: loss %v and %v, but transformers has %v and %v", c.id, c.text, got.Losses[0], got.Aux,
 				c.loss, c.aux)
 		}
 	}

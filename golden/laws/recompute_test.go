@@ -8,7 +8,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// recomputeCases are groups of plans that differ in what they recompute alone; the first of a group recomputes nothing.
+// recomputeCases are groups of plans that differ only in what they recompute; the first of a group recomputes
+// nothing.
 func recomputeCases() []lawCase {
 	plans := map[string]func(*ir.Plan){
 		"gpt2":  func(p *ir.Plan) { p.TP = 2 },
@@ -39,7 +40,7 @@ func recomputeCases() []lawCase {
 	return out
 }
 
-// recomputed are a plan's variants.
+// recomputed returns a plan's variants.
 func recomputed(base ir.Plan) []ir.Plan {
 	out := []ir.Plan{base}
 	most := base.LargestChunk()
@@ -58,7 +59,7 @@ func recomputed(base ir.Plan) []ir.Plan {
 	return out
 }
 
-// What is made again is what it was, to the bit: losses, gradients and parameters are those of the plan that keeps
+// Recomputed values are the same to the bit: losses, gradients and parameters equal those of the plan that saves
 // everything, with dropout, split over ranks and stages, in f32 and in bf16.
 func TestRecomputedBits(t *testing.T) {
 	cases := recomputeCases()

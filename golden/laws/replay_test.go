@@ -8,21 +8,21 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Law 1 with experts in f32 and 16 bits: rounding turns a choice between two experts that are nearly as good, and from
-// there on nothing is alike. So the one-rank program's choices, of each token in each layer, step and evaluation, are
-// what its yardsticks and all plans route by (rt.OnChoice): what is apart then is rounding, and the bounds are those of
-// other models.
+// Law 1 with experts in f32 and 16 bits: near-ties in routing are decided by rounding, after which two runs diverge.
+// So the one-rank program's choices, of each token in each layer, step and evaluation, are replayed by its yardsticks
+// and all plans (rt.OnChoice). The remaining differences are rounding, and the bounds are those of other models.
 
-// replays tells whether tokens go to the experts that the reference chose. In f64 every plan has to choose alike.
+// replays reports whether tokens go to the experts that the reference chose. In f64 every plan must make the same
+// choices.
 func (c *lawCase) replays() bool { return c.model.Experts > 0 && c.elem != ir.F64 }
 
-// turnedMany tells whether a program would choose other experts than rounding in f32 explains: hardly ever are two of
-// them as good to the seventh digit. In 16 bits many are, and no bound was found for how many.
-func (c *lawCase) turnedMany(v lawVerdict) bool {
+// turnsMany reports whether a program would choose more different experts than rounding in f32 explains: two of them
+// are hardly ever equal to the seventh digit. In 16 bits many are, and no bound was found.
+func (c *lawCase) turnsMany(v lawVerdict) bool {
 	return c.replays() && !c.rounds() && c.spoil == nil && v.Turned*100 > v.Replayed
 }
 
-// logReplays says how much the replay did.
+// logReplays logs how many choices the replay changed.
 func logReplays(t *testing.T, verdicts []lawVerdict) {
 	t.Helper()
 	all, turned := 0, 0
@@ -34,8 +34,8 @@ func logReplays(t *testing.T, verdicts []lawVerdict) {
 	}
 }
 
-// replayFaults are put into a program whose choices are replayed: tokens that do not come back, a router that learns
-// nothing, tokens beyond the places of the first round that are lost, gradients of experts that count twice.
+// replayFaults are inserted into a program whose choices are replayed: tokens that do not return, a router that does
+// not learn, tokens beyond the slots of the first round that are lost, and gradients of experts that count twice.
 func replayFaults(t *testing.T) []func([]byte) []byte {
 	return []func([]byte) []byte{
 		replaced(t, `rt\.AllToAll\(r, groupDp, moeDownAa, [^\n]*`, "clear(moeDownAa)"),
@@ -45,8 +45,8 @@ func replayFaults(t *testing.T) []func([]byte) []byte {
 	}
 }
 
-// Faults in what experts do are seen, though their choices are given: in each precision a plan is inside the bound, and
-// as soon as something is wrong with it, outside. And the replay is needed: some choices would have been others.
+// Faults in experts are detected although their choices are replayed: in each precision a plan is within the bound,
+// and outside it with any of the faults. The replay is needed: some choices would have differed.
 func TestLawReplay(t *testing.T) {
 	turned := 0
 	for _, prec := range append(lawNarrow[:2:2], ir.FullPrecision(ir.F32)) {
@@ -72,7 +72,7 @@ func TestLawReplay(t *testing.T) {
 			if cases[i].spoil == nil {
 				turned += verdicts[i].Turned
 			}
-			// the bounds of 16 bits ask for the fault themselves
+			// the bounds of 16 bits already require that the fault is detected
 			if seen := cases[i].spoil != nil && !cases[i].rounds(); (why != "") != seen {
 				t.Errorf("%s %v (%s): %q", cases[i].group, cases[i].plan, cases[i].id, why)
 			}
@@ -84,8 +84,8 @@ func TestLawReplay(t *testing.T) {
 	}
 }
 
-// A router that forgets its biases makes the same losses, since its choices are given; it is caught by what it would
-// have chosen.
+// A router that ignores its biases has the same losses, because its choices are replayed. It is detected by the
+// choices that it would have made.
 func TestLawReplayCountsOtherChoices(t *testing.T) {
 	prec := ir.FullPrecision(ir.F32)
 	c := lawCase{group: "deepseek_v3-f32", model: modelNamed(t, "deepseek_v3"), optimizer: "sgd", elem: ir.F32}
@@ -101,7 +101,7 @@ func TestLawReplayCountsOtherChoices(t *testing.T) {
 	cases[2].spoil = nil
 	for i, faults := range lawFaults(cases, verdicts) {
 		if bad := i == 2; strings.Contains(faults, "choices of experts") != bad {
-			t.Errorf("%s: %d of %d choices are others: %q", cases[i].id, verdicts[i].Turned,
+			t.Errorf("%s: %d of %d choices differ: %q", cases[i].id, verdicts[i].Turned,
 				verdicts[i].Replayed, faults)
 		}
 	}

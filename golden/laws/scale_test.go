@@ -13,21 +13,21 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Law 1 of the loss scale: a gradient that overflows on one rank makes all ranks skip that step, on every plan; the
-// optimizer's count of updates and its moments stand still; the scale goes by the rule, also where the run is stopped
-// and continued on another plan.
+// Law 1 of the loss scale: a gradient that overflows on one rank makes all ranks skip that step, under every plan.
+// The optimizer's update count and moments do not change. The scale follows the rule, also if the run is stopped and
+// resumed with another plan.
 
 //go:embed testdata/lawscalemain.go.txt
 var lawScaleMain []byte
 
-// scaleRules are the published rules, as settings and as what the scale becomes: from the scales' exponents, of which
-// each step has one, and the steps that overflow.
+// scaleRules are the published rules, as settings and as functions: from the steps that overflow to the exponent of
+// the scale in each step.
 var scaleRules = map[string]struct {
-	set  string // Go source of the settings
+	set  string // settings as Go source
 	next func() func(overflow bool) int
 }{
-	// loss_scaler.py: an overflow uses up hysteresis, then halves; growth where the steps since the last overflow are a
-	// multiple of the window, and only growth gives the hysteresis back.
+	// loss_scaler.py: an overflow uses up hysteresis, then the scale halves. It grows if the steps since the last
+	// overflow are a multiple of the window, and only growth restores the hysteresis.
 	"deepspeed": {`{"init": 1024, "window": 2, "hysteresis": 2, "min": 256}`, func() func(bool) int {
 		exponent, left, step, last := 10, 2, 0, -1
 		return func(overflow bool) int {
@@ -43,7 +43,7 @@ var scaleRules = map[string]struct {
 			return exponent
 		}
 	}},
-	// GradScaler: every overflow halves; growth after so many steps in a row without one.
+	// GradScaler: every overflow halves the scale. It grows after so many consecutive steps without one.
 	"torch": {`{"init": 1024, "window": 3, "hysteresis": 1, "min": 1e-30}`, func() func(bool) int {
 		exponent, row := 10, 0
 		return func(overflow bool) int {
@@ -60,11 +60,11 @@ var scaleRules = map[string]struct {
 
 const scaleSteps = 12
 
-// scaleOverflows are steps whose gradients overflow: two in a row, one alone, two in a row to the end of the scale's
-// room.
+// scaleOverflows are steps whose gradients overflow: two in a row, a single one, and two in a row that reach the
+// smallest scale.
 var scaleOverflows = []int{3, 4, 7, 10, 11}
 
-// scales are those of each step by a rule.
+// scales returns the scale of each step by a rule.
 func scales(rule string, overflows []int, steps int) []float64 {
 	next, out := scaleRules[rule].next(), []float64{1024}
 	for step := 1; step < steps; step++ {
@@ -95,7 +95,7 @@ func (s *scaleRun) line() string {
 		s.id, s.program, before, s.stop, s.omit, s.steps, steps, scaleRules[s.rule].set, s.split)
 }
 
-// scalePlans are the programs, and the rank that overflows: one whose gradients nobody behind it sees.
+// scalePlans are the programs, and the rank that overflows: one whose gradients no later rank sees.
 var scalePlans = []struct {
 	rank int
 	plan func(*ir.Plan)
@@ -108,10 +108,10 @@ var scalePlans = []struct {
 	{0, staged(2, "1f1b")},
 	{1, staged(4, "gpipe")},
 	{0, staged(2, "zb-h1")},
-	{1, staged(2, "zb-v")}, // rank 0 has the embedding and the head alone
+	{1, staged(2, "zb-v")}, // only rank 0 has the embedding and the head
 }
 
-// overflowing makes the gradient of a rank's blocks infinite in the steps that the environment names.
+// overflowing makes the gradient of a rank's blocks infinite in the steps that an environment variable names.
 func overflowing(t *testing.T, rank int) func([]byte) []byte {
 	enter := replaced(t, `func blockBackward\(r \*rt\.Rank, b \*rt\.Block\) \{\n\tdY := [^\n]*\n`,
 		"${0}\toverflow(r, dY)\n")
@@ -126,8 +126,8 @@ func overflow(r *rt.Rank, x []num.F16) {
 	}
 }
 
-// scaleRuns are what the programs run: by each rule; continued on the next plan and, one of them, on its own; and what
-// a run without the skipped step's samples would be.
+// scaleRuns returns the programs' runs: by each rule; resumed with the next plan and, once, with the same plan; and
+// without the samples of the skipped step.
 func scaleRuns() (runs []scaleRun) {
 	for i := range scalePlans {
 		id := fmt.Sprintf("s%d", i)
@@ -136,7 +136,7 @@ func scaleRuns() (runs []scaleRun) {
 				rule: rule})
 		}
 		next := fmt.Sprintf("s%d", (i+1)%len(scalePlans))
-		for rule := range scaleRules { // after 3, an overflow has been free and the next one is not
+		for rule := range scaleRules { // after 3, one overflow used hysteresis and the next one does not
 			runs = append(runs, scaleRun{id: next + rule + "after" + id, program: next, before: id, stop: 3,
 				steps: scaleSteps, overflows: scaleOverflows, rule: rule})
 		}
@@ -155,7 +155,7 @@ func scaleRuns() (runs []scaleRun) {
 	return runs
 }
 
-// scaleDone is what the module prints of a run.
+// scaleDone is the output of the module for a run.
 type scaleDone struct {
 	ID, Err        string
 	Losses, Scales []float64
@@ -203,15 +203,15 @@ func TestLawLossScale(t *testing.T) {
 	for i := range scalePlans {
 		id := fmt.Sprintf("s%d", i)
 		if skips, omits := done[id+"skips"], done[id+"omits"]; !reflect.DeepEqual(skips.Params, omits.Params) {
-			t.Errorf("%s: a step that is skipped leaves a trace in the parameters", id)
+			t.Errorf("%s: a skipped step must not change the parameters", id)
 		}
 		if whole, parts := done[id+"torch"], done[id+"parts"]; !reflect.DeepEqual(whole.Params, parts.Params) {
-			t.Errorf("%s: a run that is stopped and continued ends with other parameters", id)
+			t.Errorf("%s: a run that is stopped and resumed must end with the same parameters", id)
 		}
 	}
 }
 
-// judgeScale wants the scales of the rule, the skips of the overflows, and updates in the other steps alone.
+// judgeScale fails unless the scales follow the rule, the overflowing steps are skipped, and all other steps update.
 func judgeScale(t *testing.T, run *scaleRun, done map[string]*scaleDone) {
 	t.Helper()
 	d := done[run.id]
@@ -224,7 +224,7 @@ func judgeScale(t *testing.T, run *scaleRun, done map[string]*scaleDone) {
 	}
 }
 
-// judgeScaledLosses holds the runs' losses to the one-rank program's, by the yardsticks of 16 bits.
+// judgeScaledLosses compares the runs' losses with the one-rank program's, with the yardsticks of 16 bits.
 func judgeScaledLosses(t *testing.T, runs []scaleRun, done map[string]*scaleDone) {
 	t.Helper()
 	off := func(run *scaleRun) float64 {
@@ -245,7 +245,7 @@ func judgeScaledLosses(t *testing.T, runs []scaleRun, done map[string]*scaleDone
 			continue
 		}
 		if d := off(&runs[i]); !(d <= bound) {
-			t.Errorf("%s: losses %.3g off, of %.3g", runs[i].id, d, bound)
+			t.Errorf("%s: losses differ by %.3g, the bound is %.3g", runs[i].id, d, bound)
 		} else {
 			most = max(most, d)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// simpler are changes that make a plan simpler, one at a time.
+// simpler are changes that simplify a plan, one at a time.
 var simpler = []func(p *ir.Plan, layers int){
 	func(p *ir.Plan, layers int) {
 		p.PP, p.VPP, p.Schedule, p.StageLayers = 1, 1, "none", fmt.Sprint(layers)
@@ -33,7 +33,7 @@ var simpler = []func(p *ir.Plan, layers int){
 	func(p *ir.Plan, _ int) { p.MicroBatch = lawBatch / max(1, p.DP) },
 }
 
-// shrink makes the plan of a failing case simpler as long as it fails: all simpler plans of a round are built as one
+// shrink simplifies the plan of a failing case as long as it fails. All simpler plans of a round are built as one
 // module.
 func shrink(t *testing.T, c lawCase) lawCase {
 	t.Helper()
@@ -68,7 +68,7 @@ func shrink(t *testing.T, c lawCase) lawCase {
 	}
 }
 
-// A fault of tensor parallelism in a plan of everything is shown on two ranks.
+// A fault of tensor parallelism in a plan with many features is reduced to two ranks.
 func TestLawShrinks(t *testing.T) {
 	lost := regexp.MustCompile(`rt\.AllReduce\(r, groupTp, [^\n]*`)
 	c := lawCase{id: "whole", group: "shrink", optimizer: "sgd", elem: ir.F64, model: modelNamed(t, "llama"),

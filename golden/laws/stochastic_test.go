@@ -10,14 +10,14 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// lawChance rounds parameters alone, and by chance. Sums in f32 turn hardly any of it, and so the bound of f32 judges,
-// without yardsticks.
-var lawChance = ir.Precision{Compute: ir.F32, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.BF16,
+// lawStochastic rounds only parameters, and stochastically. f32 sums hardly change the rounding, so the f32 bound
+// applies, without yardsticks.
+var lawStochastic = ir.Precision{Compute: ir.F32, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.BF16,
 	Moments: ir.F32}
 
-// chanceCases are models whose parameters are rounded by chance: embeddings that both ends of a pipeline have,
-// state and parameters that are sharded, experts, and what is added to their scores.
-func chanceCases(t *testing.T, spoil func([]byte) []byte) (cases []lawCase) {
+// stochasticCases returns models with stochastic rounding: embeddings on both ends of a pipeline, sharded state and
+// parameters, experts, and router biases.
+func stochasticCases(t *testing.T, spoil func([]byte) []byte) (cases []lawCase) {
 	t.Helper()
 	for _, m := range []struct {
 		model string
@@ -31,13 +31,13 @@ func chanceCases(t *testing.T, spoil func([]byte) []byte) (cases []lawCase) {
 	} {
 		c := lawCase{group: m.model, model: modelNamed(t, m.model), optimizer: "adamw", elem: ir.F32}
 		c.model.Layers = 4
-		c.id, c.plan = fmt.Sprintf("ref%d", len(cases)), ir.SerialPlan(4, lawBatch, lawChance)
+		c.id, c.plan = fmt.Sprintf("ref%d", len(cases)), ir.SerialPlan(4, lawBatch, lawStochastic)
 		cases = append(cases, c)
 		serial := c.plan
 		for _, change := range m.plans {
 			c.id, c.plan, c.spoil = fmt.Sprintf("plan%d", len(cases)), serial, nil
 			change(&c.plan)
-			c.plan.Precision = lawChance
+			c.plan.Precision = lawStochastic
 			cases = append(cases, c)
 		}
 		if spoil != nil {
@@ -48,15 +48,15 @@ func chanceCases(t *testing.T, spoil func([]byte) []byte) (cases []lawCase) {
 	return cases
 }
 
-// Parameters that are rounded by chance are those of one rank, on every plan; those that are rounded to the nearest are
-// others.
+// Stochastically rounded parameters equal those of one rank under every plan. Rounding to nearest gives different
+// ones.
 func TestLawStochasticRounding(t *testing.T) {
-	cases := chanceCases(t, replaced(t, `ByChance:\s+true`, "ByChance: false"))
-	judgeChance(t, cases, lawVerdicts(t, "chance", cases))
+	cases := stochasticCases(t, replaced(t, `ByChance:\s+true`, "ByChance: false"))
+	judgeStochastic(t, cases, lawVerdicts(t, "chance", cases))
 }
 
-// judgeChance holds the verdicts to the bound of f32, and those with a fault to be outside.
-func judgeChance(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
+// judgeStochastic compares the verdicts with the f32 bound, which cases with a fault must exceed.
+func judgeStochastic(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 	t.Helper()
 	most := 0.0
 	for i, v := range verdicts {
@@ -73,7 +73,7 @@ func judgeChance(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 	t.Logf("%d programs: at most %.2g of the bound", len(cases), most)
 }
 
-// So they are on GPUs.
+// The same holds on GPUs.
 func TestLawStochasticRoundingOnEmulatedGPUs(t *testing.T) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)
@@ -83,14 +83,14 @@ func TestLawStochasticRoundingOnEmulatedGPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var cases []lawCase
-	for _, c := range chanceCases(t, nil) {
+	for _, c := range stochasticCases(t, nil) {
 		if c.group != "llama-tied" {
-			break // whose choices would have to be replayed
+			break // their choices would have to be replayed
 		}
 		if c.plan.Ranks() > 1 {
 			c.on = codegen.GPU
 		}
 		cases = append(cases, c)
 	}
-	judgeChance(t, cases, gpuModule(t, cases, machine, "late"))
+	judgeStochastic(t, cases, gpuModule(t, cases, machine, "late"))
 }

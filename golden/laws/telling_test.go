@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// tellingTests are the tests that would have caught each bug of facts.md 4.3, by its row; those with lawBugs are groups
+// tellingTests are the tests that would have caught each bug of facts.md 4.3, by row; those with lawBugs are groups
 // of TestLawTellingBugs.
 var tellingTests = map[int]string{
 	2: "TestLawParallelEqualsSerial", 9: "TestLawResumeOnAnotherPlan TestCheckpointsMoveBetweenPlans",
@@ -17,14 +17,14 @@ var tellingTests = map[int]string{
 	20: "TestEpochs TestEpochsWithAnotherBatch", 21: "TestCopies", 22: "TestNonfinite TestLawLossScale",
 }
 
-// tellingLater are rows of what planc does not do yet.
+// tellingLater are rows about features that planc does not support yet.
 var tellingLater = map[int]string{
 	11: "checkpoints that are written while training goes on: steps wait for them",
 	14: "a restart after a node is lost: every process ends, and says which was",
 	19: "prediction heads",
 }
 
-// Each row has a test, and each test that is named is there.
+// Each row has a test, and each named test exists.
 func TestTellingBugsHaveTests(t *testing.T) {
 	out, err := exec.Command("git", "grep", "-hoE", "^func Test[A-Za-z0-9]+", "--", ":/*_test.go").Output()
 	if err != nil {
@@ -39,7 +39,7 @@ func TestTellingBugsHaveTests(t *testing.T) {
 		for name := range strings.FieldsSeq(tellingTests[row]) {
 			found = true
 			if !slices.Contains(tests, name) {
-				t.Errorf("row %d: there is no %s", row, name)
+				t.Errorf("row %d: no test %s", row, name)
 			}
 		}
 		if !found {

@@ -14,21 +14,22 @@ import (
 	"testing"
 )
 
-// Each generated package compiles the runtime's generic functions for itself, which is two thirds of its code. Laws,
-// which have hundreds, put them into a few packages; nothing but names changes. TestCases and the scripts have packages
-// as users do.
+// Each generated package compiles the runtime's generic functions for itself, which is two thirds of its code. The
+// laws have hundreds of packages, and merge them into a few; only names change. TestCases and the scripts have
+// separate packages, as users do.
 
-// togetherPrograms is how many a package takes in: the compiler keeps two cores busy, and does not need memory for all
-// at once.
+// togetherPrograms is the number of programs per package: the compiler keeps two cores busy, and needs less memory
+// than for all at once.
 const togetherPrograms = 48
 
-// rename is a place of a file where other text goes.
+// rename is a place of a file where the text is replaced.
 type rename struct {
 	at, end int
 	text    string
 }
 
-// together is a module's files with its packages in a few, each top-level name of a package X as name_X.
+// together returns a module's files with its packages merged into a few; a top-level name of package X becomes
+// name_X.
 func together(t *testing.T, module string, files map[string][]byte) map[string][]byte {
 	t.Helper()
 	into := shared(files)
@@ -46,8 +47,8 @@ func together(t *testing.T, module string, files map[string][]byte) map[string][
 	return out
 }
 
-// shared names, for each package of a module, the one that takes it in. Packages of the same types are neighbours,
-// since a generic function is compiled once for each type that its package has.
+// shared returns, for each package of a module, the package into which it is merged. Packages with the same types are
+// merged, because a generic function is compiled once for each type in a package.
 func shared(files map[string][]byte) map[string]string {
 	types := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -67,7 +68,7 @@ func shared(files map[string][]byte) map[string]string {
 	return into
 }
 
-// renamed is src with what find tells of its file replaced.
+// renamed returns src with the replacements that find returns for its file.
 func renamed(t *testing.T, src []byte, find func(*ast.File) []rename) []byte {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -88,10 +89,10 @@ func renamed(t *testing.T, src []byte, find func(*ast.File) []rename) []byte {
 
 func at(n ast.Node, text string) rename { return rename{int(n.Pos()), int(n.End()), text} }
 
-// ownNames are the places where a file has a top-level name of its own, and its package's name.
+// ownNames returns the places where a file uses one of its own top-level names, and its package's name.
 func ownNames(f *ast.File, pkg, suffix string) []rename {
 	list := []rename{at(f.Name, pkg)}
-	fields := map[ast.Node]bool{} // keys of literals of structs: no file has another with such a name
+	fields := map[ast.Node]bool{} // keys of struct literals: no file has a top-level name like them
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CompositeLit:
@@ -110,7 +111,7 @@ func ownNames(f *ast.File, pkg, suffix string) []rename {
 	return list
 }
 
-// calls are the places where a file of the module's main names one of its packages.
+// calls returns the places where a file of the module's main names one of its packages.
 func calls(f *ast.File, module string, into map[string]string) []rename {
 	var list []rename
 	imported := map[string]bool{}
@@ -136,8 +137,8 @@ func calls(f *ast.File, module string, into map[string]string) []rename {
 	return list
 }
 
-// Of a program that is put together with others nothing changes but its package's name and the ends of its own names:
-// what laws compile is what users do.
+// Merging a program with others changes only its package's name and the suffixes of its own names. The laws compile
+// the same code as users do.
 func TestTogetherChangesNamesAlone(t *testing.T) {
 	files, before := map[string][]byte{}, map[string]string{}
 	for n := range uint64(3) {
