@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -8,6 +9,8 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes/search"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/optimize"
 )
 
 // Observation is a plan with what a step of it took.
@@ -203,45 +206,102 @@ type solution struct {
 	normal [][]float64 // of all observations, with the belief
 }
 
-// solve is Gauss-Newton from the catalogue's figures, with the slopes that are found there and, of what it ends with,
-// where it ends. No step makes the fit worse, so that it ends no worse than it began.
+// farthest is how far the logarithm of a factor may be from 0.
+const farthest = 2.0
+
+// solve minimizes the sum of squares over the factors of keys, by Newton's method from the catalogue's figures. Its
+// Hessian is the one of Gauss and Newton, JᵀJ: it is positive definite, because of the belief. The returned solution
+// has the slopes where it ends, and is never worse than the catalogue's figures.
 func (f *fitter) solve(keys []string) (*solution, error) {
-	s := &solution{keys: keys, x: make([]float64, len(keys))}
-	if err := f.linear(s); err != nil {
+	start := &solution{keys: keys, x: make([]float64, len(keys))}
+	if err := f.linear(start); err != nil || len(keys) == 0 {
+		return start, err
+	}
+	d := &descent{fitter: f, at: start}
+	problem := optimize.Problem{Func: d.cost, Grad: d.gradient, Hess: d.hessian, Status: d.status}
+	settings := &optimize.Settings{MajorIterations: 12,
+		Converger: &optimize.FunctionConverge{Absolute: 1e-6, Iterations: 1}}
+	// An error without a failed price is a line search that finds no lower point: it is at the minimum then.
+	result, err := optimize.Minimize(problem, start.x, settings, &optimize.Newton{})
+	if d.failed != nil {
+		return nil, d.failed
+	}
+	if result == nil {
+		return nil, fmt.Errorf("the fit of %v: %w", keys, err)
+	}
+	end := &solution{keys: keys, x: within(result.X)}
+	if err := f.linear(end); err != nil {
 		return nil, err
 	}
-	const rounds, still = 12, 1e-4
-	for range rounds {
-		step := s.step(-1)
-		moved, err := f.advance(s, step)
-		if err != nil {
-			return nil, err
-		}
-		if moved*largest(step) < still {
-			break
-		}
+	if end.cost() > start.cost() {
+		return start, nil
 	}
-	return s, f.linear(s)
+	return end, nil
 }
 
-// advance takes a step, halved until it lessens the sum of squares, and tells what part of it was taken: 0 if no part
-// that matters does.
-func (f *fitter) advance(s *solution, step []float64) (part float64, err error) {
-	const farthest, least = 2.0, 1.0 / 1024
-	from, errors, cost := slices.Clone(s.x), s.errors, s.cost()
-	for part = 1; part >= least; part /= 2 {
-		for i := range step {
-			s.x[i] = max(-farthest, min(farthest, from[i]+float64(part*step[i])))
-		}
-		if err := f.residuals(s); err != nil {
-			return 0, err
-		}
-		if s.cost() < cost {
-			return part, nil
+// within returns logarithms of factors, each at most [farthest] from 0.
+func within(x []float64) []float64 {
+	out := slices.Clone(x)
+	for i := range out {
+		out[i] = max(-farthest, min(farthest, out[i]))
+	}
+	return out
+}
+
+// descent gives a minimizer the sum of squares and its derivatives. It remembers the last point that it was asked
+// about.
+type descent struct {
+	fitter *fitter
+	at     *solution
+	failed error // the first price that could not be computed
+}
+
+// cost is +Inf if some observation has no price.
+func (d *descent) cost(x []float64) float64 {
+	s := &solution{keys: d.at.keys, x: within(x)}
+	if err := d.fitter.residuals(s); err != nil {
+		d.failed = cmp.Or(d.failed, err)
+		return math.Inf(1)
+	}
+	return s.cost()
+}
+
+// linearAt finds the slopes at a point.
+func (d *descent) linearAt(x []float64) *solution {
+	s := &solution{keys: d.at.keys, x: within(x)}
+	if slices.Equal(d.at.x, s.x) {
+		return d.at
+	}
+	if err := d.fitter.linear(s); err != nil {
+		d.failed = cmp.Or(d.failed, err)
+		return d.at
+	}
+	d.at = s
+	return s
+}
+
+func (d *descent) gradient(grad, x []float64) {
+	copy(grad, d.linearAt(x).descent(-1))
+	for i := range grad {
+		grad[i] *= -2
+	}
+}
+
+func (d *descent) hessian(hess *mat.SymDense, x []float64) {
+	m := d.linearAt(x).matrix(-1)
+	for i, row := range m {
+		for j := range i + 1 {
+			hess.SetSym(i, j, 2*row[j])
 		}
 	}
-	s.x, s.errors = from, errors
-	return 0, nil
+}
+
+// status ends the search when a price could not be computed.
+func (d *descent) status() (optimize.Status, error) {
+	if d.failed != nil {
+		return optimize.Failure, d.failed
+	}
+	return optimize.NotTerminated, nil
 }
 
 // cost is the sum of squares that a fit lessens, in deviations: of the factors from 1 and of predictions from
@@ -254,14 +314,6 @@ func (s *solution) cost() (sum float64) {
 		sum += float64(e*e) / (noise * noise)
 	}
 	return sum
-}
-
-// largest is the largest magnitude.
-func largest(x []float64) (l float64) {
-	for _, v := range x {
-		l = max(l, math.Abs(v))
-	}
-	return l
 }
 
 // residuals prices all observations where the solution is.
@@ -322,8 +374,11 @@ func (s *solution) matrix(without int) [][]float64 {
 	return a
 }
 
-// step is where a Gauss-Newton step leads, without one observation, -1 with all.
-func (s *solution) step(without int) []float64 {
+// step returns where a Gauss-Newton step leads, without one observation; -1: with all.
+func (s *solution) step(without int) []float64 { return solve(s.matrix(without), s.descent(without)) }
+
+// descent returns half the negative gradient of the sum of squares, without one observation; -1: with all.
+func (s *solution) descent(without int) []float64 {
 	g := make([]float64, len(s.keys))
 	for i := range g {
 		g[i] = -s.x[i] / (belief * belief)
@@ -333,14 +388,14 @@ func (s *solution) step(without int) []float64 {
 			}
 		}
 	}
-	return solveLinear(s.matrix(without), g)
+	return g
 }
 
 // deviation is how sure a factor is, if the noise is as assumed.
 func (s *solution) deviation(i int) float64 {
 	unit := make([]float64, len(s.keys))
 	unit[i] = 1
-	return math.Sqrt(solveLinear(s.normal, unit)[i])
+	return math.Sqrt(solve(s.normal, unit)[i])
 }
 
 // spread is by how much the residuals are wider than the noise that is assumed, at least 1.
@@ -355,27 +410,25 @@ func (s *solution) spread() float64 {
 	return max(1, math.Sqrt(sum/float64(free)))
 }
 
-// solveLinear solves a symmetric positive definite system by Gauss elimination; it leaves its arguments as they are.
-func solveLinear(a [][]float64, b []float64) []float64 {
+// solve solves a symmetric positive definite system.
+func solve(a [][]float64, b []float64) []float64 {
 	n := len(b)
-	m, x := make([][]float64, n), slices.Clone(b)
-	for i := range m {
-		m[i] = slices.Clone(a[i])
+	if n == 0 {
+		return nil
 	}
-	for i := range n {
-		for j := i + 1; j < n; j++ {
-			by := m[j][i] / m[i][i]
-			for k := i; k < n; k++ {
-				m[j][k] -= float64(by * m[i][k])
-			}
-			x[j] -= float64(by * x[i])
+	m := mat.NewSymDense(n, nil)
+	for i, row := range a {
+		for j := range i + 1 {
+			m.SetSym(i, j, row[j])
 		}
 	}
-	for i := n - 1; i >= 0; i-- {
-		for k := i + 1; k < n; k++ {
-			x[i] -= float64(m[i][k] * x[k])
-		}
-		x[i] /= m[i][i]
+	var c mat.Cholesky
+	if !c.Factorize(m) {
+		panic("calibrate: the normal equations are not positive definite")
 	}
-	return x
+	x := mat.NewVecDense(n, nil)
+	if err := c.SolveVecTo(x, mat.NewVecDense(n, b)); err != nil {
+		panic("calibrate: the normal equations have no solution: " + err.Error())
+	}
+	return x.RawVector().Data
 }
