@@ -8,12 +8,12 @@ import (
 	"github.com/planc-dev/planc/runtime/data"
 )
 
-// batch is a run of samples on the host, in the order of the global batch.
+// batch is a range of samples in host memory, in the order of the global batch.
 type batch struct {
 	tokens, labels []int32
-	types          []int32   // nil where the model reads none
-	pixels         []float32 // likewise
-	unmasked       []int     // of each sample, how many positions count; the label of the others is -1
+	types          []int32   // nil if the model reads none
+	pixels         []float32 // nil if the model reads none
+	unmasked       []int     // positions that count, per sample; the label of all others is -1
 	err            error
 }
 
@@ -32,13 +32,13 @@ func newBatch(samples int, l *BatchLayout) *batch {
 	return b
 }
 
-// rowOf is row i of n rows.
+// rowOf returns row i of the n rows of x.
 func rowOf[T any](x []T, i, n int) []T {
 	width := len(x) / n
 	return x[i*width : (i+1)*width]
 }
 
-// read fills the batch with samples from first on; those from end on are all masked. So many of them are read at once.
+// read fills the batch with the samples from first, atOnce of them concurrently. Samples from end on are fully masked.
 func (b *batch) read(from reader, first, end int64, atOnce int) {
 	if atOnce <= 1 {
 		_, b.err = b.rows(from, first, end, 0, 1)
@@ -52,14 +52,14 @@ func (b *batch) read(from reader, first, end int64, atOnce int) {
 	all.Wait()
 	b.err = nil
 	worst := len(b.unmasked)
-	for k, err := range errs { // of the first row that failed
+	for k, err := range errs { // report the error of the first row
 		if err != nil && rows[k] < worst {
 			worst, b.err = rows[k], err
 		}
 	}
 }
 
-// rows fills each step-th row from row i on. An error is of the row that it returns.
+// rows fills every step-th row from row i. If it fails, it returns the row that failed.
 func (b *batch) rows(from reader, first, end int64, i, step int) (row int, err error) {
 	defer recovered(first, &err)
 	for row = i; row < len(b.unmasked); row += step {
@@ -75,7 +75,7 @@ func (b *batch) rows(from reader, first, end int64, i, step int) (row int, err e
 	return row, nil
 }
 
-// blank makes row i count for nothing.
+// blank makes row i empty: none of its positions counts.
 func (b *batch) blank(i int) {
 	n := len(b.unmasked)
 	clear(rowOf(b.tokens, i, n))
@@ -84,7 +84,7 @@ func (b *batch) blank(i int) {
 	b.unmasked[i] = mask(rowOf(b.labels, i, n), 0)
 }
 
-// sample makes row i sample g.
+// sample reads sample g into row i.
 func (b *batch) sample(from reader, i int, g int64) error {
 	n := len(b.unmasked)
 	labels := rowOf(b.labels, i, n)
@@ -106,7 +106,7 @@ func (b *batch) sample(from reader, i int, g int64) error {
 	return err
 }
 
-// counted is how many positions of the batch count.
+// counted returns the number of positions of the batch that count.
 func (b *batch) counted() (n int) {
 	for _, u := range b.unmasked {
 		n += u
@@ -114,7 +114,8 @@ func (b *batch) counted() (n int) {
 	return n
 }
 
-// mask makes -1 of labels that do not count, those from n on and the negative ones, and counts the others.
+// mask sets the labels that do not count to -1: those from n on, and the negative ones. It returns the number of
+// others.
 func mask(labels []int32, n int) (counted int) {
 	for k := range labels {
 		if k < n && labels[k] >= 0 {
@@ -153,8 +154,8 @@ func place[F Float](r *Rank, b *batch, micro int) {
 	}
 }
 
-// eachRun calls f with the runs of positions that the rank has of a row, which is its row-th: where a run lies among
-// the positions of all the rank's rows, where it begins in the whole row, how long it is.
+// eachRun calls f for each contiguous range of positions that the rank has of its row number row: its index in the
+// rank's own rows, its start in the whole row, and its length.
 func (r *Rank) eachRun(row int, f func(at, from, width int)) {
 	l := &r.Program.Batch
 	part, parts := r.along(l.SeqAxes)
@@ -165,13 +166,13 @@ func (r *Rank) eachRun(row int, f func(at, from, width int)) {
 	})
 }
 
-// seqLen is how many positions of a row the rank has.
+// seqLen returns the number of positions of a row that the rank has.
 func (r *Rank) seqLen() int {
 	_, parts := r.along(r.Program.Batch.SeqAxes)
 	return r.Program.Batch.SeqLen / parts
 }
 
-// placeLabels tells labels from those that do not count.
+// placeLabels splits labels into labels from 0 up and a mask of those that count.
 func placeLabels[F Float](labels []int32, mask []F, from []int32) {
 	for k, label := range from {
 		labels[k], mask[k] = max(label, 0), 0
@@ -181,13 +182,13 @@ func placeLabels[F Float](labels []int32, mask []F, from []int32) {
 	}
 }
 
-// replica is the rank's number among the replicas.
+// replica returns the rank's number among the replicas.
 func (r *Rank) replica() int {
 	n, _ := r.along(r.Program.Batch.ReplicaAxes)
 	return n
 }
 
-// along is the rank's number along axes, the fastest first, and how many there are.
+// along returns the rank's number along axes, the fastest first, and the number of ranks along them.
 func (r *Rank) along(axes []string) (n, radix int) {
 	radix = 1
 	for _, a := range axes {
@@ -213,7 +214,7 @@ func openData(p *Program, s *Settings, notice func(string)) (*data.Set, error) {
 	return data.Open(spec)
 }
 
-// weight is 1 where a table or a Set left it out.
+// weight returns the file's weight, or 1 if it has none.
 func weight(f File) float64 {
 	if f.Weight == 0 {
 		return 1
@@ -221,8 +222,8 @@ func weight(f File) float64 {
 	return f.Weight
 }
 
-// dataCode is the exit code of an error of the data. Files that have changed are wrong: a run that is started again
-// would train on what they have become.
+// dataCode returns the exit code of an error of the data. Changed files count as wrong input, because a restarted run
+// would train on their new content.
 func dataCode(err error) int {
 	var bad *data.InputError
 	var changed *data.ChangedError

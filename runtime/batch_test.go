@@ -109,11 +109,12 @@ func TestSourcesThatDoNotSuit(t *testing.T) {
 	st.Inputs.Pixels, p.Batch.Patch = st.Arena.Size, 3
 	st.Arena.Size += 8 * 6 * 3 * 4
 	_, err := train(t, p, t.TempDir())
-	wantExit(t, err, ExitInput, "the model reads pixels, and runtime.drawn is no rt.ImageSource: it wants methods "+
+	wantExit(t, err, ExitInput, "the model reads pixels, but runtime.drawn is not an rt.ImageSource: it needs "+
+		"the methods "+
 		"TrainPixels and ValidPixels")
 	_, err = train(t, p, t.TempDir(), Data(nil))
-	wantExit(t, err, ExitInput, "the model reads pixels, and the job's files hold tokens: give rt.Data a source that "+
-		"is an rt.ImageSource too")
+	wantExit(t, err, ExitInput, "the model reads pixels, but the job's files hold tokens: pass rt.Data a source that "+
+		"is also an rt.ImageSource")
 	_, err = train(t, p, t.TempDir(), Data(failing{pictures{drawn{40, 10}}}))
 	wantExit(t, err, ExitFailed, "no picture")
 	_, err = train(t, p, t.TempDir(), Data(pictures{drawn{40, 10}}))
@@ -128,18 +129,18 @@ func TestNoLogitsNoSample(t *testing.T) {
 	p.Segments[0].Logits, blind.Stages[0].Inputs.Tokens = nil, 0
 	for _, q := range []*Program{p, blind} {
 		_, err := train(t, q, t.TempDir(), Set("train.eval.sample", "a"))
-		wantExit(t, err, ExitInput, "train.eval.sample: the model does not predict what comes next, so it cannot "+
+		wantExit(t, err, ExitInput, "train.eval.sample: this model does not predict the next token, so it cannot "+
 			"continue a text; leave the key out")
 	}
 	if _, err := train(t, p, t.TempDir()); err != nil {
 		t.Error(err)
 	}
 	_, err := train(t, bigram[float32](1, 0), t.TempDir(), Set("train.eval.sample", "\x01a"))
-	wantExit(t, err, ExitInput, "train.eval.sample: byte 1 of the prompt is 97, and the model's vocabulary is 11 (0 "+
-		"to 10); leave the key out, or give a prompt of such bytes")
+	wantExit(t, err, ExitInput, "train.eval.sample: byte 1 of the prompt is 97, but the model's vocabulary is 11 (0 "+
+		"to 10); remove the key, or use a prompt of such bytes")
 	_, err = train(t, p, t.TempDir(), Data(nil))
-	wantExit(t, err, ExitInput, "the model does not learn what comes next, which is all that the job's files say: "+
-		"give rt.Data a source of its labels")
+	wantExit(t, err, ExitInput, "the model does not predict the next token, and the job's files have no other labels: "+
+		"pass rt.Data a source with labels")
 }
 
 // edited is drawn with one thing changed.
@@ -166,24 +167,25 @@ func TestSamplesAreChecked(t *testing.T) {
 		name, want string
 		edit       func(g int64, tokens, labels []int32, unmasked *int)
 	}{
-		{"token past the vocabulary", "sample 3: the token at position 5 is 11, and the model's vocabulary is " +
+		{"token past the vocabulary", "sample 3: the token at position 5 is 11, but the model's vocabulary is " +
 			"11 (0 to 10)",
 			func(g int64, tokens, _ []int32, _ *int) { tokens[5] += int32(g) / 3 * (vocab - tokens[5]) }},
-		{"negative token", "sample 0: the token at position 0 is -5, and", func(_ int64, tokens, _ []int32, _ *int) {
+		{"negative token", "sample 0: the token at position 0 is -5, but", func(_ int64, tokens, _ []int32, _ *int) {
 			tokens[0] = -5
 		}},
-		{"label past the vocabulary", "sample 0: the label at position 1 is 999, and the model tells 11 apart (0 to " +
+		{"label past the vocabulary", "sample 0: the label at position 1 is 999, but the model has 11 classes (0 to " +
 			"10; a negative one does not count)",
 			func(_ int64, _, labels []int32, _ *int) { labels[1] = 999 }},
-		{"unmasked past the end", "sample 0: unmasked is 500; it is how many positions count, from the first " +
-			"on: 0 to 6",
+		{"unmasked past the end", "sample 0: unmasked is 500; it is the number of leading positions that count " +
+			"and must be " +
+			"from 0 to 6",
 			func(_ int64, _, _ []int32, n *int) { *n = 500 }},
 		{"negative unmasked", "sample 0: unmasked is -3; ", func(_ int64, _, _ []int32, n *int) { *n = -3 }},
-		{"nothing counts", "samples 0 to 7, which are one step: not a single position counts",
+		{"nothing counts", "samples 0 to 7, which are one step, have no position that counts",
 			func(_ int64, _, _ []int32, n *int) {
 				*n = 0
 			}},
-		{"no label counts", "samples 0 to 7, which are one step: ", func(_ int64, _, labels []int32, _ *int) {
+		{"no label counts", "samples 0 to 7, which are one step, ", func(_ int64, _, labels []int32, _ *int) {
 			for i := range labels {
 				labels[i] = -100
 			}
@@ -220,5 +222,5 @@ func (b blindValid) Valid(g int64, tokens, labels []int32) (int, error) {
 
 func TestValidationThatCountsNothing(t *testing.T) {
 	_, err := train(t, bigram[float32](2, 0), t.TempDir(), Data(blindValid{drawn{40, 10}}))
-	wantExit(t, err, ExitInput, "validation samples 0 to 9: not a single position counts")
+	wantExit(t, err, ExitInput, "validation samples 0 to 9 have no position that counts")
 }

@@ -2,36 +2,36 @@ package runtime
 
 import "github.com/planc-dev/planc/runtime/comm"
 
-// BucketPart is a bucket as a device's jobs want it: how much of it is this rank's, who else has a part in it, and
-// where it lies, in bytes of the arena.
+// BucketPart describes a bucket for the jobs of a device: this rank's part, the communicators, and the positions in
+// bytes of the arena.
 type BucketPart struct {
-	Elems, First, Mine       int    // elements of the bucket; of this rank's part, by its first in the bucket
-	Reduce, Ends, Shard, Sum string // names of lines, "" where there is none; see [StartReduce]
+	Elems, First, Mine       int    // elements of the bucket; first element and number of elements of this rank's part
+	Reduce, Ends, Shard, Sum string // names of lines, "" if there is none; see [StartReduce]
 
-	// of all gradients and of this rank's part; where Each, Grads is of the buffer of the job under way
+	// offsets of all gradients and of this rank's part; if ShardedGrads, Grads is the buffer of the current job
 	Grads, MyGrads              int
-	Params, MyParams            int      // likewise of parameters, where Fetch
+	Params, MyParams            int      // the same for parameters and ShardedParams
 	ShardedGrads, ShardedParams bool     // see [Bucket]
-	Counts                      bool     // this rank's part counts in the gradient's norm
-	Squares                     []Extent // of gradients, whose sum of squares that is
+	Counts                      bool     // this rank's part counts in the gradient norm
+	Squares                     []Extent // gradients whose sum of squares is this rank's contribution to the norm
 	Updates                     []Update
 }
 
-// Extent is elements of the arena, from a byte on.
+// Extent is N elements of the arena from byte At.
 type Extent struct{ At, N int }
 
 // Update is a run of this rank's part that the optimizer treats alike, in bytes of the arena.
 type Update struct {
-	First, N                 int // elements, the first by its number in the flat space
+	First, N                 int // number of the first element in the flat space, and number of elements
 	Param, Grad              int
-	Master, Moment1, Moment2 int // -1 where there is none
+	Master, Moment1, Moment2 int // -1 if there is none
 	Decay                    bool
-	// whose numbers move against experts' loads; nil: those that move by their gradient
+	// an expert bias that moves against the experts' loads; nil: parameters with gradients
 	Load    *Param
-	Numbers *Numbers // of its elements, where those are rounded by chance
+	Numbers *Numbers // global numbers of its elements, if they are rounded stochastically
 }
 
-// BucketPart describes bucket i as it is now.
+// BucketPart returns the description of bucket i in its current state.
 func (r *Rank) BucketPart(i int) BucketPart {
 	b, spec, p := &r.buckets[i], &r.Stage.Buckets[i], r.Program
 	out := BucketPart{Elems: spec.Elems, First: b.lo - spec.Offset, Mine: b.hi - b.lo, ShardedGrads: spec.ShardedGrads,
@@ -56,7 +56,7 @@ func (r *Rank) BucketPart(i int) BucketPart {
 	lo := b.lo
 	for _, s := range b.spans {
 		out.Updates = append(out.Updates, r.updatesOf(i, s)...)
-		if s.load != nil { // loads of experts are no gradients
+		if s.load != nil { // the experts' loads are not gradients
 			out.Squares = append(out.Squares, Extent{r.gradAt(i, lo), s.lo - lo})
 			lo = s.hi
 		}
@@ -65,7 +65,7 @@ func (r *Rank) BucketPart(i int) BucketPart {
 	return out
 }
 
-// update says where a run of a bucket's part lies.
+// update returns the positions of a run of a bucket's part.
 func (r *Rank) update(i int, s span) Update {
 	a, types, state := &r.Stage.Arena, r.Program.TensorTypes(), r.Stage.Buckets[i].State+s.lo-r.buckets[i].lo
 	at := func(g Region, e Elem) int {

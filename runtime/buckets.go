@@ -9,26 +9,26 @@ import (
 
 // bucket is one rank's view of a Bucket.
 type bucket struct {
-	reduce, ends, shard, sum *comm.Group // on the communication line; nil: none, or a group of one
-	lo, hi                   int         // the part of the flat space whose optimizer state is here
-	countsInNorm             bool        // this rank's part counts in the gradient's norm
+	reduce, ends, shard, sum *comm.Group // for the communication goroutine; nil: none, or a group of one
+	lo, hi                   int         // range of the flat space whose optimizer state this rank has
+	countsInNorm             bool        // this rank's part counts in the gradient norm
 	spans                    []span      // parameters in [lo, hi)
-	tensors                  []tensor    // whose elements they are, where those are rounded by chance
+	tensors                  []tensor    // tensors in [lo, hi), if they are rounded stochastically
 
-	scatterAt, fetchAt int // byte offsets of the buffers that a scattering and a fetching job work in
+	scatterAt, fetchAt int // byte offsets of the buffers of scattering and fetching jobs
 
-	pending [kinds]bool          // by kind: started, not waited for
-	done    [kinds]chan struct{} // by kind: one token a finished job
+	pending [kinds]bool          // by kind: started and not waited for
+	done    [kinds]chan struct{} // by kind: receives one token per finished job
 }
 
 // span is a run of parameters that the optimizer treats alike.
 type span struct {
 	lo, hi int // in elements of the flat space
 	decay  bool
-	load   *Param // whose numbers move against experts' loads; nil: those that move by their gradient
+	load   *Param // an expert bias that moves against the experts' loads; nil: parameters with gradients
 }
 
-// job is work for a rank's communication line.
+// job is work for a rank's communication goroutine.
 type job struct {
 	bucket int
 	kind   int
@@ -42,24 +42,24 @@ const (
 	kinds
 )
 
-// StartReduce begins the reduction of a bucket's gradient on the rank's communication line: summed over Reduce, and
-// over both ends of the pipeline where both have it; then, where the bucket is sharded, summed and scattered over
-// Shard, so that this rank's 1/n of the bucket is right, in place; then that is summed over the atoms of Sum that Shard
-// lacks. WaitReduce ends it. Buckets are reduced in the order in which they are started, which must be the same on all
-// ranks.
+// StartReduce starts the reduction of a bucket's gradient on the rank's communication goroutine. The gradient is summed
+// over Reduce, and over both ends of the pipeline if both have it. If the bucket is sharded, it is then
+// reduce-scattered in place over Shard, so that only this rank's 1/n of the bucket is valid. That part is summed over
+// the atoms of Sum that Shard lacks. WaitReduce ends it. Buckets are reduced in the order in which they are started,
+// which must be the same on all ranks.
 func StartReduce(r *Rank, bucket int) { r.start(bucket, reducing) }
 
-// WaitReduce returns when the bucket's reduction is done. No gradient of the bucket may be touched before.
+// WaitReduce waits for the bucket's reduction. No gradient of the bucket may be accessed before it returns.
 func WaitReduce(r *Rank, bucket int) { r.wait(bucket, reducing) }
 
-// StartGather begins to gather a bucket's updated parameters from the ranks of Shard, as StartReduce does.
+// StartGather starts to gather a bucket's updated parameters from the ranks of Shard, on the communication goroutine.
 func StartGather(r *Rank, bucket int) { r.start(bucket, gathering) }
 
-// WaitGather returns when the bucket's parameters are whole.
+// WaitGather waits until the bucket's parameters are complete.
 func WaitGather(r *Rank, bucket int) { r.wait(bucket, gathering) }
 
-// jobsOf is what a job of each kind does, by how the program stores what it works on. A rank asks once: a function of a
-// type parameter is made anew wherever it is named.
+// jobsOf returns the function of each kind of job for the types in which the program stores gradients and parameters. A
+// rank calls it once, because each mention of a function with type parameters creates a new one.
 func jobsOf[F Float](t Types) [kinds]func(*Rank, int) error {
 	return [kinds]func(*Rank, int) error{
 		reducing:   forType(t.Grads, reduceStored[num.BF16], reduceStored[num.F16], reduceStored[F]),
@@ -69,7 +69,7 @@ func jobsOf[F Float](t Types) [kinds]func(*Rank, int) error {
 	}
 }
 
-// forType is the function for numbers of type e, full where they are the kernels'.
+// forType returns the function for numbers of type e; full is the one for the kernels' type.
 func forType(e Elem, bf16, f16, full func(*Rank, int) error) func(*Rank, int) error {
 	switch e {
 	case BF16:
@@ -80,8 +80,8 @@ func forType(e Elem, bf16, f16, full func(*Rank, int) error) func(*Rank, int) er
 	return full
 }
 
-// reduceStored reduces gradients however they are stored. Where they are reduced in a narrower type, each rank's part
-// is rounded to that before, and each sum after: the numbers are those that would come of sending them so.
+// reduceStored reduces gradients of any storage type. If the program reduces in a narrower type, each rank's part is
+// rounded to it before, and each sum after. The results equal those of sending that type.
 func reduceStored[S num.Stored](r *Rank, i int) error {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
 	mine := View[S](r, r.gradAt(i, b.lo), b.hi-b.lo)
@@ -115,7 +115,7 @@ func reduceStored[S num.Stored](r *Rank, i int) error {
 	return nil
 }
 
-// roundToReduce rounds gradients to the type in which they are reduced, if that is another.
+// roundToReduce rounds gradients to the type in which they are reduced, if that differs.
 func roundToReduce[S num.Stored](p *Program, x []S) {
 	wide, ok := any(x).([]float32)
 	if !ok {
@@ -133,8 +133,8 @@ func roundToReduce[S num.Stored](p *Program, x []S) {
 	}
 }
 
-// scatterStored sums a micro-batch's gradients of the bucket, whole at byte offset at, over Shard, and adds this rank's
-// part to what it has.
+// scatterStored reduce-scatters a micro-batch's gradients of the bucket, which are complete at scatterAt, over Shard,
+// and adds this rank's part to its accumulated gradients.
 func scatterStored[S num.Stored](r *Rank, i int) error {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
 	whole := View[S](r, b.scatterAt, spec.Elems)
@@ -150,7 +150,7 @@ func scatterStored[S num.Stored](r *Rank, i int) error {
 	return nil
 }
 
-// gatherStored makes the bucket whole in the region of parameters.
+// gatherStored all-gathers the bucket in the parameter region.
 func gatherStored[S num.Stored](r *Rank, i int) error {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
 	if b.shard == nil {
@@ -161,7 +161,7 @@ func gatherStored[S num.Stored](r *Rank, i int) error {
 	return comm.AllGather(b.shard, whole, mine, 1, len(mine), len(whole))
 }
 
-// fetchStored makes the bucket whole at byte offset fetchAt.
+// fetchStored all-gathers the bucket at byte offset fetchAt.
 func fetchStored[S num.Stored](r *Rank, i int) error {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
 	whole, mine := View[S](r, b.fetchAt, spec.Elems), View[S](r, r.paramAt(i, b.lo), b.hi-b.lo)
@@ -172,7 +172,7 @@ func fetchStored[S num.Stored](r *Rank, i int) error {
 	return comm.AllGather(b.shard, whole, mine, 1, len(mine), len(whole))
 }
 
-// gradAt is the byte offset of the gradient of an element of bucket i, numbered as in the flat space.
+// gradAt returns the byte offset of the gradient of an element of bucket i, numbered as in the flat space.
 func (r *Rank) gradAt(i, elem int) int {
 	b := &r.Stage.Buckets[i]
 	first := b.Offset
@@ -182,7 +182,7 @@ func (r *Rank) gradAt(i, elem int) int {
 	return r.Stage.Arena.Grads.Offset + (b.Grads+elem-first)*r.Program.types().Grads.Size()
 }
 
-// paramAt is the byte offset of a parameter of bucket i, numbered as in the flat space.
+// paramAt returns the byte offset of a parameter of bucket i, numbered as in the flat space.
 func (r *Rank) paramAt(i, elem int) int {
 	b := &r.Stage.Buckets[i]
 	first := b.Offset
@@ -232,7 +232,7 @@ func (r *Rank) wait(i, kind int) {
 	}
 }
 
-// isNoop says whether the job would move nothing.
+// isNoop reports whether the job would not communicate.
 func (b *bucket) isNoop(kind int) bool {
 	switch kind {
 	case reducing:
@@ -243,7 +243,7 @@ func (b *bucket) isNoop(kind int) bool {
 	return false
 }
 
-// serve is the communication line: it runs jobs until the channel closes or the world fails.
+// serve is the communication goroutine: it runs jobs until the channel is closed or a rank fails.
 func (r *Rank) serve() {
 	defer func() {
 		if x := recover(); x != nil {

@@ -9,8 +9,8 @@ import (
 // clipEpsilon keeps the clip factor finite, as in PyTorch.
 const clipEpsilon = 1e-6
 
-// CountTokens sets Tokens to the number of unmasked tokens of the step's global batch: the mask in the
-// arena, summed over the group that numbers the replicas (-1: one replica), in float64.
+// CountTokens sets Tokens to the number of unmasked tokens of the step's global batch. It sums the mask in the arena
+// over the group that numbers the replicas (-1: one replica), in float64.
 func CountTokens[F Float](r *Rank, group int) {
 	if r.counted > 0 {
 		r.Tokens = float64(r.counted)
@@ -37,10 +37,10 @@ func ReduceLoss(r *Rank, group int) {
 	r.LossSum = r.pair[0]
 }
 
-// ClipGradients sets Norm to the norm of the whole gradient, every logical element counted once in float64, over the
-// group of all ranks (-1: one rank), with the loss scale divided out; Clip to min(1, Hyper.ClipNorm/(Norm+1e-6)), or 1
-// where there is no clipping, over the loss scale; and Skip on every rank if Norm, or the loss of any rank, is not
-// finite. It runs after the gradients are reduced.
+// ClipGradients computes the global gradient norm and the clip factor, after the gradients are reduced. It sets Norm to
+// the norm over the group of all ranks (-1: one rank), without the loss scale; every logical element counts once, in
+// float64. It sets Clip to min(1, Hyper.ClipNorm/(Norm+1e-6)), or 1 without clipping, divided by the loss scale. It
+// sets Skip on every rank if Norm, or the loss of any rank, is not finite.
 func ClipGradients[F Float](r *Rank, world int) {
 	if r.Device != nil {
 		r.Device.ClipGradients(world)
@@ -66,7 +66,7 @@ func ClipGradients[F Float](r *Rank, world int) {
 	r.Clip /= r.Scale
 }
 
-// bucketSquares is the sum of squares of this rank's part of a bucket's gradient. Loads of experts are none.
+// bucketSquares returns the sum of squares of this rank's part of a bucket's gradient, without the experts' loads.
 func bucketSquares[F Float](r *Rank, i int) (sum float64) {
 	b, lo := &r.buckets[i], r.buckets[i].lo
 	for _, s := range b.spans {
@@ -78,7 +78,7 @@ func bucketSquares[F Float](r *Rank, i int) (sum float64) {
 	return sum + gradSquares[F](r, r.gradAt(i, lo), b.hi-lo)
 }
 
-// gradSquares is the sum of squares of n accumulated gradients from byte at on.
+// gradSquares returns the sum of squares of n accumulated gradients from byte offset at.
 func gradSquares[F Float](r *Rank, at, n int) (sum float64) {
 	e := r.Program.types().Grads
 	if isNative[F](e) {

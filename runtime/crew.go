@@ -14,19 +14,19 @@ import (
 // arenaAlign is the alignment of an arena's first byte.
 const arenaAlign = 64
 
-// crew is all ranks of a program. Those of this process are a goroutine each that waits for commands; the others hold
-// what their processes tell of them.
+// crew is all ranks of a program. Each rank of this process has a goroutine that waits for commands. The others hold
+// what their processes report of them.
 type crew struct {
 	ranks    []*Rank
-	mine     []*Rank // of this process
-	team     *Team   // nil: all are
+	mine     []*Rank // ranks of this process
+	team     *Team   // nil: all ranks are in this process
 	world    *comm.World
 	commands []chan func(*Rank)
-	busy     sync.WaitGroup // ranks that run a command
+	busy     sync.WaitGroup // ranks that are running a command
 	alive    sync.WaitGroup // goroutines
 }
 
-// newCrew makes the ranks, each with its arena, and starts those of this process.
+// newCrew creates the ranks, each with its arena, and starts the goroutines of this process's ranks.
 func newCrew(p *Program, timeout time.Duration, team *Team) (*crew, error) {
 	mesh := p.mesh()
 	c := &crew{world: comm.NewWorld(mesh, timeout), team: team}
@@ -58,11 +58,11 @@ func newCrew(p *Program, timeout time.Duration, team *Team) (*crew, error) {
 	return c, nil
 }
 
-// isLocal tells whether a rank is of this process.
+// isLocal reports whether a rank belongs to this process.
 func (c *crew) isLocal(r *Rank) bool { return r.ID >= c.mine[0].ID && r.ID < c.mine[0].ID+len(c.mine) }
 
-// do runs f on every rank of this process and returns when all have run it. The error is that of the rank that failed
-// first; the crew is then of no more use.
+// do runs f on every rank of this process and waits for all. It returns the error of the first rank that failed, after
+// which the crew cannot be used any more.
 func (c *crew) do(f func(*Rank)) error {
 	if err := c.world.Err(); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (c *crew) close() {
 	c.alive.Wait()
 }
 
-// rankError is what a rank's panic means: an error that generated code could not return, or a fault.
+// rankError returns the error of a rank's panic: an error that generated code could not return, or a bug.
 func rankError(rank int, x any) error {
 	if f, ok := x.(failure); ok {
 		return f.err
@@ -161,8 +161,7 @@ func newBucket(r *Rank, spec *Bucket, ts []tensor) (bucket, error) {
 		b.hi = b.lo + part
 	}
 	b.countsInNorm = !spec.SharedByEnds || r.Coord[stageAxis] == 0
-	// after the reductions they hold equal values
-	copies := slices.Concat(spec.ReplicatedOver, p.atoms(spec.Reduce), rest)
+	copies := slices.Concat(spec.ReplicatedOver, p.atoms(spec.Reduce), rest) // equal values after the reductions
 	for _, a := range axesNotIn(copies, shard) {
 		if r.Coord[a] != 0 {
 			b.countsInNorm = false
@@ -175,7 +174,7 @@ func newBucket(r *Rank, spec *Bucket, ts []tensor) (bucket, error) {
 	return b, err
 }
 
-// head is the first rank that has the model's last block.
+// head returns the first rank that has the model's last block.
 func (c *crew) head() *Rank {
 	for _, r := range c.ranks {
 		if chunks := r.exec.chunks; chunks[len(chunks)-1].to == nil {
@@ -185,8 +184,7 @@ func (c *crew) head() *Rank {
 	panic("runtime: no rank has the last chunk")
 }
 
-// alignedBytes are n zero bytes at an address that arenaAlign divides, in large pages where there are enough of them
-// for some.
+// alignedBytes returns n zero bytes at an address that is a multiple of arenaAlign, in huge pages if possible.
 func alignedBytes(n int) []byte {
 	b := make([]byte, n+arenaAlign-1)
 	at := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (arenaAlign - 1))

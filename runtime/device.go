@@ -8,96 +8,95 @@ import (
 	"github.com/planc-dev/planc/runtime/launch"
 )
 
-// Devices takes a program's ranks to devices other than this CPU.
+// Devices is a kind of device other than this CPU, on which ranks run.
 type Devices interface {
-	// Open finds a device for each of the ranks that this process has and says what all ranks' are: "2 × NVIDIA H200".
-	// Its error is of the machine.
+	// Open finds a device for each rank of this process and returns a name for those of all ranks: "2 × NVIDIA H200".
+	// Its error is a problem of the machine.
 	Open(t *Team) (name string, err error)
-	// Meet joins the other processes of a launch, which must be of the same program and have been started with the same
-	// settings. say is told how the joining goes.
+	// Meet joins the other processes of a launch. They must run the same program with the same settings. It calls say
+	// with messages about its progress.
 	Meet(ctx context.Context, l *launch.Launch, program, settings string, within time.Duration,
 		say func(string)) (Peers, error)
-	// Take gives the rank its device. The rank's goroutine calls it, those of all ranks at once.
+	// Take opens the rank's device. The rank's goroutine calls it, concurrently for all ranks.
 	Take(r *Rank) (Device, error)
 }
 
-// Device does a rank's work, in memory laid out as the rank's arena. The rank's goroutine calls it, in the order in
-// which a CPU would do the work; what is called within Step and Infer begins the work and does not wait for it. Offsets
-// and sizes are in bytes of the arena. What fails does so by [Check].
+// Device executes a rank's work in memory with the layout of the rank's arena. The rank's goroutine calls it, in the
+// order in which a CPU would do the work. Calls within Step and Infer only enqueue work and do not wait for it. Offsets
+// and sizes are in bytes of the arena. Failures are reported through [Check].
 type Device interface {
-	// Step begins an optimizer step on the batch that was loaded last. work begins all of it, in order, and may be left
-	// out where what it began in a step before can be begun again as a whole. If the step before was skipped, and
-	// nobody has heard of that, the rank's Otherwise holds.
+	// Step enqueues an optimizer step on the batch that was loaded last. work enqueues all of it, in order. Step may
+	// skip the call if it can replay the work of an earlier step as a whole. If the step before was skipped but its
+	// result is not known yet, the rank's AfterSkip applies.
 	Step(work func())
-	// AwaitStep waits for the end of the first step that was begun and not heard of. Afterwards the rank's LossSum,
-	// Norm, Clip and Skip are that step's.
+	// AwaitStep waits for the end of the first step without a result and returns its result. It sets the rank's
+	// LossSum, Norm, Clip and Skip to those of that step.
 	AwaitStep() StepResult
-	// CanLaunchAhead tells whether a step may be begun before the one begun last has been heard of; on all ranks it is the
-	// same.
+	// CanLaunchAhead reports whether a step may begin before the result of the last one is known. It is the same on all
+	// ranks.
 	CanLaunchAhead() bool
-	// LastCompleted is the number of the last step whose results have come, 0 for none. It is for whoever asks why the
-	// run has failed.
+	// LastCompleted returns the number of the last step whose result has arrived, 0 for none. Error messages use it.
 	LastCompleted() int
-	// Infer does forward passes, which work begins. Afterwards the rank's LossSum is theirs.
+	// Infer runs the forward passes that work enqueues, and sets the rank's LossSum.
 	Infer(work func())
 
-	// Load brings the batch in the arena to the device.
+	// Load copies the batch in the arena to the device.
 	Load()
-	// Upload brings a part of the arena to the device, and Pull back. Both wait.
+	// Upload copies a part of the arena to the device, and Download copies it back. Both wait.
 	Upload(at, bytes int)
 	Download(at, bytes int)
 
-	// Clear makes a part of the arena zero.
+	// Clear sets a part of the arena to zero.
 	Clear(at, bytes int)
-	// Send hands a part of the arena to the other rank of a line, Receive takes what that one sends next, and Taken
-	// makes what follows wait until the first message that Taken was not asked about has left.
+	// Send sends a part of the arena to the other rank of a line. Receive receives the next message from it. AwaitSent
+	// makes later work wait until the first message that it has not yet waited for has left.
 	Send(line string, at, bytes int)
 	Receive(line string, at, bytes int)
 	AwaitSent(line string)
-	// Start begins a job of a bucket beside what follows, and Wait makes what follows wait for it.
+	// Start begins a job of a bucket that overlaps later work. Wait makes later work wait for it.
 	Start(bucket int, job Job)
 	Wait(bucket int, job Job)
 
-	// SumLoss, ClipGradients and Optimize are [ReduceLoss], [ClipGradients] and [Optimize], where the results stay on
-	// the device. Optimize heeds that the step is skipped.
+	// SumLoss, ClipGradients and Optimize do the same as [ReduceLoss], [ClipGradients] and [Optimize], but their
+	// results stay on the device. Optimize does nothing if the step is skipped.
 	SumLoss(group int)
 	ClipGradients(world int)
 	Optimize(bucket int)
 
-	// Memory is how many bytes of the device the rank has taken.
+	// Memory returns the bytes of device memory that the rank has allocated.
 	Memory() int64
-	// Close gives them back, whatever has happened.
+	// Close frees the memory. It must succeed in any state.
 	Close()
 }
 
-// Job is what is done to a bucket beside the computation.
+// Job is a kind of work on a bucket that overlaps the computation.
 type Job int
 
 // The jobs of a bucket.
 const (
-	Reducing   Job = reducing   // its gradients are summed, at the end of a step
-	Gathering  Job = gathering  // its updated parameters are made whole
-	Scattering Job = scattering // a micro-batch's gradients of it are summed, and added to this rank's part
-	Fetching   Job = fetching   // its parameters are made whole for a block
+	Reducing   Job = reducing   // reduce its gradients at the end of a step
+	Gathering  Job = gathering  // all-gather its updated parameters
+	Scattering Job = scattering // reduce-scatter a micro-batch's gradients and add them to this rank's part
+	Fetching   Job = fetching   // all-gather its parameters for one block
 )
 
-// Check ends the command that the rank runs with an error, if it is one: for what generated code calls, which has no
+// Check ends the rank's command with err if it is not nil. It is for functions that generated code calls, which has no
 // error results.
 func Check(err error) { check(err) }
 
-// FreeScratch is closed when a rank has failed: then what waits for it on a device will not come to its end.
+// Done returns a channel that is closed when a rank has failed. Device work that waits for that rank will never end.
 func (r *Rank) Done() <-chan struct{} { return r.world.Done() }
 
-// Failure is with what a rank has failed, nil if none has.
+// Fail ends the run with an error that occurred outside of the rank's goroutine, unless the run has already failed.
 func (r *Rank) Failure() error { return r.world.Err() }
 
-// Timeout is how long a collective may wait for a rank that does not come.
+// Timeout returns how long a collective may wait for a missing rank.
 func (r *Rank) Timeout() time.Duration { return r.world.Timeout() }
 
 // Fail ends the run with an error that was met beside the rank's goroutine, unless it has failed already.
 func (r *Rank) Fail(err error) { r.world.Fail(err) }
 
-// send hands bytes of the arena from at on, as many as a block's input has, to the next stage or the one before.
+// send sends a block's input or gradient, at offset at of the arena, to the next stage or the previous one.
 func (r *Rank) send(p *comm.Pipe, at int) {
 	if r.Device != nil {
 		r.Device.Send(p.Name(), at, r.Program.Stream)
@@ -106,7 +105,7 @@ func (r *Rank) send(p *comm.Pipe, at int) {
 	check(p.Send(r.Arena[at : at+r.Program.Stream]))
 }
 
-// receive takes them.
+// receive receives it.
 func (r *Rank) receive(p *comm.Pipe, at int) {
 	if r.Device != nil {
 		r.Device.Receive(p.Name(), at, r.Program.Stream)
@@ -115,7 +114,7 @@ func (r *Rank) receive(p *comm.Pipe, at int) {
 	check(p.Receive(r.Arena[at : at+r.Program.Stream]))
 }
 
-// waitSent returns when, or makes what follows wait until, one more message has left the rank's memory.
+// waitSent waits, or makes later device work wait, until one more message has left the rank's memory.
 func (r *Rank) waitSent(p *comm.Pipe) {
 	if r.Device != nil {
 		r.Device.AwaitSent(p.Name())
@@ -124,7 +123,7 @@ func (r *Rank) waitSent(p *comm.Pipe) {
 	check(p.WaitSent())
 }
 
-// zero clears bytes of the arena.
+// zero sets bytes of the arena to zero.
 func (r *Rank) zero(at, bytes int) {
 	if r.Device != nil {
 		r.Device.Clear(at, bytes)
@@ -138,7 +137,7 @@ func stateRegions(a *Arena) []Region {
 	return []Region{a.Params, a.Master, a.Moment1, a.Moment2}
 }
 
-// openDevices gives each rank its device.
+// openDevices opens the device of each rank.
 func (c *crew) openDevices(from Devices) error {
 	if from == nil {
 		return nil
@@ -150,7 +149,7 @@ func (c *crew) openDevices(from Devices) error {
 	})
 }
 
-// push brings the ranks' state to their devices.
+// push copies the ranks' state to their devices.
 func (c *crew) push() error {
 	if c.mine[0].Device == nil {
 		return nil
@@ -162,7 +161,7 @@ func (c *crew) push() error {
 	})
 }
 
-// pull brings the ranks' state, and what else is asked for, back.
+// pull copies the ranks' state, and the regions that more selects, back to the host.
 func (c *crew) pull(more ...func(*Arena) Region) error {
 	if c.mine[0].Device == nil {
 		return nil

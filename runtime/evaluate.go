@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// evaluate writes the validation loss after the last step, once. It gives up where the run is asked to stop.
+// evaluate computes and reports the validation loss after the last step, once. It gives up if the run is asked to stop.
 func (r *run) evaluate() error {
 	n := r.source.ValidSamples()
 	if n == 0 {
@@ -34,7 +34,8 @@ func (r *run) evaluate() error {
 		return err
 	}
 	if tokens == 0 {
-		return exitf(ExitInput, "validation samples 0 to %d: not a single position counts; each is past its sample's "+
+		return exitf(ExitInput, "validation samples 0 to %d have no position that counts; each position is after "+
+			"its sample's "+
 			"unmasked, or has a negative label", n-1)
 	}
 	r.res.ValidLoss = loss / float64(tokens)
@@ -45,8 +46,8 @@ func (r *run) evaluate() error {
 	return nil
 }
 
-// validate is the sum of the losses of the first n samples of validation, and how many tokens it is of. It returns
-// errAsked where the run is asked to stop.
+// validate returns the sum of the losses of the first n validation samples and the number of their tokens. It returns
+// errStopRequested if the run is asked to stop.
 func (r *run) validate(n int64) (loss float64, tokens int, err error) {
 	l := &r.p.Batch
 	rows := l.MicroBatch * l.Replicas
@@ -95,7 +96,7 @@ func (r *run) validate(n int64) (loss float64, tokens int, err error) {
 	return loss, tokens, nil
 }
 
-// validationProgress is the line that tells how far an evaluation is, of which done counts the batches.
+// validationProgress returns a function for the progress line of an evaluation. done counts the finished batches.
 func (r *run) validationProgress(done *atomic.Int64, batches int) func() progressLine {
 	step, begun := r.done.step, time.Now()
 	return func() progressLine {

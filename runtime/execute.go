@@ -7,33 +7,33 @@ import (
 	"github.com/planc-dev/planc/runtime/program"
 )
 
-// executor is what a rank needs to carry out its stage's schedule.
+// executor holds what a rank needs to execute its stage's schedule.
 type executor struct {
 	actions []program.Action
 	chunks  []*chunk
 	block   Block
-	sends   int // gradients sent so far: they take turns in two buffers
+	sends   int // gradients sent so far; they alternate between two buffers
 	sent    [2]*comm.Pipe
-	spare   int          // memory behind the activation buffers
-	dy, dx  int          // buffers of the gradients that blocks hand back
-	split   bool         // backward passes leave gradients of parameters to passes of their own
-	waiting []int        // of each bucket, pieces whose gradients are not whole
-	cleared []part       // of the arena, before each step: gradients that are added to from the first micro-batch on
-	fetch   doubleBuffer // of gathered parameters
-	scatter doubleBuffer // of gradients that are scattered after each block
+	spare   int          // offset of the memory after the activation buffers
+	dy, dx  int          // offsets of the two buffers of gradients between blocks
+	split   bool         // the backward pass is split: weight gradients have their own passes
+	waiting []int        // per bucket, number of pieces whose gradients are incomplete
+	cleared []part       // parts of the arena that are zeroed before each step: gradients that nothing writes first
+	fetch   doubleBuffer // for gathered parameters
+	scatter doubleBuffer // for gradients that are scattered after each block
 }
 
 // chunk is a Chunk with the lines to its neighbours; nil at the ends of the model.
 type chunk struct {
 	*Chunk
 	layers           []*layer
-	reverse          []visit    // the layers in the order of a backward pass
-	from, to         *comm.Pipe // inputs come in, outputs go out
+	reverse          []visit    // layers in the order of the backward pass
+	from, to         *comm.Pipe // receive inputs and send outputs
 	gradFrom, gradTo *comm.Pipe
 	done             map[program.ActionKind]int // passes of each kind in this step
 }
 
-// newExecutor prepares the rank's stage.
+// newExecutor prepares the execution of the rank's stage.
 func newExecutor(r *Rank) (*executor, error) {
 	p, s := r.Program, r.Stage
 	actions, err := program.ParseSchedule(s.Schedule)
@@ -60,7 +60,7 @@ func newExecutor(r *Rank) (*executor, error) {
 	return e, nil
 }
 
-// newChunk connects a chunk with those before and after it.
+// newChunk connects a chunk with the chunks before and after it.
 func newChunk(r *Rank, c *Chunk) (*chunk, error) {
 	out := &chunk{Chunk: c, layers: r.newLayers(c), done: map[program.ActionKind]int{}}
 	out.reverse = reversed(c, out.layers)
@@ -83,7 +83,7 @@ func newChunk(r *Rank, c *Chunk) (*chunk, error) {
 	return out, nil
 }
 
-// stagesOf is the stage of each chunk of the model.
+// stagesOf returns the stage of each chunk of the model.
 func (p *Program) stagesOf() []int {
 	n := 0
 	for i := range p.Stages {
@@ -98,7 +98,7 @@ func (p *Program) stagesOf() []int {
 	return out
 }
 
-// peer is the rank of a stage that has this rank's other coordinates.
+// peer returns the rank of a stage whose other coordinates equal this rank's.
 func (r *Rank) peer(stage int) int {
 	id, radix := 0, 1
 	for _, a := range r.Program.Mesh {
@@ -115,7 +115,7 @@ func (r *Rank) peer(stage int) int {
 // stageAxis is the atom of the mesh whose coordinate is a rank's stage.
 const stageAxis = "pp"
 
-// step runs one optimizer step of the rank on the batch in its arena.
+// step runs one optimizer step on the batch in the rank's arena.
 func (r *Rank) step() {
 	if r.Program.Elem == F64 {
 		step[float64](r)
@@ -130,11 +130,11 @@ func step[F Float](r *Rank) {
 		work[F](r)
 		return
 	}
-	r.exec.sends, r.exec.sent = 0, [2]*comm.Pipe{} // a step ends when all that it sent has left
+	r.exec.sends, r.exec.sent = 0, [2]*comm.Pipe{} // at the end of a step everything sent has left
 	r.Device.Step(func() { work[F](r) })
 }
 
-// work does a step but for counting tokens.
+// work executes a step, except that it does not count tokens.
 func work[F Float](r *Rank) {
 	e := r.exec
 	r.clearGradients()
@@ -167,8 +167,8 @@ func work[F Float](r *Rank) {
 	}
 }
 
-// nextLayerAfter is the layer with which the next pass that reads parameters begins, from an action on; nil if none is
-// left.
+// nextLayerAfter returns the first layer of the next pass that reads parameters, from an action on; nil if there is
+// none.
 func (e *executor) nextLayerAfter(action int) *layer {
 	for _, a := range e.actions[action:] {
 		switch a.Kind {
@@ -181,8 +181,8 @@ func (e *executor) nextLayerAfter(action int) *layer {
 	return nil
 }
 
-// finishLayer notes that a layer has all its gradients and starts the buckets that are whole with it. Those that both
-// ends of the pipeline share start last, since the other end comes to them last.
+// finishLayer records that the gradients of a layer are complete and starts to reduce the buckets that are now
+// complete. Buckets that both ends of the pipeline share start last, because the other end completes them last.
 func finishLayer[F Float](r *Rank, l *layer) {
 	for i := range r.Stage.Buckets {
 		b := &r.Stage.Buckets[i]
@@ -200,7 +200,7 @@ func finishLayer[F Float](r *Rank, l *layer) {
 // reducesLast says whether the bucket's reduction starts after all others: what it waits for comes last.
 func reducesLast(b *Bucket) bool { return b.SharedByEnds || b.ShardedGrads }
 
-// finish ends the step: loss, global norm, clipping, and the optimizer on every bucket.
+// finish ends the step: it reduces the loss, computes the global norm, clips, and runs the optimizer on every bucket.
 func finish[F Float](r *Rank) {
 	ReduceLoss(r, r.Program.Loss)
 	r.exec.scatter.waitBoth(r, scattering)

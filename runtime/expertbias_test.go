@@ -83,9 +83,9 @@ func TestBiasRateWants32Bits(t *testing.T) {
 				must(t, err)
 				continue
 			}
-			wantExit(t, err, ExitInput, "train.experts.bias_rate is 0.01, and the program adds gradients in "+elem+
-				", in which experts' choices cannot be counted: 0 is wanted, "+
-				"or a job whose train.precision has f32 for grads and reduce, compiled again")
+			wantExit(t, err, ExitInput, "train.experts.bias_rate is 0.01, but the program adds gradients in "+elem+
+				", which cannot count experts' choices exactly: use 0, "+
+				"or set grads and reduce of train.precision to f32 in the job and compile again")
 			_, err = train(t, p, t.TempDir(), Set("train.experts.bias_rate", 0), Set("train.steps", 1))
 			must(t, err)
 		}
@@ -96,7 +96,7 @@ func TestBiasRateWants32Bits(t *testing.T) {
 func TestExpertBiasNote(t *testing.T) {
 	p := &Program{ProgramData: ProgramData{Params: []Param{{Name: "w"}, {Name: "bias", Choices: 2}}}}
 	const want = "expert bias: each step moves it by 0.001 against the expert's load (train.experts.bias_rate); " +
-		"transformers keeps it fixed, as --set train.experts.bias_rate=0 does"
+		"transformers keeps it fixed; use --set train.experts.bias_rate=0 for that"
 	if got := p.expertBiasNote(0.001); got != want {
 		t.Errorf("the note is %q, want %q", got, want)
 	}

@@ -10,32 +10,32 @@ import (
 type ExpertLoad struct {
 	Segment string
 	Layer   int
-	Load    float64 // choices that the busiest expert got, over the mean: 1 is balanced
-	CV      float64 // deviation of the experts' numbers of choices, over their mean
-	Dropped int64   // choices that found no place in an expert's capacity; Load and CV count them
-	Further int     // rounds beyond each micro-batch's first, on the rank that had the most
-	Rounds  []int   // all rounds of each rank
+	Load    float64 // choices of the busiest expert divided by the mean: 1 is balanced
+	CV      float64 // coefficient of variation of the experts' choices
+	Dropped int64   // choices beyond an expert's capacity; Load and CV include them
+	Further int     // rounds after each micro-batch's first, on the rank with the most
+	Rounds  []int   // number of rounds on each rank
 }
 
 // layerID is a layer of a segment.
 type layerID struct{ segment, layer int }
 
-// expertCounts are what a rank counts of its experts in a step.
+// expertCounts is what a rank counts of its experts in a step.
 type expertCounts struct {
-	counting bool // a forward pass of a training step is under way, not one that is run again
+	counting bool // a forward pass of a training step is running, and it is not recomputed
 	at       layerID
 	layers   map[layerID]*layerLoad
 	aux      float64
 }
 
-// layerLoad is what a rank counted of one layer.
+// layerLoad is what a rank counts for one layer.
 type layerLoad struct {
-	choices        []int64 // of each expert
+	choices        []int64 // per expert
 	dropped        int64
 	passes, rounds int
 }
 
-// clear begins a step.
+// clear resets the counts before a step.
 func (c *expertCounts) clear() {
 	c.aux = 0
 	for _, x := range c.layers {
@@ -44,7 +44,7 @@ func (c *expertCounts) clear() {
 	}
 }
 
-// add counts a micro-batch's choices; those that are dropped are -1 - expert.
+// add counts a micro-batch's choices. A dropped choice is encoded as -1 - expert.
 func (c *expertCounts) add(index []int32, experts, rounds int) {
 	if !c.counting {
 		return
@@ -61,7 +61,7 @@ func (c *expertCounts) add(index []int32, experts, rounds int) {
 	}
 }
 
-// label is what was counted of a layer.
+// layer returns the counts of a layer.
 func (c *expertCounts) layer(at layerID, experts int) *layerLoad {
 	x := c.layers[at]
 	if x == nil {
@@ -74,7 +74,7 @@ func (c *expertCounts) layer(at layerID, experts int) *layerLoad {
 	return x
 }
 
-// auxLoss is the mean over the sequences of the global batch.
+// auxLoss returns the mean auxiliary loss over the sequences of the global batch.
 func (r *run) auxLoss() float64 {
 	sum := 0.0
 	for _, k := range r.crew.ranks {
@@ -83,7 +83,7 @@ func (r *run) auxLoss() float64 {
 	return sum / float64(max(r.p.Experts.Copies, 1)) / float64(r.p.Batch.GlobalBatch)
 }
 
-// expertLoads joins what the ranks counted, layer by layer.
+// expertLoads combines the counts of the ranks, layer by layer.
 func (r *run) expertLoads() []ExpertLoad {
 	if r.p.Experts.Copies == 0 {
 		return nil
@@ -126,7 +126,7 @@ func (r *run) expertLoad(id layerID) ExpertLoad {
 	return e
 }
 
-// loadSpread is the largest of some numbers over their mean, and their deviation over it.
+// loadSpread returns the maximum of some numbers divided by their mean, and their coefficient of variation.
 func loadSpread(n []int64) (most, cv float64) {
 	sum, squares, top := 0.0, 0.0, 0.0
 	for _, x := range n {
@@ -140,7 +140,7 @@ func loadSpread(n []int64) (most, cv float64) {
 	return top / mean, math.Sqrt(squares/float64(len(n))) / mean
 }
 
-// experts writes what a step's line has of them, a number for each layer but where one is of all.
+// experts writes the expert metrics of a step: lists with a number per layer, and totals.
 func (m *metrics) experts(s *Step) {
 	if len(s.Experts) == 0 {
 		return

@@ -7,27 +7,29 @@ import (
 	"github.com/planc-dev/planc/runtime/ckpt"
 )
 
-// exportLimit is how large a file of an exported model becomes, in bytes, before another is begun.
+// exportLimit is the maximum size of a file of an exported model, in bytes.
 const exportLimit = 5_000_000_000
 
-// Export makes Run write the model to the new folder dir in Hugging Face's layout, config.json and safetensors, and
-// train nothing. The parameters are those of the checkpoint that Resume names (the newest one by default), or those
-// that training begins with where Resume is "never".
+// Export makes Run write the model to the new folder dir in Hugging Face's layout, config.json and safetensors, without
+// training. The parameters come from the checkpoint that Resume names (by default the newest), or are the initial ones
+// if Resume is "never".
 func Export(dir string) Option { return func(o *options) { o.export = dir } }
 
-// export is Run where it exports.
+// export is Run for the option Export.
 func (r *run) export() error {
 	r.report = newReport(&r.o)
 	if err := r.applySettings(); err != nil {
 		return err
 	}
 	if l := r.o.launch; l != nil && l.Processes > 1 {
-		return exitf(ExitCannot, "--export: %s has started %d processes; one is enough: start it once, alone", l.By,
+		return exitf(ExitCannot, "--export: %s has started %d processes, but an export runs in one: start it "+
+			"once, alone", l.By,
 			l.Processes)
 	}
 	w := &r.p.Weights
 	if len(w.Tensors) == 0 {
-		return exitf(ExitCannot, "--export: the program knows no layout of its weights but planc's own; its "+
+		return exitf(ExitCannot, "--export: not supported for this model: the program knows only planc's own "+
+			"layout; its "+
 			"checkpoints hold them in %s", modelFile)
 	}
 	if err := ckpt.Vacant(r.o.export); err != nil {
@@ -66,7 +68,7 @@ func (r *run) export() error {
 	return nil
 }
 
-// loadForExport fills the parameters that are to be exported, and says from where.
+// loadForExport fills the parameters that are exported and returns where they come from.
 func (r *run) loadForExport() (from string, err error) {
 	c, _, err := r.checkpointToResume()
 	switch {
@@ -79,14 +81,15 @@ func (r *run) loadForExport() (from string, err error) {
 		}
 		return fmt.Sprintf("step %d of %s", r.done.step, c.Path), nil
 	case r.o.resume != "never":
-		return "", exitf(ExitInput, "--export: there is no checkpoint in %s; --dir says where the run was, and "+
-			"--resume never exports what training would begin with", r.ckptDir)
+		return "", exitf(ExitInput, "--export: there is no checkpoint in %s; set --dir to the folder of the "+
+			"run, or use "+
+			"--resume never to export the initial parameters", r.ckptDir)
 	}
 	return r.initialize()
 }
 
-// published is the model as a file of Hugging Face's layout, each tensor gathered from the ranks' arenas as it is
-// written.
+// published returns the model as a file in Hugging Face's layout. Each tensor is gathered from the ranks' arenas when
+// it is written.
 func published[F Float](c *crew) ckpt.Content {
 	p := c.ranks[0].Program
 	parts, placed, k := c.parts(), p.publishedTensors(), p.weightKind()

@@ -23,17 +23,17 @@ type flag struct {
 	apply           func(c *command, value string) error
 }
 
-// command is what the flags of a training binary ask for.
+// command is the parsed command line of a training binary.
 type command struct {
 	opts    []Option
 	json    bool
 	help    bool
 	version bool
 	export  bool
-	threads int // a rank; 0: what there are
+	threads int // threads per rank; 0: share all processors
 	launch  launch.Flags
-	within  time.Duration // of joining; 0: the default
-	timeout time.Duration // of collectives; 0: not given
+	within  time.Duration // how long to wait for other processes to join; 0: the default
+	timeout time.Duration // how long a collective waits; 0: not given
 }
 
 func (c *command) add(o Option) error {
@@ -41,63 +41,65 @@ func (c *command) add(o Option) error {
 	return nil
 }
 
-// flags are all flags, in the order of --help.
+// flags lists all flags in the order of --help.
 var flags = []flag{
-	{"dir", "D", "folder of metrics.jsonl and checkpoints/ (default runs/NAME)", false,
+	{"dir", "D", "folder for metrics.jsonl and checkpoints/ (default runs/NAME)", false,
 		func(c *command, v string) error { return c.add(Dir(v)) }},
-	{"resume", "auto|never|STEP|DIR", "where to begin (default auto: the newest whole checkpoint)", false,
+	{"resume", "auto|never|STEP|DIR", "checkpoint to start from (default auto: the newest complete one)", false,
 		func(c *command, v string) error { return c.add(Resume(v)) }},
-	{"steps", "N", "the last step, absolute, also on resume", false,
+	{"steps", "N", "train until step N, counted from the start of training, also after a resume", false,
 		func(c *command, v string) error { return c.add(Set("train.steps", v)) }},
-	{"set", "k=v", "change a setting of the job, such as train.optimizer.lr=1e-4; null: as compiled; may be repeated",
+	{"set", "k=v", "change a setting of the job, such as train.optimizer.lr=1e-4; null restores the compiled value; " +
+		"may be repeated",
 		false, setFlag},
-	{"data", "FILE", "train on this file instead of the job's", false, dataFlag},
-	{"checkpoint-dir", "D", "folder of the checkpoints (default DIR/checkpoints)", false,
+	{"data", "FILE", "train on this file instead of the job's data", false, dataFlag},
+	{"checkpoint-dir", "D", "folder for checkpoints (default DIR/checkpoints)", false,
 		func(c *command, v string) error { return c.add(CheckpointDir(v)) }},
-	{"checkpoint-every", "N", "steps between checkpoints; 0: at the end and on request", false,
+	{"checkpoint-every", "N", "steps between checkpoints; 0: only at the end and when stopped", false,
 		func(c *command, v string) error { return c.add(Set("train.checkpoint.every", v)) }},
-	{"log-dir", "D", "folder of metrics.jsonl (default DIR)", false,
+	{"log-dir", "D", "folder for metrics.jsonl (default DIR)", false,
 		func(c *command, v string) error { return c.add(LogDir(v)) }},
-	{"seed", "S", "of parameters, data order, dropout and samples", false,
+	{"seed", "S", "random seed of parameters, data order, dropout and sampling", false,
 		func(c *command, v string) error { return c.add(Set("train.seed", v)) }},
-	{"threads", "N", "processors a rank may use (default: what there are, shared)", false, threadsFlag},
-	{"cpu-isa", "auto|amx|avx512|avx2|portable", "instructions of the CPU's kernels (default auto)", false, isaFlag},
-	{"export", "DIR", "train nothing: write the checkpoint that --resume names to this new folder, in Hugging " +
+	{"threads", "N", "threads per rank (default: all processors, shared by the ranks)", false, threadsFlag},
+	{"cpu-isa", "auto|amx|avx512|avx2|portable", "instruction set of the CPU kernels (default auto)", false, isaFlag},
+	{"export", "DIR", "do not train: write the checkpoint that --resume names to this new folder, in Hugging " +
 		"Face's layout", false,
 		func(c *command, v string) error { c.export = true; return c.add(Export(v)) }},
-	{"nnodes", "N", "machines that the program is started on, once on each" + onlyGPUs, false,
+	{"nnodes", "N", "number of machines; start the program once on each" + onlyGPUs, false,
 		func(c *command, v string) error { c.launch.Nodes = v; return nil }},
-	{"node-rank", "R", "which of them this is, from 0 on", false, func(c *command, v string) error {
+	{"node-rank", "R", "number of this machine, from 0", false, func(c *command, v string) error {
 		c.launch.NodeRank = v
 		return nil
 	}},
-	{"nproc-per-node", "N", "devices of each (default: the program's, shared out)", false,
+	{"nproc-per-node", "N", "devices per machine (default: the program's devices, divided evenly)", false,
 		func(c *command, v string) error { c.launch.PerNode = v; return nil }},
-	{"master-addr", "HOST", "where node 0 is found", false, func(c *command, v string) error {
+	{"master-addr", "HOST", "address of machine 0", false, func(c *command, v string) error {
 		c.launch.Addr = v
 		return nil
 	}},
-	{"master-port", "PORT", "and at which port (default 29500)", false, func(c *command, v string) error {
+	{"master-port", "PORT", "port on machine 0 (default 29500)", false, func(c *command, v string) error {
 		c.launch.Port = v
 		return nil
 	}},
-	{"join-timeout", "DURATION", "how long processes wait for each other to come (default 10m)", false, joinFlag},
-	{"timeout", "DURATION", "how long a collective waits for a rank that does not come (default 10m, or $" +
+	{"join-timeout", "DURATION", "how long processes wait for each other at the start (default 10m)", false, joinFlag},
+	{"timeout", "DURATION", "how long a collective waits for a missing rank (default 10m, or $" +
 		timeoutVariable + ")", false,
 		func(c *command, v string) error { return c.setTimeout("--timeout ", v) }},
-	{"log", "text|json", "progress on stderr and the summary on stdout, for people or for machines (default text)",
+	{"log", "text|json", "format of the progress on stderr and of the summary on stdout (default text)",
 		false, logFlag},
-	{"version", "", "print which planc built the binary, and for what", true, func(c *command, _ string) error {
-		c.version = true
-		return nil
-	}},
-	{"help", "", "print this", true, func(c *command, _ string) error { c.help = true; return nil }},
+	{"version", "", "print the planc version, the platform and the program's hash", true,
+		func(c *command, _ string) error {
+			c.version = true
+			return nil
+		}},
+	{"help", "", "print this help", true, func(c *command, _ string) error { c.help = true; return nil }},
 }
 
-// onlyGPUs is said of --nnodes by programs for CPUs.
-const onlyGPUs = "; programs for CPUs take 1 alone, and not the four that follow"
+// onlyGPUs is added to the help of --nnodes in programs for CPUs.
+const onlyGPUs = "; programs for CPUs accept only 1, and none of the next four flags"
 
-// isas are the values of --cpu-isa.
+// isas are the allowed values of --cpu-isa.
 var isas = []string{"auto", "amx", "avx512", "avx2", "portable"}
 
 func setFlag(c *command, v string) error {
@@ -122,13 +124,13 @@ func dataFlag(c *command, v string) error {
 	})
 }
 
-// maxThreads bounds --threads: more is a slip of the finger, and would take memory for each.
+// maxThreads bounds --threads. A larger number is most likely a typing error, and each thread takes memory.
 const maxThreads = 1024
 
 func threadsFlag(c *command, v string) error {
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 1 || n > maxThreads {
-		return fmt.Errorf("--threads %s: it is a count from 1 to %d", v, maxThreads)
+		return fmt.Errorf("--threads %s: must be a number from 1 to %d", v, maxThreads)
 	}
 	c.threads = n
 	return nil
@@ -136,7 +138,7 @@ func threadsFlag(c *command, v string) error {
 
 func isaFlag(c *command, v string) error {
 	if !slices.Contains(isas, v) {
-		return fmt.Errorf("--cpu-isa %s: it is one of %s", v, strings.Join(isas, ", "))
+		return fmt.Errorf("--cpu-isa %s: must be one of %s", v, strings.Join(isas, ", "))
 	}
 	return c.add(func(o *options) { o.isa = v })
 }
@@ -144,24 +146,24 @@ func isaFlag(c *command, v string) error {
 func joinFlag(c *command, v string) (err error) {
 	c.within, err = time.ParseDuration(v)
 	if err != nil || c.within <= 0 {
-		return fmt.Errorf("--join-timeout %s: write it as 90s or 10m", v)
+		return fmt.Errorf("--join-timeout %s: must be a positive duration, such as 90s or 10m", v)
 	}
 	return nil
 }
 
-// timeoutVariable is the environment's --timeout.
+// timeoutVariable is the environment variable with the same meaning as --timeout.
 const timeoutVariable = "PLANC_TIMEOUT"
 
-// setTimeout reads the deadline of collectives. name is what stands before it: "--timeout " or "PLANC_TIMEOUT=".
+// setTimeout parses the timeout of collectives. name is its prefix in messages: "--timeout " or "PLANC_TIMEOUT=".
 func (c *command) setTimeout(name, v string) (err error) {
 	c.timeout, err = time.ParseDuration(v)
 	if err != nil || c.timeout <= 0 {
-		return fmt.Errorf("%s%s: it is a duration over 0, such as 90s or 10m", name, v)
+		return fmt.Errorf("%s%s: must be a positive duration, such as 90s or 10m", name, v)
 	}
 	return nil
 }
 
-// environment reads what the environment says and no flag does.
+// environment reads the environment variables of flags that were not given.
 func (c *command) environment(lookup func(string) (string, bool)) error {
 	if v, _ := lookup(timeoutVariable); v != "" && c.timeout == 0 {
 		if err := c.setTimeout(timeoutVariable+"=", v); err != nil {
@@ -176,13 +178,13 @@ func (c *command) environment(lookup func(string) (string, bool)) error {
 
 func logFlag(c *command, v string) error {
 	if v != "text" && v != "json" {
-		return fmt.Errorf("--log %s: it is text or json", v)
+		return fmt.Errorf("--log %s: must be text or json", v)
 	}
 	c.json = v == "json"
 	return nil
 }
 
-// parse reads the arguments of a training binary. Both --name value and --name=value will do.
+// parse reads the arguments of a training binary. It accepts --name value and --name=value.
 func parse(args []string) (*command, error) {
 	c := &command{}
 	for len(args) > 0 {
@@ -220,8 +222,8 @@ func parse(args []string) (*command, error) {
 	return c, nil
 }
 
-// findFlag is the flag of a name, which may be written as torchrun lets it: nproc_per_node. The error suggests another
-// flag, with the value where that goes.
+// findFlag returns the flag with a name. It also accepts underscores, as torchrun does: nproc_per_node. The error
+// suggests another flag, filled in with the value if possible.
 func findFlag(name, value string) (*flag, error) {
 	name = strings.ReplaceAll(name, "_", "-")
 	if name == "nodes" {
@@ -249,7 +251,7 @@ func usage(w io.Writer, p *Program) {
 	head := fmt.Sprintf("%s: trains %s as planc compiled it%s: %s\n", filepath.Base(os.Args[0]), p.Name, needsText(p),
 		p.Plan.Text)
 	fmt.Fprintln(w, fold.Lines(head, fold.Columns, fold.Indent))
-	const at = 28 // where a flag's help begins
+	const at = 28 // column at which a flag's help begins
 	indent := strings.Repeat(" ", at)
 	for _, f := range flags {
 		if p.Devices != nil {
@@ -263,13 +265,13 @@ func usage(w io.Writer, p *Program) {
 		}
 		fmt.Fprintln(w, left+strings.ReplaceAll(fold.Lines(f.help, fold.Columns-at, 0), "\n", "\n"+indent))
 	}
-	fmt.Fprint(w, "\n", fold.Lines("Exit codes: 0 all steps done, 1 failed, 2 flags, data or checkpoint wrong, 3 "+
+	fmt.Fprint(w, "\n", fold.Lines("Exit codes: 0 all steps are done, 1 failed, 2 wrong flags, data or checkpoint, 3 "+
 		"this machine or "+
 		"launch cannot run the program, 5 stopped by the numerics guard, 75 stopped on request.",
 		fold.Columns, 0), "\n")
 }
 
-// needsText is what a program for GPUs needs of a machine.
+// needsText says which devices a program for GPUs needs.
 func needsText(p *Program) string {
 	switch n := p.mesh().Size(); {
 	case p.Devices == nil:
@@ -281,7 +283,7 @@ func needsText(p *Program) string {
 	}
 }
 
-// logOption is where the command reports.
+// logOption returns the option for where and how the run reports.
 func (c *command) logOption(stderr *os.File) Option {
 	if c.json {
 		return Logger(logger(stderr))
@@ -289,7 +291,7 @@ func (c *command) logOption(stderr *os.File) Option {
 	return text(stderr, isTerminal(stderr))
 }
 
-// logger writes JSON lines.
+// logger returns a logger that writes JSON lines.
 func logger(w io.Writer) *slog.Logger { return slog.New(slog.NewJSONHandler(visible.Writer(w), nil)) }
 
 func isTerminal(f *os.File) bool {

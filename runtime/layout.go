@@ -19,20 +19,19 @@ type extent struct {
 	count int // elements of the local part that are not padding
 }
 
-// tensor is one rank's part of one logical tensor: a parameter, or one layer's.
+// tensor is one rank's part of one logical tensor: a parameter, or one layer of it.
 type tensor struct {
 	name   string
 	param  *Param
 	layer  int
-	offset int  // of the local part, in elements of the flat space; -1 if another stage has it
-	number int  // of its first element among the model's; see numbered
-	local  int  // elements of the local part, padding included; 0 if another stage has it
-	second bool // the first stage has it too, and owns it
+	offset int  // of the local part in the flat space, in elements; -1 if another stage has it
+	number int  // number of its first element in the whole model; see numbered
+	local  int  // elements of the local part with padding; 0 if another stage has it
+	second bool // a copy: the first stage has it too, and owns it
 	dims   []extent
 }
 
-// tensors are the rank's parts of all parameters, in the program's order. A tensor without dims has one
-// element.
+// tensors returns the rank's parts of all parameters, in the program's order. A tensor without dims has one element.
 func tensors(p *Program, coord map[string]int) []tensor {
 	var out []tensor
 	first := numbered(p.Params)
@@ -91,7 +90,7 @@ func extents(p *Program, dims []Dim, coord map[string]int) (out []extent, local 
 	return out, local
 }
 
-// axis is the size of an atom of the mesh.
+// axis returns the size of an atom of the mesh.
 func (p *Program) axis(name string) int {
 	i := slices.IndexFunc(p.Mesh, func(a Axis) bool { return a.Name == name })
 	if i < 0 {
@@ -100,7 +99,7 @@ func (p *Program) axis(name string) int {
 	return p.Mesh[i].Size
 }
 
-// elems is the number of elements of the logical tensor.
+// elems returns the number of elements of the logical tensor.
 func (t *tensor) elems() int {
 	n := 1
 	for _, d := range t.dims {
@@ -109,11 +108,11 @@ func (t *tensor) elems() int {
 	return n
 }
 
-// row is the number of logical elements of one index of the first dimension.
+// row returns the number of logical elements per index of the first dimension.
 func (t *tensor) row() int { return t.elems() / max(1, t.dims[0].size) }
 
-// runs calls f for every stretch of the local elements [lo, hi) that is contiguous both here and in the
-// logical tensor: local is its index here, logical there. Padding is left out.
+// runs calls f for every run of the local elements [lo, hi) that is contiguous both locally and in the logical tensor.
+// local and logical are its indices in both. Padding is left out.
 func (t *tensor) runs(lo, hi int, f func(local, logical, n int)) {
 	last := t.dims[len(t.dims)-1]
 	if last.width == 0 {
@@ -132,8 +131,8 @@ func (t *tensor) runs(lo, hi int, f func(local, logical, n int)) {
 	}
 }
 
-// logicalRow is the row-major number of a local row among the logical tensor's rows of the last
-// dimension; ok is false for padding.
+// logicalRow returns the row-major number of a local row among the logical tensor's rows of the last dimension. ok is
+// false for padding.
 func (t *tensor) logicalRow(row int) (logical int, ok bool) {
 	stride := 1
 	for i := len(t.dims) - 2; i >= 0; i-- {
@@ -149,8 +148,7 @@ func (t *tensor) logicalRow(row int) (logical int, ok bool) {
 	return logical, true
 }
 
-// slab is the range of local elements that hold the indices [from, to) of the first dimension; empty
-// ranges are (0, 0).
+// slab returns the range of local elements with indices [from, to) of the first dimension. An empty range is (0, 0).
 func (t *tensor) slab(from, to int) (lo, hi int) {
 	d := t.dims[0]
 	a, b := max(from, d.first)-d.first, min(to, d.first+d.count)-d.first
@@ -166,7 +164,7 @@ func isSplitOver(p *Param, atom string) bool {
 	return slices.ContainsFunc(p.Dims, func(d Dim) bool { return slices.Contains(d.Axes, atom) })
 }
 
-// validate finds where the program's tables contradict each other: the compiler was wrong.
+// validate returns an error for each contradiction in the program's tables, which is a bug of the compiler.
 func (p *Program) validate() (err error) {
 	bad := func(format string, args ...any) {
 		err = errors.Join(err, fmt.Errorf("runtime: the program is wrong: "+format, args...))
@@ -178,7 +176,7 @@ func (p *Program) validate() (err error) {
 		bad("global batch %d is not %d × %d × %d", b.GlobalBatch, b.MicroBatch, b.MicroBatches, b.Replicas)
 	}
 	if t := p.types(); p.StochasticRounding && (t.Params != BF16 || t.Master != BF16) {
-		bad("parameters are not rounded by chance to %v with a master copy in %v", t.Params, t.Master)
+		bad("parameters cannot be rounded stochastically to %v with a master copy in %v", t.Params, t.Master)
 	}
 	if n := p.size(p.Batch.ReplicaAxes); n != p.Batch.Replicas {
 		bad("%v make %d replicas, not %d", p.Batch.ReplicaAxes, n, p.Batch.Replicas)
@@ -191,7 +189,7 @@ func (p *Program) validate() (err error) {
 	return err
 }
 
-// validateStage finds where a stage's tables contradict each other.
+// validateStage reports contradictions in a stage's tables.
 func (p *Program) validateStage(s *Stage, bad func(string, ...any)) {
 	types := p.types()
 	for _, c := range s.Chunks {
@@ -236,7 +234,7 @@ func (p *Program) validateStage(s *Stage, bad func(string, ...any)) {
 	}
 }
 
-// validatePlaces: each tensor lies on some stage.
+// validatePlaces checks that each tensor is on some stage.
 func (p *Program) validatePlaces(bad func(string, ...any)) {
 	found := map[string]bool{}
 	for i := range p.Stages {
@@ -258,7 +256,7 @@ func bucketOf(s *Stage, t *tensor) int {
 	})
 }
 
-// atoms are a group's; none for -1.
+// atoms returns the atoms of a group; none for -1.
 func (p *Program) atoms(group int) []string {
 	if group < 0 {
 		return nil
@@ -266,7 +264,7 @@ func (p *Program) atoms(group int) []string {
 	return p.Groups[group].Axes
 }
 
-// size is the number of ranks along some atoms.
+// size returns the number of ranks along some atoms.
 func (p *Program) size(atoms []string) int {
 	n := 1
 	for _, a := range atoms {
@@ -275,7 +273,7 @@ func (p *Program) size(atoms []string) int {
 	return n
 }
 
-// axesNotIn are the atoms of a that b lacks.
+// axesNotIn returns the elements of a that are not in b.
 func axesNotIn(a, b []string) (out []string) {
 	for _, x := range a {
 		if !slices.Contains(b, x) {
@@ -293,7 +291,7 @@ func (p *Program) mesh() comm.Mesh {
 	return m
 }
 
-// arenaBytes is the largest rank's arena.
+// arenaBytes returns the size of the largest arena.
 func (p *Program) arenaBytes() (n int64) {
 	for i := range p.Stages {
 		n = max(n, int64(p.Stages[i].Arena.Size))

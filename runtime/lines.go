@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Line is one rank's view of those that communicate with each other, in an order that is the same for all of them. On a
-// device it is a communicator.
+// Line is one rank's view of a group of ranks that communicate, in the same order on all of them. On a device it is a
+// communicator.
 type Line struct {
 	Name      string
-	Ranks     []int // in the order of the members; none where the rank has no part in it
-	IsPipe    bool  // messages go from the first to the last; else what is joined is of all
-	SameStage bool  // all are of one stage, so that what they join lies at one place of their arenas
+	Ranks     []int // in the order of the members; none if the rank is not a member
+	IsPipe    bool  // messages go from the first member to the last; else it is for collectives
+	SameStage bool  // all members are of one stage, so that buffers have the same offsets in their arenas
 }
 
-// Lines are the program's, for the rank: by name the same on every rank, and in the same order. Those of groups come
-// first, then those of buckets' jobs, then the ends of the pipeline and what lies between its stages.
+// Lines returns the program's lines for the rank. Names and order are the same on every rank: first the lines of
+// groups, then those of bucket jobs, then the line between the ends of the pipeline, then those between its stages.
 func (r *Rank) Lines() []Line {
 	p := r.Program
 	var out []Line
@@ -43,26 +43,26 @@ func (r *Rank) Lines() []Line {
 	return append(out, r.pipes()...)
 }
 
-// MainLine is the name of the line between the ranks of one of the program's groups.
+// MainLine returns the name of the line of one of the program's groups.
 func MainLine(group int) string { return fmt.Sprintf("group %d", group) }
 
-// overlapLine is the name of the line of buckets' jobs over some atoms.
+// overlapLine returns the name of the line of bucket jobs over some atoms.
 func overlapLine(atoms []string) string { return "buckets over " + strings.Join(atoms, "·") }
 
 // endsLine is the name of the line between the ends of the pipeline.
 const endsLine = "ends"
 
-// sumOnly are the atoms of Sum that Shard lacks.
+// sumOnly returns the atoms of Sum that are not in Shard.
 func (p *Program) sumOnly(b *Bucket) []string { return axesNotIn(p.atoms(b.Sum), p.atoms(b.Shard)) }
 
-// line is that of the ranks that differ from this one in the atoms only.
+// line returns the line of the ranks that differ from this one only in the atoms.
 func (r *Rank) line(name string, atoms []string) Line {
 	ranks, _, err := r.Program.mesh().Members(r.ID, atoms)
 	check(err)
 	return Line{Name: name, Ranks: ranks, SameStage: !slices.Contains(atoms, stageAxis)}
 }
 
-// between is the line between this rank's peers of two stages.
+// between returns the line between this rank's peers on two stages.
 func (r *Rank) between(name string, from, to int) Line {
 	if s := r.Coord[stageAxis]; s != from && s != to {
 		return Line{Name: name}
@@ -71,7 +71,7 @@ func (r *Rank) between(name string, from, to int) Line {
 	return Line{Name: name, Ranks: slices.Compact(ranks)}
 }
 
-// pipes are the lines between chunks.
+// pipes returns the lines between chunks.
 func (r *Rank) pipes() (out []Line) {
 	stages := r.Program.stagesOf()
 	for i := range len(stages) - 1 {
@@ -84,13 +84,13 @@ func (r *Rank) pipes() (out []Line) {
 	return out
 }
 
-// What passes between chunks.
+// Kinds of messages between chunks.
 const (
 	activations = "activations"
 	gradients   = "gradients"
 )
 
-// pipeName is the name of what passes from a chunk to another.
+// pipeName returns the name of the pipe from one chunk to another.
 func pipeName(kind string, from, to int) string {
 	return fmt.Sprintf("%s of chunk %d for chunk %d", kind, from, to)
 }

@@ -2,8 +2,8 @@ package runtime
 
 import "math"
 
-// schedules are the learning rates at step s of total, both counted from 1, after the w steps of warm-up;
-// u = (s-w)/(total-w) runs to 1 at the last step. During warm-up the rate of every schedule is lr·s/w.
+// schedules are the learning-rate schedules. The rate at step s of total, both counted from 1, after w steps of warm-up
+// is a function of u = (s-w)/(total-w), which is 1 at the last step. During warm-up every schedule has the rate lr·s/w.
 //
 //	constant      lr
 //	linear        min + (lr-min)·(1-u)
@@ -15,7 +15,7 @@ var schedules = map[string]func(o *ScheduleSettings, lr float64, s, total int) f
 	"cosine": cosineRate, "wsd": wsdRate, "inverse_sqrt": inverseSqrtRate,
 }
 
-// rate is the learning rate of step s of total.
+// rate returns the learning rate of step s of total.
 func rate(o *ScheduleSettings, lr float64, s, total int) float64 {
 	if s <= o.Warmup {
 		return lr * float64(s) / float64(o.Warmup)
@@ -23,7 +23,7 @@ func rate(o *ScheduleSettings, lr float64, s, total int) float64 {
 	return schedules[o.Kind](o, lr, s, total)
 }
 
-// progressOf is u: the part of the steps after warm-up that is done at the end of step s.
+// progressOf returns u: the fraction of the steps after warm-up that is done at the end of step s.
 func progressOf(o *ScheduleSettings, s, total int) float64 {
 	return min(1, float64(s-o.Warmup)/float64(max(1, total-o.Warmup)))
 }

@@ -230,14 +230,14 @@ func TestFlagMessages(t *testing.T) {
 			"programs for CPUs on several processes. " +
 			"Start the binary once: it runs all its ranks in one process\n"},
 		{"--nnodes=2 --nod_rank=1", 2, "bigram: unknown flag --nod-rank; did you mean --node-rank?\n"},
-		{"--join-timeout 3", 2, "bigram: --join-timeout 3: write it as 90s or 10m\n"},
-		{"--timeout 3", 2, "bigram: --timeout 3: it is a duration over 0, such as 90s or 10m\n"},
-		{"--timeout=-1s", 2, "bigram: --timeout -1s: it is a duration over 0, such as 90s or 10m\n"},
+		{"--join-timeout 3", 2, "bigram: --join-timeout 3: must be a positive duration, such as 90s or 10m\n"},
+		{"--timeout 3", 2, "bigram: --timeout 3: must be a positive duration, such as 90s or 10m\n"},
+		{"--timeout=-1s", 2, "bigram: --timeout -1s: must be a positive duration, such as 90s or 10m\n"},
 		{"--set lr", 2, "bigram: --set lr: write it as --set lr=VALUE\n"},
-		{"--cpu-isa=sse", 2, "bigram: --cpu-isa sse: it is one of auto, amx, avx512, avx2, portable\n"},
-		{"--threads 0", 2, "bigram: --threads 0: it is a count from 1 to 1024\n"},
-		{"--threads 1000000000", 2, "bigram: --threads 1000000000: it is a count from 1 to 1024\n"},
-		{"--log xml", 2, "bigram: --log xml: it is text or json\n"},
+		{"--cpu-isa=sse", 2, "bigram: --cpu-isa sse: must be one of auto, amx, avx512, avx2, portable\n"},
+		{"--threads 0", 2, "bigram: --threads 0: must be a number from 1 to 1024\n"},
+		{"--threads 1000000000", 2, "bigram: --threads 1000000000: must be a number from 1 to 1024\n"},
+		{"--log xml", 2, "bigram: --log xml: must be text or json\n"},
 		{"--data /no/such.txt", 2, "bigram: data: there is no file /no/such.txt\n"},
 	} {
 		code, _, stderr := runCommand(t, append(strings.Fields(test.args), "--dir="+t.TempDir())...)
@@ -305,7 +305,7 @@ func TestTimeoutOfCollectives(t *testing.T) {
 	}
 	t.Setenv(timeoutVariable, "ten\x1b[2J")
 	if code, _, stderr := runCommand(t); code != ExitInput ||
-		stderr != "bigram: PLANC_TIMEOUT=ten\\u001b[2J: it is a duration over 0, such as 90s or 10m\n" {
+		stderr != "bigram: PLANC_TIMEOUT=ten\\u001b[2J: must be a positive duration, such as 90s or 10m\n" {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
@@ -355,9 +355,9 @@ func TestCommandTrainsOnAFile(t *testing.T) {
 	must(t, os.WriteFile(text, bytes.Repeat([]byte("\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"), 300), 0o666))
 	args := []string{"--dir", dir, "--data", text, "--set", "data.valid=0.1", "--steps=20"}
 	code, _, stderr := runCommand(t, append(args, "--set", "train.eval.sample=\x01")...)
-	want := "bigram: train.eval.sample is given, and the data are tokens of a vocabulary of 11: a prompt can be text " +
-		"only if tokens are bytes, " +
-		"as in text files and in a vocabulary of 256; leave it out (--set train.eval.sample=null)\n"
+	want := "bigram: train.eval.sample is set, but the data are tokens of a vocabulary of 11: a prompt can be text " +
+		"only if the tokens are bytes, " +
+		"as in text files or with a vocabulary of 256; remove it (--set train.eval.sample=null)\n"
 	if code != ExitInput || stderr != want {
 		t.Errorf("with a prompt: exit %d: %q", code, stderr)
 	}
@@ -393,8 +393,8 @@ func TestCommandTrainsOnAFile(t *testing.T) {
 // A sample of a model that cannot spell yet says so, and how to train on.
 func TestEarlySample(t *testing.T) {
 	nan := math.NaN()
-	const want = "        (at a loss of 2.31 a byte a model spells few words; most are words below 1.7: `--steps " +
-		"3000` trains on)\n"
+	const want = "        (at a loss of 2.31 per byte a model writes few words; below 1.7 most are words: `--steps " +
+		"3000` continues training)\n"
 	for _, x := range []struct {
 		loss, valid float64
 		want        string

@@ -10,17 +10,16 @@ import (
 	"strings"
 )
 
-// peakResident is the most memory that this process has held, in bytes, or 0 where the system does not
-// say.
+// peakResident returns the peak resident memory of this process in bytes, or 0 if the system does not report it.
 func peakResident() int64 { return procField(os.DirFS("/"), "proc/self/status", "VmHWM:") }
 
-// memoryLimit is how much memory this process may still take, and what limits it.
+// memoryLimit is how much more memory this process may take, and what limits it.
 type memoryLimit struct {
 	free int64 // bytes
 	by   string
 }
 
-// freeMemory is the tightest limit on this process's memory. It is a large number where the system does not say.
+// freeMemory returns the tightest limit on this process's memory. It is a very large number if the system reports none.
 func freeMemory(root fs.FS) memoryLimit {
 	least := memoryLimit{math.MaxInt64, "the machine"}
 	limits := append(controlGroups(root), addressSpace(root, "Max address space", "VmSize:", "ulimit -v"),
@@ -37,7 +36,7 @@ func freeMemory(root fs.FS) memoryLimit {
 	return least
 }
 
-// controlGroups are the limits of this process's control groups and those above them, of both versions. In a container
+// controlGroups returns the limits of this process's control groups and their parents, of both versions. In a container
 // the path may be the host's, and the group itself is at the root.
 func controlGroups(root fs.FS) (limits []memoryLimit) {
 	b, _ := fs.ReadFile(root, "proc/self/cgroup")
@@ -67,14 +66,14 @@ func controlGroups(root fs.FS) (limits []memoryLimit) {
 	return limits
 }
 
-// groupFiles are the names of a control group's files, and of the lines of its memory.stat that are of caches.
+// groupFiles holds the names of a control group's files, and of the lines of its memory.stat that count caches.
 type groupFiles struct {
 	mount, limitFile, usedFile string
 	caches                     []string
 }
 
-// limit is that of one group; by is "" if it has none. The caches that the kernel gives back before it ends a process
-// count as free: files that were read more than once, such as data and checkpoints, are in the active part.
+// limit returns the limit of one group; by is "" if it has none. Caches count as free, because the kernel reclaims them
+// before it ends a process. Files that were read more than once, such as data and checkpoints, are in the active part.
 func (g *groupFiles) limit(root fs.FS, at string) memoryLimit {
 	dir := path.Join(g.mount, at)
 	limit, ok := readInt(root, path.Join(dir, g.limitFile))
@@ -89,7 +88,7 @@ func (g *groupFiles) limit(root fs.FS, at string) memoryLimit {
 	return memoryLimit{limit - used + min(cache, used), "the control group's limit of " + size(limit)}
 }
 
-// addressSpace is what a limit of this process leaves of what it has taken; by is "" if there is none.
+// addressSpace returns what a resource limit leaves beyond what this process has taken; by is "" if there is no limit.
 func addressSpace(root fs.FS, name, taken, by string) memoryLimit {
 	b, _ := fs.ReadFile(root, "proc/self/limits")
 	_, rest, ok := bytes.Cut(b, []byte(name))
@@ -104,7 +103,7 @@ func addressSpace(root fs.FS, name, taken, by string) memoryLimit {
 	return memoryLimit{limit - procField(root, "proc/self/status", taken), by}
 }
 
-// procField reads a "NAME N kB" line of a file, in bytes; 0 where there is none.
+// procField reads a "NAME N kB" line of a file, in bytes. It returns 0 if there is none.
 func procField(root fs.FS, path, name string) int64 {
 	b, err := fs.ReadFile(root, path)
 	if err != nil {
@@ -131,8 +130,7 @@ func readInt(root fs.FS, path string) (int64, bool) {
 	return n, err == nil
 }
 
-// fits refuses a run whose arenas this machine cannot hold: Go ends a process that runs out of memory with a status
-// that says something else.
+// fits refuses a run whose arenas do not fit into memory. Otherwise Go would end the process with a misleading status.
 func (r *run) fits() error {
 	if r.p.Devices != nil {
 		return nil

@@ -17,28 +17,28 @@ import (
 	"github.com/planc-dev/planc/runtime/ckpt"
 )
 
-// metricsFile is the name of the log of a run, one JSON object a line (contract.md).
+// metricsFile is the name of a run's log, with one JSON object per line (contract.md).
 const metricsFile = "metrics.jsonl"
 
-// metrics appends to metrics.jsonl. Every line is written at once, whole. The first error ends that: the lines after it
-// are dropped, and err says so to whoever decides how the run goes on.
+// metrics appends to metrics.jsonl. Every line is written at once, as a whole. After the first error all further lines
+// are dropped, and err holds that error.
 type metrics struct {
-	f       *os.File // nil: another process writes
+	f       *os.File // nil in processes that do not write
 	path    string
-	attempt int // of this run in its folder, from 1
+	attempt int // number of this run in its folder, from 1
 	line    []byte
-	size    int64 // bytes of whole lines
+	size    int64 // bytes of complete lines
 	err     error
 }
 
-// openMetrics continues the log in dir.
+// openMetrics opens the log in dir, to continue it.
 func openMetrics(dir string) (*metrics, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, fmt.Errorf("cannot make the folder of the run: %w; choose another with --dir", err)
+		return nil, fmt.Errorf("cannot create the folder of the run: %w; choose another with --dir", err)
 	}
 	m := &metrics{path: filepath.Join(dir, metricsFile), attempt: 1}
 	if info, err := os.Stat(m.path); err == nil && !info.Mode().IsRegular() {
-		return nil, exitf(ExitInput, "%s is not a regular file, and metrics are appended to one; choose another "+
+		return nil, exitf(ExitInput, "%s must be a regular file, because metrics are appended to it; choose another "+
 			"folder with --log-dir", m.path)
 	}
 	f, err := os.OpenFile(m.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o666)
@@ -58,7 +58,7 @@ func openMetrics(dir string) (*metrics, error) {
 	return m, m.scan()
 }
 
-// scan counts the attempts before, and ends a line that a crash cut off.
+// scan counts the earlier attempts, and ends a line that a crash cut off.
 func (m *metrics) scan() error {
 	in, last := bufio.NewReader(m.f), byte('\n')
 	for {
@@ -87,7 +87,7 @@ func (m *metrics) scan() error {
 	return m.err
 }
 
-// write appends whole lines. Of one that is cut off nothing stays.
+// write appends complete lines. It removes a line that is only partly written.
 func (m *metrics) write(b []byte) {
 	if m.f == nil || m.err != nil {
 		return
@@ -113,7 +113,7 @@ func (m *metrics) sync() {
 	}
 }
 
-// fail keeps the error with which writing ends, with what to do about it.
+// fail stores the error that ends writing, with advice.
 func (m *metrics) fail(what string, err error) {
 	hint := "; --log-dir chooses another folder"
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
@@ -122,7 +122,7 @@ func (m *metrics) fail(what string, err error) {
 	m.err = fmt.Errorf("cannot %s the metrics: %w%s", what, err, hint)
 }
 
-// beginStep starts a line with what every line has.
+// begin starts a line with the keys that every line has.
 func (m *metrics) begin(step int) {
 	m.line = append(m.line[:0], `{"t":`...)
 	m.line = strconv.AppendFloat(m.line, float64(time.Now().UnixMilli())/1e3, 'f', 3, 64)
@@ -141,8 +141,8 @@ func (m *metrics) integer(name string, x int64) {
 	m.line = strconv.AppendInt(m.line, x, 10)
 }
 
-// number writes all digits that tell a number from its neighbours, with an exponent below 1e-6 and from 1e21 on, where
-// package json has one too (1e-07 here, 1e-7 there); null for what is not finite.
+// number writes the shortest decimal form that restores the number, with an exponent below 1e-6 and from 1e21 on, as
+// package json does (1e-07 here, 1e-7 there). A number that is not finite is null.
 func (m *metrics) number(name string, x float64) {
 	m.key(name)
 	if math.IsNaN(x) || math.IsInf(x, 0) {
@@ -167,8 +167,8 @@ func (m *metrics) end() {
 	m.write(m.line)
 }
 
-// step writes the line of a step, with its aux_loss if the model has one. skipped counts this training's steps without
-// update, and is left out while there are none. What devices tell of themselves is at the end.
+// step writes the line of a step, with its aux_loss if the model has one. skipped counts the steps of this training
+// without an update, and is left out while it is 0. The devices' telemetry comes last.
 func (m *metrics) step(s *Step, aux bool, tokensPerSecond, mfu float64, memory int64, skipped int, d Devices) {
 	m.begin(s.Step)
 	m.number("loss", s.Loss)
@@ -210,7 +210,7 @@ func (m *metrics) event(step int, event, detail string) {
 	m.end()
 }
 
-// appendShort writes a number rounded to four digits after the point, without zeros at its end.
+// appendShort writes a number rounded to four decimals, without trailing zeros.
 func appendShort(line []byte, x float64) []byte {
 	return strconv.AppendFloat(line, math.Round(x*1e4)/1e4, 'f', -1, 64)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// Optimize updates this rank's part of a bucket with the program's optimizer and the step's rates, unless
-// the step is skipped. Weight decay applies where Param.Decay says so; gradients are multiplied by Clip.
+// Optimize updates this rank's part of a bucket with the program's optimizer, unless the step is skipped. Gradients are
+// multiplied by Clip. Weight decay applies to parameters with Param.Decay.
 func Optimize[F Float](r *Rank, bucket int) {
 	if r.Skip {
 		return
@@ -38,18 +38,18 @@ func Optimize[F Float](r *Rank, bucket int) {
 	}
 }
 
-// updater updates parameters in place, or some at a time where they or their state are kept in types that the kernels
-// do not compute in.
+// updater updates parameters in place, or block by block if the kernels do not compute in the types of the parameters
+// or their state.
 type updater[F Float] struct {
 	r         *Rank
 	types     Types
 	hyper     *Hyper
 	clip      float64
-	converted []F // for a block of each: parameters, gradients, moments
+	converted []F // buffer for a block each of parameters, gradients and moments
 }
 
-// update updates n parameters of a bucket from element at of the flat space on, whose state begins at element state of
-// its regions. Where there is a master copy the kernel has that, and the parameters become it, rounded.
+// update updates n parameters of a bucket from element at of the flat space; their state begins at element state of its
+// regions. If there is a master copy, the kernel updates it, and the parameters are rounded from it.
 func (u *updater[F]) update(bucket int, decay bool, at, state, n int) {
 	r, a := u.r, &u.r.Stage.Arena
 	elem, from := u.types.Params, r.paramAt(bucket, at)
@@ -78,8 +78,8 @@ func (u *updater[F]) update(bucket int, decay bool, at, state, n int) {
 	}
 }
 
-// put stores updated parameters of a bucket from element at of the flat space on, which are kept as elem from byte from
-// on: there, and rounded where that is their master copy.
+// put stores updated parameters of a bucket, from element at of the flat space: as elem from byte from, and rounded as
+// parameters if that is their master copy.
 func (u *updater[F]) put(bucket, at int, elem Elem, from int, x []F) {
 	r := u.r
 	if r.Program.StochasticRounding {
@@ -92,7 +92,7 @@ func (u *updater[F]) put(bucket, at int, elem Elem, from int, x []F) {
 	}
 }
 
-// optimize runs the program's kernel.
+// optimize runs the kernel of the program's optimizer.
 func (u *updater[F]) optimize(decay bool, param, grad, m, v []F) {
 	r, h, kernels := u.r, u.hyper, cpu.Table[F]()
 	wd := h.WeightDecay
@@ -111,8 +111,8 @@ func (u *updater[F]) optimize(decay bool, param, grad, m, v []F) {
 	}
 }
 
-// spansOf are the parts of the tensors that lie in [lo, hi) of the flat space, in order, joined where they
-// touch and decay alike.
+// spansOf returns the parts of the tensors in [lo, hi) of the flat space, in order. Adjacent parts with the same
+// treatment are joined.
 func spansOf(ts []tensor, lo, hi int) []span {
 	var out []span
 	for _, t := range ts {

@@ -2,8 +2,8 @@ package runtime
 
 import "strings"
 
-// otherFlags are flags of Megatron, DeepSpeed, torchrun, Hugging Face's Trainer and nanoGPT, and what a training binary
-// has instead. Flags that planc has too are here if a program has their value compiled in.
+// otherFlags maps flags of Megatron, DeepSpeed, torchrun, Hugging Face's Trainer and nanoGPT to the flags of a training
+// binary. It also lists planc's own flags whose value is compiled into a program.
 var otherFlags = []struct {
 	names   string
 	instead string // V is the value
@@ -34,8 +34,8 @@ var otherFlags = []struct {
 			"--precision bf16"},
 }
 
-// otherFlag says what to type instead of another tool's flag of that name and value; "" if it is none of those. A value
-// that is not there is shown as a letter.
+// otherFlag returns what to type in place of another tool's flag; "" if the flag is unknown. A missing value is shown
+// as the letter N.
 func otherFlag(name, value string) string {
 	name = strings.ToLower(name)
 	if value == "" || strings.HasPrefix(value, "--") {

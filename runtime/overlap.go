@@ -9,40 +9,40 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// Where a rank of this CPU has several threads, its optimizer works beside the next step's forward pass: one is bound
-// by memory, the other by arithmetic. A helper of the rank's team updates buckets in the order in which the pass reads
-// them, and the rank's own thread, before it reads one, does what is left of it. What is done to each element is the
-// same either way.
+// If a rank on this CPU has several threads, its optimizer update overlaps the next step's forward pass: the update is
+// bound by memory, the forward pass by arithmetic. A helper thread of the rank updates buckets in the order in which
+// the forward pass reads them. Before the rank's own thread reads a bucket, it finishes the rest of that bucket. The
+// arithmetic on each element is the same in both cases.
 
-// updates are a rank's buckets that are updated beside the next step.
+// updates holds the bucket updates of a rank that overlap the next step.
 type updates struct {
-	hyper   Hyper   // the rates of the step whose gradients they are
-	clip    float64 // and its factor
+	hyper   Hyper   // hyperparameters of the step that computed the gradients
+	clip    float64 // clip factor of that step
 	open    int     // buckets that the rank's thread has not waited for
-	stale   int     // buckets whose gradients are the last step's
+	stale   int     // buckets that hold the gradients of the last step
 	buckets []*bucketUpdate
-	order   []*bucketUpdate // as a forward pass reads them
-	help    func()          // does pieces of any bucket until none is left
+	order   []*bucketUpdate // in the order in which a forward pass reads them
+	help    func()          // updates pieces of all buckets until none is left
 	piece   func(bucket int, s span)
-	fault   atomic.Pointer[string] // of the first piece that panicked
+	fault   atomic.Pointer[string] // panic of the first piece that failed
 }
 
-// bucketUpdate is the update of one bucket, in pieces that any thread may do.
+// bucketUpdate is the update of one bucket, in pieces that any thread may process.
 type bucketUpdate struct {
 	open   bool // the rank's thread has not waited for it
-	stale  bool // its gradients are the last step's
+	stale  bool // it holds the gradients of the last step
 	pieces []span
 	next   atomic.Int64
-	done   atomic.Int64 // pieces
+	done   atomic.Int64 // finished pieces
 	bucket int
 }
 
-// pieceElems is how many elements a piece has at most. It is what one thread does of a kernel's call, so that vectors
-// begin where they do when the whole bucket is updated in one.
+// pieceElems is the maximum number of elements of a piece. A kernel's call gives one thread the same number, so that
+// vectors begin at the same elements as when the whole bucket is updated in one call.
 const pieceElems = 1 << 14
 
-// newUpdates prepares the rank's buckets to be updated beside the next step; nil if their state is not what kernels
-// compute in.
+// newUpdates prepares the rank's buckets for updates that overlap the next step. It returns nil if their state is not
+// stored in the type that kernels compute in.
 func newUpdates[F Float](r *Rank) *updates {
 	t := r.Program.types()
 	if !isNative[F](t.Params) || !isNative[F](t.Grads) || !isNative[F](t.Moments) || r.Program.hasMaster() ||
@@ -65,7 +65,7 @@ func newUpdates[F Float](r *Rank) *updates {
 		}
 	}
 	for i := range u.buckets {
-		if !seen[i] { // no pass tells when it is read
+		if !seen[i] { // it is unknown when a pass reads it
 			u.buckets[i] = nil
 		}
 	}
@@ -77,8 +77,8 @@ func newUpdates[F Float](r *Rank) *updates {
 	return u
 }
 
-// newBucketUpdate is nil for a bucket that is updated when its step ends: one that is gathered or fetched thereafter,
-// or has numbers that no gradient moves.
+// newBucketUpdate returns nil for a bucket that must be updated at the end of its step: one that is gathered after the
+// update, or has numbers that are not updated by gradients.
 func newBucketUpdate(r *Rank, i int) *bucketUpdate {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
 	if spec.Shard >= 0 || spec.ShardedParams || spec.ShardedGrads {
@@ -102,7 +102,7 @@ func updatePiece[F Float](r *Rank, bucket int, s span) {
 	u.update(bucket, s.decay, s.lo, r.Stage.Buckets[bucket].State+s.lo-r.buckets[bucket].lo, s.hi-s.lo)
 }
 
-// postponeBucket opens a bucket's update, and tells whether it is one to be done beside the next step.
+// postponeBucket makes a bucket's update available to overlap the next step, and reports whether that is possible.
 func (u *updates) postponeBucket(i int) bool {
 	if u == nil || u.buckets[i] == nil {
 		return false
@@ -112,11 +112,11 @@ func (u *updates) postponeBucket(i int) bool {
 	u.open++
 	u.stale++
 	b.done.Store(0)
-	b.next.Store(0) // from here on others may work on it
+	b.next.Store(0) // from here on, the helper may work on it
 	return true
 }
 
-// work does pieces of a bucket until none is left to take.
+// work updates pieces of a bucket until none is left to claim.
 func (u *updates) work(b *bucketUpdate) {
 	n := int64(len(b.pieces))
 	for b.next.Load() < n {
@@ -128,7 +128,8 @@ func (u *updates) work(b *bucketUpdate) {
 	}
 }
 
-// do does a piece. One that panics is done too, or the rank would wait for it without end; the rank takes the panic on.
+// do updates a piece. A piece that panics also counts as done, so that the rank does not wait forever. The rank then
+// panics itself.
 func (u *updates) do(b *bucketUpdate, i int64) {
 	defer func() {
 		if x := recover(); x != nil {
@@ -140,7 +141,7 @@ func (u *updates) do(b *bucketUpdate, i int64) {
 	u.piece(b.bucket, b.pieces[i])
 }
 
-// end returns when all pieces of a bucket are done.
+// end waits until all pieces of a bucket are done.
 func (u *updates) end(b *bucketUpdate) {
 	u.work(b)
 	for b.done.Load() != int64(len(b.pieces)) {
@@ -148,7 +149,7 @@ func (u *updates) end(b *bucketUpdate) {
 	}
 }
 
-// finishUpdates returns when a bucket's parameters are updated.
+// finishUpdate waits until a bucket's parameters are updated.
 func (r *Rank) finishUpdate(b *bucketUpdate) {
 	if b == nil || !b.open {
 		return
@@ -161,7 +162,7 @@ func (r *Rank) finishUpdate(b *bucketUpdate) {
 	}
 }
 
-// clearBucket makes those of a bucket's gradients zero that are added to, not written first.
+// clearBucket zeroes the gradients of a bucket that are added to without being written first.
 func (r *Rank) clearBucket(i int) {
 	spec := &r.Stage.Buckets[i]
 	lo := r.Stage.Arena.Grads.Offset + spec.Grads*r.Program.types().Grads.Size()
@@ -174,7 +175,7 @@ func (r *Rank) clearBucket(i int) {
 	}
 }
 
-// gradElems is how many gradients of a bucket the rank's region of them has.
+// gradElems returns the number of gradients of a bucket in the rank's arena.
 func (r *Rank) gradElems(i int) int {
 	if r.Stage.Buckets[i].ShardedGrads {
 		return r.buckets[i].hi - r.buckets[i].lo
@@ -182,7 +183,7 @@ func (r *Rank) gradElems(i int) int {
 	return r.Stage.Buckets[i].Elems
 }
 
-// finishLayerUpdates settles the buckets that a layer reads.
+// finishLayerUpdates finishes the updates of the buckets that a layer reads.
 func (r *Rank) finishLayerUpdates(l *layer) {
 	if r.updates == nil || r.updates.open == 0 {
 		return
@@ -192,7 +193,7 @@ func (r *Rank) finishLayerUpdates(l *layer) {
 	}
 }
 
-// finishUpdates settles all buckets. The gradients stay as they are.
+// finishUpdates finishes the updates of all buckets. The gradients stay as they are.
 func (r *Rank) finishUpdates() {
 	if r.updates == nil || r.updates.open == 0 {
 		return
@@ -202,7 +203,7 @@ func (r *Rank) finishUpdates() {
 	}
 }
 
-// readyGradients settles all buckets and makes their gradients ready for a backward pass.
+// readyGradients finishes all updates and prepares the gradients for a backward pass.
 func (r *Rank) readyGradients() {
 	r.finishUpdates()
 	if r.updates == nil || r.updates.stale == 0 {
@@ -217,7 +218,7 @@ func (r *Rank) readyGradients() {
 	r.updates.stale = 0
 }
 
-// enableOverlap prepares a rank that has several threads of this CPU to postpone updates.
+// enableOverlap lets a rank with several threads on this CPU postpone its updates.
 func (r *Rank) enableOverlap(threads int) {
 	if r.Device != nil || threads < 2 {
 		return
@@ -229,8 +230,8 @@ func (r *Rank) enableOverlap(threads int) {
 	}
 }
 
-// finishUpdate settles all ranks of this process. Whoever reads their parameters or optimizer state between steps calls
-// it.
+// finishUpdates finishes the updates of all ranks of this process. It must be called before parameters or optimizer
+// state are read between steps.
 func (c *crew) finishUpdates() error {
 	for _, r := range c.mine {
 		if r.updates != nil && r.updates.open > 0 {
@@ -240,7 +241,7 @@ func (c *crew) finishUpdates() error {
 	return nil
 }
 
-// waitUpdates returns when no update is under way any more, also where a rank has failed.
+// waitUpdates waits until no update is running, even if a rank has failed.
 func (c *crew) waitUpdates() {
 	for _, r := range c.mine {
 		if r.updates == nil {
@@ -254,7 +255,7 @@ func (c *crew) waitUpdates() {
 	}
 }
 
-// beginStep has a helper begin with the updates that were postponed.
+// begin starts the helper on the postponed updates.
 func (u *updates) begin(rank int) {
 	if u != nil && u.open > 0 {
 		cpu.Overlap(rank, &u.help)

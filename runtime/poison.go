@@ -1,12 +1,12 @@
 package runtime
 
-// Poison fills memory whose content nobody may use with NaN, at every point where it falls free: activations after the
-// backward pass, gradients before a step, the workspace before each block, gathered parameters that a block has left,
-// parts of parameters that are about to be gathered. A program that reads any of it then trains to NaN. For tests and
-// diagnosis: it costs a pass over that memory.
+// Poison fills memory with NaN when its content becomes invalid: activations after the backward pass, gradients before
+// a step, the workspace before each block, gathered parameters after their block, and parts of parameters that are
+// about to be gathered. A program that reads such memory trains to NaN. It is for tests and diagnosis, and costs a pass
+// over that memory.
 func Poison() Option { return func(o *options) { o.poison = true } }
 
-// taint fills bytes of the arena with ones, which are NaN in every element type.
+// taint fills bytes of the arena with ones, which are NaN in every floating-point type.
 func (r *Rank) taint(at, n int) {
 	if !r.poison {
 		return
@@ -17,7 +17,7 @@ func (r *Rank) taint(at, n int) {
 	}
 }
 
-// taintWork fills the workspace but for the gradients of the stream at its end.
+// taintWork fills the workspace, except the gradients of the residual stream at its end.
 func (r *Rank) taintWork() {
 	w := r.Stage.Arena.Workspace
 	r.taint(w.Offset, w.Size-2*r.Program.Stream)

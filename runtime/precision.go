@@ -12,20 +12,20 @@ func (p *Program) types() Types {
 	return p.Types
 }
 
-// TensorTypes says in which types the program keeps its tensors.
+// TensorTypes returns the types in which the program stores its tensors.
 func (p *Program) TensorTypes() Types { return p.types() }
 
-// hasMaster tells whether the optimizer has a copy of the parameters.
+// hasMaster reports whether the optimizer has its own copy of the parameters.
 func (p *Program) hasMaster() bool { t := p.types(); return t.Master != t.Params }
 
-// isNative tells whether numbers of type e are stored as F.
+// isNative reports whether numbers of type e are stored as F.
 func isNative[F Float](e Elem) bool {
 	var z F
 	_, wide := any(z).(float64)
 	return e == F64 && wide || e == F32 && !wide
 }
 
-// read is dst = the numbers of type e that begin at byte at of the arena.
+// read converts the numbers of type e at byte offset at of the arena to dst.
 func read[F Float](r *Rank, e Elem, at int, dst []F) {
 	switch n := len(dst); e {
 	case F32:
@@ -39,7 +39,7 @@ func read[F Float](r *Rank, e Elem, at int, dst []F) {
 	}
 }
 
-// write stores src as numbers of type e from byte at of the arena on, each rounded to the nearest.
+// write stores src as numbers of type e at byte offset at of the arena, rounded to nearest.
 func write[F Float](r *Rank, e Elem, at int, src []F) {
 	switch n := len(src); e {
 	case F32:
@@ -53,10 +53,10 @@ func write[F Float](r *Rank, e Elem, at int, src []F) {
 	}
 }
 
-// blockElems is how many numbers are widened at a time, so that they stay in the first cache.
+// blockElems is how many numbers are converted at a time, so that they stay in the L1 cache.
 const blockElems = 2048
 
-// conversionBuffer are the rank's room for four blocks of numbers, made when they are first wanted.
+// conversionBuffer returns the rank's buffer for four blocks of numbers. It is allocated at the first call.
 func conversionBuffer[F Float](r *Rank) []F {
 	b, ok := r.converted.([]F)
 	if !ok {
@@ -66,7 +66,7 @@ func conversionBuffer[F Float](r *Rank) []F {
 	return b
 }
 
-// openDevices is n numbers as F: where they are, or widened into b.
+// widenFrom returns n numbers as F: in place if they are stored so, else converted into b.
 func widenFrom[F Float](r *Rank, e Elem, at, n int, b []F) []F {
 	if isNative[F](e) {
 		return View[F](r, at, n)
@@ -75,7 +75,7 @@ func widenFrom[F Float](r *Rank, e Elem, at, n int, b []F) []F {
 	return b[:n]
 }
 
-// storeBack stores what take gave, if that was not in its place.
+// storeBack stores numbers from widenFrom, unless they are in place.
 func storeBack[F Float](r *Rank, e Elem, at int, x []F) {
 	if !isNative[F](e) {
 		write(r, e, at, x)

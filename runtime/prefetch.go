@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// stopWithin is how long the end of a run waits for a read that is under way. A read of a disk that hangs may never
+// stopWithin is how long the end of a run waits for a read in progress, because a read from a hanging disk may never
 // end.
 const stopWithin = 2 * time.Second
 
-// errStopRequested says that the run was asked to stop while it waited for samples.
+// errStopRequested is returned if the run is asked to stop while it waits for samples.
 var errStopRequested = errors.New("asked to stop while samples were read")
 
-// prefetcher reads the batches that come next while the ranks work on others.
+// prefetcher reads the next batches while the ranks work on the current one.
 type prefetcher struct {
 	from   reader
-	end    int64 // first sample that is not read
+	end    int64 // number of the first sample that is not read
 	size   int64
-	atOnce int                   // samples of a batch that are read at the same time
-	next   int64                 // sample of the batch that is read next
-	err    error                 // with which reading ended
-	held   *batch                // came while wait waited
-	spares []*batch              // to be freed at the next take
-	free   chan *batch           // to be filled
-	ready  chan *batch           // closed when none is filled any more
-	fault  atomic.Pointer[error] // of the batch that could not be read
+	atOnce int                   // samples of a batch that are read concurrently
+	next   int64                 // first sample of the batch that is read next
+	err    error                 // error that ended reading
+	held   *batch                // arrived during wait
+	spares []*batch              // put back; reused from the next take on
+	free   chan *batch           // batches to fill
+	ready  chan *batch           // filled batches; closed at the end
+	fault  atomic.Pointer[error] // error of the batch that could not be read
 }
 
-// newPrefetcher begins to read batches of so many samples from sample first on. As many of them as used may have been
-// taken and not given back.
+// newPrefetcher starts to read batches of some samples each, from sample first. The caller may hold used batches that
+// it has taken and not put back.
 func newPrefetcher(from reader, first, end int64, l *BatchLayout, samples, used int) *prefetcher {
 	f := &prefetcher{from: from, end: end, size: int64(samples), atOnce: max(1, from.atOnce), next: first,
 		free: make(chan *batch, used+1), ready: make(chan *batch, used+1)}
@@ -43,7 +43,7 @@ func newPrefetcher(from reader, first, end int64, l *BatchLayout, samples, used 
 	return f
 }
 
-// serve fills batches until no more come, or one cannot be.
+// serve fills batches until the prefetcher stops or a read fails.
 func (f *prefetcher) serve() {
 	defer close(f.ready)
 	for b := range f.free {
@@ -59,11 +59,11 @@ func (f *prefetcher) serve() {
 	}
 }
 
-// slowSample is the time that tells samples which come from a disk or a network from those which are in memory already:
-// these are read one after the other, since more readers would only take processors from the ranks.
+// slowSample is the time per sample above which samples are read concurrently, because they come from a disk or a
+// network. Samples in memory are read one by one: more readers would only take processors from the ranks.
 const slowSample = 50 * time.Microsecond
 
-// fill reads a batch, or leaves in it why it could not.
+// fill reads a batch and stores the error in it, if any.
 func (f *prefetcher) fill(b *batch) {
 	begun := time.Now()
 	b.read(f.from, f.next, f.end, f.atOnce)
@@ -73,14 +73,15 @@ func (f *prefetcher) fill(b *batch) {
 		f.atOnce = max(1, f.from.atOnce)
 	}
 	if b.err == nil && f.from.label == "" && b.counted() == 0 {
-		b.err = exitf(ExitInput, "samples %d to %d, which are one step: not a single position counts, so there is "+
+		b.err = exitf(ExitInput, "samples %d to %d, which are one step, have no position that counts, so there is "+
 			"nothing to learn from; "+
-			"each is past its sample's unmasked, or has a negative label", f.next, min(f.next+f.size, f.end)-1)
+			"each position is after its sample's unmasked, or has a negative label", f.next,
+			min(f.next+f.size, f.end)-1)
 	}
 }
 
-// openDevices is the next batch, good until it is given back. Its error is errAsked if no batch was there and stop is
-// closed.
+// take returns the next batch, which is valid until it is put back. It returns errStopRequested if no batch is ready
+// and stop is closed.
 func (f *prefetcher) take(stop <-chan struct{}) (*batch, error) {
 	if f.err != nil {
 		return nil, f.err
@@ -89,7 +90,7 @@ func (f *prefetcher) take(stop <-chan struct{}) (*batch, error) {
 	f.held = nil
 	if b == nil {
 		select {
-		case b = <-f.ready: // even if stop is closed, too
+		case b = <-f.ready: // has priority over stop
 		default:
 			select {
 			case b = <-f.ready:
@@ -109,7 +110,7 @@ func (f *prefetcher) take(stop <-chan struct{}) (*batch, error) {
 	return b, nil
 }
 
-// readError is the error of a batch that was read and not taken yet, nil if there is none.
+// readError returns the error of a batch that was read but not yet taken; nil if there is none.
 func (f *prefetcher) readError() error {
 	if err := f.fault.Load(); err != nil {
 		return *err
@@ -117,7 +118,7 @@ func (f *prefetcher) readError() error {
 	return nil
 }
 
-// wait waits until a batch is ready, stop is closed or the time is over.
+// wait waits until a batch is ready, stop is closed, or the time most has passed.
 func (f *prefetcher) wait(stop <-chan struct{}, most time.Duration) {
 	if f.isLate() {
 		timer := time.NewTimer(most)
@@ -130,13 +131,13 @@ func (f *prefetcher) wait(stop <-chan struct{}, most time.Duration) {
 	}
 }
 
-// isLate tells whether take would have to wait.
+// isLate reports whether take would have to wait.
 func (f *prefetcher) isLate() bool { return f.err == nil && f.held == nil && len(f.ready) == 0 }
 
-// storeBack gives back a batch that was taken.
+// putBack returns a batch that was taken.
 func (f *prefetcher) putBack(b *batch) { f.spares = append(f.spares, b) }
 
-// stop waits for the read under way, but not for ever.
+// stop stops reading. It waits for the read in progress, but not longer than stopWithin.
 func (f *prefetcher) stop() {
 	close(f.free)
 	timer := time.NewTimer(stopWithin)
@@ -153,7 +154,7 @@ func (f *prefetcher) stop() {
 	}
 }
 
-// recovered has a panic of a Source, which is the caller's code, be an error.
+// recovered turns a panic in a Source, which is the caller's code, into an error.
 func recovered(g int64, err *error) {
 	if x := recover(); x != nil {
 		*err = fmt.Errorf("reading samples from %d on: %v\n%s", g, x, debug.Stack())

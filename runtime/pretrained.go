@@ -15,7 +15,7 @@ import (
 	"github.com/planc-dev/planc/runtime/ckpt"
 )
 
-// loadFolder reads parameters from the safetensors files of a folder: planc's own, or Hugging Face's.
+// loadFolder reads parameters from the safetensors files of a folder, in planc's layout or Hugging Face's.
 func loadFolder[F Float](c *crew, folder string) error {
 	info, err := os.Stat(folder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
@@ -65,14 +65,14 @@ func loadWeights[F Float](c *crew, f *ckpt.Weights) error {
 	return nil
 }
 
-// reportLibraries is a published tensor in a file.
+// publishedInFile is a published tensor in a file.
 type publishedInFile struct {
 	publishedTensor
 	saved ckpt.Tensor
 	file  *io.SectionReader
 }
 
-// findPublished finds all published tensors in the files, and refuses files of another model.
+// findPublished finds all published tensors in the files. It refuses files of another model.
 func (p *Program) findPublished(f *ckpt.Weights) ([]publishedInFile, error) {
 	has := map[string]bool{}
 	for _, t := range f.Tensors() {
@@ -96,7 +96,7 @@ func (p *Program) findPublished(f *ckpt.Weights) ([]publishedInFile, error) {
 			return nil, err
 		}
 		if !slices.Equal(saved.Shape, t.Shape) {
-			return nil, exitf(ExitInput, "%s: tensor %s has shape %v, and the model's has %v", f.Path(saved.Name),
+			return nil, exitf(ExitInput, "%s: tensor %s has shape %v, but the model needs %v", f.Path(saved.Name),
 				saved.Name, saved.Shape, t.Shape)
 		}
 		out = append(out, publishedInFile{t, saved, file})
@@ -105,7 +105,7 @@ func (p *Program) findPublished(f *ckpt.Weights) ([]publishedInFile, error) {
 		return nil, p.otherModelError(f)
 	}
 	if len(missing) > 0 {
-		return nil, exitf(ExitInput, "it lacks tensors of the model: %s", firstNames(missing))
+		return nil, exitf(ExitInput, "tensors of the model are missing: %s", firstNames(missing))
 	}
 	for _, twin := range p.Weights.Tied {
 		names := spellingsOf(&p.Weights, twin[0])
@@ -123,8 +123,8 @@ func (p *Program) findPublished(f *ckpt.Weights) ([]publishedInFile, error) {
 	})
 }
 
-// checkTied wants a tensor to equal the one that the model has in its place, by the name of the model's own files.
-// transformers warns where it does not, and trains both.
+// checkTied checks that a tensor equals the one to which the model ties it, which is named model in the model's own
+// files. If they differ, transformers only warns, and trains both.
 func checkTied(f *ckpt.Weights, name, model string, files []publishedInFile) error {
 	i := slices.IndexFunc(files, func(x publishedInFile) bool { return x.name == model })
 	own := &files[i].saved
@@ -153,7 +153,7 @@ func checkTied(f *ckpt.Weights, name, model string, files []publishedInFile) err
 	return nil
 }
 
-// otherModelError says that files hold nothing of the model, under no name that is known.
+// otherModelError returns the error for files with no tensor of the model under any known name.
 func (p *Program) otherModelError(f *ckpt.Weights) error {
 	var names []string
 	for _, t := range f.Tensors() {
@@ -163,7 +163,7 @@ func (p *Program) otherModelError(f *ckpt.Weights) error {
 	if w := &p.Weights; len(w.Tensors) > 0 {
 		wanted += ", or those of " + w.Family + ", such as " + p.publishedTensors()[0].name
 	}
-	return exitf(ExitInput, "it has none of the model's tensors; it has %s; wanted are %s", cmp.Or(firstNames(names),
+	return exitf(ExitInput, "it has none of the model's tensors; it has %s; expected are %s", cmp.Or(firstNames(names),
 		"no tensors"), wanted)
 }
 
@@ -188,7 +188,7 @@ func ignoresTensor(w *Weights, name string) bool {
 	})
 }
 
-// scatter stores every step-th of src in n numbers of the arena.
+// scatter stores every step-th element of src in n elements of the arena.
 func scatter[F Float](r *Rank, e Elem, at, n int, src []F, step int) {
 	var b [blockElems]F
 	for done := 0; done < n; done += blockElems {
@@ -200,7 +200,7 @@ func scatter[F Float](r *Rank, e Elem, at, n int, src []F, step int) {
 	}
 }
 
-// loadPublished reads a tensor whole, and gives each rank its elements.
+// loadPublished reads a whole tensor and gives each rank its elements.
 func loadPublished[F Float](c *crew, parts [][]tensor, x *publishedInFile) error {
 	buf := make([]F, publishedElems(x.Published))
 	if err := ckpt.ReadFloats(x.file, x.saved.DType, 0, buf); err != nil {

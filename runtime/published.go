@@ -9,7 +9,7 @@ import (
 type publishedTensor struct {
 	name string
 	*Published
-	at []int // of each share the index of its tensor in tensors
+	at []int // for each share, the index of its tensor in tensors
 }
 
 // elems is the number of the tensor's elements.
@@ -21,7 +21,7 @@ func publishedElems(p *Published) int {
 	return n
 }
 
-// publishedTensor lists the tensors of the files, layer by layer.
+// publishedTensors lists the tensors of the files, layer by layer.
 func (p *Program) publishedTensors() []publishedTensor {
 	first := map[string]int{}
 	n := 0
@@ -66,7 +66,7 @@ func slabOf(s *Share, k *kind, r *Rank, t *tensor, move func(at, pub, step, n in
 	})
 }
 
-// parts are the ranks' tensors, rank by rank.
+// parts returns the tensors of each rank.
 func (c *crew) parts() [][]tensor {
 	parts := make([][]tensor, len(c.ranks))
 	for i, r := range c.ranks {

@@ -93,7 +93,7 @@ func TestExportAndBack(t *testing.T) {
 	_, err = train(t, publishedBigram[float64](1), t.TempDir(), Export(filepath.Join(dir, "x")))
 	wantExit(t, err, ExitInput, "--export: there is no checkpoint in ", "--resume never")
 	_, err = train(t, bigram[float64](1, 0), dir, Export(filepath.Join(dir, "x")))
-	wantExit(t, err, ExitCannot, "--export: the program knows no layout of its weights but planc's own")
+	wantExit(t, err, ExitCannot, "--export: not supported for this model: the program knows only planc's own layout")
 }
 
 // An export that is asked to stop leaves nothing behind.
@@ -147,18 +147,18 @@ func TestPretrainedMessages(t *testing.T) {
 		"other names": {[]ckpt.Tensor{{Name: "out.weight", DType: "F32", Shape: square}, {Name: "first.beta",
 			DType: "F64", Shape: first}, {Name: "m.rest.beta", DType: "F32", Shape: rest}, {Name: "m.0.mask",
 			DType: "BOOL", Shape: first}}, ""},
-		"missing": {whole[1:2], "it lacks tensors of the model: m.out.weight, m.rest.bias"},
+		"missing": {whole[1:2], "tensors of the model are missing: m.out.weight, m.rest.bias"},
 		"shape": {change(0, ckpt.Tensor{Name: "m.out.weight", DType: "F32", Shape: rest}),
-			"model.safetensors: tensor m.out.weight has shape [1 8], and the model's has [11 11]"},
+			"model.safetensors: tensor m.out.weight has shape [1 8], but the model needs [11 11]"},
 		"type": {change(1, ckpt.Tensor{Name: "m.first.bias", DType: "I8", Shape: first}),
 			"tensor m.first.bias: checkpoint: elements of type I8 cannot be read as numbers"},
 		"extra": {append(slices.Clone(whole), ckpt.Tensor{Name: "m.more", DType: "F32"}),
-			"it has tensors that the program has not: m.more; it is of another model"},
+			"it has tensors that the program does not have: m.more; it is of another model"},
 		"another": {[]ckpt.Tensor{{Name: "x", DType: "F32"}},
-			"it has none of the model's tensors; it has x; wanted are planc's own, such as w, or those of bigram, " +
+			"it has none of the model's tensors; it has x; expected are planc's own, such as w, or those of bigram, " +
 				"such as m.out.weight"},
 		"ours, extra": {[]ckpt.Tensor{{Name: "w", DType: "F32", Shape: square}, {Name: "y", DType: "F32"}},
-			"it has tensors that the program has not: y"},
+			"it has tensors that the program does not have: y"},
 	} {
 		dir := t.TempDir()
 		tensorsFile(t, filepath.Join(dir, "model.safetensors"), c.tensors...)

@@ -14,28 +14,28 @@ import (
 	"github.com/planc-dev/planc/runtime/visible"
 )
 
-// How often progress is reported.
+// Intervals between progress reports.
 const (
 	liveEvery = 100 * time.Millisecond // on a terminal
 	lineEvery = 5 * time.Second        // elsewhere
 )
 
-// progressAfter is when a task that takes long shows how far it is for the first time.
+// progressAfter is the time after which a long task shows its progress for the first time.
 const progressAfter = 500 * time.Millisecond
 
-// report tells people, or a logger, how the run goes. Any goroutine may use it.
+// report prints the progress of a run for people, or logs it. Any goroutine may use it.
 type report struct {
 	mutex    sync.Mutex
-	w        io.Writer // nil: log
+	w        io.Writer // nil: use log
 	terminal bool
 	log      *slog.Logger
 
-	live bool // the terminal's last line is a live one
+	live bool // the terminal's last line is the live status line
 	next time.Time
 }
 
 func newReport(o *options) *report {
-	if l := o.launch; l != nil && l.Process > 0 { // the first process speaks for all
+	if l := o.launch; l != nil && l.Process > 0 { // only the first process prints
 		return &report{w: io.Discard}
 	}
 	r := &report{w: o.text, terminal: o.terminal, log: o.logger}
@@ -57,8 +57,8 @@ func (r *report) info(text, msg string, attrs ...any) {
 	fmt.Fprintln(r.w, message(text, r.terminal))
 }
 
-// message is a text as its reader wants it: within the columns of a terminal, a line in a log; and what it quotes of
-// names, files and other processes is escaped.
+// message formats a text for its reader: wrapped to the terminal's columns, or on one line in a log. It escapes quoted
+// names, file contents and messages of other processes.
 func message(text string, terminal bool) string {
 	text = visible.Text(text)
 	if !terminal {
@@ -66,13 +66,13 @@ func message(text string, terminal bool) string {
 	}
 	text, stack, panicked := strings.Cut(text, "\ngoroutine ")
 	text = fold.Lines(text, fold.Columns, fold.Indent)
-	if panicked { // a stack is laid out already
+	if panicked { // a stack trace keeps its own lines
 		text += "\ngoroutine " + stack
 	}
 	return text
 }
 
-// warn is say for what should not be overlooked.
+// warn prints or logs a warning.
 func (r *report) warn(text string, attrs ...any) {
 	if r.w == nil {
 		r.log.Warn(text, attrs...)
@@ -84,7 +84,7 @@ func (r *report) warn(text string, attrs ...any) {
 	fmt.Fprintln(r.w, message("warning: "+text, r.terminal))
 }
 
-// clear removes the live line.
+// clear removes the live status line.
 func (r *report) clear() {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -98,7 +98,7 @@ func (r *report) erase() {
 	}
 }
 
-// step reports a step where it is time to. left is the time that the other steps will take.
+// step reports a step if the interval has passed. left is the estimated time of the remaining steps.
 func (r *report) step(s *Step, total int, tokensPerSecond float64, left time.Duration) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -123,13 +123,13 @@ func (r *report) step(s *Step, total int, tokensPerSecond float64, left time.Dur
 	r.live = true
 }
 
-// progressLine is how far a task is: text for people, or a message with its attributes.
+// progressLine is the progress of a task: text for people, or a log message with its attributes.
 type progressLine struct {
 	text, msg string
 	attrs     []any
 }
 
-// showDuring shows how far a task is, now and then until the function that it returns is called, which ends it.
+// showDuring shows the progress of a task at intervals, until the returned function is called.
 func (r *report) showDuring(far func() progressLine) (end func()) {
 	every, ended, over := r.interval(), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -153,7 +153,7 @@ func (r *report) showDuring(far func() progressLine) (end func()) {
 	}
 }
 
-// interval is the time between two reports of progress.
+// interval returns the time between two progress reports.
 func (r *report) interval() time.Duration {
 	switch {
 	case r.w == nil:
@@ -179,7 +179,7 @@ func (r *report) progress(p progressLine) {
 	r.live = true
 }
 
-// size prints bytes in binary units.
+// size formats a number of bytes in binary units.
 func size(bytes int64) string {
 	x, units := float64(bytes), []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	for x >= 1000 && len(units) > 1 {
@@ -191,7 +191,7 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%.1f %s", x, units[0])
 }
 
-// seconds prints a duration of a step.
+// seconds formats the duration of a step.
 func seconds(s float64) string {
 	switch {
 	case math.IsNaN(s) || s <= 0:

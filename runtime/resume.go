@@ -60,7 +60,7 @@ func (r *run) save() error {
 	return nil
 }
 
-// evaluatedExtra is where a checkpoint has the step of the last validation loss before it.
+// evaluatedExtra is the key of the step of the last validation loss in a checkpoint.
 const evaluatedExtra = "evaluated"
 
 func (r *run) contents() []ckpt.Content {
@@ -78,7 +78,7 @@ func contentsOf[F Float](c *crew) []ckpt.Content {
 	}
 }
 
-// dataID names the order of the samples, so that a count of samples means something.
+// dataID identifies the order of the samples, in which a checkpoint counts them.
 func (r *run) dataID() string {
 	if s, ok := r.source.(interface{ ID() string }); ok {
 		return s.ID()
@@ -93,14 +93,14 @@ func (r *run) lock() (err error) {
 	}
 	r.unlock, err = ckpt.Lock(r.ckptDir)
 	if errors.Is(err, ckpt.ErrLocked) {
-		return exitf(ExitCannot, "another run is saving its checkpoints in %s; wait until it ends, or train "+
-			"elsewhere with --dir", r.ckptDir)
+		return exitf(ExitCannot, "another run is saving its checkpoints in %s; wait until it ends, or use another "+
+			"folder with --dir", r.ckptDir)
 	}
 	return err
 }
 
-// restore brings the ranks to where the run begins, and says where that is. The folder changes only once
-// nothing can be refused any more.
+// restore loads the state with which the run begins, and reports where it comes from. It changes the folder only after
+// the last check that can fail.
 func (r *run) restore() error {
 	var c *ckpt.Checkpoint
 	var later int64
@@ -124,7 +124,7 @@ func (r *run) restore() error {
 	return r.continueFrom(c, later, away)
 }
 
-// cleanFolder ends what an interrupted save left in the folder of the checkpoints.
+// cleanFolder removes what an interrupted save left in the folder of the checkpoints.
 func (r *run) cleanFolder() error {
 	aside, err := ckpt.Clean(r.ckptDir)
 	for _, path := range aside {
@@ -134,15 +134,17 @@ func (r *run) cleanFolder() error {
 }
 
 func (r *run) warnAside(path string) {
-	r.report.warn(fmt.Sprintf("another checkpoint of the same step is kept as %s; remove it if nobody needs it", path))
+	r.report.warn(fmt.Sprintf("another checkpoint of the same step was moved to %s; remove it if it is not needed",
+		path))
 }
 
-// continueFrom continues a checkpoint, which may lie away from this run's folder.
+// continueFrom continues from a checkpoint, which may be outside of this run's folder.
 func (r *run) continueFrom(c *ckpt.Checkpoint, later int64, away bool) error {
 	m := &c.Manifest
 	r.done = progress{step: int(m.Step), updates: int(m.Updates), samples: m.Samples, tokens: m.Tokens}
 	if err := r.fill(c); err != nil {
-		return fmt.Errorf("cannot continue %s: %w; --resume never starts over, --dir begins elsewhere", c.Path, err)
+		return fmt.Errorf("cannot continue %s: %w; use --resume never to start over, or --dir to train in "+
+			"another folder", c.Path, err)
 	}
 	if err := r.scaler.restore(m.Extra["loss_scale"]); err != nil {
 		return &ExitError{ExitInput, fmt.Errorf("cannot continue %s: %w", c.Path, err)}
@@ -151,14 +153,14 @@ func (r *run) continueFrom(c *ckpt.Checkpoint, later int64, away bool) error {
 		return err
 	}
 	if was, is := m.Extra["precision"], r.p.types().String(); was != "" && was != is {
-		r.report.warn(fmt.Sprintf("the checkpoint is of precision %s, and the program of %s: it does not continue "+
-			"bit by bit", was, is))
+		r.report.warn(fmt.Sprintf("the checkpoint has precision %s, and the program %s: results will not be "+
+			"bit-identical", was, is))
 	}
 	if text := changedSettings(&r.s, r.p, m.Extra); text != "" {
-		r.report.warn("settings differ from the checkpoint's: " + text)
+		r.report.warn("settings differ from the checkpoint: " + text)
 	}
 	if text := r.otherSamples(m); text != "" {
-		r.report.warn("samples are not those that the checkpoint has counted, and are read from the first on: " + text)
+		r.report.warn("the data differs from the checkpoint's, so reading starts at the first sample: " + text)
 		r.done.samples = 0
 	} else if text := r.otherContents(m); text != "" {
 		r.report.warn(text)
@@ -166,7 +168,7 @@ func (r *run) continueFrom(c *ckpt.Checkpoint, later int64, away bool) error {
 	} else {
 		r.losses.resume(m.Extra)
 	}
-	if r.s.Train.Epochs > 0 { // of this run's batches, which may have another size than those before
+	if r.s.Train.Epochs > 0 { // count steps of this run's batch size, which may differ from the previous run's
 		r.total = r.done.step + r.stepsOf(r.end-r.done.samples)
 	}
 	r.lastSavedStep, r.goodStep, r.res.Checkpoint, r.res.Tokens = r.done.step, r.done.step, c.Path, m.Tokens
@@ -176,13 +178,13 @@ func (r *run) continueFrom(c *ckpt.Checkpoint, later int64, away bool) error {
 			r.done.step < r.total
 	}
 	if away {
-		r.lastSavedStep = -1 // the end of this run is saved even if it is this step
+		r.lastSavedStep = -1 // so that the end of this run is saved, even at this same step
 	}
 	r.reportResume(c.Path)
 	return nil
 }
 
-// reportResume says where the run continues, and whether anything is left to do.
+// reportResume reports where the run continues and whether steps remain.
 func (r *run) reportResume(path string) {
 	byPlanc := os.Getenv(launchedBy) != ""
 	at := fmt.Sprintf("step %d of %d", r.done.step, r.total)
@@ -204,7 +206,7 @@ func (r *run) reportResume(path string) {
 	r.metrics.event(r.done.step, "resume", path)
 }
 
-// isOutside is whether a checkpoint lies in another folder than this run's.
+// isOutside reports whether a checkpoint is outside of this run's folder.
 func (r *run) isOutside(path string) bool {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -215,15 +217,14 @@ func (r *run) isOutside(path string) bool {
 	return err == nil && ownErr == nil && !os.SameFile(from, own)
 }
 
-// checkpointToResume is the checkpoint that the run continues, or nil. Checkpoints of steps after later are not of its
-// past: they are to be set aside, so that the next run does not take them for this run's, and this run saves none in
-// their place.
+// checkpointToResume returns the checkpoint that the run continues, or nil. Checkpoints of steps after later are not of
+// its past. They must be set aside, so that the next run does not continue them, and this run does not replace them.
 func (r *run) checkpointToResume() (c *ckpt.Checkpoint, later int64, err error) {
 	from := r.o.resume
 	switch from {
 	case "never":
 		return nil, -1, nil
-	case "", "auto", "latest", "last": // DeepSpeed's and Lightning's words for it
+	case "", "auto", "latest", "last": // "latest" is DeepSpeed's word for it, "last" Lightning's
 		c, err = r.newestCheckpoint()
 		if c == nil {
 			return nil, math.MaxInt64, err
@@ -240,7 +241,7 @@ func (r *run) checkpointToResume() (c *ckpt.Checkpoint, later int64, err error) 
 	return c, c.Manifest.Step, nil
 }
 
-// namedCheckpoint is the checkpoint of a step, of a folder, or of a folder's name among the run's checkpoints.
+// namedCheckpoint returns the checkpoint with a step, a folder, or a folder's name among the run's checkpoints.
 func (r *run) namedCheckpoint(from string) (*ckpt.Checkpoint, error) {
 	digits := from
 	if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) {
@@ -252,7 +253,7 @@ func (r *run) namedCheckpoint(from string) (*ckpt.Checkpoint, error) {
 	if _, err := os.Stat(from); !errors.Is(err, os.ErrNotExist) {
 		return ckpt.Open(from)
 	}
-	return nil, exitf(ExitInput, "--resume %s: there is no folder %[1]s; give auto, never, a step such as 40, or the "+
+	return nil, exitf(ExitInput, "--resume %s: there is no folder %[1]s; use auto, never, a step such as 40, or the "+
 		"folder of a checkpoint such as %s",
 		from, filepath.Join(r.ckptDir, "step-00000040"))
 }
@@ -264,17 +265,18 @@ func (r *run) newestCheckpoint() (*ckpt.Checkpoint, error) {
 	}
 	var reasons []error
 	for _, s := range skipped {
-		r.report.warn(s.Err.Error() + "; the checkpoint before it is tried")
+		r.report.warn(s.Err.Error() + "; trying the previous checkpoint")
 		reasons = append(reasons, s.Err)
 	}
 	if c == nil && len(skipped) > 0 {
-		return nil, exitf(ExitInput, "no checkpoint in %s is whole (%w); --resume never starts over", r.ckptDir,
+		return nil, exitf(ExitInput, "no checkpoint in %s is complete and undamaged (%w); use --resume never to "+
+			"start over", r.ckptDir,
 			errors.Join(reasons...))
 	}
 	return c, nil
 }
 
-// setAside moves the checkpoints after a step out of the folder, into a new one beside it.
+// setAside moves the checkpoints after a step to a new folder next to the checkpoints' folder.
 func (r *run) setAside(after int64) error {
 	if !r.team.isFirst() {
 		return nil
@@ -302,13 +304,13 @@ func (r *run) setAside(after int64) error {
 		moved++
 	}
 	if moved > 0 {
-		r.report.warn(fmt.Sprintf("%s later than step %d, where this run begins, moved to %s",
+		r.report.warn(fmt.Sprintf("moved %s after step %d, where this run begins, to %s",
 			countOf(moved, "checkpoint"), max(after, 0), aside))
 	}
 	return nil
 }
 
-// countOf is a number of things: "1 checkpoint", "2 checkpoints".
+// countOf returns a number with its noun: "1 checkpoint", "2 checkpoints".
 func countOf(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -316,7 +318,7 @@ func countOf(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// makeAside makes the folder beside dir with the first name that is free: dir.before-1 and so on.
+// makeAside creates the folder next to dir with the first unused name: dir.before-1 and so on.
 func makeAside(dir string) (string, error) {
 	for n := 1; ; n++ {
 		aside := fmt.Sprintf("%s.before-%d", filepath.Clean(dir), n)
@@ -341,7 +343,7 @@ func (r *run) startNew(later int64) error {
 	return nil
 }
 
-// initialize fills the parameters of a new run, and says from where.
+// initialize fills the parameters of a new run and returns where they come from.
 func (r *run) initialize() (from string, err error) {
 	from = r.s.Train.Init
 	seed, wide := r.s.Train.Seed, r.p.Elem == F64

@@ -47,7 +47,7 @@ func TestARefusedBeginningLosesNothing(t *testing.T) {
 	other := bigram[float32](1, 0)
 	other.Optim = Adam
 	_, err = train(t, other, dir, Resume("3"))
-	wantExit(t, err, ExitInput, "its optimizer is adamw, and the program's is adam", "--dir begins elsewhere")
+	wantExit(t, err, ExitInput, "its optimizer is adamw, but the program's is adam", "--dir to train in another folder")
 	_, err = train(t, bigram[float32](1, 0), dir, Resume("never"), Set("train.init", "/no/such/folder"))
 	wantExit(t, err, ExitInput, "train.init: /no/such/folder is not a folder")
 	if after := tree(t, dir); !slices.Equal(before, after) {
@@ -69,18 +69,19 @@ func TestCheckpointsOfAnotherModelAreRefused(t *testing.T) {
 	_, err := train(t, hashed("aaaa"), dir, Set("train.steps", 2))
 	must(t, err)
 	_, err = train(t, hashed("bbbb"), dir)
-	wantExit(t, err, ExitInput, "its model is another (aaaa of job bigram, and the program's is bbbb of job bigram), "+
-		"though their tensors may look alike; --resume never", "--dir")
+	wantExit(t, err, ExitInput, "it is a checkpoint of another model (aaaa of job bigram; the program's is bbbb of "+
+		"job bigram), "+
+		"although their tensors may have the same shapes; use --resume never", "--dir")
 	shorter := hashed("bbbb")
 	shorter.Params = slices.Clone(shorter.Params)
 	shorter.Params[1].Dims = []Dim{{Size: 7}}
 	_, err = train(t, shorter, dir)
-	wantExit(t, err, ExitInput, "is bbbb of job bigram): b has shape [11] in the checkpoint, and the program wants "+
-		"[7]; --resume never")
+	wantExit(t, err, ExitInput, "is bbbb of job bigram): b has shape [11] in the checkpoint, but the program needs "+
+		"[7]; use --resume never")
 	less := hashed("aaaa")
 	less.Params = less.Params[:1]
 	_, err = train(t, less, dir)
-	wantExit(t, err, ExitInput, "model.safetensors: it has tensors that the program has not: b; it is of "+
+	wantExit(t, err, ExitInput, "model.safetensors: it has tensors that the program does not have: b; it is of "+
 		"another model", "--resume never")
 	if res, err := train(t, hashed(""), dir); err != nil || res.FirstStep != 3 {
 		t.Errorf("a program that does not know its model's hash: %+v, %v", res, err)
@@ -113,7 +114,7 @@ func TestResumeSaysWhatChanged(t *testing.T) {
 	_, err = train(t, bigram[float32](1, 0), dir, kind, Set("train.steps", 4), Set("train.optimizer.lr", 0.02),
 		Logger(slog.New(slog.NewTextHandler(&other, nil))))
 	must(t, err)
-	const want = "settings differ from the checkpoint's: train.optimizer.lr was 0.01, is 0.02\""
+	const want = "settings differ from the checkpoint: train.optimizer.lr was 0.01, is 0.02\""
 	if strings.Contains(same.String(), "differ") || strings.Count(other.String(), want) != 1 {
 		t.Errorf("without a change:\n%s\nwith one:\n%s", same.String(), other.String())
 	}
@@ -142,7 +143,7 @@ func TestResumeReportsOtherContents(t *testing.T) {
 	other, again := train("8", path), train("10", path)
 	text := path + " has changed since step 6: its size is the same, but its contents differ, and training continues " +
 		"on the new contents; " +
-		"put the old file back, or start over with --resume never"
+		"restore the old file, or start over with --resume never"
 	if strings.Contains(same+again, "changed") || strings.Count(other, "warning: "+text+"\n") != 1 {
 		t.Errorf("same contents:\n%s\nother contents:\n%s\nagain:\n%s", same, other, again)
 	}
@@ -291,7 +292,8 @@ func TestMetricsAreAFile(t *testing.T) {
 	path := filepath.Join(dir, metricsFile)
 	must(t, os.Symlink("/dev/zero", path)) // whose lines have no end
 	_, err := train(t, bigram[float32](1, 0), dir)
-	wantExit(t, err, ExitInput, path+" is not a regular file, and metrics are appended to one; choose another folder "+
+	wantExit(t, err, ExitInput, path+" must be a regular file, because metrics are appended to it; choose "+
+		"another folder "+
 		"with --log-dir")
 }
 

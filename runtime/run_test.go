@@ -201,7 +201,7 @@ func TestDamagedCheckpointsAreNotIgnored(t *testing.T) {
 	_, err = train(t, bigram[float32](1, 0), dir)
 	var exit *ExitError
 	if !errors.As(err, &exit) || exit.Code != ExitInput ||
-		!strings.Contains(err.Error(), "--resume never starts over") {
+		!strings.Contains(err.Error(), "use --resume never to start over") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -220,8 +220,8 @@ func TestContextStopsAfterTheStep(t *testing.T) {
 	if !errors.As(err, &exit) || exit.Code != ExitOnRequest || res.Steps != 4 {
 		t.Fatalf("%v, %+v", err, res)
 	}
-	if want := "stopped on request after step 4 of 12; checkpoint " + filepath.Join(dir, "checkpoints",
-		"step-00000004") + " continues it"; err.Error() != want {
+	if want := "stopped on request after step 4 of 12; to continue, resume from checkpoint " +
+		filepath.Join(dir, "checkpoints", "step-00000004"); err.Error() != want {
 		t.Errorf("message %q, want %q", err, want)
 	}
 }
@@ -309,8 +309,8 @@ func TestSkippingEnds(t *testing.T) {
 	_, dir, err := poisoned(3, 30)
 	wantExit(t, err, ExitNonfinite)
 	want := "steps 3 to 12 are not finite (the last: loss NaN, gradient norm "
-	rest := "): 10 in a row, and a skipped step changes no parameter, so the next would be no better. " +
-		"Lower train.optimizer.lr (0.05), or raise train.schedule.warmup (3); go on from a checkpoint of step 1 or " +
+	rest := "): 10 in a row, and a skipped step changes no parameter, so further steps would be the same. " +
+		"Lower train.optimizer.lr (0.05), or raise train.schedule.warmup (3); resume from a checkpoint of step 1 or " +
 		"before (--resume STEP), or start over (--resume never)"
 	if !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), rest) {
 		t.Errorf("error %q", err)
@@ -321,7 +321,7 @@ func TestSkippingEnds(t *testing.T) {
 	// goes on from step 10, whose parameters are those of step 2
 	_, err = train(t, poison(3, 40), dir, Set("train.steps", 40))
 	if err == nil || !strings.HasPrefix(err.Error(), "steps 11 to 20 are not finite") ||
-		!strings.Contains(err.Error(), "; go on from a checkpoint of step 1 or before (") {
+		!strings.Contains(err.Error(), "; resume from a checkpoint of step 1 or before (") {
 		t.Errorf("a run that goes on: %v", err)
 	}
 	if res, err := train(t, bigram[float32](2, 1), dir, Resume("2"), Set("train.steps", 4)); err != nil ||
@@ -330,7 +330,7 @@ func TestSkippingEnds(t *testing.T) {
 	}
 	_, _, err = poisoned(1, 30, Set("train.precision.loss_scale", 8))
 	if err == nil || !strings.HasSuffix(err.Error(),
-		"better. Lower train.precision.loss_scale (8), or train.optimizer.lr (0.05); start over (--resume never)") {
+		"the same. Lower train.precision.loss_scale (8), or train.optimizer.lr (0.05); start over (--resume never)") {
 		t.Errorf("a static scale: %v", err)
 	}
 	// free, then 2^16 to 2: all above the least

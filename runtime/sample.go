@@ -8,16 +8,16 @@ import (
 	"github.com/planc-dev/planc/runtime/rng"
 )
 
-// How a passage is sampled at the end of a run.
+// Parameters of the text that is sampled at the end of a run.
 const (
 	sampleTokens = 160
 	temperature  = 0.8
-	sampleKey    = 0x73616d70 // "samp": apart from the other uses of the seed
+	sampleKey    = 0x73616d70 // "samp": separates these random numbers from other uses of the seed
 )
 
 // sample continues a prompt, byte by byte, and returns both. The ranks of the first replica compute the logits in
-// lockstep; where replicas meet in forward passes (ZeRO 3, experts), all ranks do. The draw is keyed by seed, step and
-// position. It is cut short where the run is asked to stop.
+// lockstep. If replicas communicate in forward passes (ZeRO 3, experts), all ranks do. The random numbers depend on
+// seed, step and position. The sample is shorter if the run is asked to stop.
 func (r *run) sample(prompt string) (string, error) {
 	tokenizer, err := data.NewTokenizer(r.s.Data.Tokenizer)
 	if err != nil {
@@ -51,7 +51,7 @@ func (r *run) sample(prompt string) (string, error) {
 	return tokenizer.Decode(tokens), nil
 }
 
-// nextLogits are those that the ranks have just computed.
+// nextLogits returns the logits that the ranks have just computed.
 func (r *run) nextLogits(vocab int) (logits []float64, err error) {
 	head := r.crew.head()
 	if r.crew.isLocal(head) {
@@ -76,14 +76,13 @@ func (r *run) nextLogits(vocab int) (logits []float64, err error) {
 	return logits, nil
 }
 
-// replicasMeet tells whether forward passes gather parameters that lie scattered over replicas, or send tokens to
-// experts that do.
+// replicasMeet reports whether forward passes gather parameters from other replicas or send tokens to their experts.
 func (p *Program) replicasMeet() bool {
 	return p.Experts.Copies > 0 || slices.ContainsFunc(p.Stages, func(s Stage) bool { return s.Gather > 0 })
 }
 
-// show makes tokens row 0 of micro-batch 0, from its first position on; all else is token 0 of type 0, masked. A
-// model of pictures sees the last batch's.
+// show puts tokens into the first positions of row 0 of micro-batch 0. Everything else is token 0 of type 0, masked. An
+// image model sees the pixels of the last batch.
 func (r *Rank) show(tokens []int32) {
 	l, in := &r.Program.Batch, &r.Stage.Inputs
 	n := l.MicroBatch * r.seqLen()
@@ -104,7 +103,7 @@ func (r *Rank) show(tokens []int32) {
 	}
 }
 
-// logits are those of row 0 for the first vocab tokens.
+// logits returns the logits of row 0 for the first vocab tokens.
 func (r *Rank) logits(vocab int) []float64 {
 	n := min(vocab, r.Program.Model.Vocab)
 	out := make([]float64, n)
@@ -112,7 +111,7 @@ func (r *Rank) logits(vocab int) []float64 {
 	return out
 }
 
-// pick draws a token from softmax(logits/temperature) with u from [0, 1).
+// pick samples a token from softmax(logits/temperature) with a uniform random number u from [0, 1).
 func pick(logits []float64, temperature, u float64) int {
 	top := math.Inf(-1)
 	for _, x := range logits {

@@ -8,15 +8,15 @@ import (
 // dynamicScale are the defaults of a dynamic scale.
 var dynamicScale = LossScaleSettings{Kind: "dynamic", Init: 65536, Window: 1000, Hysteresis: 2, Min: 1}
 
-// scaler is the loss scale of a run. Its state belongs in the checkpoint.
+// scaler is the loss scale of a run. Its state is saved in checkpoints.
 type scaler struct {
 	rule  LossScaleSettings
 	scale float64
 	good  int // steps since the last bad one
-	free  int // bad steps that are left without consequence
+	free  int // further bad steps that do not change the scale
 }
 
-// maxScaleCount bounds the counts of steps that a checkpoint has of its scale; the next ones do not overflow.
+// maxScaleCount bounds the step counts that are read from a checkpoint, so that they do not overflow later.
 const maxScaleCount int64 = 1 << 53
 
 func newScaler(rule LossScaleSettings) scaler {
@@ -27,13 +27,13 @@ func newScaler(rule LossScaleSettings) scaler {
 	return s
 }
 
-// on tells whether the loss is scaled.
+// on reports whether the loss is scaled.
 func (s *scaler) on() bool { return s.rule.Kind == "static" || s.rule.Kind == "dynamic" }
 
-// adapts tells whether a bad step is what makes the scale find its place, rather than a fault.
+// adapts reports whether a bad step only means that the scale is still too large.
 func (s *scaler) adapts() bool { return s.rule.Kind == "dynamic" && s.scale > s.rule.Min }
 
-// update takes note of a step.
+// update records a step.
 func (s *scaler) update(bad bool) {
 	if s.rule.Kind != "dynamic" {
 		return
@@ -57,7 +57,7 @@ func (s *scaler) update(bad bool) {
 	}
 }
 
-// text is the state as a checkpoint has it; "" for a scale that never moves.
+// text returns the state for a checkpoint; "" for a scale that never changes.
 func (s *scaler) text() string {
 	if s.rule.Kind != "dynamic" {
 		return ""
@@ -65,7 +65,7 @@ func (s *scaler) text() string {
 	return fmt.Sprintf("%g %d %d", s.scale, s.good, s.free)
 }
 
-// restore reads what text wrote. A checkpoint of a run without a dynamic scale has none: then it begins anew.
+// restore reads what text has returned. If the checkpoint has no dynamic scale, the scale starts at Init.
 func (s *scaler) restore(text string) error {
 	if text == "" || s.rule.Kind != "dynamic" {
 		return nil
@@ -75,13 +75,14 @@ func (s *scaler) restore(text string) error {
 	}
 	if !(s.scale > 0 && s.scale <= math.MaxFloat32) || min(s.good, s.free) < 0 ||
 		int64(max(s.good, s.free)) > maxScaleCount {
-		return fmt.Errorf("its loss scale %q is none: a scale above 0 that float32 holds is allowed, and counts from "+
+		return fmt.Errorf("its loss scale %q is invalid: the scale must be above 0 and fit float32, and counts "+
+			"must be from "+
 			"0 to %d", text, maxScaleCount)
 	}
 	return nil
 }
 
-// setLossScale reads none, dynamic, or a number; the fields below it change it.
+// setLossScale parses none, dynamic, or a number. The settings below it change single fields.
 func setLossScale(s *Settings, v any) error {
 	to := &s.Train.Precision.LossScale
 	switch v {
@@ -104,11 +105,12 @@ func setLossScale(s *Settings, v any) error {
 func checkLossScale(s *LossScaleSettings) error {
 	switch {
 	case (s.Kind == "static" || s.Kind == "dynamic") && !(s.Init > 0 && s.Init <= math.MaxFloat32):
-		return fmt.Errorf("train.precision.loss_scale begins at %g; more than 0 is wanted, and what float32 holds",
+		return fmt.Errorf("train.precision.loss_scale begins at %g; it must be above 0 and fit float32",
 			s.Init)
 	case s.Kind == "dynamic" && (s.Window < 1 || s.Hysteresis < 1 || !(s.Min > 0)):
-		return fmt.Errorf("train.precision.loss_scale has window %d, hysteresis %d, min %g; at least 1, at least 1, "+
-			"and more than 0 are wanted", s.Window, s.Hysteresis, s.Min)
+		return fmt.Errorf("train.precision.loss_scale has window %d, hysteresis %d, min %g; window and hysteresis "+
+			"must be at "+
+			"least 1, and min must be above 0", s.Window, s.Hysteresis, s.Min)
 	}
 	return nil
 }

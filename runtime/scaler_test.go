@@ -80,7 +80,8 @@ func TestLossScaleOfACheckpoint(t *testing.T) {
 		}
 	}
 	s := newScaler(dynamicScale)
-	want := `its loss scale "-1 0 0" is none: a scale above 0 that float32 holds is allowed, and counts from 0 to ` +
+	want := `its loss scale "-1 0 0" is invalid: the scale must be above 0 and fit float32, and counts must be ` +
+		`from 0 to ` +
 		`9007199254740992`
 	if err := s.restore("-1 0 0"); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -104,7 +105,7 @@ func TestLossScaleSettings(t *testing.T) {
 			t.Errorf("%s=%v: %+v, %v", c.path, c.value, s.Train.Precision.LossScale, err)
 		}
 	}
-	for want, bad := range map[string]LossScaleSettings{"more than 0": {Kind: "static"},
+	for want, bad := range map[string]LossScaleSettings{"must be above 0": {Kind: "static"},
 		"window 0": {Kind: "dynamic", Init: 1, Hysteresis: 1, Min: 1}} {
 		if err := checkLossScale(&bad); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", bad, err)

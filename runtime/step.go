@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// recordStep records a step that has ended. The Step is good until the next.
+// recordStep records a finished step. The returned Step is valid until the next one.
 func (r *run) recordStep(t *task) (*Step, error) {
 	first, s := r.crew.ranks[0], &r.last
 	scale, tokens := r.scaler.scale, first.Tokens
@@ -39,7 +39,7 @@ func (r *run) stepOn(k *Rank) {
 	k.Training, k.StepID, k.Seed, k.Hyper = true, t.id, r.s.Train.Seed, t.hyper
 	k.Norm, k.Clip, k.Skip, k.Scale, k.AfterSkip = math.NaN(), 1, false, t.scale, t.afterSkip
 	k.counted = 0
-	if k.Device != nil { // ranks do not meet on the host
+	if k.Device != nil { // the ranks' host goroutines do not communicate
 		k.counted = t.batch.counted()
 	}
 	k.clearLoss()
@@ -47,7 +47,7 @@ func (r *run) stepOn(k *Rank) {
 	k.step()
 }
 
-// hyper are the rates of a step.
+// hyper returns the hyperparameters of a step.
 func (r *run) hyper(step int) Hyper {
 	t := &r.s.Train
 	o := &t.Optimizer
@@ -72,8 +72,8 @@ func (r *Rank) load(b *batch, micro int) {
 
 func (r *Rank) clearLoss() { r.LossSum, r.reduced = 0, false }
 
-// lossSum is the sum of all replicas' token losses. Where the program has not reduced it, the ranks of one
-// replica that have the same positions hold those positions' sum, or 0.
+// lossSum returns the sum of the token losses of all replicas. If the program has not reduced it, the ranks of one
+// replica that have the same positions hold the sum for these positions, or 0.
 func (r *run) lossSum() float64 {
 	if r.crew.ranks[0].reduced {
 		return r.crew.ranks[0].LossSum
@@ -93,7 +93,7 @@ func (r *run) lossSum() float64 {
 	return total
 }
 
-// record writes a step where it belongs, and applies the numerics guard.
+// record reports a step, writes its metrics, and applies the numerics guard.
 func (r *run) record(s *Step, tokens float64) error {
 	if s.Step == r.res.FirstStep {
 		r.res.FirstLoss = s.Loss
@@ -122,8 +122,8 @@ func (r *run) record(s *Step, tokens float64) error {
 	return nil
 }
 
-// mfu is the part of the devices' dense peak that the model's flops use at that many seconds a step; NaN
-// where the peak is unknown.
+// mfu returns the model flops utilization at a step time in seconds: the fraction of the devices' dense peak that the
+// model's flops use. It is NaN if the peak is unknown.
 func (r *run) mfu(step float64) float64 {
 	peak := r.p.Predict.PeakFlops * float64(r.res.Ranks)
 	if peak == 0 {
@@ -132,8 +132,8 @@ func (r *run) mfu(step float64) float64 {
 	return r.p.Model.FlopsStep / (step * peak)
 }
 
-// memory is what one rank takes: the peak resident memory of the process shared among its ranks, or the
-// arena where the system does not say.
+// memory returns the memory of one rank: the peak resident memory of the process divided by its ranks, or the arena if
+// the system does not report the peak.
 func (r *run) memory() int64 {
 	if d := r.crew.mine[0].Device; d != nil {
 		return d.Memory()
@@ -147,17 +147,17 @@ func (r *run) memory() int64 {
 	return r.res.ArenaBytes
 }
 
-// maxFaults is how many steps in a row may be skipped for being not finite. All of them have the same parameters, so
-// only the data differ: batches that are bad by chance do not come ten in a row, and parameters that overflow never
-// recover. A dynamic loss scale's steps above its least do not count, as it needs up to 17 of them to find its place.
-// DeepSpeed and fairseq end a run at the first bad step of the least scale; optax's apply_if_finite counts steps in a
-// row, as this does.
+// maxFaults is the maximum number of consecutive steps that are skipped because they are not finite. All of them have
+// the same parameters, and only the data differ. Ten bad batches in a row are not a coincidence, and parameters that
+// overflow never recover. Steps at which a dynamic loss scale is above its minimum do not count, because finding the
+// scale takes up to 17 of them. DeepSpeed and fairseq end a run at the first bad step at the minimum scale; optax's
+// apply_if_finite counts consecutive steps, as here.
 const maxFaults = 10
 
-// guard handles a step whose loss or gradient was not finite.
+// guard handles a step whose loss or gradient is not finite.
 func (r *run) guard(s *Step) error {
 	what := fmt.Sprintf("loss %.5g, gradient norm %.5g", s.Loss, s.GradNorm)
-	if r.adapts { // the scale was too large: no fault of the run
+	if r.adapts { // the loss scale was too large, which is not an error
 		r.metrics.event(s.Step, "skip", fmt.Sprintf("%s; loss scale %g", what, r.scaler.scale))
 		return nil
 	}
@@ -173,13 +173,13 @@ func (r *run) guard(s *Step) error {
 		return exitf(ExitNonfinite, "step %d is not finite (%s), and train.on_nonfinite is stop", s.Step, what)
 	}
 	return exitf(ExitNonfinite, "steps %d to %d are not finite (the last: %s): %d in a row, and a skipped step "+
-		"changes no parameter, so the next would be "+
-		"no better. %s; %s", s.Step-maxFaults+1, s.Step, what, maxFaults, r.remedy(), r.resumeAdvice())
+		"changes no parameter, so further steps would be "+
+		"the same. %s; %s", s.Step-maxFaults+1, s.Step, what, maxFaults, r.remedy(), r.resumeAdvice())
 }
 
-// resumeAdvice is from where to train on if no step is finite any more. Checkpoints since the last step that was
-// applied have the parameters that may be what is wrong; those of the one before it made a step that was finite. Where
-// this run applied none, that one was no earlier than if all that were skipped had been the last.
+// resumeAdvice says from where to restart if no step is finite any more. Checkpoints since the last applied step have
+// parameters that may be the problem. The parameters of the step before it gave a finite step. If this run applied no
+// step, the number of updates is a lower bound for the last applied step.
 func (r *run) resumeAdvice() string {
 	last := r.lastAppliedStep
 	if last == 0 {
@@ -188,11 +188,11 @@ func (r *run) resumeAdvice() string {
 	if last < 2 {
 		return "start over (--resume never)"
 	}
-	return fmt.Sprintf("go on from a checkpoint of step %d or before (--resume STEP), or start over (--resume never)",
+	return fmt.Sprintf("resume from a checkpoint of step %d or before (--resume STEP), or start over (--resume never)",
 		last-1)
 }
 
-// remedy is what to try where steps stay not finite.
+// remedy says what to change if steps stay not finite.
 func (r *run) remedy() string {
 	if r.s.Train.Precision.LossScale.Kind == "static" {
 		return fmt.Sprintf("Lower train.precision.loss_scale (%g), or train.optimizer.lr (%g)", r.scaler.scale,
@@ -201,7 +201,7 @@ func (r *run) remedy() string {
 	return r.smallerUpdatesAdvice()
 }
 
-// smallerUpdatesAdvice is what to try where updates are too large.
+// smallerUpdatesAdvice says how to make updates smaller.
 func (r *run) smallerUpdatesAdvice() string {
 	advice := fmt.Sprintf("Lower train.optimizer.lr (%g), or raise train.schedule.warmup (%d)", r.s.Train.Optimizer.LR,
 		r.s.Train.Schedule.Warmup)

@@ -8,16 +8,16 @@ import (
 	"github.com/planc-dev/planc/runtime/rng"
 )
 
-// roundingKey sets the bits by which parameters are rounded apart from the other uses of the seed.
+// roundingKey separates the random bits of stochastic rounding from other uses of the seed.
 const roundingKey = 0x726f756e64 // "round"
 
-// RoundingKey is the key of the bits by which the step's update rounds parameters by chance: upper 16 bits of number n
-// of its stream are those of the model's element n. It is the update's, whatever steps were skipped, so that a run that
-// continues has it too. h says which update it is.
+// RoundingKey returns the key of the random bits of an update's stochastic rounding. The upper 16 bits of number n of
+// its stream belong to the model's element n. The key depends on the number of the update, in h, and not on skipped
+// steps, so that a resumed run has the same bits.
 func RoundingKey(r *Rank, h *Hyper) uint64 { return rng.Key(r.Seed, roundingKey, uint64(h.T)) }
 
-// numbered is, for each of the parameters, the number of its first element among all of the model's: layer by layer, in
-// the order of names, so that it is the same on every plan.
+// numbered returns for each parameter the number of its first element in the whole model, counted layer by layer in the
+// order of names, so that it is the same on every plan.
 func numbered(params []Param) []int {
 	order := make([]int, len(params))
 	for i := range order {
@@ -36,7 +36,7 @@ func numbered(params []Param) []int {
 	return first
 }
 
-// overlapping are the tensors that lie in [lo, hi) of the flat space, or parts of which do, in order.
+// overlapping returns the tensors that are wholly or partly in [lo, hi) of the flat space, in order.
 func overlapping(ts []tensor, lo, hi int) (out []tensor) {
 	for _, t := range ts {
 		if max(lo, t.offset) < min(hi, t.offset+t.local) {
@@ -47,9 +47,9 @@ func overlapping(ts []tensor, lo, hi int) (out []tensor) {
 	return out
 }
 
-// storeStochastic stores updated parameters of a bucket from element at of the flat space on, each rounded to one of
-// its two neighbours in bf16 by the bits that the update's key and its number in the model give. Padding, which is
-// zero, has no number.
+// storeStochastic stores updated parameters of a bucket from element at of the flat space, stochastically rounded to
+// bf16. The random bits depend on the update's key and the element's number in the model. Padding, which is zero, has
+// no number.
 func storeStochastic[F Float](r *Rank, bucket, at int, x []F) {
 	dst, key := View[num.BF16](r, r.paramAt(bucket, at), len(x)), RoundingKey(r, &r.Hyper)
 	num.Store(dst, x)
@@ -68,20 +68,21 @@ func storeStochastic[F Float](r *Rank, bucket, at int, x []F) {
 	}
 }
 
-// Numbers say which of the model's elements those of a run are, by [RoundingKey]'s count: element i is number First + Σ
-// digit·Stride, where the digits are those of From+i in a system whose bases are the Widths, the first varying fastest.
+// Numbers maps the elements of a run to their numbers in the model, as RoundingKey counts them. Element i has number
+// First + Σ digit·Stride, where the digits are those of From+i in a mixed-radix system with bases Width, the first
+// varying fastest.
 type Numbers struct {
 	From, First int
 	Digits      []Digit
 }
 
-// Digit is one dim of a tensor, or several that lie in one run here and in the whole.
+// Digit is one dim of a tensor, or several dims that are contiguous both locally and in the logical tensor.
 type Digit struct{ Width, Stride int }
 
-// numbers are those of the tensor's local elements from one on.
+// numbers returns the numbers of the tensor's local elements from element from.
 func (t *tensor) numbers(from int) *Numbers {
 	out := &Numbers{From: from, First: t.number}
-	stride, whole := 1, true // whether the dims so far lie whole in the last digit
+	stride, whole := 1, true // whole: the last digit's dims are complete
 	for i := len(t.dims) - 1; i >= 0; i-- {
 		d := &t.dims[i]
 		out.First += d.first * stride
@@ -96,7 +97,7 @@ func (t *tensor) numbers(from int) *Numbers {
 	return out
 }
 
-// updatesOf are a run of a bucket's part, cut where another tensor begins if elements are numbered.
+// updatesOf returns a run of a bucket's part as updates, one per tensor if elements are numbered.
 func (r *Rank) updatesOf(i int, s span) (out []Update) {
 	if !r.Program.StochasticRounding {
 		return []Update{r.update(i, s)}

@@ -10,7 +10,7 @@ import (
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
-// summary prints what a finished run did, for people.
+// summary prints the results of a finished run for people.
 func summary(w io.Writer, p *Program, r *Result) {
 	if r.Sample != "" {
 		fmt.Fprintf(w, "sample  %s\n%s\n", printable(r.Sample), fewWordsNote(r, os.Getenv(launchedBy) != ""))
@@ -45,13 +45,13 @@ func summary(w io.Writer, p *Program, r *Result) {
 	}
 }
 
-// fewWordsLoss is the loss, in nats a byte, below which a model of bytes samples mostly words. nanoGPT's model of
-// Shakespeare's characters is at 1.88 after 2,000 steps on a CPU, where some are, and at 1.47 after 5,000 on a GPU,
-// where nearly all are (its README, 2022).
+// fewWordsLoss is the loss, in nats per byte, below which a byte-level model samples mostly words. For comparison:
+// nanoGPT's character-level model of Shakespeare reaches 1.88 after 2,000 steps on a CPU, with some words, and 1.47
+// after 5,000 on a GPU, with nearly only words (its README, 2022).
 const fewWordsLoss = 1.7
 
-// fewWordsNote says that a sample has few words because training is at its beginning, and how to go on; "" if that is
-// not so.
+// fewWordsNote explains that a sample has few words because training has just begun, and how to continue; "" if the
+// loss is low enough.
 func fewWordsNote(r *Result, byPlanc bool) string {
 	loss := r.ValidLoss
 	if !finite(loss) {
@@ -64,11 +64,11 @@ func fewWordsNote(r *Result, byPlanc bool) string {
 	if byPlanc {
 		dash = "-- "
 	}
-	return fmt.Sprintf("        (at a loss of %.2f a byte a model spells few words; most are words below %g: "+
-		"`%s--steps %d` trains on)\n", loss, fewWordsLoss, dash, 10*max(1, r.Steps))
+	return fmt.Sprintf("        (at a loss of %.2f per byte a model writes few words; below %g most are words: "+
+		"`%s--steps %d` continues training)\n", loss, fewWordsLoss, dash, 10*max(1, r.Steps))
 }
 
-// predictionNote says that the steps took as long as the prediction excludes.
+// predictionNote reports that the measured step time is outside the predicted range; "" if it is inside.
 func predictionNote(p *Predict, r *Result) string {
 	if p.StepError == 0 || !finite(r.StepSeconds) || p.StepSeconds == 0 {
 		return ""
@@ -87,7 +87,7 @@ func predictionNote(p *Predict, r *Result) string {
 	return fmt.Sprintf("outside the predicted %s to %s:\n        %s", seconds(least), seconds(most), why)
 }
 
-// hasSteps is whether the run did any step.
+// hasSteps reports whether the run executed any step.
 func (r *Result) hasSteps() bool { return r.Steps >= r.FirstStep }
 
 func lossText(x float64) string {
@@ -97,7 +97,8 @@ func lossText(x float64) string {
 	return fmt.Sprintf("%.4f", x)
 }
 
-// summaryAttrs is the summary for machines: keys as in metrics.jsonl, null where there is no finite number.
+// summaryAttrs returns the summary as log attributes, with the keys of metrics.jsonl. A number that is not finite is
+// null.
 func summaryAttrs(p *Program, r *Result) []any {
 	number := func(x float64) any {
 		if !finite(x) {
@@ -116,7 +117,7 @@ func summaryAttrs(p *Program, r *Result) []any {
 	}
 }
 
-// binary is the path of this program.
+// binary returns the path of this program.
 func binary() string {
 	if path, err := os.Executable(); err == nil {
 		return path

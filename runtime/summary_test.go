@@ -96,8 +96,8 @@ func TestWhatBinariesSayFitsTheScreen(t *testing.T) {
 	if long := strings.Repeat("a long reason, ", 20); message(long, false) != long {
 		t.Error("a log's line is folded")
 	}
-	for _, want := range []string{"\n  --help                    print this\n",
-		"\n  --resume auto|never|STEP|DIR\n                            where to begin"} {
+	for _, want := range []string{"\n  --help                    print this help\n",
+		"\n  --resume auto|never|STEP|DIR\n                            checkpoint to start from"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

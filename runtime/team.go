@@ -17,40 +17,40 @@ import (
 	"github.com/planc-dev/planc/runtime/visible"
 )
 
-// Team is the launch that a run is part of. Every process of it does the whole run in step with the others: it reads
-// each batch, decides what comes next, and knows of all ranks what is to be known; but only its own have a device. What
-// the processes do not all see (a rank's loss, a signal) they tell each other after each step. The first process alone
-// writes metrics and checkpoints and speaks to people.
+// Team is the launch that a run is part of. All its processes execute the whole run in step: each reads every batch,
+// makes the same decisions, and knows the results of all ranks, but has devices only for its own ranks. After each step
+// the processes exchange what only one of them sees, such as a rank's loss or a signal. Only the first process writes
+// metrics and checkpoints and prints messages.
 type Team struct {
 	*launch.Launch
-	Peers Peers // nil for a process alone
+	Peers Peers // nil if there is only one process
 }
 
-// Peers are a launch's processes that have met; all make the same calls in the same order. When one of them fails,
-// calls return that error.
+// Peers is the connection between the processes of a launch. All make the same calls in the same order. When one
+// process fails, calls return its error.
 type Peers interface {
-	Gather(own []byte) ([][]byte, error)   // of all processes, to the first alone
-	Broadcast(b []byte) ([]byte, error)    // of the first, to all
-	Exchange(own []byte) ([][]byte, error) // of all, to all
-	WaitingFor() string                    // whom a call waits for now, for people; "" for nobody
-	Fail(err error)                        // has all fail
-	Done() <-chan struct{}                 // closed when one has failed
+	Gather(own []byte) ([][]byte, error)   // sends a message of each process to the first
+	Broadcast(b []byte) ([]byte, error)    // sends the first process's message to all
+	Exchange(own []byte) ([][]byte, error) // sends a message of each process to all
+	WaitingFor() string                    // process that a call waits for now, for people; "" for none
+	Fail(err error)                        // makes all processes fail
+	Done() <-chan struct{}                 // closed when a process has failed
 	Err() error
 	Close()
 }
 
-// joinWithin is how long processes wait for each other to come, unless a flag says it.
+// joinWithin is the default time that processes wait for each other at the start.
 const joinWithin = 10 * time.Minute
 
-// isFirst tells whether this process writes.
+// isFirst reports whether this process is the first, which writes files.
 func (t *Team) isFirst() bool { return t == nil || t.Process == 0 }
 
-// launched says which part of a launch the process is.
+// launched sets the launch that the process is part of.
 func launched(l *launch.Launch, within time.Duration) Option {
 	return func(o *options) { o.launch, o.joinWithin = l, within }
 }
 
-// join meets the other processes.
+// join connects to the other processes.
 func (r *run) join(ctx context.Context) (err error) {
 	l := r.o.launch
 	if l == nil {
@@ -62,7 +62,7 @@ func (r *run) join(ctx context.Context) (err error) {
 	case l.Processes == 1:
 		return nil
 	case r.o.onTensors != nil:
-		return exitf(ExitCannot, "rt.OnTensors sees the tensors of one process, and %s has started %d", l.By,
+		return exitf(ExitCannot, "rt.OnTensors works in one process only, but %s has started %d", l.By,
 			l.Processes)
 	}
 	r.report.info(fmt.Sprintf("%s: process %d of %d, with %d of %d ranks; joining at %s", r.p.Name, l.Process,
@@ -76,8 +76,8 @@ func (r *run) join(ctx context.Context) (err error) {
 	return err
 }
 
-// warnAlone warns if a launcher says that this process is one of several: of programs that call Run, only Main obeys or
-// refuses that.
+// warnAlone warns if a launcher says that this process is one of several. A program that calls Run itself neither joins
+// the others nor refuses to run, as Main does.
 func (r *run) warnAlone() {
 	what := launch.Several(os.LookupEnv)
 	_, err := launch.Resolve(launch.Flags{}, r.p.mesh().Size(), os.LookupEnv)
@@ -90,8 +90,8 @@ func (r *run) warnAlone() {
 	}
 }
 
-// joinReporter returns what reports how the joining goes, on every process: one that does not come to the others can
-// only say so itself.
+// joinReporter returns a function that reports the progress of joining. It prints on every process, because a process
+// that cannot reach the others can only report that itself.
 func (r *run) joinReporter() func(string) {
 	o := r.o
 	o.launch = nil
@@ -99,11 +99,11 @@ func (r *run) joinReporter() func(string) {
 	return func(text string) { own.info(r.p.Name+": "+text, "join", "text", text) }
 }
 
-// common is what all processes of a launch are to be started with, for people.
+// common lists the options that all processes of a launch must have in common, for people.
 func (o *options) common() string {
 	words := []string{}
 	for _, s := range o.sets {
-		if !strings.HasPrefix(s.path, "data.") && s.path != dataOnly { // paths may differ from node to node
+		if !strings.HasPrefix(s.path, "data.") && s.path != dataOnly { // paths may differ between machines
 			words = append(words, fmt.Sprintf("%s=%v", s.path, s.value))
 		}
 	}
@@ -113,15 +113,15 @@ func (o *options) common() string {
 	return strings.Join(words, " ")
 }
 
-// launchInputs is what all processes must have alike, each for people.
+// launchInputs is what must be equal in all processes, in a form for people.
 type launchInputs struct {
-	Data     string // what is trained on, by its contents
-	Files    string // and where it lies, which may differ
+	Data     string // identifies the data by its contents
+	Files    string // paths of the data, which may differ
 	Steps    int
 	Settings string // digest
 }
 
-// checkAgreement wants all processes to have the same data and length of training.
+// checkAgreement checks that all processes have the same data, settings and length of training.
 func (r *run) checkAgreement() error {
 	if r.team.Peers == nil {
 		return nil
@@ -160,7 +160,7 @@ func (r *run) checkAgreement() error {
 	return nil
 }
 
-// checkEqual returns in what process i differs from process 0, nil if in nothing.
+// checkEqual returns an error that says how process i differs from process 0; nil if it does not.
 func (a *launchInputs) checkEqual(o *launchInputs, i int) error {
 	switch {
 	case a.Data != o.Data:
@@ -178,7 +178,7 @@ func (a *launchInputs) checkEqual(o *launchInputs, i int) error {
 	return nil
 }
 
-// fileNames names files, the first of them.
+// fileNames lists the first files' names.
 func fileNames(files []File) string {
 	const most = 3
 	var names []string
@@ -191,16 +191,16 @@ func fileNames(files []File) string {
 	return strings.Join(names, ", ")
 }
 
-// data names what is trained on.
+// data describes the training data.
 func (a *launchInputs) data() string {
 	files := visible.Text(a.Files)
 	if files == "" {
-		files = "a source of its own"
+		files = "its own rt.Source"
 	}
 	return fmt.Sprintf("%s (digest %s)", files, visible.Text(a.Data))
 }
 
-// guardTeam has all processes fail when a rank here does, and the ranks here when another process does.
+// guardTeam makes all processes fail when a rank of this process fails, and the ranks here when another process fails.
 func (r *run) guardTeam() {
 	p := r.team.Peers
 	if p == nil {
@@ -218,8 +218,8 @@ func (r *run) guardTeam() {
 	}()
 }
 
-// failTeam has all fail with an error, unless that only says that another process has failed: then that one's own
-// reason is on its way.
+// failTeam makes all processes fail with an error. If the error only says that another process has failed, it first
+// waits for that process's own reason.
 func failTeam(p Peers, err error) {
 	var e interface{ Elsewhere() bool }
 	if errors.As(err, &e) && e.Elsewhere() {
@@ -232,25 +232,25 @@ func failTeam(p Peers, err error) {
 	p.Fail(err)
 }
 
-// reasonWithin is how long the reason may be on its way: ranks are asked once a second.
+// reasonWithin is how long failTeam waits for the reason: ranks are polled once a second.
 const reasonWithin = 3 * time.Second
 
-// leaveTeam ends what joins this process to the others. err is that of the run; the one that is returned is of whoever
-// failed first.
+// leaveTeam closes the connection to the other processes. err is this run's error. It returns the error of the process
+// that failed first.
 func (r *run) leaveTeam(err error) error {
 	close(r.ended)
 	if r.team == nil || r.team.Peers == nil {
 		return err
 	}
 	var exit *ExitError
-	// all end so, each by itself
+	// all processes end this way, each by itself
 	agreed := err == nil || errors.As(err, &exit) && (exit.Code == ExitOnRequest || exit.Code == ExitNonfinite)
 	if !agreed {
 		failTeam(r.team.Peers, err)
 		if r.team.Peers.Err() != nil && exit == nil {
 			err = r.team.Peers.Err()
 		}
-		if r.crew != nil { // devices may be at a step whose peers are gone: they are not to wait for its end
+		if r.crew != nil { // do not wait for device work that needs peers that have ended
 			r.crew.world.Fail(err)
 		}
 	}
@@ -258,9 +258,10 @@ func (r *run) leaveTeam(err error) error {
 	return err
 }
 
-// passReport is what a process tells of its ranks after each pass. Numbers are their bits: JSON knows no infinities.
+// passReport is what a process sends about its ranks after each pass. Numbers are sent as bits, because JSON has no
+// infinities.
 type passReport struct {
-	Stop  bool // it was asked to, or an I/O error ends it
+	Stop  bool // the process was asked to stop, or an I/O error ends it
 	Late  bool // its next batch is not ready
 	Ranks []rankReport
 }
@@ -278,7 +279,7 @@ type layerReport struct {
 	Passes, Rounds int
 }
 
-// rankReport is what others are told of a rank.
+// rankReport returns what other processes receive about a rank.
 func (r *Rank) rankReport() rankReport {
 	x := rankReport{math.Float64bits(r.LossSum), math.Float64bits(r.Norm), math.Float64bits(r.Tokens),
 		math.Float64bits(r.experts.aux), r.Skip, r.reduced, nil}
@@ -289,7 +290,7 @@ func (r *Rank) rankReport() rankReport {
 	return x
 }
 
-// waitStep takes what another process tells of a rank.
+// applyReport stores what another process has sent about a rank.
 func (r *Rank) applyReport(x *rankReport) {
 	r.LossSum, r.Norm, r.Tokens = math.Float64frombits(x.Loss), math.Float64frombits(x.Norm),
 		math.Float64frombits(x.Tokens)
@@ -300,13 +301,13 @@ func (r *Rank) applyReport(x *rankReport) {
 	}
 }
 
-// exchangeReports makes known in all processes what their ranks have found, and whether one was asked to stop.
+// exchangeReports exchanges the results of the ranks between all processes, and whether one was asked to stop.
 func (r *run) exchangeReports() error {
 	if r.team.Peers == nil {
 		return nil
 	}
 	own := passReport{Late: r.feed != nil && r.feed.isLate()}
-	own.Stop = r.ctx.Err() != nil || r.ioError() != nil // after Late: a batch that is there and failed is known to have
+	own.Stop = r.ctx.Err() != nil || r.ioError() != nil // read after Late: if the batch failed, that is now known
 	for _, k := range r.crew.mine {
 		own.Ranks = append(own.Ranks, k.rankReport())
 	}
@@ -328,7 +329,7 @@ func (r *run) exchangeReports() error {
 			return fmt.Errorf("process %d: %w", process, err)
 		}
 		if len(x.Ranks) != each {
-			return fmt.Errorf("process %d tells of %d ranks, and it has %d", process, len(x.Ranks), each)
+			return fmt.Errorf("process %d reports %d ranks, but it has %d", process, len(x.Ranks), each)
 		}
 		r.stopRequested, r.feedLate = r.stopRequested || x.Stop, r.feedLate || x.Late
 		for i := range x.Ranks {
@@ -341,15 +342,15 @@ func (r *run) exchangeReports() error {
 	return nil
 }
 
-// longSteps is how many of the longest step are waited for besides the timeout: processes do not begin a step at the
-// same moment.
+// longSteps is how many times the longest step to wait in addition to the timeout, because processes do not begin a
+// step at the same moment.
 const longSteps = 10
 
-// reportTimeout is how long what the others tell after a pass is waited for. Process 0 hears of all, and hence is to
-// give up first: it knows who is missing.
+// reportTimeout returns how long to wait for the other processes' reports after a pass. Process 0 receives from all and
+// knows who is missing, so it gives up first.
 func (r *run) reportTimeout() time.Duration {
 	step := max(r.p.Predict.StepSeconds, r.last.Seconds)
-	if !(step < 1e8) { // what is not known, or would overflow
+	if !(step < 1e8) { // unknown, or would overflow
 		step = 0
 	}
 	limit := r.crew.world.Timeout() + time.Duration(longSteps*step*float64(time.Second))
@@ -359,19 +360,20 @@ func (r *run) reportTimeout() time.Duration {
 	return limit
 }
 
-// failStuck ends the run because a process that lives tells nothing.
+// failStuck ends the run because a process is alive but sends no report.
 func (r *run) failStuck() {
 	who := r.team.Peers.WaitingFor()
 	if who == "" {
-		return // it has just come
+		return // the report has just arrived
 	}
-	r.team.Peers.Fail(fmt.Errorf("process %d has waited %v for the process of %s: it lives, and does not go on, as "+
-		"when a disk does not answer. "+
-		"--timeout or PLANC_TIMEOUT (%v) and ten times the step are how long is waited", r.team.Process,
+	r.team.Peers.Fail(fmt.Errorf("process %d has waited %v for the process of %s: it is alive but makes no "+
+		"progress, for "+
+		"example because a disk does not respond. "+
+		"The limit is --timeout or PLANC_TIMEOUT (%v) plus ten times the step", r.team.Process,
 		r.reportTimeout().Round(time.Millisecond), who, r.crew.world.Timeout()))
 }
 
-// isStopRequested tells whether the run was asked to stop: in all processes at once.
+// isStopRequested reports whether the run was asked to stop. All processes get the same answer before the same step.
 func (r *run) isStopRequested() bool {
 	if r.team.Peers == nil {
 		return r.ctx.Err() != nil || r.metrics.err != nil

@@ -9,19 +9,18 @@ import (
 	"github.com/planc-dev/planc/runtime/ckpt"
 )
 
-// State of a run on several processes: the first one reads and writes checkpoints, and tensors travel between it and
-// the ranks that have them, a slab at a time, so that no node needs the others' memory or the first one's disk.
+// State of a run on several processes: only the first process reads and writes checkpoints. Tensors travel between it
+// and the ranks in slabs, so that no machine needs the others' memory or the first one's disk.
 
-// origin is where a run begins, as the first process has found it.
+// origin is the checkpoint with which a run begins, as the first process has chosen it.
 type origin struct {
 	Fresh    bool
 	Path     string
-	Away     bool // from the run's folder
+	Away     bool // the checkpoint is outside of the run's folder
 	Manifest ckpt.Manifest
 }
 
-// origin tells all processes which checkpoint is continued, nil for none, and whether it lies away from the run's
-// folder.
+// origin broadcasts which checkpoint is continued, nil for none, and whether it is outside of the run's folder.
 func (t *Team) origin(c *ckpt.Checkpoint, away bool) (*ckpt.Checkpoint, bool, error) {
 	if t.Peers == nil {
 		return c, away, nil
@@ -39,7 +38,7 @@ func (t *Team) origin(c *ckpt.Checkpoint, away bool) (*ckpt.Checkpoint, bool, er
 		return c, away, err
 	}
 	if err := json.Unmarshal(b, &from); err != nil {
-		return nil, false, fmt.Errorf("what process 0 tells of its checkpoint: %w", err)
+		return nil, false, fmt.Errorf("cannot read process 0's message about its checkpoint: %w", err)
 	}
 	if from.Fresh {
 		return nil, false, nil
@@ -47,7 +46,7 @@ func (t *Team) origin(c *ckpt.Checkpoint, away bool) (*ckpt.Checkpoint, bool, er
 	return &ckpt.Checkpoint{Path: from.Path, Manifest: from.Manifest}, from.Away, nil
 }
 
-// text brings the first process's text to all.
+// text broadcasts the first process's text.
 func (t *Team) text(s string) (string, error) {
 	if t.Peers == nil {
 		return s, nil
@@ -56,7 +55,7 @@ func (t *Team) text(s string) (string, error) {
 	return string(b), err
 }
 
-// store saves a checkpoint; processes but the first bring their ranks' part of it.
+// store saves a checkpoint. The other processes send their ranks' part of it to the first.
 func (r *run) store(m ckpt.Manifest) (path string, err error) {
 	contents := r.contents()
 	if r.team.isFirst() {
@@ -75,7 +74,7 @@ func (r *run) store(m ckpt.Manifest) (path string, err error) {
 	return r.team.text(path)
 }
 
-// discardContents does with contents what saving does.
+// discardContents calls Fill as saving does, so that this process sends its parts.
 func discardContents(contents []ckpt.Content) error {
 	for i := range contents {
 		for j := range contents[i].Tensors {
@@ -87,7 +86,7 @@ func discardContents(contents []ckpt.Content) error {
 	return nil
 }
 
-// bytesOf is the memory of numbers.
+// bytesOf returns the memory of numbers as bytes.
 func bytesOf[F Float](x []F) []byte {
 	if len(x) == 0 {
 		return nil
@@ -95,7 +94,7 @@ func bytesOf[F Float](x []F) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), len(x)*int(unsafe.Sizeof(x[0])))
 }
 
-// broadcastTo brings the first process's numbers to all.
+// broadcastTo broadcasts the first process's numbers.
 func broadcastTo[F Float](t *Team, x []F) error {
 	if t == nil || t.Peers == nil {
 		return nil
@@ -110,8 +109,8 @@ func broadcastTo[F Float](t *Team, x []F) error {
 	return nil
 }
 
-// gatherSlab is rows [from, to) of a logical tensor, joined in buf from the ranks that own parts of it; on processes
-// but the first, from those that are there.
+// gatherSlab gathers rows [from, to) of a logical tensor in buf, from the ranks that own parts of it. On other
+// processes than the first, buf gets only the parts of their own ranks.
 func gatherSlab[F Float](c *crew, k *kind, parts [][]tensor, i, from, to int, buf []F) error {
 	var sent []byte
 	remote := c.team != nil && c.team.Peers != nil

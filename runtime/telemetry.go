@@ -1,20 +1,20 @@
 package runtime
 
-// Telemetry is how busy a device is; NaN is what nobody tells.
+// Telemetry is the utilization of a device. A value that is not available is NaN.
 type Telemetry struct {
-	Utilization float64 // part of the time in which it does anything
-	Memory      float64 // bytes that are taken, by all processes
+	Utilization float64 // fraction of the time in which it is busy
+	Memory      float64 // bytes in use, by all processes
 	Watts       float64
 	MHz         float64
 }
 
-// TelemetrySource are [Devices] that tell how busy they are. Telemetry does not wait: it has what was last seen, of
-// each device, nothing where nothing was. Metrics of steps have it.
+// TelemetrySource is implemented by [Devices] with telemetry. Telemetry does not wait: it returns the latest values of
+// each device, or nothing if there are none. They are written to the metrics of steps.
 type TelemetrySource interface {
 	Telemetry() []Telemetry
 }
 
-// telemetry writes how busy devices are, if they tell.
+// telemetry writes the devices' telemetry, if they have it.
 func (m *metrics) telemetry(d Devices) {
 	o, ok := d.(TelemetrySource)
 	if !ok {

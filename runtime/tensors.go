@@ -6,11 +6,12 @@ import (
 	"slices"
 )
 
-// Tensors are the logical tensors of a run between two steps, gathered from the ranks' arenas. They are valid
-// during the call that hands them out.
+// Tensors gives access to the logical tensors of a run between two steps, gathered from the ranks' arenas. It is valid
+// during the call that receives it.
 type Tensors struct{ crew *crew }
 
-// Logits are the model's for tokens: one row of vocab numbers a position. There are at most SeqLen tokens.
+// Logits returns the model's logits for tokens: one row of vocab numbers per position. At most SeqLen tokens are
+// allowed.
 func (t *Tensors) Logits(tokens []int32) ([][]float64, error) {
 	if !t.crew.ranks[0].Program.samples() {
 		return nil, errors.New("the program has no logits entry")
@@ -31,13 +32,13 @@ func (t *Tensors) Logits(tokens []int32) ([][]float64, error) {
 	return out, nil
 }
 
-// OnTensors calls f after every step with its number and the run's tensors, for tests and diagnosis: it costs a
-// pass over all memory. An error ends the run with it.
+// OnTensors calls f after every step with its number and the run's tensors. An error of f ends the run. It is for tests
+// and diagnosis, and costs a pass over all memory.
 func OnTensors(f func(step int, t *Tensors) error) Option {
 	return func(o *options) { o.onTensors = f }
 }
 
-// Params calls f with each parameter, whole and logical, in float64.
+// Params calls f with each parameter as a whole logical tensor, in float64.
 func (t *Tensors) Params(f func(name string, shape []int64, x []float64)) {
 	eachTensor(t.crew, t.crew.ranks[0].Program.weightKind(), f)
 }
@@ -54,8 +55,8 @@ func (t *Tensors) Grads(f func(name string, shape []int64, x []float64)) {
 	})
 }
 
-// Copies calls f with each parameter and how far its copies are apart: on replicas, on ranks over which it is not
-// split, on the stages that share it. A number that is none is infinitely far.
+// Copies calls f with each parameter and the largest difference between its copies: on replicas, on ranks over which it
+// is not split, and on stages that share it. The difference to a NaN is infinite.
 func (t *Tensors) Copies(f func(name string, apart float64)) {
 	k := t.crew.ranks[0].Program.paramKind()
 	parts := t.crew.parts()

@@ -6,22 +6,22 @@ import (
 	"github.com/planc-dev/planc/runtime/rng"
 )
 
-// Version1 is asserted by generated code, so that code of another generation does not compile.
+// Version1 is asserted by generated code, so that code of another version does not compile.
 const Version1 = true
 
-// FirstRow is the index in the global batch of the first row of this rank's micro-batch m.
+// FirstRow returns the index in the global batch of the first row of this rank's micro-batch m.
 func FirstRow(r *Rank, m int) int {
 	b := &r.Program.Batch
 	return (m*b.Replicas + r.replica()) * b.MicroBatch
 }
 
-// DropoutKey keys one dropout of one layer in the present step. Micro-batch and rank are not in it: elements
-// are numbered within the global batch.
+// DropoutKey returns the key of one dropout of one layer in the current step. It does not depend on micro-batch and
+// rank, because elements are numbered within the global batch.
 func DropoutKey(r *Rank, segment, layer, key int) uint64 {
 	return rng.Key(r.Seed, uint64(r.StepID), uint64(segment), uint64(layer), uint64(key))
 }
 
-// DropoutRate is p while training, else 0.
+// DropoutRate returns p while training, else 0.
 func DropoutRate(r *Rank, p float64) float64 {
 	if r.Training {
 		return p
@@ -29,7 +29,7 @@ func DropoutRate(r *Rank, p float64) float64 {
 	return 0
 }
 
-// LocalRange is where this rank's part of a dim begins, and how many of its width elements are not padding.
+// LocalRange returns the start of this rank's part of a dim, and how many of its width elements are not padding.
 func LocalRange(r *Rank, group, width, size int) (lo, n int) {
 	lo = Index(r, group) * width
 	return lo, min(max(size-lo, 0), width)
@@ -42,11 +42,11 @@ func Iota(ids []int32, at cpu.Where, offset int) {
 	}
 }
 
-// Zigzag is where a rank's part of a dim of size lies that a group splits in the zigzag order of n parts: at most two
+// Zigzag returns the position of a rank's part of a dim that a group splits in the zigzag order of n parts: at most two
 // runs.
 func Zigzag(r *Rank, group, n, size int) cpu.Where { return ShiftedZigzag(r, group, n, size, 0) }
 
-// ShiftedZigzag is Zigzag of the part that the rank has when parts have moved on by so many ranks.
+// ShiftedZigzag is Zigzag for the part that the rank holds after parts have moved by a number of ranks.
 func ShiftedZigzag(r *Rank, group, n, size, by int) (w cpu.Where) {
 	g, runs := r.groups[group], 0
 	comm.Parts((g.Index()+g.Size()-by)%g.Size(), g.Size(), size, n, func(at, width int) {
@@ -66,15 +66,14 @@ func ShiftedZigzag(r *Rank, group, n, size, by int) (w cpu.Where) {
 	return w
 }
 
-// CapIDs makes those of ids that are above most it.
+// CapIDs limits ids to at most most.
 func CapIDs(ids []int32, most int) {
 	for i, id := range ids {
 		ids[i] = min(id, int32(most))
 	}
 }
 
-// Concat puts rows of a and of b one behind the other in dst. b has a row for each times rows of a, [outer, times,
-// ...].
+// Concat concatenates rows of a and of b in dst. b has one row for each times rows of a, [outer, times, ...].
 func Concat[T any](dst, a, b []T, outer, times, width, more int) {
 	for i := range outer {
 		for range times {
@@ -85,7 +84,7 @@ func Concat[T any](dst, a, b []T, outer, times, width, more int) {
 	}
 }
 
-// SliceFrom leaves in dst [outer, ...] the elements of src [outer, n] from at on.
+// SliceFrom copies to dst [outer, ...] the elements of src [outer, n] from index at.
 func SliceFrom[T any](dst, src []T, outer, n, at int) {
 	width := len(dst) / outer
 	for i := range outer {
@@ -93,7 +92,7 @@ func SliceFrom[T any](dst, src []T, outer, n, at int) {
 	}
 }
 
-// Select leaves dst[o,j] = src[o,at,j] of src [outer, n, inner].
+// Select sets dst[o,j] = src[o,at,j] for src [outer, n, inner].
 func Select[T any](dst, src []T, outer, n, inner, at int) {
 	for o := range outer {
 		copy(dst[o*inner:(o+1)*inner], src[(o*n+at)*inner:])

@@ -14,7 +14,7 @@ import (
 	"github.com/planc-dev/planc/runtime/data"
 )
 
-// run is one execution of a program: the driver of its crew. One goroutine owns it.
+// run is one execution of a program: the driver of its ranks. One goroutine owns it.
 type run struct {
 	p   *Program
 	o   options
@@ -22,63 +22,63 @@ type run struct {
 	res Result
 
 	ckptDir       string
-	files         *data.Set // nil where the caller brings a Source
-	dataHash      string    // hash of parts of their contents when the run began
+	files         *data.Set // nil if the caller provides a Source
+	dataHash      string    // hash of samples of the files' contents at the start of the run
 	source        Source
 	rows          *prefetcher
-	feed          *prefetcher // of which the next batch is taken: rows, or that of an evaluation
-	feedLate      bool        // a process of the team may have to wait for feed's next batch
+	feed          *prefetcher // source of the next batch: rows, or the prefetcher of an evaluation
+	feedLate      bool        // a process of the team may have to wait for its next batch
 	crew          *crew
 	team          *Team
-	ctx           context.Context // that the run was given: it ends when it is to stop
+	ctx           context.Context // the caller's context: when it ends, the run stops
 	stopRequested bool            // a process of the team was asked to stop
-	ended         chan struct{}   // closed at the end
-	deviceName    string          // what the ranks run on
+	ended         chan struct{}   // closed at the end of the run
+	deviceName    string          // name of the ranks' devices, for people
 	metrics       *metrics
 	report        *report
-	unlock        func() // of the checkpoints' folder; nil until it is locked
+	unlock        func() // unlocks the folder of the checkpoints; nil until it is locked
 
-	tasks       []task      // steps under way, in order
-	retries     []*batch    // of steps that are to be begun again
-	lostSeconds float64     // seconds that those have taken
-	task        task        // what onRank begins
-	onRank      func(*Rank) // on each rank
+	tasks       []task      // unfinished steps, in order
+	retries     []*batch    // batches of aborted steps, which must be retried
+	lostSeconds float64     // time spent on aborted steps
+	task        task        // step that onRank begins
+	onRank      func(*Rank) // begins the step on a rank
 	last        Step
 
 	total           int   // last step
-	end             int64 // first sample that is not trained on
+	end             int64 // number of the first sample that is not used for training
 	done            progress
 	scaler          scaler
-	adapts          bool  // the last step's scale was above its least
-	faults          int   // steps in a row that were not finite, and for which no loss scale was to blame
-	lastAppliedStep int   // the last step that this run applied, 0 for none
+	adapts          bool  // the last step's loss scale was above its minimum
+	faults          int   // consecutive steps that were not finite although the loss scale was not too large
+	lastAppliedStep int   // last step of this run whose update was applied, 0 for none
 	lastSavedStep   int   // step of the last checkpoint, -1 for none
 	goodStep        int   // step of res.Checkpoint
 	lastEvalStep    int   // step of the last evaluation, -1 for none
 	lastValidStep   int   // step of the last validation loss in the metrics, 0 for none
-	evalPending     bool  // a request to stop interrupted the evaluation after the last step, here or in the run before
-	readError       error // with which reading data has ended
+	evalPending     bool  // a stop interrupted the evaluation after the last step, in this run or the previous one
+	readError       error // error that ended the reading of data
 	losses          lossWatch
-	spikes          int       // of this run
+	spikes          int       // loss spikes of this run
 	stepBeforeHigh  int       // step of the last checkpoint before the loss became high, 0 for none
-	times           []float64 // seconds of the steps after the first, the last of them kept
-	tokens          float64   // unmasked, of the last step
+	times           []float64 // seconds of each step after the first; only the last ones are stored
+	tokens          float64   // unmasked tokens of the last step
 
-	peak      int64 // peakResident, asked for again after peakUntil
+	peak      int64 // cached peakResident, valid until peakUntil
 	peakUntil time.Time
 }
 
-// progress is what training has done so far, over all its runs.
+// progress is what training has done so far, over all runs.
 type progress struct {
-	step    int   // finished
-	updates int   // of them, those that were applied
-	samples int64 // read
-	tokens  int64 // unmasked
+	step    int   // finished steps
+	updates int   // steps whose update was applied
+	samples int64 // samples read
+	tokens  int64 // unmasked tokens
 }
 
-// Run trains the program's model in this process, all ranks as goroutines, and returns when it is done or
-// ctx is. It continues the newest verified checkpoint in its folder, unless told otherwise. Its error is
-// an *ExitError. When ctx ends, Run finishes the step, commits a checkpoint, and returns exit code 75.
+// Run trains the program's model in this process, with all ranks as goroutines. It returns when training is done or
+// after ctx ends: it then finishes the step, commits a checkpoint, and returns exit code 75. Unless an option says
+// otherwise, it continues from the newest verified checkpoint in its folder. Its error is an *ExitError.
 func Run(ctx context.Context, p *Program, opts ...Option) (Result, error) {
 	r := &run{p: p, s: p.Settings, lastSavedStep: -1, lastEvalStep: -1, ctx: ctx, ended: make(chan struct{})}
 	for _, f := range opts {
@@ -111,7 +111,7 @@ func withExitCode(err error) error {
 	return &ExitError{inputCode(err, dataCode(err)), err}
 }
 
-// prepare does everything up to the first step.
+// prepare does everything before the first step.
 func (r *run) prepare() error {
 	r.report = newReport(&r.o)
 	if err := r.applySettings(); err != nil {
@@ -121,7 +121,7 @@ func (r *run) prepare() error {
 	if err := r.join(r.ctx); err != nil {
 		return err
 	}
-	// before the data: copied to another machine, the binary says first what that one lacks
+	// devices come before the data: on a wrong machine, the missing device is the more useful error
 	if err := r.openDevices(); err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (r *run) prepare() error {
 	return nil
 }
 
-// finishUpdate decides settings and folders.
+// applySettings applies the options to the settings, checks them, and sets the folders.
 func (r *run) applySettings() error {
 	if err := r.p.validate(); err != nil {
 		return err
@@ -198,7 +198,7 @@ func (r *run) applySettings() error {
 		return &ExitError{ExitInput, err}
 	}
 	if r.s.Train.Eval.Sample != "" && !r.p.samples() {
-		return exitf(ExitInput, "train.eval.sample: the model does not predict what comes next, so it cannot "+
+		return exitf(ExitInput, "train.eval.sample: this model does not predict the next token, so it cannot "+
 			"continue a text; leave the key out")
 	}
 	if err := r.selectISA(); err != nil {
@@ -218,8 +218,7 @@ func (r *run) applySettings() error {
 	return nil
 }
 
-// selectISA puts the kernels into the tables that are asked for. When a process starts, those of the best ISA are
-// there.
+// selectISA selects the CPU kernels of the requested ISA. By default a process uses those of the best ISA.
 func (r *run) selectISA() error {
 	if r.o.isa == "" {
 		return nil
@@ -234,7 +233,7 @@ func (r *run) selectISA() error {
 	return nil
 }
 
-// openSource opens the data and finds how long training is.
+// openSource opens the data and computes the number of steps.
 func (r *run) openSource() error {
 	r.source = r.o.source
 	if err := checkSource(r.source, r.p); err != nil {
@@ -261,7 +260,7 @@ func (r *run) openSource() error {
 	default:
 		n := r.source.TrainSamples()
 		if n <= 0 {
-			return exitf(ExitInput, "train.epochs needs data whose length is known; set train.steps")
+			return exitf(ExitInput, "train.epochs needs data of known length; use train.steps instead")
 		}
 		r.end = max(1, int64(math.Round(t.Epochs*float64(n))))
 		r.total = r.stepsOf(r.end)
@@ -269,7 +268,7 @@ func (r *run) openSource() error {
 	return nil
 }
 
-// openDevices finds what the program is compiled for.
+// openDevices opens the devices that the program is compiled for.
 func (r *run) openDevices() (err error) {
 	r.deviceName = "this CPU"
 	if r.p.Devices == nil {
@@ -279,20 +278,20 @@ func (r *run) openDevices() (err error) {
 	switch p := r.team.Peers; {
 	case err == nil:
 		return nil
-	// it is another process that has failed, not this machine
+	// another process has failed, not this machine
 	case p != nil && p.Err() != nil && errors.Is(err, p.Err()):
 		return &ExitError{ExitFailed, err}
 	}
 	return &ExitError{ExitCannot, err}
 }
 
-// stepsOf is how many it takes to read that many samples.
+// stepsOf returns the number of steps that read a number of samples.
 func (r *run) stepsOf(samples int64) int {
 	size := int64(r.p.Batch.GlobalBatch)
 	return int((max(0, samples) + size - 1) / size)
 }
 
-// announce prints the first lines of a run, but for what is resumed.
+// announce prints the first lines of a run, except for the checkpoint that it resumes.
 func (r *run) announce() {
 	p := r.p
 	ranks := "1 rank"
@@ -320,7 +319,7 @@ func (r *run) announce() {
 
 func shortHash(h string) string { return h[:min(12, len(h))] }
 
-// steps runs the steps that are left and what comes after the last.
+// steps runs the remaining steps and the actions after the last.
 func (r *run) steps() error {
 	if r.evalPending {
 		if err := r.evaluate(); err != nil {
@@ -345,7 +344,7 @@ func (r *run) steps() error {
 	return r.finish()
 }
 
-// nextLayer does all that a step's number calls for.
+// afterStep performs the actions that are due after a step.
 func (r *run) afterStep(s *Step) error {
 	if r.o.onTensors != nil {
 		if err := r.crew.finishUpdates(); err != nil {

@@ -4,28 +4,28 @@ package runtime
 type layer struct {
 	segment, index int
 	seg            *Segment
-	run, k         int       // which of the chunk's runs, and of its layers
+	run, k         int       // index of the chunk's run, and of the layer in it
 	refs           []layerAt // of seg.Refs
 	fetch, scatter []bucketAt
 
 	forward, backward func(*Rank, *Block)
-	weights           func(*Rank, *Block) // what backward leaves to a pass of its own; nil: nothing
+	weights           func(*Rank, *Block) // second part of a split backward pass; nil: none
 }
 
-// visit is a layer in the order of a backward pass; again, to run its forward function once more.
+// visit is a step of a backward pass: a layer's backward function, or its forward function if it is recomputed.
 type visit struct {
 	*layer
 	recompute bool
 }
 
-// layerAt is where a run of parameters lies: byte offsets in the arena or, of a bucket that is fetched or scattered, in
-// the buffer whose turn it is.
+// layerAt is the position of a run of parameters: byte offsets in the arena, or in the current buffer for a bucket that
+// is fetched or scattered.
 type layerAt struct{ bucket, param, grad int }
 
-// bucketAt is a bucket and where it begins in a buffer, in bytes.
+// bucketAt is a bucket and its byte offset in a buffer.
 type bucketAt struct{ bucket, at int }
 
-// newLayers lists a chunk's layers with what they use.
+// newLayers returns a chunk's layers with what they use.
 func (r *Rank) newLayers(c *Chunk) []*layer {
 	var out []*layer
 	for i := range c.Runs {
@@ -40,8 +40,8 @@ func (r *Rank) newLayers(c *Chunk) []*layer {
 	return out
 }
 
-// reversed is the order of a backward pass: the layers from the last on. Before a group whose saved values were not
-// kept comes its forward pass again.
+// reversed returns the order of a backward pass: the layers from last to first. A group whose values were not saved is
+// recomputed before it.
 func reversed(c *Chunk, layers []*layer) []visit {
 	var out []visit
 	for i := len(layers) - 1; i >= 0; i-- {
@@ -66,7 +66,7 @@ func nextLayer(layers []*layer, i int, next *layer) *layer {
 	return next
 }
 
-// nextVisitedLayer is likewise the layer of the visit that follows.
+// nextVisitedLayer returns the layer of the visit after visit i; next after the last.
 func nextVisitedLayer(visits []visit, i int, next *layer) *layer {
 	if i+1 < len(visits) {
 		return visits[i+1].layer
@@ -74,8 +74,7 @@ func nextVisitedLayer(visits []visit, i int, next *layer) *layer {
 	return next
 }
 
-// locate finds the runs of parameters that a layer refers to. Those of buckets that are gathered lie in the buffer one
-// behind the other.
+// locate finds the parameter runs that a layer uses. Those of gathered buckets are consecutive in the buffer.
 func (r *Rank) locate(l *layer) {
 	types := r.Program.types()
 	paramSize, gradSize := types.Params.Size(), types.Grads.Size()
@@ -120,22 +119,22 @@ func runOf(s *Stage, ref Ref, index int) (bucket, offset int) {
 	panic("runtime: a layer's parameters lie in no bucket")
 }
 
-// doubleBuffer are two buffers that blocks use in turn.
+// doubleBuffer is two buffers that blocks use alternately.
 type doubleBuffer struct {
 	at, size int
-	current  int       // of gathered parameters the buffer in use, of gradients the next one
-	users    [2]*layer // whose buckets are, or come to be, in each buffer
+	current  int       // for gathered parameters the buffer in use, for gradients the next one
+	users    [2]*layer // layer whose buckets are in each buffer, or on their way to it
 }
 
 func newTurns(at, size int) doubleBuffer { return doubleBuffer{at: at, size: size} }
 
-// buffer is where a buffer begins.
+// buffer returns the offset of a buffer.
 func (t *doubleBuffer) buffer(i int) int { return t.at + i*t.size }
 
-// invalidate makes what lies in the buffers stale.
+// invalidate marks the content of both buffers as invalid.
 func (t *doubleBuffer) invalidate() { t.users = [2]*layer{} }
 
-// applySettings waits for the jobs of both buffers, the older first.
+// waitBoth waits for the jobs of both buffers, the older first.
 func (t *doubleBuffer) waitBoth(r *Rank, kind int) {
 	for i := range 2 {
 		t.waitBuffer(r, (t.current+i)%2, kind)
@@ -161,9 +160,9 @@ func (l *layer) jobs(kind int) []bucketAt {
 	return l.scatter
 }
 
-// waitFetched returns where a layer's gathered parameters begin, when they are there. Those of the layer that follows
-// begin to come into the other buffer, which the layer before this one has left. What is there already, since the layer
-// before was this one, is not gathered again.
+// waitFetched waits for a layer's gathered parameters and returns their offset. It also starts to gather those of the
+// layer that follows into the other buffer, which the previous layer no longer needs. Parameters that are already in
+// the buffer are not gathered again.
 func waitFetched[F Float](r *Rank, l, follows *layer) int {
 	t := &r.exec.fetch
 	if len(l.fetch) == 0 {
@@ -186,7 +185,7 @@ func waitFetched[F Float](r *Rank, l, follows *layer) int {
 	return t.buffer(t.current)
 }
 
-// startFetch begins to gather a layer's parameters into a buffer.
+// startFetch starts to gather a layer's parameters into a buffer.
 func startFetch[F Float](r *Rank, l *layer, into int) {
 	t := &r.exec.fetch
 	t.users[into] = l
@@ -196,7 +195,7 @@ func startFetch[F Float](r *Rank, l *layer, into int) {
 	}
 }
 
-// beginScatter clears a buffer for a layer's gradients, once what was scattered from it has gone.
+// beginScatter clears a buffer for a layer's gradients, after its previous content has been scattered.
 func beginScatter[F Float](r *Rank, l *layer) {
 	t := &r.exec.scatter
 	if len(l.scatter) == 0 {
@@ -213,7 +212,7 @@ func beginScatter[F Float](r *Rank, l *layer) {
 	}
 }
 
-// endScatter begins to scatter a layer's gradients, and gives the buffer's turn to the other.
+// endScatter starts to scatter a layer's gradients and switches to the other buffer.
 func endScatter[F Float](r *Rank, l *layer) {
 	t := &r.exec.scatter
 	if len(l.scatter) == 0 {
@@ -221,7 +220,7 @@ func endScatter[F Float](r *Rank, l *layer) {
 	}
 	for _, b := range l.scatter {
 		k := &r.buckets[b.bucket]
-		if k.pending[scattering] { // a tied parameter's, of the block before
+		if k.pending[scattering] { // the previous block's, for a tied parameter
 			r.wait(b.bucket, scattering)
 		}
 		k.scatterAt = t.buffer(t.current) + b.at

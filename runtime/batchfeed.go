@@ -6,18 +6,16 @@ import (
 	"github.com/planc-dev/planc/runtime/data"
 )
 
-// What a run waits for before a step is its samples. A disk may take long, or hang for ever, and a request to stop is
-// heard all the same. In a team all processes must hear it before the same step: none begins a step before each has its
-// batch.
+// Before a step a run waits for its samples. A slow disk may take long or hang, and a request to stop must still be
+// obeyed. In a team all processes must stop before the same step, so none begins a step before each has its batch.
 
-// lateEvery is how often processes whose batch is ready ask after one that is not.
+// lateEvery is how often processes with a ready batch check whether the others are ready.
 const lateEvery = time.Second
 
-// readFrom has the next batches taken from a prefetcher. Whether it is late in some process is not known before they
-// tell.
+// readFrom sets the prefetcher of the next batches. Until the processes have exchanged reports, it counts as late.
 func (r *run) readFrom(f *prefetcher) { r.feed, r.feedLate = f, true }
 
-// endSteps ends the steps under way if a process of the team may have to wait for its next batch.
+// endSteps finishes all steps if a process of the team may have to wait for its next batch.
 func (r *run) endSteps() error {
 	if r.team.Peers == nil || !r.feedLate || len(r.retries) > 0 {
 		return nil
@@ -25,7 +23,7 @@ func (r *run) endSteps() error {
 	return r.finishAll()
 }
 
-// nextBatch is the next batch, or errAsked if the run is to stop while the batch is not there.
+// nextBatch returns the next batch, or errStopRequested if the run must stop before the batch is ready.
 func (r *run) nextBatch() (*batch, error) {
 	if r.team.Peers == nil {
 		return r.feed.take(r.ctx.Done())
@@ -42,7 +40,7 @@ func (r *run) nextBatch() (*batch, error) {
 	return r.feed.take(nil)
 }
 
-// openFiles opens the job's files. A disk that hangs does not keep the run from stopping.
+// openFiles opens the job's files. The run can be stopped even while a disk hangs.
 func (r *run) openFiles() (set *data.Set, sampled string, err error) {
 	type opened struct {
 		set     *data.Set
@@ -77,21 +75,21 @@ func (r *run) openFiles() (set *data.Set, sampled string, err error) {
 	}
 }
 
-// checkPrompt refuses a text to continue that cannot be turned into tokens.
+// checkPrompt refuses a prompt that cannot be converted to tokens.
 func (r *run) checkPrompt() error {
 	prompt, vocab := r.s.Train.Eval.Sample, r.p.Model.Vocab
 	if prompt == "" {
 		return nil
 	}
 	if r.files != nil && !r.files.Bytes() {
-		return exitf(ExitInput, "train.eval.sample is given, and the data are tokens of a vocabulary of %d: a prompt "+
-			"can be text only if tokens are bytes, "+
-			"as in text files and in a vocabulary of 256; leave it out (--set train.eval.sample=null)", vocab)
+		return exitf(ExitInput, "train.eval.sample is set, but the data are tokens of a vocabulary of %d: a prompt "+
+			"can be text only if the tokens are bytes, "+
+			"as in text files or with a vocabulary of 256; remove it (--set train.eval.sample=null)", vocab)
 	}
 	for i, c := range []byte(prompt) {
 		if int(c) >= vocab {
-			return exitf(ExitInput, "train.eval.sample: byte %d of the prompt is %d, and the model's vocabulary is "+
-				"%d (0 to %d); leave the key out, or give a prompt of such bytes",
+			return exitf(ExitInput, "train.eval.sample: byte %d of the prompt is %d, but the model's vocabulary is "+
+				"%d (0 to %d); remove the key, or use a prompt of such bytes",
 				i, c, vocab, vocab-1)
 		}
 	}

@@ -57,8 +57,8 @@ func TestDataThatFailsSavesFirst(t *testing.T) {
 		_, err = train(t, bigram[float32](2, 1), dir, append(test.opts, Data(test.data))...)
 		wantExit(t, err, test.code)
 		saved := filepath.Join(dir, "checkpoints", "step-000000"+("0" + test.step)[len(test.step)-1:])
-		if want := gone.Error() + "; step " + test.step + " of 12 is saved: checkpoint " + saved +
-			" continues it"; err.Error() != want {
+		if want := gone.Error() + "; step " + test.step + " of 12 is saved; to continue, resume from checkpoint " +
+			saved; err.Error() != want {
 			t.Errorf("%s:\ngot  %v\nwant %s", name, err, want)
 		}
 		_, others := lines(t, dir)
@@ -153,8 +153,8 @@ func TestDamagedCheckpointIsSetAside(t *testing.T) {
 	aside := filepath.Join(dir, "checkpoints.before-1")
 	for _, want := range []string{
 		"warning: checkpoint: " + filepath.Join(res.Checkpoint, modelFile) + " is damaged: it has 8 bytes, and ",
-		" were saved; the checkpoint before it is tried\n",
-		"warning: 1 checkpoint later than step 6, where this run begins, moved to " + aside + "\n",
+		" were saved; trying the previous checkpoint\n",
+		"warning: moved 1 checkpoint after step 6, where this run begins, to " + aside + "\n",
 	} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("no %q in\n%s", want, said.String())

@@ -5,17 +5,17 @@ import (
 	"github.com/planc-dev/planc/runtime/vec"
 )
 
-// A kernel of float32 works on 16-bit numbers by way of the rank's scratch: generated code widens its operands, has
-// room for its results, narrows these and is done.
+// Kernels for float32 process 16-bit numbers through the rank's scratch memory: generated code widens the operands,
+// allocates the results, runs the kernel, narrows the results, and frees the scratch.
 
-// Widen is x as float32, in the rank's scratch until Done.
+// Widen returns x as float32, in the rank's scratch until FreeScratch.
 func Widen[H num.Half](r *Rank, x []H) []float32 {
 	out := Scratch(r, len(x))
 	num.Load(out, x)
 	return out
 }
 
-// Scratch is n numbers of the rank's scratch, whatever they hold, until Done.
+// Scratch returns n uninitialized numbers of the rank's scratch, valid until FreeScratch.
 func Scratch(r *Rank, n int) []float32 {
 	out := r.scratch[r.scratched : r.scratched+n]
 	r.scratched += n
@@ -25,7 +25,7 @@ func Scratch(r *Rank, n int) []float32 {
 // Narrow rounds x into dst.
 func Narrow[H num.Half](dst []H, x []float32) { num.Store(dst, x) }
 
-// FreeScratch gives the scratch back.
+// FreeScratch frees all of the rank's scratch.
 func FreeScratch(r *Rank) { r.scratched = 0 }
 
 // Accumulate is
@@ -53,7 +53,7 @@ func Accumulate[G, X num.Stored](grad []G, x []X) {
 	}
 }
 
-// EmbedFrom is the kernel Embed on a table however it is stored.
+// EmbedFrom is the kernel Embed for a table of any storage type.
 func EmbedFrom[Y, T num.Stored](y []Y, table []T, ids []int32, cols, lo, n int) {
 	for i, id := range ids {
 		row := y[i*cols:][:cols]
@@ -65,7 +65,7 @@ func EmbedFrom[Y, T num.Stored](y []Y, table []T, ids []int32, cols, lo, n int) 
 	}
 }
 
-// PickFrom is the kernel Pick on logits however they are stored.
+// PickFrom is the kernel Pick for logits of any storage type.
 func PickFrom[Y, X num.Stored](y []Y, x []X, ids []int32, rows, cols, lo, n int) {
 	clear(y[:rows])
 	for i := range rows {

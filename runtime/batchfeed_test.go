@@ -80,7 +80,8 @@ func TestStopWhileTheDiskHangs(t *testing.T) {
 			case err := <-done:
 				checkpoint := filepath.Join(dir, "checkpoints", fmt.Sprintf("step-%08d", tt.step))
 				wantExit(t, err, ExitOnRequest,
-					fmt.Sprintf("stopped on request after step %d of 12; checkpoint %s continues it", tt.step,
+					fmt.Sprintf("stopped on request after step %d of 12; to continue, resume from checkpoint %s",
+						tt.step,
 						checkpoint))
 				weights(t, checkpoint)
 			case <-time.After(time.Minute):
@@ -308,8 +309,8 @@ func TestDataThatChangeEndTheRunWithACheckpoint(t *testing.T) {
 			if !errors.As(err, &exit) || exit.Code != ExitInput {
 				t.Fatalf("got %v, want exit %d", err, ExitInput)
 			}
-			want := tt.want + fmt.Sprintf(`step %d of 100 is saved: checkpoint DIR/checkpoints/step-%08[1]d `+
-				`continues it$`, res.Steps)
+			want := tt.want + fmt.Sprintf(`step %d of 100 is saved; to continue, resume from checkpoint `+
+				`DIR/checkpoints/step-%08[1]d$`, res.Steps)
 			if got := strings.NewReplacer(path, "FILE", dir, "DIR").Replace(err.Error()); !regexp.MustCompile(want).
 				MatchString(got) {
 				t.Errorf("got  %s\nwant %s", got, want)

@@ -61,7 +61,7 @@ func TestFullMetricsDisk(t *testing.T) {
 		saved := filepath.Join(dir, "checkpoints", "step-00000005")
 		want := "cannot write the metrics: write " + path + ": no space left on device; free some space, or choose " +
 			"another folder with --log-dir; " +
-			"step 5 of 12 is saved: checkpoint " + saved + " continues it"
+			"step 5 of 12 is saved; to continue, resume from checkpoint " + saved
 		if err.Error() != want {
 			t.Errorf("%s:\ngot  %v\nwant %s", name, err, want)
 		}
@@ -87,7 +87,7 @@ func TestMetricsAreSyncedWithEachCommit(t *testing.T) {
 	}))
 	wantExit(t, err, ExitFailed)
 	if want := "cannot sync the metrics: sync " + path + ": invalid argument; --log-dir chooses another folder; step " +
-		"6 of 12 is saved: "; !strings.HasPrefix(err.Error(), want) {
+		"6 of 12 is saved; to continue, resume from checkpoint "; !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	wantCheckpoint(t, dir, 6)

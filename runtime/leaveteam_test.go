@@ -156,10 +156,11 @@ func TestStuckProcess(t *testing.T) {
 	p := bigram[float32](4, 1)
 	p.Predict.StepSeconds = 0.002
 	for want, tells := range map[string]string{
-		"process 0 has waited 70ms for the process of ranks 2 to 3 on h1: it lives, and does not go on, as when a " +
-			"disk does not answer. --timeout or PLANC_TIMEOUT (50ms) and ten times the step are how long is waited": "",
-		"process 1 tells of 3 ranks, and it has 2": `{"Ranks":[{},{},{}]}`,
-		"process 1 tells of 0 ranks, and it has 2": `{}`,
+		"process 0 has waited 70ms for the process of ranks 2 to 3 on h1: it is alive but makes no progress, for " +
+			"example because a disk does not respond. The limit is --timeout or PLANC_TIMEOUT (50ms) plus ten times " +
+			"the step": "",
+		"process 1 reports 3 ranks, but it has 2": `{"Ranks":[{},{},{}]}`,
+		"process 1 reports 0 ranks, but it has 2": `{}`,
 	} {
 		team := &Team{Launch: &launch.Launch{Processes: 2, Ranks: 4, Count: 2}}
 		crew, err := newCrew(p, 50*time.Millisecond, team)

@@ -20,16 +20,16 @@ const slabElems = 1 << 18
 // Kind is a set of tensors that is saved: parameters or a moment. Files hold them as the program's Elem: rounded to 16
 // bits or not, they come back as they were.
 type kind struct {
-	suffix string // of the tensors' names
+	suffix string // suffix of the tensors' names
 	elem   Elem
-	region func(*Arena) Region // of a moment or the master copy
-	flat   bool                // laid out as the flat space is; else as the buckets' optimizer state
-	grads  bool                // gradients: right only in this rank's part of a bucket, wherever they lie
+	region func(*Arena) Region // region of a moment or the master copy
+	flat   bool                // laid out like the flat space; else like the buckets' optimizer state
+	grads  bool                // gradients: valid only in this rank's part of a bucket
 }
 
 func (p *Program) paramKind() kind { return kind{elem: p.types().Params, flat: true} }
 
-// weightKind is the most exact copy of the parameters: the optimizer's, if it has one. It is what is saved.
+// weightKind returns the most precise copy of the parameters, which is saved: the optimizer's, if it has one.
 func (p *Program) weightKind() kind {
 	if p.hasMaster() {
 		return kind{elem: p.types().Master, region: func(a *Arena) Region { return a.Master }}
@@ -37,7 +37,7 @@ func (p *Program) weightKind() kind {
 	return p.paramKind()
 }
 
-// weightKinds are all copies of the parameters: each is filled when parameters are read.
+// weightKinds returns all copies of the parameters. Loading parameters fills each.
 func (p *Program) weightKinds() []kind {
 	if p.hasMaster() {
 		return []kind{p.paramKind(), p.weightKind()}
@@ -45,10 +45,10 @@ func (p *Program) weightKinds() []kind {
 	return []kind{p.paramKind()}
 }
 
-// hasMoments reports whether the optimizer has state: SGD that was compiled for a momentum of 0 has none.
+// hasMoments reports whether the optimizer has state. SGD that was compiled for a momentum of 0 has none.
 func (p *Program) hasMoments() bool { return p.Optim != SGD || p.Stages[0].Arena.Moment1.Size > 0 }
 
-// momentKinds are the optimizer's tensors, with PyTorch's names.
+// momentKinds returns the optimizer's tensors, with PyTorch's names.
 func (p *Program) momentKinds() []kind {
 	names := []string{".exp_avg", ".exp_avg_sq"}
 	if p.Optim == SGD {
@@ -67,8 +67,8 @@ func (p *Program) momentKinds() []kind {
 	return out
 }
 
-// piece is the part of a rank's tensor of a kind that lies in its arena: local elements [lo, hi), the first
-// at byte offset at.
+// piece returns the part of a rank's tensor that is in its arena: local elements [lo, hi), and the byte offset of the
+// first.
 func (k *kind) piece(r *Rank, t *tensor) (lo, hi, at int) {
 	if t.local == 0 {
 		return 0, 0, 0
@@ -91,7 +91,7 @@ func (k *kind) piece(r *Rank, t *tensor) (lo, hi, at int) {
 	return lo, hi, k.region(&r.Stage.Arena).Offset + (spec.State+t.offset+lo-b.lo)*k.elem.Size()
 }
 
-// isSaved says whether the rank is the one among equal copies that is saved.
+// isSaved reports whether this rank's copy is the one that is saved among equal copies.
 func (k *kind) isSaved(r *Rank, t *tensor) bool {
 	if t.offset < 0 || t.second {
 		return false
@@ -110,7 +110,7 @@ func (k *kind) isSaved(r *Rank, t *tensor) bool {
 	return true
 }
 
-// slab moves rows [from, to) of a logical tensor between buf and a rank's piece.
+// slab calls move for each run of rows [from, to) of a logical tensor that the rank has.
 func (k *kind) slab(r *Rank, t *tensor, from, to int, move func(at, logical, n int)) {
 	lo, hi, at := k.piece(r, t)
 	a, b := t.slab(from, to)
@@ -131,8 +131,8 @@ func (t *tensor) slabs(f func(from, to int) error) error {
 	return nil
 }
 
-// content is a safetensors file of all tensors of some kinds, gathered from the ranks' arenas as it is
-// written.
+// content returns a safetensors file with all tensors of some kinds. They are gathered from the ranks' arenas when the
+// file is written.
 func content[F Float](c *crew, name string, kinds []kind) ckpt.Content {
 	parts := c.parts()
 	each := len(parts[0])
@@ -167,8 +167,8 @@ func paramShape(p *Param) []int64 {
 	return out
 }
 
-// load reads all tensors of a kind into the ranks' arenas. find gives a tensor of a file by its name; of several
-// processes the first alone is asked.
+// load reads all tensors of a kind into the ranks' arenas. find returns a tensor of a file by its name. Only the first
+// process calls it.
 func load[F Float](c *crew, k kind, find func(name string) (ckpt.Tensor, *io.SectionReader, error)) error {
 	own := tensors(c.ranks[0].Program, c.ranks[0].Coord)
 	parts := c.parts()
@@ -216,7 +216,7 @@ func load[F Float](c *crew, k kind, find func(name string) (ckpt.Tensor, *io.Sec
 	return nil
 }
 
-// inputCode is the exit code of an error that other packages mark as the user's.
+// inputCode returns the exit code of an error: ExitInput if another package marks it as an input error, else others.
 func inputCode(err error, others int) int {
 	var bad *ckpt.InputError
 	var exit *ExitError

@@ -1,6 +1,6 @@
 package runtime
 
-// runEval adds the loss of micro-batch 0 to LossSum, on the ranks that have the last chunk.
+// runEval adds the loss of micro-batch 0 to LossSum on the ranks that have the last chunk.
 func (r *Rank) runEval() {
 	if r.Device != nil {
 		r.Device.Infer(func() { r.infer(false) })
@@ -9,8 +9,8 @@ func (r *Rank) runEval() {
 	r.infer(false)
 }
 
-// runLogits leaves the logits of position Pos of every row of micro-batch 0 in the arena, on the ranks that have the
-// last chunk.
+// runLogits computes the logits at position Pos of every row of micro-batch 0, on the ranks that have the last chunk,
+// and leaves them in the arena.
 func (r *Rank) runLogits() {
 	if r.Device != nil {
 		r.Device.Infer(func() { r.infer(true) })
@@ -33,8 +33,8 @@ func (r *Rank) infer(logits bool) {
 	}
 }
 
-// forward runs a chunk on a micro-batch; with logits the model's last segment makes these instead of the loss. After it
-// comes a pass that begins with layer next, if one does.
+// forward runs a chunk's forward pass on a micro-batch. If logits is set, the last segment computes logits in place of
+// the loss. next is the first layer of the pass after this one, nil if there is none.
 func forward[F Float](r *Rank, c *chunk, micro int, logits bool, next *layer) {
 	b := &r.exec.block
 	b.Micro = micro
@@ -57,19 +57,19 @@ func forward[F Float](r *Rank, c *chunk, micro int, logits bool, next *layer) {
 	}
 }
 
-// buffer is where the activations of the chunk's micro-batch begin.
+// buffer returns the offset of the activations of the chunk's micro-batch.
 func (r *Rank) buffer(c *chunk, micro int) int {
 	return r.Stage.Arena.Activations.Offset + c.Offset + micro%c.Buffers*c.Size
 }
 
-// enterLayer points the block at a layer, whose parameters are there when it returns; those of the layer that follows
-// begin to come.
+// enterLayer prepares the block for a layer. It waits for the layer's parameters and starts to gather those of the
+// layer that follows.
 func enterLayer[F Float](r *Rank, c *chunk, l, follows *layer) {
 	r.finishLayerUpdates(l)
 	r.setBlock(c, l, waitFetched[F](r, l, follows))
 }
 
-// setBlock points the block at a layer whose gathered parameters begin at an offset.
+// setBlock sets the block's offsets for a layer whose gathered parameters begin at an offset.
 func (r *Rank) setBlock(c *chunk, l *layer, gathered int) {
 	b := &r.exec.block
 	b.Layer, r.experts.at = l.index, layerID{l.segment, l.index}
@@ -88,8 +88,9 @@ func (r *Rank) setBlock(c *chunk, l *layer, gathered int) {
 	}
 }
 
-// backward runs a chunk's blocks from the last to the first. After the last micro-batch the reduction of a bucket
-// starts as soon as its gradients are whole; buckets that are scattered after each micro-batch are, block by block.
+// backward runs a chunk's backward pass, from the last block to the first. After the last micro-batch, the reduction of
+// a bucket starts as soon as its gradients are complete. Buckets that are scattered after each micro-batch start block
+// by block.
 func backward[F Float](r *Rank, c *chunk, micro int, next *layer) {
 	e := r.exec
 	b := &e.block
@@ -131,7 +132,7 @@ func backward[F Float](r *Rank, c *chunk, micro int, next *layer) {
 	}
 }
 
-// gradientReceiver is the layer that takes the gradient that visit i hands on, nil if none of the chunk does.
+// gradientReceiver returns the layer that receives the gradient of visit i; nil if it is in another chunk.
 func (c *chunk) gradientReceiver(i int) *layer {
 	for _, v := range c.reverse[i+1:] {
 		if !v.recompute {
@@ -141,7 +142,7 @@ func (c *chunk) gradientReceiver(i int) *layer {
 	return nil
 }
 
-// otherBuffer is the buffer of passing gradients that is not at an offset.
+// otherBuffer returns the buffer for gradients between blocks that is not at an offset.
 func (e *executor) otherBuffer(at int) int {
 	if at == e.dy {
 		return e.dx
@@ -149,7 +150,7 @@ func (e *executor) otherBuffer(at int) int {
 	return e.dy
 }
 
-// weightGradients does what the chunk's backward pass over the micro-batch left.
+// weightGradients runs the second part of the chunk's split backward pass over the micro-batch.
 func weightGradients[F Float](r *Rank, c *chunk, micro int) {
 	b := &r.exec.block
 	b.Micro = micro
@@ -165,8 +166,8 @@ func weightGradients[F Float](r *Rank, c *chunk, micro int) {
 	r.taint(r.buffer(c, micro), c.Size)
 }
 
-// gradientOf is where the gradient of a layer's output lies: with what the layer saves if it is kept for its Weights,
-// else in passing.
+// gradientOf returns the offset of the gradient of a layer's output. It is next to the layer's saved values if the
+// second part of a split backward pass needs it, else at passing.
 func (r *Rank) gradientOf(c *chunk, l *layer, passing int) int {
 	if l.weights != nil && l.seg.Gradient {
 		run := &c.Runs[l.run]
@@ -175,22 +176,22 @@ func (r *Rank) gradientOf(c *chunk, l *layer, passing int) int {
 	return passing
 }
 
-// runScattered runs a function that adds to gradients of a layer, and begins to scatter those that are after each
-// micro-batch.
+// runScattered runs a function that adds to the gradients of a layer, and starts to scatter those that are scattered
+// after each micro-batch.
 func runScattered[F Float](r *Rank, l *layer, f func(*Rank, *Block)) {
 	beginScatter[F](r, l)
 	f(r, &r.exec.block)
 	endScatter[F](r, l)
 }
 
-// layerDone notes that a layer is through with the block's micro-batch.
+// layerDone records that a layer has finished the block's micro-batch.
 func layerDone[F Float](r *Rank, l *layer) {
 	if r.exec.block.Micro == r.Program.Batch.MicroBatches-1 {
 		finishLayer[F](r, l)
 	}
 }
 
-// sendBuffer is where the gradient lies that is sent next. What was sent from there has been taken.
+// sendBuffer returns the offset for the next gradient to send, after the previous message from there has left.
 func (r *Rank) sendBuffer() int {
 	e := r.exec
 	if p := e.sent[e.sends%2]; p != nil {

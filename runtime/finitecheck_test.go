@@ -57,7 +57,7 @@ func TestNonfiniteStateIsNotSaved(t *testing.T) {
 				"train.optimizer.lr (1e+39), or raise " +
 				"train.schedule.warmup (0), or clip gradients (train.optimizer.clip_norm=1); the last good " +
 				"checkpoint is " +
-				"of step 3: " + good.Checkpoint + " continues it"},
+				"of step 3; to continue, resume from " + good.Checkpoint},
 		"with no checkpoint": {t.TempDir(), []Option{Set("train.optimizer.clip_norm", 0.5)},
 			"step 1 is not saved: element 0 of tensor w is -Inf, which is not a finite number. " +
 				"Lower train.optimizer.lr (1e+39), or raise train.schedule.warmup (0); no checkpoint was " +
@@ -97,7 +97,7 @@ func TestNonfiniteMomentIsNotSaved(t *testing.T) {
 	dir := t.TempDir()
 	_, err := train(t, p, dir, Set("train.optimizer.clip_norm", 0), Set("train.checkpoint.every", 1))
 	wantExit(t, err, ExitNonfinite, "step 2 is not saved: element 7 of tensor b.exp_avg_sq is +Inf, which is not a "+
-		"finite number. ", "the last good checkpoint is of step 1: ")
+		"finite number. ", "the last good checkpoint is of step 1; to continue, resume from ")
 	steps, _ := lines(t, dir)
 	if len(steps) != 2 || steps[1].Loss == nil {
 		t.Errorf("%d steps, the last %+v", len(steps), steps[len(steps)-1])
@@ -123,7 +123,7 @@ func TestNonfiniteStateIsNotRead(t *testing.T) {
 	again, err := train(t, bigram[float32](1, 0), dir, text(&said, false))
 	must(t, err)
 	if again.FirstStep != 7 || !strings.Contains(said.String(),
-		what+"continue from it; the checkpoint before it is tried\n") {
+		what+"continue from it; trying the previous checkpoint\n") {
 		t.Errorf("began at step %d\n%s", again.FirstStep, said.String())
 	}
 }

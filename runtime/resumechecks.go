@@ -7,8 +7,8 @@ import (
 	"github.com/planc-dev/planc/runtime/ckpt"
 )
 
-// shaping are the settings that decide what a step does to the parameters, by their paths in the job file. A checkpoint
-// has them, so that a run which continues it can say what is no longer as it was. A value of nil decides nothing.
+// shaping lists the settings that influence the parameters, by their paths in the job file. A checkpoint stores them,
+// so that a run that continues it can report what differs. A value of nil means that the setting has no influence.
 var shaping = []struct {
 	path  string
 	value func(t *TrainSettings) any
@@ -30,7 +30,7 @@ var shaping = []struct {
 	{"train.on_nonfinite", func(t *TrainSettings) any { return t.OnNonfinite }},
 }
 
-// compiledShaping are those of them that are compiled into the program.
+// compiledShaping lists those of them that are compiled into the program.
 var compiledShaping = []struct {
 	path  string
 	value func(p *Program) any
@@ -60,7 +60,7 @@ func scheduleLength(t *TrainSettings, length any) any {
 	return nil
 }
 
-// eachShaping calls visit with the path and value of each that decides something.
+// eachShaping calls visit with the path and value of each setting that has an influence.
 func eachShaping(s *Settings, p *Program, visit func(path, value string)) {
 	for _, x := range compiledShaping {
 		visit(x.path, fmt.Sprint(x.value(p)))
@@ -72,13 +72,13 @@ func eachShaping(s *Settings, p *Program, visit func(path, value string)) {
 	}
 }
 
-// saveShaping adds them to what a checkpoint says beside its tensors.
+// saveShaping stores these settings in the notes of a checkpoint.
 func saveShaping(s *Settings, p *Program, extra map[string]string) {
 	eachShaping(s, p, func(path, value string) { extra[path] = value })
 }
 
-// changedSettings says which of them a checkpoint has otherwise: "train.optimizer.lr was 0.1, is 0.2"; "" where none,
-// or where it is of a program that did not write them.
+// changedSettings lists the settings whose value differs from the checkpoint's: "train.optimizer.lr was 0.1, is 0.2".
+// It returns "" if none differs or the checkpoint does not have them.
 func changedSettings(s *Settings, p *Program, extra map[string]string) string {
 	var out []string
 	eachShaping(s, p, func(path, is string) {
@@ -91,8 +91,8 @@ func changedSettings(s *Settings, p *Program, extra map[string]string) string {
 
 func difference(path, was, is string) string { return fmt.Sprintf("%s was %s, is %s", path, was, is) }
 
-// otherSamples says why a checkpoint's count of samples is not one of this run's: what differs of all that decides
-// which tokens a sample has; "" where nothing does.
+// otherSamples explains why the sample count of a checkpoint does not apply to this run: it lists what differs of all
+// that decides the tokens of a sample. It returns "" if nothing differs.
 func (r *run) otherSamples(m *ckpt.Manifest) string {
 	if m.Data == r.dataID() {
 		return ""
@@ -107,20 +107,20 @@ func (r *run) otherSamples(m *ckpt.Manifest) string {
 	if was, is := m.Extra[dataExtra], r.dataText(); was != is && was != "" && is != "" {
 		out = append(out, difference("the data", was, is))
 	}
-	if len(out) == 0 { // a source of the user's own, or a checkpoint that does not say what its samples were
-		out = append(out, "the data is another")
+	if len(out) == 0 { // the caller's Source, or a checkpoint that does not describe its samples
+		out = append(out, "it is other data")
 	}
 	return strings.Join(out, "; ")
 }
 
-// dataExtra is where a checkpoint has [run.dataText].
+// dataExtra is the key of [run.dataText] in a checkpoint.
 const dataExtra = "data"
 
-// sampledExtra is where a checkpoint has [data.Set.Sampled] of its run. Older checkpoints lack it.
+// sampledExtra is the key of [data.Set.Sampled] in a checkpoint. Older checkpoints do not have it.
 const sampledExtra = "data_sampled"
 
-// otherContents says that the data files have other contents than those that the checkpoint was trained on; "" if they
-// have the same, or if nothing says what they were. Files of another size are otherSamples's.
+// otherContents reports that the data files have other contents than at the checkpoint; "" if they are equal or the
+// checkpoint does not say. otherSamples reports files of another size.
 func (r *run) otherContents(m *ckpt.Manifest) string {
 	was := m.Extra[sampledExtra]
 	if was == "" || r.dataHash == "" || was == r.dataHash {
@@ -128,11 +128,10 @@ func (r *run) otherContents(m *ckpt.Manifest) string {
 	}
 	return fmt.Sprintf("%s has changed since step %d: its size is the same, but its contents differ, and training "+
 		"continues on the new contents; "+
-		"put the old file back, or start over with --resume never", r.files.Name(), m.Step)
+		"restore the old file, or start over with --resume never", r.files.Name(), m.Step)
 }
 
-// dataText is what people are told of the data, without its seed and the length of samples; "" of a source of the
-// user's own.
+// dataText describes the data for people, without seed and sample length; "" for the caller's own source.
 func (r *run) dataText() string {
 	if r.files == nil {
 		return ""

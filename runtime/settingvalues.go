@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// A value of a setting is a Go value, or a string as on the command line: a YAML scalar or flow list.
+// The value of a setting is a Go value, or a string in the command line's syntax: a YAML scalar or flow list.
 
-// number reads 3, 3e-4, "3e-4", "300B".
+// number parses 3, 3e-4, "3e-4" and "300B".
 func number(v any) (float64, error) {
 	if text, ok := v.(string); ok {
 		return parseNumber(text)
@@ -80,7 +80,7 @@ func setString(to *string, v any) error {
 	case string:
 		*to = unquote(v)
 	default:
-		return fmt.Errorf("%v is not a text", v)
+		return fmt.Errorf("%v is not text", v)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func unquote(s string) string {
 	return s
 }
 
-// list splits a flow list; a scalar is a list of one. Commas inside braces do not split.
+// list splits a flow list. A scalar is a list of one. Commas inside braces do not split.
 func list(v any) []any {
 	text, ok := v.(string)
 	if !ok {
@@ -225,7 +225,7 @@ func setSeed(s *Settings, v any) error {
 	if text, ok := v.(string); ok {
 		n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64)
 		if err != nil {
-			return fmt.Errorf("%q is not a whole number from 0 up", text)
+			return fmt.Errorf("%q must be a whole number of at least 0", text)
 		}
 		s.Train.Seed = n
 		return nil
@@ -236,7 +236,7 @@ func setSeed(s *Settings, v any) error {
 	}
 	n, err := integer(v)
 	if err == nil && n < 0 {
-		err = fmt.Errorf("%v is not a whole number from 0 up", v)
+		err = fmt.Errorf("%v must be a whole number of at least 0", v)
 	}
 	s.Train.Seed = uint64(n)
 	return err

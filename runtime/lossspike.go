@@ -7,41 +7,41 @@ import (
 	"strconv"
 )
 
-// How a loss is judged. Gaussian noise never reaches 15 deviations, and exponential noise about once in 10,000 steps;
-// spikes of published trainings (from 2.2 to 2.8 and more, with noise of 0.03) do. The floors keep quiet where a loss
-// hardly varies.
+// Parameters of the detection of loss spikes. Gaussian noise never reaches 15 deviations, and exponential noise does
+// about once in 10,000 steps. Spikes of published training runs (from 2.2 to 2.8 and more, with a noise of 0.03) exceed
+// it. The minima avoid warnings where the loss hardly varies.
 const (
-	lossWindow    = 64 // losses whose median and deviation count
-	lossLeast     = 16 // of them, before they count
+	lossWindow    = 64 // losses from which median and deviation are computed
+	lossLeast     = 16 // minimum number of losses for that
 	lossHigh      = 15 // deviations above the lowest median
 	lossDiverges  = 16 // high losses in a row
 	lossEarlyPart = 0.03
-	lossEarly     = 0.1 // nats: one batch tells nothing of the others' noise
+	lossEarly     = 0.1 // nats: the first losses say nothing of the noise
 	lossFloorPart = 0.01
 	lossFloor     = 0.005 // nats
 	madToSigma    = 1.4826
 )
 
-// lossWatch finds losses that are far above what the run has reached. A loss is high if it exceeds m + 15 s: m is the
-// lowest median so far of 64 losses in a row, and s is 1.4826 times the median of the last 64 losses' distances from
-// their median (the standard deviation, if noise is Gaussian), but at least 1 % of m and 0.005. Before there are 16
-// losses, m and s are those of the checkpoint, or else m is the first loss and s is 3 % of m, at least 0.1. High losses
-// do not enter the 64, so a run that diverges cannot pass for a usual one.
+// lossWatch detects losses far above what the run has reached. A loss is high if it exceeds m + 15 s. m is the lowest
+// median of 64 consecutive losses so far. s is the standard deviation, estimated as 1.4826 times the median distance of
+// the last 64 losses from their median, but at least 1 % of m and 0.005. Before there are 16 losses, m and s come from
+// the checkpoint; without one, m is the first loss and s is 3 % of m, at least 0.1. High losses do not enter the 64, so
+// that a diverging run does not become the reference.
 type lossWatch struct {
 	recent [lossWindow]float64 // the last losses that were not high
-	count  int                 // how many were
+	count  int                 // number of losses that were not high
 	low    float64             // m; 0 before the first loss
 	median bool                // low is a median, not the first loss
-	noise  bool                // loadSpread is of the run before
+	noise  bool                // spread comes from the previous run
 	spread float64             // s
-	high   int                 // losses in a row that were high
+	high   int                 // number of consecutive high losses
 	sorted [lossWindow]float64
 }
 
-// limit is above what a loss is high.
+// limit returns the loss above which a loss is high.
 func (w *lossWatch) limit() float64 { return w.low + lossHigh*w.spread }
 
-// add takes note of a loss and reports whether it is high.
+// add records a loss and reports whether it is high.
 func (w *lossWatch) add(loss float64) bool {
 	if w.low == 0 {
 		w.low = loss
@@ -73,7 +73,7 @@ func (w *lossWatch) add(loss float64) bool {
 	return false
 }
 
-// watchLoss warns of a loss that is far above what the run has reached, and again when the next ones are too.
+// watchLoss warns of a high loss, and warns again if the next losses are high too.
 func (r *run) watchLoss(s *Step) {
 	if !finite(s.Loss) || !r.losses.add(s.Loss) {
 		return
@@ -93,8 +93,7 @@ func (r *run) watchLoss(s *Step) {
 	}
 }
 
-// warnSpike tells people of the first spike of a run, the second, the fourth and so on: some data have spikes without
-// end.
+// warnSpike warns of the first spike of a run, the second, the fourth and so on, because on some data spikes never end.
 func (r *run) warnSpike(s *Step, detail string) {
 	r.spikes++
 	if r.spikes&(r.spikes-1) != 0 {
@@ -107,21 +106,21 @@ func (r *run) warnSpike(s *Step, detail string) {
 	r.report.warn(text, "step", s.Step, "loss", s.Loss, "limit", r.losses.limit(), "spikes", r.spikes)
 }
 
-// divergenceAdvice says from where to train on when the loss diverges.
+// divergenceAdvice says from which checkpoint to restart when the loss diverges.
 func (r *run) divergenceAdvice() string {
 	if r.stepBeforeHigh == 0 {
-		return "no checkpoint is from before that: start over (--resume never)"
+		return "there is no checkpoint from before that: start over (--resume never)"
 	}
 	return fmt.Sprintf("the last checkpoint from before that is of step %d (--resume %[1]d)", r.stepBeforeHigh)
 }
 
-// lossExtra and noiseExtra are where a checkpoint has m and s.
+// lossExtra and noiseExtra are the keys of m and s in a checkpoint.
 const (
 	lossExtra  = "loss_median"
 	noiseExtra = "loss_deviation"
 )
 
-// save writes what the run that continues a checkpoint is to know.
+// save writes m and s for the run that continues from a checkpoint.
 func (w *lossWatch) save(extra map[string]string) {
 	if w.median {
 		extra[lossExtra] = strconv.FormatFloat(w.low, 'g', -1, 64)
@@ -129,7 +128,7 @@ func (w *lossWatch) save(extra map[string]string) {
 	}
 }
 
-// resume reads what keep has written.
+// resume reads what save has written.
 func (w *lossWatch) resume(extra map[string]string) {
 	positive := func(name string) (float64, bool) {
 		x, err := strconv.ParseFloat(extra[name], 64)

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// maxTimes bounds how many step times the median is taken of.
+// maxTimes bounds the number of step times from which the median is computed.
 const maxTimes = 4096
 
-// median of the kept step times, NaN for none.
+// median returns the median of step times; NaN if there are none.
 func median(times []float64) float64 {
 	if len(times) == 0 {
 		return math.NaN()
@@ -18,7 +18,7 @@ func median(times []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// typicalSeconds is the median of the last steps' times, of which there are keptTypical at most.
+// typicalSeconds returns the median of the last typicalSteps step times; NaN if there are none.
 func (r *run) typicalSeconds() float64 {
 	var last [typicalSteps]float64
 	sorted := last[:copy(last[:], r.times[max(0, len(r.times)-typicalSteps):])]
@@ -29,10 +29,10 @@ func (r *run) typicalSeconds() float64 {
 	return sorted[len(sorted)/2]
 }
 
-// typicalSteps is how many steps tell how long the next ones take.
+// typicalSteps is the number of recent steps from which the time of the next ones is estimated.
 const typicalSteps = 20
 
-// timeLeft is the time that the remaining steps will take, if the last one is all that is known.
+// timeLeft estimates the time of the remaining steps. last is the time of the last step, for a run that has no others.
 func (r *run) timeLeft(last float64) time.Duration {
 	m := r.typicalSeconds()
 	if math.IsNaN(m) {

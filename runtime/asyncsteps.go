@@ -6,38 +6,37 @@ import (
 	"time"
 )
 
-// A device may be given a step before the host has heard of the one before, so that it does not wait while the host
-// writes, reads and begins. What the host then does not know is whether that step is skipped: it says for both cases
-// how large the loss scale is and how many updates were done, and the device chooses ([Rank.AfterSkip]). A CPU's steps
-// end when they are begun.
+// The host may launch a step on a device before it has received the result of the step before, so that the device does
+// not wait while the host reads and writes. The host then does not know whether the step before will be skipped. It
+// sends the loss scale and the number of updates for both cases, and the device chooses ([Rank.AfterSkip]). On a CPU a
+// step has ended when the call that begins it returns.
 
-// task is a step that the ranks were given and the host has not recorded.
+// task is a step that the ranks have begun and the host has not recorded.
 type task struct {
 	batch *batch
 	id    int
 	begun time.Time
-	// seconds that it took beside what a device says: until it was begun there, and in attempts that came to nothing
+	// seconds in addition to the device's own: before its start there, and in attempts that were aborted
 	lead      float64
 	hyper     Hyper
 	scale     float64 // of the loss
 	afterSkip AfterSkip
 }
 
-// AfterSkip is what differs from a step's Scale and Hyper.T if the step before it, of which nothing is known yet, turns
-// out to be skipped.
+// AfterSkip replaces a step's Scale and Hyper.T if the step before it, whose result is not known yet, was skipped.
 type AfterSkip struct {
 	Scale float64
 	T     int
 }
 
-// StepResult is what a device says of a step besides the rank's fields.
+// StepResult is a device's result of a step, besides the fields of the rank.
 type StepResult struct {
-	Seconds float64 // from the end of the step before or, where it had ended before this one was begun, from there
-	// it was skipped, for that it could not be done as it was begun: it is to be begun again, and all that follow it
+	Seconds float64 // from the end of the step before; from the step's own start if the device was idle then
+	// The step was aborted before it changed any state: it and all later steps must be retried.
 	Retry bool
 }
 
-// oneStep begins a step, and ends those before it, and itself if nothing may be begun before it has ended.
+// oneStep begins a step and finishes earlier ones. It also finishes the new step if the next may not begin before.
 func (r *run) oneStep() error {
 	err := r.beginStep()
 	for err == nil && len(r.tasks) > r.maxUnfinished() {
@@ -46,7 +45,7 @@ func (r *run) oneStep() error {
 	return err
 }
 
-// maxUnfinished is how many steps may be under way when the next is begun.
+// maxUnfinished returns how many steps may be unfinished when the next one begins.
 func (r *run) maxUnfinished() int {
 	if len(r.tasks) == 0 || r.o.onStep != nil || r.o.onTensors != nil || r.o.onChoice != nil || r.isStopRequested() {
 		return 0
@@ -60,10 +59,10 @@ func (r *run) maxUnfinished() int {
 	return 1
 }
 
-// isDue tells whether what is done every so many steps is done after a step.
+// isDue reports whether an action with an interval of steps is due after a step.
 func (r *run) isDue(every, step int) bool { return every > 0 && step%every == 0 }
 
-// maxBatches is how many steps may be under way at once.
+// maxBatches returns how many steps may be unfinished at once, each with its batch.
 func (r *run) maxBatches() int {
 	if r.p.Devices != nil {
 		return 2
@@ -71,7 +70,7 @@ func (r *run) maxBatches() int {
 	return 1
 }
 
-// finishAll ends all steps that are under way.
+// finishAll finishes all steps that have begun.
 func (r *run) finishAll() error {
 	for len(r.tasks) > 0 {
 		if err := r.finishOne(); err != nil {
@@ -81,7 +80,7 @@ func (r *run) finishAll() error {
 	return nil
 }
 
-// beginStep gives the ranks the next step.
+// beginStep starts the next step on the ranks.
 func (r *run) beginStep() error {
 	if err := r.endSteps(); err != nil {
 		return err
@@ -122,7 +121,7 @@ func (r *run) beginStep() error {
 	return r.nameStep(r.crew.do(r.onRank), t.id)
 }
 
-// receiveReport has a rank's fields be those of the first step under way.
+// receiveReport waits for the device's result of the first unfinished step and stores it in the rank.
 func receiveReport(k *Rank) {
 	if k.Device != nil {
 		k.stepResult = k.Device.AwaitStep()
@@ -130,7 +129,7 @@ func receiveReport(k *Rank) {
 	}
 }
 
-// waitStep waits for the first step under way.
+// waitStep waits until all ranks have the result of the first unfinished step.
 func (r *run) waitStep() error {
 	if r.crew.mine[0].Device == nil {
 		return r.exchangeReports()
@@ -141,7 +140,7 @@ func (r *run) waitStep() error {
 	return r.exchangeReports()
 }
 
-// finishOne ends the first step under way, and does all that its number calls for.
+// finishOne finishes the first unfinished step, including all actions that are due after it.
 func (r *run) finishOne() error {
 	if err := r.waitStep(); err != nil {
 		return err
@@ -159,7 +158,7 @@ func (r *run) finishOne() error {
 	return r.afterStep(s)
 }
 
-// retrySteps has the steps under way, which changed nothing, begun again.
+// retrySteps queues the unfinished steps, which changed no state, to be retried.
 func (r *run) retrySteps() error {
 	for i := range r.tasks {
 		if i > 0 {
@@ -174,8 +173,8 @@ func (r *run) retrySteps() error {
 	return nil
 }
 
-// nameStep names the step in which devices have failed: the one that was at hand or, of an error that devices make
-// known some time after, the first of which they have not told.
+// nameStep adds to a device's error the number of the step that failed. That is step, or, for an error that a device
+// reports late, the first step without a result.
 func (r *run) nameStep(err error, step int) error {
 	if err == nil || r.crew.mine[0].Device == nil {
 		return err

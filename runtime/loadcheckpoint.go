@@ -9,11 +9,11 @@ import (
 	"github.com/planc-dev/planc/runtime/ckpt"
 )
 
-// fill reads a checkpoint into the arenas. It has to be of this model and optimizer, on whatever plan.
+// fill reads a checkpoint into the arenas. It must be of this model and optimizer, but may be of any plan.
 func (r *run) fill(c *ckpt.Checkpoint) error {
 	x := c.Manifest.Extra
 	if was := x["optimizer"]; was != "" && was != r.p.Optim.String() {
-		return exitf(ExitInput, "its optimizer is %s, and the program's is %s", was, r.p.Optim)
+		return exitf(ExitInput, "its optimizer is %s, but the program's is %s", was, r.p.Optim)
 	}
 	if err := r.fillParams(c); err != nil {
 		return err
@@ -21,12 +21,12 @@ func (r *run) fill(c *ckpt.Checkpoint) error {
 	return r.fillMoments(c)
 }
 
-// noMomentsExtra is where a checkpoint of a program without optimizer state says so.
+// noMomentsExtra is the key by which a checkpoint says that its program had no optimizer state.
 const noMomentsExtra = "moments"
 
-// fillMoments reads the optimizer's state. SGD's momentum may be on one side alone: a program without a buffer passes
-// over the checkpoint's, as its momentum is 0; one with a buffer begins at 0, as PyTorch does, if the checkpoint has
-// none.
+// fillMoments reads the optimizer state. Only one of program and checkpoint may have SGD's momentum. A program without
+// a buffer ignores the checkpoint's, because its momentum is 0. A program with a buffer starts at 0, as PyTorch does,
+// if the checkpoint has none.
 func (r *run) fillMoments(c *ckpt.Checkpoint) error {
 	kinds := r.p.momentKinds()
 	_, absent := c.Manifest.Extra[noMomentsExtra]
@@ -45,25 +45,25 @@ func (r *run) fillMoments(c *ckpt.Checkpoint) error {
 	return r.fillFrom(c, optimizerFile, kinds...)
 }
 
-// fillParams reads a checkpoint's parameters, if it is of this model.
+// fillParams reads a checkpoint's parameters if it is of this model.
 func (r *run) fillParams(c *ckpt.Checkpoint) error {
 	x := c.Manifest.Extra
 	if was, is := x["model"], r.p.Model.Hash; was != "" && is != "" && was != is {
-		return exitf(ExitInput, "its model is another (%s of job %s, and the program's is %s of job %s)%s",
+		return exitf(ExitInput, "it is a checkpoint of another model (%s of job %s; the program's is %s of job %s)%s",
 			shortHash(was), x["name"], shortHash(is), r.p.Name, r.shapeDifferences(c))
 	}
 	return r.fillFrom(c, modelFile, r.p.weightKinds()...)
 }
 
-// otherModelError says of a checkpoint of another model which tensors have other shapes than the program's, as a table
-// of learned positions of another length; or, where none has, that shapes do not tell the models apart.
+// shapeDifferences lists the tensors of another model's checkpoint that have other shapes than the program's, such as
+// learned positions of another length. If there are none, it says that the shapes may agree.
 func (r *run) shapeDifferences(c *ckpt.Checkpoint) string {
-	const alike = ", though their tensors may look alike"
+	const alike = ", although their tensors may have the same shapes"
 	if !r.team.isFirst() {
 		return alike
 	}
 	f, err := c.File(modelFile)
-	if err != nil { // which the models differ in, whatever the file's fault is
+	if err != nil { // the error of the other model is more important than that of the file
 		return alike
 	}
 	defer f.Close()
@@ -85,7 +85,7 @@ func (r *run) shapeDifferences(c *ckpt.Checkpoint) string {
 	return ": " + firstNames(words)
 }
 
-// fillFrom reads the tensors of some kinds from a file of the checkpoint, which holds no others.
+// fillFrom reads the tensors of some kinds from a file of the checkpoint, which must not hold others.
 func (r *run) fillFrom(c *ckpt.Checkpoint, name string, kinds ...kind) error {
 	if !r.team.isFirst() {
 		return r.loadKinds(kinds, nil)
@@ -101,7 +101,7 @@ func (r *run) fillFrom(c *ckpt.Checkpoint, name string, kinds ...kind) error {
 	return r.loadKinds(kinds, f.Tensor)
 }
 
-// loadKinds is [load] of each.
+// loadKinds loads the tensors of each kind.
 func (r *run) loadKinds(kinds []kind, find func(name string) (ckpt.Tensor, *io.SectionReader, error)) (err error) {
 	for _, k := range kinds {
 		if r.p.Elem == F64 {
@@ -116,7 +116,7 @@ func (r *run) loadKinds(kinds []kind, find func(name string) (ckpt.Tensor, *io.S
 	return nil
 }
 
-// checkTensorNames refuses tensors that the program has no place for: they are another model's.
+// checkTensorNames refuses tensors that the program does not have: they are of another model.
 func (r *run) checkTensorNames(saved []ckpt.Tensor, kinds []kind) error {
 	first := r.crew.ranks[0]
 	own := map[string]bool{}
@@ -128,7 +128,7 @@ func (r *run) checkTensorNames(saved []ckpt.Tensor, kinds []kind) error {
 	return checkUnknownTensors(saved, func(name string) bool { return own[name] })
 }
 
-// checkUnknownTensors refuses tensors that are not known.
+// checkUnknownTensors refuses tensors with unknown names.
 func checkUnknownTensors(saved []ckpt.Tensor, known func(name string) bool) error {
 	var names []string
 	for _, t := range saved {
@@ -140,10 +140,11 @@ func checkUnknownTensors(saved []ckpt.Tensor, known func(name string) bool) erro
 		return nil
 	}
 	slices.Sort(names)
-	return exitf(ExitInput, "it has tensors that the program has not: %s; it is of another model", firstNames(names))
+	return exitf(ExitInput, "it has tensors that the program does not have: %s; it is of another model",
+		firstNames(names))
 }
 
-// firstNames lists a few of the names, and how many more there are.
+// firstNames lists the first names and how many more there are.
 func firstNames(names []string) string {
 	more := ""
 	if n := len(names) - 3; n > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/planc-dev/planc/runtime/ckpt"
 )
 
-// finiteTensor returns an error of the user's input if elements of a tensor, from first on, are not finite.
+// finiteTensor returns an input error if an element of a tensor is not finite. x begins at element first.
 func finiteTensor[F Float](name string, first int, x []F) error {
 	err := ckpt.Finite(x)
 	if bad := (*ckpt.NonfiniteError)(nil); errors.As(err, &bad) {
@@ -20,7 +20,7 @@ func finiteTensor[F Float](name string, first int, x []F) error {
 	return err
 }
 
-// checkState ends the run if a tensor that a checkpoint would hold is not finite. All processes of a launch end alike.
+// checkState ends the run if a tensor for the checkpoint is not finite. All processes of a launch then end.
 func (r *run) checkState() error {
 	found := make([]*ckpt.NonfiniteError, len(r.crew.ranks))
 	kinds := slices.Concat(r.p.weightKinds(), r.p.momentKinds())
@@ -56,7 +56,7 @@ func (r *run) checkState() error {
 	return nil
 }
 
-// texts brings each process's text to all.
+// texts exchanges one text of each process between all processes.
 func (t *Team) texts(own string) ([]string, error) {
 	if t.Peers == nil {
 		return []string{own}, nil
@@ -78,15 +78,17 @@ func (t *Team) texts(own string) ([]string, error) {
 	return out, nil
 }
 
-// goodCheckpointAdvice says which checkpoint is continued after its successors turned out to be of no use.
+// goodCheckpointAdvice says which checkpoint to continue when the current state cannot be used.
 func (r *run) goodCheckpointAdvice() string {
 	if r.res.Checkpoint == "" {
 		return "no checkpoint was saved before: start over (--resume never)"
 	}
-	return fmt.Sprintf("the last good checkpoint is of step %d: %s continues it", r.goodStep, r.res.Checkpoint)
+	return fmt.Sprintf("the last good checkpoint is of step %d; to continue, resume from %s", r.goodStep,
+		r.res.Checkpoint)
 }
 
-// nonfinite finds the first element, of what the rank saves of some kinds, that is not finite; nil if there is none.
+// nonfinite returns the first element that is not finite in the tensors of some kinds that this rank saves; nil if
+// there is none.
 func nonfinite[F Float](r *Rank, kinds []kind) (bad *ckpt.NonfiniteError) {
 	var b [blockElems]F
 	ts := tensors(r.Program, r.Coord)
@@ -112,7 +114,8 @@ func nonfinite[F Float](r *Rank, kinds []kind) (bad *ckpt.NonfiniteError) {
 	return nil
 }
 
-// firstBad names the first of a tensor's local elements, from first on, that is not finite; nil if only padding is not.
+// firstBad returns the first element of x that is not finite; nil if only padding is not finite. x holds the tensor's
+// local elements from first.
 func firstBad[F Float](t *tensor, suffix string, first int, x []F) (bad *ckpt.NonfiniteError) {
 	t.runs(first, first+len(x), func(local, logical, n int) {
 		err := ckpt.Finite(x[local-first:][:n])

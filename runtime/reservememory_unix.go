@@ -4,8 +4,8 @@ package runtime
 
 import "syscall"
 
-// reserve asks the system for so many bytes and gives them back: a system that does not overcommit memory says here
-// that it has too little, where Go would end the process.
+// reserve allocates bytes and frees them again. A system that does not overcommit memory then returns an error here,
+// where Go would end the process.
 func reserve(bytes int64) error {
 	if bytes <= 0 {
 		return nil

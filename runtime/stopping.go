@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// readFailure marks an error of reading the data. The ranks are sound, so their state is saved before the run ends with
-// it.
+// readFailure is an error of reading the training data. The ranks' state is still valid, so it is saved before the run
+// ends.
 type readFailure struct{ error }
 
 func (u readFailure) Unwrap() error { return u.error }
 
-// ioError is the I/O error for which the run is to end after it has saved its state; nil if there is none.
+// ioError returns the I/O error for which the run must end after it has saved its state; nil if there is none.
 func (r *run) ioError() error {
 	switch {
 	case r.readError != nil:
@@ -24,12 +24,12 @@ func (r *run) ioError() error {
 	return r.feed.readError()
 }
 
-// needsMore reports whether batches are needed beyond those of the steps under way.
+// needsMore reports whether more batches are needed than those of the unfinished steps.
 func (r *run) needsMore() bool { return r.done.step+len(r.tasks) < r.total }
 
-// train runs the steps that are left and what comes after the last. An error of reading data ends a process alone after
-// its state is saved. In a team it is a request to stop, which all hear before the next step (see share), and whose
-// cause this process reports.
+// train runs the remaining steps and the actions after the last. If reading data fails in a process alone, it saves the
+// state and ends. In a team the failure is a request to stop, which all processes receive before the next step (see
+// exchangeReports), and this process reports its cause.
 func (r *run) train() error {
 	err := r.steps()
 	var unread readFailure
@@ -40,21 +40,22 @@ func (r *run) train() error {
 	return err
 }
 
-// stop ends a run on request, or for an I/O error.
+// stop ends a run on request or after an I/O error.
 func (r *run) stop() error {
 	cause := r.ioError()
 	if cause != nil && r.done.step == 0 {
-		return cause // there is nothing to save
+		return cause // no state to save
 	}
 	if err := r.save(); err != nil {
 		if cause != nil {
-			return fmt.Errorf("%w; and step %d is not saved: %w", cause, r.done.step, err)
+			return fmt.Errorf("%w; step %d could not be saved: %w", cause, r.done.step, err)
 		}
 		return err
 	}
 	if cause != nil {
 		r.metrics.event(r.done.step, "stop", cause.Error())
-		return fmt.Errorf("%w; step %d of %d is saved: checkpoint %s continues it", cause, r.done.step, r.total,
+		return fmt.Errorf("%w; step %d of %d is saved; to continue, resume from checkpoint %s", cause,
+			r.done.step, r.total,
 			r.res.Checkpoint)
 	}
 	r.metrics.event(r.done.step, "stop", "on request")
@@ -62,6 +63,7 @@ func (r *run) stop() error {
 	if cause != nil {
 		return cause
 	}
-	return exitf(ExitOnRequest, "stopped on request after step %d of %d; checkpoint %s continues it", r.done.step,
+	return exitf(ExitOnRequest, "stopped on request after step %d of %d; to continue, resume from checkpoint %s",
+		r.done.step,
 		r.total, r.res.Checkpoint)
 }

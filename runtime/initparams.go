@@ -10,24 +10,24 @@ import (
 	"github.com/planc-dev/planc/runtime/rng"
 )
 
-// initKey sets the parameters' draws apart from the other uses of the seed.
+// initKey separates the random numbers of the initial parameters from other uses of the seed.
 const initKey = 0x696e6974 // "init"
 
-// initParams fills the rank's parameters from (seed, name, layer, index in the logical tensor): the same
-// values on any plan and any number of threads. Padding stays zero.
+// initParams fills the rank's parameters with random numbers that depend on (seed, name, layer, index in the logical
+// tensor) only: they are the same on any plan and with any number of threads. Padding stays zero.
 func initParams[F Float](r *Rank, seed uint64) {
 	ts := tensors(r.Program, r.Coord)
 	type block struct{ tensor, lo int }
 	blocks := make(chan block, len(ts))
 	var drawing sync.WaitGroup
 	var fault sync.Once
-	var wrong any // what a goroutine's panic was; no recover but its own would see it
+	var wrong any // panic of a goroutine; only a recover in that goroutine sees it
 	for range max(1, goruntime.GOMAXPROCS(0)/r.Program.mesh().Size()) {
 		drawing.Go(func() {
 			defer func() {
 				if x := recover(); x != nil {
 					fault.Do(func() { wrong = fmt.Sprintf("%v\n%s", x, debug.Stack()) })
-					for range blocks { // so that nobody waits to hand one on
+					for range blocks { // so that the sender does not block
 					}
 				}
 			}()
@@ -43,7 +43,7 @@ func initParams[F Float](r *Rank, seed uint64) {
 		})
 	}
 	for i := range ts {
-		for lo := 0; lo < ts[i].local; lo += blockElems { // none where another stage has it
+		for lo := 0; lo < ts[i].local; lo += blockElems { // no iteration if another stage has the tensor
 			blocks <- block{i, lo}
 		}
 	}
@@ -54,7 +54,7 @@ func initParams[F Float](r *Rank, seed uint64) {
 	}
 }
 
-// put stores local elements of a tensor from first on, as far as the rank has them.
+// put stores local elements of a tensor from element first, as far as the rank has them.
 func put[F Float](r *Rank, k *kind, t *tensor, first int, x []F) {
 	lo, hi, at := k.piece(r, t)
 	from, to := max(lo, first), min(hi, first+len(x))
@@ -63,7 +63,7 @@ func put[F Float](r *Rank, k *kind, t *tensor, first int, x []F) {
 	}
 }
 
-// initTensor draws local elements of a tensor from lo on.
+// initTensor computes the initial values of local elements of a tensor from element lo.
 func initTensor[F Float](out []F, t *tensor, lo int, seed uint64) {
 	key := rng.Key(rng.KeyString(rng.Key(seed, initKey), t.param.Name), uint64(t.layer))
 	clear(out)
@@ -85,7 +85,7 @@ func initTensor[F Float](out []F, t *tensor, lo int, seed uint64) {
 	})
 }
 
-// elements are some of a logical tensor that follow each other.
+// elements is a range of elements of a logical tensor.
 type elements struct{ from, to int }
 
 func (e elements) has(i int) bool { return e.from <= i && i < e.to }

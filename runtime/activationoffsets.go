@@ -1,7 +1,7 @@
 package runtime
 
-// functions are those of a run's layers. Recomputed layers do their backward passes whole. So do groups that are run
-// again, since what they saved is gone when a second part would run.
+// functions returns the functions of a run's layers. The backward pass of recomputed layers is not split. Neither is
+// that of recomputed groups, because their saved values would be gone when the second part runs.
 func (s *Segment) functions(run *LayerRun) (forward, backward, weights func(*Rank, *Block)) {
 	switch {
 	case run.Remat:
@@ -33,8 +33,8 @@ func spareMemory(s *Stage) int {
 	return s.Arena.Activations.Offset + end
 }
 
-// input is where layer k of run i of a chunk finds its input in a buffer, as offsets in the arena; behind the last run
-// it is where the chunk's output is.
+// input returns the offset in the arena of the input of layer k of run i of a chunk, for a buffer. After the last run
+// it is the chunk's output.
 func (r *Rank) input(c *chunk, buffer, i, k int) int {
 	if i == len(c.Runs) {
 		return buffer + c.Size - r.Program.Stream
@@ -55,7 +55,7 @@ func (r *Rank) input(c *chunk, buffer, i, k int) int {
 	return buffer + run.Offset + k*run.Stride
 }
 
-// lead is how many layers the chunk has before run i.
+// before returns the number of layers of the chunk before run i.
 func (c *chunk) before(i int) int {
 	n := 0
 	for j := range c.Runs[:i] {
@@ -64,7 +64,7 @@ func (c *chunk) before(i int) int {
 	return n
 }
 
-// slot is where layer k of run i keeps what it saves.
+// slot returns the offset of the values that layer k of run i saves.
 func (r *Rank) slot(c *chunk, buffer, i, k int) int {
 	run := &c.Runs[i]
 	switch {

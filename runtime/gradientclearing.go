@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// part is the bytes of the arena from lo to hi-1.
+// part is the byte range [lo, hi) of the arena.
 type part struct{ lo, hi int }
 
-// clearedParts lists the parts of the region of gradients that no layer of the chunks writes whole in the first
-// micro-batch. Buckets that are scattered after each micro-batch have there only what the runtime adds to.
+// clearedParts returns the parts of the gradient region that no layer of the chunks writes as a whole in the first
+// micro-batch, and which must therefore be zeroed. The runtime only adds to buckets that are scattered after each
+// micro-batch.
 func (r *Rank) clearedParts(chunks []*chunk) (out []part) {
 	var written []part
 	size := r.Program.types().Grads.Size()
@@ -35,11 +36,12 @@ func (r *Rank) clearedParts(chunks []*chunk) (out []part) {
 	return out
 }
 
-// clearGradients makes those gradients zero that are added to, not written first: the others need no pass over memory.
+// clearGradients zeroes the gradients that are added to without being written first. The others need no pass over
+// memory.
 func (r *Rank) clearGradients() {
 	g := r.Stage.Arena.Grads
 	r.taint(g.Offset, g.Size)
-	if r.updates != nil && r.updates.stale > 0 { // those that an update may still read, before the first backward pass
+	if r.updates != nil && r.updates.stale > 0 { // running updates still read the others; see readyGradients
 		for i, b := range r.updates.buckets {
 			if b == nil || !b.stale {
 				r.clearBucket(i)

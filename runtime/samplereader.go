@@ -1,0 +1,92 @@
+package runtime
+
+import (
+	"math"
+	"slices"
+
+	"github.com/planc-dev/planc/runtime/data"
+)
+
+// reader reads the samples of training or of validation.
+type reader struct {
+	sample func(g int64, tokens, labels []int32) (unmasked int, err error)
+	types  func(g int64, types []int32) error    // nil: all types are 0, or the model reads none
+	pixels func(g int64, pixels []float32) error // nil if the model reads none
+
+	label          string // "" or "validation ", in front of the word sample in messages
+	tokens, labels int    // upper bounds of tokens and labels; 0 if the model reads no tokens
+	atOnce         int    // how many goroutines may read concurrently; 0 is 1
+}
+
+// filesAtOnce is how many samples are read from files concurrently, so that their latencies on a disk or network
+// overlap. A disk serves about as many at once. A caller's Source may rely on one at a time.
+const filesAtOnce = 8
+
+// readers returns the readers of a source, for the inputs that the model reads.
+func readers(s Source, p *Program) (train, valid reader) {
+	l, tokens := &p.Batch, 0
+	if slices.ContainsFunc(p.Stages, func(st Stage) bool { return st.Inputs.Tokens > 0 }) {
+		tokens = p.Model.Vocab
+	}
+	train = reader{sample: s.Train, tokens: tokens, labels: p.Model.Vocab}
+	valid = reader{sample: s.Valid, tokens: tokens, labels: p.Model.Vocab, label: "validation "}
+	if _, ok := s.(*data.Set); ok {
+		train.atOnce, valid.atOnce = filesAtOnce, filesAtOnce
+	}
+	if t, ok := s.(TypedSource); ok && l.Types {
+		train.types, valid.types = t.TrainTypes, t.ValidTypes
+	}
+	if p, ok := s.(ImageSource); ok && l.Patch > 0 {
+		train.pixels, valid.pixels = p.TrainPixels, p.ValidPixels
+	}
+	return train, valid
+}
+
+// checkSource refuses a source that lacks what the model needs. s is nil for the job's files.
+func checkSource(s Source, p *Program) error {
+	switch {
+	case s == nil && p.Batch.Patch > 0:
+		return exitf(ExitInput, "the model reads pixels, but the job's files hold tokens: pass rt.Data a source that "+
+			"is also an rt.ImageSource")
+	case s == nil && p.Segments[len(p.Segments)-1].Logits == nil:
+		return exitf(ExitInput, "the model does not predict the next token, and the job's files have no other labels: "+
+			"pass rt.Data a source with labels")
+	case p.Batch.Patch == 0:
+		return nil
+	}
+	if _, ok := s.(ImageSource); !ok {
+		return exitf(ExitInput, "the model reads pixels, but %T is not an rt.ImageSource: it needs the methods "+
+			"TrainPixels "+
+			"and ValidPixels", s)
+	}
+	return nil
+}
+
+// check refuses a sample that the model cannot read. Kernels do not check indices into tables.
+func (from *reader) check(g int64, tokens, labels []int32, unmasked int) error {
+	if unmasked < 0 || unmasked > len(labels) {
+		return exitf(ExitInput, "%ssample %d: unmasked is %d; it is the number of leading positions that count "+
+			"and must be "+
+			"from 0 to %d", from.label, g, unmasked, len(labels))
+	}
+	if i, v := outside(tokens, from.tokens, 0); i >= 0 && from.tokens > 0 {
+		return exitf(ExitInput, "%ssample %d: the token at position %d is %d, but the model's vocabulary is %d "+
+			"(0 to %d)", from.label, g, i, v, from.tokens, from.tokens-1)
+	}
+	if i, v := outside(labels[:unmasked], from.labels, math.MinInt32); i >= 0 {
+		return exitf(ExitInput, "%ssample %d: the label at position %d is %d, but the model has %d classes (0 to %d; "+
+			"a negative one does not count)",
+			from.label, g, i, v, from.labels, from.labels-1)
+	}
+	return nil
+}
+
+// outside returns the first element of x that is not in [from, end), and its index; -1 if there is none.
+func outside(x []int32, end int, from int32) (int, int32) {
+	for i, v := range x {
+		if v < from || int(v) >= end {
+			return i, v
+		}
+	}
+	return -1, 0
+}
