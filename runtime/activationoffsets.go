@@ -15,8 +15,8 @@ func (s *Segment) functions(run *LayerRun) (forward, backward, weights func(*Ran
 	return s.Forward, s.Backward, s.Weights
 }
 
-// group is where the group of layer k begins, and how far from there layer k is; of runs without groups each layer is
-// its own.
+// groupOf returns the first layer of the group of layer k, and the index of layer k in it. In runs without groups each
+// layer is its own group.
 func groupOf(s *LayerRun, k int) (first, at int) {
 	if s.Every == 0 {
 		return k, 0
@@ -24,7 +24,7 @@ func groupOf(s *LayerRun, k int) (first, at int) {
 	return k - k%s.Every, k % s.Every
 }
 
-// spare is what lies behind the chunks' buffers in the activation region, as an offset in the arena.
+// spareMemory returns the offset in the arena of the part of the activation region after the chunks' buffers.
 func spareMemory(s *Stage) int {
 	end := 0
 	for i := range s.Chunks {

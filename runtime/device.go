@@ -132,7 +132,7 @@ func (r *Rank) zero(at, bytes int) {
 	clear(r.Arena[at : at+bytes])
 }
 
-// state are the regions that outlive a step.
+// stateRegions returns the regions whose content outlives a step.
 func stateRegions(a *Arena) []Region {
 	return []Region{a.Params, a.Master, a.Moment1, a.Moment2}
 }

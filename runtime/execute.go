@@ -23,7 +23,7 @@ type executor struct {
 	scatter doubleBuffer // for gradients that are scattered after each block
 }
 
-// chunk is a Chunk with the lines to its neighbours; nil at the ends of the model.
+// chunk is a Chunk with its pipes to the chunks before and after it, which are nil at the ends of the model.
 type chunk struct {
 	*Chunk
 	layers           []*layer
@@ -197,7 +197,7 @@ func finishLayer[F Float](r *Rank, l *layer) {
 	}
 }
 
-// reducesLast says whether the bucket's reduction starts after all others: what it waits for comes last.
+// reducesLast reports whether the bucket's reduction starts after all others, because it must wait longest.
 func reducesLast(b *Bucket) bool { return b.SharedByEnds || b.ShardedGrads }
 
 // finish ends the step: it reduces the loss, computes the global norm, clips, and runs the optimizer on every bucket.

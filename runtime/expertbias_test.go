@@ -13,7 +13,8 @@ func biased(master bool) *Rank {
 	p := &Program{ProgramData: ProgramData{Batch: BatchLayout{GlobalBatch: 4, SeqLen: 3},
 		Optim: SGD},
 	}
-	stage := &Stage{Buckets: []Bucket{{Elems: 16}}, Arena: Arena{Params: Region{Offset: 0, Size: 64}, Grads: Region{Offset: 64, Size: 64},
+	stage := &Stage{Buckets: []Bucket{{Elems: 16}}, Arena: Arena{Params: Region{Offset: 0, Size: 64},
+		Grads:  Region{Offset: 64, Size: 64},
 		Master: Region{Offset: 128, Size: 64}}}
 	p.Types = (Types{Compute: F32, Params: F32, Grads: F32, Reduce: F32, Master: F32, Moments: F32})
 	if master {
@@ -73,7 +74,8 @@ func TestBiasesOfManyLayers(t *testing.T) {
 
 // Where gradients have 16 bits they do not count choices, so no bias moves by them, whatever is set.
 func TestBiasRateWants32Bits(t *testing.T) {
-	narrow := map[string]Types{"bf16": {Compute: F32, Params: F32, Grads: BF16, Reduce: BF16, Master: F32, Moments: F32}, "fp16": {Compute: F32, Params: F32, Grads: F32, Reduce: F16, Master: F32, Moments: F32}, "": {}}
+	narrow := map[string]Types{"bf16": {Compute: F32, Params: F32, Grads: BF16, Reduce: BF16, Master: F32,
+		Moments: F32}, "fp16": {Compute: F32, Params: F32, Grads: F32, Reduce: F16, Master: F32, Moments: F32}, "": {}}
 	for elem, types := range narrow {
 		for _, choices := range []int{0, 2} {
 			p := bigram[float32](1, 0)

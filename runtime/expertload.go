@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// ExpertLoad is how the choices of a step's tokens spread over the experts of a layer.
+// ExpertLoad describes how the choices of a step's tokens are distributed over the experts of a layer.
 type ExpertLoad struct {
 	Segment string
 	Layer   int

@@ -50,7 +50,8 @@ func TestWrittenGradients(t *testing.T) {
 		t.Error("other parameters where a gradient is written first")
 	}
 	p := bigram[float32](2, 1)
-	p.Segments[0].Refs, p.Segments[0].FirstWrites = []Ref{{Segment: 0, Class: 1}, {Segment: 0, Class: 0}}, []FirstWrite{{Ref: 1, Elems: vocab}}
+	p.Segments[0].Refs, p.Segments[0].FirstWrites = []Ref{{Segment: 0, Class: 1}, {Segment: 0, Class: 0}},
+		[]FirstWrite{{Ref: 1, Elems: vocab}}
 	res, err := train(t, p, t.TempDir(), Set("train.steps", 2), Poison())
 	if err == nil && res.Skipped == 0 {
 		t.Errorf("a gradient that nobody wrote or cleared: %d steps skipped, want 2", res.Skipped)

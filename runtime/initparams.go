@@ -90,7 +90,7 @@ type elements struct{ from, to int }
 
 func (e elements) has(i int) bool { return e.from <= i && i < e.to }
 
-// zero are the elements of the row that begins at 0.
+// zeroElements returns the elements of the row whose initial value is 0.
 func zeroElements(p *Param) elements {
 	if p.Init.Zero == 0 {
 		return elements{}
@@ -98,7 +98,7 @@ func zeroElements(p *Param) elements {
 	return elements{(p.Init.Zero - 1) * rowElems(p), p.Init.Zero * rowElems(p)}
 }
 
-// rowElems is how many elements a row of the first dim has.
+// rowElems returns the number of elements of a row of the first dim.
 func rowElems(p *Param) int {
 	n := 1
 	for _, d := range p.Dims[1:] {
@@ -107,7 +107,7 @@ func rowElems(p *Param) int {
 	return n
 }
 
-// drawnElems is how many of a logical tensor's elements, from the first on, do not begin at 0.
+// drawnElems returns the number of leading elements of a logical tensor whose initial values are drawn.
 func drawnElems(p *Param) int {
 	if p.Init.First == 0 {
 		return math.MaxInt

@@ -107,7 +107,7 @@ func (r *Rank) locate(l *layer) {
 	}
 }
 
-// run is the bucket that has a layer's run of a class, and where it begins in the flat space, in elements.
+// runOf returns the bucket that has a layer's run of a class, and the run's start in the flat space, in elements.
 func runOf(s *Stage, ref Ref, index int) (bucket, offset int) {
 	for i := range s.Buckets {
 		for _, p := range s.Buckets[i].Pieces {

@@ -52,8 +52,8 @@ func tensors(p *Program, coord map[string]int) []tensor {
 	return out
 }
 
-// findPublished is where a layer of a parameter lies in the stage's flat space, -1 if it does not, and whether that is
-// in another place than its own.
+// findParam returns the offset of a layer of a parameter in the stage's flat space, -1 if it is not there, and whether
+// it is a copy.
 func findParam(s *Stage, p *Param, layer int) (offset int, second bool) {
 	for i, place := range p.Places {
 		for _, b := range s.Buckets {
@@ -159,7 +159,7 @@ func (t *tensor) slab(from, to int) (lo, hi int) {
 	return a * stride, b * stride
 }
 
-// isSplitOver says whether any dimension of the tensor is split over the atom.
+// isSplitOver reports whether any dimension of the tensor is split over the atom.
 func isSplitOver(p *Param, atom string) bool {
 	return slices.ContainsFunc(p.Dims, func(d Dim) bool { return slices.Contains(d.Axes, atom) })
 }
@@ -249,7 +249,7 @@ func (p *Program) validatePlaces(bad func(string, ...any)) {
 	}
 }
 
-// bucketOf is the index of the bucket that holds the tensor's first element, or -1.
+// bucketOf returns the index of the bucket that holds the tensor's first element, or -1.
 func bucketOf(s *Stage, t *tensor) int {
 	return slices.IndexFunc(s.Buckets, func(b Bucket) bool {
 		return b.Offset <= t.offset && t.offset < b.Offset+b.Elems

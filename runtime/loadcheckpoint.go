@@ -75,7 +75,7 @@ func (r *run) shapeDifferences(c *ckpt.Checkpoint) string {
 	for _, t := range tensors(r.p, r.crew.ranks[0].Coord) {
 		name := t.name + r.p.weightKind().suffix
 		if shape, want := was[name], paramShape(t.param); shape != nil && !slices.Equal(shape, want) {
-			words = append(words, fmt.Sprintf("%s has shape %v in the checkpoint, and the program wants %v", name,
+			words = append(words, fmt.Sprintf("%s has shape %v in the checkpoint, but the program needs %v", name,
 				shape, want))
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// types are the program's.
+// types returns the types of the program's tensors.
 func (p *Program) types() Types {
 	if p.Types == (Types{}) {
 		return Types{Compute: p.Elem, Params: p.Elem, Grads: p.Elem, Reduce: p.Elem, Master: p.Elem, Moments: p.Elem}

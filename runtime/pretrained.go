@@ -167,7 +167,7 @@ func (p *Program) otherModelError(f *ckpt.Weights) error {
 		"no tensors"), wanted)
 }
 
-// spellings are the names that files may give a tensor, its own first.
+// spellingsOf returns the names that files may give a tensor, the model's own first.
 func spellingsOf(w *Weights, name string) []string {
 	names := []string{name}
 	for _, s := range w.Spellings {
@@ -180,7 +180,7 @@ func spellingsOf(w *Weights, name string) []string {
 	return names
 }
 
-// ignores says whether a file's tensor is none of the model's and none of another's.
+// ignoresTensor reports whether a tensor of a file is known but not part of the model.
 func ignoresTensor(w *Weights, name string) bool {
 	return slices.ContainsFunc(w.Ignored, func(pattern string) bool {
 		ok, err := path.Match(pattern, name)

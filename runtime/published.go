@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// publishedTensors is one published tensor, of one layer.
+// publishedTensor is one published tensor of one layer.
 type publishedTensor struct {
 	name string
 	*Published
 	at []int // for each share, the index of its tensor in tensors
 }
 
-// elems is the number of the tensor's elements.
+// publishedElems returns the number of elements of the tensor.
 func publishedElems(p *Published) int {
 	n := 1
 	for _, d := range p.Shape {
@@ -48,8 +48,8 @@ func (p *Program) publishedTensors() []publishedTensor {
 	return out
 }
 
-// slab moves what a rank holds of a share: n elements of the arena from byte offset at on, and every step-th of the
-// published tensor from element pub on.
+// slabOf calls move for each part of a share that a rank holds: n elements from byte offset at in the arena, and every
+// step-th element of the published tensor from element pub.
 func slabOf(s *Share, k *kind, r *Rank, t *tensor, move func(at, pub, step, n int)) {
 	last := len(s.Strides) - 1
 	k.slab(r, t, s.Rows[0], s.Rows[1], func(at, logical, n int) { // logical counts from the first of Rows

@@ -42,7 +42,7 @@ var compiledShaping = []struct {
 
 const seqLenPath = "train.seq_len"
 
-// dropoutRates are the chances of dropout: one where all three are the same, as train.dropout has them.
+// dropoutRates returns the dropout probabilities in the form of train.dropout: one number if all three are equal.
 func dropoutRates(m *Model) any {
 	if d := m.Dropout; d[0] != d[1] || d[1] != d[2] {
 		return d
@@ -50,8 +50,7 @@ func dropoutRates(m *Model) any {
 	return m.Dropout[0]
 }
 
-// scheduleLength is a length of training where the learning rate falls towards its end, and nil where no step's rate
-// depends on it.
+// scheduleLength returns length if the learning-rate schedule depends on the length of training, else nil.
 func scheduleLength(t *TrainSettings, length any) any {
 	switch t.Schedule.Kind {
 	case "linear", "cosine", "wsd":

@@ -17,8 +17,8 @@ const (
 // slabElems is how many elements of a logical tensor are gathered at a time.
 const slabElems = 1 << 18
 
-// Kind is a set of tensors that is saved: parameters or a moment. Files hold them as the program's Elem: rounded to 16
-// bits or not, they come back as they were.
+// kind is a set of tensors that are saved: the parameters or a moment. Files hold them in the program's Elem, which is
+// at least as wide as the stored type, so that reading restores them exactly.
 type kind struct {
 	suffix string // suffix of the tensors' names
 	elem   Elem
@@ -158,7 +158,7 @@ func content[F Float](c *crew, name string, kinds []kind) ckpt.Content {
 	return out
 }
 
-// shape is the logical one.
+// paramShape returns the logical shape.
 func paramShape(p *Param) []int64 {
 	out := make([]int64, len(p.Dims))
 	for i, d := range p.Dims {
@@ -184,7 +184,7 @@ func load[F Float](c *crew, k kind, find func(name string) (ckpt.Tensor, *io.Sec
 			return err
 		}
 		if want := paramShape(t.param); c.team.isFirst() && !slices.Equal(saved.Shape, want) {
-			return exitf(ExitInput, "tensor %s has shape %v in the checkpoint, and the program wants %v", saved.Name,
+			return exitf(ExitInput, "tensor %s has shape %v in the checkpoint, but the program needs %v", saved.Name,
 				saved.Shape, want)
 		}
 		err = t.slabs(func(from, to int) error {

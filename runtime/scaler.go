@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// dynamicScale are the defaults of a dynamic scale.
+// dynamicScale holds the defaults of a dynamic scale.
 var dynamicScale = LossScaleSettings{Kind: "dynamic", Init: 65536, Window: 1000, Hysteresis: 2, Min: 1}
 
 // scaler is the loss scale of a run. Its state is saved in checkpoints.
@@ -101,7 +101,7 @@ func setLossScale(s *Settings, v any) error {
 	return nil
 }
 
-// checkLossScale wants numbers with which a scale can live.
+// checkLossScale refuses invalid settings.
 func checkLossScale(s *LossScaleSettings) error {
 	switch {
 	case (s.Kind == "static" || s.Kind == "dynamic") && !(s.Init > 0 && s.Init <= math.MaxFloat32):

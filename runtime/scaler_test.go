@@ -96,8 +96,10 @@ func TestLossScaleSettings(t *testing.T) {
 		want  LossScaleSettings
 	}{
 		{"train.precision.loss_scale", "dynamic", dynamicScale},
-		{"train.precision.loss_scale.window", 7, LossScaleSettings{Kind: "dynamic", Init: 65536, Window: 7, Hysteresis: 2, Min: 1, Consecutive: false}},
-		{"train.precision.loss_scale.consecutive", "true", LossScaleSettings{Kind: "dynamic", Init: 65536, Window: 7, Hysteresis: 2, Min: 1, Consecutive: true}},
+		{"train.precision.loss_scale.window", 7, LossScaleSettings{Kind: "dynamic", Init: 65536, Window: 7,
+			Hysteresis: 2, Min: 1, Consecutive: false}},
+		{"train.precision.loss_scale.consecutive", "true", LossScaleSettings{Kind: "dynamic", Init: 65536, Window: 7,
+			Hysteresis: 2, Min: 1, Consecutive: true}},
 		{"train.precision.loss_scale", 1024, LossScaleSettings{Kind: "static", Init: 1024}},
 		{"train.precision.loss_scale", "none", LossScaleSettings{Kind: "none"}},
 	} {

@@ -19,7 +19,8 @@ func TestSet(t *testing.T) {
 		}
 	}
 	want := Settings{
-		Data: DataSettings{Train: []File{{Path: "a.txt", Weight: 1}, {Path: "b.bin", Weight: 2.5}}, ValidFraction: 0.05},
+		Data: DataSettings{Train: []File{{Path: "a.txt", Weight: 1}, {Path: "b.bin", Weight: 2.5}},
+			ValidFraction: 0.05},
 		Train: TrainSettings{Tokens: 300e9, Seed: 1<<64 - 1, Optimizer: OptimizerSettings{LR: 3e-4,
 			Betas: [2]float64{0.9, 0.95}},
 			Schedule: ScheduleSettings{Warmup: 2000}, Eval: EvalSettings{Sample: "The light"},
@@ -72,7 +73,8 @@ func TestSetMessages(t *testing.T) {
 // null undoes what was set before it: every setting is again what the program was compiled with.
 func TestNullIsWhatWasCompiledIn(t *testing.T) {
 	was := Settings{
-		Data: DataSettings{Root: "r", Train: []File{{Path: "a", Weight: 1}}, Valid: []File{{Path: "v", Weight: 1}}, Tokenizer: "bytes"},
+		Data: DataSettings{Root: "r", Train: []File{{Path: "a", Weight: 1}}, Valid: []File{{Path: "v", Weight: 1}},
+			Tokenizer: "bytes"},
 		Train: TrainSettings{Epochs: 2, Init: "folder", Seed: 7, OnNonfinite: "stop",
 			Optimizer: OptimizerSettings{LR: 1, Betas: [2]float64{0.9, 0.95}, Eps: 2, WeightDecay: 3, Momentum: 0.5,
 				ClipNorm: 4},

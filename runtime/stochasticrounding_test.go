@@ -20,7 +20,8 @@ func large(tp, dp int, rowAxes, colAxes []string, shard bool) *Program {
 	p.Params[0].Dims[0].Size, p.Params[0].Dims[1].Size, p.Params[1].Dims[0].Size = 90, 70, 70
 	s := &p.Stages[0]
 	s.Buckets[0].Elems, s.Buckets[0].State = 12800, 0
-	s.Buckets[0].Pieces = []Piece{{Segment: 0, Layer: 0, Offset: 0}, {Segment: 1, Layer: 0, Offset: 6305}, {Segment: 0, Layer: 1, Offset: 6400}}
+	s.Buckets[0].Pieces = []Piece{{Segment: 0, Layer: 0, Offset: 0}, {Segment: 1, Layer: 0, Offset: 6305},
+		{Segment: 0, Layer: 1, Offset: 6400}}
 	s.Arena = Arena{Size: 4 * 51200, Params: Region{Offset: 0, Size: 25600}, Grads: Region{Offset: 51200, Size: 51200},
 		Moment1: Region{Offset: 2 * 51200, Size: 51200}, Moment2: Region{Offset: 3 * 51200, Size: 51200}}
 	p.Elem, p.Types, p.StochasticRounding = F32, byChance, true
@@ -109,7 +110,8 @@ func TestNumbersAreThoseOfTheWhole(t *testing.T) {
 		programs["large "+name] = p
 	}
 	programs["three dims"] = split(2, 2, []string{"tp"}, nil, false)
-	programs["three dims"].Params[0].Dims = []Dim{{Name: "a", Size: 5, Axes: []string{"dp"}}, {Name: "b", Size: 3, Axes: nil}, {Name: "c", Size: 4, Axes: []string{"tp"}},
+	programs["three dims"].Params[0].Dims = []Dim{{Name: "a", Size: 5, Axes: []string{"dp"}}, {Name: "b", Size: 3,
+		Axes: nil}, {Name: "c", Size: 4, Axes: []string{"tp"}},
 		{Name: "d", Size: 2, Axes: nil}}
 	for name, p := range programs {
 		for rank := range p.mesh().Size() {
@@ -160,7 +162,8 @@ func TestNumbersOfParameters(t *testing.T) {
 func TestChanceOfExpertBias(t *testing.T) {
 	const n = 4096
 	p := large(1, 1, nil, nil, false)
-	p.Params = []Param{{Name: "bias", Layers: 1, Dims: []Dim{{Name: "candidate", Size: n, Axes: nil}}, Places: []Place{{Segment: 0, Class: 0, Offset: 0}},
+	p.Params = []Param{{Name: "bias", Layers: 1, Dims: []Dim{{Name: "candidate", Size: n, Axes: nil}},
+		Places:  []Place{{Segment: 0, Class: 0, Offset: 0}},
 		Choices: 1}}
 	p.Segments = p.Segments[:1]
 	p.Stages[0].Buckets[0].Pieces = []Piece{{Segment: 0, Layer: 0, Offset: 0}}
