@@ -2,8 +2,8 @@
 
 package main
 
-// fma512 does 24 multiply-adds of whole vectors a step, each sum waiting for itself alone.
+// fma512 does 24 multiply-adds of whole vectors per step; each sum depends only on itself.
 func fma512(steps uint64)
 
-// fma256 does 12 multiply-adds of whole vectors a step, each sum waiting for itself alone.
+// fma256 does 12 multiply-adds of whole vectors per step; each sum depends only on itself.
 func fma256(steps uint64)

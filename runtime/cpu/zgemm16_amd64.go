@@ -2,35 +2,35 @@
 
 package cpu
 
-// gemmBF16AVX512 multiplies as its strip says, in panels of 12 rows (runtime/cpu/strip.go).
+// gemmBF16AVX512 computes the matmul of its strip, in panels of 12 rows (runtime/cpu/strip.go).
 // s is a *strip.
 //
 //go:noescape
 func gemmBF16AVX512(s *byte)
 
-// packPairsAVX512 is
+// packPairsAVX512 computes
 //
 //	for i, q, j := range [rows, 1, room] { dst[q*panel + i*step + j] = the pair of src[2*i*ld + q*words + j] and src[(2*i+1)*ld + q*words + j] if j < words, else 0 }
 //
-// with the former in the lower half; step, ld and panel are in bytes; words <= room <= 32; rows > 0.
+// with the first in the lower half. step, ld and panel are in bytes, words <= room <= 32, rows > 0.
 //
 //go:noescape
 func packPairsAVX512(dst *byte, src *uint16, step uintptr, ld uintptr, rows uintptr, words uintptr, room uintptr, panel uintptr)
 
-// packFourPairsAVX512 is
+// packFourPairsAVX512 computes
 //
 //	for i, q, j := range [rows, 4, room] { dst[q*panel + i*step + j] = the pair of src[2*i*ld + q*words + j] and src[(2*i+1)*ld + q*words + j] if j < words, else 0 }
 //
-// with the former in the lower half; step, ld and panel are in bytes; words <= room <= 32; rows > 0.
+// with the first in the lower half. step, ld and panel are in bytes, words <= room <= 32, rows > 0.
 //
 //go:noescape
 func packFourPairsAVX512(dst *byte, src *uint16, step uintptr, ld uintptr, rows uintptr, words uintptr, room uintptr, panel uintptr)
 
-// narrowRowsBF16 is
+// narrowRowsBF16 computes
 //
 //	for i, j := range [rows, words rounded up to a multiple of 32] { dst[i*step + j] = bfloat16(src[i*ld + j]) if j < words, else 0 }
 //
-// where numbers below 2^-126 become zero; step and ld are in bytes; rows > 0.
+// where numbers below 2^-126 become zero. step and ld are in bytes, rows > 0.
 //
 //go:noescape
 func narrowRowsBF16(dst *uint16, src *float32, step uintptr, ld uintptr, rows uintptr, words uintptr)

@@ -2,13 +2,13 @@
 
 package cpu
 
-// gemmF32AVX2 multiplies as its strip says, in panels of 6 rows (runtime/cpu/strip.go).
+// gemmF32AVX2 computes the matmul of its strip, in panels of 6 rows (runtime/cpu/strip.go).
 // s is a *strip.
 //
 //go:noescape
 func gemmF32AVX2(s *byte)
 
-// gemmF64AVX2 multiplies as its strip says, in panels of 6 rows (runtime/cpu/strip.go).
+// gemmF64AVX2 computes the matmul of its strip, in panels of 6 rows (runtime/cpu/strip.go).
 // s is a *strip.
 //
 //go:noescape

@@ -2,19 +2,19 @@
 
 package cpu
 
-// gemmF32AVX512 multiplies as its strip says, in panels of 12 rows (runtime/cpu/strip.go).
+// gemmF32AVX512 computes the matmul of its strip, in panels of 12 rows (runtime/cpu/strip.go).
 // s is a *strip.
 //
 //go:noescape
 func gemmF32AVX512(s *byte)
 
-// gemmF32AVX512Wide multiplies as its strip says, in panels of 8 rows (runtime/cpu/strip.go).
+// gemmF32AVX512Wide computes the matmul of its strip, in panels of 8 rows (runtime/cpu/strip.go).
 // s is a *strip.
 //
 //go:noescape
 func gemmF32AVX512Wide(s *byte)
 
-// gemmF64AVX512 multiplies as its strip says, in panels of 12 rows (runtime/cpu/strip.go).
+// gemmF64AVX512 computes the matmul of its strip, in panels of 12 rows (runtime/cpu/strip.go).
 // s is a *strip.
 //
 //go:noescape

@@ -2,18 +2,18 @@
 
 package cpu
 
-// cpuid is what the processor says of itself.
+// cpuid returns the processor's description of itself.
 func cpuid(leaf uint32, sub uint32) (a uint32, b uint32, c uint32, d uint32)
 
-// xgetbv is which registers the operating system keeps: XCR0.
+// xgetbv returns XCR0: which registers the operating system saves.
 func xgetbv() (lo uint32, hi uint32)
 
-// rdpid is what the operating system gave the core it runs on as IA32_TSC_AUX: of Linux in 12 bits the core's number.
+// rdpid returns IA32_TSC_AUX, which the operating system has set for the present core: on Linux 12 bits hold the core's number.
 func rdpid() (aux uint32)
 
-// pause is
+// pause computes
 //
 //	for range n { PAUSE }
 //
-// It tells the processor that the thread waits in a loop. n > 0.
+// It signals the processor that the thread waits in a loop. n > 0.
 func pause(n uint32)

@@ -2,29 +2,29 @@
 
 package cpu
 
-// packRowsAVX512 is
+// packRowsAVX512 computes
 //
 //	for i, j := range [rows, room] { dst[i*step + j] = src[i*ld + j] if j < words, else 0 }
 //
-// over words of 4 bytes; step and ld are in bytes; words <= room <= 48; rows > 0.
+// for words of 4 bytes. step and ld are in bytes, words <= room <= 48, rows > 0.
 //
 //go:noescape
 func packRowsAVX512(dst *byte, src *byte, step uintptr, ld uintptr, rows uintptr, words uintptr, room uintptr)
 
-// packFourAVX512 is
+// packFourAVX512 computes
 //
 //	for i, q, j := range [rows, 4, words] { dst[q*panel + i*step + j] = src[i*ld + 4*words*q + j] }
 //
-// over words of 4 bytes; panel, step and ld are in bytes; words <= 48; rows > 0.
+// for words of 4 bytes. panel, step and ld are in bytes, words <= 48, rows > 0.
 //
 //go:noescape
 func packFourAVX512(dst *byte, src *byte, step uintptr, ld uintptr, rows uintptr, words uintptr, panel uintptr)
 
-// packColumnsAVX512 is
+// packColumnsAVX512 computes
 //
 //	for p, j := range [n, 16] { dst[p*step + j] = src[j*ld + p] }
 //
-// step and ld are in bytes; n > 0.
+// step and ld are in bytes, n > 0.
 //
 //go:noescape
 func packColumnsAVX512(dst *float32, src *float32, step uintptr, ld uintptr, n uintptr)

@@ -2,15 +2,15 @@
 
 package cpu
 
-// splitRowsAVX512 is
+// splitRowsAVX512 computes
 //
 //	for i, x, q, j := range [rows, count, 3, 16] {
-//		dst[i*64 + x*to + q*1024 + 4*j] = the pair of part q of src[i*ld + x*next + 4*j] and of what lies far behind that
+//		dst[i*64 + x*to + q*1024 + 4*j] = the pair of part q of src[i*ld + x*next + 4*j] and of the number far bytes after it
 //	}
 //
-// with the former in the lower half; 0 for j that words, a mask, does not have. Distances are in bytes; rows, count > 0. Part 0 of a number
-// is the number rounded to bfloat16, halves away from 0; part 1 is what that leaves, rounded likewise; part 2 is what is left then, which
-// is a bfloat16 but for bits below 2^-133, which are cut off. It returns whether a number is not finite or rounds to an infinity: its parts are no numbers then.
+// with the first in the lower half, and 0 for j that are not in the mask words. Distances are in bytes, rows and count > 0. Part 0 of a
+// number is the number rounded to bfloat16, ties away from 0. Part 1 is the remainder, rounded in the same way. Part 2 is the rest,
+// which is a bfloat16 except for bits below 2^-133, which are truncated. The result says whether a number is not finite or rounds to infinity; its parts are then NaN.
 //
 //go:noescape
 func splitRowsAVX512(dst *byte, src *byte, ld uintptr, far uintptr, next uintptr, to uintptr, ahead uintptr, rows uintptr, count uintptr, words uint32) uint32

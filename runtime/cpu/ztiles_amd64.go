@@ -2,13 +2,13 @@
 
 package cpu
 
-// gemmBF16AMX multiplies as its tiles say (runtime/cpu/tiles_amd64.go).
+// gemmBF16AMX computes the matmul of its tiles (runtime/cpu/tiles_amd64.go).
 // t is a *tiles.
 //
 //go:noescape
 func gemmBF16AMX(t *byte)
 
-// gemmF32AMX multiplies split numbers as its tiles say (runtime/cpu/gemmsplit.go).
+// gemmF32AMX computes the matmul of split numbers of its tiles (runtime/cpu/gemmsplit.go).
 // t is a *tiles.
 //
 //go:noescape

@@ -2,161 +2,161 @@
 
 package vec
 
-// addAVX2 is
+// addAVX2 computes
 //
 //	for i := range y { y[i] = a[i] + b[i] }
 //
 //go:noescape
 func addAVX2(y []float32, a []float32, b []float32)
 
-// addRowsAVX2 is
+// addRowsAVX2 computes
 //
 //	for r, j := range [rows, cols] { i := r*stride + j; y[i] = a[i] + b[i] }
 //
 //go:noescape
 func addRowsAVX2(y []float32, a []float32, b []float32, rows int, cols int, stride int)
 
-// subAVX2 is
+// subAVX2 computes
 //
 //	for i := range y { y[i] = a[i] - b[i] }
 //
 //go:noescape
 func subAVX2(y []float32, a []float32, b []float32)
 
-// mulAVX2 is
+// mulAVX2 computes
 //
 //	for i := range y { y[i] = a[i] * b[i] }
 //
 //go:noescape
 func mulAVX2(y []float32, a []float32, b []float32)
 
-// scaleAVX2 is
+// scaleAVX2 computes
 //
 //	for i := range y { y[i] = c * a[i] }
 //
 //go:noescape
 func scaleAVX2(y []float32, a []float32, c float32)
 
-// reluAVX2 is
+// reluAVX2 computes
 //
 //	for i := range y { y[i] = max(a[i], 0) }
 //
 //go:noescape
 func reluAVX2(y []float32, a []float32)
 
-// expAVX2 is
+// expAVX2 computes
 //
 //	for i := range y { y[i] = e^a[i] }
 //
 //go:noescape
 func expAVX2(y []float32, a []float32)
 
-// geluAVX2 is
+// geluAVX2 computes
 //
 //	for i := range y { y[i] = a[i] / (1 + e^-2u), u = sqrt(2/π)*(a[i] + 0.044715*a[i]^3) }
 //
 //go:noescape
 func geluAVX2(y []float32, a []float32)
 
-// geluRowsAVX2 is
+// geluRowsAVX2 computes
 //
 //	for r, j := range [rows, cols] { i := r*stride + j; y[i] = a[i] / (1 + e^-2u), u = sqrt(2/π)*(a[i] + 0.044715*a[i]^3) }
 //
 //go:noescape
 func geluRowsAVX2(y []float32, a []float32, rows int, cols int, stride int)
 
-// geluGradAVX2 is
+// geluGradAVX2 computes
 //
 //	for i := range y { y[i] = dy[i] * (s + a[i]*s*(1-s)*2u'), s = 1/(1 + e^-2u) }
 //
 //go:noescape
 func geluGradAVX2(y []float32, dy []float32, a []float32)
 
-// geluGradRowsAVX2 is
+// geluGradRowsAVX2 computes
 //
 //	for r, j := range [rows, cols] { i := r*stride + j; y[i] = dy[i] * (s + a[i]*s*(1-s)*2u'), s = 1/(1 + e^-2u) }
 //
 //go:noescape
 func geluGradRowsAVX2(y []float32, dy []float32, a []float32, rows int, cols int, stride int)
 
-// siluAVX2 is
+// siluAVX2 computes
 //
 //	for i := range y { y[i] = a[i] / (1 + e^-a[i]) }
 //
 //go:noescape
 func siluAVX2(y []float32, a []float32)
 
-// siluGradAVX2 is
+// siluGradAVX2 computes
 //
 //	for i := range y { y[i] = dy[i] * (s + a[i]*s*(1-s)), s = 1/(1 + e^-a[i]) }
 //
 //go:noescape
 func siluGradAVX2(y []float32, dy []float32, a []float32)
 
-// siluMulAVX2 is
+// siluMulAVX2 computes
 //
 //	for i := range y { y[i] = b[i] * a[i]/(1 + e^-a[i]) }
 //
 //go:noescape
 func siluMulAVX2(y []float32, a []float32, b []float32)
 
-// siluMulGradAVX2 is
+// siluMulGradAVX2 computes
 //
 //	for i := range da { da[i], db[i] = dy[i]*b[i] * (s + a[i]*s*(1-s)), dy[i] * a[i]/(1 + e^-a[i]), s = 1/(1 + e^-a[i]) }
 //
 //go:noescape
 func siluMulGradAVX2(da []float32, db []float32, dy []float32, a []float32, b []float32)
 
-// reluGradAVX2 is
+// reluGradAVX2 computes
 //
 //	for i := range y { y[i] = dy[i] if a[i] > 0, else 0 * dy[i] }
 //
 //go:noescape
 func reluGradAVX2(y []float32, dy []float32, a []float32)
 
-// geluErfAVX2 is
+// geluErfAVX2 computes
 //
 //	for i := range y { y[i] = a[i] * erfc(-a[i]/sqrt(2))/2 }
 //
 //go:noescape
 func geluErfAVX2(y []float32, a []float32)
 
-// geluErfGradAVX2 is
+// geluErfGradAVX2 computes
 //
 //	for i := range y { y[i] = dy[i] * (p + a[i]*e^(-a[i]^2/2)/sqrt(2π)), p = erfc(-a[i]/sqrt(2))/2 }
 //
 //go:noescape
 func geluErfGradAVX2(y []float32, dy []float32, a []float32)
 
-// sigmoidAVX2 is
+// sigmoidAVX2 computes
 //
 //	for i := range y { y[i] = 1 / (1 + e^-a[i]) }
 //
 //go:noescape
 func sigmoidAVX2(y []float32, a []float32)
 
-// sigmoidGradAVX2 is
+// sigmoidGradAVX2 computes
 //
 //	for i := range y { y[i] = dy[i] * s*(1-s), s = 1/(1 + e^-a[i]) }
 //
 //go:noescape
 func sigmoidGradAVX2(y []float32, dy []float32, a []float32)
 
-// softcapAVX2 is
+// softcapAVX2 computes
 //
 //	for i := range y { y[i] = cap * tanh(a[i]*inverse) }
 //
 //go:noescape
 func softcapAVX2(y []float32, a []float32, cap float32, inverse float32)
 
-// softcapGradAVX2 is
+// softcapGradAVX2 computes
 //
 //	for i := range y { y[i] = dy[i] * (1 - tanh(a[i]*inverse)^2) }
 //
 //go:noescape
 func softcapGradAVX2(y []float32, dy []float32, a []float32, inverse float32)
 
-// sumAVX2 is
+// sumAVX2 computes
 //
 //	for i := range x { s += x[i] }
 //
@@ -165,7 +165,7 @@ func softcapGradAVX2(y []float32, dy []float32, a []float32, inverse float32)
 //go:noescape
 func sumAVX2(x []float32) (s float64)
 
-// sumSquaresAVX2 is
+// sumSquaresAVX2 computes
 //
 //	for i := range x { s += x[i]*x[i] }
 //
@@ -174,7 +174,7 @@ func sumAVX2(x []float32) (s float64)
 //go:noescape
 func sumSquaresAVX2(x []float32) (s float64)
 
-// largestAVX2 is
+// largestAVX2 computes
 //
 //	top = least; for i := range x { top = max(top, x[i]) }
 //
@@ -183,7 +183,7 @@ func sumSquaresAVX2(x []float32) (s float64)
 //go:noescape
 func largestAVX2(x []float32, least float32) (top float32)
 
-// sumExpAVX2 is
+// sumExpAVX2 computes
 //
 //	for i := range x { s += e^(x[i]-shift) }
 //
@@ -192,14 +192,14 @@ func largestAVX2(x []float32, least float32) (top float32)
 //go:noescape
 func sumExpAVX2(x []float32, shift float32) (s float64)
 
-// expScaleAVX2 is
+// expScaleAVX2 computes
 //
 //	for i := range y { y[i] = factor * e^(a[i]-shift) }
 //
 //go:noescape
 func expScaleAVX2(y []float32, a []float32, shift float32, factor float32)
 
-// expPartAVX2 is
+// expPartAVX2 computes
 //
 //	for i := range y { y[i] = e^(a[i]-shift); s += y[i] }
 //
@@ -208,7 +208,7 @@ func expScaleAVX2(y []float32, a []float32, shift float32, factor float32)
 //go:noescape
 func expPartAVX2(y []float32, a []float32, shift float32) (s float64)
 
-// sumRowsAVX2 is
+// sumRowsAVX2 computes
 //
 //	for j := range out { s := 0.0; for i := range rows { s += x[i*stride+j] }; out[j] += s }
 //
@@ -217,7 +217,7 @@ func expPartAVX2(y []float32, a []float32, shift float32) (s float64)
 //go:noescape
 func sumRowsAVX2(out []float32, x []float32, rows int, stride int)
 
-// expSumAVX2 is
+// expSumAVX2 computes
 //
 //	for i := range y { y[i] = e^(scale*a[i]-shift); s += y[i] }
 //
@@ -226,30 +226,30 @@ func sumRowsAVX2(out []float32, x []float32, rows int, stride int)
 //go:noescape
 func expSumAVX2(y []float32, a []float32, scale float32, shift float32) (s float64)
 
-// expGradAVX2 is
+// expGradAVX2 computes
 //
 //	for i := range p { p[i] = e^(scale*p[i]-shift); dp[i] = p[i] * (dp[i]-d) * factor }
 //
 //go:noescape
 func expGradAVX2(p []float32, dp []float32, scale float32, shift float32, d float32, factor float32)
 
-// scaleRowsAVX2 is
+// scaleRowsAVX2 computes
 //
 //	for i, j := range [len(factors), cols] { y[i*stride+j] *= factors[i] }
 //
 //go:noescape
 func scaleRowsAVX2(y []float32, factors []float32, cols int, stride int)
 
-// topRowsAVX2 is
+// topRowsAVX2 computes
 //
 //	for i, n := range seen { for j := range n { top[i] = max(top[i], scale*x[i*stride+j]) } }
 //
-// of numbers alone. scale > 0.
+// ignoring NaN. scale must be above 0.
 //
 //go:noescape
 func topRowsAVX2(top []float32, x []float32, seen []int, stride int, scale float32)
 
-// expRowsAVX2 is
+// expRowsAVX2 computes
 //
 //	for i, n := range seen {
 //		row := x[i*stride:][:cols]
@@ -262,19 +262,19 @@ func topRowsAVX2(top []float32, x []float32, seen []int, stride int, scale float
 //go:noescape
 func expRowsAVX2(x []float32, seen []int, cols int, stride int, scale float32, top []float32, sum []float64)
 
-// logRowsAVX2 is
+// logRowsAVX2 computes
 //
 //	for i := range sum {
 //		lse[i], inverse[i] = top[i] + log(sum[i]), 1/sum[i]
 //		if sum[i] == 0 { lse[i], inverse[i] = -Inf, 1 }
 //	}
 //
-// in float64. There are a multiple of 8 sums; each is 0, at least 2^-1022, or a NaN.
+// in float64. The number of sums is a multiple of 8. Each is 0, at least 2^-1022, or NaN.
 //
 //go:noescape
 func logRowsAVX2(lse []float32, inverse []float32, top []float32, sum []float64)
 
-// gradRowsAVX2 is
+// gradRowsAVX2 computes
 //
 //	for i := range seen {
 //		row, grad, n := p[i*stride:][:cols], dp[i*stride:][:cols], seen[i]
@@ -288,7 +288,7 @@ func logRowsAVX2(lse []float32, inverse []float32, top []float32, sum []float64)
 //go:noescape
 func gradRowsAVX2(p []float32, dp []float32, seen []int, cols int, stride int, scale float32, factor float32, shift []float32, d []float32)
 
-// dotRowsAVX2 is
+// dotRowsAVX2 computes
 //
 //	for i := range d { d[i] = sum_{j < cols} x[i*stride+j]*y[i*yStride+j] }
 //
@@ -297,16 +297,16 @@ func gradRowsAVX2(p []float32, dp []float32, seen []int, cols int, stride int, s
 //go:noescape
 func dotRowsAVX2(d []float32, x []float32, y []float32, cols int, stride int, yStride int)
 
-// askRowsAVX2 is
+// askRowsAVX2 computes
 //
-//	for i := range rows { asks for x[i*stride:][:cols] }
+//	for i := range rows { prefetch x[i*stride:][:cols] }
 //
-// to be brought into the second cache. Nothing is read, and there need not be any.
+// into the second-level cache. Nothing is read, and the rows need not exist.
 //
 //go:noescape
 func askRowsAVX2(x []float32, rows int, cols int, stride int)
 
-// momentsAVX2 is
+// momentsAVX2 computes
 //
 //	for i := range mean {
 //		row, square := x[i*cols:][:cols], 0
@@ -318,7 +318,7 @@ func askRowsAVX2(x []float32, rows int, cols int, stride int)
 //go:noescape
 func momentsAVX2(mean []float32, rstd []float32, x []float32, cols int, eps float32)
 
-// meanSquaresAVX2 is
+// meanSquaresAVX2 computes
 //
 //	for i := range rstd {
 //		row, square := x[i*cols:][:cols], 0
@@ -329,21 +329,21 @@ func momentsAVX2(mean []float32, rstd []float32, x []float32, cols int, eps floa
 //go:noescape
 func meanSquaresAVX2(rstd []float32, x []float32, cols int, eps float32)
 
-// normAVX2 is
+// normAVX2 computes
 //
 //	for i, j := range [len(mean), len(gain)] { y[i,j] = (x[i,j]-mean[i])*rstd[i] * (base+gain[j]) }
 //
 //go:noescape
 func normAVX2(y []float32, x []float32, gain []float32, mean []float32, rstd []float32, base float32)
 
-// normBiasAVX2 is
+// normBiasAVX2 computes
 //
 //	for i, j := range [len(mean), len(gain)] { y[i,j] = (x[i,j]-mean[i])*rstd[i] * (base+gain[j]) + bias[j] }
 //
 //go:noescape
 func normBiasAVX2(y []float32, x []float32, gain []float32, bias []float32, mean []float32, rstd []float32, base float32)
 
-// normGradAVX2 is
+// normGradAVX2 computes
 //
 //	for i := range mean {
 //		plain, along := 0, 0
@@ -360,7 +360,7 @@ func normBiasAVX2(y []float32, x []float32, gain []float32, bias []float32, mean
 //go:noescape
 func normGradAVX2(dx []float32, dy []float32, x []float32, gain []float32, mean []float32, rstd []float32, base float32, centred float32)
 
-// gainGradAVX2 is
+// gainGradAVX2 computes
 //
 //	for j := range out { s := 0.0; for i := range mean { s += dy[i*stride+j] * (x[i*stride+j]-mean[i])*rstd[i] }; out[j] += s }
 //
@@ -369,7 +369,7 @@ func normGradAVX2(dx []float32, dy []float32, x []float32, gain []float32, mean 
 //go:noescape
 func gainGradAVX2(out []float32, dy []float32, x []float32, mean []float32, rstd []float32, stride int)
 
-// rotateAVX2 is
+// rotateAVX2 computes
 //
 //	for i, j := range [rows, len(cos)] {
 //		a, b := x[i*stride+j], x[i*stride+half+j]
@@ -379,7 +379,7 @@ func gainGradAVX2(out []float32, dy []float32, x []float32, mean []float32, rstd
 //go:noescape
 func rotateAVX2(cos []float32, sin []float32, y []float32, x []float32, rows int, stride int, half int)
 
-// dropAVX2 is
+// dropAVX2 computes
 //
 //	for i := range y {
 //		bits := mix(mix(first + i*golden) ^ turned)
@@ -391,43 +391,43 @@ func rotateAVX2(cos []float32, sin []float32, y []float32, x []float32, rows int
 //go:noescape
 func dropAVX2(y []float32, x []float32, first uint64, turned uint64, least uint64, factor float32)
 
-// fromBF16AVX2 is
+// fromBF16AVX2 computes
 //
 //	for i := range y { y[i] = the bfloat16 a[i] }
 //
-// where len(y) is a multiple of 8.
+// len(y) must be a multiple of 8.
 //
 //go:noescape
 func fromBF16AVX2(y []float32, a []uint16)
 
-// fromF16AVX2 is
+// fromF16AVX2 computes
 //
 //	for i := range y { y[i] = the float16 a[i] }
 //
-// where len(y) is a multiple of 8.
+// len(y) must be a multiple of 8.
 //
 //go:noescape
 func fromF16AVX2(y []float32, a []uint16)
 
-// toBF16AVX2 is
+// toBF16AVX2 computes
 //
-//	for i := range y { y[i] = the bfloat16 nearest to a[i], of two the even one }
+//	for i := range y { y[i] = the bfloat16 nearest to a[i], ties to even }
 //
-// where len(y) is a multiple of 8.
+// len(y) must be a multiple of 8.
 //
 //go:noescape
 func toBF16AVX2(y []uint16, a []float32)
 
-// toF16AVX2 is
+// toF16AVX2 computes
 //
-//	for i := range y { y[i] = the float16 nearest to a[i], of two the even one }
+//	for i := range y { y[i] = the float16 nearest to a[i], ties to even }
 //
-// where len(y) is a multiple of 8.
+// len(y) must be a multiple of 8.
 //
 //go:noescape
 func toF16AVX2(y []uint16, a []float32)
 
-// adamAVX2 is
+// adamAVX2 computes
 //
 //	scale, decay, b1, c1, b2, c2, keep, step, root, eps := k[0], ..., k[9]
 //	for i := range p {

@@ -2,161 +2,161 @@
 
 package vec
 
-// addAVX512 is
+// addAVX512 computes
 //
 //	for i := range y { y[i] = a[i] + b[i] }
 //
 //go:noescape
 func addAVX512(y []float32, a []float32, b []float32)
 
-// addRowsAVX512 is
+// addRowsAVX512 computes
 //
 //	for r, j := range [rows, cols] { i := r*stride + j; y[i] = a[i] + b[i] }
 //
 //go:noescape
 func addRowsAVX512(y []float32, a []float32, b []float32, rows int, cols int, stride int)
 
-// subAVX512 is
+// subAVX512 computes
 //
 //	for i := range y { y[i] = a[i] - b[i] }
 //
 //go:noescape
 func subAVX512(y []float32, a []float32, b []float32)
 
-// mulAVX512 is
+// mulAVX512 computes
 //
 //	for i := range y { y[i] = a[i] * b[i] }
 //
 //go:noescape
 func mulAVX512(y []float32, a []float32, b []float32)
 
-// scaleAVX512 is
+// scaleAVX512 computes
 //
 //	for i := range y { y[i] = c * a[i] }
 //
 //go:noescape
 func scaleAVX512(y []float32, a []float32, c float32)
 
-// reluAVX512 is
+// reluAVX512 computes
 //
 //	for i := range y { y[i] = max(a[i], 0) }
 //
 //go:noescape
 func reluAVX512(y []float32, a []float32)
 
-// expAVX512 is
+// expAVX512 computes
 //
 //	for i := range y { y[i] = e^a[i] }
 //
 //go:noescape
 func expAVX512(y []float32, a []float32)
 
-// geluAVX512 is
+// geluAVX512 computes
 //
 //	for i := range y { y[i] = a[i] / (1 + e^-2u), u = sqrt(2/π)*(a[i] + 0.044715*a[i]^3) }
 //
 //go:noescape
 func geluAVX512(y []float32, a []float32)
 
-// geluRowsAVX512 is
+// geluRowsAVX512 computes
 //
 //	for r, j := range [rows, cols] { i := r*stride + j; y[i] = a[i] / (1 + e^-2u), u = sqrt(2/π)*(a[i] + 0.044715*a[i]^3) }
 //
 //go:noescape
 func geluRowsAVX512(y []float32, a []float32, rows int, cols int, stride int)
 
-// geluGradAVX512 is
+// geluGradAVX512 computes
 //
 //	for i := range y { y[i] = dy[i] * (s + a[i]*s*(1-s)*2u'), s = 1/(1 + e^-2u) }
 //
 //go:noescape
 func geluGradAVX512(y []float32, dy []float32, a []float32)
 
-// geluGradRowsAVX512 is
+// geluGradRowsAVX512 computes
 //
 //	for r, j := range [rows, cols] { i := r*stride + j; y[i] = dy[i] * (s + a[i]*s*(1-s)*2u'), s = 1/(1 + e^-2u) }
 //
 //go:noescape
 func geluGradRowsAVX512(y []float32, dy []float32, a []float32, rows int, cols int, stride int)
 
-// siluAVX512 is
+// siluAVX512 computes
 //
 //	for i := range y { y[i] = a[i] / (1 + e^-a[i]) }
 //
 //go:noescape
 func siluAVX512(y []float32, a []float32)
 
-// siluGradAVX512 is
+// siluGradAVX512 computes
 //
 //	for i := range y { y[i] = dy[i] * (s + a[i]*s*(1-s)), s = 1/(1 + e^-a[i]) }
 //
 //go:noescape
 func siluGradAVX512(y []float32, dy []float32, a []float32)
 
-// siluMulAVX512 is
+// siluMulAVX512 computes
 //
 //	for i := range y { y[i] = b[i] * a[i]/(1 + e^-a[i]) }
 //
 //go:noescape
 func siluMulAVX512(y []float32, a []float32, b []float32)
 
-// siluMulGradAVX512 is
+// siluMulGradAVX512 computes
 //
 //	for i := range da { da[i], db[i] = dy[i]*b[i] * (s + a[i]*s*(1-s)), dy[i] * a[i]/(1 + e^-a[i]), s = 1/(1 + e^-a[i]) }
 //
 //go:noescape
 func siluMulGradAVX512(da []float32, db []float32, dy []float32, a []float32, b []float32)
 
-// reluGradAVX512 is
+// reluGradAVX512 computes
 //
 //	for i := range y { y[i] = dy[i] if a[i] > 0, else 0 * dy[i] }
 //
 //go:noescape
 func reluGradAVX512(y []float32, dy []float32, a []float32)
 
-// geluErfAVX512 is
+// geluErfAVX512 computes
 //
 //	for i := range y { y[i] = a[i] * erfc(-a[i]/sqrt(2))/2 }
 //
 //go:noescape
 func geluErfAVX512(y []float32, a []float32)
 
-// geluErfGradAVX512 is
+// geluErfGradAVX512 computes
 //
 //	for i := range y { y[i] = dy[i] * (p + a[i]*e^(-a[i]^2/2)/sqrt(2π)), p = erfc(-a[i]/sqrt(2))/2 }
 //
 //go:noescape
 func geluErfGradAVX512(y []float32, dy []float32, a []float32)
 
-// sigmoidAVX512 is
+// sigmoidAVX512 computes
 //
 //	for i := range y { y[i] = 1 / (1 + e^-a[i]) }
 //
 //go:noescape
 func sigmoidAVX512(y []float32, a []float32)
 
-// sigmoidGradAVX512 is
+// sigmoidGradAVX512 computes
 //
 //	for i := range y { y[i] = dy[i] * s*(1-s), s = 1/(1 + e^-a[i]) }
 //
 //go:noescape
 func sigmoidGradAVX512(y []float32, dy []float32, a []float32)
 
-// softcapAVX512 is
+// softcapAVX512 computes
 //
 //	for i := range y { y[i] = cap * tanh(a[i]*inverse) }
 //
 //go:noescape
 func softcapAVX512(y []float32, a []float32, cap float32, inverse float32)
 
-// softcapGradAVX512 is
+// softcapGradAVX512 computes
 //
 //	for i := range y { y[i] = dy[i] * (1 - tanh(a[i]*inverse)^2) }
 //
 //go:noescape
 func softcapGradAVX512(y []float32, dy []float32, a []float32, inverse float32)
 
-// sumAVX512 is
+// sumAVX512 computes
 //
 //	for i := range x { s += x[i] }
 //
@@ -165,7 +165,7 @@ func softcapGradAVX512(y []float32, dy []float32, a []float32, inverse float32)
 //go:noescape
 func sumAVX512(x []float32) (s float64)
 
-// sumSquaresAVX512 is
+// sumSquaresAVX512 computes
 //
 //	for i := range x { s += x[i]*x[i] }
 //
@@ -174,7 +174,7 @@ func sumAVX512(x []float32) (s float64)
 //go:noescape
 func sumSquaresAVX512(x []float32) (s float64)
 
-// largestAVX512 is
+// largestAVX512 computes
 //
 //	top = least; for i := range x { top = max(top, x[i]) }
 //
@@ -183,7 +183,7 @@ func sumSquaresAVX512(x []float32) (s float64)
 //go:noescape
 func largestAVX512(x []float32, least float32) (top float32)
 
-// sumExpAVX512 is
+// sumExpAVX512 computes
 //
 //	for i := range x { s += e^(x[i]-shift) }
 //
@@ -192,14 +192,14 @@ func largestAVX512(x []float32, least float32) (top float32)
 //go:noescape
 func sumExpAVX512(x []float32, shift float32) (s float64)
 
-// expScaleAVX512 is
+// expScaleAVX512 computes
 //
 //	for i := range y { y[i] = factor * e^(a[i]-shift) }
 //
 //go:noescape
 func expScaleAVX512(y []float32, a []float32, shift float32, factor float32)
 
-// expPartAVX512 is
+// expPartAVX512 computes
 //
 //	for i := range y { y[i] = e^(a[i]-shift); s += y[i] }
 //
@@ -208,7 +208,7 @@ func expScaleAVX512(y []float32, a []float32, shift float32, factor float32)
 //go:noescape
 func expPartAVX512(y []float32, a []float32, shift float32) (s float64)
 
-// sumRowsAVX512 is
+// sumRowsAVX512 computes
 //
 //	for j := range out { s := 0.0; for i := range rows { s += x[i*stride+j] }; out[j] += s }
 //
@@ -217,7 +217,7 @@ func expPartAVX512(y []float32, a []float32, shift float32) (s float64)
 //go:noescape
 func sumRowsAVX512(out []float32, x []float32, rows int, stride int)
 
-// expSumAVX512 is
+// expSumAVX512 computes
 //
 //	for i := range y { y[i] = e^(scale*a[i]-shift); s += y[i] }
 //
@@ -226,30 +226,30 @@ func sumRowsAVX512(out []float32, x []float32, rows int, stride int)
 //go:noescape
 func expSumAVX512(y []float32, a []float32, scale float32, shift float32) (s float64)
 
-// expGradAVX512 is
+// expGradAVX512 computes
 //
 //	for i := range p { p[i] = e^(scale*p[i]-shift); dp[i] = p[i] * (dp[i]-d) * factor }
 //
 //go:noescape
 func expGradAVX512(p []float32, dp []float32, scale float32, shift float32, d float32, factor float32)
 
-// scaleRowsAVX512 is
+// scaleRowsAVX512 computes
 //
 //	for i, j := range [len(factors), cols] { y[i*stride+j] *= factors[i] }
 //
 //go:noescape
 func scaleRowsAVX512(y []float32, factors []float32, cols int, stride int)
 
-// topRowsAVX512 is
+// topRowsAVX512 computes
 //
 //	for i, n := range seen { for j := range n { top[i] = max(top[i], scale*x[i*stride+j]) } }
 //
-// of numbers alone. scale > 0.
+// ignoring NaN. scale must be above 0.
 //
 //go:noescape
 func topRowsAVX512(top []float32, x []float32, seen []int, stride int, scale float32)
 
-// expRowsAVX512 is
+// expRowsAVX512 computes
 //
 //	for i, n := range seen {
 //		row := x[i*stride:][:cols]
@@ -262,19 +262,19 @@ func topRowsAVX512(top []float32, x []float32, seen []int, stride int, scale flo
 //go:noescape
 func expRowsAVX512(x []float32, seen []int, cols int, stride int, scale float32, top []float32, sum []float64)
 
-// logRowsAVX512 is
+// logRowsAVX512 computes
 //
 //	for i := range sum {
 //		lse[i], inverse[i] = top[i] + log(sum[i]), 1/sum[i]
 //		if sum[i] == 0 { lse[i], inverse[i] = -Inf, 1 }
 //	}
 //
-// in float64. There are a multiple of 8 sums; each is 0, at least 2^-1022, or a NaN.
+// in float64. The number of sums is a multiple of 8. Each is 0, at least 2^-1022, or NaN.
 //
 //go:noescape
 func logRowsAVX512(lse []float32, inverse []float32, top []float32, sum []float64)
 
-// gradRowsAVX512 is
+// gradRowsAVX512 computes
 //
 //	for i := range seen {
 //		row, grad, n := p[i*stride:][:cols], dp[i*stride:][:cols], seen[i]
@@ -288,7 +288,7 @@ func logRowsAVX512(lse []float32, inverse []float32, top []float32, sum []float6
 //go:noescape
 func gradRowsAVX512(p []float32, dp []float32, seen []int, cols int, stride int, scale float32, factor float32, shift []float32, d []float32)
 
-// dotRowsAVX512 is
+// dotRowsAVX512 computes
 //
 //	for i := range d { d[i] = sum_{j < cols} x[i*stride+j]*y[i*yStride+j] }
 //
@@ -297,16 +297,16 @@ func gradRowsAVX512(p []float32, dp []float32, seen []int, cols int, stride int,
 //go:noescape
 func dotRowsAVX512(d []float32, x []float32, y []float32, cols int, stride int, yStride int)
 
-// askRowsAVX512 is
+// askRowsAVX512 computes
 //
-//	for i := range rows { asks for x[i*stride:][:cols] }
+//	for i := range rows { prefetch x[i*stride:][:cols] }
 //
-// to be brought into the second cache. Nothing is read, and there need not be any.
+// into the second-level cache. Nothing is read, and the rows need not exist.
 //
 //go:noescape
 func askRowsAVX512(x []float32, rows int, cols int, stride int)
 
-// momentsAVX512 is
+// momentsAVX512 computes
 //
 //	for i := range mean {
 //		row, square := x[i*cols:][:cols], 0
@@ -318,7 +318,7 @@ func askRowsAVX512(x []float32, rows int, cols int, stride int)
 //go:noescape
 func momentsAVX512(mean []float32, rstd []float32, x []float32, cols int, eps float32)
 
-// meanSquaresAVX512 is
+// meanSquaresAVX512 computes
 //
 //	for i := range rstd {
 //		row, square := x[i*cols:][:cols], 0
@@ -329,21 +329,21 @@ func momentsAVX512(mean []float32, rstd []float32, x []float32, cols int, eps fl
 //go:noescape
 func meanSquaresAVX512(rstd []float32, x []float32, cols int, eps float32)
 
-// normAVX512 is
+// normAVX512 computes
 //
 //	for i, j := range [len(mean), len(gain)] { y[i,j] = (x[i,j]-mean[i])*rstd[i] * (base+gain[j]) }
 //
 //go:noescape
 func normAVX512(y []float32, x []float32, gain []float32, mean []float32, rstd []float32, base float32)
 
-// normBiasAVX512 is
+// normBiasAVX512 computes
 //
 //	for i, j := range [len(mean), len(gain)] { y[i,j] = (x[i,j]-mean[i])*rstd[i] * (base+gain[j]) + bias[j] }
 //
 //go:noescape
 func normBiasAVX512(y []float32, x []float32, gain []float32, bias []float32, mean []float32, rstd []float32, base float32)
 
-// normGradAVX512 is
+// normGradAVX512 computes
 //
 //	for i := range mean {
 //		plain, along := 0, 0
@@ -360,7 +360,7 @@ func normBiasAVX512(y []float32, x []float32, gain []float32, bias []float32, me
 //go:noescape
 func normGradAVX512(dx []float32, dy []float32, x []float32, gain []float32, mean []float32, rstd []float32, base float32, centred float32)
 
-// gainGradAVX512 is
+// gainGradAVX512 computes
 //
 //	for j := range out { s := 0.0; for i := range mean { s += dy[i*stride+j] * (x[i*stride+j]-mean[i])*rstd[i] }; out[j] += s }
 //
@@ -369,7 +369,7 @@ func normGradAVX512(dx []float32, dy []float32, x []float32, gain []float32, mea
 //go:noescape
 func gainGradAVX512(out []float32, dy []float32, x []float32, mean []float32, rstd []float32, stride int)
 
-// rotateAVX512 is
+// rotateAVX512 computes
 //
 //	for i, j := range [rows, len(cos)] {
 //		a, b := x[i*stride+j], x[i*stride+half+j]
@@ -379,7 +379,7 @@ func gainGradAVX512(out []float32, dy []float32, x []float32, mean []float32, rs
 //go:noescape
 func rotateAVX512(cos []float32, sin []float32, y []float32, x []float32, rows int, stride int, half int)
 
-// dropAVX512 is
+// dropAVX512 computes
 //
 //	for i := range y {
 //		bits := mix(mix(first + i*golden) ^ turned)
@@ -391,43 +391,43 @@ func rotateAVX512(cos []float32, sin []float32, y []float32, x []float32, rows i
 //go:noescape
 func dropAVX512(y []float32, x []float32, first uint64, turned uint64, least uint64, factor float32)
 
-// fromBF16AVX512 is
+// fromBF16AVX512 computes
 //
 //	for i := range y { y[i] = the bfloat16 a[i] }
 //
-// where len(y) is a multiple of 16.
+// len(y) must be a multiple of 16.
 //
 //go:noescape
 func fromBF16AVX512(y []float32, a []uint16)
 
-// fromF16AVX512 is
+// fromF16AVX512 computes
 //
 //	for i := range y { y[i] = the float16 a[i] }
 //
-// where len(y) is a multiple of 16.
+// len(y) must be a multiple of 16.
 //
 //go:noescape
 func fromF16AVX512(y []float32, a []uint16)
 
-// toBF16AVX512 is
+// toBF16AVX512 computes
 //
-//	for i := range y { y[i] = the bfloat16 nearest to a[i], of two the even one }
+//	for i := range y { y[i] = the bfloat16 nearest to a[i], ties to even }
 //
-// where len(y) is a multiple of 16.
+// len(y) must be a multiple of 16.
 //
 //go:noescape
 func toBF16AVX512(y []uint16, a []float32)
 
-// toF16AVX512 is
+// toF16AVX512 computes
 //
-//	for i := range y { y[i] = the float16 nearest to a[i], of two the even one }
+//	for i := range y { y[i] = the float16 nearest to a[i], ties to even }
 //
-// where len(y) is a multiple of 16.
+// len(y) must be a multiple of 16.
 //
 //go:noescape
 func toF16AVX512(y []uint16, a []float32)
 
-// adamAVX512 is
+// adamAVX512 computes
 //
 //	scale, decay, b1, c1, b2, c2, keep, step, root, eps := k[0], ..., k[9]
 //	for i := range p {

@@ -1,9 +1,10 @@
-// Package main writes the repository's assembly, that of runtime/cpu above all: one row of files a generated file, one
-// function of this package a row, each with the loop that its instructions carry out.
+// Package main generates the repository's assembly, mainly that of runtime/cpu. Each row of files is a
+// generated file. Each function of this package generates a part of one, and each generated function has
+// its loop as its comment.
 //
-//	go run ./avo          from tools/: writes z*_amd64.{s,go}
+//	go run ./avo          in tools/: writes z*_amd64.{s,go}
 //
-// The generated files are committed, so that a build needs neither this module nor avo; a test here compares them with
-// what the generators print. Kernels take what their Go callers prepared (pointers, counts that are not zero, masks)
-// and check nothing. None keeps a pointer or calls Go.
+// The generated files are committed, so that a build needs neither this module nor avo. A test here
+// compares them with the output of the generators. Kernels rely on what their Go callers pass (pointers,
+// counts above zero, masks) and check nothing. None keeps a pointer or calls Go.
 package main

@@ -8,24 +8,25 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// A micro is how one ISA multiplies: tiles of rows × two vectors of sums stay in registers while the products of one k
-// after another are added.
+// micro is the matmul of one ISA: tiles of rows × two vectors of sums stay in registers while the products
+// of one k after the other are added.
 type micro struct {
 	name  string
 	rows  int
-	bytes int // of an element
-	lanes int // of a vector
-	vecs  int // vectors of a row of sums
+	bytes int // per element
+	lanes int // per vector
+	vecs  int // vectors per row of sums
 	vec   func(i int) reg.VecPhysical
 
-	load, store              func(c *build.Context, from, to operand.Op)
-	broadcast                func(c *build.Context, from, to operand.Op)
-	multiplyAdd, add         func(c *build.Context, x, y, sum operand.Op)
-	zero                     func(c *build.Context, v operand.Op)
-	setup, masks             func(c *build.Context, t operand.Mem) // once; before masked loads or stores
+	load, store      func(c *build.Context, from, to operand.Op)
+	broadcast        func(c *build.Context, from, to operand.Op)
+	multiplyAdd, add func(c *build.Context, x, y, sum operand.Op)
+	zero             func(c *build.Context, v operand.Op)
+	// called once; called before masked loads or stores
+	setup, masks             func(c *build.Context, t operand.Mem)
 	maskedLoad, maskedStore  func(c *build.Context, v int, from, to operand.Op)
 	first, factors, operands int  // numbers of vector registers: sums, a's elements, b's two vectors
-	keeps                    bool // b can be packed by the first panel that it is multiplied by
+	keeps                    bool // the first panel of rows can pack b while multiplying
 }
 
 // Offsets in the struct strip of runtime/cpu/strip.go.
@@ -42,16 +43,17 @@ const (
 	stripSecond                       = 240
 )
 
-// emit writes the function: for each panel of rows, as many as fit and then what is left,
+// emit writes the function. For each panel of rows, as many whole ones as fit and then the rest, it
+// computes
 //
 //	for r, j := range [rows, cols] { c[r,j] = sum_p a[r,p]*b[p,j] (+ from[r,j] if acc) }
 //
-// with one fused multiply-add for each p in its order, from 0 on. It changes the strip's m, at, next and from. So an
-// element's bits depend on its row and its column alone. If the strip says where to keep b, it is one panel of rows
-// that is multiplied, and b is packed there meanwhile.
+// with one fused multiply-add for each p in order, from 0 on, so that the bits of an element depend only on
+// its row and its column. It changes the strip's m, at, next and from. If the strip says where to keep b,
+// there is one panel of rows, and b is packed there meanwhile.
 func (m *micro) emit(c *build.Context) {
 	function(c, m.name, "func(s *byte)",
-		m.name+" multiplies as its strip says, in panels of "+fmt.Sprint(m.rows)+" rows (runtime/cpu/strip.go).",
+		m.name+" computes the matmul of its strip, in panels of "+fmt.Sprint(m.rows)+" rows (runtime/cpu/strip.go).",
 		"s is a *strip.")
 	c.Pragma("noescape")
 	g := &gemm{micro: m, c: c, t: operand.Mem{Base: c.Load(c.Param("s"), c.GP64())}}
@@ -99,34 +101,35 @@ func (m *micro) emit(c *build.Context) {
 	}
 }
 
-// gemm is a micro while its function is written.
+// gemm is the state while a micro's function is written.
 type gemm struct {
 	*micro
 	c       *build.Context
 	t       operand.Mem
-	b, crow reg.GPVirtual // b's row p, c's row
-	// bytes: a's from row to row and p to p, b's from p to p; the latter two in loops for any strides
+	b, crow reg.GPVirtual // address of b's row p; of c's row
+	// in bytes: from row to row and from p to p of a, from p to p of b; the latter two only in loops for any
+	// strides
 	ai, ap, bp reg.GPVirtual
-	keeping    bool          // the panel that is written stores b as it comes,
-	keep       reg.GPVirtual // here
+	keeping    bool          // the panel being written stores b while it loads it,
+	keep       reg.GPVirtual // to this address
 }
 
-// sum is the register of vector v of a tile's row.
+// sum returns the register of vector v of a tile's row.
 func (g *gemm) sum(r, v int) reg.VecPhysical { return g.vec(g.first + g.vecs*r + v) }
 
-// cs is the bytes from a row of c to the next.
+// cs returns the bytes from a row of c to the next.
 func (g *gemm) cs() reg.GPVirtual {
 	cs := g.c.GP64()
 	g.c.MOVQ(g.t.Offset(stripCS), cs)
 	return cs
 }
 
-// cell is c at vector v of the current row.
+// cell returns the address of c at vector v of the current row.
 func (g *gemm) cell(v int) operand.Mem {
 	return operand.Mem{Base: g.crow, Disp: v * g.lanes * g.bytes}
 }
 
-// panel multiplies so many rows and leaves crow behind them.
+// panel multiplies rows rows, and leaves crow behind them.
 func (g *gemm) panel(rows int) {
 	c := g.c
 	label := func(name string) string { return fmt.Sprint(name, "_", rows) }
@@ -164,25 +167,25 @@ func (g *gemm) panel(rows int) {
 	g.end(rows, label)
 }
 
-// strides loads those of a and b from p to p.
+// strides loads the distances of a and b from p to p.
 func (g *gemm) strides() {
 	g.ap, g.bp = g.c.GP64(), g.c.GP64()
 	g.c.MOVQ(g.t.Offset(stripAP), g.ap)
 	g.c.MOVQ(g.t.Offset(stripBP), g.bp)
 }
 
-// lateTerms is how many steps of k before the end c is asked for: some hundred cycles, which a line from memory takes.
-// That is done in so many stages, a part of the rows each: lines that come from memory all at once keep those of b
-// waiting.
+// lateTerms is how many steps of k before the end c is prefetched: some hundred cycles, the latency of
+// memory. The prefetch is divided into stages, each for a part of the rows, because prefetching all lines
+// from memory at once would delay those of b.
 const (
 	lateTerms = 64
 	stages    = 4
 )
 
-// fours does steps of k four at a time, in a loop for a in rows and b packed, or in one for any strides. Meanwhile it
-// asks for some of what the strip says is wanted next, a line each time, so far apart as the strip says. It asks for
-// the panel's part of c soon before the end: what is asked for earlier has left the first cache by then, through which
-// the panels of a and b pass.
+// fours computes steps of k four at a time, in a loop for a in rows and b packed, or in one for any
+// strides. Meanwhile it prefetches addresses that the strip gives, one line each time, at the strip's
+// distance. It prefetches the panel's part of c shortly before the end: lines prefetched earlier would have
+// been evicted from the first-level cache by the panels of a and b.
 func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) string) {
 	c := g.c
 	c.SUBQ(operand.U8(4), k)
@@ -213,10 +216,11 @@ func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) 
 	c.JZ(operand.LabelRef(label("end")))
 }
 
-// loop does four steps of k at a time while there are four, first without those before which c is asked for, then
-// these, stage by stage. Where a is known to lie in rows and b to be packed, addresses of the four differ by numbers.
-// For a that is packed that would be slower: without an addition for each of them, Intel's cores (family 6, model 167)
-// bind more multiply-adds to one port than to the other, and 93 % of the limit is left of 99.
+// loop computes four steps of k at a time while there are four: first those before c is prefetched, then
+// the rest, stage by stage. If a is in rows and b is packed, the addresses of the four steps differ by
+// constants. For a packed a that would be slower: without an addition for each step, Intel's cores (family
+// 6, model 167) assign more multiply-adds to one port than to the other, and reach 93 % of the limit
+// instead of 99 %.
 func (g *gemm) loop(rows bool, k reg.GPVirtual, bases []reg.GPVirtual, label func(string) string) {
 	c, name := g.c, "any"
 	want := c.GP64()
@@ -258,15 +262,18 @@ func (g *gemm) loop(rows bool, k reg.GPVirtual, bases []reg.GPVirtual, label fun
 	c.Label(label(name + "_all"))
 }
 
-// A nextPanel is what of the next panel of a, which lies in rows, is asked for: some rows' lines each time, of all rows
-// in so many times as a line holds fours of k, or in fewer, which divide the rows: AVX2's 6 of float32 go by twos, in 3
-// times and not 4, so that one line in three is asked for twice.
+// nextPanel is what is prefetched of the next panel of a if it is in rows: the lines of some rows each
+// time, and of all rows in as many times as a line has fours of k, or in fewer times that divide the rows.
+// AVX2's 6 rows of float32 are prefetched in twos, in 3 times and not 4, so that one line in three is
+// prefetched twice.
 type nextPanel struct {
-	at, back, count reg.GPVirtual // the address; from the last row's line to the first one's next; times till then
+	// the address; the distance from the last row's line to the first row's next one; the number of times until
+	// then
+	at, back, count reg.GPVirtual
 	times           int
 }
 
-// nextPanel begins to ask for the panel behind one.
+// nextPanel starts prefetching the panel after this one.
 func (g *gemm) nextPanel(panel reg.GPVirtual) *nextPanel {
 	c := g.c
 	n := &nextPanel{at: c.GP64(), back: c.GP64(), count: c.GP64(), times: 64 / g.bytes / 4}
@@ -281,7 +288,7 @@ func (g *gemm) nextPanel(panel reg.GPVirtual) *nextPanel {
 	return n
 }
 
-// ask4 asks for lines of some rows, as often as there are four steps of k.
+// ask4 prefetches lines of some rows. It is called once per four steps of k.
 func (g *gemm) ask4(n *nextPanel, label func(string) string) {
 	c := g.c
 	for range g.rows / n.times {
@@ -295,7 +302,7 @@ func (g *gemm) ask4(n *nextPanel, label func(string) string) {
 	c.Label(label("same"))
 }
 
-// step is one k of so many rows, for any strides.
+// step computes one k for rows rows and any strides.
 func (g *gemm) step(rows int, bases []reg.GPVirtual) {
 	c := g.c
 	g.loadB(0)
@@ -309,7 +316,7 @@ func (g *gemm) step(rows int, bases []reg.GPVirtual) {
 	c.ADDQ(g.bp, g.b)
 }
 
-// stepAt is k number i of four, where a lies in rows and b is packed.
+// stepAt computes k number i of four, if a is in rows and b is packed.
 func (g *gemm) stepAt(i int, bases []reg.GPVirtual) {
 	g.loadB(i * g.vecs * g.lanes * g.bytes)
 	g.multiply(g.rows, func(r int) operand.Mem {
@@ -319,7 +326,7 @@ func (g *gemm) stepAt(i int, bases []reg.GPVirtual) {
 	})
 }
 
-// row is a's row r.
+// row returns the address of a's row r.
 func (g *gemm) row(bases []reg.GPVirtual, r int) operand.Mem {
 	at := operand.Mem{Base: bases[r/3]}
 	if r%3 > 0 {
@@ -328,7 +335,7 @@ func (g *gemm) row(bases []reg.GPVirtual, r int) operand.Mem {
 	return at
 }
 
-// loadB loads a row of b, so far from where b points.
+// loadB loads a row of b at a distance from where b points.
 func (g *gemm) loadB(from int) {
 	for v := range g.vecs {
 		g.load(g.c, operand.Mem{Base: g.b, Disp: from + v*g.lanes*g.bytes}, g.vec(g.operands+v))
@@ -346,7 +353,8 @@ func (g *gemm) multiply(rows int, at func(r int) operand.Mem) {
 	}
 }
 
-// keepAhead is how many rows of b ahead it is asked for where it is packed: they lie apart, so the processor does not.
+// keepAhead is how many rows of b are prefetched while it is packed: rows are far apart, so the hardware
+// prefetcher does not help.
 const keepAhead = 8
 
 // pack stores b's row.
@@ -361,7 +369,8 @@ func (g *gemm) pack() {
 	g.c.ADDQ(operand.I32(g.vecs*width), g.keep)
 }
 
-// prefetch asks for a stage's rows of the panel's part of c, and of what is added where that is other rows.
+// prefetch prefetches a stage's rows of the panel's part of c, and of the rows that are added if these are
+// different.
 func (g *gemm) prefetch(label func(string) string) {
 	c, step := g.c, g.cs()
 	g.ask(stripAsk, step, func(s string) string { return label("c_" + s) })
@@ -376,8 +385,8 @@ func (g *gemm) prefetch(label func(string) string) {
 	c.Label(label("asked"))
 }
 
-// ask asks for a stage's rows, so far apart, from where the strip says, which it counts up: into the first cache, or
-// into the second.
+// ask prefetches a stage's rows at the given distance, from the strip's address, which it advances: into
+// the first-level cache, or into the second.
 func (g *gemm) ask(at int, step reg.GPVirtual, label func(string) string) {
 	c, row := g.c, g.c.GP64()
 	c.MOVQ(g.t.Offset(at), row)
@@ -399,8 +408,8 @@ func (g *gemm) ask(at int, step reg.GPVirtual, label func(string) string) {
 	c.MOVQ(row, g.t.Offset(at))
 }
 
-// addC adds what the strip says to the sums. All its loads come before the stores, which may lie at the same place of a
-// page, or be the same.
+// addC adds the strip's from to the sums. All its loads come before the stores, which may have the same
+// address within a page, or be the same.
 func (g *gemm) addC(rows int, label func(string) string) {
 	c := g.c
 	c.CMPQ(g.t.Offset(stripAcc), operand.U8(0))
@@ -435,7 +444,7 @@ func (g *gemm) end(rows int, label func(string) string) {
 	c.Label(label("stored"))
 }
 
-// each does something with each vector of each row of c.
+// each calls do for each vector of each row of c.
 func (g *gemm) each(rows int, do func(r, v int)) {
 	cs := g.cs()
 	for r := range rows {

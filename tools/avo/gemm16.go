@@ -8,8 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// gemm16 are the products of bfloat16 with AVX512-BF16: the tiles of gemm512, where an element of a and b is a pair of
-// neighbours in k, of which one instruction adds both products to a sum of float32.
+// gemm16 writes the matmul of bfloat16 with AVX512-BF16. It has the tiles of gemm512, but an element of a
+// and b is a pair of neighbours in k, and one instruction adds both products to a float32 sum.
 func gemm16(c *build.Context) {
 	m := micro512("gemmBF16AVX512", 4, 16)
 	m.load = func(c *build.Context, from, to operand.Op) { c.VMOVUPS(from, to) }
@@ -25,8 +25,9 @@ func gemm16(c *build.Context) {
 	narrowRows(c)
 }
 
-// dotPairs writes VDPBF16PS x, y, sum, which neither avo nor Go's assembler knows: EVEX.512.F3.0F38.W0 52 /r, with sum
-// in ModRM.reg, y in vvvv and x in ModRM.rm. A prefix's bits of registers are stored inverted.
+// dotPairs writes VDPBF16PS x, y, sum, which neither avo nor Go's assembler supports: EVEX.512.F3.0F38.W0
+// 52 /r, with sum in ModRM.reg, y in vvvv and x in ModRM.rm. A prefix stores bits of register numbers
+// inverted.
 func dotPairs(c *build.Context, x, y, sum operand.Op) {
 	number := func(v operand.Op) int { return int(v.(reg.Physical).PhysicalIndex()) }
 	rm, v, r := number(x), number(y), number(sum)
@@ -39,14 +40,15 @@ func dotPairs(c *build.Context, x, y, sum operand.Op) {
 		byte(0b11<<6|r&7<<3|rm&7))
 }
 
-// packPairs copies pairs of rows of 16-bit words into panels of their pairs: one panel of up to 32, or four whole ones.
+// packPairs packs pairs of rows of 16-bit words into panels: one panel of up to 32 pairs, or four whole
+// ones.
 func packPairs(c *build.Context) {
 	for _, panels := range []int{1, 4} {
 		name := map[int]string{1: "packPairsAVX512", 4: "packFourPairsAVX512"}[panels]
-		function(c, name, "func(dst *byte, src *uint16, step, ld, rows, words, room, panel uintptr)", name+" is", "",
+		function(c, name, "func(dst *byte, src *uint16, step, ld, rows, words, room, panel uintptr)", name+" computes", "",
 			fmt.Sprintf("\tfor i, q, j := range [rows, %d, room] { dst[q*panel + i*step + j] = the pair of "+
 				"src[2*i*ld + q*words + j] and src[(2*i+1)*ld + q*words + j] if j < words, else 0 }", panels), "",
-			"with the former in the lower half; step, ld and panel are in bytes; words <= room <= 32; rows > 0.")
+			"with the first in the lower half. step, ld and panel are in bytes, words <= room <= 32, rows > 0.")
 		c.Pragma("noescape")
 		dst, src := c.Load(c.Param("dst"), c.GP64()), c.Load(c.Param("src"), c.GP64())
 		step, ld := c.Load(c.Param("step"), c.GP64()), c.Load(c.Param("ld"), c.GP64())
@@ -80,7 +82,7 @@ func packPairs(c *build.Context) {
 	}
 }
 
-// pairPacker is packPairs while it is written.
+// pairPacker is the state while packPairs is written.
 type pairPacker struct {
 	c                       *build.Context
 	panels                  int

@@ -11,8 +11,8 @@ var ymm = []reg.VecPhysical{reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.
 	reg.Y10, reg.Y11,
 	reg.Y12, reg.Y13, reg.Y14, reg.Y15}
 
-// gemm256 are the products with AVX2: 6 rows of two vectors are 12 sums; b's two vectors and two of a's elements fill
-// the registers.
+// gemm256 writes the matmuls with AVX2: 6 rows of two vectors are 12 sums. b's two vectors and two of a's
+// elements fill the other registers.
 func gemm256(c *build.Context) {
 	f32 := micro256("gemmF32AVX2", 4, 8)
 	f32.load = func(c *build.Context, from, to operand.Op) { c.VMOVUPS(from, to) }
@@ -35,7 +35,8 @@ func gemm256(c *build.Context) {
 	f64.emit(c)
 }
 
-// micro256 keeps the masks, which the strip holds as vectors, in b's registers: outside the loop over k these are free.
+// micro256 keeps the masks, which the strip has as vectors, in b's registers, which are free outside the
+// loop over k.
 func micro256(name string, bytes, lanes int) *micro {
 	return &micro{
 		name: name, rows: 6, bytes: bytes, lanes: lanes, vecs: 2, first: 4, factors: 2, operands: 0, keeps: true,

@@ -13,8 +13,9 @@ var zmm = []reg.VecPhysical{reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.
 	reg.Z24, reg.Z25,
 	reg.Z26, reg.Z27, reg.Z28, reg.Z29, reg.Z30, reg.Z31}
 
-// gemm512 are the products with AVX-512: 12 rows of two vectors are 24 sums; b's two vectors and six of a's elements
-// fill the registers. A step of k loads 14 times for 24 multiply-adds, where two of each fit a cycle.
+// gemm512 writes the matmuls with AVX-512: 12 rows of two vectors are 24 sums. b's two vectors and six of
+// a's elements fill the other registers. A step of k has 14 loads for 24 multiply-adds; a cycle can do two
+// of each.
 func gemm512(c *build.Context) {
 	f32 := micro512("gemmF32AVX512", 4, 16)
 	f32.load = func(c *build.Context, from, to operand.Op) { c.VMOVUPS(from, to) }
@@ -41,7 +42,7 @@ func gemm512(c *build.Context) {
 	f64.emit(c)
 }
 
-// mask512 has ones for the columns of each vector of a row that are there.
+// mask512 has ones for the existing columns of each vector of a row.
 var mask512 = []reg.OpmaskPhysical{reg.K1, reg.K2, reg.K3}
 
 func micro512(name string, bytes, lanes int) *micro {

@@ -7,9 +7,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// isa is what package cpu asks the processor directly.
+// isa writes the functions with which package cpu queries the processor.
 func isa(c *build.Context) {
-	function(c, "cpuid", "func(leaf, sub uint32) (a, b, c, d uint32)", "cpuid is what the processor says of itself.")
+	function(c, "cpuid", "func(leaf, sub uint32) (a, b, c, d uint32)", "cpuid returns the processor's description of itself.")
 	c.Load(c.Param("leaf"), reg.EAX)
 	c.Load(c.Param("sub"), reg.ECX)
 	c.CPUID()
@@ -18,7 +18,7 @@ func isa(c *build.Context) {
 	}
 	c.RET()
 
-	function(c, "xgetbv", "func() (lo, hi uint32)", "xgetbv is which registers the operating system keeps: XCR0.")
+	function(c, "xgetbv", "func() (lo, hi uint32)", "xgetbv returns XCR0: which registers the operating system saves.")
 	c.XORL(reg.ECX, reg.ECX)
 	c.XGETBV()
 	c.Store(reg.EAX, c.ReturnIndex(0))
@@ -26,14 +26,14 @@ func isa(c *build.Context) {
 	c.RET()
 
 	function(c, "rdpid", "func() (aux uint32)",
-		"rdpid is what the operating system gave the core it runs on as IA32_TSC_AUX: of Linux in 12 bits the "+
-			"core's number.")
-	raw(c, "RDPID", 0xf3, 0x0f, 0xc7, 0xf8) // RDPID RAX, which Go's assembler does not know
+		"rdpid returns IA32_TSC_AUX, which the operating system has set for the present core: on Linux 12 bits "+
+			"hold the core's number.")
+	raw(c, "RDPID", 0xf3, 0x0f, 0xc7, 0xf8) // RDPID RAX, which Go's assembler does not support
 	c.Store(reg.EAX, c.ReturnIndex(0))
 	c.RET()
 
-	function(c, "pause", "func(n uint32)", "pause is", "", "\tfor range n { PAUSE }", "",
-		"It tells the processor that the thread waits in a loop. n > 0.")
+	function(c, "pause", "func(n uint32)", "pause computes", "", "\tfor range n { PAUSE }", "",
+		"It signals the processor that the thread waits in a loop. n > 0.")
 	n := c.Load(c.Param("n"), c.GP32())
 	c.Label("again")
 	c.PAUSE()
@@ -42,7 +42,7 @@ func isa(c *build.Context) {
 	c.RET()
 }
 
-// function begins a function that has no frame and calls nothing.
+// function begins a function without a frame that calls nothing.
 func function(c *build.Context, name, signature string, doc ...string) {
 	c.Function(name)
 	c.Attributes(attr.NOSPLIT)

@@ -8,7 +8,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// limit are the loops of bench/gemm that find how many multiply-adds a core does in a second.
+// limit writes the loops with which bench/gemm measures how many multiply-adds a core does per second.
 func limit(c *build.Context) {
 	for _, l := range []struct {
 		name string
@@ -16,7 +16,7 @@ func limit(c *build.Context) {
 		sums int
 	}{{"fma512", zmm, 24}, {"fma256", ymm, 12}} {
 		function(c, l.name, "func(steps uint64)",
-			fmt.Sprintf("%s does %d multiply-adds of whole vectors a step, each sum waiting for itself alone.",
+			fmt.Sprintf("%s does %d multiply-adds of whole vectors per step; each sum depends only on itself.",
 				l.name, l.sums))
 		steps := c.Load(c.Param("steps"), c.GP64())
 		for _, v := range l.regs[:l.sums+1] {

@@ -16,10 +16,11 @@ import (
 	"github.com/planc-dev/planc/tools/avo/align"
 )
 
-// root is the repository, from the folder of this module.
+// root is the repository, relative to the folder of this module.
 const root = ".."
 
-// files are the generated files: NAME_amd64.s and its Go declarations NAME_amd64.go, in a folder of the repository.
+// files lists the generated files: NAME_amd64.s and its Go declarations NAME_amd64.go, in a folder of the
+// repository.
 var files = []struct {
 	name string
 	emit func(c *build.Context)
@@ -50,10 +51,10 @@ func main() {
 	}
 }
 
-// packages are those of folders whose files are not of package main.
+// packages maps folders to package names other than main.
 var packages = map[string]string{"runtime/cpu": "cpu"}
 
-// generate is the assembly of a file and the Go declarations of its functions.
+// generate returns the assembly of a file and the Go declarations of its functions.
 func generate(name string, emit func(c *build.Context)) (asm, stubs []byte, err error) {
 	c := build.NewContext()
 	emit(c)
@@ -74,7 +75,7 @@ func generate(name string, emit func(c *build.Context)) (asm, stubs []byte, err 
 	return asm, stubs, err
 }
 
-// printed is a file without the constraint that its name has already.
+// printed prints a file, without the build constraint that its name already implies.
 func printed(p printer.Printer, f *ir.File) ([]byte, error) {
 	text, err := p.Print(f)
 	return bytes.TrimLeft(text, "\n"), err

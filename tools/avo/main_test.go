@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The committed assembly is what the generators print.
+// The committed assembly equals the output of the generators.
 func TestCurrent(t *testing.T) {
 	known := map[string]bool{}
 	for _, f := range files {
@@ -19,7 +19,7 @@ func TestCurrent(t *testing.T) {
 		for name, want := range map[string][]byte{f.name + "_amd64.s": asm, f.name + "_amd64.go": stubs} {
 			known[name] = true
 			if got, err := os.ReadFile(filepath.Join("..", root, name)); err != nil || !bytes.Equal(got, want) {
-				t.Errorf("%s is not what its generator prints (%v); go run ./avo, in tools/, writes it", name, err)
+				t.Errorf("%s differs from its generator's output (%v): run 'go run ./avo' in tools/", name, err)
 			}
 		}
 	}

@@ -6,13 +6,13 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// narrowRows rounds rows of float32 to bfloat16, whole tiles' rows of them.
+// narrowRows writes the rounding of float32 rows to bfloat16, padded to whole rows of a tile.
 func narrowRows(c *build.Context) {
 	function(c, "narrowRowsBF16", "func(dst *uint16, src *float32, step, ld, rows, words uintptr)",
-		"narrowRowsBF16 is", "",
+		"narrowRowsBF16 computes", "",
 		"\tfor i, j := range [rows, words rounded up to a multiple of 32] { dst[i*step + j] = bfloat16(src[i*ld + "+
 			"j]) if j < words, else 0 }", "",
-		"where numbers below 2^-126 become zero; step and ld are in bytes; rows > 0.")
+		"where numbers below 2^-126 become zero. step and ld are in bytes, rows > 0.")
 	c.Pragma("noescape")
 	dst, src := c.Load(c.Param("dst"), c.GP64()), c.Load(c.Param("src"), c.GP64())
 	step, ld := c.Load(c.Param("step"), c.GP64()), c.Load(c.Param("ld"), c.GP64())
@@ -53,8 +53,8 @@ func narrowRows(c *build.Context) {
 	c.RET()
 }
 
-// roundPairs writes VCVTNE2PS2BF16 Z0, Z1, Z2, which neither avo nor Go's assembler knows: EVEX.512.F2.0F38.W0 72 /r,
-// with Z2 in ModRM.reg, Z1, which becomes the upper half, in vvvv and Z0 in ModRM.rm.
+// roundPairs writes VCVTNE2PS2BF16 Z0, Z1, Z2, which neither avo nor Go's assembler supports:
+// EVEX.512.F2.0F38.W0 72 /r, with Z2 in ModRM.reg, Z1 (the upper half) in vvvv and Z0 in ModRM.rm.
 func roundPairs(c *build.Context) {
 	raw(c, "AVX512BF16", 0x62, 0xf2, (15-1)<<3|1<<2|0b11, 0b10<<5|1<<3, 0x72, 0b11<<6|2<<3|0)
 }

@@ -8,18 +8,18 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// pack512 copies operands of a product into panels, with AVX-512.
+// pack512 writes the packing of matmul operands into panels with AVX-512.
 func pack512(c *build.Context) {
 	packRows(c)
 	packFour(c)
 	packColumns(c)
 }
 
-// packRows copies rows of up to 48 words of 4 bytes.
+// packRows writes the copying of rows of up to 48 words of 4 bytes.
 func packRows(c *build.Context) {
-	function(c, "packRowsAVX512", "func(dst, src *byte, step, ld, rows, words, room uintptr)", "packRowsAVX512 is", "",
+	function(c, "packRowsAVX512", "func(dst, src *byte, step, ld, rows, words, room uintptr)", "packRowsAVX512 computes", "",
 		"\tfor i, j := range [rows, room] { dst[i*step + j] = src[i*ld + j] if j < words, else 0 }", "",
-		"over words of 4 bytes; step and ld are in bytes; words <= room <= 48; rows > 0.")
+		"for words of 4 bytes. step and ld are in bytes, words <= room <= 48, rows > 0.")
 	c.Pragma("noescape")
 	dst, src := c.Load(c.Param("dst"), c.GP64()), c.Load(c.Param("src"), c.GP64())
 	step, ld := c.Load(c.Param("step"), c.GP64()), c.Load(c.Param("ld"), c.GP64())
@@ -47,8 +47,8 @@ func packRows(c *build.Context) {
 	}
 }
 
-// vectorsOf goes on where rows of n words are done, which are one vector, two or three: behind the name with their
-// number.
+// vectorsOf jumps to the label for rows of n words, which are one vector, two or three: the name followed
+// by their number.
 func vectorsOf(c *build.Context, n reg.Register, name string) {
 	c.CMPQ(n, operand.U8(16))
 	c.JLE(operand.LabelRef(name + "1"))
@@ -69,15 +69,16 @@ func wordMasks(c *build.Context, n reg.Register, masks ...reg.OpmaskPhysical) {
 	}
 }
 
-// packAhead is how many bytes ahead of what is stored a panel is asked for, which has mostly left the second cache
-// since it was used last: a store that misses holds up those behind it.
+// packAhead is how many bytes ahead of the stores a panel is prefetched. It has mostly been evicted from
+// the second-level cache since its last use, and a store that misses delays the following ones.
 const packAhead = 1536
 
-// packFour copies rows into four panels at once: of a row that lies far from the next it takes what lies together.
+// packFour writes the copying of rows into four panels at once, so that contiguous parts of distant rows
+// are read together.
 func packFour(c *build.Context) {
-	function(c, "packFourAVX512", "func(dst, src *byte, step, ld, rows, words, panel uintptr)", "packFourAVX512 is", "",
+	function(c, "packFourAVX512", "func(dst, src *byte, step, ld, rows, words, panel uintptr)", "packFourAVX512 computes", "",
 		"\tfor i, q, j := range [rows, 4, words] { dst[q*panel + i*step + j] = src[i*ld + 4*words*q + j] }", "",
-		"over words of 4 bytes; panel, step and ld are in bytes; words <= 48; rows > 0.")
+		"for words of 4 bytes. panel, step and ld are in bytes, words <= 48, rows > 0.")
 	c.Pragma("noescape")
 	dst, src := c.Load(c.Param("dst"), c.GP64()), c.Load(c.Param("src"), c.GP64())
 	step, ld := c.Load(c.Param("step"), c.GP64()), c.Load(c.Param("ld"), c.GP64())
@@ -85,7 +86,7 @@ func packFour(c *build.Context) {
 	words := c.Load(c.Param("words"), c.GP64())
 	masks := []reg.OpmaskPhysical{reg.K1, reg.K2, reg.K3}
 	wordMasks(c, words, masks...)
-	// panels; 3 times the words of one; the row to ask for, some hundred cycles before it is read
+	// three panels; 3 times the words of one; the row to prefetch, some hundred cycles before it is read
 	three, six, ahead := c.GP64(), c.GP64(), c.GP64()
 	c.MOVQ(ld, ahead)
 	c.SHLQ(operand.U8(5), ahead)
@@ -124,12 +125,12 @@ func packFour(c *build.Context) {
 	}
 }
 
-// packColumns transposes 16 rows, 16 columns of them at a time.
+// packColumns writes the transposition of 16 rows, 16 columns at a time.
 func packColumns(c *build.Context) {
 	const rows, name = 16, "packColumnsAVX512"
-	function(c, name, "func(dst, src *float32, step, ld, n uintptr)", name+" is", "",
+	function(c, name, "func(dst, src *float32, step, ld, n uintptr)", name+" computes", "",
 		fmt.Sprintf("\tfor p, j := range [n, %d] { dst[p*step + j] = src[j*ld + p] }", rows), "",
-		"step and ld are in bytes; n > 0.")
+		"step and ld are in bytes, n > 0.")
 	c.Pragma("noescape")
 	dst, src := c.Load(c.Param("dst"), c.GP64()), c.Load(c.Param("src"), c.GP64())
 	step, ld := c.Load(c.Param("step"), c.GP64()), c.Load(c.Param("ld"), c.GP64())
@@ -169,7 +170,7 @@ func packColumns(c *build.Context) {
 	c.RET()
 }
 
-// transpose16 transposes the 16×16 words of Z0 to Z15; the result's rows are in the registers that it returns, in
+// transpose16 transposes the 16×16 words of Z0 to Z15, and returns the registers of the result's rows in
 // order.
 func transpose16(c *build.Context) []reg.VecPhysical {
 	in, out := zmm[:16], zmm[16:]

@@ -6,29 +6,29 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// partBytes is a tile of one of the three parts of split numbers: 16 rows of 16 pairs.
+// partBytes is the size of a tile of one of the three parts of split numbers: 16 rows of 16 pairs.
 const partBytes = 16 * tileBytes
 
-// orAnd is VPTERNLOGD's function x|y&z.
+// orAnd is the function x|y&z of VPTERNLOGD.
 const orAnd = 0xf8
 
-// unordered is VCMPPS's predicate of numbers of which one is not a number.
+// unordered is the predicate of VCMPPS that is true if a number is NaN.
 const unordered = 3
 
-// split512 splits float32s into three bfloat16s each for tiles, with AVX-512.
+// split512 writes the splitting of float32s into three bfloat16s each for tiles, with AVX-512.
 func split512(c *build.Context) {
 	function(c, "splitRowsAVX512", "func(dst, src *byte, ld, far, next, to, ahead, rows, count uintptr, words "+
-		"uint32) uint32", "splitRowsAVX512 is", "",
+		"uint32) uint32", "splitRowsAVX512 computes", "",
 		"\tfor i, x, q, j := range [rows, count, 3, 16] {",
-		"\t\tdst[i*64 + x*to + q*1024 + 4*j] = the pair of part q of src[i*ld + x*next + 4*j] and of what lies far "+
-			"behind that",
+		"\t\tdst[i*64 + x*to + q*1024 + 4*j] = the pair of part q of src[i*ld + x*next + 4*j] and of the number far "+
+			"bytes after it",
 		"\t}", "",
-		"with the former in the lower half; 0 for j that words, a mask, does not have. Distances are in bytes; rows, "+
-			"count > 0. Part 0 of a number",
-		"is the number rounded to bfloat16, halves away from 0; part 1 is what that leaves, rounded likewise; part 2 "+
-			"is what is left then, which",
-		"is a bfloat16 but for bits below 2^-133, which are cut off. It returns whether a number is not finite or "+
-			"rounds to an infinity: its parts are no numbers then.")
+		"with the first in the lower half, and 0 for j that are not in the mask words. Distances are in bytes, rows and "+
+			"count > 0. Part 0 of a",
+		"number is the number rounded to bfloat16, ties away from 0. Part 1 is the remainder, rounded in the same way. "+
+			"Part 2 is the rest,",
+		"which is a bfloat16 except for bits below 2^-133, which are truncated. The result says whether a number is "+
+			"not finite or rounds to infinity; its parts are then NaN.")
 	c.Pragma("noescape")
 	dst, src := c.Load(c.Param("dst"), c.GP64()), c.Load(c.Param("src"), c.GP64())
 	ld, far := c.Load(c.Param("ld"), c.GP64()), c.Load(c.Param("far"), c.GP64())
@@ -71,11 +71,11 @@ func split512(c *build.Context) {
 	c.RET()
 }
 
-// A splitter writes the instructions that split vectors of numbers.
+// splitter writes the instructions that split vectors of numbers.
 type splitter struct {
 	c          *build.Context
-	half, high reg.VecPhysical // of every word: what rounds its upper half, and that half's bits
-	bad        reg.VecPhysical // a sum that is no number as soon as a part is none
+	half, high reg.VecPhysical // for every word: the addend that rounds its upper half, and the mask of that half
+	bad        reg.VecPhysical // a sum that becomes NaN as soon as a part is NaN
 }
 
 // pairs stores the pairs of both vectors' three parts, a tile's size apart.

@@ -39,17 +39,17 @@ const (
 // amx is the ISA of tiles.
 const amx = "AMX_BF16"
 
-// tileAsks is for how many rows of the next panel's sums a step asks, until all that the tiles say are asked for: 32
-// rows in 8 steps, some 500 cycles, is early enough.
+// tileAsks is the number of rows of the next panel's sums that a step prefetches, until all are prefetched:
+// 32 rows in 8 steps, some 500 cycles, is early enough.
 const tileAsks = 4
 
-// tileBytes is a tile's row, and pairRow is a row of a panel of op(b): 32 pairs.
+// tileBytes is the size of a tile's row. pairRow is that of a row of a panel of op(b): 32 pairs.
 const (
 	tileBytes = 64
 	pairRow   = 128
 )
 
-// tiles are the products with AMX.
+// tiles writes the matmuls with AMX.
 func tiles(c *build.Context) {
 	tilesOfPairs(c)
 	tilesOfParts(c)
@@ -62,18 +62,19 @@ const (
 	tileB   = 6
 )
 
-// A tiler writes a product of tiles: for each panel of rows, four tiles of sums, 16 rows × 16 columns each, of two
-// tiles of op(a), each 16 rows of 16 pairs of terms, and two of op(b), each 16 pairs of terms × 16 columns.
+// tiler writes a matmul of tiles. For each panel of rows it has four tiles of sums, 16 rows × 16 columns
+// each, two tiles of op(a), 16 rows of 16 pairs of terms each, and two tiles of op(b), 16 pairs of terms ×
+// 16 columns each.
 type tiler struct {
 	c *build.Context
 	t operand.Mem
-	// where a tile of op(a) lies, the upper and the lower, and of op(b), the left and the right
+	// addresses of the upper and lower tile of op(a), and of the left and right tile of op(b)
 	at             [2][2]reg.GPPhysical
-	strides        [2]reg.GPPhysical // of a tile's rows, of op(a) and op(b)
+	strides        [2]reg.GPPhysical // distance of a tile's rows, of op(a) and op(b)
 	row, step, low reg.GPPhysical
 	count          reg.GPPhysical
-	sums, unasked  reg.GPPhysical // in steps
-	names          string         // of labels
+	sums, unasked  reg.GPPhysical // within steps
+	names          string         // prefix of labels
 }
 
 func newTiler(c *build.Context) *tiler {
@@ -87,8 +88,8 @@ func newTiler(c *build.Context) *tiler {
 	}
 }
 
-// product writes it for so many tiles of rows and of columns, 1 or 2: one step's loads and products, and how far it
-// goes on in op(a) and op(b).
+// product writes the matmul for 1 or 2 tiles of rows and of columns. step writes one step's loads and
+// multiplications, and further is how far it advances in op(a) and op(b).
 func (w *tiler) product(rows, cols int, step func(), further [2]int) {
 	c, label := w.c, func(name string) string { return w.names + name }
 	c.Label(label("panel"))
@@ -150,7 +151,7 @@ func (w *tiler) corners(rows, cols, at, stride, lower int, prefix byte) {
 	}
 }
 
-// load loads a tile of op(a), or of op(b), from a displacement.
+// load loads a tile of op(a), or of op(b), at a displacement.
 func (w *tiler) load(operand, which int, disp int32) {
 	memoryAt(w.c, [2]int{tileA, tileB}[operand]+which, tileLoad, 0x4b, w.at[operand][which], w.strides[operand], disp)
 }
@@ -158,7 +159,7 @@ func (w *tiler) load(operand, which int, disp int32) {
 // dot multiplies the tile of op(a) by that of op(b).
 func (w *tiler) dot(i, j int) { dotTiles(w.c, tileSum+2*i+j, tileA+i, tileB+j) }
 
-// ask asks for tileAsks rows of the next panel's sums, if some are to be asked for; name is the label behind it.
+// ask prefetches tileAsks rows of the next panel's sums, if some are left. name is the label behind it.
 func (w *tiler) ask(name string) {
 	c, behind := w.c, w.names+name
 	c.TESTQ(w.unasked, w.unasked)
@@ -172,11 +173,11 @@ func (w *tiler) ask(name string) {
 	c.Label(behind)
 }
 
-// tilesOfPairs are the products of bfloat16. A step loads four tiles for four products of tiles, which take 16 cycles
-// each.
+// tilesOfPairs writes the matmul of bfloat16. A step loads four tiles for four tile multiplications, which
+// take 16 cycles each.
 func tilesOfPairs(c *build.Context) {
 	function(c, "gemmBF16AMX", "func(t *byte)",
-		"gemmBF16AMX multiplies as its tiles say (runtime/cpu/tiles_amd64.go).", "t is a *tiles.")
+		"gemmBF16AMX computes the matmul of its tiles (runtime/cpu/tiles_amd64.go).", "t is a *tiles.")
 	c.Pragma("noescape")
 	w := newTiler(c)
 	memory(c, 0, 0b00, 0x49, reg.RDI, nil) // LDTILECFG (DI)
@@ -195,15 +196,16 @@ func tilesOfPairs(c *build.Context) {
 	}, [2]int{tileBytes, tileBytes / 4 * pairRow})
 }
 
-// partsTimes are the products of two split numbers' parts that count, part of op(a) and of op(b), in an order in which
-// most loads serve two of them. What is left out, parts 1·2, 2·1 and 2·2, is less than 2^-24 of the product.
+// partsTimes lists the products of two split numbers' parts that are computed, part of op(a) and of op(b),
+// in an order in which most loads serve two of them. The omitted products, 1·2, 2·1 and 2·2, are less than
+// 2^-24 of the product.
 var partsTimes = [][2]int{{2, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 0}, {0, 2}}
 
-// tilesOfParts are the products of float32s that are split into three bfloat16s each: six products of tiles a step and
-// tile of sums.
+// tilesOfParts writes the matmul of float32s that are split into three bfloat16s each: six tile
+// multiplications per step and tile of sums.
 func tilesOfParts(c *build.Context) {
 	function(c, "gemmF32AMX", "func(t *byte)",
-		"gemmF32AMX multiplies split numbers as its tiles say (runtime/cpu/gemmsplit.go).", "t is a *tiles.")
+		"gemmF32AMX computes the matmul of split numbers of its tiles (runtime/cpu/gemmsplit.go).", "t is a *tiles.")
 	c.Pragma("noescape")
 	w := newTiler(c)
 	memory(c, 0, 0b00, 0x49, reg.RDI, nil) // LDTILECFG (DI)
@@ -224,8 +226,8 @@ func tilesOfParts(c *build.Context) {
 	}
 }
 
-// near asks, while the step multiplies parts number x, for some of the lines of a tile that the next step loads first,
-// until all 16 are asked for. Earlier, or all at once, they bring less.
+// near prefetches, while the step multiplies parts number x, some of the lines of a tile that the next step
+// loads first, until all 16 are prefetched. Prefetching earlier, or all at once, gains less.
 func (w *tiler) near(x, side, which int) {
 	const lines = 4
 	x -= len(partsTimes) - 16/lines
@@ -238,8 +240,8 @@ func (w *tiler) near(x, side, which int) {
 	}
 }
 
-// parts writes a step of tilesOfParts. A load comes right before what needs it, so that products of tiles go on
-// meanwhile.
+// parts writes a step of tilesOfParts. A load comes right before its first use, so that tile
+// multiplications continue meanwhile.
 func (w *tiler) parts(rows, cols int) {
 	had := [2]int{-1, -1}
 	for x, times := range partsTimes {
@@ -269,7 +271,7 @@ func (w *tiler) parts(rows, cols int) {
 	}
 }
 
-// The prefixes of a VEX instruction that loads a tile, and that stores one, as its bits pp have them.
+// The pp bits of the prefix of a VEX instruction that loads a tile, and of one that stores a tile.
 const (
 	tileLoad  = 0b11 // F2
 	tileStore = 0b10 // F3
@@ -280,15 +282,15 @@ func memory(c *build.Context, tile int, pp, opcode byte, base reg.GPPhysical, in
 	memoryAt(c, tile, pp, opcode, base, index, 0)
 }
 
-// memoryAt writes an instruction of a tile and memory, which neither avo nor Go's assembler knows: VEX.128.pp.0F38.W0
-// opcode /r, with the tile in ModRM.reg. Where there is an index, it is the bytes from row to row. A prefix's bits of
-// registers are stored inverted.
+// memoryAt writes an instruction with a tile and memory, which neither avo nor Go's assembler supports:
+// VEX.128.pp.0F38.W0 opcode /r, with the tile in ModRM.reg. The index, if any, is the bytes from row to
+// row. A prefix stores bits of register numbers inverted.
 func memoryAt(c *build.Context, tile int, pp, opcode byte, base, index reg.GPPhysical, disp int32) {
 	number := func(r reg.GPPhysical) byte { return byte(r.PhysicalIndex()) }
 	x, sib := byte(0), []byte(nil)
 	rm := number(base) & 7
 	if rm == 5 || index == nil && rm == 4 {
-		panic(fmt.Sprint("an address that is not written here: ", base))
+		panic(fmt.Sprint("unsupported address: ", base))
 	}
 	if index != nil {
 		x, sib, rm = number(index)>>3, []byte{number(index)&7<<3 | rm}, 4

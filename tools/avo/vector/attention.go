@@ -5,7 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// attentions are what a row of scores goes through.
+// attentions writes the loops over a row of scores.
 func attentions(m *machine) {
 	m.expSum()
 	m.expGrad()
@@ -60,7 +60,7 @@ func (m *machine) expGrad() {
 	m.leave()
 }
 
-// scaleRows writes a product of each row with a number of its own.
+// scaleRows writes the product of each row with its own number.
 func (m *machine) scaleRows() {
 	m.function("scaleRows", "(y, factors []float32, cols, stride int)",
 		"\n\n\tfor i, j := range [len(factors), cols] { y[i*stride+j] *= factors[i] }")

@@ -7,9 +7,11 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The loops here do all rows of a block of scores in one call: what one row waits for, the next one's work fills.
+// The loops here process all rows of a block of scores in one call, so that the next row's work fills the
+// latency of one row.
 
-// least is below every shift of a row that has a score: e^(-Inf - least) is 0, where -Inf - -Inf were none.
+// least is below every shift of a row that has a score: e^(-Inf - least) is 0, whereas -Inf - -Inf would be
+// NaN.
 const least = -3e38
 
 // matrix loads parameters cols and stride, the latter in bytes.
@@ -34,14 +36,15 @@ func (m *machine) unseen(n, cols reg.Register, rows ...reg.Register) {
 	})
 }
 
-// topRows writes the maxima of rows of scores. A row's maximum is many steps that wait for each other, as is what its
-// exponentials need behind it: so they are loops of their own, in each of which the next rows' work fills the waiting.
+// topRows writes the maxima of rows of scores. A row's maximum is a chain of dependent steps, and its
+// exponentials depend on it. Therefore they are separate loops, in each of which the next rows' work fills
+// the latency.
 func (m *machine) topRows() {
 	m.function("topRows", "(top, x []float32, seen []int, stride int, scale float32)", `
 
 	for i, n := range seen { for j := range n { top[i] = max(top[i], scale*x[i*stride+j]) } }
 
-of numbers alone. scale > 0.`)
+ignoring NaN. scale must be above 0.`)
 	low := float32(math.Inf(-1))
 	m.hold([]float32{low})
 	rows, seen, x := m.length("seen"), m.pointer("seen"), m.pointer("x")
@@ -61,7 +64,7 @@ of numbers alone. scale > 0.`)
 			if t != nil {
 				v = m.choose(t, v, m.cv(low))
 			}
-			m.VMAXPS(tops[u], v, tops[u]) // the second operand, if one is a NaN
+			m.VMAXPS(tops[u], v, tops[u]) // the second operand, if one is NaN
 		})
 		most := m.across(m.fold(tops, m.VMAXPS), false, m.VMAXPS).AsX()
 		m.VMULSS(scale.AsX(), most, most)
@@ -160,7 +163,7 @@ func (m *machine) gradRows() {
 	m.leave()
 }
 
-// dotRows writes the sums of products of two matrices' rows.
+// dotRows writes the dot products of two matrices' rows.
 func (m *machine) dotRows() {
 	m.function("dotRows", "(d, x, y []float32, cols, stride, yStride int)",
 		"\n\n\tfor i := range d { d[i] = sum_{j < cols} x[i*stride+j]*y[i*yStride+j] }\n\nwith sums in float64.")
@@ -187,13 +190,13 @@ func (m *machine) dotRows() {
 	m.leave()
 }
 
-// askRows asks for rows; the last line may begin in the row and end behind it.
+// askRows writes the prefetching of rows. The last line may begin in the row and end behind it.
 func (m *machine) askRows() {
 	m.function("askRows", "(x []float32, rows, cols, stride int)", `
 
-	for i := range rows { asks for x[i*stride:][:cols] }
+	for i := range rows { prefetch x[i*stride:][:cols] }
 
-to be brought into the second cache. Nothing is read, and there need not be any.`)
+into the second-level cache. Nothing is read, and the rows need not exist.`)
 	x, rows := m.pointer("x"), m.GP64()
 	m.Load(m.Param("rows"), rows)
 	cols, stride := m.matrix()

@@ -5,7 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// casts write conversions of whole vectors: their callers do the rest, since AVX2 masks no elements of 16 bits.
+// casts writes conversions of whole vectors. Their callers process the rest, because AVX2 has no masks for
+// 16-bit elements.
 func casts(m *machine) {
 	m.cast("fromBF16", "(y []float32, a []uint16)", "y[i] = the bfloat16 a[i]", func(from, to operand.Mem) {
 		v := m.vec()
@@ -18,7 +19,7 @@ func casts(m *machine) {
 		m.VCVTPH2PS(from, v)
 		m.VMOVUPS(v, to)
 	})
-	m.cast("toBF16", "(y []uint16, a []float32)", "y[i] = the bfloat16 nearest to a[i], of two the even one",
+	m.cast("toBF16", "(y []uint16, a []float32)", "y[i] = the bfloat16 nearest to a[i], ties to even",
 		func(from, to operand.Mem) {
 			v := m.vec()
 			m.VMOVUPS(from, v)
@@ -31,7 +32,7 @@ func casts(m *machine) {
 			m.VPERMQ(operand.U8(0x08), v, v)
 			m.VMOVUPS(v.AsX(), to)
 		})
-	m.cast("toF16", "(y []uint16, a []float32)", "y[i] = the float16 nearest to a[i], of two the even one",
+	m.cast("toF16", "(y []uint16, a []float32)", "y[i] = the float16 nearest to a[i], ties to even",
 		func(from, to operand.Mem) {
 			v := m.vec()
 			m.VMOVUPS(from, v)
@@ -41,7 +42,7 @@ func casts(m *machine) {
 
 // cast writes a loop over the whole vectors of y.
 func (m *machine) cast(name, args, loop string, body func(from, to operand.Mem)) {
-	m.function(name, args, "\n\n\tfor i := range y { "+loop+" }\n\nwhere len(y) is a multiple of "+
+	m.function(name, args, "\n\n\tfor i := range y { "+loop+" }\n\nlen(y) must be a multiple of "+
 		map[bool]string{false: "8", true: "16"}[m.zmm]+".")
 	n, y, a := m.length("y"), m.pointer("y"), m.pointer("a")
 	into, from := 4, 2
@@ -61,8 +62,8 @@ func (m *machine) cast(name, args, loop string, body func(from, to operand.Mem))
 	m.leave()
 }
 
-// bf16 leaves in each lane the bits of the nearest bfloat16: half of the last kept bit is added, less one where that
-// bit is even. A NaN keeps its upper bits and becomes a quiet one.
+// bf16 computes in each lane the bits of the nearest bfloat16: half of the last kept bit is added, less one
+// if that bit is even. A NaN keeps its upper bits and becomes quiet.
 func (m *machine) bf16(v reg.VecVirtual) {
 	up, quiet := m.vec(), m.vec()
 	m.VPSRLD(operand.U8(16), v, up)

@@ -5,7 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// What package rng multiplies by (rng.go): the counter's step, and mix's two factors.
+// The constants of package rng (rng.go): the counter's step, and mix's two factors.
 const (
 	mixOne = 0xBF58476D1CE4E5B9
 	mixTwo = 0x94D049BB133111EB
@@ -13,7 +13,7 @@ const (
 
 var goldenStep uint64 = 0x9E3779B97F4A7C15 // a variable, so that its multiples wrap
 
-// dropouts write the choice of rng.Keep for a row: the same bits as there.
+// dropouts writes the choice of rng.Keep for a row, with the same bits.
 func dropouts(m *machine) {
 	m.function("drop", "(y, x []float32, first, turned, least uint64, factor float32)", `
 
@@ -58,7 +58,7 @@ with golden and mix of package rng. least is at most 1<<53.`)
 	m.leave()
 }
 
-// strides are the counter's steps to 8 elements from element first on.
+// strides returns the counter's steps to 8 elements from element first on.
 func (m *machine) strides(first int) (q [8]uint64) {
 	for i := range q {
 		q[i] = uint64(first+i) * goldenStep
@@ -66,7 +66,7 @@ func (m *machine) strides(first int) (q [8]uint64) {
 	return q
 }
 
-// mix is package rng's, of 64-bit lanes in place.
+// mix computes package rng's mix in 64-bit lanes, in place.
 func (m *machine) mix(z reg.VecVirtual) {
 	high := m.vec()
 	for _, r := range []struct {
@@ -81,7 +81,7 @@ func (m *machine) mix(z reg.VecVirtual) {
 	}
 }
 
-// xor is z ^= x.
+// xor computes z ^= x.
 func (m *machine) xor(x, z reg.VecVirtual) {
 	if m.zmm {
 		m.VPXORQ(x, z, z)
@@ -90,7 +90,7 @@ func (m *machine) xor(x, z reg.VecVirtual) {
 	}
 }
 
-// times multiplies 64-bit lanes. AVX2 multiplies 32 bits alone: of four partial products three count.
+// times multiplies 64-bit lanes. AVX2 only multiplies 32 bits: three of four partial products matter.
 func (m *machine) times(z reg.VecVirtual, factor uint64) {
 	if m.zmm {
 		m.VPMULLQ(m.quad(factor), z, z)

@@ -7,8 +7,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// element writes a kernel that makes each element of its first slice from those of the others. consts are kept in
-// registers where there are enough; f may destroy its operands.
+// element writes a kernel that computes each element of its first slice from those of the others. consts
+// are kept in registers if there are enough. f may destroy its operands.
 func (m *machine) element(name, args, loop string, sources []string, unroll int, consts [][]float32,
 	f func(x []reg.VecVirtual) reg.VecVirtual) {
 	m.function(name, args, "\n\n\tfor i := range y { "+loop+" }")
@@ -28,8 +28,8 @@ func (m *machine) element(name, args, loop string, sources []string, unroll int,
 	m.leave()
 }
 
-// elementRows writes the kernel that does the same for some columns of rows that lie apart, where an element's
-// constants would else be fetched for each row.
+// elementRows writes the kernel that does the same for some columns of rows with a stride. Separate calls
+// would load the constants for each row.
 func (m *machine) elementRows(name, args, loop string, sources []string, unroll int, consts [][]float32,
 	f func(x []reg.VecVirtual) reg.VecVirtual) {
 	m.function(name, args, "\n\n\tfor r, j := range [rows, cols] { i := r*stride + j; "+loop+" }")
@@ -81,11 +81,12 @@ func (m *machine) elementRows(name, args, loop string, sources []string, unroll 
 	m.leave()
 }
 
-// panelVectors are those of a row of a product's panel, which is what rows that lie apart mostly are.
+// panelVectors is the number of vectors per row of a matmul's panel, the usual case of rows with a stride.
 const panelVectors = 2
 
-// askSecond asks for so far behind rows of a panel, into the second cache: in the first, rows whose distance is a power
-// of 2 share a few places, where two or three matrices' next rows would drive out those that are due.
+// askSecond prefetches rows that follow those of a panel into the second-level cache. In the first-level
+// cache, rows whose distance is a power of 2 share a few sets, and the next rows of two or three matrices
+// would evict those in use.
 func (m *machine) askSecond(rows []reg.Register, ahead reg.Register) {
 	for _, row := range rows {
 		for at := 0; at < 4*panelVectors*m.lanes; at += 64 {
@@ -114,7 +115,7 @@ func (m *machine) leave() {
 	m.RET()
 }
 
-// arithmetic are loops of one operation.
+// arithmetic writes loops of one operation.
 func arithmetic(m *machine) {
 	of := func(op func(...operand.Op)) func(x []reg.VecVirtual) reg.VecVirtual {
 		return func(x []reg.VecVirtual) reg.VecVirtual {
@@ -147,11 +148,11 @@ const (
 	geluA = 0.044715
 )
 
-// Factors of -2u/ln2, u = sqrt(2/π)(x + a x^3), and of 2u's derivative.
+// Factors of -2u/ln2, u = sqrt(2/π)(x + a x^3), and of the derivative of 2u.
 var geluIn = []float32{-2 * geluC * math.Log2E, -2 * geluC * geluA * math.Log2E, 2 * geluC,
 	6 * geluC * geluA, 1, finite}
 
-// activations are functions of one element and their derivatives times what comes in.
+// activations writes activations and their derivatives times the incoming gradient.
 func activations(m *machine) {
 	held, gelus := [][]float32{expTop, expReduce, expPoly, {1, finite}}, [][]float32{exp2Poly, geluIn}
 	m.element("exp", "(y, a []float32)", "y[i] = e^a[i]", []string{"a"}, m.both(4), held,
@@ -190,8 +191,8 @@ func activations(m *machine) {
 		})
 }
 
-// siluMulGrad writes both gradients of siluMul in one loop, by the operations of mul, silu and siluGrad: the bits are
-// theirs.
+// siluMulGrad writes both gradients of siluMul in one loop, with the operations, and thus the bits, of mul,
+// silu and siluGrad.
 func (m *machine) siluMulGrad(held [][]float32) {
 	m.function("siluMulGrad", "(da, db, dy, a, b []float32)",
 		"\n\n\tfor i := range da { da[i], db[i] = dy[i]*b[i] * (s + a[i]*s*(1-s)), dy[i] * a[i]/(1 + e^-a[i]), s = "+
@@ -211,7 +212,7 @@ func (m *machine) siluMulGrad(held [][]float32) {
 	m.leave()
 }
 
-// silu is that of a, which survives.
+// silu computes silu of a, which is preserved.
 func (m *machine) silu(a reg.VecVirtual) reg.VecVirtual {
 	e := m.exp(m.negative(a))
 	m.VADDPS(m.c(1), e, e)
@@ -219,7 +220,7 @@ func (m *machine) silu(a reg.VecVirtual) reg.VecVirtual {
 	return e
 }
 
-// gelu is that of x[0].
+// gelu computes gelu of x[0].
 func (m *machine) gelu(x []reg.VecVirtual) reg.VecVirtual {
 	e := m.exp2(m.geluExponent(x[0]))
 	m.VADDPS(m.c(1), e, e)
@@ -227,7 +228,7 @@ func (m *machine) gelu(x []reg.VecVirtual) reg.VecVirtual {
 	return e
 }
 
-// geluGrad is x[0] times gelu's derivative at x[1].
+// geluGrad computes x[0] times gelu's derivative at x[1].
 func (m *machine) geluGrad(x []reg.VecVirtual) reg.VecVirtual {
 	dy, a := x[0], x[1]
 	s, rest := m.sigmoidOf(m.exp2(m.geluExponent(a)))
@@ -238,7 +239,7 @@ func (m *machine) geluGrad(x []reg.VecVirtual) reg.VecVirtual {
 	return m.slope(dy, s, rest, slope)
 }
 
-// geluExponent is -2u/ln2 of a, which survives.
+// geluExponent computes -2u/ln2 of a, which is preserved.
 func (m *machine) geluExponent(a reg.VecVirtual) reg.VecVirtual {
 	u := m.vec()
 	m.VMULPS(a, a, u)
@@ -247,14 +248,14 @@ func (m *machine) geluExponent(a reg.VecVirtual) reg.VecVirtual {
 	return u
 }
 
-// negative is -a; a survives.
+// negative computes -a; a is preserved.
 func (m *machine) negative(a reg.VecVirtual) reg.VecVirtual {
 	n := m.vec()
 	m.VSUBPS(a, m.zero(), n)
 	return n
 }
 
-// slope is dy * (s + inner*s*rest).
+// slope computes dy * (s + inner*s*rest).
 func (m *machine) slope(dy, s, rest, inner reg.VecVirtual) reg.VecVirtual {
 	m.VMULPS(s, rest, rest)
 	m.VFMADD231PS(inner, rest, s)
@@ -262,7 +263,7 @@ func (m *machine) slope(dy, s, rest, inner reg.VecVirtual) reg.VecVirtual {
 	return s
 }
 
-// step is 1 where a > 0, else 0, in place of a.
+// step replaces a by 1 if a > 0, else 0.
 func (m *machine) step(a reg.VecVirtual) {
 	const greater = 0x1e // ordered, quiet
 	if m.zmm {

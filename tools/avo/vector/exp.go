@@ -7,10 +7,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// e^x = 2^k e^r, with k the integer nearest to x/ln2 and r = x - k ln2, |r| <= ln2/2; ln2 is a float32 and
-// what that lacks. There
-// e^r = 1 + r + r^2 P(r) within 3.1e-9 of itself: P is the polynomial of degree 4 of least greatest error, found by
-// weighted least squares and rounded to float32.
+// e^x = 2^k e^r, with k the integer nearest to x/ln2 and r = x - k ln2, |r| <= ln2/2. ln2 is a float32 plus
+// its remainder. There, e^r = 1 + r + r^2 P(r) with a relative error of 3.1e-9. P is the polynomial of
+// degree 4 with the smallest maximum error, found by weighted least squares and rounded to float32.
 var (
 	expTop    = []float32{89, -104} // beyond these e^x is infinite, or 0
 	expReduce = []float32{math.Log2E, 0.69314718246459961, -1.9046542999577679e-9}
@@ -19,15 +18,14 @@ var (
 	exp2Top = []float32{129, -150} // beyond these 2^t is infinite, or 0
 )
 
-// 2^f for 0 <= f < 1 within 2.2e-9 of itself, found likewise, the highest power first.
+// 2^f for 0 <= f < 1 with a relative error of 2.2e-9, found in the same way, the highest power first.
 var exp2Poly = []float32{0.000215659718378447, 0.0012482289457693696, 0.009673775173723698, 0.05548618361353874,
 	0.24022908508777618, 0.6931470632553101, 1}
 
-// exp2 is 2^t; t survives not. An exponent's own rounding is for the caller to allow for: it is all that exp takes
-// pains about. What AVX-512 takes off and puts back is the same integer, whatever t is, so that nothing is beyond its
-// range.
+// exp2 computes 2^t and destroys t. It does not correct for rounding of the exponent, which is what exp
+// does in addition. AVX-512 subtracts and adds the same integer for all t, so that no t is out of range.
 func (m *machine) exp2(t reg.VecVirtual) reg.VecVirtual {
-	const down = 9 // and no exception
+	const down = 9 // without exceptions
 	if m.zmm {
 		f := m.vec()
 		m.VREDUCEPS(operand.U8(down), t, f)
@@ -43,15 +41,15 @@ func (m *machine) exp2(t reg.VecVirtual) reg.VecVirtual {
 	return m.scaleBy(m.horner(exp2Poly, t), k)
 }
 
-// exp is e^x; x survives not.
+// exp computes e^x and destroys x.
 func (m *machine) exp(x reg.VecVirtual) reg.VecVirtual {
 	m.VMINPS(x, m.cv(expTop[0]), x)
 	return m.expBelow(x)
 }
 
-// expBelow is e^x of an x below the first of expTop, or a NaN; x survives not. Less than the second counts as that, so
-// that its product with ln2 is finite. A NaN stays one: of two operands of which one is NaN, the machine's min and max
-// give the second.
+// expBelow computes e^x of an x below the first of expTop, or NaN, and destroys x. Values below the second
+// limit are replaced by it, so that the product with ln2 is finite. NaN is preserved: if one operand is
+// NaN, min and max return the second.
 func (m *machine) expBelow(x reg.VecVirtual) reg.VecVirtual {
 	m.VMAXPS(x, m.cv(expTop[1]), x)
 	k, p, r2 := m.vec(), m.vec(), m.vec()
@@ -73,8 +71,8 @@ func (m *machine) expBelow(x reg.VecVirtual) reg.VecVirtual {
 	return m.scaleBy(p, k)
 }
 
-// scaleBy is p * 2^k. AVX2 has no such instruction: it multiplies by two powers, of about half of k, so that neither
-// overflows where the product does not.
+// scaleBy computes p * 2^k. AVX2 has no such instruction: it multiplies by two powers, each of about half
+// of k, so that neither overflows unless the result does.
 func (m *machine) scaleBy(p, k reg.VecVirtual) reg.VecVirtual {
 	if m.zmm {
 		m.VSCALEFPS(k, p, p)
@@ -95,12 +93,13 @@ func (m *machine) scaleBy(p, k reg.VecVirtual) reg.VecVirtual {
 // move copies a vector from a register or from memory.
 func (m *machine) move(from operand.Op, to reg.VecVirtual) { m.VMOVUPS(from, to) }
 
-// sigmoid is s = 1/(1+e^t), the usual sigmoid of -t, and 1-s, without the cancellation; t survives not. Where e^t is
-// infinite both are 0, so that their product is.
+// sigmoid computes s = 1/(1+e^t), the usual sigmoid of -t, and 1-s, without cancellation. It destroys t. If
+// e^t is infinite both are 0, so that their product is 0.
 func (m *machine) sigmoid(t reg.VecVirtual) (s, rest reg.VecVirtual) { return m.sigmoidOf(m.exp(t)) }
 
-// sigmoidOf is likewise of e = e^t, which survives not. An infinite e is not made finite before the division: s would
-// be subnormal then, for which Intel's processors take some 30 times as long.
+// sigmoidOf does the same for e = e^t, which it destroys. An infinite e is not replaced by a finite number
+// before the division, because s would then be subnormal, for which Intel's processors take some 30 times
+// as long.
 func (m *machine) sigmoidOf(e reg.VecVirtual) (s, rest reg.VecVirtual) {
 	s = m.vec()
 	m.VADDPS(m.c(1), e, s)

@@ -7,21 +7,22 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The logarithm is that of runtime/rng, with the same bits: x = 2^k (1+f), s = f/(2+f), and FreeBSD's series.
+// The logarithm has the same bits as that of runtime/rng: x = 2^k (1+f), s = f/(2+f), and FreeBSD's series.
 const (
-	logLeast = 0x3fe6a09e667f3bcd // the bits of sqrt(1/2), the least 1+f
-	logOne   = 1023 << 52         // of 1
-	logMask  = 1<<52 - 1          // of the fraction
-	logWhole = 1075 << 52         // of 2^52: with the bits of k + 1023 below, their sum
+	logLeast = 0x3fe6a09e667f3bcd // the bits of sqrt(1/2), the smallest 1+f
+	logOne   = 1023 << 52         // the bits of 1
+	logMask  = 1<<52 - 1          // the bits of the fraction
+	logWhole = 1075 << 52         // the bits of 2^52: combined with k + 1023, the sum of both
 	logHi    = 6.93147180369123816490e-01
 	logLo    = 1.90821492927058770002e-10
 )
 
 var logPoly = []float64{6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01,
 	2.222219843214978396e-01,
-	1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860511658591e-01} // of s^2 and its powers
+	// coefficients of s^2 and its powers
+	1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860511658591e-01}
 
-// logRows writes the logarithms of rows' sums and their inverses.
+// logRows writes the logarithms of rows' sums, and their inverses.
 func (m *machine) logRows() {
 	m.function("logRows", "(lse, inverse, top []float32, sum []float64)", `
 
@@ -30,7 +31,7 @@ func (m *machine) logRows() {
 		if sum[i] == 0 { lse[i], inverse[i] = -Inf, 1 }
 	}
 
-in float64. There are a multiple of 8 sums; each is 0, at least 2^-1022, or a NaN.`)
+in float64. The number of sums is a multiple of 8. Each is 0, at least 2^-1022, or NaN.`)
 	rows, lse, inverse, top, sum := m.length("sum"), m.pointer("lse"), m.pointer("inverse"), m.pointer("top"),
 		m.pointer("sum")
 	i := m.GP64()
@@ -71,14 +72,15 @@ func (m *machine) single(v reg.VecVirtual) {
 	}
 }
 
-// wide is a constant of 64 bits in a register.
+// wide returns a register with a 64-bit constant.
 func (m *machine) wide(x float64) reg.VecVirtual {
 	v := m.vec()
 	m.VMOVUPD(m.quad(math.Float64bits(x)), v)
 	return v
 }
 
-// log is that of a vector of float64s, which survives: products are rounded before they are added.
+// log computes the logarithm of a vector of float64s, which is preserved. Products are rounded before they
+// are added.
 func (m *machine) log(x reg.VecVirtual) reg.VecVirtual {
 	k, f, s, s2, s4 := m.vec(), m.vec(), m.vec(), m.vec(), m.vec()
 	m.move(m.quad(logOne-logLeast), k)
@@ -112,7 +114,7 @@ func (m *machine) log(x reg.VecVirtual) reg.VecVirtual {
 	return m.whereFinite(x, k)
 }
 
-// series is a polynomial of x, the highest coefficient first.
+// series computes a polynomial of x, the highest coefficient first.
 func (m *machine) series(x reg.VecVirtual, c ...float64) reg.VecVirtual {
 	p := m.wide(c[0])
 	for _, c := range c[1:] {
@@ -122,7 +124,7 @@ func (m *machine) series(x reg.VecVirtual, c ...float64) reg.VecVirtual {
 	return p
 }
 
-// and is v's bits that q has.
+// and computes v & q.
 func (m *machine) and(q uint64, v, to reg.VecVirtual) {
 	if m.zmm {
 		m.VPANDQ(m.quad(q), v, to)
@@ -131,19 +133,19 @@ func (m *machine) and(q uint64, v, to reg.VecVirtual) {
 	}
 }
 
-// whereZero is a in the lanes of float64s x that are 0, else b.
+// whereZero returns a in the lanes in which the float64 x is 0, else b.
 func (m *machine) whereZero(x, a, b reg.VecVirtual) reg.VecVirtual {
 	const equal = 0
 	return m.where(equal, x, m.zero(), a, b)
 }
 
-// whereFinite is y in the lanes of float64s x that are below infinity, else x.
+// whereFinite returns y in the lanes in which the float64 x is below infinity, else x.
 func (m *machine) whereFinite(x, y reg.VecVirtual) reg.VecVirtual {
 	const less = 0x11 // ordered, quiet
 	return m.where(less, x, m.wide(math.Inf(1)), y, x)
 }
 
-// where is a in the lanes of float64s where x compares so with with, else b.
+// where returns a in the lanes in which the comparison of x with with holds, else b.
 func (m *machine) where(how uint8, x, with, a, b reg.VecVirtual) reg.VecVirtual {
 	to := m.vec()
 	if m.zmm {

@@ -13,16 +13,16 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// machine writes kernels for one instruction set. A kernel is written once, over vectors of lanes float32s;
-// the two sets differ in the width, in how the last, partial vector is masked and in how 2^k is made.
+// machine writes kernels for one instruction set. A kernel is written once, over vectors of lanes float32s.
+// The two sets differ in the width, in how the last, partial vector is masked, and in how 2^k is computed.
 type machine struct {
 	*build.Context
-	suffix string // of the functions' names
+	suffix string // suffix of the functions' names
 	lanes  int
 	zmm    bool // AVX-512: 32 registers and mask registers
 
-	loops int                       // so far
-	at    map[[8]uint64]int         // where constants of 64 bytes lie in their table
+	loops int                       // number so far
+	at    map[[8]uint64]int         // offsets of 64-byte constants in their table
 	held  map[uint32]reg.VecVirtual // constants that the present function keeps in registers
 }
 
@@ -34,7 +34,7 @@ func newMachine(zmm bool) *machine {
 	return m
 }
 
-// vec is a fresh vector register.
+// vec returns a new vector register.
 func (m *machine) vec() reg.VecVirtual {
 	if m.zmm {
 		return m.ZMM()
@@ -42,7 +42,8 @@ func (m *machine) vec() reg.VecVirtual {
 	return m.YMM()
 }
 
-// both is how many vectors go together where AVX-512's registers hold so many; 16 registers hold half.
+// both returns the number of vectors that are processed together: unroll with AVX-512's registers, half of
+// it with 16 registers.
 func (m *machine) both(unroll int) int {
 	if m.zmm {
 		return unroll
@@ -50,17 +51,17 @@ func (m *machine) both(unroll int) int {
 	return unroll / 2
 }
 
-// function begins a function; args is its Go parameter list and result, doc its loop.
+// function begins a function. args is its Go parameter list and result, doc its loop.
 func (m *machine) function(name, args, doc string) {
 	m.Function(name + m.suffix)
 	m.Attributes(nosplit)
 	m.SignatureExpr("func" + args)
 	m.Pragma("noescape")
-	m.Doc(strings.Split(name+m.suffix+" is"+doc, "\n")...)
+	m.Doc(strings.Split(name+m.suffix+" computes"+doc, "\n")...)
 	m.held = map[uint32]reg.VecVirtual{}
 }
 
-// hold keeps constants in registers for the rest of the function, where there are registers to spare.
+// hold keeps constants in registers for the rest of the function, if enough registers are free.
 func (m *machine) hold(cs ...[]float32) {
 	if !m.zmm {
 		return
@@ -78,10 +79,10 @@ func (m *machine) hold(cs ...[]float32) {
 	}
 }
 
-// c is a constant as an operand: a register if it is held, else memory.
+// c returns a constant as an operand: a register if it is held, else memory.
 func (m *machine) c(x float32) operand.Op { return m.w(math.Float32bits(x)) }
 
-// w is likewise a constant of 32 bits.
+// w returns a 32-bit constant in the same way.
 func (m *machine) w(b uint32) operand.Op {
 	if v, ok := m.held[b]; ok {
 		return v
@@ -89,13 +90,13 @@ func (m *machine) w(b uint32) operand.Op {
 	return m.word(b)
 }
 
-// word is a vector of equal 32-bit words in memory.
+// word returns a vector of equal 32-bit words in memory.
 func (m *machine) word(b uint32) operand.Mem { return m.quad(uint64(b)<<32 | uint64(b)) }
 
-// quad is a vector of equal 64-bit words in memory.
+// quad returns a vector of equal 64-bit words in memory.
 func (m *machine) quad(q uint64) operand.Mem { return m.quads([8]uint64{q, q, q, q, q, q, q, q}) }
 
-// quads are 64 bytes of memory, of which AVX2 takes the first half.
+// quads returns 64 bytes of memory, of which AVX2 uses the first half.
 func (m *machine) quads(q [8]uint64) operand.Mem {
 	at, ok := m.at[q]
 	if !ok {
@@ -105,7 +106,7 @@ func (m *machine) quads(q [8]uint64) operand.Mem {
 	return operand.Mem{Symbol: operand.Symbol{Name: "vectorConstants", Static: true}, Base: reg.StaticBase, Disp: at}
 }
 
-// cv is a constant in a register.
+// cv returns a constant in a register.
 func (m *machine) cv(x float32) reg.VecVirtual {
 	op := m.c(x)
 	if v, ok := op.(reg.VecVirtual); ok {
@@ -116,7 +117,7 @@ func (m *machine) cv(x float32) reg.VecVirtual {
 	return v
 }
 
-// finish writes the constants' table.
+// finish writes the table of constants.
 func (m *machine) finish() {
 	if len(m.at) > 0 {
 		m.StaticGlobal("vectorConstants")
@@ -138,7 +139,7 @@ func (m *machine) finish() {
 	}
 }
 
-// zero is a register of zeros.
+// zero returns a register of zeros.
 func (m *machine) zero() reg.VecVirtual {
 	v := m.vec()
 	m.clear(v)
@@ -160,7 +161,7 @@ type tail struct {
 	v reg.VecVirtual // AVX2: a vector
 }
 
-// tail makes the mask of the first n lanes; n is a register and survives.
+// tail computes the mask of the first n lanes. n is a register and is preserved.
 func (m *machine) tail(n reg.Register) *tail {
 	t := &tail{}
 	if m.zmm {
@@ -234,16 +235,15 @@ func (m *machine) scalar(name string) reg.VecVirtual {
 	return v
 }
 
-// labels makes names of labels that no other loop of the function has.
+// labels returns a function that makes names of labels that no other loop of the function has.
 func (m *machine) labels(what string) func(string) string {
 	m.loops++
 	id := m.loops
 	return func(part string) string { return fmt.Sprintf("%s%d%s", what, id, part) }
 }
 
-// each runs body over n elements in vectors: unrolled times at once while there are as many, then singly, then the
-// masked rest. off is the index of the first element of a vector, as a scaled register and a displacement in
-// vectors. n survives.
+// each runs body over n elements in vectors: unroll of them at once while there are as many, then single
+// ones, then the masked rest. n is preserved.
 func (m *machine) each(n reg.Register, unroll int, body func(at func(base reg.Register) operand.Mem, u int, t *tail)) {
 	l := m.labels("each")
 	i, left := m.GP64(), m.GP64()
@@ -269,8 +269,9 @@ func (m *machine) each(n reg.Register, unroll int, body func(at func(base reg.Re
 	m.Label(l("done"))
 }
 
-// woven writes body for each u < k, of all the first instruction, of all the second, and so on: one after the other,
-// what waits for its predecessors would fill the processor's queues, and the next vector's work not be seen.
+// woven interleaves the instructions that body writes for each u < k: all first instructions, all second
+// ones, and so on. One after the other, waiting instructions would fill the processor's queues and hide the
+// next vector's work.
 func (m *machine) woven(k int, body func(u int)) {
 	file, err := m.Result()
 	if err != nil {
@@ -296,7 +297,7 @@ func (m *machine) woven(k int, body func(u int)) {
 	}
 }
 
-// place is the memory of vector u behind element i of a slice of float32s.
+// place returns the address of vector u after element i of a slice of float32s.
 func (m *machine) place(i reg.Register, u int) func(reg.Register) operand.Mem {
 	return func(base reg.Register) operand.Mem {
 		return operand.Mem{Base: base, Index: i, Scale: 4, Disp: 4 * u * m.lanes}

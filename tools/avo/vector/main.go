@@ -18,7 +18,7 @@ const (
 	rodata  = attr.RODATA | attr.NOPTR
 )
 
-// folder is where the files belong, from the folder of this module.
+// folder is where the files are written, relative to the folder of this module.
 const folder = "../runtime/vec"
 
 // list has the kernels in the order of the files.
@@ -26,7 +26,7 @@ var list = []func(*machine){
 	arithmetic, activations, tails, reductions, attentions, norms, ropes, dropouts, casts, optimizers,
 }
 
-// sets are the instruction sets, each a pair of files.
+// sets lists the instruction sets, each with a pair of files.
 var sets = []struct {
 	file string
 	zmm  bool
@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// generate is the text of a set's files by name: the assembly and its Go declarations.
+// generate returns the contents of a set's files by name: the assembly and its Go declarations.
 func generate(name string, zmm bool) (map[string][]byte, error) {
 	m := newMachine(zmm)
 	for _, kernels := range list {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The committed assembly is what the generators print.
+// The committed assembly equals the output of the generators.
 func TestCurrent(t *testing.T) {
 	known := map[string]bool{}
 	for _, s := range sets {

@@ -5,8 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// norms write what a norm does to rows, and the gradient of its gain. They do many rows in one call: what one row waits
-// for, the next one's work fills.
+// norms writes the loops of norms and of their gradients. They process many rows in one call, so that the
+// next row's work fills the latency of one row.
 func norms(m *machine) {
 	m.moments()
 	m.squares()
@@ -16,7 +16,7 @@ func norms(m *machine) {
 	m.gainGrad()
 }
 
-// inverse is 1/n in all lanes, of an integer register.
+// inverse computes 1/n in all lanes, for an integer register.
 func (m *machine) inverse(n reg.Register) reg.VecVirtual {
 	v, one := m.vec(), m.vec()
 	m.VXORPS(v.AsX(), v.AsX(), v.AsX())
@@ -26,7 +26,8 @@ func (m *machine) inverse(n reg.Register) reg.VecVirtual {
 	return m.spread(v)
 }
 
-// rowsOf is a loop over as many rows as count says; each pointer of rows then goes on by n elements, of each by one.
+// rowsOf writes a loop over count rows. After each, the pointers of rows advance by n elements, those of
+// each by one.
 func (m *machine) rowsOf(count, n reg.Register, rows, each []reg.Register, body func()) {
 	m.down(count, body, func() {
 		for _, p := range rows {
@@ -48,7 +49,7 @@ func (m *machine) deviation(square, eps reg.VecVirtual, to reg.Register) {
 	m.VMOVSS(s, operand.Mem{Base: to})
 }
 
-// moments are rows' means and the inverses of their deviations.
+// moments writes the means of rows and the inverses of their deviations.
 func (m *machine) moments() {
 	m.function("moments", "(mean, rstd, x []float32, cols int, eps float32)", `
 
@@ -83,7 +84,7 @@ func (m *machine) moments() {
 	m.leave()
 }
 
-// squares are the inverses of the roots of rows' mean squares.
+// squares writes the inverses of the roots of rows' mean squares.
 func (m *machine) squares() {
 	m.function("meanSquares", "(rstd, x []float32, cols int, eps float32)", `
 
@@ -108,7 +109,7 @@ func (m *machine) squares() {
 	m.leave()
 }
 
-// normed are rows less their means, scaled.
+// normed writes rows minus their means, scaled.
 func (m *machine) normed(name string, bias bool) {
 	args, loop, sources := "(y, x, gain, mean, rstd []float32, base float32)",
 		"y[i,j] = (x[i,j]-mean[i])*rstd[i] * (base+gain[j])", []string{"gain"}
@@ -144,7 +145,7 @@ func (m *machine) normed(name string, bias bool) {
 	m.leave()
 }
 
-// normGrad is the gradient by a norm's operand.
+// normGrad writes the gradient with respect to a norm's input.
 func (m *machine) normGrad() {
 	m.function("normGrad", "(dx, dy, x, gain, mean, rstd []float32, base, centred float32)", `
 
@@ -196,7 +197,7 @@ centred is 1, or 0 for a norm that does not subtract the mean.`)
 	m.leave()
 }
 
-// gainGrad adds the gradient by a norm's gain over some rows.
+// gainGrad writes the addition of the gradient of a norm's gain over some rows.
 func (m *machine) gainGrad() {
 	m.function("gainGrad", "(out, dy, x, mean, rstd []float32, stride int)",
 		"\n\n\tfor j := range out { s := 0.0; for i := range mean { s += dy[i*stride+j] * "+

@@ -5,7 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// optimizers write adam: what is common to Adam and AdamW, by the numbers of a step.
+// optimizers writes adam, the common part of Adam and AdamW, with the numbers of a step.
 func optimizers(m *machine) {
 	m.function("adam", "(p, g, m, v []float32, k *[10]float32)", `
 

@@ -5,7 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// half is the lower half of a vector register.
+// half returns the lower half of a vector register.
 func half(v reg.VecVirtual) reg.Register {
 	if v.Size() == 64 {
 		return v.AsY()
@@ -13,7 +13,7 @@ func half(v reg.VecVirtual) reg.Register {
 	return v.AsX()
 }
 
-// widen is a vector of float32s as two of float64s, in the order of its elements.
+// widen converts a vector of float32s to two of float64s, in the order of the elements.
 func (m *machine) widen(v reg.VecVirtual) (lo, hi reg.VecVirtual) {
 	lo, hi = m.vec(), m.vec()
 	m.VCVTPS2PD(half(v), lo)
@@ -26,7 +26,7 @@ func (m *machine) widen(v reg.VecVirtual) (lo, hi reg.VecVirtual) {
 	return lo, hi
 }
 
-// zeros are n registers of zeros.
+// zeros returns n registers of zeros.
 func (m *machine) zeros(n int) []reg.VecVirtual {
 	v := make([]reg.VecVirtual, n)
 	for i := range v {
@@ -35,7 +35,7 @@ func (m *machine) zeros(n int) []reg.VecVirtual {
 	return v
 }
 
-// fold joins registers to one, in a fixed order, with op.
+// fold reduces registers to one with op, in a fixed order.
 func (m *machine) fold(v []reg.VecVirtual, op func(...operand.Op)) reg.VecVirtual {
 	for n := len(v); n > 1; n /= 2 {
 		for i := range n / 2 {
@@ -45,13 +45,14 @@ func (m *machine) fold(v []reg.VecVirtual, op func(...operand.Op)) reg.VecVirtua
 	return v[0]
 }
 
-// across joins the lanes of v into its first one with op: halves, quarters, and so on. wide are lanes of 64 bits.
+// across reduces the lanes of v to its first one with op: halves, quarters, and so on. wide says that lanes
+// have 64 bits.
 func (m *machine) across(v reg.VecVirtual, wide bool, op func(...operand.Op)) reg.VecVirtual {
 	h := m.vec()
 	if m.zmm {
 		m.VEXTRACTF64X4(operand.U8(1), v, h.AsY())
 		op(h.AsY(), v.AsY(), v.AsY())
-		m.VEXTRACTF32X4(operand.U8(1), v.AsY(), h.AsX()) // VEXTRACTF128 knows 16 registers
+		m.VEXTRACTF32X4(operand.U8(1), v.AsY(), h.AsX()) // VEXTRACTF128 supports only 16 registers
 	} else {
 		m.VEXTRACTF128(operand.U8(1), v.AsY(), h.AsX())
 	}
@@ -65,7 +66,7 @@ func (m *machine) across(v reg.VecVirtual, wide bool, op func(...operand.Op)) re
 	return v
 }
 
-// spread copies a register's first lane into all.
+// spread copies a register's first lane to all.
 func (m *machine) spread(v reg.VecVirtual) reg.VecVirtual {
 	m.VBROADCASTSS(v.AsX(), v)
 	return v
@@ -74,7 +75,8 @@ func (m *machine) spread(v reg.VecVirtual) reg.VecVirtual {
 // give returns the first lane of v as a result of the function.
 func (m *machine) give(v reg.VecVirtual, result string) { m.Store(v.AsX(), m.Return(result)) }
 
-// reductions sum in a fixed order, whatever the length: element i goes to lane i mod (unroll*lanes).
+// reductions writes sums in a fixed order, whatever the length: element i goes to lane i mod
+// (unroll*lanes).
 func reductions(m *machine) {
 	wideSum := func(name, loop string, term func(v, sum reg.VecVirtual)) {
 		m.function(name, "(x []float32) (s float64)", "\n\n\tfor i := range x { "+loop+" }\n\nin float64.")
@@ -101,7 +103,7 @@ func reductions(m *machine) {
 		if t != nil {
 			v = m.choose(t, v, m.scalar("least"))
 		}
-		m.VMAXPS(tops[u], v, tops[u]) // the second operand, if one is a NaN
+		m.VMAXPS(tops[u], v, tops[u]) // the second operand, if one is NaN
 	})
 	m.give(m.across(m.fold(tops, m.VMAXPS), false, m.VMAXPS), "top")
 	m.leave()
@@ -118,8 +120,9 @@ func reductions(m *machine) {
 	m.sumRows()
 }
 
-// expPart writes a part of a softmax's row by its maximum, and its sum: of some vectors' lanes first as they are, then
-// in float64, for widening costs as much as an exponential. It asks for what lies behind as sumExp does.
+// expPart writes the exponentials of a part of a softmax row relative to its maximum, and their sum. Lanes
+// of some vectors are added as float32 first and then in float64, because widening costs as much as an
+// exponential. It prefetches like sumExp.
 func (m *machine) expPart() {
 	m.function("expPart", "(y, a []float32, shift float32) (s float64)", `
 
@@ -167,8 +170,8 @@ with the sum in float64 of sums of up to four in float32. No a[i] is above shift
 	m.leave()
 }
 
-// sumExp writes the sum of a softmax's row. It computes where it could read, and so asks for what lies behind the row
-// as far as it reads: that is mostly the next one.
+// sumExp writes the sum of a softmax row. It is bound by computation, and therefore prefetches as many
+// bytes after the row as it reads: mostly the next row.
 func (m *machine) sumExp() {
 	m.function("sumExp", "(x []float32, shift float32) (s float64)",
 		"\n\n\tfor i := range x { s += e^(x[i]-shift) }\n\nwith the sum in float64.")
@@ -190,16 +193,17 @@ func (m *machine) sumExp() {
 	m.leave()
 }
 
-// onAhead is how many bytes ahead a loop over one slice asks for memory: what a processor foresees ends with the page.
+// onAhead is how many bytes ahead a loop over one slice prefetches: the hardware prefetcher stops at the
+// end of a page.
 const onAhead = 2048
 
-// askOn asks for what lies so far behind a vector. Nothing is read, so that there need not be any.
+// askOn prefetches what lies this far after a vector. Nothing is read, so it need not exist.
 func (m *machine) askOn(at operand.Mem) {
 	at.Disp += onAhead
 	m.PREFETCHT0(at)
 }
 
-// choose is v in the lanes of a tail and other in the rest.
+// choose returns v in the lanes of a tail and other in the rest.
 func (m *machine) choose(t *tail, v, other reg.VecVirtual) reg.VecVirtual {
 	if m.zmm {
 		m.VBLENDMPS(v, other, t.k, v)
@@ -209,8 +213,8 @@ func (m *machine) choose(t *tail, v, other reg.VecVirtual) reg.VecVirtual {
 	return v
 }
 
-// columns runs body over the columns of rows n elements long: body sums rows for up to unroll vectors at a time and
-// is given where they begin and the mask of the last.
+// columns runs body over the columns of rows of n elements. body sums rows for up to unroll vectors at a
+// time; it gets their beginning and the mask of the last one.
 func (m *machine) columns(n reg.Register, unroll int, body func(i reg.Register, k int, t *tail)) {
 	l := m.labels("columns")
 	i, left := m.GP64(), m.GP64()
@@ -233,7 +237,7 @@ func (m *machine) columns(n reg.Register, unroll int, body func(i reg.Register, 
 	m.Label(l("done"))
 }
 
-// down runs body once for each of rows, which may be none; next moves its pointers on.
+// down runs body once for each of rows rows, which may be zero. next advances its pointers.
 func (m *machine) down(rows reg.Register, body func(), next func()) {
 	l := m.labels("down")
 	left := m.GP64()
@@ -248,18 +252,18 @@ func (m *machine) down(rows reg.Register, body func(), next func()) {
 	m.Label(l("done"))
 }
 
-// rowsAhead is how many rows ahead memory is asked for where sums go down some columns: rows lie too far apart for the
-// processor to see what comes next.
+// rowsAhead is how many rows ahead memory is prefetched in sums over rows of some columns: the rows are too
+// far apart for the hardware prefetcher.
 const rowsAhead = 16
 
-// ahead is so many rows in bytes, of rows so many elements apart.
+// ahead returns the distance of rowsAhead rows in bytes, for rows that are stride elements apart.
 func (m *machine) ahead(stride reg.Register) reg.Register {
 	bytes := m.GP64()
 	m.IMUL3Q(operand.I32(4*rowsAhead), stride, bytes)
 	return bytes
 }
 
-// ask asks for k vectors so far behind a row. Nothing is read, so that there need not be any.
+// ask prefetches k vectors at this distance after a row. Nothing is read, so they need not exist.
 func (m *machine) ask(row, ahead reg.Register, k int) {
 	for at := 0; at < 4*k*m.lanes; at += 64 {
 		m.PREFETCHT0(operand.Mem{Base: row, Index: ahead, Scale: 1, Disp: at})
@@ -275,7 +279,7 @@ func (m *machine) addWide(sums []reg.VecVirtual, out func(u int) operand.Mem, t 
 	}
 }
 
-// narrow is two vectors of float64s as one of float32s.
+// narrow converts two vectors of float64s to one of float32s.
 func (m *machine) narrow(lo, hi reg.VecVirtual) reg.VecVirtual {
 	v, h := m.vec(), m.vec()
 	if m.zmm {

@@ -5,7 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// ropes write the rotation of pairs that lie half of a row apart, in rows that lie stride apart.
+// ropes writes the rotation of pairs that are half of a row apart, in rows with a stride.
 func ropes(m *machine) {
 	m.function("rotate", "(cos, sin, y, x []float32, rows, stride, half int)", `
 

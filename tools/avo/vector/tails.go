@@ -7,20 +7,21 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The normal distribution's tail, q(z) = erfc(z) for z >= 0, is t e^(-z^2 + P(t)) with t = 1/(1 + z/2) and a P of
-// degree 9 that makes the relative error at most 1.2e-7 (a Chebyshev fit; Press et al., Numerical Recipes, 2nd edition,
-// 6.2).
+// The normal distribution's tail, q(z) = erfc(z) for z >= 0, is t e^(-z^2 + P(t)) with t = 1/(1 + z/2) and
+// a polynomial P of degree 9, with a relative error of at most 1.2e-7 (a Chebyshev fit; Press et al.,
+// Numerical Recipes, 2nd edition, 6.2).
 var erfcPoly = []float32{0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418,
 	0.37409196, 1.00002368, -1.26551223}
 
-// tanh near 0 is x + x^3 P(x^2), where |x| < 0.625 (Cephes, tanhf); elsewhere 1 - 2/(e^2|x| + 1) with the sign of x.
+// tanh is x + x^3 P(x^2) for |x| < 0.625 (Cephes, tanhf), and elsewhere 1 - 2/(e^2|x| + 1) with the sign of
+// x.
 var tanhPoly = []float32{-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1}
 
 const tanhSmall = 0.625
 
 const signBit = 1 << 31
 
-// tails are activations by the error function, and what saturates.
+// tails writes activations with the error function, and saturating functions.
 func tails(m *machine) {
 	held := [][]float32{expTop, expReduce, expPoly}
 	m.element("geluErf", "(y, a []float32)", "y[i] = a[i] * erfc(-a[i]/sqrt(2))/2", []string{"a"}, 1, held,
@@ -71,7 +72,7 @@ func tails(m *machine) {
 		})
 }
 
-// without is v with its sign bit off, and that bit alone.
+// without returns v without its sign bit, and that bit alone.
 func (m *machine) without(v reg.VecVirtual) (size, sign reg.VecVirtual) {
 	size, sign = m.vec(), m.vec()
 	m.VANDPS(m.w(signBit), v, sign)
@@ -79,7 +80,7 @@ func (m *machine) without(v reg.VecVirtual) (size, sign reg.VecVirtual) {
 	return size, sign
 }
 
-// below is x where v < limit, else y.
+// below returns x if v < limit, else y.
 func (m *machine) below(v reg.VecVirtual, limit float32, x, y reg.VecVirtual) reg.VecVirtual {
 	const less = 0x11 // ordered, quiet
 	to := m.vec()
@@ -95,7 +96,7 @@ func (m *machine) below(v reg.VecVirtual, limit float32, x, y reg.VecVirtual) re
 	return to
 }
 
-// horner is the polynomial of x with these coefficients, the highest first.
+// horner computes the polynomial of x with these coefficients, the highest first.
 func (m *machine) horner(c []float32, x reg.VecVirtual) reg.VecVirtual {
 	p := m.vec()
 	m.move(m.c(c[0]), p)
@@ -105,8 +106,8 @@ func (m *machine) horner(c []float32, x reg.VecVirtual) reg.VecVirtual {
 	return p
 }
 
-// phi is the normal distribution function of a, which survives: q/2 where a < 0, else 1 - q/2 with q =
-// erfc(|a|/sqrt(2)).
+// phi computes the normal distribution function of a, which is preserved: q/2 if a < 0, else 1 - q/2, with
+// q = erfc(|a|/sqrt(2)).
 func (m *machine) phi(a reg.VecVirtual) reg.VecVirtual {
 	z, _ := m.without(a)
 	m.VMULPS(m.c(1/math.Sqrt2), z, z)
@@ -124,7 +125,7 @@ func (m *machine) phi(a reg.VecVirtual) reg.VecVirtual {
 	return m.below(a, 0, q, rest)
 }
 
-// tanh is that of x, which survives.
+// tanh computes tanh of x, which is preserved.
 func (m *machine) tanh(x reg.VecVirtual) reg.VecVirtual {
 	size, sign := m.without(x)
 	s, e := m.vec(), m.vec()
