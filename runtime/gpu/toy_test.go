@@ -33,19 +33,21 @@ const dp = 2
 
 func (k toy) program(gpu bool) *rt.Program {
 	p := &rt.Program{
-		Name: "toy", Hash: "0123456789abcdef", Elem: rt.F64, Optim: k.optim,
-		Plan:  rt.Plan{DP: dp, PP: k.pp, Zero: k.zero, Text: "dp test"},
-		Model: rt.Model{Name: "toy", Params: (blocks + 2) * width, Vocab: 16, SeqLen: seqLen},
-		Settings: rt.Settings{Train: rt.TrainSettings{
-			Steps: 6, Seed: 5, Optimizer: rt.OptimizerSettings{LR: 0.02, Betas: [2]float64{0.9, 0.99}, Momentum: 0.9,
-				Eps: 1e-8, WeightDecay: 0.1, ClipNorm: 0.3},
-			Schedule: rt.ScheduleSettings{Kind: "cosine", Warmup: 3, MinLR: 0.001},
-		}},
-		Mesh:   []rt.Axis{{Name: "dp", Size: dp}, {Name: "pp", Size: k.pp}},
-		Groups: []rt.Group{{Axes: []string{"dp"}}, {Axes: []string{"dp", "pp"}}},
-		Loss:   1, World: 1,
-		Batch: rt.BatchLayout{MicroBatch: 1, MicroBatches: micros, SeqLen: seqLen, Replicas: dp,
-			ReplicaAxes: []string{"dp"}, GlobalBatch: micros * dp},
+		ProgramData: rt.ProgramData{
+			Name: "toy", Hash: "0123456789abcdef", Elem: rt.F64, Optim: k.optim,
+			Plan:  rt.Plan{DP: dp, PP: k.pp, Zero: k.zero, Text: "dp test"},
+			Model: rt.Model{Name: "toy", Params: (blocks + 2) * width, Vocab: 16, SeqLen: seqLen},
+			Settings: rt.Settings{Train: rt.TrainSettings{
+				Steps: 6, Seed: 5, Optimizer: rt.OptimizerSettings{LR: 0.02, Betas: [2]float64{0.9, 0.99}, Momentum: 0.9,
+					Eps: 1e-8, WeightDecay: 0.1, ClipNorm: 0.3},
+				Schedule: rt.ScheduleSettings{Kind: "cosine", Warmup: 3, MinLR: 0.001},
+			}},
+			Mesh:   []rt.Axis{{Name: "dp", Size: dp}, {Name: "pp", Size: k.pp}},
+			Groups: []rt.Group{{Axes: []string{"dp"}}, {Axes: []string{"dp", "pp"}}},
+			Loss:   1, World: 1,
+			Batch: rt.BatchLayout{MicroBatch: 1, MicroBatches: micros, SeqLen: seqLen, Replicas: dp,
+				ReplicaAxes: []string{"dp"}, GlobalBatch: micros * dp},
+		},
 	}
 	if k.half {
 		p.Elem = rt.F32
@@ -64,10 +66,10 @@ func (k toy) program(gpu bool) *rt.Program {
 	if gpu {
 		f = onGPU(k.half)
 	}
-	for i, s := range []rt.Segment{{Name: "in", Output: true}, {Name: "block", Input: true, Output: true},
+	for i, s := range []rt.SegmentData{{Name: "in", Output: true}, {Name: "block", Input: true, Output: true},
 		{Name: "head", Input: true}} {
-		s.Refs, s.Forward, s.Backward = []rt.Ref{{Segment: i}}, f[i][0], f[i][1]
-		p.Segments = append(p.Segments, s)
+		s.Refs = []rt.Ref{{Segment: i}}
+		p.Segments = append(p.Segments, rt.Segment{SegmentData: s, Forward: f[i][0], Backward: f[i][1]})
 		layers := 1
 		if i == 1 {
 			layers = blocks
