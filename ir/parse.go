@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ParseModel reads what Model.String prints. Errors name the line.
+// ParseModel reads the text that Model.String prints. Errors name the line.
 func ParseModel(text string) (*Model, error) {
 	p := &parser{lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n")}
 	rest, err := p.header("model ")
@@ -21,7 +21,7 @@ func ParseModel(text string) (*Model, error) {
 	return m, p.end()
 }
 
-// ParseFunc reads what Func.String prints.
+// ParseFunc reads the text that Func.String prints.
 func ParseFunc(text string) (*Func, error) {
 	p := &parser{lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n")}
 	f, err := p.function(nil)
@@ -31,7 +31,7 @@ func ParseFunc(text string) (*Func, error) {
 	return f, p.end()
 }
 
-// parser reads lines; at is the next one.
+// parser reads lines; at is the index of the next one.
 type parser struct {
 	lines []string
 	at    int
@@ -48,7 +48,7 @@ func (p *parser) errorf(format string, args ...any) error {
 	return fmt.Errorf("line %d: %s", p.at+1, fmt.Sprintf(format, args...))
 }
 
-// cut takes the next line if it begins with prefix.
+// cut returns the next line without prefix, and moves past it, if it starts with prefix.
 func (p *parser) cut(prefix string) (string, bool) {
 	rest, ok := strings.CutPrefix(p.peek(), prefix)
 	if ok && p.at < len(p.lines) {
@@ -61,7 +61,7 @@ func (p *parser) cut(prefix string) (string, bool) {
 func (p *parser) header(prefix string) (string, error) {
 	rest, ok := p.cut(prefix)
 	if !ok {
-		return "", p.errorf("want %q", prefix)
+		return "", p.errorf("must start with %q", prefix)
 	}
 	if err := checkText(rest); err != nil {
 		return "", p.errorf("%v", err)
@@ -72,7 +72,7 @@ func (p *parser) header(prefix string) (string, error) {
 // checkText accepts names of models and jobs: one line without spaces at its ends.
 func checkText(s string) error {
 	if s == "" || strings.TrimSpace(s) != s {
-		return fmt.Errorf("%q is not a name", s)
+		return fmt.Errorf("%q is not a valid name", s)
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (p *parser) segments(m *Model) error {
 		name, count, _ := strings.Cut(rest, " x")
 		n, err := strconv.Atoi(count)
 		if err != nil || n < 1 || strconv.Itoa(n) != count || checkName(name) != nil {
-			return p.errorf("segment %q: want NAME xCOUNT", rest)
+			return p.errorf("segment %q must be NAME xCOUNT", rest)
 		}
 		s := &Segment{Name: name, Count: n}
 		m.Segments = append(m.Segments, s)
@@ -103,7 +103,7 @@ func (p *parser) segments(m *Model) error {
 	}
 }
 
-// funcs reads a segment's functions: forward first, the others by their names.
+// funcs reads a segment's functions and assigns them by their names.
 func (p *parser) funcs(s *Segment) error {
 	params := map[string]*Param{}
 	for i := 0; strings.HasPrefix(p.peek(), "func ") && !endFunc(p.peek()); i++ {
@@ -113,7 +113,7 @@ func (p *parser) funcs(s *Segment) error {
 		}
 		slot := s.place(f.Name)
 		if slot == nil || *slot != nil {
-			return p.errorf("segment %s has no place for func %s", s.Name, f.Name)
+			return p.errorf("segment %s cannot have func %s", s.Name, f.Name)
 		}
 		*slot = f
 	}
@@ -123,7 +123,7 @@ func (p *parser) funcs(s *Segment) error {
 	return nil
 }
 
-// place is where the segment has the function of that name; nil if it has none.
+// place returns the field of the segment for the function of that name; nil if there is none.
 func (s *Segment) place(name string) **Func {
 	if slot := map[string]**Func{s.Name + ".forward": &s.Forward, s.Name + ".backward": &s.Backward,
 		s.Name + ".weights": &s.Weights, s.Name + ".logits": &s.Logits}[name]; slot != nil {
@@ -138,7 +138,7 @@ func (s *Segment) place(name string) **Func {
 	return nil
 }
 
-// Names of the functions that belong to the program or to a stage.
+// Names of the functions of the program or of a stage.
 const (
 	BeginName   = "begin"
 	FetchName   = "fetch"
@@ -155,7 +155,7 @@ func endFunc(line string) bool {
 func (p *parser) function(params map[string]*Param) (*Func, error) {
 	name, ok := p.cut("func ")
 	if !ok || checkName(name) != nil {
-		return nil, p.errorf("want func NAME")
+		return nil, p.errorf("must be func NAME")
 	}
 	r := &funcReader{parser: p, f: &Func{Name: name}, values: map[string]*Value{}, params: params}
 	return r.f, r.body()
@@ -185,7 +185,7 @@ func (r *funcReader) body() error {
 		case strings.HasPrefix(line, "  "):
 			err = r.nodeLine(line[2:])
 		default:
-			err = r.errorf("want a line of func %s or its return", r.f.Name)
+			err = r.errorf("must be a line of func %s or its return", r.f.Name)
 		}
 		if err != nil {
 			return err
@@ -202,7 +202,7 @@ func (r *funcReader) lookup(list string) ([]*Value, error) {
 	for _, name := range strings.Split(list, ", ") {
 		v := r.values[name]
 		if v == nil {
-			return nil, r.errorf("no value %q", name)
+			return nil, r.errorf("unknown value %q", name)
 		}
 		vs = append(vs, v)
 	}
@@ -223,11 +223,11 @@ func (r *funcReader) define(v *Value) error {
 // input reads "input NAME : TYPE words" or "param NAME : TYPE words".
 func (r *funcReader) input(line string) error {
 	if len(r.f.Nodes) > 0 {
-		return r.errorf("inputs come before the ops")
+		return r.errorf("inputs must come before the ops")
 	}
 	head, rest, ok := strings.Cut(line, " : ")
 	if !ok {
-		return r.errorf("want input NAME : TYPE")
+		return r.errorf("must be input NAME : TYPE")
 	}
 	word, name, _ := strings.Cut(head, " ")
 	v := &Value{Name: name, Kind: Input}
@@ -254,7 +254,7 @@ func (r *funcReader) input(line string) error {
 	return r.define(v)
 }
 
-// typeAndPlace takes a type from the front and " at region+offset" from the back.
+// typeAndPlace cuts a type from the start and " at region+offset" from the end.
 func typeAndPlace(s string) (Type, Place, string, error) {
 	s, place, err := cutPlace(s)
 	if err != nil {
@@ -277,12 +277,12 @@ func parsePlace(s string) (Place, error) {
 	region, offset, _ := strings.Cut(s, "+")
 	n, err := strconv.Atoi(offset)
 	if err != nil || n < 0 || strconv.Itoa(n) != offset || checkName(region) != nil {
-		return Place{}, fmt.Errorf("place %q: want region+offset", s)
+		return Place{}, fmt.Errorf("place %q must be region+offset", s)
 	}
 	return Place{region, n}, nil
 }
 
-// cutType takes a type from the front of s; the rest begins with a space or is empty.
+// cutType cuts a type from the start of s. The rest starts with a space or is empty.
 func cutType(s string) (Type, string, error) {
 	i := strings.IndexByte(s, ']')
 	if i < 0 {
@@ -308,14 +308,14 @@ func parseParam(name, words string) (*Param, error) {
 	p := &Param{Name: name}
 	init, ok := strings.CutPrefix(words, " init=")
 	if !ok {
-		return nil, fmt.Errorf("param %s: want init=zeros, ones or normal(STD)", name)
+		return nil, fmt.Errorf("param %s must have init=zeros, ones or normal(STD)", name)
 	}
 	init, rest, _ := strings.Cut(init, " ")
 	p.Init = init
 	if std, normal := strings.CutPrefix(init, "normal("); normal {
 		f, err := strconv.ParseFloat(strings.TrimSuffix(std, ")"), 64)
 		if err != nil {
-			return nil, fmt.Errorf("param %s: init %q", name, init)
+			return nil, fmt.Errorf("param %s: invalid init %q", name, init)
 		}
 		p.Init, p.Std = "normal", f
 	}
@@ -323,7 +323,7 @@ func parseParam(name, words string) (*Param, error) {
 		if tied, ok := strings.CutPrefix(w, "tied="); ok {
 			p.Tied = tied
 		} else if first, ok := strings.CutPrefix(w, "first="); ok {
-			p.First, _ = strconv.Atoi(first) // what is no number is not as planc prints it
+			p.First, _ = strconv.Atoi(first) // text that is not a number is found when comparing with what planc prints
 		} else if zero, ok := strings.CutPrefix(w, "zero="); ok {
 			p.Zero, _ = strconv.Atoi(zero)
 		} else if w == "decay" {
@@ -333,7 +333,7 @@ func parseParam(name, words string) (*Param, error) {
 		}
 	}
 	if paramWords(p) != words {
-		return nil, fmt.Errorf("param %s: %q is not as planc prints it", name, words)
+		return nil, fmt.Errorf("param %s: %q is not in the form that planc prints", name, words)
 	}
 	return p, nil
 }

@@ -12,7 +12,7 @@ func (r *funcReader) nodeLine(line string) error {
 		return r.errorf("%v", err)
 	}
 	for _, o := range n.Outs {
-		if n.Op == OpFused { // its results are defined by its body
+		if n.Op == OpFused { // the body defines its results
 			break
 		}
 		if err := r.define(o); err != nil {
@@ -23,10 +23,10 @@ func (r *funcReader) nodeLine(line string) error {
 	return nil
 }
 
-// bodyLine reads one op of the last fused node. The op that defines a result of that node gets its value.
+// bodyLine reads one op of the last fused node. An op that defines a result of that node gets the result's value.
 func (r *funcReader) bodyLine(line string) error {
 	if len(r.f.Nodes) == 0 || r.f.Nodes[len(r.f.Nodes)-1].Op != OpFused {
-		return r.errorf("a body line follows a fused op")
+		return r.errorf("a body line must follow a fused op")
 	}
 	fused := r.f.Nodes[len(r.f.Nodes)-1]
 	n, err := r.node(line)
@@ -55,7 +55,7 @@ func (r *funcReader) node(line string) (*Node, error) {
 		results, rest = "", line
 	}
 	head, tail, hasTypes := strings.Cut(rest, " : ")
-	if !hasTypes { // an effect: region and origin follow the attributes
+	if !hasTypes { // an effect has no types: region and origin follow the attributes
 		if i := strings.Index(rest, " !"); i >= 0 {
 			head, tail = rest[:i], rest[i:]
 		}
@@ -74,7 +74,7 @@ func (r *funcReader) node(line string) (*Node, error) {
 		return nil, err
 	}
 	if n.String() != line {
-		return nil, fmt.Errorf("want %q", n.String())
+		return nil, fmt.Errorf("must be %q", n.String())
 	}
 	return n, nil
 }
@@ -92,13 +92,13 @@ func (r *funcReader) call(n *Node, s string) error {
 	name, args, _ := strings.Cut(s, " ")
 	n.Op, ok = ParseOp(name)
 	if !ok {
-		return fmt.Errorf("no op %q", name)
+		return fmt.Errorf("unknown op %q", name)
 	}
 	n.Args, err = r.lookup(args)
 	return err
 }
 
-// results reads the types of the results and returns what follows them.
+// results reads the types of the results, and returns the text that follows them.
 func (r *funcReader) results(n *Node, names, s string) (string, error) {
 	for i, name := range strings.Split(names, ", ") {
 		if i > 0 {

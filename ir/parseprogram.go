@@ -7,7 +7,7 @@ import (
 	"github.com/planc-dev/planc/runtime/program"
 )
 
-// ParseProgram reads what Program.String prints. Errors name the line.
+// ParseProgram reads the text that Program.String prints. Errors name the line.
 func ParseProgram(text string) (*Program, error) {
 	p := &parser{lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n")}
 	rest, err := p.header("program ")
@@ -23,7 +23,7 @@ func ParseProgram(text string) (*Program, error) {
 		return nil, err
 	}
 	if got := prog.String(); got != text && got != text+"\n" {
-		return nil, fmt.Errorf("the program does not read as planc prints it")
+		return nil, fmt.Errorf("the program is not in the form that planc prints")
 	}
 	return prog, nil
 }
@@ -40,7 +40,7 @@ func (p *parser) programBody(prog *Program) error {
 	} {
 		rest, ok := p.cut(line.prefix)
 		if !ok {
-			return p.errorf("want %q", line.prefix)
+			return p.errorf("must start with %q", line.prefix)
 		}
 		if err := line.parse(rest); err != nil {
 			return p.errorf("%v", err)
@@ -78,7 +78,7 @@ func (prog *Program) parseLayout(s string) error {
 	return checkName(name)
 }
 
-// tables reads what follows the functions: a line's first word says which table it belongs to.
+// tables reads the lines after the functions. The first word of a line selects its table.
 func (p *parser) tables(prog *Program) error {
 	for p.at < len(p.lines) {
 		if endFunc(p.peek()) {
@@ -93,7 +93,7 @@ func (p *parser) tables(prog *Program) error {
 				st := &prog.Stages[len(prog.Stages)-1]
 				*map[string]**Func{FetchName: &st.Fetch, ResolveName: &st.Resolve, UpdateName: &st.Update}[f.Name] = f
 			default:
-				return p.errorf("func %s belongs to a stage, and no stage is above it", f.Name)
+				return p.errorf("func %s belongs to a stage, but it precedes all stages", f.Name)
 			}
 			continue
 		}
@@ -119,11 +119,11 @@ var tableLines = map[string]func(*Program, string) error{
 	"arena": inStage((*Stage).parseArena),
 }
 
-// inStage is a line that belongs to the stage above it.
+// inStage returns the parser of a line that belongs to the last stage.
 func inStage(parse func(*Stage, string) error) func(*Program, string) error {
 	return func(prog *Program, s string) error {
 		if len(prog.Stages) == 0 {
-			return fmt.Errorf("it belongs to a stage, and no stage is above it")
+			return fmt.Errorf("it belongs to a stage, but it precedes all stages")
 		}
 		return parse(&prog.Stages[len(prog.Stages)-1], s)
 	}
@@ -146,7 +146,7 @@ func (prog *Program) parseClass(s string) error {
 		}
 		name, axes, _ := strings.Cut(w, "=")
 		if dst[name] == nil {
-			return fmt.Errorf("no field %q", name)
+			return fmt.Errorf("unknown field %q", name)
 		}
 		*dst[name] = splitAxes(axes, "@")
 		if err := checkAxes(*dst[name]); err != nil {
@@ -216,7 +216,7 @@ func (st *Stage) parseTransient(s string) error {
 	return err
 }
 
-// parseKeep reads what keepWords writes, without the first slash.
+// parseKeep reads the text that keepWords writes, without the first slash.
 func (r *Run) parseKeep(words string) error {
 	for _, w := range strings.FieldsFunc(words, func(c rune) bool { return c == '/' }) {
 		switch every, ok := strings.CutPrefix(w, "every="); {
@@ -229,7 +229,7 @@ func (r *Run) parseKeep(words string) error {
 		case w == "split":
 			r.Split = true
 		default:
-			return fmt.Errorf("a run has no %q", w)
+			return fmt.Errorf("unknown property %q of a run", w)
 		}
 	}
 	return nil

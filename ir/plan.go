@@ -7,24 +7,25 @@ import (
 	"strings"
 )
 
-// Precision says in which type each kind of state is kept.
+// Precision is the type of each kind of state.
 type Precision struct {
 	Compute, Params, Grads, Reduce, Master, Moments Elem
-	// products of blocks with their weights round their operands to 8 bits; Compute is bf16
+	// matmuls of blocks with their weights round their operands to FP8; Compute is bf16
 	FP8 bool
 }
 
-// FullPrecision keeps everything in one type.
+// FullPrecision returns a precision with one type for everything.
 func FullPrecision(e Elem) Precision {
 	return Precision{Compute: e, Params: e, Grads: e, Reduce: e, Master: e, Moments: e}
 }
 
-// BytesPerParam is weights + gradients + master copy (if it differs from the weights) + two moments.
+// BytesPerParam returns the bytes per parameter of weights, gradients, master copy (if it differs from the weights) and
+// two moments.
 func (p Precision) BytesPerParam() int {
 	return p.Params.Size() + p.Grads.Size() + p.MasterSize() + 2*p.Moments.Size()
 }
 
-// MasterSize is the bytes of an element of the master copy, 0 where the parameters are it.
+// MasterSize returns the bytes per element of the master copy, 0 if the parameters serve as master copy.
 func (p Precision) MasterSize() int {
 	if p.Master == p.Params {
 		return 0
@@ -32,7 +33,7 @@ func (p Precision) MasterSize() int {
 	return p.Master.Size()
 }
 
-// Plan is the decision, in normal form: what does not apply is 1, 0, "none" or "". It is comparable.
+// Plan is the decision, in normal form: a field that does not apply is 1, 0, "none" or "". Plans are comparable.
 type Plan struct {
 	DP, TP, PP, CP, EP, ETP  int
 	VPP                      int
@@ -41,31 +42,31 @@ type Plan struct {
 	Zero, ZeroGroup          int
 	MicroBatch, MicroBatches int
 	Schedule, Recompute      string
-	// the first so many blocks of each chunk, 0 where Recompute is none; see RecomputeRules
+	// number of recomputed blocks at the start of each chunk, 0 if Recompute is none; see RecomputeRules
 	RecomputeLayers, RecomputeEvery int
 	RecomputeSplit                  bool
 	StageLayers                     string // block counts of the chunks, comma-separated
-	AxisOrder                       string // axes, the fastest-varying rank first, comma-separated
+	AxisOrder                       string // axes, the fastest-varying first, comma-separated
 	Offload                         string // comma-separated
 	MoESlack                        float64
 	Precision                       Precision
 }
 
-// SerialPlan is the plan of one rank.
+// SerialPlan returns the plan of one rank.
 func SerialPlan(layers, batch int, p Precision) Plan {
 	return Plan{DP: 1, TP: 1, PP: 1, CP: 1, EP: 1, ETP: 1, VPP: 1, CPKind: "none", ZeroGroup: 1,
 		MicroBatch: batch, MicroBatches: 1, Schedule: "none", Recompute: "none", RecomputeEvery: 1,
 		StageLayers: fmt.Sprint(layers), AxisOrder: "tp,dp", Precision: p}
 }
 
-// Ranks is the number of ranks that the plan uses.
+// Ranks returns the number of ranks that the plan uses.
 func (p Plan) Ranks() int { return p.DP * p.CP * p.TP * p.PP }
 
-// Replicas is the number of ranks that have the same parameters and see other tokens: dp has other sequences, cp other
-// parts of them.
+// Replicas returns the number of ranks that have the same parameters and process different tokens: different sequences
+// along dp, different parts of a sequence along cp.
 func (p Plan) Replicas() int { return p.DP * p.CP }
 
-// LargestChunk is the most blocks that a chunk has; 0 where stage_layers is no list of counts.
+// LargestChunk returns the largest number of blocks of a chunk; 0 if stage_layers is not a list of counts.
 func (p Plan) LargestChunk() int {
 	most := 0
 	for _, w := range strings.Split(p.StageLayers, ",") {
@@ -76,7 +77,7 @@ func (p Plan) LargestChunk() int {
 	return most
 }
 
-// StageOf is the stage of a chunk, counted in model order: round the stages, or there and back for zb-v.
+// StageOf returns the stage of a chunk in model order: chunks go around the stages, or down and back with zb-v.
 func (p Plan) StageOf(chunk int) int {
 	if p.Schedule == "zb-v" && chunk >= p.PP {
 		return 2*p.PP - 1 - chunk
@@ -84,12 +85,12 @@ func (p Plan) StageOf(chunk int) int {
 	return chunk % p.PP
 }
 
-// Splits tells whether backward is two passes: gradients of activations, on which the stages before wait, and gradients
-// of parameters, which can wait.
+// Splits reports whether the backward pass is split in two: gradients of activations, for which the previous stages
+// wait, and gradients of parameters, which can run later.
 func (p Plan) Splits() bool { return p.Schedule == "zb-h1" || p.Schedule == "zb-v" }
 
-// String is the plan in one line: what is not at its neutral value, and the micro-batches. A pipeline's schedule is
-// 1f1b, or interleaved where a stage has several chunks, unless it is named.
+// String returns the plan in one line: the fields that are not at their neutral value, and the micro-batches. If no
+// schedule is printed, a pipeline's schedule is 1f1b, or interleaved if stages have several chunks.
 func (p Plan) String() string {
 	var parts []string
 	degree := func(name string, n int) {
@@ -127,7 +128,8 @@ func (p Plan) String() string {
 	return strings.Join(parts, " · ")
 }
 
-// RecomputeWords are what the plan recomputes: "recompute full 4 blocks every 2 split". All blocks go without saying.
+// RecomputeWords describes what the plan recomputes: "recompute full 4 blocks every 2 split". The number of blocks is
+// omitted if it is all of them.
 func (p Plan) RecomputeWords() string {
 	s := "recompute " + p.Recompute
 	if p.Recompute == "none" {
@@ -148,9 +150,9 @@ func (p Plan) RecomputeWords() string {
 	return s
 }
 
-// Mesh is the plan's mesh for a model with the given number of K/V heads (0: not an attention model). tp
-// beyond the K/V heads is the product of rep (fastest) and kv, so that K/V are replicated over rep; dp beyond
-// the plan's zero_group is the product of inner and outer, so that state is sharded over inner.
+// Mesh returns the plan's mesh for a model with kvHeads K/V heads (0: a model without attention). If tp exceeds the K/V
+// heads, it is the product of rep (fastest) and kv, so that K/V are replicated over rep. If dp exceeds the plan's
+// zero_group, it is the product of inner and outer, so that state is sharded over inner.
 func (p Plan) Mesh(kvHeads int) (Mesh, error) {
 	size := map[string]int{"dp": p.DP, "tp": p.TP, "pp": p.PP, "cp": p.CP}
 	var view, fine View
@@ -164,20 +166,20 @@ func (p Plan) Mesh(kvHeads int) (Mesh, error) {
 		switch {
 		case a == "tp" && kvHeads > 0 && n > kvHeads:
 			if n%kvHeads != 0 {
-				return Mesh{}, fmt.Errorf("tp %d is no multiple of %d K/V heads", n, kvHeads)
+				return Mesh{}, fmt.Errorf("tp %d must be a multiple of the %d K/V heads", n, kvHeads)
 			}
 			fine = append(fine, Atom{"rep", n / kvHeads}, Atom{"kv", kvHeads})
 		case a == "dp" && p.sharedReplicas() > 1 && p.sharedReplicas() < n:
 			k := p.sharedReplicas()
 			if n%k != 0 {
-				return Mesh{}, fmt.Errorf("dp %d is no multiple of zero_group %d%s", n, p.ZeroGroup,
+				return Mesh{}, fmt.Errorf("dp %d must be a multiple of zero_group %d%s", n, p.ZeroGroup,
 					map[bool]string{true: fmt.Sprintf(" / cp %d", p.CP)}[k < p.ZeroGroup])
 			}
 			fine = append(fine, Atom{"inner", k}, Atom{"outer", n / k})
 		case a == "cp" && p.CPKind == "heads" && kvHeads > 0:
 			kv := p.headContexts(kvHeads)
 			if n%kv != 0 {
-				return Mesh{}, fmt.Errorf("cp %d is no multiple of the %d K/V heads of a rank, nor a divisor", n, kv)
+				return Mesh{}, fmt.Errorf("cp %d must be a multiple or a divisor of the %d K/V heads of a rank", n, kv)
 			}
 			fine = append(fine, Atom{"cp_rep", n / kv}, Atom{"cp_kv", kv})
 		default:
@@ -186,7 +188,7 @@ func (p Plan) Mesh(kvHeads int) (Mesh, error) {
 	}
 	for _, a := range []string{"dp", "tp", "pp", "cp"} {
 		if size[a] > 1 {
-			return Mesh{}, fmt.Errorf("axis order %q lacks %s", p.AxisOrder, a)
+			return Mesh{}, fmt.Errorf("axis order %q does not contain %s", p.AxisOrder, a)
 		}
 	}
 	experts, err := p.expertPieces(view)
@@ -196,8 +198,8 @@ func (p Plan) Mesh(kvHeads int) (Mesh, error) {
 	return withExperts(experts, fine, view)
 }
 
-// Layouts is each region's map: where the plan splits which dim. split is what the plan's axes are called on
-// this mesh; axes that the mesh lacks split nothing.
+// Layouts returns the layout of each region: which dims the plan splits over which axes of the mesh. Axes that the mesh
+// does not have split nothing.
 func (p Plan) Layouts(m Mesh) map[Region]Layout {
 	keep := func(axes ...Axis) []Axis { return have(m, axes...) }
 	batch, tp, seq := keep("dp"), keep("tp"), p.contexts(m)

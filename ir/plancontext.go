@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Context parallelism splits seq over cp in every region. Only attention needs all keys of a query, and how it gets
-// them is cp_kind: gather joins K and V on each rank; heads gives each rank all positions of some heads instead, and
-// back; ring attends to the share of one rank after the other.
+// Context parallelism splits seq over cp in every region. Only attention needs all keys of a query. cp_kind selects how
+// it gets them: gather all-gathers K and V on each rank; heads moves all positions of some heads to each rank, and
+// back; ring attends to the keys of one rank after the other.
 
-// IsContext tells whether the axis is cp or a part of it.
+// IsContext reports whether the axis is cp or a part of it.
 func (a Axis) IsContext() bool {
 	a = a.Plain()
 	return a == "cp" || a == "cp_kv" || a == "cp_rep"
@@ -18,27 +18,27 @@ func (a Axis) IsContext() bool {
 // ContextKinds are the values of cp_kind.
 var ContextKinds = []string{"none", "gather", "heads", "ring"}
 
-// ContextRules say which cp_kind goes with cp.
+// ContextRules are the rules for cp_kind and cp.
 var ContextRules = []PlanRule{
-	{"cp_kind", "cp_kind is none where cp is 1, and only there", func(p *Plan) bool {
+	{"cp_kind", "cp_kind must be none if cp is 1, and only then", func(p *Plan) bool {
 		return (p.CP == 1) == (p.CPKind == "none")
 	}},
-	{"cp_kind", "cp_kind is none, gather, heads or ring", func(p *Plan) bool {
+	{"cp_kind", "cp_kind must be none, gather, heads or ring", func(p *Plan) bool {
 		return slices.Contains(ContextKinds, p.CPKind)
 	}},
-	{"cp_kind", "a ring goes over all of cp: ep takes no part of it but the whole", func(p *Plan) bool {
+	{"cp_kind", "a ring covers all of cp: ep must take all of cp or none of it", func(p *Plan) bool {
 		return p.CPKind != "ring" || !p.CutsContext()
 	}},
 }
 
-// CutsContext tells whether experts take a part of cp, which then is two axes: a ring knows the turns of one.
+// CutsContext reports whether experts take a part of cp, which then consists of two axes. A ring supports only one.
 func (p Plan) CutsContext() bool {
 	_, cp, _, err := p.ExpertParts()
 	return err == nil && cp > 1 && cp < p.CP
 }
 
-// contexts are the axes that split seq over cp. gather and ring have it in zigzag order, so that causal ranks have
-// equal work; heads need not, since each rank has all positions of its heads.
+// contexts returns the axes that split seq over cp. gather and ring split it in zigzag order, so that ranks have equal
+// causal work. heads does not need this, because each rank has all positions of its heads.
 func (p Plan) contexts(m Mesh) []Axis {
 	switch {
 	case !m.Has("cp"):
@@ -49,7 +49,7 @@ func (p Plan) contexts(m Mesh) []Axis {
 	return []Axis{"cp"}
 }
 
-// coreLayout is the map of attention itself, where it is not that of its projections; heads is theirs.
+// coreLayout returns the layout of attention itself, nil if it is that of its projections, heads.
 func (p Plan) coreLayout(m Mesh, heads Layout) Layout {
 	if !m.Has("cp") {
 		return nil
@@ -68,17 +68,17 @@ func (p Plan) coreLayout(m Mesh, heads Layout) Layout {
 	return core
 }
 
-// have are the axes that the mesh has.
+// have returns the axes that the mesh has.
 func have(m Mesh, axes ...Axis) []Axis {
 	return slices.DeleteFunc(axes, func(a Axis) bool { return !m.Has(a) })
 }
 
-// headContexts is how many ways cp splits the K/V heads that a rank has: all cp of them, or as many as there are. The
-// rest of cp splits the queries of each.
+// headContexts returns the number of ways in which cp splits the K/V heads of a rank: cp, or the number of heads if
+// that is smaller. The rest of cp splits the queries of each head.
 func (p Plan) headContexts(kvHeads int) int { return min(p.CP, max(1, kvHeads/p.TP)) }
 
-// sharedReplicas is how many dp ranks share one copy of the state, where zero_group is a part of all replicas: of those
-// of the replica group that vary faster than dp, all do.
+// sharedReplicas returns how many dp ranks share one copy of the state, if zero_group is smaller than the number of
+// replicas. Axes of the replica group that vary faster than dp belong to the group as a whole.
 func (p Plan) sharedReplicas() int {
 	if p.Zero == 0 || p.ZeroGroup <= 1 || p.ZeroGroup >= p.Replicas() {
 		return 1

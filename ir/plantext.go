@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// planField is one key of a plan in its text form and in JSON; contract.md names them.
+// planField is one key of a plan in its text form and in JSON, as defined by contract.md.
 type planField struct {
 	name string
 	ptr  func(*Plan) any // *int, *bool, *string, *float64, *Precision
@@ -32,7 +32,7 @@ var planFields = []planField{
 	{"micro_batches", func(p *Plan) any { return &p.MicroBatches }},
 	{"schedule", func(p *Plan) any { return &p.Schedule }},
 	{"recompute", func(p *Plan) any { return &p.Recompute }},
-	// of each chunk its first blocks, up to those of the largest chunk; 0 where recompute is none
+	// the first blocks of each chunk, at most those of the largest chunk; 0 if recompute is none
 	{"recompute_layers", func(p *Plan) any { return &p.RecomputeLayers }},
 	{"recompute_every", func(p *Plan) any { return &p.RecomputeEvery }},
 	{"recompute_split", func(p *Plan) any { return &p.RecomputeSplit }},
@@ -43,7 +43,7 @@ var planFields = []planField{
 	{"precision", func(p *Plan) any { return &p.Precision }},
 }
 
-// PlanKeys are the keys of a plan, in the order in which they print.
+// PlanKeys returns the keys of a plan in the order in which they print.
 func PlanKeys() []string {
 	keys := make([]string, len(planFields))
 	for i, f := range planFields {
@@ -79,37 +79,37 @@ func printField(ptr any) string {
 	return *ptr.(*string)
 }
 
-// ParsePlan reads what Plan.Text prints.
+// ParsePlan reads the text that Plan.Text prints.
 func ParsePlan(s string) (Plan, error) {
 	var p Plan
 	parts := strings.Split(s, " ")
 	if len(parts) != len(planFields) {
-		return p, fmt.Errorf("plan: %d keys, want %d", len(parts), len(planFields))
+		return p, fmt.Errorf("plan: has %d keys, must have %d", len(parts), len(planFields))
 	}
 	for i, f := range planFields {
 		value, ok := strings.CutPrefix(parts[i], f.name+"=")
 		if !ok {
-			return p, fmt.Errorf("plan: %q, want %s=value", parts[i], f.name)
+			return p, fmt.Errorf("plan: %q must be %s=value", parts[i], f.name)
 		}
 		if err := parseField(f.ptr(&p), value); err != nil || printField(f.ptr(&p)) != value {
-			return p, cmp.Or(err, fmt.Errorf("plan: %s=%s is not as planc prints it", f.name, value))
+			return p, cmp.Or(err, fmt.Errorf("plan: %s=%s is not in the form that planc prints", f.name, value))
 		}
 	}
 	return p, nil
 }
 
-// SetKey sets one key from its text, as Text prints values.
+// SetKey sets one key from its text, in the form that Text prints.
 func (p *Plan) SetKey(key, value string) error {
 	for _, f := range planFields {
 		if f.name != key {
 			continue
 		}
 		if err := parseField(f.ptr(p), value); err != nil || printField(f.ptr(p)) != value {
-			return fmt.Errorf("%s is %q, which no plan has", key, value)
+			return fmt.Errorf("%s is %q, which is not a valid value", key, value)
 		}
 		return nil
 	}
-	return fmt.Errorf("a plan has no %s", key)
+	return fmt.Errorf("a plan has no key %s", key)
 }
 
 func parseField(ptr any, s string) (err error) {
@@ -132,7 +132,7 @@ func (p *Precision) parse(s string) error {
 	fields := []*Elem{&p.Compute, &p.Params, &p.Grads, &p.Reduce, &p.Master, &p.Moments}
 	parts := strings.Split(s, ",")
 	if len(parts) != len(fields) {
-		return fmt.Errorf("precision %q: want %d types", s, len(fields))
+		return fmt.Errorf("precision %q must have %d types", s, len(fields))
 	}
 	p.FP8 = parts[0] == eightName
 	if p.FP8 {
@@ -141,14 +141,14 @@ func (p *Precision) parse(s string) error {
 	for i, f := range fields {
 		e, ok := ParseElem(parts[i])
 		if !ok {
-			return fmt.Errorf("precision %q: no type %q", s, parts[i])
+			return fmt.Errorf("precision %q: unknown type %q", s, parts[i])
 		}
 		*f = e
 	}
 	return nil
 }
 
-// JSON is the plan as contract.md's object: lists as lists, precision as an object.
+// JSON returns the plan as contract.md's object: lists as lists, precision as an object.
 func (p Plan) JSON() map[string]any {
 	out := map[string]any{}
 	for _, f := range planFields {

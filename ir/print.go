@@ -27,7 +27,7 @@ func (m *Model) print(b *strings.Builder) {
 	}
 }
 
-// String prints the function as it stands in a model.
+// String prints the function in the form that it has in a model.
 func (f *Func) String() string {
 	var b strings.Builder
 	f.print(&b)
@@ -96,7 +96,7 @@ func names(vs []*Value) string {
 	return strings.Join(s, ", ")
 }
 
-// String is the node's line: results = op operands {attributes} : types !region <- origin at place.
+// String returns the node's line: results = op operands {attributes} : types !region <- origin at place.
 func (n *Node) String() string {
 	var b strings.Builder
 	if len(n.Outs) > 0 {
@@ -186,7 +186,7 @@ func (s *Stage) print(b *strings.Builder) {
 	}
 }
 
-// Funcs lists the stage's functions that exist.
+// Funcs returns the stage's functions that exist.
 func (s *Stage) Funcs() []*Func {
 	var fs []*Func
 	for _, f := range []*Func{s.Fetch, s.Resolve, s.Update} {
@@ -212,7 +212,7 @@ func runWords(runs []Run) string {
 	return b.String()
 }
 
-// keepWords say what a run keeps, where it is not everything: "/remat", "/remat/split", "/every=2+4096".
+// keepWords describes what a run saves, if it does not save everything: "/remat", "/remat/split", "/every=2+4096".
 func (r *Run) keepWords() string {
 	s := ""
 	if r.Remat {

@@ -8,12 +8,12 @@ import (
 	"github.com/planc-dev/planc/runtime/program"
 )
 
-// Program is what all ranks run: functions, which are the same everywhere, and a table for each pipeline stage. Passes
-// fill it in from the model and the plan; the fields below Model appear as the passes that make them run.
+// Program is what all ranks run: functions, which are the same everywhere, and a table for each pipeline stage. Passes fill
+// it in from the model and the plan. The fields after Model are set by passes as they run.
 //
-// It has four entries. init draws each parameter as its Param says; step runs Begin, then the stage's Schedule over
-// the blocks of its chunks, then the stage's Update; eval runs the Forward functions; logits runs them but for the
-// last segment's, whose Logits function it runs instead.
+// It has four entries. init draws each parameter as its Param says. step runs Begin, then the stage's Schedule over the
+// blocks of its chunks, then the stage's Update. eval runs the Forward functions. logits does the same, except that it runs
+// the last segment's Logits function instead of its Forward.
 type Program struct {
 	Name    string
 	Plan    Plan
@@ -29,23 +29,23 @@ type Program struct {
 	Stages  []Stage
 }
 
-// Stage is what one pipeline stage has of its own.
+// Stage is the part of a program that belongs to one pipeline stage.
 type Stage struct {
 	Chunks   []Chunk
 	Buckets  []Bucket
 	Fetch    *Func // gathers the parameters of buckets, each before a block that uses it runs
 	Resolve  *Func // scatters gradients, each bucket's after the backward pass of a block that adds to it
-	Gather   int   // bytes of the buffer for a block's gathered parameters; there are two, in turn
-	Scatter  int   // bytes of the buffer for a block's gradients; likewise
-	Update   *Func // the step's end, over buckets
+	Gather   int   // bytes of the buffer for a block's gathered parameters; double-buffered
+	Scatter  int   // bytes of the buffer for a block's gradients; double-buffered
+	Update   *Func // the end of the step, over buckets
 	Schedule []Action
 	Arena    []ArenaRegion
 }
 
-// Chunk is a run of the model's blocks on one stage; a stage has several when stages are interleaved.
+// Chunk is a run of the model's blocks on one stage. A stage has several chunks if stages are interleaved.
 //
-// From its forward to its backward pass, the second part of a split one, a micro-batch of the chunk owns one of Buffers
-// activation buffers: what each layer saves, its input before that.
+// From its forward to its backward pass, or to the second part of a split one, a micro-batch of the chunk owns one of
+// Buffers activation buffers. It contains what each layer saves, preceded by the layer's input.
 type Chunk struct {
 	Index   int // in the model's order, over all stages
 	Runs    []Run
@@ -54,23 +54,23 @@ type Chunk struct {
 	Buffers int // micro-batches in flight
 }
 
-// Run is Count layers of a segment, from layer From on. The first begins at Offset of the chunk's buffer, each Stride
-// bytes after the one before it.
+// Run is Count layers of a segment, starting with layer From. The first starts at Offset of the chunk's buffer, each
+// Stride bytes after the one before it.
 //
-// A run that is recomputed keeps less. Remat: its layers are the segment's Remat. Split: in addition to, these save a
-// part of their input, which is nowhere else, since streams pass from layer to layer through the stage's spare memory.
-// Every: only the input of each Every-th layer is kept, Stride bytes after the one before it; before the backward
-// functions of such a group its forward functions are run again, with what they save and their streams in the spare
-// memory, Inner bytes a layer.
+// A run that is recomputed saves less. Remat: its layers are the segment's Remat. Split: they also save a part of their
+// input, which is saved nowhere else, because streams pass from layer to layer through the stage's spare memory. Every:
+// only the input of each Every-th layer is saved, Stride bytes after the one before it. Before the backward functions of
+// such a group, its forward functions are run again; what they save and their streams are in the spare memory, Inner bytes
+// per layer.
 type Run struct {
 	Segment        string
 	From, Count    int
 	Offset, Stride int
 	Remat, Split   bool
-	Every, Inner   int // 0 where each layer's input is kept
+	Every, Inner   int // 0 if each layer's input is saved
 }
 
-// Kept is how many parts of a buffer the run takes: one a layer, or one a group.
+// Kept returns how many parts of a buffer the run takes: one per layer, or one per group.
 func (r *Run) Kept() int {
 	if r.Every > 0 {
 		return (r.Count + r.Every - 1) / r.Every
@@ -78,20 +78,21 @@ func (r *Run) Kept() int {
 	return r.Count
 }
 
-// Recipe is what a program needs to know of the training beside the model and the plan.
+// Recipe is what a program needs to know of the training in addition to the model and the plan.
 type Recipe struct {
-	Optimizer          string // adamw, adam or sgd
-	NoMomentum         bool   // sgd's momentum is 0: there is no buffer for it
-	StochasticRounding bool   // updated parameters are rounded by chance; they are bf16, and there is no master copy
+	Optimizer  string // adamw, adam or sgd
+	NoMomentum bool   // sgd's momentum is 0: there is no buffer for it
+	// updated parameters are rounded stochastically; they are bf16, and there is no master copy
+	StochasticRounding bool
 }
 
-// noMomentum is what the text of a recipe without a momentum buffer adds.
+// noMomentum is the text of a recipe without a momentum buffer.
 const noMomentum = " momentum=0"
 
-// byChance is what a recipe that rounds so says of it.
+// byChance is the text of a recipe with stochastic rounding.
 const byChance = " rounding=stochastic"
 
-// String is the recipe's text form.
+// String returns the recipe's text form.
 func (r Recipe) String() string {
 	s := "optimizer=" + r.Optimizer
 	if r.NoMomentum {
@@ -109,12 +110,13 @@ func (r *Recipe) parse(s string) error {
 	s, ok := strings.CutPrefix(s, "optimizer=")
 	r.Optimizer = s
 	if !ok {
-		return fmt.Errorf("recipe %q, want optimizer=NAME", s)
+		return fmt.Errorf("recipe %q must be optimizer=NAME", s)
 	}
 	return checkName(s)
 }
 
-// Moments is the number of state tensors of each parameter: Adam keeps two moments, SGD its momentum unless that is 0.
+// Moments returns the number of state tensors of each parameter: two moments for Adam, the momentum for SGD unless that
+// is 0.
 func (r Recipe) Moments() int {
 	switch {
 	case r.Optimizer != "sgd":
@@ -125,42 +127,42 @@ func (r Recipe) Moments() int {
 	return 1
 }
 
-// Class is how gradients of some parameters are resolved at the end of a step.
+// Class says how gradients of some parameters are resolved at the end of a step.
 type Class struct {
-	Reduce   []Axis // partial over these beside the replicas: all-reduced first
-	Replicas []Axis // the replica group: summed
+	Reduce   []Axis // further axes over which gradients are partial: all-reduced first
+	Replicas []Axis // the replica group: gradients are summed over it
 	Shard    []Axis // the part of Replicas whose ranks each own a part of the state (ZeRO >= 1)
-	Repeat   []Axis // further axes over which the parameters are replicated: the norm counts one
+	Repeat   []Axis // further axes over which the parameters are replicated: the norm counts one copy
 	Each     bool   // ZeRO >= 2: gradients are scattered over Shard after each micro-batch
-	Fetch    bool   // ZeRO 3: parameters lie scattered over Shard, and are gathered for each use
-	Ends     bool   // parameters of the first stage that the last one holds too: their gradients are summed over both
+	Fetch    bool   // ZeRO 3: parameters are sharded over Shard, and gathered for each use
+	Ends     bool   // parameters of the first stage that the last one has too: their gradients are summed over both
 }
 
-// Copies are the replicas over which a shard's state exists several times.
+// Copies returns the replicas over which a shard's state exists several times.
 func (c Class) Copies() []Axis {
 	return slices.DeleteFunc(slices.Clone(c.Replicas), func(a Axis) bool { return slices.Contains(c.Shard, a) })
 }
 
-// Slot is where a parameter lies in its layer's run of its class, in elements of one rank. A tied parameter has
-// one where its owner is on another stage.
+// Slot is the location of a parameter in its layer's run of its class, in elements of one rank. A tied parameter has a
+// slot of its own if its owner is on another stage.
 type Slot struct {
 	Segment, Param string
 	Class          int
 	Offset, Elems  int
 }
 
-// Bucket is a run of the flat space of parameters and gradients: the class's parameters of some layers, of one layer
-// where the class resolves each micro-batch. From ZeRO 2 on gradients, at ZeRO 3 parameters too, lie at State, as
-// moments do; else at Offset.
+// Bucket is a run of the flat space of parameters and gradients: the class's parameters of some layers, or of one layer
+// if the class resolves gradients after each micro-batch. Gradients (from ZeRO 2 on) and parameters (at ZeRO 3) are
+// located at State, as moments are; otherwise at Offset.
 type Bucket struct {
 	Class  int
 	Offset int // in elements
 	Elems  int // padded so that each owner's part is whole and aligned
-	State  int // where the rank's part of each moment starts, in elements
+	State  int // start of the rank's part of each moment, in elements
 	Pieces []Piece
 }
 
-// Params is where the bucket, or the rank's part of it, begins in the region of parameters, in elements.
+// Params returns the start of the bucket, or of the rank's part of it, in the region of parameters, in elements.
 func (b Bucket) Params(p Plan) int {
 	if p.Zero >= 3 {
 		return b.State
@@ -168,7 +170,7 @@ func (b Bucket) Params(p Plan) int {
 	return b.Offset
 }
 
-// Grads is likewise where its gradients begin.
+// Grads returns the start of the bucket, or of the rank's part of it, in the region of gradients, in elements.
 func (b Bucket) Grads(p Plan) int {
 	if p.Zero >= 2 {
 		return b.State
@@ -203,15 +205,15 @@ type ArenaRegion struct {
 	Offset, Size int
 }
 
-// SavedPart is how much a layer of a segment, or of its recomputed variant, saves for its backward pass beside its
-// input, in bytes. Where Weights reads the gradient of the layer's output, that is kept too, behind those.
+// SavedPart is how much a layer of a segment, or of its recomputed variant, saves for its backward pass in addition to
+// its input, in bytes. If Weights reads the gradient of the layer's output, that is saved after those.
 type SavedPart struct {
 	Segment  string
 	Bytes    int
 	Gradient bool
 }
 
-// Kind is the variant of a segment that a run's layers are.
+// Kind returns the variant of a segment to which a run's layers belong.
 func (p *Program) Kind(r *Run) *Segment {
 	s := p.Model.Segment(r.Segment)
 	if r.Remat {
@@ -220,7 +222,8 @@ func (p *Program) Kind(r *Run) *Segment {
 	return s
 }
 
-// Uses tells whether a layer of any stage is of that variant of a segment; before there are stages, all are.
+// Uses reports whether a layer of any stage belongs to that variant of a segment. Without stages, all variants are
+// used.
 func (p *Program) Uses(s *Segment) bool {
 	for i := range p.Stages {
 		for _, c := range p.Stages[i].Chunks {
@@ -234,8 +237,8 @@ func (p *Program) Uses(s *Segment) bool {
 	return len(p.Stages) == 0
 }
 
-// Spare is the offset in the activation region of what lies behind the chunks' buffers: where groups are run again, and
-// streams that no buffer keeps.
+// Spare returns the offset in the activation region after the chunks' buffers. The memory there is for groups that are
+// run again, and for streams that no buffer saves.
 func (s *Stage) Spare() int {
 	end := 0
 	for _, c := range s.Chunks {
@@ -244,19 +247,20 @@ func (s *Stage) Spare() int {
 	return end
 }
 
-// Places of values inside a function, beside the arena's workspace. The stream is what blocks hand on.
+// Locations of values inside a function, in addition to the arena's workspace. The stream is the value that blocks pass
+// to the next block.
 const (
 	PlaceX    = "x"         // the block's input
 	PlaceOut  = "out"       // the block's output: the next block's input
-	PlaceSlot = "slot"      // what this layer saves for backward, and that for its second part
-	PlaceWork = "workspace" // temporary
+	PlaceSlot = "slot"      // what this layer saves for backward and its second part
+	PlaceWork = "workspace" // temporary values
 	PlaceDY   = "dy"        // the gradient of the block's output
 	PlaceDX   = "dx"        // the gradient of the block's input
-	PlaceHead = "logits"    // the logits entry's result
+	PlaceHead = "logits"    // the result of the logits entry
 	PlaceGrad = "grad"      // the accumulator of the parameter that the value is accumulated into
 )
 
-// PlaceSize is the number of bytes of a place in a segment's functions, 0 if there is none.
+// PlaceSize returns the number of bytes of a location in a segment's functions, 0 if there is none.
 func (p *Program) PlaceSize(segment, place string) int {
 	switch place {
 	case PlaceSlot:
@@ -268,7 +272,7 @@ func (p *Program) PlaceSize(segment, place string) int {
 	case PlaceX, PlaceOut, PlaceDY, PlaceDX:
 		return p.Stream
 	case PlaceWork, PlaceHead:
-		if len(p.Stages) == 0 { // a text whose arenas are missing
+		if len(p.Stages) == 0 { // a text without arenas
 			return 0
 		}
 		return p.Stages[0].Region(place).Size
@@ -282,13 +286,14 @@ func (p *Program) PlaceSize(segment, place string) int {
 	return 0
 }
 
-// KeepsGradient tells whether layers of a segment keep the gradient of their output for Weights.
+// KeepsGradient reports whether layers of a segment save the gradient of their output for Weights.
 func (p *Program) KeepsGradient(segment string) bool {
 	return slices.ContainsFunc(p.Saved, func(s SavedPart) bool { return s.Segment == segment && s.Gradient })
 }
 
-// SavedBytes is what a layer of a run keeps beside its input: what its functions save, and the gradient of its output
-// if Weights reads it. Groups that are run again do without that: both parts of their backward pass run at once.
+// SavedBytes returns the bytes that a layer of a run saves in addition to its input: what its functions save, and the
+// gradient of its output if Weights reads it. Groups that are run again do not save that gradient, because both parts
+// of their backward pass run at once.
 func (p *Program) SavedBytes(r *Run) int {
 	s := p.Kind(r)
 	n := p.PlaceSize(s.Name, PlaceSlot)
@@ -298,14 +303,14 @@ func (p *Program) SavedBytes(r *Run) int {
 	return n
 }
 
-// StreamName is the input of a block that the block before it returned.
+// StreamName is the input of a block that the previous block returned.
 const StreamName = "x"
 
-// Names of the arena's regions, in their order.
+// Names of the arena's regions, in order.
 const (
 	RegionParams      = "params"
 	RegionGrads       = "grads"
-	RegionMaster      = "master" // the optimizer's copy of its part of the parameters, where their type is another
+	RegionMaster      = "master" // the optimizer's copy of its part of the parameters, if it has another type
 	RegionMoment1     = "moment1"
 	RegionMoment2     = "moment2"
 	RegionActivations = "activations"
@@ -315,7 +320,7 @@ const (
 	RegionLogits      = "logits"
 )
 
-// Region finds an arena region, zero if it is absent.
+// Region returns an arena region, with size zero if it is absent.
 func (s *Stage) Region(name string) ArenaRegion {
 	for _, r := range s.Arena {
 		if r.Name == name {
@@ -325,7 +330,7 @@ func (s *Stage) Region(name string) ArenaRegion {
 	return ArenaRegion{Name: name}
 }
 
-// ArenaBytes is the size of the arena.
+// ArenaBytes returns the size of the arena.
 func (s *Stage) ArenaBytes() int {
 	if len(s.Arena) == 0 {
 		return 0
@@ -334,7 +339,7 @@ func (s *Stage) ArenaBytes() int {
 	return last.Offset + last.Size
 }
 
-// ArenaBytes is the size of the fullest stage's arena.
+// ArenaBytes returns the size of the fullest stage's arena.
 func (p *Program) ArenaBytes() int {
 	n := 0
 	for i := range p.Stages {
@@ -343,7 +348,7 @@ func (p *Program) ArenaBytes() int {
 	return n
 }
 
-// Fullest is the first of the stages with the largest arena.
+// Fullest returns the first of the stages with the largest arena.
 func (p *Program) Fullest() int {
 	n := 0
 	for i := range p.Stages {
@@ -354,7 +359,7 @@ func (p *Program) Fullest() int {
 	return n
 }
 
-// Slot finds a parameter's slot.
+// Slot returns a parameter's slot.
 func (p *Program) Slot(segment, param string) (Slot, bool) {
 	for _, s := range p.Slots {
 		if s.Segment == segment && s.Param == param {
@@ -364,8 +369,8 @@ func (p *Program) Slot(segment, param string) (Slot, bool) {
 	return Slot{}, false
 }
 
-// LayerBuckets are the buckets of a stage that a layer's functions use: those of its own parameters, and of the
-// parameters that its tied ones are where these have no slot of their own.
+// LayerBuckets returns the buckets of a stage that a layer's functions use: those of its own parameters, and those of
+// the owners of tied parameters without a slot of their own.
 func (p *Program) LayerBuckets(s *Stage, segment string, layer int) []int {
 	var out []int
 	add := func(segment string, layer int, slot Slot) {

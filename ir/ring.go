@@ -2,18 +2,19 @@ package ir
 
 import "slices"
 
-// Ring attention (Liu, Zaharia, Abbeel 2023): each rank keeps its queries, and keys and values go round the ranks of
-// cp. At turn t a rank has those of the rank t before it, attends to them and joins the result to that of the turns
-// before by their log-sum-exps. In backward the gradients of keys and values go round with them. A node of attention
-// works for one turn; its operands' types say for which, and its attribute axes that what its rule sums over them is
-// joined so.
+// Ring attention (Liu, Zaharia, Abbeel 2023): each rank keeps its queries, and keys and values travel around the ranks
+// of cp. In turn t a rank has the keys of the rank t before it. It attends to them and merges the result into that of
+// the previous turns by their log-sum-exps. In backward the gradients of keys and values travel with them. A node of
+// attention computes one turn. The turn follows from its operands' types. Its attribute axes says that its reductions
+// over these axes are merged this way.
 
-// GoesRound tells whether the node is one turn of a ring over the axes, so that its results are no partials over them.
+// GoesRound reports whether the node is one turn of a ring over the axes, so that its results are not partial over
+// them.
 func (n *Node) GoesRound(axes []Axis) bool {
 	return n.Op.Attends() && len(n.Attr.Axes) > 0 && slices.Equal(Plain(axes), Plain(n.Attr.Axes))
 }
 
-// Keys is the operand of attention or its gradient that has the keys.
+// Keys returns the operand of attention or of its gradient that contains the keys.
 func (n *Node) Keys() *Value {
 	if n.Op == OpAttention {
 		return n.Args[1]
@@ -21,7 +22,7 @@ func (n *Node) Keys() *Value {
 	return n.Args[2]
 }
 
-// Joins are the results so far that the node joins in: its first results are these with its own part.
+// Joins returns the results so far into which the node merges: its first results are these combined with its own part.
 func (n *Node) Joins() []*Value {
 	if !n.Op.Attends() {
 		return nil
@@ -29,7 +30,7 @@ func (n *Node) Joins() []*Value {
 	return n.Args[n.Op.own():]
 }
 
-// turn says of a node in a ring which turn it is, of how many ranks and positions.
+// turn returns the turn of a node in a ring, and the number of ranks and positions of the ring.
 func (n *Node) turn(local Sizes) (turn, ranks, size int, ok bool) {
 	if !n.Op.Attends() || len(n.Attr.Axes) == 0 {
 		return 0, 0, 0, false
@@ -38,8 +39,8 @@ func (n *Node) turn(local Sizes) (turn, ranks, size int, ok bool) {
 	return e.Axes[0].Turn(), int(float64(e.Size) / local.Of(KSeq)), e.Size, true
 }
 
-// ringPairs is how many pairs of a query and a key that it sees a rank has, at most, in the node's turn of its ring; -1
-// where it is in none.
+// ringPairs returns the largest number, over the ranks, of pairs of a query and a visible key in the node's turn of its
+// ring; -1 if it is not in a ring.
 func (n *Node) ringPairs(local Sizes) float64 {
 	turn, ranks, size, ok := n.turn(local)
 	if !ok {
@@ -48,7 +49,8 @@ func (n *Node) ringPairs(local Sizes) float64 {
 	return turnPairs(&n.Attr, size, ranks, turn)
 }
 
-// Turns are the turns of a ring over so many ranks in which some rank sees keys: with a window most see none.
+// Turns returns the turns of a ring over a number of ranks in which some rank sees keys. With a window, most turns have
+// none.
 func Turns(a *Attr, size, ranks int) []int {
 	var out []int
 	for t := range ranks {
@@ -59,8 +61,8 @@ func Turns(a *Attr, size, ranks int) []int {
 	return out
 }
 
-// turnPairs is how many pairs of a query and a key that it sees the rank has that has most, at a turn; where only some
-// layers have a window, in the mean over these.
+// turnPairs returns the largest number, over the ranks, of pairs of a query and a visible key in a turn. If only some
+// layers have a window, it is the mean over the layers.
 func turnPairs(a *Attr, size, ranks, turn int) float64 {
 	most := 0.0
 	for i := range ranks {
@@ -74,8 +76,8 @@ func turnPairs(a *Attr, size, ranks, turn int) float64 {
 	return most
 }
 
-// zigzagPairs counts the pairs of rank i, whose queries are those of chunks i and 2n-1-i, with the keys of the rank so
-// many turns before it.
+// zigzagPairs returns the number of pairs of rank i, whose queries are in chunks i and 2n-1-i, with the keys of the
+// rank that is turn ranks before it.
 func zigzagPairs(size, n, i, turn, window int, causal bool) int {
 	chunk, j, sum := size/(2*n), (i-turn+n)%n, 0
 	for _, q := range []int{i, 2*n - 1 - i} {
@@ -84,7 +86,7 @@ func zigzagPairs(size, n, i, turn, window int, causal bool) int {
 				sum += chunk * chunk
 				continue
 			}
-			from := (q - k) * chunk // a pair is from+r positions apart, r between -chunk and chunk
+			from := (q - k) * chunk // a pair is from+r positions apart, with r between -chunk and chunk
 			hi := chunk - 1
 			if window > 0 {
 				hi = min(hi, window-1-from)
@@ -95,7 +97,7 @@ func zigzagPairs(size, n, i, turn, window int, causal bool) int {
 	return sum
 }
 
-// upTo counts the pairs of two chunks whose places differ by at most r.
+// upTo returns the number of pairs of two chunks whose positions in the chunk differ by at most r.
 func upTo(r, chunk int) int {
 	switch {
 	case r <= -chunk:
@@ -107,7 +109,7 @@ func upTo(r, chunk int) int {
 	return chunk*(chunk-1)/2 + (r+1)*chunk - r*(r+1)/2
 }
 
-// own is how many operands attention or its gradient has where nothing is joined in.
+// own returns the number of operands of attention or of its gradient without the merged result.
 func (o Op) own() int {
 	if o == OpAttention {
 		return 3

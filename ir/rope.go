@@ -8,20 +8,23 @@ import (
 	"strings"
 )
 
-// RopeScaling changes the frequencies of rotary positions, to reach further than a model was first trained for. Kinds
-// and formulas are those of Hugging Face's rope_type; fields that a kind does not have are zero.
+// RopeScaling changes the frequencies of rotary positions, so that sequences can be longer than in the original
+// training. Kinds and formulas are those of Hugging Face's rope_type. Fields that a kind does not have are zero.
 type RopeScaling struct {
-	Kind               string
-	Factor             float64   // by which (low) frequencies are divided
-	LowFreq, HighFreq  float64   // llama3: waves per Original below which all, above which none of Factor applies
-	BetaFast, BetaSlow float64   // yarn: turns within Original above which none, below which all of Factor applies
-	Original           int       // positions of the first training; of dynamic, those from which on the base grows
-	Attention          float64   // yarn, longrope: factor of cos and sin
-	Exact              bool      // yarn: the range of the ramp is not rounded (config.json: "truncate": false)
-	Factors            []float64 // longrope: what each pair's frequency is divided by
+	Kind   string
+	Factor float64 // divisor of the (low) frequencies
+	// llama3: waves per Original below which Factor applies fully, and above which it does not apply
+	LowFreq, HighFreq float64
+	// yarn: rotations within Original above which Factor does not apply, and below which it applies fully
+	BetaFast, BetaSlow float64
+	// sequence length of the original training; of dynamic, the length from which on the base grows
+	Original  int
+	Attention float64   // yarn, longrope: factor of cos and sin
+	Exact     bool      // yarn: the range of the ramp is not rounded (config.json: "truncate": false)
+	Factors   []float64 // longrope: divisor of each pair's frequency
 }
 
-// ropeKinds are the kinds with the numbers that follow each in the text form, in order.
+// ropeKinds are the kinds, with the numbers that follow each in the text form, in order.
 var ropeKinds = []struct {
 	name   string
 	fields []string
@@ -29,7 +32,7 @@ var ropeKinds = []struct {
 	{"linear", []string{"factor"}},
 	{"dynamic", []string{"factor", "original"}},
 	{"llama3", []string{"factor", "low_freq", "high_freq", "original"}},
-	{"yarn", []string{"factor", "beta_fast", "beta_slow", "original", "attention"}}, // and perhaps "exact"
+	{"yarn", []string{"factor", "beta_fast", "beta_slow", "original", "attention"}}, // optionally followed by "exact"
 	{"longrope", []string{"attention", "factors"}},
 }
 
@@ -91,14 +94,14 @@ func ropeFieldsOf(kind string) ([]string, bool) {
 	return nil, false
 }
 
-// String is the text of Attr.Rope, "" for no scaling.
+// String returns the text of Attr.Rope, "" for no scaling.
 func (r RopeScaling) String() string {
 	if r.Kind == "" {
 		return ""
 	}
 	fields, ok := ropeFieldsOf(r.Kind)
 	if !ok {
-		panic(fmt.Sprintf("ir: no rotary scaling %q", r.Kind))
+		panic(fmt.Sprintf("ir: unknown rotary scaling %q", r.Kind))
 	}
 	parts := []string{r.Kind}
 	for _, f := range fields {
@@ -110,7 +113,7 @@ func (r RopeScaling) String() string {
 	return strings.Join(parts, ",")
 }
 
-// ParseRope reads the text of Attr.Rope in the one way in which String writes it.
+// ParseRope reads the text of Attr.Rope, which must have the form that String returns.
 func ParseRope(s string) (RopeScaling, error) {
 	var r RopeScaling
 	if s == "" {
@@ -119,7 +122,7 @@ func ParseRope(s string) (RopeScaling, error) {
 	parts := strings.Split(s, ",")
 	fields, ok := ropeFieldsOf(parts[0])
 	if !ok {
-		return r, fmt.Errorf("rotary scaling %q: no kind %q; there are %s", s, parts[0],
+		return r, fmt.Errorf("rotary scaling %q: unknown kind %q; use one of %s", s, parts[0],
 			strings.Join(RopeKinds(), ", "))
 	}
 	r.Kind, parts = parts[0], parts[1:]
@@ -127,7 +130,7 @@ func ParseRope(s string) (RopeScaling, error) {
 		r.Exact, parts = true, parts[:n]
 	}
 	if len(parts) != len(fields) {
-		return r, fmt.Errorf("rotary scaling %q: %s is followed by %s", s, r.Kind, strings.Join(fields, ","))
+		return r, fmt.Errorf("rotary scaling %q: %s must be followed by %s", s, r.Kind, strings.Join(fields, ","))
 	}
 	for i, f := range fields {
 		if err := ropeFields[f].set(&r, parts[i]); err != nil {
@@ -135,12 +138,12 @@ func ParseRope(s string) (RopeScaling, error) {
 		}
 	}
 	if r.String() != s {
-		return r, fmt.Errorf("rotary scaling %q is written %q", s, r)
+		return r, fmt.Errorf("rotary scaling %q must be written %q", s, r)
 	}
 	return r, nil
 }
 
-// RopeKinds are the kinds of scaling.
+// RopeKinds returns the kinds of scaling.
 func RopeKinds() []string {
 	var names []string
 	for _, k := range ropeKinds {
@@ -150,8 +153,8 @@ func RopeKinds() []string {
 	return names
 }
 
-// YarnAttention is yarn's factor of cos and sin where config.json does not give attention_factor; mscale and
-// mscaleAll are 0 where it has not both.
+// YarnAttention returns yarn's factor of cos and sin if config.json does not give attention_factor. mscale and
+// mscaleAll are 0 unless it has both.
 func YarnAttention(factor, mscale, mscaleAll float64) float64 {
 	if mscale != 0 && mscaleAll != 0 {
 		return YarnScores(factor, mscale) / YarnScores(factor, mscaleAll)
@@ -159,8 +162,8 @@ func YarnAttention(factor, mscale, mscaleAll float64) float64 {
 	return YarnScores(factor, 1)
 }
 
-// YarnScores is yarn's correction of attention for positions that reach factor times further (Peng et al. 2023), m
-// times as strong as there.
+// YarnScores returns yarn's correction of attention for positions that reach factor times further (Peng et al. 2023),
+// with strength m.
 func YarnScores(factor, m float64) float64 {
 	if factor <= 1 {
 		return 1
@@ -168,8 +171,8 @@ func YarnScores(factor, m float64) float64 {
 	return 0.1*m*math.Log(factor) + 1
 }
 
-// LongRopeAttention is longrope's factor of cos and sin where config.json does not give attention_factor: factor is how
-// much further than original positions the model reaches.
+// LongRopeAttention returns longrope's factor of cos and sin if config.json does not give attention_factor. factor is
+// the model's length divided by original.
 func LongRopeAttention(factor float64, original int) float64 {
 	if factor <= 1 {
 		return 1

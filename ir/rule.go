@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A Rule is the einsum of an op: which variables each operand and each result has. See the package comment
-// for the notation.
+// A Rule is the einsum of an op: the variables of each operand and each result. The package comment defines the
+// notation.
 type Rule struct {
 	text string
 	vars []variable
@@ -16,13 +16,13 @@ type Rule struct {
 	nOut int
 }
 
-// variable is one letter of a rule. in and out have a bit for each operand and result that has it.
+// variable is one letter of a rule. in and out have a bit for each operand and result that contains it.
 type variable struct {
 	name    byte
 	in, out uint16
 	star    bool // any number of dims
 	whole   bool // cannot be split
-	renamed bool // in results it goes by the node's To
+	renamed bool // results contain it under the name of the node's To
 	merges  byte // the variable whose dims it merges, or 0
 }
 
@@ -55,7 +55,7 @@ func (r *Rule) side(text string, out bool) int {
 	return len(operands)
 }
 
-// term finds or adds the variable of one term.
+// term returns the variable of one term, which it adds if it is new.
 func (r *Rule) term(s string) *variable {
 	whole := strings.HasPrefix(s, "!")
 	name := strings.TrimPrefix(s, "!")[0]
@@ -76,24 +76,25 @@ func (r *Rule) term(s string) *variable {
 
 func (r Rule) String() string { return r.text }
 
-// Use is what a node's rule says of one dim.
+// Use is what a node's rule says about one dim.
 type Use struct {
 	Dim     Dim
 	In, Out uint16 // operands and results that have it, a bit each
 	Whole   bool
-	To      Dim   // its name in results, where the op renames it
-	Merged  []Dim // the dims that it merges, if it does
+	To      Dim   // its name in results, if the op renames it
+	Merged  []Dim // the dims that it merges, if any
 }
 
-// Lacks tells whether operands have the dim and result i does not, so that splitting it leaves a partial.
+// Lacks reports whether operands have the dim but result i does not, so that splitting the dim makes the result
+// partial.
 func (u Use) Lacks(i int) bool { return u.In != 0 && u.Out&(1<<i) == 0 }
 
-// Uses applies the rule to a node: one Use a dim, in order of first occurrence. It fails where the node's
+// Uses applies the rule to a node. It returns one Use per dim, in order of first occurrence. It fails if the node's
 // operands and results do not fit the rule.
 func (n *Node) Uses() ([]Use, error) {
 	r := n.Op.Info().rule
 	if len(n.Args) < r.nIn-n.Op.Info().optional || len(n.Args) > r.nIn || len(n.Outs) != r.nOut {
-		return nil, fmt.Errorf("%v has %d operands and %d results, its rule %s", n.Op, len(n.Args), len(n.Outs), r)
+		return nil, fmt.Errorf("%v has %d operands and %d results, which do not fit its rule %s", n.Op, len(n.Args), len(n.Outs), r)
 	}
 	var room [usualDims]Use
 	uses := slices.Clone(n.occurrences(room[:0]))
@@ -111,19 +112,20 @@ func (n *Node) Uses() ([]Use, error) {
 	}
 	for i, v := range r.vars {
 		if !v.star && bound[i] != 1 && (v.in&n.present() != 0 || v.out != 0) {
-			return nil, fmt.Errorf("%v: %d dims are %c in its rule %s, want 1", n.Op, bound[i], v.name, r)
+			return nil, fmt.Errorf("%v: %d dims are %c in its rule %s, which must be 1", n.Op, bound[i], v.name, r)
 		}
 	}
 	return uses, nil
 }
 
-// present has a bit for each operand that the node has.
+// present returns a bit for each operand that the node has.
 func (n *Node) present() uint16 { return 1<<len(n.Args) - 1 }
 
-// usualDims is how many dims hardly a node has more of.
+// usualDims is a number of dims that few nodes exceed.
 const usualDims = 8
 
-// occurrences lists the dims of the node with the operands and results that have each, in the room that uses has.
+// occurrences returns the dims of the node with the operands and results that have each. It appends to uses, whose
+// capacity it reuses.
 func (n *Node) occurrences(uses []Use) []Use {
 	find := func(d Dim) *Use {
 		for i := range uses {
@@ -153,7 +155,7 @@ func (n *Node) occurrences(uses []Use) []Use {
 	return uses
 }
 
-// bind finds the variable that a dim is. Where a starred and a single one occur in the same places, the
+// bind returns the variable of a dim. If a starred and a single variable occur in the same operands and results, the
 // node's Dim is the single one.
 func (r Rule) bind(n *Node, u Use) (int, error) {
 	present, best := n.present(), -1
@@ -172,7 +174,7 @@ func (r Rule) bind(n *Node, u Use) (int, error) {
 	return best, nil
 }
 
-// dimsOf lists the dims that are variable name.
+// dimsOf returns the dims that belong to variable name.
 func (r Rule) dimsOf(n *Node, uses []Use, name byte) []Dim {
 	var dims []Dim
 	for _, u := range uses {

@@ -1,8 +1,9 @@
 package ir
 
-// Widened lists the values of a node that are in 16 bits and that a CPU's kernels, which compute in f32, need whole in
-// f32: operands widened before, results rounded after. Loops over elements, moves and accumulation convert as they go,
-// as does cross-entropy row by row. Attention widens operands of bf16 by itself, unless its CPU multiplies them.
+// Widened returns the values of a node that have 16 bits and that CPU kernels, which compute in f32, need as a whole in
+// f32: operands that are widened before the kernel, and results that are rounded after it. Element-wise loops, moves
+// and accumulation convert as they go, and so does cross-entropy, row by row. Attention widens bf16 operands itself,
+// unless the CPU multiplies them directly.
 func (n *Node) Widened() []*Value {
 	row := n.Op.Info()
 	if row.element || row.view || row.copies || row.comm || row.gathers || row.effect || n.Op == OpCrossEntropy {
@@ -12,7 +13,7 @@ func (n *Node) Widened() []*Value {
 	seen := map[*Value]bool{}
 	args := n.Args
 	if n.Matmuls16() {
-		if n.Outs[0].Type.Elem == BF16 && n.Outs[0].Place.Region != PlaceGrad { // rounded as its sums come
+		if n.Outs[0].Type.Elem == BF16 && n.Outs[0].Place.Region != PlaceGrad { // rounded as its sums are computed
 			return nil
 		}
 		args = nil
@@ -28,17 +29,17 @@ func (n *Node) Widened() []*Value {
 	return out
 }
 
-// Matmuls16 tells whether a node multiplies matrices of bf16, which a CPU's kernel reads as they are, with sums in
-// f32. What is rounded to 8 bits first is a widened copy.
+// Matmuls16 reports whether a node is a matmul of bf16, which a CPU kernel reads directly, accumulating in f32.
+// Operands that are rounded to FP8 first are widened copies.
 func (n *Node) Matmuls16() bool {
 	return n.Op == OpMatMul && n.Attr.In == "" && n.Args[0].Type.Elem == BF16 && n.Args[1].Type.Elem == BF16
 }
 
-// RegionScratch is the name of what [Program.Scratch] sizes. A program's arena has no such region, since devices that
-// compute in 16 bits do without: it is behind the arena of a CPU rank.
+// RegionScratch is the name of the memory whose size [Program.Scratch] returns. A program's arena has no such region,
+// because devices that compute in 16 bits do not need it. It follows the arena of a CPU rank.
 const RegionScratch = "scratch"
 
-// Scratch is the bytes that a CPU rank needs to widen the 16-bit values of any one node, in whole cache lines.
+// Scratch returns the bytes that a CPU rank needs to widen the 16-bit values of any one node, in whole cache lines.
 func (p *Program) Scratch() int {
 	most := 0
 	for _, s := range p.Model.Segments {
@@ -55,5 +56,5 @@ func (p *Program) Scratch() int {
 	return (most + scratchAlign - 1) / scratchAlign * scratchAlign
 }
 
-// scratchAlign is a cache line, which every region of an arena starts on.
+// scratchAlign is the size of a cache line, to which every region of an arena is aligned.
 const scratchAlign = 64

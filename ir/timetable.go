@@ -6,20 +6,21 @@ import (
 	"strings"
 )
 
-// Timetable is what all stages do in a step.
+// Timetable is the schedule of all stages in a step.
 type Timetable struct {
-	Micro  int      // micro-batches of a step
-	Chunks [][]int  // of each stage, in the model's order
-	Do     [][]Turn // of each stage
+	Micro  int      // micro-batches per step
+	Chunks [][]int  // chunks of each stage, in the model's order
+	Do     [][]Turn // turns of each stage
 }
 
-// Turn is actions that a stage does Times times in a row. A schedule of a million micro-batches is a few of them.
+// Turn is a list of actions that a stage repeats Times times. A schedule of a million micro-batches has only a few
+// turns.
 type Turn struct {
 	Actions []Action
 	Times   int
 }
 
-// Actions are turns written out.
+// Actions returns the turns as a list of actions.
 func Actions(turns []Turn) []Action {
 	n := 0
 	for _, t := range turns {
@@ -34,7 +35,7 @@ func Actions(turns []Turn) []Action {
 	return out
 }
 
-// Timetable is the program's.
+// Timetable returns the program's timetable.
 func (p *Program) Timetable() *Timetable {
 	t := &Timetable{Micro: p.Plan.MicroBatches}
 	for i := range p.Stages {
@@ -48,7 +49,7 @@ func (p *Program) Timetable() *Timetable {
 	return t
 }
 
-// last is the model's last chunk.
+// last returns the index of the model's last chunk.
 func (t *Timetable) last() int {
 	n := 0
 	for _, cs := range t.Chunks {
@@ -57,15 +58,15 @@ func (t *Timetable) last() int {
 	return n
 }
 
-// Step is an action with what follows from its place in the schedule.
+// Step is an action with what follows from its position in the schedule.
 type Step struct {
 	Action
-	Stage, Index int // which action of which stage
+	Stage, Index int // the stage, and the index of the action on it
 	Micro        int // the micro-batch
 	Of           int // the chunk, in the model's order
 }
 
-// String names the step as messages do.
+// String returns the step as messages name it.
 func (s Step) String() string {
 	if s.Kind == Finish {
 		return fmt.Sprintf("stage %d, action %d (U)", s.Stage, s.Index)
@@ -73,19 +74,19 @@ func (s Step) String() string {
 	return fmt.Sprintf("stage %d, action %d (%v, micro-batch %d)", s.Stage, s.Index, s.Action, s.Micro)
 }
 
-// GradientBuffers is how many gradients a stage may have sent that no one has taken yet: they take turns in so many
-// buffers of the runtime.
+// GradientBuffers is the number of sent gradients of a stage that may wait to be received, because the runtime
+// double-buffers them.
 const GradientBuffers = 2
 
-// Play lets the stages run their schedules, under the rules of the runtime: a pass waits for its input; a forward pass
-// hands its output over and goes on; a backward pass waits, before it sends, until the gradient that its stage sent
-// GradientBuffers before is taken. begin is called where a step has its input, end where it is done; a step's input
-// comes from steps that ended before, and what it waits for at its end is a step that began before. An error is a
+// Play runs the stages' schedules under the rules of the runtime. A pass waits for its input. A forward pass hands its
+// output over and continues. A backward pass waits, before it sends, until the gradient that its stage sent
+// GradientBuffers earlier has been received. begin is called when a step has its input, end when it is finished. A step's
+// input comes from steps that ended before, and what it waits for at its end is a step that began before. An error is a
 // deadlock: it says what each stage waits for.
 //
-// Each stage does one thing after another and waits for one message at a time, and of each message there is one sender
-// and one receiver: such a network ends in the same state whatever the speeds are. So one run without a deadlock proves
-// that there is none.
+// Each stage runs its actions in sequence and waits for one message at a time, and each message has one sender and one
+// receiver. Such a network ends in the same state for all speeds of the stages. So one run without a deadlock proves that
+// there is none.
 func (t *Timetable) Play(begin, end func(Step)) error {
 	p := &player{t: t, do: make([][]Action, len(t.Do)), at: make([]int, len(t.Do)), open: make([]bool, len(t.Do)),
 		sends: make([][]sent, len(t.Do)),
@@ -116,10 +117,10 @@ func (t *Timetable) Play(begin, end func(Step)) error {
 // player runs a timetable.
 type player struct {
 	t           *Timetable
-	do          [][]Action     // of each stage, its turns written out
-	at          []int          // of each stage, the action that it is at
-	open        []bool         // it has begun that
-	sends       [][]sent       // of each stage, its gradients
+	do          [][]Action     // actions of each stage
+	at          []int          // the current action of each stage
+	open        []bool         // whether the current action of each stage has begun
+	sends       [][]sent       // gradients sent by each stage
 	done, began map[Action]int // passes of each kind, by chunk in the model's order
 	begin, end  func(Step)
 }
@@ -141,7 +142,7 @@ func (p *player) step(stage int) Step {
 	return s
 }
 
-// move lets a stage begin or end its next action, if it lacks nothing.
+// move begins or ends the next action of a stage, unless it has to wait.
 func (p *player) move(stage int) bool {
 	if p.at[stage] == len(p.do[stage]) || p.lacks(stage) != "" {
 		return false
@@ -164,7 +165,7 @@ func (p *player) move(stage int) bool {
 	return true
 }
 
-// lacks says what a stage waits for, "" for nothing.
+// lacks describes what a stage waits for, "" for nothing.
 func (p *player) lacks(stage int) string {
 	s := p.step(stage)
 	switch {
@@ -172,14 +173,14 @@ func (p *player) lacks(stage int) string {
 		return p.untaken(stage)
 	case p.open[stage]:
 	case s.Kind == Forward && s.Of > 0 && p.done[Action{Kind: Forward, Chunk: s.Of - 1}] <= s.Micro:
-		return fmt.Sprintf("chunk %d has done forward of micro-batch %d", s.Of-1, s.Micro)
+		return fmt.Sprintf("chunk %d has run forward of micro-batch %d", s.Of-1, s.Micro)
 	case s.Kind == Backward && s.Of < p.t.last() && p.done[Action{Kind: Backward, Chunk: s.Of + 1}] <= s.Micro:
-		return fmt.Sprintf("chunk %d has done backward of micro-batch %d", s.Of+1, s.Micro)
+		return fmt.Sprintf("chunk %d has run backward of micro-batch %d", s.Of+1, s.Micro)
 	}
 	return ""
 }
 
-// untaken says which gradient still lies in the buffer that a stage needs next.
+// untaken describes the gradient that still occupies the buffer that a stage needs next.
 func (p *player) untaken(stage int) string {
 	sends := p.sends[stage]
 	if len(sends) < GradientBuffers {
@@ -189,5 +190,5 @@ func (p *player) untaken(stage int) string {
 	if p.began[Action{Kind: Backward, Chunk: g.to}] > g.micro {
 		return ""
 	}
-	return fmt.Sprintf("chunk %d takes the gradient of micro-batch %d from a buffer", g.to, g.micro)
+	return fmt.Sprintf("chunk %d receives the gradient of micro-batch %d from a buffer", g.to, g.micro)
 }

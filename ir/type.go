@@ -25,10 +25,10 @@ var elems = [...]struct {
 
 func (e Elem) String() string { return elems[e].name }
 
-// Size is the number of bytes of one element.
+// Size returns the number of bytes of one element.
 func (e Elem) Size() int { return elems[e].size }
 
-// Statistic is the type of losses, log-sum-exps and the like in a program that computes in e: at least f32.
+// Statistic returns the type of losses, log-sum-exps and similar values in a program that computes in e: at least f32.
 func (e Elem) Statistic() Elem {
 	if e.Narrow() {
 		return F32
@@ -36,10 +36,10 @@ func (e Elem) Statistic() Elem {
 	return e
 }
 
-// Narrow tells whether the type has 16 bits.
+// Narrow reports whether the type has 16 bits.
 func (e Elem) Narrow() bool { return e == BF16 || e == F16 }
 
-// ParseElem reads an element type's name.
+// ParseElem returns the element type of that name.
 func ParseElem(s string) (Elem, bool) {
 	for e := range elems {
 		if elems[e].name == s {
@@ -56,15 +56,15 @@ type Extent struct {
 	Axes []Axis // only the first may be labelled zigzag
 }
 
-// Type is an element type, the extents in memory order (row-major), and whether the value is partial:
-// each rank of Axes holds a part, which Monoid combines.
+// Type is an element type, the extents in memory order (row-major), and the partial state: if Monoid is set, each rank of
+// Axes has a part, and Monoid combines the parts.
 //
 // It prints as f32[batch=8@dp,seq=64,hidden=32] sum@tp.
 type Type struct {
 	Elem   Elem
 	Dims   []Extent
 	Monoid Monoid
-	Axes   []Axis // over which the value is partial
+	Axes   []Axis // axes over which the value is partial
 }
 
 func (t Type) String() string {
@@ -86,16 +86,16 @@ func (t Type) String() string {
 	return b.String()
 }
 
-// ParseType reads what Type.String prints.
+// ParseType reads the text that Type.String prints.
 func ParseType(s string) (Type, error) {
 	var t Type
 	elem, rest, ok := strings.Cut(s, "[")
 	if !ok {
-		return t, fmt.Errorf("type %q: want elem[dim=size,...]", s)
+		return t, fmt.Errorf("type %q must be elem[dim=size,...]", s)
 	}
 	t.Elem, ok = ParseElem(elem)
 	if !ok {
-		return t, fmt.Errorf("type %q: no element type %q", s, elem)
+		return t, fmt.Errorf("type %q: unknown element type %q", s, elem)
 	}
 	dims, partial, ok := strings.Cut(rest, "]")
 	if !ok {
@@ -123,11 +123,11 @@ func (t *Type) parsePartial(s string) error {
 	monoid, axes, ok := strings.Cut(strings.TrimPrefix(s, " "), "@")
 	m, known := parseMonoid(monoid)
 	if !ok || !known || s[0] != ' ' {
-		return fmt.Errorf("partial %q: want monoid@axis", s)
+		return fmt.Errorf("partial %q must be monoid@axis", s)
 	}
 	t.Monoid, t.Axes = m, splitAxes(axes, "@")
 	if t.Axes[0].IsZigzag() {
-		return fmt.Errorf("partial %q: a sum has no order, so that its axes are plain", s)
+		return fmt.Errorf("partial %q: a sum has no order, so its axes must be plain", s)
 	}
 	return checkAxes(t.Axes)
 }
@@ -136,12 +136,12 @@ func parseExtent(s string) (Extent, error) {
 	var e Extent
 	name, rest, ok := strings.Cut(s, "=")
 	if !ok {
-		return e, fmt.Errorf("dim %q: want name=size", s)
+		return e, fmt.Errorf("dim %q must be name=size", s)
 	}
 	size, axes, split := strings.Cut(rest, "@")
 	n, err := strconv.Atoi(size)
 	if err != nil || n < 1 || size[0] == '0' || size[0] == '+' {
-		return e, fmt.Errorf("dim %q: size %q is not a positive number", s, size)
+		return e, fmt.Errorf("dim %q: size %q must be a positive number", s, size)
 	}
 	e = Extent{Dim: Dim(name), Size: n}
 	if split {
@@ -163,16 +163,16 @@ func checkAxes(axes []Axis) error {
 			return fmt.Errorf("axis %s occurs twice", a)
 		}
 		if i > 0 && axes[i].IsZigzag() {
-			return fmt.Errorf("axis %s: only the first that splits a dim may be zigzag", axes[i])
+			return fmt.Errorf("axis %s: only the first axis that splits a dim may be zigzag", axes[i])
 		}
 		if n := axes[i].Turn(); n < 0 || axes[i] != axes[i].Turned(n) || n > 0 && !axes[i].IsZigzag() {
-			return fmt.Errorf("axis %s: want zigzag:%s+N where parts have moved on by N ranks", axes[i], a)
+			return fmt.Errorf("axis %s must be zigzag:%s+N if parts have moved by N ranks", axes[i], a)
 		}
 	}
 	return nil
 }
 
-// Extent finds a dim of the type.
+// Extent returns the extent of a dim.
 func (t Type) Extent(d Dim) (Extent, bool) {
 	for _, e := range t.Dims {
 		if e.Dim == d {
@@ -182,7 +182,7 @@ func (t Type) Extent(d Dim) (Extent, bool) {
 	return Extent{}, false
 }
 
-// Has tells whether the type has the dim.
+// Has reports whether the type has the dim.
 func (t Type) Has(d Dim) bool { _, ok := t.Extent(d); return ok }
 
 // Clone copies the type deeply.
@@ -195,7 +195,7 @@ func (t Type) Clone() Type {
 	return t
 }
 
-// Logical is the type without sharding and partials.
+// Logical returns the type without sharding and partials.
 func (t Type) Logical() Type {
 	out := Type{Elem: t.Elem, Dims: make([]Extent, len(t.Dims))}
 	for i, d := range t.Dims {
@@ -204,13 +204,13 @@ func (t Type) Logical() Type {
 	return out
 }
 
-// Resolved is the type with its partial combined and nothing moved.
+// Resolved returns the type without its partial, with the same sharding.
 func (t Type) Resolved() Type {
 	t.Monoid, t.Axes = NoMonoid, nil
 	return t
 }
 
-// With is the logical type laid out by l.
+// With returns the logical type with layout l.
 func (t Type) With(l Layout) Type {
 	out := t.Logical()
 	for i, d := range out.Dims {
@@ -219,14 +219,14 @@ func (t Type) With(l Layout) Type {
 	return out
 }
 
-// Equal compares types entirely.
+// Equal reports whether the types are the same in every respect.
 func (t Type) Equal(u Type) bool {
 	return t.Elem == u.Elem && t.Monoid == u.Monoid && slices.EqualFunc(t.Dims, u.Dims, func(a, b Extent) bool {
 		return a.Dim == b.Dim && a.Size == b.Size && slices.Equal(a.Axes, b.Axes)
 	}) && (t.Monoid == NoMonoid || slices.Equal(t.Axes, u.Axes))
 }
 
-// Elems is the number of logical elements.
+// Elems returns the number of logical elements.
 func (t Type) Elems() int {
 	n := 1
 	for _, d := range t.Dims {
@@ -235,7 +235,7 @@ func (t Type) Elems() int {
 	return n
 }
 
-// Local is one rank's size of each dim: ceil(size / ranks).
+// Local returns one rank's size of each dim: ceil(size / ranks).
 func (t Type) Local(m Mesh) []int {
 	out := make([]int, len(t.Dims))
 	for i, d := range t.Dims {
@@ -245,7 +245,7 @@ func (t Type) Local(m Mesh) []int {
 	return out
 }
 
-// LocalElems is the number of elements that one rank holds, padding counted.
+// LocalElems returns the number of elements that one rank holds, including padding.
 func (t Type) LocalElems(m Mesh) int {
 	n := 1
 	for i := range t.Dims {
@@ -256,5 +256,5 @@ func (t Type) LocalElems(m Mesh) int {
 	return n
 }
 
-// LocalBytes is the number of bytes that one rank holds.
+// LocalBytes returns the number of bytes that one rank holds.
 func (t Type) LocalBytes(m Mesh) int { return t.LocalElems(m) * t.Elem.Size() }

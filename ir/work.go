@@ -2,7 +2,7 @@ package ir
 
 import "slices"
 
-// Sizes are dims with one rank's sizes of them.
+// Sizes are dims with one rank's sizes.
 type Sizes []Sized
 
 // Sized is a dim with its size.
@@ -11,7 +11,7 @@ type Sized struct {
 	Size float64
 }
 
-// Of is a dim's size, 0 if it has none.
+// Of returns a dim's size, 0 if it is absent.
 func (s Sizes) Of(d Dim) float64 {
 	for i := range s {
 		if s[i].Dim == d {
@@ -21,10 +21,11 @@ func (s Sizes) Of(d Dim) float64 {
 	return 0
 }
 
-// Locals are the dims of a node with one rank's sizes, the largest where operands differ, in order of first occurrence.
+// Locals returns the dims of a node with one rank's sizes, the largest if operands differ, in order of first
+// occurrence.
 func (n *Node) Locals(m Mesh) Sizes { return n.locals(m, make(Sizes, 0, usualDims)) }
 
-// locals are Locals in the room that a list has.
+// locals is Locals, appending to local, whose capacity it reuses.
 func (n *Node) locals(m Mesh, local Sizes) Sizes {
 	add := func(t *Type) {
 		for i := range t.Dims {
@@ -47,7 +48,7 @@ func (n *Node) locals(m Mesh, local Sizes) Sizes {
 	return local
 }
 
-// Flops is the arithmetic of one rank: the row's flops a point of the iteration space.
+// Flops returns the arithmetic of one rank: the row's flops per point of the iteration space.
 func (n *Node) Flops(m Mesh) float64 {
 	row := n.Op.Info()
 	if row.comm {
@@ -61,7 +62,7 @@ func (n *Node) Flops(m Mesh) float64 {
 		return sum
 	}
 	if row.work != nil {
-		return row.work(n, n.Locals(m)) // which may keep it, so far as the compiler knows
+		return row.work(n, n.Locals(m)) // the compiler cannot know that it does not retain the list
 	}
 	var here [usualDims]Sized
 	local := n.locals(m, here[:0])
@@ -73,7 +74,7 @@ func (n *Node) Flops(m Mesh) float64 {
 	return f
 }
 
-// Bytes is the memory traffic of one rank: operands read and results written once.
+// Bytes returns the memory traffic of one rank: operands read and results written once.
 func (n *Node) Bytes(m Mesh) float64 {
 	row := n.Op.Info()
 	if row.view || row.comm {
@@ -101,8 +102,8 @@ func (n *Node) Bytes(m Mesh) float64 {
 	return float64(b)
 }
 
-// operandFlops counts one for each element of the first operand: what is added by an index meets no other element of
-// the dim that it points into.
+// operandFlops counts one flop per element of the first operand: an index selects one element of the dim that it points
+// into.
 func operandFlops(n *Node, local Sizes) float64 {
 	f := 1.0
 	for _, e := range n.Args[0].Type.Dims {
@@ -111,8 +112,8 @@ func operandFlops(n *Node, local Sizes) float64 {
 	return f
 }
 
-// attentionFlops counts two contractions over the pairs of positions that the mask leaves, times factor.
-// The backward pass does five.
+// attentionFlops counts two contractions over the pairs of positions that the mask leaves, times factor. The backward
+// pass has five.
 func attentionFlops(factor float64) func(*Node, Sizes) float64 {
 	return func(n *Node, local Sizes) float64 {
 		pairs := n.ringPairs(local)
@@ -131,8 +132,8 @@ func attentionFlops(factor float64) func(*Node, Sizes) float64 {
 	}
 }
 
-// meanKeys is how many of t keys a query sees, over all queries and, where only some layers have a window, over one
-// period of the layers.
+// meanKeys returns the mean number of t keys that a query sees, over all queries and, if only some layers have a
+// window, over one period of the layers.
 func meanKeys(a *Attr, t float64) float64 {
 	full, w := t, float64(a.Window)
 	if a.Causal {

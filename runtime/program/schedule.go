@@ -23,7 +23,7 @@ type Action struct {
 	Chunk int // index among the stage's chunks
 }
 
-// String is the action as a schedule prints it: F0 is chunk 0's next forward pass.
+// String returns the action as a schedule prints it: F0 is chunk 0's next forward pass.
 func (a Action) String() string {
 	if a.Kind == Finish {
 		return "U"
@@ -31,7 +31,7 @@ func (a Action) String() string {
 	return fmt.Sprintf("%c%d", a.Kind, a.Chunk)
 }
 
-// ScheduleText writes a schedule in one line. What repeats is written once: F0*3 (F0 B0)*5 B0*3 U.
+// ScheduleText prints a schedule in one line. Repetitions are printed once: F0*3 (F0 B0)*5 B0*3 U.
 func ScheduleText(actions []Action) string {
 	var words []string
 	for i := 0; i < len(actions); {
@@ -52,7 +52,7 @@ func times(s string, n int) string {
 	return s + "*" + strconv.Itoa(n)
 }
 
-// longestPeriod bounds the patterns that fold looks for: a turn of an interleaved schedule of 64 stages.
+// longestPeriod is the longest pattern that fold looks for: a turn of an interleaved schedule of 64 stages.
 const longestPeriod = 256
 
 // fold writes runs of words that repeat as (words)*n.
@@ -71,7 +71,7 @@ func fold(words []string) []string {
 	return out
 }
 
-// repeated is the period with which words begins to repeat that covers most of it, the shortest of those.
+// repeated returns the period whose repetitions cover most of the start of words, the shortest of equal ones.
 func repeated(words []string) (period, n int) {
 	for p := 2; p <= min(longestPeriod, len(words)/2); p++ {
 		k := 1
@@ -94,7 +94,7 @@ func same(a, b []string) bool {
 	return true
 }
 
-// ParseSchedule reads what ScheduleText writes.
+// ParseSchedule reads the text that ScheduleText prints.
 func ParseSchedule(s string) ([]Action, error) {
 	var out, group []Action
 	in := false
@@ -133,15 +133,15 @@ func ParseSchedule(s string) ([]Action, error) {
 		}
 	}
 	if in {
-		return nil, fmt.Errorf("schedule: a group has no end")
+		return nil, fmt.Errorf("schedule: a group is not closed")
 	}
 	return out, nil
 }
 
-// maxRepeat keeps a broken text from filling the memory.
+// maxRepeat keeps an invalid text from filling the memory.
 const maxRepeat = 1 << 22
 
-// parseActions reads F0*3.
+// parseActions reads an action with repetitions, such as F0*3.
 func parseActions(w string) ([]Action, error) {
 	name, count, repeats := strings.Cut(w, "*")
 	n := 1
@@ -149,7 +149,7 @@ func parseActions(w string) ([]Action, error) {
 		var err error
 		n, err = strconv.Atoi(count)
 		if err != nil || n < 2 || n > maxRepeat {
-			return nil, fmt.Errorf("schedule: %q is repeated no number of times", w)
+			return nil, fmt.Errorf("schedule: %q has an invalid number of repetitions", w)
 		}
 	}
 	var a Action
@@ -159,11 +159,11 @@ func parseActions(w string) ([]Action, error) {
 	case len(name) > 1 && strings.Contains("FBW", name[:1]):
 		c, err := strconv.Atoi(name[1:])
 		if err != nil || c < 0 || strconv.Itoa(c) != name[1:] {
-			return nil, fmt.Errorf("schedule: no chunk in %q", w)
+			return nil, fmt.Errorf("schedule: %q has no valid chunk", w)
 		}
 		a = Action{ActionKind(name[0]), c}
 	default:
-		return nil, fmt.Errorf("schedule: no action %q", w)
+		return nil, fmt.Errorf("schedule: unknown action %q", w)
 	}
 	out := make([]Action, n)
 	for i := range out {
