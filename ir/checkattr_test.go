@@ -40,7 +40,7 @@ func TestAttributesMeanSomething(t *testing.T) {
 		{rope, " rope=longrope,1,1;2;3", ""},
 		{rope, " rope=longrope,1,1;2 turn=4", ""},
 		{rope, " rope=longrope,1,1;2", "longrope has 2 factors for 3 pairs"},
-		{rope, " rope=ntk,2", `no kind "ntk"; there are dynamic, linear, llama3, longrope, yarn`},
+		{rope, " rope=ntk,2", `unknown kind "ntk"; use one of dynamic, linear, llama3, longrope, yarn`},
 	} {
 		f := mustFunc(t, "func f\n  input q : f32[batch=2,seq=8,head=2,head_dim=6]"+fmt.Sprintf(c.op, c.attrs)+
 			"\n  return o")

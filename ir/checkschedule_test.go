@@ -92,15 +92,15 @@ func TestDeadlocks(t *testing.T) {
 		want           string
 	}{
 		{"inputs", "interleaved", 2, map[int]string{0: "F0*2 F1*2 B1*2 B0*2 U", 1: "F1 F0*2 F1 B1*2 B0*2 U"},
-			"deadlock: stage 0, action 2 (F1, micro-batch 0) waits until chunk 1 has done forward of micro-batch 0; " +
-				"stage 1, action 0 (F1, micro-batch 0) waits until chunk 2 has done forward of micro-batch 0"},
+			"deadlock: stage 0, action 2 (F1, micro-batch 0) waits until chunk 1 has run forward of micro-batch 0; " +
+				"stage 1, action 0 (F1, micro-batch 0) waits until chunk 2 has run forward of micro-batch 0"},
 		{"gradients", "interleaved", 2, map[int]string{0: "F0*2 F1*2 B0 B1 B1 B0 U", 1: "F0*2 F1*2 B1*2 B0*2 U"},
-			"deadlock: stage 0, action 4 (B0, micro-batch 0) waits until chunk 1 has done backward of micro-batch 0; " +
-				"stage 1, action 6 (B0, micro-batch 0) waits until chunk 2 has done backward of micro-batch 0"},
+			"deadlock: stage 0, action 4 (B0, micro-batch 0) waits until chunk 1 has run backward of micro-batch 0; " +
+				"stage 1, action 6 (B0, micro-batch 0) waits until chunk 2 has run backward of micro-batch 0"},
 		// The V's turn: stage 1 sends itself three gradients before it takes one.
 		{"buffers", "zb-v", 3, map[int]string{0: "F0*3 F1*3 B1*3 B0*3 W1*3 W0*3 U",
 			1: "F0*3 F1*3 B1*3 B0*3 W1*3 W0*3 U"},
-			"stage 1, action 8 (B1, micro-batch 2) waits until chunk 1 takes the gradient of micro-batch 0 " +
+			"stage 1, action 8 (B1, micro-batch 2) waits until chunk 1 receives the gradient of micro-batch 0 " +
 				"from a buffer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

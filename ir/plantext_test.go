@@ -87,14 +87,14 @@ func TestPlanFieldsShow(t *testing.T) {
 func TestPlanErrors(t *testing.T) {
 	good := ir.SerialPlan(2, 4, ir.FullPrecision(ir.F32)).Text()
 	for _, c := range []struct{ old, now, want string }{
-		{" tp=1", "", `plan: 22 keys, want 23`},
-		{"tp=1", "pt=1", `plan: "pt=1", want tp=value`},
+		{" tp=1", "", `plan: has 22 keys, must have 23`},
+		{"tp=1", "pt=1", `plan: "pt=1" must be tp=value`},
 		{"tp=1", "tp=x", `strconv.Atoi: parsing "x": invalid syntax`},
-		{"tp=1", "tp=01", `plan: tp=01 is not as planc prints it`},
-		{"sp=false", "sp=0", `plan: sp=0 is not as planc prints it`},
-		{"moe_slack=0", "moe_slack=0.0", `plan: moe_slack=0.0 is not as planc prints it`},
-		{"precision=f32,", "precision=", `precision "f32,f32,f32,f32,f32": want 6 types`},
-		{"precision=f32,", "precision=f9,", `precision "f9,f32,f32,f32,f32,f32": no type "f9"`},
+		{"tp=1", "tp=01", `plan: tp=01 is not in the form that planc prints`},
+		{"sp=false", "sp=0", `plan: sp=0 is not in the form that planc prints`},
+		{"moe_slack=0", "moe_slack=0.0", `plan: moe_slack=0.0 is not in the form that planc prints`},
+		{"precision=f32,", "precision=", `precision "f32,f32,f32,f32,f32" must have 6 types`},
+		{"precision=f32,", "precision=f9,", `precision "f9,f32,f32,f32,f32,f32": unknown type "f9"`},
 	} {
 		_, err := ir.ParsePlan(strings.Replace(good, c.old, c.now, 1))
 		if err == nil || err.Error() != c.want {
@@ -116,8 +116,8 @@ func TestPlanMesh(t *testing.T) {
 		{2, 4, 0, "dp,tp", "dp=2 tp=4"},
 		{2, 8, 2, "tp,dp", "rep=4 kv=2 dp=2 : tp=rep*kv"},
 		{2, 4, 1, "dp,tp", "dp=2 rep=4 : tp=rep"}, // one K/V head: all of tp is rep
-		{2, 6, 4, "tp,dp", "tp 6 is no multiple of 4 K/V heads"},
-		{2, 2, 4, "tp", `axis order "tp" lacks dp`},
+		{2, 6, 4, "tp,dp", "tp 6 must be a multiple of the 4 K/V heads"},
+		{2, 2, 4, "tp", `axis order "tp" does not contain dp`},
 	} {
 		plan.DP, plan.TP, plan.AxisOrder = c.dp, c.tp, c.order
 		m, err := plan.Mesh(c.kv)
@@ -134,7 +134,7 @@ func TestPlanMesh(t *testing.T) {
 	plan.DP, plan.TP, plan.AxisOrder, plan.Zero = 6, 4, "tp,dp", 1
 	for group, want := range map[int]string{
 		1: "rep=2 kv=2 dp=6 : tp=rep*kv", 6: "rep=2 kv=2 dp=6 : tp=rep*kv",
-		2: "rep=2 kv=2 inner=2 outer=3 : tp=rep*kv dp=inner*outer", 4: "dp 6 is no multiple of zero_group 4",
+		2: "rep=2 kv=2 inner=2 outer=3 : tp=rep*kv dp=inner*outer", 4: "dp 6 must be a multiple of zero_group 4",
 	} {
 		plan.ZeroGroup = group
 		m, err := plan.Mesh(2)

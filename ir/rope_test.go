@@ -29,10 +29,11 @@ func TestRopeText(t *testing.T) {
 
 func TestWrongRopeText(t *testing.T) {
 	for text, want := range map[string]string{
-		"ntk,2":            `rotary scaling "ntk,2": no kind "ntk"; there are dynamic, linear, llama3, longrope, yarn`,
-		"linear":           `rotary scaling "linear": linear is followed by factor`,
-		"linear,4,0,0,0":   `rotary scaling "linear,4,0,0,0": linear is followed by factor`,
-		"linear,4.0":       `rotary scaling "linear,4.0" is written "linear,4"`,
+		"ntk,2": `rotary scaling "ntk,2": unknown kind "ntk"; use one of dynamic, linear, llama3, ` +
+			`longrope, yarn`,
+		"linear":           `rotary scaling "linear": linear must be followed by factor`,
+		"linear,4,0,0,0":   `rotary scaling "linear,4,0,0,0": linear must be followed by factor`,
+		"linear,4.0":       `rotary scaling "linear,4.0" must be written "linear,4"`,
 		"linear,x":         `rotary scaling "linear,x": factor: strconv`,
 		"longrope,1,1;;2":  `rotary scaling "longrope,1,1;;2": factors: strconv`,
 		"dynamic,2,2048.5": `rotary scaling "dynamic,2,2048.5": original: strconv`,

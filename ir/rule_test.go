@@ -60,7 +60,7 @@ func TestUses(t *testing.T) {
 			"matmul: dim hidden occurs in operands 0 and results none, which its rule b* m* k*, b* k* n* -> b* m* n* " +
 				"does not allow"},
 		{OpMatMul, Attr{}, []string{"batch"}, []string{"batch"},
-			"matmul has 1 operands and 1 results, its rule b* m* k*, b* k* n* -> b* m* n*"},
+			"matmul has 1 operands and 1 results, which do not fit its rule b* m* k*, b* k* n* -> b* m* n*"},
 		{OpAdd, Attr{}, []string{"batch seq hidden", "hidden"}, []string{"batch seq hidden"},
 			"batch 0>0; seq 0>0; hidden 0,1>0"},
 		{OpReduceSum, Attr{}, []string{"batch seq"}, []string{""}, "batch 0>none; seq 0>none"},
@@ -70,7 +70,7 @@ func TestUses(t *testing.T) {
 		{OpRename, Attr{}, []string{"batch seq"}, []string{"batch k_seq"},
 			"rename: dim seq occurs in operands 0 and results none, which its rule m* a -> m* a' does not allow"},
 		{OpRename, Attr{Dim: Seq, To: KSeq}, []string{"batch"}, []string{"batch"},
-			"rename: 0 dims are a in its rule m* a -> m* a', want 1"},
+			"rename: 0 dims are a in its rule m* a -> m* a', which must be 1"},
 		{OpSelect, Attr{Dim: Seq}, []string{"batch seq hidden"}, []string{"batch hidden"},
 			"batch 0>0; seq 0>none!; hidden 0>0"},
 		{OpLayerNorm, Attr{}, []string{"batch seq hidden", "hidden", "hidden"}, []string{"batch seq hidden"},
@@ -78,7 +78,7 @@ func TestUses(t *testing.T) {
 		{OpLayerNorm, Attr{}, []string{"batch seq hidden", "hidden"}, []string{"batch seq hidden"},
 			"batch 0>0; seq 0>0; hidden 0,1>0!"},
 		{OpLayerNorm, Attr{}, []string{"batch seq hidden", "seq hidden"}, []string{"batch seq hidden"},
-			"layer_norm: 2 dims are d in its rule m* !d, d, d -> m* d, want 1"},
+			"layer_norm: 2 dims are d in its rule m* !d, d, d -> m* d, which must be 1"},
 		{OpRope, Attr{Dim: HeadDim}, []string{"batch seq head head_dim"}, []string{"batch seq head head_dim"},
 			"batch 0>0; seq 0>0; head 0>0; head_dim 0>0!"},
 		{OpEmbed, Attr{}, []string{"vocab hidden", "batch seq"}, []string{"batch seq hidden"},
@@ -92,7 +92,8 @@ func TestUses(t *testing.T) {
 			[]string{"batch seq head group v_dim", "batch seq head group"},
 			"batch 0,1,2>0,1; seq 0>0,1; head 0,1,2>0,1; group 0>0,1; head_dim 0,1>none!; k_seq 1,2>none; v_dim 2>0"},
 		{OpDispatch, Attr{}, []string{"batch seq hidden", "batch seq"}, []string{"expert slot hidden"},
-			"dispatch: 2 dims are x in its rule s* h*, s* k* -> x c(s) h*, want 1"}, // which is the merged one?
+			// which is the merged one?
+			"dispatch: 2 dims are x in its rule s* h*, s* k* -> x c(s) h*, which must be 1"},
 		{OpDispatch, Attr{Dim: SlotDim}, []string{"batch seq hidden", "batch seq"}, []string{"expert slot hidden"},
 			"batch 0,1>none; seq 0,1>none; hidden 0>0; expert none>0; slot none>0 merges [batch seq]"},
 		{OpCombine, Attr{Dim: SlotDim}, []string{"expert slot hidden", "batch seq"}, []string{"batch seq hidden"},

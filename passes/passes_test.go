@@ -131,7 +131,7 @@ func TestNotDivisible(t *testing.T) {
 		want string
 	}{
 		{seven, planOf(seven, 1, 4, false), "ffn=30 does not divide over 4 ranks ([tp])"},
-		{odd, planOf(odd, 1, 4, false), "tp 4 is no multiple of 3 K/V heads"},
+		{odd, planOf(odd, 1, 4, false), "tp 4 must be a multiple of the 3 K/V heads"},
 		{odd, planOf(odd, 1, 2, false), "head=3 does not divide over 2 ranks ([tp])"},
 	} {
 		_, err := Compile(build(x.c), x.plan, ir.Recipe{Optimizer: "adamw"}, Options{})
@@ -177,7 +177,8 @@ func TestBlame(t *testing.T) {
 	}}}
 	defer func() {
 		if got := fmt.Sprint(recover()); !strings.HasPrefix(got, "passes: spoil broke the program of plan dp 1") ||
-			!strings.Contains(got, "func embed.forward: values are defined once, before they are used: add uses e before it "+
+			!strings.Contains(got, "func embed.forward: values are defined once, before they are used: add uses e "+
+				"before it "+
 				"is defined") {
 			t.Errorf("the panic says %.300s", got)
 		}

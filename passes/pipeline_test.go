@@ -14,23 +14,23 @@ func TestIllegalPipelines(t *testing.T) {
 		change func(*ir.Plan) // of pp 2, 1f1b, two micro-batches
 		want   string
 	}{
-		{"no stage", func(p *ir.Plan) { p.PP = 1 }, "pass pipeline: schedule is none where pp is 1, and only there"},
+		{"no stage", func(p *ir.Plan) { p.PP = 1 }, "pass pipeline: schedule must be none if pp is 1, and only then"},
 		{"no schedule", func(p *ir.Plan) {
 			p.Schedule = "none"
-		}, "pass pipeline: schedule is none where pp is 1, and only there"},
+		}, "pass pipeline: schedule must be none if pp is 1, and only then"},
 		{"unknown", func(p *ir.Plan) {
 			p.Schedule = "zb"
-		}, "pass pipeline: schedule is none, gpipe, 1f1b, interleaved, zb-h1 or zb-v"},
+		}, "pass pipeline: schedule must be none, gpipe, 1f1b, interleaved, zb-h1 or zb-v"},
 		{"chunks", func(p *ir.Plan) { p.VPP, p.StageLayers = 2, "0,1,1,0" },
-			"pass pipeline: vpp is above 1 under schedule interleaved, 2 under zb-v, whose chunks go down the stages " +
-				"and back, else 1"},
+			"pass pipeline: vpp must be above 1 with schedule interleaved, 2 with zb-v, whose chunks go down the " +
+				"stages and back, else 1"},
 		{"a V of one", func(p *ir.Plan) { p.Schedule = "zb-v" },
-			"pass pipeline: vpp is above 1 under schedule interleaved, 2 under zb-v, whose chunks go down the stages " +
-				"and back, else 1"},
+			"pass pipeline: vpp must be above 1 with schedule interleaved, 2 with zb-v, whose chunks go down the " +
+				"stages and back, else 1"},
 		{"uneven rounds", func(p *ir.Plan) {
 			p.Schedule, p.VPP, p.StageLayers, p.MicroBatches = "interleaved", 2, "0,1,1,0", 3
 		},
-			"pass pipeline: schedule interleaved has a multiple of pp micro-batches, since it goes round the chunks " +
+			"pass pipeline: schedule interleaved needs a multiple of pp micro-batches, because it visits the chunks " +
 				"in groups of pp"},
 		{"nothing in the middle", func(p *ir.Plan) { p.Schedule, p.VPP, p.StageLayers = "zb-v", 2, "1,0,1,0" },
 			"pass pipeline: chunk 1 of stage_layers 1,0,1,0 has no blocks"},

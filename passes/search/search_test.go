@@ -38,12 +38,14 @@ func TestPins(t *testing.T) {
 		pins Pins
 		want string
 	}{
-		{Pins{"tp": {"5"}}, "no plan with plan.tp=5 is legal: tp 5 must divide 128 devices: use tp 4 or 8; tp 5 must divide " +
+		{Pins{"tp": {"5"}}, "no plan with plan.tp=5 is legal: tp 5 must divide 128 devices: use tp 4 or 8; tp 5 " +
+			"must divide " +
 			"96 K/V heads: use tp 4 or 6; tp 5 must divide the MLP's width 49152: use tp 4 or 6 [BadPlan]"},
 		{Pins{"tp": {"1"}, "sp": {"true"}},
 			"no plan with plan.sp=true plan.tp=1 is legal: sp requires tp above 1: use sp false [BadPlan]"},
 		{Pins{"pp": {"3"}}, "no plan with plan.pp=3 is legal: pp 3 must divide 128 devices: use pp 2 or 4 [BadPlan]"},
-		{Pins{"pp": {"128"}}, "no plan with plan.pp=128 is legal: pp 128 · vpp 1 is 128 chunks, but 96 blocks with embedding " +
+		{Pins{"pp": {"128"}}, "no plan with plan.pp=128 is legal: pp 128 · vpp 1 is 128 chunks, but 96 blocks with " +
+			"embedding " +
 			"and head fill at most 98 [BadPlan]"},
 		{Pins{"pp": {"4"}, "schedule": {"none"}},
 			"no plan with plan.pp=4 plan.schedule=none is legal: schedule none requires pp 1: with pp 4, use " +
@@ -99,15 +101,15 @@ func TestPins(t *testing.T) {
 			"no plan with plan.dp=1 plan.pp=4 plan.tp=32 plan.zero_group=2 is legal: zero_group 2 requires " +
 				"dp above 1: use zero_group 1 [BadPlan]"},
 		{Pins{"zero": {"4"}}, "no plan with plan.zero=4 is legal: zero 4 must be 0, 1, 2 or 3 [BadPlan]"},
-		{Pins{"recompute": {"some"}}, "no plan with plan.recompute=some is legal: recompute some: recompute is none, " +
-			"selective or full [BadPlan]"},
+		{Pins{"recompute": {"some"}}, "no plan with plan.recompute=some is legal: recompute some: recompute must be " +
+			"none, selective or full [BadPlan]"},
 		{Pins{"recompute": {"full"}, "recompute_layers": {"97"}},
 			"no plan with plan.recompute=full plan.recompute_layers=97 is legal: recompute_layers 97: " +
-				"recompute_layers is 0 where recompute is none, else 1 up to the blocks of the largest chunk " +
+				"recompute_layers must be 0 if recompute is none, else 1 up to the blocks of the largest chunk " +
 				"[BadPlan]"},
 		{Pins{"recompute": {"selective"}, "recompute_every": {"2"}},
 			"no plan with plan.recompute=selective plan.recompute_every=2 is legal: recompute_every 2: " +
-				"recompute_every above 1 goes with recompute full, and is at most recompute_layers [BadPlan]"},
+				"recompute_every above 1 needs recompute full, and must be at most recompute_layers [BadPlan]"},
 		{Pins{"axis_order": {"dp,pp"}},
 			"no plan with plan.axis_order=dp,pp is legal: axis_order dp,pp must be one of: tp,dp [BadPlan]"},
 		{Pins{"cp": {"3"}, "dp": {"42"}},
@@ -123,9 +125,10 @@ func TestPins(t *testing.T) {
 		{Pins{"cp_kind": {"heads"}, "cp": {"1"}},
 			"no plan with plan.cp=1 plan.cp_kind=heads is legal: cp_kind heads requires cp above 1: use " +
 				"cp_kind none [BadPlan]"},
-		{Pins{"zero": {"x"}}, `no plan with plan.zero=x is legal: zero: "x" must be a whole number [BadPlan]`},
+		{Pins{"zero": {"x"}}, `no plan with plan.zero=x is legal: zero: "x" is not a whole number [BadPlan]`},
 		{Pins{"zeros": {"1"}}, "no plan with plan.zeros=1 is legal: a plan has no key zeros [BadPlan]"},
-		{Pins{"micro_batches": {"5"}}, "no plan with plan.micro_batches=5 is legal: micro_batches 5 × dp 128 must divide the global " +
+		{Pins{"micro_batches": {"5"}}, "no plan with plan.micro_batches=5 is legal: micro_batches 5 × dp 128 must " +
+			"divide the global " +
 			"batch of 1536: use micro_batches 4 or 6 [BadPlan]"},
 		{Pins{"dp": {"16"}, "micro_batches": {"7"}},
 			"no plan with plan.dp=16 plan.micro_batches=7 is legal: micro_batches 7 × dp 16 must divide the " +

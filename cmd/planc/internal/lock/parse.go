@@ -219,7 +219,7 @@ func (p *plan) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
 		var pos ir.Pos
 		c.Decode(f.Value, path+"."+f.Key, &position{&pos})
 		if !slices.Contains(ir.PlanKeys(), f.Key) {
-			c.Fixf(f.Pos, BadLock, ir.Nearest(f.Key, ir.PlanKeys()), "a plan has no %s", f.Key)
+			c.Fixf(f.Pos, BadLock, ir.Nearest(f.Key, ir.PlanKeys()), "a plan has no key %s", f.Key)
 		} else if err := p.v.SetKey(f.Key, textOf(f.Value)); err != nil {
 			c.Addf(f.Value.Pos, BadLock, "%s.%v", path, err)
 		}
