@@ -22,6 +22,8 @@ type Decision struct {
 	// Unfit says why the plan does not fit. It is nil if the plan fits: only the plan that a job's pins leave as the
 	// only one is a decision although it does not fit.
 	Unfit *search.NoPlan
+	// IsGiven says that the plan was decided before, as by a lock: the result does not know about all other plans.
+	IsGiven bool
 }
 
 // Decide finds the question's plan, and first the number of devices if the job's objective asks for it. watch is

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/planner"
 )
 
@@ -44,4 +45,57 @@ func ExampleDecide_objective() {
 	fmt.Println(d.Goal.Devices, "of", d.Goal.Of, "devices:", d.Best.Plan)
 	// Output:
 	// 4 of 8 devices: dp 4 · micro_batch 128×1
+}
+
+// A document is a decision as planc prints it with --json.
+func ExampleNewDocument() {
+	d, err := planner.Decide(question("train.global_batch=480"), nil)
+	if err != nil {
+		panic(err)
+	}
+	doc := planner.NewDocument(d)
+	doc.FindFaster() // of near batches and fewer nodes
+	fmt.Println(doc.Model.Name, "on", doc.Cluster.Devices, doc.Cluster.GPU)
+	for _, a := range doc.Alternatives[:2] {
+		fmt.Printf("%s: %s\n", doc.Label(a), doc.Reason(a))
+	}
+	for _, a := range doc.Advice() {
+		fmt.Printf("%s: %s\n", a.Kind, a.Message)
+	}
+	// Output:
+	// gpt2-124m on 8 A100-SXM-80GB
+	// zero 3: less simple
+	// zero 2: less simple
+	// fastest: zero 3: -0.6 %, 25.4 of 71.3 GiB; --set objective.prefer=fastest
+}
+
+func ExampleDocument_AskWhyNot() {
+	d, err := planner.Decide(question(), nil)
+	if err != nil {
+		panic(err)
+	}
+	doc := planner.NewDocument(d)
+	doc.Explain(planner.ExplainOptions{})
+	err = doc.AskWhyNot(planner.Restriction{Pins: search.Pins{"tp": {"2"}}})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("%v: %s, %s\n", doc.WhyNot.Restriction, doc.WhyNot.Verdict, doc.WhyNot.Message)
+	// Output:
+	// tp 2, all else free: slower, tp_comm +67.3 ms
+}
+
+func ExampleRunSweep() {
+	doc, err := planner.RunSweep(question(), planner.Sweep{Key: "gpus", From: 1, To: 8})
+	if err != nil {
+		panic(err)
+	}
+	for _, row := range doc.Rows {
+		fmt.Printf("%d GPUs: %v, efficiency %.2f\n", row.Value, row.Plan, *row.Efficiency)
+	}
+	// Output:
+	// 1 GPUs: dp 1 · micro_batch 128×4, efficiency 1.00
+	// 2 GPUs: dp 2 · micro_batch 128×2, efficiency 1.00
+	// 4 GPUs: dp 4 · micro_batch 128×1, efficiency 1.00
+	// 8 GPUs: dp 8 · micro_batch 64×1, efficiency 0.98
 }

@@ -12,8 +12,8 @@ import (
 // presetsByWidth are the presets that a narrower precision is chosen from, the widest first.
 var presetsByWidth = []string{"f64", "f32", "bf16"}
 
-// Narrower returns the job in each narrower precision that its devices compute in, the widest first.
-func (q *Question) Narrower() (out []search.Trial) {
+// narrower returns the job in each narrower precision that its devices compute in, the widest first.
+func (q *Question) narrower() (out []search.Trial) {
 	now := slices.Index(presetsByWidth, q.Train.Precision.Compute)
 	if now < 0 {
 		return nil
@@ -35,10 +35,10 @@ func (q *Question) withPrecision(p spec.Precision, set map[string]any) search.Tr
 	return search.Trial{Name: "precision", Set: set, Problem: *other.Problem()}
 }
 
-// narrowerState returns Narrower's trials, and then trials that also keep gradients or moments in bf16. Those start
-// from the narrowest precision of Narrower, or from the job's own if there is none.
+// narrowerState returns the trials of narrower, and then trials that also keep gradients or moments in bf16. Those
+// start from the narrowest precision of narrower, or from the job's own if there is none.
 func (q *Question) narrowerState() []search.Trial {
-	out := q.Narrower()
+	out := q.narrower()
 	base, set := q.Train.Precision, map[string]any{}
 	if n := len(out); n > 0 {
 		set = out[n-1].Set

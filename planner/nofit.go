@@ -36,7 +36,7 @@ func (q *Question) NoFit(e *search.NoPlan) *NoFitError {
 	f := &NoFitError{Message: fmt.Sprintf("%s: %s on %s (%d %s)", what, q.Config.Name, ClusterText(c), c.Devices(),
 		c.GPU.Name), Nearest: &e.Nearest, Stage: e.NoFit.Stage, Cluster: c}
 	for _, change := range e.Changes {
-		change.Set = q.FieldsToSet(change.Set)
+		change.Set = q.fieldsToSet(change.Set)
 		f.Changes = append(f.Changes, change)
 	}
 	if len(f.Changes) == 0 {
@@ -48,9 +48,9 @@ func (q *Question) NoFit(e *search.NoPlan) *NoFitError {
 // ClusterText returns the cluster in words: 4 × dgx-h100.
 func ClusterText(c *costmodel.Cluster) string { return fmt.Sprintf("%d × %s", c.Nodes, c.Name) }
 
-// FieldsToSet returns the fields of this job that make a change of the search. Package search counts sequences and
+// fieldsToSet returns the fields of this job that make a change of the search. Package search counts sequences and
 // nodes; a job may give its batch in tokens, or its cluster in the short form 4xh100.
-func (q *Question) FieldsToSet(set map[string]any) map[string]any {
+func (q *Question) fieldsToSet(set map[string]any) map[string]any {
 	if n, key := shortFormCount(q, set); key != "" && q.Job.Cluster.Count > 0 {
 		set = maps.Clone(set)
 		delete(set, key)

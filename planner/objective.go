@@ -15,15 +15,16 @@ import (
 
 // Goal is what an objective other than throughput asked for, and the number of devices that was found for it.
 type Goal struct {
-	Kind             string    `json:"kind"`              // devices, cost or energy
-	TokensPerS       float64   `json:"tokens_per_s"`      // the rate to reach; 0 if any will do
-	Devices          int       `json:"devices"`           // that were chosen
-	Of               int       `json:"of"`                // devices that the cluster may have
-	Fewer            int       `json:"less"`              // of the smaller sizes, the fastest; 0 if no plan fits on any
-	FewerTokensPerS  float64   `json:"less_tokens_per_s"` // of that size
-	CostPerDay       *float64  `json:"cost_per_day"`      // in Currency; null if the cluster has no price
-	JoulesPerToken   *float64  `json:"joules_per_token"`  // at full load of the devices; null unless the objective is energy
-	Currency         string    `json:"currency"`          // "" if the cluster does not say it
+	Kind            string   `json:"kind"`              // devices, cost or energy
+	TokensPerS      float64  `json:"tokens_per_s"`      // the rate to reach; 0 if any will do
+	Devices         int      `json:"devices"`           // that were chosen
+	Of              int      `json:"of"`                // devices that the cluster may have
+	Fewer           int      `json:"less"`              // of the smaller sizes, the fastest; 0 if no plan fits on any
+	FewerTokensPerS float64  `json:"less_tokens_per_s"` // of that size
+	CostPerDay      *float64 `json:"cost_per_day"`      // in Currency; null if the cluster has no price
+	// at full load of the devices; null unless the objective is energy
+	JoulesPerToken   *float64  `json:"joules_per_token"`
+	Currency         string    `json:"currency"` // "" if the cluster does not say it
 	NearBatch        *NearSize `json:"near_batch,omitempty"`
 	HasOpenNodeCount bool      `json:"-"` // the job does not say how many nodes there may be
 }

@@ -54,7 +54,7 @@ func (s *sizeSearch) tryNearBatches() error {
 				continue
 			}
 			s.goal.NearBatch = &NearSize{Devices: n,
-				Set:        s.question.FieldsToSet(map[string]any{"train.global_batch": batch}),
+				Set:        s.question.fieldsToSet(map[string]any{"train.global_batch": batch}),
 				TokensPerS: found.TokensPerS, JobBatch: s.base.GlobalBatch}
 			if s.goal.Kind == spec.Devices {
 				break // this is the nearest batch

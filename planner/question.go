@@ -93,6 +93,17 @@ func (q *Question) With(more ...spec.Override) (*Question, error) {
 	return Load(q.source.path, q.source.read, slices.Concat(q.source.overrides, more)...)
 }
 
+// Notes returns what is unusual about the job and may be meant: a sequence longer than the model was made for, a high
+// learning rate.
+func (q *Question) Notes() (notes []string) {
+	for _, note := range []string{q.Stretched(), q.HighRate()} {
+		if note != "" {
+			notes = append(notes, note)
+		}
+	}
+	return notes
+}
+
 // WithMeasuredCPU returns the question at rates that were measured on the CPU that it is about.
 func (q *Question) WithMeasuredCPU(cpu *costmodel.ThisCPU) (*Question, error) {
 	measured := *q

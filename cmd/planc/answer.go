@@ -2,13 +2,9 @@ package main
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
-	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/passes/search"
 )
@@ -35,7 +31,8 @@ func (a *app) answer(args []string, f jobFlags, as answer) error {
 		return err
 	}
 	d := newDocument(j, found)
-	if err := a.room(j, d, found); err != nil {
+	err = a.runSearches(func() error { d.FindTightFit(); return nil })
+	if err != nil {
 		return err
 	}
 	if err := as.complete(j, d, found); err != nil {
@@ -95,69 +92,17 @@ func (a *app) update(j *loaded, found *decision) error {
 	return nil
 }
 
-// newDocument is the decision as contract.md's plan --json.
-func newDocument(j *loaded, found *decision) *document {
-	c, best := j.Hardware, found.Best
-	n := j.Config.Params()
-	d := &document{
-		Schema: 1, Planc: version, Lock: found.lock.state(), Engine: j.Train.Engine,
-		Model: modelDoc{Name: j.Config.Name, Params: n, ParamsActive: j.Config.ActiveParams(),
-			Layers: j.Config.Layers},
-		Cluster: clusterDoc{Name: c.Name, GPU: c.GPU.Name, Devices: c.Devices(), Nodes: c.Nodes},
-		Plan:    best.Plan.JSON(), Fits: best.Fits(), FitAssumed: !j.measuredMemory(),
-		Guessed: assumptions(j, best.Plan),
-		Predict: best.Predict, Stage: best.Stage,
-		Search: searchDoc{Counts: found.Counts, Restricted: search.Restricted(j.Problem()),
-			Seconds: float64(costmodel.Seconds(found.Took.Seconds()).Rounded())},
-		Alternatives: []alternativeDoc{},
-		Training:     training(c, best.Predict, j.TrainTokens(j.Train.GlobalBatch, j.Train.SeqLen)), Goal: found.Goal,
-		head: newHeader(j, best.Plan, found.lock.lockNote()),
-	}
-	d.head.barSource = borrowedBar(j, best)
-	for _, alt := range found.Alternatives {
-		d.Alternatives = append(d.Alternatives, d.alternative(alt))
-	}
-	d.prefers(found.Result)
-	return d
-}
-
-// assumptions are what decides the plan and nobody wrote.
-func assumptions(j *loaded, plan ir.Plan) []guessDoc {
-	out := []guessDoc{}
-	for _, g := range j.Guessed {
-		out = append(out, guessDoc(g))
-	}
-	if plan.MoESlack > 0 && j.Plan.MoESlack.Free() && costmodel.EngineOf(j.Train.Engine).Own {
-		out = append(out, guessDoc{"plan.moe_slack", fmt.Sprint(plan.MoESlack), "taken, not searched"})
-	}
-	if n := j.Config.Ahead; n > 0 {
-		out = append(out, guessDoc{"model", "", fmt.Sprintf("num_nextn_predict_layers %d is left out", n)})
-	}
-	c := j.Hardware
-	if j.MeasuredCPU == nil && c.Measured.Link == 0 && c.Measured.Collectives == "" && c.Devices() > 1 &&
-		(!costmodel.IsFile(j.Cluster.Node) || strings.HasPrefix(c.Source["node.link.latency_us"], "estimate")) {
-		out = append(out, guessDoc{"node.link.latency_us", strconv.FormatFloat(c.Node.Link.LatencyUS, 'g', -1, 64),
-			"catalogue, not measured"})
-	}
-	for _, path := range slices.Sorted(maps.Keys(c.Source)) {
-		if strings.HasPrefix(c.Source[path], "not measured") {
-			out = append(out, guessDoc{path, "", c.Source[path]})
-		}
-	}
-	return out
-}
-
 // emulatedFP8 is the note on fp8 for a CPU (docs/concepts/fp8.md).
 const emulatedFP8 = "a CPU emulates fp8: operands are rounded to 8 bits and multiplied in f32, more slowly than in " +
 	"bf16, which takes as much memory"
 
-func newHeader(j *loaded, chosen ir.Plan, lock string) header {
+func newHeader(j *loaded, lock string) header {
 	c := j.Hardware
-	h := header{chosen: chosen, lock: lock, seqLen: j.Train.SeqLen, globalBatch: j.Train.GlobalBatch,
+	h := header{lock: lock, seqLen: j.Train.SeqLen, globalBatch: j.Train.GlobalBatch,
 		precision: precisionName(j.Train.Precision), rounding: roundingWords(j.Train.Precision),
 		links: links(c), link: linkNames[c.Node.Link.Kind], memory: int64(c.GPU.Memory()), device: "GPU",
 		rows: screenRows, pinned: search.PinsOf(&j.Plan).Words(),
-		command: nextCommands(j), isMemoryMeasured: j.measuredMemory()}
+		command: nextCommands(j), isMemoryMeasured: j.HasMeasuredMemory()}
 	h.measured = j.measuredWords()
 	if c.IsCPU() {
 		h.device = "device"
@@ -169,12 +114,6 @@ func newHeader(j *loaded, chosen ir.Plan, lock string) header {
 		h.peak = dev.Peak.String()
 	}
 	return h
-}
-
-// measuredMemory tells whether memory was measured of the job's engine on devices like its own, so that a probability
-// to fit has a base: planc's on CPUs (law 3), and in published runs that of other engines on GPUs.
-func (j *loaded) measuredMemory() bool {
-	return j.Hardware.IsCPU() || !costmodel.EngineOf(j.Train.Engine).Own
 }
 
 // nextCommands are what to type after a plan: only what works for the job.
@@ -224,18 +163,4 @@ func links(c *costmodel.Cluster) (words []string) {
 		words = append(words, fmt.Sprintf("%d × %.0f Gb/s", t.NICs, float64(t.Bandwidth)*8/1e9))
 	}
 	return words
-}
-
-// scalar is a text of a plan or of --set as the value that it stands for.
-func scalar(text string) any {
-	if n, err := strconv.Atoi(text); err == nil {
-		return n
-	}
-	switch text {
-	case "null":
-		return nil
-	case "true", "false":
-		return text == "true"
-	}
-	return text
 }

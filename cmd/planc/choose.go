@@ -72,9 +72,3 @@ func newNoFit(e *planner.NoFitError, shown bool) *noFitError {
 	}
 	return f
 }
-
-// isTooMany reports whether a search failed because its space is too large.
-func isTooMany(err error) bool {
-	var many *search.TooManyPlans
-	return errors.As(err, &many)
-}

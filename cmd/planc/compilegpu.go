@@ -71,7 +71,8 @@ const (
 
 // addKernels compiles a program's kernels, its own and those of the runtime, for the GPUs of the job.
 func (a *app) addKernels(j *loaded, files map[string][]byte, in codegen.Input) error {
-	r := build.KernelRequest{Files: map[string][]byte{}, Archs: []string{strings.TrimPrefix(j.Hardware.GPU.Arch, "sm_")}}
+	r := build.KernelRequest{Files: map[string][]byte{},
+		Archs: []string{strings.TrimPrefix(j.Hardware.GPU.Arch, "sm_")}}
 	var chains bytes.Buffer
 	if err := codegen.CUDA(&chains, in); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/planner"
 )
 
 // completer says what could stand where the user pressed the tab key.
@@ -108,9 +109,9 @@ func whyNotKeys(_ *cobra.Command, _ []string, word string) ([]cobra.Completion, 
 // sweepKeys completes --sweep.
 func sweepKeys(_ *cobra.Command, _ []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var out []cobra.Completion
-	for _, row := range sweepable {
-		if strings.HasPrefix(row.key, word) {
-			out = append(out, row.key+"=")
+	for _, key := range planner.SweepKeys() {
+		if strings.HasPrefix(key, word) {
+			out = append(out, key+"=")
 		}
 	}
 	return out, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp

@@ -6,6 +6,7 @@ import (
 
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/planner"
 )
 
 // expertsSentence says how a plan's experts lie on its ranks, in planc's words and as texts that count ep as an axis of
@@ -57,15 +58,15 @@ func nextRound(e search.Experts) string {
 
 // slackLine is what a gain by another moe_slack comes to and rests on; "" where none gains.
 func (d *document) slackLine() string {
-	l, tried := d.lever("moe_slack")
-	if !tried || l.best == nil || l.Speedup < nothing {
+	l, tried := d.Lever("moe_slack")
+	if !tried || l.Best == nil || l.Speedup < planner.LeastGain {
 		return ""
 	}
-	m := l.best.Predict
+	m := l.Best.Predict
 	text := fmt.Sprintf("%s: %s, %s, where routers are as even as chance", leverName(d, l), seconds(float64(m.StepS)),
 		size(m.MemoryBytes.Total))
-	if l.experts.Room > 0 {
-		text += ": " + nextRound(l.experts)
+	if l.Experts.Room > 0 {
+		text += ": " + nextRound(l.Experts)
 	}
 	return prose("", labelColumn, text+".")
 }

@@ -1,6 +1,11 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/planner"
+)
 
 func (a *app) explainCommand() *cobra.Command {
 	var flags jobFlags
@@ -21,22 +26,18 @@ func (a *app) explainCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			as := answer{lock: locks, screen: explainScreen,
 				complete: func(j *loaded, d *document, found *decision) (err error) {
-					err = a.explained(j, d, found, true)
-					if err == nil {
-						d.head.stages, err = j.stages(d)
-					}
+					a.explain(j, d, found, true)
+					d.head.stages, err = j.stages(d)
 					return err
 				}}
 			if c.Flags().Changed("why-not") {
-				q, err := parseQuestion(whyNot)
+				restriction, err := parseRestriction(whyNot)
 				if err != nil {
 					return err
 				}
 				as.screen, as.complete = whyNotScreen, func(j *loaded, d *document, found *decision) error {
-					if err := a.explained(j, d, found, a.json); err != nil {
-						return err
-					}
-					return a.whyNot(j, d, found, q)
+					a.explain(j, d, found, a.json)
+					return a.runSearches(func() error { return d.AskWhyNot(restriction) })
 				}
 			}
 			return a.answer(args, flags, as)
@@ -49,4 +50,11 @@ func (a *app) explainCommand() *cobra.Command {
 	locks.register(c)
 	a.jsonFlag(c)
 	return c
+}
+
+// explain adds an explanation to the document. hasLevers asks for levers and rules of thumb, which are searches.
+func (a *app) explain(j *loaded, d *document, found *decision, hasLevers bool) {
+	o := planner.ExplainOptions{HasLevers: hasLevers, LockedBatch: found.lock.batch()}
+	_ = a.runWithNotice("weighing what would change it", func() error { d.Explain(o); return nil })
+	d.head.experts = expertsSentence(found.Best.Plan, search.ExpertsOf(j.Problem(), found.Best.Plan))
 }

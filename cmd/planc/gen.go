@@ -160,7 +160,8 @@ func (a *app) writeGenerated(j *loaded, g *generated, t *target) error {
 	if !j.Hardware.IsCPU() {
 		a.note("target", fmt.Sprintf("cpu: in this code all %d ranks run on one CPU, in place of %s. Not supported "+
 			"yet: generated code for GPUs; "+
-			"planc compile --target cuda builds a binary for them", j.Hardware.Devices(), planner.ClusterText(j.Hardware)))
+			"planc compile --target cuda builds a binary for them", j.Hardware.Devices(),
+			planner.ClusterText(j.Hardware)))
 	}
 	if note := missingRequirement(t.dir); note != "" {
 		a.notef("note: %s", note)

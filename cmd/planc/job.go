@@ -186,10 +186,8 @@ func (a *app) load(args []string, f jobFlags) (*loaded, error) {
 	if err != nil {
 		return nil, byFlags(path, err)
 	}
-	for _, why := range []string{q.Stretched(), q.HighRate()} {
-		if why != "" {
-			a.notef("note: %s", why)
-		}
+	for _, note := range q.Notes() {
+		a.notef("note: %s", note)
 	}
 	return &loaded{Question: q, path: path, overridden: len(f.overrides()) > 0}, nil
 }

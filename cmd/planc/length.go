@@ -5,17 +5,9 @@ import (
 	"math"
 	"strings"
 
-	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/planner"
 	"github.com/planc-dev/planc/runtime/amount"
 )
-
-// trainingDoc is how long the whole training takes.
-type trainingDoc struct {
-	Tokens float64  `json:"tokens"`
-	Days   float64  `json:"days"`
-	Cost   *float64 `json:"cost"` // null if the cluster has no price
-	money
-}
 
 // money is what prices are in.
 type money struct {
@@ -27,28 +19,15 @@ func (m money) text(v float64) string { return strings.TrimSuffix(amount.Short(v
 
 const secondsOfDay = 24 * 60 * 60
 
-// training is how long training on so many tokens takes, nil if they are not known.
-func training(c *costmodel.Cluster, p costmodel.Predict, tokens float64) *trainingDoc {
-	if tokens == 0 || p.TokensPerS == 0 {
-		return nil
-	}
-	t := &trainingDoc{Tokens: tokens, Days: tokens / p.TokensPerS / secondsOfDay}
-	if c.Node.PricePerHour > 0 {
-		cost := t.Days * 24 * float64(c.Nodes) * c.Node.PricePerHour
-		t.Cost, t.Currency = &cost, c.Node.Currency
-	}
-	return t
-}
-
-// sentence is that for people.
-func (t *trainingDoc) sentence() string {
+// trainingSentence says how long training takes and what it costs.
+func trainingSentence(t *planner.Training) string {
 	s := fmt.Sprintf("%s tokens in %s", amount.Short(t.Tokens), durationText(t.Days))
 	switch {
 	case t.Cost == nil:
 	case math.Round(*t.Cost) == 0:
-		s += ", at a cost below " + t.text(1)
+		s += ", at a cost below " + money{t.Currency}.text(1)
 	default:
-		s += ", at a cost of " + t.text(math.Round(*t.Cost))
+		s += ", at a cost of " + money{t.Currency}.text(math.Round(*t.Cost))
 	}
 	return s
 }

@@ -203,3 +203,15 @@ func (l *jobLock) absentError() error {
 	}
 	return &lockError{codeLockAbsent, fmt.Sprintf("there is no %s; %s writes it", l.name(), l.remedy)}
 }
+
+// batch returns the global batch that the lock was decided for; 0 if there is no lock.
+func (l *jobLock) batch() int {
+	if l == nil || l.file == nil {
+		return 0
+	}
+	batch, err := strconv.Atoi(l.file.Inputs["train"]["global_batch"])
+	if err != nil {
+		return 0
+	}
+	return batch
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/planner"
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
@@ -25,7 +26,7 @@ type difference struct {
 	fields             []lock.Change // of the jobs
 	from, to           side
 	hasPrecisionChange bool   // the jobs differ in train.precision, which the plan's precision follows
-	batch              string // what batchChange says; "" where the batch is the same, or neither is a lock
+	batch              string // what planner.BatchChange says; "" where the batch is the same, or neither is a lock
 }
 
 // hasPrecisionChange says whether fields of precision are among the changes.
@@ -42,7 +43,7 @@ func lockDifference(j *loaded, d *decision) *difference {
 		head: decidedFor(l), fields: l.unnamedChanges(),
 		from: side{l.file.Plan, l.file.Predict, l.file.CostModel},
 		to:   side{d.Best.Plan, d.Best.Predict, costmodel.CostModel}, hasPrecisionChange: hasPrecisionChange(l.changed),
-		batch: batchChange(j, l),
+		batch: planner.BatchChange(j.Question, l.batch()),
 	}
 }
 

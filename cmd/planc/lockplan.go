@@ -35,7 +35,11 @@ func (a *app) ask(j *loaded, f lockFlags) (*decision, error) {
 	}
 	if l.isObeyed() && !f.update {
 		d, err := a.searchWithLocked(j, l, l.file.Plan)
-		if err == nil && f.locked {
+		if err != nil {
+			return nil, err
+		}
+		d.IsGiven = true
+		if f.locked {
 			err = a.sameProgram(j, l)
 		}
 		return d, err
@@ -72,6 +76,7 @@ func (a *app) searchWithLocked(j *loaded, l *jobLock, locked ir.Plan) (*decision
 		return d, nil
 	}
 	p := j.problemOf(locked)
+	d.Question = j.Question
 	if reasons := search.Check(p, locked); len(reasons) > 0 {
 		return nil, l.wrongPlanError(reasons)
 	}
@@ -119,7 +124,8 @@ func (a *app) noteBetter(j *loaded, l *jobLock, found, locked search.Priced) {
 	if found.Predict.StepS > locked.Predict.StepSLow {
 		inside = ", inside its error"
 	}
-	a.notef("note: %s would choose %s (%s faster%s); %s is kept (%s)", who, differences(found.Plan, locked.Plan),
+	a.notef("note: %s would choose %s (%s faster%s); %s is kept (%s)", who, planner.Differences(found.Plan,
+		locked.Plan),
 		percent(gain), inside, l.name(), l.remedy)
 }
 

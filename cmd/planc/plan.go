@@ -40,8 +40,8 @@ func (a *app) planCommand() *cobra.Command {
 			}
 			limited := c.Flags().Changed("top")
 			return a.answer(args, flags, answer{lock: locks, screen: planScreen, brief: true,
-				complete: func(_ *loaded, d *document, found *decision) error {
-					d.Faster = d.faster(found)
+				complete: func(_ *loaded, d *document, _ *decision) error {
+					d.FindFaster()
 					d.head.rows = top
 					if limited {
 						d.Alternatives = d.shown()

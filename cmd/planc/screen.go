@@ -8,12 +8,12 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/planner"
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
 // header is what screens say beside the document's figures.
 type header struct {
-	chosen           ir.Plan
 	stages           []costmodel.Seconds // what each has to do, of explain where there are several
 	seqLen           int
 	globalBatch      int
@@ -40,15 +40,13 @@ func planScreen(d *document) string {
 	var b strings.Builder
 	b.WriteString(d.titleLines())
 	b.WriteString("\n")
-	b.WriteString(flow("PLAN", 9, " · ", planWords(d.head.chosen)))
+	b.WriteString(flow("PLAN", 9, " · ", planWords(d.Plan.Plan)))
 	b.WriteString(d.rateLines())
 	b.WriteString(d.memoryLine())
-	if d.Room != nil {
-		b.WriteString(prose("tight", 9, d.roomSentence()))
-	}
+	b.WriteString(d.adviceLines(lowerLabel, planner.AdviceTight))
 	b.WriteString(d.timeLine())
 	if d.Training != nil {
-		b.WriteString(prose("train", 9, d.Training.sentence()))
+		b.WriteString(prose("train", 9, trainingSentence(d.Training)))
 	}
 	if d.Goal != nil {
 		b.WriteString(prose("goal", 9, goalSentence(d.Goal, d.Predict.TokensPerS, d.head.device)))
@@ -57,15 +55,7 @@ func planScreen(d *document) string {
 		b.WriteString("\n" + d.alternativesTable())
 	}
 	b.WriteString("\n" + prose("exact", 9, d.countSentence()))
-	if d.Fastest != nil {
-		b.WriteString(prose("fastest", 9, d.Fastest.text))
-	}
-	if d.Simpler != nil {
-		b.WriteString(prose("simpler", 9, d.Simpler.text))
-	}
-	if d.Faster != nil {
-		b.WriteString(prose("faster", 9, d.Faster.text))
-	}
+	b.WriteString(d.adviceLines(lowerLabel, planner.AdviceFastest, planner.AdviceSimpler, planner.AdviceFaster))
 	if len(d.assumedWords()) > 0 {
 		b.WriteString(flow("guessed", 9, " · ", d.assumedWords()))
 	}
@@ -180,7 +170,7 @@ func (d *document) memoryLine() string {
 		fits = fmt.Sprintf("fits (p %.2f)", d.Predict.FitProbability)
 	}
 	fullest := "fullest: all ranks equal"
-	if d.head.chosen.PP > 1 {
+	if d.Plan.Plan.PP > 1 {
 		fullest = fmt.Sprintf("fullest: stage %d", d.Stage)
 	}
 	return pad(pad(line, 32)+" "+fits, 54) + " " + fullest + "\n"
@@ -197,9 +187,10 @@ func (d *document) timeLine() string {
 }
 
 // countSentence is the proof in one line.
-func (d *document) countSentence() string { return d.Search.sentence() }
+func (d *document) countSentence() string { return searchSentence(d.Search) }
 
-func (s searchDoc) sentence() string {
+// searchSentence says how many plans a search looked at, and what became of them.
+func searchSentence(s planner.SearchSummary) string {
 	return fmt.Sprintf("%s %s: %s do not fit, %s cannot be faster, %s priced",
 		grouped(s.Space), plural(s.Space, "plan"), grouped(s.Infeasible), grouped(s.Bounded), grouped(s.Priced))
 }
@@ -215,13 +206,13 @@ func plural(n int, word string) string {
 }
 
 func (d *document) assumedWords() (words []string) {
-	for i, g := range d.Guessed {
+	for i, g := range d.Assumed {
 		w := g.Path
 		if g.Value != "" {
 			w += " " + g.Value
 		}
 		// a reason of several stands behind the last
-		if g.Why != "" && (i+1 == len(d.Guessed) || d.Guessed[i+1].Why != g.Why || g.Value != "") {
+		if g.Why != "" && (i+1 == len(d.Assumed) || d.Assumed[i+1].Why != g.Why || g.Value != "") {
 			w += " (" + g.Why + ")"
 		}
 		words = append(words, w)
@@ -248,7 +239,7 @@ func (d *document) alternativesTable() string {
 		if a.SlowerBy != nil {
 			step = signed(*a.SlowerBy)
 		}
-		b.WriteString(row("  "+a.label(d), step, size(a.Predict.MemoryBytes.Total), a.because(d)))
+		b.WriteString(row("  "+d.Label(a), step, size(a.Predict.MemoryBytes.Total), d.Reason(a)))
 	}
 	return b.String()
 }
@@ -257,10 +248,10 @@ func (d *document) alternativesTable() string {
 const screenRows = 6
 
 // shown are the alternatives of the screen: those that fit, but a third of the places is for those that do not.
-func (d *document) shown() []alternativeDoc {
+func (d *document) shown() []planner.Alternative {
 	rows, all := d.head.rows, d.distinct()
 	kept := rows / 3
-	fit := slices.IndexFunc(all, func(a alternativeDoc) bool { return a.NoFit != nil })
+	fit := slices.IndexFunc(all, func(a planner.Alternative) bool { return a.NoFit != nil })
 	if fit < 0 {
 		fit = len(all)
 	}
@@ -271,12 +262,13 @@ func (d *document) shown() []alternativeDoc {
 
 // others are the alternatives that tell something: not those, as another order of axes that nothing runs over may be,
 // which take what the plan takes, time and memory. Documents have all.
-func (d *document) others() (out []alternativeDoc) {
+func (d *document) others() (out []planner.Alternative) {
 	for _, a := range d.Alternatives {
-		if d.Fastest != nil && a.plan == d.Fastest.plan {
+		if d.Fastest != nil && a.Plan == d.Fastest.Plan {
 			continue // which has a line of its own
 		}
-		if a.NoFit != nil || a.because(d) != sameTime || a.Predict.MemoryBytes.Total != d.Predict.MemoryBytes.Total {
+		if a.NoFit != nil || d.Reason(a) != planner.SameTime ||
+			a.Predict.MemoryBytes.Total != d.Predict.MemoryBytes.Total {
 			out = append(out, a)
 		}
 	}
@@ -284,10 +276,10 @@ func (d *document) others() (out []alternativeDoc) {
 }
 
 // distinct are the others, of those that read alike, for they differ in what their words leave out, only the best.
-func (d *document) distinct() []alternativeDoc {
+func (d *document) distinct() []planner.Alternative {
 	seen := map[string]bool{}
-	return slices.DeleteFunc(d.others(), func(a alternativeDoc) bool {
-		name := a.label(d)
+	return slices.DeleteFunc(d.others(), func(a planner.Alternative) bool {
+		name := d.Label(a)
 		again := seen[name]
 		seen[name] = true
 		return again
@@ -305,4 +297,14 @@ func row(name, step, memory, why string) string {
 	line += lpad(memory, memoryColumn-stepColumn)
 	b.WriteString(prose(line, whyColumn, why))
 	return b.String()
+}
+
+// nextBest returns the fastest alternative that fits and has no line of its own; ok is false if there is none.
+func (d *document) nextBest() (a planner.Alternative, ok bool) {
+	for _, a := range d.others() {
+		if a.SlowerBy != nil {
+			return a, true
+		}
+	}
+	return a, false
 }

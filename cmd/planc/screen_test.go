@@ -12,6 +12,7 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/planner"
 )
 
 // example is a document with the made-up figures of screens.md's first screen.
@@ -30,9 +31,9 @@ func example() *document {
 			Optimizer:   112 * g / 10,
 			Activations: 346 * g / 10, Workspace: 31 * g / 10, Comm: 16 * g / 10, Overhead: 22 * g / 10}}
 	slower := func(f float64) *float64 { return &f }
-	other := func(change func(*ir.Plan), comm costmodel.Seconds, total int64) alternativeDoc {
-		a := alternativeDoc{plan: chosen, Predict: predict}
-		change(&a.plan)
+	other := func(change func(*ir.Plan), comm costmodel.Seconds, total int64) planner.Alternative {
+		a := planner.Alternative{Plan: planner.Plan{Plan: chosen}, Predict: predict}
+		change(&a.Plan.Plan)
 		a.Predict.Time.TPComm += comm
 		a.Predict.MemoryBytes.Total = total
 		return a
@@ -42,28 +43,33 @@ func example() *document {
 	none := other(func(p *ir.Plan) { p.Recompute, p.RecomputeLayers = "none", 0 }, 0, 891*g/10)
 	none.NoFit = &search.NoFit{OverBytes: 14 * g, Part: "activations"}
 	over := int64(14 * g)
-	return &document{
-		Model:  modelDoc{Name: "llama3-8b", Params: 8030261248, ParamsActive: 8030261248, Layers: 32},
-		Engine: "planc", Cluster: clusterDoc{Name: "dgx-h100", GPU: "H100-SXM-80GB", Devices: 8, Nodes: 1}, Fits: true,
+	d := &planner.Document{
+		Plan:   planner.Plan{Plan: chosen},
+		Model:  planner.ModelSummary{Name: "llama3-8b", Params: 8030261248, ParamsActive: 8030261248, Layers: 32},
+		Engine: "planc", Cluster: planner.ClusterSummary{Name: "dgx-h100", GPU: "H100-SXM-80GB", Devices: 8, Nodes: 1},
+		Fits:    true,
 		Predict: predict,
-		Search: searchDoc{Counts: search.Counts{Space: 38016, Infeasible: 21590, Bounded: 16214, Priced: 212},
+		Search: planner.SearchSummary{Counts: search.Counts{Space: 38016, Infeasible: 21590, Bounded: 16214,
+			Priced: 212},
 			Restricted: []string{"recompute_split: true", "cp: where a rank has fewer than 8192 positions"}},
-		Alternatives: []alternativeDoc{tp, none},
-		Guessed: []guessDoc{{"train.optimizer.kind", "adamw", "default"}, {"node.link.latency_us", "2",
-			"catalogue, not measured"}},
-		explainDoc: &explainDoc{
-			Binding: bindingDoc{"memory", 37 * g / 10},
-			Choices: []choiceDoc{{Name: "tp", Taken: 1, RunnerUp: 2, Verdict: "slower", SlowerBy: slower(0.041),
+		Alternatives: []planner.Alternative{tp, none},
+		Assumed: []planner.Assumption{{Path: "train.optimizer.kind", Value: "adamw", Why: "default"},
+			{Path: "node.link.latency_us", Value: "2",
+				Why: "catalogue, not measured"}},
+		Explanation: &planner.Explanation{
+			Binding: planner.Binding{Resource: "memory", SlackBytes: 37 * g / 10},
+			Choices: []planner.Choice{{Name: "tp", Taken: 1, RunnerUp: 2, Verdict: "slower", SlowerBy: slower(0.041),
 				Message: "tp_comm +0.52 s"},
 				{Name: "recompute", Taken: "selective", RunnerUp: "none", Verdict: "no_fit", OverBytes: &over,
 					Message: "14.0 GiB over: activations"}},
-			ErrorBar: errorBarDoc{Rows: 61, Like: "H100, dense, one node"},
+			ErrorBar: planner.ErrorBar{Rows: 61, Like: "H100, dense, one node"},
 		},
-		head: header{isMemoryMeasured: true, chosen: chosen, seqLen: 8192, globalBatch: 128, precision: "bf16",
-			peak:  "989.5 TFLOP/s",
-			links: []string{"NVSwitch 450 GB/s"}, memory: 791 * g / 10, device: "GPU", rows: screenRows,
-			command: "planc explain · planc compile -o train"},
 	}
+	return &document{Document: d, head: header{isMemoryMeasured: true, seqLen: 8192, globalBatch: 128,
+		precision: "bf16",
+		peak:      "989.5 TFLOP/s",
+		links:     []string{"NVSwitch 450 GB/s"}, memory: 791 * g / 10, device: "GPU", rows: screenRows,
+		command: "planc explain · planc compile -o train"}}
 }
 
 // unfitError is the example where memory is short.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/planner"
 )
 
 // The second line of every screen names the engine that is priced, also if the title is longer than a line.
@@ -13,7 +14,7 @@ func TestSecondLineNamesEngine(t *testing.T) {
 		d := example()
 		d.Engine, d.Model.Name, d.Cluster.Name = "megatron", name, name
 		d.head.rounding = []string{"stochastic rounding"}
-		d.WhyNot = &whyNotDoc{Message: "this is the chosen plan"}
+		d.WhyNot = &planner.WhyNot{Message: "this is the chosen plan"}
 		for what, text := range map[string]string{"plan": planScreen(d), "explain": explainScreen(d),
 			"why-not": whyNotScreen(d)} {
 			lines := strings.Split(text, "\n")
@@ -38,7 +39,7 @@ func TestUnevenStages(t *testing.T) {
 			t.Errorf("%s: %q, want %q", x.layers, got, x.want)
 		}
 		d := example()
-		d.head.chosen.PP, d.head.chosen.VPP, d.head.chosen.StageLayers, d.head.chosen.Recompute = 2, x.vpp,
+		d.Plan.PP, d.Plan.VPP, d.Plan.StageLayers, d.Plan.Recompute = 2, x.vpp,
 			x.layers, "none"
 		for _, text := range []string{planScreen(d), explainScreen(d)} {
 			if strings.Contains(text, "layers ") != (x.want != "") || !strings.Contains(text, x.want) {

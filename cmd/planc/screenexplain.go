@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/planner"
 )
 
 // explainScreen is screens.md's screen 2.
@@ -15,19 +16,12 @@ func explainScreen(d *document) string {
 	var b strings.Builder
 	b.WriteString(d.chosenTitle() + "\n")
 	b.WriteString(prose("WHY", 9, d.whySentence()))
-	if d.Fastest != nil {
-		b.WriteString(prose("FASTEST", 9, d.Fastest.text))
-	}
-	if d.Simpler != nil {
-		b.WriteString(prose("SIMPLER", 9, d.Simpler.text))
-	}
+	b.WriteString(d.adviceLines(upperLabel, planner.AdviceFastest, planner.AdviceSimpler))
 	b.WriteString(prose("BINDING", 9, d.bindingSentence()))
 	if d.head.experts != "" {
 		b.WriteString(prose("EXPERTS", 9, d.head.experts))
 	}
-	if d.Room != nil {
-		b.WriteString(prose("TIGHT", 9, d.roomSentence()))
-	}
+	b.WriteString(d.adviceLines(upperLabel, planner.AdviceTight))
 	if len(d.Choices) > 0 {
 		b.WriteString("\n" + d.choiceTable())
 	}
@@ -44,9 +38,9 @@ func explainScreen(d *document) string {
 
 // chosenTitle is the question with its step, and on the second line the engine that is priced with the chosen plan.
 func (d *document) chosenTitle() string {
-	words := strings.Split(briefPlan(d.head.chosen), " · ")
+	words := strings.Split(briefPlan(d.Plan.Plan), " · ")
 	words[0] = d.engineWords() + ": " + words[0]
-	if uneven := unevenWords(d.head.chosen); uneven != "" {
+	if uneven := unevenWords(d.Plan.Plan); uneven != "" {
 		words = append(words, uneven)
 	}
 	title := func(room int) string {
@@ -131,7 +125,7 @@ func (d *document) memorySum() string {
 		}
 	}
 	text := sum("MEMORY "+name, words, show(float64(m.Total)))
-	if d.head.chosen.PP > 1 {
+	if d.Plan.Plan.PP > 1 {
 		first, rest, two := strings.Cut(text, "\n")
 		stage := pad(fmt.Sprintf(" (stage %d)", d.Stage), labelColumn)
 		if two && strings.HasPrefix(rest, strings.Repeat(" ", labelColumn)) {

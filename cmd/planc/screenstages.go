@@ -49,10 +49,10 @@ func cells(part float64) string {
 
 // stages is what each stage of the chosen plan has to do, for the screen.
 func (j *loaded) stages(d *document) ([]costmodel.Seconds, error) {
-	if d.head.chosen.PP < 2 {
+	if d.Plan.Plan.PP < 2 {
 		return nil, nil
 	}
-	return search.Stages(j.Problem(), d.head.chosen)
+	return search.Stages(j.Problem(), d.Plan.Plan)
 }
 
 // unevenWords are the layers of each stage, or of each chunk in model order if stages have several, unless all have the

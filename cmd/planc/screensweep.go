@@ -7,22 +7,23 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/planner"
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
 // sweepTitle says what is asked: all but what is swept.
-func (j *loaded) sweepTitle(s sweep) string {
+func (j *loaded) sweepTitle(s planner.Sweep) string {
 	words := []string{fmt.Sprintf("%s  %s params", clip(j.Config.Name, nameRoom), amount.Params(j.Config.Params()))}
-	if s.key != "seq_len" {
+	if s.Key != "seq_len" {
 		words = append(words, fmt.Sprintf("seq %d", j.Train.SeqLen))
 	}
-	if s.key != "global_batch" {
+	if s.Key != "global_batch" {
 		words = append(words, fmt.Sprintf("batch %d", j.Train.GlobalBatch))
 	}
 	words = append(append(words, precisionName(j.Train.Precision)), roundingWords(j.Train.Precision)...)
 	c := j.Hardware
-	switch s.key {
+	switch s.Key {
 	case "gpus", "nodes":
 		words = append(words, fmt.Sprintf("%s: %s", clip(c.Name, nameRoom), c.GPU.Name))
 	default:
@@ -39,7 +40,7 @@ func sweepScreen(d *sweepDoc) string {
 	columns, rows := d.sweepColumns(), [][]string{}
 	last := len(columns) - 1
 	for _, r := range d.Rows {
-		rows = append(rows, r.cells(columns))
+		rows = append(rows, rowCells(&r, columns))
 	}
 	var b strings.Builder
 	b.WriteString(d.title + "\n")
@@ -64,17 +65,17 @@ func sweepScreen(d *sweepDoc) string {
 func (d *sweepDoc) partNote() string {
 	text, part := "", ""
 	for _, r := range d.Rows {
-		billion := r.Billion != nil && r.Training == nil
+		billion := r.CostPerBillion != nil && r.Training == nil
 		priced := billion || r.Training != nil && r.Training.Cost != nil
 		if billion && text == "" {
 			text = billionTitle + " is what a billion tokens cost, on whole nodes"
-			if r.currency != "" {
-				text += ", in " + r.currency
+			if r.Currency != "" {
+				text += ", in " + r.Currency
 			}
 		}
-		if r.Fits && priced && part == "" && r.Cluster.Devices < r.Cluster.Nodes*d.node {
+		if r.Fits && priced && part == "" && r.Cluster.Devices < r.Cluster.Nodes*d.NodeDevices {
 			part = fmt.Sprintf(": %d %s of a node of %d cost what all do", r.Cluster.Devices/r.Cluster.Nodes,
-				d.devices(), d.node)
+				d.devices(), d.NodeDevices)
 		}
 	}
 	if text == "" && part != "" {
@@ -99,7 +100,7 @@ func (d *sweepDoc) sweepColumns() []column {
 		relative = "RELATIVE"
 	}
 	each := "PER GPU"
-	if d.cpu {
+	if d.IsCPU {
 		each = "PER DEVICE"
 	}
 	swept := strings.ToUpper(d.Sweep)
@@ -109,7 +110,7 @@ func (d *sweepDoc) sweepColumns() []column {
 	out := []column{{swept, true}, {"STEP", true}, {"TOKENS/S", true}, {each, true}, {"MEMORY", true}, {relative, true}}
 	days, cost, billion := false, false, false
 	for _, r := range d.Rows {
-		billion = billion || r.Billion != nil
+		billion = billion || r.CostPerBillion != nil
 		if r.Training != nil {
 			days, cost = true, cost || r.Training.Cost != nil
 		}
@@ -141,34 +142,34 @@ func (d *sweepDoc) costTitle() string {
 }
 
 // cells are a row's, one a column.
-func (r sweepRow) cells(columns []column) []string {
+func rowCells(r *planner.SweepRow, columns []column) []string {
 	out := []string{grouped(r.Value), "–", "", "", "", ""}
 	text := r.Message
 	if r.Predict != nil {
 		out[4] = size(r.Predict.MemoryBytes.Total)
 		out[1] = "no fit"
-		text = r.Message + ": " + briefPlan(r.plan)
+		text = r.Message + ": " + briefPlan(r.Plan.Plan)
 	}
 	if r.Fits {
 		p := r.Predict
 		out = []string{out[0], seconds(float64(p.StepS)), amount.Short(p.TokensPerS), amount.Short(p.TokensPerSGPU),
 			out[4], wholePercent(*r.Efficiency)}
-		text = briefPlan(r.plan)
+		text = briefPlan(r.Plan.Plan)
 	}
 	for _, c := range columns[len(out) : len(columns)-1] {
-		out = append(out, r.amount(c.title))
+		out = append(out, rowAmount(r, c.title))
 	}
 	return append(out, text)
 }
 
 // amount is a cell of the days or the cost.
-func (r sweepRow) amount(title string) string {
+func rowAmount(r *planner.SweepRow, title string) string {
 	t := r.Training
 	switch {
-	case title == billionTitle && r.Billion == nil:
+	case title == billionTitle && r.CostPerBillion == nil:
 		return ""
 	case title == billionTitle:
-		return amount.Short(math.Round(100**r.Billion) / 100)
+		return amount.Short(math.Round(100**r.CostPerBillion) / 100)
 	case t == nil, title != daysTitle && t.Cost == nil:
 		return ""
 	case title == daysTitle:
@@ -182,4 +183,20 @@ func wholePercent(f float64) string { return strconv.FormatFloat(100*f, 'f', 0, 
 // briefPlan is a plan as a table has room for: micro-batches without their name.
 func briefPlan(p ir.Plan) string {
 	return strings.ReplaceAll(p.String(), "micro_batch ", "")
+}
+
+// batchNote says for which rows the batch is the reason that they are slow, one line each; "" if there are none.
+func (d *sweepDoc) batchNote() string {
+	var b strings.Builder
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		if r.NearBatch == nil {
+			continue
+		}
+		b.WriteString(prose("", 0, fmt.Sprintf("%s %s do not divide the batch of %s: with %s each trains on %s "+
+			"tokens/s, %s.",
+			grouped(r.Cluster.Devices), d.devices(), grouped(r.JobBatch), search.Change{Set: r.NearBatch.Set}.Args(),
+			amount.Short(r.NearBatch.Predict.TokensPerSGPU), signed(r.NearBatch.Speedup))))
+	}
+	return b.String()
 }

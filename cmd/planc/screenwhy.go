@@ -8,12 +8,13 @@ import (
 
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/planner"
 )
 
 // whySentence says what made the choice: how much state there is, the least sharding that holds it, and what the next
 // best costs.
 func (d *document) whySentence() string {
-	p, m := d.head.chosen, d.Predict.MemoryBytes
+	p, m := d.Plan.Plan, d.Predict.MemoryBytes
 	states := d.Model.Params * int64(d.Predict.BytesPerParam)
 	s := fmt.Sprintf("states are %s, a %s has %s.", size(states), d.head.device, size(m.Capacity))
 	if d.Cluster.Devices > 1 {
@@ -24,8 +25,8 @@ func (d *document) whySentence() string {
 		s += " There is no master copy: " + d.head.rounding[0] + "."
 	}
 	s += d.shardingSentence()
-	if a, ok := d.nextBest(); ok && !(a.risk && d.Fastest != nil) { // which FASTEST says
-		s += fmt.Sprintf(" Next best is %s: %s, %s.", a.label(d), signed(*a.SlowerBy), a.because(d))
+	if a, ok := d.nextBest(); ok && !(a.IsRiskier && d.Fastest != nil) { // which FASTEST says
+		s += fmt.Sprintf(" Next best is %s: %s, %s.", d.Label(a), signed(*a.SlowerBy), d.Reason(a))
 	}
 	if p.TP > 1 && d.Cluster.Nodes > 1 && strings.HasPrefix(p.AxisOrder, "tp") &&
 		p.TP*d.Cluster.Nodes == d.Cluster.Devices {
@@ -52,8 +53,8 @@ func (d *document) bindingSentence() string {
 	if d.Binding.SlackBytes < 0 {
 		free = size(-d.Binding.SlackBytes) + " over"
 	}
-	more, tried := d.lever(memoryBinds)
-	if d.Binding.Resource == memoryBinds {
+	more, tried := d.Lever(planner.MemoryBinding)
+	if d.Binding.Resource == planner.MemoryBinding {
 		s := fmt.Sprintf("memory, %s.", free)
 		if tried {
 			s = fmt.Sprintf("memory, %s: %s per %s would gain %s.", free, leverName(d, more), d.head.device,
@@ -62,13 +63,13 @@ func (d *document) bindingSentence() string {
 		return s + d.unfitSentence()
 	}
 	s := d.Binding.Resource
-	if l, ok := d.strongest(s); ok {
+	if l, ok := d.StrongestLever(s); ok {
 		s += fmt.Sprintf(": %s %s", leverName(d, l), signed(l.Speedup))
 	}
 	s += "; memory: " + free
 	if tried {
 		gain := "gains nothing"
-		if more.Speedup >= nothing {
+		if more.Speedup >= planner.LeastGain {
 			gain = signed(more.Speedup)
 		}
 		s += fmt.Sprintf(", %s %s", leverName(d, more), gain)
@@ -78,36 +79,19 @@ func (d *document) bindingSentence() string {
 
 // unfitSentence is how much more memory would allow which faster plan, "" if there is none.
 func (d *document) unfitSentence() string {
-	i := fasterUnfit(d.Alternatives, d.Predict)
+	i := d.FasterUnfit()
 	if i < 0 {
 		return ""
 	}
 	a := d.Alternatives[i]
-	return fmt.Sprintf(" %s more would allow %s: %s.", size(a.NoFit.OverBytes), a.label(d),
+	return fmt.Sprintf(" %s more would allow %s: %s.", size(a.NoFit.OverBytes), d.Label(a),
 		signed(float64(a.Predict.StepS/d.Predict.StepS)-1))
 }
 
-// limits are the levers that act on a part of a step.
-var limits = map[string][]string{"compute": {"flops", "memory_bandwidth"}, "recompute": {memoryBinds},
-	"tp_comm": {"link", "network"},
-	"dp_comm": {"network", "link"}, "pp_comm": {"network", "link"}, "pp_bubble": {"batch"},
-	"expert_again": {"flops", "memory_bandwidth"},
-	"expert_empty": {"flops", "memory_bandwidth"}, "optimizer": {"memory_bandwidth"}}
-
-// strongest is the lever that gains most of those that act on a part of the step.
-func (d *document) strongest(part string) (best leverDoc, ok bool) {
-	for _, name := range limits[part] {
-		if l, there := d.lever(name); there && l.Speedup >= nothing && (!ok || l.Speedup > best.Speedup) {
-			best, ok = l, true
-		}
-	}
-	return best, ok
-}
-
 // leverName is a lever as screens say it.
-func leverName(d *document, l leverDoc) string {
+func leverName(d *document, l planner.Lever) string {
 	switch l.Name {
-	case memoryBinds:
+	case planner.MemoryBinding:
 		return "8 GiB more"
 	case "flops":
 		return "2 × FLOP/s"
@@ -137,13 +121,13 @@ func leverName(d *document, l leverDoc) string {
 // leverLine is what changes of the hardware and the job would gain, the most first; "" if none was tried.
 func (d *document) leverLine() string {
 	levers := slices.Clone(d.Levers)
-	slices.SortStableFunc(levers, func(a, b leverDoc) int { return cmp.Compare(b.Speedup, a.Speedup) })
+	slices.SortStableFunc(levers, func(a, b planner.Lever) int { return cmp.Compare(b.Speedup, a.Speedup) })
 	var words, none []string
 	for _, l := range levers {
 		switch name := leverName(d, l); {
 		case l.Plan == nil:
 			words = append(words, name+" no fit")
-		case l.Speedup < nothing && l.Speedup > -nothing:
+		case l.Speedup < planner.LeastGain && l.Speedup > -planner.LeastGain:
 			none = append(none, name)
 		default:
 			words = append(words, name+" "+signed(l.Speedup))
@@ -164,11 +148,11 @@ func (d *document) ruleLines() string {
 	seen := map[ir.Plan]bool{}
 	for _, r := range d.Rules {
 		quoted := `"` + r.Rule + `"`
-		if r.plan != nil {
-			if seen[*r.plan] {
+		if r.DescribesPlan {
+			if seen[r.Plan.Plan] {
 				r.Message = "the same plan"
 			}
-			seen[*r.plan] = true
+			seen[r.Plan.Plan] = true
 		}
 		switch r.Verdict {
 		case string(search.Agrees):

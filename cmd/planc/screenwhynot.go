@@ -19,7 +19,7 @@ func whyNotScreen(d *document) string {
 	verdict := w.Message
 	switch {
 	case w.Plan == nil:
-		b.WriteString(prose("WHY NOT", 9, w.question.String()+": illegal"))
+		b.WriteString(prose("WHY NOT", 9, w.Restriction.String()+": illegal"))
 		for i, r := range w.Rules {
 			b.WriteString(prose([]string{"RULES", ""}[min(i, 1)], 9, r.Message))
 		}
@@ -29,7 +29,7 @@ func whyNotScreen(d *document) string {
 	case w.Verdict != "":
 		verdict = signed(*w.SlowerBy) + ", " + verdict
 	}
-	b.WriteString(prose("WHY NOT", 9, w.question.String()+": "+verdict))
+	b.WriteString(prose("WHY NOT", 9, w.Restriction.String()+": "+verdict))
 	if w.Verdict == "" {
 		return b.String()
 	}
@@ -37,12 +37,12 @@ func whyNotScreen(d *document) string {
 	if w.NoFit != nil {
 		label = "NEAREST"
 	}
-	b.WriteString(flow(label, 9, " · ", planWords(w.other.plan)))
-	if s := zeroSentence(&w.other.plan, &d.head.chosen); s != "" {
+	b.WriteString(flow(label, 9, " · ", planWords(w.Plan.Plan)))
+	if s := zeroSentence(&w.Plan.Plan, &d.Plan.Plan); s != "" {
 		b.WriteString(prose("ZERO", 9, s))
 	}
 	b.WriteString("\n" + whyNotTable(d.Predict, *w.Predict))
-	b.WriteString(movesTable(w.moves))
+	b.WriteString(movesTable(w.StateTraffic))
 	return b.String()
 }
 

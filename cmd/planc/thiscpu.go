@@ -12,6 +12,7 @@ import (
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/planner"
 	"github.com/planc-dev/planc/runtime/amount"
 	"github.com/planc-dev/planc/runtime/cpu"
 )
@@ -124,7 +125,7 @@ func (a *app) searchHere(j *loaded, l *jobLock) (*decision, error) {
 func (a *app) noteBetterHere(found, shown search.Priced, gain float64) {
 	a.notef("note: at the rates measured here %s would be %s faster; the plan shown is the one that locks and "+
 		"generated code have on every machine; "+
-		"pins in the job's plan section choose another one", differences(found.Plan, shown.Plan), percent(gain))
+		"pins in the job's plan section choose another one", planner.Differences(found.Plan, shown.Plan), percent(gain))
 }
 
 // thisCPU returns the measurement of this machine's CPU for a job on a cluster of this name: of the cache, else it
