@@ -1,92 +1,35 @@
 package main
 
 import (
-	"fmt"
-	"math"
-	"strconv"
 	"strings"
 
-	"github.com/planc-dev/planc/runtime/amount"
+	"github.com/planc-dev/planc/planner/quantity"
 	"github.com/planc-dev/planc/runtime/fold"
 )
 
-// grouped is a count with commas: 38,016.
-func grouped[N int | int64](n N) string {
-	s := strconv.FormatInt(int64(n), 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+// The screens write numbers with package quantity, as the planner's messages do.
 
-// seconds is a duration as people read it: 12.20 s, 41.3 ms, 7 h 46 min.
-func seconds(v float64) string {
-	switch a := math.Abs(v); {
-	case a >= secondsOfHour:
-		minutes := math.Round(a / 60)
-		return fmt.Sprintf("%s%s h %.0f min", sign(v), grouped(int64(minutes)/60), math.Mod(minutes, 60))
-	case a >= 0.9995 || a == 0:
-		return strconv.FormatFloat(v, 'f', 2, 64) + " s"
-	case a >= 0.09995:
-		return amount.Digits(v, 3) + " s"
-	case a >= 0.995e-3:
-		return amount.Digits(v*1e3, 3) + " ms"
-	default:
-		return amount.Digits(v*1e6, 3) + " µs"
-	}
-}
+func grouped[N int | int64](n N) string { return quantity.Count(n) }
 
-// secondsOfHour is from where on hundredths of a second say nothing.
-const secondsOfHour = 60 * 60
+func seconds(v float64) string { return quantity.Seconds(v) }
 
-func sign(v float64) string {
-	if v < 0 {
-		return "-"
-	}
-	return ""
-}
+func size(n int64) string { return quantity.Bytes(n) }
+
+func percent(f float64) string { return quantity.Percent(f) }
+
+func signed(f float64) string { return quantity.Signed(f) }
 
 const gib = 1 << 30
-
-// size is an amount of memory: 71.4 GiB; small ones in MiB, KiB or B.
-func size(n int64) string { return sizeWithDigits(n, 0) }
-
-// sizeWithDigits is size with more decimals.
-func sizeWithDigits(n int64, more int) string {
-	v, a := float64(n), math.Abs(float64(n))
-	switch {
-	case a >= 1000*gib:
-		return strconv.FormatFloat(v/(1024*gib), 'f', 2+more, 64) + " TiB"
-	case a >= gib/10:
-		return strconv.FormatFloat(v/gib, 'f', 1+more, 64) + " GiB"
-	case a >= 1<<20:
-		return strconv.FormatFloat(v/(1<<20), 'f', 1+more, 64) + " MiB"
-	case a >= 1<<10:
-		return strconv.FormatFloat(v/(1<<10), 'f', 1+more, 64) + " KiB"
-	}
-	return strconv.FormatInt(n, 10) + " B"
-}
 
 // sizes are two amounts beside each other: with as many decimals as tell them apart, 11.218 GiB and 11.219 GiB, or as a
 // column has room for.
 func sizes(a, b int64) (string, string) {
 	const room = 11
 	for more := 0; ; more++ {
-		if x, y := sizeWithDigits(a, more), sizeWithDigits(b, more); x != y || a == b || len(x) >= room {
+		if x, y := quantity.BytesTo(a, more), quantity.BytesTo(b, more); x != y || a == b || len(x) >= room {
 			return x, y
 		}
 	}
-}
-
-// percent is a fraction as 87.0 %.
-func percent(f float64) string { return strconv.FormatFloat(100*f, 'f', 1, 64) + " %" }
-
-// signed is percent with its sign.
-func signed(f float64) string {
-	if f < 0 {
-		return percent(f)
-	}
-	return "+" + percent(f)
 }
 
 // pad fills a text to n columns on the right; lpad on the left.

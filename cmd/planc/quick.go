@@ -10,8 +10,8 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// quickFlag is the flag that sets a field, "" if only --set does. --cluster takes the short form of a whole cluster
-// too, 16xh100.
+// quickFlag returns the flag that sets a field; "" if only --set does. --cluster also takes the short form of a whole
+// cluster, 16xh100.
 func quickFlag(key string) string {
 	if key == "cluster" {
 		key = "cluster.node"
@@ -24,8 +24,8 @@ func quickFlag(key string) string {
 	return ""
 }
 
-// byFlags says what is wrong with a question in the user's words: what is missing in one by flags alone, and what was
-// meant beside a flag, is named by the flag that gives it.
+// byFlags rewrites input errors in terms of flags: it names the flag that gives a missing field if there is no job file,
+// and the flag of a suggested value if the wrong value came from a flag.
 func byFlags(path string, err error) error {
 	var diags ir.Diags
 	if !errors.As(err, &diags) {

@@ -11,10 +11,10 @@ import (
 	"github.com/planc-dev/planc/planner"
 )
 
-// maxSweep is how many values one sweep may have, and how large one may be.
+// maxSweep is the largest number of values of one sweep, and largestSwept the largest value.
 const maxSweep, largestSwept = 256, 1 << 20
 
-// parseSweep reads gpus=8..1024 or gpus=8,16,24; a key may be written as in a job, train.seq_len.
+// parseSweep parses the value of --sweep: gpus=8..1024 or gpus=8,16,24. A key may be written as in a job: train.seq_len.
 func parseSweep(text string) (planner.Sweep, error) {
 	key, list, _ := strings.Cut(text, "=")
 	key = strings.TrimPrefix(key, "train.")
@@ -57,7 +57,7 @@ func parseSweep(text string) (planner.Sweep, error) {
 	return s, nil
 }
 
-// count is a number of a sweep.
+// count parses a value of a sweep.
 func count(word string) (int, bool) {
 	n, err := strconv.Atoi(strings.TrimSpace(word))
 	return n, err == nil && n > 0 && n <= largestSwept
@@ -86,7 +86,7 @@ func (a *app) runSweep(j *loaded, s planner.Sweep) (*sweepDoc, error) {
 	return d, nil
 }
 
-// sweep is plan --sweep.
+// sweep runs plan --sweep.
 func (a *app) sweep(args []string, f jobFlags, text string) error {
 	s, err := parseSweep(text)
 	if err != nil {
@@ -138,7 +138,7 @@ func (a *app) sweep(args []string, f jobFlags, text string) error {
 	return err
 }
 
-// noneOf names the values of a sweep at which nothing fits: "gpus=12", "none of 3 values of gpus".
+// noneOf returns words for the values of a sweep if nothing fits: "gpus=12", "none of 3 values of gpus".
 func noneOf(key string, rows []planner.SweepRow) string {
 	if len(rows) == 1 {
 		return fmt.Sprintf("%s=%d", key, rows[0].Value)

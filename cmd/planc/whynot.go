@@ -13,7 +13,7 @@ import (
 	"github.com/planc-dev/planc/planner"
 )
 
-// parseRestriction reads tp=4,sp=false,rest=kept. Keys and values are those of the job's plan.
+// parseRestriction parses the value of --why-not: tp=4,sp=false,rest=kept. Keys and values are those of the job's plan.
 func parseRestriction(text string) (planner.Restriction, error) {
 	var r planner.Restriction
 	var pins spec.Pins
@@ -54,7 +54,7 @@ func parseRestriction(text string) (planner.Restriction, error) {
 	return r, diags.Err()
 }
 
-// jobPlace is where the job has a key, or a dotted path, that the plan does not; "" where it has none, or several.
+// jobPlace returns the path of a key in the job that the plan does not have; "" if there is none, or several.
 func jobPlace(key string) string {
 	last := key[strings.LastIndexByte(key, '.')+1:]
 	if slices.Contains(strict.Keys(reflect.TypeFor[spec.Pins]()), last) {
@@ -69,7 +69,7 @@ func jobPlace(key string) string {
 	return places[0]
 }
 
-// outsideBrackets cuts at the commas that are in no list.
+// outsideBrackets splits a text at the commas that are outside of lists.
 func outsideBrackets(text string) []string {
 	depth := 0
 	return strings.Split(strings.Map(func(r rune) rune {

@@ -8,8 +8,8 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// noFitScreen is screens.md's screen 5 after its first line: the plan that comes nearest, and what would fit, with what
-// an hour costs more than on the cluster now.
+// noFitScreen returns what follows the message that nothing fits: the plan that lacks least memory, and the changes
+// under which a plan fits, each with its additional cost per hour.
 func noFitScreen(plan string, p costmodel.Predict, stage int, staged bool, changes []search.Change,
 	now *costmodel.Cluster) string {
 	var b strings.Builder
@@ -46,7 +46,7 @@ func noFitScreen(plan string, p costmodel.Predict, stage int, staged bool, chang
 	return b.String()
 }
 
-// morePerHour is what an hour costs more with a change; "" if nothing, or if the cluster has no price.
+// morePerHour returns the additional cost of an hour with a change; "" if there is none, or if the cluster has no price.
 func morePerHour(c search.Change, now *costmodel.Cluster) string {
 	more := c.PricePerHour() - search.Change{Cluster: now}.PricePerHour()
 	if more <= 0 {

@@ -9,12 +9,12 @@ import (
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
-// money is what prices are in.
+// money is the unit of prices.
 type money struct {
 	Currency string `json:"currency"` // "" where the cluster does not say
 }
 
-// text is a sum of it.
+// text returns an amount of money.
 func (m money) text(v float64) string { return strings.TrimSuffix(amount.Short(v)+" "+m.Currency, " ") }
 
 const secondsOfDay = 24 * 60 * 60
@@ -32,7 +32,7 @@ func trainingSentence(t *planner.Training) string {
 	return s
 }
 
-// durationText is a duration in the unit that people would take.
+// durationText returns a duration in days, hours, minutes or seconds.
 func durationText(days float64) string {
 	switch s := days * secondsOfDay; {
 	case days >= 2:
@@ -46,7 +46,7 @@ func durationText(days float64) string {
 	}
 }
 
-// daysText is a number of days to three digits.
+// daysText returns a number of days to three digits.
 func daysText(v float64) string {
 	if v >= 1000 {
 		return grouped(int64(math.Round(v)))
