@@ -1,7 +1,7 @@
-"""The peer of bench/gpu: a nanoGPT-style model in PyTorch 2: autocast to bf16, SDPA, fused AdamW, torch.compile. One argument: what is wanted,
-as JSON (peerWants in peer.go). With Batches and Weights it trains Steps steps from given weights on given sequences and prints the
-losses; else it tries the micro-batches, prints what it found (peerReady), and answers each line of stdin, a number of steps, with
-the seconds of each."""
+"""The peer of bench/gpu: a nanoGPT-style model in PyTorch 2 with autocast to bf16, SDPA, fused AdamW and torch.compile. Its argument
+is a JSON configuration (peerWants in peer.go). With Batches and Weights it trains Steps steps from the given weights on the given
+sequences and prints the losses. Otherwise it tries the micro-batches and prints the results (peerReady). Then it answers each line
+of stdin, a number of steps, with the seconds of each step."""
 import json
 import os
 import struct
@@ -12,7 +12,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-ANSWERS = os.fdopen(os.dup(1), "w")  # what libraries print goes elsewhere
+ANSWERS = os.fdopen(os.dup(1), "w")  # output of libraries goes to stderr
 os.dup2(2, 1)
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
@@ -33,7 +33,7 @@ def rotated(x, cos, sin):
 
 
 class Block(nn.Module):
-    """A block of GPT-2 or of Llama: one product for queries, keys and values, SDPA."""
+    """A block of GPT-2 or of Llama: one GEMM for queries, keys and values, and SDPA."""
 
     def __init__(self, c):
         super().__init__()
@@ -96,7 +96,7 @@ class GPT(nn.Module):
 
 
 def optimizer(model):
-    """nanoGPT's: weight decay of what has two dims and more."""
+    """nanoGPT's rule: weight decay for tensors with two or more dims."""
     ps = list(model.parameters())
     groups = [{"params": [p for p in ps if p.dim() > 1], "weight_decay": 0.1}, {"params": [p for p in ps if p.dim() < 2], "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=3e-4, betas=(0.9, 0.95), eps=1e-8, fused=True)
@@ -126,7 +126,7 @@ class Trainer:
 
 
 def sequences(want):
-    """Windows of the file of tokens, one batch after the other, on the device."""
+    """Yields windows of the token file on the device, one batch after the other."""
     c = want["Model"]
     data = torch.frombuffer(bytearray(open(want["Batches"], "rb").read()), dtype=torch.uint16).to(torch.int64)
     span, at, n = c["Seq"] + 1, 0, data.numel()
@@ -161,7 +161,7 @@ def timed(trainer, batches, micro):
 
 
 def attempt(trainer, batches, micro, ready, want):
-    """Some steps with a micro-batch: the median without the first two, and what the allocator held. Where nothing can be compiled, without."""
+    """Trains some steps with a micro-batch. Returns the median without the first two, and the allocator's peak. Falls back to eager mode."""
     if CUDA:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
@@ -176,14 +176,14 @@ def attempt(trainer, batches, micro, ready, want):
     except torch.OutOfMemoryError as e:
         tried["Failed"] = str(e).split("\n")[0]
         trainer.opt.zero_grad(set_to_none=True)
-        want["Started"] += time.time() - start  # what comes first is a step that fits
+        want["Started"] += time.time() - start  # the first step that fits counts
     except Exception as e:
         if trainer.run is trainer.model or "First" in ready:
             raise
         ready["Eager"] = str(e).strip()[-300:] or repr(e)
         trainer.run = trainer.model
         want["Started"] += time.time() - start
-    if "Step" not in tried and "Failed" not in tried:  # behind the exception, which holds what was computed
+    if "Step" not in tried and "Failed" not in tried:  # outside the except block, because the exception holds tensors
         return attempt(trainer, batches, micro, ready, want)
     if CUDA:
         tried["Bytes"] = torch.cuda.max_memory_reserved()
@@ -212,7 +212,7 @@ TYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16, "F6
 
 
 def weights(folder):
-    """The tensors of a folder's safetensors files, by name without the prefix."""
+    """Returns the tensors of a folder's safetensors files, by name without the prefix."""
     out = {}
     for name in sorted(os.listdir(folder)):
         if not name.endswith(".safetensors"):
@@ -227,7 +227,7 @@ def weights(folder):
 
 
 def load(model, given):
-    """GPT-2's weights as Hugging Face names them; its Conv1D have their matrices the other way round."""
+    """Loads GPT-2's weights by Hugging Face's names; matrices of its Conv1D are transposed."""
     names = {"ln1": "ln_1", "qkv": "attn.c_attn", "proj": "attn.c_proj", "ln2": "ln_2", "up": "mlp.c_fc", "down": "mlp.c_proj"}
     with torch.no_grad():
         for name, p in model.named_parameters():

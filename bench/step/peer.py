@@ -1,5 +1,5 @@
-"""The peer of bench/step: PyTorch 2 on the CPU. One argument: the model as JSON. Each line of stdin is a number of steps; the
-answer is one line of JSON: seconds of each, and the peak resident bytes above an idle torch process."""
+"""The peer of bench/step: PyTorch 2 on the CPU. Its argument is the model as JSON. Each line of stdin is a number of steps. The
+answer is one line of JSON: the seconds of each step, and the peak resident bytes above an idle torch process."""
 import json
 import os
 import resource
@@ -14,7 +14,7 @@ IDLE = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 class Block(nn.Module):
-    """A GPT-2 block: one product for queries, keys and values, SDPA, tanh GELU."""
+    """A GPT-2 block: one GEMM for queries, keys and values, SDPA, tanh GELU."""
 
     def __init__(self, c):
         super().__init__()
