@@ -6,17 +6,17 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// BucketLine keeps every parameter on a line of 64 bytes, of 32 in a type of 16 bits.
+// BucketLine is the alignment of parameters in elements: 64 bytes, or 32 in a 16-bit type.
 const BucketLine = 16
 
-// A bucket is full at a quarter of the parameters, so that three quarters of the reduction can overlap backward, but at
-// no less than 64 Ki elements, below which latency dominates, and at no more than 8 Mi (32 MB in f32; DDP's default is
-// 25 MB). Its last layer is not cut, so that it can be larger than that by up to a layer.
+// A bucket is full at a quarter of the parameters, so that three quarters of the reduction can overlap backward. It has
+// at least 64 Ki elements, below which latency dominates, and at most 8 Mi (32 MB in f32; DDP's default is 25 MB).
+// Layers are not divided, so a bucket can exceed its limit by up to a layer.
 const minBucket, maxBucket = 64 << 10, 8 << 20
 
-// bucket lays parameters out flat, in the order in which backward makes their gradients: class by class, and in a
-// class layer by layer from the last. It cuts each class into buckets, and writes the ends of a step: what
-// happens before the first micro-batch and what happens to each bucket after the last.
+// bucket lays parameters out flat, in the order in which backward computes their gradients: class by class, and in a
+// class layer by layer from the last. It divides each class into buckets, and writes the functions for the start and
+// end of a step: what runs before the first micro-batch, and what runs on each bucket after the last.
 func bucket(p *ir.Program) error {
 	sizes := layoutSlots(p)
 	for i := range p.Stages {
@@ -35,37 +35,39 @@ func bucket(p *ir.Program) error {
 	return nil
 }
 
-// Begin is what happens before the first micro-batch.
+// Begin returns the function that runs before the first micro-batch.
 func Begin(p *ir.Program) *ir.Func {
 	replicas := majorFirst(p.Mesh, replicaAxes(p.Mesh, ir.Type{}))
 	return &ir.Func{Name: ir.BeginName, Nodes: []*ir.Node{
 		{Op: ir.OpCountTokens, Attr: ir.Attr{Axes: replicas}, Region: ir.Update}}}
 }
 
-// ClassSizes are the elements that a layer of a segment has of a class, as buckets count them; after pass zero.
+// ClassSizes returns a function for the number of elements that a layer of a segment has of a class, as buckets count
+// them. It needs pass zero.
 func ClassSizes(p *ir.Program) func(segment string, class int) int {
 	sizes := layoutSlots(p)
 	return func(segment string, class int) int { return sizes[chunkKey{segment, class}] }
 }
 
-// BucketLimit is what a bucket holds at least, of a stage with so many elements, unless its class ends before.
+// BucketLimit returns the smallest size of a bucket of a stage with this many elements, unless its class ends before.
 func BucketLimit(elems int) int { return min(max(elems/4, minBucket), maxBucket) }
 
 // StageFuncs writes a stage's functions over its buckets.
 func StageFuncs(p *ir.Program, s *ir.Stage) { stageFuncs(p, s) }
 
-// BucketOwners is what the size of a class's buckets is padded to: whole lines for each owner's part.
+// BucketOwners returns the multiple to which the size of a class's buckets is padded: whole lines for each owner's
+// part.
 func BucketOwners(p *ir.Program, class int) int {
 	return p.Mesh.Ranks(p.Classes[class].Shard) * BucketLine
 }
 
-// chunkKey names the run of one class in a layer of a segment.
+// chunkKey identifies the run of one class in a layer of a segment.
 type chunkKey struct {
 	segment string
 	class   int
 }
 
-// layoutSlots gives each parameter its offset in its layer's run and returns the runs' sizes in elements.
+// layoutSlots gives each parameter its offset in its layer's run, and returns the runs' sizes in elements.
 func layoutSlots(p *ir.Program) map[chunkKey]int {
 	sizes := map[chunkKey]int{}
 	for i := range p.Slots {
@@ -77,10 +79,10 @@ func layoutSlots(p *ir.Program) map[chunkKey]int {
 	return sizes
 }
 
-// RoundUp is the least multiple of to that n does not exceed.
+// RoundUp returns the smallest multiple of to that is at least n.
 func RoundUp(n, to int) int { return (n + to - 1) / to * to }
 
-// bucketer cuts the classes of a stage into buckets.
+// bucketer divides the classes of a stage into buckets.
 type bucketer struct {
 	p      *ir.Program
 	stage  *ir.Stage
@@ -117,7 +119,7 @@ func (b *bucketer) class(class int) {
 	}
 }
 
-// close pads the bucket so that each owner's part is whole lines, and begins the next.
+// close pads the bucket so that each owner's part is whole lines, and starts the next one.
 func (b *bucketer) close(k ir.Bucket) ir.Bucket {
 	owners := b.p.Mesh.Ranks(b.p.Classes[k.Class].Shard)
 	k.Elems = RoundUp(k.Elems, owners*BucketLine)
@@ -152,7 +154,7 @@ func stageFuncs(p *ir.Program, s *ir.Stage) {
 	s.Update = updateFunc(p, s)
 }
 
-// updateFunc is func update of a stage.
+// updateFunc returns a stage's func update.
 func updateFunc(p *ir.Program, s *ir.Stage) *ir.Func {
 	u := &updater{p: p, s: s, f: &ir.Func{Name: ir.UpdateName}}
 	all := majorFirst(p.Mesh, atomNames(p.Mesh))
@@ -187,7 +189,7 @@ func present(m ir.Mesh, axes ...ir.Axis) []ir.Axis {
 	return out
 }
 
-// updater writes func update.
+// updater writes a stage's functions over buckets.
 type updater struct {
 	p *ir.Program
 	s *ir.Stage
@@ -206,7 +208,7 @@ func (u *updater) flat(i int, name string, elem ir.Elem) (*ir.Value, ir.Dim) {
 	return v, d
 }
 
-// comm adds a collective on v if it has axes to run over.
+// comm adds a collective on v, if it has axes to run over.
 func (u *updater) comm(v *ir.Value, op ir.Op, attr ir.Attr) *ir.Value {
 	if len(attr.Axes) == 0 {
 		return v
@@ -218,7 +220,7 @@ func (u *updater) comm(v *ir.Value, op ir.Op, attr ir.Attr) *ir.Value {
 	return out
 }
 
-// gradient is bucket i's, as the backward passes leave it.
+// gradient returns bucket i's gradient, as the backward passes leave it.
 func (u *updater) gradient(i int) (*ir.Value, ir.Dim) {
 	c := u.p.Classes[u.s.Buckets[i].Class]
 	g, dim := u.flat(i, "g", u.p.Plan.Precision.Grads)
@@ -232,7 +234,7 @@ func (u *updater) gradient(i int) (*ir.Value, ir.Dim) {
 	return g, dim
 }
 
-// reduce resolves what is left to resolve of bucket i's gradient.
+// reduce resolves the rest of bucket i's gradient.
 func (u *updater) reduce(i int) *ir.Value {
 	c := u.p.Classes[u.s.Buckets[i].Class]
 	v, dim := u.gradient(i)
@@ -254,7 +256,7 @@ func (u *updater) reduce(i int) *ir.Value {
 	return u.cast(i, v, ".back", u.p.Plan.Precision.Grads)
 }
 
-// cast is v, which is of bucket i, in another type, v itself if it has it.
+// cast returns v of bucket i converted to another type, or v itself if it has that type.
 func (u *updater) cast(i int, v *ir.Value, suffix string, elem ir.Elem) *ir.Value {
 	if v.Type.Elem == elem {
 		return v
@@ -266,7 +268,7 @@ func (u *updater) cast(i int, v *ir.Value, suffix string, elem ir.Elem) *ir.Valu
 	return out
 }
 
-// optimize updates bucket i and, where all ranks keep all of it, joins the owners' parts.
+// optimize updates bucket i and, if all ranks keep all of it, gathers the owners' parts.
 func (u *updater) optimize(i int, grad *ir.Value) {
 	u.effect(ir.OpOptimize, ir.Attr{Bucket: i}, grad)
 	if c := u.p.Classes[u.s.Buckets[i].Class]; len(c.Shard) > 0 && !c.Fetch {
@@ -274,7 +276,7 @@ func (u *updater) optimize(i int, grad *ir.Value) {
 	}
 }
 
-// gather joins the owners' parts of bucket i's parameters.
+// gather gathers the owners' parts of bucket i's parameters.
 func (u *updater) gather(i int) {
 	axes := u.p.Classes[u.s.Buckets[i].Class].Shard
 	v, dim := u.flat(i, "p", u.p.Plan.Precision.Params)

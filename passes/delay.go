@@ -7,19 +7,20 @@ import (
 )
 
 // delays decides which partial values pass their users unresolved, so that each sum is resolved by one collective at
-// the legal point of fewest bytes (a tie: the earliest).
+// the legal point with the fewest bytes (the earliest of equal ones).
 //
-// A value may be passed to an op jointly linear in exactly those operands that are partial, all over the same axes, in
-// the layout that the op wants. Values with one user make trees, so the best places are found exactly from the leaves
-// up: resolving at a value costs its bytes, resolving before it costs what its operands' best places cost. An
-// accumulator takes partials as they are: its part is resolved at the end of the step in any case.
+// A value may be passed to an op that is jointly linear in exactly the operands that are partial, which must be partial
+// over the same axes, in the layout that the op needs. Values with one user form trees, so the best points are found
+// exactly from the leaves up: resolving at a value costs its bytes, and resolving before it costs the sum of its
+// operands' best points. An accumulator takes partials as they are, because its value is resolved at the end of the
+// step in any case.
 //
 // A value with several users is passed to all of them or to none. Those that are partial over the same axes are tried
-// together, then with those that this opens, and passed if the function then resolves fewer bytes: so the gradients of
-// K and V that are replicated over some axes stay partial over these up to the accumulator, through a norm of K too,
-// and join the gradient of the queries before it is resolved.
+// together, then with those that become possible as a result, and passed if the function then resolves fewer bytes. In
+// this way the gradients of K and V, which may be replicated over some axes, stay partial over these up to the
+// accumulator, even through a norm of K, and are added to the gradient of the queries before it is resolved.
 //
-// Values of the names in saved are needed whole elsewhere, so they are not passed.
+// Values whose names are in saved are needed whole elsewhere, so they are not passed.
 func delays(r *reader, f *ir.Func, saved map[string]bool) map[*ir.Value]bool {
 	users := f.Users()
 	best := walk(r, f, saved, users, nil)
@@ -37,7 +38,8 @@ func delays(r *reader, f *ir.Func, saved map[string]bool) map[*ir.Value]bool {
 	return best.delay
 }
 
-// opened are the values of several users that became partial over the axes of v since v and its like are passed.
+// opened returns the values with several users that became partial over the axes of v because v and similar values are
+// passed.
 func (d *delayer) opened(v *ir.Value) []*ir.Value {
 	var vs []*ir.Value
 	for _, group := range d.shared() {
@@ -50,19 +52,19 @@ func (d *delayer) opened(v *ir.Value) []*ir.Value {
 	return vs
 }
 
-// delayer walks a function forwards; open holds the values that are partial when nothing is resolved before.
+// delayer walks a function forwards. open holds the values that are partial if nothing is resolved before.
 type delayer struct {
 	*reader
 	f       *ir.Func
 	saved   map[string]bool
 	users   map[*ir.Value]int
-	forced  []*ir.Value // values of several users that are passed
+	forced  []*ir.Value // values with several users that are passed
 	open    map[*ir.Value]*pending
 	delay   map[*ir.Value]bool
 	illegal bool // a user cannot take a forced value
 }
 
-// pending is a partial value: where its parts come from and what resolving it best costs in bytes.
+// pending is a partial value: the origin of its parts, and the bytes that its best resolution costs.
 type pending struct {
 	own    bool // its op reduces a split dim
 	axes   []ir.Axis
@@ -84,7 +86,7 @@ func walk(r *reader, f *ir.Func, saved map[string]bool, users map[*ir.Value]int,
 	return d
 }
 
-// shared groups the open values of several users by their axes.
+// shared groups the open values with several users by their axes.
 func (d *delayer) shared() [][]*ir.Value {
 	var groups [][]*ir.Value
 	for _, n := range d.f.Nodes {
@@ -105,7 +107,7 @@ func (d *delayer) shared() [][]*ir.Value {
 	return groups
 }
 
-// bytes is what the function resolves: each value that is partial and not passed.
+// bytes returns the bytes that the function resolves: those of each value that is partial and not passed.
 func (d *delayer) bytes() int {
 	sum := 0
 	for v, o := range d.open {
@@ -120,7 +122,7 @@ func (d *delayer) bytes() int {
 func (d *delayer) visit(n *ir.Node) {
 	r := d.read(n)
 	if r.err != nil {
-		return // partition reports it
+		return // partition reports the error
 	}
 	layout := r.layout
 	passed, open := d.passable(n, layout)
@@ -149,9 +151,9 @@ func (d *delayer) visit(n *ir.Node) {
 	}
 }
 
-// pass opens o as a sum of the passed operands' parts, which its op may sum over further axes. Where o is partial in
-// any case, passing costs nothing; else it is worth it only for fewer bytes, or where an accumulator takes the parts:
-// then commit walks this tree whatever the costs are.
+// pass opens o as a sum of the passed operands' parts, which its op may reduce over further axes. If o is partial in
+// any case, passing costs nothing. Otherwise it is done only if it saves bytes, or if an accumulator takes the parts,
+// in which case commit walks this tree whatever the costs are.
 func (d *delayer) pass(o *ir.Value, passed []*ir.Value, own, open []ir.Axis, layout ir.Layout, bytes int) {
 	before := 0
 	partial := len(own) > 0
@@ -168,7 +170,7 @@ func (d *delayer) pass(o *ir.Value, passed []*ir.Value, own, open []ir.Axis, lay
 	}
 }
 
-// commit makes values pass unresolved, and what they are made of.
+// commit makes values pass unresolved, including the values from which they are computed.
 func (d *delayer) commit(vs ...*ir.Value) {
 	for _, v := range vs {
 		if !d.delay[v] {
@@ -178,8 +180,8 @@ func (d *delayer) commit(vs ...*ir.Value) {
 	}
 }
 
-// passable are the operands of n that are open and may be passed, and the axes over which they then are, or nil if they
-// may not all be.
+// passable returns the operands of n that are open and may be passed, and the axes over which they are then partial;
+// nil if not all of them may be passed.
 func (d *delayer) passable(n *ir.Node, layout ir.Layout) (vs []*ir.Value, open []ir.Axis) {
 	mask := uint16(0)
 	for i, a := range n.Args {
@@ -203,9 +205,10 @@ func (d *delayer) passable(n *ir.Node, layout ir.Layout) (vs []*ir.Value, open [
 	return vs, open
 }
 
-// unscattered are the axes over which a value of type t is still partial in the layout that an op wants, where that is
-// its own, or splits dims by further axes over which it is partial: a reduce-scatter resolves these alone. So gradients
-// of keys and values that were gathered over cp, and are replicated over a part of tp, stay partial over that.
+// unscattered returns the axes over which a value of type t is still partial in the layout that an op needs. That
+// layout must be the value's own, or split dims by further axes over which the value is partial, which a reduce-scatter
+// resolves. In this way gradients of keys and values that were gathered over cp, and are replicated over a part of tp,
+// stay partial over that part.
 func unscattered(t ir.Type, o *pending, layout ir.Layout) []ir.Axis {
 	rest := o.axes
 	for _, e := range t.Dims {
@@ -222,7 +225,7 @@ func unscattered(t ir.Type, o *pending, layout ir.Layout) []ir.Axis {
 	return rest
 }
 
-// sameLayout compares two maps on the dims of t.
+// sameLayout compares two layouts on the dims of t.
 func sameLayout(t ir.Type, a, b ir.Layout) bool {
 	for _, e := range t.Dims {
 		if !slices.Equal(a[e.Dim], b[e.Dim]) {

@@ -6,7 +6,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// keepRegions drops the maps of the experts' regions from programs that have none.
+// keepRegions removes the layouts of the experts' regions from programs without experts.
 func keepRegions(p *ir.Program) {
 	for _, s := range p.Model.Segments {
 		for _, n := range s.Forward.Nodes {
@@ -19,7 +19,7 @@ func keepRegions(p *ir.Program) {
 	delete(p.Layouts, ir.Experts)
 }
 
-// placesFor sets how many places the experts of a function have for the tokens of a micro-batch.
+// placesFor sets the number of slots of a function's experts for the tokens of a micro-batch.
 func placesFor(f *ir.Func, plan ir.Plan) {
 	for _, n := range f.Nodes {
 		if n.Op != ir.OpDispatch || !n.Attr.Round {
@@ -30,7 +30,8 @@ func placesFor(f *ir.Func, plan ir.Plan) {
 	}
 }
 
-// Places is how many places each expert has in a dispatch, where a micro-batch of all replicas has so many sequences.
+// Places returns the number of slots per expert in a dispatch, if a micro-batch of all replicas has this many
+// sequences.
 func Places(n *ir.Node, plan ir.Plan, sequences int) int {
 	plan.MicroBatch = sequences / plan.DP
 	seq, _ := n.Args[1].Type.Extent(ir.Seq)
@@ -39,20 +40,20 @@ func Places(n *ir.Node, plan ir.Plan, sequences int) int {
 	return plan.ExpertSlots(seq.Size, experts.Size, choices.Size)
 }
 
-// Ops of a function that are marked Round are one loop: it is run once for each round that the tokens need, each time
-// with those that have places in it. Results of ops that lead back to tokens are summed over the rounds; everything
-// else is of one round, so that none of it is saved for backward, which makes it again.
+// Ops of a function that are marked Round form one loop. It runs once for each round that the tokens need, each time on
+// the tokens that have slots in that round. Results of ops that return to tokens are summed over the rounds. All other
+// values belong to one round; they are not saved for backward, which recomputes them.
 
-// carries tells whether an op's result is summed over rounds.
+// carries reports whether an op's result is summed over rounds.
 func carries(n *ir.Node) bool {
 	return n.Attr.Round && (n.Op == ir.OpCombine || n.Op == ir.OpCollect)
 }
 
-// ofRound tells whether a value is of one round.
+// ofRound reports whether a value belongs to one round.
 func ofRound(v *ir.Value) bool { return v.Def != nil && v.Def.Attr.Round && !carries(v.Def) }
 
-// gatherRounds makes the ops of a function's rounds neighbours: between them is neither what they do not need, which
-// moves behind them, nor what does not change from round to round, which moves before them.
+// gatherRounds makes the ops of a function's rounds adjacent. Ops between them that do not depend on the rounds move
+// before them, the others behind them.
 func gatherRounds(f *ir.Func) {
 	first, last := roundsOf(f)
 	if first < 0 {
@@ -69,7 +70,7 @@ func gatherRounds(f *ir.Func) {
 				if late[a] && !slices.ContainsFunc(rounds, func(r *ir.Node) bool {
 					return slices.Contains(r.Outs, a)
 				}) {
-					panic("passes: a round waits for " + a.Name + ", which is made after it")
+					panic("passes: a round waits for " + a.Name + ", which is computed after it")
 				}
 			}
 		case depends:
@@ -85,7 +86,7 @@ func gatherRounds(f *ir.Func) {
 	f.Nodes = slices.Concat(f.Nodes[:first], before, rounds, after, f.Nodes[last+1:])
 }
 
-// roundsOf are the indices of the first and the last op of the rounds, -1 if there are none.
+// roundsOf returns the indices of the first and the last op of the rounds, -1 if there are none.
 func roundsOf(f *ir.Func) (first, last int) {
 	first, last = -1, -1
 	for i, n := range f.Nodes {
@@ -99,8 +100,8 @@ func roundsOf(f *ir.Func) (first, last int) {
 	return first, last
 }
 
-// countRounds puts before a function's rounds the op that counts them. All ranks that take part in a collective of the
-// rounds must do as many.
+// countRounds inserts the op that counts a function's rounds before them. All ranks that take part in a collective of
+// the rounds must run the same number.
 func countRounds(p *ir.Program, f *ir.Func) {
 	gatherRounds(f)
 	first, last := roundsOf(f)

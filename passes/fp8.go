@@ -6,9 +6,9 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// eight says of which products the operands are rounded to 8 bits, if the plan wants that: in blocks, those with a
-// weight. The router's is none of them, where a small difference is another choice of experts; nor are tables, the
-// classifier, attention's own products and those with a vector. The gradients' products follow (eightGradient).
+// eight marks the matmuls whose operands are rounded to FP8, if the plan asks for it: in blocks, those with a weight.
+// It excludes the router, whose choices depend on small differences, and also tables, the classifier, attention's GEMMs
+// and products with a vector. The GEMMs of their gradients are marked too (eightGradient).
 func eight(p *ir.Program) error {
 	if !p.Plan.Precision.FP8 {
 		return nil
@@ -29,8 +29,9 @@ func eight(p *ir.Program) error {
 	return nil
 }
 
-// eightGradient is what the operands of the gradient by operand i of a product are rounded to: gradients, which differ
-// more in size, to the format with more range. They come in matmulOrder.
+// eightGradient returns the formats of the operands of the GEMM that computes the gradient of a matmul's operand i.
+// Gradients vary more in magnitude, so they have the format with more range. The operands are in the order of
+// matmulOrder.
 func eightGradient(n *ir.Node, i int) string {
 	switch {
 	case n.Attr.In == "":

@@ -6,21 +6,21 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// fuse joins ops over one index space into groups that run together, row by row of their results, so that what only the
-// group uses never reaches memory. A group is a node, [ir.OpFused], whose body is its ops in order: printing, the
-// checker, the memory pass and the cost model (bytes of operands and results alone, one launch) take it as one op, a
-// target makes of it what it can: the CPU runs it strip by strip.
+// fuse merges ops over the same index space into groups that run together, row by row of their results, so that values
+// used only in the group are never written to memory. A group is a node, [ir.OpFused], whose body is its ops in order.
+// It counts as one op for printing, the checker, the memory pass and the cost model (bytes of operands and results
+// only, one launch). A target implements it as well as it can: the CPU runs it strip by strip.
 //
-// What belongs together: chains of element-wise ops; those that read the same operand, which is then read once; ops on
-// rows, that is norms and their gradients, with the additions before and behind them; a classifier's loss with its
-// gradient, which is an op of its own ([joinLoss]), or, where ranks split the vocabulary, its gradient alone, whose
-// parts (of the log-sum-exp and of the picked label) are each as large as the logits. Groups of ops join if all results
-// have the same type, the ops on rows agree what a row is, and either nobody wants what the former makes before the
-// latter runs, or what the latter takes is there when the former runs: so a gated MLP's gradients by both of its
-// products are made in one go, before the first is used.
+// The following ops are merged: chains of element-wise ops; ops that read the same operand, which is then read once;
+// ops on rows, which are norms and their gradients, with the additions before and after them; a classifier's loss with
+// its gradient, which is an op of its own ([joinLoss]) or, if ranks split the vocabulary, only its gradient, whose
+// parts (of the log-sum-exp and of the picked label) are each as large as the logits. Groups of ops are merged if all
+// results have the same type, the ops on rows have the same row, and the order permits it: either nothing reads the
+// results of the first group before the second runs, or the operands of the second exist when the first runs. For
+// example, the gradients of both operands of SwiGLU's product are computed together, before the first of them is used.
 //
-// A group holds all its operands at once, so that a pass's workspace may grow: to 1.34 times at most, as far as was
-// seen.
+// A group has all its operands in memory at once, so that the workspace of a pass may grow: in the cases seen, at most
+// to 1.34 times.
 func fuse(p *ir.Program) error {
 	for _, s := range p.Model.Variants() {
 		fuseSegment(s)
@@ -28,7 +28,7 @@ func fuse(p *ir.Program) error {
 	return nil
 }
 
-// fuseSegment does the functions of a variant of a segment.
+// fuseSegment fuses the functions of a variant of a segment.
 func fuseSegment(s *ir.Segment) {
 	joinLoss(s)
 	kept := map[*ir.Func]map[string]bool{s.Forward: savedNames(s), s.Backward: keptNames(s)}
@@ -38,7 +38,7 @@ func fuseSegment(s *ir.Segment) {
 	}
 }
 
-// savedNames are the forward values that the segment's backward function takes, in one part or two.
+// savedNames returns the forward values that the segment's backward function takes, in one part or two.
 func savedNames(s *ir.Segment) map[string]bool {
 	names := make(map[string]bool, len(s.Backward.Inputs))
 	for _, v := range s.Backward.Inputs {
@@ -53,8 +53,8 @@ func savedNames(s *ir.Segment) map[string]bool {
 	return names
 }
 
-// group is ops in the order of the function, and the place in it where they run: that of the last one that did not move
-// up.
+// group is ops in the order of the function, and the position in it at which they run: that of the last op that was not
+// moved up.
 type group struct {
 	nodes []*ir.Node
 	at    int
@@ -63,7 +63,7 @@ type group struct {
 // fuser rewrites one function.
 type fuser struct {
 	f     *ir.Func
-	keep  map[string]bool // names that must survive though no op of the function uses them
+	keep  map[string]bool // names that must survive although no op of the function uses them
 	group map[*ir.Node]*group
 	at    map[*ir.Node]int
 	users map[*ir.Value][]*ir.Node
@@ -100,8 +100,8 @@ func (fu *fuser) run() {
 	fu.rewrite()
 }
 
-// near are the ops before n that are in groups and make one of its operands, or read one that is as large as its
-// result. If they only read it, both are free.
+// near returns the ops before n that are in groups and compute one of its operands, or that read an operand of n that
+// is as large as its result. In the second case both ops must be free.
 func (fu *fuser) near(n *ir.Node) (out []*ir.Node) {
 	for _, a := range n.Args {
 		if a.Def != nil && fu.group[a.Def] != nil {
@@ -124,7 +124,7 @@ func (fu *fuser) near(n *ir.Node) (out []*ir.Node) {
 	return out
 }
 
-// join adds a group to another, which stays where it is.
+// join adds a group to another one, which keeps its position.
 func (fu *fuser) join(g, to *group) {
 	for _, m := range g.nodes {
 		fu.group[m] = to
@@ -133,7 +133,7 @@ func (fu *fuser) join(g, to *group) {
 	slices.SortFunc(to.nodes, func(a, b *ir.Node) int { return fu.at[a] - fu.at[b] })
 }
 
-// movesDown tells whether group old may run where g does: nobody wants what it makes before.
+// movesDown reports whether group old may run at the position of g: nothing reads its results before.
 func (fu *fuser) movesDown(old, g *group) bool {
 	for _, m := range old.nodes {
 		for _, user := range fu.users[m.Outs[0]] {
@@ -145,11 +145,11 @@ func (fu *fuser) movesDown(old, g *group) bool {
 	return agree(old, g)
 }
 
-// free tells ops that work element by element and that no product does on its way: what one begins from or ends in
-// costs no pass over memory of its own, so such ops do not leave theirs for the company of others.
+// free reports whether an op is element-wise and is not applied by a GEMM's epilogue or beta operand. Those need no
+// pass over memory of their own, so they are not moved to other groups.
 func free(n *ir.Node) bool { return n.Op.Element() && !ofProduct(n) }
 
-// ofProduct tells whether a product may begin from what an op adds to its result, or end in the op.
+// ofProduct reports whether a GEMM may add an op's operand to its result (beta), or apply the op as its epilogue.
 func ofProduct(n *ir.Node) bool {
 	switch n.Op {
 	case ir.OpMatMul:
@@ -160,8 +160,8 @@ func ofProduct(n *ir.Node) bool {
 	return false
 }
 
-// movesUp tells whether group g may run where old does: what it takes is there by then, or made by old. All of both are
-// free.
+// movesUp reports whether group g may run at the position of old: its operands exist by then, or old computes them. All
+// ops of both must be free.
 func (fu *fuser) movesUp(g, old *group) bool {
 	for _, n := range slices.Concat(g.nodes, old.nodes) {
 		if !free(n) {
@@ -181,7 +181,7 @@ func (fu *fuser) movesUp(g, old *group) bool {
 	return agree(g, old)
 }
 
-// place is where a node runs.
+// place returns the position at which a node runs.
 func (fu *fuser) place(n *ir.Node) int {
 	if g := fu.group[n]; g != nil {
 		return g.at
@@ -189,7 +189,7 @@ func (fu *fuser) place(n *ir.Node) int {
 	return fu.at[n]
 }
 
-// agree tells whether two groups make the like: of one type, in the same rounds, row by row of the same rows.
+// agree reports whether the results of two groups match: the same type, the same rounds, and the same rows.
 func agree(a, b *group) bool {
 	for _, n := range a.nodes {
 		if !n.Outs[0].Type.Equal(b.nodes[0].Outs[0].Type) || n.Attr.Round != b.nodes[0].Attr.Round {
@@ -199,8 +199,8 @@ func agree(a, b *group) bool {
 	return oneRow(slices.Concat(a.nodes, b.nodes))
 }
 
-// oneRow tells whether ops agree what a row of their results is: the same dims of each op on rows, of which every other
-// operand has all or none, as of the dims before them.
+// oneRow reports whether ops agree on the row of their results: each op on rows has the same dims, and every other
+// operand has all or none of these, and all or none of the dims before them.
 func oneRow(nodes []*ir.Node) bool {
 	var row []ir.Dim
 	for _, n := range nodes {
@@ -233,7 +233,7 @@ func oneRow(nodes []*ir.Node) bool {
 	return true
 }
 
-// rewrite puts each group of two or more in the place of its last op.
+// rewrite puts each group of two or more ops at the position of its last op.
 func (fu *fuser) rewrite() {
 	var out []*ir.Node
 	for _, n := range fu.f.Nodes {
@@ -248,7 +248,7 @@ func (fu *fuser) rewrite() {
 	fu.f.Nodes = out
 }
 
-// fused is the group as one node. Its operands are what comes from outside, its results what is used outside.
+// fused returns the group as one node. Its operands are the values from outside, its results the values used outside.
 func (fu *fuser) fused(g *group) *ir.Node {
 	last := g.nodes[len(g.nodes)-1]
 	n := &ir.Node{Op: ir.OpFused, Region: last.Region, From: last.From, Body: g.nodes,

@@ -7,11 +7,10 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// grad gives every segment a backward function, by reverse accumulation over the logical graph: nothing here
-// knows of ranks, so backward collectives come out of the partitioner's one rule.
-//
-// A backward function takes the gradient of the block's output and the forward values that it needs, adds each
-// parameter's gradient to its accumulator, and returns the gradient of the block's input.
+// grad gives every segment a backward function by reverse accumulation over the logical graph. Nothing here knows of
+// ranks: backward collectives follow from the partitioner's one rule. A backward function takes the gradient of the
+// block's output and the forward values that it needs, adds each parameter's gradient to its accumulator, and returns
+// the gradient of the block's input.
 func grad(p *ir.Program) error {
 	for _, s := range p.Model.Segments {
 		g := &gradient{seg: s, back: &ir.Func{Name: s.Name + ".backward"}, of: map[*ir.Value][]*ir.Value{},
@@ -53,8 +52,8 @@ func (g *gradient) build() {
 	}
 }
 
-// needed marks the values through which a gradient flows: the block's input x, the parameters, and what
-// depends on them.
+// needed marks the values through which a gradient flows: the block's input x, the parameters, and values that depend
+// on them.
 func needed(f *ir.Func) map[*ir.Value]bool {
 	need := map[*ir.Value]bool{}
 	for _, v := range f.Inputs {
@@ -72,10 +71,10 @@ func needed(f *ir.Func) map[*ir.Value]bool {
 	return need
 }
 
-// StreamName is the input of a block that the block before it returned.
+// StreamName is the input of a block that the previous block returned.
 const StreamName = ir.StreamName
 
-// reverse adds what node n contributes to its operands' gradients.
+// reverse adds node n's contributions to its operands' gradients.
 func (g *gradient) reverse(n *ir.Node) {
 	g.node = n
 	ds := make([]*ir.Value, len(n.Outs))
@@ -93,7 +92,7 @@ func (g *gradient) reverse(n *ir.Node) {
 	if derive == nil {
 		for _, a := range n.Args {
 			if g.need[a] {
-				panic(fmt.Sprintf("passes: a gradient reaches %v, which has none", n))
+				panic(fmt.Sprintf("passes: a gradient reaches %v, which is not differentiable", n))
 			}
 		}
 		return
@@ -101,8 +100,8 @@ func (g *gradient) reverse(n *ir.Node) {
 	derive(g, n, ds)
 }
 
-// sum is the gradient of v so far: its contributions added up. Those of one region are added there first, so that
-// one collective resolves their sum.
+// sum returns the gradient of v so far, the sum of its contributions. Contributions of one region are added there
+// first, so that one collective resolves their sum.
 func (g *gradient) sum(v *ir.Value) *ir.Value {
 	cs := g.of[v]
 	if len(cs) == 0 {
@@ -133,14 +132,14 @@ func (g *gradient) plus(v *ir.Value, r ir.Region, a, b *ir.Value) *ir.Value {
 	return g.emit(&ir.Node{Op: ir.OpAdd, Region: r, From: v.Name}, v.Type, a, b)
 }
 
-// finish ends the gradient of an input: a parameter's is accumulated, the stream's returned.
+// finish ends the gradient of an input: a parameter's is accumulated, the stream's is returned.
 func (g *gradient) finish(v *ir.Value) {
 	d := g.sum(v)
 	if !g.need[v] {
 		return
 	}
 	if d == nil {
-		panic(fmt.Sprintf("passes: %s of segment %s gets no gradient", v.Name, g.seg.Name))
+		panic(fmt.Sprintf("passes: %s of segment %s has no gradient", v.Name, g.seg.Name))
 	}
 	if v.Name == StreamName {
 		g.back.Outputs = append(g.back.Outputs, d)
@@ -151,8 +150,8 @@ func (g *gradient) finish(v *ir.Value) {
 	g.back.Nodes = append(g.back.Nodes, n)
 }
 
-// add records d as a contribution to v's gradient. A parameter's gradient is accumulated as soon as it is
-// whole, so that it is not kept.
+// add records d as a contribution to v's gradient. A parameter's gradient is accumulated as soon as it is complete, so
+// that it does not stay in memory.
 func (g *gradient) add(v *ir.Value, d *ir.Value) {
 	g.of[v] = append(g.of[v], d)
 	g.left[v]--
@@ -161,7 +160,7 @@ func (g *gradient) add(v *ir.Value, d *ir.Value) {
 	}
 }
 
-// op emits a node of the backward function in the forward node's region; its result has t's logical type.
+// op emits a node of the backward function in the forward node's region. Its result has t's logical type.
 func (g *gradient) op(op ir.Op, attr ir.Attr, t ir.Type, args ...*ir.Value) *ir.Value {
 	return g.emit(&ir.Node{Op: op, Attr: attr, Region: g.node.Region, From: g.origin()}, t, args...)
 }
@@ -191,8 +190,8 @@ func (g *gradient) name(s string) string {
 	return s
 }
 
-// use is a forward value as seen by the backward function: an input. What costs nothing to make, a view or a
-// function of positions alone, is made again instead.
+// use returns a forward value as seen by the backward function: an input. A value that costs nothing to compute, such
+// as a view or a function of positions, is recomputed instead.
 func (g *gradient) use(v *ir.Value) *ir.Value {
 	if w := g.in[v]; w != nil {
 		return w

@@ -2,9 +2,9 @@ package passes
 
 import "github.com/planc-dev/planc/ir"
 
-// gradients has a function for each op that gradients pass: given the gradients of n's results (nil where
-// none arrives), it adds the gradients of n's operands. Tests want an entry exactly where the op table says
-// that the op is differentiable.
+// gradients has a function for each differentiable op. Given the gradients of n's results (nil if there is none), it
+// adds the gradients of n's operands. Tests require an entry exactly for the ops that the op table marks as
+// differentiable.
 var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
 	ir.OpMatMul: func(g *gradient, n *ir.Node, d []*ir.Value) {
 		for i, a := range n.Args {
@@ -94,7 +94,7 @@ var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
 	ir.OpPick: func(g *gradient, n *ir.Node, d []*ir.Value) {
 		g.add(n.Args[0], g.op(ir.OpPickGrad, ir.Attr{}, n.Args[0].Type, d[0], g.use(n.Args[1])))
 	},
-	// choices that an expert got are numbers without a gradient
+	// the numbers of an expert's choices have no gradient
 	ir.OpBalance: func(g *gradient, n *ir.Node, d []*ir.Value) {
 		x := n.Args[0]
 		g.add(x, g.op(ir.OpBalanceGrad, n.Attr, x.Type, d[0], g.use(x), g.use(n.Args[1])))
@@ -104,7 +104,7 @@ var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
 			x := n.Args[0]
 			g.add(x, g.op(ir.OpRouteGrad, n.Attr, x.Type, d[0], g.use(x), g.use(n.Outs[0]), g.use(n.Outs[1])))
 		}
-		if len(n.Args) > 1 { // no gradient: what it moves against
+		if len(n.Args) > 1 { // not a gradient, but the counts against which the bias moves
 			bias := n.Args[1]
 			t := bias.Type.Clone()
 			t.Elem = t.Elem.Statistic()
@@ -133,8 +133,7 @@ var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
 	},
 }
 
-// matmulOrder puts the gradient where the missing operand's dims come out in their memory order: d(a) = d·b,
-// d(b) = a·d.
+// matmulOrder orders the operands so that the result's dims are in memory order: d(a) = d·b, d(b) = a·d.
 func matmulOrder(i int, d, other *ir.Value) []*ir.Value {
 	if i == 0 {
 		return []*ir.Value{d, other}
@@ -142,7 +141,7 @@ func matmulOrder(i int, d, other *ir.Value) []*ir.Value {
 	return []*ir.Value{other, d}
 }
 
-// same: the op is its own gradient.
+// same is for ops that are their own gradient.
 func same(g *gradient, n *ir.Node, d []*ir.Value) {
 	g.add(n.Args[0], g.op(n.Op, n.Attr, n.Args[0].Type, d[0]))
 }

@@ -6,13 +6,12 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// joinLoss makes a classifier's loss and its gradient by the logits one op, [ir.OpCrossEntropy], of the forward
-// function: where each row of logits is at hand, so that it is read once, and is done with, so that its gradient takes
-// its place. What a token's loss counts in the step's is known before the first micro-batch: it is made in the forward
-// function too. Backward then takes the gradient as it takes other forward values.
-//
-// A loss is log-sum-exp less the label's logit, of logits that nothing else reads; what splits their last dim makes
-// both sums over ranks, and such a loss stays as it is.
+// joinLoss merges a classifier's loss and its gradient with respect to the logits into one op of the forward function,
+// [ir.OpCrossEntropy]. Each row of logits is then read only once, and its gradient takes its place in memory. The
+// weight of a token's loss in the step's is known before the first micro-batch, so it is computed in the forward
+// function too. Backward takes the gradient like other forward values. The loss must be the log-sum-exp minus the
+// label's logit, of logits that nothing else reads. If their last dim is split, both sums are over ranks, and the loss
+// is left as it is.
 func joinLoss(s *ir.Segment) {
 	for _, n := range s.Forward.Nodes {
 		if n.Op != ir.OpLogSumExp {
@@ -26,14 +25,14 @@ func joinLoss(s *ir.Segment) {
 	}
 }
 
-// lossOf are the nodes of a loss.
+// lossOf holds the nodes of a loss.
 type lossOf struct {
 	s                *ir.Segment
-	lse, pick, ce    *ir.Node             // log-sum-exp, label, and the one less the other
-	dlse, dpick, sum *ir.Node             // their gradients by the logits, and the sum of both
+	lse, pick, ce    *ir.Node             // log-sum-exp, label's logit, and their difference
+	dlse, dpick, sum *ir.Node             // their gradients with respect to the logits, and the sum of both
 	dl               *ir.Value            // the gradient of ce
-	moved            map[*ir.Node]bool    // what makes it
-	now              map[string]*ir.Value // its values in the forward function
+	moved            map[*ir.Node]bool    // the nodes that compute dl
+	now              map[string]*ir.Value // their values in the forward function
 }
 
 // forward finds the loss in the forward function.
@@ -86,7 +85,7 @@ func (l *lossOf) backward() bool {
 		l.dl.Type.Equal(l.ce.Outs[0].Type) && l.sum.Outs[0].Type.Equal(x.Type)
 }
 
-// movable tells whether the forward function can make d of what it takes, element by element.
+// movable reports whether the forward function can compute d from its inputs, by element-wise ops.
 func (l *lossOf) movable(d *ir.Value) bool {
 	l.moved = map[*ir.Node]bool{}
 	ancestors(d.Def, l.moved)
@@ -131,7 +130,7 @@ func (l *lossOf) join() {
 	b.Inputs = slices.DeleteFunc(b.Inputs, func(v *ir.Value) bool { return !b.Reads(v) })
 }
 
-// scale is what makes dl, as nodes of the forward function.
+// scale returns the nodes that compute dl, as nodes of the forward function.
 func (l *lossOf) scale() (nodes []*ir.Node) {
 	for _, n := range l.s.Backward.Nodes {
 		if !l.moved[n] {
@@ -151,7 +150,7 @@ func (l *lossOf) scale() (nodes []*ir.Node) {
 	return nodes
 }
 
-// here is a value of backward in the forward function.
+// here returns a value of backward in the forward function.
 func (l *lossOf) here(v *ir.Value) *ir.Value {
 	if w := l.now[v.Name]; w != nil {
 		return w
@@ -159,7 +158,7 @@ func (l *lossOf) here(v *ir.Value) *ir.Value {
 	return l.s.Forward.Value(v.Name)
 }
 
-// node is the joint op.
+// node returns the merged op.
 func (l *lossOf) node() *ir.Node {
 	d, ce := l.sum.Outs[0], l.ce.Outs[0]
 	n := &ir.Node{Op: ir.OpCrossEntropy, Region: l.ce.Region, From: l.ce.From,

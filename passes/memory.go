@@ -6,15 +6,14 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// alignBytes is a cache line: every value and region starts on one.
+// alignBytes is the size of a cache line, to which values and regions are aligned.
 const alignBytes = 64
 
-// memory gives every value a place and lays the arena out: regions whose sizes are closed forms of the
-// program, in the order of ir's region names.
-//
-// What backward needs of a layer lies behind its input in a buffer of its chunk, so that a block writes its output
-// straight into the next one's place; a buffer serves a micro-batch from its forward to its backward pass. Everything
-// else lives from the op that makes it to its last user, in a workspace that all functions share.
+// memory gives every value a location and lays the arena out: regions whose sizes are closed forms of the program, in
+// the order of ir's region names. The values that a layer saves for backward follow its input in a buffer of its chunk,
+// so that a block writes its output directly to the next one's input. A micro-batch owns a buffer from its forward to
+// its backward pass. All other values live from the op that computes them to their last user, in a workspace that all
+// functions share.
 func memory(p *ir.Program) error {
 	for _, s := range p.Model.Segments {
 		if x := s.Forward.Value(StreamName); x != nil {
@@ -37,24 +36,23 @@ func memory(p *ir.Program) error {
 		n.Logits = l.Outputs[0].Type.LocalBytes(p.Mesh)
 	}
 	for i := range p.Stages {
-		if p.Stages[i].Schedule != nil { // else only layers are asked for
+		if p.Stages[i].Schedule != nil { // otherwise only layers are requested
 			LayoutStage(p, &p.Stages[i], n)
 		}
 	}
 	return nil
 }
 
-// Needs is what a stage's arena depends on beside the program's tables, in bytes: the functions' temporaries, a step's
-// batch, the logits entry's result.
+// Needs are the inputs of a stage's arena in addition to the program's tables, in bytes: the functions' temporaries, a
+// step's batch, and the result of the logits entry.
 type Needs struct{ Work, Batch, Logits int }
 
-// LayoutStage lays a stage out by the tables that the passes before this one have made, and by the program's Stream and
-// Saved.
+// LayoutStage lays a stage out, based on the tables of the previous passes and on the program's Stream and Saved.
 func LayoutStage(p *ir.Program, s *ir.Stage, n Needs) { layoutArena(p, s, layoutChunks(p, s), n) }
 
-// layoutChunks gives each chunk its buffers and each run its part of one, and returns the size of all. Behind a layer's
-// input comes what it saves, then the gradient of its output if that is kept; behind the last layer comes the chunk's
-// output, unless that is the loss. Behind all buffers is the stage's spare memory.
+// layoutChunks gives each chunk its buffers and each run its part of a buffer, and returns the total size. A layer's
+// input is followed by the values that it saves, then by the gradient of its output if that is saved. The last layer is
+// followed by the chunk's output, unless that is the loss. The buffers are followed by the stage's spare memory.
 func layoutChunks(p *ir.Program, s *ir.Stage) int {
 	at, spare := 0, 0
 	for i := range s.Chunks {
@@ -75,8 +73,9 @@ func layoutChunks(p *ir.Program, s *ir.Stage) int {
 	return at + spare
 }
 
-// LayoutRun sets how far the layers of a run are apart and returns the spare memory that it needs: for the groups that
-// are run again what all but the last hand on, and what all save; for streams that nobody keeps two buffers in turn.
+// LayoutRun sets the distance between the layers of a run, and returns the spare memory that it needs: for groups that
+// are run again, the outputs of all layers except the last and the saved values of all; for streams that are not saved,
+// two buffers.
 func LayoutRun(r *ir.Run, saved, stream int, input bool) (spare int) {
 	whole := saved
 	if input {
@@ -94,8 +93,8 @@ func LayoutRun(r *ir.Run, saved, stream int, input bool) (spare int) {
 	return 0
 }
 
-// placeSaved gives the values that outlive their function a place, and returns how much the layer saves beside its
-// input.
+// placeSaved gives the values that outlive their function a location, and returns how much the layer saves in addition
+// to its input.
 func placeSaved(p *ir.Program, s *ir.Segment) ir.SavedPart {
 	out := ir.SavedPart{Segment: s.Name}
 	x := s.Forward.Value(StreamName)
@@ -127,8 +126,7 @@ func placeSaved(p *ir.Program, s *ir.Segment) ir.SavedPart {
 	return out
 }
 
-// placeKept lays out a function's values of these names in the layer's slot from offset size on, and returns where they
-// end.
+// placeKept lays out a function's values with these names in the layer's slot from offset size on, and returns the end.
 func placeKept(p *ir.Program, f *ir.Func, names map[string]bool, size int) int {
 	for _, n := range f.Nodes {
 		for _, o := range n.Outs {
@@ -141,7 +139,7 @@ func placeKept(p *ir.Program, f *ir.Func, names map[string]bool, size int) int {
 	return size
 }
 
-// placeInPlace puts operands that results take the place of where those lie, if nothing reads them afterwards.
+// placeInPlace gives operands of in-place ops the location of the result, if nothing reads them afterwards.
 func placeInPlace(p *ir.Program, f *ir.Func) {
 	for i, n := range f.Nodes {
 		if !n.Op.InPlace() {
@@ -156,8 +154,8 @@ func placeInPlace(p *ir.Program, f *ir.Func) {
 	}
 }
 
-// placeInputs puts a function's inputs where the first of the functions before it that knows the name has them. What
-// none of them knows is the gradient of the block's output.
+// placeInputs gives a function's inputs the locations that they have in the first earlier function that contains them.
+// An input that none contains is the gradient of the block's output.
 func placeInputs(f *ir.Func, before ...*ir.Func) {
 	for _, v := range f.Inputs {
 		if v.Kind == ir.Weight {
@@ -173,15 +171,15 @@ func placeInputs(f *ir.Func, before ...*ir.Func) {
 	}
 }
 
-// live is a temporary with the indices of the op that makes it and of its last user.
+// live is a temporary with the indices of the op that computes it and of its last user.
 type live struct {
 	v           *ir.Value
 	size        int
 	first, last int
 }
 
-// placeTemps places what has no place yet and returns the workspace that the function needs, by first fit in
-// order of birth. A view is its operand.
+// placeTemps gives the remaining values a location, and returns the workspace that the function needs, by first fit in
+// the order of first use. A view has its operand's location.
 func placeTemps(p *ir.Program, f *ir.Func) int {
 	placeGrads(f)
 	lives := lifetimes(p, f)
@@ -201,13 +199,13 @@ func placeTemps(p *ir.Program, f *ir.Func) int {
 	return peak
 }
 
-// accumulates are the ops whose kernels can add to their result, so that a gradient goes straight to its
+// accumulates are the ops whose kernels can add to their result, so that a gradient is written directly to its
 // accumulator.
 var accumulates = map[ir.Op]bool{
 	ir.OpMatMul: true, ir.OpReduceSum: true, ir.OpLayerNormDGain: true, ir.OpRMSNormDGain: true, ir.OpEmbedGrad: true,
 }
 
-// placeGrads gives values that are only accumulated into a parameter the accumulator's place.
+// placeGrads gives values that are only accumulated into a parameter the accumulator's location.
 func placeGrads(f *ir.Func) {
 	users := f.Users()
 	for _, n := range f.Nodes {
@@ -220,8 +218,8 @@ func placeGrads(f *ir.Func) {
 	}
 }
 
-// lifetimes lists the values of f that have no place but in the workspace, in the order in which they are made. Using a
-// view is using what it views.
+// lifetimes returns the values of f that are located in the workspace, in the order in which they are computed. Using a
+// view means using its operand.
 func lifetimes(p *ir.Program, f *ir.Func) []*live {
 	first, last := roundsOf(f)
 	base := map[*ir.Value]*ir.Value{}
@@ -258,11 +256,11 @@ func lifetimes(p *ir.Program, f *ir.Func) []*live {
 	return lives
 }
 
-// Temp is a temporary of a function: its size, the indices of the op that makes it and of its last user, and where in
-// the workspace it lies.
+// Temp is a temporary of a function: its size, the indices of the op that computes it and of its last user, and its
+// offset in the workspace.
 type Temp struct{ Bytes, First, Last, Offset int }
 
-// Temps are a placed function's temporaries in order of birth.
+// Temps returns the temporaries of a function with locations, in order of first use.
 func Temps(p *ir.Program, f *ir.Func) []Temp {
 	var out []Temp
 	for _, l := range lifetimes(p, f) {
@@ -271,8 +269,8 @@ func Temps(p *ir.Program, f *ir.Func) []Temp {
 	return out
 }
 
-// Workspace places temporaries, which are in order of birth, in whole lines by first fit, and returns where the last
-// ends.
+// Workspace places temporaries, which are in order of first use, in whole lines by first fit, and returns the end of
+// the last one.
 func Workspace(temps []Temp) int {
 	peak := 0
 	active := make([]*Temp, 0, len(temps)) // by offset
@@ -294,8 +292,8 @@ func Workspace(temps []Temp) int {
 	return peak
 }
 
-// layoutArena sizes a stage's regions. The workspace ends with the two stream gradients that blocks hand back. Where a
-// stage sends gradients to another, the communication region has two that wait to be taken.
+// layoutArena sizes a stage's regions. The workspace ends with the two stream gradients that blocks pass back. If a
+// stage sends gradients to another one, the communication region has two that wait to be received.
 func layoutArena(p *ir.Program, s *ir.Stage, stack int, n Needs) {
 	elems, state := 0, 0
 	for _, b := range s.Buckets {
@@ -342,13 +340,13 @@ func layoutArena(p *ir.Program, s *ir.Stage, stack int, n Needs) {
 	}
 }
 
-// transient is how many bytes the largest block of a stage needs for parameters that are gathered for it, and for
+// transient returns the bytes that the largest block of a stage needs for parameters that are gathered for it, and for
 // gradients that are scattered after it.
 func transient(p *ir.Program, s *ir.Stage) (gather, scatter int) {
 	for _, c := range s.Chunks {
 		for _, run := range c.Runs {
 			g, r := 0, 0
-			for _, i := range p.LayerBuckets(s, run.Segment, run.From) { // all layers' are alike
+			for _, i := range p.LayerBuckets(s, run.Segment, run.From) { // all layers of a run are alike
 				b := s.Buckets[i]
 				class := p.Classes[b.Class]
 				if class.Fetch {

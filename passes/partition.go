@@ -9,13 +9,13 @@ import (
 
 // partition gives every value a sharding and makes every change of sharding a collective.
 //
-// Each region of the plan has one map from dims to axes. A node works in its region's layout: its operands are
-// brought there (parameters are stored there), its results come out there. A dim that the result lacks
-// leaves a partial; where that is resolved is [delays]'s decision. The rule is the same for forward and
-// backward functions; a saved value enters the backward function as the forward function made it.
+// Each region of the plan has one layout, a map from dims to axes. A node works in its region's layout: its operands
+// are resharded to it (parameters are stored in it), and its results have it. A dim that the result lacks makes it
+// partial; [delays] decides where it is resolved. The rule is the same for forward and backward functions. A saved
+// value enters the backward function with the sharding that the forward function gave it.
 //
-// Axes are cut into their atoms first, so that a value that moves between an axis and a product that shares atoms
-// with it moves no more than it must.
+// Axes are divided into their atoms first, so that a value that moves between an axis and a product that shares atoms
+// with it moves as little as possible.
 func partition(p *ir.Program) error {
 	layouts, r := map[ir.Region]ir.Layout{}, &reader{p, map[*ir.Node]*read{}}
 	for name, l := range p.Layouts {
@@ -45,15 +45,15 @@ func partition(p *ir.Program) error {
 	return nil
 }
 
-// partitionRemat does the functions of the recomputed variant of a segment. Partials that are passed are those of the
-// functions that recompute nothing, so that the values are the same.
+// partitionRemat partitions the functions of the recomputed variant of a segment. The partials that are passed are
+// those of the functions without recomputation, so that the values are the same.
 func partitionRemat(r *reader, s *ir.Segment, passed map[string]bool) error {
 	same := func(f *ir.Func, saved map[string]bool) map[*ir.Value]bool { return named(f, passed, saved) }
 	return partitionSegment(r, s, r.prog.Plan.RecomputeSplit, same)
 }
 
-// partitionSegment does the functions of a variant of a segment, which keeps its input whole or split; find says which
-// partials pass their users.
+// partitionSegment partitions the functions of a variant of a segment, which saves its input whole or split. find
+// returns which partials pass their users.
 func partitionSegment(r *reader, s *ir.Segment, split bool,
 	find func(f *ir.Func, saved map[string]bool) map[*ir.Value]bool) error {
 	made := map[string]*ir.Value{}
@@ -76,7 +76,7 @@ func partitionSegment(r *reader, s *ir.Segment, split bool,
 	return nil
 }
 
-// named are the results in f that have one of the names, but those that are saved.
+// named returns the results in f that have one of the names, except for those that are saved.
 func named(f *ir.Func, names, saved map[string]bool) map[*ir.Value]bool {
 	vs := map[*ir.Value]bool{}
 	for _, n := range f.Nodes {
@@ -89,11 +89,11 @@ func named(f *ir.Func, names, saved map[string]bool) map[*ir.Value]bool {
 	return vs
 }
 
-// atoms are the sub-axes of axes, the major one first.
+// atoms returns the sub-axes of axes, the major one first.
 func atoms(m ir.Mesh, axes []ir.Axis) []ir.Axis {
 	var out []ir.Axis
 	for _, a := range axes {
-		if a.IsZigzag() { // an atom: see [ir.Plan.Layouts]
+		if a.IsZigzag() { // it is an atom: see [ir.Plan.Layouts]
 			out = append(out, a)
 			continue
 		}
@@ -104,7 +104,7 @@ func atoms(m ir.Mesh, axes []ir.Axis) []ir.Axis {
 	return out
 }
 
-// majorFirst orders atoms as the mesh has them, each once, without labels.
+// majorFirst returns atoms in the order of the mesh, the major one first, each once, without labels.
 func majorFirst(m ir.Mesh, axes []ir.Axis) []ir.Axis {
 	axes = ir.Plain(axes)
 	var out []ir.Axis
@@ -121,12 +121,12 @@ type partitioner struct {
 	prog *ir.Program
 	*reader
 	f     *ir.Func
-	made  map[string]*ir.Value    // what the forward function left of each of its values, by the name it had
+	made  map[string]*ir.Value    // results of the forward function for each of its values, by original name
 	now   map[*ir.Value]*ir.Value // a value's newest version: with its partial resolved, once that is done
-	moved map[string]*ir.Value    // versions by name and type, so that one reshard serves all users
-	delay map[*ir.Value]bool      // partial values that their one user takes as they are
+	moved map[string]*ir.Value    // versions by name and type, so that all users share a reshard
+	delay map[*ir.Value]bool      // partial values that their one user takes unresolved
 	nodes []*ir.Node
-	round bool // the op that operands are brought to is one of the rounds
+	round bool // the op to which operands are resharded is one of the rounds
 }
 
 func (pt *partitioner) run() error {
@@ -153,8 +153,9 @@ func (pt *partitioner) run() error {
 	return nil
 }
 
-// input lays out an input: a saved value as it was made, a parameter as its first user's region wants it, what
-// the data loader fills as region vocab has it, where rows are whole, anything else as the residual stream.
+// input lays out an input. A saved value has the layout in which it was computed, a parameter that of its first user's
+// region. Inputs that the data loader fills have the layout of region vocab, in which rows are whole. All others have
+// that of the residual stream.
 func (pt *partitioner) input(v *ir.Value) error {
 	layout := pt.prog.Layouts[ir.Norm]
 	switch {
@@ -188,17 +189,17 @@ func (pt *partitioner) firstRegion(v *ir.Value) ir.Region {
 func (pt *partitioner) divides(t ir.Type) error {
 	for _, e := range t.Dims {
 		if n := pt.prog.Mesh.Ranks(e.Axes); e.Size%n != 0 && !e.Dim.Padded() {
-			return fmt.Errorf("%s=%d does not divide over %d ranks (%v)", e.Dim, e.Size, n, e.Axes)
+			return fmt.Errorf("%s=%d is not divisible by %d ranks (%v)", e.Dim, e.Size, n, e.Axes)
 		}
 		if len(e.Axes) > 0 && e.Axes[0].IsZigzag() && e.Size%(2*pt.prog.Mesh.Ranks(e.Axes[:1])) != 0 {
-			return fmt.Errorf("%s=%d is not two chunks for each of %d ranks (%v)", e.Dim, e.Size,
+			return fmt.Errorf("%s=%d is not divisible into two chunks for each of %d ranks (%v)", e.Dim, e.Size,
 				pt.prog.Mesh.Ranks(e.Axes[:1]), e.Axes)
 		}
 	}
 	return nil
 }
 
-// node brings the operands into the region's layout and types the results.
+// node reshards the operands to the region's layout and sets the types of the results.
 func (pt *partitioner) node(n *ir.Node) error {
 	r := pt.read(n)
 	if r.err != nil {
@@ -250,7 +251,8 @@ func (pt *partitioner) node(n *ir.Node) error {
 	return nil
 }
 
-// stillPartial is want as a partial value has it that passes: over the axes that do not split it there.
+// stillPartial returns want as the type of a partial value that is passed: partial over the axes that do not split it
+// there.
 func stillPartial(have, want ir.Type) ir.Type {
 	want.Monoid = have.Monoid
 	for _, a := range have.Axes {
@@ -262,18 +264,18 @@ func stillPartial(have, want ir.Type) ir.Type {
 	return want
 }
 
-// goesRound tells whether keys and values come to the node's queries by a ring: where its layout splits keys.
+// goesRound reports whether a ring moves keys and values to the node's queries: whether its layout splits keys.
 func goesRound(n *ir.Node, layout ir.Layout) bool { return n.Op.Attends() && len(layout[ir.KSeq]) > 0 }
 
-// read is what the rule says of a node on the mesh: the layout that it works in, and the axes over which each of its
-// results is partial.
+// read is what the rule says about a node on the mesh: the layout in which it works, and the axes over which each of
+// its results is partial.
 type read struct {
 	layout ir.Layout
 	lacks  [][]ir.Axis
 	err    error
 }
 
-// reader reads each node once: of its types only the dims count, which stay the same.
+// reader reads each node once. Only the dims of its types matter, which do not change.
 type reader struct {
 	prog  *ir.Program
 	known map[*ir.Node]*read
@@ -297,8 +299,8 @@ func (r *reader) read(n *ir.Node) *read {
 	return of
 }
 
-// nodeLayout is the region's map restricted to what the node's rule lets be split. A merged dim carries
-// the axes of the dims that it merges, without their labels: its order is data.
+// nodeLayout returns the region's layout restricted to the dims that the node's rule allows to be split. A merged dim
+// has the axes of the dims that it merges, without labels, because its order is data.
 func nodeLayout(p *ir.Program, n *ir.Node, uses []ir.Use) ir.Layout {
 	region := p.Layouts[n.Region]
 	if core, ok := p.Layouts[ir.Core]; ok && n.Op.Attends() {
@@ -309,7 +311,7 @@ func nodeLayout(p *ir.Program, n *ir.Node, uses []ir.Use) ir.Layout {
 		if !u.Whole {
 			layout[u.Dim] = region[u.Dim]
 		}
-		if u.To != "" { // one dim under two names: the region may map either
+		if u.To != "" { // one dim with two names: the region may have either
 			if len(layout[u.Dim]) == 0 {
 				layout[u.Dim] = region[u.To]
 			}
@@ -329,8 +331,8 @@ func nodeLayout(p *ir.Program, n *ir.Node, uses []ir.Use) ir.Layout {
 	return layout
 }
 
-// lastExperts puts those axes last that split experts: places are in no order that matters, and so one all-to-all takes
-// them to their experts.
+// lastExperts moves the axes that split experts to the end. The order of slots does not matter, and in this order one
+// all-to-all moves them to their experts.
 func lastExperts(p *ir.Program, axes []ir.Axis) []ir.Axis {
 	var first, last []ir.Axis
 	experts := p.Layouts[ir.Experts][ir.Expert]
@@ -347,7 +349,7 @@ func lastExperts(p *ir.Program, axes []ir.Axis) []ir.Axis {
 	return append(first, last...)
 }
 
-// lacking are the axes over which result i is partial by the node's own reduction; a ring leaves none.
+// lacking returns the axes over which result i is partial because of the node's own reduction. A ring leaves none.
 func lacking(m ir.Mesh, n *ir.Node, uses []ir.Use, i int, layout ir.Layout) []ir.Axis {
 	var axes []ir.Axis
 	for _, u := range uses {

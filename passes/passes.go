@@ -12,24 +12,25 @@ import (
 type Pass struct {
 	Name  string
 	Doc   string   // what holds afterwards
-	After []string // passes that must come before; a test checks the table
-	Whole bool     // makes something of whole stages alone, nothing of layers
+	After []string // passes that must run before; a test checks the table
+	Whole bool     // concerns only whole stages, not layers
 	Run   func(*ir.Program) error
 }
 
 // All is the pipeline in run order.
 var All = []Pass{
 	{Name: "eight", Run: eight,
-		Doc: "where the plan says so, products of blocks with their weights round their operands to 8 bits"},
-	{Name: "grad", After: []string{"eight"}, Doc: "every segment computes its parameters' and its input's gradients",
+		Doc: "if the plan says so, matmuls of blocks with their weights round their operands to FP8"},
+	{Name: "grad", After: []string{"eight"}, Doc: "every segment computes the gradients of its parameters and " +
+		"of its input",
 		Run: grad},
 	{Name: "precision", After: []string{"grad"}, Run: precision,
-		Doc: "every value has the element type that the plan says"},
+		Doc: "every value has the plan's element type"},
 	{Name: "remat", After: []string{"precision"}, Run: remat,
-		Doc: "blocks that are recomputed have functions of their own, whose backward makes again what forward " +
+		Doc: "blocks that are recomputed have functions of their own, whose backward recomputes what forward " +
 			"does not save"},
 	{Name: "remake", After: []string{"remat"}, Run: remake,
-		Doc: "backward does cheap ops of saved values again, rather than have what they make saved too"},
+		Doc: "backward recomputes cheap ops of saved values, so that their results are not saved"},
 	{Name: "partition", After: []string{"remake"}, Run: partition,
 		Doc: "every value has a sharding; every change of sharding is an explicit collective"},
 	{Name: "pipeline", After: []string{"partition"}, Run: pipeline,
@@ -41,14 +42,14 @@ var All = []Pass{
 	{Name: "fuse", After: []string{"split"}, Run: fuse,
 		Doc: "element-wise chains are one op"},
 	{Name: "bucket", After: []string{"zero"}, Run: bucket, Whole: true,
-		Doc: "parameters, gradients and moments are flat; the step's end works on buckets"},
+		Doc: "parameters, gradients and moments are flat; the end of the step works on buckets"},
 	{Name: "schedule", After: []string{"bucket"}, Run: schedule, Whole: true,
 		Doc: "the order of forwards, backwards, reductions and the update is fixed"},
 	{Name: "memory", After: []string{"schedule", "fuse"}, Run: memory,
-		Doc: "every value has a place in the arena"},
+		Doc: "every value has a location in the arena"},
 }
 
-// Names lists the passes in run order.
+// Names returns the names of the passes in run order.
 func Names() []string {
 	var ns []string
 	for _, p := range All {
@@ -57,18 +58,19 @@ func Names() []string {
 	return ns
 }
 
-// Options of Compile. The zero value checks nothing, which is what the search wants; Check is what everybody
-// else does.
+// Options are the options of Compile. The zero value checks nothing, which is for the search; all other callers set
+// Check.
 type Options struct {
-	Check  bool
-	Layers bool                        // only what layers are: stages stay without buckets, schedules and arenas
-	Until  string                      // the last pass to run; "" is all
-	Dump   func(pass, text string)     // after each pass: the program, or "(unchanged)"
-	Time   func(string, time.Duration) // of each pass
+	Check bool
+	// only the passes that concern layers: stages have no buckets, schedules and arenas
+	Layers bool
+	Until  string                      // the last pass to run; "" means all
+	Dump   func(pass, text string)     // called after each pass with the program, or "(unchanged)"
+	Time   func(string, time.Duration) // called with the duration of each pass
 }
 
-// Start is the program before the first pass: the model on the plan's mesh, its batch dim one micro-batch of
-// all replicas.
+// Start returns the program before the first pass: the model on the plan's mesh, with one micro-batch of all replicas
+// as batch dim.
 func Start(m *ir.Model, plan ir.Plan, recipe ir.Recipe) (*ir.Program, error) {
 	for _, r := range ir.ContextRules {
 		if !r.OK(&plan) {
@@ -91,7 +93,7 @@ func Start(m *ir.Model, plan ir.Plan, recipe ir.Recipe) (*ir.Program, error) {
 	return p, nil
 }
 
-// kvHeads is the size of dim head, 0 if the model has none.
+// kvHeads returns the size of dim head, 0 if the model has none.
 func kvHeads(m *ir.Model) int {
 	for _, s := range m.Segments {
 		for _, w := range s.Forward.Weights() {
@@ -120,8 +122,8 @@ func Resize(f *ir.Func, d ir.Dim, size int) {
 	}
 }
 
-// Compile runs the pipeline. An error is a plan that the model cannot follow, by a rule that the planner's
-// legality check should have named; a broken invariant is planc's fault and panics with the pass's name.
+// Compile runs the pipeline. An error means that the plan does not fit the model, by a rule that the planner's legality
+// check should have reported. A broken invariant is a bug in planc and panics with the pass's name.
 func Compile(m *ir.Model, plan ir.Plan, recipe ir.Recipe, o Options) (*ir.Program, error) {
 	p, err := Start(m, plan, recipe)
 	if err != nil {
@@ -156,7 +158,7 @@ func Compile(m *ir.Model, plan ir.Plan, recipe ir.Recipe, o Options) (*ir.Progra
 	return p, nil
 }
 
-// blame runs a pass; if it panics, the panic names the pass and the plan.
+// blame runs a pass. If it panics, the panic names the pass and the plan.
 func blame(pass Pass, p *ir.Program) error {
 	defer func() {
 		if x := recover(); x != nil {

@@ -130,9 +130,9 @@ func TestNotDivisible(t *testing.T) {
 		plan ir.Plan
 		want string
 	}{
-		{seven, planOf(seven, 1, 4, false), "ffn=30 does not divide over 4 ranks ([tp])"},
+		{seven, planOf(seven, 1, 4, false), "ffn=30 is not divisible by 4 ranks ([tp])"},
 		{odd, planOf(odd, 1, 4, false), "tp 4 must be a multiple of the 3 K/V heads"},
-		{odd, planOf(odd, 1, 2, false), "head=3 does not divide over 2 ranks ([tp])"},
+		{odd, planOf(odd, 1, 2, false), "head=3 is not divisible by 2 ranks ([tp])"},
 	} {
 		_, err := Compile(build(x.c), x.plan, ir.Recipe{Optimizer: "adamw"}, Options{})
 		if err == nil || !strings.HasSuffix(err.Error(), x.want) {

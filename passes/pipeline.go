@@ -9,8 +9,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// pipeline cuts the model into chunks and gives them to stages. The plan says how many blocks each chunk has; the first
-// has the embedding too, the last the head. Chunks go round the stages, or there and back again (zb-v).
+// pipeline divides the model into chunks and assigns them to stages. The plan has the number of blocks of each chunk.
+// The first chunk also has the embedding, the last one the head. Chunks go around the stages, or down and back (zb-v).
 func pipeline(p *ir.Program) error {
 	for _, r := range slices.Concat(ir.RecomputeRules, ir.ScheduleRules) {
 		if !r.OK(&p.Plan) {
@@ -42,7 +42,7 @@ func pipeline(p *ir.Program) error {
 	return nil
 }
 
-// stageLayers are the plan's block counts, one a chunk.
+// stageLayers returns the plan's block counts, one per chunk.
 func stageLayers(p *ir.Program) ([]int, error) {
 	blocks := 0
 	for _, s := range p.Model.Segments {
@@ -58,7 +58,7 @@ func stageLayers(p *ir.Program) ([]int, error) {
 	for _, w := range strings.Split(p.Plan.StageLayers, ",") {
 		n, err := strconv.Atoi(w)
 		if err != nil || n < 0 {
-			return nil, fmt.Errorf("stage_layers %q is not a list of block counts", p.Plan.StageLayers)
+			return nil, fmt.Errorf("stage_layers %q must be a list of block counts", p.Plan.StageLayers)
 		}
 		counts = append(counts, n)
 		blocks -= n
@@ -70,8 +70,8 @@ func stageLayers(p *ir.Program) ([]int, error) {
 	return counts, nil
 }
 
-// ends tells whether the model begins with an embedding, which takes nothing from a block, and ends with a head, which
-// hands nothing on.
+// ends reports whether the model starts with an embedding, which takes nothing from a block, and ends with a head,
+// which returns nothing.
 func ends(m *ir.Model) (embed, head bool) {
 	last := m.Segments[len(m.Segments)-1]
 	return m.Segments[0].Forward.Value(StreamName) == nil, len(m.Segments) > 1 && len(last.Forward.Outputs) == 0
@@ -98,7 +98,7 @@ func (c *cutter) take(n int) []ir.Run {
 	return runs
 }
 
-// blocks hands out a chunk's n blocks: those that are recomputed come first.
+// blocks returns a chunk's n blocks, the recomputed ones first.
 func (c *cutter) blocks(plan *ir.Plan, n int) []ir.Run {
 	k := min(n, plan.RecomputeLayers)
 	again := c.take(k)
@@ -113,5 +113,5 @@ func (c *cutter) blocks(plan *ir.Plan, n int) []ir.Run {
 	return append(again, c.take(n-k)...)
 }
 
-// apart tells whether the first and the last chunk lie on different stages.
+// apart reports whether the first and the last chunk are on different stages.
 func apart(p *ir.Program) bool { return p.Plan.StageOf(p.Plan.PP*p.Plan.VPP-1) != 0 }

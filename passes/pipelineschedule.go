@@ -6,11 +6,11 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// schedule orders each stage's work and counts the micro-batches of each chunk that are between forward and backward,
-// or its second part: those need an activation buffer each.
+// schedule orders each stage's work, and counts the micro-batches of each chunk between forward and backward (or its
+// second part), each of which needs an activation buffer.
 func schedule(p *ir.Program) error {
 	if !HasSchedule(p.Plan.Schedule) {
-		return fmt.Errorf("no schedule %q", p.Plan.Schedule)
+		return fmt.Errorf("unknown schedule %q", p.Plan.Schedule)
 	}
 	for i := range p.Stages {
 		s := &p.Stages[i]
@@ -22,18 +22,18 @@ func schedule(p *ir.Program) error {
 	return nil
 }
 
-// Schedule is what a stage does in a step of a plan whose schedule there is.
+// Schedule returns the actions of a stage in a step. The plan's schedule must exist.
 func Schedule(plan ir.Plan, stage int) []ir.Action { return ir.Actions(Turns(plan, stage)) }
 
-// Turns is Schedule as what is done again and again: so many of them whatever the micro-batches are.
+// Turns is Schedule as repeated turns, whose number does not depend on the micro-batches.
 func Turns(plan ir.Plan, stage int) []ir.Turn {
 	return append(orders[plan.Schedule](plan, stage), ir.Turn{Actions: []ir.Action{{Kind: ir.Finish}}, Times: 1})
 }
 
-// HasSchedule tells whether there is a schedule of that name.
+// HasSchedule reports whether there is a schedule of that name.
 func HasSchedule(name string) bool { return orders[name] != nil }
 
-// InFlight is how many buffers each chunk of a stage needs under the plan's schedule, see [ir.InFlight].
+// InFlight returns the number of buffers that each chunk of a stage needs under the plan's schedule, see [ir.InFlight].
 func InFlight(plan ir.Plan, stage int) []int {
 	if warmUp := warmUps[plan.Schedule]; warmUp != nil {
 		out := make([]int, plan.VPP)
@@ -43,7 +43,7 @@ func InFlight(plan ir.Plan, stage int) []int {
 	return ir.InFlight(orders[plan.Schedule](plan, stage), plan.VPP)
 }
 
-// orders are the schedules: what a stage does, without the update.
+// orders are the schedules: the turns of a stage, without the update.
 var orders = map[string]func(plan ir.Plan, stage int) []ir.Turn{
 	"none":        oneForwardOneBackward,
 	"gpipe":       oneForwardOneBackward,
@@ -53,17 +53,17 @@ var orders = map[string]func(plan ir.Plan, stage int) []ir.Turn{
 	"zb-v":        zeroBubbleV,
 }
 
-// warmUps are the forward passes before the first backward one, of schedules of one chunk a stage that do a forward and
-// a backward in turn: none is accumulation without a pipeline, all micro-batches GPipe (Huang et al. 2019), pp-1-stage
-// PipeDream's flush (Narayanan et al. 2021).
+// warmUps are the numbers of forward passes before the first backward pass, for schedules with one chunk per stage that
+// alternate forward and backward: 0 for accumulation without a pipeline (none), all micro-batches for GPipe (Huang et
+// al. 2019), and pp-1-stage for PipeDream-flush, 1F1B (Narayanan et al. 2021).
 var warmUps = map[string]func(plan ir.Plan, stage int) int{
 	"none":  func(ir.Plan, int) int { return 0 },
 	"gpipe": func(plan ir.Plan, _ int) int { return plan.MicroBatches },
 	"1f1b":  func(plan ir.Plan, stage int) int { return plan.PP - 1 - stage },
 }
 
-// oneForwardOneBackward does a stage's warm-up, then a forward and a backward in turn, then the backwards that are
-// left.
+// oneForwardOneBackward runs a stage's warm-up, then alternates one forward and one backward, then runs the remaining
+// backwards.
 func oneForwardOneBackward(plan ir.Plan, stage int) []ir.Turn {
 	return weave(plan.MicroBatches, warmUps[plan.Schedule](plan, stage), 1, func(int) int {
 		return 0
@@ -72,7 +72,7 @@ func oneForwardOneBackward(plan ir.Plan, stage int) []ir.Turn {
 	})
 }
 
-// interleaved goes round the chunks in groups of pp micro-batches (Narayanan et al. 2021, section 2.2): a stage runs
+// interleaved goes around the chunks in groups of pp micro-batches (Narayanan et al. 2021, section 2.2): a stage runs
 // pp micro-batches of its first chunk, then of its second, and so on.
 func interleaved(plan ir.Plan, stage int) []ir.Turn {
 	round := plan.PP * plan.VPP
@@ -81,8 +81,8 @@ func interleaved(plan ir.Plan, stage int) []ir.Turn {
 	return weave(plan.MicroBatches*plan.VPP, 2*(plan.PP-1-stage)+(plan.VPP-1)*plan.PP, round, forward, backward)
 }
 
-// weave does warmUp of n forwards, then one forward and one backward in turn, then the rest of the backwards. f and b
-// are their chunks, which are the same again after round of them.
+// weave runs warmUp of n forwards, then alternates one forward and one backward, then runs the remaining backwards. f
+// and b return their chunks, which repeat after round of them.
 func weave(n, warmUp, round int, f, b func(int) int) (out []ir.Turn) {
 	warmUp = min(warmUp, n)
 	forward := func(to []ir.Action, i int) []ir.Action { return append(to, ir.Action{Kind: ir.Forward, Chunk: f(i)}) }
@@ -94,7 +94,8 @@ func weave(n, warmUp, round int, f, b func(int) int) (out []ir.Turn) {
 	return inTurns(out, n-warmUp, n, round, backward)
 }
 
-// inTurns adds what is done from one number to another, the same after round of them. do adds what is done at a number.
+// inTurns adds the actions with numbers from from to to, which repeat after round of them. do appends the actions of
+// one number.
 func inTurns(out []ir.Turn, from, to, round int, do func([]ir.Action, int) []ir.Action) []ir.Turn {
 	some := func(from, to int) []ir.Action {
 		actions := make([]ir.Action, 0, 2*(to-from))

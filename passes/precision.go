@@ -2,12 +2,12 @@ package passes
 
 import "github.com/planc-dev/planc/ir"
 
-// precision gives values the element types of the plan. The model came in the type that the plan computes in, with its
-// statistics in at least f32. An op reads its operands in whatever type they are, computes in f32 (or f64) and rounds
-// each result once to the result's type; so what is left is where the plan keeps other types:
+// precision gives values the plan's element types. The model comes in the plan's compute type, with statistics in at
+// least f32. An op reads its operands in their types, computes in f32 (or f64) and rounds each result once to the
+// result's type. What remains are the values for which the plan has other types:
 //
-//   - parameters: those that products read are cast first;
-//   - gradients of parameters, which go from the product straight into the accumulator.
+//   - parameters: those that GEMMs read are cast first;
+//   - gradients of parameters, which GEMMs add directly to the accumulator.
 func precision(p *ir.Program) error {
 	prec := p.Plan.Precision
 	for _, s := range p.Model.Segments {
@@ -24,8 +24,8 @@ func precision(p *ir.Program) error {
 	return nil
 }
 
-// castWeights gives a function's parameters their type, and its products what they read. A table is read row by row:
-// it needs no cast.
+// castWeights gives a function's parameters their type, and casts those that GEMMs read. A table is read row by row and
+// needs no cast.
 func castWeights(f *ir.Func, prec ir.Precision) {
 	cast := map[*ir.Value]*ir.Value{}
 	var nodes []*ir.Node
@@ -49,9 +49,9 @@ func castWeights(f *ir.Func, prec ir.Precision) {
 	}
 }
 
-// widen gives a parameter's gradient its type, and what it is the sum or another name of.
+// widen gives a parameter's gradient its type, and also the values of which it is the sum or a view.
 func widen(d *ir.Value, elem ir.Elem, users map[*ir.Value]int) {
-	if d.Def == nil || users[d] > 1 || d.Def.Op.Statistic(0) && elem.Narrow() { // numbers of choices stay what they are
+	if d.Def == nil || users[d] > 1 || d.Def.Op.Statistic(0) && elem.Narrow() { // counts of choices keep their type
 		return
 	}
 	d.Type.Elem = elem

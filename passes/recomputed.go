@@ -7,9 +7,10 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Recomputed is [Compile] with [Options].Layers of a plan that recomputes blocks by themselves, put together from
-// plain: the program that Compile made so of the plan that differs in recomputing nothing. What blocks do again is
-// compiled, all else is plain's: neither program may be changed while the other is in use. An error is Compile's.
+// Recomputed is [Compile] with [Options].Layers for a plan that recomputes blocks by themselves. It builds on plain,
+// the program that Compile made in this way of the same plan without recomputation. It compiles the recomputed
+// functions and shares all else with plain: neither program may be changed while the other is in use. An error is
+// Compile's.
 func Recomputed(m *ir.Model, plan ir.Plan, plain *ir.Program) (*ir.Program, error) {
 	p, err := logical(m, plan, plain)
 	if err != nil {
@@ -50,7 +51,7 @@ func Recomputed(m *ir.Model, plan ir.Plan, plain *ir.Program) (*ir.Program, erro
 	return &out, nil
 }
 
-// logical is the program of a plan's blocks before they are partitioned, on the mesh and in the layouts of another's.
+// logical returns the program of a plan's blocks before they are partitioned, with the mesh and the layouts of plain.
 func logical(m *ir.Model, plan ir.Plan, plain *ir.Program) (*ir.Program, error) {
 	blocks := &ir.Model{Name: m.Name}
 	for _, s := range m.Segments {
@@ -74,7 +75,7 @@ func logical(m *ir.Model, plan ir.Plan, plain *ir.Program) (*ir.Program, error) 
 	return p, nil
 }
 
-// savedOf is what a segment of a program saves.
+// savedOf returns what a segment of a program saves.
 func savedOf(p *ir.Program, segment string) ir.SavedPart {
 	return p.Saved[slices.IndexFunc(p.Saved, func(s ir.SavedPart) bool { return s.Segment == segment })]
 }

@@ -6,13 +6,11 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// remake makes backward functions do again what one element-wise op of the forward function makes of values that are
-// saved anyway, if it is wanted by one such op alone, with which it is fused: of a gated MLP that is the activation,
-// which needs the gate's product, and that is saved for the activation's gradient. What is made again is then neither
-// saved nor read, which costs more time than the op: of three matrices of tokens × ffn that the gate saves, two are
-// left.
-//
-// It works on the logical graph, so that the values are the same to the bit.
+// remake makes backward functions recompute the result of an element-wise op of the forward function if its operands
+// are saved anyway, and if its only user is another such op, with which it is fused. In SwiGLU this is the activation:
+// it needs the gate projection, which is saved for the activation's gradient. The recomputed value is then neither
+// saved nor read, which saves more time than the op takes: of the three matrices of tokens × ffn that SwiGLU saves, two
+// remain. The pass works on the logical graph, so that the values are bitwise the same.
 func remake(p *ir.Program) error {
 	for _, s := range p.Model.Segments {
 		s.Backward.Inputs = slices.DeleteFunc(s.Backward.Inputs, func(v *ir.Value) bool {
@@ -27,7 +25,7 @@ func remake(p *ir.Program) error {
 	return nil
 }
 
-// soleUser is the node that takes a value, if there is but one and nothing else does.
+// soleUser returns the node that takes a value, nil if there are several or if the value is returned.
 func soleUser(f *ir.Func, v *ir.Value) (user *ir.Node) {
 	if slices.Contains(f.Outputs, v) {
 		return nil
@@ -44,8 +42,8 @@ func soleUser(f *ir.Func, v *ir.Value) (user *ir.Node) {
 	return user
 }
 
-// isRemade tells whether what a forward node makes is made again for its user: all three, the node, what makes its
-// operands, and the user, are of one region, so that no value changes its layout for that.
+// isRemade reports whether the result of a forward node is recomputed for its user. The node, the nodes that compute
+// its operands, and the user must be in the same region, so that no value changes its layout.
 func isRemade(s *ir.Segment, n, user *ir.Node) bool {
 	if n == nil || !n.Op.Element() || !user.Op.Element() || n.Attr.Round != user.Attr.Round ||
 		n.Region != user.Region ||
@@ -58,7 +56,7 @@ func isRemade(s *ir.Segment, n, user *ir.Node) bool {
 	})
 }
 
-// remadeBefore puts a node that makes v, an input until now, right before its user.
+// remadeBefore inserts a node that computes v, which was an input, right before its user.
 func remadeBefore(f *ir.Func, user *ir.Node, v *ir.Value, forward *ir.Node) {
 	n := &ir.Node{Op: forward.Op, Attr: forward.Attr, Region: forward.Region, From: forward.From, Outs: []*ir.Value{v}}
 	for _, a := range forward.Args {

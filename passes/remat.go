@@ -7,15 +7,14 @@ import (
 )
 
 // remat gives each segment of blocks a second pair of functions if the plan recomputes blocks by themselves. The
-// forward function computes the same; the backward function takes only what the policy keeps, and makes the rest again
-// from that, each value just before its first user. A value that no gradient needs is not made again.
-//
-// It works on the logical graph: what is made again has the ops, regions and dropout keys of the forward function, so
-// the partitioner repeats its collectives by the one rule, and the values are the same to the bit.
+// forward function computes the same. The backward function takes only what the policy saves, and recomputes the rest
+// from that, each value just before its first user. Values that no gradient needs are not recomputed. The pass works on
+// the logical graph: recomputed nodes have the ops, regions and dropout keys of the forward function. The partitioner
+// therefore repeats their collectives by the same rule, and the values are bitwise the same.
 func remat(p *ir.Program) error {
 	keeps, known := policies[p.Plan.Recompute]
 	if !known {
-		return fmt.Errorf("no recompute %q", p.Plan.Recompute)
+		return fmt.Errorf("unknown recompute %q", p.Plan.Recompute)
 	}
 	if keeps == nil || p.Plan.RecomputeEvery > 1 {
 		return nil
@@ -28,23 +27,23 @@ func remat(p *ir.Program) error {
 	return nil
 }
 
-// policies say of a node whether its results are kept; a block's inputs always are. Selective keeps what is dear to
-// make, so that the attention core and the ops by element are made again (Korthikanti et al. 2022).
+// policies return whether a node's results are saved; a block's inputs always are. Selective saves the results of
+// expensive ops, so that the attention core and element-wise ops are recomputed (Korthikanti et al. 2022).
 var policies = map[string]func(*ir.Node) bool{
 	"none":      nil,
 	"selective": func(n *ir.Node) bool { return dear[n.Op] && !n.Attr.Round },
 	"full":      func(*ir.Node) bool { return false },
 }
 
-// dear are the ops whose results selective recompute keeps.
+// dear are the ops whose results selective recompute saves.
 var dear = map[ir.Op]bool{ir.OpMatMul: true, ir.OpEmbed: true, ir.OpRoute: true}
 
-// isBlock tells embeddings and heads, which are not recomputed, from blocks: those hand on what they take.
+// isBlock distinguishes blocks, which return what they take, from embeddings and heads, which are not recomputed.
 func isBlock(s *ir.Segment) bool {
 	return s.Forward.Value(StreamName) != nil && len(s.Forward.Outputs) > 0
 }
 
-// recomputed is the variant of a segment whose forward function saves only what keeps says.
+// recomputed returns the variant of a segment whose forward function saves only the values that keeps selects.
 func recomputed(s *ir.Segment, keeps func(*ir.Node) bool) *ir.Segment {
 	v := &ir.Segment{Name: s.RematName(), Count: s.Count, Forward: s.Forward.Clone()}
 	v.Forward.Name = v.Name + ".forward"
@@ -60,9 +59,9 @@ func recomputed(s *ir.Segment, keeps func(*ir.Node) bool) *ir.Segment {
 type again struct {
 	keeps func(*ir.Node) bool
 	from  *ir.Func                // the forward function
-	to    *ir.Func                // the backward function as it becomes
+	to    *ir.Func                // the new backward function
 	made  map[string]*ir.Value    // forward values that it has so far
-	now   map[*ir.Value]*ir.Value // values of the old backward function, as the new one has them
+	now   map[*ir.Value]*ir.Value // values of the old backward function in the new one
 }
 
 func (a *again) rewrite(old *ir.Func) {
@@ -74,7 +73,7 @@ func (a *again) rewrite(old *ir.Func) {
 	}
 	for _, n := range old.Nodes {
 		if len(n.Outs) > 0 && a.made[n.Outs[0].Name] != nil {
-			a.now[n.Outs[0]] = a.made[n.Outs[0].Name] // a view, made again before
+			a.now[n.Outs[0]] = a.made[n.Outs[0].Name] // a view that is recomputed already
 			continue
 		}
 		for i, arg := range n.Args {
@@ -93,7 +92,7 @@ func (a *again) rewrite(old *ir.Func) {
 	}
 }
 
-// value is an operand of the old function in the new one.
+// value returns an operand of the old function in the new one.
 func (a *again) value(v *ir.Value) *ir.Value {
 	if now := a.now[v]; now != nil {
 		return now
@@ -102,8 +101,8 @@ func (a *again) value(v *ir.Value) *ir.Value {
 	return a.now[v]
 }
 
-// forward is a value of the forward function in the backward one: an input if it is kept, else made again from what
-// its op takes.
+// forward returns a value of the forward function in the backward one: an input if it is saved, otherwise recomputed
+// from the operands of its op.
 func (a *again) forward(v *ir.Value) *ir.Value {
 	if w := a.made[v.Name]; w != nil {
 		return w
@@ -130,8 +129,8 @@ func (a *again) forward(v *ir.Value) *ir.Value {
 	return a.made[v.Name]
 }
 
-// splitInput makes a block keep its input split over tp: the forward function slices it, and whoever in the backward
-// function wants it whole has it gathered.
+// splitInput makes a block save its input split over tp. The forward function slices it, and the backward function
+// gathers it for users that need it whole.
 func (pt *partitioner) splitInput() {
 	x := pt.f.Value(StreamName)
 	layout := ir.Layout{}

@@ -6,9 +6,9 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// reshard brings v to type want by the fewest collectives: a partial stays over want's axes, else it becomes a
-// reduce-scatter where want splits a dim over its axes, else an all-reduce; an axis that leaves one dim for another
-// is an all-to-all; one that leaves is an all-gather; one that arrives is a slice.
+// reshard changes v to type want with the fewest collectives. A partial over want's axes stays. Otherwise it becomes a
+// reduce-scatter if want splits a dim over its axes, else an all-reduce. An axis that moves from one dim to another is
+// an all-to-all, one that is removed an all-gather, and one that is added a slice.
 func (pt *partitioner) reshard(v *ir.Value, want ir.Type, region ir.Region, from string) *ir.Value {
 	if v.Type.Equal(want) {
 		return v
@@ -28,7 +28,7 @@ func (pt *partitioner) reshard(v *ir.Value, want ir.Type, region ir.Region, from
 	return r.v
 }
 
-// resharder moves one value step by step; v is its present version.
+// resharder reshards one value step by step; v is its current version.
 type resharder struct {
 	pt     *partitioner
 	v      *ir.Value
@@ -37,7 +37,7 @@ type resharder struct {
 	from   string
 }
 
-// suffix of a resharded value's name.
+// moveSuffix is the suffix of a resharded value's name.
 var moveSuffix = map[ir.Op]string{
 	ir.OpAllReduce: ".ar", ir.OpReduceScatter: ".rs", ir.OpAllGather: ".ag", ir.OpAllToAll: ".aa", ir.OpSlice: ".sl",
 }
@@ -51,7 +51,7 @@ func (r *resharder) emit(op ir.Op, attr ir.Attr) {
 	r.v = out
 }
 
-// fresh makes a name unique in the function being rewritten.
+// fresh makes a name unique in the function that is being rewritten.
 func (pt *partitioner) fresh(name string) string {
 	taken := func(s string) bool {
 		return pt.f.Value(s) != nil || slices.ContainsFunc(pt.nodes, func(n *ir.Node) bool {
@@ -64,8 +64,8 @@ func (pt *partitioner) fresh(name string) string {
 	return name
 }
 
-// resolve combines a partial: axes that want has at the end of a dim's list, and the value has not, are
-// scattered there.
+// resolve combines a partial. Axes that want has at the end of a dim's list, and the value does not, are scattered
+// there.
 func (r *resharder) resolve() {
 	t := r.v.Type
 	if t.Monoid == ir.NoMonoid {
@@ -98,8 +98,8 @@ func containsAll(set, sub []ir.Axis) bool {
 	return !slices.ContainsFunc(sub, func(a ir.Axis) bool { return !slices.Contains(set, a) })
 }
 
-// leave takes away the axes of each dim from where they differ from want's on, the minor ones first. Those that want
-// has at the end of another dim go there at once.
+// leave removes the axes of each dim from the first difference to want's on, the minor ones first. Axes that want has
+// at the end of another dim move there directly.
 func (r *resharder) leave() {
 	for i := range r.want.Dims {
 		have, want := r.v.Type.Dims[i].Axes, r.want.Dims[i].Axes
@@ -125,7 +125,7 @@ func (r *resharder) leave() {
 	}
 }
 
-// last is how many of the last axes leave as one: the most that another dim wants, or all up to those.
+// last returns how many of the last axes are removed together: the most that another dim needs, or all up to those.
 func (r *resharder) last(gone []ir.Axis) (n int, to ir.Dim) {
 	for end := len(gone); end > 0; end-- {
 		for k := range end {
@@ -141,7 +141,7 @@ func (r *resharder) last(gone []ir.Axis) (n int, to ir.Dim) {
 	return len(gone), ""
 }
 
-// wanted finds the dim that want splits by exactly these further axes.
+// wanted returns the dim that want splits by exactly these further axes.
 func (r *resharder) wanted(axes []ir.Axis) (ir.Dim, bool) {
 	for i, e := range r.want.Dims {
 		have := r.v.Type.Dims[i].Axes
@@ -153,7 +153,7 @@ func (r *resharder) wanted(axes []ir.Axis) (ir.Dim, bool) {
 	return "", false
 }
 
-// arrive splits what is left to split; every rank has the data already.
+// arrive adds the remaining splits; every rank has the data already.
 func (r *resharder) arrive() {
 	for i, e := range r.want.Dims {
 		have := r.v.Type.Dims[i].Axes

@@ -6,10 +6,10 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// ring writes attention, or its gradient, whose keys are split over the axes that split its queries, as the turns of a
-// ring: see [ir.Turns]. The keys and values of a turn are sent on before the turn before works, so that they travel
-// meanwhile; so do the gradients of keys and values, which the turns add up on their way. What a turn hands on to the
-// next is kept wide, and rounded once.
+// ring writes attention or its gradient, if its keys are split over the axes that split its queries, as the turns of a
+// ring: see [ir.Turns]. The keys and values of a turn are sent before the previous turn computes, so that the transfer
+// overlaps it. The same holds for the gradients of keys and values, which the turns add up along the way. Results that
+// a turn passes to the next one have at least f32, and are rounded once.
 func (pt *partitioner) ring(n *ir.Node) {
 	e, _ := n.Keys().Type.Extent(ir.KSeq)
 	r := &ringer{pt: pt, n: n, axis: e.Axes[0], at: 1, turns: ir.Turns(&n.Attr, e.Size, pt.prog.Mesh.Ranks(e.Axes))}
@@ -33,21 +33,21 @@ func (pt *partitioner) ring(n *ir.Node) {
 	}
 }
 
-// ringer writes the turns of a ring in the place of a node.
+// ringer writes the turns of a ring that replace a node.
 type ringer struct {
 	pt    *partitioner
 	n     *ir.Node
 	axis  ir.Axis
-	at    int // of the keys among the operands
+	at    int // index of the keys among the operands
 	turns []int
-	keys  [2]*ir.Value // and values, as the next turn has them
-	sofar []*ir.Value  // results that the next turn joins in
-	sums  [2]*ir.Value // gradients of keys and values, as the last turn left them
+	keys  [2]*ir.Value // keys and values of the next turn
+	sofar []*ir.Value  // results into which the next turn merges
+	sums  [2]*ir.Value // gradients of keys and values after the last turn
 }
 
 func (r *ringer) last(i int) bool { return i == len(r.turns)-1 }
 
-// turn emits the node's op on a turn's operands, and on what the turns before made.
+// turn emits the node's op on a turn's operands and on the results of the previous turns.
 func (r *ringer) turn(args, outs []*ir.Value) {
 	n := &ir.Node{Op: r.n.Op, Args: append(args, r.sofar...), Outs: outs, Attr: r.n.Attr, Region: r.n.Region,
 		From: r.n.From}
@@ -58,7 +58,7 @@ func (r *ringer) turn(args, outs []*ir.Value) {
 	r.pt.nodes = append(r.pt.nodes, n)
 }
 
-// attend emits turn i of attention: the last makes the node's own results.
+// attend emits turn i of attention. The last turn computes the node's own results.
 func (r *ringer) attend(i int, args []*ir.Value) {
 	outs := r.n.Outs
 	if !r.last(i) {
@@ -81,7 +81,7 @@ func (r *ringer) gradients(i, t int, args []*ir.Value) {
 		}
 	}
 	for k, v := range r.sums {
-		if v != nil { // on its way while this turn works
+		if v != nil { // transferred while this turn computes
 			r.sums[k] = r.shift(v, t, v.Name+".sh")
 		}
 	}
@@ -92,7 +92,7 @@ func (r *ringer) gradients(i, t int, args []*ir.Value) {
 	}
 }
 
-// add adds a turn's part of a gradient to what the turns before made, and sends the whole home.
+// add adds a turn's part of a gradient to the parts of the previous turns, and sends the sum to its home rank.
 func (r *ringer) add(k, i, t int, part *ir.Value) {
 	own := r.n.Outs[1+k]
 	if r.sums[k] == nil {
@@ -113,10 +113,10 @@ func (r *ringer) add(k, i, t int, part *ir.Value) {
 	}
 }
 
-// sum is a value such as v as turn i leaves it.
+// sum returns the value for v's partial result after turn i.
 func (r *ringer) sum(v *ir.Value, i int) *ir.Value { return r.part(v, fmt.Sprintf(".turn%d", i), 0) }
 
-// part is a value such as v of the keys of a turn, kept wide.
+// part returns a value like v for the keys of a turn, in at least f32.
 func (r *ringer) part(v *ir.Value, suffix string, turn int) *ir.Value {
 	t := v.Type.Clone()
 	t.Elem = t.Elem.Statistic()
@@ -128,7 +128,7 @@ func (r *ringer) part(v *ir.Value, suffix string, turn int) *ir.Value {
 	return &ir.Value{Name: r.pt.fresh(v.Name + suffix), Type: t}
 }
 
-// shift sends v on until it is where a turn wants it.
+// shift sends v to where a turn needs it.
 func (r *ringer) shift(v *ir.Value, turn int, name string) *ir.Value {
 	to := &ir.Value{Name: r.pt.fresh(name), Type: v.Type.Clone()}
 	for i := range to.Type.Dims {
@@ -140,7 +140,7 @@ func (r *ringer) shift(v *ir.Value, turn int, name string) *ir.Value {
 	return to
 }
 
-// shiftTo makes a value of v by sending it on.
+// shiftTo emits the shift that turns v into to.
 func (r *ringer) shiftTo(to, v *ir.Value, turn int) {
 	n := &ir.Node{Op: ir.OpShift, Args: []*ir.Value{v}, Outs: []*ir.Value{to}, Region: r.n.Region, From: r.n.From,
 		Attr: ir.Attr{Dim: ir.KSeq, Axes: []ir.Axis{r.axis.Turned(turn)}}}

@@ -6,16 +6,17 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// split cuts backward functions in two where the schedule asks for it. What stays in Backward is what the gradient of
-// the block's input needs, on which the stage before waits; gradients of parameters go to Weights, which can wait (Qi
-// et al. 2023). One that takes no matmul, of a norm's gain, a bias, an embedding, stays: it is one pass over what is at
-// hand, which would have to be kept for it.
+// split divides backward functions in two if the schedule needs it. Backward keeps what the gradient of the block's
+// input needs, for which the previous stage waits. Gradients of parameters move to Weights, which can run later (Qi et
+// al. 2023). Those without a matmul (of a norm's gain, a bias, an embedding) stay: they take one pass over values that
+// are at hand, which would otherwise have to be saved for them.
 //
-// Recomputed variants are left whole: what their Weights would read would have to be kept, which is what they are there
-// to avoid.
+// Recomputed variants are not divided, because the values that their Weights would read would have to be saved, which
+// recomputation is meant to avoid.
 //
-// Weights reads what forward saved, the gradient of the block's output, and values that Backward keeps for it. Views,
-// what reads nothing and all-gathers are made again there, so that values are kept as they were produced.
+// Weights reads what forward saved, the gradient of the block's output, and values that Backward saves for it. It
+// repeats views, ops without operands, and all-gathers, so that values are saved in the form in which they were
+// computed.
 func split(p *ir.Program) error {
 	if !p.Plan.Splits() {
 		return nil
@@ -31,11 +32,11 @@ func split(p *ir.Program) error {
 	return nil
 }
 
-// splitter cuts one function.
+// splitter divides one function.
 type splitter struct {
 	back, rest *ir.Func
 	each       bool                    // gradients are scattered after each micro-batch
-	mixed      bool                    // though some cannot go to rest: then none does
+	mixed      bool                    // with each, some gradients cannot move to rest: then none does
 	stays      map[*ir.Node]bool       // in back
 	in         map[*ir.Value]*ir.Value // values of back as rest sees them
 }
@@ -65,9 +66,9 @@ func (sp *splitter) run() {
 	})
 }
 
-// choose marks what stays: what the returned gradient is made of; gradients that read what is returned, which is not
-// kept, or a parameter, which ZeRO 3 would have to gather once more; and those that take no matmul, unless they are
-// scattered after each micro-batch: then all of a block's are made by one function.
+// choose marks the nodes that stay: those that compute the returned gradient; gradients that read the returned value,
+// which is not saved, or a parameter, which ZeRO 3 would have to gather again; and those without a matmul. If gradients
+// are scattered after each micro-batch, one function computes all gradients of a block.
 func (sp *splitter) choose() {
 	critical := map[*ir.Node]bool{}
 	for _, o := range sp.back.Outputs {
@@ -83,7 +84,7 @@ func (sp *splitter) choose() {
 		}
 		made := map[*ir.Node]bool{}
 		ancestors(n, made)
-		goes, bound := sp.each, n.Attr.Round // what rounds sum is made where they are
+		goes, bound := sp.each, n.Attr.Round // what the rounds sum is computed where they run
 		for m := range made {
 			goes = goes || !critical[m] && m.Op == ir.OpMatMul
 			bound = bound || !critical[m] && slices.ContainsFunc(m.Args, sp.bound)
@@ -95,12 +96,12 @@ func (sp *splitter) choose() {
 	}
 }
 
-// bound tells whether only back may read v.
+// bound reports whether only back may read v.
 func (sp *splitter) bound(v *ir.Value) bool {
 	return v.Kind == ir.Weight || slices.Contains(sp.back.Outputs, v)
 }
 
-// ancestors adds n and what it is made of to seen.
+// ancestors adds n and the nodes on which it depends to seen.
 func ancestors(n *ir.Node, seen map[*ir.Node]bool) {
 	if n == nil || seen[n] {
 		return
@@ -111,7 +112,7 @@ func ancestors(n *ir.Node, seen map[*ir.Node]bool) {
 	}
 }
 
-// use is a value of back as rest sees it: an input, or made again.
+// use returns a value of back as rest sees it: an input, or computed again.
 func (sp *splitter) use(v *ir.Value) *ir.Value {
 	if w := sp.in[v]; w != nil {
 		return w
@@ -135,7 +136,7 @@ func (sp *splitter) use(v *ir.Value) *ir.Value {
 	return w
 }
 
-// keptNames are the values of a segment's backward function that its second part reads.
+// keptNames returns the values of a segment's backward function that its second part reads.
 func keptNames(s *ir.Segment) map[string]bool {
 	names := map[string]bool{}
 	if s.Weights != nil {

@@ -8,14 +8,13 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// zero finds how each parameter's gradient is resolved at the end of the step, and where its state lives.
-//
-// The gradient as it is accumulated is partial over the replicas (dp and cp, of experts edp) and perhaps over axes that
-// split what the parameter is summed over (seq under sequence parallelism, group where K/V heads are replicated): those
-// are all-reduced first. The replica part is all-reduced at ZeRO 0; from 1 on it is reduce-scattered over the replicas
-// or a group of them, whose ranks each own a part of the optimizer state, and the rest is all-reduced. At ZeRO 2 the
-// scattering is done after each micro-batch, so that whole gradients are kept for a block or two at a time; at ZeRO 3
-// the parameters are kept scattered too, and gathered for each block, forward and backward.
+// zero determines how each parameter's gradient is resolved at the end of the step, and where its state is located. The
+// accumulated gradient is partial over the replicas (dp and cp; edp for experts). It may also be partial over axes that
+// split the dims that its computation reduces (seq under sequence parallelism, group if K/V heads are replicated): over
+// those it is all-reduced first. The replica part is all-reduced at ZeRO 0. From ZeRO 1 on it is reduce-scattered over
+// the replicas or a group of them, whose ranks each own a part of the optimizer state, and all-reduced over the rest.
+// At ZeRO 2 the scatter runs after each micro-batch, so that whole gradients exist for one or two blocks at a time. At
+// ZeRO 3 parameters are sharded too, and gathered for each block in forward and backward.
 func zero(p *ir.Program) error {
 	owner, tied := tiesOf(p)
 	for i := len(p.Model.Segments) - 1; i >= 0; i-- {
@@ -50,7 +49,7 @@ type owned struct {
 	weight  *ir.Value
 }
 
-// tiesOf are, of a parameter that is another segment's, that one; and of that one, those that it is.
+// tiesOf returns the owner of each tied parameter, and the parameters that are tied to each owner.
 func tiesOf(p *ir.Program) (owner map[*ir.Value]owned, tied map[owned][]owned) {
 	owner, tied = map[*ir.Value]owned{}, map[owned][]owned{}
 	for _, s := range p.Model.Segments {
@@ -67,7 +66,7 @@ func tiesOf(p *ir.Program) (owner map[*ir.Value]owned, tied map[owned][]owned) {
 	return owner, tied
 }
 
-// classOf is how the gradient of a parameter is resolved, which is also those that are tied to it.
+// classOf returns how the gradient of a parameter, and of those that are tied to it, is resolved.
 func classOf(p *ir.Program, of owned, tied []owned) (ir.Class, error) {
 	s, w := of.segment, of.weight
 	partial := gradAxes(p.Mesh, s, w.Name)
@@ -107,22 +106,24 @@ func classOf(p *ir.Program, of owned, tied []owned) (ir.Class, error) {
 		split[a] = true
 	}
 	for _, a := range p.Mesh.Atoms {
-		if !split[a.Name] && a.Name != "pp" { // stages have parameters of their own
+		if !split[a.Name] && a.Name != "pp" { // stages have different parameters
 			c.Repeat = append(c.Repeat, a.Name)
 		}
 	}
 	return c, nil
 }
 
-// sameGradient holds the gradient of a segment's parameter against that of its recomputed variant, if it has one.
+// sameGradient checks that the gradient of a segment's parameter is partial over the same axes in its recomputed
+// variant, if there is one.
 func sameGradient(p *ir.Program, s *ir.Segment, w *ir.Value, partial []ir.Axis) error {
 	if s.Remat != nil && !slices.Equal(gradAxes(p.Mesh, s.Remat, w.Name), partial) {
-		return fmt.Errorf("the gradient of %s is partial over other axes where its block is recomputed", w.Name)
+		return fmt.Errorf("the gradient of %s is partial over other axes if its block is recomputed", w.Name)
 	}
 	return nil
 }
 
-// replicaAxes are the atoms of the axes over which a parameter of type t has replicas that see different tokens.
+// replicaAxes returns the atoms of the axes over which a parameter of type t has replicas that process different
+// tokens.
 func replicaAxes(m ir.Mesh, t ir.Type) []ir.Axis {
 	if t.Has(ir.Expert) {
 		return m.Expand(ir.ExpertReplicas(m))
@@ -130,12 +131,13 @@ func replicaAxes(m ir.Mesh, t ir.Type) []ir.Axis {
 	return m.Expand(present(m, "dp", "cp"))
 }
 
-// shardGroup is the part of the replicas whose ranks share one copy of the state: all of them, or the plan's
-// zero_group consecutive ones.
+// shardGroup returns the part of the replicas whose ranks share one copy of the state: all of them, or zero_group
+// consecutive ones.
 func shardGroup(p *ir.Program, replicas []ir.Axis) ([]ir.Axis, error) {
 	want := p.Plan.ZeroGroup
 	all := p.Mesh.Ranks(replicaAxes(p.Mesh, ir.Type{}))
-	if want <= 1 || want >= all || want >= p.Mesh.Ranks(replicas) { // of experts a global group is all of edp
+	// for experts, a group of all replicas is all of edp
+	if want <= 1 || want >= all || want >= p.Mesh.Ranks(replicas) {
 		return replicas, nil
 	}
 	for i := range replicas {
@@ -143,10 +145,10 @@ func shardGroup(p *ir.Program, replicas []ir.Axis) ([]ir.Axis, error) {
 			return replicas[i:], nil
 		}
 	}
-	return nil, fmt.Errorf("no axes of the replicas %v make zero_group %d", replicas, want)
+	return nil, fmt.Errorf("no axes of the replicas %v have the size zero_group %d", replicas, want)
 }
 
-// gradAxes are the axes over which the segment accumulates the parameter's gradient, as the mesh orders them.
+// gradAxes returns the axes over which the segment accumulates the parameter's gradient, in the order of the mesh.
 func gradAxes(m ir.Mesh, s *ir.Segment, param string) []ir.Axis {
 	for _, f := range []*ir.Func{s.Backward, s.Weights} {
 		if f == nil {
@@ -161,7 +163,7 @@ func gradAxes(m ir.Mesh, s *ir.Segment, param string) []ir.Axis {
 	panic("passes: no gradient of " + param)
 }
 
-// classIndex finds the class among the program's, or adds it.
+// classIndex returns the index of the class in the program, which it adds if it is new.
 func classIndex(p *ir.Program, c ir.Class) int {
 	for i, o := range p.Classes {
 		if slices.Equal(o.Reduce, c.Reduce) && slices.Equal(o.Replicas, c.Replicas) && slices.Equal(o.Shard,

@@ -6,10 +6,10 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// zeroBubbleH1 is 1F1B whose backward is split (Qi et al. 2023, "Zero Bubble Pipeline Parallelism", schedule ZB-H1):
-// stage i lags i micro-batches with the gradients of parameters, and does them while it would wait at the step's end.
-// No stage has more micro-batches in flight than 1F1B's first, pp, and with equal times of F, B and W a third of its
-// bubble is left.
+// zeroBubbleH1 is 1F1B with a split backward pass (Qi et al. 2023, "Zero Bubble Pipeline Parallelism", schedule ZB-H1).
+// Stage i delays the gradients of parameters by i micro-batches, and computes them while it would otherwise wait at the
+// end of the step. No stage has more micro-batches in flight than the first stage of 1F1B, pp. With equal times of F, B
+// and W a third of 1F1B's bubble remains.
 func zeroBubbleH1(plan ir.Plan, stage int) []ir.Turn {
 	t := &turnsOf{micro: plan.MicroBatches}
 	t.repeat(plan.PP-1-stage, "F0")
@@ -19,13 +19,13 @@ func zeroBubbleH1(plan ir.Plan, stage int) []ir.Turn {
 	return t.out
 }
 
-// zeroBubbleV is the schedule ZB-V (Qi et al. 2024, "Pipeline Parallelism with Controllable Memory"): each stage has a
-// chunk on the way down the stages, 0, and one on the way back, 1, so that the stage that a micro-batch reaches first
-// is the one that it leaves first. With equal times of F, B and W no stage waits once it has begun, and none has more
-// than 2·pp of its half-sized chunks' micro-batches in flight at once, as 1F1B's first. The two chunks have buffers of
-// their own, which adds one at most.
+// zeroBubbleV is the schedule ZB-V (Qi et al. 2024, "Pipeline Parallelism with Controllable Memory"). Each stage has a
+// chunk on the way down the stages, 0, and one on the way back, 1, so that a micro-batch's forward pass starts and ends
+// on the same stage. With equal times of F, B and W no stage waits once it has started, and no stage has more than 2·pp
+// micro-batches of its half-sized chunks in flight, as much as the first stage of 1F1B. The two chunks have separate
+// buffers, which adds at most one.
 //
-// It is laid out for at least 2·pp-1 micro-batches; those that a step lacks are left out.
+// It is defined for at least 2·pp-1 micro-batches; those that a step lacks are left out.
 func zeroBubbleV(plan ir.Plan, stage int) []ir.Turn {
 	p, n := plan.PP, max(plan.MicroBatches, 2*plan.PP-1)
 	t := &turnsOf{micro: plan.MicroBatches}
@@ -41,15 +41,15 @@ func zeroBubbleV(plan ir.Plan, stage int) []ir.Turn {
 	return t.out
 }
 
-// turnsOf writes a schedule, of each kind of action no more than there are micro-batches.
+// turnsOf writes a schedule with at most one action of each kind per micro-batch.
 type turnsOf struct {
 	micro       int
 	asked, done map[string]int
 	out         []ir.Turn
 }
 
-// repeat adds actions, as a schedule prints them, so many times: first as a turn as long as all of them are left, then
-// those that are.
+// repeat adds actions, in the notation of schedules, a number of times: first as a turn while all of them remain, then
+// those that remain.
 func (t *turnsOf) repeat(times int, words ...string) {
 	if t.asked == nil {
 		t.asked, t.done = map[string]int{}, map[string]int{}
@@ -66,7 +66,7 @@ func (t *turnsOf) repeat(times int, words ...string) {
 	}
 }
 
-// turn adds a turn of actions, all of which are left.
+// turn adds a turn of actions, all of which remain.
 func (t *turnsOf) turn(times int, words []string) {
 	if times == 0 || len(words) == 0 {
 		return

@@ -1,8 +1,8 @@
 // Package calibrate fits a cluster's measured factors to runs on it.
 //
-// An [Observation] is a plan with the time that a step of it took. [Fit] finds the few factors of costmodel.Measured
-// that the observations identify, by regularised least squares: what they say nothing about stays as the catalogue has
-// it. The [Result] says of each observation what it changed and how well it is predicted by a fit without it.
+// An [Observation] is a plan with the measured time of a step. [Fit] fits the factors of costmodel.Measured that the
+// observations determine, by regularised least squares. The other factors keep the catalogue's values. The [Result] has
+// for each observation its influence, and its prediction by a fit without it. Start reading at fit.go.
 //
-// The package does no I/O and reads no tables: package validate does. Begin at fit.go.
+// What this package does not do: no I/O, and no reading of tables, which package validate does.
 package calibrate

@@ -13,48 +13,48 @@ import (
 	"gonum.org/v1/gonum/optimize"
 )
 
-// Observation is a plan with what a step of it took.
+// Observation is a plan with the measured time of a step.
 type Observation struct {
-	Name    string // for people: rows.csv:3
+	Name    string // for messages: rows.csv:3
 	Problem *search.Problem
 	Plan    ir.Plan
 	StepS   float64
 }
 
-// What the fit assumes, as deviations of logarithms.
+// Standard deviations of logarithms that the fit assumes.
 const (
-	noise  = 0.04 // of a measured time against a perfect model: runs differ, and the model is none
-	belief = 0.40 // of a factor from 1: how far off the catalogue's efficiencies may be
+	noise  = 0.04 // of a measured time from a perfect model, because runs vary and the model is not perfect
+	belief = 0.40 // of a factor from 1: the expected error of the catalogue's efficiencies
 )
 
-// Factor is one that was fitted.
+// Factor is a fitted factor.
 type Factor struct {
 	Key   string
-	Value float64 // over the catalogue's
-	Error float64 // relative, one deviation
+	Value float64 // relative to the catalogue's
+	Error float64 // relative, one standard deviation
 }
 
-// Row is an observation beside its predictions, in seconds a step.
+// Row is an observation with its predictions, in seconds per step.
 type Row struct {
 	Name     string
 	Measured float64
 	Before   float64 // with the catalogue's figures
 	After    float64 // with the fit to all observations
-	Without  float64 // with the fit to all others
+	Without  float64 // with the fit to all other observations
 
 	Moved string  // the factor that this row changes most; "" if none
-	By    float64 // that factor with this row over the factor without it, less 1
+	By    float64 // that factor with this row over the factor without it, minus 1
 }
 
 // Result is a fit.
 type Result struct {
-	Factors  []Factor // those that the observations move, in the order of costmodel.MeasuredKeys
-	Same     []string // of which they tell that they are as predicted
-	Open     []string // of which they tell nothing
+	Factors  []Factor // the fitted factors, in the order of costmodel.MeasuredKeys
+	Same     []string // factors that the observations show to be as predicted
+	Open     []string // factors about which the observations say nothing
 	Rows     []Row
-	Measured costmodel.Measured // the factors, to be written; none where the fit was not kept
+	Measured costmodel.Measured // the factors to write; none if the fit was rejected
 
-	Worse bool // than no fit at all, on rows that it did not see: it is not kept
+	Worse bool // the fit is worse than no fit on rows that it did not see, and is rejected
 }
 
 // fitter prices observations under factors.
@@ -66,7 +66,7 @@ type fitter struct {
 // Fit fits the factors to observations.
 func Fit(rows []Observation) (*Result, error) {
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("there is no measured step to fit to")
+		return nil, fmt.Errorf("there is no measured step to fit")
 	}
 	f := &fitter{rows: rows, series: map[*ir.Model]*search.Series{}}
 	r := &Result{}
@@ -90,7 +90,7 @@ func Fit(rows []Observation) (*Result, error) {
 	return r, nil
 }
 
-// judge keeps the fit or what was there before it, whichever is nearer to each row by what the other rows say.
+// judge rejects the fit if, on rows that it did not see, it predicts worse than the figures before it.
 func (r *Result) judge() {
 	before, without := r.MedianError(func(w Row) float64 {
 		return w.Before
@@ -103,11 +103,11 @@ func (r *Result) judge() {
 	}
 }
 
-// worth is by how much a factor must lessen the sum of squares to be taken: two deviations.
+// worth is the reduction of the sum of squares that a factor must reach to be fitted: two standard deviations.
 const worth = 4
 
-// chosen adds factor after factor, the one that explains most first, as long as one is worth it; and says of the others
-// whether the observations tell that they are as predicted, or nothing.
+// chosen adds one factor after another, each time the one that explains most, as long as one is worth it. It classifies
+// the other factors: as predicted, or not determined.
 func (f *fitter) chosen(r *Result) (*solution, error) {
 	s, err := f.solve(nil)
 	for err == nil {
@@ -136,7 +136,7 @@ func (f *fitter) chosen(r *Result) (*solution, error) {
 	return nil, err
 }
 
-// sort puts the factors that were not taken, those from n on, where they belong.
+// sort classifies the factors from index n on, which were not chosen.
 func (r *Result) sort(all *solution, n int) {
 	for i := n; i < len(all.keys); i++ {
 		if all.deviation(i) < belief/2 {
@@ -147,7 +147,7 @@ func (r *Result) sort(all *solution, n int) {
 	}
 }
 
-// gain is by how much a step lessens the sum of squares if factor i moves with the first n.
+// gain returns the reduction of the sum of squares if factor i is fitted together with the first n.
 func (s *solution) gain(n, i int) float64 {
 	sub := &solution{}
 	pick := func(from []float64) []float64 { return append(slices.Clone(from[:n]), from[i]) }
@@ -170,10 +170,10 @@ func (s *solution) gain(n, i int) float64 {
 	return cost(make([]float64, len(step))) - cost(step)
 }
 
-// round is a factor to three digits, as files have it.
+// round rounds a factor to three digits, as in files.
 func round(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-// measured are the factors of logarithms.
+// measured returns the factors of their logarithms.
 func measured(keys []string, x []float64) (m costmodel.Measured) {
 	for i, key := range keys {
 		*m.Factor(key) = math.Exp(x[i])
@@ -181,7 +181,7 @@ func measured(keys []string, x []float64) (m costmodel.Measured) {
 	return m
 }
 
-// price is the logarithm of an observation's predicted step.
+// price returns the logarithm of an observation's predicted step.
 func (f *fitter) price(o *Observation, m costmodel.Measured) (float64, error) {
 	p := *o.Problem
 	p.Cluster = p.Cluster.Scaled(m)
@@ -197,16 +197,16 @@ func (f *fitter) price(o *Observation, m costmodel.Measured) (float64, error) {
 	return math.Log(float64(predict.StepS)), nil
 }
 
-// solution is where a fit ended: logarithms of factors, with the slopes and residuals of the observations there.
+// solution is the end of a fit: logarithms of factors, with the slopes and residuals of the observations there.
 type solution struct {
 	keys   []string
 	x      []float64
 	slopes [][]float64 // of each observation
 	errors []float64   // predicted over measured, logarithms
-	normal [][]float64 // of all observations, with the belief
+	normal [][]float64 // of all observations, with the prior
 }
 
-// farthest is how far the logarithm of a factor may be from 0.
+// farthest is the largest allowed distance of a factor's logarithm from 0.
 const farthest = 2.0
 
 // solve minimizes the sum of squares over the factors of keys, by Newton's method from the catalogue's figures. Its
@@ -221,7 +221,7 @@ func (f *fitter) solve(keys []string) (*solution, error) {
 	problem := optimize.Problem{Func: d.cost, Grad: d.gradient, Hess: d.hessian, Status: d.status}
 	settings := &optimize.Settings{MajorIterations: 12,
 		Converger: &optimize.FunctionConverge{Absolute: 1e-6, Iterations: 1}}
-	// An error without a failed price is a line search that finds no lower point: it is at the minimum then.
+	// An error without a failed price is a line search that finds no lower point: it is at the minimum.
 	result, err := optimize.Minimize(problem, start.x, settings, &optimize.Newton{})
 	if d.failed != nil {
 		return nil, d.failed
@@ -304,8 +304,8 @@ func (d *descent) status() (optimize.Status, error) {
 	return optimize.NotTerminated, nil
 }
 
-// cost is the sum of squares that a fit lessens, in deviations: of the factors from 1 and of predictions from
-// measurements.
+// cost returns the sum of squares that the fit minimizes, in standard deviations: of the factors from 1 and of
+// predictions from measurements.
 func (s *solution) cost() (sum float64) {
 	for _, x := range s.x {
 		sum += float64(x*x) / (belief * belief)
@@ -316,7 +316,7 @@ func (s *solution) cost() (sum float64) {
 	return sum
 }
 
-// residuals prices all observations where the solution is.
+// residuals prices all observations at the solution.
 func (f *fitter) residuals(s *solution) error {
 	s.errors = nil
 	for i := range f.rows {
@@ -329,7 +329,7 @@ func (f *fitter) residuals(s *solution) error {
 	return nil
 }
 
-// linear finds residuals and slopes where the solution is.
+// linear computes residuals and slopes at the solution.
 func (f *fitter) linear(s *solution) error {
 	if err := f.residuals(s); err != nil {
 		return err
@@ -354,7 +354,7 @@ func (f *fitter) linear(s *solution) error {
 	return nil
 }
 
-// matrix is the normal equations' without one observation, -1 with all.
+// matrix returns the normal equations without one observation; -1: with all.
 func (s *solution) matrix(without int) [][]float64 {
 	a := make([][]float64, len(s.keys))
 	for i := range a {
@@ -391,14 +391,14 @@ func (s *solution) descent(without int) []float64 {
 	return g
 }
 
-// deviation is how sure a factor is, if the noise is as assumed.
+// deviation returns the standard deviation of a factor, if the noise is as assumed.
 func (s *solution) deviation(i int) float64 {
 	unit := make([]float64, len(s.keys))
 	unit[i] = 1
 	return math.Sqrt(solve(s.normal, unit)[i])
 }
 
-// spread is by how much the residuals are wider than the noise that is assumed, at least 1.
+// spread returns the ratio of the residuals to the assumed noise, at least 1.
 func (s *solution) spread() float64 {
 	sum, free := 0.0, len(s.errors)-len(s.keys)
 	if free < 1 {

@@ -7,8 +7,8 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// leaveOneOut puts every observation beside its predictions, among them that of the fit without it. That fit is a
-// Gauss-Newton step away from the one to all: exact where times are straight in the factors' logarithms.
+// leaveOneOut adds the predictions of every observation, including that of the fit without it. That fit is one
+// Gauss-Newton step from the fit to all, which is exact if times are linear in the factors' logarithms.
 func (f *fitter) leaveOneOut(s *solution, r *Result) error {
 	for i := range f.rows {
 		o := &f.rows[i]
@@ -34,7 +34,7 @@ func (f *fitter) leaveOneOut(s *solution, r *Result) error {
 	return nil
 }
 
-// moved is the factor that an observation changes most: x is the solution without it.
+// moved returns the factor that an observation changes most; x is the solution without it.
 func moved(s *solution, x []float64) (key string, by float64) {
 	const nothing = 5e-4
 	for k := range x {
@@ -45,7 +45,7 @@ func moved(s *solution, x []float64) (key string, by float64) {
 	return key, by
 }
 
-// MedianError is the median of the rows' relative errors of some prediction, without signs.
+// MedianError returns the median of the rows' relative errors of a prediction, without signs.
 func (r *Result) MedianError(of func(Row) float64) float64 {
 	var all []float64
 	for _, row := range r.Rows {
