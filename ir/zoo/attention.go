@@ -7,7 +7,7 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// attention is the first half block without its norm and sum.
+// attention builds attention, without its norm and residual sum.
 func attention(m *model, b *builder, x *ir.Value) *ir.Value {
 	b.in(ir.Attention)
 	queries := m.queries()
@@ -20,7 +20,7 @@ func attention(m *model, b *builder, x *ir.Value) *ir.Value {
 	return back(m, b, "o", "attn.o", o, m.AttentionBias, out...)
 }
 
-// queries are the dims of a query's heads: K/V heads, and queries of each where there are several.
+// queries returns the dims of a query's heads: K/V heads, and the queries of each if there are several.
 func (m *model) queries() []ir.Dim {
 	if m.Heads == m.KVHeads {
 		return []ir.Dim{ir.Head}
@@ -30,7 +30,7 @@ func (m *model) queries() []ir.Dim {
 
 func (m *model) qkvBias() bool { return m.QKVBias || m.AttentionBias }
 
-// heads makes queries or keys: projected, normed and turned by position as far as the model does so.
+// heads builds queries or keys: projected, and normalized and rotated by position if the model does so.
 func (m *model) heads(b *builder, name string, x *ir.Value, dims ...ir.Dim) *ir.Value {
 	y := linear(m, b, name, "attn."+name, x, m.qkvBias(), dims...)
 	if m.QKNorm {
@@ -49,7 +49,7 @@ func (m *model) heads(b *builder, name string, x *ir.Value, dims ...ir.Dim) *ir.
 	return b.same(name+"_rot", ir.OpRope, rope, y)
 }
 
-// scores are attention's attributes.
+// scores returns attention's attributes.
 func (m *model) scores(b *builder) ir.Attr {
 	a := ir.Attr{Scale: m.QueryScale, Causal: !m.Bidirectional, Drop: m.DropAttn, Softcap: m.AttentionSoftcap,
 		Alibi: m.position == spec.Alibi}

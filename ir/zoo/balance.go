@@ -7,13 +7,12 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// balance is what a router is trained with beside the loss, for it would send all tokens to few experts: coefficients
-// of
+// balance adds the router's auxiliary losses, without which it would send most tokens to few experts: coefficients of
 //
-//	experts · Σ_e f_e p_e   f_e: the part of the choices that expert e got, p_e: its mean score (Fedus et al. 2021)
-//	mean lse²               lse: the log-sum-exp of the router's outputs (Zoph et al. 2022)
+//	experts · Σ_e f_e p_e   f_e: fraction of the choices that expert e got, p_e: its mean score (Fedus et al. 2021)
+//	mean lse²               lse: log-sum-exp of the router's outputs, the z-loss (Zoph et al. 2022)
 //
-// each the mean over the groups of tokens of the step; the first is 1 where experts are balanced. f has no gradient.
+// Both are means over the groups of tokens of the step. The first is 1 if experts are balanced. f has no gradient.
 func (m *model) balance(b *builder, scores, index *ir.Value) {
 	if m.Balance > 0 {
 		group := []ir.Dim{ir.Batch, ir.Candidate}
@@ -38,8 +37,8 @@ func (m *model) balance(b *builder, scores, index *ir.Value) {
 	}
 }
 
-// limited gives experts of a sequence's choices no more than their capacity: each as many as it would get if they were
-// even, times the factor, rounded up.
+// limited drops the choices of a sequence that exceed an expert's capacity: the even share of choices, times the
+// capacity factor, rounded up.
 func (m *model) limited(b *builder, index *ir.Value) *ir.Value {
 	if m.Capacity == 0 {
 		return index

@@ -2,7 +2,7 @@ package zoo
 
 import "github.com/planc-dev/planc/ir"
 
-// block is one layer of a segment: attention and an MLP, each added to the residual stream.
+// block builds one layer of a segment: attention and an MLP, each added to the residual stream.
 func block(m *model, segment string, mlp func(*model, *builder, *ir.Value) *ir.Value) *ir.Func {
 	b := m.builder(segment + ".forward")
 	x := b.input("x", b.elem, stream...)
@@ -11,7 +11,7 @@ func block(m *model, segment string, mlp func(*model, *builder, *ir.Value) *ir.V
 		attend = latentAttention
 	}
 	a := m.half(b, "ln1", "o_drop", x, attend)
-	if m.ParallelResidual { // both read x
+	if m.ParallelResidual { // attention and MLP both read x
 		f := m.half(b, "ln2", "down_drop", x, mlp)
 		h := b.same("h", ir.OpAdd, ir.Attr{}, x, a)
 		return b.ret(b.same("y", ir.OpAdd, ir.Attr{}, h, f))
@@ -21,7 +21,7 @@ func block(m *model, segment string, mlp func(*model, *builder, *ir.Value) *ir.V
 	return b.ret(m.sum(b, "ln2", "y", h, f))
 }
 
-// half is what attention or the MLP adds to x: between norms, or after one, as the model has it.
+// half builds what attention or the MLP adds to x, with the model's norms.
 func (m *model) half(b *builder, ln, drop string, x *ir.Value,
 	part func(*model, *builder, *ir.Value) *ir.Value) *ir.Value {
 	b.in(ir.Norm)
@@ -35,7 +35,7 @@ func (m *model) half(b *builder, ln, drop string, x *ir.Value,
 	return b.dropout(drop, y, m.DropResid)
 }
 
-// sum adds to the residual stream and norms it where the model has its norms after the sum.
+// sum adds to the residual stream, followed by a norm if the model has its norms after the sum.
 func (m *model) sum(b *builder, ln, name string, x, y *ir.Value) *ir.Value {
 	s := b.same(name, ir.OpAdd, ir.Attr{}, x, y)
 	if m.PostNorm {

@@ -6,20 +6,20 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// builder writes one function line by line. Sizes of dims are given once; a type is then a list of dims.
+// builder writes one function line by line. The sizes of dims are given once, so that a type is a list of dims.
 type builder struct {
 	f      *ir.Func
 	elem   ir.Elem
 	size   map[ir.Dim]int
 	region ir.Region
-	keys   int // dropout keys used
+	keys   int // number of dropout keys used
 }
 
 func newBuilder(name string, elem ir.Elem, size map[ir.Dim]int) *builder {
 	return &builder{f: &ir.Func{Name: name}, elem: elem, size: size}
 }
 
-// in sets the region of the lines that follow.
+// in sets the region of the following lines.
 func (b *builder) in(r ir.Region) { b.region = r }
 
 func (b *builder) typ(elem ir.Elem, dims []ir.Dim) ir.Type {
@@ -39,7 +39,7 @@ func (b *builder) input(name string, elem ir.Elem, dims ...ir.Dim) *ir.Value {
 	return v
 }
 
-// param declares a parameter; matrices decay, vectors do not (nanoGPT's and llm.c's rule).
+// param declares a parameter. Weight decay applies to matrices, not to vectors (the rule of nanoGPT and llm.c).
 func (b *builder) param(name string, init ir.Param, dims ...ir.Dim) *ir.Value {
 	init.Name, init.Decay = name, len(dims) > 1 && init.Init == "normal"
 	v := &ir.Value{Name: name, Type: b.typ(b.elem, dims), Kind: ir.Weight, Param: &init}
@@ -60,7 +60,7 @@ func (b *builder) op(name string, op ir.Op, attr ir.Attr, dims []ir.Dim, args ..
 	return v
 }
 
-// made is the element type of an op's result: a statistic's, also where it is made of statistics.
+// made returns the element type of an op's result: that of statistics if the op or one of its operands is a statistic.
 func (b *builder) made(op ir.Op, args []*ir.Value) ir.Elem {
 	stat := op.Statistic(0)
 	for _, a := range args {
@@ -75,12 +75,12 @@ func (b *builder) made(op ir.Op, args []*ir.Value) ir.Elem {
 	return b.elem
 }
 
-// matmul multiplies and, where the model has one, adds a bias over the dims that the weight brings.
+// matmul adds a matmul of x and w.
 func (b *builder) matmul(name string, x, w *ir.Value, dims ...ir.Dim) *ir.Value {
 	return b.op(name, ir.OpMatMul, ir.Attr{}, dims, x, w)
 }
 
-// same is an op whose result has x's dims.
+// same adds an op whose result has x's dims.
 func (b *builder) same(name string, op ir.Op, attr ir.Attr, x *ir.Value, more ...*ir.Value) *ir.Value {
 	return b.op(name, op, attr, dimsOf(x), append([]*ir.Value{x}, more...)...)
 }
@@ -93,7 +93,7 @@ func dimsOf(v *ir.Value) []ir.Dim {
 	return ds
 }
 
-// rename calls dim d of x by the name to.
+// rename changes the name of dim d of x to to.
 func (b *builder) rename(name string, x *ir.Value, d, to ir.Dim) *ir.Value {
 	dims := dimsOf(x)
 	for i := range dims {
@@ -104,7 +104,7 @@ func (b *builder) rename(name string, x *ir.Value, d, to ir.Dim) *ir.Value {
 	return b.op(name, ir.OpRename, ir.Attr{Dim: d, To: to}, dims, x)
 }
 
-// dropout draws by a key of its own; none if p is 0.
+// dropout adds dropout with a key of its own, or nothing if p is 0.
 func (b *builder) dropout(name string, x *ir.Value, p float64) *ir.Value {
 	if p == 0 {
 		return x
@@ -122,7 +122,7 @@ func (b *builder) attention(name string, q, k, v *ir.Value, attr ir.Attr, dims .
 	return o
 }
 
-// accumulate adds x to the step's loss.
+// accumulate adds x to a number of the step.
 func (b *builder) accumulate(x *ir.Value, into string) {
 	b.f.Nodes = append(b.f.Nodes, &ir.Node{Op: ir.OpAccumulate, Args: []*ir.Value{x}, Attr: ir.Attr{Into: into},
 		Region: b.region})

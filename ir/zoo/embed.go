@@ -5,7 +5,7 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// embed is the first segment: what tokens or patches become, where they stand, a norm, dropout.
+// embed builds the first segment: embeddings of tokens or patches, positions, a norm, dropout.
 func embed(m *model) *ir.Func {
 	b := m.builder("embed.forward")
 	y := m.source(m, b)
@@ -16,13 +16,13 @@ func embed(m *model) *ir.Func {
 	if m.EmbedNorm {
 		y = m.norm(m, b, "ln", y, ir.Hidden)
 	}
-	if y.Name == "e" { // nothing followed the table
+	if y.Name == "e" { // nothing was added to the table's rows
 		y.Name = "y"
 	}
 	return b.ret(b.dropout("y_drop", y, m.DropEmbd))
 }
 
-// words looks tokens up, and their types where there are some.
+// words looks tokens up, and their segments if the model has some.
 func words(m *model, b *builder) *ir.Value {
 	ids := b.input("tokens", ir.I32, tokens...)
 	init := normal(m.InitStd)
@@ -45,7 +45,7 @@ func words(m *model, b *builder) *ir.Value {
 	return e
 }
 
-// width is the dim of the token table's rows.
+// width returns the dim of the token table's rows.
 func (m *model) width() ir.Dim {
 	if m.EmbedDim > 0 {
 		return narrow
@@ -53,9 +53,9 @@ func (m *model) width() ir.Dim {
 	return ir.Hidden
 }
 
-// patches projects a picture's patches. Position 0 is the class token: its patch is zeros, so that what the two-row
-// table adds there, and only there, is all that it has. The other row is the projection's bias, which begins at 0; the
-// class token is drawn, and neither decays.
+// patches projects an image's patches. Position 0 is the class token. Its patch is zeros, so it consists of a row of a
+// two-row table that is added there. The other row is the projection's bias, which starts at 0 and is added at all
+// other positions. The class token is drawn; weight decay applies to neither row.
 func patches(m *model, b *builder) *ir.Value {
 	pixels := b.input("pixels", b.elem, ir.Batch, ir.Seq, ir.Patch)
 	w := b.param("patch", normal(m.InitStd), ir.Patch, ir.Hidden)
@@ -68,7 +68,7 @@ func patches(m *model, b *builder) *ir.Value {
 	return b.same("e_class", ir.OpAdd, ir.Attr{}, e, c)
 }
 
-// places are the rows of the position table. In opt those of position 0 and on follow two that are not used.
+// places looks up the rows of the position table. In opt two unused rows precede that of position 0.
 func (m *model) places(b *builder) *ir.Value {
 	wpe := b.param("wpe", normal(m.InitStd), ir.Position, ir.Hidden)
 	pos := b.op("pos", ir.OpIota, ir.Attr{Offset: m.PositionOffset}, []ir.Dim{ir.Seq})

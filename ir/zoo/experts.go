@@ -2,11 +2,11 @@ package zoo
 
 import "github.com/planc-dev/planc/ir"
 
-// experts is an MLP of which each token goes through a few parts (Shazeer et al. 2017): a router chooses them and says
-// how much each counts. Places of the experts are as many as the passes give a round; ops marked so are done for each.
+// experts builds a mixture of experts, in which each token passes only some of the experts (Shazeer et al. 2017). A router
+// chooses them and computes their weights. Passes set the number of slots per round; ops marked Round run once per round.
 //
-// The weight of an expert is put on its hidden layer, before the projection back: that is linear, so the sum is the
-// same, and the weight's gradient needs nothing that is not at hand there.
+// The weight of an expert multiplies its hidden layer, before the down-projection. Because the projection is linear, the
+// sum is the same, and the weight's gradient needs only values that exist there.
 func experts(m *model, b *builder, x *ir.Value) *ir.Value {
 	y := m.sent(b, x)
 	if m.SharedFFN > 0 {
@@ -24,7 +24,7 @@ func experts(m *model, b *builder, x *ir.Value) *ir.Value {
 	return y
 }
 
-// sent is what the experts that tokens are sent to make of them.
+// sent builds the routed experts.
 func (m *model) sent(b *builder, x *ir.Value) *ir.Value {
 	b.in(ir.Dispatch)
 	choose := []ir.Dim{ir.Batch, ir.Seq, ir.Choice}
@@ -46,7 +46,7 @@ func (m *model) sent(b *builder, x *ir.Value) *ir.Value {
 	return b.op("combined", ir.OpCombine, places, dimsOf(x), out, index)
 }
 
-// route is how the router's outputs become choices and weights.
+// route returns the attributes that turn the router's outputs into choices and weights.
 func (m *model) route() ir.Attr {
 	a := ir.Attr{Dim: ir.Candidate, Gate: "softmax", Share: m.RouteShare, Eps: m.RouteEps}
 	if m.RouteGate != "" {
@@ -61,7 +61,7 @@ func (m *model) route() ir.Attr {
 	return a
 }
 
-// expertMLP is each expert's gated MLP on the tokens at its places, times their weights.
+// expertMLP builds each expert's SwiGLU or GeGLU MLP on the tokens in its slots, times their weights.
 func (m *model) expertMLP(b *builder, x, part *ir.Value) *ir.Value {
 	wide := []ir.Dim{ir.Expert, ir.SlotDim, ir.ExpertFFN}
 	round := ir.Attr{Round: true}

@@ -2,7 +2,7 @@ package zoo
 
 import "github.com/planc-dev/planc/ir"
 
-// head is the last segment: a final norm, logits, the loss.
+// head builds the last segment: a final norm, the logits, and the loss.
 func head(m *model) *ir.Func {
 	b := m.builder("head.forward")
 	x := b.input("x", b.elem, stream...)
@@ -11,7 +11,7 @@ func head(m *model) *ir.Func {
 	return b.ret()
 }
 
-// logits is what sampling runs instead of the head: one position's.
+// logits builds the function that sampling runs instead of the head, for one position.
 func logits(m *model) *ir.Func {
 	b := m.builder("head.logits")
 	x := b.input("x", b.elem, stream...)
@@ -20,7 +20,7 @@ func logits(m *model) *ir.Func {
 	return b.ret(m.scored(b, m.final(b, at)))
 }
 
-// final is what comes between the last block and the table of outputs.
+// final builds the layers between the last block and the output table.
 func (m *model) final(b *builder, x *ir.Value) *ir.Value {
 	if !m.PostNorm {
 		x = m.norm(m, b, "ln", x, ir.Hidden)
@@ -36,7 +36,7 @@ func (m *model) final(b *builder, x *ir.Value) *ir.Value {
 	return x
 }
 
-// scored are the logits of x.
+// scored builds the logits of x.
 func (m *model) scored(b *builder, x *ir.Value) *ir.Value {
 	b.in(ir.VocabR)
 	y := b.matmul("logits", x, m.outputTable(b), with(x, ir.Vocab)...)
@@ -49,14 +49,14 @@ func (m *model) scored(b *builder, x *ir.Value) *ir.Value {
 	return y
 }
 
-// with are x's dims, the last one another.
+// with returns x's dims with another last dim.
 func with(x *ir.Value, last ir.Dim) []ir.Dim {
 	ds := dimsOf(x)
 	ds[len(ds)-1] = last
 	return ds
 }
 
-// outputTable is the head's weight: the embedding's own, or one for itself.
+// outputTable returns the head's weight: that of the embedding, or one of its own.
 func (m *model) outputTable(b *builder) *ir.Value {
 	init := normal(m.InitStd)
 	if m.Tied {
@@ -66,9 +66,9 @@ func (m *model) outputTable(b *builder) *ir.Value {
 	return b.param("lm_head", init, ir.Vocab, m.width())
 }
 
-// loss ends the head: cross-entropy of the logits, over the unmasked labels. A picture's class is the label of position
-// 0, where the class token is, and the others are masked: so pictures have labels as texts have them, and the few
-// logits too many cost less than a hundredth of the model.
+// loss ends the head with the cross-entropy of the logits over the unmasked labels. An image's class is the label of
+// position 0, where the class token is, and the other positions are masked. So images have labels in the same form as
+// texts; the additional logits cost less than a hundredth of the model.
 func (m *model) loss(b *builder, logits *ir.Value) {
 	labels := b.input("labels", ir.I32, tokens...)
 	mask := b.input("mask", b.elem.Statistic(), tokens...)

@@ -2,10 +2,10 @@ package zoo
 
 import "github.com/planc-dev/planc/ir"
 
-// latentAttention is attention whose keys and values, and mostly queries, are projected from narrow streams
-// (DeepSeek-AI 2024). Those are made and normed where the residual stream is, so that tensor parallelism moves them and
-// not the stream, and the projections up are split by heads. Of a key the last elements, which alone know positions,
-// are one for all heads.
+// latentAttention builds MLA (DeepSeek-AI 2024): keys and values, and usually queries, are projected from narrow latent
+// vectors. The latent vectors are computed and normalized in the region of the residual stream, so that tensor
+// parallelism gathers them instead of the stream, and the up-projections are split by heads. Only the last elements of
+// a key have positions; they are shared by all heads.
 func latentAttention(m *model, b *builder, x *ir.Value) *ir.Value {
 	q, in, weight := x, ir.Hidden, "attn.q"
 	if m.QLatent > 0 {
@@ -29,17 +29,17 @@ func latentAttention(m *model, b *builder, x *ir.Value) *ir.Value {
 	return back(m, b, "o", "attn.o", o, false, ir.Head, ir.VDim)
 }
 
-// latentEps is added to the variance of the narrow streams' norms: DeepSeek's model code leaves it at the default of
-// its norm, whatever rms_norm_eps of config.json is (transformers 5.23, q_a_layernorm and kv_a_layernorm).
+// latentEps is added to the variance in the norms of the latent vectors. DeepSeek's model code uses the default of its
+// norm, whatever rms_norm_eps of config.json is (transformers 5.23, q_a_layernorm and kv_a_layernorm).
 const latentEps = 1e-6
 
-// latent is a narrow stream, normed.
+// latent builds a normalized latent vector.
 func (m *model) latent(b *builder, name, param string, x *ir.Value, d ir.Dim) *ir.Value {
 	y := b.matmul(name, x, b.param(param, normal(m.InitStd), ir.Hidden, d), with(x, d)...)
 	return rmsNormBy(m, b, param+"_norm", y, d, latentEps)
 }
 
-// turn are the attributes of rotary positions over the last elements of a dim, those from element from on.
+// turn returns the attributes of rotary positions over the last elements of a dim, starting with element from.
 func (m *model) turn(d ir.Dim, from int) ir.Attr {
 	a := ir.Attr{Dim: d, Theta: m.RopeTheta, Rope: m.RopeScaling.Text(), Offset: from, Pairs: m.RotaryNext}
 	if from > 0 {
@@ -48,8 +48,8 @@ func (m *model) turn(d ir.Dim, from int) ir.Attr {
 	return a
 }
 
-// routeBias is what is added to experts' scores where they are chosen, if the model has it. It is no weight that a
-// gradient moves: see [ir.Param.Balance].
+// routeBias returns the bias of experts' scores for the choice, if the model has one. Gradients do not change it: see
+// [ir.Param.Balance].
 func (m *model) routeBias(b *builder) []*ir.Value {
 	if !m.RouteBias {
 		return nil

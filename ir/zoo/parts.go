@@ -8,7 +8,7 @@ func layerNorm(m *model, b *builder, name string, x *ir.Value, d ir.Dim) *ir.Val
 	return b.same(name, ir.OpLayerNorm, ir.Attr{Eps: m.NormEps}, x, gain, bias)
 }
 
-// rmsNorm declares and applies an RMS norm over d.
+// rmsNorm declares and applies an RMSNorm over d.
 func rmsNorm(m *model, b *builder, name string, x *ir.Value, d ir.Dim) *ir.Value {
 	return rmsNormBy(m, b, name, x, d, m.NormEps)
 }
@@ -17,12 +17,12 @@ func rmsNorm(m *model, b *builder, name string, x *ir.Value, d ir.Dim) *ir.Value
 func rmsNormBy(m *model, b *builder, name string, x *ir.Value, d ir.Dim, eps float64) *ir.Value {
 	init := ones
 	if m.UnitNorm {
-		init = zeros // the gain is 1 + it
+		init = zeros // the gain is 1 + the parameter
 	}
 	return b.same(name, ir.OpRMSNorm, ir.Attr{Eps: eps, Unit: m.UnitNorm}, x, b.param(name+".gain", init, d))
 }
 
-// linear multiplies the stream by a weight that brings dims, and adds a bias if the model has one there.
+// linear multiplies the stream by a weight that adds dims, and adds a bias if the model has one.
 func linear(m *model, b *builder, name, param string, x *ir.Value, bias bool, dims ...ir.Dim) *ir.Value {
 	w := b.param(param, normal(m.InitStd), append([]ir.Dim{ir.Hidden}, dims...)...)
 	out := append([]ir.Dim{ir.Batch, ir.Seq}, dims...)
@@ -33,7 +33,7 @@ func linear(m *model, b *builder, name, param string, x *ir.Value, bias bool, di
 	return b.same(name, ir.OpAdd, ir.Attr{}, y, b.param(param+"_bias", zeros, dims...))
 }
 
-// back is the projection of a half block into the residual stream; its bias is added where the stream is.
+// back projects back to the residual stream; its bias is added in the stream's region.
 func back(m *model, b *builder, name, param string, x *ir.Value, bias bool, dims ...ir.Dim) *ir.Value {
 	w := b.param(param, normal(m.residualStd()), append(append([]ir.Dim{}, dims...), ir.Hidden)...)
 	y := b.matmul(name, x, w, stream...)
@@ -44,7 +44,7 @@ func back(m *model, b *builder, name, param string, x *ir.Value, bias bool, dims
 	return y
 }
 
-// plainMLP is up, activation, down.
+// plainMLP builds up-projection, activation, down-projection.
 func plainMLP(m *model, b *builder, x *ir.Value) *ir.Value {
 	b.in(ir.MLP)
 	up := linear(m, b, "up", "mlp.up", x, m.MLPBias, ir.FFN)
@@ -52,7 +52,7 @@ func plainMLP(m *model, b *builder, x *ir.Value) *ir.Value {
 	return back(m, b, "down", "mlp.down", act, m.MLPBias, ir.FFN)
 }
 
-// gatedMLP is down(activation(gate) · up): SwiGLU or GeGLU (Shazeer 2020).
+// gatedMLP builds down(activation(gate) · up): SwiGLU or GeGLU (Shazeer 2020).
 func gatedMLP(m *model, b *builder, x *ir.Value) *ir.Value {
 	b.in(ir.MLP)
 	gate := linear(m, b, "gate", "mlp.gate", x, m.MLPBias, ir.FFN)

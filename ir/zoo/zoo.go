@@ -9,28 +9,27 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// Options are what a model's graph depends on beside its configuration.
+// Options are the inputs of a model's graph in addition to its configuration.
 type Options struct {
 	SeqLen int
-	Batch  int // sequences; any number: passes set it to one micro-batch of all replicas
+	Batch  int // sequences; any number, because passes set it to one micro-batch of all replicas
 	Elem   ir.Elem
 }
 
-// family is what all models of a family share: its parts. What differs between them is in the configuration.
+// family holds the parts that all models of a family share. The configuration holds the differences between them.
 type family struct {
-	source   func(m *model, b *builder) *ir.Value // what tokens or patches become
+	source   func(m *model, b *builder) *ir.Value // embeds tokens or patches
 	position string                               // spec.Learned, spec.Rotary or spec.Alibi
 	norm     func(m *model, b *builder, name string, x *ir.Value, d ir.Dim) *ir.Value
 	mlp      func(m *model, b *builder, x *ir.Value) *ir.Value
-	byDepth  bool // what enters the residual stream begins smaller the more layers there are
-	decodes  bool // each position predicts the next: one can sample
+	byDepth  bool // the initial projections into the residual stream are smaller in deeper models
+	decodes  bool // each position predicts the next, so the model can be sampled
 }
 
-// families are the rows by model_type. The papers: GPT-2 (Radford et al. 2019), OPT (Zhang et al. 2022), BLOOM
-// (Scao et al. 2022), GPT-NeoX (Black et al. 2022), Llama (Touvron et al. 2023), Mistral (Jiang et al. 2023), Qwen2
-// and Qwen3 (Yang et al. 2024, 2025), Phi-3 (Abdin et al. 2024), Gemma 2 and 3 (Gemma Team 2024, 2025), DeepSeek-V2
-// and V3 (DeepSeek-AI 2024), BERT
-// (Devlin et al. 2018), ViT (Dosovitskiy et al. 2020).
+// families are the rows by model_type. Papers: GPT-2 (Radford et al. 2019), OPT (Zhang et al. 2022), BLOOM (Scao et al.
+// 2022), GPT-NeoX (Black et al. 2022), Llama (Touvron et al. 2023), Mistral (Jiang et al. 2023), Qwen2 and Qwen3 (Yang
+// et al. 2024, 2025), Phi-3 (Abdin et al. 2024), Gemma 2 and 3 (Gemma Team 2024, 2025), DeepSeek-V2 and V3 (DeepSeek-AI
+// 2024), BERT (Devlin et al. 2018), ViT (Dosovitskiy et al. 2020).
 var families = map[string]family{
 	spec.GPT2:       {words, spec.Learned, layerNorm, plainMLP, true, true},
 	spec.OPT:        {words, spec.Learned, layerNorm, plainMLP, false, true},
@@ -52,7 +51,7 @@ var families = map[string]family{
 	spec.ViT:        {patches, spec.Learned, layerNorm, plainMLP, false, false},
 }
 
-// model is what the builders of a model share.
+// model is the state that the builders of a model share.
 type model struct {
 	spec.Config
 	family
@@ -60,16 +59,16 @@ type model struct {
 	dims map[ir.Dim]int
 }
 
-// Dims that only the zoo knows.
+// Dims that only this package uses.
 const (
 	narrow    ir.Dim = "embed"     // of an embedding that is narrower than the residual stream
 	transform ir.Dim = "transform" // between the last block and the logits
-	kind      ir.Dim = "kind"      // of a picture's positions: the class token, or a patch
+	kind      ir.Dim = "kind"      // of an image's positions: the class token, or a patch
 
 	plainDim ir.Dim = "plain_dim" // of queries and keys, without positions
 )
 
-// Build makes the logical graph of a model. The configuration is valid: spec checked it.
+// Build returns the logical graph of a model. The configuration must have been checked by spec.
 func Build(name string, c spec.Config, o Options) *ir.Model {
 	fam, ok := families[c.Family]
 	if !ok {
@@ -103,10 +102,10 @@ func Build(name string, c spec.Config, o Options) *ir.Model {
 	return &ir.Model{Name: name, Segments: append(segments, last)}
 }
 
-// Decodes tells whether a family's models predict the next token, so that one can sample from them.
+// Decodes reports whether a family's models predict the next token, so that they can be sampled.
 func Decodes(family string) bool { return families[family].decodes }
 
-// builder begins function seg.entry of the model.
+// builder starts a function of the model.
 func (m *model) builder(name string) *builder {
 	return newBuilder(name, m.opt.Elem, maps.Clone(m.dims))
 }
@@ -117,8 +116,8 @@ var (
 	tokens = []ir.Dim{ir.Batch, ir.Seq}
 )
 
-// residualStd is the initial deviation of the projections into the residual stream; GPT-2's is smaller by the root of
-// their number.
+// residualStd returns the initial standard deviation of the projections into the residual stream. GPT-2's is divided by
+// the square root of their number.
 func (m *model) residualStd() float64 {
 	if m.byDepth {
 		return m.InitStd / math.Sqrt(float64(2*m.Layers))
@@ -126,7 +125,7 @@ func (m *model) residualStd() float64 {
 	return m.InitStd
 }
 
-// act is the op of the configuration's activation.
+// act returns the op of the configuration's activation.
 func (m *model) act() ir.Op {
 	return map[string]ir.Op{"gelu_new": ir.OpGelu, "gelu_pytorch_tanh": ir.OpGelu, "gelu": ir.OpGeluErf,
 		"silu": ir.OpSilu, "relu": ir.OpRelu}[m.Activation]

@@ -1,6 +1,8 @@
-// Package weights says where the parameters of planc's models lie in Hugging Face's files.
+// Package weights maps the parameters of planc's models to tensors in Hugging Face's files.
 //
-// A family is a list of rows, one for each tensor of its files: the tensor's name, its dims, and the parameters that
-// it holds. [Of] works the rows out for a model: offsets and strides, which generated code carries to the runtime.
-// The rows know nothing of values: planc keeps every number as the files have it.
+// A family is a list of rows, one for each tensor of its files: the tensor's name, its dims, and the parameters that it
+// contains. [Of] computes from the rows the offsets and strides for a model, which generated code passes to the runtime.
+// Start reading at names.go.
+//
+// What this package does not do: it knows nothing of values. planc keeps every number as it is in the files.
 package weights

@@ -30,10 +30,10 @@ var namings = map[string]naming{
 	spec.ViT: {vit, [][2]string{{"vit.", ""}}, []string{"*pooler.dense.*"}},
 }
 
-// rotaryTable is a buffer that older files hold.
+// rotaryTable is a buffer in older files.
 const rotaryTable = "*rotary_emb.inv_freq"
 
-// The bias of BERT's logits, where its head is the embedding and where it is not.
+// The bias of BERT's logits, if its head is tied to the embedding and if it is not.
 const (
 	bertBias        = "cls.predictions.bias"
 	bertDecoderBias = "cls.predictions.decoder.bias"
@@ -41,10 +41,10 @@ const (
 
 var (
 	withoutModel = [][2]string{{"model.", ""}}
-	// Files of Gemma 3 models that also see pictures hold the text model one level deeper.
+	// Files of Gemma 3 models with images contain the text model one level deeper.
 	gemma3Spellings = [][2]string{{"model.", ""}, {"model.", "language_model.model."},
 		{"model.", "model.language_model."}}
-	// The first files of BERT came from TensorFlow.
+	// The first files of BERT were converted from TensorFlow.
 	bertSpellings = [][2]string{{"bert.", ""}, {"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias",
 		"LayerNorm.beta"}}
 )
@@ -104,7 +104,7 @@ var neox = slices.Concat(
 	table("embed_out", "vocab, hidden", "head.lm_head"),
 )
 
-// llama holds Mistral and Qwen too: biases and the norms of queries and keys are where a model has them.
+// llama also covers Mistral and Qwen: biases and the norms of queries and keys are present if a model has them.
 var llama = slices.Concat(llamaEmbed,
 	norm("model.layers.{layer}.input_layernorm", "block.ln1"),
 	attention("model.layers.{layer}.self_attn.", "q_proj", "k_proj", "v_proj", "o_proj"),
@@ -132,7 +132,7 @@ var qwenMoE = slices.Concat(llamaEmbed,
 	table("model.layers.{layer}.mlp.shared_expert_gate", "1, hidden", "block.mlp.shared_gate"),
 	llamaHead)
 
-// expertNames are the router, an expert's projections and those of the shared one.
+// expertNames returns the rows of the router, of an expert's projections, and of those of the shared expert.
 func expertNames(router, expert, shared string) []row {
 	const layer = "model.layers.{layer}."
 	rows := table(layer+router, "candidate, hidden", "block.moe.router")
@@ -144,7 +144,7 @@ func expertNames(router, expert, shared string) []row {
 	return append(rows, table(layer+shared+".down_proj", "hidden, ffn", "block.mlp.down")...)
 }
 
-// gemma has norms behind attention and MLP too.
+// gemma has norms after attention and MLP too.
 var gemma = slices.Concat(llamaEmbed,
 	norm("model.layers.{layer}.input_layernorm", "block.ln1"),
 	attention("model.layers.{layer}.self_attn.", "q_proj", "k_proj", "v_proj", "o_proj"),
@@ -155,7 +155,7 @@ var gemma = slices.Concat(llamaEmbed,
 	norm("model.layers.{layer}.post_feedforward_layernorm", "block.ln2_post"),
 	llamaHead)
 
-// phi3 keeps queries, keys and values in one tensor, and gate and up in another.
+// phi3 stores queries, keys and values in one tensor, and gate and up projections in another.
 var phi3 = slices.Concat(llamaEmbed,
 	norm("model.layers.{layer}.input_layernorm", "block.ln1"),
 	linear("model.layers.{layer}.self_attn.qkv_proj", "[head group head_dim], hidden", "block.attn.q", "block.attn.k",
@@ -179,8 +179,8 @@ var (
 	llamaHead = slices.Concat(norm("model.norm", "head.ln"), table("lm_head", "vocab, hidden", "head.lm_head"))
 )
 
-// deepseek has latent attention: what goes down is one tensor of both latent streams' keys, what goes up to keys and
-// values is one tensor too, head by head.
+// deepseek has MLA: one tensor contains the down-projection of keys and values and the shared part of keys; another one
+// contains the up-projections of keys and values, head by head.
 var deepseek = slices.Concat(llamaEmbed,
 	alsoDense(slices.Concat(
 		norm("model.layers.{layer}.input_layernorm", "block.ln1"),

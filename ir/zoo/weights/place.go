@@ -10,11 +10,11 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// Of is where the model's parameters lie in Hugging Face's files. Each lies in exactly one place there.
+// Of returns the locations of the model's parameters in Hugging Face's files. Each parameter has exactly one location.
 func Of(m *ir.Model, c *spec.Config) *ir.Weights {
 	n, ok := namings[c.Family]
 	if !ok {
-		panic(fmt.Sprintf("weights: no names of the weights of family %q", c.Family))
+		panic(fmt.Sprintf("weights: family %q has no row", c.Family))
 	}
 	w := &ir.Weights{Family: c.Family, Config: string(c.HF(elemOf(m))), Spellings: n.spellings, Ignored: n.ignored}
 	params, rows := untied(m), n.rows
@@ -43,7 +43,8 @@ func Of(m *ir.Model, c *spec.Config) *ir.Weights {
 	return w
 }
 
-// twins are what a file may repeat where the head is the embedding: the head, and BERT's bias of it.
+// twins returns the tensors that a file may repeat if the head is tied to the embedding: the head, and BERT's bias of
+// it.
 func twins(rows []row) (list [][2]string) {
 	names := map[string]string{}
 	for _, r := range rows {
@@ -60,8 +61,9 @@ func twins(rows []row) (list [][2]string) {
 	return list
 }
 
-// untiedBERT: where BERT's head is not its embedding, transformers 5 adds the bias of the head's own projection, and
-// keeps that of the tied head without reading it. transformers 4 has one bias, and saves it under the other name.
+// untiedBERT returns the rows of BERT with an untied head. transformers 5 then adds the bias of the head's own
+// projection, and keeps that of the tied head without reading it. transformers 4 has one bias, and saves it under the
+// other name.
 func untiedBERT(n naming) ([]row, [][2]string) {
 	rows := slices.Clone(n.rows)
 	for i := range rows {
@@ -72,7 +74,7 @@ func untiedBERT(n naming) ([]row, [][2]string) {
 	return rows, append(slices.Clone(n.spellings), [2]string{bertDecoderBias, bertBias})
 }
 
-// each is the row, or one for each expert where it speaks of them: an expert is a row of a parameter's first dim.
+// each returns the row, or one row per expert if it is for experts: an expert is a row of a parameter's first dim.
 func (r row) each(experts int) []row {
 	if !strings.Contains(r.name, expertHere) {
 		return []row{r}
@@ -88,7 +90,7 @@ func (r row) each(experts int) []row {
 	return out
 }
 
-// untied are the dims of the parameters that have a place in files, by segment and name.
+// untied returns the dims of the parameters that have a location in files, by segment and name.
 func untied(m *ir.Model) map[string][]ir.Extent {
 	out := map[string][]ir.Extent{}
 	for _, s := range m.Segments {
@@ -101,13 +103,13 @@ func untied(m *ir.Model) map[string][]ir.Extent {
 	return out
 }
 
-// item is a factor of a published tensor's dim, or a bracket of them.
+// item is a factor of a published tensor's dim, or a bracket of factors.
 type item struct {
 	dims []ir.Dim
 	own  bool // a bracket
 }
 
-// items are those of each dim in row.dims.
+// items returns the items of each dim in row.dims.
 func (r row) items() [][]item {
 	var out [][]item
 	for text := range strings.SplitSeq(r.dims, ",") {
@@ -128,13 +130,13 @@ func (r row) items() [][]item {
 	return out
 }
 
-// placing is a parameter on its way to a place: dims with no stride yet have 0.
+// placing is a parameter whose location is being computed: dims without a stride yet have 0.
 type placing struct {
 	ir.Share
 	dims []ir.Extent
 }
 
-// place lays the row's parameters out; ok is false where the model has none of them.
+// place computes the locations of the row's parameters; ok is false if the model has none of them.
 func (r row) place(params map[string][]ir.Extent) (t ir.Published, ok bool) {
 	var held []*placing
 	for _, name := range r.params {
@@ -165,7 +167,7 @@ func (r row) place(params map[string][]ir.Extent) (t ir.Published, ok bool) {
 	return t, true
 }
 
-// pick finds a parameter, or the row of one, that is to be placed.
+// pick returns a parameter, or one row of it.
 func pick(name string, params map[string][]ir.Extent) *placing {
 	name, at, one := strings.Cut(name, "@")
 	dims, ok := params[name]
@@ -183,14 +185,14 @@ func pick(name string, params map[string][]ir.Extent) *placing {
 	if one {
 		from, err := strconv.Atoi(at)
 		if err != nil {
-			panic("weights: " + at + " is no row")
+			panic("weights: " + at + " is not a row number")
 		}
 		p.Rows, p.dims[0].Size = [2]int{from, from + 1}, 1
 	}
 	return p
 }
 
-// together gives all parameters that have the dim one stride there, and returns its size.
+// together gives all parameters that have the dim the same stride there, and returns the dim's size.
 func together(held []*placing, d ir.Dim, stride int) int {
 	size := 1
 	for _, p := range held {
@@ -199,7 +201,7 @@ func together(held []*placing, d ir.Dim, stride int) int {
 	return size
 }
 
-// inTurn places what each parameter has of the dims one after the other, and returns how much that is.
+// inTurn places the parts that the parameters have of the dims one after the other, and returns the total size.
 func inTurn(held []*placing, dims []ir.Dim, stride int) int {
 	before := 0
 	for _, p := range held {
@@ -213,7 +215,7 @@ func inTurn(held []*placing, dims []ir.Dim, stride int) int {
 	return before
 }
 
-// set gives a dim its stride, and returns its size: 1 where the parameter lacks it.
+// set gives a dim its stride, and returns the dim's size: 1 if the parameter lacks it.
 func (p *placing) set(d ir.Dim, stride int) int {
 	for i, e := range p.dims {
 		if e.Dim == d || d == ir.HeadDim && e.Dim == ir.VDim {
@@ -224,7 +226,7 @@ func (p *placing) set(d ir.Dim, stride int) int {
 	return 1
 }
 
-// squarePatches gives the projection of a picture's patches the shape of a convolution.
+// squarePatches gives the projection of an image's patches the shape of a convolution.
 func squarePatches(w *ir.Weights, c *spec.Config) {
 	for i := range w.Tensors {
 		if t := &w.Tensors[i]; t.Name == patchWeight {
@@ -233,5 +235,5 @@ func squarePatches(w *ir.Weights, c *spec.Config) {
 	}
 }
 
-// elemOf is the type of the model's parameters.
+// elemOf returns the type of the model's parameters.
 func elemOf(m *ir.Model) ir.Elem { return m.Segments[0].Forward.Weights()[0].Type.Elem }
