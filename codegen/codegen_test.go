@@ -140,7 +140,7 @@ func s.forward
 		t.Fatal(err)
 	}
 	_, err = Go(Input{Program: &ir.Program{Model: m}})
-	const want = "send of segment s.forward cannot run: no block has it: the runtime's pipes do it before and after " +
+	const want = "send of segment s.forward cannot run: no block has it: the runtime's pipes run it before and after " +
 		"a chunk's blocks"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)

@@ -2,35 +2,17 @@ package runtime
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/program"
 )
 
-// shaping lists the settings that influence the parameters, by their paths in the job file. A checkpoint stores them,
-// so that a run that continues it can report what differs. A value of nil means that the setting has no influence.
-var shaping = []struct {
-	path  string
-	value func(t *TrainSettings) any
-}{
-	{"train.optimizer.lr", func(t *TrainSettings) any { return t.Optimizer.LR }},
-	{"train.optimizer.betas", func(t *TrainSettings) any { return t.Optimizer.Betas }},
-	{"train.optimizer.eps", func(t *TrainSettings) any { return t.Optimizer.Eps }},
-	{"train.optimizer.weight_decay", func(t *TrainSettings) any { return t.Optimizer.WeightDecay }},
-	{"train.optimizer.momentum", func(t *TrainSettings) any { return t.Optimizer.Momentum }},
-	{"train.optimizer.clip_norm", func(t *TrainSettings) any { return t.Optimizer.ClipNorm }},
-	{"train.experts.bias_rate", func(t *TrainSettings) any { return t.Experts.BiasRate }},
-	{"train.schedule.kind", func(t *TrainSettings) any { return t.Schedule.Kind }},
-	{"train.schedule.warmup", func(t *TrainSettings) any { return t.Schedule.Warmup }},
-	{"train.schedule.min_lr", func(t *TrainSettings) any { return t.Schedule.MinLR }},
-	{"train.schedule.decay", func(t *TrainSettings) any { return t.Schedule.Decay }},
-	{"train.steps", func(t *TrainSettings) any { return scheduleLength(t, t.Steps) }},
-	{"train.epochs", func(t *TrainSettings) any { return scheduleLength(t, t.Epochs) }},
-	{"train.tokens", func(t *TrainSettings) any { return scheduleLength(t, t.Tokens) }},
-	{"train.on_nonfinite", func(t *TrainSettings) any { return t.OnNonfinite }},
-}
-
-// compiledShaping lists those of them that are compiled into the program.
+// compiledShaping lists the fields of the job that influence the parameters and are compiled into the program. The others
+// are the settings that steer ([program.Setting]). A checkpoint stores them all, so that a run that continues it can report
+// what differs.
 var compiledShaping = []struct {
 	path  string
 	value func(p *Program) any
@@ -50,23 +32,18 @@ func dropoutRates(m *Model) any {
 	return m.Dropout[0]
 }
 
-// scheduleLength returns length if the learning-rate schedule depends on the length of training, else nil.
-func scheduleLength(t *TrainSettings, length any) any {
-	switch t.Schedule.Kind {
-	case "linear", "cosine", "wsd":
-		return length
-	}
-	return nil
-}
+// dependsOnLength reports whether the learning rates of a kind of schedule depend on the length of training.
+func dependsOnLength(kind string) bool { return kind == "linear" || kind == "cosine" || kind == "wsd" }
 
 // eachShaping calls visit with the path and value of each setting that has an influence.
 func eachShaping(s *Settings, p *Program, visit func(path, value string)) {
 	for _, x := range compiledShaping {
 		visit(x.path, fmt.Sprint(x.value(p)))
 	}
-	for _, x := range shaping {
-		if v := x.value(&s.Train); v != nil {
-			visit(x.path, fmt.Sprint(v))
+	for i := range program.SettingsTable {
+		row := &program.SettingsTable[i]
+		if row.Steers && (dependsOnLength(s.Train.Schedule.Kind) || !slices.Contains(lengths, row.Path)) {
+			visit(row.Path, fmt.Sprint(reflect.ValueOf(s.Field(row.Path)).Elem()))
 		}
 	}
 }

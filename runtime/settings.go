@@ -5,82 +5,49 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/planc-dev/planc/runtime/program"
 )
 
-// setters maps the path of each setting in the job file to the function that sets it.
-var setters = map[string]func(s *Settings, v any) error{
-	"data.root":      func(s *Settings, v any) error { return setString(&s.Data.Root, v) },
-	"data.train":     func(s *Settings, v any) error { return setFiles(&s.Data.Train, v) },
-	"data.valid":     setValid,
-	dataOnly:         holdOutValidation,
-	"data.tokenizer": func(s *Settings, v any) error { return setString(&s.Data.Tokenizer, v) },
-	"train.steps":    setSteps,
-	"train.epochs":   setEpochs,
-	"train.tokens":   setTokens,
-	"train.init":     func(s *Settings, v any) error { return setString(&s.Train.Init, v) },
-	"train.seed":     setSeed,
-	"train.optimizer.lr": func(s *Settings, v any) error {
-		return setNumber(&s.Train.Optimizer.LR, v)
-	},
-	"train.optimizer.betas": func(s *Settings, v any) error {
-		return setPair(&s.Train.Optimizer.Betas, v)
-	},
-	"train.optimizer.eps": func(s *Settings, v any) error {
-		return setNumber(&s.Train.Optimizer.Eps, v)
-	},
-	"train.optimizer.weight_decay": func(s *Settings, v any) error {
-		return setNumber(&s.Train.Optimizer.WeightDecay, v)
-	},
-	"train.optimizer.momentum": func(s *Settings, v any) error {
-		return setNumber(&s.Train.Optimizer.Momentum, v)
-	},
-	"train.optimizer.clip_norm": func(s *Settings, v any) error {
-		return setNumber(&s.Train.Optimizer.ClipNorm, v)
-	},
-	"train.experts.bias_rate": func(s *Settings, v any) error {
-		return setNumber(&s.Train.Experts.BiasRate, v)
-	},
-	"train.schedule.kind": func(s *Settings, v any) error {
-		return setString(&s.Train.Schedule.Kind, v)
-	},
-	"train.schedule.warmup": func(s *Settings, v any) error {
-		return setInt(&s.Train.Schedule.Warmup, v)
-	},
-	"train.schedule.min_lr": func(s *Settings, v any) error {
-		return setNumber(&s.Train.Schedule.MinLR, v)
-	},
-	"train.schedule.decay": func(s *Settings, v any) error {
-		return setInt(&s.Train.Schedule.Decay, v)
-	},
-	"train.eval.every": func(s *Settings, v any) error { return setInt(&s.Train.Eval.Every, v) },
-	"train.eval.batches": func(s *Settings, v any) error {
-		return setInt(&s.Train.Eval.Batches, v)
-	},
-	"train.eval.sample": func(s *Settings, v any) error {
-		return setString(&s.Train.Eval.Sample, v)
-	},
-	"train.checkpoint.every": func(s *Settings, v any) error {
-		return setInt(&s.Train.Checkpoint.Every, v)
-	},
+// specialSetters are the settings whose text is more than a value of their field's type.
+var specialSetters = map[string]func(s *Settings, v any) error{
+	"data.valid":                 setValid,
+	dataOnly:                     holdOutValidation,
+	"train.steps":                setSteps,
+	"train.epochs":               setEpochs,
+	"train.tokens":               setTokens,
+	"train.seed":                 setSeed,
 	"train.precision.loss_scale": setLossScale,
-	"train.precision.loss_scale.init": func(s *Settings, v any) error {
-		return setNumber(&s.Train.Precision.LossScale.Init, v)
-	},
-	"train.precision.loss_scale.window": func(s *Settings, v any) error {
-		return setInt(&s.Train.Precision.LossScale.Window, v)
-	},
-	"train.precision.loss_scale.hysteresis": func(s *Settings, v any) error {
-		return setInt(&s.Train.Precision.LossScale.Hysteresis, v)
-	},
-	"train.precision.loss_scale.min": func(s *Settings, v any) error {
-		return setNumber(&s.Train.Precision.LossScale.Min, v)
-	},
-	"train.precision.loss_scale.consecutive": func(s *Settings, v any) error {
-		return setBool(&s.Train.Precision.LossScale.Consecutive, v)
-	},
-	"train.on_nonfinite": func(s *Settings, v any) error {
-		return setString(&s.Train.OnNonfinite, v)
-	},
+}
+
+// setter returns the function that sets a setting; nil if there is no such setting.
+func setter(path string) func(s *Settings, v any) error {
+	if set, ok := specialSetters[path]; ok {
+		return set
+	}
+	if program.FindSetting(path) == nil {
+		return nil
+	}
+	return func(s *Settings, v any) error { return setField(s.Field(path), v) }
+}
+
+// setField sets the value to which a field points.
+func setField(field, v any) error {
+	switch to := field.(type) {
+	case *float64:
+		return setNumber(to, v)
+	case *int:
+		return setInt(to, v)
+	case *bool:
+		return setBool(to, v)
+	case *string:
+		return setString(to, v)
+	case *[2]float64:
+		return setPair(to, v)
+	case *[]File:
+		return setFiles(to, v)
+	}
+	panic(fmt.Sprintf("runtime: a setting of type %T cannot be set", field))
 }
 
 // dataOnly is not a setting of jobs: the flag --data adds it.
@@ -94,29 +61,22 @@ func holdOutValidation(s *Settings, _ any) error {
 	return nil
 }
 
-// compiledPaths are the job's fields that are compiled into the program, including all fields below them.
-var compiledPaths = []string{"name", "model", "cluster", "objective", "plan", "train.seq_len", "train.global_batch",
-	"train.global_batch_tokens", "train.precision", "train.optimizer.kind", "train.dropout", "train.engine"}
-
-// unsupportedPaths are fields of the contract that the runtime does not support yet.
-var unsupportedPaths = []string{"train.checkpoint.keep_last", "train.checkpoint.best"}
-
 // set changes one setting. The value null restores the value that the program was compiled with.
 func setSetting(s *Settings, path string, value any, compiledIn *Settings) error {
-	for _, c := range compiledPaths {
-		if _, ok := setters[path]; ok {
+	for _, c := range program.CompiledPaths {
+		if setter(path) != nil {
 			break
 		}
 		if path == c || strings.HasPrefix(path, c+".") {
 			return fmt.Errorf("%s is compiled into the program; change the job and compile again", path)
 		}
 	}
-	if slices.Contains(unsupportedPaths, path) {
+	if slices.Contains(program.UnsupportedPaths, path) {
 		return fmt.Errorf("not supported yet: %s", path)
 	}
-	setter, ok := setters[path]
-	if !ok {
-		return fmt.Errorf("there is no setting %s%s", path, suggestSetting(path, setters))
+	set := setter(path)
+	if set == nil {
+		return fmt.Errorf("there is no setting %s%s", path, suggestSetting(path))
 	}
 	if text, ok := value.(string); ok && strings.TrimSpace(text) == "null" {
 		value = nil
@@ -125,7 +85,7 @@ func setSetting(s *Settings, path string, value any, compiledIn *Settings) error
 		resetSetting(s, path, compiledIn)
 		return nil
 	}
-	if err := setter(s, value); err != nil {
+	if err := set(s, value); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
@@ -144,14 +104,7 @@ func resetSetting(s *Settings, path string, was *Settings) {
 		s.Train.Steps, s.Train.Epochs, s.Train.Tokens = was.Train.Steps, was.Train.Epochs, was.Train.Tokens
 		return
 	}
-	to, from := reflect.ValueOf(s).Elem(), reflect.ValueOf(was).Elem()
-	for name := range strings.SplitSeq(path, ".") {
-		i := slices.IndexFunc(reflect.VisibleFields(to.Type()), func(f reflect.StructField) bool {
-			return f.Tag.Get("json") == name
-		})
-		to, from = to.Field(i), from.Field(i)
-	}
-	to.Set(from)
+	reflect.ValueOf(s.Field(path)).Elem().Set(reflect.ValueOf(was.Field(path)).Elem())
 }
 
 // oneLength refuses changes that set the length of training in two ways.

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/planc-dev/planc/runtime/program"
 )
 
 func TestSet(t *testing.T) {
@@ -82,10 +84,8 @@ func TestNullIsWhatWasCompiledIn(t *testing.T) {
 			Eval:       EvalSettings{Every: 3, Batches: 4, Sample: "s"},
 			Checkpoint: CheckpointSettings{Every: 5}, Precision: PrecisionSettings{LossScale: dynamicScale}},
 	}
-	for path := range setters {
-		if path == dataOnly {
-			continue
-		}
+	for _, row := range program.SettingsTable {
+		path := row.Path
 		for _, null := range []any{nil, "null", " null "} {
 			s, changed := was, any("9")
 			if path == "train.optimizer.betas" {
@@ -120,7 +120,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		"train.schedule.kind=step": `train.schedule.kind is "step"; it must be constant, linear, cosine, wsd or ` +
 			`inverse_sqrt`,
 		"train.on_nonfinite=ignore": `train.on_nonfinite is "ignore"; it must be skip or stop`,
-		"train.optimizer.lr=-1":     "train.optimizer.lr is -1; it must be at least 0",
+		"train.optimizer.lr=-1":     "train.optimizer.lr is -1; it must be above 0 and at most 3.4e+38",
 	} {
 		path, value, _ := strings.Cut(path, "=")
 		_, err := train(t, bigram[float32](1, 0), t.TempDir(), Set(path, value))

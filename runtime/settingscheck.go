@@ -3,84 +3,17 @@ package runtime
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"math"
 	"slices"
 	"strings"
+
+	"github.com/planc-dev/planc/runtime/program"
 )
-
-// limits are the allowed ranges of numeric settings.
-var limits = []struct {
-	path string
-	get  func(*Settings) float64
-	ok   func(float64) bool
-	want string
-}{
-	{"train.steps", func(s *Settings) float64 { return float64(s.Train.Steps) }, fromZero, "at least 1"},
-	{"train.epochs", func(s *Settings) float64 { return s.Train.Epochs }, fromZero, "more than 0"},
-	{"train.tokens", func(s *Settings) float64 { return float64(s.Train.Tokens) }, fromZero, "at least 1"},
-	{"train.optimizer.lr", func(s *Settings) float64 { return s.Train.Optimizer.LR }, fromZero, "at least 0"},
-	{"train.optimizer.betas[0]", func(s *Settings) float64 {
-		return s.Train.Optimizer.Betas[0]
-	}, unit, "at least 0 and below 1"},
-	{"train.optimizer.betas[1]", func(s *Settings) float64 {
-		return s.Train.Optimizer.Betas[1]
-	}, unit, "at least 0 and below 1"},
-	{"train.optimizer.eps", func(s *Settings) float64 { return s.Train.Optimizer.Eps }, fromZero, "at least 0"},
-	{"train.optimizer.weight_decay", func(s *Settings) float64 {
-		return s.Train.Optimizer.WeightDecay
-	}, fromZero, "at least 0"},
-	{"train.optimizer.momentum", func(s *Settings) float64 {
-		return s.Train.Optimizer.Momentum
-	}, unit, "at least 0 and below 1"},
-	{"train.optimizer.clip_norm", func(s *Settings) float64 {
-		return s.Train.Optimizer.ClipNorm
-	}, fromZero, "at least 0"},
-	{"train.experts.bias_rate", func(s *Settings) float64 {
-		return s.Train.Experts.BiasRate
-	}, fromZero, "at least 0"},
-	{"train.schedule.warmup", func(s *Settings) float64 {
-		return float64(s.Train.Schedule.Warmup)
-	}, fromZero, "a number of steps, at least 0"},
-	{"train.schedule.min_lr", func(s *Settings) float64 {
-		return s.Train.Schedule.MinLR
-	}, fromZero, "at least 0"},
-	{"train.schedule.decay", func(s *Settings) float64 {
-		return float64(s.Train.Schedule.Decay)
-	}, fromZero, "a number of steps, at least 0"},
-	{"train.eval.every", func(s *Settings) float64 {
-		return float64(s.Train.Eval.Every)
-	}, fromZero, "a number of steps, at least 0"},
-	{"train.eval.batches", func(s *Settings) float64 {
-		return float64(s.Train.Eval.Batches)
-	}, fromZero, "at least 0"},
-	{"train.checkpoint.every", func(s *Settings) float64 {
-		return float64(s.Train.Checkpoint.Every)
-	}, fromZero, "a number of steps, at least 0"},
-}
-
-func unit(x float64) bool { return x >= 0 && x < 1 }
-
-func fromZero(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }
 
 // check returns an error for each value that no run can have.
 func checkSettings(s *Settings) error {
-	var errs []error
-	for _, l := range limits {
-		if x := l.get(s); !l.ok(x) {
-			errs = append(errs, fmt.Errorf("%s is %v; it must be %s", l.path, x, l.want))
-		}
-	}
-	t := &s.Train
-	if _, ok := schedules[t.Schedule.Kind]; !ok {
-		errs = append(errs, fmt.Errorf("train.schedule.kind is %q; it must be constant, linear, cosine, wsd or "+
-			"inverse_sqrt", t.Schedule.Kind))
-	}
-	if err := checkLossScale(&t.Precision.LossScale); err != nil {
+	errs := s.Check()
+	if err := checkLossScale(&s.Train.Precision.LossScale); err != nil {
 		errs = append(errs, err)
-	}
-	if !slices.Contains([]string{"", "skip", "stop"}, t.OnNonfinite) {
-		errs = append(errs, fmt.Errorf("train.on_nonfinite is %q; it must be skip or stop", t.OnNonfinite))
 	}
 	if len(errs) == 0 {
 		errs = append(errs, checkLength(s))
@@ -139,8 +72,12 @@ func countTrue(is ...bool) (n int) {
 }
 
 // suggestSetting returns the nearest setting's name as a suggestion, or lists all settings if none is near.
-func suggestSetting[T any](name string, all map[string]T) string {
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(n string) bool { return strings.HasPrefix(n, "-") })
+func suggestSetting(name string) string {
+	var names []string
+	for _, row := range program.SettingsTable {
+		names = append(names, row.Path)
+	}
+	slices.Sort(names)
 	if fix := didYouMean(name, names); fix != "" {
 		return fix
 	}

@@ -10,14 +10,16 @@ import (
 type ActionKind byte
 
 const (
-	Forward    ActionKind = 'F' // forward pass of a chunk's next micro-batch: receive its input, run its blocks, send its output
-	Backward   ActionKind = 'B' // backward pass, in the same way with gradients, from the last block to the first
-	WeightGrad ActionKind = 'W' // second part of a split backward pass: the remaining gradients of the chunk's parameters
+	// forward pass of a chunk's next micro-batch: receive its input, run its blocks, send its output
+	Forward  ActionKind = 'F'
+	Backward ActionKind = 'B' // backward pass, in the same way with gradients, from the last block to the first
+	// second part of a split backward pass: the remaining gradients of the chunk's parameters
+	WeightGrad ActionKind = 'W'
 	Finish     ActionKind = 'U' // the optimizer update
 )
 
-// Action is one step of a schedule. The micro-batches of a chunk pass through it in order, so an action does not name its
-// micro-batch.
+// Action is one step of a schedule. The micro-batches of a chunk pass through it in order, so an action does not name
+// its micro-batch.
 type Action struct {
 	Kind  ActionKind
 	Chunk int // index among the stage's chunks
