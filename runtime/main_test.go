@@ -82,7 +82,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// A signal that comes twice, as timeout(1) and a closing terminal send theirs, is one request; one that comes later
+// A signal that occurs twice, as timeout(1) and a closing terminal send theirs, is one request; one that comes later
 // ends the process.
 func TestSignalsThatComeTwice(t *testing.T) {
 	for pause, want := range map[time.Duration]int{20 * time.Millisecond: ExitOnRequest, 2 * sameSignal: -1} {

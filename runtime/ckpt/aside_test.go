@@ -57,8 +57,8 @@ func TestUnreadableIsNotSkipped(t *testing.T) {
 		}
 		unreadable(t, filepath.Join(path, name))
 		c, skipped, err := Newest(dir)
-		want := "checkpoint: read DIR/step-00000005/" + name + ": input/output error; this checkpoint may be whole, " +
-			"so no older one is continued in its place: " +
+		want := "checkpoint: read DIR/step-00000005/" + name +
+			": input/output error; this checkpoint may be complete, so no older one is used in its place: " +
 			"make it readable and start again, or continue an older one with --resume STEP"
 		var input *InputError
 		if c != nil || skipped != nil || err == nil || strings.ReplaceAll(err.Error(), dir, "DIR") != want {
@@ -204,10 +204,10 @@ func TestManifestCountsAreBounded(t *testing.T) {
 		m    Manifest
 		want string
 	}{
-		{Manifest{Samples: -1}, "manifest.json has samples -1; a count from 0 to 9007199254740992 is allowed"},
-		{Manifest{Step: 3, Updates: 4}, "manifest.json has updates 4; a count from 0 to 3 is allowed"},
+		{Manifest{Samples: -1}, "manifest.json has samples -1; it must be from 0 to 9007199254740992"},
+		{Manifest{Step: 3, Updates: 4}, "manifest.json has updates 4; it must be from 0 to 3"},
 		{Manifest{Files: []FileInfo{{"x", -1, ""}}},
-			"manifest.json has size -1 for the file \"x\"; a size is at least 0"},
+			"manifest.json has size -1 for the file \"x\"; it must be at least 0"},
 	} {
 		b, err := tt.m.encode()
 		if err == nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// commit gives a complete folder its name. A folder that has the name already steps aside first, under a name that
-// Newest still knows, for the moment between the two renames; then it gets the name that is returned.
+// commit gives a complete folder its final name. An existing folder of that name is first renamed to a name that Newest
+// still finds, and after the commit to the name that commit returns.
 func commit(fsys fileSystem, tmp, path string) (aside string, err error) {
 	old := path + oldSuffix
 	replace := exists(path)
@@ -41,8 +41,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// setAside gives a folder the first name after path that is free: path.replaced-1 and so on. Nothing that may be a
-// whole checkpoint is removed: only people can tell that nobody wants it.
+// setAside renames a folder to the first unused name after path: path.replaced-1 and so on. A checkpoint that may be
+// complete is never removed, because only people can decide that it is not needed.
 func setAside(fsys fileSystem, from, path string) (to string, err error) {
 	for n := 1; ; n++ {
 		to = fmt.Sprintf("%s%s%d", path, asideSuffix, n)
@@ -58,8 +58,8 @@ func setAside(fsys fileSystem, from, path string) (to string, err error) {
 	return to, fsys.SyncDir(filepath.Dir(path))
 }
 
-// Clean removes what an interrupted Save left in a folder, and ends replacements that were interrupted. It returns
-// where it set checkpoints aside. No Save may be going on in the folder.
+// Clean removes what an interrupted Save left in a folder, and completes interrupted replacements. It returns the paths
+// of the checkpoints that it set aside. No Save may run in the folder at the same time.
 func Clean(dir string) (aside []string, err error) {
 	list, err := os.ReadDir(dir)
 	if absent(err) {
@@ -85,7 +85,7 @@ func Clean(dir string) (aside []string, err error) {
 	return aside, errors.Join(errs...)
 }
 
-// restore ends a replacement that was interrupted. If the new checkpoint is whole, the old one is set aside; if only
+// restore completes an interrupted replacement. If the new checkpoint is complete, the old one is set aside. If only
 // the old one is, it gets its name back, and the other is set aside. If one of them cannot be read, nothing changes.
 func restore(old string) (aside string, err error) {
 	fsys := osFS{}
@@ -99,7 +99,7 @@ func restore(old string) (aside string, err error) {
 	}
 	whole, err = isWhole(old)
 	if err != nil || !whole {
-		return "", err // neither is whole: both stay for people to look at
+		return "", err // neither is complete: both stay for people to inspect
 	}
 	if exists(path) {
 		aside, err = setAside(fsys, path, path)
@@ -110,7 +110,7 @@ func restore(old string) (aside string, err error) {
 	return aside, fsys.Rename(old, path)
 }
 
-// isWhole reports whether a folder is a whole checkpoint; the error is of one that cannot be read.
+// isWhole reports whether a folder is a complete checkpoint. It returns an error if the folder cannot be read.
 func isWhole(path string) (bool, error) {
 	_, err := Open(path)
 	if bad := (*InputError)(nil); errors.As(err, &bad) {

@@ -4,16 +4,17 @@
 //	                  optimizer.safetensors
 //	                  manifest.json          state, and size and SHA-256 of each file
 //
-// Save and Newest are the two ends. A checkpoint is written beside its place, synced, and renamed into it,
-// so that a folder named step-N is complete or, after a power failure that broke the disk's promises,
-// refused by its checksums. No pointer file says which one is the newest: Newest looks, verifies, and
-// takes the newest that is whole. A crash at any instant therefore costs the checkpoint being written and
-// no other. Nothing that may be whole is removed: a checkpoint that is replaced is set aside, and one that cannot be
-// read is not passed over. Numbers are finite: WriteFloats writes no others, and Open accepts no others.
+// [Save] writes a checkpoint and [Newest] finds one. Save writes to a temporary folder in the same directory, syncs it,
+// and renames it. A folder named step-N is therefore complete. If a power failure breaks the disk's guarantees, the
+// checksums detect it. No file points to the newest checkpoint: Newest verifies the checkpoints and returns the newest
+// complete one. A crash at any time costs at most the checkpoint that is being written.
 //
-// Tensors are logical: nothing in a file depends on the plan that saved it. The runtime gathers slices
-// when it saves, and reads the slices that it needs when it loads (File.Tensor gives random access).
-// Writer, OpenFile and OpenWeights read and write safetensors alone, without manifests.
+// Nothing that may be complete is removed: a checkpoint that is replaced is set aside, and one that cannot be read is
+// not skipped. All numbers are finite: WriteFloats writes no others, and Open accepts no others.
 //
-// An InputError says that a file's content is wrong; other errors are the world's.
+// Tensors are logical: a file does not depend on the plan that saved it. The runtime gathers slices when it saves, and
+// reads only the slices that it needs when it loads (File.Tensor gives random access). [Writer], [OpenFile] and
+// [OpenWeights] write and read safetensors without a manifest.
+//
+// An [InputError] reports wrong content of a file; other errors are failures of the environment.
 package ckpt

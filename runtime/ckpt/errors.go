@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// InputError is a file or folder whose content is not what it has to be: damaged, incomplete, or made by
-// something else.
+// InputError reports a file or folder with wrong content: damaged, incomplete, or written by another program.
 type InputError struct{ Msg string }
 
 func (e *InputError) Error() string { return e.Msg }
@@ -17,7 +16,7 @@ func inputf(format string, args ...any) error {
 	return &InputError{"checkpoint: " + fmt.Sprintf(format, args...)}
 }
 
-// explain says what to do about a failure to save in dir.
+// explain adds advice to an error of saving in dir.
 func explain(dir string, step, bytes int64, err error) error {
 	hint := ""
 	switch {

@@ -15,10 +15,9 @@ import (
 	"syscall"
 )
 
-// Export writes tensors to the new folder dir as Hugging Face's tools do: model.safetensors, or files of at most
-// limit bytes with an index where they take more, and the other files by name. c.Name does not matter. The folder
-// appears when it is complete and durable, and not at all where Export fails. What an Export to the same folder left
-// behind when it was killed is removed.
+// Export writes tensors to the new folder dir in the layout of Hugging Face's tools: model.safetensors, or several
+// files of at most limit bytes with an index, and the other files by name. c.Name is ignored. The folder appears only
+// when it is complete and durable. Leftovers of an Export to the same folder that was killed are removed.
 func Export(dir string, c Content, limit int64, others map[string][]byte) error {
 	if err := Vacant(dir); err != nil {
 		return err
@@ -33,7 +32,7 @@ func Export(dir string, c Content, limit int64, others map[string][]byte) error 
 		err = exportAll(fsys, tmp, c, limit, others)
 	}
 	if err == nil {
-		os.Remove(dir) // where it is there it is empty
+		os.Remove(dir) // it is empty if it exists
 		err = fsys.Rename(tmp, dir)
 	}
 	if err != nil {
@@ -43,11 +42,10 @@ func Export(dir string, c Content, limit int64, others map[string][]byte) error 
 	return fsys.SyncDir(filepath.Dir(dir))
 }
 
-// randomLen is how many characters of rand.Text end the name of a temporary folder.
+// randomLen is the number of characters of rand.Text at the end of the name of a temporary folder.
 const randomLen = 8
 
-// removeLeftovers removes temporary folders of exports that no process writes to any more: an export holds a lock on
-// its own.
+// removeLeftovers removes temporary folders of exports that have ended. A running export holds a lock on its folder.
 func removeLeftovers(begin string) {
 	names, _ := filepath.Glob(escapeGlob(begin) + strings.Repeat("[A-Z2-7]", randomLen))
 	for _, name := range names {
@@ -62,7 +60,7 @@ func removeLeftovers(begin string) {
 	}
 }
 
-// escapeGlob makes a path a pattern that matches it alone.
+// escapeGlob escapes a path so that the pattern matches only the path itself.
 func escapeGlob(path string) string {
 	if filepath.Separator == '\\' { // has no escapes there
 		return path
@@ -70,7 +68,7 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// Vacant refuses a folder that Export would have to overwrite.
+// Vacant returns an error if Export to a folder would have to overwrite something.
 func Vacant(dir string) error {
 	list, err := os.ReadDir(dir)
 	switch {
@@ -125,7 +123,7 @@ func exportAll(fsys fileSystem, tmp string, c Content, limit int64, others map[s
 	return fsys.SyncDir(tmp)
 }
 
-// split is how many tensors each file holds: as many as fit into limit bytes, one at least.
+// split returns how many tensors each file holds: as many as fit into limit bytes, but at least one.
 func split(tensors []Tensor, limit int64) (parts []int) {
 	size := int64(0)
 	for _, t := range tensors {
@@ -138,7 +136,7 @@ func split(tensors []Tensor, limit int64) (parts []int) {
 	return parts
 }
 
-// part is n tensors of the content, from the first on.
+// part returns n tensors of the content, starting at first.
 func (c *Content) part(first, n int) Content {
 	return Content{Tensors: c.Tensors[first : first+n], Metadata: c.Metadata, Fill: func(i int, w io.Writer) error {
 		return c.Fill(first+i, w)
@@ -152,7 +150,7 @@ func partName(i, n int) string {
 	return fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, n)
 }
 
-// indexFile says which file holds which tensor.
+// indexFile returns the index that maps tensors to files.
 func indexFile(total int64, files map[string]string) []byte {
 	index := map[string]any{"metadata": map[string]int64{"total_size": total}, "weight_map": files}
 	b, err := json.MarshalIndent(index, "", "  ")

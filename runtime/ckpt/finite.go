@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// NonfiniteError is a tensor's element that is NaN or infinite, where every element must be a finite number.
+// NonfiniteError reports an element of a tensor that is NaN or infinite although it must be finite.
 type NonfiniteError struct {
 	Tensor string // "" if only the elements are known
 	Elem   int64  // its index in row-major order
@@ -29,16 +29,16 @@ func Finite[T float32 | float64](x []T) error {
 	return nil
 }
 
-// finiteScan reads a safetensors file as it is written to it, and finds the first element that is not finite. A file
-// whose header breaks the format is not scanned: whoever opens the file refuses it.
+// finiteScan parses a safetensors file that is written to it, and finds the first element that is not finite. It
+// ignores a file whose header violates the format, because opening the file fails anyway.
 type finiteScan struct {
 	size    int64 // of the file
 	at      int64 // bytes of tensors read so far
 	head    []byte
-	header  int // bytes of the header with its length; 0 until it is known
+	header  int // bytes of the header including its length; 0 until known
 	entries []entry
 	parsed  bool
-	rest    []byte // the first bytes of an element whose others are to come
+	rest    []byte // first bytes of an incomplete element
 	err     *NonfiniteError
 }
 
@@ -62,7 +62,7 @@ func (s *finiteScan) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// readHeader takes the header's bytes from p and returns those after it.
+// readHeader consumes the header's bytes from p and returns the rest.
 func (s *finiteScan) readHeader(p []byte) []byte {
 	for !s.parsed {
 		want := max(8, s.header)
@@ -100,8 +100,8 @@ func (s *finiteScan) elements(e *entry, p []byte) {
 	s.rest = append(b[:0], b[whole:]...)
 }
 
-// nonfinite finds, for each type of real numbers, the offset of the first element whose exponent is that of NaN and
-// infinity; -1 if there is none.
+// nonfinite returns, per floating-point type, the offset of the first element with the exponent of NaN and infinity; -1
+// if there is none.
 var nonfinite = map[DType]func(b []byte) int{
 	F64: func(b []byte) int {
 		const exponent = 0x7ff << 52

@@ -10,7 +10,7 @@ import (
 // chunk is how many elements are converted at a time.
 const chunk = 16 << 10
 
-// DTypeOf is the type of T's elements in a file.
+// DTypeOf returns the type of T's elements in a file.
 func DTypeOf[T float32 | float64]() DType {
 	var z T
 	if _, ok := any(z).(float64); ok {
@@ -19,8 +19,8 @@ func DTypeOf[T float32 | float64]() DType {
 	return F32
 }
 
-// WriteFloats writes elements of type DTypeOf[T]. All must be finite: a *NonfiniteError names the first that is not,
-// and its index in src.
+// WriteFloats writes elements of type DTypeOf[T]. All must be finite: a *NonfiniteError names the index in src of the
+// first that is not.
 func WriteFloats[T float32 | float64](w io.Writer, src []T) error {
 	if err := Finite(src); err != nil {
 		return err
@@ -45,7 +45,7 @@ func WriteFloats[T float32 | float64](w io.Writer, src []T) error {
 	return nil
 }
 
-// decoders read one element; a float64 holds every value of these types.
+// decoders decode one element. A float64 holds every value of these types.
 var decoders = map[DType]func(b []byte) float64{
 	F64: func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) },
 	F32: func(b []byte) float64 { return float64(math.Float32frombits(binary.LittleEndian.Uint32(b))) },
@@ -55,8 +55,8 @@ var decoders = map[DType]func(b []byte) float64{
 	F16: func(b []byte) float64 { return half(binary.LittleEndian.Uint16(b)) },
 }
 
-// ReadFloats reads len(dst) elements of a tensor of type d, from element at on, and converts them to T
-// (F64 to float32 rounds). Types other than F64, F32, BF16 and F16 are an InputError.
+// ReadFloats reads len(dst) elements of a tensor of type d, from element at, and converts them to T. F64 is rounded to
+// float32. Types other than F64, F32, BF16 and F16 are an InputError.
 func ReadFloats[T float32 | float64](r io.ReaderAt, d DType, at int64, dst []T) error {
 	decode, ok := decoders[d]
 	if !ok {
@@ -77,7 +77,7 @@ func ReadFloats[T float32 | float64](r io.ReaderAt, d DType, at int64, dst []T) 
 	return nil
 }
 
-// half is the value of an IEEE 754 binary16.
+// half returns the value of an IEEE 754 binary16 number.
 func half(h uint16) float64 {
 	sign := 1 - 2*float64(h>>15)
 	exp, frac := int(h>>10&31), float64(h&1023)

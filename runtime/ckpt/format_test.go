@@ -158,9 +158,9 @@ func TestReaderRefuses(t *testing.T) {
 		{raw("{\"\xff\":1}", 0), "its header is not UTF-8"},
 		{raw(`{`+a+`} x`, 2), `its header goes on after the last }, with "x"`},
 		{raw(`{`+a+"}\n", 2), `its header goes on after the last }, with "\n"`},
-		{raw(`{`+a+`,`+a+`}`, 2), `its header is wrong: key "a" comes twice`},
+		{raw(`{`+a+`,`+a+`}`, 2), `its header is wrong: key "a" occurs twice`},
 		{raw(`{`+a, 2), "its header is wrong: EOF"},
-		{raw(`{"a":[]}`, 2), "its header is wrong: [ where an object must be"},
+		{raw(`{"a":[]}`, 2), "its header is wrong: [ in place of an object"},
 		{raw(`{"__metadata__":{"k":1}}`, 0), `its header is wrong: metadata "k" is not a string`},
 		{raw(`{`+a+`,"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`, 3),
 			`tensor "b" begins at byte 1, inside the tensor before it, which ends at 2`},
@@ -181,7 +181,7 @@ func TestReaderRefuses(t *testing.T) {
 		{raw(`{"b":{"dtype":"U8","shape":[2],"data_offsets":[0,2],"x":1}}`, 2),
 			`its header is wrong: tensor "b" must have dtype, shape and data_offsets, and nothing else`},
 		{raw(`{"b":{"dtype":"U8","dtype":"U8","shape":[2],"data_offsets":[0,2]}}`, 2),
-			`its header is wrong: key "dtype" comes twice`},
+			`its header is wrong: key "dtype" occurs twice`},
 	}
 	for _, tt := range tests {
 		path := tempFile(t, tt.content)

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// fileSystem is what Save does to the disk, one call an operation. Tests fail or stop it anywhere.
+// fileSystem is the disk operations of Save. Tests make them fail or stop.
 type fileSystem interface {
 	MkdirAll(path string) error
 	Mkdir(path string) error

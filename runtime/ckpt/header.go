@@ -11,15 +11,15 @@ import (
 	"unicode/utf8"
 )
 
-// entry is a tensor and where it lies in the bytes after the header.
+// entry is a tensor and its position in the bytes after the header.
 type entry struct {
 	Tensor
 	begin, end int64
 }
 
-// parseHeader reads a safetensors header, the JSON with its padding, of a file with size bytes after it.
-// It accepts exactly what the format allows: every byte belongs to one tensor, and no key comes twice.
-// The entries are in the order of the file.
+// parseHeader parses a safetensors header, which is JSON with padding, of a file with size bytes after it. It accepts
+// exactly what the format allows: every byte belongs to one tensor, and no key occurs twice. The entries are in the
+// order of the file.
 func parseHeader(h []byte, size int64) ([]entry, map[string]string, error) {
 	if len(h) == 0 || h[0] != '{' {
 		return nil, nil, errors.New("its header does not begin with {")
@@ -52,7 +52,7 @@ func parseHeader(h []byte, size int64) ([]entry, map[string]string, error) {
 	return entries, metadata, covered(entries, size)
 }
 
-// covered checks that the entries, sorted, lie side by side and fill size bytes.
+// covered checks that the sorted entries are adjacent and fill size bytes.
 func covered(entries []entry, size int64) error {
 	at := int64(0)
 	for _, e := range entries {
@@ -74,12 +74,12 @@ func covered(entries []entry, size int64) error {
 	return nil
 }
 
-// object reads an object; value reads the value of each key. No key may come twice.
+// object parses an object and calls value for each key. No key may occur twice.
 func object(dec *json.Decoder, value func(key string) error) error {
 	if t, err := dec.Token(); err != nil {
 		return err
 	} else if t != json.Delim('{') {
-		return fmt.Errorf("%v where an object must be", t)
+		return fmt.Errorf("%v in place of an object", t)
 	}
 	seen := map[string]bool{}
 	for dec.More() {
@@ -89,7 +89,7 @@ func object(dec *json.Decoder, value func(key string) error) error {
 		}
 		key := t.(string) // the decoder accepts nothing else here
 		if seen[key] {
-			return fmt.Errorf("key %q comes twice", key)
+			return fmt.Errorf("key %q occurs twice", key)
 		}
 		seen[key] = true
 		if err := value(key); err != nil {
@@ -147,7 +147,7 @@ func parseEntry(dec *json.Decoder, name string) (entry, error) {
 	return e, err
 }
 
-// integers is a decoded JSON array of integers that are not negative.
+// integers converts a decoded JSON array of non-negative integers.
 func integers(v any) ([]int64, bool) {
 	list, ok := v.([]any)
 	ints := make([]int64, len(list))

@@ -21,12 +21,12 @@ type Checkpoint struct {
 	Manifest Manifest
 }
 
-// Open reads a checkpoint's manifest and verifies every file against it. What is damaged, missing or no
-// checkpoint at all is an InputError that names the file.
+// Open reads a checkpoint's manifest and verifies every file against it. Damaged or missing files, or a folder that is
+// not a checkpoint, are an InputError that names the file.
 func Open(path string) (*Checkpoint, error) {
 	b, err := readSmall(filepath.Join(path, manifestName), maxManifest)
 	if absent(err) {
-		return nil, inputf("%s has no %s: it is not a checkpoint, or the save did not finish", path, manifestName)
+		return nil, inputf("%s has no %s: it is not a checkpoint, or saving it did not finish", path, manifestName)
 	}
 	if err != nil {
 		return nil, reading(err)
@@ -57,7 +57,7 @@ func (c *Checkpoint) File(name string) (*File, error) {
 	return OpenFile(filepath.Join(c.Path, name))
 }
 
-// verify compares a file with what the manifest says of it, and wants finite numbers.
+// verify checks a file against its entry in the manifest, and that its numbers are finite.
 func verify(path string, want FileInfo) error {
 	f, size, err := openRegular(path)
 	if absent(err) {
@@ -83,15 +83,15 @@ func verify(path string, want FileInfo) error {
 	return nil
 }
 
-// Skipped is a checkpoint that cannot be used.
+// Skipped is a checkpoint that cannot be used, and why.
 type Skipped struct {
 	Path string
 	Err  error
 }
 
-// Newest verifies the checkpoints of a folder from the newest step on and returns the first that is
-// whole, with those skipped on the way and why. The checkpoint is nil where there is none; a folder that
-// does not exist has none. A checkpoint that cannot be read may be whole: Newest fails rather than return an older one.
+// Newest verifies the checkpoints of a folder, from the newest step on, and returns the first complete one and those
+// that were skipped. The checkpoint is nil if there is none or the folder does not exist. A checkpoint that cannot be
+// read may be complete, so Newest then fails rather than return an older one.
 func Newest(dir string) (*Checkpoint, []Skipped, error) {
 	names, err := steps(dir)
 	if err != nil {
@@ -105,7 +105,7 @@ func Newest(dir string) (*Checkpoint, []Skipped, error) {
 			return c, skipped, nil
 		}
 		if bad := (*InputError)(nil); !errors.As(err, &bad) {
-			return nil, nil, fmt.Errorf("%w; this checkpoint may be whole, so no older one is continued in its "+
+			return nil, nil, fmt.Errorf("%w; this checkpoint may be complete, so no older one is used in its "+
 				"place: make it readable and "+
 				"start again, or continue an older one with --resume STEP", err)
 		}
@@ -114,7 +114,7 @@ func Newest(dir string) (*Checkpoint, []Skipped, error) {
 	return nil, skipped, nil
 }
 
-// Find is the verified checkpoint of that step in a folder.
+// Find returns the verified checkpoint of a step in a folder.
 func Find(dir string, step int64) (*Checkpoint, error) {
 	names, err := steps(dir)
 	if err != nil {
@@ -129,31 +129,31 @@ func Find(dir string, step int64) (*Checkpoint, error) {
 		}
 	}
 	if len(have) == 0 {
-		return nil, inputf("there is no checkpoint of step %d in %s, nor any other", step, dir)
+		return nil, inputf("there is no checkpoint of step %d in %s, and no other one", step, dir)
 	}
 	return nil, inputf("there is no checkpoint of step %d in %s; %s", step, dir, stepsThere(have, step))
 }
 
-// stepsThere says which steps there are, newest first: of many those nearest to one.
+// stepsThere lists the existing steps, newest first. If there are many, it lists those nearest to step.
 func stepsThere(have []int64, step int64) string {
 	const most = 10
-	all, said := len(have), "steps there: "
+	all, text := len(have), "existing steps: "
 	if all > most {
 		near := slices.Clone(have)
 		slices.SortStableFunc(near, func(a, b int64) int { return cmp.Compare(apart(a, step), apart(b, step)) })
-		have, said = near[:most], fmt.Sprintf("the nearest of %d there: ", all)
+		have, text = near[:most], fmt.Sprintf("the nearest of %d existing steps: ", all)
 		slices.SortFunc(have, func(a, b int64) int { return cmp.Compare(b, a) })
 	}
-	var text []string
+	var numbers []string
 	for _, n := range have {
-		text = append(text, strconv.FormatInt(n, 10))
+		numbers = append(numbers, strconv.FormatInt(n, 10))
 	}
-	return said + strings.Join(text, ", ")
+	return text + strings.Join(numbers, ", ")
 }
 
 func apart(a, b int64) int64 { return max(a-b, b-a) }
 
-// steps are the names of a folder's checkpoints, newest first.
+// steps returns the names of a folder's checkpoints, newest first.
 func steps(dir string) ([]string, error) {
 	list, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -184,7 +184,7 @@ func steps(dir string) ([]string, error) {
 	return names, nil
 }
 
-// parseStep reads the name of a checkpoint's folder; old is whether it was stepping aside for another.
+// parseStep parses the name of a checkpoint's folder. old reports whether it is being replaced by another one.
 func parseStep(name string) (step int64, old, ok bool) {
 	digits, ok := strings.CutPrefix(name, "step-")
 	if !ok {

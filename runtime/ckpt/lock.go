@@ -8,18 +8,18 @@ import (
 	"path/filepath"
 )
 
-// lockName is the file in a folder of checkpoints that the run which saves there has locked. It stays there:
-// what counts is the lock, which ends with the process.
+// lockName is the file in a folder of checkpoints that a run locks. The file remains, but the lock ends with the
+// process.
 const lockName = ".lock"
 
-// ErrLocked is the error of Lock and LockFile if another run has the lock.
+// ErrLocked is returned by Lock and LockFile if another run has the lock.
 var ErrLocked = errors.New("another run has locked it")
 
-// Lock makes a folder for checkpoints and keeps other runs out of it until release is called or the process
-// ends. Where the file system has no locks, nobody is kept out.
+// Lock creates a folder for checkpoints and keeps other runs out of it until release is called or the process ends. A
+// file system without locks keeps nobody out.
 func Lock(dir string) (release func(), err error) {
 	if err := makeDir(osFS{}, dir); err != nil {
-		return nil, fmt.Errorf("checkpoint: cannot make the folder: %w; choose a folder that can be written with "+
+		return nil, fmt.Errorf("checkpoint: cannot create the folder: %w; choose a folder that can be written with "+
 			"--checkpoint-dir", err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o666)
@@ -38,7 +38,7 @@ func Lock(dir string) (release func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// tryWrite makes and removes a folder in dir, as Save will, so that a folder that cannot be written is found before
+// tryWrite creates and removes a folder in dir, as Save will, so that missing write permission is found before
 // training.
 func tryWrite(fsys fileSystem, dir string) error {
 	probe := filepath.Join(dir, tmpPrefix+"probe-"+rand.Text()[:8])
@@ -53,8 +53,8 @@ func tryWrite(fsys fileSystem, dir string) error {
 	return nil
 }
 
-// LockFile locks an open file as long as it is open. The error is ErrLocked if another process, or another opening of
-// the file, has the lock. If the file system has no locks, nobody is kept out.
+// LockFile locks an open file until it is closed. It returns ErrLocked if another process, or another open file
+// descriptor, has the lock. A file system without locks keeps nobody out.
 func LockFile(f *os.File) error {
 	_, err := tryLock(f)
 	return err

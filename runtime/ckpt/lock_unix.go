@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// tryLock locks an open file or folder, as long as it is open. It reports whether the lock is held: some file systems
-// have none.
+// tryLock locks an open file or folder until it is closed. It reports whether the lock is held, because some file
+// systems have none.
 func tryLock(f *os.File) (held bool, err error) {
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	switch {

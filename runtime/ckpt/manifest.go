@@ -10,34 +10,34 @@ import (
 	"strings"
 )
 
-// manifestName is the file that completes a checkpoint.
+// manifestName is the file that is written last and makes a checkpoint complete.
 const manifestName = "manifest.json"
 
-// maxManifest bounds the manifest that is read, in bytes. One of planc's has about a thousand, and some 40 more for
-// each entry of data.train: no job has so many that Save could write one that Open refuses.
+// maxManifest bounds the size of a manifest, in bytes. planc's manifests have about a thousand bytes, and some 40 more
+// per entry of data.train, so that Save cannot write one that Open refuses.
 const maxManifest = 1 << 26
 
 // maxCount bounds a manifest's counts. Float64 holds every whole number up to it, sums of several do not overflow, and
 // no training reaches it: 9·10¹⁵ tokens are 600 times what Llama 3 was trained on.
 const maxCount = 1 << 53
 
-// formatVersion is raised when an older program could not read a newer checkpoint.
+// formatVersion is raised when an older program cannot read a newer checkpoint.
 const formatVersion = 1
 
-// Manifest is the state of training beside the tensors. Save fills in Format, Files and SHA256.
+// Manifest is the state of training besides the tensors. Save fills in Format, Files and SHA256.
 type Manifest struct {
 	Format  int               `json:"format"`
-	Step    int64             `json:"step"`            // optimizer steps done
-	Updates int64             `json:"updates"`         // of them, those that changed the parameters: Adam's t
-	Samples int64             `json:"samples"`         // of the training set consumed: the next one's number
-	Tokens  int64             `json:"tokens"`          // trained on, masked ones left out
-	Seed    uint64            `json:"seed"`            // of the run
-	Data    string            `json:"data"`            // data.Set.ID: what Samples counts in
-	Plan    string            `json:"plan"`            // that saved it, for people
-	Program string            `json:"program"`         // its hash
-	Extra   map[string]string `json:"extra,omitempty"` // whatever else the runtime keeps
+	Step    int64             `json:"step"`            // finished optimizer steps
+	Updates int64             `json:"updates"`         // steps that changed the parameters: Adam's t
+	Samples int64             `json:"samples"`         // training samples read, which is the number of the next one
+	Tokens  int64             `json:"tokens"`          // trained tokens, without masked ones
+	Seed    uint64            `json:"seed"`            // seed of the run
+	Data    string            `json:"data"`            // data.Set.ID, which identifies the order of the samples
+	Plan    string            `json:"plan"`            // plan of the run that saved it, for people
+	Program string            `json:"program"`         // hash of the program
+	Extra   map[string]string `json:"extra,omitempty"` // further notes of the runtime
 	Files   []FileInfo        `json:"files"`
-	SHA256  string            `json:"manifest_sha256"` // of this file with zeros here; the last field
+	SHA256  string            `json:"manifest_sha256"` // hash of this file with zeros in this field, which is the last
 }
 
 // FileInfo is a file of a checkpoint.
@@ -49,7 +49,7 @@ type FileInfo struct {
 
 var noHash = strings.Repeat("0", 2*sha256.Size)
 
-// encode is the manifest as a file, sealed with its own hash.
+// encode returns the content of the manifest file, including its own hash.
 func (m Manifest) encode() ([]byte, error) {
 	m.Format, m.SHA256 = formatVersion, noHash
 	b, err := json.MarshalIndent(m, "", "  ")
@@ -61,7 +61,7 @@ func (m Manifest) encode() ([]byte, error) {
 	return b, nil
 }
 
-// decodeManifest reads a manifest and checks it against its own hash.
+// decodeManifest parses a manifest and verifies its own hash.
 func decodeManifest(b []byte) (Manifest, error) {
 	var version struct{ Format int }
 	if err := json.Unmarshal(b, &version); err != nil {
@@ -95,7 +95,7 @@ func decodeManifest(b []byte) (Manifest, error) {
 	return m, nil
 }
 
-// check refuses counts that no training has.
+// check refuses counts that no training can reach.
 func (m *Manifest) check() error {
 	for _, c := range []struct {
 		name  string
@@ -106,18 +106,18 @@ func (m *Manifest) check() error {
 		{"tokens", m.Tokens, maxCount},
 	} {
 		if c.value < 0 || c.value > c.most {
-			return damaged("has %s %d; a count from 0 to %d is allowed", c.name, c.value, c.most)
+			return damaged("has %s %d; it must be from 0 to %d", c.name, c.value, c.most)
 		}
 	}
 	for _, f := range m.Files {
 		if f.Size < 0 {
-			return damaged("has size %d for the file %q; a size is at least 0", f.Size, f.Name)
+			return damaged("has size %d for the file %q; it must be at least 0", f.Size, f.Name)
 		}
 	}
 	return nil
 }
 
-// damaged is an InputError that begins with the manifest's name; the caller puts its folder before it.
+// damaged returns an InputError that begins with the manifest's name. The caller puts the folder in front.
 func damaged(format string, args ...any) error {
 	return &InputError{manifestName + " " + fmt.Sprintf(format, args...)}
 }
@@ -127,5 +127,5 @@ func hash(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// stepName is the name of a step's folder.
+// stepName returns the name of a step's folder.
 func stepName(step int64) string { return fmt.Sprintf("step-%08d", step) }

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// openRegular opens a regular file for reading and returns its size. A pipe or a device in its place is an InputError:
-// opening a pipe waits for a writer, and reading a device may never end.
+// openRegular opens a regular file for reading and returns its size. A pipe or device is an InputError, because opening
+// a pipe waits for a writer, and reading a device may never end.
 func openRegular(path string) (*os.File, int64, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -34,7 +34,7 @@ func openRegular(path string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// regular refuses what is not a regular file, by what it is.
+// regular refuses anything that is not a regular file, and names its type.
 func regular(path string, info fs.FileInfo) error {
 	mode := info.Mode()
 	is := "not a regular file"
@@ -53,7 +53,7 @@ func regular(path string, info fs.FileInfo) error {
 	return inputf("%s is %s; a checkpoint consists of regular files", path, is)
 }
 
-// readSmall reads a whole file of at most limit bytes; a longer one is an InputError.
+// readSmall reads a whole file. A file of more than limit bytes is an InputError.
 func readSmall(path string, limit int64) ([]byte, error) {
 	f, _, err := openRegular(path)
 	if err != nil {
@@ -67,11 +67,11 @@ func readSmall(path string, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// absent reports whether an error says that a file is not there.
+// absent reports whether an error means that a file does not exist.
 func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
 
-// reading makes an error of reading a checkpoint. An InputError stays one; anything else is the environment's: the file
-// may be whole.
+// reading wraps an error of reading a checkpoint. An InputError stays one. Others are failures of the environment, and
+// the file may be complete.
 func reading(err error) error {
 	if bad := (*InputError)(nil); errors.As(err, &bad) {
 		return err

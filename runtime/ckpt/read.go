@@ -18,8 +18,8 @@ type File struct {
 	metadata map[string]string
 }
 
-// OpenFile opens a safetensors file and checks its header against the format and the file's length. A
-// file that breaks the format is an InputError.
+// OpenFile opens a safetensors file and checks its header against the format and the file's length. A file that
+// violates the format is an InputError.
 func OpenFile(path string) (*File, error) {
 	f, _, err := openRegular(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func (f *File) readHeader() error {
 	return nil
 }
 
-// scan reads the header of a file of that size; data is where the first tensor begins.
+// scan reads the header of a file of a given size. data is the offset of the first tensor.
 func scan(r io.ReaderAt, size int64) (entries []entry, metadata map[string]string, data int64, err error) {
 	bad := func(format string, args ...any) error {
 		return &InputError{"not a valid safetensors file: " + fmt.Sprintf(format, args...)}
@@ -80,7 +80,7 @@ func scan(r io.ReaderAt, size int64) (entries []entry, metadata map[string]strin
 	return entries, metadata, data, nil
 }
 
-// Tensors are the file's tensors, in its order.
+// Tensors returns the file's tensors in order.
 func (f *File) Tensors() []Tensor {
 	tensors := make([]Tensor, len(f.entries))
 	for i, e := range f.entries {
@@ -89,11 +89,10 @@ func (f *File) Tensors() []Tensor {
 	return tensors
 }
 
-// Metadata is the file's own notes; nil where it has none.
+// Metadata returns the file's metadata; nil if it has none.
 func (f *File) Metadata() map[string]string { return f.metadata }
 
-// Tensor finds a tensor by name; the reader is of its bytes alone. A tensor that is not there is an
-// InputError.
+// Tensor returns a tensor by name and a reader of its bytes. A missing tensor is an InputError.
 func (f *File) Tensor(name string) (Tensor, *io.SectionReader, error) {
 	i, ok := f.index[name]
 	if !ok {
@@ -103,7 +102,7 @@ func (f *File) Tensor(name string) (Tensor, *io.SectionReader, error) {
 	return e.Tensor, io.NewSectionReader(f.f, f.data+e.begin, e.end-e.begin), nil
 }
 
-// some names a few of the tensors.
+// some lists the first tensors' names.
 func (f *File) some() string {
 	const few = 3
 	var names []string

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// tmpPrefix begins the names of folders that are being written; oldSuffix ends the name of a checkpoint
-// that is being replaced by another of the same step, and asideSuffix, with a number, the name of one that was.
+// tmpPrefix begins the names of folders that are being written. oldSuffix ends the name of a checkpoint while it is
+// being replaced by another of the same step, and asideSuffix, with a number, its name afterwards.
 const (
 	tmpPrefix   = ".tmp-"
 	oldSuffix   = ".old"
@@ -22,22 +22,21 @@ const (
 // Saved is a committed checkpoint.
 type Saved struct {
 	Path  string // its folder
-	Aside string // where the checkpoint of the same step that was there before is now; "" if there was none
+	Aside string // new path of an earlier checkpoint of the same step; "" if there was none
 }
 
 // Content is one safetensors file of a checkpoint.
 type Content struct {
-	Name     string // in the checkpoint's folder, such as model.safetensors
+	Name     string // file name, such as model.safetensors
 	Tensors  []Tensor
 	Metadata map[string]string
-	// Fill writes Tensors[i], exactly its bytes. It is called once for each i in order; after an error it
-	// is not called again.
+	// Fill writes Tensors[i], exactly its bytes. It is called once for each i, in order, and not again after an error.
 	Fill func(i int, w io.Writer) error
 }
 
-// Save writes a checkpoint of step m.Step to dir. It returns when the checkpoint is durable. When it fails or is
-// killed, dir holds what it held before, and at most a leftover that Clean removes. An older checkpoint of the same
-// step is set aside.
+// Save writes a checkpoint of step m.Step to dir. It returns when the checkpoint is durable. If it fails or is killed,
+// dir holds what it held before, and at most a leftover that Clean removes. An older checkpoint of the same step is set
+// aside.
 func Save(dir string, m Manifest, contents []Content) (Saved, error) {
 	return save(osFS{}, dir, m, contents)
 }
@@ -59,7 +58,7 @@ func save(fsys fileSystem, dir string, m Manifest, contents []Content) (Saved, e
 	return out, nil
 }
 
-// makeDir makes a folder and those above it that are missing, and makes their names durable.
+// makeDir creates a folder and its missing parents, and makes their names durable.
 func makeDir(fsys fileSystem, dir string) error {
 	parents := []string{filepath.Dir(dir)}
 	for up := parents[0]; filepath.Dir(up) != up; up = filepath.Dir(up) {
@@ -72,12 +71,12 @@ func makeDir(fsys fileSystem, dir string) error {
 		return err
 	}
 	for _, p := range parents {
-		fsys.SyncDir(p) // not everyone may, and then the older names are safe still
+		fsys.SyncDir(p) // may fail without permission, which does not endanger older names
 	}
 	return nil
 }
 
-// size is the number of bytes of all tensors that have a valid shape.
+// size returns the number of bytes of all tensors with a valid shape.
 func size(contents []Content) (total int64) {
 	for _, c := range contents {
 		for _, t := range c.Tensors {

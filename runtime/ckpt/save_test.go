@@ -142,7 +142,7 @@ func TestDamage(t *testing.T) {
 		{"file missing", func(p string) error { return os.Remove(filepath.Join(p, "optimizer.safetensors")) },
 			"checkpoint: DIR/step-00000005/optimizer.safetensors is missing"},
 		{"no manifest", func(p string) error { return os.Remove(filepath.Join(p, manifestName)) },
-			"checkpoint: DIR/step-00000005 has no manifest.json: it is not a checkpoint, or the save did not finish"},
+			"checkpoint: DIR/step-00000005 has no manifest.json: it is not a checkpoint, or saving it did not finish"},
 		{"cut manifest", func(p string) error { return os.Truncate(filepath.Join(p, manifestName), 90) },
 			"checkpoint: DIR/step-00000005/manifest.json is damaged: unexpected end of JSON input"},
 		{"bit", func(p string) error { return replace(filepath.Join(p, "model.safetensors"), "\x80?", "\x81?") },
@@ -204,12 +204,12 @@ func TestNewest(t *testing.T) {
 		t.Errorf("step 9 is %v, %v", c, err)
 	}
 	_, err = Find(dir, 8)
-	if want := "checkpoint: there is no checkpoint of step 8 in " + dir + "; steps there: 100000000, 10, 9"; err ==
+	if want := "checkpoint: there is no checkpoint of step 8 in " + dir + "; existing steps: 100000000, 10, 9"; err ==
 		nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	_, err = Find(t.TempDir(), 8)
-	if err == nil || !strings.HasSuffix(err.Error(), ", nor any other") {
+	if err == nil || !strings.HasSuffix(err.Error(), ", and no other one") {
 		t.Error(err)
 	}
 }
@@ -302,10 +302,10 @@ func TestStepsThere(t *testing.T) {
 		step int64
 		want string
 	}{
-		{[]int64{3}, 2, "steps there: 3"},
-		{many[:10], 17, "steps there: 600, 590, 580, 570, 560, 550, 540, 530, 520, 510"},
-		{many, 17, "the nearest of 60 there: 100, 90, 80, 70, 60, 50, 40, 30, 20, 10"},
-		{many, 304, "the nearest of 60 there: 350, 340, 330, 320, 310, 300, 290, 280, 270, 260"},
+		{[]int64{3}, 2, "existing steps: 3"},
+		{many[:10], 17, "existing steps: 600, 590, 580, 570, 560, 550, 540, 530, 520, 510"},
+		{many, 17, "the nearest of 60 existing steps: 100, 90, 80, 70, 60, 50, 40, 30, 20, 10"},
+		{many, 304, "the nearest of 60 existing steps: 350, 340, 330, 320, 310, 300, 290, 280, 270, 260"},
 	} {
 		if got := stepsThere(c.have, c.step); got != c.want {
 			t.Errorf("step %d: %s; want %s", c.step, got, c.want)

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// DType is the type of a tensor's elements, spelled as in safetensors.
+// DType is the element type of a tensor, as spelled in safetensors.
 type DType string
 
 const (
@@ -20,7 +20,7 @@ const (
 	U8   DType = "U8"
 )
 
-// dtypeBits is the size of an element of every type that safetensors knows.
+// dtypeBits is the size in bits of an element of each type in safetensors.
 var dtypeBits = map[DType]int64{
 	"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6,
 	"BOOL": 8, U8: 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E5M2FNUZ": 8, "F8_E4M3FNUZ": 8,
@@ -29,14 +29,14 @@ var dtypeBits = map[DType]int64{
 	"C64": 64, F64: 64, I64: 64, U64: 64,
 }
 
-// Tensor is a logical tensor in a file, elements in row-major order and little-endian.
+// Tensor is a logical tensor in a file, with elements in row-major order and little-endian.
 type Tensor struct {
 	Name  string
 	DType DType
 	Shape []int64 // empty is a scalar
 }
 
-// Elems is the number of elements.
+// Elems returns the number of elements.
 func (t Tensor) Elems() int64 {
 	n := int64(1)
 	for _, d := range t.Shape {
@@ -45,7 +45,7 @@ func (t Tensor) Elems() int64 {
 	return n
 }
 
-// Bytes is the size in a file. The tensor must be valid, as those of a File are.
+// Bytes returns the size in a file. The tensor must be valid, as those of a File are.
 func (t Tensor) Bytes() int64 {
 	n, err := t.bytes()
 	if err != nil {
@@ -54,7 +54,7 @@ func (t Tensor) Bytes() int64 {
 	return n
 }
 
-// bytes is the size, or why the tensor is not valid.
+// bytes returns the size, or an error if the tensor is not valid.
 func (t Tensor) bytes() (int64, error) {
 	width, ok := dtypeBits[t.DType]
 	if !ok {

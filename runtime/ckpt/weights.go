@@ -12,20 +12,20 @@ import (
 	"slices"
 )
 
-// indexName lists the files of a model that is split over several, as the Hugging Face Hub does.
+// indexName is the index of a model that is split over several files, as on the Hugging Face Hub.
 const indexName = "model.safetensors.index.json"
 
-// Weights are the tensors of a folder of safetensors files, for starting from a model rather than
-// resuming a run. Any number of goroutines may read them.
+// Weights is the tensors of a folder of safetensors files, from which training starts. Any number of goroutines may
+// read them.
 type Weights struct {
 	path  string
 	files []*File
 	index map[string]*File
 }
 
-// OpenWeights opens the weights in a folder: the files that model.safetensors.index.json lists, else
-// model.safetensors, else every *.safetensors; or one file, where path is a file. A folder with a
-// manifest is verified as a checkpoint first. What is damaged, missing or ambiguous is an InputError.
+// OpenWeights opens the weights in a folder: the files that model.safetensors.index.json lists, else model.safetensors,
+// else every *.safetensors. If path is a file, it opens only that. A folder with a manifest is first verified as a
+// checkpoint. Damaged, missing or ambiguous files are an InputError.
 func OpenWeights(path string) (*Weights, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,7 +51,7 @@ func OpenWeights(path string) (*Weights, error) {
 	return w, nil
 }
 
-// weightFiles chooses the files of a folder.
+// weightFiles returns the files of a folder to open.
 func weightFiles(dir string) ([]string, error) {
 	if there, err := isThere(filepath.Join(dir, manifestName)); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func weightFiles(dir string) ([]string, error) {
 	return paths, nil
 }
 
-// isThere reports whether a file is there; the error is of a folder that cannot be read.
+// isThere reports whether a file exists. It returns an error if the folder cannot be read.
 func isThere(path string) (bool, error) {
 	_, err := os.Stat(path)
 	switch {
@@ -101,7 +101,7 @@ func isThere(path string) (bool, error) {
 	return false, reading(err)
 }
 
-// indexed reads the names of files from an index.
+// indexed returns the files that an index lists.
 func indexed(dir string, b []byte) ([]string, error) {
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
@@ -140,7 +140,7 @@ func (w *Weights) add(path string) error {
 	return nil
 }
 
-// Tensors are all tensors, file by file.
+// Tensors returns all tensors, file by file.
 func (w *Weights) Tensors() []Tensor {
 	var all []Tensor
 	for _, f := range w.files {
@@ -149,7 +149,7 @@ func (w *Weights) Tensors() []Tensor {
 	return all
 }
 
-// Tensor finds a tensor by name, as File.Tensor does.
+// Tensor returns a tensor by name, as File.Tensor does.
 func (w *Weights) Tensor(name string) (Tensor, *io.SectionReader, error) {
 	f := w.index[name]
 	switch {
@@ -161,7 +161,7 @@ func (w *Weights) Tensor(name string) (Tensor, *io.SectionReader, error) {
 	return Tensor{}, nil, inputf("none of the %d files in %s has a tensor %s", len(w.files), w.path, name)
 }
 
-// Path is the file that holds a tensor; the weights' own where none does.
+// Path returns the file that holds a tensor, or the path of the weights if no file does.
 func (w *Weights) Path(name string) string {
 	if f := w.index[name]; f != nil {
 		return f.path

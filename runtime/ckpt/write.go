@@ -10,22 +10,22 @@ import (
 	"strings"
 )
 
-// maxHeader is the longest header that readers of safetensors accept, in bytes.
+// maxHeader is the maximum length of a header that readers of safetensors accept, in bytes.
 const maxHeader = 100_000_000
 
-// metadataKey is the name that no tensor may have.
+// metadataKey is a reserved name that no tensor may have.
 const metadataKey = "__metadata__"
 
-// Writer writes a safetensors file as a stream: the header at once, then the tensors' bytes in the order
-// in which NewWriter was given them.
+// Writer writes a safetensors file as a stream: first the header, then the tensors' bytes in the order in which
+// NewWriter received the tensors.
 type Writer struct {
 	w       io.Writer
 	total   int64 // bytes of all tensors
 	written int64
 }
 
-// NewWriter writes the header. Names must differ; metadata may be nil. Tensors lie in the file in the
-// order given, without gaps; the header is padded so that the first one begins at a multiple of 8.
+// NewWriter writes the header. Tensors must have different names; metadata may be nil. The tensors are stored in the
+// given order without gaps. The header is padded so that the first tensor begins at a multiple of 8.
 func NewWriter(w io.Writer, tensors []Tensor, metadata map[string]string) (*Writer, error) {
 	header, total, err := encodeHeader(tensors, metadata)
 	if err != nil {
@@ -37,7 +37,7 @@ func NewWriter(w io.Writer, tensors []Tensor, metadata map[string]string) (*Writ
 	return &Writer{w: w, total: total}, nil
 }
 
-// Write writes the next bytes of the tensors, and fails before it writes more than all of them take.
+// Write writes the next bytes of the tensors. It fails before it writes more bytes than the header announces.
 func (w *Writer) Write(p []byte) (int, error) {
 	if int64(len(p)) > w.total-w.written {
 		return 0, fmt.Errorf("checkpoint: %d bytes of tensors, and the header says %d",
@@ -48,10 +48,10 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Written is the number of bytes of tensors so far.
+// Written returns the number of tensor bytes written so far.
 func (w *Writer) Written() int64 { return w.written }
 
-// Close fails where bytes are missing. It does not close the underlying writer.
+// Close returns an error if bytes are missing. It does not close the underlying writer.
 func (w *Writer) Close() error {
 	if w.written != w.total {
 		return fmt.Errorf("checkpoint: %d bytes of tensors, and the header says %d", w.written, w.total)
@@ -59,7 +59,7 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// encodeHeader is the length and the header, and the size of what follows it.
+// encodeHeader returns the length and the header, and the size of the data that follows.
 func encodeHeader(tensors []Tensor, metadata map[string]string) ([]byte, int64, error) {
 	h := append(make([]byte, 8), '{')
 	if len(metadata) > 0 {

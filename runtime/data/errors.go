@@ -6,11 +6,11 @@ import (
 	"io/fs"
 )
 
-// InputError is a mistake in what the user gave: a path, a file's content or a setting. Its text says
-// what is wrong and, where that is known, what to do about it.
+// InputError is an input error of the user: a path, a file's content or a setting. Its text says what is wrong and, if
+// known, what to do.
 type InputError struct {
 	Msg  string
-	File string // path of the data file that it is about; "" if it is about none
+	File string // path of the data file concerned; "" if there is none
 }
 
 func (e *InputError) Error() string { return e.Msg }
@@ -31,7 +31,7 @@ func (e *ReadError) Error() string {
 
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// readError is err about a file, which the text of err does not name a second time.
+// readError returns a ReadError for a file. It does not repeat the path that err already contains.
 func readError(path string, err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {
@@ -44,7 +44,7 @@ func readError(path string, err error) error {
 type ChangedError struct {
 	File     string
 	Was, Now int64  // sizes in bytes
-	Msg      string // the whole text
+	Msg      string // complete message
 }
 
 func (e *ChangedError) Error() string { return e.Msg }

@@ -10,28 +10,28 @@ import (
 	"strings"
 )
 
-// Format says how a file holds its tokens.
+// Format is how a file stores its tokens.
 type Format struct {
 	Name   string // "text", "nanoGPT tokens", "llm.c tokens"
-	Width  int    // bytes of a token: 1, 2 or 4, little-endian
-	Offset int64  // of the first token
+	Width  int    // bytes per token: 1, 2 or 4, little-endian
+	Offset int64  // byte offset of the first token
 	Tokens int64
 }
 
-// tokenFile is an open file of tokens; any number of goroutines may read it.
+// tokenFile is an open file of tokens. Any number of goroutines may read it.
 type tokenFile struct {
 	path string
 	Format
 	file  *os.File
-	info  os.FileInfo // when it was opened
+	info  os.FileInfo // when the file was opened
 	watch watch
 }
 
-// llm.c's header: 256 little-endian int32, of which the first three are the kind of file, its version and
-// the number of tokens.
+// shardHeader is the size of llm.c's header: 256 little-endian int32. The first three are the kind of file, its version
+// and the number of tokens.
 const shardHeader = 256 * 4
 
-// shards are the kinds of llm.c file that hold tokens.
+// shards are the kinds of llm.c files that hold tokens.
 var shards = map[uint32]struct {
 	version uint32
 	width   int
@@ -40,14 +40,14 @@ var shards = map[uint32]struct {
 	20240801: {7, 4},
 }
 
-// otherShards are llm.c's other files, by the same first number.
+// otherShards are llm.c's other files, by the first number of the header.
 var otherShards = map[uint32]string{
 	20240326: "model checkpoint", 20240327: "debug state", 20240328: "tokenizer", 20240522: "evaluation set",
 	20240527: "optimizer state", 20240803: "Llama checkpoint",
 }
 
-// openTokens opens a file as tokens of a vocabulary of that size. Files named .bin hold tokens already; all others are
-// text for the tokenizer of that name.
+// openTokens opens a file as tokens of a vocabulary of that size. Files named .bin already hold tokens. All others are
+// text for the named tokenizer.
 func openTokens(path, tokenizer string, vocab int) (*tokenFile, error) {
 	isBin := strings.EqualFold(filepath.Ext(path), ".bin")
 	if !isBin {
@@ -55,8 +55,8 @@ func openTokens(path, tokenizer string, vocab int) (*tokenFile, error) {
 			return nil, about(path, inputf("%s: %s", path, strings.TrimPrefix(err.Error(), "data: ")))
 		}
 	} else if _, err := os.Stat(strings.TrimSuffix(path, filepath.Ext(path)) + ".idx"); err == nil {
-		return nil, about(path, inputf("%s is one half of a Megatron data set (its .idx file is beside it), which is "+
-			"not read yet; what works today: %s",
+		return nil, about(path, inputf("%s belongs to a Megatron data set (with the .idx file next to it). Not "+
+			"supported yet: Megatron data sets; use %s",
 			path, worksToday))
 	}
 	f, info, err := openFile(path)
@@ -66,7 +66,7 @@ func openTokens(path, tokenizer string, vocab int) (*tokenFile, error) {
 	t := &tokenFile{path: path, file: f, info: info}
 	t.Format, err = detect(f, info.Size(), path)
 	if all := (Bytes{}).Vocab(); err == nil && !isBin && vocab < all {
-		err = badFile("is text, whose tokens are bytes, 0 to %d, and the model's vocabulary is %d", all-1, vocab)
+		err = badFile("is text, whose tokens are bytes, 0 to %d, but the model's vocabulary is %d", all-1, vocab)
 	}
 	if bad := (*InputError)(nil); errors.As(err, &bad) {
 		err = about(path, inputf("%s %s", path, bad.Msg))
@@ -80,7 +80,7 @@ func openTokens(path, tokenizer string, vocab int) (*tokenFile, error) {
 	return t, nil
 }
 
-// about has an InputError name the file that it is about.
+// about sets the file that an InputError concerns.
 func about(path string, err error) error {
 	if bad := (*InputError)(nil); errors.As(err, &bad) {
 		bad.File = path
@@ -88,7 +88,7 @@ func about(path string, err error) error {
 	return err
 }
 
-// detect finds out how the file at a path, of that size, holds its tokens. What it refuses is an InputError without the
+// detect returns the format of a file from its name, size and content. A refused file is an InputError without the
 // path.
 func detect(r io.ReaderAt, size int64, path string) (Format, error) {
 	isBin := strings.EqualFold(filepath.Ext(path), ".bin")
@@ -120,23 +120,23 @@ func detect(r io.ReaderAt, size int64, path string) (Format, error) {
 			"bytes; it has %d", shardHeader, size)
 	}
 	if v := binary.LittleEndian.Uint32(h[4:]); v != s.version {
-		return Format{}, badFile("is an llm.c token file of version %d, want %d", v, s.version)
+		return Format{}, badFile("is an llm.c token file of version %d; it must be version %d", v, s.version)
 	}
 	n := int64(binary.LittleEndian.Uint32(h[8:]))
 	switch want := shardHeader + n*int64(s.width); {
 	case n == 0:
 		return Format{}, badFile("is empty: its header says 0 tokens")
 	case size < want:
-		return Format{}, badFile("is truncated: its header says %d tokens, which take %d bytes, and it has %d",
+		return Format{}, badFile("is truncated: its header says %d tokens, which take %d bytes, but it has %d",
 			n, want, size)
 	case size > want:
-		return Format{}, badFile("is too long: its header says %d tokens, which take %d bytes, and it has %d",
+		return Format{}, badFile("is too long: its header says %d tokens, which take %d bytes, but it has %d",
 			n, want, size)
 	}
 	return Format{Name: "llm.c tokens", Width: s.width, Offset: shardHeader, Tokens: n}, nil
 }
 
-// plain is the format of text, of which each byte is a token.
+// plain returns the format of text with one token per byte.
 func plain(r io.ReaderAt, size int64, path string) (Format, error) {
 	if err := refusedName(path); err != nil {
 		return Format{}, err
@@ -146,7 +146,7 @@ func plain(r io.ReaderAt, size int64, path string) (Format, error) {
 		return Format{}, err
 	}
 	if wide != nil {
-		return Format{}, badFile("seems to hold %d-bit integers, and each byte of a file that is not named .bin is a "+
+		return Format{}, badFile("seems to hold %d-bit integers, but each byte of a file that is not named .bin is a "+
 			"token; %s", 8*wide.bytes, toTokens)
 	}
 	encoding, err := alternates(r, size)
@@ -154,22 +154,22 @@ func plain(r io.ReaderAt, size int64, path string) (Format, error) {
 		return Format{}, err
 	}
 	if encoding != "" {
-		return Format{}, badFile("has a 0 as every second byte, as %s and 16-bit tokens have, and each byte of a "+
+		return Format{}, badFile("has a 0 as every second byte, as %s and 16-bit tokens have, but each byte of a "+
 			"text file is a token; "+
-			"write text as UTF-8: iconv -f %[1]s -t UTF-8 %s >data.txt; name a file of 16-bit tokens .bin",
+			"convert text to UTF-8: iconv -f %[1]s -t UTF-8 %s >data.txt; name a file of 16-bit tokens .bin",
 			encoding, path)
 	}
 	return Format{Name: "text", Width: 1, Tokens: size}, nil
 }
 
-// headerless is the format of nanoGPT's files.
+// headerless returns the format of nanoGPT's files.
 func headerless(r io.ReaderAt, size int64, path string) (Format, error) {
 	text, err := printable(r, size)
 	if err != nil {
 		return Format{}, err
 	}
 	if text {
-		return Format{}, badFile("seems to be text, and a .bin file is read as 16-bit tokens; give it a name that " +
+		return Format{}, badFile("seems to be text, but a .bin file is read as 16-bit tokens; give it a name that " +
 			"ends in .txt")
 	}
 	if size%2 != 0 {
@@ -185,16 +185,16 @@ func headerless(r io.ReaderAt, size int64, path string) (Format, error) {
 		remedy := fmt.Sprintf("numpy.fromfile(%q, 'int%d').astype('uint16').tofile('tokens.bin') writes 16-bit tokens",
 			path, bits)
 		if wide.upper > 0 {
-			remedy = "some of them do not fit into 16 bits, so write 32-bit tokens behind llm.c's header (kind " +
+			remedy = "some of them do not fit into 16 bits, so write 32-bit tokens after llm.c's header (kind " +
 				"20240801, version 7)"
 		}
-		return Format{}, badFile("seems to hold %d-bit integers, and a .bin file without llm.c's header is read as "+
+		return Format{}, badFile("seems to hold %d-bit integers, but a .bin file without llm.c's header is read as "+
 			"16-bit tokens; %s", bits, remedy)
 	}
 	return Format{Name: "nanoGPT tokens", Width: 2, Tokens: size / 2}, nil
 }
 
-// badFile is an InputError that follows the file's name, which the caller puts before it.
+// badFile returns an InputError whose text follows the file's name, which the caller puts in front.
 func badFile(format string, args ...any) error {
 	return &InputError{Msg: fmt.Sprintf(format, args...)}
 }

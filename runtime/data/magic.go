@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// headBytes is how much of a file's beginning tells its kind: up to the mark of a tar archive.
+// headBytes is how much of the beginning of a file is read to detect its kind: up to the mark of a tar archive.
 const headBytes = 512
 
-// toText and toTokens say how to turn a table or an array into what is read.
+// toText and toTokens say how to convert a table or an array.
 const (
 	toText   = "write its text to a .txt file, or its tokens to a .bin file, 16 bits each"
 	toTokens = "write its tokens to a .bin file, 16 bits each"
 )
 
-// otherFiles are files that are taken for data by mistake, by the bytes at an offset, and what to do. In remedy, %s is
-// the file's path.
+// otherFiles are kinds of files that are passed as data by mistake: the bytes at an offset that identify them, and what
+// to do. In remedy, %s is the file's path.
 var otherFiles = []struct {
 	at         int
 	mark       string
@@ -34,11 +34,11 @@ var otherFiles = []struct {
 	{0, "PAR1", "a Parquet table", toText},
 	{0, "ARROW1\x00\x00", "an Arrow table", toText},
 	{0, "\xff\xff\xff\xff\x10\x00\x00\x00", "an Arrow stream, as Hugging Face datasets are cached", toText},
-	{0, "MMIDIDX", "the index of a Megatron data set, whose .bin is not read yet", toTokens},
-	{0, "TNTIDX", "the index of a fairseq data set, whose .bin is not read yet", toTokens},
+	{0, "MMIDIDX", "the index of a Megatron data set (not supported yet)", toTokens},
+	{0, "TNTIDX", "the index of a fairseq data set (not supported yet)", toTokens},
 	{0, "\x89HDF\r\n\x1a\n", "an HDF5 file", toText},
 	{0, "SQLite format 3\x00", "an SQLite database", toText},
-	{0, "GGUF\x03\x00\x00\x00", "a GGUF model", "give a file of text or tokens"},
+	{0, "GGUF\x03\x00\x00\x00", "a GGUF model", "use a file of text or tokens"},
 	{0, "\x80\x02", "a Python pickle", toText},
 	{0, "\x80\x03", "a Python pickle", toText},
 	{0, "\x80\x04\x95", "a Python pickle", toText},
@@ -46,9 +46,8 @@ var otherFiles = []struct {
 	{257, "ustar", "a tar archive", "unpack it: tar -xf %s"},
 }
 
-// otherFile refuses a file that begins as one of otherFiles does, or as a safetensors file, which has the length of a
-// JSON object in front of it. A byte order mark tells that text is not UTF-8. In a .bin file a mark of two bytes may be
-// a token.
+// otherFile refuses files of the kinds in otherFiles, and safetensors files, which begin with the length of a JSON
+// object. A byte order mark shows that text is not UTF-8. In a .bin file, a mark of two bytes may be a token.
 func otherFile(path string, head []byte, size int64, isBin bool) error {
 	for _, o := range otherFiles {
 		if isBin && len(o.mark) < 3 || len(head) < o.at || !strings.HasPrefix(string(head[o.at:]), o.mark) {
@@ -66,7 +65,7 @@ func otherFile(path string, head []byte, size int64, isBin bool) error {
 	if isBin {
 		return nil
 	}
-	for _, e := range []struct{ mark, name string }{ // UTF-32's first: it begins as UTF-16's does
+	for _, e := range []struct{ mark, name string }{ // UTF-32 first, because its mark begins with UTF-16's
 		{"\xff\xfe\x00\x00", "UTF-32"}, {"\x00\x00\xfe\xff", "UTF-32"}, {"\xff\xfe", "UTF-16"}, {"\xfe\xff", "UTF-16"},
 	} {
 		if strings.HasPrefix(string(head), e.mark) {
@@ -78,24 +77,25 @@ func otherFile(path string, head []byte, size int64, isBin bool) error {
 
 // otherEncoding refuses text that is not UTF-8.
 func otherEncoding(path, name string) error {
-	return badFile("is text in %s, and each byte of a text file is a token; write it as UTF-8: iconv -f %s -t UTF-8 "+
+	return badFile("is text in %s, but each byte of a text file is a token; convert it to UTF-8: iconv -f %s -t UTF-8 "+
 		"%s >data.txt",
 		name, name, path)
 }
 
-// refusedName refuses files whose name says that their bytes are not what to train on.
+// refusedName refuses files whose name shows that their raw bytes should not be trained on.
 func refusedName(path string) error {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".jsonl", ".ndjson", ".json":
-		return badFile("is JSON by its name, and each byte of a text file is a token, those of keys, quotes and "+
-			"braces too; "+
-			"write its text alone to a file: jq -r .text %s >data.txt; to train on the JSON as it is, give it a name "+
+		return badFile("is named as JSON, and each byte of a text file is a token, including those of keys, "+
+			"quotes and "+
+			"braces; "+
+			"write only its text to a file: jq -r .text %s >data.txt; to train on the JSON as it is, give it a name "+
 			"that ends in .txt", path)
 	}
 	return nil
 }
 
-// wanted is what a data file holds, by its name.
+// wanted says what a data file must hold, by its name.
 func wanted(isBin bool) string {
 	if isBin {
 		return "16-bit tokens (nanoGPT's or llm.c's .bin)"

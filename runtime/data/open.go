@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// openFile opens a regular file and describes it. It never waits for a FIFO's writer: it refuses whatever is not a
-// regular file, because samples are read at arbitrary positions of a file whose size is known.
+// openFile opens a regular file and returns its description. It refuses all other files without waiting for the writer
+// of a FIFO, because samples are read at arbitrary positions of a file of known size.
 func openFile(path string) (*os.File, os.FileInfo, error) {
 	f, err := openAtOnce(path)
 	if os.IsNotExist(err) {
@@ -34,17 +34,17 @@ func openFile(path string) (*os.File, os.FileInfo, error) {
 	return nil, nil, err
 }
 
-// irregular refuses what is not a regular file.
+// irregular returns the error for a file that is not regular.
 func irregular(path string, mode fs.FileMode) error {
-	const advice = "data are read at arbitrary positions of a regular file"
+	const advice = "data must be a regular file, because it is read at arbitrary positions"
 	switch {
 	case mode.IsDir():
 		return inputf("%s is a folder; name its files, for example %s", path, filepath.Join(path, "*.bin"))
 	case mode&fs.ModeNamedPipe != 0:
-		return inputf("%s is a FIFO (a pipe), not a file: %s; write what comes out of it to a file first: cat %[1]s "+
+		return inputf("%s is a FIFO (a pipe), not a file: %s; write its output to a file first: cat %[1]s "+
 			">data.txt", path, advice)
 	case mode&fs.ModeDevice != 0:
-		return inputf("%s is a device, not a file: %s; copy what is wanted of it to a file first: head -c BYTES "+
+		return inputf("%s is a device, not a file: %s; copy the data to a file first: head -c BYTES "+
 			"%[1]s >data.txt", path, advice)
 	case mode&fs.ModeSocket != 0:
 		return inputf("%s is a socket, not a file: %s", path, advice)

@@ -25,34 +25,39 @@ func TestOtherKindsOfFileAreRefused(t *testing.T) {
 	const tokens = "; write its tokens to a .bin file, 16 bits each"
 	for _, tt := range []struct{ name, content, want string }{
 		{"a.jsonl", `{"text": "Once"}` + "\n",
-			"is JSON by its name, and each byte of a text file is a token, those of keys, quotes and braces too; " +
-				"write its text alone to a file: jq -r .text DIR/a.jsonl >data.txt; to train on the JSON as it is, " +
+			"is named as JSON, and each byte of a text file is a token, including those of keys, quotes and braces; " +
+				"write only its text to a file: jq -r .text DIR/a.jsonl >data.txt; to train on the JSON as it is, " +
 				"give it a name that ends in .txt"},
 		{"a.NDJSON", `{"text": "Once"}` + "\n",
-			"is JSON by its name, and each byte of a text file is a token, those of keys, quotes and braces too; " +
-				"write its text alone to a file: jq -r .text DIR/a.NDJSON >data.txt; to train on the JSON as it is, " +
+			"is named as JSON, and each byte of a text file is a token, including those of keys, quotes and braces; " +
+				"write only its text to a file: jq -r .text DIR/a.NDJSON >data.txt; to train on the JSON as it is, " +
 				"give it a name that ends in .txt"},
 		{"bom16.txt", "\xff\xfe" + words(binary.LittleEndian, text),
-			"is text in UTF-16, and each byte of a text file is a token; write it as UTF-8: iconv -f UTF-16 -t UTF-8 " +
+			"is text in UTF-16, but each byte of a text file is a token; convert it to UTF-8: iconv -f UTF-16 " +
+				"-t UTF-8 " +
 				"DIR/bom16.txt >data.txt"},
 		{"bom16be.txt", "\xfe\xff" + words(binary.BigEndian, text),
-			"is text in UTF-16, and each byte of a text file is a token; write it as UTF-8: iconv -f UTF-16 -t UTF-8 " +
+			"is text in UTF-16, but each byte of a text file is a token; convert it to UTF-8: iconv -f UTF-16 " +
+				"-t UTF-8 " +
 				"DIR/bom16be.txt >data.txt"},
 		{"bom32.txt", "\xff\xfe\x00\x00O\x00\x00\x00",
-			"is text in UTF-32, and each byte of a text file is a token; write it as UTF-8: iconv -f UTF-32 -t UTF-8 " +
+			"is text in UTF-32, but each byte of a text file is a token; convert it to UTF-8: iconv -f UTF-32 " +
+				"-t UTF-8 " +
 				"DIR/bom32.txt >data.txt"},
 		{"le.txt", words(binary.LittleEndian, text),
-			"has a 0 as every second byte, as UTF-16LE and 16-bit tokens have, and each byte of a text file is a " +
-				"token; write text as UTF-8: iconv -f UTF-16LE -t UTF-8 DIR/le.txt >data.txt; name a file of 16-bit " +
+			"has a 0 as every second byte, as UTF-16LE and 16-bit tokens have, but each byte of a text file is a " +
+				"token; convert text to UTF-8: iconv -f UTF-16LE -t UTF-8 DIR/le.txt >data.txt; name a file " +
+				"of 16-bit " +
 				"tokens .bin"},
 		{"be.txt", words(binary.BigEndian, text),
-			"has a 0 as every second byte, as UTF-16BE and 16-bit tokens have, and each byte of a text file is a " +
-				"token; write text as UTF-8: iconv -f UTF-16BE -t UTF-8 DIR/be.txt >data.txt; name a file of 16-bit " +
+			"has a 0 as every second byte, as UTF-16BE and 16-bit tokens have, but each byte of a text file is a " +
+				"token; convert text to UTF-8: iconv -f UTF-16BE -t UTF-8 DIR/be.txt >data.txt; name a file " +
+				"of 16-bit " +
 				"tokens .bin"},
 		{"russian.txt", words(binary.LittleEndian,
 			"Жил-был на свете один составитель планов, и было у него три сына. "),
-			"has a 0 as every second byte, as UTF-16LE and 16-bit tokens have, and each byte of a text file is a " +
-				"token; write text as UTF-8: iconv -f UTF-16LE -t UTF-8 DIR/russian.txt >data.txt; name a file of " +
+			"has a 0 as every second byte, as UTF-16LE and 16-bit tokens have, but each byte of a text file is a " +
+				"token; convert text to UTF-8: iconv -f UTF-16LE -t UTF-8 DIR/russian.txt >data.txt; name a file of " +
 				"16-bit tokens .bin"},
 		{"a.npy", "\x93NUMPY\x01\x00 and so on",
 			"is a NumPy array, not text; write its tokens to a .bin file: " +
@@ -72,12 +77,12 @@ func TestOtherKindsOfFileAreRefused(t *testing.T) {
 		{"a.tar", strings.Repeat("x", 257) + "ustar", "is a tar archive, not text; unpack it: tar -xf DIR/a.tar"},
 		{"a.pkl", "\x80\x04\x95\x0f", "is a Python pickle, not text" + advice},
 		{"a.h5", "\x89HDF\r\n\x1a\n", "is an HDF5 file, not text" + advice},
-		{"text.bin", text, "seems to be text, and a .bin file is read as 16-bit tokens; give it a name that " +
+		{"text.bin", text, "seems to be text, but a .bin file is read as 16-bit tokens; give it a name that " +
 			"ends in .txt"},
-		{"oddtext.bin", text + "!", "seems to be text, and a .bin file is read as 16-bit tokens; give it a name that " +
+		{"oddtext.bin", text + "!", "seems to be text, but a .bin file is read as 16-bit tokens; give it a name that " +
 			"ends in .txt"},
 		{"a.idx", "MMIDIDX\x00\x00\x01",
-			"is the index of a Megatron data set, whose .bin is not read yet, not text" + tokens},
+			"is the index of a Megatron data set (not supported yet), not text" + tokens},
 		{"a.safetensors", tensors, "is a safetensors file, not text" + tokens},
 		{"tensors.bin", tensors + "x", "is a safetensors file, not 16-bit tokens (nanoGPT's or llm.c's .bin)" + tokens},
 	} {
@@ -108,7 +113,7 @@ func TestWideIntegersAreRefused(t *testing.T) {
 	ignored := draw(400, 50257)
 	ignored[7], ignored[99] = -100, -1
 	const narrow = "numpy.fromfile(%q, 'int%d').astype('uint16').tofile('tokens.bin') writes 16-bit tokens"
-	const wide = "some of them do not fit into 16 bits, so write 32-bit tokens behind llm.c's header (kind " +
+	const wide = "some of them do not fit into 16 bits, so write 32-bit tokens after llm.c's header (kind " +
 		"20240801, version 7)"
 	for _, tt := range []struct {
 		name    string
@@ -148,11 +153,11 @@ func TestWideIntegersAreRefused(t *testing.T) {
 		if remedy == narrow {
 			remedy = fmt.Sprintf(narrow, "DIR/"+tt.name, tt.bits)
 		}
-		wantInputError(t, err, dir, fmt.Sprintf("data: DIR/%s seems to hold %d-bit integers, and a .bin file without "+
+		wantInputError(t, err, dir, fmt.Sprintf("data: DIR/%s seems to hold %d-bit integers, but a .bin file without "+
 			"llm.c's header is read as 16-bit tokens; %s", tt.name, tt.bits, remedy))
 	}
 	_, err := Open(Spec{Train: one(write(t, dir, "tokens.i32", ints(4, draw(400, 50257)...))), SeqLen: 4, Vocab: 50257})
-	wantInputError(t, err, dir, "data: DIR/tokens.i32 seems to hold 32-bit integers, and each byte of a file that is "+
+	wantInputError(t, err, dir, "data: DIR/tokens.i32 seems to hold 32-bit integers, but each byte of a file that is "+
 		"not named .bin is a token; write its tokens to a .bin file, 16 bits each")
 }
 
@@ -176,8 +181,8 @@ func TestFoldersAndDevicesAreRefused(t *testing.T) {
 		t.Skip("no /dev/zero")
 	}
 	_, err := Open(Spec{Train: one("/dev/zero"), SeqLen: 4, Vocab: 256})
-	wantInputError(t, err, "/nowhere", "data: /dev/zero is a device, not a file: data are read at arbitrary "+
-		"positions of a regular file; copy what is wanted of it to a file first: head -c BYTES /dev/zero >data.txt")
+	wantInputError(t, err, "/nowhere", "data: /dev/zero is a device, not a file: data must be a regular file, "+
+		"because it is read at arbitrary positions; copy the data to a file first: head -c BYTES /dev/zero >data.txt")
 	dir := t.TempDir()
 	_, err = Open(Spec{Train: one(dir), SeqLen: 4, Vocab: 256})
 	wantInputError(t, err, dir, "data: DIR is a folder; name its files, for example DIR/*.bin")

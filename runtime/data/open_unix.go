@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// openAtOnce opens a file for reading. O_NONBLOCK keeps it from waiting for the writer of a FIFO; a file on which a
-// server of a network file system has a lease is waited for.
+// openAtOnce opens a file for reading. O_NONBLOCK keeps it from waiting for the writer of a FIFO. It waits for a file
+// on which a network file server holds a lease.
 func openAtOnce(path string) (*os.File, error) {
 	for {
 		fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
@@ -16,7 +16,7 @@ func openAtOnce(path string) (*os.File, error) {
 			continue
 		}
 		if err == syscall.EAGAIN && isRegular(path) {
-			return os.Open(path) // waits for the holder of a lease to give it back
+			return os.Open(path) // waits until the lease is released
 		}
 		if err == nil {
 			err = syscall.SetNonblock(fd, false)

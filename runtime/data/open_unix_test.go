@@ -25,10 +25,10 @@ func TestFIFOAndSocketAreRefused(t *testing.T) {
 	}
 	defer l.Close()
 	for name, want := range map[string]string{
-		"pipe.txt": "data: DIR/pipe.txt is a FIFO (a pipe), not a file: data are read at arbitrary positions of a " +
-			"regular file; write what comes out of it to a file first: cat DIR/pipe.txt >data.txt",
-		"socket.txt": "data: DIR/socket.txt is a socket, not a file: data are read at arbitrary positions of a " +
-			"regular file",
+		"pipe.txt": "data: DIR/pipe.txt is a FIFO (a pipe), not a file: data must be a regular file, because it is " +
+			"read at arbitrary positions; write its output to a file first: cat DIR/pipe.txt >data.txt",
+		"socket.txt": "data: DIR/socket.txt is a socket, not a file: data must be a regular file, because it is read " +
+			"at arbitrary positions",
 	} {
 		done := make(chan error, 1)
 		go func() {

@@ -6,12 +6,13 @@ import (
 	"github.com/planc-dev/planc/runtime/rng"
 )
 
-// rounds of the Feistel network; four make a good permutation of a large set, six of a small one too.
+// rounds is the number of rounds of the Feistel network. Four give a good permutation of a large set, six also of a
+// small one.
 const rounds = 6
 
-// permutation is a bijection of [0, n) that needs no memory: a Feistel network over the smallest even
-// number of bits that holds n, walked along its cycle until it falls below n (fewer than four steps on
-// average, for the network's domain is less than 4n).
+// permutation is a bijection of [0, n) that needs no memory: a Feistel network over the smallest even number of bits
+// that holds n, applied until the result is below n. That takes fewer than four steps on average, because the network's
+// domain is smaller than 4n.
 type permutation struct {
 	n    uint64
 	half int // bits of each half
@@ -26,7 +27,7 @@ func newPermutation(n, key uint64) permutation {
 	return p
 }
 
-// at is where i, less than n, goes.
+// at returns the image of i, which must be less than n.
 func (p *permutation) at(i uint64) uint64 {
 	if p.half == 0 {
 		return i
@@ -48,7 +49,7 @@ func (p *permutation) network(x uint64) uint64 {
 	return l<<p.half | r
 }
 
-// mulMod is a*b mod n without overflow.
+// mulMod returns a*b mod n without overflow.
 func mulMod(a, b, n uint64) uint64 {
 	hi, lo := bits.Mul64(a%n, b%n)
 	_, rem := bits.Div64(hi, lo, n)

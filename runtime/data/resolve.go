@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// gorootPrefix marks a path inside the Go installation, whose texts any machine with Go can train on.
+// gorootPrefix marks a path inside the Go installation. Any machine with Go can train on its texts.
 const gorootPrefix = "goroot:"
 
-// Resolve finds the files that a path of a job file stands for, sorted by name. ${NAME} is replaced by
-// the environment variable, here and in root; a relative path starts at root, and a relative root at dir,
-// the folder of the job file ("" for the current folder). The path may hold the wildcards of
-// filepath.Match; a file of exactly that name goes first. "goroot:PATH" is a file of the Go installation,
-// whatever root and dir are. Files that are not there are an InputError.
+// Resolve returns the files that a path of a job file stands for, sorted by name. ${NAME} in path and root is replaced
+// by the environment variable. A relative path starts at root, and a relative root at dir, the folder of the job file
+// ("" for the current folder). The path may contain the wildcards of filepath.Match, but a file of exactly that name
+// has priority. "goroot:PATH" is a file of the Go installation, regardless of root and dir. A missing file is an
+// InputError.
 func Resolve(path, root, dir string) ([]string, error) {
 	p, err := expand(path)
 	if err != nil {
@@ -48,7 +48,7 @@ func Resolve(path, root, dir string) ([]string, error) {
 	return files, nil
 }
 
-// match is the file p, or those that it matches, under base; none is no error.
+// match returns the file p, or those that it matches, under base. It is not an error if there is none.
 func match(base, p string) ([]string, error) {
 	if filepath.IsAbs(p) {
 		base = ""
@@ -65,7 +65,7 @@ func match(base, p string) ([]string, error) {
 	}
 	files, err := filepath.Glob(filepath.Join(quote(base), p))
 	if err != nil {
-		return nil, inputf("%q is not a valid pattern: a [ or \\ in it is not closed", p)
+		return nil, inputf("%q is not a valid pattern: it contains an unclosed [ or \\", p)
 	}
 	files = slices.DeleteFunc(files, func(f string) bool {
 		info, err := os.Stat(f)
@@ -75,7 +75,7 @@ func match(base, p string) ([]string, error) {
 	return files, nil
 }
 
-// quote makes wildcards in a folder's own name stand for themselves.
+// quote escapes wildcards in a folder's name.
 func quote(dir string) string {
 	if runtime.GOOS == "windows" {
 		return dir // Match has no escapes there
@@ -101,7 +101,7 @@ func notFound(path, base, p string) error {
 	return inputf("there is no file %s%s", path, where)
 }
 
-// expand replaces each ${NAME}; other dollar signs stay.
+// expand replaces each ${NAME}. Other dollar signs stay.
 func expand(s string) (string, error) {
 	var b strings.Builder
 	for {
@@ -123,7 +123,7 @@ func expand(s string) (string, error) {
 	}
 }
 
-// goroots are the folders where a Go installation may be, best first.
+// goroots returns the folders where a Go installation may be, best first.
 func goroots() []string {
 	var roots []string
 	if r := os.Getenv("GOROOT"); r != "" {
@@ -139,8 +139,8 @@ func goroots() []string {
 	return slices.Compact(roots)
 }
 
-// askRoot is the question where a go command's installation is. The folder that it is asked in, and a go.mod, go.work
-// or GOFLAGS of the user's, have no part in the answer: a toolchain that they name need not be installed.
+// askRoot returns the command that asks a go command for its installation. The current folder and the user's go.mod,
+// go.work and GOFLAGS must not influence the answer, because a toolchain that they name need not be installed.
 func askRoot(goTool string) *exec.Cmd {
 	cmd := exec.Command(goTool, "env", "GOROOT")
 	cmd.Dir = filepath.VolumeName(goTool) + string(filepath.Separator)
@@ -149,7 +149,7 @@ func askRoot(goTool string) *exec.Cmd {
 }
 
 func resolveGoroot(path, rest string, roots []string) ([]string, error) {
-	const help = "; pass --data FILE to use a file of yours"
+	const help = "; use --data FILE to train on another file"
 	if !filepath.IsLocal(filepath.FromSlash(rest)) {
 		return nil, inputf("%s is not a path inside the Go installation", path)
 	}
@@ -163,7 +163,7 @@ func resolveGoroot(path, rest string, roots []string) ([]string, error) {
 		}
 	}
 	if len(roots) == 0 {
-		return nil, inputf("%s is in the Go installation, and this machine has none (GOROOT is not set and go is not "+
+		return nil, inputf("%s is in the Go installation, but this machine has none (GOROOT is not set and go is not "+
 			"on PATH)%s", path, help)
 	}
 	return nil, inputf("%s is not in the Go installation at %s%s", path, strings.Join(roots, " or "), help)

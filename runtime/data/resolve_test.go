@@ -50,7 +50,7 @@ func TestResolveErrors(t *testing.T) {
 		{"/no/../no/such", "", "data: there is no file /no/../no/such (looked for /no/such)"},
 		{"/no/such*", "", "data: no file matches /no/such*"},
 		{"*.txt", "data", "data: no file matches *.txt (looked for DIR/data/*.txt)"},
-		{"[.txt", "data", `data: "[.txt" is not a valid pattern: a [ or \ in it is not closed`},
+		{"[.txt", "data", `data: "[.txt" is not a valid pattern: it contains an unclosed [ or \`},
 		{"data", "", "data: DIR/data is a folder; name its files, for example DIR/data/*.bin"},
 		{"", "data", "data: a path is empty"},
 		{"${PLANC_TEST_UNSET}/a", "", "data: the environment variable PLANC_TEST_UNSET is not set, and a path uses " +
@@ -81,11 +81,11 @@ func TestResolveGoroot(t *testing.T) {
 	}
 
 	_, err = resolveGoroot("goroot:x", "x", nil)
-	wantInputError(t, err, dir, "data: goroot:x is in the Go installation, and this machine has none (GOROOT is not "+
-		"set and go is not on PATH); pass --data FILE to use a file of yours")
+	wantInputError(t, err, dir, "data: goroot:x is in the Go installation, but this machine has none (GOROOT is not "+
+		"set and go is not on PATH); use --data FILE to train on another file")
 	_, err = resolveGoroot("goroot:x", "x", []string{dir + "/root", dir})
-	wantInputError(t, err, dir, "data: goroot:x is not in the Go installation at DIR/root or DIR; pass --data FILE "+
-		"to use a file of yours")
+	wantInputError(t, err, dir, "data: goroot:x is not in the Go installation at DIR/root or DIR; use --data FILE to "+
+		"train on another file")
 }
 
 func TestBytes(t *testing.T) {
@@ -102,9 +102,9 @@ func TestBytes(t *testing.T) {
 		t.Errorf("tokens that are no bytes decode to %q", got)
 	}
 	for name, want := range map[string]string{
-		"cl100k": "data: tokenizer cl100k is not there yet; what works today: bytes, or token files (.bin) made by " +
+		"cl100k": "data: not supported yet: tokenizer cl100k; use bytes, or token files (.bin) made by " +
 			"nanoGPT or llm.c",
-		"t.json": "data: tokenizer files (t.json) are not there yet; what works today: bytes, or token files (.bin) " +
+		"t.json": "data: not supported yet: tokenizer files (t.json); use bytes, or token files (.bin) " +
 			"made by nanoGPT or llm.c",
 	} {
 		_, err := NewTokenizer(name)

@@ -11,38 +11,37 @@ import (
 	"github.com/planc-dev/planc/runtime/rng"
 )
 
-// Source is a path, as Resolve takes it, and how many times an epoch each of its samples appears.
+// Source is a path, as Resolve takes it, and the weight of its samples.
 type Source struct {
 	Path   string
-	Weight float64 // positive; 1 is once an epoch
+	Weight float64 // times per epoch that each sample appears; positive
 }
 
-// Spec says what a Set reads.
+// Spec describes what a Set reads.
 type Spec struct {
 	Train         []Source
 	Valid         []Source // weights are ignored
-	ValidFraction float64  // in [0, 1): held out of Train's files where Valid is empty
+	ValidFraction float64  // in [0, 1): held out of Train's files if Valid is empty
 	Root          string   // prefix of relative paths
 	Dir           string   // folder of the job file
-	Tokenizer     string   // of files that are not .bin; "" is bytes
-	SeqLen        int      // tokens of a sample
-	Vocab         int      // tokens read must be below it
-	Seed          uint64   // of the order
+	Tokenizer     string   // tokenizer of files that are not .bin; "" is bytes
+	SeqLen        int      // tokens per sample
+	Vocab         int      // exclusive upper bound of tokens
+	Seed          uint64   // seed of the order
 
-	// Notice is called with what users should know of files that change while they are in use, although what is read is
-	// still as it was. It may be called by any goroutine that reads; nil ignores it.
+	// Notice is called with messages about files that change while they are in use, although what is read has not
+	// changed. Any goroutine that reads may call it. It may be nil.
 	Notice func(text string)
 }
 
-// Set is open data. Its methods may be called by any number of goroutines; what they return does not depend on their
-// order.
+// Set is open data. Any number of goroutines may call its methods; the results do not depend on the order of calls.
 type Set struct {
 	spec    Spec
-	order   atomic.Pointer[epochOrder] // that was used last
+	order   atomic.Pointer[epochOrder] // the order that was used last
 	files   []*tokenFile
-	opened  []int // how many of files each source of spec.Train has
+	opened  []int // number of files of each source in spec.Train
 	sources []source
-	starts  []int64 // sources[i] has the places [starts[i], starts[i+1]) of an epoch, before permutation
+	starts  []int64 // sources[i] has the samples [starts[i], starts[i+1]) of an epoch, before permutation
 	valid   []section
 	nvalid  int64
 }
@@ -50,27 +49,24 @@ type Set struct {
 // source is the training part of one Source.
 type source struct {
 	sections []section
-	samples  int64 // in sections
-	epoch    int64 // places in an epoch: about weight * samples
+	samples  int64 // samples in sections
+	epoch    int64 // samples per epoch: about weight * samples
 }
 
-// section is the samples [first, first+count) of a file; its samples follow those of the sections before
-// it, from number start on.
+// section is the samples [first, first+count) of a file. They have the numbers from start on within the source.
 type section struct {
 	file                *tokenFile
 	first, count, start int64
 }
 
-// Open resolves, opens and checks all files of spec. Errors about the user's files and settings are
-// InputErrors.
+// Open resolves, opens and checks all files of spec. Errors about the user's files and settings are InputErrors.
 //
-// Weights: of a source with n samples and weight w, round(w*n) places (at least one) of an epoch are its
-// own. They run through its samples round and round, and each epoch goes on where the last one ended, so
-// that a weight of 0.5 reads one half in one epoch and the other in the next, and 2.5 reads all samples
-// twice and in turn one half once more.
+// Weights: a source with n samples and weight w has round(w*n) samples (at least one) per epoch. They cycle through its
+// samples, and each epoch continues where the last one ended. A weight of 0.5 thus reads one half in one epoch and the
+// other half in the next. A weight of 2.5 reads all samples twice, and alternating halves once more.
 //
-// Held out: ValidFraction takes the last samples of each file, so many that they are the fraction of all
-// files so far, and at least one sample in all. Their labels are never trained on.
+// Validation: ValidFraction holds out the last samples of each file, so many that they are that fraction of all files
+// so far, and at least one sample in total. They are never used for training.
 func Open(spec Spec) (*Set, error) {
 	s := &Set{spec: spec}
 	if err := s.open(); err != nil {
@@ -111,8 +107,8 @@ func (s *Set) open() error {
 		if s.nvalid != 1 {
 			samples, all = fmt.Sprintf("%d samples", s.nvalid), "all of them"
 		}
-		return inputf("nothing is left to train on: the files make %s of %d tokens, and data.valid %g holds %s out; "+
-			"give more data, a shorter train.seq_len, or data.valid: 0", samples, s.spec.SeqLen,
+		return inputf("nothing is left to train on: the files have %s of %d tokens, and data.valid %g holds %s out; "+
+			"use more data, a shorter train.seq_len, or data.valid: 0", samples, s.spec.SeqLen,
 			s.spec.ValidFraction, all)
 	}
 	return nil
@@ -125,18 +121,18 @@ func (spec Spec) check() error {
 	case len(spec.Train) == 0:
 		return inputf("data.train names no files")
 	case !(spec.ValidFraction >= 0 && spec.ValidFraction < 1):
-		return inputf("data.valid is %g; a fraction is at least 0 and below 1", spec.ValidFraction)
+		return inputf("data.valid is %g; it must be at least 0 and below 1", spec.ValidFraction)
 	}
 	for _, src := range spec.Train {
 		if !(src.Weight > 0 && src.Weight <= 1e6) {
-			return inputf("the weight of %s is %g; weights are above 0, and 1 reads each sample once an epoch",
+			return inputf("the weight of %s is %g; it must be above 0 (1 reads each sample once per epoch)",
 				src.Path, src.Weight)
 		}
 	}
 	return nil
 }
 
-// openSource opens the files of a source and wants one full sample of each.
+// openSource opens the files of a source and checks that each has at least one full sample.
 func (s *Set) openSource(src Source) ([]*tokenFile, error) {
 	paths, err := Resolve(src.Path, s.spec.Root, s.spec.Dir)
 	if err != nil {
@@ -151,21 +147,21 @@ func (s *Set) openSource(src Source) ([]*tokenFile, error) {
 		f.watch.notice = s.spec.Notice
 		s.files = append(s.files, f)
 		if need := int64(s.spec.SeqLen) + 1; f.Tokens < need {
-			return nil, about(path, inputf("%s is too short: it has %d tokens, and one sample needs %d "+
-				"(train.seq_len %d and the label of the last)",
+			return nil, about(path, inputf("%s is too short: it has %d tokens, but one sample needs %d "+
+				"(train.seq_len %d plus the last label)",
 				path, f.Tokens, need, s.spec.SeqLen))
 		}
 	}
 	return s.files[first:], nil
 }
 
-// samples is the number of windows of a file, the ragged last one included.
+// samples returns the number of windows of a file, including the shorter last one.
 func (s *Set) samples(f *tokenFile) int64 {
 	n := int64(s.spec.SeqLen)
 	return (f.Tokens - 1 + n - 1) / n
 }
 
-// holdout decides how many of a file's samples validate.
+// holdout decides how many of a file's samples are used for validation.
 type holdout struct {
 	fraction   float64
 	seen, held int64 // samples so far
@@ -218,7 +214,9 @@ func (s *Set) addValid(f *tokenFile, first, count int64) {
 	s.nvalid += count
 }
 
-// TrainSamples is the number of samples of one epoch, weights counted.
+// Train fills tokens and labels, both SeqLen long, with sample g of training, counted from 0 through all epochs.
+// Positions from unmasked on are after the end of the file: their token and label are 0, and the caller must mask them.
+// A token outside the vocabulary is an InputError.
 func (s *Set) TrainSamples() int64 {
 	if len(s.starts) == 0 {
 		return 0
@@ -226,7 +224,8 @@ func (s *Set) TrainSamples() int64 {
 	return s.starts[len(s.starts)-1]
 }
 
-// ValidSamples is the number of samples held out, 0 where there is no validation.
+// Valid fills tokens and labels, as Train does, with sample g of validation. Samples are in the order of the files and
+// start over after the last. It panics if ValidSamples is 0.
 func (s *Set) ValidSamples() int64 { return s.nvalid }
 
 // Train fills tokens and labels, both SeqLen long, with sample g of training, counted from 0 through all
@@ -241,7 +240,7 @@ func (s *Set) Train(g int64, tokens, labels []int32) (unmasked int, err error) {
 	i := sort.Search(len(s.sources), func(i int) bool { return place < s.starts[i+1] })
 	src := &s.sources[i]
 	m := uint64(src.samples)
-	begin := mulMod(epoch, uint64(src.epoch), m) // where the last epoch ended
+	begin := mulMod(epoch, uint64(src.epoch), m) // end of the last epoch
 	k := (begin + uint64(place-s.starts[i])%m) % m
 	return s.read(src.sections, int64(k), tokens, labels)
 }
@@ -252,7 +251,7 @@ type epochOrder struct {
 	permutation
 }
 
-// orderOf is the order of an epoch, which is computed once while samples of that epoch are read.
+// orderOf returns the order of an epoch. It is computed once while samples of that epoch are read.
 func (s *Set) orderOf(epoch uint64) *epochOrder {
 	if last := s.order.Load(); last != nil && last.epoch == epoch {
 		return last
@@ -262,7 +261,7 @@ func (s *Set) orderOf(epoch uint64) *epochOrder {
 	return order
 }
 
-// orderKey sets the data's order apart from the other uses of the seed.
+// orderKey separates the random numbers of the data's order from other uses of the seed.
 const orderKey = 0x64617461 // "data"
 
 // Valid fills tokens and labels, as Train does, with sample g of validation. The order is that of the
@@ -290,14 +289,14 @@ func (s *Set) read(sections []section, k int64, tokens, labels []int32) (int, er
 	return n, nil
 }
 
-// Bytes reports whether tokens are bytes: those of text files, or of a vocabulary of just as many.
+// Bytes reports whether tokens are bytes: all files are text, or the vocabulary has 256 tokens.
 func (s *Set) Bytes() bool {
 	return s.spec.Vocab == Bytes{}.Vocab() || !slices.ContainsFunc(s.files, func(f *tokenFile) bool {
 		return f.Width > 1
 	})
 }
 
-// String is one line for logs: "2 files, 1.2M tokens: 1141 samples an epoch, 60 held out".
+// String returns one line for logs: "2 files, 1.2M tokens: 1141 samples an epoch, 60 held out".
 func (s *Set) String() string {
 	var tokens int64
 	for _, f := range s.files {
@@ -315,8 +314,8 @@ func (s *Set) String() string {
 		s.spec.SeqLen, valid)
 }
 
-// ID names what decides which tokens sample g has: lengths and formats of the files in order, weights, held-out
-// part, sample length and seed. A checkpoint's count of samples is only good for a Set with the same ID.
+// ID identifies all that decides the tokens of sample g: lengths and formats of the files in order, weights, held-out
+// part, sample length and seed. A checkpoint's sample count is valid only for a Set with the same ID.
 func (s *Set) ID() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "v1 seq %d valid %g\n", s.spec.SeqLen, s.spec.ValidFraction)
@@ -329,8 +328,8 @@ func (s *Set) ID() string {
 	return fmt.Sprintf("%016x", rng.KeyString(s.spec.Seed, b.String()))
 }
 
-// Files says what is read, for people to compare: the tokens of each source, its weight, and what is held out. Neither
-// the length of samples nor their order is in it.
+// Files describes the data for people to compare: the tokens of each source, its weight, and what is held out. It does
+// not include the length and order of samples.
 func (s *Set) Files() string {
 	var words []string
 	at := 0
@@ -356,7 +355,7 @@ func (s *Set) Files() string {
 	return text
 }
 
-// Name names the files for people: the path of one, or the first of several and how many there are.
+// Name returns the files' name for people: the path of a single file, or the first path and the number of files.
 func (s *Set) Name() string {
 	if len(s.files) == 1 {
 		return s.files[0].path

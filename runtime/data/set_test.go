@@ -296,33 +296,33 @@ func TestOpenErrors(t *testing.T) {
 		{"odd.bin", make([]byte, 7), Spec{},
 			"data: DIR/odd.bin has an odd length, 7 bytes: 16-bit tokens were cut off, or it holds something else"},
 		{"short.bin", u16(1, 2, 3, 4), Spec{},
-			"data: DIR/short.bin is too short: it has 4 tokens, and one sample needs 5 (train.seq_len 4 and the " +
-				"label of the last)"},
+			"data: DIR/short.bin is too short: it has 4 tokens, but one sample needs 5 (train.seq_len 4 plus the " +
+				"last label)"},
 		{"cut.bin", shard(20240520, 1, 9, make([]byte, 17)), Spec{},
-			"data: DIR/cut.bin is truncated: its header says 9 tokens, which take 1042 bytes, and it has 1041"},
+			"data: DIR/cut.bin is truncated: its header says 9 tokens, which take 1042 bytes, but it has 1041"},
 		{"long.bin", shard(20240801, 7, 2, make([]byte, 9)), Spec{},
-			"data: DIR/long.bin is too long: its header says 2 tokens, which take 1032 bytes, and it has 1033"},
+			"data: DIR/long.bin is too long: its header says 2 tokens, which take 1032 bytes, but it has 1033"},
 		{"none.bin", shard(20240520, 1, 0, nil), Spec{}, "data: DIR/none.bin is empty: its header says 0 tokens"},
 		{"old.bin", shard(20240520, 2, 1, u16(1)), Spec{},
-			"data: DIR/old.bin is an llm.c token file of version 2, want 1"},
+			"data: DIR/old.bin is an llm.c token file of version 2; it must be version 1"},
 		{"model.bin", shard(20240326, 3, 1, nil), Spec{},
 			"data: DIR/model.bin is llm.c's model checkpoint, not tokens"},
 		{"gpt2.txt", []byte("some text"), Spec{Tokenizer: "gpt2"},
-			"data: DIR/gpt2.txt: tokenizer gpt2 is not there yet; what works today: bytes, or token files (.bin) " +
+			"data: DIR/gpt2.txt: not supported yet: tokenizer gpt2; use bytes, or token files (.bin) " +
 				"made by nanoGPT or llm.c"},
 		{"tok.txt", []byte("some text"), Spec{Tokenizer: "my/tokenizer.json"},
-			"data: DIR/tok.txt: tokenizer files (my/tokenizer.json) are not there yet; what works today: bytes, or " +
+			"data: DIR/tok.txt: not supported yet: tokenizer files (my/tokenizer.json); use bytes, or " +
 				"token files (.bin) made by nanoGPT or llm.c"},
 		{"all.bin", u16(count(5)...), Spec{ValidFraction: 0.1},
-			"data: nothing is left to train on: the files make 1 sample of 4 tokens, and data.valid 0.1 holds it " +
-				"out; give more data, a shorter train.seq_len, or data.valid: 0"},
+			"data: nothing is left to train on: the files have 1 sample of 4 tokens, and data.valid 0.1 holds it " +
+				"out; use more data, a shorter train.seq_len, or data.valid: 0"},
 		{"two.bin", u16(count(9)...), Spec{ValidFraction: 0.99},
-			"data: nothing is left to train on: the files make 2 samples of 4 tokens, and data.valid 0.99 holds all " +
-				"of them out; give more data, a shorter train.seq_len, or data.valid: 0"},
+			"data: nothing is left to train on: the files have 2 samples of 4 tokens, and data.valid 0.99 holds all " +
+				"of them out; use more data, a shorter train.seq_len, or data.valid: 0"},
 		{"f.bin", u16(count(9)...), Spec{ValidFraction: 1},
-			"data: data.valid is 1; a fraction is at least 0 and below 1"},
+			"data: data.valid is 1; it must be at least 0 and below 1"},
 		{"w.bin", u16(count(9)...), Spec{Train: []Source{{"w.bin", 0}}},
-			"data: the weight of w.bin is 0; weights are above 0, and 1 reads each sample once an epoch"},
+			"data: the weight of w.bin is 0; it must be above 0 (1 reads each sample once per epoch)"},
 		{"x.bin", u16(count(9)...), Spec{Train: []Source{}}, "data: data.train names no files"},
 	}
 	for _, tt := range tests {
@@ -341,9 +341,8 @@ func TestMegatronIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "m.idx", []byte("MMIDIDX"))
 	_, err := Open(Spec{Train: one(write(t, dir, "m.bin", u16(count(99)...))), SeqLen: 4, Vocab: 100})
-	wantInputError(t, err, dir, "data: DIR/m.bin is one half of a Megatron data set (its .idx file is beside it), "+
-		"which is not read yet; "+
-		"what works today: bytes, or token files (.bin) made by nanoGPT or llm.c")
+	wantInputError(t, err, dir, "data: DIR/m.bin belongs to a Megatron data set (with the .idx file next to it). Not "+
+		"supported yet: Megatron data sets; use bytes, or token files (.bin) made by nanoGPT or llm.c")
 }
 
 func TestTokenOutsideVocabulary(t *testing.T) {
@@ -352,7 +351,7 @@ func TestTokenOutsideVocabulary(t *testing.T) {
 	s := open(t, Spec{Train: one(path), Valid: one(path), SeqLen: 4, Vocab: 50257})
 	x, y := make([]int32, 4), make([]int32, 4)
 	_, err := s.Valid(1, x, y)
-	wantInputError(t, err, dir, "data: DIR/t.bin: token 6 is 50257, and the model's vocabulary is 50257 (0 to "+
+	wantInputError(t, err, dir, "data: DIR/t.bin: token 6 is 50257, but the model's vocabulary is 50257 (0 to "+
 		"50256); was the file made by another tokenizer?")
 	if _, err := s.Valid(0, x, y); err != nil {
 		t.Error(err)

@@ -8,23 +8,23 @@ import (
 // Bytes is the tokenizer whose tokens are the bytes of the text.
 type Bytes struct{}
 
-// NewTokenizer is the tokenizer of that name; "" is bytes. All others are refused for now.
+// NewTokenizer returns the tokenizer of a name; "" is bytes. Others are not supported yet.
 func NewTokenizer(name string) (Bytes, error) {
 	switch name {
 	case "", "bytes":
 		return Bytes{}, nil
 	case "gpt2", "cl100k", "o200k":
-		return Bytes{}, inputf("tokenizer %s is not there yet; what works today: %s", name, worksToday)
+		return Bytes{}, inputf("not supported yet: tokenizer %s; use %s", name, worksToday)
 	}
-	return Bytes{}, inputf("tokenizer files (%s) are not there yet; what works today: %s", name, worksToday)
+	return Bytes{}, inputf("not supported yet: tokenizer files (%s); use %s", name, worksToday)
 }
 
 const worksToday = "bytes, or token files (.bin) made by nanoGPT or llm.c"
 
-// Vocab is the number of tokens.
+// Vocab returns the number of tokens.
 func (Bytes) Vocab() int { return 256 }
 
-// Encode is the tokens of a text.
+// Encode returns the tokens of a text.
 func (Bytes) Encode(text string) []int32 {
 	tokens := make([]int32, len(text))
 	for i := range len(text) {
@@ -33,8 +33,8 @@ func (Bytes) Encode(text string) []int32 {
 	return tokens
 }
 
-// Decode is the text of tokens. A token that is no byte, which a model of a larger vocabulary may
-// produce, becomes U+FFFD. Bytes that are not UTF-8 are kept.
+// Decode returns the text of tokens. A token that is not a byte, which a model with a larger vocabulary may produce,
+// becomes U+FFFD. Bytes that are not UTF-8 stay.
 func (Bytes) Decode(tokens []int32) string {
 	var b strings.Builder
 	for _, t := range tokens {

@@ -7,15 +7,14 @@ import (
 	"sync"
 )
 
-// pieceBytes is how much of a sample is read at once: a buffer has no more, however long samples are.
+// pieceBytes is the maximum size of a read buffer. A longer sample is read in pieces.
 const pieceBytes = 1 << 20
 
-// pieces holds the buffers of read.
+// pieces pools the buffers of read.
 var pieces = sync.Pool{New: func() any { return new([]byte) }}
 
-// read decodes the tokens from number at on into tokens and, behind the last of them, one into label. A token that is
-// not below vocab is an InputError. A file that has changed is a ChangedError, and one that cannot be read is a
-// ReadError.
+// read decodes the tokens from number at into tokens, and the token after the last one into label. A token that is not
+// below vocab is an InputError, a changed file a ChangedError, and a file that cannot be read a ReadError.
 func (t *tokenFile) read(at int64, tokens []int32, label *int32, vocab int) error {
 	if err := t.begin(); err != nil {
 		return err
@@ -49,8 +48,8 @@ func (t *tokenFile) read(at int64, tokens []int32, label *int32, vocab int) erro
 	return t.unchanged()
 }
 
-// readAt fills b from the file at an offset. It reads with pread, so that a failing disk is an error; of memory that is
-// mapped it would be a signal, which a slow file system may never deliver.
+// readAt fills b from the file at an offset. It uses pread, so that a failing disk is an error value. For mapped memory
+// it would be a signal, which a slow file system may never deliver.
 func (t *tokenFile) readAt(b []byte, off int64) error {
 	n, err := t.file.ReadAt(b, off)
 	if n == len(b) {
@@ -62,8 +61,8 @@ func (t *tokenFile) readAt(b []byte, off int64) error {
 	return readError(t.path, err)
 }
 
-// decode turns bytes into tokens, as many as there are, and reports whether all are at most limit. That is so if
-// neither a token nor what it falls short of the limit has its sign bit set, which takes no branch.
+// decode decodes tokens from bytes and reports whether all are at most limit. It needs no branch: it checks the sign
+// bits of the tokens and of their differences to the limit.
 func decode(tokens []int32, b []byte, width int, limit int32) bool {
 	over := int32(0)
 	switch width {
@@ -100,13 +99,13 @@ func decode(tokens []int32, b []byte, width int, limit int32) bool {
 	return over >= 0
 }
 
-// outside names the first token of b, which begins with token number at, that is above limit.
+// outside returns the error for the first token of b above limit. b begins with token number at.
 func (t *tokenFile) outside(at int64, b []byte, limit int32) error {
 	var token [1]int32
 	for decode(token[:], b, t.Width, limit) {
 		at, b = at+1, b[t.Width:]
 	}
-	return about(t.path, inputf("%s: token %d is %d, and the model's vocabulary is %d (0 to %d); was the file made "+
+	return about(t.path, inputf("%s: token %d is %d, but the model's vocabulary is %d (0 to %d); was the file made "+
 		"by another tokenizer?",
 		t.path, at, uint32(token[0]), limit+1, limit))
 }

@@ -65,6 +65,6 @@ func TestLongSamples(t *testing.T) {
 	if err == nil {
 		err = other
 	}
-	wantInputError(t, err, dir, "data: DIR/t.bin: token 1048581 is 200, and the model's vocabulary is 100 (0 to 99); "+
+	wantInputError(t, err, dir, "data: DIR/t.bin: token 1048581 is 200, but the model's vocabulary is 100 (0 to 99); "+
 		"was the file made by another tokenizer?")
 }

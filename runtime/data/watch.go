@@ -13,34 +13,34 @@ import (
 	"time"
 )
 
-// How often a file that is read is looked at.
+// Intervals at which a file that is being read is checked.
 const (
-	lookEvery = time.Second      // at its size and time of modification: one call of the system
-	nameEvery = 10 * time.Second // at its name: a look into folders, which may be on another machine
-	hashEvery = time.Minute      // at its contents even if the time of modification is what it was, which can be set
+	lookEvery = time.Second      // size and modification time: one system call
+	nameEvery = 10 * time.Second // name: looks up folders, which may be on another machine
+	hashEvery = time.Minute      // contents, even if the modification time is unchanged, because it can be set
 )
 
-// The part of a file's contents that is compared: so many blocks, evenly spread from its first byte to its last.
+// The part of a file's contents that is compared: blocks that are evenly spread from the first byte to the last.
 const (
 	hashBlocks     = 8
 	hashBlockBytes = 4 << 10
 )
 
-// watch knows what a file was like when training began to read it.
+// watch holds the state of a file when training began to read it.
 type watch struct {
 	notice func(text string) // may be nil
 
-	ready atomic.Bool  // hash is there
-	next  atomic.Int64 // when the file is looked at again, in nanoseconds
+	ready atomic.Bool  // hash is set
+	next  atomic.Int64 // time of the next check, in nanoseconds
 
-	mutex                      sync.Mutex // of what follows
+	mutex                      sync.Mutex // guards the fields below
 	hash                       [sha256.Size]byte
 	modified                   time.Time
-	hashed, named              time.Time // when it was last looked at
+	hashed, named              time.Time // times of the last checks
 	toldLonger, toldSame, told bool      // notices that were given: only once each
 }
 
-// begin takes the hash of the file's contents, once, before they are first read.
+// begin computes the hash of the file's contents once, before they are first read.
 func (t *tokenFile) begin() error {
 	w := &t.watch
 	if w.ready.Load() {
@@ -62,7 +62,7 @@ func (t *tokenFile) begin() error {
 	return nil
 }
 
-// sample is a hash of parts of the contents that the file had when it was opened.
+// sample returns a hash of parts of the contents that the file had when it was opened.
 func (t *tokenFile) sample() (sum [sha256.Size]byte, err error) {
 	h := sha256.New()
 	b := make([]byte, hashBlockBytes)
@@ -84,8 +84,8 @@ func (t *tokenFile) sample() (sum [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(h.Sum(nil)), nil
 }
 
-// Sampled returns a hash of parts of the contents of all files in order. It reads at most 32 KiB of each, and only in
-// the first call. Checkpoints have it, so what it is made of must not change.
+// Sampled returns a hash of parts of the contents of all files in order. It reads at most 32 KiB of each file, and only
+// in the first call. Checkpoints store it, so its definition must not change.
 func (s *Set) Sampled() (string, error) {
 	h := sha256.New()
 	for _, f := range s.files {
@@ -97,8 +97,8 @@ func (s *Set) Sampled() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// unchanged looks at the file if it is time to. A ChangedError says that what was read since the last look may be of
-// other contents.
+// unchanged checks the file if the interval has passed. A ChangedError means that what was read since the last check
+// may be other contents.
 func (t *tokenFile) unchanged() error {
 	if time.Now().UnixNano() < t.watch.next.Load() {
 		return nil
@@ -106,7 +106,7 @@ func (t *tokenFile) unchanged() error {
 	return t.look()
 }
 
-// look looks at the file, unless another goroutine does.
+// look checks the file, unless another goroutine is doing so.
 func (t *tokenFile) look() error {
 	w := &t.watch
 	if !w.mutex.TryLock() {
@@ -115,7 +115,7 @@ func (t *tokenFile) look() error {
 	defer w.mutex.Unlock()
 	now := time.Now()
 	if err := t.compare(now); err != nil {
-		w.next.Store(0) // each read finds it again
+		w.next.Store(0) // so that each read reports it
 		return err
 	}
 	w.next.Store(now.Add(lookEvery).UnixNano())
@@ -144,11 +144,11 @@ func (t *tokenFile) compare(now time.Time) error {
 	}
 	if info.Size() > t.info.Size() {
 		w.once(&w.toldLonger, "data: %s has grown while training, from %d to %d bytes: this run trains on the first "+
-			"%[2]d; one that resumes would read all of them, "+
-			"and its samples would be others", t.path, t.info.Size(), info.Size())
+			"%[2]d; a resumed run would read all of them, "+
+			"and its samples would differ", t.path, t.info.Size(), info.Size())
 	} else if written {
 		w.once(&w.toldSame, "data: %s was written to while training: its size and the %d blocks of it that are "+
-			"compared are what they were; "+
+			"compared are unchanged; "+
 			"if other parts changed, this run is not reproducible", t.path, hashBlocks)
 	}
 	if now.Sub(w.named) >= nameEvery {
@@ -158,21 +158,21 @@ func (t *tokenFile) compare(now time.Time) error {
 	return nil
 }
 
-// lookAtName notices that the file's name has become another file's. What is read is still the file that was opened.
+// lookAtName detects that another file now has the file's name. The file that was opened is still read.
 func (t *tokenFile) lookAtName() {
 	w := &t.watch
 	info, err := os.Stat(t.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		w.once(&w.told, "data: %s was deleted while training: this run still reads the file that it opened; one that "+
-			"resumes cannot", t.path)
+		w.once(&w.told, "data: %s was deleted while training: this run still reads the file that it opened, but a "+
+			"resumed run cannot", t.path)
 	case err == nil && !os.SameFile(info, t.info):
-		w.once(&w.told, "data: %s was replaced while training: this run still reads the file that it opened; one "+
-			"that resumes reads the new one", t.path)
+		w.once(&w.told, "data: %s was replaced while training: this run still reads the file that it opened, but a "+
+			"resumed run would read the new one", t.path)
 	}
 }
 
-// once gives a notice if it was not given before.
+// once gives a notice unless it was given before.
 func (w *watch) once(told *bool, format string, args ...any) {
 	if !*told && w.notice != nil {
 		w.notice(fmt.Sprintf(format, args...))
@@ -180,7 +180,7 @@ func (w *watch) once(told *bool, format string, args ...any) {
 	*told = true
 }
 
-// ended is why the file has no bytes where it had some when it was opened.
+// ended returns the error for a file that has fewer bytes than when it was opened.
 func (t *tokenFile) ended() error {
 	info, err := t.file.Stat()
 	if err == nil && info.Size() < t.info.Size() {
@@ -193,12 +193,12 @@ func (t *tokenFile) truncated(size int64) error {
 	was := t.info.Size()
 	return &ChangedError{t.path, was, size,
 		fmt.Sprintf("data: %s was truncated while training: it had %d bytes when it was opened, and has %d now; "+
-			"put the whole file back, then start the run again", t.path, was, size)}
+			"restore the complete file, then start the run again", t.path, was, size)}
 }
 
 func (t *tokenFile) overwritten(size int64) error {
 	return &ChangedError{t.path, t.info.Size(), size,
 		fmt.Sprintf("data: %s was overwritten while training: it had %d bytes when it was opened and has %d now, "+
-			"and its contents are others; put the old file back, then start the run again; "+
+			"and its contents have changed; restore the old file, then start the run again; "+
 			"to train on the new contents, start over with --resume never", t.path, t.info.Size(), size)}
 }

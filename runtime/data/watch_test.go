@@ -63,8 +63,7 @@ func wantChanged(t *testing.T, err error, path string, was, now int64, want stri
 // A file that becomes shorter is an error that names it, its size before and its size now, whichever part is read.
 func TestTruncatedFileIsAnError(t *testing.T) {
 	const want = "data: FILE was truncated while training: it had 1048576 bytes when it was opened, and has " +
-		"5000 now; " +
-		"put the whole file back, then start the run again"
+		"5000 now; restore the complete file, then start the run again"
 	s, path, _ := watched(t, make([]byte, 1<<20))
 	if err := os.Truncate(path, 5000); err != nil {
 		t.Fatal(err)
@@ -126,8 +125,8 @@ func TestSampled(t *testing.T) {
 // Other contents are an error; the same contents written again are noticed once.
 func TestOverwrittenFile(t *testing.T) {
 	const want = "data: FILE was overwritten while training: it had 1048576 bytes when it was opened and has 1048576 " +
-		"now, and its contents are others; " +
-		"put the old file back, then start the run again; to train on the new contents, start over with --resume never"
+		"now, and its contents have changed; restore the old file, then start the run again; to train on the new " +
+		"contents, start over with --resume never"
 	for _, changed := range []struct {
 		name string
 		time bool          // of modification is set back
@@ -169,8 +168,8 @@ func TestNotices(t *testing.T) {
 		want   string
 	}{
 		{"written again", func(path string) error { return os.WriteFile(path, make([]byte, 1<<20), 0o666) }, lookEvery,
-			"data: FILE was written to while training: its size and the 8 blocks of it that are compared are what " +
-				"they were; if other parts changed, this run is not reproducible"},
+			"data: FILE was written to while training: its size and the 8 blocks of it that are compared are " +
+				"unchanged; if other parts changed, this run is not reproducible"},
 		{"appended to", func(path string) error {
 			f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 			if err != nil {
@@ -180,18 +179,18 @@ func TestNotices(t *testing.T) {
 			_, err = f.WriteString("more")
 			return err
 		}, lookEvery, "data: FILE has grown while training, from 1048576 to 1048580 bytes: this run trains on the " +
-			"first 1048576; one that resumes would read all of them, and its samples would be others"},
+			"first 1048576; a resumed run would read all of them, and its samples would differ"},
 		{"deleted", os.Remove, nameEvery,
-			"data: FILE was deleted while training: this run still reads the file that it opened; one that " +
-				"resumes cannot"},
+			"data: FILE was deleted while training: this run still reads the file that it opened, but a resumed " +
+				"run cannot"},
 		{"replaced", func(path string) error {
 			other := filepath.Join(filepath.Dir(path), "other")
 			if err := os.WriteFile(other, make([]byte, 1<<20), 0o666); err != nil {
 				return err
 			}
 			return os.Rename(other, path)
-		}, nameEvery, "data: FILE was replaced while training: this run still reads the file that it opened; one " +
-			"that resumes reads the new one"},
+		}, nameEvery, "data: FILE was replaced while training: this run still reads the file that it opened, but a " +
+			"resumed run would read the new one"},
 	} {
 		s, path, notices := watched(t, make([]byte, 1<<20))
 		if err := tt.change(path); err != nil {

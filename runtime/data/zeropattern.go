@@ -5,14 +5,13 @@ import (
 	"io"
 )
 
-// The parts of a file that are looked at to tell how wide its numbers are: its beginning, its middle and its end.
+// The parts of a file that are inspected to find the width of its numbers: beginning, middle and end.
 const (
 	probes     = 3
 	probeBytes = 16 << 10
 )
 
-// eachProbe calls look with parts of the file [0, size), each beginning at a multiple of 8 bytes. A short file is one
-// part.
+// eachProbe calls look with parts of the file, each beginning at a multiple of 8 bytes. A short file is one part.
 func eachProbe(r io.ReaderAt, size int64, look func([]byte)) error {
 	b := make([]byte, min(size, probeBytes))
 	for i := range int64(probes) {
@@ -28,16 +27,16 @@ func eachProbe(r io.ReaderAt, size int64, look func([]byte)) error {
 	return nil
 }
 
-// Wide integers are told from text and from tokens of 16 bits by their upper halves, which are 0 or nearly so.
+// Wide integers are distinguished from text and from 16-bit tokens by their upper halves, which are 0 or nearly so.
 const (
-	enoughNumbers = 16      // fewer tell nothing
-	vocabBound    = 1 << 20 // no vocabulary is that large
+	enoughNumbers = 16      // fewer numbers are not sufficient for a decision
+	vocabBound    = 1 << 20 // no vocabulary is larger
 	lowestMark    = -1024   // negative numbers mark padding and ignored labels: -1, -100
 )
 
-// wideNumbers finds out whether a file seems to hold integers of 64 or 32 bits; nil if not, or if the file is too short
-// to tell. It does if each of its numbers, read so, is a token of some vocabulary or a mark, and the numbers differ as
-// tokens do.
+// wideNumbers returns the width if a file seems to hold integers of 64 or 32 bits; nil if not, or if the file is too
+// short to decide. That is so if each number is a token of some vocabulary or a mark, and the numbers vary as tokens
+// do.
 func wideNumbers(r io.ReaderAt, size int64) (*width, error) {
 	wide := []*width{{bytes: 8}, {bytes: 4}}
 	err := eachProbe(r, size, func(b []byte) {
@@ -56,12 +55,12 @@ func wideNumbers(r io.ReaderAt, size int64) (*width, error) {
 	return nil, nil
 }
 
-// width counts what the numbers of a file are if each has so many bytes.
+// width holds statistics of a file's numbers under the assumption that each has that many bytes.
 type width struct {
 	bytes             int
 	n, nonzero, large int
 	upper             uint16 // the largest upper half of a token
-	wrong             bool   // one of them is neither token nor mark
+	wrong             bool   // a number is neither a token nor a mark
 }
 
 func (w *width) look(b []byte) {
@@ -83,9 +82,8 @@ func (w *width) look(b []byte) {
 	}
 }
 
-// fits reports whether the numbers that were looked at are that wide. If all upper halves are 0, as in a vocabulary of
-// up to 65,536, some lower halves must be others. If not, half of the lower halves must be larger than an upper half
-// can be.
+// fits reports whether the numbers have that width. If all upper halves are 0, as in a vocabulary of up to 65,536, some
+// lower halves must differ from 0. Otherwise half of the lower halves must be larger than an upper half can be.
 func (w *width) fits() bool {
 	if w.wrong || w.n < enoughNumbers {
 		return false
@@ -96,11 +94,11 @@ func (w *width) fits() bool {
 	return w.large >= w.n/2
 }
 
-// alternates finds out whether bytes that are 0 lie at every second place of a file and hardly at the others: at the
-// odd ones, as in UTF-16LE, or at the even ones, as in UTF-16BE. It returns the name of that encoding, or "". Letters
-// of European languages and all spaces and line ends have such a byte in UTF-16; UTF-8 has none.
+// alternates reports whether every second byte of a file is often 0 and the others hardly ever: the odd ones, as in
+// UTF-16LE, or the even ones, as in UTF-16BE. It returns the name of that encoding, or "". In UTF-16, letters of
+// European languages, spaces and line ends have such a byte; in UTF-8 nothing has.
 func alternates(r io.ReaderAt, size int64) (string, error) {
-	var zeros [2]int // at even and at odd places
+	var zeros [2]int // at even and odd offsets
 	pairs := 0
 	err := eachProbe(r, size, func(b []byte) {
 		for i, c := range b {
@@ -113,7 +111,7 @@ func alternates(r io.ReaderAt, size int64) (string, error) {
 	if err != nil || pairs < enoughNumbers/2 {
 		return "", err
 	}
-	const enough, few = 20, 20 // a twentieth of all, and a twentieth of those
+	const enough, few = 20, 20 // at least 1/20 of all, and at most 1/20 of those
 	switch even, odd := zeros[0], zeros[1]; {
 	case odd >= max(pairs/enough, 1) && even <= odd/few:
 		return "UTF-16LE", nil
@@ -123,8 +121,8 @@ func alternates(r io.ReaderAt, size int64) (string, error) {
 	return "", nil
 }
 
-// printable reports whether the bytes of a file are ASCII text: printable characters, tabs and line ends. Tokens of 16
-// bits are not all pairs of these.
+// printable reports whether a file is ASCII text: printable characters, tabs and line ends. 16-bit tokens are not all
+// pairs of these.
 func printable(r io.ReaderAt, size int64) (bool, error) {
 	text := size >= 2*enoughNumbers
 	err := eachProbe(r, size, func(b []byte) {
