@@ -37,6 +37,34 @@ var rooms = map[string]room{
 	"try":                {std: true}, // it is built before anything else, with an empty cache
 }
 
+// inner are packages that may import less than their folder: the packages that each may import, of ours.
+var inner = map[string][]string{
+	"passes/search/space": {"ir", "ir/spec", "costmodel", "passes"},
+}
+
+// Packages with a row in inner import what it lists, and no more.
+func TestInnerImports(t *testing.T) {
+	met := map[string]bool{}
+	for _, s := range harness.Sources(t) {
+		allowed, ok := inner[s.Dir()]
+		if !ok || s.IsTest() {
+			continue
+		}
+		met[s.Dir()] = true
+		for _, p := range s.Imports() {
+			to, ours := strings.CutPrefix(p, modulePath+"/")
+			if ours && !slices.Contains(allowed, to) {
+				t.Errorf("%s imports %s; %s may import %s", s.Path, p, s.Dir(), strings.Join(allowed, ", "))
+			}
+		}
+	}
+	for pkg := range inner {
+		if !met[pkg] {
+			t.Errorf("inner has a row for %s, which does not exist", pkg)
+		}
+	}
+}
+
 // impure are the packages of a pure room that do touch the world, by decision.
 var impure = []string{"codegen/build"}
 

@@ -34,10 +34,10 @@ func (r *Result) Beyond(params int64, own Priced, more ...Trial) Further {
 	inParallel(1+len(trials)+len(near), each, func(i int, s *Series) {
 		switch n := i - 1 - len(trials); {
 		case n >= 0:
-			found[n], faster[n] = near[n].near(s, own, p.GlobalBatch, 0)
+			found[n], faster[n] = s.nearLever(&near[n], own, p.GlobalBatch, 0)
 			return
 		case i > 0:
-			f.Levers[i-1] = trials[i-1].lever(s, own)
+			f.Levers[i-1] = s.lever(&trials[i-1], own)
 			return
 		}
 		for j, rule := range rules { // sequential, because they use the result's own searcher

@@ -62,7 +62,7 @@ func checkThumbs(t *testing.T, p *Problem, r *Result, answers []RuleOfThumb) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			follows := pins.matches(&r.Best.Plan)
+			follows := pins.Match(&r.Best.Plan)
 			if (got.Verdict == Agrees) != follows ||
 				!follows && (got.Best == nil || *got.Best != a || got.SlowerBy != a.SlowerBy) {
 				t.Errorf("rule %s: %+v, a search says %+v", rule.rule, got, a)

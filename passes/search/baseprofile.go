@@ -60,7 +60,7 @@ func (s *layerProfiler) newBase(k profileKey, p *profile) *baseProfile {
 		segs[i] = &p.segs[i]
 	}
 	b.sizes = s.measureSlopes(b.prog, variants, segs)
-	if !s.problem.engine().Own {
+	if !s.problem.PricedEngine().Own {
 		b.useEngineSizes()
 	}
 	for _, seg := range variants {
@@ -87,14 +87,15 @@ func (s *layerProfiler) newBase(k profileKey, p *profile) *baseProfile {
 
 // measureSlopes measures some variants of a program at micro-batch 1 and 2, returns their sizes as linear functions,
 // sets the slopes of their profiles, and restores the variants.
-func (s *layerProfiler) measureSlopes(p *ir.Program, variants []*ir.Segment, profiles []*segmentProfile) []variantSizes {
+func (s *layerProfiler) measureSlopes(p *ir.Program, variants []*ir.Segment,
+	profiles []*segmentProfile) []variantSizes {
 	dp := p.Plan.DP
 	lines := measureSizes(p, variants, nil)
 	resizeBatch(p, variants, 2*dp)
 	lines = measureSizes(p, variants, lines)
 	for i, seg := range variants {
 		sp := profiles[i]
-		if !s.problem.engine().Own { // other engines' profiles already have slopes
+		if !s.problem.PricedEngine().Own { // other engines' profiles already have slopes
 			continue
 		}
 		sp.forward.setSlopes(seg.Forward, p.Mesh)
@@ -220,7 +221,7 @@ func (s *layerProfiler) microBatchesInFlight(p *ir.Plan) []int {
 	next := make([]int, p.PP)
 	each := make([][]int, p.PP)
 	for st := range each {
-		each[st] = s.problem.engine().InFlight(&short, st, passes.InFlight(short, st))
+		each[st] = s.problem.PricedEngine().InFlight(&short, st, passes.InFlight(short, st))
 	}
 	for c := range out {
 		st := p.StageOf(c)

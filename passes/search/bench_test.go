@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/ir/spec"
 )
 
@@ -40,17 +42,17 @@ func drawPoints(t testing.TB, s *searcher, r *rand.Rand, n int) []candidate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, agains := map[priceKey]bool{}, map[*family][]recomputeChoice{}
+	seen, agains := map[priceKey]bool{}, map[*family][]space.RecomputeChoice{}
 	var out []candidate
 	for len(out) < n {
 		f := sp.families[r.IntN(len(sp.families))]
 		if agains[f] == nil {
-			agains[f] = s.problem.recomputeChoices(&f.plan, slices.Max(f.counts))
+			agains[f] = s.problem.RecomputeChoices(&f.plan, slices.Max(f.counts))
 		}
-		shardings, orders := s.shardings(s.problem, &f.plan), f.axisOrders()
+		shardings, orders := s.Shardings(s.problem, &f.plan), f.axisOrders()
 		a := &agains[f][r.IntN(len(agains[f]))]
 		p := candidate{family: f, sharding: &shardings[r.IntN(len(shardings))], recompute: a,
-			n:     a.minN + r.IntN(a.maxN-a.minN+1),
+			n:     a.MinN + r.IntN(a.MaxN-a.MinN+1),
 			order: &orders[r.IntN(len(orders))]}
 		if k := s.priceKey(&p); !seen[k] {
 			seen[k] = true

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
@@ -58,7 +60,7 @@ func (b *brute) run() *brute {
 			ms := b.membersOf(b.problem, br)
 			for i := range ms {
 				m, fits := &ms[i], false
-				for n := br.recompute.minN; n <= br.recompute.maxN; n++ {
+				for n := br.recompute.MinN; n <= br.recompute.MaxN; n++ {
 					q := m.at(n)
 					c := b.price(&q)
 					b.hold(m, br, n, c)
@@ -171,7 +173,7 @@ func tighten(t *testing.T, r *rand.Rand, p *Problem, shared *caches) {
 	b := bruteForce(t, p, shared)
 	f := b.space.families[r.IntN(len(b.space.families))]
 	br := b.branchesOf(p, f)[0]
-	q := b.membersOf(p, br)[0].at(br.recompute.minN)
+	q := b.membersOf(p, br)[0].at(br.recompute.MinN)
 	need := float64(b.price(&q).memory.Total)
 	p.Cluster.GPU.MemoryGiB = need * (0.3 + r.Float64()) / (1 - p.Headroom) / float64(1<<30)
 }
@@ -194,13 +196,13 @@ func narrowBy(t *testing.T, r *rand.Rand, p *Problem, most int, shared *caches, 
 		f := b.space.families[r.IntN(len(b.space.families))]
 		key := keys[r.IntN(len(keys))]
 		plan := f.plan
-		if of := p.shardings(&plan); key == "zero" {
-			plan.Zero = of[r.IntN(len(of))].zero
+		if of := p.Shardings(&plan); key == "zero" {
+			plan.Zero = of[r.IntN(len(of))].Zero
 		}
-		if as := p.recomputeChoices(&plan, 1); key == "recompute" {
-			plan.Recompute = as[r.IntN(len(as))].kind
+		if as := p.RecomputeChoices(&plan, 1); key == "recompute" {
+			plan.Recompute = as[r.IntN(len(as))].Kind
 		}
-		p.Pins = p.Pins.With(Pins{key: {keyValues(plan)[key]}})
+		p.Pins = p.Pins.With(Pins{key: {space.KeyValues(plan)[key]}})
 	}
 }
 
@@ -219,7 +221,7 @@ func TestSearchIsBruteForceOfMany(t *testing.T) {
 		for range each {
 			p := *model
 			p.Cluster, p.GlobalBatch, p.Pins = randomCluster(t, r), []int{4, 6, 12}[r.IntN(3)], model.Pins
-			if p.check() != nil {
+			if p.Validate() != nil {
 				continue
 			}
 			if s, err := newSearcher(&p); err != nil {
@@ -315,7 +317,7 @@ func checkAlternatives(t *testing.T, p *Problem, res *Result, shared *caches) {
 		if c.Free == nil {
 			continue
 		}
-		key := func(p *ir.Plan) string { return keyValues(*p)[c.Name] }
+		key := func(p *ir.Plan) string { return space.KeyValues(*p)[c.Name] }
 		checkAlternative(t, p, res, c, *c.Free, Pins{c.Name: {key(&c.Free.Plan)}}, shared)
 		if c.Kept == nil {
 			if len(c.Broken) == 0 || c.Verdict != Slower && c.Verdict != DoesNot && c.Verdict != Riskier {
@@ -347,7 +349,7 @@ func checkAlternative(t *testing.T, p *Problem, res *Result, c Choice, a Alterna
 	q.Pins = p.Pins.With(pins)
 	all := bruteForce(t, &q, shared).run()
 	want := all.least // the recommendation with the pins: the chosen plan, if it follows them
-	if pins.matches(&res.Best.Plan) {
+	if pins.Match(&res.Best.Plan) {
 		want = res.Best.Plan
 	}
 	if fits := a.NoFit == nil; fits != (all.fits > 0) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes"
@@ -12,8 +14,8 @@ import (
 // candidate is a plan in the search's own form: its family, and the choices that a family leaves open.
 type candidate struct {
 	family    *family
-	sharding  *sharding
-	recompute *recomputeChoice
+	sharding  *space.Sharding
+	recompute *space.RecomputeChoice
 	n         int // recompute count
 	order     *axisOrder
 }
@@ -21,31 +23,31 @@ type candidate struct {
 // plan returns the candidate as an [ir.Plan].
 func (p *candidate) plan() ir.Plan {
 	out := p.family.plan
-	p.recompute.apply(&out, p.n)
-	out.Zero, out.ZeroGroup, out.AxisOrder = p.sharding.zero, p.sharding.group, p.order.name
+	p.recompute.Apply(&out, p.n)
+	out.Zero, out.ZeroGroup, out.AxisOrder = p.sharding.Zero, p.sharding.Group, p.order.name
 	return out
 }
 
 // candidateOf returns a plan from outside the search as a candidate.
 func (s *pricer) candidateOf(plan ir.Plan) *candidate {
-	f := &family{familySpec: &familySpec{plan: plan, counts: counts(&plan), splitsBackward: plan.Splits()},
+	f := &family{familySpec: &familySpec{plan: plan, counts: space.ParseCounts(&plan), splitsBackward: plan.Splits()},
 		class: &degreeClass{}}
 	f.plan.Zero, f.plan.ZeroGroup, f.plan.Recompute, f.plan.RecomputeLayers, f.plan.RecomputeEvery, f.plan.
 		RecomputeSplit = 0, 1, "none", 0, 1, false
-	a := &recomputeChoice{kind: plan.Recompute, split: plan.RecomputeSplit, minN: min(1, plan.RecomputeLayers),
-		maxN: plan.LargestChunk()}
+	a := &space.RecomputeChoice{Kind: plan.Recompute, Split: plan.RecomputeSplit, MinN: min(1, plan.RecomputeLayers),
+		MaxN: plan.LargestChunk()}
 	o := newAxisOrder(plan, plan.AxisOrder)
-	p := &candidate{family: f, sharding: &sharding{zero: plan.Zero, group: plan.ZeroGroup}, recompute: a,
+	p := &candidate{family: f, sharding: &space.Sharding{Zero: plan.Zero, Group: plan.ZeroGroup}, recompute: a,
 		n: plan.RecomputeLayers, order: &o}
 	if plan.RecomputeEvery > 1 {
-		a.grouped, a.layers, a.minN, a.maxN, p.n = true, plan.RecomputeLayers, 2, plan.RecomputeLayers,
+		a.Grouped, a.Layers, a.MinN, a.MaxN, p.n = true, plan.RecomputeLayers, 2, plan.RecomputeLayers,
 			plan.RecomputeEvery
 	}
 	return p
 }
 
 // scattersEachMicro reports whether gradients are scattered after each micro-batch by a pass of their own.
-func (p *candidate) scattersEachMicro() bool { return p.family.splitsBackward && p.sharding.zero >= 2 }
+func (p *candidate) scattersEachMicro() bool { return p.family.splitsBackward && p.sharding.Zero >= 2 }
 
 // price is what the search compares between plans.
 type price struct {
@@ -71,19 +73,19 @@ type priceKey struct {
 // priceKey returns a candidate's key.
 func (s *pricer) priceKey(p *candidate) priceKey {
 	f := p.family
-	layers, every := p.recompute.layersAndEvery(p.n)
+	layers, every := p.recompute.LayersAndEvery(p.n)
 	k := priceKey{frame: s.pipelineSplit(f), tp: int32(f.plan.TP), dp: int32(f.plan.DP),
 		micro:  int32(f.plan.MicroBatch),
-		group:  int32(p.sharding.group),
-		layers: int32(layers), every: int32(every), zero: uint8(p.sharding.zero),
-		schedule: uint8(slices.Index(schedules, f.plan.Schedule)), kind: p.recompute.kind[0],
+		group:  int32(p.sharding.Group),
+		layers: int32(layers), every: int32(every), zero: uint8(p.sharding.Zero),
+		schedule: uint8(slices.Index(space.Schedules, f.plan.Schedule)), kind: p.recompute.Kind[0],
 		order: [4]int32{int32(p.order.tp), int32(p.order.dp), int32(p.order.pp), int32(p.order.cp)},
 		cp:    int32(f.plan.CP), context: f.plan.CPKind[0], ep: int32(f.plan.EP), etp: int32(f.plan.ETP),
 		slack: f.plan.MoESlack}
 	if f.plan.SP {
 		k.sp = 1
 	}
-	if p.recompute.split {
+	if p.recompute.Split {
 		k.split = 1
 	}
 	return k
@@ -129,9 +131,9 @@ func (s *pricer) priced(p *candidate) Priced {
 		ModelFlops:    float64(float64(s.problem.GlobalBatch) * s.modelFlops),
 		Formula:       s.formula,
 		HardwareFlops: s.hardwareFlops(p), Ranks: plan.Ranks(), Precision: plan.Precision, GEMM: s.problem.Computes(),
-		Engine: s.problem.engine(), PP: plan.PP, Experts: plan.MoESlack > 0,
+		Engine: s.problem.PricedEngine(), PP: plan.PP, Experts: plan.MoESlack > 0,
 	})
-	predict.BytesPerParam = s.problem.engine().BytesPerParam(&plan, s.problem.Recipe)
+	predict.BytesPerParam = s.problem.PricedEngine().BytesPerParam(&plan, s.problem.Recipe)
 	return Priced{plan, predict, stage}
 }
 
@@ -139,10 +141,10 @@ func (s *pricer) priced(p *candidate) Priced {
 func (s *pricer) hardwareFlops(p *candidate) float64 {
 	f := p.family
 	b, fr := s.blocksOf(f, p.recompute, p.scattersEachMicro()), s.pipelineSplit(f)
-	layers, every := p.recompute.layersAndEvery(p.n)
+	layers, every := p.recompute.LayersAndEvery(p.n)
 	sum, load := 0.0, s.moeLoad(&b.base.key, b.micro)
 	for i := range fr.kinds {
-		for _, r := range fr.kinds[i].parts(layers, every, p.recompute.split) {
+		for _, r := range fr.kinds[i].parts(layers, every, p.recompute.Split) {
 			seg := b.base.prog.Model.Segments[r.segment]
 			if r.Remat {
 				seg = seg.Remat
@@ -190,18 +192,18 @@ func (c *chunkKind) parts(layers, every int, split bool) (out []part) {
 
 // stepOf returns the times of a plan's step.
 func (s *pricer) stepOf(p *candidate) *costmodel.Step {
-	f, plan, e := p.family, p.plan(), s.problem.engine()
+	f, plan, e := p.family, p.plan(), s.problem.PricedEngine()
 	b, fr, st := s.blocksOf(f, p.recompute, p.scattersEachMicro()), s.pipelineSplit(f),
 		s.shardingCost(p.family, *p.sharding).layout
 	costs := s.layerCosts(nil, s.routeSetOn(f, b, p.order), &b.base.key, b.base.profile, b.micro)
-	prices := &bucketPrices{pricer: s, state: st, plan: plan, order: p.order, owners: ownersOf(&plan, p.sharding.group)}
-	step := &costmodel.Step{Timetable: s.timetable(f), Overlap: s.overlap[min(p.sharding.zero, 1)], Ahead: e.Ahead,
+	prices := &bucketPrices{pricer: s, state: st, plan: plan, order: p.order, owners: ownersOf(&plan, p.sharding.Group)}
+	step := &costmodel.Step{Timetable: s.timetable(f), Overlap: s.overlap[min(p.sharding.Zero, 1)], Ahead: e.Ahead,
 		Other:  s.device.StepOverhead() + prices.price(0, bucketLine).other,
 		Stages: make([]costmodel.Stage, f.plan.PP)}
 	kinds := make([][]costmodel.Layers, len(fr.kinds))
-	layers, every := p.recompute.layersAndEvery(p.n)
+	layers, every := p.recompute.LayersAndEvery(p.n)
 	for i := range fr.kinds {
-		for _, r := range fr.kinds[i].parts(layers, every, p.recompute.split) {
+		for _, r := range fr.kinds[i].parts(layers, every, p.recompute.Split) {
 			l := layersOf(&r.Run, r.segment, &costs[r.segment])
 			l.Fetch, l.Scatter = prices.zeroTime(r.segment)
 			kinds[i] = append(kinds[i], l)
@@ -214,7 +216,7 @@ func (s *pricer) stepOf(p *candidate) *costmodel.Step {
 		for _, c := range of.chunks {
 			chunk := costmodel.Chunk{Runs: kinds[fr.kindOf[c]], From: fr.firstLayer[c], Split: f.splitsBackward,
 				Apart: len(of.chunks) > 1,
-				Waits: e.Waits(&f.plan), Contention: s.contends(p.sharding.zero),
+				Waits: e.Waits(&f.plan), Contention: s.contends(p.sharding.Zero),
 				Host: s.device.PassOverhead() / costmodel.Seconds(f.plan.VPP)}
 			if c+1 < len(fr.kindOf) && f.plan.StageOf(c+1) != i {
 				chunk.Output = message

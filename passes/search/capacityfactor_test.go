@@ -24,7 +24,7 @@ func TestSlackIsALever(t *testing.T) {
 	if trial == nil {
 		t.Fatal("no lever")
 	}
-	l := trial.lever(&Series{}, r.Best)
+	l := new(Series).lever(trial, r.Best)
 	best := r.Best.Predict.StepS
 	for _, text := range slackTexts() {
 		a, err := WhyNot(p, r.Best, pinsKeepingSolved(r.Best.Plan, Pins{moeSlack: {text}}, p.Pins))
@@ -56,7 +56,7 @@ func TestNextRound(t *testing.T) {
 	cfg := llamaConfig(2, 64, 4, 2, 64, 256, 64)
 	cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN = "qwen3_moe", 8, 2, 64
 	p := problem(cluster(t, "dgx-h100", 1, 2), cfg, 64, 16, mixed)
-	plan := DimsOf(p.Model).plain(8, p.Precision)
+	plan := DimsOf(p.Model).SerialPlan(8, p.Precision)
 	for _, c := range []struct{ slack, rounds, room float64 }{ // 512 tokens, 128 for each expert, 148 for the fullest
 		{1, 2, 2}, {1.125, 2, 2.25}, {1.25, 1, 1.25}, {2, 1, 2}, {4, 1, 0}, // 4: a slot for every token
 	} {

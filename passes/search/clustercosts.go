@@ -52,7 +52,8 @@ func (v *clusterCosts) clone() *clusterCosts {
 // validFor reports whether the costs also hold for a searcher's problem.
 func (v *clusterCosts) validFor(s *pricer) bool {
 	p, q := v.firstProblem, s.problem
-	if p.Model != q.Model || p.Precision != q.Precision || p.engine() != q.engine() || p.Computes() != q.Computes() ||
+	if p.Model != q.Model || p.Precision != q.Precision || p.PricedEngine() != q.PricedEngine() ||
+		p.Computes() != q.Computes() ||
 		v.firstDevice != s.device {
 		return false
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
@@ -72,7 +74,7 @@ func randomProblem(t testing.TB, r *rand.Rand) *Problem {
 		p.Recipe.Optimizer, p.Recipe.NoMomentum = "sgd", p.GlobalBatch > 12
 	}
 	if cfg.Experts > 0 && r.IntN(2) == 0 { // some values are only tried on request
-		p.Pins = Pins{"schedule": schedules}
+		p.Pins = Pins{"schedule": space.Schedules}
 	}
 	if r.IntN(2) == 0 { // sequences are too short for cp to be tried without a request
 		p.Pins = p.Pins.With(Pins{"cp": {"1", "2", "4"}})
@@ -137,7 +139,7 @@ func plansOf(t testing.TB, s *searcher, r *rand.Rand, n int) []ir.Plan {
 
 // drawStages moves blocks from some chunks to others.
 func drawStages(r *rand.Rand, s *searcher, p *ir.Plan) {
-	ns := counts(p)
+	ns := space.ParseCounts(p)
 	for range 3 {
 		from, to := r.IntN(len(ns)), r.IntN(len(ns))
 		least := 1
@@ -149,7 +151,7 @@ func drawStages(r *rand.Rand, s *searcher, p *ir.Plan) {
 			ns[to]++
 		}
 	}
-	p.StageLayers = joinCounts(ns)
+	p.StageLayers = space.JoinCounts(ns)
 	p.RecomputeLayers = min(p.RecomputeLayers, p.LargestChunk())
 	p.RecomputeEvery = min(p.RecomputeEvery, max(1, p.RecomputeLayers))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search/space"
 )
 
 // degreeClass is what families share that agree in degrees, sp, micro-batch, and in whether the backward pass is
@@ -24,8 +25,8 @@ type degreeClass struct {
 // degreeClassDetails is what is known about a class whose families are examined, which are few.
 type degreeClassDetails struct {
 	orders     []axisOrder // once computed
-	blocks     [variantCount]*blocks
-	layerTimes [variantCount][][]layerTimes // by the axis order's index
+	blocks     [space.VariantCount]*blocks
+	layerTimes [space.VariantCount][][]layerTimes // by the axis order's index
 	timeBounds []layerTimeBound
 	// by whether the first and the last chunk are on different stages, by ZeRO stage, and by groupsOf
 	stateLayouts [2][4][3]*stateLayout
@@ -100,7 +101,7 @@ func (s *layerTimer) routeSetsOf(p *Problem, c *degreeClass, plan ir.Plan) (out 
 		return *c.routeSets
 	}
 	of := s.baseOf(c, &plan).profile
-	for _, plan.AxisOrder = range s.orders(p, &plan) {
+	for _, plan.AxisOrder = range s.Orders(p, &plan) {
 		if g := s.routeSetAt(&plan, of); !slices.Contains(out, g) {
 			out = append(out, g)
 		}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
@@ -82,7 +84,7 @@ func TestLlama405B(t *testing.T) {
 		2048, mixed)
 	p.Pins = Pins{"pp": {"16"}, "vpp": {"8"}, "tp": {"8"}, "micro_batch": {"1"}, "schedule": {"interleaved"}}
 	r := must(t, p)
-	ns := counts(&r.Best.Plan)
+	ns := space.ParseCounts(&r.Best.Plan)
 	if len(ns) != 128 || ns[0] != 0 || ns[127] != 0 || ns[1] != 1 {
 		t.Errorf("stage_layers %s", r.Best.Plan.StageLayers)
 	}

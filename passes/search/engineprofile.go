@@ -11,22 +11,6 @@ import (
 // Runtimes other than planc's run other kernels and save other values. Their layers come from costmodel. Everything
 // else comes from the passes: stages, buckets, schedules and arenas. So one search serves all engines.
 
-// engine returns the runtime that is priced.
-func (p *Problem) engine() *costmodel.Engine {
-	if p.Engine == nil {
-		return costmodel.PlancEngine
-	}
-	return p.Engine
-}
-
-// Computes returns the number format that matmuls compute in.
-func (p *Problem) Computes() string {
-	if p.GEMM != "" {
-		return p.GEMM
-	}
-	return costmodel.ComputeName(p.Precision.Compute)
-}
-
 // transformerShape returns the shape of a model as other runtimes run it.
 func transformerShape(m *ir.Model, d Dims) costmodel.Transformer {
 	t := costmodel.Transformer{Seq: d.Seq, Hidden: d.Hidden, Heads: d.Heads(), KVHeads: d.KVHeads, FFN: d.FFN,
@@ -90,7 +74,7 @@ type layerShape costmodel.Transformer
 
 // replaceByEngine replaces the layers of a profile with those of the engine, if that is not planc's.
 func (s *layerProfiler) replaceByEngine(p *profile, k profileKey) {
-	e := s.problem.engine()
+	e := s.problem.PricedEngine()
 	if e.Own {
 		return
 	}

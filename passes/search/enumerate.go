@@ -2,7 +2,8 @@ package search
 
 import (
 	"slices"
-	"strconv"
+
+	"github.com/planc-dev/planc/passes/search/space"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -12,7 +13,7 @@ import (
 type enumeration struct {
 	s   *searcher
 	p   *Problem
-	set *ruleContext
+	set *space.RuleContext
 	out *planSpace
 	// the illegal plan that breaks the fewest rules, the first of several
 	worst        ir.Plan
@@ -54,15 +55,15 @@ type splitKey struct {
 
 // degrees iterates over pp and tp. It skips values that no pin requests and no rule allows.
 func (e *enumeration) degrees() {
-	devices := e.set.devices
-	for _, pp := range e.p.ints("pp", divisors(devices)) {
-		if _, pinned := e.p.Pins["pp"]; !pinned && pp > min(e.set.maxChunks(), maxStages) {
+	devices := e.set.Devices
+	for _, pp := range e.p.Ints("pp", space.Divisors(devices)) {
+		if _, pinned := e.p.Pins["pp"]; !pinned && pp > min(e.set.MaxChunks(), space.MaxStages) {
 			continue
 		}
-		for _, tp := range e.p.ints("tp", divisors(max(1, devices/max(1, pp)))) {
-			plan := e.set.plain(1, e.p.Precision)
+		for _, tp := range e.p.Ints("tp", space.Divisors(max(1, devices/max(1, pp)))) {
+			plan := e.set.SerialPlan(1, e.p.Precision)
 			plan.TP, plan.PP = tp, pp
-			if _, pinned := e.p.Pins["tp"]; !pinned && !obeys(&plan, "tp", e.set) {
+			if _, pinned := e.p.Pins["tp"]; !pinned && !space.Obeys(&plan, "tp", e.set) {
 				continue
 			}
 			e.contexts(plan)
@@ -70,34 +71,30 @@ func (e *enumeration) degrees() {
 	}
 }
 
-// ownPositions is the least number of positions per rank for which cp is tried without a pin. With shorter parts, cp
-// gains nothing that dp, tp and recomputation do not give more cheaply, and there are many such plans.
-const ownPositions = 8192
-
 // contexts iterates over cp, cp_kind and dp.
 func (e *enumeration) contexts(plan ir.Plan) {
-	rest := max(1, e.set.devices/max(1, plan.TP*plan.PP))
+	rest := max(1, e.set.Devices/max(1, plan.TP*plan.PP))
 	_, asked := e.p.Pins["cp"]
 	kinds, askedKind := e.p.Pins["cp_kind"]
 	asked = asked || askedKind && !slices.Contains(kinds, "none")
-	for _, plan.CP = range e.p.ints("cp", divisors(rest)) {
-		if plan.CP > 1 && !asked && e.set.Seq/plan.CP < ownPositions {
+	for _, plan.CP = range e.p.Ints("cp", space.Divisors(rest)) {
+		if plan.CP > 1 && !asked && e.set.Seq/plan.CP < space.MinOwnPositions {
 			continue
 		}
 		of := []string{"none"}
 		if plan.CP > 1 {
-			of = e.p.contextKinds(plan)
+			of = e.p.ContextKinds(plan)
 		}
 		if askedKind {
 			of = kinds
 		}
 		for _, plan.CPKind = range of {
-			if !asked && !obeys(&plan, "cp", e.set) {
+			if !asked && !space.Obeys(&plan, "cp", e.set) {
 				continue
 			}
-			plan.AxisOrder = usualOrder(&plan)
-			for _, plan.DP = range e.p.ints("dp", []int{max(1, rest/max(1, plan.CP))}) {
-				for _, plan.SP = range e.p.bools("sp") {
+			plan.AxisOrder = space.DefaultOrder(&plan)
+			for _, plan.DP = range e.p.Ints("dp", []int{max(1, rest/max(1, plan.CP))}) {
+				for _, plan.SP = range e.p.Bools("sp") {
 					e.experts(plan)
 				}
 			}
@@ -105,39 +102,24 @@ func (e *enumeration) contexts(plan ir.Plan) {
 	}
 }
 
-// contextKinds returns the values of cp_kind that the engine supports for a plan with cp above 1.
-func (p *Problem) contextKinds(plan ir.Plan) (out []string) {
-	for _, plan.CPKind = range ir.ContextKinds[1:] {
-		if p.runs(&plan, "cp_kind") {
-			out = append(out, plan.CPKind)
-		}
-	}
-	return out
-}
-
-// wideExperts is the largest number of experts per block for which etp is tried without a pin. Models with more
-// experts have narrow ones, and their parts are too narrow for efficient GEMMs, while ep has enough experts for many
-// ranks.
-const wideExperts = 16
-
 // experts iterates over etp, ep and moe_slack. Without pins, etp is 1 or tp.
 func (e *enumeration) experts(plan ir.Plan) {
 	etps, eps := []int{1}, []int{1}
 	if e.set.Experts > 0 {
-		eps = divisors(e.set.Experts)
+		eps = space.Divisors(e.set.Experts)
 	}
-	if e.set.Experts > 0 && e.set.Experts <= wideExperts {
+	if e.set.Experts > 0 && e.set.Experts <= space.MaxSplitExperts {
 		etps = slices.Compact([]int{1, plan.TP})
 	}
 	_, etp := e.p.Pins["etp"]
 	_, ep := e.p.Pins["ep"]
-	for _, plan.MoESlack = range e.p.slacks(plan.MoESlack) {
-		for _, plan.ETP = range e.p.ints("etp", etps) {
-			if !etp && !obeys(&plan, "etp", e.set) {
+	for _, plan.MoESlack = range e.p.MoESlacks(plan.MoESlack) {
+		for _, plan.ETP = range e.p.Ints("etp", etps) {
+			if !etp && !space.Obeys(&plan, "etp", e.set) {
 				continue
 			}
-			for _, plan.EP = range e.p.ints("ep", eps) {
-				if ep || etp && plan.ETP < 1 || obeys(&plan, "ep", e.set) {
+			for _, plan.EP = range e.p.Ints("ep", eps) {
+				if ep || etp && plan.ETP < 1 || space.Obeys(&plan, "ep", e.set) {
 					e.startDegrees(&plan)
 					e.chunks(plan)
 				}
@@ -157,36 +139,8 @@ func (e *enumeration) startDegrees(plan *ir.Plan) {
 	e.classes[0], e.classes[1] = e.classes[0][:0], e.classes[1][:0]
 	e.routeSets = [2]*[]*routeSet{new([]*routeSet), new([]*routeSet)}
 	for _, key := range []string{"dp", "tp", "sp", "cp", "cp_kind", "ep", "etp", "moe_slack"} {
-		e.degreesLegal = e.degreesLegal && obeys(plan, key, e.set)
+		e.degreesLegal = e.degreesLegal && space.Obeys(plan, key, e.set)
 	}
-}
-
-// slacks returns the pinned capacity factors, or the default.
-func (p *Problem) slacks(usual float64) []float64 {
-	texts, pinned := p.Pins["moe_slack"]
-	if !pinned {
-		return []float64{usual}
-	}
-	var out []float64
-	for _, t := range texts {
-		if v, err := strconv.ParseFloat(t, 64); err == nil {
-			out = append(out, v)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// obeys reports whether a plan breaks none of the degree rules that concern a key.
-func obeys(plan *ir.Plan, key string, set *ruleContext) bool {
-	for _, rules := range [][]rule{degreeRules, contextRules, expertRules, set.engine} {
-		for i := range rules {
-			if r := &rules[i]; r.key == key && !r.ok(plan, set) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // chunks iterates over vpp and the schedules.
@@ -197,41 +151,18 @@ func (e *enumeration) chunks(plan ir.Plan) {
 		}
 		return
 	}
-	all := make([]int, e.set.maxVPPTried(plan.PP))
+	all := make([]int, e.set.MaxVPP(plan.PP))
 	for i := range all {
 		all[i] = i + 1
 	}
 	_, pinned := e.p.Pins["vpp"]
-	for _, plan.VPP = range e.p.ints("vpp", all) {
-		for _, plan.Schedule = range e.p.schedules(&plan) {
-			if pinned || stageRules[2].ok(&plan, nil) {
+	for _, plan.VPP = range e.p.Ints("vpp", all) {
+		for _, plan.Schedule = range e.p.Schedules(&plan) {
+			if pinned || space.ChunksMatchSchedule(&plan) {
 				e.micros(plan)
 			}
 		}
 	}
-}
-
-// schedules are all schedules of the search, in its order.
-var schedules = []string{"none", "1f1b", "gpipe", "interleaved", "zb-h1", "zb-v"}
-
-// schedules returns the schedules that are possible with a plan's chunks, or those that pins request.
-func (p *Problem) schedules(plan *ir.Plan) []string {
-	if vs, pinned := p.Pins["schedule"]; pinned {
-		return vs
-	}
-	var out []string
-	for _, name := range schedules {
-		plan.Schedule = name
-		// only on request: the gradients of experts are computed in their rounds and cannot be delayed
-		if plan.Splits() && hasExperts(plan) && !p.engine().SplitsExperts {
-			continue
-		}
-		if stageRules[0].ok(plan, nil) && stageRules[2].ok(plan, nil) && (plan.PP == 1 || knownSchedule(name)) &&
-			p.runs(plan, "schedule") {
-			out = append(out, name)
-		}
-	}
-	return out
 }
 
 // micros iterates over the micro-batch sizes.
@@ -240,7 +171,7 @@ func (e *enumeration) micros(plan ir.Plan) {
 	if plan.DP > 0 && share%plan.DP == 0 {
 		share /= plan.DP
 	}
-	for e.microIndex, plan.MicroBatch = range e.p.ints("micro_batch", e.microBatchesFor(share)) {
+	for e.microIndex, plan.MicroBatch = range e.p.Ints("micro_batch", e.microBatchesFor(share)) {
 		if e.tooMany() {
 			return
 		}
@@ -251,7 +182,7 @@ func (e *enumeration) micros(plan ir.Plan) {
 			continue
 		}
 		k := splitKey{plan.VPP, plan.MicroBatch, plan.Splits(), plan.Schedule == "zb-v"}
-		if !e.degreesLegal || plan.PP*plan.VPP > e.set.maxChunks() {
+		if !e.degreesLegal || plan.PP*plan.VPP > e.set.MaxChunks() {
 			k.micro = 0 // the plan is illegal anyway
 		}
 		of, known := e.splits[k]
@@ -269,7 +200,7 @@ func (e *enumeration) tooMany() bool { return len(e.out.families) > e.s.maxFamil
 
 // shared returns a split and its text; equal splits are stored once.
 func (e *enumeration) shared(split []int) ([]int, string) {
-	e.text = appendCounts(e.text[:0], split)
+	e.text = space.AppendCounts(e.text[:0], split)
 	kept, met := e.sharedSplits[string(e.text)]
 	if !met {
 		kept = sharedSplit{slices.Clone(split), string(e.text)}
@@ -288,43 +219,28 @@ type sharedSplit struct {
 // none is, it returns all that divide the share, so that there is a plan to report.
 func (e *enumeration) microBatchesFor(share int) []int {
 	if e.microBatches[share] == nil {
-		e.microBatches[share] = e.p.microBatchesFor(share)
+		e.microBatches[share] = e.p.MicroBatches(share)
 	}
 	return e.microBatches[share]
-}
-
-// microBatchesFor computes [enumeration.microBatchesFor].
-func (p *Problem) microBatchesFor(share int) []int {
-	all := divisors(share)
-	var out []int
-	for _, n := range all {
-		if p.Pins.allows("micro_batches", strconv.Itoa(share/n)) {
-			out = append(out, n)
-		}
-	}
-	if len(out) == 0 {
-		return all
-	}
-	return out
 }
 
 // split returns a plan's stage_layers: the pinned split, or the one that balances the stages.
 func (e *enumeration) split(plan *ir.Plan) []int {
 	if vs, pinned := e.p.Pins["stage_layers"]; pinned {
 		plan.StageLayers = vs[0]
-		return counts(plan)
+		return space.ParseCounts(plan)
 	}
 	n := plan.PP * plan.VPP
 	if n == 1 {
 		return []int{e.set.Layers}
 	}
-	if n > e.set.maxChunks() || n < 1 { // illegal for every split
+	if n > e.set.MaxChunks() || n < 1 { // illegal for every split
 		return []int{e.set.Layers}
 	}
 	if !e.degreesLegal || plan.Schedule == "zb-v" && plan.VPP != 2 {
 		return even(e.set.Layers, n) // illegal anyhow
 	}
-	if e.p.engine().Even {
+	if e.p.PricedEngine().Even {
 		return even(e.set.Layers, n)
 	}
 	c := e.degreeClass(plan)
@@ -357,10 +273,10 @@ func even(blocks, chunks int) []int {
 func (e *enumeration) visit(plan *ir.Plan, split []int) {
 	broken := 0
 	if min(plan.DP, plan.TP, plan.PP, plan.VPP, plan.CP, plan.EP, plan.ETP) < 1 {
-		broken = len(e.set.rules)
+		broken = len(e.set.Rules)
 	}
-	for i := range e.set.rules {
-		if broken < e.fewest && !e.set.rules[i].ok(plan, e.set) {
+	for i := range e.set.Rules {
+		if broken < e.fewest && !e.set.Rules[i].OK(plan, e.set) {
 			broken++
 		}
 	}
@@ -394,10 +310,10 @@ func (e *enumeration) family(plan *ir.Plan, split []int) *family {
 		counts: split,
 		first:  e.out.size, splitsBackward: plan.Splits()}
 	f := &of.family
-	if len(e.p.brokenPins(*plan)) > 0 {
+	if len(e.p.BrokenPins(*plan)) > 0 {
 		return f
 	}
-	f.orderNames = e.s.orders(e.p, plan)
-	f.size = len(e.s.shardings(e.p, plan)) * len(e.s.recomputeChoices(e.p, plan, slices.Max(split))) * len(f.orderNames)
+	f.orderNames = e.s.Orders(e.p, plan)
+	f.size = len(e.s.Shardings(e.p, plan)) * len(e.s.RecomputeChoices(e.p, plan, slices.Max(split))) * len(f.orderNames)
 	return f
 }

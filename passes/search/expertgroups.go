@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
@@ -155,8 +157,8 @@ type Experts struct {
 func ExpertsOf(p *Problem, plan ir.Plan) Experts {
 	s, k := &layerTimer{}, keyOf(plan)
 	s.dims = DimsOf(p.Model)
-	e := Experts{Replicas: expertReplicas(&plan)}
-	if p.engine().Own && plan.MoESlack > 0 {
+	e := Experts{Replicas: space.ExpertReplicas(&plan)}
+	if p.PricedEngine().Own && plan.MoESlack > 0 {
 		l := s.moeLoad(&k, plan.MicroBatch)
 		e.Rounds, e.Empty = l.rounds, l.emptyPart
 		c := s.expertDemand(&k, plan.MicroBatch)

@@ -78,7 +78,7 @@ func (s *searcher) explain(sp *planSpace, r *Result) {
 	seen := map[ir.Plan]bool{r.Best.Plan: true}
 	for i, a := range s.answers(sp, of, r.Best) {
 		for _, o := range a.others {
-			if !seen[o.Plan] && s.problem.Pins.allows(of[i].name, of[i].value(&o.Plan)) {
+			if !seen[o.Plan] && s.problem.Pins.Allows(of[i].name, of[i].value(&o.Plan)) {
 				seen[o.Plan] = true
 				r.Alternatives = append(r.Alternatives, o)
 			}

@@ -3,6 +3,8 @@ package search
 import (
 	"strconv"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -32,9 +34,6 @@ func intValue(get func(*ir.Plan) int) func(*ir.Plan) string {
 // hasPipeline reports whether a plan has a pipeline.
 func hasPipeline(p *ir.Plan) bool { return p.PP > 1 }
 
-// hasExperts reports whether a plan is of a model with experts.
-func hasExperts(p *ir.Plan) bool { return p.MoESlack > 0 }
-
 // always applies to any plan.
 func always(*ir.Plan) bool { return true }
 
@@ -48,9 +47,9 @@ var choices = []choice{
 	{"pp", intValue(func(p *ir.Plan) int { return p.PP }), adjacent, nil},
 	{"cp", intValue(func(p *ir.Plan) int { return p.CP }), adjacent, always},
 	{"cp_kind", func(p *ir.Plan) string { return p.CPKind }, eachOther, func(p *ir.Plan) bool { return p.CP > 1 }},
-	{"ep", intValue(func(p *ir.Plan) int { return p.EP }), adjacent, hasExperts},
+	{"ep", intValue(func(p *ir.Plan) int { return p.EP }), adjacent, space.HasExperts},
 	{"etp", intValue(func(p *ir.Plan) int { return p.ETP }), adjacent, func(p *ir.Plan) bool {
-		return hasExperts(p) && p.TP > 1
+		return space.HasExperts(p) && p.TP > 1
 	}},
 	{"vpp", intValue(func(p *ir.Plan) int { return p.VPP }), bestOther, hasPipeline},
 	{"schedule", func(p *ir.Plan) string { return p.Schedule }, eachOther, hasPipeline},
@@ -60,49 +59,6 @@ var choices = []choice{
 	{"axis_order", func(p *ir.Plan) string { return p.AxisOrder }, bestOther, always},
 }
 
-// dependentKeys lists the keys that can no longer keep their values when a key changes.
-var dependentKeys = map[string][]string{
-	"dp": {"tp", "ep", "etp", "zero_group", "micro_batches"},
-	"tp": {"dp", "ep", "etp", "zero_group", "axis_order", "stage_layers", "micro_batches",
-		"recompute_split"},
-	"pp": {"dp", "ep", "etp", "zero_group", "axis_order", "stage_layers", "micro_batches", "vpp",
-		"schedule", "recompute_layers"},
-	"cp":              {"dp", "ep", "cp_kind", "zero_group", "axis_order", "stage_layers", "micro_batches"},
-	"cp_kind":         {"cp", "dp", "ep", "zero_group", "axis_order", "stage_layers", "micro_batches"},
-	"ep":              {"etp", "zero_group", "stage_layers"},
-	"etp":             {"ep", "zero_group", "stage_layers"},
-	"moe_slack":       {"stage_layers"},
-	"vpp":             {"stage_layers", "schedule", "recompute_layers"},
-	"schedule":        {"stage_layers", "vpp", "recompute_layers"},
-	"sp":              {"stage_layers", "recompute_split"},
-	"zero":            {"zero_group"},
-	"micro_batch":     {"micro_batches", "stage_layers"},
-	"micro_batches":   {"micro_batch", "stage_layers"},
-	"recompute":       {"recompute_layers", "recompute_every", "recompute_split"},
-	"recompute_every": {"recompute_layers", "recompute"},
-	"stage_layers":    {"recompute_layers"},
-}
-
-// Kept pins everything that a plan has decided, except the keys of but and those that depend on them. Of dp and tp,
-// and of the micro-batch size and count, one follows from the other.
-func Kept(plan ir.Plan, but Pins) Pins {
-	out := Pins{}
-	for key, value := range keyValues(plan) {
-		switch key {
-		case "precision", "offload":
-		default:
-			out[key] = []string{value}
-		}
-	}
-	for key := range but {
-		out = out.Without(dependentKeys[key]...)
-	}
-	if but["dp"] != nil && but["tp"] == nil && but["pp"] != nil {
-		out = out.Without("tp")
-	}
-	return out.With(but)
-}
-
 // choiceFilter restricts a search to plans for which want accepts the value of a choice. Axis orders are only
 // compared between plans with the same degrees.
 func choiceFilter(c *choice, than *ir.Plan, want func(string) bool) *filter {
@@ -110,9 +66,9 @@ func choiceFilter(c *choice, than *ir.Plan, want func(string) bool) *filter {
 	case "recompute":
 		return &filter{recompute: want}
 	case "zero":
-		return &filter{member: func(m *member) bool { return want(strconv.Itoa(m.sharding.zero)) }}
+		return &filter{member: func(m *member) bool { return want(strconv.Itoa(m.sharding.Zero)) }}
 	case "zero_group":
-		return &filter{member: func(m *member) bool { return want(strconv.Itoa(m.sharding.group)) }}
+		return &filter{member: func(m *member) bool { return want(strconv.Itoa(m.sharding.Group)) }}
 	case "axis_order":
 		return &filter{family: func(f *family) bool {
 			return sameDegrees(&f.plan, than)
@@ -141,30 +97,30 @@ func (s *searcher) otherValues(sp *planSpace, c *choice, than *ir.Plan) []string
 		}
 		latest = v
 	}
-	var last []sharding // of the previous family; consecutive families often have the same
+	var last []space.Sharding // of the previous family; consecutive families often have the same
 	for _, f := range sp.families {
 		switch c.name {
 		case "zero", "zero_group":
-			all := s.shardings(sp.problem, &f.plan)
+			all := s.Shardings(sp.problem, &f.plan)
 			if len(last) > 0 && len(all) > 0 && &last[0] == &all[0] {
 				continue
 			}
 			for last = all; len(all) > 0; all = all[1:] {
 				if c.name == "zero" {
-					add(strconv.Itoa(all[0].zero))
+					add(strconv.Itoa(all[0].Zero))
 				} else {
-					add(strconv.Itoa(all[0].group))
+					add(strconv.Itoa(all[0].Group))
 				}
 			}
 		case "recompute":
-			for _, a := range s.recomputeChoices(sp.problem, &f.plan, 1) {
-				add(a.kind)
+			for _, a := range s.RecomputeChoices(sp.problem, &f.plan, 1) {
+				add(a.Kind)
 			}
 		case "axis_order":
 			if !sameDegrees(&f.plan, than) {
 				continue
 			}
-			for _, o := range s.orders(sp.problem, &f.plan) {
+			for _, o := range s.Orders(sp.problem, &f.plan) {
 				add(o)
 			}
 		default:
@@ -199,7 +155,7 @@ func (s *searcher) whyNone(name string, best ir.Plan) []Reason {
 		}
 	}
 	other.MicroBatches = s.problem.GlobalBatch / max(1, other.DP*other.MicroBatch)
-	for _, r := range legal(&other, newSetting(s.problem, s.dims)) {
+	for _, r := range space.BrokenRules(&other, space.NewRuleContext(s.problem, s.dims)) {
 		if r.Key != "stage_layers" && r.Key != "axis_order" {
 			return []Reason{r}
 		}

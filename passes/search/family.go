@@ -3,13 +3,15 @@ package search
 import (
 	"slices"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/costmodel"
 )
 
 // branch is the plans of a family with one recompute choice. The number of recomputed blocks is solved.
 type branch struct {
 	family    *family
-	recompute recomputeChoice
+	recompute space.RecomputeChoice
 	first     int // index of its first plan in the space
 	size      int
 	// bytes by which even the smallest state exceeds the memory; 0 if it may fit
@@ -30,14 +32,14 @@ type member struct {
 }
 
 // noRecompute is the choice to recompute nothing; anyRecompute stands for any choice.
-var noRecompute, anyRecompute = recomputeChoice{kind: "none"}, recomputeChoice{kind: anyKind}
+var noRecompute, anyRecompute = space.RecomputeChoice{Kind: "none"}, space.RecomputeChoice{Kind: space.AnyKind}
 
 // branchesOf lists a family's branches.
 func (s *searcher) branchesOf(p *Problem, f *family) []*branch {
 	if f.withDetails().branches != nil {
 		return f.branches
 	}
-	agains := s.recomputeChoices(p, &f.plan, slices.Max(f.counts))
+	agains := s.RecomputeChoices(p, &f.plan, slices.Max(f.counts))
 	all := make([]branch, len(agains))
 	f.branches = make([]*branch, 0, len(agains))
 	for i, a := range agains {
@@ -68,12 +70,12 @@ func (s *memoryPricer) branchFit(p *Problem, b *branch) (least, lacks int) {
 	s.pipelineSplit(f)
 	of := &branchFit{}
 	if known := s.memoryFit(p, f); known != nil {
-		of = &known.branches[b.recompute.index()]
+		of = &known.branches[b.recompute.Index()]
 	}
 	if of.known {
 		return of.n, of.overBytes
 	}
-	for j, each := range f.scatterChoices(s.shardings(p, &f.plan)) {
+	for j, each := range f.scatterChoices(s.Shardings(p, &f.plan)) {
 		n, over := s.minRecomputed(f, &b.recompute, s.minStateMemory(p, f), each)
 		if j == 0 || over < lacks || over == lacks && n < least {
 			least, lacks = n, over
@@ -89,7 +91,7 @@ func (s *memoryPricer) minStateMemory(p *Problem, f *family) []stateMemory {
 	if f.withDetails().minStateMemory != nil {
 		return f.minStateMemory
 	}
-	for i, of := range s.shardings(p, &f.plan) {
+	for i, of := range s.Shardings(p, &f.plan) {
 		needs := s.stateMemory(f, of)
 		if i == 0 {
 			f.minStateMemory = slices.Clone(needs)
@@ -110,13 +112,13 @@ func (n *stateMemory) lowerTo(o *stateMemory) {
 
 // scatterChoices returns whether gradients are scattered after each micro-batch by a pass of their own: one value, or
 // both if it depends on the sharding.
-func (f *family) scatterChoices(shardings []sharding) []bool {
+func (f *family) scatterChoices(shardings []space.Sharding) []bool {
 	if !f.splitsBackward {
 		return []bool{false}
 	}
 	var out []bool
 	for _, of := range shardings {
-		if each := of.zero >= 2; !slices.Contains(out, each) {
+		if each := of.Zero >= 2; !slices.Contains(out, each) {
 			out = append(out, each)
 		}
 	}
@@ -129,13 +131,13 @@ func (s *searcher) membersOf(p *Problem, b *branch) []member {
 		return b.members
 	}
 	s.boundBranch(p, b)
-	f, shardings := b.family, s.shardings(p, &b.family.plan)
+	f, shardings := b.family, s.Shardings(p, &b.family.plan)
 	orders := f.axisOrders()
 	b.members = make([]member, 0, len(shardings)*len(orders))
 	for i := range shardings {
 		of := &shardings[i]
 		n, over := s.minRecomputed(f, &b.recompute, s.shardingCost(f, *of).stateMemory, f.splitsBackward &&
-			of.zero >= 2)
+			of.Zero >= 2)
 		for j := range orders {
 			m := member{candidate: candidate{family: f, sharding: of, recompute: &b.recompute, n: n, order: &orders[j]},
 				index: b.first + len(b.members), overBytes: over}
@@ -151,14 +153,15 @@ func (s *searcher) membersOf(p *Problem, b *branch) []member {
 // minRecomputed returns the smallest recompute count with which a plan fits, or the one that exceeds the memory
 // least, with the excess in bytes. More recomputed blocks never need more memory, so it is a binary search. Group
 // sizes are not monotonic and are tried one by one.
-func (s *memoryPricer) minRecomputed(f *family, a *recomputeChoice, state []stateMemory, each bool) (n, over int) {
+func (s *memoryPricer) minRecomputed(f *family, a *space.RecomputeChoice, state []stateMemory,
+	each bool) (n, over int) {
 	lacks := func(n int) int {
 		s.measureActivations(&s.activationScratch, f, a, n, each)
 		return max(0, s.peakBytes(f, &s.activationScratch, state)-s.arenaCapacity)
 	}
-	if a.grouped {
+	if a.Grouped {
 		best := 0
-		for n := a.minN; n <= a.maxN; n++ {
+		for n := a.MinN; n <= a.MaxN; n++ {
 			if l := lacks(n); l == 0 {
 				return n, 0
 			} else if best == 0 || l < over {
@@ -167,11 +170,11 @@ func (s *memoryPricer) minRecomputed(f *family, a *recomputeChoice, state []stat
 		}
 		return best, over
 	}
-	over = lacks(a.maxN)
+	over = lacks(a.MaxN)
 	if over > 0 {
-		return a.maxN, over
+		return a.MaxN, over
 	}
-	low, high := a.minN, a.maxN
+	low, high := a.MinN, a.MaxN
 	for low < high {
 		if mid := (low + high) / 2; lacks(mid) == 0 {
 			high = mid
@@ -184,7 +187,7 @@ func (s *memoryPricer) minRecomputed(f *family, a *recomputeChoice, state []stat
 
 // recomputeIsFaster reports whether recomputed blocks are faster.
 func (s *layerTimer) recomputeIsFaster(m *member) bool {
-	if !m.family.splitsBackward || m.recompute.grouped || m.recompute.kind == "none" {
+	if !m.family.splitsBackward || m.recompute.Grouped || m.recompute.Kind == "none" {
 		return false
 	}
 	return slices.ContainsFunc(s.layerTimesOf(m.family, m.recompute, m.scattersEachMicro(), m.order),
@@ -216,7 +219,7 @@ func (s *memoryPricer) minBytes(p *Problem, f *family) int {
 // newMinBytes computes minBytes.
 func (s *memoryPricer) newMinBytes(p *Problem, f *family) {
 	_, split := p.Pins["recompute_split"]
-	k, fr, shardings := &s.activationScratch, s.pipelineSplit(f), s.shardings(p, &f.plan)
+	k, fr, shardings := &s.activationScratch, s.pipelineSplit(f), s.Shardings(p, &f.plan)
 	for i, each := range f.scatterChoices(shardings) {
 		if i == 0 {
 			s.measureActivations(k, f, &noRecompute, 0, each)
@@ -231,7 +234,7 @@ func (s *memoryPricer) newMinBytes(p *Problem, f *family) {
 	}
 	k.work, k.castScratch = 0, 0
 	for _, of := range shardings {
-		if of.zero > 0 && of.group < f.plan.Replicas() && p.Pins["zero_group"] == nil {
+		if of.Zero > 0 && of.Group < f.plan.Replicas() && p.Pins["zero_group"] == nil {
 			continue // a smaller group does not need less
 		}
 		if most := s.peakBytes(f, k, s.stateMemory(f, of)); f.minBytes == 0 || most < f.minBytes {

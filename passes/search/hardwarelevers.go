@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
@@ -23,13 +25,6 @@ type Lever struct {
 	// gain in tokens per second, as a fraction; 0 if no plan fits under the change
 	Speedup float64
 	Best    *Priced // nil if no plan fits
-}
-
-// Trial is a question with a change.
-type Trial struct {
-	Name    string
-	Set     map[string]any
-	Problem Problem
 }
 
 // moreMemory is the additional memory per device that the memory lever tries, in GiB.
@@ -86,7 +81,7 @@ var levers = []struct {
 		return map[string]any{"train.global_batch": p.GlobalBatch}
 	}},
 	{moeSlack, func(p *Problem, _ *costmodel.Cluster) map[string]any {
-		if !p.isFree(moeSlack) || DimsOf(p.Model).Experts == 0 || !p.engine().Own {
+		if !p.IsFree(moeSlack) || DimsOf(p.Model).Experts == 0 || !p.PricedEngine().Own {
 			return nil // other engines have no slots
 		}
 		return map[string]any{"plan." + moeSlack: slacks}
@@ -98,7 +93,7 @@ const moeSlack = "moe_slack"
 
 // slacks are the capacity factors that the lever tries. They include the default, so that a worse one is never called
 // a gain.
-var slacks = []float64{1.05, 1.1, expertSlack, 1.5, 2}
+var slacks = []float64{1.05, 1.1, space.DefaultMoESlack, 1.5, 2}
 
 // slackTexts returns slacks as texts.
 func slackTexts() (out []string) {
@@ -130,12 +125,12 @@ func cloneCluster(c *costmodel.Cluster) *costmodel.Cluster {
 }
 
 // lever returns the result of a trial, compared with the best plan of the original problem.
-func (t *Trial) lever(r *Series, base Priced) Lever {
+func (r *Series) lever(t *Trial, base Priced) Lever {
 	l := Lever{Name: t.Name, Set: t.Set}
 	if t.Problem.Model != r.model {
 		r = &Series{}
 	}
-	best, ok := t.best(r, base.Plan)
+	best, ok := r.bestOfTrial(t, base.Plan)
 	if !ok {
 		return l // no plan is legal or fits
 	}
@@ -150,9 +145,9 @@ func (t *Trial) lever(r *Series, base Priced) Lever {
 	return l
 }
 
-// best returns the best plan of a trial. The original plan, with its solved keys solved again, gives an upper bound
-// of the step if it fits.
-func (t *Trial) best(r *Series, plan ir.Plan) (Priced, bool) {
+// bestOfTrial returns the best plan of a trial. The original plan, with its solved keys solved again, gives an upper
+// bound of the step if it fits.
+func (r *Series) bestOfTrial(t *Trial, plan ir.Plan) (Priced, bool) {
 	p := &t.Problem
 	if t.Name == moeSlack { // the same plan with another capacity factor
 		p.Pins = pinsKeepingSolved(plan, Pins{moeSlack: slackTexts()}, p.Pins)

@@ -2,46 +2,23 @@ package search
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
-	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search/space"
 )
-
-// BadPlan is reported if no plan with the pinned values is legal.
-//
-// Example:
-//
-//	plan: {tp: 3}
-const BadPlan ir.Code = "BadPlan"
-
-// IllegalError is the error that the pinned values leave no legal plan.
-type IllegalError struct {
-	Plan    ir.Plan  // the pinned plan that breaks the fewest rules
-	Reasons []Reason // the rules that it breaks
-	Pins    Pins
-}
-
-func (e *IllegalError) Error() string {
-	var ms []string
-	for _, r := range e.Reasons {
-		ms = append(ms, r.Message)
-	}
-	return fmt.Sprintf("no plan with %s is legal: %s [%s]", e.Pins, strings.Join(ms, "; "), BadPlan)
-}
 
 // reasons returns why the nearest plan is not legal: the rules that it breaks or, if it breaks none by itself, those
 // that it breaks with the pinned values of the open keys.
 func (e *enumeration) reasons() []Reason {
-	rs := append(legal(&e.worst, e.set), e.brokenPins()...)
+	rs := append(space.BrokenRules(&e.worst, e.set), e.brokenPins()...)
 	if len(rs) > 0 {
 		return rs
 	}
 	plan := e.worst
-	for _, key := range openKeys {
+	for _, key := range space.OpenKeys {
 		if vs := e.p.Pins[key]; len(vs) > 0 {
 			if err := plan.SetKey(key, vs[0]); err != nil {
-				rs = append(rs, Reason{key, err.Error()})
+				rs = append(rs, Reason{Key: key, Message: err.Error()})
 			}
 		}
 	}
@@ -54,7 +31,7 @@ func (e *enumeration) reasons() []Reason {
 	if e.p.Pins["recompute_layers"] == nil && plan.Recompute != "none" {
 		plan.RecomputeLayers = plan.LargestChunk()
 	}
-	rs = append(rs, legal(&plan, e.set)...)
+	rs = append(rs, space.BrokenRules(&plan, e.set)...)
 	if len(rs) > 0 {
 		return rs
 	}
@@ -65,14 +42,15 @@ func (e *enumeration) reasons() []Reason {
 // other pins. It never returns an empty list.
 func (e *enumeration) untried() []Reason {
 	var rs []Reason
-	for _, key := range openKeys {
+	for _, key := range space.OpenKeys {
 		if vs := e.p.Pins[key]; len(vs) > 0 {
-			rs = append(rs, Reason{key, fmt.Sprintf("%s %s: no plan that is tried combines it with the other pins",
-				key, strings.Join(vs, " or "))})
+			rs = append(rs, Reason{Key: key,
+				Message: fmt.Sprintf("%s %s: no plan that is tried combines it with the other pins",
+					key, strings.Join(vs, " or "))})
 		}
 	}
 	if len(rs) == 0 {
-		rs = []Reason{{"dp", "no plan is legal for this model, batch and cluster"}}
+		rs = []Reason{{Key: "dp", Message: "no plan is legal for this model, batch and cluster"}}
 	}
 	return rs
 }
@@ -81,78 +59,19 @@ func (e *enumeration) untried() []Reason {
 // be divided at all.
 func (e *enumeration) brokenPins() []Reason {
 	var rs []Reason
-	for _, r := range e.p.brokenPins(e.worst) {
+	for _, r := range e.p.BrokenPins(e.worst) {
 		if r.Key != "micro_batches" {
 			rs = append(rs, r)
 			continue
 		}
-		for _, n := range e.p.ints(r.Key, nil) {
+		for _, n := range e.p.Ints(r.Key, nil) {
 			switch {
-			case !e.set.shares(&e.worst):
-			case e.p.Pins["micro_batch"] == nil && (n < 1 || e.set.batch/e.worst.DP%n != 0):
-				rs = append(rs, Reason{r.Key, e.set.noMicros(&e.worst, n)})
+			case !e.set.DividesBatch(&e.worst):
+			case e.p.Pins["micro_batch"] == nil && (n < 1 || e.set.Batch/e.worst.DP%n != 0):
+				rs = append(rs, Reason{Key: r.Key, Message: e.set.NoMicroBatches(&e.worst, n)})
 			default:
-				rs = append(rs, Reason{r.Key, e.set.otherMicros(&e.worst, n)})
+				rs = append(rs, Reason{Key: r.Key, Message: e.set.OtherMicroBatches(&e.worst, n)})
 			}
-		}
-	}
-	return rs
-}
-
-// checkPins refuses keys that no plan has, and values that no plan can have.
-func (p *Problem) checkPins(d Dims) error {
-	keys := keyValues(d.plain(1, p.Precision))
-	bad := &IllegalError{Pins: p.Pins}
-	for _, k := range p.Pins.names() {
-		old, known := keys[k]
-		if !known {
-			bad.Reasons = append(bad.Reasons, Reason{k, "a plan has no key " + k})
-			continue
-		}
-		for _, v := range p.Pins[k] {
-			if why := badValue(old, v); why != "" && k != "stage_layers" && k != "moe_slack" {
-				bad.Reasons = append(bad.Reasons, Reason{k, fmt.Sprintf("%s: %q is %s", k, v, why)})
-			}
-		}
-	}
-	if len(bad.Reasons) > 0 {
-		return bad
-	}
-	return nil
-}
-
-// badValue compares the form of a value with that of a plan's own value.
-func badValue(old, v string) string {
-	if _, err := strconv.ParseBool(old); err == nil && (old == "true" || old == "false") {
-		if v != "true" && v != "false" {
-			return "not true or false"
-		}
-		return ""
-	}
-	if _, err := strconv.Atoi(old); err == nil {
-		if _, err := strconv.Atoi(v); err != nil {
-			return "not a whole number"
-		}
-	}
-	return ""
-}
-
-// brokenPins returns the pins that a plan does not follow, of keys that are not enumerated.
-func (p *Problem) brokenPins(plan ir.Plan) []Reason {
-	if len(p.Pins) == 0 {
-		return nil
-	}
-	rest := p.Pins.Without(append([]string{"dp", "tp", "pp", "cp", "cp_kind", "vpp", "sp", "schedule", "micro_batch",
-		"stage_layers", "ep", "etp", "moe_slack"}, openKeys...)...)
-	if len(rest) == 0 {
-		return nil
-	}
-	var rs []Reason
-	kv := keyValues(plan)
-	for _, k := range rest.names() {
-		if !rest.allows(k, kv[k]) {
-			rs = append(rs, Reason{k, fmt.Sprintf("%s %s: with the other pins, only %s is possible", k,
-				strings.Join(rest[k], " or "), kv[k])})
 		}
 	}
 	return rs

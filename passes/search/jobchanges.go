@@ -64,7 +64,7 @@ func (s changeFinder) searchChanged(t jobChange) (Change, bool) {
 // tried only if neither helps alone.
 func (s changeFinder) changes() []Change {
 	out := slices.Concat(s.unpin(), s.lessHeadroom(), s.narrower(), s.larger(s.withoutPins()))
-	if pins := s.problem.Pins.names(); len(out) == 0 && len(pins) > 0 {
+	if pins := s.problem.Pins.Keys(); len(out) == 0 && len(pins) > 0 {
 		out = s.larger(s.withoutPins(pins...))
 	}
 	cheapestFirst(out)
@@ -83,7 +83,7 @@ func cheapestFirst(changes []Change) {
 
 // unpin removes pins one at a time, and all of them if no single one helps as much.
 func (s changeFinder) unpin() []Change {
-	pins := s.problem.Pins.names()
+	pins := s.problem.Pins.Keys()
 	var out []Change
 	for _, k := range pins {
 		if c, ok := s.searchChanged(s.withoutPins(k)); ok {

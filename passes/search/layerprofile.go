@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes"
@@ -135,7 +137,7 @@ func (s *layerProfiler) profile(k profileKey) *profile {
 
 // newProfile compiles the layers of a key.
 func (s *layerProfiler) newProfile(k profileKey) *profile {
-	plan := s.dims.plain(k.micro, s.problem.Precision)
+	plan := s.dims.SerialPlan(k.micro, s.problem.Precision)
 	plan.TP, plan.SP, plan.CP, plan.CPKind = k.tp, k.sp, k.cp, k.cpKind
 	if k.replicas {
 		plan.DP = 2
@@ -145,7 +147,7 @@ func (s *layerProfiler) newProfile(k profileKey) *profile {
 		plan.PP, plan.Schedule, plan.StageLayers = 2, "zb-h1", fmt.Sprintf("%d,%d", (s.dims.Layers+1)/2,
 			s.dims.Layers/2)
 	}
-	plan.AxisOrder = usualOrder(&plan)
+	plan.AxisOrder = space.DefaultOrder(&plan)
 	if k.scatterEachMicro {
 		plan.Zero, plan.ZeroGroup = 2, plan.Replicas()
 	}
@@ -347,7 +349,7 @@ func strides(p *ir.Plan, tp, cp, dp int) [3]int {
 // stride returns the distance in ranks of two neighbours on an axis.
 func stride(p *ir.Plan, axis string) int {
 	n := 1
-	for a, rest := "", p.AxisOrder; rest != ""; n *= degree(p, a) {
+	for a, rest := "", p.AxisOrder; rest != ""; n *= space.Degree(p, a) {
 		a, rest, _ = strings.Cut(rest, ",")
 		if a == axis {
 			return n
@@ -358,7 +360,8 @@ func stride(p *ir.Plan, axis string) int {
 
 // functionCost returns a function's time at k times the micro-batch of the profile, with an expert load, and with one
 // route per kind of collective.
-func (s *layerTimer) functionCost(p *funcProfile, own *computeTime, k int, of moeLoad, ways []commRoute) costmodel.Cost {
+func (s *layerTimer) functionCost(p *funcProfile, own *computeTime, k int, of moeLoad,
+	ways []commRoute) costmodel.Cost {
 	if p.overlaps {
 		return s.overlappedCost(p, own, k, of.rounds, ways)
 	}
@@ -384,7 +387,7 @@ func (s *layerTimer) functionCost(p *funcProfile, own *computeTime, k int, of mo
 // overlapExperts subtracts the part of the expert exchange that the engine hides: a fraction of it, at most the
 // compute time, which gets slower meanwhile. The sum of both grows with each of them.
 func (s *layerTimer) overlapExperts(c *costmodel.Cost) {
-	e := s.problem.engine()
+	e := s.problem.PricedEngine()
 	hidden := min(costmodel.Seconds(e.HiddenEP)*c.Experts, c.Compute)
 	c.Experts -= hidden
 	c.Compute += costmodel.Seconds(e.SlowsEP) * hidden
@@ -461,7 +464,7 @@ func (s *layerTimer) computeTimes(p *profile, k int, l moeLoad) [][3]computeTime
 	}
 	out := make([][3]computeTime, len(p.segs))
 	var shared [][3]computeTime
-	if p.plain != nil && s.problem.engine().Own { // the constants of other engines may have changed since
+	if p.plain != nil && s.problem.PricedEngine().Own { // the constants of other engines may have changed since
 		shared = s.computeTimes(p.plain, k, l)
 	}
 	for i := range p.segs {

@@ -1,6 +1,10 @@
 package search
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/planc-dev/planc/passes/search/space"
+)
 
 // layerTimeBound is layer times that hold whether layers are recomputed or not.
 type layerTimeBound struct {
@@ -10,8 +14,8 @@ type layerTimeBound struct {
 }
 
 // layerTimesOf returns the layer times of each segment under a recompute choice and an axis order.
-func (s *layerTimer) layerTimesOf(f *family, a *recomputeChoice, each bool, o *axisOrder) []layerTimes {
-	at := &f.class.withDetails().layerTimes[a.variant(each)]
+func (s *layerTimer) layerTimesOf(f *family, a *space.RecomputeChoice, each bool, o *axisOrder) []layerTimes {
+	at := &f.class.withDetails().layerTimes[a.Variant(each)]
 	for len(*at) <= o.index {
 		*at = append(*at, nil)
 	}
@@ -21,30 +25,27 @@ func (s *layerTimer) layerTimesOf(f *family, a *recomputeChoice, each bool, o *a
 	return (*at)[o.index]
 }
 
-// anyKind stands for all kinds of recomputation.
-const anyKind = "any"
-
 // layerTimeBounds returns lower bounds of the layer times, whether layers are recomputed or not. A backward pass that
 // recomputes forward values takes no less than one that does not if it has one part. With two parts it may take less:
 // the second part gathers again what the first has gathered, and recomputed layers have no second part.
-func (s *layerTimer) layerTimeBounds(f *family, a *recomputeChoice, each bool, o *axisOrder) []layerTimes {
+func (s *layerTimer) layerTimeBounds(f *family, a *space.RecomputeChoice, each bool, o *axisOrder) []layerTimes {
 	plain := s.layerTimesOf(f, a, each, o)
-	if !f.splitsBackward || a.kind == "none" || a.grouped {
+	if !f.splitsBackward || a.Kind == "none" || a.Grouped {
 		return plain
 	}
-	k := layerTimeBound{variant: a.variant(each), place: o.index, recompute: a.kind}
+	k := layerTimeBound{variant: a.Variant(each), place: o.index, recompute: a.Kind}
 	for i := range f.class.timeBounds {
 		if t := &f.class.timeBounds[i]; t.variant == k.variant && t.place == k.place && t.recompute == k.recompute {
 			return t.sums
 		}
 	}
 	out := slices.Clone(plain)
-	kinds := []string{a.kind}
-	if a.kind == anyKind {
+	kinds := []string{a.Kind}
+	if a.Kind == space.AnyKind {
 		kinds = []string{"selective", "full"}
 	}
 	for _, kind := range kinds {
-		costs := s.layerTimesOf(f, &recomputeChoice{kind: kind, split: a.split, minN: 1, maxN: 1}, each, o)
+		costs := s.layerTimesOf(f, &space.RecomputeChoice{Kind: kind, Split: a.Split, MinN: 1, MaxN: 1}, each, o)
 		for i := range out {
 			if costs[i].rematForward > 0 {
 				out[i].lowerTo(&costs[i])

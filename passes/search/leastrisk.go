@@ -134,7 +134,7 @@ func (w *riskWindow) drainQueue() {
 			w.queueMember(e.member, e.floor)
 		case e.branch != nil:
 			plan := e.branch.family.plan
-			plan.Recompute = e.branch.recompute.kind
+			plan.Recompute = e.branch.recompute.Kind
 			w.push(riskNode{risk: risk{parts: simplicity(&plan)}, entry: e})
 		default:
 			w.push(riskNode{risk: risk{parts: simplicity(&e.family.plan)}, entry: e})
@@ -155,11 +155,11 @@ func (w *riskWindow) queueMember(m *member, floor costmodel.Seconds) {
 
 // minPressure returns the least memory pressure of a member over all recompute counts.
 func (w *riskWindow) minPressure(m *member) int {
-	if !m.recompute.grouped { // more recomputed blocks never need more memory
-		return w.pressureAt(m, m.recompute.maxN)
+	if !m.recompute.Grouped { // more recomputed blocks never need more memory
+		return w.pressureAt(m, m.recompute.MaxN)
 	}
 	least := w.pressureAt(m, m.n)
-	for n := m.n + 1; n <= m.recompute.maxN && least > 0; n++ {
+	for n := m.n + 1; n <= m.recompute.MaxN && least > 0; n++ {
 		least = min(least, w.pressureAt(m, n))
 	}
 	return least
@@ -184,7 +184,7 @@ func (s *memoryPricer) pressure(bytes int) int {
 func (w *riskWindow) queueCounts(n *riskNode) {
 	m := n.member
 	if w.s.recomputeIsFaster(m) {
-		for i := m.n; i <= m.recompute.maxN; i++ {
+		for i := m.n; i <= m.recompute.MaxN; i++ {
 			if p := w.pressureAt(m, i); p < 1<<20 {
 				w.queuePlan(m, i, p)
 			}
@@ -202,8 +202,8 @@ func (w *riskWindow) queueCounts(n *riskNode) {
 
 // leastNumber returns the smallest recompute count with which a member has at most some memory pressure. One exists.
 func (w *riskWindow) leastNumber(m *member, pressure int) int {
-	low, high := m.n, m.recompute.maxN
-	if m.recompute.grouped {
+	low, high := m.n, m.recompute.MaxN
+	if m.recompute.Grouped {
 		for low < high && w.pressureAt(m, low) > pressure {
 			low++
 		}

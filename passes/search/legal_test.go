@@ -14,12 +14,18 @@ func TestBatchRules(t *testing.T) {
 		want              Reason // empty if legal
 	}{
 		{4, 1, 32, Reason{}},
-		{4, 1, 5, Reason{"micro_batches", "micro_batches 5: micro_batch 1 × dp 4 splits a global batch of 128 into 32"}},
-		{4, 1, 0, Reason{"micro_batches", "micro_batches 0: micro_batch 1 × dp 4 splits a global batch of 128 into 32"}},
-		{4, 1, 16, Reason{"micro_batches", "micro_batches 16: micro_batch 1 × dp 4 splits a global batch of 128 into 32"}},
-		{4, 3, 10, Reason{"micro_batch", "micro_batch 3 × dp 4 must divide the global batch of 128: use micro_batch 2 or 4"}},
-		{4, 0, 1, Reason{"micro_batch", "micro_batch 0 × dp 4 must divide the global batch of 128: use micro_batch 1"}},
-		{4, 64, 1, Reason{"micro_batch", "micro_batch 64 × dp 4 must divide the global batch of 128: use micro_batch 32"}},
+		{4, 1, 5, Reason{Key: "micro_batches",
+			Message: "micro_batches 5: micro_batch 1 × dp 4 splits a global batch of 128 into 32"}},
+		{4, 1, 0, Reason{Key: "micro_batches",
+			Message: "micro_batches 0: micro_batch 1 × dp 4 splits a global batch of 128 into 32"}},
+		{4, 1, 16, Reason{Key: "micro_batches",
+			Message: "micro_batches 16: micro_batch 1 × dp 4 splits a global batch of 128 into 32"}},
+		{4, 3, 10, Reason{Key: "micro_batch",
+			Message: "micro_batch 3 × dp 4 must divide the global batch of 128: use micro_batch 2 or 4"}},
+		{4, 0, 1, Reason{Key: "micro_batch",
+			Message: "micro_batch 0 × dp 4 must divide the global batch of 128: use micro_batch 1"}},
+		{4, 64, 1, Reason{Key: "micro_batch",
+			Message: "micro_batch 64 × dp 4 must divide the global batch of 128: use micro_batch 32"}},
 	} {
 		plan := ir.SerialPlan(4, c.micro, p.Precision)
 		plan.DP, plan.MicroBatches = c.dp, c.micros
@@ -41,7 +47,7 @@ func TestContextPins(t *testing.T) {
 		{"cp": {"1"}, "cp_kind": {"none"}}} {
 		p := problem(cluster(t, "cpu", 1, 4), gpt2Config(2, 64, 4, 256, 64), 64, 8, ir.FullPrecision(ir.F32))
 		p.Pins = pins
-		if b := must(t, p).Best.Plan; !pins.allows("cp_kind", b.CPKind) || (b.CP == 1) != (b.CPKind == "none") {
+		if b := must(t, p).Best.Plan; !pins.Allows("cp_kind", b.CPKind) || (b.CP == 1) != (b.CPKind == "none") {
 			t.Errorf("%v: %v", pins, b)
 		}
 	}

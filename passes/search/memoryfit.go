@@ -1,6 +1,10 @@
 package search
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/planc-dev/planc/passes/search/space"
+)
 
 // The memory of a family's plans does not depend on the speed of devices and networks. So questions about the same
 // model share these results.
@@ -18,7 +22,7 @@ type memoryFitKey struct {
 // memoryFit is what is known about whether a family's plans fit.
 type memoryFit struct {
 	minBytes int          // see [searcher.minBytes]; 0 if not known
-	branches [4]branchFit // by [recomputeChoice.index]
+	branches [4]branchFit // by [space.RecomputeChoice.Index]
 }
 
 // branchFit is the results of [searcher.branchFit].
@@ -32,8 +36,8 @@ var fitPins = []string{"zero", "zero_group", "recompute", "recompute_layers", "r
 
 // sharesFits reports whether memory results of one family hold for all families with the same key. The memory of
 // other engines depends on more.
-func (p *Problem) sharesFits() bool {
-	return p.engine().Own && (len(p.Pins) == 0 || !slices.ContainsFunc(fitPins, func(key string) bool {
+func sharesFits(p *Problem) bool {
+	return p.PricedEngine().Own && (len(p.Pins) == 0 || !slices.ContainsFunc(fitPins, func(key string) bool {
 		return p.Pins[key] != nil
 	}))
 }
@@ -41,12 +45,12 @@ func (p *Problem) sharesFits() bool {
 // memoryFitKey returns the key of a family. ok is false if nothing is shared, or if its pipeline split was never
 // computed.
 func (s *memoryPricer) memoryFitKey(p *Problem, f *family) (k memoryFitKey, ok bool) {
-	if !p.sharesFits() {
+	if !sharesFits(p) {
 		return k, false
 	}
 	k = memoryFitKey{of: s.baseOf(f.class, &f.plan).profile, dp: int32(f.plan.DP), micro: int32(f.plan.MicroBatch),
 		micros:   int32(f.plan.MicroBatches),
-		schedule: uint8(slices.Index(schedules, f.plan.Schedule)), cpu: s.cpu, capacity: s.arenaCapacity}
+		schedule: uint8(slices.Index(space.Schedules, f.plan.Schedule)), cpu: s.cpu, capacity: s.arenaCapacity}
 	if f.familyDetails != nil && f.split != nil {
 		k.frame = f.split
 	} else {
@@ -81,14 +85,6 @@ func copyFits(all map[memoryFitKey]*memoryFit) map[memoryFitKey]*memoryFit {
 	return out
 }
 
-// index numbers the recompute choices that exist without pins.
-func (a *recomputeChoice) index() int {
-	if a.grouped {
-		return 3
-	}
-	return a.variant(false)
-}
-
 // cannotFit reports whether it is already known that none of a family's plans fits.
 func (s *memoryPricer) cannotFit(p *Problem, f *family) bool {
 	if f.fit == nil && !f.fitSought {
@@ -104,9 +100,9 @@ func (s *memoryPricer) cannotFit(p *Problem, f *family) bool {
 	if known.minBytes > s.arenaCapacity {
 		return true
 	}
-	agains := s.recomputeChoices(p, &f.plan, slices.Max(f.counts))
-	return !slices.ContainsFunc(agains, func(a recomputeChoice) bool {
-		b := &known.branches[a.index()]
+	agains := s.RecomputeChoices(p, &f.plan, slices.Max(f.counts))
+	return !slices.ContainsFunc(agains, func(a space.RecomputeChoice) bool {
+		b := &known.branches[a.Index()]
 		return !b.known || b.overBytes == 0
 	})
 }

@@ -42,7 +42,7 @@ func TestFittings(t *testing.T) {
 			fresh.boundBranch(p, b)
 			if b.overBytes == 0 {
 				t.Errorf("%v is taken for one that does not fit; with recompute %v it may", f.plan.Text(),
-					b.recompute.kind)
+					b.recompute.Kind)
 			}
 		}
 	}
@@ -98,7 +98,7 @@ func TestSeriesOfMany(t *testing.T) {
 		for range 8 {
 			p := *model
 			p.Cluster, p.GlobalBatch = randomCluster(t, r), 12
-			if p.check() != nil || !hasPlan(t, &p) {
+			if p.Validate() != nil || !hasPlan(t, &p) {
 				continue
 			}
 			narrowBy(t, r, &p, 100+r.IntN(200), shared, shapeKeys)
@@ -155,11 +155,11 @@ func hasPlan(t *testing.T, p *Problem) bool {
 func agreeOnLevers(t *testing.T, r *Series, p *Problem, base Priced, shared *caches, seen map[string]int) {
 	t.Helper()
 	for _, trial := range leverTrials(p) {
-		if trial.Name == moeSlack || trial.Problem.check() != nil {
+		if trial.Name == moeSlack || trial.Problem.Validate() != nil {
 			continue
 		}
 		want, fits := anew(&trial.Problem, shared).fastest(&trial.Problem)
-		if got := trial.lever(r, base); (got.Best != nil) != fits || fits && *got.Best != want {
+		if got := r.lever(&trial, base); (got.Best != nil) != fits || fits && *got.Best != want {
 			t.Errorf("lever %s comes to %v, a search from nothing to %v (%v)", trial.Name, got.Best,
 				want.Plan.Text(), fits)
 		}

@@ -18,7 +18,7 @@ func loads(t *testing.T, node string, slack float64, micro, capacity int) moeLoa
 		t.Fatal(err)
 	}
 	s.dims.Capacity = capacity
-	plan := s.dims.plain(micro, p.Precision)
+	plan := s.dims.SerialPlan(micro, p.Precision)
 	plan.MoESlack, plan.DP = slack, 2
 	k := keyOf(plan)
 	return s.moeLoad(&k, micro)
@@ -96,7 +96,7 @@ func TestExpertsTimeHasNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan := s.dims.plain(32, p.Precision)
+		plan := s.dims.SerialPlan(32, p.Precision)
 		plan.MoESlack = slack
 		return s.stepOf(s.candidateOf(plan)).Simulate(), s
 	}
@@ -121,7 +121,7 @@ func TestExpertsTimeHasNames(t *testing.T) {
 	}
 	// recomputation in groups does not grow with the capacity factor either
 	grouped := func(slack float64) costmodel.Time {
-		plan := s.dims.plain(32, ir.FullPrecision(ir.BF16))
+		plan := s.dims.SerialPlan(32, ir.FullPrecision(ir.BF16))
 		plan.MoESlack, plan.Recompute, plan.RecomputeLayers, plan.RecomputeEvery = slack, "full", 4, 2
 		return s.stepOf(s.candidateOf(plan)).Simulate()
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/costmodel"
 )
 
@@ -17,7 +19,7 @@ const minBatchGain, minBatchAdvantage = 0.05, 0.02
 // devices divide the batch.
 func NearBatches(p *Problem) (out []int) {
 	batch := p.GlobalBatch
-	for _, m := range divisors(p.Cluster.Node.Devices) {
+	for _, m := range space.Divisors(p.Cluster.Node.Devices) {
 		n := p.Cluster.Devices() / m
 		if batch%n == 0 {
 			continue

@@ -40,7 +40,7 @@ type nearest struct {
 func (n *nearest) family(sp *planSpace, f *family, k *filter) {
 	var ms []*member
 	for _, b := range n.s.branchesOf(sp.problem, f) {
-		if k.recompute != nil && !k.recompute(b.recompute.kind) {
+		if k.recompute != nil && !k.recompute(b.recompute.Kind) {
 			continue
 		}
 		n.s.boundBranch(sp.problem, b)

@@ -33,11 +33,11 @@ func nearTrials(p *Problem) (out []Trial) {
 	return out
 }
 
-// near answers a near question, if that is notably faster than the best plan of the problem. Bounds soon show if it
-// cannot be. most is as in [Series.within].
-func (t *Trial) near(r *Series, base Priced, batch, most int) (Lever, bool) {
+// nearLever answers a near question, if that is notably faster than the best plan of the problem. Bounds soon show if
+// it cannot be. maxFamilies is as in [Series.within].
+func (r *Series) nearLever(t *Trial, base Priced, batch, maxFamilies int) (Lever, bool) {
 	limit := base.Predict.StepS * costmodel.Seconds(float64(t.Problem.GlobalBatch)/float64(batch)/minNearSpeedup)
-	best, ok, err := r.within(&t.Problem, limit*(1+rounding), most)
+	best, ok, err := r.within(&t.Problem, limit*(1+rounding), maxFamilies)
 	if err != nil || !ok {
 		return Lever{}, false // no plan is legal, fits, or is so fast
 	}
@@ -63,7 +63,7 @@ func (r *Result) Near(own Priced) (best Lever, ok bool) {
 	p := r.searcher.problem
 	s := &Series{p.Model, r.searcher.caches, r.searcher.clusterCosts}
 	for _, t := range nearTrials(p) {
-		if l, faster := t.near(s, own, p.GlobalBatch, maxNearFamilies); faster && l.Speedup > best.Speedup {
+		if l, faster := s.nearLever(&t, own, p.GlobalBatch, maxNearFamilies); faster && l.Speedup > best.Speedup {
 			best, ok = l, true
 		}
 	}

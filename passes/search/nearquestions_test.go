@@ -92,7 +92,7 @@ func TestNearOfMany(t *testing.T) {
 		}
 		s := &Series{p.Model, r.searcher.caches, r.searcher.clusterCosts}
 		for _, trial := range nearTrials(p) {
-			got, ok := trial.near(s, r.Fastest, p.GlobalBatch, 0)
+			got, ok := s.nearLever(&trial, r.Fastest, p.GlobalBatch, 0)
 			want, fits := new(Series).fastest(&trial.Problem)
 			faster := fits && costmodel.SixDigits(want.Predict.TokensPerS/r.Fastest.Predict.TokensPerS-1) >=
 				minNearSpeedup-1

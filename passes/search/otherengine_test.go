@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
@@ -16,7 +18,7 @@ func TestOtherEnginesBounds(t *testing.T) {
 		p := problem(cluster(t, "dgx-a100", 4, 0), llamaConfig(16, 4096, 32, 8, 11008, 32000, 8192), 8192, 64, mixed)
 		p.Engine, p.Precision = e, e.State(mixed)
 		apart, fit, all := 0, 0, 0
-		context := p.runs(&ir.Plan{DP: 2, TP: 1, PP: 1, CP: 2, CPKind: "heads"}, "cp")
+		context := p.Runs(&ir.Plan{DP: 2, TP: 1, PP: 1, CP: 2, CPKind: "heads"}, "cp")
 		for _, draw := range []struct {
 			cp []string
 			n  int
@@ -113,7 +115,8 @@ func TestOtherEnginesExperts(t *testing.T) {
 			t.Errorf("%s: %d of %d plans have ep", e.Name, spread, len(points))
 		}
 		plan := ir.SerialPlan(8, 1, p.Precision)
-		plan.DP, plan.EP, plan.MoESlack, plan.MicroBatches, plan.Zero, plan.ZeroGroup = 32, 16, expertSlack, 2, 1, 32
+		plan.DP, plan.EP, plan.MoESlack, plan.MicroBatches, plan.Zero, plan.ZeroGroup = 32, 16,
+			space.DefaultMoESlack, 2, 1, 32
 		own.Once, own.HiddenEP = true, 0
 		once, err := Price(p, plan)
 		if err != nil {
@@ -186,10 +189,10 @@ func TestSchedulesOfEngine(t *testing.T) {
 	cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN, cfg.RouteShare = spec.Mixtral, 16, 4, 1408, true
 	p := problem(cluster(t, "dgx-h100", 4, 0), cfg, 2048, 64, mixed)
 	plan := ir.SerialPlan(8, 1, mixed)
-	plan.PP, plan.VPP, plan.EP, plan.MoESlack, plan.StageLayers = 4, 1, 8, expertSlack, "2,2,2,2"
+	plan.PP, plan.VPP, plan.EP, plan.MoESlack, plan.StageLayers = 4, 1, 8, space.DefaultMoESlack, "2,2,2,2"
 	for name, want := range map[string]string{"hai-llm": "[zb-h1]", "megatron": "[1f1b]"} {
 		p.Engine = costmodel.EngineOf(name)
-		if got := fmt.Sprint(p.schedules(&plan)); got != want {
+		if got := fmt.Sprint(p.Schedules(&plan)); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}

@@ -20,7 +20,7 @@ var narrowing = map[string]func(*ir.Plan) string{
 
 // filterFor returns the filter for plans with further pinned values, if filtering is the same as searching the space
 // with all pins; otherwise nil.
-func (p Pins) filterFor(under Pins) *filter {
+func filterFor(p, under Pins) *filter {
 	families := Pins{}
 	for key, values := range p {
 		switch {
@@ -35,17 +35,17 @@ func (p Pins) filterFor(under Pins) *filter {
 	return &filter{
 		family: func(f *family) bool {
 			for key := range families {
-				if !families.allows(key, narrowing[key](&f.plan)) {
+				if !families.Allows(key, narrowing[key](&f.plan)) {
 					return false
 				}
 			}
 			return true
 		},
-		recompute: func(kind string) bool { return p.allows("recompute", kind) },
+		recompute: func(kind string) bool { return p.Allows("recompute", kind) },
 		member: func(m *member) bool {
-			return p.allows("zero", strconv.Itoa(m.sharding.zero)) && p.allows("zero_group",
-				strconv.Itoa(m.sharding.group)) &&
-				p.allows("axis_order", m.order.name)
+			return p.Allows("zero", strconv.Itoa(m.sharding.Zero)) && p.Allows("zero_group",
+				strconv.Itoa(m.sharding.Group)) &&
+				p.Allows("axis_order", m.order.name)
 		},
 	}
 }
@@ -53,10 +53,10 @@ func (p Pins) filterFor(under Pins) *filter {
 // bestWithPins returns the plan to recommend with further pins, from the space that was searched if it has one that
 // fits. Its errors are those of [Series.alternative].
 func (r *Result) bestWithPins(pins Pins, by *Series) (Alternative, error) {
-	if pins.matches(&r.Best.Plan) {
+	if pins.Match(&r.Best.Plan) {
 		return Alternative{Plan: r.Best.Plan, Predict: r.Best.Predict}, nil
 	}
-	if k := pins.filterFor(r.searcher.problem.Pins); k != nil {
+	if k := filterFor(pins, r.searcher.problem.Pins); k != nil {
 		if c, _, ok := r.searcher.choose(r.searcher.searched, k); ok {
 			return Alternative{Plan: c.best.Plan, Predict: c.best.Predict,
 				SlowerBy: slowerBy(c.best.Predict, r.Best.Predict)}, nil

@@ -3,10 +3,9 @@ package search
 import (
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search/space"
 )
 
 // Numbers far beyond what can be legal are answered immediately, whichever key they are for.
@@ -22,7 +21,8 @@ func TestFarBeyondLegal(t *testing.T) {
 	}{
 		{Pins{"tp": {"1000000000000"}},
 			"tp 1000000000000 leaves a rank without a row of the vocabulary of 50257: use tp 50257 or less"},
-		{Pins{"pp": {"1000000000"}}, "pp 1000000000 · vpp 1 is 1000000000 chunks, but 12 blocks with embedding and head " +
+		{Pins{"pp": {"1000000000"}}, "pp 1000000000 · vpp 1 is 1000000000 chunks, but 12 blocks with embedding " +
+			"and head " +
 			"fill at most 14"},
 		{Pins{"pp": {"1000000000000000000"}}, "pp 1000000000000000000 must divide 8 devices: use pp 8"},
 		{Pins{"pp": {"2"}, "vpp": {"1000000000"}},
@@ -42,45 +42,6 @@ func TestFarBeyondLegal(t *testing.T) {
 	}
 }
 
-// The largest degree that leaves no rank without a row equals the result of trying all degrees.
-func TestWidestVocab(t *testing.T) {
-	for vocab := 1; vocab < 90; vocab++ {
-		d := Dims{Vocab: vocab}
-		for tp := 1; tp < 120; tp++ {
-			want := tp
-			for !d.rowsForAll(want) {
-				want--
-			}
-			if got := d.widestVocab(tp); got != want {
-				t.Fatalf("vocabulary %d, tp %d: %d, want %d", vocab, tp, got, want)
-			}
-		}
-	}
-}
-
-// The limits of a pipeline exclude no plan of a model of 126 blocks, and limit those of a deeper one.
-func TestPipelineBounds(t *testing.T) {
-	for _, c := range []struct{ layers, pp, want int }{
-		{126, 2, 64}, {126, 64, 2}, {126, 4, 32}, {1024, 2, 64}, {1024, 16, 8}, {1024, 1, 1}, {12, 8, 2},
-	} {
-		d := Dims{Layers: c.layers, Embed: true, Head: true}
-		if got := d.maxVPPTried(c.pp); got != c.want {
-			t.Errorf("%d layers, pp %d: up to %d chunks a stage, want %d", c.layers, c.pp, got, c.want)
-		}
-	}
-	set := &ruleContext{Dims: Dims{Layers: 1024, Embed: true, Head: true}, devices: 256, batch: 1024, nodes: 32,
-		rules: stageRules}
-	plan := ir.Plan{DP: 1, TP: 1, PP: 256, VPP: 1, CP: 1, EP: 1, ETP: 1, MicroBatch: 1, MicroBatches: 1024,
-		Schedule: "1f1b", CPKind: "none"}
-	var messages []string
-	for _, r := range legal(&plan, set) {
-		messages = append(messages, r.Message)
-	}
-	if want := "pp 256 · vpp 1 exceeds the limits"; !strings.Contains(strings.Join(messages, "\n"), want) {
-		t.Errorf("%q, want %s", messages, want)
-	}
-}
-
 // A deep model on many devices has a space of limited pipelines.
 func TestDeepModel(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 16, 8), gpt2Config(1024, 768, 12, 50257, 1024), 1024, 512, mixed)
@@ -93,7 +54,7 @@ func TestDeepModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range sp.families {
-		if !shallow(&f.plan, nil) || len(f.counts) > maxChunks {
+		if f.plan.PP > space.MaxStages || f.plan.VPP > space.MaxVPP || len(f.counts) > space.MaxChunks {
 			t.Fatalf("%v has %d chunks", f.plan, len(f.counts))
 		}
 	}

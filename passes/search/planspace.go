@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
@@ -95,12 +97,12 @@ func (s *searcher) space(p *Problem) (*planSpace, error) { return s.spaceWithin(
 
 // spaceWithin is space without the families that a cheap bound proves slower than a limit; 0 means no limit.
 func (s *searcher) spaceWithin(p *Problem, limit costmodel.Seconds) (*planSpace, error) {
-	if err := p.checkPins(s.dims); err != nil {
+	if err := p.CheckPins(s.dims); err != nil {
 		return nil, err
 	}
 	e := &enumeration{s: s, p: p, limit: limit, out: &planSpace{problem: p}, sharedSplits: map[string]sharedSplit{},
-		microBatches: map[int][]int{}, set: newSetting(p, s.dims)}
-	e.set.parsedCounts, e.fewest = map[string][]int{}, len(e.set.rules)+2
+		microBatches: map[int][]int{}, set: space.NewRuleContext(p, s.dims)}
+	e.set.ParsedCounts, e.fewest = map[string][]int{}, len(e.set.Rules)+2
 	for _, key := range []string{"pp", "vpp", "schedule", "stage_layers"} {
 		e.wantsPipeline = e.wantsPipeline || p.Pins[key] != nil
 	}
@@ -156,7 +158,3 @@ func (sp *planSpace) ranked(s *layerTimer) []rankedFamily {
 	})
 	return sp.ranks
 }
-
-// openKeys are the plan keys that a family leaves open.
-var openKeys = []string{"zero", "zero_group", "recompute", "recompute_layers", "recompute_every", "recompute_split",
-	"axis_order"}

@@ -3,6 +3,8 @@ package search
 import (
 	"slices"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
@@ -36,9 +38,9 @@ type postPassKey struct {
 }
 
 // postPassBounds returns the bounds of a split's stage groups.
-func (s *stepBounder) postPassBounds(f *family, of sharding, o *axisOrder) []postPassBound {
-	k := postPassKey{frame: s.pipelineSplit(f), state: s.stateLayout(f, of), zero: int32(of.zero),
-		group: int32(of.group),
+func (s *stepBounder) postPassBounds(f *family, of space.Sharding, o *axisOrder) []postPassBound {
+	k := postPassKey{frame: s.pipelineSplit(f), state: s.stateLayout(f, of), zero: int32(of.Zero),
+		group: int32(of.Group),
 		dp:    int32(f.plan.DP), stride: int32(o.dp)}
 	if out := s.postPassCache[k]; out != nil {
 		return out
@@ -52,7 +54,7 @@ func (s *stepBounder) postPassBounds(f *family, of sharding, o *axisOrder) []pos
 }
 
 // newPostPassBound computes the bound of one stage group.
-func (s *stepBounder) newPostPassBound(f *family, of sharding, o *axisOrder, fr *pipelineSplit, st *stateLayout,
+func (s *stepBounder) newPostPassBound(f *family, of space.Sharding, o *axisOrder, fr *pipelineSplit, st *stateLayout,
 	t *stageGroup) (out postPassBound) {
 	stage, b := &fr.stages[t.stage], s.baseOf(f.class, &f.plan)
 	elems, experts, shared := 0, 0, 0
@@ -66,7 +68,7 @@ func (s *stepBounder) newPostPassBound(f *family, of sharding, o *axisOrder, fr 
 	}
 	all := s.reductionTime(f, of, o, shared)
 	switch {
-	case of.zero >= 2 || !s.overlap[min(of.zero, 1)]:
+	case of.Zero >= 2 || !s.overlap[min(of.Zero, 1)]:
 		out.after = all
 	case len(stage.chunks) == 1 || !f.splitsBackward: // the stage's last pass is of its first chunk
 		first := 0
@@ -76,38 +78,40 @@ func (s *stepBounder) newPostPassBound(f *family, of sharding, o *axisOrder, fr 
 		out.overlapped = s.reductionTime(f, of, o, first)
 		out.last = s.reductionTime(f, of, o, st.sharedElems[stage.backwardOrder[len(stage.backwardOrder)-1].segment])
 	}
-	if of.zero < 2 && s.overlap[of.zero] {
+	if of.Zero < 2 && s.overlap[of.Zero] {
 		out.hidden = all
 	}
-	out.update = s.updateBound(f, of, o, elems, ownersOf(&f.plan, of.group).minOwned(elems, experts), shared)
+	out.update = s.updateBound(f, of, o, elems, ownersOf(&f.plan, of.Group).minOwned(elems, experts), shared)
 	return out
 }
 
 // updateBound returns a lower bound of what a stage does once all gradients are reduced. Gathers wait for the norm,
 // not for all updates.
-func (s *stepBounder) updateBound(f *family, of sharding, o *axisOrder, elems, owned, shared int) costmodel.Seconds {
+func (s *stepBounder) updateBound(f *family, of space.Sharding, o *axisOrder,
+	elems, owned, shared int) costmodel.Seconds {
 	prec := &f.plan.Precision
 	update, gather := s.device.OptimizerTime(*prec, s.problem.Recipe, owned), costmodel.Seconds(0)
-	if (of.zero == 1 || of.zero == 2) && !s.problem.engine().Ahead { // otherwise gathers may overlap the next step
-		gather = s.routeTime(ir.OpAllGather, o.dp, of.group, shared*prec.Params.Size())
+	// otherwise gathers may overlap the next step
+	if (of.Zero == 1 || of.Zero == 2) && !s.problem.PricedEngine().Ahead {
+		gather = s.routeTime(ir.OpAllGather, o.dp, of.Group, shared*prec.Params.Size())
 	}
-	norm := s.norm(&ir.Plan{Zero: of.zero, Precision: *prec}, elems, owned)
-	if s.overlap[min(of.zero, 1)] {
+	norm := s.norm(&ir.Plan{Zero: of.Zero, Precision: *prec}, elems, owned)
+	if s.overlap[min(of.Zero, 1)] {
 		return norm + max(update, gather)
 	}
 	return norm + update + gather
 }
 
 // reductionTime returns the time in which replicas reduce some elements at the end of a step.
-func (s *stepBounder) reductionTime(f *family, of sharding, o *axisOrder, elems int) (sum costmodel.Seconds) {
+func (s *stepBounder) reductionTime(f *family, of space.Sharding, o *axisOrder, elems int) (sum costmodel.Seconds) {
 	bytes := elems * f.plan.Precision.Reduce.Size()
-	if of.zero == 0 {
+	if of.Zero == 0 {
 		return s.routeTime(ir.OpAllReduce, o.dp, f.plan.DP, bytes)
 	}
-	if of.zero == 1 {
-		sum = s.routeTime(ir.OpReduceScatter, o.dp, of.group, bytes)
+	if of.Zero == 1 {
+		sum = s.routeTime(ir.OpReduceScatter, o.dp, of.Group, bytes)
 	}
-	return sum + s.routeTime(ir.OpAllReduce, o.dp*of.group, f.plan.DP/of.group, bytes/of.group)
+	return sum + s.routeTime(ir.OpAllReduce, o.dp*of.Group, f.plan.DP/of.Group, bytes/of.Group)
 }
 
 // routeKey is a kind of collective over ranks with a stride.

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
@@ -158,7 +160,7 @@ func (s *layerProfiler) withoutHelpers() (end func()) {
 func (e *enumeration) listBases(plan *ir.Plan) {
 	for _, vpp := range []int{1, 2} {
 		plan.VPP = vpp
-		for _, plan.Schedule = range e.p.schedules(plan) {
+		for _, plan.Schedule = range e.p.Schedules(plan) {
 			if k := baseKey(*plan); !e.basesMet[k] && (plan.PP > 1 || plan.VPP == 1) {
 				e.basesMet[k] = true
 				e.baseRequests = append(e.baseRequests, baseRequest{key: k})
@@ -169,7 +171,7 @@ func (e *enumeration) listBases(plan *ir.Plan) {
 
 // neededBases returns the bases that an enumeration needs, in its order, and then those that bounds of families with
 // a split backward pass need.
-func (s *searcher) neededBases(p *Problem, set *ruleContext) []baseRequest {
+func (s *searcher) neededBases(p *Problem, set *space.RuleContext) []baseRequest {
 	e := &enumeration{s: s, p: p, set: set, basesMet: map[profileKey]bool{}}
 	e.degrees()
 	var each, apart []baseRequest
@@ -183,14 +185,14 @@ func (s *searcher) neededBases(p *Problem, set *ruleContext) []baseRequest {
 			each = append(each, w)
 		}
 	}
-	return slices.Concat(e.baseRequests, each, p.recomputeBases(slices.Concat(apart, each), nil))
+	return slices.Concat(e.baseRequests, each, recomputeBases(p, slices.Concat(apart, each), nil))
 }
 
 // recomputeBases returns the bases with each kind of recomputation that a search may use.
-func (p *Problem) recomputeBases(plain []baseRequest, may func(string) bool) (out []baseRequest) {
+func recomputeBases(p *Problem, plain []baseRequest, may func(string) bool) (out []baseRequest) {
 	for _, w := range plain {
 		for _, kind := range []string{"selective", "full"} {
-			if p.Pins.allows("recompute", kind) && (may == nil || may(kind)) {
+			if p.Pins.Allows("recompute", kind) && (may == nil || may(kind)) {
 				w.key.recompute = kind
 				out = append(out, w)
 			}
@@ -218,7 +220,7 @@ func (h *bestFirst) recomputeBases(first *family) (out []baseRequest) {
 	for b, floor := range floors {
 		out = append(out, baseRequest{b.key, floor})
 	}
-	out = h.space.problem.recomputeBases(out, h.filter.recompute)
+	out = recomputeBases(h.space.problem, out, h.filter.recompute)
 	slices.SortFunc(out, func(a, b baseRequest) int {
 		return cmp.Or(cmp.Compare(a.floor, b.floor), cmp.Compare(a.key.experts.ep, b.key.experts.ep),
 			cmp.Compare(a.key.tp, b.key.tp))

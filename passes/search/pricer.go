@@ -3,6 +3,8 @@ package search
 import (
 	"maps"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/costmodel"
 )
 
@@ -34,7 +36,7 @@ type collectiveTimer struct {
 // layerTimer times layers: their compute on a device, and their collectives.
 type layerTimer struct {
 	collectiveTimer
-	planOptions
+	space.Options
 	exposedTP   float64                         // fraction of tensor-parallel collectives that compute waits for
 	deviceWorks map[computeKey][][3]computeTime // the entry of works for the device
 	costScratch []layerCost                     // memory that is reused
@@ -84,12 +86,12 @@ type pricer struct {
 
 // newPricer returns the pricer of a problem that was checked.
 func newPricer(p *Problem) (s pricer) {
-	device, _ := p.Cluster.DeviceOf(p.engine(), p.Computes())
+	device, _ := p.Cluster.DeviceOf(p.PricedEngine(), p.Computes())
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
 	s.problem, s.dims = p, DimsOf(p.Model)
 	s.caches, s.clusterCosts, s.device = newCaches(), newClusterCosts(p, device), device
-	s.planOptions = newPlanOptions(s.dims.Seq)
-	s.exposedTP = p.engine().ExposedTP(p.Cluster)
+	s.Options = space.NewOptions(s.dims.Seq)
+	s.exposedTP = p.PricedEngine().ExposedTP(p.Cluster)
 	s.arenaCapacity, s.usableBytes = int(empty.Capacity-empty.Total), empty.Capacity
 	s.cpu, s.moments = p.Cluster.IsCPU(), p.Recipe.Moments()
 	s.overlap = [2]bool{s.overlaps(0), s.overlaps(1)}
@@ -106,7 +108,7 @@ func (s *pricer) workerCopy() pricer {
 	t := *s
 	t.caches, t.clusterCosts = s.caches.clone(), s.clusterCosts.clone()
 	t.precompiler = basePrecompiler{jobs: s.precompiler.jobs}
-	t.planOptions, t.deviceWorks = s.planOptions.clone(), nil
+	t.Options, t.deviceWorks = s.Options.Clone(), nil
 	t.zeroTimeCache, t.pipelineEnds = maps.Clone(s.zeroTimeCache), maps.Clone(s.pipelineEnds)
 	t.stateMemories = map[stateMemoryKey][]stateMemory{}
 	t.postPassCache = map[postPassKey][]postPassBound{}

@@ -2,12 +2,6 @@ package search
 
 import "github.com/planc-dev/planc/costmodel"
 
-// Progress is the progress of a search.
-type Progress struct {
-	Done, Families int               // families processed (0 while they are listed), and their number
-	Best           costmodel.Seconds // step of the best plan so far; 0 if there is none
-}
-
 // watchEvery is the number of steps between two reports: bounds of families, or families listed.
 const watchEvery = 1 << 10
 

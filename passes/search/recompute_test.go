@@ -133,7 +133,7 @@ func TestPinnedGroupsAreBruteForce(t *testing.T) {
 				seen["none fits"]++
 				continue
 			}
-			if reasons := Check(p, c.fastest.Plan); len(reasons) > 0 || !pins.follows(&c.fastest.Plan) {
+			if reasons := Check(p, c.fastest.Plan); len(reasons) > 0 || !followsPins(pins, &c.fastest.Plan) {
 				t.Errorf("with %s: %v: %v", pins, c.fastest.Plan.Text(), reasons)
 			}
 			if c.fastest.Plan.RecomputeEvery > 1 {

@@ -23,7 +23,7 @@ func (s *pricer) solveRecompute(m *member, limit costmodel.Seconds) (best candid
 		return best, s.simulatedBound(&best) <= limit
 	}
 	all := s.triedScratch[:0]
-	for n := m.n; n <= m.recompute.maxN; n++ {
+	for n := m.n; n <= m.recompute.MaxN; n++ {
 		p := m.candidate
 		p.n = n
 		if q := s.quote(&p); q.bytes <= s.arenaCapacity {

@@ -52,7 +52,7 @@ func (s *layerProfiler) recomputing(k profileKey, plain *baseProfile) *baseProfi
 		}
 		b.sizes = append(b.sizes, plain.sizes[len(b.sizes)-(len(again)-len(lines))])
 	}
-	if !s.problem.engine().Own {
+	if !s.problem.PricedEngine().Own {
 		b.useEngineSizes()
 	}
 	return &b

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/planc-dev/planc/passes/search/space"
 )
 
 // A base with recomputed blocks that is derived from the plain one equals one that is compiled completely: its
@@ -15,7 +17,7 @@ func TestRecomputingIsCompiled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		set := newSetting(p, s.dims)
+		set := space.NewRuleContext(p, s.dims)
 		keys, step := s.neededBases(p, set), 0
 		if len(keys) < 20 {
 			t.Errorf("%s: only %d bases", name, len(keys))

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
@@ -59,11 +61,11 @@ func (s *searcher) lacking(sp *planSpace, plan *ir.Plan) string {
 	of, other := "", "cp"
 	switch {
 	case s.dims.Experts == 0:
-	case plan.ETP > 1 && plan.ETP < plan.TP && sp.problem.isFree("etp"):
+	case plan.ETP > 1 && plan.ETP < plan.TP && sp.problem.IsFree("etp"):
 		other = "etp"
-	case plan.MoESlack != expertSlack && sp.problem.isFree("moe_slack"):
+	case plan.MoESlack != space.DefaultMoESlack && sp.problem.IsFree("moe_slack"):
 		other = "moe_slack"
-	case plan.Splits() && sp.problem.isFree("schedule"):
+	case plan.Splits() && sp.problem.IsFree("schedule"):
 		other = "schedule"
 	}
 	for _, f := range sp.families {
@@ -72,15 +74,16 @@ func (s *searcher) lacking(sp *planSpace, plan *ir.Plan) string {
 			of = max(of, other)
 		case f.plan.StageLayers != plan.StageLayers:
 			of = "stage_layers"
-		case !slices.ContainsFunc(s.shardings(sp.problem, plan), func(x sharding) bool {
-			return x.zero == plan.Zero && x.group == plan.ZeroGroup
+		case !slices.ContainsFunc(s.Shardings(sp.problem, plan), func(x space.Sharding) bool {
+			return x.Zero == plan.Zero && x.Group == plan.ZeroGroup
 		}):
 			return "zero_group"
 		case !slices.Contains(f.orderNames, plan.AxisOrder):
 			return "axis_order"
-		case slices.ContainsFunc(sp.problem.recomputeChoices(plan, plan.LargestChunk()), func(a recomputeChoice) bool {
-			return a.has(plan)
-		}):
+		case slices.ContainsFunc(sp.problem.RecomputeChoices(plan, plan.LargestChunk()),
+			func(a space.RecomputeChoice) bool {
+				return hasChoice(&a, plan)
+			}):
 			return ""
 		case plan.RecomputeSplit:
 			return "recompute_split"
@@ -91,13 +94,13 @@ func (s *searcher) lacking(sp *planSpace, plan *ir.Plan) string {
 	return of
 }
 
-// has reports whether a plan recomputes as the choice says.
-func (a *recomputeChoice) has(p *ir.Plan) bool {
-	if a.kind != p.Recompute || a.grouped != (p.RecomputeEvery > 1) || a.split != p.RecomputeSplit {
+// hasChoice reports whether a plan recomputes as the choice says.
+func hasChoice(a *space.RecomputeChoice, p *ir.Plan) bool {
+	if a.Kind != p.Recompute || a.Grouped != (p.RecomputeEvery > 1) || a.Split != p.RecomputeSplit {
 		return false
 	}
-	return a.kind == "none" || a.grouped && p.RecomputeLayers == a.layers && p.RecomputeEvery >= a.minN &&
-		p.RecomputeEvery <= a.maxN || !a.grouped && p.RecomputeLayers >= a.minN && p.RecomputeLayers <= a.maxN
+	return a.Kind == "none" || a.Grouped && p.RecomputeLayers == a.Layers && p.RecomputeEvery >= a.MinN &&
+		p.RecomputeEvery <= a.MaxN || !a.Grouped && p.RecomputeLayers >= a.MinN && p.RecomputeLayers <= a.MaxN
 }
 
 // No legal plan is left out except by a named restriction.
@@ -119,7 +122,7 @@ func TestWhatIsLeftOutIsNamed(t *testing.T) {
 		named := strings.Join(Restricted(p), "; ")
 		for range 4000 {
 			plan := drawPlan(r, s)
-			if !p.Pins.follows(&plan) || len(Legal(plan, s.dims, p.Cluster, p.GlobalBatch)) > 0 {
+			if !followsPins(p.Pins, &plan) || len(Legal(plan, s.dims, p.Cluster, p.GlobalBatch)) > 0 {
 				continue
 			}
 			key := s.lacking(sp, &plan)
@@ -158,10 +161,10 @@ func drawPins(r *rand.Rand, s *searcher) Pins {
 		for range 1 + r.IntN(2) {
 			plan := drawPlan(r, s)
 			for len(Legal(plan, s.dims, s.problem.Cluster, s.problem.GlobalBatch)) > 0 ||
-				!pins.Without(key).follows(&plan) {
+				!followsPins(pins.Without(key), &plan) {
 				plan = drawPlan(r, s)
 			}
-			if v := keyValues(plan)[key]; !slices.Contains(pins[key], v) &&
+			if v := space.KeyValues(plan)[key]; !slices.Contains(pins[key], v) &&
 				(key != "stage_layers" || len(pins[key]) == 0) {
 				pins[key] = append(pins[key], v)
 			}
@@ -170,11 +173,11 @@ func drawPins(r *rand.Rand, s *searcher) Pins {
 	return pins
 }
 
-// follows reports whether a plan has the values of all pins.
-func (p Pins) follows(plan *ir.Plan) bool {
-	kv := keyValues(*plan)
+// followsPins reports whether a plan has the values of all pins.
+func followsPins(p Pins, plan *ir.Plan) bool {
+	kv := space.KeyValues(*plan)
 	for key := range p {
-		if !p.allows(key, kv[key]) {
+		if !p.Allows(key, kv[key]) {
 			return false
 		}
 	}
@@ -183,35 +186,35 @@ func (p Pins) follows(plan *ir.Plan) bool {
 
 // drawPlan draws values of a plan's keys, mostly illegal ones.
 func drawPlan(r *rand.Rand, s *searcher) ir.Plan {
-	p := s.dims.plain(1, s.problem.Precision)
+	p := s.dims.SerialPlan(1, s.problem.Precision)
 	rest := s.problem.Cluster.Devices()
 	for _, to := range []*int{&p.TP, &p.PP, &p.CP} {
-		of := divisors(rest)
+		of := space.Divisors(rest)
 		*to = of[r.IntN(len(of))]
 		rest /= *to
 	}
 	p.DP, p.SP = rest, r.IntN(2) == 0
 	if s.dims.Experts > 0 {
-		etps, eps := divisors(p.TP), divisors(s.dims.Experts)
+		etps, eps := space.Divisors(p.TP), space.Divisors(s.dims.Experts)
 		p.ETP, p.EP, p.MoESlack = etps[r.IntN(len(etps))], eps[r.IntN(len(eps))],
-			[]float64{expertSlack, expertSlack, expertSlack, 2}[r.IntN(4)]
+			[]float64{space.DefaultMoESlack, space.DefaultMoESlack, space.DefaultMoESlack, 2}[r.IntN(4)]
 	}
 	if p.CP > 1 {
 		p.CPKind = ir.ContextKinds[1+r.IntN(len(ir.ContextKinds)-1)]
 	}
 	if p.PP > 1 {
-		p.VPP, p.Schedule = 1+r.IntN(2), schedules[r.IntN(len(schedules))]
+		p.VPP, p.Schedule = 1+r.IntN(2), space.Schedules[r.IntN(len(space.Schedules))]
 	}
-	share := divisors(max(1, s.problem.GlobalBatch/p.DP))
+	share := space.Divisors(max(1, s.problem.GlobalBatch/p.DP))
 	p.MicroBatch = share[r.IntN(len(share))]
 	p.MicroBatches = s.problem.GlobalBatch / (p.DP * p.MicroBatch)
-	p.StageLayers = joinCounts(even(s.dims.Layers, p.PP*p.VPP))
+	p.StageLayers = space.JoinCounts(even(s.dims.Layers, p.PP*p.VPP))
 	p.Zero = r.IntN(4)
 	if p.Zero > 0 {
-		of := divisors(p.Replicas())
+		of := space.Divisors(p.Replicas())
 		p.ZeroGroup = of[r.IntN(len(of))]
 	}
-	orders := axisOrders(&p, s.problem.Cluster.Nodes)
+	orders := space.AxisOrders(&p, s.problem.Cluster.Nodes)
 	p.AxisOrder = orders[r.IntN(len(orders))]
 	drawRecompute(r, &p)
 	return p

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
@@ -71,7 +73,7 @@ var rulesOfThumb = []ruleRow{
 		}, nil},
 	{"TP inside a node", func(q *ruleQuestion) bool { return q.p.Cluster.Nodes > 1 },
 		func(q *ruleQuestion) []Pins {
-			return []Pins{{"tp": intTexts(divisors(q.p.Cluster.Node.Devices)),
+			return []Pins{{"tp": intTexts(space.Divisors(q.p.Cluster.Node.Devices)),
 				"axis_order": ordersWith(func(o []string) bool {
 					return o[0] == "tp"
 				})}}
@@ -98,15 +100,15 @@ func (q *ruleQuestion) hasManyDevices() bool { return q.p.Cluster.Devices() > 1 
 
 // degreesAboveOne returns the degrees above 1.
 func (q *ruleQuestion) degreesAboveOne() []string {
-	return intTexts(divisors(q.p.Cluster.Devices())[1:])
+	return intTexts(space.Divisors(q.p.Cluster.Devices())[1:])
 }
 
 // ordersWith returns the orders of all axes, with and without cp, for which holds is true.
 func ordersWith(holds func(order []string) bool) (out []string) {
 	for _, p := range []ir.Plan{{DP: 2, TP: 2, PP: 1, CP: 1}, {DP: 2, TP: 2, PP: 2, CP: 1}, {DP: 2, TP: 2, PP: 1,
 		CP: 2}, {DP: 2, TP: 2, PP: 2, CP: 2}} {
-		for _, o := range axisOrders(&p, 2) {
-			if holds(splitOrder(o)) {
+		for _, o := range space.AxisOrders(&p, 2) {
+			if holds(space.SplitOrder(o)) {
 				out = append(out, o)
 			}
 		}
@@ -132,7 +134,7 @@ func (t *ruleRow) answer(q *ruleQuestion, r *Series) RuleOfThumb {
 	}
 	out := RuleOfThumb{Rule: t.rule, Verdict: Illegal}
 	for _, pins := range t.pins(q) {
-		if pins.matches(&q.chosen.Plan) {
+		if pins.Match(&q.chosen.Plan) {
 			return RuleOfThumb{Rule: t.rule, Verdict: Agrees}
 		}
 		a, err := q.found.bestWithPins(pins, r)
@@ -169,22 +171,12 @@ func (t *RuleOfThumb) judge(q *ruleQuestion) {
 		t.Verdict, t.SlowerBy = Riskier, a.SlowerBy
 	case a.SlowerBy < 0:
 		t.Verdict, t.SlowerBy, t.Message = Faster, a.SlowerBy, "the plan is not the search's own"
-		if names := q.p.Pins.names(); len(names) > 0 {
+		if names := q.p.Pins.Keys(); len(names) > 0 {
 			t.Message = "the job pins " + strings.Join(names, ", ")
 		}
 	default:
 		t.Verdict, t.SlowerBy = Slower, a.SlowerBy
 	}
-}
-
-// matches reports whether a plan has the pinned values.
-func (p Pins) matches(plan *ir.Plan) bool {
-	for key, value := range keyValues(*plan) {
-		if !p.allows(key, value) {
-			return false
-		}
-	}
-	return true
 }
 
 // halfTheDevices checks whether the second half of the devices is worth having.

@@ -19,7 +19,7 @@ func TestZero3FollowsItsRule(t *testing.T) {
 		{ir.Plan{DP: 16, TP: 1, PP: 1, Zero: 3}, true}, {ir.Plan{DP: 8, TP: 2, PP: 1, Zero: 3}, true},
 		{ir.Plan{DP: 4, TP: 2, PP: 2, Zero: 1}, true}, {ir.Plan{DP: 8, TP: 2, PP: 1, Zero: 1}, false},
 	} {
-		got := slices.ContainsFunc(rulesOfThumb[i].pins(q), func(pins Pins) bool { return pins.matches(&c.plan) })
+		got := slices.ContainsFunc(rulesOfThumb[i].pins(q), func(pins Pins) bool { return pins.Match(&c.plan) })
 		if got != c.want {
 			t.Errorf("%v follows it: %v, want %v", c.plan, got, c.want)
 		}

@@ -62,7 +62,7 @@ type searcher struct {
 
 // newSearcher returns the searcher of a problem.
 func newSearcher(p *Problem) (*searcher, error) {
-	if err := p.check(); err != nil {
+	if err := p.Validate(); err != nil {
 		return nil, err
 	}
 	s := &searcher{pricer: newPricer(p), window: Apart, maxFamilies: maxFamilies,
@@ -294,7 +294,7 @@ func (h *bestFirst) queueBranches(f *family) {
 	}
 	h.anyOpened = true
 	for _, b := range h.s.branchesOf(h.space.problem, f) {
-		if h.filter.recompute != nil && !h.filter.recompute(b.recompute.kind) {
+		if h.filter.recompute != nil && !h.filter.recompute(b.recompute.Kind) {
 			continue
 		}
 		h.s.boundBranch(h.space.problem, b)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/ir/zoo"
@@ -180,7 +182,7 @@ func TestMicroBatchOfAnOddBatch(t *testing.T) {
 // If the chunks just fill the blocks but no schedule has them, that is the only message.
 func TestPinsOfAShortModel(t *testing.T) {
 	for blocks, want := range map[int]string{4: "0,1,1,1,1,0", 5: "1,1,1,1,1,0", 6: "1,1,1,1,1,1", 8: "1,1,2,1,1,2"} {
-		if got := joinCounts(even(blocks, 6)); got != want {
+		if got := space.JoinCounts(even(blocks, 6)); got != want {
 			t.Errorf("%d blocks are split as %s, want %s", blocks, got, want)
 		}
 	}

@@ -2,6 +2,8 @@ package search
 
 import (
 	"slices"
+
+	"github.com/planc-dev/planc/passes/search/space"
 )
 
 // A plan's choices are explained by independent questions. If a space is large, a second searcher answers some of
@@ -101,7 +103,7 @@ func (c *degreeClass) copyFor(t *searcher, all map[*degreeClass]*degreeClass) *d
 		in := *c.degreeClassDetails
 		own.degreeClassDetails = &in
 		in.orders = nil // orders cache message times
-		in.blocks = [variantCount]*blocks{}
+		in.blocks = [space.VariantCount]*blocks{}
 		for i := range in.layerTimes {
 			in.layerTimes[i] = slices.Clone(in.layerTimes[i])
 		}

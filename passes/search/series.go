@@ -123,7 +123,7 @@ func (r *Series) searcher(p *Problem) (*searcher, error) {
 // follows the pins, it returns that. If nothing fits, it returns the plan that exceeds memory least. Its errors are
 // those of [Search].
 func (r *Series) alternative(p *Problem, pins Pins, chosen Priced) (Alternative, error) {
-	if chosen.Fits() && pins.matches(&chosen.Plan) {
+	if chosen.Fits() && pins.Match(&chosen.Plan) {
 		return Alternative{Plan: chosen.Plan, Predict: chosen.Predict}, nil
 	}
 	q := *p

@@ -3,6 +3,7 @@ package search
 import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search/space"
 )
 
 // shardingCost is what the plans of a family with one sharding share.
@@ -20,11 +21,12 @@ type postPassCost struct {
 }
 
 // shardingCost returns a family's cost entry for a sharding, and computes it if needed.
-func (s *stepBounder) shardingCost(f *family, of sharding) *shardingCost {
-	if len(f.withDetails().shardingCosts) <= of.index {
-		f.shardingCosts = append(f.shardingCosts, make([]shardingCost, max(of.all, of.index+1)-len(f.shardingCosts))...)
+func (s *stepBounder) shardingCost(f *family, of space.Sharding) *shardingCost {
+	if len(f.withDetails().shardingCosts) <= of.Index {
+		f.shardingCosts = append(f.shardingCosts, make([]shardingCost,
+			max(of.Count, of.Index+1)-len(f.shardingCosts))...)
 	}
-	r := &f.shardingCosts[of.index]
+	r := &f.shardingCosts[of.Index]
 	if r.layout == nil {
 		r.layout = s.stateLayout(f, of)
 		r.stateMemory = s.stateMemory(f, of)
@@ -33,7 +35,7 @@ func (s *stepBounder) shardingCost(f *family, of sharding) *shardingCost {
 }
 
 // postPassCost returns the entry of a sharding for an axis order, and computes it if needed.
-func (s *stepBounder) postPassCost(f *family, of sharding, o *axisOrder) *postPassCost {
+func (s *stepBounder) postPassCost(f *family, of space.Sharding, o *axisOrder) *postPassCost {
 	r := s.shardingCost(f, of)
 	for len(r.postPass) <= o.index {
 		r.postPass = append(r.postPass, nil)
@@ -50,26 +52,26 @@ func (s *stepBounder) postPassCost(f *family, of sharding, o *axisOrder) *postPa
 }
 
 // minZeroTimes returns lower bounds of what layers gather and scatter: as if each were one bucket without padding.
-func (s *stepBounder) minZeroTimes(f *family, of sharding, o *axisOrder) []zeroTime {
-	if of.zero < 2 {
+func (s *stepBounder) minZeroTimes(f *family, of space.Sharding, o *axisOrder) []zeroTime {
+	if of.Zero < 2 {
 		return nil
 	}
 	b := s.baseOf(f.class, &f.plan)
-	k := zeroTimeKey{b, of.zero >= 3, o.dp, o.cp, of.group, 0, 0}
-	expertsApart := hasOwnReplicas(&f.plan)
+	k := zeroTimeKey{b, of.Zero >= 3, o.dp, o.cp, of.Group, 0, 0}
+	expertsApart := space.ExpertsHaveOwnReplicas(&f.plan)
 	if expertsApart {
-		k.replicas, k.strideTP = expertReplicas(&f.plan), o.tp
+		k.replicas, k.strideTP = space.ExpertReplicas(&f.plan), o.tp
 	}
 	if m := s.zeroTimeCache[k]; m != nil {
 		return m
 	}
-	place, prec, c := s.shardPlacement(f.plan.CP, o, of.group), &f.plan.Precision, s.problem.Cluster
+	place, prec, c := s.shardPlacement(f.plan.CP, o, of.Group), &f.plan.Precision, s.problem.Cluster
 	move := func(to *zeroTime, n int, place costmodel.Placement) {
 		if n == 0 {
 			return
 		}
 		to.scatter += c.CollectiveTime(ir.OpReduceScatter, place, costmodel.Bytes(n*prec.Reduce.Size()))
-		if of.zero >= 3 {
+		if of.Zero >= 3 {
 			to.gather += c.CollectiveTime(ir.OpAllGather, place, costmodel.Bytes(n*prec.Params.Size()))
 		}
 	}

@@ -22,7 +22,7 @@ func (s *stepBounder) simulatedBound(p *candidate) costmodel.Seconds {
 		return closed
 	}
 	fr, message := s.pipelineSplit(f), p.order.messageTime
-	if s.problem.engine().Waits(&f.plan) {
+	if s.problem.PricedEngine().Waits(&f.plan) {
 		message = 0
 	}
 	k := simulatedBoundKey{frame: fr, schedule: f.plan.Schedule, micro: f.plan.MicroBatches, message: message}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
@@ -30,7 +32,7 @@ func (b *stageBalancer) balance(plan *ir.Plan, costs []layerTimes) []int {
 		b.fixedTime[last] += float64(costs[len(costs)-1].total())
 		b.minBlocks[last]--
 	}
-	if plan.VPP == 1 && hasUnlikeBlocks(b.model, &b.dims) {
+	if plan.VPP == 1 && space.HasUnlikeBlocks(b.model, &b.dims) {
 		return b.balanceUnlike(b.blockTimes(costs))
 	}
 	b.block = b.blockTime(costs)

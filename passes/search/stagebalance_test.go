@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 )
@@ -43,7 +45,7 @@ func TestNoSplitHasAFasterSlowestStage(t *testing.T) {
 			"each block counting as the mean of all")
 		got, best := s.slowestOf(&f.plan, f.counts), s.fastestSplit(&f.plan, nil)
 		switch {
-		case mean != hasUnlikeBlocks(p.Model, &s.dims):
+		case mean != space.HasUnlikeBlocks(p.Model, &s.dims):
 			t.Errorf("%v", Restricted(p))
 		case got > best*(1+2*tie):
 			t.Errorf("%v: its slowest stage takes %v, that of another split %v", f.plan.Text(), got, best)

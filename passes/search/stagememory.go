@@ -3,6 +3,7 @@ package search
 import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search/space"
 )
 
 // arena is the sizes of the regions of a stage's arena in bytes: closed forms that equal what pass memory lays out.
@@ -52,12 +53,12 @@ type activationMemory struct {
 type chunkMemory struct{ size, spare int }
 
 // blocksOf returns the layers of a family's plans under a recompute choice.
-func (s *layerProfiler) blocksOf(f *family, a *recomputeChoice, each bool) *blocks {
-	i := a.variant(each)
+func (s *layerProfiler) blocksOf(f *family, a *space.RecomputeChoice, each bool) *blocks {
+	i := a.Variant(each)
 	if f.class.withDetails().blocks[i] == nil {
 		plan := f.plan
-		if !a.usesPlainLayers() {
-			a.apply(&plan, 1)
+		if !a.PlainLayers() {
+			a.Apply(&plan, 1)
 		}
 		plan.Zero = 0
 		if each {
@@ -68,51 +69,14 @@ func (s *layerProfiler) blocksOf(f *family, a *recomputeChoice, each bool) *bloc
 	return f.class.blocks[i]
 }
 
-// variantCount is the number of variants of a layer's functions, see variant.
-const variantCount = 8
-
-// usesPlainLayers reports whether no layer has functions that recompute. Groups of blocks run the same functions
-// again.
-func (a *recomputeChoice) usesPlainLayers() bool {
-	return a.grouped || a.kind == "none" || a.kind == anyKind
-}
-
-// variant numbers the functions that layers have.
-func (a *recomputeChoice) variant(each bool) (i int) {
-	switch {
-	case a.usesPlainLayers():
-	case a.kind == "selective":
-		i = 1
-	case a.split:
-		i = 3
-	default:
-		i = 2
-	}
-	if each {
-		i += variantCount / 2
-	}
-	return i
-}
-
 // measureActivations computes what chunks save with recompute count n, into k, whose memory it reuses.
-func (s *memoryPricer) measureActivations(k *activationMemory, f *family, a *recomputeChoice, n int, each bool) {
+func (s *memoryPricer) measureActivations(k *activationMemory, f *family, a *space.RecomputeChoice, n int, each bool) {
 	b, fr := s.blocksOf(f, a, each), s.pipelineSplit(f)
-	layers, every := a.layersAndEvery(n)
+	layers, every := a.LayersAndEvery(n)
 	k.chunkKinds, k.work, k.stream, k.logits, k.castScratch = k.chunkKinds[:0], 0, b.stream, b.logits, b.castScratch
 	for i := range fr.kinds {
-		k.chunkKinds = append(k.chunkKinds, b.chunkMemory(k, &fr.kinds[i], layers, every, a.split))
+		k.chunkKinds = append(k.chunkKinds, b.chunkMemory(k, &fr.kinds[i], layers, every, a.Split))
 	}
-}
-
-// layersAndEvery returns recompute_layers and recompute_every.
-func (a *recomputeChoice) layersAndEvery(n int) (layers, every int) {
-	switch {
-	case a.kind == "none" || a.kind == anyKind:
-		return 0, 1
-	case a.grouped:
-		return a.layers, n
-	}
-	return n, 1
 }
 
 // chunkMemory returns the memory of a kind of chunk whose first blocks are recomputed. It raises k.work to the
@@ -157,10 +121,10 @@ type stateMemory struct{ params, grads, master, moment, commBuffers int }
 
 // stateMemory returns the state of a family's stages under a sharding, by stage. Only the stages in
 // [searcher.fullStages] are filled in. Families with the same key share the slice.
-func (s *memoryPricer) stateMemory(f *family, of sharding) []stateMemory {
+func (s *memoryPricer) stateMemory(f *family, of space.Sharding) []stateMemory {
 	fr, prec := s.pipelineSplit(f), &f.plan.Precision
-	st, shared := s.stateLayout(f, of), ownersOf(&f.plan, of.group)
-	k := stateMemoryKey{fr, st, shared, of.zero}
+	st, shared := s.stateLayout(f, of), ownersOf(&f.plan, of.Group)
+	k := stateMemoryKey{fr, st, shared, of.Zero}
 	known := s.stateMemories[k]
 	if known == nil {
 		known = make([]stateMemory, len(fr.stages))
@@ -169,7 +133,7 @@ func (s *memoryPricer) stateMemory(f *family, of sharding) []stateMemory {
 	for _, h := range s.fullStages(f) {
 		n := &known[h.stage]
 		if n.params == 0 {
-			*n = st.memory(fr.stages[h.stage].backwardOrder, shared, of.zero, prec)
+			*n = st.memory(fr.stages[h.stage].backwardOrder, shared, of.Zero, prec)
 		}
 	}
 	return known
@@ -242,7 +206,7 @@ func (k *activationMemory) stageMemory(n *stateMemory, h *stageBuffers) (activat
 func (s *memoryPricer) fullestStage(f *family, k *activationMemory, state []stateMemory) (arena, int) {
 	most, at := -1, 0
 	for i := range f.fullStages {
-		if !s.problem.engine().Own {
+		if !s.problem.PricedEngine().Own {
 			if t := s.engineBytes(f, k, &state[f.fullStages[i].stage], &f.fullStages[i]); t > most {
 				most, at = t, i
 			}
@@ -259,7 +223,7 @@ func (s *memoryPricer) fullestStage(f *family, k *activationMemory, state []stat
 // peakBytes returns the bytes of the fullest stage's arena.
 func (s *memoryPricer) peakBytes(f *family, k *activationMemory, state []stateMemory) int {
 	most := 0
-	if !s.problem.engine().Own {
+	if !s.problem.PricedEngine().Own {
 		for i := range f.fullStages {
 			most = max(most, s.engineBytes(f, k, &state[f.fullStages[i].stage], &f.fullStages[i]))
 		}
@@ -291,5 +255,5 @@ func (s *memoryPricer) batchBytes(f *family) int {
 
 // memoryOf returns what a rank with an arena needs.
 func (s *memoryPricer) memoryOf(a *arena, plan *ir.Plan) costmodel.Memory {
-	return s.problem.engine().Holds(s.problem.Cluster.MemoryOf(a.region, plan.Ranks(), s.problem.Headroom), plan)
+	return s.problem.PricedEngine().Holds(s.problem.Cluster.MemoryOf(a.region, plan.Ranks(), s.problem.Headroom), plan)
 }

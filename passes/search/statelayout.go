@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes"
 )
@@ -35,8 +37,8 @@ type owners struct{ group, experts int }
 
 // ownersOf returns the owners of a plan with a zero_group; a group of 1 means no sharding.
 func ownersOf(p *ir.Plan, group int) owners {
-	if group > 1 && hasOwnReplicas(p) {
-		return owners{group, expertReplicas(p)}
+	if group > 1 && space.ExpertsHaveOwnReplicas(p) {
+		return owners{group, space.ExpertReplicas(p)}
 	}
 	return owners{group, group}
 }
@@ -66,10 +68,10 @@ type stateLayoutKey struct {
 
 // stateLayout returns the layout of a family's state under a sharding. Except for padding, it is the same for any
 // number of replicas.
-func (s *memoryPricer) stateLayout(f *family, of sharding) *stateLayout {
-	at := &f.class.withDetails().stateLayouts[bit(endsApart(&f.plan))][of.zero][groupsOf(&f.plan, of.zero, of.group)]
+func (s *memoryPricer) stateLayout(f *family, of space.Sharding) *stateLayout {
+	at := &f.class.withDetails().stateLayouts[bit(endsApart(&f.plan))][of.Zero][groupsOf(&f.plan, of.Zero, of.Group)]
 	if *at == nil {
-		*at = s.findStateLayout(&f.plan, of.zero, of.group)
+		*at = s.findStateLayout(&f.plan, of.Zero, of.Group)
 	}
 	return *at
 }
@@ -91,7 +93,7 @@ func groupsOf(p *ir.Plan, zero, group int) int {
 
 // findStateLayout returns the cached layout for a plan, ZeRO stage and group, or computes it.
 func (s *memoryPricer) findStateLayout(p *ir.Plan, zero, group int) *stateLayout {
-	k := stateLayoutKey{baseKey(*p), zero, groupsOf(p, zero, group), endsApart(p), expertReplicas(p) > 1}
+	k := stateLayoutKey{baseKey(*p), zero, groupsOf(p, zero, group), endsApart(p), space.ExpertReplicas(p) > 1}
 	k.profile.recompute, k.profile.split = "none", false
 	k.profile.scatterEachMicro = p.Splits() && zero >= 2
 	if st := s.stateLayouts[k]; st != nil {
@@ -119,7 +121,7 @@ func (s *memoryPricer) newStateLayout(plan ir.Plan) *stateLayout {
 	size, segs := passes.ClassSizes(t.Program), base.Model.Segments
 	for i, c := range t.Classes {
 		cs := classLayout{scatterEachMicro: c.Each, gathers: c.Fetch, sharded: len(c.Shard) > 0}
-		cs.experts = cs.sharded && hasOwnReplicas(&plan) && ofExperts(t.Program, c)
+		cs.experts = cs.sharded && space.ExpertsHaveOwnReplicas(&plan) && ofExperts(t.Program, c)
 		for _, seg := range segs {
 			cs.elems = append(cs.elems, size(seg.Name, i))
 		}

@@ -3,6 +3,8 @@ package search
 import (
 	"slices"
 
+	"github.com/planc-dev/planc/passes/search/space"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
@@ -113,7 +115,7 @@ func (s *collectiveTimer) newMessageTime(f *family, stream int, o *axisOrder) co
 	if f.plan.PP == 1 {
 		return 0
 	}
-	if s.problem.engine().Scattered && !f.plan.SP {
+	if s.problem.PricedEngine().Scattered && !f.plan.SP {
 		stream /= f.plan.TP
 	}
 	k := [2]int{stream, o.pp*1<<20 + f.plan.PP}
@@ -128,24 +130,25 @@ func (s *collectiveTimer) newMessageTime(f *family, stream int, o *axisOrder) co
 
 // stepBound returns a lower bound of the step of a family's plan with n or more recomputed blocks. A sharding that is
 // still leaves out what ZeRO communicates.
-func (s *stepBounder) stepBound(f *family, of sharding, a *recomputeChoice, n int, o *axisOrder) costmodel.Seconds {
-	return s.closedForm(f, of, a, n, o, s.layerTimeBounds(f, a, f.splitsBackward && of.zero >= 2, o))
+func (s *stepBounder) stepBound(f *family, of space.Sharding, a *space.RecomputeChoice, n int,
+	o *axisOrder) costmodel.Seconds {
+	return s.closedForm(f, of, a, n, o, s.layerTimeBounds(f, a, f.splitsBackward && of.Zero >= 2, o))
 }
 
 // closedForm returns the closed form of a step, which is a lower bound of its simulation. It takes the passes as
 // costmodel.Floor does, with the given layer costs, and adds the step's overhead and the update of the fullest stage.
-func (s *stepBounder) closedForm(f *family, of sharding, a *recomputeChoice, n int, o *axisOrder,
+func (s *stepBounder) closedForm(f *family, of space.Sharding, a *space.RecomputeChoice, n int, o *axisOrder,
 	costs []layerTimes) costmodel.Seconds {
-	stream := s.blocksOf(f, a, f.splitsBackward && of.zero >= 2).stream
+	stream := s.blocksOf(f, a, f.splitsBackward && of.Zero >= 2).stream
 	var end *postPassCost
 	var move []zeroTime
-	if !of.still {
+	if !of.WithoutTraffic {
 		end = s.postPassCost(f, of, o)
 		move = end.zeroTimes
 	}
 	fr := s.pipelineSplit(f)
-	layers, every := a.layersAndEvery(n)
-	overlap, beside := s.overlap[min(of.zero, 1)], s.contends(of.zero)
+	layers, every := a.LayersAndEvery(n)
+	overlap, beside := s.overlap[min(of.Zero, 1)], s.contends(of.Zero)
 	slows := costmodel.Seconds(beside.Slows)
 	kinds := s.boundScratch[:0]
 	through := costmodel.Seconds(0)
@@ -157,7 +160,7 @@ func (s *stepBounder) closedForm(f *family, of sharding, a *recomputeChoice, n i
 	s.boundScratch = kinds
 	message := s.messageTime(f, stream, o)
 	through += costmodel.Seconds(2*fr.sends) * message
-	if of.still {
+	if of.WithoutTraffic {
 		once := s.device.OptimizerTime(f.plan.Precision, s.problem.Recipe, s.maxOwned(f))
 		return (max(through, s.slowestStage(f, fr, message, nil, slows)) + s.device.StepOverhead() + once) * (1 - tie)
 	}
@@ -223,7 +226,7 @@ func (s *stepBounder) maxOwned(f *family) int {
 
 // familyBound returns a lower bound of all plans of a family that recompute at least n blocks: as if ZeRO
 // communicated nothing, for any placement of tensor and context parallel ranks.
-func (s *stepBounder) familyBound(f *family, a *recomputeChoice, n int) costmodel.Seconds {
+func (s *stepBounder) familyBound(f *family, a *space.RecomputeChoice, n int) costmodel.Seconds {
 	best := costmodel.Seconds(-1)
 	orders := f.axisOrders()
 	for i := range orders {
@@ -237,7 +240,7 @@ func (s *stepBounder) familyBound(f *family, a *recomputeChoice, n int) costmode
 			if zero > 0 && !(f.splitsBackward && f.plan.Replicas() > 1) {
 				continue
 			}
-			if t := s.stepBound(f, sharding{zero: zero, group: f.plan.Replicas(), still: true}, a, n,
+			if t := s.stepBound(f, space.Sharding{Zero: zero, Group: f.plan.Replicas(), WithoutTraffic: true}, a, n,
 				o); best < 0 || t < best {
 				best = t
 			}

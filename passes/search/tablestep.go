@@ -2,7 +2,6 @@ package search
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -65,14 +64,14 @@ func (s *tablePricer) step(t *tables) *costmodel.Step {
 func (s *collectiveTimer) overlaps(zero int) bool {
 	c := s.problem.Cluster
 	if !c.IsCPU() {
-		return s.problem.engine().Overlap[zero]
+		return s.problem.PricedEngine().Overlap[zero]
 	}
 	return c.Node.Host.Cores > c.Node.Devices
 }
 
 // contends returns how much collectives slow concurrent compute, at a ZeRO stage.
 func (s *collectiveTimer) contends(zero int) costmodel.Contention {
-	return s.problem.engine().Contends(s.problem.Cluster, zero)
+	return s.problem.PricedEngine().Contends(s.problem.Cluster, zero)
 }
 
 // layersOf returns the times of a run.
@@ -210,20 +209,4 @@ func (s *tablePricer) norm(p *ir.Plan, elems, owned int) costmodel.Seconds {
 	}
 	grads := p.Precision.Grads.Size()
 	return s.device.StreamTime(costmodel.Bytes(owned*grads)) + s.device.StreamTime(costmodel.Bytes(held*grads))
-}
-
-// splitOrder returns the axes of an axis order.
-func splitOrder(order string) []string { return strings.Split(order, ",") }
-
-// degree returns the degree of an axis by its name.
-func degree(p *ir.Plan, axis string) int {
-	switch axis {
-	case "tp":
-		return p.TP
-	case "pp":
-		return p.PP
-	case "cp":
-		return p.CP
-	}
-	return p.DP
 }

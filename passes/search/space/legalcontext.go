@@ -1,4 +1,4 @@
-package search
+package space
 
 import (
 	"fmt"
@@ -9,10 +9,10 @@ import (
 )
 
 // contextRules are the rules of context parallelism.
-var contextRules = []rule{
-	{"cp_kind", "cp_kind is none if cp is 1, otherwise gather, heads or ring", func(p *ir.Plan, _ *ruleContext) bool {
+var contextRules = []Rule{
+	{"cp_kind", "cp_kind is none if cp is 1, otherwise gather, heads or ring", func(p *ir.Plan, _ *RuleContext) bool {
 		return (p.CP == 1) == (p.CPKind == "none") && slices.Contains(ir.ContextKinds, p.CPKind)
-	}, func(p *ir.Plan, _ *ruleContext) string {
+	}, func(p *ir.Plan, _ *RuleContext) string {
 		switch {
 		case !slices.Contains(ir.ContextKinds, p.CPKind):
 			return fmt.Sprintf("cp_kind %s must be one of: %s", p.CPKind, strings.Join(ir.ContextKinds, ", "))
@@ -21,32 +21,34 @@ var contextRules = []rule{
 		}
 		return fmt.Sprintf("cp_kind none requires cp 1: with cp %d, use gather, heads or ring", p.CP)
 	}},
-	{"cp_kind", "with cp_kind ring, ep takes all of cp or none of it", func(p *ir.Plan, s *ruleContext) bool {
+	{"cp_kind", "with cp_kind ring, ep takes all of cp or none of it", func(p *ir.Plan, s *RuleContext) bool {
 		return p.CPKind != "ring" || s.Experts == 0 || !p.CutsContext()
-	}, func(p *ir.Plan, _ *ruleContext) string {
-		return fmt.Sprintf("ep %d takes a part of cp %d, but a ring needs all of it: use cp_kind gather or heads", p.EP, p.CP)
+	}, func(p *ir.Plan, _ *RuleContext) string {
+		return fmt.Sprintf("ep %d takes a part of cp %d, but a ring needs all of it: use cp_kind gather or heads",
+			p.EP, p.CP)
 	}},
-	{"cp", "cp above 1 requires a model with attention", func(p *ir.Plan, s *ruleContext) bool {
+	{"cp", "cp above 1 requires a model with attention", func(p *ir.Plan, s *RuleContext) bool {
 		return p.CP == 1 || s.KVHeads > 0
 	},
-		func(*ir.Plan, *ruleContext) string { return "cp above 1 requires a model with attention: use cp 1" }},
+		func(*ir.Plan, *RuleContext) string { return "cp above 1 requires a model with attention: use cp 1" }},
 	{"cp", "with cp_kind gather and ring, 2 · cp divides train.seq_len, because each rank has one chunk of the " +
-		"first half and one of the second", func(p *ir.Plan, s *ruleContext) bool {
+		"first half and one of the second", func(p *ir.Plan, s *RuleContext) bool {
 		return p.CP == 1 || p.CPKind == "heads" || s.Seq%(2*p.CP) == 0
-	}, func(p *ir.Plan, s *ruleContext) string {
+	}, func(p *ir.Plan, s *RuleContext) string {
 		return fmt.Sprintf("cp %d: %d positions must split into two chunks per rank: use cp %s", p.CP, s.Seq,
-			nearestValues(divisors(max(1, s.Seq/2)), p.CP))
+			nearestValues(Divisors(max(1, s.Seq/2)), p.CP))
 	}},
-	{"cp", "with cp_kind heads, cp divides train.seq_len", func(p *ir.Plan, s *ruleContext) bool {
+	{"cp", "with cp_kind heads, cp divides train.seq_len", func(p *ir.Plan, s *RuleContext) bool {
 		return p.CPKind != "heads" || s.Seq%p.CP == 0
 	},
-		func(p *ir.Plan, s *ruleContext) string {
-			return fmt.Sprintf("cp %d must divide %d positions: use cp %s", p.CP, s.Seq, nearestValues(divisors(s.Seq), p.CP))
+		func(p *ir.Plan, s *RuleContext) string {
+			return fmt.Sprintf("cp %d must divide %d positions: use cp %s", p.CP, s.Seq,
+				nearestValues(Divisors(s.Seq), p.CP))
 		}},
 	{"cp", "with cp_kind heads, cp divides the K/V heads of a rank or, above them, is a multiple of them that " +
-		"splits the queries of each into equal groups", func(p *ir.Plan, s *ruleContext) bool {
+		"splits the queries of each into equal groups", func(p *ir.Plan, s *RuleContext) bool {
 		return p.CPKind != "heads" || slices.Contains(s.contextCuts(p), p.CP)
-	}, func(p *ir.Plan, s *ruleContext) string {
+	}, func(p *ir.Plan, s *RuleContext) string {
 		return fmt.Sprintf("cp %d with cp_kind heads must split %d heads with %d K/V heads, split over tp %d, into "+
 			"equal groups: use cp %s, or cp_kind gather or ring",
 			p.CP, s.Heads(), s.KVHeads, p.TP, nearestValues(s.contextCuts(p), p.CP))
@@ -62,7 +64,7 @@ func (d *Dims) contextCuts(p *ir.Plan) []int {
 // zeroGroups returns the numbers of replicas that can share a copy of the state. If experts have replicas of their
 // own (edp), it is all of them, because experts then share one copy too.
 func zeroGroups(p *ir.Plan) []int {
-	if hasOwnReplicas(p) && p.Replicas() > 1 {
+	if ExpertsHaveOwnReplicas(p) && p.Replicas() > 1 {
 		return []int{p.Replicas()}
 	}
 	return replicaGroups(p)
@@ -71,7 +73,7 @@ func zeroGroups(p *ir.Plan) []int {
 // replicaGroups returns the sizes of equal groups of replicas: all of cp times a divisor of dp.
 func replicaGroups(p *ir.Plan) []int {
 	var out []int
-	for _, n := range divisors(p.DP) {
+	for _, n := range Divisors(p.DP) {
 		n *= p.CP
 		if n > 1 {
 			out = append(out, n)

@@ -1,4 +1,4 @@
-package search
+package space
 
 import (
 	"fmt"
@@ -8,61 +8,64 @@ import (
 )
 
 // expertRules are the rules of expert parallelism. Experts regroup the ranks of dp, cp and tp as edp · ep · etp.
-var expertRules = []rule{
-	{"ep", "ep above 1 requires a model with experts, and divides their number", func(p *ir.Plan, s *ruleContext) bool {
+var expertRules = []Rule{
+	{"ep", "ep above 1 requires a model with experts, and divides their number", func(p *ir.Plan, s *RuleContext) bool {
 		return p.EP == 1 || s.Experts%p.EP == 0 && s.Experts > 0
-	}, func(p *ir.Plan, s *ruleContext) string {
+	}, func(p *ir.Plan, s *RuleContext) string {
 		if s.Experts == 0 {
 			return fmt.Sprintf("ep %d requires a model with experts: use ep 1", p.EP)
 		}
 		return fmt.Sprintf("ep %d must divide %d experts: use ep %s", p.EP, s.Experts,
-			nearestValues(divisors(s.Experts), p.EP))
+			nearestValues(Divisors(s.Experts), p.EP))
 	}},
-	{"etp", "etp above 1 requires a model with experts, and divides tp", func(p *ir.Plan, s *ruleContext) bool {
+	{"etp", "etp above 1 requires a model with experts, and divides tp", func(p *ir.Plan, s *RuleContext) bool {
 		return p.ETP == 1 || s.Experts > 0 && p.TP%p.ETP == 0
-	}, func(p *ir.Plan, s *ruleContext) string {
+	}, func(p *ir.Plan, s *RuleContext) string {
 		if s.Experts == 0 {
 			return fmt.Sprintf("etp %d requires a model with experts: use etp 1", p.ETP)
 		}
-		return fmt.Sprintf("etp %d must divide tp %d: use etp %s", p.ETP, p.TP, nearestValues(divisors(p.TP), p.ETP))
+		return fmt.Sprintf("etp %d must divide tp %d: use etp %s", p.ETP, p.TP, nearestValues(Divisors(p.TP), p.ETP))
 	}},
-	{"etp", "etp divides an expert's width", func(p *ir.Plan, s *ruleContext) bool { return s.ExpertFFN%p.ETP == 0 },
-		func(p *ir.Plan, s *ruleContext) string {
+	{"etp", "etp divides an expert's width", func(p *ir.Plan, s *RuleContext) bool { return s.ExpertFFN%p.ETP == 0 },
+		func(p *ir.Plan, s *RuleContext) string {
 			return fmt.Sprintf("etp %d must divide an expert's width %d: use etp %s", p.ETP, s.ExpertFFN,
-				nearestValues(divisors(s.ExpertFFN), p.ETP))
+				nearestValues(Divisors(s.ExpertFFN), p.ETP))
 		}},
-	{"etp", "tp / etp divides the positions of a rank, train.seq_len / cp, because these ranks share them before they " +
-		"send tokens to experts", func(p *ir.Plan, s *ruleContext) bool {
+	{"etp", "tp / etp divides the positions of a rank, train.seq_len / cp, because these ranks share them " +
+		"before they " +
+		"send tokens to experts", func(p *ir.Plan, s *RuleContext) bool {
 		return s.Experts == 0 || p.TP%p.ETP != 0 || (s.Seq/p.CP)%(p.TP/p.ETP) == 0
-	}, func(p *ir.Plan, s *ruleContext) string {
+	}, func(p *ir.Plan, s *RuleContext) string {
 		return fmt.Sprintf("tp %d / etp %d must divide %d positions: use etp %d", p.TP, p.ETP, s.Seq/p.CP, p.TP)
 	}},
 	{"ep", "ep · etp divides dp · cp · tp. ep takes the rest of tp after etp, then cp, then dp, splits each into " +
 		"equal parts, and does not split the ranks that share K/V heads",
-		func(p *ir.Plan, s *ruleContext) bool { return s.wrongExperts(p) == "" },
-		func(p *ir.Plan, s *ruleContext) string { return s.wrongExperts(p) }},
-	{"zero_group", "zero_group is all of dp · cp if experts have replicas of their own (edp): groups of the one would split " +
+		func(p *ir.Plan, s *RuleContext) bool { return s.wrongExperts(p) == "" },
+		func(p *ir.Plan, s *RuleContext) string { return s.wrongExperts(p) }},
+	{"zero_group", "zero_group is all of dp · cp if experts have replicas of their own (edp): groups of the one " +
+		"would split " +
 		"the other differently, which is not supported yet",
-		func(p *ir.Plan, _ *ruleContext) bool {
-			return p.Zero == 0 || !hasOwnReplicas(p) || p.Replicas() == 1 || p.ZeroGroup == p.Replicas() ||
+		func(p *ir.Plan, _ *RuleContext) bool {
+			return p.Zero == 0 || !ExpertsHaveOwnReplicas(p) || p.Replicas() == 1 || p.ZeroGroup == p.Replicas() ||
 				!slices.Contains(replicaGroups(p), p.ZeroGroup)
-		}, func(p *ir.Plan, _ *ruleContext) string {
+		}, func(p *ir.Plan, _ *RuleContext) string {
 			return fmt.Sprintf("zero_group %d: experts have %d replicas, on other ranks than the %d of dp · cp, and "+
 				"groups of one would split the other differently: use zero_group %d",
-				p.ZeroGroup, expertReplicas(p), p.Replicas(), p.Replicas())
+				p.ZeroGroup, ExpertReplicas(p), p.Replicas(), p.Replicas())
 		}},
-	{"moe_slack", "moe_slack is at least 1 with experts, otherwise 0", func(p *ir.Plan, s *ruleContext) bool {
+	{"moe_slack", "moe_slack is at least 1 with experts, otherwise 0", func(p *ir.Plan, s *RuleContext) bool {
 		return s.Experts == 0 && p.MoESlack == 0 || s.Experts > 0 && p.MoESlack >= 1
-	}, func(p *ir.Plan, s *ruleContext) string {
+	}, func(p *ir.Plan, s *RuleContext) string {
 		if s.Experts == 0 {
 			return fmt.Sprintf("moe_slack %v requires a model with experts: use moe_slack 0", p.MoESlack)
 		}
-		return fmt.Sprintf("moe_slack %v must be at least 1, so that every token has a slot: use moe_slack %v", p.MoESlack, expertSlack)
+		return fmt.Sprintf("moe_slack %v must be at least 1, so that every token has a slot: use moe_slack %v",
+			p.MoESlack, DefaultMoESlack)
 	}},
 }
 
 // wrongExperts returns what is wrong with the ranks that ep takes; "" if nothing is.
-func (s *ruleContext) wrongExperts(p *ir.Plan) string {
+func (s *RuleContext) wrongExperts(p *ir.Plan) string {
 	if p.EP*p.ETP == 1 || s.Experts == 0 || p.TP%p.ETP != 0 {
 		return "" // or another rule reports it
 	}
@@ -85,9 +88,9 @@ func (s *ruleContext) wrongExperts(p *ir.Plan) string {
 }
 
 // expertCuts returns the degrees of ep that the ranks allow, given the ranks that etp takes.
-func (s *ruleContext) expertCuts(p *ir.Plan) []int {
+func (s *RuleContext) expertCuts(p *ir.Plan) []int {
 	var out []int
-	for _, n := range divisors(s.Experts) {
+	for _, n := range Divisors(s.Experts) {
 		q := *p
 		q.EP = n
 		if _, _, _, err := q.ExpertParts(); err == nil {
@@ -108,9 +111,9 @@ func nests(cuts ...int) bool {
 	return true
 }
 
-// hasOwnReplicas reports whether experts have replicas other than those of the rest of the model: edp differs from dp
-// · cp.
-func hasOwnReplicas(p *ir.Plan) bool { return p.MoESlack > 0 && p.EP*p.ETP != p.TP }
+// ExpertsHaveOwnReplicas reports whether experts have replicas other than those of the rest of the model: edp differs
+// from dp · cp.
+func ExpertsHaveOwnReplicas(p *ir.Plan) bool { return p.MoESlack > 0 && p.EP*p.ETP != p.TP }
 
-// expertReplicas returns edp.
-func expertReplicas(p *ir.Plan) int { return p.DP * p.CP * p.TP / (p.EP * p.ETP) }
+// ExpertReplicas returns edp.
+func ExpertReplicas(p *ir.Plan) int { return p.DP * p.CP * p.TP / (p.EP * p.ETP) }

@@ -1,4 +1,4 @@
-package search
+package space
 
 import (
 	"fmt"
@@ -49,14 +49,14 @@ func pin[T int | bool | string | float64](to Pins, key string, p spec.Pin[T]) {
 	}
 }
 
-// allows reports whether a key may have a value.
-func (p Pins) allows(key, value string) bool {
+// Allows reports whether a key may have a value.
+func (p Pins) Allows(key, value string) bool {
 	vs, pinned := p[key]
 	return !pinned || slices.Contains(vs, value)
 }
 
-// names returns the pinned keys, sorted.
-func (p Pins) names() []string {
+// Keys returns the pinned keys, sorted.
+func (p Pins) Keys() []string {
 	var ns []string
 	for k := range p {
 		ns = append(ns, k)
@@ -92,7 +92,7 @@ func (p Pins) String() string {
 		return "any values"
 	}
 	var parts []string
-	for _, k := range p.names() {
+	for _, k := range p.Keys() {
 		v := strings.Join(p[k], ",")
 		if len(p[k]) != 1 {
 			v = "[" + v + "]"
@@ -105,18 +105,28 @@ func (p Pins) String() string {
 // Words returns the pins as screens print them, by key: "tp 1|2|4".
 func (p Pins) Words() []string {
 	out := make([]string, 0, len(p))
-	for _, k := range p.names() {
+	for _, k := range p.Keys() {
 		out = append(out, k+" "+strings.Join(p[k], "|"))
 	}
 	return out
 }
 
-// keyValues returns a plan's keys and their values as texts.
-func keyValues(p ir.Plan) map[string]string {
+// KeyValues returns a plan's keys and their values as texts.
+func KeyValues(p ir.Plan) map[string]string {
 	kv := map[string]string{}
 	for _, f := range strings.Split(p.Text(), " ") {
 		k, v, _ := strings.Cut(f, "=")
 		kv[k] = v
 	}
 	return kv
+}
+
+// Match reports whether a plan has the pinned values.
+func (p Pins) Match(plan *ir.Plan) bool {
+	for key, value := range KeyValues(*plan) {
+		if !p.Allows(key, value) {
+			return false
+		}
+	}
+	return true
 }

@@ -1,4 +1,4 @@
-package search
+package space
 
 import (
 	"fmt"
@@ -8,25 +8,28 @@ import (
 )
 
 // stageRules are the rules of the pipeline.
-var stageRules = []rule{
-	{"schedule", "schedule is none if pp is 1, and another one if pp is above 1", func(p *ir.Plan, _ *ruleContext) bool {
-		return (p.PP == 1) == (p.Schedule == "none")
-	},
-		func(p *ir.Plan, _ *ruleContext) string {
+var stageRules = []Rule{
+	{"schedule", "schedule is none if pp is 1, and another one if pp is above 1",
+		func(p *ir.Plan, _ *RuleContext) bool {
+			return (p.PP == 1) == (p.Schedule == "none")
+		},
+		func(p *ir.Plan, _ *RuleContext) string {
 			if p.PP == 1 {
 				return fmt.Sprintf("schedule %s requires pp above 1: use schedule none", p.Schedule)
 			}
-			return fmt.Sprintf("schedule none requires pp 1: with pp %d, use gpipe, 1f1b, interleaved, zb-h1 or zb-v", p.PP)
+			return fmt.Sprintf("schedule none requires pp 1: with pp %d, use gpipe, 1f1b, interleaved, zb-h1 or zb-v",
+				p.PP)
 		}},
 	{"pp", "each chunk has a block, except that the first may have only the embedding and the last only the head",
-		func(p *ir.Plan, s *ruleContext) bool {
-			return p.PP*p.VPP <= s.maxChunks()
-		}, func(p *ir.Plan, s *ruleContext) string {
-			return fmt.Sprintf("pp %d · vpp %d is %d chunks, but %d blocks with embedding and head fill at most %d", p.PP,
-				p.VPP, p.PP*p.VPP, s.Layers, s.maxChunks())
+		func(p *ir.Plan, s *RuleContext) bool {
+			return p.PP*p.VPP <= s.MaxChunks()
+		}, func(p *ir.Plan, s *RuleContext) string {
+			return fmt.Sprintf("pp %d · vpp %d is %d chunks, but %d blocks with embedding and head fill at most %d",
+				p.PP,
+				p.VPP, p.PP*p.VPP, s.Layers, s.MaxChunks())
 		}},
 	{"vpp", "vpp is above 1 with schedule interleaved, 2 with zb-v, and 1 with the others",
-		func(p *ir.Plan, _ *ruleContext) bool {
+		func(p *ir.Plan, _ *RuleContext) bool {
 			switch p.Schedule {
 			case "interleaved":
 				return p.VPP > 1
@@ -34,7 +37,7 @@ var stageRules = []rule{
 				return p.VPP == 2
 			}
 			return p.VPP == 1
-		}, func(p *ir.Plan, _ *ruleContext) string {
+		}, func(p *ir.Plan, _ *RuleContext) string {
 			want := map[string]string{"interleaved": "2 or more", "zb-v": "2"}[p.Schedule]
 			if want == "" {
 				want = "1"
@@ -42,30 +45,31 @@ var stageRules = []rule{
 			return fmt.Sprintf("schedule %s requires vpp %s, not %d", p.Schedule, want, p.VPP)
 		}},
 	{"schedule", "with schedule interleaved, pp divides micro_batches, because micro-batches run in groups of pp",
-		func(p *ir.Plan, _ *ruleContext) bool {
+		func(p *ir.Plan, _ *RuleContext) bool {
 			return p.Schedule != "interleaved" || p.MicroBatches%p.PP == 0
-		}, func(p *ir.Plan, _ *ruleContext) string {
+		}, func(p *ir.Plan, _ *RuleContext) string {
 			return fmt.Sprintf("interleaved: pp %d must divide %d micro-batches: use a smaller micro_batch or dp, or "+
 				"schedule 1f1b", p.PP, p.MicroBatches)
 		}},
-	{"schedule", "planc has a schedule of that name", func(p *ir.Plan, _ *ruleContext) bool {
+	{"schedule", "planc has a schedule of that name", func(p *ir.Plan, _ *RuleContext) bool {
 		return p.Schedule == "none" || knownSchedule(p.Schedule)
 	},
-		func(p *ir.Plan, _ *ruleContext) string {
+		func(p *ir.Plan, _ *RuleContext) string {
 			return fmt.Sprintf("not supported yet: schedule %s", p.Schedule)
 		}},
-	{"stage_layers", "stage_layers lists the blocks of each of pp · vpp chunks in model order; 0 only with the embedding " +
+	{"stage_layers", "stage_layers lists the blocks of each of pp · vpp chunks in model order; 0 only with the " +
+		"embedding " +
 		"or head", goodCounts,
-		func(p *ir.Plan, s *ruleContext) string {
+		func(p *ir.Plan, s *RuleContext) string {
 			return fmt.Sprintf("stage_layers %s %s: with pp %d · vpp %d, list the blocks of each of %d chunks, %d in "+
 				"total, each above 0 except for a chunk with the embedding or the head",
 				p.StageLayers, wrongCounts(p, s), p.PP, p.VPP, p.PP*p.VPP, s.Layers)
 		}},
-	{"pp", fmt.Sprintf("a pipeline has up to %d stages of up to %d chunks, and up to %d chunks in total", maxStages,
-		maxVPP, maxChunks), shallow,
-		func(p *ir.Plan, _ *ruleContext) string {
+	{"pp", fmt.Sprintf("a pipeline has up to %d stages of up to %d chunks, and up to %d chunks in total", MaxStages,
+		MaxVPP, MaxChunks), shallow,
+		func(p *ir.Plan, _ *RuleContext) string {
 			return fmt.Sprintf("pp %d · vpp %d exceeds the limits: up to %d stages of up to %d chunks, and up to %d "+
-				"chunks in total", p.PP, p.VPP, maxStages, maxVPP, maxChunks)
+				"chunks in total", p.PP, p.VPP, MaxStages, MaxVPP, MaxChunks)
 		}},
 }
 
@@ -73,12 +77,12 @@ var stageRules = []rule{
 func knownSchedule(name string) bool { return name != "none" && passes.HasSchedule(name) }
 
 // goodCounts checks stage_layers, unless there are too many chunks anyway.
-func goodCounts(p *ir.Plan, s *ruleContext) bool {
-	return p.PP*p.VPP > s.maxChunks() || wrongCounts(p, s) == ""
+func goodCounts(p *ir.Plan, s *RuleContext) bool {
+	return p.PP*p.VPP > s.MaxChunks() || wrongCounts(p, s) == ""
 }
 
 // wrongCounts returns what is wrong with stage_layers; "" if nothing is.
-func wrongCounts(p *ir.Plan, s *ruleContext) string {
+func wrongCounts(p *ir.Plan, s *RuleContext) string {
 	ns := s.countsOf(p)
 	sum := 0
 	for i, n := range ns {
@@ -99,19 +103,19 @@ func wrongCounts(p *ir.Plan, s *ruleContext) string {
 }
 
 // countsOf returns a plan's stage_layers as numbers.
-func (s *ruleContext) countsOf(p *ir.Plan) []int {
-	if ns, met := s.parsedCounts[p.StageLayers]; met {
+func (s *RuleContext) countsOf(p *ir.Plan) []int {
+	if ns, met := s.ParsedCounts[p.StageLayers]; met {
 		return ns
 	}
-	ns := counts(p)
-	if s.parsedCounts != nil {
-		s.parsedCounts[p.StageLayers] = ns
+	ns := ParseCounts(p)
+	if s.ParsedCounts != nil {
+		s.ParsedCounts[p.StageLayers] = ns
 	}
 	return ns
 }
 
-// maxChunks returns the largest number of chunks that the blocks, the embedding and the head can fill.
-func (d *Dims) maxChunks() int {
+// MaxChunks returns the largest number of chunks that the blocks, the embedding and the head can fill.
+func (d *Dims) MaxChunks() int {
 	n := d.Layers
 	if d.Embed {
 		n++

@@ -1,4 +1,4 @@
-package search
+package space
 
 import (
 	"cmp"
@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// ints returns the pinned values of a key, ascending, or all if it is free.
-func (p *Problem) ints(key string, all []int) []int {
+// Ints returns the pinned values of a key, ascending, or all if it is free.
+func (p *Problem) Ints(key string, all []int) []int {
 	texts, pinned := p.Pins[key]
 	if !pinned {
 		return all
@@ -22,19 +22,19 @@ func (p *Problem) ints(key string, all []int) []int {
 	return slices.Compact(vs)
 }
 
-// bools returns the values that a key may have.
-func (p *Problem) bools(key string) []bool {
+// Bools returns the values that a key may have.
+func (p *Problem) Bools(key string) []bool {
 	var vs []bool
 	for _, v := range []bool{false, true} {
-		if p.Pins.allows(key, strconv.FormatBool(v)) {
+		if p.Pins.Allows(key, strconv.FormatBool(v)) {
 			vs = append(vs, v)
 		}
 	}
 	return vs
 }
 
-// divisors returns the divisors of n, ascending.
-func divisors(n int) []int {
+// Divisors returns the divisors of n, ascending.
+func Divisors(n int) []int {
 	var ds []int
 	for i := 1; i <= n/i; i++ {
 		if n%i == 0 {

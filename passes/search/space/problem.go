@@ -1,4 +1,4 @@
-package search
+package space
 
 import (
 	"fmt"
@@ -39,7 +39,7 @@ type Problem struct {
 	// returns the model at another sequence length, to find changes that would fit; nil if not available
 	WithSeq func(seq int) *ir.Model
 
-	// if not nil, receives the progress of [Search] and [SearchWithGiven] from time to time
+	// if not nil, receives the progress of search.Search and search.SearchWithGiven from time to time
 	Watch func(Progress)
 }
 
@@ -101,83 +101,26 @@ func DimsOf(m *ir.Model) Dims {
 // Heads returns the number of query heads.
 func (d Dims) Heads() int { return d.KVHeads * d.Group }
 
-// expertSlack is the default capacity factor of experts. Tokens without a slot wait for the next round, so a small
-// factor costs time but drops nothing.
-const expertSlack = 1.25
+// DefaultMoESlack is the default capacity factor of experts. Tokens without a slot wait for the next round, so a
+// small factor costs time but drops nothing.
+const DefaultMoESlack = 1.25
 
-// plain returns the plan of one rank.
-func (d Dims) plain(micro int, precision ir.Precision) ir.Plan {
+// SerialPlan returns the plan of one rank.
+func (d Dims) SerialPlan(micro int, precision ir.Precision) ir.Plan {
 	p := ir.SerialPlan(d.Layers, micro, precision)
 	if d.Experts > 0 {
-		p.MoESlack = expertSlack
+		p.MoESlack = DefaultMoESlack
 	}
 	return p
 }
 
-// roundPart returns the part of a node's slots that evenly distributed tokens fill, or 1 if the node has no slots.
-func roundPart(n *ir.Node, tokens int, sent *ir.Node) float64 {
-	if !n.Attr.Round || sent == nil {
-		return 1
-	}
-	experts, _ := sent.Outs[0].Type.Extent(ir.Expert)
-	slots, _ := sent.Outs[0].Type.Extent(ir.SlotDim)
-	choices, _ := sent.Args[1].Type.Extent(ir.Choice)
-	return float64(choices.Size*tokens) / float64(experts.Size*slots.Size)
-}
-
-// modelFlops returns the model's flops per sequence on one device: three times the matmul and attention flops of the
-// forward pass.
-func modelFlops(m *ir.Model) float64 {
-	sum := 0.0
-	for _, s := range m.Segments {
-		batch, tokens := 1, 0
-		var sent *ir.Node
-		for _, n := range s.Forward.Nodes {
-			if n.Op == ir.OpDispatch {
-				sent, tokens = n, n.Args[1].Type.Elems()/n.Args[1].Type.Dims[len(n.Args[1].Type.Dims)-1].Size
-			}
-			if costmodel.KindOf(n.Op) == costmodel.Vector {
-				continue
-			}
-			for _, o := range n.Outs {
-				if e, ok := o.Type.Extent(ir.Batch); ok {
-					batch = e.Size
-				}
-			}
-			sum += float64(3 * float64(s.Count) * n.Flops(ir.Mesh{}) * roundPart(n, tokens, sent) / float64(batch))
-		}
-	}
-	return sum
-}
-
-// flopsFormula names how modelFlops counts. Attention counts only the pairs of positions that attend to each other.
-func flopsFormula(m *ir.Model) string {
-	const matmuls = "6N + "
-	for _, s := range m.Segments {
-		for _, n := range s.Forward.Nodes {
-			if n.Op != ir.OpAttention {
-				continue
-			}
-			keys, _ := n.Args[1].Type.Extent(ir.KSeq)
-			switch {
-			case n.Attr.Window > 0 && n.Attr.Window < keys.Size:
-				return matmuls + "windowed attention"
-			case n.Attr.Causal:
-				return matmuls + "causal attention"
-			}
-			return matmuls + "attention"
-		}
-	}
-	return matmuls[:2]
-}
-
-// check returns an error if the question itself is invalid.
-func (p *Problem) check() error {
+// Validate returns an error if the question itself is invalid.
+func (p *Problem) Validate() error {
 	c := p.Cluster
-	if e := p.engine(); c.IsCPU() && !e.Own {
+	if e := p.PricedEngine(); c.IsCPU() && !e.Own {
 		return fmt.Errorf("train.engine %s is priced on GPUs alone; on a CPU planc is", e.Name)
 	}
-	if _, ok := c.DeviceOf(p.engine(), p.Computes()); !ok {
+	if _, ok := c.DeviceOf(p.PricedEngine(), p.Computes()); !ok {
 		return fmt.Errorf("%s does not compute in %s; its peak_tflops are those of %s", c.GPU.Name, p.Computes(),
 			strings.Join(slices.Sorted(maps.Keys(c.GPU.PeakTFLOPS)), ", "))
 	}
@@ -185,4 +128,33 @@ func (p *Problem) check() error {
 		return fmt.Errorf("%d nodes, and cluster %s has no network", c.Nodes, c.Name)
 	}
 	return nil
+}
+
+// PricedEngine returns the runtime that is priced.
+func (p *Problem) PricedEngine() *costmodel.Engine {
+	if p.Engine == nil {
+		return costmodel.PlancEngine
+	}
+	return p.Engine
+}
+
+// Computes returns the number format that matmuls compute in.
+func (p *Problem) Computes() string {
+	if p.GEMM != "" {
+		return p.GEMM
+	}
+	return costmodel.ComputeName(p.Precision.Compute)
+}
+
+// Progress is the progress of a search.
+type Progress struct {
+	Done, Families int               // families processed (0 while they are listed), and their number
+	Best           costmodel.Seconds // step of the best plan so far; 0 if there is none
+}
+
+// Trial is a question with a change.
+type Trial struct {
+	Name    string
+	Set     map[string]any
+	Problem Problem
 }
