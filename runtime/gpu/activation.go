@@ -31,12 +31,12 @@ func MatMulGelu[T num.Stored](r *rt.Rank, c, pre, from, a, b Buf[T], m, n, k int
 	bias := from.N == n && m > 1
 	switch {
 	case bias:
-		p.Epilogue, p.Bias = cuda.GELUBias, addressOf(d, from)
+		p.Epilogue, p.Bias = cuda.GELUBias, addr(d, from)
 	case from.N > 0:
-		add = addressOf(d, from)
+		add = addr(d, from)
 	}
 	if pre.N > 0 {
-		p.Epilogue, p.Aux = p.Epilogue|auxEpilogue, addressOf(d, pre)
+		p.Epilogue, p.Aux = p.Epilogue|auxEpilogue, addr(d, pre)
 	}
 	return launchGeluGEMM(d, p, c, add, a, b)
 }
@@ -49,7 +49,7 @@ const auxEpilogue = cuda.GELUAux &^ cuda.GELU
 func MatMulGeluGrad[T num.Stored](r *rt.Rank, c, pre, a, b Buf[T], m, n, k int, ta, tb bool) bool {
 	d := deviceOf(r)
 	return launchGeluGEMM(d, cuda.GEMM{M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, Epilogue: cuda.GELUGrad,
-		Aux: addressOf(d, pre)}, c, null, a, b)
+		Aux: addr(d, pre)}, c, null, a, b)
 }
 
 // launchGeluGEMM enqueues a GEMM whose epilogue is GELU or its derivative, and reports whether the library
@@ -60,7 +60,7 @@ func launchGeluGEMM[T num.Stored](d *device, p cuda.GEMM, c Buf[T], from cuda.Po
 	if (p.Bias|p.Aux)%cuda.Alignment != 0 || p.Aux != 0 && p.N%8 != 0 || usesOwnKernel("gelu") {
 		return false
 	}
-	return d.tryEpilogue(p, addressOf(d, c), from, addressOf(d, a), addressOf(d, b))
+	return d.tryEpilogue(p, addr(d, c), from, addr(d, a), addr(d, b))
 }
 
 // MatMulBiasGrad computes MatMul of 16-bit operands into f32, and adds the sums of b's rows to bias. If
@@ -73,9 +73,9 @@ func MatMulBiasGrad[C, T num.Stored](r *rt.Rank, c, bias Buf[C], a, b Buf[T], m,
 	sums := d.wideResult(4 * n)
 	p := cuda.GEMM{M: m, N: n, K: k, TransposeA: ta, In: valueType(suffix[T]()), Out: cuda.ValueFloat32,
 		Epilogue: cuda.BiasGrad, Bias: sums}
-	if !d.tryEpilogue(p, addressOf(d, c), betaOperand(addressOf(d, c), acc), addressOf(d, a), addressOf(d, b)) {
+	if !d.tryEpilogue(p, addr(d, c), betaOperand(addr(d, c), acc), addr(d, a), addr(d, b)) {
 		return false
 	}
-	d.call("accumulate", "f32_f32", 1, n, addressOf(d, bias), sums, int64(n))
+	d.call("accumulate", "f32_f32", 1, n, addr(d, bias), sums, int64(n))
 	return true
 }

@@ -126,7 +126,7 @@ func refusals(t *testing.T, w *scratchWriter, c, pre, a, b Buf[num.BF16]) {
 	}
 	d, p := deviceOf(r), cuda.GEMM{M: 2, N: 8, K: 4, In: cuda.ValueBFloat16, Out: cuda.ValueBFloat16, Epilogue: 1 << 20}
 	for range 2 {
-		if d.tryEpilogue(p, addressOf(d, c), null, addressOf(d, a), addressOf(d, b)) || !d.refused[p] {
+		if d.tryEpilogue(p, addr(d, c), null, addr(d, a), addr(d, b)) || !d.refused[p] {
 			t.Error("an epilogue that there is not is taken")
 		}
 	}

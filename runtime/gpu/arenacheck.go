@@ -34,8 +34,8 @@ const (
 
 // fence is the memory around an arena whose use is checked.
 type fence struct {
-	report *os.File // nil if the arena is not checked
-	whole  cuda.Memory
+	file  *os.File // nil if the arena is not checked
+	whole cuda.Memory
 }
 
 // allocArena allocates the arena's memory, between fences if its use is checked.
@@ -45,7 +45,7 @@ func (d *device) allocArena(m *machine, bytes int) (err error) {
 		d.arena, err = d.arenaMemory(m, bytes)
 		return err
 	}
-	d.fence.report, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	d.fence.file, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {
 		return fmt.Errorf("%s: %w", checkArena, err)
 	}
@@ -57,11 +57,11 @@ func (d *device) allocArena(m *machine, bytes int) (err error) {
 	return errors.Join(d.compute.stream.Fill(d.fence.whole, fenceByte), d.compute.stream.Synchronize())
 }
 
-// reportArena appends the rank's line to the file.
-func (d *device) reportArena() error {
+// writeReport appends the rank's line to the file.
+func (f *fence) writeReport(d *executor) error {
 	use := ArenaUse{Rank: d.rank.ID, Planned: d.arena.Bytes, Whole: true}
 	for _, at := range []int64{0, fenceBytes + d.arena.Bytes} {
-		n, err := d.writtenBytes(d.fence.whole.At(at, fenceBytes))
+		n, err := d.writtenBytes(f.whole.At(at, fenceBytes))
 		if err != nil {
 			return err
 		}
@@ -76,12 +76,12 @@ func (d *device) reportArena() error {
 	if err != nil {
 		return err
 	}
-	_, err = d.fence.report.Write(append(line, '\n'))
+	_, err = f.file.Write(append(line, '\n'))
 	return err
 }
 
 // writtenBytes returns the offset behind the last byte of the memory that differs from the filling.
-func (d *device) writtenBytes(m cuda.Memory) (int64, error) {
+func (d *executor) writtenBytes(m cuda.Memory) (int64, error) {
 	for end := m.Bytes; end > 0; {
 		n := min(end, stagingBytes)
 		room := d.staging.At(0, n)
@@ -97,18 +97,18 @@ func (d *device) writtenBytes(m cuda.Memory) (int64, error) {
 	return 0, nil
 }
 
-// closeArena reports the use of a checked arena after a successful run. Errors of a device are no longer
+// close reports the use of a checked arena after a successful run. Errors of a device are no longer
 // collected at that point: a rank that fails to report prints the error to stderr, and its line is missing
 // in the file.
-func (d *device) closeArena() {
-	if d.fence.report == nil {
+func (f *fence) close(d *executor) {
+	if f.file == nil {
 		return
 	}
 	var err error
 	if d.compute != nil && !d.failed() {
-		err = d.reportArena()
+		err = f.writeReport(d)
 	}
-	err = errors.Join(err, d.fence.report.Close())
+	err = errors.Join(err, f.file.Close())
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: rank %d: %v\n", checkArena, d.rank.ID, err)
 	}

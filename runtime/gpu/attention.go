@@ -17,12 +17,14 @@ func Attention[A, O, T num.Stored](r *rt.Rank, o Buf[O], lse Buf[A], q, k, v Buf
 	d := deviceOf(r)
 	shape := kernels.AttentionShapeKeyed(&s)
 	if types := suffix[T](); suffix[O]() == types {
-		if suffix[A]() == "f32" && d.launchDNNAttention(&s, types, false, cuda.AttentionOperands{cuda.AttentionO: addressOf(d, o),
-			cuda.AttentionL: addressOf(d, lse), cuda.AttentionQ: addressOf(d, q), cuda.AttentionK: addressOf(d, k),
-			cuda.AttentionV: addressOf(d, v)}) {
+		if suffix[A]() == "f32" && d.launchDNNAttention(&s, types, false,
+			cuda.AttentionOperands{cuda.AttentionO: addr(d, o),
+				cuda.AttentionL: addr(d, lse), cuda.AttentionQ: addr(d, q), cuda.AttentionK: addr(d, k),
+				cuda.AttentionV: addr(d, v)}) {
 			return
 		}
-		d.launchAttention(kernels.Attention(&s, types), types, addressOf(d, o), addressOf(d, lse), addressOf(d, q), addressOf(d, k), addressOf(d, v), shape)
+		d.launchAttention(kernels.Attention(&s, types), types, addr(d, o), addr(d, lse), addr(d, q), addr(d, k),
+			addr(d, v), shape)
 		return
 	}
 	types := suffix[A]()
@@ -30,7 +32,7 @@ func Attention[A, O, T num.Stored](r *rt.Rank, o Buf[O], lse Buf[A], q, k, v Buf
 	castToF32(d, x[0], q)
 	castToF32(d, x[1], k)
 	castToF32(d, x[2], v)
-	d.launchAttention(kernels.Attention(&s, types), types, addressOf(d, o), addressOf(d, lse), x[0], x[1], x[2], shape)
+	d.launchAttention(kernels.Attention(&s, types), types, addr(d, o), addr(d, lse), x[0], x[1], x[2], shape)
 }
 
 // AttentionGrad computes the gradient of Attention: first the row sums of the queries, then the gradient of
@@ -40,14 +42,15 @@ func AttentionGrad[A, Q, K, T num.Stored](r *rt.Rank, dq Buf[Q], dk, dv Buf[K], 
 	d := deviceOf(r)
 	types := suffix[T]()
 	if suffix[Q]() == types && suffix[K]() == types {
-		if suffix[A]() == "f32" && d.launchDNNAttention(&s, types, true, cuda.AttentionOperands{addressOf(d, o), addressOf(d, lse),
-			addressOf(d, q), addressOf(d, k), addressOf(d, v), addressOf(d, do), addressOf(d, dq), addressOf(d, dk), addressOf(d, dv)}) {
+		if suffix[A]() == "f32" && d.launchDNNAttention(&s, types, true, cuda.AttentionOperands{addr(d, o),
+			addr(d, lse),
+			addr(d, q), addr(d, k), addr(d, v), addr(d, do), addr(d, dq), addr(d, dk), addr(d, dv)}) {
 			return
 		}
 		bytes, _ := computeType[T]()
-		g := attentionGrad{d, types, addressOf(d, do), addressOf(d, q), addressOf(d, k), addressOf(d, v), addressOf(d, o), addressOf(d, lse),
+		g := attentionGrad{d, types, addr(d, do), addr(d, q), addr(d, k), addr(d, v), addr(d, o), addr(d, lse),
 			d.scratch(lse.N * bytes), lse.N}
-		g.run(&s, addressOf(d, dq), addressOf(d, dk), addressOf(d, dv))
+		g.run(&s, addr(d, dq), addr(d, dk), addr(d, dv))
 		return
 	}
 	wide := suffix[A]()
@@ -55,7 +58,7 @@ func AttentionGrad[A, Q, K, T num.Stored](r *rt.Rank, dq Buf[Q], dk, dv Buf[K], 
 	for i, b := range []Buf[T]{do, q, k, v, o} {
 		castToF32(d, x[i], b)
 	}
-	g := attentionGrad{d, wide, x[0], x[1], x[2], x[3], x[4], addressOf(d, lse), x[5], lse.N}
+	g := attentionGrad{d, wide, x[0], x[1], x[2], x[3], x[4], addr(d, lse), x[5], lse.N}
 	to := castTarget(d, x[6], dq, wide)
 	toK, toV := castTarget(d, x[7], dk, wide), castTarget(d, x[8], dv, wide)
 	if s.More && to == x[6] {
@@ -84,27 +87,27 @@ func (g *attentionGrad) run(s *cpu.AttentionShape, dq, dk, dv cuda.Pointer) {
 }
 
 // launchAttention enqueues one launch of attention on the current stream.
-func (d *device) launchAttention(s kernels.Step, types string, args ...any) {
+func (d *executor) launchAttention(s kernels.Step, types string, args ...any) {
 	d.launch(s.Kernel+"_"+types, s.Launch, arguments(d.args(), s.Kernel, args))
 }
 
 // castToF32 casts x to f32 at an address.
 func castToF32[T num.Stored](d *device, to cuda.Pointer, x Buf[T]) {
-	d.call("cast", "f32_"+suffix[T](), 1, x.N, to, addressOf(d, x), int64(x.N))
+	d.call("cast", "f32_"+suffix[T](), 1, x.N, to, addr(d, x), int64(x.N))
 }
 
 // castTarget returns where a result that ends up in x is computed: x itself if it has the type, otherwise
 // the scratch memory.
 func castTarget[T num.Stored](d *device, room cuda.Pointer, x Buf[T], types string) cuda.Pointer {
 	if suffix[T]() == types {
-		return addressOf(d, x)
+		return addr(d, x)
 	}
 	return room
 }
 
 // castBack rounds a result into x if it was computed in scratch memory.
 func castBack[T num.Stored](d *device, x Buf[T], from cuda.Pointer) {
-	if from != addressOf(d, x) {
-		d.call("cast", suffix[T]()+"_f32", 1, x.N, addressOf(d, x), from, int64(x.N))
+	if from != addr(d, x) {
+		d.call("cast", suffix[T]()+"_f32", 1, x.N, addr(d, x), from, int64(x.N))
 	}
 }

@@ -43,7 +43,8 @@ func (d *device) openDNNAttention(m *machine) error {
 	case own == nil:
 		m.attentionText = "attention: cuDNN " + m.dnn.Version
 	case len(d.dnnAttention.plans) > 0:
-		m.attentionText = fmt.Sprintf("attention: cuDNN %s, and planc's own kernels for some shapes (%v)", m.dnn.Version, own)
+		m.attentionText = fmt.Sprintf("attention: cuDNN %s, and planc's own kernels for some shapes (%v)",
+			m.dnn.Version, own)
 	default:
 		m.attentionText = fmt.Sprintf("attention: planc's own kernels (%v)", own)
 	}

@@ -11,13 +11,14 @@ import (
 const jobKinds = 4
 
 // launchJob enqueues a job of each kind on the bucket stream.
-var launchJob = [jobKinds]func(*device, *rt.BucketPart){
-	rt.Reducing: (*device).reduce, rt.Scattering: (*device).scatter, rt.Gathering: (*device).gather,
-	rt.Fetching: (*device).gather,
+var launchJob = [jobKinds]func(*communication, *rt.BucketPart){
+	rt.Reducing: (*communication).reduce, rt.Scattering: (*communication).scatter,
+	rt.Gathering: (*communication).gather,
+	rt.Fetching:  (*communication).gather,
 }
 
 // Start launches a job of a bucket, concurrently with the work that follows.
-func (d *device) Start(bucket int, job rt.Job) {
+func (d *communication) Start(bucket int, job rt.Job) {
 	b := d.rank.BucketPart(bucket)
 	d.bucketWork.after(d.compute)
 	d.current = d.bucketWork
@@ -33,7 +34,7 @@ func (d *device) Start(bucket int, job rt.Job) {
 }
 
 // Wait makes the work that follows wait for the job.
-func (d *device) Wait(bucket int, job rt.Job) {
+func (d *communication) Wait(bucket int, job rt.Job) {
 	rt.Check(d.compute.stream.Wait(d.jobs[bucket][job]))
 }
 
@@ -45,7 +46,7 @@ type wire struct {
 
 // castToWire returns n gradients in the type in which they are sent, rounded into a copy if they are stored
 // in another type.
-func (d *device) castToWire(at, n int) wire {
+func (d *communication) castToWire(at, n int) wire {
 	t := d.rank.Program.TensorTypes()
 	if t.Reduce == t.Grads {
 		return wire{d.ptr(at), t.Grads}
@@ -56,7 +57,7 @@ func (d *device) castToWire(at, n int) wire {
 }
 
 // castFromWire writes the wire's n sums, from element first on, back to where the gradients are stored.
-func (d *device) castFromWire(w wire, first, at, n int) {
+func (d *communication) castFromWire(w wire, first, at, n int) {
 	if t := d.rank.Program.TensorTypes(); w.elem != t.Grads {
 		d.cast(d.ptr(at), w.element(first), t.Grads, w.elem, n)
 	}
@@ -66,12 +67,12 @@ func (d *device) castFromWire(w wire, first, at, n int) {
 func (w wire) element(i int) cuda.Pointer { return w.at + cuda.Pointer(i*w.elem.Size()) }
 
 // cast rounds n numbers from one type to another.
-func (d *device) cast(to, from cuda.Pointer, toElem, fromElem rt.Elem, n int) {
+func (d *executor) cast(to, from cuda.Pointer, toElem, fromElem rt.Elem, n int) {
 	d.run("cast", suffixOf(toElem)+"_"+suffixOf(fromElem), 1, n, d.args().Pointer(to).Pointer(from).Uint64(uint64(n)))
 }
 
 // reduce sums a bucket's gradients over the replicas, as [rt.StartReduce] specifies.
-func (d *device) reduce(b *rt.BucketPart) {
+func (d *communication) reduce(b *rt.BucketPart) {
 	at, n, first := b.Grads, b.Elems, b.First
 	if b.ShardedGrads {
 		at, n, first = b.MyGrads, b.Mine, 0
@@ -93,7 +94,7 @@ func (d *device) reduce(b *rt.BucketPart) {
 }
 
 // sum all-reduces n numbers over a line. It does nothing if line is empty.
-func (d *device) sum(line string, at cuda.Pointer, n int, e rt.Elem) {
+func (d *communication) sum(line string, at cuda.Pointer, n int, e rt.Elem) {
 	if line != "" {
 		rt.Check(d.commByLine[line].AllReduce(d.current.stream, at, at, n, typeOf(e), cuda.Sum))
 	}
@@ -101,19 +102,20 @@ func (d *device) sum(line string, at cuda.Pointer, n int, e rt.Elem) {
 
 // scatter reduce-scatters a micro-batch's gradients of a bucket, and adds this rank's shard to its
 // accumulated gradients.
-func (d *device) scatter(b *rt.BucketPart) {
+func (d *communication) scatter(b *rt.BucketPart) {
 	kept := d.rank.Program.TensorTypes().Grads
 	w := wire{d.ptr(b.Grads), kept}
 	if b.Shard != "" {
 		w = d.castToWire(b.Grads, b.Elems)
-		rt.Check(d.commByLine[b.Shard].ReduceScatter(d.current.stream, w.element(b.First), w.at, b.Mine, typeOf(w.elem)))
+		rt.Check(d.commByLine[b.Shard].ReduceScatter(d.current.stream, w.element(b.First), w.at, b.Mine,
+			typeOf(w.elem)))
 	}
 	d.run("accumulate", suffixOf(kept)+"_"+suffixOf(w.elem), 1, b.Mine,
 		d.args().Pointer(d.ptr(b.MyGrads)).Pointer(w.element(b.First)).Uint64(uint64(b.Mine)))
 }
 
 // gather all-gathers a bucket's parameters.
-func (d *device) gather(b *rt.BucketPart) {
+func (d *communication) gather(b *rt.BucketPart) {
 	e := d.rank.Program.TensorTypes().Params
 	if b.Shard == "" {
 		if n := b.Elems * e.Size(); b.Params != b.MyParams {
@@ -125,7 +127,7 @@ func (d *device) gather(b *rt.BucketPart) {
 }
 
 // Clear sets a part of the arena to zero.
-func (d *device) Clear(at, bytes int) {
+func (d *executor) Clear(at, bytes int) {
 	if bytes > 0 {
 		rt.Check(d.current.stream.Fill(d.memory(at, bytes), 0))
 	}

@@ -14,7 +14,7 @@ import (
 
 // call enqueues a kernel of the table on the current stream. The types of the arguments follow the table's
 // parameters: addresses, int, int64, uint64, float64. A flag has kind i.
-func (d *device) call(name, types string, rows, cols int, args ...any) {
+func (d *executor) call(name, types string, rows, cols int, args ...any) {
 	d.run(name, types, rows, cols, arguments(d.args(), name, args))
 }
 
@@ -86,9 +86,12 @@ func kindsOf(name string) []string {
 	return out
 }
 
-// addressOf returns the device address of a buffer. It returns nil for an empty buffer, which stands for an
+// arenaAddresses returns device addresses of the arena: a memoryPool, or what embeds one.
+type arenaAddresses interface{ ptr(at int) cuda.Pointer }
+
+// addr returns the device address of a buffer. It returns nil for an empty buffer, which stands for an
 // absent operand.
-func addressOf[T num.Stored | int32](d *device, b Buf[T]) cuda.Pointer {
+func addr[T num.Stored | int32](d arenaAddresses, b Buf[T]) cuda.Pointer {
 	if b.N == 0 {
 		return 0
 	}
@@ -98,20 +101,6 @@ func addressOf[T num.Stored | int32](d *device, b Buf[T]) cuda.Pointer {
 // bytesOf returns the buffer as the memory range that the copies of package cuda take.
 func bytesOf[T num.Stored | int32](d *device, b Buf[T]) cuda.Memory {
 	return d.memory(b.At, b.N*size[T]())
-}
-
-// scratchParts divides scratch memory for one call into parts of the given sizes, in bytes.
-func (d *device) scratchParts(bytes ...int) []cuda.Pointer {
-	out, sum := make([]cuda.Pointer, len(bytes)), 0
-	for i, n := range bytes {
-		out[i] = cuda.Pointer(sum)
-		sum += (n + partAlign - 1) &^ (partAlign - 1)
-	}
-	base := d.scratch(sum)
-	for i := range out {
-		out[i] += base
-	}
-	return out
 }
 
 const partAlign = 256
@@ -144,19 +133,19 @@ func computeSuffix[T num.Stored]() string {
 func withSums[G, T num.Stored](d *device, out Buf[G], room cuda.Pointer, adds bool, f func(to cuda.Pointer)) {
 	g, a := suffix[G](), computeSuffix[T]()
 	if g == a {
-		f(addressOf(d, out))
+		f(addr(d, out))
 		return
 	}
 	if adds {
-		d.call("cast", a+"_"+g, 1, out.N, room, addressOf(d, out), int64(out.N))
+		d.call("cast", a+"_"+g, 1, out.N, room, addr(d, out), int64(out.N))
 	}
 	f(room)
-	d.call("cast", g+"_"+a, 1, out.N, addressOf(d, out), room, int64(out.N))
+	d.call("cast", g+"_"+a, 1, out.N, addr(d, out), room, int64(out.N))
 }
 
 // constant returns device memory with the bytes that make returns. The key identifies the contents. The
 // bytes are uploaded at the first call, in a step that is not captured.
-func (d *device) constant(key any, make func() []byte) cuda.Pointer {
+func (d *executor) constant(key any, make func() []byte) cuda.Pointer {
 	if p, ok := d.constants[key]; ok {
 		return p
 	}

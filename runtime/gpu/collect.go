@@ -28,16 +28,16 @@ func AllReduce[T num.Stored](r *rt.Rank, group int, y, x Buf[T], op rt.Op) {
 	case c == nil:
 		Copy(r, y, x)
 	case op == rt.LSE:
-		d.logSumExp(c, suffix[T](), addressOf(d, y), addressOf(d, x), x.N, size[T](), wireType[T]())
+		d.logSumExp(c, suffix[T](), addr(d, y), addr(d, x), x.N, size[T](), wireType[T]())
 	default:
 		how := map[rt.Op]cuda.Reduction{rt.Sum: cuda.Sum, rt.Max: cuda.Max}[op]
-		rt.Check(c.AllReduce(d.stream(), addressOf(d, y), addressOf(d, x), x.N, wireType[T](), how))
+		rt.Check(c.AllReduce(d.stream(), addr(d, y), addr(d, x), x.N, wireType[T](), how))
 	}
 }
 
 // logSumExp reduces n numbers of each member with log-sum-exp. NCCL does not have this reduction, so all
 // numbers are gathered on each member.
-func (d *device) logSumExp(c *comm, types string, y, x cuda.Pointer, n, size int, wire cuda.Type) {
+func (d *communication) logSumExp(c *comm, types string, y, x cuda.Pointer, n, size int, wire cuda.Type) {
 	all := d.own(gathered{c, n * size}, c.Ranks*n*size)
 	rt.Check(c.AllGather(d.stream(), all, x, n, wire))
 	members := d.constant(all, func() (b []byte) {
@@ -70,20 +70,20 @@ func AllGatherZigzag[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], o
 func allGather[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, inner, total, zigzag int) {
 	d := deviceOf(r)
 	c := d.group(group)
-	n, from := members(c), addressOf(d, x)
+	n, from := members(c), addr(d, x)
 	if zigzag == 0 && n*inner == total && (outer == 1 || n == 1) {
-		d.gatherTo(c, addressOf(d, y), from, x.N, wireType[T](), func() { Copy(r, y, x) })
+		d.gatherTo(c, addr(d, y), from, x.N, wireType[T](), func() { Copy(r, y, x) })
 		return
 	}
 	if c != nil {
 		from = d.scratch(n * x.N * size[T]())
-		rt.Check(c.AllGather(d.stream(), from, addressOf(d, x), x.N, wireType[T]()))
+		rt.Check(c.AllGather(d.stream(), from, addr(d, x), x.N, wireType[T]()))
 	}
-	d.unpack(suffix[T](), addressOf(d, y), from, outer, n, inner, total, zigzag)
+	d.unpack(suffix[T](), addr(d, y), from, outer, n, inner, total, zigzag)
 }
 
 // gatherTo calls NCCL's all-gather, or alone if the rank is the only member.
-func (d *device) gatherTo(c *comm, to, from cuda.Pointer, n int, t cuda.Type, alone func()) {
+func (d *communication) gatherTo(c *comm, to, from cuda.Pointer, n int, t cuda.Type, alone func()) {
 	if c == nil {
 		alone()
 		return
@@ -92,12 +92,12 @@ func (d *device) gatherTo(c *comm, to, from cuda.Pointer, n int, t cuda.Type, al
 }
 
 // unpack copies the members' parts [n, outer, inner] to rows [outer, total].
-func (d *device) unpack(types string, to, from cuda.Pointer, outer, n, inner, total, zigzag int) {
+func (d *executor) unpack(types string, to, from cuda.Pointer, outer, n, inner, total, zigzag int) {
 	d.call("gather", types, n*outer, inner, to, from, outer, n, inner, total, zigzag)
 }
 
 // pack copies count parts of the rows [outer, total], from part first on, into contiguous memory.
-func (d *device) pack(types string, to, from cuda.Pointer, outer, first, count, inner, total, zigzag int) {
+func (d *executor) pack(types string, to, from cuda.Pointer, outer, first, count, inner, total, zigzag int) {
 	d.call("scatter", types, count*outer, inner, to, from, outer, first, count, inner, total, zigzag)
 }
 
@@ -123,15 +123,15 @@ func reduceScatter[T num.Stored](r *rt.Rank, group int, y, x Buf[T], outer, inne
 	d := deviceOf(r)
 	c := d.group(group)
 	if c == nil {
-		d.pack(suffix[T](), addressOf(d, y), addressOf(d, x), outer, 0, 1, inner, inner, zigzag)
+		d.pack(suffix[T](), addr(d, y), addr(d, x), outer, 0, 1, inner, inner, zigzag)
 		return
 	}
-	from := addressOf(d, x)
+	from := addr(d, x)
 	if outer > 1 || zigzag > 0 {
 		from = d.scratch(x.N * size[T]())
-		d.pack(suffix[T](), from, addressOf(d, x), outer, 0, c.Ranks, inner, c.Ranks*inner, zigzag)
+		d.pack(suffix[T](), from, addr(d, x), outer, 0, c.Ranks, inner, c.Ranks*inner, zigzag)
 	}
-	rt.Check(c.ReduceScatter(d.stream(), addressOf(d, y), from, y.N, wireType[T]()))
+	rt.Check(c.ReduceScatter(d.stream(), addr(d, y), from, y.N, wireType[T]()))
 }
 
 // Slice computes the runtime's Slice.
@@ -142,5 +142,5 @@ func Slice[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, inne
 // SliceZigzag computes Slice in the zigzag order of n parts.
 func SliceZigzag[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, inner, n int) {
 	d := deviceOf(r)
-	d.pack(suffix[T](), addressOf(d, y), addressOf(d, x), outer, rt.Index(r, group), 1, inner, members(d.group(group))*inner, n)
+	d.pack(suffix[T](), addr(d, y), addr(d, x), outer, rt.Index(r, group), 1, inner, members(d.group(group))*inner, n)
 }

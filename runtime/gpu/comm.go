@@ -13,6 +13,16 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
+// communication connects a rank with others: communicators of lines, jobs of buckets, and pipes between
+// stages.
+type communication struct {
+	executor
+	commByLine   map[string]*comm // by line name; nil for a rank without peers
+	pipes        map[string]*pipe
+	jobs         [][jobKinds]*cuda.Event // by bucket: the event that its waiters wait for
+	multiProcess bool                    // other processes have ranks too, which do not meet on this host
+}
+
 // comm is the communicator of a line's ranks: NCCL's or, if the ranks share a GPU, which NCCL does not
 // support, one within this process. Its methods enqueue work on a stream like those of package cuda.
 type comm struct {
@@ -78,13 +88,13 @@ func typeSize(t cuda.Type) int {
 
 // split returns the communicator of this rank's part of a line, which all ranks split at once. It returns
 // nil if the rank has no peer.
-func (d *device) split(ctx context.Context, m *machine, name string, ranks []int) (*comm, error) {
+func (d *communication) split(ctx context.Context, m *machine, name string, ranks []int) (*comm, error) {
 	if m.shared {
 		if len(ranks) < 2 {
 			return nil, nil
 		}
 		me := slices.Index(ranks, d.rank.ID)
-		return &comm{Rank: me, Ranks: len(ranks), local: newLocal(d, m.hub(name, ranks), me)}, nil
+		return &comm{Rank: me, Ranks: len(ranks), local: newLocal(&d.executor, m.hub(name, ranks), me)}, nil
 	}
 	if len(d.comms) == 0 {
 		return nil, nil
@@ -103,7 +113,7 @@ func (d *device) split(ctx context.Context, m *machine, name string, ranks []int
 }
 
 // label returns a line's name for messages: for a group its axes.
-func (d *device) label(name string) string {
+func (d *communication) label(name string) string {
 	for i, g := range d.rank.Program.Groups {
 		if name == rt.MainLine(i) {
 			return strings.Join(g.Axes, "·")
@@ -114,3 +124,12 @@ func (d *device) label(name string) string {
 
 // errPeerFailed is the error of a rank that waits for others after one of them has failed.
 var errPeerFailed = errors.New("gpu: another rank has failed")
+
+// group returns the communicator of one of the program's groups, for the compute stream. It returns nil if
+// the rank is the only member.
+func (d *communication) group(group int) *comm {
+	if group < 0 {
+		return nil
+	}
+	return d.commByLine[rt.MainLine(group)]
+}

@@ -37,7 +37,8 @@ func compileNow(source string, text []byte, arch string) ([]byte, error) {
 	defer func() { <-compilers }()
 	nvrtc, err := cuda.OpenNVRTC()
 	if err != nil {
-		return nil, fmt.Errorf("the program was built without nvcc, so its kernels must be compiled on this machine: %w",
+		return nil, fmt.Errorf("the program was built without nvcc, so its kernels must be compiled on this "+
+			"machine: %w",
 			err)
 	}
 	headers, err := headersOf(kernels.Sources)

@@ -18,7 +18,7 @@ type ncclLine struct {
 }
 
 // ncclLines returns these lines, in the same order on all ranks.
-func (d *device) ncclLines() (all []ncclLine) {
+func (d *communication) ncclLines() (all []ncclLine) {
 	for _, l := range d.rank.Lines() {
 		if c := d.commByLine[l.Name]; c != nil {
 			all = append(all, ncclLine{c, d.pipes[l.Name], l.SameStage})
@@ -30,7 +30,7 @@ func (d *device) ncclLines() (all []ncclLine) {
 // connect sends a flag on each line, because NCCL connects ranks and allocates memory at their first
 // communication. The flag says whether the member failed to register its arena: if one member could not
 // register, no member of the line may.
-func (d *device) connect(m *machine) error {
+func (d *communication) connect(m *machine) error {
 	if len(d.comms) == 0 {
 		return nil
 	}
@@ -52,7 +52,8 @@ func (d *device) connect(m *machine) error {
 			return err
 		}
 	}
-	if err := errors.Join(s.Download(room, heard), d.awaitErr("the first communication of the ranks", s.Synchronize)); err != nil {
+	if err := errors.Join(s.Download(room, heard), d.awaitErr("the first communication of the ranks",
+		s.Synchronize)); err != nil {
 		return err
 	}
 	for i := range lines {

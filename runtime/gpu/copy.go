@@ -15,7 +15,7 @@ import (
 // Copy copies from to to, and casts if their types differ.
 func Copy[U, T num.Stored | int32](r *rt.Rank, to Buf[U], from Buf[T]) {
 	if u, t := suffix[U](), suffix[T](); u != t {
-		deviceOf(r).call("cast", u+"_"+t, 1, to.N, addressOf(deviceOf(r), to), addressOf(deviceOf(r), from), int64(to.N))
+		deviceOf(r).call("cast", u+"_"+t, 1, to.N, addr(deviceOf(r), to), addr(deviceOf(r), from), int64(to.N))
 		return
 	}
 	if d := deviceOf(r); to.At != from.At && to.N > 0 {
@@ -26,13 +26,13 @@ func Copy[U, T num.Stored | int32](r *rt.Rank, to Buf[U], from Buf[T]) {
 // Accumulate computes the runtime's Accumulate: it adds x to grad.
 func Accumulate[G, X num.Stored](r *rt.Rank, grad Buf[G], x Buf[X]) {
 	d := deviceOf(r)
-	d.call("accumulate", suffix[G]()+"_"+suffix[X](), 1, x.N, addressOf(d, grad), addressOf(d, x), int64(x.N))
+	d.call("accumulate", suffix[G]()+"_"+suffix[X](), 1, x.N, addr(d, grad), addr(d, x), int64(x.N))
 }
 
 // Concat computes the runtime's Join.
 func Concat[T num.Stored](r *rt.Rank, y, a, b Buf[T], outer, times, width, more int) {
 	d := deviceOf(r)
-	d.call("join", suffix[T](), outer*times, width+more, addressOf(d, y), addressOf(d, a), addressOf(d, b), outer, times, width, more)
+	d.call("join", suffix[T](), outer*times, width+more, addr(d, y), addr(d, a), addr(d, b), outer, times, width, more)
 }
 
 // SliceFrom computes the runtime's PartOf: it copies the elements from from on of outer rows of n elements.
@@ -46,7 +46,7 @@ func Select[T num.Stored](r *rt.Rank, y, x Buf[T], outer, n, inner, from int) {
 }
 
 // part copies cols elements of each of rows rows, which are n elements apart.
-func (d *device) part(types string, y, x, rows, cols, n, from int) {
+func (d *executor) part(types string, y, x, rows, cols, n, from int) {
 	d.call("part", types, rows, cols, d.ptr(y), d.ptr(x), rows, cols, n, from)
 }
 
@@ -59,7 +59,8 @@ func Dropout[T num.Stored](r *rt.Rank, y, x Buf[T], p float64, key uint64, view 
 	}
 	cols := view.Local[view.N-1]
 	table := d.constant(view, func() []byte { return viewTable(&view) })
-	d.call("dropout", suffix[T](), y.N/cols, cols, addressOf(d, y), addressOf(d, x), table, cuda.Pointer(key), rng.Least(p), 1/(1-p),
+	d.call("dropout", suffix[T](), y.N/cols, cols, addr(d, y), addr(d, x), table, cuda.Pointer(key),
+		rng.Least(p), 1/(1-p),
 		y.N/cols, cols)
 }
 

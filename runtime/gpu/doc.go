@@ -15,8 +15,10 @@
 // step are read from device memory (stepwords.go, drops.go). The number of rounds of experts is the largest
 // one needed so far (expertrounds.go).
 //
-// Begin with device.go. A generated program calls Main and Run (run.go). The program that planc calibrate
-// builds calls Measure (measure.go), and measured.go defines its output. All files except that one and this
-// one have the build tags cuda and linux. The package does not compile kernels. It has never run on a GPU,
-// only on the emulated one of package emulated.
+// Begin with device.go. Its type device orders the parts into steps: memoryPool (memory.go), watchdog (grace.go),
+// executor (executor.go), communication (comm.go, streams.go, buckets.go, pipes.go), gemmRunner (gemm.go) and
+// inputFeeds (feed.go). A generated program calls Main and Run (run.go). The program that planc calibrate builds
+// calls Measure (measure.go), and measured.go defines its output. All files except that one and this one have
+// the build tags cuda and linux. The package does not compile kernels. It has never run on a GPU, only on the
+// emulated one of package emulated.
 package gpu

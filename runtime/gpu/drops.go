@@ -37,15 +37,14 @@ func DropoutKey(r *rt.Rank, segment, layer, key int) uint64 {
 	at := site{segment, layer, key}
 	n, ok := d.drops.number[at]
 	if !ok {
-		n = d.newSite(at)
+		n = d.drops.newSite(&d.executor, at, d.step.value(seed))
 	}
 	return uint64(d.drops.blocks[n/dropsEach].keys.Pointer) + uint64(n%dropsEach*8)
 }
 
 // newSite gives a dropout its number, and has the device derive its key. It must not be called in a step
 // that is captured.
-func (d *device) newSite(at site) int {
-	s := &d.drops
+func (s *drops) newSite(d *executor, at site, seed cuda.Pointer) int {
 	if s.number == nil {
 		s.number = map[site]int{}
 	}
@@ -62,17 +61,18 @@ func (d *device) newSite(at site) int {
 	rt.Check(d.current.stream.Upload(b.sites.At(int64(b.n*siteSize), siteSize), host))
 	d.await("the upload of a dropout's key", d.current.stream.Synchronize)
 	b.n++
-	d.deriveKeys(b)
+	b.deriveKeys(d, seed)
 	return n
 }
 
 // drawKeys has the device derive the keys of all known dropouts.
-func (d *device) drawKeys() {
-	for i := range d.drops.blocks {
-		d.deriveKeys(&d.drops.blocks[i])
+func (s *drops) drawKeys(d *executor, seed cuda.Pointer) {
+	for i := range s.blocks {
+		s.blocks[i].deriveKeys(d, seed)
 	}
 }
 
-func (d *device) deriveKeys(b *dropBlock) {
-	d.call("drop_keys", "i32", 1, b.n, b.keys.Pointer, b.sites.Pointer, d.step.value(seed), b.n)
+// deriveKeys enqueues the kernel that derives the keys. seed is the address of the step's seed and number.
+func (b *dropBlock) deriveKeys(d *executor, seed cuda.Pointer) {
+	d.call("drop_keys", "i32", 1, b.n, b.keys.Pointer, b.sites.Pointer, seed, b.n)
 }

@@ -16,7 +16,8 @@ import (
 // Embed copies rows of an embedding table.
 func Embed[Y, T num.Stored](r *rt.Rank, y Buf[Y], table Buf[T], ids Buf[int32], cols, lo, n int) {
 	d := deviceOf(r)
-	d.call("embed", suffix[Y]()+"_"+suffix[T](), ids.N, cols, addressOf(d, y), addressOf(d, table), addressOf(d, ids), ids.N, cols, lo, n)
+	d.call("embed", suffix[Y]()+"_"+suffix[T](), ids.N, cols, addr(d, y), addr(d, table), addr(d, ids), ids.N,
+		cols, lo, n)
 }
 
 // Iota numbers the elements of a rank's part of a dim, starting at offset. Numbers are capped at most
@@ -24,7 +25,7 @@ func Embed[Y, T num.Stored](r *rt.Rank, y Buf[Y], table Buf[T], ids Buf[int32], 
 func Iota(r *rt.Rank, ids Buf[int32], where cpu.Where, offset, most int) {
 	d := deviceOf(r)
 	d.iotas[ids.At] = iota32{where, offset, most}
-	d.call("iota", "i32", 1, ids.N, addressOf(d, ids), where.At, where.Half, where.Then, offset, most, int64(ids.N))
+	d.call("iota", "i32", 1, ids.N, addr(d, ids), where.At, where.Half, where.Then, offset, most, int64(ids.N))
 }
 
 // iota32 holds the parameters of a call of Iota.
@@ -58,7 +59,7 @@ func EmbedGradBut[G, T num.Stored](r *rt.Rank, dtable Buf[G], dy Buf[T], ids Buf
 	}
 	s := d.sorted(ids, but, lo, n)
 	most := min(ids.N, n)
-	d.call("embed_grad", suffix[G]()+"_"+suffix[T](), most, cols, addressOf(d, dtable), addressOf(d, dy), s, s+4,
+	d.call("embed_grad", suffix[G]()+"_"+suffix[T](), most, cols, addr(d, dtable), addr(d, dy), s, s+4,
 		s+cuda.Pointer(4*(1+most)), s+cuda.Pointer(4*(2+2*most)), cols)
 }
 
@@ -71,17 +72,17 @@ type sortedIDs struct {
 
 // sorted returns the device address of kernels.Buckets of the ids: the number of rows, the rows, where they
 // start, and the order. The host computes them, again for each batch if the ids belong to the batch.
-func (d *device) sorted(ids Buf[int32], but, lo, n int) cuda.Pointer {
+func (d *inputFeeds) sorted(ids Buf[int32], but, lo, n int) cuda.Pointer {
 	key := sortedIDs{at: ids.At, count: ids.N, but: but, lo: lo, n: n}
-	batch := d.rank.Stage.Arena.Batch
+	batch := d.exec.rank.Stage.Arena.Batch
 	if ids.At >= batch.Offset && ids.end() <= batch.Offset+batch.Size {
-		if p, ok := d.constants[key]; ok {
+		if p, ok := d.exec.constants[key]; ok {
 			return p
 		}
 		p := d.feed(4*(2+2*min(ids.N, n)+ids.N), func(to []byte) {
-			sortInto(to, rt.View[int32](d.rank, ids.At, ids.N), but, lo, n)
+			sortInto(to, rt.View[int32](d.exec.rank, ids.At, ids.N), but, lo, n)
 		})
-		d.constants[key] = p
+		d.exec.constants[key] = p
 		return p
 	}
 	made, ok := d.iotas[ids.At]
@@ -89,7 +90,7 @@ func (d *device) sorted(ids Buf[int32], but, lo, n int) cuda.Pointer {
 		panic("gpu: EmbedGrad supports only ids of the batch or of Iota")
 	}
 	key.at, key.iota = -1, made
-	return d.constant(key, func() []byte {
+	return d.exec.constant(key, func() []byte {
 		host := make([]int32, ids.N)
 		made.fill(host)
 		to := make([]byte, 4*(2+2*min(ids.N, n)+ids.N))

@@ -24,13 +24,13 @@ func AllToAll[T num.Stored](r *rt.Rank, group int, y, x Buf[T], t rt.AllToAllSha
 	}
 	n := c.Ranks
 	room := d.scratchParts(x.N*size[T](), x.N*size[T]())
-	d.pack(suffix[T](), room[0], addressOf(d, x), from[0], 0, n, from[1], n*from[1], 0)
+	d.pack(suffix[T](), room[0], addr(d, x), from[0], 0, n, from[1], n*from[1], 0)
 	d.exchange(c, room[1], room[0], x.N/n, size[T](), wireType[T]())
-	d.unpack(suffix[T](), addressOf(d, y), room[1], to[0], n, to[1], n*to[1], 0)
+	d.unpack(suffix[T](), addr(d, y), room[1], to[0], n, to[1], n*to[1], 0)
 }
 
 // exchange sends each member its n elements of from, and receives as many from each.
-func (d *device) exchange(c *comm, to, from cuda.Pointer, n, size int, t cuda.Type) {
+func (d *communication) exchange(c *comm, to, from cuda.Pointer, n, size int, t cuda.Type) {
 	rt.Check(c.Group(d.stream(), func() error {
 		for i := range c.Ranks {
 			part := pointer(i * n * size)
@@ -55,10 +55,10 @@ func Shift[T num.Stored](r *rt.Rank, group int, y, x Buf[T], by int) {
 	}
 	by = (by%c.Ranks + c.Ranks) % c.Ranks
 	rt.Check(c.Group(d.stream(), func() error {
-		if err := c.Send(d.stream(), addressOf(d, x), x.N, wireType[T](), (c.Rank+by)%c.Ranks); err != nil {
+		if err := c.Send(d.stream(), addr(d, x), x.N, wireType[T](), (c.Rank+by)%c.Ranks); err != nil {
 			return err
 		}
-		return c.Receive(d.stream(), addressOf(d, y), y.N, wireType[T](), (c.Rank-by+c.Ranks)%c.Ranks)
+		return c.Receive(d.stream(), addr(d, y), y.N, wireType[T](), (c.Rank-by+c.Ranks)%c.Ranks)
 	}))
 }
 

@@ -48,7 +48,7 @@ func MatMul8[C num.Stored](r *rt.Rank, c Buf[C], a, b Buf[num.BF16], groups, m, 
 		d.fp8Round(b, room[5], room[3], fp8Codes[bs].format)
 	}
 	if q.Out == out {
-		d.gemm(q, addressOf(d, c), betaOperand(addressOf(d, c), acc), room[4], room[5])
+		d.gemm(q, addr(d, c), betaOperand(addr(d, c), acc), room[4], room[5])
 		return
 	}
 	withSums[C, num.BF16](d, c, room[2], acc, func(to cuda.Pointer) {
@@ -57,7 +57,7 @@ func MatMul8[C num.Stored](r *rt.Rank, c Buf[C], a, b Buf[num.BF16], groups, m, 
 }
 
 // supportsFP8 reports whether cuBLASLt supports an FP8 GEMM.
-func (d *device) supportsFP8(p cuda.GEMM) bool {
+func (d *gemmRunner) supportsFP8(p cuda.GEMM) bool {
 	kind := gemmKind(p)
 	if _, known := d.refused[kind]; !known {
 		_, err := d.gemmPlan(p)
@@ -81,18 +81,19 @@ const absmaxBytes = 4 * 1024
 
 // fp8Absmax enqueues the computation of the parts of a tensor's absolute maximum, and returns how many
 // there are.
-func (d *device) fp8Absmax(x Buf[num.BF16], part cuda.Pointer) int {
-	d.call("fp8_absmax", "bf16", 1, x.N, part, addressOf(d, x), int64(x.N))
+func (d *gemmRunner) fp8Absmax(x Buf[num.BF16], part cuda.Pointer) int {
+	d.exec.call("fp8_absmax", "bf16", 1, x.N, part, addr(d.exec, x), int64(x.N))
 	return kernels.Blocks(x.N)
 }
 
-func (d *device) fp8Quantize(x Buf[num.BF16], c fp8Copy) {
+func (d *gemmRunner) fp8Quantize(x Buf[num.BF16], c fp8Copy) {
 	parts := d.fp8Absmax(x, c.part)
-	d.call("fp8_quantize", "bf16", c.groups*c.rows, c.width, c.to, addressOf(d, x), c.part, c.scale, parts, c.groups, c.rows, c.cols,
+	d.exec.call("fp8_quantize", "bf16", c.groups*c.rows, c.width, c.to, addr(d.exec, x), c.part, c.scale, parts,
+		c.groups, c.rows, c.cols,
 		c.width, c.transposed, c.format)
 }
 
-func (d *device) fp8Round(x Buf[num.BF16], to, part cuda.Pointer, format int) {
+func (d *gemmRunner) fp8Round(x Buf[num.BF16], to, part cuda.Pointer, format int) {
 	parts := d.fp8Absmax(x, part)
-	d.call("fp8_round", "bf16", 1, x.N, to, addressOf(d, x), part, parts, int64(x.N), format)
+	d.exec.call("fp8_round", "bf16", 1, x.N, to, addr(d.exec, x), part, parts, int64(x.N), format)
 }

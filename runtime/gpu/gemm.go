@@ -10,6 +10,16 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
+// gemmRunner enqueues GEMMs and their FP8 operands.
+type gemmRunner struct {
+	exec      *executor
+	blas      *cuda.GEMMs
+	gemmPlans map[cuda.GEMM]*cuda.GEMMPlan
+	timed     map[cuda.GEMM]bool // GEMMs, without addresses, whose fastest algorithm is known
+	refused   map[cuda.GEMM]bool // GEMMs, without addresses, that cuBLASLt does not support
+	firstStep bool               // the first step may time algorithms
+}
+
 // workspace is the memory limit of a GEMM algorithm, in bytes. cuBLASLt's documentation recommends this
 // size for GPUs of 2022 and later.
 const workspace = 32 << 20
@@ -32,13 +42,13 @@ func MatMulOn[T num.Stored](r *rt.Rank, c, from, a, b Buf[T], m, n, k int, ta, t
 	p := cuda.GEMM{M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, In: t, Out: t}
 	switch bias := from.N == n && m > 1; {
 	case bias && t != cuda.ValueFloat64 && from.At%cuda.Alignment == 0:
-		p.Epilogue, p.Bias = cuda.AddBias, addressOf(d, from)
-		d.gemm(p, addressOf(d, c), null, addressOf(d, a), addressOf(d, b))
+		p.Epilogue, p.Bias = cuda.AddBias, addr(d, from)
+		d.gemm(p, addr(d, c), null, addr(d, a), addr(d, b))
 	case bias: // f64 has no bias epilogue
 		d.part(suffix[T](), c.At, from.At, m, n, 0, 0)
-		d.gemm(p, addressOf(d, c), addressOf(d, c), addressOf(d, a), addressOf(d, b))
+		d.gemm(p, addr(d, c), addr(d, c), addr(d, a), addr(d, b))
 	default:
-		d.gemm(p, addressOf(d, c), addressOf(d, from), addressOf(d, a), addressOf(d, b))
+		d.gemm(p, addr(d, c), addr(d, from), addr(d, a), addr(d, b))
 	}
 }
 
@@ -46,17 +56,19 @@ func MatMulOn[T num.Stored](r *rt.Rank, c, from, a, b Buf[T], m, n, k int, ta, t
 func gemm[C, T num.Stored](d *device, c Buf[C], a, b Buf[T], p cuda.GEMM, acc bool) {
 	p.In, p.Out = valueType(suffix[T]()), valueType(suffix[C]())
 	if p.In == p.Out || p.Out == cuda.ValueFloat32 {
-		d.gemm(p, addressOf(d, c), betaOperand(addressOf(d, c), acc), addressOf(d, a), addressOf(d, b))
+		d.gemm(p, addr(d, c), betaOperand(addr(d, c), acc), addr(d, a), addr(d, b))
 		return
 	}
 	p.Out = valueType(computeSuffix[T]())
 	withSums[C, T](d, c, d.wideResult(sumScratch[C, T](c.N)), acc, func(to cuda.Pointer) {
-		d.gemm(p, to, betaOperand(to, acc), addressOf(d, a), addressOf(d, b))
+		d.gemm(p, to, betaOperand(to, acc), addr(d, a), addr(d, b))
 	})
 }
 
 // wideResult returns scratch memory for a GEMM's result in f32, which does not overlap the workspace.
-func (d *device) wideResult(bytes int) cuda.Pointer { return d.scratchParts(workspace, bytes)[1] }
+func (d *gemmRunner) wideResult(bytes int) cuda.Pointer {
+	return d.exec.scratchParts(workspace, bytes)[1]
+}
 
 // betaOperand returns the C operand of a GEMM: the result's address if it accumulates, otherwise null.
 func betaOperand(to cuda.Pointer, acc bool) cuda.Pointer {
@@ -67,25 +79,25 @@ func betaOperand(to cuda.Pointer, acc bool) cuda.Pointer {
 }
 
 // gemm enqueues a GEMM on the current stream. It adds from unless that is null.
-func (d *device) gemm(p cuda.GEMM, c, from, a, b cuda.Pointer) {
+func (d *gemmRunner) gemm(p cuda.GEMM, c, from, a, b cuda.Pointer) {
 	rt.Check(d.tryGEMM(p, c, from, a, b))
 }
 
-func (d *device) tryGEMM(p cuda.GEMM, c, from, a, b cuda.Pointer) error {
+func (d *gemmRunner) tryGEMM(p cuda.GEMM, c, from, a, b cuda.Pointer) error {
 	m, err := d.gemmPlan(p)
 	if err != nil {
 		return err
 	}
-	beta, room, inPlace := 1.0, d.scratchMemory(workspace), from == c
+	beta, room, inPlace := 1.0, d.exec.scratchMemory(workspace), from == c
 	if from == null {
 		beta, from = 0, c
 	}
 	p = gemmKind(p)
-	if d.step.launched == 0 && !inPlace && !d.timed[p] && os.Getenv(timeGEMMs) == "1" {
+	if d.firstStep && !inPlace && !d.timed[p] && os.Getenv(timeGEMMs) == "1" {
 		d.timed[p] = true
-		return d.stream().TimeAlgorithms(m, timedAlgorithms, 1, beta, c, from, a, b, room)
+		return d.exec.stream().TimeAlgorithms(m, timedAlgorithms, 1, beta, c, from, a, b, room)
 	}
-	return d.stream().GEMMOn(m, 1, beta, c, from, a, b, room)
+	return d.exec.stream().GEMMOn(m, 1, beta, c, from, a, b, room)
 }
 
 // gemmKind returns a GEMM without the addresses of Bias, Aux and scales.
@@ -96,7 +108,7 @@ func gemmKind(p cuda.GEMM) cuda.GEMM {
 
 // tryEpilogue enqueues a GEMM with an epilogue for which there is a fallback. If the library does not
 // support it, it returns false, now and for all later calls. Other errors recur in the fallback.
-func (d *device) tryEpilogue(p cuda.GEMM, c, from, a, b cuda.Pointer) bool {
+func (d *gemmRunner) tryEpilogue(p cuda.GEMM, c, from, a, b cuda.Pointer) bool {
 	kind := gemmKind(p)
 	if d.refused[kind] {
 		return false
@@ -114,14 +126,14 @@ const (
 )
 
 // gemmPlan returns the plan of a GEMM, which is prepared at its first use.
-func (d *device) gemmPlan(p cuda.GEMM) (*cuda.GEMMPlan, error) {
+func (d *gemmRunner) gemmPlan(p cuda.GEMM) (*cuda.GEMMPlan, error) {
 	if m := d.gemmPlans[p]; m != nil {
 		return m, nil
 	}
 	m, err := d.blas.Prepare(p, workspace)
 	if err == nil {
 		d.gemmPlans[p] = m
-		d.atClose(m.Close)
+		d.exec.atClose(m.Close)
 	}
 	return m, err
 }

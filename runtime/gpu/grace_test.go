@@ -76,7 +76,7 @@ func (s stuck) Take(r *rt.Rank) (rt.Device, error) {
 	if r.ID > 0 {
 		return nil, errors.New("a test's failure")
 	}
-	s.stick(&device{rank: r})
+	s.stick(newDevice(r, nil))
 	return nil, errors.New("another failure")
 }
 
@@ -119,7 +119,8 @@ func (w waiting) Meet(context.Context, *launch.Launch, string, string, time.Dura
 	return nil, errors.New("there is one process")
 }
 func (w waiting) Take(r *rt.Rank) (rt.Device, error) {
-	d := &device{rank: r, stopWatch: make(chan struct{}), watchStopped: make(chan struct{})}
+	d := newDevice(r, nil)
+	d.stopWatch, d.watchStopped = make(chan struct{}), make(chan struct{})
 	d.longestStep.Store(math.Float64bits(w.longest.Seconds()))
 	go d.watch()
 	defer func() { close(d.stopWatch); <-d.watchStopped }()

@@ -78,7 +78,7 @@ func (h *hub) mailbox(from, to int) chan letter {
 
 // local is one member's end of a hub.
 type local struct {
-	d       *device
+	d       *executor
 	hub     *hub
 	me      int
 	events  []*cuda.Event
@@ -93,7 +93,7 @@ type group struct {
 	receives []func(all []call) error
 }
 
-func newLocal(d *device, h *hub, me int) *local {
+func newLocal(d *executor, h *hub, me int) *local {
 	l := &local{d: d, hub: h, me: me}
 	d.atClose(func() error {
 		closeEvents(l.events)

@@ -158,7 +158,8 @@ func (b *bench) run() error {
 	if err := b.open(); err != nil {
 		return fmt.Errorf("GPU %d: %w", b.rank, err)
 	}
-	for _, f := range []func() error{b.warm, b.copies, b.host, b.launches, b.matmuls, b.fp8Matmuls, b.attend,
+	for _, f := range []func() error{b.warm, b.copies, b.host, b.launches, b.matmuls, b.fp8Matmuls,
+		attentionBench{b}.attend,
 		b.collectives} {
 		if err := f(); err != nil {
 			return fmt.Errorf("GPU %d: %w", b.rank, err)

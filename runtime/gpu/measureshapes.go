@@ -22,9 +22,11 @@ var gemmShapes = []Point{
 
 // fp8Shapes are such GEMMs in FP8. The gradients (b, a) multiply E5M2 by E4M3.
 var fp8Shapes = []Point{
-	{M: 64, N: 64, K: 64}, {M: 512, N: 512, K: 512}, {M: 8192, N: 3072, K: 768}, {M: 8192, N: 768, K: 3072, Transposed: "b"},
+	{M: 64, N: 64, K: 64}, {M: 512, N: 512, K: 512}, {M: 8192, N: 3072, K: 768}, {M: 8192, N: 768, K: 3072,
+		Transposed: "b"},
 	{M: 3072, N: 768, K: 8192, Transposed: "a"},
-	{M: 8192, N: 4096, K: 4096}, {M: 8192, N: 4096, K: 4096, Transposed: "b"}, {M: 4096, N: 4096, K: 8192, Transposed: "a"},
+	{M: 8192, N: 4096, K: 4096}, {M: 8192, N: 4096, K: 4096, Transposed: "b"}, {M: 4096, N: 4096, K: 8192,
+		Transposed: "a"},
 	{M: 8192, N: 14336, K: 4096},
 }
 

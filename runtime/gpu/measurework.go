@@ -244,8 +244,11 @@ func (b *bench) matmul(p Point, pace *pace) error {
 	return err
 }
 
+// attentionBench measures attention.
+type attentionBench struct{ *bench }
+
 // attend measures attention, forward and backward.
-func (b *bench) attend() error {
+func (b attentionBench) attend() error {
 	var forward, backward pace
 	for _, s := range attentionShapes {
 		p := Point{Of: OfAttention, Type: "bf16", M: s.seq, N: s.seq, K: s.dim, Batch: s.batch * s.heads * s.group}
@@ -260,7 +263,7 @@ func (b *bench) attend() error {
 	return nil
 }
 
-func (b *bench) attention(p Point, s attentionShape, forward, backward *pace) error {
+func (b attentionBench) attention(p Point, s attentionShape, forward, backward *pace) error {
 	kv := int64(s.batch*s.seq*s.heads*s.dim) * 2
 	q, rows := kv*int64(s.group), s.batch*s.seq*s.heads*s.group
 	return b.withOperands(func(at []cuda.Memory) error {
@@ -282,7 +285,7 @@ func (b *bench) attention(p Point, s attentionShape, forward, backward *pace) er
 }
 
 // attentionGrad enqueues the launches of the gradient of attention.
-func (b *bench) attentionGrad(s *cpu.AttentionShape, rows int, bytes []byte,
+func (b attentionBench) attentionGrad(s *cpu.AttentionShape, rows int, bytes []byte,
 	dq, dk, dv, do, q, k, v, o, lse, dot cuda.Pointer) error {
 	steps := kernels.AttentionGrad(s, "bf16")
 	err := b.step(steps[0], dot, do, o, int64(rows), s.VDim)
@@ -296,7 +299,7 @@ func (b *bench) attentionGrad(s *cpu.AttentionShape, rows int, bytes []byte,
 }
 
 // step enqueues one launch of attention.
-func (b *bench) step(s kernels.Step, args ...any) error {
+func (b attentionBench) step(s kernels.Step, args ...any) error {
 	k, err := b.modules.find(s.Kernel + "_bf16")
 	if err != nil {
 		return err

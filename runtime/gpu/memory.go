@@ -7,6 +7,19 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
+// memoryPool holds the memory of a rank: the arena, memory for single uses, and pinned memory of the host.
+type memoryPool struct {
+	arena     cuda.Memory // same layout as the host's arena
+	ncclArena int64       // bytes of the arena if NCCL allocated it, else 0
+	allocated []cuda.Memory
+	pinned    []cuda.Pinned
+	staging   cuda.Pinned          // buffer for copies between host and device
+	tables    slab                 // constants and feeds
+	feeding   pinnedSlab           // the host's side of feeds
+	constants map[any]cuda.Pointer // device memory by its key
+	closers   []func() error       // close what the functions called by generated code have created
+}
+
 // Memory is allocated when the device is opened, as far as its size is known. Later, allocating and freeing
 // may wait for kernels of all devices, and a peer's kernels may wait for work that this rank has not
 // launched yet.
@@ -53,7 +66,7 @@ func (d *device) openMemory(m *machine) (err error) {
 }
 
 // take allocates memory until the device is closed. pin does so with pinned memory.
-func (d *device) take(bytes int) (cuda.Memory, error) {
+func (d *memoryPool) take(bytes int) (cuda.Memory, error) {
 	m, err := cuda.Alloc(int64(bytes))
 	if err == nil {
 		d.allocated = append(d.allocated, m)
@@ -61,7 +74,7 @@ func (d *device) take(bytes int) (cuda.Memory, error) {
 	return m, err
 }
 
-func (d *device) pin(bytes int) (cuda.Pinned, error) {
+func (d *memoryPool) pin(bytes int) (cuda.Pinned, error) {
 	p, err := cuda.AllocPinned(int64(bytes))
 	if err == nil {
 		d.pinned = append(d.pinned, p)
@@ -70,14 +83,14 @@ func (d *device) pin(bytes int) (cuda.Pinned, error) {
 }
 
 // alloc is take for calls within a step: it panics on an error.
-func (d *device) alloc(bytes int) cuda.Memory {
+func (d *memoryPool) alloc(bytes int) cuda.Memory {
 	m, err := d.take(bytes)
 	rt.Check(err)
 	return m
 }
 
 // table allocates memory for a constant or a feed.
-func (d *device) table(bytes int) cuda.Memory {
+func (d *memoryPool) table(bytes int) cuda.Memory {
 	r := &d.tables
 	if n := int64(bytes); r.used+n <= r.memory.Bytes {
 		m := r.memory.At(r.used, n)
@@ -88,7 +101,7 @@ func (d *device) table(bytes int) cuda.Memory {
 }
 
 // own returns memory that belongs to a key. Unlike scratch, no other call uses it.
-func (d *device) own(key any, bytes int) cuda.Pointer {
+func (d *memoryPool) own(key any, bytes int) cuda.Pointer {
 	p, ok := d.constants[key]
 	if !ok {
 		p = d.alloc(bytes).Pointer
@@ -98,7 +111,7 @@ func (d *device) own(key any, bytes int) cuda.Pointer {
 }
 
 // host allocates the host's side of a feed.
-func (d *device) host(bytes int64) cuda.Pinned {
+func (d *memoryPool) host(bytes int64) cuda.Pinned {
 	r := &d.feeding
 	if r.used+bytes <= r.bytes {
 		p := r.memory.At(r.used, bytes)
@@ -111,9 +124,42 @@ func (d *device) host(bytes int64) cuda.Pinned {
 }
 
 // Memory returns the bytes that the rank has allocated, without what libraries allocate for themselves.
-func (d *device) Memory() (n int64) {
+func (d *memoryPool) Memory() (n int64) {
 	for _, m := range d.allocated {
 		n += m.Bytes
 	}
 	return n + d.ncclArena
+}
+
+// ptr returns the device address of a byte of the arena.
+func (d *memoryPool) ptr(at int) cuda.Pointer { return d.arena.Pointer + cuda.Pointer(at) }
+
+// atClose registers f to be called when the device is closed.
+func (d *memoryPool) atClose(f func() error) { d.closers = append(d.closers, f) }
+
+// optionalPtr returns the device address of a byte of the arena, and null for a negative offset.
+func (d *memoryPool) optionalPtr(at int) cuda.Pointer {
+	if at < 0 {
+		return 0
+	}
+	return d.ptr(at)
+}
+
+// memory returns a part of the device's arena.
+func (d *memoryPool) memory(at, bytes int) cuda.Memory { return d.arena.At(int64(at), int64(bytes)) }
+
+// arenaMemory allocates the arena. NCCL allocates it if it can then use it in place; otherwise, or if NCCL
+// fails, the driver does.
+func (d *memoryPool) arenaMemory(m *machine, bytes int) (cuda.Memory, error) {
+	if !m.registers() {
+		return d.take(bytes)
+	}
+	a, err := m.nccl.Alloc(int64(bytes))
+	if err != nil {
+		m.ncclReport.because(err.Error())
+		return d.take(bytes)
+	}
+	d.ncclArena = a.Bytes
+	d.atClose(func() error { return m.nccl.Free(a) })
+	return a, nil
 }

@@ -12,27 +12,29 @@ import (
 // RMSNorm computes cpu.RMSNorm. The functions below have the names of their CPU counterparts, too.
 func RMSNorm[T num.Stored](r *rt.Rank, y, x, gain Buf[T], rows, cols int, eps float64, unit bool) {
 	d := deviceOf(r)
-	d.call("rms_norm", suffix[T](), rows, cols, addressOf(d, y), null, addressOf(d, x), null, addressOf(d, gain), rows, cols, eps, unit)
+	d.call("rms_norm", suffix[T](), rows, cols, addr(d, y), null, addr(d, x), null, addr(d, gain), rows,
+		cols, eps, unit)
 }
 
 // LayerNorm normalizes rows. bias may be empty.
 func LayerNorm[T num.Stored](r *rt.Rank, y, x, gain, bias Buf[T], rows, cols int, eps float64) {
 	d := deviceOf(r)
-	d.call("layer_norm", suffix[T](), rows, cols, addressOf(d, y), null, addressOf(d, x), null, addressOf(d, gain), addressOf(d, bias),
+	d.call("layer_norm", suffix[T](), rows, cols, addr(d, y), null, addr(d, x), null, addr(d, gain), addr(d, bias),
 		rows, cols, eps)
 }
 
 // RMSNormDX computes the gradient of RMSNorm's input.
 func RMSNormDX[T num.Stored](r *rt.Rank, dx, dy, x, gain Buf[T], rows, cols int, eps float64, unit bool) {
 	d := deviceOf(r)
-	d.call("rms_norm_dx", suffix[T](), rows, cols, addressOf(d, dx), addressOf(d, dy), null, addressOf(d, x), addressOf(d, gain), rows,
+	d.call("rms_norm_dx", suffix[T](), rows, cols, addr(d, dx), addr(d, dy), null, addr(d, x), addr(d, gain), rows,
 		cols, eps, unit)
 }
 
 // LayerNormDX computes the gradient of LayerNorm's input.
 func LayerNormDX[T num.Stored](r *rt.Rank, dx, dy, x, gain Buf[T], rows, cols int, eps float64) {
 	d := deviceOf(r)
-	d.call("layer_norm_dx", suffix[T](), rows, cols, addressOf(d, dx), addressOf(d, dy), null, addressOf(d, x), addressOf(d, gain), rows, cols, eps)
+	d.call("layer_norm_dx", suffix[T](), rows, cols, addr(d, dx), addr(d, dy), null, addr(d, x), addr(d, gain),
+		rows, cols, eps)
 }
 
 // RMSNormDGain computes the gradient of RMSNorm's gain.
@@ -55,10 +57,10 @@ func normDGain[G, T num.Stored](d *device, stats string, dgain Buf[G], dy, x Buf
 	bytes, _ := computeType[T]()
 	parts := kernels.Parts(rows)
 	room := d.scratchParts(2*rows*bytes, parts*cols*bytes, sumScratch[G, T](cols))
-	d.call(stats, suffix[T](), rows, cols, room[0], addressOf(d, x), rows, cols, eps)
+	d.call(stats, suffix[T](), rows, cols, room[0], addr(d, x), rows, cols, eps)
 	withSums[G, T](d, dgain, room[2], acc, func(to cuda.Pointer) {
 		inParts[T](d, to, room[1], parts, cols, acc, func(to cuda.Pointer, acc bool) {
-			d.call("norm_dgain", suffix[T](), rows, cols, to, addressOf(d, dy), addressOf(d, x), room[0], rows, cols, acc)
+			d.call("norm_dgain", suffix[T](), rows, cols, to, addr(d, dy), addr(d, x), room[0], rows, cols, acc)
 		})
 	})
 }

@@ -14,7 +14,7 @@ const (
 )
 
 // Send sends bytes of the arena to the other stage of a pipe, concurrently with later work.
-func (d *device) Send(name string, at, bytes int) {
+func (d *communication) Send(name string, at, bytes int) {
 	p := d.pipes[name]
 	if p.comm == nil {
 		p.toSelf = append(p.toSelf, at)
@@ -27,7 +27,7 @@ func (d *device) Send(name string, at, bytes int) {
 }
 
 // Receive makes later work wait until the pipe's next message is in the arena.
-func (d *device) Receive(name string, at, bytes int) {
+func (d *communication) Receive(name string, at, bytes int) {
 	p := d.pipes[name]
 	if p.comm == nil {
 		from := p.toSelf[0]
@@ -42,7 +42,7 @@ func (d *device) Receive(name string, at, bytes int) {
 
 // AwaitSent makes later work wait until the oldest message that it has not waited for yet is received. At most
 // two messages are in flight, because their buffers alternate.
-func (d *device) AwaitSent(name string) {
+func (d *communication) AwaitSent(name string) {
 	p := d.pipes[name]
 	if p.comm == nil {
 		return
@@ -57,6 +57,3 @@ func (d *device) AwaitSent(name string) {
 
 // reset prepares the pipe for a step. All messages have arrived before.
 func (p *pipe) reset() { p.sent, p.awaited, p.toSelf = 0, 0, p.toSelf[:0] }
-
-// memory returns a part of the device's arena.
-func (d *device) memory(at, bytes int) cuda.Memory { return d.arena.At(int64(at), int64(bytes)) }

@@ -17,7 +17,7 @@ func SumRows[G, T num.Stored](r *rt.Rank, out Buf[G], x Buf[T], rows, cols int, 
 	room := d.scratchParts(parts*cols*bytes, sumScratch[G, T](cols))
 	withSums[G, T](d, out, room[1], acc, func(to cuda.Pointer) {
 		inParts[T](d, to, room[0], parts, cols, acc, func(to cuda.Pointer, acc bool) {
-			d.call("sum_rows", suffix[T](), rows, cols, to, addressOf(d, x), rows, cols, acc)
+			d.call("sum_rows", suffix[T](), rows, cols, to, addr(d, x), rows, cols, acc)
 		})
 	})
 }
@@ -26,7 +26,7 @@ func SumRows[G, T num.Stored](r *rt.Rank, out Buf[G], x Buf[T], rows, cols int, 
 func SumCols[G, T num.Stored](r *rt.Rank, out Buf[G], x Buf[T], rows, cols int, acc bool) {
 	d := deviceOf(r)
 	withSums[G, T](d, out, d.scratchParts(sumScratch[G, T](rows))[0], acc, func(to cuda.Pointer) {
-		d.call("sum_cols", suffix[T](), rows, cols, to, addressOf(d, x), rows, cols, acc)
+		d.call("sum_cols", suffix[T](), rows, cols, to, addr(d, x), rows, cols, acc)
 	})
 }
 
@@ -34,6 +34,6 @@ func SumCols[G, T num.Stored](r *rt.Rank, out Buf[G], x Buf[T], rows, cols int, 
 func SumRowsEach[G, T num.Stored](r *rt.Rank, out Buf[G], x Buf[T], n, rows, cols int, acc bool) {
 	d := deviceOf(r)
 	withSums[G, T](d, out, d.scratchParts(sumScratch[G, T](n * cols))[0], acc, func(to cuda.Pointer) {
-		d.call("sum_rows_each", suffix[T](), n, cols, to, addressOf(d, x), n, rows, cols, acc)
+		d.call("sum_rows_each", suffix[T](), n, cols, to, addr(d, x), n, rows, cols, acc)
 	})
 }

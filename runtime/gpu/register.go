@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-
-	"github.com/planc-dev/planc/cuda"
 )
 
 // registerEnv is the environment variable that, if it is 0, makes NCCL copy what it sends instead of using
@@ -42,29 +40,13 @@ func (t *ncclReport) because(why string) {
 	}
 }
 
-// arenaMemory allocates the arena. NCCL allocates it if it can then use it in place; otherwise, or if NCCL
-// fails, the driver does.
-func (d *device) arenaMemory(m *machine, bytes int) (cuda.Memory, error) {
-	if !m.registers() {
-		return d.take(bytes)
-	}
-	a, err := m.nccl.Alloc(int64(bytes))
-	if err != nil {
-		m.ncclReport.because(err.Error())
-		return d.take(bytes)
-	}
-	d.ncclArena = a.Bytes
-	d.atClose(func() error { return m.nccl.Free(a) })
-	return a, nil
-}
-
 // registers reports whether NCCL is in use, supports registration, and is allowed to register.
 func (m *machine) registers() bool {
 	return m.nccl != nil && m.nccl.Registers() && os.Getenv(registerEnv) != "0"
 }
 
 // register registers the arena with the line's communicator, and reports whether that succeeded.
-func (d *device) register(m *machine, l *ncclLine) bool {
+func (d *communication) register(m *machine, l *ncclLine) bool {
 	switch {
 	case !l.canRegister():
 	case m.nccl.Registers() && os.Getenv(registerEnv) == "0":

@@ -131,7 +131,7 @@ func (m *machine) name() string {
 
 // Take opens the GPU of a rank.
 func (m *machine) Take(r *rt.Rank) (rt.Device, error) {
-	d := &device{rank: r, images: m.images}
+	d := newDevice(r, m.images)
 	if err := d.open(m); err != nil {
 		d.Close()
 		return nil, fmt.Errorf("rank %d: %w", r.ID, err)

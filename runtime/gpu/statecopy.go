@@ -11,7 +11,7 @@ import (
 const stagingBytes = 16 << 20
 
 // Upload uploads a part of the host's arena to the device.
-func (d *device) Upload(at, bytes int) {
+func (d *executor) Upload(at, bytes int) {
 	d.inPieces(at, bytes, func(host []byte, pinned cuda.Pinned, memory cuda.Memory) {
 		copy(pinned.Slice(), host)
 		rt.Check(d.compute.stream.Upload(memory, pinned))
@@ -20,7 +20,7 @@ func (d *device) Upload(at, bytes int) {
 }
 
 // Download downloads a part of the device's arena to the host.
-func (d *device) Download(at, bytes int) {
+func (d *executor) Download(at, bytes int) {
 	d.inPieces(at, bytes, func(host []byte, pinned cuda.Pinned, memory cuda.Memory) {
 		rt.Check(d.compute.stream.Download(pinned, memory))
 		d.await("a copy between host and device", d.compute.stream.Synchronize)
@@ -29,7 +29,7 @@ func (d *device) Download(at, bytes int) {
 }
 
 // inPieces cuts a part of the arena into pieces that fit the staging memory.
-func (d *device) inPieces(at, bytes int, move func(host []byte, pinned cuda.Pinned, memory cuda.Memory)) {
+func (d *executor) inPieces(at, bytes int, move func(host []byte, pinned cuda.Pinned, memory cuda.Memory)) {
 	for end := at + bytes; at < end; at += stagingBytes {
 		n := min(end-at, stagingBytes)
 		move(d.rank.Arena[at:at+n], d.staging.At(0, int64(n)), d.memory(at, n))

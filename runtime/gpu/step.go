@@ -111,6 +111,7 @@ func (d *device) Step(work func()) {
 	d.routers.download(d, s.launched%len(s.slots))
 	rt.Check(d.compute.stream.Record(sl.to))
 	s.launched++
+	d.firstStep = false
 }
 
 // launchWork enqueues the step's work.
@@ -208,7 +209,7 @@ func (d *device) Infer(work func()) {
 // begin enqueues the work of a step or an evaluation. Later work on the compute stream waits for all of it.
 func (d *device) begin(work func()) {
 	d.step.clear(d.compute)
-	d.drawKeys()
+	d.drops.drawKeys(&d.executor, d.step.value(seed))
 	for _, p := range d.pipes {
 		p.reset()
 	}

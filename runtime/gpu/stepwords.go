@@ -12,16 +12,17 @@ import (
 // Words that the host writes for a step, 8 bytes each. Kernels read them from memory, so that their
 // arguments stay the same. All but the last four are f64.
 const (
-	lossScale       = iota // factor of the loss
-	tokens                 // unmasked tokens of the global batch
-	sequences              // sequences of the global batch
-	decayRates             // optimizer rates of parameters with weight decay
-	plainRates      = decayRates + rateCount
-	seed            = plainRates + rateCount // of dropout
-	stepNumber      = seed + 1               // of the step
-	roundingKey     = seed + 2               // of stochastic rounding
-	offeredWords    = seed + 3
-	previousRetried = offeredWords // written by the device: the previous step must be retried, and therefore this one too
+	lossScale    = iota // factor of the loss
+	tokens              // unmasked tokens of the global batch
+	sequences           // sequences of the global batch
+	decayRates          // optimizer rates of parameters with weight decay
+	plainRates   = decayRates + rateCount
+	seed         = plainRates + rateCount // of dropout
+	stepNumber   = seed + 1               // of the step
+	roundingKey  = seed + 2               // of stochastic rounding
+	offeredWords = seed + 3
+	// written by the device: the previous step must be retried, and therefore this one too
+	previousRetried = offeredWords
 	hostWords       = previousRetried + 1
 	rateCount       = 9 // layout in cuda/kernels/optimizer.cu
 )

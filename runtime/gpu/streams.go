@@ -4,10 +4,7 @@ package gpu
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/planc-dev/planc/cuda"
@@ -23,7 +20,7 @@ type workStream struct {
 }
 
 // newStream creates a stream of the device.
-func (d *device) newStream() (*workStream, error) {
+func (d *executor) newStream() (*workStream, error) {
 	s, err := cuda.NewStream(0)
 	if err != nil {
 		return nil, err
@@ -42,7 +39,7 @@ func (l *workStream) after(other *workStream) {
 }
 
 // joinStreams makes the next work of the compute stream wait for all other streams in use.
-func (d *device) joinStreams() {
+func (d *communication) joinStreams() {
 	for _, l := range d.streams {
 		if l.used && l != d.compute {
 			d.compute.after(l)
@@ -69,7 +66,7 @@ type pipe struct {
 }
 
 // openStreams creates the streams, except those of pipes.
-func (d *device) openStreams() (err error) {
+func (d *executor) openStreams() (err error) {
 	d.compute, err = d.newStream()
 	if err != nil {
 		return err
@@ -84,13 +81,14 @@ func (d *device) openStreams() (err error) {
 }
 
 // openLines creates the communicators that connect this rank with others.
-func (d *device) openLines(m *machine) error {
+func (d *communication) openLines(m *machine) error {
 	d.jobs = make([][jobKinds]*cuda.Event, len(d.rank.Stage.Buckets))
 	d.commByLine, d.pipes = map[string]*comm{}, map[string]*pipe{}
 	ctx, stop := d.runContext()
 	defer stop()
 	met := max(firstMeeting, d.rank.Timeout())
-	ctx, late := context.WithTimeoutCause(ctx, met, fmt.Errorf("not all ranks have connected within %v (--timeout)", met))
+	ctx, late := context.WithTimeoutCause(ctx, met, fmt.Errorf("not all ranks have connected within %v (--timeout)",
+		met))
 	defer late()
 	if m.nccl != nil {
 		world, err := m.nccl.Join(ctx, m.id, d.rank.ID, m.ranks)
@@ -116,7 +114,7 @@ const firstMeeting = 10 * time.Minute
 
 // openLine creates the communicator of a line, which all ranks do at once, and the stream of a line between
 // stages.
-func (d *device) openLine(ctx context.Context, m *machine, l rt.Line) (err error) {
+func (d *communication) openLine(ctx context.Context, m *machine, l rt.Line) (err error) {
 	comm, err := d.split(ctx, m, l.Name, l.Ranks)
 	if err != nil {
 		return err
@@ -145,70 +143,14 @@ func (d *device) openLine(ctx context.Context, m *machine, l rt.Line) (err error
 	return nil
 }
 
-// watch aborts the communicators when the run fails, so that no rank waits for collectives that cannot
-// complete. It fails the run if NCCL reports an error of a communicator, or if the deadline has passed.
-func (d *device) watch() {
-	defer close(d.watchStopped)
-	look := time.NewTicker(watchInterval)
-	defer look.Stop()
-	for {
-		select {
-		case <-d.stopWatch:
-			return
-		case <-d.rank.Done():
-			d.abort()
-			return
-		case now := <-look.C:
-			if err := d.hung(now); err != nil {
-				d.rank.Fail(err)
-				continue
-			}
-			for _, c := range d.comms {
-				if err := c.Failed(); err != nil {
-					d.rank.Fail(fmt.Errorf("rank %d: %w", d.rank.ID, err))
-				}
-			}
-		}
-	}
-}
-
 // watchInterval is the time between two looks at NCCL's state and at the deadline.
 var watchInterval = time.Second
-
-// abort aborts all communicators concurrently. One ends only after all graphs with its work, and a graph
-// ends only if none of its work waits in another communicator.
-func (d *device) abort() {
-	var all sync.WaitGroup
-	for _, c := range d.comms {
-		all.Go(func() { d.patiently("the abort of NCCL's communicator "+c.Name, func() { _ = c.Abort() }) })
-	}
-	all.Wait()
-}
 
 // closeTimeout is the time limit for closing a communicator.
 const closeTimeout = 10 * time.Second
 
-// closeComms closes the communicators.
-func (d *device) closeComms() {
-	switch {
-	case d.stopWatch == nil: // not all communicators were created
-		d.abort()
-		return
-	case d.failed():
-		<-d.watchStopped
-		return
-	}
-	close(d.stopWatch)
-	<-d.watchStopped
-	ctx, stop := context.WithTimeoutCause(context.Background(), closeTimeout, errors.New("not all ranks have closed it"))
-	defer stop()
-	for _, c := range slices.Backward(d.comms) {
-		_ = c.Close(ctx)
-	}
-}
-
 // closeLines closes communicators, streams and events.
-func (d *device) closeLines() {
+func (d *communication) closeLines() {
 	d.closeComms()
 	for i, l := range d.streams {
 		end := func() { _ = l.stream.Synchronize() }

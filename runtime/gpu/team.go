@@ -59,7 +59,8 @@ func (m *machine) choose(t *rt.Team) error {
 	}
 	if t.Processes == 1 && visible < t.Count {
 		return fmt.Errorf("the plan has %d ranks and needs a GPU for each, but the driver shows %d: "+
-			"compile for as many GPUs, check CUDA_VISIBLE_DEVICES, or start it on several machines with --nnodes; %s=1 "+
+			"compile for as many GPUs, check CUDA_VISIBLE_DEVICES, or start it on several machines with "+
+			"--nnodes; %s=1 "+
 			"lets all ranks share one GPU, slowly", t.Ranks, visible, shareGPU)
 	}
 	if visible < first+t.Count {
@@ -151,7 +152,8 @@ func (m *machine) openNCCL(t *rt.Team) (err error) {
 	version, fixed, _ := strings.Cut(string(b[copy(m.id[:], b):]), "\n")
 	switch {
 	case version != m.nccl.Version:
-		return fmt.Errorf("NCCL is %s here (%s), but %s on the machine of process 0: install the same version on all machines", m.nccl.Version,
+		return fmt.Errorf("NCCL is %s here (%s), but %s on the machine of process 0: install the same version on all "+
+			"machines", m.nccl.Version,
 			m.nccl.Path, version)
 	case fixed != m.ncclReport.fixed:
 		return fmt.Errorf("%s and NCCL's variables make collectives %q here, but %q on the machine of process 0; set "+
@@ -161,7 +163,7 @@ func (m *machine) openNCCL(t *rt.Team) (err error) {
 }
 
 // maxOver returns the largest of the group's numbers, for ranks that do not meet on the host.
-func (d *device) maxOver(group, n int) int {
+func (d *communication) maxOver(group, n int) int {
 	c := d.group(group)
 	if c == nil {
 		return n

@@ -38,8 +38,9 @@ func (k toy) program(gpu bool) *rt.Program {
 			Plan:  rt.Plan{DP: dp, PP: k.pp, Zero: k.zero, Text: "dp test"},
 			Model: rt.Model{Name: "toy", Params: (blocks + 2) * width, Vocab: 16, SeqLen: seqLen},
 			Settings: rt.Settings{Train: rt.TrainSettings{
-				Steps: 6, Seed: 5, Optimizer: rt.OptimizerSettings{LR: 0.02, Betas: [2]float64{0.9, 0.99}, Momentum: 0.9,
-					Eps: 1e-8, WeightDecay: 0.1, ClipNorm: 0.3},
+				Steps: 6, Seed: 5, Optimizer: rt.OptimizerSettings{LR: 0.02, Betas: [2]float64{0.9, 0.99},
+					Momentum: 0.9,
+					Eps:      1e-8, WeightDecay: 0.1, ClipNorm: 0.3},
 				Schedule: rt.ScheduleSettings{Kind: "cosine", Warmup: 3, MinLR: 0.001},
 			}},
 			Mesh:   []rt.Axis{{Name: "dp", Size: dp}, {Name: "pp", Size: k.pp}},

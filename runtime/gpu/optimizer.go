@@ -3,6 +3,7 @@
 package gpu
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -91,18 +92,11 @@ func (d *device) update(u *rt.Update) {
 	d.run(name, types, 1, u.N, a.Uint64(uint64(u.N)))
 }
 
-// optionalPtr returns the device address of a byte of the arena, and null for a negative offset.
-func (d *device) optionalPtr(at int) cuda.Pointer {
-	if at < 0 {
-		return 0
-	}
-	return d.ptr(at)
-}
-
 // checkUpdateTypes returns an error if there are no update kernels for the types.
 func checkUpdateTypes(t rt.Types) error {
 	if !slices.Contains(family("adam").Types, updateTypes(t)) {
-		return fmt.Errorf("not supported on GPUs: an optimizer with parameters in %v, gradients in %v and moments in %v",
+		return fmt.Errorf("not supported on GPUs: an optimizer with parameters in %v, gradients in %v and "+
+			"moments in %v",
 			t.Params, t.Grads, t.Moments)
 	}
 	return nil
@@ -111,4 +105,35 @@ func checkUpdateTypes(t rt.Types) error {
 // updateTypes returns the suffix of the names of the kernels that update parameters.
 func updateTypes(t rt.Types) string {
 	return suffixOf(t.Params) + "_" + suffixOf(t.Grads) + "_" + suffixOf(t.Moments)
+}
+
+// roundingKey returns the address of the key for stochastic rounding of the parameters. It is null for
+// parameters that are rounded to nearest.
+func (d *device) roundingKey(u *rt.Update) cuda.Pointer {
+	if u.Numbers == nil {
+		return 0
+	}
+	return d.step.value(roundingKey)
+}
+
+// numbersKey identifies the table of element numbers of the parameters that start at an element of the flat
+// space.
+type numbersKey struct{ first int }
+
+// elementNumbers returns the address of the numbers of the elements, in the layout that
+// cuda/kernels/optimizer.cu reads. It is null if they are not needed.
+func (d *device) elementNumbers(u *rt.Update) cuda.Pointer {
+	if u.Numbers == nil {
+		return 0
+	}
+	return d.constant(numbersKey{u.First}, func() (b []byte) {
+		words := []int{u.Numbers.From, u.Numbers.First, len(u.Numbers.Digits)}
+		for _, digit := range u.Numbers.Digits {
+			words = append(words, digit.Width, digit.Stride)
+		}
+		for _, w := range words {
+			b = binary.NativeEndian.AppendUint64(b, uint64(w))
+		}
+		return b
+	})
 }
