@@ -6,21 +6,21 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// What empty cells mean where no engine says otherwise.
+// Defaults of empty cells that do not depend on the engine.
 const (
-	defaultVocab    = 51200 // GPT-2's 50257, padded as Megatron pads it for tp 8
+	defaultVocab    = 51200 // GPT-2's 50257, padded as in Megatron with tp 8
 	headWidth       = 128
 	defaultPerNode  = 8
 	defaultMicro    = 1
-	expertPlaces    = 1.25 // moe_slack: planc's own places, which other engines have none of
-	defaultMicroRaw = 8    // of fsdp, whose users fill the device: at most so many sequences
+	expertPlaces    = 1.25 // moe_slack, the capacity factor: for planc's own slots, which other engines do not have
+	defaultMicroRaw = 8    // largest micro-batch assumed for fsdp, whose users fill the device
 )
 
-// defaults are what an engine's empty cells mean.
+// defaults are the defaults of empty cells for an engine.
 type defaults struct {
 	zero  int // without dist_optimizer
 	micro int
-	cp    string // how keys move
+	cp    string // how keys and values are exchanged
 	doc   string
 }
 
@@ -36,7 +36,7 @@ var defaultsOf = map[string]defaults{
 			"1; cp_kind gather"},
 }
 
-// runtimes are words of a row's source or note that say whose runtime ran it.
+// runtimes are words in a row's source or note that identify the runtime.
 var runtimes = []struct{ word, engine string }{
 	{"deepspeed", "deepspeed"}, {"bigscience", "deepspeed"}, {"mt-nlg", "deepspeed"}, {"glm-130b", "deepspeed"},
 	{"vtrain", "deepspeed"},
@@ -45,9 +45,9 @@ var runtimes = []struct{ word, engine string }{
 	{"pytorch", "fsdp"}, {"accelerate", "fsdp"}, {"maxtext", "fsdp"},
 }
 
-// engine is whose runtime ran the row. For an empty cell it is the one that the source names, or else the note; else
-// fsdp where a plan without tp and pp states zero 0, 2 or 3 or has fused attention; deepspeed where fp16 goes with zero
-// 1 or more; megatron otherwise.
+// engine returns the engine that ran the row. For an empty cell it is the engine that the source names, or else the
+// note. Otherwise it is fsdp if a plan without tp and pp states zero 0, 2 or 3 or has fused attention; deepspeed if
+// fp16 is combined with zero 1 or more; else megatron.
 func (r *Row) engine() string {
 	if e := r.lower("engine"); e != "" {
 		return engineNames[e]
@@ -71,13 +71,13 @@ func (r *Row) engine() string {
 	return "megatron"
 }
 
-// engineNames are the engines as people write them.
+// engineNames maps the spellings of engines in tables.
 var engineNames = map[string]string{"planc": "planc", "megatron": "megatron", "megatron-lm": "megatron",
 	"megatron-core": "megatron", "nemo": "megatron", "megatron-fsdp": "megatron-fsdp",
 	"fsdp": "fsdp", "fsdp2": "fsdp", "ddp": "fsdp", "torchtitan": "fsdp", "pytorch": "fsdp", "deepspeed": "deepspeed",
 	"megatron-deepspeed": "deepspeed", "hai-llm": "hai-llm"}
 
-// zeroStage is zero_or_fsdp; stated is false where the cell is empty or "none".
+// zeroStage returns zero_or_fsdp; stated is false if the cell is empty or "none".
 func (r *Row) zeroStage() (stage int, stated bool) {
 	text := r.lower("zero_or_fsdp")
 	if strings.Contains(text, "hsdp") || strings.Contains(text, "fsdp") {
@@ -90,8 +90,7 @@ func (r *Row) zeroStage() (stage int, stated bool) {
 	return int(v), true
 }
 
-// flash tells whether attention is fused: as the row says, else on devices of sm_90 and later, and where the MLP is
-// gated.
+// flash reports whether attention is fused. Without a cell, it is on devices of sm_90 and later, and with a gated MLP.
 func (r *Row) flash(c *costmodel.Cluster) bool {
 	modern := r.truth("gated_mlp", false) || c.GPU.Arch >= "sm_90" && c.GPU.Arch != "cpu"
 	return r.truth("flash_attention", modern || strings.HasPrefix(c.GPU.Arch, "sm_1"))

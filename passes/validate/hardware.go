@@ -10,17 +10,16 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// gpuRow says which node of the catalogue has a GPU, by what its name begins with, less punctuation. Where the
-// catalogue has no such node, figures of the nearest one are replaced: from the shared hardware table, transcribed
-// 2026-11-20.
+// gpuRow maps a GPU, by the start of its name without punctuation, to a node of the catalogue. If the catalogue has no
+// such node, figures of the nearest one are replaced, from the shared hardware table, transcribed 2026-11-20.
 type gpuRow struct {
 	name      string
-	memory    [2]float64 // GB at least and at most that the row says; 0: whatever it says
+	memory    [2]float64 // smallest and largest memory in GB that the row may state; 0: any
 	node      string
 	gpu       func(*costmodel.GPU)
-	switched  bool   // a switch joins its devices, where those of the catalogue's node are a mesh
-	perDomain int    // devices that NVLink joins, where a host has fewer
-	network   string // a word that inter_bw_note must have
+	switched  bool   // a switch connects its devices, whereas those of the catalogue's node are a mesh
+	perDomain int    // devices that NVLink connects, if a host has fewer
+	network   string // a word that inter_bw_note must contain
 }
 
 var gpuRows = []gpuRow{
@@ -61,23 +60,23 @@ var gpuRows = []gpuRow{
 	}},
 }
 
-// moreFigures is how a GPU's name may go on in figures: by its memory. "H1000" is no H100.
+// moreFigures matches the digits that may follow a GPU's name: its memory. "H1000" is not an H100.
 var moreFigures = regexp.MustCompile(`^[1-9][0-9]*g`)
 
-// is tells whether a plain name is of the row's GPU.
+// is reports whether a plain name denotes the row's GPU.
 func (g *gpuRow) is(name string) bool {
 	rest, ok := strings.CutPrefix(name, g.name)
 	return ok && (rest == "" || rest[0] < '0' || rest[0] > '9' || moreFigures.MatchString(rest))
 }
 
-// plainName is a GPU's name without punctuation and maker.
+// plainName returns a GPU's name without punctuation and vendor.
 func plainName(s string) string {
 	s = strings.NewReplacer("-", "", " ", "", "_", "", "nvidia", "", "geforce", "", "tesla",
 		"").Replace(strings.ToLower(s))
 	return strings.TrimPrefix(s, "dgx")
 }
 
-// cluster is the row's hardware.
+// cluster returns the row's hardware.
 func (r *Row) cluster() (*costmodel.Cluster, error) {
 	name, gb := plainName(r.Text("gpu")), r.measure("gpu_mem_gb")
 	var row *gpuRow
@@ -108,7 +107,7 @@ func (r *Row) cluster() (*costmodel.Cluster, error) {
 	return c, r.nodes(c, row, gpus)
 }
 
-// nodes sets how many devices and nodes there are, and the links that the row names.
+// nodes sets the numbers of devices and nodes, and the links that the row names.
 func (r *Row) nodes(c *costmodel.Cluster, row *gpuRow, gpus int) error {
 	host := max(1, r.count("gpus_per_node", c.Node.Devices))
 	per := host
@@ -119,7 +118,7 @@ func (r *Row) nodes(c *costmodel.Cluster, row *gpuRow, gpus int) error {
 	}
 	per = min(per, gpus)
 	if gpus%per != 0 {
-		return fmt.Errorf("%d GPUs are no whole number of nodes of %d", gpus, per)
+		return fmt.Errorf("%d GPUs are not a whole number of nodes of %d", gpus, per)
 	}
 	if host != c.Node.Devices && len(c.Network) > 0 && row.perDomain == 0 {
 		c.Network[0].NICs = max(1, c.Network[0].NICs*host/c.Node.Devices)
@@ -140,14 +139,14 @@ func (r *Row) nodes(c *costmodel.Cluster, row *gpuRow, gpus int) error {
 	return nil
 }
 
-// Networks as rows describe them: "8x400Gb/s", "4x Omni-Path 100Gb/s per node", "1600 Gbps node-node", "400 Gb/s RDMA
-// per GPU", "8x50 GB/s".
+// Networks in the notations of rows: "8x400Gb/s", "4x Omni-Path 100Gb/s per node", "1600 Gbps node-node", "400 Gb/s
+// RDMA per GPU", "8x50 GB/s".
 var (
 	manyNICs = regexp.MustCompile(`(\d+)\s*x(?:\s+[a-z-]+\s+|\s*)(\d+)\s*(gb|g)`)
 	oneRate  = regexp.MustCompile(`(\d+)\s*(gbps|gb/s|gbit/s|g\b)`)
 )
 
-// network is what the row says of it; without a word it is the catalogue's, or 8 NICs of 200 Gb/s.
+// network sets the network that the row describes. Without a description it is the catalogue's, or 8 NICs of 200 Gb/s.
 func (r *Row) network(c *costmodel.Cluster) {
 	text := r.Text("inter_bw_note")
 	nics, gbits := 0, 0.0
@@ -161,7 +160,7 @@ func (r *Row) network(c *costmodel.Cluster) {
 			nics = c.Node.Devices
 		}
 	}
-	if strings.Contains(text, "GB/s") { // bytes
+	if strings.Contains(text, "GB/s") { // bytes instead of bits
 		gbits *= 8
 	}
 	if len(c.Network) == 0 {

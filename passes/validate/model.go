@@ -8,7 +8,7 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// config is the row's model: by its shape, or of the catalogue where the row has a name alone.
+// config returns the row's model: of its shape, or of the catalogue if the row has only a name.
 func (r *Row) config() (*spec.Config, error) {
 	if r.count("hidden", 0) == 0 {
 		return r.catalogued(r.lower("model"))
@@ -17,7 +17,7 @@ func (r *Row) config() (*spec.Config, error) {
 	if n <= 1 {
 		return r.shaped()
 	}
-	// A row does not say all that there is to a model with experts; the catalogue does.
+	// A row does not describe all of a model with experts; the catalogue does.
 	if c, err := r.catalogued(strings.ReplaceAll(r.lower("model"), "_", "-")); err == nil && c.Experts == n &&
 		c.Layers == r.count("layers", 0) && c.Hidden == r.count("hidden", 0) {
 		return c, nil
@@ -35,7 +35,7 @@ func (r *Row) config() (*spec.Config, error) {
 	return c, nil
 }
 
-// shaped is the model of a row's own figures.
+// shaped returns the model with the row's own sizes.
 func (r *Row) shaped() (*spec.Config, error) {
 	c := &spec.Config{Family: spec.GPT2, Name: r.Text("model"), Layers: r.count("layers", 0),
 		Hidden: r.count("hidden", 0), Heads: r.count("heads", 0),
@@ -49,7 +49,8 @@ func (r *Row) shaped() (*spec.Config, error) {
 	if c.Heads == 0 && c.Hidden > 0 {
 		c.Heads = headsOf(c.Hidden)
 	}
-	if !r.truth("gated_mlp", false) && r.lower("flash_attention") == "0" { // GPT-2's own, which runs of its time keep
+	// GPT-2's own dropout, which runs of its time have
+	if !r.truth("gated_mlp", false) && r.lower("flash_attention") == "0" {
 		c.DropEmbd, c.DropResid, c.DropAttn = 0.1, 0.1, 0.1
 	}
 	c.KVHeads = r.count("kv_heads", c.Heads)
@@ -75,7 +76,7 @@ func (r *Row) shaped() (*spec.Config, error) {
 	return c, nil
 }
 
-// catalogued is a model of the catalogue.
+// catalogued returns a model of the catalogue.
 func (r *Row) catalogued(name string) (*spec.Config, error) {
 	if r.count("seq_len", 0) < 1 {
 		return nil, fmt.Errorf("seq_len is missing")
@@ -88,8 +89,8 @@ func (r *Row) catalogued(name string) (*spec.Config, error) {
 	return c, nil
 }
 
-// headsOf is how many heads a model is taken to have that does not say: the divisor of its width whose heads are
-// nearest to 128 wide, as those of most large models are.
+// headsOf returns the assumed number of heads of a model that does not state it: the divisor of its width for which
+// heads are nearest to 128 wide, as in most large models.
 func headsOf(hidden int) int {
 	best := 1
 	for n := 1; n <= hidden; n++ {

@@ -10,7 +10,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// plan is the row's plan with all its keys, and the batch of a step, which it works out where the row does not say.
+// plan returns the row's plan with all its keys, and the batch of a step, which is derived if the row does not state
+// it.
 func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p ir.Plan, batch int, err error) {
 	p = ir.SerialPlan(layers, 1, prec)
 	d := defaultsOf[engine]
@@ -21,21 +22,21 @@ func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p 
 	}
 	r.context(&p, d)
 	if gpus%(p.TP*p.PP*p.CP) != 0 {
-		return p, 0, fmt.Errorf("tp %d · pp %d%s does not divide %d GPUs", p.TP, p.PP, withCP(&p), gpus)
+		return p, 0, fmt.Errorf("tp %d · pp %d%s must divide %d GPUs", p.TP, p.PP, withCP(&p), gpus)
 	}
 	p.DP = r.count("dp", gpus/(p.TP*p.PP*p.CP))
 	if p.Ranks() != gpus {
-		return p, 0, fmt.Errorf("dp %d · tp %d · pp %d%s is not %d GPUs", p.DP, p.TP, p.PP, withCP(&p), gpus)
+		return p, 0, fmt.Errorf("dp %d · tp %d · pp %d%s must be %d GPUs", p.DP, p.TP, p.PP, withCP(&p), gpus)
 	}
 	if r.count("experts", 0) > 1 {
 		p.EP, p.ETP, p.MoESlack = max(1, r.count("ep", 1)), max(1, r.count("etp", 1)), expertPlaces
 	}
-	p.SP = p.TP > 1 && r.truth("sp", flash) // both came in 2022
+	p.SP = p.TP > 1 && r.truth("sp", flash) // both were introduced in 2022
 	if engine == "fsdp" && p.PP > 1 {
 		d.micro = defaultMicro
 	}
 	r.shard(&p, d)
-	// torch.distributed.pipelining gathers parameters and reduces gradients once a step
+	// torch.distributed.pipelining gathers parameters and reduces gradients once per step
 	if engine == "fsdp" && p.PP > 1 && p.Zero >= 2 {
 		p.Zero = 1
 	}
@@ -49,7 +50,7 @@ func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p 
 	return p, batch, r.again(&p)
 }
 
-// context sets cp and what moves keys and values: where column cp_kind is empty, as the engine's own users have it.
+// context sets cp and cp_kind; the default of an empty cp_kind is the engine's.
 func (r *Row) context(p *ir.Plan, d defaults) {
 	p.CP = max(1, r.count("cp", 1))
 	if p.CP == 1 {
@@ -62,7 +63,7 @@ func (r *Row) context(p *ir.Plan, d defaults) {
 	p.AxisOrder = "tp,cp,dp"
 }
 
-// withCP is cp as a factor, nothing where it is 1.
+// withCP returns cp as a factor, "" if it is 1.
 func withCP(p *ir.Plan) string {
 	if p.CP == 1 {
 		return ""
@@ -70,7 +71,7 @@ func withCP(p *ir.Plan) string {
 	return fmt.Sprintf(" · cp %d", p.CP)
 }
 
-// shard sets zero and the ranks that share a copy of the state: with hsdp those of a node.
+// shard sets zero and the ranks that share a copy of the state: with hsdp, those of a node.
 func (r *Row) shard(p *ir.Plan, d defaults) {
 	zero, stated := r.zeroStage()
 	if !stated {
@@ -92,7 +93,8 @@ func (r *Row) shard(p *ir.Plan, d defaults) {
 	}
 }
 
-// batches sets the micro-batch and how many there are. A row without a batch is taken to run one micro-batch a stage.
+// batches sets the micro-batch and the number of micro-batches. A row without a batch is assumed to run one micro-batch
+// per stage.
 func (r *Row) batches(p *ir.Plan, d defaults) (batch int, err error) {
 	batch = r.count("global_batch", 0)
 	micro := r.count("micro_batch", 0)
@@ -100,7 +102,7 @@ func (r *Row) batches(p *ir.Plan, d defaults) (batch int, err error) {
 		batch = p.DP * p.PP * max(1, micro)
 	}
 	if batch%p.DP != 0 {
-		return 0, fmt.Errorf("dp %d does not divide the batch of %d", p.DP, batch)
+		return 0, fmt.Errorf("dp %d must divide the batch of %d", p.DP, batch)
 	}
 	each := batch / p.DP
 	if micro < 1 {
@@ -109,14 +111,14 @@ func (r *Row) batches(p *ir.Plan, d defaults) (batch int, err error) {
 		}
 	}
 	if each%micro != 0 {
-		return 0, fmt.Errorf("micro_batch %d does not divide a replica's share of %d sequences", micro, each)
+		return 0, fmt.Errorf("micro_batch %d must divide a replica's share of %d sequences", micro, each)
 	}
 	p.MicroBatch, p.MicroBatches = micro, each/micro
 	return batch, nil
 }
 
-// stages cuts the layers: as the row says, else evenly, where they do not divide with the larger chunks in the middle,
-// since the ends have the embedding and the head.
+// stages divides the layers as the row states, otherwise evenly. If they do not divide evenly, the larger chunks are in
+// the middle, because the ends also have the embedding and the head.
 func (r *Row) stages(p *ir.Plan, layers int) error {
 	if p.PP == 1 {
 		p.VPP = 1
@@ -149,7 +151,8 @@ func (r *Row) stages(p *ir.Plan, layers int) error {
 	return nil
 }
 
-// schedule is the row's for so many chunks a stage. DualPipe's bubble is that of zb-h1, see costmodel's haiEngine.
+// schedule returns the row's schedule with this number of chunks per stage. DualPipe's bubble is that of zb-h1, see
+// costmodel's haiEngine.
 func (r *Row) schedule(chunks int) string {
 	text := r.lower("schedule")
 	switch {
@@ -163,7 +166,7 @@ func (r *Row) schedule(chunks int) string {
 	return "1f1b"
 }
 
-// again sets what is recomputed, of all blocks.
+// again sets what is recomputed, in all blocks.
 func (r *Row) again(p *ir.Plan) error {
 	switch text := r.lower("recompute"); {
 	case text == "", strings.HasPrefix(text, "none"), text == "0", text == "no", text == "false":
@@ -176,14 +179,14 @@ func (r *Row) again(p *ir.Plan) error {
 	case strings.HasPrefix(text, "full"), text == "1", text == "yes", text == "true":
 		p.Recompute = "full"
 	default:
-		return fmt.Errorf("recompute is %q; none, selective or full is wanted", r.Text("recompute"))
+		return fmt.Errorf("recompute is %q; it must be none, selective or full", r.Text("recompute"))
 	}
 	p.RecomputeLayers = p.LargestChunk()
 	return nil
 }
 
-// chunksOf is how many chunks a stage of so many layers is taken to have, where the schedule is interleaved and the row
-// says no more: the most up to 4 that are equal.
+// chunksOf returns the assumed number of chunks of a stage with this many layers, for interleaved schedules without
+// further information: the largest up to 4 that divides them.
 func chunksOf(layers int) int {
 	for n := 4; n > 1; n-- {
 		if layers%n == 0 {
@@ -193,14 +196,15 @@ func chunksOf(layers int) int {
 	return 1
 }
 
-// Notes of rows that recompute some blocks whole where others say selective, and how much arithmetic that is.
+// Notes of rows that recompute some blocks completely, although the cell says selective, and the amount of arithmetic.
 var (
 	byBlock = regexp.MustCompile(`(?i)every (n-th block|2nd layer)|selective layer ac`)
 	used    = regexp.MustCompile(`HFU=([0-9.]+).*recomputed MFU[^=]*=([0-9.]+)`)
 )
 
-// someBlocks is how many of so many blocks are recomputed: forward once more is a third of a step's arithmetic, so that
-// what the hardware did over what the model needs says it, where the note has both; else every other one.
+// someBlocks returns how many of the blocks are recomputed. One more forward pass is a third of a step's arithmetic, so
+// the ratio of the hardware's flops to the model's determines the number, if the note has both. Otherwise it is every
+// second block.
 func (r *Row) someBlocks(layers int) int {
 	m := used.FindStringSubmatch(r.Text("note"))
 	if m == nil {

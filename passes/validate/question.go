@@ -13,33 +13,33 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// Question is a row as the planner is asked.
+// Question is a row in the form of a question for the planner.
 type Question struct {
 	Engine  string
 	Problem *search.Problem
 	Plan    ir.Plan
 }
 
-// loRA finds a note that says what was trained.
+// loRA matches a note about LoRA training.
 var loRA = regexp.MustCompile(`(?i)\blora\b`)
 
-// offloaded finds a note that says that state lived on the host.
+// offloaded matches a note about state on the host.
 var offloaded = regexp.MustCompile(`(?i)full cpu offload|(optimizer|param) offload=y|activations of \d+ layers ` +
 	`on the host`)
 
-// eitherZero finds a cell that names two stages of ZeRO.
+// eitherZero matches a cell that names two stages of ZeRO.
 var eitherZero = regexp.MustCompile(`(?i)[0-3]\s+or\s+[0-3]`)
 
-// blockScaled finds a note that says which 8 bits were meant.
+// blockScaled matches a note that names the kind of FP8.
 var blockScaled = regexp.MustCompile(`\bFP8-MX\b|\bMXFP8\b`)
 
-// muon finds a note that says by what parameters were updated.
+// muon matches a note that names the optimizer Muon.
 var muon = regexp.MustCompile(`\bby Muon\b`)
 
-// narrowState finds a note that says that the optimizer's moments and the sums of gradients had 16 bits.
+// narrowState matches a note about 16-bit moments and accumulated gradients.
 var narrowState = regexp.MustCompile(`(?i)\bbf16 moments and gradients\b`)
 
-// presetOf is the precision that has the state of what matmuls compute in.
+// presetOf returns the precision preset with the state for a compute type of matmuls.
 func presetOf(gemm string) string {
 	if gemm == costmodel.MXFP8 {
 		return "fp8"
@@ -47,44 +47,44 @@ func presetOf(gemm string) string {
 	return gemm
 }
 
-// precisions are how rows name what GEMMs compute in.
+// precisions maps the names of GEMM compute types in rows.
 var precisions = map[string]string{"bf16": "bf16", "fp16": "fp16", "f16": "fp16", "fp32": "f32", "f32": "f32",
 	"tf32": "f32", "fp8": "fp8", "mxfp8": costmodel.MXFP8}
 
-// modelKey is what models are shared by.
+// modelKey identifies a model that rows share.
 type modelKey struct {
 	name string
 	seq  int
 	elem ir.Elem
 }
 
-// Asker makes questions of rows, and shares what they share.
+// Asker turns rows into questions, and shares models and analyses between them.
 type Asker struct {
 	models  map[modelKey]*ir.Model
 	series  map[seriesKey]*search.Series
 	engines map[engineKey]*costmodel.Engine
 }
 
-// seriesKey is what questions of one series have in common.
+// seriesKey identifies questions of one series.
 type seriesKey struct {
 	model  *ir.Model
 	engine *costmodel.Engine
 	prec   ir.Precision
 }
 
-// engineKey is an engine as a row runs it.
+// engineKey is an engine with the options with which a row ran it.
 type engineKey struct {
 	name string
 	ways
 }
 
-// NewAsker is one that knows no model yet.
+// NewAsker returns an Asker without models.
 func NewAsker() *Asker {
 	return &Asker{models: map[modelKey]*ir.Model{}, series: map[seriesKey]*search.Series{},
 		engines: map[engineKey]*costmodel.Engine{}}
 }
 
-// Question is what a row asks, or why it cannot be asked.
+// Question returns the question of a row, or why the row cannot be priced.
 func (a *Asker) Question(r *Row) (*Question, error) {
 	if loRA.MatchString(r.Text("note") + " " + r.Text("recompute")) {
 		return nil, errors.New("it trains a low-rank part of the parameters (LoRA), which is not priced")
@@ -94,7 +94,7 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 			"not priced")
 	}
 	if muon.MatchString(r.Text("note")) {
-		return nil, errors.New("it is trained with Muon, which planc has not")
+		return nil, errors.New("it is trained with Muon, which planc does not support")
 	}
 	if err := r.lacks(); err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 	return &Question{Engine: engine, Problem: p, Plan: plan}, nil
 }
 
-// model is a configuration's graph, one for all rows with the same.
+// model returns a configuration's graph, shared by all rows with the same configuration.
 func (a *Asker) model(c *spec.Config, seq int, elem ir.Elem) *ir.Model {
 	k := modelKey{fmt.Sprintf("%s/%d/%d/%d/%d/%d/%d/%v/%v/%d/%d/%d", c.Family, c.Layers, c.Hidden, c.Heads, c.KVHeads,
 		c.FFN, c.Vocab, c.Tied, c.DropResid, c.Experts, c.Choices, c.ExpertFFN), seq, elem}
@@ -160,7 +160,7 @@ func (a *Asker) model(c *spec.Config, seq int, elem ir.Elem) *ir.Model {
 	return m
 }
 
-// price asks the planner, whose analyses of a model serve all rows with it.
+// price calls the planner, whose analyses of a model are shared by all rows with that model.
 func (a *Asker) price(q *Question) (costmodel.Predict, error) {
 	k := seriesKey{q.Problem.Model, q.Problem.Engine, q.Problem.Precision}
 	series := a.series[k]
@@ -171,7 +171,7 @@ func (a *Asker) price(q *Question) (costmodel.Predict, error) {
 	return series.Price(q.Problem, q.Plan)
 }
 
-// engine is the engine of a key.
+// engine returns the engine of a key.
 func (a *Asker) engine(k engineKey) *costmodel.Engine {
 	if a.engines[k] == nil {
 		a.engines[k] = k.engine()
@@ -179,7 +179,7 @@ func (a *Asker) engine(k engineKey) *costmodel.Engine {
 	return a.engines[k]
 }
 
-// Refresh takes over constants of engines that have moved, as a fit moves them.
+// Refresh copies the constants of engines after a fit has changed them.
 func (a *Asker) Refresh() {
 	for k, e := range a.engines {
 		*e = *k.engine()

@@ -13,15 +13,15 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// Row is a line of a table of measurements, by the names of its columns in lower case.
+// Row is a line of a table of measurements, by the lower-case names of its columns.
 type Row struct {
 	File   string
 	Number int // of the lines below the header, from 1
 	cells  map[string]string
 }
 
-// Parse reads a table. Columns are found by the names in its first line, in any order. An error is ir.Diags: what is
-// wrong with the table, and where.
+// Parse reads a table. Columns are identified by the names in its first line, in any order. An error is an ir.Diags
+// with the problems of the table and their positions.
 func Parse(file string, data []byte) ([]Row, error) {
 	r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
 	r.FieldsPerRecord, r.LazyQuotes, r.TrimLeadingSpace = -1, true, true
@@ -31,7 +31,7 @@ func Parse(file string, data []byte) ([]Row, error) {
 	}
 	if len(lines) == 0 {
 		return nil, ir.Diags{{Pos: ir.Pos{File: file, Line: 1, Column: 1}, Code: strict.Empty,
-			Msg: "the table is empty; its first line names the columns, such as model,gpu,num_gpus"}}
+			Msg: "the table is empty; its first line must name the columns, such as model,gpu,num_gpus"}}
 	}
 	head := lines[0]
 	for i := range head {
@@ -53,7 +53,7 @@ func Parse(file string, data []byte) ([]Row, error) {
 	return rows, nil
 }
 
-// notCSV is where and why a text is not read as CSV.
+// notCSV returns where and why a text is not valid CSV.
 func notCSV(file string, err error) error {
 	d := ir.Diag{Pos: ir.Pos{File: file}, Code: strict.Syntax, Msg: err.Error()}
 	if at := (*csv.ParseError)(nil); errors.As(err, &at) {
@@ -62,13 +62,13 @@ func notCSV(file string, err error) error {
 	return ir.Diags{d}
 }
 
-// Text is a cell, "" if it is empty.
+// Text returns a cell, "" if it is empty.
 func (r *Row) Text(column string) string { return r.cells[column] }
 
-// lower is a cell in lower case.
+// lower returns a cell in lower case.
 func (r *Row) lower(column string) string { return strings.ToLower(r.cells[column]) }
 
-// Source is who measured.
+// Source returns who measured.
 func (r *Row) Source() string {
 	if s := r.Text("source"); s != "" {
 		return s
@@ -76,13 +76,13 @@ func (r *Row) Source() string {
 	return r.File
 }
 
-// number finds a number at the start of a cell, with a suffix K, M, B or T and a unit behind it.
+// number matches a number at the start of a cell, with an optional suffix K, M, B or T and a unit after it.
 var number = regexp.MustCompile(
 	`^([-+]?[0-9][0-9,_]*\.?[0-9]*(?:e[-+]?[0-9]+)?|\.[0-9]+)\s*([kmbt]?)(?:[^a-z0-9.]|$|[a-z/])`)
 
 var suffixes = map[string]float64{"": 1, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 
-// float is a cell's number; ok is false if it has none.
+// float returns a cell's number; ok is false if it has none.
 func (r *Row) float(column string) (v float64, ok bool) {
 	m := number.FindStringSubmatch(r.lower(column))
 	if m == nil {
@@ -95,7 +95,7 @@ func (r *Row) float(column string) (v float64, ok bool) {
 	return v * suffixes[m[2]], true
 }
 
-// measure is a positive quantity whose unit may follow it: "12.5 s", "80 GB"; letters behind it are no multiples.
+// measure returns a positive quantity with an optional unit: "12.5 s", "80 GB". Letters after it are not multipliers.
 func (r *Row) measure(column string) float64 {
 	text := strings.TrimRight(r.lower(column), "abcdefghijklmnopqrstuvwxyz/ ")
 	v, err := strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64)
@@ -105,7 +105,7 @@ func (r *Row) measure(column string) float64 {
 	return v
 }
 
-// count is a whole number of at least 0; otherwise where the cell has none.
+// count returns a whole number of at least 0; otherwise if the cell has none.
 func (r *Row) count(column string, otherwise int) int {
 	v, ok := r.float(column)
 	if !ok || v < 0 || v > 1e12 || v != math.Trunc(v) {
@@ -114,7 +114,7 @@ func (r *Row) count(column string, otherwise int) int {
 	return int(v)
 }
 
-// truth is a cell that says yes or no.
+// truth returns the value of a yes/no cell.
 func (r *Row) truth(column string, otherwise bool) bool {
 	switch r.lower(column) {
 	case "1", "true", "yes", "y", "on", "1.0":
@@ -125,10 +125,11 @@ func (r *Row) truth(column string, otherwise bool) bool {
 	return otherwise
 }
 
-// Barred tells whether the row's note asks that nothing is calibrated on it.
+// Barred reports whether the row's note forbids calibration on the row.
 func (r *Row) Barred() bool { return strings.Contains(r.lower("note"), "do not calibrate") }
 
-// StepS is the measured step in seconds, 0 if no time was measured; from tokens a second where the step is not given.
+// StepS returns the measured step in seconds, 0 if no time was measured. It is derived from tokens per second if the
+// step is not given.
 func (r *Row) StepS() float64 {
 	if v := r.measure("measured_step_s"); v > 0 {
 		return v
@@ -141,14 +142,14 @@ func (r *Row) StepS() float64 {
 	return batch * seq / rate / gpus
 }
 
-// MemoryBytes is the measured memory of a device, 0 if none was. A GB of these tables is 2^30 bytes, as the tools that
-// print them count.
+// MemoryBytes returns the measured memory of a device, 0 if there is none. A GB in these tables is 2^30 bytes, as in
+// the tools that print them.
 func (r *Row) MemoryBytes() float64 { return r.measure("measured_mem_gb_per_gpu") * (1 << 30) }
 
-// outOfMemory finds a note that says so.
+// outOfMemory matches a note about running out of memory.
 var outOfMemory = regexp.MustCompile(`(?i)\bOOM\b|out of memory`)
 
-// Fitted says whether the run fitted the devices; known is false if the row does not say.
+// Fitted reports whether the run fitted in memory; known is false if the row does not say.
 func (r *Row) Fitted() (fits, known bool) {
 	switch {
 	case r.Text("measured_fits") != "":

@@ -8,7 +8,7 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// Report is what contract.md's validate --json says. Errors are fractions of what was measured.
+// Report is the content of contract.md's validate --json. Errors are fractions of the measured value.
 type Report struct {
 	Rows     []Priced           `json:"rows"`
 	Skipped  []Skipped          `json:"skipped"`
@@ -18,22 +18,22 @@ type Report struct {
 	BySource map[string]Summary `json:"by_source"`
 }
 
-// Priced is a row with its prediction. What was not measured is nil.
+// Priced is a row with its prediction. Values that were not measured are nil.
 type Priced struct {
-	Row          int              `json:"row"` // of the lines below its file's header, from 1
+	Row          int              `json:"row"` // line number below its file's header, from 1
 	File         string           `json:"file"`
 	Source       string           `json:"source"`
 	Model        string           `json:"model"`
 	Engine       string           `json:"engine"`
 	Plan         string           `json:"plan"`
-	Predicted    float64          `json:"predicted"` // seconds a step
+	Predicted    float64          `json:"predicted"` // seconds per step
 	Measured     *float64         `json:"measured"`
 	Error        *float64         `json:"error"`
 	Memory       costmodel.Memory `json:"predicted_memory_bytes"`
 	MemoryError  *float64         `json:"memory_error"`
 	Fits         bool             `json:"fits"`
-	Flagged      bool             `json:"flagged"` // the row's note says FLAG: it does not agree with itself
-	Barred       bool             `json:"barred"`  // the row's note asks that nothing is calibrated on it
+	Flagged      bool             `json:"flagged"` // the row's note says FLAG: it is inconsistent
+	Barred       bool             `json:"barred"`  // the row's note forbids calibration on it
 	MeasuredFits *bool            `json:"measured_fits"`
 
 	group   group
@@ -50,7 +50,7 @@ type Skipped struct {
 	Reason string `json:"reason"`
 }
 
-// group is what plans are compared within.
+// group identifies the rows whose plans are compared with each other.
 type group struct{ source, model, gpu, gpus, batch string }
 
 // Run prices rows.
@@ -86,7 +86,8 @@ func (a *Asker) Price(r *Row) (*Priced, error) {
 	return r.compare(q, predict), nil
 }
 
-// compare is a row beside its prediction. A device's own memory is what has to hold it; headroom is for plans.
+// compare returns a row with its prediction. The run must fit in the device's whole memory, because headroom is for
+// planning.
 func (r *Row) compare(q *Question, predict costmodel.Predict) *Priced {
 	p := &Priced{Row: r.Number, File: r.File, Source: r.Source(), Model: r.Text("model"), Engine: q.Engine,
 		Plan: q.Plan.String(), Flagged: strings.Contains(r.Text("note"), "FLAG"), Barred: r.Barred(),
@@ -107,8 +108,8 @@ func (r *Row) compare(q *Question, predict costmodel.Predict) *Priced {
 	return p
 }
 
-// held is the part of a prediction that the row's measurement counts: of a formula's figures states and activations, of
-// allocated memory what the engine adds to it not.
+// held returns the part of the predicted memory that the row's measurement includes: state and activations if it is
+// analytic, everything except the engine's overhead if it is allocated memory.
 func (r *Row) held(m costmodel.Memory) float64 {
 	note := r.lower("note")
 	switch {
@@ -120,15 +121,15 @@ func (r *Row) held(m costmodel.Memory) float64 {
 	return float64(m.Total)
 }
 
-// unmeasured is why a row has nothing to compare: the cell that is no figure, or that all are empty.
+// unmeasured returns why a row has nothing to compare: a cell that is not a number, or only empty cells.
 func (r *Row) unmeasured() error {
 	for _, column := range []string{"measured_step_s", "measured_tokens_per_s_per_gpu", "measured_mem_gb_per_gpu"} {
 		if text := r.Text(column); text != "" && r.measure(column) == 0 {
-			return fmt.Errorf("%s is %q; a number above 0 is wanted", column, text)
+			return fmt.Errorf("%s is %q; it must be a number above 0", column, text)
 		}
 	}
 	return errUnmeasured
 }
 
-// errUnmeasured is why a row without any figure to compare is skipped.
+// errUnmeasured is the reason to skip a row without any figure to compare.
 var errUnmeasured = errors.New("nothing was measured: neither a time nor memory, nor is it said whether it fits")

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Summary is how step times compare.
+// Summary compares step times.
 type Summary struct {
 	N         int     `json:"n"`
 	MedianAPE float64 `json:"median_ape"`
@@ -17,7 +17,7 @@ type Summary struct {
 	Regret    float64 `json:"regret"`
 }
 
-// MemorySummary is how memory compares.
+// MemorySummary compares memory.
 type MemorySummary struct {
 	N         int     `json:"n"`
 	MedianAPE float64 `json:"median_ape"`
@@ -25,16 +25,16 @@ type MemorySummary struct {
 	Bias      float64 `json:"bias"`
 }
 
-// FitSummary is how often "fits" and "does not fit" were told right: the mean of both rates.
+// FitSummary tells how often "fits" and "does not fit" were predicted correctly: the mean of both rates.
 type FitSummary struct {
 	N                int     `json:"n"`
 	BalancedAccuracy float64 `json:"balanced_accuracy"`
 }
 
-// distinct is how far two measured times must be apart, as a fraction, for their order to count.
+// distinct is the smallest difference of two measured times, as a fraction, for their order to count.
 const distinct = 0.03
 
-// sum fills the summaries in.
+// sum fills in the summaries.
 func (r *Report) sum() {
 	var timed []*Priced
 	bySource := map[string][]*Priced{}
@@ -72,7 +72,7 @@ func Summarise(rows []*Priced) Summary {
 	return s
 }
 
-// errorsOf are the median and mean of absolute errors, and the mean of the errors.
+// errorsOf returns the median and mean of absolute errors, and the mean of the errors.
 func errorsOf(errs []float64) (median, mean, bias float64) {
 	if len(errs) == 0 {
 		return 0, 0, 0
@@ -87,7 +87,7 @@ func errorsOf(errs []float64) (median, mean, bias float64) {
 	return Quantile(abs, 0.5), mean / n, bias / n
 }
 
-// Quantile is the q-quantile of values, between neighbours by a line; 0 of none.
+// Quantile returns the q-quantile of values, interpolated linearly; 0 for no values.
 func Quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -99,8 +99,8 @@ func Quantile(values []float64, q float64) float64 {
 	return v[low] + (at-float64(low))*(v[high]-v[low])
 }
 
-// ordersOf says how well plans of one question are ordered: the mean rank correlation of groups of three and more rows,
-// the part of distinct pairs in their order, the mean regret.
+// ordersOf returns how well plans of one question are ordered: the mean rank correlation of groups of three or more
+// rows, the fraction of distinct pairs in the right order, and the mean regret.
 func ordersOf(groups map[group][]*Priced) (spearman, order, regret float64) {
 	ranked, pairs, right, many := 0, 0, 0, 0
 	for _, key := range sortedGroups(groups) {
@@ -139,7 +139,7 @@ func sortedGroups(groups map[group][]*Priced) []group {
 	return keys
 }
 
-// pairsOf counts pairs whose measured times differ enough, and those predicted in their order.
+// pairsOf counts pairs whose measured times differ enough, and those that are predicted in the right order.
 func pairsOf(rows []*Priced) (pairs, right int) {
 	for i, a := range rows {
 		for _, b := range rows[:i] {
@@ -155,9 +155,9 @@ func pairsOf(rows []*Priced) (pairs, right int) {
 	return pairs, right
 }
 
-// PairsApart counts the pairs of plans of one question whose predictions differ by more than a fraction and up to
-// another, and those that were measured in the order that was predicted. How far apart the measured times are does not
-// matter.
+// PairsApart counts the pairs of plans of one question whose predictions differ by more than the fraction over and at
+// most the fraction most, and those that were measured in the predicted order. The difference of the measured times
+// does not matter.
 func PairsApart(rows []*Priced, over, most float64) (pairs, right int) {
 	groups := map[group][]*Priced{}
 	for _, p := range rows {
@@ -176,8 +176,8 @@ func PairsApart(rows []*Priced, over, most float64) (pairs, right int) {
 	return pairs, right
 }
 
-// samePlan tells whether two rows are runs of one plan: nothing that is asked differs, so that no prediction could tell
-// them apart. They are no pair of plans.
+// samePlan reports whether two rows are runs of the same plan, whose questions are equal, so that predictions cannot
+// distinguish them. They are not counted as a pair.
 func (p *Priced) samePlan(o *Priced) bool {
 	if p.Asked == nil || o.Asked == nil {
 		return false
@@ -187,8 +187,8 @@ func (p *Priced) samePlan(o *Priced) bool {
 		a.Precision == b.Precision
 }
 
-// regretOf is how much longer than the best measured plan the one takes that is predicted to be the fastest; the first
-// of equals.
+// regretOf returns how much longer the plan predicted to be fastest takes than the best measured plan, a fraction. Of
+// equal predictions the first counts.
 func regretOf(rows []*Priced) float64 {
 	chosen, best := rows[0], rows[0]
 	for _, p := range rows {
@@ -199,7 +199,7 @@ func regretOf(rows []*Priced) float64 {
 			best = p
 		}
 	}
-	for _, p := range rows { // of several runs of it the best, as of all
+	for _, p := range rows { // of several runs of it the best, as for all plans
 		if p.samePlan(chosen) && *p.Measured < *chosen.Measured {
 			chosen = p
 		}
@@ -207,7 +207,7 @@ func regretOf(rows []*Priced) float64 {
 	return *chosen.Measured / *best.Measured - 1
 }
 
-// spearmanOf is the correlation of ranks, equals sharing the mean of theirs.
+// spearmanOf returns the rank correlation. Equal values share the mean of their ranks.
 func spearmanOf(rows []*Priced) float64 {
 	a := ranks(rows, func(p *Priced) float64 { return p.Predicted })
 	b := ranks(rows, func(p *Priced) float64 { return *p.Measured })
@@ -243,8 +243,8 @@ func ranks(rows []*Priced, of func(*Priced) float64) []float64 {
 	return out
 }
 
-// fitOf is the mean of the rates at which rows that fitted, and rows that did not, are told right. With one kind alone
-// it is that kind's rate.
+// fitOf returns the mean of the rates at which rows that fitted, and rows that did not, are predicted correctly. If
+// there is only one kind, it is that kind's rate.
 func fitOf(rows []Priced) FitSummary {
 	var n, right [2]int
 	for i := range rows {

@@ -212,8 +212,8 @@ func TestReasons(t *testing.T) {
 	for line, want := range map[string]string{
 		"m,4,512,8,128,8,,A100,8,1,1,8,bf16,1":      "8 experts",
 		"m,4,512,8,128,,128,A100,128,1,1,8,bf16,1":  "128 positions must split into two chunks per rank",
-		"m,4,512,8,128,,,A100,8,16,1,8,bf16,1":      "does not divide 8 GPUs",
-		"m,4,512,8,128,,,A100,8,1,1,7,bf16,1":       "does not divide the batch of 7",
+		"m,4,512,8,128,,,A100,8,16,1,8,bf16,1":      "must divide 8 GPUs",
+		"m,4,512,8,128,,,A100,8,1,1,7,bf16,1":       "must divide the batch of 7",
 		"m,4,512,8,128,,,A100,8,1,1,8,int3,1":       "precision int3",
 		"m,4,512,8,128,,,A100,8,1,8,8,bf16,1":       "fewer than pp 8",
 		"m,4,512,8,128,,,A100,8,1,1,8,bf16,":        "nothing was measured",
@@ -223,7 +223,7 @@ func TestReasons(t *testing.T) {
 		"m,4,512,8,128,,,Abacus,8,1,1,8,bf16,1":     "GPU Abacus",
 		"m,4,512,8,128,,,H1000,8,1,1,8,bf16,1":      "GPU H1000",
 		"m,4,512,8,128,,,A100,,1,1,8,bf16,1":        "num_gpus is missing",
-		"m,4,512,8,128,,,A100-SXM,12,1,1,12,bf16,1": "no whole number of nodes",
+		"m,4,512,8,128,,,A100-SXM,12,1,1,12,bf16,1": "not a whole number of nodes",
 	} {
 		r := row(t, head, line)
 		if _, err := NewAsker().Price(r); err == nil || !strings.Contains(err.Error(), want) {
@@ -271,8 +271,8 @@ func TestLacks(t *testing.T) {
 	for text, want := range map[string]string{
 		"model,measured_step_s\ngpt2-124m,3":             "seq_len, gpu and num_gpus are missing",
 		"model,num_gpu,gpu,seq_len\ngpt2-124m,8,A100,1k": "num_gpus (num_gpu is no column) is missing",
-		"model,num_gpus,gpu,seq_len\ngpt2-124m,eight,A100,0": `seq_len is "0"; a whole number above 0 is ` +
-			`wanted; num_gpus is "eight"; a whole number above 0 is wanted`,
+		"model,num_gpus,gpu,seq_len\ngpt2-124m,eight,A100,0": `seq_len is "0"; it must be a whole number ` +
+			`above 0; num_gpus is "eight"; it must be a whole number above 0`,
 		"hidden,num_gpus,gpu,seq_len\n64,8,,1024":                    "gpu is missing",
 		"model,num_gpus,gpu,seq_len,measured_step_s\n,8,A100,1024,1": "model is missing",
 	} {

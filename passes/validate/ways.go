@@ -7,32 +7,32 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// ways are what rows of one engine differ in: parts of a runtime that are switched on by its users or came in a year.
-// None has a constant of its own.
+// ways are the options in which rows of one engine differ: parts of a runtime that users enable or that were added in
+// some year. None has a constant of its own.
 type ways struct {
 	flash    bool // attention is fused
 	compiled bool // element-wise ops are fused, as by a compiler
-	oneLoss  bool // the loss is one kernel over 16-bit logits, which its gradient takes the place of
-	async    bool // tensor parallel collectives run beside matmuls, in chunks
-	each     bool // a token goes to each of its experts, not once to each rank and node
-	hidden   bool // tokens move to experts and back beside another micro-batch's compute
-	fused    bool // an expert's activation and casts are parts of its products' kernels
-	opByOp   bool // the router's choice and rotary positions are ops one by one
-	upAgain  bool // of latent attention what widens the narrow streams is recomputed
+	oneLoss  bool // the loss is one kernel over 16-bit logits, whose gradient replaces them in memory
+	async    bool // tensor-parallel collectives overlap matmuls, in chunks
+	each     bool // a token is sent to each of its experts, instead of once to each rank and node
+	hidden   bool // transfers to experts and back overlap another micro-batch's compute
+	fused    bool // an expert's activation and casts are fused into its GEMM kernels
+	opByOp   bool // the router's choice and rotary positions run op by op
+	upAgain  bool // MLA's up-projections are recomputed
 	graphed  costmodel.Graphed
-	early    bool // Megatron-LM before 2022: gradients are summed by kernels of their own
-	waits    bool // and before 2023: sends of an interleaved schedule are waited for too
+	early    bool // Megatron-LM before 2022: separate kernels accumulate gradients
+	waits    bool // Megatron-LM before 2023: stages also wait for the sends of an interleaved schedule
 }
 
-// overlappedEP is the part of the time that tokens take to experts and back that compute hides where it runs beside
-// them: of 6.9 s that are priced for NVIDIA's study of Qwen3 30B on 16 H100s, 3.7 s were saved.
+// overlappedEP is the fraction of the transfers to experts and back that overlapping compute hides: of 6.9 s predicted
+// for NVIDIA's study of Qwen3 30B on 16 H100s, 3.7 s were saved.
 const overlappedEP = 0.5
 
-// Words of a row's source and note.
+// Words in a row's source and note.
 var (
 	// XLA, inductor; hand-fused kernels
 	compiles = regexp.MustCompile(`(?i)\bcompile\b|\bmaxtext\b|flashattention training|tinyllama`)
-	// flash-attn's or TE's cross-entropy, which their documents and recipes name; XLA
+	// cross-entropy of flash-attn or Transformer Engine, which their documents and recipes name; XLA
 	fusesCE     = regexp.MustCompile(`(?i)llm-foundry|megatron-bridge|flashattention training|\bmaxtext\b|tinyllama`)
 	sentEach    = regexp.MustCompile(`(?i)\ba2a dispatcher\b`)
 	besideEP    = regexp.MustCompile(`(?i)\ba2a overlap\b|\bEP overlap on\b`)
@@ -44,7 +44,7 @@ var (
 	before23    = regexp.MustCompile(`(?i)\b(Korthikanti|MT-NLG)\b`)
 )
 
-// graphs are the words for what CUDA graphs hold, those that hold more first.
+// graphs are the words for the contents of CUDA graphs, the largest contents first.
 var graphs = []struct {
 	word string
 	what costmodel.Graphed
@@ -53,7 +53,7 @@ var graphs = []struct {
 	{"graphs of the router", costmodel.GraphedRouter},
 }
 
-// graphed is what CUDA graphs hold, as a text says.
+// graphed returns the contents of CUDA graphs that a text states.
 func graphed(text string) costmodel.Graphed {
 	for _, g := range graphs {
 		if strings.Contains(text, g.word) {
@@ -63,7 +63,7 @@ func graphed(text string) costmodel.Graphed {
 	return costmodel.NotGraphed
 }
 
-// ways reads them from the row's source and note.
+// ways reads the options from the row's source and note.
 func (r *Row) ways(engine string, c *costmodel.Cluster) ways {
 	text := r.Source() + " " + r.Text("note")
 	return ways{
@@ -82,7 +82,7 @@ func (r *Row) ways(engine string, c *costmodel.Cluster) ways {
 	}
 }
 
-// engine is the engine that runs so.
+// engine returns the engine with these options.
 func (k engineKey) engine() *costmodel.Engine {
 	e := *costmodel.EngineOf(k.name)
 	megatron := costmodel.EngineOf("megatron")
