@@ -97,7 +97,7 @@ func illegalError(q *Question, e *search.IllegalError) error {
 	for _, r := range e.Reasons {
 		at := "plan." + r.Key
 		if r.Key == "dp" && q.Plan.EPAxis == "own" && q.Has(at) {
-			r.Message += fmt.Sprintf("; this dp is plan.dp × ep %d, as plan.ep_axis own has it", q.Plan.EP.Values[0])
+			r.Message += fmt.Sprintf("; with plan.ep_axis own, this dp is plan.dp × ep %d", q.Plan.EP.Values[0])
 		}
 		if !q.Has("plan") { // no pin is the reason: no plan divides the batch
 			at = "train.global_batch"

@@ -115,7 +115,7 @@ func batchHints(q *Question) string {
 	c, batch := q.Hardware, q.Train.GlobalBatch
 	for n := c.Node.Devices - 1; n > 0; n-- {
 		if batch%(n*c.Nodes) == 0 {
-			return fmt.Sprintf("; with --devices %d of the %d of a node it is divided", n, c.Node.Devices)
+			return fmt.Sprintf("; or use --devices %d of the %d of a node", n, c.Node.Devices)
 		}
 	}
 	return ""

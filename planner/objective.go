@@ -46,8 +46,8 @@ func chooseHardware(q *Question) (*Question, *Goal, error) {
 	}
 	if u, ok := objectiveUnits[q.Objective.Kind]; ok && u.get(q.Hardware) == 0 {
 		return nil, nil, ir.Diags{{Pos: q.Pos("objective.kind"), Code: costmodel.Missing,
-			Msg: fmt.Sprintf("objective %s needs %s, which %s does not have; planc clusters %s > FILE is a file to "+
-				"add it to", u.name, u.field, q.Hardware.Name, q.Hardware.Name)}}
+			Msg: fmt.Sprintf("objective %s needs %s, which %s does not have: write the cluster to a file with "+
+				"planc clusters %s > FILE, and add it there", u.name, u.field, q.Hardware.Name, q.Hardware.Name)}}
 	}
 	s := &sizeSearch{question: q, base: *q.Problem(), goal: &Goal{Kind: q.Objective.Kind, TokensPerS: q.Goal(),
 		Of: q.Hardware.Devices()}}

@@ -69,8 +69,7 @@ func checkMeasured(file string, c *costmodel.Cluster, read ReadFile) error {
 		at = doc.Pos(key)
 	}
 	var diags ir.Diags
-	diags.Addf(at, strict.NotYet, "%s is not there yet: planc calibrate will write it, and nothing reads it "+
-		"today; leave it out", key)
+	diags.Addf(at, strict.NotYet, "not supported yet: %s, which nothing reads; remove it", key)
 	return diags.Err()
 }
 

@@ -93,20 +93,19 @@ func (a *app) sweep(args []string, f jobFlags, text string) error {
 		return err
 	}
 	if f.cmd.Flags().Changed("top") {
-		return inputErrorf(BadFlag, "", "%s takes --sweep or --top: a sweep has one row a value", f.cmd.CommandPath())
+		return inputErrorf(BadFlag, "", "%s takes --sweep or --top: a sweep has one row for each value", f.cmd.CommandPath())
 	}
 	for _, flag := range []string{"update", "locked"} {
 		if f.cmd.Flags().Changed(flag) {
 			return inputErrorf(BadFlag, "",
-				"%s takes --sweep or --%s: a lock holds one plan, and a sweep finds one a value",
+				"%s takes --sweep or --%s: a lock holds one plan, and a sweep finds one for each value",
 				f.cmd.CommandPath(), flag)
 		}
 	}
 	j, err := a.loadHere(args, f)
 	if err == nil && j.Objective.Kind != spec.Throughput {
-		err = inputErrorf(BadFlag, "", "--sweep prints the fastest plan of each size, and objective %s "+
-			"chooses a size; "+
-			"one of them is wanted (--set objective=null)", j.Objective.Kind)
+		err = inputErrorf(BadFlag, "", "--sweep shows the fastest plan of each size, but objective %s chooses one size: "+
+			"drop --sweep, or the objective with --set objective=null", j.Objective.Kind)
 	}
 	if err == nil {
 		err = a.save(j, f)

@@ -25,12 +25,12 @@ func parseRestriction(text string) (planner.Restriction, error) {
 		switch {
 		case value == "" || value == "null":
 			diags = append(diags, ir.Diag{Code: BadFlag,
-				Msg: fmt.Sprintf("--why-not %s: KEY=VALUE is wanted, as tp=4 or tp=4,rest=kept", part)})
+				Msg: fmt.Sprintf("--why-not %s: write KEY=VALUE, such as tp=4 or tp=4,rest=kept", part)})
 		case key == "rest":
 			r.IsRestKept = value == "kept"
 			if value != "kept" && value != "free" {
 				diags = append(diags, ir.Diag{Code: BadFlag, Fix: "rest=kept",
-					Msg: fmt.Sprintf("--why-not rest=%s: kept and free are what the rest can be", value)})
+					Msg: fmt.Sprintf("--why-not rest=%s: rest must be kept or free", value)})
 			}
 		case seen[key]:
 			diags = append(diags, ir.Diag{Code: BadFlag, Fix: key + "=[...]",
@@ -38,7 +38,7 @@ func parseRestriction(text string) (planner.Restriction, error) {
 		case jobPlace(key) != "":
 			at := jobPlace(key)
 			diags = append(diags, ir.Diag{Code: strict.UnknownKey, Msg: fmt.Sprintf(
-				"--why-not %s: %s is the job's, not the plan's; planc plan --set %s=%s plans the job with it", part,
+				"--why-not %s: %s is a field of the job, not of the plan; planc plan --set %s=%s plans the job with it", part,
 				at, at, value)})
 		default:
 			seen[key] = true
@@ -49,7 +49,7 @@ func parseRestriction(text string) (planner.Restriction, error) {
 	pins.Own(&diags, func(string) ir.Pos { return ir.Pos{} })
 	r.Pins = search.PinsOf(&pins)
 	if len(r.Pins) == 0 && len(diags) == 0 {
-		return r, inputErrorf(BadFlag, "", "--why-not rest names no value to change, as tp=4 does")
+		return r, inputErrorf(BadFlag, "", "--why-not rest=... changes no key of the plan: add one, such as tp=4")
 	}
 	return r, diags.Err()
 }
