@@ -56,7 +56,7 @@ func (o opened) Take(*Rank) (Device, error) { return nil, o.err }
 
 // What a machine lacks is exit 3, and a process that ends while devices are opened is exit 1 for the others.
 func TestPeerLostWhileOpening(t *testing.T) {
-	lost, lacks := errors.New("the process of rank 1 on h1 has ended without a word"),
+	lost, lacks := errors.New("the process of rank 1 on h1 has ended without a message"),
 		errors.New("the driver shows no GPU")
 	for _, c := range []struct {
 		opening, peers error

@@ -95,7 +95,7 @@ func resolveLaunch(p *Program, c *command) (*launch.Launch, error) {
 	const once = "%s. Not supported yet: programs for CPUs on several processes. Start the binary once: it runs all " +
 		"its ranks in one process%s"
 	if p.Devices == nil {
-		what := launch.Several(os.LookupEnv)
+		what := launch.LauncherVariable(os.LookupEnv)
 		name, _, _ := strings.Cut(what, "=")
 		switch {
 		case c.launch != (launch.Flags{}) && c.launch != (launch.Flags{Nodes: "1"}):
@@ -112,7 +112,7 @@ func resolveLaunch(p *Program, c *command) (*launch.Launch, error) {
 	if p.Devices != nil {
 		return l, err
 	}
-	if u := (*launch.Unobeyed)(nil); errors.As(err, &u) {
+	if u := (*launch.UnsupportedLauncher)(nil); errors.As(err, &u) {
 		return nil, fmt.Errorf(once, fmt.Sprintf("%s=%s (%s) says that this process is one of several", u.Name,
 			u.Value, u.By), ", with --nnodes 1")
 	}

@@ -79,9 +79,9 @@ func (r *run) join(ctx context.Context) (err error) {
 // warnAlone warns if a launcher says that this process is one of several. A program that calls Run itself neither joins
 // the others nor refuses to run, as Main does.
 func (r *run) warnAlone() {
-	what := launch.Several(os.LookupEnv)
+	what := launch.LauncherVariable(os.LookupEnv)
 	_, err := launch.Resolve(launch.Flags{}, r.p.mesh().Size(), os.LookupEnv)
-	if u := (*launch.Unobeyed)(nil); what == "" && errors.As(err, &u) {
+	if u := (*launch.UnsupportedLauncher)(nil); what == "" && errors.As(err, &u) {
 		what = fmt.Sprintf("%s=%s (%s)", u.Name, u.Value, u.By)
 	}
 	if what != "" {

@@ -230,7 +230,7 @@ func (b *gpuBinary) killed() {
 	p.wait()
 	if out := p.out[0].String(); p.cmds[0].ProcessState.ExitCode() != 1 ||
 		!strings.Contains(out, "the process of ranks 2 to 3 on ") ||
-		!strings.Contains(out, "has ended without a word") {
+		!strings.Contains(out, "has ended without a message") {
 		b.t.Errorf("exit %d: %s", p.cmds[0].ProcessState.ExitCode(), out)
 	}
 	if took := time.Since(begin); took > 30*time.Second {

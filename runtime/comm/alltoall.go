@@ -1,26 +1,26 @@
 package comm
 
-// AllToAllShape is the shape of an all-to-all: two dims of a tensor trade what splits them. First and Second are what
-// one member has of each where it is split, the first in memory order coming first; Outer, Middle and Inner are the
-// elements before, between and behind them.
+// AllToAllShape is the shape of an all-to-all, which exchanges the split between two dims of a tensor. First and Second
+// are the local sizes of the two dims, in memory order. Outer, Middle and Inner are the sizes before, between and after
+// them.
 type AllToAllShape struct {
 	Outer, First, Middle, Second, Inner int
-	Back                                bool // the second dim was split and becomes whole; else the first
+	Back                                bool // the second dim is gathered and the first is split; else the reverse
 }
 
-// elems is how many elements a member has, before and after.
+// elems returns the number of elements of a member, which stays the same.
 func (t *AllToAllShape) elems(n int) int {
 	return t.Outer * t.First * t.Middle * t.Second * t.Inner * n
 }
 
-// AllToAll makes the dim that was split over the members whole, and splits the other. With n members, and Back false,
+// AllToAll gathers the dim that was split over the members, and splits the other. With n members, and Back false,
 //
 //	for o, i, a, m, b := range [Outer, n, First, Middle, Second] {
 //		dst[o, i*First+a, m, b] = src_i[o, a, m, me*Second+b]
 //	}
 //
-// where src is [Outer, First, Middle, n*Second, Inner] and dst [Outer, n*First, Middle, Second, Inner]; with Back these
-// are dst and src:
+// where src is [Outer, First, Middle, n*Second, Inner] and dst [Outer, n*First, Middle, Second, Inner]. If Back is
+// true, these are the shapes of dst and src:
 //
 //	dst[o, a, m, i*Second+b] = src_i[o, me*First+a, m, b]
 func AllToAll[F Float](g *Group, dst, src []F, t AllToAllShape) error {
@@ -29,26 +29,26 @@ func AllToAll[F Float](g *Group, dst, src []F, t AllToAllShape) error {
 		copy(dst, src)
 		return nil
 	}
-	g.note("all_to_all", len(src)*elemSize[F]())
+	g.report("all_to_all", len(src)*elemSize[F]())
 	if err := open(g, "all_to_all", src); err != nil {
 		return err
 	}
 	for k := range n {
-		i := (g.me + k) % n // members start apart
-		t.take(g.me, i, n, func(to, from, width int) { copy(dst[to:to+width], peer[F](g, i)[from:]) })
+		i := (g.me + k) % n // members start at different parts
+		t.eachRun(g.me, i, n, func(to, from, width int) { copy(dst[to:to+width], peer[F](g, i)[from:]) })
 	}
 	return g.ch.meet(g.me, "all_to_all")
 }
 
-// take calls f with the runs of elements that member me takes of member i: where they go, where they are, how many.
-func (t *AllToAllShape) take(me, i, n int, f func(to, from, width int)) {
+// eachRun calls f with each run of elements that member me receives from member i: destination, source and length.
+func (t *AllToAllShape) eachRun(me, i, n int, f func(to, from, width int)) {
 	width := t.Second * t.Inner
 	for o := range t.Outer {
 		for a := range t.First {
 			for m := range t.Middle {
-				// where the first dim is whole: k's part of it
+				// offset of k's part if the first dim is whole
 				first := func(k int) int { return ((o*n*t.First+k*t.First+a)*t.Middle + m) * width }
-				// likewise the second
+				// offset of k's part if the second dim is whole
 				second := func(k int) int { return (((o*t.First+a)*t.Middle+m)*n + k) * width }
 				if t.Back {
 					f(second(i), first(me), width)

@@ -8,29 +8,29 @@ import (
 	"unsafe"
 )
 
-// spins is how often a waiting rank yields before it sleeps.
-const spins = 1000
+// maxSpins is how often a waiting rank yields before it sleeps.
+const maxSpins = 1000
 
-// channel is what the members of a group share on one stream: a barrier and the slices they publish.
+// channel is the shared state of a group on one stream: a barrier, and the slices that members publish.
 type channel struct {
 	world *World
 	name  string
 	ranks []int
 
-	round   atomic.Uint64 // completed meetings
+	round   atomic.Uint64 // completed barriers
 	arrived atomic.Int32
 	mu      sync.Mutex // guards seat.asleep and the end of a round
 	seats   []seat
 }
 
-// seat is one member's place. Padding keeps members off each other's cache lines.
+// seat is the state of one member. Padding keeps members on different cache lines.
 type seat struct {
-	meetings atomic.Uint64 // that the member has come to
+	meetings atomic.Uint64 // barriers that the member has reached
 	wake     chan struct{}
 	timer    *time.Timer
 	asleep   bool
 
-	op   string // what the member published, valid between two meetings
+	op   string // published by the member, valid between two barriers
 	data unsafe.Pointer
 	n    int // elements of data
 	elem int // bytes of one
@@ -48,7 +48,7 @@ func newChannel(w *World, name string, ranks []int) *channel {
 	return c
 }
 
-// meet returns when all members have come to it, or the world has failed, or the time is up.
+// meet is the barrier: it returns when all members have reached it, a rank has failed, or the timeout has passed.
 func (c *channel) meet(me int, op string) error {
 	if c.world.failed.Load() {
 		return c.lost(me, op)
@@ -60,7 +60,7 @@ func (c *channel) meet(me int, op string) error {
 		c.finish()
 		return nil
 	}
-	for range spins {
+	for range maxSpins {
 		if c.round.Load() != round {
 			return nil
 		}
@@ -72,7 +72,7 @@ func (c *channel) meet(me int, op string) error {
 	return c.sleep(me, op, round)
 }
 
-// finish ends the round and wakes the sleepers.
+// finish ends the round and wakes the sleeping members.
 func (c *channel) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +89,7 @@ func (c *channel) finish() {
 	}
 }
 
-// sleep waits without a processor until the round ends.
+// sleep waits for the end of the round without using a processor.
 func (c *channel) sleep(me int, op string, round uint64) error {
 	s := &c.seats[me]
 	c.mu.Lock()
@@ -117,7 +117,7 @@ func (c *channel) lost(me int, op string) error {
 	return &Lost{Rank: c.ranks[me], Group: c.name, Op: op, Cause: c.world.Err()}
 }
 
-// late names the members that have been to fewer meetings than this one.
+// late returns the error that names the members that have not reached this barrier.
 func (c *channel) late(me int, op string) error {
 	e := &Timeout{Rank: c.ranks[me], Group: c.name, Op: op, After: c.world.timeout}
 	here := c.seats[me].meetings.Load()

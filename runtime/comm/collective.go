@@ -9,14 +9,14 @@ import (
 	"github.com/planc-dev/planc/runtime/vec"
 )
 
-// Float is the element type of a collective. Elements of 16 bits travel as such; their sums run in float32, in the
-// members' order, and are rounded once.
+// Float is the element type of a collective. 16-bit elements are sent as such; their sums are computed in float32, in
+// the members' order, and rounded once.
 type Float interface{ num.Stored }
 
-// Elem is the element type of a collective that moves elements as they are.
+// Elem is the element type of a collective that only moves elements.
 type Elem interface{ num.Stored | int32 }
 
-// Op joins the members' elements in a reduction.
+// Op is the operation of a reduction.
 type Op uint8
 
 const (
@@ -50,23 +50,23 @@ func open[F Elem](g *Group, op string, data []F) error {
 
 func (s *seat) call() string { return fmt.Sprintf("%s of %d × f%d", s.op, s.n, 8*s.elem) }
 
-// peer is what member i published.
+// peer returns what member i has published.
 func peer[F Elem](g *Group, i int) []F {
 	s := &g.ch.seats[i]
 	return unsafe.Slice((*F)(s.data), s.n)
 }
 
-// AllReduce leaves in buf, on every member, the members' elements joined by op in the members' order:
+// AllReduce reduces the members' elements with op, in the members' order, and stores the result in every member's buf:
 //
 //	for j := range buf { buf[j] = op(buf_0[j], buf_1[j], ...) }
 //
-// Each member computes an n-th of the result and writes it to all.
+// Each of n members computes 1/n of the result and writes it to all buffers.
 func AllReduce[F Float](g *Group, buf []F, op Op) error {
 	n := g.Size()
 	if n == 1 || len(buf) == 0 {
 		return nil
 	}
-	g.note("all_reduce", len(buf)*elemSize[F]())
+	g.report("all_reduce", len(buf)*elemSize[F]())
 	name := allReduceNames[op]
 	if err := open(g, name, buf); err != nil {
 		return err
@@ -75,7 +75,7 @@ func AllReduce[F Float](g *Group, buf []F, op Op) error {
 	var block [blockLen]F
 	for ; lo < hi; lo += blockLen {
 		out := block[:min(blockLen, hi-lo)]
-		join(g, out, lo, op)
+		reduceBlock(g, out, lo, op)
 		for i := range n {
 			copy(peer[F](g, i)[lo:], out)
 		}
@@ -83,11 +83,11 @@ func AllReduce[F Float](g *Group, buf []F, op Op) error {
 	return g.ch.meet(g.me, name)
 }
 
-// blockLen is how many elements are joined at a time, so that they stay in the first cache.
+// blockLen is how many elements are reduced at a time, so that they stay in the L1 cache.
 const blockLen = 1024
 
-// chunk is the part of length elements that member me of n computes. Borders are multiples of 16
-// elements, so that two members never write the same cache line of an aligned buffer.
+// chunk returns the part of length elements that member me of n computes. Borders are multiples of 16 elements, so that
+// two members never write the same cache line of an aligned buffer.
 func chunk(length, n, me int) (lo, hi int) {
 	width := (length + n - 1) / n
 	width = (width + 15) &^ 15
@@ -99,22 +99,22 @@ func elemSize[F Elem]() int {
 	return int(unsafe.Sizeof(z))
 }
 
-// join sets out[j] to the members' elements at+j, joined in the members' order.
-func join[F Float](g *Group, out []F, at int, op Op) {
+// reduceBlock sets out to the reduction of the members' elements from at, in the members' order.
+func reduceBlock[F Float](g *Group, out []F, at int, op Op) {
 	switch out := any(out).(type) {
 	case []float32:
-		joinWide(g, out, at, op)
+		reduceWide(g, out, at, op)
 	case []float64:
-		joinWide(g, out, at, op)
+		reduceWide(g, out, at, op)
 	case []num.BF16:
-		joinHalf(g, out, at, op)
+		reduceHalf(g, out, at, op)
 	case []num.F16:
-		joinHalf(g, out, at, op)
+		reduceHalf(g, out, at, op)
 	}
 }
 
-// joinHalf is join in float32, rounded at last.
-func joinHalf[H num.Half](g *Group, out []H, at int, op Op) {
+// reduceHalf is reduceBlock in float32, rounded at the end.
+func reduceHalf[H num.Half](g *Group, out []H, at int, op Op) {
 	var sum, next [blockLen]float32
 	for i := range g.Size() {
 		in := peer[H](g, i)[at:][:len(out)]
@@ -138,8 +138,8 @@ func joinHalf[H num.Half](g *Group, out []H, at int, op Op) {
 	num.Store(out, sum[:len(out)])
 }
 
-// joinWide is join where elements are what sums run in; a log-sum-exp runs in float64.
-func joinWide[F float32 | float64](g *Group, out []F, at int, op Op) {
+// reduceWide is reduceBlock for elements of the type of the sums. Log-sum-exp is computed in float64.
+func reduceWide[F float32 | float64](g *Group, out []F, at int, op Op) {
 	switch op {
 	case Sum:
 		copy(out, peer[F](g, 0)[at:])
@@ -161,7 +161,7 @@ func joinWide[F float32 | float64](g *Group, out []F, at int, op Op) {
 	}
 }
 
-// addTo is out += in, in vectors where the machine has them.
+// addTo computes out += in, with vector instructions if available.
 func addTo[F float32 | float64](out, in []F) {
 	done := 0
 	if out, ok := any(out).([]float32); ok {
@@ -172,7 +172,7 @@ func addTo[F float32 | float64](out, in []F) {
 	}
 }
 
-// logSumExp is log Σ_i exp(x_i[j]) over the members, in float64, safe for large x and for -Inf.
+// logSumExp returns log Σ_i exp(x_i[j]) over the members, computed in float64. It is safe for large x and for -Inf.
 func logSumExp[F float32 | float64](g *Group, j int) F {
 	top := math.Inf(-1)
 	for i := range g.Size() {
@@ -188,24 +188,24 @@ func logSumExp[F float32 | float64](g *Group, j int) F {
 	return F(top + math.Log(sum))
 }
 
-// AllGather joins the members' parts of every row:
+// AllGather concatenates the members' parts of every row:
 //
 //	for o := range outer { for i, j in part i { dst[o, i*inner+j] = src_i[o, j] } }
 //
-// Rows of dst are total wide, of src inner; part i ends at column min((i+1)*inner, total). src may be
-// this member's own part of dst when outer is 1.
+// Rows of dst are total wide, of src inner; part i ends at column min((i+1)*inner, total). src may be this member's own
+// part of dst if outer is 1.
 func AllGather[F Elem](g *Group, dst, src []F, outer, inner, total int) error {
 	n := g.Size()
 	if n == 1 {
 		gatherPart(dst, src, 0, outer, inner, total)
 		return nil
 	}
-	g.note("all_gather", outer*total*elemSize[F]())
+	g.report("all_gather", outer*total*elemSize[F]())
 	if err := open(g, "all_gather", src); err != nil {
 		return err
 	}
 	for k := range n {
-		i := (g.me + k) % n // members start apart, not all at the first
+		i := (g.me + k) % n // members start at different parts
 		gatherPart(dst, peer[F](g, i), i, outer, inner, total)
 	}
 	return g.ch.meet(g.me, "all_gather")
@@ -221,11 +221,11 @@ func gatherPart[F Elem](dst, src []F, i, outer, inner, total int) {
 	}
 }
 
-// ReduceScatter leaves on member me the sum of its columns of every row:
+// ReduceScatter computes on member me the sum of its columns of every row:
 //
 //	for o := range outer { for j := range inner { dst[o, j] = Σ_i src_i[o, me*inner+j] } }
 //
-// Rows of src are Size×inner wide. dst may be this member's own part of src when outer is 1.
+// Rows of src are Size×inner wide. dst may be this member's own part of src if outer is 1.
 func ReduceScatter[F Float](g *Group, dst, src []F, outer, inner int) error {
 	n := g.Size()
 	if n == 1 {
@@ -234,16 +234,16 @@ func ReduceScatter[F Float](g *Group, dst, src []F, outer, inner int) error {
 		}
 		return nil
 	}
-	g.note("reduce_scatter", n*outer*inner*elemSize[F]())
+	g.report("reduce_scatter", n*outer*inner*elemSize[F]())
 	if err := open(g, "reduce_scatter", src); err != nil {
 		return err
 	}
-	var block [blockLen]F // not dst itself: it may be one of the sources
+	var block [blockLen]F // a buffer, because dst may be part of src
 	for o := range outer {
 		at := (o*n + g.me) * inner
 		for lo := 0; lo < inner; lo += blockLen {
 			out := block[:min(blockLen, inner-lo)]
-			join(g, out, at+lo, Sum)
+			reduceBlock(g, out, at+lo, Sum)
 			copy(dst[o*inner+lo:], out)
 		}
 	}

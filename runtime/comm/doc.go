@@ -1,13 +1,12 @@
-// Package comm is the communicator of ranks that are goroutines of one process and share its memory.
+// Package comm implements collectives between ranks that are goroutines of one process and share its memory.
 //
-// A Mesh numbers the ranks; a World is one run of all of them, with its failure and its time limit; a
-// Group is one rank's end of a collective channel. Collectives publish slices, meet at a barrier, read
-// each other's memory, and meet again: no data is queued. Every sum is taken in the order of the group's
-// members, so results are the same bits on every rank and in every run. Nothing allocates once joined.
+// A [Mesh] numbers the ranks. A [World] is one run of all ranks, with its failure and its timeout. A [Group] is one
+// rank's end of a collective channel. Collectives publish slices, wait at a barrier, read each other's memory, and wait
+// again: no data is queued. Every sum is computed in the order of the group's members, so that results are
+// bit-identical on every rank and in every run. Collectives do not allocate memory after joining.
 //
-// A rank that fails calls World.Fail; every rank that waits, or will wait, then returns an error that
-// names what it waited for. A Group serves one stream of a rank; collectives that overlap use a second
-// Group of the other stream.
+// A rank that fails calls World.Fail. Every rank that waits, now or later, then returns an error that names what it
+// waited for. A Group serves one stream of a rank; concurrent collectives use a second Group on the other stream.
 //
-// Begin with Mesh.Members and AllReduce. Ranks of several processes are not served here.
+// Start reading at Mesh.Members and AllReduce. Not supported yet: ranks in several processes.
 package comm

@@ -8,10 +8,10 @@ import (
 
 // Lost is the error of a collective that ended because another rank failed.
 type Lost struct {
-	Rank  int    // that waited
-	Group string // over which it waited
-	Op    string // the collective
-	Cause error  // of the failure, given to World.Fail
+	Rank  int    // rank that waited
+	Group string // group of the collective
+	Op    string // name of the collective
+	Cause error  // error given to World.Fail
 }
 
 func (e *Lost) Error() string {
@@ -33,7 +33,7 @@ func (e *Timeout) Error() string {
 	return fmt.Sprintf("rank %d waited %v in %s over %s for %s", e.Rank, e.After, e.Op, e.Group, ranksText(e.Absent))
 }
 
-// Mismatch is the error of members that met in different collectives, or with buffers of different size.
+// Mismatch is the error for members that called different collectives, or with buffers of different sizes.
 type Mismatch struct {
 	Group      string
 	Rank, Peer int

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Axis is an atom of a mesh: a coordinate of Size steps.
+// Axis is an atom of a mesh: a coordinate with Size values.
 type Axis struct {
 	Name string
 	Size int
@@ -14,7 +14,7 @@ type Axis struct {
 // Mesh numbers ranks by coordinates, the first axis varying fastest.
 type Mesh []Axis
 
-// Size is the number of ranks.
+// Size returns the number of ranks.
 func (m Mesh) Size() int {
 	n := 1
 	for _, a := range m {
@@ -23,7 +23,7 @@ func (m Mesh) Size() int {
 	return n
 }
 
-// Coord is a rank's coordinate on every axis, in the mesh's order.
+// Coord returns a rank's coordinate on every axis, in the mesh's order.
 func (m Mesh) Coord(rank int) []int {
 	c := make([]int, len(m))
 	for i, a := range m {
@@ -33,10 +33,10 @@ func (m Mesh) Coord(rank int) []int {
 	return c
 }
 
-// stride is the distance in ranks of one step along axis i.
+// stride returns the distance in ranks of one step along axis i.
 func (m Mesh) stride(i int) int { return m[:i].Size() }
 
-// Index is the position of the axis of that name.
+// Index returns the position of an axis.
 func (m Mesh) Index(name string) (int, error) {
 	i := slices.IndexFunc(m, func(a Axis) bool { return a.Name == name })
 	if i < 0 {
@@ -45,8 +45,8 @@ func (m Mesh) Index(name string) (int, error) {
 	return i, nil
 }
 
-// Members are the ranks that differ from rank only in the coordinates of atoms, in the order of the
-// mixed-radix number of those coordinates, the first atom listed varying fastest; and rank's own index.
+// Members returns the ranks that differ from rank only in the coordinates of atoms, and rank's own index among them.
+// They are ordered by the mixed-radix number of those coordinates, the first listed atom varying fastest.
 func (m Mesh) Members(rank int, atoms []string) (ranks []int, me int, err error) {
 	base, coord := rank, m.Coord(rank)
 	ranks = []int{0}

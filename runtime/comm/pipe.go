@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Pipe carries messages from one rank to another, in order. The receiver copies out of the sender's memory, so that a
-// message stays there until it is taken.
+// Pipe carries messages from one rank to another, in order. The receiver copies from the sender's memory, so a message
+// must stay there until it is received.
 type Pipe struct {
 	world    *World
 	name     string
 	from, to int
 	messages chan []byte
 	taken    chan struct{}
-	late     *time.Timer // of the receiver
+	late     *time.Timer // timeout of the receiver
 }
 
-// Pipe is the pipe of that name between two ranks, the same for both. At most capacity messages wait in it.
+// Pipe returns the pipe of a name between two ranks, the same for both. It holds at most capacity waiting messages.
 func (w *World) Pipe(name string, from, to, capacity int) *Pipe {
 	key := fmt.Sprint(name, " ", from, " ", to)
 	w.mu.Lock()
@@ -34,9 +34,9 @@ func (w *World) Pipe(name string, from, to, capacity int) *Pipe {
 	return p
 }
 
-// Send hands data over. It may be changed after the receiver has taken it.
+// Send sends data. The sender may change it after the receiver has received it.
 func (p *Pipe) Send(data []byte) error {
-	p.note(p.from, "send", len(data))
+	p.report(p.from, "send", len(data))
 	select {
 	case p.messages <- data:
 		return nil
@@ -47,7 +47,7 @@ func (p *Pipe) Send(data []byte) error {
 
 // Receive fills dst with the next message.
 func (p *Pipe) Receive(dst []byte) error {
-	p.note(p.to, "receive", len(dst))
+	p.report(p.to, "receive", len(dst))
 	var data []byte
 	select {
 	case data = <-p.messages:
@@ -65,16 +65,16 @@ func (p *Pipe) Receive(dst []byte) error {
 	copy(dst, data)
 	select {
 	case p.taken <- struct{}{}:
-	default: // the sender does not ask
+	default: // the sender does not wait for it
 	}
 	return nil
 }
 
-// Name is the pipe's.
+// Name returns the name of the pipe.
 func (p *Pipe) Name() string { return p.name }
 
-// note tells who watches of a message between ranks.
-func (p *Pipe) note(rank int, op string, bytes int) {
+// report calls Watch with a message between ranks.
+func (p *Pipe) report(rank int, op string, bytes int) {
 	if watch := p.world.Watch; watch != nil && p.from != p.to {
 		watch(Call{Rank: rank, Op: op, Group: p.name, Ranks: 2, Bytes: bytes})
 	}
@@ -95,7 +95,7 @@ func (p *Pipe) await(data *[]byte) error {
 	}
 }
 
-// WaitSent returns when one more message has been taken. A sender that reuses memory asks once for each message.
+// WaitSent waits until one more message has been received. A sender that reuses memory calls it once per message.
 func (p *Pipe) WaitSent() error {
 	select {
 	case <-p.taken:
@@ -105,7 +105,7 @@ func (p *Pipe) WaitSent() error {
 	}
 }
 
-// Ends is rank's end of the group of the first and the last rank along an atom, where rank is one of them.
+// Ends returns rank's end of the group of the first and the last rank along an atom. rank must be one of them.
 func (w *World) Ends(rank int, atom string, stream Stream) (*Group, error) {
 	ranks, me, err := w.mesh.Members(rank, []string{atom})
 	if err != nil {

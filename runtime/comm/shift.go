@@ -1,11 +1,11 @@
 package comm
 
-// Shift moves each member's data on by so many members, round the group:
+// Shift moves each member's data by a number of members, cyclically:
 //
 //	dst = src of member (me-by) mod n
 //
-// Each sends one message and takes one, and none waits for a member that waits for it: all publish first. dst is not
-// src.
+// Each member sends one message and receives one. There is no deadlock, because all members publish first. dst must not
+// be src.
 func Shift[F Float](g *Group, dst, src []F, by int) error {
 	n := g.Size()
 	by = (by%n + n) % n
@@ -13,7 +13,7 @@ func Shift[F Float](g *Group, dst, src []F, by int) error {
 		copy(dst, src)
 		return nil
 	}
-	g.note("shift", len(src)*elemSize[F]())
+	g.report("shift", len(src)*elemSize[F]())
 	if err := open(g, "shift", src); err != nil {
 		return err
 	}

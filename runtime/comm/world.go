@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// DefaultTimeout is how long a collective waits for a rank that does not arrive.
+// DefaultTimeout is how long a collective waits for a missing rank.
 const DefaultTimeout = 10 * time.Minute
 
-// Stream names one of a rank's two lines of work. Collectives of different streams never meet.
+// Stream is one of a rank's two sequences of collectives. Collectives of different streams are independent.
 type Stream uint8
 
 const (
 	Main    Stream = iota // of the rank's own computation
-	Overlap               // beside it, on the rank's communication goroutine
+	Overlap               // of the rank's communication goroutine, which overlaps the computation
 )
 
 func (s Stream) String() string { return [...]string{Main: "main", Overlap: "overlap"}[s] }
@@ -26,8 +26,8 @@ type World struct {
 	mesh    Mesh
 	timeout time.Duration
 
-	// Watch is told of each member's part in a collective, and of each message. It is set before the ranks start, and
-	// called by all of them at once.
+	// Watch is called with each member's part in a collective, and with each message. It must be set before the ranks
+	// start, and is called concurrently by all of them.
 	Watch func(Call)
 
 	failed atomic.Bool
@@ -44,11 +44,11 @@ type Call struct {
 	Rank  int
 	Op    string // all_reduce, reduce_scatter, all_gather, all_to_all, send or receive
 	Group string // its atoms joined by "·", or the message's name
-	Ranks int    // of the group
-	Bytes int    // of the whole buffer: a rank's operand, or the gathered result of an all_gather
+	Ranks int    // number of ranks in the group
+	Bytes int    // size of the whole buffer: a rank's operand, or the result of an all_gather
 }
 
-// NewWorld starts a run. timeout 0 is DefaultTimeout.
+// NewWorld starts a run. A timeout of 0 is DefaultTimeout.
 func NewWorld(mesh Mesh, timeout time.Duration) *World {
 	if timeout <= 0 {
 		timeout = DefaultTimeout
@@ -56,10 +56,10 @@ func NewWorld(mesh Mesh, timeout time.Duration) *World {
 	return &World{mesh: mesh, timeout: timeout, done: make(chan struct{}), channels: map[string]*channel{}}
 }
 
-// Timeout is how long a collective waits for a rank that does not arrive.
+// Timeout returns how long a collective waits for a missing rank.
 func (w *World) Timeout() time.Duration { return w.timeout }
 
-// Fail ends the run: every rank that waits in a collective returns. The first error stays.
+// Fail ends the run: every rank that waits in a collective returns. Only the first error counts.
 func (w *World) Fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,10 +71,10 @@ func (w *World) Fail(err error) {
 	close(w.done)
 }
 
-// Done is closed when the run has failed.
+// Done returns a channel that is closed when the run has failed.
 func (w *World) Done() <-chan struct{} { return w.done }
 
-// Err is the error of the first Fail, or nil.
+// Err returns the error of the first Fail, or nil.
 func (w *World) Err() error {
 	if !w.failed.Load() {
 		return nil
@@ -99,7 +99,7 @@ func (w *World) Join(rank int, atoms []string, stream Stream) (*Group, error) {
 	return w.join(strings.Join(atoms, "·"), ranks, me, stream), nil
 }
 
-// join is the end of member me of the channel between ranks.
+// join returns member me's end of the channel between ranks.
 func (w *World) join(name string, ranks []int, me int, stream Stream) *Group {
 	key := fmt.Sprint(name, " ", ranks[0], " ", stream)
 	w.mu.Lock()
@@ -112,21 +112,21 @@ func (w *World) join(name string, ranks []int, me int, stream Stream) *Group {
 	return &Group{ch: ch, me: me}
 }
 
-// note tells who watches of a call.
-func (g *Group) note(op string, bytes int) {
+// report calls Watch with a call.
+func (g *Group) report(op string, bytes int) {
 	if watch := g.ch.world.Watch; watch != nil {
 		watch(Call{Rank: g.ch.ranks[g.me], Op: op, Group: g.ch.name, Ranks: g.Size(), Bytes: bytes})
 	}
 }
 
-// Size is the number of members.
+// Size returns the number of members.
 func (g *Group) Size() int { return len(g.ch.ranks) }
 
-// Index is this rank's place among the members.
+// Index returns this rank's index among the members.
 func (g *Group) Index() int { return g.me }
 
-// Ranks are the members' ranks in order. It must not be changed.
+// Ranks returns the members' ranks in order. The caller must not change it.
 func (g *Group) Ranks() []int { return g.ch.ranks }
 
-// Name is the group's atoms joined by "·".
+// Name returns the group's atoms joined by "·".
 func (g *Group) Name() string { return g.ch.name }

@@ -1,10 +1,10 @@
 package comm
 
-// Zigzag is how a dim lies that is split into balanced causal parts: it is cut into 2n equal chunks, and the i-th of n
-// parts is chunks i and 2n-1-i. The parts behind each other are the dim in zigzag order.
+// The zigzag order splits a dim into balanced causal parts: the dim is cut into 2n equal chunks, and the i-th of n
+// parts is chunks i and 2n-1-i. The concatenated parts are the dim in zigzag order.
 
-// zigzagRuns calls f with the pieces of columns [lo, hi) of the zigzag order that are consecutive in the dim's own
-// order: where a piece is there, where it is in the zigzag order, how long it is. The dim is total long.
+// zigzagRuns calls f with the pieces of columns [lo, hi) of the zigzag order that are contiguous in the dim's own
+// order: the piece's offset there, its offset in the zigzag order, and its length. The dim has total elements.
 func zigzagRuns(lo, hi, n, total int, f func(own, zigzag, width int)) {
 	chunk := total / (2 * n)
 	for lo < hi {
@@ -19,10 +19,10 @@ func zigzagRuns(lo, hi, n, total int, f func(own, zigzag, width int)) {
 	}
 }
 
-// AllGatherZigzag is AllGather of a dim in the zigzag order of n parts, which the members' parts behind each other make
-// up. dst has the dim's own order; 2n divides total, Size×inner is total.
+// AllGatherZigzag is AllGather of a dim in the zigzag order of n parts, which the members' concatenated parts form. dst
+// has the dim's own order. 2n must divide total, and Size×inner must be total.
 func AllGatherZigzag[F Elem](g *Group, dst, src []F, outer, inner, total, n int) error {
-	g.note("all_gather", outer*total*elemSize[F]())
+	g.report("all_gather", outer*total*elemSize[F]())
 	if err := open(g, "all_gather(zigzag)", src); err != nil {
 		return err
 	}
@@ -38,10 +38,10 @@ func AllGatherZigzag[F Elem](g *Group, dst, src []F, outer, inner, total, n int)
 	return g.ch.meet(g.me, "all_gather(zigzag)")
 }
 
-// ReduceScatterZigzag is ReduceScatter onto parts of the zigzag order of n parts; src has the dim's own order. 2n
-// divides Size×inner.
+// ReduceScatterZigzag is ReduceScatter onto the parts of the zigzag order of n parts. src has the dim's own order. 2n
+// must divide Size×inner.
 func ReduceScatterZigzag[F Float](g *Group, dst, src []F, outer, inner, n int) error {
-	g.note("reduce_scatter", g.Size()*outer*inner*elemSize[F]())
+	g.report("reduce_scatter", g.Size()*outer*inner*elemSize[F]())
 	if err := open(g, "reduce_scatter(zigzag)", src); err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func ReduceScatterZigzag[F Float](g *Group, dst, src []F, outer, inner, n int) e
 		for o := range outer {
 			for lo := 0; lo < width; lo += blockLen {
 				out := block[:min(blockLen, width-lo)]
-				join(g, out, o*total+own+lo, Sum)
+				reduceBlock(g, out, o*total+own+lo, Sum)
 				copy(dst[o*inner+zigzag-g.me*inner+lo:], out)
 			}
 		}
@@ -59,7 +59,7 @@ func ReduceScatterZigzag[F Float](g *Group, dst, src []F, outer, inner, n int) e
 	return g.ch.meet(g.me, "reduce_scatter(zigzag)")
 }
 
-// SliceZigzag is Slice of the zigzag order of n parts; src has the dim's own order.
+// SliceZigzag is Slice in the zigzag order of n parts. src has the dim's own order.
 func SliceZigzag[T any](g *Group, dst, src []T, outer, inner, n int) {
 	total := g.Size() * inner
 	zigzagRuns(g.me*inner, (g.me+1)*inner, n, total, func(own, zigzag, width int) {
@@ -69,8 +69,8 @@ func SliceZigzag[T any](g *Group, dst, src []T, outer, inner, n int) {
 	})
 }
 
-// Parts calls f with the runs of the dim's own order that part i of parts has, each after the other in the part: where
-// a run begins and how long it is. zigzag is the n of the zigzag order, 0 where parts lie in the dim's own order.
+// Parts calls f with the contiguous runs in the dim's own order that make up part i of parts: offset and length. zigzag
+// is the n of the zigzag order, 0 for contiguous parts.
 func Parts(i, parts, total, zigzag int, f func(at, width int)) {
 	width := total / parts
 	if zigzag == 0 {

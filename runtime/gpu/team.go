@@ -24,7 +24,7 @@ func (m *machine) Meet(ctx context.Context, l *launch.Launch, program, settings 
 	if err != nil {
 		return nil, err
 	}
-	at := meet.Place{Addr: l.Addr, Taken: l.Taken, Wide: !l.Here, Say: say}
+	at := meet.Place{Addr: l.Addr, UsedBy: l.PortUser, OtherMachines: !l.SharedAddr, Say: say}
 	p, err := meet.Join(ctx, at, meet.Hello{Process: l.Process, Processes: l.Processes, Ranks: l.Ranks, First: l.First,
 		Count: l.Count,
 		Host:  host, Program: program, Run: l.Run, Settings: settings}, within)

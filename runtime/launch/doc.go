@@ -1,9 +1,8 @@
-// Package launch finds which part of a program's ranks a process is to run: all of them where it was started alone,
-// else what its flags, or the environment's variables of torchrun, srun, mpirun or Kubernetes, say.
+// Package launch finds which of a program's ranks a process must run. A process that was started alone runs all of
+// them. Otherwise its flags decide, or the environment variables of torchrun, srun, mpirun or Kubernetes.
 //
-// A launch of as many processes as the program has ranks gives each process one; a launch of one process a node gives
-// each the ranks of its node. Whatever contradicts itself or the program is refused, by the names of flags and
-// variables.
+// If a launch has as many processes as the program has ranks, each process runs one. If it has one process per node,
+// each runs the ranks of its node. Contradictions are refused, with the names of flags and variables.
 //
-// Begin with [Resolve]. The package opens no connection: that is package meet's.
+// Start reading at [Resolve]. The package opens no connection; package meet does.
 package launch

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// firstHost is the first host of SLURM's compact list: n01 of n[01-04,7],m3.
+// firstHost returns the first host of SLURM's compact list: n01 of n[01-04,7],m3.
 func firstHost(list string) string {
 	prefix, rest, bracket := strings.Cut(list, "[")
 	if comma := strings.IndexByte(prefix, ','); comma >= 0 || !bracket {
@@ -27,8 +27,8 @@ func firstHost(list string) string {
 	return prefix + first + suffix
 }
 
-// slurmPort is a port that jobs do not share, as Lightning derives it: 15000 and the last four digits of the job's
-// number.
+// slurmPort returns a port that jobs do not share, computed as in Lightning: 15000 plus the last four digits of the
+// job's number.
 func slurmPort(job string) string {
 	n, err := strconv.Atoi(job[max(0, len(job)-4):])
 	if err != nil {

@@ -6,27 +6,28 @@ import (
 	"syscall"
 )
 
-// Limited is the error of a machine on which a process may not open as many files and connections as the launch needs.
+// Limited is the error for a process that may not open as many files and connections as the launch needs.
 type Limited struct{ Text string }
 
 func (e *Limited) Error() string { return e.Text }
 
-// spare is how many descriptors are left for files and libraries.
-const spare = 32
+// spareDescriptors is the number of descriptors reserved for files and libraries.
+const spareDescriptors = 32
 
-// enough returns an error if the process's limit of descriptors is below one for each other process.
-func enough(processes int) error {
+// checkDescriptors returns an error if the process's descriptor limit is too low for a connection to each other
+// process.
+func checkDescriptors(processes int) error {
 	limit, open := descriptorLimit(), descriptorsOpen()
-	if need := open + processes - 1 + spare; limit > 0 && need > limit {
+	if need := open + processes - 1 + spareDescriptors; limit > 0 && need > limit {
 		return &Limited{fmt.Sprintf("this process may open %d files and connections, and a launch of %d processes "+
-			"needs about %d here: "+
+			"needs about %d: "+
 			"raise the limit before starting it (ulimit -n %d)", limit, processes, need, need)}
 	}
 	return nil
 }
 
-// outOf returns the error for a call that found no descriptor left, nil for other errors.
-func outOf(err error) error {
+// descriptorError returns the error for a call that failed because no descriptor was left; nil for other errors.
+func descriptorError(err error) error {
 	switch {
 	case errors.Is(err, syscall.EMFILE):
 		return &Limited{fmt.Sprintf("this process has opened all %d files and connections that it may: raise the "+

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// descriptorLimit is how many descriptors the process may have, 0 if the system does not say.
+// descriptorLimit returns the maximum number of descriptors of the process, 0 if unknown.
 func descriptorLimit() int {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil || uint64(l.Cur) > 1<<30 {
@@ -16,7 +16,7 @@ func descriptorLimit() int {
 	return int(l.Cur)
 }
 
-// descriptorsOpen is how many it has, 0 if the system does not say.
+// descriptorsOpen returns the number of open descriptors, 0 if unknown.
 func descriptorsOpen() int {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

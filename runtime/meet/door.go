@@ -8,40 +8,40 @@ import (
 	"time"
 )
 
-// door is where callers come in. Those that have not said who they are are few: when too many are there, the one that
-// has waited longest is shown out. A process of the launch says who it is at once, and calls again when it was shown
-// out.
+// door accepts callers. The number of callers that have not identified themselves is bounded: if there are too many,
+// the one that has waited longest is disconnected. A process of the launch identifies itself at once, and connects
+// again when it was disconnected.
 type door struct {
 	ctx       context.Context
 	say       func(string, ...any)
 	listeners []net.Listener
-	came      chan *wire // callers that have said who they are
-	gone      chan *wire // of those, processes that were taken and are gone
+	arrived   chan *wire // callers that have identified themselves
+	departed  chan *wire // accepted processes that have disconnected
 	failed    chan error
-	over      chan struct{}
+	closed    chan struct{}
 	busy      sync.WaitGroup
 
-	own     bool            // a caller that knew the program was refused
-	reports map[string]bool // why callers were
-	whys    []string        // the first of them
+	own     bool            // a caller that knew the program's digest was refused
+	reports map[string]bool // reported reasons of refusals
+	reasons []string        // the first reasons
 
-	mutex   sync.Mutex
-	pending []net.Conn // callers that have not said who they are, the first to come first
-	most    int        // of them
+	mutex      sync.Mutex
+	pending    []net.Conn // callers that have not identified themselves, the oldest first
+	maxPending int        // maximum number of pending callers
 }
 
-// mostStrangers is how many callers may be pending besides one for each process.
-const mostStrangers = 64
+// maxStrangers is how many callers may be pending in addition to one per process.
+const maxStrangers = 64
 
-// greeting is how long a caller has to say who it is.
+// greeting is how long a caller has to identify itself.
 const greeting = 10 * time.Second
 
 func newDoor(ctx context.Context, p *Peers, listeners []net.Listener) *door {
-	d := &door{ctx: ctx, say: p.at.say, listeners: listeners, came: make(chan *wire), gone: make(chan *wire),
+	d := &door{ctx: ctx, say: p.at.say, listeners: listeners, arrived: make(chan *wire), departed: make(chan *wire),
 		failed: make(chan error, len(listeners)),
-		over:   make(chan struct{}), reports: map[string]bool{}, most: mostStrangers + p.me.Processes}
+		closed: make(chan struct{}), reports: map[string]bool{}, maxPending: maxStrangers + p.me.Processes}
 	if limit := descriptorLimit(); limit > 0 {
-		d.most = max(1, min(d.most, (limit-descriptorsOpen()-p.me.Processes)/2))
+		d.maxPending = max(1, min(d.maxPending, (limit-descriptorsOpen()-p.me.Processes)/2))
 	}
 	for _, l := range listeners {
 		d.busy.Go(func() { d.accept(l) })
@@ -49,30 +49,31 @@ func newDoor(ctx context.Context, p *Peers, listeners []net.Listener) *door {
 	return d
 }
 
-// close lets nobody in any more.
+// close stops accepting callers and disconnects the pending ones.
 func (d *door) close() {
-	close(d.over)
+	close(d.closed)
 	for _, l := range d.listeners {
 		l.Close()
 	}
-	for d.showOut() {
+	for d.evictOldest() {
 	}
 	d.busy.Wait()
 }
 
-// accept lets callers in, until the door is closed.
+// accept accepts callers until the door is closed.
 func (d *door) accept(l net.Listener) {
 	for {
 		c, err := l.Accept()
 		select {
-		case <-d.over:
+		case <-d.closed:
 			if err == nil {
 				c.Close()
 			}
 			return
 		default:
 		}
-		if none := outOf(err); none != nil && d.showOut() { // a stranger's descriptor serves a process of the launch
+		// frees a descriptor for a process of the launch
+		if none := descriptorError(err); none != nil && d.evictOldest() {
 			time.Sleep(10 * time.Millisecond)
 			continue
 		} else if none != nil {
@@ -84,17 +85,17 @@ func (d *door) accept(l net.Listener) {
 		}
 		d.mutex.Lock()
 		d.pending = append(d.pending, c)
-		full := len(d.pending) > d.most
+		full := len(d.pending) > d.maxPending
 		d.mutex.Unlock()
 		if full {
-			d.showOut()
+			d.evictOldest()
 		}
 		d.busy.Go(func() { d.ask(c) })
 	}
 }
 
-// showOut ends the connection that has been pending longest; false for none.
-func (d *door) showOut() bool {
+// evictOldest disconnects the caller that has been pending longest; false if there is none.
+func (d *door) evictOldest() bool {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	if len(d.pending) == 0 {
@@ -105,7 +106,7 @@ func (d *door) showOut() bool {
 	return true
 }
 
-// ask hears who a caller is.
+// ask reads a caller's identification.
 func (d *door) ask(c net.Conn) {
 	_ = c.SetDeadline(time.Now().Add(greeting))
 	var n nonces
@@ -129,35 +130,35 @@ func (d *door) ask(c net.Conn) {
 	w := newWire(c, n)
 	w.peer = h
 	select {
-	case d.came <- w:
-	case <-d.over:
+	case d.arrived <- w:
+	case <-d.closed:
 		c.Close()
 	}
 }
 
-// left reports a process that has come and gone.
-func (d *door) left(w *wire) {
+// reportDeparture reports a process that has joined and disconnected.
+func (d *door) reportDeparture(w *wire) {
 	select {
-	case d.gone <- w:
-	case <-d.over:
+	case d.departed <- w:
+	case <-d.closed:
 	}
 }
 
-// mostReports is how many different refusals are reported, and mostWhys how many the last message names.
+// maxReports is how many different refusals are reported, and maxReasons how many of them the final error names.
 const (
-	mostReports = 16
-	mostWhys    = 3
+	maxReports = 16
+	maxReasons = 3
 )
 
-// refused reports why a caller was, each reason once.
+// refused reports why a caller was refused, each reason once.
 func (d *door) refused(w *wire, why string, own bool) {
 	d.own = d.own || own
-	if d.reports[why] || len(d.reports) == mostReports {
+	if d.reports[why] || len(d.reports) == maxReports {
 		return
 	}
 	d.reports[why] = true
 	d.say("process 0 has refused a caller from %s: %s", w.RemoteAddr(), why)
-	if len(d.whys) < mostWhys {
-		d.whys = append(d.whys, why)
+	if len(d.reasons) < maxReasons {
+		d.reasons = append(d.reasons, why)
 	}
 }

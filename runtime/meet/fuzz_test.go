@@ -13,7 +13,7 @@ func FuzzFrame(f *testing.F) {
 	for _, b := range forged() {
 		f.Add(b)
 	}
-	f.Add(slices.Concat(frame(said, 3, []byte("abc")), frame(alive, 0, nil), frame(said, 1<<34, []byte("d"))))
+	f.Add(slices.Concat(frame(payload, 3, []byte("abc")), frame(alive, 0, nil), frame(payload, 1<<34, []byte("d"))))
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		r := bytes.NewReader(sent)
 		for r.Len() > 0 {
@@ -59,7 +59,7 @@ func FuzzHello(f *testing.F) {
 		if here == "" && (h != want || h.Process < 1 || h.Process > 2) {
 			t.Fatalf("%+v is taken", h)
 		}
-		if h.Program != proven && there != others {
+		if h.Program != proven && there != otherProgram {
 			t.Fatalf("a stranger hears %q", there)
 		}
 	})

@@ -164,7 +164,7 @@ func forged() [][]byte {
 		}),
 		helloFrame([]int{1}), helloFrame("hello"), helloFrame(map[string]any{"Count": 1e300}),
 		frame(hello, 1<<62, nil), frame(hello, -1, nil), frame(hello, helloLimit, nil), frame(hello, helloLimit+1, nil),
-		frame(known, 2, []byte("[]")), frame(fault, 2, []byte("{}")), frame(0, 0, nil), frame(255, 1<<40, nil), {},
+		frame(members, 2, []byte("[]")), frame(fault, 2, []byte("{}")), frame(0, 0, nil), frame(255, 1<<40, nil), {},
 		{byte(hello)}, ok[:len(ok)-1],
 		[]byte("GET / HTTP/1.1\r\n\r\n"), bytes.Repeat([]byte{0xff}, 1<<16),
 	}
@@ -276,7 +276,7 @@ func TestIdleConnections(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	var idle []net.Conn
-	for range 4 * mostStrangers {
+	for range 4 * maxStrangers {
 		c, err := net.Dial("tcp", at.Addr)
 		if err != nil {
 			t.Fatal(err)
@@ -285,15 +285,15 @@ func TestIdleConnections(t *testing.T) {
 		idle = append(idle, c)
 	}
 	shown := 0
-	for _, c := range idle[:2*mostStrangers] { // the first to come are shown out
+	for _, c := range idle[:2*maxStrangers] { // the first to come are shown out
 		_ = c.SetDeadline(time.Now().Add(5 * time.Second))
 		if _, err := io.Copy(io.Discard, c); !errors.Is(err, os.ErrDeadlineExceeded) {
 			shown++
 		}
 	}
 	runtime.ReadMemStats(&after)
-	if shown != 2*mostStrangers {
-		t.Errorf("%d of the first %d connections were shown out", shown, 2*mostStrangers)
+	if shown != 2*maxStrangers {
+		t.Errorf("%d of the first %d connections were shown out", shown, 2*maxStrangers)
 	}
 	if took := (after.TotalAlloc - before.TotalAlloc) / uint64(len(idle)); took > 16<<10 { // of both ends
 		t.Errorf("a connection that says nothing had %d bytes allocated", took)
@@ -320,7 +320,7 @@ func TestEndsBeforeTheStart(t *testing.T) {
 	start(t.Context(), 0, log.say)
 	ends, end := context.WithCancel(t.Context())
 	start(ends, 1, nil)
-	want := "the process of ranks 2 to 3 on h1 has ended before all had come; another may come in its place"
+	want := "the process of ranks 2 to 3 on h1 has ended before all processes had joined; another may take its place"
 	for begin := time.Now(); !strings.Contains(log.text(), want) &&
 		time.Since(begin) < 10*time.Second; time.Sleep(10 * time.Millisecond) {
 		if time.Since(begin) > 500*time.Millisecond {
@@ -338,8 +338,8 @@ func TestEndsBeforeTheStart(t *testing.T) {
 
 // A process that cannot reach or resolve the master says so at once and again, and when it has reached it.
 func TestUnreachedIsReported(t *testing.T) {
-	defer func(d time.Duration) { sayEvery = d }(sayEvery)
-	sayEvery = 300 * time.Millisecond
+	defer func(d time.Duration) { reportEvery = d }(reportEvery)
+	reportEvery = 300 * time.Millisecond
 	addr := free(t)
 	for host, want := range map[string]string{
 		addr: "process 1 cannot reach process 0 at " + addr + " yet: dial tcp " + addr +
@@ -349,7 +349,7 @@ func TestUnreachedIsReported(t *testing.T) {
 	} {
 		var log heard
 		_, err := Join(t.Context(), Place{Addr: host, Say: log.say}, member(1, 2), time.Second)
-		if err == nil || !strings.Contains(err.Error(), "process 0 has not come within 1s") {
+		if err == nil || !strings.Contains(err.Error(), "cannot reach process 0 within 1s") {
 			t.Error(err)
 		}
 		if n := strings.Count(log.text(), want); n < 2 || n > 5 {
@@ -388,21 +388,21 @@ func TestUnreachedIsReported(t *testing.T) {
 
 // A process whose own time of joining is over before process 0's says so.
 func TestOwnTimeIsOver(t *testing.T) {
-	defer func(d time.Duration) { lastWord = d }(lastWord)
-	lastWord = 100 * time.Millisecond
+	defer func(d time.Duration) { finalWait = d }(finalWait)
+	finalWait = 100 * time.Millisecond
 	addr := free(t)
 	var all sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	all.Go(func() { _, _ = Join(ctx, Place{Addr: addr}, member(0, 3), time.Minute) })
 	_, err := Join(t.Context(), Place{Addr: addr}, member(1, 3), 500*time.Millisecond)
 	if err == nil || !strings.HasSuffix(err.Error(),
-		"not all processes have come within 500ms: process 0 waits for others") {
+		"not all processes have joined within 500ms: process 0 is waiting for others") {
 		t.Error(err)
 	}
 	all.Go(func() {
 		if _, err := Join(t.Context(), Place{Addr: addr}, member(1, 3), time.Minute); err == nil ||
 			!strings.HasSuffix(err.Error(),
-				"before all had come, process 0 has ended without a word; its own output may say why") {
+				"before all processes had joined, process 0 has ended without a message; its own output may say why") {
 			t.Error(err)
 		}
 	})
@@ -413,13 +413,13 @@ func TestOwnTimeIsOver(t *testing.T) {
 
 // The lead reports whom it waits for.
 func TestAbsentAreReported(t *testing.T) {
-	defer func(d time.Duration) { sayEvery = d }(sayEvery)
-	sayEvery = 200 * time.Millisecond
+	defer func(d time.Duration) { reportEvery = d }(reportEvery)
+	reportEvery = 200 * time.Millisecond
 	var log heard
 	_, err := Join(t.Context(), Place{Addr: free(t), Say: log.say}, member(0, 20), time.Second)
 	want := "those of ranks 2 to 3, ranks 4 to 5, ranks 6 to 7, ranks 8 to 9, ranks 10 to 11, ranks 12 to 13, ranks " +
 		"14 to 15, ranks 16 to 17 and 11 more"
-	if err == nil || !strings.Contains(err.Error(), "19 of 20 processes have not come within 1s: "+want) {
+	if err == nil || !strings.Contains(err.Error(), "19 of 20 processes have not joined within 1s: "+want) {
 		t.Error(err)
 	}
 	if !strings.Contains(log.text(), "process 0 waits for 19 of 20 processes: "+want) {
@@ -446,7 +446,7 @@ func TestListensWhereItIsTold(t *testing.T) {
 	} {
 		_, port, _ := net.SplitHostPort(free(t))
 		var log heard
-		at := Place{Addr: c.host + ":" + port, Wide: c.wide, Say: log.say}
+		at := Place{Addr: c.host + ":" + port, OtherMachines: c.wide, Say: log.say}
 		joined := lead(t, at)
 		for _, a := range c.open {
 			if d, err := net.DialTimeout("tcp", a+":"+port, time.Second); err != nil {
@@ -487,10 +487,8 @@ func TestListensWhereItIsTold(t *testing.T) {
 	}
 	for _, c := range []struct{ found, want, why string }{
 		// as Debian's /etc/hosts has it
-		{"127.0.1.1", "", "h0 is a loopback address on this machine, which others cannot reach; give an IP address " +
-			"to listen on that alone"},
-		{"::1 127.0.1.1", "", "h0 is a loopback address on this machine, which others cannot reach; give an IP " +
-			"address to listen on that alone"},
+		{"127.0.1.1", "", "h0 is a loopback address on this machine, which others cannot reach; use an IP address to listen only on that one"},
+		{"::1 127.0.1.1", "", "h0 is a loopback address on this machine, which others cannot reach; use an IP address to listen only on that one"},
 		{"10.0.0.5 fe80::1%eth0", "10.0.0.5 fe80::1%eth0", ""},
 		{"127.0.1.1 10.0.0.5", "127.0.1.1 10.0.0.5", ""},
 	} {

@@ -12,71 +12,71 @@ import (
 
 // Place is where the processes of a launch meet.
 type Place struct {
-	Addr  string       // host and port of process 0
-	Taken string       // who else may listen there; it may be ""
-	Wide  bool         // "localhost" in Addr is what process 0 alone was given, and others call from other machines
-	Say   func(string) // is told how the joining goes; it may be nil
+	Addr          string       // host and port of process 0
+	UsedBy        string       // what else may listen at that port; may be ""
+	OtherMachines bool         // other machines connect, even if Addr is "localhost" for process 0
+	Say           func(string) // reports the progress of joining; may be nil
 }
 
-// say reports how the joining goes.
+// say reports the progress of joining.
 func (a *Place) say(format string, args ...any) {
 	if a.Say != nil {
 		a.Say(fmt.Sprintf(format, args...))
 	}
 }
 
-// Refused is the error of processes that cannot run together.
+// Refused is the error for processes that cannot run together.
 type Refused struct{ Text string }
 
 func (e *Refused) Error() string { return e.Text }
 
-// sayEvery is how often a process that waits reports what for.
-var sayEvery = 10 * time.Second
+// reportEvery is how often a waiting process reports what it waits for.
+var reportEvery = 10 * time.Second
 
-// lastWord is how long after the time of joining a process waits for what process 0 then says.
-var lastWord = 10 * time.Second
+// finalWait is how long after the time limit of joining a process waits for process 0's final message.
+var finalWait = 10 * time.Second
 
-// Join meets the other processes of me's launch, within a time.
+// Join connects to the other processes of me's launch, within a time limit.
 func Join(ctx context.Context, at Place, me Hello, within time.Duration) (*Peers, error) {
 	ctx, stop := context.WithTimeout(ctx, within)
 	defer stop()
 	p := &Peers{me: me, at: at, done: make(chan struct{}), stop: make(chan struct{})}
-	begin := p.call
+	begin := p.connect
 	if me.Process == 0 {
 		begin = p.listen
 	}
 	if err := begin(ctx, within); err != nil {
 		p.shut()
-		return nil, taught(err, &at)
+		return nil, withAdvice(err, &at)
 	}
 	for _, w := range p.wires {
 		_ = w.SetDeadline(time.Time{})
-		p.busy.Go(func() { p.hear(w) })
+		p.busy.Go(func() { p.receive(w) })
 		p.busy.Go(func() { p.remind(w) })
 	}
 	return p, nil
 }
 
-// noAddress is what may be done if process 0 is to listen at an address that its machine does not have.
+// noAddress is the advice if process 0 must listen at an address that its machine does not have.
 const noAddress = "this machine has no such address; process 0 listens at the master's address: start it on that " +
 	"machine, or give process 0 alone one of " +
 	"this machine's addresses, or 0.0.0.0 for all of them, as behind NAT or a Kubernetes Service " +
 	"(--master-addr 0.0.0.0)"
 
-// taught is an error with what may be done about it.
-func taught(err error, at *Place) error {
+// withAdvice adds advice to an error.
+func withAdvice(err error, at *Place) error {
 	why := ""
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		why = "another process has the port; choose one that is free with MASTER_PORT or --master-port, the " +
-			"same for all"
-		if at.Taken != "" {
-			why += " (MASTER_PORT itself has " + at.Taken + ")"
+		why = "another process uses the port; choose a free one with MASTER_PORT or --master-port, the " +
+			"same for all processes"
+		if at.UsedBy != "" {
+			why += " (MASTER_PORT itself is used by " + at.UsedBy + ")"
 		}
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		why = noAddress
-	case errors.Is(err, errStranger) && at.Taken == "":
-		why = "choose another port with MASTER_PORT or --master-port, the same for all"
+	case errors.Is(err, errUnknownPeer) && at.UsedBy == "":
+		why = "choose another port with MASTER_PORT or --master-port, the same for all processes"
 	}
 	if why == "" {
 		return fmt.Errorf("joining at %s: %w", at.Addr, err)
@@ -84,9 +84,9 @@ func taught(err error, at *Place) error {
 	return fmt.Errorf("joining at %s: %w: %s", at.Addr, err, why)
 }
 
-// call joins the lead, which may not be there yet.
-func (p *Peers) call(ctx context.Context, within time.Duration) error {
-	var next time.Time // when the same is reported again
+// connect joins the lead, which may not be running yet.
+func (p *Peers) connect(ctx context.Context, within time.Duration) error {
+	var next time.Time // when to report again
 	said := false
 	for {
 		w, err := p.dial(ctx)
@@ -95,39 +95,39 @@ func (p *Peers) call(ctx context.Context, within time.Duration) error {
 				p.at.say("process %d has reached process 0 at %s", p.me.Process, p.at.Addr)
 			}
 			var taken bool
-			taken, err = p.welcomed(ctx, w, within)
+			taken, err = p.waitForAll(ctx, w, within)
 			if taken || err == nil {
 				return err
 			}
 		}
-		if none := outOf(err); none != nil {
+		if none := descriptorError(err); none != nil {
 			return none
 		}
 		if ctx.Err() == nil && time.Now().After(next) {
 			p.at.say("process %d cannot reach process 0 at %s yet: %s; it goes on trying (--join-timeout %v)",
-				p.me.Process, p.at.Addr, unreached(err), within)
-			next, said = time.Now().Add(sayEvery), true
+				p.me.Process, p.at.Addr, connectReason(err), within)
+			next, said = time.Now().Add(reportEvery), true
 		}
 		select {
 		case <-ctx.Done():
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return context.Cause(ctx)
 			}
-			return fmt.Errorf("process 0 has not come within %v: %w", within, err)
+			return fmt.Errorf("cannot reach process 0 within %v: %w", within, err)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }
 
-// unreached says why process 0 was not reached.
-func unreached(err error) string {
+// connectReason says why process 0 could not be reached.
+func connectReason(err error) string {
 	if none := (*net.DNSError)(nil); errors.As(err, &none) {
 		return fmt.Sprintf("%s cannot be resolved (%s)", quoted(none.Name), quoted(none.Err))
 	}
 	return quoted(err.Error())
 }
 
-// dial calls once.
+// dial connects once.
 func (p *Peers) dial(ctx context.Context) (*wire, error) {
 	c, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", p.at.Addr)
 	if err != nil {
@@ -143,9 +143,9 @@ func (p *Peers) dial(ctx context.Context) (*wire, error) {
 	return newWire(c, n), nil
 }
 
-// welcomed says who this is and waits until all have come. taken is whether the lead has heard it: else it may be
-// called again.
-func (p *Peers) welcomed(ctx context.Context, w *wire, within time.Duration) (taken bool, err error) {
+// waitForAll identifies this process and waits until all have joined. taken reports whether the lead has accepted it;
+// otherwise it may connect again.
+func (p *Peers) waitForAll(ctx context.Context, w *wire, within time.Duration) (taken bool, err error) {
 	p.wires = []*wire{w}
 	defer func() {
 		if err != nil {
@@ -160,13 +160,13 @@ func (p *Peers) welcomed(ctx context.Context, w *wire, within time.Duration) (ta
 	})()
 	me := p.me
 	me.Program = w.proof(me.Program)
-	if err := w.tell(hello, me); err != nil {
+	if err := w.sendValue(hello, me); err != nil {
 		return false, err
 	}
 	for {
 		wait := time.Now().Add(quiet)
-		if last := end.Add(lastWord); wait.After(last) {
-			wait = last // the lead gives up first, and says why
+		if last := end.Add(finalWait); wait.After(last) {
+			wait = last // the lead gives up first and sends the reason
 		}
 		_ = w.SetDeadline(wait)
 		k, b, err := w.read(helloLimit + knownLimit*uint64(p.me.Processes))
@@ -174,21 +174,21 @@ func (p *Peers) welcomed(ctx context.Context, w *wire, within time.Duration) (ta
 		case err != nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 			return true, context.Cause(ctx)
 		case errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() != nil:
-			return true, fmt.Errorf("not all processes have come within %v: process 0 waits for others", within)
+			return true, fmt.Errorf("not all processes have joined within %v: process 0 is waiting for others", within)
 		case err != nil:
-			return taken, fmt.Errorf("before all had come, process 0 %w", silence(err))
+			return taken, fmt.Errorf("before all processes had joined, process 0 %w", connectionEnd(err))
 		case k == alive:
 			taken = true
 		case k == fault:
 			f := readFailure(b)
-			if f.Text == others {
+			if f.Text == otherProgram {
 				f.Text += " (here its digest is " + p.me.Program + ")"
 			}
 			if f.Refused {
 				return true, &Refused{f.Text}
 			}
 			return true, errors.New(f.Text)
-		case k == known:
+		case k == members:
 			p.all, err = readKnown(b, &p.me)
 			if err != nil {
 				return true, err
@@ -197,7 +197,7 @@ func (p *Peers) welcomed(ctx context.Context, w *wire, within time.Duration) (ta
 			w.first <- nil
 			return true, nil
 		default:
-			return true, errStranger
+			return true, errUnknownPeer
 		}
 	}
 }

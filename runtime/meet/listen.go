@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// listen lets all others join.
+// listen waits until all other processes have joined.
 func (p *Peers) listen(ctx context.Context, within time.Duration) error {
-	if err := enough(p.me.Processes); err != nil {
+	if err := checkDescriptors(p.me.Processes); err != nil {
 		return err
 	}
 	d, err := p.open(ctx, within)
@@ -24,15 +24,16 @@ func (p *Peers) listen(ctx context.Context, within time.Duration) error {
 	defer d.close()
 	p.all = make([]Hello, p.me.Processes)
 	p.all[0] = p.me.public()
-	look, remind := time.NewTicker(sayEvery), time.NewTicker(remind)
+	look, remind := time.NewTicker(reportEvery), time.NewTicker(remind)
 	defer look.Stop()
 	defer remind.Stop()
 	for len(p.wires) < p.me.Processes-1 {
 		select {
-		case w := <-d.came:
+		case w := <-d.arrived:
 			p.admit(d, w)
-		case w := <-d.gone:
-			p.at.say("the process of %s has ended before all had come; another may come in its place", w.peer.who())
+		case w := <-d.departed:
+			p.at.say("the process of %s has ended before all processes had joined; another may take its place",
+				w.peer.who())
 			p.drop(w)
 		case err := <-d.failed:
 			return p.giveUp(err)
@@ -40,18 +41,18 @@ func (p *Peers) listen(ctx context.Context, within time.Duration) error {
 			p.reassure()
 		case <-look.C:
 			p.at.say("process 0 waits for %d of %d processes: those of %s", p.me.Processes-1-len(p.wires),
-				p.me.Processes, p.absent())
+				p.me.Processes, p.missingRanks())
 		case <-ctx.Done():
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return context.Cause(ctx)
 			}
-			return p.giveUp(p.missing(d, within))
+			return p.giveUp(p.missingError(d, within))
 		}
 	}
-	return p.meet()
+	return p.introduce()
 }
 
-// admit takes a caller up, or refuses it and goes on.
+// admit accepts a caller, or refuses it.
 func (p *Peers) admit(d *door, w *wire) {
 	h := &w.peer
 	here, there := p.me.refuses(h, w.proof(p.me.Program))
@@ -61,10 +62,10 @@ func (p *Peers) admit(d *door, w *wire) {
 		there = here
 	}
 	if here != "" {
-		d.refused(w, here, there != others)
+		d.refused(w, here, there != otherProgram)
 		d.busy.Go(func() { // the caller may not read
 			_ = w.SetDeadline(time.Now().Add(2 * time.Second))
-			_ = w.tell(fault, failure{0, there, true})
+			_ = w.sendValue(fault, failure{0, there, true})
 			w.Close()
 		})
 		return
@@ -76,13 +77,13 @@ func (p *Peers) admit(d *door, w *wire) {
 		_, err := w.in.Peek(1)
 		w.first <- err
 		if err != nil {
-			d.left(w)
+			d.reportDeparture(w)
 		}
 	}()
 	p.reassure(w)
 }
 
-// reassure tells processes that wait, all if none is named, that the lead has them and lives.
+// reassure sends alive frames to waiting processes: to all if none is given.
 func (p *Peers) reassure(wires ...*wire) {
 	if len(wires) == 0 {
 		wires = p.wires
@@ -93,7 +94,7 @@ func (p *Peers) reassure(wires ...*wire) {
 	}
 }
 
-// drop forgets a process that has come and gone.
+// drop removes a process that has joined and left.
 func (p *Peers) drop(w *wire) {
 	w.Close()
 	if i := slices.Index(p.wires, w); i >= 0 {
@@ -102,13 +103,13 @@ func (p *Peers) drop(w *wire) {
 	}
 }
 
-// absent names the ranks of processes that have not come, not too many of them.
-func (p *Peers) absent() string {
+// missingRanks lists the ranks of processes that have not joined, but not too many.
+func (p *Peers) missingRanks() string {
 	const most = 8
 	var names []string
 	for i := range p.all {
 		if p.all[i].Count == 0 {
-			h := p.me.of(i)
+			h := p.me.process(i)
 			names = append(names, h.ranks())
 		}
 	}
@@ -118,31 +119,31 @@ func (p *Peers) absent() string {
 	return strings.Join(names, ", ")
 }
 
-// missing is the error for processes that have not come.
-func (p *Peers) missing(d *door, within time.Duration) error {
-	text := fmt.Sprintf("%d of %d processes have not come within %v: those of %s", p.me.Processes-1-len(p.wires),
-		p.me.Processes, within, p.absent())
-	if len(d.whys) > 0 {
-		text += "; refused: " + strings.Join(d.whys, "; ")
+// missingError returns the error for processes that have not joined.
+func (p *Peers) missingError(d *door, within time.Duration) error {
+	text := fmt.Sprintf("%d of %d processes have not joined within %v: those of %s", p.me.Processes-1-len(p.wires),
+		p.me.Processes, within, p.missingRanks())
+	if len(d.reasons) > 0 {
+		text += "; refused: " + strings.Join(d.reasons, "; ")
 	}
-	if d.own { // what is wrong with them is what is wrong with the launch
+	if d.own { // their problem is the problem of the launch
 		return &Refused{text}
 	}
 	return errors.New(text)
 }
 
-// giveUp tells all that have come why there will be no run.
+// giveUp tells all processes that have joined why there will be no run.
 func (p *Peers) giveUp(err error) error {
 	for _, w := range p.wires {
 		_ = w.SetWriteDeadline(time.Now().Add(time.Second))
 		refused := (*Refused)(nil)
-		_ = w.tell(fault, failure{0, err.Error(), errors.As(err, &refused)})
+		_ = w.sendValue(fault, failure{0, err.Error(), errors.As(err, &refused)})
 	}
 	return err
 }
 
-// meet tells all of all.
-func (p *Peers) meet() error {
+// introduce sends the list of all processes to each of them.
+func (p *Peers) introduce() error {
 	b, err := json.Marshal(p.all)
 	if err != nil {
 		return err
@@ -150,23 +151,23 @@ func (p *Peers) meet() error {
 	slices.SortFunc(p.wires, func(a, b *wire) int { return a.peer.Process - b.peer.Process })
 	for _, w := range p.wires {
 		_ = w.SetWriteDeadline(time.Now().Add(10 * time.Second))
-		if err := w.write(known, b); err != nil {
+		if err := w.write(members, b); err != nil {
 			return p.giveUp(fmt.Errorf("the process of %s: %w", w.peer.who(), err))
 		}
 	}
 	return nil
 }
 
-// lookupHost finds the addresses of a name.
+// lookupHost resolves a host name.
 var lookupHost = net.DefaultResolver.LookupHost
 
-// listenAt are the addresses at which the lead listens, "" for all of the machine, and why if that is not what was
-// given.
+// listenAt returns the addresses at which the lead listens ("" means all addresses of the machine), and the reason if
+// they differ from the given one.
 func (p *Peers) listenAt(ctx context.Context, host string) (all []string, why string, err error) {
 	switch {
 	case net.ParseIP(host) != nil || host == "":
 		return []string{host}, "", nil
-	case host == "localhost" && p.at.Wide:
+	case host == "localhost" && p.at.OtherMachines:
 		return []string{""}, "the launcher gives it localhost, and processes may run on other machines", nil
 	}
 	all, err = lookupHost(ctx, host)
@@ -174,13 +175,13 @@ func (p *Peers) listenAt(ctx context.Context, host string) (all []string, why st
 		return all, "", err
 	}
 	if !slices.ContainsFunc(all, func(a string) bool { ip := net.ParseIP(a); return ip == nil || !ip.IsLoopback() }) {
-		return []string{""}, quoted(host) + " is a loopback address on this machine, which others cannot reach; give " +
-			"an IP address to listen on that alone", nil
+		return []string{""}, quoted(host) + " is a loopback address on this machine, which others cannot reach; use " +
+			"an IP address to listen only on that one", nil
 	}
 	return all, "", nil
 }
 
-// open listens where the launch meets. A name may not be known yet.
+// open listens at the launch's address. It retries while a name cannot be resolved.
 func (p *Peers) open(ctx context.Context, within time.Duration) (*door, error) {
 	host, port, err := net.SplitHostPort(p.at.Addr)
 	if err != nil {
@@ -199,7 +200,7 @@ func (p *Peers) open(ctx context.Context, within time.Duration) (*door, error) {
 			}
 			return newDoor(ctx, p, all), nil
 		}
-		if none := outOf(err); none != nil {
+		if none := descriptorError(err); none != nil {
 			return nil, none
 		}
 		late := (*net.DNSError)(nil)
@@ -207,13 +208,13 @@ func (p *Peers) open(ctx context.Context, within time.Duration) (*door, error) {
 			return nil, err
 		}
 		if ctx.Err() == nil && time.Now().After(next) {
-			reason := unreached(err)
+			reason := connectReason(err)
 			if errors.Is(err, syscall.EADDRNOTAVAIL) {
 				reason += ": " + noAddress
 			}
 			p.at.say("process 0 cannot listen at %s yet: %s; it goes on trying (--join-timeout %v)", p.at.Addr,
 				reason, within)
-			next = time.Now().Add(sayEvery)
+			next = time.Now().Add(reportEvery)
 		}
 		select {
 		case <-ctx.Done():
@@ -226,7 +227,7 @@ func (p *Peers) open(ctx context.Context, within time.Duration) (*door, error) {
 	}
 }
 
-// listenOn listens on those of some addresses that this machine has, or on none.
+// listenOn listens on those of the addresses that this machine has. It fails if one of them is in use.
 func listenOn(ctx context.Context, addresses []string, port string) (all []net.Listener, err error) {
 	for _, a := range addresses {
 		l, e := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(a, port))

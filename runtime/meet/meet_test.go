@@ -100,13 +100,13 @@ func TestRefused(t *testing.T) {
 			"digest is xyz)", func(h *Hello) {
 			h.Program = "xyz"
 		}},
-		{"the process of ranks 4 to 5 on h2 is compiled for 7 ranks, and here there are 6", "", func(h *Hello) {
+		{"the process of ranks 4 to 5 on h2 is compiled for 7 ranks, but here there are 6", "", func(h *Hello) {
 			h.Ranks = 7
 		}},
-		{`the process of ranks 4 to 5 on h2 is of another launch, "2", and here it is ""`, "", func(h *Hello) {
+		{`the process of ranks 4 to 5 on h2 is of another launch, "2", but here it is ""`, "", func(h *Hello) {
 			h.Run = "2"
 		}},
-		{"the process of ranks 4 to 5 on h2 was started with other settings: b=2, and here ", "", func(h *Hello) {
+		{"the process of ranks 4 to 5 on h2 was started with other settings: b=2, but here ", "", func(h *Hello) {
 			h.Settings = "b=2"
 		}},
 		{"the process of ranks 2 to 3 on h2 says that it is process 2, which has ranks 4 to 5", "", func(h *Hello) {
@@ -138,7 +138,7 @@ func TestRefused(t *testing.T) {
 			if !errors.As(errs[2], &r) || r.Text != c.caller {
 				t.Errorf("the caller: %v", errs[2])
 			}
-			want := "1 of 3 processes have not come within 2s: those of ranks 4 to 5; refused: " + c.lead
+			want := "1 of 3 processes have not joined within 2s: those of ranks 4 to 5; refused: " + c.lead
 			for i, err := range errs[:2] {
 				if err == nil || err.Error() != "joining at "+addr+": "+want ||
 					errors.As(err, &r) == (c.lead == program) {
@@ -158,12 +158,12 @@ func TestAbsent(t *testing.T) {
 	})
 	for _, i := range []int{0, 2} {
 		if errs[i] == nil || !strings.Contains(errs[i].Error(),
-			"1 of 3 processes have not come within 1s: those of ranks 2 to 3") {
+			"1 of 3 processes have not joined within 1s: those of ranks 2 to 3") {
 			t.Errorf("process %d: %v", i, errs[i])
 		}
 	}
 	_, err := Join(t.Context(), Place{Addr: free(t)}, member(1, 2), 300*time.Millisecond)
-	if err == nil || !strings.Contains(err.Error(), "process 0 has not come within 300ms") {
+	if err == nil || !strings.Contains(err.Error(), "cannot reach process 0 within 300ms") {
 		t.Error(err)
 	}
 }
@@ -184,13 +184,13 @@ func TestPortInUse(t *testing.T) {
 		}
 	}()
 	addr := fmt.Sprintf("127.0.0.1:%d", l.Addr().(*net.TCPAddr).Port)
-	_, err = Join(t.Context(), Place{Addr: addr, Taken: "torchrun's own store"}, member(0, 2), time.Second)
-	if err == nil || !strings.Contains(err.Error(), "another process has the port") ||
+	_, err = Join(t.Context(), Place{Addr: addr, UsedBy: "torchrun's own store"}, member(0, 2), time.Second)
+	if err == nil || !strings.Contains(err.Error(), "another process uses the port") ||
 		!strings.Contains(err.Error(), "torchrun's own store") {
 		t.Error(err)
 	}
 	_, err = Join(t.Context(), Place{Addr: addr}, member(1, 2), time.Second)
-	if err == nil || !strings.Contains(err.Error(), "no program of planc") {
+	if err == nil || !strings.Contains(err.Error(), "not a planc program") {
 		t.Error(err)
 	}
 }
@@ -198,9 +198,9 @@ func TestPortInUse(t *testing.T) {
 // A failure reaches all, also those between whom there is no connection, with whose it is.
 func TestFailure(t *testing.T) {
 	for name, end := range map[string]func(*Peers){
-		"has failed: out of memory":    func(p *Peers) { p.Fail(errors.New("out of memory")) },
-		"has ended without a word":     func(p *Peers) { p.wires[0].Close() },
-		"has not been heard of for 1s": func(p *Peers) { p.wires[0].mutex.Lock() }, // as where it was stopped
+		"has failed: out of memory":   func(p *Peers) { p.Fail(errors.New("out of memory")) },
+		"has ended without a message": func(p *Peers) { p.wires[0].Close() },
+		"has been silent for 1s":      func(p *Peers) { p.wires[0].mutex.Lock() }, // as where it was stopped
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func(a, b time.Duration) { quiet, remind = a, b }(quiet, remind)

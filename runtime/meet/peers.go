@@ -11,40 +11,41 @@ import (
 	"time"
 )
 
-// Peers are the processes of a launch that have met, as one of them has them. One goroutine calls Gather, Spread and
-// Exchange; the others are for any.
+// Peers is one process's view of the connected processes of a launch. Gather, Broadcast and Exchange must be called by
+// one goroutine; the other methods may be called by any.
 type Peers struct {
 	me    Hello
 	at    Place
-	all   []Hello // by process
-	wires []*wire // the lead's to each of the others, in order; of the others the one to the lead
+	all   []Hello // indexed by process
+	wires []*wire // the lead has one to each other process, in order; the others have one to the lead
 
-	waits  atomic.Pointer[wire] // whose next message is waited for
-	busy   sync.WaitGroup
-	stop   chan struct{} // closed when nothing more is said
-	mutex  sync.Mutex
-	done   chan struct{} // closed by the first failure
-	cause  error
-	closed bool
+	waitingFor atomic.Pointer[wire] // connection whose next message a call waits for
+	busy       sync.WaitGroup
+	stop       chan struct{} // closed when nothing more is sent
+	mutex      sync.Mutex
+	done       chan struct{} // closed by the first failure
+	cause      error
+	closed     bool
 }
 
-// All are the processes in order.
+// All returns the processes in order.
 func (p *Peers) All() []Hello { return p.all }
 
-// Lead tells whether this is process 0.
+// Lead reports whether this is process 0.
 func (p *Peers) Lead() bool { return p.me.Process == 0 }
 
-// Done is closed when a process has failed, and Err is then why.
+// Done returns a channel that is closed when a process has failed. Err then returns the reason.
 func (p *Peers) Done() <-chan struct{} { return p.done }
 
-// Err is nil while no process has failed.
+// Err returns the first failure; nil while no process has failed.
 func (p *Peers) Err() error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.cause
 }
 
-// Gather brings each process's message to the lead, where they are returned in order; elsewhere there is nothing.
+// Gather sends each process's message to the lead, where it returns them in order. In other processes it returns
+// nothing.
 func (p *Peers) Gather(own []byte) ([][]byte, error) {
 	if !p.Lead() {
 		return nil, p.send(p.wires[0], own)
@@ -60,7 +61,7 @@ func (p *Peers) Gather(own []byte) ([][]byte, error) {
 	return all, nil
 }
 
-// Broadcast brings the lead's message to all.
+// Broadcast sends the lead's message to all processes.
 func (p *Peers) Broadcast(b []byte) ([]byte, error) {
 	if !p.Lead() {
 		return p.next(p.wires[0])
@@ -73,7 +74,7 @@ func (p *Peers) Broadcast(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// Exchange brings each process's message to all, in order.
+// Exchange sends each process's message to all, and returns them in order.
 func (p *Peers) Exchange(own []byte) ([][]byte, error) {
 	all, err := p.Gather(own)
 	if err != nil {
@@ -85,31 +86,31 @@ func (p *Peers) Exchange(own []byte) ([][]byte, error) {
 	}
 	all, ok := partMessages(joined, p.me.Processes)
 	if !ok {
-		return nil, errors.New("meet: the lead sent what is no exchange") // our bug, or another's message
+		return nil, errors.New("meet: the lead sent an invalid exchange") // a bug, or a foreign message
 	}
 	return all, nil
 }
 
-// send is write of a message.
+// send sends a message.
 func (p *Peers) send(w *wire, b []byte) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	if err := w.write(said, b); err != nil {
+	if err := w.write(payload, b); err != nil {
 		return p.lost(w, err)
 	}
 	return nil
 }
 
-// next is the next message of a wire.
+// next returns the next message from a wire.
 func (p *Peers) next(w *wire) ([]byte, error) {
 	select {
 	case b := <-w.inbox:
 		return b, nil
 	default:
 	}
-	p.waits.Store(w)
-	defer p.waits.Store(nil)
+	p.waitingFor.Store(w)
+	defer p.waitingFor.Store(nil)
 	select {
 	case b := <-w.inbox:
 		return b, nil
@@ -118,15 +119,15 @@ func (p *Peers) next(w *wire) ([]byte, error) {
 	}
 }
 
-// WaitingFor names the process whose message a call waits for now, "" for none.
+// WaitingFor names the process whose message a call waits for; "" if there is none.
 func (p *Peers) WaitingFor() string {
-	if w := p.waits.Load(); w != nil {
+	if w := p.waitingFor.Load(); w != nil {
 		return w.peer.who()
 	}
 	return ""
 }
 
-// lost fails for a wire that broke, and waits a moment for the reason, which may still be on its way.
+// lost fails because a wire broke. It first waits a moment for the other process's reason, which may still arrive.
 func (p *Peers) lost(w *wire, err error) error {
 	select {
 	case <-p.done:
@@ -136,11 +137,11 @@ func (p *Peers) lost(w *wire, err error) error {
 	return p.Err()
 }
 
-// hear takes a wire's frames until the end.
-func (p *Peers) hear(w *wire) {
+// receive receives a wire's frames until the end.
+func (p *Peers) receive(w *wire) {
 	_ = w.SetReadDeadline(time.Now().Add(quiet))
 	if err := <-w.first; err != nil {
-		p.fail(fmt.Errorf("the process of %s %w", w.peer.who(), silence(err)), w.peer.Process)
+		p.fail(fmt.Errorf("the process of %s %w", w.peer.who(), connectionEnd(err)), w.peer.Process)
 		return
 	}
 	for {
@@ -148,14 +149,14 @@ func (p *Peers) hear(w *wire) {
 		k, b, err := w.read(frameLimit)
 		switch {
 		case err != nil:
-			p.fail(fmt.Errorf("the process of %s %w", w.peer.who(), silence(err)), w.peer.Process)
+			p.fail(fmt.Errorf("the process of %s %w", w.peer.who(), connectionEnd(err)), w.peer.Process)
 			return
 		case k == ended:
 			return
 		case k == fault:
-			p.fail(errors.New(p.named(readFailure(b))), w.peer.Process)
+			p.fail(errors.New(p.failureText(readFailure(b))), w.peer.Process)
 			return
-		case k == said:
+		case k == payload:
 			select {
 			case w.inbox <- b:
 			case <-p.done:
@@ -164,32 +165,32 @@ func (p *Peers) hear(w *wire) {
 				return
 			}
 		case k != alive:
-			p.fail(fmt.Errorf("the process of %s sends what belongs to joining", w.peer.who()), w.peer.Process)
+			p.fail(fmt.Errorf("the process of %s sent a frame that belongs to joining", w.peer.who()), w.peer.Process)
 			return
 		}
 	}
 }
 
-// named is a failure with whose it is.
-func (p *Peers) named(f failure) string {
+// failureText returns a failure's text with the process that failed.
+func (p *Peers) failureText(f failure) string {
 	if f.Process < 0 || f.Process >= len(p.all) {
 		return f.Text
 	}
 	return fmt.Sprintf("the process of %s has failed: %s", p.all[f.Process].who(), f.Text)
 }
 
-// silence is how a connection ended.
-func silence(err error) error {
+// connectionEnd describes how a connection ended.
+func connectionEnd(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("has not been heard of for %v", quiet)
+		return fmt.Errorf("has been silent for %v", quiet)
 	case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
-		return errors.New("has ended without a word; its own output may say why")
+		return errors.New("has ended without a message; its own output may say why")
 	}
 	return fmt.Errorf("is lost: %w", err)
 }
 
-// remind says that this process lives.
+// remind sends alive frames at intervals.
 func (p *Peers) remind(w *wire) {
 	tick := time.NewTicker(remind)
 	defer tick.Stop()
@@ -201,16 +202,16 @@ func (p *Peers) remind(w *wire) {
 			return
 		case <-tick.C:
 			if w.write(alive, nil) != nil {
-				return // hear finds out why
+				return // receive reports the error
 			}
 		}
 	}
 }
 
-// Fail tells all other processes that this one has failed. The first failure stays.
+// Fail notifies all other processes that this one has failed. Only the first failure counts.
 func (p *Peers) Fail(err error) { p.failAs(failure{Process: p.me.Process, Text: err.Error()}, err, -1) }
 
-// fail is of what was met on the wire to a process: the lead tells the others.
+// fail records a failure of the connection to a process. The lead notifies the others.
 func (p *Peers) fail(err error, from int) {
 	p.failAs(failure{Process: -1, Text: err.Error()}, err, from)
 }
@@ -228,13 +229,13 @@ func (p *Peers) failAs(f failure, err error, from int) {
 	for _, w := range p.wires {
 		if w.peer.Process != from {
 			_ = w.SetWriteDeadline(time.Now().Add(10 * time.Second))
-			_ = w.tell(fault, f)
+			_ = w.sendValue(fault, f)
 		}
 	}
 	close(p.done)
 }
 
-// Close ends the connections. After a run without failure all processes call it.
+// Close closes the connections. After a run without failure all processes must call it.
 func (p *Peers) Close() {
 	p.mutex.Lock()
 	good := p.cause == nil
@@ -246,7 +247,7 @@ func (p *Peers) Close() {
 		}
 	}
 	close(p.stop)
-	if good { // so that nobody's end is a lost connection to another
+	if good { // so that no process sees the end of another as a lost connection
 		for _, w := range p.wires {
 			_ = w.SetReadDeadline(time.Now().Add(10 * time.Second))
 		}

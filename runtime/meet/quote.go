@@ -7,23 +7,22 @@ import (
 	"github.com/planc-dev/planc/runtime/visible"
 )
 
-// quotedMost and textMost are how many bytes of a word, and of a text of several lines, are shown of what another
-// process sent.
+// maxQuoted and maxText are the maximum number of bytes shown of a word, and of a longer text, from another process.
 const (
-	quotedMost = 200
-	textMost   = 16 << 10
+	maxQuoted = 200
+	maxText   = 16 << 10
 )
 
-// oneLine escapes what [visible.Text] leaves.
+// oneLine escapes the line ends and tabs that [visible.Text] keeps.
 var oneLine = strings.NewReplacer("\r", `\u000d`, "\n", `\u000a`, "\t", `\u0009`)
 
-// quoted returns a word that another process sent as a message shows it: on one line, escaped, and not too long.
-func quoted(s string) string { return shortened(oneLine.Replace(Lines(s)), quotedMost) }
+// quoted formats a word from another process for a message: on one line, escaped, and shortened.
+func quoted(s string) string { return shortened(oneLine.Replace(Lines(s)), maxQuoted) }
 
-// Lines returns a text that another process sent as it may be shown: escaped, but for ends of lines and tabs.
+// Lines escapes a text from another process, except line ends and tabs.
 func Lines(s string) string { return visible.Text(s) }
 
-// shortened returns the first most bytes of a text that is longer, and how long it is.
+// shortened returns the first most bytes of a longer text, and its length.
 func shortened(s string, most int) string {
 	if len(s) <= most {
 		return s

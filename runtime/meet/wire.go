@@ -16,29 +16,28 @@ import (
 	"time"
 )
 
-// kind is what a frame is: a byte, the length of what follows in 8 bytes, and that.
+// kind is the type of a frame. A frame is this byte, the length of its content in 8 bytes, and the content.
 type kind byte
 
 const (
-	hello kind = iota + 'a' // a Hello, of one who calls
-	known                   // []Hello, of all: joined
-	alive                   // nothing, every so often; the first says to one who calls that it is taken
-	said                    // a message
-	ended                   // nothing: no more comes
-	fault                   // a failure
+	hello   kind = iota + 'a' // a Hello from a caller
+	members                   // []Hello of all processes: joining is complete
+	alive                     // empty, sent at intervals; the first one tells a caller that it was accepted
+	payload                   // a message
+	ended                     // empty: the last frame
+	fault                     // a failure
 )
 
-// magic is how a connection begins, both ways.
+// magic begins a connection in both directions.
 const magic = "planc meets 3\n"
 
-// nonceSize is how many random bytes follow it, of which a caller's proof is made.
+// nonceSize is the number of random bytes that follow the magic. A caller's proof depends on them.
 const nonceSize = 16
 
-// nonces are those of a connection: of the lead and of the caller.
+// nonces are the random bytes of a connection, of the lead and of the caller.
 type nonces struct{ lead, caller [nonceSize]byte }
 
-// proof shows that a caller knows the program's digest, without showing the digest to whoever listens. It holds for one
-// connection.
+// proof shows that a caller knows the program's digest without revealing the digest. It is valid for one connection.
 func (n *nonces) proof(program string) string {
 	m := hmac.New(sha256.New, []byte(program))
 	m.Write([]byte(magic))
@@ -47,15 +46,15 @@ func (n *nonces) proof(program string) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// Limits of frames: of a caller's hello, of what a waiting process is sent for each process, and of all. Memory is
-// taken for what has come, not for what a frame's head announces.
+// Limits of frames in bytes: of a caller's hello, of what a waiting process receives per process, and of all others.
+// Memory is allocated for received bytes, not for the length in a frame's header.
 const (
 	helloLimit = 64 << 10
 	knownLimit = 1 << 10
 	frameLimit = 1 << 34
 )
 
-// How long it is quiet at most while a process lives, and how often it says so.
+// quiet is the maximum silence of a live process, and remind the interval of its alive frames.
 var (
 	quiet  = time.Minute
 	remind = 5 * time.Second
@@ -68,13 +67,13 @@ type wire struct {
 	peer  Hello
 	in    *bufio.Reader
 	inbox chan []byte
-	first chan error // of a process that waits to start: how its connection was before the first frame
+	first chan error // state of the connection before the first frame, for a process that waits to start
 
 	mutex sync.Mutex // held while a frame is written
 	out   *bufio.Writer
 }
 
-// newWire is a connection that has been greeted.
+// newWire returns a connection whose greeting is complete.
 func newWire(c net.Conn, n nonces) *wire {
 	return &wire{Conn: c, nonces: n, in: bufio.NewReaderSize(c, 1<<16), out: bufio.NewWriterSize(c, 1<<16),
 		inbox: make(chan []byte, 8), first: make(chan error, 1)}
@@ -90,15 +89,15 @@ func (w *wire) write(k kind, b []byte) error {
 	return w.out.Flush()
 }
 
-// headOf is how a frame begins.
+// headOf returns the header of a frame.
 func headOf(k kind, n int) (head [9]byte) {
 	head[0] = byte(k)
 	binary.LittleEndian.PutUint64(head[1:], uint64(n))
 	return head
 }
 
-// tell sends a value.
-func (w *wire) tell(k kind, v any) error {
+// sendValue sends a value as JSON.
+func (w *wire) sendValue(k kind, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -109,8 +108,8 @@ func (w *wire) tell(k kind, v any) error {
 // read receives a frame.
 func (w *wire) read(limit uint64) (kind, []byte, error) { return readFrame(w.in, limit) }
 
-// firstPiece is how many bytes of a frame memory is taken for before they have come; after that, for as many again as
-// have.
+// firstPiece is the number of bytes that are allocated for a frame before any have arrived. After that the buffer
+// doubles.
 const firstPiece = 4 << 10
 
 // readFrame receives a frame of at most limit bytes.
@@ -121,10 +120,10 @@ func readFrame(from io.Reader, limit uint64) (kind, []byte, error) {
 	}
 	k, n := kind(head[0]), binary.LittleEndian.Uint64(head[1:])
 	if k < hello || k > fault {
-		return 0, nil, errStranger
+		return 0, nil, errUnknownPeer
 	}
 	if n > limit {
-		return 0, nil, fmt.Errorf("it sends %d bytes at once, and at most %d are expected", n, limit)
+		return 0, nil, fmt.Errorf("it sends %d bytes at once, but at most %d are expected", n, limit)
 	}
 	b := make([]byte, min(n, firstPiece))
 	for filled := 0; ; {
@@ -139,7 +138,7 @@ func readFrame(from io.Reader, limit uint64) (kind, []byte, error) {
 	}
 }
 
-// greet exchanges the magic, so that what else listens or calls at the port is told apart, and the nonces.
+// greet exchanges the magic, which identifies planc's processes, and the nonces.
 func greet(c net.Conn) (own, peer [nonceSize]byte, err error) {
 	_, _ = rand.Read(own[:]) // never fails
 	_, err = c.Write(append([]byte(magic), own[:]...))
@@ -152,32 +151,32 @@ func greet(c net.Conn) (own, peer [nonceSize]byte, err error) {
 		return own, peer, err
 	}
 	if string(b) != magic {
-		return own, peer, errStranger
+		return own, peer, errUnknownPeer
 	}
 	_, err = io.ReadFull(c, peer[:])
 	return own, peer, err
 }
 
-// errStranger is of whoever does not speak as this package does.
-var errStranger = errors.New("what answers there is no program of planc")
+// errUnknownPeer is returned for a peer that does not speak this protocol.
+var errUnknownPeer = errors.New("the process that answers there is not a planc program")
 
-// failure is why a run fails, as it is sent.
+// failure is the reason for which a run fails, as it is sent.
 type failure struct {
 	Process int
 	Text    string
-	Refused bool `json:",omitempty"` // the process that is told may not take part
+	Refused bool `json:",omitempty"` // the receiver may not take part in the launch
 }
 
-// readFailure reads what another process sends.
+// readFailure decodes a failure from another process.
 func readFailure(b []byte) (f failure) {
 	if json.Unmarshal(b, &f) != nil {
-		f = failure{Process: -1, Text: "a process sends a failure that cannot be read"}
+		f = failure{Process: -1, Text: "a process sent a failure that cannot be decoded"}
 	}
-	f.Text = shortened(Lines(f.Text), textMost)
+	f.Text = shortened(Lines(f.Text), maxText)
 	return f
 }
 
-// joinMessages returns several messages as one, which partMessages takes apart again.
+// joinMessages packs several messages into one, which partMessages unpacks.
 func joinMessages(all [][]byte) (joined []byte) {
 	for _, b := range all {
 		joined = binary.LittleEndian.AppendUint64(joined, uint64(len(b)))
@@ -186,7 +185,7 @@ func joinMessages(all [][]byte) (joined []byte) {
 	return joined
 }
 
-// partMessages returns the n messages that were joined; false if it is none of n messages.
+// partMessages returns the n messages that were packed; false if the content is invalid.
 func partMessages(joined []byte, n int) (all [][]byte, ok bool) {
 	for len(joined) >= 8 && len(all) < n {
 		size := binary.LittleEndian.Uint64(joined)

@@ -9,13 +9,14 @@ import (
 	"github.com/planc-dev/planc/runtime/visible"
 )
 
-// Unobeyed is the error for a variable by which a launcher says that this process is one of several, if nothing else
-// says how many there are and where process 0 runs. Training alone would then repeat the same run in every process.
-type Unobeyed struct{ Name, Value, By string }
+// UnsupportedLauncher is the error for a variable by which a launcher says that this process is one of several, if
+// nothing says how many there are and where process 0 runs. Training alone would then repeat the same run in every
+// process.
+type UnsupportedLauncher struct{ Name, Value, By string }
 
-func (e *Unobeyed) Error() string {
+func (e *UnsupportedLauncher) Error() string {
 	rank := "R"
-	if e.Name == "JOB_COMPLETION_INDEX" { // the node's number, which the shell or the pod's args can fill in
+	if e.Name == "JOB_COMPLETION_INDEX" { // the node's number, which a shell or the pod's args can fill in
 		rank = "$" + e.Name
 	}
 	return fmt.Sprintf("%s=%s (%s) says that this process is one of several, but not how many there are and where "+
@@ -24,17 +25,17 @@ func (e *Unobeyed) Error() string {
 		e.Value, e.By, rank)
 }
 
-// evidence is how a variable says that its process is one of several.
+// evidence is how a variable shows that its process is one of several.
 type evidence int
 
 const (
-	size     evidence = iota // a count of processes, nodes or tasks: if it is over 1
-	position                 // a number from 0 on: if it is over 0
-	index                    // a number from 0 on, of which nothing says how many there are: always
-	hosts                    // JSON: if its arrays have more than one text
+	size     evidence = iota // a number of processes, nodes or tasks: if it is over 1
+	position                 // a number from 0: if it is over 0
+	index                    // a number from 0 whose range is unknown: always
+	hosts                    // JSON: if its arrays have more than one string
 )
 
-// marker is a variable that a launcher sets and that planc does not obey by itself.
+// marker is a variable that a launcher sets and that planc does not follow by itself.
 type marker struct {
 	name   string
 	says   evidence
@@ -67,10 +68,10 @@ const (
 	trainerSource  = "Kubeflow Trainer v2, pkg/constants"
 )
 
-// markers are those variables. They are asked only if no launcher that planc obeys has started several processes and no
-// flag or PET_NNODES gives the number of nodes. Variables of job arrays (SLURM_ARRAY_TASK_ID, LSB_JOBINDEX,
-// SGE_TASK_ID) are not among them: the tasks of an array are runs of their own. Nor are those of an allocation
-// (SLURM_NTASKS), which a batch script has too.
+// markers are those variables. They are checked only if no supported launcher has started several processes and no flag
+// or PET_NNODES sets the number of nodes. Variables of job arrays (SLURM_ARRAY_TASK_ID, LSB_JOBINDEX, SGE_TASK_ID) are
+// not among them, because the tasks of an array are separate runs. Variables of an allocation (SLURM_NTASKS) are not
+// either, because a batch script has them too.
 var markers = []marker{
 	{"RANK", position, "torchrun", torchrunSource},
 	{"LOCAL_RANK", position, "torchrun", torchrunSource},
@@ -114,7 +115,7 @@ var markers = []marker{
 	{"TF_CONFIG", hosts, "a launcher of TensorFlow's", configSource},
 }
 
-// Markers lists the variables that planc does not obey by itself, for people: each with the values that are refused,
+// Markers lists the variables that planc does not follow by itself, for people: each with the values that are refused,
 // what sets it, and where that is documented.
 func Markers() (rows [][4]string) {
 	refused := map[evidence]string{size: "over 1", position: "over 0", index: "any number", hosts: "more than one host"}
@@ -124,21 +125,22 @@ func Markers() (rows [][4]string) {
 	return rows
 }
 
-// unobeyed returns the error for the first marker that says that this process is one of several, nil for none.
-func (e *env) unobeyed() error {
+// unsupported returns the error for the first marker that says that this process is one of several; nil if there is
+// none.
+func (e *env) unsupported() error {
 	for _, m := range markers {
 		if v := e.value(m.name); v != "" && m.says.several(v) {
-			return &Unobeyed{m.name, printable(v), m.by}
+			return &UnsupportedLauncher{m.name, printable(v), m.by}
 		}
 	}
 	return nil
 }
 
-// several reports whether a value says that its process is one of several.
+// several reports whether a value shows that its process is one of several.
 func (s evidence) several(value string) bool {
 	if s == hosts {
 		var list any
-		return json.Unmarshal([]byte(value), &list) == nil && texts(list, false) > 1
+		return json.Unmarshal([]byte(value), &list) == nil && countTexts(list, false) > 1
 	}
 	n, err := strconv.Atoi(value)
 	if err != nil {
@@ -147,8 +149,8 @@ func (s evidence) several(value string) bool {
 	return n >= map[evidence]int{size: 2, position: 1, index: 0}[s]
 }
 
-// texts counts the texts in JSON's arrays.
-func texts(v any, inArray bool) (n int) {
+// countTexts counts the strings in JSON's arrays.
+func countTexts(v any, inArray bool) (n int) {
 	switch v := v.(type) {
 	case string:
 		if inArray {
@@ -156,18 +158,17 @@ func texts(v any, inArray bool) (n int) {
 		}
 	case []any:
 		for _, x := range v {
-			n += texts(x, true)
+			n += countTexts(x, true)
 		}
 	case map[string]any:
 		for _, x := range v {
-			n += texts(x, false)
+			n += countTexts(x, false)
 		}
 	}
 	return n
 }
 
-// printable is a value of the environment as a message quotes it: without characters that a terminal obeys, and not too
-// long.
+// printable formats a value of the environment for a message: escaped and shortened.
 func printable(value string) string {
 	const most = 80
 	text := visible.Text(value)
