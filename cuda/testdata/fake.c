@@ -1,13 +1,13 @@
-// A driver without a GPU, for tests: device memory is the host's, work is done when it is put on a stream, and each
-// call is checked and recorded. A module is the text "fake" and a line a kernel: its name, and the size of each argument,
-// p for a pointer. Built as libcuda.so.1.
+// A driver without a GPU, for tests: device memory is host memory, work is done when it is enqueued, and
+// each call is checked and logged. A module is the text "fake" followed by one line for each kernel: its
+// name and the size of each argument, p for a pointer. Built as libcuda.so.1.
 #include "fake.h"
 #include "../driver.h"
 
 enum { INVALID_VALUE = 1, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700,
 	CAPTURE_UNSUPPORTED = 900, CAPTURE_UNJOINED = 904 };
 
-static __thread struct object *current;   // the context bound to this thread
+static __thread struct object *current;   // the context that is bound to this thread
 static __thread struct object *capturing; // the graph that this thread captures into
 static struct object *primary[2];
 static int users[2];
@@ -18,7 +18,7 @@ struct op { // work on a stream
 	void *to;
 	const void *from;
 	size_t bytes;
-	int value; // of a fill
+	int value; // of a memset
 	enum { NOTHING, COPY, FILL } does;
 };
 
@@ -28,7 +28,7 @@ static void run(const struct op *op) {
 	if (op->does == FILL) memset(op->to, op->value, op->bytes);
 }
 
-// put does the work, or captures it where the stream is captured.
+// put does the work, or captures it if the stream is captured.
 static int put(struct object *stream, struct op op) {
 	if (!is(stream, STREAM)) return INVALID_HANDLE;
 	if (!stream->graph) {
@@ -44,7 +44,8 @@ static int put(struct object *stream, struct op op) {
 	return 0;
 }
 
-// CALL(NAME, parameters, whether the call needs a bound context, body): the body sets r, and is not run if the test wants a failure.
+// CALL(NAME, parameters, whether the call needs a bound context, body): the body sets r; it is not run if
+// the test wants the call to fail.
 #define CALL(name, params, bound, ...) \
 	CUresult name params { \
 		pthread_mutex_lock(&mutex); \
@@ -58,7 +59,8 @@ static int put(struct object *stream, struct op op) {
 #define NEED(handle, kind) if (!is(handle, kind)) { r = INVALID_HANDLE; } else
 #define ID(handle) (((struct object *)handle)->id)
 
-CALL(cuInit, (unsigned flags), 0, (void)flags; // a test begins: what others have left over is not its own
+// a test begins: it does not inherit objects that earlier tests left open
+CALL(cuInit, (unsigned flags), 0, (void)flags;
 	objects = NULL;
 	memset(count, 0, sizeof count);
 	memset(users, 0, sizeof users);)
@@ -117,7 +119,7 @@ CALL(cuModuleGetFunction, (CUfunction *f, CUmodule m, const char *name), 1, NEED
 CALL(cuFuncSetAttribute, (CUfunction f, CUfunction_attribute a, int v), 1, NEED(f, FUNCTION) say("function %d attribute %d = %d", ID(f), (int)a, v);)
 CALL(cuFuncGetAttribute, (int *v, CUfunction_attribute a, CUfunction f), 1, NEED(f, FUNCTION) *v = 10 + (int)a;)
 
-// launch reads the arguments as the kernel's line says and puts their text on the stream.
+// launch reads the arguments as the kernel's line describes them and enqueues their text.
 static int launch(CUfunction f, CUstream s, const char *shape, void **params) {
 	struct object *o = (void *)f;
 	if (!is(o, FUNCTION) || !o->of->live) return INVALID_HANDLE;
@@ -141,7 +143,7 @@ CALL(cuLaunchKernel, (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsig
 	(void)extra; char shape[128];
 	snprintf(shape, sizeof shape, "<%u,%u,%u|%u,%u,%u|%u>", gx, gy, gz, bx, by, bz, shared);
 	NEED(s, STREAM) r = launch(f, s, shape, params);)
-#ifndef FAKE_OLD // a driver from before clusters
+#ifndef FAKE_OLD // FAKE_OLD is a driver without clusters
 CALL(cuLaunchKernelEx, (const CUlaunchConfig *c, CUfunction f, void **params, void **extra), 1,
 	(void)extra; char shape[128];
 	snprintf(shape, sizeof shape, "<%u,%u,%u|%u,%u,%u|%u|cluster %u,%u,%u>", c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ, c->sharedMemBytes,
@@ -178,7 +180,7 @@ CALL(cuMemHostAlloc, (void **p, size_t n, unsigned flags), 1,
 	say("pinned %d: %zu bytes, flags %u", o->id, n, flags);)
 CALL(cuMemFreeHost, (void *p), 1, r = release((uint64_t)p, PINNED);)
 
-// copies checks both sides and puts the copy on the stream.
+// copies checks both addresses and enqueues the copy.
 static int copies(const char *what, uint64_t to, enum kind kt, uint64_t from, enum kind kf, size_t n, CUstream s) {
 	if (!is(s, STREAM)) return INVALID_HANDLE;
 	if (!inside(to, n, kt) || !inside(from, n, kf)) return INVALID_VALUE;
@@ -218,7 +220,7 @@ CALL(cuEventRecord, (CUevent e, CUstream s), 1, NEED(e, EVENT) NEED(s, STREAM) {
 })
 CALL(cuEventSynchronize, (CUevent e), 1, NEED(e, EVENT) say("synchronize event %d", ID(e));)
 
-// elapsed is 1.5, or of the digits of PLANC_FAKE_TIMES the next.
+// elapsed is 1.5, or the next digit of PLANC_FAKE_TIMES.
 static float elapsed(void) {
 	static unsigned at;
 	const char *times = getenv("PLANC_FAKE_TIMES");
@@ -253,6 +255,6 @@ CALL(cuGraphLaunch, (CUgraphExec x, CUstream s), 1, NEED(x, EXEC) NEED(s, STREAM
 	for (struct op *op = ((struct object *)x)->of->ops; op; op = op->next) run(op);
 })
 CALL(cuGraphExecDestroy, (CUgraphExec x), 1, NEED(x, EXEC) ((struct object *)x)->live = 0;)
-#ifndef FAKE_ANCIENT // a driver that is too old
+#ifndef FAKE_ANCIENT // FAKE_ANCIENT is a driver that is too old
 CALL(cuGraphDestroy, (CUgraph g), 1, NEED(g, GRAPH) ((struct object *)g)->live = 0;)
 #endif

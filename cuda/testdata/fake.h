@@ -1,4 +1,5 @@
-// What the fake libraries share: a log of calls, failures on demand, and objects that know whether they are alive.
+// What the fake libraries share: a log of calls, failures on demand, and objects that know whether they are
+// alive.
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -34,11 +35,11 @@ static const char *const kinds[] = {"context", "module", "function", "stream", "
 struct object {
 	enum kind kind;
 	int id, live;
-	struct object *of;    // of a function, its module; of an exec, its graph
+	struct object *of;    // of a function: its module; of an exec: its graph
 	char *memory;         // of memory
 	size_t bytes;
 	char *text;           // of a module: its listing; of a function: its line
-	struct object *graph; // that a stream or an event is captured into
+	struct object *graph; // the graph that a stream or an event is captured into
 	struct object *last;  // of an event: the stream that recorded it
 	int open;             // of a captured stream: it has work that the origin does not wait for
 	struct op *ops;       // of a graph
@@ -54,17 +55,17 @@ static struct object *make(enum kind kind) {
 	o->id = ++count[kind];
 	o->live = 1;
 	o->next = objects;
-	return objects = o; // never freed: a handle of something closed is told from one of nothing
+	return objects = o; // never freed: a closed handle can be told from an invalid one
 }
 
-// is reports whether a handle is a living object of a kind.
+// is reports whether a handle is a live object of a kind.
 static int is(const void *handle, enum kind kind) {
 	for (struct object *o = objects; o; o = o->next)
 		if (o == handle) return o->live && o->kind == kind;
 	return 0;
 }
 
-// inside reports whether a run of bytes lies in living memory of a kind.
+// inside reports whether a range of bytes lies in live memory of a kind.
 static int inside(uint64_t p, size_t bytes, enum kind kind) {
 	for (struct object *o = objects; o; o = o->next)
 		if (o->live && o->kind == kind && p >= (uint64_t)o->memory && p + bytes <= (uint64_t)o->memory + o->bytes) return 1;

@@ -1,5 +1,6 @@
-// cuDNN without a GPU, for tests: descriptors that know what was set of them, and a heuristic that names three ways, of which the first is not deterministic, the second takes a lot of
-// workspace, and the third can be had. It computes nothing. Built as libcudnn.so.9.
+// cuDNN without a GPU, for tests: descriptors that store their attributes, and a heuristic that returns
+// three plans: the first is nondeterministic, the second needs a large workspace, the third is usable. It
+// computes nothing. Built as libcudnn.so.9.
 #include "fake.h"
 #include "../cudnn.h"
 

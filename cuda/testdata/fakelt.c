@@ -1,5 +1,5 @@
-// cuBLASLt without a GPU, for tests: products of f32 and f64 on the host, by columns as the library counts, with the epilogues
-// that add a bias, sum a gradient of one, or keep what GELU is applied to, but without GELU. Built as libcublasLt.so.13.
+// cuBLASLt without a GPU, for tests: column-major GEMMs of f32 and f64 on the host, with the epilogues that
+// add a bias, sum its gradient, or store the input of GELU, but without GELU. Built as libcublasLt.so.13.
 #include "fake.h"
 #include "../blaslt.h"
 
@@ -32,7 +32,7 @@ CALL(cublasLtMatrixLayoutDestroy, (cublasLtMatrixLayout_t l), UNMAKE(l))
 CALL(cublasLtMatmulPreferenceCreate, (cublasLtMatmulPreference_t *p), MAKE(p) for (int i = 0; i < 4; i++) (*p)->align[i] = 256;)
 CALL(cublasLtMatmulPreferenceDestroy, (cublasLtMatmulPreference_t p), UNMAKE(p))
 
-// take copies an attribute of the right size.
+// take copies an attribute if it has the right size.
 static int take(void *to, size_t want, const void *value, size_t size) {
 	if (size != want) return INVALID_VALUE;
 	memcpy(to, value, size);
@@ -48,7 +48,7 @@ CALL(cublasLtMatmulPreferenceSetAttribute, (cublasLtMatmulPreference_t p, cublas
 	r = what == planc_lt_workspace ? take(&p->workspace, 8, v, n)
 		: what >= planc_lt_align_a && what <= planc_lt_align_d ? take(&p->align[what - planc_lt_align_a], 4, v, n) : INVALID_VALUE;)
 
-// fits reports whether op(A) op(B) is D.
+// fits reports whether op(A) op(B) has the shape of D.
 static int fits(cublasLtMatmulDesc_t x, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t d) {
 	uint64_t m = x->trans[0] ? a->cols : a->rows, k = x->trans[0] ? a->rows : a->cols, k2 = x->trans[1] ? b->cols : b->rows, n = x->trans[1] ? b->rows : b->cols;
 	return m == d->rows && n == d->cols && k == k2 && a->batch == d->batch && b->batch == d->batch && a->ld >= (int64_t)a->rows && b->ld >= (int64_t)b->rows && d->ld >= (int64_t)d->rows;
@@ -62,7 +62,8 @@ CALL(cublasLtMatmulAlgoGetHeuristic, (cublasLtHandle_t h, cublasLtMatmulDesc_t x
 		memset(results, 0, *got * sizeof *results);
 		for (int way = 0; way < *got; way++) {
 			results[way].algo.data[0] = 42;
-			for (int i = 0; i < 4; i++) results[way].algo.data[1 + i] = p->align[i]; // as if it needed all that it may
+			// as if it needed every alignment that is promised
+			for (int i = 0; i < 4; i++) results[way].algo.data[1 + i] = p->align[i];
 			results[way].algo.data[5] = way;
 			results[way].workspaceSize = 1024;
 		}
@@ -89,7 +90,7 @@ CALL(cublasLtMatmul, (cublasLtHandle_t h, cublasLtMatmulDesc_t x, const void *al
 				if (x->epilogue == 160) set(x->aux, ld->type, i * x->aux_stride + col * x->aux_ld + row, sum);
 				set(d, ld->type, at(ld, i, row, col), sum + (x->epilogue == 4 ? get(x->bias, ld->type, row) : 0));
 			}
-	for (uint64_t row = 0; !r && x->epilogue == 256 && row < ld->rows; row++) { // the sum of op(A)'s rows
+	for (uint64_t row = 0; !r && x->epilogue == 256 && row < ld->rows; row++) { // the sum of the rows of op(A)
 		double sum = 0;
 		for (uint64_t k = 0; k < depth; k++) sum += get(a, la->type, x->trans[0] ? at(la, 0, k, row) : at(la, 0, row, k));
 		set(x->bias, ld->type, row, sum);

@@ -1,5 +1,5 @@
-// NCCL without GPUs, for tests: ranks are threads of one process that wait for each other in the call, and memory is the
-// host's. Built as libnccl.so.2.
+// NCCL without GPUs, for tests: ranks are threads of one process that wait for each other in the call, and
+// memory is host memory. Built as libnccl.so.2.
 #include "fake.h"
 #include "../nccl.h"
 
@@ -19,7 +19,7 @@ struct world {
 	int ranks, joined, arrived, generation, splits;
 	struct ncclComm *comm[MAX];
 	struct call call[MAX];
-	const struct call *mail[MAX][MAX]; // from, to
+	const struct call *mail[MAX][MAX]; // [sender][receiver]
 	struct world *next;
 };
 
@@ -49,7 +49,8 @@ const char *ncclGetLastError(ncclComm_t c) { return c ? "a word of the fake" : "
 CALL(ncclGetVersion, (int *v), *v = 22304;)
 CALL(ncclGetUniqueId, (ncclUniqueId *id), static char n; memset(id, 0, sizeof *id); id->internal[0] = ++n;)
 
-// configured says what of a configuration is not left to NCCL, and what the environment says of algorithms.
+// configured logs the configuration values that are not left to NCCL, and what the environment sets for
+// algorithms.
 static void configured(const struct planc_nccl_config *k, int rank) {
 	if (k->minCTAs != planc_nccl_unset || k->maxCTAs != planc_nccl_unset) say("rank %d: %d to %d CTAs", rank, k->minCTAs, k->maxCTAs);
 	const char *algo = getenv("NCCL_ALGO");
@@ -80,10 +81,10 @@ CALL(ncclCommInitRankConfig, (ncclComm_t *c, int ranks, ncclUniqueId id, int ran
 	if (rank < 0 || rank >= ranks || w->ranks != ranks || w->comm[rank]) r = INVALID_ARGUMENT;
 	if (!r) { *c = join(w, rank); r = IN_PROGRESS; })
 
-// part makes the parts of a world when all its ranks have named a color: only now are the communicators written.
+// part splits a world when all its ranks have named a color: the communicators are written only then.
 static void part(struct world *w) {
 	for (int i = 0; i < w->ranks; i++) {
-		if (w->comm[i]->color < 0) continue; // it wants none
+		if (w->comm[i]->color < 0) continue; // this rank wants no communicator
 		struct world *p = calloc(1, sizeof *p);
 		int at = 0;
 		for (int j = 0; j < w->ranks; j++)
@@ -102,13 +103,13 @@ CALL(ncclCommSplit, (ncclComm_t c, int color, int key, ncclComm_t *to, ncclConfi
 	configured((void *)config, c->rank);
 	c->color = color;
 	c->key = key;
-	c->part = to; // written later; the real one says ok at once, too
+	c->part = to; // written later; the real library also returns success at once
 	if (++c->world->splits == c->world->ranks) part(c->world);)
 CALL(ncclCommGetAsyncError, (ncclComm_t c, ncclResult_t *e), *e = c->error ? c->error : c->world->joined < c->world->ranks || c->part ? IN_PROGRESS : 0;)
 CALL(ncclCommCount, (const ncclComm_t c, int *n), *n = c->world->ranks;)
 CALL(ncclCommUserRank, (const ncclComm_t c, int *n), *n = c->rank;)
 CALL(ncclCommFinalize, (ncclComm_t c), if (c->registered) say("rank %d ends with %d buffers registered", c->rank, c->registered);)
-#ifndef FAKE_OLD // which is of before 2.19
+#ifndef FAKE_OLD // FAKE_OLD is a library before 2.19
 CALL(ncclMemAlloc, (void **p, size_t n), *p = malloc(n); say("nccl memory of %zu bytes", n);)
 CALL(ncclMemFree, (void *p), free(p); say("nccl memory is freed");)
 CALL(ncclCommRegister, (const ncclComm_t c, void *p, size_t n, void **handle),
@@ -122,7 +123,7 @@ CALL(ncclCommAbort, (ncclComm_t c),
 	say("abort rank %d of %d", c->rank, c->world->ranks);
 	for (int i = 0; i < c->world->ranks; i++) if (c->world->comm[i]) c->world->comm[i]->error = 6;)
 
-// reduce is one value of what the ranks have at an index; values are floats.
+// reduce reduces the ranks' values at one index; values are floats.
 static float reduce(struct world *w, size_t i, int op) {
 	float x = ((const float *)w->call[0].from)[i];
 	for (int k = 1; k < w->ranks; k++) {
@@ -132,7 +133,8 @@ static float reduce(struct world *w, size_t i, int op) {
 	return op == 4 ? x / w->ranks : x;
 }
 
-// compute does a collective that all ranks are in; results are made whole before they are written, since ranks may work in place.
+// compute computes a collective that all ranks have joined; results are complete before they are written,
+// since ranks may work in place.
 static void compute(struct world *w) {
 	const struct call *c = w->call;
 	size_t n = c->count, whole = c->kind == 's' || c->kind == 'g' ? n * w->ranks : n;
@@ -144,7 +146,7 @@ static void compute(struct world *w) {
 	free(x);
 }
 
-// meet waits until all ranks are in the same collective, which the last one does for all.
+// meet waits until all ranks are in the same collective; the last rank computes it for all.
 static int meet(const struct call *c) {
 	struct world *w = c->comm->world;
 	int generation = w->generation;
@@ -162,7 +164,7 @@ static int meet(const struct call *c) {
 	return 0;
 }
 
-// begin puts a call, or keeps it until the group ends.
+// begin executes a call, or keeps it until the group ends.
 static int begin(struct call c) {
 	if (c.type != 7) return INVALID_ARGUMENT;
 	if (depth) {
@@ -188,7 +190,7 @@ CALL(ncclGroupEnd, (void),
 				pthread_cond_broadcast(&changed);
 			} else if (c->kind != 'S') meet(c);
 		}
-		for (int i = 0; i < queued; i++) // what was sent may be overwritten only now
+		for (int i = 0; i < queued; i++) // only now may what was sent be overwritten
 			while (queue[i].kind == 'S' && queue[i].comm->world->mail[queue[i].comm->rank][queue[i].peer]) pthread_cond_wait(&changed, &mutex);
 		queued = 0;
 	})

@@ -1,4 +1,4 @@
-// NVML of two GPUs, for tests; the second tells no power. Built as libnvidia-ml.so.1.
+// NVML with two GPUs, for tests; the second does not report its power. Built as libnvidia-ml.so.1.
 #include "fake.h"
 #include "../nvml.h"
 

@@ -1,4 +1,5 @@
-// NVRTC without a compiler, for tests: the cubin is the options, the headers and the source. Built as libnvrtc.so.13.
+// NVRTC without a compiler, for tests: the cubin is the options, the headers and the source. Built as
+// libnvrtc.so.13.
 #include "fake.h"
 #include "../nvrtc.h"
 

@@ -1,6 +1,6 @@
-// Compiled against the real headers, which declare every call themselves: a prototype of ours that differs in a type
-// does not compile. Nothing of it is run. Held against CUDA 13.5, cuBLAS 13.10, cuDNN 9.26, NCCL 2.30.7 and 2.32, and NVML 13
-// (2026-11-22); .ci/run has cuda.h and nvrtc.h.
+// This file is compiled against the real headers, which declare every call themselves: a prototype of ours
+// that differs in a type does not compile. Nothing in it is executed. Checked with CUDA 13.5, cuBLAS 13.10,
+// cuDNN 9.26, NCCL 2.30.7 and 2.32, and NVML 13 (2026-11-22); .ci/run has cuda.h and nvrtc.h.
 #include "../driver.h"
 #if __has_include(<nccl.h>) && __has_include(<cuda_runtime.h>)
 #define HAS_NCCL
@@ -11,13 +11,13 @@
 #include "../blaslt.h"
 #endif
 
-// cuda.h redirects some names by macros to what our tables name.
+// cuda.h redirects some names by macros to the names in our tables.
 #if __has_include(<nvrtc.h>)
 #define HAS_NVRTC
 #include "../nvrtc.h"
 #endif
 
-// cudnn.h wants cuda_runtime.h
+// cudnn.h needs cuda_runtime.h
 #if __has_include(<cudnn.h>) && __has_include(<cuda_runtime.h>)
 #define HAS_DNN
 #include "../cudnn.h"

@@ -1,4 +1,4 @@
-// cuBLASLt: products by columns, as the library counts, on the host. Sums are in f32, in eight parts, or in f64.
+// cuBLASLt: column-major GEMMs on the host. Sums are accumulated in f32, in eight partial sums, or in f64.
 #include <math.h>
 #include <string.h>
 #include "gpu.h"
@@ -13,7 +13,7 @@ struct planc_lt_layout { int type, batch; uint64_t rows, cols; int64_t ld, strid
 struct planc_lt_preference { size_t workspace; uint32_t align[4]; };
 struct cublasLtContext : Object {};
 
-static const size_t needed = 64 << 10; // bytes of workspace that a way of computing takes
+static const size_t needed = 64 << 10; // bytes of workspace that an algorithm needs
 
 #define LT(name, params, ...)              \
 	extern "C" cublasStatus_t name params { \
@@ -37,7 +37,7 @@ LT(cublasLtMatrixLayoutDestroy, (cublasLtMatrixLayout_t l), { delete l; })
 LT(cublasLtMatmulPreferenceCreate, (cublasLtMatmulPreference_t *p), { *p = new planc_lt_preference{0, {256, 256, 256, 256}}; })
 LT(cublasLtMatmulPreferenceDestroy, (cublasLtMatmulPreference_t p), { delete p; })
 
-// take copies an attribute of the right size.
+// take copies an attribute if it has the right size.
 template <class T> static int take(T *to, const void *value, size_t size) {
 	if (size != sizeof *to) return INVALID;
 	memcpy(to, value, size);
@@ -68,18 +68,19 @@ LT(cublasLtMatmulPreferenceSetAttribute, (cublasLtMatmulPreference_t p, cublasLt
 enum { E4M3 = 28, E5M2 = 29 };
 static size_t width(int type) { return type == 0 ? 4 : type == 1 ? 8 : type == 2 || type == 14 ? 2 : type == E4M3 || type == E5M2 ? 1 : 0; }
 
-// fits reports whether op(A) op(B) is D.
+// fits reports whether op(A) op(B) has the shape of D.
 static bool fits(cublasLtMatmulDesc_t x, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t d) {
 	uint64_t m = x->trans[0] ? a->cols : a->rows, k = x->trans[0] ? a->rows : a->cols, k2 = x->trans[1] ? b->cols : b->rows, n = x->trans[1] ? b->rows : b->cols;
 	return m == d->rows && n == d->cols && k == k2 && a->batch == d->batch && b->batch == d->batch && a->ld >= (int64_t)a->rows && b->ld >= (int64_t)b->rows && d->ld >= (int64_t)d->rows;
 }
 
-// known reports whether the library has a product of these types: operands of one type, results in it or, of 16 bits, in f32.
+// known reports whether the library has a GEMM of these types: operands of one type, and a result of the
+// same type or, for 16-bit operands, of f32.
 static bool known(cublasLtMatmulDesc_t x, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t d) {
 	static const std::set<int> epilogues = {1, 4, 32, 36, 160, 164, 192, 208, 256};
 	bool wide = a->type == 1;
 	if (!epilogues.count(x->epilogue) || (x->aux && x->auxLd % 8)) return false;
-	if (width(a->type) == 1) // as Hopper has it, with K together; both of the wider range there is not
+	if (width(a->type) == 1) // as on Hopper: K must be contiguous, and E5M2 times E5M2 does not exist
 		return width(b->type) == 1 && (a->type == E4M3 || b->type == E4M3) && x->trans[0] && !x->trans[1] && x->scale == 0 && x->compute == planc_lt_compute_32f && (d->type == 14 || d->type == 2 || d->type == 0) &&
 			x->epilogue == 1 && x->scales[0] && x->scales[1] && a->rows % 16 == 0 && a->ld % 16 == 0 && b->ld % 16 == 0 && d->ld * width(d->type) % 16 == 0;
 	if (a->type != b->type || !width(a->type)) return false;
@@ -94,7 +95,8 @@ LT(cublasLtMatmulAlgoGetHeuristic, (cublasLtHandle_t h, cublasLtMatmulDesc_t x, 
 	if (!known(x, a, b, d)) return NOT_SUPPORTED;
 	memset((void *)results, 0, sizeof *results);
 	results->algo.data[0] = 42;
-	for (int i = 0; i < 4; i++) results->algo.data[1 + i] = p->align[i]; // as if it needed all that it may
+	// as if it needed every alignment that is promised
+	for (int i = 0; i < 4; i++) results->algo.data[1 + i] = p->align[i];
 	results->workspaceSize = std::min(p->workspace, needed);
 	*got = 1;
 })
@@ -125,18 +127,18 @@ static void set(char *p, int type, uint64_t i, double v) {
 	((uint16_t *)p)[i] = x != x ? b >> 16 | 0x40 : (b + 0x7fff + (b >> 16 & 1)) >> 16;
 }
 
-// A product that was put on a stream, with all that the call said.
+// Matmul is an enqueued GEMM with all arguments of the call.
 struct Matmul {
 	planc_lt_desc x;
 	planc_lt_layout a, b, c, d;
 	const char *pa, *pb, *pc;
 	char *pd, *workspace;
 	double alpha, beta;
-	size_t size, scratch; // of the workspace, and what of it is used
+	size_t size, scratch; // bytes of workspace, and how many of them are used
 	bool tf32;
 };
 
-// pack lays op(A)'s rows, or op(B)'s columns, one behind the other.
+// pack stores the rows of op(A), or the columns of op(B), one after the other.
 template <class T> static std::vector<T> pack(const char *p, const planc_lt_layout &l, int batch, bool byRow, bool tf32) {
 	uint64_t n = byRow ? l.rows : l.cols, k = byRow ? l.cols : l.rows;
 	std::vector<T> v(n * k);
@@ -165,16 +167,16 @@ template <class T> static T dot(const T *a, const T *b, uint64_t k) {
 	return ((part[0] + part[4]) + (part[2] + part[6])) + ((part[1] + part[5]) + (part[3] + part[7]));
 }
 
-static const double root = 0.7978845608028654; // of 2/pi
+static const double root = 0.7978845608028654; // sqrt(2/pi)
 static double gelu(double x) { return 0.5 * x * (1 + tanh(root * (x + 0.044715 * x * x * x))); }
 static double geluGrad(double x) {
 	double t = tanh(root * (x + 0.044715 * x * x * x));
 	return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root * (1 + 3 * 0.044715 * x * x);
 }
 
-enum { BIAS = 4, GELU = 32, AUX = 128, DGELU = 64, BGRAD_D = 16, BGRAD_A = 256 }; // bits of epilogues
+enum { BIAS = 4, GELU = 32, AUX = 128, DGELU = 64, BGRAD_D = 16, BGRAD_A = 256 }; // bits of an epilogue
 
-// whole does the product, and the epilogue as the bits of its number say.
+// whole computes the GEMM and the epilogue that the bits of its number select.
 template <class T> static void whole(const Matmul &m) {
 	int e = m.x.epilogue == 1 ? 0 : m.x.epilogue;
 	uint64_t rows = m.d.rows, cols = m.d.cols, depth = m.x.trans[0] ? m.a.rows : m.a.cols;
@@ -205,18 +207,18 @@ template <class T> static void whole(const Matmul &m) {
 		for (uint64_t i = 0; i < rows; i++) set(m.x.bias, m.x.biasType < 0 ? m.d.type : m.x.biasType, i, sums[i]);
 }
 
-// extent is how many bytes a matrix and its batch span.
+// extent is the number of bytes that a matrix and its batch span.
 static size_t extent(const planc_lt_layout &l) { return ((l.batch - 1) * l.stride + (l.cols - 1) * l.ld + l.rows) * width(l.type); }
 
 static std::string execute(Context *c, const Matmul &m) {
 	struct { const char *p; size_t n; const char *what; } all[] = {{m.pa, extent(m.a), "A"}, {m.pb, extent(m.b), "B"}, {m.pd, extent(m.d), "D"}, {m.workspace, m.size, "the workspace"},
 		{(const char *)m.x.scales[0], m.x.scales[0] ? sizeof(float) : 0, "A's scale"}, {(const char *)m.x.scales[1], m.x.scales[1] ? sizeof(float) : 0, "B's scale"},
-		{m.x.bias, m.x.bias ? m.d.rows * width(m.d.type) : 0, "the bias"}, {m.x.aux, m.x.aux ? ((m.d.batch - 1) * m.x.auxStride + (m.d.cols - 1) * m.x.auxLd + m.d.rows) * width(m.d.type) : 0, "what GELU is applied to"}};
+		{m.x.bias, m.x.bias ? m.d.rows * width(m.d.type) : 0, "the bias"}, {m.x.aux, m.x.aux ? ((m.d.batch - 1) * m.x.auxStride + (m.d.cols - 1) * m.x.auxLd + m.d.rows) * width(m.d.type) : 0, "the input of GELU"}};
 	for (auto &x : all) {
 		std::string why = x.n ? touches(c, (uint64_t)x.p, x.n, x.what) : "";
 		if (!why.empty()) return why;
 	}
-	memset(m.workspace, 0xff, m.scratch); // who else has something there sees it
+	memset(m.workspace, 0xff, m.scratch); // so that anyone else who keeps something in the workspace notices
 	if (m.a.type == 1) whole<double>(m);
 	else whole<float>(m);
 	return "";
@@ -231,6 +233,6 @@ LT(cublasLtMatmul, (cublasLtHandle_t h, cublasLtMatmulDesc_t x, const void *alph
 	Matmul m = {*x, *la, *lb, *lc, *ld, (const char *)a, (const char *)b, (const char *)c, (char *)d, (char *)workspace,
 		get((const char *)alpha, x->scale, 0), get((const char *)beta, x->scale, 0), size, std::min(size, needed), x->compute == planc_lt_compute_tf32};
 	Context *on = s->context;
-	std::string text = "stream " + std::to_string(s->id) + ": product " + std::to_string(ld->cols) + "x" + std::to_string(ld->rows) + "x" + std::to_string(x->trans[0] ? la->rows : la->cols);
+	std::string text = "stream " + std::to_string(s->id) + ": GEMM " + std::to_string(ld->cols) + "x" + std::to_string(ld->rows) + "x" + std::to_string(x->trans[0] ? la->rows : la->cols);
 	r = put(s, text, [=] { return execute(on, m); });
 })

@@ -1,8 +1,8 @@
-// How the emulated driver answers.
+// How the emulated driver returns results.
 #pragma once
 #include "gpu.h"
 
-// CALL(NAME, parameters, whether it needs a bound context, body): the body sets r or returns it.
+// CALL(NAME, parameters, whether it needs a bound context, body): the body sets r or returns the result.
 #define CALL(name, params, bound, ...)                                    \
 	extern "C" CUresult name params {                                     \
 		Held held;                                                        \
@@ -19,7 +19,7 @@
 	type *o = is<type>(handle, kind); \
 	if (!o) return INVALID_HANDLE;
 
-// spoil ends the capture of this thread, in which the call is not allowed.
+// spoil invalidates the capture of this thread, in which the call is not allowed.
 static inline int spoil() {
 	capturing->invalid = CAPTURE_INVALIDATED;
 	return CAPTURE_UNSUPPORTED;

@@ -1,5 +1,5 @@
-// cuDNN: graphs of operations, each done whole after the other on the host, in f32. Of two ways that the heuristic names, the first is one whose results differ from run to
-// run; it says so, and is not done.
+// cuDNN: graphs of operations, executed on the host one operation at a time, in f32. Of the two plans that
+// the heuristic returns, the first is marked as nondeterministic and is not executed.
 #include <math.h>
 #include <string.h>
 #include "gpu.h"
@@ -14,9 +14,9 @@ enum { NOT_INITIALIZED = 1001, BAD_PARAM = 2000, NOT_SUPPORTED = 3000, INTERNAL 
 
 struct cudnnContext : Object { Stream *stream = nullptr; };
 
-// A descriptor has what was set of it: numbers of up to 8 bytes each, pointers among them.
+// Descriptor holds the attributes that were set: numbers of up to 8 bytes each, including pointers.
 struct Descriptor {
-	int kind, way = 0; // way: which of the heuristic's
+	int kind, way = 0; // way: index among the heuristic's results
 	bool final = false;
 	std::map<int, std::vector<uint64_t>> has;
 	uint64_t one(int what) const { auto i = has.find(what); return i == has.end() || i->second.empty() ? 0 : i->second[0]; }
@@ -55,7 +55,7 @@ DNN(cudnnBackendCreateDescriptor, (cudnnBackendDescriptorType_t kind, cudnnBacke
 })
 DNN(cudnnBackendDestroyDescriptor, (cudnnBackendDescriptor_t d), { delete (Descriptor *)d; })
 
-// width is how many bytes a value of a type of attribute has.
+// width is the size in bytes of a value of an attribute type.
 static size_t width(int type) {
 	switch (type) {
 	case planc_dnn_of_flag: case planc_dnn_of_char: return 1;
@@ -74,7 +74,7 @@ DNN(cudnnBackendSetAttribute, (cudnnBackendDescriptor_t d, cudnnBackendAttribute
 	x->has[what] = v;
 })
 
-// volume is how many numbers a tensor has.
+// volume is the number of elements of a tensor.
 static int64_t volume(const Descriptor *t) {
 	int64_t n = 1;
 	for (uint64_t d : t->has.at(planc_dnn_tensor_dims)) n *= d;
@@ -87,7 +87,7 @@ static int64_t products(const Descriptor *graph, const Descriptor **first) {
 		if (((Descriptor *)o)->kind == planc_dnn_op_matmul && n++ == 0) *first = (Descriptor *)o;
 	return n;
 }
-// needs is the workspace of a plan: for a gradient, the scores' in 16 bits.
+// needs is the workspace of a plan: for a gradient, the 16-bit scores.
 static int64_t needs(const Descriptor *plan) {
 	const Descriptor *first = NULL;
 	return products(graphOf(plan), &first) == 5 ? 2 * volume(first->to(planc_dnn_op_matmul_c)) : 256;
@@ -98,7 +98,7 @@ DNN(cudnnBackendFinalize, (cudnnBackendDescriptor_t d), {
 	if (x->kind == planc_dnn_heuristic) {
 		const Descriptor *first = NULL;
 		int64_t n = products(x->to(planc_dnn_heuristic_graph), &first);
-		if (n != 2 && n != 5) return no(NOT_SUPPORTED, "the graph is no attention");
+		if (n != 2 && n != 5) return no(NOT_SUPPORTED, "the graph is not attention");
 	}
 	x->final = true;
 })
@@ -122,7 +122,7 @@ DNN(cudnnBackendGetAttribute, (cudnnBackendDescriptor_t const d, cudnnBackendAtt
 	} else return no(BAD_PARAM, "no such attribute");
 })
 
-// A tensor of a graph that runs. What is within the graph has its numbers in their order.
+// Tensor is a tensor of a graph that runs. Tensors inside the graph are stored densely.
 struct Tensor {
 	int type;
 	int64_t uid;
@@ -131,7 +131,7 @@ struct Tensor {
 	char *at = NULL;
 	std::vector<float> v;
 	int64_t size() const { return dims[0] * dims[1] * dims[2] * dims[3]; }
-	int64_t place(int64_t i) const { // of the i-th number
+	int64_t place(int64_t i) const { // offset of the i-th element
 		int64_t at = 0;
 		for (int k = 3; k >= 0; k--) at += i % dims[k] * strides[k], i /= dims[k];
 		return at;
@@ -166,7 +166,7 @@ static void put(const Tensor &t, int64_t at, float x) {
 	((uint16_t *)t.at)[at] = b >> 16;
 }
 
-// An operation on tensors of the run, by number; -1 is none.
+// Operation is an operation on tensors of the run, which it names by number; -1 means none.
 struct Operation { int kind, f, axis, x, b, t, y; };
 
 struct Run {
@@ -185,7 +185,7 @@ struct Run {
 		for (uint64_t x : d->has.at(planc_dnn_tensor_strides)) t.strides.push_back(x);
 		t.within = d->one(planc_dnn_tensor_virtual), t.constant = d->one(planc_dnn_tensor_value);
 		if (!t.within) t.at = at.count(uid) ? at.at(uid) : NULL;
-		if (t.constant && t.at) t.v = {*(float *)t.at}; // read now, as by a launch
+		if (t.constant && t.at) t.v = {*(float *)t.at}; // read now, as a launch does
 		tensors.push_back(t);
 		return tensors.size() - 1;
 	}
@@ -195,7 +195,8 @@ struct Run {
 		t.v.resize(t.size());
 		for (int64_t k = 0; k < t.size(); k++) t.v[k] = get(t, t.place(k));
 	}
-	// of is the number of x where y has its i-th: x is the same along dims of which it has 1.
+	// of is the element of x where y has its i-th element: x is broadcast along dimensions in which it has size
+	// 1.
 	float of(const Tensor &x, const Tensor &y, int64_t i) const {
 		int64_t at = 0, step = 1;
 		for (int k = 3; k >= 0; k--) {
@@ -244,7 +245,8 @@ struct Run {
 		for (int64_t i = 0; i < x.size(); i++) {
 			int64_t rest = i, at = 0, step = 1;
 			for (int k = 3; k >= 0; k--) {
-				int64_t q = rest % x.dims[k] / (x.dims[k] / y.dims[k]); // of heads, those that read one
+				// attention heads that share one key/value head
+				int64_t q = rest % x.dims[k] / (x.dims[k] / y.dims[k]);
 				at += q * step, rest /= x.dims[k], step *= y.dims[k];
 			}
 			y.v[at] = o.f == planc_dnn_max ? std::max(y.v[at], x.v[i]) : y.v[at] + x.v[i];
@@ -262,7 +264,7 @@ struct Run {
 		}
 		std::string why = touches(c, (uint64_t)workspace, scratch, "the workspace");
 		if (!why.empty()) return why;
-		memset(workspace, 0xff, scratch); // who else has something there sees it
+		memset(workspace, 0xff, scratch); // so that anyone else who keeps something in the workspace notices
 		for (const Operation &o : ops) {
 			for (int i : {o.x, o.b, o.t})
 				if (i >= 0) read(i);
@@ -281,7 +283,7 @@ struct Run {
 	}
 };
 
-// add takes an operation of the graph into a run.
+// add adds an operation of the graph to a run.
 static bool add(Run &run, const Descriptor *d, const std::map<int64_t, char *> &at) {
 	Operation o = {d->kind, 0, 0, -1, -1, -1, -1};
 	auto link = [&](int what) { return run.number(d->to(what), at); };
@@ -321,7 +323,7 @@ DNN(cudnnBackendExecute, (cudnnHandle_t h, cudnnBackendDescriptor_t p, cudnnBack
 	for (uint64_t o : graphOf(plan)->has.at(planc_dnn_graph_ops))
 		if (!add(run, (Descriptor *)o, at)) return no(BAD_PARAM, "an operation that is not emulated");
 	for (Tensor &t : run.tensors)
-		if (!t.within && (!t.at || (!t.constant && (uint64_t)t.at % 16))) return no(BAD_PARAM, "a tensor lies nowhere, or is not aligned");
+		if (!t.within && (!t.at || (!t.constant && (uint64_t)t.at % 16))) return no(BAD_PARAM, "a tensor has no address or is not aligned");
 	run.workspace = (char *)pack->one(planc_dnn_pack_workspace), run.scratch = needs(plan);
 	Context *on = h->stream->context;
 	std::string text = "stream " + std::to_string(h->stream->id) + ": attention of " + std::to_string(run.ops.size()) + " operations";

@@ -1,4 +1,4 @@
-// The driver's calls that do not put work on a stream: devices, contexts, memory, modules.
+// Driver calls that enqueue no work: devices, contexts, memory, modules.
 #include "gpu.h"
 #include <dlfcn.h>
 #include <stdio.h>
@@ -14,10 +14,10 @@ PLANC_DRIVER(PROTOTYPE)
 thread_local Context *current;
 thread_local Graph *capturing;
 
-const char *const kinds[KINDS] = {"context", "module", "function", "stream", "event", "graph", "launchable graph", "memory", "pinned memory", "handle of cuBLASLt", "communicator", "handle of cuDNN"};
+const char *const kinds[KINDS] = {"context", "module", "function", "stream", "event", "graph", "launchable graph", "memory", "pinned memory", "cuBLASLt handle", "communicator", "cuDNN handle"};
 static std::map<const void *, Object *> objects;
 static int made[KINDS];
-static std::map<uint64_t, Allocation *> memory; // by where it begins
+static std::map<uint64_t, Allocation *> memory; // by start address
 
 void keep(Object *o, Kind kind) {
 	o->kind = kind;
@@ -36,14 +36,14 @@ std::vector<Context *> &contexts() {
 	return all;
 }
 
-// leaks names what a context still has.
+// leaks lists what a context still owns.
 void leaks(Context *c) {
 	for (auto &o : objects)
 		if (o.second->live && o.second->context == c && o.second->kind != FUNCTION && o.second->kind != CONTEXT) {
 			auto *a = dynamic_cast<Allocation *>(o.second);
 			say("leak: device %d: %s %d%s", c->device, kinds[o.second->kind], o.second->id, a ? (" of " + std::to_string(a->bytes) + " bytes").c_str() : "");
 		}
-	if (!c->work.empty()) say("leak: device %d: %zu things that were put on streams have not run", c->device, c->work.size());
+	if (!c->work.empty()) say("leak: device %d: %zu enqueued operations have not run", c->device, c->work.size());
 }
 
 bool launchable(const ncclComm *c) {
@@ -66,8 +66,8 @@ std::string touches(Context *c, uint64_t p, size_t bytes, const char *what) {
 	char text[200];
 	Allocation *m = holds(p, bytes);
 	if (m && (m->kind == PINNED || m->context == c || c->reach.count(m->context))) return "";
-	if (m) snprintf(text, sizeof text, "%s is memory of device %d, which device %d does not reach", what, m->context->device, c->device);
-	else snprintf(text, sizeof text, "%s, %zu bytes at %#llx, is no memory, or no more", what, bytes, (unsigned long long)p);
+	if (m) snprintf(text, sizeof text, "%s is memory of device %d, which device %d cannot access", what, m->context->device, c->device);
+	else snprintf(text, sizeof text, "%s (%zu bytes at %#llx) is not allocated memory", what, bytes, (unsigned long long)p);
 	return text;
 }
 
@@ -75,7 +75,7 @@ static int devices() {
 	const char *n = getenv("PLANC_EMULATED_GPUS");
 	return n && *n ? atoi(n) : 8;
 }
-// firstBus is the place of the first device that the process sees, as CUDA_VISIBLE_DEVICES may have it.
+// firstBus is the index of the first device that the process sees, as set by CUDA_VISIBLE_DEVICES.
 static int firstBus() {
 	const char *n = getenv("PLANC_EMULATED_FIRST");
 	return n && *n ? atoi(n) : 0;
@@ -155,7 +155,7 @@ CALL(cuMemGetInfo_v2, (size_t *f, size_t *t), 1, {
 	for (auto &m : memory) if (m.second->kind == MEMORY && m.second->context == current) *f -= m.second->bytes;
 })
 
-// take maps memory between pages that nothing may touch. It is NaN until it is written.
+// take maps memory between guard pages. The memory is NaN until it is written.
 static Allocation *take(Kind kind, size_t bytes) {
 	size_t page = 4096, size = (bytes + page - 1) / page * page + 2 * page;
 	char *whole = (char *)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -166,21 +166,22 @@ static Allocation *take(Kind kind, size_t bytes) {
 	Allocation *a = make<Allocation>(kind);
 	a->whole = whole;
 	a->size = size;
-	// As far back as the driver's alignment lets it: what is written behind the end meets the page there soon.
+	// The memory ends as close to the guard page as the driver's alignment allows, so that an overrun soon
+	// reaches the page.
 	a->begin = (uint64_t)(whole + size - page - (bytes + 255) / 256 * 256);
 	a->bytes = bytes;
 	memory[a->begin] = a;
 	return a;
 }
 
-// untouched tells whether what lies around memory is as it was.
+// untouched reports whether the guard bytes around memory are unchanged.
 static bool untouched(Allocation *a) {
 	for (char *p = a->whole + 4096; p < (char *)a->begin; p++) if (*p != (char)0xff) return false;
 	for (char *p = (char *)a->begin + a->bytes; p < a->whole + a->size - 4096; p++) if (*p != (char)0xff) return false;
 	return true;
 }
 
-// give takes memory back for good: whoever touches it later is ended.
+// give unmaps memory for good: whoever touches it later crashes.
 static int give(uint64_t p, Kind kind) {
 	auto m = memory.find(p);
 	if (m == memory.end() || m->second->kind != kind) return INVALID_VALUE;
@@ -211,10 +212,12 @@ CALL(cuMemFreeHost, (void *p), 1, {
 	else r = give((uint64_t)p, PINNED);
 })
 
-// A module's image is this magic, the length of a shared library as 8 bytes, and the library: what the emulated nvcc makes.
+// A module's image is this magic, the length of a shared library as 8 bytes, and the library. The emulated
+// nvcc writes it.
 static const char magic[] = "planc emulated module\n\n";
 
-// load opens a shared library that is in memory. One that was opened before is not opened again: it does not know its device.
+// load opens a shared library that is in memory. A library that is already open is not opened again,
+// because it does not know its device.
 static void *load(const std::string &data) {
 	static std::map<std::string, void *> loaded;
 	void *&library = loaded[data];
@@ -226,7 +229,8 @@ static void *load(const std::string &data) {
 		at += n;
 	}
 	char path[64];
-	snprintf(path, sizeof path, "/proc/self/fd/%d", file); // it stays open: another would else be opened by the same name, and be taken for this one
+	// it stays open: otherwise another library would get the same name and be taken for this one
+	snprintf(path, sizeof path, "/proc/self/fd/%d", file);
 	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!library) die("a module does not load: %s", dlerror());
 	return library;
@@ -266,14 +270,14 @@ CALL(cuFuncGetAttribute, (int *v, CUfunction_attribute a, CUfunction h), 1, {
 	*v = a == planc_func_max_threads ? 1024 : a == planc_func_registers ? 32 : 0;
 })
 
-// check is why a launch of the function is not one.
+// check returns the error of an invalid launch of the function, or 0.
 static int check(Function *f, const unsigned *g, const unsigned *b, unsigned shared) {
 	if (!f->module->live) return INVALID_HANDLE;
 	if (!g[0] || !g[1] || !g[2] || !b[0] || !b[1] || !b[2] || (uint64_t)b[0] * b[1] * b[2] > 1024 || g[1] > 65535 || g[2] > 65535 || b[2] > 64 || g[0] > 0x7fffffff) return INVALID_VALUE;
 	return (int)shared > f->shared ? INVALID_VALUE : 0;
 }
 
-// launch puts a kernel on a stream, with a copy of its arguments.
+// launch enqueues a kernel on a stream, with a copy of its arguments.
 static int launch(Function *f, const unsigned *g, const unsigned *b, unsigned shared, Stream *s, void **params) {
 	int r = check(f, g, b, shared);
 	if (r) return r;
@@ -313,7 +317,7 @@ CALL(cuLaunchKernelEx, (const CUlaunchConfig *c, CUfunction h, void **params, vo
 	r = launch(f, g, b, c->sharedMemBytes, s, params);
 })
 
-// freeStreams ends the capture of all streams that were drawn into one.
+// freeStreams ends the capture of all streams that were drawn into a graph.
 void freeStreams(Graph *g) {
 	for (auto &o : objects)
 		if (o.second->kind == STREAM) {

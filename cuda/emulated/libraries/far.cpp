@@ -1,6 +1,7 @@
-// Communicators between processes: PLANC_EMULATED_FAR names a folder where they meet, as a network would join them. What a rank
-// brings to a collective is a file there, from when its work has come first on its stream; a process ends the work of its ranks
-// when all files are there. A message is a file that its receiver removes. Files appear whole, by renaming.
+// Communicators between processes: PLANC_EMULATED_FAR names a directory that stands for the network. Once a
+// rank's collective is at the head of its stream, the rank writes its contribution as a file there; a
+// process completes the work of its ranks when all files are there. A message is a file that its receiver
+// removes. Files appear atomically, by renaming.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static std::string name(World *w, const char *what, long a, long b = -1, long c 
 }
 static bool exists(const std::string &path) { return !access(path.c_str(), F_OK); }
 
-// put writes a file of two parts.
+// put writes a file that has two parts.
 static void put(const std::string &path, const void *head, size_t headSize, const void *body, size_t size) {
 	std::string tmp = path + ".tmp" + std::to_string(getpid());
 	FILE *f = fopen(tmp.c_str(), "w");
@@ -38,12 +39,12 @@ static std::vector<char> get(const std::string &path) {
 }
 
 void farJoin(World *w, int rank) {
-	if (mkdir(w->far.c_str(), 0777) && errno != EEXIST) die("%s cannot be made: %m", w->far.c_str());
+	if (mkdir(w->far.c_str(), 0777) && errno != EEXIST) die("%s cannot be created: %m", w->far.c_str());
 	put(name(w, "joined", rank), "", 0, "", 0);
 }
 bool farJoined(World *w) {
 	if (w->far.empty()) return w->joined == w->ranks;
-	for (; w->joined < w->ranks; w->joined++) // counts those that are known to have
+	for (; w->joined < w->ranks; w->joined++) // counts the ranks that are known to have joined
 		if (!exists(name(w, "joined", w->joined))) return false;
 	return true;
 }
@@ -86,11 +87,11 @@ void farParts(World *w) {
 void farAbort(World *w) { put(name(w, "aborted", 0), "", 0, "", 0); }
 bool farAborted(World *w) { return exists(name(w, "aborted", 0)); }
 
-// Head is what a rank says of its part, so that those that differ are found.
+// Head describes a rank's call, so that calls that differ are found.
 struct Head { long kind, count, type, op, peer; };
 static Head head(const Part &p) { return {p.kind, (long)p.count, p.type, p.op, p.peer}; }
 
-// check ends the process where another's part is none of the same collective.
+// check ends the process if another rank's call does not belong to the same collective.
 static void check(const Part &p, const std::vector<char> &theirs, int rank) {
 	Head a = head(p), b;
 	memcpy(&b, theirs.data(), sizeof b);
@@ -98,12 +99,12 @@ static void check(const Part &p, const std::vector<char> &theirs, int rank) {
 	if (!same || a.count != b.count || a.type != b.type) die("ranks differ: %s, but rank %d of another process has %ld of type %ld in a call %c", text(p).c_str(), rank, b.count, b.type, (char)b.kind);
 }
 
-static size_t brings(const Part &p) { // bytes
+static size_t brings(const Part &p) { // in bytes
 	size_t one = p.count * width(p.type);
 	return p.kind == 's' ? one * p.comm->world->ranks : one;
 }
 
-// A Wait is work that has begun and waits for others.
+// Wait is work that has begun and waits for other processes.
 struct Wait { Work work; Part part; };
 static std::vector<Wait> waits;
 
@@ -116,7 +117,7 @@ void farBegin(const Work &w, const Part &p) {
 	waits.push_back({w, p});
 }
 
-// received takes a message, if it has come.
+// received receives a message if it has arrived.
 static bool received(const Part &p) {
 	std::string path = name(p.comm->world, "message", p.peer, p.comm->rank, p.turn);
 	if (!exists(path)) return false;
@@ -127,7 +128,8 @@ static bool received(const Part &p) {
 	return true;
 }
 
-// met does this rank's part of a collective, if all have brought theirs. When all are in this one, all have left the one before.
+// met does this rank's part of a collective if all ranks have contributed. When all ranks are in this
+// collective, all have left the previous one.
 static bool met(const Part &p) {
 	World *w = p.comm->world;
 	for (int r = 0; r < w->ranks; r++)
@@ -150,7 +152,7 @@ static bool met(const Part &p) {
 	return true;
 }
 
-// forget lets go of what issue has noted of a part.
+// forget removes what issue has recorded of a part.
 static void forget(const Part &p) {
 	World *w = p.comm->world;
 	if (p.kind == 'S') w->lines[{p.comm->rank, p.peer}].first[p.turn] = {};
@@ -169,7 +171,7 @@ bool farLook() {
 	for (size_t i = 0; i < waits.size();) {
 		Wait w = waits[i];
 		const Part &p = w.part;
-		bool gone = w.work->done || !p.comm->live; // aborted
+		bool gone = w.work->done || !p.comm->live; // it was aborted
 		bool over = !gone && (p.kind == 'S' ? !exists(name(p.comm->world, "message", p.comm->rank, p.peer, p.turn)) : p.kind == 'R' ? received(p) : met(p));
 		if (!gone && !over) {
 			i++;

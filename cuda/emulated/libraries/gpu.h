@@ -1,5 +1,6 @@
-// What the emulated libraries share: objects behind handles, memory, and work that waits for other work. One mutex
-// guards all; a call of a library holds it from begin to end, also while work runs, so that one thing runs at a time.
+// What the emulated libraries share: objects behind handles, memory, and work that waits for other work.
+// One mutex guards everything; a library call holds it for its whole duration, also while work runs, so
+// that only one thing runs at a time.
 #pragma once
 #include <stdint.h>
 #include <pthread.h>
@@ -11,7 +12,7 @@
 #include <string>
 #include <vector>
 
-// The prototypes are C's.
+// The prototypes are C.
 #define _Static_assert static_assert
 #define _Alignas alignas
 extern "C" {
@@ -20,7 +21,7 @@ extern "C" {
 #include "nccl.h"
 }
 
-// Codes of the driver.
+// Error codes of the driver.
 enum {
 	INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600,
 	ILLEGAL_ADDRESS = 700, LAUNCH_OUT_OF_RESOURCES = 701, LAUNCH_FAILED = 719, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901, CAPTURE_UNMATCHED = 903, CAPTURE_UNJOINED = 904,
@@ -35,7 +36,7 @@ struct Graph;
 struct Context;
 typedef std::shared_ptr<Op> Work;
 
-// An object is never freed, so that a handle of something closed is told from one of nothing.
+// An object is never freed, so that a closed handle can be told from an invalid one.
 struct Object {
 	Kind kind;
 	int id;
@@ -45,16 +46,16 @@ struct Object {
 };
 
 struct Context : Object {
-	int device = 0, users = 0, lost = 0; // lost: the code that each call answers since work has failed
-	std::set<Context *> reach;          // whose memory its kernels may use
-	std::vector<Work> work;             // not done
+	int device = 0, users = 0, lost = 0; // lost: the code that each call returns after work has failed
+	std::set<Context *> reach;          // contexts whose memory its kernels may use
+	std::vector<Work> work;             // not yet done
 };
 
-// What code of a module exports for each kernel; module.h has the same.
+// What the code of a module exports for each kernel; module.h has the same type.
 struct Export {
 	const char *name;
 	void (*run)(void **);
-	const uint32_t *sizes; // of each parameter, 0 behind the last
+	const uint32_t *sizes; // of each parameter, terminated by 0
 	const bool *pointer;
 };
 typedef const char *(*Launcher)(void (*)(void **), void **, const uint32_t *grid, const uint32_t *block, uint32_t shared, uint32_t order);
@@ -68,21 +69,21 @@ struct Module : Object {
 struct Function : Object {
 	Module *module;
 	const Export *kernel;
-	int shared = 48 << 10; // bytes that a launch may ask for
+	int shared = 48 << 10; // bytes that a launch may request
 };
 
-// A node is work of a graph: a template of an Op.
+// A Node is work of a graph: a template of an Op.
 struct Node {
 	std::string text;
-	std::function<std::string()> run; // what has gone wrong, or ""
-	std::vector<int> needs;           // nodes before it
+	std::function<std::string()> run; // returns an error, or ""
+	std::vector<int> needs;           // preceding nodes
 	std::vector<Part> parts;
 	Context *context;
 };
 
 struct Graph : Object {
 	std::vector<Node> nodes;
-	int invalid = 0; // the code by which the capture ended
+	int invalid = 0; // the code with which the capture ended
 };
 
 struct Exec : Object {
@@ -91,9 +92,9 @@ struct Exec : Object {
 };
 
 struct Stream : Object {
-	Work last;             // what was put last
-	Graph *graph = nullptr; // that it is captured into
-	std::set<int> at;       // the nodes that what comes next waits for
+	Work last;             // the last work enqueued
+	Graph *graph = nullptr; // the graph that it is captured into
+	std::set<int> at;       // the nodes that the next work waits for
 	bool origin = false;
 };
 
@@ -107,11 +108,11 @@ struct Event : Object {
 struct Allocation : Object {
 	uint64_t begin;
 	size_t bytes;
-	char *whole; // with guards
+	char *whole; // with guard pages
 	size_t size;
 };
 
-// A part is one rank's part in a collective, or in a send or receive.
+// A Part is one rank's part in a collective, a send or a receive.
 struct Part {
 	char kind; // r: all-reduce, s: reduce-scatter, g: all-gather, b: broadcast, S: send, R: receive
 	const char *from;
@@ -119,21 +120,21 @@ struct Part {
 	size_t count;
 	int type, op, peer;
 	struct ncclComm *comm;
-	long turn = -1; // which of the communicator's, or of the pair's
+	long turn = -1; // sequence number in the communicator, or of the pair of ranks
 };
 
-// An op is work that was put on a stream.
+// An Op is enqueued work.
 struct Op {
 	long id;
 	std::string text;
 	Context *context;
 	std::function<std::string()> run;
-	std::vector<Part> parts; // of NCCL's: done when all are
-	int waits = 0;           // for so many others
+	std::vector<Part> parts; // parts in NCCL calls: the op is done when all are
+	int waits = 0;           // number of ops that it waits for
 	int open = 0;            // parts that have begun and are not done
 	bool begun = false, done = false;
-	std::vector<Work> next;        // who waits for it
-	std::vector<std::weak_ptr<Op>> needs; // whom it waits for
+	std::vector<Work> next;        // work that waits for it
+	std::vector<std::weak_ptr<Op>> needs; // work that it waits for
 };
 
 extern pthread_mutex_t mutex;
@@ -151,38 +152,41 @@ template <class T> T *make(Kind kind) {
 }
 template <class T> T *is(const void *handle, Kind kind) { return static_cast<T *>(living(handle, kind)); }
 void leaks(Context *c);
-bool launchable(const struct ncclComm *c); // a graph that can be launched has work of the communicator
+bool launchable(const struct ncclComm *c); // whether a launchable graph contains work of the communicator
 std::vector<Context *> &contexts();
 extern const char *const kinds[KINDS];
 
 // memory
-Allocation *holds(uint64_t p, size_t bytes); // the living memory in which a run of bytes lies, or NULL
-std::string touches(Context *c, uint64_t p, size_t bytes, const char *what); // why work of a context may not, or ""
+Allocation *holds(uint64_t p, size_t bytes); // the live allocation that contains a range of bytes, or NULL
+// why work of a context may not access a range, or ""
+std::string touches(Context *c, uint64_t p, size_t bytes, const char *what);
 
 // work
 CUresult put(Stream *s, const std::string &text, std::function<std::string()> run, const std::vector<Part> &parts = {});
 Work append(Context *c, const std::string &text, std::function<std::string()> run, const std::vector<Part> &parts, const std::vector<Work> &after);
-void finish(const Work &w);           // marks work done, and what waits for it free
-void eager();                         // after each call: runs what the policy wants run
-void drive(const std::vector<Work> &targets); // a host's wait
-void wake();                          // hosts that wait look again
-void await(const std::function<std::string()> &why); // a host's wait until it is empty: for what other hosts do
-void progress(const Work &target);     // a host's look: one thing more runs
+void finish(const Work &w);           // marks work as done and releases the work that waits for it
+void eager();                         // after each call: runs what the policy lets run
+void drive(const std::vector<Work> &targets); // a host waits
+void wake();                          // waiting hosts look again
+void await(const std::function<std::string()> &why); // a host waits for other hosts until why returns ""
+void progress(const Work &target);     // a host polls: one more piece of work runs
 void fault(Context *c, int code, const std::string &why); // work has failed
 
 // communication (nccl.cpp)
-void begin(const Work &w);                               // a collective's work has come first on its stream
-std::vector<Work> partners(const Work &w);               // whose work it waits for, as far as it is there
-bool farWaits();                                         // work waits for other processes
-bool farLook();                                          // ends what they have come to; it is false if there is nothing
-std::string missing(const Work &w);                      // whom it waits for, for people
-std::vector<Work> issue(const Work &w);                  // gives the parts their turns; the work of the same communicators before it
+void begin(const Work &w);                               // a collective's work is at the head of its stream
+std::vector<Work> partners(const Work &w);               // the work that it waits for, as far as it is enqueued
+bool farWaits();                                         // whether work waits for other processes
+// completes what has arrived from other processes; false if nothing has
+bool farLook();
+std::string missing(const Work &w);                      // the ranks that it waits for, as text
+// numbers the parts; returns the previous work of the same communicators
+std::vector<Work> issue(const Work &w);
 
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 [[noreturn]] void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 uint32_t chance();
 
-// A lock of all, for the time of a call.
+// Held holds the lock during a call.
 struct Held {
 	Held() { pthread_mutex_lock(&mutex); }
 	~Held() { pthread_mutex_unlock(&mutex); }

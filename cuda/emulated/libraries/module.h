@@ -23,7 +23,7 @@ struct Export {
 
 #define EXPORT(k) {#k, emulate::Kernel<k>::run, emulate::Kernel<k>::sizes, emulate::Kernel<k>::pointer}
 
-// planc_launch runs a grid; its answer is what went wrong, or "".
+// planc_launch runs a grid and returns an error message, or "".
 extern "C" __attribute__((visibility("default"))) const char* planc_launch(void (*run)(void**), void** args, const uint32_t* grid, const uint32_t* block, uint32_t shared, uint32_t order) {
 	static std::string why;
 	why = emulate::launch(run, args, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, order);

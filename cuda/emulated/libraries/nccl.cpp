@@ -1,5 +1,6 @@
-// NCCL: the ranks are threads of one process, or of several (far.cpp). A collective runs when it has come first on the streams of all its ranks;
-// those of a communicator run in the order in which each rank has called them, whatever their streams.
+// NCCL: the ranks are threads of one process, or of several (far.cpp). A collective runs when it is at the
+// head of the streams of all its ranks. The collectives of a communicator run in the order in which each
+// rank called them, on whatever streams.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,14 +65,14 @@ NCCL(ncclCommInitRankConfig, (ncclComm_t *to, int ranks, ncclUniqueId id, int ra
 	r = IN_PROGRESS;
 })
 
-// part makes the parts of a world when all its ranks have named a color: only now are the communicators written.
+// part splits a world when all its ranks have named a color: the communicators are written only then.
 static void part(World *w) {
 	std::map<int, std::vector<ncclComm *>> colors;
 	for (ncclComm *c : w->comm) colors[c->color].push_back(c);
 	Context *before = current;
 	for (auto &k : colors) {
 		auto &m = k.second;
-		if (k.first < 0) { // these want none
+		if (k.first < 0) { // these ranks want no communicator
 			for (ncclComm *c : m) c->part = nullptr;
 			continue;
 		}
@@ -91,7 +92,7 @@ NCCL(ncclCommSplit, (ncclComm_t h, int color, int key, ncclComm_t *to, ncclConfi
 	if (c->part || !farJoined(c->world)) return INVALID_USAGE;
 	c->color = color;
 	c->key = key;
-	c->part = to; // written later; the real one says ok at once, too
+	c->part = to; // written later; the real library also returns success at once
 	if (!c->world->far.empty()) farSplit(c);
 	else if (++c->world->splits == c->world->ranks) part(c->world);
 })
@@ -104,8 +105,9 @@ NCCL(ncclCommGetAsyncError, (ncclComm_t h, ncclResult_t *e), {
 })
 NCCL(ncclCommCount, (const ncclComm_t h, int *n), { NEEDS(h) *n = c->world->ranks; })
 NCCL(ncclCommUserRank, (const ncclComm_t h, int *n), { NEEDS(h) *n = c->rank; })
-// graphed says that a graph holds work of the communicator: NCCL ends none that one does.
-static std::string graphed(const ncclComm *c) { return launchable(c) ? "a communicator is ended that a graph holds, as rank " + std::to_string(c->rank) : ""; }
+// graphed is the error when a graph contains work of the communicator: NCCL does not destroy a communicator
+// that a graph uses.
+static std::string graphed(const ncclComm *c) { return launchable(c) ? "a communicator that a graph uses is destroyed, as rank " + std::to_string(c->rank) : ""; }
 NCCL(ncclCommFinalize, (ncclComm_t h), {
 	NEEDS(h)
 	if (registeredOf(c)) die("rank %d of a communicator of %d ends with registered memory", c->rank, c->world->ranks);
@@ -123,7 +125,8 @@ NCCL(ncclCommAbort, (ncclComm_t h), {
 	for (ncclComm *o : c->world->comm) if (o) o->error = REMOTE;
 	if (!c->world->far.empty()) farAbort(c->world);
 	c->live = false;
-	// What hangs on the communicator ends, as its kernels do on a GPU; what comes to it later ends at once.
+	// Pending work of the communicator ends, as its kernels do on a GPU; work that is enqueued later ends at
+	// once.
 	for (const Work &w : std::vector<Work>(c->context->work.begin(), c->context->work.end()))
 		if (w->begun && !w->done && hangs(w, c)) finish(w);
 	await([=] { return graphed(c); });
@@ -143,7 +146,8 @@ struct Int { typedef int32_t type; static int32_t get(const void *p, size_t i) {
 struct Half { typedef float type; static float get(const void *p, size_t i) { return ((const _Float16 *)p)[i]; } static void set(void *p, size_t i, float v) { ((_Float16 *)p)[i] = v; } };
 struct Brain { typedef float type; static float get(const void *p, size_t i) { return bf16(((const uint16_t *)p)[i]); } static void set(void *p, size_t i, float v) { ((uint16_t *)p)[i] = tobf16(v); } };
 
-// reduce joins the ranks' numbers as a ring does: rounded after each rank, each piece from another rank on.
+// reduce reduces the ranks' values as a ring does: rounded after each rank, each piece starting at another
+// rank.
 template <class T> static void reduce(const std::vector<const Part *> &p, size_t n, int op, char *out) {
 	size_t ranks = p.size();
 	for (size_t i = 0; i < n; i++) {
@@ -168,7 +172,8 @@ static void reduceAny(const std::vector<const Part *> &p, size_t n, char *out) {
 	if (type == 9) reduce<Brain>(p, n, op, out);
 }
 
-// compute does a collective that all ranks are in; its result is whole before it is written, since ranks may work in place.
+// compute computes a collective that all ranks have joined. The result is complete before it is written,
+// since ranks may work in place.
 void compute(const std::vector<const Part *> &p) {
 	const Part &c = *p[0];
 	size_t ranks = p.size(), one = c.count * width(c.type), whole = c.kind == 's' || c.kind == 'g' ? one * ranks : one;
@@ -226,7 +231,7 @@ std::vector<Work> issue(const Work &w) {
 	return before;
 }
 
-// end is told that a part is done.
+// end records that a part is done.
 void end(const Work &w) {
 	if (!--w->open && !w->done) {
 		say("device %d has run %s", w->context->device, w->text.c_str());
@@ -234,12 +239,12 @@ void end(const Work &w) {
 	}
 }
 
-// inMemory reports where a part reads or writes what is not its device's.
+// inMemory reports where a part reads or writes memory that is not its device's.
 bool inMemory(const Work &w, const Part &p) {
 	size_t one = p.count * width(p.type), all = one * p.comm->world->ranks;
 	std::string why;
-	if (p.from) why = touches(w->context, (uint64_t)p.from, p.kind == 's' ? all : one, "what is sent");
-	if (why.empty() && p.to) why = touches(w->context, (uint64_t)p.to, p.kind == 'g' ? all : one, "what is received");
+	if (p.from) why = touches(w->context, (uint64_t)p.from, p.kind == 's' ? all : one, "the send buffer");
+	if (why.empty() && p.to) why = touches(w->context, (uint64_t)p.to, p.kind == 'g' ? all : one, "the receive buffer");
 	if (!why.empty()) fault(w->context, ILLEGAL_ADDRESS, text(p) + ": " + why);
 	return why.empty();
 }
@@ -248,7 +253,7 @@ static void beginPair(const Work &w, Part &p) {
 	Line &line = mine(p), &other = theirs(p);
 	if (p.turn >= (long)other.size() || !other[p.turn].first || !other[p.turn].first->begun) return;
 	Work peer = other[p.turn].first;
-	if (peer->done) return; // aborted, and its memory may be gone: this one hangs until it is aborted too
+	if (peer->done) return; // it was aborted and its memory may be freed: this one hangs until it is aborted too
 	const Part *q = other[p.turn].second;
 	const Part *from = p.kind == 'S' ? &p : q, *to = p.kind == 'S' ? q : &p;
 	if (inMemory(w, p) && inMemory(peer, *q)) memcpy(to->to, from->from, p.count * width(p.type));
@@ -261,7 +266,7 @@ static void beginMeeting(const Part &p) {
 	Meeting &m = p.comm->world->meetings[p.turn];
 	if (++m.begun < p.comm->world->ranks) return;
 	for (const Work &w : m.issued)
-		if (w->done) return; // likewise
+		if (w->done) return; // it was aborted, as above
 	bool good = true;
 	for (size_t i = 0; i < m.part.size(); i++) good &= inMemory(m.issued[i], *m.part[i]);
 	registeredAlike(m.part);
@@ -271,7 +276,8 @@ static void beginMeeting(const Part &p) {
 	for (const Work &w : all) end(w);
 }
 
-// Countdown is the number of calls of the process that begin before a variable's fault: PLANC_EMULATED_BREAK=40 lets 40 begin.
+// Countdown is the number of calls of the process that begin before the fault of an environment variable:
+// PLANC_EMULATED_BREAK=40 lets 40 calls begin.
 struct Countdown {
 	long left;
 	explicit Countdown(const char *variable) : left(-1) {
@@ -280,7 +286,8 @@ struct Countdown {
 	}
 	bool over() { return left >= 0 && left-- == 0; }
 };
-// breaks tells whether the network breaks now, and stalls whether a call hangs of which no library tells anything.
+// breaks reports whether the network breaks now; stalls reports whether a call hangs without any library
+// reporting it.
 static bool breaks() {
 	static Countdown n("PLANC_EMULATED_BREAK");
 	return n.over();
@@ -297,8 +304,8 @@ void begin(const Work &w) {
 		w->parts[0].comm->error = SYSTEM;
 		return; // it hangs until it is aborted
 	}
-	if (stalls()) return; // likewise, and nobody is told
-	w->open = w->parts.size() + 1; // one for this call, so that it is done only afterwards
+	if (stalls()) return; // it hangs, and nobody is told
+	w->open = w->parts.size() + 1; // one extra for this call, so that the work is done only after it
 	for (Part &p : w->parts) {
 		if (!p.comm->world->far.empty()) farBegin(w, p);
 		else if (pairwise(p)) beginPair(w, p);
@@ -338,7 +345,7 @@ std::string missing(const Work &w) {
 	return s.empty() ? "others, which wait themselves" : s;
 }
 
-// enqueue puts parts on their streams: those of a group on one stream are one.
+// enqueue puts parts on their streams: the parts of a group on one stream are one piece of work.
 static void enqueue(const std::vector<std::pair<Stream *, Part>> &calls) {
 	std::vector<Stream *> streams;
 	for (auto &c : calls)
@@ -352,11 +359,11 @@ static void enqueue(const std::vector<std::pair<Stream *, Part>> &calls) {
 	}
 }
 
-// call puts a call on its stream, or keeps it until the group ends.
+// call enqueues a call, or keeps it until the group ends.
 static int call(Part p, cudaStream_t h) {
 	Stream *s = is<Stream>(h, STREAM);
 	if (!is<ncclComm>(p.comm, COMM) || !s || !width(p.type) || (p.op != 0 && p.op != 2 && p.op != 4)) return INVALID_ARGUMENT;
-	if (s->context != p.comm->context) die("%s is put on a stream of device %d and is a communicator of device %d", text(p).c_str(), s->context->device, p.comm->context->device);
+	if (s->context != p.comm->context) die("%s is enqueued on a stream of device %d, but its communicator is of device %d", text(p).c_str(), s->context->device, p.comm->context->device);
 	if (p.comm->error) return p.comm->error;
 	if (pairwise(p) && (p.peer < 0 || p.peer >= p.comm->world->ranks)) return INVALID_ARGUMENT;
 	if (depth) group.push_back({s, p});

@@ -1,11 +1,11 @@
-// A communicator's ranks, as one process has them. Those of other processes are known by files (far.cpp).
+// The ranks of a communicator in one process. Ranks of other processes are reached through files (far.cpp).
 #pragma once
 #include <string.h>
 #include "gpu.h"
 
-// What the ranks of a communicator do together for the n-th time.
+// Meeting is the n-th collective of a communicator.
 struct Meeting {
-	std::vector<Work> issued; // by rank, those of this process that have called
+	std::vector<Work> issued; // by rank, the ranks of this process that have called
 	std::vector<const Part *> part;
 	int begun = 0;
 };
@@ -18,8 +18,8 @@ struct World {
 	int ranks, joined = 0, splits = 0;
 	std::vector<ncclComm *> comm; // of this process
 	std::map<long, Meeting> meetings;
-	std::map<std::pair<int, int>, std::pair<Line, Line>> lines; // from and to: sends and receives
-	std::string far; // the folder of a world whose ranks are of several processes; "" where they are of one
+	std::map<std::pair<int, int>, std::pair<Line, Line>> lines; // by sender and receiver: sends and receives
+	std::string far; // the directory of a world whose ranks are in several processes, otherwise ""
 	long parts = 0;  // how often it was split
 };
 
@@ -29,10 +29,10 @@ struct ncclComm : Object {
 	bool split = false;
 	ncclComm_t *part = nullptr;
 	long turns = 0;
-	Work last; // what was called last
+	Work last; // the last call
 };
 
-size_t width(int type); // bytes
+size_t width(int type); // in bytes
 std::string text(const Part &p);
 bool pairwise(const Part &p);
 void compute(const std::vector<const Part *> &p);
@@ -41,16 +41,16 @@ void end(const Work &w);
 ncclComm *join(World *w, int rank);
 World *create(int ranks);
 
-// Of worlds whose ranks are of several processes.
+// For worlds whose ranks are in several processes.
 std::string farFolder(const char *id);
 void farJoin(World *w, int rank);
-bool farJoined(World *w); // all ranks have
+bool farJoined(World *w); // all ranks have joined
 void farSplit(ncclComm *c);
-void farParts(World *w);  // makes the parts once all ranks have named theirs
+void farParts(World *w);  // splits the world once all ranks have named their colors
 void farAbort(World *w);
 bool farAborted(World *w);
 void farBegin(const Work &w, const Part &p);
 
-// Of memory that was registered (register.cpp).
+// For registered memory (register.cpp).
 int registeredOf(const ncclComm *c);
 void registeredAlike(const std::vector<const Part *> &parts);

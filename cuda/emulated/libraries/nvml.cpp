@@ -1,4 +1,4 @@
-// NVML: GPUs that are all equally busy, however many there are.
+// NVML: any number of GPUs, all equally busy.
 #include <stdlib.h>
 #include <string.h>
 extern "C" {
@@ -15,7 +15,7 @@ nvmlReturn_t nvmlInit_v2(void) { return 0; }
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus, nvmlDevice_t *to) {
 	static nvmlDevice_st all[256];
 	const char *n = getenv("PLANC_EMULATED_GPUS");
-	int number = strlen(bus) < 7 ? 0 : (int)strtol(bus + 5, NULL, 16); // as cuDeviceGetPCIBusId counts them, from 1
+	int number = strlen(bus) < 7 ? 0 : (int)strtol(bus + 5, NULL, 16); // cuDeviceGetPCIBusId counts from 1
 	if (number < 1 || number > (n && *n ? atoi(n) : 8)) return 6;
 	all[number].number = number;
 	return *to = &all[number], 0;

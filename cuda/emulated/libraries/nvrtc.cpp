@@ -1,4 +1,4 @@
-// NVRTC: the emulated nvcc, which lies beside the libraries.
+// NVRTC: it runs the emulated nvcc, which is in the same directory as the libraries.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

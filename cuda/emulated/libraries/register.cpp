@@ -1,5 +1,6 @@
-// Memory that NCCL is told of beforehand. What NVIDIA asks of it is checked: in a collective all ranks' operands are registered or none's, and
-// then as far behind the beginning of what was registered on all; and it is deregistered before the communicator or the memory ends.
+// Memory that is registered with NCCL. NVIDIA's rules are checked: in a collective the operands of all
+// ranks are registered or those of none, and if so at the same offset in the registered memory; memory is
+// deregistered before the communicator is destroyed or the memory is freed.
 #include <stdlib.h>
 #include "nccl_world.h"
 
@@ -15,7 +16,7 @@ struct Registered {
 };
 static std::vector<Registered *> all;
 
-// refuses tells whether the bound device does: PLANC_EMULATED_UNREGISTERED=2.
+// refuses reports whether the bound device refuses to register memory: PLANC_EMULATED_UNREGISTERED=2.
 static bool refuses() {
 	const char *n = getenv("PLANC_EMULATED_UNREGISTERED");
 	return n && *n && current && current->device == atoi(n);
@@ -31,7 +32,7 @@ ncclResult_t ncclMemFree(void *p) {
 	{
 		Held held;
 		for (const Registered *r : all)
-			if (r->at == (uint64_t)p && r->comm->live) die("memory is freed that rank %d of a communicator of %d has registered", r->comm->rank, r->comm->world->ranks);
+			if (r->at == (uint64_t)p && r->comm->live) die("memory that rank %d of a communicator of %d has registered is freed", r->comm->rank, r->comm->world->ranks);
 	}
 	return cuMemFree_v2((CUdeviceptr)p) ? 1 : 0;
 }
@@ -57,7 +58,7 @@ int registeredOf(const ncclComm *c) {
 	return std::count_if(all.begin(), all.end(), [=](const Registered *r) { return r->comm == c; });
 }
 
-// within is how far behind the beginning of registered memory an operand lies, -1 where it is in none.
+// within is the offset of an operand in registered memory, or -1 if it is not registered.
 static long within(const ncclComm *c, const void *p) {
 	for (const Registered *r : all)
 		if (r->comm == c && (uint64_t)p - r->at < r->bytes) return (uint64_t)p - r->at;
@@ -67,8 +68,9 @@ static long within(const ncclComm *c, const void *p) {
 void registeredAlike(const std::vector<const Part *> &parts) {
 	const Part &a = *parts[0];
 	for (const Part *b : parts) {
-		bool from = a.kind == 'r' || a.kind == 's', to = a.kind == 'r' || a.kind == 'g'; // of others one rank's part alone is an operand
+		// for other calls only one rank has an operand
+		bool from = a.kind == 'r' || a.kind == 's', to = a.kind == 'r' || a.kind == 'g';
 		if ((from && within(a.comm, a.from) != within(b->comm, b->from)) || (to && within(a.comm, a.to) != within(b->comm, b->to)))
-			die("%s and %s differ in what is registered, or where it lies", text(a).c_str(), text(*b).c_str());
+			die("%s and %s differ in whether or where their operands are registered", text(a).c_str(), text(*b).c_str());
 	}
 }

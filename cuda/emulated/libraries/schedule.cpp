@@ -1,6 +1,7 @@
-// When work runs. Nothing runs but what its stream, events, graphs and communicators let run; of what may, the policy
-// chooses: PLANC_EMULATED_ORDER is "early" (each thing as soon as it may), "late" (nothing before a host waits for it, and
-// of that what was put last first), or a number, the seed of a choice by chance of both what and when. Early is the rule.
+// When work runs. Work runs only when its stream, events, graphs and communicators allow it. Among the work
+// that may run, the policy PLANC_EMULATED_ORDER chooses: "early" (each as soon as it may run; the default),
+// "late" (nothing before a host waits for it, then the last enqueued first), or a number, the seed of a
+// random choice of what runs and when.
 #include "gpu.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -12,8 +13,8 @@
 
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static long issued, moves;        // ops made; what has changed since the start
-static std::map<long, Work> free_; // what may run, by number
+static long issued, moves;        // ops created; changes since the start
+static std::map<long, Work> free_; // work that may run, by number
 
 enum { EARLY, LATE, RANDOM };
 static int policy() {
@@ -105,7 +106,7 @@ void finish(const Work &w) {
 
 void wake() { pthread_cond_broadcast(&changed); }
 
-// step runs work that may run. A collective's only begins: it is done when its ranks have met.
+// step runs work that may run. A collective only begins: it is done when its ranks have met.
 static void step(long id) {
 	Work w = free_[id];
 	free_.erase(id);
@@ -131,7 +132,7 @@ void eager() {
 		for (int n = chance() % 4; n > 0 && !free_.empty(); n--) step(std::next(free_.begin(), chance() % free_.size())->first);
 }
 
-// wanted is what must run before all of these can be done, as far as it is there.
+// wanted is the work that must run before all targets can be done, as far as it is enqueued.
 static std::set<long> wanted(const std::vector<Work> &targets) {
 	std::set<long> seen;
 	std::vector<Work> stack = targets;
@@ -146,7 +147,7 @@ static std::set<long> wanted(const std::vector<Work> &targets) {
 	return seen;
 }
 
-// all is the work of every device that is not done.
+// all is the unfinished work of all devices.
 static std::vector<Work> all() {
 	std::set<Work> found;
 	for (auto &f : free_) found.insert(f.second);
@@ -154,7 +155,7 @@ static std::vector<Work> all() {
 	return {found.begin(), found.end()};
 }
 
-// circle finds work that waits for itself, by way of other ranks.
+// circle finds work that waits for itself by way of other ranks.
 static std::string circle() {
 	std::map<Op *, int> color;
 	std::vector<Work> path;
@@ -200,13 +201,13 @@ static double now() {
 	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-// patience is how long everything may stand still before it is called a deadlock.
+// patience is how long nothing may move before a deadlock is reported.
 static double patience() {
 	const char *text = getenv("PLANC_EMULATED_PATIENCE");
 	return text && *text ? atof(text) : 60;
 }
 
-// pick is what a waiting host runs next, 0 for nothing. want is what was found to be wanted before.
+// pick is the work that a waiting host runs next, or 0. want is what wanted returned before.
 static long pick(const std::vector<Work> &targets, std::set<long> &want) {
 	if (free_.empty()) return 0;
 	if (policy() == EARLY) return free_.begin()->first;
@@ -222,14 +223,14 @@ static long pick(const std::vector<Work> &targets, std::set<long> &want) {
 static void standStill(double since) {
 	std::string found = circle();
 	if (!found.empty()) die("a deadlock: ranks wait for each other in different orders:%s", found.c_str());
-	if (now() - since > patience()) report("nothing moves any more:");
+	if (now() - since > patience()) report("no work makes progress:");
 }
 
 // nap waits a little for another host to change something.
 static void nap() {
 	struct timespec t;
 	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_nsec += farWaits() ? 200000 : 200000000; // other processes say nothing when they come
+	t.tv_nsec += farWaits() ? 200000 : 200000000; // other processes do not wake this one
 	t.tv_sec += t.tv_nsec / 1000000000;
 	t.tv_nsec %= 1000000000;
 	pthread_cond_timedwait(&changed, &mutex, &t);

@@ -1,9 +1,10 @@
-// The driver's calls that put work on streams and order it: copies, events, graphs.
+// Driver calls that enqueue work and order it: copies, events, graphs.
 #include <stdio.h>
 #include <string.h>
 #include "call.h"
 
-// put puts work behind all that is on a stream, or makes it a node of the graph that the stream is captured into.
+// put enqueues work behind everything on a stream, or makes it a node of the graph that the stream is
+// captured into.
 CUresult put(Stream *s, const std::string &text, std::function<std::string()> run, const std::vector<Part> &parts) {
 	if (s->graph) {
 		Node n = {text, std::move(run), {s->at.begin(), s->at.end()}, parts, s->context};
@@ -17,7 +18,7 @@ CUresult put(Stream *s, const std::string &text, std::function<std::string()> ru
 
 static std::string name(Stream *s) { return "stream " + std::to_string(s->id); }
 
-// copy puts a copy on a stream. Both ends are looked at now, and again when it runs.
+// copy enqueues a copy. Both addresses are checked now, and again when it runs.
 static int copy(Stream *s, const char *what, uint64_t to, Kind kt, uint64_t from, Kind kf, size_t n) {
 	Allocation *a = holds(to, n), *b = holds(from, n);
 	if (!a || a->kind != kt || !b || b->kind != kf) return INVALID_VALUE;
@@ -40,7 +41,7 @@ CALL(cuMemsetD8Async, (CUdeviceptr to, unsigned char v, size_t n, CUstream t), 1
 	Allocation *a = holds(to, n);
 	if (!a || a->kind != MEMORY) return INVALID_VALUE;
 	Context *c = s->context;
-	r = put(s, name(s) + ": fill of " + std::to_string(n) + " bytes", [=]() -> std::string {
+	r = put(s, name(s) + ": memset of " + std::to_string(n) + " bytes", [=]() -> std::string {
 		std::string why = touches(c, to, n, "the target");
 		if (why.empty()) memset((void *)to, v, n);
 		return why;
@@ -75,7 +76,7 @@ CALL(cuStreamWaitEvent, (CUstream t, CUevent h, unsigned), 1, {
 		return 0;
 	}
 	if (s->graph) {
-		if (!e->mark || e->mark->done) return 0; // of something long past, as the driver lets it be
+		if (!e->mark || e->mark->done) return 0; // the recorded work finished long ago: the driver allows it
 		s->graph->invalid = CAPTURE_ISOLATION;
 		return CAPTURE_ISOLATION;
 	}
@@ -105,7 +106,7 @@ CALL(cuEventElapsedTime, (float *ms, CUevent a, CUevent b), 1, {
 	NEED(Event, to, b, EVENT)
 	if (!from->recorded || !to->recorded) return INVALID_HANDLE;
 	if ((from->mark && !from->mark->done) || (to->mark && !to->mark->done)) return NOT_READY;
-	*ms = 1; // no clock: a run is the same each time
+	*ms = 1; // there is no clock: runs are reproducible
 })
 
 CALL(cuStreamBeginCapture_v2, (CUstream t, CUstreamCaptureMode), 1, {
@@ -116,7 +117,7 @@ CALL(cuStreamBeginCapture_v2, (CUstream t, CUstreamCaptureMode), 1, {
 	s->at.clear();
 })
 
-// before are all nodes from which a set of them can be reached.
+// before is the set of all nodes from which a node of the given set can be reached.
 static std::set<int> before(const Graph *g, const std::set<int> &from) {
 	std::set<int> seen;
 	std::vector<int> stack(from.begin(), from.end());
