@@ -61,12 +61,12 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 	ir.OpIota: func(e *emitter, n *ir.Node) {
 		args := []any{n.Outs[0], e.where(n.Outs[0].Type.Dims[0]), n.Attr.Offset}
 		if e.gpu() {
-			e.own("Iota", append(args, n.Attr.Most)...)
+			e.own("Iota", append(args, n.Attr.Max)...)
 			return
 		}
 		e.own("Iota", args...)
-		if n.Attr.Most != 0 {
-			e.own("CapIDs", n.Outs[0], n.Attr.Most)
+		if n.Attr.Max != 0 {
+			e.own("CapIDs", n.Outs[0], n.Attr.Max)
 		}
 	},
 	ir.OpEmbed: func(e *emitter, n *ir.Node) {

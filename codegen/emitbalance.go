@@ -34,7 +34,7 @@ func emitLimit(e *emitter, n *ir.Node) {
 	if e.gpu() {
 		limit = func(args ...any) { e.own("LimitChoices", args...) }
 	}
-	limit(n.Outs[0], n.Args[0], e.count(index.Dims)/sequence, sequence, experts, n.Attr.Most)
+	limit(n.Outs[0], n.Args[0], e.count(index.Dims)/sequence, sequence, experts, n.Attr.Max)
 }
 
 // groups are how many groups of tokens the rank has, which are those of the tally's dims, and how many elements of x

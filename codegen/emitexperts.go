@@ -47,7 +47,7 @@ func emitRounds(e *emitter, n *ir.Node) {
 		}
 	}
 	e.body.Id("rounds").Op(":=").Add(e.runtime("Rounds")).Call(jen.Id("r"), e.groupCode(n.Attr.Axes),
-		jen.Id(e.name(n.Args[0])), jen.Lit(experts), jen.Lit(n.Attr.Most))
+		jen.Id(e.name(n.Args[0])), jen.Lit(experts), jen.Lit(n.Attr.Max))
 }
 
 func (e *emitter) routeShape(n *ir.Node, x, index ir.Type) jen.Code {

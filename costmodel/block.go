@@ -71,14 +71,14 @@ type builder struct {
 	tokens, near float64 // tokens of a rank's part of a micro-batch, and of that part in regions that sp shards
 	tp, cp, size float64
 	flash        bool
-	upAgain      bool // RecomputesUp, unless whole blocks are recomputed, which includes it
+	recomputesUp      bool // RecomputesUp, unless whole blocks are recomputed, which includes it
 }
 
 // Layers returns the embedding, a block and the head of a transformer under an engine. again is what blocks recompute:
 // none, selective or full. A block that is recomputed as a whole saves only its input.
 func (e *Engine) Layers(s *Transformer, p Split, again string) (embed, block, head Layer) {
 	b := &builder{e: e, s: s, p: p, tp: float64(p.TP), cp: float64(max(1, p.CP)), size: float64(p.Size),
-		flash: !e.Unfused, upAgain: e.RecomputesUp && again != "full"}
+		flash: !e.Unfused, recomputesUp: e.RecomputesUp && again != "full"}
 	b.tokens = float64(p.Micro*s.Seq) / b.cp
 	b.near = b.tokens
 	if p.SP {
@@ -87,8 +87,8 @@ func (e *Engine) Layers(s *Transformer, p Split, again string) (embed, block, he
 	return b.embed(), b.block(again), b.head()
 }
 
-// product adds a matmul of m tokens, n columns and depth k, with its two gradients.
-func (b *builder) product(l *Layer, m, n, k float64) {
+// matmul adds a matmul of m tokens, n columns and depth k, with its two gradients.
+func (b *builder) matmul(l *Layer, m, n, k float64) {
 	one := func(x, y, z float64) Op {
 		return Op{Kind: Matrix, Flops: 2 * x * y * z, Bytes: b.size * (x*z + z*y + x*y),
 			Shape: GEMM{x, y, z, 1}, Kernel: 1}
@@ -160,7 +160,7 @@ func (b *builder) block(again string) Layer {
 	b.held(&l, GraphedDense, func() { core = b.attention(&l) })
 	b.held(&l, GraphedStep, func() { b.mlp(&l) })
 	b.held(&l, GraphedDense, func() { b.norms(&l) })
-	b.held(&l, GraphedStep, func() { b.again(&l, &core, again) })
+	b.held(&l, GraphedStep, func() { b.recompute(&l, &core, again) })
 	return l
 }
 
@@ -179,23 +179,23 @@ func (b *builder) held(l *Layer, in Graphed, do func()) {
 	}
 }
 
-// again sets what a block saves, and adds the recomputation of the rest.
-func (b *builder) again(l *Layer, core *core, again string) {
+// recompute sets what a block saves, and adds the recomputation of the rest.
+func (b *builder) recompute(l *Layer, core *core, again string) {
 	switch again {
 	case "selective": // scores are recomputed
 		if b.e.Outputs {
 			b.outputs(l, core)
 			break
 		}
-		l.Saved = b.kept()
+		l.Saved = b.savedBytes()
 		l.Work += core.saved
 		l.Backward.Ops = append(l.Backward.Ops, core.forward.Ops...)
 	case "full":
-		l.Work += b.kept() + core.saved
+		l.Work += b.savedBytes() + core.saved
 		l.Backward.Ops = append(l.Backward.Ops, l.Forward.Ops...)
 		l.Backward.Comms = append(l.Backward.Comms, l.Forward.Comms...)
 	default:
-		l.Saved = b.kept() + core.saved
+		l.Saved = b.savedBytes() + core.saved
 	}
 }
 
@@ -213,8 +213,8 @@ func (b *builder) outputs(l *Layer, c *core) {
 			}
 		}
 	}
-	l.Saved = 0.5*b.kept() + c.saved
-	l.Work += 0.5 * b.kept()
+	l.Saved = 0.5*b.savedBytes() + c.saved
+	l.Work += 0.5 * b.savedBytes()
 }
 
 // core is the part of attention that selective recomputation repeats.
@@ -230,14 +230,14 @@ func (b *builder) attention(l *Layer) core {
 	kv := float64(max(s.KVHeads, b.p.TP)*s.HeadDim) / b.tp
 	out := q
 	if s.KVLatent > 0 {
-		q, kv, out = b.latent(l)
+		q, kv, out = b.mla(l)
 	} else {
 		b.edge(l, true)
-		b.product(l, b.tokens, q+2*kv, h)
+		b.matmul(l, b.tokens, q+2*kv, h)
 	}
 	b.context(l, q, kv)
 	c := b.scores(l, q, kv)
-	b.product(l, b.tokens, h, out)
+	b.matmul(l, b.tokens, h, out)
 	b.edge(l, false)
 	if s.Rotary {
 		kernels, traffic := 2.0, 2.0
@@ -310,7 +310,7 @@ func (b *builder) mlp(l *Layer) {
 	if b.s.Gated {
 		wide = 2 * f
 	}
-	b.product(l, b.tokens, wide, h)
+	b.matmul(l, b.tokens, wide, h)
 	b.stream(&l.Forward, b.tokens, wide+f, 1)
 	b.stream(&l.Backward, b.tokens, 2*wide+f, 1)
 	if b.e.RecomputesActivation {
@@ -319,7 +319,7 @@ func (b *builder) mlp(l *Layer) {
 	if b.s.Bias {
 		b.stream(&l.Weights, b.tokens, f, 1)
 	}
-	b.product(l, b.tokens, h, f)
+	b.matmul(l, b.tokens, h, f)
 	b.edge(l, false)
 }
 
@@ -353,22 +353,22 @@ func (b *builder) activationKept(width float64) float64 {
 	return width/2 + inputs/2
 }
 
-// kept returns the bytes that a block saves in addition to its input and scores: equations 1-4 of Korthikanti et al.
+// savedBytes returns the bytes that a block saves in addition to its input and scores: equations 1-4 of Korthikanti et al.
 // 2022, with the model's MLP width and K/V heads.
-func (b *builder) kept() float64 {
+func (b *builder) savedBytes() float64 {
 	s := b.s
 	h, q := float64(s.Hidden), float64(s.Heads*s.HeadDim)/b.tp
 	kv, f := float64(max(s.KVHeads, b.p.TP)*s.HeadDim)/b.tp, float64(s.FFN)/b.tp
 	if s.KVLatent > 0 {
-		q, _ = b.latentWidths()
+		q, _ = b.mlaWidths()
 		kv = q
 	}
-	near := 3*h + b.latentKept() // of the four inputs of norms and projections, the block's own counts as its input
+	near := 3*h + b.mlaSaved() // of the four inputs of norms and projections, the block's own counts as its input
 	if b.e.RecomputesNorms {     // only the inputs of norms are saved
-		near = h + b.latentKept()/2
+		near = h + b.mlaSaved()/2
 	}
 	far := q + 2*kv + q + 2*f
-	if s.KVLatent > 0 && b.upAgain {
+	if s.KVLatent > 0 && b.recomputesUp {
 		far -= q + 2*kv
 	}
 	if s.Gated {

@@ -38,7 +38,7 @@ func (b *builder) head() Layer {
 	b.stream(&l.Forward, b.near, 2*h, 1)
 	b.stream(&l.Backward, b.near, 3*h, 2)
 	b.edge(&l, true)
-	b.product(&l, b.tokens, v, h)
+	b.matmul(&l, b.tokens, v, h)
 	wide := 4 / b.size // elements of an f32
 	forward, backward := 2.0, 2.0
 	bytes := b.size

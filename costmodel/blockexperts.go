@@ -22,7 +22,7 @@ func (b *builder) experts(l *Layer) {
 		wide = 2 * f
 	}
 	b.held(l, GraphedRouter, func() {
-		b.product(l, b.near, float64(s.Experts), h)
+		b.matmul(l, b.near, float64(s.Experts), h)
 		b.choose(l)
 	})
 	if b.p.EP > 1 && !b.e.Once {

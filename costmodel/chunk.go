@@ -94,7 +94,7 @@ func (c *Chunk) visits(kind ir.ActionKind) []visit {
 	for i := len(c.Runs) - 1; i >= 0; i-- {
 		r := &c.Runs[i]
 		for k := r.Count - 1; k >= 0; k-- {
-			if kind == ir.Weigh { // it reads no parameters
+			if kind == ir.WeightGrad { // it reads no parameters
 				out = append(out, r.weigh(k))
 				continue
 			}
@@ -129,7 +129,7 @@ func (r *Layers) weigh(k int) visit {
 // long as this one's. In the steady state a pass is not shorter than the transfers of its stream. Without overlap
 // everything runs in sequence.
 func (c *Chunk) Pass(kind ir.ActionKind, overlap bool) Pass {
-	if kind == ir.Weigh && !c.Split {
+	if kind == ir.WeightGrad && !c.Split {
 		return Pass{}
 	}
 	p := c.parts(kind)
@@ -173,7 +173,7 @@ func (c *Chunk) parts(kind ir.ActionKind) Pass {
 		r := &c.Runs[i]
 		cost, n := r.Forward, Seconds(r.Count)
 		switch kind {
-		case ir.Weigh:
+		case ir.WeightGrad:
 			cost = r.Weights
 		case ir.Backward:
 			cost = r.Backward
@@ -206,7 +206,7 @@ type flow struct {
 	now, free  Seconds    // when compute and the stream have finished their work so far
 	ready      Seconds    // when the next layer's parameters are there
 	moved      Seconds    // total transfer time so far
-	gone       [2]Seconds // when the gradients in each buffer have been sent
+	sent       [2]Seconds // when the gradients in each buffer have been sent
 	scattering int
 }
 
@@ -219,7 +219,7 @@ func (f *flow) visit(v visit, next Seconds) {
 	}
 	start := max(f.now, f.ready)
 	if v.scatter > 0 {
-		start = max(start, f.gone[f.scattering])
+		start = max(start, f.sent[f.scattering])
 	}
 	f.ready = 0
 	if next > 0 {
@@ -229,7 +229,7 @@ func (f *flow) visit(v visit, next Seconds) {
 	f.now = start + v.cost
 	if v.scatter > 0 {
 		f.free = max(f.free, f.now) + v.scatter
-		f.gone[f.scattering] = f.free
+		f.sent[f.scattering] = f.free
 		f.scattering = 1 - f.scattering
 	}
 }

@@ -152,8 +152,8 @@ func (c *Cluster) spread(r *Ref, at func(string) ir.Pos, diags *ir.Diags) {
 		r.Devices = or(r.Devices, r.Count)
 	case r.Count < per:
 		r.Devices = r.Count
-	case r.Count > mostDevices:
-		diags.Addf(at("node"), BadCluster, "%d devices of %s; planc supports at most %d", r.Count, c.Name, mostDevices)
+	case r.Count > maxDevices:
+		diags.Addf(at("node"), BadCluster, "%d devices of %s; planc supports at most %d", r.Count, c.Name, maxDevices)
 	case r.Count%per == 0:
 		r.Nodes = or(r.Nodes, r.Count/per)
 	default:
@@ -163,8 +163,8 @@ func (c *Cluster) spread(r *Ref, at func(string) ir.Pos, diags *ir.Diags) {
 	}
 }
 
-// mostDevices is the largest number of devices of a cluster. The largest published clusters have about 100,000.
-const mostDevices = 1 << 17
+// maxDevices is the largest number of devices of a cluster. The largest published clusters have about 100,000.
+const maxDevices = 1 << 17
 
 // size sets the nodes and devices of the job.
 func (c *Cluster) size(r Ref, at func(string) ir.Pos, diags *ir.Diags) {
@@ -174,14 +174,14 @@ func (c *Cluster) size(r Ref, at func(string) ir.Pos, diags *ir.Diags) {
 	c.Node.Whole = c.Node.Devices
 	c.Node.Devices = or(r.Devices, c.Node.Devices)
 	c.Nodes = or(r.Nodes, c.Nodes)
-	if c.Devices() > mostDevices {
+	if c.Devices() > maxDevices {
 		place := at("nodes")
 		if place == (ir.Pos{}) {
 			place = at("node") // the short form contains the number
 		}
 		diags.Addf(place, BadCluster, "%d nodes of %d devices are %d devices; planc supports at most %d: use "+
 			"at most %d nodes",
-			c.Nodes, c.Node.Devices, c.Devices(), mostDevices, mostDevices/c.Node.Devices)
+			c.Nodes, c.Node.Devices, c.Devices(), maxDevices, maxDevices/c.Node.Devices)
 	}
 	if c.Nodes > 1 && len(c.Network) == 0 {
 		diags.Addf(at("nodes"), BadCluster, "%s has no network, so it can have only one node, not %d", c.Name, c.Nodes)

@@ -7,28 +7,28 @@ import "github.com/planc-dev/planc/ir"
 // number on a GPU, and seconds per number on a CPU, whose loop computes in double precision. The latter is from five
 // runs of BenchmarkRoundEight (11.4 to 11.6 ns) on the machine of cpu.go, in November 2026, with other work running.
 const (
-	eightBytes           = 2 + 2 + 1
-	eightSaved           = 1 // of two bytes per number, which the matmul itself then does not read
-	eightKernels         = 4
-	cpuEight     Seconds = 11.5e-9
+	fp8Bytes           = 2 + 2 + 1
+	fp8BytesSaved           = 1 // of two bytes per number, which the matmul itself then does not read
+	fp8Kernels         = 4
+	cpuFP8     Seconds = 11.5e-9
 )
 
-// eight adds the cost of rounding a matmul's operands to FP8.
-func (o *Op) eight(n *ir.Node, m ir.Mesh) {
+// addFP8 adds the cost of rounding a matmul's operands to FP8.
+func (o *Op) addFP8(n *ir.Node, m ir.Mesh) {
 	if n.Attr.In == "" {
 		return
 	}
 	for _, a := range n.Args {
 		o.FP8 += float64(a.Type.LocalElems(m))
 	}
-	o.Bytes -= o.FP8 * eightSaved
-	o.Kernel += eightKernels
+	o.Bytes -= o.FP8 * fp8BytesSaved
+	o.Kernel += fp8Kernels
 }
 
-// eightTime returns the duration of the passes before an FP8 matmul.
-func (d *Device) eightTime(o *Op) Seconds {
+// fp8Time returns the duration of the passes before an FP8 matmul.
+func (d *Device) fp8Time(o *Op) Seconds {
 	if d.cores > 0 {
-		return Seconds(o.FP8) * cpuEight
+		return Seconds(o.FP8) * cpuFP8
 	}
-	return Bytes(o.FP8 * eightBytes).Over(d.bandwidth)
+	return Bytes(o.FP8 * fp8Bytes).Over(d.bandwidth)
 }

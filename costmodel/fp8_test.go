@@ -29,7 +29,7 @@ func TestEightOfPlanc(t *testing.T) {
 	if a, b := eight.Within(&plain), wide.Within(&plain); a != b {
 		t.Errorf("a product that is not in 8 bits takes %v, in bf16 %v", a, b)
 	}
-	passes := Bytes(rounded.FP8 * eightBytes).Over(eight.bandwidth)
+	passes := Bytes(rounded.FP8 * fp8Bytes).Over(eight.bandwidth)
 	if a, b := eight.Within(&rounded), wide.Within(&plain); !(a > passes && a < 0.75*b) {
 		t.Errorf("in 8 bits it takes %v, %v of it passes before; in bf16 %v", a, passes, b)
 	}

@@ -90,7 +90,7 @@ func (d *Device) applyRates(m Measured) {
 		case Kind(k) == Vector:
 		case Kind(k) >= Attention && m.Attention != 0:
 			d.rate[k] *= FlopsPerSecond(m.Attention)
-		case d.eight && Kind(k) == Matrix && m.FP8 != 0:
+		case d.fp8 && Kind(k) == Matrix && m.FP8 != 0:
 			d.rate[k] *= FlopsPerSecond(m.FP8)
 		default:
 			d.rate[k] *= FlopsPerSecond(factor(m.Matrix))

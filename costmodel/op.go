@@ -60,7 +60,7 @@ func (d *Device) Within(o *Op) Seconds {
 	default:
 		work = max(work, Seconds(o.Flops/float64(d.rate[o.Kind])))
 	}
-	return work + d.eightTime(o)
+	return work + d.fp8Time(o)
 }
 
 // narrowHeads returns the slowdown of fused attention with narrow heads, for which softmax weighs more relative to the
@@ -85,7 +85,7 @@ func OpOf(n *ir.Node, m ir.Mesh) Op {
 			o.Kind, o.Shape = k, shapeOf(b, m)
 		}
 	}
-	o.eight(n, m)
+	o.addFP8(n, m)
 	return o
 }
 
@@ -96,7 +96,7 @@ func shapeOf(n *ir.Node, m ir.Mesh) GEMM {
 	if KindOf(n.Op) >= Attention {
 		width, _ := n.Args[0].Type.Extent(ir.HeadDim)
 		local := n.Locals(m)
-		return GEMM{M: local.Of(ir.Seq), N: local.Of(ir.KSeq), K: float64(width.Size)}
+		return GEMM{M: local.Get(ir.Seq), N: local.Get(ir.KSeq), K: float64(width.Size)}
 	}
 	if n.Op != ir.OpMatMul || len(n.Args) < 2 {
 		return GEMM{}
@@ -106,7 +106,7 @@ func shapeOf(n *ir.Node, m ir.Mesh) GEMM {
 	local := n.Locals(m)
 	for i, v := range n.Args[:2] {
 		for _, e := range v.Type.Dims {
-			d, size := e.Dim, local.Of(e.Dim)
+			d, size := e.Dim, local.Get(e.Dim)
 			if i > 0 && has(n.Args[0], d) {
 				continue // counted already
 			}

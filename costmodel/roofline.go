@@ -36,7 +36,7 @@ type Device struct {
 	Peak   FlopsPerSecond // dense peak, nominal
 	Engine *Engine
 	rate   [numKinds]FlopsPerSecond
-	eight  bool // the matmuls of a GPU are in FP8
+	fp8  bool // the matmuls of a GPU are in FP8
 	// of planc's own matmuls that are not in FP8, if others are; 0: all matmuls have the same rate
 	wide       FlopsPerSecond
 	bandwidth  BytesPerSecond
@@ -104,7 +104,7 @@ func (c *Cluster) predicted(engine *Engine, compute string) (d Device, ok bool) 
 	if engine.Vendor {
 		fused = g.vendor
 	}
-	d = Device{Peak: peak, Engine: engine, eight: nominal == "fp8", processors: g.processors, launch: engine.Launch,
+	d = Device{Peak: peak, Engine: engine, fp8: nominal == "fp8", processors: g.processors, launch: engine.Launch,
 		host: engine.Host, pass: engine.Pass, step: engine.Step,
 		bandwidth: c.GPU.MemoryBandwidth * BytesPerSecond(g.memory*engine.Memory)}
 	d.rate = [numKinds]FlopsPerSecond{Vector: vector * gpuVector,

@@ -276,7 +276,7 @@ func (s *simulation) goBack(stage int, a ir.Action, of int) bool {
 func (s *simulation) done(stage int, a ir.Action, of, micro int, start, end, wait Seconds) {
 	st := &s.stages[stage]
 	if s.line != nil {
-		step := ir.Step{Action: a, Stage: stage, Index: st.did, Micro: micro, Of: of}
+		step := ir.Step{Action: a, Stage: stage, Index: st.did, Micro: micro, ModelChunk: of}
 		s.line.Stages[stage] = append(s.line.Stages[stage], Span{step, start, end, wait})
 	}
 	st.pass()

@@ -34,7 +34,7 @@ func anyTable(r *rand.Rand) *ir.Timetable {
 func anyTurns(r *rand.Rand, chunks, micro, warm int, split bool) (turns []ir.Turn) {
 	kinds := []ir.ActionKind{ir.Forward, ir.Backward}
 	if split {
-		kinds = append(kinds, ir.Weigh)
+		kinds = append(kinds, ir.WeightGrad)
 	}
 	left := map[ir.Action]int{}
 	add := func(times int, actions ...ir.Action) {

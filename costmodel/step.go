@@ -191,7 +191,7 @@ func (s *Step) passed() *stepRun {
 			cs[j] = done[&c.Runs[0]]
 			if cs[j] == nil {
 				cs[j] = &passTimes{c.Pass(ir.Forward, s.Overlap), c.Pass(ir.Backward, s.Overlap),
-					c.Pass(ir.Weigh, s.Overlap)}
+					c.Pass(ir.WeightGrad, s.Overlap)}
 				done[&c.Runs[0]] = cs[j]
 			}
 		}

@@ -57,7 +57,7 @@ var attrFields = []struct {
 	{"turn", getInt(func(a *Attr) *int { return &a.Turn }), setInt(func(a *Attr) *int { return &a.Turn })},
 	{"adjacent", getBool(func(a *Attr) *bool { return &a.Pairs }), setBool(func(a *Attr) *bool { return &a.Pairs })},
 	{"offset", getInt(func(a *Attr) *int { return &a.Offset }), setInt(func(a *Attr) *int { return &a.Offset })},
-	{"most", getInt(func(a *Attr) *int { return &a.Most }), setInt(func(a *Attr) *int { return &a.Most })},
+	{"most", getInt(func(a *Attr) *int { return &a.Max }), setInt(func(a *Attr) *int { return &a.Max })},
 	{"frozen", getInt(func(a *Attr) *int { return &a.Frozen }), setInt(func(a *Attr) *int { return &a.Frozen })},
 	{"gate", func(a *Attr) string { return a.Gate }, func(a *Attr, s string) error { a.Gate = s; return checkName(s) }},
 	{"groups", getInt(func(a *Attr) *int { return &a.Groups }), setInt(func(a *Attr) *int { return &a.Groups })},

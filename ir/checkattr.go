@@ -26,7 +26,7 @@ var attrRules = []struct {
 		}
 		return ""
 	}},
-	{[]Op{OpMatMul}, wrongEights},
+	{[]Op{OpMatMul}, wrongFP8},
 	{[]Op{OpRope}, wrongTurn},
 	{[]Op{OpJoin}, wrongJoin},
 	{[]Op{OpPart}, wrongPart},

@@ -34,7 +34,7 @@ func (c *checker) collective(n *Node) error {
 	if e, moved := t.away(); moved && n.Op != OpShift {
 		return fmt.Errorf("%s of %v: the parts of %s are not at their home ranks", n.Op, t, e.Dim)
 	}
-	if got := Moved(t, n.Op, a); !got.Equal(n.Outs[0].Type) {
+	if got := CollectiveResult(t, n.Op, a); !got.Equal(n.Outs[0].Type) {
 		return fmt.Errorf("%s turns %[3]v into %[2]v, not %[4]v", n.Op, got, t, n.Outs[0].Type)
 	}
 	return nil
@@ -98,9 +98,9 @@ func innermost(t Type, a Attr) error {
 	return nil
 }
 
-// Moved returns the type that a collective makes of t. It removes the axes from the partial or from dim, and adds them
+// CollectiveResult returns the type that a collective makes of t. It removes the axes from the partial or from dim, and adds them
 // to dim or to To. A shift changes the label of dim's axis.
-func Moved(t Type, op Op, a Attr) Type {
+func CollectiveResult(t Type, op Op, a Attr) Type {
 	t = t.Clone()
 	if op == OpAllReduce || op == OpReduceScatter {
 		plain := Plain(a.Axes)

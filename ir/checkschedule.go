@@ -85,7 +85,7 @@ func (c *stageCheck) run() error {
 func (c *stageCheck) wrong(a Action, last bool) string {
 	st := &c.p.Stages[c.stage]
 	n := c.done[a]
-	before := map[ActionKind]Action{Backward: {Kind: Forward, Chunk: a.Chunk}, Weigh: {Kind: Backward, Chunk: a.Chunk}}
+	before := map[ActionKind]Action{Backward: {Kind: Forward, Chunk: a.Chunk}, WeightGrad: {Kind: Backward, Chunk: a.Chunk}}
 	names := map[ActionKind]string{Forward: "forward", Backward: "backward"}
 	switch {
 	case a.Kind == Finish && !last:
@@ -96,7 +96,7 @@ func (c *stageCheck) wrong(a Action, last bool) string {
 		return "the last action is not the update"
 	case a.Chunk < 0 || a.Chunk >= len(st.Chunks):
 		return fmt.Sprintf("the stage has no chunk %d", a.Chunk)
-	case a.Kind == Weigh && !c.p.Plan.Splits():
+	case a.Kind == WeightGrad && !c.p.Plan.Splits():
 		return fmt.Sprintf("backward is not split under schedule %s", c.p.Plan.Schedule)
 	case n >= c.p.Plan.MicroBatches:
 		return fmt.Sprintf("a step has %d micro-batches", c.p.Plan.MicroBatches)
@@ -118,7 +118,7 @@ func (c *stageCheck) inFlight(chunk int) int {
 func (c *stageCheck) whole(st *Stage) error {
 	kinds := []ActionKind{Forward, Backward}
 	if c.p.Plan.Splits() {
-		kinds = append(kinds, Weigh)
+		kinds = append(kinds, WeightGrad)
 	}
 	for i := range st.Chunks {
 		for _, k := range kinds {
@@ -140,7 +140,7 @@ func (c *stageCheck) whole(st *Stage) error {
 // releases returns the pass that frees a micro-batch's buffer.
 func (p Plan) releases() ActionKind {
 	if p.Splits() {
-		return Weigh
+		return WeightGrad
 	}
 	return Backward
 }
@@ -155,8 +155,8 @@ func InFlight(turns []Turn, chunks int) []int {
 	}
 	for _, t := range turns {
 		for _, a := range t.Actions {
-			if a.Kind == Weigh {
-				release[a.Chunk] = Weigh
+			if a.Kind == WeightGrad {
+				release[a.Chunk] = WeightGrad
 			}
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 // piece is a run of ranks in the order of the axes, and the axis among etp, ep, edp and pp to which it belongs.
 type piece struct {
-	of   Axis
+	axis   Axis
 	size int
 }
 
@@ -50,7 +50,7 @@ func (p Plan) expertPieces(ranks View) ([]piece, error) {
 	}
 	var out []piece
 	add := func(of Axis, size int) {
-		if n := len(out); n > 0 && out[n-1].of == of {
+		if n := len(out); n > 0 && out[n-1].axis == of {
 			out[n-1].size *= size
 		} else if size > 1 {
 			out = append(out, piece{of, size})
@@ -77,15 +77,15 @@ func (p Plan) expertPieces(ranks View) ([]piece, error) {
 func withExperts(pieces []piece, views ...View) (Mesh, error) {
 	count := map[Axis]int{}
 	for _, x := range pieces {
-		count[x.of]++
+		count[x.axis]++
 	}
 	var view View
 	parts := map[Axis][]Axis{}
 	for _, x := range pieces {
-		name := x.of
+		name := x.axis
 		if count[name] > 1 {
-			name += Axis(fmt.Sprintf("_%d", len(parts[x.of])))
-			parts[x.of] = append(parts[x.of], name)
+			name += Axis(fmt.Sprintf("_%d", len(parts[x.axis])))
+			parts[x.axis] = append(parts[x.axis], name)
 		}
 		view = append(view, Atom{name, x.size})
 	}

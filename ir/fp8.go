@@ -20,18 +20,18 @@ func (n *Node) FP8Matmuls() (a, b string) {
 	return a, b
 }
 
-// eightName is the name of the compute type in plans whose matmuls are in FP8.
-const eightName = "f8"
+// fp8Name is the name of the compute type in plans whose matmuls are in FP8.
+const fp8Name = "f8"
 
 // ComputeName returns the name of Compute as plans print it: f8 if matmuls round their operands to FP8.
 func (p Precision) ComputeName() string {
 	if p.FP8 {
-		return eightName
+		return fp8Name
 	}
 	return p.Compute.String()
 }
 
-func wrongEights(n *Node) string {
+func wrongFP8(n *Node) string {
 	if n.Attr.In == "" {
 		return ""
 	}

@@ -134,7 +134,7 @@ func (p *Precision) parse(s string) error {
 	if len(parts) != len(fields) {
 		return fmt.Errorf("precision %q must have %d types", s, len(fields))
 	}
-	p.FP8 = parts[0] == eightName
+	p.FP8 = parts[0] == fp8Name
 	if p.FP8 {
 		parts[0] = BF16.String()
 	}

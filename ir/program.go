@@ -70,8 +70,8 @@ type Run struct {
 	Every, Inner   int // 0 if each layer's input is saved
 }
 
-// Kept returns how many parts of a buffer the run takes: one per layer, or one per group.
-func (r *Run) Kept() int {
+// SavedParts returns how many parts of a buffer the run takes: one per layer, or one per group.
+func (r *Run) SavedParts() int {
 	if r.Every > 0 {
 		return (r.Count + r.Every - 1) / r.Every
 	}
@@ -89,8 +89,8 @@ type Recipe struct {
 // noMomentum is the text of a recipe without a momentum buffer.
 const noMomentum = " momentum=0"
 
-// byChance is the text of a recipe with stochastic rounding.
-const byChance = " rounding=stochastic"
+// stochasticRounding is the text of a recipe with stochastic rounding.
+const stochasticRounding = " rounding=stochastic"
 
 // String returns the recipe's text form.
 func (r Recipe) String() string {
@@ -99,13 +99,13 @@ func (r Recipe) String() string {
 		s += noMomentum
 	}
 	if r.StochasticRounding {
-		s += byChance
+		s += stochasticRounding
 	}
 	return s
 }
 
 func (r *Recipe) parse(s string) error {
-	s, r.StochasticRounding = strings.CutSuffix(s, byChance)
+	s, r.StochasticRounding = strings.CutSuffix(s, stochasticRounding)
 	s, r.NoMomentum = strings.CutSuffix(s, noMomentum)
 	s, ok := strings.CutPrefix(s, "optimizer=")
 	r.Optimizer = s
@@ -195,7 +195,7 @@ type (
 const (
 	Forward  = program.Forward
 	Backward = program.Backward
-	Weigh    = program.WeightGrad
+	WeightGrad    = program.WeightGrad
 	Finish   = program.Finish
 )
 

@@ -36,7 +36,7 @@ func (n *Node) turn(local Sizes) (turn, ranks, size int, ok bool) {
 		return 0, 0, 0, false
 	}
 	e, _ := n.Keys().Type.Extent(KSeq)
-	return e.Axes[0].Turn(), int(float64(e.Size) / local.Of(KSeq)), e.Size, true
+	return e.Axes[0].Turn(), int(float64(e.Size) / local.Get(KSeq)), e.Size, true
 }
 
 // ringPairs returns the largest number, over the ranks, of pairs of a query and a visible key in the node's turn of its

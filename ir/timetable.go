@@ -63,7 +63,7 @@ type Step struct {
 	Action
 	Stage, Index int // the stage, and the index of the action on it
 	Micro        int // the micro-batch
-	Of           int // the chunk, in the model's order
+	ModelChunk           int // the chunk, in the model's order
 }
 
 // String returns the step as messages name it.
@@ -133,8 +133,8 @@ func (p *player) step(stage int) Step {
 	a := p.do[stage][i]
 	s := Step{Action: a, Stage: stage, Index: i}
 	if a.Kind != Finish {
-		s.Of = p.t.Chunks[stage][a.Chunk]
-		s.Micro = p.began[Action{Kind: a.Kind, Chunk: s.Of}]
+		s.ModelChunk = p.t.Chunks[stage][a.Chunk]
+		s.Micro = p.began[Action{Kind: a.Kind, Chunk: s.ModelChunk}]
 		if p.open[stage] {
 			s.Micro--
 		}
@@ -148,15 +148,15 @@ func (p *player) move(stage int) bool {
 		return false
 	}
 	s := p.step(stage)
-	of := Action{Kind: s.Kind, Chunk: s.Of}
+	of := Action{Kind: s.Kind, Chunk: s.ModelChunk}
 	if !p.open[stage] {
 		p.open[stage] = true
 		p.began[of]++
 		p.begin(s)
 		return true
 	}
-	if s.Kind == Backward && s.Of > 0 {
-		p.sends[stage] = append(p.sends[stage], sent{s.Of - 1, s.Micro})
+	if s.Kind == Backward && s.ModelChunk > 0 {
+		p.sends[stage] = append(p.sends[stage], sent{s.ModelChunk - 1, s.Micro})
 	}
 	p.open[stage] = false
 	p.at[stage]++
@@ -169,13 +169,13 @@ func (p *player) move(stage int) bool {
 func (p *player) lacks(stage int) string {
 	s := p.step(stage)
 	switch {
-	case p.open[stage] && s.Kind == Backward && s.Of > 0:
+	case p.open[stage] && s.Kind == Backward && s.ModelChunk > 0:
 		return p.untaken(stage)
 	case p.open[stage]:
-	case s.Kind == Forward && s.Of > 0 && p.done[Action{Kind: Forward, Chunk: s.Of - 1}] <= s.Micro:
-		return fmt.Sprintf("chunk %d has run forward of micro-batch %d", s.Of-1, s.Micro)
-	case s.Kind == Backward && s.Of < p.t.last() && p.done[Action{Kind: Backward, Chunk: s.Of + 1}] <= s.Micro:
-		return fmt.Sprintf("chunk %d has run backward of micro-batch %d", s.Of+1, s.Micro)
+	case s.Kind == Forward && s.ModelChunk > 0 && p.done[Action{Kind: Forward, Chunk: s.ModelChunk - 1}] <= s.Micro:
+		return fmt.Sprintf("chunk %d has run forward of micro-batch %d", s.ModelChunk-1, s.Micro)
+	case s.Kind == Backward && s.ModelChunk < p.t.last() && p.done[Action{Kind: Backward, Chunk: s.ModelChunk + 1}] <= s.Micro:
+		return fmt.Sprintf("chunk %d has run backward of micro-batch %d", s.ModelChunk+1, s.Micro)
 	}
 	return ""
 }

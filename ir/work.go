@@ -11,8 +11,8 @@ type Sized struct {
 	Size float64
 }
 
-// Of returns a dim's size, 0 if it is absent.
-func (s Sizes) Of(d Dim) float64 {
+// ModelChunk returns a dim's size, 0 if it is absent.
+func (s Sizes) Get(d Dim) float64 {
 	for i := range s {
 		if s[i].Dim == d {
 			return s[i].Size
@@ -69,7 +69,7 @@ func (n *Node) Flops(m Mesh) float64 {
 	f := row.flops
 	var room [usualDims]Use
 	for _, u := range n.occurrences(room[:0]) {
-		f *= local.Of(u.Dim)
+		f *= local.Get(u.Dim)
 	}
 	return f
 }
@@ -107,7 +107,7 @@ func (n *Node) Bytes(m Mesh) float64 {
 func operandFlops(n *Node, local Sizes) float64 {
 	f := 1.0
 	for _, e := range n.Args[0].Type.Dims {
-		f *= local.Of(e.Dim)
+		f *= local.Get(e.Dim)
 	}
 	return f
 }
@@ -118,7 +118,7 @@ func attentionFlops(factor float64) func(*Node, Sizes) float64 {
 	return func(n *Node, local Sizes) float64 {
 		pairs := n.ringPairs(local)
 		if pairs < 0 {
-			pairs = local.Of(Seq) * meanKeys(&n.Attr, local.Of(KSeq))
+			pairs = local.Get(Seq) * meanKeys(&n.Attr, local.Get(KSeq))
 		}
 		heads := 1.0
 		for _, l := range local {
@@ -128,7 +128,7 @@ func attentionFlops(factor float64) func(*Node, Sizes) float64 {
 				heads *= l.Size
 			}
 		}
-		return factor * 2 * heads * pairs * (local.Of(HeadDim) + local.Of(VDim))
+		return factor * 2 * heads * pairs * (local.Get(HeadDim) + local.Get(VDim))
 	}
 }
 

@@ -214,7 +214,7 @@ func (u *updater) comm(v *ir.Value, op ir.Op, attr ir.Attr) *ir.Value {
 		return v
 	}
 	n := &ir.Node{Op: op, Args: []*ir.Value{v}, Attr: attr, Region: ir.Update}
-	out := &ir.Value{Name: v.Name + moveSuffix[op], Type: ir.Moved(v.Type, op, attr), Def: n}
+	out := &ir.Value{Name: v.Name + moveSuffix[op], Type: ir.CollectiveResult(v.Type, op, attr), Def: n}
 	n.Outs = []*ir.Value{out}
 	u.f.Nodes = append(u.f.Nodes, n)
 	return out
@@ -240,7 +240,7 @@ func (u *updater) reduce(i int) *ir.Value {
 	v, dim := u.gradient(i)
 	scatter := ir.Attr{Dim: dim, Axes: c.Shard, Monoid: ir.Sum}
 	if c.Each {
-		v.Type = ir.Moved(v.Type, ir.OpReduceScatter, scatter)
+		v.Type = ir.CollectiveResult(v.Type, ir.OpReduceScatter, scatter)
 	}
 	if v.Type.Monoid != ir.NoMonoid {
 		v = u.cast(i, v, ".cast", u.p.Plan.Precision.Reduce)

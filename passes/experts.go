@@ -121,6 +121,6 @@ func countRounds(p *ir.Program, f *ir.Func) {
 		}
 	}
 	count := &ir.Node{Op: ir.OpRounds, Args: []*ir.Value{index}, Attr: ir.Attr{Axes: majorFirst(p.Mesh, axes),
-		Most: places}, Region: ir.Dispatch, From: index.Name}
+		Max: places}, Region: ir.Dispatch, From: index.Name}
 	f.Nodes = slices.Insert(f.Nodes, first, count)
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// eight marks the matmuls whose operands are rounded to FP8, if the plan asks for it: in blocks, those with a weight.
+// fp8 marks the matmuls whose operands are rounded to FP8, if the plan asks for it: in blocks, those with a weight.
 // It excludes the router, whose choices depend on small differences, and also tables, the classifier, attention's GEMMs
 // and products with a vector. The GEMMs of their gradients are marked too (eightGradient).
-func eight(p *ir.Program) error {
+func fp8(p *ir.Program) error {
 	if !p.Plan.Precision.FP8 {
 		return nil
 	}
@@ -29,10 +29,10 @@ func eight(p *ir.Program) error {
 	return nil
 }
 
-// eightGradient returns the formats of the operands of the GEMM that computes the gradient of a matmul's operand i.
+// fp8Gradient returns the formats of the operands of the GEMM that computes the gradient of a matmul's operand i.
 // Gradients vary more in magnitude, so they have the format with more range. The operands are in the order of
 // matmulOrder.
-func eightGradient(n *ir.Node, i int) string {
+func fp8Gradient(n *ir.Node, i int) string {
 	switch {
 	case n.Attr.In == "":
 		return ""

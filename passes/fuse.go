@@ -31,7 +31,7 @@ func fuse(p *ir.Program) error {
 // fuseSegment fuses the functions of a variant of a segment.
 func fuseSegment(s *ir.Segment) {
 	joinLoss(s)
-	kept := map[*ir.Func]map[string]bool{s.Forward: savedNames(s), s.Backward: keptNames(s)}
+	kept := map[*ir.Func]map[string]bool{s.Forward: savedNames(s), s.Backward: savedForWeights(s)}
 	for _, f := range s.Funcs() {
 		fu := &fuser{f: f, keep: kept[f], group: make(map[*ir.Node]*group, len(f.Nodes))}
 		fu.run()
@@ -45,7 +45,7 @@ func savedNames(s *ir.Segment) map[string]bool {
 		names[v.Name] = true
 	}
 	if s.Weights != nil {
-		kept := keptNames(s)
+		kept := savedForWeights(s)
 		for _, v := range s.Weights.Inputs {
 			names[v.Name] = names[v.Name] || !kept[v.Name]
 		}

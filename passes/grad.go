@@ -13,7 +13,7 @@ import (
 // the gradient of the block's input.
 func grad(p *ir.Program) error {
 	for _, s := range p.Model.Segments {
-		g := &gradient{seg: s, back: &ir.Func{Name: s.Name + ".backward"}, of: map[*ir.Value][]*ir.Value{},
+		g := &gradient{seg: s, back: &ir.Func{Name: s.Name + ".backward"}, contributions: map[*ir.Value][]*ir.Value{},
 			in: map[*ir.Value]*ir.Value{}, names: map[string]int{}}
 		g.build()
 		gatherRounds(g.back)
@@ -26,7 +26,7 @@ func grad(p *ir.Program) error {
 type gradient struct {
 	seg   *ir.Segment
 	back  *ir.Func
-	of    map[*ir.Value][]*ir.Value // contributions to each forward value's gradient
+	contributions    map[*ir.Value][]*ir.Value // contributions to each forward value's gradient
 	in    map[*ir.Value]*ir.Value   // forward values as they appear in the backward function
 	names map[string]int
 	node  *ir.Node // the forward node whose gradient is being built
@@ -40,7 +40,7 @@ func (g *gradient) build() {
 	for _, y := range f.Outputs {
 		dy := &ir.Value{Name: g.name("d." + y.Name), Type: y.Type.Clone(), Kind: ir.Input}
 		g.back.Inputs = append(g.back.Inputs, dy)
-		g.of[y] = append(g.of[y], dy)
+		g.contributions[y] = append(g.contributions[y], dy)
 	}
 	for i := len(f.Nodes) - 1; i >= 0; i-- {
 		g.reverse(f.Nodes[i])
@@ -103,7 +103,7 @@ func (g *gradient) reverse(n *ir.Node) {
 // sum returns the gradient of v so far, the sum of its contributions. Contributions of one region are added there
 // first, so that one collective resolves their sum.
 func (g *gradient) sum(v *ir.Value) *ir.Value {
-	cs := g.of[v]
+	cs := g.contributions[v]
 	if len(cs) == 0 {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (g *gradient) sum(v *ir.Value) *ir.Value {
 	for _, r := range regions[1:] {
 		total = g.plus(v, ir.Norm, total, totals[r])
 	}
-	g.of[v] = []*ir.Value{total}
+	g.contributions[v] = []*ir.Value{total}
 	return total
 }
 
@@ -153,7 +153,7 @@ func (g *gradient) finish(v *ir.Value) {
 // add records d as a contribution to v's gradient. A parameter's gradient is accumulated as soon as it is complete, so
 // that it does not stay in memory.
 func (g *gradient) add(v *ir.Value, d *ir.Value) {
-	g.of[v] = append(g.of[v], d)
+	g.contributions[v] = append(g.contributions[v], d)
 	g.left[v]--
 	if v.Kind == ir.Weight && g.left[v] == 0 {
 		g.finish(v)

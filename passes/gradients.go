@@ -9,7 +9,7 @@ var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
 	ir.OpMatMul: func(g *gradient, n *ir.Node, d []*ir.Value) {
 		for i, a := range n.Args {
 			if g.need[a] {
-				g.add(a, g.op(ir.OpMatMul, ir.Attr{In: eightGradient(n, i)}, a.Type, matmulOrder(i, d[0],
+				g.add(a, g.op(ir.OpMatMul, ir.Attr{In: fp8Gradient(n, i)}, a.Type, matmulOrder(i, d[0],
 					g.use(n.Args[1-i]))...))
 			}
 		}

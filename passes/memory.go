@@ -63,7 +63,7 @@ func layoutChunks(p *ir.Program, s *ir.Stage) int {
 			seg := p.Kind(r)
 			r.Offset = c.Size
 			spare = max(spare, LayoutRun(r, p.SavedBytes(r), p.Stream, seg.Forward.Value(StreamName) != nil))
-			c.Size += r.Kept() * r.Stride
+			c.Size += r.SavedParts() * r.Stride
 			if j == len(c.Runs)-1 && len(seg.Forward.Outputs) > 0 {
 				c.Size += p.Stream
 			}
@@ -101,13 +101,13 @@ func placeSaved(p *ir.Program, s *ir.Segment) ir.SavedPart {
 	if x != nil {
 		x.Place = ir.Place{Region: ir.PlaceX}
 	}
-	out.Bytes = placeKept(p, s.Forward, savedNames(s), 0)
+	out.Bytes = placeNamed(p, s.Forward, savedNames(s), 0)
 	placeInPlace(p, s.Forward)
 	for _, o := range s.Forward.Outputs {
 		o.Place = ir.Place{Region: ir.PlaceOut}
 	}
 	placeInputs(s.Backward, s.Forward)
-	out.Bytes = placeKept(p, s.Backward, keptNames(s), out.Bytes)
+	out.Bytes = placeNamed(p, s.Backward, savedForWeights(s), out.Bytes)
 	for _, o := range s.Backward.Outputs {
 		o.Place = ir.Place{Region: ir.PlaceDX}
 	}
@@ -126,8 +126,8 @@ func placeSaved(p *ir.Program, s *ir.Segment) ir.SavedPart {
 	return out
 }
 
-// placeKept lays out a function's values with these names in the layer's slot from offset size on, and returns the end.
-func placeKept(p *ir.Program, f *ir.Func, names map[string]bool, size int) int {
+// placeNamed lays out a function's values with these names in the layer's slot from offset size on, and returns the end.
+func placeNamed(p *ir.Program, f *ir.Func, names map[string]bool, size int) int {
 	for _, n := range f.Nodes {
 		for _, o := range n.Outs {
 			if names[o.Name] {

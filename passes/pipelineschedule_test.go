@@ -81,7 +81,7 @@ func checkOrder(t *testing.T, plan ir.Plan) {
 	passes := map[ir.ActionKind][][]int{}
 	kinds := []ir.ActionKind{ir.Forward, ir.Backward}
 	if plan.Splits() {
-		kinds = append(kinds, ir.Weigh)
+		kinds = append(kinds, ir.WeightGrad)
 	}
 	chunks := plan.PP * plan.VPP
 	for _, k := range kinds {
@@ -89,10 +89,10 @@ func checkOrder(t *testing.T, plan ir.Plan) {
 	}
 	table := timetable(plan)
 	err := table.Play(func(s ir.Step) {
-		if s.Kind == ir.Backward && s.Of == 0 && len(passes[s.Kind][chunks-1]) == 0 && chunks > 1 {
+		if s.Kind == ir.Backward && s.ModelChunk == 0 && len(passes[s.Kind][chunks-1]) == 0 && chunks > 1 {
 			t.Errorf("%v: the first chunk's backward of micro-batch %d begins before any of the last's", plan, s.Micro)
 		}
-		passes[s.Kind][s.Of] = append(passes[s.Kind][s.Of], s.Micro)
+		passes[s.Kind][s.ModelChunk] = append(passes[s.Kind][s.ModelChunk], s.Micro)
 	}, func(ir.Step) {})
 	if err != nil {
 		t.Fatalf("%v: %v", plan, err)

@@ -47,7 +47,7 @@ func isBlock(s *ir.Segment) bool {
 func recomputed(s *ir.Segment, keeps func(*ir.Node) bool) *ir.Segment {
 	v := &ir.Segment{Name: s.RematName(), Count: s.Count, Forward: s.Forward.Clone()}
 	v.Forward.Name = v.Name + ".forward"
-	a := &again{keeps: keeps, from: v.Forward, to: &ir.Func{Name: v.Name + ".backward"}, made: map[string]*ir.Value{},
+	a := &rematerializer{keeps: keeps, from: v.Forward, to: &ir.Func{Name: v.Name + ".backward"}, made: map[string]*ir.Value{},
 		now: map[*ir.Value]*ir.Value{}}
 	a.rewrite(s.Backward.Clone())
 	gatherRounds(a.to)
@@ -55,8 +55,8 @@ func recomputed(s *ir.Segment, keeps func(*ir.Node) bool) *ir.Segment {
 	return v
 }
 
-// again rewrites a backward function.
-type again struct {
+// rematerializer rewrites a backward function.
+type rematerializer struct {
 	keeps func(*ir.Node) bool
 	from  *ir.Func                // the forward function
 	to    *ir.Func                // the new backward function
@@ -64,7 +64,7 @@ type again struct {
 	now   map[*ir.Value]*ir.Value // values of the old backward function in the new one
 }
 
-func (a *again) rewrite(old *ir.Func) {
+func (a *rematerializer) rewrite(old *ir.Func) {
 	for _, v := range old.Inputs {
 		if a.from.Value(v.Name) == nil { // an incoming gradient
 			a.to.Inputs = append(a.to.Inputs, v)
@@ -93,7 +93,7 @@ func (a *again) rewrite(old *ir.Func) {
 }
 
 // value returns an operand of the old function in the new one.
-func (a *again) value(v *ir.Value) *ir.Value {
+func (a *rematerializer) value(v *ir.Value) *ir.Value {
 	if now := a.now[v]; now != nil {
 		return now
 	}
@@ -103,7 +103,7 @@ func (a *again) value(v *ir.Value) *ir.Value {
 
 // forward returns a value of the forward function in the backward one: an input if it is saved, otherwise recomputed
 // from the operands of its op.
-func (a *again) forward(v *ir.Value) *ir.Value {
+func (a *rematerializer) forward(v *ir.Value) *ir.Value {
 	if w := a.made[v.Name]; w != nil {
 		return w
 	}

@@ -45,7 +45,7 @@ var moveSuffix = map[ir.Op]string{
 func (r *resharder) emit(op ir.Op, attr ir.Attr) {
 	attr.Round = r.pt.round && ofRound(r.v)
 	n := &ir.Node{Op: op, Args: []*ir.Value{r.v}, Attr: attr, Region: r.region, From: r.from}
-	out := &ir.Value{Name: r.pt.fresh(r.v.Name + moveSuffix[op]), Type: ir.Moved(r.v.Type, op, attr), Def: n}
+	out := &ir.Value{Name: r.pt.fresh(r.v.Name + moveSuffix[op]), Type: ir.CollectiveResult(r.v.Type, op, attr), Def: n}
 	n.Outs = []*ir.Value{out}
 	r.pt.nodes = append(r.pt.nodes, n)
 	r.v = out

@@ -136,8 +136,8 @@ func (sp *splitter) use(v *ir.Value) *ir.Value {
 	return w
 }
 
-// keptNames returns the values of a segment's backward function that its second part reads.
-func keptNames(s *ir.Segment) map[string]bool {
+// savedForWeights returns the values of a segment's backward function that its second part reads.
+func savedForWeights(s *ir.Segment) map[string]bool {
 	names := map[string]bool{}
 	if s.Weights != nil {
 		for _, v := range s.Weights.Inputs {

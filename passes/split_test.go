@@ -79,7 +79,7 @@ func TestSplit(t *testing.T) {
 		}
 		for _, n := range parts.Backward.Nodes {
 			for _, o := range n.Outs {
-				if keptNames(parts)[o.Name] && (n.Op == ir.OpAllGather || n.Op.View()) {
+				if savedForWeights(parts)[o.Name] && (n.Op == ir.OpAllGather || n.Op.View()) {
 					t.Errorf("%s: %v is kept", c.name, n)
 				}
 			}

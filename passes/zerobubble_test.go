@@ -36,7 +36,7 @@ func mostInFlight(plan ir.Plan, t *ir.Timetable) (inFlight []int) {
 	for s := range plan.PP {
 		free := ir.Backward
 		if plan.Splits() {
-			free = ir.Weigh
+			free = ir.WeightGrad
 		}
 		now, most := 0, 0
 		for _, a := range ir.Actions(t.Do[s]) {

@@ -108,7 +108,7 @@ func (q *Question) HasMeasuredMemory() bool {
 // assumptions returns what decides the plan, or its price, and was not written by the user.
 func assumptions(q *Question, plan ir.Plan) []Assumption {
 	out := []Assumption{}
-	for _, g := range q.Guessed {
+	for _, g := range q.Assumed {
 		out = append(out, Assumption(g))
 	}
 	if plan.MoESlack > 0 && q.Plan.MoESlack.Free() && engine(q).Own {

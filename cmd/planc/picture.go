@@ -36,7 +36,7 @@ type passKind struct {
 var passKinds = []passKind{
 	{ir.Forward, "forward", "#bcd7f0", "#7fb0de"},
 	{ir.Backward, "backward", "#f6d3a3", "#e8ab59"},
-	{ir.Weigh, "gradients of parameters", "#c8e6bf", "#8cc77c"},
+	{ir.WeightGrad, "gradients of parameters", "#c8e6bf", "#8cc77c"},
 }
 
 // usedPasses are the passes that there are.
@@ -116,7 +116,7 @@ func (p *schedulePicture) box(b *strings.Builder, s costmodel.Span, y int) {
 			}
 			fmt.Fprintf(b, `<g><title>%s of micro-batch %d, chunk %d, %v to %v</title><rect x="%d" y="%d" width="%d" `+
 				`height="%d" fill="%s" stroke="#fff"/>`,
-				k.word, s.Micro, s.Of, float64(s.Start), float64(s.End-s.Wait), x, y, w, rowHeight-2, fill)
+				k.word, s.Micro, s.ModelChunk, float64(s.Start), float64(s.End-s.Wait), x, y, w, rowHeight-2, fill)
 			fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle">%d</text></g>`+"\n", x+w/2, y+15, s.Micro)
 		}
 	}

@@ -66,7 +66,7 @@ func input(j *loaded, d *decision, p *ir.Program, f form) codegen.Input {
 			StepSeconds: float64(d.expect.StepS), StepError: d.expect.StepError, Measured: j.Hardware.Measured.By != "",
 			TokensPerSecond: d.expect.TokensPerS, MemoryBytes: d.expect.MemoryBytes,
 			PeakFlops: float64(d.expect.PeakFlops)},
-		Weights: weights.Of(p.Model, j.Config),
+		Weights: weights.Locate(p.Model, j.Config),
 	}
 }
 

@@ -28,7 +28,7 @@ func weightTable(name string) []string {
 		}
 	}
 	rows := []string{"| tensor | shape | planc's parameter | dims |", "|---|---|---|---|"}
-	for _, t := range weights.Of(m, c).Tensors {
+	for _, t := range weights.Locate(m, c).Tensors {
 		var params, theirs []string
 		for _, s := range t.Shares {
 			params = append(params, "`"+s.Param+"`")

@@ -114,7 +114,7 @@ func (f *fixture) ours(theirs map[string][]float64) map[string][]float64 {
 		}
 	}
 	out := map[string][]float64{}
-	for _, pub := range weights.Of(m, f.config).Tensors {
+	for _, pub := range weights.Locate(m, f.config).Tensors {
 		for layer := range layers[strings.Replace(pub.Shares[0].Param, ".{layer}", "", 1)] {
 			from, ok := theirs[strings.Replace(pub.Name, "{layer}", fmt.Sprint(pub.From+layer), 1)]
 			if !ok {

@@ -188,7 +188,7 @@ func law2Input(t *testing.T, c law2Case, f *fixture) codegen.Input {
 	return codegen.Input{Program: prog, Package: c.id, Job: c.id, Hash: c.id, Settings: settings,
 		Model: rt.Model{Name: c.id, Vocab: f.config.Vocab, SeqLen: f.seq, Layers: f.config.Layers},
 		Plan:  rt.Plan{Text: plan.String()}, Predict: rt.Predict{},
-		Weights: weights.Of(model, f.config)}
+		Weights: weights.Locate(model, f.config)}
 }
 
 func law2Table(cases []law2Case, fixtures map[string]*fixture, out string) []byte {

@@ -114,7 +114,7 @@ func (f *fixture) theirs(ours map[string][]float64) map[string][]float64 {
 		}
 	}
 	out := map[string][]float64{}
-	for _, pub := range weights.Of(m, f.config).Tensors {
+	for _, pub := range weights.Locate(m, f.config).Tensors {
 		for layer := range layers[strings.Replace(pub.Shares[0].Param, ".{layer}", "", 1)] {
 			at := func(name string) string { return strings.Replace(name, "{layer}", fmt.Sprint(layer), 1) }
 			published := strings.Replace(pub.Name, "{layer}", fmt.Sprint(pub.From+layer), 1)

@@ -109,7 +109,7 @@ func readingFixture(t *testing.T, c readingCase) *fixture {
 	f := &fixture{t: t, name: c.id, config: c.config, rows: readingRows, seq: readingSeq, dir: t.TempDir()}
 	var tensors []ckpt.Tensor
 	m := f.model(ir.F64)
-	for _, pub := range weights.Of(m, c.config).Tensors {
+	for _, pub := range weights.Locate(m, c.config).Tensors {
 		segment, _, _ := strings.Cut(pub.Shares[0].Param, ".")
 		for layer := range layersOf(m, segment) {
 			name := strings.ReplaceAll(pub.Name, "{layer}", strconv.Itoa(pub.From+layer))

@@ -17,14 +17,14 @@ func (j *Job) SetDevice(arch string) {
 	}
 	name := DefaultPrecision(arch)
 	j.Train.Precision = Presets[name]
-	j.Guessed = append(j.Guessed, Guess{"train.precision", name, "default of " + arch})
+	j.Assumed = append(j.Assumed, Assumption{"train.precision", name, "default of " + arch})
 }
 
-// guess adds the deciding fields that have a default and are absent from the job to Guessed.
-func (j *Job) guess() {
+// assume adds the deciding fields that have a default and are absent from the job to Guessed.
+func (j *Job) assume() {
 	add := func(path, value, why string) {
 		if !j.Has(path) {
-			j.Guessed = append(j.Guessed, Guess{path, value, why})
+			j.Assumed = append(j.Assumed, Assumption{path, value, why})
 		}
 	}
 	add("train.optimizer.kind", j.Train.Optimizer.Kind, "default")

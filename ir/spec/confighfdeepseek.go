@@ -100,13 +100,13 @@ func (s *source) deepseek(family string, hf *hfDeepseek) *Config {
 	}
 	s.turned(c, &hf.hfDecoder, hf.Parameters)
 	c.rotary = float64(hf.RotaryDim) / float64(c.HeadDim)
-	c.QueryScale = latentScale(c, s, hf)
+	c.QueryScale = mlaScale(c, s, hf)
 	return c
 }
 
-// latentScale returns the factor of the attention scores. yarn's mscale_all_dim multiplies it by the square of yarn's
+// mlaScale returns the factor of the attention scores. yarn's mscale_all_dim multiplies it by the square of yarn's
 // own factor.
-func latentScale(c *Config, s *source, hf *hfDeepseek) float64 {
+func mlaScale(c *Config, s *source, hf *hfDeepseek) float64 {
 	scale := 1 / math.Sqrt(float64(c.HeadDim))
 	r := hf.Scaling
 	if s.Has("rope_parameters") {

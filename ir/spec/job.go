@@ -21,14 +21,14 @@ type Job struct {
 	Plan      Pins       `yaml:"plan" class:"d" doc:"parts of the plan that you decide: a value, or a list of allowed values"`
 
 	Config  *Config `yaml:"-"` // the model, with train.dropout applied
-	Guessed []Guess `yaml:"-"` // fields that decide the plan and that the job leaves open
+	Assumed []Assumption `yaml:"-"` // fields that decide the plan and that the job leaves open
 	Dir     string  `yaml:"-"` // folder of the job file, at which relative paths in Data start
 
 	doc *strict.Doc
 }
 
-// Guess is a deciding field that the job leaves open, with the value assumed for it and the reason.
-type Guess struct{ Path, Value, Why string }
+// Assumption is a deciding field that the job leaves open, with the value assumed for it and the reason.
+type Assumption struct{ Path, Value, Why string }
 
 // Pos returns the position of a field, given by its dotted path, or of the closest enclosing mapping if the field is
 // absent.

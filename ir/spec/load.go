@@ -153,7 +153,7 @@ func (j *Job) complete(path string, read func(string) ([]byte, error), diags *ir
 	if j.Cluster.Node == "" && !j.Has("cluster") {
 		diags.Addf(j.Pos(""), Missing, "cluster is missing; write {node: dgx-h100, nodes: 4} or 4xcpu")
 	}
-	j.suits(diags)
+	j.checkRecipe(diags)
 	j.batch(diags)
 	j.stepSize(diags)
 	j.lengths(diags)
@@ -165,7 +165,7 @@ func (j *Job) complete(path string, read func(string) ([]byte, error), diags *ir
 	}
 	j.paddingRow(diags)
 	j.routing(diags)
-	j.guess()
+	j.assume()
 }
 
 // nameIt names a job without a name after its file.

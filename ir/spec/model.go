@@ -26,7 +26,7 @@ func LoadModel(name string, read func(string) ([]byte, error)) (*Config, error) 
 type modelLoader struct {
 	read    func(string) ([]byte, error)
 	diags   *ir.Diags
-	foreign []string // files that other tools wrote
+	otherToolFiles []string // files that other tools wrote
 }
 
 // load returns the configuration of the job's model, nil if it has errors.
@@ -72,7 +72,7 @@ var ropeNulls = strings.Fields("rope_type type attention_factor beta_fast beta_s
 // nulls reports the nulls that transformers rejects, in files that other tools wrote. In a job, null means absent.
 func (l *modelLoader) nulls(m *strict.Node, f family) {
 	refuse := func(field strict.Field, path string) {
-		if field.Value.Kind == strict.Null && slices.Contains(l.foreign, field.Pos.File) {
+		if field.Value.Kind == strict.Null && slices.Contains(l.otherToolFiles, field.Pos.File) {
 			l.diags.Addf(field.Pos, BadModel,
 				"%s is null, which transformers rejects: give it a value, or remove the key", path)
 		}
@@ -121,9 +121,9 @@ func (l *modelLoader) mapping(n *strict.Node) (*strict.Node, string) {
 	return override(m, n), name + "+"
 }
 
-// twins are pairs of key sets that express the same thing. If an override contains keys of one set, the base's keys of
+// alternatives are pairs of key sets that express the same thing. If an override contains keys of one set, the base's keys of
 // the other set are dropped.
-var twins = [][2][]string{
+var alternatives = [][2][]string{
 	{{"rope_parameters"}, {"rope_theta", "rope_scaling", "rope_local_base_freq", "rotary_emb_base", "rotary_pct",
 		"partial_rotary_factor"}},
 	{{"hidden_size"}, {"n_embed"}},
@@ -135,7 +135,7 @@ var twins = [][2][]string{
 // override returns base with the fields of n.
 func override(base, n *strict.Node) *strict.Node {
 	m := base.Clone()
-	for _, pair := range twins {
+	for _, pair := range alternatives {
 		for i, mine := range pair {
 			if slices.ContainsFunc(mine, func(k string) bool { return n.Get(k) != nil }) {
 				m.Fields = slices.DeleteFunc(m.Fields, func(f strict.Field) bool {
@@ -210,7 +210,7 @@ func (l *modelLoader) named(n *strict.Node) (*strict.Node, string) {
 	if d.Root.Kind != strict.Map || len(diags) > 0 {
 		return nil, ""
 	}
-	l.foreign = append(l.foreign, file)
+	l.otherToolFiles = append(l.otherToolFiles, file)
 	return l.textModel(d.Root), name
 }
 

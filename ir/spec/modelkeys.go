@@ -76,12 +76,12 @@ var families = []family{
 		nulls: "rope_scaling rope_parameters sliding_window max_window_layers layer_types mlp_only_layers"},
 	{name: DeepseekV2, hf: keysOf(absentDeepseekV2, deepseekV2Config), names: deepseekSizes,
 		architectures: "DeepseekV2ForCausalLM", position: Rotary, padding: "none", rms: true,
-		gated: true, neutral: latentNeutral,
+		gated: true, neutral: mlaNeutral,
 		nulls: "rope_scaling rope_parameters num_key_value_heads q_lora_rank n_group topk_group norm_topk_prob " +
 			"scoring_func moe_layer_freq aux_loss_alpha seq_aux head_dim"},
 	{name: DeepseekV3, hf: keysOf(absentDeepseekV3, deepseekV3Config), names: deepseekSizes,
 		architectures: "DeepseekV3ForCausalLM", position: Rotary, padding: "none", rms: true,
-		gated: true, neutral: latentNeutral,
+		gated: true, neutral: mlaNeutral,
 		nulls: "rope_scaling rope_parameters num_key_value_heads q_lora_rank n_group topk_group topk_method " +
 			"num_nextn_predict_layers scoring_func moe_layer_freq aux_loss_alpha seq_aux head_dim"},
 	{name: BERT, hf: keysOf(absentBERT, bertConfig), names: oldSizes, architectures: "BertForMaskedLM",
@@ -97,8 +97,8 @@ var families = []family{
 const gemmaNulls = "sliding_window rope_scaling rope_parameters hidden_act layer_types final_logit_softcapping " +
 	"attn_logit_softcapping use_bidirectional_attention"
 
-// latentNeutral are two keys that transformers derives from others, and one that concerns serving.
-const latentNeutral = "qk_head_dim ep_size"
+// mlaNeutral are two keys that transformers derives from others, and one that concerns serving.
+const mlaNeutral = "qk_head_dim ep_size"
 
 // byShape is the hint for a model of an unknown family: most decoders are similar enough to a known one to be planned.
 const byShape = "a decoder of another family can be planned by its sizes: model: {model_type: llama, " +
@@ -239,7 +239,7 @@ func (l *modelLoader) drop(m *strict.Node, f family) *strict.Node {
 			slices.Contains(strings.Fields(f.neutral), field.Key):
 			return true
 		}
-		if !slices.Contains(l.foreign, field.Pos.File) {
+		if !slices.Contains(l.otherToolFiles, field.Pos.File) {
 			return false
 		}
 		if !neutral(field.Value) {

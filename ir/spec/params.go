@@ -48,9 +48,9 @@ func (c *Config) embedParams() int64 {
 	return n
 }
 
-// latentParams returns the parameters of MLA: down-projections, norms of the latent vectors, and up-projections for
+// mlaParams returns the parameters of MLA: down-projections, norms of the latent vectors, and up-projections for
 // each head.
-func (c *Config) latentParams() int64 {
+func (c *Config) mlaParams() int64 {
 	h, q, kv, heads, rotary := int64(c.Hidden), int64(c.QLatent), int64(c.KVLatent), int64(c.Heads), int64(c.RotaryDim)
 	n := h*(kv+rotary) + kv + kv*heads*int64(c.PlainDim+c.VDim) + heads*int64(c.VDim)*h
 	if q > 0 {
@@ -65,7 +65,7 @@ func (c *Config) blockParams(experts bool) int64 {
 	q, kv := int64(c.Heads)*d, int64(c.KVHeads)*d
 	n := h*(q+2*kv) + q*h
 	if c.KVLatent > 0 {
-		n = c.latentParams()
+		n = c.mlaParams()
 	}
 	if c.QKVBias || c.AttentionBias {
 		n += q + 2*kv

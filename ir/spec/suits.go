@@ -49,8 +49,8 @@ func (j *Job) HighRate() string {
 	return text
 }
 
-// suits checks that the recipe fits the model.
-func (j *Job) suits(diags *ir.Diags) {
+// checkRecipe checks that the recipe fits the model.
+func (j *Job) checkRecipe(diags *ir.Diags) {
 	c, t := j.Config, &j.Train
 	if c == nil {
 		return

@@ -33,7 +33,7 @@ func TestSuits(t *testing.T) {
 		}
 		j.Config = &tt.config
 		var diags ir.Diags
-		j.suits(&diags)
+		j.checkRecipe(&diags)
 		got := ""
 		if err := diags.Err(); err != nil {
 			got = err.Error()

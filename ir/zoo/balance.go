@@ -44,7 +44,7 @@ func (m *model) limited(b *builder, index *ir.Value) *ir.Value {
 		return index
 	}
 	most := math.Ceil(m.Capacity * float64(m.opt.SeqLen*m.Choices) / float64(m.Experts))
-	kept := b.same("kept", ir.OpLimit, ir.Attr{Dim: ir.Seq, Most: int(most)}, index)
+	kept := b.same("kept", ir.OpLimit, ir.Attr{Dim: ir.Seq, Max: int(most)}, index)
 	kept.Type.Elem = ir.I32
 	return kept
 }

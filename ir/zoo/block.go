@@ -8,7 +8,7 @@ func block(m *model, segment string, mlp func(*model, *builder, *ir.Value) *ir.V
 	x := b.input("x", b.elem, stream...)
 	attend := attention
 	if m.KVLatent > 0 {
-		attend = latentAttention
+		attend = mla
 	}
 	a := m.half(b, "ln1", "o_drop", x, attend)
 	if m.ParallelResidual { // attention and MLP both read x

@@ -61,7 +61,7 @@ func patches(m *model, b *builder) *ir.Value {
 	w := b.param("patch", normal(m.InitStd), ir.Patch, ir.Hidden)
 	b.in(ir.Norm)
 	e := b.matmul("e", pixels, w, stream...)
-	kinds := b.op("kinds", ir.OpIota, ir.Attr{Most: 1}, []ir.Dim{ir.Seq})
+	kinds := b.op("kinds", ir.OpIota, ir.Attr{Max: 1}, []ir.Dim{ir.Seq})
 	table := b.param("wct", ir.Param{Init: "normal", Std: m.InitStd, First: 1}, kind, ir.Hidden)
 	table.Param.Decay = false
 	c := b.op("c", ir.OpEmbed, ir.Attr{}, []ir.Dim{ir.Seq, ir.Hidden}, table, kinds)

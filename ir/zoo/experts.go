@@ -29,7 +29,7 @@ func (m *model) sent(b *builder, x *ir.Value) *ir.Value {
 	b.in(ir.Dispatch)
 	choose := []ir.Dim{ir.Batch, ir.Seq, ir.Choice}
 	scores := b.matmul("router", x, b.param("moe.router", normal(m.InitStd), ir.Hidden, ir.Candidate),
-		with(x, ir.Candidate)...)
+		withLast(x, ir.Candidate)...)
 	weight := b.op("weight", ir.OpRoute, m.route(), choose, append([]*ir.Value{scores}, m.routeBias(b)...)...)
 	index := &ir.Value{Name: "index", Type: b.typ(ir.I32, choose), Def: weight.Def}
 	weight.Def.Outs = append(weight.Def.Outs, index)

@@ -31,7 +31,7 @@ func (m *model) final(b *builder, x *ir.Value) *ir.Value {
 		x = b.rename("changed_ln", m.norm(m, b, "transform_ln", x, transform), transform, ir.Hidden)
 	}
 	if m.EmbedDim > 0 {
-		x = b.matmul("x_narrow", x, b.param("project_out", normal(m.InitStd), ir.Hidden, narrow), with(x, narrow)...)
+		x = b.matmul("x_narrow", x, b.param("project_out", normal(m.InitStd), ir.Hidden, narrow), withLast(x, narrow)...)
 	}
 	return x
 }
@@ -39,7 +39,7 @@ func (m *model) final(b *builder, x *ir.Value) *ir.Value {
 // scored builds the logits of x.
 func (m *model) scored(b *builder, x *ir.Value) *ir.Value {
 	b.in(ir.VocabR)
-	y := b.matmul("logits", x, m.outputTable(b), with(x, ir.Vocab)...)
+	y := b.matmul("logits", x, m.outputTable(b), withLast(x, ir.Vocab)...)
 	if m.HeadBias {
 		y = b.same("logits_biased", ir.OpAdd, ir.Attr{}, y, b.param("lm_head_bias", zeros, ir.Vocab))
 	}
@@ -49,8 +49,8 @@ func (m *model) scored(b *builder, x *ir.Value) *ir.Value {
 	return y
 }
 
-// with returns x's dims with another last dim.
-func with(x *ir.Value, last ir.Dim) []ir.Dim {
+// withLast returns x's dims with another last dim.
+func withLast(x *ir.Value, last ir.Dim) []ir.Dim {
 	ds := dimsOf(x)
 	ds[len(ds)-1] = last
 	return ds

@@ -2,18 +2,18 @@ package zoo
 
 import "github.com/planc-dev/planc/ir"
 
-// latentAttention builds MLA (DeepSeek-AI 2024): keys and values, and usually queries, are projected from narrow latent
+// mla builds MLA (DeepSeek-AI 2024): keys and values, and usually queries, are projected from narrow latent
 // vectors. The latent vectors are computed and normalized in the region of the residual stream, so that tensor
 // parallelism gathers them instead of the stream, and the up-projections are split by heads. Only the last elements of
 // a key have positions; they are shared by all heads.
-func latentAttention(m *model, b *builder, x *ir.Value) *ir.Value {
+func mla(m *model, b *builder, x *ir.Value) *ir.Value {
 	q, in, weight := x, ir.Hidden, "attn.q"
 	if m.QLatent > 0 {
 		q, in, weight = m.latent(b, "q_latent", "attn.q_down", x, ir.QLatent), ir.QLatent, "attn.q_up"
 	}
 	kv := m.latent(b, "kv_latent", "attn.kv_down", x, ir.KVLatent)
 	shared := b.matmul("k_shared", x, b.param("attn.k_shared", normal(m.InitStd), ir.Hidden, ir.RotaryDim),
-		with(x, ir.RotaryDim)...)
+		withLast(x, ir.RotaryDim)...)
 
 	b.in(ir.Attention)
 	up := func(name, weight string, y *ir.Value, in, out ir.Dim) *ir.Value {
@@ -29,14 +29,14 @@ func latentAttention(m *model, b *builder, x *ir.Value) *ir.Value {
 	return back(m, b, "o", "attn.o", o, false, ir.Head, ir.VDim)
 }
 
-// latentEps is added to the variance in the norms of the latent vectors. DeepSeek's model code uses the default of its
+// mlaEps is added to the variance in the norms of the latent vectors. DeepSeek's model code uses the default of its
 // norm, whatever rms_norm_eps of config.json is (transformers 5.23, q_a_layernorm and kv_a_layernorm).
-const latentEps = 1e-6
+const mlaEps = 1e-6
 
 // latent builds a normalized latent vector.
 func (m *model) latent(b *builder, name, param string, x *ir.Value, d ir.Dim) *ir.Value {
-	y := b.matmul(name, x, b.param(param, normal(m.InitStd), ir.Hidden, d), with(x, d)...)
-	return rmsNormBy(m, b, param+"_norm", y, d, latentEps)
+	y := b.matmul(name, x, b.param(param, normal(m.InitStd), ir.Hidden, d), withLast(x, d)...)
+	return rmsNormBy(m, b, param+"_norm", y, d, mlaEps)
 }
 
 // turn returns the attributes of rotary positions over the last elements of a dim, starting with element from.

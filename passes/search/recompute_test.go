@@ -55,7 +55,7 @@ func blocksOf(t *testing.T, s *searcher, plan ir.Plan) (kept, flops float64) {
 			continue
 		}
 		fs := []*ir.Func{prog.Kind(&r).Forward, prog.Kind(&r).Backward}
-		kept += float64(r.Kept() * r.Stride)
+		kept += float64(r.SavedParts() * r.Stride)
 		if r.Every > 0 {
 			kept += float64(r.Every*r.Inner - prog.Stream)
 			fs = append(fs, prog.Kind(&r).Forward)

@@ -70,7 +70,7 @@ func Compiled(p *ir.Program, stage int) ([]Traffic, float64) {
 	w := walker{l: newLedger(p.Mesh), p: p, st: &p.Stages[stage], stage: stage}
 	w.run = func(v *ir.Segment, kind ir.ActionKind) {
 		w.l.addNodes(map[ir.ActionKind]*ir.Func{ir.Forward: v.Forward, ir.Backward: v.Backward,
-			ir.Weigh: v.Weights}[kind].Nodes, 1)
+			ir.WeightGrad: v.Weights}[kind].Nodes, 1)
 	}
 	w.walk()
 	return w.l.list(), w.l.flops
@@ -109,7 +109,7 @@ type layerID struct {
 
 // pass adds a pass of a chunk.
 func (w *walker) pass(a ir.Action) {
-	if a.Kind == ir.Weigh {
+	if a.Kind == ir.WeightGrad {
 		w.weightPass(a)
 		return
 	}
@@ -127,7 +127,7 @@ func (w *walker) pass(a ir.Action) {
 			continue
 		}
 		if s.Weights != nil && v.group {
-			w.run(s, ir.Weigh)
+			w.run(s, ir.WeightGrad)
 		}
 		if s.Weights == nil || v.group {
 			w.addBuckets(w.st.Resolve, v.layerID)
@@ -143,7 +143,7 @@ func (w *walker) weightPass(a ir.Action) {
 			continue
 		}
 		for k := range run.Count {
-			w.run(s, ir.Weigh)
+			w.run(s, ir.WeightGrad)
 			w.addBuckets(w.st.Resolve, layerID{run.Segment, run.From + k})
 		}
 	}

@@ -47,7 +47,7 @@ func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p 
 	if err := r.stages(&p, layers); err != nil {
 		return p, 0, err
 	}
-	return p, batch, r.again(&p)
+	return p, batch, r.recompute(&p)
 }
 
 // context sets cp and cp_kind; the default of an empty cp_kind is the engine's.
@@ -166,8 +166,8 @@ func (r *Row) schedule(chunks int) string {
 	return "1f1b"
 }
 
-// again sets what is recomputed, in all blocks.
-func (r *Row) again(p *ir.Plan) error {
+// recompute sets what is recomputed, in all blocks.
+func (r *Row) recompute(p *ir.Plan) error {
 	switch text := r.lower("recompute"); {
 	case text == "", strings.HasPrefix(text, "none"), text == "0", text == "no", text == "false":
 		return nil

@@ -18,7 +18,7 @@ type ways struct {
 	hidden   bool // transfers to experts and back overlap another micro-batch's compute
 	fused    bool // an expert's activation and casts are fused into its GEMM kernels
 	opByOp   bool // the router's choice and rotary positions run op by op
-	upAgain  bool // MLA's up-projections are recomputed
+	recomputesUp  bool // MLA's up-projections are recomputed
 	graphed  costmodel.Graphed
 	early    bool // Megatron-LM before 2022: separate kernels accumulate gradients
 	waits    bool // Megatron-LM before 2023: stages also wait for the sends of an interleaved schedule
@@ -35,9 +35,9 @@ var (
 	// cross-entropy of flash-attn or Transformer Engine, which their documents and recipes name; XLA
 	fusesCE     = regexp.MustCompile(`(?i)llm-foundry|megatron-bridge|flashattention training|\bmaxtext\b|tinyllama`)
 	sentEach    = regexp.MustCompile(`(?i)\ba2a dispatcher\b`)
-	besideEP    = regexp.MustCompile(`(?i)\ba2a overlap\b|\bEP overlap on\b`)
+	overlapsEP    = regexp.MustCompile(`(?i)\ba2a overlap\b|\bEP overlap on\b`)
 	fusesEP     = regexp.MustCompile(`(?i)\bfused experts\b`)
-	widensAgain = regexp.MustCompile(`\bmla_up_proj\b`)
+	recomputesUpProjections = regexp.MustCompile(`\bmla_up_proj\b`)
 	unfused     = regexp.MustCompile(`(?i)\brouter and rope op by op\b`)
 	asyncTP     = regexp.MustCompile(`(?i)\basync ?tp\b`)
 	before22    = regexp.MustCompile(`(?i)megatron.*(sc21|20(20|21)\b)`)
@@ -71,10 +71,10 @@ func (r *Row) ways(engine string, c *costmodel.Cluster) ways {
 		compiled: engine == "fsdp" && compiles.MatchString(text),
 		oneLoss:  fusesCE.MatchString(r.Source()),
 		each:     sentEach.MatchString(text),
-		hidden:   engine == "megatron" && besideEP.MatchString(text),
+		hidden:   engine == "megatron" && overlapsEP.MatchString(text),
 		fused:    engine == "megatron" && fusesEP.MatchString(text),
 		opByOp:   engine == "megatron" && unfused.MatchString(text),
-		upAgain:  widensAgain.MatchString(text),
+		recomputesUp:  recomputesUpProjections.MatchString(text),
 		graphed:  graphed(text),
 		async:    engine == "fsdp" && asyncTP.MatchString(text),
 		early:    engine == "megatron" && before22.MatchString(r.Source()),
@@ -96,7 +96,7 @@ func (k engineKey) engine() *costmodel.Engine {
 	if k.hidden {
 		e.HiddenEP = overlappedEP
 	}
-	e.FusedExperts, e.RecomputesUp, e.Graphed = k.fused, k.upAgain, k.graphed
+	e.FusedExperts, e.RecomputesUp, e.Graphed = k.fused, k.recomputesUp, k.graphed
 	e.OpByOp = k.opByOp
 	if k.oneLoss {
 		e.FloatLogits = false

@@ -32,7 +32,7 @@ func (c *Context) unknown(f Field, path string, keys []string) {
 	}
 	c.unknowns++
 	if c.unknowns > maxUnknown && fix == "" {
-		c.untold++
+		c.unlisted++
 		c.lastUnknown = f.Pos
 		return
 	}
@@ -45,8 +45,8 @@ const maxUnknown = 12
 
 // moreUnknown reports how many further unknown keys there are.
 func (c *Context) moreUnknown() {
-	if c.untold > 0 {
-		c.Addf(c.lastUnknown, UnknownKey, "further unknown keys: %d; this is the last one", c.untold)
+	if c.unlisted > 0 {
+		c.Addf(c.lastUnknown, UnknownKey, "further unknown keys: %d; this is the last one", c.unlisted)
 	}
 }
 

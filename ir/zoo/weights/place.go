@@ -10,8 +10,8 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// Of returns the locations of the model's parameters in Hugging Face's files. Each parameter has exactly one location.
-func Of(m *ir.Model, c *spec.Config) *ir.Weights {
+// Locate returns the locations of the model's parameters in Hugging Face's files. Each parameter has exactly one location.
+func Locate(m *ir.Model, c *spec.Config) *ir.Weights {
 	n, ok := namings[c.Family]
 	if !ok {
 		panic(fmt.Sprintf("weights: family %q has no row", c.Family))
@@ -20,7 +20,7 @@ func Of(m *ir.Model, c *spec.Config) *ir.Weights {
 	params, rows := untied(m), n.rows
 	switch {
 	case c.Tied:
-		w.Tied = twins(n.rows)
+		w.Tied = tiedTensors(n.rows)
 	case c.Family == spec.BERT:
 		rows, w.Spellings = untiedBERT(n)
 	}
@@ -43,9 +43,9 @@ func Of(m *ir.Model, c *spec.Config) *ir.Weights {
 	return w
 }
 
-// twins returns the tensors that a file may repeat if the head is tied to the embedding: the head, and BERT's bias of
+// tiedTensors returns the tensors that a file may repeat if the head is tied to the embedding: the head, and BERT's bias of
 // it.
-func twins(rows []row) (list [][2]string) {
+func tiedTensors(rows []row) (list [][2]string) {
 	names := map[string]string{}
 	for _, r := range rows {
 		for _, p := range r.params {

@@ -214,7 +214,7 @@ func tensorsSum(m *ir.Model, c *spec.Config) string {
 		layers[s.Name] = s.Count
 	}
 	var lines []string
-	for _, pub := range Of(m, c).Tensors {
+	for _, pub := range Locate(m, c).Tensors {
 		segment, _, _ := strings.Cut(pub.Shares[0].Param, ".")
 		for i := range layers[segment] {
 			name := strings.ReplaceAll(pub.Name, "{layer}", strconv.Itoa(pub.From+i))

@@ -58,7 +58,7 @@ func TestPlacesAreABijection(t *testing.T) {
 	for name, c := range configs(t) {
 		m := zoo.Build(name, *c, zoo.Options{SeqLen: 4, Batch: 2, Elem: ir.F32})
 		params := untied(m)
-		for _, pub := range Of(m, c).Tensors {
+		for _, pub := range Locate(m, c).Tensors {
 			size := int64(1)
 			for _, n := range pub.Shape {
 				size *= n
@@ -127,7 +127,7 @@ func TestPlaces(t *testing.T) {
 	} {
 		c := all[p.model]
 		got := "nothing"
-		for _, pub := range Of(zoo.Build("x", *c, zoo.Options{SeqLen: 4, Batch: 2, Elem: ir.F32}), c).Tensors {
+		for _, pub := range Locate(zoo.Build("x", *c, zoo.Options{SeqLen: 4, Batch: 2, Elem: ir.F32}), c).Tensors {
 			if pub.Name == p.tensor {
 				got = fmt.Sprint(pub.Shape, " ", pub.Shares[len(pub.Shares)-1])
 			}
@@ -152,13 +152,13 @@ func TestTiedHeads(t *testing.T) {
 			"[cls.predictions.decoder.bias cls.predictions.bias]]",
 		"bert-untied": "[]",
 	} {
-		if got := fmt.Sprint(Of(zoo.Build("x", *all[model], zoo.Options{SeqLen: 4, Batch: 2, Elem: ir.F32}),
+		if got := fmt.Sprint(Locate(zoo.Build("x", *all[model], zoo.Options{SeqLen: 4, Batch: 2, Elem: ir.F32}),
 			all[model]).Tied); got != want {
 			t.Errorf("%s: %s, want %s", model, got, want)
 		}
 	}
 	for model, want := range map[string]string{"bert-tiny": bertBias, "bert-untied": bertDecoderBias} {
-		w := Of(zoo.Build("x", *all[model], zoo.Options{SeqLen: 4, Batch: 2, Elem: ir.F32}), all[model])
+		w := Locate(zoo.Build("x", *all[model], zoo.Options{SeqLen: 4, Batch: 2, Elem: ir.F32}), all[model])
 		var biases []string
 		for _, pub := range w.Tensors {
 			if strings.HasPrefix(pub.Shares[0].Param, "head.lm_head_bias") {

@@ -82,7 +82,7 @@ func DimsOf(m *ir.Model) Dims {
 		}
 		for _, n := range s.Forward.Nodes {
 			if n.Op == ir.OpLimit {
-				d.Capacity = n.Attr.Most
+				d.Capacity = n.Attr.Max
 			}
 			for _, o := range n.Outs {
 				see(o)
