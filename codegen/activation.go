@@ -7,18 +7,18 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// endings are the ops that a product on a CPU may end in, and their names in its kernels: those of which package vec
-// has a loop over rows that lie apart.
+// endings maps the ops that may be the epilogue of a matmul on a CPU to their names in its kernels. Package vec has
+// loops for them over rows that are not adjacent.
 var endings = map[ir.Op]string{ir.OpGelu: "Gelu", ir.OpGeluGrad: "GeluGrad", ir.OpAdd: "Add"}
 
-// activations lets products end in an op on their sums where a group has nothing else left to do: in a GELU, by its
-// approximation by tanh, in what multiplies its derivative, and on a CPU in an addition, where the product begins from
-// another already. The product's comment and call then have both. It returns the function's ops with the products in
-// the places of those groups, which e.then has.
+// activations makes an op the epilogue of a matmul if its group has no other op left: the tanh approximation of GELU,
+// the multiplication by its derivative, and on a CPU an addition if the matmul already has a C operand. The matmul's
+// comment and call then contain both. It returns the function's ops with the matmuls in place of those groups, which
+// e.then has.
 //
-// On a CPU numbers are as kernels compute, and the op is done for a strip of sums while a cache has them. On a GPU they
-// are of 16 bits, since cuBLASLt does not say how well its tanh is computed; should it refuse the call, what that
-// replaces is done.
+// On a CPU this applies to the kernels' type, and the op is computed on a strip of sums while it is in the cache. On a
+// GPU it applies to 16-bit types, because cuBLASLt does not document the accuracy of its tanh. If cuBLASLt refuses the
+// call, the separate ops are computed.
 func (e *emitter) activations(nodes []*ir.Node) []*ir.Node {
 	e.then, e.kept = map[*ir.Node]*ir.Node{}, map[*ir.Node]bool{}
 	for i := 0; i < len(nodes); i++ {
@@ -112,7 +112,7 @@ func (e *emitter) mayWait(nodes []*ir.Node, out *ir.Value) bool {
 	})
 }
 
-// reads are an op's operands, with those of what it begins from and ends in.
+// reads returns an op's operands, including those of its C operand and epilogue.
 func (e *emitter) reads(n *ir.Node) []*ir.Value {
 	vs := slices.Clone(n.Args)
 	if from := e.from[n]; from != nil {
@@ -124,7 +124,7 @@ func (e *emitter) reads(n *ir.Node) []*ir.Value {
 	return vs
 }
 
-// makes are an op's results, with those of what it ends in.
+// makes returns an op's results, including those of its epilogue.
 func (e *emitter) makes(n *ir.Node) []*ir.Value {
 	if then := e.then[n]; then != nil {
 		return slices.Concat(n.Outs, then.Outs)
@@ -143,8 +143,8 @@ func only(n *ir.Node) *ir.Node {
 	return nil
 }
 
-// mayEnd tells whether product m may be ended by op: it is, throughout, of the numbers that a CPU's kernels compute in,
-// or on a GPU one of 16 bits.
+// mayEnd reports whether op may be the epilogue of matmul m: all types are those in which a CPU's kernels compute, or
+// on a GPU 16-bit types.
 func (e *emitter) mayEnd(m, op *ir.Node) bool {
 	elem := op.Outs[0].Type.Elem
 	if elem.Narrow() != e.gpu() || m.Attr.In != "" || m.Attr.Round || op.Attr.Round || len(productOf(m).groups) > 0 ||
@@ -154,7 +154,7 @@ func (e *emitter) mayEnd(m, op *ir.Node) bool {
 	return !slices.ContainsFunc(slices.Concat(m.Args, op.Args), func(v *ir.Value) bool { return v.Type.Elem != elem })
 }
 
-// outlives tells whether a value that an op reads is also wanted by another.
+// outlives reports whether a value that an op reads is also used by another.
 func (e *emitter) outlives(nodes []*ir.Node, v *ir.Value) bool {
 	users := 0
 	for _, n := range nodes {

@@ -7,10 +7,10 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// biasGrads lets the product that is a weight's gradient sum its right operand's rows as well, on a GPU and in 16 bits
-// with sums in f32: they are the gradient of the bias behind that weight, for which the operand would be read again.
-// Both are accumulators, which nothing reads before the step's end, so that the sum may be done where the product is.
-// It returns the ops without those sums; e.sum has them.
+// biasGrads lets the matmul that computes a weight's gradient also sum the rows of its right operand, on a GPU and in
+// 16 bits with sums in f32. That sum is the gradient of the bias after that weight, for which the operand would be read
+// again. Both are accumulators that nothing reads before the step's end, so that the sum may move to the matmul. It
+// returns the ops without those sums; e.sum has them.
 func (e *emitter) biasGrads(nodes []*ir.Node) []*ir.Node {
 	e.sum = map[*ir.Node]*ir.Node{}
 	for i := 0; i < len(nodes); i++ {
@@ -25,7 +25,7 @@ func (e *emitter) biasGrads(nodes []*ir.Node) []*ir.Node {
 	return nodes
 }
 
-// sumsRows tells whether the library can do sum with product m.
+// sumsRows reports whether the library can compute sum together with matmul m.
 func (e *emitter) sumsRows(m, sum *ir.Node) bool {
 	if sum.Op != ir.OpReduceSum || m.Op != ir.OpMatMul || m.Attr.In != "" || e.sum[m] != nil || m.Attr.Round ||
 		sum.Attr.Round || !e.acc(m) || !e.acc(sum) {
@@ -40,7 +40,7 @@ func (e *emitter) sumsRows(m, sum *ir.Node) bool {
 		inOrder(out.Dims, from.Type.Dims[len(from.Type.Dims)-len(out.Dims):], nil)
 }
 
-// named is the value that others are views of.
+// named returns the value of which others are views.
 func named(v *ir.Value) *ir.Value {
 	for v.Def != nil && v.Def.Op.View() {
 		v = v.Def.Args[0]

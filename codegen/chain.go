@@ -9,7 +9,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// A chainSpec is a cpu.Chain as it will be printed.
+// chainSpec is a cpu.Chain in a form for printing.
 type chainSpec struct {
 	Operands []chainOperand
 	Links    []chainLink
@@ -25,7 +25,7 @@ type chainLink struct {
 	Round    string
 }
 
-// chain describes the body: its operands by number, values first, then what splits them, then those that only it knows.
+// chain describes the body. Its operands are numbered: first values, then indices and limits, then temporaries.
 func (l *loop) chain() (c chainSpec) {
 	number := map[*ir.Value]int{}
 	for i, v := range l.operands() {
@@ -113,7 +113,7 @@ func (l *loop) extras(number map[*ir.Value]int, c *chainSpec) (limit int) {
 	return limit
 }
 
-// picks are the picks' gradients that one addition of the body uses and nobody else.
+// picks returns the gradients of picks that only one addition of the body uses.
 func (l *loop) picks() map[*ir.Value]*ir.Node {
 	found := map[*ir.Value]*ir.Node{}
 	for _, n := range l.body {
@@ -138,7 +138,7 @@ func (l *loop) picks() map[*ir.Value]*ir.Node {
 	return found
 }
 
-// picked is the pick's gradient that an addition adds to another value.
+// picked returns the gradient of a pick that an addition adds to another value.
 func (l *loop) picked(n *ir.Node, picks map[*ir.Value]*ir.Node) (pick *ir.Node, other *ir.Value) {
 	if n.Op != ir.OpAdd {
 		return nil, nil
@@ -184,7 +184,7 @@ func one(b bool) float64 {
 	return 0
 }
 
-// where says which of the chain's rows and columns move an operand.
+// where returns which of the chain's rows and columns an operand has.
 func (l *loop) where(t ir.Type) string {
 	has := func(k int) bool { return k >= 0 && len(l.dims[k]) > 0 && t.Has(l.dims[k][0]) }
 	last := len(l.sizes) - 1
@@ -219,7 +219,7 @@ func plain(do string) func(*ir.Node) (string, float64) {
 	return func(*ir.Node) (string, float64) { return do, 0 }
 }
 
-// chain is the name of the variable that has a chain; equal ones share it.
+// chain returns the name of the variable of a chain. Equal chains share one.
 func (g *generator) chain(c chainSpec) string {
 	i := slices.IndexFunc(g.chains, func(o chainSpec) bool { return reflect.DeepEqual(o, c) })
 	if i < 0 {
@@ -238,7 +238,7 @@ func (g *generator) chainTable(f *jen.File) {
 		g.groupTableGPU(f)
 		return
 	}
-	f.Comment("Element-wise groups, done strip by strip: operands by number, in the order of the calls.")
+	f.Comment("Fused element-wise ops, computed strip by strip. Operands are numbered in the order of the calls.")
 	f.Var().DefsFunc(func(d *jen.Group) {
 		for i, c := range g.chains {
 			d.Id(fmt.Sprintf("chain%d", i+1)).Op("=").Qual(cpuPath, "Chain").Values(jen.Dict{

@@ -8,8 +8,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// CUDA writes the kernels of a program's fused groups as CUDA C++: chain1, chain2 and so on, the groups that [Go]
-// launches under these names where the target is a GPU. It fails if an op has no kernel yet.
+// CUDA writes the kernels of a program's fused ops as CUDA C++: chain1, chain2 and so on. [Go] launches them by these
+// names if the target is a GPU. It fails if an op has no kernel yet.
 func CUDA(w io.Writer, in Input) error {
 	in.Target = GPU
 	g := &generator{Input: in, p: in.Program, groups: map[string]int{}}
@@ -20,7 +20,7 @@ func CUDA(w io.Writer, in Input) error {
 	return cu.Print(w, g.arithmetic() == ir.F64, g.cuChains())
 }
 
-// cuChains are the program's chains as package cu has them.
+// cuChains returns the program's chains in the form of package cu.
 func (g *generator) cuChains() []cu.Chain {
 	chains := make([]cu.Chain, len(g.chains))
 	for i, c := range g.chains {

@@ -1,8 +1,8 @@
-// Package codegen prints a program as Go source through jennifer.
+// Package codegen prints a program as Go source, using jennifer.
 //
-// [Go] is the entry. A function of the program becomes a Go function; an op becomes a call of a kernel, above it
-// the op as planc's text form has it. Which call an op becomes is one row of [emitters]; element-wise chains
-// become loops. Everything that needs thought is hand-written in the runtime; what is here decides nothing.
-// Code for GPUs ([Target]) is the same text with other calls, of package runtime/gpu; [CUDA] prints the kernels of its
-// element-wise chains. Package build, below, turns the source into a binary.
+// [Go] is the entry point. A function of the program becomes a Go function, and an op becomes a kernel call, with the
+// op's text form as a comment above it. One row of [emitters] defines the call of an op. Element-wise chains become
+// loops. All difficult code is hand-written in the runtime; this package makes no decisions. Code for GPUs ([Target])
+// is the same text with calls of package runtime/gpu, and [CUDA] prints the kernels of its element-wise chains. Package
+// build turns the source into a binary.
 package codegen

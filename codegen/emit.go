@@ -8,8 +8,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// emitters has one row an op: how its call is written. A test wants a row for every op that has a kernel and lives in
-// a segment.
+// emitters has one row per op: the function that writes its call. A test requires a row for every op that has a kernel
+// and occurs in a segment.
 var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 	ir.OpMatMul: emitMatMul,
 
@@ -223,7 +223,7 @@ func (e *emitter) offset(d ir.Extent) jen.Code {
 	return rt("Index").Call(jen.Id("r"), e.groupCode(d.Axes)).Op("*").Lit((d.Size + ranks - 1) / ranks)
 }
 
-// middle tells whether what is not kept lies between what is.
+// middle reports whether dims that are not kept lie between dims that are kept.
 func middle(kept []bool) bool {
 	gone := slices.Index(kept, false)
 	rest := kept[gone+slices.Index(kept[gone:], true):]

@@ -22,8 +22,8 @@ func emitAttentionGrad(e *emitter, n *ir.Node) {
 	e.attention("AttentionGrad", n, n.Args[:5], append(args, shape)...)
 }
 
-// attention writes the call of a kernel whose last argument is the shape. A CPU's reads operands of bfloat16 as they
-// are stored, or widens them itself into room that it is given.
+// attention writes the call of a kernel whose last argument is the shape. A CPU kernel reads bfloat16 operands as
+// stored, or widens them itself into a buffer that it receives.
 func (e *emitter) attention(kernel string, n *ir.Node, operands []*ir.Value, args ...any) {
 	if e.gpu() || !storedBF16(operands) {
 		e.kernel(kernel, args...)
@@ -46,7 +46,7 @@ func (e *emitter) attention(kernel string, n *ir.Node, operands []*ir.Value, arg
 	e.kernelWith(results, kernel+"BF16", append(args[:last:last], rt("Scratch").Call(jen.Id("r"), room), args[last])...)
 }
 
-// storedBF16 tells whether values are of bfloat16, and each another one: of such, scratch has room for each.
+// storedBF16 reports whether the values are distinct and of type bfloat16. The scratch then has space for each.
 func storedBF16(vs []*ir.Value) bool {
 	for i, v := range vs {
 		if v.Type.Elem != ir.BF16 || slices.Contains(vs[:i], v) {

@@ -5,8 +5,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// nodes writes ops in turn. Those of the rounds of experts are one loop; what they make is declared before it, since
-// who follows reads it.
+// nodes writes a sequence of ops. The ops of the rounds of experts form one loop. Their results are declared before it,
+// because later ops read them.
 func (e *emitter) nodes(ns []*ir.Node) {
 	for len(ns) > 0 {
 		if !ns[0].Attr.Round {
@@ -30,7 +30,7 @@ func (e *emitter) nodes(ns []*ir.Node) {
 	}
 }
 
-// round is the number of the round, where there are several.
+// round returns the number of the round if there are several.
 func round(n *ir.Node) jen.Code {
 	if n.Attr.Round {
 		return jen.Id("round")
@@ -92,7 +92,7 @@ func emitRouteGrad(e *emitter, n *ir.Node) {
 		n.Args[3].Type))
 }
 
-// emitPlaces writes an op that brings tokens to places or back.
+// emitPlaces writes an op that moves tokens to experts' slots or back.
 func emitPlaces(kernel string) func(*emitter, *ir.Node) {
 	return func(e *emitter, n *ir.Node) {
 		places, index := n.Outs[0].Type, n.Args[1].Type

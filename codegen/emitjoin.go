@@ -6,7 +6,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// emitJoin writes the rows of b [shared, d] behind those of a [shared, between, d].
+// emitJoin writes the concatenation of rows of a [shared, between, d] and of b [shared, d].
 func emitJoin(e *emitter, n *ir.Node) {
 	shared, between, a, b, _ := n.JoinDims()
 	x, y := n.Args[0].Type.Dims, n.Args[1].Type.Dims

@@ -8,13 +8,13 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// product is a contraction as one GEMM, or as one for each of groups: m rows of a, n columns of b, sums over k.
+// product is a contraction as one GEMM, or as one GEMM per group: m rows of a, n columns of b, sums over k.
 type product struct {
 	a, b            *ir.Value
 	groups, m, n, k []ir.Extent
 }
 
-// productOf finds which dims of an op are what.
+// productOf classifies the dims of an op.
 func productOf(n *ir.Node) product {
 	out := n.Outs[0].Type
 	p := product{a: n.Args[0], b: n.Args[1]}
@@ -39,8 +39,9 @@ func productOf(n *ir.Node) product {
 	return p
 }
 
-// emitMatMul finds how the named dims lie in memory: each operand has the dims that it shares with the result and those
-// that are summed, each kind together and in one order, so that the product is one GEMM with or without transposes.
+// emitMatMul finds the memory layout of the named dims. Each operand has the dims that it shares with the result and
+// those that are summed, each kind contiguous and in one order, so that the contraction is one GEMM with or without
+// transposes.
 func emitMatMul(e *emitter, n *ir.Node) {
 	p := productOf(n)
 	ta := transposed(n, inside(n, p.a.Type, p.groups), p.m, p.k)
@@ -91,7 +92,7 @@ func (e *emitter) product(n *ir.Node, a, b *ir.Value, groups, rows, cols, terms 
 	}
 }
 
-// eights writes a product of operands that are rounded to 8 bits: on a CPU, of their copies in the scratch.
+// eights writes a matmul of operands that are rounded to FP8. On a CPU these are copies in the scratch.
 func (e *emitter) eights(n *ir.Node, args []any, groups int) {
 	left, right := n.FP8Matmuls()
 	if args[1] != any(n.Args[0]) {
@@ -101,7 +102,7 @@ func (e *emitter) eights(n *ir.Node, args []any, groups int) {
 	e.kernel("MatMul8", append(slices.Insert(args, 3, any(groups)), e.adding(n), format[left], format[right])...)
 }
 
-// inside is t without the dims of a product for each of which there is one of its own; they come first.
+// inside returns t without the leading dims that number the groups.
 func inside(n *ir.Node, t ir.Type, groups []ir.Extent) ir.Type {
 	if !inOrder(t.Dims[:min(len(groups), len(t.Dims))], groups, nil) {
 		panic(fmt.Sprintf("codegen: no kernel multiplies the groups of %v", n))
@@ -109,7 +110,7 @@ func inside(n *ir.Node, t ir.Type, groups []ir.Extent) ir.Type {
 	return ir.Type{Elem: t.Elem, Dims: t.Dims[len(groups):]}
 }
 
-// transposed tells whether t is laid out as second-first rather than first-second.
+// transposed reports whether t is laid out as second-first rather than first-second.
 func transposed(n *ir.Node, t ir.Type, first, second []ir.Extent) bool {
 	switch {
 	case inOrder(t.Dims, first, second):

@@ -14,7 +14,7 @@ func (e *emitter) moves(op string, n *ir.Node, sizes ...any) {
 	e.joined(op, n, args...)
 }
 
-// emitShift writes the move of parts from how they are to how they are wanted.
+// emitShift writes the move of parts from their current to the required positions.
 func emitShift(e *emitter, n *ir.Node) {
 	t := n.Args[0].Type
 	ranks, from, to := e.p.Mesh.Ranks(n.Attr.Axes), t.Dims[e.dimIndex(t, n.Attr.Dim)].Axes[0].Turn(),
@@ -22,7 +22,7 @@ func emitShift(e *emitter, n *ir.Node) {
 	e.joined("Shift", n, n.Outs[0], n.Args[0], (to-from+ranks)%ranks)
 }
 
-// emitAllToAll writes the exchange as a turn of the two dims, in the order in which memory has them.
+// emitAllToAll writes an all-to-all of the two dims, in their order in memory.
 func emitAllToAll(e *emitter, n *ir.Node) {
 	in, out := n.Args[0].Type, n.Outs[0].Type
 	x, y, back := e.dimIndex(in, n.Attr.Dim), e.dimIndex(in, n.Attr.To), false
@@ -38,7 +38,7 @@ func emitAllToAll(e *emitter, n *ir.Node) {
 	e.joined("AllToAll", n, n.Outs[0], n.Args[0], turn)
 }
 
-// dimIndex is the place of a dim in a type.
+// dimIndex returns the index of a dim in a type.
 func (e *emitter) dimIndex(t ir.Type, d ir.Dim) int {
 	for i, x := range t.Dims {
 		if x.Dim == d {

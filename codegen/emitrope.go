@@ -7,7 +7,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// emitRope turns x [batch, seq, heads..., dim] by its positions.
+// emitRope applies rotary position embeddings to x [batch, seq, heads..., dim].
 func emitRope(e *emitter, n *ir.Node) {
 	t := n.Args[0].Type
 	pos := -1

@@ -6,14 +6,15 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// epilogue lets products begin from what is added to them: a bias, a residual, another product. The addition is then
-// the end of the product, whose sums are in registers, and no pass over memory of its own. It returns the function's
-// ops as they are written; e.from has what each product is added to.
+// epilogue makes an addend (a bias, a residual, another matmul's result) the beta (C) operand of a matmul. The addition
+// is then done in registers at the end of the GEMM and needs no pass over memory of its own. It returns the function's
+// ops as they are written; e.from has the C operand of each matmul.
 //
-// A product takes an addition in if nothing else uses it, if what is added is there before it, and if it may write
-// where the sum goes: an addition inside of a group leaves its place to the product; any other sum's place is free once
-// the product's operands were read, so these must lie elsewhere, and nothing may come between the two; or, on a CPU,
-// the sum stays where the product would have been, if nothing else wants that place before the sum's last use.
+// A matmul can absorb an addition if nothing else uses the matmul's result, the addend is computed before the matmul,
+// and the matmul may write to the sum's place. An addition inside a group leaves its place to the matmul. The place of
+// any other sum is free once the matmul's operands have been read, so these must be elsewhere, and nothing may come
+// between the two. On a CPU, the sum may instead stay in the matmul's place, if nothing else needs that place before
+// the sum's last use.
 func (e *emitter) epilogue(nodes []*ir.Node) []*ir.Node {
 	e.from, e.with, e.stays = map[*ir.Node]*ir.Value{}, map[*ir.Node]*ir.Node{}, map[*ir.Value]*ir.Value{}
 	nodes = slices.Clone(nodes)
@@ -32,8 +33,8 @@ func (e *emitter) epilogue(nodes []*ir.Node) []*ir.Node {
 	return nodes
 }
 
-// takeIn moves one addition of op i into the product that it adds to, if it can. The op becomes nil if that was all of
-// it.
+// takeIn moves one addition of op i into the matmul to whose result it adds, if possible. The op becomes nil if nothing
+// is left of it.
 func (e *emitter) takeIn(nodes []*ir.Node, i int, users map[*ir.Value]int) bool {
 	g := nodes[i]
 	body := g.Body
@@ -71,7 +72,7 @@ func (e *emitter) takeIn(nodes []*ir.Node, i int, users map[*ir.Value]int) bool 
 	return false
 }
 
-// adds tells whether v is a product that can begin from w, as add adds them: rows of numbers as the kernels compute,
+// adds reports whether v is a matmul that can have w as its C operand for the addition add: rows in the kernels' type,
 // all of them or one.
 func (e *emitter) adds(v, w *ir.Value, add *ir.Node) bool {
 	m := v.Def
@@ -86,8 +87,8 @@ func (e *emitter) adds(v, w *ir.Value, add *ir.Node) bool {
 		e.count(w.Type.Dims) == e.count(productOf(m).n)
 }
 
-// sumsIn tells whether a product's sums can begin from numbers of a type, its result's: of those that are computed in,
-// and on a GPU, where sums are rounded once at their end, of 16 bits too.
+// sumsIn reports whether a matmul's C operand may have a type: that of the arithmetic, and on a GPU, where sums are
+// rounded once at the end, also a 16-bit type.
 func (e *emitter) sumsIn(elem ir.Elem, m *ir.Node) bool {
 	for _, x := range m.Args {
 		if elem.Narrow() && (!e.gpu() || x.Type.Elem != elem) || !elem.Narrow() && x.Type.Elem != ir.F32 &&
@@ -98,7 +99,7 @@ func (e *emitter) sumsIn(elem ir.Elem, m *ir.Node) bool {
 	return true
 }
 
-// once tells whether one op of a group reads a value.
+// once reports whether exactly one op of a group reads a value.
 func once(body []*ir.Node, v *ir.Value) bool {
 	n := 0
 	for _, m := range body {
@@ -109,14 +110,14 @@ func once(body []*ir.Node, v *ir.Value) bool {
 	return n == 1
 }
 
-// before tells whether a value is an input or a result of the ops before.
+// before reports whether a value is an input or a result of the ops before.
 func before(nodes []*ir.Node, w *ir.Value) bool {
 	return w.Def == nil || slices.ContainsFunc(nodes, func(n *ir.Node) bool { return slices.Contains(n.Outs, w) })
 }
 
-// mayWrite tells whether the first of some ops, a product, may write where sum goes, which the op behind them makes.
-// What that op reads need not be looked at: the memory pass lets it live until the op's end, so that no result of the
-// op lies there (TestMemory of passes), and views make nothing.
+// mayWrite reports whether the first of some ops, a matmul, may write to the place of sum, which the op after them
+// computes. The inputs of that op need no check: the memory pass keeps them alive until the op's end, so that no result
+// of the op overlaps them (TestMemory of passes), and views compute nothing.
 func (e *emitter) mayWrite(nodes []*ir.Node, sum *ir.Value) bool {
 	for _, n := range nodes[1:] {
 		if !n.Op.View() {
@@ -126,8 +127,8 @@ func (e *emitter) mayWrite(nodes []*ir.Node, sum *ir.Value) bool {
 	return !slices.ContainsFunc(nodes[0].Args, func(a *ir.Value) bool { return e.overlap(a, sum) })
 }
 
-// mayStay tells whether a sum may lie where the product v would, which is free behind the addition: none of the
-// following ops writes there as long as the sum is wanted.
+// mayStay reports whether a sum may be in the place of matmul v, which is free after the addition: none of the
+// following ops may write there while the sum is in use.
 func (e *emitter) mayStay(nodes []*ir.Node, v, sum *ir.Value) bool {
 	if e.gpu() || sum.Place.Region != ir.PlaceWork || !sum.Type.Equal(v.Type) || slices.Contains(e.f.Outputs, sum) {
 		return false
@@ -146,7 +147,7 @@ func (e *emitter) mayStay(nodes []*ir.Node, v, sum *ir.Value) bool {
 	})
 }
 
-// lies is where a value of the workspace lies.
+// lies returns the place of a value in the workspace.
 func (e *emitter) lies(v *ir.Value) ir.Place {
 	if at := e.stays[v]; at != nil {
 		return at.Place
@@ -154,7 +155,7 @@ func (e *emitter) lies(v *ir.Value) ir.Place {
 	return v.Place
 }
 
-// overlap tells whether two values of the workspace share memory.
+// overlap reports whether two values of the workspace share memory.
 func (e *emitter) overlap(a, b *ir.Value) bool {
 	x, y := e.lies(a), e.lies(b)
 	return x.Region == ir.PlaceWork && y.Region == ir.PlaceWork &&

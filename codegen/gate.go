@@ -6,15 +6,16 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// A gate is ops of a body that one link of a chain does together, in the place of the last of them: silu(a)*b, whose
-// factor silu(a) goes nowhere else; or that with dy*up*silu'(a), where b is dy: the gradients of silu(a)*up by both.
+// gate is several ops of a body that one link of a chain computes, in the place of the last of them: SwiGLU's
+// silu(a)*b, if nothing else uses silu(a); or, if b is dy, also dy*up*silu'(a): the gradients of silu(a)*up with
+// respect to both.
 type gate struct {
 	do   string
 	args []*ir.Value // of the link, those of the second kind with the first kind's result behind them
 	in   []*ir.Node  // the ops before the last
 }
 
-// gates are the gates of the body, by their last ops. On a GPU a body is one loop already; numbers of 16 bits are
+// gates returns the gates of the body by their last ops. On a GPU a body is already one loop, and 16-bit numbers are
 // rounded op by op.
 func (l *loop) gates() map[*ir.Node]*gate {
 	found := map[*ir.Node]*gate{}

@@ -22,10 +22,10 @@ type generator struct {
 	attention []program.AttentionShape // kinds that a library may compute
 }
 
-// arithmetic is the type that kernels compute in, and statistics are of.
+// arithmetic returns the type in which kernels compute, which is also the type of statistics.
 func (g *generator) arithmetic() ir.Elem { return g.p.Plan.Precision.Compute.Statistic() }
 
-// group is the index of the group over axes, -1 if they split nothing.
+// group returns the index of the group over axes, -1 if they split nothing.
 func (g *generator) group(axes []ir.Axis) int {
 	if len(axes) == 0 {
 		return -1
@@ -41,7 +41,7 @@ func (g *generator) group(axes []ir.Axis) int {
 	return i
 }
 
-// groupCode names a group by its constant.
+// groupCode returns the constant of a group.
 func (g *generator) groupCode(axes []ir.Axis) jen.Code {
 	i := g.group(axes)
 	if i < 0 {
@@ -58,19 +58,19 @@ func groupName(atoms []ir.Axis) string {
 	return s
 }
 
-// file writes the declarations. Functions come first in time, since they collect the groups, but last in the
+// file writes the declarations. Functions are generated first, because they collect the groups, but come last in the
 // file.
 func (g *generator) file(f *jen.File) {
 	funcs := g.functions()
 	table := g.table()
-	f.Comment("The runtime and this file are of one version.")
+	f.Comment("This file needs a runtime of the same version.")
 	f.Const().Id("_").Op("=").Qual(RuntimePath, "Version1")
-	f.Comment("float is what kernels compute in.")
+	f.Comment("float is the type in which kernels compute.")
 	f.Type().Id("float").Op("=").Id(map[ir.Elem]string{ir.F32: "float32", ir.F64: "float64"}[g.arithmetic()])
 	g.kernels(f)
 	g.groupConsts(f)
 	g.chainTable(f)
-	f.Comment("Plan is the plan that this file carries out.")
+	f.Comment("Plan is the plan that this file implements.")
 	f.Var().Id("Plan").Op("=").Add(literal(g.Plan))
 	f.Add(table)
 	g.entries(f)
@@ -87,7 +87,7 @@ func (g *generator) groupConsts(f *jen.File) {
 	if len(g.list) == 0 {
 		return
 	}
-	f.Comment("Groups of ranks, by the axes in which their members differ.")
+	f.Comment("Groups of ranks. Their members differ in the named axes.")
 	f.Const().DefsFunc(func(d *jen.Group) {
 		for i, atoms := range g.list {
 			d.Id(groupName(atoms)).Op("=").Lit(i)
@@ -95,9 +95,9 @@ func (g *generator) groupConsts(f *jen.File) {
 	})
 }
 
-// entries writes what callers use: Run, Main and perhaps main.
+// entries writes the exported functions Run and Main, and main if requested.
 func (g *generator) entries(f *jen.File) {
-	f.Comment("Run trains as the job says, changed by the options.")
+	f.Comment("Run trains as defined in the job, with changes by the options.")
 	f.Func().Id("Run").Params(jen.Id("ctx").Qual("context", "Context"),
 		jen.Id("opts").Op("...").Qual(RuntimePath, "Option")).
 		Params(jen.Qual(RuntimePath, "Result"), jen.Error()).
@@ -111,10 +111,10 @@ func (g *generator) entries(f *jen.File) {
 	f.Func().Id("init").Params().Block(jen.Id("program").Dot("Segments").Op("=").Add(g.segmentTable()))
 }
 
-// table declares var program.
+// table declares the variable program.
 func (g *generator) table() jen.Code {
 	d := jen.Dict{jen.Id("ProgramData"): g.tables(g.lower())}
-	return jen.Comment("program is what the runtime knows of this training run before it starts.").Line().
+	return jen.Comment("program holds the tables of this training program.").Line().
 		Var().Id("program").Op("=").Add(rt("Program")).Values(d)
 }
 
@@ -149,7 +149,7 @@ func (g *generator) drops() bool {
 	return false
 }
 
-// choices is how many experts a token goes to in a function.
+// choices returns the number of experts per token in a function.
 func choices(f *ir.Func) int {
 	for _, n := range f.Nodes {
 		if n.Op == ir.OpRoute {
@@ -159,10 +159,10 @@ func choices(f *ir.Func) int {
 	panic("codegen: no router in " + f.Name)
 }
 
-// weightTable is var weights.
+// weightTable declares the variable weights.
 func (g *generator) weightTable(f *jen.File) {
 	if g.Weights != nil {
-		f.Comment("weights is where the parameters lie in files of Hugging Face's layout.")
+		f.Comment("weights is the layout of the parameters in files of Hugging Face's format.")
 		f.Var().Id("weights").Op("=").Add(literal(*g.Weights))
 	}
 }

@@ -23,23 +23,23 @@ const (
 	numPath = RuntimePath + "/num"
 )
 
-// Input is what a generated file is made of.
+// Input is what a generated file is made from.
 type Input struct {
 	Program  *ir.Program
-	Package  string // of the file
+	Package  string // package name of the file
 	Main     bool   // add func main
-	Target   Target // what it runs on
-	Job      string // the job's name
-	From     string // its file's path from the generated one's folder, "" where the code is not kept
-	Hash     string // of the program's text form
+	Target   Target // device kind that it runs on
+	Job      string // name of the job
+	From     string // path of the job file, relative to the generated file; "" if the code is not stored
+	Hash     string // hash of the program's text form
 	Settings program.Settings
 	Model    program.Model
 	Plan     program.Plan
 	Predict  program.Predict
-	Weights  *program.Weights // where the model's parameters lie in published files; nil: nowhere
+	Weights  *program.Weights // layout of the model's parameters in published files; nil: none
 }
 
-// Go prints the program as one formatted Go file. It fails if an op has no kernel yet.
+// Go returns the program as one formatted Go file. It fails if an op has no kernel yet.
 func Go(in Input) ([]byte, error) {
 	g := &generator{Input: in, p: in.Program, groups: map[string]int{}}
 	if err := g.ready(); err != nil {
@@ -62,12 +62,12 @@ func Go(in Input) ([]byte, error) {
 	g.file(file)
 	var b bytes.Buffer
 	if err := file.Render(&b); err != nil {
-		return nil, fmt.Errorf("codegen: planc made Go that does not parse: %w", err)
+		return nil, fmt.Errorf("codegen: the generated Go does not parse: %w", err)
 	}
 	return format.Source(b.Bytes())
 }
 
-// ready says which op of the program cannot run.
+// ready returns an error for an op of the program that cannot run.
 func (g *generator) ready() error {
 	for _, s := range g.p.Model.Segments {
 		for _, f := range s.Funcs() {
@@ -100,8 +100,8 @@ func (g *generator) summary() []string {
 	}
 }
 
-// commentText is a text as a comment of one line can have it: without ends of lines, and without characters such as a
-// byte order mark, which Go refuses, or a bidirectional override, which hides code.
+// commentText escapes a text for a comment on one line: line ends, characters that Go refuses, such as a byte order
+// mark, and characters that hide code, such as a bidirectional override.
 func commentText(s string) string {
 	var b strings.Builder
 	for i, r := range s {

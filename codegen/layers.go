@@ -7,8 +7,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// inLocal is local in the local layers and full in the others. Which of them the function runs for is known when it
-// runs, so that all layers share it.
+// inLocal returns an expression that is local in local layers and full in others. The layer is known at run time, so
+// that all layers share the function.
 func (e *emitter) inLocal(l ir.Layers, local, full *jen.Statement) *jen.Statement {
 	if l == "" {
 		return local
@@ -26,7 +26,7 @@ func patternName(l ir.Layers) string { return "layers" + string(l) }
 func (g *generator) patternTables() []jen.Code {
 	var out []jen.Code
 	for _, l := range g.patterns {
-		out = append(out, jen.Commentf("%s tells which layers are local, over and over.", patternName(l)),
+		out = append(out, jen.Commentf("%s is the repeating pattern of layers with local attention.", patternName(l)),
 			jen.Var().Id(patternName(l)).Op("=").Add(rt("Layers")).ValuesFunc(func(v *jen.Group) {
 				for _, local := range l.Pattern() {
 					v.Lit(local)

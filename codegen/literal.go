@@ -40,7 +40,8 @@ var onOneLine = map[reflect.Type]bool{reflect.TypeFor[program.Place](): true, re
 	reflect.TypeFor[program.Dim](): true, reflect.TypeFor[program.Axis](): true, reflect.TypeFor[program.Init](): true}
 
 // groupFields are the fields that hold a group's index.
-var groupFields = map[string]bool{"Tokens": true, "Loss": true, "World": true, "Reduce": true, "Sum": true, "Shard": true}
+var groupFields = map[string]bool{"Tokens": true, "Loss": true, "World": true, "Reduce": true, "Sum": true,
+	"Shard": true}
 
 func (l literals) value(v reflect.Value) *jen.Statement {
 	if name, ok := constantName(v); ok {
@@ -98,7 +99,8 @@ func (l literals) body(v reflect.Value) *jen.Statement {
 	})
 }
 
-// fields prints a struct's fields. Those that are zero are left out, except for groups and constants, of which 0 is one.
+// fields prints a struct's fields. Those that are zero are left out, except for groups and constants, of which 0 is
+// one.
 func (l literals) fields(v reflect.Value) jen.Dict {
 	d := jen.Dict{}
 	for i := range v.NumField() {
@@ -140,8 +142,8 @@ func rtPath(path string) string {
 	return path
 }
 
-// inline prints a composite literal's body on one line: names, and numbers or flags, in turn, without those that are 0 or
-// false.
+// inline prints a composite literal's body on one line: names, and numbers or flags, in turn, without those that are 0
+// or false.
 func inline(fields ...any) jen.Code {
 	return jen.ValuesFunc(func(v *jen.Group) {
 		for i := 0; i < len(fields); i += 2 {

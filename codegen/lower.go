@@ -7,7 +7,8 @@ import (
 	"github.com/planc-dev/planc/runtime/program"
 )
 
-// lower returns the tables of a program as the runtime reads them. Functions come before it, because they collect the groups.
+// lower returns the tables of a program as the runtime reads them. Functions come before it, because they collect the
+// groups.
 func (g *generator) lower() program.Program {
 	p := g.p
 	out := program.Program{
@@ -190,7 +191,8 @@ func (g *generator) lowerInputs(s *ir.Stage) (out program.Inputs) {
 	return out
 }
 
-// lowerBatch returns what the data loader fills. All inputs are [batch, seq]; pixels have a dimension for the patch, too.
+// lowerBatch returns what the data loader fills. All inputs are [batch, seq]; pixels have a dimension for the patch,
+// too.
 func (g *generator) lowerBatch() program.BatchLayout {
 	in, plan := g.p.BatchInputs(), &g.p.Plan
 	rows, seq := in[0].Type.Local(g.p.Mesh)[0], in[0].Type.Dims[1]

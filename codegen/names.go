@@ -48,7 +48,7 @@ func (n *namer) fresh(s string) string {
 	return s
 }
 
-// camel turns d.ln1_2.rs into dLn1_2Rs: a point or an underscore before a letter begins a word.
+// camel turns d.ln1_2.rs into dLn1_2Rs: a dot or an underscore before a letter begins a word.
 func camel(s string) string {
 	var b strings.Builder
 	upper := false

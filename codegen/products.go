@@ -6,9 +6,9 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Products are, by function and in the IR's text, the products of a program that do other ops too in one call on a
-// target, and these ops below each, as a fused group has its own: what a product begins from, what it ends in, the sum
-// of its operand's rows. It fails as [Go] does.
+// Products lists, by function and in the IR's text form, the matmuls of a program whose call also computes other ops on
+// a target, with these ops below each: beta (C) operands, epilogues, and sums of the operand's rows. It fails as [Go]
+// does.
 func Products(p *ir.Program, on Target) (string, error) {
 	g := &generator{Input: Input{Program: p, Target: on}, p: p, groups: map[string]int{}}
 	if err := g.ready(); err != nil {
@@ -33,7 +33,7 @@ func Products(p *ir.Program, on Target) (string, error) {
 	return b.String(), nil
 }
 
-// also are the other ops that a product's call does.
+// also returns the other ops that a matmul's call computes.
 func (e *emitter) also(n *ir.Node) (ops []*ir.Node) {
 	if add := e.with[n]; add != nil {
 		ops = append(ops, add)
@@ -47,7 +47,7 @@ func (e *emitter) also(n *ir.Node) (ops []*ir.Node) {
 	return ops
 }
 
-// alone is a product as it is without what it begins from.
+// alone returns a matmul without its beta (C) operand.
 func (e *emitter) alone(n *ir.Node) *ir.Node {
 	if add := e.with[n]; add != nil {
 		return other(add, e.from[n]).Def

@@ -16,11 +16,11 @@ func cutOwner(tied string) (segment, param string) {
 	return segment, param
 }
 
-// run is a layer's run of a class of parameters, as a block function refers to it: its own layer's, or the first
-// layer's of another segment.
+// run is a layer's run of a class of parameters, as a block function refers to it: of its own layer, or of the first
+// layer of another segment.
 type run struct{ segment, class int }
 
-// runs are the runs that a segment's functions refer to.
+// runs returns the runs to which a segment's functions refer.
 func (g *generator) runs(s *ir.Segment) []run {
 	var out []run
 	for _, w := range s.Forward.Weights() {
@@ -31,8 +31,8 @@ func (g *generator) runs(s *ir.Segment) []run {
 	return out
 }
 
-// runOf is the run in which a parameter of segment s lies, and where: a tied one has a slot of its own where its owner
-// is on another stage.
+// runOf returns the run of a parameter of segment s, and the parameter's offset in it. A tied parameter has its own
+// place if its owner is on another stage.
 func (g *generator) runOf(s *ir.Segment, w *ir.Value) (run, int) {
 	segment, name := s.Name, w.Name
 	slot, ok := g.p.Slot(segment, name)
@@ -50,7 +50,7 @@ func (g *generator) segmentID(name string) int {
 	return slices.IndexFunc(g.p.Model.Segments, func(s *ir.Segment) bool { return s.Name == name })
 }
 
-// ref is the index of the run in which a parameter of segment s lies, and its offset there in elements.
+// ref returns the index of the run of a parameter of segment s, and the parameter's offset there in elements.
 func (g *generator) ref(s *ir.Segment, name string) (ref, offset int) {
 	for _, w := range s.Forward.Weights() {
 		if w.Name == name {
@@ -85,7 +85,7 @@ func (g *generator) segmentTable() jen.Code {
 	})
 }
 
-// update is the node of the step's end that does op.
+// update returns the node of the step's update that executes op.
 func (g *generator) update(op ir.Op) *ir.Node {
 	for _, n := range g.p.Stages[0].Update.Nodes {
 		if n.Op == op {

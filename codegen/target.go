@@ -7,9 +7,9 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Target is what generated code runs on. Its functions, tables and names are the same on each; where a CPU's calls a
-// kernel on slices of memory, a GPU's has package runtime/gpu put one on the rank's stream, of buffers of the device.
-// [CUDA] prints the kernels of its fused groups.
+// Target is the kind of device that generated code runs on. Functions, tables and names are the same for all targets.
+// Code for a CPU calls kernels on slices of memory. Code for a GPU calls package runtime/gpu, which enqueues kernels on
+// the rank's stream, on buffers of the device. [CUDA] prints the kernels of its fused ops.
 type Target int
 
 // The targets.
@@ -18,10 +18,10 @@ const (
 	GPU
 )
 
-// gpu tells whether the code is for a GPU.
+// gpu reports whether the code is for a GPU.
 func (g *generator) gpu() bool { return g.Target == GPU }
 
-// runtime is a function that the runtime has for each target.
+// runtime returns a function that the runtime has for each target.
 func (g *generator) runtime(name string) *jen.Statement {
 	if g.gpu() {
 		return jen.Qual(gpuPath, name)
@@ -29,7 +29,7 @@ func (g *generator) runtime(name string) *jen.Statement {
 	return rt(name)
 }
 
-// own writes a call of the runtime's own function: rt.Name(args) or gpu.Name(r, args).
+// own writes a call of a runtime function: rt.Name(args) or gpu.Name(r, args).
 func (e *emitter) own(name string, args ...any) {
 	if e.gpu() {
 		args = append([]any{jen.Id("r")}, args...)
@@ -51,7 +51,7 @@ func (e *emitter) joined(name string, n *ir.Node, args ...any) {
 	e.call(e.runtime(name), append([]any{jen.Id("r"), e.groupCode(n.Attr.Axes)}, args...)...)
 }
 
-// copied writes that one value becomes another.
+// copied writes a copy of one value to another.
 func (e *emitter) copied(to, from *ir.Value) {
 	if e.gpu() {
 		e.own("Copy", to, from)
@@ -60,7 +60,7 @@ func (e *emitter) copied(to, from *ir.Value) {
 	e.body.Copy(jen.Id(e.name(to)), jen.Id(e.name(from)))
 }
 
-// nothing is the operand of type t that is not there.
+// nothing returns the code for a missing operand of type t.
 func (e *emitter) nothing(t ir.Type) jen.Code {
 	if e.gpu() {
 		return jen.Qual(gpuPath, "Buf").Index(elemCode(t)).Values()
@@ -68,7 +68,7 @@ func (e *emitter) nothing(t ir.Type) jen.Code {
 	return jen.Nil()
 }
 
-// with are the arguments of Run or Main: what a program is, between first and last.
+// with returns the arguments of Run or Main: the parts of a program, between first and last.
 func (g *generator) with(first jen.Code, last ...jen.Code) (args []jen.Code) {
 	if first != nil {
 		args = append(args, first)
@@ -80,22 +80,22 @@ func (g *generator) with(first jen.Code, last ...jen.Code) (args []jen.Code) {
 	return append(args, last...)
 }
 
-// kernels declares where kernels are.
+// kernels declares the kernels.
 func (g *generator) kernels(f *jen.File) {
 	if g.gpu() {
-		f.Comment("kernels are compiled for GPUs: those of the runtime, and in chains this program's own.")
+		f.Comment("kernels are the compiled GPU kernels: the runtime's, and this program's own for chains.")
 		f.Comment("")
 		f.Comment("//go:embed kernels")
 		f.Var().Id("kernels").Qual("embed", "FS")
 		return
 	}
-	f.Comment("kern are the kernels of this machine.")
+	f.Comment("kern holds the kernels for this machine.")
 	f.Var().Id("kern").Op("=").Qual(cpuPath, "Table").Index(jen.Id("float")).Call()
 }
 
 // groupTableGPU declares the fused groups: names of kernels, and which of them sum over rows.
 func (g *generator) groupTableGPU(f *jen.File) {
-	f.Comment("Fused groups, each a kernel of chains.cu.")
+	f.Comment("Fused ops, each a kernel in chains.cu.")
 	f.Var().DefsFunc(func(d *jen.Group) {
 		for i, c := range g.cuChains() {
 			fields := jen.Dict{jen.Id("Kernel"): jen.Lit(c.Name)}

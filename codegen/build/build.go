@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Request is what to build. Files and Runtime are needed, the rest has defaults.
+// Request describes a build. Files and Runtime are required.
 type Request struct {
 	// Files are the generated Go files by slash-separated path in the module: "main.go", or "p001/train.go"
 	// for a package that main imports as Module + "/p001".
@@ -42,14 +42,14 @@ type Request struct {
 	Plain bool
 }
 
-// Result is a build that succeeded.
+// Result is a successful build.
 type Result struct {
 	Binary  string  // absolute path: Out, or the one in the cache
 	Cached  bool    // nothing had to be compiled
 	Seconds float64 // it took
 }
 
-// CompileError reports that the go command refused what planc generated: a fault of planc's.
+// CompileError reports that the go command refused generated code, which is a bug of planc.
 type CompileError struct {
 	Dir    string // where the generated files are kept
 	Output string // the go command's
@@ -61,8 +61,8 @@ func (e *CompileError) Error() string {
 		"the job file and the generated files, which are kept in\n%s\n\n%s", e.Dir, e.Output)
 }
 
-// Build compiles the package main at the root of r.Files, or finds that it has been compiled before.
-// Concurrent calls, also of several processes, are safe.
+// Build compiles the package main at the root of r.Files, or finds it in the cache. Concurrent calls are safe, also
+// from several processes.
 func Build(ctx context.Context, r Request) (Result, error) {
 	start := time.Now()
 	if r.Module == "" {
@@ -89,7 +89,7 @@ func Build(ctx context.Context, r Request) (Result, error) {
 	return Result{Binary: binary, Cached: cached, Seconds: time.Since(start).Seconds()}, nil
 }
 
-// entry is one build in the cache: a folder, named by the hash of all that goes into it.
+// entry is one build in the cache: a folder named by the hash of everything that goes into it.
 type entry struct {
 	root string // of the cache
 	key  string
@@ -99,7 +99,7 @@ type entry struct {
 	watch func(done, all int)
 }
 
-// open finds the toolchain and the request's place in the cache.
+// open finds the toolchain and the request's cache entry.
 func open(ctx context.Context, r Request) (entry, error) {
 	root, err := cacheRoot(r.Cache, "build")
 	if err != nil {
@@ -125,7 +125,7 @@ func (e entry) dir() string { return filepath.Join(e.root, e.key) }
 
 func (e entry) binary() string { return filepath.Join(e.dir(), e.mod.name+e.tool.exe()) }
 
-// ensure makes the entry's binary exist and reports whether it did already.
+// ensure builds the entry's binary unless it exists, and reports whether it existed.
 func (e entry) ensure(ctx context.Context) (cached bool, err error) {
 	unlock, err := lock(e.root, e.key)
 	if err != nil {
@@ -139,7 +139,7 @@ func (e entry) ensure(ctx context.Context) (cached bool, err error) {
 	return false, e.compile(ctx)
 }
 
-// compile writes the module, runs the go command on it, and seals the binary.
+// compile writes the module, runs the go command, and seals the binary.
 func (e entry) compile(ctx context.Context) error {
 	if err := e.mod.write(e.dir()); err != nil {
 		return machineError(fmt.Errorf("write the generated module: %w", err))
@@ -157,12 +157,12 @@ func (e entry) compile(ctx context.Context) error {
 	return nil
 }
 
-// position begins a line in which the go command complains about a place in a source file of planc's: those of Go
-// itself have absolute paths.
+// position matches a line in which the go command reports an error in one of planc's source files. Go's own files have
+// absolute paths.
 var position = regexp.MustCompile(`(?m)^[^/\s]\S*\.go:\d+(:\d+)?: `)
 
-// blame says whose fault it is that the go command failed. The machine comes first: a package that could not be written
-// to a full disk is then missing where another imports it, which reads like an error in the source.
+// blame returns the cause of a failure of the go command. The machine is checked first: a package that could not be
+// written to a full disk is later missing, which looks like an error in the source.
 func (t toolchain) blame(ctx context.Context, err error, src, output string) error {
 	var exit *exec.ExitError
 	if ctx.Err() != nil {

@@ -46,8 +46,7 @@ func cacheRoot(parent, kind string) (string, error) {
 	return root, nil
 }
 
-// SharedCacheError reports that the build cache can be changed by other users, whose programs planc run would then
-// start.
+// SharedCacheError reports that other users can change the build cache. planc run would then start their programs.
 type SharedCacheError struct{ Dir, Why string }
 
 func (e *SharedCacheError) Error() string {
@@ -84,20 +83,20 @@ func makePrivate(dir string) error {
 	return os.Chmod(dir, 0o700)
 }
 
-// elsewhere is how a user gets another cache, where this one cannot be written ([os.UserCacheDir]).
+// elsewhere says how to choose another cache folder if this one cannot be written ([os.UserCacheDir]).
 var elsewhere = map[string]string{"linux": "; XDG_CACHE_HOME names another folder for it"}[runtime.GOOS]
 
-// CacheFolder is the folder of builds in the user's cache folder; it exists afterwards.
+// CacheFolder returns the folder of builds in the user's cache folder, and creates it if necessary.
 func CacheFolder() (string, error) { return cacheRoot("", "build") }
 
-// touch marks a build as used now. That it fails does no harm.
+// touch marks a build as just used. Errors are harmless and ignored.
 func touch(dir string) {
 	now := time.Now()
 	_ = os.Chtimes(dir, now, now)
 }
 
-// lock keeps others from a build until unlock is called. A lock is shared by the keys that begin alike, and never
-// removed: removing it would be a race.
+// lock keeps other processes from a build until unlock is called. Keys with the same beginning share a lock. Lock files
+// are never removed, because that would be a race.
 func lock(root, key string) (unlock func(), err error) {
 	file := filepath.Join(root, "lock", key[:min(2, len(key))])
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600) // lockedfile would create it for all users
@@ -110,7 +109,7 @@ func lock(root, key string) (unlock func(), err error) {
 	return lockedfile.MutexAt(file).Lock()
 }
 
-// trim removes the builds that were used longest ago, but for so many. That it fails does no harm. The caller holds no
+// trim removes the least recently used builds beyond keep. Errors are harmless and ignored. The caller must hold no
 // lock.
 func trim(root string, keep int) {
 	dirs, err := os.ReadDir(root)
@@ -130,7 +129,7 @@ func trim(root string, keep int) {
 	}
 }
 
-// remove removes a build that nobody has used since it was looked at.
+// remove removes a build unless it was used in the meantime.
 func remove(root string, b fs.FileInfo) {
 	unlock, err := lock(root, b.Name())
 	if err != nil {
@@ -143,8 +142,8 @@ func remove(root string, b fs.FileInfo) {
 	}
 }
 
-// install copies the binary to r.Out, where it appears whole or not at all. It is a copy, not a link: a tool
-// that rewrites the user's binary must not reach into the cache.
+// install copies the binary to r.Out, completely or not at all. It copies and does not link, because a tool that
+// rewrites the user's binary must not change the cache.
 func install(binary string, r Request) (string, error) {
 	out := r.Out
 	if !filepath.IsAbs(out) {
@@ -172,5 +171,6 @@ func install(binary string, r Request) (string, error) {
 	return out, nil
 }
 
-// MeasuredFolder is the folder of what was measured of this machine in the user's cache folder; it exists afterwards.
+// MeasuredFolder returns the folder of measurements of this machine in the user's cache folder, and creates it if
+// necessary.
 func MeasuredFolder() (string, error) { return cacheRoot("", "measured") }

@@ -1,18 +1,19 @@
-// Package build turns generated Go into a binary with the go command, in a private module in the user's cache folder,
-// so that it works alike in a checkout of planc, outside any module and inside a user's own, without a network.
+// Package build turns generated Go into a binary with the go command. It uses a private module in the user's cache
+// folder, so that it works the same way in a checkout of planc, outside any module and inside a user's module, without
+// a network.
 //
-// [Build] does it, for a [Request]; begin there. The private module (module.go) is two folders:
+// [Build] builds a [Request]; start reading there. The private module (module.go) has two folders:
 //
 //	src/    package main and its sub-packages, as generated; go.mod replaces planc by
-//	planc/  the runtime's sources, standard library only, which planc carries embedded
+//	planc/  the runtime's sources, standard library only, which are embedded in planc
 //
-// A binary is found again by the hash of all that it was made of (cache.go). What fails is one of three: [ErrNoGo] and
-// [OldGoError], the machine lacks a Go that can compile; a [*CompileError], the generated Go is wrong, which is planc's
-// fault; anything else is the machine's.
+// A binary is cached by the hash of everything that it is made from (cache.go). There are three kinds of failure:
+// [ErrNoGo] and [OldGoError] mean that the machine has no suitable Go; a [*CompileError] means that the generated Go is
+// wrong, which is a bug of planc; anything else is a failure of the machine.
 //
-// Kernels in CUDA C++ are compiled likewise: [FindNVCC] finds the compiler (nvcc.go), its CompileKernels makes fatbins
-// of them, cached by what they are made of (kernels.go). A binary for GPUs is built with a C compiler (gpu.go), since
-// it calls the driver through cgo.
+// Kernels in CUDA C++ are compiled in the same way. [FindNVCC] finds the compiler (nvcc.go), and its CompileKernels
+// compiles them to cached fatbins (kernels.go). A binary for GPUs is built with a C compiler (gpu.go), because it calls
+// the driver through cgo.
 //
-// It is the one part of codegen that touches files and runs commands. It knows nothing of models or plans.
+// This is the only part of codegen that accesses files and runs commands. It knows nothing of models or plans.
 package build

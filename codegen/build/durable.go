@@ -17,9 +17,9 @@ import (
 // syncFile is [os.File.Sync]; tests observe it.
 var syncFile = (*os.File).Sync
 
-// Replace writes a file so that readers see the old content or the new one, never a part, also after a power cut: the
-// content is synced under a random new name and then renamed. It follows no link, neither at path nor at the name that
-// it writes under.
+// Replace writes a file atomically: readers see the old or the new content, never a part of it, even after a power
+// failure. The content is synced under a random new name, which is then renamed. It follows no link, neither at path
+// nor at the temporary name.
 func Replace(path string, perm fs.FileMode, fill func(io.Writer) error) error {
 	f, err := createPartial(path, perm)
 	if err != nil {
@@ -36,7 +36,7 @@ func Replace(path string, perm fs.FileMode, fill func(io.Writer) error) error {
 	return nil
 }
 
-// ReplaceBytes is [Replace] by these bytes.
+// ReplaceBytes is [Replace] with given content.
 func ReplaceBytes(path string, data []byte, perm fs.FileMode) error {
 	return Replace(path, perm, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -44,14 +44,14 @@ func ReplaceBytes(path string, data []byte, perm fs.FileMode) error {
 	})
 }
 
-// createPartial creates the file that becomes path. Nobody can predict its name, and with O_EXCL no file or link that
-// is already there is written through.
+// createPartial creates the file that becomes path. Its name is unpredictable, and O_EXCL keeps it from writing through
+// an existing file or link.
 func createPartial(path string, perm fs.FileMode) (*os.File, error) {
 	name := path + "." + strings.ToLower(rand.Text()[:10]) + ".partial"
 	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 }
 
-// rename moves a synced file, and syncs the folder, so that the name is as durable as the content.
+// rename renames a synced file and syncs the folder, so that the name is as durable as the content.
 func rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
@@ -71,8 +71,8 @@ func syncPath(path string) error {
 // digestSuffix ends the name of the file that holds the SHA-256 of a cached file.
 const digestSuffix = ".sha256"
 
-// seal makes a cached file, which another process wrote as partial, durable, and writes its digest. A file without its
-// digest is no cache entry, so that the order of the two renames does not matter.
+// seal makes a cached file durable, which another process wrote as partial, and writes its digest. A file without a
+// digest is not a cache entry, so that the order of the two renames does not matter.
 func seal(partial, file string, perm fs.FileMode) error {
 	if err := os.Chmod(partial, perm); err != nil {
 		return err
@@ -90,7 +90,7 @@ func seal(partial, file string, perm fs.FileMode) error {
 	return ReplaceBytes(file+digestSuffix, []byte(sum+"\n"), 0o600)
 }
 
-// sealed reports whether a cached file is there and is the one that was sealed.
+// sealed reports whether a cached file exists and is unchanged since it was sealed.
 func sealed(file string) bool {
 	want, err := os.ReadFile(file + digestSuffix)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// GLIBC returns the oldest version of the GNU C library that a binary starts with, such as 2.34; "" if it does not use
-// that library, as binaries for CPUs do not. The floor is set by the machine that the binary was built on.
+// GLIBC returns the oldest version of the GNU C library with which a binary starts, such as 2.34; "" if it does not use
+// that library, as binaries for CPUs do not. The version depends on the machine that built the binary.
 func GLIBC(binary string) string {
 	f, err := elf.Open(binary)
 	if err != nil {
@@ -27,7 +27,7 @@ func GLIBC(binary string) string {
 	return newestGLIBC(names)
 }
 
-// newestGLIBC is the newest of versions as symbols have them: 2.34 of GLIBC_2.2.5 and GLIBC_2.34.
+// newestGLIBC returns the newest of the versions in symbol names: 2.34 of GLIBC_2.2.5 and GLIBC_2.34.
 func newestGLIBC(names []string) (newest string) {
 	for _, name := range names {
 		v, ok := strings.CutPrefix(name, "GLIBC_")

@@ -16,18 +16,18 @@ import (
 // ErrNoGo reports that there is no go command.
 var ErrNoGo = errors.New("go is not on PATH: compiling needs Go 1.26 or newer; planning does not")
 
-// OldGoError reports that the go command is too old; its text is the version found.
+// OldGoError reports that the go command is too old. Its text is the version found.
 type OldGoError string
 
 func (e OldGoError) Error() string {
 	return fmt.Sprintf("go on PATH is %s: compiling needs Go 1.26 or newer; planning does not", string(e))
 }
 
-// flags are what every binary is built with: the same bytes from any folder and any checkout. Compiling makes no DWARF,
-// which linking would leave out: that takes a quarter of its time.
+// flags are the build flags of every binary. The bytes are the same from any folder and checkout. DWARF is disabled in
+// the compiler, because the linker would drop it; this saves a quarter of the linking time.
 var flags = []string{"-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-gcflags=all=-dwarf=false"}
 
-// toolchain is the go command and what of its environment decides the binary.
+// toolchain is the go command and those of its settings that influence the binary.
 type toolchain struct {
 	path string
 	host bool // builds for this machine
@@ -35,7 +35,7 @@ type toolchain struct {
 	env  map[string]string
 }
 
-// facts are the settings of the go command that change what it compiles.
+// facts are the settings of the go command that influence what it compiles.
 var facts = []string{"GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOFIPS140"}
 
 func (t toolchain) facts() (values []string) {
@@ -50,7 +50,7 @@ func (t toolchain) facts() (values []string) {
 	return values
 }
 
-// exe ends the names of commands on the target.
+// exe returns the suffix of commands on the target.
 func (t toolchain) exe() string {
 	if t.env["GOOS"] == "windows" {
 		return ".exe"
@@ -58,7 +58,7 @@ func (t toolchain) exe() string {
 	return ""
 }
 
-// findGo looks for a go command that is new enough and asks it, in dir, for its settings.
+// findGo finds a go command that is new enough, and asks it, in dir, for its settings.
 func findGo(ctx context.Context, dir string, host bool) (toolchain, error) {
 	path, err := exec.LookPath("go")
 	if err != nil {
@@ -79,7 +79,7 @@ func findGo(ctx context.Context, dir string, host bool) (toolchain, error) {
 	return t, nil
 }
 
-// complaint is what a command that failed said on stderr, on lines of its own.
+// complaint returns what a failed command printed to stderr, on separate lines.
 func complaint(err error) string {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || len(bytes.TrimSpace(exit.Stderr)) == 0 {
@@ -88,8 +88,8 @@ func complaint(err error) string {
 	return "\n" + string(bytes.TrimSpace(exit.Stderr))
 }
 
-// command is a run of the go command in dir that neither the network nor the caller's module, workspace or flags
-// can influence.
+// command returns a run of the go command in dir that does not depend on the network or on the caller's module,
+// workspace or flags.
 func (t toolchain) command(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, t.path, args...)
 	cmd.Dir = dir
@@ -105,13 +105,13 @@ func (t toolchain) command(ctx context.Context, dir string, args ...string) *exe
 	return cmd
 }
 
-// GoTool is the go command as it is found for compiling.
+// GoTool describes the go command that is used for compiling.
 type GoTool struct {
 	Path string
 	Env  map[string]string // settings of `go env`, the user's own
 }
 
-// FindGo looks for a go command that is new enough, with the user's settings that people ask about.
+// FindGo finds a go command that is new enough, and the user's settings that matter for support questions.
 func FindGo(ctx context.Context) (GoTool, error) {
 	path, err := exec.LookPath("go")
 	if err != nil {
@@ -130,8 +130,7 @@ func FindGo(ctx context.Context) (GoTool, error) {
 	return t, newEnough(t.Env["GOVERSION"])
 }
 
-// newEnough refuses versions of Go that cannot build the runtime. A development version is not valid, and taken to
-// be new.
+// newEnough refuses versions of Go that cannot build the runtime. A development version is accepted as new.
 func newEnough(v string) error {
 	if version.IsValid(v) && version.Compare(v, "go"+minGo) < 0 {
 		return OldGoError(v)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// NoCError reports that there is no C compiler; its text is the command that was looked for.
+// NoCError reports that there is no C compiler. Its text is the command that was not found.
 type NoCError string
 
 func (e NoCError) Error() string {
@@ -16,17 +16,17 @@ func (e NoCError) Error() string {
 		"or set CC", string(e))
 }
 
-// SystemError reports a system that binaries for GPUs are not built for; its text is the GOOS.
+// SystemError reports a system for which binaries for GPUs cannot be built. Its text is the GOOS.
 type SystemError string
 
 func (e SystemError) Error() string {
 	return fmt.Sprintf("binaries for NVIDIA GPUs are for linux, and GOOS is %s", string(e))
 }
 
-// cFacts are the settings that change what the C compiler makes; "cc" is the first line of its --version.
+// cFacts are the settings that influence the C compiler's output; "cc" is the first line of its --version.
 var cFacts = []string{"CC", "CGO_CFLAGS", "CGO_LDFLAGS", "cc"}
 
-// forGPUs makes the toolchain one that builds for GPUs.
+// forGPUs configures the toolchain to build for GPUs.
 func (t *toolchain) forGPUs(ctx context.Context) error {
 	if system := t.env["GOOS"]; system != "linux" {
 		return SystemError(system)
@@ -54,7 +54,7 @@ func (t *toolchain) forGPUs(ctx context.Context) error {
 	return nil
 }
 
-// tags are flags of the go command besides those of every build.
+// tags returns flags of the go command in addition to those of every build.
 func (t toolchain) tags() []string {
 	if t.gpus {
 		return []string{"-tags=cuda"}

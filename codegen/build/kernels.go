@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// KernelRequest is CUDA C++ to compile.
+// KernelRequest is CUDA C++ source to compile.
 type KernelRequest struct {
 	// Files are the sources by slash-separated path. Each that ends in .cu becomes a fatbin; the others, .cuh and .h,
 	// are what those include.
@@ -38,7 +38,7 @@ type Kernels struct {
 	Cached  int               // how many of them nothing had to be compiled for
 }
 
-// KernelError reports that nvcc refused what planc generated: a fault of planc's.
+// KernelError reports that nvcc refused generated code, which is a bug of planc.
 type KernelError struct {
 	Dir    string // where the generated files are kept
 	Output string // nvcc's
@@ -50,11 +50,11 @@ func (e *KernelError) Error() string {
 		"the job file and the generated files, which are kept in\n%s\n\n%s", e.Dir, e.Output)
 }
 
-// nvccFlags are what every kernel is compiled with.
+// nvccFlags are the flags with which every kernel is compiled.
 var nvccFlags = []string{"-std=c++17", "-O3", "-fatbin"}
 
-// CompileKernels compiles each .cu of the request for all its architectures, side by side, or finds that it was
-// compiled before. Concurrent calls, also of several processes, are safe.
+// CompileKernels compiles each .cu file of the request for all its architectures, in parallel, or finds the results in
+// the cache. Concurrent calls are safe, also from several processes.
 func (n NVCC) CompileKernels(ctx context.Context, r KernelRequest) (Kernels, error) {
 	if len(r.Archs) == 0 {
 		r.Archs = Architectures
@@ -93,7 +93,7 @@ func (n NVCC) CompileKernels(ctx context.Context, r KernelRequest) (Kernels, err
 // keepKernels is how many fatbins stay in the cache, the most recently used first.
 const keepKernels = 200
 
-// unit is a source in the cache: a folder, named by the hash of all that goes into its fatbin.
+// unit is a source file in the cache: a folder named by the hash of everything that goes into its fatbin.
 type unit struct {
 	root, key, name string
 	files           map[string][]byte // the source and what it may include
@@ -103,7 +103,8 @@ type unit struct {
 	cached bool
 }
 
-// newUnit hashes what the fatbin of a source is made of: also each file that is not a source of its own.
+// newUnit computes the hash of everything that a fatbin is made from, including the files that are not compiled
+// themselves.
 func newUnit(n NVCC, root, name string, files map[string][]byte, flags []string) unit {
 	u := unit{root: root, name: name, files: map[string][]byte{}, flags: flags}
 	h := sha256.New()
@@ -118,7 +119,7 @@ func newUnit(n NVCC, root, name string, files map[string][]byte, flags []string)
 	return u
 }
 
-// compileAll makes the fatbins of all units, as many at a time as there are processors; the first that fails is told.
+// compileAll compiles all units, as many in parallel as there are processors, and returns the first error.
 func compileAll(ctx context.Context, n NVCC, units []unit, watch func(done, all int)) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -140,7 +141,7 @@ func compileAll(ctx context.Context, n NVCC, units []unit, watch func(done, all 
 	return context.Cause(ctx)
 }
 
-// counter counts what several goroutines have done, and tells it one at a time.
+// counter counts the finished units of several goroutines and reports the count.
 type counter struct {
 	mu        sync.Mutex
 	done, all int
@@ -158,7 +159,7 @@ func (c *counter) one() {
 
 func (u *unit) dir() string { return filepath.Join(u.root, u.key) }
 
-// ensure makes the unit's fatbin exist, and reads it.
+// ensure compiles the unit's fatbin unless it exists, and reads it.
 func (u *unit) ensure(ctx context.Context, n NVCC) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -185,7 +186,7 @@ func (u *unit) ensure(ctx context.Context, n NVCC) error {
 	return err
 }
 
-// compile runs nvcc in the unit's folder, so that no path of this machine is in what it makes, and seals the fatbin.
+// compile runs nvcc in the unit's folder, so that the result contains no path of this machine, and seals the fatbin.
 func (u *unit) compile(ctx context.Context, n NVCC, file string) error {
 	cmd := exec.CommandContext(ctx, n.Path, slices.Concat(u.flags, []string{"-o", "out.partial",
 		filepath.FromSlash(u.name)})...)
@@ -208,7 +209,7 @@ var (
 	wrongHost = regexp.MustCompile(`unsupported GNU version|unsupported Clang version|unsupported clang version`)
 )
 
-// blameNVCC says whose fault it is that nvcc failed.
+// blameNVCC returns the cause of a failure of nvcc.
 func blameNVCC(ctx context.Context, err error, n NVCC, dir, output string) error {
 	var exit *exec.ExitError
 	output = strings.TrimSpace(output)
@@ -220,10 +221,10 @@ func blameNVCC(ctx context.Context, err error, n NVCC, dir, output string) error
 	case errors.As(err, &exit) && kernelPosition.MatchString(output):
 		return &KernelError{Dir: dir, Output: output}
 	case wrongHost.MatchString(output):
-		return fmt.Errorf("nvcc %s does not take this machine's compiler of C++: install one that it takes, and set "+
+		return fmt.Errorf("nvcc %s does not support this machine's C++ compiler: install a supported one, and set "+
 			"NVCC_CCBIN to it: %w\n%s", n.Version, err, output)
 	case noHost.MatchString(output):
-		return fmt.Errorf("nvcc %s needs a compiler of C++: install g++: %w\n%s", n.Version, err, output)
+		return fmt.Errorf("nvcc %s needs a C++ compiler: install g++: %w\n%s", n.Version, err, output)
 	}
 	return fmt.Errorf("%s in %s: %w\n%s", n.Path, dir, err, output)
 }

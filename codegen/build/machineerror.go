@@ -12,7 +12,7 @@ var fromMachine = regexp.MustCompile(`no space left on device|[Dd]isk quota exce
 	`file system|` +
 	`input/output error|cannot allocate memory|too many open files|signal: killed`)
 
-// firstMatch is the first line that matches.
+// firstMatch returns the first line that matches.
 func firstMatch(pattern *regexp.Regexp, output string) string {
 	for line := range strings.Lines(output) {
 		if pattern.MatchString(line) {
@@ -29,7 +29,7 @@ func (e *MachineError) Error() string {
 	return "the program could not be built on this machine: " + e.Said + e.fix()
 }
 
-// fix is what to do about it.
+// fix says how to solve it.
 func (e *MachineError) fix() string {
 	switch {
 	case strings.Contains(e.Said, "memory"), strings.Contains(e.Said, "killed"):
@@ -49,7 +49,7 @@ func machineError(err error) error {
 	return err
 }
 
-// noSpace reports which of the folders that compiling needs cannot take another file, with the system's error; "" if
+// noSpace returns which of the folders needed for compiling cannot take another file, with the system's error; "" if
 // all can.
 func (t toolchain) noSpace(ctx context.Context, src string) string {
 	out, err := t.command(ctx, src, "env", "GOCACHE").Output()

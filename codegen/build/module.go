@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// plancPath is the module whose runtime generated code imports.
+// plancPath is the module whose runtime is imported by generated code.
 const plancPath = "github.com/planc-dev/planc"
 
-// minGo is the oldest Go that compiles the runtime; planc's own go.mod says the same (tested).
+// minGo is the oldest Go that compiles the runtime. A test checks that planc's own go.mod agrees.
 const minGo = "1.26.0"
 
 // module is the private module: the content of every file, by slash-separated path.
@@ -35,7 +35,7 @@ func (m module) flags() []string {
 	return append(slices.Clone(flags), "-gcflags="+m.plain+"=-dwarf=false -N -l")
 }
 
-// newModule lays the generated files and the runtime's sources out.
+// newModule arranges the generated files and the runtime's sources.
 func newModule(r Request) (module, error) {
 	m := module{name: path.Base(r.Module), files: map[string][]byte{
 		"src/go.mod": []byte(fmt.Sprintf("module %s\n\ngo %s\n\nrequire %s %s\n\nreplace %[3]s => ../planc\n",
@@ -58,7 +58,7 @@ func newModule(r Request) (module, error) {
 	return m, err
 }
 
-// add lays out a folder of planc's module.
+// add adds a folder of planc's module.
 func (m module) add(folder string, sources fs.FS) error {
 	return fs.WalkDir(sources, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !compiled(name) {
@@ -70,8 +70,8 @@ func (m module) add(folder string, sources fs.FS) error {
 	})
 }
 
-// compiled reports whether a file of planc's is needed for a training binary. embed.go is not: it carries
-// the other files in planc.
+// compiled reports whether a training binary needs a file of planc's. It does not need embed.go, which embeds the other
+// files in planc.
 func compiled(name string) bool {
 	switch path.Ext(name) {
 	case ".go":
@@ -84,7 +84,7 @@ func compiled(name string) bool {
 
 var semver = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
-// pin is planc's version as go.mod can say it: v0.0.0 for a working tree.
+// pin returns planc's version in go.mod's format: v0.0.0 for a working tree.
 func pin(version string) string {
 	if semver.MatchString(version) {
 		return version
@@ -92,7 +92,7 @@ func pin(version string) string {
 	return "v0.0.0"
 }
 
-// hash names the module compiled by t: equal hashes, equal binaries.
+// hash returns the hash of the module compiled by t: equal hashes give equal binaries.
 func (m module) hash(t toolchain) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "1 %s %q %q\n", m.name, slices.Concat(m.flags(), t.tags()), t.facts())

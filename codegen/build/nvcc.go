@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// HowNVCC says how to get a CUDA compiler that knows all architectures.
+// HowNVCC says how to get a CUDA compiler that supports all architectures.
 const HowNVCC = "install the CUDA toolkit 12.8 or newer, or NVIDIA's wheels (pip install nvidia-cuda-nvcc " +
 	"nvidia-cuda-cccl), or set CUDA_HOME"
 
-// NoNVCCError reports that there is no CUDA compiler, and where it was looked for.
+// NoNVCCError reports that no CUDA compiler was found, and where it was searched.
 type NoNVCCError struct{ Looked []string }
 
 func (e *NoNVCCError) Error() string {
@@ -26,7 +26,7 @@ func (e *NoNVCCError) Error() string {
 		", "), HowNVCC)
 }
 
-// NVCC is NVIDIA's compiler of CUDA C++.
+// NVCC is NVIDIA's CUDA C++ compiler.
 type NVCC struct {
 	Path    string
 	Place   string // which of the places it was found in: "PATH", "CUDA_HOME", …
@@ -34,7 +34,7 @@ type NVCC struct {
 	Archs   []int  // compute capabilities that it knows, ascending: 80 is 8.0
 }
 
-// A place is where nvcc may be.
+// place is a location where nvcc may be.
 type place struct {
 	name  string
 	files func(ctx context.Context) []string // candidates, the preferred first
@@ -57,7 +57,7 @@ var places = []place{
 	{"/usr/lib/nvidia-cuda-toolkit", func(context.Context) []string { return below("/usr/lib/nvidia-cuda-toolkit") }},
 }
 
-// below is the compiler of a toolkit's folder.
+// below returns the compiler in a toolkit's folder.
 func below(dir string) []string {
 	if dir == "" {
 		return nil
@@ -65,10 +65,10 @@ func below(dir string) []string {
 	return []string{filepath.Join(dir, "bin", "nvcc")}
 }
 
-// pythonPatience is how long Python may think about where its packages are.
+// pythonPatience is how long to wait for Python to report where its packages are.
 const pythonPatience = 10 * time.Second
 
-// NVIDIAWheels are the folders of the package nvidia of the Python on PATH, which NVIDIA's wheels share; none where
+// NVIDIAWheels returns the folders of the package nvidia of the Python on PATH, which NVIDIA's wheels share; none if
 // there is no Python or no such package.
 func NVIDIAWheels(ctx context.Context) (dirs []string) {
 	ctx, stop := context.WithTimeout(ctx, pythonPatience)
@@ -85,7 +85,7 @@ func NVIDIAWheels(ctx context.Context) (dirs []string) {
 	return nil
 }
 
-// wheels are the compilers among NVIDIA's wheels since CUDA 13, the newest first.
+// wheels returns the compilers in NVIDIA's wheels since CUDA 13, the newest first.
 func wheels(ctx context.Context) (files []string) {
 	for _, dir := range NVIDIAWheels(ctx) {
 		found, _ := filepath.Glob(filepath.Join(dir, "cu[0-9]*", "bin", "nvcc")) // a good pattern
@@ -95,8 +95,8 @@ func wheels(ctx context.Context) (files []string) {
 	return files
 }
 
-// FindNVCC looks for nvcc on PATH, in CUDA_HOME and CUDA_PATH, among the wheels of the Python on PATH, and where
-// toolkits and distributions put it. It fails with a [*NoNVCCError], or with why the one it found does not run.
+// FindNVCC searches nvcc on PATH, in CUDA_HOME and CUDA_PATH, in the wheels of the Python on PATH, and where toolkits
+// and distributions install it. It fails with a [*NoNVCCError], or with the reason why the one it found does not run.
 func FindNVCC(ctx context.Context) (NVCC, error) {
 	missing := &NoNVCCError{}
 	for _, p := range places {
@@ -115,7 +115,7 @@ var (
 	nvccArch    = regexp.MustCompile(`(?m)^compute_(\d+)$`)
 )
 
-// askNVCC asks a compiler for its version and what it knows.
+// askNVCC asks a compiler for its version and architectures.
 func askNVCC(ctx context.Context, file, name string) (NVCC, error) {
 	n := NVCC{Path: file, Place: name}
 	out, err := exec.CommandContext(ctx, file, "--version").Output()
@@ -140,10 +140,10 @@ func askNVCC(ctx context.Context, file, name string) (NVCC, error) {
 	return n, nil
 }
 
-// Architectures are the GPUs that kernels are compiled for unless a job says less: A100, H100 and H200, B200.
+// Architectures are the GPU architectures for which kernels are compiled by default: A100, H100 and H200, B200.
 var Architectures = []string{"80", "90a", "100a"}
 
-// ArchError reports architectures that a compiler does not know.
+// ArchError reports architectures that a compiler does not support.
 type ArchError struct {
 	NVCC    NVCC
 	Unknown []string
@@ -158,7 +158,7 @@ func (e *ArchError) Error() string {
 		strings.Join(e.Unknown, ", sm_"), strings.Join(known, ", "), HowNVCC)
 }
 
-// Unknown are those of the architectures that the compiler does not know.
+// Unknown returns those of the architectures that the compiler does not support.
 func (n NVCC) Unknown(archs []string) (unknown []string) {
 	for _, a := range archs {
 		if !n.knows(a) {
@@ -168,8 +168,8 @@ func (n NVCC) Unknown(archs []string) (unknown []string) {
 	return unknown
 }
 
-// knows reports whether the compiler makes code for an architecture such as 80 or 90a. It lists none of those with a
-// letter, which came with version 12.
+// knows reports whether the compiler supports an architecture such as 80 or 90a. It does not list those with a letter,
+// which came with version 12.
 func (n NVCC) knows(arch string) bool {
 	base := strings.TrimRight(arch, "af")
 	number, err := strconv.Atoi(base)
@@ -178,8 +178,8 @@ func (n NVCC) knows(arch string) bool {
 	return err == nil && slices.Contains(n.Archs, number) && (base == arch || v >= 12)
 }
 
-// gencode are the flags for code of each architecture, and PTX for GPUs newer than the newest of them: of its plain
-// form, since code for a letter runs on that architecture alone.
+// gencode returns the flags for code of each architecture, and for PTX for newer GPUs. The PTX has no letter in its
+// architecture, because code for a letter runs only on that architecture.
 func (n NVCC) gencode(archs []string) (flags []string, err error) {
 	if unknown := n.Unknown(archs); unknown != nil {
 		return nil, &ArchError{NVCC: n, Unknown: unknown}

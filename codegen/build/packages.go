@@ -16,8 +16,8 @@ type packages struct {
 	watch     func(done, all int)
 }
 
-// packages starts to count what a build compiles; nil if nobody watches. How many packages are to be compiled is asked
-// for while the build begins.
+// packages starts to count the packages that a build compiles; nil if nobody watches. The total is determined while the
+// build runs.
 func (e entry) packages(ctx context.Context, src string, settings []string) *packages {
 	if e.watch == nil {
 		return nil
@@ -54,7 +54,7 @@ func (p *packages) end() {
 	p.watch = nil
 }
 
-// build runs go build, and returns what it printed but for the names of packages.
+// build runs go build and returns its output without the names of packages.
 func (t toolchain) build(ctx context.Context, src string, args []string, count *packages) (output string, err error) {
 	verbose := []string{"build"}
 	if count != nil {
@@ -69,7 +69,7 @@ func (t toolchain) build(ctx context.Context, src string, args []string, count *
 	return out.text(), err
 }
 
-// buildOutput is what the go command prints: names of packages, which are counted, and complaints, which are kept.
+// buildOutput parses the output of the go command: it counts names of packages and collects error messages.
 type buildOutput struct {
 	count *packages
 	line  []byte // the last one, not ended yet
@@ -100,7 +100,7 @@ func (o *buildOutput) take(line string) {
 
 func (o *buildOutput) text() string { return o.kept.String() + string(o.line) }
 
-// isPackage reports whether a line is the path of a package alone, as go build -v prints it.
+// isPackage reports whether a line is only the path of a package, as go build -v prints it.
 func isPackage(line string) bool {
 	return line != "" && !strings.ContainsAny(line, " \t:#\"'()")
 }

@@ -2,19 +2,19 @@ package cu
 
 import "slices"
 
-// Chain is a fused group.
+// Chain is a group of fused ops.
 type Chain struct {
 	Name     string // of its kernel
 	Operands []Operand
 	Links    []Link
 }
 
-// Operand says where an operand's elements are and how they are stored: names of package runtime/cpu's At (Whole,
-// PerCol, PerRow, One, Temp) and package runtime/num's Elem (BF16, F16; "" as they are computed with).
+// Operand describes the position and the storage type of an operand: names of package runtime/cpu's At (Whole, PerCol,
+// PerRow, One, Temp) and of package runtime/num's Elem (BF16, F16; "" is the type of the arithmetic).
 type Operand struct{ At, Elem string }
 
-// Link sets operand To to Do, a name of package runtime/cpu's Do, of operands A, B and More and of numbers C and Base,
-// rounded to Round.
+// Link computes operand To with Do, a name of package runtime/cpu's Do, from operands A, B and More and numbers C and
+// Base, rounded to Round.
 type Link struct {
 	Do       string
 	To, A, B int
@@ -23,12 +23,12 @@ type Link struct {
 	Round    string
 }
 
-// Reduces tells whether the chain sums over rows.
+// Reduces reports whether the chain sums over rows.
 func (c *Chain) Reduces() bool {
 	return slices.ContainsFunc(c.Links, func(l Link) bool { return norms[l.Do].sums })
 }
 
-// isIndex tells whether an operand is the ids of a pick, and isLimit whether it says how much of a row is there.
+// isIndex reports whether an operand is the ids of a pick, and isLimit whether it limits the valid part of a row.
 func (c *Chain) isIndex(i int) bool {
 	return slices.ContainsFunc(c.Links, func(l Link) bool {
 		return (l.Do == "PickGrad" || l.Do == "AddPick") && l.More[0] == i
@@ -39,19 +39,19 @@ func (c *Chain) isLimit(i int) bool {
 	return slices.ContainsFunc(c.Links, func(l Link) bool { return l.Do == "ExpGrad" && l.More[1] == i })
 }
 
-// result tells whether the chain leaves an operand in memory.
+// result reports whether the chain stores an operand in memory.
 func (c *Chain) result(i int) bool {
 	return c.Operands[i].At == "Whole" && slices.ContainsFunc(c.Links, func(l Link) bool { return l.To == i })
 }
 
-// maker is the link before link k that set operand i last, -1 if that is not the chain's.
+// maker returns the link before link k that computed operand i last, -1 if the chain did not compute it.
 func (c *Chain) maker(i, k int) int {
 	for k--; k >= 0 && c.Links[k].To != i; k-- {
 	}
 	return k
 }
 
-// operands are a link's, as numbers of operands of which it reads elements.
+// operands returns the numbers of the operands whose elements a link reads.
 func (l *Link) operands() []int {
 	switch n := norms[l.Do]; {
 	case n.sums && n.grad:
@@ -73,7 +73,7 @@ func (l *Link) operands() []int {
 	return []int{l.A}
 }
 
-// needs are the links that operand i, as link k reads it, is made by, in order.
+// needs returns the links that compute operand i as link k reads it, in order.
 func (c *Chain) needs(k int, operands ...int) (links []int) {
 	for _, i := range operands {
 		if m := c.maker(i, k); m >= 0 {

@@ -1,10 +1,11 @@
-// Package cu prints CUDA C++: the kernels of a program's fused groups.
+// Package cu prints the kernels of a program's fused ops as CUDA C++.
 //
-// Begin with [Print]. A [Chain] is a group as codegen describes it for the CPU too: links, each of which sets one
-// operand, element by element or row by row, from others. Its kernel goes over rows × cols elements in packs of 16
-// bytes and keeps what only the chain knows in registers. A norm's sums over a row come first, in loops of their own
-// that compute what they sum anew: memory is read again, mostly from a cache, and written once.
+// Start reading at [Print]. A [Chain] is a group of fused ops, as codegen also describes it for the CPU: links, each of
+// which computes one operand from others, element by element or row by row. Its kernel processes rows × cols elements
+// in packs of 16 bytes, and keeps temporaries in registers. The sums of a norm over a row come first, in separate loops
+// that recompute the summands: memory is read again, mostly from a cache, and written once.
 //
-// What a kernel calls is in cuda/kernels (base.cuh, element.cuh), where the geometry is too: kernels.Rowwise of a chain
-// that Reduces, else kernels.Wide. The package decides nothing, and does no I/O but to the writer that it is given.
+// The functions that a kernel calls are in cuda/kernels (base.cuh, element.cuh), and so is the launch geometry:
+// kernels.Rowwise for a chain that Reduces, else kernels.Wide. The package makes no decisions, and its only I/O is to
+// the writer that it receives.
 package cu

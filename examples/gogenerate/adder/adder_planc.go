@@ -12,21 +12,21 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// The runtime and this file are of one version.
+// This file needs a runtime of the same version.
 const _ = rt.Version1
 
-// float is what kernels compute in.
+// float is the type in which kernels compute.
 type float = float32
 
-// kern are the kernels of this machine.
+// kern holds the kernels for this machine.
 var kern = cpu.Table[float]()
 
-// Groups of ranks, by the axes in which their members differ.
+// Groups of ranks. Their members differ in the named axes.
 const (
 	groupDp = 0
 )
 
-// Element-wise groups, done strip by strip: operands by number, in the order of the calls.
+// Fused element-wise ops, computed strip by strip. Operands are numbered in the order of the calls.
 var (
 	chain1 = cpu.Chain{
 		Links: []cpu.Link{
@@ -68,7 +68,7 @@ var (
 	}
 )
 
-// Plan is the plan that this file carries out.
+// Plan is the plan that this file implements.
 var Plan = rt.Plan{
 	AxisOrder: []string{"tp", "dp"},
 	CP:        1,
@@ -109,7 +109,7 @@ var Plan = rt.Plan{
 	ZeroGroup:      2,
 }
 
-// program is what the runtime knows of this training run before it starts.
+// program holds the tables of this training program.
 var program = rt.Program{ProgramData: rt.ProgramData{
 	Batch: rt.BatchLayout{
 		GlobalBatch:  64,
@@ -284,7 +284,7 @@ var program = rt.Program{ProgramData: rt.ProgramData{
 	World:   groupDp,
 }}
 
-// Run trains as the job says, changed by the options.
+// Run trains as defined in the job, with changes by the options.
 func Run(ctx context.Context, opts ...rt.Option) (rt.Result, error) {
 	return rt.Run(ctx, &program, opts...)
 }
@@ -325,7 +325,7 @@ func init() {
 	}}
 }
 
-// weights is where the parameters lie in files of Hugging Face's layout.
+// weights is the layout of the parameters in files of Hugging Face's format.
 var weights = rt.Weights{
 	Config: `{
   "architectures": [

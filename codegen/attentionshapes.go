@@ -7,8 +7,8 @@ import (
 	"github.com/planc-dev/planc/runtime/program"
 )
 
-// attends notes what a device makes ready for, if a library may compute this attention: in 16 bits, of all keys at
-// once, in their order, and with nothing done to scores but the mask.
+// attends records an attention shape that a device prepares for, if a library may compute it: in 16 bits, over all keys
+// at once in order, and with no change of the scores except the mask.
 func (e *emitter) attends(n *ir.Node, q, k, v ir.Type, group ir.Extent) {
 	narrow := q.Elem == ir.BF16 || q.Elem == ir.F16
 	at := func(t ir.Type, d ir.Dim) ir.Extent { x, _ := t.Extent(d); return x }

@@ -7,12 +7,12 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// A gradient is cleared before a step, and each micro-batch adds to it, unless a product writes it in the first one:
-// then that pass over memory, and the product's reading of what it adds to, are saved. This takes that nothing else
-// adds to the gradient before, in any order in which a schedule may run the functions.
+// A gradient is zeroed before a step, and each micro-batch adds to it, unless a matmul overwrites it in the first one.
+// That saves the zeroing and the matmul's reading of its C operand. It requires that nothing else adds to the gradient
+// before, in any order in which a schedule may run the functions.
 
-// written lists the parameters of a segment whose gradients its products write in the first micro-batch, in the order
-// of its weights.
+// written lists the parameters of a segment whose gradients are written by matmuls in the first micro-batch, in the
+// order of its weights.
 func (g *generator) written(s *ir.Segment) (ws []*ir.Value) {
 	for _, w := range s.Forward.Weights() {
 		if g.mayWriteFirst(s, w) && madeOnce(s, w.Name) && (s.Remat == nil || !g.p.Uses(s.Remat) ||
@@ -23,9 +23,9 @@ func (g *generator) written(s *ir.Segment) (ws []*ir.Value) {
 	return ws
 }
 
-// mayWriteFirst tells whether no other layer of the model adds to a gradient before a layer of segment s does. Where
-// others have the same parameter that is so of the last of them, if it is one layer and backward is not split:
-// gradients of blocks reach it first, whereas second parts of backward passes may run in any order.
+// mayWriteFirst reports whether no other layer of the model adds to a gradient before a layer of segment s does. If
+// other layers share the parameter, this holds for the last of them, if it is a single layer and backward is not split:
+// gradients of blocks reach it first. Second parts of split backward passes may run in any order.
 func (g *generator) mayWriteFirst(s *ir.Segment, w *ir.Value) bool {
 	run, offset := g.runOf(s, w)
 	shared := run.segment != g.segmentID(s.Name)
@@ -43,8 +43,8 @@ func (g *generator) mayWriteFirst(s *ir.Segment, w *ir.Value) bool {
 	return !shared || s.Count == 1 && s.Weights == nil
 }
 
-// madeOnce tells whether one product of a segment's functions makes a parameter's gradient where it is accumulated, as
-// kernels compute it, and nothing else adds to it.
+// madeOnce reports whether exactly one matmul of a segment's functions computes a parameter's gradient in place, in the
+// kernels' type, and nothing else adds to it.
 func madeOnce(s *ir.Segment, param string) bool {
 	found := 0
 	for _, n := range s.Accumulates() {
@@ -60,13 +60,13 @@ func madeOnce(s *ir.Segment, param string) bool {
 	return found == 1
 }
 
-// writes tells whether a gradient is a product's whole result, in numbers that need not be rounded to be stored.
+// writes reports whether a gradient is the whole result of a matmul, in a type that needs no rounding to be stored.
 func writes(x *ir.Value) bool {
 	return x.Def != nil && x.Def.Op == ir.OpMatMul && !x.Def.Attr.Round &&
 		(x.Type.Elem == ir.F32 || x.Type.Elem == ir.F64)
 }
 
-// adding says whether a product adds to its result: always, never, or from the second micro-batch on.
+// adding returns whether a matmul adds to its result: always, never, or from the second micro-batch on.
 func (e *emitter) adding(n *ir.Node) any {
 	if !e.acc(n) {
 		return false

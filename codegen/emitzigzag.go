@@ -5,10 +5,10 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// isZigzag tells whether a rank's part of the dim is two runs of it.
+// isZigzag reports whether a rank's part of the dim is two runs of it.
 func isZigzag(d ir.Extent) bool { return len(d.Axes) > 0 && d.Axes[0].IsZigzag() }
 
-// where is the rank's part of a dim as cpu.Where says it.
+// where returns the rank's part of a dim as a cpu.Where.
 func (e *emitter) where(d ir.Extent) jen.Code {
 	if isZigzag(d) {
 		return e.zigzag(d)
@@ -20,7 +20,7 @@ func (e *emitter) where(d ir.Extent) jen.Code {
 	return jen.Qual(cpuPath, "Where").Values(fields)
 }
 
-// zigzag names the rank's part of a dim in zigzag order; it declares the name where the function first asks for it.
+// zigzag returns a variable for the rank's part of a dim in zigzag order, declared at its first use in the function.
 func (e *emitter) zigzag(d ir.Extent) *jen.Statement {
 	key := string(d.Dim) + " " + ir.Type{Dims: []ir.Extent{d}}.String()
 	if e.wheres[key] == "" {
