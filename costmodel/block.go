@@ -71,20 +71,20 @@ type builder struct {
 	tokens, near float64 // tokens of a rank's part of a micro-batch, and of that part in regions that sp shards
 	tp, cp, size float64
 	flash        bool
-	recomputesUp      bool // RecomputesUp, unless whole blocks are recomputed, which includes it
+	recomputesUp bool // RecomputesUp, unless whole blocks are recomputed, which includes it
 }
 
-// Layers returns the embedding, a block and the head of a transformer under an engine. again is what blocks recompute:
+// Layers returns the embedding, a block and the head of a transformer under an engine. recompute is what blocks recompute:
 // none, selective or full. A block that is recomputed as a whole saves only its input.
-func (e *Engine) Layers(s *Transformer, p Split, again string) (embed, block, head Layer) {
+func (e *Engine) Layers(s *Transformer, p Split, recompute string) (embed, block, head Layer) {
 	b := &builder{e: e, s: s, p: p, tp: float64(p.TP), cp: float64(max(1, p.CP)), size: float64(p.Size),
-		flash: !e.Unfused, recomputesUp: e.RecomputesUp && again != "full"}
+		flash: !e.Unfused, recomputesUp: e.RecomputesUp && recompute != "full"}
 	b.tokens = float64(p.Micro*s.Seq) / b.cp
 	b.near = b.tokens
 	if p.SP {
 		b.near /= b.tp
 	}
-	return b.embed(), b.block(again), b.head()
+	return b.embed(), b.block(recompute), b.head()
 }
 
 // matmul adds a matmul of m tokens, n columns and depth k, with its two gradients.
@@ -154,13 +154,13 @@ func (b *builder) edge(l *Layer, into bool) {
 }
 
 // block builds one layer.
-func (b *builder) block(again string) Layer {
+func (b *builder) block(recompute string) Layer {
 	l := Layer{}
 	var core core
 	b.held(&l, GraphedDense, func() { core = b.attention(&l) })
 	b.held(&l, GraphedStep, func() { b.mlp(&l) })
 	b.held(&l, GraphedDense, func() { b.norms(&l) })
-	b.held(&l, GraphedStep, func() { b.recompute(&l, &core, again) })
+	b.held(&l, GraphedStep, func() { b.recompute(&l, &core, recompute) })
 	return l
 }
 
@@ -180,8 +180,8 @@ func (b *builder) held(l *Layer, in Graphed, do func()) {
 }
 
 // recompute sets what a block saves, and adds the recomputation of the rest.
-func (b *builder) recompute(l *Layer, core *core, again string) {
-	switch again {
+func (b *builder) recompute(l *Layer, core *core, recompute string) {
+	switch recompute {
 	case "selective": // scores are recomputed
 		if b.e.Outputs {
 			b.outputs(l, core)
@@ -353,8 +353,8 @@ func (b *builder) activationKept(width float64) float64 {
 	return width/2 + inputs/2
 }
 
-// savedBytes returns the bytes that a block saves in addition to its input and scores: equations 1-4 of Korthikanti et al.
-// 2022, with the model's MLP width and K/V heads.
+// savedBytes returns the bytes that a block saves in addition to its input and scores: equations 1-4 of Korthikanti et
+// al. 2022, with the model's MLP width and K/V heads.
 func (b *builder) savedBytes() float64 {
 	s := b.s
 	h, q := float64(s.Hidden), float64(s.Heads*s.HeadDim)/b.tp
@@ -364,7 +364,7 @@ func (b *builder) savedBytes() float64 {
 		kv = q
 	}
 	near := 3*h + b.mlaSaved() // of the four inputs of norms and projections, the block's own counts as its input
-	if b.e.RecomputesNorms {     // only the inputs of norms are saved
+	if b.e.RecomputesNorms {   // only the inputs of norms are saved
 		near = h + b.mlaSaved()/2
 	}
 	far := q + 2*kv + q + 2*f

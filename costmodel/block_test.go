@@ -7,7 +7,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// What products in 8 bits take is cast before it is gathered; what they give is summed in 16 bits.
+// What matmuls in FP8 take is cast before it is gathered; what they give is summed in 16 bits.
 func TestNarrowGathers(t *testing.T) {
 	s := &Transformer{Seq: 512, Hidden: 1024, Heads: 8, KVHeads: 8, HeadDim: 128, FFN: 4096, Vocab: 32000,
 		KeysSeen: 256}
@@ -32,7 +32,7 @@ func TestNarrowGathers(t *testing.T) {
 	}
 }
 
-// Megatron's vocabulary is padded on each rank of tp, so that no product with it has an odd size; FSDP's is what the
+// Megatron's vocabulary is padded on each rank of tp, so that no GEMM with it has an odd size; FSDP's is what the
 // model says.
 func TestPaddedVocabulary(t *testing.T) {
 	for _, c := range []struct {
@@ -57,7 +57,7 @@ func TestPaddedVocabulary(t *testing.T) {
 	}
 }
 
-// The classifier's operands are neither cast nor gathered in 8 bits, whatever the blocks' are.
+// The classifier's operands are neither cast nor gathered in FP8, whatever the blocks' are.
 func TestHeadIsNotNarrow(t *testing.T) {
 	s := &Transformer{Seq: 512, Hidden: 1024, Heads: 8, KVHeads: 8, HeadDim: 128, FFN: 4096, Vocab: 32000,
 		KeysSeen: 256}

@@ -109,7 +109,7 @@ func TestKernelsOfExperts(t *testing.T) {
 		t.Errorf("six experts more are %v kernels more, want %v", got, want)
 	}
 	casts, _ := count(2, true, plain)
-	// a cast before each product and before its gradients
+	// a cast before each GEMM and before its gradients
 	if got, want := casts-eight, 4*7*loop; math.Abs(got-want) > 1e-9 {
 		t.Errorf("scales of eight experts' blocks are %v kernels more, want %v", got, want)
 	}
@@ -131,7 +131,7 @@ func TestKernelsOfExperts(t *testing.T) {
 	}
 }
 
-// Each expert's products are kernels of their own. The first costs the host what an op does, those after it in the loop
+// Each expert's GEMMs are kernels of their own. The first costs the host what an op does, those after it in the loop
 // a part of that; on the device each is a launch.
 func TestLoopedKernels(t *testing.T) {
 	o := Op{Kernel: 16, Looped: 0.5}

@@ -7,7 +7,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// latentBlock is a block of latent attention whose widths tell its streams apart.
+// latentBlock is a block of MLA whose widths tell its streams apart.
 func latentBlock(e *Engine, tp, queries int, sp bool, again string) Layer {
 	s := Transformer{Seq: 512, Hidden: 1024, Heads: 8, KVHeads: 8, HeadDim: 96, FFN: 2048, Vocab: 4096, Gated: true,
 		Rotary: true, KeysSeen: 256.5,

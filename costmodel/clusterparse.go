@@ -22,8 +22,8 @@ func ParseCluster(file string, data []byte) (*Cluster, error) {
 	if len(diags) > 0 && d.Root.Kind != strict.Map {
 		return nil, diags.Err()
 	}
-	if mistake := rebase(d); mistake != nil {
-		return nil, append(diags, *mistake)
+	if diag := rebase(d); diag != nil {
+		return nil, append(diags, *diag)
 	}
 	c := &Cluster{Name: strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)), Nodes: 1}
 	diags = append(diags, d.Decode(c)...)
@@ -49,8 +49,8 @@ func rebase(d *strict.Doc) *ir.Diag {
 	name = canonical(or(gpuNodes[name], name))
 	data, err := ClusterFile(name)
 	if err != nil {
-		mistake := unknown(base.Text, base.Pos)
-		return &mistake
+		diag := unknown(base.Text, base.Pos)
+		return &diag
 	}
 	row, diags := strict.Parse(name+".yaml", data)
 	if len(diags) > 0 {

@@ -216,7 +216,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// Of two ranks that lie apart on an axis, as many of a node's devices reach for other nodes as lie beside each other,
+// Of two ranks that lie apart on an axis, as many of a node's devices reach for other nodes as lie in addition to each other,
 // whatever else the node has: the time does not grow with its devices.
 func TestPairsShareTheirNICs(t *testing.T) {
 	pipeline := func(stride, pp int) ir.Mesh {

@@ -99,7 +99,7 @@ func TestBadTables(t *testing.T) {
 	}
 }
 
-// A table in a file beside the cluster's is that table; its mistakes are told at their line in it.
+// A table in a file in addition to the cluster's is that table; its input errors are reported at their line in it.
 func TestCollectiveTableInFile(t *testing.T) {
 	resolve := func(csv string) (*Cluster, error) {
 		return Resolve(Ref{Node: "mine/here.yaml"}, nil, func(path string) ([]byte, error) {

@@ -67,7 +67,7 @@ func TestCPUCores(t *testing.T) {
 	}
 }
 
-// Products of bf16 are priced at the rate that a cluster names for them, and at f32's where it names none; all else
+// GEMMs of bf16 are priced at the rate that a cluster names for them, and at f32's where it names none; all else
 // stays.
 func TestCPUProductsInBF16(t *testing.T) {
 	matmul := Op{Kind: Matrix, Flops: 2 * 512 * 512 * 512, Shape: GEMM{512, 512, 512, 1}}

@@ -271,13 +271,13 @@ func (e *Engine) InFlight(plan *ir.Plan, stage int, buffers []int) []int {
 		sum += n
 	}
 	for ; sum > peak; sum-- {
-		most := len(out) - 1
+		largest := len(out) - 1
 		for i := range out {
-			if out[i] > out[most] {
-				most = i
+			if out[i] > out[largest] {
+				largest = i
 			}
 		}
-		out[most]--
+		out[largest]--
 	}
 	return out
 }

@@ -12,7 +12,7 @@ var deepSeek = Transformer{Seq: 4096, Hidden: 7168, Heads: 128, KVHeads: 128, He
 	Experts: 256, Choices: 8, ExpertFFN: 2048, Groups: 8, BestGroups: 4,
 	Gated: true, Rotary: true, KeysSeen: 2048, KVLatent: 512, QLatent: 1536, SharedKey: 64, ValueDim: 128}
 
-// HAI-LLM sends tokens to their experts in 8 bits with scales, and what comes back in 16; gradients the other way
+// HAI-LLM sends tokens to their experts in FP8 with scales, and what comes back in 16; gradients the other way
 // round. Megatron sends all in 16. Both know that a token's experts are on 4 nodes at most.
 func TestHAISendsInEightBits(t *testing.T) {
 	split := Split{TP: 1, Micro: 1, EP: 64, Size: 2, Narrow: true}

@@ -145,8 +145,8 @@ func unevenChunks(p *ir.Plan, m *Shape) string {
 }
 
 // mostZero returns a condition that holds for plans up to a stage of ZeRO.
-func mostZero(most int) func(*ir.Plan, *Shape) bool {
-	return func(p *ir.Plan, _ *Shape) bool { return p.Zero <= most }
+func mostZero(limit int) func(*ir.Plan, *Shape) bool {
+	return func(p *ir.Plan, _ *Shape) bool { return p.Zero <= limit }
 }
 
 // pipelinedZero reports whether a plan with a pipeline shards at most the optimizer state.

@@ -41,19 +41,19 @@ func TraitsOf(c *Cluster) (t Traits) {
 
 // perDevice returns the NIC bandwidth per device in bytes per second: the smallest among the tiers up to the one that
 // connects all nodes.
-func (c *Cluster) perDevice() (least float64) {
+func (c *Cluster) perDevice() (low float64) {
 	nics, bandwidth := 1, BytesPerSecond(0)
 	for i := range c.Network {
 		t := &c.Network[i]
 		nics, bandwidth = or(t.NICs, nics), or(t.Bandwidth, bandwidth)
-		if own := float64(bandwidth) * float64(nics) / float64(max(1, c.Node.Devices)); i == 0 || own < least {
-			least = own
+		if own := float64(bandwidth) * float64(nics) / float64(max(1, c.Node.Devices)); i == 0 || own < low {
+			low = own
 		}
 		if t.Nodes == 0 || t.Nodes >= c.Nodes {
 			break
 		}
 	}
-	return least
+	return low
 }
 
 // Add widens the ranges to include hardware.
@@ -106,17 +106,17 @@ func (b Beyond) String() string {
 		unit = float64(TFLOPs)
 	}
 	text := fmt.Sprintf("%s %s %s; ", w.of, traitFigure(b.Value/unit), w.unit)
-	of := ""
+	engine := ""
 	if b.Engine != "" {
-		of = " of " + b.Engine
+		engine = " of " + b.Engine
 	}
-	switch least, most := traitFigure(b.Rows[0]/unit), traitFigure(b.Rows[1]/unit); {
+	switch low, high := traitFigure(b.Rows[0]/unit), traitFigure(b.Rows[1]/unit); {
 	case b.Rows[1] == 0:
-		return text + "no measured run" + of + " has one"
-	case least == most:
-		return text + "measured runs" + of + " have " + least
+		return text + "no measured run" + engine + " has one"
+	case low == high:
+		return text + "measured runs" + engine + " have " + low
 	default:
-		return text + "measured runs" + of + " have " + least + " to " + most
+		return text + "measured runs" + engine + " have " + low + " to " + high
 	}
 }
 

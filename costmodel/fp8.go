@@ -7,10 +7,10 @@ import "github.com/planc-dev/planc/ir"
 // number on a GPU, and seconds per number on a CPU, whose loop computes in double precision. The latter is from five
 // runs of BenchmarkRoundEight (11.4 to 11.6 ns) on the machine of cpu.go, in November 2026, with other work running.
 const (
-	fp8Bytes           = 2 + 2 + 1
-	fp8BytesSaved           = 1 // of two bytes per number, which the matmul itself then does not read
-	fp8Kernels         = 4
-	cpuFP8     Seconds = 11.5e-9
+	fp8Bytes              = 2 + 2 + 1
+	fp8BytesSaved         = 1 // of two bytes per number, which the matmul itself then does not read
+	fp8Kernels            = 4
+	cpuFP8        Seconds = 11.5e-9
 )
 
 // addFP8 adds the cost of rounding a matmul's operands to FP8.

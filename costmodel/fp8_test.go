@@ -7,7 +7,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// planc's own products in 8 bits run at the rate of fp8 and others at bf16's on the same device; the passes before come
+// planc's own matmuls in FP8 run at the rate of fp8 and others at bf16's on the same device; the passes before come
 // on top.
 func TestEightOfPlanc(t *testing.T) {
 	c, err := Resolve(Ref{Node: "dgx-h100"}, nil, nil)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A product takes what the best of all tilings takes, though those are not tried that cannot be it.
+// A GEMM takes what the best of all tilings takes, though those are not tried that cannot be it.
 func TestMatrixTimeOfAllTilings(t *testing.T) {
 	d, r := Device{processors: 132}, rand.New(rand.NewPCG(11, 13))
 	d.rate[Matrix] = 1e15

@@ -36,7 +36,7 @@ type Device struct {
 	Peak   FlopsPerSecond // dense peak, nominal
 	Engine *Engine
 	rate   [numKinds]FlopsPerSecond
-	fp8  bool // the matmuls of a GPU are in FP8
+	fp8    bool // the matmuls of a GPU are in FP8
 	// of planc's own matmuls that are not in FP8, if others are; 0: all matmuls have the same rate
 	wide       FlopsPerSecond
 	bandwidth  BytesPerSecond

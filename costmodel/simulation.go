@@ -209,74 +209,74 @@ func (s *simulation) move(stage int) bool {
 		st.pass()
 		return true
 	}
-	of := s.table.Chunks[stage][a.Chunk]
-	c, t := &s.chunks[of], &s.times[of]
+	chunk := s.table.Chunks[stage][a.Chunk]
+	c, t := &s.chunks[chunk], &s.times[chunk]
 	switch a.Kind {
 	case ir.Forward:
 		m := len(c.forward)
-		if of > 0 && len(s.chunks[of-1].forward) <= m {
+		if chunk > 0 && len(s.chunks[chunk-1].forward) <= m {
 			return false
 		}
 		start := st.free
-		if of > 0 {
-			start = s.later(start, s.chunks[of-1].forward[m]+s.times[of-1].SendOutput)
+		if chunk > 0 {
+			start = s.later(start, s.chunks[chunk-1].forward[m]+s.times[chunk-1].SendOutput)
 		}
 		c.forward = append(c.forward, start+t.Forward)
-		s.done(stage, a, of, m, start, start+t.Forward, 0)
+		s.done(stage, a, chunk, m, start, start+t.Forward, 0)
 	case ir.Backward:
-		return s.goBack(stage, a, of)
+		return s.goBack(stage, a, chunk)
 	default:
 		c.weighed++
 		st.last[a.Chunk] = st.free
-		s.done(stage, a, of, c.weighed-1, st.free, st.free+t.Weights, 0)
+		s.done(stage, a, chunk, c.weighed-1, st.free, st.free+t.Weights, 0)
 	}
 	return true
 }
 
 // goBack starts a backward pass when its gradient is there, and finishes it when a send buffer is free.
-func (s *simulation) goBack(stage int, a ir.Action, of int) bool {
-	st, c := &s.stages[stage], &s.chunks[of]
+func (s *simulation) goBack(stage int, a ir.Action, chunk int) bool {
+	st, c := &s.stages[stage], &s.chunks[chunk]
 	if !st.open {
 		m := len(c.taken)
-		if of+1 < len(s.chunks) && len(s.chunks[of+1].backward) <= m {
+		if chunk+1 < len(s.chunks) && len(s.chunks[chunk+1].backward) <= m {
 			return false
 		}
 		st.start = st.free
-		if of+1 < len(s.chunks) {
-			st.start = s.later(st.start, s.chunks[of+1].backward[m]+s.times[of+1].SendGradient)
+		if chunk+1 < len(s.chunks) {
+			st.start = s.later(st.start, s.chunks[chunk+1].backward[m]+s.times[chunk+1].SendGradient)
 		}
 		c.taken = append(c.taken, st.start)
 		st.open = true
 		return true
 	}
 	m := len(c.taken) - 1
-	end := st.start + s.times[of].Backward
+	end := st.start + s.times[chunk].Backward
 	wait := Seconds(0)
-	if n := len(st.sends) - ir.GradientBuffers; of > 0 && n >= 0 {
+	if n := len(st.sends) - ir.GradientBuffers; chunk > 0 && n >= 0 {
 		by := st.sends[n]
 		if len(s.chunks[by.to].taken) <= by.micro {
 			return false
 		}
 		wait = s.later(s.chunks[by.to].taken[by.micro], end) - end
 	}
-	if of > 0 {
+	if chunk > 0 {
 		if len(st.sends) == cap(st.sends) { // only the latest sends are needed
 			st.sends = st.sends[:copy(st.sends, st.sends[max(0, len(st.sends)-ir.GradientBuffers):])]
 		}
-		st.sends = append(st.sends, sentGradient{of - 1, m})
+		st.sends = append(st.sends, sentGradient{chunk - 1, m})
 	}
 	c.backward = append(c.backward, end+wait)
 	st.open = false
 	st.last[a.Chunk] = st.start
-	s.done(stage, a, of, m, st.start, end+wait, wait)
+	s.done(stage, a, chunk, m, st.start, end+wait, wait)
 	return true
 }
 
 // done finishes an action.
-func (s *simulation) done(stage int, a ir.Action, of, micro int, start, end, wait Seconds) {
+func (s *simulation) done(stage int, a ir.Action, chunk, micro int, start, end, wait Seconds) {
 	st := &s.stages[stage]
 	if s.line != nil {
-		step := ir.Step{Action: a, Stage: stage, Index: st.did, Micro: micro, ModelChunk: of}
+		step := ir.Step{Action: a, Stage: stage, Index: st.did, Micro: micro, ModelChunk: chunk}
 		s.line.Stages[stage] = append(s.line.Stages[stage], Span{step, start, end, wait})
 	}
 	st.pass()

@@ -98,7 +98,7 @@ func (s *simulation) repeat() bool {
 		state.times = append(state.times, *t)
 	}
 	l.states = append(l.states, state)
-	if most := 2*s.mostTurns() + 1; len(l.states) > most {
+	if limit := 2*s.mostTurns() + 1; len(l.states) > limit {
 		l.states = slices.Delete(l.states, 0, 1)
 	}
 	return true

@@ -18,7 +18,7 @@ func warmTurns(warm, micro int) []ir.Turn {
 }
 
 // A step whose rounds are skipped is, part by part and to the bit, the step when all its actions are gone through:
-// reductions beside the last passes too.
+// reductions in addition to the last passes too.
 func TestSteadyStep(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 32))
 	for range 100 {

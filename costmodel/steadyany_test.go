@@ -71,7 +71,7 @@ func anyTurns(r *rand.Rand, chunks, micro, warm int, split bool) (turns []ir.Tur
 	return turns
 }
 
-// anyTimes are chunks' times of a kind: few ticks, many of which are 0 or alike; any; so small that beside the others
+// anyTimes are chunks' times of a kind: few ticks, many of which are 0 or alike; any; so small that in addition to the others
 // they are less than a tick; almost alike.
 func anyTimes(r *rand.Rand, n int) []ChunkTime {
 	kind := r.IntN(4)

@@ -328,8 +328,8 @@ func (s *Step) update() (update, exposed Seconds) {
 		case !s.Overlap:
 			wait = sum
 		case s.Ahead:
-			beside := min(sum, s.firstForward(i))
-			wait = sum - beside + s.Stages[i].slows()*beside
+			overlapped := min(sum, s.firstForward(i))
+			wait = sum - overlapped + s.Stages[i].slows()*overlapped
 		}
 		if i == 0 || now+wait > update+exposed {
 			update, exposed = now, wait

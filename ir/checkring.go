@@ -68,7 +68,7 @@ func users(f *Func) map[*Value][]*Node {
 // ringWhole checks a ring, going back from its last turn.
 func (n *Node) ringWhole(m Mesh, f *Func, users map[*Value][]*Node) error {
 	met := map[int]bool{}
-	of, homes := n.fixed(), n.homes(users)
+	operands, homes := n.fixed(), n.homes(users)
 	e, _ := n.Keys().Type.Extent(KSeq)
 	ranks := m.Ranks(e.Axes)
 	for at := n; ; {
@@ -78,7 +78,7 @@ func (n *Node) ringWhole(m Mesh, f *Func, users map[*Value][]*Node) error {
 			t = e.Axes[0].Turn()
 		}
 		switch {
-		case !slices.Equal(at.fixed(), of):
+		case !slices.Equal(at.fixed(), operands):
 			return fmt.Errorf("its turns have different operands")
 		case met[t]:
 			return fmt.Errorf("keys of turn %d occur twice", t)

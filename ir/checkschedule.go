@@ -85,7 +85,8 @@ func (c *stageCheck) run() error {
 func (c *stageCheck) wrong(a Action, last bool) string {
 	st := &c.p.Stages[c.stage]
 	n := c.done[a]
-	before := map[ActionKind]Action{Backward: {Kind: Forward, Chunk: a.Chunk}, WeightGrad: {Kind: Backward, Chunk: a.Chunk}}
+	before := map[ActionKind]Action{Backward: {Kind: Forward, Chunk: a.Chunk},
+		WeightGrad: {Kind: Backward, Chunk: a.Chunk}}
 	names := map[ActionKind]string{Forward: "forward", Backward: "backward"}
 	switch {
 	case a.Kind == Finish && !last:
@@ -149,7 +150,7 @@ func (p Plan) releases() ActionKind {
 // time under a schedule. If the schedule has weights passes, these free the buffers, otherwise backward passes do. Its
 // running time depends on the text of the turns, not on their repetitions.
 func InFlight(turns []Turn, chunks int) []int {
-	now, most, release := make([]int, chunks), make([]int, chunks), make([]ActionKind, chunks)
+	now, peak, release := make([]int, chunks), make([]int, chunks), make([]ActionKind, chunks)
 	for c := range release {
 		release[c] = Backward
 	}
@@ -165,7 +166,7 @@ func InFlight(turns []Turn, chunks int) []int {
 			switch a.Kind {
 			case Forward:
 				now[a.Chunk]++
-				most[a.Chunk] = max(most[a.Chunk], now[a.Chunk])
+				peak[a.Chunk] = max(peak[a.Chunk], now[a.Chunk])
 			case release[a.Chunk]:
 				now[a.Chunk]--
 			}
@@ -186,7 +187,7 @@ func InFlight(turns []Turn, chunks int) []int {
 			do(t.Actions)
 		}
 	}
-	return most
+	return peak
 }
 
 // checkAcross compares the collectives over pp in the stages' updates.

@@ -83,7 +83,7 @@ func check(t *testing.T, p *ir.Program, do map[int]string, want string) {
 	}
 }
 
-// A deadlock is told with what each stage waits for. Each stage's own order is right here.
+// A deadlock is reported with what each stage waits for. Each stage's own order is right here.
 func TestDeadlocks(t *testing.T) {
 	for _, c := range []struct {
 		name, schedule string

@@ -8,7 +8,7 @@ import (
 
 // piece is a run of ranks in the order of the axes, and the axis among etp, ep, edp and pp to which it belongs.
 type piece struct {
-	axis   Axis
+	axis Axis
 	size int
 }
 
@@ -49,14 +49,14 @@ func (p Plan) expertPieces(ranks View) ([]piece, error) {
 		return nil, err
 	}
 	var out []piece
-	add := func(of Axis, size int) {
-		if n := len(out); n > 0 && out[n-1].axis == of {
+	add := func(parts Axis, size int) {
+		if n := len(out); n > 0 && out[n-1].axis == parts {
 			out[n-1].size *= size
 		} else if size > 1 {
-			out = append(out, piece{of, size})
+			out = append(out, piece{parts, size})
 		}
 	}
-	of := map[Axis]int{"tp": tp, "cp": cp, "dp": dp}
+	parts := map[Axis]int{"tp": tp, "cp": cp, "dp": dp}
 	for _, a := range ranks {
 		left := a.Size
 		switch a.Name {
@@ -67,8 +67,8 @@ func (p Plan) expertPieces(ranks View) ([]piece, error) {
 			add("etp", max(p.ETP, 1))
 			left /= max(p.ETP, 1)
 		}
-		add("ep", of[a.Name])
-		add("edp", left/of[a.Name])
+		add("ep", parts[a.Name])
+		add("edp", left/parts[a.Name])
 	}
 	return out, nil
 }

@@ -66,7 +66,7 @@ type Attr struct {
 	Inverse bool    // rotary: rotates in the opposite direction
 	Ends    bool    // of a collective over pp: only the first and the last stage take part
 	Offset  int     // of iota: added to each index; of part and rotary: the first element of dim
-	Max    int     // of iota: larger indices become this one; 0 for no bound
+	Max     int     // of iota: larger indices become this one; 0 for no bound
 	Frozen  int     // of embed and its gradient: 1 + the row of the table that lookups do not train, 0 for none
 
 	Gate string // of a router: how outputs become scores, softmax or sigmoid

@@ -44,7 +44,7 @@ func anyView(t *rapid.T, names []Axis, k int) View {
 	return v
 }
 
-// A mesh refines its views: the atoms' product is the number of ranks, and each axis of each view is there with
+// A mesh refines its views: the atoms' GEMM is the number of ranks, and each axis of each view is there with
 // its size, its atoms a run of the mesh's.
 func TestMeshRefines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

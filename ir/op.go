@@ -53,16 +53,16 @@ func (o Op) Element() bool { return ops[o].element }
 // Row returns the dims of a row, for ops that compute each row of the result from one row of each operand: norms and
 // their gradients, by the operand, and the gradients of log-sum-exp and pick. It returns nil for other ops.
 func (n *Node) Row() (row []Dim) {
-	of, without := Type{}, Type{}
+	operand, without := Type{}, Type{}
 	switch n.Op {
 	case OpLayerNorm, OpRMSNorm:
-		of = n.Args[1].Type
+		operand = n.Args[1].Type
 	case OpLayerNormDX, OpRMSNormDX:
-		of = n.Args[2].Type
+		operand = n.Args[2].Type
 	case OpLogSumExpGrad, OpPickGrad:
-		of, without = n.Outs[0].Type, n.Args[0].Type
+		operand, without = n.Outs[0].Type, n.Args[0].Type
 	}
-	for _, d := range of.Dims {
+	for _, d := range operand.Dims {
 		if !without.Has(d.Dim) {
 			row = append(row, d.Dim)
 		}

@@ -68,13 +68,13 @@ func (p Plan) Replicas() int { return p.DP * p.CP }
 
 // LargestChunk returns the largest number of blocks of a chunk; 0 if stage_layers is not a list of counts.
 func (p Plan) LargestChunk() int {
-	most := 0
+	largest := 0
 	for _, w := range strings.Split(p.StageLayers, ",") {
 		if n, err := strconv.Atoi(w); err == nil {
-			most = max(most, n)
+			largest = max(largest, n)
 		}
 	}
-	return most
+	return largest
 }
 
 // StageOf returns the stage of a chunk in model order: chunks go around the stages, or down and back with zb-v.

@@ -8,12 +8,12 @@ import (
 	"github.com/planc-dev/planc/runtime/program"
 )
 
-// Program is what all ranks run: functions, which are the same everywhere, and a table for each pipeline stage. Passes fill
-// it in from the model and the plan. The fields after Model are set by passes as they run.
+// Program is what all ranks run: functions, which are the same everywhere, and a table for each pipeline stage. Passes
+// fill it in from the model and the plan. The fields after Model are set by passes as they run.
 //
 // It has four entries. init draws each parameter as its Param says. step runs Begin, then the stage's Schedule over the
-// blocks of its chunks, then the stage's Update. eval runs the Forward functions. logits does the same, except that it runs
-// the last segment's Logits function instead of its Forward.
+// blocks of its chunks, then the stage's Update. eval runs the Forward functions. logits does the same, except that it
+// runs the last segment's Logits function instead of its Forward.
 type Program struct {
 	Name    string
 	Plan    Plan
@@ -59,9 +59,9 @@ type Chunk struct {
 //
 // A run that is recomputed saves less. Remat: its layers are the segment's Remat. Split: they also save a part of their
 // input, which is saved nowhere else, because streams pass from layer to layer through the stage's spare memory. Every:
-// only the input of each Every-th layer is saved, Stride bytes after the one before it. Before the backward functions of
-// such a group, its forward functions are run again; what they save and their streams are in the spare memory, Inner bytes
-// per layer.
+// only the input of each Every-th layer is saved, Stride bytes after the one before it. Before the backward functions
+// of such a group, its forward functions are run again; what they save and their streams are in the spare memory, Inner
+// bytes per layer.
 type Run struct {
 	Segment        string
 	From, Count    int
@@ -193,10 +193,10 @@ type (
 
 // The kinds of actions.
 const (
-	Forward  = program.Forward
-	Backward = program.Backward
-	WeightGrad    = program.WeightGrad
-	Finish   = program.Finish
+	Forward    = program.Forward
+	Backward   = program.Backward
+	WeightGrad = program.WeightGrad
+	Finish     = program.Finish
 )
 
 // ArenaRegion is a named part of a rank's memory, in bytes.

@@ -64,16 +64,16 @@ func Turns(a *Attr, size, ranks int) []int {
 // turnPairs returns the largest number, over the ranks, of pairs of a query and a visible key in a turn. If only some
 // layers have a window, it is the mean over the layers.
 func turnPairs(a *Attr, size, ranks, turn int) float64 {
-	most := 0.0
+	largest := 0.0
 	for i := range ranks {
 		full := float64(zigzagPairs(size, ranks, i, turn, 0, a.Causal))
 		if a.Window > 0 {
 			part := a.Layers.LocalPart()
 			full = part*float64(zigzagPairs(size, ranks, i, turn, a.Window, a.Causal)) + (1-part)*full
 		}
-		most = max(most, full)
+		largest = max(largest, full)
 	}
-	return most
+	return largest
 }
 
 // zigzagPairs returns the number of pairs of rank i, whose queries are in chunks i and 2n-1-i, with the keys of the

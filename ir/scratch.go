@@ -41,7 +41,7 @@ const RegionScratch = "scratch"
 
 // Scratch returns the bytes that a CPU rank needs to widen the 16-bit values of any one node, in whole cache lines.
 func (p *Program) Scratch() int {
-	most := 0
+	largest := 0
 	for _, s := range p.Model.Segments {
 		for _, f := range s.Funcs() {
 			for _, n := range f.Nodes {
@@ -49,11 +49,11 @@ func (p *Program) Scratch() int {
 				for _, v := range n.Widened() {
 					sum += v.Type.LocalElems(p.Mesh) * F32.Size()
 				}
-				most = max(most, sum)
+				largest = max(largest, sum)
 			}
 		}
 	}
-	return (most + scratchAlign - 1) / scratchAlign * scratchAlign
+	return (largest + scratchAlign - 1) / scratchAlign * scratchAlign
 }
 
 // scratchAlign is the size of a cache line, to which every region of an arena is aligned.

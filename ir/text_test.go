@@ -166,7 +166,7 @@ func TestProgramRoundTrip(t *testing.T) {
 	}
 }
 
-// Each line of a program can be damaged without a panic, and is told by its number or as a whole.
+// Each line of a program can be damaged without a panic, and is reported by its number or as a whole.
 func TestDamagedLines(t *testing.T) {
 	texts := stages(t)
 	lines := strings.Split(strings.TrimSuffix(texts[len(texts)-1], "\n"), "\n")

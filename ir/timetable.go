@@ -63,7 +63,7 @@ type Step struct {
 	Action
 	Stage, Index int // the stage, and the index of the action on it
 	Micro        int // the micro-batch
-	ModelChunk           int // the chunk, in the model's order
+	ModelChunk   int // the chunk, in the model's order
 }
 
 // String returns the step as messages name it.
@@ -80,13 +80,13 @@ const GradientBuffers = 2
 
 // Play runs the stages' schedules under the rules of the runtime. A pass waits for its input. A forward pass hands its
 // output over and continues. A backward pass waits, before it sends, until the gradient that its stage sent
-// GradientBuffers earlier has been received. begin is called when a step has its input, end when it is finished. A step's
-// input comes from steps that ended before, and what it waits for at its end is a step that began before. An error is a
-// deadlock: it says what each stage waits for.
+// GradientBuffers earlier has been received. begin is called when a step has its input, end when it is finished. A
+// step's input comes from steps that ended before, and what it waits for at its end is a step that began before. An
+// error is a deadlock: it says what each stage waits for.
 //
 // Each stage runs its actions in sequence and waits for one message at a time, and each message has one sender and one
-// receiver. Such a network ends in the same state for all speeds of the stages. So one run without a deadlock proves that
-// there is none.
+// receiver. Such a network ends in the same state for all speeds of the stages. So one run without a deadlock proves
+// that there is none.
 func (t *Timetable) Play(begin, end func(Step)) error {
 	p := &player{t: t, do: make([][]Action, len(t.Do)), at: make([]int, len(t.Do)), open: make([]bool, len(t.Do)),
 		sends: make([][]sent, len(t.Do)),
@@ -148,10 +148,10 @@ func (p *player) move(stage int) bool {
 		return false
 	}
 	s := p.step(stage)
-	of := Action{Kind: s.Kind, Chunk: s.ModelChunk}
+	key := Action{Kind: s.Kind, Chunk: s.ModelChunk}
 	if !p.open[stage] {
 		p.open[stage] = true
-		p.began[of]++
+		p.began[key]++
 		p.begin(s)
 		return true
 	}
@@ -160,7 +160,7 @@ func (p *player) move(stage int) bool {
 	}
 	p.open[stage] = false
 	p.at[stage]++
-	p.done[of]++
+	p.done[key]++
 	p.end(s)
 	return true
 }
@@ -174,7 +174,8 @@ func (p *player) lacks(stage int) string {
 	case p.open[stage]:
 	case s.Kind == Forward && s.ModelChunk > 0 && p.done[Action{Kind: Forward, Chunk: s.ModelChunk - 1}] <= s.Micro:
 		return fmt.Sprintf("chunk %d has run forward of micro-batch %d", s.ModelChunk-1, s.Micro)
-	case s.Kind == Backward && s.ModelChunk < p.t.last() && p.done[Action{Kind: Backward, Chunk: s.ModelChunk + 1}] <= s.Micro:
+	case s.Kind == Backward && s.ModelChunk < p.t.last() &&
+		p.done[Action{Kind: Backward, Chunk: s.ModelChunk + 1}] <= s.Micro:
 		return fmt.Sprintf("chunk %d has run backward of micro-batch %d", s.ModelChunk+1, s.Micro)
 	}
 	return ""

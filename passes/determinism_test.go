@@ -23,7 +23,7 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-// shuffle orders a function's ops anew, each behind what it needs.
+// shuffle orders a function's ops again, each behind what it needs.
 func shuffle(f *ir.Func, r *rand.Rand) {
 	made := map[*ir.Value]bool{}
 	for _, v := range f.Inputs {

@@ -8,7 +8,7 @@ import (
 
 // fp8 marks the matmuls whose operands are rounded to FP8, if the plan asks for it: in blocks, those with a weight.
 // It excludes the router, whose choices depend on small differences, and also tables, the classifier, attention's GEMMs
-// and products with a vector. The GEMMs of their gradients are marked too (eightGradient).
+// and multiplications by a vector. The GEMMs of their gradients are marked too (eightGradient).
 func fp8(p *ir.Program) error {
 	if !p.Plan.Precision.FP8 {
 		return nil

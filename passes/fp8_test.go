@@ -9,14 +9,14 @@ import (
 	"github.com/planc-dev/planc/ir/zoo"
 )
 
-// In blocks, products with weights and their gradients round their operands, and no others: not the router's, nor the
+// In blocks, GEMMs with weights and their gradients round their operands, and no others: not the router's, nor the
 // classifier's; and none where the plan does not say so.
 func TestEight(t *testing.T) {
 	c := spec.Config{Family: spec.Mixtral, Vocab: 59, Hidden: 16, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 4,
 		MaxPositions: 32, Activation: "silu", NormEps: 1e-5, InitStd: 0.2,
 		RopeTheta: 10000, Experts: 4, Choices: 2, ExpertFFN: 8, RouteScale: 1, RouteShare: true}
 	want := map[bool]string{false: "[ 8]", true: "[ 1 e4m3,e4m3 7]"}
-	// two of each round of experts are made again
+	// two of each round of experts are recomputed
 	back := map[bool]string{false: "[ 18]", true: "[ 2 e4m3,e4m3 2 e4m3,e5m2 7 e5m2,e4m3 7]"}
 	for eight := range want {
 		prec := ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32,
@@ -39,7 +39,7 @@ func TestEight(t *testing.T) {
 	}
 }
 
-// eightsOf counts what a function's products round their operands to.
+// eightsOf counts what a function's GEMMs round their operands to.
 func eightsOf(f *ir.Func) string {
 	n := map[string]int{}
 	for _, x := range f.Nodes {

@@ -17,7 +17,7 @@ import (
 // parts (of the log-sum-exp and of the picked label) are each as large as the logits. Groups of ops are merged if all
 // results have the same type, the ops on rows have the same row, and the order permits it: either nothing reads the
 // results of the first group before the second runs, or the operands of the second exist when the first runs. For
-// example, the gradients of both operands of SwiGLU's product are computed together, before the first of them is used.
+// example, the gradients of both factors of SwiGLU are computed together, before the first of them is used.
 //
 // A group has all its operands in memory at once, so that the workspace of a pass may grow: in the cases seen, at most
 // to 1.34 times.
@@ -31,9 +31,9 @@ func fuse(p *ir.Program) error {
 // fuseSegment fuses the functions of a variant of a segment.
 func fuseSegment(s *ir.Segment) {
 	joinLoss(s)
-	kept := map[*ir.Func]map[string]bool{s.Forward: savedNames(s), s.Backward: savedForWeights(s)}
+	names := map[*ir.Func]map[string]bool{s.Forward: savedNames(s), s.Backward: savedForWeights(s)}
 	for _, f := range s.Funcs() {
-		fu := &fuser{f: f, keep: kept[f], group: make(map[*ir.Node]*group, len(f.Nodes))}
+		fu := &fuser{f: f, keep: names[f], group: make(map[*ir.Node]*group, len(f.Nodes))}
 		fu.run()
 	}
 }

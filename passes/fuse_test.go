@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Groups, and ops that backward makes again, leave what a block computes as it is: its results and gradients are of the
+// Groups, and ops that backward recomputes, leave what a block computes as it is: its results and gradients are of the
 // same operations in the same order, and each is there when it is taken; whatever the block is, however it is split or
 // recomputed.
 func TestFusedBlocks(t *testing.T) {
@@ -42,7 +42,7 @@ func TestFusedBlocks(t *testing.T) {
 	}
 }
 
-// So it is with every model and plan. What backward makes again is not saved, and takes no memory elsewhere: no layer
+// So it is with every model and plan. What backward recomputes is not saved, and takes no memory elsewhere: no layer
 // saves more for it, and no arena is larger.
 func TestFusedModels(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
@@ -71,7 +71,7 @@ func TestFusedModels(t *testing.T) {
 	})
 }
 
-// So it is with experts, their rounds and dispatch, with rings, and with products of 8 bits.
+// So it is with experts, their rounds and dispatch, with rings, and with GEMMs of FP8.
 func TestFusedFamilies(t *testing.T) {
 	base := llama
 	base.Experts, base.Choices, base.ExpertFFN, base.RouteScale = 4, 2, 8, 1

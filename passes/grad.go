@@ -24,14 +24,14 @@ func grad(p *ir.Program) error {
 
 // gradient builds one backward function.
 type gradient struct {
-	seg   *ir.Segment
-	back  *ir.Func
-	contributions    map[*ir.Value][]*ir.Value // contributions to each forward value's gradient
-	in    map[*ir.Value]*ir.Value   // forward values as they appear in the backward function
-	names map[string]int
-	node  *ir.Node // the forward node whose gradient is being built
-	need  map[*ir.Value]bool
-	left  map[*ir.Value]int // users of a value that have not contributed yet
+	seg           *ir.Segment
+	back          *ir.Func
+	contributions map[*ir.Value][]*ir.Value // contributions to each forward value's gradient
+	in            map[*ir.Value]*ir.Value   // forward values as they appear in the backward function
+	names         map[string]int
+	node          *ir.Node // the forward node whose gradient is being built
+	need          map[*ir.Value]bool
+	left          map[*ir.Value]int // users of a value that have not contributed yet
 }
 
 func (g *gradient) build() {

@@ -120,10 +120,10 @@ func (l *lossOf) join() {
 	d := l.sum.Outs[0]
 	d.Def, d.Kind = nil, ir.Input
 	b.Inputs = append(b.Inputs, d)
-	gone := map[*ir.Node]bool{l.dlse: true, l.dpick: true, l.sum: true, l.dpick.Args[0].Def: true}
+	removed := map[*ir.Node]bool{l.dlse: true, l.dpick: true, l.sum: true, l.dpick.Args[0].Def: true}
 	for i := len(b.Nodes) - 1; i >= 0; i-- {
 		n := b.Nodes[i]
-		if gone[n] || l.moved[n] && !slices.ContainsFunc(n.Outs, b.Reads) {
+		if removed[n] || l.moved[n] && !slices.ContainsFunc(n.Outs, b.Reads) {
 			b.Nodes = slices.Delete(b.Nodes, i, i+1)
 		}
 	}

@@ -126,7 +126,8 @@ func placeSaved(p *ir.Program, s *ir.Segment) ir.SavedPart {
 	return out
 }
 
-// placeNamed lays out a function's values with these names in the layer's slot from offset size on, and returns the end.
+// placeNamed lays out a function's values with these names in the layer's slot from offset size on, and returns the
+// end.
 func placeNamed(p *ir.Program, f *ir.Func, names map[string]bool, size int) int {
 	for _, n := range f.Nodes {
 		for _, o := range n.Outs {
@@ -223,14 +224,14 @@ func placeGrads(f *ir.Func) {
 func lifetimes(p *ir.Program, f *ir.Func) []*live {
 	first, last := roundsOf(f)
 	base := map[*ir.Value]*ir.Value{}
-	of := make(map[*ir.Value]*live, len(f.Nodes))
+	lifetimeOf := make(map[*ir.Value]*live, len(f.Nodes))
 	lives := make([]*live, 0, len(f.Nodes))
 	for i, n := range f.Nodes {
 		for _, a := range n.Args {
 			for base[a] != nil {
 				a = base[a]
 			}
-			if l := of[a]; l != nil {
+			if l := lifetimeOf[a]; l != nil {
 				l.last = i
 				if i >= first && i <= last && l.first < first {
 					l.last = last // every round reads it
@@ -247,7 +248,7 @@ func lifetimes(p *ir.Program, f *ir.Func) []*live {
 				if carries(n) {
 					l.first = first // every round adds to it
 				}
-				of[o] = l
+				lifetimeOf[o] = l
 				lives = append(lives, l)
 			}
 		}

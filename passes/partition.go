@@ -282,21 +282,21 @@ type reader struct {
 }
 
 func (r *reader) read(n *ir.Node) *read {
-	if of := r.known[n]; of != nil {
-		return of
+	if result := r.known[n]; result != nil {
+		return result
 	}
-	of := &read{}
-	r.known[n] = of
+	result := &read{}
+	r.known[n] = result
 	uses, err := n.Uses()
 	if err != nil {
-		of.err = err
-		return of
+		result.err = err
+		return result
 	}
-	of.layout = nodeLayout(r.prog, n, uses)
+	result.layout = nodeLayout(r.prog, n, uses)
 	for i := range n.Outs {
-		of.lacks = append(of.lacks, lacking(r.prog.Mesh, n, uses, i, of.layout))
+		result.lacks = append(result.lacks, lacking(r.prog.Mesh, n, uses, i, result.layout))
 	}
-	return of
+	return result
 }
 
 // nodeLayout returns the region's layout restricted to the dims that the node's rule allows to be split. A merged dim

@@ -141,7 +141,7 @@ func TestNotDivisible(t *testing.T) {
 	}
 }
 
-// The driver stops where it is told, dumps each pass once and says when nothing changed.
+// The driver stops where it is reported, dumps each pass once and says when nothing changed.
 func TestDriver(t *testing.T) {
 	var dumped, timed []string
 	o := Options{Check: true, Until: "fuse",

@@ -101,16 +101,16 @@ func (c *cutter) take(n int) []ir.Run {
 // blocks returns a chunk's n blocks, the recomputed ones first.
 func (c *cutter) blocks(plan *ir.Plan, n int) []ir.Run {
 	k := min(n, plan.RecomputeLayers)
-	again := c.take(k)
-	for i := range again {
-		r := &again[i]
+	recomputed := c.take(k)
+	for i := range recomputed {
+		r := &recomputed[i]
 		if plan.RecomputeEvery > 1 {
 			r.Every = plan.RecomputeEvery
 		} else {
 			r.Remat, r.Split = true, plan.RecomputeSplit
 		}
 	}
-	return append(again, c.take(n-k)...)
+	return append(recomputed, c.take(n-k)...)
 }
 
 // apart reports whether the first and the last chunk are on different stages.

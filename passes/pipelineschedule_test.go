@@ -53,7 +53,7 @@ func TestInFlightByTurns(t *testing.T) {
 	}
 }
 
-// Generated products write gradients at micro-batch 0 and add to them at the others (codegen/written.go). That takes
+// Generated GEMMs write gradients at micro-batch 0 and add to them at the others (codegen/written.go). That takes
 // that of each pass of a chunk, the second part of a split backward too, micro-batch 0 comes first, and that each has
 // all of them once. Where both ends of the model are on one stage and share a parameter, the head's first backward
 // comes before any of the embedding's.

@@ -91,7 +91,7 @@ func TestCastsNameTheirBucket(t *testing.T) {
 	}
 }
 
-// Where the plan keeps parameters in another type than it computes in, products read a cast, tables are read as they
+// Where the plan keeps parameters in another type than it computes in, GEMMs read a cast, tables are read as they
 // are.
 func TestCastParameters(t *testing.T) {
 	plan := planOf(gpt2, 1, 1, false)

@@ -23,11 +23,11 @@ func Recomputed(m *ir.Model, plan ir.Plan, plain *ir.Program) (*ir.Program, erro
 		own := *s
 		out.Model.Segments = append(out.Model.Segments, &own)
 		out.Saved = append(out.Saved, savedOf(plain, s.Name))
-		of := p.Model.Segment(s.Name)
-		if of == nil {
+		segment := p.Model.Segment(s.Name)
+		if segment == nil {
 			continue
 		}
-		own.Remat = of.Remat
+		own.Remat = segment.Remat
 		if own.Remat == nil {
 			continue
 		}

@@ -107,38 +107,38 @@ func (r *resharder) leave() {
 		for keep < len(have) && keep < len(want) && have[keep] == want[keep] {
 			keep++
 		}
-		gone := slices.Clone(have[keep:])
-		if len(gone) == 0 {
+		leaving := slices.Clone(have[keep:])
+		if len(leaving) == 0 {
 			continue
 		}
 		d := r.v.Type.Dims[i].Dim
-		for len(gone) > 0 {
-			n, to := r.last(gone)
-			part := slices.Clone(gone[len(gone)-n:])
+		for len(leaving) > 0 {
+			n, to := r.last(leaving)
+			part := slices.Clone(leaving[len(leaving)-n:])
 			if to != "" {
 				r.emit(ir.OpAllToAll, ir.Attr{Dim: d, To: to, Axes: part})
 			} else {
 				r.emit(ir.OpAllGather, ir.Attr{Dim: d, Axes: part})
 			}
-			gone = gone[:len(gone)-n]
+			leaving = leaving[:len(leaving)-n]
 		}
 	}
 }
 
 // last returns how many of the last axes are removed together: the most that another dim needs, or all up to those.
-func (r *resharder) last(gone []ir.Axis) (n int, to ir.Dim) {
-	for end := len(gone); end > 0; end-- {
+func (r *resharder) last(leaving []ir.Axis) (n int, to ir.Dim) {
+	for end := len(leaving); end > 0; end-- {
 		for k := range end {
-			to, ok := r.wanted(gone[k:end])
+			to, ok := r.wanted(leaving[k:end])
 			switch {
-			case ok && end == len(gone):
+			case ok && end == len(leaving):
 				return end - k, to
 			case ok:
-				return len(gone) - end, ""
+				return len(leaving) - end, ""
 			}
 		}
 	}
-	return len(gone), ""
+	return len(leaving), ""
 }
 
 // wanted returns the dim that want splits by exactly these further axes.

@@ -34,7 +34,7 @@ func countOp(f *ir.Func, op ir.Op) (n int) {
 }
 
 // A split backward leaves the matmuls of parameters to Weights, and nothing else; both parts together do what the whole
-// one does, but for all-gathers, which are made again so that values are kept as they were produced.
+// one does, but for all-gathers, which are recomputed so that values are kept as they were produced.
 func TestSplit(t *testing.T) {
 	norms := []string{"ln1.gain", "ln2.gain"}
 	matmuls := []string{"attn.k", "attn.o", "attn.q", "attn.v", "mlp.down", "mlp.gate", "mlp.up"}

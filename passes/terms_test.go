@@ -27,7 +27,7 @@ func (ts *terms) of(key string) term {
 
 // function evaluates one. What it takes is found by name in before, else it is the function's own, a parameter or an
 // incoming gradient; what it returns has all that may be asked for by name afterwards, which is not what only a group
-// knows. Effects are told in their order, one list for each number or parameter that they add to.
+// knows. Effects are reported in their order, one list for each number or parameter that they add to.
 func (ts *terms) function(f *ir.Func, before map[string]term, effects map[string][]term) (map[string]term, error) {
 	now := map[*ir.Value]term{}
 	made := map[string]term{}
@@ -148,7 +148,7 @@ func without(f func(), names ...string) {
 	f()
 }
 
-// holds compares a pipeline with one that lacks remake and fuse, and tells both programs.
+// holds compares a pipeline with one that lacks rematerialize and fuse, and tells both programs.
 func holds(t *rapid.T, compile func(until string) *ir.Program) (plain, fused *ir.Program) {
 	ts, joined := &terms{known: map[string]term{}}, map[string]bool{}
 	fused = compile("fuse")

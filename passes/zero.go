@@ -67,8 +67,8 @@ func tiesOf(p *ir.Program) (owner map[*ir.Value]owned, tied map[owned][]owned) {
 }
 
 // classOf returns how the gradient of a parameter, and of those that are tied to it, is resolved.
-func classOf(p *ir.Program, of owned, tied []owned) (ir.Class, error) {
-	s, w := of.segment, of.weight
+func classOf(p *ir.Program, owner owned, tied []owned) (ir.Class, error) {
+	s, w := owner.segment, owner.weight
 	partial := gradAxes(p.Mesh, s, w.Name)
 	if err := sameGradient(p, s, w, partial); err != nil {
 		return ir.Class{}, err

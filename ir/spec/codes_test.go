@@ -37,7 +37,7 @@ func TestCodesHaveExamples(t *testing.T) {
 	}
 }
 
-// codesOf are the codes of the mistakes of a job file, or of an argument.
+// codesOf are the codes of the input errors of a job file, or of an argument.
 func codesOf(t *testing.T, example string) map[ir.Code]bool {
 	t.Helper()
 	example = strings.TrimPrefix(strings.TrimPrefix(example, "\n"), "\t")

@@ -47,11 +47,11 @@ func (c *Config) check(diags *ir.Diags, k keys) {
 	}
 	if c.Experts > 0 && c.Choices > c.Experts {
 		at := c.blame("num_experts_per_tok", "num_local_experts", "num_experts", "n_routed_experts")
-		there := fmt.Sprintf("there are %d experts", c.Experts)
+		count := fmt.Sprintf("there are %d experts", c.Experts)
 		if c.Experts == 1 {
-			there = "there is 1 expert"
+			count = "there is 1 expert"
 		}
-		diags.Addf(at, BadModel, "num_experts_per_tok is %d; %s", c.Choices, there)
+		diags.Addf(at, BadModel, "num_experts_per_tok is %d; %s", c.Choices, count)
 	}
 	if p := c.approxParams(); p > maxParams {
 		diags.Addf(c.Pos(""), BadModel, "the model would have %.3g parameters; planc supports at most %.0e",

@@ -90,9 +90,9 @@ func typeWords(t reflect.Type, tag reflect.StructTag) string {
 
 // Bounds returns the bounds that a field's tags set, such as " > 0" or " 1 to 4096"; "" if there are none.
 func Bounds(tag reflect.StructTag) string {
-	least, most := tag.Get("min"), tag.Get("max")
-	if least != "" && most != "" {
-		return " " + least + " to " + most
+	low, high := tag.Get("min"), tag.Get("max")
+	if low != "" && high != "" {
+		return " " + low + " to " + high
 	}
 	out := ""
 	for _, b := range []struct{ tag, sign string }{{"over", " > "}, {"min", " ≥ "}, {"under", " < "}, {"max", " ≤ "}} {

@@ -20,9 +20,9 @@ type Job struct {
 	Objective Objective  `yaml:"objective" class:"d" doc:"what the planner optimizes"`
 	Plan      Pins       `yaml:"plan" class:"d" doc:"parts of the plan that you decide: a value, or a list of allowed values"`
 
-	Config  *Config `yaml:"-"` // the model, with train.dropout applied
+	Config  *Config      `yaml:"-"` // the model, with train.dropout applied
 	Assumed []Assumption `yaml:"-"` // fields that decide the plan and that the job leaves open
-	Dir     string  `yaml:"-"` // folder of the job file, at which relative paths in Data start
+	Dir     string       `yaml:"-"` // folder of the job file, at which relative paths in Data start
 
 	doc *strict.Doc
 }

@@ -24,8 +24,8 @@ func LoadModel(name string, read func(string) ([]byte, error)) (*Config, error) 
 
 // modelLoader reads the model of a job.
 type modelLoader struct {
-	read    func(string) ([]byte, error)
-	diags   *ir.Diags
+	read           func(string) ([]byte, error)
+	diags          *ir.Diags
 	otherToolFiles []string // files that other tools wrote
 }
 
@@ -121,8 +121,8 @@ func (l *modelLoader) mapping(n *strict.Node) (*strict.Node, string) {
 	return override(m, n), name + "+"
 }
 
-// alternatives are pairs of key sets that express the same thing. If an override contains keys of one set, the base's keys of
-// the other set are dropped.
+// alternatives are pairs of key sets that express the same thing. If an override contains keys of one set, the base's
+// keys of the other set are dropped.
 var alternatives = [][2][]string{
 	{{"rope_parameters"}, {"rope_theta", "rope_scaling", "rope_local_base_freq", "rotary_emb_base", "rotary_pct",
 		"partial_rotary_factor"}},

@@ -165,23 +165,23 @@ func (l *modelLoader) family(m, n *strict.Node) string {
 		}
 		return name
 	}
-	of, known := "", []string{}
+	found, known := "", []string{}
 	for _, f := range families {
 		known = append(known, strings.Fields(f.architectures)...)
 		if slices.Contains(strings.Fields(f.architectures), a.Items[0].Text) {
-			of = f.name
+			found = f.name
 		}
 	}
 	switch {
-	case of == "":
+	case found == "":
 		l.unknownArchitecture(a.Items[0], familyOf(name), known)
 		return ""
-	case name != "" && of != name:
+	case name != "" && found != name:
 		l.diags.Addf(a.Items[0].Pos, Conflict, "architecture %s does not belong to model_type %s",
 			a.Items[0].Text, name)
 		return ""
 	}
-	return of
+	return found
 }
 
 // unknownFamily reports an unknown model_type and lists the known ones.

@@ -19,14 +19,14 @@ func (j *Job) Stretched() string {
 	if c == nil || familyOf(c.Family).position != Rotary || c.MaxPositions == 0 {
 		return ""
 	}
-	most := max(float64(c.MaxPositions), c.RopeScaling.Factor*float64(c.RopeScaling.Original))
+	limit := max(float64(c.MaxPositions), c.RopeScaling.Factor*float64(c.RopeScaling.Original))
 	if c.RopeScaling.Kind == "linear" || c.RopeScaling.Kind == "dynamic" {
-		most = c.RopeScaling.Factor * float64(c.MaxPositions)
+		limit = c.RopeScaling.Factor * float64(c.MaxPositions)
 	}
-	if float64(t.SeqLen) <= most {
+	if float64(t.SeqLen) <= limit {
 		return ""
 	}
-	return fmt.Sprintf("train.seq_len is %d, but %s was made for %.0f positions (%s)", t.SeqLen, c.Name, most,
+	return fmt.Sprintf("train.seq_len is %d, but %s was made for %.0f positions (%s)", t.SeqLen, c.Name, limit,
 		familyOf(c.Family).names.positions)
 }
 
@@ -34,14 +34,14 @@ func (j *Job) Stretched() string {
 // meant; "" if the rate is plausible. The binary warns in the same way (highRate in package runtime). AdamW diverges
 // long before 0.1, SGD before 10.
 func (j *Job) HighRate() string {
-	o, most := &j.Train.Optimizer, 0.1
+	o, limit := &j.Train.Optimizer, 0.1
 	if o.Kind == "sgd" {
-		most = 10
+		limit = 10
 	}
-	if o.LR <= most {
+	if o.LR <= limit {
 		return ""
 	}
-	text := fmt.Sprintf("train.optimizer.lr is %g; %s usually diverges above %g", o.LR, o.Kind, most)
+	text := fmt.Sprintf("train.optimizer.lr is %g; %s usually diverges above %g", o.LR, o.Kind, limit)
 	if exp := math.Floor(math.Log10(o.LR)); exp >= 1 { // 3e4 is 3e-4 without its sign
 		text += "; did you mean " + strconv.FormatFloat(o.LR/math.Pow(10, exp), 'g', 3, 64) +
 			fmt.Sprintf("e-%.0f", exp) + "?"

@@ -43,8 +43,8 @@ func (m *model) limited(b *builder, index *ir.Value) *ir.Value {
 	if m.Capacity == 0 {
 		return index
 	}
-	most := math.Ceil(m.Capacity * float64(m.opt.SeqLen*m.Choices) / float64(m.Experts))
-	kept := b.same("kept", ir.OpLimit, ir.Attr{Dim: ir.Seq, Max: int(most)}, index)
-	kept.Type.Elem = ir.I32
-	return kept
+	limit := math.Ceil(m.Capacity * float64(m.opt.SeqLen*m.Choices) / float64(m.Experts))
+	limited := b.same("kept", ir.OpLimit, ir.Attr{Dim: ir.Seq, Max: int(limit)}, index)
+	limited.Type.Elem = ir.I32
+	return limited
 }

@@ -121,10 +121,10 @@ func (f *fitter) chosen(r *Result) (*solution, error) {
 		if err != nil {
 			break
 		}
-		best, most := -1, float64(worth)
+		best, bestGain := -1, float64(worth)
 		for i := len(s.keys); i < len(all.keys); i++ {
-			if gain := all.gain(len(s.keys), i); gain > most {
-				best, most = i, gain
+			if gain := all.gain(len(s.keys), i); gain > bestGain {
+				best, bestGain = i, gain
 			}
 		}
 		if best < 0 {

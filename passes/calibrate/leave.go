@@ -46,10 +46,10 @@ func moved(s *solution, x []float64) (key string, by float64) {
 }
 
 // MedianError returns the median of the rows' relative errors of a prediction, without signs.
-func (r *Result) MedianError(of func(Row) float64) float64 {
+func (r *Result) MedianError(prediction func(Row) float64) float64 {
 	var all []float64
 	for _, row := range r.Rows {
-		all = append(all, math.Abs(of(row)/row.Measured-1))
+		all = append(all, math.Abs(prediction(row)/row.Measured-1))
 	}
 	slices.Sort(all)
 	n := len(all)

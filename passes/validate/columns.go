@@ -58,7 +58,7 @@ var Columns = []Column{
 	{"schedule", "", "1F1B, interleaved, gpipe, or zb-h1, which also stands for DualPipe's bubble"},
 	{"stage_layers", "", "layers of each chunk; empty: even"},
 	{"recompute", "", "none, selective or full"},
-	{"flash_attention", "", "yes or no; empty: yes on sm_90 and later, and with a gated MLP"},
+	{"flash_attention", "", "yes or no; empty: yes on sm_90 and later, and with gated_mlp"},
 	{"precision", "", "bf16, fp16, f32, fp8 or mxfp8; empty: the usual one of the GPU"},
 	{"engine", "", "planc, megatron, megatron-fsdp, fsdp, deepspeed or hai-llm; empty: derived from source and " +
 		"note"},

@@ -156,14 +156,14 @@ func pairsOf(rows []*Priced) (pairs, right int) {
 }
 
 // PairsApart counts the pairs of plans of one question whose predictions differ by more than the fraction over and at
-// most the fraction most, and those that were measured in the predicted order. The difference of the measured times
+// most the fraction limit, and those that were measured in the predicted order. The difference of the measured times
 // does not matter.
-func PairsApart(rows []*Priced, over, most float64) (pairs, right int) {
+func PairsApart(rows []*Priced, over, limit float64) (pairs, right int) {
 	groups := map[group][]*Priced{}
 	for _, p := range rows {
 		for _, o := range groups[p.group] {
 			apart := math.Abs(p.Predicted-o.Predicted) / min(p.Predicted, o.Predicted)
-			if p.samePlan(o) || apart > most || apart <= over && over > 0 {
+			if p.samePlan(o) || apart > limit || apart <= over && over > 0 {
 				continue
 			}
 			pairs++
@@ -223,16 +223,16 @@ func spearmanOf(rows []*Priced) float64 {
 	return top / math.Sqrt(va*vb)
 }
 
-func ranks(rows []*Priced, of func(*Priced) float64) []float64 {
+func ranks(rows []*Priced, value func(*Priced) float64) []float64 {
 	order := make([]int, len(rows))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(of(rows[i]), of(rows[j])) })
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(value(rows[i]), value(rows[j])) })
 	out := make([]float64, len(rows))
 	for i := 0; i < len(order); {
 		j := i
-		for j < len(order) && of(rows[order[j]]) == of(rows[order[i]]) {
+		for j < len(order) && value(rows[order[j]]) == value(rows[order[i]]) {
 			j++
 		}
 		for k := i; k < j; k++ {

@@ -22,7 +22,7 @@ type Context struct {
 	all   reflect.Type      // type of the whole document
 
 	unknowns    int    // unknown keys so far
-	unlisted      int    // unknown keys that are only counted
+	unlisted    int    // unknown keys that are only counted
 	lastUnknown ir.Pos // position of the last of them
 }
 

@@ -48,11 +48,11 @@ func (c *Context) integer(n *Node, path string) (int64, bool) {
 		}
 	}
 	if fix := withSuffix(n, path); fix != "" {
-		beside := ""
+		alternative := ""
 		if thousands := strings.ToUpper(n.Text); fix != thousands {
-			beside = fmt.Sprintf(", or %s for %s", thousands, strings.Replace(thousands, "K", "000", 1))
+			alternative = fmt.Sprintf(", or %s for %s", thousands, strings.Replace(thousands, "K", "000", 1))
 		}
-		c.fix(n.Pos, WrongType, fix, "%s is %s; it must be an integer%s", path, n.describe(), beside)
+		c.fix(n.Pos, WrongType, fix, "%s is %s; it must be an integer%s", path, n.describe(), alternative)
 		return 0, false
 	}
 	if n.Kind == Int || (n.Kind == Float || n.Kind == String) && huge.MatchString(n.Text) {
