@@ -216,8 +216,8 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// Of two ranks that lie apart on an axis, as many of a node's devices reach for other nodes as lie in addition to each other,
-// whatever else the node has: the time does not grow with its devices.
+// If two ranks on an axis are apart, only the devices in the same run of the node communicate with other nodes at the
+// same time. The time does not grow with the number of the node's other devices.
 func TestPairsShareTheirNICs(t *testing.T) {
 	pipeline := func(stride, pp int) ir.Mesh {
 		return ir.Mesh{Atoms: []ir.Atom{{Name: "tp", Size: stride}, {Name: "pp", Size: pp}}}

@@ -99,7 +99,8 @@ func TestBadTables(t *testing.T) {
 	}
 }
 
-// A table in a file in addition to the cluster's is that table; its input errors are reported at their line in it.
+// A table in a file next to the cluster file has the same effect as one inside it. Its errors are reported at their
+// line in that file.
 func TestCollectiveTableInFile(t *testing.T) {
 	resolve := func(csv string) (*Cluster, error) {
 		return Resolve(Ref{Node: "mine/here.yaml"}, nil, func(path string) ([]byte, error) {

@@ -17,8 +17,8 @@ func warmTurns(warm, micro int) []ir.Turn {
 		{Actions: []ir.Action{{Kind: ir.Finish}}, Times: 1}}
 }
 
-// A step whose rounds are skipped is, part by part and to the bit, the step when all its actions are gone through:
-// reductions in addition to the last passes too.
+// A step with skipped rounds has bitwise the same parts as the step in which all actions are run, including reductions
+// that overlap the last passes.
 func TestSteadyStep(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 32))
 	for range 100 {

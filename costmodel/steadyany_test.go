@@ -71,8 +71,8 @@ func anyTurns(r *rand.Rand, chunks, micro, warm int, split bool) (turns []ir.Tur
 	return turns
 }
 
-// anyTimes are chunks' times of a kind: few ticks, many of which are 0 or alike; any; so small that in addition to the others
-// they are less than a tick; almost alike.
+// anyTimes returns chunk times of a random kind: few ticks, many of them 0 or equal; arbitrary; some shorter than a
+// tick; almost equal.
 func anyTimes(r *rand.Rand, n int) []ChunkTime {
 	kind := r.IntN(4)
 	seconds := func() Seconds {

@@ -33,8 +33,8 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
-// What moves in addition to compute slows it: a tenth of what is hidden of the step above, 2 of 4 s of reductions, is lost too;
-// of the gathers that run ahead, a tenth. What a step's first layer gathers nothing hides.
+// Traffic that overlaps compute slows it. In the step above a tenth of the hidden part is lost (2 of 4 s of
+// reductions), and a tenth of the gathers that run ahead. Nothing hides the gather of a step's first layer.
 func TestInterference(t *testing.T) {
 	s := twoLayers()
 	s.Stages[0].Chunks[0].Slows = 0.1
@@ -73,7 +73,7 @@ func TestPass(t *testing.T) {
 		t.Errorf("backward without overlap %+v", p)
 	}
 	c.Apart = true
-	// Layer 0's parameters come in addition to another layer of 1 s.
+	// Layer 0's parameters are gathered during another layer of 1 s.
 	if p := c.Pass(ir.Forward, true); p.Total() != 9 {
 		t.Errorf("forward of a chunk of several %+v", p)
 	}

@@ -44,8 +44,8 @@ func anyView(t *rapid.T, names []Axis, k int) View {
 	return v
 }
 
-// A mesh refines its views: the atoms' GEMM is the number of ranks, and each axis of each view is there with
-// its size, its atoms a run of the mesh's.
+// A mesh refines its views: the sizes of the atoms multiply to the number of ranks, and each axis of each view exists
+// with its size, as a run of the mesh's atoms.
 func TestMeshRefines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := rapid.IntRange(0, 8).Draw(t, "k")

@@ -103,7 +103,7 @@ func TestPlanErrors(t *testing.T) {
 	}
 }
 
-// The mesh of a plan has its ranks in its order; tp beyond the K/V heads is a GEMM.
+// The mesh of a plan has the ranks in the plan's order. tp beyond the K/V heads consists of two axes.
 func TestPlanMesh(t *testing.T) {
 	plan := ir.SerialPlan(2, 4, ir.FullPrecision(ir.F32))
 	for _, c := range []struct {

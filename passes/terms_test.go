@@ -148,7 +148,7 @@ func without(f func(), names ...string) {
 	f()
 }
 
-// holds compares a pipeline with one that lacks rematerialize and fuse, and tells both programs.
+// holds compares a pipeline with one without the passes remake and fuse, and returns both programs.
 func holds(t *rapid.T, compile func(until string) *ir.Program) (plain, fused *ir.Program) {
 	ts, joined := &terms{known: map[string]term{}}, map[string]bool{}
 	fused = compile("fuse")

@@ -206,7 +206,7 @@ func TestRefusedNotes(t *testing.T) {
 	}
 }
 
-// What a row that cannot be priced is reported.
+// The reason why a row cannot be priced is reported.
 func TestReasons(t *testing.T) {
 	head := "model,layers,hidden,heads,seq_len,experts,cp,gpu,num_gpus,tp,pp,global_batch,precision,measured_step_s"
 	for line, want := range map[string]string{
