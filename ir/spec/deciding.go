@@ -111,7 +111,7 @@ func snake(name string) string {
 	return b.String()
 }
 
-// rowsOf appends the scalar fields whose class is wanted. A struct's class applies to its fields.
+// rowsOf appends the scalar fields with a class that wanted accepts. A struct's class applies to its fields.
 func rowsOf(rows []Row, v reflect.Value, path, class string, wanted func(string) bool) []Row {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
