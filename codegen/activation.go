@@ -31,8 +31,8 @@ func (e *emitter) activations(nodes []*ir.Node) []*ir.Node {
 	return nodes
 }
 
-// endIn is the product at index at with op i: begun from what the op adds, if it begins from nothing, or ended in the
-// op.
+// endIn returns the matmul at index at combined with op i: with its addend as the C operand if it has none, else with
+// op i as the epilogue.
 func (e *emitter) endIn(nodes []*ir.Node, at, i int) *ir.Node {
 	m, op := nodes[at], only(nodes[i])
 	kept := e.outlives(nodes, m.Outs[0])
@@ -53,7 +53,7 @@ func other(op *ir.Node, v *ir.Value) *ir.Value {
 	return nil
 }
 
-// endsIn is the index of the product that op i is the end of, negative if there is none.
+// endsIn returns the index of the matmul whose epilogue op i is, negative if there is none.
 func (e *emitter) endsIn(nodes []*ir.Node, i int) int {
 	op := only(nodes[i])
 	if op == nil || endings[op.Op] == "" || op.Op == ir.OpAdd && e.gpu() {
@@ -71,7 +71,7 @@ func (e *emitter) endsIn(nodes []*ir.Node, i int) int {
 	return -1
 }
 
-// ends tells whether the product at index at can end in op i, of which it is operand k.
+// ends reports whether op i, which has the matmul at index at as operand k, can be its epilogue.
 func (e *emitter) ends(nodes []*ir.Node, at, i, k int) bool {
 	m, op := nodes[at], only(nodes[i])
 	if e.then[m] != nil || !e.mayEnd(m, op) || !e.mayWait(nodes[at:i], op.Outs[0]) {
@@ -90,8 +90,8 @@ func (e *emitter) ends(nodes []*ir.Node, at, i, k int) bool {
 	return x != v && x.Type.Equal(v.Type)
 }
 
-// mayWait tells whether the first of some ops, a product, can be done behind the others and write to out: they neither
-// read its result nor write where its operands lie, and out lies elsewhere.
+// mayWait reports whether the first of some ops, a matmul, can run after the others and write to out: they neither read
+// its result nor write where its operands are, and out is elsewhere.
 func (e *emitter) mayWait(nodes []*ir.Node, out *ir.Value) bool {
 	reads, outs := e.reads(nodes[0]), []*ir.Value{out}
 	for _, n := range nodes[1:] {
@@ -132,7 +132,7 @@ func (e *emitter) makes(n *ir.Node) []*ir.Value {
 	return n.Outs
 }
 
-// only is the op of a node that does one, nil if it does more.
+// only returns the op of a node that does a single op, nil if it does more.
 func only(n *ir.Node) *ir.Node {
 	switch {
 	case n.Op != ir.OpFused:
@@ -165,8 +165,7 @@ func (e *emitter) outlives(nodes []*ir.Node, v *ir.Value) bool {
 	return users > 1 || v.Place.Region != ir.PlaceWork || slices.Contains(e.f.Outputs, v)
 }
 
-// ended writes a product with what it ends in: one call, or on a GPU what that stands for, where the library refuses
-// it.
+// ended writes a matmul with its epilogue: one call, or on a GPU the separate ops if the library refuses the call.
 func (e *emitter) ended(n, then *ir.Node, args []any, apart func()) {
 	e.results(then)
 	op := only(then)
@@ -187,7 +186,7 @@ func (e *emitter) ended(n, then *ir.Node, args []any, apart func()) {
 	})
 }
 
-// ending are the arguments of the kernel MatMulThen for product n and what it ends in, but for those of the product.
+// ending returns the arguments of the kernel MatMulThen for matmul n and its epilogue, without those of the matmul.
 func (e *emitter) ending(n, op *ir.Node) []any {
 	or := func(v *ir.Value) any {
 		if v == nil {

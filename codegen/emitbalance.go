@@ -5,7 +5,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// emitScalar adds to a number of the step.
+// emitScalar writes an addition to a number of the step.
 func emitScalar(e *emitter, n *ir.Node) {
 	if e.gpu() {
 		e.own(map[bool]string{true: "AddAux", false: "AddLoss"}[n.Attr.Into == ir.IntoAux], n.Args[0])
@@ -19,7 +19,7 @@ func emitScalar(e *emitter, n *ir.Node) {
 	e.body.Id("r").Dot("LossSum").Op("+=").Add(x)
 }
 
-// emitLimit writes what leaves an expert its first choices of each sequence.
+// emitLimit writes the op that leaves each expert its first choices of each sequence.
 func emitLimit(e *emitter, n *ir.Node) {
 	index := n.Args[0].Type
 	sequence := e.count(index.Dims[len(index.Dims)-2:])
@@ -37,8 +37,8 @@ func emitLimit(e *emitter, n *ir.Node) {
 	limit(n.Outs[0], n.Args[0], e.count(index.Dims)/sequence, sequence, experts, n.Attr.Max)
 }
 
-// groups are how many groups of tokens the rank has, which are those of the tally's dims, and how many elements of x
-// each has.
+// groups returns the number of groups of tokens on the rank, which are those of the tally's dims, and the elements of x
+// in each.
 func (e *emitter) groups(x, tally ir.Type) (groups, each int) {
 	groups = e.count(tally.Dims[:len(tally.Dims)-1])
 	return groups, e.count(x.Dims) / groups
@@ -50,7 +50,7 @@ func emitTally(e *emitter, n *ir.Node) {
 	e.kernel("Tally", n.Outs[0], n.Args[0], groups, choices, tally.Dims[len(tally.Dims)-1].Size)
 }
 
-// balanceShape says how tokens are grouped; the scale counts the tokens of all ranks.
+// balanceShape describes the grouping of tokens. The scale counts the tokens of all ranks.
 func (e *emitter) balanceShape(n *ir.Node, x, tally ir.Type) jen.Code {
 	experts := tally.Dims[len(tally.Dims)-1].Size
 	groups, each := e.groups(x, tally)

@@ -96,10 +96,10 @@ func (e *emitter) alias(n *ir.Node) {
 	e.of[n.Outs[0]] = e.name(n.Args[0])
 }
 
-// acc tells whether the op adds to its result: a gradient's accumulator.
+// acc reports whether the op adds to its result: a gradient's accumulator.
 func (e *emitter) acc(n *ir.Node) bool { return n.Outs[0].Place.Region == ir.PlaceGrad }
 
-// sums tells whether the op adds to its result from round to round.
+// sums reports whether the op adds to its result from round to round.
 func (e *emitter) sums(n *ir.Node) bool {
 	return n.Attr.Round && (n.Op == ir.OpCombine || n.Op == ir.OpCollect)
 }

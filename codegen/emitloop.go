@@ -8,9 +8,9 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// emitLoop writes an element-wise op, or a fused chain of them, as a call of the kernels' Chain over the result's
-// elements. Dims that the same operands have are one; of what remains the last two are rows and columns of the chain,
-// and the others are loops around it.
+// emitLoop writes an element-wise op, or a fused chain of ops, as a call of the kernels' Chain over the result's
+// elements. Adjacent dims that the same operands have are merged. The last two of the remaining dims are rows and
+// columns of the chain, and the others are loops around it.
 func emitLoop(e *emitter, n *ir.Node) {
 	body := n.Body
 	if n.Op != ir.OpFused {
@@ -29,7 +29,7 @@ func emitLoop(e *emitter, n *ir.Node) {
 	l.nest(e.body, 0)
 }
 
-// rowOf is what the body's ops on rows take together, nil if there are none.
+// rowOf returns the dims of a row for the body's ops on rows, nil if there are none.
 func rowOf(body []*ir.Node) []ir.Dim {
 	for _, n := range body {
 		if r := n.Row(); r != nil {
@@ -39,7 +39,7 @@ func rowOf(body []*ir.Node) []ir.Dim {
 	return nil
 }
 
-// rows makes two loops: over what comes before the dims of row in the result, and over these.
+// rows makes two loops: over the dims before those of row in the result, and over the row.
 func (l *loop) rows(row []ir.Dim) {
 	l.sizes, l.dims = []int{1, 1}, make([][]ir.Dim, 2)
 	for _, d := range l.n.Outs[0].Type.Dims {
@@ -52,7 +52,7 @@ func (l *loop) rows(row []ir.Dim) {
 	}
 }
 
-// loop is one nest: sizes of its loops, and for each operand which loops move it.
+// loop is a loop nest: the sizes of its loops, and for each operand the loops on which it depends.
 type loop struct {
 	e     *emitter
 	n     *ir.Node
@@ -63,7 +63,7 @@ type loop struct {
 	more []jen.Code // operands that are no values, behind the values
 }
 
-// split cuts the result's dims where the set of operands that have the dim changes.
+// split groups the result's dims by the set of operands that have them.
 func (l *loop) split() {
 	out := l.n.Outs[0].Type
 	last := ""
@@ -87,7 +87,7 @@ func (l *loop) split() {
 
 func loopVar(k int) string { return fmt.Sprintf("i%d", k) }
 
-// nest writes loop k and those inside, or the chain.
+// nest writes loop k and the loops inside it, or the chain.
 func (l *loop) nest(b *jen.Group, k int) {
 	if k+2 < len(l.sizes) {
 		b.For(jen.Id(loopVar(k)).Op(":=").Range().Lit(l.sizes[k])).BlockFunc(func(b *jen.Group) { l.nest(b, k+1) })
@@ -126,7 +126,7 @@ func (l *loop) nest(b *jen.Group, k int) {
 	b.Id("kern").Dot(name).Call(append(args, l.more...)...)
 }
 
-// operands are the numbers that the chain reads or writes in memory: first what comes from outside, then results.
+// operands returns the operands of the chain in memory: first inputs, then results.
 func (l *loop) operands() (vs []*ir.Value) {
 	for _, v := range slices.Concat(l.n.Args, l.n.Outs) {
 		if v.Type.Elem != ir.I32 {
@@ -136,7 +136,7 @@ func (l *loop) operands() (vs []*ir.Value) {
 	return vs
 }
 
-// offset is where the part of an operand begins that the loops before loop k have come to; nil: at its beginning.
+// offset returns the offset in an operand of the current part of the loops before loop k; nil for the beginning.
 func (l *loop) offset(t ir.Type, k int) jen.Code {
 	stride := 1
 	var sum *jen.Statement

@@ -175,7 +175,7 @@ func (e *emitter) node(n *ir.Node) {
 	for _, m := range e.also(n) {
 		e.body.Comment("\t" + opLine(m))
 	}
-	// a CPU's product that ends in something writes its own result only if that is wanted
+	// on a CPU, a matmul with an epilogue stores its own result only if another op needs it
 	if e.gpu() || e.then[n] == nil || e.kept[n] {
 		e.results(n)
 	}

@@ -45,7 +45,7 @@ func (l *loop) gates() map[*ir.Node]*gate {
 	return found
 }
 
-// within tells whether an op is done by a later one of its gate.
+// within reports whether an op is computed by a later one of its gate.
 func within(gates map[*ir.Node]*gate, n *ir.Node) bool {
 	for _, g := range gates {
 		if slices.Contains(g.in, n) {
@@ -78,7 +78,7 @@ func (l *loop) gradOfGate(mul *ir.Node, a, dy *ir.Value) (end, up *ir.Node) {
 	return nil, nil
 }
 
-// soleUser is the op of a kind that alone uses a value which only the body knows.
+// soleUser returns the op of a kind that is the only user of a value of the body.
 func (l *loop) soleUser(v *ir.Value, op ir.Op) (user *ir.Node) {
 	if slices.Contains(l.n.Outs, v) {
 		return nil
@@ -95,7 +95,7 @@ func (l *loop) soleUser(v *ir.Value, op ir.Op) (user *ir.Node) {
 	return user
 }
 
-// whole tells whether values have all elements of v each.
+// whole reports whether each of the values has all elements of v.
 func whole(v *ir.Value, xs ...*ir.Value) bool {
 	return !slices.ContainsFunc(xs, func(x *ir.Value) bool { return !x.Type.Equal(v.Type) })
 }

@@ -239,8 +239,8 @@ func TestWatchKernels(t *testing.T) {
 func TestKernelErrors(t *testing.T) {
 	n, _ := compiler(t, "13.1")
 	for text, want := range map[string]string{
-		"hostless": "nvcc 13.1.89 needs a compiler of C++: install g++: exit status 1\ngcc: fatal error",
-		"oldhost": "nvcc 13.1.89 does not take this machine's compiler of C++: install one that it takes, and set " +
+		"hostless": "nvcc 13.1.89 needs a C++ compiler: install g++: exit status 1\ngcc: fatal error",
+		"oldhost": "nvcc 13.1.89 does not support this machine's C++ compiler: install a supported one, and set " +
 			"NVCC_CCBIN to it: exit status 1\nerror: #error",
 		"broken": n.Path + " in ",
 		"system": n.Path + " in ",
