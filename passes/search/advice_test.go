@@ -23,9 +23,9 @@ func TestBeyond(t *testing.T) {
 			if trial.Name != l.Name {
 				continue
 			}
-			again, found := new(Series).fastest(&leverTrials(p)[i].Problem)
-			if !found || l.Best == nil || *l.Best != again {
-				t.Errorf("lever %+v; a search finds %+v, %v", l, again, found)
+			second, found := new(Series).fastest(&leverTrials(p)[i].Problem)
+			if !found || l.Best == nil || *l.Best != second {
+				t.Errorf("lever %+v; a search finds %+v, %v", l, second, found)
 			}
 			if l.Speedup < 0 && l.Name != "batch" {
 				t.Errorf("more %s is slower: %+v", l.Name, l)
@@ -49,11 +49,11 @@ func checkThumbs(t *testing.T, p *Problem, r *Result, answers []RuleOfThumb) {
 	asked := 0
 	for i := range rulesOfThumb {
 		rule := &rulesOfThumb[i]
-		got, there := found[rule.rule]
-		if there != rule.applies(q) {
-			t.Errorf("rule %s: there %v", rule.rule, there)
+		got, exists := found[rule.rule]
+		if exists != rule.applies(q) {
+			t.Errorf("rule %s: there %v", rule.rule, exists)
 		}
-		if !there || rule.pins == nil {
+		if !exists || rule.pins == nil {
 			continue
 		}
 		for _, pins := range rule.pins(q) {

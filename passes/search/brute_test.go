@@ -179,25 +179,25 @@ func tighten(t *testing.T, r *rand.Rand, p *Problem, shared *caches) {
 }
 
 // narrow pins keys of a problem to the values of some plan of its space, until the space is small.
-func narrow(t *testing.T, r *rand.Rand, p *Problem, most int, shared *caches) {
-	narrowBy(t, r, p, most, shared, []string{"pp", "tp", "schedule", "vpp", "micro_batch", "zero", "recompute",
+func narrow(t *testing.T, r *rand.Rand, p *Problem, largest int, shared *caches) {
+	narrowBy(t, r, p, largest, shared, []string{"pp", "tp", "schedule", "vpp", "micro_batch", "zero", "recompute",
 		"axis_order", "cp", "cp_kind", "ep", "etp"})
 }
 
 // shapeKeys are the keys that do not restrict which plans a family has.
 var shapeKeys = []string{"pp", "tp", "schedule", "vpp", "micro_batch", "axis_order", "cp", "cp_kind", "ep", "etp"}
 
-func narrowBy(t *testing.T, r *rand.Rand, p *Problem, most int, shared *caches, keys []string) {
+func narrowBy(t *testing.T, r *rand.Rand, p *Problem, largest int, shared *caches, keys []string) {
 	for {
 		b := bruteForce(t, p, shared)
-		if b.space.size <= most {
+		if b.space.size <= largest {
 			return
 		}
 		f := b.space.families[r.IntN(len(b.space.families))]
 		key := keys[r.IntN(len(keys))]
 		plan := f.plan
-		if of := p.Shardings(&plan); key == "zero" {
-			plan.Zero = of[r.IntN(len(of))].Zero
+		if shard := p.Shardings(&plan); key == "zero" {
+			plan.Zero = shard[r.IntN(len(shard))].Zero
 		}
 		if as := p.RecomputeChoices(&plan, 1); key == "recompute" {
 			plan.Recompute = as[r.IntN(len(as))].Kind
@@ -358,8 +358,8 @@ func checkAlternative(t *testing.T, p *Problem, res *Result, c Choice, a Alterna
 		t.Errorf("choice %+v: brute force %v, alternative %+v", c, all.best, a)
 	} else if b, err := WhyNot(p, res.Best, pins); err != nil || fits && b.Plan != want {
 		t.Errorf("choice %+v: brute force recommends %v, why-not %+v, %v", c, want, b, err)
-	} else if again, err := res.WhyNot(pins); err != nil || again.Plan != b.Plan ||
-		again.Predict.StepS != b.Predict.StepS || (again.NoFit == nil) != fits {
-		t.Errorf("choice %+v: a search of its own finds %+v, the search that was done %+v, %v", c, b, again, err)
+	} else if second, err := res.WhyNot(pins); err != nil || second.Plan != b.Plan ||
+		second.Predict.StepS != b.Predict.StepS || (second.NoFit == nil) != fits {
+		t.Errorf("choice %+v: a search of its own finds %+v, the search that was done %+v, %v", c, b, second, err)
 	}
 }

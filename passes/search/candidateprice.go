@@ -149,12 +149,12 @@ func (s *pricer) hardwareFlops(p *candidate) float64 {
 			if r.Remat {
 				seg = seg.Remat
 			}
-			of := b.base.profile.segment(seg)
-			hard := of.forward.matmulFlopsAt(b.micro, load) + of.backward.matmulFlopsAt(b.micro, load) +
-				of.weights.matmulFlopsAt(b.micro,
+			found := b.base.profile.segment(seg)
+			hard := found.forward.matmulFlopsAt(b.micro, load) + found.backward.matmulFlopsAt(b.micro, load) +
+				found.weights.matmulFlopsAt(b.micro,
 					load)
 			if r.Every > 0 {
-				hard += of.forward.matmulFlopsAt(b.micro, load)
+				hard += found.forward.matmulFlopsAt(b.micro, load)
 			}
 			sum += float64(float64(fr.kinds[i].count*r.Count*f.plan.MicroBatches) * hard)
 		}
@@ -171,20 +171,20 @@ type part struct {
 // parts returns a kind's runs; recomputed layers are separate runs.
 func (c *chunkKind) parts(layers, every int, split bool) (out []part) {
 	for _, r := range c.runs {
-		again := 0
+		recomputed := 0
 		if !r.end {
-			again = min(layers, r.count)
-			layers -= again
+			recomputed = min(layers, r.count)
+			layers -= recomputed
 		}
-		if again > 0 {
-			p := part{ir.Run{Count: again, Remat: every == 1, Split: split}, r.segment}
+		if recomputed > 0 {
+			p := part{ir.Run{Count: recomputed, Remat: every == 1, Split: split}, r.segment}
 			if every > 1 {
 				p.Every = every
 			}
 			out = append(out, p)
 		}
-		if again < r.count {
-			out = append(out, part{ir.Run{From: again, Count: r.count - again}, r.segment})
+		if recomputed < r.count {
+			out = append(out, part{ir.Run{From: recomputed, Count: r.count - recomputed}, r.segment})
 		}
 	}
 	return out
@@ -211,11 +211,11 @@ func (s *pricer) stepOf(p *candidate) *costmodel.Step {
 	}
 	message := s.messageTime(f, b.stream, p.order)
 	for i := range step.Stages {
-		of := &fr.stages[i]
+		from := &fr.stages[i]
 		to := &step.Stages[i]
-		for _, c := range of.chunks {
+		for _, c := range from.chunks {
 			chunk := costmodel.Chunk{Runs: kinds[fr.kindOf[c]], From: fr.firstLayer[c], Split: f.splitsBackward,
-				Apart: len(of.chunks) > 1,
+				Apart: len(from.chunks) > 1,
 				Waits: e.Waits(&f.plan), Contention: s.contends(p.sharding.Zero),
 				Host: s.device.PassOverhead() / costmodel.Seconds(f.plan.VPP)}
 			if c+1 < len(fr.kindOf) && f.plan.StageOf(c+1) != i {
@@ -226,7 +226,7 @@ func (s *pricer) stepOf(p *candidate) *costmodel.Step {
 			}
 			to.Chunks = append(to.Chunks, chunk)
 		}
-		to.Buckets, to.Norm = prices.stage(fr, of)
+		to.Buckets, to.Norm = prices.stage(fr, from)
 	}
 	return step
 }
@@ -310,11 +310,11 @@ func (b *bucketPrices) zeroTime(segment int) (fetch, scatter costmodel.Seconds) 
 }
 
 // stage returns a stage's buckets, as pass bucket splits them, and the time of its norm.
-func (b *bucketPrices) stage(fr *pipelineSplit, of *splitStage) (out []costmodel.BucketCost, norm costmodel.Seconds) {
-	elems, owned := b.state.elements(of.backwardOrder, b.owners)
+func (b *bucketPrices) stage(fr *pipelineSplit, from *splitStage) (out []costmodel.BucketCost, norm costmodel.Seconds) {
+	elems, owned := b.state.elements(from.backwardOrder, b.owners)
 	total := 0
 	for i := range b.state.classes {
-		for _, w := range of.backwardOrder {
+		for _, w := range from.backwardOrder {
 			total += w.count * b.state.classes[i].elems[w.segment]
 		}
 	}
@@ -327,7 +327,7 @@ func (b *bucketPrices) stage(fr *pipelineSplit, of *splitStage) (out []costmodel
 			cost.Segment, cost.Layer = last[0], last[1]
 			out, open = append(out, cost), 0
 		}
-		fr.eachLayer(of, func(segment, layer int) {
+		fr.eachLayer(from, func(segment, layer int) {
 			n := c.elems[segment]
 			if n == 0 {
 				return
@@ -346,9 +346,9 @@ func (b *bucketPrices) stage(fr *pipelineSplit, of *splitStage) (out []costmodel
 }
 
 // eachLayer calls do for a stage's layers in the order in which the backward pass computes their gradients.
-func (fr *pipelineSplit) eachLayer(of *splitStage, do func(segment, layer int)) {
-	for i := len(of.chunks) - 1; i >= 0; i-- {
-		c := of.chunks[i]
+func (fr *pipelineSplit) eachLayer(stage *splitStage, do func(segment, layer int)) {
+	for i := len(stage.chunks) - 1; i >= 0; i-- {
+		c := stage.chunks[i]
 		runs := fr.kinds[fr.kindOf[c]].runs
 		for j := len(runs) - 1; j >= 0; j-- {
 			from := 0

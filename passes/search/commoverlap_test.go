@@ -55,15 +55,15 @@ func TestOverlappedRingAddsToContext(t *testing.T) {
 	}
 	plan := ir.SerialPlan(2, 1, mixed)
 	plan.DP, plan.CP, plan.CPKind, plan.AxisOrder = 8, 2, "ring", "cp,dp"
-	over := func(beside bool) linearComm {
+	over := func(overlapped bool) linearComm {
 		return linearComm{collective: ir.Collective{Op: ir.OpAllGather, Axes: []ir.Axis{"cp"}, Bytes: 1 << 30},
-			overlapped: beside}
+			overlapped: overlapped}
 	}
 	context := func(lines ...linearComm) costmodel.Seconds {
-		of := &profile{segs: []segmentProfile{{forward: funcProfile{comms: lines}}}}
-		of.classifyComms()
-		return s.functionCost(&of.segs[0].forward, &computeTime{}, 1, moeLoad{},
-			s.routeSetFor(of, &lazyMesh{plan: &plan}).routes).Context
+		prof := &profile{segs: []segmentProfile{{forward: funcProfile{comms: lines}}}}
+		prof.classifyComms()
+		return s.functionCost(&prof.segs[0].forward, &computeTime{}, 1, moeLoad{},
+			s.routeSetFor(prof, &lazyMesh{plan: &plan}).routes).Context
 	}
 	line, ring := context(over(false)), context(over(true))
 	if line <= 0 || ring <= 0 {

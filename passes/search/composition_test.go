@@ -109,18 +109,18 @@ func plansOf(t testing.TB, s *searcher, r *rand.Rand, n int) []ir.Plan {
 		ep, etp        int
 		kind, schedule string
 	}
-	of := map[kind][]*family{}
+	group := map[kind][]*family{}
 	var kinds []kind
 	for _, f := range sp.families {
 		k := kind{f.plan.DP, f.plan.TP, f.plan.PP, f.plan.CP, f.plan.EP, f.plan.ETP, f.plan.CPKind, f.plan.Schedule}
-		of[k] = append(of[k], f)
-		if len(of[k]) == 1 {
+		group[k] = append(group[k], f)
+		if len(group[k]) == 1 {
 			kinds = append(kinds, k)
 		}
 	}
 	var out []ir.Plan
 	for range n {
-		fs := of[kinds[r.IntN(len(kinds))]]
+		fs := group[kinds[r.IntN(len(kinds))]]
 		bs := s.branchesOf(s.problem, fs[r.IntN(len(fs))])
 		ms := s.membersOf(s.problem, bs[r.IntN(len(bs))])
 		m := ms[r.IntN(len(ms))]

@@ -13,12 +13,12 @@ import (
 // split. They differ in chunks and schedules.
 type degreeClass struct {
 	*degreeClassDetails                   // nil until one of the families is examined, see withDetails
-	minLayerTime        costmodel.Seconds // see [searcher.minLayerTime]; 0 if not computed
-	minWork             costmodel.Seconds // see [searcher.minWork]; 0 if not computed
+	minLayerTime        costmodel.Seconds // see [layerTimer.minLayerTime]; 0 if not computed
+	minWork             costmodel.Seconds // see [layerTimer.minWork]; 0 if not computed
 	base                *baseProfile      // nil if not computed
 	// layer times with the axes in their default order; nil if not computed
 	costs []layerTimes
-	// see [searcher.routeSetsOf]; one list for all classes with the same routes, nil if the class shares none
+	// see [layerTimer.routeSetsOf]; one list for all classes with the same routes, nil if the class shares none
 	routeSets *[]*routeSet
 }
 
@@ -64,7 +64,7 @@ func (e *enumeration) degreeClass(plan *ir.Plan) *degreeClass {
 	return (*all)[e.microIndex]
 }
 
-// workBound returns [searcher.minWork] of a class's plans, which is the same for each.
+// workBound returns [layerTimer.minWork] of a class's plans, which is the same for each.
 func (s *layerTimer) workBound(c *degreeClass, plan *ir.Plan) costmodel.Seconds {
 	if c == nil {
 		return s.minWork(plan)
@@ -100,9 +100,9 @@ func (s *layerTimer) routeSetsOf(p *Problem, c *degreeClass, plan ir.Plan) (out 
 	if c.routeSets != nil && *c.routeSets != nil {
 		return *c.routeSets
 	}
-	of := s.baseOf(c, &plan).profile
+	prof := s.baseOf(c, &plan).profile
 	for _, plan.AxisOrder = range s.Orders(p, &plan) {
-		if g := s.routeSetAt(&plan, of); !slices.Contains(out, g) {
+		if g := s.routeSetAt(&plan, prof); !slices.Contains(out, g) {
 			out = append(out, g)
 		}
 	}
@@ -112,7 +112,7 @@ func (s *layerTimer) routeSetsOf(p *Problem, c *degreeClass, plan ir.Plan) (out 
 	return out
 }
 
-// pipelineBound returns a lower bound of a family's step for any split of its blocks: [searcher.minWork] with
+// pipelineBound returns a lower bound of a family's step for any split of its blocks: [layerTimer.minWork] with
 // collectives, and with the fill and drain of the pipeline if a stage has one chunk. With m micro-batches, a stage
 // with the part w of a micro-batch's work W ends no earlier than after m·w plus the parts of all earlier stages. The
 // last stage ends earliest if all end at once, each part being 1-1/m times the previous one: after W/(1-(1-1/m)^pp).

@@ -23,12 +23,12 @@ func shapes(t *testing.T, p *Problem, keep func(ir.Plan) bool) map[string]bool {
 	}
 	out, n := map[string]bool{}, 0
 	for _, f := range sp.families {
-		for _, of := range s.Shardings(p, &f.plan) {
+		for _, shard := range s.Shardings(p, &f.plan) {
 			for _, a := range s.RecomputeChoices(p, &f.plan, f.plan.LargestChunk()) {
 				for _, order := range f.orderNames {
 					plan := f.plan
 					a.Apply(&plan, a.MaxN)
-					plan.Zero, plan.ZeroGroup, plan.AxisOrder = of.Zero, of.Group, order
+					plan.Zero, plan.ZeroGroup, plan.AxisOrder = shard.Zero, shard.Group, order
 					n++
 					if keep == nil || keep(plan) {
 						plan.StageLayers, plan.RecomputeLayers = "", 0

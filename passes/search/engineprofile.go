@@ -89,8 +89,8 @@ func (s *layerProfiler) replaceByEngine(p *profile, k profileKey) {
 	segs := p.prog.Model.Segments
 	for i, seg := range segs {
 		own := shape.of(s.problem.Model.Segments[i])
-		pick := func(p costmodel.Split, again string) *costmodel.Layer {
-			embed, block, head := e.Layers(&own, p, again)
+		pick := func(p costmodel.Split, recompute string) *costmodel.Layer {
+			embed, block, head := e.Layers(&own, p, recompute)
 			switch {
 			case i == 0 && s.dims.Embed:
 				return &embed
@@ -175,9 +175,9 @@ func linearFunction(f, grown costmodel.Function) funcProfile {
 // useEngineSizes replaces the sizes that the passes save with those that the engine's layers save.
 func (b *baseProfile) useEngineSizes() {
 	for i, v := range b.prog.Model.Variants() {
-		of := b.profile.segment(v)
-		work := linearTemp{Temp: passes.Temp{Bytes: of.work}, slope: of.work}
-		b.sizes[i] = variantSizes{slots: []linearBytes{of.saved}, temps: [][]linearTemp{{work}}}
+		found := b.profile.segment(v)
+		work := linearTemp{Temp: passes.Temp{Bytes: found.work}, slope: found.work}
+		b.sizes[i] = variantSizes{slots: []linearBytes{found.saved}, temps: [][]linearTemp{{work}}}
 	}
 }
 

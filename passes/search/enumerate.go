@@ -1,12 +1,13 @@
 package search
 
 import (
+	"fmt"
 	"slices"
-
-	"github.com/planc-dev/planc/passes/search/space"
+	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search/space"
 )
 
 // enumeration iterates over all combinations of the keys' values.
@@ -28,16 +29,20 @@ type enumeration struct {
 
 	microBatches map[int][]int // micro-batch sizes, by the number of sequences per replica
 	microIndex   int           // index of the current micro-batch
-	// this and the following fields belong to one choice of the degrees and of sp: whether that is legal by itself
-	degreesLegal bool
-	splits       map[splitKey]blockSplit
-	// by the index of the micro-batch; the second list is for split backward passes
-	classes   [2][]*degreeClass
-	routeSets [2]*[]*routeSet
+	degreeChoice
 	classSlab []degreeClass // preallocated classes
 
 	basesMet     map[profileKey]bool // bases already listed, if only bases are listed
 	baseRequests []baseRequest
+}
+
+// degreeChoice is the state of an enumeration for one choice of the degrees and of sp.
+type degreeChoice struct {
+	degreesLegal bool // the choice is legal by itself
+	splits       map[splitKey]blockSplit
+	// by the index of the micro-batch; the second list is for split backward passes
+	classes   [2][]*degreeClass
+	routeSets [2]*[]*routeSet
 }
 
 // blockSplit is the number of blocks per chunk, as numbers and as stage_layers prints it.
@@ -81,14 +86,14 @@ func (e *enumeration) contexts(plan ir.Plan) {
 		if plan.CP > 1 && !asked && e.set.Seq/plan.CP < space.MinOwnPositions {
 			continue
 		}
-		of := []string{"none"}
+		kinds2 := []string{"none"}
 		if plan.CP > 1 {
-			of = e.p.ContextKinds(plan)
+			kinds2 = e.p.ContextKinds(plan)
 		}
 		if askedKind {
-			of = kinds
+			kinds2 = kinds
 		}
-		for _, plan.CPKind = range of {
+		for _, plan.CPKind = range kinds2 {
 			if !asked && !space.Obeys(&plan, "cp", e.set) {
 				continue
 			}
@@ -185,13 +190,13 @@ func (e *enumeration) micros(plan ir.Plan) {
 		if !e.degreesLegal || plan.PP*plan.VPP > e.set.MaxChunks() {
 			k.micro = 0 // the plan is illegal anyway
 		}
-		of, known := e.splits[k]
+		found, known := e.splits[k]
 		if !known {
-			of.counts, of.text = e.shared(e.split(&plan))
-			e.splits[k] = of
+			found.counts, found.text = e.shared(e.split(&plan))
+			e.splits[k] = found
 		}
-		plan.StageLayers = of.text
-		e.visit(&plan, of.counts)
+		plan.StageLayers = found.text
+		e.visit(&plan, found.counts)
 	}
 }
 
@@ -201,12 +206,12 @@ func (e *enumeration) tooMany() bool { return len(e.out.families) > e.s.maxFamil
 // shared returns a split and its text; equal splits are stored once.
 func (e *enumeration) shared(split []int) ([]int, string) {
 	e.text = space.AppendCounts(e.text[:0], split)
-	kept, met := e.sharedSplits[string(e.text)]
+	known, met := e.sharedSplits[string(e.text)]
 	if !met {
-		kept = sharedSplit{slices.Clone(split), string(e.text)}
-		e.sharedSplits[kept.text] = kept
+		known = sharedSplit{slices.Clone(split), string(e.text)}
+		e.sharedSplits[known.text] = known
 	}
-	return kept.counts, kept.text
+	return known.counts, known.text
 }
 
 // sharedSplit is stage_layers as numbers and as a plan prints it.
@@ -305,15 +310,85 @@ func (e *enumeration) family(plan *ir.Plan, split []int) *family {
 	if len(e.slab) == 0 {
 		e.slab = make([]familySlot, 64)
 	}
-	of := &e.slab[0] // may hold a rejected family
-	of.family, of.spec = family{familySpec: &of.spec, class: e.degreeClass(plan)}, familySpec{plan: *plan,
+	slot := &e.slab[0] // may hold a rejected family
+	slot.family, slot.spec = family{familySpec: &slot.spec, class: e.degreeClass(plan)}, familySpec{plan: *plan,
 		counts: split,
 		first:  e.out.size, splitsBackward: plan.Splits()}
-	f := &of.family
+	f := &slot.family
 	if len(e.p.BrokenPins(*plan)) > 0 {
 		return f
 	}
 	f.orderNames = e.s.Orders(e.p, plan)
 	f.size = len(e.s.Shardings(e.p, plan)) * len(e.s.RecomputeChoices(e.p, plan, slices.Max(split))) * len(f.orderNames)
 	return f
+}
+
+// reasons returns why the nearest plan is not legal: the rules that it breaks or, if it breaks none by itself, those
+// that it breaks with the pinned values of the open keys.
+func (e *enumeration) reasons() []Reason {
+	rs := append(space.BrokenRules(&e.worst, e.set), e.brokenPins()...)
+	if len(rs) > 0 {
+		return rs
+	}
+	plan := e.worst
+	for _, key := range space.OpenKeys {
+		if vs := e.p.Pins[key]; len(vs) > 0 {
+			if err := plan.SetKey(key, vs[0]); err != nil {
+				rs = append(rs, Reason{Key: key, Message: err.Error()})
+			}
+		}
+	}
+	if e.p.Pins["zero"] == nil && plan.ZeroGroup > 1 && plan.Replicas() > 1 {
+		plan.Zero = 1 // zero is free, so its value is not what is wrong with the group
+	}
+	if e.p.Pins["zero_group"] == nil && plan.Zero > 0 {
+		plan.ZeroGroup = plan.Replicas()
+	}
+	if e.p.Pins["recompute_layers"] == nil && plan.Recompute != "none" {
+		plan.RecomputeLayers = plan.LargestChunk()
+	}
+	rs = append(rs, space.BrokenRules(&plan, e.set)...)
+	if len(rs) > 0 {
+		return rs
+	}
+	return e.untried()
+}
+
+// untried returns a reason for each pinned open key if no rule is broken: no plan has its value together with the
+// other pins. It never returns an empty list.
+func (e *enumeration) untried() []Reason {
+	var rs []Reason
+	for _, key := range space.OpenKeys {
+		if vs := e.p.Pins[key]; len(vs) > 0 {
+			rs = append(rs, Reason{Key: key,
+				Message: fmt.Sprintf("%s %s: no plan that is tried combines it with the other pins",
+					key, strings.Join(vs, " or "))})
+		}
+	}
+	if len(rs) == 0 {
+		rs = []Reason{{Key: "dp", Message: "no plan is legal for this model, batch and cluster"}}
+	}
+	return rs
+}
+
+// brokenPins returns the pins that the nearest plan does not follow. micro_batches is only reported if the batch can
+// be divided at all.
+func (e *enumeration) brokenPins() []Reason {
+	var rs []Reason
+	for _, r := range e.p.BrokenPins(e.worst) {
+		if r.Key != "micro_batches" {
+			rs = append(rs, r)
+			continue
+		}
+		for _, n := range e.p.Ints(r.Key, nil) {
+			switch {
+			case !e.set.DividesBatch(&e.worst):
+			case e.p.Pins["micro_batch"] == nil && (n < 1 || e.set.Batch/e.worst.DP%n != 0):
+				rs = append(rs, Reason{Key: r.Key, Message: e.set.NoMicroBatches(&e.worst, n)})
+			default:
+				rs = append(rs, Reason{Key: r.Key, Message: e.set.OtherMicroBatches(&e.worst, n)})
+			}
+		}
+	}
+	return rs
 }

@@ -69,16 +69,16 @@ type Choice struct {
 // explain fills in alternatives and choices: for each key, the best plan with another value, and with each of the
 // values that the choice asks for.
 func (s *searcher) explain(sp *planSpace, r *Result) {
-	var of []*choice
+	var applying []*choice
 	for i := range choices {
 		if c := &choices[i]; c.applies == nil || c.applies(&r.Best.Plan) {
-			of = append(of, c)
+			applying = append(applying, c)
 		}
 	}
 	seen := map[ir.Plan]bool{r.Best.Plan: true}
-	for i, a := range s.answers(sp, of, r.Best) {
+	for i, a := range s.answers(sp, applying, r.Best) {
 		for _, o := range a.others {
-			if !seen[o.Plan] && s.problem.Pins.Allows(of[i].name, of[i].value(&o.Plan)) {
+			if !seen[o.Plan] && s.problem.Pins.Allows(applying[i].name, applying[i].value(&o.Plan)) {
 				seen[o.Plan] = true
 				r.Alternatives = append(r.Alternatives, o)
 			}
@@ -167,8 +167,8 @@ func (c *choice) questions(others []string, taken string) []func(string) bool {
 }
 
 // neighbours returns the next smaller and the next larger of some numbers, if they exist.
-func neighbours(values []string, of string) (out []string) {
-	n, _ := strconv.Atoi(of)
+func neighbours(values []string, value string) (out []string) {
+	n, _ := strconv.Atoi(value)
 	var numbers []int
 	for _, v := range values {
 		if m, err := strconv.Atoi(v); err == nil {
@@ -200,33 +200,33 @@ func compareAlternatives(a, b Alternative) int {
 }
 
 // recommended returns the plan to recommend of a space, or the one that exceeds memory least if none fits.
-func (s *searcher) recommended(sp *planSpace, than Priced) Alternative {
+func (s *searcher) recommended(sp *planSpace, chosen Priced) Alternative {
 	c, _, ok := s.choose(sp, &filter{})
 	if !ok {
-		return s.versus(s.nearest(sp, nil), false, than)
+		return s.versus(s.nearest(sp, nil), false, chosen)
 	}
-	return s.versus(c.best, true, than)
+	return s.versus(c.best, true, chosen)
 }
 
 // alternative returns the fastest plan of a space that passes the filter, or the one that exceeds memory least if
 // none fits.
-func (s *searcher) alternative(sp *planSpace, k *filter, than Priced) Alternative {
+func (s *searcher) alternative(sp *planSpace, k *filter, chosen Priced) Alternative {
 	best, _, found := s.best(sp, k)
 	if !found {
 		best = s.nearest(sp, k)
 	}
-	return s.versus(best, found, than)
+	return s.versus(best, found, chosen)
 }
 
 // versus compares a plan with the chosen one.
-func (s *searcher) versus(best Priced, found bool, than Priced) Alternative {
+func (s *searcher) versus(best Priced, found bool, chosen Priced) Alternative {
 	a := Alternative{Plan: best.Plan, Predict: best.Predict}
 	if found {
-		a.SlowerBy = slowerBy(best.Predict, than.Predict)
+		a.SlowerBy = slowerBy(best.Predict, chosen.Predict)
 		return a
 	}
 	no := noFitOf(best)
-	no.Part = mostGrownPart(best.Predict.MemoryBytes, than.Predict.MemoryBytes)
+	no.Part = mostGrownPart(best.Predict.MemoryBytes, chosen.Predict.MemoryBytes)
 	a.NoFit = &no
 	return a
 }
@@ -245,10 +245,10 @@ func slowerBy(a, b costmodel.Predict) float64 {
 
 // mostGrownPart returns the part of m that exceeds that of the other memory most.
 func mostGrownPart(m, other costmodel.Memory) string {
-	best, most := m.Largest(), int64(0)
+	best, largest := m.Largest(), int64(0)
 	for _, p := range costmodel.MemoryParts {
-		if d := m.Part(p) - other.Part(p); d > most {
-			best, most = p, d
+		if d := m.Part(p) - other.Part(p); d > largest {
+			best, largest = p, d
 		}
 	}
 	return best
@@ -258,4 +258,63 @@ func mostGrownPart(m, other costmodel.Memory) string {
 // problem. If nothing fits, it returns the plan that exceeds memory least. Its errors are those of [Search].
 func WhyNot(p *Problem, chosen Priced, pins Pins) (Alternative, error) {
 	return new(Series).alternative(p, pins, chosen)
+}
+
+// runnerUp completes a choice with the best plan that differs only in it, and the best plan with another value and
+// everything else free.
+func (s *searcher) runnerUp(c *Choice, chosen *choice, values []string, others []Alternative, best Priced) {
+	if len(others) == 0 {
+		c.Verdict, c.Broken = Illegal, s.whyNone(c.Name, best.Plan)
+		return
+	}
+	free := slices.MinFunc(others, compareAlternatives)
+	c.Free = &free
+	c.Kept, c.Broken = s.onlyIn(chosen.name, values, best)
+	a := c.Free
+	if c.Kept != nil {
+		a = c.Kept
+	}
+	c.RunnerUp = chosen.value(&a.Plan)
+	c.Verdict, c.SlowerBy = Slower, a.SlowerBy
+	if a.Riskier(best) {
+		c.Verdict = Riskier
+	}
+	if a.NoFit != nil {
+		c.Verdict, c.OverBytes, c.Part = DoesNot, a.NoFit.OverBytes, a.NoFit.Part
+	}
+	if f := c.Free; f.NoFit == nil && f.SlowerBy < 0 && s.problem.Pins[c.Name] != nil {
+		c.RunnerUp, c.Verdict, c.SlowerBy, c.Pinned = chosen.value(&f.Plan), Illegal, f.SlowerBy, true
+	}
+}
+
+// solvedKeys are the keys that every plan has at their best values. A plan that differs only in one other key solves
+// them again.
+var solvedKeys = []string{"recompute_layers", "recompute_every", "stage_layers"}
+
+// onlyIn returns the best plan with another value of a key and everything else kept, or the rules that forbid every
+// value.
+func (s *searcher) onlyIn(key string, others []string, best Priced) (*Alternative, []Reason) {
+	q := *s.problem
+	q.Pins = pinsKeepingSolved(best.Plan, Pins{key: others}, s.problem.Pins)
+	only, err := s.space(&q)
+	var illegal *IllegalError
+	switch {
+	case errors.As(err, &illegal):
+		return nil, illegal.Reasons
+	case err != nil:
+		panic("search: a space with a plan has none with other pins: " + err.Error())
+	}
+	a := s.alternative(only, nil, best)
+	return &a, nil
+}
+
+// pinsKeepingSolved is [Kept], with the solved keys as the job pins them.
+func pinsKeepingSolved(plan ir.Plan, but, job Pins) Pins {
+	pins := Kept(plan, but).Without(solvedKeys...)
+	for _, key := range solvedKeys {
+		if vs, pinned := job[key]; pinned && but[key] == nil {
+			pins[key] = vs
+		}
+	}
+	return pins
 }

@@ -61,7 +61,7 @@ var choices = []choice{
 
 // choiceFilter restricts a search to plans for which want accepts the value of a choice. Axis orders are only
 // compared between plans with the same degrees.
-func choiceFilter(c *choice, than *ir.Plan, want func(string) bool) *filter {
+func choiceFilter(c *choice, chosen *ir.Plan, want func(string) bool) *filter {
 	switch c.name {
 	case "recompute":
 		return &filter{recompute: want}
@@ -71,7 +71,7 @@ func choiceFilter(c *choice, than *ir.Plan, want func(string) bool) *filter {
 		return &filter{member: func(m *member) bool { return want(strconv.Itoa(m.sharding.Group)) }}
 	case "axis_order":
 		return &filter{family: func(f *family) bool {
-			return sameDegrees(&f.plan, than)
+			return sameDegrees(&f.plan, chosen)
 		}, member: func(m *member) bool {
 			return want(m.order.name)
 		}}
@@ -86,9 +86,9 @@ func sameDegrees(a, b *ir.Plan) bool {
 
 // otherValues returns a choice's values in a space except the plan's own, in order of first occurrence. Axis orders
 // are those of plans with the same degrees.
-func (s *searcher) otherValues(sp *planSpace, c *choice, than *ir.Plan) []string {
+func (s *searcher) otherValues(sp *planSpace, c *choice, chosen *ir.Plan) []string {
 	var out []string
-	latest := c.value(than) // neighbours in a space usually agree
+	latest := c.value(chosen) // neighbours in a space usually agree
 	seen := map[string]bool{latest: true}
 	add := func(v string) {
 		if v != latest && !seen[v] {
@@ -117,7 +117,7 @@ func (s *searcher) otherValues(sp *planSpace, c *choice, than *ir.Plan) []string
 				add(a.Kind)
 			}
 		case "axis_order":
-			if !sameDegrees(&f.plan, than) {
+			if !sameDegrees(&f.plan, chosen) {
 				continue
 			}
 			for _, o := range s.Orders(sp.problem, &f.plan) {

@@ -1,11 +1,11 @@
 package search
 
 import (
+	"cmp"
 	"slices"
 
-	"github.com/planc-dev/planc/passes/search/space"
-
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/passes/search/space"
 )
 
 // branch is the plans of a family with one recompute choice. The number of recomputed blocks is solved.
@@ -68,12 +68,12 @@ func (s *searcher) boundBranch(p *Problem, b *branch) {
 func (s *memoryPricer) branchFit(p *Problem, b *branch) (least, lacks int) {
 	f := b.family
 	s.pipelineSplit(f)
-	of := &branchFit{}
+	fit := &branchFit{}
 	if known := s.memoryFit(p, f); known != nil {
-		of = &known.branches[b.recompute.Index()]
+		fit = &known.branches[b.recompute.Index()]
 	}
-	if of.known {
-		return of.n, of.overBytes
+	if fit.known {
+		return fit.n, fit.overBytes
 	}
 	for j, each := range f.scatterChoices(s.Shardings(p, &f.plan)) {
 		n, over := s.minRecomputed(f, &b.recompute, s.minStateMemory(p, f), each)
@@ -81,18 +81,18 @@ func (s *memoryPricer) branchFit(p *Problem, b *branch) (least, lacks int) {
 			least, lacks = n, over
 		}
 	}
-	*of = branchFit{true, least, lacks}
+	*fit = branchFit{true, least, lacks}
 	return least, lacks
 }
 
 // minStateMemory returns the minimum over all shardings of each part of the state, by stage. Only the stages in
-// [searcher.fullStages] are filled in.
+// [memoryPricer.fullStages] are filled in.
 func (s *memoryPricer) minStateMemory(p *Problem, f *family) []stateMemory {
 	if f.withDetails().minStateMemory != nil {
 		return f.minStateMemory
 	}
-	for i, of := range s.Shardings(p, &f.plan) {
-		needs := s.stateMemory(f, of)
+	for i, shard := range s.Shardings(p, &f.plan) {
+		needs := s.stateMemory(f, shard)
 		if i == 0 {
 			f.minStateMemory = slices.Clone(needs)
 		}
@@ -117,8 +117,8 @@ func (f *family) scatterChoices(shardings []space.Sharding) []bool {
 		return []bool{false}
 	}
 	var out []bool
-	for _, of := range shardings {
-		if each := of.Zero >= 2; !slices.Contains(out, each) {
+	for _, shard := range shardings {
+		if each := shard.Zero >= 2; !slices.Contains(out, each) {
 			out = append(out, each)
 		}
 	}
@@ -135,14 +135,15 @@ func (s *searcher) membersOf(p *Problem, b *branch) []member {
 	orders := f.axisOrders()
 	b.members = make([]member, 0, len(shardings)*len(orders))
 	for i := range shardings {
-		of := &shardings[i]
-		n, over := s.minRecomputed(f, &b.recompute, s.shardingCost(f, *of).stateMemory, f.splitsBackward &&
-			of.Zero >= 2)
+		shard := &shardings[i]
+		n, over := s.minRecomputed(f, &b.recompute, s.shardingCost(f, *shard).stateMemory, f.splitsBackward &&
+			shard.Zero >= 2)
 		for j := range orders {
-			m := member{candidate: candidate{family: f, sharding: of, recompute: &b.recompute, n: n, order: &orders[j]},
+			m := member{candidate: candidate{family: f, sharding: shard, recompute: &b.recompute, n: n,
+				order: &orders[j]},
 				index: b.first + len(b.members), overBytes: over}
 			if over == 0 {
-				m.floor = max(b.floor, s.stepBound(f, *of, &b.recompute, n, &orders[j]))
+				m.floor = max(b.floor, s.stepBound(f, *shard, &b.recompute, n, &orders[j]))
 			}
 			b.members = append(b.members, m)
 		}
@@ -192,8 +193,8 @@ func (s *layerTimer) recomputeIsFaster(m *member) bool {
 	}
 	return slices.ContainsFunc(s.layerTimesOf(m.family, m.recompute, m.scattersEachMicro(), m.order),
 		func(c layerTimes) bool {
-			again := c.rematForward + c.rematBackward
-			return again > 0 && again < c.forward+c.backward+c.weights
+			recomputed := c.rematForward + c.rematBackward
+			return recomputed > 0 && recomputed < c.forward+c.backward+c.weights
 		})
 }
 
@@ -233,12 +234,12 @@ func (s *memoryPricer) newMinBytes(p *Problem, f *family) {
 		}
 	}
 	k.work, k.castScratch = 0, 0
-	for _, of := range shardings {
-		if of.Zero > 0 && of.Group < f.plan.Replicas() && p.Pins["zero_group"] == nil {
+	for _, shard := range shardings {
+		if shard.Zero > 0 && shard.Group < f.plan.Replicas() && p.Pins["zero_group"] == nil {
 			continue // a smaller group does not need less
 		}
-		if most := s.peakBytes(f, k, s.stateMemory(f, of)); f.minBytes == 0 || most < f.minBytes {
-			f.minBytes = most
+		if largest := s.peakBytes(f, k, s.stateMemory(f, shard)); f.minBytes == 0 || largest < f.minBytes {
+			f.minBytes = largest
 		}
 	}
 }
@@ -254,4 +255,51 @@ func (b *blocks) minChunkBytes(c *chunkKind, split bool) (size int) {
 		}
 	}
 	return size
+}
+
+// triedCount is a recompute count of a member with its closed-form time, and its simulated time once known.
+type triedCount struct {
+	n           int
+	floor, time costmodel.Seconds
+}
+
+// solveRecompute returns a member with its fastest recompute count, and of equally fast ones the smallest. This is
+// the smallest count that fits, except if recomputed blocks are faster (see layerTimeBounds). Then counts are
+// simulated in the order of their closed forms, until one exceeds the fastest or the limit. ok is false if a bound
+// says that the member exceeds the limit.
+func (s *pricer) solveRecompute(m *member, limit costmodel.Seconds) (best candidate, ok bool) {
+	best = m.candidate
+	if !s.recomputeIsFaster(m) {
+		return best, s.simulatedBound(&best) <= limit
+	}
+	all := s.triedScratch[:0]
+	for n := m.n; n <= m.recompute.MaxN; n++ {
+		p := m.candidate
+		p.n = n
+		if q := s.quote(&p); q.bytes <= s.arenaCapacity {
+			all = append(all, triedCount{n: n, floor: q.time})
+		}
+	}
+	s.triedScratch = all
+	slices.SortStableFunc(all, func(a, b triedCount) int { return cmp.Compare(a.floor, b.floor) })
+	done := 0
+	for i := range all {
+		if all[i].floor > limit {
+			break
+		}
+		p := m.candidate
+		p.n = all[i].n
+		if s.simulatedBound(&p) > limit {
+			continue
+		}
+		all[done] = triedCount{n: p.n, time: s.price(&p).time}
+		limit = min(limit, all[done].time*(1+tie))
+		done++
+	}
+	for _, t := range all[:done] {
+		if t.time <= limit && (!ok || t.n < best.n) {
+			best.n, ok = t.n, true
+		}
+	}
+	return best, ok
 }

@@ -46,10 +46,10 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%v: %v", plan, rs)
 		}
 	}
-	again := plans[0]
-	again.Recompute, again.RecomputeLayers = "full", 2
-	if rs := Check(p, again); len(rs) > 0 {
-		t.Errorf("%v: %v", again, rs)
+	second := plans[0]
+	second.Recompute, second.RecomputeLayers = "full", 2
+	if rs := Check(p, second); len(rs) > 0 {
+		t.Errorf("%v: %v", second, rs)
 	}
 	for key, value := range map[string]string{"dp": "3", "tp": "3", "zero_group": "3", "micro_batches": "5",
 		"schedule": "gpipe", "recompute_layers": "1", "recompute_every": "2", "recompute_split": "true",

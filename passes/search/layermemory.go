@@ -148,14 +148,14 @@ func (b *baseProfile) atMicroBatch(micro int) *blocks {
 
 // workspace returns the bytes of temporaries that a variant's functions need at a micro-batch.
 func (v *variantSizes) workspace(micro int) int {
-	most := 0
+	largest := 0
 	for _, ls := range v.temps {
 		temps := make([]passes.Temp, len(ls))
 		for i, l := range ls {
 			temps[i] = l.Temp
 			temps[i].Bytes += (micro - 1) * l.slope
 		}
-		most = max(most, passes.Workspace(temps))
+		largest = max(largest, passes.Workspace(temps))
 	}
-	return most
+	return largest
 }

@@ -56,7 +56,7 @@ type segmentProfile struct {
 	forward, backward, weights funcProfile
 	recomputes                 bool        // it recomputes forward values
 	work                       int         // bytes of temporaries
-	saved                      linearBytes // other engines only: bytes that a layer saves besides its input
+	saved                      linearBytes // other engines only: bytes that a layer saves in addition to its input
 }
 
 // rowBytes is the bytes of a rank's part of one sequence of a batch input.
@@ -317,19 +317,19 @@ func (s *layerTimer) layerTimes(g *routeSet, k *profileKey, p *profile, times in
 
 // layerCosts appends the costs of the model's segments at a multiple of the profile's micro-batch to out.
 func (s *layerTimer) layerCosts(out []layerCost, g *routeSet, k *profileKey, p *profile, times int) []layerCost {
-	load, ways := s.moeLoad(k, k.micro*times), g.routes
+	load, routes := s.moeLoad(k, k.micro*times), g.routes
 	works := s.computeTimes(p, times, load)
 	for _, seg := range p.prog.Model.Segments {
 		c, at := layerCost{}, p.index(seg)
 		plain, work := &p.segs[at], &works[at]
-		c.forward = s.functionCost(&plain.forward, &work[0], times, load, ways)
-		c.backward = s.functionCost(&plain.backward, &work[1], times, load, ways)
-		c.weights = s.functionCost(&plain.weights, &work[2], times, load, ways)
+		c.forward = s.functionCost(&plain.forward, &work[0], times, load, routes)
+		c.backward = s.functionCost(&plain.backward, &work[1], times, load, routes)
+		c.weights = s.functionCost(&plain.weights, &work[2], times, load, routes)
 		if seg.Remat != nil {
 			at = p.index(seg.Remat)
-			again, work := &p.segs[at], &works[at]
-			c.rematForward = s.functionCost(&again.forward, &work[0], times, load, ways)
-			c.rematBackward = s.functionCost(&again.backward, &work[1], times, load, ways)
+			recomputed, work := &p.segs[at], &works[at]
+			c.rematForward = s.functionCost(&recomputed.forward, &work[0], times, load, routes)
+			c.rematBackward = s.functionCost(&recomputed.backward, &work[1], times, load, routes)
 		}
 		out = append(out, c)
 	}
@@ -360,26 +360,26 @@ func stride(p *ir.Plan, axis string) int {
 
 // functionCost returns a function's time at k times the micro-batch of the profile, with an expert load, and with one
 // route per kind of collective.
-func (s *layerTimer) functionCost(p *funcProfile, own *computeTime, k int, of moeLoad,
-	ways []commRoute) costmodel.Cost {
+func (s *layerTimer) functionCost(p *funcProfile, own *computeTime, k int, load moeLoad,
+	routes []commRoute) costmodel.Cost {
 	if p.overlaps {
-		return s.overlappedCost(p, own, k, of.rounds, ways)
+		return s.overlappedCost(p, own, k, load.rounds, routes)
 	}
 	c := costmodel.Cost{Compute: own.time, Recomputed: own.recomputed, PaddedSlots: own.padding}
-	kernels, beside, hidden := own.kernels, costmodel.Seconds(0), costmodel.Seconds(0)
+	kernels, concurrent, hidden := own.kernels, costmodel.Seconds(0), costmodel.Seconds(0)
 	for i := range p.comms {
 		l := &p.comms[i]
-		w := &ways[l.kind]
-		t, more := s.collectiveTime(l, w, k, of.rounds)
+		w := &routes[l.kind]
+		t, more := s.collectiveTime(l, w, k, load.rounds)
 		kernels += more
 		if l.overlapped {
-			beside += t
+			concurrent += t
 			hidden = own.attention * costmodel.Seconds(1-1/float64(w.placement.Ranks()))
 			continue
 		}
 		l.addTo(&c, t)
 	}
-	c.Context += max(0, beside-hidden)
+	c.Context += max(0, concurrent-hidden)
 	s.overlapExperts(&c)
 	return s.withHostTime(c, kernels)
 }

@@ -60,9 +60,9 @@ func TestLeversShare(t *testing.T) {
 		if trial.Name == moeSlack {
 			continue
 		}
-		again, found := new(Series).fastest(&trial.Problem)
-		if l := f.Levers[i]; !found || l.Best == nil || *l.Best != again {
-			t.Errorf("lever %+v; a search finds %+v, %v", l, again, found)
+		second, found := new(Series).fastest(&trial.Problem)
+		if l := f.Levers[i]; !found || l.Best == nil || *l.Best != second {
+			t.Errorf("lever %+v; a search finds %+v, %v", l, second, found)
 		}
 	}
 }
@@ -119,14 +119,14 @@ func TestSeriesOfMany(t *testing.T) {
 }
 
 // freshSeries returns a series that knows profiles of the model, but no memory results.
-func anew(p *Problem, shared *caches) *Series {
+func freshSeries(p *Problem, shared *caches) *Series {
 	clear(shared.memoryFits)
 	return &Series{model: p.Model, caches: shared}
 }
 
 // agreeOnOne compares a question to a series, with a limit or without, and its levers, with new searches.
 func agreeOnOne(t *testing.T, r *rand.Rand, series *Series, p *Problem, shared *caches, seen map[string]int) {
-	want, fits := anew(p, shared).fastest(p)
+	want, fits := freshSeries(p, shared).fastest(p)
 	limit := costmodel.Seconds(math.Inf(1))
 	if fits && r.IntN(2) == 0 {
 		limit = series.time(p, want.Plan) * costmodel.Seconds(1+r.Float64()/2)
@@ -158,7 +158,7 @@ func agreeOnLevers(t *testing.T, r *Series, p *Problem, base Priced, shared *cac
 		if trial.Name == moeSlack || trial.Problem.Validate() != nil {
 			continue
 		}
-		want, fits := anew(&trial.Problem, shared).fastest(&trial.Problem)
+		want, fits := freshSeries(&trial.Problem, shared).fastest(&trial.Problem)
 		if got := r.lever(&trial, base); (got.Best != nil) != fits || fits && *got.Best != want {
 			t.Errorf("lever %s comes to %v, a search from nothing to %v (%v)", trial.Name, got.Best,
 				want.Plan.Text(), fits)

@@ -117,17 +117,17 @@ func recomputedOps(f *ir.Func) map[*ir.Node]bool {
 	if !slices.ContainsFunc(f.Nodes, func(n *ir.Node) bool { return n.Attr.Round }) {
 		return nil
 	}
-	out, of := make(map[*ir.Node]bool, len(f.Nodes)), make(map[*ir.Value]bool, len(f.Inputs)+len(f.Nodes))
+	out, fromGradient := make(map[*ir.Node]bool, len(f.Nodes)), make(map[*ir.Value]bool, len(f.Inputs)+len(f.Nodes))
 	for _, v := range f.Inputs {
-		of[v] = v.Place.Region == ir.PlaceDY
+		fromGradient[v] = v.Place.Region == ir.PlaceDY
 	}
-	if !slices.ContainsFunc(f.Inputs, func(v *ir.Value) bool { return of[v] }) {
+	if !slices.ContainsFunc(f.Inputs, func(v *ir.Value) bool { return fromGradient[v] }) {
 		return nil
 	}
 	for _, n := range f.Nodes {
-		grad := slices.ContainsFunc(n.Args, func(a *ir.Value) bool { return of[a] })
+		grad := slices.ContainsFunc(n.Args, func(a *ir.Value) bool { return fromGradient[a] })
 		for _, o := range n.Outs {
-			of[o] = grad
+			fromGradient[o] = grad
 		}
 		out[n] = n.Attr.Round && !grad
 	}

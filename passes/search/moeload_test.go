@@ -132,14 +132,14 @@ func TestExpertsTimeHasNames(t *testing.T) {
 	// of the three GEMMs of a SwiGLU expert, the last is not recomputed
 	for _, p := range s.profiles {
 		for i := range p.segs {
-			again := 0.0
+			repeated := 0.0
 			for _, o := range p.segs[i].backward.ops {
 				if o.recomputed && o.at.Kind == costmodel.Matrix {
-					again += o.at.Flops
+					repeated += o.at.Flops
 				}
 			}
-			if want := p.segs[i].forward.roundFlops.atOne * 2 / 3; again != want {
-				t.Errorf("%s: products of %v flops again, want %v", p.segs[i].variant.Name, again, want)
+			if want := p.segs[i].forward.roundFlops.atOne * 2 / 3; repeated != want {
+				t.Errorf("%s: products of %v flops again, want %v", p.segs[i].variant.Name, repeated, want)
 			}
 		}
 	}

@@ -136,8 +136,8 @@ func TestOtherEnginesChunks(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 4, 0), llamaConfig(16, 8192, 64, 8, 28672, 32000, 4096), 4096, 32, mixed)
 	megatron := *costmodel.EngineOf("megatron")
 	p.Engine, p.Precision = &megatron, megatron.State(mixed)
-	price := func(vpp int, pass costmodel.Seconds, beside bool) costmodel.Time {
-		megatron.Pass, megatron.OverlapsInterleavedSends = pass, beside
+	price := func(vpp int, pass costmodel.Seconds, overlapped bool) costmodel.Time {
+		megatron.Pass, megatron.OverlapsInterleavedSends = pass, overlapped
 		plan := ir.SerialPlan(16, 1, p.Precision)
 		plan.DP, plan.TP, plan.PP, plan.VPP, plan.SP, plan.AxisOrder, plan.MicroBatches = 1, 8, 4, vpp, true,
 			"tp,dp,pp", 32

@@ -8,6 +8,304 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
+// The recommended plan is the one of least risk among those that predictions cannot tell from the fastest. This
+// search runs after the search for the fastest, on what that has left in its queue: best first, by a lower bound of
+// the risk of the plans of a family, branch or member. So it examines few of the plans in the window, and skips none
+// that may have less risk.
+
+// riskNode is a part of the space that is queued, or a plan with a recompute count.
+type riskNode struct {
+	risk
+	entry
+	number int
+	// the node is a plan: its member with number; otherwise everything below
+	isPlan    bool
+	simulated bool // floor is the plan's step
+}
+
+// before reports whether a node precedes another. Of equal nodes, parts precede plans, which may not be the best of
+// their part.
+func (n *riskNode) before(o *riskNode) bool {
+	if c := n.risk.compare(&o.risk); c != 0 {
+		return c < 0
+	}
+	return n.floor < o.floor || n.floor == o.floor && (!n.simulated && o.simulated || n.simulated == o.simulated &&
+		n.order < o.order)
+}
+
+// riskWindow continues a search among the plans that predictions cannot tell from the fastest.
+type riskWindow struct {
+	*bestFirst
+	limit  costmodel.Seconds // longest step
+	nodes  []riskNode        // a binary heap
+	priced map[int]bool      // members, by their index
+}
+
+// robust returns the plan of least risk whose step is within the limit; the fastest plan is.
+func (h *bestFirst) robust(limit costmodel.Seconds) candidate {
+	w := &riskWindow{bestFirst: h, limit: limit, priced: map[int]bool{}}
+	h.s.precompiler.limit(limit)
+	for i := range h.fits {
+		w.priced[h.fits[i].index] = true
+		w.queueMember(h.fits[i].member, h.fits[i].time)
+	}
+	for _, m := range h.slower {
+		w.queueMember(m, m.floor)
+	}
+	w.drainQueue()
+	for ; len(h.pending) > 0 && h.pending[0].floor <= limit; h.pending = h.pending[1:] {
+		f := h.space.families[h.pending[0].index]
+		if h.filter.family != nil && !h.filter.family(f) || !h.countAll && h.s.cannotFit(h.space.problem, f) {
+			continue
+		}
+		w.push(riskNode{risk: risk{parts: simplicity(&f.plan)}, entry: entry{floor: h.pending[0].floor, order: f.first,
+			family: f}, number: unranked})
+	}
+	return w.first()
+}
+
+// unranked marks families that the search for the fastest did not reach.
+const unranked = -1
+
+// first returns the plan that precedes all others, and of those as fast with the same risk the first in the space.
+func (w *riskWindow) first() candidate {
+	chosen, ok := riskNode{}, false
+	for len(w.nodes) > 0 {
+		if ok && (w.nodes[0].risk.compare(&chosen.risk) > 0 || w.nodes[0].floor > chosen.floor*(1+tie)) {
+			break
+		}
+		switch n := w.pop(); {
+		case !n.simulated:
+			w.expand(&n)
+		case !ok:
+			chosen, ok = n, true
+		case n.order < chosen.order || n.order == chosen.order && n.number < chosen.number:
+			n.floor = chosen.floor // the time of the fastest, which is within a tie
+			chosen = n
+		}
+	}
+	best := chosen.member.candidate
+	best.n = chosen.number
+	return best
+}
+
+// expand splits a part of the space, or simulates a plan.
+func (w *riskWindow) expand(n *riskNode) {
+	w.watch()
+	switch {
+	case n.isPlan:
+		w.simulate(n)
+	case n.member != nil:
+		w.queueCounts(n)
+	case n.branch != nil:
+		w.queueMembers(n.branch)
+	case n.number == unranked:
+		w.queueRefined(n.family, n.floor)
+	case n.family.floor == 0:
+		w.boundFamily(n.family)
+		w.bestFirst.queueFamily(n.family)
+	case w.requeueUnderPressure(n):
+		return
+	default:
+		w.queueBranches(n.family)
+	}
+	w.drainQueue()
+}
+
+// requeueUnderPressure queues a family again if its plans have more memory pressure than was known, and reports
+// whether it did.
+func (w *riskWindow) requeueUnderPressure(n *riskNode) bool {
+	least := w.s.minBytes(w.space.problem, n.family)
+	if least > w.s.arenaCapacity {
+		return false // queueBranches counts them
+	}
+	p := w.s.pressure(least)
+	if p <= n.pressure {
+		return false
+	}
+	n.pressure = p
+	w.push(*n)
+	return true
+}
+
+// drainQueue moves the queue of the best-first search to the nodes.
+func (w *riskWindow) drainQueue() {
+	for len(w.queue) > 0 {
+		e := w.queue.pop()
+		switch {
+		case e.floor > w.limit:
+		case e.member != nil:
+			w.queueMember(e.member, e.floor)
+		case e.branch != nil:
+			plan := e.branch.family.plan
+			plan.Recompute = e.branch.recompute.Kind
+			w.push(riskNode{risk: risk{parts: simplicity(&plan)}, entry: e})
+		default:
+			w.push(riskNode{risk: risk{parts: simplicity(&e.family.plan)}, entry: e})
+		}
+	}
+}
+
+// queueMember queues a member with its least memory pressure.
+func (w *riskWindow) queueMember(m *member, floor costmodel.Seconds) {
+	if floor > w.limit {
+		return
+	}
+	plan := m.plan()
+	n := riskNode{risk: risk{parts: simplicity(&plan)}, entry: entry{floor: floor, order: m.index, member: m}}
+	n.pressure = w.minPressure(m)
+	w.push(n)
+}
+
+// minPressure returns the least memory pressure of a member over all recompute counts.
+func (w *riskWindow) minPressure(m *member) int {
+	if !m.recompute.Grouped { // more recomputed blocks never need more memory
+		return w.pressureAt(m, m.recompute.MaxN)
+	}
+	least := w.pressureAt(m, m.n)
+	for n := m.n + 1; n <= m.recompute.MaxN && least > 0; n++ {
+		least = min(least, w.pressureAt(m, n))
+	}
+	return least
+}
+
+// pressureAt returns a member's memory pressure with a recompute count; it is very large if the plan does not fit.
+func (w *riskWindow) pressureAt(m *member, n int) int {
+	w.s.measureActivations(&w.s.activationScratch, m.family, m.recompute, n, m.scattersEachMicro())
+	bytes := w.s.peakBytes(m.family, &w.s.activationScratch, w.s.shardingCost(m.family, *m.sharding).stateMemory)
+	if bytes > w.s.arenaCapacity {
+		return 1 << 20
+	}
+	return w.s.pressure(bytes)
+}
+
+// pressure returns the memory pressure of an arena that fits.
+func (s *memoryPricer) pressure(bytes int) int {
+	return pressure(int64(s.arenaCapacity-bytes), s.usableBytes)
+}
+
+// queueCounts queues the fastest plan of a member with the node's memory pressure, and the member again with more.
+func (w *riskWindow) queueCounts(n *riskNode) {
+	m := n.member
+	if w.s.recomputeIsFaster(m) {
+		for i := m.n; i <= m.recompute.MaxN; i++ {
+			if p := w.pressureAt(m, i); p < 1<<20 {
+				w.queuePlan(m, i, p)
+			}
+		}
+		return
+	}
+	number := w.leastNumber(m, n.pressure)
+	w.queuePlan(m, number, n.pressure)
+	if number > m.n {
+		more := *n
+		more.pressure++
+		w.push(more)
+	}
+}
+
+// leastNumber returns the smallest recompute count with which a member has at most some memory pressure. One exists.
+func (w *riskWindow) leastNumber(m *member, pressure int) int {
+	low, high := m.n, m.recompute.MaxN
+	if m.recompute.Grouped {
+		for low < high && w.pressureAt(m, low) > pressure {
+			low++
+		}
+		return low
+	}
+	for low < high {
+		if mid := (low + high) / 2; w.pressureAt(m, mid) <= pressure {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return low
+}
+
+// queuePlan queues a plan if its bounds are within the limit.
+func (w *riskWindow) queuePlan(m *member, number, pressure int) {
+	p := m.candidate
+	p.n = number
+	floor := w.s.simulatedBound(&p)
+	if floor > w.limit {
+		return
+	}
+	plan := p.plan()
+	w.push(riskNode{risk: risk{pressure, simplicity(&plan)}, entry: entry{floor: floor, order: m.index, member: m},
+		number: number, isPlan: true})
+}
+
+// simulate computes a plan's step.
+func (w *riskWindow) simulate(n *riskNode) {
+	p := n.member.candidate
+	p.n = n.number
+	n.floor, n.simulated = w.s.price(&p).time, true
+	w.counts.Simulated++
+	if !w.priced[n.order] {
+		w.priced[n.order] = true
+		w.counts.Priced++
+	}
+	if n.floor <= w.limit {
+		w.push(*n)
+	}
+}
+
+// push adds a node.
+func (w *riskWindow) push(n riskNode) {
+	w.nodes = append(w.nodes, n)
+	i := len(w.nodes) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if !w.nodes[i].before(&w.nodes[up]) {
+			break
+		}
+		w.nodes[i], w.nodes[up] = w.nodes[up], w.nodes[i]
+		i = up
+	}
+}
+
+// pop removes and returns the first node.
+func (w *riskWindow) pop() riskNode {
+	all := w.nodes
+	first := all[0]
+	all[0] = all[len(all)-1]
+	all = all[:len(all)-1]
+	for i := 0; ; {
+		down := 2*i + 1
+		if down >= len(all) {
+			break
+		}
+		if right := down + 1; right < len(all) && all[right].before(&all[down]) {
+			down = right
+		}
+		if !all[down].before(&all[i]) {
+			break
+		}
+		all[i], all[down] = all[down], all[i]
+		i = down
+	}
+	w.nodes = all
+	return first
+}
+
+// Other returns the plan that would be recommended with the other preference, and that preference. ok is false if it
+// is the recommended plan, or if the recommended plan was given.
+func (r *Result) Other() (a Alternative, prefer string, ok bool) {
+	other := r.Fastest
+	prefer = PreferFastest
+	if r.Best.Plan == r.Fastest.Plan {
+		other, prefer = r.Robust, PreferRobust
+	} else if r.Best.Plan != r.Robust.Plan {
+		return a, "", false
+	}
+	if other.Plan == r.Best.Plan {
+		return a, "", false
+	}
+	return Alternative{Plan: other.Plan, Predict: other.Predict, SlowerBy: slowerBy(other.Predict, r.Best.Predict)},
+		prefer, true
+}
+
 // Apart is the fraction of a step up to which two predictions cannot tell which plan is faster.
 //
 // Measured on pairs of published plans for one question (tools/validate/rows, all sources, 2026-11-24;
@@ -77,10 +375,10 @@ func riskOf(p *Priced) risk {
 
 // Riskier reports whether an alternative is faster than the chosen plan by less than predictions can tell, and has
 // more risk.
-func (a *Alternative) Riskier(than Priced) bool {
+func (a *Alternative) Riskier(chosen Priced) bool {
 	if a.NoFit != nil || a.SlowerBy >= 0 || a.SlowerBy < -Apart {
 		return false
 	}
-	x, y := riskOf(&Priced{Plan: a.Plan, Predict: a.Predict}), riskOf(&than)
+	x, y := riskOf(&Priced{Plan: a.Plan, Predict: a.Predict}), riskOf(&chosen)
 	return x.compare(&y) > 0
 }

@@ -38,23 +38,24 @@ type postPassKey struct {
 }
 
 // postPassBounds returns the bounds of a split's stage groups.
-func (s *stepBounder) postPassBounds(f *family, of space.Sharding, o *axisOrder) []postPassBound {
-	k := postPassKey{frame: s.pipelineSplit(f), state: s.stateLayout(f, of), zero: int32(of.Zero),
-		group: int32(of.Group),
+func (s *stepBounder) postPassBounds(f *family, shard space.Sharding, o *axisOrder) []postPassBound {
+	k := postPassKey{frame: s.pipelineSplit(f), state: s.stateLayout(f, shard), zero: int32(shard.Zero),
+		group: int32(shard.Group),
 		dp:    int32(f.plan.DP), stride: int32(o.dp)}
 	if out := s.postPassCache[k]; out != nil {
 		return out
 	}
 	out := make([]postPassBound, len(k.frame.groups))
 	for i := range out {
-		out[i] = s.newPostPassBound(f, of, o, k.frame, k.state, &k.frame.groups[i])
+		out[i] = s.newPostPassBound(f, shard, o, k.frame, k.state, &k.frame.groups[i])
 	}
 	s.postPassCache[k] = out
 	return out
 }
 
 // newPostPassBound computes the bound of one stage group.
-func (s *stepBounder) newPostPassBound(f *family, of space.Sharding, o *axisOrder, fr *pipelineSplit, st *stateLayout,
+func (s *stepBounder) newPostPassBound(f *family, shard space.Sharding, o *axisOrder, fr *pipelineSplit,
+	st *stateLayout,
 	t *stageGroup) (out postPassBound) {
 	stage, b := &fr.stages[t.stage], s.baseOf(f.class, &f.plan)
 	elems, experts, shared := 0, 0, 0
@@ -66,52 +67,52 @@ func (s *stepBounder) newPostPassBound(f *family, of space.Sharding, o *axisOrde
 	if t.stage > 0 && slices.Contains(stage.chunks, len(fr.kindOf)-1) {
 		elems += b.tied
 	}
-	all := s.reductionTime(f, of, o, shared)
+	all := s.reductionTime(f, shard, o, shared)
 	switch {
-	case of.Zero >= 2 || !s.overlap[min(of.Zero, 1)]:
+	case shard.Zero >= 2 || !s.overlap[min(shard.Zero, 1)]:
 		out.after = all
 	case len(stage.chunks) == 1 || !f.splitsBackward: // the stage's last pass is of its first chunk
 		first := 0
 		for _, r := range fr.kinds[stage.firstKind].runs {
 			first += r.count * st.sharedElems[r.segment]
 		}
-		out.overlapped = s.reductionTime(f, of, o, first)
-		out.last = s.reductionTime(f, of, o, st.sharedElems[stage.backwardOrder[len(stage.backwardOrder)-1].segment])
+		out.overlapped = s.reductionTime(f, shard, o, first)
+		out.last = s.reductionTime(f, shard, o, st.sharedElems[stage.backwardOrder[len(stage.backwardOrder)-1].segment])
 	}
-	if of.Zero < 2 && s.overlap[of.Zero] {
+	if shard.Zero < 2 && s.overlap[shard.Zero] {
 		out.hidden = all
 	}
-	out.update = s.updateBound(f, of, o, elems, ownersOf(&f.plan, of.Group).minOwned(elems, experts), shared)
+	out.update = s.updateBound(f, shard, o, elems, ownersOf(&f.plan, shard.Group).minOwned(elems, experts), shared)
 	return out
 }
 
 // updateBound returns a lower bound of what a stage does once all gradients are reduced. Gathers wait for the norm,
 // not for all updates.
-func (s *stepBounder) updateBound(f *family, of space.Sharding, o *axisOrder,
+func (s *stepBounder) updateBound(f *family, shard space.Sharding, o *axisOrder,
 	elems, owned, shared int) costmodel.Seconds {
 	prec := &f.plan.Precision
 	update, gather := s.device.OptimizerTime(*prec, s.problem.Recipe, owned), costmodel.Seconds(0)
 	// otherwise gathers may overlap the next step
-	if (of.Zero == 1 || of.Zero == 2) && !s.problem.PricedEngine().Ahead {
-		gather = s.routeTime(ir.OpAllGather, o.dp, of.Group, shared*prec.Params.Size())
+	if (shard.Zero == 1 || shard.Zero == 2) && !s.problem.PricedEngine().Ahead {
+		gather = s.routeTime(ir.OpAllGather, o.dp, shard.Group, shared*prec.Params.Size())
 	}
-	norm := s.norm(&ir.Plan{Zero: of.Zero, Precision: *prec}, elems, owned)
-	if s.overlap[min(of.Zero, 1)] {
+	norm := s.norm(&ir.Plan{Zero: shard.Zero, Precision: *prec}, elems, owned)
+	if s.overlap[min(shard.Zero, 1)] {
 		return norm + max(update, gather)
 	}
 	return norm + update + gather
 }
 
 // reductionTime returns the time in which replicas reduce some elements at the end of a step.
-func (s *stepBounder) reductionTime(f *family, of space.Sharding, o *axisOrder, elems int) (sum costmodel.Seconds) {
+func (s *stepBounder) reductionTime(f *family, shard space.Sharding, o *axisOrder, elems int) (sum costmodel.Seconds) {
 	bytes := elems * f.plan.Precision.Reduce.Size()
-	if of.Zero == 0 {
+	if shard.Zero == 0 {
 		return s.routeTime(ir.OpAllReduce, o.dp, f.plan.DP, bytes)
 	}
-	if of.Zero == 1 {
-		sum = s.routeTime(ir.OpReduceScatter, o.dp, of.Group, bytes)
+	if shard.Zero == 1 {
+		sum = s.routeTime(ir.OpReduceScatter, o.dp, shard.Group, bytes)
 	}
-	return sum + s.routeTime(ir.OpAllReduce, o.dp*of.Group, f.plan.DP/of.Group, bytes/of.Group)
+	return sum + s.routeTime(ir.OpAllReduce, o.dp*shard.Group, f.plan.DP/shard.Group, bytes/shard.Group)
 }
 
 // routeKey is a kind of collective over ranks with a stride.

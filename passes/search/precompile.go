@@ -80,13 +80,13 @@ func (a *basePrecompiler) start(s *layerProfiler, soon []baseRequest) {
 	}
 	all := a.jobs
 	var next atomic.Int64
-	most := new(atomic.Uint64)
-	a.floorLimit = most
+	highest := new(atomic.Uint64)
+	a.floorLimit = highest
 	a.limit(costmodel.Seconds(math.Inf(1)))
 	for range a.helpers {
 		go func() {
 			for i := int(next.Add(1)) - 1; i < len(missing) &&
-				float64(missing[i].floor) <= math.Float64frombits(most.Load()); i = int(next.Add(1)) - 1 {
+				float64(missing[i].floor) <= math.Float64frombits(highest.Load()); i = int(next.Add(1)) - 1 {
 				all.find(missing[i].key).run(s, all, missing[i].key)
 			}
 		}()
@@ -110,8 +110,8 @@ func (j *compileJob) run(s *layerProfiler, all *compileJobs, k profileKey) {
 
 // store adds a base that already exists.
 func (j *compileJobs) store(b *baseProfile) {
-	of := j.find(b.key)
-	of.once.Do(func() { of.base = b })
+	job := j.find(b.key)
+	job.once.Do(func() { job.base = b })
 }
 
 // limit prevents the start of bases for plans that take longer.

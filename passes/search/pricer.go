@@ -3,9 +3,9 @@ package search
 import (
 	"maps"
 
-	"github.com/planc-dev/planc/passes/search/space"
-
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search/space"
 )
 
 // The price of a plan is computed in layers, each of which adds to the one before and knows nothing of the next:
@@ -116,4 +116,108 @@ func (s *pricer) workerCopy() pricer {
 	t.activationScratch, t.costScratch, t.stageScratch, t.countScratch = activationMemory{}, nil, nil, nil
 	t.boundScratch, t.triedScratch = nil, nil
 	return t
+}
+
+// caches hold what searches for one model, precision and kind of device share.
+type caches struct {
+	profiles       map[profileKey]*profile
+	bases          map[profileKey]*baseProfile
+	inFlight       map[scheduleKey][]int
+	stale          map[profileKey]bool // profiles whose engine constants have changed
+	pipelineSplits map[pipelineSplitKey]*pipelineSplit
+	stateLayouts   map[stateLayoutKey]*stateLayout
+
+	timetables map[scheduleKey]*ir.Timetable
+	works      map[costmodel.Device]map[computeKey][][3]computeTime
+	memoryFits map[memoryFitKey]*memoryFit
+}
+
+// newCaches returns empty caches.
+func newCaches() *caches {
+	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*baseProfile{},
+		inFlight:       map[scheduleKey][]int{},
+		pipelineSplits: map[pipelineSplitKey]*pipelineSplit{}, stateLayouts: map[stateLayoutKey]*stateLayout{},
+		timetables: map[scheduleKey]*ir.Timetable{},
+		works:      map[costmodel.Device]map[computeKey][][3]computeTime{}, memoryFits: map[memoryFitKey]*memoryFit{}}
+}
+
+// clone returns caches that start with the same contents and can change independently.
+func (c *caches) clone() *caches {
+	own := &caches{profiles: maps.Clone(c.profiles), bases: map[profileKey]*baseProfile{},
+		inFlight:       maps.Clone(c.inFlight),
+		pipelineSplits: maps.Clone(c.pipelineSplits),
+		stateLayouts:   maps.Clone(c.stateLayouts), timetables: maps.Clone(c.timetables),
+		memoryFits: copyFits(c.memoryFits),
+		works:      map[costmodel.Device]map[computeKey][][3]computeTime{}}
+	for d, w := range c.works {
+		own.works[d] = maps.Clone(w)
+	}
+	for k, b := range c.bases {
+		own.bases[k] = b.clone()
+	}
+	return own
+}
+
+// clone returns a copy whose derived results can change independently.
+func (b *baseProfile) clone() *baseProfile {
+	own := *b
+	own.byMicro, own.workByDevice = maps.Clone(b.byMicro), maps.Clone(b.workByDevice)
+	return &own
+}
+
+// roundPart returns the part of a node's slots that evenly distributed tokens fill, or 1 if the node has no slots.
+func roundPart(n *ir.Node, tokens int, sent *ir.Node) float64 {
+	if !n.Attr.Round || sent == nil {
+		return 1
+	}
+	experts, _ := sent.Outs[0].Type.Extent(ir.Expert)
+	slots, _ := sent.Outs[0].Type.Extent(ir.SlotDim)
+	choices, _ := sent.Args[1].Type.Extent(ir.Choice)
+	return float64(choices.Size*tokens) / float64(experts.Size*slots.Size)
+}
+
+// modelFlops returns the model's flops per sequence on one device: three times the matmul and attention flops of the
+// forward pass.
+func modelFlops(m *ir.Model) float64 {
+	sum := 0.0
+	for _, s := range m.Segments {
+		batch, tokens := 1, 0
+		var sent *ir.Node
+		for _, n := range s.Forward.Nodes {
+			if n.Op == ir.OpDispatch {
+				sent, tokens = n, n.Args[1].Type.Elems()/n.Args[1].Type.Dims[len(n.Args[1].Type.Dims)-1].Size
+			}
+			if costmodel.KindOf(n.Op) == costmodel.Vector {
+				continue
+			}
+			for _, o := range n.Outs {
+				if e, ok := o.Type.Extent(ir.Batch); ok {
+					batch = e.Size
+				}
+			}
+			sum += float64(3 * float64(s.Count) * n.Flops(ir.Mesh{}) * roundPart(n, tokens, sent) / float64(batch))
+		}
+	}
+	return sum
+}
+
+// flopsFormula names how modelFlops counts. Attention counts only the pairs of positions that attend to each other.
+func flopsFormula(m *ir.Model) string {
+	const matmuls = "6N + "
+	for _, s := range m.Segments {
+		for _, n := range s.Forward.Nodes {
+			if n.Op != ir.OpAttention {
+				continue
+			}
+			keys, _ := n.Args[1].Type.Extent(ir.KSeq)
+			switch {
+			case n.Attr.Window > 0 && n.Attr.Window < keys.Size:
+				return matmuls + "windowed attention"
+			case n.Attr.Causal:
+				return matmuls + "causal attention"
+			}
+			return matmuls + "attention"
+		}
+	}
+	return matmuls[:2]
 }

@@ -18,10 +18,10 @@ func TestWatch(t *testing.T) {
 func watchedSearch(t *testing.T, name string, p *Problem, do func(*Problem) error) {
 	t.Helper()
 	var last Progress
-	said, best := 0, 0
+	reported, best := 0, 0
 	q := *p
 	q.Watch = func(at Progress) {
-		said++
+		reported++
 		if at.Done < last.Done || at.Families < last.Families || at.Best == 0 && last.Best > 0 ||
 			last.Best > 0 && at.Best > last.Best {
 			t.Errorf("%s: %+v after %+v", name, at, last)
@@ -34,8 +34,8 @@ func watchedSearch(t *testing.T, name string, p *Problem, do func(*Problem) erro
 	if err := do(&q); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s: said %d times, %d with a best plan, last %+v", name, said, best, last)
+	t.Logf("%s: said %d times, %d with a best plan, last %+v", name, reported, best, last)
 	if best == 0 {
-		t.Errorf("%s: said %d times where it is, never with a plan", name, said)
+		t.Errorf("%s: said %d times where it is, never with a plan", name, reported)
 	}
 }

@@ -19,7 +19,7 @@ func TestRecomputeSavesThreeQuarters(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain := ir.SerialPlan(12, 8, p.Precision)
-	kept, flops := blocksOf(t, s, plain)
+	savedBytes, flops := blocksOf(t, s, plain)
 	none := s.priced(s.candidateOf(plain)).Predict.Time
 	for _, x := range []struct {
 		kind              string
@@ -32,9 +32,10 @@ func TestRecomputeSavesThreeQuarters(t *testing.T) {
 		k, f := blocksOf(t, s, plan)
 		time := s.priced(s.candidateOf(plan)).Predict.Time
 		more := float64(time.Recompute / none.Compute)
-		if 1-k/kept < x.saved || f/flops-1 < x.flopsMin || f/flops-1 > x.timeMax || more <= 0 || more > x.timeMax {
+		if 1-k/savedBytes < x.saved || f/flops-1 < x.flopsMin || f/flops-1 > x.timeMax || more <= 0 ||
+			more > x.timeMax {
 			t.Errorf("%s, every %d: blocks keep %.3f of what they kept, for %.3f of the flops and %.3f of the time",
-				x.kind, x.every, k/kept, f/flops, 1+more)
+				x.kind, x.every, k/savedBytes, f/flops, 1+more)
 		}
 		if rest := float64(time.Compute / none.Compute); rest > 1 || rest < 0.98 { // less, because less is written
 			t.Errorf("%s, every %d: beside what is recomputed arithmetic takes %v, without recompute %v", x.kind,
@@ -44,7 +45,7 @@ func TestRecomputeSavesThreeQuarters(t *testing.T) {
 }
 
 // blocksOf returns the bytes that a plan's blocks save and their flops, from its program's tables.
-func blocksOf(t *testing.T, s *searcher, plan ir.Plan) (kept, flops float64) {
+func blocksOf(t *testing.T, s *searcher, plan ir.Plan) (savedBytes, flops float64) {
 	t.Helper()
 	prog, err := passes.Compile(s.problem.Model, plan, s.problem.Recipe, passes.Options{})
 	if err != nil {
@@ -55,9 +56,9 @@ func blocksOf(t *testing.T, s *searcher, plan ir.Plan) (kept, flops float64) {
 			continue
 		}
 		fs := []*ir.Func{prog.Kind(&r).Forward, prog.Kind(&r).Backward}
-		kept += float64(r.SavedParts() * r.Stride)
+		savedBytes += float64(r.SavedParts() * r.Stride)
 		if r.Every > 0 {
-			kept += float64(r.Every*r.Inner - prog.Stream)
+			savedBytes += float64(r.Every*r.Inner - prog.Stream)
 			fs = append(fs, prog.Kind(&r).Forward)
 		}
 		for _, f := range fs {
@@ -66,7 +67,7 @@ func blocksOf(t *testing.T, s *searcher, plan ir.Plan) (kept, flops float64) {
 			}
 		}
 	}
-	return kept, flops
+	return savedBytes, flops
 }
 
 // A model of many blocks with a checkpoint per four blocks saves less than a quarter, as the rule says.
@@ -78,11 +79,11 @@ func TestCheckpointEachFourLayers(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain := ir.SerialPlan(48, 1, p.Precision)
-	kept, _ := blocksOf(t, s, plain)
+	savedBytes, _ := blocksOf(t, s, plain)
 	plan := plain
 	plan.Recompute, plan.RecomputeLayers, plan.RecomputeEvery = "full", 48, 4
-	if now, _ := blocksOf(t, s, plan); now > kept/4 {
-		t.Errorf("blocks keep %.0f bytes, without recompute %.0f", now, kept)
+	if now, _ := blocksOf(t, s, plan); now > savedBytes/4 {
+		t.Errorf("blocks keep %.0f bytes, without recompute %.0f", now, savedBytes)
 	}
 }
 

@@ -58,7 +58,7 @@ func (s *searcher) lacking(sp *planSpace, plan *ir.Plan) string {
 	key := func(p *ir.Plan) string {
 		return fmt.Sprint(p.TP, p.PP, p.CP, p.CPKind, p.SP, p.VPP, p.Schedule, p.MicroBatch, p.EP, p.ETP, p.MoESlack)
 	}
-	of, other := "", "cp"
+	value, other := "", "cp"
 	switch {
 	case s.dims.Experts == 0:
 	case plan.ETP > 1 && plan.ETP < plan.TP && sp.problem.IsFree("etp"):
@@ -71,9 +71,9 @@ func (s *searcher) lacking(sp *planSpace, plan *ir.Plan) string {
 	for _, f := range sp.families {
 		switch {
 		case key(&f.plan) != key(plan):
-			of = max(of, other)
+			value = max(value, other)
 		case f.plan.StageLayers != plan.StageLayers:
-			of = "stage_layers"
+			value = "stage_layers"
 		case !slices.ContainsFunc(s.Shardings(sp.problem, plan), func(x space.Sharding) bool {
 			return x.Zero == plan.Zero && x.Group == plan.ZeroGroup
 		}):
@@ -91,7 +91,7 @@ func (s *searcher) lacking(sp *planSpace, plan *ir.Plan) string {
 			return "recompute_every"
 		}
 	}
-	return of
+	return value
 }
 
 // hasChoice reports whether a plan recomputes as the choice says.
@@ -189,8 +189,8 @@ func drawPlan(r *rand.Rand, s *searcher) ir.Plan {
 	p := s.dims.SerialPlan(1, s.problem.Precision)
 	rest := s.problem.Cluster.Devices()
 	for _, to := range []*int{&p.TP, &p.PP, &p.CP} {
-		of := space.Divisors(rest)
-		*to = of[r.IntN(len(of))]
+		values := space.Divisors(rest)
+		*to = values[r.IntN(len(values))]
 		rest /= *to
 	}
 	p.DP, p.SP = rest, r.IntN(2) == 0
@@ -211,8 +211,8 @@ func drawPlan(r *rand.Rand, s *searcher) ir.Plan {
 	p.StageLayers = space.JoinCounts(even(s.dims.Layers, p.PP*p.VPP))
 	p.Zero = r.IntN(4)
 	if p.Zero > 0 {
-		of := space.Divisors(p.Replicas())
-		p.ZeroGroup = of[r.IntN(len(of))]
+		values := space.Divisors(p.Replicas())
+		p.ZeroGroup = values[r.IntN(len(values))]
 	}
 	orders := space.AxisOrders(&p, s.problem.Cluster.Nodes)
 	p.AxisOrder = orders[r.IntN(len(orders))]

@@ -252,12 +252,12 @@ func checkpointed(saved, slower float64) *RuleOfThumb {
 }
 
 // outside returns on which side of a range a figure is: "" within it, after rounding to a whole percentage.
-func outside(figure, least, most float64) string {
+func outside(figure, least, limit float64) string {
 	figure = math.Round(100*figure) / 100
 	switch {
 	case figure < least:
 		return "less"
-	case figure > most:
+	case figure > limit:
 		return "more"
 	}
 	return ""

@@ -30,18 +30,18 @@ func (s *searcher) answerers(sp *planSpace) []answerer {
 }
 
 // answers returns the explanations of some choices of the best plan of a space.
-func (s *searcher) answers(sp *planSpace, of []*choice, best Priced) []answer {
+func (s *searcher) answers(sp *planSpace, applying []*choice, best Priced) []answer {
 	by := s.answerers(sp)
 	if len(by) > 1 {
 		defer s.reserveCore()()
 	}
-	out := make([]answer, len(of))
-	inParallel(len(of), by, func(i int, by answerer) { out[i] = by.ask(of[i], best) })
+	out := make([]answer, len(applying))
+	inParallel(len(applying), by, func(i int, by answerer) { out[i] = by.ask(applying[i], best) })
 	var all []question
 	for _, long := range []bool{true, false} { // the slowest questions first
 		for i, a := range out {
 			for j := range a.others {
-				if long == (of[i].name == "recompute") {
+				if long == (applying[i].name == "recompute") {
 					all = append(all, question{i, j})
 				}
 			}
@@ -49,9 +49,9 @@ func (s *searcher) answers(sp *planSpace, of []*choice, best Priced) []answer {
 	}
 	inParallel(len(all), by, func(i int, by answerer) {
 		q := all[i]
-		by.answer(of[q.choice], &out[q.choice], q.of, best)
+		by.answer(applying[q.choice], &out[q.choice], q.of, best)
 	})
-	inParallel(len(of), by, func(i int, by answerer) { by.compare(of[i], &out[i], best) })
+	inParallel(len(applying), by, func(i int, by answerer) { by.compare(applying[i], &out[i], best) })
 	for _, o := range by[1:] {
 		s.caches.merge(o.caches)
 	}

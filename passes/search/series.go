@@ -51,8 +51,8 @@ func (r *Series) Within(p *Problem, limit costmodel.Seconds) (Priced, bool, erro
 	return r.within(p, limit, 0)
 }
 
-// within is [Series.Within]. If most is above 0, it returns nothing for spaces with more families.
-func (r *Series) within(p *Problem, limit costmodel.Seconds, most int) (Priced, bool, error) {
+// within is [Series.Within]. If largest is above 0, it returns nothing for spaces with more families.
+func (r *Series) within(p *Problem, limit costmodel.Seconds, largest int) (Priced, bool, error) {
 	s, err := r.searcher(p)
 	if err != nil {
 		return Priced{}, false, err
@@ -61,7 +61,7 @@ func (r *Series) within(p *Problem, limit costmodel.Seconds, most int) (Priced, 
 		return Priced{}, false, nil
 	}
 	sp, err := s.spaceWithin(p, limit)
-	if err != nil || most > 0 && len(sp.families) > most {
+	if err != nil || largest > 0 && len(sp.families) > largest {
 		return Priced{}, false, err
 	}
 	best, _, found := s.best(sp, &filter{limit: limit})

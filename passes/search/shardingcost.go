@@ -9,7 +9,7 @@ import (
 // shardingCost is what the plans of a family with one sharding share.
 type shardingCost struct {
 	layout      *stateLayout    // nil until computed
-	stateMemory []stateMemory   // see [searcher.stateMemory]
+	stateMemory []stateMemory   // see [memoryPricer.stateMemory]
 	postPass    []*postPassCost // by the axis order's index
 }
 
@@ -21,29 +21,29 @@ type postPassCost struct {
 }
 
 // shardingCost returns a family's cost entry for a sharding, and computes it if needed.
-func (s *stepBounder) shardingCost(f *family, of space.Sharding) *shardingCost {
-	if len(f.withDetails().shardingCosts) <= of.Index {
+func (s *stepBounder) shardingCost(f *family, shard space.Sharding) *shardingCost {
+	if len(f.withDetails().shardingCosts) <= shard.Index {
 		f.shardingCosts = append(f.shardingCosts, make([]shardingCost,
-			max(of.Count, of.Index+1)-len(f.shardingCosts))...)
+			max(shard.Count, shard.Index+1)-len(f.shardingCosts))...)
 	}
-	r := &f.shardingCosts[of.Index]
+	r := &f.shardingCosts[shard.Index]
 	if r.layout == nil {
-		r.layout = s.stateLayout(f, of)
-		r.stateMemory = s.stateMemory(f, of)
+		r.layout = s.stateLayout(f, shard)
+		r.stateMemory = s.stateMemory(f, shard)
 	}
 	return r
 }
 
 // postPassCost returns the entry of a sharding for an axis order, and computes it if needed.
-func (s *stepBounder) postPassCost(f *family, of space.Sharding, o *axisOrder) *postPassCost {
-	r := s.shardingCost(f, of)
+func (s *stepBounder) postPassCost(f *family, shard space.Sharding, o *axisOrder) *postPassCost {
+	r := s.shardingCost(f, shard)
 	for len(r.postPass) <= o.index {
 		r.postPass = append(r.postPass, nil)
 	}
 	if e := r.postPass[o.index]; e != nil {
 		return e
 	}
-	e := &postPassCost{zeroTimes: s.minZeroTimes(f, of, o), bounds: s.postPassBounds(f, of, o)}
+	e := &postPassCost{zeroTimes: s.minZeroTimes(f, shard, o), bounds: s.postPassBounds(f, shard, o)}
 	for i := range e.bounds {
 		e.update = max(e.update, e.bounds[i].update)
 	}
@@ -52,12 +52,12 @@ func (s *stepBounder) postPassCost(f *family, of space.Sharding, o *axisOrder) *
 }
 
 // minZeroTimes returns lower bounds of what layers gather and scatter: as if each were one bucket without padding.
-func (s *stepBounder) minZeroTimes(f *family, of space.Sharding, o *axisOrder) []zeroTime {
-	if of.Zero < 2 {
+func (s *stepBounder) minZeroTimes(f *family, shard space.Sharding, o *axisOrder) []zeroTime {
+	if shard.Zero < 2 {
 		return nil
 	}
 	b := s.baseOf(f.class, &f.plan)
-	k := zeroTimeKey{b, of.Zero >= 3, o.dp, o.cp, of.Group, 0, 0}
+	k := zeroTimeKey{b, shard.Zero >= 3, o.dp, o.cp, shard.Group, 0, 0}
 	expertsApart := space.ExpertsHaveOwnReplicas(&f.plan)
 	if expertsApart {
 		k.replicas, k.strideTP = space.ExpertReplicas(&f.plan), o.tp
@@ -65,13 +65,13 @@ func (s *stepBounder) minZeroTimes(f *family, of space.Sharding, o *axisOrder) [
 	if m := s.zeroTimeCache[k]; m != nil {
 		return m
 	}
-	place, prec, c := s.shardPlacement(f.plan.CP, o, of.Group), &f.plan.Precision, s.problem.Cluster
+	place, prec, c := s.shardPlacement(f.plan.CP, o, shard.Group), &f.plan.Precision, s.problem.Cluster
 	move := func(to *zeroTime, n int, place costmodel.Placement) {
 		if n == 0 {
 			return
 		}
 		to.scatter += c.CollectiveTime(ir.OpReduceScatter, place, costmodel.Bytes(n*prec.Reduce.Size()))
-		if of.Zero >= 3 {
+		if shard.Zero >= 3 {
 			to.gather += c.CollectiveTime(ir.OpAllGather, place, costmodel.Bytes(n*prec.Params.Size()))
 		}
 	}

@@ -35,13 +35,13 @@ func TestNoSplitHasAFasterSlowestStage(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		of := slices.DeleteFunc(slices.Clone(sp.families), func(f *family) bool {
+		group := slices.DeleteFunc(slices.Clone(sp.families), func(f *family) bool {
 			return f.plan.PP == 1 || f.plan.VPP > 1
 		})
-		if len(of) == 0 {
+		if len(group) == 0 {
 			continue
 		}
-		f, mean := of[r.IntN(len(of))], strings.Contains(strings.Join(Restricted(p), "; "),
+		f, mean := group[r.IntN(len(group))], strings.Contains(strings.Join(Restricted(p), "; "),
 			"each block counting as the mean of all")
 		got, best := s.slowestOf(&f.plan, f.counts), s.fastestSplit(&f.plan, nil)
 		switch {
@@ -79,15 +79,15 @@ func TestRunsAgainstEverySplit(t *testing.T) {
 		for i := range blocks {
 			b.ends = append(b.ends, b.ends[i]+float64(1+r.IntN(5)))
 		}
-		best, most, squares := []int(nil), math.Inf(1), math.Inf(1)
+		best, limit, squares := []int(nil), math.Inf(1), math.Inf(1)
 		everySplit(b.minBlocks, blocks, nil, func(split []int) {
 			m, q, at := 0.0, 0.0, 0
 			for st, n := range split {
 				time := b.fixedTime[st] + b.ends[at+n] - b.ends[at]
 				m, q, at = max(m, time), q+time*time, at+n
 			}
-			if m < most || m == most && q < squares {
-				best, most, squares = slices.Clone(split), m, q
+			if m < limit || m == limit && q < squares {
+				best, limit, squares = slices.Clone(split), m, q
 			}
 		})
 		if best == nil {
@@ -115,17 +115,17 @@ func everySplit(least []int, blocks int, begun []int, visit func([]int)) {
 }
 
 // slowestOf returns the time of the slowest stage of a split for a micro-batch, with one chunk per stage.
-func (s *searcher) slowestOf(plan *ir.Plan, split []int) (most float64) {
+func (s *searcher) slowestOf(plan *ir.Plan, split []int) (limit float64) {
 	b := s.base(*plan)
 	costs := s.layerTimes(s.routeSetAt(plan, b.profile), &b.key, b.profile, plan.MicroBatch)
 	for _, runs := range s.chunkLayers(&family{familySpec: &familySpec{plan: *plan, counts: split}}) {
 		sum := 0.0
-		for _, of := range runs {
-			sum += float64(of.count) * float64(costs[of.segment].total())
+		for _, run := range runs {
+			sum += float64(run.count) * float64(costs[run.segment].total())
 		}
-		most = max(most, sum)
+		limit = max(limit, sum)
 	}
-	return most
+	return limit
 }
 
 // fastestSplit returns the least time of the slowest stage, over all splits that begin in a given way.

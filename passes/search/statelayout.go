@@ -68,10 +68,11 @@ type stateLayoutKey struct {
 
 // stateLayout returns the layout of a family's state under a sharding. Except for padding, it is the same for any
 // number of replicas.
-func (s *memoryPricer) stateLayout(f *family, of space.Sharding) *stateLayout {
-	at := &f.class.withDetails().stateLayouts[bit(endsApart(&f.plan))][of.Zero][groupsOf(&f.plan, of.Zero, of.Group)]
+func (s *memoryPricer) stateLayout(f *family, shard space.Sharding) *stateLayout {
+	at := &f.class.withDetails().stateLayouts[bit(endsApart(&f.plan))][shard.Zero][groupsOf(&f.plan, shard.Zero,
+		shard.Group)]
 	if *at == nil {
-		*at = s.findStateLayout(&f.plan, of.Zero, of.Group)
+		*at = s.findStateLayout(&f.plan, shard.Zero, shard.Group)
 	}
 	return *at
 }

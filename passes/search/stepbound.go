@@ -3,10 +3,9 @@ package search
 import (
 	"slices"
 
-	"github.com/planc-dev/planc/passes/search/space"
-
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search/space"
 )
 
 // axisOrder is an order of a plan's axes, with the stride of each axis: the distance in ranks of neighbours on it.
@@ -48,9 +47,9 @@ func newAxisOrder(plan ir.Plan, name string) axisOrder {
 type passWork struct{ compute, comm costmodel.Seconds }
 
 // bound returns a lower bound of a pass's time. It grows with both parts.
-func (w passWork) bound(overlap bool, beside costmodel.Contention) costmodel.Seconds {
+func (w passWork) bound(overlap bool, contention costmodel.Contention) costmodel.Seconds {
 	if overlap {
-		return w.compute + beside.Added(w.compute, w.comm, max(0, w.comm-w.compute))
+		return w.compute + contention.Added(w.compute, w.comm, max(0, w.comm-w.compute))
 	}
 	return w.compute + w.comm
 }
@@ -58,19 +57,27 @@ func (w passWork) bound(overlap bool, beside costmodel.Contention) costmodel.Sec
 // chunkBound is a lower bound of the passes over a kind of chunk.
 type chunkBound struct{ forward, backward, weights costmodel.Seconds }
 
-// timeBound returns the bound of chunks whose first layers are recomputed. move is nil if ZeRO communicates nothing.
-func (c *chunkKind) timeBound(costs []layerTimes, move []zeroTime, layers, every int, f *family, overlap bool,
-	beside costmodel.Contention) (out chunkBound) {
+// boundTerms is what the bounds of all kinds of chunks of a plan depend on.
+type boundTerms struct {
+	family     *family
+	costs      []layerTimes
+	zeroTimes  []zeroTime // nil if ZeRO communicates nothing
+	overlap    bool
+	contention costmodel.Contention
+}
+
+// timeBound returns the bound of chunks whose first layers are recomputed.
+func (c *chunkKind) timeBound(t *boundTerms, layers, every int) (out chunkBound) {
 	var forward, backward passWork
 	var first costmodel.Seconds
 	for i := range c.runs {
 		r := &c.runs[i]
-		l := &costs[r.segment]
+		l := &t.costs[r.segment]
 		n, k := costmodel.Seconds(r.count), costmodel.Seconds(0)
 		if layers > 0 && !r.end {
-			again := min(layers, r.count)
-			layers -= again
-			k = costmodel.Seconds(again)
+			recomputed := min(layers, r.count)
+			layers -= recomputed
+			k = costmodel.Seconds(recomputed)
 		}
 		forward.compute += (n - k) * l.forward
 		backward.compute += (n - k) * l.backward
@@ -82,23 +89,23 @@ func (c *chunkKind) timeBound(costs []layerTimes, move []zeroTime, layers, every
 			forward.compute += k * l.rematForward
 			backward.compute += k * l.rematBackward
 		}
-		if move != nil {
-			m := &move[r.segment]
+		if t.zeroTimes != nil {
+			m := &t.zeroTimes[r.segment]
 			first = max(first, m.gather)
 			forward.comm += n * m.gather
 			backward.comm += n * (m.gather + m.scatter)
 		}
 	}
-	if f.plan.VPP == 1 { // the first layer's parameters are already gathered
+	if t.family.plan.VPP == 1 { // the first layer's parameters are already gathered
 		forward.comm -= first
 		backward.comm -= first
 	}
-	out.forward = forward.bound(overlap, beside)
-	if f.splitsBackward { // either part may communicate the gradients
+	out.forward = forward.bound(t.overlap, t.contention)
+	if t.family.splitsBackward { // either part may communicate the gradients
 		out.backward = backward.compute
 		return out
 	}
-	out.backward = backward.bound(overlap, beside)
+	out.backward = backward.bound(t.overlap, t.contention)
 	return out
 }
 
@@ -130,37 +137,37 @@ func (s *collectiveTimer) newMessageTime(f *family, stream int, o *axisOrder) co
 
 // stepBound returns a lower bound of the step of a family's plan with n or more recomputed blocks. A sharding that is
 // still leaves out what ZeRO communicates.
-func (s *stepBounder) stepBound(f *family, of space.Sharding, a *space.RecomputeChoice, n int,
+func (s *stepBounder) stepBound(f *family, shard space.Sharding, a *space.RecomputeChoice, n int,
 	o *axisOrder) costmodel.Seconds {
-	return s.closedForm(f, of, a, n, o, s.layerTimeBounds(f, a, f.splitsBackward && of.Zero >= 2, o))
+	return s.closedForm(f, shard, a, n, o, s.layerTimeBounds(f, a, f.splitsBackward && shard.Zero >= 2, o))
 }
 
 // closedForm returns the closed form of a step, which is a lower bound of its simulation. It takes the passes as
 // costmodel.Floor does, with the given layer costs, and adds the step's overhead and the update of the fullest stage.
-func (s *stepBounder) closedForm(f *family, of space.Sharding, a *space.RecomputeChoice, n int, o *axisOrder,
+func (s *stepBounder) closedForm(f *family, shard space.Sharding, a *space.RecomputeChoice, n int, o *axisOrder,
 	costs []layerTimes) costmodel.Seconds {
-	stream := s.blocksOf(f, a, f.splitsBackward && of.Zero >= 2).stream
+	stream := s.blocksOf(f, a, f.splitsBackward && shard.Zero >= 2).stream
 	var end *postPassCost
-	var move []zeroTime
-	if !of.WithoutTraffic {
-		end = s.postPassCost(f, of, o)
-		move = end.zeroTimes
+	terms := boundTerms{family: f, costs: costs, overlap: s.overlap[min(shard.Zero, 1)],
+		contention: s.contends(shard.Zero)}
+	if !shard.WithoutTraffic {
+		end = s.postPassCost(f, shard, o)
+		terms.zeroTimes = end.zeroTimes
 	}
 	fr := s.pipelineSplit(f)
 	layers, every := a.LayersAndEvery(n)
-	overlap, beside := s.overlap[min(of.Zero, 1)], s.contends(of.Zero)
-	slows := costmodel.Seconds(beside.Slows)
+	slows := costmodel.Seconds(terms.contention.Slows)
 	kinds := s.boundScratch[:0]
 	through := costmodel.Seconds(0)
 	for i := range fr.kinds {
-		k := fr.kinds[i].timeBound(costs, move, layers, every, f, overlap, beside)
+		k := fr.kinds[i].timeBound(&terms, layers, every)
 		through += costmodel.Seconds(fr.kinds[i].count) * (k.forward + k.backward)
 		kinds = append(kinds, k)
 	}
 	s.boundScratch = kinds
 	message := s.messageTime(f, stream, o)
 	through += costmodel.Seconds(2*fr.sends) * message
-	if of.WithoutTraffic {
+	if shard.WithoutTraffic {
 		once := s.device.OptimizerTime(f.plan.Precision, s.problem.Recipe, s.maxOwned(f))
 		return (max(through, s.slowestStage(f, fr, message, nil, slows)) + s.device.StepOverhead() + once) * (1 - tie)
 	}
@@ -247,4 +254,65 @@ func (s *stepBounder) familyBound(f *family, a *space.RecomputeChoice, n int) co
 		}
 	}
 	return best
+}
+
+// simulatedBoundKey is what the bound of a schedule's passes depends on. Plans that differ in sharding or axis order
+// often share it.
+type simulatedBoundKey struct {
+	frame    *pipelineSplit
+	schedule string
+	micro    int
+	message  costmodel.Seconds
+	kinds    [4]chunkBound
+}
+
+// simulatedBound returns a second lower bound of a plan's step, which is tighter and more expensive than the closed
+// form. It simulates the schedule with lower bounds of its passes and messages, and adds what follows them. Since no
+// pass ends earlier if another takes longer, no step is shorter. It is at least the closed form.
+func (s *stepBounder) simulatedBound(p *candidate) costmodel.Seconds {
+	closed := s.quote(p).time
+	f := p.family
+	if f.plan.PP == 1 {
+		return closed
+	}
+	fr, message := s.pipelineSplit(f), p.order.messageTime
+	if s.problem.PricedEngine().Waits(&f.plan) {
+		message = 0
+	}
+	k := simulatedBoundKey{frame: fr, schedule: f.plan.Schedule, micro: f.plan.MicroBatches, message: message}
+	if len(s.boundScratch) > len(k.kinds) {
+		return max(closed, s.withPostPass(p, s.passesEnd(f, fr, message)))
+	}
+	copy(k.kinds[:], s.boundScratch)
+	end, known := s.pipelineEnds[k]
+	if !known {
+		end = s.passesEnd(f, fr, message)
+		s.pipelineEnds[k] = end
+	}
+	return max(closed, s.withPostPass(p, end))
+}
+
+// withPostPass returns a step, given when its passes end.
+func (s *stepBounder) withPostPass(p *candidate, end costmodel.Seconds) costmodel.Seconds {
+	return (end + s.device.StepOverhead() + s.postPassCost(p.family, *p.sharding, p.order).update) * (1 - tie)
+}
+
+// passesEnd returns when the passes of a family's schedule end if they take as long as their bounds.
+func (s *stepBounder) passesEnd(f *family, fr *pipelineSplit, message costmodel.Seconds) costmodel.Seconds {
+	pipeline := costmodel.Pipeline{Timetable: s.timetable(f), Chunks: make([]costmodel.ChunkTime, len(fr.kindOf))}
+	for c, kind := range fr.kindOf {
+		k, to := &s.boundScratch[kind], &pipeline.Chunks[c]
+		to.Forward, to.Backward, to.Weights = k.forward, k.backward, k.weights
+		if c+1 < len(fr.kindOf) && f.plan.StageOf(c+1) != f.plan.StageOf(c) {
+			to.SendOutput = message
+		}
+		if c > 0 && f.plan.StageOf(c-1) != f.plan.StageOf(c) {
+			to.SendGradient = message
+		}
+	}
+	end, err := pipeline.Passed()
+	if err != nil {
+		panic("search: a schedule of a legal plan: " + err.Error())
+	}
+	return end
 }

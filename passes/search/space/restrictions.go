@@ -34,8 +34,9 @@ var restrictions = []restriction{
 		return p.IsFree("recompute_layers") && groups && p.Pins.Allows("recompute", "full") && d.Layers > 2
 	}},
 	{"recompute_split: true", func(p *Problem, d *Dims) bool {
-		again := p.Pins.Allows("recompute", "full") || p.Pins.Allows("recompute", "selective")
-		return p.IsFree("recompute_split") && again && p.allowsAbove1("tp", d.Heads()) && p.Pins.Allows("sp", "false")
+		recomputes := p.Pins.Allows("recompute", "full") || p.Pins.Allows("recompute", "selective")
+		return p.IsFree("recompute_split") && recomputes && p.allowsAbove1("tp", d.Heads()) &&
+			p.Pins.Allows("sp", "false")
 	}},
 	{fmt.Sprintf("etp: but 1 and, of up to %d experts, tp", MaxSplitExperts), func(p *Problem, d *Dims) bool {
 		return d.Experts > 0 && p.IsFree("etp") && p.allowsAbove1("tp", d.Heads()) &&
@@ -75,10 +76,10 @@ func HasUnlikeBlocks(m *ir.Model, d *Dims) bool {
 	return kinds > 1
 }
 
-// allowsAbove1 reports whether pins allow a degree above 1 and up to most.
-func (p *Problem) allowsAbove1(key string, most int) bool {
+// allowsAbove1 reports whether pins allow a degree above 1 and up to largest.
+func (p *Problem) allowsAbove1(key string, largest int) bool {
 	return slices.ContainsFunc(p.Ints(key, Divisors(p.Cluster.Devices())), func(n int) bool {
-		return n > 1 && n <= most
+		return n > 1 && n <= largest
 	})
 }
 
