@@ -164,8 +164,8 @@ func TestVerifyGoGenerate(t *testing.T) {
 	if err == nil || err.(*exec.ExitError).ExitCode() != 4 {
 		t.Fatalf("verify of another model: %v\n%s", err, out)
 	}
-	for _, want := range []string{"adder.lock is not current: model changed\n",
-		"adder.lock was decided for model.hidden 32; you asked for 48\n", "to take it: planc gen adder.yaml -o adder\n",
+	for _, want := range []string{"adder.lock is out of date: model changed\n",
+		"adder.lock was written for model.hidden 32; the job now has 48\n", "to update it, run: planc gen adder.yaml -o adder\n",
 		"\n-    hidden: 32\n+    hidden: 48\n", "\n--- adder/adder_planc.go\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output of verify must contain %q:\n%s", want, out)

@@ -9,15 +9,15 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// answer is how plan and explain answer: what they add to the document, and how they show it.
+// answer describes how a command answers: what it adds to the document, and how it prints it.
 type answer struct {
 	lock     lockFlags
 	complete func(*loaded, *document, *decision) error
 	screen   func(*document) string
-	brief    bool // where the lock is stale, the difference is shown and no screen
+	brief    bool // if the lock is stale, print only the difference and not the screen
 }
 
-// answer shows the job's decision as a document or as a screen.
+// answer decides the job's plan and prints the answer as a document or as a screen.
 func (a *app) answer(args []string, f jobFlags, as answer) error {
 	j, err := a.loadHere(args, f)
 	if err == nil {
@@ -59,7 +59,7 @@ func (a *app) show(j *loaded, d *document, found *decision, as answer) error {
 	if l.file == nil || l.isObeyed() && !as.lock.update {
 		return a.print(as.screen(d))
 	}
-	last := "Nothing was written. To take it: the same command with --update"
+	last := "Nothing was written. To accept the new plan, repeat the command with --update."
 	if as.lock.update {
 		last = ""
 	}
@@ -70,7 +70,7 @@ func (a *app) show(j *loaded, d *document, found *decision, as answer) error {
 	return a.print(text)
 }
 
-// update writes the lock of what was found.
+// update writes the lock of the plan that was found.
 func (a *app) update(j *loaded, found *decision) error {
 	p, err := a.program(j, found.Best.Plan, nil)
 	if err != nil {
@@ -79,22 +79,22 @@ func (a *app) update(j *loaded, found *decision) error {
 	found.expect = j.expected(found.Best)
 	l, f := found.lock, newLock(found.lock, found, programHash(p))
 	if l.isObeyed() && sameText(l.text, f.Bytes()) {
-		a.notef("%s is as it was", l.name())
+		a.notef("%s is unchanged", l.name())
 		return nil
 	}
 	if err := a.writeLock(l, f); err != nil {
 		return err
 	}
 	if j.overridden {
-		a.notef("note: the lock is for the job as the flags change it; until %s says the same, the lock does not hold",
+		a.notef("note: the lock is for the job as changed by flags; it does not hold until %s has the same values",
 			slashed(j.path))
 	}
 	return nil
 }
 
 // emulatedFP8 is the note on fp8 for a CPU (docs/concepts/fp8.md).
-const emulatedFP8 = "a CPU emulates fp8: operands are rounded to 8 bits and multiplied in f32, more slowly than in " +
-	"bf16, which takes as much memory"
+const emulatedFP8 = "fp8 is emulated on a CPU: operands are rounded to fp8 and multiplied in f32; bf16 is faster and " +
+	"takes as much memory"
 
 func newHeader(j *loaded, lock string) header {
 	c := j.Hardware
@@ -116,7 +116,7 @@ func newHeader(j *loaded, lock string) header {
 	return h
 }
 
-// nextCommands are what to type after a plan: only what works for the job.
+// nextCommands returns commands to type after plan. They all work for the job.
 func nextCommands(j *loaded) string {
 	words := []string{"planc explain"}
 	c, n := j.Hardware, j.Hardware.Devices()
@@ -135,7 +135,7 @@ func nextCommands(j *loaded) string {
 	return strings.Join([]string{words[0], words[len(words)-1]}, " · ")
 }
 
-// precisionName is a preset's name, or the compute type of a block.
+// precisionName returns the name of a precision preset, or "TYPE mixed" for other precisions.
 func precisionName(p spec.Precision) string {
 	if spec.Presets[p.Compute] == p {
 		return p.Compute
@@ -143,7 +143,7 @@ func precisionName(p spec.Precision) string {
 	return p.Compute + " mixed"
 }
 
-// roundingWords are how parameters are rounded, where that is not to the nearest.
+// roundingWords returns how parameters are rounded, if not to nearest.
 func roundingWords(p spec.Precision) (words []string) {
 	if p.Rounding != "" {
 		words = append(words, p.Rounding+" rounding")
@@ -153,7 +153,7 @@ func roundingWords(p spec.Precision) (words []string) {
 
 var linkNames = map[string]string{"nvswitch": "NVSwitch", "nvlink": "NVLink", "pcie": "PCIe", "xgmi": "xGMI"}
 
-// links are the cluster's links as people say them.
+// links describes the cluster's links: "NVSwitch 450 GB/s".
 func links(c *costmodel.Cluster) (words []string) {
 	if name := linkNames[c.Node.Link.Kind]; name != "" && c.Node.Devices > 1 {
 		words = append(words, fmt.Sprintf("%s %.0f GB/s", name, float64(c.Node.Link.Bandwidth)/1e9))

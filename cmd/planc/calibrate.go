@@ -23,36 +23,30 @@ func (a *app) calibrateCommand() *cobra.Command {
 	var from, out, target string
 	c := &cobra.Command{
 		Use:   "calibrate [--from FILE|RUN [JOB]] [-o FILE]",
-		Short: "a cluster file as this machine, or your own runs, have it",
-		Long: "calibrate measures this machine with the kernels and libraries that programs use, and writes a " +
-			"cluster file. Nothing is\n" +
-			"measured unasked, so that a plan follows from its job alone: name the file in the job to have it used.\n" +
-			"\n" +
-			"Of NVIDIA GPUs, all at once in a minute at most: matrix products and attention by shape, memory, the " +
-			"way to the host,\n" +
-			"launches, and NCCL by size and group; a program does it that planc builds, as planc compile does. Where " +
-			"there is no GPU,\n" +
-			"or with --target cpu, of the CPU in about a second.\n" +
-			"\n" +
-			"With --from it fits a few factors to measured steps: how fast matmuls, memory, links, network and " +
-			"overhead are\n" +
-			"against the catalogue's figures. What the runs do not identify stays as it is. --from is a table of " +
-			"rows, as\n" +
-			"planc validate takes them (planc help rows), of one kind of GPU; or the folder of a run of planc's " +
-			"(metrics.jsonl), whose JOB,\n" +
-			"planc.yaml if not named, says what ran. The file that it writes is a cluster file with a " +
-			"measured block.\n" +
-			"\n" +
-			"It says what each row changed, and how well a fit to the others predicts it. A fit that predicts rows " +
-			"which it\n" +
-			"did not see worse than the figures as they were is not kept; of one row nothing is left to see, as it " +
-			"then says.",
+		Short: "write a cluster file from measurements of this machine, or of your runs",
+		Long: `calibrate measures this machine with the kernels and libraries that programs use, and writes a cluster file.
+Plans use the measurement only if the job names the file, so that a plan depends only on its job.
+
+On NVIDIA GPUs it measures, on all GPUs at once and in at most a minute: matmuls and attention by shape, memory
+bandwidth, host copies, launch latency, and NCCL by message size and group. It builds a program for this, as planc
+compile does. Without a GPU, or with --target cpu, it measures the CPU in about a second.
+
+With --from it fits a few factors to measured steps: how fast matmuls, memory, links, network and overhead are,
+relative to the catalogue's figures. Factors that the runs do not determine stay unchanged. --from is a table of runs
+on one kind of GPU, in the format of planc validate (planc help rows), or the folder of a run of planc
+(metrics.jsonl), whose JOB (default planc.yaml) describes what ran. The result is a cluster file with a measured
+block.
+
+It prints what each run changed, and how well a fit to the other runs predicts it (cross-validation). A fit that
+predicts held-out runs worse than the original figures is rejected. One run alone cannot be cross-validated; calibrate
+then says so.`,
 		Example: "planc calibrate -o here.yaml && planc plan --set cluster.node=here.yaml",
 		Args:    oneJob,
 		RunE: func(c *cobra.Command, args []string) error {
 			if from == "" && len(args) > 0 {
 				return inputErrorf(strict.NotYet, "",
-					"planc calibrate measures this machine, whatever the job; a job (%s) goes with --from RUN", args[0])
+					"without --from, planc calibrate measures this machine and takes no job (%s); to calibrate from "+
+						"a run of the job, add --from RUN", args[0])
 			}
 			if out != "" {
 				if err := checkNewFile(out); err != nil {
@@ -65,9 +59,9 @@ func (a *app) calibrateCommand() *cobra.Command {
 			return a.calibrate(args, flags, from, out)
 		},
 	}
-	c.Flags().StringVar(&from, "from", "", "a table of measured `ROWS`, or the folder of a run")
-	c.Flags().StringVarP(&out, "output", "o", "", "write to `FILE`, which must not be there yet")
-	c.Flags().StringVar(&target, "target", "", "`PLATFORM` to measure: cpu, cuda; else cuda where there are GPUs")
+	c.Flags().StringVar(&from, "from", "", "calibrate from `ROWS`: a table of measured runs, or the folder of a run")
+	c.Flags().StringVarP(&out, "output", "o", "", "write to the new `FILE` (default: standard output)")
+	c.Flags().StringVar(&target, "target", "", "`PLATFORM` to measure: cpu or cuda (default: cuda if there are GPUs)")
 	flags.register(c)
 	return c
 }
@@ -85,13 +79,13 @@ func (a *app) calibrateMachine(target, out string) error {
 	return a.calibrateHere(m, out)
 }
 
-// calibration is what a fit is made of, and where its result goes.
+// calibration holds the inputs of a fit, and the cluster file that it changes.
 type calibration struct {
 	from    string
 	rows    []calibrate.Observation
 	skipped []string // rows that cannot be used, with the reason
 	cluster *costmodel.Cluster
-	file    []byte // the cluster's file as it is
+	file    []byte // the original cluster file
 }
 
 func (a *app) calibrate(args []string, flags jobFlags, from, out string) error {
@@ -126,14 +120,14 @@ func (a *app) calibrate(args []string, flags jobFlags, from, out string) error {
 	return a.writeNew(out, text, "planc plan --set "+shellWord("cluster.node="+filePath(out)))
 }
 
-// NothingMeasured is reported where there is no measured step to calibrate by.
+// NothingMeasured is reported if there is no measured step to calibrate from.
 //
 // Example:
 //
 //	planc calibrate --from testdata/unpriced.csv
 const NothingMeasured ir.Code = "NothingMeasured"
 
-// observeTable reads rows of a table; they must be of one kind of GPU.
+// observeTable reads the rows of a table, which must be runs on one kind of GPU.
 func (a *app) observeTable(q *calibration) error {
 	data, err := a.read(q.from)
 	if err != nil {
@@ -166,20 +160,20 @@ func (a *app) observeTable(q *calibration) error {
 		if len(q.skipped) > 0 {
 			first = "; " + q.skipped[0]
 		}
-		return inputErrorf(NothingMeasured, "",
-			"%s has no row that a step can be predicted of and was measured of%s; %s",
+		return inputErrorf(NothingMeasured, "", "%s has no row with a measured step that can be predicted%s; %s",
 			q.from, first, columnsHelp)
 	}
 	if len(gpus) > 1 {
-		return inputErrorf(NothingMeasured, "", "%s has rows of %s; a cluster file is of one kind: a table for each",
+		return inputErrorf(NothingMeasured, "",
+			"%s has rows of %s; a cluster file describes one kind of GPU: use one table per kind",
 			q.from, strings.Join(slices.Sorted(maps.Keys(gpus)), ", "))
 	}
 	return q.useCatalogueFile()
 }
 
-// useCatalogueFile takes the file that the catalogue has for the rows' GPU.
+// useCatalogueFile sets the cluster file to the catalogue's file for the rows' GPU.
 func (q *calibration) useCatalogueFile() error {
-	// The node that a row is priced on comes first; where its GPU stands in for another, the node that has that one.
+	// The node on which a row is priced comes first. If its GPU replaces another one, use the node that has that one.
 	for _, name := range append([]string{q.cluster.Name}, costmodel.ClusterNames()...) {
 		if clusterRowOf(name).GPU == q.cluster.GPU.Name {
 			q.file = fmt.Appendf(nil, "base: %s\n", name)
@@ -188,26 +182,26 @@ func (q *calibration) useCatalogueFile() error {
 		}
 	}
 	return inputErrorf(NothingMeasured, "",
-		"%s has rows of %s, of which the catalogue has no cluster to calibrate; planc clusters lists those "+
-			"that it has", q.from, q.cluster.GPU.Name)
+		"%s has rows of %s, and the catalogue has no cluster with this GPU; planc clusters lists its clusters",
+		q.from, q.cluster.GPU.Name)
 }
 
-// text is the cluster's file with the measured block in the place of the one that it had.
+// text returns the cluster file with the new measured block, which replaces an existing one.
 func (q *calibration) text(r *calibrate.Result) (string, error) {
 	m := q.cluster.Scaled(r.Measured).Measured
 	var b strings.Builder
 	b.WriteString(withoutBlock(string(q.file), "measured:"))
-	kept := ""
+	verdict := ""
 	if r.Worse {
-		kept = ", which was not kept"
+		verdict = "; the fit was rejected"
 	}
-	checked := "which checks nothing"
+	checked := "not cross-validated"
 	if len(r.Rows) > 1 {
-		checked = percent(r.MedianError(stepLeftOut)) + " of rows left out of the fit"
+		checked = percent(r.MedianError(stepLeftOut)) + " for held-out rows"
 	}
 	fmt.Fprintf(&b, "measured:\n  by: %q\n",
 		fmt.Sprintf("planc calibrate --from %s: %d %s; median error %s before, %s%s",
-			q.from, len(r.Rows), plural(len(r.Rows), "row"), percent(r.MedianError(stepBefore)), checked, kept))
+			q.from, len(r.Rows), plural(len(r.Rows), "row"), percent(r.MedianError(stepBefore)), checked, verdict))
 	for _, key := range costmodel.MeasuredKeys {
 		if v := *m.Factor(key); v != 1 {
 			fmt.Fprintf(&b, "  %s: %s\n", key, amount.Digits(v, 3))
@@ -220,12 +214,12 @@ func (q *calibration) text(r *calibrate.Result) (string, error) {
 	}
 	text := b.String()
 	if _, err := costmodel.ParseCluster(q.cluster.Name+".yaml", []byte(text)); err != nil {
-		return "", fmt.Errorf("a measured block cannot be added to the file of %s: %w", q.cluster.Name, err)
+		return "", fmt.Errorf("cannot add a measured block to the file of %s: %w", q.cluster.Name, err)
 	}
 	return text, nil
 }
 
-// withoutBlock is a YAML file without one key of its root.
+// withoutBlock returns a YAML file without one key of its root mapping.
 func withoutBlock(text, key string) string {
 	var b strings.Builder
 	inside := false

@@ -16,13 +16,13 @@ import (
 	"github.com/planc-dev/planc/planner"
 )
 
-// metricsName is the file of a run's folder that has a line a step.
+// metricsName is the file in a run's folder that has one line per step.
 const metricsName = "metrics.jsonl"
 
-// gpuMark is in the metrics of steps on GPUs alone: a job whose cluster is one of GPUs trains on a CPU too.
+// gpuMark occurs only in the metrics of steps on GPUs. A job for a GPU cluster can also train on a CPU.
 const gpuMark = `"gpu_util":`
 
-// observeRun reads a run of planc's: its job says what ran, its metrics how long a step took.
+// observeRun reads a run of planc: what ran from its job, and the step time from its metrics.
 func (a *app) observeRun(args []string, flags jobFlags, q *calibration) error {
 	j, err := a.loadHere(args, flags)
 	if err != nil {
@@ -39,14 +39,14 @@ func (a *app) observeRun(args []string, flags jobFlags, q *calibration) error {
 	}
 	if !j.Hardware.IsCPU() && !bytes.Contains(data, []byte(gpuMark)) {
 		return ir.Diags{{Pos: j.Pos("cluster"), Code: costmodel.BadCluster,
-			Msg: fmt.Sprintf("%s was trained on a CPU, and not on %s: steps on GPUs have gpu_util in their metrics, "+
-				"where NVML is there; rows of another runtime's runs come from a table", q.from,
+			Msg: fmt.Sprintf("%s has no GPU metrics (gpu_util, which needs NVML), so it was not trained on %s; for "+
+				"runs of other engines, use a table of rows", q.from,
 				planner.ClusterText(j.Hardware))}}
 	}
 	step, n := medianStep(data, j.Train.GlobalBatch*j.Train.SeqLen)
 	if n == 0 {
 		return inputErrorf(NothingMeasured, "",
-			"%s has no steps of %d tokens after the first of each attempt, as the job has them", file,
+			"%s has no step of %d tokens, the job's batch, apart from the first step of each attempt", file,
 			j.Train.GlobalBatch*j.Train.SeqLen)
 	}
 	found, err := a.ask(j, lockFlags{})
@@ -63,8 +63,8 @@ func (a *app) observeRun(args []string, flags jobFlags, q *calibration) error {
 	return err
 }
 
-// medianStep is the median of the steps of a run, the first of each attempt left out: those also fill caches. Steps of
-// another number of tokens are another job's.
+// medianStep returns the median step time of a run in seconds, and the number of steps. It skips the first step of each
+// attempt, which also fills caches, and steps with another number of tokens, which belong to another job.
 func medianStep(data []byte, tokens int) (seconds float64, n int) {
 	type line struct {
 		Attempt, Step int

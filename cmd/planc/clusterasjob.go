@@ -10,8 +10,8 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// clusterAsJob says what to do with a cluster file that was given as JOB, as planc detect and calibrate write them, in
-// place of all that it lacks as a job; nil if what is wrong is something else.
+// clusterAsJob returns an error that explains how to use a cluster file, as written by planc detect or calibrate, that
+// was given as JOB. It replaces the errors of reading the file as a job; nil if the file is not a cluster file.
 func (a *app) clusterAsJob(f jobFlags, path string, wrong error) error {
 	if diags := (ir.Diags)(nil); path == "" || !errors.As(wrong, &diags) {
 		return nil
@@ -24,16 +24,16 @@ func (a *app) clusterAsJob(f jobFlags, path string, wrong error) error {
 	if path != "-" {
 		file = shellPath(path)
 	}
-	how := "a job names it, as cluster: " + file
+	how := "name it in a job (cluster: " + file + ")"
 	if f.quick != nil {
-		how += ", or a flag does: " + f.cmd.CommandPath() + " JOB --cluster " + file
+		how += ", or by a flag: " + f.cmd.CommandPath() + " JOB --cluster " + file
 	}
 	return ir.Diags{{Pos: ir.Pos{File: path}, Code: strict.WrongType,
-		Msg: "this is a cluster file, and a job file is wanted; " + how}}
+		Msg: "this is a cluster file, and JOB must be a job file; " + how}}
 }
 
-// isClusterFile tells whether a file is a cluster's, perhaps with mistakes: it has no other keys, and says what a
-// device is.
+// isClusterFile reports whether a file is a cluster file, possibly with errors: it has only keys of clusters, and
+// describes a device.
 func isClusterFile(path string, data []byte) bool {
 	doc, _ := strict.Parse(path, data)
 	keys := strict.Keys(reflect.TypeFor[costmodel.Cluster]())

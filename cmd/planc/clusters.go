@@ -17,11 +17,11 @@ import (
 func (a *app) clustersCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "clusters [NAME|FILE|NxNAME]",
-		Short: "the catalogue of clusters; NAME prints its file",
-		Long: "clusters lists the nodes that a job can name. With a NAME it prints that node's cluster file, each\n" +
-			"figure with its source, which can be changed and used as a job's cluster. A file of yours is printed\n" +
-			"with the figures of its base in their places; 4xNAME, the short form that a job takes, with its nodes\n" +
-			"and devices.",
+		Short: "list the cluster catalogue; NAME prints its file",
+		Long: `clusters lists the nodes that a job can name. With a NAME it prints that node's cluster file with the source
+of each figure, which you can edit and use as a job's cluster. With your own file it prints that file with all figures
+that it inherits from its base. 4xNAME, the short form that a job takes, prints the file with that number of nodes or
+devices.`,
 		Example: "planc clusters dgx-h100 > mine.yaml",
 		Args:    oneName("cluster"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -36,24 +36,24 @@ func (a *app) clustersCommand() *cobra.Command {
 	return c
 }
 
-// clusterRow is a node of the catalogue.
+// clusterRow describes a node of the catalogue.
 type clusterRow struct {
 	Name      string             `json:"name"`
 	Aliases   []string           `json:"aliases"`
 	GPU       string             `json:"gpu"`
-	Devices   int                `json:"devices"`    // of a node
-	MemoryGiB float64            `json:"memory_gib"` // of a device
+	Devices   int                `json:"devices"`    // per node
+	MemoryGiB float64            `json:"memory_gib"` // per device
 	Peak      map[string]float64 `json:"peak_tflops"`
 	Link      string             `json:"link"`
-	LinkBps   float64            `json:"link_bytes_per_s"` // one direction, a device
+	LinkBps   float64            `json:"link_bytes_per_s"` // per device, in one direction
 	NICs      int                `json:"nics"`
-	NICBps    float64            `json:"nic_bytes_per_s"` // one direction, a NIC
+	NICBps    float64            `json:"nic_bytes_per_s"` // per NIC, in one direction
 	Source    map[string]string  `json:"source"`
 
-	File string `json:"file,omitempty"` // of one cluster
+	File string `json:"file,omitempty"` // text of the file, if one cluster is printed
 }
 
-// clusterRowOf describes a node of the catalogue.
+// clusterRowOf returns the description of a node of the catalogue.
 func clusterRowOf(name string) clusterRow {
 	data, err := costmodel.ClusterFile(name)
 	if err != nil {
@@ -70,7 +70,7 @@ func rowOfCluster(name string, c *costmodel.Cluster) clusterRow {
 	r := clusterRow{Name: name, Aliases: []string{}, GPU: c.GPU.Name, Devices: c.Node.Devices,
 		MemoryGiB: c.GPU.MemoryGiB, Peak: c.GPU.PeakTFLOPS,
 		Link: c.Node.Link.Kind, LinkBps: float64(c.Node.Link.Bandwidth), Source: c.Source}
-	if host := c.Node.Host.MemoryGiB; c.IsCPU() && host > 0 { // which its devices share
+	if host := c.Node.Host.MemoryGiB; c.IsCPU() && host > 0 { // devices share the host's memory
 		r.MemoryGiB = min(r.MemoryGiB, host/float64(c.Node.Devices))
 	}
 	if len(c.Network) > 0 {
@@ -96,7 +96,7 @@ func (a *app) printClusters() error {
 	return a.print(clustersScreen(rows))
 }
 
-// clustersScreen is the catalogue as a table, and the second names below it.
+// clustersScreen formats the catalogue as a table, with aliases below it.
 func clustersScreen(rows []clusterRow) string {
 	columns := []column{{title: "NODE"}, {title: "DEVICES"}, {"GiB", true}, {"TFLOP/s", true}, {title: "LINK GB/s"},
 		{title: "NET Gb/s"}}
@@ -109,7 +109,8 @@ func clustersScreen(rows []clusterRow) string {
 			aliases = append(aliases, alias+" = "+r.Name)
 		}
 	}
-	return table(columns, cells) + "\nTFLOP/s: dense bf16, else fp16, else f32. Links and networks: one way, each.\n" +
+	return table(columns, cells) + "\n" + prose("", 0, "TFLOP/s: dense bf16 if available, else fp16, else f32. "+
+		"Links and networks: per device or NIC, in one direction.") +
 		flow("aliases", 9, " · ", aliases) +
 		"\nplanc clusters NAME prints one as a file · planc plan --cluster NAME ...\n"
 }
@@ -126,7 +127,7 @@ func (r clusterRow) peakText() string {
 }
 
 func (r clusterRow) linkText() string {
-	if r.LinkBps == 0 { // a node of one device
+	if r.LinkBps == 0 { // one device per node
 		return "–"
 	}
 	return strings.TrimSpace(fmt.Sprintf("%s %.0f", r.Link, r.LinkBps/1e9))
@@ -139,22 +140,22 @@ func (r clusterRow) networkText() string {
 	return fmt.Sprintf("%d×%.0f", r.NICs, r.NICBps*8/1e9)
 }
 
-// printCluster prints one as a file.
+// printCluster prints one cluster as a file.
 func (a *app) printCluster(name string) error {
 	if costmodel.IsFile(name) {
 		return a.printClusterFile(name)
 	}
-	if count, of := spec.ShortCluster(name); count > 0 {
-		return a.printShortCluster(name, costmodel.Ref{Node: of, Count: count})
+	if count, node := spec.ShortCluster(name); count > 0 {
+		return a.printShortCluster(name, costmodel.Ref{Node: node, Count: count})
 	}
 	full := strings.ToLower(name)
-	if of, ok := costmodel.ClusterAliases()[full]; ok {
-		full = of
+	if node, ok := costmodel.ClusterAliases()[full]; ok {
+		full = node
 	}
 	data, err := costmodel.ClusterFile(full)
 	if err != nil {
 		return inputErrorf(costmodel.UnknownCluster, costmodel.NearestCluster(name),
-			"the catalogue has no cluster %s; planc clusters lists them", name)
+			"the catalogue has no cluster %s; planc clusters lists its clusters", name)
 	}
 	if !a.json {
 		return a.print(string(data))
@@ -164,7 +165,7 @@ func (a *app) printCluster(name string) error {
 	return a.printJSON(row)
 }
 
-// printShortCluster prints what a job's NxNAME stands for: the catalogue's file with so many nodes and devices.
+// printShortCluster prints the cluster of the short form NxNAME: the catalogue's file with that number of devices.
 func (a *app) printShortCluster(short string, ref costmodel.Ref) error {
 	c, err := costmodel.Resolve(ref, nil, a.read)
 	if err != nil {
@@ -177,7 +178,7 @@ func (a *app) printShortCluster(short string, ref costmodel.Ref) error {
 		c.Node.Devices))
 }
 
-// printClusterFile prints a user's file, with the figures of its base in their places.
+// printClusterFile prints a user's file with the figures that it inherits from its base.
 func (a *app) printClusterFile(name string) error {
 	data, err := a.read(name)
 	if err != nil {
@@ -187,7 +188,7 @@ func (a *app) printClusterFile(name string) error {
 	return a.printWhole(name, data)
 }
 
-// printWhole prints a cluster file with the figures of its base in their places.
+// printWhole prints a cluster file with the figures that it inherits from its base.
 func (a *app) printWhole(name string, data []byte) error {
 	whole, err := costmodel.WholeFile(name, data)
 	if err != nil {

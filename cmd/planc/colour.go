@@ -6,7 +6,7 @@ import (
 	"regexp"
 )
 
-// Colours of a terminal (SGR); what is written in them says the same without.
+// Colours of a terminal (SGR). Text has the same meaning without colours.
 const (
 	green  = "\x1b[32m"
 	yellow = "\x1b[33m"
@@ -14,12 +14,12 @@ const (
 	plain  = "\x1b[0m"
 )
 
-// verdicts are the words of screens and messages that are coloured, and how. What is coloured is the first group.
+// verdicts lists the words of screens and messages that are coloured: the first group of each pattern.
 var verdicts = []struct {
 	pattern *regexp.Regexp
 	colour  string
 }{
-	// first: a colour before "fits" hides it from the next
+	// must precede the next pattern, which does not match a coloured "fits"
 	{regexp.MustCompile(`(?m)^memory .*?\b(fits \([^)\n]*\)).*(?:\n .*)*\ntight\b`), yellow},
 	{regexp.MustCompile(`(?m)^memory .*?\b(fits \([^)\n]*\))`), green},
 	{regexp.MustCompile(`(?m)^memory .*?\b(does not fit: [^\n]*)`), red},
@@ -33,11 +33,11 @@ var verdicts = []struct {
 	{regexp.MustCompile(`(?m)( \[[A-Z][A-Za-z]+\])$`), red},
 }
 
-// coloured sets the verdicts in a text in their colours.
+// coloured returns a text with its verdicts in colours.
 func coloured(text string) string {
 	for _, v := range verdicts {
 		at := v.pattern.FindAllStringSubmatchIndex(text, -1)
-		for i := len(at) - 1; i >= 0; i-- { // from the end, so that places before stay as they are
+		for i := len(at) - 1; i >= 0; i-- { // from the end, so that earlier positions stay valid
 			from, to := at[i][2], at[i][3]
 			text = text[:from] + v.colour + text[from:to] + plain + text[to:]
 		}
@@ -45,6 +45,5 @@ func coloured(text string) string {
 	return text
 }
 
-// wantsColour reports whether what is written to w is shown in colours: on a terminal, unless NO_COLOR says otherwise
-// (https://no-color.org).
+// wantsColour reports whether output to w is coloured: if w is a terminal and NO_COLOR is empty (https://no-color.org).
 func wantsColour(w io.Writer) bool { return os.Getenv("NO_COLOR") == "" && isTerminal(w) }

@@ -20,7 +20,7 @@ import (
 	"github.com/planc-dev/planc/runtime"
 )
 
-// UnknownTarget is reported for a --target that is no platform.
+// UnknownTarget is reported if --target does not name a platform that can run the job.
 //
 // Example:
 //
@@ -33,15 +33,13 @@ func (a *app) compileCommand() *cobra.Command {
 	var out, target, emit string
 	c := &cobra.Command{
 		Use:   "compile [JOB] -o BIN",
-		Short: "one binary that trains the job",
-		Long: "compile obeys the lock beside the job, or searches the plan and writes the lock; it generates Go " +
-			"for all\n" +
-			"ranks, and builds one binary with the go command, which must be 1.26 or newer. It needs no network. " +
-			"The same\n" +
-			"job gives the same bytes from any folder. With --target cuda the binary trains on the NVIDIA GPUs that " +
-			"the job\n" +
-			"names; building it needs a C compiler and no GPU. Without nvcc it compiles its kernels at each start, " +
-			"with NVRTC.",
+		Short: "build one binary that trains the job",
+		Long: `compile uses the plan of the lock next to the job, or searches the plan and writes the lock. It generates Go
+for all ranks and builds one binary with the go command, version 1.26 or newer. It needs no network. The same job
+gives the same bytes in any folder.
+
+With --target cuda, the binary trains on the NVIDIA GPUs of the job's cluster. Building it needs a C compiler, but no
+GPU. Without nvcc, the binary compiles its kernels with NVRTC at each start.`,
 		Example: "planc compile planc.yaml -o train && ./train --steps 100",
 		Args:    oneJob,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -50,7 +48,7 @@ func (a *app) compileCommand() *cobra.Command {
 				return err
 			}
 			if out == "" {
-				return inputErrorf(BadFlag, "", "planc compile needs -o BIN, where the binary goes")
+				return inputErrorf(BadFlag, "", "planc compile needs -o BIN, the path of the binary")
 			}
 			job, err := a.load(args, flags)
 			if err != nil {
@@ -63,14 +61,14 @@ func (a *app) compileCommand() *cobra.Command {
 			if err == nil {
 				a.notef("binary   %s", slashed(out))
 				if v := build.GLIBC(out); v != "" {
-					a.note("needs", fmt.Sprintf("glibc %s or newer, by the C library of this machine; compile on the "+
-						"oldest system that it is to run on", v))
+					a.note("needs", fmt.Sprintf("glibc %s or newer, as on this machine; compile on the oldest system "+
+						"that the binary must run on", v))
 				}
 				if emit != "" {
 					a.notef("sources  %s", slashed(emit))
 				}
 				if !job.Hardware.IsCPU() && !c.Flags().Changed("target") {
-					a.note("target", fmt.Sprintf("cpu: all %d ranks run on one CPU, in place of %s; --target cuda "+
+					a.note("target", fmt.Sprintf("cpu: all %d ranks run on one CPU instead of %s; --target cuda "+
 						"builds for GPUs",
 						job.Hardware.Devices(), planner.ClusterText(job.Hardware)))
 				}
@@ -78,25 +76,26 @@ func (a *app) compileCommand() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVarP(&out, "output", "o", "", "where the binary goes: `BIN`")
+	c.Flags().StringVarP(&out, "output", "o", "", "write the binary to `BIN`")
 	flags.register(c)
-	c.Flags().StringVar(&target, "target", "cpu", "`PLATFORM` that the binary is for: cpu, cuda")
+	c.Flags().StringVar(&target, "target", "cpu", "build for `PLATFORM`: cpu or cuda")
 	c.Flags().StringVar(&emit, "emit", "", "also write the generated sources to `DIR`")
 	locks.register(c)
 	return c
 }
 
-// checkOut finds before the work whether the binary can be written where it shall go.
+// checkOut checks before compiling that the binary can be written to out.
 func checkOut(out string) error {
 	if info, err := os.Stat(out); err == nil && info.IsDir() || os.IsPathSeparator(out[len(out)-1]) {
-		return inputErrorf(BadFlag, filepath.Join(out, "train"), "-o %s is a folder; the binary's name is wanted", out)
+		return inputErrorf(BadFlag, filepath.Join(out, "train"),
+			"-o %s is a folder; it must be the path of the binary", out)
 	}
 	if err := replaceable(out); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(out), filepath.Base(out)+".*.partial")
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("-o %s cannot be written: there is no folder %s; make it first, or name another", out,
+		return fmt.Errorf("-o %s cannot be written: there is no folder %s; create it, or use another path", out,
 			filepath.Dir(out))
 	}
 	if err != nil {
@@ -106,7 +105,7 @@ func checkOut(out string) error {
 	return os.Remove(f.Name())
 }
 
-// checkEmit finds before the work whether generated sources can be written where they shall go.
+// checkEmit checks before compiling that generated sources can be written to dir.
 func checkEmit(dir string) error {
 	if dir == "" {
 		return nil
@@ -120,12 +119,12 @@ func checkEmit(dir string) error {
 			return os.Remove(f.Name())
 		}
 	}
-	return fmt.Errorf("--emit %s cannot be written: %w; a folder is wanted, which is made if it is not there", dir,
+	return fmt.Errorf("--emit %s cannot be written: %w; it must be a folder, or a path where one can be created", dir,
 		errors.Unwrap(err))
 }
 
-// compile makes the job's binary where the request says, tells how it went, and writes the lock. A request for this
-// machine alone, which is planc run's, leaves the lock as it is.
+// compile builds the job's binary, reports how it was built, and writes the lock. For planc run (r.Host) it leaves the
+// lock unchanged.
 func (a *app) compile(job *loaded, r build.Request, emit string, f lockFlags, on codegen.Target) (build.Result, error) {
 	g, err := a.generate(job, f, on)
 	if err != nil {
@@ -172,7 +171,7 @@ func (a *app) build(r build.Request, files map[string][]byte) (build.Result, err
 	return built, nil
 }
 
-// timed runs a step of compiling and tells how long it took.
+// timed runs a step of compiling and, with -v, reports how long it took.
 func (a *app) timed(what string, step func() (string, error)) error {
 	start := time.Now()
 	var result string
@@ -183,7 +182,7 @@ func (a *app) timed(what string, step func() (string, error)) error {
 	return err
 }
 
-// writeFiles puts generated files where the user wants to read them.
+// writeFiles writes generated sources to the folder of --emit, if any.
 func writeFiles(dir string, files map[string][]byte) error {
 	if dir == "" {
 		return nil

@@ -15,19 +15,20 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels"
 )
 
-// targets are the platforms that binaries are for.
+// targets maps the values of --target to platforms.
 var targets = map[string]codegen.Target{"cpu": codegen.CPU, "cuda": codegen.GPU}
 
-// targetNamed is the platform that --target names.
+// targetNamed returns the platform that --target names.
 func targetNamed(name string) (codegen.Target, error) {
 	on, ok := targets[name]
 	if !ok {
-		return on, inputErrorf(UnknownTarget, nearestTarget(name), "no target %s", name)
+		return on, inputErrorf(UnknownTarget, nearestTarget(name), "unknown target %s; the targets are cpu and cuda",
+			name)
 	}
 	return on, nil
 }
 
-// nearestTarget is what someone who writes another name of a platform wants.
+// nearestTarget returns the platform that another name most likely means.
 func nearestTarget(name string) string {
 	for _, gpu := range []string{"gpu", "nvidia", "cu", "nv"} {
 		if strings.HasPrefix(strings.ToLower(name), gpu) {
@@ -37,39 +38,39 @@ func nearestTarget(name string) string {
 	return "cpu"
 }
 
-// minArch is the oldest architecture that kernels are for: they have bf16, and copies beside the computation.
+// minArch is the oldest compute capability that the kernels support, times 10: they need bf16 and asynchronous copies.
 const minArch = 80
 
-// checkGPUs refuses to build for GPUs where the plan is for a CPU, or for GPUs that are too old.
+// checkGPUs reports an error for --target cuda if the job's cluster is a CPU, or has GPUs that are too old.
 func checkGPUs(j *loaded, on codegen.Target) error {
 	switch gpu := j.Hardware.GPU; {
 	case on != codegen.GPU:
 		return nil
 	case j.Hardware.IsCPU():
 		return inputErrorf(UnknownTarget, "",
-			"--target cuda is for jobs on GPUs, and the cluster of this one is a CPU; --cluster names GPUs")
+			"--target cuda needs a job on GPUs, and this job's cluster is a CPU; choose GPUs with --cluster NAME")
 	case archNumber(gpu.Arch) < minArch:
 		return inputErrorf(UnknownTarget, "",
-			"--target cuda is for GPUs of sm_%d (A100) and later, and the cluster's %s is %s; "+
-				"--target cpu compiles for this CPU, --cluster names other GPUs", minArch, gpu.Name, gpu.Arch)
+			"--target cuda needs GPUs of sm_%d (A100) or later, and the cluster's %s is %s; use --target cpu to "+
+				"compile for this CPU, or --cluster NAME to choose other GPUs", minArch, gpu.Name, gpu.Arch)
 	}
 	return nil
 }
 
-// archNumber is 90 of sm_90a.
+// archNumber returns the number of an architecture: 90 for sm_90a.
 func archNumber(arch string) int {
 	n, _ := strconv.Atoi(strings.TrimRight(strings.TrimPrefix(arch, "sm_"), "abcdefghijklmnopqrstuvwxyz"))
 	return n
 }
 
-// Where a GPU's program has its kernels, and how those that are compiled end.
+// Files of a GPU program: the folder of its kernels, the suffix of compiled kernels, and the generated kernels.
 const (
 	kernelFolder    = "kernels"
 	compiledKernels = ".fatbin"
 	printedKernels  = "chains.cu"
 )
 
-// addKernels compiles a program's kernels, its own and those of the runtime, for the GPUs of the job.
+// addKernels compiles the kernels of a program, both generated ones and those of the runtime, for the GPUs of the job.
 func (a *app) addKernels(j *loaded, files map[string][]byte, in codegen.Input) error {
 	r := build.KernelRequest{Files: map[string][]byte{},
 		Archs: []string{strings.TrimPrefix(j.Hardware.GPU.Arch, "sm_")}}
@@ -91,7 +92,7 @@ func (a *app) addKernels(j *loaded, files map[string][]byte, in codegen.Input) e
 	return a.compileKernels(r, files)
 }
 
-// compileKernels runs nvcc and adds what it makes.
+// compileKernels compiles kernels with nvcc and adds them to files. Without nvcc it adds nothing.
 func (a *app) compileKernels(r build.KernelRequest, files map[string][]byte) error {
 	ctx, stop := untilSignal()
 	defer stop()
@@ -99,9 +100,9 @@ func (a *app) compileKernels(r build.KernelRequest, files map[string][]byte) err
 	return a.timed("kernels", func() (string, error) {
 		nvcc, err := build.FindNVCC(ctx)
 		if missing := (*build.NoNVCCError)(nil); errors.As(err, &missing) {
-			a.note("kernels", "there is no nvcc here: the program compiles its kernels where it runs, at each start, "+
-				"and needs NVRTC there")
-			return "left to the program", nil
+			a.note("kernels", "nvcc was not found: the program compiles its kernels at each start, and needs NVRTC "+
+				"where it runs")
+			return "compiled at start", nil
 		}
 		if err != nil {
 			return "", err
@@ -116,14 +117,14 @@ func (a *app) compileKernels(r build.KernelRequest, files map[string][]byte) err
 			files[path.Join(kernelFolder, strings.TrimSuffix(name, ".cu")+compiledKernels)] = fatbin
 		}
 		if err == nil && !a.verbose {
-			a.sayKernels(k, time.Since(start))
+			a.reportKernels(k, time.Since(start))
 		}
 		return fmt.Sprintf("%d of %d cached, nvcc %s, sm_%s", k.Cached, len(k.Fatbins), nvcc.Version,
 			strings.Join(r.Archs, ", sm_")), err
 	})
 }
 
-// watchKernels has a compilation say on a terminal how many kernels there are already; what it returns ends that.
+// watchKernels shows on a terminal how many kernels have been compiled. The function that it returns ends that.
 func (a *app) watchKernels(r *build.KernelRequest) (end func()) {
 	if a.quiet || !a.terminal {
 		return func() {}
@@ -135,9 +136,9 @@ func (a *app) watchKernels(r *build.KernelRequest) (end func()) {
 	return line.show(a.stderr)
 }
 
-// sayKernels says what nvcc took, the longest part of a compilation: as much as "built" says of the rest.
-func (a *app) sayKernels(k build.Kernels, took time.Duration) {
-	how := fmt.Sprintf("%.1f s, kept for the next time", took.Seconds())
+// reportKernels reports the time of nvcc, the longest part of a compilation.
+func (a *app) reportKernels(k build.Kernels, took time.Duration) {
+	how := fmt.Sprintf("%.1f s, cached for the next build", took.Seconds())
 	if k.Cached == len(k.Fatbins) {
 		how = "cached"
 	}

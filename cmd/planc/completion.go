@@ -12,20 +12,20 @@ import (
 	"github.com/planc-dev/planc/planner"
 )
 
-// completer says what could stand where the user pressed the tab key.
+// completer returns the completions of a word.
 type completer = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective)
 
-// jobExtensions are those of job files.
+// jobExtensions lists the extensions of job files.
 var jobExtensions = []string{"yaml", "yml"}
 
-// oneOf completes a word with names.
+// oneOf returns a completer with the given names.
 func oneOf(names func() []string) completer {
 	return func(_ *cobra.Command, _ []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return prefixed(names(), word), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// firstArg completes the first argument with names, and nothing after it.
+// firstArg returns a completer of the first argument with the given names.
 func firstArg(names func() []string) completer {
 	return func(c *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -52,7 +52,7 @@ func prefixed(names []string, word string) (out []cobra.Completion) {
 	return out
 }
 
-// setKeys completes --set: first the field, then its values where there are a few.
+// setKeys completes --set: first the field, then its value.
 func setKeys(_ *cobra.Command, _ []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if field, value, ok := strings.Cut(word, "="); ok {
 		return setValues(field, value), cobra.ShellCompDirectiveNoFileComp
@@ -66,7 +66,7 @@ func setKeys(_ *cobra.Command, _ []string, word string) ([]cobra.Completion, cob
 	return out, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
-// setValues completes the value of a field, and null, which removes it.
+// setValues completes the value of a field: its names, and null, which removes it.
 func setValues(field, value string) []cobra.Completion {
 	var names []string
 	for _, f := range spec.Fields() {
@@ -91,7 +91,7 @@ func setValues(field, value string) []cobra.Completion {
 	return out
 }
 
-// whyNotKeys completes the last of several KEY=VALUE with the plan's keys.
+// whyNotKeys completes --why-not: the key of the last of several KEY=VALUE.
 func whyNotKeys(_ *cobra.Command, _ []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	before := ""
 	if i := strings.LastIndexByte(word, ','); i >= 0 {
@@ -117,7 +117,7 @@ func sweepKeys(_ *cobra.Command, _ []string, word string) ([]cobra.Completion, c
 	return out, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
-// flagCompleters complete the values of flags, whatever command has them.
+// flagCompleters maps the names of flags, of any command, to completers of their values.
 var flagCompleters = map[string]completer{
 	"model":     oneOf(spec.ModelNames),
 	"cluster":   oneOf(clusterWords),
@@ -131,10 +131,10 @@ var flagCompleters = map[string]completer{
 	"sweep":     sweepKeys,
 }
 
-// values completes with the same words always.
+// values returns a completer with fixed words.
 func values(words ...string) completer { return oneOf(func() []string { return words }) }
 
-// clusterWords are the names that --cluster takes.
+// clusterWords returns the names that --cluster takes.
 func clusterWords() []string {
 	names := costmodel.ClusterNames()
 	for alias := range costmodel.ClusterAliases() {
@@ -144,20 +144,20 @@ func clusterWords() []string {
 	return slices.Compact(names)
 }
 
-// addCompletion is `planc completion SHELL`, cobra's own.
+// addCompletion adds cobra's command `planc completion SHELL`.
 func (a *app) addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
 			c.Example = "  planc completion bash >~/.local/share/bash-completion/completions/planc"
-			c.Short = "a script by which a shell completes commands, names and keys"
+			c.Short = "print a shell script that completes commands, names and keys"
 			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 			c.Args = func(_ *cobra.Command, args []string) error { return unknownShell(c, args) }
 		}
 	}
 }
 
-// unknownShell is the mistake of `planc completion nosuch`.
+// unknownShell reports a shell that has no completion script.
 func unknownShell(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -166,11 +166,11 @@ func unknownShell(c *cobra.Command, args []string) error {
 	for _, s := range c.Commands() {
 		names = append(names, s.Name())
 	}
-	return inputErrorf(UnknownCommand, ir.Nearest(args[0], names), "no shell %s; there are %s", args[0],
+	return inputErrorf(UnknownCommand, ir.Nearest(args[0], names), "unknown shell %s; the shells are %s", args[0],
 		strings.Join(names, ", "))
 }
 
-// complete gives each command's flags their completions, and job arguments theirs.
+// complete adds completions for the flags and the job arguments of a command.
 func complete(c *cobra.Command) {
 	for name, f := range flagCompleters {
 		if c.Flags().Lookup(name) != nil {

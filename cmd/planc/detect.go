@@ -17,7 +17,7 @@ import (
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
-// FileExists is reported for a file that a command would write and that is there already.
+// FileExists is reported for a file that a command would write, but that exists already.
 //
 // Example:
 //
@@ -28,16 +28,12 @@ func (a *app) detectCommand() *cobra.Command {
 	var out, target string
 	c := &cobra.Command{
 		Use:   "detect [-o FILE]",
-		Short: "a cluster file for this machine",
-		Long: "detect prints a cluster file for this machine: its NVIDIA GPUs, how they are connected and its " +
-			"network ports, as\n" +
-			"nvidia-smi and the system report them, and for rates the catalogue's; where there is no GPU, or with " +
-			"--target cpu,\n" +
-			"its CPU. Each figure's source says what is assumed. Nothing is measured: planc calibrate does that. Of " +
-			"a CPU's bf16\n" +
-			"nothing is assumed, as it is below f32's rate on some and several times that on others: until it is " +
-			"measured, products\n" +
-			"in bf16 are priced as those in f32.",
+		Short: "write a cluster file for this machine",
+		Long: `detect prints a cluster file for this machine: its NVIDIA GPUs, how they are connected and its network ports,
+as nvidia-smi and the system report them, with rates from the catalogue. Without a GPU, or with --target cpu, it
+describes the CPU. The source of each figure says what is assumed. Nothing is measured; planc calibrate does that. The
+bf16 rate of a CPU is not assumed, because it is below the f32 rate on some CPUs and several times that rate on
+others: until it is measured, bf16 matmuls are priced like f32 matmuls.`,
 		Example: "planc detect -o here.yaml && planc plan --set cluster.node=here.yaml",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -51,12 +47,12 @@ func (a *app) detectCommand() *cobra.Command {
 			return a.writeNew(out, text, "planc plan --set "+shellWord("cluster.node="+filePath(out)))
 		},
 	}
-	c.Flags().StringVarP(&out, "output", "o", "", "write to `FILE`, which must not be there yet")
-	c.Flags().StringVar(&target, "target", "", "`PLATFORM` to describe: cpu, cuda; else cuda where there are GPUs")
+	c.Flags().StringVarP(&out, "output", "o", "", "write to the new `FILE` (default: standard output)")
+	c.Flags().StringVar(&target, "target", "", "`PLATFORM` to describe: cpu or cuda (default: cuda if there are GPUs)")
 	return c
 }
 
-// onGPUs tells whether a command is about this machine's GPUs: as --target says, else where there are some.
+// onGPUs reports whether a command is about this machine's GPUs: by --target, or by default if there are any.
 func onGPUs(target string, m machine) (bool, error) {
 	if target == "" {
 		return len(m.GPUs) > 0, nil
@@ -65,7 +61,7 @@ func onGPUs(target string, m machine) (bool, error) {
 	return on == codegen.GPU, err
 }
 
-// describeMachine is the cluster file of what the target names.
+// describeMachine returns the cluster file of this machine's GPUs or of its CPU, by the target.
 func (a *app) describeMachine(m machine, target string) (string, error) {
 	gpus, err := onGPUs(target, m)
 	if err != nil {
@@ -81,14 +77,14 @@ func (a *app) describeMachine(m machine, target string) (string, error) {
 	return gpuClusterText(c, b.Driver), nil
 }
 
-// describeGPUs are this machine's GPUs as a cluster, and as they are described.
+// describeGPUs returns this machine's GPUs as a cluster, and their inventory.
 func (a *app) describeGPUs(m machine) (*costmodel.Cluster, gpuInventory, error) {
 	b, err := inspectGPUs(os.DirFS("/"), m, runSystem)
 	if err == nil {
 		b.keepVisible(os.Getenv("CUDA_VISIBLE_DEVICES"))
 		if len(b.GPUs) == 0 {
-			err = errors.New("there is no NVIDIA GPU that programs may use here: look at nvidia-smi and " +
-				"CUDA_VISIBLE_DEVICES; --target cpu is about the CPU")
+			err = errors.New("no NVIDIA GPU is available to programs here: check nvidia-smi and " +
+				"CUDA_VISIBLE_DEVICES, or use --target cpu for the CPU")
 		}
 	}
 	if err != nil {
@@ -96,14 +92,14 @@ func (a *app) describeGPUs(m machine) (*costmodel.Cluster, gpuInventory, error) 
 	}
 	for i, g := range b.GPUs {
 		if g.MIG {
-			a.notef("note: GPU %d is cut into instances (MIG); the file is of whole GPUs", i)
+			a.notef("note: GPU %d is divided into MIG instances; the file describes whole GPUs", i)
 		}
 	}
 	c, err := clusterOfGPUs(m, b)
 	return c, b, err
 }
 
-// filePath is a path that a job takes for a file and not for a name.
+// filePath returns a path in a form that a job reads as a file and not as a catalogue name.
 func filePath(name string) string {
 	if costmodel.IsFile(name) {
 		return name
@@ -111,7 +107,7 @@ func filePath(name string) string {
 	return "./" + name
 }
 
-// writeNew writes a file that must not be there yet, and says what to do next.
+// writeNew writes a new file and prints the next command. It does not overwrite an existing file.
 func (a *app) writeNew(name, text, next string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
@@ -127,16 +123,16 @@ func (a *app) writeNew(name, text, next string) error {
 	return nil
 }
 
-// newFileError is why a file cannot be a new one.
+// newFileError returns the error of creating a new file.
 func newFileError(name string, err error) error {
 	if errors.Is(err, fs.ErrExist) {
-		return inputErrorf(FileExists, "", "%s is there already, and nothing is overwritten; remove it, or choose "+
-			"another name", name)
+		return inputErrorf(FileExists, "", "%s exists already and is not overwritten; remove it, or choose another "+
+			"name", name)
 	}
 	return fmt.Errorf("%s cannot be written: %w", name, errors.Unwrap(err))
 }
 
-// checkNewFile tells before long work what writeNew would say after it: the file is there, or its folder is not.
+// checkNewFile checks before long work that writeNew can create the file: it does not exist, but its folder does.
 func checkNewFile(name string) error {
 	if _, err := os.Lstat(name); err == nil {
 		return newFileError(name, fs.ErrExist)
@@ -147,13 +143,13 @@ func checkNewFile(name string) error {
 	return nil
 }
 
-// clusterFileOf is a machine's CPU as a cluster file; what was not measured is the catalogue's.
+// clusterFileOf returns the cluster file of a machine's CPU. If rates are not given, they are the catalogue's.
 func clusterFileOf(m machine, r *rates) string {
 	assumed, err := costmodel.Resolve(costmodel.Ref{Node: "cpu", Devices: 1}, nil, nil)
 	if err != nil {
 		panic("planc: the catalogue's cpu: " + err.Error())
 	}
-	name, memory, memorySource := m.CPU, float64(m.Memory)/gib, "the system's total, or the container's limit"
+	name, memory, memorySource := m.CPU, float64(m.Memory)/gib, "total memory, or the container's limit"
 	if name == "" {
 		name = "CPU"
 	}
@@ -165,9 +161,10 @@ func clusterFileOf(m machine, r *rates) string {
 	}
 	memoryText := strconv.FormatFloat(memory, 'f', 1, 64)
 	var b strings.Builder
-	b.WriteString("# This machine's CPU. A device is a core, for one rank; more devices than cores share them.\n")
+	b.WriteString("# This machine's CPU. A device is one core and runs one rank; more devices than cores share the " +
+		"cores.\n")
 	if m.ISA != "" {
-		fmt.Fprintf(&b, "# Its widest vectors are %s.\n", m.ISA)
+		fmt.Fprintf(&b, "# Widest vector instructions: %s.\n", m.ISA)
 	}
 	fmt.Fprintf(&b, "gpu:\n  name: %s\n  arch: cpu\n  memory_gib: %s\n", strconv.Quote(name), memoryText)
 	half := ""
@@ -184,16 +181,16 @@ func clusterFileOf(m machine, r *rates) string {
 	for _, s := range [][2]string{
 		{"gpu.name", "the system"}, {"gpu.memory_gib", memorySource}, {"gpu.memory_bandwidth", r.By},
 		{"gpu.peak_tflops", r.By},
-		{"node.devices", "the cores that programs may use here"}, {"node.link", r.By}, {"node.host.memory_gib",
+		{"node.devices", "available cores"}, {"node.link", r.By}, {"node.host.memory_gib",
 			memorySource},
-		{"node.host.cores", "the cores that programs may use here"}, {"node.host.bandwidth", r.By},
+		{"node.host.cores", "available cores"}, {"node.host.bandwidth", r.By},
 	} {
 		fmt.Fprintf(&b, "  %s: %q\n", s[0], s[1])
 	}
 	return b.String()
 }
 
-// assumedRates are those of the catalogue's cpu with a core to itself.
+// assumedRates returns the rates of the catalogue's cpu, for a rank that has a core to itself.
 func assumedRates() *rates {
 	file, err := costmodel.ClusterFile("cpu")
 	if err != nil {
@@ -208,5 +205,5 @@ func assumedRates() *rates {
 		Link:   c.Node.Link.Bandwidth, LatencyUS: c.Node.Link.LatencyUS}
 }
 
-// notMeasured is the source of what detect takes from the catalogue.
-const notMeasured = "not measured: assumed as of the catalogue's cpu"
+// notMeasured is the source of figures that detect takes from the catalogue.
+const notMeasured = "not measured: assumed to be as in the catalogue's cpu"

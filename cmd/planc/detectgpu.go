@@ -10,8 +10,9 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// knownGPUs lead from what the driver calls a GPU to a row of the catalogue that has it: the first whose words are all
-// in the name. Some kinds that share words with a known one are not in the catalogue, and have no row.
+// knownGPUs maps the driver's names of GPUs to rows of the catalogue: the first entry whose words all occur in the name
+// applies. An entry without a row is a GPU that the catalogue lacks, but whose name contains the words of another
+// entry.
 var knownGPUs = []struct{ words, row string }{
 	{"GB300", "gb300-nvl72"}, {"GB200", "gb200-nvl72"}, {"B300", "dgx-b300"}, {"B200", "dgx-b200"}, {"GH200", "gh200"},
 	{"H200 NVL", ""}, {"H200", "dgx-h200"}, {"H800 PCIE", ""}, {"H800", "dgx-h800"},
@@ -24,7 +25,7 @@ var knownGPUs = []struct{ words, row string }{
 	{"RTX 5090", "rtx-5090"}, {"RTX 4090", "rtx-4090"}, {"RTX 3090", "rtx-3090"},
 }
 
-// knownRow is the row of a GPU by the driver's name for it; "" if the catalogue has none.
+// knownRow returns the catalogue row of a GPU by its driver name; "" if the catalogue does not have the GPU.
 func knownRow(name string) string {
 	has := strings.FieldsFunc(strings.ToUpper(name), func(r rune) bool { return r == ' ' || r == '-' })
 	for _, k := range knownGPUs {
@@ -36,18 +37,19 @@ func knownRow(name string) string {
 	return ""
 }
 
-// sameMemory is by how much the memory of GPUs of one kind can differ, in what their driver and the catalogue say.
+// sameMemory is the relative difference that the memory sizes of one kind of GPU can have, between the driver's and the
+// catalogue's figure.
 const sameMemory = 0.06
 
-// findCatalogued is a GPU's cluster in the catalogue, and where its figures are from. Of a GPU that the catalogue does
-// not know they are those of the row of its generation with the nearest memory; ok is false where even the generation
-// is not known.
+// findCatalogued returns the catalogue's cluster for a GPU, and the source of its figures. For an unknown GPU it
+// returns the cluster whose GPU has the same compute capability and the nearest memory size. ok is false if there is
+// none.
 func findCatalogued(g smiGPU) (c *costmodel.Cluster, source string, ok bool) {
 	memory := (g.MemoryMiB - g.ReservedMiB) / 1024
 	if name := knownRow(g.Name); name != "" {
 		c = clusterOfRow(name)
 		if g.MemoryMiB == 0 || math.Abs(memory/c.GPU.MemoryGiB-1) < sameMemory {
-			return c, fmt.Sprintf("the catalogue's %s, whose GPU this is", name), true
+			return c, fmt.Sprintf("catalogue: %s, which has this GPU", name), true
 		}
 	}
 	best := math.Inf(1)
@@ -56,14 +58,14 @@ func findCatalogued(g smiGPU) (c *costmodel.Cluster, source string, ok bool) {
 		alike := !row.IsCPU() && archNumber(row.GPU.Arch) == archNumber(archOf(g)) && row.Node.Host.Bandwidth < onPCIe
 		if off := math.Abs(math.Log(row.GPU.MemoryGiB / memory)); alike && off < best {
 			best, c, source = off, row,
-				fmt.Sprintf("not known: assumed as of %s, the nearest GPU of its generation in the catalogue (%s)",
+				fmt.Sprintf("unknown GPU: assumed to be as in %s, the nearest GPU of its generation (catalogue: %s)",
 					row.GPU.Name, name)
 		}
 	}
 	return c, source, c != nil
 }
 
-// clusterOfRow is a row of the catalogue.
+// clusterOfRow returns a cluster of the catalogue.
 func clusterOfRow(name string) *costmodel.Cluster {
 	data, err := costmodel.ClusterFile(name)
 	if err != nil {
@@ -76,36 +78,36 @@ func clusterOfRow(name string) *costmodel.Cluster {
 	return c
 }
 
-// archOf is sm_90a of a GPU of compute capability 9.0; "" where nobody says.
+// archOf returns the architecture of a GPU: sm_90a for compute capability 9.0, "" if the capability is unknown.
 func archOf(g smiGPU) string {
 	major, minor, ok := strings.Cut(g.Capability, ".")
 	if !ok {
 		return ""
 	}
 	arch := "sm_" + major + minor
-	if major == "9" || major == "10" { // where kernels use what only the very architecture has
+	if major == "9" || major == "10" { // kernels use architecture-specific instructions
 		arch += "a"
 	}
 	return arch
 }
 
-// lanes are GB/s of a PCIe lane in one direction, less protocol, by generation: 16 of them are the catalogue's 12, 25
-// and 55 GB/s.
+// lanes maps the PCIe generation to the GB/s of one lane in one direction, without protocol overhead. 16 lanes give the
+// 12, 25 and 55 GB/s of the catalogue.
 var lanes = map[int]float64{1: 0.2, 2: 0.4, 3: 0.75, 4: 1.5625, 5: 3.4375, 6: 6.875}
 
-// clusterOfGPUs is a machine with GPUs as a cluster, with the source of each figure by its dotted name.
+// clusterOfGPUs returns a machine with GPUs as a cluster, with the source of each figure by its dotted name.
 func clusterOfGPUs(m machine, b gpuInventory) (*costmodel.Cluster, error) {
 	g := b.GPUs[0]
 	for i, other := range b.GPUs {
 		if other.Name != g.Name {
-			return nil, fmt.Errorf("GPU 0 is %s and GPU %d is %s, and a cluster is of one kind: set "+
-				"CUDA_VISIBLE_DEVICES to those of one", g.Name, i, other.Name)
+			return nil, fmt.Errorf("GPU 0 is %s and GPU %d is %s, but a cluster has one kind of GPU: set "+
+				"CUDA_VISIBLE_DEVICES to GPUs of one kind", g.Name, i, other.Name)
 		}
 	}
 	row, source, ok := findCatalogued(g)
 	if !ok {
-		return nil, fmt.Errorf("the catalogue has no GPU like %s (compute capability %q), so that its rates would be "+
-			"guesses: write its cluster file by hand, beginning with that of planc clusters NAME", g.Name, g.Capability)
+		return nil, fmt.Errorf("the catalogue has no GPU like %s (compute capability %q), so its rates are unknown: "+
+			"write a cluster file by hand, starting from the output of planc clusters NAME", g.Name, g.Capability)
 	}
 	c := &costmodel.Cluster{GPU: row.GPU, Nodes: 1, Source: map[string]string{"gpu.memory_bandwidth": source,
 		"gpu.peak_tflops": source, "node.devices": b.By}}
@@ -117,41 +119,42 @@ func clusterOfGPUs(m machine, b gpuInventory) (*costmodel.Cluster, error) {
 	}
 	if g.MemoryMiB > 0 && g.ReservedMiB > 0 {
 		c.GPU.MemoryGiB, c.Source["gpu.memory_gib"] = (g.MemoryMiB-g.ReservedMiB)/1024,
-			b.By+": all, less what the driver keeps"
-	} else if g.MemoryMiB > 0 && !strings.HasPrefix(source, "the catalogue's") {
+			b.By+": total minus the driver's reserve"
+	} else if g.MemoryMiB > 0 && !strings.HasPrefix(source, "catalogue:") {
 		c.GPU.MemoryGiB, c.Source["gpu.memory_gib"] = g.MemoryMiB/1024*driverLeaves,
-			b.By+": all, less what a driver usually keeps"
+			b.By+": total minus a driver's usual reserve"
 	}
 	if g.Watts > 0 {
-		c.GPU.Watts, c.Source["gpu.watts"] = g.Watts, b.By+": its power limit"
+		c.GPU.Watts, c.Source["gpu.watts"] = g.Watts, b.By+": power limit"
 	}
 	c.Node = costmodel.Node{Devices: len(b.GPUs), SHARP: row.Node.SHARP,
 		Host: costmodel.Host{MemoryGiB: float64(m.Memory) / gib, Cores: m.Cores}}
-	c.Source["node.host.memory_gib"], c.Source["node.host.cores"] = "the system's total, or the container's limit",
-		"the cores that programs may use here"
+	c.Source["node.host.memory_gib"], c.Source["node.host.cores"] = "total memory, or the container's limit",
+		"available cores"
 	setHost(c, g, row, source)
 	setLink(c, b, row, source)
 	b.setNetwork(c)
 	return c, nil
 }
 
-// driverLeaves is what a driver leaves of a GPU's memory: 79.1 of an H100's 79.65 GiB.
+// driverLeaves is the fraction of a GPU's memory that the driver leaves free: 79.1 of an H100's 79.65 GiB.
 const driverLeaves = 0.993
 
-// onPCIe is more than a GPU's PCIe carries: of those that have more, a GH200 say, the CPU is on NVLink.
+// onPCIe is an upper bound of the bandwidth of a GPU's PCIe link. A GPU with a faster host link, such as a GH200, is
+// connected to the CPU by NVLink.
 const onPCIe = 128 * costmodel.GBs
 
-// setHost fills in what PCIe carries between the host and a GPU.
+// setHost sets the bandwidth between the host and a GPU.
 func setHost(c *costmodel.Cluster, g smiGPU, row *costmodel.Cluster, source string) {
 	c.Node.Host.Bandwidth, c.Source["node.host.bandwidth"] = row.Node.Host.Bandwidth, source
 	if per := lanes[g.Gen]; per > 0 && g.Width > 0 && row.Node.Host.Bandwidth < onPCIe {
 		c.Node.Host.Bandwidth = costmodel.BytesPerSecond(per * float64(g.Width) * 1e9)
-		c.Source["node.host.bandwidth"] = fmt.Sprintf("PCIe %d of %d lanes, less protocol; planc calibrate "+
+		c.Source["node.host.bandwidth"] = fmt.Sprintf("PCIe %d, %d lanes, minus protocol overhead; planc calibrate "+
 			"measures it", g.Gen, g.Width)
 	}
 }
 
-// linkRateOf is GB/s of one NVLink, in one direction.
+// linkRateOf returns the bandwidth of one NVLink in one direction, in GB/s.
 func linkRateOf(arch string) float64 {
 	if strings.HasPrefix(arch, "sm_10") {
 		return 50
@@ -159,7 +162,7 @@ func linkRateOf(arch string) float64 {
 	return 25
 }
 
-// setLink fills in what connects the GPUs.
+// setLink sets the link between the GPUs.
 func setLink(c *costmodel.Cluster, b gpuInventory, row *costmodel.Cluster, source string) {
 	if len(b.GPUs) < 2 {
 		return
@@ -176,17 +179,17 @@ func setLink(c *costmodel.Cluster, b gpuInventory, row *costmodel.Cluster, sourc
 	switch {
 	case kind != "pcie" && b.NVLink > 0:
 		c.Node.Link.Bandwidth, c.Source["node.link.bandwidth"] = costmodel.BytesPerSecond(b.NVLink*1e9),
-			b.By+" nvlink -s, of each GPU's links together"
+			b.By+" nvlink -s, sum of each GPU's links"
 	case kind == "pcie" && b.Direct:
 		c.Node.Link.Bandwidth, c.Source["node.link.bandwidth"] = c.Node.Host.Bandwidth,
-			"as to the host: the GPUs read each other's memory over PCIe; planc calibrate measures it"
+			"same as to the host: the GPUs have peer access over PCIe; planc calibrate measures it"
 	case kind == "pcie":
 		c.Node.Link.Bandwidth, c.Source["node.link.bandwidth"] = c.Node.Host.Bandwidth*throughHost,
-			"assumed: the GPUs do not read each other's memory, so that it goes through the host's; planc calibrate "+
-				"measures it"
+			"assumed: the GPUs have no peer access, so traffic goes through host memory; planc calibrate measures it"
 	}
 	if kind == "pcie" && row.Node.Link.Kind != kind {
-		c.Node.Link.LatencyUS, c.Source["node.link.latency_us"] = pcieLatencyUS, "assumed: order of a copy over PCIe"
+		c.Node.Link.LatencyUS, c.Source["node.link.latency_us"] = pcieLatencyUS,
+			"assumed: order of magnitude of a copy over PCIe"
 	}
 	if kind == "pcie" {
 		c.Node.SHARP = false
@@ -194,33 +197,34 @@ func setLink(c *costmodel.Cluster, b gpuInventory, row *costmodel.Cluster, sourc
 }
 
 const (
-	// of what PCIe carries, where each byte goes up and down: the catalogue's 10 of 25 GB/s of an RTX 4090
+	// throughHost is the fraction of the PCIe bandwidth that remains if each byte is copied to the host and back: 10 of
+	// 25 GB/s for the catalogue's RTX 4090.
 	throughHost   = 0.4
-	pcieLatencyUS = 10
+	pcieLatencyUS = 10 // assumed latency of a copy over PCIe, in µs
 )
 
-// setNetwork fills in the tier that the machine's ports are on.
+// setNetwork sets the network tier of the machine's ports.
 func (b *gpuInventory) setNetwork(c *costmodel.Cluster) {
 	n := b.NICs
 	if n.Count == 0 {
 		return
 	}
-	latency, why := 5.0, "estimate: order of an InfiniBand round through two switches"
+	latency, why := 5.0, "estimate: order of magnitude of an InfiniBand round trip through two switches"
 	if n.Kind != "InfiniBand" {
-		latency, why = 20, "estimate: order of RoCE or TCP over Ethernet"
+		latency, why = 20, "estimate: order of magnitude of RoCE or TCP over Ethernet"
 	}
 	c.Network = []costmodel.Tier{{Name: "rail", NICs: n.Count, Bandwidth: costmodel.BytesPerSecond(n.Gbps * 1e9 / 8),
 		LatencyUS: latency, Rails: n.Count > 1 && n.Count == len(b.GPUs)}}
-	c.Source["network.nics"], c.Source["network.bandwidth"] = "/sys/class: the "+n.Kind+
-		" ports that are up, of the fastest kind", "/sys/class"
+	c.Source["network.nics"], c.Source["network.bandwidth"] = "/sys/class: the fastest "+n.Kind+
+		" ports that are up", "/sys/class"
 	c.Source["network.latency_us"] = why
 }
 
-// gpuClusterText is a cluster of GPUs as its file.
+// gpuClusterText returns the cluster file of a cluster of GPUs.
 func gpuClusterText(c *costmodel.Cluster, driver string) string {
 	var b strings.Builder
 	g, n := &c.GPU, &c.Node
-	fmt.Fprintf(&b, "# This machine's GPUs, driver %s. The price of an hour is not here: --objective cost wants it.\n",
+	fmt.Fprintf(&b, "# This machine's GPUs, driver %s. Add node.price_per_hour for --objective cost.\n",
 		orUnknown(driver))
 	fmt.Fprintf(&b, "gpu:\n  name: %s\n  arch: %s\n  memory_gib: %s\n  memory_bandwidth: %s\n", strconv.Quote(g.Name),
 		g.Arch, figure(g.MemoryGiB), bandwidthText(g.MemoryBandwidth))
@@ -258,19 +262,19 @@ func gpuClusterText(c *costmodel.Cluster, driver string) string {
 	return b.String()
 }
 
-// sourceOrder are the figures of such a file in its order.
+// sourceOrder lists the figures of such a file in the file's order.
 var sourceOrder = []string{"gpu.name", "gpu.arch", "gpu.memory_gib", "gpu.memory_bandwidth", "gpu.watts",
 	"gpu.peak_tflops", "node.devices",
 	"node.link.kind", "node.link.bandwidth", "node.link.latency_us", "node.host.memory_gib", "node.host.cores",
 	"node.host.bandwidth",
 	"network.nics", "network.bandwidth", "network.latency_us"}
 
-// figure is a number of a file, of at most two digits behind the point.
+// figure formats a number with at most two decimals.
 func figure(v float64) string {
 	return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64)
 }
 
-// bandwidthText is a bandwidth of a file.
+// bandwidthText formats a bandwidth for a cluster file.
 func bandwidthText(b costmodel.BytesPerSecond) string { return figure(float64(b)/1e9) + "GB/s" }
 
 func orUnknown(s string) string {

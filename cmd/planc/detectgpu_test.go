@@ -80,7 +80,7 @@ func TestDetectsDGX(t *testing.T) {
 	}
 	for _, line := range []string{"# This machine's GPUs, driver 550.54.15.",
 		`node.link.bandwidth: "nvidia-smi nvlink -s, of each GPU's links together"`,
-		`gpu.peak_tflops: "the catalogue's dgx-h100, whose GPU this is"`} {
+		`gpu.peak_tflops: "catalogue: dgx-h100, which has this GPU"`} {
 		if !strings.Contains(text, line) {
 			t.Errorf("no %q in\n%s", line, text)
 		}
@@ -97,11 +97,11 @@ func TestDetectsOthers(t *testing.T) {
 		source           string // of the peaks
 		nics             int
 	}{
-		{"rtx-4090", "sm_89", "pcie", 2, 10, 25, 23.64, "the catalogue's rtx-4090, whose GPU this is", 1},
-		{"a100-quad", "sm_80", "nvlink", 4, 300, 25, 39.59, "the catalogue's dgx-a100-40g, whose GPU this is", 0},
+		{"rtx-4090", "sm_89", "pcie", 2, 10, 25, 23.64, "catalogue: rtx-4090, which has this GPU", 1},
+		{"a100-quad", "sm_80", "nvlink", 4, 300, 25, 39.59, "catalogue: dgx-a100-40g, which has this GPU", 0},
 		{"h100-nvl", "sm_90a", "", 1, 0, 55, 93.04,
-			"not known: assumed as of H100-SXM-96GB-500W, the nearest GPU of its generation in the catalogue " +
-				"(h100-96g)", 0},
+			"unknown GPU: assumed to be as in H100-SXM-96GB-500W, the nearest GPU of its generation (catalogue: " +
+				"h100-96g)", 0},
 	} {
 		root, ask := smiBox(t, c.name)
 		got, text := detectedBox(t, root, ask, c.gpus)

@@ -20,16 +20,16 @@ func (a *app) diffCommand() *cobra.Command {
 	flags := jobFlags{}
 	c := &cobra.Command{
 		Use:   "diff A B",
-		Short: "two jobs or locks: fields, plans, step and memory",
-		Long: "diff shows which fields of two jobs differ, and then their plans, steps and memory. A and B are " +
-			"job files,\n" +
-			"folders with a planc.yaml, or locks. The plan of a job is that of planc plan: its lock's, or the one " +
-			"that the\n" +
-			"search finds. Of a lock only what decides the plan is known, and against one only that is compared.",
+		Short: "compare two jobs or locks: fields, plans, step time and memory",
+		Long: `diff prints the fields in which two jobs differ, and then compares their plans, step times and memory. A and
+B are job files, folders with a planc.yaml, or locks. The plan of a job is the one that planc plan shows: from its
+lock, or from the search. A lock only contains the fields that decide the plan; if A or B is a lock, only those are
+compared.`,
 		Example: "planc diff planc.yaml other/planc.yaml",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return inputErrorf(BadFlag, "", "%s takes two jobs or locks; these are %d", c.CommandPath(), len(args))
+				return inputErrorf(BadFlag, "", "%s takes two jobs or locks, but %d are given",
+					c.CommandPath(), len(args))
 			}
 			return nil
 		},
@@ -43,10 +43,10 @@ func (a *app) diffCommand() *cobra.Command {
 	return c
 }
 
-// diffOperand is one of diff's two: a job or a lock.
+// diffOperand is one of the two operands of diff: a job or a lock.
 type diffOperand struct {
 	name    string
-	rows    []spec.Row // all fields of a job; nil of a lock
+	rows    []spec.Row // all fields of a job; nil for a lock
 	inputs  lock.Inputs
 	decided side
 }
@@ -83,7 +83,7 @@ func (a *app) readOperand(arg string, flags jobFlags) (*diffOperand, error) {
 	return c, nil
 }
 
-// fieldChanges are the fields that differ: all of two jobs, what decides the plan where one is a lock.
+// fieldChanges returns the fields that differ. If one operand is a lock, it compares only fields that decide the plan.
 func fieldChanges(a, b *diffOperand) []lock.Change {
 	deciding := significantChanges(lock.Changes(a.inputs, b.inputs))
 	if a.rows == nil || b.rows == nil {
@@ -108,7 +108,7 @@ func fieldChanges(a, b *diffOperand) []lock.Change {
 	return changes
 }
 
-// diffDoc is diff --json.
+// diffDoc is the document of diff --json.
 type diffDoc struct {
 	Schema int         `json:"schema"`
 	A      diffSide    `json:"a"`
@@ -125,7 +125,7 @@ type diffSide struct {
 
 type changeDoc struct {
 	Path string  `json:"path"`
-	A    *string `json:"a"` // null where it is absent
+	A    *string `json:"a"` // null if the field is absent
 	B    *string `json:"b"`
 }
 
@@ -144,10 +144,10 @@ func changeDocs(changes []lock.Change, path func(lock.Change) string) []changeDo
 	return out
 }
 
-// diff is planc diff.
+// diff runs planc diff.
 func (a *app) diff(first, second string, flags jobFlags) error {
 	if first == "-" && second == "-" {
-		return inputErrorf(BadFlag, "", "planc diff reads standard input once, and both are -")
+		return inputErrorf(BadFlag, "", "planc diff can read only one operand from standard input, and both are -")
 	}
 	x, err := a.readOperand(first, flags)
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package main
 
-// freeDisk is not known here.
+// freeDisk returns unknown on this platform.
 func freeDisk(string) (bytes int64, known bool) { return 0, false }

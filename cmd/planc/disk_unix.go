@@ -4,7 +4,7 @@ package main
 
 import "syscall"
 
-// freeDisk is the room for this user on a folder's disk.
+// freeDisk returns the bytes that this user can still write to a folder's disk.
 func freeDisk(dir string) (bytes int64, known bool) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {

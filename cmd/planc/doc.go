@@ -1,14 +1,14 @@
-// Command planc turns a model, a cluster and a training recipe into the best parallel plan, the reasons for it,
-// and one binary that trains.
+// Command planc finds the best parallel plan for a model, a cluster and a training recipe, explains it, and builds one
+// binary that trains.
 //
-// One file is one subcommand: plan.go, explain.go, compile.go, run.go, ir.go. Each reads its flags and its job
-// (job.go), asks package planner, and prints the answer; none decides anything. Begin with [run]:
+// Each subcommand is one file: plan.go, explain.go, compile.go, run.go, ir.go and so on. It parses flags, reads the job
+// (job.go), calls package planner, and prints the answer. It makes no decisions. Start reading at [run]:
 //
-//	root.go      the command line: unknown names, flags that come later
-//	failure.go   every error becomes an exit code, a message and, with --json, a document: in one place
-//	answer.go    a question to the planner, and its answer: plan and explain
-//	lockplan.go  the same with a lock next to the job
-//	pipeline.go  passes and generated code
-//	screen*.go   what people read, laid out in 80 columns from the planner's document
-//	format.go    layout of texts and numbers
+//	root.go          the command line: commands, flags, input errors
+//	failure.go       converts every error to an exit code, a message and, with --json, a document
+//	answer.go        asks the planner for plan and explain
+//	lockdecision.go  the same for a job with a lock
+//	pipeline.go      runs the passes and generates code
+//	screen*.go       formats the planner's document for people, in 80 columns
+//	format.go        formats texts and numbers
 package main

@@ -19,13 +19,11 @@ import (
 func (a *app) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "what works here, and what is missing",
-		Long: "doctor looks at what planc needs on this machine: Go, the cache of builds, disk, the CPU, and what " +
-			"there is for\n" +
-			"GPUs: driver, cuBLASLt, NCCL, NVRTC, nvcc, with versions; where there are GPUs, how they reach each " +
-			"other, and the\n" +
-			"network; and what cannot be done without each. It exits with 0 if training on the CPU works, else with " +
-			"1 and the fix.",
+		Short: "check what works on this machine and what is missing",
+		Long: `doctor checks what planc needs on this machine: Go, the build cache, disk space and the CPU. For GPUs it
+checks the driver, cuBLASLt, NCCL, NVRTC and nvcc, with versions, and, if there are GPUs, how they are connected, and
+the network. It says what does not work without each part. The exit status is 0 if training on the CPU works,
+otherwise 1.`,
 		Example: "planc doctor --json",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -46,33 +44,33 @@ func (a *app) doctorCommand() *cobra.Command {
 	return c
 }
 
-// reportedError is a failure whose document is on stdout already.
+// reportedError is an error whose document has been printed on stdout already.
 type reportedError struct{ error }
 
-// States of what doctor looks at.
+// States of a finding.
 const (
 	stateOK      = "ok"
-	stateMissing = "missing" // and not needed for training on the CPU
-	stateFailed  = "failed"  // and needed
+	stateMissing = "missing" // not needed for training on the CPU
+	stateFailed  = "failed"  // needed for training on the CPU
 )
 
-// finding is a thing that doctor looked at.
+// finding is the result of one check.
 type finding struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
 	Value string `json:"value"`
-	Fix   string `json:"fix"` // of what failed, and what else is missing for; "" if nothing is
+	Fix   string `json:"fix"` // what does not work without it, and how to fix that; "" if ok
 }
 
-// doctorDoc is doctor --json.
+// doctorDoc is the document of doctor --json.
 type doctorDoc struct {
 	Schema int       `json:"schema"`
 	Planc  string    `json:"planc"`
-	Works  bool      `json:"works"` // training on this CPU
+	Works  bool      `json:"works"` // training on this CPU works
 	Checks []finding `json:"checks"`
 }
 
-// examine looks at everything.
+// examine runs all checks.
 func examine() *doctorDoc {
 	root := os.DirFS("/")
 	m := inspectMachine(root)
@@ -92,12 +90,12 @@ func examine() *doctorDoc {
 
 func okFinding(name, value string) finding { return finding{name, stateOK, value, ""} }
 
-// goPatience is how long the go command may think about its settings.
-const goPatience = 5 * time.Second
+// goTimeout limits go env.
+const goTimeout = 5 * time.Second
 
-// goFindings are the go command, and what of its settings people have changed.
+// goFindings checks the go command and its settings.
 func goFindings() []finding {
-	ctx, stop := context.WithTimeout(context.Background(), goPatience)
+	ctx, stop := context.WithTimeout(context.Background(), goTimeout)
 	defer stop()
 	tool, err := build.FindGo(ctx)
 	if err != nil {
@@ -122,11 +120,11 @@ func goFindings() []finding {
 func compilerFinding() finding {
 	for _, name := range []string{"cc", "gcc", "clang"} {
 		if path, err := exec.LookPath(name); err == nil {
-			return okFinding("C compiler", path+"; training on the CPU does not need one")
+			return okFinding("C compiler", path+"; not needed for training on the CPU")
 		}
 	}
-	return finding{"C compiler", stateMissing, "none; training on the CPU does not need one",
-		"programs for GPUs are built with one, and go test -race"}
+	return finding{"C compiler", stateMissing, "not found; not needed for training on the CPU",
+		"building programs for GPUs and go test -race need one"}
 }
 
 func cpuFinding(m machine) finding {
@@ -139,13 +137,12 @@ func cpuFinding(m machine) finding {
 
 func memoryFinding(m machine) finding {
 	if m.Memory == 0 {
-		return finding{"memory", stateMissing, "the system does not say", ""}
+		return finding{"memory", stateMissing, "unknown", ""}
 	}
 	return okFinding("memory", fmt.Sprintf("%s, %s available", size(m.Memory), size(m.Available)))
 }
 
-// kernelsText says which kernels a program takes on this machine, whose widest vectors are isa; it can be told to take
-// others.
+// kernelsText says which kernels programs use on this machine by default. isa is its widest vector extension.
 func kernelsText(isa string) string {
 	switch best := cpu.Best(); {
 	case best != cpu.Portable:
@@ -153,27 +150,28 @@ func kernelsText(isa string) string {
 	case isa == "":
 		return "portable Go"
 	case isa == "neon":
-		return "portable Go; the CPU has neon, which no kernel uses yet"
+		return "portable Go; not supported yet: kernels with neon, which the CPU has"
 	}
-	return fmt.Sprintf("portable Go; the CPU has %s, but not all that the kernels need", isa)
+	return fmt.Sprintf("portable Go; the CPU has %s, but lacks other features that the kernels need", isa)
 }
 
-// minCacheDisk is too little for builds of a few jobs, which take some MiB each and as much in Go's cache.
+// minCacheDisk is the minimal free disk in bytes for builds of a few jobs. A build takes some MiB, and as much in Go's
+// cache.
 const minCacheDisk = gib / 4
 
-// cacheFinding is the folder of builds: whether it can be written, and the room there.
+// cacheFinding checks that the build cache is writable and has free disk space.
 func cacheFinding() finding {
 	dir, err := build.CacheFolder()
 	if shared := (*build.SharedCacheError)(nil); errors.As(err, &shared) {
 		return finding{"cache", stateFailed, shared.Dir + " " + shared.Why, shared.Fix()}
 	}
 	if err != nil {
-		return finding{"cache", stateFailed, err.Error(), "set HOME or XDG_CACHE_HOME to a folder that can be written"}
+		return finding{"cache", stateFailed, err.Error(), "set HOME or XDG_CACHE_HOME to a writable folder"}
 	}
 	f, err := os.CreateTemp(dir, "doctor-*")
 	if err != nil {
 		return finding{"cache", stateFailed, fmt.Sprintf("%s cannot be written: %v", dir, errors.Unwrap(err)),
-			"make it writable, or set XDG_CACHE_HOME to a folder that is"}
+			"make it writable, or set XDG_CACHE_HOME to a writable folder"}
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
@@ -183,29 +181,29 @@ func cacheFinding() finding {
 		return okFinding("cache", dir)
 	case free < minCacheDisk:
 		return finding{"cache", stateFailed, fmt.Sprintf("%s has %s free", dir, size(free)),
-			"free some disk, or set XDG_CACHE_HOME to a folder with room"}
+			"free some disk space, or set XDG_CACHE_HOME to a folder on another disk"}
 	}
 	return okFinding("cache", fmt.Sprintf("%s, %s free", dir, size(free)))
 }
 
-// minRunDisk holds no more than the checkpoints of a small model: of one with a billion parameters each takes 14 GB.
+// minRunDisk is the minimal free disk in bytes for runs. It is enough only for checkpoints of small models: a
+// checkpoint of a model with a billion parameters takes 14 GB.
 const minRunDisk = 4 * gib
 
-// diskFinding is the room for runs, which write where they are started.
+// diskFinding checks the free disk space of this folder, because runs write to the folder where they are started.
 func diskFinding(free func(dir string) (bytes int64, known bool)) finding {
 	bytes, known := free(".")
 	switch {
 	case !known:
-		return okFinding("disk", "the system does not say how much is free here")
+		return okFinding("disk", "free space here is unknown")
 	case bytes < minRunDisk:
 		return finding{"disk", stateMissing, size(bytes) + " free here",
-			"checkpoints of all but small models find no room: start programs where there is some, or give them " +
-				"another folder with --dir"}
+			"only checkpoints of small models fit: start programs in a folder on another disk, or pass --dir"}
 	}
 	return okFinding("disk", size(bytes)+" free here, for checkpoints")
 }
 
-// doctorScreen is a line a finding.
+// doctorScreen formats the findings, one per line.
 func doctorScreen(d *doctorDoc) string {
 	var b strings.Builder
 	for _, f := range d.Checks {
@@ -219,10 +217,10 @@ func doctorScreen(d *doctorDoc) string {
 	if !d.Works {
 		verdict = "Training on this CPU does not work; planning does."
 	}
-	return b.String() + "\n" + verdict + "\nTraining on GPUs has been tried on emulated ones alone.\n"
+	return b.String() + "\n" + verdict + "\nTraining on GPUs has been tested only on emulated GPUs.\n"
 }
 
-// failure is what keeps training from working, and the fix.
+// failure returns what prevents training on this CPU, and how to fix it.
 func (d *doctorDoc) failure() string {
 	var words []string
 	for _, f := range d.Checks {

@@ -40,8 +40,8 @@ func TestDiskFinding(t *testing.T) {
 		bytes int64
 		known bool
 		want  string
-	}{{0, false, "ok the system does not say"},
-		{1 << 30, true, "missing 1.0 GiB free here: checkpoints of all but small models"},
+	}{{0, false, "ok free space here is unknown"},
+		{1 << 30, true, "missing 1.0 GiB free here: only checkpoints of small models"},
 		{1 << 40, true, "ok 1.00 TiB free here, for checkpoints: "}} {
 		f := diskFinding(func(string) (int64, bool) { return c.bytes, c.known })
 		if text := f.State + " " + f.Value + ": " + f.Fix; f.Name != "disk" || !strings.HasPrefix(text, c.want) {

@@ -17,9 +17,9 @@ import (
 	"github.com/planc-dev/planc/cuda"
 )
 
-// gpuFindings are NVIDIA's parts, in the order in which a program needs them, and what cannot be done without each.
+// gpuFindings checks the GPUs, NVIDIA's libraries and nvcc, in the order in which a program needs them.
 func gpuFindings(root fs.FS, m machine) []finding {
-	ctx, stop := context.WithTimeout(context.Background(), goPatience)
+	ctx, stop := context.WithTimeout(context.Background(), goTimeout)
 	defer stop()
 	s := libraryFolders{root: root, searched: librarySearch(os.Getenv("LD_LIBRARY_PATH"))}
 	for _, dir := range build.NVIDIAWheels(ctx) {
@@ -41,19 +41,20 @@ func gpuFindings(root fs.FS, m machine) []finding {
 	return append(found, linkFindings(root, m, runSystem)...)
 }
 
-const driverLibrary = "NVIDIA driver" // its row of cuda.Libraries, which doctor shows with the GPUs
+// driverLibrary is the name of the driver in cuda.Libraries. doctor shows it with the GPUs.
+const driverLibrary = "NVIDIA driver"
 
-// gpuFinding is the GPUs and their driver: the module of the system, and the library that programs call.
+// gpuFinding checks the GPUs and their driver: the kernel module, and the library that programs call.
 func gpuFinding(s libraryFolders, m machine) finding {
-	const untried = "programs for GPUs have been tried on emulated ones alone"
+	const untested = "programs for GPUs have been tested only on emulated GPUs"
 	l := cuda.LibraryNamed(driverLibrary)
 	file := s.find(l, s.searched)
 	switch {
 	case len(m.GPUs) == 0 && m.Driver == "" && file == "":
 		return finding{"NVIDIA", stateMissing, "no GPU and no driver", "programs for GPUs do not run here"}
 	case len(m.GPUs) == 0:
-		return finding{"NVIDIA", stateMissing, "a driver, and no GPU that this process may use",
-			"in a container, start it with the GPUs; without them programs for GPUs do not run here"}
+		return finding{"NVIDIA", stateMissing, "a driver, but no GPU that this process can use",
+			"programs for GPUs do not run here; start a container with access to the GPUs (docker run --gpus all)"}
 	}
 	gpus := fmt.Sprintf("%d %s", len(m.GPUs), plural(len(m.GPUs), "GPU"))
 	if m.Driver != "" {
@@ -62,30 +63,30 @@ func gpuFinding(s libraryFolders, m machine) finding {
 	library := s.version(file, "")
 	switch {
 	case file == "":
-		return finding{"NVIDIA", stateMissing, gpus + ", and no " + l.Files[0],
+		return finding{"NVIDIA", stateMissing, gpus + ", but no " + l.Files[0],
 			"programs cannot reach the GPUs: " + l.Install}
 	case library != "" && m.Driver != "" && m.Driver != "unknown" && library != m.Driver:
-		return finding{"NVIDIA", stateMissing, fmt.Sprintf("%s, and its library %s is of version %s", gpus, file,
-			library), "programs cannot reach the GPUs: restart the machine after the driver's upgrade"}
+		return finding{"NVIDIA", stateMissing, fmt.Sprintf("%s, but its library %s is version %s", gpus, file,
+			library), "programs cannot reach the GPUs: reboot to complete the driver upgrade"}
 	}
-	return okFinding("NVIDIA", gpus+"; "+untried)
+	return okFinding("NVIDIA", gpus+"; "+untested)
 }
 
-// libraryFolders is where the libraries of a machine may be.
+// libraryFolders lists folders that may contain a machine's libraries.
 type libraryFolders struct {
 	root     fs.FS
-	searched []string // folders in which programs look
-	wheels   []string // folders of Python's packages nvidia, in which they do not
-	toolkits []string // folders of CUDA toolkits that the environment names, nor in these
+	searched []string // folders that programs search
+	wheels   []string // folders of Python's nvidia packages, which programs do not search
+	toolkits []string // CUDA toolkits named by environment variables, which programs do not search
 }
 
-// librarySearch are the folders that the system's loader looks in.
+// librarySearch returns the folders that the system's dynamic loader searches. path is LD_LIBRARY_PATH.
 func librarySearch(path string) []string {
 	return append(filepath.SplitList(path), "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
 		"/usr/lib", "/usr/local/lib", "/usr/local/cuda/lib64")
 }
 
-// find is a library's file in the folders, whose names may be patterns; "" if there is none.
+// find returns a library's file in the folders, whose names may be glob patterns; "" if there is none.
 func (s libraryFolders) find(l cuda.Library, folders []string) string {
 	for _, dir := range folders {
 		for _, name := range l.Files {
@@ -100,8 +101,8 @@ func (s libraryFolders) find(l cuda.Library, folders []string) string {
 
 var libraryVersion = regexp.MustCompile(`\.so\.(\d+\.\d+(?:\.\d+)*)$`)
 
-// version is what a library's file says of its version: by the name that it is a link to, or by the wheel that it is
-// from; "" if neither does.
+// version returns the version of a library: from the target of a symbolic link, or from the Python wheel that contains
+// the file; "" if it is unknown.
 func (s libraryFolders) version(file, wheel string) string {
 	if file == "" {
 		return ""
@@ -115,7 +116,7 @@ func (s libraryFolders) version(file, wheel string) string {
 		if !strings.HasPrefix(file, dir+"/") {
 			continue
 		}
-		// a good pattern
+		// the pattern is valid
 		infos, _ := fs.Glob(s.root, path.Join(strings.TrimPrefix(path.Dir(dir), "/"), wheel+".dist-info"))
 		for _, info := range infos {
 			_, v, _ := strings.Cut(strings.TrimSuffix(path.Base(info), ".dist-info"), "-")
@@ -125,28 +126,28 @@ func (s libraryFolders) version(file, wheel string) string {
 	return ""
 }
 
-// finding is a library: where it is and which.
+// finding checks a library: its path and its version.
 func (s libraryFolders) finding(l cuda.Library) finding {
-	costs := "no " + l.For + ": "
+	consequence := "no " + l.For + ": "
 	file := s.find(l, s.searched)
 	if file != "" {
 		return s.judge(l, file, "")
 	}
-	var unseen []string
+	var unsearched []string
 	for _, home := range s.toolkits {
-		unseen = append(unseen, path.Join(home, "lib"), path.Join(home, "lib64"))
+		unsearched = append(unsearched, path.Join(home, "lib"), path.Join(home, "lib64"))
 	}
 	for _, dir := range s.wheels {
-		unseen = append(unseen, path.Join(dir, "*", "lib"))
+		unsearched = append(unsearched, path.Join(dir, "*", "lib"))
 	}
-	file = s.find(l, unseen)
+	file = s.find(l, unsearched)
 	if file != "" {
-		return s.judge(l, file, "programs do not look there: put "+path.Dir(file)+" in LD_LIBRARY_PATH")
+		return s.judge(l, file, "programs do not search that folder: add "+path.Dir(file)+" to LD_LIBRARY_PATH")
 	}
-	return finding{l.Name, stateMissing, "not found", costs + l.Install}
+	return finding{l.Name, stateMissing, "not found", consequence + l.Install}
 }
 
-// judge is a library that is there: fix is what keeps programs from finding it, if anything does.
+// judge checks a library that was found. fix is how to make programs find it; "" if they do already.
 func (s libraryFolders) judge(l cuda.Library, file, fix string) finding {
 	value, v := file, s.version(file, l.Wheel)
 	if v != "" {
@@ -154,7 +155,7 @@ func (s libraryFolders) judge(l cuda.Library, file, fix string) finding {
 	}
 	switch {
 	case v != "" && l.Oldest != "" && older(v, l.Oldest):
-		return finding{l.Name, stateMissing, value, fmt.Sprintf("no %s: %s or newer is needed: %s", l.For,
+		return finding{l.Name, stateMissing, value, fmt.Sprintf("no %s, which needs %s or newer: %s", l.For,
 			l.Oldest, l.Install)}
 	case fix != "":
 		return finding{l.Name, stateMissing, value, fmt.Sprintf("no %s: %s", l.For, fix)}
@@ -162,11 +163,11 @@ func (s libraryFolders) judge(l cuda.Library, file, fix string) finding {
 	return okFinding(l.Name, value)
 }
 
-// older compares versions number by number.
+// older reports whether version a is older than version b.
 func older(a, b string) bool {
 	numbers := func(v string) (n []int) {
 		for part := range strings.SplitSeq(v, ".") {
-			k, _ := strconv.Atoi(part) // what is not a number is 0, and so old
+			k, _ := strconv.Atoi(part) // anything else counts as 0
 			n = append(n, k)
 		}
 		return n
@@ -174,15 +175,15 @@ func older(a, b string) bool {
 	return slices.Compare(numbers(a), numbers(b)) < 0
 }
 
-// oldestDrivers are what the kernels of a version of nvcc need: NVIDIA's page CUDA Compatibility, Minor Version
-// Compatibility, table 1 (2026-11).
+// oldestDrivers maps the major version of nvcc to the oldest driver that runs its kernels. Source: NVIDIA, CUDA
+// Compatibility, Minor Version Compatibility, table 1 (2026-11).
 var oldestDrivers = map[string]string{"11": "450", "12": "525", "13": "580"}
 
-// nvccFinding is the compiler of kernels: which, what it lacks, and whether the driver runs what it makes.
+// nvccFinding checks nvcc: its version, the architectures that it supports, and whether the driver can run its kernels.
 func nvccFinding(n build.NVCC, err error, driver string) finding {
 	if missing := (*build.NoNVCCError)(nil); errors.As(err, &missing) {
 		return finding{"nvcc", stateMissing, "not found",
-			"programs for GPUs are built all the same, and compile their kernels at each start, with NVRTC; else " +
+			"programs for GPUs compile their kernels with NVRTC at each start; to compile them once, " +
 				build.HowNVCC}
 	}
 	if err != nil {
@@ -196,7 +197,7 @@ func nvccFinding(n build.NVCC, err error, driver string) finding {
 			", sm_"), build.HowNVCC)}
 	case oldest != "" && driver != "" && driver != "unknown" && older(driver, oldest):
 		return finding{"nvcc", stateMissing, value,
-			fmt.Sprintf("driver %s does not run what it makes: update the driver to %s, or install an older nvcc",
+			fmt.Sprintf("driver %s cannot run its kernels: update the driver to %s or newer, or install an older nvcc",
 				driver, oldest)}
 	}
 	return okFinding("nvcc", value)

@@ -25,16 +25,16 @@ func TestGPUFinding(t *testing.T) {
 		{"nothing", machine{}, fstest.MapFS{}, "missing no GPU and no driver: programs for GPUs do not run here"},
 		{"all", machine{GPUs: gpus, Driver: "580.65.06"},
 			fstest.MapFS{dir + "libcuda.so.1": link("libcuda.so.580.65.06"), dir + "libcuda.so.580.65.06": {}},
-			"ok 2 GPUs, driver 580.65.06; programs for GPUs have been tried on emulated ones alone: "},
+			"ok 2 GPUs, driver 580.65.06; programs for GPUs have been tested only on emulated GPUs: "},
 		{"no library", machine{GPUs: gpus[:1], Driver: "580.65.06"}, fstest.MapFS{},
-			"missing 1 GPU, driver 580.65.06, and no libcuda.so.1: programs cannot reach the GPUs: install the " +
+			"missing 1 GPU, driver 580.65.06, but no libcuda.so.1: programs cannot reach the GPUs: install the " +
 				"NVIDIA driver; "},
 		{"half upgraded", machine{GPUs: gpus, Driver: "575.1.2"},
 			fstest.MapFS{dir + "libcuda.so.1": link("libcuda.so.580.65.06"), dir + "libcuda.so.580.65.06": {}},
-			"missing 2 GPUs, driver 575.1.2, and its library /" + dir +
-				"libcuda.so.1 is of version 580.65.06: programs cannot reach the GPUs: restart the machine"},
+			"missing 2 GPUs, driver 575.1.2, but its library /" + dir +
+				"libcuda.so.1 is version 580.65.06: programs cannot reach the GPUs: reboot to complete"},
 		{"hidden", machine{Driver: "580.65.06"}, fstest.MapFS{},
-			"missing a driver, and no GPU that this process may use: in a container, start it with the GPUs; "},
+			"missing a driver, but no GPU that this process can use: programs for GPUs do not run here; "},
 	} {
 		got := gpuFinding(libraryFolders{root: c.root, searched: librarySearch("")}, c.m)
 		if text := got.State + " " + got.Value + ": " + got.Fix; got.Name != "NVIDIA" ||
@@ -60,18 +60,18 @@ func TestLibraryFinding(t *testing.T) {
 			"usr/lib64/libnccl.so.2.27.3": {}}, "ok 2.27.3, /usr/lib64/libnccl.so.2: "},
 		{"no version", "/opt/nccl", fstest.MapFS{"opt/nccl/libnccl.so.2": {}}, "ok /opt/nccl/libnccl.so.2: "},
 		{"old", "", fstest.MapFS{"usr/lib64/libnccl.so.2": link("libnccl.so.2.9.9"), "usr/lib64/libnccl.so.2.9.9": {}},
-			"missing 2.9.9, /usr/lib64/libnccl.so.2: no training on several GPUs: 2.18 or newer is needed: " +
+			"missing 2.9.9, /usr/lib64/libnccl.so.2: no training on several GPUs, which needs 2.18 or newer: " +
 				"install NCCL"},
 		{"wheel", "", fstest.MapFS{site + "nvidia/nccl/lib/libnccl.so.2": {},
 			site + "nvidia_nccl_cu13-2.32.3.dist-info/METADATA": {}},
 			"missing 2.32.3, /" + site + "nvidia/nccl/lib/libnccl.so.2: no training on several GPUs: programs do not " +
-				"look there: put /" + site + "nvidia/nccl/lib in LD_LIBRARY_PATH"},
+				"search that folder: add /" + site + "nvidia/nccl/lib to LD_LIBRARY_PATH"},
 		{"wheel in the path", "/" + site + "nvidia/nccl/lib", fstest.MapFS{site + "nvidia/nccl/lib/libnccl.so.2": {},
 			site + "nvidia_nccl_cu13-2.32.3.dist-info/METADATA": {}},
 			"ok 2.32.3, /" + site + "nvidia/nccl/lib/libnccl.so.2: "},
 		{"toolkit", "", fstest.MapFS{"opt/cu13/lib/libnccl.so.2": {}},
-			"missing /opt/cu13/lib/libnccl.so.2: no training on several GPUs: programs do not look there: put " +
-				"/opt/cu13/lib in LD_LIBRARY_PATH"},
+			"missing /opt/cu13/lib/libnccl.so.2: no training on several GPUs: programs do not search that folder: add " +
+				"/opt/cu13/lib to LD_LIBRARY_PATH"},
 	} {
 		got := libraryFolders{root: c.root, searched: librarySearch(c.path), wheels: []string{"/" + site + "nvidia"},
 			toolkits: []string{"/opt/cu13"}}.finding(nccl)
@@ -97,16 +97,16 @@ func TestNVCCFinding(t *testing.T) {
 		want   string
 	}{
 		{"none", build.NVCC{}, &build.NoNVCCError{}, "",
-			"missing not found: programs for GPUs are built all the same, and compile their kernels at each start, " +
-				"with NVRTC; else " + build.HowNVCC},
+			"missing not found: programs for GPUs compile their kernels with NVRTC at each start; to compile them " +
+				"once, " + build.HowNVCC},
 		{"broken", full, errors.New("ask it: exit status 1"), "",
 			"missing ask it: exit status 1: programs for GPUs cannot be compiled"},
 		{"all", full, nil, "580.65.06", "ok 13.5.37, /opt/cuda/bin/nvcc (PATH): "},
 		{"no driver here", full, nil, "", "ok 13.5.37"},
 		{"old", old, nil, "", "missing 11.8.89, /opt/cuda/bin/nvcc (PATH): no kernels for sm_90a, sm_100a: "},
 		{"old driver", full, nil, "575.57.08",
-			"missing 13.5.37, /opt/cuda/bin/nvcc (PATH): driver 575.57.08 does not run what it makes: update the " +
-				"driver to 580, or "},
+			"missing 13.5.37, /opt/cuda/bin/nvcc (PATH): driver 575.57.08 cannot run its kernels: update the " +
+				"driver to 580 or newer, or "},
 	} {
 		got := nvccFinding(c.n, c.err, c.driver)
 		if text := got.State + " " + got.Value + ": " + got.Fix; got.Name != "nvcc" ||

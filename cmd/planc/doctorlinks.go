@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// linkFindings are how the machine's GPUs reach each other and other machines; nothing where there are none.
+// linkFindings checks how the machine's GPUs are connected to each other and to other machines; nil without GPUs.
 func linkFindings(root fs.FS, m machine, ask commandRunner) []finding {
 	if len(m.GPUs) == 0 {
 		return nil
 	}
 	b, err := inspectGPUs(root, m, ask)
 	if err != nil || b.By != "nvidia-smi" {
-		return []finding{{"nvidia-smi", stateMissing, "not on PATH, or it does not answer",
-			"planc detect and planc calibrate do not know how the GPUs are connected: install the driver's " +
-				"utilities; " +
-				"in a container, start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility"}}
+		return []finding{{"nvidia-smi", stateMissing, "not on PATH, or it fails",
+			"planc detect and planc calibrate cannot find out how the GPUs are connected: install the driver's " +
+				"utilities; start a container with NVIDIA_DRIVER_CAPABILITIES=compute,utility"}}
 	}
 	found := []finding{okFinding("nvidia-smi", strings.Join(b.kinds(), ", "))}
 	if len(b.GPUs) > 1 {
@@ -25,7 +24,7 @@ func linkFindings(root fs.FS, m machine, ask commandRunner) []finding {
 	return append(found, b.networkFinding())
 }
 
-// kinds are the GPUs, those of a kind together, in their order.
+// kinds describes the GPUs in their order; consecutive GPUs of one kind are counted.
 func (b *gpuInventory) kinds() (words []string) {
 	for i := 0; i < len(b.GPUs); {
 		n := i
@@ -38,56 +37,56 @@ func (b *gpuInventory) kinds() (words []string) {
 	return words
 }
 
-// peerFinding is whether GPUs read each other's memory, and over what.
+// peerFinding checks whether GPUs have peer access to each other's memory, and over which link.
 func (b *gpuInventory) peerFinding() finding {
-	over := map[string]string{"nvswitch": "NVLinks through switches", "nvlink": "NVLinks", "pcie": "PCIe",
-		"": "what nvidia-smi does not say"}[b.linkKind(linkRateOf(archOf(b.GPUs[0])))]
+	link := map[string]string{"nvswitch": "NVSwitch", "nvlink": "NVLink", "pcie": "PCIe",
+		"": "an unknown link"}[b.linkKind(linkRateOf(archOf(b.GPUs[0])))]
 	if b.NVLink > 0 {
-		over += fmt.Sprintf(", %s GB/s of a GPU", figure(b.NVLink))
+		link += fmt.Sprintf(", %s GB/s per GPU", figure(b.NVLink))
 	}
 	if b.Direct {
-		return okFinding("peers", "each GPU reads the memory of each other, over "+over)
+		return okFinding("peers", "all pairs of GPUs have peer access, over "+link)
 	}
-	return finding{"peers", stateMissing, "not each GPU reads the memory of each other",
-		fmt.Sprintf("what GPUs exchange goes through the host's memory, at about %s of what PCIe carries: such GPUs "+
-			"are for plans with little communication, and "+
-			"PCIe's access control (ACS, IOMMU) keeps others from it", percent(throughHost))}
+	return finding{"peers", stateMissing, "some pairs of GPUs have no peer access",
+		fmt.Sprintf("traffic between GPUs goes through host memory, at about %s of the PCIe bandwidth: use plans "+
+			"with little communication; if the GPUs support peer access, PCIe access control (ACS, IOMMU) may block it",
+			percent(throughHost))}
 }
 
-// minShared is too little of /dev/shm for NCCL, which takes some MiB a pair of GPUs there.
+// minShared is the minimal free size of /dev/shm in bytes. NCCL takes some MiB of it per pair of GPUs.
 const minShared = gib / 2
 
-// sharedFinding is the memory by which NCCL joins GPUs that do not reach each other, and processes.
+// sharedFinding checks the shared memory that NCCL uses between GPUs without peer access, and between processes.
 func sharedFinding(free func(dir string) (bytes int64, known bool)) finding {
 	const dir = "/dev/shm"
 	switch bytes, known := free(dir); {
 	case !known:
-		return finding{dir, stateMissing, "not there",
-			"NCCL does not join GPUs that do not read each other's memory, nor processes: mount a tmpfs there"}
+		return finding{dir, stateMissing, "not found",
+			"NCCL cannot connect GPUs without peer access, nor processes: mount a tmpfs there"}
 	case bytes < minShared:
 		return finding{dir, stateMissing, size(bytes) + " free",
-			"NCCL may not find room to join GPUs: in a container, start it with --shm-size=8g or --ipc=host"}
+			"this may be too small for NCCL: start a container with --shm-size=8g or --ipc=host"}
 	default:
 		return okFinding(dir, size(bytes)+" free")
 	}
 }
 
-// networkFinding is what carries gradients between machines.
+// networkFinding checks the network between machines.
 func (b *gpuInventory) networkFinding() finding {
 	n := b.NICs
 	switch {
 	case n.Count == 0:
-		return finding{"network", stateMissing, "no port that is up and says its speed",
-			"planc detect writes a cluster of one node: training on several needs a network"}
+		return finding{"network", stateMissing, "no active port that reports its speed",
+			"training on several nodes needs a network; planc detect writes a cluster of one node"}
 	case n.Kind == "Ethernet" && n.Gbps < slowNetwork:
-		return finding{"network", stateMissing, fmt.Sprintf("%d × %s of Ethernet", n.Count, rateOf(n.Gbps)),
-			"training on several nodes mostly waits for it: plans keep large exchanges within a node"}
+		return finding{"network", stateMissing, fmt.Sprintf("%d × %s Ethernet", n.Count, rateOf(n.Gbps)),
+			"too slow for most training on several nodes: plans keep large transfers within a node"}
 	}
-	return okFinding("network", fmt.Sprintf("%d × %s of %s", n.Count, rateOf(n.Gbps), n.Kind))
+	return okFinding("network", fmt.Sprintf("%d × %s %s", n.Count, rateOf(n.Gbps), n.Kind))
 }
 
-// slowNetwork is what a node's GPUs wait for: a hundredth of their links, in Gb/s.
+// slowNetwork is the rate in Gb/s below which Ethernet limits training on several nodes: a hundredth of GPU links.
 const slowNetwork = 50
 
-// rateOf is a port's rate as vendors print it.
+// rateOf formats a port's rate as vendors print it.
 func rateOf(gbps float64) string { return figure(gbps) + " Gb/s" }

@@ -16,16 +16,16 @@ func TestLinkFindings(t *testing.T) {
 		want []string
 	}{
 		{"", 0, nil},
-		{"nothing", 1, []string{"nvidia-smi missing not on PATH, or it does not answer: planc detect and planc " +
-			"calibrate do not know"}},
+		{"nothing", 1, []string{"nvidia-smi missing not on PATH, or it fails: planc detect and planc " +
+			"calibrate cannot find out"}},
 		{"dgx-h100", 8, []string{"nvidia-smi ok 8 × NVIDIA H100 80GB HBM3: ",
-			"peers ok each GPU reads the memory of each other, over NVLinks through switches, 450 GB/s of a GPU: ",
-			"/dev/shm ", "network ok 8 × 400 Gb/s of InfiniBand: "}},
+			"peers ok all pairs of GPUs have peer access, over NVSwitch, 450 GB/s per GPU: ",
+			"/dev/shm ", "network ok 8 × 400 Gb/s InfiniBand: "}},
 		{"rtx-4090", 2, []string{"nvidia-smi ok 2 × NVIDIA GeForce RTX 4090: ",
-			"peers missing not each GPU reads the memory of each other: what GPUs exchange goes through the host's " +
-				"memory, at about 40.0 %", "/dev/shm ",
-			"network missing 1 × 10 Gb/s of Ethernet: training on several nodes mostly waits"}},
-		{"h100-nvl", 1, []string{"nvidia-smi ok 1 × NVIDIA H100 NVL: ", "network missing no port that is up"}},
+			"peers missing some pairs of GPUs have no peer access: traffic between GPUs goes through host memory, at " +
+				"about 40.0 %", "/dev/shm ",
+			"network missing 1 × 10 Gb/s Ethernet: too slow for most training on several nodes"}},
+		{"h100-nvl", 1, []string{"nvidia-smi ok 1 × NVIDIA H100 NVL: ", "network missing no active port"}},
 	} {
 		root, ask := fstest.MapFS{"proc/driver/nvidia/gpus/0000:01:00.0/information": {
 			Data: []byte("Model: NVIDIA H200\n")}}, none
@@ -50,7 +50,7 @@ func TestSharedFinding(t *testing.T) {
 		bytes int64
 		known bool
 		want  string
-	}{{0, false, "missing not there: "}, {64 << 20, true, "missing 64.0 MiB free: NCCL may not find room"},
+	}{{0, false, "missing not found: "}, {64 << 20, true, "missing 64.0 MiB free: this may be too small for NCCL"},
 		{8 << 30, true, "ok 8.0 GiB free: "}} {
 		f := sharedFinding(func(string) (int64, bool) { return c.bytes, c.known })
 		if text := f.State + " " + f.Value + ": " + f.Fix; !strings.HasPrefix(text, c.want) {

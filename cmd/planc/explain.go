@@ -13,14 +13,12 @@ func (a *app) explainCommand() *cobra.Command {
 	var whyNot string
 	c := &cobra.Command{
 		Use:   "explain [JOB]",
-		Short: "why this plan, what else was considered, what would change it",
-		Long: "explain says what limits the plan, shows each choice with its runner-up, and where time and memory " +
-			"go. With\n" +
-			"--why-not it puts the best plan with other values, all else free, beside the chosen one, part by " +
-			"part; or it\n" +
-			"names what forbids it: rules of legality, or bytes over. rest=kept among the values changes " +
-			"only those.\n" +
-			"The plan is that of the lock beside the job, if it holds; else the difference is shown too.",
+		Short: "explain the plan: what limits it, the alternatives, what would change it",
+		Long: `explain says what limits the plan, compares the value of each key with its runner-up, and shows where time
+and memory go. --why-not searches the best plan with the given values, and compares it with the chosen plan, part by
+part. If no plan can have these values, it names the rules that forbid them; if none fits, the bytes that are missing.
+rest=kept among the values changes only those values. If the lock next to the job holds, its plan is explained;
+otherwise the difference is shown too.`,
 		Example: "planc explain planc.yaml --why-not tp=4,sp=false",
 		Args:    oneJob,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -45,7 +43,7 @@ func (a *app) explainCommand() *cobra.Command {
 	}
 	flags.register(c)
 	c.Flags().StringVar(&whyNot, "why-not", "",
-		"the best plan with `KEY=VALUE,...`, all else free, against the chosen one")
+		"compare with the best plan that has `KEY=VALUE,...`; other keys are free")
 	flags.registerSave(c)
 	locks.register(c)
 	a.jsonFlag(c)

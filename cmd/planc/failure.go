@@ -12,60 +12,60 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// planc's exit codes; contract.md says what each means.
+// planc's exit codes, see `planc help exit`.
 const (
 	exitDone   = 0
-	exitFailed = 1 // the world
-	exitInput  = 2 // the user's mistake
-	exitNoFit  = 3 // no plan fits, or this is the wrong machine
-	exitLock   = 4 // a lock differs or is absent
+	exitFailed = 1 // an error of the environment, or a bug
+	exitInput  = 2 // an input error
+	exitNoFit  = 3 // no plan fits, or the job is for another machine
+	exitLock   = 4 // a lock differs or is missing
 )
 
-// Kinds of failure beside the user's mistakes, as --json names them.
+// Codes of failures that are not input errors, as --json prints them.
 const (
-	// codeFailed is reported for what the world refuses: a folder that cannot be written, no go command. Exit 1.
+	// codeFailed is reported for an error of the environment: a folder that cannot be written, no go command. Exit 1.
 	codeFailed ir.Code = "Failed"
 
-	// codeBug is reported for a mistake of planc's own; please tell us. Exit 1.
+	// codeBug is reported for a bug in planc; please report it. Exit 1.
 	codeBug ir.Code = "Bug"
 
-	// codeOtherMachine is reported for a job to run whose cluster this machine is not. Exit 3.
+	// codeOtherMachine is reported for planc run if the job's cluster is another machine. Exit 3.
 	codeOtherMachine ir.Code = "ForeignMachine"
 
-	// codeBadData is reported for a data file that is there and cannot be trained on: empty, cut off, too short, or of
-	// another kind.
+	// codeBadData is reported for a data file that cannot be used for training: it is empty, truncated, too short, or
+	// of an unknown kind.
 	codeBadData ir.Code = "BadData"
 
 	codeNoPlan = search.NoPlanCode
 )
 
-// noFitError is that nothing fits, or the plan that the user pinned does not.
+// noFitError reports that no plan fits, or that the pinned plan does not.
 type noFitError struct {
 	message string // the first line
-	detail  string // screen 5's further lines, "" if the document on stdout says it
+	detail  string // further lines; "" if the document on stdout contains them
 	nearest []nearestChange
-	shown   bool // the result, with fits: false, is on stdout already
+	shown   bool // the result, with fits: false, has been printed on stdout
 }
 
 func (e *noFitError) Error() string { return e.message }
 
-// nearestChange is a change that would fit.
+// nearestChange is a change of the job with which a plan fits.
 type nearestChange struct {
 	Set     map[string]any    `json:"set"`
 	Predict costmodel.Predict `json:"predict"`
 }
 
-// otherMachineError is that the job's cluster is not this machine.
+// otherMachineError reports that the job's cluster is not this machine.
 type otherMachineError struct{ message string }
 
 func (e *otherMachineError) Error() string { return e.message }
 
-// exitStatus is the status of the binary that planc ran, which is ours then; it has spoken for itself.
+// exitStatus is the exit status of the binary that planc ran. planc exits with it and prints nothing more.
 type exitStatus int
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
-// failureDoc is what --json prints of a failure.
+// failureDoc is the document that --json prints for a failure.
 type failureDoc struct {
 	Code        ir.Code         `json:"code"`
 	Message     string          `json:"message"`
@@ -82,7 +82,7 @@ type diagDoc struct {
 	Fix     string  `json:"fix"`
 }
 
-// fail is the one place where errors become exit codes and messages.
+// fail prints an error and returns its exit code. It is the only place where errors become messages.
 func (a *app) fail(err error) int {
 	if err == nil {
 		return exitDone
@@ -104,7 +104,7 @@ func (a *app) fail(err error) int {
 	return code
 }
 
-// classify says whose fault an error is: the exit code, the text for people, the document.
+// classify returns the exit code of an error, its message, and its document.
 func classify(err error) (exit int, text string, doc failureDoc) {
 	doc = failureDoc{Message: err.Error(), Diagnostics: []diagDoc{}, Nearest: []nearestChange{}}
 	var diags ir.Diags
@@ -139,7 +139,7 @@ func classify(err error) (exit int, text string, doc failureDoc) {
 	return exit, text, doc
 }
 
-// diagText is a line a mistake; those without a place say who speaks.
+// diagText formats input errors, one per line. Those without a position start with "planc".
 func diagText(ds ir.Diags) string {
 	var lines []string
 	for _, d := range ds {
@@ -156,7 +156,7 @@ func diagSummary(ds ir.Diags) string {
 	if len(ds) == 1 {
 		return ds[0].String()
 	}
-	return fmt.Sprintf("%d mistakes; the first: %s", len(ds), ds[0])
+	return fmt.Sprintf("%d input errors; the first: %s", len(ds), ds[0])
 }
 
 func diagDocs(ds ir.Diags) []diagDoc {
@@ -174,7 +174,7 @@ func (a *app) printJSON(v any) error {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(v); err != nil {
-		panic(fmt.Sprintf("planc: a document that cannot be printed: %v", err))
+		panic(fmt.Sprintf("planc: a document cannot be encoded: %v", err))
 	}
 	return a.print(b.String())
 }

@@ -21,22 +21,22 @@ func signed(f float64) string { return quantity.Signed(f) }
 
 const gib = 1 << 30
 
-// sizes are two amounts beside each other: with as many decimals as tell them apart, 11.218 GiB and 11.219 GiB, or as a
-// column has room for.
+// sizes formats two sizes with as many decimals as are needed to distinguish them, such as 11.218 GiB and 11.219 GiB,
+// but at most as fit into a column.
 func sizes(a, b int64) (string, string) {
-	const room = 11
+	const maxWidth = 11
 	for more := 0; ; more++ {
-		if x, y := quantity.BytesTo(a, more), quantity.BytesTo(b, more); x != y || a == b || len(x) >= room {
+		if x, y := quantity.BytesTo(a, more), quantity.BytesTo(b, more); x != y || a == b || len(x) >= maxWidth {
 			return x, y
 		}
 	}
 }
 
-// pad fills a text to n columns on the right; lpad on the left.
+// pad fills a text to n columns with spaces on the right; lpad on the left.
 func pad(s string, n int) string  { return s + strings.Repeat(" ", max(0, n-width(s))) }
 func lpad(s string, n int) string { return strings.Repeat(" ", max(0, n-width(s))) + s }
 
-// flow sets words after a label, on further lines indented like the first; gap is between two words.
+// flow writes words after a label and wraps lines at the screen's width, with a hanging indent. gap separates words.
 func flow(label string, indent int, gap string, words []string) string {
 	return flowTo(label, indent, screenWidth, gap, words)
 }
@@ -59,10 +59,10 @@ func flowTo(label string, indent, right int, gap string, words []string) string 
 	return b.String()
 }
 
-// prose is flow of a sentence.
+// prose is flow for the words of a sentence.
 func prose(label string, indent int, text string) string {
 	return flow(label, indent, " ", sentenceWords(text))
 }
 
-// sentenceWords are a sentence's words; a number and its unit are one.
+// sentenceWords splits a sentence into words. A number and its unit are one word.
 func sentenceWords(text string) (words []string) { return fold.WithUnits(strings.Fields(text)) }

@@ -22,15 +22,11 @@ func (a *app) genCommand() *cobra.Command {
 	flags := jobFlags{}
 	c := &cobra.Command{
 		Use:   "gen [JOB]",
-		Short: "training code for your own Go package, for go generate",
-		Long: "gen writes JOB_planc.go beside the job: a file of the package that is there, with Run, Main and " +
-			"Plan, which\n" +
-			"imports github.com/planc-dev/planc/runtime and nothing else but the standard library. The lock beside " +
-			"the job\n" +
-			"is obeyed, or written. A second run writes nothing; files that planc did not generate are never " +
-			"overwritten.\n" +
-			"What is generated follows from the job file alone, so that planc verify can hold it to that: there " +
-			"is no --set.",
+		Short: "generate training code for your own Go package (go generate)",
+		Long: `gen writes JOB_planc.go next to the job: a file of the package in that folder, with Run, Main and Plan. It
+imports only github.com/planc-dev/planc/runtime and the standard library. The plan comes from the lock next to the
+job; without a lock, gen searches and writes one. A second run writes nothing. Files that planc did not generate are
+never overwritten. The code depends only on the job file, so that planc verify can check it; there is no --set.`,
 		Example: "planc gen planc.yaml -o train\n//go:generate go tool planc gen -o train",
 		Args:    oneJob,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -39,27 +35,28 @@ func (a *app) genCommand() *cobra.Command {
 	}
 	flags.cmd = c
 	c.Flags().SortFlags = false
-	c.Flags().StringVarP(&out, "output", "o", "", "write to the folder `DIR`, which is made if it is not there")
-	c.Flags().BoolVar(&withMain, "main", false, "with func main: the package is a program")
+	c.Flags().StringVarP(&out, "output", "o", "", "write to the folder `DIR`, which is created if needed")
+	c.Flags().BoolVar(&withMain, "main", false, "also generate func main, for a package main")
 	locks.register(c)
 	return c
 }
 
-// genRequest is how planc gen was called.
+// genRequest holds the flags of planc gen.
 type genRequest struct {
 	out   string // -o
 	main  bool
 	locks lockFlags
 }
 
-// gen is planc gen.
+// gen runs planc gen.
 func (a *app) gen(args []string, flags jobFlags, r genRequest) error {
 	j, err := a.load(args, flags)
 	if err != nil {
 		return err
 	}
 	if lockPath(j.path) == "" {
-		return inputErrorf(BadFlag, "", "planc gen needs a job file: generated code and its lock lie beside one")
+		return inputErrorf(BadFlag, "",
+			"planc gen needs a job file: the lock and the generated code are written next to it")
 	}
 	if err := spec.CheckGenerate(j.Job); err != nil {
 		return err
@@ -89,7 +86,7 @@ func (a *app) gen(args []string, flags jobFlags, r genRequest) error {
 	return a.writeGenerated(j, g, t)
 }
 
-// regenerate makes the files of gen by their paths from the lock's folder.
+// regenerate generates the files of gen in memory, by their paths relative to the lock's folder.
 func (a *app) regenerate(j *loaded, d *decision, t *target) (*generated, error) {
 	p, err := a.program(j, d.Best.Plan, nil)
 	if err != nil {
@@ -99,7 +96,7 @@ func (a *app) regenerate(j *loaded, d *decision, t *target) (*generated, error) 
 	return &generated{decision: d, program: programHash(p), files: map[string][]byte{t.key: src}}, err
 }
 
-// lockOfGen is the lock as gen leaves it.
+// lockOfGen returns the lock that gen writes.
 func lockOfGen(g *generated, t *target) *lock.File {
 	f := g.lock.updated(g.decision, g.program)
 	f.Gen = lock.Gen{Main: t.main, Package: t.pkg}
@@ -110,7 +107,7 @@ func lockOfGen(g *generated, t *target) *lock.File {
 	return f
 }
 
-// checkFrozen is gen's --locked: the lock would stay as it is.
+// checkFrozen checks, for gen --locked, that neither the lock nor the generated code would change.
 func (a *app) checkFrozen(g *generated, t *target) error {
 	old, now := g.lock.file, lockOfGen(g, t)
 	if old.Program == now.Program && !old.Edited() && maps.Equal(old.Files, now.Files) && old.Gen == now.Gen {
@@ -124,24 +121,24 @@ func (a *app) checkFrozen(g *generated, t *target) error {
 	if err := a.checkProgram(g.lock, g.program, lockFlags{locked: true}); err != nil {
 		return err
 	}
-	return &lockError{codeLockDiffers, fmt.Sprintf("%s holds, but not the generated code, which would change; planc "+
-		"gen without --locked writes it", g.lock.name())}
+	return &lockError{codeLockDiffers, fmt.Sprintf("%s holds, but the generated code is out of date; run planc gen "+
+		"without --locked to update it", g.lock.name())}
 }
 
-// fileDiff is a unified diff of a file as it is and as it is generated now.
-func fileDiff(folder, path string, now []byte) string {
+// fileDiff returns a unified diff of a file and its newly generated content.
+func fileDiff(folder, path string, generated []byte) string {
 	name := slashed(filepath.Join(folder, filepath.FromSlash(path)))
-	was, err := os.ReadFile(filepath.FromSlash(name))
+	old, err := os.ReadFile(filepath.FromSlash(name))
 	if err != nil {
-		return unified("/dev/null", nil, name, now)
+		return unified("/dev/null", nil, name, generated)
 	}
-	return unified(name, was, name+" (generated now)", now)
+	return unified(name, old, name+" (generated now)", generated)
 }
 
-// writeGenerated writes the files, removes those of an earlier run that are no more, and writes the lock.
+// writeGenerated writes the files, removes obsolete files of an earlier run, and writes the lock.
 func (a *app) writeGenerated(j *loaded, g *generated, t *target) error {
 	if err := os.MkdirAll(t.dir, 0o777); err != nil {
-		return fmt.Errorf("-o %s: no folder can be made there: %w", t.dir, err)
+		return fmt.Errorf("-o %s: the folder cannot be created: %w", t.dir, err)
 	}
 	for _, path := range slices.Sorted(maps.Keys(g.files)) {
 		name := filepath.Join(t.folder, filepath.FromSlash(path))
@@ -158,9 +155,8 @@ func (a *app) writeGenerated(j *loaded, g *generated, t *target) error {
 	}
 	a.reportStaleLock(j, g.decision, "")
 	if !j.Hardware.IsCPU() {
-		a.note("target", fmt.Sprintf("cpu: in this code all %d ranks run on one CPU, in place of %s. Not supported "+
-			"yet: generated code for GPUs; "+
-			"planc compile --target cuda builds a binary for them", j.Hardware.Devices(),
+		a.note("target", fmt.Sprintf("cpu: this code runs all %d ranks on one CPU instead of %s. Not supported "+
+			"yet: generated code for GPUs; planc compile --target cuda builds a binary for them", j.Hardware.Devices(),
 			planner.ClusterText(j.Hardware)))
 	}
 	if note := missingRequirement(t.dir); note != "" {
@@ -169,28 +165,28 @@ func (a *app) writeGenerated(j *loaded, g *generated, t *target) error {
 	return a.writeLock(g.lock, lockOfGen(g, t))
 }
 
-// removeOld removes the files of the lock that are generated no more. What does not look generated is left alone,
-// whatever the lock says.
+// removeOld removes files that the lock names but that are no longer generated. It never removes files without planc's
+// header.
 func (a *app) removeOld(g *generated, t *target) error {
 	if g.lock.file == nil {
 		return nil
 	}
 	for _, path := range slices.Sorted(maps.Keys(g.lock.file.Files)) {
 		name := filepath.Join(t.folder, filepath.FromSlash(path))
-		if _, still := g.files[path]; still || !strings.HasSuffix(path, generatedSuffix) || missing(name) ||
+		if _, current := g.files[path]; current || !strings.HasSuffix(path, generatedSuffix) || missing(name) ||
 			!isGenerated(name) || g.containsFile(t, name) {
 			continue
 		}
 		if err := os.Remove(name); err != nil {
-			return fmt.Errorf("%s cannot be removed, which an earlier planc gen wrote: %w", slashed(name), err)
+			return fmt.Errorf("cannot remove %s, which an earlier planc gen wrote: %w", slashed(name), err)
 		}
 		a.notef("removed  %s", slashed(name))
 	}
 	return nil
 }
 
-// containsFile says whether a file is one of the generated ones by another name: through a link, or where case makes no
-// difference.
+// containsFile reports whether a file is one of the generated files under another name: through a link, or on a file
+// system that ignores case.
 func (g *generated) containsFile(t *target, name string) bool {
 	old, err := os.Stat(name)
 	for path := range g.files {
@@ -202,16 +198,16 @@ func (g *generated) containsFile(t *target, name string) bool {
 	return false
 }
 
-// isGenerated says whether a file has planc's header.
+// isGenerated reports whether a file has planc's header.
 func isGenerated(path string) bool {
 	head, err := os.ReadFile(path)
 	return err == nil && strings.HasPrefix(string(head), generatedHeader)
 }
 
-// planc's own module.
+// modulePath is the path of planc's own module.
 const modulePath = "github.com/planc-dev/planc"
 
-// missingRequirement says what the module around a folder lacks to compile generated code, "" if nothing.
+// missingRequirement says what the module of a folder lacks to compile generated code; "" if nothing.
 func missingRequirement(dir string) string {
 	dir, err := filepath.Abs(dir)
 	for err == nil {
@@ -220,7 +216,7 @@ func missingRequirement(dir string) string {
 			if strings.Contains(string(data), modulePath) {
 				return ""
 			}
-			return fmt.Sprintf("%s does not require %s, whose runtime the generated code imports: go get -tool "+
+			return fmt.Sprintf("%s does not require %s, which the generated code imports: run go get -tool "+
 				"%s/cmd/planc",
 				slashed(filepath.Join(filepath.Base(dir), "go.mod")), modulePath, modulePath)
 		}
@@ -229,5 +225,5 @@ func missingRequirement(dir string) string {
 		}
 		dir = filepath.Dir(dir)
 	}
-	return "the generated code lies in no Go module; go mod init and go get -tool " + modulePath + "/cmd/planc make one"
+	return "the generated code is not in a Go module: run go mod init and go get -tool " + modulePath + "/cmd/planc"
 }

@@ -19,22 +19,22 @@ import (
 // generatedSuffix ends the names of generated files.
 const generatedSuffix = "_planc.go"
 
-// codeNameTaken is reported where a name is another's: of the package's own code, or of another job's code or lock.
+// codeNameTaken is reported for a name that is in use already: in the package, or by another job's code or lock.
 const codeNameTaken ir.Code = "NameTaken"
 
-// target is where and as what gen writes.
+// target describes the file that gen writes.
 type target struct {
-	folder string // of the job and its lock
-	job    string // the job's path from dir, with slashes
-	dir    string // of the generated file
-	key    string // the file's path from folder, with slashes
-	pkg    string
-	main   bool
-	others []*ast.File // of the package, but for tests and the generated file
+	folder string      // folder of the job and its lock
+	job    string      // path of the job relative to dir, with slashes
+	dir    string      // folder of the generated file
+	key    string      // path of the generated file relative to folder, with slashes
+	pkg    string      // package name
+	main   bool        // the file has a func main
+	others []*ast.File // other files of the package, without tests
 	set    *token.FileSet
 }
 
-// findTarget says where a job's code goes, and of which package it is.
+// findTarget determines the file and the package of a job's generated code.
 func findTarget(j *loaded, l *jobLock, r genRequest) (*target, error) {
 	t := &target{folder: filepath.Dir(j.path), dir: r.out, main: r.main, set: token.NewFileSet()}
 	if t.dir == "" {
@@ -56,12 +56,13 @@ func findTarget(j *loaded, l *jobLock, r genRequest) (*target, error) {
 	t.pkg = t.packageName(l)
 	if t.main && t.pkg != "main" {
 		return nil, inputErrorf(BadFlag, "",
-			"--main makes a program, and the package of %s is %s; -o DIR names another folder", slashed(t.dir), t.pkg)
+			"--main needs package main, and the package in %s is %s; choose another folder with -o DIR", slashed(t.dir),
+			t.pkg)
 	}
 	return t, nil
 }
 
-// relativePath is a path as seen from a folder, with slashes: the same on every machine.
+// relativePath returns a path relative to a folder, with slashes on every platform.
 func relativePath(folder, path string) (string, error) {
 	from, err := filepath.Abs(folder)
 	if err != nil {
@@ -75,7 +76,8 @@ func relativePath(folder, path string) (string, error) {
 	return filepath.ToSlash(rel), err
 }
 
-// fileName is the generated file's: X_planc.go of a job X.yaml, as the go command can read it.
+// fileName returns the name of the generated file: X_planc.go for a job X.yaml, without characters that the go command
+// rejects.
 func fileName(job string) string {
 	base := strings.TrimSuffix(filepath.Base(job), filepath.Ext(job))
 	clean := strings.Map(func(r rune) rune {
@@ -85,17 +87,17 @@ func fileName(job string) string {
 		return '_'
 	}, base)
 	clean = strings.TrimLeft(clean, "._")
-	if clean == "" { // go ignores such files
+	if clean == "" { // Go ignores files whose names begin with "_" or "."
 		clean = "job"
 	}
 	return clean + generatedSuffix
 }
 
-// readOthers reads the package's other files.
+// readOthers parses the other files of the package.
 func (t *target) readOthers(name string) error {
 	entries, err := os.ReadDir(t.dir)
 	if err != nil {
-		return nil // it is made later
+		return nil // the folder is created later
 	}
 	for _, e := range entries {
 		n := e.Name()
@@ -106,8 +108,8 @@ func (t *target) readOthers(name string) error {
 		path := filepath.Join(t.dir, n)
 		if strings.HasSuffix(n, generatedSuffix) && isGenerated(path) {
 			return ir.Diags{{Pos: ir.Pos{File: slashed(path)}, Code: codeNameTaken,
-				Msg: fmt.Sprintf("the training code of another job is here, and a package holds one; generate %s "+
-					"into a folder of its own with -o DIR, or remove this file", name)}}
+				Msg: fmt.Sprintf("this package contains the training code of another job, and a package can contain "+
+					"only one; generate %s into another folder with -o DIR, or remove this file", name)}}
 		}
 		if f, err := parser.ParseFile(t.set, slashed(path), nil, parser.SkipObjectResolution); f != nil &&
 			(err == nil || f.Name != nil) {
@@ -117,8 +119,8 @@ func (t *target) readOthers(name string) error {
 	return nil
 }
 
-// packageName is the package that is there; else $GOPACKAGE, where go generate runs in the target's folder; else the
-// one of the lock; else the folder's name.
+// packageName returns the package of the existing files; otherwise $GOPACKAGE if go generate runs in the target's
+// folder; otherwise the package in the lock; otherwise a name derived from the folder's name.
 func (t *target) packageName(l *jobLock) string {
 	for _, f := range t.others {
 		if name := f.Name.Name; name != "" && name != "_" && name != "documentation" {
@@ -143,7 +145,7 @@ func (t *target) packageName(l *jobLock) string {
 	return packageOf(filepath.Base(dir))
 }
 
-// packageOf is a folder's name as a package can be called.
+// packageOf returns a valid package name for a folder's name.
 func packageOf(folder string) string {
 	name := strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' {
@@ -152,13 +154,14 @@ func packageOf(folder string) string {
 		return -1
 	}, folder)
 	name = strings.TrimSuffix(strings.TrimLeftFunc(name, func(r rune) bool { return !unicode.IsLetter(r) }), "_test")
-	if name == "" || token.IsKeyword(name) || name == "main" || name == "documentation" { // go gives these a meaning
+	if name == "" || token.IsKeyword(name) || name == "main" || name == "documentation" { // invalid, or special for Go
 		return "train"
 	}
 	return name
 }
 
-// check refuses to overwrite what planc did not generate, and code whose names the package already has.
+// check reports an error if the file was not generated by planc, or if the package already declares names that the
+// generated code declares.
 func (t *target) check(src []byte) error {
 	path := filepath.Join(t.folder, filepath.FromSlash(t.key))
 	if err := errors.Join(generatedOrNew(path), t.checkOwner(path)); err != nil {
@@ -186,23 +189,23 @@ func (t *target) check(src []byte) error {
 			at := t.set.Position(pos)
 			diags = append(diags, ir.Diag{Pos: ir.Pos{File: at.Filename, Line: at.Line, Column: at.Column},
 				Code: codeNameTaken,
-				Msg: fmt.Sprintf("%s is a name of this package and of the generated code; generate into a folder of "+
-					"its own with -o DIR", name)})
+				Msg: fmt.Sprintf("%s is declared here and in the generated code; generate into another folder with "+
+					"-o DIR", name)})
 		}
 	}
 	slices.SortFunc(diags, func(a, b ir.Diag) int { return strings.Compare(a.Msg, b.Msg) })
 	return diags.Err()
 }
 
-// jobOfCode finds the job's file in the header of generated code.
+// jobOfCode matches the path of the job in the header of generated code.
 var jobOfCode = regexp.MustCompile(`(?m)^// Job .*\((.*)\): model `)
 
-// checkOwner refuses to overwrite the code of another job whose file is still there: names of jobs are not always names
-// that files of Go can have, and jobs of several folders can share one.
+// checkOwner reports an error if the file was generated from another job that still exists. Two jobs can have the same
+// file name, because some characters are replaced, and because several jobs can use one folder.
 func (t *target) checkOwner(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil // it is not there
+		return nil // there is no such file
 	}
 	at := jobOfCode.FindSubmatchIndex(text)
 	if at == nil {
@@ -215,11 +218,12 @@ func (t *target) checkOwner(path string) error {
 	}
 	return ir.Diags{{Pos: ir.Pos{File: slashed(path), Line: 1 + strings.Count(string(text[:at[0]]), "\n"), Column: 1},
 		Code: codeNameTaken,
-		Msg: fmt.Sprintf("this is the training code of %s; generate that of this job into a folder of its own with "+
+		Msg: fmt.Sprintf("this is the training code of %s; generate the code of this job into another folder with "+
 			"-o DIR, or rename the job", slashed(theirs))}}
 }
 
-// sharedLock refuses a job whose lock is another job's: those of X.yaml and X.yml would be X.lock.
+// sharedLock reports an error if the job would share its lock with another job: X.yaml and X.yml would both have
+// X.lock.
 func sharedLock(path string) error {
 	if lockPath(path) == "" {
 		return nil
@@ -232,21 +236,21 @@ func sharedLock(path string) error {
 		}
 		if first := stem + e; !missing(first) && looksLikeJob(first) && !sameFile(first, path) {
 			return ir.Diags{{Pos: ir.Pos{File: slashed(path)}, Code: codeNameTaken,
-				Msg: fmt.Sprintf("%s is the lock of %s, and would be this job's too; rename one of them",
+				Msg: fmt.Sprintf("%s is the lock of %s and would also be the lock of this job; rename one of the jobs",
 					slashed(lockPath(path)), slashed(first))}}
 		}
 	}
 	return nil
 }
 
-// sameFile says whether two paths lead to one file.
+// sameFile reports whether two paths lead to the same file.
 func sameFile(a, b string) bool {
 	x, errX := os.Stat(a)
 	y, errY := os.Stat(b)
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// declaredNames are those that a file declares in its package, and those by which it calls its imports.
+// declaredNames returns the names that a file declares in its package, and the names of its imports.
 func declaredNames(f *ast.File) (declared, imported map[string]token.Pos) {
 	declared, imported = map[string]token.Pos{}, map[string]token.Pos{}
 	add := func(id *ast.Ident) {

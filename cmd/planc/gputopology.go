@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// queryTopology asks nvidia-smi how GPUs are connected. What it does not say stays unknown: old ones, and those in some
-// containers, do not.
+// queryTopology queries nvidia-smi for the connections of the GPUs. Old versions of it, and some containers, do not
+// report them; they stay unknown then.
 func (b *gpuInventory) queryTopology(ask commandRunner) {
 	if len(b.GPUs) < 2 {
 		return
@@ -26,9 +26,9 @@ func (b *gpuInventory) queryTopology(ask commandRunner) {
 	}
 }
 
-var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m") // the head of the table is underlined
+var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m") // the header of the table is underlined
 
-// pathTable reads nvidia-smi's table of what lies between each two GPUs; nil if it is none.
+// pathTable parses nvidia-smi's table of connections between GPUs; nil if the output is not such a table.
 func pathTable(out string, gpus int) (rows [][]string) {
 	for line := range strings.Lines(escapes.ReplaceAllString(out, "")) {
 		words := strings.Fields(line)
@@ -42,7 +42,7 @@ func pathTable(out string, gpus int) (rows [][]string) {
 	return rows
 }
 
-// allOK says whether each GPU reads from each other.
+// allOK reports whether all pairs of GPUs have peer access.
 func allOK(rows [][]string) bool {
 	for i, row := range rows {
 		for j, word := range row {
@@ -56,8 +56,8 @@ func allOK(rows [][]string) bool {
 
 var linkRate = regexp.MustCompile(`Link \d+: ([\d.]+) GB/s`)
 
-// linkSum is what NVLinks carry of each GPU, in one direction; 0 if GPUs differ, or one says nothing. nvidia-smi counts
-// the wire's bits: 26.562 are 25 GB/s of data, as vendors print it, and 53.125 are 50.
+// linkSum returns the GB/s of all NVLinks of one GPU, in one direction; 0 if GPUs differ or one reports no links.
+// nvidia-smi prints the raw signaling rate: 26.562 GB/s carry 25 GB/s of data, and 53.125 carry 50.
 func linkSum(out string, gpus int) float64 {
 	var sums []float64
 	for line := range strings.Lines(out) {
@@ -81,13 +81,13 @@ func linkSum(out string, gpus int) float64 {
 	return sums[0]
 }
 
-// linkKind is how the GPUs are connected: nvswitch where each has all its NVLinks to each other, nvlink where each
-// reaches each other by some, else pcie. "" where nobody says.
-func (b *gpuInventory) linkKind(each float64) string {
+// linkKind returns how the GPUs are connected: nvswitch if each pair can use all NVLinks of a GPU, nvlink if each pair
+// is connected by some NVLinks, otherwise pcie; "" if it is unknown. linkRate is the GB/s of one NVLink.
+func (b *gpuInventory) linkKind(linkRate float64) string {
 	if b.Paths == nil {
 		return ""
 	}
-	least, most := -1, 0
+	minLinks, maxLinks := -1, 0
 	for i, row := range b.Paths {
 		for j, word := range row {
 			if i == j {
@@ -97,34 +97,34 @@ func (b *gpuInventory) linkKind(each float64) string {
 			if text, ok := strings.CutPrefix(word, "NV"); ok {
 				n = int(decimal(text))
 			}
-			most = max(most, n)
-			if least < 0 || n < least {
-				least = n
+			maxLinks = max(maxLinks, n)
+			if minLinks < 0 || n < minLinks {
+				minLinks = n
 			}
 		}
 	}
 	switch {
-	case least <= 0:
-		return "pcie" // or bridges between some: collectives go at the pace of the slowest
-	case len(b.GPUs) > 2 && float64(least)*each >= b.NVLink && b.NVLink > 0:
+	case minLinks <= 0:
+		return "pcie" // perhaps with bridges between some pairs: collectives run at the rate of the slowest pair
+	case len(b.GPUs) > 2 && float64(minLinks)*linkRate >= b.NVLink && b.NVLink > 0:
 		return "nvswitch"
-	case len(b.GPUs) > 2 && b.NVLink == 0 && least == most && least > 4:
-		return "nvswitch" // no GPU has so many links that each of several others gets more than four
+	case len(b.GPUs) > 2 && b.NVLink == 0 && minLinks == maxLinks && minLinks > 4:
+		return "nvswitch" // without switches, no GPU has enough links for more than four to each of several others
 	}
 	return "nvlink"
 }
 
-// nics are the network's ports of the fastest kind, where there are any that are up.
+// nics describes the active network ports of the fastest kind.
 type nics struct {
 	Count int
 	Gbps  float64
 	Kind  string // InfiniBand, Ethernet
 }
 
-// findNICs reads the system's RDMA ports, and of a machine without such its Ethernet ones.
+// findNICs finds the active RDMA ports of the system, or its Ethernet ports if there are no RDMA ports.
 func findNICs(root fs.FS) nics {
 	var all []nics
-	ports, _ := fs.Glob(root, "sys/class/infiniband/*/ports/*/rate") // a good pattern
+	ports, _ := fs.Glob(root, "sys/class/infiniband/*/ports/*/rate") // the pattern is valid
 	for _, p := range ports {
 		dir := path.Dir(p)
 		if !strings.Contains(readTrimmed(root, dir+"/state"), "ACTIVE") {
@@ -136,7 +136,7 @@ func findNICs(root fs.FS) nics {
 		}
 	}
 	if len(all) == 0 {
-		files, _ := fs.Glob(root, "sys/class/net/*/speed") // a good pattern
+		files, _ := fs.Glob(root, "sys/class/net/*/speed") // the pattern is valid
 		for _, f := range files {
 			if mbps := decimal(readTrimmed(root, f)); mbps > 0 && readTrimmed(root, path.Dir(f)+"/operstate") == "up" &&
 				readTrimmed(root, path.Dir(f)+"/device/uevent") != "" {
@@ -156,7 +156,7 @@ func findNICs(root fs.FS) nics {
 	return best
 }
 
-// readTrimmed is a small file without its surrounding space; "" where it cannot be read.
+// readTrimmed returns the trimmed content of a small file; "" if it cannot be read.
 func readTrimmed(root fs.FS, file string) string {
 	data, err := fs.ReadFile(root, file)
 	if err != nil {

@@ -8,29 +8,29 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// exitRow is what a status means, of planc and of a binary that it built.
+// exitRow is the meaning of one exit status, for planc and for a binary that it built.
 type exitRow struct{ code, planc, binary, restart string }
 
 // exits is the exit table.
 var exits = []exitRow{
 	{"0", "done", "all steps done", "–"},
-	{"1", "failed: the world (files, Go, the machine)", "failed", "yes"},
-	{"2", "the input is wrong, or a pin breaks a rule", "flags, data or checkpoint wrong", "no"},
-	{"3", "no plan, or no pinned plan, fits; foreign machine", "this machine or launch cannot run this program",
+	{"1", "environment error (files, Go, the machine)", "failed", "yes"},
+	{"2", "input error, or a pin breaks a rule", "flags, data or checkpoint invalid", "no"},
+	{"3", "no plan fits, or the job is for another machine", "this machine or launch cannot run this program",
 		"elsewhere"},
-	{"4", "verify, --locked: differs or absent", "–", "–"},
+	{"4", "verify, --locked: the lock differs or is missing", "–", "–"},
 	{"5", "–", "stopped by the numerics guard", "a human decides"},
 	{"75", "–", "stopped on request, checkpoint committed", "at once"},
 }
 
-// topics are what `planc help` knows beside commands.
+// topics are the help pages of `planc help TOPIC` that are not about a command.
 var topics = map[string]func(root *cobra.Command) string{
 	"exit":     func(*cobra.Command) string { return exitScreen() },
 	"rows":     func(*cobra.Command) string { return rowsScreen() },
 	"markdown": markdown,
 }
 
-// exitScreen is the exit table on a screen.
+// exitScreen formats the exit table.
 func exitScreen() string {
 	columns := []column{{"EXIT", true}, {title: "PLANC"}, {title: "A TRAINING BINARY"}}
 	var rows [][]string
@@ -42,10 +42,10 @@ func exitScreen() string {
 		rows = append(rows, []string{e.code, e.planc, text})
 	}
 	return table(columns, rows) + "\n" + prose("", 0,
-		"go run and go generate turn every status but 0 into 1; the message carries the meaning.")
+		"go run and go generate turn every status except 0 into 1; the message says what failed.")
 }
 
-// helpOn is `planc help COMMAND`, or a topic.
+// helpOn prints the help of a command or a topic.
 func helpOn(root *cobra.Command, args []string) error {
 	if len(args) == 1 && topics[args[0]] != nil {
 		_, err := fmt.Fprint(root.OutOrStdout(), topics[args[0]](root))
@@ -63,7 +63,7 @@ func helpOn(root *cobra.Command, args []string) error {
 	return c.Help()
 }
 
-// layOutHelp keeps help within the screen's width: of a command's text and of its flags.
+// layOutHelp wraps help texts and flag descriptions at the screen's width.
 func layOutHelp(root *cobra.Command) {
 	root.SetHelpTemplate(strings.Replace(root.HelpTemplate(), "trimTrailingWhitespaces",
 		"paragraphs | trimTrailingWhitespaces", 1))
@@ -71,7 +71,7 @@ func layOutHelp(root *cobra.Command) {
 		fmt.Sprint("Flags.FlagUsagesWrapped ", screenWidth)))
 }
 
-// paragraphs sets each paragraph of a text in lines of the screen's width.
+// paragraphs wraps each paragraph of a text at the screen's width.
 func paragraphs(text string) string {
 	parts := strings.Split(text, "\n\n")
 	for i, p := range parts {
@@ -80,22 +80,21 @@ func paragraphs(text string) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// markdown is the part of docs/cli.md that is about planc: all commands and flags, in the words of their help.
+// markdown returns the generated part of docs/cli.md: all commands and flags, with their help texts.
 func markdown(root *cobra.Command) string {
 	var b strings.Builder
-	b.WriteString("## planc\n\nAll commands have these flags but `--version`. Short flags are `-o`, `-q`, `-v`, `-h` " +
-		"and `-C`.\n\n")
+	b.WriteString("## planc\n\nAll commands have these flags, except `--version`. The short flags are `-o`, `-q`, " +
+		"`-v`, `-h` and `-C`.\n\n")
 	b.WriteString(flagTable(root.PersistentFlags(), nil) +
-		"| `--help`, `-h` | help on planc or a command; `planc help COMMAND` is the same, `planc help exit` is the " +
-		"exit table |\n" +
-		"| `--version` | planc's version |\n")
+		"| `--help`, `-h` | print help; so does `planc help COMMAND`; `planc help exit` prints the exit codes |\n" +
+		"| `--version` | print planc's version |\n")
 	job := pflag.NewFlagSet("", pflag.ContinueOnError)
 	(&jobFlags{}).flags(job)
-	b.WriteString("\n## Flags of the job\n\nOf the commands that take a JOB. The first changes any field of the job " +
-		"by its dotted name, such as\n" +
-		"`--set train.optimizer.lr=1e-4` or `--set plan.tp=null`; the others are short names of fields. They apply " +
-		"after the file,\n" +
-		"`--set` last.\n\n" + flagTable(job, nil))
+	b.WriteString("\n## Flags of the job\n\nCommands that take a JOB have these flags. `--set` changes any field of " +
+		"the job by its dotted name, such as\n" +
+		"`--set train.optimizer.lr=1e-4` or `--set plan.tp=null`. The others are short names of fields. Flags " +
+		"override the job file,\n" +
+		"and `--set` overrides the other flags.\n\n" + flagTable(job, nil))
 	for _, c := range root.Commands() {
 		if !c.Hidden && c.Name() != "completion" {
 			b.WriteString(commandSection(c, job))
@@ -103,16 +102,17 @@ func markdown(root *cobra.Command) string {
 	}
 	b.WriteString("\n## planc completion\n\n`planc completion bash`, `zsh`, `fish` or `powershell` prints a script " +
 		"that completes commands, flags, models, clusters,\n" +
-		"job files, fields of the job and keys of the plan; `planc completion bash --help` says where it goes.\n")
+		"job files, fields of the job and keys of the plan. `planc completion bash --help` explains how to install " +
+		"it.\n")
 	b.WriteString("\n## Exit codes\n\n| code | planc | a training binary | restart it? |\n|---|---|---|---|\n")
 	for _, e := range exits {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", e.code, e.planc, e.binary, e.restart)
 	}
-	b.WriteString("\n`go run` turns every code but 0 into 1; the message carries the meaning.\n")
+	b.WriteString("\n`go run` turns every code except 0 into 1; the message says what failed.\n")
 	return b.String()
 }
 
-// commandSection is a command's: what it does, an example, its own flags.
+// commandSection returns the section of one command: what it does, examples, its own flags.
 func commandSection(c *cobra.Command, job *pflag.FlagSet) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n## planc %s\n\n    planc %s\n\n%s\n\n", c.Name(), c.Use, c.Long)
@@ -130,15 +130,15 @@ func commandSection(c *cobra.Command, job *pflag.FlagSet) string {
 	return b.String()
 }
 
-// indented is a text two columns further to the right.
+// indented returns a text with two spaces in front of each line.
 func indented(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
 
-// flagTable has a line a flag but for those of without.
-func flagTable(flags, without *pflag.FlagSet) string {
+// flagTable returns a Markdown table with a row for each visible flag, except those in excluded.
+func flagTable(flags, excluded *pflag.FlagSet) string {
 	var b strings.Builder
 	flags.SortFlags = false
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" || without != nil && without.Lookup(f.Name) != nil {
+		if f.Hidden || f.Name == "help" || excluded != nil && excluded.Lookup(f.Name) != nil {
 			return
 		}
 		name, usage := pflag.UnquoteUsage(f)

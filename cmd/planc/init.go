@@ -14,10 +14,9 @@ import (
 func (a *app) initCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [DIR]",
-		Short: "a commented job file to begin with",
-		Long: "init writes planc.yaml into DIR, or here: a small model that learns from a text which comes with " +
-			"Go, with a\n" +
-			"line on every field that a job can have. It runs as it is, on this machine's CPU. Nothing is overwritten.",
+		Short: "write a commented job file to start from",
+		Long: `init writes planc.yaml into DIR (default: this folder): a small model that trains on a text that comes with
+Go, and a comment for every field of a job. It runs as it is on this machine's CPU. Nothing is overwritten.`,
 		Example: "planc init first && planc run first",
 		Args:    oneName("DIR"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -25,17 +24,18 @@ func (a *app) initCommand() *cobra.Command {
 			if len(args) > 0 {
 				dir, job = args[0], " "+shellPath(args[0])
 			}
-			if dir == "-" { // elsewhere standard output, which is no folder
+			if dir == "-" { // standard output for other commands
 				return inputErrorf(BadFlag, "",
-					"planc init writes %s into a folder, and - is none; planc init ./- is for one of that name",
+					"planc init writes %s into a folder, and - is not one; for a folder of that name use "+
+						"planc init ./-",
 					jobFile)
 			}
 			if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-				return inputErrorf(FileExists, "", "%s is a file; planc init takes a folder, in which it writes %s",
+				return inputErrorf(FileExists, "", "%s is a file; planc init takes a folder and writes %s into it",
 					dir, jobFile)
 			}
 			if err := os.MkdirAll(dir, 0o777); err != nil {
-				return fmt.Errorf("make the folder of the job: %w", err)
+				return fmt.Errorf("create the folder of the job: %w", err)
 			}
 			return a.writeNew(filepath.Join(dir, jobFile), initFile(),
 				fmt.Sprintf("planc plan%s · planc run%s", job, job))
@@ -46,7 +46,8 @@ func (a *app) initCommand() *cobra.Command {
 	}
 }
 
-// initValues are the fields that init's job has. All others are commented out, each with an example.
+// initValues maps the fields that init's job sets to their values. All other fields are commented out, each with an
+// example.
 var initValues = map[string]string{
 	"name":                  "opticks",
 	"model":                 "",
@@ -68,7 +69,7 @@ var initValues = map[string]string{
 	"cluster.devices":       "2",
 }
 
-// initModel is the model of init's job, in the words of a config.json.
+// initModel is the model of init's job, with the keys of a config.json.
 const initModel = `  model_type: gpt2
   vocab_size: 256               # a token is a byte
   n_positions: 64
@@ -80,21 +81,21 @@ const initModel = `  model_type: gpt2
   attn_pdrop: 0
 `
 
-const initHead = `# A job of planc. What is commented out is not needed: it shows what could stand there.
-# [d] decides the plan; [r] can be changed when the program runs: ./train --set KEY=VALUE.
-# "planc plan" says how this is trained best, "planc run" trains it.
+const initHead = `# A planc job. Fields that are commented out are optional; their values are examples.
+# [d] fields decide the plan; [r] fields can be changed when the program runs: ./train --set KEY=VALUE.
+# "planc plan" finds the best plan for this job, "planc run" trains it.
 `
 
-// Columns of init's file: where a comment begins, and how wide the file is.
+// initComment is the column where comments of init's file begin; initWidth is the width of the file in columns.
 const initComment, initWidth = 34, 100
 
-// initFile is the whole file: a line a field, in the job's order, with what the field means.
+// initFile returns the whole file: one line per field, in the job's order, with the field's meaning as a comment.
 func initFile() string {
 	var b strings.Builder
 	b.WriteString(initHead)
 	for _, f := range spec.Fields() {
 		if strings.HasPrefix(f.Path, "train.precision.") {
-			continue // written as one word
+			continue // train.precision is written as one preset
 		}
 		if !strings.Contains(f.Path, ".") {
 			b.WriteString("\n")
@@ -107,7 +108,7 @@ func initFile() string {
 	return b.String()
 }
 
-// initLine is a field, its value, and what it means.
+// initLine returns the line of one field: its key, its value and its meaning.
 func initLine(f spec.Field) string {
 	keys := strings.Split(f.Path, ".")
 	left := strings.Repeat("  ", len(keys)-1) + keys[len(keys)-1] + ":"
@@ -127,10 +128,10 @@ func initLine(f spec.Field) string {
 	case strings.HasPrefix(f.Default, "required"):
 		text += "; " + f.Default
 	default:
-		text += "; absent: " + f.Default
+		text += "; default: " + f.Default
 	}
 	if len(f.Now) == 1 && f.Now[0] == "-" {
-		text += " (not there yet)"
+		text += " (not supported yet)"
 	}
 	if width(left) >= initComment {
 		return left + "\n" + comment(strings.Repeat(" ", initComment), text)
@@ -138,7 +139,7 @@ func initLine(f spec.Field) string {
 	return comment(pad(left, initComment), text)
 }
 
-// initHas says whether init's job has a field of this mapping.
+// initHas reports whether init's job sets a field whose path has this prefix.
 func initHas(prefix string) bool {
 	for path := range initValues {
 		if strings.HasPrefix(path, prefix) {
@@ -148,10 +149,10 @@ func initHas(prefix string) bool {
 	return false
 }
 
-// initMarks are the classes of fields.
+// initMarks maps the class of a field to its mark in the file.
 var initMarks = map[string]string{"d": "[d]", "r": "[r]"}
 
-// comment is a text after a #, on further lines below it.
+// comment returns a text as a comment behind left, wrapped at initWidth.
 func comment(left, text string) string {
 	return strings.ReplaceAll(flowTo(left+"# ", width(left)+2, initWidth, " ", strings.Fields(text)),
 		"\n"+strings.Repeat(" ", width(left)+2), "\n"+strings.Repeat(" ", width(left))+"# ")

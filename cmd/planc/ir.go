@@ -12,14 +12,14 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// UnknownPass is reported for an --after that names no pass.
+// UnknownPass is reported if --after does not name a pass.
 //
 // Example:
 //
 //	planc ir --after nosuch
 const UnknownPass ir.Code = "UnknownPass"
 
-// modelStage is what comes before the first pass, productsStage what comes behind the last.
+// modelStage is the stage before the first pass; productsStage, the GEMMs with their fused ops, follows the last one.
 const (
 	modelStage    = "model"
 	productsStage = "products"
@@ -31,14 +31,13 @@ func (a *app) irCommand() *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use:   "ir [JOB] [--after PASS | --all | --picture FILE]",
-		Short: "the program between passes, as txtar",
-		Long: "ir prints the program after the last pass, or after PASS, or after each stage. The sections are " +
-			"files of a\n" +
-			"txtar archive, so that a dump can be saved as a test as it is. Stages: " + strings.Join(stages(),
-			", ") + ".\n" +
-			"products are those that do other ops too in one call on the cluster's devices: what they begin from, " +
-			"what they end in.\n" +
-			"With --picture it draws what each stage of the pipeline does in a step, instead.",
+		Short: "print the program after compiler passes, as txtar",
+		Long: "ir prints the program after the last pass, after PASS, or after every pass. The output is a txtar " +
+			"archive, so that you\n" +
+			"can save it as a test. Stages: " + strings.Join(stages(), ", ") + ".\n" +
+			"The stage products lists the GEMMs that do other ops in the same call on the cluster's devices: their " +
+			"beta (C) operand\n" +
+			"and their epilogue. With --picture it draws instead what each pipeline stage does in a step.",
 		Example: "planc ir planc.yaml --after partition",
 		Args:    oneJob,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -49,10 +48,10 @@ func (a *app) irCommand() *cobra.Command {
 			drawn := flags.cmd.Flags().Changed("picture")
 			if drawn && picture == "" {
 				return inputErrorf(BadFlag, "",
-					"--picture is empty; it is written as --picture schedule.svg, or --picture - for text")
+					"--picture is empty; use --picture schedule.svg, or --picture - for text")
 			}
 			if drawn && (all || after != "") {
-				return inputErrorf(BadFlag, "", "planc ir takes --picture or a stage to print, not both")
+				return inputErrorf(BadFlag, "", "planc ir takes either --picture or --after and --all, not both")
 			}
 			if drawn {
 				return a.printPicture(args, flags, picture)
@@ -63,21 +62,21 @@ func (a *app) irCommand() *cobra.Command {
 	flags.register(c)
 	c.Flags().StringVar(&after, "after", "", "print the program after `PASS`")
 	c.Flags().BoolVar(&all, "all", false, "print the program after every pass")
-	c.Flags().StringVar(&picture, "picture", "", "draw the schedule into `FILE`, as SVG; - prints it as text")
+	c.Flags().StringVar(&picture, "picture", "", "draw the pipeline schedule as SVG into `FILE`; - prints it as text")
 	return c
 }
 
-// stages are the sections that there are.
+// stages returns the names of all sections.
 func stages() []string {
 	return slices.Concat([]string{modelStage}, passes.Names(), []string{productsStage})
 }
 
-// wantedStages are the sections to print.
+// wantedStages returns the names of the sections to print.
 func wantedStages(after string, all bool) ([]string, error) {
 	names := stages()
 	switch {
 	case all && after != "":
-		return nil, inputErrorf(BadFlag, "", "planc ir takes --after or --all, not both")
+		return nil, inputErrorf(BadFlag, "", "planc ir takes either --after or --all, not both")
 	case all:
 		return names, nil
 	case after == "":
@@ -85,12 +84,12 @@ func wantedStages(after string, all bool) ([]string, error) {
 	case slices.Contains(names, after):
 		return []string{after}, nil
 	}
-	return nil, inputErrorf(UnknownPass, ir.Nearest(after, names), "no stage %s; stages are %s", after,
+	return nil, inputErrorf(UnknownPass, ir.Nearest(after, names), "unknown stage %s; the stages are %s", after,
 		strings.Join(names, ", "))
 }
 
-// printIR compiles the job, without generating code, and prints the stages that are wanted. A stage that changed
-// nothing says so where the one before is shown too.
+// printIR compiles the job without generating code, and prints the given stages. A stage that changed nothing is
+// printed as "(unchanged)" if the stage before it is printed too.
 func (a *app) printIR(args []string, flags jobFlags, want []string) error {
 	job, err := a.load(args, flags)
 	if err != nil {
@@ -109,7 +108,7 @@ func (a *app) printIR(args []string, flags jobFlags, want []string) error {
 	return a.print(archive(want, texts))
 }
 
-// productsText says what products of the cluster's devices do beside.
+// productsText lists the GEMMs that do other ops in the same call on the cluster's devices.
 func productsText(j *loaded, p *ir.Program) string {
 	on := codegen.GPU
 	if j.Hardware.IsCPU() {
@@ -125,7 +124,7 @@ func productsText(j *loaded, p *ir.Program) string {
 	return text
 }
 
-// printPicture compiles the job and draws its schedules.
+// printPicture compiles the job and draws its pipeline schedule.
 func (a *app) printPicture(args []string, flags jobFlags, file string) error {
 	job, err := a.load(args, flags)
 	if err != nil {
@@ -150,7 +149,7 @@ func (a *app) printPicture(args []string, flags jobFlags, file string) error {
 	return a.print(text)
 }
 
-// archive is the wanted stages as txtar.
+// archive formats the given stages as txtar.
 func archive(want []string, texts map[string]string) string {
 	var b strings.Builder
 	shown := ""

@@ -7,12 +7,12 @@ import (
 	"os/exec"
 )
 
-// launchedBy tells the binary that its flags follow --, for its messages.
+// launchedBy is an environment variable that planc run sets, so that messages of the binary mention flags after --.
 const launchedBy = "PLANC_RUN"
 
-// launchChild runs the binary with our stdio; its exit status becomes ours.
+// launchChild runs the binary as a child process with planc's standard streams, and returns its exit status.
 func launchChild(a *app, binary string, argv []string) error {
-	// the binary escapes what it shows
+	// the binary escapes its output itself
 	cmd := &exec.Cmd{Path: binary, Args: argv, Stdin: a.stdin, Stdout: a.stdout.to, Stderr: a.stderr.to}
 	cmd.Env = append(os.Environ(), launchedBy+"=1")
 	err := cmd.Run()

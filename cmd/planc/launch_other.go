@@ -7,7 +7,7 @@ import (
 	"os/signal"
 )
 
-// launch runs the binary as a child. The console gives Ctrl-C to both; only the child acts on it.
+// launch runs the binary as a child process. The console sends Ctrl-C to both processes; only the child handles it.
 func launch(a *app, binary string, argv []string) error {
 	signal.Ignore(os.Interrupt)
 	return launchChild(a, binary, argv)

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// launch makes this process the binary: there is nobody in between to forward a signal or to translate a status.
-// In a test, whose stdout is not the process's, it is a child instead.
+// launch replaces this process by the binary (exec), so that signals and the exit status need no forwarding. In a test,
+// whose stdout is not the process's, it runs a child process instead.
 func launch(a *app, binary string, argv []string) error {
 	if a.stdout.to != os.Stdout {
 		return launchChild(a, binary, argv)

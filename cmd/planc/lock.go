@@ -17,31 +17,31 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// What a lock is to the job, as plan --json says it.
+// States of a job's lock, as plan --json prints them.
 const (
 	noLock     = "none"
 	lockObeyed = "obeyed"
 	lockStale  = "stale"
 )
 
-// lockFlags say what a command does about the lock.
+// lockFlags holds the flags of a command for the lock.
 type lockFlags struct{ locked, update bool }
 
 func (f *lockFlags) register(c *cobra.Command) {
-	c.Flags().BoolVar(&f.locked, "locked", false, "fail (4) if the lock would have to change, or is not there")
+	c.Flags().BoolVar(&f.locked, "locked", false, "fail (exit 4) if the lock is missing or would have to change")
 }
 
-// jobLock is a job's lock and how it stands to the job.
+// jobLock is the lock of a job, and its difference to the job.
 type jobLock struct {
-	path    string        // "" where the job has no file: a question by flags alone, or standard input
-	remedy  string        // the command that writes it
-	file    *lock.File    // nil: there is none
-	text    []byte        // of the file
-	inputs  lock.Inputs   // of the job as it is now
-	changed []lock.Change // inputs that differ
+	path    string        // "" if the job has no file because it is given by flags or standard input
+	remedy  string        // the command that writes the lock
+	file    *lock.File    // nil if there is no lock
+	text    []byte        // content of the file
+	inputs  lock.Inputs   // inputs of the current job
+	changed []lock.Change // inputs that differ between the lock and the job
 }
 
-// state is one of the words above.
+// state returns the state of the lock.
 func (l *jobLock) state() string {
 	switch {
 	case l.file == nil:
@@ -54,7 +54,7 @@ func (l *jobLock) state() string {
 
 func (l *jobLock) isObeyed() bool { return l.state() == lockObeyed }
 
-// name is the lock's, for messages.
+// name returns the name of the lock for messages.
 func (l *jobLock) name() string {
 	if l.path == "" {
 		return "a lock"
@@ -62,7 +62,7 @@ func (l *jobLock) name() string {
 	return filepath.ToSlash(l.path)
 }
 
-// lockPath is the lock beside a job file; "" where the job has none.
+// lockPath returns the path of the lock next to a job file; "" if the job has no file.
 func lockPath(job string) string {
 	if job == "" || job == "-" {
 		return ""
@@ -70,8 +70,8 @@ func lockPath(job string) string {
 	return strings.TrimSuffix(job, filepath.Ext(job)) + ".lock"
 }
 
-// readLock reads the job's lock. With anew, one that planc cannot read is none: it will be written anew.
-func (a *app) readLock(j *loaded, anew bool) (*jobLock, error) {
+// readLock reads the job's lock. With overwrite, a damaged lock counts as missing, because it will be overwritten.
+func (a *app) readLock(j *loaded, overwrite bool) (*jobLock, error) {
 	l := &jobLock{path: lockPath(j.path), inputs: j.inputs(), remedy: "planc plan --update"}
 	if l.path == "" {
 		return l, nil
@@ -89,13 +89,14 @@ func (a *app) readLock(j *loaded, anew bool) (*jobLock, error) {
 	}
 	if len(data) > 0 && !lock.IsOurs(data) {
 		return nil, ir.Diags{{Pos: ir.Pos{File: l.name()}, Code: lock.BadLock,
-			Msg: "this is no lock of planc's, and it is not overwritten; remove it, or rename the job, whose lock " +
-				"lies here"}}
+			Msg: "this file was not written by planc and is not overwritten; remove it, or rename the job, " +
+				"whose lock " +
+				"would have this name"}}
 	}
 	file, err := lock.Parse(l.name(), data, l.remedy)
 	var diags ir.Diags
-	if errors.As(err, &diags) && anew && diags[0].Code == lock.BadLock {
-		a.notef("note: %s could not be read and is written anew: %s", l.name(), diags[0].Pos)
+	if errors.As(err, &diags) && overwrite && diags[0].Code == lock.BadLock {
+		a.notef("note: %s is damaged and will be overwritten: %s", l.name(), diags[0].Pos)
 		return l, nil
 	}
 	if err != nil {
@@ -105,8 +106,8 @@ func (a *app) readLock(j *loaded, anew bool) (*jobLock, error) {
 	return l, nil
 }
 
-// inputs are what decides the job's plan, the cluster by its figures. Fields that decide only where the objective looks
-// at them are there only then: the price of a node, and the tokens to train on in so many days.
+// inputs returns the fields that decide the job's plan; for the cluster, its figures. The price of a node and the
+// tokens to train on are included only if the objective depends on them.
 func (j *loaded) inputs() lock.Inputs {
 	in := lock.Inputs{}
 	for _, s := range lock.Sections {
@@ -118,10 +119,10 @@ func (j *loaded) inputs() lock.Inputs {
 			in[section][key] = r.Value
 		}
 	}
-	if train := in["train"]; train["precision.master"] == "none" { // no copy: the parameters are it, as plans have it
+	if train := in["train"]; train["precision.master"] == "none" { // as in plans: the parameters are the master copy
 		train["precision.master"] = train["precision.params"]
 	}
-	if j.Objective.Prefer == search.PreferRobust { // so that locks of jobs that do not say otherwise hold
+	if j.Objective.Prefer == search.PreferRobust { // the default; older locks do not contain it
 		delete(in["objective"], "prefer")
 	}
 	in["cluster"] = j.Hardware.Deciding()
@@ -134,7 +135,7 @@ func (j *loaded) inputs() lock.Inputs {
 	return in
 }
 
-// newLock is the lock of a decision. What gen wrote stays as the old lock, if any, has it.
+// newLock returns the lock of a decision. It keeps the entries of gen from the old lock, if there is one.
 func newLock(l *jobLock, d *decision, program string) *lock.File {
 	f := &lock.File{CostModel: costmodel.CostModel, DecidedFrom: l.inputs.Hashes(), Expect: d.expect,
 		Files: map[string]string{}, Inputs: l.inputs,
@@ -146,8 +147,8 @@ func newLock(l *jobLock, d *decision, program string) *lock.File {
 	return f
 }
 
-// updated is the lock of a decision once its program is known. Of one that obeyed the lock only the program can be new,
-// and, where people had edited the plan, what is predicted of it.
+// updated returns the lock of a decision with its program. If the decision came from the lock, only the program can
+// change, and the prediction if somebody has edited the plan.
 func (l *jobLock) updated(d *decision, program string) *lock.File {
 	if !l.isObeyed() {
 		return newLock(l, d, program)
@@ -161,17 +162,18 @@ func (l *jobLock) updated(d *decision, program string) *lock.File {
 	return &f
 }
 
-// wrongPlanError points at what is wrong with a locked plan, which planc does not write so.
+// wrongPlanError returns an error for an illegal plan in the lock. planc does not write such plans.
 func (l *jobLock) wrongPlanError(reasons []search.Reason) error {
 	var diags ir.Diags
 	for _, r := range reasons {
-		diags.Addf(l.file.Pos("plan."+r.Key), lock.BadLock, "the locked plan cannot be: %s; %s decides anew",
+		diags.Addf(l.file.Pos("plan."+r.Key), lock.BadLock,
+			"the locked plan is illegal: %s; to search a new plan, run %s",
 			r.Message, l.remedy)
 	}
 	return diags.Err()
 }
 
-// lockError is that a lock is not as --locked and verify want it: status 4.
+// lockError reports that a lock fails --locked or verify. Exit 4.
 type lockError struct {
 	code    ir.Code
 	message string
@@ -179,16 +181,16 @@ type lockError struct {
 
 func (e *lockError) Error() string { return e.message }
 
-// The kinds of lockError.
+// Codes of lockError.
 const (
-	// codeLockAbsent is reported for a job whose lock is wanted and not there. Exit 4.
+	// codeLockAbsent is reported if a job must have a lock and has none. Exit 4.
 	//
 	// Example:
 	//
 	//	planc plan --locked
 	codeLockAbsent ir.Code = "LockAbsent"
 
-	// codeLockDiffers is reported for a lock, or generated code, that is not what the job gives. Exit 4.
+	// codeLockDiffers is reported for a lock, or generated code, that does not match the job. Exit 4.
 	//
 	// Example:
 	//
@@ -196,12 +198,12 @@ const (
 	codeLockDiffers ir.Code = "LockDiffers"
 )
 
-// absentError is the lockError of a job without a lock.
+// absentError returns the error for a job without a lock.
 func (l *jobLock) absentError() error {
 	if l.path == "" {
-		return &lockError{codeLockAbsent, "a lock is wanted, and only a job file has one"}
+		return &lockError{codeLockAbsent, "this needs a lock, and only a job file has one"}
 	}
-	return &lockError{codeLockAbsent, fmt.Sprintf("there is no %s; %s writes it", l.name(), l.remedy)}
+	return &lockError{codeLockAbsent, fmt.Sprintf("%s does not exist; to write it, run %s", l.name(), l.remedy)}
 }
 
 // batch returns the global batch that the lock was decided for; 0 if there is no lock.

@@ -13,30 +13,30 @@ import (
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
-// side is one of two decisions that are compared.
+// side is one of two decisions to compare.
 type side struct {
 	plan    ir.Plan
 	predict costmodel.Predict
-	model   int // the cost model of the prediction
+	model   int // version of the cost model
 }
 
-// difference is two decisions beside each other: screens.md's screen 6.
+// difference compares two decisions.
 type difference struct {
 	head               string
-	fields             []lock.Change // of the jobs
+	fields             []lock.Change // changed fields of the job
 	from, to           side
-	hasPrecisionChange bool   // the jobs differ in train.precision, which the plan's precision follows
-	batch              string // what planner.BatchChange says; "" where the batch is the same, or neither is a lock
+	hasPrecisionChange bool   // train.precision differs, from which the plan's precision follows
+	batch              string // from planner.BatchChange; "" if the batch is the same, or neither side is a lock
 }
 
-// hasPrecisionChange says whether fields of precision are among the changes.
+// hasPrecisionChange reports whether the changes include a field of train.precision.
 func hasPrecisionChange(changes []lock.Change) bool {
 	return slices.ContainsFunc(changes, func(c lock.Change) bool {
 		return strings.HasPrefix(c.Path(), "train.precision")
 	})
 }
 
-// lockDifference is what a lock says against what was found now.
+// lockDifference compares a lock with the current decision.
 func lockDifference(j *loaded, d *decision) *difference {
 	l := d.lock
 	return &difference{
@@ -47,24 +47,24 @@ func lockDifference(j *loaded, d *decision) *difference {
 	}
 }
 
-// decidedFor says for which job the lock was decided, and for which it is asked.
+// decidedFor says which job the lock was written for, and which job is given now.
 func decidedFor(l *jobLock) string {
 	from, to := twoClusters(l.file.Inputs["cluster"], l.inputs["cluster"])
 	fields := significantChanges(l.changed)
 	switch {
 	case len(l.changed) == 0:
-		return fmt.Sprintf("%s was decided for the same job", l.name())
+		return fmt.Sprintf("%s was written for the same job", l.name())
 	case from != to && onlyCluster(fields):
-		return fmt.Sprintf("%s was decided for %s; you asked for %s", l.name(), from, to)
+		return fmt.Sprintf("%s was written for %s; the job now has %s", l.name(), from, to)
 	case len(fields) == 1:
 		f := fields[0]
-		return fmt.Sprintf("%s was decided for %s %s; you asked for %s", l.name(), f.Path(), cmp.Or(f.From, "none"),
+		return fmt.Sprintf("%s was written for %s %s; the job now has %s", l.name(), f.Path(), cmp.Or(f.From, "none"),
 			cmp.Or(f.To, "none"))
 	}
-	return fmt.Sprintf("%s was decided for another job: %s", l.name(), changedSections(l.changed))
+	return fmt.Sprintf("%s was written for another job: %s", l.name(), changedSections(l.changed))
 }
 
-// twoClusters are two clusters as people say them, with their devices where nothing else tells them apart.
+// twoClusters formats two clusters, with their devices if nothing else distinguishes them.
 func twoClusters(a, b map[string]string) (string, string) {
 	word := func(c map[string]string) string { return fmt.Sprintf("%s × %s", c["nodes"], c["name"]) }
 	from, to := word(a), word(b)
@@ -74,11 +74,11 @@ func twoClusters(a, b map[string]string) (string, string) {
 	return from, to
 }
 
-// identity are the fields of a cluster from which others follow: where they differ, its figures differ for no reason of
-// their own.
+// identity lists the fields that identify a cluster. If they differ, differences of its figures are implied.
 var identity = []string{"name", "nodes", "node.devices"}
 
-// significantChanges are the changes that say something: another cluster is its name and size, not each of its figures.
+// significantChanges returns the changes without those of cluster figures that a change of the cluster's identity
+// implies.
 func significantChanges(changes []lock.Change) []lock.Change {
 	isOther := func(c lock.Change) bool { return c.Section == "cluster" && slices.Contains(identity, c.Key) }
 	if !slices.ContainsFunc(changes, isOther) {
@@ -93,7 +93,7 @@ func onlyCluster(changes []lock.Change) bool {
 	return !slices.ContainsFunc(changes, func(c lock.Change) bool { return c.Section != "cluster" })
 }
 
-// unnamedChanges are the changes that decidedFor does not name already.
+// unnamedChanges returns the changes that decidedFor does not mention.
 func (l *jobLock) unnamedChanges() []lock.Change {
 	from, to := twoClusters(l.file.Inputs["cluster"], l.inputs["cluster"])
 	fields := significantChanges(l.changed)
@@ -103,7 +103,7 @@ func (l *jobLock) unnamedChanges() []lock.Change {
 	return fields
 }
 
-// changedSections are the parts of a job that changed: "model and train changed".
+// changedSections names the sections of the job that changed: "model and train changed".
 func changedSections(changes []lock.Change) string {
 	var names []string
 	for _, c := range changes {
@@ -117,7 +117,7 @@ func changedSections(changes []lock.Change) string {
 	return strings.Join(names, "") + " changed"
 }
 
-// screen is the difference as text; last is its last line, "" for none.
+// screen formats the difference. last is an optional last line.
 func (d *difference) screen(last string) string {
 	text := flow("", 0, " ", strings.Split(d.head, " ")) + d.body()
 	if last != "" {
@@ -126,7 +126,7 @@ func (d *difference) screen(last string) string {
 	return text
 }
 
-// body is the screen without what it is about.
+// body formats the difference without its title.
 func (d *difference) body() string {
 	text := changeRows(d.fields, lock.Change.Path) + d.planRows() + d.figures()
 	if d.batch != "" {
@@ -135,10 +135,10 @@ func (d *difference) body() string {
 	return text
 }
 
-// maxRows is how many changes of a kind a screen lists.
+// maxRows is the maximal number of changes of a kind on a screen.
 const maxRows = 16
 
-// changeRows are lines "  ~ dp  8 -> 16".
+// changeRows formats changes as lines "  ~ dp  8 -> 16".
 func changeRows(changes []lock.Change, name func(lock.Change) string) string {
 	var b strings.Builder
 	names, values := 0, 0
@@ -164,19 +164,19 @@ func changeRows(changes []lock.Change, name func(lock.Change) string) string {
 	return b.String()
 }
 
-// clipped is a value that leaves room for another one beside it.
+// clipped shortens a value so that two fit on a line.
 func clipped(value string) string {
-	const most = 24
-	if r := []rune(value); len(r) > most {
-		return string(r[:most-1]) + "…"
+	const maxLen = 24
+	if r := []rune(value); len(r) > maxLen {
+		return string(r[:maxLen-1]) + "…"
 	}
 	return value
 }
 
-// planRows are the plan's keys that differ, and what stays.
+// planRows formats the keys of the plan that differ, and those that are unchanged.
 func (d *difference) planRows() string {
 	changes := lock.PlanChanges(d.from.plan, d.to.plan)
-	if d.hasPrecisionChange { // and told as the job says it
+	if d.hasPrecisionChange { // it is listed as a change of the job
 		changes = slices.DeleteFunc(changes, func(c lock.Change) bool { return c.Key == "precision" })
 	}
 	if len(changes) == 0 {
@@ -199,7 +199,7 @@ func (d *difference) planRows() string {
 	return out
 }
 
-// devicesOf says how many m devices are, beside n: "2 × the devices", "1/2 of the devices".
+// devicesOf compares m devices with n: "2 × the devices", "1/2 of the devices".
 func devicesOf(m, n int) string {
 	if m > n {
 		return amount.Short(float64(m)/float64(n)) + " × the devices"
@@ -211,7 +211,7 @@ func devicesOf(m, n int) string {
 	return fmt.Sprintf("%d/%d of the devices", m/a, n/a)
 }
 
-// figures are the step and the memory before and after.
+// figures formats the step time and the memory of both sides.
 func (d *difference) figures() string {
 	a, b := d.from.predict, d.to.predict
 	step := fmt.Sprintf("  step    %s -> %s", seconds(float64(a.StepS)), seconds(float64(b.StepS)))
@@ -220,7 +220,7 @@ func (d *difference) figures() string {
 	case a.StepS <= 0 || b.StepS <= 0 || a.StepS == b.StepS:
 	case n != m && n > 0:
 		step += fmt.Sprintf("    %s × as fast on %s", amount.Digits(1/ratio, 3), devicesOf(m, n))
-	case ratio >= 2: // +13900 % says it to nobody
+	case ratio >= 2: // large percentages, such as +13900 %, are hard to read
 		step += fmt.Sprintf("    %s × as long", amount.Digits(ratio, 3))
 	default:
 		step += "    " + signed(ratio-1)

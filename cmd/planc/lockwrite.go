@@ -12,8 +12,8 @@ import (
 	"github.com/planc-dev/planc/codegen/build"
 )
 
-// writeWhole replaces a file whole ([build.Replace]), and leaves one alone that holds the same text, whatever its line
-// ends. If path is a link, the file that it leads to is replaced.
+// writeWhole replaces a file atomically ([build.Replace]). It does not touch a file that has the same text, apart from
+// line endings. If path is a symbolic link, it replaces the target of the link.
 func writeWhole(path string, data []byte) (wrote bool, err error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
@@ -23,7 +23,7 @@ func writeWhole(path string, data []byte) (wrote bool, err error) {
 	}
 	if err := build.ReplaceBytes(path, data, 0o666); err != nil {
 		if file := (*fs.PathError)(nil); errors.As(err, &file) {
-			err = file.Err // without the name of the partial file, which the user did not give
+			err = file.Err // without the name of the temporary file
 		}
 		if names := (*os.LinkError)(nil); errors.As(err, &names) {
 			err = names.Err
@@ -33,12 +33,12 @@ func writeWhole(path string, data []byte) (wrote bool, err error) {
 	return true, nil
 }
 
-// sameText compares texts that git may have checked out with other line ends.
+// sameText reports whether two texts are equal apart from line endings, which git may change.
 func sameText(a, b []byte) bool { return bytes.Equal(unixText(a), unixText(b)) }
 
 func unixText(text []byte) []byte { return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) }
 
-// writeLock writes a job's lock if it differs.
+// writeLock writes a job's lock if it has changed.
 func (a *app) writeLock(l *jobLock, f *lock.File) error {
 	wrote, err := writeWhole(l.path, f.Bytes())
 	if wrote {

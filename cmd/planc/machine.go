@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// machine is what the system says of itself; what it does not say is zero.
+// machine describes this machine, as the system reports it. Unknown values are zero.
 type machine struct {
-	CPU       string // as its maker calls it
-	Cores     int    // that Go programs use here
-	Memory    int64  // bytes of the machine, or of the container that this is
-	Available int64  // bytes of it that nobody uses now
-	ISA       string // the widest vectors: avx512, avx2, neon; "" if unknown
-	GPUs      []string
-	Driver    string // of NVIDIA's GPUs
+	CPU       string   // model name
+	Cores     int      // cores that Go programs can use
+	Memory    int64    // bytes of the machine, or of this container
+	Available int64    // unused bytes
+	ISA       string   // widest vector instructions: avx512, avx2, neon; "" if unknown
+	GPUs      []string // device files
+	Driver    string   // version of NVIDIA's kernel driver
 }
 
-// inspectMachine reads the machine; root is its file system.
+// inspectMachine reads the description of the machine whose file system is root.
 func inspectMachine(root fs.FS) machine {
 	m := machine{Cores: runtime.GOMAXPROCS(0)}
 	cpu := readKeyValues(root, "proc/cpuinfo")
@@ -28,7 +28,7 @@ func inspectMachine(root fs.FS) machine {
 	flags := strings.Fields(cpu["flags"])
 	m.ISA = isaOf(flags)
 	if m.ISA == "" && runtime.GOARCH == "arm64" {
-		m.ISA = "neon" // of every 64-bit ARM
+		m.ISA = "neon" // every 64-bit ARM CPU has it
 	}
 	memory := readKeyValues(root, "proc/meminfo")
 	m.Memory, m.Available = kilobytes(memory["MemTotal"]), kilobytes(memory["MemAvailable"])
@@ -40,7 +40,7 @@ func inspectMachine(root fs.FS) machine {
 	return m
 }
 
-// readKeyValues reads lines such as "MemTotal: 5 kB"; of several with one key the first counts.
+// readKeyValues reads a file of lines such as "MemTotal: 5 kB". The first line of a key counts.
 func readKeyValues(root fs.FS, file string) map[string]string {
 	out := map[string]string{}
 	data, err := fs.ReadFile(root, file)
@@ -57,7 +57,7 @@ func readKeyValues(root fs.FS, file string) map[string]string {
 	return out
 }
 
-// isaOf is the widest vector extension among the flags of a CPU.
+// isaOf returns the widest vector extension among the flags of a CPU.
 func isaOf(flags []string) string {
 	for _, isa := range []struct{ flag, name string }{{"avx512f", "avx512"}, {"avx2", "avx2"}, {"asimd", "neon"}} {
 		if slices.Contains(flags, isa.flag) {
@@ -75,7 +75,7 @@ func kilobytes(text string) int64 {
 	return n << 10
 }
 
-// cgroupLimit is the memory that a container may use; 0 if there is no limit.
+// cgroupLimit returns the memory limit of the container in bytes; 0 if there is none.
 func cgroupLimit(root fs.FS) int64 {
 	for _, file := range []string{"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"} {
 		if data, err := fs.ReadFile(root, file); err == nil {
@@ -88,7 +88,8 @@ func cgroupLimit(root fs.FS) int64 {
 	return 0
 }
 
-// driverOf is the version of NVIDIA's kernel driver: the word before the last date of the first line.
+// driverOf returns the version of NVIDIA's kernel driver: the first word of digits and dots in the first line of its
+// version file; "" without a driver, "unknown" if there is no such word.
 func driverOf(root fs.FS) string {
 	data, err := fs.ReadFile(root, "proc/driver/nvidia/version")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/planc-dev/planc/runtime/visible"
 )
 
-// version is planc's, in --version, --json and the binaries that it builds.
+// version is planc's version, in --version, in --json and in the binaries that it builds.
 const version = "v0.1.0"
 
 func main() {
@@ -28,19 +28,18 @@ func main() {
 	os.Exit(code)
 }
 
-// app is one call of planc: where it reads and writes, and what the flags of all commands say.
+// app is one invocation of planc: its streams and the flags that all commands have.
 type app struct {
 	args           []string
 	stdin          io.Reader
 	stdout, stderr *screen
 	quiet, verbose bool
-	json           bool   // the failure, if any, is a document
+	json           bool   // --json: also print failures as a document
 	dir            string // -C
-	terminal       bool   // stderr is one
+	terminal       bool   // stderr is a terminal
 }
 
-// run is planc but for the process: the arguments in, the exit code out. It is the boundary at which a panic
-// becomes a message.
+// run runs planc with arguments and streams and returns the exit code. It converts a panic to a message.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	a := &app{args: args, stdin: stdin, json: wantsJSON(args), terminal: isTerminal(stderr)}
 	a.stdout, a.stderr = &screen{to: stdout, colour: wantsColour(stdout) && !a.json},
@@ -53,7 +52,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	return a.fail(a.execute())
 }
 
-// wantsJSON looks for --json before flags are parsed, so that a wrong flag is reported as a document too.
+// wantsJSON reports whether the arguments contain --json. It runs before flag parsing, so that an invalid flag is
+// reported as a document too.
 func wantsJSON(args []string) bool {
 	if i := slices.Index(args, "--"); i >= 0 {
 		args = args[:i]
@@ -61,18 +61,18 @@ func wantsJSON(args []string) bool {
 	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
 }
 
-// bugError is a fault of planc's.
+// bugError reports a bug in planc.
 type bugError struct{ fault, file string }
 
 func (e *bugError) Error() string {
-	kept := "The details could not be written to a file."
+	details := "The details could not be written to a file."
 	if e.file != "" {
-		kept = "The details are in " + e.file
+		details = "The details are in " + e.file
 	}
-	return fmt.Sprintf("planc has a bug: %s\n%s\nPlease report it with that file and the job.", e.fault, kept)
+	return fmt.Sprintf("bug in planc: %s\n%s\nPlease report it with that file and the job.", e.fault, details)
 }
 
-// bug keeps a panic's stack in a file; people see its first line.
+// bug returns the error for a panic. It writes the stack to a file; the message has only its first line.
 func bug(args []string, fault any, stack []byte) error {
 	first, _, _ := strings.Cut(fmt.Sprint(fault), "\n")
 	e := &bugError{fault: first}
@@ -87,26 +87,26 @@ func bug(args []string, fault any, stack []byte) error {
 	return e
 }
 
-// patience is how long work may be silent; tests that compare what is on stderr have more of it.
+// patience is the time after which long work is reported. Tests that compare stderr increase it.
 var patience = 700 * time.Millisecond
 
-// runWithNotice does work that may be long, and says what it is if it is.
+// runWithNotice runs work, and prints a notice if it takes long.
 func (a *app) runWithNotice(what string, work func() error) error {
 	if a.quiet {
 		return work()
 	}
-	said := make(chan struct{})
-	say := time.AfterFunc(patience, func() { defer close(said); a.notef("%s ...", what) })
+	printed := make(chan struct{})
+	notice := time.AfterFunc(patience, func() { defer close(printed); a.notef("%s ...", what) })
 	defer func() {
-		if !say.Stop() {
-			<-said // what is said is said before what comes of the work
+		if !notice.Stop() {
+			<-printed // so that the notice precedes the output of the work
 		}
 	}()
 	return work()
 }
 
-// notef tells the user what happens, on stderr, unless -q. What is no note is a screen, or a command to copy: it stays
-// as it is.
+// notef prints a line on stderr, unless -q. It wraps only text that begins with "note: ": other text is a screen, or a
+// command to copy.
 func (a *app) notef(format string, args ...any) {
 	if a.quiet {
 		return
@@ -118,13 +118,12 @@ func (a *app) notef(format string, args ...any) {
 	fmt.Fprintln(a.stderr, text)
 }
 
-// note is a notef under a label, in the columns of a screen.
+// note prints a text with a label, in the columns of a screen, with notef.
 func (a *app) note(label, text string) {
 	a.notef("%s", strings.TrimSuffix(prose(label, 9, text), "\n"))
 }
 
-// screen is where planc writes. What it shows of names and files is escaped ([visible.Text]), and several goroutines
-// can write whole lines.
+// screen is an output stream. It escapes control characters ([visible.Text]), and several goroutines can write to it.
 type screen struct {
 	mu     sync.Mutex
 	to     io.Writer
@@ -141,18 +140,18 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// line replaces the last line of a terminal by a text, which may be empty.
+// line replaces the current line of a terminal by a text, which may be empty.
 func (s *screen) line(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fmt.Fprint(s.to, eraseLine+visible.Text(text))
 }
 
-// print writes a result to stdout. A failure to write is the world's: a full disk must not look like success.
+// print writes a result to stdout. It returns write errors, so that a full disk does not look like success.
 func (a *app) print(result string) error {
 	if _, err := io.Copy(a.stdout, bytes.NewBufferString(result)); err != nil {
 		if path := (*fs.PathError)(nil); errors.As(err, &path) {
-			err = path.Err // without "write /dev/stdout", a name that the user did not give
+			err = path.Err // without "write /dev/stdout"
 		}
 		return fmt.Errorf("write the result: %w", err)
 	}

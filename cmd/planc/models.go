@@ -15,9 +15,9 @@ import (
 func (a *app) modelsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "models [NAME]",
-		Short: "the catalogue of models; NAME prints its config.json",
-		Long: "models lists the models that a job can name, grouped by family. With a NAME it prints that model's\n" +
-			"config.json, which can be changed and used as a job's model.",
+		Short: "list the model catalogue; NAME prints its config.json",
+		Long: `models lists the models that a job can name, by family. With a NAME it prints that model's config.json, which
+you can edit and use as a job's model.`,
 		Example: "planc models llama3-8b > config.json",
 		Args:    oneName("model"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -32,25 +32,25 @@ func (a *app) modelsCommand() *cobra.Command {
 	return c
 }
 
-// modelRow is a model of the catalogue.
+// modelRow describes a model of the catalogue.
 type modelRow struct {
 	Name      string   `json:"name"`
 	Aliases   []string `json:"aliases"`
 	Family    string   `json:"family"`
 	Params    int64    `json:"params"`
-	Published string   `json:"published"` // the number of parameters, where what was published is rounded
+	Published string   `json:"published"` // published number of parameters, if it is rounded
 	Layers    int      `json:"layers"`
 	Hidden    int      `json:"hidden"`
-	Context   int      `json:"context"` // positions; 0: any number
+	Context   int      `json:"context"` // maximal number of positions; 0 means any number
 	Vocab     int      `json:"vocab"`
 	Source    string   `json:"source"`
 	Date      string   `json:"date"`
 	Note      string   `json:"note"`
 
-	Config json.RawMessage `json:"config,omitempty"` // of one model
+	Config json.RawMessage `json:"config,omitempty"` // config.json, if one model is printed
 }
 
-// modelRowOf describes a model of the catalogue.
+// modelRowOf returns the description of a model of the catalogue.
 func modelRowOf(name string) modelRow {
 	c, err := spec.LoadModel(name, nil)
 	if err != nil {
@@ -66,7 +66,7 @@ func modelRowOf(name string) modelRow {
 		Note: m.Note}
 }
 
-// catalogueModels are all models, by family.
+// catalogueModels returns all models, ordered by family.
 func catalogueModels() (rows []modelRow) {
 	for _, name := range spec.ModelNames() {
 		rows = append(rows, modelRowOf(name))
@@ -83,7 +83,7 @@ func (a *app) printModels() error {
 	return a.print(modelsScreen(rows))
 }
 
-// modelsScreen is the catalogue as a table, a family at a time.
+// modelsScreen formats the catalogue as a table, by family.
 func modelsScreen(rows []modelRow) string {
 	columns := []column{{title: "MODEL"}, {"PARAMS", true}, {"LAYERS", true}, {"HIDDEN", true}, {"CONTEXT", true},
 		{title: "SOURCE"}}
@@ -107,7 +107,7 @@ func (r modelRow) contextText() string {
 	return grouped(r.Context)
 }
 
-// sourceText is who published the model and when, as papers cite: Brown et al. 2020.
+// sourceText returns who published the model and when, in the form of a citation: Brown et al. 2020.
 func (r modelRow) sourceText() string {
 	parts := strings.Split(r.Source, "; ")
 	who, _, _ := strings.Cut(parts[len(parts)-1], ",")
@@ -118,12 +118,12 @@ func (r modelRow) sourceText() string {
 	return who + " " + year
 }
 
-// printModel prints one as a file.
+// printModel prints the config.json of one model.
 func (a *app) printModel(name string) error {
 	data, err := spec.ModelFile(name)
 	if err != nil {
 		return inputErrorf(spec.UnknownModel, spec.NearestModel(name),
-			"there is no model %s in the catalogue; planc models lists them", name)
+			"the catalogue has no model %s; planc models lists its models", name)
 	}
 	if !a.json {
 		return a.print(string(data))

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// otherFlags are flags of Megatron, DeepSpeed, torchrun, Hugging Face's Trainer and nanoGPT, without their dashes, and
-// what to type instead.
+// otherFlags maps flags of Megatron, DeepSpeed, torchrun, Hugging Face's Trainer and nanoGPT, without dashes, to what
+// to type instead.
 var otherFlags = map[string]string{
 	"gpus":          "--cluster 8xh100, which names the GPUs and how many there are",
 	"num-gpus":      "--cluster 8xh100, which names the GPUs and how many there are",
@@ -36,19 +36,20 @@ var otherFlags = map[string]string{
 	"gpu": "--cluster 8xh100, which names the GPUs and how many there are", "hardware": "--cluster NAME",
 }
 
-// sharedBinaryFlags are those of them that a training binary has too: planc run says that they follow --.
+// sharedBinaryFlags lists the otherFlags that a training binary has too. For them, planc run recommends to put them
+// after --.
 var sharedBinaryFlags = []string{"steps", "nnodes", "nproc-per-node"}
 
-// otherFlag is what to type instead of another tool's flag, which may be written with underscores; "" if it is none of
-// those. A number of GPUs is the one that args give.
+// otherFlag returns what to type instead of another tool's flag, which may be written with underscores; "" if the flag
+// is unknown. It takes a number of GPUs from args.
 func otherFlag(command, name string, args []string) string {
 	number := numberGiven(name, args)
 	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
 	if command == "run" && slices.Contains(sharedBinaryFlags, name) {
 		return ""
 	}
-	if there := otherFlags[name]; number == "" || !strings.HasPrefix(there, "--cluster 8xh100") {
-		return there
+	if hint := otherFlags[name]; number == "" || !strings.HasPrefix(hint, "--cluster 8xh100") {
+		return hint
 	}
 	return strings.Replace(otherFlags[name], "8xh100", number+"xh100", 1)
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// progress is the line that long work shows on a terminal, and takes away again.
+// progress is a line on a terminal that shows the progress of long work and is erased at its end.
 type progress struct {
-	after, every time.Duration                 // until it is shown first, and anew
-	last         atomic.Pointer[func() string] // what it says; nil: nothing yet
+	after, every time.Duration                 // delay before the line is first shown, and between updates
+	last         atomic.Pointer[func() string] // text of the line; nil if there is none yet
 }
 
-// newProgress is a line that short work does not show.
+// newProgress returns a progress line. It is not shown for short work.
 func newProgress() *progress { return &progress{after: 2 * patience, every: patience / 4} }
 
-// set changes what the line says; text is asked for only when it is shown.
+// set changes the text of the line. The function is called only when the line is shown.
 func (l *progress) set(text func() string) { l.last.Store(&text) }
 
-// eraseLine begins a terminal's line anew, empty.
+// eraseLine erases the current line of a terminal.
 const eraseLine = "\r\x1b[K"
 
 // runSearch runs a search of a problem and shows its progress.
@@ -49,7 +49,7 @@ func (a *app) watchSearch(do func(watch func(search.Progress)) error) error {
 // runSearches runs several searches, whose progress is not shown.
 func (a *app) runSearches(work func() error) error { return a.runWithNotice("searching", work) }
 
-// show begins to show the line; what it returns ends that.
+// show starts to show the line. The function that it returns ends that.
 func (l *progress) show(w *screen) (end func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -75,19 +75,19 @@ func (l *progress) show(w *screen) (end func()) {
 	return func() { close(stop); <-done }
 }
 
-// progressText says how far a search is.
+// progressText formats the progress of a search.
 func progressText(p *search.Progress) string {
 	switch {
 	case p.Done == 0:
-		return fmt.Sprintf("searching: %s families of plans so far", grouped(p.Families))
+		return fmt.Sprintf("searching: %s groups of plans so far", grouped(p.Families))
 	case p.Best == 0:
-		return fmt.Sprintf("searching: %s of %s families of plans", grouped(p.Done), grouped(p.Families))
+		return fmt.Sprintf("searching: %s of %s groups of plans", grouped(p.Done), grouped(p.Families))
 	}
-	return fmt.Sprintf("searching: %s of %s families of plans, the best so far %v", grouped(p.Done),
+	return fmt.Sprintf("searching: %s of %s groups of plans, best so far %v", grouped(p.Done),
 		grouped(p.Families), p.Best)
 }
 
-// isTerminal tells whether what is written to w is read by a person at once.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -97,8 +97,8 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }
 
-// watchBuild says how many packages the go command has compiled: at once on a line of a terminal, elsewhere on a
-// line of its own each second, so that no build is silent. What it returns ends that.
+// watchBuild shows how many packages the go command has compiled: on a progress line of a terminal, otherwise on a new
+// line each second, so that no build is silent. The function that it returns ends that.
 func (a *app) watchBuild(r *build.Request) (end func()) {
 	if a.quiet {
 		return func() {}

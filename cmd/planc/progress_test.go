@@ -43,7 +43,7 @@ func TestProgress(t *testing.T) {
 			}
 			continue
 		}
-		if !strings.HasPrefix(got, eraseLine+"searching: 1,234 of 5,678 families of plans, the best so far 2.5 s") ||
+		if !strings.HasPrefix(got, eraseLine+"searching: 1,234 of 5,678 groups of plans, best so far 2.5 s") ||
 			!strings.HasSuffix(got, eraseLine) {
 			t.Errorf("%+v: %q", x, got)
 		}

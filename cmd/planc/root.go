@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -17,9 +16,9 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// Mistakes on the command line.
+// Codes of input errors on the command line.
 const (
-	// UnknownCommand is reported for a word that is no command.
+	// UnknownCommand is reported for a word that is not a command.
 	//
 	// Example:
 	//	planc plna
@@ -31,7 +30,7 @@ const (
 	//	planc plan --jsno
 	UnknownFlag ir.Code = "UnknownFlag"
 
-	// BadFlag is reported for a flag whose value is missing or of the wrong kind.
+	// BadFlag is reported for a flag with a missing or invalid value.
 	//
 	// Example:
 	//	planc plan --set
@@ -44,20 +43,20 @@ const (
 	TooManyArguments ir.Code = "TooManyArguments"
 )
 
-// unsupportedCommands are refused by name.
+// unsupportedCommands lists names of future commands. Each is refused as not supported yet.
 var unsupportedCommands = []string{"import", "export", "data", "checkpoint"}
 
-// commandHints are words that people type for what is no command here, and what to type.
-var commandHints = map[string]string{"version": "planc --version prints it", "train": "planc run trains",
-	"build":  "planc compile builds",
-	"search": "planc plan searches", "why-not": "planc explain --why-not KEY=VALUE asks that"}
+// commandHints maps words that people type instead of a command to what they should type.
+var commandHints = map[string]string{"version": "use planc --version", "train": "use planc run",
+	"build":  "use planc compile",
+	"search": "use planc plan", "why-not": "use planc explain --why-not KEY=VALUE"}
 
-// inputErrorf is an error that one Diag without a place makes.
+// inputErrorf returns an input error without a position: one [ir.Diag].
 func inputErrorf(code ir.Code, fix, format string, args ...any) error {
 	return ir.Diags{{Code: code, Msg: fmt.Sprintf(format, args...), Fix: fix}}.Err()
 }
 
-// execute parses the arguments and runs the command that they name.
+// execute parses the arguments and runs the command.
 func (a *app) execute() error {
 	root := a.root()
 	if err := errors.Join(checkCommand(root, a.args), checkSet(a.args)); err != nil {
@@ -71,19 +70,19 @@ func (a *app) execute() error {
 }
 
 func init() {
-	cobra.EnableCommandSorting = false // the order of root is what people need first
+	cobra.EnableCommandSorting = false // help lists commands in the order in which people need them
 	cobra.AddTemplateFunc("paragraphs", paragraphs)
 }
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "planc",
-		Short: "the best parallel plan for a model on a cluster, why, and a binary that trains it",
-		Long: "planc says which plan (DP × TP × PP × ZeRO, ...) a model should train with on a cluster, why,\n" +
-			"and whether it fits; and compiles the answer to one binary that trains.\n\n" +
-			"JOB is planc.yaml here by default; a file, a folder that holds a planc.yaml, or - for stdin. " +
-			"Without a JOB,\n" +
-			"--model and the other flags of the job ask a quick question. planc help exit is the exit table.",
+		Short: "find the best parallel plan for a model on a cluster, explain it, and compile it",
+		Long: `planc finds the best parallel plan (DP × TP × PP × ZeRO, ...) for training a model on a cluster. It explains
+the plan, predicts whether it fits, and compiles it to one binary that trains.
+
+JOB is a job file, a folder with a planc.yaml, or - for stdin. The default is planc.yaml in this folder. Without a job
+file, describe the job by flags: --model, --cluster and so on. "planc help exit" prints the exit codes.`,
 		Example:       "planc plan --model llama3-8b --cluster dgx-h100 --global-batch 128 --seq-len 8192",
 		Version:       version,
 		SilenceErrors: true,
@@ -94,9 +93,9 @@ func (a *app) root() *cobra.Command {
 	layOutHelp(root)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	flags := root.PersistentFlags()
-	flags.BoolVarP(&a.quiet, "quiet", "q", false, "say nothing on stderr but failures")
-	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more on stderr")
-	flags.StringVarP(&a.dir, "chdir", "C", "", "run as if called in `DIR`")
+	flags.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors on stderr")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "print more details on stderr")
+	flags.StringVarP(&a.dir, "chdir", "C", "", "change to `DIR` first")
 	flags.SortFlags = false
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.chdir() }
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagError(c, err, a.args) })
@@ -104,7 +103,7 @@ func (a *app) root() *cobra.Command {
 		a.verifyCommand(), a.diffCommand(), a.irCommand())
 	root.AddCommand(a.validateCommand(), a.calibrateCommand(), a.modelsCommand(), a.clustersCommand(), a.initCommand(),
 		a.doctorCommand(), a.detectCommand())
-	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "help on a command", Hidden: true,
+	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "print the help of a command", Hidden: true,
 		RunE: func(_ *cobra.Command, args []string) error { return helpOn(root, args) }})
 	onceEach(flags)
 	for _, c := range root.Commands() {
@@ -127,8 +126,8 @@ func (a *app) chdir() error {
 	return nil
 }
 
-// checkCommand holds the first word against the commands, before flags that only an existing command has are
-// looked at.
+// checkCommand reports an unknown first word. It runs before flag parsing, because an unknown command's flags are
+// unknown too.
 func checkCommand(root *cobra.Command, args []string) error {
 	word := firstWord(args)
 	names := []string{"help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
@@ -143,31 +142,31 @@ func checkCommand(root *cobra.Command, args []string) error {
 	case word == "" || slices.Contains(names, word):
 		return nil
 	case slices.Contains(unsupportedCommands, word):
-		return inputErrorf(strict.NotYet, "", "planc %s is not there yet; planc help lists what is", word)
+		return inputErrorf(strict.NotYet, "", "not supported yet: planc %s; planc help lists the commands", word)
 	}
 	if fix := ir.Nearest(word, shown); fix != "" && commandHints[word] == "" {
-		return inputErrorf(UnknownCommand, fix, "no command %s", word)
+		return inputErrorf(UnknownCommand, fix, "unknown command %s", word)
 	}
 	hint := commandHints[word]
 	if hint == "" {
-		hint = "planc help lists those that there are"
+		hint = "planc help lists the commands"
 	}
-	return inputErrorf(UnknownCommand, "", "no command %s; %s", word, hint)
+	return inputErrorf(UnknownCommand, "", "unknown command %s; %s", word, hint)
 }
 
-// checkSet finds --set KEY VALUE, whose value would be taken for a JOB.
+// checkSet reports --set KEY VALUE: without "=", the value would be parsed as a JOB.
 func checkSet(args []string) error {
 	for i := 0; i+2 < len(args) && args[i] != "--"; i++ {
 		key, value := args[i+1], args[i+2]
 		if args[i] == "--set" && !strings.Contains(key, "=") && !strings.HasPrefix(value, "-") && missing(value) {
 			return inputErrorf(strict.BadSet, fmt.Sprintf("--set %s=%s", shellWord(key), shellWord(value)),
-				"--set %s %s is not KEY=VALUE", key, value)
+				"--set %s %s must be KEY=VALUE", key, value)
 		}
 	}
 	return nil
 }
 
-// firstWord is the first argument that is no flag of all commands, nor one's value.
+// firstWord returns the first argument that is neither a flag nor the value of -C.
 func firstWord(args []string) string {
 	for i := 0; i < len(args); i++ {
 		switch arg := args[i]; {
@@ -182,10 +181,10 @@ func firstWord(args []string) string {
 	return ""
 }
 
-// flagTypes are pflag's names of types as people say them.
-var flagTypes = map[string]string{"int": "no whole number", "bool": "neither true nor false"}
+// flagTypes maps pflag's type names to what a value of that type must be.
+var flagTypes = map[string]string{"int": "a whole number", "bool": "true or false"}
 
-// flagError turns what pflag reports into a message with the nearest name.
+// flagError converts an error of pflag to an input error that suggests the nearest flag.
 func flagError(c *cobra.Command, err error, args []string) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err
@@ -200,12 +199,16 @@ func flagError(c *cobra.Command, err error, args []string) error {
 	case errors.As(err, &missing):
 		return inputErrorf(BadFlag, "", "%s --%s needs a value", c.CommandPath(), missing.GetFlag().Name)
 	case errors.As(err, &invalid) && errors.As(err, &twice):
-		return inputErrorf(BadFlag, "", "%s --%s is given twice, as %s and as %s; it takes one value", c.CommandPath(),
+		return inputErrorf(BadFlag, "", "%s --%s is given twice, as %s and as %s; give one value", c.CommandPath(),
 			invalid.GetFlag().Name, shellWord(twice.first), shellWord(twice.second))
 	case errors.As(err, &invalid):
-		return inputErrorf(BadFlag, "", "%s --%s: %q is %s", c.CommandPath(), invalid.GetFlag().Name,
-			invalid.GetValue(),
-			cmp.Or(flagTypes[invalid.GetFlag().Value.Type()], "no value of it"))
+		kind := flagTypes[invalid.GetFlag().Value.Type()]
+		if kind == "" {
+			return inputErrorf(BadFlag, "", "%s --%s: invalid value %q", c.CommandPath(), invalid.GetFlag().Name,
+				invalid.GetValue())
+		}
+		return inputErrorf(BadFlag, "", "%s --%s is %q; it must be %s", c.CommandPath(), invalid.GetFlag().Name,
+			invalid.GetValue(), kind)
 	}
 	return inputErrorf(BadFlag, "", "%s: %v", c.CommandPath(), err)
 }
@@ -235,18 +238,18 @@ func unknownFlag(c *cobra.Command, e *pflag.NotExistError, args []string) error 
 		switch {
 		case c.Name() == "init":
 			return inputErrorf(UnknownFlag, "",
-				"planc init has no flag --%s: its job is always the same; set the field in the %s that it writes, or "+
-					"save a question's job: "+
+				"planc init has no flag --%s: it always writes the same job; edit the %s that it writes, or write a "+
+					"job from flags: "+
 					"planc plan --model NAME --cluster NAME --global-batch N --seq-len N --save %s", name,
 				jobFile, jobFile)
 		case name == "set" || slices.ContainsFunc(spec.Quick, func(q struct{ Flag, Key, Doc string }) bool {
 			return q.Flag == name
 		}):
-			return inputErrorf(UnknownFlag, "", "%s has no flag --%s: it goes by the job file alone; write it there",
+			return inputErrorf(UnknownFlag, "", "%s has no flag --%s: it uses only the job file; set the field there",
 				c.CommandPath(), name)
 		case c.Name() == "run":
 			return inputErrorf(UnknownFlag, "",
-				"planc run has no flag --%s; flags of the binary follow --: planc run JOB -- %s", name,
+				"planc run has no flag --%s; put flags of the binary after --: planc run JOB -- %s", name,
 				flagAsTyped(name, args))
 		}
 		return inputErrorf(UnknownFlag, "", "%s has no flag --%s; planc help %s lists them", c.CommandPath(),
@@ -255,12 +258,12 @@ func unknownFlag(c *cobra.Command, e *pflag.NotExistError, args []string) error 
 	return inputErrorf(UnknownFlag, "--"+fix, "%s has no flag --%s", c.CommandPath(), name)
 }
 
-// sameName reports whether a flag is another but for underscores and case.
+// sameName reports whether two flag names differ only in case, and in underscores for dashes.
 func sameName(fix, name string) bool {
 	return fix != "" && strings.ReplaceAll(strings.ToLower(name), "_", "-") == fix
 }
 
-// flagAsTyped is a flag of the binary's as the command line has it, with its value, which may be the word after it.
+// flagAsTyped returns a flag of the binary as it was typed, with its value, which may be the next argument.
 func flagAsTyped(name string, args []string) string {
 	flag := "--" + name
 	for i, arg := range args {
@@ -274,25 +277,25 @@ func flagAsTyped(name string, args []string) string {
 	return flag
 }
 
-// jsonFlag gives a command --json.
+// jsonFlag adds --json to a command.
 func (a *app) jsonFlag(c *cobra.Command) {
 	c.Flags().BoolVar(&a.json, "json", a.json, "print one JSON document")
 }
 
-// noArgs is the Args of commands that take none.
+// noArgs checks that a command has no arguments.
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return inputErrorf(TooManyArguments, "", "%s takes no argument; there is %s", c.CommandPath(),
+		return inputErrorf(TooManyArguments, "", "%s takes no arguments, but %s is given", c.CommandPath(),
 			strings.Join(args, ", "))
 	}
 	return nil
 }
 
-// oneName is the Args of commands that take a NAME at most.
+// oneName returns a check that a command has at most one NAME.
 func oneName(what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return inputErrorf(TooManyArguments, "", "%s takes one %s; these are %d: %s", c.CommandPath(),
+			return inputErrorf(TooManyArguments, "", "%s takes one %s, but %d are given: %s", c.CommandPath(),
 				what, len(args),
 				strings.Join(args, ", "))
 		}
@@ -300,10 +303,10 @@ func oneName(what string) cobra.PositionalArgs {
 	}
 }
 
-// oneJob is the Args of commands that take a JOB at most.
+// oneJob checks that a command has at most one JOB.
 func oneJob(c *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return inputErrorf(TooManyArguments, "", "%s takes one JOB; these are %d: %s", c.CommandPath(), len(args),
+		return inputErrorf(TooManyArguments, "", "%s takes one JOB, but %d are given: %s", c.CommandPath(), len(args),
 			strings.Join(args, ", "))
 	}
 	return nil

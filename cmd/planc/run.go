@@ -23,13 +23,11 @@ func (a *app) runCommand() *cobra.Command {
 	var target string
 	c := &cobra.Command{
 		Use:   "run [JOB] [-- flags of the binary]",
-		Short: "compile (cached) and launch here",
-		Long: "run compiles the job, or finds that it has been compiled before, and becomes the binary: its " +
-			"output, its\n" +
-			"signals and its exit status are those of the binary alone. What follows -- is for it. A job for a " +
-			"cluster\n" +
-			"that this machine is not is refused, unless --target cpu says that all ranks shall run on this CPU, or\n" +
-			"--target cuda that they run on this machine's GPUs. The lock beside the job is obeyed, and never written.",
+		Short: "compile the job (cached) and run it on this machine",
+		Long: `run compiles the job, or reuses an earlier build, and replaces itself by the binary: output, signals and exit
+status are those of the binary. Flags after -- are passed to it. If the job's cluster is not this machine, run
+refuses; --target cpu runs all ranks on this CPU, and --target cuda runs them on this machine's GPUs. The plan of the
+lock next to the job is used; the lock is never written.`,
 		Example: "planc run planc.yaml -- --steps 100",
 		Args: func(c *cobra.Command, args []string) error {
 			job, _ := splitDash(c, args)
@@ -46,8 +44,8 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	flags.register(c)
 	c.Flags().StringVar(&target, "target", "cpu",
-		"`PLATFORM` to run on: cpu, instead of the job's cluster, or cuda, this machine's GPUs")
-	c.Flags().Lookup("target").DefValue = "" // without the flag it is the job's own cluster that is wanted
+		"`PLATFORM` to run on instead of the job's cluster: cpu, or cuda for this machine's GPUs")
+	c.Flags().Lookup("target").DefValue = "" // without the flag, the job must be for this machine
 	locks.register(c)
 	return c
 }
@@ -60,16 +58,15 @@ func splitDash(c *cobra.Command, args []string) (job, rest []string) {
 	return args, nil
 }
 
-// run compiles and launches. Whoever did not say --target cpu wants the job's own cluster, which must be here.
+// run compiles and launches the job. Unless --target is given (anyTarget), the job's cluster must be this machine.
 func (a *app) run(args, rest []string, flags jobFlags, locks lockFlags, on codegen.Target, anyTarget bool) error {
 	job, err := a.loadHere(args, flags)
 	if err != nil {
 		return err
 	}
 	if !anyTarget && !job.Hardware.IsCPU() {
-		return &otherMachineError{fmt.Sprintf("the job is for %s, which this machine is not; --target cpu runs all "+
-			"%d ranks on "+
-			"this CPU [%s]",
+		return &otherMachineError{fmt.Sprintf("the job is for %s, and this is another machine; --target cpu runs "+
+			"all %d ranks on this CPU [%s]",
 			planner.ClusterText(job.Hardware), job.Hardware.Devices(), codeOtherMachine)}
 	}
 	if err := spec.CheckCompile(job.Job); err != nil {
@@ -86,10 +83,10 @@ func (a *app) run(args, rest []string, flags jobFlags, locks lockFlags, on codeg
 	return launch(a, built.Binary, append([]string{filepath.Base(built.Binary)}, rest...))
 }
 
-// otherData are the flags of the binary by which it does not read the job's data.
+// otherData lists prefixes of the binary's flags with which it does not read the job's data.
 var otherData = []string{"--data", "--export", "--help", "-h", "--set=data.", "data."}
 
-// checkData finds before the work whether the binary can train on the job's files. rest are its flags.
+// checkData checks before compiling that the binary can train on the job's files. rest holds the flags of the binary.
 func checkData(j *loaded, rest []string) error {
 	if slices.ContainsFunc(rest, func(arg string) bool {
 		return slices.ContainsFunc(otherData, func(p string) bool { return strings.HasPrefix(arg, p) })
@@ -100,7 +97,7 @@ func checkData(j *loaded, rest []string) error {
 	want := data.Spec{ValidFraction: j.Data.Valid.Fraction, Root: j.Data.Root, Dir: dir, Tokenizer: j.Data.Tokenizer,
 		SeqLen: j.Train.SeqLen, Vocab: j.Config.Vocab, Seed: j.Train.Seed}
 	var diags ir.Diags
-	files := map[string]ir.Pos{} // where the job names them
+	files := map[string]ir.Pos{} // position of each file's name in the job
 	resolve := func(key string, from spec.Sources) (out []data.Source) {
 		for i, s := range from {
 			out = append(out, data.Source{Path: s.Path, Weight: s.Weight})
@@ -136,7 +133,7 @@ func checkData(j *loaded, rest []string) error {
 	return set.Close()
 }
 
-// dataCode is the code of what keeps a path of the job from being files to train on.
+// dataCode returns the error code for a data path that cannot be used.
 func dataCode(err error) ir.Code {
 	if bad := (*data.InputError)(nil); errors.As(err, &bad) && bad.File != "" {
 		return codeBadData

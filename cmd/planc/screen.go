@@ -12,30 +12,30 @@ import (
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
-// header is what screens say beside the document's figures.
+// header holds what only screens show, besides the document.
 type header struct {
-	stages           []costmodel.Seconds // what each has to do, of explain where there are several
+	stages           []costmodel.Seconds // busy time of each pipeline stage in a step; only for explain
 	seqLen           int
 	globalBatch      int
-	precision        string   // the preset's name
-	rounding         []string // as roundingWords has it
-	peak             string   // dense, of the compute type: "989.5 TFLOP/s", "" if unknown
+	precision        string   // name of the preset
+	rounding         []string // from roundingWords
+	peak             string   // dense peak of the compute type: "989.5 TFLOP/s"; "" if unknown
 	links            []string
-	measured         []string // what the rates of this machine's CPU are, where they were measured
-	link             string   // the name of the kind between devices of a node, "" if it has none
-	memory           int64    // of a device, before headroom
-	isMemoryMeasured bool     // memory was measured: law 3 on CPUs, published runs of other engines on GPUs
-	device           string   // the word for a device: GPU
-	command          string   // what to type next
-	rows             int      // of alternatives
-	experts          string   // how they lie on the ranks, of explain; "" if there are none
-	lock             string   // what the lock says, "" if nothing
-	emulationNote    string   // what the devices only emulate, "" if nothing
-	barSource        string   // whose runs the error bar is of, where it is not the job's engine's; "" else
-	pinned           []string // keys of the plan that the job pins, with their values
+	measured         []string // rates of this machine's CPU, if they were measured
+	link             string   // kind of the link between devices of a node; "" if there is none
+	memory           int64    // bytes of a device, before headroom
+	isMemoryMeasured bool     // by law 3 on CPUs, by published runs for other engines on GPUs
+	device           string   // name of a device: "GPU" or "device"
+	command          string   // suggestions of what to type next
+	rows             int      // maximal number of alternatives
+	experts          string   // how experts are placed on ranks; only for explain; "" if there are none
+	lock             string   // note on the lock; "" if there is none
+	emulationNote    string   // note on types that the devices only emulate; "" if there is none
+	barSource        string   // basis of the error bar, if it is not runs of the job's engine
+	pinned           []string // keys of the plan that the job pins, with values
 }
 
-// planScreen is screens.md's screen 1.
+// planScreen formats the answer of planc plan. docs/reading.md explains its lines.
 func planScreen(d *document) string {
 	var b strings.Builder
 	b.WriteString(d.titleLines())
@@ -57,7 +57,7 @@ func planScreen(d *document) string {
 	b.WriteString("\n" + prose("exact", 9, d.countSentence()))
 	b.WriteString(d.adviceLines(lowerLabel, planner.AdviceFastest, planner.AdviceSimpler, planner.AdviceFaster))
 	if len(d.assumedWords()) > 0 {
-		b.WriteString(flow("guessed", 9, " · ", d.assumedWords()))
+		b.WriteString(flow("assumed", 9, " · ", d.assumedWords()))
 	}
 	if d.head.emulationNote != "" {
 		b.WriteString(prose("note", 9, d.head.emulationNote))
@@ -71,7 +71,7 @@ func planScreen(d *document) string {
 
 func (d *document) titleLines() string {
 	h := d.head
-	model := []string{fmt.Sprintf("%s  %s params", clip(d.Model.Name, nameRoom), amount.Params(d.Model.Params)),
+	model := []string{fmt.Sprintf("%s  %s params", clip(d.Model.Name, maxNameWidth), amount.Params(d.Model.Params)),
 		fmt.Sprintf("seq %d", h.seqLen),
 		fmt.Sprintf("batch %d (%s tok)", h.globalBatch, amount.Short(float64(h.globalBatch)*float64(h.seqLen))),
 		fmt.Sprintf("%s %d B/param", h.precision, d.Predict.BytesPerParam)}
@@ -88,11 +88,11 @@ func (d *document) titleLines() string {
 	return withEngine(flow("", 0, " · ", model), d.engineWords(), append(hardware, usable))
 }
 
-// engineWords name the engine whose runtime is priced.
+// engineWords returns "engine NAME", the engine whose runtime is priced.
 func (d *document) engineWords() string { return "engine " + d.Engine }
 
-// withEngine returns the title and the hardware. The second line begins with the engine, also if the title is longer
-// than a line.
+// withEngine joins the lines of the title and the hardware. The second line begins with the engine, even if the title
+// is longer than one line.
 func withEngine(title, engine string, hardware []string) string {
 	first, rest, _ := strings.Cut(title, "\n")
 	if rest == "" {
@@ -107,18 +107,18 @@ func withEngine(title, engine string, hardware []string) string {
 	return out
 }
 
-// unit is the last word of a size with the space before it.
+// unit returns the last word of a size with the space before it: " GiB".
 func unit(size string) string { return size[strings.LastIndexByte(size, ' '):] }
 
-// clusterName is the cluster as people say it: 4 × dgx-h100.
+// clusterName returns the number of nodes and the cluster's name: 4 × dgx-h100.
 func (d *document) clusterName() string {
-	return fmt.Sprintf("%d × %s", d.Cluster.Nodes, clip(d.Cluster.Name, nameRoom))
+	return fmt.Sprintf("%d × %s", d.Cluster.Nodes, clip(d.Cluster.Name, maxNameWidth))
 }
 
-// nameRoom is how wide a name that a user gave may be on a screen; documents have it whole.
-const nameRoom = 44
+// maxNameWidth is the maximal width in columns of a user's name on a screen. Documents contain the whole name.
+const maxNameWidth = 44
 
-// planWords is a plan as screens print it, in words that stay whole.
+// planWords returns the parts of a plan as screens print them. A part is not broken over lines.
 func planWords(p ir.Plan) []string {
 	words := strings.Split(p.String(), " · ")
 	if uneven := unevenWords(p); uneven != "" {
@@ -136,18 +136,18 @@ func (d *document) rateLines() string {
 	if p.MFU <= 0 {
 		return out
 	}
-	of := p.FlopsFormula
+	basis := p.FlopsFormula
 	if d.head.peak != "" {
-		of += ", " + d.head.peak
+		basis += ", " + d.head.peak
 	}
-	line := pad(fmt.Sprintf("mfu      %s (%s)", percent(p.MFU), of), 57)
+	line := pad(fmt.Sprintf("mfu      %s (%s)", percent(p.MFU), basis), 57)
 	if p.ModelTFLOPS > 0 && p.HardwareTFLOPS > 0 {
 		line += "  hardware " + percent(p.MFU*p.HardwareTFLOPS/p.ModelTFLOPS)
 	}
 	return out + strings.TrimRight(line, " ") + "\n"
 }
 
-// spread is the step's error bar: " ± 6 %", "" if there is none.
+// spread returns the error bar of the step time: " ± 6 %", or "" if there is none.
 func spread(p costmodel.Predict) string {
 	if p.StepS <= 0 || p.StepSHigh <= p.StepSLow {
 		return ""
@@ -165,7 +165,7 @@ func (d *document) memoryLine() string {
 	if !d.Fits {
 		return fmt.Sprintf("%s does not fit: %s over\n", pad(line, 32), size(m.Total-m.Capacity))
 	}
-	fits := "fits (margin assumed)" // of planc on GPUs nothing was measured, so that no probability has a base
+	fits := "fits (margin assumed)" // planc's memory on GPUs has not been measured, so there is no probability
 	if d.head.isMemoryMeasured {
 		fits = fmt.Sprintf("fits (p %.2f)", d.Predict.FitProbability)
 	}
@@ -186,7 +186,7 @@ func (d *document) timeLine() string {
 	return flow("time", 9, "  ", words)
 }
 
-// countSentence is the proof in one line.
+// countSentence returns the counts of the search in one line.
 func (d *document) countSentence() string { return searchSentence(d.Search) }
 
 // searchSentence says how many plans a search looked at, and what became of them.
@@ -211,7 +211,7 @@ func (d *document) assumedWords() (words []string) {
 		if g.Value != "" {
 			w += " " + g.Value
 		}
-		// a reason of several stands behind the last
+		// if several consecutive entries have the same reason, it is printed after the last one
 		if g.Why != "" && (i+1 == len(d.Assumed) || d.Assumed[i+1].Why != g.Why || g.Value != "") {
 			w += " (" + g.Why + ")"
 		}
@@ -223,7 +223,7 @@ func (d *document) assumedWords() (words []string) {
 	return words
 }
 
-// Columns of the table of alternatives.
+// Columns of the table of alternatives: where names, step times and memory end, and reasons begin.
 const (
 	nameColumn   = 30
 	stepColumn   = 38
@@ -244,28 +244,28 @@ func (d *document) alternativesTable() string {
 	return b.String()
 }
 
-// screenRows are the alternatives of a screen.
+// screenRows is the default number of alternatives on a screen.
 const screenRows = 6
 
-// shown are the alternatives of the screen: those that fit, but a third of the places is for those that do not.
+// shown returns the alternatives of the screen. Up to a third of the rows is reserved for plans that do not fit.
 func (d *document) shown() []planner.Alternative {
 	rows, all := d.head.rows, d.distinct()
-	kept := rows / 3
+	reserved := rows / 3
 	fit := slices.IndexFunc(all, func(a planner.Alternative) bool { return a.NoFit != nil })
 	if fit < 0 {
 		fit = len(all)
 	}
 	unfit := all[fit:]
-	first := min(fit, rows-min(kept, len(unfit)))
+	first := min(fit, rows-min(reserved, len(unfit)))
 	return slices.Concat(all[:first], unfit[:min(len(unfit), rows-first)])
 }
 
-// others are the alternatives that tell something: not those, as another order of axes that nothing runs over may be,
-// which take what the plan takes, time and memory. Documents have all.
+// others returns the alternatives that differ from the plan in time or memory. A plan with another order of axes, for
+// example, may not differ. Documents contain all alternatives.
 func (d *document) others() (out []planner.Alternative) {
 	for _, a := range d.Alternatives {
 		if d.Fastest != nil && a.Plan == d.Fastest.Plan {
-			continue // which has a line of its own
+			continue // it has its own line
 		}
 		if a.NoFit != nil || d.Reason(a) != planner.SameTime ||
 			a.Predict.MemoryBytes.Total != d.Predict.MemoryBytes.Total {
@@ -275,18 +275,19 @@ func (d *document) others() (out []planner.Alternative) {
 	return out
 }
 
-// distinct are the others, of those that read alike, for they differ in what their words leave out, only the best.
+// distinct returns the best of the others for each label. Plans have the same label if they differ only in keys that
+// labels leave out.
 func (d *document) distinct() []planner.Alternative {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(d.others(), func(a planner.Alternative) bool {
 		name := d.Label(a)
-		again := seen[name]
+		duplicate := seen[name]
 		seen[name] = true
-		return again
+		return duplicate
 	})
 }
 
-// row is a line of the table. A name that is too long gets a line of its own, a reason goes on below itself.
+// row formats a line of the table. A name that is too long gets its own line. A long reason is wrapped in its column.
 func row(name, step, memory, why string) string {
 	var b strings.Builder
 	if width(name) > nameColumn || width(name)+columnGap+width(step) > stepColumn {

@@ -80,12 +80,12 @@ func unfit() *document {
 	return d
 }
 
-// priced are nodes that cost 20 an hour each.
+// priced returns nodes that cost 20 per hour each.
 func priced(nodes int) *costmodel.Cluster {
 	return &costmodel.Cluster{Nodes: nodes, Node: costmodel.Node{Devices: 8, PricePerHour: 20, Currency: "USD"}}
 }
 
-// Screens have the layout of screens.md; PLANC_UPDATE=1 rewrites testdata.
+// Screens have the recorded layout; PLANC_UPDATE=1 rewrites testdata.
 func TestScreens(t *testing.T) {
 	for name, got := range map[string]string{
 		"plan": planScreen(example()), "unfit": planScreen(unfit()), "explain": explainScreen(example()),
@@ -146,7 +146,7 @@ func TestScreensOfScripts(t *testing.T) {
 				continue
 			}
 			screens++
-			// a catalogue is as long as it is
+			// the catalogue may be longer
 			if n := strings.Count(text, "\n"); n > 45 && script != "clusters" || n < 5 {
 				t.Errorf("%s: %s has %d lines", script, f.Name, n)
 			}

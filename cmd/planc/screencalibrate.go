@@ -8,39 +8,40 @@ import (
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
-// screen is what was fitted, what each row changed, and how well the rest is then predicted.
+// screen formats the fitted factors, the influence of each row, and the errors before and after the fit.
 func (q *calibration) screen(r *calibrate.Result) string {
 	var b strings.Builder
 	b.WriteString(flow("", 0, " · ", []string{fmt.Sprintf("%d %s of %s", len(r.Rows), plural(len(r.Rows), "row"),
 		q.cluster.GPU.Name),
 		fmt.Sprintf("%d skipped", len(q.skipped)), "cluster " + q.cluster.Name}))
-	b.WriteString("\nFACTOR      OVER WHAT WAS PREDICTED\n")
+	b.WriteString("\nFACTOR      RELATIVE TO CATALOGUE\n")
 	for _, f := range r.Factors {
 		fmt.Fprintf(&b, "%s%s ± %s\n", pad(f.Key, 12), amount.Digits(f.Value, 3), percent(f.Error))
 	}
 	if len(r.Same) > 0 {
-		b.WriteString(prose("as predicted", 14, strings.Join(r.Same, ", ")))
+		b.WriteString(prose("unchanged", 14, strings.Join(r.Same, ", ")))
 	}
 	if len(r.Open) > 0 {
-		b.WriteString(prose("not told", 14,
-			strings.Join(r.Open, ", ")+": these rows hardly depend on it; it stays as it was"))
+		b.WriteString(prose("not fitted", 14,
+			strings.Join(r.Open, ", ")+": these rows hardly depend on it; it stays unchanged"))
 	}
 	b.WriteString("\n" + calibratedRows(r))
 	errors := fmt.Sprintf("median error %s before, %s after", percent(r.MedianError(stepBefore)),
 		percent(r.MedianError(stepAfter)))
 	if len(r.Rows) > 1 {
-		errors += fmt.Sprintf("; %s of each row by a fit to the others", percent(r.MedianError(stepLeftOut)))
+		errors += fmt.Sprintf("; %s for held-out rows (each row predicted by a fit to the others)",
+			percent(r.MedianError(stepLeftOut)))
 	}
 	b.WriteString("\n" + prose("", 0, errors))
 	if len(r.Rows) == 1 {
 		b.WriteString(prose("one row", 9,
-			"nothing tells the factors apart or checks the fit: it holds for steps like this one alone; rows of "+
-				"other batches or plans would tell more"))
+			"cannot separate the factors or check the fit, which is valid only for similar steps; add rows with "+
+				"other batches or plans"))
 	}
 	if r.Worse {
-		b.WriteString(prose("not kept", 10,
-			fmt.Sprintf("a fit to the other rows predicts a row worse than the figures as they were: by %s, %s "+
-				"without it; the file has them as they were",
+		b.WriteString(prose("rejected", 10,
+			fmt.Sprintf("for held-out rows the fit is worse than the original figures: median error %s with it, "+
+				"%s without it; the file keeps the original figures",
 				percent(r.MedianError(stepLeftOut)), percent(r.MedianError(stepBefore)))))
 	}
 	const shown = 5
@@ -54,7 +55,7 @@ func (q *calibration) screen(r *calibrate.Result) string {
 	return b.String()
 }
 
-// calibratedRows is a table of the rows with the errors of their predictions.
+// calibratedRows returns a table of the rows with the errors of their predictions.
 func calibratedRows(r *calibrate.Result) string {
 	var b strings.Builder
 	line := func(name, measured, before, after, without, changed string) {
@@ -62,7 +63,7 @@ func calibratedRows(r *calibrate.Result) string {
 			"  " + changed
 		b.WriteString(strings.TrimRight(text, " ") + "\n")
 	}
-	line("ROW", "MEASURED", "BEFORE", "AFTER", "LEFT OUT", "CHANGED")
+	line("ROW", "MEASURED", "BEFORE", "AFTER", "HELD OUT", "CHANGED")
 	for _, row := range r.Rows {
 		off := func(v float64) string { return signed(v/row.Measured - 1) }
 		changed := "nothing"

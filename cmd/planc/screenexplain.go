@@ -11,13 +11,13 @@ import (
 	"github.com/planc-dev/planc/planner"
 )
 
-// explainScreen is screens.md's screen 2.
+// explainScreen formats the answer of planc explain. docs/reading.md explains its lines.
 func explainScreen(d *document) string {
 	var b strings.Builder
 	b.WriteString(d.chosenTitle() + "\n")
 	b.WriteString(prose("WHY", 9, d.whySentence()))
 	b.WriteString(d.adviceLines(upperLabel, planner.AdviceFastest, planner.AdviceSimpler))
-	b.WriteString(prose("BINDING", 9, d.bindingSentence()))
+	b.WriteString(prose("LIMIT", 9, d.bindingSentence()))
 	if d.head.experts != "" {
 		b.WriteString(prose("EXPERTS", 9, d.head.experts))
 	}
@@ -27,7 +27,7 @@ func explainScreen(d *document) string {
 	}
 	b.WriteString("\n" + d.memorySum() + d.timeSum() + d.stageLine())
 	b.WriteString(d.leverLine() + d.ruleLines())
-	b.WriteString(prose("PROOF", labelColumn, d.proofSentence()))
+	b.WriteString(prose("SEARCH", labelColumn, d.searchSentence()))
 	b.WriteString(prose("ERROR", labelColumn, d.errorSentence()))
 	if d.head.lock != "" {
 		b.WriteString(prose("LOCK", labelColumn, d.head.lock))
@@ -36,26 +36,26 @@ func explainScreen(d *document) string {
 	return b.String()
 }
 
-// chosenTitle is the question with its step, and on the second line the engine that is priced with the chosen plan.
+// chosenTitle returns the model, the cluster and the step time, and on the second line the engine and the chosen plan.
 func (d *document) chosenTitle() string {
 	words := strings.Split(briefPlan(d.Plan.Plan), " · ")
 	words[0] = d.engineWords() + ": " + words[0]
 	if uneven := unevenWords(d.Plan.Plan); uneven != "" {
 		words = append(words, uneven)
 	}
-	title := func(room int) string {
-		return fmt.Sprintf("%s on %d × %s: %s", clip(d.Model.Name, room), d.Cluster.Nodes, clip(d.Cluster.Name, room),
+	title := func(width int) string {
+		return fmt.Sprintf("%s on %d × %s: %s", clip(d.Model.Name, width), d.Cluster.Nodes, clip(d.Cluster.Name, width),
 			seconds(float64(d.Predict.StepS)))
 	}
-	const narrow = 26 // two such names are on one line
-	first := title(nameRoom)
+	const narrow = 26 // two names of this width fit on one line
+	first := title(maxNameWidth)
 	if width(first) > screenWidth {
 		first = title(narrow)
 	}
 	return first + "\n" + flow("", 0, " · ", words)
 }
 
-// moreText is a question that could be asked next.
+// moreText returns a flag for a follow-up question.
 func (d *document) moreText() string {
 	for _, c := range d.Choices {
 		if c.RunnerUp != nil && c.Name == "tp" {
@@ -65,7 +65,7 @@ func (d *document) moreText() string {
 	return "--why-not KEY=VALUE"
 }
 
-// labelColumn is where the text of the lower part begins.
+// labelColumn is the column where the text of the lower part of the screen begins.
 const labelColumn = 16
 
 func (d *document) choiceTable() string {
@@ -74,7 +74,7 @@ func (d *document) choiceTable() string {
 		return prose(left, 45, reason)
 	}
 	var b strings.Builder
-	b.WriteString(line("CHOICE", "TAKEN", "RUNNER-UP", "COST", "REASON"))
+	b.WriteString(line("CHOICE", "CHOSEN", "RUNNER-UP", "COST", "REASON"))
 	for _, c := range d.Choices {
 		cost := "illegal"
 		switch {
@@ -88,7 +88,7 @@ func (d *document) choiceTable() string {
 	return b.String()
 }
 
-// choiceValue is a value of a plan's key in a table.
+// choiceValue formats the value of a plan's key.
 func choiceValue(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -101,7 +101,7 @@ func choiceValue(v any) string {
 	return fmt.Sprint(v)
 }
 
-// memorySum is the parts of the memory and their sum.
+// memorySum returns the parts of the memory and their sum.
 func (d *document) memorySum() string {
 	m := d.Predict.MemoryBytes
 	name, scale := "GiB", float64(gib)
@@ -113,7 +113,7 @@ func (d *document) memorySum() string {
 	}
 	show := func(v float64) string {
 		text := strconv.FormatFloat(v/scale, 'f', 1, 64)
-		if text == "0.0" { // there is some of it
+		if text == "0.0" { // a part that is not zero
 			return "<0.1"
 		}
 		return text
@@ -135,7 +135,7 @@ func (d *document) memorySum() string {
 	return text
 }
 
-// timeSum is the parts of the step and their sum.
+// timeSum returns the parts of the step time and their sum.
 func (d *document) timeSum() string {
 	step := float64(d.Predict.StepS)
 	name, scale, decimals := "s", 1.0, 2
@@ -153,7 +153,7 @@ func (d *document) timeSum() string {
 	return sum("TIME "+name, words, show(step))
 }
 
-// sum is words on as many lines as they need, and "= total" at the end of the last.
+// sum formats words on as many lines as they need, with "= total" at the end of the last line.
 func sum(label string, words []string, total string) string {
 	const right = 64
 	text := strings.TrimSuffix(flowTo(label, labelColumn, right, "  ", words), "\n")
@@ -161,21 +161,22 @@ func sum(label string, words []string, total string) string {
 	return text + strings.Repeat(" ", max(1, right+1-width(last))) + "= " + total + "\n"
 }
 
-func (d *document) proofSentence() string {
+// searchSentence returns the counts of the search, the pinned keys, and the keys that were not searched completely.
+func (d *document) searchSentence() string {
 	s := d.Search
-	text := fmt.Sprintf("%s = %s no fit + %s bounded + %s priced", grouped(s.Space), grouped(s.Infeasible),
+	text := fmt.Sprintf("%s = %s no fit + %s pruned + %s priced", grouped(s.Space), grouped(s.Infeasible),
 		grouped(s.Bounded), grouped(s.Priced))
 	if len(d.head.pinned) > 0 {
 		text += "; pinned: " + strings.Join(d.head.pinned, ", ")
 	}
 	var keys []string
-	for _, r := range s.Restricted { // in full they are in --json
+	for _, r := range s.Restricted { // --json prints them in full
 		if key, _, _ := strings.Cut(r, ":"); !slices.Contains(keys, key) {
 			keys = append(keys, key)
 		}
 	}
 	if len(keys) > 0 {
-		text += "; left out: some " + strings.Join(keys, ", ")
+		text += "; partly searched: " + strings.Join(keys, ", ")
 	}
 	return text
 }
@@ -183,12 +184,12 @@ func (d *document) proofSentence() string {
 func (d *document) errorSentence() string {
 	bar := strings.TrimSpace(spread(d.Predict))
 	if bar == "" {
-		bar = "not known"
+		bar = "unknown"
 	}
 	e := d.ErrorBar
 	if e.Rows == 0 {
-		return strings.Join(append([]string{bar + ": " + cmp.Or(e.Like, "no measured row is like this one")},
+		return strings.Join(append([]string{bar + ": " + cmp.Or(e.Like, "no similar run was measured")},
 			d.head.measured...), "; ")
 	}
-	return fmt.Sprintf("%s from %d like %s (%s)", bar, e.Rows, plural(e.Rows, "row"), e.Like)
+	return fmt.Sprintf("%s from %d similar %s (%s)", bar, e.Rows, plural(e.Rows, "run"), e.Like)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// stageLine shows what each stage has to do in a step, the slowest as ten cells: "0 ██████████ 1 █████████▌". Of many
-// stages only the first two and the last are shown. "" where there is one stage.
+// stageLine shows the busy time of each stage in a step as a bar, with ten cells for the slowest stage:
+// "0 ██████████ 1 █████████▌". It shows at most the first two stages and the last; "" if there is only one stage.
 func (d *document) stageLine() string {
 	work := d.head.stages
 	if len(work) < 2 {
@@ -41,13 +41,13 @@ func (d *document) stageLine() string {
 		seconds(float64(work[slowest])))))
 }
 
-// cells is a part of ten cells, to half a cell.
+// cells returns a bar for a fraction of ten cells, rounded to half a cell.
 func cells(part float64) string {
 	halves := int(math.Round(20 * part))
 	return strings.Repeat("█", halves/2) + strings.Repeat("▌", halves%2)
 }
 
-// stages is what each stage of the chosen plan has to do, for the screen.
+// stages returns the busy time of each stage of the chosen plan; nil if there is only one stage.
 func (j *loaded) stages(d *document) ([]costmodel.Seconds, error) {
 	if d.Plan.Plan.PP < 2 {
 		return nil, nil
@@ -55,9 +55,9 @@ func (j *loaded) stages(d *document) ([]costmodel.Seconds, error) {
 	return search.Stages(j.Problem(), d.Plan.Plan)
 }
 
-// unevenWords are the layers of each stage, or of each chunk in model order if stages have several, unless all have the
-// same number; "" if they have. Equal neighbours are written once: "layers 7/8×14/7" is 8 layers in each of 14 stages,
-// and 7 in the first and the last.
+// unevenWords returns the number of layers of each stage, or of each chunk in model order if stages have several
+// chunks; "" if all have the same number. Equal neighbors are grouped: "layers 7/8×14/7" means 8 layers in each of 14
+// stages, and 7 in the first and the last.
 func unevenWords(p ir.Plan) string {
 	counts := strings.Split(p.StageLayers, ",")
 	var runs []string

@@ -12,9 +12,9 @@ import (
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
-// sweepTitle says what is asked: all but what is swept.
+// sweepTitle returns the question without the swept field.
 func (j *loaded) sweepTitle(s planner.Sweep) string {
-	words := []string{fmt.Sprintf("%s  %s params", clip(j.Config.Name, nameRoom), amount.Params(j.Config.Params()))}
+	words := []string{fmt.Sprintf("%s  %s params", clip(j.Config.Name, maxNameWidth), amount.Params(j.Config.Params()))}
 	if s.Key != "seq_len" {
 		words = append(words, fmt.Sprintf("seq %d", j.Train.SeqLen))
 	}
@@ -25,17 +25,17 @@ func (j *loaded) sweepTitle(s planner.Sweep) string {
 	c := j.Hardware
 	switch s.Key {
 	case "gpus", "nodes":
-		words = append(words, fmt.Sprintf("%s: %s", clip(c.Name, nameRoom), c.GPU.Name))
+		words = append(words, fmt.Sprintf("%s: %s", clip(c.Name, maxNameWidth), c.GPU.Name))
 	default:
 		words = append(words, fmt.Sprintf("%s: %d %s", planner.ClusterText(c), c.Devices(), c.GPU.Name))
 	}
 	return flow("", 0, " · ", words)
 }
 
-// planRoom is the least width of a column of plans; where there is less, each plan has a line of its own.
-const planRoom = 28
+// minPlanWidth is the minimal width of the column of plans. If less is left, each plan gets its own line.
+const minPlanWidth = 28
 
-// sweepScreen is a line a value.
+// sweepScreen formats a sweep: one row per value.
 func sweepScreen(d *sweepDoc) string {
 	columns, rows := d.sweepColumns(), [][]string{}
 	last := len(columns) - 1
@@ -44,7 +44,7 @@ func sweepScreen(d *sweepDoc) string {
 	}
 	var b strings.Builder
 	b.WriteString(d.title + "\n")
-	if room := screenWidth - tableWidth(columns[:last], rows); room >= planRoom {
+	if screenWidth-tableWidth(columns[:last], rows) >= minPlanWidth {
 		b.WriteString(table(columns, rows) + d.partNote() + d.batchNote())
 		return b.String()
 	}
@@ -60,26 +60,26 @@ func sweepScreen(d *sweepDoc) string {
 	return b.String() + d.partNote() + d.batchNote()
 }
 
-// partNote says what costs are of: a billion tokens where the job does not say how many it trains on, and whole nodes
-// where a row takes a part of one; "" where there is nothing to say.
+// partNote explains the cost column: it is the cost of a billion tokens if the job does not say how many tokens it
+// trains on, and that of whole nodes if a row uses part of a node; "" if neither holds.
 func (d *sweepDoc) partNote() string {
 	text, part := "", ""
 	for _, r := range d.Rows {
 		billion := r.CostPerBillion != nil && r.Training == nil
 		priced := billion || r.Training != nil && r.Training.Cost != nil
 		if billion && text == "" {
-			text = billionTitle + " is what a billion tokens cost, on whole nodes"
+			text = billionTitle + " is the cost of training on a billion tokens, for whole nodes"
 			if r.Currency != "" {
 				text += ", in " + r.Currency
 			}
 		}
 		if r.Fits && priced && part == "" && r.Cluster.Devices < r.Cluster.Nodes*d.NodeDevices {
-			part = fmt.Sprintf(": %d %s of a node of %d cost what all do", r.Cluster.Devices/r.Cluster.Nodes,
-				d.devices(), d.NodeDevices)
+			part = fmt.Sprintf(": %d of the %d %s of a node cost as much as all", r.Cluster.Devices/r.Cluster.Nodes,
+				d.NodeDevices, d.devices())
 		}
 	}
 	if text == "" && part != "" {
-		text = costTitle + " is of whole nodes"
+		text = costTitle + " is for whole nodes"
 	}
 	if text == "" {
 		return ""
@@ -87,13 +87,13 @@ func (d *sweepDoc) partNote() string {
 	return prose("", 0, text+part+".")
 }
 
-// sweepIndent is where plans on lines of their own begin.
+// sweepIndent is the column where plans on their own lines begin.
 const sweepIndent = 8
 
-// Titles of the columns that not every sweep has.
+// Titles of optional columns, and of the last one.
 const daysTitle, costTitle, billionTitle, planTitle = "TRAINING", "COST", "COST/B", "PLAN"
 
-// sweepColumns are those that some row has something in.
+// sweepColumns returns the columns that are not empty in every row.
 func (d *sweepDoc) sweepColumns() []column {
 	relative := "SCALING"
 	if d.Sweep != "gpus" && d.Sweep != "nodes" {
@@ -127,7 +127,7 @@ func (d *sweepDoc) sweepColumns() []column {
 	return append(out, column{title: planTitle})
 }
 
-// costTitle is the column's, with the currency if rows have one and the same.
+// costTitle returns the title of the cost column, with the currency if all rows have the same.
 func (d *sweepDoc) costTitle() string {
 	currency := ""
 	for _, r := range d.Rows {
@@ -162,7 +162,7 @@ func rowCells(r *planner.SweepRow, columns []column) []string {
 	return append(out, text)
 }
 
-// amount is a cell of the days or the cost.
+// rowAmount returns the cell of the training time or of the cost.
 func rowAmount(r *planner.SweepRow, title string) string {
 	t := r.Training
 	switch {
@@ -180,7 +180,7 @@ func rowAmount(r *planner.SweepRow, title string) string {
 
 func wholePercent(f float64) string { return strconv.FormatFloat(100*f, 'f', 0, 64) + " %" }
 
-// briefPlan is a plan as a table has room for: micro-batches without their name.
+// briefPlan returns a plan without the word micro_batch, for tables.
 func briefPlan(p ir.Plan) string {
 	return strings.ReplaceAll(p.String(), "micro_batch ", "")
 }

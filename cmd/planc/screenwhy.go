@@ -11,21 +11,21 @@ import (
 	"github.com/planc-dev/planc/planner"
 )
 
-// whySentence says what made the choice: how much state there is, the least sharding that holds it, and what the next
-// best costs.
+// whySentence explains the choice: the size of the model states, the least sharding that fits, and the cost of the next
+// best plan.
 func (d *document) whySentence() string {
 	p, m := d.Plan.Plan, d.Predict.MemoryBytes
 	states := d.Model.Params * int64(d.Predict.BytesPerParam)
-	s := fmt.Sprintf("states are %s, a %s has %s.", size(states), d.head.device, size(m.Capacity))
+	s := fmt.Sprintf("model states are %s, a %s has %s.", size(states), d.head.device, size(m.Capacity))
 	if d.Cluster.Devices > 1 {
-		s = fmt.Sprintf("states are %s: %s a %s, which has %s.", size(states), size(m.Params+m.Grads+m.Optimizer),
-			d.head.device, size(m.Capacity))
+		s = fmt.Sprintf("model states are %s: %s of each %s's %s.", size(states),
+			size(m.Params+m.Grads+m.Optimizer), d.head.device, size(m.Capacity))
 	}
 	if len(d.head.rounding) > 0 {
 		s += " There is no master copy: " + d.head.rounding[0] + "."
 	}
 	s += d.shardingSentence()
-	if a, ok := d.nextBest(); ok && !(a.IsRiskier && d.Fastest != nil) { // which FASTEST says
+	if a, ok := d.nextBest(); ok && !(a.IsRiskier && d.Fastest != nil) { // FASTEST shows that plan
 		s += fmt.Sprintf(" Next best is %s: %s, %s.", d.Label(a), signed(*a.SlowerBy), d.Reason(a))
 	}
 	if p.TP > 1 && d.Cluster.Nodes > 1 && strings.HasPrefix(p.AxisOrder, "tp") &&
@@ -35,7 +35,7 @@ func (d *document) whySentence() string {
 	return s
 }
 
-// shardingSentence says which less sharding does not fit.
+// shardingSentence says which lower ZeRO stage does not fit; "" if there is none.
 func (d *document) shardingSentence() string {
 	for _, c := range d.Choices {
 		taken, _ := c.Taken.(int)
@@ -47,7 +47,7 @@ func (d *document) shardingSentence() string {
 	return ""
 }
 
-// bindingSentence says what keeps the plan from being faster, and what more of it would gain.
+// bindingSentence says which resource limits the step time, and how much more of it would gain.
 func (d *document) bindingSentence() string {
 	free := size(d.Binding.SlackBytes) + " free"
 	if d.Binding.SlackBytes < 0 {
@@ -77,18 +77,18 @@ func (d *document) bindingSentence() string {
 	return s + "." + d.unfitSentence()
 }
 
-// unfitSentence is how much more memory would allow which faster plan, "" if there is none.
+// unfitSentence says how much more memory a faster plan would need; "" if no faster plan was found.
 func (d *document) unfitSentence() string {
 	i := d.FasterUnfit()
 	if i < 0 {
 		return ""
 	}
 	a := d.Alternatives[i]
-	return fmt.Sprintf(" %s more would allow %s: %s.", size(a.NoFit.OverBytes), d.Label(a),
+	return fmt.Sprintf(" With %s more, %s would fit: %s.", size(a.NoFit.OverBytes), d.Label(a),
 		signed(float64(a.Predict.StepS/d.Predict.StepS)-1))
 }
 
-// leverName is a lever as screens say it.
+// leverName returns the name of a lever on screens.
 func leverName(d *document, l planner.Lever) string {
 	switch l.Name {
 	case planner.MemoryBinding:
@@ -103,7 +103,7 @@ func leverName(d *document, l planner.Lever) string {
 	case "link":
 		return "2 × " + cmp.Or(d.head.link, "link")
 	case "network":
-		return "2 × NIC"
+		return "2 × network"
 	case "batch", "near_batch":
 		return fmt.Sprintf("batch %v", l.Set["train.global_batch"])
 	case "nodes":
@@ -118,7 +118,7 @@ func leverName(d *document, l planner.Lever) string {
 	return fmt.Sprint(l.Set["train.precision"])
 }
 
-// leverLine is what changes of the hardware and the job would gain, the most first; "" if none was tried.
+// leverLine returns the gains of changes of the hardware and the job, largest first; "" if none was tried.
 func (d *document) leverLine() string {
 	levers := slices.Clone(d.Levers)
 	slices.SortStableFunc(levers, func(a, b planner.Lever) int { return cmp.Compare(b.Speedup, a.Speedup) })
@@ -134,15 +134,15 @@ func (d *document) leverLine() string {
 		}
 	}
 	if len(none) > 0 {
-		words = append(words, "nothing from "+strings.Join(none, ", "))
+		words = append(words, "no gain: "+strings.Join(none, ", "))
 	}
 	if len(words) == 0 {
 		return ""
 	}
-	return flow("LEVERS", labelColumn, " ", sentenceWords(strings.Join(words, " · "))) + d.slackLine()
+	return flow("WHAT IF", labelColumn, " ", sentenceWords(strings.Join(words, " · "))) + d.slackLine()
 }
 
-// ruleLines are what rules of thumb come to, those that agree with the plan in one.
+// ruleLines returns the verdicts on rules of thumb. Rules that agree with the plan share one line.
 func (d *document) ruleLines() string {
 	var agree, lines []string
 	seen := map[ir.Plan]bool{}
@@ -178,7 +178,7 @@ func (d *document) ruleLines() string {
 		lines = append([]string{strings.Join(agree, ", ") + ": agree"}, lines...)
 	}
 	var b strings.Builder
-	label := "RULES"
+	label := "RULES OF THUMB"
 	for _, l := range lines {
 		b.WriteString(prose(label, labelColumn, l))
 		label = ""

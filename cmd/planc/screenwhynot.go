@@ -11,7 +11,7 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// whyNotScreen is the answer to --why-not: the verdict, and the two plans part by part.
+// whyNotScreen formats the answer to --why-not: the verdict, and the parts of both plans side by side.
 func whyNotScreen(d *document) string {
 	w := d.WhyNot
 	var b strings.Builder
@@ -46,27 +46,29 @@ func whyNotScreen(d *document) string {
 	return b.String()
 }
 
-// zeroSentence says what a plan moves more often than another one since it shards more, "" if nothing.
-func zeroSentence(plan, than *ir.Plan) string {
-	if plan.Zero < 2 || plan.Zero <= than.Zero || plan.MicroBatches*plan.VPP == 1 {
+// zeroSentence says which data a plan with a higher ZeRO stage than another one sends for every micro-batch; "" if
+// none.
+func zeroSentence(plan, other *ir.Plan) string {
+	if plan.Zero < 2 || plan.Zero <= other.Zero || plan.MicroBatches*plan.VPP == 1 {
 		return ""
 	}
-	of := fmt.Sprintf("each of %d micro-batches", plan.MicroBatches)
+	times := fmt.Sprintf("each of %d micro-batches", plan.MicroBatches)
 	if plan.VPP > 1 {
-		of += fmt.Sprintf(" in each of %d chunks", plan.VPP)
+		times += fmt.Sprintf(" in each of %d chunks", plan.VPP)
 	}
-	s := "gradients are scattered after " + of
+	s := "gradients are reduce-scattered after " + times
 	if plan.Zero < 3 {
 		return s + ", not once a step"
 	}
-	if than.Zero >= 2 {
-		return "a block's parameters are gathered forward and backward for " + of + ", not once a step"
+	gathers := "the parameters of a block are all-gathered in the forward and the backward pass of " + times
+	if other.Zero >= 2 {
+		return gathers + ", not once a step"
 	}
-	return "a block's parameters are gathered forward and backward for " + of + ", and " + s + ", not once a step"
+	return gathers + ", and " + s + ", not once a step"
 }
 
-// movesTable has a row for each kind of collective over replicas by which one of two plans moves more than single
-// numbers, as the gradient's norm is; "" if there is none.
+// movesTable returns a table of the bytes that each kind of collective over replicas sends. It leaves out collectives
+// of less than 1 KiB, such as that of the gradient norm; "" if no row is left.
 func movesTable(moves [2][]search.Traffic) string {
 	bytes := map[ir.Op][2]int{}
 	for i := range moves {
@@ -76,12 +78,12 @@ func movesTable(moves [2][]search.Traffic) string {
 			bytes[m.Op] = v
 		}
 	}
-	const little = 1 << 10
-	maps.DeleteFunc(bytes, func(_ ir.Op, v [2]int) bool { return max(v[0], v[1]) < little })
+	const minBytes = 1 << 10
+	maps.DeleteFunc(bytes, func(_ ir.Op, v [2]int) bool { return max(v[0], v[1]) < minBytes })
 	if len(bytes) == 0 {
 		return ""
 	}
-	b := whyNotLine("\nMOVED OVER DP", "CHOSEN", "OTHER", "CHANGE")
+	b := whyNotLine("\nDP TRAFFIC", "CHOSEN", "OTHER", "CHANGE")
 	for _, op := range slices.Sorted(maps.Keys(bytes)) {
 		v := bytes[op]
 		b += sizesLine(op.String(), int64(v[0]), int64(v[1]))
@@ -89,18 +91,18 @@ func movesTable(moves [2][]search.Traffic) string {
 	return b
 }
 
-// whyNotLine is a row of the tables.
+// whyNotLine formats a row of the tables.
 func whyNotLine(name, chosen, other, more string) string {
 	return strings.TrimRight(pad(name, 14)+lpad(chosen, 13)+lpad(other, 13)+lpad(more, 13), " ") + "\n"
 }
 
-// sizesLine is a row of two amounts of bytes.
+// sizesLine formats a row that compares two sizes in bytes.
 func sizesLine(name string, chosen, other int64) string {
 	a, b := sizes(chosen, other)
 	return whyNotLine(name, a, b, change(float64(other-chosen), func(v float64) string { return size(int64(v)) }))
 }
 
-// whyNotTable has a row for each part of time and memory that one of two plans has.
+// whyNotTable compares the parts of time and memory of two plans. Parts that are zero in both are left out.
 func whyNotTable(chosen, other costmodel.Predict) string {
 	var b strings.Builder
 	line := func(name, a, c, more string) {
@@ -129,7 +131,7 @@ func whyNotTable(chosen, other costmodel.Predict) string {
 	return b.String()
 }
 
-// change is a difference with its sign, "" if there is none.
+// change formats a difference with its sign; "" if it is zero.
 func change(by float64, show func(float64) string) string {
 	switch {
 	case by > 0:

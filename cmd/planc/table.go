@@ -2,16 +2,16 @@ package main
 
 import "strings"
 
-// column is one of a table's: as wide as its widest cell. The last one, if it stands at the left, goes on below itself
-// where a line is full.
+// column describes a column of a table. It is as wide as its widest cell. The last column is wrapped if it is
+// left-aligned.
 type column struct {
 	title string
-	right bool // numbers stand at the right
+	right bool // right-aligned, for numbers
 }
 
 const columnGap = 2
 
-// table lays rows out under their titles.
+// table formats rows under the titles of their columns.
 func table(columns []column, rows [][]string) string {
 	widths := widthsOf(columns, rows)
 	var b strings.Builder
@@ -37,7 +37,7 @@ func table(columns []column, rows [][]string) string {
 	return b.String()
 }
 
-// widthsOf are the widths of columns with these rows, which may have cells for further ones.
+// widthsOf returns the widths of columns. Rows may have cells for further columns.
 func widthsOf(columns []column, rows [][]string) []int {
 	widths := make([]int, len(columns))
 	for i, c := range columns {
@@ -49,7 +49,7 @@ func widthsOf(columns []column, rows [][]string) []int {
 	return widths
 }
 
-// tableWidth is where a column after these would begin.
+// tableWidth returns the position where a further column would begin.
 func tableWidth(columns []column, rows [][]string) (sum int) {
 	for _, w := range widthsOf(columns, rows) {
 		sum += w + columnGap

@@ -16,7 +16,7 @@ import (
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
-// NothingPriced is reported where no row of the tables can be priced.
+// NothingPriced is reported if no row of the tables can be priced.
 //
 // Example:
 //
@@ -26,13 +26,11 @@ const NothingPriced ir.Code = "NothingPriced"
 func (a *app) validateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "validate ROWS.csv...",
-		Short: "predicted against measured rows",
-		Long: "validate prices the plan of each row of the tables and holds the prediction against what was " +
-			"measured:\n" +
-			"seconds a step or tokens a second, memory of a GPU, whether it fits. Columns are found by name, in " +
-			"any order\n" +
-			"(planc help rows lists them); empty cells take defaults. Rows that cannot be priced are listed with " +
-			"the reason.",
+		Short: "compare predictions with measured runs",
+		Long: `validate predicts each run in a table of measured runs and compares the prediction with the measurement:
+seconds per step or tokens per second, memory per GPU, and whether the run fits. Columns are found by name, in any
+order (planc help rows lists them). Empty cells take defaults. Rows that cannot be predicted are listed with the
+reason.`,
 		Example: "planc validate runs.csv --json",
 		Args:    cobra.ArbitraryArgs,
 		RunE:    func(_ *cobra.Command, args []string) error { return a.validate(args) },
@@ -69,22 +67,23 @@ func (a *app) validate(files []string) error {
 		err = a.print(validateScreen(r))
 	}
 	if err == nil && len(r.Rows) == 0 {
-		return inputErrorf(NothingPriced, "", "none of %d %s can be priced%s; %s", len(rows), plural(len(rows), "row"),
+		return inputErrorf(NothingPriced, "", "none of the %d %s can be priced%s; %s", len(rows),
+			plural(len(rows), "row"),
 			firstReason(r), columnsHelp)
 	}
 	return err
 }
 
-// columnsHelp says where the columns of a table are listed.
+// columnsHelp says how to list the columns of a table.
 const columnsHelp = "planc help rows lists the columns"
 
-// rowsScreen is `planc help rows`: the columns that tables of measured runs may have.
+// rowsScreen formats `planc help rows`: the columns of tables of measured runs.
 func rowsScreen() string {
 	var b strings.Builder
-	b.WriteString(prose("", 0, "A table of measured runs, as planc validate and planc calibrate --from take it: CSV "+
-		"whose first line names "+
-		"the columns, in any order. Other columns are passed over. Each row needs those with an x, and one of those "+
-		"with a +."))
+	b.WriteString(prose("", 0, "planc validate and planc calibrate --from read tables of measured runs: CSV "+
+		"files whose "+
+		"first line names the columns, in any order. Other columns are ignored. Each row needs the columns marked x, "+
+		"and one of those marked +."))
 	const at = 34
 	b.WriteString("\n" + pad("COLUMN", at) + "MEANING\n")
 	for _, c := range validate.Columns {
@@ -102,7 +101,7 @@ func firstReason(r *validate.Report) string {
 	return fmt.Sprintf("; row %d of %s: %s", s.Row, s.File, s.Reason)
 }
 
-// validateScreen is the report in 80 columns: all rows, each source, what was skipped, the worst rows.
+// validateScreen formats the report: errors over all rows and by source, the worst rows, and the skipped rows.
 func validateScreen(r *validate.Report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %s priced, %d skipped\n", len(r.Rows), plural(len(r.Rows), "row"), len(r.Skipped))
@@ -120,8 +119,8 @@ func validateScreen(r *validate.Report) string {
 			percent(m.MedianAPE), percent(m.MeanAPE), signedPercent(m.Bias))
 	}
 	if f := r.Fit; f.N > 0 {
-		b.WriteString(prose("fits", 9, fmt.Sprintf("%d %s: %s told right (mean of those that fit and those that "+
-			"do not)", f.N, plural(f.N, "row"), percent(f.BalancedAccuracy))))
+		b.WriteString(prose("fits", 9, fmt.Sprintf("%d %s: balanced accuracy %s (mean over runs that fit and runs "+
+			"that do not)", f.N, plural(f.N, "row"), percent(f.BalancedAccuracy))))
 	}
 	b.WriteString(worstRows(r.Rows))
 	b.WriteString(skippedRows(r.Skipped))
@@ -135,7 +134,7 @@ func summaryCells(name string, s validate.Summary) []string {
 
 func signedPercent(v float64) string { return fmt.Sprintf("%+.1f %%", 100*v) }
 
-// clipRunes is a text of at most n characters.
+// clipRunes shortens a text to at most n characters, with an ellipsis at the end.
 func clipRunes(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n-1]) + "…"
@@ -143,7 +142,7 @@ func clipRunes(s string, n int) string {
 	return s
 }
 
-// worstRows are those whose step is furthest off.
+// worstRows formats the rows with the largest errors of the step time.
 func worstRows(all []validate.Priced) string {
 	const shown = 5
 	var rows []*validate.Priced
@@ -167,7 +166,7 @@ func worstRows(all []validate.Priced) string {
 		{"ERROR", true}, {"PLAN", false}}, cells)
 }
 
-// skippedRows counts them by reason, with the first row of each.
+// skippedRows formats the skipped rows: their number by reason, with the first row of each reason.
 func skippedRows(all []validate.Skipped) string {
 	n, first := map[string]int{}, map[string]int{}
 	var order []string
@@ -186,9 +185,9 @@ func skippedRows(all []validate.Skipped) string {
 	for _, why := range order[:min(shown, len(order))] {
 		cells = append(cells, []string{fmt.Sprint(n[why]), fmt.Sprint(first[why]), why})
 	}
-	text := "\n" + table([]column{{"SKIPPED", true}, {"AS ROW", true}, {"REASON", false}}, cells)
+	text := "\n" + table([]column{{"SKIPPED", true}, {"FIRST ROW", true}, {"REASON", false}}, cells)
 	if more := len(order) - shown; more > 0 {
-		text += fmt.Sprintf("and %d further %s; --json lists every row\n", more, plural(more, "reason"))
+		text += fmt.Sprintf("and %d more %s; --json lists every row\n", more, plural(more, "reason"))
 	}
 	return text
 }

@@ -19,14 +19,12 @@ func (a *app) verifyCommand() *cobra.Command {
 	flags := jobFlags{}
 	c := &cobra.Command{
 		Use:   "verify [JOB...|./...]",
-		Short: "locks and generated code are current",
-		Long: "verify holds each job against its lock, makes the program and the generated code again in memory, and " +
-			"compares.\n" +
-			"It writes nothing, searches only where the job has changed, and needs neither Go nor a network. ./... " +
-			"are all\n" +
-			"locks of the folder and those below it. What differs is printed as a unified diff, the plan first, with " +
-			"exit 4;\n" +
-			"a newer cost model or another planc is no difference as long as they make the same program.",
+		Short: "check that locks and generated code are up to date",
+		Long: `verify compares each job with its lock, recompiles the program and the generated code in memory, and compares
+them with the lock and the files. It writes nothing, searches only if the job has changed, and needs neither Go nor a
+network. ./... means all locks in this folder and below. Differences are printed as unified diffs, the plan first, and
+the exit status is 4. A newer cost model or another version of planc is not a difference if the program stays the
+same.`,
 		Example: "planc verify ./...",
 		RunE: func(c *cobra.Command, args []string) error {
 			flags.cmd = c
@@ -37,7 +35,7 @@ func (a *app) verifyCommand() *cobra.Command {
 	return c
 }
 
-// verify is planc verify.
+// verify runs planc verify.
 func (a *app) verify(args []string, flags jobFlags) error {
 	jobs, err := findJobs(args)
 	if err != nil {
@@ -57,9 +55,9 @@ func (a *app) verify(args []string, flags jobFlags) error {
 			a.notef("verified %s", v.summary())
 			continue
 		}
-		later := first != nil // the first error is this command's own, and told at its end
+		isLater := first != nil // the first error is returned, later ones are printed here
 		bad++
-		if !later {
+		if !isLater {
 			first = err
 		}
 		if i > 0 && err == nil {
@@ -69,7 +67,7 @@ func (a *app) verify(args []string, flags jobFlags) error {
 			if err := a.print(v.report()); err != nil {
 				return err
 			}
-		} else if later {
+		} else if isLater {
 			_, text, _ := classify(err)
 			fmt.Fprintln(a.stderr, text)
 		}
@@ -77,31 +75,32 @@ func (a *app) verify(args []string, flags jobFlags) error {
 	return verdict(bad, len(jobs), first)
 }
 
-// verdict is the end of verify: of one job, what is wrong with it; of several, how many there are.
-func verdict(bad, of int, first error) error {
+// verdict returns the error of verify: that of the only job, or the number of locks that are out of date.
+func verdict(bad, total int, first error) error {
 	switch {
 	case bad == 0:
 		return nil
 	case first != nil:
 		return first
-	case of == 1:
-		return &lockError{codeLockDiffers, "the lock is not current"}
+	case total == 1:
+		return &lockError{codeLockDiffers, "the lock is out of date"}
 	}
-	return &lockError{codeLockDiffers, fmt.Sprintf("%d of %d locks are not current", bad, of)}
+	return &lockError{codeLockDiffers, fmt.Sprintf("%d of %d locks are out of date", bad, total)}
 }
 
-// verification is one job's.
+// verification verifies one job.
 type verification struct {
 	app     *app
 	lock    *jobLock
 	reasons []string
-	change  *difference // of the plan; nil where the job is the lock's
+	change  *difference // change of the plan; nil if the job has not changed
 	diffs   []string
 	remedy  string
 	files   int
 }
 
-// run compares, and collects why the lock is not current. An error is what keeps it from comparing.
+// run compares a job with its lock, and collects the reasons why the lock is out of date. It returns an error if it
+// cannot compare them.
 func (v *verification) run(path string, flags jobFlags) error {
 	var args []string
 	if path != "" {
@@ -133,7 +132,7 @@ func (v *verification) run(path string, flags jobFlags) error {
 	return v.compare(j, d)
 }
 
-// compareStale is the verdict on a lock whose job has changed.
+// compareStale compares a lock whose job has changed.
 func (v *verification) compareStale(j *loaded) error {
 	l := v.lock
 	v.reasons = append(v.reasons, changedSections(l.changed))
@@ -153,7 +152,7 @@ func (v *verification) compareStale(j *loaded) error {
 	return v.compareCode(j, d, nil)
 }
 
-// compare is the verdict where the job is the lock's.
+// compare compares a lock whose job has not changed.
 func (v *verification) compare(j *loaded, d *decision) error {
 	f := v.lock.file
 	p, err := v.app.program(j, d.Best.Plan, nil)
@@ -162,7 +161,7 @@ func (v *verification) compare(j *loaded, d *decision) error {
 	}
 	switch now := programHash(p); {
 	case now != f.Program:
-		v.reasons = append(v.reasons, "its plan makes another program: "+anotherProgram(f))
+		v.reasons = append(v.reasons, "its plan compiles to another program: "+anotherProgram(f))
 		v.diffs = append(v.diffs, programDiff(v.lock, now, slashed(j.path)))
 	case f.Edited():
 		v.reasons = append(v.reasons, planEdited)
@@ -176,8 +175,7 @@ func (v *verification) compare(j *loaded, d *decision) error {
 	return v.compareCode(j, d, f.Files)
 }
 
-// compareCode compares the generated files with those of the disk, and with the lock's hashes unless those are known to
-// be old.
+// compareCode compares the generated files with the files on disk, and with the lock's hashes, if given.
 func (v *verification) compareCode(j *loaded, d *decision, hashes map[string]string) error {
 	for _, path := range slices.Sorted(maps.Keys(v.lock.file.Files)) {
 		t, err := lockedTarget(j, v.lock, path)
@@ -190,11 +188,11 @@ func (v *verification) compareCode(j *loaded, d *decision, hashes map[string]str
 		}
 		now := g.files[path]
 		name := filepath.Join(t.folder, filepath.FromSlash(path))
-		was, err := os.ReadFile(name)
-		same := err == nil && sameText(was, now)
+		old, err := os.ReadFile(name)
+		same := err == nil && sameText(old, now)
 		switch {
 		case missing(name):
-			v.reasons = append(v.reasons, fmt.Sprintf("%s is not there", slashed(name)))
+			v.reasons = append(v.reasons, fmt.Sprintf("%s does not exist", slashed(name)))
 		case err != nil:
 			v.reasons = append(v.reasons, fmt.Sprintf("%s cannot be read: %s", slashed(name), ir.FileReason(err)))
 		case same && hashes != nil && hashes[path] != lock.Hash(now):
@@ -202,7 +200,7 @@ func (v *verification) compareCode(j *loaded, d *decision, hashes map[string]str
 		case !same && hashes != nil && hashes[path] == lock.Hash(now):
 			v.reasons = append(v.reasons, fmt.Sprintf("%s was edited", slashed(name)))
 		case !same && hashes != nil:
-			v.reasons = append(v.reasons, fmt.Sprintf("%s is not what the job says now, whose plan is the same",
+			v.reasons = append(v.reasons, fmt.Sprintf("%s is out of date, although the plan is the same",
 				slashed(name)))
 		}
 		if !same {
@@ -212,7 +210,7 @@ func (v *verification) compareCode(j *loaded, d *decision, hashes map[string]str
 	return nil
 }
 
-// lockedTarget is a file of the lock as gen would write it now.
+// lockedTarget returns the target that gen would use now for a file of the lock.
 func lockedTarget(j *loaded, l *jobLock, path string) (*target, error) {
 	folder := filepath.Dir(j.path)
 	t, err := findTarget(j, l, genRequest{out: filepath.Join(folder, filepath.Dir(filepath.FromSlash(path))),
@@ -224,7 +222,7 @@ func lockedTarget(j *loaded, l *jobLock, path string) (*target, error) {
 	return t, nil
 }
 
-// genCommandLine is the command that brings a lock and its files up to date.
+// genCommandLine returns the command that updates a lock and its generated files.
 func genCommandLine(j *loaded, f *lock.File) string {
 	words := []string{"planc gen"}
 	if path := slashed(j.path); path != jobFile {
@@ -241,10 +239,10 @@ func genCommandLine(j *loaded, f *lock.File) string {
 	return strings.Join(words, " ")
 }
 
-// codeLines is how much of a diff of generated code is shown: what a reviewer looks at is above it.
+// codeLines is the number of lines to show of a diff of generated code. Reviewers look at the plan above it.
 const codeLines = 40
 
-// truncateDiff keeps the beginning of a diff of code, all of it with -v.
+// truncateDiff returns the beginning of a diff of code, or all of it with -v.
 func (a *app) truncateDiff(diff string) string {
 	lines := strings.SplitAfter(diff, "\n")
 	if a.verbose || len(lines) <= codeLines {
@@ -254,7 +252,7 @@ func (a *app) truncateDiff(diff string) string {
 		len(lines)-codeLines-1)
 }
 
-// summary is the lock with what was compared.
+// summary names the lock and what was compared.
 func (v *verification) summary() string {
 	s := v.lock.name() + ": the plan, its program"
 	switch {
@@ -266,17 +264,17 @@ func (v *verification) summary() string {
 	return s
 }
 
-// report is what a reviewer reads: which part changed, the plan before and after, then the diffs.
+// report formats the result for a reviewer: the reasons, the change of the plan, then the diffs.
 func (v *verification) report() string {
 	var b strings.Builder
-	b.WriteString(prose(v.lock.name()+" is not current: ", 2, strings.Join(v.reasons, "; ")))
+	b.WriteString(prose(v.lock.name()+" is out of date: ", 2, strings.Join(v.reasons, "; ")))
 	if v.change != nil {
 		if v.change.fields == nil {
 			b.WriteString(flow("", 0, " ", strings.Split(v.change.head, " ")))
 		}
 		b.WriteString(v.change.body())
 	}
-	b.WriteString("to take it: " + v.remedy + "\n")
+	b.WriteString("to update it, run: " + v.remedy + "\n")
 	for _, d := range v.diffs {
 		b.WriteString("\n" + d)
 	}

@@ -16,21 +16,21 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// lockedExtensions are those under which the job of a lock is looked for.
+// lockedExtensions lists the extensions that the job of a lock can have.
 var lockedExtensions = []string{".yaml", ".yml", ".json"}
 
-// jobsArg completes several JOBs with job files and folders.
+// jobsArg completes any number of JOBs.
 func jobsArg(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return jobExtensions, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// candidate is a job to verify, or what is wrong without one.
+// candidate is a job to verify, or an error in place of one.
 type candidate struct {
 	path  string
 	wrong error
 }
 
-// findJobs are what verify's arguments mean: each a JOB, a lock, or DIR/... for all locks below DIR.
+// findJobs returns the jobs of verify's arguments: each is a JOB, a lock, or DIR/... for all locks below DIR.
 func findJobs(args []string) (jobs []candidate, err error) {
 	for _, arg := range args {
 		root, all := strings.CutSuffix(filepath.ToSlash(arg), "/...")
@@ -53,17 +53,17 @@ func findJobs(args []string) (jobs []candidate, err error) {
 	return jobs, nil
 }
 
-// candidateOf is the job file beside a lock.
+// candidateOf returns the job of a lock.
 func candidateOf(path string) candidate {
 	if job := jobOfLock(path); job != "" {
 		return candidate{path: job}
 	}
 	return candidate{path, &lockError{codeLockDiffers,
-		fmt.Sprintf("%s has no job file beside it; remove it, or restore %s", slashed(path),
+		fmt.Sprintf("%s has no job file next to it; remove it, or restore %s", slashed(path),
 			slashed(strings.TrimSuffix(path, ".lock")+lockedExtensions[0]))}}
 }
 
-// jobOfLock is the job file beside a lock, "" if there is none.
+// jobOfLock returns the job file next to a lock; "" if there is none.
 func jobOfLock(path string) string {
 	for _, ext := range lockedExtensions {
 		if job := strings.TrimSuffix(path, ".lock") + ext; !missing(job) {
@@ -73,18 +73,19 @@ func jobOfLock(path string) string {
 	return ""
 }
 
-// lockScan is what a folder and those below it hold for verify.
+// lockScan collects the locks and the generated files in a folder and below.
 type lockScan struct {
-	jobs    []candidate     // of planc's locks
+	jobs    []candidate     // jobs of locks
 	orphans map[string]bool // generated files that no lock names
-	wrecked []string        // jobs whose locks cannot be read, so that it is unknown what they name
+	damaged []string        // jobs whose locks cannot be read; it is unknown which files these name
 }
 
-// locksBelow are the jobs of planc's locks in a folder and below, and generated code without a lock. Folders that go
-// leaves out are left out.
+// locksBelow returns the jobs of all locks in a folder and below, and errors for generated code without a lock. It
+// skips the folders that the go command skips.
 func locksBelow(root string) ([]candidate, error) {
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
-		return nil, inputErrorf(spec.NoFile, "", "%s/... are the locks of a folder, and %s is none", slashed(root),
+		return nil, inputErrorf(spec.NoFile, "", "%s/... means the locks below a folder, and %s is not a folder",
+			slashed(root),
 			slashed(root))
 	}
 	b := &lockScan{orphans: map[string]bool{}}
@@ -115,19 +116,19 @@ func locksBelow(root string) ([]candidate, error) {
 	for _, path := range slices.Sorted(maps.Keys(b.orphans)) {
 		if !b.mayBeNamed(path) {
 			b.jobs = append(b.jobs, candidate{path, &lockError{codeLockAbsent,
-				fmt.Sprintf("no lock names %s, which planc generated; planc gen writes its lock, or remove it",
+				fmt.Sprintf("no lock names the generated file %s; run planc gen to write its lock, or remove the file",
 					slashed(path))}})
 		}
 	}
 	if len(b.jobs) == 0 {
 		return nil, &lockError{codeLockAbsent,
-			fmt.Sprintf("there is no lock of planc's in %s or below; planc plan --update writes one", slashed(root))}
+			fmt.Sprintf("there is no planc lock in %s or below; run planc plan --update to write one", slashed(root))}
 	}
 	return b.jobs, nil
 }
 
-// lock takes a lock, if it is planc's, and returns the files that it names. Whatever lies where a job's lock belongs is
-// planc's: a lock that was wrecked must not pass for one of another tool.
+// lock adds a lock, if it is planc's, and returns the files that it names. A file with the name of a job's lock always
+// counts as planc's, so that a damaged lock is not mistaken for one of another tool.
 func (b *lockScan) lock(path string) (named []string) {
 	job := jobOfLock(path)
 	data, err := os.ReadFile(path)
@@ -139,7 +140,7 @@ func (b *lockScan) lock(path string) (named []string) {
 	b.jobs = append(b.jobs, candidateOf(path))
 	f, err := lock.Parse(path, data, "")
 	if err != nil {
-		b.wrecked = append(b.wrecked, job)
+		b.damaged = append(b.damaged, job)
 		return nil
 	}
 	for file := range f.Files {
@@ -148,9 +149,9 @@ func (b *lockScan) lock(path string) (named []string) {
 	return named
 }
 
-// mayBeNamed says whether a wrecked lock may name a generated file, so that mending the lock is enough.
+// mayBeNamed reports whether a damaged lock may name a generated file, so that repairing the lock is enough.
 func (b *lockScan) mayBeNamed(path string) bool {
-	return slices.ContainsFunc(b.wrecked, func(job string) bool {
+	return slices.ContainsFunc(b.damaged, func(job string) bool {
 		return job != "" && fileName(job) == filepath.Base(path) && isInside(filepath.Dir(job), path)
 	})
 }
@@ -160,7 +161,7 @@ func isInside(folder, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// looksLikeJob says whether a file has the keys of a job. Other tools have a lock beside a file of that name too:
+// looksLikeJob reports whether a file has the keys of a job. Other tools also have locks next to YAML files:
 // Chart.yaml, pubspec.yaml.
 func looksLikeJob(path string) bool {
 	data, err := os.ReadFile(path)

@@ -1,6 +1,7 @@
-// Package lock is the lock file: the plan of a job, what it was decided from, and what was generated for it.
+// Package lock reads and writes lock files. A lock holds the plan of a job, the inputs from which it was decided, and
+// the hashes of generated files.
 //
-// [File] is the whole content. [File.Bytes] prints it, the same bytes for the same content on any machine; [Parse]
-// reads it back as strictly as a job file is read, since people edit locks and merge them. [Changes] says which of the
-// job's deciding fields are not as they were. The package touches no files; cmd/planc reads and writes them.
+// [File] is the content of a lock. [File.Bytes] prints it; the same content gives the same bytes on every machine.
+// [Parse] reads it as strictly as a job file, because people edit and merge locks. [Changes] returns the deciding
+// fields that differ between two jobs. The package does no I/O; cmd/planc reads and writes the files.
 package lock

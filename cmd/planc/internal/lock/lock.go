@@ -15,24 +15,24 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// Schema is the version of the format that this package writes and reads.
+// Schema is the version of the lock format.
 const Schema = 1
 
-// Sections are the parts of a job that decide its plan. Each has a hash of its own, so that a message can say which one
+// Sections lists the parts of a job that decide its plan. Each has its own hash, so that a message can say which part
 // changed.
 var Sections = []string{"cluster", "model", "objective", "plan", "train"}
 
-// File is a lock.
+// File is the content of a lock.
 type File struct {
-	CostModel   int               // that made the prediction
-	DecidedFrom map[string]string // by section: the hash of its Inputs
+	CostModel   int               // version of the cost model of the prediction
+	DecidedFrom map[string]string // hash of the Inputs by section
 	Expect      Expect
-	Files       map[string]string // of gen: path from the lock's folder, with slashes, to SHA-256
+	Files       map[string]string // SHA-256 of files of gen, by path relative to the lock's folder, with slashes
 	Gen         Gen
 	Inputs      Inputs
 	Plan        ir.Plan
-	PlanHash    string // of the plan as planc wrote it: people edit plans
-	Planc       string // version
+	PlanHash    string // hash of the plan that planc wrote; it differs if somebody edits the plan
+	Planc       string // version of planc
 	Predict     costmodel.Predict
 	Program     string // hash of the program's text form
 	Search      search.Counts
@@ -40,26 +40,26 @@ type File struct {
 	doc *strict.Doc
 }
 
-// Inputs are the deciding fields by section and path below it, as text.
+// Inputs holds the deciding fields as text, by section and by the path below it.
 type Inputs map[string]map[string]string
 
-// Expect is what a training program compares its steps with: the plan on the CPU where it runs.
+// Expect is the prediction for the CPU on which a training program runs. The program compares its steps with it.
 type Expect struct {
 	StepS costmodel.Seconds `json:"step_s"`
-	// by which it may be off, as a part of it; locks of before it have none
+	// relative error of StepS; older locks do not have it
 	StepError   float64                  `json:"step_error" since:"cost model 4"`
 	TokensPerS  float64                  `json:"tokens_per_s"`
 	MemoryBytes int64                    `json:"memory_bytes"`
 	PeakFlops   costmodel.FlopsPerSecond `json:"peak_flops"`
 }
 
-// Gen is how planc gen was called last; the zero value: it was not.
+// Gen holds the flags of the last planc gen; the zero value means that there was none.
 type Gen struct {
 	Main    bool   `json:"main"`
 	Package string `json:"package"`
 }
 
-// Hashes are those of the inputs by section.
+// Hashes returns the hash of the inputs of each section.
 func (in Inputs) Hashes() map[string]string {
 	out := map[string]string{}
 	for _, s := range Sections {
@@ -72,31 +72,31 @@ func (in Inputs) Hashes() map[string]string {
 	return out
 }
 
-// Hash names content as a lock does.
+// Hash returns the hash of a content, in the format of a lock: SHA-256 in hexadecimal.
 func Hash(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// HashPlan names a plan by all its keys.
+// HashPlan returns the hash of all keys of a plan.
 func HashPlan(p ir.Plan) string { return Hash([]byte(p.Text())) }
 
-// Edited says whether the plan is not the one that planc wrote.
+// Edited reports whether somebody has changed the plan that planc wrote.
 func (f *File) Edited() bool { return f.PlanHash != HashPlan(f.Plan) }
 
-// Pos is where a field of the file was written, by its dotted path.
+// Pos returns the position of a field in the file, by its dotted path.
 func (f *File) Pos(path string) ir.Pos { return f.doc.Pos(path) }
 
-// Change is a field that differs; "" is absent.
+// Change is a field that differs. A value of "" means that the field is absent.
 type Change struct {
 	Section, Key string
 	From, To     string
 }
 
-// Path is the field's dotted path in a job.
+// Path returns the dotted path of the field in a job.
 func (c Change) Path() string { return strings.TrimSuffix(c.Section+"."+c.Key, ".") }
 
-// Changes are the inputs that differ between what was decided from and what is asked now, by section and key.
+// Changes returns the inputs that differ, ordered by section and key.
 func Changes(from, to Inputs) (out []Change) {
 	for _, s := range Sections {
 		keys := map[string]bool{}
@@ -114,7 +114,7 @@ func Changes(from, to Inputs) (out []Change) {
 	return out
 }
 
-// PlanChanges are the keys in which two plans differ, in the order of plans.
+// PlanChanges returns the keys in which two plans differ, in the order of [ir.PlanKeys].
 func PlanChanges(from, to ir.Plan) (out []Change) {
 	a, b := planText(from), planText(to)
 	for _, key := range ir.PlanKeys() {

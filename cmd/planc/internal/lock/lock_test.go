@@ -116,31 +116,34 @@ func TestDamaged(t *testing.T) {
 	lines := strings.SplitAfter(whole, "\n")
 	for _, c := range []struct{ name, text, want string }{
 		{"conflict", swap("  dp: 1", "<<<<<<< HEAD\n  dp: 1\n=======\n  dp: 2\n>>>>>>> other"),
-			"a.lock:36:1: a merge conflict stands here; planc plan --update decides anew and writes the lock " +
+			"a.lock:36:1: the lock has a merge conflict here; to search a new plan and write the lock, run planc " +
+				"plan --update " +
 				"[BadLock]"},
 		{"cut", strings.Join(lines[:21], ""),
-			"a.lock:2:1: plan is missing: the lock was cut off or edited; planc plan --update writes the lock anew " +
+			"a.lock:2:1: plan is missing: the lock was truncated or edited; to write a new lock, run planc plan " +
+				"--update " +
 				"[BadLock]"},
 		{"cut in predict", whole[:strings.Index(whole, "    dp_comm")], "predict.tokens_per_s is missing"},
-		{"empty", "", "a.lock:1:1: the file is empty; planc plan --update writes the lock anew [BadLock]"},
+		{"empty", "", "a.lock:1:1: the file is empty; to write a new lock, run planc plan --update [BadLock]"},
 		{"key", swap("  dp: 1", "  pd: 1"),
-			"a.lock:36:3: a plan has no key pd; planc plan --update writes the lock anew; did you mean dp? [BadLock]"},
+			"a.lock:36:3: a plan has no key pd; to write a new lock, run planc plan --update; did you mean dp? " +
+				"[BadLock]"},
 		{"plan value", swap("  dp: 1", "  dp: many"), `a.lock:36:7: plan.dp is "many", which is not a valid value`},
 		{"plan zero", swap("  dp: 1", "  dp: 01"), `plan.dp is "01", which is not a valid value`},
 		{"type", swap("cost_model: 1", "cost_model: one"),
 			"a.lock:2:13: cost_model is text \"one\"; it must be an integer"},
 		{"top key", swap("cost_model: 1", "cost_model: 1\nmore: 1"), "a.lock:3:1: no key more; keys are cost_model"},
-		{"hash", swap("program: e", "program: g"), "program is no hash of 64 digits"},
+		{"hash", swap("program: e", "program: g"), "program must be a hash of 64 hexadecimal digits"},
 		{"inputs", swap("hidden: 64", "hidden: 65"),
-			"inputs.model do not have the hash decided_from.model: the lock was edited"},
+			"inputs.model does not match the hash decided_from.model: the lock was edited"},
 		{"section", swap("  objective:\n    headroom: 0.1\n", ""), "inputs.objective is missing"},
-		{"record", swap("  priced: 0\n", ""), "search.priced is missing: the lock was cut off or edited"},
+		{"record", swap("  priced: 0\n", ""), "search.priced is missing: the lock was truncated or edited"},
 		{"record key", swap("  priced: 0\n", "  priced: 0\n  pricey: 0\n"),
-			"no key pricey in search; planc plan --update writes the lock anew; did you mean priced?"},
+			"unknown key pricey in search; to write a new lock, run planc plan --update; did you mean priced?"},
 		{"newer", swap("schema: 1", "schema: 2"),
-			"this lock is of schema 2, which a later planc wrote (v0.1.0); this planc reads schema 1: use that planc " +
+			"this lock has schema 2 of a newer planc (v0.1.0), and this planc reads schema 1: use the newer planc " +
 				"[NewerLock]"},
-		{"syntax", swap("  dp: 1", "  dp: [1"), "planc plan --update writes the lock anew [BadLock]"},
+		{"syntax", swap("  dp: 1", "  dp: [1"), "to write a new lock, run planc plan --update [BadLock]"},
 		{"list", "- 1\n", "is a list; it must be a mapping"},
 		{"twice", whole + lines[1], "key cost_model is given twice"},
 	} {

@@ -15,22 +15,22 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// The kinds of mistake in a lock.
+// Codes of errors in a lock.
 const (
-	// BadLock is reported for a lock that is not as planc writes it: cut off, edited, or merged.
+	// BadLock is reported for a damaged lock: truncated, edited, or with a merge conflict.
 	BadLock ir.Code = "BadLock"
 
-	// NewerLock is reported for a lock that a later planc wrote.
+	// NewerLock is reported for a lock that a newer planc wrote.
 	NewerLock ir.Code = "NewerLock"
 )
 
-// IsOurs tells a lock of planc's, perhaps damaged, from those of other tools.
+// IsOurs reports whether a file is a lock of planc, possibly damaged, and not one of another tool.
 func IsOurs(data []byte) bool {
 	first, _, _ := bytes.Cut(data, []byte("\n"))
 	return bytes.Contains(first, []byte("planc")) || bytes.Contains(data, []byte("\ndecided_from:"))
 }
 
-// document is the file as it is read.
+// document is the decoded file.
 type document struct {
 	CostModel   int                       `yaml:"cost_model" min:"1"`
 	DecidedFrom map[string]hash           `yaml:"decided_from"`
@@ -47,20 +47,20 @@ type document struct {
 	Search      record[search.Counts]     `yaml:"search"`
 }
 
-// Parse reads a lock. A mistake is an ir.Diags, each at its place; remedy says what to do about it: "planc plan
-// --update".
+// Parse parses a lock. Its errors are [ir.Diags] with positions; their messages recommend the command remedy, such as
+// "planc plan --update".
 func Parse(file string, data []byte, remedy string) (*File, error) {
 	if at := conflictLine(data); at > 0 {
 		return nil, ir.Diags{{Pos: ir.Pos{File: file, Line: at, Column: 1}, Code: BadLock,
-			Msg: "a merge conflict stands here; " + remedy + " decides anew and writes the lock"}}
+			Msg: "the lock has a merge conflict here; to search a new plan and write the lock, run " + remedy}}
 	}
 	doc, diags := strict.Parse(file, data)
 	if len(diags) == 0 {
 		if n := doc.Root.Get("schema"); n != nil && n.Kind == strict.Int && n.Text != fmt.Sprint(Schema) &&
 			len(n.Text) < 10 {
 			return nil, ir.Diags{{Pos: n.Pos, Code: NewerLock,
-				Msg: fmt.Sprintf("this lock is of schema %s, which a later planc wrote (%s); this planc reads schema "+
-					"%d: use that planc", n.Text, writerVersion(doc), Schema)}}
+				Msg: fmt.Sprintf("this lock has schema %s of a newer planc (%s), and this planc reads schema %d: use "+
+					"the newer planc", n.Text, writerVersion(doc), Schema)}}
 		}
 		var d document
 		diags = append(doc.Decode(&d), missingKeys(doc)...)
@@ -75,22 +75,22 @@ func Parse(file string, data []byte, remedy string) (*File, error) {
 	diags = dropConsequences(diags)
 	for i := range diags {
 		diags[i].Code = BadLock
-		diags[i].Msg += "; " + remedy + " writes the lock anew"
+		diags[i].Msg += "; to write a new lock, run " + remedy
 	}
 	return nil, diags.Err()
 }
 
-// writerVersion is the planc that wrote a lock which cannot be read further.
+// writerVersion returns the version of planc that wrote a lock.
 func writerVersion(doc *strict.Doc) string {
 	if n := doc.Root.Get("planc"); n != nil {
 		return n.Text
 	}
-	return "it does not say which"
+	return "unknown version"
 }
 
 var marker = regexp.MustCompile(`(?m)^(<<<<<<<|=======|>>>>>>>|\|\|\|\|\|\|\|)( |\r?$)`)
 
-// conflictLine is the line of the first mark of a merge, 0 if there is none.
+// conflictLine returns the line of the first marker of a merge conflict; 0 if there is none.
 func conflictLine(data []byte) int {
 	at := marker.FindIndex(data)
 	if at == nil {
@@ -99,9 +99,9 @@ func conflictLine(data []byte) int {
 	return bytes.Count(data[:at[0]], []byte("\n")) + 1
 }
 
-// missingKeys are the keys that every lock has and this one does not.
+// missingKeys reports the keys that a lock must have and this one lacks.
 func missingKeys(doc *strict.Doc) (diags ir.Diags) {
-	want := func(n *strict.Node, path string, keys []string) {
+	require := func(n *strict.Node, path string, keys []string) {
 		for _, key := range keys {
 			if n.Kind == strict.Map && n.Get(key) == nil {
 				at := n.Pos
@@ -112,33 +112,33 @@ func missingKeys(doc *strict.Doc) (diags ir.Diags) {
 			}
 		}
 	}
-	want(doc.Root, "", strict.Keys(reflect.TypeFor[document]()))
+	require(doc.Root, "", strict.Keys(reflect.TypeFor[document]()))
 	for _, path := range []string{"decided_from", "inputs"} {
 		if n := doc.Root.Get(path); n != nil {
-			want(n, path, Sections)
+			require(n, path, Sections)
 		}
 	}
 	if n := doc.Root.Get("plan"); n != nil {
-		want(n, "plan", ir.PlanKeys())
+		require(n, "plan", ir.PlanKeys())
 	}
 	return diags
 }
 
-const isMissing = " is missing: the lock was cut off or edited"
+const isMissing = " is missing: the lock was truncated or edited"
 
-// dropConsequences drops what only follows from another mistake: keys are missing where one is misspelt, and all that
-// follows the place where a lock was cut off.
+// dropConsequences removes errors about missing keys that follow from another error: a misspelt key is also a missing
+// one, and after the end of a truncated lock all keys are missing.
 func dropConsequences(diags ir.Diags) ir.Diags {
-	is := func(d ir.Diag) bool { return strings.HasSuffix(d.Msg, isMissing) }
-	others := slices.ContainsFunc(diags, func(d ir.Diag) bool { return !is(d) })
+	isAboutMissing := func(d ir.Diag) bool { return strings.HasSuffix(d.Msg, isMissing) }
+	hasOther := slices.ContainsFunc(diags, func(d ir.Diag) bool { return !isAboutMissing(d) })
 	return slices.DeleteFunc(diags, func(d ir.Diag) bool {
-		drop := is(d) && others
-		others = others || is(d)
+		drop := isAboutMissing(d) && hasOther
+		hasOther = hasOther || isAboutMissing(d)
 		return drop
 	})
 }
 
-// toFile is the document as a File.
+// toFile converts the document to a File.
 func (d *document) toFile(doc *strict.Doc) *File {
 	f := &File{CostModel: d.CostModel, DecidedFrom: map[string]string{}, Expect: d.Expect.v,
 		Files: map[string]string{}, Gen: d.Gen.v, Inputs: Inputs{},
@@ -156,18 +156,18 @@ func (d *document) toFile(doc *strict.Doc) *File {
 	return f
 }
 
-// check holds the parts against each other: inputs that were edited do not have their hash.
+// check reports inputs that do not have their hash because they were edited, and unknown sections.
 func (f *File) check() (diags ir.Diags) {
 	hashes := f.Inputs.Hashes()
 	for _, s := range Sections {
 		if f.DecidedFrom[s] != hashes[s] {
 			diags.Addf(f.Pos("inputs."+s), BadLock,
-				"inputs.%s do not have the hash decided_from.%s: the lock was edited", s, s)
+				"inputs.%s does not match the hash decided_from.%s: the lock was edited", s, s)
 		}
 	}
 	for s := range f.Inputs {
 		if !slices.Contains(Sections, s) {
-			diags.Addf(f.Pos("inputs."+s), BadLock, "no section %s in inputs", s)
+			diags.Addf(f.Pos("inputs."+s), BadLock, "unknown section %s in inputs", s)
 		}
 	}
 	return diags
@@ -178,41 +178,41 @@ type hash string
 
 var hexadecimal = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// UnmarshalNode reads 64 digits, which YAML may take for a number.
+// UnmarshalNode reads 64 hexadecimal digits, even if YAML parses them as a number.
 func (h *hash) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
 	*h = hash(n.Text)
 	if !hexadecimal.MatchString(n.Text) {
-		c.Addf(n.Pos, BadLock, "%s is no hash of 64 digits", path)
+		c.Addf(n.Pos, BadLock, "%s must be a hash of 64 hexadecimal digits", path)
 	}
 }
 
-// fields are texts by key, whatever YAML takes them for.
+// fields holds texts by key, even if YAML parses them as numbers.
 type fields map[string]string
 
 // UnmarshalNode reads a mapping of scalars.
 func (f *fields) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
 	*f = fields{}
 	if n.Kind != strict.Map {
-		c.Addf(n.Pos, BadLock, "%s is %v; a mapping is wanted", path, n.Kind)
+		c.Addf(n.Pos, BadLock, "%s is %v; it must be a mapping", path, n.Kind)
 		return
 	}
 	for _, row := range n.Fields {
 		if k := row.Value.Kind; k == strict.Map || k == strict.List {
-			c.Addf(row.Value.Pos, BadLock, "%s.%s is %v; one value is wanted", path, row.Key, k)
+			c.Addf(row.Value.Pos, BadLock, "%s.%s is %v; it must be one value", path, row.Key, k)
 		}
 		(*f)[row.Key] = row.Value.Text
 	}
 }
 
-// plan reads a plan key by key.
+// plan decodes a plan key by key.
 type plan struct{ v ir.Plan }
 
 var precisionKeys = []string{"compute", "params", "grads", "reduce", "master", "moments"}
 
-// UnmarshalNode reads contract.md's object.
+// UnmarshalNode reads the mapping of a plan.
 func (p *plan) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
 	if n.Kind != strict.Map {
-		c.Addf(n.Pos, BadLock, "%s is %v; a mapping is wanted", path, n.Kind)
+		c.Addf(n.Pos, BadLock, "%s is %v; it must be a mapping", path, n.Kind)
 		return
 	}
 	for _, f := range n.Fields {
@@ -226,13 +226,13 @@ func (p *plan) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
 	}
 }
 
-// position notes that a value is there, so that its place can be asked for.
+// position records the position of a value, so that [strict.Doc.Pos] knows it.
 type position struct{ at *ir.Pos }
 
-// UnmarshalNode keeps the place.
+// UnmarshalNode records the position.
 func (p *position) UnmarshalNode(_ *strict.Context, n *strict.Node, _ string) { *p.at = n.Pos }
 
-// textOf is a value as ir prints plans: lists with commas, precision in the order of its fields.
+// textOf returns a value as text, in ir's format: lists with commas, precision in the order of its fields.
 func textOf(n *strict.Node) string {
 	var parts []string
 	switch n.Kind {
@@ -252,7 +252,7 @@ func textOf(n *strict.Node) string {
 	return strings.Join(parts, ",")
 }
 
-// record is a struct with JSON keys, all of which are wanted.
+// record is a struct with JSON keys, all of which are required.
 type record[T any] struct{ v T }
 
 // UnmarshalNode reads the mapping.
@@ -262,7 +262,7 @@ func (r *record[T]) UnmarshalNode(c *strict.Context, n *strict.Node, path string
 
 func readRecord(c *strict.Context, n *strict.Node, path string, v reflect.Value) {
 	if n.Kind != strict.Map {
-		c.Addf(n.Pos, BadLock, "%s is %v; a mapping is wanted", path, n.Kind)
+		c.Addf(n.Pos, BadLock, "%s is %v; it must be a mapping", path, n.Kind)
 		return
 	}
 	var keys []string
@@ -282,7 +282,7 @@ func readRecord(c *strict.Context, n *strict.Node, path string, v reflect.Value)
 	}
 	for _, f := range n.Fields {
 		if !slices.Contains(keys, f.Key) {
-			c.Fixf(f.Pos, BadLock, ir.Nearest(f.Key, keys), "no key %s in %s", f.Key, cmp.Or(path, "the lock"))
+			c.Fixf(f.Pos, BadLock, ir.Nearest(f.Key, keys), "unknown key %s in %s", f.Key, cmp.Or(path, "the lock"))
 		}
 	}
 }

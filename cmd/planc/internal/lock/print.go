@@ -13,11 +13,11 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// header is the first line of a lock, by which other tools' locks are told from planc's.
-const header = "# The locked plan of a planc job. planc writes this file; commit it. To decide anew: planc " +
+// header is the first line of a lock. It distinguishes planc's locks from those of other tools.
+const header = "# The locked plan of a planc job. planc writes this file; commit it. To search a new plan: planc " +
 	"plan --update\n"
 
-// Bytes is the file's text: sorted keys, the same for the same content.
+// Bytes returns the text of the file, with sorted keys. The same content gives the same bytes.
 func (f *File) Bytes() []byte {
 	var b bytes.Buffer
 	b.WriteString(header)
@@ -32,14 +32,14 @@ func (f *File) Bytes() []byte {
 	return b.Bytes()
 }
 
-// Decision is the part of the text that says what was decided, and from what: what a reviewer looks at.
+// Decision returns the part of the text that a reviewer reads: the inputs and the plan.
 func (f *File) Decision() []byte {
 	var b bytes.Buffer
 	printMap(&b, "", map[string]any{"inputs": f.Inputs.toGeneric(), "plan": toGeneric(f.Plan.JSON())})
 	return b.Bytes()
 }
 
-// field is a text that prints as it is wherever YAML reads the same text back, of whatever kind.
+// field is a text that is printed without quotes if YAML reads the same text back, whatever its type.
 type field string
 
 func (in Inputs) toGeneric() map[string]any {
@@ -54,7 +54,7 @@ func (in Inputs) toGeneric() map[string]any {
 	return out
 }
 
-// toGeneric is a value as JSON has it: maps, lists, numbers as written, texts.
+// toGeneric converts a value to maps, lists, numbers and texts by way of JSON.
 func toGeneric(v any) any {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -81,16 +81,16 @@ func printMap(b *bytes.Buffer, indent string, m map[string]any) {
 	}
 }
 
-// plain is text that YAML reads as that text without quotes.
+// plain matches texts that need no quotes in YAML.
 var plain = regexp.MustCompile(`^[A-Za-z./_][A-Za-z0-9./_+@%-]*( [A-Za-z0-9./_+@%-]+)*$`)
 
-// plainList is several values of a field.
+// plainList matches several values of a field.
 var plainList = regexp.MustCompile(`^[A-Za-z0-9._-]+(, [A-Za-z0-9._-]+)+$`)
 
-// digits are hashes that YAML reads as numbers.
+// digits matches hashes that YAML reads as numbers.
 var digits = regexp.MustCompile(`^[0-9]+(e[0-9]+)?$`)
 
-// reservedWords are plain texts that YAML reads as something else.
+// reservedWords lists plain texts that YAML reads as values of another type.
 var reservedWords = []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n", ".nan", ".inf", "nan", "inf"}
 
 func scalar(v any) string {
@@ -121,7 +121,7 @@ func scalar(v any) string {
 	return fmt.Sprint(v)
 }
 
-// planText is a plan's values by key, as ir prints them.
+// planText returns the values of a plan by key, as ir prints them.
 func planText(p ir.Plan) map[string]string {
 	out := map[string]string{}
 	for _, part := range strings.Split(p.Text(), " ") {

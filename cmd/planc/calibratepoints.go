@@ -11,20 +11,22 @@ import (
 	"github.com/planc-dev/planc/runtime/gpu"
 )
 
-// opsOfPoints are the collectives that the cost model prices. Messages around a ring go with all-to-all's.
+// opsOfPoints maps kinds of points to the collectives that the cost model prices. It has no entry for messages around a
+// ring.
 var opsOfPoints = map[string]ir.Op{gpu.OfAllReduce: ir.OpAllReduce, gpu.OfAllGather: ir.OpAllGather,
 	gpu.OfReduceScatter: ir.OpReduceScatter, gpu.OfAllToAll: ir.OpAllToAll}
 
-// What is large, and told by: products and attention of so many launches, copies beyond the caches, messages that fill
-// a link. Of products those in 16 bits count, in which models train, and by themselves those in 8.
+// A point is large, and counts for a factor, if it exceeds one of these: the time of matmuls and attention in launches,
+// the bytes of a copy, the bytes of a message. Only matmuls in 16 bits count, and, for a factor of their own, those in
+// FP8.
 const (
 	manyLaunches = 10
 	beyondCaches = 128 << 20
 	fillsLinks   = 16 << 20
 )
 
-// predictedPoint is how many seconds the cost model says that a point takes on a cluster as its figures have it; 0
-// where it has no price.
+// predictedPoint returns the seconds that the cost model predicts for a point from the cluster's figures, and whether
+// the point is large. The prediction is 0 if the cost model has no price for the point.
 func predictedPoint(c *costmodel.Cluster, p *gpu.Point) (seconds float64, large bool) {
 	compute := p.Type
 	if compute == "" {
@@ -40,7 +42,7 @@ func predictedPoint(c *costmodel.Cluster, p *gpu.Point) (seconds float64, large 
 	case gpu.OfGEMM:
 		op.Kind, op.Shape.Batch = costmodel.Matrix, 1
 	case gpu.OfFP8:
-		// in 8 bits; the passes before, which round operands, were not measured
+		// the passes that round the operands to FP8 were not measured
 		op.Kind, op.Shape.Batch, op.FP8 = costmodel.Matrix, 1, 1
 	case gpu.OfAttention:
 		op.Kind = costmodel.Attention
@@ -63,7 +65,7 @@ func predictedPoint(c *costmodel.Cluster, p *gpu.Point) (seconds float64, large 
 		p.Of == gpu.OfFP8)
 }
 
-// gpuScreen is what was measured, in groups of a kind.
+// gpuScreen formats the measurements, grouped by kind.
 func gpuScreen(c *costmodel.Cluster, m *gpu.Measurement, f costmodel.Measured) string {
 	var b strings.Builder
 	words := []string{fmt.Sprintf("%d × %s", len(m.GPUs), m.GPUs[0]), "CUDA " + m.CUDA, "cuBLASLt " + m.BLAS}
@@ -75,17 +77,17 @@ func gpuScreen(c *costmodel.Cluster, m *gpu.Measurement, f costmodel.Measured) s
 		head, unit string
 		ofs        []string
 	}{
-		{"PRODUCT OF MATRICES", "TFLOP/s", []string{gpu.OfGEMM, gpu.OfFP8}}, {"ATTENTION, CAUSAL", "TFLOP/s",
+		{"MATMUL", "TFLOP/s", []string{gpu.OfGEMM, gpu.OfFP8}}, {"CAUSAL ATTENTION", "TFLOP/s",
 			[]string{gpu.OfAttention, gpu.OfAttentionGrad}},
-		{"MEMORY AND HOST", "GB/s", []string{gpu.OfCopy, gpu.OfUpload, gpu.OfDownload}}, {"A KERNEL", "µs",
+		{"MEMORY AND HOST COPIES", "GB/s", []string{gpu.OfCopy, gpu.OfUpload, gpu.OfDownload}}, {"KERNEL LAUNCH", "µs",
 			[]string{gpu.OfLaunch, gpu.OfReplay}},
-		{"BETWEEN GPUS", "GB/s", []string{gpu.OfAllReduce, gpu.OfAllGather, gpu.OfReduceScatter, gpu.OfAllToAll,
+		{"COMMUNICATION", "GB/s", []string{gpu.OfAllReduce, gpu.OfAllGather, gpu.OfReduceScatter, gpu.OfAllToAll,
 			gpu.OfSend}},
 	} {
 		gpuGroup(&b, m, g.head, g.unit, g.ofs)
 	}
 	if n := len(m.Left); n > 0 {
-		b.WriteString("\n" + prose("left out", 12, fmt.Sprintf("%d, as %s", n, m.Left[0])))
+		b.WriteString("\n" + prose("skipped", 12, fmt.Sprintf("%d, such as %s", n, m.Left[0])))
 	}
 	var factors []string
 	for _, k := range slices.Concat(costmodel.MeasuredKeys, costmodel.MeasuredAlone) {
@@ -94,20 +96,20 @@ func gpuScreen(c *costmodel.Cluster, m *gpu.Measurement, f costmodel.Measured) s
 		}
 	}
 	b.WriteString("\n" + prose("factors", 12,
-		strings.Join(factors, ", ")+fmt.Sprintf(" of what the cost model says of %s", c.GPU.Name)))
+		strings.Join(factors, ", ")+fmt.Sprintf(", relative to the cost model of %s", c.GPU.Name)))
 	return b.String()
 }
 
-// gpuGroup is a table of points; each figure has its spread beside it.
+// gpuGroup writes a table of points, each with its rate or time and its spread.
 func gpuGroup(b *strings.Builder, m *gpu.Measurement, head, unit string, ofs []string) {
-	begun := false
+	hasHeader := false
 	for i := range m.Points {
 		p := &m.Points[i]
 		if !slices.Contains(ofs, p.Of) || p.Seconds <= 0 {
 			continue
 		}
-		if !begun {
-			begun = true
+		if !hasHeader {
+			hasHeader = true
 			fmt.Fprintf(b, "\n%s%11s%11s\n", pad(head, 44), unit, "SPREAD")
 		}
 		value := 1e6 * p.Seconds
@@ -124,7 +126,7 @@ func gpuGroup(b *strings.Builder, m *gpu.Measurement, head, unit string, ofs []s
 	}
 }
 
-// powerOfTwo is a number of bytes that is one, of some KiB or MiB.
+// powerOfTwo formats a number of bytes that is a power of two of at least 1 KiB.
 func powerOfTwo(bytes int64) string {
 	if bytes < 1<<20 {
 		return fmt.Sprintf("%d KiB", bytes>>10)
@@ -132,14 +134,14 @@ func powerOfTwo(bytes int64) string {
 	return fmt.Sprintf("%d MiB", bytes>>20)
 }
 
-// pointText is what a row is of.
+// pointText describes a point: the operation, its size and its ranks.
 func pointText(p *gpu.Point) string {
 	text := p.Text()
 	if p.Bytes > 0 {
-		text += " of " + powerOfTwo(p.Bytes)
+		text += ", " + powerOfTwo(p.Bytes)
 	}
 	if p.Ranks > 0 {
-		text += fmt.Sprintf(" between %d", p.Ranks)
+		text += fmt.Sprintf(", %d ranks", p.Ranks)
 	}
 	return text
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// plainWord is what every shell takes as it is.
+// plainWord matches words that need no quotes in a shell.
 var plainWord = regexp.MustCompile(`^[\p{L}\p{N}_@%+=:,./-]+$`)
 
-// shellWord is a word as one types it into a shell.
+// shellWord quotes a word for a shell.
 func shellWord(s string) string {
 	if plainWord.MatchString(s) {
 		return s
@@ -17,7 +17,7 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// shellPath is a path as one types it: with slashes, and never a flag.
+// shellPath quotes a path for a shell, with slashes. It prefixes a path that looks like a flag with "./".
 func shellPath(path string) string {
 	path = filepath.ToSlash(path)
 	if strings.HasPrefix(path, "-") && path != "-" {

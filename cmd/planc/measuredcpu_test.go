@@ -47,14 +47,14 @@ func TestJobOnThisCPU(t *testing.T) {
 		t.Fatalf("the cache has %+v", got)
 	}
 	own, said := planned(t, "--cluster", "2xcpu")
-	if said != "" || !strings.Contains(own, "\nengine planc · 1 × cpu = 2 CPU · measured: 10.0 GFLOP/s a core\n") {
+	if said != "" || !strings.Contains(own, "\nengine planc · 1 × cpu = 2 CPU · measured: 10.0 GFLOP/s per core\n") {
 		t.Errorf("it says %q and prints\n%s", said, own)
 	}
 	if step := regexp.MustCompile(`(?m)^step +(\S+ \S+)`); step.FindString(own) == step.FindString(catalogue) {
 		t.Errorf("a CPU of a twentieth of the rate takes as long: %s", step.FindString(own))
 	}
-	for command, want := range map[string]string{"explain": "; measured: 10.0 GFLOP/s a core ",
-		"plan --sweep gpus=1..2": " engine planc · measured: 10.0 GFLOP/s a core "} {
+	for command, want := range map[string]string{"explain": "; measured: 10.0 GFLOP/s per core ",
+		"plan --sweep gpus=1..2": " engine planc · measured: 10.0 GFLOP/s per core "} {
 		if got, _ := asked(t, append(strings.Fields(command), "--cluster",
 			"2xcpu")...); !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
 			t.Errorf("%s prints\n%s", command, got)
@@ -111,9 +111,9 @@ func TestCPUIsMeasuredOnce(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv(noMeasureVariable, "")
 	_, said := planned(t, "--cluster", "2xcpu")
-	if want := regexp.MustCompile(`^note: this CPU was measured in [0-9.]+ s: [0-9.]+ GFLOP/s a core in f32\. The ` +
-		`measurement is kept in \S+/planc/measured/cpu-[0-9a-f]{24}\.json; --no-measure prices the ` +
-		`catalogue's cpu\n$`); !want.MatchString(said) {
+	if want := regexp.MustCompile(`^note: this CPU was measured in [0-9.]+ s: [0-9.]+ GFLOP/s per core in f32\. The ` +
+		`measurement is saved in \S+/planc/measured/cpu-[0-9a-f]{24}\.json; --no-measure uses the ` +
+		`catalogue's rates instead\n$`); !want.MatchString(said) {
 		t.Errorf("it says %q", said)
 	}
 	if _, said := planned(t, "--cluster", "2xcpu"); said != "" {

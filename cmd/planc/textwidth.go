@@ -2,20 +2,19 @@ package main
 
 import "github.com/planc-dev/planc/runtime/fold"
 
-// screenWidth is how many columns a screen has.
+// screenWidth is the width of a screen in columns.
 const screenWidth = fold.Columns
 
-// messageWidth is how wide a line of a message is at most: that of all screens. Tests that compare messages have more
-// of it.
+// messageWidth is the maximal width of a line of a message in columns. Tests that compare messages increase it.
 var messageWidth = screenWidth
 
-// folded breaks the lines of a message that are wider than a screen between words.
+// folded wraps the lines of a message at the width of a screen.
 func folded(text string) string { return fold.Lines(text, messageWidth, fold.Indent) }
 
-// width is the number of columns of a text.
+// width returns the number of columns of a text.
 func width(s string) int { return fold.Width(s) }
 
-// clip is a text of at most n columns; what is longer ends in an ellipsis.
+// clip shortens a text to at most n columns, with an ellipsis at the end.
 func clip(s string, n int) string {
 	if width(s) <= n {
 		return s

@@ -10,19 +10,19 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// codeNotAJob is reported for a file of another tool that is given as a JOB.
+// codeNotAJob is reported if a file of another tool is given as JOB.
 const codeNotAJob ir.Code = "NotAJob"
 
-// migratingPage says what the keys of other tools are here.
+// migratingPage is the page that maps keys of other tools to planc's.
 const migratingPage = "docs/migrating.md of planc's repository"
 
-// otherTools are files that people give as a JOB, by their keys at the top or by words of their text, the most specific
-// first.
+// otherTools lists files of other tools that people give as JOB, most specific first. A file is recognized by its
+// top-level keys or by words in its text.
 var otherTools = []struct {
-	keys  []string // one of them is enough
-	words []string
+	keys  []string // one of these keys is enough
+	words []string // one of these words is enough, if the file is not a mapping
 	what  string
-	page  string // the section of migratingPage
+	page  string // section of migratingPage
 }{
 	{[]string{"zero_optimization", "train_micro_batch_size_per_gpu", "train_batch_size"}, nil,
 		"a configuration of DeepSpeed", "DeepSpeed"},
@@ -38,7 +38,8 @@ var otherTools = []struct {
 		"PyTorch DDP"},
 }
 
-// otherJob refuses a file that is another tool's, or a model's, and no job: with the page that translates it.
+// otherJob returns an error if a file is not a job but a model or a file of another tool. The error names the section
+// of migratingPage that helps.
 func (a *app) otherJob(path string) error {
 	if path == "" || path == "-" {
 		return nil
@@ -60,24 +61,24 @@ func (a *app) otherJob(path string) error {
 	case has("model", "cluster", "train", "plan", "objective"):
 		return nil
 	case has("model_type"):
-		return refuse("", "this is a model; this command takes a job; to plan it: planc plan --model %s --cluster "+
+		return refuse("", "this is a model, and JOB must be a job; to plan the model: planc plan --model %s --cluster "+
 			"NAME --global-batch N --seq-len N", shellPath(path))
 	}
 	for _, t := range otherTools {
 		if has(t.keys...) || !isMapping && slices.ContainsFunc(t.words, func(w string) bool {
 			return strings.Contains(string(data), w)
 		}) {
-			return refuse("", "this is %s; this command takes a job; %q in %s says what its options are here, and "+
+			return refuse("", "this is %s, and JOB must be a job; the section %q of %s translates its options, and "+
 				"planc init writes a job", t.what, t.page, migratingPage)
 		}
 	}
 	if filepath.Ext(path) == ".toml" && len(wrong) > 0 {
-		return refuse(jobNextTo(path), "this is TOML, and a job is YAML or JSON; planc init writes one")
+		return refuse(jobNextTo(path), "this is TOML, and a job must be YAML or JSON; planc init writes one")
 	}
 	return nil
 }
 
-// jobNextTo is the job of the same name beside a file, "" if there is none.
+// jobNextTo returns the job with the same name in the folder of a file; "" if there is none.
 func jobNextTo(path string) string {
 	for _, ext := range lockedExtensions {
 		if job := strings.TrimSuffix(path, filepath.Ext(path)) + ext; !missing(job) {

@@ -108,7 +108,7 @@ func TestPictureSVG(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := writePicture(p, other); err == nil ||
-		!strings.Contains(err.Error(), "is not an SVG, and it is not overwritten") {
+		!strings.Contains(err.Error(), "is not an SVG, and is not overwritten") {
 		t.Errorf("%v", err)
 	}
 }

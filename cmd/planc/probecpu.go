@@ -12,29 +12,29 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// probeResult is what a core of this machine did with the runtime's own kernels: each figure the best of many calls, so
-// that other work on the machine counts as little as it can.
+// probeResult holds rates of one core of this machine, measured with the runtime's own kernels. Each figure is the best
+// of many calls, to reduce the influence of other work on the machine.
 type probeResult struct {
 	ISA       string
-	Single    []gemmProbe              // in f32, by shape
-	Double    float64                  // flops a second of a large product in f64
-	Half      float64                  // and in bf16
-	Call      costmodel.Seconds        // of a kernel that has nearly nothing to do
-	Memory    costmodel.BytesPerSecond // read and written by a copy that no cache holds
-	Ranks     int                      // of the collectives
-	AllReduce costmodel.BytesPerSecond // of one of 16 MiB: bytes that a rank sends
-	Hop       costmodel.Seconds        // of one of 4 KiB, for each of its hops
+	Single    []gemmProbe              // f32 matmuls by shape
+	Double    float64                  // FLOP/s of a large f64 matmul
+	Half      float64                  // FLOP/s of a large bf16 matmul
+	Call      costmodel.Seconds        // time of a kernel with almost no work
+	Memory    costmodel.BytesPerSecond // bytes read plus bytes written by a copy larger than the caches
+	Ranks     int                      // ranks of the collectives
+	AllReduce costmodel.BytesPerSecond // bytes that a rank sends in an all-reduce of 16 MiB
+	Hop       costmodel.Seconds        // time per hop of an all-reduce of 4 KiB
 }
 
-// gemmProbe is a matrix product and how fast it was.
+// gemmProbe is a matmul and its measured rate.
 type gemmProbe struct {
 	costmodel.GEMM
-	Transposed bool // the left operand is
+	Transposed bool // the left operand is transposed
 	FlopsPerS  float64
 }
 
-// probedShapes are products of small, medium and large steps; a third has the left operand transposed, as gradients of
-// weights do.
+// probedShapes lists matmuls of small, medium and large models. A third has a transposed left operand, like the
+// gradients of weights.
 var probedShapes = []gemmProbe{
 	{GEMM: costmodel.GEMM{M: 64, N: 64, K: 64}}, {GEMM: costmodel.GEMM{M: 256, N: 64, K: 256}},
 	{GEMM: costmodel.GEMM{M: 64, N: 256, K: 256}, Transposed: true},
@@ -42,13 +42,13 @@ var probedShapes = []gemmProbe{
 	{GEMM: costmodel.GEMM{M: 384, N: 384, K: 1024}, Transposed: true},
 }
 
-// probedBF16 is the product in bf16.
+// probedBF16 is the shape of the bf16 matmul.
 var probedBF16 = costmodel.GEMM{M: 512, N: 512, K: 512}
 
-// probeTime is how long a figure is measured, but for its first call, which fills caches.
+// probeTime is the duration of the measurement of one figure, without its first call, which fills caches.
 const probeTime = 60 * time.Millisecond
 
-// probe measures this machine in about a second, on one core but for the collectives.
+// probe measures this machine in about a second. Only collectives use more than one core.
 func probe(cores int) probeResult {
 	p := probeResult{ISA: cpu.InUse().String(), Ranks: min(max(2, cores), 8)}
 	for _, s := range probedShapes {
@@ -57,8 +57,8 @@ func probe(cores int) probeResult {
 	}
 	p.Double = measureGEMM[float64](gemmProbe{GEMM: costmodel.GEMM{M: 384, N: 384, K: 384}})
 	p.Half = measureGEMMBF16(probedBF16)
-	least := gemmProbe{GEMM: costmodel.GEMM{M: 16, N: 16, K: 16}}
-	p.Call = costmodel.Seconds(flopsOf(least.GEMM) / measureGEMM[float32](least))
+	tiny := gemmProbe{GEMM: costmodel.GEMM{M: 16, N: 16, K: 16}}
+	p.Call = costmodel.Seconds(flopsOf(tiny.GEMM) / measureGEMM[float32](tiny))
 	const elems = 16 << 20
 	to, from := make([]float32, elems), testValues[float32](elems)
 	p.Memory = costmodel.BytesPerSecond(8 * elems / bestSeconds(probeTime, func() { copy(to, from) }))
@@ -71,7 +71,7 @@ func probe(cores int) probeResult {
 
 func flopsOf(g costmodel.GEMM) float64 { return 2 * g.M * g.N * g.K }
 
-// measureGEMM is how many flops a second a product does.
+// measureGEMM measures the FLOP/s of a matmul.
 func measureGEMM[F cpu.Float](s gemmProbe) float64 {
 	m, n, k := int(s.M), int(s.N), int(s.K)
 	a, b, c := testValues[F](m*k), testValues[F](k*n), make([]F, m*n)
@@ -79,7 +79,7 @@ func measureGEMM[F cpu.Float](s gemmProbe) float64 {
 	return flopsOf(s.GEMM) / bestSeconds(probeTime, func() { t.MatMul(c, a, b, m, n, k, s.Transposed, false, false) })
 }
 
-// measureGEMMBF16 is how many flops a second a product in bf16 does.
+// measureGEMMBF16 measures the FLOP/s of a bf16 matmul.
 func measureGEMMBF16(g costmodel.GEMM) float64 {
 	m, n, k := int(g.M), int(g.N), int(g.K)
 	a, b, c := make([]num.BF16, m*k), make([]num.BF16, k*n), make([]num.BF16, m*n)
@@ -89,7 +89,7 @@ func measureGEMMBF16(g costmodel.GEMM) float64 {
 	return flopsOf(g) / bestSeconds(probeTime, func() { t.MatMulRoundBF16(c, a, b, m, n, k, false, false) })
 }
 
-// testValues are n of them, none subnormal.
+// testValues returns n numbers, none of them subnormal.
 func testValues[F cpu.Float](n int) []F {
 	x := make([]F, n)
 	for i := range x {
@@ -98,24 +98,25 @@ func testValues[F cpu.Float](n int) []F {
 	return x
 }
 
-// bestSeconds calls f for a while and returns the least seconds that a call took; short calls are timed many together.
-func bestSeconds(during time.Duration, f func()) float64 {
-	const together = 100 * time.Microsecond
+// bestSeconds calls f repeatedly for a given duration and returns the minimal seconds of a call. Short calls are timed
+// in batches.
+func bestSeconds(duration time.Duration, f func()) float64 {
+	const minBatch = 100 * time.Microsecond
 	f()
-	least := math.Inf(1)
-	for begin := time.Now(); time.Since(begin) < during; {
+	best := math.Inf(1)
+	for begin := time.Now(); time.Since(begin) < duration; {
 		start, n := time.Now(), 0
-		for time.Since(start) < together {
+		for time.Since(start) < minBatch {
 			f()
 			n++
 		}
-		least = min(least, time.Since(start).Seconds()/float64(n))
+		best = min(best, time.Since(start).Seconds()/float64(n))
 	}
-	return least
+	return best
 }
 
-// measureAllReduce is the seconds of an all-reduce of elems f32 between ranks that are goroutines, as the runtime's
-// are. A rank that arrives last waits least, so that the slowest's time is the collective's.
+// measureAllReduce returns the seconds of an all-reduce of elems f32 between ranks that are goroutines, as in the
+// runtime. The rank that arrives last waits least, so the time of the collective is that of the slowest rank.
 func measureAllReduce(ranks, elems int) float64 {
 	w := comm.NewWorld(comm.Mesh{{Name: "dp", Size: ranks}}, 0)
 	const rounds = 24
@@ -136,8 +137,8 @@ func measureAllReduce(ranks, elems int) float64 {
 	})
 }
 
-// maxOverRanks is the largest of what n ranks come to, each a goroutine. A panic of one is the caller's, who alone can
-// recover from it; ranks that wait for that one are left behind.
+// maxOverRanks runs n ranks as goroutines and returns the largest of their results. If a rank panics, the caller panics
+// too, because only the caller can recover; ranks that wait for that rank are leaked.
 func maxOverRanks(n int, do func(rank int) float64) (largest float64) {
 	results, faults := make(chan float64, n), make(chan string, n)
 	for r := range n {

@@ -14,34 +14,34 @@ import (
 	"time"
 )
 
-// gpuInventory is a machine's NVIDIA GPUs, as nvidia-smi, which asks NVML, or else the system's files describe them.
-// What nobody says is zero.
+// gpuInventory describes a machine's NVIDIA GPUs, as reported by nvidia-smi (which uses NVML) or by the system's files.
+// Unknown values are zero.
 type gpuInventory struct {
-	By     string // who said it
-	Driver string
+	By     string // source: "nvidia-smi" or the system's files
+	Driver string // version
 	GPUs   []smiGPU
-	Paths  [][]string // between GPUs i and j, as nvidia-smi topo -m writes it: NV18, PIX, NODE, SYS
-	Direct bool       // each GPU reads the memory of each other
-	NVLink float64    // GB/s of a GPU's links together, one direction; 0 unless all GPUs say alike
+	Paths  [][]string // connection of GPUs i and j, as nvidia-smi topo -m prints it: NV18, PIX, NODE, SYS
+	Direct bool       // all pairs of GPUs have peer access
+	NVLink float64    // GB/s, sum of one GPU's links in one direction; 0 unless it is equal for all GPUs
 	NICs   nics
 }
 
 // smiGPU is one GPU.
 type smiGPU struct {
 	Name, Bus, Capability  string
-	MemoryMiB, ReservedMiB float64 // all, and what the driver keeps for itself
-	Watts                  float64 // its limit
-	Gen, Width             int     // of its PCIe connection, at best
-	MIG                    bool    // is cut into instances
+	MemoryMiB, ReservedMiB float64 // total, and the driver's reserve
+	Watts                  float64 // power limit
+	Gen, Width             int     // maximal PCIe generation and number of lanes
+	MIG                    bool    // the GPU is divided into MIG instances
 }
 
-// smiField is a field of nvidia-smi's; one without read is of the driver, not of a GPU.
+// smiField is a field that nvidia-smi reports. A field without read describes the driver, not a GPU.
 type smiField struct {
 	name string
 	read func(g *smiGPU, text string)
 }
 
-// smiFields are what nvidia-smi is asked for; one that does not know a field is asked without it.
+// smiFields lists the fields to query. Fields that an old nvidia-smi does not know are left out of the query.
 var smiFields = []smiField{
 	{"name", func(g *smiGPU, s string) { g.Name = s }},
 	{"pci.bus_id", func(g *smiGPU, s string) { g.Bus = strings.ToLower(s) }},
@@ -55,7 +55,7 @@ var smiFields = []smiField{
 	{"driver_version", nil},
 }
 
-// decimal reads a number, 0 where nvidia-smi has none: [N/A], [Not Supported].
+// decimal parses a number. It returns 0 if nvidia-smi reports none: [N/A], [Not Supported].
 func decimal(s string) float64 {
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil {
@@ -64,16 +64,15 @@ func decimal(s string) float64 {
 	return v
 }
 
-// commandRunner runs a command and returns what it prints, on both outputs where it fails.
+// commandRunner runs a command and returns its standard output, and also its standard error if it fails.
 type commandRunner func(name string, args ...string) (string, error)
 
-// smiPatience is how long nvidia-smi may take: it wakes the driver, which takes seconds a GPU where nothing keeps it
-// awake.
-const smiPatience = 60 * time.Second
+// smiTimeout limits nvidia-smi. Without persistence mode it loads the driver, which takes seconds per GPU.
+const smiTimeout = 60 * time.Second
 
-// runSystem is an asker.
+// runSystem is the commandRunner of the real system.
 func runSystem(name string, args ...string) (string, error) {
-	ctx, stop := context.WithTimeout(context.Background(), smiPatience)
+	ctx, stop := context.WithTimeout(context.Background(), smiTimeout)
 	defer stop()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env, cmd.WaitDelay = append(os.Environ(), "LC_ALL=C"), time.Second
@@ -84,13 +83,14 @@ func runSystem(name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// inspectGPUs describes the machine's GPUs. It fails where there are some that nobody describes.
+// inspectGPUs returns an inventory of the machine's GPUs. It fails if there are GPUs but neither nvidia-smi nor the
+// system's files describe them.
 func inspectGPUs(root fs.FS, m machine, ask commandRunner) (b gpuInventory, err error) {
 	b.Driver = m.Driver
 	if why := b.querySMI(ask); why != nil {
 		b.readDriverFiles(root)
 		if len(b.GPUs) == 0 && len(m.GPUs) > 0 {
-			return b, fmt.Errorf("there %s, and neither nvidia-smi (%w) nor /proc/driver/nvidia says which: put "+
+			return b, fmt.Errorf("there %s, but neither nvidia-smi (%w) nor /proc/driver/nvidia describes them: put "+
 				"nvidia-smi, which comes with the driver, on PATH",
 				isOrAre(len(m.GPUs), "NVIDIA GPU"), why)
 		}
@@ -99,7 +99,7 @@ func inspectGPUs(root fs.FS, m machine, ask commandRunner) (b gpuInventory, err 
 	return b, nil
 }
 
-// isOrAre is "is 1 GPU", "are 2 GPUs".
+// isOrAre returns "is 1 GPU", "are 2 GPUs" and so on.
 func isOrAre(n int, word string) string {
 	if n == 1 {
 		return "is 1 " + word
@@ -107,7 +107,7 @@ func isOrAre(n int, word string) string {
 	return fmt.Sprintf("are %d %ss", n, word)
 }
 
-// querySMI asks nvidia-smi; the error is that it is not there, or does not say.
+// querySMI fills the inventory from nvidia-smi. It fails if nvidia-smi is missing or reports no GPUs.
 func (b *gpuInventory) querySMI(ask commandRunner) error {
 	for fields := slices.Clone(smiFields); len(fields) > 0; {
 		var names []string
@@ -121,23 +121,23 @@ func (b *gpuInventory) querySMI(ask commandRunner) error {
 		known := len(fields)
 		fields = slices.DeleteFunc(fields, func(f smiField) bool { return strings.Contains(out, `"`+f.name+`"`) })
 		if len(fields) == known {
-			if said := strings.TrimSpace(firstLine(out)); said != "" {
-				err = fmt.Errorf("%w: %s", err, said)
+			if message := strings.TrimSpace(firstLine(out)); message != "" {
+				err = fmt.Errorf("%w: %s", err, message)
 			}
 			return err
 		}
 	}
-	return errors.New("nvidia-smi knows none of the fields that it is asked for")
+	return errors.New("nvidia-smi knows none of the queried fields")
 }
 
 func firstLine(s string) string { line, _, _ := strings.Cut(s, "\n"); return line }
 
-// parseSMI reads a line a GPU, and asks how they are connected. Names of GPUs have no commas.
+// parseSMI parses the output of a query, one line per GPU, and queries the topology. Names of GPUs contain no commas.
 func (b *gpuInventory) parseSMI(fields []smiField, out string, ask commandRunner) error {
 	for line := range strings.Lines(strings.TrimSpace(out)) {
 		values := strings.Split(strings.TrimSpace(line), ",")
 		if len(values) != len(fields) {
-			return fmt.Errorf("nvidia-smi says %q, where %d values are wanted", strings.TrimSpace(line), len(fields))
+			return fmt.Errorf("nvidia-smi printed %q instead of %d values", strings.TrimSpace(line), len(fields))
 		}
 		var g smiGPU
 		for i, f := range fields {
@@ -157,9 +157,9 @@ func (b *gpuInventory) parseSMI(fields []smiField, out string, ask commandRunner
 	return nil
 }
 
-// readDriverFiles reads what the driver's files say where there is no nvidia-smi: the names, and no figures.
+// readDriverFiles fills the inventory from the driver's files, which contain only the names of the GPUs.
 func (b *gpuInventory) readDriverFiles(root fs.FS) {
-	found, _ := fs.Glob(root, "proc/driver/nvidia/gpus/*/information") // a good pattern
+	found, _ := fs.Glob(root, "proc/driver/nvidia/gpus/*/information") // the pattern is valid
 	for _, file := range found {
 		info := readKeyValues(root, file)
 		if info["Model"] != "" {
@@ -169,29 +169,29 @@ func (b *gpuInventory) readDriverFiles(root fs.FS) {
 	b.By = "/proc/driver/nvidia"
 }
 
-// keepVisible leaves the GPUs that CUDA_VISIBLE_DEVICES lets programs use, where it names them by number; all where it
-// says nothing.
+// keepVisible removes the GPUs that CUDA_VISIBLE_DEVICES hides from programs. It keeps all if the variable is empty or
+// names GPUs by UUID.
 func (b *gpuInventory) keepVisible(text string) {
 	if text == "" {
 		return
 	}
 	var gpus []smiGPU
 	var paths [][]string
-	kept := []int{}
+	indices := []int{}
 	for word := range strings.SplitSeq(text, ",") {
 		i, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil {
-			return // by UUID, which programs resolve
+			return // a UUID
 		}
 		if i < 0 || i >= len(b.GPUs) {
-			break // as the driver reads it
+			break // the driver ignores the rest of the list too
 		}
-		kept = append(kept, i)
+		indices = append(indices, i)
 	}
-	for _, i := range kept {
+	for _, i := range indices {
 		gpus = append(gpus, b.GPUs[i])
 		var row []string
-		for _, j := range kept {
+		for _, j := range indices {
 			if i < len(b.Paths) && j < len(b.Paths[i]) {
 				row = append(row, b.Paths[i][j])
 			}

@@ -30,7 +30,7 @@ func (a *app) calibrateHere(m machine, out string) error {
 	return a.writeNew(out, text, "planc plan --set "+shellWord("cluster.node="+filePath(out)))
 }
 
-// measureCPU measures this machine's CPU: its rates, and the factors beside them.
+// measureCPU measures this machine's CPU: its rates, and correction factors.
 func (a *app) measureCPU(m machine) (p probeResult, r *rates, f costmodel.Measured, err error) {
 	if err := a.runWithNotice("measuring this CPU", func() error { p = probe(m.Cores); return nil }); err != nil {
 		return p, nil, f, err
@@ -39,21 +39,21 @@ func (a *app) measureCPU(m machine) (p probeResult, r *rates, f costmodel.Measur
 	own.By = fmt.Sprintf("planc calibrate, %s, %s", time.Now().Format(time.DateOnly), p.ISA)
 	c, err := costmodel.ParseCluster("here.yaml", []byte(clusterFileOf(m, &own)))
 	if err != nil {
-		return p, nil, f, fmt.Errorf("what was measured is no cluster file: %w", err)
+		return p, nil, f, fmt.Errorf("the measurement gives an invalid cluster file: %w", err)
 	}
 	return p, &own, p.factors(c), nil
 }
 
-// rates are what a cluster file says of a core.
+// rates holds the figures of one core for a cluster file.
 type rates struct {
-	By                   string  // who measured
-	Single, Double, Half float64 // TFLOP/s; Half is 0 where bf16 was not measured
+	By                   string  // source of the figures
+	Single, Double, Half float64 // TFLOP/s in f32, f64 and bf16; Half is 0 if bf16 was not measured
 	Memory, Link         costmodel.BytesPerSecond
 	LatencyUS            float64
 }
 
-// rates are the file's figures. Peaks are those of the fastest product; collectives of more ranks than cores are scaled
-// to ranks with a core each, as the file's figures are.
+// rates returns the figures for a cluster file. A peak is the rate of the fastest matmul. The rate of collectives with
+// more ranks than cores is scaled to ranks that have a core each.
 func (p *probeResult) rates(cores int) rates {
 	r := rates{Memory: p.Memory, LatencyUS: 1e6 * float64(p.Hop), Double: p.Double / 1e12, Half: p.Half / 1e12}
 	for _, s := range p.Single {
@@ -63,8 +63,8 @@ func (p *probeResult) rates(cores int) rates {
 	return r
 }
 
-// factors are the factors that the file's figures do not hold: how fast products of all shapes are, and how long a call
-// takes, over what the cost model says of such a core.
+// factors returns the correction factors of the cost model for such a core: of the rate of matmuls, as the mean over
+// all measured shapes, and of the time of a kernel call.
 func (p *probeResult) factors(c *costmodel.Cluster) costmodel.Measured {
 	c.Node.Devices, c.Node.Host.Cores = 1, 1
 	d, ok := c.Device(ir.F32)
@@ -81,7 +81,7 @@ func (p *probeResult) factors(c *costmodel.Cluster) costmodel.Measured {
 		Overhead: float64(p.Call / costmodel.CPUCall)}
 }
 
-// measuredBlock is a file's block of factors.
+// measuredBlock formats the measured block of a cluster file.
 func measuredBlock(by string, m costmodel.Measured) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "measured:\n  by: %q\n", by)
@@ -101,7 +101,7 @@ func measuredBlock(by string, m costmodel.Measured) string {
 	return b.String()
 }
 
-// screen is what was measured.
+// screen formats the measurements.
 func (p *probeResult) screen(m machine, f costmodel.Measured) string {
 	var b strings.Builder
 	name := m.CPU
@@ -109,7 +109,7 @@ func (p *probeResult) screen(m machine, f costmodel.Measured) string {
 		name = "CPU"
 	}
 	b.WriteString(flow("", 0, " · ", []string{name, fmt.Sprintf("%d %s", m.Cores, plural(m.Cores, "core")), p.ISA}))
-	b.WriteString("\nPRODUCT OF MATRICES             GFLOP/s\n")
+	b.WriteString("\nMATMUL                          GFLOP/s\n")
 	row := func(what string, flops float64) {
 		fmt.Fprintf(&b, "%s%7s\n", pad(what, 32), amount.Digits(flops/1e9, 3))
 	}
@@ -119,21 +119,21 @@ func (p *probeResult) screen(m machine, f costmodel.Measured) string {
 	}
 	row("f64 384 × 384 × 384", p.Double)
 	row(fmt.Sprintf("bf16 %g × %g × %g", probedBF16.M, probedBF16.N, probedBF16.K), p.Half)
-	fmt.Fprintf(&b, "\nmemory      %s of a copy, on one core\n", rateText(p.Memory))
-	fmt.Fprintf(&b, "all-reduce  %s of 16 MiB between %d ranks, %s µs a hop\n", rateText(p.AllReduce), p.Ranks,
+	fmt.Fprintf(&b, "\nmemory      %s copy bandwidth, one core\n", rateText(p.Memory))
+	fmt.Fprintf(&b, "all-reduce  %s for 16 MiB on %d ranks, %s µs per hop\n", rateText(p.AllReduce), p.Ranks,
 		amount.Digits(1e6*float64(p.Hop), 2))
-	fmt.Fprintf(&b, "call        %s ns of a kernel with nothing to do\n", amount.Digits(1e9*float64(p.Call), 3))
-	b.WriteString(prose("factors", 12, fmt.Sprintf("matrix %s, overhead %s of what the cost model says of such a core",
+	fmt.Fprintf(&b, "call        %s ns overhead per kernel\n", amount.Digits(1e9*float64(p.Call), 3))
+	b.WriteString(prose("factors", 12, fmt.Sprintf("matrix %s, overhead %s, relative to the cost model",
 		amount.Digits(f.Matrix, 3), amount.Digits(f.Overhead, 3))))
 	return b.String()
 }
 
-// rateText is a bandwidth as screens say it; as cluster files write it, it has no space.
+// rateText formats a bandwidth for screens.
 func rateText(b costmodel.BytesPerSecond) string {
 	return amount.Digits(float64(round(b))/1e9, 3) + " GB/s"
 }
 
-// round is a bandwidth in tenths of GB/s.
+// round rounds a bandwidth to tenths of GB/s, at least one.
 func round(b costmodel.BytesPerSecond) costmodel.BytesPerSecond {
 	return costmodel.BytesPerSecond(max(1e8, math.Round(float64(b)/1e8)*1e8))
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/planc-dev/planc/runtime"
 )
 
-// settings are the job's run-time fields as the binary has them; relative paths in them start at dir.
+// settings returns the job's run-time fields for the binary. Relative paths are relative to dir.
 func settings(j *loaded, dir string) runtime.Settings {
 	t := j.Train
 	return runtime.Settings{
@@ -40,7 +40,7 @@ func settings(j *loaded, dir string) runtime.Settings {
 	}
 }
 
-// lossScale is how the loss is scaled; the zero value if it is not.
+// lossScale returns the loss scaling for the binary; the zero value means none.
 func lossScale(s spec.LossScale) (out runtime.LossScaleSettings) {
 	if s.Kind == "static" || s.Kind == "dynamic" {
 		out = runtime.LossScaleSettings(s)
@@ -48,8 +48,8 @@ func lossScale(s spec.LossScale) (out runtime.LossScaleSettings) {
 	return out
 }
 
-// dataFolder is the job's folder, from which the binary finds its data wherever it is called; "" if no path of the
-// job starts there, so that the generated code is the same wherever the job lies.
+// dataFolder returns the absolute path of the job's folder, so that the binary finds its data in any working directory;
+// "" if no path of the job is relative, so that the generated code does not depend on the job's folder.
 func dataFolder(j *loaded) string {
 	needed := j.Train.Init != "" && j.Train.Init != "random" && !filepath.IsAbs(j.Train.Init)
 	for _, s := range slices.Concat(j.Data.Train, j.Data.Valid.Files) {
@@ -75,7 +75,7 @@ func dataFiles(sources spec.Sources) (files []runtime.File) {
 	return files
 }
 
-// trained is what the binary says of its model.
+// trained returns the description of the model for the binary.
 func trained(j *loaded, p costmodel.Predict) runtime.Model {
 	return runtime.Model{Name: j.Config.Name, Hash: modelHash(j), Params: j.Config.Params(), Layers: j.Config.Layers,
 		Vocab: j.Config.Vocab, SeqLen: j.Train.SeqLen,
@@ -83,8 +83,8 @@ func trained(j *loaded, p costmodel.Predict) runtime.Model {
 		FlopsStep: p.ModelTFLOPS * 1e12 * float64(p.StepS) * float64(j.Hardware.Devices())}
 }
 
-// modelHash names the model by its logical graph, the same on every plan. Dropout is not part of it, nor precision, nor
-// the length of samples, on which no parameter depends: they may change when a run continues.
+// modelHash returns a hash of the model's logical graph, which does not depend on the plan. Dropout, precision and the
+// sequence length are left out, because parameters do not depend on them: they can change when a run is resumed.
 func modelHash(j *loaded) string {
 	const length = 16
 	c := *j.Config
@@ -94,7 +94,7 @@ func modelHash(j *loaded) string {
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// planTable is the lock as the binary has it.
+// planTable returns the plan, its inputs and its prediction for the binary.
 func planTable(j *loaded, best search.Priced) runtime.Plan {
 	p, q, hashes := best.Plan, best.Plan.Precision, j.inputs().Hashes()
 	return runtime.Plan{DP: p.DP, TP: p.TP, PP: p.PP, CP: p.CP, EP: p.EP, ETP: p.ETP, VPP: p.VPP, SP: p.SP,
@@ -114,8 +114,8 @@ func planTable(j *loaded, best search.Priced) runtime.Plan {
 		StepSeconds: float64(best.Predict.StepS), MemoryBytes: best.Predict.MemoryBytes.Total}
 }
 
-// expected is what the binary compares its steps with: the plan's price on a CPU, where it runs, whatever cluster it
-// was chosen for. What cannot be priced there is unknown.
+// expected returns the prediction that the binary compares its steps with: for a CPU, where it runs, whatever the
+// cluster of the plan. It is zero if the plan cannot be priced on a CPU.
 func (j *loaded) expected(best search.Priced) lock.Expect {
 	c, p := j.Hardware, best.Predict
 	if !c.IsCPU() {
@@ -130,7 +130,7 @@ func (j *loaded) expected(best search.Priced) lock.Expect {
 		TokensPerS: p.TokensPerS, MemoryBytes: p.MemoryBytes.Total, PeakFlops: d.Peak}
 }
 
-// onCPU prices a plan on the catalogue's CPU, with a device for each rank.
+// onCPU prices a plan on the catalogue's CPU, with one device per rank.
 func (j *loaded) onCPU(plan ir.Plan) (*costmodel.Cluster, costmodel.Predict, error) {
 	c, err := costmodel.Resolve(costmodel.Ref{Node: "cpu", Nodes: 1, Devices: plan.Ranks()}, nil, nil)
 	if err != nil {

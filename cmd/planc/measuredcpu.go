@@ -17,14 +17,14 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// Jobs on the catalogue's cpu run on this machine's CPU. Its rates are measured once, in about a second, and kept in
-// the user's cache, by the CPU's model, its cores, the kernels' instruction set and the cost model. --no-measure and
-// noMeasureVariable leave the catalogue's.
+// Jobs on the catalogue's cpu run on this machine's CPU. Its rates are measured once, in about a second, and saved in
+// the user's cache, by CPU model, number of cores, instruction set of the kernels, and cost model. With --no-measure or
+// noMeasureVariable, the catalogue's rates are used instead.
 
-// noMeasureVariable does what --no-measure does, if it is not empty.
+// noMeasureVariable is an environment variable that has the effect of --no-measure if it is not empty.
 const noMeasureVariable = "PLANC_NO_MEASURE"
 
-// cpuKey is what a measurement holds for.
+// cpuKey identifies the CPU and the software for which a measurement is valid.
 type cpuKey struct {
 	CPU       string
 	Cores     int
@@ -32,7 +32,7 @@ type cpuKey struct {
 	CostModel int
 }
 
-// savedCPU is a measurement as the cache has it.
+// savedCPU is a measurement in the cache.
 type savedCPU struct {
 	Key cpuKey
 	CPU costmodel.ThisCPU
@@ -42,7 +42,7 @@ func cpuKeyOf(m machine) cpuKey {
 	return cpuKey{m.CPU, m.Cores, cpu.InUse().String(), runtime.GOARCH, costmodel.CostModel}
 }
 
-// cpuFile returns the file of the cache that has the measurement of a machine's CPU.
+// cpuFile returns the path of the cached measurement of a CPU.
 func cpuFile(k cpuKey) (string, error) {
 	dir, err := build.MeasuredFolder()
 	if err != nil {
@@ -52,7 +52,7 @@ func cpuFile(k cpuKey) (string, error) {
 	return filepath.Join(dir, fmt.Sprintf("cpu-%x.json", sum[:12])), nil
 }
 
-// loadHere is load for screens: a job on this machine's CPU is priced by the measured rates.
+// loadHere is like load, but prices a job on this machine's CPU at measured rates. Screens use it.
 func (a *app) loadHere(args []string, f jobFlags) (*loaded, error) {
 	j, err := a.load(args, f)
 	if err != nil {
@@ -61,7 +61,7 @@ func (a *app) loadHere(args []string, f jobFlags) (*loaded, error) {
 	return j.atMeasuredRates(a.thisCPU(j.Cluster.Node, f.noMeasure))
 }
 
-// atMeasuredRates returns the job on its cluster at measured rates. Without a measurement (nil) it is the job itself.
+// atMeasuredRates returns the job with its cluster at measured rates. Without a measurement (nil) it returns the job.
 func (j *loaded) atMeasuredRates(here *costmodel.ThisCPU) (*loaded, error) {
 	if here == nil {
 		return j, nil
@@ -73,7 +73,7 @@ func (j *loaded) atMeasuredRates(here *costmodel.ThisCPU) (*loaded, error) {
 	return &m, err
 }
 
-// atCatalogueRates returns the job as locks, generated code and other machines price it.
+// atCatalogueRates returns the job at the catalogue's rates, at which locks and generated code are priced.
 func (j *loaded) atCatalogueRates() *loaded {
 	if j.MeasuredCPU == nil {
 		return j
@@ -81,8 +81,8 @@ func (j *loaded) atCatalogueRates() *loaded {
 	return j.catalogue
 }
 
-// withLocalExpectation returns the job for the code of a program that runs on this machine alone: its steps are
-// compared with what they take at measured rates. The decision is the catalogue's.
+// withLocalExpectation returns the job for a program that runs only on this machine, and sets the expectation of the
+// decision to the step time at measured rates. The decision itself was made at the catalogue's rates.
 func (j *loaded) withLocalExpectation(d *decision) (*loaded, error) {
 	if j.MeasuredCPU == nil {
 		return j, nil
@@ -101,14 +101,14 @@ func (j *loaded) withLocalExpectation(d *decision) (*loaded, error) {
 	return &m, nil
 }
 
-// searchHere is the decision that screens show of a job without a lock on a CPU that was measured: the plan that the
-// catalogue's rates choose, as compile would lock it, at the measured rates.
+// searchHere returns the decision that screens show for a job without a lock on a measured CPU: the plan that is best
+// at the catalogue's rates, which compile would lock, priced at the measured rates.
 func (a *app) searchHere(j *loaded, l *jobLock) (*decision, error) {
 	d, err := a.search(j.catalogue)
 	switch {
 	case err != nil:
 		return nil, err
-	case d.Unfit != nil: // pins leave this plan alone
+	case d.Unfit != nil: // the pinned plan does not fit
 		d, err = a.search(j)
 	default:
 		d, err = a.searchWithLocked(j, l, d.Best.Plan)
@@ -120,16 +120,15 @@ func (a *app) searchHere(j *loaded, l *jobLock) (*decision, error) {
 	return d, nil
 }
 
-// noteBetterHere says that the search would choose a faster plan than the one shown if locks followed this machine's
-// measurement.
+// noteBetterHere notes that another plan is faster than the shown one at this machine's measured rates.
 func (a *app) noteBetterHere(found, shown search.Priced, gain float64) {
-	a.notef("note: at the rates measured here %s would be %s faster; the plan shown is the one that locks and "+
-		"generated code have on every machine; "+
-		"pins in the job's plan section choose another one", planner.Differences(found.Plan, shown.Plan), percent(gain))
+	a.notef("note: at the rates measured here, %s would be %s faster; the plan shown is the one for locks and "+
+		"generated code, which is the same on every machine; to choose another plan, pin it in the job's plan section",
+		planner.Differences(found.Plan, shown.Plan), percent(gain))
 }
 
-// thisCPU returns the measurement of this machine's CPU for a job on a cluster of this name: of the cache, else it
-// measures. nil: the job is on another cluster, or nothing is to be measured.
+// thisCPU returns the measurement of this machine's CPU, from the cache or a new one. It returns nil if the job's
+// cluster, given by its name, is not this CPU, or if measuring is off.
 func (a *app) thisCPU(node string, off bool) *costmodel.ThisCPU {
 	if off || os.Getenv(noMeasureVariable) != "" || !costmodel.IsThisCPU(node) {
 		return nil
@@ -141,30 +140,30 @@ func (a *app) thisCPU(node string, off bool) *costmodel.ThisCPU {
 	start := time.Now()
 	_, r, f, err := a.measureCPU(m)
 	if err != nil {
-		a.notef("note: this CPU could not be measured, and is priced as the catalogue's cpu: %v", err)
+		a.notef("note: this CPU could not be measured; using the catalogue's rates for cpu: %v", err)
 		return nil
 	}
 	c := thisCPUOf(m, r, f)
-	kept := saveCPU(m, c)
-	where := "could not be kept: " + fmt.Sprint(kept.err)
-	if kept.err == nil {
-		where = "is kept in " + filepath.ToSlash(kept.file)
+	saved := saveCPU(m, c)
+	where := "could not be saved: " + fmt.Sprint(saved.err)
+	if saved.err == nil {
+		where = "is saved in " + filepath.ToSlash(saved.file)
 	}
-	a.notef("note: this CPU was measured in %.1f s: %s GFLOP/s a core in f32. The measurement %s; --no-measure "+
-		"prices the catalogue's cpu",
+	a.notef("note: this CPU was measured in %.1f s: %s GFLOP/s per core in f32. The measurement %s; --no-measure "+
+		"uses the catalogue's rates instead",
 		time.Since(start).Seconds(), amount.Digits(1e3*c.Single, 3), where)
 	return c
 }
 
-// measuredWords say that the job's cluster is this machine's CPU at measured rates; none if it is not.
+// measuredWords says that the job's cluster is this machine's CPU at measured rates; nil if it is not.
 func (j *loaded) measuredWords() []string {
 	if j.MeasuredCPU == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("measured: %s GFLOP/s a core", amount.Digits(1e3*j.MeasuredCPU.Single, 3))}
+	return []string{fmt.Sprintf("measured: %s GFLOP/s per core", amount.Digits(1e3*j.MeasuredCPU.Single, 3))}
 }
 
-// cachedCPU reads a measurement; nil if there is none that can be used.
+// cachedCPU reads a measurement from the cache; nil if there is no valid one.
 func cachedCPU(k cpuKey) *costmodel.ThisCPU {
 	file, err := cpuFile(k)
 	if err != nil {
@@ -174,26 +173,26 @@ func cachedCPU(k cpuKey) *costmodel.ThisCPU {
 	if err != nil {
 		return nil
 	}
-	var kept savedCPU
-	c := &kept.CPU
-	whole := json.Unmarshal(data, &kept) == nil && kept.Key == k
+	var saved savedCPU
+	c := &saved.CPU
+	isValid := json.Unmarshal(data, &saved) == nil && saved.Key == k
 	for _, v := range []float64{c.Single, c.Double, float64(c.Memory), float64(c.Link), c.LatencyUS, c.Matrix,
 		c.Overhead} {
-		whole = whole && v > 0
+		isValid = isValid && v > 0
 	}
-	if !whole || c.Cores != k.Cores {
+	if !isValid || c.Cores != k.Cores {
 		return nil
 	}
 	return c
 }
 
-// saveResult is where a measurement was kept, or why it was not.
+// saveResult is the file of a saved measurement, or the error.
 type saveResult struct {
 	file string
 	err  error
 }
 
-// saveCPU writes a measurement to the cache, whole or not at all.
+// saveCPU writes a measurement to the cache atomically.
 func saveCPU(m machine, c *costmodel.ThisCPU) saveResult {
 	k := cpuKeyOf(m)
 	file, err := cpuFile(k)
@@ -202,7 +201,7 @@ func saveCPU(m machine, c *costmodel.ThisCPU) saveResult {
 	}
 	data, err := json.MarshalIndent(savedCPU{k, *c}, "", "  ")
 	if err != nil {
-		panic("planc: a measurement: " + err.Error())
+		panic("planc: a measurement cannot be encoded: " + err.Error())
 	}
 	partial, err := os.CreateTemp(filepath.Dir(file), ".cpu-*")
 	if err != nil {
@@ -221,7 +220,7 @@ func saveCPU(m machine, c *costmodel.ThisCPU) saveResult {
 	return saveResult{file, err}
 }
 
-// thisCPUOf is what was measured as the cost model has it, in the digits that cluster files have.
+// thisCPUOf converts a measurement to the cost model's type, rounded as in cluster files.
 func thisCPUOf(m machine, r *rates, f costmodel.Measured) *costmodel.ThisCPU {
 	return &costmodel.ThisCPU{By: r.By, Cores: m.Cores, Single: r.Single, Double: r.Double, Half: r.Half,
 		Memory: round(r.Memory), Link: round(r.Link),

@@ -11,8 +11,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// schedulePicture is what the stages of a program do in a step: stages as rows, time to the right, with a forward pass
-// of 1 and a backward pass of 2, in two parts where it is split.
+// schedulePicture is the pipeline schedule of a program in one step. Stages are rows, and time runs to the right. A
+// forward pass takes 1 unit and a backward pass 2 units, in two parts if it is split.
 type schedulePicture struct {
 	name    string
 	line    *costmodel.Timeline
@@ -27,7 +27,7 @@ func newPicture(p *ir.Program) (*schedulePicture, error) {
 	return &schedulePicture{name: p.Name + ", " + p.Plan.Schedule, line: line, chunked: p.Plan.VPP > 1}, nil
 }
 
-// passKind is a pass in the words and colours of the picture; the darker one is of every second chunk.
+// passKind holds the name and the colours of a kind of pass. Every second chunk has the darker colour.
 type passKind struct {
 	kind               ir.ActionKind
 	word, fill, darker string
@@ -39,7 +39,7 @@ var passKinds = []passKind{
 	{ir.WeightGrad, "gradients of parameters", "#c8e6bf", "#8cc77c"},
 }
 
-// usedPasses are the passes that there are.
+// usedPasses returns the kinds of passes that occur in the schedule.
 func (p *schedulePicture) usedPasses() (out []passKind) {
 	for _, k := range passKinds {
 		if slices.ContainsFunc(p.line.Stages[0], func(s costmodel.Span) bool { return s.Kind == k.kind }) {
@@ -64,7 +64,8 @@ func writePicture(p *ir.Program, file string) (text string, err error) {
 	}
 	if !ok {
 		return "", inputErrorf(FileExists, "",
-			"--picture %s is a file that is not an SVG, and it is not overwritten; choose another name, or remove it",
+			"--picture %s is an existing file that is not an SVG, and is not overwritten; choose another name, or "+
+				"remove it",
 			file)
 	}
 	if _, err := writeWhole(file, []byte(pic.svg())); err != nil {
@@ -73,10 +74,11 @@ func writePicture(p *ir.Program, file string) (text string, err error) {
 	return "", nil
 }
 
-// svgHead is how a picture begins.
+// svgHead is the beginning of a picture.
 const svgHead = "<svg "
 
-// Sizes of the picture in pixels: a unit of time, a row, what a row is called, the line above the rows.
+// Sizes of the picture in pixels: the width of a unit of time, the height of a row, the width of the labels of rows,
+// and the height of the legend.
 const unitWidth, rowHeight, labelWidth, headHeight = 22, 24, 70, 30
 
 func (p *schedulePicture) svg() string {
@@ -98,7 +100,7 @@ func (p *schedulePicture) svg() string {
 		for _, s := range spans {
 			p.box(&b, s, y)
 		}
-		fmt.Fprintf(&b, `<text x="%d" y="%d">waits %s</text>`+"\n", labelWidth+pixels(p.line.End, unitWidth)+6, y+16,
+		fmt.Fprintf(&b, `<text x="%d" y="%d">idle %s</text>`+"\n", labelWidth+pixels(p.line.End, unitWidth)+6, y+16,
 			percent(p.line.BubbleFraction(i)))
 	}
 	b.WriteString("</svg>\n")
@@ -124,7 +126,7 @@ func (p *schedulePicture) box(b *strings.Builder, s costmodel.Span, y int) {
 
 func pixels(t costmodel.Seconds, unit int) int { return int(float64(t)*float64(unit) + 0.5) }
 
-// text is the picture for terminals: a cell is a unit of time, and a row of cells goes on below where a line is full.
+// text returns the picture for terminals. A cell is a unit of time. Long rows are continued below.
 func (p *schedulePicture) text() string {
 	cell := 2 + len(strconv.Itoa(p.maxMicroBatch()))
 	if p.chunked {
@@ -137,12 +139,12 @@ func (p *schedulePicture) text() string {
 		}
 	}
 	label := len("stage ") + len(strconv.Itoa(len(rows)-1)) + columnGap
-	each := max(1, (screenWidth-label)/cell)
+	cells := max(1, (screenWidth-label)/cell)
 	var b strings.Builder
-	for from := 0; from < pixels(p.line.End, 1); from += each {
+	for from := 0; from < pixels(p.line.End, 1); from += cells {
 		for i, row := range rows {
 			line := pad(fmt.Sprintf("stage %d", i), label)
-			for _, c := range row[min(from, len(row)):min(from+each, len(row))] {
+			for _, c := range row[min(from, len(row)):min(from+cells, len(row))] {
 				line += pad(c, cell)
 			}
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
@@ -151,13 +153,13 @@ func (p *schedulePicture) text() string {
 	}
 	b.WriteString(prose("", 0, p.legend()))
 	for i := range rows {
-		fmt.Fprintf(&b, "stage %d waits %v of %v (%s)\n", i, float64(p.line.Bubble(i)), float64(p.line.End),
+		fmt.Fprintf(&b, "stage %d is idle for %v of %v units (%s)\n", i, float64(p.line.Bubble(i)), float64(p.line.End),
 			percent(p.line.BubbleFraction(i)))
 	}
 	return b.String()
 }
 
-// appendPass writes a pass into its row's cells: F3 and, for each further unit, a dash; dots are waiting.
+// appendPass appends a pass to the cells of its row: F3, then a dash for each further unit. Dots are idle time.
 func (p *schedulePicture) appendPass(row []string, s costmodel.Span) []string {
 	for len(row) < pixels(s.Start, 1) {
 		row = append(row, ".")
@@ -186,9 +188,9 @@ func (p *schedulePicture) legend() string {
 	for _, k := range p.usedPasses() {
 		legend += fmt.Sprintf("%c is %s, ", k.kind, k.word)
 	}
-	legend += "a number the micro-batch"
+	legend += "the number is the micro-batch"
 	if p.chunked {
-		legend += ", a letter the stage's chunk"
+		legend += ", the letter is the chunk"
 	}
-	return legend + ", a dot waiting."
+	return legend + ", a dot is idle time."
 }

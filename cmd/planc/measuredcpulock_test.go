@@ -122,9 +122,9 @@ func TestScreenShowsPlanOfLocks(t *testing.T) {
 	if a, b := plan.FindString(own), plan.FindString(catalogue); a != b || a == "" || own == catalogue {
 		t.Errorf("the plan is %q, and by the catalogue %q", a, b)
 	}
-	want := regexp.MustCompile(`^note: at the rates measured here .+ would be [0-9.]+ % faster; the plan shown is ` +
-		`the one that locks and generated code have on every machine; pins in the job's plan section choose ` +
-		`another one\n$`)
+	want := regexp.MustCompile(`^note: at the rates measured here, .+ would be [0-9.]+ % faster; the plan shown is ` +
+		`the one for locks and generated code, which is the same on every machine; to choose another plan, pin it ` +
+		`in the job's plan section\n$`)
 	if !want.MatchString(said) {
 		t.Errorf("plan says %q", said)
 	}

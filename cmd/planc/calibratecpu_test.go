@@ -47,7 +47,7 @@ func TestPanicOfARankIsTheCallers(t *testing.T) {
 	}
 	defer func() {
 		if text, ok := recover().(string); !ok || !strings.HasPrefix(text, "a promise was broken\n") ||
-			!strings.Contains(text, "calibratehere_test.go") {
+			!strings.Contains(text, "calibratecpu_test.go") {
 			t.Errorf("panic %q", text)
 		}
 	}()

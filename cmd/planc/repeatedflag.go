@@ -8,21 +8,21 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// onceValue is a flag's value that may be set once, or again to the same.
+// onceValue is the value of a flag that cannot be set to two different values.
 type onceValue struct {
 	pflag.Value
 	first string
 	isSet bool
 }
 
-// repeatedFlagError is the error of a flag of one value that is given with two.
+// repeatedFlagError reports a flag that is given with two different values.
 type repeatedFlagError struct{ first, second string }
 
 func (e *repeatedFlagError) Error() string {
 	return "it is given twice, as " + e.first + " and as " + e.second
 }
 
-// Set sets the value unless the command line has set another one before, which would be dropped without a word.
+// Set sets the value. It fails if the command line has set another value before, which would be lost silently.
 func (v *onceValue) Set(text string) error {
 	if v.isSet && text != v.first {
 		return &repeatedFlagError{v.first, text}
@@ -31,7 +31,8 @@ func (v *onceValue) Set(text string) error {
 	return v.Value.Set(text)
 }
 
-// onceEach makes the flags of one value refuse a second one. Switches and lists may be repeated.
+// onceEach wraps the values of flags that take one value, so that they reject a second value. Bool flags and lists can
+// be repeated.
 func onceEach(flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		_, isList := f.Value.(pflag.SliceValue)
@@ -42,8 +43,8 @@ func onceEach(flags *pflag.FlagSet) {
 	})
 }
 
-// oneDash is the argument that has one dash before the name of a long flag, as -version, without its value; "" if none
-// has.
+// oneDash returns the first argument that is a long flag with only one dash, such as -version, without its value; "" if
+// there is none.
 func oneDash(c *cobra.Command, args []string) string {
 	for _, arg := range args {
 		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
@@ -59,7 +60,7 @@ func oneDash(c *cobra.Command, args []string) string {
 	return ""
 }
 
-// numberGiven is the whole number that the command line gives a flag, "" if it gives none.
+// numberGiven returns the whole number that the command line gives as the value of a flag; "" if there is none.
 func numberGiven(name string, args []string) string {
 	_, value, _ := strings.Cut(strings.ReplaceAll(flagAsTyped(name, args), " ", "="), "=")
 	if value != "" && !strings.HasPrefix(value, "0") && !slices.ContainsFunc([]rune(value), func(r rune) bool {

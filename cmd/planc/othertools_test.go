@@ -18,8 +18,8 @@ func TestOtherJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	const translated = "this command takes a job; %s in docs/migrating.md of planc's repository says what its " +
-		"options are here, and planc init writes a job [NotAJob]"
+	const translated = "and JOB must be a job; the section %s of docs/migrating.md of planc's repository translates " +
+		"its options, and planc init writes a job [NotAJob]"
 	for _, x := range []struct{ file, text, what, section string }{
 		{"ds_config.json", `{"train_batch_size": 32, "zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}`,
 			"a configuration of DeepSpeed", "DeepSpeed"},
@@ -35,7 +35,7 @@ func TestOtherJobs(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, _, errs := call("plan", x.file)
-		want := x.file + ": this is " + x.what + "; " + strings.Replace(translated, "%s", `"`+x.section+`"`, 1)
+		want := x.file + ": this is " + x.what + ", " + strings.Replace(translated, "%s", `"`+x.section+`"`, 1)
 		if code != exitInput || flat(errs) != want {
 			t.Errorf("%s: exit code %d\n%s\nwant\n%s", x.file, code, flat(errs), want)
 		}
@@ -51,13 +51,13 @@ func TestNotAJob(t *testing.T) {
 	const job = "model: gpt2-124m\ntrain: {seq_len: 64, global_batch: 8}\ncluster: 8xh100\n"
 	for _, x := range []struct{ file, text, want string }{
 		{"config.json", `{"model_type": "llama"}`,
-			"config.json: this is a model; this command takes a job; to plan it: planc plan --model config.json " +
+			"config.json: this is a model, and JOB must be a job; to plan the model: planc plan --model config.json " +
 				"--cluster NAME --global-batch N --seq-len N [NotAJob]"},
 		{"j.toml", "[train]\nseq_len = 64\n",
-			"j.toml: this is TOML, and a job is YAML or JSON; planc init writes one [NotAJob]"},
+			"j.toml: this is TOML, and a job must be YAML or JSON; planc init writes one [NotAJob]"},
 		{"k.json", `{"model": "gpt2-124m", "train": {"seq_len": 64, "global_batch": 8}, "cluster": "8xh100"}`, ""},
 		{"k.toml", "[train]\nseq_len = 64\n",
-			"k.toml: this is TOML, and a job is YAML or JSON; planc init writes one; did you mean k.json? [NotAJob]"},
+			"k.toml: this is TOML, and a job must be YAML or JSON; planc init writes one; did you mean k.json? [NotAJob]"},
 		{"torchrun.txt", job, ""}, {"empty.yaml", "name: x\n", "empty.yaml:1:1: model is missing"},
 	} {
 		if err := os.WriteFile(filepath.FromSlash(x.file), []byte(x.text), 0o666); err != nil {
@@ -86,11 +86,11 @@ func TestOtherWords(t *testing.T) {
 		{"explain --tensor_model_parallel_size 8",
 			"planc explain has no flag --tensor_model_parallel_size; use --set plan.tp=N [UnknownFlag]"},
 		{"plan --seq_len 8", "planc plan has no flag --seq_len; did you mean --seq-len? [UnknownFlag]"},
-		{"run --steps 3", "planc run has no flag --steps; flags of the binary follow --: planc run JOB -- --steps 3 " +
+		{"run --steps 3", "planc run has no flag --steps; put flags of the binary after --: planc run JOB -- --steps 3 " +
 			"[UnknownFlag]"},
-		{"plan --set plan.tp 2", "planc: --set plan.tp 2 is not KEY=VALUE; did you mean --set plan.tp=2? [BadSet]"},
-		{"init --model gpt2", "planc init has no flag --model: its job is always the same; set the field in the " +
-			"planc.yaml that it writes, or save a question's job: " +
+		{"plan --set plan.tp 2", "planc: --set plan.tp 2 must be KEY=VALUE; did you mean --set plan.tp=2? [BadSet]"},
+		{"init --model gpt2", "planc init has no flag --model: it always writes the same job; edit the " +
+			"planc.yaml that it writes, or write a job from flags: " +
 			"planc plan --model NAME --cluster NAME --global-batch N --seq-len N --save planc.yaml [UnknownFlag]"},
 		{"? --set plan.cp_kind=ulysses",
 			`--set plan.cp_kind=ulysses: plan.cp_kind is "ulysses"; use one of none, ring, gather, heads; did you ` +

@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// handled counts the work that ends by itself when a signal comes: what it has begun is cleaned up.
+// handled counts running work that handles signals itself and cleans up.
 var handled atomic.Int32
 
-// untilSignal returns a context that ends when the user or the system stops planc; release is called when the work is
-// over.
+// untilSignal returns a context that is canceled when the user or the system stops planc. Call release at the end of
+// the work.
 func untilSignal() (ctx context.Context, release func()) {
 	handled.Add(1)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -23,12 +23,12 @@ func untilSignal() (ctx context.Context, release func()) {
 	}
 }
 
-// reportStops says that planc was stopped, where no work handles the signal, and ends the process by that signal, as a
-// shell wants it of a command: a loop around it ends too.
+// reportStops handles signals for which no work is responsible: it prints that planc was stopped and ends the process
+// by that signal, so that a shell loop around planc ends too.
 func reportStops() {
 	signals := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
-		if !signal.Ignored(s) { // as a shell has it for a command in the background
+		if !signal.Ignored(s) { // a shell ignores signals for commands in the background
 			signal.Notify(signals, s)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/planc-dev/planc/planner"
 )
 
-// ask is the decision that plan and explain show: the lock's plan if it holds, with what the search knows beside it,
-// else what the search finds.
+// ask returns the decision that plan and explain show: the lock's plan if the lock holds, with the alternatives of a
+// search, otherwise the plan that the search finds.
 func (a *app) ask(j *loaded, f lockFlags) (*decision, error) {
 	l, err := a.readLock(j, f.update)
 	if err != nil {
@@ -25,9 +25,9 @@ func (a *app) ask(j *loaded, f lockFlags) (*decision, error) {
 	}
 	if f.update && l.path == "" {
 		return nil, inputErrorf(BadFlag, "",
-			"--update writes the lock beside a job file, and this job has none; --save FILE writes one")
+			"--update writes the lock next to a job file, and this job has no file; write one with --save FILE")
 	}
-	if f.update || l.state() == lockStale { // what is written, or compared with a lock, depends on no measurement
+	if f.update || l.state() == lockStale { // locks must not depend on measurements of this machine
 		*j = *j.atCatalogueRates()
 	}
 	if f.locked && !l.isObeyed() {
@@ -55,7 +55,7 @@ func (a *app) ask(j *loaded, f lockFlags) (*decision, error) {
 	return d, nil
 }
 
-// sameProgram is --locked of those who only show the plan: it makes the program that the lock names.
+// sameProgram checks, for commands that only show the plan with --locked, that it compiles to the program of the lock.
 func (a *app) sameProgram(j *loaded, l *jobLock) error {
 	p, err := a.program(j, l.file.Plan, nil)
 	if err != nil {
@@ -64,8 +64,7 @@ func (a *app) sameProgram(j *loaded, l *jobLock) error {
 	return a.checkProgram(l, programHash(p), lockFlags{locked: true})
 }
 
-// searchWithLocked searches, and shows a plan that was decided before, the lock's if there is one, whatever the search
-// finds.
+// searchWithLocked searches, but returns a decision for a given plan, such as the lock's, instead of the best one.
 func (a *app) searchWithLocked(j *loaded, l *jobLock, locked ir.Plan) (*decision, error) {
 	d, err := a.search(j)
 	if err != nil {
@@ -96,9 +95,10 @@ func (a *app) searchWithLocked(j *loaded, l *jobLock, locked ir.Plan) (*decision
 	return d, nil
 }
 
-// unfitError is that the lock's plan does not fit by what planc knows now.
+// unfitError reports that the lock's plan does not fit under the current cost model.
 func (l *jobLock) unfitError(j *loaded, e *search.NoPlan) error {
-	f := &noFitError{message: fmt.Sprintf("the plan of %s does not fit: %s on %s (%d %s); %s decides anew", l.name(),
+	f := &noFitError{message: fmt.Sprintf("the plan of %s does not fit: %s on %s (%d %s); to search a new "+
+		"plan, run %s", l.name(),
 		j.Config.Name, planner.ClusterText(j.Hardware),
 		j.Hardware.Devices(), j.Hardware.GPU.Name, l.remedy)}
 	f.detail = noFitScreen(e.Nearest.Plan.String(), e.Nearest.Predict, e.NoFit.Stage, e.Nearest.Plan.PP > 1,
@@ -106,7 +106,7 @@ func (l *jobLock) unfitError(j *loaded, e *search.NoPlan) error {
 	return f
 }
 
-// noteBetter says that the search would now choose a faster plan than the lock's.
+// noteBetter notes that the search would now choose a faster plan than the lock's.
 func (a *app) noteBetter(j *loaded, l *jobLock, found, locked search.Priced) {
 	gain := 1 - float64(found.Predict.StepS/locked.Predict.StepS)
 	if gain < 1e-5 {
@@ -120,17 +120,16 @@ func (a *app) noteBetter(j *loaded, l *jobLock, found, locked search.Priced) {
 	if l.file.CostModel != costmodel.CostModel {
 		who = fmt.Sprintf("cost model %d", costmodel.CostModel)
 	}
-	inside := ""
+	errorNote := ""
 	if found.Predict.StepS > locked.Predict.StepSLow {
-		inside = ", inside its error"
+		errorNote = ", within the prediction's error"
 	}
-	a.notef("note: %s would choose %s (%s faster%s); %s is kept (%s)", who, planner.Differences(found.Plan,
-		locked.Plan),
-		percent(gain), inside, l.name(), l.remedy)
+	a.notef("note: %s would choose %s (%s faster%s); the plan of %s is used (to change it: %s)", who,
+		planner.Differences(found.Plan, locked.Plan), percent(gain), errorNote, l.name(), l.remedy)
 }
 
-// obey is the lock's decision, as it is: no search, and no prices but of a plan that people edited. What the lock says
-// of the plan must be possible.
+// obey returns the decision of the lock without a search. It prices the plan only if somebody has edited it. It fails
+// if the plan is illegal.
 func (j *loaded) obey(l *jobLock) (*decision, error) {
 	if reasons := search.Check(j.problemOf(l.file.Plan), l.file.Plan); len(reasons) > 0 {
 		return nil, l.wrongPlanError(reasons)
@@ -150,7 +149,8 @@ func (j *loaded) obey(l *jobLock) (*decision, error) {
 	return d, nil
 }
 
-// problemOf is the job's question on the devices of a locked plan, where the objective is what chose how many they are.
+// problemOf returns the job's search problem. If the objective decides the number of devices, it is that of the locked
+// plan.
 func (j *loaded) problemOf(locked ir.Plan) *search.Problem {
 	if n := locked.Ranks(); j.Objective.Kind != spec.Throughput && n > 0 && n != j.Hardware.Devices() {
 		if q, err := j.OnDevices(n); err == nil {
@@ -160,8 +160,8 @@ func (j *loaded) problemOf(locked ir.Plan) *search.Problem {
 	return j.Problem()
 }
 
-// decide is the decision for those who compile: the lock's plan without a search if it holds, else the search's, which
-// must fit.
+// decide returns the decision for commands that compile: the lock's plan if the lock holds, without a search; otherwise
+// the plan that the search finds, which must fit.
 func (a *app) decide(j *loaded, f lockFlags) (*decision, error) {
 	if err := j.CheckFixedHardware(); err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func (a *app) decide(j *loaded, f lockFlags) (*decision, error) {
 	return d, nil
 }
 
-// refuse is what --locked says of a lock that does not hold: a unified diff of what was decided, and status 4.
+// refuse prints a unified diff for a lock that does not hold, and returns the error of --locked.
 func (a *app) refuse(j *loaded, l *jobLock) error {
 	if l.file == nil {
 		return l.absentError()
@@ -202,33 +202,34 @@ func (a *app) refuse(j *loaded, l *jobLock) error {
 			return err
 		}
 	}
-	return &lockError{codeLockDiffers, fmt.Sprintf("%s does not hold: %s%s; %s takes what is true now", l.name(),
+	return &lockError{codeLockDiffers, fmt.Sprintf("%s is out of date: %s%s; to update it, run %s", l.name(),
 		changedSections(l.changed), note, l.remedy)}
 }
 
-// decisionDiff is a unified diff of what was decided, from what: the lock's and now.
+// decisionDiff returns a unified diff of the inputs and the plan of the lock and the current ones.
 func decisionDiff(l *jobLock, now *lock.File, job string) string {
 	return unified(l.name(), l.file.Decision(), slashed(job), now.Decision())
 }
 
-// unified is a unified diff, "" if there is no difference.
+// unified returns a unified diff; "" if there is no difference.
 func unified(fromName string, from []byte, toName string, to []byte) string {
 	text := string(diff.Diff(fromName, unixText(from), toName, unixText(to)))
-	_, text, _ = strings.Cut(text, "\n") // "diff a b"
+	_, text, _ = strings.Cut(text, "\n") // without the line "diff a b"
 	return text
 }
 
-// containsFile refuses, with --locked, a lock whose plan makes another program than it did; without, it says so.
+// checkProgram checks that the lock's plan still compiles to the lock's program. If not, it fails with --locked, and
+// prints a note otherwise.
 func (a *app) checkProgram(l *jobLock, program string, f lockFlags) error {
 	if !l.isObeyed() || l.file.Program == program && !l.file.Edited() {
 		return nil
 	}
-	why := fmt.Sprintf("%s's plan makes another program now, %s and not %s: %s", l.name(), program[:12],
+	why := fmt.Sprintf("the plan of %s now compiles to another program, %s instead of %s: %s", l.name(), program[:12],
 		l.file.Program[:12], anotherProgram(l.file))
 	if l.file.Program == program {
 		why = fmt.Sprintf("%s: %s", l.name(), planEdited)
 	}
-	why += fmt.Sprintf("; %s decides anew", l.remedy)
+	why += fmt.Sprintf("; to search a new plan, run %s", l.remedy)
 	if !f.locked {
 		a.notef("note: %s", why)
 		return nil
@@ -241,12 +242,12 @@ func (a *app) checkProgram(l *jobLock, program string, f lockFlags) error {
 	return &lockError{codeLockDiffers, why}
 }
 
-// programDiff is a unified diff of the lock's program and the one that its plan makes now.
+// programDiff returns a unified diff of the hash of the lock's program and that of the current one.
 func programDiff(l *jobLock, program, name string) string {
 	return unified(l.name(), []byte("program: "+l.file.Program+"\n"), name, []byte("program: "+program+"\n"))
 }
 
-// anotherProgram says why a plan from the same inputs makes another program.
+// anotherProgram says why the same inputs give another program.
 func anotherProgram(f *lock.File) string {
 	switch {
 	case f.Edited():
@@ -254,21 +255,21 @@ func anotherProgram(f *lock.File) string {
 	case f.Planc != version:
 		return fmt.Sprintf("planc %s wrote the lock, this is %s", f.Planc, version)
 	}
-	return "train.dropout has changed, planc itself, or the lock's program was edited"
+	return "train.dropout or planc has changed, or the program hash in the lock was edited"
 }
 
-// planEdited says that a lock's plan is not the one that planc wrote there.
+// planEdited says that a lock's plan is not the one that planc wrote.
 const planEdited = "the lock's plan was edited"
 
-// reportStaleLock tells a user on stderr that a stale lock was not obeyed, and what that changes.
+// reportStaleLock reports on stderr that a stale lock was not used, and what that changes.
 func (a *app) reportStaleLock(j *loaded, d *decision, last string) {
 	if l := d.lock; l.state() == lockStale {
 		a.notef("%s", strings.TrimSuffix(lockDifference(j, d).screen(last), "\n"))
 	}
 }
 
-// saveLock writes the lock after a compilation, if the job is what its file says. That it cannot be written does not
-// make the binary wrong.
+// saveLock writes the lock after a compilation, unless flags have changed the job. A failure is only a note, because
+// the binary is valid.
 func (a *app) saveLock(j *loaded, d *decision, program string) {
 	l := d.lock
 	if j.overridden || l.path == "" {
@@ -279,13 +280,13 @@ func (a *app) saveLock(j *loaded, d *decision, program string) {
 	}
 }
 
-// lockNote is the screens' line on the lock, "" if there is none.
+// lockNote returns the line of a screen about the lock; "" if the lock is not used.
 func (l *jobLock) lockNote() string {
 	if !l.isObeyed() {
 		return ""
 	}
-	return l.name() + " holds this plan"
+	return l.name() + " contains this plan"
 }
 
-// slashed is a path as messages print it, the same on every platform.
+// slashed returns a path with slashes, as messages print it on every platform.
 func slashed(path string) string { return strings.ReplaceAll(path, "\\", "/") }

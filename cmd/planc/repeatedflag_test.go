@@ -13,13 +13,13 @@ func TestFlagsGivenTwice(t *testing.T) {
 	const question = " --model gpt2-124m --cluster 8xh100 --global-batch 8 --seq-len 64"
 	for args, want := range map[string]string{
 		"explain" + question + " --why-not tp=2 --why-not pp=2": "planc explain --why-not is given twice, as tp=2 " +
-			"and as pp=2; it takes one value [BadFlag]",
+			"and as pp=2; give one value [BadFlag]",
 		"plan" + question + " --model gpt2-1.5b": "planc plan --model is given twice, as gpt2-124m " +
-			"and as gpt2-1.5b; it takes one value [BadFlag]",
+			"and as gpt2-1.5b; give one value [BadFlag]",
 		"-C . plan" + question + " -C ..": "planc plan --chdir is given twice, as . and as ..; " +
-			"it takes one value [BadFlag]",
+			"give one value [BadFlag]",
 		"compile -o a -o b": "planc compile --output is given twice, as a and as " +
-			"b; it takes one value [BadFlag]",
+			"b; give one value [BadFlag]",
 		"plan -q -q --json --json" + question + " --cluster 8xh100 --set plan.tp=1 --set plan.pp=1": "",
 	} {
 		code, _, errs := call(strings.Fields(args)...)
