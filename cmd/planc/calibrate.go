@@ -23,7 +23,7 @@ func (a *app) calibrateCommand() *cobra.Command {
 	var from, out, target string
 	c := &cobra.Command{
 		Use:   "calibrate [--from FILE|RUN [JOB]] [-o FILE]",
-		Short: "write a cluster file from measurements of this machine, or of your runs",
+		Short: "write a cluster file from measurements of this machine or of runs",
 		Long: `calibrate measures this machine with the kernels and libraries that programs use, and writes a cluster file.
 Plans use the measurement only if the job names the file, so that a plan depends only on its job.
 

@@ -59,7 +59,7 @@ func TestMeasuredOf(t *testing.T) {
 			t.Errorf("%s is %v, not %v", v.name, v.got, v.want)
 		}
 	}
-	if !strings.Contains(c.Source["node.host.bandwidth"], "to them 50 and from them 45 GB/s") {
+	if !strings.Contains(c.Source["node.host.bandwidth"], "host to device 50 GB/s, device to host 45 GB/s") {
 		t.Error(c.Source["node.host.bandwidth"])
 	}
 	before, after := clusterOfRow("dgx-h100"), clusterOfRow("dgx-h100")
@@ -106,9 +106,9 @@ func TestGPUScreen(t *testing.T) {
 		}
 	}
 	for _, part := range []string{"8 × NVIDIA H100 80GB HBM3 · CUDA 13.0 · cuBLASLt 13.1.0 · NCCL 2.27.5",
-		"\nupload of 64 MiB                                   50.0      0.0 %\n",
-		"\nlaunch                                             2.50      4.0 %\n", "\nall-reduce of 256 MiB between 8 ",
-		"\nsend of 64 MiB between 2                           67.1 ", "\nforward, 64 × 4096 queries, heads of 128 ",
+		"\nupload, 64 MiB                                     50.0      0.0 %\n",
+		"\nlaunch                                             2.50      4.0 %\n", "\nall-reduce, 256 MiB, 8 ranks ",
+		"\nsend, 64 MiB, 2 ranks                              67.1 ", "\nforward, 64 × 4096 queries, heads of 128 ",
 		"matrix 0.800, memory 1.10, link 0.900, overhead 2.00, attention 0.400, fp8 0.700"} {
 		if !strings.Contains(strings.ReplaceAll(text, "\n            ", " "), part) {
 			t.Errorf("no %q in\n%s", part, text)

@@ -79,7 +79,7 @@ func TestDetectsDGX(t *testing.T) {
 		t.Errorf("network %+v, want %+v", got.Network, want.Network)
 	}
 	for _, line := range []string{"# This machine's GPUs, driver 550.54.15.",
-		`node.link.bandwidth: "nvidia-smi nvlink -s, of each GPU's links together"`,
+		`node.link.bandwidth: "nvidia-smi nvlink -s, sum of each GPU's links"`,
 		`gpu.peak_tflops: "catalogue: dgx-h100, which has this GPU"`} {
 		if !strings.Contains(text, line) {
 			t.Errorf("no %q in\n%s", line, text)
@@ -186,8 +186,8 @@ func TestLooksAtGPUs(t *testing.T) {
 	}
 	m := machine{GPUs: make([]string, 2)}
 	if _, err := inspectGPUs(fstest.MapFS{}, m, none); err == nil ||
-		!strings.Contains(err.Error(), "there are 2 NVIDIA GPUs, and neither nvidia-smi (not found) nor "+
-			"/proc/driver/nvidia says which") {
+		!strings.Contains(err.Error(), "there are 2 NVIDIA GPUs, but neither nvidia-smi (not found) nor "+
+			"/proc/driver/nvidia describes them") {
 		t.Errorf("%v", err)
 	}
 	mixed := gpuInventory{GPUs: []smiGPU{{Name: "NVIDIA L4"}, {Name: "Tesla T4"}}}

@@ -13,7 +13,7 @@ func (a *app) explainCommand() *cobra.Command {
 	var whyNot string
 	c := &cobra.Command{
 		Use:   "explain [JOB]",
-		Short: "explain the plan: what limits it, the alternatives, what would change it",
+		Short: "explain the plan: its limits, alternatives and what-ifs",
 		Long: `explain says what limits the plan, compares the value of each key with its runner-up, and shows where time
 and memory go. --why-not searches the best plan with the given values, and compares it with the chosen plan, part by
 part. If no plan can have these values, it names the rules that forbid them; if none fits, the bytes that are missing.

@@ -79,8 +79,8 @@ func TestGenSaysTarget(t *testing.T) {
 		"data: {train: [goroot:src/testdata/Isaac.Newton-Opticks.txt]}\ntrain: {seq_len: 8, global_batch: 16, steps: " +
 		"1}\ncluster: CLUSTER\n"
 	for cluster, want := range map[string]string{
-		"8xh100": "target   cpu: in this code all 8 ranks run on one CPU, in place of 1 × dgx-h100.\n         Not " +
-			"supported yet: generated code for GPUs; planc compile --target cuda\n" +
+		"8xh100": "target   cpu: this code runs all 8 ranks on one CPU instead of 1 × dgx-h100. Not\n" +
+			"         supported yet: generated code for GPUs; planc compile --target cuda\n" +
 			"         builds a binary for them\n",
 		"1xcpu": "",
 	} {

@@ -62,7 +62,7 @@ func TestBug(t *testing.T) {
 		t.Errorf("exit code %d, want %d", code, exitFailed)
 	}
 	text := a.stderr.to.(*bytes.Buffer).String()
-	if !strings.HasPrefix(text, "planc has a bug: passes: grad broke the program\n") {
+	if !strings.HasPrefix(text, "bug in planc: passes: grad broke the program\n") {
 		t.Errorf("message %q", text)
 	}
 	var b *bugError

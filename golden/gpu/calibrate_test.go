@@ -30,10 +30,10 @@ func TestCalibrateGPUs(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, screen)
 	}
-	for _, part := range []string{"2 × Emulated GPU · CUDA 13.5 · ", "\nPRODUCT OF MATRICES", "\nbf16 64 × 64 × 64 ",
+	for _, part := range []string{"2 × Emulated GPU · CUDA 13.5 · ", "\nMATMUL ", "\nbf16 64 × 64 × 64 ",
 		"\nfp8 64 × 64 × 64 ", "\nforward, 1 × 64 queries, heads of 64", "\nbackward, 1 × 64 queries, heads of 64",
-		"\nupload of 1 MiB", "\nreplay ",
-		"\nall-reduce of 4 KiB between 2", "\nsend of ", "\nfactors     matrix "} {
+		"\nupload, 1 MiB", "\nreplay ",
+		"\nall-reduce, 4 KiB, 2 ranks", "\nsend, ", "\nfactors     matrix "} {
 		if !strings.Contains(screen, part) {
 			t.Errorf("no %q in\n%s", part, screen)
 		}
