@@ -6,21 +6,25 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// fuse merges ops over the same index space into groups that run together, row by row of their results, so that values
-// used only in the group are never written to memory. A group is a node, [ir.OpFused], whose body is its ops in order.
-// It counts as one op for printing, the checker, the memory pass and the cost model (bytes of operands and results
-// only, one launch). A target implements it as well as it can: the CPU runs it strip by strip.
+// fuse merges ops over the same index space into fused ops. A fused op computes its results row by row, and values used
+// only inside it are never written to memory. It is a node, [ir.OpFused], whose body is its ops in order. It counts as
+// one op for printing, the checker, the memory pass and the cost model: bytes of operands and results, one launch. The
+// CPU runs it in strips of rows.
 //
-// The following ops are merged: chains of element-wise ops; ops that read the same operand, which is then read once;
-// ops on rows, which are norms and their gradients, with the additions before and after them; a classifier's loss with
-// its gradient, which is an op of its own ([joinLoss]) or, if ranks split the vocabulary, only its gradient, whose
-// parts (of the log-sum-exp and of the picked label) are each as large as the logits. Groups of ops are merged if all
-// results have the same type, the ops on rows have the same row, and the order permits it: either nothing reads the
-// results of the first group before the second runs, or the operands of the second exist when the first runs. For
-// example, the gradients of both factors of SwiGLU are computed together, before the first of them is used.
+// It merges:
+//   - chains of element-wise ops;
+//   - element-wise ops that read the same operand, so that it is loaded once;
+//   - norms and gradients of norms, with the additions before and after them;
+//   - the gradient of the classifier's loss. If each rank has the whole vocabulary, loss and gradient are first joined
+//     into one op ([joinLoss]). If ranks split the vocabulary, only the two parts of the gradient are fused, of the
+//     log-sum-exp and of the label's logit. Each is as large as the logits.
 //
-// A group has all its operands in memory at once, so that the workspace of a pass may grow: in the cases seen, at most
-// to 1.34 times.
+// Two groups are merged if their results have one type, their row ops have the same row, and the order permits it. The
+// earlier group may move down if nothing reads its results before the later group runs. The later group may move up if
+// its operands exist when the earlier group runs. For example, both gradients of SwiGLU's element-wise multiplication
+// are computed together.
+//
+// All operands of a group are live at once, so the workspace of a pass can grow. The largest growth observed is 1.34×.
 func fuse(p *ir.Program) error {
 	for _, s := range p.Model.Variants() {
 		fuseSegment(s)
@@ -28,7 +32,7 @@ func fuse(p *ir.Program) error {
 	return nil
 }
 
-// fuseSegment fuses the functions of a variant of a segment.
+// fuseSegment fuses each function of a segment, or of its variant that recomputes.
 func fuseSegment(s *ir.Segment) {
 	joinLoss(s)
 	names := map[*ir.Func]map[string]bool{s.Forward: savedNames(s), s.Backward: savedForWeights(s)}
@@ -38,7 +42,8 @@ func fuseSegment(s *ir.Segment) {
 	}
 }
 
-// savedNames returns the forward values that the segment's backward function takes, in one part or two.
+// savedNames returns the names of the forward values that backward reads. If the backward pass is split, this includes
+// the inputs of its second part, Weights, except those that its first part computes.
 func savedNames(s *ir.Segment) map[string]bool {
 	names := make(map[string]bool, len(s.Backward.Inputs))
 	for _, v := range s.Backward.Inputs {
@@ -53,8 +58,8 @@ func savedNames(s *ir.Segment) map[string]bool {
 	return names
 }
 
-// group is ops in the order of the function, and the position in it at which they run: that of the last op that was not
-// moved up.
+// group is a set of ops to fuse, in the order of the function. They run at position at: that of the last op that was
+// not moved up.
 type group struct {
 	nodes []*ir.Node
 	at    int

@@ -15,18 +15,19 @@ type FP8Measured struct {
 	Error, Bound float64 // relative to the f64 GEMM of the same rounded operands; Error is -1 if not compared
 	Unrounded    float64 // relative to the f64 GEMM of the unrounded operands; reported without a bound
 	Flops        float64
-	// Seconds of the GEMM, of the GEMM with the rounding passes, and of the bf16 GEMM; 0 on a machine without time.
+	// Seconds of the GEMM, of the GEMM with the rounding passes, and of the bf16 GEMM; 0 if timing is not available.
 	Seconds, With, In16 float64
 	Why                 string `json:",omitempty"`
 }
 
-// newFP8Measured returns a measurement that has not run yet, with its bound. Multiplying two FP8 numbers is exact; only
-// the sum is rounded. Hopper's tensor cores keep about 14 bits of a sum (DeepSeek-AI 2024, "DeepSeek-V3 technical
-// report", 3.3.2), so each of k terms may be truncated by up to 2^-13 of the sum so far. Truncations towards zero of
-// terms of either sign add up as the root of squares: a truncation is 1/sqrt(3) of the largest one, the sum so far
-// 1/sqrt(2) of the result, together less than sqrt(k) 2^-14. Downward truncations add up, but stay below that if sums
-// are promoted to f32 after 128 terms; TestFP8Bound has both cases. Without promotion they exceed the bound, as
-// they should. The rounding of a bf16 result adds at most 2^-8.
+// newFP8Measured returns a measurement that has not run yet, with its bound of sqrt(k)·2^-14. Multiplying two FP8
+// numbers is exact; only the sum is rounded. Hopper's tensor cores keep about 14 bits of a sum (DeepSeek-AI 2024,
+// "DeepSeek-V3 technical report", 3.3.2), so each of k additions truncates by at most 2^-13 of the partial sum.
+//
+// Truncation towards zero has a random sign, so errors add in quadrature. The root mean square of a truncation is
+// 1/sqrt(3) of its maximum, and that of the partial sum is 1/sqrt(2) of the final one. Together: sqrt(k)·2^-13/sqrt(6),
+// which is below the bound. Truncation downwards is biased and adds up linearly. It stays below the bound if sums are
+// promoted to f32 after 128 terms, and exceeds it otherwise; TestFP8Bound checks both. A bf16 result adds at most 2^-8.
 func newFP8Measured(p fp8GEMM) FP8Measured {
 	out := outOf(p.GEMM)
 	x := FP8Measured{Error: -1, Unrounded: -1, Bound: math.Sqrt(float64(p.K)) * 0x1p-14,
@@ -52,8 +53,8 @@ func (x *FP8Measured) bad() bool { return x.Why != "" || !(x.Error <= x.Bound) |
 // tabulateFP8 writes the table and reports GEMMs beyond their bound.
 func tabulateFP8(r *Result, all []FP8Measured) {
 	r.Raw, r.State = all, "ok"
-	r.Columns = []string{"types", "size", "error", "bound", "off unrounded", "TFLOP/s", "µs", "µs with passes",
-		"µs in bf16", "bf16 / with passes"}
+	r.Columns = []string{"types", "size", "error", "bound", "error vs unrounded", "TFLOP/s", "µs", "µs with passes",
+		"µs in bf16", "speedup over bf16"}
 	for i := range all {
 		x := &all[i]
 		cells := []string{x.Types, x.Size, "-", fmt.Sprintf("%.2g", x.Bound), "-", "-", "-", "-", "-", "-"}
@@ -72,7 +73,8 @@ func tabulateFP8(r *Result, all []FP8Measured) {
 		}
 		if x.bad() {
 			r.State = "failed"
-			r.Why += fmt.Sprintf("FP8 GEMM of %s on %s: error %.3g %s; ", x.Types, x.Size, x.Error, x.Why)
+			r.Why += fmt.Sprintf("FP8 GEMM %s %s: relative error %.3g, allowed %.3g %s; ", x.Types, x.Size, x.Error,
+				x.Bound, x.Why)
 		}
 		r.row(cells...)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/planc-dev/planc/runtime/data"
 )
 
-// writeTokens writes a file of n tokens below vocab in nanoGPT's format. They are always the same. Their frequencies
-// are those of words (Zipf), and half of them are the most frequent successor of the previous token, so that there is
-// something to learn.
+// writeTokens writes n random token ids in [0, vocab), as uint16 (nanoGPT's format). The output is deterministic. Half
+// of the tokens follow a Zipf distribution. The other half are a fixed function of the previous token, so that a model
+// can learn them. vocab is at most 65,536.
 func writeTokens(path string, n, vocab int) error {
 	r := rand.New(rand.NewPCG(1, uint64(vocab)))
 	var out []byte
@@ -28,11 +28,11 @@ func writeTokens(path string, n, vocab int) error {
 	return os.WriteFile(path, out, 0o666)
 }
 
-// seed is the default seed of a job.
+// seed is the default of train.seed in a job.
 const seed = 1337
 
-// writeBatches writes the sequences that a program trains on in so many steps, in its order, each with the token
-// after its last one.
+// writeBatches writes the training sequences of the first steps, in training order. Each has SeqLen+1 tokens: the
+// inputs and the last label.
 func writeBatches(path, tokens string, m *model, steps int) error {
 	set, err := data.Open(data.Spec{Train: []data.Source{{Path: tokens, Weight: 1}}, Dir: filepath.Dir(tokens),
 		SeqLen: m.Seq, Vocab: m.Vocab, Seed: seed})
@@ -45,7 +45,7 @@ func writeBatches(path, tokens string, m *model, steps int) error {
 	for g := range int64(steps * m.Batch) {
 		counted, err := set.Train(g, in, labels)
 		if err == nil && counted < m.Seq {
-			err = fmt.Errorf("%s: only %d tokens of sample %d count", tokens, counted, g)
+			err = fmt.Errorf("%s: sample %d has only %d tokens that count, want %d", tokens, g, counted, m.Seq)
 		}
 		if err != nil {
 			return err
