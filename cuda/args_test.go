@@ -30,7 +30,7 @@ func TestArgs(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("an argument too many is taken")
+			t.Error("an extra argument is accepted")
 		}
 	}()
 	for range maxArgs + 1 {

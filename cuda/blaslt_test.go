@@ -151,7 +151,7 @@ func TestAuxOfBatch(t *testing.T) {
 		},
 	} {
 		if !panics(call) {
-			t.Errorf("%s is taken", what)
+			t.Errorf("%s is accepted", what)
 		}
 	}
 	check(t, mul.Close())

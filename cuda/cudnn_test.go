@@ -23,7 +23,7 @@ func attentionsOf(t *testing.T) (a *Attentions, calls func() string) {
 }
 
 // Of the engines that the heuristic suggests, the first that is deterministic and works with the workspace
-// is taken, and runs. Everything is freed.
+// is chosen and runs. Everything is freed.
 func TestAttentionPlans(t *testing.T) {
 	a, calls := attentionsOf(t)
 	if a.dnn.Version != "9.26.0" {
@@ -51,11 +51,11 @@ func TestAttentionPlans(t *testing.T) {
 		}
 		at[AttentionQ]++
 		if !panics(func() { _ = s.Attend(p, &at, room) }) {
-			t.Error("operands that are not aligned are taken")
+			t.Error("unaligned operands are accepted")
 		}
 		at[AttentionQ]--
 		if !panics(func() { _ = s.Attend(p, &at, room.At(0, 16)) }) {
-			t.Error("a workspace that is too small is taken")
+			t.Error("a workspace that is too small is accepted")
 		}
 		check(t, p.Close(), room.Free())
 	}

@@ -170,7 +170,7 @@ func TestTiles(t *testing.T) {
 	check(t, x.Free())
 	defer func() {
 		if recover() == nil {
-			t.Error("a tensor without a stride is taken")
+			t.Error("a tensor without a stride is accepted")
 		}
 	}()
 	_, _ = Tiles{Dims: []uint64{1, 2}, Box: []uint32{1, 1}}.Map()

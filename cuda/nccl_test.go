@@ -202,7 +202,7 @@ func TestNCCLFails(t *testing.T) {
 	}
 	check(t, c.Abort(), s.Close())
 	if told := calls(); strings.Count(told, "abort rank 0 of 1") != 1 {
-		t.Errorf("an abort of what was aborted: %s", told)
+		t.Errorf("a second abort: %s", told)
 	}
 }
 

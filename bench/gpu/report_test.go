@@ -53,7 +53,7 @@ func TestReport(t *testing.T) {
 		t.Error("a check that says nothing has a section")
 	}
 	if here, err := os.ReadFile(filepath.Join(in, "train.md")); err != nil || !bytes.Equal(here, page) {
-		t.Errorf("the page made beside the GPU is another: %v", err)
+		t.Errorf("the page written on the GPU machine differs: %v", err)
 	}
 }
 

@@ -81,7 +81,7 @@ func TestGEMMs(t *testing.T) {
 					}
 				}
 				if got, want := string(g.pinned.Slice()[:md.Bytes]), string(stored(in, want)); got != want {
-					t.Errorf("not the loop's product")
+					t.Errorf("differs from the reference loop")
 				}
 				try(p.Close(), products.Close())
 			})

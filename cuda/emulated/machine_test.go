@@ -174,7 +174,7 @@ func TestGraphs(t *testing.T) {
 	}
 	_, err := a.Capture(func() error { _, err := cuda.Alloc(16); return err })
 	if err == nil || !strings.Contains(err.Error(), "not permitted when stream is capturing") {
-		t.Errorf("memory is taken in a capture: %v", err)
+		t.Errorf("memory is allocated during a capture: %v", err)
 	}
 }
 

@@ -294,7 +294,7 @@ func TestAttentionBF16OnThreads(t *testing.T) {
 		Table[float32]().AttentionBF16(y.out[:len(y.out)/2], y.lse[:len(y.lse)/2], half(y.q), half(y.k), half(y.v),
 			y.wide, last)
 		if !slices.Equal(y.out[:len(y.out)/2], want.out[len(want.out)/2:]) {
-			t.Error("other bits of a sample alone than beside another")
+			t.Error("a sample's bits depend on the other samples of the batch")
 		}
 	})
 }

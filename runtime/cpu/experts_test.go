@@ -124,7 +124,7 @@ func TestLimitChoices(t *testing.T) {
 	}
 	LimitChoices(kept, index, 2, 6, maxExperts+1, 2)
 	if kept[10] != -2 {
-		t.Errorf("of more experts than there is room for: %v", kept)
+		t.Errorf("more experts than slots: %v", kept)
 	}
 }
 
@@ -185,7 +185,7 @@ func testRouteChosen[F Float](t *testing.T, tol float64) {
 		}
 	}
 	if told != rows {
-		t.Errorf("told of %d choices, want %d", told, rows)
+		t.Errorf("%d choices reported, want %d", told, rows)
 	}
 	near(t, "weights of what was chosen instead", w, want, tol)
 }

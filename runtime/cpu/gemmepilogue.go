@@ -108,7 +108,7 @@ func matMulThenFast[F Float](c, sums, from, x, a, b []F, do Do, m, n, k int, ta,
 	if x != nil {
 		then.x = mat[F]{d: x[:m*n], ld: n}
 	}
-	g := product(sums, a, b, m, n, k, ta, tb)
+	g := newMatmul(sums, a, b, m, n, k, ta, tb)
 	g.epilogue = then
 	if from != nil {
 		g.from = rowsOf(from, m, n)

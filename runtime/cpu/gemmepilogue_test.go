@@ -54,7 +54,7 @@ func testThen[F Float](t *testing.T, what string, from, x, a, b []F, do Do, size
 	before, c := slices.Clone(all), all[guard:][:m*n]
 	tab.MatMulThen(c, sums, from, operand, a, b, do, m, n, k, ta, tb)
 	if !slices.Equal(all[:guard], before[:guard]) || !slices.Equal(all[guard+m*n:], before[guard+m*n:]) {
-		t.Errorf("%s writes beside its result", what)
+		t.Errorf("%s writes outside its result", what)
 	}
 	near(t, what+": sums", sums, want, tol)
 	elementsOf[F]()[do](want2, sums, operand, 0)

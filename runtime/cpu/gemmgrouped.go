@@ -145,7 +145,7 @@ func matMulAlone[F Float](c, a, b []F, m, n, k int, ta, tb, acc bool) {
 	case engineOf[F]() == nil:
 		matMul(c, a, b, m, n, k, ta, tb, acc)
 	case m > 0 && n > 0:
-		g := product(c, a, b, m, n, k, ta, tb)
+		g := newMatmul(c, a, b, m, n, k, ta, tb)
 		g.acc = acc
 		g.multiply(false)
 		g.giveBack()

@@ -30,7 +30,7 @@ func testGrouped[F Float](t *testing.T, _ float64) {
 				got := slices.Clone(before)
 				Table[F]().MatMulEach(got, a, b, groups, m, n, k, ta, tb, acc)
 				if !slices.Equal(got, want) {
-					t.Errorf("products %v, %v %v %v, on %d threads differ from each alone", z, ta, tb, acc, threads)
+					t.Errorf("matmuls %v, %v %v %v, on %d threads differ from separate matmuls", z, ta, tb, acc, threads)
 				}
 			}
 		}
@@ -59,7 +59,7 @@ func TestEven(t *testing.T) {
 			t.Errorf("%+v: even is %v", c, got)
 		}
 		if small := (grouped[float32]{m: 8, n: n, k: k}); !small.even(c.groups, c.threads) {
-			t.Errorf("%+v: small products are not done whole", c)
+			t.Errorf("%+v: small matmuls are split", c)
 		}
 	}
 }

@@ -50,14 +50,14 @@ func productFast[F Float](c, a, b []F, from mat[F], m, n, k int, ta, tb, acc boo
 	if m == 0 || n == 0 {
 		return
 	}
-	g := product(c, a, b, m, n, k, ta, tb)
+	g := newMatmul(c, a, b, m, n, k, ta, tb)
 	g.acc, g.from = acc, from
 	g.multiply(true)
 	g.giveBack()
 }
 
-// product returns a borrowed matmul of whole matrices that adds to nothing.
-func product[F Float](c, a, b []F, m, n, k int, ta, tb bool) *gemm[F] {
+// newMatmul returns a borrowed matmul of whole matrices that adds to nothing.
+func newMatmul[F Float](c, a, b []F, m, n, k int, ta, tb bool) *gemm[F] {
 	lda, ldb := k, n
 	if ta {
 		lda = m

@@ -17,7 +17,7 @@ func TestNextBlockIsForeseen(t *testing.T) {
 			{1536, 384, 2048}, {384, 1536, 2048}, {3072, 768, 256}, {5027, 768, 256}, {1001, 512, 768},
 			{1999, 900, 1100},
 		} {
-			g := product(make([]float32, z.m*z.n), make([]float32, z.m*z.k), make([]float32, z.n*z.k), z.m, z.n, z.k,
+			g := newMatmul(make([]float32, z.m*z.n), make([]float32, z.m*z.k), make([]float32, z.n*z.k), z.m, z.n, z.k,
 				true, false)
 			g.packA = true
 			chunks := g.chunks()

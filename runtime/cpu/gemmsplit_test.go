@@ -49,7 +49,7 @@ func TestSplitRows(t *testing.T) {
 		told := engine32.split((*byte)(unsafe.Pointer(&dst[0])), byteOf(src, 0), 4*ld, 64, 128, 3072, 0, rows,
 			count, 0xffff)
 		if (told != 0) != bad {
-			t.Fatalf("told %v, want %v: %v", told != 0, bad, src)
+			t.Fatalf("reported %v, want %v: %v", told != 0, bad, src)
 		}
 		for i := range rows {
 			for j := range 32 * count {
@@ -239,7 +239,7 @@ func TestSplitBlocks(t *testing.T) {
 			}
 			if a, b := each*rows/splitTile*tile, cols/splitTile*tile; a > splitWhole || blocks > 1 && a > splitBytes ||
 				each*rows > splitRows || a+b > 2250<<10 {
-				t.Fatalf("%d panels of %d steps are %d blocks: %d KB beside %d KB, %d rows", panels, steps, blocks,
+				t.Fatalf("%d panels of %d steps are %d blocks: %d KB and %d KB, %d rows", panels, steps, blocks,
 					a>>10, b>>10, each*rows)
 			}
 		}

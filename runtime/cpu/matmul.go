@@ -41,11 +41,11 @@ func matMulOn[F Float](c, from, a, b []F, m, n, k int, ta, tb bool) {
 // gemm is matMul on matrices that may be parts of larger ones, with the engine in use if there is one. It
 // runs on the caller's thread.
 func (w *scratch[F]) gemm(c, a, b mat[F], m, n, k int, acc bool) {
-	w.product(c, a, b, m, n, k, acc, false)
+	w.blockMatmul(c, a, b, m, n, k, acc, false)
 }
 
-// product is gemm, optionally on several threads.
-func (w *scratch[F]) product(c, a, b mat[F], m, n, k int, acc, threads bool) {
+// blockMatmul is gemm, optionally on several threads.
+func (w *scratch[F]) blockMatmul(c, a, b mat[F], m, n, k int, acc, threads bool) {
 	if e := engineOf[F](); e != nil {
 		g := borrowGemm(e.forTerms(k))
 		g.c, g.a, g.b, g.m, g.n, g.k, g.acc = c, a, b, m, n, k, acc

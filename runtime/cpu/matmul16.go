@@ -95,7 +95,7 @@ func (x *widened[F]) multiply(w *scratch[F], c mat[F], a, b []num.BF16, sizes [3
 		kb := min(wideBlock, k-p0)
 		wa := mat[F]{d: widen(x.a[:], a, m, k, i0, p0, mb, kb, ta), ld: wideBlock, t: ta}
 		wb := mat[F]{d: widen(x.b[:], b, n, k, j0, p0, nb, kb, !tb), ld: wideBlock, t: tb}
-		w.product(c, wa, wb, mb, nb, kb, acc || p0 > 0, true)
+		w.blockMatmul(c, wa, wb, mb, nb, kb, acc || p0 > 0, true)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // Rows are rounded like num does, except subnormal numbers, with zeros up to a tile's row and nothing
-// written behind.
+// written past the end.
 func TestNarrowRows(t *testing.T) {
 	if Best() != AMX {
 		t.Skip("no tiles")

@@ -19,7 +19,7 @@ func TestPoolLendsToOneAtATime(t *testing.T) {
 				for range 1 + round%9 { // more than a shelf's fixed places
 					x := p.get()
 					if x.lent.Swap(true) {
-						t.Error("what is lent is lent again")
+						t.Error("memory in use is lent a second time")
 					}
 					held = append(held, x)
 				}

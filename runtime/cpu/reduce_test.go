@@ -72,7 +72,7 @@ func TestColumnSumsAreFew(t *testing.T) {
 	for rows := partRowsSummed + 1; rows < 1<<24; rows = rows*3/2 + 1 {
 		s := summing(rows, 1, nil)
 		if n := s.parts(); n > mostSums || len(s.own) != 2*rows+n {
-			t.Errorf("%d rows are summed in %d parts with room for %d", rows, n, len(s.own))
+			t.Errorf("%d rows are summed in %d parts, but there is space for %d", rows, n, len(s.own))
 		}
 		s.end()
 	}

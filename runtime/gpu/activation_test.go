@@ -100,7 +100,7 @@ func productsEnd(t *testing.T, w *scratchWriter) {
 	equal(t, "kept", got(w, pre), biased)
 	equal(t, "GELU", got(w, c), of(func(i int) float32 { return cpu.Gelu(biased[i]) }))
 	if !MatMulGelu(r, c, Buf[num.BF16]{}, Buf[num.BF16]{}, a, b, m, n, k, false, false) {
-		t.Error("GELU of a product alone is refused")
+		t.Error("GELU as the epilogue of a plain GEMM is refused")
 	}
 	equal(t, "GELU alone", got(w, c), of(func(i int) float32 { return cpu.Gelu(product[i]) }))
 	if !MatMulBiasGrad(r, wide, sums, a, b, m, n, k, false, false, true) {
@@ -118,16 +118,16 @@ func productsEnd(t *testing.T, w *scratchWriter) {
 func refusals(t *testing.T, w *scratchWriter, c, pre, a, b Buf[num.BF16]) {
 	r, before := w.r, got(w, c)
 	if MatMulGelu(r, c, pre, Buf[num.BF16]{}, a, b, 2, 4, 4, false, false) {
-		t.Error("cuBLASLt wants rows of eights to keep what GELU is applied to")
+		t.Error("cuBLASLt stores the input of GELU only if the row length is a multiple of 8")
 	}
 	pre.At += 2
 	if MatMulGeluGrad(r, c, pre, a, b, 2, 8, 4, false, false) {
-		t.Error("cuBLASLt wants what it reads aligned")
+		t.Error("cuBLASLt needs aligned operands")
 	}
 	d, p := deviceOf(r), cuda.GEMM{M: 2, N: 8, K: 4, In: cuda.ValueBFloat16, Out: cuda.ValueBFloat16, Epilogue: 1 << 20}
 	for range 2 {
 		if d.tryEpilogue(p, addr(d, c), null, addr(d, a), addr(d, b)) || !d.refused[p] {
-			t.Error("an epilogue that there is not is taken")
+			t.Error("an unsupported epilogue is accepted")
 		}
 	}
 	equal(t, "what was there", got(w, c), before)

@@ -63,7 +63,7 @@ func TestArenaIsWatched(t *testing.T) {
 			}
 		}
 		if broken == 0 {
-			t.Error("a byte behind the arena is not seen")
+			t.Error("a byte written past the arena is not detected")
 		}
 	}
 }

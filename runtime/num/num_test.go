@@ -78,7 +78,7 @@ func TestStochasticRound(t *testing.T) {
 		for range n {
 			y := float64(StochasticRound(x, uint16(r.Uint32())).Wide())
 			if y != down && y != up {
-				t.Fatalf("%v became %v, which is not beside it", x, y)
+				t.Fatalf("%v became %v, which is not a neighbor", x, y)
 			}
 			mean += y / n
 		}

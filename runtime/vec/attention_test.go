@@ -151,7 +151,7 @@ func TestRowsOfScores(t *testing.T) {
 					switch {
 					case j >= cols:
 						if p[at] != a[at] || e[at] != a[at] || dp[at] != g[at] {
-							t.Fatalf("row %d of %d scores: the element behind changes", i, cols)
+							t.Fatalf("row %d of %d scores: the element after the row changes", i, cols)
 						}
 					case j >= seen[i]:
 						if p[at] != 0 || e[at] != 0 || dp[at] != 0 {

@@ -88,9 +88,9 @@ func newTiler(c *build.Context) *tiler {
 	}
 }
 
-// product writes the matmul for 1 or 2 tiles of rows and of columns. step writes one step's loads and
+// matmul writes the matmul for 1 or 2 tiles of rows and of columns. step writes one step's loads and
 // multiplications, and further is how far it advances in op(a) and op(b).
-func (w *tiler) product(rows, cols int, step func(), further [2]int) {
+func (w *tiler) matmul(rows, cols int, step func(), further [2]int) {
 	c, label := w.c, func(name string) string { return w.names + name }
 	c.Label(label("panel"))
 	c.CMPQ(w.t.Offset(tilesAcc), operand.U8(0))
@@ -183,7 +183,7 @@ func tilesOfPairs(c *build.Context) {
 	memory(c, 0, 0b00, 0x49, reg.RDI, nil) // LDTILECFG (DI)
 	c.MOVQ(w.t.Offset(tilesAI), w.strides[0])
 	c.MOVQ(operand.U32(pairRow), w.strides[1])
-	w.product(2, 2, func() {
+	w.matmul(2, 2, func() {
 		w.load(1, 0, 0)
 		w.load(0, 0, 0)
 		w.load(1, 1, 0)
@@ -222,7 +222,7 @@ func tilesOfParts(c *build.Context) {
 	}
 	for _, z := range sizes {
 		w.names = fmt.Sprintf("tiles%d%d", z[0], z[1])
-		w.product(z[0], z[1], func() { w.parts(z[0], z[1]) }, [2]int{3 * partBytes, 3 * partBytes})
+		w.matmul(z[0], z[1], func() { w.parts(z[0], z[1]) }, [2]int{3 * partBytes, 3 * partBytes})
 	}
 }
 

@@ -1,4 +1,4 @@
-// The blocks of the tests' model, by one thread each. Its loops stand beside in toy_test.go.
+// The blocks of the tests' model, each computed by one thread. toy_test.go has the same loops in Go.
 #include "base.cuh"
 
 #define ONCE if (threadIdx.x > 0 || blockIdx.x > 0) return
