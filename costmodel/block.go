@@ -74,8 +74,8 @@ type builder struct {
 	recomputesUp bool // RecomputesUp, unless whole blocks are recomputed, which includes it
 }
 
-// Layers returns the embedding, a block and the head of a transformer under an engine. recompute is what blocks recompute:
-// none, selective or full. A block that is recomputed as a whole saves only its input.
+// Layers returns the embedding, a block and the head of a transformer under an engine. recompute is what blocks
+// recompute: none, selective or full. A block that is recomputed as a whole saves only its input.
 func (e *Engine) Layers(s *Transformer, p Split, recompute string) (embed, block, head Layer) {
 	b := &builder{e: e, s: s, p: p, tp: float64(p.TP), cp: float64(max(1, p.CP)), size: float64(p.Size),
 		flash: !e.Unfused, recomputesUp: e.RecomputesUp && recompute != "full"}

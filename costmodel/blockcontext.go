@@ -5,12 +5,13 @@ import "github.com/planc-dev/planc/ir"
 // context adds the communication of context parallelism, for q and kv columns of a rank's queries and keys. The ranks
 // have even shares of causal work, because chunks are distributed in zigzag order.
 //
-//	gather  the keys and values of all ranks are gathered, in forward and again in backward; their gradients are reduced
-//	ring    the same amount is exchanged from rank to rank, overlapping attention to the keys that are already there. The
-//	        partial results are merged by their log-sum-exp (Liu, Zaharia, Abbeel, "Ring Attention", 2023). In backward,
-//	        gradients travel along with the keys
-//	heads   all-to-all of queries, keys and values before attention, and of its result after it (Jacobs et al., "DeepSpeed
-//	        Ulysses", 2023)
+//	gather  the keys and values of all ranks are gathered, in forward and again in backward; their gradients are
+//	        reduced
+//	ring    the same amount is exchanged from rank to rank, overlapping attention to the keys that are already there.
+//	        The partial results are merged by their log-sum-exp (Liu, Zaharia, Abbeel, "Ring Attention", 2023). In
+//	        backward, gradients travel along with the keys
+//	heads   all-to-all of queries, keys and values before attention, and of its result after it (Jacobs et al.,
+//	        "DeepSpeed Ulysses", 2023)
 func (b *builder) context(l *Layer, q, kv float64) {
 	if b.cp == 1 {
 		return

@@ -15,12 +15,13 @@ import (
 //
 //	ring   n-1 steps, including those between nodes; (n-1)/n of the buffer passes through each device and through each
 //	       node's network (Thakur, Rabenseifner, Gropp, 2005). An all-reduce is two rounds
-//	tree   all-reduce: a chain in the node, a double binary tree between nodes (Sanders, Speck, Träff, 2009), up and down
+//	tree   all-reduce: a chain in the node, a double binary tree between nodes (Sanders, Speck, Träff, 2009), up and
+//	       down
 //	pat    all-gather and reduce-scatter with one member per node: a binary tree between nodes
 //	nvls   the node's switches reduce and multicast: one step in and out for every n; an all-reduce moves 1+1/n of the
 //	       buffer through a device. Between nodes like tree
-//	direct all-to-all: each member sends to each other one; with rails, a message to another position goes over the links
-//	       first
+//	direct all-to-all: each member sends to each other one; with rails, a message to another position goes over the
+//	       links first
 //	shift  each member sends one message; if some go to other nodes, all wait for those
 
 // curve is the time of one algorithm as a function of bytes.

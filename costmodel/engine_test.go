@@ -218,7 +218,8 @@ func TestErrorBars(t *testing.T) {
 	if with := ErrorBarOf(EngineOf("megatron"), h, "bf16", 8, true, 10); with.Engine == b.Engine || with.Rows == 0 {
 		t.Errorf("with experts the bar is %+v", with)
 	}
-	if with := ErrorBarOf(EngineOf("megatron"), c, "bf16", 8, true, 10); with.Rows != 0 || with.Beyond.Trait != "flops" {
+	if with := ErrorBarOf(EngineOf("megatron"), c, "bf16", 8, true, 10); with.Rows != 0 ||
+		with.Beyond.Trait != "flops" {
 		t.Errorf("with experts on A100 the bar is %+v", with)
 	}
 	if own := ErrorBarOf(PlancEngine, c, "bf16", 8, false, 10); own != b {

@@ -7,14 +7,14 @@ import "github.com/planc-dev/planc/ir"
 // attention, the time per micro-batch and step, context and communicators. By sections of the report:
 //
 //	3.2.1  DualPipe: forward and backward passes of two micro-batches overlap, which hides all-to-alls and sends. Its
-//	       bubble, (pp/2-1)(F&B + B - 3W), is within a tenth of that of zb-h1, (pp-1)(F + B - 2W), if B = 2W = 2F. A rank
-//	       holds the parameters of two stages. With 120 micro-batches on 16 ranks, 97 to 104 forward passes are paired
-//	       with a backward pass (DualPipe's dualpipe.py, steps 4 and 5), on average pairedHAI
-//	3.2.2  20 of 132 multiprocessors transfer tokens, which go to at most 4 nodes: once to each node over InfiniBand, and
-//	       from there over NVLink
+//	       bubble, (pp/2-1)(F&B + B - 3W), is within a tenth of that of zb-h1, (pp-1)(F + B - 2W), if B = 2W = 2F. A
+//	       rank holds the parameters of two stages. With 120 micro-batches on 16 ranks, 97 to 104 forward passes are
+//	       paired with a backward pass (DualPipe's dualpipe.py, steps 4 and 5), on average pairedHAI
+//	3.2.2  20 of 132 multiprocessors transfer tokens, which go to at most 4 nodes: once to each node over InfiniBand,
+//	       and from there over NVLink
 //	3.2.3  norms, MLA's up-projections and SwiGLU are recomputed; no tensor parallelism
-//	3.3.2  matmuls in FP8 with a scale per 128 elements (DeepGEMM: one kernel for all experts), moments in BF16, gradients
-//	       and the master copy in FP32
+//	3.3.2  matmuls in FP8 with a scale per 128 elements (DeepGEMM: one kernel for all experts), moments in BF16,
+//	       gradients and the master copy in FP32
 //	3.3.3  activations are saved and tokens are dispatched in FP8; they are combined in BF16
 var haiEngine = &Engine{Name: "hai-llm", Doc: "DeepSeek's HAI-LLM, as the DeepSeek-V3 report describes it",
 	Like:   "megatron",

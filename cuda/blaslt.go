@@ -188,7 +188,8 @@ func (m *GEMMPlan) describe() error {
 	return errors.Join(
 		m.layout(&m.c.a, inB, x.K, x.N, x.TransposeB), m.layout(&m.c.b, x.In, x.M, x.K, x.TransposeA),
 		m.layout(&m.c.d, x.Out, x.M, x.N, false),
-		m.setAttribute(C.planc_lt_trans_a, flag(x.TransposeB)), m.setAttribute(C.planc_lt_trans_b, flag(x.TransposeA)), m.scales(),
+		m.setAttribute(C.planc_lt_trans_a, flag(x.TransposeB)), m.setAttribute(C.planc_lt_trans_b,
+			flag(x.TransposeA)), m.scales(),
 		m.epilogue())
 }
 
@@ -238,7 +239,8 @@ func (m *GEMMPlan) scales() error {
 	if !m.gemm.In.isFP8() {
 		return nil
 	}
-	return errors.Join(m.setAttribute(C.planc_lt_scale_a, m.gemm.ScaleB), m.setAttribute(C.planc_lt_scale_b, m.gemm.ScaleA))
+	return errors.Join(m.setAttribute(C.planc_lt_scale_a, m.gemm.ScaleB), m.setAttribute(C.planc_lt_scale_b,
+		m.gemm.ScaleA))
 }
 
 // epilogue sets the epilogue and the addresses of its operands.

@@ -16,7 +16,8 @@ const timedRuns = 4
 // suggests. It keeps the fastest for this GEMM and for all of its kind that are prepared later. The GEMM
 // runs several times, so D must not overlap its operands. The call waits for the stream. The fastest
 // algorithm can differ from run to run, and so can the last bits of results.
-func (s *Stream) TimeAlgorithms(m *GEMMPlan, n int, alpha, beta float64, d, c, a, b Pointer, workspace Memory) (err error) {
+func (s *Stream) TimeAlgorithms(m *GEMMPlan, n int, alpha, beta float64, d, c, a, b Pointer,
+	workspace Memory) (err error) {
 	algos, err := m.algorithms(workspace.Bytes, min(n, maxAlgorithms))
 	if err != nil {
 		return err

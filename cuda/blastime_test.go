@@ -46,7 +46,8 @@ func TestTimeAlgorithms(t *testing.T) {
 		mul := must(b.p.Prepare(p, b.workspace.Bytes))(t)
 		t.Setenv("PLANC_FAKE_FAIL", call+":3")
 		var failed *Error
-		if err := b.s.TimeAlgorithms(mul, 2, 1, 0, d.Pointer, d.Pointer, a.Pointer, x.Pointer, b.workspace); !errors.As(err,
+		if err := b.s.TimeAlgorithms(mul, 2, 1, 0, d.Pointer, d.Pointer, a.Pointer, x.Pointer,
+			b.workspace); !errors.As(err,
 			&failed) || failed.Call != call {
 			t.Errorf("%s: %v", call, err)
 		}

@@ -40,7 +40,8 @@ func addressOf(p Pointer) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Poin
 // addresses may be equal.
 func (c *Comm) AllReduce(s *Stream, to, from Pointer, count int, t Type, op Reduction) error {
 	return c.enqueue(func() C.ncclResult_t {
-		return C.planc_ncclAllReduce(addressOf(from), addressOf(to), C.size_t(count), C.ncclDataType_t(t), C.ncclRedOp_t(op), c.c,
+		return C.planc_ncclAllReduce(addressOf(from), addressOf(to), C.size_t(count), C.ncclDataType_t(t),
+			C.ncclRedOp_t(op), c.c,
 			(C.cudaStream_t)(unsafe.Pointer(s.s)))
 	}, "ncclAllReduce", "%d values, rank %d of %d", count, c.Rank, c.Ranks)
 }
@@ -49,7 +50,8 @@ func (c *Comm) AllReduce(s *Stream, to, from Pointer, count int, t Type, op Redu
 // In place, to is that part of from.
 func (c *Comm) ReduceScatter(s *Stream, to, from Pointer, count int, t Type, op Reduction) error {
 	return c.enqueue(func() C.ncclResult_t {
-		return C.planc_ncclReduceScatter(addressOf(from), addressOf(to), C.size_t(count), C.ncclDataType_t(t), C.ncclRedOp_t(op),
+		return C.planc_ncclReduceScatter(addressOf(from), addressOf(to), C.size_t(count), C.ncclDataType_t(t),
+			C.ncclRedOp_t(op),
 			c.c, (C.cudaStream_t)(unsafe.Pointer(s.s)))
 	}, "ncclReduceScatter", "%d values, rank %d of %d", count, c.Rank, c.Ranks)
 }
@@ -66,7 +68,8 @@ func (c *Comm) AllGather(s *Stream, to, from Pointer, count int, t Type) error {
 // Broadcast copies count values from the rank root to the address to of every rank.
 func (c *Comm) Broadcast(s *Stream, to, from Pointer, count int, t Type, root int) error {
 	return c.enqueue(func() C.ncclResult_t {
-		return C.planc_ncclBroadcast(addressOf(from), addressOf(to), C.size_t(count), C.ncclDataType_t(t), C.int(root), c.c,
+		return C.planc_ncclBroadcast(addressOf(from), addressOf(to), C.size_t(count), C.ncclDataType_t(t),
+			C.int(root), c.c,
 			(C.cudaStream_t)(unsafe.Pointer(s.s)))
 	}, "ncclBroadcast", "%d values, rank %d of %d", count, c.Rank, c.Ranks)
 }

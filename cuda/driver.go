@@ -149,7 +149,8 @@ func (d *Device) read(i int) error {
 	}
 	d.Bus = C.GoString(&name[0])
 	var bytes C.size_t
-	if err := driverError(C.planc_cuDeviceTotalMem_v2(&bytes, d.id), "cuDeviceTotalMem_v2", "device %d", i); err != nil {
+	if err := driverError(C.planc_cuDeviceTotalMem_v2(&bytes, d.id), "cuDeviceTotalMem_v2", "device %d",
+		i); err != nil {
 		return err
 	}
 	d.Memory = int64(bytes)
@@ -171,7 +172,8 @@ func (d *Device) read(i int) error {
 // Reaches reports whether the device can read the other's memory directly.
 func (d Device) Reaches(other Device) (bool, error) {
 	var can C.int
-	err := driverError(C.planc_cuDeviceCanAccessPeer(&can, d.id, other.id), "cuDeviceCanAccessPeer", "devices %d and %d",
+	err := driverError(C.planc_cuDeviceCanAccessPeer(&can, d.id, other.id), "cuDeviceCanAccessPeer",
+		"devices %d and %d",
 		d.Ordinal, other.Ordinal)
 	return can != 0, err
 }

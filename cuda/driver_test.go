@@ -26,11 +26,13 @@ func TestOpen(t *testing.T) {
 		{"nowhere", t.TempDir(), "", true,
 			`^NVIDIA driver: cannot find libcuda.so.1, needed for training on a GPU: install the ` +
 				`NVIDIA driver; `},
-		{"broken", broken, "", true, `; files that exist but do not load: /.*/libcuda.so.1: .*: install the NVIDIA driver`},
+		{"broken", broken, "", true, `; files that exist but do not load: /.*/libcuda.so.1: .*: install the ` +
+			`NVIDIA driver`},
 		{"ancient", filepath.Join(fakeRoot, "ancient"), "", false,
 			`^NVIDIA driver: .*/ancient/libcuda.so.1 is too old, it has no cuGraphDestroy: `},
 		{"no GPU", filepath.Join(fakeRoot, "new"), "cuInit:100", false,
-			`^cuInit: CUDA_ERROR_NO_DEVICE \(100\): no CUDA-capable device is detected: the driver sees no GPU: check ` +
+			`^cuInit: CUDA_ERROR_NO_DEVICE \(100\): no CUDA-capable device is detected: the driver sees no ` +
+				`GPU: check ` +
 				`CUDA_VISIBLE_DEVICES`},
 		{"stub", filepath.Join(fakeRoot, "new"), "cuInit:34", false,
 			`^cuInit: an unknown error \(34\): .*stubs, from LD_LIBRARY_PATH$`},

@@ -53,7 +53,8 @@ type Pinned struct {
 // AllocPinned allocates pinned memory.
 func AllocPinned(bytes int64) (Pinned, error) {
 	var p unsafe.Pointer
-	if err := driverError(C.planc_cuMemHostAlloc(&p, C.size_t(bytes), C.planc_host_portable), "cuMemHostAlloc", "%d bytes",
+	if err := driverError(C.planc_cuMemHostAlloc(&p, C.size_t(bytes), C.planc_host_portable),
+		"cuMemHostAlloc", "%d bytes",
 		bytes); err != nil {
 		return Pinned{}, err
 	}

@@ -6,7 +6,8 @@ package cuda
 #include "nccl.h"
 
 static int planc_registers(void) {
-	return planc_nccl.ncclMemAlloc && planc_nccl.ncclMemFree && planc_nccl.ncclCommRegister && planc_nccl.ncclCommDeregister;
+	return planc_nccl.ncclMemAlloc && planc_nccl.ncclMemFree && planc_nccl.ncclCommRegister &&
+		planc_nccl.ncclCommDeregister;
 }
 */
 import "C"

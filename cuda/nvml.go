@@ -59,7 +59,8 @@ func (n *NVML) Gauge(bus string) (*Gauge, error) {
 	text := C.CString(bus)
 	defer C.free(unsafe.Pointer(text))
 	var device C.nvmlDevice_t
-	if err := nvmlError(C.planc_nvmlDeviceGetHandleByPciBusId_v2(text, &device), "nvmlDeviceGetHandleByPciBusId_v2", "%s",
+	if err := nvmlError(C.planc_nvmlDeviceGetHandleByPciBusId_v2(text, &device),
+		"nvmlDeviceGetHandleByPciBusId_v2", "%s",
 		bus); err != nil {
 		return nil, err
 	}

@@ -8,7 +8,8 @@ package cuda
 #include "open.h"
 
 // Calls whose types cgo cannot express.
-static nvrtcResult planc_nvrtc_create(nvrtcProgram *p, const char *source, const char *name, int n, char **texts, char **names) {
+static nvrtcResult planc_nvrtc_create(nvrtcProgram *p, const char *source, const char *name, int n, char **texts,
+		char **names) {
 	return planc_nvrtcCreateProgram(p, source, name, n, (const char *const *)texts, (const char *const *)names);
 }
 static nvrtcResult planc_nvrtc_compile(nvrtcProgram p, int n, char **options) {

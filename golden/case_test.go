@@ -20,11 +20,11 @@ import (
 	"github.com/planc-dev/planc/golden/internal/harness"
 )
 
-// A case is a txtar archive: a job, and what every stage makes of it: the plan, the program after each pass, the generated
-// Go, and the losses that the built program printed. A case holds excerpts of one block that can be reviewed, and the digest
-// of each whole text. With -update a case is recorded, which builds the program and runs it twice; without, the stages are
-// compared, which needs neither a build nor a run. With -whole DIR the whole texts are written into a folder, to compare
-// them with those of another commit.
+// A case is a txtar archive: a job, and what every stage makes of it: the plan, the program after each pass, the
+// generated Go, and the losses that the built program printed. A case holds excerpts of one block that can be reviewed,
+// and the digest of each whole text. With -update a case is recorded, which builds the program and runs it twice;
+// without, the stages are compared, which needs neither a build nor a run. With -whole DIR the whole texts are written
+// into a folder, to compare them with those of another commit.
 
 var wholeDir = flag.String("whole", "", "write the whole texts of recorded cases into this folder")
 
@@ -149,8 +149,8 @@ func (c *goldenCase) whole(name string, text []byte) {
 	}
 }
 
-// excerptOf returns the lines of a text from the one that begins with from to the one before that which begins with until, or
-// as many of these as an excerpt has at most.
+// excerptOf returns the lines of a text from the one that begins with from to the one before that which begins with
+// until, or as many of these as an excerpt has at most.
 func excerptOf(text []byte, from, until string, most int) []byte {
 	var out []byte
 	n, skipped := 0, 0
@@ -255,7 +255,8 @@ func (c *goldenCase) compare() {
 	}
 	for _, f := range c.now.Files {
 		if want := c.recorded(f.Name); !bytes.Equal(f.Data, want) {
-			c.t.Errorf("%s is not as recorded (go test ./golden/... -run TestCases -update; whole texts: -whole DIR):\n%s",
+			c.t.Errorf("%s is not as recorded (go test ./golden/... -run TestCases -update; whole texts: "+
+				"-whole DIR):\n%s",
 				f.Name, firstDifference(want, f.Data))
 		}
 	}

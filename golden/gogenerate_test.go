@@ -165,7 +165,8 @@ func TestVerifyGoGenerate(t *testing.T) {
 		t.Fatalf("verify of another model: %v\n%s", err, out)
 	}
 	for _, want := range []string{"adder.lock is out of date: model changed\n",
-		"adder.lock was written for model.hidden 32; the job now has 48\n", "to update it, run: planc gen adder.yaml -o adder\n",
+		"adder.lock was written for model.hidden 32; the job now has 48\n",
+		"to update it, run: planc gen adder.yaml -o adder\n",
 		"\n-    hidden: 32\n+    hidden: 48\n", "\n--- adder/adder_planc.go\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output of verify must contain %q:\n%s", want, out)

@@ -1,5 +1,5 @@
-// Package golden_test compares what planc makes of jobs with what was recorded. Its folders: style (house rules), docs (pages),
-// laws (the three laws) and gpu (binaries for GPUs).
+// Package golden_test compares what planc makes of jobs with what was recorded. Its folders: style (house rules), docs
+// (pages), laws (the three laws) and gpu (binaries for GPUs).
 package golden_test
 
 import (

@@ -165,7 +165,8 @@ func sizesAgree(_ *checker, f *Func) error {
 			}
 		}
 		if n.Attr.To != "" && n.Op.Info().renames() && size[n.Attr.Dim] != size[n.Attr.To] {
-			return fmt.Errorf("dim %s is %d, but it is renamed to one of %d", n.Attr.Dim, size[n.Attr.Dim], size[n.Attr.To])
+			return fmt.Errorf("dim %s is %d, but it is renamed to one of %d", n.Attr.Dim, size[n.Attr.Dim],
+				size[n.Attr.To])
 		}
 		return nil
 	})

@@ -21,20 +21,25 @@ var wrong = []struct {
 			`is 6 and 12`},
 	{"renamed size", "r = rename g {dim=ffn to=head} : f32[batch=4@dp,head=6@tp]",
 		"r = rename g {dim=ffn to=head} : f32[batch=4@dp,head=3@tp]",
-		`func s.forward: the logical sizes of a dim agree: r = rename g {dim=ffn to=head} : f32[batch=4@dp,head=3@tp] ` +
+		`func s.forward: the logical sizes of a dim agree: r = rename g {dim=ffn to=head} : ` +
+			`f32[batch=4@dp,head=3@tp] ` +
 			`!mlp: dim ffn is 6, but it is renamed to one of 3`},
 	{"attribute left out", "g = gelu u :", "g = softcap u :",
-		`func s.forward: attributes have valid values: g = softcap u : f32[batch=4@dp,ffn=6@tp] !mlp: softcap is 0; it must be positive`},
+		`func s.forward: attributes have valid values: g = softcap u : f32[batch=4@dp,ffn=6@tp] !mlp: softcap is 0; ` +
+			`it must be positive`},
 	{"narrow statistic", "  n = rms_norm x", "  l = logsumexp x : bf16[batch=4@dp] !norm\n  n = rms_norm x",
-		`func s.forward: indices are integers, and statistics are wide: l = logsumexp x : bf16[batch=4@dp] !norm: l has type bf16: statistics must be at least f32`},
+		`func s.forward: indices are integers, and statistics are wide: l = logsumexp x : bf16[batch=4@dp] !norm: l ` +
+			`has type bf16: statistics must be at least f32`},
 	{"index", "  n = rms_norm x", "  l = pick x, z : f32[batch=4@dp] !norm\n  n = rms_norm x",
-		`func s.forward: indices are integers, and statistics are wide: l = pick x, z : f32[batch=4@dp] !norm: operand z has type f32`},
+		`func s.forward: indices are integers, and statistics are wide: l = pick x, z : f32[batch=4@dp] !norm: ` +
+			`operand z has type f32`},
 	{"narrow maximum", "p = matmul r, v : f32[batch=4@dp,hidden=8] sum@tp",
 		"p = matmul r, v : bf16[batch=4@dp,hidden=8] max@tp",
 		`func s.forward: indices are integers, and statistics are wide: q = all_reduce p {axes=tp monoid=sum} : ` +
 			`f32[batch=4@dp,hidden=8] !norm: p, partial by max, has type bf16: statistics must be at least f32`},
 	{"cast to the same", "g = gelu u", "g = cast u",
-		`func s.forward: indices are integers, and statistics are wide: g = cast u : f32[batch=4@dp,ffn=6@tp] !mlp: cast ` +
+		`func s.forward: indices are integers, and statistics are wide: g = cast u : f32[batch=4@dp,ffn=6@tp] ` +
+			`!mlp: cast ` +
 			`turns f32 into f32`},
 	{"view of another type", "r = rename g {dim=ffn to=head} : f32[", "r = rename g {dim=ffn to=head} : bf16[",
 		`func s.forward: indices are integers, and statistics are wide: r = rename g {dim=ffn to=head} : ` +
@@ -42,7 +47,8 @@ var wrong = []struct {
 	{"type of a weight", "param w : f32[", "param w : bf16[",
 		`func s.forward: element types are the plan's: parameter w has type bf16, but the plan has f32`},
 	{"type of a factor", "  n = rms_norm x, gain {eps=1e-05} : f32[", "  n = rms_norm x, gain {eps=1e-05} : bf16[",
-		`func s.forward: element types are the plan's: u = matmul n, w : f32[batch=4@dp,ffn=6@tp] !mlp: operand n has type bf16, but the plan computes in f32`},
+		`func s.forward: element types are the plan's: u = matmul n, w : f32[batch=4@dp,ffn=6@tp] !mlp: operand n ` +
+			`has type bf16, but the plan computes in f32`},
 	{"gradient missing", "  accumulate d.w {into=w} !mlp\n", "",
 		`func s.forward: every parameter has one gradient: w has 0 gradients, not one`},
 	{"gradient twice", "  accumulate d.w {into=w} !mlp\n",
@@ -181,7 +187,8 @@ func TestCheckGraphs(t *testing.T) {
 		"no backward": {func(p *Program, _ *Func) { p.Model.Segments[0].Backward = nil }, []string{"grad"},
 			"every parameter has one gradient: no backward function"},
 		"no place": {func(*Program, *Func) {
-		}, []string{"memory"}, `every value has a location inside its region: n ends at byte 64 of "", which has 0 bytes`},
+		}, []string{"memory"}, `every value has a location inside its region: n ends at byte 64 of "", which ` +
+			`has 0 bytes`},
 		"fused": {func(_ *Program, f *Func) {
 			f.Nodes[2] = &Node{Op: OpFused, Args: f.Nodes[2].Args, Outs: f.Nodes[2].Outs}
 		}, nil,

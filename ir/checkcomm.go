@@ -98,8 +98,8 @@ func innermost(t Type, a Attr) error {
 	return nil
 }
 
-// CollectiveResult returns the type that a collective makes of t. It removes the axes from the partial or from dim, and adds them
-// to dim or to To. A shift changes the label of dim's axis.
+// CollectiveResult returns the type that a collective makes of t. It removes the axes from the partial or from dim, and
+// adds them to dim or to To. A shift changes the label of dim's axis.
 func CollectiveResult(t Type, op Op, a Attr) Type {
 	t = t.Clone()
 	if op == OpAllReduce || op == OpReduceScatter {

@@ -65,7 +65,8 @@ func TestCheckGradientLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "a gradient with layout f32[hidden=8@tp,ffn=6] is added to a parameter with layout f32[hidden=8,ffn=6@tp]"
+	const want = "a gradient with layout f32[hidden=8@tp,ffn=6] is added to a parameter with layout " +
+		"f32[hidden=8,ffn=6@tp]"
 	if err := p.Check([]string{"partition"}); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got %v\nwant %s", err, want)
 	}

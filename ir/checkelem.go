@@ -11,7 +11,8 @@ func elemsFit(_ *checker, f *Func) error {
 				return fmt.Errorf("operand %s has type %v", a.Name, a.Type.Elem)
 			}
 			if m := a.Type.Monoid; m != NoMonoid && m != Sum && narrow(a) {
-				return fmt.Errorf("%s, partial by %v, has type %v: statistics must be at least f32", a.Name, m, a.Type.Elem)
+				return fmt.Errorf("%s, partial by %v, has type %v: statistics must be at least f32", a.Name, m,
+					a.Type.Elem)
 			}
 		}
 		for i, o := range n.Outs {
@@ -56,7 +57,8 @@ func elemsPlanned(c *checker, f *Func) error {
 					return fmt.Errorf("operand %s is rounded to FP8, but the plan does not compute in FP8", a.Name)
 				}
 				if a.Type.Elem != prec.Compute {
-					return fmt.Errorf("operand %s has type %v, but the plan computes in %v", a.Name, a.Type.Elem, prec.Compute)
+					return fmt.Errorf("operand %s has type %v, but the plan computes in %v", a.Name, a.Type.Elem,
+						prec.Compute)
 				}
 			}
 		}

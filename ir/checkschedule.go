@@ -11,13 +11,13 @@ import (
 //     order. Then the stage updates once.
 //   - The number of micro-batches of a chunk in flight reaches its number of buffers and never exceeds it. They are
 //     consecutive, so that no two of them share a buffer, and a buffer is free when its turn comes again. A value in it
-//     that was to be sent has been received by then, because the micro-batch's backward pass has started with the gradient
-//     of that value.
+//     that was to be sent has been received by then, because the micro-batch's backward pass has started with the
+//     gradient of that value.
 //   - No deadlock is possible, and the inputs of a pass exist before it starts (Play explains why one run proves that).
 //     Messages of a kind between two chunks cannot overtake each other, and both sides count micro-batches in order.
 //   - All ranks of a group launch its collectives in the same order. Ranks of a stage run the same schedule, so only
-//     groups over pp remain: no block has such a collective, and the stages that share one have them in the same order in
-//     their updates.
+//     groups over pp remain: no block has such a collective, and the stages that share one have them in the same order
+//     in their updates.
 func (p *Program) checkSchedules() error {
 	if err := p.checkChunks(); err != nil {
 		return err

@@ -30,7 +30,8 @@ func s.forward
 var wrongRings = []struct{ name, old, now, want string }{
 	{"turn left out", "attention q, k2, v2, o1, l1", "attention q, k2, v2, o0, l0",
 		"o0, which it merges, is not the result of the previous turn only"},
-	{"last turn left out", "return o\n", "return o1\n", "o1, which it merges, is not the result of the previous turn only"},
+	{"last turn left out", "return o\n", "return o1\n",
+		"o1, which it merges, is not the result of the previous turn only"},
 	{"turn met twice", "attention q, k2, v2, o1, l1", "attention q, k1, v1, o1, l1", "keys of turn 1 occur twice"},
 	{"nothing joined", "attention q, k2, v2, o1, l1", "attention q, k2, v2", "keys of turn 2 are missing"},
 	{"one joined alone", "attention q, k2, v2, o1, l1", "attention q, k2, v2, o1",

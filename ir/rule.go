@@ -94,7 +94,8 @@ func (u Use) Lacks(i int) bool { return u.In != 0 && u.Out&(1<<i) == 0 }
 func (n *Node) Uses() ([]Use, error) {
 	r := n.Op.Info().rule
 	if len(n.Args) < r.nIn-n.Op.Info().optional || len(n.Args) > r.nIn || len(n.Outs) != r.nOut {
-		return nil, fmt.Errorf("%v has %d operands and %d results, which do not fit its rule %s", n.Op, len(n.Args), len(n.Outs), r)
+		return nil, fmt.Errorf("%v has %d operands and %d results, which do not fit its rule %s", n.Op, len(n.Args),
+			len(n.Outs), r)
 	}
 	var room [usualDims]Use
 	uses := slices.Clone(n.occurrences(room[:0]))

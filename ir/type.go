@@ -56,8 +56,8 @@ type Extent struct {
 	Axes []Axis // only the first may be labelled zigzag
 }
 
-// Type is an element type, the extents in memory order (row-major), and the partial state: if Monoid is set, each rank of
-// Axes has a part, and Monoid combines the parts.
+// Type is an element type, the extents in memory order (row-major), and the partial state: if Monoid is set, each rank
+// of Axes has a part, and Monoid combines the parts.
 //
 // It prints as f32[batch=8@dp,seq=64,hidden=32] sum@tp.
 type Type struct {

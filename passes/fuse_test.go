@@ -78,7 +78,8 @@ func TestFusedFamilies(t *testing.T) {
 	mixtral, qwen, deepseek, gemma := base, base, base, llama
 	mixtral.Family, mixtral.RouteShare = spec.Mixtral, true
 	qwen.Family, qwen.QKVBias, qwen.SharedFFN, qwen.SharedGate, qwen.Choices = spec.Qwen2MoE, true, 16, true, 3
-	deepseek.Family, deepseek.KVHeads, deepseek.HeadDim, deepseek.KVLatent, deepseek.PlainDim, deepseek.RotaryDim, deepseek.VDim =
+	deepseek.Family, deepseek.KVHeads, deepseek.HeadDim, deepseek.KVLatent, deepseek.PlainDim, deepseek.RotaryDim,
+		deepseek.VDim =
 		spec.DeepseekV3, 8, 6, 10, 2, 4, 3
 	deepseek.QLatent, deepseek.Dense, deepseek.Experts, deepseek.SharedFFN, deepseek.Groups, deepseek.BestGroups = 12,
 		1, 8, 8, 2, 1

@@ -6,11 +6,11 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// rematerialize makes backward functions recompute the result of an element-wise op of the forward function if its operands
-// are saved anyway, and if its only user is another such op, with which it is fused. In SwiGLU this is the activation:
-// it needs the gate projection, which is saved for the activation's gradient. The recomputed value is then neither
-// saved nor read, which saves more time than the op takes: of the three matrices of tokens × ffn that SwiGLU saves, two
-// remain. The pass works on the logical graph, so that the values are bitwise the same.
+// rematerialize makes backward functions recompute the result of an element-wise op of the forward function if its
+// operands are saved anyway, and if its only user is another such op, with which it is fused. In SwiGLU this is the
+// activation: it needs the gate projection, which is saved for the activation's gradient. The recomputed value is then
+// neither saved nor read, which saves more time than the op takes: of the three matrices of tokens × ffn that SwiGLU
+// saves, two remain. The pass works on the logical graph, so that the values are bitwise the same.
 func rematerialize(p *ir.Program) error {
 	for _, s := range p.Model.Segments {
 		s.Backward.Inputs = slices.DeleteFunc(s.Backward.Inputs, func(v *ir.Value) bool {

@@ -47,8 +47,9 @@ func isBlock(s *ir.Segment) bool {
 func recomputed(s *ir.Segment, keeps func(*ir.Node) bool) *ir.Segment {
 	v := &ir.Segment{Name: s.RematName(), Count: s.Count, Forward: s.Forward.Clone()}
 	v.Forward.Name = v.Name + ".forward"
-	a := &rematerializer{keeps: keeps, from: v.Forward, to: &ir.Func{Name: v.Name + ".backward"}, made: map[string]*ir.Value{},
-		now: map[*ir.Value]*ir.Value{}}
+	a := &rematerializer{keeps: keeps, from: v.Forward, to: &ir.Func{Name: v.Name + ".backward"},
+		made: map[string]*ir.Value{},
+		now:  map[*ir.Value]*ir.Value{}}
 	a.rewrite(s.Backward.Clone())
 	gatherRounds(a.to)
 	v.Backward = a.to

@@ -273,7 +273,8 @@ func TestDataThatChangeEndTheRunWithACheckpoint(t *testing.T) {
 		want   string
 	}{
 		{"truncated", func(path string) error { return os.Truncate(path, 10) },
-			`^data: FILE was truncated while training: it had 12000 bytes when it was opened, and has 10 now; restore the complete file, then start the run again; `},
+			`^data: FILE was truncated while training: it had 12000 bytes when it was opened, and has 10 now; ` +
+				`restore the complete file, then start the run again; `},
 		{"overwritten", func(path string) error {
 			f, err := os.OpenFile(path, os.O_WRONLY, 0) // it is never shorter
 			if err != nil {
@@ -284,7 +285,8 @@ func TestDataThatChangeEndTheRunWithACheckpoint(t *testing.T) {
 			return err
 		},
 			`^data: FILE was overwritten while training: it had 12000 bytes when it was opened and has 12000 now, ` +
-				`and its contents have changed; restore the old file, then start the run again; to train on the new contents, start over with ` +
+				`and its contents have changed; restore the old file, then start the run again; to train on the new ` +
+				`contents, start over with ` +
 				`--resume never; `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

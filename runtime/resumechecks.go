@@ -10,9 +10,9 @@ import (
 	"github.com/planc-dev/planc/runtime/program"
 )
 
-// compiledShaping lists the fields of the job that influence the parameters and are compiled into the program. The others
-// are the settings that steer ([program.Setting]). A checkpoint stores them all, so that a run that continues it can report
-// what differs.
+// compiledShaping lists the fields of the job that influence the parameters and are compiled into the program. The
+// others are the settings that steer ([program.Setting]). A checkpoint stores them all, so that a run that continues it
+// can report what differs.
 var compiledShaping = []struct {
 	path  string
 	value func(p *Program) any

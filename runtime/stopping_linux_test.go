@@ -112,7 +112,8 @@ func TestUnreadableCheckpoint(t *testing.T) {
 	mend := unreadableFile(t, filepath.Join(res.Checkpoint, "manifest.json"))
 	before := tree(t, dir)
 	_, err = train(t, bigram[float32](2, 1), dir)
-	wantExit(t, err, ExitFailed, "input/output error; this checkpoint may be complete, so no older one is used in its place: "+
+	wantExit(t, err, ExitFailed, "input/output error; this checkpoint may be complete, so no older one is used in "+
+		"its place: "+
 		"make it readable and start again, or continue an older one with --resume STEP")
 	_, err = train(t, bigram[float32](2, 1), dir, Resume("9"))
 	wantExit(t, err, ExitFailed, "input/output error")

@@ -3,7 +3,7 @@
 //
 //	go run -v ./try             builds planc, which then plans, compiles and trains the example
 //	go run -v ./try COMMAND...  builds planc and runs it with these arguments
-//	go run -v ./try test        builds everything and runs the tests, as go test ./... does; more arguments are go test's
+//	go run -v ./try test        builds everything and runs the tests (go test ./...); more arguments are go test's
 package main
 
 import (

@@ -15,7 +15,8 @@ import (
 
 // trial is a kernel of the table at a size. Its arguments are in the order of the kernel's parameters, one word each:
 //
-//	in:SIZE out:SIZE inout:SIZE   numbers in memory, random at first, or NaN; SIZE multiplies the letters below and numbers
+//	in:SIZE out:SIZE inout:SIZE   numbers in memory, random at first, or NaN; SIZE multiplies the letters below
+//	                              and numbers
 //	ids:r             r indices below v
 //	buckets:N         result of kernels.Buckets for ids:r: 0 the number of buckets, 1 rows, 2 starts, 3 order
 //	d:1,2,3           doubles

@@ -203,7 +203,8 @@ func (l *lab) fp8Copy(c fp8Copy) (codes cuda.Memory, run func() error, err error
 	if c.across {
 		across = 1
 	}
-	largest, err := l.launch("fp8_absmax", 1, n, new(cuda.Args).Pointer(part.Pointer).Pointer(x.Pointer).Uint64(uint64(n)))
+	largest, err := l.launch("fp8_absmax", 1, n,
+		new(cuda.Args).Pointer(part.Pointer).Pointer(x.Pointer).Uint64(uint64(n)))
 	if err != nil {
 		return codes, nil, err
 	}

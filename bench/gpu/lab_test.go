@@ -56,7 +56,8 @@ func TestFP8GEMMsAreJudged(t *testing.T) {
 
 // Operands are rounded to 3 or 2 fraction bits, scaled by the largest.
 func TestRoundFP8(t *testing.T) {
-	for as, want := range map[num.FP8Format][]float64{num.E4M3: {0.8125, -0.1015625, 0}, num.E5M2: {0.75, -0.09375, 0}} {
+	for as, want := range map[num.FP8Format][]float64{num.E4M3: {0.8125, -0.1015625, 0},
+		num.E5M2: {0.75, -0.09375, 0}} {
 		v := []float64{0.8, -0.1, 0}
 		roundFP8(v, as)
 		if !slices.Equal(v, want) {

@@ -40,7 +40,8 @@ var parts = []part{
 		{"law 2", 2 * time.Minute, pytorch},
 		{"law 1 by NCCL", 2 * time.Minute, lawsByNCCL},
 	}},
-	{"train", "Training compared with PyTorch: the smallest and the largest GPT-2", training("gpt2-124m", "gpt2-1558m")},
+	{"train", "Training compared with PyTorch: the smallest and the largest GPT-2", training("gpt2-124m",
+		"gpt2-1558m")},
 	{"kernels", "Each kernel's error relative to f64, and its time relative to its floor", []check{
 		{"ceilings", time.Minute, kernelChecks("ceiling")},
 		{"GEMMs", 2 * time.Minute, kernelChecks("gemm")},

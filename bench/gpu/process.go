@@ -55,7 +55,8 @@ func (b *bench) output(ctx context.Context, env []string, name string, args ...s
 	var out, printed bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &printed
 	if err := cmd.Run(); err != nil {
-		return out.Bytes(), fmt.Errorf("%s: %w\n%s", filepath.Base(name), err, tail(printed.String()+out.String(), 2000))
+		return out.Bytes(), fmt.Errorf("%s: %w\n%s", filepath.Base(name), err,
+			tail(printed.String()+out.String(), 2000))
 	}
 	return out.Bytes(), nil
 }

@@ -70,7 +70,8 @@ func TestLibraryFinding(t *testing.T) {
 			site + "nvidia_nccl_cu13-2.32.3.dist-info/METADATA": {}},
 			"ok 2.32.3, /" + site + "nvidia/nccl/lib/libnccl.so.2: "},
 		{"toolkit", "", fstest.MapFS{"opt/cu13/lib/libnccl.so.2": {}},
-			"missing /opt/cu13/lib/libnccl.so.2: no training on several GPUs: programs do not search that folder: add " +
+			"missing /opt/cu13/lib/libnccl.so.2: no training on several GPUs: programs do not search that " +
+				"folder: add " +
 				"/opt/cu13/lib to LD_LIBRARY_PATH"},
 	} {
 		got := libraryFolders{root: c.root, searched: librarySearch(c.path), wheels: []string{"/" + site + "nvidia"},

@@ -57,7 +57,8 @@ func TestNotAJob(t *testing.T) {
 			"j.toml: this is TOML, and a job must be YAML or JSON; planc init writes one [NotAJob]"},
 		{"k.json", `{"model": "gpt2-124m", "train": {"seq_len": 64, "global_batch": 8}, "cluster": "8xh100"}`, ""},
 		{"k.toml", "[train]\nseq_len = 64\n",
-			"k.toml: this is TOML, and a job must be YAML or JSON; planc init writes one; did you mean k.json? [NotAJob]"},
+			"k.toml: this is TOML, and a job must be YAML or JSON; planc init writes one; did you mean k.json? " +
+				"[NotAJob]"},
 		{"torchrun.txt", job, ""}, {"empty.yaml", "name: x\n", "empty.yaml:1:1: model is missing"},
 	} {
 		if err := os.WriteFile(filepath.FromSlash(x.file), []byte(x.text), 0o666); err != nil {
@@ -86,7 +87,8 @@ func TestOtherWords(t *testing.T) {
 		{"explain --tensor_model_parallel_size 8",
 			"planc explain has no flag --tensor_model_parallel_size; use --set plan.tp=N [UnknownFlag]"},
 		{"plan --seq_len 8", "planc plan has no flag --seq_len; did you mean --seq-len? [UnknownFlag]"},
-		{"run --steps 3", "planc run has no flag --steps; put flags of the binary after --: planc run JOB -- --steps 3 " +
+		{"run --steps 3", "planc run has no flag --steps; put flags of the binary after --: planc run JOB -- " +
+			"--steps 3 " +
 			"[UnknownFlag]"},
 		{"plan --set plan.tp 2", "planc: --set plan.tp 2 must be KEY=VALUE; did you mean --set plan.tp=2? [BadSet]"},
 		{"init --model gpt2", "planc init has no flag --model: it always writes the same job; edit the " +

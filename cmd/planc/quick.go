@@ -24,8 +24,8 @@ func quickFlag(key string) string {
 	return ""
 }
 
-// byFlags rewrites input errors in terms of flags: it names the flag that gives a missing field if there is no job file,
-// and the flag of a suggested value if the wrong value came from a flag.
+// byFlags rewrites input errors in terms of flags: it names the flag that gives a missing field if there is no job
+// file, and the flag of a suggested value if the wrong value came from a flag.
 func byFlags(path string, err error) error {
 	var diags ir.Diags
 	if !errors.As(err, &diags) {

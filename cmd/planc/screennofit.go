@@ -46,7 +46,8 @@ func noFitScreen(plan string, p costmodel.Predict, stage int, staged bool, chang
 	return b.String()
 }
 
-// morePerHour returns the additional cost of an hour with a change; "" if there is none, or if the cluster has no price.
+// morePerHour returns the additional cost of an hour with a change; "" if there is none, or if the cluster has no
+// price.
 func morePerHour(c search.Change, now *costmodel.Cluster) string {
 	more := c.PricePerHour() - search.Change{Cluster: now}.PricePerHour()
 	if more <= 0 {

@@ -14,7 +14,8 @@ import (
 // maxSweep is the largest number of values of one sweep, and largestSwept the largest value.
 const maxSweep, largestSwept = 256, 1 << 20
 
-// parseSweep parses the value of --sweep: gpus=8..1024 or gpus=8,16,24. A key may be written as in a job: train.seq_len.
+// parseSweep parses the value of --sweep: gpus=8..1024 or gpus=8,16,24. A key may be written as in a job:
+// train.seq_len.
 func parseSweep(text string) (planner.Sweep, error) {
 	key, list, _ := strings.Cut(text, "=")
 	key = strings.TrimPrefix(key, "train.")
@@ -93,7 +94,8 @@ func (a *app) sweep(args []string, f jobFlags, text string) error {
 		return err
 	}
 	if f.cmd.Flags().Changed("top") {
-		return inputErrorf(BadFlag, "", "%s takes --sweep or --top: a sweep has one row for each value", f.cmd.CommandPath())
+		return inputErrorf(BadFlag, "", "%s takes --sweep or --top: a sweep has one row for each value",
+			f.cmd.CommandPath())
 	}
 	for _, flag := range []string{"update", "locked"} {
 		if f.cmd.Flags().Changed(flag) {
@@ -104,7 +106,8 @@ func (a *app) sweep(args []string, f jobFlags, text string) error {
 	}
 	j, err := a.loadHere(args, f)
 	if err == nil && j.Objective.Kind != spec.Throughput {
-		err = inputErrorf(BadFlag, "", "--sweep shows the fastest plan of each size, but objective %s chooses one size: "+
+		err = inputErrorf(BadFlag, "", "--sweep shows the fastest plan of each size, but objective %s chooses "+
+			"one size: "+
 			"drop --sweep, or the objective with --set objective=null", j.Objective.Kind)
 	}
 	if err == nil {

@@ -38,7 +38,8 @@ func parseRestriction(text string) (planner.Restriction, error) {
 		case jobPlace(key) != "":
 			at := jobPlace(key)
 			diags = append(diags, ir.Diag{Code: strict.UnknownKey, Msg: fmt.Sprintf(
-				"--why-not %s: %s is a field of the job, not of the plan; planc plan --set %s=%s plans the job with it", part,
+				"--why-not %s: %s is a field of the job, not of the plan; planc plan --set %s=%s plans the job "+
+					"with it", part,
 				at, at, value)})
 		default:
 			seen[key] = true

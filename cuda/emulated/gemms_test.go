@@ -92,7 +92,8 @@ func TestGEMMs(t *testing.T) {
 // Ranks that call collectives of two communicators in different orders on one stream end the process with a
 // report. So do ranks that disagree on a collective. A kernel that writes outside its memory fails.
 func TestFaults(t *testing.T) {
-	for name, want := range map[string]string{"order": "a deadlock", "differ": "ranks differ", "freed": "is not allocated memory",
+	for name, want := range map[string]string{"order": "a deadlock", "differ": "ranks differ",
+		"freed": "is not allocated memory",
 		"alone": "which has not called it"} {
 		cmd := exec.Command(os.Args[0], "-test.run", "TestFaulty$")
 		cmd.Env = append(os.Environ(), "PLANC_EMULATED_FAULT="+name, "PLANC_EMULATED_PATIENCE=1", "PLANC_EMULATED_LOG=")

@@ -104,12 +104,14 @@ func knownTable(string) []string {
 	for i := range runs {
 		k := &runs[i]
 		text, off := k.figure(speedUpBase(runs))
-		out = append(out, harness.TableRow(k.name, k.priced.Engine, k.priced.Plan, k.published, text, fmt.Sprintf("%+.0f %%",
-			100*off), k.about))
+		out = append(out, harness.TableRow(k.name, k.priced.Engine, k.priced.Plan, k.published, text,
+			fmt.Sprintf("%+.0f %%",
+				100*off), k.about))
 	}
 	for _, s := range states175() {
-		out = append(out, harness.TableRow("GPT-3 175B, model states", "any", s.what, s.published, fmt.Sprintf("%.1f TB",
-			s.terabytes), "", s.about))
+		out = append(out, harness.TableRow("GPT-3 175B, model states", "any", s.what, s.published,
+			fmt.Sprintf("%.1f TB",
+				s.terabytes), "", s.about))
 	}
 	return out
 }

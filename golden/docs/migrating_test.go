@@ -21,7 +21,8 @@ var (
 )
 
 // settableJob is a job in which every key can be set.
-const settableJob = "model: gpt2-124m\ntrain: {seq_len: 1024, global_batch: 480, precision: {compute: bf16}}\ncluster: " +
+const settableJob = "model: gpt2-124m\ntrain: {seq_len: 1024, global_batch: 480, precision: {compute: " +
+	"bf16}}\ncluster: " +
 	"{node: dgx-a100, nodes: 1}\n"
 
 // Keys that pages name exist. planc accepts the values that they show, and refuses what a line calls not supported yet.

@@ -25,7 +25,8 @@ func modelTables(string) (out []string) {
 	slices.Sort(families)
 	for _, family := range families {
 		out = append(out, "", "### "+family, "")
-		out = append(out, table("name", "parameters", "layers", "hidden", "heads", "KV heads", "vocabulary", "source")...)
+		out = append(out, table("name", "parameters", "layers", "hidden", "heads", "KV heads", "vocabulary",
+			"source")...)
 		models := byFamily[family]
 		slices.SortStableFunc(models, func(a, b *spec.Config) int {
 			return int(min(max(a.Params()-b.Params(), -1), 1))
@@ -35,7 +36,8 @@ func modelTables(string) (out []string) {
 			if err != nil {
 				panic(err)
 			}
-			out = append(out, harness.TableRow(namesOf(m), thousands(c.Params()), fmt.Sprint(c.Layers), fmt.Sprint(c.Hidden),
+			out = append(out, harness.TableRow(namesOf(m), thousands(c.Params()), fmt.Sprint(c.Layers),
+				fmt.Sprint(c.Hidden),
 				fmt.Sprint(c.Heads),
 				fmt.Sprint(c.KVHeads), fmt.Sprint(c.Vocab), sourceOf(m)))
 		}

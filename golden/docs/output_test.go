@@ -133,7 +133,8 @@ func TestOutputPage(t *testing.T) {
 	maps.DeleteFunc(difference, func(k string, _ bool) bool {
 		return strings.HasPrefix(k, "b.") || strings.HasPrefix(k, "a.predict.") || strings.HasPrefix(k, "a.plan.")
 	})
-	for section, existing := range map[string]map[string]bool{"planc diff --json": difference, "planc plan --json": plan,
+	for section, existing := range map[string]map[string]bool{"planc diff --json": difference,
+		"planc plan --json":    plan,
 		"planc explain --json": explain, "Failures": failure,
 		"planc plan --sweep --json": sweep, "planc models --json": models, "planc clusters --json": clusters,
 		"planc doctor --json": doctor} {

@@ -100,7 +100,8 @@ func kernelTable(string) []string {
 func engineTable(string) []string {
 	out := table("engine", "key", "what it runs", "source")
 	for _, r := range costmodel.PlanRules {
-		out = append(out, harness.TableRow(code(r.Engine), code(r.Key), strings.TrimPrefix(r.When, "engine "+r.Engine+" "),
+		out = append(out, harness.TableRow(code(r.Engine), code(r.Key), strings.TrimPrefix(r.When,
+			"engine "+r.Engine+" "),
 			r.Source))
 	}
 	return out
@@ -144,7 +145,8 @@ func fieldTable(mapping string) []string {
 		if f.Example != "" {
 			example = code(key + ": " + f.Example)
 		}
-		out = append(out, harness.TableRow(code(key), f.Type, f.Default, mark[class], f.Doc+supportNote(f.Now), example))
+		out = append(out, harness.TableRow(code(key), f.Type, f.Default, mark[class],
+			f.Doc+supportNote(f.Now), example))
 	}
 	return out
 }

@@ -114,7 +114,8 @@ func TestLawExperts(t *testing.T) {
 		c.id = fmt.Sprintf("x%dref", i)
 		cases = append(cases, c)
 		for j, text := range expertPlans {
-			if want := os.Getenv("PLANC_EXPERTS"); want != "" && want != text || want == "" && !harness.Long() && j%5 != i {
+			if want := os.Getenv("PLANC_EXPERTS"); want != "" && want != text ||
+				want == "" && !harness.Long() && j%5 != i {
 				continue
 			}
 			c.plan, c.id = expertPlan(text, m.Layers), fmt.Sprintf("x%dp%d", i, j)

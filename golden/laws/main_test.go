@@ -1,5 +1,5 @@
-// Package laws_test tests the three laws: parallel training equals serial training, planc equals PyTorch, and predictions equal
-// measurements.
+// Package laws_test tests the three laws: parallel training equals serial training, planc equals PyTorch, and
+// predictions equal measurements.
 package laws_test
 
 import (

@@ -39,7 +39,8 @@ func drawPrecision(r *rand.Rand, c *lawCase) ir.Precision {
 	group := c.group
 	for {
 		p := drawAnyPrecision(r, c)
-		if !c.model.RouteBias || !p.Grads.Narrow() && !p.Reduce.Narrow() { // its choices are counted in the type of gradients
+		// its choices are counted in the type of gradients
+		if !c.model.RouteBias || !p.Grads.Narrow() && !p.Reduce.Narrow() {
 			return p
 		}
 		c.group = group

@@ -14,8 +14,8 @@ import (
 	"github.com/planc-dev/planc/golden/internal/harness"
 )
 
-// glossaryInCode reports whether the tables "old term" and "old name" of docs/words.md hold for Go code too: comments, messages
-// and identifiers. Change it to true when the code is clean. PLANC_GLOSSARY=1 lists what is left.
+// glossaryInCode reports whether the tables "old term" and "old name" of docs/words.md hold for Go code too: comments,
+// messages and identifiers. Change it to true when the code is clean. PLANC_GLOSSARY=1 lists what is left.
 var glossaryInCode = os.Getenv("PLANC_GLOSSARY") == "1"
 
 // unfinishedPages still contain old terms. A page leaves this list when it is rewritten.
@@ -27,10 +27,11 @@ var unfinishedPages = []string{
 var quotingPages = map[string]bool{"docs/words.md": true, "docs/style.md": true}
 
 // standardPhrases contain an old term and are standard all the same.
-var standardPhrases = regexp.MustCompile(`(?i)\b(multi-head\s+latent\s+attention|(dot|outer|inner|cross)\s+products?)\b`)
+var standardPhrases = regexp.MustCompile(
+	`(?i)\b(multi-head\s+latent\s+attention|(dot|outer|inner|cross)\s+products?)\b`)
 
-// glossaryProse returns what a page says in its own words, without code, tables that are generated from code, headings that are
-// names of passes, and standard phrases.
+// glossaryProse returns what a page says in its own words, without code, tables that are generated from code, headings
+// that are names of passes, and standard phrases.
 func glossaryProse(page string) string {
 	page = made.ReplaceAllStringFunc(page, harness.Blank)
 	page = regexp.MustCompile(`(?m)^## [a-z]+$`).ReplaceAllString(page, "")
@@ -98,7 +99,8 @@ func TestWordsOfCodeAreStandard(t *testing.T) {
 		for _, id := range declared(s) {
 			for _, w := range names {
 				if hasWord(id.Name, w.word) {
-					t.Errorf("%s:%d: name %s; use %s (docs/words.md)", s.Path, s.Set.Position(id.Pos()).Line, id.Name, w.say)
+					t.Errorf("%s:%d: name %s; use %s (docs/words.md)", s.Path, s.Set.Position(id.Pos()).Line,
+						id.Name, w.say)
 				}
 			}
 		}
@@ -131,8 +133,8 @@ func declared(s *harness.Source) (ids []*ast.Ident) {
 	return ids
 }
 
-// hasWord reports whether an identifier contains a word, which may be a compound in camel case, at the borders of words. A word
-// that is marked "alone" must be the whole identifier.
+// hasWord reports whether an identifier contains a word, which may be a compound in camel case, at the borders of
+// words. A word that is marked "alone" must be the whole identifier.
 func hasWord(id, word string) bool {
 	if whole, ok := strings.CutSuffix(word, " *alone*"); ok {
 		return strings.EqualFold(id, whole)

@@ -1,5 +1,5 @@
-// Package style_test holds the source and the pages to the house rules: docs/style.md, docs/words.md, the import table and the
-// limits on sizes.
+// Package style_test holds the source and the pages to the house rules: docs/style.md, docs/words.md, the import table
+// and the limits on sizes.
 package style_test
 
 import (
@@ -146,7 +146,8 @@ func TestGeneratedFiles(t *testing.T) {
 			ok, err := filepath.Match(pattern, s.Path)
 			return err == nil && ok
 		}) {
-			t.Errorf("%s: no row of generatedFiles, in golden/style/house_test.go, names the test that holds it up to date",
+			t.Errorf("%s: no row of generatedFiles, in golden/style/house_test.go, names the test that holds it "+
+				"up to date",
 				s.Path)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/planc-dev/planc/golden/internal/harness"
 )
@@ -22,6 +23,8 @@ const (
 	maxFields       = 20 // of a struct type
 	maxParameters   = 6  // of a function
 	maxPackageFiles = 40 // without tests and generated files
+	maxWidth        = 120
+	tabWidth        = 4
 )
 
 // excessFile lists what exceeds these limits today: for each kind and package, how many and the largest. Both numbers
@@ -161,4 +164,38 @@ func TestOneStatementALine(t *testing.T) {
 			return true
 		})
 	}
+}
+
+// Lines of code are at most 120 columns wide. Struct tags and the lines of raw strings have the width of what they
+// hold.
+func TestLineWidth(t *testing.T) {
+	for _, s := range harness.Sources(t) {
+		if s.Generated {
+			continue
+		}
+		raw := rawLines(s)
+		at := 0
+		for line := range strings.Lines(string(s.Text)) {
+			at++
+			line = strings.TrimSuffix(line, "\n")
+			width := utf8.RuneCountInString(line) + (tabWidth-1)*strings.Count(line, "\t")
+			if width > maxWidth && !raw[at] && strings.ContainsRune(strings.TrimSpace(line), ' ') {
+				t.Errorf("%s:%d: %d columns; the limit is %d", s.Path, at, width, maxWidth)
+			}
+		}
+	}
+}
+
+// rawLines returns the numbers of the lines that hold part of a raw string.
+func rawLines(s *harness.Source) map[int]bool {
+	lines := map[int]bool{}
+	ast.Inspect(s.File, func(n ast.Node) bool {
+		if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING && strings.HasPrefix(l.Value, "`") {
+			for i := s.Set.Position(l.Pos()).Line; i <= s.Set.Position(l.End()).Line; i++ {
+				lines[i] = true
+			}
+		}
+		return true
+	})
+	return lines
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/planc-dev/planc/golden/internal/harness"
 )
 
-// README answers a question on its first screen, explains the terms of this answer where they first appear, and stays short.
+// README answers a question on its first screen, explains the terms of this answer where they first appear, and stays
+// short.
 func TestPagesReadme(t *testing.T) {
 	const longest = 150 // lines
 	page := harness.DocPages(t)["README.md"]
@@ -46,7 +47,8 @@ func TestPagesSentences(t *testing.T) {
 		}
 		half, ninth := lengths[len(lengths)/2], lengths[len(lengths)*9/10]
 		if half > median || ninth > p90 {
-			t.Errorf("%s: sentences have %d words in the median, 90th percentile %d; at most %d and %d", name, half, ninth, median, p90)
+			t.Errorf("%s: sentences have %d words in the median, 90th percentile %d; at most %d and %d", name, half,
+				ninth, median, p90)
 		}
 		t.Logf("%-32s %4d sentences: median %d words, 90th percentile %d", name, len(lengths), half, ninth)
 	}

@@ -24,7 +24,8 @@ func TestSettingsAreThoseOfPrograms(t *testing.T) {
 			return
 		}
 		found[path] = true
-		if bounds := boundsOf(t, tag); row.Bounds != bounds && !(row.Bounds == program.Bounds{} && bounds == unbounded) {
+		if bounds := boundsOf(t, tag); row.Bounds != bounds &&
+			!(row.Bounds == program.Bounds{} && bounds == unbounded) {
 			t.Errorf("%s: the bounds of programs are %+v, those of jobs %+v", path, row.Bounds, bounds)
 		}
 		allowed := words(tag.Get("enum"))

@@ -2,11 +2,12 @@ package zoo
 
 import "github.com/planc-dev/planc/ir"
 
-// experts builds a mixture of experts, in which each token passes only some of the experts (Shazeer et al. 2017). A router
-// chooses them and computes their weights. Passes set the number of slots per round; ops marked Round run once per round.
+// experts builds a mixture of experts, in which each token passes only some of the experts (Shazeer et al. 2017). A
+// router chooses them and computes their weights. Passes set the number of slots per round; ops marked Round run once
+// per round.
 //
-// The weight of an expert multiplies its hidden layer, before the down-projection. Because the projection is linear, the
-// sum is the same, and the weight's gradient needs only values that exist there.
+// The weight of an expert multiplies its hidden layer, before the down-projection. Because the projection is linear,
+// the sum is the same, and the weight's gradient needs only values that exist there.
 func experts(m *model, b *builder, x *ir.Value) *ir.Value {
 	y := m.sent(b, x)
 	if m.SharedFFN > 0 {

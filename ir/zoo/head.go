@@ -31,7 +31,8 @@ func (m *model) final(b *builder, x *ir.Value) *ir.Value {
 		x = b.rename("changed_ln", m.norm(m, b, "transform_ln", x, transform), transform, ir.Hidden)
 	}
 	if m.EmbedDim > 0 {
-		x = b.matmul("x_narrow", x, b.param("project_out", normal(m.InitStd), ir.Hidden, narrow), withLast(x, narrow)...)
+		x = b.matmul("x_narrow", x, b.param("project_out", normal(m.InitStd), ir.Hidden, narrow),
+			withLast(x, narrow)...)
 	}
 	return x
 }

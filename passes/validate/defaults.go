@@ -90,7 +90,8 @@ func (r *Row) zeroStage() (stage int, stated bool) {
 	return int(v), true
 }
 
-// flash reports whether attention is fused. Without a cell, it is on devices of sm_90 and later, and with a SwiGLU or GeGLU MLP.
+// flash reports whether attention is fused. Without a cell, it is on devices of sm_90 and later, and with a SwiGLU or
+// GeGLU MLP.
 func (r *Row) flash(c *costmodel.Cluster) bool {
 	modern := r.truth("gated_mlp", false) || c.GPU.Arch >= "sm_90" && c.GPU.Arch != "cpu"
 	return r.truth("flash_attention", modern || strings.HasPrefix(c.GPU.Arch, "sm_1"))

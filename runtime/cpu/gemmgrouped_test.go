@@ -30,7 +30,8 @@ func testGrouped[F Float](t *testing.T, _ float64) {
 				got := slices.Clone(before)
 				Table[F]().MatMulEach(got, a, b, groups, m, n, k, ta, tb, acc)
 				if !slices.Equal(got, want) {
-					t.Errorf("matmuls %v, %v %v %v, on %d threads differ from separate matmuls", z, ta, tb, acc, threads)
+					t.Errorf("matmuls %v, %v %v %v, on %d threads differ from separate matmuls", z, ta, tb,
+						acc, threads)
 				}
 			}
 		}

@@ -27,9 +27,9 @@ type Kernels[F Float] struct {
 
 	// MatMul8 computes
 	//	for g := range groups { c[g] = MatMul of a[g] and b[g] rounded to FP8 formats (+ c[g] if acc) }
-	// where groups = 0 means one matmul. Each tensor, with all its groups, is scaled by a power of two that follows from
-	// its absolute maximum ([num.FP8Format.Scale]). a and b must be copies, because they are rounded in place. Sums are
-	// in F.
+	// where groups = 0 means one matmul. Each tensor, with all its groups, is scaled by a power of two that follows
+	// from its absolute maximum ([num.FP8Format.Scale]). a and b must be copies, because they are rounded in place.
+	// Sums are in F.
 	MatMul8 func(c, a, b []F, groups, m, n, k int, ta, tb, acc bool, as, bs num.FP8Format)
 
 	// MatMulOn computes
@@ -158,8 +158,8 @@ type Kernels[F Float] struct {
 	// AttentionBF16 computes Attention of bfloat16,
 	//	for each query i of (batch, head, group) { o_i = sum_j bfloat16(p_j * z_ij) * v_j }
 	// on AMX if dim and vdim are even. There, p_j is relative to the largest score so far until o is divided by the sum
-	// of the unrounded weights, and numbers below 2^-126 count as zero in matmuls. Otherwise nothing is rounded, and the
-	// bits are those of Attention on operands widened into wide, which has space for q, k and v.
+	// of the unrounded weights, and numbers below 2^-126 count as zero in matmuls. Otherwise nothing is rounded, and
+	// the bits are those of Attention on operands widened into wide, which has space for q, k and v.
 	AttentionBF16 func(o, lse []F, q, k, v []num.BF16, wide []F, s AttentionShape)
 	// AttentionGradBF16 computes AttentionGrad in the same way,
 	//	for each query i of (batch, head, group), each visible key j {
@@ -171,8 +171,8 @@ type Kernels[F Float] struct {
 	// Route computes
 	//	for i := range rows {
 	//		p = softmax(x[i]), or sigmoid of each
-	//		index[i] = experts of the largest p + bias in the best groups, in descending order, possibly changed by s.Chosen
-	//		w[i,c] = scale * p[index[i,c]] (/ (eps + sum_c p[index[i,c]]) if share)
+	//		index[i] = experts of the largest p + bias in the best groups, in descending order, possibly changed by
+	//		s.Chosen w[i,c] = scale * p[index[i,c]] (/ (eps + sum_c p[index[i,c]]) if share)
 	//	}
 	// bias may be nil.
 	Route func(w []F, index []int32, x, bias []F, s RouteShape)

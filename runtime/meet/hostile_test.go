@@ -487,8 +487,10 @@ func TestListensWhereItIsTold(t *testing.T) {
 	}
 	for _, c := range []struct{ found, want, why string }{
 		// as Debian's /etc/hosts has it
-		{"127.0.1.1", "", "h0 is a loopback address on this machine, which others cannot reach; use an IP address to listen only on that one"},
-		{"::1 127.0.1.1", "", "h0 is a loopback address on this machine, which others cannot reach; use an IP address to listen only on that one"},
+		{"127.0.1.1", "", "h0 is a loopback address on this machine, which others cannot reach; use an IP address to " +
+			"listen only on that one"},
+		{"::1 127.0.1.1", "", "h0 is a loopback address on this machine, which others cannot reach; use an IP " +
+			"address to listen only on that one"},
 		{"10.0.0.5 fe80::1%eth0", "10.0.0.5 fe80::1%eth0", ""},
 		{"127.0.1.1 10.0.0.5", "127.0.1.1 10.0.0.5", ""},
 	} {

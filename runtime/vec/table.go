@@ -184,7 +184,8 @@ type Kernels struct {
 	//			plain += centred * g/len(gain)
 	//			along += g * (x[i,j]-mean[i])*rstd[i]/len(gain)
 	//		}
-	//		for j := range gain { dx[i,j] = rstd[i] * (dy[i,j]*(base+gain[j]) - plain - (x[i,j]-mean[i])*rstd[i]*along) }
+	//		for j := range gain { dx[i,j] = rstd[i] * (dy[i,j]*(base+gain[j]) - plain -
+	//		(x[i,j]-mean[i])*rstd[i]*along) }
 	//	}
 	// centred is 1, or 0 for a norm that does not subtract the mean.
 	NormGrad func(dx, dy, x, gain, mean, rstd []float32, base, centred float32)

@@ -45,7 +45,8 @@ func dotPairs(c *build.Context, x, y, sum operand.Op) {
 func packPairs(c *build.Context) {
 	for _, panels := range []int{1, 4} {
 		name := map[int]string{1: "packPairsAVX512", 4: "packFourPairsAVX512"}[panels]
-		function(c, name, "func(dst *byte, src *uint16, step, ld, rows, words, room, panel uintptr)", name+" computes", "",
+		function(c, name, "func(dst *byte, src *uint16, step, ld, rows, words, room, panel uintptr)",
+			name+" computes", "",
 			fmt.Sprintf("\tfor i, q, j := range [rows, %d, room] { dst[q*panel + i*step + j] = the pair of "+
 				"src[2*i*ld + q*words + j] and src[(2*i+1)*ld + q*words + j] if j < words, else 0 }", panels), "",
 			"with the first in the lower half. step, ld and panel are in bytes, words <= room <= 32, rows > 0.")

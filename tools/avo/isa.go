@@ -9,7 +9,8 @@ import (
 
 // isa writes the functions with which package cpu queries the processor.
 func isa(c *build.Context) {
-	function(c, "cpuid", "func(leaf, sub uint32) (a, b, c, d uint32)", "cpuid returns the processor's description of itself.")
+	function(c, "cpuid", "func(leaf, sub uint32) (a, b, c, d uint32)",
+		"cpuid returns the processor's description of itself.")
 	c.Load(c.Param("leaf"), reg.EAX)
 	c.Load(c.Param("sub"), reg.ECX)
 	c.CPUID()

@@ -23,9 +23,11 @@ func split512(c *build.Context) {
 		"\t\tdst[i*64 + x*to + q*1024 + 4*j] = the pair of part q of src[i*ld + x*next + 4*j] and of the number far "+
 			"bytes after it",
 		"\t}", "",
-		"with the first in the lower half, and 0 for j that are not in the mask words. Distances are in bytes, rows and "+
+		"with the first in the lower half, and 0 for j that are not in the mask words. Distances are in "+
+			"bytes, rows and "+
 			"count > 0. Part 0 of a",
-		"number is the number rounded to bfloat16, ties away from 0. Part 1 is the remainder, rounded in the same way. "+
+		"number is the number rounded to bfloat16, ties away from 0. Part 1 is the remainder, rounded in the "+
+			"same way. "+
 			"Part 2 is the rest,",
 		"which is a bfloat16 except for bits below 2^-133, which are truncated. The result says whether a number is "+
 			"not finite or rounds to infinity; its parts are then NaN.")

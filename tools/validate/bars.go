@@ -101,7 +101,8 @@ func (s *study) errorBars() []byte {
 	var b bytes.Buffer
 	b.WriteString("package costmodel\n\n// go run ./validate in the folder tools generates this file, and a test " +
 		"there checks that it is current.\n\n")
-	b.WriteString("// errorBars are computed from the rows in tools/validate/rows, without the tables that are held out " +
+	b.WriteString("// errorBars are computed from the rows in tools/validate/rows, without the tables that are " +
+		"held out " +
 		"of every fit.\n")
 	b.WriteString("var errorBars = []ErrorBar{\n")
 	for _, e := range s.barsOf() {
@@ -113,7 +114,8 @@ func (s *study) errorBars() []byte {
 		"shortestStep = %v\n", s.shortestStep())
 	fmt.Fprintf(&b, "\n// measuredTypes are the compute types of their matmuls with %d rows or more each.\n"+
 		"var measuredTypes = %#v\n", fewest, s.types())
-	fmt.Fprintf(&b, "\n// memoryDeviation is the deviation of the memory of runtimes other than planc's, as a fraction "+
+	fmt.Fprintf(&b, "\n// memoryDeviation is the deviation of the memory of runtimes other than planc's, as "+
+		"a fraction "+
 		"of the prediction.\nconst memoryDeviation = %v\n", s.memoryDeviation())
 	out, err := format.Source(b.Bytes())
 	if err != nil {

@@ -116,7 +116,8 @@ func fill(text string, sections map[string]string) (string, error) {
 		before, rest, ok := strings.Cut(text, begin)
 		_, after, closed := strings.Cut(rest, end)
 		if !ok || !closed {
-			return "", fmt.Errorf("docs/validation.md must have marks for %s: %s…%s", name, strings.TrimSpace(begin), end)
+			return "", fmt.Errorf("docs/validation.md must have marks for %s: %s…%s", name,
+				strings.TrimSpace(begin), end)
 		}
 		text = before + begin + body + end + after
 	}

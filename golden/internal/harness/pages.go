@@ -11,8 +11,8 @@ import (
 
 var updateFlag = flag.Bool("update", false, "write recorded texts and pages again")
 
-// Updating reports whether recorded texts are to be written again: -update, or PLANC_UPDATE=1, which the command line's scripts
-// know too.
+// Updating reports whether recorded texts are to be written again: -update, or PLANC_UPDATE=1, which the command line's
+// scripts know too.
 func Updating() bool { return *updateFlag || os.Getenv("PLANC_UPDATE") == "1" }
 
 // HoldPage fails a test if a page is not as it should be, or, if [Updating], writes it.

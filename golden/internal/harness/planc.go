@@ -13,9 +13,9 @@ import (
 // plancFolder is where the command is built for the tests that call it.
 var plancFolder string
 
-// Main runs a package's tests. It collects garbage as seldom as planc does, because the laws compile some 100 MB of programs.
-// Go's compiler does the same, which saves a fifth of the time that the laws' programs need. No CPU is measured, so that pages
-// are the same on every machine.
+// Main runs a package's tests. It collects garbage as seldom as planc does, because the laws compile some 100 MB of
+// programs. Go's compiler does the same, which saves a fifth of the time that the laws' programs need. No CPU is
+// measured, so that pages are the same on every machine.
 func Main(m *testing.M) {
 	debug.SetGCPercent(400)
 	for name, value := range map[string]string{"GOGC": "400", "PLANC_NO_MEASURE": "1"} {
@@ -54,8 +54,8 @@ func Planc(t *testing.T) string {
 	return bin
 }
 
-// ForPlatforms skips a test that compiles the standard library for another platform, which takes most of a minute, unless
-// PLANC_PLATFORMS=1, which .ci/run sets.
+// ForPlatforms skips a test that compiles the standard library for another platform, which takes most of a minute,
+// unless PLANC_PLATFORMS=1, which .ci/run sets.
 func ForPlatforms(t *testing.T) {
 	t.Helper()
 	if os.Getenv("PLANC_PLATFORMS") != "1" {

@@ -42,8 +42,8 @@ const DeviceFolder = "runtime/gpu"
 // ContractFolder is the package that the compiler and the runtime share.
 const ContractFolder = "runtime/program"
 
-// Folder returns the row of the import table that the file belongs to: the folder at the module's root, [DeviceFolder] or
-// [ContractFolder].
+// Folder returns the row of the import table that the file belongs to: the folder at the module's root, [DeviceFolder]
+// or [ContractFolder].
 func (s *Source) Folder() string {
 	dir := s.Dir()
 	if dir == DeviceFolder || dir == ContractFolder {

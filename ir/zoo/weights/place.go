@@ -10,7 +10,8 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// Locate returns the locations of the model's parameters in Hugging Face's files. Each parameter has exactly one location.
+// Locate returns the locations of the model's parameters in Hugging Face's files. Each parameter has exactly one
+// location.
 func Locate(m *ir.Model, c *spec.Config) *ir.Weights {
 	n, ok := namings[c.Family]
 	if !ok {
@@ -43,8 +44,8 @@ func Locate(m *ir.Model, c *spec.Config) *ir.Weights {
 	return w
 }
 
-// tiedTensors returns the tensors that a file may repeat if the head is tied to the embedding: the head, and BERT's bias of
-// it.
+// tiedTensors returns the tensors that a file may repeat if the head is tied to the embedding: the head, and BERT's
+// bias of it.
 func tiedTensors(rows []row) (list [][2]string) {
 	names := map[string]string{}
 	for _, r := range rows {
