@@ -64,7 +64,7 @@ func (g *generator) file(f *jen.File) {
 	funcs := g.functions()
 	table := g.table()
 	f.Comment("This file needs a runtime of the same version.")
-	f.Const().Id("_").Op("=").Qual(RuntimePath, "Version1")
+	f.Const().Id("_").Op("=").Qual(RuntimePath, "Version2")
 	f.Comment("float is the type in which kernels compute.")
 	f.Type().Id("float").Op("=").Id(map[ir.Elem]string{ir.F32: "float32", ir.F64: "float64"}[g.arithmetic()])
 	g.kernels(f)

@@ -71,7 +71,7 @@ func (l literals) value(v reflect.Value) *jen.Statement {
 		return jen.Lit(int(v.Int()))
 	}
 	if v.CanUint() {
-		return jen.Lit(int(v.Uint()))
+		return jen.Lit(v.Uint())
 	}
 	panic(fmt.Sprintf("codegen: no literal of %v", v.Type()))
 }

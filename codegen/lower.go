@@ -7,8 +7,8 @@ import (
 	"github.com/planc-dev/planc/runtime/program"
 )
 
-// lower returns the tables of a program as the runtime reads them. Functions come before it, because they collect the
-// groups.
+// lower converts the IR program to the tables that the runtime reads. It must be called after the functions have been
+// generated, because generating them registers the groups.
 func (g *generator) lower() program.Program {
 	p := g.p
 	out := program.Program{
@@ -27,7 +27,7 @@ func (g *generator) lower() program.Program {
 	for i := range p.Stages {
 		out.Stages = append(out.Stages, g.lowerStage(&p.Stages[i]))
 	}
-	for _, atoms := range g.list { // after everything that asks for groups
+	for _, atoms := range g.list { // last, because the calls of g.group above add groups
 		out.Groups = append(out.Groups, program.Group{Axes: axisNames(atoms)})
 	}
 	return out
@@ -41,7 +41,8 @@ func elemOf(e ir.Elem) program.Elem {
 		ir.F16: program.F16}[e]
 }
 
-// stateTypes returns the types of the program's state, the zero value if there is one type.
+// stateTypes returns the element types of compute, parameters, gradients and optimizer state. It returns the zero value
+// if all of them are the same type.
 func (g *generator) stateTypes() program.Types {
 	p := g.p.Plan.Precision
 	if p == ir.FullPrecision(g.arithmetic()) {
@@ -97,7 +98,7 @@ func (g *generator) lowerParam(s *ir.Segment, w *ir.Value) program.Param {
 
 var initKinds = map[string]program.InitKind{"zeros": program.Zeros, "ones": program.Ones, "normal": program.Normal}
 
-// places returns where a parameter lies in its layer's run: first its own place, then those of parameters tied to it.
+// places returns a parameter's location in its layer's run: first its own, then those of the parameters tied to it.
 func (g *generator) places(s *ir.Segment, w *ir.Value) (out []program.Place) {
 	add := func(segment, param string) {
 		if slot, ok := g.p.Slot(segment, param); ok {
@@ -164,7 +165,7 @@ func (g *generator) lowerBucket(b ir.Bucket) program.Bucket {
 	return out
 }
 
-// lowerArena returns a stage's arena. That of a CPU's rank ends with its scratch region.
+// lowerArena returns the layout of a stage's arena. On a CPU, the arena ends with the rank's scratch region.
 func (g *generator) lowerArena(s *ir.Stage) program.Arena {
 	out := program.Arena{Size: s.ArenaBytes()}
 	regions := map[string]*program.Region{ir.RegionParams: &out.Params, ir.RegionGrads: &out.Grads,
@@ -216,7 +217,7 @@ func (g *generator) lowerBatch() program.BatchLayout {
 	return out
 }
 
-// lowerExperts returns what the runtime has to know of a model's experts.
+// lowerExperts returns the runtime's settings for MoE layers; the zero value if the model has none.
 func (g *generator) lowerExperts() (out program.Experts) {
 	routed, aux := false, false
 	for _, s := range g.p.Model.Segments {

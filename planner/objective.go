@@ -171,6 +171,8 @@ func (s *sizeSearch) within(p *search.Problem, limit float64) (*costmodel.Predic
 	switch {
 	case errors.As(err, &illegal):
 		return nil, nil
+	case isTooMany(err):
+		return nil, s.question.SearchError(fmt.Errorf("on %d devices %w", p.Cluster.Devices(), err))
 	case err != nil:
 		return nil, s.question.SearchError(err)
 	case !found:

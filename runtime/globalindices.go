@@ -6,8 +6,8 @@ import (
 	"github.com/planc-dev/planc/runtime/rng"
 )
 
-// Version1 is asserted by generated code, so that code of another version does not compile.
-const Version1 = true
+// Version2 is asserted by generated code, so that code of another version does not compile.
+const Version2 = true
 
 // FirstRow returns the index in the global batch of the first row of this rank's micro-batch m.
 func FirstRow(r *Rank, m int) int {

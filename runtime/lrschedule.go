@@ -2,8 +2,9 @@ package runtime
 
 import "math"
 
-// schedules are the learning-rate schedules. The rate at step s of total, both counted from 1, after w steps of warm-up
-// is a function of u = (s-w)/(total-w), which is 1 at the last step. During warm-up every schedule has the rate lr·s/w.
+// schedules maps a schedule's name to its learning rate at step s (1 to total). During the first w = Warmup steps,
+// every schedule has the rate lr·s/w. After that, with min = MinLR and u = (s-w)/(total-w), which is 1 at the last
+// step:
 //
 //	constant      lr
 //	linear        min + (lr-min)·(1-u)

@@ -13,7 +13,7 @@ const executableSuffix = ""
 // signals keeps this process alive when it is asked to stop, and returns how such a request reaches the command.
 func signals() (forward func(*os.Process), stop func()) {
 	all := make(chan os.Signal, 4)
-	signal.Notify(all, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
+	signal.Notify(all, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP)
 	forward = func(p *os.Process) {
 		for s := range all {
 			if s != syscall.SIGINT { // a terminal has sent this one to the command already

@@ -69,8 +69,8 @@ func smoke(ctx context.Context, b *bench, r *Result) error {
 	return nil
 }
 
-// smoke runs the smallest program in a temporary folder.
-func (b *bench) smoke(ctx context.Context, program string, wrap ...string) (losses []float64, metrics []byte,
+// smoke runs the smallest program in a temporary folder and returns its losses, or its output if it failed.
+func (b *bench) smoke(ctx context.Context, program string, wrap ...string) (losses []float64, output []byte,
 	err error) {
 	dir, remove, err := scratch()
 	if err != nil {
@@ -109,7 +109,7 @@ func twoRuns(ctx context.Context, b *bench, r *Result) error {
 	return nil
 }
 
-// ncclAlone tries NCCL's collectives with one rank.
+// ncclAlone runs each NCCL collective in a communicator of one rank.
 func ncclAlone(ctx context.Context, b *bench, r *Result) error {
 	out, err := b.kernels(ctx, "nccl")
 	r.Notes = append(r.Notes, out.Notes...)
@@ -140,9 +140,9 @@ func sanitizer(ctx context.Context, b *bench, r *Result) error {
 	}
 	switch {
 	case bad > 0:
-		return faultf("%d of %d tools of compute-sanitizer found something", bad, len(sanitizers))
+		return faultf("%d of %d compute-sanitizer tools reported errors", bad, len(sanitizers))
 	case broken > 0:
-		return fmt.Errorf("%d of %d tools of compute-sanitizer did not end", broken, len(sanitizers))
+		return fmt.Errorf("%d of %d compute-sanitizer tools failed to run", broken, len(sanitizers))
 	}
 	return nil
 }

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// A gauge runs bench/gemm to read the limit: the rate of multiply-adds of so many threads from registers. On a busy
-// machine, or if the clock varies, the limit differs some seconds later.
+// A gauge measures the machine's peak FMA rate by running bench/gemm: multiply-adds on registers, with a given number
+// of threads. The peak changes within seconds if the machine is busy or the clock varies, so it is measured around each
+// run.
 type gauge struct {
 	bin     string
 	threads int
@@ -43,13 +44,13 @@ func (g *gauge) read() (r rates, err error) {
 	return r, err
 }
 
-// around runs a turn and returns the means of the rates right before and after it.
-func (g *gauge) around(turn func() error) (r rates, err error) {
+// measureAround calls run, and returns the mean of the rates measured right before and right after it.
+func (g *gauge) measureAround(run func() error) (r rates, err error) {
 	before, err := g.read()
 	if err != nil {
 		return r, err
 	}
-	if err := turn(); err != nil {
+	if err := run(); err != nil {
 		return r, err
 	}
 	after, err := g.read()

@@ -32,7 +32,7 @@ func compare(dir string, m model, g *gauge) (*result, error) {
 	r := &result{}
 	for range *rounds {
 		var took []float64
-		around, err := g.around(func() (err error) {
+		around, err := g.measureAround(func() (err error) {
 			took, err = r.run(dir, bin, m, n)
 			return err
 		})

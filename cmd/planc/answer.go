@@ -9,7 +9,8 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// answer describes how a command answers: what it adds to the document, and how it prints it.
+// answer describes the output of plan or explain: what the command adds to the document, and how it renders the
+// document.
 type answer struct {
 	lock     lockFlags
 	complete func(*loaded, *document, *decision) error

@@ -34,8 +34,8 @@ func (a *app) compileCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compile [JOB] -o BIN",
 		Short: "build one binary that trains the job",
-		Long: `compile uses the plan of the lock next to the job, or searches the plan and writes the lock. It generates Go
-for all ranks and builds one binary with the go command, version 1.26 or newer. It needs no network. The same job
+		Long: `compile uses the plan of the lock next to the job, or searches for a plan and writes the lock. It generates
+Go for all ranks and builds one binary with the go command, version 1.26 or newer. It needs no network. The same job
 gives the same bytes in any folder.
 
 With --target cuda, the binary trains on the NVIDIA GPUs of the job's cluster. Building it needs a C compiler, but no

@@ -1,7 +1,6 @@
 package calibrate
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes/search"
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/optimize"
 )
 
 // Observation is a plan with the measured time of a step.
@@ -209,99 +207,58 @@ type solution struct {
 // farthest is the largest allowed distance of a factor's logarithm from 0.
 const farthest = 2.0
 
-// solve minimizes the sum of squares over the factors of keys, by Newton's method from the catalogue's figures. Its
-// Hessian is the one of Gauss and Newton, JᵀJ: it is positive definite, because of the belief. The returned solution
-// has the slopes where it ends, and is never worse than the catalogue's figures.
+// solve minimizes the sum of squares over the factors of keys, by Gauss-Newton steps from the catalogue's figures with
+// the slopes that are found there. The returned solution has the slopes where it ends. No step increases the cost, so
+// it is never worse than the catalogue's figures.
+//
+// gonum's minimizers do not serve here (v0.17.0). Their line searches need a strong Wolfe condition, which no point
+// meets at the kinks of the cost model, where one time hides another: they fail, and lose lower points that they have
+// seen.
 func (f *fitter) solve(keys []string) (*solution, error) {
-	start := &solution{keys: keys, x: make([]float64, len(keys))}
-	if err := f.linear(start); err != nil || len(keys) == 0 {
-		return start, err
-	}
-	d := &descent{fitter: f, at: start}
-	problem := optimize.Problem{Func: d.cost, Grad: d.gradient, Hess: d.hessian, Status: d.status}
-	settings := &optimize.Settings{MajorIterations: 12,
-		Converger: &optimize.FunctionConverge{Absolute: 1e-6, Iterations: 1}}
-	// An error without a failed price is a line search that finds no lower point: it is at the minimum.
-	result, err := optimize.Minimize(problem, start.x, settings, &optimize.Newton{})
-	if d.failed != nil {
-		return nil, d.failed
-	}
-	if result == nil {
-		return nil, fmt.Errorf("the fit of %v: %w", keys, err)
-	}
-	end := &solution{keys: keys, x: within(result.X)}
-	if err := f.linear(end); err != nil {
+	s := &solution{keys: keys, x: make([]float64, len(keys))}
+	if err := f.linear(s); err != nil {
 		return nil, err
 	}
-	if end.cost() > start.cost() {
-		return start, nil
-	}
-	return end, nil
-}
-
-// within returns logarithms of factors, each at most [farthest] from 0.
-func within(x []float64) []float64 {
-	out := slices.Clone(x)
-	for i := range out {
-		out[i] = max(-farthest, min(farthest, out[i]))
-	}
-	return out
-}
-
-// descent gives a minimizer the sum of squares and its derivatives. It remembers the last point that it was asked
-// about.
-type descent struct {
-	fitter *fitter
-	at     *solution
-	failed error // the first price that could not be computed
-}
-
-// cost is +Inf if some observation has no price.
-func (d *descent) cost(x []float64) float64 {
-	s := &solution{keys: d.at.keys, x: within(x)}
-	if err := d.fitter.residuals(s); err != nil {
-		d.failed = cmp.Or(d.failed, err)
-		return math.Inf(1)
-	}
-	return s.cost()
-}
-
-// linearAt finds the slopes at a point.
-func (d *descent) linearAt(x []float64) *solution {
-	s := &solution{keys: d.at.keys, x: within(x)}
-	if slices.Equal(d.at.x, s.x) {
-		return d.at
-	}
-	if err := d.fitter.linear(s); err != nil {
-		d.failed = cmp.Or(d.failed, err)
-		return d.at
-	}
-	d.at = s
-	return s
-}
-
-func (d *descent) gradient(grad, x []float64) {
-	copy(grad, d.linearAt(x).descent(-1))
-	for i := range grad {
-		grad[i] *= -2
-	}
-}
-
-func (d *descent) hessian(hess *mat.SymDense, x []float64) {
-	m := d.linearAt(x).matrix(-1)
-	for i, row := range m {
-		for j := range i + 1 {
-			hess.SetSym(i, j, 2*row[j])
+	const rounds, still = 12, 1e-4
+	for range rounds {
+		step := s.step(-1)
+		part, err := f.advance(s, step)
+		if err != nil {
+			return nil, err
+		}
+		if part*largest(step) < still {
+			break
 		}
 	}
+	return s, f.linear(s)
 }
 
-// status ends the search when a price could not be computed.
-func (d *descent) status() (optimize.Status, error) {
-	if d.failed != nil {
-		return optimize.Failure, d.failed
+// advance takes a step, halved until the cost falls, and returns the part of the step that was taken; 0 if the cost
+// falls for no part that matters.
+func (f *fitter) advance(s *solution, step []float64) (part float64, err error) {
+	const least = 1.0 / 1024
+	from, errors, cost := slices.Clone(s.x), s.errors, s.cost()
+	for part = 1; part >= least; part /= 2 {
+		for i := range step {
+			s.x[i] = max(-farthest, min(farthest, from[i]+float64(part*step[i])))
+		}
+		if err := f.residuals(s); err != nil {
+			return 0, err
+		}
+		if s.cost() < cost {
+			return part, nil
+		}
 	}
-	return optimize.NotTerminated, nil
+	s.x, s.errors = from, errors
+	return 0, nil
+}
+
+// largest returns the largest magnitude.
+func largest(x []float64) (l float64) {
+	for _, v := range x {
+		l = max(l, math.Abs(v))
+	}
+	return l
 }
 
 // cost returns the sum of squares that the fit minimizes, in standard deviations: of the factors from 1 and of

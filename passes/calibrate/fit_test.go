@@ -178,3 +178,19 @@ func TestFitIsNoWorseThanNone(t *testing.T) {
 		t.Errorf("%v costs %.0f, no factors %.0f", s.x, s.cost(), none.cost())
 	}
 }
+
+// A fit to times in the wrong unit ends at the bound of its factors: a search that fails there would return 1.
+func TestFitReachesItsBound(t *testing.T) {
+	rows := runs(t, []int{1, 2}, costmodel.Measured{}, 0)
+	for i := range rows {
+		rows[i].StepS *= 1000
+	}
+	f := &fitter{rows: rows, series: map[*ir.Model]*search.Series{}}
+	s, err := f.solve([]string{"matrix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.x[0] != -farthest {
+		t.Errorf("the logarithm of matrix is %v, want %v", s.x[0], -farthest)
+	}
+}

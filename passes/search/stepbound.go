@@ -15,7 +15,7 @@ type axisOrder struct {
 	tp, dp, pp int
 	cp         int // 1 if the order has no cp
 
-	messageTime costmodel.Seconds // of a message between stages; below 0 if not computed
+	messageTime costmodel.Seconds // to send one message to the next stage; negative if not computed yet
 }
 
 // axisOrders returns the orders that the pins allow.
@@ -43,10 +43,10 @@ func newAxisOrder(plan ir.Plan, name string) axisOrder {
 		cp: stride(&plan, "cp")}
 }
 
-// passWork is the compute time of a pass and the communication time of its stream.
+// passWork is the compute time of a pass, and the time of its ZeRO collectives on the communication stream.
 type passWork struct{ compute, comm costmodel.Seconds }
 
-// bound returns a lower bound of a pass's time. It grows with both parts.
+// bound returns a lower bound of a pass's time. It is monotone in both fields.
 func (w passWork) bound(overlap bool, contention costmodel.Contention) costmodel.Seconds {
 	if overlap {
 		return w.compute + contention.Added(w.compute, w.comm, max(0, w.comm-w.compute))
@@ -54,10 +54,10 @@ func (w passWork) bound(overlap bool, contention costmodel.Contention) costmodel
 	return w.compute + w.comm
 }
 
-// chunkBound is a lower bound of the passes over a kind of chunk.
+// chunkBound holds lower bounds of the time of one pass over a chunk of one kind.
 type chunkBound struct{ forward, backward, weights costmodel.Seconds }
 
-// boundTerms is what the bounds of all kinds of chunks of a plan depend on.
+// boundTerms are the inputs of timeBound that all kinds of chunks of a plan share.
 type boundTerms struct {
 	family     *family
 	costs      []layerTimes
@@ -66,7 +66,7 @@ type boundTerms struct {
 	contention costmodel.Contention
 }
 
-// timeBound returns the bound of chunks whose first layers are recomputed.
+// timeBound returns lower bounds of the pass times of a chunk that recomputes its first layers, in groups of every.
 func (c *chunkKind) timeBound(t *boundTerms, layers, every int) (out chunkBound) {
 	var forward, backward passWork
 	var first costmodel.Seconds
@@ -135,15 +135,15 @@ func (s *collectiveTimer) newMessageTime(f *family, stream int, o *axisOrder) co
 	return t
 }
 
-// stepBound returns a lower bound of the step of a family's plan with n or more recomputed blocks. A sharding that is
-// still leaves out what ZeRO communicates.
+// stepBound returns a lower bound of the step of a family's plan with n or more recomputed blocks. If
+// shard.WithoutTraffic is set, the bound leaves out ZeRO communication.
 func (s *stepBounder) stepBound(f *family, shard space.Sharding, a *space.RecomputeChoice, n int,
 	o *axisOrder) costmodel.Seconds {
 	return s.closedForm(f, shard, a, n, o, s.layerTimeBounds(f, a, f.splitsBackward && shard.Zero >= 2, o))
 }
 
-// closedForm returns the closed form of a step, which is a lower bound of its simulation. It takes the passes as
-// costmodel.Floor does, with the given layer costs, and adds the step's overhead and the update of the fullest stage.
+// closedForm returns a closed-form lower bound of the simulated step time. Its bound for the passes is that of
+// [costmodel.Floor] with the given layer costs. It adds the step overhead and the update of the fullest stage.
 func (s *stepBounder) closedForm(f *family, shard space.Sharding, a *space.RecomputeChoice, n int, o *axisOrder,
 	costs []layerTimes) costmodel.Seconds {
 	stream := s.blocksOf(f, a, f.splitsBackward && shard.Zero >= 2).stream
@@ -178,9 +178,9 @@ func (s *stepBounder) closedForm(f *family, shard space.Sharding, a *space.Recom
 		end.update) * (1 - tie)
 }
 
-// slowestStage returns a lower bound of the time when the last stage has finished its passes and reduced its
-// gradients, see [costmodel.Floor]. Of stages that are alike, the last takes longest. A stage's last pass is the
-// backward pass of its first chunk, or the second part of it; reductions do not start before that pass does.
+// slowestStage returns a lower bound of the time when the last stage has finished its passes and reduced its gradients,
+// see [costmodel.Floor]. Among identical stages, the last one takes longest. A stage's last pass is the backward pass
+// of its first chunk, or its second part if backward passes are split. Reductions cannot start before it.
 func (s *stepBounder) slowestStage(f *family, fr *pipelineSplit, message costmodel.Seconds, ends []postPassBound,
 	slows costmodel.Seconds) (best costmodel.Seconds) {
 	kinds := s.boundScratch
@@ -210,8 +210,8 @@ func (s *stepBounder) slowestStage(f *family, fr *pipelineSplit, message costmod
 	return best
 }
 
-// maxOwned returns the least number of parameters that the ranks of the largest stage own the state of, if all
-// replicas share it.
+// maxOwned returns a lower bound of the parameters whose optimizer state one rank of the largest stage owns, if the
+// state is sharded over all replicas.
 func (s *stepBounder) maxOwned(f *family) int {
 	if f.withDetails().maxOwned > 0 {
 		return f.maxOwned
@@ -267,8 +267,8 @@ type simulatedBoundKey struct {
 }
 
 // simulatedBound returns a second lower bound of a plan's step, which is tighter and more expensive than the closed
-// form. It simulates the schedule with lower bounds of its passes and messages, and adds what follows them. Since no
-// pass ends earlier if another takes longer, no step is shorter. It is at least the closed form.
+// form. It simulates the schedule with lower bounds of its pass and message times, and adds the time after the passes.
+// This is a lower bound because a longer pass never makes another pass end earlier. It is at least the closed form.
 func (s *stepBounder) simulatedBound(p *candidate) costmodel.Seconds {
 	closed := s.quote(p).time
 	f := p.family
@@ -292,7 +292,7 @@ func (s *stepBounder) simulatedBound(p *candidate) costmodel.Seconds {
 	return max(closed, s.withPostPass(p, end))
 }
 
-// withPostPass returns a step, given when its passes end.
+// withPostPass returns a lower bound of the step time: the end of the passes, plus step overhead and update.
 func (s *stepBounder) withPostPass(p *candidate, end costmodel.Seconds) costmodel.Seconds {
 	return (end + s.device.StepOverhead() + s.postPassCost(p.family, *p.sharding, p.order).update) * (1 - tie)
 }
@@ -312,7 +312,7 @@ func (s *stepBounder) passesEnd(f *family, fr *pipelineSplit, message costmodel.
 	}
 	end, err := pipeline.Passed()
 	if err != nil {
-		panic("search: a schedule of a legal plan: " + err.Error())
+		panic("search: the schedule of a legal plan cannot be simulated: " + err.Error())
 	}
 	return end
 }

@@ -16,7 +16,7 @@ func syncDir(path string) error {
 	defer d.Close()
 	err = d.Sync()
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
-		return nil // this file system has no sync of folders
+		return nil // this file system does not support fsync on directories
 	}
 	return err
 }

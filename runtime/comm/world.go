@@ -15,8 +15,8 @@ const DefaultTimeout = 10 * time.Minute
 type Stream uint8
 
 const (
-	Main    Stream = iota // of the rank's own computation
-	Overlap               // of the rank's communication goroutine, which overlaps the computation
+	Main    Stream = iota // collectives issued by the rank's compute goroutine
+	Overlap               // collectives issued by its communication goroutine, which overlap compute
 )
 
 func (s Stream) String() string { return [...]string{Main: "main", Overlap: "overlap"}[s] }
@@ -26,8 +26,8 @@ type World struct {
 	mesh    Mesh
 	timeout time.Duration
 
-	// Watch is called with each member's part in a collective, and with each message. It must be set before the ranks
-	// start, and is called concurrently by all of them.
+	// Watch, if not nil, is called once per rank and collective, and once per message sent or received. It must be set
+	// before the ranks start, and is called concurrently by all of them.
 	Watch func(Call)
 
 	failed atomic.Bool
@@ -43,8 +43,8 @@ type World struct {
 type Call struct {
 	Rank  int
 	Op    string // all_reduce, reduce_scatter, all_gather, all_to_all, send or receive
-	Group string // its atoms joined by "·", or the message's name
-	Ranks int    // number of ranks in the group
+	Group string // the group's mesh axes joined by "·"; for send and receive, the message's name
+	Ranks int    // size of the group
 	Bytes int    // size of the whole buffer: a rank's operand, or the result of an all_gather
 }
 

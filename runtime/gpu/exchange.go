@@ -8,7 +8,7 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// AllToAll computes the runtime's AllToAll: members exchange parts of one dim for parts of another.
+// AllToAll gathers the dim that was split over a group and splits another one. It is the GPU version of rt.AllToAll.
 func AllToAll[T num.Stored](r *rt.Rank, group int, y, x Buf[T], t rt.AllToAllShape) {
 	d := deviceOf(r)
 	c := d.group(group)
@@ -16,7 +16,7 @@ func AllToAll[T num.Stored](r *rt.Rank, group int, y, x Buf[T], t rt.AllToAllSha
 		Copy(r, y, x)
 		return
 	}
-	// The shapes as rows, of the dim that becomes split and of the dim that becomes whole.
+	// Each pair is {rows, columns of one rank}: from for the dim to be split, to for the dim to be gathered.
 	from, to := [2]int{t.Outer * t.First * t.Middle, t.Second * t.Inner},
 		[2]int{t.Outer, t.First * t.Middle * t.Second * t.Inner}
 	if t.Back {
@@ -29,7 +29,7 @@ func AllToAll[T num.Stored](r *rt.Rank, group int, y, x Buf[T], t rt.AllToAllSha
 	d.unpack(suffix[T](), addr(d, y), room[1], to[0], n, to[1], n*to[1], 0)
 }
 
-// exchange sends each member its n elements of from, and receives as many from each.
+// exchange sends part i of from to member i, and receives part i of to from it. A part has n elements of size bytes.
 func (d *communication) exchange(c *comm, to, from cuda.Pointer, n, size int, t cuda.Type) {
 	rt.Check(c.Group(d.stream(), func() error {
 		for i := range c.Ranks {
@@ -45,7 +45,8 @@ func (d *communication) exchange(c *comm, to, from cuda.Pointer, n, size int, t 
 	}))
 }
 
-// Shift computes the runtime's Shift: y becomes the x of the member that is by positions before this one.
+// Shift sets y to the x of the member that is by positions before this one: a cyclic shift, the GPU version of
+// rt.Shift.
 func Shift[T num.Stored](r *rt.Rank, group int, y, x Buf[T], by int) {
 	d := deviceOf(r)
 	c := d.group(group)
