@@ -12,8 +12,8 @@ import (
 func TestSanitizer(t *testing.T) {
 	for _, c := range []struct{ memcheck, racecheck, why string }{
 		{"0", "0", ""},
-		{"99", "1", "1 of 4 tools of compute-sanitizer found something"},
-		{"0", "1", "1 of 4 tools of compute-sanitizer did not end"},
+		{"99", "1", "1 of 4 compute-sanitizer tools reported errors"},
+		{"0", "1", "1 of 4 compute-sanitizer tools failed to run"},
 	} {
 		bin := t.TempDir()
 		script := "#!/bin/sh\nkind=$2\nwhile [ \"$1\" != --dir ]; do shift; done\n: >\"$2/metrics.jsonl\"\n" +
