@@ -27,7 +27,7 @@ func peak(threads int) float64 {
 	return best
 }
 
-// kept returns the rate that the cores sustain for about a second. It is lower than the peak if the clock varies, or
+// sustained returns the rate that the cores sustain for about a second. It is lower than the peak if the clock varies, or
 // if other processes use the cores.
 func sustained(threads int) float64 {
 	loop, flops := fma()

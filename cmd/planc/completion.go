@@ -126,7 +126,7 @@ var flagCompleters = map[string]completer{
 	"precision": values("bf16", "f32", "f64", "fp16"),
 	"engine":    values("planc", "megatron", "megatron-fsdp", "fsdp", "deepspeed", "hai-llm"),
 	"objective": values("throughput", "devices", "cost"),
-	"target":    values("cpu"),
+	"target":    values("cpu", "cuda"),
 	"after":     oneOf(stages),
 	"sweep":     sweepKeys,
 }
