@@ -27,8 +27,8 @@ func peak(threads int) float64 {
 	return best
 }
 
-// sustained returns the rate that the cores sustain for about a second. It is lower than the peak if the clock varies, or
-// if other processes use the cores.
+// sustained returns the rate that the cores sustain for about a second. It is lower than the peak if the clock varies,
+// or if other processes use the cores.
 func sustained(threads int) float64 {
 	loop, flops := fma()
 	if loop == nil {
