@@ -81,7 +81,7 @@ func TestBinaryForGPUs(t *testing.T) {
 	if out, err := b.run("./there", "--help"); err != nil || !strings.Contains(out, "--steps N") {
 		t.Errorf("without a driver, --help: %v\n%s", err, out)
 	}
-	if out, err := b.run("./there"); err == nil || !strings.Contains(out, "there is no libcuda.so.1") {
+	if out, err := b.run("./there"); err == nil || !strings.Contains(out, "cannot find libcuda.so.1") {
 		t.Errorf("without a driver: %v\n%s", err, out)
 	}
 }

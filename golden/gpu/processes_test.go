@@ -276,8 +276,8 @@ func (b *gpuBinary) hung() {
 	for i, cmd := range p.cmds {
 		out := p.out[i].String()
 		if cmd.ProcessState.ExitCode() != 1 ||
-			!strings.Contains(out, "a collective waits for a rank that does not come, or a GPU hangs. The deadline "+
-				"is --timeout or PLANC_TIMEOUT (2s)") ||
+			!strings.Contains(out, "a collective waits for a missing rank, or a GPU hangs. The deadline is the "+
+				"timeout (--timeout or PLANC_TIMEOUT, 2s)") ||
 			!strings.Contains(out, "last call: nccl") {
 			b.t.Errorf("process %d: exit %d: %s", i, cmd.ProcessState.ExitCode(), out)
 		}
@@ -408,7 +408,7 @@ func (b *gpuBinary) differ() {
 	p.wait()
 	for i, cmd := range p.cmds {
 		if out := p.out[i].String(); cmd.ProcessState.ExitCode() != 3 ||
-			!strings.Contains(out, "was started with other settings: train.seed=1, and here train.seed=0") {
+			!strings.Contains(out, "was started with other settings: train.seed=1, but here train.seed=0") {
 			b.t.Errorf("process %d: exit %d: %s", i, cmd.ProcessState.ExitCode(), out)
 		}
 	}
