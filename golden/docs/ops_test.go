@@ -23,8 +23,8 @@ A rule names dims by letters:
 - ` + "`a'`" + ` is the same dim under another name;
 - ` + "`c(s)`" + ` is the dims of s merged into one.
 
-Sharding a dim of the result costs nothing. If a sharded dim is not in the result, the result is partial over the axes that
-shard the dim, and the op's monoid reduces it ([the one rule](concepts/one-rule.md)). *Gradient*: a loss can be
+Sharding a dim of the result costs nothing. If a sharded dim is not in the result, the result is partial over the axes
+that shard the dim, and the op's monoid reduces it ([the one rule](concepts/one-rule.md)). *Gradient*: a loss can be
 differentiated through the op. *Kernel*: generated CPU programs can run the op.
 
 | op | rule | computes | reduced by | gradient | kernel |

@@ -10,7 +10,7 @@ import (
 )
 
 // pageWidth is how wide a page's prose is at most. Tables, code and what is made from tables may be wider.
-const pageWidth = 131
+const pageWidth = 120
 
 var made = regexp.MustCompile(`(?s)<!-- (table|validate) .*?<!-- end|(?m:^(?:\x60\x60\x60).*?^\x60\x60\x60)`)
 
