@@ -27,7 +27,7 @@ func TestLawsPage(t *testing.T) {
 			{`The\sshort\srun\shas\s\d+`, short}, {`The\slong\srun\shas\s\d+`, long}, {`\d+\sprograms\strain\sthem`,
 				len(law2Cases())}},
 		"README.md": {{`in\s\d+\sfamilies`, families}, {`builds\sand\strains\s\d+`, short},
-			{`the\slong\s+run\s\d+`, long}},
+			{`the\s+long\s+run\s\d+`, long}},
 	} {
 		page := pages[name]
 		for _, c := range counts {
