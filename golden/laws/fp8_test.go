@@ -64,7 +64,7 @@ func init() {
 		programs[i].run = func(ctx context.Context, o ...rt.Option) (rt.Result, error) { // main has filled the table
 			inPlace := table.MatMul8
 			defer func() { table.MatMul8 = inPlace }()
-			table.MatMul8 = func(c, a, b []float64, groups, m, n, k int, ta, tb, acc bool, as, bs num.Eight) {
+			table.MatMul8 = func(c, a, b []float64, groups, m, n, k int, ta, tb, acc bool, as, bs num.FP8Format) {
 				inPlace(c, slices.Clone(a), slices.Clone(b), groups, m, n, k, ta, tb, acc, as, bs)
 			}
 			return p.run(ctx, o...)

@@ -94,7 +94,7 @@ func TestLawReplayCountsOtherChoices(t *testing.T) {
 	c.plan = expertPlan("dp 2 ep 2 slack 1", c.model.Layers)
 	c.id, c.plan.Precision = "good", prec
 	cases = append(cases, c)
-	c.id, c.spoil = "forgets", replaced(t, `kern\.Route\((\w+, \w+, \w+), (\w+), rt\.Chosen`,
+	c.id, c.spoil = "forgets", replaced(t, `kern\.Route\((\w+, \w+, \w+), (\w+), rt\.WithChoiceObserver`,
 		"kern.Route($1, make([]float32, len($2)), rt.WithChoiceObserver")
 	cases = append(cases, c)
 	verdicts := lawVerdicts(t, "choices", cases)

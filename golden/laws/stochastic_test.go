@@ -51,7 +51,7 @@ func stochasticCases(t *testing.T, spoil func([]byte) []byte) (cases []lawCase) 
 // Stochastically rounded parameters equal those of one rank under every plan. Rounding to nearest gives different
 // ones.
 func TestLawStochasticRounding(t *testing.T) {
-	cases := stochasticCases(t, replaced(t, `ByChance:\s+true`, "ByChance: false"))
+	cases := stochasticCases(t, replaced(t, `StochasticRounding:\s+true`, "StochasticRounding: false"))
 	judgeStochastic(t, cases, lawVerdicts(t, "chance", cases))
 }
 
