@@ -20,7 +20,7 @@ var glossaryInCode = os.Getenv("PLANC_GLOSSARY") == "1"
 
 // unfinishedPages still contain old terms. A page leaves this list when it is rewritten.
 var unfinishedPages = []string{
-	"docs/cli.md",
+	"docs/cli.md", // the help of planc ir names the stages remake and products
 }
 
 // quotingPages contain old terms because they are about them.
