@@ -24,6 +24,7 @@ var rooms = map[string]room{
 	"passes":    {imports: []string{"ir", "costmodel"}, pure: true},
 	// runtime/amount writes numbers, and imports the standard library alone
 	"planner":              {imports: []string{"ir", "costmodel", "passes", "runtime/amount"}, pure: true},
+	"interop":              {imports: []string{"ir", "costmodel", "planner"}, pure: true},
 	"codegen":              {imports: []string{"ir", harness.ContractFolder}, pure: true},
 	harness.ContractFolder: {std: true, pure: true},
 	// it is embedded in planc and compiled anywhere, offline

@@ -1,0 +1,94 @@
+package interop
+
+import (
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
+)
+
+// File is a file of another trainer.
+type File struct {
+	Name string // as the user typed it, for messages
+	Data []byte
+}
+
+// Format is one kind of file.
+type Format struct {
+	// Name is what users type: "megatron".
+	Name string
+	// Title describes a file of this format with its article: "a script of Megatron-LM".
+	Title string
+	// Engine is the engine in planc's job file (train.engine) that runs plans of this format: "megatron". Import may
+	// choose another for a file (Megatron-FSDP).
+	Engine string
+	// Recognize returns how surely a file has this format: 0 is no, Possible, Likely or Certain. It must be quick and
+	// must not fail on any content. It is nil for formats that are only exported.
+	Recognize func(f File) Confidence
+	// Import reads a file, and others that belong to it: a config.json of the model, a ds_config.json that an
+	// Accelerate configuration names. Errors are ir.Diags. It is nil for formats that are only exported.
+	Import func(files []File) (*Import, error)
+	// Values returns the keys of the format that say the target's plan, in the order in which they are written, also
+	// those that must be absent. It is nil for launchers.
+	Values func(t *Target) []Value
+	// Write returns a whole file for the target. Errors are ir.Diags: the target has something that the format cannot
+	// express.
+	Write func(t *Target) ([]byte, error)
+	// Ext is the extension of a written file, with its dot: ".sh".
+	Ext string
+}
+
+// Confidence is how surely a file has a format.
+type Confidence int
+
+// The levels of Confidence.
+const (
+	No       Confidence = iota
+	Possible            // words in the text that others use too
+	Likely              // several keys, all of which the format has
+	Certain             // a key or a program name that only this format has
+)
+
+// Target is what is exported: a plan with the job that it is for, on its hardware.
+type Target struct {
+	Plan ir.Plan
+	// Job has the model (Job.Config) and the recipe (Job.Train).
+	Job *spec.Job
+	// Hardware has the numbers of nodes and devices, and the GPU.
+	Hardware *costmodel.Cluster
+	// PaddedVocab is the vocabulary as the plan pads it.
+	PaddedVocab int
+}
+
+// Nodes returns the number of nodes and the devices of each.
+func (t *Target) Nodes() (nodes, devices int) { return t.Hardware.Nodes, t.Hardware.Node.Devices }
+
+// Value is a key of a format with the value that a plan needs.
+type Value struct {
+	// Key is spelled as the format's own documentation spells it: "--tensor-model-parallel-size",
+	// "zero_optimization.stage".
+	Key string
+	// Text is the value as the format writes it, "" for a flag without a value.
+	Text string
+	// IsAbsent says that the key must not be in the file: the tool's default is what the plan needs.
+	IsAbsent bool
+	// Plan lists the keys of planc's plan that the value says: "tp", or "recompute", "recompute_layers".
+	Plan []string
+	// Env says that the key is an environment variable, and not an option of the program.
+	Env bool
+	// Why explains a value that follows from the plan indirectly: "needed with tp on GPUs before Blackwell". Else "".
+	Why string
+}
+
+// Document is a user's file, whose keys can be changed in place.
+type Document interface {
+	// Get returns the text of a key's value and whether the file has the key.
+	Get(key string) (text string, ok bool)
+	// Set changes the value of a key, or inserts the key next to related ones. It keeps comments, order, indentation,
+	// quotes and continuation lines. It changes a variable's assignment where the key's value is that variable and
+	// nothing else uses it.
+	Set(v Value) error
+	// Remove deletes a key, with its line if nothing else is on it.
+	Remove(key string) error
+	// Bytes returns the changed file.
+	Bytes() []byte
+}

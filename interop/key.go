@@ -1,0 +1,44 @@
+package interop
+
+import "github.com/planc-dev/planc/ir"
+
+// Use is what import does with a key of a file.
+type Use string
+
+// All uses of keys.
+const (
+	// Taken keys are part of the job.
+	Taken Use = "taken"
+	// Planned keys leave a choice to the planner: "auto", or keys that are not set.
+	Planned Use = "decided by the planner"
+	// NoEffect keys do not change which plan is best: logging, paths, seeds.
+	NoEffect Use = "no effect on the plan"
+	// IgnoredByTool keys are accepted and not read by the trainer itself: a misspelt top-level key of DeepSpeed.
+	IgnoredByTool Use = "ignored by that tool"
+	// Unsupported keys change the training or its cost in a way that planc does not price. Note says what they would
+	// change.
+	Unsupported Use = "not supported by planc"
+)
+
+// Uses lists all uses in the order in which tables show them.
+var Uses = []Use{Taken, Planned, NoEffect, IgnoredByTool, Unsupported}
+
+// Key is a key of a file, or of its environment, and what import did with it.
+type Key struct {
+	Pos   ir.Pos `json:"-"`
+	Name  string `json:"key"`
+	Value string `json:"value"`
+	Use   Use    `json:"use"`
+	// As lists the fields of the job that a taken key sets, with their values: "plan.tp: 4".
+	As []string `json:"as,omitempty"`
+	// Note says what an unsupported key would change, or why a key is ignored; "" otherwise.
+	Note string `json:"note,omitempty"`
+}
+
+// Field is a field of the job, as a file's key or a tool's default sets it.
+type Field struct {
+	Path  string // dotted: "plan.tp"
+	Value string // as YAML in one line: "4", "[16, 16]"
+	Pos   ir.Pos // of the key; the zero value for a default
+	From  string // the key, or what the default follows from: "default of --micro-batch-size"
+}
