@@ -3,22 +3,20 @@ package codegen
 import (
 	"slices"
 
-	"github.com/dave/jennifer/jen"
 	"github.com/planc-dev/planc/ir"
 )
 
 // biasGrads lets the matmul that computes a weight's gradient also sum the rows of its right operand, on a GPU and in
 // 16 bits with sums in f32. That sum is the gradient of the bias after that weight, for which the operand would be read
 // again. Both are accumulators that nothing reads before the step's end, so that the sum may move to the matmul. It
-// returns the ops without those sums; e.sum has them.
-func (e *emitter) biasGrads(nodes []*ir.Node) []*ir.Node {
-	e.sum = map[*ir.Node]*ir.Node{}
+// returns the ops without those sums; u.rowSum has them.
+func (u *fusion) biasGrads(nodes []*ir.Node) []*ir.Node {
 	for i := 0; i < len(nodes); i++ {
-		at := slices.IndexFunc(nodes, func(m *ir.Node) bool { return e.sumsRows(m, nodes[i]) })
+		at := slices.IndexFunc(nodes, func(m *ir.Node) bool { return u.sumsRows(m, nodes[i]) })
 		if at < 0 {
 			continue
 		}
-		e.sum[nodes[at]] = nodes[i]
+		u.rowSum[nodes[at]] = nodes[i]
 		nodes = slices.Delete(nodes, i, i+1)
 		i--
 	}
@@ -26,9 +24,9 @@ func (e *emitter) biasGrads(nodes []*ir.Node) []*ir.Node {
 }
 
 // sumsRows reports whether the library can compute sum together with matmul m.
-func (e *emitter) sumsRows(m, sum *ir.Node) bool {
-	if sum.Op != ir.OpReduceSum || m.Op != ir.OpMatMul || m.Attr.In != "" || e.sum[m] != nil || m.Attr.Round ||
-		sum.Attr.Round || !e.acc(m) || !e.acc(sum) {
+func (u *fusion) sumsRows(m, sum *ir.Node) bool {
+	if sum.Op != ir.OpReduceSum || m.Op != ir.OpMatMul || m.Attr.In != "" || u.rowSum[m] != nil || m.Attr.Round ||
+		sum.Attr.Round || !accumulates(m) || !accumulates(sum) {
 		return false
 	}
 	p, from, out := productOf(m), sum.Args[0], sum.Outs[0].Type
@@ -36,7 +34,7 @@ func (e *emitter) sumsRows(m, sum *ir.Node) bool {
 		out.Elem != ir.F32 || m.Outs[0].Type.Elem != ir.F32 {
 		return false
 	}
-	return inOrder(p.b.Type.Dims, p.k, p.n) && e.count(out.Dims) == e.count(p.n) &&
+	return inOrder(p.b.Type.Dims, p.k, p.n) && u.count(out.Dims) == u.count(p.n) &&
 		inOrder(out.Dims, from.Type.Dims[len(from.Type.Dims)-len(out.Dims):], nil)
 }
 
@@ -46,26 +44,4 @@ func named(v *ir.Value) *ir.Value {
 		v = v.Def.Args[0]
 	}
 	return v
-}
-
-// summed writes a product with the sum of its right operand's rows: one call, or both, where the library refuses it.
-// args are those of the product.
-func (e *emitter) summed(n, sum *ir.Node, args []any, apart func()) {
-	e.results(sum)
-	call := append([]any{jen.Id("r"), n.Outs[0], sum.Outs[0]}, append(args[1:], e.adding(n))...)
-	e.unless(e.calling(e.runtime("MatMulBiasGrad"), call...), func() {
-		apart()
-		e.now = sum
-		emitReduceSum(e, sum)
-	})
-}
-
-// unless writes what is done where a call returns false.
-func (e *emitter) unless(call jen.Code, do func()) {
-	outer := e.body
-	outer.If(jen.Op("!").Add(call)).BlockFunc(func(b *jen.Group) {
-		e.body = b
-		do()
-	})
-	e.body = outer
 }

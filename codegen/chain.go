@@ -2,7 +2,6 @@ package codegen
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/dave/jennifer/jen"
@@ -219,28 +218,18 @@ func plain(do string) func(*ir.Node) (string, float64) {
 	return func(*ir.Node) (string, float64) { return do, 0 }
 }
 
-// chain returns the name of the variable of a chain. Equal chains share one.
-func (g *generator) chain(c chainSpec) string {
-	i := slices.IndexFunc(g.chains, func(o chainSpec) bool { return reflect.DeepEqual(o, c) })
-	if i < 0 {
-		i = len(g.chains)
-		g.chains = append(g.chains, c)
-	}
-	return fmt.Sprintf("chain%d", i+1)
-}
-
 // chainTable declares the chains.
-func (g *generator) chainTable(f *jen.File) {
-	if len(g.chains) == 0 {
+func (w *fileWriter) chainTable(f *jen.File) {
+	if len(w.used.chains) == 0 {
 		return
 	}
-	if g.gpu() {
-		g.groupTableGPU(f)
+	if w.Target.gpu() {
+		w.groupTableGPU(f)
 		return
 	}
 	f.Comment("Fused element-wise ops, computed strip by strip. Operands are numbered in the order of the calls.")
 	f.Var().DefsFunc(func(d *jen.Group) {
-		for i, c := range g.chains {
+		for i, c := range w.used.chains {
 			d.Id(fmt.Sprintf("chain%d", i+1)).Op("=").Qual(cpuPath, "Chain").Values(jen.Dict{
 				jen.Id("Operands"): jen.Index().Qual(cpuPath, "Operand").ValuesFunc(func(v *jen.Group) {
 					for _, o := range c.Operands {

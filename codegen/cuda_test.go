@@ -60,9 +60,8 @@ func fusedChains(t *testing.T, precision ir.Precision) (all []cu.Chain) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g := &generator{Input: Input{Program: p, Target: GPU}, p: p, groups: map[string]int{}}
-			g.functions()
-			for _, chain := range g.cuChains() {
+			_, used := functions(p, GPU)
+			for _, chain := range used.cuChains() {
 				chain.Name = ""
 				if !slices.ContainsFunc(all, func(o cu.Chain) bool { return reflect.DeepEqual(o, chain) }) {
 					all = append(all, chain)

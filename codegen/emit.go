@@ -23,7 +23,7 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 
 	ir.OpDropout:   emitDropout,
 	ir.OpReduceSum: emitReduceSum,
-	ir.OpRename:    func(e *emitter, n *ir.Node) { e.alias(n) },
+	ir.OpRename:    func(e *emitter, n *ir.Node) { e.alias(n.Outs[0], n.Args[0]) },
 	ir.OpSelect: func(e *emitter, n *ir.Node) {
 		outer, size, inner := e.around(n.Args[0].Type, n.Attr.Dim)
 		e.own("Select", n.Outs[0], n.Args[0], outer, size, inner, jen.Id("r").Dot("Pos"))
@@ -36,7 +36,7 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 	},
 
 	ir.OpLayerNorm: func(e *emitter, n *ir.Node) {
-		args := []any{n.Outs[0], n.Args[0], n.Args[1], e.nothing(n.Args[1].Type)}
+		args := []any{n.Outs[0], n.Args[0], n.Args[1], e.missing(n.Args[1].Type)}
 		if len(n.Args) > 2 {
 			args[3] = n.Args[2]
 		}
@@ -75,7 +75,7 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 	},
 	ir.OpEmbedGrad: func(e *emitter, n *ir.Node) {
 		lo, size := e.part(n.Outs[0].Type.Dims[0])
-		cols, acc := e.count(n.Outs[0].Type.Dims[1:]), e.acc(n)
+		cols, acc := e.count(n.Outs[0].Type.Dims[1:]), accumulates(n)
 		if n.Attr.Frozen > 0 {
 			e.kernel("EmbedGradBut", n.Outs[0], n.Args[0], n.Args[1], n.Attr.Frozen-1, cols, lo, size, acc)
 			return
@@ -137,7 +137,7 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 		}
 		t := x.Type
 		t.Elem = e.p.Plan.Precision.Grads
-		grad := e.view(t, e.paramAt(n.Attr.Into, "Grads"), t.LocalElems(e.p.Mesh))
+		grad := e.view(t, e.paramAt(n.Attr.Into, "Grads"), t.LocalElems(e.mesh))
 		if e.gpu() || t.Elem.Narrow() || x.Type.Elem.Narrow() {
 			e.own("Accumulate", grad, x)
 		} else {
@@ -173,7 +173,7 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 func emitNormDGain(kernel string) func(*emitter, *ir.Node) {
 	return func(e *emitter, n *ir.Node) {
 		rows, cols := e.rowsCols(n.Args[0].Type, n.Outs[0].Type)
-		e.kernel(kernel, n.Outs[0], n.Args[0], n.Args[1], rows, cols, n.Attr.Eps, e.acc(n))
+		e.kernel(kernel, n.Outs[0], n.Args[0], n.Args[1], rows, cols, n.Attr.Eps, accumulates(n))
 	}
 }
 
@@ -183,7 +183,7 @@ func emitDropout(e *emitter, n *ir.Node) {
 	list := func(vs []jen.Code) jen.Code { return jen.Index(jen.Lit(4)).Int().Values(vs...) }
 	fields := jen.Dict{}
 	for i, d := range t.Dims {
-		local, global = append(local, jen.Lit(t.Local(e.p.Mesh)[i])), append(global, jen.Lit(d.Size))
+		local, global = append(local, jen.Lit(t.Local(e.mesh)[i])), append(global, jen.Lit(d.Size))
 		if !isZigzag(d) {
 			offset = append(offset, e.offset(d))
 			continue
@@ -208,21 +208,6 @@ func (e *emitter) dropKey(n *ir.Node) jen.Code {
 	return e.runtime("DropoutKey").Call(jen.Id("r"), jen.Lit(e.segID), jen.Id("b").Dot("Layer"), jen.Lit(n.Attr.Key))
 }
 
-// offset is the global index of the rank's first index of a dim. Rows are numbered in the global batch.
-func (e *emitter) offset(d ir.Extent) jen.Code {
-	if d.Dim == ir.Batch {
-		return rt("FirstRow").Call(jen.Id("r"), jen.Id("b").Dot("Micro"))
-	}
-	if len(d.Axes) == 0 {
-		return jen.Lit(0)
-	}
-	if isZigzag(d) {
-		panic(fmt.Sprintf("codegen: a part of %s begins at no one place", d.Dim))
-	}
-	ranks := e.p.Mesh.Ranks(d.Axes)
-	return rt("Index").Call(jen.Id("r"), e.groupCode(d.Axes)).Op("*").Lit((d.Size + ranks - 1) / ranks)
-}
-
 // middle reports whether dims that are not kept lie between dims that are kept.
 func middle(kept []bool) bool {
 	gone := slices.Index(kept, false)
@@ -241,17 +226,17 @@ func emitReduceSum(e *emitter, n *ir.Node) {
 	k := slices.Index(kept, true)
 	switch {
 	case k < 0:
-		e.kernel("SumCols", n.Outs[0], n.Args[0], 1, all, e.acc(n))
+		e.kernel("SumCols", n.Outs[0], n.Args[0], 1, all, accumulates(n))
 	case !slices.Contains(kept[k:], false):
 		cols := e.count(in.Dims[k:])
-		e.kernel("SumRows", n.Outs[0], n.Args[0], all/cols, cols, e.acc(n))
+		e.kernel("SumRows", n.Outs[0], n.Args[0], all/cols, cols, accumulates(n))
 	case k == 0 && !slices.Contains(kept[slices.Index(kept, false):], true):
 		rows := e.count(in.Dims[:slices.Index(kept, false)])
-		e.kernel("SumCols", n.Outs[0], n.Args[0], rows, all/rows, e.acc(n))
+		e.kernel("SumCols", n.Outs[0], n.Args[0], rows, all/rows, accumulates(n))
 	case k == 0 && middle(kept):
 		gone := slices.Index(kept, false)
 		rows, cols := e.count(in.Dims[:gone]), e.count(in.Dims[gone+slices.Index(kept[gone:], true):])
-		e.kernel("SumRowsEach", n.Outs[0], n.Args[0], rows, all/rows/cols, cols, e.acc(n))
+		e.kernel("SumRowsEach", n.Outs[0], n.Args[0], rows, all/rows/cols, cols, accumulates(n))
 	default:
 		panic(fmt.Sprintf("codegen: no kernel sums %v to %v", in, out))
 	}

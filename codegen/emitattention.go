@@ -68,7 +68,7 @@ func (e *emitter) attentionShape(n *ir.Node, q, k, v ir.Type) jen.Code {
 			panic(fmt.Sprintf("codegen: no kernel attends with queries %v", q))
 		}
 	}
-	e.attends(n, q, k, v, group)
+	e.registerAttention(n, q, k, v, group)
 	at := func(t ir.Type, d ir.Dim) ir.Extent { x, _ := t.Extent(d); return x }
 	local := func(x ir.Extent) jen.Code { return jen.Lit(e.count([]ir.Extent{x})) }
 	d := jen.Dict{

@@ -37,23 +37,16 @@ func emitLimit(e *emitter, n *ir.Node) {
 	limit(n.Outs[0], n.Args[0], e.count(index.Dims)/sequence, sequence, experts, n.Attr.Max)
 }
 
-// groups returns the number of groups of tokens on the rank, which are those of the tally's dims, and the elements of x
-// in each.
-func (e *emitter) groups(x, tally ir.Type) (groups, each int) {
-	groups = e.count(tally.Dims[:len(tally.Dims)-1])
-	return groups, e.count(x.Dims) / groups
-}
-
 func emitTally(e *emitter, n *ir.Node) {
 	tally := n.Outs[0].Type
-	groups, choices := e.groups(n.Args[0].Type, tally)
+	groups, choices := e.tokenGroups(n.Args[0].Type, tally)
 	e.kernel("Tally", n.Outs[0], n.Args[0], groups, choices, tally.Dims[len(tally.Dims)-1].Size)
 }
 
 // balanceShape describes the grouping of tokens. The scale counts the tokens of all ranks.
 func (e *emitter) balanceShape(n *ir.Node, x, tally ir.Type) jen.Code {
 	experts := tally.Dims[len(tally.Dims)-1].Size
-	groups, each := e.groups(x, tally)
+	groups, each := e.tokenGroups(x, tally)
 	tokens, sequence := 1, 1
 	for _, d := range x.Dims[:len(x.Dims)-1] {
 		if !tally.Has(d.Dim) {

@@ -46,7 +46,7 @@ func emitRounds(e *emitter, n *ir.Node) {
 			experts = x.Size
 		}
 	}
-	e.body.Id("rounds").Op(":=").Add(e.runtime("Rounds")).Call(jen.Id("r"), e.groupCode(n.Attr.Axes),
+	e.body.Id("rounds").Op(":=").Add(e.runtime("Rounds")).Call(jen.Id("r"), e.groups.code(n.Attr.Axes),
 		jen.Id(e.name(n.Args[0])), jen.Lit(experts), jen.Lit(n.Attr.Max))
 }
 
@@ -74,7 +74,7 @@ func (e *emitter) routeShape(n *ir.Node, x, index ir.Type) jen.Code {
 }
 
 func emitRoute(e *emitter, n *ir.Node) {
-	args := []any{n.Outs[0], n.Outs[1], n.Args[0], e.nothing(n.Args[0].Type)}
+	args := []any{n.Outs[0], n.Outs[1], n.Args[0], e.missing(n.Args[0].Type)}
 	if len(n.Args) > 1 {
 		args[3] = n.Args[1]
 	}

@@ -108,7 +108,7 @@ func (l *loop) nest(b *jen.Group, k int) {
 	if spans {
 		name = "ChainOf"
 	}
-	args := []jen.Code{jen.Op("&").Id(l.e.chain(spec)), jen.Lit(rows), jen.Lit(cols)}
+	args := []jen.Code{jen.Op("&").Id(l.e.used.chain(spec)), jen.Lit(rows), jen.Lit(cols)}
 	for _, v := range l.operands() {
 		x := jen.Id(l.e.name(v))
 		if at := l.offset(v.Type, k); at != nil {
@@ -157,4 +157,17 @@ func (l *loop) offset(t ir.Type, k int) jen.Code {
 		return nil
 	}
 	return sum
+}
+
+// launch writes the launch of a chain's kernel, inside of loops before loop k.
+func (l *loop) launch(b *jen.Group, spec chainSpec, rows, cols, k int) {
+	args := []jen.Code{jen.Id("r"), jen.Id(l.e.used.chain(spec)), jen.Lit(rows), jen.Lit(cols)}
+	for _, v := range l.operands() {
+		x := jen.Id(l.e.name(v))
+		if at := l.offset(v.Type, k); at != nil {
+			x = x.Dot("From").Call(at)
+		}
+		args = append(args, x)
+	}
+	b.Qual(gpuPath, "Chain").Call(append(args, l.more...)...)
 }

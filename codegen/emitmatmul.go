@@ -2,9 +2,7 @@ package codegen
 
 import (
 	"fmt"
-	"slices"
 
-	"github.com/dave/jennifer/jen"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -49,57 +47,12 @@ func emitMatMul(e *emitter, n *ir.Node) {
 	if !inOrder(inside(n, n.Outs[0].Type, p.groups).Dims, p.m, p.n) {
 		panic(fmt.Sprintf("codegen: no kernel writes the result of %v", n))
 	}
-	each := 0
+	c := matMulCall{emitter: e, n: n, a: p.a, b: p.b, rows: e.count(p.m), cols: e.count(p.n), terms: e.count(p.k),
+		transA: ta, transB: tb}
 	if len(p.groups) > 0 {
-		each = e.count(p.groups)
+		c.groups = e.count(p.groups)
 	}
-	e.product(n, p.a, p.b, each, e.count(p.m), e.count(p.n), e.count(p.k), ta, tb)
-}
-
-// product writes the call: of one product, or of each of so many groups if there are any, of operands in bf16 as they
-// are stored, with sums that are rounded as they come or added to what is there.
-func (e *emitter) product(n *ir.Node, a, b *ir.Value, groups, rows, cols, terms int, ta, tb bool) {
-	args := []any{n.Outs[0], a, b, rows, cols, terms, ta, tb}
-	if n.Attr.In != "" {
-		e.eights(n, args, groups)
-		return
-	}
-	if then := e.then[n]; then != nil {
-		delete(e.then, n)
-		e.ended(n, then, args[1:], func() { e.product(n, a, b, groups, rows, cols, terms, ta, tb) })
-		return
-	}
-	if sum := e.sum[n]; sum != nil {
-		delete(e.sum, n)
-		e.summed(n, sum, args, func() { e.product(n, a, b, groups, rows, cols, terms, ta, tb) })
-		return
-	}
-	name := "MatMul"
-	if groups > 0 {
-		name, args = "MatMulEach", slices.Insert(args, 3, any(groups))
-	}
-	switch from := e.from[n]; {
-	case e.gpu() && from == nil:
-		e.kernel(name, append(args, e.adding(n))...)
-	case from != nil:
-		e.kernel("MatMulOn", n.Outs[0], from, a, b, rows, cols, terms, ta, tb)
-	case n.Matmuls16() && n.Outs[0].Type.Elem == ir.BF16 && !e.acc(n):
-		e.call(jen.Id("kern").Dot(name+"RoundBF16"), args...)
-	case n.Matmuls16():
-		e.kernel(name+"BF16", append(args, e.adding(n))...)
-	default:
-		e.kernel(name, append(args, e.adding(n))...)
-	}
-}
-
-// eights writes a matmul of operands that are rounded to FP8. On a CPU these are copies in the scratch.
-func (e *emitter) eights(n *ir.Node, args []any, groups int) {
-	left, right := n.FP8Matmuls()
-	if args[1] != any(n.Args[0]) {
-		left, right = right, left
-	}
-	format := map[string]jen.Code{ir.E4M3: jen.Qual(numPath, "E4M3"), ir.E5M2: jen.Qual(numPath, "E5M2")}
-	e.kernel("MatMul8", append(slices.Insert(args, 3, any(groups)), e.adding(n), format[left], format[right])...)
+	c.write()
 }
 
 // inside returns t without the leading dims that number the groups.

@@ -9,7 +9,7 @@ import (
 func (e *emitter) moves(op string, n *ir.Node, sizes ...any) {
 	args := append([]any{n.Outs[0], n.Args[0]}, sizes...)
 	if a := n.Attr.Axes[0]; a.IsZigzag() {
-		op, args = op+"Zigzag", append(args, e.p.Mesh.Ranks([]ir.Axis{a}))
+		op, args = op+"Zigzag", append(args, e.mesh.Ranks([]ir.Axis{a}))
 	}
 	e.joined(op, n, args...)
 }
@@ -17,7 +17,7 @@ func (e *emitter) moves(op string, n *ir.Node, sizes ...any) {
 // emitShift writes the move of parts from their current to the required positions.
 func emitShift(e *emitter, n *ir.Node) {
 	t := n.Args[0].Type
-	ranks, from, to := e.p.Mesh.Ranks(n.Attr.Axes), t.Dims[e.dimIndex(t, n.Attr.Dim)].Axes[0].Turn(),
+	ranks, from, to := e.mesh.Ranks(n.Attr.Axes), t.Dims[dimIndex(t, n.Attr.Dim)].Axes[0].Turn(),
 		n.Attr.Axes[0].Turn()
 	e.joined("Shift", n, n.Outs[0], n.Args[0], (to-from+ranks)%ranks)
 }
@@ -25,7 +25,7 @@ func emitShift(e *emitter, n *ir.Node) {
 // emitAllToAll writes an all-to-all of the two dims, in their order in memory.
 func emitAllToAll(e *emitter, n *ir.Node) {
 	in, out := n.Args[0].Type, n.Outs[0].Type
-	x, y, back := e.dimIndex(in, n.Attr.Dim), e.dimIndex(in, n.Attr.To), false
+	x, y, back := dimIndex(in, n.Attr.Dim), dimIndex(in, n.Attr.To), false
 	first, second := in.Dims[x], out.Dims[y] // each as it is where it is split
 	if x > y {
 		x, y, back = y, x, true
@@ -36,14 +36,4 @@ func emitAllToAll(e *emitter, n *ir.Node) {
 		e.count(in.Dims[x+1:y]), "Second", one(second),
 		"Inner", e.count(in.Dims[y+1:]), "Back", back))
 	e.joined("AllToAll", n, n.Outs[0], n.Args[0], turn)
-}
-
-// dimIndex returns the index of a dim in a type.
-func (e *emitter) dimIndex(t ir.Type, d ir.Dim) int {
-	for i, x := range t.Dims {
-		if x.Dim == d {
-			return i
-		}
-	}
-	panic("codegen: " + t.String() + " has no dim " + string(d))
 }

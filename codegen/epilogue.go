@@ -6,191 +6,159 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// epilogue makes an addend (a bias, a residual, another matmul's result) the beta (C) operand of a matmul. The addition
-// is then done in registers at the end of the GEMM and needs no pass over memory of its own. It returns the function's
-// ops as they are written; e.from has the C operand of each matmul.
+// endings maps the ops that may be the epilogue of a matmul on a CPU to their names in its kernels. Package vec has
+// loops for them over rows that are not adjacent.
+var endings = map[ir.Op]string{ir.OpGelu: "Gelu", ir.OpGeluGrad: "GeluGrad", ir.OpAdd: "Add"}
+
+// activations makes an op the epilogue of a matmul if its group has no other op left: the tanh approximation of GELU,
+// the multiplication by its derivative, and on a CPU an addition if the matmul already has a C operand. The matmul's
+// comment and call then contain both. It returns the function's ops with the matmuls in place of those groups, which
+// u.epilogue has.
 //
-// A matmul can absorb an addition if nothing else uses the matmul's result, the addend is computed before the matmul,
-// and the matmul may write to the sum's place. An addition inside a group leaves its place to the matmul. The place of
-// any other sum is free once the matmul's operands have been read, so these must be elsewhere, and nothing may come
-// between the two. On a CPU, the sum may instead stay in the matmul's place, if nothing else needs that place before
-// the sum's last use.
-func (e *emitter) epilogue(nodes []*ir.Node) []*ir.Node {
-	e.from, e.with, e.stays = map[*ir.Node]*ir.Value{}, map[*ir.Node]*ir.Node{}, map[*ir.Value]*ir.Value{}
-	nodes = slices.Clone(nodes)
-	users := e.f.Users()
+// On a CPU this applies to the kernels' type, and the op is computed on a strip of sums while it is in the cache. On a
+// GPU it applies to 16-bit types, because cuBLASLt does not document the accuracy of its tanh. If cuBLASLt refuses the
+// call, the separate ops are computed.
+func (u *fusion) activations(nodes []*ir.Node) []*ir.Node {
 	for i := 0; i < len(nodes); i++ {
-		for i < len(nodes) && e.takeIn(nodes, i, users) {
-			if nodes[i] == nil {
-				nodes = slices.Delete(nodes, i, i+1)
-			}
+		if at := u.endsIn(nodes, i); at >= 0 {
+			nodes[i] = u.endIn(nodes, at, i)
+			nodes = slices.Delete(nodes, at, at+1)
+			i--
 		}
-	}
-	nodes = e.activations(nodes)
-	if e.gpu() {
-		nodes = e.biasGrads(nodes)
 	}
 	return nodes
 }
 
-// takeIn moves one addition of op i into the matmul to whose result it adds, if possible. The op becomes nil if nothing
-// is left of it.
-func (e *emitter) takeIn(nodes []*ir.Node, i int, users map[*ir.Value]int) bool {
-	g := nodes[i]
-	body := g.Body
-	if g.Op == ir.OpAdd {
-		body = []*ir.Node{g}
+// endIn returns the matmul at index at combined with op i: with its addend as the C operand if it has none, else with
+// op i as the epilogue.
+func (u *fusion) endIn(nodes []*ir.Node, at, i int) *ir.Node {
+	m, op := nodes[at], only(nodes[i])
+	kept := u.outlives(nodes, m.Outs[0])
+	if op.Op == ir.OpAdd && u.cOperand[m] == nil && !kept {
+		n := writing(m, op.Outs[0])
+		u.cOperand[n], u.addition[n] = other(op, m.Outs[0]), op
+		return n
 	}
-	for _, add := range body {
-		if add.Op != ir.OpAdd || add.Attr.Round {
-			continue
-		}
-		for k, v := range add.Args {
-			w := add.Args[1-k]
-			at := slices.Index(nodes, v.Def)
-			if v == w || at < 0 || users[v] != 1 || !once(body, v) || !slices.Contains(g.Args, w) ||
-				!e.adds(v, w, add) || !before(nodes[:at], w) {
-				continue
-			}
-			if sum := add.Outs[0]; !slices.Contains(g.Outs, sum) {
-				nodes[i] = without(g, add, sum, v)
-			} else if e.mayWrite(nodes[at:i], sum) {
-				nodes[at] = writing(nodes[at], sum)
-				nodes[i] = nil
-				if len(body) > 1 {
-					nodes[i] = without(g, add, sum, sum)
-				}
-			} else if len(body) == 1 && e.mayStay(nodes[i+1:], v, sum) {
-				nodes[i], e.stays[sum] = nil, v
-			} else {
-				continue
-			}
-			e.from[nodes[at]], e.with[nodes[at]] = w, add
-			return true
-		}
-	}
-	return false
+	u.epilogue[m], u.keepsResult[m] = nodes[i], kept
+	return m
 }
 
-// adds reports whether v is a matmul that can have w as its C operand for the addition add: rows in the kernels' type,
-// all of them or one.
-func (e *emitter) adds(v, w *ir.Value, add *ir.Node) bool {
-	m := v.Def
-	if m.Op != ir.OpMatMul || m.Attr.In != "" || m.Attr.Round || e.from[m] != nil || v.Place.Region != ir.PlaceWork ||
-		len(productOf(m).groups) > 0 {
+// other is an op's operand that is not v, nil if there is none.
+func other(op *ir.Node, v *ir.Value) *ir.Value {
+	if i := slices.IndexFunc(op.Args, func(a *ir.Value) bool { return a != v }); i >= 0 {
+		return op.Args[i]
+	}
+	return nil
+}
+
+// endsIn returns the index of the matmul whose epilogue op i is, negative if there is none.
+func (u *fusion) endsIn(nodes []*ir.Node, i int) int {
+	op := only(nodes[i])
+	if op == nil || endings[op.Op] == "" || op.Op == ir.OpAdd && u.gpu() {
+		return -1
+	}
+	for k, v := range op.Args {
+		at := slices.IndexFunc(nodes[:i], func(n *ir.Node) bool { return n.Op == ir.OpMatMul && n.Outs[0] == v })
+		if at >= 0 && u.ends(nodes, at, i, k) {
+			return at
+		}
+		if op.Op != ir.OpAdd { // of others the first operand is what comes in
+			break
+		}
+	}
+	return -1
+}
+
+// ends reports whether op i, which has the matmul at index at as operand k, can be its epilogue.
+func (u *fusion) ends(nodes []*ir.Node, at, i, k int) bool {
+	m, op := nodes[at], only(nodes[i])
+	if u.epilogue[m] != nil || !u.mayEnd(m, op) || !u.mayWait(nodes[at:i], op.Outs[0]) {
 		return false
 	}
-	if !e.sumsIn(v.Type.Elem, m) || w.Type.Elem != v.Type.Elem || add.Outs[0].Type.Elem != v.Type.Elem {
+	if len(op.Args) == 1 {
+		return true
+	}
+	v, x := op.Args[k], op.Args[1-k]
+	if u.overlap(x, op.Outs[0]) {
 		return false
 	}
-	return w.Type.Equal(v.Type) || inOrder(w.Type.Dims, productOf(m).n, nil) &&
-		e.count(w.Type.Dims) == e.count(productOf(m).n)
-}
-
-// sumsIn reports whether a matmul's C operand may have a type: that of the arithmetic, and on a GPU, where sums are
-// rounded once at the end, also a 16-bit type.
-func (e *emitter) sumsIn(elem ir.Elem, m *ir.Node) bool {
-	for _, x := range m.Args {
-		if elem.Narrow() && (!e.gpu() || x.Type.Elem != elem) || !elem.Narrow() && x.Type.Elem != ir.F32 &&
-			x.Type.Elem != ir.F64 {
-			return false
-		}
+	if u.gpu() {
+		return !u.outlives(nodes, v) && u.cOperand[m] == nil
 	}
-	return true
+	return x != v && x.Type.Equal(v.Type)
 }
 
-// once reports whether exactly one op of a group reads a value.
-func once(body []*ir.Node, v *ir.Value) bool {
-	n := 0
-	for _, m := range body {
-		if slices.Contains(m.Args, v) {
-			n++
-		}
-	}
-	return n == 1
-}
-
-// before reports whether a value is an input or a result of the ops before.
-func before(nodes []*ir.Node, w *ir.Value) bool {
-	return w.Def == nil || slices.ContainsFunc(nodes, func(n *ir.Node) bool { return slices.Contains(n.Outs, w) })
-}
-
-// mayWrite reports whether the first of some ops, a matmul, may write to the place of sum, which the op after them
-// computes. The inputs of that op need no check: the memory pass keeps them alive until the op's end, so that no result
-// of the op overlaps them (TestMemory of passes), and views compute nothing.
-func (e *emitter) mayWrite(nodes []*ir.Node, sum *ir.Value) bool {
+// mayWait reports whether the first of some ops, a matmul, can run after the others and write to out: they neither read
+// its result nor write where its operands are, and out is elsewhere.
+func (u *fusion) mayWait(nodes []*ir.Node, out *ir.Value) bool {
+	reads, outs := u.reads(nodes[0]), []*ir.Value{out}
 	for _, n := range nodes[1:] {
-		if !n.Op.View() {
+		if slices.Contains(u.reads(n), nodes[0].Outs[0]) {
 			return false
 		}
-	}
-	return !slices.ContainsFunc(nodes[0].Args, func(a *ir.Value) bool { return e.overlap(a, sum) })
-}
-
-// mayStay reports whether a sum may be in the place of matmul v, which is free after the addition: none of the
-// following ops may write there while the sum is in use.
-func (e *emitter) mayStay(nodes []*ir.Node, v, sum *ir.Value) bool {
-	if e.gpu() || sum.Place.Region != ir.PlaceWork || !sum.Type.Equal(v.Type) || slices.Contains(e.f.Outputs, sum) {
-		return false
-	}
-	last := -1
-	for i, n := range nodes {
-		if slices.Contains(n.Args, sum) {
-			last = i
-			if n.Op.View() || n.Op.Attends() { // another name, or one op of several
+		for _, o := range u.makes(n) {
+			if r := o.Place.Region; r != ir.PlaceWork && r != ir.PlaceGrad && r != ir.PlaceSlot {
 				return false
 			}
 		}
+		if !n.Op.View() {
+			outs = append(outs, u.makes(n)...)
+		}
 	}
-	return !slices.ContainsFunc(nodes[:last+1], func(n *ir.Node) bool {
-		return slices.ContainsFunc(n.Outs, func(o *ir.Value) bool { return e.overlap(o, v) })
+	return !slices.ContainsFunc(reads, func(a *ir.Value) bool {
+		return slices.ContainsFunc(outs, func(o *ir.Value) bool { return u.overlap(a, o) })
 	})
 }
 
-// lies returns the place of a value in the workspace.
-func (e *emitter) lies(v *ir.Value) ir.Place {
-	if at := e.stays[v]; at != nil {
-		return at.Place
+// reads returns an op's operands, including those of its C operand and epilogue.
+func (u *fusion) reads(n *ir.Node) []*ir.Value {
+	vs := slices.Clone(n.Args)
+	if from := u.cOperand[n]; from != nil {
+		vs = append(vs, from)
 	}
-	return v.Place
-}
-
-// overlap reports whether two values of the workspace share memory.
-func (e *emitter) overlap(a, b *ir.Value) bool {
-	x, y := e.lies(a), e.lies(b)
-	return x.Region == ir.PlaceWork && y.Region == ir.PlaceWork &&
-		x.Offset < y.Offset+b.Type.LocalBytes(e.p.Mesh) && y.Offset < x.Offset+a.Type.LocalBytes(e.p.Mesh)
-}
-
-// writing is a product whose result goes where another value lies.
-func writing(n *ir.Node, to *ir.Value) *ir.Node {
-	c := *n
-	c.Outs = []*ir.Value{to}
-	return &c
-}
-
-// without is a group without an addition, whose sum is now called otherwise.
-func without(g, add *ir.Node, sum, now *ir.Value) *ir.Node {
-	c := *g
-	c.Args, c.Body = nil, nil
-	c.Outs = slices.DeleteFunc(slices.Clone(g.Outs), func(v *ir.Value) bool { return v == sum })
-	made := map[*ir.Value]bool{}
-	for _, m := range g.Body {
-		if m == add {
-			continue
-		}
-		m2 := *m
-		m2.Args = slices.Clone(m.Args)
-		for i, a := range m2.Args {
-			if a == sum {
-				a, m2.Args[i] = now, now
-			}
-			if !made[a] && !slices.Contains(c.Args, a) {
-				c.Args = append(c.Args, a)
-			}
-		}
-		made[m.Outs[0]] = true
-		c.Body = append(c.Body, &m2)
+	if then := u.epilogue[n]; then != nil {
+		vs = append(vs, then.Args...)
 	}
-	return &c
+	return vs
+}
+
+// makes returns an op's results, including those of its epilogue.
+func (u *fusion) makes(n *ir.Node) []*ir.Value {
+	if then := u.epilogue[n]; then != nil {
+		return slices.Concat(n.Outs, then.Outs)
+	}
+	return n.Outs
+}
+
+// only returns the op of a node that does a single op, nil if it does more.
+func only(n *ir.Node) *ir.Node {
+	switch {
+	case n.Op != ir.OpFused:
+		return n
+	case len(n.Body) == 1:
+		return n.Body[0]
+	}
+	return nil
+}
+
+// mayEnd reports whether op may be the epilogue of matmul m: all types are those in which a CPU's kernels compute, or
+// on a GPU 16-bit types.
+func (u *fusion) mayEnd(m, op *ir.Node) bool {
+	elem := op.Outs[0].Type.Elem
+	if elem.Narrow() != u.gpu() || m.Attr.In != "" || m.Attr.Round || op.Attr.Round || len(productOf(m).groups) > 0 ||
+		accumulates(m) {
+		return false
+	}
+	return !slices.ContainsFunc(slices.Concat(m.Args, op.Args), func(v *ir.Value) bool { return v.Type.Elem != elem })
+}
+
+// outlives reports whether a value that an op reads is also used by another.
+func (u *fusion) outlives(nodes []*ir.Node, v *ir.Value) bool {
+	users := 0
+	for _, n := range nodes {
+		if slices.Contains(u.reads(n), v) {
+			users++
+		}
+	}
+	return users > 1 || v.Place.Region != ir.PlaceWork || slices.Contains(u.f.Outputs, v)
 }

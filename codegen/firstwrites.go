@@ -1,9 +1,6 @@
 package codegen
 
 import (
-	"slices"
-
-	"github.com/dave/jennifer/jen"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -13,9 +10,9 @@ import (
 
 // written lists the parameters of a segment whose gradients are written by matmuls in the first micro-batch, in the
 // order of its weights.
-func (g *generator) written(s *ir.Segment) (ws []*ir.Value) {
+func (ps parameters) written(s *ir.Segment) (ws []*ir.Value) {
 	for _, w := range s.Forward.Weights() {
-		if g.mayWriteFirst(s, w) && madeOnce(s, w.Name) && (s.Remat == nil || !g.p.Uses(s.Remat) ||
+		if ps.mayWriteFirst(s, w) && madeOnce(s, w.Name) && (s.Remat == nil || !ps.p.Uses(s.Remat) ||
 			madeOnce(s.Remat, w.Name)) {
 			ws = append(ws, w)
 		}
@@ -26,16 +23,16 @@ func (g *generator) written(s *ir.Segment) (ws []*ir.Value) {
 // mayWriteFirst reports whether no other layer of the model adds to a gradient before a layer of segment s does. If
 // other layers share the parameter, this holds for the last of them, if it is a single layer and backward is not split:
 // gradients of blocks reach it first. Second parts of split backward passes may run in any order.
-func (g *generator) mayWriteFirst(s *ir.Segment, w *ir.Value) bool {
-	run, offset := g.runOf(s, w)
-	shared := run.segment != g.segmentID(s.Name)
-	for i, o := range g.p.Model.Segments {
+func (ps parameters) mayWriteFirst(s *ir.Segment, w *ir.Value) bool {
+	run, offset := ps.runOf(s, w)
+	shared := run.segment != ps.segmentID(s.Name)
+	for i, o := range ps.p.Model.Segments {
 		for _, x := range o.Forward.Weights() {
-			if r, at := g.runOf(o, x); o == s || r != run || at != offset {
+			if r, at := ps.runOf(o, x); o == s || r != run || at != offset {
 				continue
 			}
 			shared = true
-			if i > g.segmentID(s.Name) {
+			if i > ps.segmentID(s.Name) {
 				return false
 			}
 		}
@@ -64,16 +61,4 @@ func madeOnce(s *ir.Segment, param string) bool {
 func writes(x *ir.Value) bool {
 	return x.Def != nil && x.Def.Op == ir.OpMatMul && !x.Def.Attr.Round &&
 		(x.Type.Elem == ir.F32 || x.Type.Elem == ir.F64)
-}
-
-// adding returns whether a matmul adds to its result: always, never, or from the second micro-batch on.
-func (e *emitter) adding(n *ir.Node) any {
-	if !e.acc(n) {
-		return false
-	}
-	into := e.into(n.Outs[0])
-	if slices.ContainsFunc(e.written(e.seg), func(w *ir.Value) bool { return w.Name == into }) {
-		return jen.Id("b").Dot("Micro").Op(">").Lit(0)
-	}
-	return true
 }

@@ -47,8 +47,8 @@ func TestWritten(t *testing.T) {
 	}
 }
 
-// compiled is a generator of the small model under a plan of four micro-batches.
-func compiled(t *testing.T, change func(*ir.Plan)) *generator {
+// compiled returns the parameters of the small model under a plan of four micro-batches.
+func compiled(t *testing.T, change func(*ir.Plan)) parameters {
 	t.Helper()
 	plan := ir.SerialPlan(small.Layers, 1, ir.FullPrecision(ir.F32))
 	plan.MicroBatches, plan.AxisOrder = 4, "tp,dp,pp"
@@ -58,5 +58,5 @@ func compiled(t *testing.T, change func(*ir.Plan)) *generator {
 	if err != nil {
 		t.Fatal(fmt.Errorf("%v: %w", plan, err))
 	}
-	return &generator{p: p, groups: map[string]int{}}
+	return parameters{p}
 }

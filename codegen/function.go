@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dave/jennifer/jen"
 	"github.com/planc-dev/planc/ir"
@@ -9,38 +10,32 @@ import (
 
 // emitter writes one function of the program as a Go function.
 type emitter struct {
-	*generator
-	*namer
-	seg   *ir.Segment
-	segID int
+	*statements
+	sizes
+	indices
+	places
+	used  *declarations
 	f     *ir.Func
-	body  *jen.Group
-	now   *ir.Node           // which is being written
-	known map[*ir.Value]bool // declared already
-
-	from  map[*ir.Node]*ir.Value  // what a product begins from
-	with  map[*ir.Node]*ir.Node   // the addition that it takes in
-	stays map[*ir.Value]*ir.Value // of a sum that lies where the product would: the product
-	then  map[*ir.Node]*ir.Node   // the group that it ends in
-	kept  map[*ir.Node]bool       // whether others than that want its result
-	sum   map[*ir.Node]*ir.Node   // the sum of its right operand's rows that it does as well
-
-	wheres map[string]string // names of the rank's parts of zigzag dims, by dim and split
+	fused *fusion
+	now   *ir.Node // the op that is being written
 }
 
-// functions writes all functions of the program, in the order in which a step runs them.
-func (g *generator) functions() []jen.Code {
-	var fns []jen.Code
-	g.each(func(id int, s *ir.Segment, f *ir.Func) { fns = append(fns, g.function(id, s, f)) })
-	return fns
+// functions writes all functions of the program, in the order in which a step runs them. It also returns what they
+// refer to.
+func functions(p *ir.Program, on Target) (fns []jen.Code, used *declarations) {
+	used = newDeclarations(p.Mesh)
+	eachFunc(p, func(id int, s *ir.Segment, f *ir.Func) {
+		fns = append(fns, newEmitter(p, on, used).function(id, s, f))
+	})
+	return fns, used
 }
 
-// each visits the functions that the program uses.
-func (g *generator) each(visit func(id int, s *ir.Segment, f *ir.Func)) {
-	for i, s := range g.p.Model.Segments {
+// eachFunc visits the functions that a program uses, with the index of their segment.
+func eachFunc(p *ir.Program, visit func(id int, s *ir.Segment, f *ir.Func)) {
+	for i, s := range p.Model.Segments {
 		for _, v := range []*ir.Segment{s, s.Remat} {
 			for _, f := range v.Funcs() {
-				if g.p.Uses(v) {
+				if p.Uses(v) {
 					visit(i, s, f)
 				}
 			}
@@ -48,23 +43,27 @@ func (g *generator) each(visit func(id int, s *ir.Segment, f *ir.Func)) {
 	}
 }
 
-// emitter is a function's.
-func (g *generator) emitter(id int, s *ir.Segment, f *ir.Func) *emitter {
-	return &emitter{generator: g, namer: newNamer(), seg: s, segID: id, f: f, known: map[*ir.Value]bool{}}
+// newEmitter returns the emitter of one function.
+func newEmitter(p *ir.Program, on Target, used *declarations) *emitter {
+	w := &statements{Target: on, namer: newNamer(), known: map[*ir.Value]bool{}}
+	n := sizes{p.Mesh}
+	return &emitter{statements: w, sizes: n, indices: indices{w, n, &used.groups, map[string]string{}},
+		places: places{parameters: parameters{p}, on: on}, used: used}
 }
 
 // funcName is block.forward's Go name: blockForward.
 func funcName(f *ir.Func) string { return camel(f.Name) }
 
-func (g *generator) function(id int, s *ir.Segment, f *ir.Func) jen.Code {
-	e := g.emitter(id, s, f)
+// function writes function f of segment s, whose index is id.
+func (e *emitter) function(id int, s *ir.Segment, f *ir.Func) jen.Code {
+	e.seg, e.segID, e.f, e.fused = s, id, f, fuse(f, e.Target, e.mesh)
 	name := funcName(f)
 	body := jen.BlockFunc(func(b *jen.Group) {
 		e.body = b
 		for _, v := range f.Inputs {
 			e.input(v)
 		}
-		e.nodes(e.epilogue(f.Nodes))
+		e.nodes(e.fused.nodes)
 	})
 	doc := fmt.Sprintf("%s is %s, of which the model has %d.", name, f.Name, s.Count)
 	return jen.Comment(doc).Line().Func().Id(name).
@@ -94,12 +93,7 @@ func (e *emitter) declare(v *ir.Value) {
 
 // assign writes name := view at offset at, which may have declared what it needs before.
 func (e *emitter) assign(v *ir.Value, at jen.Code) {
-	e.body.Id(e.name(v)).Op(":=").Add(e.view(v.Type, at, v.Type.LocalElems(e.p.Mesh)))
-}
-
-// view is rt.View[type](r, offset, n).
-func (e *emitter) view(t ir.Type, at jen.Code, n int) jen.Code {
-	return e.runtime("View").Index(elemCode(t)).Call(jen.Id("r"), at, jen.Lit(n))
+	e.body.Id(e.name(v)).Op(":=").Add(e.view(v.Type, at, v.Type.LocalElems(e.mesh)))
 }
 
 // elemCode is the Go type of a tensor's elements.
@@ -111,51 +105,6 @@ func elemCode(t ir.Type) *jen.Statement {
 		return jen.Qual(numPath, storage[t.Elem])
 	}
 	return jen.Id("float")
-}
-
-// at is the byte offset of a value in the arena.
-func (e *emitter) at(v *ir.Value) jen.Code {
-	if v.Kind == ir.Weight {
-		return e.paramAt(v.Name, "Params")
-	}
-	field, ok := blockFields[v.Place.Region]
-	if !ok {
-		return e.batchAt(v)
-	}
-	return plus(jen.Id("b").Dot(field), v.Place.Offset)
-}
-
-// blockFields are the fields of rt.Block that say where a place begins.
-var blockFields = map[string]string{
-	ir.PlaceX: "X", ir.PlaceOut: "Out", ir.PlaceSlot: "Slot", ir.PlaceDY: "DY", ir.PlaceDX: "DX", ir.PlaceWork: "Work",
-	ir.PlaceHead: "Logits",
-}
-
-func plus(base *jen.Statement, n int) jen.Code {
-	if n == 0 {
-		return base
-	}
-	return base.Op("+").Lit(n)
-}
-
-// batchAt is where the micro-batch's part of a batch input lies.
-func (e *emitter) batchAt(v *ir.Value) jen.Code {
-	field, ok := batchFields[v.Name]
-	if !ok {
-		panic(fmt.Sprintf("codegen: %s of %s has no place", v.Name, e.f.Name))
-	}
-	return jen.Id("r").Dot("Stage").Dot("Inputs").Dot(field).Op("+").Id("b").Dot("Micro").Op("*").Lit(
-		v.Type.LocalBytes(e.p.Mesh))
-}
-
-// paramAt is the byte offset of the layer's parameter or of its gradient.
-func (e *emitter) paramAt(name, field string) jen.Code {
-	ref, offset := e.ref(e.seg, name)
-	elem := e.p.Plan.Precision.Params
-	if field == "Grads" {
-		elem = e.p.Plan.Precision.Grads
-	}
-	return plus(jen.Id("b").Dot(field).Index(jen.Lit(ref)), offset*elem.Size())
 }
 
 // storage are package num's names of the types of 16 bits.
@@ -172,17 +121,16 @@ func (e *emitter) node(n *ir.Node) {
 	}
 	e.now = n
 	e.body.Comment(opLine(n))
-	for _, m := range e.also(n) {
+	for _, m := range e.fused.also(n) {
 		e.body.Comment("\t" + opLine(m))
 	}
 	// on a CPU, a matmul with an epilogue stores its own result only if another op needs it
-	if e.gpu() || e.then[n] == nil || e.kept[n] {
+	if e.gpu() || e.fused.epilogue[n] == nil || e.fused.keepsResult[n] {
 		e.results(n)
 	}
 	emit(e, n)
-	if add := e.with[n]; add != nil && e.stays[add.Outs[0]] != nil {
-		e.known[add.Outs[0]] = true
-		e.of[add.Outs[0]] = e.name(n.Outs[0])
+	if add := e.fused.addition[n]; add != nil && e.fused.inPlaceOf[add.Outs[0]] != nil {
+		e.alias(add.Outs[0], n.Outs[0])
 	}
 }
 
@@ -228,6 +176,23 @@ func opLine(n *ir.Node) string {
 	return c.String()
 }
 
-// batchFields are the runtime's names of the batch inputs.
-var batchFields = map[string]string{ir.Tokens: "Tokens", ir.Labels: "Labels", ir.Mask: "Mask", ir.Types: "Types",
-	ir.Pixels: "Pixels"}
+// inLocal returns an expression that is local in local layers and full in others. The layer is known at run time, so
+// that all layers share the function.
+func (e *emitter) inLocal(l ir.Layers, local, full *jen.Statement) *jen.Statement {
+	if l == "" {
+		return local
+	}
+	return rt("Pick").Call(jen.Id(e.used.pattern(l)), jen.Id("b").Dot("Layer"), local, full)
+}
+
+// adding returns whether a matmul adds to its result: always, never, or from the second micro-batch on.
+func (e *emitter) adding(n *ir.Node) any {
+	if !accumulates(n) {
+		return false
+	}
+	into := e.into(n.Outs[0])
+	if slices.ContainsFunc(e.written(e.seg), func(w *ir.Value) bool { return w.Name == into }) {
+		return jen.Id("b").Dot("Micro").Op(">").Lit(0)
+	}
+	return true
+}

@@ -88,9 +88,9 @@ func drawBody(t *rapid.T) string {
 
 // bodyLoop is the loop of a model's first op.
 func bodyLoop(m *ir.Model) *loop {
-	f, plan := m.Segments[0].Forward, ir.SerialPlan(1, 2, ir.FullPrecision(ir.F32))
-	n := f.Nodes[0]
-	l := &loop{e: &emitter{generator: &generator{p: &ir.Program{Model: m, Plan: plan}}, f: f}, n: n, body: n.Body}
+	n := m.Segments[0].Forward.Nodes[0]
+	p := &ir.Program{Model: m, Plan: ir.SerialPlan(1, 2, ir.FullPrecision(ir.F32))}
+	l := &loop{e: newEmitter(p, CPU, newDeclarations(p.Mesh)), n: n, body: n.Body}
 	l.split()
 	return l
 }

@@ -1,33 +1,41 @@
 package codegen
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/runtime/program"
 )
 
-// lower converts the IR program to the tables that the runtime reads. It must be called after the functions have been
-// generated, because generating them registers the groups.
-func (g *generator) lower() program.Program {
-	p := g.p
+// lowering converts an IR program to the tables that the runtime reads.
+type lowering struct {
+	Input
+	parameters
+	groups    *groupTable
+	attention []program.AttentionShape // kinds that functions use
+}
+
+// program returns the tables without those of the segments. It comes after the functions, which register groups.
+func (l *lowering) program() program.Program {
+	p := l.p
 	out := program.Program{
-		Name: g.Job, Hash: g.Hash, Elem: elemOf(g.arithmetic()), Types: g.stateTypes(),
-		Predict: g.Predict, Model: g.Model, Settings: g.Settings,
-		Mesh: g.lowerMesh(), Params: g.lowerParams(), Stream: p.Stream, Batch: g.lowerBatch(),
-		Tokens:             g.group(p.Begin.Nodes[0].Attr.Axes),
-		Loss:               g.group(g.update(ir.OpLossReduce).Attr.Axes),
-		World:              g.group(g.update(ir.OpGradNorm).Attr.Axes),
+		Name: l.Job, Hash: l.Hash, Elem: elemOf(arithmetic(l.p)), Types: l.stateTypes(),
+		Predict: l.Predict, Model: l.Model, Settings: l.Settings,
+		Mesh: l.mesh(), Params: l.params(), Stream: p.Stream, Batch: l.batch(),
+		Tokens:             l.groups.index(p.Begin.Nodes[0].Attr.Axes),
+		Loss:               l.groups.index(l.update(ir.OpLossReduce).Attr.Axes),
+		World:              l.groups.index(l.update(ir.OpGradNorm).Attr.Axes),
 		Optim:              optimizers[p.Recipe.Optimizer],
-		Dropout:            g.drops(),
+		Dropout:            l.drops(),
 		StochasticRounding: p.Recipe.StochasticRounding,
-		Experts:            g.lowerExperts(),
-		Attentions:         g.attention,
+		Experts:            l.experts(),
+		Attentions:         l.attention,
 	}
 	for i := range p.Stages {
-		out.Stages = append(out.Stages, g.lowerStage(&p.Stages[i]))
+		out.Stages = append(out.Stages, l.stage(&p.Stages[i]))
 	}
-	for _, atoms := range g.list { // last, because the calls of g.group above add groups
+	for _, atoms := range l.groups.list { // last, because the calls of l.groups.index above add groups
 		out.Groups = append(out.Groups, program.Group{Axes: axisNames(atoms)})
 	}
 	return out
@@ -43,9 +51,9 @@ func elemOf(e ir.Elem) program.Elem {
 
 // stateTypes returns the element types of compute, parameters, gradients and optimizer state. It returns the zero value
 // if all of them are the same type.
-func (g *generator) stateTypes() program.Types {
-	p := g.p.Plan.Precision
-	if p == ir.FullPrecision(g.arithmetic()) {
+func (l *lowering) stateTypes() program.Types {
+	p := l.p.Plan.Precision
+	if p == ir.FullPrecision(arithmetic(l.p)) {
 		return program.Types{}
 	}
 	return program.Types{Compute: elemOf(p.Compute), Params: elemOf(p.Params), Grads: elemOf(p.Grads),
@@ -59,26 +67,26 @@ func axisNames(axes []ir.Axis) (out []string) {
 	return out
 }
 
-func (g *generator) lowerMesh() (out []program.Axis) {
-	for _, a := range g.p.Mesh.Atoms {
+func (l *lowering) mesh() (out []program.Axis) {
+	for _, a := range l.p.Mesh.Atoms {
 		out = append(out, program.Axis{Name: string(a.Name), Size: a.Size})
 	}
 	return out
 }
 
-func (g *generator) lowerParams() (out []program.Param) {
-	for _, s := range g.p.Model.Segments {
+func (l *lowering) params() (out []program.Param) {
+	for _, s := range l.p.Model.Segments {
 		for _, w := range s.Forward.Weights() {
 			if w.Param.Tied == "" {
-				out = append(out, g.lowerParam(s, w))
+				out = append(out, l.param(s, w))
 			}
 		}
 	}
 	return out
 }
 
-func (g *generator) lowerParam(s *ir.Segment, w *ir.Value) program.Param {
-	out := program.Param{Name: s.Name + "." + w.Name, Layers: s.Count, Places: g.places(s, w), Decay: w.Param.Decay,
+func (l *lowering) param(s *ir.Segment, w *ir.Value) program.Param {
+	out := program.Param{Name: s.Name + "." + w.Name, Layers: s.Count, Places: l.places(s, w), Decay: w.Param.Decay,
 		Init: program.Init{Kind: initKinds[w.Param.Init], First: w.Param.First, Zero: w.Param.Zero}}
 	if s.Numbered() {
 		out.Name = s.Name + ".{layer}." + w.Name
@@ -88,7 +96,7 @@ func (g *generator) lowerParam(s *ir.Segment, w *ir.Value) program.Param {
 	}
 	for _, e := range w.Type.Dims {
 		out.Dims = append(out.Dims, program.Dim{Name: string(e.Dim), Size: e.Size,
-			Axes: axisNames(g.p.Mesh.Expand(e.Axes))})
+			Axes: axisNames(l.p.Mesh.Expand(e.Axes))})
 	}
 	if w.Param.Balance {
 		out.Choices = choices(s.Forward)
@@ -99,14 +107,14 @@ func (g *generator) lowerParam(s *ir.Segment, w *ir.Value) program.Param {
 var initKinds = map[string]program.InitKind{"zeros": program.Zeros, "ones": program.Ones, "normal": program.Normal}
 
 // places returns a parameter's location in its layer's run: first its own, then those of the parameters tied to it.
-func (g *generator) places(s *ir.Segment, w *ir.Value) (out []program.Place) {
+func (l *lowering) places(s *ir.Segment, w *ir.Value) (out []program.Place) {
 	add := func(segment, param string) {
-		if slot, ok := g.p.Slot(segment, param); ok {
-			out = append(out, program.Place{Segment: g.segmentID(segment), Class: slot.Class, Offset: slot.Offset})
+		if slot, ok := l.p.Slot(segment, param); ok {
+			out = append(out, program.Place{Segment: l.segmentID(segment), Class: slot.Class, Offset: slot.Offset})
 		}
 	}
 	add(s.Name, w.Name)
-	for _, o := range g.p.Model.Segments {
+	for _, o := range l.p.Model.Segments {
 		for _, t := range o.Forward.Weights() {
 			if t.Param.Tied == s.Name+"."+w.Name {
 				add(o.Name, t.Name)
@@ -116,57 +124,65 @@ func (g *generator) places(s *ir.Segment, w *ir.Value) (out []program.Place) {
 	return out
 }
 
-// lowerSegment returns a segment without its functions.
-func (g *generator) lowerSegment(s *ir.Segment) program.Segment {
-	out := program.Segment{Name: s.Name, Input: len(s.Backward.Outputs) > 0, Output: len(s.Forward.Outputs) > 0}
-	if g.p.Uses(s) && s.Weights != nil {
-		out.Gradient = g.p.KeepsGradient(s.Name)
-	}
-	for _, r := range g.runs(s) {
-		out.Refs = append(out.Refs, program.Ref{Segment: r.segment, Class: r.class})
-	}
-	for _, w := range g.written(s) {
-		ref, offset := g.ref(s, w.Name)
-		out.FirstWrites = append(out.FirstWrites, program.FirstWrite{Ref: ref, Offset: offset,
-			Elems: w.Type.LocalElems(g.p.Mesh)})
+// segments returns the segments without their functions.
+func (l *lowering) segments() (out []program.Segment) {
+	for _, s := range l.p.Model.Segments {
+		out = append(out, l.segment(s))
 	}
 	return out
 }
 
-func (g *generator) lowerStage(s *ir.Stage) program.Stage {
+// segment returns a segment without its functions.
+func (l *lowering) segment(s *ir.Segment) program.Segment {
+	out := program.Segment{Name: s.Name, Input: len(s.Backward.Outputs) > 0, Output: len(s.Forward.Outputs) > 0}
+	if l.p.Uses(s) && s.Weights != nil {
+		out.Gradient = l.p.KeepsGradient(s.Name)
+	}
+	for _, r := range l.runs(s) {
+		out.Refs = append(out.Refs, program.Ref{Segment: r.segment, Class: r.class})
+	}
+	for _, w := range l.written(s) {
+		ref, offset := l.ref(s, w.Name)
+		out.FirstWrites = append(out.FirstWrites, program.FirstWrite{Ref: ref, Offset: offset,
+			Elems: w.Type.LocalElems(l.p.Mesh)})
+	}
+	return out
+}
+
+func (l *lowering) stage(s *ir.Stage) program.Stage {
 	out := program.Stage{Gather: s.Gather, Scatter: s.Scatter, Schedule: program.ScheduleText(s.Schedule),
-		Arena: g.lowerArena(s), Inputs: g.lowerInputs(s)}
+		Arena: l.arena(s), Inputs: l.inputs(s)}
 	for _, c := range s.Chunks {
 		chunk := program.Chunk{Index: c.Index, Offset: c.Offset, Size: c.Size, Buffers: c.Buffers}
 		for _, r := range c.Runs {
-			chunk.Runs = append(chunk.Runs, program.LayerRun{Segment: g.segmentID(r.Segment), From: r.From,
+			chunk.Runs = append(chunk.Runs, program.LayerRun{Segment: l.segmentID(r.Segment), From: r.From,
 				Count: r.Count, Offset: r.Offset, Stride: r.Stride, Remat: r.Remat, Split: r.Split, Every: r.Every,
 				Inner: r.Inner})
 		}
 		out.Chunks = append(out.Chunks, chunk)
 	}
 	for _, b := range s.Buckets {
-		out.Buckets = append(out.Buckets, g.lowerBucket(b))
+		out.Buckets = append(out.Buckets, l.bucket(b))
 	}
 	return out
 }
 
-func (g *generator) lowerBucket(b ir.Bucket) program.Bucket {
-	c := g.p.Classes[b.Class]
+func (l *lowering) bucket(b ir.Bucket) program.Bucket {
+	c := l.p.Classes[b.Class]
 	out := program.Bucket{Class: b.Class, Offset: b.Offset, Elems: b.Elems, State: b.State,
-		Reduce: g.group(c.Reduce), Sum: g.group(c.Replicas), Shard: g.group(c.Shard),
-		Params: b.Params(g.p.Plan), Grads: b.Grads(g.p.Plan),
+		Reduce: l.groups.index(c.Reduce), Sum: l.groups.index(c.Replicas), Shard: l.groups.index(c.Shard),
+		Params: b.Params(l.p.Plan), Grads: b.Grads(l.p.Plan),
 		ShardedGrads: c.Each, ShardedParams: c.Fetch, SharedByEnds: c.Ends,
-		ReplicatedOver: axisNames(append(slices.Clone(c.Repeat), g.p.Mesh.Expand(c.Copies())...))}
+		ReplicatedOver: axisNames(append(slices.Clone(c.Repeat), l.p.Mesh.Expand(c.Copies())...))}
 	for _, p := range b.Pieces {
-		out.Pieces = append(out.Pieces, program.Piece{Segment: g.segmentID(p.Segment), Layer: p.Layer,
+		out.Pieces = append(out.Pieces, program.Piece{Segment: l.segmentID(p.Segment), Layer: p.Layer,
 			Offset: p.Offset})
 	}
 	return out
 }
 
-// lowerArena returns the layout of a stage's arena. On a CPU, the arena ends with the rank's scratch region.
-func (g *generator) lowerArena(s *ir.Stage) program.Arena {
+// arena returns the layout of a stage's arena. On a CPU, the arena ends with the rank's scratch region.
+func (l *lowering) arena(s *ir.Stage) program.Arena {
 	out := program.Arena{Size: s.ArenaBytes()}
 	regions := map[string]*program.Region{ir.RegionParams: &out.Params, ir.RegionGrads: &out.Grads,
 		ir.RegionMaster: &out.Master, ir.RegionMoment1: &out.Moment1, ir.RegionMoment2: &out.Moment2,
@@ -175,37 +191,37 @@ func (g *generator) lowerArena(s *ir.Stage) program.Arena {
 	for _, r := range s.Arena {
 		*regions[r.Name] = program.Region{Offset: r.Offset, Size: r.Size}
 	}
-	if n := g.p.Scratch(); n > 0 && !g.gpu() {
+	if n := l.p.Scratch(); n > 0 && !l.Target.gpu() {
 		out.Scratch = program.Region{Offset: out.Size, Size: n}
 		out.Size += n
 	}
 	return out
 }
 
-// lowerInputs returns where a stage's batch inputs begin, in bytes from the start of the arena.
-func (g *generator) lowerInputs(s *ir.Stage) (out program.Inputs) {
+// inputs returns where a stage's batch inputs begin, in bytes from the start of the arena.
+func (l *lowering) inputs(s *ir.Stage) (out program.Inputs) {
 	fields := map[string]*int{ir.Tokens: &out.Tokens, ir.Labels: &out.Labels, ir.Mask: &out.Mask, ir.Types: &out.Types,
 		ir.Pixels: &out.Pixels}
-	for _, in := range g.p.BatchInputs() {
+	for _, in := range l.p.BatchInputs() {
 		*fields[in.Name] = s.Region(ir.RegionBatch).Offset + in.Offset
 	}
 	return out
 }
 
-// lowerBatch returns what the data loader fills. All inputs are [batch, seq]; pixels have a dimension for the patch,
+// batch returns what the data loader fills. All inputs are [batch, seq]; pixels have a dimension for the patch,
 // too.
-func (g *generator) lowerBatch() program.BatchLayout {
-	in, plan := g.p.BatchInputs(), &g.p.Plan
-	rows, seq := in[0].Type.Local(g.p.Mesh)[0], in[0].Type.Dims[1]
+func (l *lowering) batch() program.BatchLayout {
+	in, plan := l.p.BatchInputs(), &l.p.Plan
+	rows, seq := in[0].Type.Local(l.p.Mesh)[0], in[0].Type.Dims[1]
 	out := program.BatchLayout{MicroBatch: rows, MicroBatches: plan.MicroBatches, SeqLen: seq.Size, Replicas: plan.DP,
 		GlobalBatch: rows * plan.MicroBatches * plan.DP}
-	if g.p.Mesh.Has("dp") {
-		out.ReplicaAxes = axisNames(g.p.Mesh.Expand([]ir.Axis{"dp"}))
+	if l.p.Mesh.Has("dp") {
+		out.ReplicaAxes = axisNames(l.p.Mesh.Expand([]ir.Axis{"dp"}))
 	}
 	if len(seq.Axes) > 0 {
-		out.SeqAxes = axisNames(g.p.Mesh.Expand(seq.Axes))
+		out.SeqAxes = axisNames(l.p.Mesh.Expand(seq.Axes))
 		if isZigzag(seq) {
-			out.Zigzag = g.p.Mesh.Ranks(seq.Axes[:1])
+			out.Zigzag = l.p.Mesh.Ranks(seq.Axes[:1])
 		}
 	}
 	for _, x := range in {
@@ -217,17 +233,47 @@ func (g *generator) lowerBatch() program.BatchLayout {
 	return out
 }
 
-// lowerExperts returns the runtime's settings for MoE layers; the zero value if the model has none.
-func (g *generator) lowerExperts() (out program.Experts) {
+// experts returns the runtime's settings for MoE layers; the zero value if the model has none.
+func (l *lowering) experts() (out program.Experts) {
 	routed, aux := false, false
-	for _, s := range g.p.Model.Segments {
+	for _, s := range l.p.Model.Segments {
 		for _, n := range s.Forward.Nodes {
 			routed = routed || n.Op == ir.OpDispatch
 			aux = aux || n.Op == ir.OpAccumulate && n.Attr.Into == ir.IntoAux
 		}
 	}
 	if routed {
-		out = program.Experts{Copies: max(g.p.Plan.ETP, 1), Aux: aux}
+		out = program.Experts{Copies: max(l.p.Plan.ETP, 1), Aux: aux}
 	}
 	return out
+}
+
+// update returns the node of the step's update that executes op.
+func (l *lowering) update(op ir.Op) *ir.Node {
+	for _, n := range l.p.Stages[0].Update.Nodes {
+		if n.Op == op {
+			return n
+		}
+	}
+	panic(fmt.Sprintf("codegen: the step's end has no %v", op))
+}
+
+// drops reports whether the model has dropout.
+func (l *lowering) drops() bool {
+	for _, s := range l.p.Model.Segments {
+		if slices.ContainsFunc(s.Forward.Nodes, func(n *ir.Node) bool { return n.Attr.Drop > 0 }) {
+			return true
+		}
+	}
+	return false
+}
+
+// choices returns the number of experts per token in a function.
+func choices(f *ir.Func) int {
+	for _, n := range f.Nodes {
+		if n.Op == ir.OpRoute {
+			return n.Outs[1].Type.Dims[len(n.Outs[1].Type.Dims)-1].Size
+		}
+	}
+	panic("codegen: no router in " + f.Name)
 }

@@ -58,22 +58,21 @@ func s.forward
 // endsText is what the products of a model's first function begin from and end in on a CPU, and the other ops behind
 // the first.
 func endsText(m *ir.Model) string {
-	plan := ir.SerialPlan(1, 2, ir.FullPrecision(ir.F32))
 	f := m.Segments[0].Forward
-	e := &emitter{generator: &generator{p: &ir.Program{Model: m, Plan: plan}}, f: f}
+	fused := fuse(f, CPU, ir.Mesh{})
 	var out []string
-	for _, n := range e.epilogue(f.Nodes)[1:] {
+	for _, n := range fused.nodes[1:] {
 		text := n.Op.String()
 		if n.Op == ir.OpMatMul {
 			text = n.Outs[0].Name
 		}
-		if from := e.from[n]; from != nil {
+		if from := fused.cOperand[n]; from != nil {
 			text += " from " + from.Name
 		}
-		if e.kept[n] {
+		if fused.keepsResult[n] {
 			text += " kept"
 		}
-		if then := e.then[n]; then != nil {
+		if then := fused.epilogue[n]; then != nil {
 			text += " then " + then.Outs[0].Name
 		}
 		out = append(out, text)
