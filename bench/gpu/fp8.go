@@ -46,7 +46,7 @@ func fp8GEMMs(l *lab, r *Result) error {
 				[2]num.FP8Format{num.E4M3, num.E5M2}},
 		} {
 			p.In = cuda.ValueBFloat16
-			x, err := l.measureFP8(p)
+			x, err := (&fp8Lab{l}).measureFP8(p)
 			l.release()
 			if err != nil {
 				x.Why = err.Error()
@@ -58,8 +58,11 @@ func fp8GEMMs(l *lab, r *Result) error {
 	return nil
 }
 
+// fp8Lab measures GEMMs of operands that are rounded to FP8.
+type fp8Lab struct{ *lab }
+
 // measureFP8 times a GEMM, and compares one with as many terms.
-func (l *lab) measureFP8(p fp8GEMM) (x FP8Measured, err error) {
+func (l *fp8Lab) measureFP8(p fp8GEMM) (x FP8Measured, err error) {
 	x = newFP8Measured(p)
 	if err := l.timeFP8(p, &x); err != nil {
 		return x, err
@@ -97,7 +100,7 @@ func (l *lab) measureFP8(p fp8GEMM) (x FP8Measured, err error) {
 }
 
 // timeFP8 times a GEMM without the rounding passes, with them, and in bf16.
-func (l *lab) timeFP8(p fp8GEMM, x *FP8Measured) error {
+func (l *fp8Lab) timeFP8(p fp8GEMM, x *FP8Measured) error {
 	e, err := l.rounded(p)
 	if err != nil {
 		return err
@@ -133,7 +136,7 @@ type roundedGEMM struct {
 }
 
 // rounded copies random bf16 operands to the device, and everything else that gpu.MatMul8 takes.
-func (l *lab) rounded(p fp8GEMM) (e roundedGEMM, err error) {
+func (l *fp8Lab) rounded(p fp8GEMM) (e roundedGEMM, err error) {
 	width := (p.K + 15) &^ 15
 	scales, err := l.room(512)
 	if err != nil {
@@ -186,7 +189,7 @@ type fp8Copy struct {
 }
 
 // fp8Copy copies an operand to the device; run computes its codes.
-func (l *lab) fp8Copy(c fp8Copy) (codes cuda.Memory, run func() error, err error) {
+func (l *fp8Lab) fp8Copy(c fp8Copy) (codes cuda.Memory, run func() error, err error) {
 	n := c.rows * c.cols
 	x, err := l.put(random("bf16", n, c.seed))
 	if err != nil {
@@ -232,7 +235,7 @@ func (l *lab) launch(name string, rows, cols int, args *cuda.Args) (func() error
 
 // exactly returns the GEMM in f64 of the numbers to which package num rounds the operands; operands without a format
 // are not rounded.
-func (l *lab) exactly(p cuda.GEMM, as [2]num.FP8Format) ([]float64, error) {
+func (l *fp8Lab) exactly(p cuda.GEMM, as [2]num.FP8Format) ([]float64, error) {
 	p.In, p.Out = cuda.ValueFloat64, cuda.ValueFloat64
 	var operands [2][]byte
 	for i, n := range []int{p.M * p.K, p.K * p.N} {

@@ -154,11 +154,12 @@ func (j *Job) complete(path string, read func(string) ([]byte, error), diags *ir
 		diags.Addf(j.Pos(""), Missing, "cluster is missing; write {node: dgx-h100, nodes: 4} or 4xcpu")
 	}
 	j.checkRecipe(diags)
-	j.batch(diags)
-	j.stepSize(diags)
-	j.lengths(diags)
-	j.optimizer(diags)
-	j.objective(diags)
+	c := recipeCheck{j, diags}
+	c.batch()
+	c.stepSize()
+	c.lengths()
+	c.optimizer()
+	c.objective()
 	j.Plan.Own(diags, j.Pos)
 	if d := j.Train.Dropout; d != nil && j.Config != nil {
 		j.Config.DropEmbd, j.Config.DropResid, j.Config.DropAttn = *d, *d, *d
@@ -206,22 +207,29 @@ func folderName(name string) string {
 	return clean
 }
 
-func (j *Job) batch(diags *ir.Diags) {
+// recipeCheck completes and checks the keys of a job's recipe against each other.
+type recipeCheck struct {
+	*Job
+	diags *ir.Diags
+}
+
+// batch computes the batch of a step from its sequences or its tokens.
+func (j *recipeCheck) batch() {
 	t := &j.Train
 	if t.SeqLen == 0 && !j.Has("train.seq_len") {
-		diags.Addf(j.Pos("train"), Missing, "train.seq_len is missing")
+		j.diags.Addf(j.Pos("train"), Missing, "train.seq_len is missing")
 	}
 	both, tokens := j.Has("train.global_batch"), j.Has("train.global_batch_tokens")
 	switch {
 	case both && tokens:
-		diags.Addf(j.Pos("train.global_batch_tokens"), Conflict,
+		j.diags.Addf(j.Pos("train.global_batch_tokens"), Conflict,
 			"train.global_batch and train.global_batch_tokens are both given: remove one")
 	case !both && !tokens:
-		diags.Addf(j.Pos("train"), Missing, "train.global_batch is missing (or global_batch_tokens)")
+		j.diags.Addf(j.Pos("train"), Missing, "train.global_batch is missing (or global_batch_tokens)")
 	case tokens && t.SeqLen > 0 && t.GlobalBatchTokens > 0:
 		t.GlobalBatch = t.GlobalBatchTokens / t.SeqLen
 		if t.GlobalBatchTokens%t.SeqLen != 0 {
-			*diags = append(*diags, ir.Diag{Pos: j.Pos("train.global_batch_tokens"), Code: BadBatch,
+			*j.diags = append(*j.diags, ir.Diag{Pos: j.Pos("train.global_batch_tokens"), Code: BadBatch,
 				Fix: fmt.Sprint(max(t.GlobalBatch, 1) * t.SeqLen),
 				Msg: fmt.Sprintf("train.global_batch_tokens is %d, which is not a multiple of train.seq_len %d",
 					t.GlobalBatchTokens, t.SeqLen)})
@@ -237,17 +245,17 @@ const (
 )
 
 // stepSize checks the size of a whole step, which the bounds of single keys do not limit.
-func (j *Job) stepSize(diags *ir.Diags) {
+func (j *recipeCheck) stepSize() {
 	t := &j.Train
 	tokens := float64(t.GlobalBatch) * float64(t.SeqLen)
 	switch {
 	case tokens > maxTokens:
-		diags.Addf(j.Pos("train.global_batch"), BadBatch,
+		j.diags.Addf(j.Pos("train.global_batch"), BadBatch,
 			"train.global_batch %d times train.seq_len %d is %.3g tokens per step; planc supports at most "+
 				"%.0e: use at most train.global_batch %d",
 			t.GlobalBatch, t.SeqLen, tokens, maxTokens, int64(maxTokens)/int64(t.SeqLen))
 	case j.Config != nil && tokens*j.Config.widest() > maxElements:
-		diags.Addf(j.Pos("train.global_batch"), BadBatch,
+		j.diags.Addf(j.Pos("train.global_batch"), BadBatch,
 			"a step of %.3g tokens has values of %.3g elements in this model; planc supports at most %.0e: use "+
 				"at most train.global_batch %d",
 			tokens, tokens*j.Config.widest(), maxElements, int(maxElements/j.Config.widest()/float64(t.SeqLen)))
@@ -255,7 +263,7 @@ func (j *Job) stepSize(diags *ir.Diags) {
 }
 
 // lengths checks that at most one of steps, epochs and tokens is given, and checks the learning-rate schedule.
-func (j *Job) lengths(diags *ir.Diags) {
+func (j *recipeCheck) lengths() {
 	first := ""
 	for _, k := range []string{"train.steps", "train.epochs", "train.tokens"} {
 		switch {
@@ -263,37 +271,38 @@ func (j *Job) lengths(diags *ir.Diags) {
 		case first == "":
 			first = k
 		default:
-			diags.Addf(j.Pos(k), Conflict, "%s and %s are both given: use one of steps, epochs and tokens", first, k)
+			j.diags.Addf(j.Pos(k), Conflict, "%s and %s are both given: use one of steps, epochs and tokens", first, k)
 		}
 	}
 	s := &j.Train.Schedule
 	if s.Kind == "wsd" && !j.Has("train.schedule.decay") {
-		diags.Addf(j.Pos("train.schedule"), Missing,
+		j.diags.Addf(j.Pos("train.schedule"), Missing,
 			"train.schedule.decay is missing: schedule wsd needs the number of steps of its final decay")
 	}
 	if s.Kind != "wsd" && j.Has("train.schedule.decay") {
-		diags.Addf(j.Pos("train.schedule.decay"), Conflict,
+		j.diags.Addf(j.Pos("train.schedule.decay"), Conflict,
 			"train.schedule.decay applies to schedule wsd only; the schedule is %s",
 			s.Kind)
 	}
 	if lr := j.Train.Optimizer.LR; s.MinLR > lr && lr > 0 {
-		diags.Addf(j.Pos("train.schedule.min_lr"), Conflict,
+		j.diags.Addf(j.Pos("train.schedule.min_lr"), Conflict,
 			"train.schedule.min_lr is %v, above train.optimizer.lr %v", s.MinLR, lr)
 	}
 }
 
-func (j *Job) optimizer(diags *ir.Diags) {
+// optimizer checks that the optimizer has no keys of other kinds.
+func (j *recipeCheck) optimizer() {
 	o := &j.Train.Optimizer
 	if o.Kind == "adamw" && !j.Has("train.optimizer.weight_decay") {
 		o.WeightDecay = 0.1
 	}
 	if o.Kind != "sgd" && j.Has("train.optimizer.momentum") {
-		diags.Addf(j.Pos("train.optimizer.momentum"), Conflict,
+		j.diags.Addf(j.Pos("train.optimizer.momentum"), Conflict,
 			"train.optimizer.momentum applies to optimizer sgd only; the optimizer is %s", o.Kind)
 	}
 	for _, k := range []string{"betas", "eps"} {
 		if o.Kind == "sgd" && j.Has("train.optimizer."+k) {
-			diags.Addf(j.Pos("train.optimizer."+k), Conflict,
+			j.diags.Addf(j.Pos("train.optimizer."+k), Conflict,
 				"train.optimizer.%s applies to Adam only; the optimizer is sgd",
 				k)
 		}

@@ -11,7 +11,7 @@ const (
 )
 
 // objective checks that the job has the fields that its kind of objective needs, and none that it ignores.
-func (j *Job) objective(diags *ir.Diags) {
+func (j *recipeCheck) objective() {
 	o := j.Objective
 	rate, days := j.Has("objective.rate"), j.Has("objective.days")
 	switch {
@@ -20,15 +20,15 @@ func (j *Job) objective(diags *ir.Diags) {
 		if rate {
 			key = "objective.rate"
 		}
-		*diags = append(*diags, ir.Diag{Pos: j.Pos(key), Code: Conflict, Fix: "objective.kind=devices",
+		*j.diags = append(*j.diags, ir.Diag{Pos: j.Pos(key), Code: Conflict, Fix: "objective.kind=devices",
 			Msg: key + " has no effect with objective throughput; it applies to devices, cost and energy"})
 	case o.Kind == Devices && !rate && !days:
-		diags.Addf(j.Pos("objective.kind"), Missing,
+		j.diags.Addf(j.Pos("objective.kind"), Missing,
 			"objective.rate is missing (or objective.days): objective devices looks for the fewest devices "+
 				"that reach it")
 	}
 	if days && o.Kind != Throughput && !j.Has("train.tokens") && !j.Has("train.steps") {
-		diags.Addf(j.Pos("objective.days"), Missing,
+		j.diags.Addf(j.Pos("objective.days"), Missing,
 			"train.tokens is missing (or train.steps): objective.days limits the whole training")
 	}
 }

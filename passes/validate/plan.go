@@ -20,7 +20,11 @@ func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p 
 	if gpus < 1 {
 		return p, 0, fmt.Errorf("num_gpus is missing")
 	}
-	r.context(&p, d)
+	if engine == "fsdp" && p.PP > 1 {
+		d.micro = defaultMicro
+	}
+	b := &planReader{Row: r, defaults: d, p: &p}
+	b.context()
 	if gpus%(p.TP*p.PP*p.CP) != 0 {
 		return p, 0, fmt.Errorf("tp %d · pp %d%s must divide %d GPUs", p.TP, p.PP, withCP(&p), gpus)
 	}
@@ -32,33 +36,38 @@ func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p 
 		p.EP, p.ETP, p.MoESlack = max(1, r.count("ep", 1)), max(1, r.count("etp", 1)), expertPlaces
 	}
 	p.SP = p.TP > 1 && r.truth("sp", flash) // both were introduced in 2022
-	if engine == "fsdp" && p.PP > 1 {
-		d.micro = defaultMicro
-	}
-	r.shard(&p, d)
+	b.shard()
 	// torch.distributed.pipelining gathers parameters and reduces gradients once per step
 	if engine == "fsdp" && p.PP > 1 && p.Zero >= 2 {
 		p.Zero = 1
 	}
-	batch, err = r.batches(&p, d)
+	batch, err = b.batches()
 	if err != nil {
 		return p, 0, err
 	}
-	if err := r.stages(&p, layers); err != nil {
+	if err := b.stages(layers); err != nil {
 		return p, 0, err
 	}
-	return p, batch, r.recompute(&p)
+	return p, batch, b.recompute()
+}
+
+// planReader fills in the parts of a plan from a row. What the row does not state has the engine's defaults.
+type planReader struct {
+	*Row
+	defaults defaults
+	p        *ir.Plan
 }
 
 // context sets cp and cp_kind; the default of an empty cp_kind is the engine's.
-func (r *Row) context(p *ir.Plan, d defaults) {
+func (r *planReader) context() {
+	p := r.p
 	p.CP = max(1, r.count("cp", 1))
 	if p.CP == 1 {
 		return
 	}
 	p.CPKind = r.lower("cp_kind")
 	if p.CPKind == "" {
-		p.CPKind = d.cp
+		p.CPKind = r.defaults.cp
 	}
 	p.AxisOrder = "tp,cp,dp"
 }
@@ -72,10 +81,11 @@ func withCP(p *ir.Plan) string {
 }
 
 // shard sets zero and the ranks that share a copy of the state: with hsdp, those of a node.
-func (r *Row) shard(p *ir.Plan, d defaults) {
+func (r *planReader) shard() {
+	p := r.p
 	zero, stated := r.zeroStage()
 	if !stated {
-		zero = d.zero
+		zero = r.defaults.zero
 		if r.lower("zero_or_fsdp") != "" {
 			zero = 0
 		}
@@ -95,7 +105,8 @@ func (r *Row) shard(p *ir.Plan, d defaults) {
 
 // batches sets the micro-batch and the number of micro-batches. A row without a batch is assumed to run one micro-batch
 // per stage.
-func (r *Row) batches(p *ir.Plan, d defaults) (batch int, err error) {
+func (r *planReader) batches() (batch int, err error) {
+	p := r.p
 	batch = r.count("global_batch", 0)
 	micro := r.count("micro_batch", 0)
 	if batch < 1 {
@@ -106,7 +117,7 @@ func (r *Row) batches(p *ir.Plan, d defaults) (batch int, err error) {
 	}
 	each := batch / p.DP
 	if micro < 1 {
-		for micro = min(d.micro, each); each%micro != 0; {
+		for micro = min(r.defaults.micro, each); each%micro != 0; {
 			micro--
 		}
 	}
@@ -119,7 +130,8 @@ func (r *Row) batches(p *ir.Plan, d defaults) (batch int, err error) {
 
 // stages divides the layers as the row states, otherwise evenly. If they do not divide evenly, the larger chunks are in
 // the middle, because the ends also have the embedding and the head.
-func (r *Row) stages(p *ir.Plan, layers int) error {
+func (r *planReader) stages(layers int) error {
+	p := r.p
 	if p.PP == 1 {
 		p.VPP = 1
 		return nil
@@ -133,7 +145,7 @@ func (r *Row) stages(p *ir.Plan, layers int) error {
 		p.VPP = chunksOf(layers / p.PP)
 		chunks = p.PP * p.VPP
 	}
-	p.Schedule = r.schedule(p.VPP)
+	p.Schedule = scheduleOf(r.lower("schedule"), p.VPP)
 	words := make([]string, chunks)
 	extra := layers % chunks
 	first := (chunks - extra) / 2
@@ -151,10 +163,9 @@ func (r *Row) stages(p *ir.Plan, layers int) error {
 	return nil
 }
 
-// schedule returns the row's schedule with this number of chunks per stage. DualPipe's bubble is that of zb-h1, see
+// scheduleOf returns the row's schedule with this number of chunks per stage. DualPipe's bubble is that of zb-h1, see
 // costmodel's haiEngine.
-func (r *Row) schedule(chunks int) string {
-	text := r.lower("schedule")
+func scheduleOf(text string, chunks int) string {
 	switch {
 	case chunks > 1:
 		return "interleaved"
@@ -167,12 +178,13 @@ func (r *Row) schedule(chunks int) string {
 }
 
 // recompute sets what is recomputed, in all blocks.
-func (r *Row) recompute(p *ir.Plan) error {
+func (r *planReader) recompute() error {
+	p := r.p
 	switch text := r.lower("recompute"); {
 	case text == "", strings.HasPrefix(text, "none"), text == "0", text == "no", text == "false":
 		return nil
 	case strings.HasPrefix(text, "selective") && byBlock.MatchString(r.Text("note")):
-		p.Recompute, p.RecomputeLayers = "full", r.someBlocks(p.LargestChunk())
+		p.Recompute, p.RecomputeLayers = "full", someBlocks(r.Text("note"), p.LargestChunk())
 		return nil
 	case strings.HasPrefix(text, "selective"):
 		p.Recompute = "selective"
@@ -205,8 +217,8 @@ var (
 // someBlocks returns how many of the blocks are recomputed. One more forward pass is a third of a step's arithmetic, so
 // the ratio of the hardware's flops to the model's determines the number, if the note has both. Otherwise it is every
 // second block.
-func (r *Row) someBlocks(layers int) int {
-	m := used.FindStringSubmatch(r.Text("note"))
+func someBlocks(note string, layers int) int {
+	m := used.FindStringSubmatch(note)
 	if m == nil {
 		return (layers + 1) / 2
 	}

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
-	"math"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/planc-dev/planc/ir"
@@ -17,7 +15,7 @@ import (
 type Row struct {
 	File   string
 	Number int // of the lines below the header, from 1
-	cells  map[string]string
+	cells
 }
 
 // Parse reads a table. Columns are identified by the names in its first line, in any order. An error is an ir.Diags
@@ -39,7 +37,7 @@ func Parse(file string, data []byte) ([]Row, error) {
 	}
 	var rows []Row
 	for n, line := range lines[1:] {
-		row := Row{File: file, Number: n + 1, cells: map[string]string{}}
+		row := Row{File: file, Number: n + 1, cells: cells{}}
 		for i, cell := range line {
 			cell = strings.TrimSpace(cell)
 			if i < len(head) && cell != "" {
@@ -62,67 +60,12 @@ func notCSV(file string, err error) error {
 	return ir.Diags{d}
 }
 
-// Text returns a cell, "" if it is empty.
-func (r *Row) Text(column string) string { return r.cells[column] }
-
-// lower returns a cell in lower case.
-func (r *Row) lower(column string) string { return strings.ToLower(r.cells[column]) }
-
 // Source returns who measured.
 func (r *Row) Source() string {
 	if s := r.Text("source"); s != "" {
 		return s
 	}
 	return r.File
-}
-
-// number matches a number at the start of a cell, with an optional suffix K, M, B or T and a unit after it.
-var number = regexp.MustCompile(
-	`^([-+]?[0-9][0-9,_]*\.?[0-9]*(?:e[-+]?[0-9]+)?|\.[0-9]+)\s*([kmbt]?)(?:[^a-z0-9.]|$|[a-z/])`)
-
-var suffixes = map[string]float64{"": 1, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
-
-// float returns a cell's number; ok is false if it has none.
-func (r *Row) float(column string) (v float64, ok bool) {
-	m := number.FindStringSubmatch(r.lower(column))
-	if m == nil {
-		return 0, false
-	}
-	v, err := strconv.ParseFloat(strings.NewReplacer(",", "", "_", "").Replace(m[1]), 64)
-	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
-		return 0, false
-	}
-	return v * suffixes[m[2]], true
-}
-
-// measure returns a positive quantity with an optional unit: "12.5 s", "80 GB". Letters after it are not multipliers.
-func (r *Row) measure(column string) float64 {
-	text := strings.TrimRight(r.lower(column), "abcdefghijklmnopqrstuvwxyz/ ")
-	v, err := strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64)
-	if err != nil || !(v > 0) || math.IsInf(v, 0) {
-		return 0
-	}
-	return v
-}
-
-// count returns a whole number of at least 0; otherwise if the cell has none.
-func (r *Row) count(column string, otherwise int) int {
-	v, ok := r.float(column)
-	if !ok || v < 0 || v > 1e12 || v != math.Trunc(v) {
-		return otherwise
-	}
-	return int(v)
-}
-
-// truth returns the value of a yes/no cell.
-func (r *Row) truth(column string, otherwise bool) bool {
-	switch r.lower(column) {
-	case "1", "true", "yes", "y", "on", "1.0":
-		return true
-	case "0", "false", "no", "n", "off", "none", "0.0":
-		return false
-	}
-	return otherwise
 }
 
 // Barred reports whether the row's note forbids calibration on the row.

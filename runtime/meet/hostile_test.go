@@ -495,7 +495,7 @@ func TestListensWhereItIsTold(t *testing.T) {
 		{"127.0.1.1 10.0.0.5", "127.0.1.1 10.0.0.5", ""},
 	} {
 		lookupHost = func(context.Context, string) ([]string, error) { return strings.Fields(c.found), nil }
-		all, why, err := (&Peers{me: member(0, 2)}).listenAt(t.Context(), "h0")
+		all, why, err := (&leader{&Peers{me: member(0, 2)}}).listenAt(t.Context(), "h0")
 		if err != nil || strings.Join(all, " ") != c.want || why != c.why {
 			t.Errorf("%+v: it listens at %q, %q, %v", c, all, why, err)
 		}

@@ -43,7 +43,7 @@ func Join(ctx context.Context, at Place, me Hello, within time.Duration) (*Peers
 	p := &Peers{me: me, at: at, done: make(chan struct{}), stop: make(chan struct{})}
 	begin := p.connect
 	if me.Process == 0 {
-		begin = p.listen
+		begin = (&leader{p}).listen
 	}
 	if err := begin(ctx, within); err != nil {
 		p.shut()

@@ -12,8 +12,11 @@ import (
 	"time"
 )
 
+// leader is process 0 until all other processes have joined.
+type leader struct{ *Peers }
+
 // listen waits until all other processes have joined.
-func (p *Peers) listen(ctx context.Context, within time.Duration) error {
+func (p *leader) listen(ctx context.Context, within time.Duration) error {
 	if err := checkDescriptors(p.me.Processes); err != nil {
 		return err
 	}
@@ -53,7 +56,7 @@ func (p *Peers) listen(ctx context.Context, within time.Duration) error {
 }
 
 // admit accepts a caller, or refuses it.
-func (p *Peers) admit(d *door, w *wire) {
+func (p *leader) admit(d *door, w *wire) {
 	h := &w.peer
 	here, there := p.me.refuses(h, w.proof(p.me.Program))
 	if o := h.Process; here == "" && p.all[o].Count > 0 {
@@ -84,7 +87,7 @@ func (p *Peers) admit(d *door, w *wire) {
 }
 
 // reassure sends alive frames to waiting processes: to all if none is given.
-func (p *Peers) reassure(wires ...*wire) {
+func (p *leader) reassure(wires ...*wire) {
 	if len(wires) == 0 {
 		wires = p.wires
 	}
@@ -95,7 +98,7 @@ func (p *Peers) reassure(wires ...*wire) {
 }
 
 // drop removes a process that has joined and left.
-func (p *Peers) drop(w *wire) {
+func (p *leader) drop(w *wire) {
 	w.Close()
 	if i := slices.Index(p.wires, w); i >= 0 {
 		p.wires = slices.Delete(p.wires, i, i+1)
@@ -104,7 +107,7 @@ func (p *Peers) drop(w *wire) {
 }
 
 // missingRanks lists the ranks of processes that have not joined, but not too many.
-func (p *Peers) missingRanks() string {
+func (p *leader) missingRanks() string {
 	const most = 8
 	var names []string
 	for i := range p.all {
@@ -120,7 +123,7 @@ func (p *Peers) missingRanks() string {
 }
 
 // missingError returns the error for processes that have not joined.
-func (p *Peers) missingError(d *door, within time.Duration) error {
+func (p *leader) missingError(d *door, within time.Duration) error {
 	text := fmt.Sprintf("%d of %d processes have not joined within %v: those of %s", p.me.Processes-1-len(p.wires),
 		p.me.Processes, within, p.missingRanks())
 	if len(d.reasons) > 0 {
@@ -133,7 +136,7 @@ func (p *Peers) missingError(d *door, within time.Duration) error {
 }
 
 // giveUp tells all processes that have joined why there will be no run.
-func (p *Peers) giveUp(err error) error {
+func (p *leader) giveUp(err error) error {
 	for _, w := range p.wires {
 		_ = w.SetWriteDeadline(time.Now().Add(time.Second))
 		refused := (*Refused)(nil)
@@ -143,7 +146,7 @@ func (p *Peers) giveUp(err error) error {
 }
 
 // introduce sends the list of all processes to each of them.
-func (p *Peers) introduce() error {
+func (p *leader) introduce() error {
 	b, err := json.Marshal(p.all)
 	if err != nil {
 		return err
@@ -163,7 +166,7 @@ var lookupHost = net.DefaultResolver.LookupHost
 
 // listenAt returns the addresses at which the lead listens ("" means all addresses of the machine), and the reason if
 // they differ from the given one.
-func (p *Peers) listenAt(ctx context.Context, host string) (all []string, why string, err error) {
+func (p *leader) listenAt(ctx context.Context, host string) (all []string, why string, err error) {
 	switch {
 	case net.ParseIP(host) != nil || host == "":
 		return []string{host}, "", nil
@@ -182,7 +185,7 @@ func (p *Peers) listenAt(ctx context.Context, host string) (all []string, why st
 }
 
 // open listens at the launch's address. It retries while a name cannot be resolved.
-func (p *Peers) open(ctx context.Context, within time.Duration) (*door, error) {
+func (p *leader) open(ctx context.Context, within time.Duration) (*door, error) {
 	host, port, err := net.SplitHostPort(p.at.Addr)
 	if err != nil {
 		return nil, err
@@ -198,7 +201,7 @@ func (p *Peers) open(ctx context.Context, within time.Duration) (*door, error) {
 			if why != "" {
 				p.at.say("process 0 listens on all addresses of this machine: %s", why)
 			}
-			return newDoor(ctx, p, all), nil
+			return newDoor(ctx, p.Peers, all), nil
 		}
 		if none := descriptorError(err); none != nil {
 			return nil, none
