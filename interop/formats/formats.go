@@ -1,0 +1,60 @@
+// Package formats lists the formats of other trainers' files that planc reads and writes.
+package formats
+
+import (
+	"slices"
+
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/ir"
+)
+
+// All is the table of all formats, in the order in which help texts list them. If two formats recognize a file equally
+// surely, the first is taken.
+var All = []*interop.Format{}
+
+// Find returns a format by its name; nil if there is none.
+func Find(name string) *interop.Format { return find(All, name) }
+
+func find(all []*interop.Format, name string) *interop.Format {
+	i := slices.IndexFunc(all, func(f *interop.Format) bool { return f.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return all[i]
+}
+
+// Nearest returns the name of the format that a misspelt name probably means; "" if there is none.
+func Nearest(name string) string { return ir.Nearest(name, Names(All)) }
+
+// Names returns the names of formats.
+func Names(all []*interop.Format) (names []string) {
+	for _, f := range all {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// Imported returns the formats that can be read.
+func Imported() []*interop.Format {
+	return slices.DeleteFunc(slices.Clone(All), func(f *interop.Format) bool { return f.Import == nil })
+}
+
+// Recognize returns the format of some files and how sure that is; nil and interop.No if no format is recognized. A
+// format is as sure as its surest file is.
+func Recognize(files []interop.File) (*interop.Format, interop.Confidence) {
+	return recognize(All, files)
+}
+
+func recognize(all []*interop.Format, files []interop.File) (best *interop.Format, surest interop.Confidence) {
+	for _, f := range all {
+		if f.Recognize == nil || f.Import == nil {
+			continue
+		}
+		for _, file := range files {
+			if c := f.Recognize(file); c > surest {
+				best, surest = f, c
+			}
+		}
+	}
+	return best, surest
+}
