@@ -12,6 +12,13 @@ type File struct {
 	Data []byte
 }
 
+// Options are what the user says about a file.
+type Options struct {
+	// Define has values of variables that a script takes from its environment or its arguments: "1", "NNODES"
+	// (--define NNODES=4).
+	Define map[string]string
+}
+
 // Format is one kind of file.
 type Format struct {
 	// Name is what users type: "megatron".
@@ -26,7 +33,7 @@ type Format struct {
 	Recognize func(f File) Confidence
 	// Import reads a file, and others that belong to it: a config.json of the model, a ds_config.json that an
 	// Accelerate configuration names. Errors are ir.Diags. It is nil for formats that are only exported.
-	Import func(files []File) (*Import, error)
+	Import func(files []File, o Options) (*Import, error)
 	// Values returns the keys of the format that say the target's plan, in the order in which they are written, also
 	// those that must be absent. It is nil for launchers.
 	Values func(t *Target) []Value
