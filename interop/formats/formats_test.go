@@ -9,7 +9,9 @@ import (
 
 // holding returns a format of files that contain a word, and that are certain if they begin with it.
 func holding(name, word string) *interop.Format {
-	return &interop.Format{Name: name, Import: func([]interop.File) (*interop.Import, error) { return nil, nil },
+	return &interop.Format{Name: name, Import: func([]interop.File, interop.Options) (*interop.Import, error) {
+		return nil, nil
+	},
 		Recognize: func(f interop.File) interop.Confidence {
 			switch {
 			case bytes.HasPrefix(f.Data, []byte(word)):

@@ -7,6 +7,7 @@ manager, or a value in comparisons. Only dtypes and the version are meaningful, 
 import functools
 import importlib.abc
 import importlib.machinery
+import importlib.metadata
 import sys
 import types
 import typing
@@ -17,7 +18,7 @@ PACKAGES = {
     "kernels", "scipy", "transformer_engine", "apex", "tokenizers", "transformers", "tensorboard", "wandb",
 }
 # Not installed on purpose: the trainers ask whether these exist and do without.
-MISSING = {"transformer_engine", "apex", "wandb", "transformers", "tokenizers"}
+MISSING = {"transformer_engine", "apex", "wandb", "transformers"}
 
 
 class Anything(typing._ProtocolMeta):  # also fits beside Protocol and ABC as a metaclass
@@ -127,4 +128,10 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         pass
 
 
+def version(name, installed=importlib.metadata.version):
+    """Returns the version of a package, as importlib.metadata.version does."""
+    return VERSION if name in PACKAGES - MISSING else installed(name)
+
+
+importlib.metadata.version = version
 sys.meta_path.insert(0, Finder())
