@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // The host may launch a step on a device before it has received the result of the step before, so that the device does
@@ -179,8 +181,8 @@ func (r *run) nameStep(err error, step int) error {
 	if err == nil || r.crew.mine[0].Device == nil {
 		return err
 	}
-	var exit *ExitError
-	if errors.As(err, &exit) {
+	var coded *exit.Error
+	if errors.As(err, &coded) {
 		return err
 	}
 	var late interface{ Late() bool }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/comm"
 	"github.com/planc-dev/planc/runtime/data"
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // batch is a range of samples in host memory, in the order of the global batch.
@@ -143,7 +144,7 @@ func place[F Float](r *Rank, b *batch, micro int) {
 					copy(View[int32](r, in.Types+at*4, width), rowOf(b.types, i, n)[from:])
 				}
 				if in.Pixels > 0 {
-					compute := r.Program.types().Compute
+					compute := r.Program.TensorTypes().Compute
 					write(r, compute, in.Pixels+at*l.Patch*compute.Size(),
 						rowOf(b.pixels, i, n)[from*l.Patch:(from+width)*l.Patch])
 				}
@@ -193,7 +194,7 @@ func (r *Rank) along(axes []string) (n, radix int) {
 	radix = 1
 	for _, a := range axes {
 		n += r.Coord[a] * radix
-		radix *= r.Program.axis(a)
+		radix *= r.Program.AxisSize(a)
 	}
 	return n, radix
 }
@@ -228,7 +229,7 @@ func dataCode(err error) int {
 	var bad *data.InputError
 	var changed *data.ChangedError
 	if errors.As(err, &bad) || errors.As(err, &changed) {
-		return ExitInput
+		return exit.Input
 	}
-	return ExitFailed
+	return exit.Failed
 }

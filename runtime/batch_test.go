@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // pictures is drawn with token types and pixels that name their sample and element.
@@ -109,14 +111,14 @@ func TestSourcesThatDoNotSuit(t *testing.T) {
 	st.Inputs.Pixels, p.Batch.Patch = st.Arena.Size, 3
 	st.Arena.Size += 8 * 6 * 3 * 4
 	_, err := train(t, p, t.TempDir())
-	wantExit(t, err, ExitInput, "the model reads pixels, but runtime.drawn is not an rt.ImageSource: it needs "+
+	wantExit(t, err, exit.Input, "the model reads pixels, but runtime.drawn is not an rt.ImageSource: it needs "+
 		"the methods "+
 		"TrainPixels and ValidPixels")
 	_, err = train(t, p, t.TempDir(), Data(nil))
-	wantExit(t, err, ExitInput, "the model reads pixels, but the job's files hold tokens: pass rt.Data a source that "+
+	wantExit(t, err, exit.Input, "the model reads pixels, but the job's files hold tokens: pass rt.Data a source that "+
 		"is also an rt.ImageSource")
 	_, err = train(t, p, t.TempDir(), Data(failing{pictures{drawn{40, 10}}}))
-	wantExit(t, err, ExitFailed, "no picture")
+	wantExit(t, err, exit.Failed, "no picture")
 	_, err = train(t, p, t.TempDir(), Data(pictures{drawn{40, 10}}))
 	if err != nil {
 		t.Error(err)
@@ -129,18 +131,18 @@ func TestNoLogitsNoSample(t *testing.T) {
 	p.Segments[0].Logits, blind.Stages[0].Inputs.Tokens = nil, 0
 	for _, q := range []*Program{p, blind} {
 		_, err := train(t, q, t.TempDir(), Set("train.eval.sample", "a"))
-		wantExit(t, err, ExitInput, "train.eval.sample: this model does not predict the next token, so it cannot "+
+		wantExit(t, err, exit.Input, "train.eval.sample: this model does not predict the next token, so it cannot "+
 			"continue a text; leave the key out")
 	}
 	if _, err := train(t, p, t.TempDir()); err != nil {
 		t.Error(err)
 	}
 	_, err := train(t, bigram[float32](1, 0), t.TempDir(), Set("train.eval.sample", "\x01a"))
-	wantExit(t, err, ExitInput, "train.eval.sample: byte 1 of the prompt is 97, but the model's vocabulary is 11 (0 "+
+	wantExit(t, err, exit.Input, "train.eval.sample: byte 1 of the prompt is 97, but the model's vocabulary is 11 (0 "+
 		"to 10); remove the key, or use a prompt of such bytes")
 	_, err = train(t, p, t.TempDir(), Data(nil))
-	wantExit(t, err, ExitInput, "the model does not predict the next token, and the job's files have no other labels: "+
-		"pass rt.Data a source with labels")
+	wantExit(t, err, exit.Input, "the model does not predict the next token, and the job's files have no other "+
+		"labels: pass rt.Data a source with labels")
 }
 
 // edited is drawn with one thing changed.
@@ -193,7 +195,7 @@ func TestSamplesAreChecked(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := train(t, bigram[float32](2, 0), t.TempDir(), Data(edited{drawn{40, 10}, tt.edit}))
-			wantExit(t, err, ExitInput, tt.want)
+			wantExit(t, err, exit.Input, tt.want)
 		})
 	}
 }
@@ -222,5 +224,5 @@ func (b blindValid) Valid(g int64, tokens, labels []int32) (int, error) {
 
 func TestValidationThatCountsNothing(t *testing.T) {
 	_, err := train(t, bigram[float32](2, 0), t.TempDir(), Data(blindValid{drawn{40, 10}}))
-	wantExit(t, err, ExitInput, "validation samples 0 to 9 have no position that counts")
+	wantExit(t, err, exit.Input, "validation samples 0 to 9 have no position that counts")
 }

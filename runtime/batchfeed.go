@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/planc-dev/planc/runtime/data"
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // Before a step a run waits for its samples. A slow disk may take long or hang, and a request to stop must still be
@@ -68,7 +69,7 @@ func (r *run) openFiles() (set *data.Set, sampled string, err error) {
 		case <-asked:
 			asked, late = nil, time.After(stopWithin)
 		case <-late:
-			return nil, "", exitf(ExitOnRequest,
+			return nil, "", exit.Errorf(exit.OnRequest,
 				"stopped on request while the data files were being opened, which the disk has not answered yet; "+
 					"nothing was trained")
 		}
@@ -82,15 +83,15 @@ func (r *run) checkPrompt() error {
 		return nil
 	}
 	if r.files != nil && !r.files.Bytes() {
-		return exitf(ExitInput, "train.eval.sample is set, but the data are tokens of a vocabulary of %d: a prompt "+
-			"can be text only if the tokens are bytes, "+
+		return exit.Errorf(exit.Input, "train.eval.sample is set, but the data are tokens of a vocabulary of %d: a "+
+			"prompt can be text only if the tokens are bytes, "+
 			"as in text files or with a vocabulary of 256; remove it (--set train.eval.sample=null)", vocab)
 	}
 	for i, c := range []byte(prompt) {
 		if int(c) >= vocab {
-			return exitf(ExitInput, "train.eval.sample: byte %d of the prompt is %d, but the model's vocabulary is "+
-				"%d (0 to %d); remove the key, or use a prompt of such bytes",
-				i, c, vocab, vocab-1)
+			return exit.Errorf(exit.Input,
+				"train.eval.sample: byte %d of the prompt is %d, but the model's vocabulary is %d (0 to %d); remove "+
+					"the key, or use a prompt of such bytes", i, c, vocab, vocab-1)
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/launch"
 )
 
@@ -79,7 +80,7 @@ func TestStopWhileTheDiskHangs(t *testing.T) {
 			select {
 			case err := <-done:
 				checkpoint := filepath.Join(dir, "checkpoints", fmt.Sprintf("step-%08d", tt.step))
-				wantExit(t, err, ExitOnRequest,
+				wantExit(t, err, exit.OnRequest,
 					fmt.Sprintf("stopped on request after step %d of 12; to continue, resume from checkpoint %s",
 						tt.step,
 						checkpoint))
@@ -305,9 +306,9 @@ func TestDataThatChangeEndTheRunWithACheckpoint(t *testing.T) {
 				}
 				return nil
 			}))
-			var exit *ExitError
-			if !errors.As(err, &exit) || exit.Code != ExitInput {
-				t.Fatalf("got %v, want exit %d", err, ExitInput)
+			var coded *exit.Error
+			if !errors.As(err, &coded) || coded.Code != exit.Input {
+				t.Fatalf("got %v, want exit %d", err, exit.Input)
 			}
 			want := tt.want + fmt.Sprintf(`step %d of 100 is saved; to continue, resume from checkpoint `+
 				`DIR/checkpoints/step-%08[1]d$`, res.Steps)

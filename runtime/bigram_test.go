@@ -137,7 +137,8 @@ func bigramLoss[F Float](r *Rank, m int, grads []F) float64 {
 }
 
 func bigramSoftmax[F Float](r *Rank, tok int) []float64 {
-	params := widenFrom(r, r.Program.types().Params, r.Stage.Arena.Params.Offset, 2*vocabPad, make([]F, 2*vocabPad))
+	params := widenFrom(r, r.Program.TensorTypes().Params, r.Stage.Arena.Params.Offset, 2*vocabPad,
+		make([]F, 2*vocabPad))
 	p, sum := make([]float64, vocab), 0.0
 	for j := range p {
 		p[j] = math.Exp(float64(params[tok*vocab+j] + params[vocabPad+j]))

@@ -47,8 +47,8 @@ func (r *Rank) BucketPart(i int) BucketPart {
 		to    *string
 		group *comm.Group
 		name  string
-	}{{&out.Reduce, b.reduce, overlapLine(p.atoms(spec.Reduce))}, {&out.Ends, b.ends, endsLine},
-		{&out.Shard, b.shard, overlapLine(p.atoms(spec.Shard))}, {&out.Sum, b.sum, overlapLine(p.sumOnly(spec))}} {
+	}{{&out.Reduce, b.reduce, overlapLine(p.Atoms(spec.Reduce))}, {&out.Ends, b.ends, endsLine},
+		{&out.Shard, b.shard, overlapLine(p.Atoms(spec.Shard))}, {&out.Sum, b.sum, overlapLine(p.SumOnly(spec))}} {
 		if l.group != nil {
 			*l.to = l.name
 		}

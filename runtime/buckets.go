@@ -121,7 +121,7 @@ func roundToReduce[S num.Stored](p *Program, x []S) {
 	if !ok {
 		return
 	}
-	switch p.types().Reduce {
+	switch p.TensorTypes().Reduce {
 	case BF16:
 		for i, v := range wide {
 			wide[i] = num.RoundBF16(v)
@@ -179,7 +179,7 @@ func (r *Rank) gradAt(i, elem int) int {
 	if b.ShardedGrads {
 		first = r.buckets[i].lo
 	}
-	return r.Stage.Arena.Grads.Offset + (b.Grads+elem-first)*r.Program.types().Grads.Size()
+	return r.Stage.Arena.Grads.Offset + (b.Grads+elem-first)*r.Program.TensorTypes().Grads.Size()
 }
 
 // paramAt returns the byte offset of a parameter of bucket i, numbered as in the flat space.
@@ -189,7 +189,7 @@ func (r *Rank) paramAt(i, elem int) int {
 	if b.ShardedParams {
 		first = r.buckets[i].lo
 	}
-	return r.Stage.Arena.Params.Offset + (b.Params+elem-first)*r.Program.types().Params.Size()
+	return r.Stage.Arena.Params.Offset + (b.Params+elem-first)*r.Program.TensorTypes().Params.Size()
 }
 
 func (r *Rank) start(i, kind int) {

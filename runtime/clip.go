@@ -80,7 +80,7 @@ func bucketSquares[F Float](r *Rank, i int) (sum float64) {
 
 // gradSquares returns the sum of squares of n accumulated gradients from byte offset at.
 func gradSquares[F Float](r *Rank, at, n int) (sum float64) {
-	e := r.Program.types().Grads
+	e := r.Program.TensorTypes().Grads
 	if isNative[F](e) {
 		return cpu.Table[F]().SumSquares(View[F](r, at, n))
 	}

@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"github.com/planc-dev/planc/runtime/comm"
+	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/program"
 )
 
 // arenaAlign is the alignment of an arena's first byte.
@@ -18,8 +20,8 @@ const arenaAlign = 64
 // what their processes report of them.
 type crew struct {
 	ranks    []*Rank
-	mine     []*Rank // ranks of this process
-	team     *Team   // nil: all ranks are in this process
+	mine     []*Rank      // ranks of this process
+	team     *launch.Team // nil: all ranks are in this process
 	world    *comm.World
 	commands []chan func(*Rank)
 	busy     sync.WaitGroup // ranks that are running a command
@@ -27,7 +29,7 @@ type crew struct {
 }
 
 // newCrew creates the ranks, each with its arena, and starts the goroutines of this process's ranks.
-func newCrew(p *Program, timeout time.Duration, team *Team) (*crew, error) {
+func newCrew(p *Program, timeout time.Duration, team *launch.Team) (*crew, error) {
 	mesh := p.mesh()
 	c := &crew{world: comm.NewWorld(mesh, timeout), team: team}
 	for id := range mesh.Size() {
@@ -106,7 +108,7 @@ func newRank(p *Program, mesh comm.Mesh, world *comm.World, id int) (*Rank, erro
 	for i, c := range mesh.Coord(id) {
 		r.Coord[mesh[i].Name] = c
 	}
-	r.Stage = &p.Stages[r.Coord[stageAxis]]
+	r.Stage = &p.Stages[r.Coord[program.StageAxis]]
 	r.Arena = alignedBytes(r.Stage.Arena.Size)
 	r.scratch = View[float32](r, r.Stage.Arena.Scratch.Offset, r.Stage.Arena.Scratch.Size/F32.Size())
 	for _, g := range p.Groups {
@@ -125,9 +127,9 @@ func newRank(p *Program, mesh comm.Mesh, world *comm.World, id int) (*Rank, erro
 		r.buckets = append(r.buckets, b)
 	}
 	if p.Elem == F64 {
-		r.kinds = jobsOf[float64](p.types())
+		r.kinds = jobsOf[float64](p.TensorTypes())
 	} else {
-		r.kinds = jobsOf[float32](p.types())
+		r.kinds = jobsOf[float32](p.TensorTypes())
 	}
 	r.jobs = make(chan job, kinds*len(r.Stage.Buckets))
 	var err error
@@ -143,26 +145,26 @@ func newBucket(r *Rank, spec *Bucket, ts []tensor) (bucket, error) {
 	}
 	var err error
 	join := func(atoms []string) (g *comm.Group) {
-		if err != nil || p.size(atoms) == 1 {
+		if err != nil || p.Ranks(atoms) == 1 {
 			return nil
 		}
 		g, err = r.world.Join(r.ID, atoms, comm.Overlap)
 		return g
 	}
-	shard := p.atoms(spec.Shard)
-	rest := p.sumOnly(spec)
-	b.reduce, b.shard, b.sum = join(p.atoms(spec.Reduce)), join(shard), join(rest)
+	shard := p.Atoms(spec.Shard)
+	rest := p.SumOnly(spec)
+	b.reduce, b.shard, b.sum = join(p.Atoms(spec.Reduce)), join(shard), join(rest)
 	if spec.SharedByEnds && err == nil {
-		b.ends, err = r.world.Ends(r.ID, stageAxis, comm.Overlap)
+		b.ends, err = r.world.Ends(r.ID, program.StageAxis, comm.Overlap)
 	}
 	if b.shard != nil {
 		part := spec.Elems / b.shard.Size()
 		b.lo += part * b.shard.Index()
 		b.hi = b.lo + part
 	}
-	b.countsInNorm = !spec.SharedByEnds || r.Coord[stageAxis] == 0
-	copies := slices.Concat(spec.ReplicatedOver, p.atoms(spec.Reduce), rest) // equal values after the reductions
-	for _, a := range axesNotIn(copies, shard) {
+	b.countsInNorm = !spec.SharedByEnds || r.Coord[program.StageAxis] == 0
+	copies := slices.Concat(spec.ReplicatedOver, p.Atoms(spec.Reduce), rest) // equal values after the reductions
+	for _, a := range program.AtomsNotIn(copies, shard) {
 		if r.Coord[a] != 0 {
 			b.countsInNorm = false
 		}

@@ -12,11 +12,11 @@ import (
 type Devices interface {
 	// Open finds a device for each rank of this process and returns a name for those of all ranks: "2 × NVIDIA H200".
 	// Its error is a problem of the machine.
-	Open(t *Team) (name string, err error)
+	Open(t *launch.Team) (name string, err error)
 	// Meet joins the other processes of a launch. They must run the same program with the same settings. It calls say
 	// with messages about its progress.
 	Meet(ctx context.Context, l *launch.Launch, program, settings string, within time.Duration,
-		say func(string)) (Peers, error)
+		say func(string)) (launch.Peers, error)
 	// Take opens the rank's device. The rank's goroutine calls it, concurrently for all ranks.
 	Take(r *Rank) (Device, error)
 }
@@ -132,11 +132,6 @@ func (r *Rank) zero(at, bytes int) {
 	clear(r.Arena[at : at+bytes])
 }
 
-// stateRegions returns the regions whose content outlives a step.
-func stateRegions(a *Arena) []Region {
-	return []Region{a.Params, a.Master, a.Moment1, a.Moment2}
-}
-
 // openDevices opens the device of each rank.
 func (c *crew) openDevices(from Devices) error {
 	if from == nil {
@@ -155,7 +150,7 @@ func (c *crew) push() error {
 		return nil
 	}
 	return c.do(func(r *Rank) {
-		for _, g := range stateRegions(&r.Stage.Arena) {
+		for _, g := range r.Stage.Arena.StateRegions() {
 			r.Device.Upload(g.Offset, g.Size)
 		}
 	})
@@ -167,7 +162,7 @@ func (c *crew) pull(more ...func(*Arena) Region) error {
 		return nil
 	}
 	return c.do(func(r *Rank) {
-		regions := stateRegions(&r.Stage.Arena)
+		regions := r.Stage.Arena.StateRegions()
 		for _, f := range more {
 			regions = append(regions, f(&r.Stage.Arena))
 		}

@@ -12,6 +12,9 @@ import (
 	"github.com/planc-dev/planc/runtime/amount"
 	"github.com/planc-dev/planc/runtime/cpu"
 	"github.com/planc-dev/planc/runtime/data"
+	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/settings"
 )
 
 // run is one execution of a program: the driver of its ranks. One goroutine owns it.
@@ -29,7 +32,7 @@ type run struct {
 	feed          *prefetcher // source of the next batch: rows, or the prefetcher of an evaluation
 	feedLate      bool        // a process of the team may have to wait for its next batch
 	crew          *crew
-	team          *Team
+	team          *launch.Team
 	ctx           context.Context // the caller's context: when it ends, the run stops
 	stopRequested bool            // a process of the team was asked to stop
 	ended         chan struct{}   // closed at the end of the run
@@ -104,11 +107,11 @@ func (r *run) execute() error {
 
 // withExitCode gives an error its exit code.
 func withExitCode(err error) error {
-	var exit *ExitError
-	if err == nil || errors.As(err, &exit) && error(exit) == err {
+	var coded *exit.Error
+	if err == nil || errors.As(err, &coded) && error(coded) == err {
 		return err
 	}
-	return &ExitError{inputCode(err, dataCode(err)), err}
+	return exit.With(inputCode(err, dataCode(err)), err)
 }
 
 // prepare does everything before the first step.
@@ -157,7 +160,7 @@ func (r *run) prepare() error {
 	}
 	r.reportLibraries()
 	r.metrics = &metrics{}
-	if r.team.isFirst() {
+	if r.team.IsFirst() {
 		r.metrics, err = openMetrics(r.o.logDir)
 	}
 	if err != nil {
@@ -185,20 +188,11 @@ func (r *run) applySettings() error {
 	if err := r.p.validate(); err != nil {
 		return err
 	}
-	if err := oneLength(r.o.sets); err != nil {
-		return &ExitError{ExitInput, err}
-	}
-	for _, c := range r.o.sets {
-		if err := setSetting(&r.s, c.path, c.value, &r.p.Settings); err != nil {
-			return &ExitError{ExitInput, err}
-		}
-	}
-	if err := errors.Join(checkSettings(&r.s), r.p.checkBias(r.s.Train.Experts.BiasRate),
-		r.p.checkMomentum(r.s.Train.Optimizer.Momentum)); err != nil {
-		return &ExitError{ExitInput, err}
+	if err := settings.Apply(&r.s, &r.p.ProgramData, r.o.changes); err != nil {
+		return exit.With(exit.Input, err)
 	}
 	if r.s.Train.Eval.Sample != "" && !r.p.samples() {
-		return exitf(ExitInput, "train.eval.sample: this model does not predict the next token, so it cannot "+
+		return exit.Errorf(exit.Input, "train.eval.sample: this model does not predict the next token, so it cannot "+
 			"continue a text; leave the key out")
 	}
 	if err := r.selectISA(); err != nil {
@@ -214,7 +208,7 @@ func (r *run) applySettings() error {
 	if r.ckptDir == "" {
 		r.ckptDir = filepath.Join(r.o.dir, "checkpoints")
 	}
-	r.res.Dir, r.res.Ranks, r.res.ArenaBytes = r.o.dir, r.p.mesh().Size(), r.p.arenaBytes()
+	r.res.Dir, r.res.Ranks, r.res.ArenaBytes = r.o.dir, r.p.MeshSize(), r.p.LargestArena()
 	return nil
 }
 
@@ -225,7 +219,7 @@ func (r *run) selectISA() error {
 	}
 	isa, err := cpu.FindISA(r.o.isa)
 	if err != nil {
-		return exitf(ExitCannot, "--cpu-isa %s: %w", r.o.isa, err)
+		return exit.Errorf(exit.Cannot, "--cpu-isa %s: %w", r.o.isa, err)
 	}
 	if isa != cpu.InUse() {
 		cpu.Use(isa)
@@ -260,7 +254,7 @@ func (r *run) openSource() error {
 	default:
 		n := r.source.TrainSamples()
 		if n <= 0 {
-			return exitf(ExitInput, "train.epochs needs data of known length; use train.steps instead")
+			return exit.Errorf(exit.Input, "train.epochs needs data of known length; use train.steps instead")
 		}
 		r.end = max(1, int64(math.Round(t.Epochs*float64(n))))
 		r.total = r.stepsOf(r.end)
@@ -280,9 +274,9 @@ func (r *run) openDevices() (err error) {
 		return nil
 	// another process has failed, not this machine
 	case p != nil && p.Err() != nil && errors.Is(err, p.Err()):
-		return &ExitError{ExitFailed, err}
+		return exit.With(exit.Failed, err)
 	}
-	return &ExitError{ExitCannot, err}
+	return exit.With(exit.Cannot, err)
 }
 
 // stepsOf returns the number of steps that read a number of samples.
@@ -312,7 +306,7 @@ func (r *run) announce() {
 	if rate := r.s.Train.Experts.BiasRate; p.expertBiasNote(rate) != "" {
 		r.report.info(p.expertBiasNote(rate), "expert_bias", "rate", rate)
 	}
-	if text := highRate(&r.s.Train.Optimizer, p.Optim); text != "" && r.o.export == "" {
+	if text := settings.HighRate(&r.s.Train.Optimizer, p.Optim); text != "" && r.o.export == "" {
 		r.report.warn(text)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // evaluate computes and reports the validation loss after the last step, once. It gives up if the run is asked to stop.
@@ -34,8 +36,8 @@ func (r *run) evaluate() error {
 		return err
 	}
 	if tokens == 0 {
-		return exitf(ExitInput, "validation samples 0 to %d have no position that counts; each position is after "+
-			"its sample's "+
+		return exit.Errorf(exit.Input, "validation samples 0 to %d have no position that counts; each position is "+
+			"after its sample's "+
 			"unmasked, or has a negative label", n-1)
 	}
 	r.res.ValidLoss = loss / float64(tokens)

@@ -64,7 +64,7 @@ func newExecutor(r *Rank) (*executor, error) {
 func newChunk(r *Rank, c *Chunk) (*chunk, error) {
 	out := &chunk{Chunk: c, layers: r.newLayers(c), done: map[program.ActionKind]int{}}
 	out.reverse = reversed(c, out.layers)
-	stages := r.Program.stagesOf()
+	stages := r.Program.ChunkStages()
 	for _, join := range []struct {
 		pipe     **comm.Pipe
 		kind     string
@@ -83,27 +83,12 @@ func newChunk(r *Rank, c *Chunk) (*chunk, error) {
 	return out, nil
 }
 
-// stagesOf returns the stage of each chunk of the model.
-func (p *Program) stagesOf() []int {
-	n := 0
-	for i := range p.Stages {
-		n += len(p.Stages[i].Chunks)
-	}
-	out := make([]int, n)
-	for i := range p.Stages {
-		for _, c := range p.Stages[i].Chunks {
-			out[c.Index] = i
-		}
-	}
-	return out
-}
-
 // peer returns the rank of a stage whose other coordinates equal this rank's.
 func (r *Rank) peer(stage int) int {
 	id, radix := 0, 1
 	for _, a := range r.Program.Mesh {
 		at := r.Coord[a.Name]
-		if a.Name == stageAxis {
+		if a.Name == program.StageAxis {
 			at = stage
 		}
 		id += at * radix
@@ -111,9 +96,6 @@ func (r *Rank) peer(stage int) int {
 	}
 	return id
 }
-
-// stageAxis is the atom of the mesh whose coordinate is a rank's stage.
-const stageAxis = "pp"
 
 // step runs one optimizer step on the batch in the rank's arena.
 func (r *Rank) step() {

@@ -2,18 +2,12 @@ package runtime
 
 import (
 	"fmt"
-	"slices"
 )
-
-// hasExpertBias reports whether the model adds a bias to the experts' scores for the choice of experts.
-func (p *Program) hasExpertBias() bool {
-	return slices.ContainsFunc(p.Params, func(x Param) bool { return x.Choices > 0 })
-}
 
 // expertBiasNote returns the line at the start of a run that updates the expert bias, which transformers never does; ""
 // for other runs.
 func (p *Program) expertBiasNote(rate float64) string {
-	if rate == 0 || !p.hasExpertBias() {
+	if rate == 0 || !p.HasExpertBias() {
 		return ""
 	}
 	return fmt.Sprintf("expert bias: each step moves it by %v against the expert's load (train.experts.bias_rate); "+
@@ -34,7 +28,7 @@ func (u *updater[F]) balance(bucket int, s *span, state int) {
 		got, bias := buffer[:n], buffer[blockElems:][:n]
 		read(r, u.types.Grads, r.gradAt(bucket, lo), got)
 		elem, at := u.types.Params, r.paramAt(bucket, lo)
-		if r.Program.hasMaster() {
+		if r.Program.HasMaster() {
 			elem = u.types.Master
 			at = r.Stage.Arena.Master.Offset + (state+lo)*elem.Size()
 		}

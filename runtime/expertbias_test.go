@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // biased is a rank whose bucket has a parameter of four experts behind one that moves by its gradient. A step is of 12
@@ -36,7 +38,7 @@ func TestExpertBias(t *testing.T) {
 		Optimize[float32](r, 0)
 		want := []float32{-1, -1, 0, -0.25, 0.25, 0.25, -2}
 		got := make([]float32, len(want))
-		read(r, r.Program.types().Params, 0, got)
+		read(r, r.Program.TensorTypes().Params, 0, got)
 		if !slices.Equal(got, want) {
 			t.Errorf("master %v: parameters are %v, want %v", master, got, want)
 		}
@@ -50,7 +52,7 @@ func TestExpertBias(t *testing.T) {
 		}
 		r.Skip = true
 		Optimize[float32](r, 0)
-		read(r, r.Program.types().Params, 0, got)
+		read(r, r.Program.TensorTypes().Params, 0, got)
 		if !slices.Equal(got, want) {
 			t.Errorf("master %v: a step that is skipped moves to %v", master, got)
 		}
@@ -85,7 +87,7 @@ func TestBiasRateWants32Bits(t *testing.T) {
 				must(t, err)
 				continue
 			}
-			wantExit(t, err, ExitInput, "train.experts.bias_rate is 0.01, but the program adds gradients in "+elem+
+			wantExit(t, err, exit.Input, "train.experts.bias_rate is 0.01, but the program adds gradients in "+elem+
 				", which cannot count experts' choices exactly: use 0, "+
 				"or set grads and reduce of train.precision to f32 in the job and compile again")
 			_, err = train(t, p, t.TempDir(), Set("train.experts.bias_rate", 0), Set("train.steps", 1))

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // exportLimit is the maximum size of a file of an exported model, in bytes.
@@ -22,13 +23,13 @@ func (r *run) export() error {
 		return err
 	}
 	if l := r.o.launch; l != nil && l.Processes > 1 {
-		return exitf(ExitCannot, "--export: %s has started %d processes, but an export runs in one: start it "+
+		return exit.Errorf(exit.Cannot, "--export: %s has started %d processes, but an export runs in one: start it "+
 			"once, alone", l.By,
 			l.Processes)
 	}
 	w := &r.p.Weights
 	if len(w.Tensors) == 0 {
-		return exitf(ExitCannot, "--export: not supported for this model: the program knows only planc's own "+
+		return exit.Errorf(exit.Cannot, "--export: not supported for this model: the program knows only planc's own "+
 			"layout; its "+
 			"checkpoints hold them in %s", modelFile)
 	}
@@ -55,7 +56,7 @@ func (r *run) export() error {
 	fill := c.Fill
 	c.Fill = func(i int, w io.Writer) error {
 		if r.ctx.Err() != nil {
-			return exitf(ExitOnRequest, "stopped on request")
+			return exit.Errorf(exit.OnRequest, "stopped on request")
 		}
 		return fill(i, w)
 	}
@@ -81,7 +82,7 @@ func (r *run) loadForExport() (from string, err error) {
 		}
 		return fmt.Sprintf("step %d of %s", r.done.step, c.Path), nil
 	case r.o.resume != "never":
-		return "", exitf(ExitInput, "--export: there is no checkpoint in %s; set --dir to the folder of the "+
+		return "", exit.Errorf(exit.Input, "--export: there is no checkpoint in %s; set --dir to the folder of the "+
 			"run, or use "+
 			"--resume never to export the initial parameters", r.ckptDir)
 	}

@@ -1,13 +1,13 @@
 package runtime
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // finiteTensor returns an input error if an element of a tensor is not finite. x begins at element first.
@@ -15,7 +15,7 @@ func finiteTensor[F Float](name string, first int, x []F) error {
 	err := ckpt.Finite(x)
 	if bad := (*ckpt.NonfiniteError)(nil); errors.As(err, &bad) {
 		bad.Tensor, bad.Elem = name, bad.Elem+int64(first)
-		return &ExitError{ExitInput, fmt.Errorf("%w; training cannot begin with it", bad)}
+		return exit.With(exit.Input, fmt.Errorf("%w; training cannot begin with it", bad))
 	}
 	return err
 }
@@ -41,7 +41,7 @@ func (r *run) checkState() error {
 			break
 		}
 	}
-	all, err := r.team.texts(own)
+	all, err := r.team.Texts(own)
 	if err != nil {
 		return err
 	}
@@ -50,32 +50,10 @@ func (r *run) checkState() error {
 			continue
 		}
 		r.metrics.event(r.done.step, "stop", text)
-		return exitf(ExitNonfinite, "step %d is not saved: %s. %s; %s", r.done.step, text, r.smallerUpdatesAdvice(),
-			r.goodCheckpointAdvice())
+		return exit.Errorf(exit.Nonfinite, "step %d is not saved: %s. %s; %s", r.done.step, text,
+			r.smallerUpdatesAdvice(), r.goodCheckpointAdvice())
 	}
 	return nil
-}
-
-// texts exchanges one text of each process between all processes.
-func (t *Team) texts(own string) ([]string, error) {
-	if t.Peers == nil {
-		return []string{own}, nil
-	}
-	b, err := json.Marshal(own)
-	if err != nil {
-		return nil, err
-	}
-	all, err := t.Peers.Exchange(b)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]string, len(all))
-	for i, b := range all {
-		if err := json.Unmarshal(b, &out[i]); err != nil {
-			return nil, fmt.Errorf("process %d: %w", i, err)
-		}
-	}
-	return out, nil
 }
 
 // goodCheckpointAdvice says which checkpoint to continue when the current state cannot be used.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // spoil makes the first number of a checkpoint's model NaN, and the manifest match: as planc saved it before it looked.
@@ -70,7 +71,7 @@ func TestNonfiniteStateIsNotSaved(t *testing.T) {
 			"step 1 is not saved: "},
 	} {
 		_, err := train(t, bigram[float32](2, 1), test.dir, append(wild, test.opts...)...)
-		wantExit(t, err, ExitNonfinite)
+		wantExit(t, err, exit.Nonfinite)
 		if !strings.HasPrefix(err.Error(), test.want) {
 			t.Errorf("%s:\ngot  %v\nwant %s", name, err, test.want)
 		}
@@ -96,7 +97,7 @@ func TestNonfiniteMomentIsNotSaved(t *testing.T) {
 	}
 	dir := t.TempDir()
 	_, err := train(t, p, dir, Set("train.optimizer.clip_norm", 0), Set("train.checkpoint.every", 1))
-	wantExit(t, err, ExitNonfinite, "step 2 is not saved: element 7 of tensor b.exp_avg_sq is +Inf, which is not a "+
+	wantExit(t, err, exit.Nonfinite, "step 2 is not saved: element 7 of tensor b.exp_avg_sq is +Inf, which is not a "+
 		"finite number. ", "the last good checkpoint is of step 1; to continue, resume from ")
 	steps, _ := lines(t, dir)
 	if len(steps) != 2 || steps[1].Loss == nil {
@@ -113,12 +114,12 @@ func TestNonfiniteStateIsNotRead(t *testing.T) {
 	spoil(t, res.Checkpoint)
 	const what = "element 0 of tensor w is NaN, which is not a finite number; training cannot "
 	_, err = train(t, bigram[float32](1, 0), t.TempDir(), Resume(res.Checkpoint))
-	wantExit(t, err, ExitInput, filepath.Join(res.Checkpoint, modelFile)+": "+what+"continue from it")
+	wantExit(t, err, exit.Input, filepath.Join(res.Checkpoint, modelFile)+": "+what+"continue from it")
 	weights := t.TempDir() // without a manifest
 	must(t, os.Rename(filepath.Join(res.Checkpoint, modelFile), filepath.Join(weights, modelFile)))
 	must(t, os.Link(filepath.Join(weights, modelFile), filepath.Join(res.Checkpoint, modelFile)))
 	_, err = train(t, bigram[float32](1, 0), t.TempDir(), Set("train.init", weights))
-	wantExit(t, err, ExitInput, "train.init "+weights+": "+what+"begin with it")
+	wantExit(t, err, exit.Input, "train.init "+weights+": "+what+"begin with it")
 	var said bytes.Buffer
 	again, err := train(t, bigram[float32](1, 0), dir, text(&said, false))
 	must(t, err)
@@ -140,13 +141,13 @@ func TestNonfiniteStateIsNotExported(t *testing.T) {
 	spoil(t, filepath.Join(dir, "checkpoints", "step-00000002"))
 	bad := filepath.Join(dir, "bad")
 	_, err = train(t, publishedBigram[float32](1), dir, Export(bad), Resume("2"))
-	wantExit(t, err, ExitInput, "element 0 of tensor w is NaN, which is not a finite number")
+	wantExit(t, err, exit.Input, "element 0 of tensor w is NaN, which is not a finite number")
 	b, err := os.ReadFile(filepath.Join(good, modelFile))
 	must(t, err)
 	copy(b[len(b)-4:], "\x00\x00\x80\x7f")
 	must(t, os.WriteFile(filepath.Join(good, modelFile), b, 0o666))
 	_, err = train(t, publishedBigram[float32](1), dir, Export(bad), Resume("never"), Set("train.init", good))
-	wantExit(t, err, ExitInput, "is +Inf, which is not a finite number; training cannot begin with it")
+	wantExit(t, err, exit.Input, "is +Inf, which is not a finite number; training cannot begin with it")
 	if _, err := os.Stat(bad); err == nil {
 		t.Error("the folder of a refused export is there")
 	}

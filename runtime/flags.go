@@ -11,8 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/fold"
 	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/settings"
 	"github.com/planc-dev/planc/runtime/visible"
 )
 
@@ -120,7 +122,8 @@ func dataFlag(c *command, v string) error {
 		path = abs
 	}
 	return c.add(func(o *options) {
-		o.sets = append(o.sets, setting{"data.train", []File{{Path: path, Weight: 1}}}, setting{dataOnly, nil})
+		o.changes = append(o.changes, settings.Change{Path: "data.train", Value: []File{{Path: path, Weight: 1}}},
+			settings.Change{Path: settings.DataOnly})
 	})
 }
 
@@ -167,7 +170,7 @@ func (c *command) setTimeout(name, v string) (err error) {
 func (c *command) environment(lookup func(string) (string, bool)) error {
 	if v, _ := lookup(timeoutVariable); v != "" && c.timeout == 0 {
 		if err := c.setTimeout(timeoutVariable+"=", v); err != nil {
-			return &ExitError{ExitInput, err}
+			return exit.With(exit.Input, err)
 		}
 	}
 	if c.timeout > 0 {
@@ -195,10 +198,10 @@ func parse(args []string) (*command, error) {
 			name, dashes = "help", true
 		}
 		if !dashes && len(arg) > 1 && arg[0] == '-' {
-			return nil, exitf(ExitInput, "unknown flag %s; flags have two dashes, and --help lists them", arg)
+			return nil, exit.Errorf(exit.Input, "unknown flag %s; flags have two dashes, and --help lists them", arg)
 		}
 		if !dashes || name == "" {
-			return nil, exitf(ExitInput, "unexpected argument %s; --help lists the flags", arg)
+			return nil, exit.Errorf(exit.Input, "unexpected argument %s; --help lists the flags", arg)
 		}
 		name, value, given := strings.Cut(name, "=")
 		next := value
@@ -211,12 +214,12 @@ func parse(args []string) (*command, error) {
 		}
 		if !f.bare && !given {
 			if len(args) == 0 {
-				return nil, exitf(ExitInput, "--%s needs a value: --%s %s", name, name, f.arg)
+				return nil, exit.Errorf(exit.Input, "--%s needs a value: --%s %s", name, name, f.arg)
 			}
 			value, args = args[0], args[1:]
 		}
 		if err := f.apply(c, value); err != nil {
-			return nil, &ExitError{ExitInput, err}
+			return nil, exit.With(exit.Input, err)
 		}
 	}
 	return c, nil
@@ -238,12 +241,12 @@ func findFlag(name, value string) (*flag, error) {
 	}
 	hint := otherFlag(name, value)
 	if hint == "" {
-		hint = strings.Replace(didYouMean(name, names), "mean ", "mean --", 1)
+		hint = strings.Replace(settings.DidYouMean(name, names), "mean ", "mean --", 1)
 	}
 	if hint == "" {
 		hint = "; --help lists the flags"
 	}
-	return nil, exitf(ExitInput, "unknown flag --%s%s", name, hint)
+	return nil, exit.Errorf(exit.Input, "unknown flag --%s%s", name, hint)
 }
 
 // usage prints the flags.
@@ -273,7 +276,7 @@ func usage(w io.Writer, p *Program) {
 
 // needsText says which devices a program for GPUs needs.
 func needsText(p *Program) string {
-	switch n := p.mesh().Size(); {
+	switch n := p.MeshSize(); {
 	case p.Devices == nil:
 		return ""
 	case n == 1:

@@ -13,7 +13,7 @@ type part struct{ lo, hi int }
 // micro-batch.
 func (r *Rank) clearedParts(chunks []*chunk) (out []part) {
 	var written []part
-	size := r.Program.types().Grads.Size()
+	size := r.Program.TensorTypes().Grads.Size()
 	for _, c := range chunks {
 		for _, l := range c.layers {
 			for _, w := range l.seg.FirstWrites {

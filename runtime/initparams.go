@@ -22,7 +22,7 @@ func initParams[F Float](r *Rank, seed uint64) {
 	var drawing sync.WaitGroup
 	var fault sync.Once
 	var wrong any // panic of a goroutine; only a recover in that goroutine sees it
-	for range max(1, goruntime.GOMAXPROCS(0)/r.Program.mesh().Size()) {
+	for range max(1, goruntime.GOMAXPROCS(0)/r.Program.MeshSize()) {
 		drawing.Go(func() {
 			defer func() {
 				if x := recover(); x != nil {

@@ -76,7 +76,7 @@ func nextVisitedLayer(visits []visit, i int, next *layer) *layer {
 
 // locate finds the parameter runs that a layer uses. Those of gathered buckets are consecutive in the buffer.
 func (r *Rank) locate(l *layer) {
-	types := r.Program.types()
+	types := r.Program.TensorTypes()
 	paramSize, gradSize := types.Params.Size(), types.Grads.Size()
 	gathered, scattered := 0, 0
 	for _, ref := range l.seg.Refs {

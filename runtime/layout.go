@@ -41,7 +41,7 @@ func tensors(p *Program, coord map[string]int) []tensor {
 		for layer := range par.Layers {
 			t := tensor{name: strings.ReplaceAll(par.Name, "{layer}", strconv.Itoa(layer)), param: par, layer: layer,
 				offset: -1, dims: dims}
-			t.offset, t.second = findParam(&p.Stages[coord[stageAxis]], par, layer)
+			t.offset, t.second = findParam(&p.Stages[coord[program.StageAxis]], par, layer)
 			if t.offset >= 0 {
 				t.local = local
 			}
@@ -76,7 +76,7 @@ func extents(p *Program, dims []Dim, coord map[string]int) (out []extent, local 
 		part, parts := 0, 1
 		for _, a := range d.Axes {
 			part += coord[a] * parts
-			parts *= p.axis(a)
+			parts *= p.AxisSize(a)
 		}
 		e := extent{size: d.Size, width: (d.Size + parts - 1) / parts}
 		e.first = min(part*e.width, d.Size)
@@ -88,15 +88,6 @@ func extents(p *Program, dims []Dim, coord map[string]int) (out []extent, local 
 		out = []extent{{1, 1, 0, 1}}
 	}
 	return out, local
-}
-
-// axis returns the size of an atom of the mesh.
-func (p *Program) axis(name string) int {
-	i := slices.IndexFunc(p.Mesh, func(a Axis) bool { return a.Name == name })
-	if i < 0 {
-		panic(fmt.Sprintf("runtime: the mesh %v has no axis %q", p.Mesh, name))
-	}
-	return p.Mesh[i].Size
 }
 
 // elems returns the number of elements of the logical tensor.
@@ -175,13 +166,13 @@ func (p *Program) validate() (err error) {
 	if b := p.Batch; b.GlobalBatch != b.MicroBatch*b.MicroBatches*b.Replicas {
 		bad("global batch %d is not %d × %d × %d", b.GlobalBatch, b.MicroBatch, b.MicroBatches, b.Replicas)
 	}
-	if t := p.types(); p.StochasticRounding && (t.Params != BF16 || t.Master != BF16) {
+	if t := p.TensorTypes(); p.StochasticRounding && (t.Params != BF16 || t.Master != BF16) {
 		bad("parameters cannot be rounded stochastically to %v with a master copy in %v", t.Params, t.Master)
 	}
-	if n := p.size(p.Batch.ReplicaAxes); n != p.Batch.Replicas {
+	if n := p.Ranks(p.Batch.ReplicaAxes); n != p.Batch.Replicas {
 		bad("%v make %d replicas, not %d", p.Batch.ReplicaAxes, n, p.Batch.Replicas)
 	}
-	if n := p.size(p.Batch.SeqAxes); p.Batch.SeqLen%max(n, 2*p.Batch.Zigzag) != 0 {
+	if n := p.Ranks(p.Batch.SeqAxes); p.Batch.SeqLen%max(n, 2*p.Batch.Zigzag) != 0 {
 		bad("%v do not divide %d positions into %d parts (zigzag %d)", p.Batch.SeqAxes, p.Batch.SeqLen, n,
 			p.Batch.Zigzag)
 	}
@@ -191,7 +182,7 @@ func (p *Program) validate() (err error) {
 
 // validateStage reports contradictions in a stage's tables.
 func (p *Program) validateStage(s *Stage, bad func(string, ...any)) {
-	types := p.types()
+	types := p.TensorTypes()
 	for _, c := range s.Chunks {
 		for i := range c.Runs {
 			seg := &p.Segments[c.Runs[i].Segment]
@@ -201,7 +192,7 @@ func (p *Program) validateStage(s *Stage, bad func(string, ...any)) {
 		}
 	}
 	for i, b := range s.Buckets {
-		n := p.size(p.atoms(b.Shard))
+		n := p.Ranks(p.Atoms(b.Shard))
 		if b.Elems%n != 0 {
 			bad("bucket %d has %d elements, which %d shards do not divide", i, b.Elems, n)
 		}
@@ -216,10 +207,10 @@ func (p *Program) validateStage(s *Stage, bad func(string, ...any)) {
 			(b.Grads+grads)*types.Grads.Size() > s.Arena.Grads.Size {
 			bad("bucket %d ends after its regions", i)
 		}
-		if end := (b.State + b.Elems/n) * types.Master.Size(); p.hasMaster() && end > s.Arena.Master.Size {
+		if end := (b.State + b.Elems/n) * types.Master.Size(); p.HasMaster() && end > s.Arena.Master.Size {
 			bad("the master copy of bucket %d ends at byte %d, after its region", i, end)
 		}
-		if end := (b.State + b.Elems/n) * types.Moments.Size(); p.hasMoments() && end > s.Arena.Moment1.Size ||
+		if end := (b.State + b.Elems/n) * types.Moments.Size(); p.HasMoments() && end > s.Arena.Moment1.Size ||
 			p.Optim != SGD && end > s.Arena.Moment2.Size {
 			bad("the state of bucket %d ends at byte %d, after its regions", i, end)
 		}
@@ -238,7 +229,7 @@ func (p *Program) validateStage(s *Stage, bad func(string, ...any)) {
 func (p *Program) validatePlaces(bad func(string, ...any)) {
 	found := map[string]bool{}
 	for i := range p.Stages {
-		for _, t := range tensors(p, map[string]int{stageAxis: i}) {
+		for _, t := range tensors(p, map[string]int{program.StageAxis: i}) {
 			found[t.name] = found[t.name] || t.offset >= 0
 		}
 	}
@@ -256,45 +247,10 @@ func bucketOf(s *Stage, t *tensor) int {
 	})
 }
 
-// atoms returns the atoms of a group; none for -1.
-func (p *Program) atoms(group int) []string {
-	if group < 0 {
-		return nil
-	}
-	return p.Groups[group].Axes
-}
-
-// size returns the number of ranks along some atoms.
-func (p *Program) size(atoms []string) int {
-	n := 1
-	for _, a := range atoms {
-		n *= p.axis(a)
-	}
-	return n
-}
-
-// axesNotIn returns the elements of a that are not in b.
-func axesNotIn(a, b []string) (out []string) {
-	for _, x := range a {
-		if !slices.Contains(b, x) {
-			out = append(out, x)
-		}
-	}
-	return out
-}
-
 func (p *Program) mesh() comm.Mesh {
 	m := make(comm.Mesh, len(p.Mesh))
 	for i, a := range p.Mesh {
 		m[i] = comm.Axis(a)
 	}
 	return m
-}
-
-// arenaBytes returns the size of the largest arena.
-func (p *Program) arenaBytes() (n int64) {
-	for i := range p.Stages {
-		n = max(n, int64(p.Stages[i].Arena.Size))
-	}
-	return n
 }

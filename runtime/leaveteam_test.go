@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/launch"
 )
 
@@ -28,8 +29,8 @@ func TestLeave(t *testing.T) {
 	for _, c := range []struct {
 		err   error
 		fails bool
-	}{{broken, true}, {exitf(ExitFailed, "a full disk"), true}, {exitf(ExitNonfinite, "step 3 is not finite"), false},
-		{nil, false}} {
+	}{{broken, true}, {exit.Errorf(exit.Failed, "a full disk"), true}, {exit.Errorf(exit.Nonfinite,
+		"step 3 is not finite"), false}, {nil, false}} {
 		crew, err := newCrew(bigram[float32](4, 1), 0, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -61,13 +62,13 @@ func TestPeerLostWhileOpening(t *testing.T) {
 	for _, c := range []struct {
 		opening, peers error
 		want           int
-	}{{lacks, nil, ExitCannot}, {lost, lost, ExitFailed}, {fmt.Errorf("openNCCL: %w", lost), lost, ExitFailed},
-		{lacks, lost, ExitCannot}} {
+	}{{lacks, nil, exit.Cannot}, {lost, lost, exit.Failed}, {fmt.Errorf("openNCCL: %w", lost), lost, exit.Failed},
+		{lacks, lost, exit.Cannot}} {
 		p := bigram[float32](4, 1)
 		p.Devices = opened{c.opening}
 		r := &run{p: p, team: &Team{Peers: &others{err: c.peers}}}
-		var exit *ExitError
-		if err := r.openDevices(); !errors.As(err, &exit) || exit.Code != c.want || !errors.Is(err, c.opening) {
+		var coded *exit.Error
+		if err := r.openDevices(); !errors.As(err, &coded) || coded.Code != c.want || !errors.Is(err, c.opening) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -101,10 +102,6 @@ func TestAgreedDiffers(t *testing.T) {
 	elsewhere.Files = "/other/a.txt"
 	if own.checkEqual(&elsewhere, 1) != nil {
 		t.Error("the same data under another path is refused")
-	}
-	o := options{sets: []setting{{"data.train", nil}, {dataOnly, nil}, {"train.seed", 1}}}
-	if got := o.common(); got != "train.seed=1" {
-		t.Errorf("what all are to be started with: %q", got)
 	}
 }
 

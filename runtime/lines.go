@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/planc-dev/planc/runtime/program"
 )
 
 // Line is one rank's view of a group of ranks that communicate, in the same order on all of them. On a device it is a
@@ -28,12 +30,12 @@ func (r *Rank) Lines() []Line {
 	for i := range p.Stages {
 		for j := range p.Stages[i].Buckets {
 			b := &p.Stages[i].Buckets[j]
-			atoms = append(atoms, p.atoms(b.Reduce), p.atoms(b.Shard), p.sumOnly(b))
+			atoms = append(atoms, p.Atoms(b.Reduce), p.Atoms(b.Shard), p.SumOnly(b))
 			ends = ends || b.SharedByEnds
 		}
 	}
 	for i, a := range atoms {
-		if p.size(a) > 1 && !slices.ContainsFunc(atoms[:i], func(b []string) bool { return slices.Equal(a, b) }) {
+		if p.Ranks(a) > 1 && !slices.ContainsFunc(atoms[:i], func(b []string) bool { return slices.Equal(a, b) }) {
 			out = append(out, r.line(overlapLine(a), a))
 		}
 	}
@@ -52,19 +54,16 @@ func overlapLine(atoms []string) string { return "buckets over " + strings.Join(
 // endsLine is the name of the line between the ends of the pipeline.
 const endsLine = "ends"
 
-// sumOnly returns the atoms of Sum that are not in Shard.
-func (p *Program) sumOnly(b *Bucket) []string { return axesNotIn(p.atoms(b.Sum), p.atoms(b.Shard)) }
-
 // line returns the line of the ranks that differ from this one only in the atoms.
 func (r *Rank) line(name string, atoms []string) Line {
 	ranks, _, err := r.Program.mesh().Members(r.ID, atoms)
 	check(err)
-	return Line{Name: name, Ranks: ranks, SameStage: !slices.Contains(atoms, stageAxis)}
+	return Line{Name: name, Ranks: ranks, SameStage: !slices.Contains(atoms, program.StageAxis)}
 }
 
 // between returns the line between this rank's peers on two stages.
 func (r *Rank) between(name string, from, to int) Line {
-	if s := r.Coord[stageAxis]; s != from && s != to {
+	if s := r.Coord[program.StageAxis]; s != from && s != to {
 		return Line{Name: name}
 	}
 	ranks := []int{r.peer(from), r.peer(to)}
@@ -73,7 +72,7 @@ func (r *Rank) between(name string, from, to int) Line {
 
 // pipes returns the lines between chunks.
 func (r *Rank) pipes() (out []Line) {
-	stages := r.Program.stagesOf()
+	stages := r.Program.ChunkStages()
 	for i := range len(stages) - 1 {
 		out = append(out, r.between(pipeName(activations, i, i+1), stages[i], stages[i+1]),
 			r.between(pipeName(gradients, i+1, i), stages[i+1], stages[i]))

@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // fill reads a checkpoint into the arenas. It must be of this model and optimizer, but may be of any plan.
 func (r *run) fill(c *ckpt.Checkpoint) error {
 	x := c.Manifest.Extra
 	if was := x["optimizer"]; was != "" && was != r.p.Optim.String() {
-		return exitf(ExitInput, "its optimizer is %s, but the program's is %s", was, r.p.Optim)
+		return exit.Errorf(exit.Input, "its optimizer is %s, but the program's is %s", was, r.p.Optim)
 	}
 	if err := r.fillParams(c); err != nil {
 		return err
@@ -31,7 +32,7 @@ func (r *run) fillMoments(c *ckpt.Checkpoint) error {
 	kinds := r.p.momentKinds()
 	_, absent := c.Manifest.Extra[noMomentsExtra]
 	switch {
-	case !r.p.hasMoments():
+	case !r.p.HasMoments():
 		return nil
 	case absent:
 		for _, k := range r.crew.mine {
@@ -49,8 +50,8 @@ func (r *run) fillMoments(c *ckpt.Checkpoint) error {
 func (r *run) fillParams(c *ckpt.Checkpoint) error {
 	x := c.Manifest.Extra
 	if was, is := x["model"], r.p.Model.Hash; was != "" && is != "" && was != is {
-		return exitf(ExitInput, "it is a checkpoint of another model (%s of job %s; the program's is %s of job %s)%s",
-			shortHash(was), x["name"], shortHash(is), r.p.Name, r.shapeDifferences(c))
+		return exit.Errorf(exit.Input, "it is a checkpoint of another model (%s of job %s; the program's is %s of job "+
+			"%s)%s", shortHash(was), x["name"], shortHash(is), r.p.Name, r.shapeDifferences(c))
 	}
 	return r.fillFrom(c, modelFile, r.p.weightKinds()...)
 }
@@ -59,7 +60,7 @@ func (r *run) fillParams(c *ckpt.Checkpoint) error {
 // learned positions of another length. If there are none, it says that the shapes may agree.
 func (r *run) shapeDifferences(c *ckpt.Checkpoint) string {
 	const alike = ", although their tensors may have the same shapes"
-	if !r.team.isFirst() {
+	if !r.team.IsFirst() {
 		return alike
 	}
 	f, err := c.File(modelFile)
@@ -87,7 +88,7 @@ func (r *run) shapeDifferences(c *ckpt.Checkpoint) string {
 
 // fillFrom reads the tensors of some kinds from a file of the checkpoint, which must not hold others.
 func (r *run) fillFrom(c *ckpt.Checkpoint, name string, kinds ...kind) error {
-	if !r.team.isFirst() {
+	if !r.team.IsFirst() {
 		return r.loadKinds(kinds, nil)
 	}
 	f, err := c.File(name)
@@ -140,7 +141,7 @@ func checkUnknownTensors(saved []ckpt.Tensor, known func(name string) bool) erro
 		return nil
 	}
 	slices.Sort(names)
-	return exitf(ExitInput, "it has tensors that the program does not have: %s; it is of another model",
+	return exit.Errorf(exit.Input, "it has tensors that the program does not have: %s; it is of another model",
 		firstNames(names))
 }
 

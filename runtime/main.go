@@ -17,6 +17,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/launch"
 	"github.com/planc-dev/planc/runtime/visible"
 )
@@ -58,7 +59,7 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code
 	}
 	l, err := resolveLaunch(p, c)
 	if err != nil {
-		return fail(stderr, p, c, &ExitError{ExitCannot, err})
+		return fail(stderr, p, c, exit.With(exit.Cannot, err))
 	}
 	if c.threads > 0 {
 		goruntime.GOMAXPROCS(c.threads * l.Count)
@@ -108,7 +109,7 @@ func resolveLaunch(p *Program, c *command) (*launch.Launch, error) {
 				" (unset PET_NNODES if no launcher set it)")
 		}
 	}
-	l, err := launch.Resolve(c.launch, p.mesh().Size(), os.LookupEnv)
+	l, err := launch.Resolve(c.launch, p.MeshSize(), os.LookupEnv)
 	if p.Devices != nil {
 		return l, err
 	}
@@ -134,9 +135,9 @@ func (c *command) reportStop(stderr io.Writer, p *Program) {
 
 // fail reports the error that ends the process and returns its exit code. c is nil if the flags are wrong.
 func fail(stderr io.Writer, p *Program, c *command, err error) int {
-	code := ExitFailed
-	if exit := (*ExitError)(nil); errors.As(err, &exit) {
-		code = exit.Code
+	code := exit.Failed
+	if coded := (*exit.Error)(nil); errors.As(err, &coded) {
+		code = coded.Code
 	}
 	if c != nil && c.json {
 		logger(stderr).Error(err.Error(), "name", p.Name, "exit", code)

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/settings"
 )
 
 // TestMain lets this test binary be a training binary, for the tests of signals.
@@ -63,7 +65,7 @@ func TestSignals(t *testing.T) {
 		}
 		must(t, cmd.Process.Signal(sig))
 		err := cmd.Wait()
-		if code := cmd.ProcessState.ExitCode(); code != ExitOnRequest {
+		if code := cmd.ProcessState.ExitCode(); code != exit.OnRequest {
 			t.Fatalf("attempt %d: %v, exit %d: %s", attempt, err, code, stderr.String())
 		}
 		c, _, err := ckpt.Newest(filepath.Join(dir, "checkpoints"))
@@ -85,7 +87,7 @@ func TestSignals(t *testing.T) {
 // A signal that occurs twice, as timeout(1) and a closing terminal send theirs, is one request; one that comes later
 // ends the process.
 func TestSignalsThatComeTwice(t *testing.T) {
-	for pause, want := range map[time.Duration]int{20 * time.Millisecond: ExitOnRequest, 2 * sameSignal: -1} {
+	for pause, want := range map[time.Duration]int{20 * time.Millisecond: exit.OnRequest, 2 * sameSignal: -1} {
 		dir := t.TempDir()
 		must(t, os.WriteFile(filepath.Join(dir, "tokens.bin"),
 			bytes.Repeat([]byte("\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"), 300), 0o666))
@@ -145,7 +147,7 @@ func TestMemoryLimitOfTheProcess(t *testing.T) {
 	if strings.Contains(string(out), "ThreadSanitizer") {
 		t.Skip("the race detector needs more address space")
 	}
-	if code := cmd.ProcessState.ExitCode(); code != ExitCannot ||
+	if code := cmd.ProcessState.ExitCode(); code != exit.Cannot ||
 		!strings.Contains(string(out), "\nbigram: not enough memory: 2 × 4.0 GiB for the ranks' arenas, ") ||
 		!strings.Contains(string(out), " free within ulimit -v: ") {
 		t.Errorf("%v, exit %d: %s", err, code, out)
@@ -165,7 +167,7 @@ func TestPanicIsAFailure(t *testing.T) {
 	code := execute(p, []string{"--dir", dir}, io.Discard, errs)
 	b, err := os.ReadFile(errs.Name())
 	must(t, err)
-	if code != ExitFailed || !strings.Contains(string(b), "\nbigram: runtime error: index out of range") ||
+	if code != exit.Failed || !strings.Contains(string(b), "\nbigram: runtime error: index out of range") ||
 		!strings.Contains(string(b), "runtime.newRank(") {
 		t.Errorf("exit %d: %s", code, b)
 	}
@@ -272,9 +274,9 @@ func TestOtherFlagsSuggestWhatThereIs(t *testing.T) {
 		for _, apply := range cmd.opts {
 			apply(&o)
 		}
-		for _, c := range o.sets {
+		for _, c := range o.changes {
 			var s Settings
-			if err := setSetting(&s, c.path, c.value, &Settings{}); err != nil {
+			if err := settings.Set(&s, c.Path, c.Value, &Settings{}); err != nil {
 				t.Errorf("%s: %v", words, err)
 			}
 		}
@@ -304,7 +306,7 @@ func TestTimeoutOfCollectives(t *testing.T) {
 		}
 	}
 	t.Setenv(timeoutVariable, "ten\x1b[2J")
-	if code, _, stderr := runCommand(t); code != ExitInput ||
+	if code, _, stderr := runCommand(t); code != exit.Input ||
 		stderr != "bigram: PLANC_TIMEOUT=ten\\u001b[2J: must be a positive duration, such as 90s or 10m\n" {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
@@ -336,14 +338,14 @@ func TestLaunchersAreRefused(t *testing.T) {
 			if c.name == "PET_NNODES" {
 				t.Setenv("PET_NODE_RANK", "1") // and no PET_MASTER_ADDR: it would not help
 			}
-			if code, _, stderr := runCommand(t, "--dir", t.TempDir()); code != ExitCannot ||
+			if code, _, stderr := runCommand(t, "--dir", t.TempDir()); code != exit.Cannot ||
 				stderr != "bigram: "+c.want+"\n" {
 				t.Errorf("exit %d, %q", code, stderr)
 			}
 		})
 	}
 	t.Setenv("JOB_COMPLETION_INDEX", "0")
-	if code, _, stderr := runCommand(t, "--dir", t.TempDir(), "--nnodes", "1"); code == ExitCannot ||
+	if code, _, stderr := runCommand(t, "--dir", t.TempDir(), "--nnodes", "1"); code == exit.Cannot ||
 		!strings.Contains(stderr, "data.train names no files") {
 		t.Errorf("a job of one pod goes on to its data: exit %d, %q", code, stderr)
 	}
@@ -358,7 +360,7 @@ func TestCommandTrainsOnAFile(t *testing.T) {
 	want := "bigram: train.eval.sample is set, but the data are tokens of a vocabulary of 11: a prompt can be text " +
 		"only if the tokens are bytes, " +
 		"as in text files or with a vocabulary of 256; remove it (--set train.eval.sample=null)\n"
-	if code != ExitInput || stderr != want {
+	if code != exit.Input || stderr != want {
 		t.Errorf("with a prompt: exit %d: %q", code, stderr)
 	}
 	code, stdout, stderr := runCommand(t, args...)
@@ -424,7 +426,7 @@ func TestHighRate(t *testing.T) {
 		{0.1, AdamW, ""}, {3, SGD, ""}, {10, SGD, ""},
 		{20, SGD, "train.optimizer.lr is 20; sgd usually diverges above 10; did you mean 2e-1?"},
 	} {
-		if got := highRate(&OptimizerSettings{LR: x.lr}, x.kind); got != x.want {
+		if got := settings.HighRate(&OptimizerSettings{LR: x.lr}, x.kind); got != x.want {
 			t.Errorf("%g with %v: %q, want %q", x.lr, x.kind, got, x.want)
 		}
 	}
@@ -473,7 +475,7 @@ func TestLogJSON(t *testing.T) {
 		t.Errorf("summary %s", stdout)
 	}
 	code, _, failed := runCommand(t, append(args, "--resume=7")...)
-	if want := `"level":"ERROR","msg":"checkpoint: there is no checkpoint of step 7 in `; code != ExitInput ||
+	if want := `"level":"ERROR","msg":"checkpoint: there is no checkpoint of step 7 in `; code != exit.Input ||
 		!strings.Contains(failed, want) {
 		t.Errorf("exit %d: %s", code, failed)
 	}

@@ -8,6 +8,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // peakResident returns the peak resident memory of this process in bytes, or 0 if the system does not report it.
@@ -138,12 +140,12 @@ func (r *run) fits() error {
 	need, limit := r.res.ArenaBytes*int64(r.res.Ranks), freeMemory(os.DirFS("/"))
 	const more = "compile for fewer ranks, a smaller micro_batch or with recompute"
 	if need > limit.free {
-		return exitf(ExitCannot, "not enough memory: %d × %s for the ranks' arenas, %s free within %s: %s short; "+more,
-			r.res.Ranks, size(r.res.ArenaBytes), size(limit.free), limit.by, size(need-limit.free))
+		return exit.Errorf(exit.Cannot, "not enough memory: %d × %s for the ranks' arenas, %s free within %s: %s "+
+			"short; "+more, r.res.Ranks, size(r.res.ArenaBytes), size(limit.free), limit.by, size(need-limit.free))
 	}
 	if err := reserve(need); err != nil {
-		return exitf(ExitCannot, "not enough memory: %d × %s for the ranks' arenas, and the system refuses %s: %w; "+
-			more,
+		return exit.Errorf(exit.Cannot, "not enough memory: %d × %s for the ranks' arenas, and the system refuses %s: "+
+			"%w; "+more,
 			r.res.Ranks, size(r.res.ArenaBytes), size(need), err)
 	}
 	return nil

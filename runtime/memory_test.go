@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"testing/fstest"
+
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 func TestFreeMemory(t *testing.T) {
@@ -78,7 +80,7 @@ func TestReserve(t *testing.T) {
 	p := bigram[float32](2, 0)
 	p.Stages[0].Arena.Size = 1 << 58
 	_, err := train(t, p, t.TempDir())
-	wantExit(t, err, ExitCannot, "not enough memory: 2 × 262144.0 TiB for the ranks' arenas, ", " free within ")
+	wantExit(t, err, exit.Cannot, "not enough memory: 2 × 262144.0 TiB for the ranks' arenas, ", " free within ")
 	if !strings.HasSuffix(err.Error(), " short; compile for fewer ranks, a smaller micro_batch or with recompute") {
 		t.Error(err)
 	}

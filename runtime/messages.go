@@ -3,10 +3,8 @@ package runtime
 import (
 	"fmt"
 	"io"
-	"math"
 	goruntime "runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
 )
 
@@ -33,27 +31,6 @@ func dashes(byPlanc bool) string {
 		return "-- "
 	}
 	return ""
-}
-
-// Learning rates above which training practically always diverges.
-const highAdam, highSGD = 0.1, 10.0
-
-// highRate returns a warning for a learning rate that is most likely a typing error, with a suggestion; "" if it is
-// plausible.
-func highRate(o *OptimizerSettings, kind OptimizerKind) string {
-	most := highAdam
-	if kind == SGD {
-		most = highSGD
-	}
-	if o.LR <= most {
-		return ""
-	}
-	text := fmt.Sprintf("train.optimizer.lr is %g; %v usually diverges above %g", o.LR, kind, most)
-	if exp := math.Floor(math.Log10(o.LR)); exp >= 1 { // 3e4 is 3e-4 without its minus sign
-		text += "; did you mean " + strconv.FormatFloat(o.LR/math.Pow(10, exp), 'g', 3, 64) +
-			fmt.Sprintf("e-%.0f", exp) + "?"
-	}
-	return text
 }
 
 // plancModule is the module of the runtime, as the binary's build information names it.

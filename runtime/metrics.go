@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // metricsFile is the name of a run's log, with one JSON object per line (contract.md).
@@ -38,8 +39,8 @@ func openMetrics(dir string) (*metrics, error) {
 	}
 	m := &metrics{path: filepath.Join(dir, metricsFile), attempt: 1}
 	if info, err := os.Stat(m.path); err == nil && !info.Mode().IsRegular() {
-		return nil, exitf(ExitInput, "%s must be a regular file, because metrics are appended to it; choose another "+
-			"folder with --log-dir", m.path)
+		return nil, exit.Errorf(exit.Input, "%s must be a regular file, because metrics are appended to it; choose "+
+			"another folder with --log-dir", m.path)
 	}
 	f, err := os.OpenFile(m.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
@@ -49,7 +50,7 @@ func openMetrics(dir string) (*metrics, error) {
 	switch err := ckpt.LockFile(f); {
 	case errors.Is(err, ckpt.ErrLocked):
 		f.Close()
-		return nil, exitf(ExitCannot, "another run is writing its metrics to %s; wait until it ends, or choose "+
+		return nil, exit.Errorf(exit.Cannot, "another run is writing its metrics to %s; wait until it ends, or choose "+
 			"another folder with --log-dir", m.path)
 	case err != nil:
 		f.Close()

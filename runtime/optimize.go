@@ -17,7 +17,7 @@ func Optimize[F Float](r *Rank, bucket int) {
 		return
 	}
 	b, spec := &r.buckets[bucket], &r.Stage.Buckets[bucket]
-	u := updater[F]{r: r, types: r.Program.types(), hyper: &r.Hyper, clip: r.Clip}
+	u := updater[F]{r: r, types: r.Program.TensorTypes(), hyper: &r.Hyper, clip: r.Clip}
 	whole := isNative[F](u.types.Params) && isNative[F](u.types.Grads) && isNative[F](u.types.Moments)
 	if !whole {
 		u.converted = conversionBuffer[F](r)
@@ -53,7 +53,7 @@ type updater[F Float] struct {
 func (u *updater[F]) update(bucket int, decay bool, at, state, n int) {
 	r, a := u.r, &u.r.Stage.Arena
 	elem, from := u.types.Params, r.paramAt(bucket, at)
-	if r.Program.hasMaster() {
+	if r.Program.HasMaster() {
 		elem = u.types.Master
 		from = a.Master.Offset + state*elem.Size()
 	}
@@ -87,7 +87,7 @@ func (u *updater[F]) put(bucket, at int, elem Elem, from int, x []F) {
 		return
 	}
 	storeBack(r, elem, from, x)
-	if r.Program.hasMaster() {
+	if r.Program.HasMaster() {
 		write(r, u.types.Params, r.paramAt(bucket, at), x)
 	}
 }

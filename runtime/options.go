@@ -2,36 +2,13 @@ package runtime
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"time"
 
 	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/settings"
 )
-
-// Exit codes of a training program.
-const (
-	ExitFailed     = 1  // failure of the environment: I/O, a lost rank
-	ExitInput      = 2  // flags, settings, data or checkpoint are wrong
-	ExitCannot     = 3  // this machine or launch cannot run the program
-	ExitNonfinite  = 5  // stopped by the numerics guard
-	ExitOnRequest  = 75 // stopped on request, with a committed checkpoint
-	defaultRunsDir = "runs"
-)
-
-// ExitError is the error that Run returns, with the exit code of the command.
-type ExitError struct {
-	Code int
-	Err  error
-}
-
-func (e *ExitError) Error() string { return e.Err.Error() }
-func (e *ExitError) Unwrap() error { return e.Err }
-
-func exitf(code int, format string, args ...any) error {
-	return &ExitError{code, fmt.Errorf(format, args...)}
-}
 
 // ErrStop, returned by the function given to OnStep, ends the run as a signal does: after this step, with a committed
 // checkpoint.
@@ -120,6 +97,9 @@ type ImageSource interface {
 	ValidPixels(g int64, pixels []float32) error
 }
 
+// defaultRunsDir is the folder of the runs' folders.
+const defaultRunsDir = "runs"
+
 // Option changes how Run executes a program.
 type Option func(*options)
 
@@ -127,7 +107,7 @@ type options struct {
 	dir, checkpointDir, logDir string
 	resume                     string // "auto", "never", a step or a folder
 	export                     string // folder to export the model to instead of training
-	sets                       []setting
+	changes                    []settings.Change
 	source                     Source
 	onStep                     func(Step) error
 	onTensors                  func(int, *Tensors) error
@@ -141,11 +121,6 @@ type options struct {
 	isa                        string         // ISA of the CPU kernels; "" is auto
 	launch                     *launch.Launch // launch that the process is part of; nil: none
 	joinWithin                 time.Duration
-}
-
-type setting struct {
-	path  string
-	value any
 }
 
 // Dir sets the folder of metrics.jsonl and checkpoints/; the default is runs/NAME.
@@ -164,7 +139,7 @@ func Resume(from string) Option { return func(o *options) { o.resume = from } }
 // Set changes a setting by its path in the job file, such as "train.optimizer.lr". A string value is parsed as planc's
 // --set parses it; nil or "null" restores the compiled value.
 func Set(path string, value any) Option {
-	return func(o *options) { o.sets = append(o.sets, setting{path, value}) }
+	return func(o *options) { o.changes = append(o.changes, settings.Change{Path: path, Value: value}) }
 }
 
 // Data replaces the job's files by the caller's samples. The source may also be a [TypedSource] or an [ImageSource].

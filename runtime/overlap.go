@@ -44,8 +44,8 @@ const pieceElems = 1 << 14
 // newUpdates prepares the rank's buckets for updates that overlap the next step. It returns nil if their state is not
 // stored in the type that kernels compute in.
 func newUpdates[F Float](r *Rank) *updates {
-	t := r.Program.types()
-	if !isNative[F](t.Params) || !isNative[F](t.Grads) || !isNative[F](t.Moments) || r.Program.hasMaster() ||
+	t := r.Program.TensorTypes()
+	if !isNative[F](t.Params) || !isNative[F](t.Grads) || !isNative[F](t.Moments) || r.Program.HasMaster() ||
 		r.Program.StochasticRounding || r.poison {
 		return nil
 	}
@@ -98,7 +98,7 @@ func newBucketUpdate(r *Rank, i int) *bucketUpdate {
 
 // updatePiece updates a piece of a bucket.
 func updatePiece[F Float](r *Rank, bucket int, s span) {
-	u := updater[F]{r: r, types: r.Program.types(), hyper: &r.updates.hyper, clip: r.updates.clip}
+	u := updater[F]{r: r, types: r.Program.TensorTypes(), hyper: &r.updates.hyper, clip: r.updates.clip}
 	u.update(bucket, s.decay, s.lo, r.Stage.Buckets[bucket].State+s.lo-r.buckets[bucket].lo, s.hi-s.lo)
 }
 
@@ -165,8 +165,8 @@ func (r *Rank) finishUpdate(b *bucketUpdate) {
 // clearBucket zeroes the gradients of a bucket that are added to without being written first.
 func (r *Rank) clearBucket(i int) {
 	spec := &r.Stage.Buckets[i]
-	lo := r.Stage.Arena.Grads.Offset + spec.Grads*r.Program.types().Grads.Size()
-	hi := lo + r.gradElems(i)*r.Program.types().Grads.Size()
+	lo := r.Stage.Arena.Grads.Offset + spec.Grads*r.Program.TensorTypes().Grads.Size()
+	hi := lo + r.gradElems(i)*r.Program.TensorTypes().Grads.Size()
 	for _, p := range r.exec.cleared {
 		p = (part{max(p.lo, lo), min(p.hi, hi)})
 		if p.lo < p.hi {

@@ -13,7 +13,7 @@ import (
 // and continued.
 func withThreads(t *testing.T, n int, p *Program, opts ...Option) []byte {
 	t.Helper()
-	defer goruntime.GOMAXPROCS(goruntime.GOMAXPROCS(n * p.mesh().Size()))
+	defer goruntime.GOMAXPROCS(goruntime.GOMAXPROCS(n * p.MeshSize()))
 	dir := t.TempDir()
 	got, err := train(t, p, dir, opts...)
 	if errors.Is(err, ErrStop) || err != nil && len(opts) > 0 {

@@ -26,7 +26,7 @@ func (r *Rank) taintWork() {
 // taintOthers fills the parts of a bucket's parameters that other ranks have updated.
 func (r *Rank) taintOthers(i int) {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
-	size := r.Program.types().Params.Size()
+	size := r.Program.TensorTypes().Params.Size()
 	r.taint(r.paramAt(i, spec.Offset), (b.lo-spec.Offset)*size)
 	r.taint(r.paramAt(i, b.hi), (spec.Offset+spec.Elems-b.hi)*size)
 }

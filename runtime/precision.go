@@ -4,20 +4,6 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// types returns the types of the program's tensors.
-func (p *Program) types() Types {
-	if p.Types == (Types{}) {
-		return Types{Compute: p.Elem, Params: p.Elem, Grads: p.Elem, Reduce: p.Elem, Master: p.Elem, Moments: p.Elem}
-	}
-	return p.Types
-}
-
-// TensorTypes returns the types in which the program stores its tensors.
-func (p *Program) TensorTypes() Types { return p.types() }
-
-// hasMaster reports whether the optimizer has its own copy of the parameters.
-func (p *Program) hasMaster() bool { t := p.types(); return t.Master != t.Params }
-
 // isNative reports whether numbers of type e are stored as F.
 func isNative[F Float](e Elem) bool {
 	var z F

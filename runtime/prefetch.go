@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"time"
+
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // stopWithin is how long the end of a run waits for a read in progress, because a read from a hanging disk may never
@@ -73,8 +75,8 @@ func (f *prefetcher) fill(b *batch) {
 		f.atOnce = max(1, f.from.atOnce)
 	}
 	if b.err == nil && f.from.label == "" && b.counted() == 0 {
-		b.err = exitf(ExitInput, "samples %d to %d, which are one step, have no position that counts, so there is "+
-			"nothing to learn from; "+
+		b.err = exit.Errorf(exit.Input, "samples %d to %d, which are one step, have no position that counts, so there "+
+			"is nothing to learn from; "+
 			"each position is after its sample's unmasked, or has a negative label", f.next,
 			min(f.next+f.size, f.end)-1)
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // loadFolder reads parameters from the safetensors files of a folder, in planc's layout or Hugging Face's.
@@ -22,7 +23,7 @@ func loadFolder[F Float](c *crew, folder string) error {
 		return fmt.Errorf("train.init: %w", err)
 	}
 	if err != nil || !info.IsDir() {
-		return exitf(ExitInput, "train.init: %s is not a folder of safetensors files", folder)
+		return exit.Errorf(exit.Input, "train.init: %s is not a folder of safetensors files", folder)
 	}
 	f, err := ckpt.OpenWeights(folder)
 	if err != nil {
@@ -96,8 +97,8 @@ func (p *Program) findPublished(f *ckpt.Weights) ([]publishedInFile, error) {
 			return nil, err
 		}
 		if !slices.Equal(saved.Shape, t.Shape) {
-			return nil, exitf(ExitInput, "%s: tensor %s has shape %v, but the model needs %v", f.Path(saved.Name),
-				saved.Name, saved.Shape, t.Shape)
+			return nil, exit.Errorf(exit.Input, "%s: tensor %s has shape %v, but the model needs %v",
+				f.Path(saved.Name), saved.Name, saved.Shape, t.Shape)
 		}
 		out = append(out, publishedInFile{t, saved, file})
 	}
@@ -105,7 +106,7 @@ func (p *Program) findPublished(f *ckpt.Weights) ([]publishedInFile, error) {
 		return nil, p.otherModelError(f)
 	}
 	if len(missing) > 0 {
-		return nil, exitf(ExitInput, "tensors of the model are missing: %s", firstNames(missing))
+		return nil, exit.Errorf(exit.Input, "tensors of the model are missing: %s", firstNames(missing))
 	}
 	for _, twin := range p.Weights.Tied {
 		names := spellingsOf(&p.Weights, twin[0])
@@ -145,8 +146,8 @@ func checkTied(f *ckpt.Weights, name, model string, files []publishedInFile) err
 		equal = slices.Equal(a[:n], b[:n])
 	}
 	if !equal {
-		return exitf(ExitInput, "%s differs from %s, but the model has tie_word_embeddings: true, so that both are "+
-			"one tensor; "+
+		return exit.Errorf(exit.Input, "%s differs from %s, but the model has tie_word_embeddings: true, so that both "+
+			"are one tensor; "+
 			"to train both, set tie_word_embeddings to false in the model's config.json and compile again",
 			name, own.Name)
 	}
@@ -163,8 +164,8 @@ func (p *Program) otherModelError(f *ckpt.Weights) error {
 	if w := &p.Weights; len(w.Tensors) > 0 {
 		wanted += ", or those of " + w.Family + ", such as " + p.publishedTensors()[0].name
 	}
-	return exitf(ExitInput, "it has none of the model's tensors; it has %s; expected are %s", cmp.Or(firstNames(names),
-		"no tensors"), wanted)
+	return exit.Errorf(exit.Input, "it has none of the model's tensors; it has %s; expected are %s",
+		cmp.Or(firstNames(names), "no tensors"), wanted)
 }
 
 // spellingsOf returns the names that files may give a tensor, the model's own first.

@@ -1,6 +1,9 @@
 package runtime
 
-import "github.com/planc-dev/planc/runtime/program"
+import (
+	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/program"
+)
 
 // Program is a compiled training program: its tables, the functions of the model's blocks, and its devices. Generated
 // code fills one in; Run and Main execute it. All ranks share it, and nothing writes to it after the start.
@@ -89,4 +92,10 @@ const (
 	Zeros  = program.Zeros
 	Ones   = program.Ones
 	Normal = program.Normal
+)
+
+// Team is the launch that a run is part of, and Peers the connection between its processes.
+type (
+	Team  = launch.Team
+	Peers = launch.Peers
 )

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // publishedBigram is bigram with a layout of its weights: w lies transposed, and b in two tensors.
@@ -89,11 +90,11 @@ func TestExportAndBack(t *testing.T) {
 		}
 	}
 	_, err = train(t, publishedBigram[float64](1), dir, Export(out))
-	wantExit(t, err, ExitInput, "--export", "is not empty (it has config.json); nothing is overwritten")
+	wantExit(t, err, exit.Input, "--export", "is not empty (it has config.json); nothing is overwritten")
 	_, err = train(t, publishedBigram[float64](1), t.TempDir(), Export(filepath.Join(dir, "x")))
-	wantExit(t, err, ExitInput, "--export: there is no checkpoint in ", "--resume never")
+	wantExit(t, err, exit.Input, "--export: there is no checkpoint in ", "--resume never")
 	_, err = train(t, bigram[float64](1, 0), dir, Export(filepath.Join(dir, "x")))
-	wantExit(t, err, ExitCannot, "--export: not supported for this model: the program knows only planc's own layout")
+	wantExit(t, err, exit.Cannot, "--export: not supported for this model: the program knows only planc's own layout")
 }
 
 // An export that is asked to stop leaves nothing behind.
@@ -106,7 +107,7 @@ func TestStoppedExport(t *testing.T) {
 	cancel()
 	_, err = Run(ctx, publishedBigram[float32](1), Dir(dir), Export(filepath.Join(dir, "out")),
 		Logger(slog.New(slog.DiscardHandler)))
-	wantExit(t, err, ExitOnRequest)
+	wantExit(t, err, exit.OnRequest)
 	if want := "checkpoint: cannot write " + filepath.Join(dir, "out") +
 		": model.safetensors: stopped on request"; err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
@@ -169,7 +170,7 @@ func TestPretrainedMessages(t *testing.T) {
 			}
 			continue
 		}
-		t.Run(name, func(t *testing.T) { wantExit(t, err, ExitInput, "train.init "+dir, c.want) })
+		t.Run(name, func(t *testing.T) { wantExit(t, err, exit.Input, "train.init "+dir, c.want) })
 	}
 }
 
@@ -216,7 +217,7 @@ func TestTiedHeadInFile(t *testing.T) {
 			}
 			continue
 		}
-		wantExit(t, err, ExitInput, "train.init "+dir, c.want)
+		wantExit(t, err, exit.Input, "train.init "+dir, c.want)
 	}
 }
 
@@ -231,7 +232,7 @@ func TestDamagedPretrained(t *testing.T) {
 		dir := t.TempDir()
 		must(t, os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte(text), 0o666))
 		_, err := train(t, publishedBigram[float32](1), t.TempDir(), Set("train.init", dir), Set("train.steps", 1))
-		wantExit(t, err, ExitInput, "train.init: checkpoint: "+dir, want)
+		wantExit(t, err, exit.Input, "train.init: checkpoint: "+dir, want)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/settings"
 )
 
 // save commits a checkpoint of the last step, once.
@@ -28,19 +30,19 @@ func (r *run) save() error {
 	if r.p.Model.Hash != "" {
 		m.Extra["model"] = r.p.Model.Hash
 	}
-	if !r.p.hasMoments() {
+	if !r.p.HasMoments() {
 		m.Extra[noMomentsExtra] = "none"
 	}
 	if s := r.scaler.text(); s != "" {
 		m.Extra["loss_scale"] = s
 	}
-	m.Extra["precision"] = r.p.types().String()
+	m.Extra["precision"] = r.p.TensorTypes().String()
 	if s := r.dataText(); s != "" {
 		m.Extra[dataExtra], m.Extra[sampledExtra] = s, r.dataHash
 	}
 	m.Extra[evaluatedExtra] = strconv.Itoa(r.lastValidStep)
 	r.losses.save(m.Extra)
-	saveShaping(&r.s, r.p, m.Extra)
+	settings.SaveSteering(&r.s, &r.p.ProgramData, m.Extra)
 	if err := r.crew.pull(); err != nil {
 		return err
 	}
@@ -88,13 +90,13 @@ func (r *run) dataID() string {
 
 // lock keeps other runs out of the folder of the checkpoints.
 func (r *run) lock() (err error) {
-	if !r.team.isFirst() {
+	if !r.team.IsFirst() {
 		return nil
 	}
 	r.unlock, err = ckpt.Lock(r.ckptDir)
 	if errors.Is(err, ckpt.ErrLocked) {
-		return exitf(ExitCannot, "another run is saving its checkpoints in %s; wait until it ends, or use another "+
-			"folder with --dir", r.ckptDir)
+		return exit.Errorf(exit.Cannot, "another run is saving its checkpoints in %s; wait until it ends, or use "+
+			"another folder with --dir", r.ckptDir)
 	}
 	return err
 }
@@ -105,7 +107,7 @@ func (r *run) restore() error {
 	var c *ckpt.Checkpoint
 	var later int64
 	err := error(nil)
-	if r.team.isFirst() {
+	if r.team.IsFirst() {
 		if err := r.cleanFolder(); err != nil {
 			return err
 		}
@@ -113,7 +115,7 @@ func (r *run) restore() error {
 	}
 	away := c != nil && r.isOutside(c.Path)
 	if err == nil {
-		c, away, err = r.team.origin(c, away)
+		c, away, err = shareOrigin(r.team, c, away)
 	}
 	if err != nil {
 		return err
@@ -147,16 +149,16 @@ func (r *run) continueFrom(c *ckpt.Checkpoint, later int64, away bool) error {
 			"another folder", c.Path, err)
 	}
 	if err := r.scaler.restore(m.Extra["loss_scale"]); err != nil {
-		return &ExitError{ExitInput, fmt.Errorf("cannot continue %s: %w", c.Path, err)}
+		return exit.With(exit.Input, fmt.Errorf("cannot continue %s: %w", c.Path, err))
 	}
 	if err := r.setAside(later); err != nil {
 		return err
 	}
-	if was, is := m.Extra["precision"], r.p.types().String(); was != "" && was != is {
+	if was, is := m.Extra["precision"], r.p.TensorTypes().String(); was != "" && was != is {
 		r.report.warn(fmt.Sprintf("the checkpoint has precision %s, and the program %s: results will not be "+
 			"bit-identical", was, is))
 	}
-	if text := changedSettings(&r.s, r.p, m.Extra); text != "" {
+	if text := settings.Differences(&r.s, &r.p.ProgramData, m.Extra); text != "" {
 		r.report.warn("settings differ from the checkpoint: " + text)
 	}
 	if text := r.otherSamples(m); text != "" {
@@ -253,8 +255,8 @@ func (r *run) namedCheckpoint(from string) (*ckpt.Checkpoint, error) {
 	if _, err := os.Stat(from); !errors.Is(err, os.ErrNotExist) {
 		return ckpt.Open(from)
 	}
-	return nil, exitf(ExitInput, "--resume %s: there is no folder %[1]s; use auto, never, a step such as 40, or the "+
-		"folder of a checkpoint such as %s",
+	return nil, exit.Errorf(exit.Input, "--resume %s: there is no folder %[1]s; use auto, never, a step such as 40, "+
+		"or the folder of a checkpoint such as %s",
 		from, filepath.Join(r.ckptDir, "step-00000040"))
 }
 
@@ -269,8 +271,8 @@ func (r *run) newestCheckpoint() (*ckpt.Checkpoint, error) {
 		reasons = append(reasons, s.Err)
 	}
 	if c == nil && len(skipped) > 0 {
-		return nil, exitf(ExitInput, "no checkpoint in %s is complete and undamaged (%w); use --resume never to "+
-			"start over", r.ckptDir,
+		return nil, exit.Errorf(exit.Input, "no checkpoint in %s is complete and undamaged (%w); use --resume never "+
+			"to start over", r.ckptDir,
 			errors.Join(reasons...))
 	}
 	return c, nil
@@ -278,7 +280,7 @@ func (r *run) newestCheckpoint() (*ckpt.Checkpoint, error) {
 
 // setAside moves the checkpoints after a step to a new folder next to the checkpoints' folder.
 func (r *run) setAside(after int64) error {
-	if !r.team.isFirst() {
+	if !r.team.IsFirst() {
 		return nil
 	}
 	entries, err := os.ReadDir(r.ckptDir)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // tree lists the files and folders below dir.
@@ -27,8 +28,8 @@ func tree(t *testing.T, dir string) (names []string) {
 // wantExit checks an error's code and that its text holds all the parts.
 func wantExit(t *testing.T, err error, code int, parts ...string) {
 	t.Helper()
-	var exit *ExitError
-	if !errors.As(err, &exit) || exit.Code != code {
+	var coded *exit.Error
+	if !errors.As(err, &coded) || coded.Code != code {
 		t.Fatalf("error %v, want exit %d", err, code)
 	}
 	for _, p := range parts {
@@ -47,9 +48,10 @@ func TestARefusedBeginningLosesNothing(t *testing.T) {
 	other := bigram[float32](1, 0)
 	other.Optim = Adam
 	_, err = train(t, other, dir, Resume("3"))
-	wantExit(t, err, ExitInput, "its optimizer is adamw, but the program's is adam", "--dir to train in another folder")
+	wantExit(t, err, exit.Input, "its optimizer is adamw, but the program's is adam",
+		"--dir to train in another folder")
 	_, err = train(t, bigram[float32](1, 0), dir, Resume("never"), Set("train.init", "/no/such/folder"))
-	wantExit(t, err, ExitInput, "train.init: /no/such/folder is not a folder")
+	wantExit(t, err, exit.Input, "train.init: /no/such/folder is not a folder")
 	if after := tree(t, dir); !slices.Equal(before, after) {
 		t.Errorf("the folder was\n%s\nand is\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
 	}
@@ -69,19 +71,19 @@ func TestCheckpointsOfAnotherModelAreRefused(t *testing.T) {
 	_, err := train(t, hashed("aaaa"), dir, Set("train.steps", 2))
 	must(t, err)
 	_, err = train(t, hashed("bbbb"), dir)
-	wantExit(t, err, ExitInput, "it is a checkpoint of another model (aaaa of job bigram; the program's is bbbb of "+
+	wantExit(t, err, exit.Input, "it is a checkpoint of another model (aaaa of job bigram; the program's is bbbb of "+
 		"job bigram), "+
 		"although their tensors may have the same shapes; use --resume never", "--dir")
 	shorter := hashed("bbbb")
 	shorter.Params = slices.Clone(shorter.Params)
 	shorter.Params[1].Dims = []Dim{{Size: 7}}
 	_, err = train(t, shorter, dir)
-	wantExit(t, err, ExitInput, "is bbbb of job bigram): b has shape [11] in the checkpoint, but the program needs "+
+	wantExit(t, err, exit.Input, "is bbbb of job bigram): b has shape [11] in the checkpoint, but the program needs "+
 		"[7]; use --resume never")
 	less := hashed("aaaa")
 	less.Params = less.Params[:1]
 	_, err = train(t, less, dir)
-	wantExit(t, err, ExitInput, "model.safetensors: it has tensors that the program does not have: b; it is of "+
+	wantExit(t, err, exit.Input, "model.safetensors: it has tensors that the program does not have: b; it is of "+
 		"another model", "--resume never")
 	if res, err := train(t, hashed(""), dir); err != nil || res.FirstStep != 3 {
 		t.Errorf("a program that does not know its model's hash: %+v, %v", res, err)
@@ -158,60 +160,6 @@ func TestResumeReportsOtherContents(t *testing.T) {
 	}
 }
 
-// What is compiled in and decides what a step does is said likewise.
-func TestResumeSaysWhatAnotherProgramChanged(t *testing.T) {
-	program := func(batch, seq int, drop [3]float64) *Program {
-		return &Program{ProgramData: ProgramData{Batch: BatchLayout{GlobalBatch: batch, SeqLen: seq},
-			Model: Model{Dropout: drop}},
-		}
-	}
-	was, s := map[string]string{}, &Settings{}
-	saveShaping(s, program(8, 64, [3]float64{0.1, 0.1, 0.1}), was)
-	for _, c := range []struct {
-		is   *Program
-		want string
-	}{
-		{program(8, 64, [3]float64{0.1, 0.1, 0.1}), ""},
-		{program(16, 64, [3]float64{0.1, 0.1, 0.1}), "train.global_batch was 8, is 16"},
-		{program(8, 128, [3]float64{0.1, 0.1, 0.1}), "train.seq_len was 64, is 128"},
-		{program(8, 64, [3]float64{}), "train.dropout was 0.1, is 0"},
-		{program(8, 64, [3]float64{0, 0.1, 0.2}), "train.dropout was 0.1, is [0 0.1 0.2]"},
-		{program(4, 32, [3]float64{}), "train.seq_len was 64, is 32; train.global_batch was 8, is 4; train.dropout " +
-			"was 0.1, is 0"},
-	} {
-		if got := changedSettings(s, c.is, was); got != c.want {
-			t.Errorf("%q, want %q", got, c.want)
-		}
-	}
-	if got := changedSettings(s, program(4, 32, [3]float64{}), map[string]string{}); got != "" {
-		t.Errorf("of a checkpoint that does not say: %q", got)
-	}
-}
-
-// Another length of training is another learning rate where that falls towards the end, and nothing to speak of
-// elsewhere.
-func TestResumeSaysWhereTheRateNowFalls(t *testing.T) {
-	settings := func(kind string, steps int) *Settings {
-		return &Settings{Train: TrainSettings{Steps: steps, Schedule: ScheduleSettings{Kind: kind}}}
-	}
-	for _, c := range []struct {
-		was, is string
-		want    string
-	}{
-		{"cosine", "cosine", "train.steps was 10, is 20"}, {"linear", "linear", "train.steps was 10, is 20"},
-		{"wsd", "wsd", "train.steps was 10, is 20"},
-		{"constant", "constant", ""}, {"inverse_sqrt", "inverse_sqrt", ""},
-		{"constant", "cosine", "train.schedule.kind was constant, is cosine"}, {"cosine", "constant",
-			"train.schedule.kind was cosine, is constant"},
-	} {
-		extra := map[string]string{}
-		saveShaping(settings(c.was, 10), &Program{}, extra)
-		if got := changedSettings(settings(c.is, 20), &Program{}, extra); got != c.want {
-			t.Errorf("from %s to %s: %q, want %q", c.was, c.is, got, c.want)
-		}
-	}
-}
-
 // A run that continues a checkpoint of another folder has nothing before it in its own.
 // Where the checkpoint is past the last step, it is said that nothing is left to do, and what would do more.
 func TestResumePastTheLastStep(t *testing.T) {
@@ -252,7 +200,7 @@ func TestTwoRunsInOneFolder(t *testing.T) {
 	_, err := train(t, bigram[float32](1, 0), dir, OnStep(func(s Step) error {
 		if s.Step == 2 {
 			_, err := train(t, bigram[float32](1, 0), dir)
-			wantExit(t, err, ExitCannot, "another run is saving its checkpoints in "+filepath.Join(dir, "checkpoints"),
+			wantExit(t, err, exit.Cannot, "another run is saving its checkpoints in "+filepath.Join(dir, "checkpoints"),
 				"--dir")
 		}
 		return nil
@@ -269,7 +217,7 @@ func TestTwoRunsWithOneLog(t *testing.T) {
 	_, err := train(t, bigram[float32](1, 0), t.TempDir(), LogDir(logs), OnStep(func(s Step) error {
 		if s.Step == 2 {
 			_, err := train(t, bigram[float32](1, 0), dir, LogDir(logs))
-			wantExit(t, err, ExitCannot)
+			wantExit(t, err, exit.Cannot)
 			want := "another run is writing its metrics to " + filepath.Join(logs, metricsFile) +
 				"; wait until it ends, or choose another folder with --log-dir"
 			if err.Error() != want {
@@ -292,7 +240,7 @@ func TestMetricsAreAFile(t *testing.T) {
 	path := filepath.Join(dir, metricsFile)
 	must(t, os.Symlink("/dev/zero", path)) // whose lines have no end
 	_, err := train(t, bigram[float32](1, 0), dir)
-	wantExit(t, err, ExitInput, path+" must be a regular file, because metrics are appended to it; choose "+
+	wantExit(t, err, exit.Input, path+" must be a regular file, because metrics are appended to it; choose "+
 		"another folder "+
 		"with --log-dir")
 }
@@ -318,7 +266,7 @@ func TestEpochsWithAnotherBatch(t *testing.T) {
 			}
 			return nil
 		}))
-		wantExit(t, err, ExitOnRequest)
+		wantExit(t, err, exit.OnRequest)
 		res, err := train(t, test.second, dir, Set("train.epochs", 1))
 		must(t, err)
 		if res.Steps != test.steps || math.IsNaN(res.Loss) || res.Skipped != 0 {

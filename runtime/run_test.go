@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // line is a line of metrics.jsonl.
@@ -131,8 +133,8 @@ func TestResumeIsExact(t *testing.T) {
 			}
 			return nil
 		}))
-		var exit *ExitError
-		if !errors.As(err, &exit) || exit.Code != ExitOnRequest {
+		var coded *exit.Error
+		if !errors.As(err, &coded) || coded.Code != exit.OnRequest {
 			t.Fatalf("stopping gave %v", err)
 		}
 		got, err := train(t, rest, dir)
@@ -172,8 +174,8 @@ func TestResumeAfterFailure(t *testing.T) {
 		}
 		return nil
 	}))
-	var exit *ExitError
-	if !errors.Is(err, crash) || !errors.As(err, &exit) || exit.Code != ExitFailed {
+	var coded *exit.Error
+	if !errors.Is(err, crash) || !errors.As(err, &coded) || coded.Code != exit.Failed {
 		t.Fatalf("crash gave %v", err)
 	}
 	got, err := train(t, bigram[float32](2, 1), dir)
@@ -199,8 +201,8 @@ func TestDamagedCheckpointsAreNotIgnored(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(res.Checkpoint, modelFile), []byte("nonsense"), 0o666))
 	_, err = train(t, bigram[float32](1, 0), dir)
-	var exit *ExitError
-	if !errors.As(err, &exit) || exit.Code != ExitInput ||
+	var coded *exit.Error
+	if !errors.As(err, &coded) || coded.Code != exit.Input ||
 		!strings.Contains(err.Error(), "use --resume never to start over") {
 		t.Errorf("error %v", err)
 	}
@@ -216,8 +218,8 @@ func TestContextStopsAfterTheStep(t *testing.T) {
 			}
 			return nil
 		}))
-	var exit *ExitError
-	if !errors.As(err, &exit) || exit.Code != ExitOnRequest || res.Steps != 4 {
+	var coded *exit.Error
+	if !errors.As(err, &coded) || coded.Code != exit.OnRequest || res.Steps != 4 {
 		t.Fatalf("%v, %+v", err, res)
 	}
 	if want := "stopped on request after step 4 of 12; to continue, resume from checkpoint " +
@@ -272,14 +274,14 @@ func TestNonfinite(t *testing.T) {
 		}
 		return nil
 	}))
-	wantExit(t, err, ExitOnRequest)
+	wantExit(t, err, exit.OnRequest)
 	if first, err := train(t, poisoned(), dir, Set("train.steps", 4)); err != nil || !math.IsNaN(first.FirstLoss) ||
 		first.FirstStep != 3 {
 		t.Errorf("a first step that is not finite: %+v, %v", first, err)
 	}
 	_, err = train(t, poisoned(), t.TempDir(), Set("train.on_nonfinite", "stop"))
-	var exit *ExitError
-	if !errors.As(err, &exit) || exit.Code != ExitNonfinite {
+	var coded *exit.Error
+	if !errors.As(err, &coded) || coded.Code != exit.Nonfinite {
 		t.Errorf("stop gave %v", err)
 	}
 }
@@ -307,7 +309,7 @@ func TestSkippingEnds(t *testing.T) {
 		t.Errorf("nine in a row: %+v, %v", res, err)
 	}
 	_, dir, err := poisoned(3, 30)
-	wantExit(t, err, ExitNonfinite)
+	wantExit(t, err, exit.Nonfinite)
 	want := "steps 3 to 12 are not finite (the last: loss NaN, gradient norm "
 	rest := "): 10 in a row, and a skipped step changes no parameter, so further steps would be the same. " +
 		"Lower train.optimizer.lr (0.05), or raise train.schedule.warmup (3); resume from a checkpoint of step 1 or " +
@@ -395,8 +397,9 @@ func TestArenasThatDoNotFitAreRefused(t *testing.T) {
 	p := bigram[float32](1, 0)
 	p.Stages[0].Arena.Size = 1 << 60
 	_, err := train(t, p, t.TempDir())
-	var exit *ExitError
-	if !errors.As(err, &exit) || exit.Code != ExitCannot || !strings.HasPrefix(err.Error(), "not enough memory: 1 × ") {
+	var coded *exit.Error
+	if !errors.As(err, &coded) || coded.Code != exit.Cannot || !strings.HasPrefix(err.Error(),
+		"not enough memory: 1 × ") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -408,6 +411,32 @@ func TestArenaIsExact(t *testing.T) {
 	for _, r := range c.ranks {
 		if len(r.Arena) != r.Stage.Arena.Size || cap(r.Arena) != len(r.Arena) {
 			t.Errorf("arena of %d bytes, capacity %d, want %d", len(r.Arena), cap(r.Arena), r.Stage.Arena.Size)
+		}
+	}
+}
+func TestTwoLengthsAreRefused(t *testing.T) {
+	_, err := train(t, bigram[float32](1, 0), t.TempDir(), Set("train.steps", 3), Set("train.tokens", "1K"))
+	wantExit(t, err, exit.Input, "train.steps and train.tokens are both given")
+	res, err := train(t, bigram[float32](1, 0), t.TempDir(), Set("train.steps", 3), Set("train.steps", 2))
+	if err != nil || res.Steps != 2 {
+		t.Errorf("the last of two steps: %+v, %v", res, err)
+	}
+}
+
+func TestSettingsAreChecked(t *testing.T) {
+	for path, want := range map[string]string{
+		"train.steps=0": "there is nothing to train: train.steps, train.epochs and train.tokens are 0; " +
+			"set one of them, such as --steps 100",
+		"train.schedule.kind=step": `train.schedule.kind is "step"; it must be constant, linear, cosine, wsd or ` +
+			`inverse_sqrt`,
+		"train.on_nonfinite=ignore": `train.on_nonfinite is "ignore"; it must be skip or stop`,
+		"train.optimizer.lr=-1":     "train.optimizer.lr is -1; it must be above 0 and at most 3.4e+38",
+	} {
+		path, value, _ := strings.Cut(path, "=")
+		_, err := train(t, bigram[float32](1, 0), t.TempDir(), Set(path, value))
+		var coded *exit.Error
+		if !errors.As(err, &coded) || coded.Code != exit.Input || err.Error() != want {
+			t.Errorf("%s=%s: %v, want %s", path, value, err, want)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"math"
-	"slices"
 
 	"github.com/planc-dev/planc/runtime/data"
 	"github.com/planc-dev/planc/runtime/rng"
@@ -31,7 +30,7 @@ func (r *run) sample(prompt string) (string, error) {
 		}
 		window := tokens[max(0, len(tokens)-r.p.Batch.SeqLen):]
 		err := r.crew.do(func(k *Rank) {
-			if k.replica() != 0 && !r.p.replicasMeet() {
+			if k.replica() != 0 && !r.p.ReplicasMeet() {
 				return
 			}
 			k.Training, k.Pos = false, len(window)-1
@@ -76,11 +75,6 @@ func (r *run) nextLogits(vocab int) (logits []float64, err error) {
 	return logits, nil
 }
 
-// replicasMeet reports whether forward passes gather parameters from other replicas or send tokens to their experts.
-func (p *Program) replicasMeet() bool {
-	return p.Experts.Copies > 0 || slices.ContainsFunc(p.Stages, func(s Stage) bool { return s.Gather > 0 })
-}
-
 // show puts tokens into the first positions of row 0 of micro-batch 0. Everything else is token 0 of type 0, masked. An
 // image model sees the pixels of the last batch.
 func (r *Rank) show(tokens []int32) {
@@ -107,7 +101,7 @@ func (r *Rank) show(tokens []int32) {
 func (r *Rank) logits(vocab int) []float64 {
 	n := min(vocab, r.Program.Model.Vocab)
 	out := make([]float64, n)
-	read(r, r.Program.types().Compute, r.Stage.Arena.Logits.Offset, out)
+	read(r, r.Program.TensorTypes().Compute, r.Stage.Arena.Logits.Offset, out)
 	return out
 }
 

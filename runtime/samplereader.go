@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/planc-dev/planc/runtime/data"
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // reader reads the samples of training or of validation.
@@ -46,16 +47,16 @@ func readers(s Source, p *Program) (train, valid reader) {
 func checkSource(s Source, p *Program) error {
 	switch {
 	case s == nil && p.Batch.Patch > 0:
-		return exitf(ExitInput, "the model reads pixels, but the job's files hold tokens: pass rt.Data a source that "+
-			"is also an rt.ImageSource")
+		return exit.Errorf(exit.Input, "the model reads pixels, but the job's files hold tokens: pass rt.Data a "+
+			"source that is also an rt.ImageSource")
 	case s == nil && p.Segments[len(p.Segments)-1].Logits == nil:
-		return exitf(ExitInput, "the model does not predict the next token, and the job's files have no other labels: "+
-			"pass rt.Data a source with labels")
+		return exit.Errorf(exit.Input, "the model does not predict the next token, and the job's files have no other "+
+			"labels: pass rt.Data a source with labels")
 	case p.Batch.Patch == 0:
 		return nil
 	}
 	if _, ok := s.(ImageSource); !ok {
-		return exitf(ExitInput, "the model reads pixels, but %T is not an rt.ImageSource: it needs the methods "+
+		return exit.Errorf(exit.Input, "the model reads pixels, but %T is not an rt.ImageSource: it needs the methods "+
 			"TrainPixels "+
 			"and ValidPixels", s)
 	}
@@ -65,17 +66,17 @@ func checkSource(s Source, p *Program) error {
 // check refuses a sample that the model cannot read. Kernels do not check indices into tables.
 func (from *reader) check(g int64, tokens, labels []int32, unmasked int) error {
 	if unmasked < 0 || unmasked > len(labels) {
-		return exitf(ExitInput, "%ssample %d: unmasked is %d; it is the number of leading positions that count "+
+		return exit.Errorf(exit.Input, "%ssample %d: unmasked is %d; it is the number of leading positions that count "+
 			"and must be "+
 			"from 0 to %d", from.label, g, unmasked, len(labels))
 	}
 	if i, v := outside(tokens, from.tokens, 0); i >= 0 && from.tokens > 0 {
-		return exitf(ExitInput, "%ssample %d: the token at position %d is %d, but the model's vocabulary is %d "+
+		return exit.Errorf(exit.Input, "%ssample %d: the token at position %d is %d, but the model's vocabulary is %d "+
 			"(0 to %d)", from.label, g, i, v, from.tokens, from.tokens-1)
 	}
 	if i, v := outside(labels[:unmasked], from.labels, math.MinInt32); i >= 0 {
-		return exitf(ExitInput, "%ssample %d: the label at position %d is %d, but the model has %d classes (0 to %d; "+
-			"a negative one does not count)",
+		return exit.Errorf(exit.Input, "%ssample %d: the label at position %d is %d, but the model has %d classes (0 "+
+			"to %d; a negative one does not count)",
 			from.label, g, i, v, from.labels, from.labels-1)
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/program"
 )
 
 // Files of a checkpoint.
@@ -27,26 +29,23 @@ type kind struct {
 	grads  bool                // gradients: valid only in this rank's part of a bucket
 }
 
-func (p *Program) paramKind() kind { return kind{elem: p.types().Params, flat: true} }
+func (p *Program) paramKind() kind { return kind{elem: p.TensorTypes().Params, flat: true} }
 
 // weightKind returns the most precise copy of the parameters, which is saved: the optimizer's, if it has one.
 func (p *Program) weightKind() kind {
-	if p.hasMaster() {
-		return kind{elem: p.types().Master, region: func(a *Arena) Region { return a.Master }}
+	if p.HasMaster() {
+		return kind{elem: p.TensorTypes().Master, region: func(a *Arena) Region { return a.Master }}
 	}
 	return p.paramKind()
 }
 
 // weightKinds returns all copies of the parameters. Loading parameters fills each.
 func (p *Program) weightKinds() []kind {
-	if p.hasMaster() {
+	if p.HasMaster() {
 		return []kind{p.paramKind(), p.weightKind()}
 	}
 	return []kind{p.paramKind()}
 }
-
-// hasMoments reports whether the optimizer has state. SGD that was compiled for a momentum of 0 has none.
-func (p *Program) hasMoments() bool { return p.Optim != SGD || p.Stages[0].Arena.Moment1.Size > 0 }
 
 // momentKinds returns the optimizer's tensors, with PyTorch's names.
 func (p *Program) momentKinds() []kind {
@@ -61,7 +60,7 @@ func (p *Program) momentKinds() []kind {
 		return a.Moment2
 	}}[:len(names)] {
 		if region(&p.Stages[0].Arena).Size > 0 {
-			out = append(out, kind{suffix: names[i], elem: p.types().Moments, region: region})
+			out = append(out, kind{suffix: names[i], elem: p.TensorTypes().Moments, region: region})
 		}
 	}
 	return out
@@ -99,10 +98,10 @@ func (k *kind) isSaved(r *Rank, t *tensor) bool {
 	p := r.Program
 	var shard []string
 	if b := &r.Stage.Buckets[bucketOf(r.Stage, t)]; !k.flat || b.ShardedParams {
-		shard = p.atoms(b.Shard)
+		shard = p.Atoms(b.Shard)
 	}
 	for _, a := range p.Mesh {
-		if a.Name != stageAxis && r.Coord[a.Name] != 0 && !isSplitOver(t.param, a.Name) &&
+		if a.Name != program.StageAxis && r.Coord[a.Name] != 0 && !isSplitOver(t.param, a.Name) &&
 			!slices.Contains(shard, a.Name) {
 			return false
 		}
@@ -177,20 +176,20 @@ func load[F Float](c *crew, k kind, find func(name string) (ckpt.Tensor, *io.Sec
 		var saved ckpt.Tensor
 		var file *io.SectionReader
 		var err error
-		if c.team.isFirst() {
+		if c.team.IsFirst() {
 			saved, file, err = find(t.name + k.suffix)
 		}
 		if err != nil {
 			return err
 		}
-		if want := paramShape(t.param); c.team.isFirst() && !slices.Equal(saved.Shape, want) {
-			return exitf(ExitInput, "tensor %s has shape %v in the checkpoint, but the program needs %v", saved.Name,
-				saved.Shape, want)
+		if want := paramShape(t.param); c.team.IsFirst() && !slices.Equal(saved.Shape, want) {
+			return exit.Errorf(exit.Input, "tensor %s has shape %v in the checkpoint, but the program needs %v",
+				saved.Name, saved.Shape, want)
 		}
 		err = t.slabs(func(from, to int) error {
 			n := (to - from) * t.row()
 			buf = slices.Grow(buf[:0], n)[:n]
-			if c.team.isFirst() {
+			if c.team.IsFirst() {
 				err := ckpt.ReadFloats(file, saved.DType, int64(from*t.row()), buf)
 				if err == nil {
 					err = finiteTensor(saved.Name, from*t.row(), buf)
@@ -219,12 +218,12 @@ func load[F Float](c *crew, k kind, find func(name string) (ckpt.Tensor, *io.Sec
 // inputCode returns the exit code of an error: ExitInput if another package marks it as an input error, else others.
 func inputCode(err error, others int) int {
 	var bad *ckpt.InputError
-	var exit *ExitError
+	var coded *exit.Error
 	switch {
-	case errors.As(err, &exit):
-		return exit.Code
+	case errors.As(err, &coded):
+		return coded.Code
 	case errors.As(err, &bad):
-		return ExitInput
+		return exit.Input
 	}
 	return others
 }

@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
+
+	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/settings"
 )
 
 // torch is PyTorch's GradScaler as settings; its test has growth after 2 steps.
@@ -74,48 +76,17 @@ func TestScalerRules(t *testing.T) {
 func TestLossScaleOfACheckpoint(t *testing.T) {
 	for _, text := range []string{"NaN 0 0", "+Inf 0 0", "-1 0 0", "0 0 0", "1e39 0 0", "8 -1 0", "8 0 -1",
 		"8 9223372036854775807 0", "8 0 9223372036854775807", "8"} {
-		s := newScaler(dynamicScale)
+		s := newScaler(settings.DynamicScale)
 		if err := s.restore(text); err == nil {
 			t.Errorf("%s: %+v", text, s)
 		}
 	}
-	s := newScaler(dynamicScale)
+	s := newScaler(settings.DynamicScale)
 	want := `its loss scale "-1 0 0" is invalid: the scale must be above 0 and fit float32, and counts must be ` +
 		`from 0 to ` +
 		`9007199254740992`
 	if err := s.restore("-1 0 0"); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
-func TestLossScaleSettings(t *testing.T) {
-	var s Settings
-	for _, c := range []struct {
-		path  string
-		value any
-		want  LossScaleSettings
-	}{
-		{"train.precision.loss_scale", "dynamic", dynamicScale},
-		{"train.precision.loss_scale.window", 7, LossScaleSettings{Kind: "dynamic", Init: 65536, Window: 7,
-			Hysteresis: 2, Min: 1, Consecutive: false}},
-		{"train.precision.loss_scale.consecutive", "true", LossScaleSettings{Kind: "dynamic", Init: 65536, Window: 7,
-			Hysteresis: 2, Min: 1, Consecutive: true}},
-		{"train.precision.loss_scale", 1024, LossScaleSettings{Kind: "static", Init: 1024}},
-		{"train.precision.loss_scale", "none", LossScaleSettings{Kind: "none"}},
-	} {
-		if err := setSetting(&s, c.path, c.value, &Settings{}); err != nil || s.Train.Precision.LossScale != c.want {
-			t.Errorf("%s=%v: %+v, %v", c.path, c.value, s.Train.Precision.LossScale, err)
-		}
-	}
-	for want, bad := range map[string]LossScaleSettings{"must be above 0": {Kind: "static"},
-		"window 0": {Kind: "dynamic", Init: 1, Hysteresis: 1, Min: 1}} {
-		if err := checkLossScale(&bad); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v", bad, err)
-		}
-	}
-	if err := setSetting(&s, "train.precision.params", "f32", &Settings{}); err == nil ||
-		!strings.Contains(err.Error(), "compiled") {
-		t.Errorf("params: %v", err)
 	}
 }
 
@@ -162,7 +133,7 @@ func TestScalerResumes(t *testing.T) {
 			}
 			break
 		}
-		wantExit(t, err, ExitOnRequest)
+		wantExit(t, err, exit.OnRequest)
 	}
 	if !slices.Equal(scales, want) {
 		t.Errorf("resumed, the scales are %v, want %v", scales, want)

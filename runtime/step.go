@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // recordStep records a finished step. The returned Step is valid until the next one.
@@ -78,7 +80,7 @@ func (r *run) lossSum() float64 {
 	if r.crew.ranks[0].reduced {
 		return r.crew.ranks[0].LossSum
 	}
-	parts := r.p.size(r.p.Batch.SeqAxes)
+	parts := r.p.Ranks(r.p.Batch.SeqAxes)
 	sums := make([]float64, r.p.Batch.Replicas*parts)
 	for _, k := range r.crew.ranks {
 		part, _ := k.along(r.p.Batch.SeqAxes)
@@ -170,9 +172,9 @@ func (r *run) guard(s *Step) error {
 	}
 	r.metrics.event(s.Step, "stop", what)
 	if stop {
-		return exitf(ExitNonfinite, "step %d is not finite (%s), and train.on_nonfinite is stop", s.Step, what)
+		return exit.Errorf(exit.Nonfinite, "step %d is not finite (%s), and train.on_nonfinite is stop", s.Step, what)
 	}
-	return exitf(ExitNonfinite, "steps %d to %d are not finite (the last: %s): %d in a row, and a skipped step "+
+	return exit.Errorf(exit.Nonfinite, "steps %d to %d are not finite (the last: %s): %d in a row, and a skipped step "+
 		"changes no parameter, so further steps would be "+
 		"the same. %s; %s", s.Step-maxFaults+1, s.Step, what, maxFaults, r.remedy(), r.resumeAdvice())
 }

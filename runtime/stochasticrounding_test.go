@@ -114,7 +114,7 @@ func TestNumbersAreThoseOfTheWhole(t *testing.T) {
 		Axes: nil}, {Name: "c", Size: 4, Axes: []string{"tp"}},
 		{Name: "d", Size: 2, Axes: nil}}
 	for name, p := range programs {
-		for rank := range p.mesh().Size() {
+		for rank := range p.MeshSize() {
 			coord := map[string]int{}
 			for i, c := range p.mesh().Coord(rank) {
 				coord[p.Mesh[i].Name] = c

@@ -3,6 +3,8 @@ package runtime
 import (
 	"errors"
 	"fmt"
+
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // readFailure is an error of reading the training data. The ranks' state is still valid, so it is saved before the run
@@ -63,7 +65,7 @@ func (r *run) stop() error {
 	if cause != nil {
 		return cause
 	}
-	return exitf(ExitOnRequest, "stopped on request after step %d of %d; to continue, resume from checkpoint %s",
+	return exit.Errorf(exit.OnRequest, "stopped on request after step %d of %d; to continue, resume from checkpoint %s",
 		r.done.step,
 		r.total, r.res.Checkpoint)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // replaceFile makes this process's open descriptor of a file be that of another file: /dev/full is a full disk.
@@ -57,7 +58,7 @@ func TestFullMetricsDisk(t *testing.T) {
 		_, err := train(t, bigram[float32](2, 1), dir, Set("train.checkpoint.every", every), atStep(4, func() {
 			replaceFile(t, path, "/dev/full")
 		}))
-		wantExit(t, err, ExitFailed)
+		wantExit(t, err, exit.Failed)
 		saved := filepath.Join(dir, "checkpoints", "step-00000005")
 		want := "cannot write the metrics: write " + path + ": no space left on device; free some space, or choose " +
 			"another folder with --log-dir; " +
@@ -74,7 +75,7 @@ func TestFullMetricsDisk(t *testing.T) {
 	_, err := train(t, bigram[float32](2, 1), dir, atStep(11, func() {
 		replaceFile(t, filepath.Join(dir, metricsFile), "/dev/full")
 	}))
-	wantExit(t, err, ExitFailed, "no space left on device", "step 12 of 12 is saved")
+	wantExit(t, err, exit.Failed, "no space left on device", "step 12 of 12 is saved")
 	wantCheckpoint(t, dir, 12)
 }
 
@@ -85,7 +86,7 @@ func TestMetricsAreSyncedWithEachCommit(t *testing.T) {
 	_, err := train(t, bigram[float32](1, 0), dir, Set("train.checkpoint.every", 6), atStep(4, func() {
 		replaceFile(t, path, "/dev/null")
 	}))
-	wantExit(t, err, ExitFailed)
+	wantExit(t, err, exit.Failed)
 	if want := "cannot sync the metrics: sync " + path + ": invalid argument; --log-dir chooses another folder; step " +
 		"6 of 12 is saved; to continue, resume from checkpoint "; !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got  %v\nwant %s", err, want)
@@ -112,18 +113,18 @@ func TestUnreadableCheckpoint(t *testing.T) {
 	mend := unreadableFile(t, filepath.Join(res.Checkpoint, "manifest.json"))
 	before := tree(t, dir)
 	_, err = train(t, bigram[float32](2, 1), dir)
-	wantExit(t, err, ExitFailed, "input/output error; this checkpoint may be complete, so no older one is used in "+
+	wantExit(t, err, exit.Failed, "input/output error; this checkpoint may be complete, so no older one is used in "+
 		"its place: "+
 		"make it readable and start again, or continue an older one with --resume STEP")
 	_, err = train(t, bigram[float32](2, 1), dir, Resume("9"))
-	wantExit(t, err, ExitFailed, "input/output error")
+	wantExit(t, err, exit.Failed, "input/output error")
 	_, err = train(t, bigram[float32](2, 1), dir, Resume(res.Checkpoint))
-	wantExit(t, err, ExitFailed, "input/output error")
+	wantExit(t, err, exit.Failed, "input/output error")
 	_, err = train(t, bigram[float32](2, 1), t.TempDir(), Set("train.init", res.Checkpoint))
-	wantExit(t, err, ExitFailed, "input/output error")
+	wantExit(t, err, exit.Failed, "input/output error")
 	_, err = train(t, bigram[float32](2, 1), t.TempDir(), Set("train.init", filepath.Join(dir,
 		strings.Repeat("x", 300))))
-	wantExit(t, err, ExitFailed, "file name too long")
+	wantExit(t, err, exit.Failed, "file name too long")
 	if after := tree(t, dir); len(after) != len(before) {
 		t.Errorf("the folder was\n%s\nand is\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
 	}

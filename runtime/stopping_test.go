@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/exit"
 )
 
 // truncated is data that ends in an error from a sample on.
@@ -47,11 +48,11 @@ func TestDataThatFailsSavesFirst(t *testing.T) {
 		step string
 		code int
 	}{
-		"training":    {truncated{drawn{40, 10}, 40, 10, gone}, nil, "5", ExitFailed},
-		"wrong input": {truncated{drawn{40, 10}, 40, 10, exitf(ExitInput, "%w", gone)}, nil, "5", ExitInput},
+		"training":    {truncated{drawn{40, 10}, 40, 10, gone}, nil, "5", exit.Failed},
+		"wrong input": {truncated{drawn{40, 10}, 40, 10, exit.Errorf(exit.Input, "%w", gone)}, nil, "5", exit.Input},
 		"validation": {truncated{drawn{40, 10}, 1 << 40, 3, gone}, []Option{Set("train.eval.every", 4)}, "4",
-			ExitFailed},
-		"last validation": {truncated{drawn{40, 10}, 1 << 40, 3, gone}, nil, "12", ExitFailed},
+			exit.Failed},
+		"last validation": {truncated{drawn{40, 10}, 1 << 40, 3, gone}, nil, "12", exit.Failed},
 	} {
 		dir := t.TempDir()
 		_, err = train(t, bigram[float32](2, 1), dir, append(test.opts, Data(test.data))...)
@@ -72,7 +73,7 @@ func TestDataThatFailsSavesFirst(t *testing.T) {
 	}
 	dir := t.TempDir()
 	_, err = train(t, bigram[float32](2, 1), dir, Data(truncated{drawn{40, 10}, 0, 10, gone}))
-	wantExit(t, err, ExitFailed)
+	wantExit(t, err, exit.Failed)
 	if err.Error() != gone.Error() {
 		t.Errorf("before the first step: %v", err)
 	}
@@ -114,7 +115,7 @@ func interruptEvaluation(t *testing.T, at int32, want string) {
 	defer cancel()
 	source := stopsIn{drawn{40, 10}, at, new(atomic.Int32), cancel}
 	_, err = Run(ctx, bigram[float64](1, 0), Dir(dir), Data(source), Logger(slog.New(slog.DiscardHandler)), every)
-	wantExit(t, err, ExitOnRequest, want)
+	wantExit(t, err, exit.OnRequest, want)
 	_, err = train(t, bigram[float64](1, 0), dir, every)
 	must(t, err)
 	valid := func(dir string) (out []line) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/fold"
 )
 
@@ -53,10 +54,10 @@ func TestTheMachineComesBeforeTheData(t *testing.T) {
 	p := bigram[float32](1, 0)
 	p.Devices = absent{}
 	_, err := train(t, p, t.TempDir(), Data(nil))
-	wantExit(t, err, ExitCannot, "no GPU here")
+	wantExit(t, err, exit.Cannot, "no GPU here")
 	p.Devices = nil
 	_, err = train(t, p, t.TempDir(), Data(nil))
-	wantExit(t, err, ExitInput)
+	wantExit(t, err, exit.Input)
 }
 
 // What a training binary says fits a screen: its flags, its mistakes, and its summary with figures as long as they get.

@@ -13,37 +13,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/settings"
 	"github.com/planc-dev/planc/runtime/visible"
 )
 
-// Team is the launch that a run is part of. All its processes execute the whole run in step: each reads every batch,
-// makes the same decisions, and knows the results of all ranks, but has devices only for its own ranks. After each step
-// the processes exchange what only one of them sees, such as a rank's loss or a signal. Only the first process writes
-// metrics and checkpoints and prints messages.
-type Team struct {
-	*launch.Launch
-	Peers Peers // nil if there is only one process
-}
-
-// Peers is the connection between the processes of a launch. All make the same calls in the same order. When one
-// process fails, calls return its error.
-type Peers interface {
-	Gather(own []byte) ([][]byte, error)   // sends a message of each process to the first
-	Broadcast(b []byte) ([]byte, error)    // sends the first process's message to all
-	Exchange(own []byte) ([][]byte, error) // sends a message of each process to all
-	WaitingFor() string                    // process that a call waits for now, for people; "" for none
-	Fail(err error)                        // makes all processes fail
-	Done() <-chan struct{}                 // closed when a process has failed
-	Err() error
-	Close()
-}
-
 // joinWithin is the default time that processes wait for each other at the start.
 const joinWithin = 10 * time.Minute
-
-// isFirst reports whether this process is the first, which writes files.
-func (t *Team) isFirst() bool { return t == nil || t.Process == 0 }
 
 // launched sets the launch that the process is part of.
 func launched(l *launch.Launch, within time.Duration) Option {
@@ -54,15 +31,15 @@ func launched(l *launch.Launch, within time.Duration) Option {
 func (r *run) join(ctx context.Context) (err error) {
 	l := r.o.launch
 	if l == nil {
-		l = launch.Alone(r.p.mesh().Size())
+		l = launch.Alone(r.p.MeshSize())
 		r.warnAlone()
 	}
-	r.team, r.res.Here = &Team{Launch: l}, l.Count
+	r.team, r.res.Here = &launch.Team{Launch: l}, l.Count
 	switch {
 	case l.Processes == 1:
 		return nil
 	case r.o.onTensors != nil:
-		return exitf(ExitCannot, "rt.OnTensors works in one process only, but %s has started %d", l.By,
+		return exit.Errorf(exit.Cannot, "rt.OnTensors works in one process only, but %s has started %d", l.By,
 			l.Processes)
 	}
 	r.report.info(fmt.Sprintf("%s: process %d of %d, with %d of %d ranks; joining at %s", r.p.Name, l.Process,
@@ -72,7 +49,7 @@ func (r *run) join(ctx context.Context) (err error) {
 	if within <= 0 {
 		within = joinWithin
 	}
-	r.team.Peers, err = r.p.Devices.Meet(ctx, l, r.p.Hash, r.o.common(), within, r.joinReporter())
+	r.team.Peers, err = r.p.Devices.Meet(ctx, l, r.p.Hash, settings.CommonText(r.o.changes), within, r.joinReporter())
 	return err
 }
 
@@ -80,7 +57,7 @@ func (r *run) join(ctx context.Context) (err error) {
 // the others nor refuses to run, as Main does.
 func (r *run) warnAlone() {
 	what := launch.LauncherVariable(os.LookupEnv)
-	_, err := launch.Resolve(launch.Flags{}, r.p.mesh().Size(), os.LookupEnv)
+	_, err := launch.Resolve(launch.Flags{}, r.p.MeshSize(), os.LookupEnv)
 	if u := (*launch.UnsupportedLauncher)(nil); what == "" && errors.As(err, &u) {
 		what = fmt.Sprintf("%s=%s (%s)", u.Name, u.Value, u.By)
 	}
@@ -97,20 +74,6 @@ func (r *run) joinReporter() func(string) {
 	o.launch = nil
 	own := newReport(&o)
 	return func(text string) { own.info(r.p.Name+": "+text, "join", "text", text) }
-}
-
-// common lists the options that all processes of a launch must have in common, for people.
-func (o *options) common() string {
-	words := []string{}
-	for _, s := range o.sets {
-		if !strings.HasPrefix(s.path, "data.") && s.path != dataOnly { // paths may differ between machines
-			words = append(words, fmt.Sprintf("%s=%v", s.path, s.value))
-		}
-	}
-	if len(words) == 0 {
-		return "none"
-	}
-	return strings.Join(words, " ")
 }
 
 // launchInputs is what must be equal in all processes, in a form for people.
@@ -154,7 +117,7 @@ func (r *run) checkAgreement() error {
 			first = other
 		}
 		if err := first.checkEqual(&other, i); err != nil {
-			return &ExitError{ExitInput, err}
+			return exit.With(exit.Input, err)
 		}
 	}
 	return nil
@@ -220,7 +183,7 @@ func (r *run) guardTeam() {
 
 // failTeam makes all processes fail with an error. If the error only says that another process has failed, it first
 // waits for that process's own reason.
-func failTeam(p Peers, err error) {
+func failTeam(p launch.Peers, err error) {
 	var e interface{ Elsewhere() bool }
 	if errors.As(err, &e) && e.Elsewhere() {
 		select {
@@ -242,12 +205,12 @@ func (r *run) leaveTeam(err error) error {
 	if r.team == nil || r.team.Peers == nil {
 		return err
 	}
-	var exit *ExitError
+	var coded *exit.Error
 	// all processes end this way, each by itself
-	agreed := err == nil || errors.As(err, &exit) && (exit.Code == ExitOnRequest || exit.Code == ExitNonfinite)
+	agreed := err == nil || errors.As(err, &coded) && (coded.Code == exit.OnRequest || coded.Code == exit.Nonfinite)
 	if !agreed {
 		failTeam(r.team.Peers, err)
-		if r.team.Peers.Err() != nil && exit == nil {
+		if r.team.Peers.Err() != nil && coded == nil {
 			err = r.team.Peers.Err()
 		}
 		if r.crew != nil { // do not wait for device work that needs peers that have ended
@@ -354,7 +317,7 @@ func (r *run) reportTimeout() time.Duration {
 		step = 0
 	}
 	limit := r.crew.world.Timeout() + time.Duration(longSteps*step*float64(time.Second))
-	if !r.team.isFirst() {
+	if !r.team.IsFirst() {
 		limit += limit / 10
 	}
 	return limit

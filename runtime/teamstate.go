@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/launch"
 )
 
 // State of a run on several processes: only the first process reads and writes checkpoints. Tensors travel between it
@@ -20,8 +21,8 @@ type origin struct {
 	Manifest ckpt.Manifest
 }
 
-// origin broadcasts which checkpoint is continued, nil for none, and whether it is outside of the run's folder.
-func (t *Team) origin(c *ckpt.Checkpoint, away bool) (*ckpt.Checkpoint, bool, error) {
+// shareOrigin broadcasts which checkpoint is continued, nil for none, and whether it is outside of the run's folder.
+func shareOrigin(t *launch.Team, c *ckpt.Checkpoint, away bool) (*ckpt.Checkpoint, bool, error) {
 	if t.Peers == nil {
 		return c, away, nil
 	}
@@ -34,7 +35,7 @@ func (t *Team) origin(c *ckpt.Checkpoint, away bool) (*ckpt.Checkpoint, bool, er
 		return nil, false, err
 	}
 	b, err = t.Peers.Broadcast(b)
-	if err != nil || t.isFirst() {
+	if err != nil || t.IsFirst() {
 		return c, away, err
 	}
 	if err := json.Unmarshal(b, &from); err != nil {
@@ -46,19 +47,10 @@ func (t *Team) origin(c *ckpt.Checkpoint, away bool) (*ckpt.Checkpoint, bool, er
 	return &ckpt.Checkpoint{Path: from.Path, Manifest: from.Manifest}, from.Away, nil
 }
 
-// text broadcasts the first process's text.
-func (t *Team) text(s string) (string, error) {
-	if t.Peers == nil {
-		return s, nil
-	}
-	b, err := t.Peers.Broadcast([]byte(s))
-	return string(b), err
-}
-
 // store saves a checkpoint. The other processes send their ranks' part of it to the first.
 func (r *run) store(m ckpt.Manifest) (path string, err error) {
 	contents := r.contents()
-	if r.team.isFirst() {
+	if r.team.IsFirst() {
 		var saved ckpt.Saved
 		saved, err = ckpt.Save(r.ckptDir, m, contents)
 		if saved.Aside != "" {
@@ -71,7 +63,7 @@ func (r *run) store(m ckpt.Manifest) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return r.team.text(path)
+	return r.team.Text(path)
 }
 
 // discardContents calls Fill as saving does, so that this process sends its parts.
@@ -95,7 +87,7 @@ func bytesOf[F Float](x []F) []byte {
 }
 
 // broadcastTo broadcasts the first process's numbers.
-func broadcastTo[F Float](t *Team, x []F) error {
+func broadcastTo[F Float](t *launch.Team, x []F) error {
 	if t == nil || t.Peers == nil {
 		return nil
 	}
@@ -103,7 +95,7 @@ func broadcastTo[F Float](t *Team, x []F) error {
 	if err != nil {
 		return err
 	}
-	if !t.isFirst() && copy(bytesOf(x), b) != len(b) {
+	if !t.IsFirst() && copy(bytesOf(x), b) != len(b) {
 		return fmt.Errorf("process 0 sent %d bytes of %d numbers", len(b), len(x))
 	}
 	return nil
@@ -119,7 +111,7 @@ func gatherSlab[F Float](c *crew, k *kind, parts [][]tensor, i, from, to int, bu
 			k.slab(r, t, from, to, func(at, logical, n int) {
 				part := buf[logical:][:n]
 				read(r, k.elem, at, part)
-				if remote && !c.team.isFirst() {
+				if remote && !c.team.IsFirst() {
 					sent = append(sent, bytesOf(part)...)
 				}
 			})
@@ -129,7 +121,7 @@ func gatherSlab[F Float](c *crew, k *kind, parts [][]tensor, i, from, to int, bu
 		return nil
 	}
 	all, err := c.team.Peers.Gather(sent)
-	if err != nil || !c.team.isFirst() {
+	if err != nil || !c.team.IsFirst() {
 		return err
 	}
 	each := len(c.mine)

@@ -46,7 +46,7 @@ func (t *Tensors) Params(f func(name string, shape []int64, x []float64)) {
 // Grads calls f with each gradient of the last step: summed over the global batch, before clipping.
 func (t *Tensors) Grads(f func(name string, shape []int64, x []float64)) {
 	first := t.crew.ranks[0]
-	k := kind{elem: first.Program.types().Grads, grads: true}
+	k := kind{elem: first.Program.TensorTypes().Grads, grads: true}
 	eachTensor(t.crew, k, func(name string, shape []int64, x []float64) {
 		for i := range x {
 			x[i] /= first.Scale

@@ -1,4 +1,4 @@
-package runtime
+package settings
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/planc-dev/planc/runtime/program"
 )
 
 // The value of a setting is a Go value, or a string in the command line's syntax: a YAML scalar or flow list.
@@ -152,7 +154,7 @@ func setPair(to *[2]float64, v any) error {
 }
 
 // setFiles reads paths, File values and {path: P, weight: W}.
-func setFiles(to *[]File, v any) error {
+func setFiles(to *[]program.File, v any) error {
 	*to = nil
 	for _, item := range list(v) {
 		f, err := file(item)
@@ -164,18 +166,18 @@ func setFiles(to *[]File, v any) error {
 	return nil
 }
 
-func file(v any) (File, error) {
-	if f, ok := v.(File); ok {
+func file(v any) (program.File, error) {
+	if f, ok := v.(program.File); ok {
 		return f, nil
 	}
 	text, ok := v.(string)
 	if !ok {
-		return File{}, fmt.Errorf("%v is not a path", v)
+		return program.File{}, fmt.Errorf("%v is not a path", v)
 	}
 	if !strings.HasPrefix(text, "{") {
-		return File{Path: unquote(text), Weight: 1}, nil
+		return program.File{Path: unquote(text), Weight: 1}, nil
 	}
-	f := File{Weight: 1}
+	f := program.File{Weight: 1}
 	for _, pair := range splitFlow(strings.Trim(text, "{}")) {
 		key, value, _ := strings.Cut(pair, ":")
 		switch strings.TrimSpace(key) {
@@ -193,7 +195,7 @@ func file(v any) (File, error) {
 }
 
 // setValid reads files, a fraction, or none.
-func setValid(s *Settings, v any) error {
+func setValid(s *program.Settings, v any) error {
 	if text, ok := v.(string); ok && strings.TrimSpace(text) == "none" {
 		v = 0
 	}
@@ -205,23 +207,23 @@ func setValid(s *Settings, v any) error {
 	return setFiles(&s.Data.Valid, v)
 }
 
-func setSteps(s *Settings, v any) error {
+func setSteps(s *program.Settings, v any) error {
 	s.Train.Epochs, s.Train.Tokens = 0, 0
 	return setInt(&s.Train.Steps, v)
 }
 
-func setEpochs(s *Settings, v any) error {
+func setEpochs(s *program.Settings, v any) error {
 	s.Train.Steps, s.Train.Tokens = 0, 0
 	return setNumber(&s.Train.Epochs, v)
 }
 
-func setTokens(s *Settings, v any) (err error) {
+func setTokens(s *program.Settings, v any) (err error) {
 	s.Train.Steps, s.Train.Epochs = 0, 0
 	s.Train.Tokens, err = integer(v)
 	return err
 }
 
-func setSeed(s *Settings, v any) error {
+func setSeed(s *program.Settings, v any) error {
 	if text, ok := v.(string); ok {
 		n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64)
 		if err != nil {

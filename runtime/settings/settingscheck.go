@@ -1,16 +1,18 @@
-package runtime
+package settings
 
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/planc-dev/planc/runtime/program"
 )
 
-// check returns an error for each value that no run can have.
-func checkSettings(s *Settings) error {
+// Check returns an error for each value that no run can have.
+func Check(s *program.Settings) error {
 	errs := s.Check()
 	if err := checkLossScale(&s.Train.Precision.LossScale); err != nil {
 		errs = append(errs, err)
@@ -23,13 +25,13 @@ func checkSettings(s *Settings) error {
 
 // checkBias refuses a bias rate if the experts' choices cannot be counted exactly. They are summed as gradients are,
 // and 16 bits hold no whole number above 2048 (fp16) or 256 (bf16) exactly. The compiler refuses such a job, too.
-func (p *Program) checkBias(rate float64) error {
-	t := p.types()
+func checkBias(p *program.Program, rate float64) error {
+	t := p.TensorTypes()
 	elem := t.Grads
 	if elem.Size() > 2 {
 		elem = t.Reduce
 	}
-	if rate <= 0 || elem.Size() > 2 || !p.hasExpertBias() {
+	if rate <= 0 || elem.Size() > 2 || !p.HasExpertBias() {
 		return nil
 	}
 	return fmt.Errorf("train.experts.bias_rate is %v, but the program adds gradients in %v, which cannot count "+
@@ -38,8 +40,8 @@ func (p *Program) checkBias(rate float64) error {
 }
 
 // checkMomentum refuses a momentum if the program has no buffer for it.
-func (p *Program) checkMomentum(momentum float64) error {
-	if momentum <= 0 || p.Optim != SGD || p.hasMoments() {
+func checkMomentum(p *program.Program, momentum float64) error {
+	if momentum <= 0 || p.Optim != program.SGD || p.HasMoments() {
 		return nil
 	}
 	return fmt.Errorf("train.optimizer.momentum is %v, but the program was compiled for 0, without a momentum "+
@@ -48,7 +50,7 @@ func (p *Program) checkMomentum(momentum float64) error {
 }
 
 // checkLength requires exactly one of the three lengths.
-func checkLength(s *Settings) error {
+func checkLength(s *program.Settings) error {
 	t := &s.Train
 	switch positive := countTrue(t.Steps > 0, t.Epochs > 0, t.Tokens > 0); positive {
 	case 1:
@@ -78,8 +80,29 @@ func suggestSetting(name string) string {
 		names = append(names, row.Path)
 	}
 	slices.Sort(names)
-	if fix := didYouMean(name, names); fix != "" {
+	if fix := DidYouMean(name, names); fix != "" {
 		return fix
 	}
 	return "; the settings are " + strings.Join(names, ", ")
+}
+
+// Learning rates above which training practically always diverges.
+const highAdam, highSGD = 0.1, 10.0
+
+// HighRate returns a warning for a learning rate that is most likely a typing error, with a suggestion; "" if it is
+// plausible.
+func HighRate(o *program.OptimizerSettings, kind program.OptimizerKind) string {
+	most := highAdam
+	if kind == program.SGD {
+		most = highSGD
+	}
+	if o.LR <= most {
+		return ""
+	}
+	text := fmt.Sprintf("train.optimizer.lr is %g; %v usually diverges above %g", o.LR, kind, most)
+	if exp := math.Floor(math.Log10(o.LR)); exp >= 1 { // 3e4 is 3e-4 without its minus sign
+		text += "; did you mean " + strconv.FormatFloat(o.LR/math.Pow(10, exp), 'g', 3, 64) +
+			fmt.Sprintf("e-%.0f", exp) + "?"
+	}
+	return text
 }

@@ -1,6 +1,7 @@
-package runtime
+package settings
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -10,9 +11,9 @@ import (
 )
 
 // specialSetters are the settings whose text is more than a value of their field's type.
-var specialSetters = map[string]func(s *Settings, v any) error{
+var specialSetters = map[string]func(s *program.Settings, v any) error{
 	"data.valid":                 setValid,
-	dataOnly:                     holdOutValidation,
+	DataOnly:                     holdOutValidation,
 	"train.steps":                setSteps,
 	"train.epochs":               setEpochs,
 	"train.tokens":               setTokens,
@@ -20,15 +21,51 @@ var specialSetters = map[string]func(s *Settings, v any) error{
 	"train.precision.loss_scale": setLossScale,
 }
 
+// Change sets the setting at a path of the job file to a value: a Go value, or text as planc's --set takes it. nil
+// and "null" restore the compiled value.
+type Change struct {
+	Path  string
+	Value any
+}
+
+// Apply makes changes to a program's settings and checks the result.
+func Apply(s *program.Settings, p *program.Program, changes []Change) error {
+	if err := oneLength(changes); err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if err := Set(s, c.Path, c.Value, &p.Settings); err != nil {
+			return err
+		}
+	}
+	return errors.Join(Check(s), checkBias(p, s.Train.Experts.BiasRate),
+		checkMomentum(p, s.Train.Optimizer.Momentum))
+}
+
+// CommonText lists the changes that all processes of a launch must have in common, for people. Paths of data may differ
+// between machines.
+func CommonText(changes []Change) string {
+	words := []string{}
+	for _, c := range changes {
+		if !strings.HasPrefix(c.Path, "data.") && c.Path != DataOnly {
+			words = append(words, fmt.Sprintf("%s=%v", c.Path, c.Value))
+		}
+	}
+	if len(words) == 0 {
+		return "none"
+	}
+	return strings.Join(words, " ")
+}
+
 // setter returns the function that sets a setting; nil if there is no such setting.
-func setter(path string) func(s *Settings, v any) error {
+func setter(path string) func(s *program.Settings, v any) error {
 	if set, ok := specialSetters[path]; ok {
 		return set
 	}
 	if program.FindSetting(path) == nil {
 		return nil
 	}
-	return func(s *Settings, v any) error { return setField(s.Field(path), v) }
+	return func(s *program.Settings, v any) error { return setField(s.Field(path), v) }
 }
 
 // setField sets the value to which a field points.
@@ -44,25 +81,25 @@ func setField(field, v any) error {
 		return setString(to, v)
 	case *[2]float64:
 		return setPair(to, v)
-	case *[]File:
+	case *[]program.File:
 		return setFiles(to, v)
 	}
 	panic(fmt.Sprintf("runtime: a setting of type %T cannot be set", field))
 }
 
-// dataOnly is not a setting of jobs: the flag --data adds it.
-const dataOnly = "--data"
+// DataOnly is not a setting of jobs: the flag --data adds it.
+const DataOnly = "--data"
 
 // holdOutValidation replaces validation files, which belong to other data, by the last 5 % of the training file.
-func holdOutValidation(s *Settings, _ any) error {
+func holdOutValidation(s *program.Settings, _ any) error {
 	if len(s.Data.Valid) > 0 {
 		s.Data.Valid, s.Data.ValidFraction = nil, 0.05
 	}
 	return nil
 }
 
-// set changes one setting. The value null restores the value that the program was compiled with.
-func setSetting(s *Settings, path string, value any, compiledIn *Settings) error {
+// Set changes one setting. The value null restores the value that the program was compiled with.
+func Set(s *program.Settings, path string, value any, compiledIn *program.Settings) error {
 	for _, c := range program.CompiledPaths {
 		if setter(path) != nil {
 			break
@@ -81,7 +118,7 @@ func setSetting(s *Settings, path string, value any, compiledIn *Settings) error
 	if text, ok := value.(string); ok && strings.TrimSpace(text) == "null" {
 		value = nil
 	}
-	if value == nil && path != dataOnly {
+	if value == nil && path != DataOnly {
 		resetSetting(s, path, compiledIn)
 		return nil
 	}
@@ -94,8 +131,8 @@ func setSetting(s *Settings, path string, value any, compiledIn *Settings) error
 // lengths are the settings for the length of training. A job has one of them.
 var lengths = []string{"train.steps", "train.epochs", "train.tokens"}
 
-// reset gives a setting its value in was.
-func resetSetting(s *Settings, path string, was *Settings) {
+// resetSetting gives a setting its value in was.
+func resetSetting(s *program.Settings, path string, was *program.Settings) {
 	switch {
 	case path == "data.valid":
 		s.Data.Valid, s.Data.ValidFraction = was.Data.Valid, was.Data.ValidFraction
@@ -108,24 +145,24 @@ func resetSetting(s *Settings, path string, was *Settings) {
 }
 
 // oneLength refuses changes that set the length of training in two ways.
-func oneLength(sets []setting) error {
+func oneLength(changes []Change) error {
 	first := ""
-	for _, c := range sets {
+	for _, c := range changes {
 		switch {
-		case !slices.Contains(lengths, c.path), c.path == first:
+		case !slices.Contains(lengths, c.Path), c.Path == first:
 		case first == "":
-			first = c.path
+			first = c.Path
 		default:
 			return fmt.Errorf("%s and %s are both given, but only one can set the length of training (--steps sets "+
-				"train.steps): leave one out", first, c.path)
+				"train.steps): leave one out", first, c.Path)
 		}
 	}
 	return nil
 }
 
-// didYouMean suggests the known name nearest to name, or returns "" if none is near. For a dotted name only the last
+// DidYouMean suggests the known name nearest to name, or returns "" if none is near. For a dotted name only the last
 // part is compared, because names in one section share the rest. The last part alone also matches a full name.
-func didYouMean(name string, known []string) string {
+func DidYouMean(name string, known []string) string {
 	slices.Sort(known)
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	best, least := "", len(last)/2+1

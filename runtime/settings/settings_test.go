@@ -1,7 +1,6 @@
-package runtime
+package settings
 
 import (
-	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -10,23 +9,23 @@ import (
 )
 
 func TestSet(t *testing.T) {
-	s := Settings{Train: TrainSettings{Steps: 5}}
+	s := program.Settings{Train: program.TrainSettings{Steps: 5}}
 	for path, value := range map[string]any{
 		"train.optimizer.lr": "3e-4", "train.optimizer.betas": "[0.9, 0.95]", "train.seed": "18446744073709551615",
 		"train.tokens": "300B", "data.train": "[a.txt, {path: b.bin, weight: 2.5}]", "data.valid": 0.05,
 		"train.schedule.warmup": 2000, "train.eval.sample": `"The light"`, "train.checkpoint.every": "1K",
 	} {
-		if err := setSetting(&s, path, value, &Settings{}); err != nil {
+		if err := Set(&s, path, value, &program.Settings{}); err != nil {
 			t.Error(err)
 		}
 	}
-	want := Settings{
-		Data: DataSettings{Train: []File{{Path: "a.txt", Weight: 1}, {Path: "b.bin", Weight: 2.5}},
+	want := program.Settings{
+		Data: program.DataSettings{Train: []program.File{{Path: "a.txt", Weight: 1}, {Path: "b.bin", Weight: 2.5}},
 			ValidFraction: 0.05},
-		Train: TrainSettings{Tokens: 300e9, Seed: 1<<64 - 1, Optimizer: OptimizerSettings{LR: 3e-4,
+		Train: program.TrainSettings{Tokens: 300e9, Seed: 1<<64 - 1, Optimizer: program.OptimizerSettings{LR: 3e-4,
 			Betas: [2]float64{0.9, 0.95}},
-			Schedule: ScheduleSettings{Warmup: 2000}, Eval: EvalSettings{Sample: "The light"},
-			Checkpoint: CheckpointSettings{Every: 1000}},
+			Schedule: program.ScheduleSettings{Warmup: 2000}, Eval: program.EvalSettings{Sample: "The light"},
+			Checkpoint: program.CheckpointSettings{Every: 1000}},
 	}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("settings are\n%+v, want\n%+v", s, want)
@@ -65,8 +64,8 @@ func TestSetMessages(t *testing.T) {
 		{"train.optimizer.betas", []any{0.9, nil}, "train.optimizer.betas: <nil> is not a number"},
 		{"data.train", "{file: x}", `data.train: "file" is not path or weight`},
 	} {
-		var s Settings
-		if err := setSetting(&s, test.path, test.value, &s); err == nil || err.Error() != test.want {
+		var s program.Settings
+		if err := Set(&s, test.path, test.value, &s); err == nil || err.Error() != test.want {
 			t.Errorf("set %s=%v: %v, want %s", test.path, test.value, err, test.want)
 		}
 	}
@@ -74,15 +73,17 @@ func TestSetMessages(t *testing.T) {
 
 // null undoes what was set before it: every setting is again what the program was compiled with.
 func TestNullIsWhatWasCompiledIn(t *testing.T) {
-	was := Settings{
-		Data: DataSettings{Root: "r", Train: []File{{Path: "a", Weight: 1}}, Valid: []File{{Path: "v", Weight: 1}},
-			Tokenizer: "bytes"},
-		Train: TrainSettings{Epochs: 2, Init: "folder", Seed: 7, OnNonfinite: "stop",
-			Optimizer: OptimizerSettings{LR: 1, Betas: [2]float64{0.9, 0.95}, Eps: 2, WeightDecay: 3, Momentum: 0.5,
+	was := program.Settings{
+		Data: program.DataSettings{Root: "r", Train: []program.File{{Path: "a", Weight: 1}},
+			Valid: []program.File{{Path: "v", Weight: 1}}, Tokenizer: "bytes"},
+		Train: program.TrainSettings{Epochs: 2, Init: "folder", Seed: 7, OnNonfinite: "stop",
+			Optimizer: program.OptimizerSettings{LR: 1, Betas: [2]float64{0.9, 0.95}, Eps: 2, WeightDecay: 3,
+				Momentum: 0.5,
 				ClipNorm: 4},
-			Schedule:   ScheduleSettings{Kind: "wsd", Warmup: 1, MinLR: 5, Decay: 2},
-			Eval:       EvalSettings{Every: 3, Batches: 4, Sample: "s"},
-			Checkpoint: CheckpointSettings{Every: 5}, Precision: PrecisionSettings{LossScale: dynamicScale}},
+			Schedule:   program.ScheduleSettings{Kind: "wsd", Warmup: 1, MinLR: 5, Decay: 2},
+			Eval:       program.EvalSettings{Every: 3, Batches: 4, Sample: "s"},
+			Checkpoint: program.CheckpointSettings{Every: 5},
+			Precision:  program.PrecisionSettings{LossScale: DynamicScale}},
 	}
 	for _, row := range program.SettingsTable {
 		path := row.Path
@@ -94,39 +95,50 @@ func TestNullIsWhatWasCompiledIn(t *testing.T) {
 			if path == "train.precision.loss_scale.consecutive" {
 				changed = true
 			}
-			if err := setSetting(&s, path, changed, &was); err != nil || reflect.DeepEqual(s, was) {
+			if err := Set(&s, path, changed, &was); err != nil || reflect.DeepEqual(s, was) {
 				t.Errorf("%s=%v changed nothing, %v", path, changed, err)
 			}
-			if err := setSetting(&s, path, null, &was); err != nil || !reflect.DeepEqual(s, was) {
+			if err := Set(&s, path, null, &was); err != nil || !reflect.DeepEqual(s, was) {
 				t.Errorf("%s=%v: %v\n%+v, want\n%+v", path, null, err, s, was)
 			}
 		}
 	}
 }
 
-func TestTwoLengthsAreRefused(t *testing.T) {
-	_, err := train(t, bigram[float32](1, 0), t.TempDir(), Set("train.steps", 3), Set("train.tokens", "1K"))
-	wantExit(t, err, ExitInput, "train.steps and train.tokens are both given")
-	res, err := train(t, bigram[float32](1, 0), t.TempDir(), Set("train.steps", 3), Set("train.steps", 2))
-	if err != nil || res.Steps != 2 {
-		t.Errorf("the last of two steps: %+v, %v", res, err)
+// Processes of a launch may have different paths of data.
+func TestCommonText(t *testing.T) {
+	changes := []Change{{"data.train", nil}, {DataOnly, nil}, {"train.seed", 1}}
+	if got := CommonText(changes); got != "train.seed=1" {
+		t.Errorf("what all are to be started with: %q", got)
 	}
 }
-
-func TestSettingsAreChecked(t *testing.T) {
-	for path, want := range map[string]string{
-		"train.steps=0": "there is nothing to train: train.steps, train.epochs and train.tokens are 0; " +
-			"set one of them, such as --steps 100",
-		"train.schedule.kind=step": `train.schedule.kind is "step"; it must be constant, linear, cosine, wsd or ` +
-			`inverse_sqrt`,
-		"train.on_nonfinite=ignore": `train.on_nonfinite is "ignore"; it must be skip or stop`,
-		"train.optimizer.lr=-1":     "train.optimizer.lr is -1; it must be above 0 and at most 3.4e+38",
+func TestLossScaleSettings(t *testing.T) {
+	var s program.Settings
+	for _, c := range []struct {
+		path  string
+		value any
+		want  program.LossScaleSettings
+	}{
+		{"train.precision.loss_scale", "dynamic", DynamicScale},
+		{"train.precision.loss_scale.window", 7, program.LossScaleSettings{Kind: "dynamic", Init: 65536, Window: 7,
+			Hysteresis: 2, Min: 1, Consecutive: false}},
+		{"train.precision.loss_scale.consecutive", "true", program.LossScaleSettings{Kind: "dynamic", Init: 65536,
+			Window: 7, Hysteresis: 2, Min: 1, Consecutive: true}},
+		{"train.precision.loss_scale", 1024, program.LossScaleSettings{Kind: "static", Init: 1024}},
+		{"train.precision.loss_scale", "none", program.LossScaleSettings{Kind: "none"}},
 	} {
-		path, value, _ := strings.Cut(path, "=")
-		_, err := train(t, bigram[float32](1, 0), t.TempDir(), Set(path, value))
-		var exit *ExitError
-		if !errors.As(err, &exit) || exit.Code != ExitInput || err.Error() != want {
-			t.Errorf("%s=%s: %v, want %s", path, value, err, want)
+		if err := Set(&s, c.path, c.value, &program.Settings{}); err != nil || s.Train.Precision.LossScale != c.want {
+			t.Errorf("%s=%v: %+v, %v", c.path, c.value, s.Train.Precision.LossScale, err)
 		}
+	}
+	for want, bad := range map[string]program.LossScaleSettings{"must be above 0": {Kind: "static"},
+		"window 0": {Kind: "dynamic", Init: 1, Hysteresis: 1, Min: 1}} {
+		if err := checkLossScale(&bad); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+	if err := Set(&s, "train.precision.params", "f32", &program.Settings{}); err == nil ||
+		!strings.Contains(err.Error(), "compiled") {
+		t.Errorf("params: %v", err)
 	}
 }
