@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/passes/search"
@@ -130,7 +131,7 @@ func nextCommands(j *loaded) string {
 		words = append(words, fmt.Sprintf("planc plan --sweep gpus=1..%d", n))
 	}
 	words = append(words, "planc explain --why-not ...")
-	if line := strings.Join(words, " · "); width(line) <= screenWidth {
+	if line := strings.Join(words, " · "); layout.Width(line) <= layout.ScreenWidth {
 		return line
 	}
 	return strings.Join([]string{words[0], words[len(words)-1]}, " · ")

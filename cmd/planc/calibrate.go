@@ -9,12 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/ir/spec/strict"
 	"github.com/planc-dev/planc/passes/calibrate"
 	"github.com/planc-dev/planc/passes/validate"
+	"github.com/planc-dev/planc/planner/quantity"
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
@@ -197,11 +199,12 @@ func (q *calibration) text(r *calibrate.Result) (string, error) {
 	}
 	checked := "not cross-validated"
 	if len(r.Rows) > 1 {
-		checked = percent(r.MedianError(stepLeftOut)) + " for held-out rows"
+		checked = quantity.Percent(r.MedianError(stepLeftOut)) + " for held-out rows"
 	}
 	fmt.Fprintf(&b, "measured:\n  by: %q\n",
 		fmt.Sprintf("planc calibrate --from %s: %d %s; median error %s before, %s%s",
-			q.from, len(r.Rows), plural(len(r.Rows), "row"), percent(r.MedianError(stepBefore)), checked, verdict))
+			q.from, len(r.Rows), layout.Plural(len(r.Rows), "row"), quantity.Percent(r.MedianError(stepBefore)),
+			checked, verdict))
 	for _, key := range costmodel.MeasuredKeys {
 		if v := *m.Factor(key); v != 1 {
 			fmt.Fprintf(&b, "  %s: %s\n", key, amount.Digits(v, 3))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/runtime/amount"
@@ -108,10 +109,11 @@ func (p *probeResult) screen(m machine, f costmodel.Measured) string {
 	if name == "" {
 		name = "CPU"
 	}
-	b.WriteString(flow("", 0, " · ", []string{name, fmt.Sprintf("%d %s", m.Cores, plural(m.Cores, "core")), p.ISA}))
+	b.WriteString(layout.Flow("", 0, " · ", []string{name, fmt.Sprintf("%d %s", m.Cores,
+		layout.Plural(m.Cores, "core")), p.ISA}))
 	b.WriteString("\nMATMUL                          GFLOP/s\n")
 	row := func(what string, flops float64) {
-		fmt.Fprintf(&b, "%s%7s\n", pad(what, 32), amount.Digits(flops/1e9, 3))
+		fmt.Fprintf(&b, "%s%7s\n", layout.Pad(what, 32), amount.Digits(flops/1e9, 3))
 	}
 	for _, s := range p.Single {
 		row(fmt.Sprintf("f32 %g × %g × %g%s", s.M, s.N, s.K, map[bool]string{true: " transposed"}[s.Transposed]),
@@ -123,7 +125,7 @@ func (p *probeResult) screen(m machine, f costmodel.Measured) string {
 	fmt.Fprintf(&b, "all-reduce  %s for 16 MiB on %d ranks, %s µs per hop\n", rateText(p.AllReduce), p.Ranks,
 		amount.Digits(1e6*float64(p.Hop), 2))
 	fmt.Fprintf(&b, "call        %s ns overhead per kernel\n", amount.Digits(1e9*float64(p.Call), 3))
-	b.WriteString(prose("factors", 12, fmt.Sprintf("matrix %s, overhead %s, relative to the cost model",
+	b.WriteString(layout.Prose("factors", 12, fmt.Sprintf("matrix %s, overhead %s, relative to the cost model",
 		amount.Digits(f.Matrix, 3), amount.Digits(f.Overhead, 3))))
 	return b.String()
 }

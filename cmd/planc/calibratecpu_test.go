@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/costmodel"
 )
 
@@ -19,15 +20,15 @@ func TestMeasuredScreen(t *testing.T) {
 	end := 0
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
-		if w := width(line); w > screenWidth {
+		if w := layout.Width(line); w > layout.ScreenWidth {
 			t.Errorf("%d columns: %s", w, line)
 		}
 		if strings.HasPrefix(line, "MATMUL") {
-			end = width(line)
+			end = layout.Width(line)
 		}
 		if (strings.HasPrefix(line, "f32 ") || strings.HasPrefix(line, "f64 ") || strings.HasPrefix(line, "bf16 ")) &&
-			width(line) != end {
-			t.Errorf("ends in column %d, not %d: %s", width(line), end, line)
+			layout.Width(line) != end {
+			t.Errorf("ends in column %d, not %d: %s", layout.Width(line), end, line)
 		}
 	}
 	if !strings.Contains(text, "\nmemory      38.0 GB/s copy bandwidth, one core\nall-reduce  33.7 GB/s for 16 MiB on "+

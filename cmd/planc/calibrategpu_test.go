@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/runtime/gpu"
@@ -101,7 +102,7 @@ func TestGPUScreen(t *testing.T) {
 	m := measuredDGX(c)
 	text := gpuScreen(c, m, measuredOf(c, m))
 	for line := range strings.Lines(text) {
-		if w := width(strings.TrimSuffix(line, "\n")); w > screenWidth {
+		if w := layout.Width(strings.TrimSuffix(line, "\n")); w > layout.ScreenWidth {
 			t.Errorf("%d columns: %s", w, line)
 		}
 	}

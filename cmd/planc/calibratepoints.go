@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/planner/quantity"
 	"github.com/planc-dev/planc/runtime/amount"
 	"github.com/planc-dev/planc/runtime/gpu"
 )
@@ -72,7 +74,7 @@ func gpuScreen(c *costmodel.Cluster, m *gpu.Measurement, f costmodel.Measured) s
 	if m.NCCL != "" {
 		words = append(words, "NCCL "+m.NCCL)
 	}
-	b.WriteString(flow("", 0, " · ", append(words, fmt.Sprintf("%.0f s", m.Duration))))
+	b.WriteString(layout.Flow("", 0, " · ", append(words, fmt.Sprintf("%.0f s", m.Duration))))
 	for _, g := range []struct {
 		head, unit string
 		ofs        []string
@@ -87,7 +89,7 @@ func gpuScreen(c *costmodel.Cluster, m *gpu.Measurement, f costmodel.Measured) s
 		gpuGroup(&b, m, g.head, g.unit, g.ofs)
 	}
 	if n := len(m.Left); n > 0 {
-		b.WriteString("\n" + prose("skipped", 12, fmt.Sprintf("%d, such as %s", n, m.Left[0])))
+		b.WriteString("\n" + layout.Prose("skipped", 12, fmt.Sprintf("%d, such as %s", n, m.Left[0])))
 	}
 	var factors []string
 	for _, k := range slices.Concat(costmodel.MeasuredKeys, costmodel.MeasuredAlone) {
@@ -95,7 +97,7 @@ func gpuScreen(c *costmodel.Cluster, m *gpu.Measurement, f costmodel.Measured) s
 			factors = append(factors, k+" "+amount.Digits(v, 3))
 		}
 	}
-	b.WriteString("\n" + prose("factors", 12,
+	b.WriteString("\n" + layout.Prose("factors", 12,
 		strings.Join(factors, ", ")+fmt.Sprintf(", relative to the cost model of %s", c.GPU.Name)))
 	return b.String()
 }
@@ -110,7 +112,7 @@ func gpuGroup(b *strings.Builder, m *gpu.Measurement, head, unit string, ofs []s
 		}
 		if !hasHeader {
 			hasHeader = true
-			fmt.Fprintf(b, "\n%s%11s%11s\n", pad(head, 44), unit, "SPREAD")
+			fmt.Fprintf(b, "\n%s%11s%11s\n", layout.Pad(head, 44), unit, "SPREAD")
 		}
 		value := 1e6 * p.Seconds
 		switch unit {
@@ -122,7 +124,8 @@ func gpuGroup(b *strings.Builder, m *gpu.Measurement, head, unit string, ofs []s
 				value *= 2 // read and written
 			}
 		}
-		fmt.Fprintf(b, "%s%11s%11s\n", pad(pointText(p), 44), amount.Digits(value, 3), percent(p.Spread))
+		fmt.Fprintf(b, "%s%11s%11s\n", layout.Pad(pointText(p), 44), amount.Digits(value, 3),
+			quantity.Percent(p.Spread))
 	}
 }
 

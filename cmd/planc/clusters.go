@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
@@ -98,8 +99,9 @@ func (a *app) printClusters() error {
 
 // clustersScreen formats the catalogue as a table, with aliases below it.
 func clustersScreen(rows []clusterRow) string {
-	columns := []column{{title: "NODE"}, {title: "DEVICES"}, {"GiB", true}, {"TFLOP/s", true}, {title: "LINK GB/s"},
-		{title: "NET Gb/s"}}
+	columns := []layout.Column{layout.Left("NODE"), layout.Left("DEVICES"), layout.Right("GiB"),
+		layout.Right("TFLOP/s"), layout.Left("LINK GB/s"),
+		layout.Left("NET Gb/s")}
 	var cells [][]string
 	var aliases []string
 	for _, r := range rows {
@@ -109,9 +111,10 @@ func clustersScreen(rows []clusterRow) string {
 			aliases = append(aliases, alias+" = "+r.Name)
 		}
 	}
-	return table(columns, cells) + "\n" + prose("", 0, "TFLOP/s: dense bf16 if available, else fp16, else f32. "+
+	return layout.Table(columns, cells) + "\n" + layout.Prose("", 0, "TFLOP/s: dense bf16 if available, else fp16, "+
+		"else f32. "+
 		"Links and networks: per device or NIC, in one direction.") +
-		flow("aliases", 9, " · ", aliases) +
+		layout.Flow("aliases", 9, " · ", aliases) +
 		"\nplanc clusters NAME prints one as a file · planc plan --cluster NAME ...\n"
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/codegen"
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/cuda"
@@ -177,7 +178,7 @@ func (a *app) timed(what string, step func() (string, error)) error {
 	var result string
 	err := a.runWithNotice(what, func() (err error) { result, err = step(); return err })
 	if err == nil && a.verbose {
-		a.notef("%s %s, %.2f s", pad(what, 8), result, time.Since(start).Seconds())
+		a.notef("%s %s, %.2f s", layout.Pad(what, 8), result, time.Since(start).Seconds())
 	}
 	return err
 }

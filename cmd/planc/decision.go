@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/planner"
@@ -68,7 +69,7 @@ func newNoFit(e *planner.NoFitError, shown bool) *noFitError {
 	p := e.Nearest.Plan
 	f.detail = noFitScreen(p.String(), e.Nearest.Predict, e.Stage, p.PP > 1, e.Changes, e.Cluster)
 	if e.Tried != "" {
-		f.detail += prose("  tried", 12, e.Tried+": none fits")
+		f.detail += layout.Prose("  tried", 12, e.Tried+": none fits")
 	}
 	return f
 }

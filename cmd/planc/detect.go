@@ -149,7 +149,7 @@ func clusterFileOf(m machine, r *rates) string {
 	if err != nil {
 		panic("planc: the catalogue's cpu: " + err.Error())
 	}
-	name, memory, memorySource := m.CPU, float64(m.Memory)/gib, "total memory, or the container's limit"
+	name, memory, memorySource := m.CPU, float64(m.Memory)/(1<<30), "total memory, or the container's limit"
 	if name == "" {
 		name = "CPU"
 	}

@@ -128,7 +128,7 @@ func clusterOfGPUs(m machine, b gpuInventory) (*costmodel.Cluster, error) {
 		c.GPU.Watts, c.Source["gpu.watts"] = g.Watts, b.By+": power limit"
 	}
 	c.Node = costmodel.Node{Devices: len(b.GPUs), SHARP: row.Node.SHARP,
-		Host: costmodel.Host{MemoryGiB: float64(m.Memory) / gib, Cores: m.Cores}}
+		Host: costmodel.Host{MemoryGiB: float64(m.Memory) / (1 << 30), Cores: m.Cores}}
 	c.Source["node.host.memory_gib"], c.Source["node.host.cores"] = "total memory, or the container's limit",
 		"available cores"
 	setHost(c, g, row, source)

@@ -12,7 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/codegen/build"
+	"github.com/planc-dev/planc/planner/quantity"
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
@@ -132,14 +134,14 @@ func cpuFinding(m machine) finding {
 	if name == "" {
 		name = runtime.GOARCH
 	}
-	return okFinding("cpu", fmt.Sprintf("%s, %d %s", name, m.Cores, plural(m.Cores, "core")))
+	return okFinding("cpu", fmt.Sprintf("%s, %d %s", name, m.Cores, layout.Plural(m.Cores, "core")))
 }
 
 func memoryFinding(m machine) finding {
 	if m.Memory == 0 {
 		return finding{"memory", stateMissing, "unknown", ""}
 	}
-	return okFinding("memory", fmt.Sprintf("%s, %s available", size(m.Memory), size(m.Available)))
+	return okFinding("memory", fmt.Sprintf("%s, %s available", quantity.Bytes(m.Memory), quantity.Bytes(m.Available)))
 }
 
 // kernelsText says which kernels programs use on this machine by default. isa is its widest vector extension.
@@ -157,7 +159,7 @@ func kernelsText(isa string) string {
 
 // minCacheDisk is the minimal free disk in bytes for builds of a few jobs. A build takes some MiB, and as much in Go's
 // cache.
-const minCacheDisk = gib / 4
+const minCacheDisk = 1 << 28
 
 // cacheFinding checks that the build cache is writable and has free disk space.
 func cacheFinding() finding {
@@ -180,15 +182,15 @@ func cacheFinding() finding {
 	case !known:
 		return okFinding("cache", dir)
 	case free < minCacheDisk:
-		return finding{"cache", stateFailed, fmt.Sprintf("%s has %s free", dir, size(free)),
+		return finding{"cache", stateFailed, fmt.Sprintf("%s has %s free", dir, quantity.Bytes(free)),
 			"free some disk space, or set XDG_CACHE_HOME to a folder on another disk"}
 	}
-	return okFinding("cache", fmt.Sprintf("%s, %s free", dir, size(free)))
+	return okFinding("cache", fmt.Sprintf("%s, %s free", dir, quantity.Bytes(free)))
 }
 
 // minRunDisk is the minimal free disk in bytes for runs. It is enough only for checkpoints of small models: a
 // checkpoint of a model with a billion parameters takes 14 GB.
-const minRunDisk = 4 * gib
+const minRunDisk = 4 << 30
 
 // diskFinding checks the free disk space of this folder, because runs write to the folder where they are started.
 func diskFinding(free func(dir string) (bytes int64, known bool)) finding {
@@ -197,10 +199,10 @@ func diskFinding(free func(dir string) (bytes int64, known bool)) finding {
 	case !known:
 		return okFinding("disk", "free space here is unknown")
 	case bytes < minRunDisk:
-		return finding{"disk", stateMissing, size(bytes) + " free here",
+		return finding{"disk", stateMissing, quantity.Bytes(bytes) + " free here",
 			"only checkpoints of small models fit: start programs in a folder on another disk, or pass --dir"}
 	}
-	return okFinding("disk", size(bytes)+" free here, for checkpoints")
+	return okFinding("disk", quantity.Bytes(bytes)+" free here, for checkpoints")
 }
 
 // doctorScreen formats the findings, one per line.
@@ -211,7 +213,7 @@ func doctorScreen(d *doctorDoc) string {
 		if f.Fix != "" {
 			text += ": " + f.Fix
 		}
-		b.WriteString(prose(pad(f.Name, 12)+pad(f.State, 9), 21, text))
+		b.WriteString(layout.Prose(layout.Pad(f.Name, 12)+layout.Pad(f.State, 9), 21, text))
 	}
 	verdict := "Training on this CPU works."
 	if !d.Works {

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/cuda"
 )
@@ -56,7 +57,7 @@ func gpuFinding(s libraryFolders, m machine) finding {
 		return finding{"NVIDIA", stateMissing, "a driver, but no GPU that this process can use",
 			"programs for GPUs do not run here; start a container with access to the GPUs (docker run --gpus all)"}
 	}
-	gpus := fmt.Sprintf("%d %s", len(m.GPUs), plural(len(m.GPUs), "GPU"))
+	gpus := fmt.Sprintf("%d %s", len(m.GPUs), layout.Plural(len(m.GPUs), "GPU"))
 	if m.Driver != "" {
 		gpus += ", driver " + m.Driver
 	}

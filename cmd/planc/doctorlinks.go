@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"github.com/planc-dev/planc/planner/quantity"
 )
 
 // linkFindings checks how the machine's GPUs are connected to each other and to other machines; nil without GPUs.
@@ -50,11 +52,11 @@ func (b *gpuInventory) peerFinding() finding {
 	return finding{"peers", stateMissing, "some pairs of GPUs have no peer access",
 		fmt.Sprintf("traffic between GPUs goes through host memory, at about %s of the PCIe bandwidth: use plans "+
 			"with little communication; if the GPUs support peer access, PCIe access control (ACS, IOMMU) may block it",
-			percent(throughHost))}
+			quantity.Percent(throughHost))}
 }
 
 // minShared is the minimal free size of /dev/shm in bytes. NCCL takes some MiB of it per pair of GPUs.
-const minShared = gib / 2
+const minShared = 1 << 29
 
 // sharedFinding checks the shared memory that NCCL uses between GPUs without peer access, and between processes.
 func sharedFinding(free func(dir string) (bytes int64, known bool)) finding {
@@ -64,10 +66,10 @@ func sharedFinding(free func(dir string) (bytes int64, known bool)) finding {
 		return finding{dir, stateMissing, "not found",
 			"NCCL cannot connect GPUs without peer access, nor processes: mount a tmpfs there"}
 	case bytes < minShared:
-		return finding{dir, stateMissing, size(bytes) + " free",
+		return finding{dir, stateMissing, quantity.Bytes(bytes) + " free",
 			"this may be too small for NCCL: start a container with --shm-size=8g or --ipc=host"}
 	default:
-		return okFinding(dir, size(bytes)+" free")
+		return okFinding(dir, quantity.Bytes(bytes)+" free")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/planner"
 )
@@ -32,7 +33,7 @@ func (d *document) adviceLines(label func(planner.AdviceKind) string, kinds ...p
 	var b strings.Builder
 	for _, a := range d.Advice() {
 		if slices.Contains(kinds, a.Kind) {
-			b.WriteString(prose(label(a.Kind), 9, a.Message))
+			b.WriteString(layout.Prose(label(a.Kind), 9, a.Message))
 		}
 	}
 	return b.String()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -116,11 +117,11 @@ func classify(err error) (exit int, text string, doc failureDoc) {
 	var kernel *build.KernelError
 	switch {
 	case errors.As(err, &diags):
-		exit, text = exitInput, folded(diagText(diags))
+		exit, text = exitInput, layout.Fold(diagText(diags))
 		doc.Code, doc.Message, doc.Diagnostics = diags[0].Code, diagSummary(diags), diagDocs(diags)
 	case errors.As(err, &unfit):
 		exit, doc.Code = exitNoFit, codeNoPlan
-		text = folded("planc: " + unfit.message + " [NoPlan]")
+		text = layout.Fold("planc: " + unfit.message + " [NoPlan]")
 		if unfit.detail != "" {
 			text += "\n" + strings.TrimSuffix(unfit.detail, "\n")
 		}
@@ -128,13 +129,14 @@ func classify(err error) (exit int, text string, doc failureDoc) {
 			doc.Nearest = unfit.nearest
 		}
 	case errors.As(err, &away):
-		exit, doc.Code, text = exitNoFit, codeOtherMachine, folded("planc: "+err.Error())
+		exit, doc.Code, text = exitNoFit, codeOtherMachine, layout.Fold("planc: "+err.Error())
 	case errors.As(err, &unlocked):
-		exit, doc.Code, text = exitLock, unlocked.code, folded("planc: "+err.Error()+" ["+string(unlocked.code)+"]")
+		exit, doc.Code, text = exitLock, unlocked.code,
+			layout.Fold("planc: "+err.Error()+" ["+string(unlocked.code)+"]")
 	case errors.As(err, &ours), errors.As(err, &generated), errors.As(err, &kernel):
 		exit, doc.Code, text = exitFailed, codeBug, err.Error()
 	default:
-		exit, doc.Code, text = exitFailed, codeFailed, folded("planc: "+err.Error())
+		exit, doc.Code, text = exitFailed, codeFailed, layout.Fold("planc: "+err.Error())
 	}
 	return exit, text, doc
 }

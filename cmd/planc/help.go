@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 )
 
 // exitRow is the meaning of one exit status, for planc and for a binary that it built.
@@ -32,7 +34,7 @@ var topics = map[string]func(root *cobra.Command) string{
 
 // exitScreen formats the exit table.
 func exitScreen() string {
-	columns := []column{{"EXIT", true}, {title: "PLANC"}, {title: "A TRAINING BINARY"}}
+	columns := []layout.Column{layout.Right("EXIT"), layout.Left("PLANC"), layout.Left("A TRAINING BINARY")}
 	var rows [][]string
 	for _, e := range exits {
 		text := e.binary
@@ -41,7 +43,7 @@ func exitScreen() string {
 		}
 		rows = append(rows, []string{e.code, e.planc, text})
 	}
-	return table(columns, rows) + "\n" + prose("", 0,
+	return layout.Table(columns, rows) + "\n" + layout.Prose("", 0,
 		"go run and go generate turn every status except 0 into 1; the message says what failed.")
 }
 
@@ -68,14 +70,14 @@ func layOutHelp(root *cobra.Command) {
 	root.SetHelpTemplate(strings.Replace(root.HelpTemplate(), "trimTrailingWhitespaces",
 		"paragraphs | trimTrailingWhitespaces", 1))
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages",
-		fmt.Sprint("Flags.FlagUsagesWrapped ", screenWidth)))
+		fmt.Sprint("Flags.FlagUsagesWrapped ", layout.ScreenWidth)))
 }
 
 // paragraphs wraps each paragraph of a text at the screen's width.
 func paragraphs(text string) string {
 	parts := strings.Split(text, "\n\n")
 	for i, p := range parts {
-		parts[i] = strings.TrimSuffix(prose("", 0, p), "\n")
+		parts[i] = strings.TrimSuffix(layout.Prose("", 0, p), "\n")
 	}
 	return strings.Join(parts, "\n\n")
 }

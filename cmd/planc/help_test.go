@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 )
 
 // Help fits a terminal of 80 columns: its words and its flags. A command that one copies stays on one line.
@@ -28,7 +30,8 @@ func TestHelpFitsTheScreen(t *testing.T) {
 			}
 		}
 		for line := range strings.Lines(out.String()) {
-			if w := width(strings.TrimSuffix(line, "\n")); w > screenWidth && !strings.HasPrefix(line, "  planc ") {
+			if w := layout.Width(strings.TrimSuffix(line, "\n")); w > layout.ScreenWidth &&
+				!strings.HasPrefix(line, "  planc ") {
 				t.Errorf("planc %v: %d columns: %s", args, w, line)
 			}
 		}

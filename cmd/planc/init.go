@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/ir/spec"
 )
 
@@ -133,10 +134,10 @@ func initLine(f spec.Field) string {
 	if len(f.Now) == 1 && f.Now[0] == "-" {
 		text += " (not supported yet)"
 	}
-	if width(left) >= initComment {
+	if layout.Width(left) >= initComment {
 		return left + "\n" + comment(strings.Repeat(" ", initComment), text)
 	}
-	return comment(pad(left, initComment), text)
+	return comment(layout.Pad(left, initComment), text)
 }
 
 // initHas reports whether init's job sets a field whose path has this prefix.
@@ -154,6 +155,6 @@ var initMarks = map[string]string{"d": "[d]", "r": "[r]"}
 
 // comment returns a text as a comment behind left, wrapped at initWidth.
 func comment(left, text string) string {
-	return strings.ReplaceAll(flowTo(left+"# ", width(left)+2, initWidth, " ", strings.Fields(text)),
-		"\n"+strings.Repeat(" ", width(left)+2), "\n"+strings.Repeat(" ", width(left))+"# ")
+	return strings.ReplaceAll(layout.FlowTo(left+"# ", layout.Width(left)+2, initWidth, " ", strings.Fields(text)),
+		"\n"+strings.Repeat(" ", layout.Width(left)+2), "\n"+strings.Repeat(" ", layout.Width(left))+"# ")
 }

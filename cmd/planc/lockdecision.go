@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/planc-dev/planc/planner/quantity"
+
 	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
@@ -125,7 +127,7 @@ func (a *app) noteBetter(j *loaded, l *jobLock, found, locked search.Priced) {
 		errorNote = ", within the prediction's error"
 	}
 	a.notef("note: %s would choose %s (%s faster%s); the plan of %s is used (to change it: %s)", who,
-		planner.Differences(found.Plan, locked.Plan), percent(gain), errorNote, l.name(), l.remedy)
+		planner.Differences(found.Plan, locked.Plan), quantity.Percent(gain), errorNote, l.name(), l.remedy)
 }
 
 // obey returns the decision of the lock without a search. It prices the plan only if somebody has edited it. It fails

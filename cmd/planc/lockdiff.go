@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/planner"
+	"github.com/planc-dev/planc/planner/quantity"
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
@@ -119,7 +121,7 @@ func changedSections(changes []lock.Change) string {
 
 // screen formats the difference. last is an optional last line.
 func (d *difference) screen(last string) string {
-	text := flow("", 0, " ", strings.Split(d.head, " ")) + d.body()
+	text := layout.Flow("", 0, " ", strings.Split(d.head, " ")) + d.body()
 	if last != "" {
 		text += last + "\n"
 	}
@@ -130,7 +132,7 @@ func (d *difference) screen(last string) string {
 func (d *difference) body() string {
 	text := changeRows(d.fields, lock.Change.Path) + d.planRows() + d.figures()
 	if d.batch != "" {
-		text += flow("  rate    ", 10, " ", strings.Split(d.batch, " "))
+		text += layout.Flow("  rate    ", 10, " ", strings.Split(d.batch, " "))
 	}
 	return text
 }
@@ -146,16 +148,16 @@ func changeRows(changes []lock.Change, name func(lock.Change) string) string {
 	for i := range shown {
 		c := &shown[i]
 		c.From, c.To = clipped(c.From), clipped(c.To)
-		names, values = max(names, width(name(*c))), max(values, width(c.From))
+		names, values = max(names, layout.Width(name(*c))), max(values, layout.Width(c.From))
 	}
 	for _, c := range shown {
 		switch {
 		case c.From == "":
-			fmt.Fprintf(&b, "  + %s %s\n", pad(name(c), names), c.To)
+			fmt.Fprintf(&b, "  + %s %s\n", layout.Pad(name(c), names), c.To)
 		case c.To == "":
-			fmt.Fprintf(&b, "  - %s %s\n", pad(name(c), names), c.From)
+			fmt.Fprintf(&b, "  - %s %s\n", layout.Pad(name(c), names), c.From)
 		default:
-			fmt.Fprintf(&b, "  ~ %s %s -> %s\n", pad(name(c), names), lpad(c.From, values), c.To)
+			fmt.Fprintf(&b, "  ~ %s %s -> %s\n", layout.Pad(name(c), names), layout.PadLeft(c.From, values), c.To)
 		}
 	}
 	if more := len(changes) - len(shown); more > 0 {
@@ -180,7 +182,7 @@ func (d *difference) planRows() string {
 		changes = slices.DeleteFunc(changes, func(c lock.Change) bool { return c.Key == "precision" })
 	}
 	if len(changes) == 0 {
-		return flow("    ", 4, " ", strings.Split("the plan is the same: "+d.to.plan.String(), " "))
+		return layout.Flow("    ", 4, " ", strings.Split("the plan is the same: "+d.to.plan.String(), " "))
 	}
 	out := changeRows(changes, func(c lock.Change) string { return c.Key })
 	var same []string
@@ -194,7 +196,7 @@ func (d *difference) planRows() string {
 		}
 	}
 	if len(same) > 0 {
-		out += flow("    ", 4, " ", strings.Split(strings.Join(same, ", ")+": unchanged", " "))
+		out += layout.Flow("    ", 4, " ", strings.Split(strings.Join(same, ", ")+": unchanged", " "))
 	}
 	return out
 }
@@ -214,7 +216,7 @@ func devicesOf(m, n int) string {
 // figures formats the step time and the memory of both sides.
 func (d *difference) figures() string {
 	a, b := d.from.predict, d.to.predict
-	step := fmt.Sprintf("  step    %s -> %s", seconds(float64(a.StepS)), seconds(float64(b.StepS)))
+	step := fmt.Sprintf("  step    %s -> %s", quantity.Seconds(float64(a.StepS)), quantity.Seconds(float64(b.StepS)))
 	n, m := d.from.plan.Ranks(), d.to.plan.Ranks()
 	switch ratio := float64(b.StepS / a.StepS); {
 	case a.StepS <= 0 || b.StepS <= 0 || a.StepS == b.StepS:
@@ -223,12 +225,12 @@ func (d *difference) figures() string {
 	case ratio >= 2: // large percentages, such as +13900 %, are hard to read
 		step += fmt.Sprintf("    %s × as long", amount.Digits(ratio, 3))
 	default:
-		step += "    " + signed(ratio-1)
+		step += "    " + quantity.Signed(ratio-1)
 	}
 	if d.from.model != d.to.model {
 		step += fmt.Sprintf("    (cost model %d -> %d)", d.from.model, d.to.model)
 	}
-	from, to := sizes(a.MemoryBytes.Total, b.MemoryBytes.Total)
+	from, to := quantity.BytesPair(a.MemoryBytes.Total, b.MemoryBytes.Total)
 	if unit(from) == unit(to) {
 		from = strings.TrimSuffix(from, unit(from))
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 )
 
@@ -20,8 +21,8 @@ func TestChangeRowsFit(t *testing.T) {
 		t.Errorf("%d lines, the last %q", len(lines), lines[len(lines)-1])
 	}
 	for _, line := range lines {
-		if width(line) > screenWidth {
-			t.Errorf("%d columns: %s", width(line), line)
+		if layout.Width(line) > layout.ScreenWidth {
+			t.Errorf("%d columns: %s", layout.Width(line), line)
 		}
 	}
 }

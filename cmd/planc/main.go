@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/runtime/visible"
 )
 
@@ -32,7 +33,7 @@ func main() {
 type app struct {
 	args           []string
 	stdin          io.Reader
-	stdout, stderr *screen
+	stdout, stderr *stream
 	quiet, verbose bool
 	json           bool   // --json: also print failures as a document
 	dir            string // -C
@@ -42,8 +43,8 @@ type app struct {
 // run runs planc with arguments and streams and returns the exit code. It converts a panic to a message.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	a := &app{args: args, stdin: stdin, json: wantsJSON(args), terminal: isTerminal(stderr)}
-	a.stdout, a.stderr = &screen{to: stdout, colour: wantsColour(stdout) && !a.json},
-		&screen{to: stderr, colour: wantsColour(stderr)}
+	a.stdout, a.stderr = &stream{to: stdout, colour: wantsColour(stdout) && !a.json},
+		&stream{to: stderr, colour: wantsColour(stderr)}
 	defer func() {
 		if fault := recover(); fault != nil {
 			code = a.fail(bug(args, fault, debug.Stack()))
@@ -113,35 +114,35 @@ func (a *app) notef(format string, args ...any) {
 	}
 	text := fmt.Sprintf(format, args...)
 	if strings.HasPrefix(text, "note: ") {
-		text = folded(text)
+		text = layout.Fold(text)
 	}
 	fmt.Fprintln(a.stderr, text)
 }
 
 // note prints a text with a label, in the columns of a screen, with notef.
 func (a *app) note(label, text string) {
-	a.notef("%s", strings.TrimSuffix(prose(label, 9, text), "\n"))
+	a.notef("%s", strings.TrimSuffix(layout.Prose(label, 9, text), "\n"))
 }
 
-// screen is an output stream. It escapes control characters ([visible.Text]), and several goroutines can write to it.
-type screen struct {
+// stream is an output stream. It escapes control characters ([visible.Text]), and several goroutines can write to it.
+type stream struct {
 	mu     sync.Mutex
 	to     io.Writer
 	colour bool // verdicts are coloured
 }
 
-func (s *screen) Write(p []byte) (int, error) {
+func (s *stream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.colour {
 		return visible.Writer(s.to).Write(p)
 	}
-	_, err := io.WriteString(s.to, coloured(visible.Text(string(p))))
+	_, err := io.WriteString(s.to, layout.Colour(visible.Text(string(p))))
 	return len(p), err
 }
 
 // line replaces the current line of a terminal by a text, which may be empty.
-func (s *screen) line(text string) {
+func (s *stream) line(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fmt.Fprint(s.to, eraseLine+visible.Text(text))

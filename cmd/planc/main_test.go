@@ -56,7 +56,7 @@ func TestNoCache(t *testing.T) {
 // A panic ends at the boundary, in a file and a message.
 func TestBug(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	a := &app{stdout: &screen{to: &bytes.Buffer{}}, stderr: &screen{to: &bytes.Buffer{}}}
+	a := &app{stdout: &stream{to: &bytes.Buffer{}}, stderr: &stream{to: &bytes.Buffer{}}}
 	err := bug([]string{"plan"}, "passes: grad broke the program\nlong dump", []byte("goroutine 1\n"))
 	if code := a.fail(err); code != exitFailed {
 		t.Errorf("exit code %d, want %d", code, exitFailed)

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/planc-dev/planc/planner/quantity"
+
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/passes/search"
@@ -124,7 +126,7 @@ func (a *app) searchHere(j *loaded, l *jobLock) (*decision, error) {
 func (a *app) noteBetterHere(found, shown search.Priced, gain float64) {
 	a.notef("note: at the rates measured here, %s would be %s faster; the plan shown is the one for locks and "+
 		"generated code, which is the same on every machine; to choose another plan, pin it in the job's plan section",
-		planner.Differences(found.Plan, shown.Plan), percent(gain))
+		planner.Differences(found.Plan, shown.Plan), quantity.Percent(gain))
 }
 
 // thisCPU returns the measurement of this machine's CPU, from the cache or a new one. It returns nil if the job's

@@ -141,7 +141,7 @@ func TestRunExpectsMeasuredSteps(t *testing.T) {
 	steps := map[string]float64{}
 	for machine, measured := range measurements() {
 		job := onMeasured(t, measured)
-		a := &app{stdout: &screen{to: new(strings.Builder)}, stderr: &screen{to: new(strings.Builder)}}
+		a := &app{stdout: &stream{to: new(strings.Builder)}, stderr: &stream{to: new(strings.Builder)}}
 		var flags jobFlags
 		flags.register(&cobra.Command{})
 		for command, load := range map[string]func([]string, jobFlags) (*loaded, error){"run": a.loadHere,

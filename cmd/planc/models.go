@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/planner/quantity"
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
@@ -85,8 +87,9 @@ func (a *app) printModels() error {
 
 // modelsScreen formats the catalogue as a table, by family.
 func modelsScreen(rows []modelRow) string {
-	columns := []column{{title: "MODEL"}, {"PARAMS", true}, {"LAYERS", true}, {"HIDDEN", true}, {"CONTEXT", true},
-		{title: "SOURCE"}}
+	columns := []layout.Column{layout.Left("MODEL"), layout.Right("PARAMS"), layout.Right("LAYERS"),
+		layout.Right("HIDDEN"), layout.Right("CONTEXT"),
+		layout.Left("SOURCE")}
 	var cells [][]string
 	family := ""
 	for _, r := range rows {
@@ -94,17 +97,19 @@ func modelsScreen(rows []modelRow) string {
 			family = r.Family
 			cells = append(cells, []string{family, "", "", "", "", ""})
 		}
-		cells = append(cells, []string{"  " + r.Name, amount.Params(r.Params), fmt.Sprint(r.Layers), grouped(r.Hidden),
+		cells = append(cells, []string{"  " + r.Name, amount.Params(r.Params),
+			fmt.Sprint(r.Layers), quantity.Count(r.Hidden),
 			r.contextText(), r.sourceText()})
 	}
-	return table(columns, cells) + "\nplanc models NAME prints one as config.json · planc plan --model NAME ...\n"
+	return layout.Table(columns, cells) + "\nplanc models NAME prints one as config.json · planc plan --model NAME " +
+		"...\n"
 }
 
 func (r modelRow) contextText() string {
 	if r.Context == 0 {
 		return "any"
 	}
-	return grouped(r.Context)
+	return quantity.Count(r.Context)
 }
 
 // sourceText returns who published the model and when, in the form of a citation: Brown et al. 2020.

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/planc-dev/planc/planner/quantity"
+
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/passes/search"
 )
@@ -50,7 +52,7 @@ func (a *app) watchSearch(do func(watch func(search.Progress)) error) error {
 func (a *app) runSearches(work func() error) error { return a.runWithNotice("searching", work) }
 
 // show starts to show the line. The function that it returns ends that.
-func (l *progress) show(w *screen) (end func()) {
+func (l *progress) show(w *stream) (end func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -79,12 +81,12 @@ func (l *progress) show(w *screen) (end func()) {
 func progressText(p *search.Progress) string {
 	switch {
 	case p.Done == 0:
-		return fmt.Sprintf("searching: %s groups of plans so far", grouped(p.Families))
+		return fmt.Sprintf("searching: %s groups of plans so far", quantity.Count(p.Families))
 	case p.Best == 0:
-		return fmt.Sprintf("searching: %s of %s groups of plans", grouped(p.Done), grouped(p.Families))
+		return fmt.Sprintf("searching: %s of %s groups of plans", quantity.Count(p.Done), quantity.Count(p.Families))
 	}
-	return fmt.Sprintf("searching: %s of %s groups of plans, best so far %v", grouped(p.Done),
-		grouped(p.Families), p.Best)
+	return fmt.Sprintf("searching: %s of %s groups of plans, best so far %v", quantity.Count(p.Done),
+		quantity.Count(p.Families), p.Best)
 }
 
 // isTerminal reports whether w is a terminal.
@@ -96,6 +98,9 @@ func isTerminal(w io.Writer) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }
+
+// wantsColour reports whether output to w is coloured: if w is a terminal and NO_COLOR is empty (https://no-color.org).
+func wantsColour(w io.Writer) bool { return os.Getenv("NO_COLOR") == "" && isTerminal(w) }
 
 // watchBuild shows how many packages the go command has compiled: on a progress line of a terminal, otherwise on a new
 // line each second, so that no build is silent. The function that it returns ends that.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/passes/search"
 )
@@ -36,7 +37,7 @@ func TestProgress(t *testing.T) {
 	patience = time.Millisecond
 	for _, x := range []struct{ quiet, terminal bool }{{false, true}, {true, true}, {true, false}, {false, false}} {
 		var stderr bytes.Buffer
-		got := watched(t, &app{quiet: x.quiet, terminal: x.terminal, stderr: &screen{to: &stderr}}, &stderr)
+		got := watched(t, &app{quiet: x.quiet, terminal: x.terminal, stderr: &stream{to: &stderr}}, &stderr)
 		if x.quiet || !x.terminal {
 			if want := map[bool]string{false: "searching ...\n"}[x.quiet]; got != want {
 				t.Errorf("%+v: %q", x, got)
@@ -56,7 +57,7 @@ func TestSearches(t *testing.T) {
 	patience = time.Millisecond
 	for _, terminal := range []bool{true, false} {
 		var stderr bytes.Buffer
-		a := &app{terminal: terminal, stderr: &screen{to: &stderr}}
+		a := &app{terminal: terminal, stderr: &stream{to: &stderr}}
 		if err := a.runSearches(func() error { time.Sleep(50 * time.Millisecond); return nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +76,7 @@ func TestWatchKernels(t *testing.T) {
 	}{{false, true, true}, {true, true, false}, {false, false, false}} {
 		var stderr bytes.Buffer
 		var r build.KernelRequest
-		end := (&app{quiet: x.quiet, terminal: x.terminal, stderr: &screen{to: &stderr}}).watchKernels(&r)
+		end := (&app{quiet: x.quiet, terminal: x.terminal, stderr: &stream{to: &stderr}}).watchKernels(&r)
 		if (r.Watch != nil) != x.shown {
 			t.Fatalf("%+v: watched is %v", x, r.Watch != nil)
 		}
@@ -95,9 +96,10 @@ func TestWatchKernels(t *testing.T) {
 // A note under a label fits a screen.
 func TestNoteFitsTheScreen(t *testing.T) {
 	var stderr bytes.Buffer
-	(&app{stderr: &screen{to: &stderr}}).note("target", strings.Repeat("all ranks run on one CPU, ", 9))
+	(&app{stderr: &stream{to: &stderr}}).note("target", strings.Repeat("all ranks run on one CPU, ", 9))
 	for i, line := range strings.Split(strings.TrimSuffix(stderr.String(), "\n"), "\n") {
-		if want := map[bool]string{true: "target   all", false: "         "}[i == 0]; width(line) > screenWidth ||
+		if want := map[bool]string{true: "target   all",
+			false: "         "}[i == 0]; layout.Width(line) > layout.ScreenWidth ||
 			!strings.HasPrefix(line, want) {
 			t.Errorf("%q", line)
 		}
@@ -142,7 +144,7 @@ func TestWatchBuild(t *testing.T) {
 	} {
 		var stderr bytes.Buffer
 		var r build.Request
-		end := (&app{quiet: x.quiet, terminal: x.terminal, stderr: &screen{to: &stderr}}).watchBuild(&r)
+		end := (&app{quiet: x.quiet, terminal: x.terminal, stderr: &stream{to: &stderr}}).watchBuild(&r)
 		for _, at := range [][2]int{{0, 0}, {3, 0}, {57, 131}} {
 			if r.Watch != nil && at[0] > 0 {
 				r.Watch(at[0], at[1])

@@ -7,8 +7,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/planner/quantity"
 )
 
 // schedulePicture is the pipeline schedule of a program in one step. Stages are rows, and time runs to the right. A
@@ -101,7 +103,7 @@ func (p *schedulePicture) svg() string {
 			p.box(&b, s, y)
 		}
 		fmt.Fprintf(&b, `<text x="%d" y="%d">idle %s</text>`+"\n", labelWidth+pixels(p.line.End, unitWidth)+6, y+16,
-			percent(p.line.BubbleFraction(i)))
+			quantity.Percent(p.line.BubbleFraction(i)))
 	}
 	b.WriteString("</svg>\n")
 	return b.String()
@@ -138,23 +140,23 @@ func (p *schedulePicture) text() string {
 			rows[i] = p.appendPass(rows[i], s)
 		}
 	}
-	label := len("stage ") + len(strconv.Itoa(len(rows)-1)) + columnGap
-	cells := max(1, (screenWidth-label)/cell)
+	label := len("stage ") + len(strconv.Itoa(len(rows)-1)) + layout.ColumnGap
+	cells := max(1, (layout.ScreenWidth-label)/cell)
 	var b strings.Builder
 	for from := 0; from < pixels(p.line.End, 1); from += cells {
 		for i, row := range rows {
-			line := pad(fmt.Sprintf("stage %d", i), label)
+			line := layout.Pad(fmt.Sprintf("stage %d", i), label)
 			for _, c := range row[min(from, len(row)):min(from+cells, len(row))] {
-				line += pad(c, cell)
+				line += layout.Pad(c, cell)
 			}
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString(prose("", 0, p.legend()))
+	b.WriteString(layout.Prose("", 0, p.legend()))
 	for i := range rows {
 		fmt.Fprintf(&b, "stage %d is idle for %v of %v units (%s)\n", i, float64(p.line.Bubble(i)), float64(p.line.End),
-			percent(p.line.BubbleFraction(i)))
+			quantity.Percent(p.line.BubbleFraction(i)))
 	}
 	return b.String()
 }

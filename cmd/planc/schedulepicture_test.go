@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/ir/zoo"
@@ -66,7 +67,7 @@ func TestPictureText(t *testing.T) {
 		all.WriteString(text + "\n")
 	}
 	for line := range strings.Lines(all.String()) {
-		if w := width(strings.TrimSuffix(line, "\n")); w > screenWidth {
+		if w := layout.Width(strings.TrimSuffix(line, "\n")); w > layout.ScreenWidth {
 			t.Errorf("%d columns: %q", w, line)
 		}
 	}

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/planner"
+	"github.com/planc-dev/planc/planner/quantity"
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
@@ -40,30 +42,30 @@ func planScreen(d *document) string {
 	var b strings.Builder
 	b.WriteString(d.titleLines())
 	b.WriteString("\n")
-	b.WriteString(flow("PLAN", 9, " · ", planWords(d.Plan.Plan)))
+	b.WriteString(layout.Flow("PLAN", 9, " · ", planWords(d.Plan.Plan)))
 	b.WriteString(d.rateLines())
 	b.WriteString(d.memoryLine())
 	b.WriteString(d.adviceLines(lowerLabel, planner.AdviceTight))
 	b.WriteString(d.timeLine())
 	if d.Training != nil {
-		b.WriteString(prose("train", 9, trainingSentence(d.Training)))
+		b.WriteString(layout.Prose("train", 9, trainingSentence(d.Training)))
 	}
 	if d.Goal != nil {
-		b.WriteString(prose("goal", 9, goalSentence(d.Goal, d.Predict.TokensPerS, d.head.device)))
+		b.WriteString(layout.Prose("goal", 9, goalSentence(d.Goal, d.Predict.TokensPerS, d.head.device)))
 	}
 	if len(d.shown()) > 0 {
 		b.WriteString("\n" + d.alternativesTable())
 	}
-	b.WriteString("\n" + prose("exact", 9, d.countSentence()))
+	b.WriteString("\n" + layout.Prose("exact", 9, d.countSentence()))
 	b.WriteString(d.adviceLines(lowerLabel, planner.AdviceFastest, planner.AdviceSimpler, planner.AdviceFaster))
 	if len(d.assumedWords()) > 0 {
-		b.WriteString(flow("assumed", 9, " · ", d.assumedWords()))
+		b.WriteString(layout.Flow("assumed", 9, " · ", d.assumedWords()))
 	}
 	if d.head.emulationNote != "" {
-		b.WriteString(prose("note", 9, d.head.emulationNote))
+		b.WriteString(layout.Prose("note", 9, d.head.emulationNote))
 	}
 	if d.head.lock != "" {
-		b.WriteString(prose("lock", 9, d.head.lock))
+		b.WriteString(layout.Prose("lock", 9, d.head.lock))
 	}
 	b.WriteString("\n" + d.head.command + "\n")
 	return b.String()
@@ -71,7 +73,8 @@ func planScreen(d *document) string {
 
 func (d *document) titleLines() string {
 	h := d.head
-	model := []string{fmt.Sprintf("%s  %s params", clip(d.Model.Name, maxNameWidth), amount.Params(d.Model.Params)),
+	model := []string{fmt.Sprintf("%s  %s params", layout.Clip(d.Model.Name, maxNameWidth),
+		amount.Params(d.Model.Params)),
 		fmt.Sprintf("seq %d", h.seqLen),
 		fmt.Sprintf("batch %d (%s tok)", h.globalBatch, amount.Short(float64(h.globalBatch)*float64(h.seqLen))),
 		fmt.Sprintf("%s %d B/param", h.precision, d.Predict.BytesPerParam)}
@@ -79,13 +82,14 @@ func (d *document) titleLines() string {
 	if active := d.Model.ParamsActive; active < d.Model.Params {
 		model[0] += fmt.Sprintf(", %s active", amount.Params(active))
 	}
-	usable := size(d.Predict.MemoryBytes.Capacity)
+	usable := quantity.Bytes(d.Predict.MemoryBytes.Capacity)
 	if h.memory > 0 {
-		usable = fmt.Sprintf("%s of %s usable", strings.TrimSuffix(usable, unit(size(h.memory))), size(h.memory))
+		usable = fmt.Sprintf("%s of %s usable", strings.TrimSuffix(usable, unit(quantity.Bytes(h.memory))),
+			quantity.Bytes(h.memory))
 	}
 	hardware := append([]string{fmt.Sprintf("%s = %d %s", d.clusterName(), d.Cluster.Devices, d.Cluster.GPU)},
 		slices.Concat(h.links, h.measured)...)
-	return withEngine(flow("", 0, " · ", model), d.engineWords(), append(hardware, usable))
+	return withEngine(layout.Flow("", 0, " · ", model), d.engineWords(), append(hardware, usable))
 }
 
 // engineWords returns "engine NAME", the engine whose runtime is priced.
@@ -96,13 +100,13 @@ func (d *document) engineWords() string { return "engine " + d.Engine }
 func withEngine(title, engine string, hardware []string) string {
 	first, rest, _ := strings.Cut(title, "\n")
 	if rest == "" {
-		return title + flow("", 0, " · ", append([]string{engine}, hardware...))
+		return title + layout.Flow("", 0, " · ", append([]string{engine}, hardware...))
 	}
 	words := append([]string{engine}, strings.Split(strings.ReplaceAll(strings.TrimSuffix(rest, "\n"), "\n",
 		" · "), " · ")...)
-	out := first + "\n" + flow("", 0, " · ", words)
+	out := first + "\n" + layout.Flow("", 0, " · ", words)
 	if len(hardware) > 0 {
-		out += flow("", 0, " · ", hardware)
+		out += layout.Flow("", 0, " · ", hardware)
 	}
 	return out
 }
@@ -112,7 +116,7 @@ func unit(size string) string { return size[strings.LastIndexByte(size, ' '):] }
 
 // clusterName returns the number of nodes and the cluster's name: 4 × dgx-h100.
 func (d *document) clusterName() string {
-	return fmt.Sprintf("%d × %s", d.Cluster.Nodes, clip(d.Cluster.Name, maxNameWidth))
+	return fmt.Sprintf("%d × %s", d.Cluster.Nodes, layout.Clip(d.Cluster.Name, maxNameWidth))
 }
 
 // maxNameWidth is the maximal width in columns of a user's name on a screen. Documents contain the whole name.
@@ -129,8 +133,8 @@ func planWords(p ir.Plan) []string {
 
 func (d *document) rateLines() string {
 	p := d.Predict
-	step := pad("step     "+seconds(float64(p.StepS))+spread(p), 28)
-	tokens := pad(amount.Short(p.TokensPerS)+" tokens/s", 20)
+	step := layout.Pad("step     "+quantity.Seconds(float64(p.StepS))+spread(p), 28)
+	tokens := layout.Pad(amount.Short(p.TokensPerS)+" tokens/s", 20)
 	each := amount.Short(p.TokensPerSGPU) + " tokens/s per " + d.head.device
 	out := strings.TrimRight(step+tokens+each, " ") + "\n"
 	if p.MFU <= 0 {
@@ -140,9 +144,9 @@ func (d *document) rateLines() string {
 	if d.head.peak != "" {
 		basis += ", " + d.head.peak
 	}
-	line := pad(fmt.Sprintf("mfu      %s (%s)", percent(p.MFU), basis), 57)
+	line := layout.Pad(fmt.Sprintf("mfu      %s (%s)", quantity.Percent(p.MFU), basis), 57)
 	if p.ModelTFLOPS > 0 && p.HardwareTFLOPS > 0 {
-		line += "  hardware " + percent(p.MFU*p.HardwareTFLOPS/p.ModelTFLOPS)
+		line += "  hardware " + quantity.Percent(p.MFU*p.HardwareTFLOPS/p.ModelTFLOPS)
 	}
 	return out + strings.TrimRight(line, " ") + "\n"
 }
@@ -157,13 +161,13 @@ func spread(p costmodel.Predict) string {
 
 func (d *document) memoryLine() string {
 	m := d.Predict.MemoryBytes
-	total, capacity := size(m.Total), size(m.Capacity)
+	total, capacity := quantity.Bytes(m.Total), quantity.Bytes(m.Capacity)
 	if !d.Fits {
-		total, capacity = sizes(m.Total, m.Capacity)
+		total, capacity = quantity.BytesPair(m.Total, m.Capacity)
 	}
 	line := fmt.Sprintf("memory   %s of %s", total, strings.TrimSuffix(capacity, unit(total)))
 	if !d.Fits {
-		return fmt.Sprintf("%s does not fit: %s over\n", pad(line, 32), size(m.Total-m.Capacity))
+		return fmt.Sprintf("%s does not fit: %s over\n", layout.Pad(line, 32), quantity.Bytes(m.Total-m.Capacity))
 	}
 	fits := "fits (margin assumed)" // planc's memory on GPUs has not been measured, so there is no probability
 	if d.head.isMemoryMeasured {
@@ -173,17 +177,17 @@ func (d *document) memoryLine() string {
 	if d.Plan.Plan.PP > 1 {
 		fullest = fmt.Sprintf("fullest: stage %d", d.Stage)
 	}
-	return pad(pad(line, 32)+" "+fits, 54) + " " + fullest + "\n"
+	return layout.Pad(layout.Pad(line, 32)+" "+fits, 54) + " " + fullest + "\n"
 }
 
 func (d *document) timeLine() string {
 	var words []string
 	for _, s := range shares(d.Predict.Time) {
-		if share := percent(s.value / float64(d.Predict.StepS)); share != "0.0 %" {
+		if share := quantity.Percent(s.value / float64(d.Predict.StepS)); share != "0.0 %" {
 			words = append(words, s.name+" "+share)
 		}
 	}
-	return flow("time", 9, "  ", words)
+	return layout.Flow("time", 9, "  ", words)
 }
 
 // countSentence returns the counts of the search in one line.
@@ -192,17 +196,8 @@ func (d *document) countSentence() string { return searchSentence(d.Search) }
 // searchSentence says how many plans a search looked at, and what became of them.
 func searchSentence(s planner.SearchSummary) string {
 	return fmt.Sprintf("%s %s: %s do not fit, %s cannot be faster, %s priced",
-		grouped(s.Space), plural(s.Space, "plan"), grouped(s.Infeasible), grouped(s.Bounded), grouped(s.Priced))
-}
-
-func plural(n int, word string) string {
-	switch {
-	case n == 1:
-		return word
-	case strings.HasSuffix(word, "ch"):
-		return word + "es"
-	}
-	return word + "s"
+		quantity.Count(s.Space), layout.Plural(s.Space, "plan"), quantity.Count(s.Infeasible),
+		quantity.Count(s.Bounded), quantity.Count(s.Priced))
 }
 
 func (d *document) assumedWords() (words []string) {
@@ -237,9 +232,9 @@ func (d *document) alternativesTable() string {
 	for _, a := range d.shown() {
 		step := "no fit"
 		if a.SlowerBy != nil {
-			step = signed(*a.SlowerBy)
+			step = quantity.Signed(*a.SlowerBy)
 		}
-		b.WriteString(row("  "+d.Label(a), step, size(a.Predict.MemoryBytes.Total), d.Reason(a)))
+		b.WriteString(row("  "+d.Label(a), step, quantity.Bytes(a.Predict.MemoryBytes.Total), d.Reason(a)))
 	}
 	return b.String()
 }
@@ -290,13 +285,13 @@ func (d *document) distinct() []planner.Alternative {
 // row formats a line of the table. A name that is too long gets its own line. A long reason is wrapped in its column.
 func row(name, step, memory, why string) string {
 	var b strings.Builder
-	if width(name) > nameColumn || width(name)+columnGap+width(step) > stepColumn {
-		b.WriteString(prose("", 2, name))
+	if layout.Width(name) > nameColumn || layout.Width(name)+layout.ColumnGap+layout.Width(step) > stepColumn {
+		b.WriteString(layout.Prose("", 2, name))
 		name = ""
 	}
-	line := pad(name, nameColumn) + lpad(step, stepColumn-nameColumn)
-	line += lpad(memory, memoryColumn-stepColumn)
-	b.WriteString(prose(line, whyColumn, why))
+	line := layout.Pad(name, nameColumn) + layout.PadLeft(step, stepColumn-nameColumn)
+	line += layout.PadLeft(memory, memoryColumn-stepColumn)
+	b.WriteString(layout.Prose(line, whyColumn, why))
 	return b.String()
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes/search"
@@ -96,7 +97,7 @@ func TestScreens(t *testing.T) {
 				Cluster: priced(6)}}, priced(4)),
 	} {
 		for line := range strings.Lines(got) {
-			if w := width(strings.TrimSuffix(line, "\n")); w > screenWidth {
+			if w := layout.Width(strings.TrimSuffix(line, "\n")); w > layout.ScreenWidth {
 				t.Errorf("%s: %d columns: %q", name, w, line)
 			}
 		}
@@ -124,7 +125,7 @@ func TestListings(t *testing.T) {
 	}
 	for _, text := range []string{modelsScreen(catalogueModels()), clustersScreen(clusters)} {
 		for line := range strings.Lines(text) {
-			if w := width(strings.TrimSuffix(line, "\n")); w > screenWidth {
+			if w := layout.Width(strings.TrimSuffix(line, "\n")); w > layout.ScreenWidth {
 				t.Errorf("%d columns: %q", w, line)
 			}
 		}
@@ -151,7 +152,7 @@ func TestScreensOfScripts(t *testing.T) {
 				t.Errorf("%s: %s has %d lines", script, f.Name, n)
 			}
 			for line := range strings.Lines(text) {
-				if w := width(strings.TrimSuffix(line, "\n")); w > screenWidth {
+				if w := layout.Width(strings.TrimSuffix(line, "\n")); w > layout.ScreenWidth {
 					t.Errorf("%s: %s: %d columns: %q", script, f.Name, w, line)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/planner"
 )
@@ -18,8 +19,8 @@ func TestSecondLineNamesEngine(t *testing.T) {
 		for what, text := range map[string]string{"plan": planScreen(d), "explain": explainScreen(d),
 			"why-not": whyNotScreen(d)} {
 			lines := strings.Split(text, "\n")
-			if !strings.HasPrefix(lines[1], "engine megatron") || width(lines[0]) > screenWidth ||
-				width(lines[1]) > screenWidth {
+			if !strings.HasPrefix(lines[1], "engine megatron") || layout.Width(lines[0]) > layout.ScreenWidth ||
+				layout.Width(lines[1]) > layout.ScreenWidth {
 				t.Errorf("%s of %s begins with\n%s\n%s", what, name, lines[0], lines[1])
 			}
 		}

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/planner"
+	"github.com/planc-dev/planc/planner/quantity"
 )
 
 // expertsSentence says how a plan's experts lie on its ranks, in planc's words and as texts that count ep as an axis of
@@ -53,7 +55,7 @@ func expertsSentence(p ir.Plan, e search.Experts) string {
 func nextRound(e search.Experts) string {
 	return fmt.Sprintf("the fullest expert is expected to get %.2f times its even share of a rank's tokens; above "+
 		"%.2f times, %s more, there is a further round",
-		e.Fullest, e.Room, percent(e.Room/e.Fullest-1))
+		e.Fullest, e.Room, quantity.Percent(e.Room/e.Fullest-1))
 }
 
 // slackLine is what a gain by another moe_slack comes to and rests on; "" where none gains.
@@ -63,10 +65,11 @@ func (d *document) slackLine() string {
 		return ""
 	}
 	m := l.Best.Predict
-	text := fmt.Sprintf("%s: %s, %s, where routers are as even as chance", leverName(d, l), seconds(float64(m.StepS)),
-		size(m.MemoryBytes.Total))
+	text := fmt.Sprintf("%s: %s, %s, where routers are as even as chance", leverName(d, l),
+		quantity.Seconds(float64(m.StepS)),
+		quantity.Bytes(m.MemoryBytes.Total))
 	if l.Experts.Room > 0 {
 		text += ": " + nextRound(l.Experts)
 	}
-	return prose("", labelColumn, text+".")
+	return layout.Prose("", labelColumn, text+".")
 }

@@ -7,19 +7,21 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/planner"
+	"github.com/planc-dev/planc/planner/quantity"
 )
 
 // explainScreen formats the answer of planc explain. docs/reading.md explains its lines.
 func explainScreen(d *document) string {
 	var b strings.Builder
 	b.WriteString(d.chosenTitle() + "\n")
-	b.WriteString(prose("WHY", 9, d.whySentence()))
+	b.WriteString(layout.Prose("WHY", 9, d.whySentence()))
 	b.WriteString(d.adviceLines(upperLabel, planner.AdviceFastest, planner.AdviceSimpler))
-	b.WriteString(prose("LIMIT", 9, d.bindingSentence()))
+	b.WriteString(layout.Prose("LIMIT", 9, d.bindingSentence()))
 	if d.head.experts != "" {
-		b.WriteString(prose("EXPERTS", 9, d.head.experts))
+		b.WriteString(layout.Prose("EXPERTS", 9, d.head.experts))
 	}
 	b.WriteString(d.adviceLines(upperLabel, planner.AdviceTight))
 	if len(d.Choices) > 0 {
@@ -27,10 +29,10 @@ func explainScreen(d *document) string {
 	}
 	b.WriteString("\n" + d.memorySum() + d.timeSum() + d.stageLine())
 	b.WriteString(d.leverLine() + d.ruleLines())
-	b.WriteString(prose("SEARCH", labelColumn, d.searchSentence()))
-	b.WriteString(prose("ERROR", labelColumn, d.errorSentence()))
+	b.WriteString(layout.Prose("SEARCH", labelColumn, d.searchSentence()))
+	b.WriteString(layout.Prose("ERROR", labelColumn, d.errorSentence()))
 	if d.head.lock != "" {
-		b.WriteString(prose("LOCK", labelColumn, d.head.lock))
+		b.WriteString(layout.Prose("LOCK", labelColumn, d.head.lock))
 	}
 	b.WriteString("\nmore: " + d.moreText() + " · --json\n")
 	return b.String()
@@ -44,15 +46,16 @@ func (d *document) chosenTitle() string {
 		words = append(words, uneven)
 	}
 	title := func(width int) string {
-		return fmt.Sprintf("%s on %d × %s: %s", clip(d.Model.Name, width), d.Cluster.Nodes, clip(d.Cluster.Name, width),
-			seconds(float64(d.Predict.StepS)))
+		return fmt.Sprintf("%s on %d × %s: %s", layout.Clip(d.Model.Name, width), d.Cluster.Nodes,
+			layout.Clip(d.Cluster.Name, width),
+			quantity.Seconds(float64(d.Predict.StepS)))
 	}
 	const narrow = 26 // two names of this width fit on one line
 	first := title(maxNameWidth)
-	if width(first) > screenWidth {
+	if layout.Width(first) > layout.ScreenWidth {
 		first = title(narrow)
 	}
-	return first + "\n" + flow("", 0, " · ", words)
+	return first + "\n" + layout.Flow("", 0, " · ", words)
 }
 
 // moreText returns a flag for a follow-up question.
@@ -70,8 +73,8 @@ const labelColumn = 16
 
 func (d *document) choiceTable() string {
 	line := func(name, taken, runner, cost, reason string) string {
-		left := pad(pad(pad(pad(name, 12)+taken, 24)+runner, 36)+cost, 45)
-		return prose(left, 45, reason)
+		left := layout.Pad(layout.Pad(layout.Pad(layout.Pad(name, 12)+taken, 24)+runner, 36)+cost, 45)
+		return layout.Prose(left, 45, reason)
 	}
 	var b strings.Builder
 	b.WriteString(line("CHOICE", "CHOSEN", "RUNNER-UP", "COST", "REASON"))
@@ -81,7 +84,7 @@ func (d *document) choiceTable() string {
 		case c.Verdict == "no_fit":
 			cost = "no fit"
 		case c.SlowerBy != nil:
-			cost = signed(*c.SlowerBy)
+			cost = quantity.Signed(*c.SlowerBy)
 		}
 		b.WriteString(line(c.Name, choiceValue(c.Taken), choiceValue(c.RunnerUp), cost, c.Message))
 	}
@@ -104,11 +107,11 @@ func choiceValue(v any) string {
 // memorySum returns the parts of the memory and their sum.
 func (d *document) memorySum() string {
 	m := d.Predict.MemoryBytes
-	name, scale := "GiB", float64(gib)
+	name, scale := "GiB", float64(1<<30)
 	switch {
 	case m.Total < 1<<20:
 		name, scale = "KiB", 1<<10
-	case m.Total < gib/10:
+	case m.Total < (1<<30)/10:
 		name, scale = "MiB", 1<<20
 	}
 	show := func(v float64) string {
@@ -127,7 +130,7 @@ func (d *document) memorySum() string {
 	text := sum("MEMORY "+name, words, show(float64(m.Total)))
 	if d.Plan.Plan.PP > 1 {
 		first, rest, two := strings.Cut(text, "\n")
-		stage := pad(fmt.Sprintf(" (stage %d)", d.Stage), labelColumn)
+		stage := layout.Pad(fmt.Sprintf(" (stage %d)", d.Stage), labelColumn)
 		if two && strings.HasPrefix(rest, strings.Repeat(" ", labelColumn)) {
 			text = first + "\n" + stage + rest[labelColumn:]
 		}
@@ -156,16 +159,16 @@ func (d *document) timeSum() string {
 // sum formats words on as many lines as they need, with "= total" at the end of the last line.
 func sum(label string, words []string, total string) string {
 	const right = 64
-	text := strings.TrimSuffix(flowTo(label, labelColumn, right, "  ", words), "\n")
+	text := strings.TrimSuffix(layout.FlowTo(label, labelColumn, right, "  ", words), "\n")
 	last := text[strings.LastIndexByte(text, '\n')+1:]
-	return text + strings.Repeat(" ", max(1, right+1-width(last))) + "= " + total + "\n"
+	return text + strings.Repeat(" ", max(1, right+1-layout.Width(last))) + "= " + total + "\n"
 }
 
 // searchSentence returns the counts of the search, the pinned keys, and the keys that were not searched completely.
 func (d *document) searchSentence() string {
 	s := d.Search
-	text := fmt.Sprintf("%s = %s no fit + %s pruned + %s priced", grouped(s.Space), grouped(s.Infeasible),
-		grouped(s.Bounded), grouped(s.Priced))
+	text := fmt.Sprintf("%s = %s no fit + %s pruned + %s priced", quantity.Count(s.Space), quantity.Count(s.Infeasible),
+		quantity.Count(s.Bounded), quantity.Count(s.Priced))
 	if len(d.head.pinned) > 0 {
 		text += "; pinned: " + strings.Join(d.head.pinned, ", ")
 	}
@@ -191,5 +194,5 @@ func (d *document) errorSentence() string {
 		return strings.Join(append([]string{bar + ": " + cmp.Or(e.Like, "no similar run was measured")},
 			d.head.measured...), "; ")
 	}
-	return fmt.Sprintf("%s from %d similar %s (%s)", bar, e.Rows, plural(e.Rows, "run"), e.Like)
+	return fmt.Sprintf("%s from %d similar %s (%s)", bar, e.Rows, layout.Plural(e.Rows, "run"), e.Like)
 }

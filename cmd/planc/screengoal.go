@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/planner"
+	"github.com/planc-dev/planc/planner/quantity"
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
@@ -17,8 +19,8 @@ func goalSentence(g *planner.Goal, reached float64, device string) string {
 	var more []string
 	if g.HasOpenNodeCount {
 		s = fmt.Sprintf("%s: %d", g.Kind, g.Devices)
-		more = append(more, fmt.Sprintf("--nodes sets no limit: up to %s %s were looked at", grouped(g.Of),
-			plural(g.Of, device)))
+		more = append(more, fmt.Sprintf("--nodes sets no limit: up to %s %s were looked at", quantity.Count(g.Of),
+			layout.Plural(g.Of, device)))
 	}
 	switch {
 	case g.TokensPerS > 0:
@@ -43,10 +45,10 @@ func goalSentence(g *planner.Goal, reached float64, device string) string {
 
 // nearSizeSentence says what another number of devices would reach or save with a near batch.
 func nearSizeSentence(n *planner.NearSize) string {
-	text := fmt.Sprintf("%s reach it with", grouped(n.Devices))
+	text := fmt.Sprintf("%s reach it with", quantity.Count(n.Devices))
 	if n.Saves > 0 {
-		text = fmt.Sprintf("%s need %s less with", grouped(n.Devices), percent(n.Saves))
+		text = fmt.Sprintf("%s need %s less with", quantity.Count(n.Devices), quantity.Percent(n.Saves))
 	}
 	return fmt.Sprintf("%s %s, as they do not divide the batch of %s", text, search.Change{Set: n.Set}.Args(),
-		grouped(n.JobBatch))
+		quantity.Count(n.JobBatch))
 }

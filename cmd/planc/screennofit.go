@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/planner/quantity"
 )
 
 // noFitScreen returns what follows the message that nothing fits: the plan that lacks least memory, and the changes
@@ -21,26 +23,28 @@ func noFitScreen(plan string, p costmodel.Predict, stage int, staged bool, chang
 	var parts []string
 	for _, name := range costmodel.MemoryParts {
 		if n := m.Part(name); n > 0 {
-			parts = append(parts, name+" "+size(n))
+			parts = append(parts, name+" "+quantity.Bytes(n))
 		}
 	}
-	text := fmt.Sprintf("%s: %s%s, %s usable: %s over. %s", plan, size(m.Total), at, size(m.Capacity),
-		size(m.Total-m.Capacity), strings.Join(parts, ", "))
-	b.WriteString(prose("  nearest", 12, text))
+	text := fmt.Sprintf("%s: %s%s, %s usable: %s over. %s", plan, quantity.Bytes(m.Total), at,
+		quantity.Bytes(m.Capacity),
+		quantity.Bytes(m.Total-m.Capacity), strings.Join(parts, ", "))
+	b.WriteString(layout.Prose("  nearest", 12, text))
 	if len(changes) == 0 {
 		return b.String()
 	}
 	b.WriteString("  would fit, cheapest first\n")
 	const figures = 40 // the column at which memory and time begin
 	for _, c := range changes {
-		text := strings.TrimSuffix(flow("", 4, " ", c.Words()), "\n")
-		if last := text[strings.LastIndexByte(text, '\n')+1:]; width(last) > figures {
+		text := strings.TrimSuffix(layout.Flow("", 4, " ", c.Words()), "\n")
+		if last := text[strings.LastIndexByte(text, '\n')+1:]; layout.Width(last) > figures {
 			text += "\n" + strings.Repeat(" ", figures)
 		} else {
-			text += strings.Repeat(" ", figures-width(last))
+			text += strings.Repeat(" ", figures-layout.Width(last))
 		}
 		p := c.Best.Predict
-		b.WriteString(text + "  " + pad(size(p.MemoryBytes.Total), 9) + "  step " + seconds(float64(p.StepS)) +
+		b.WriteString(text + "  " + layout.Pad(quantity.Bytes(p.MemoryBytes.Total), 9) + "  step " +
+			quantity.Seconds(float64(p.StepS)) +
 			morePerHour(c, now) + "\n")
 	}
 	return b.String()

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/planner"
+	"github.com/planc-dev/planc/planner/quantity"
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
@@ -21,30 +23,33 @@ func scalingScreen(d *sweepDoc) string {
 	if s == nil {
 		return ""
 	}
-	columns := []column{{d.deviceTitle(), true}, {"SPEED-UP", true}, {"STRONG", false}, {"", true}, {"WEAK", false},
-		{"", true}, {"COMM", true}, {"BATCH", true}}
+	columns := []layout.Column{layout.Right(d.deviceTitle()), layout.Right("SPEED-UP"), layout.Left("STRONG"),
+		layout.Right(""), layout.Left("WEAK"),
+		layout.Right(""), layout.Right("COMM"), layout.Right("BATCH")}
 	var rows [][]string
 	for _, r := range d.Rows {
 		if !r.Fits {
 			continue
 		}
 		up := float64(d.First().Predict.StepS / r.Predict.StepS)
-		row := []string{grouped(r.Cluster.Devices), factor(up), bar(*r.Efficiency), wholePercent(*r.Efficiency), "",
+		row := []string{quantity.Count(r.Cluster.Devices), factor(up), bar(*r.Efficiency), wholePercent(*r.Efficiency),
+			"",
 			"", wholePercent(communication(r.Predict)), ""}
 		if r.Weak != nil {
-			row[4], row[5], row[7] = bar(r.Weak.Efficiency), wholePercent(r.Weak.Efficiency), grouped(r.Weak.Batch)
+			row[4], row[5], row[7] = bar(r.Weak.Efficiency), wholePercent(r.Weak.Efficiency),
+				quantity.Count(r.Weak.Batch)
 		}
 		rows = append(rows, row)
 	}
 	text := fmt.Sprintf("STRONG keeps the batch, WEAK lets it grow to BATCH with the %s: parallel efficiency, of %s. "+
 		"COMM waits for communication. Amdahl's law: %s.",
-		d.devices(), grouped(s.From), scalingSentence(s))
-	return "\n" + table(columns, rows) + "\n" + prose("", 0, text)
+		d.devices(), quantity.Count(s.From), scalingSentence(s))
+	return "\n" + layout.Table(columns, rows) + "\n" + layout.Prose("", 0, text)
 }
 
 // scalingSentence says what Amdahl's law allows, or that it does not describe the rows.
 func scalingSentence(s *planner.Scaling) string {
-	off := fmt.Sprintf("within %s", percent(s.Residual))
+	off := fmt.Sprintf("within %s", quantity.Percent(s.Residual))
 	if !s.Fits {
 		return "no serial fraction fits: " + contradiction(s)
 	}
@@ -53,18 +58,18 @@ func scalingSentence(s *planner.Scaling) string {
 			fraction(s.SerialFraction), off)
 	}
 	return fmt.Sprintf("serial fraction %s, %s: at most %s × as fast as %s", fraction(s.SerialFraction), off,
-		amount.Short(*s.Limit), grouped(s.From))
+		amount.Short(*s.Limit), quantity.Count(s.From))
 }
 
 // contradiction says why the law does not describe the rows: it has one serial fraction for all of them, and each row
 // alone would have another.
 func contradiction(s *planner.Scaling) string {
-	least, most := grouped(s.Least.Devices), rowFractionWords(s, s.Most)
+	least, most := quantity.Count(s.Least.Devices), rowFractionWords(s, s.Most)
 	switch {
 	case s.Least.SerialFraction >= 1:
-		return fmt.Sprintf("more devices are no faster than %s", grouped(s.From))
+		return fmt.Sprintf("more devices are no faster than %s", quantity.Count(s.From))
 	case s.Most.SerialFraction < 0 && s.Least != s.Most:
-		return fmt.Sprintf("%s and %s each do more than their share", least, grouped(s.Most.Devices))
+		return fmt.Sprintf("%s and %s each do more than their share", least, quantity.Count(s.Most.Devices))
 	case s.Least.SerialFraction < 0 && s.Least != s.Most:
 		return fmt.Sprintf("%s do more than their share, and %s", least, most)
 	case s.Least.SerialFraction < 0:
@@ -78,9 +83,9 @@ func contradiction(s *planner.Scaling) string {
 // rowFractionWords returns a row's own serial fraction in words. From 1 on more devices gain nothing.
 func rowFractionWords(s *planner.Scaling, f planner.RowFraction) string {
 	if f.SerialFraction >= 1 {
-		return fmt.Sprintf("%s are no faster than %s", grouped(f.Devices), grouped(s.From))
+		return fmt.Sprintf("%s are no faster than %s", quantity.Count(f.Devices), quantity.Count(s.From))
 	}
-	return fmt.Sprintf("%s are as fast as if %s of the work were serial", grouped(f.Devices),
+	return fmt.Sprintf("%s are as fast as if %s of the work were serial", quantity.Count(f.Devices),
 		fraction(f.SerialFraction))
 }
 

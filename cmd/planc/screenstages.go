@@ -5,9 +5,11 @@ import (
 	"math"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/planner/quantity"
 )
 
 // stageLine shows the busy time of each stage in a step as a bar, with ten cells for the slowest stage:
@@ -37,8 +39,8 @@ func (d *document) stageLine() string {
 	if last := len(work) - 1; slowest == last {
 		what += " (head)"
 	}
-	return flow("STAGES", labelColumn, "  ", append(words, fmt.Sprintf("slowest: %s, %s", what,
-		seconds(float64(work[slowest])))))
+	return layout.Flow("STAGES", labelColumn, "  ", append(words, fmt.Sprintf("slowest: %s, %s", what,
+		quantity.Seconds(float64(work[slowest])))))
 }
 
 // cells returns a bar for a fraction of ten cells, rounded to half a cell.

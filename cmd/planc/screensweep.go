@@ -6,15 +6,18 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/planner"
+	"github.com/planc-dev/planc/planner/quantity"
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
 // sweepTitle returns the question without the swept field.
 func (j *loaded) sweepTitle(s planner.Sweep) string {
-	words := []string{fmt.Sprintf("%s  %s params", clip(j.Config.Name, maxNameWidth), amount.Params(j.Config.Params()))}
+	words := []string{fmt.Sprintf("%s  %s params", layout.Clip(j.Config.Name, maxNameWidth),
+		amount.Params(j.Config.Params()))}
 	if s.Key != "seq_len" {
 		words = append(words, fmt.Sprintf("seq %d", j.Train.SeqLen))
 	}
@@ -25,11 +28,11 @@ func (j *loaded) sweepTitle(s planner.Sweep) string {
 	c := j.Hardware
 	switch s.Key {
 	case "gpus", "nodes":
-		words = append(words, fmt.Sprintf("%s: %s", clip(c.Name, maxNameWidth), c.GPU.Name))
+		words = append(words, fmt.Sprintf("%s: %s", layout.Clip(c.Name, maxNameWidth), c.GPU.Name))
 	default:
 		words = append(words, fmt.Sprintf("%s: %d %s", planner.ClusterText(c), c.Devices(), c.GPU.Name))
 	}
-	return flow("", 0, " · ", words)
+	return layout.Flow("", 0, " · ", words)
 }
 
 // minPlanWidth is the minimal width of the column of plans. If less is left, each plan gets its own line.
@@ -44,18 +47,18 @@ func sweepScreen(d *sweepDoc) string {
 	}
 	var b strings.Builder
 	b.WriteString(d.title + "\n")
-	if screenWidth-tableWidth(columns[:last], rows) >= minPlanWidth {
-		b.WriteString(table(columns, rows) + d.partNote() + d.batchNote())
+	if layout.ScreenWidth-layout.TableWidth(columns[:last], rows) >= minPlanWidth {
+		b.WriteString(layout.Table(columns, rows) + d.partNote() + d.batchNote())
 		return b.String()
 	}
 	plans := make([]string, len(rows))
 	for i := range rows {
 		plans[i], rows[i] = rows[i][last], rows[i][:last]
 	}
-	lines := strings.SplitAfter(table(columns[:last], rows), "\n")
+	lines := strings.SplitAfter(layout.Table(columns[:last], rows), "\n")
 	b.WriteString(lines[0])
 	for i, p := range plans {
-		b.WriteString(lines[i+1] + prose("", sweepIndent, p))
+		b.WriteString(lines[i+1] + layout.Prose("", sweepIndent, p))
 	}
 	return b.String() + d.partNote() + d.batchNote()
 }
@@ -84,7 +87,7 @@ func (d *sweepDoc) partNote() string {
 	if text == "" {
 		return ""
 	}
-	return prose("", 0, text+part+".")
+	return layout.Prose("", 0, text+part+".")
 }
 
 // sweepIndent is the column where plans on their own lines begin.
@@ -94,7 +97,7 @@ const sweepIndent = 8
 const daysTitle, costTitle, billionTitle, planTitle = "TRAINING", "COST", "COST/B", "PLAN"
 
 // sweepColumns returns the columns that are not empty in every row.
-func (d *sweepDoc) sweepColumns() []column {
+func (d *sweepDoc) sweepColumns() []layout.Column {
 	relative := "SCALING"
 	if d.Sweep != "gpus" && d.Sweep != "nodes" {
 		relative = "RELATIVE"
@@ -107,7 +110,8 @@ func (d *sweepDoc) sweepColumns() []column {
 	if d.Sweep == "gpus" {
 		swept = d.deviceTitle()
 	}
-	out := []column{{swept, true}, {"STEP", true}, {"TOKENS/S", true}, {each, true}, {"MEMORY", true}, {relative, true}}
+	out := []layout.Column{layout.Right(swept), layout.Right("STEP"), layout.Right("TOKENS/S"), layout.Right(each),
+		layout.Right("MEMORY"), layout.Right(relative)}
 	days, cost, billion := false, false, false
 	for _, r := range d.Rows {
 		billion = billion || r.CostPerBillion != nil
@@ -116,15 +120,15 @@ func (d *sweepDoc) sweepColumns() []column {
 		}
 	}
 	if days {
-		out = append(out, column{daysTitle, true})
+		out = append(out, layout.Right(daysTitle))
 	}
 	switch {
 	case cost:
-		out = append(out, column{d.costTitle(), true})
+		out = append(out, layout.Right(d.costTitle()))
 	case billion && !days:
-		out = append(out, column{billionTitle, true})
+		out = append(out, layout.Right(billionTitle))
 	}
-	return append(out, column{title: planTitle})
+	return append(out, layout.Left(planTitle))
 }
 
 // costTitle returns the title of the cost column, with the currency if all rows have the same.
@@ -142,22 +146,23 @@ func (d *sweepDoc) costTitle() string {
 }
 
 // cells are a row's, one a column.
-func rowCells(r *planner.SweepRow, columns []column) []string {
-	out := []string{grouped(r.Value), "–", "", "", "", ""}
+func rowCells(r *planner.SweepRow, columns []layout.Column) []string {
+	out := []string{quantity.Count(r.Value), "–", "", "", "", ""}
 	text := r.Message
 	if r.Predict != nil {
-		out[4] = size(r.Predict.MemoryBytes.Total)
+		out[4] = quantity.Bytes(r.Predict.MemoryBytes.Total)
 		out[1] = "no fit"
 		text = r.Message + ": " + briefPlan(r.Plan.Plan)
 	}
 	if r.Fits {
 		p := r.Predict
-		out = []string{out[0], seconds(float64(p.StepS)), amount.Short(p.TokensPerS), amount.Short(p.TokensPerSGPU),
+		out = []string{out[0], quantity.Seconds(float64(p.StepS)), amount.Short(p.TokensPerS),
+			amount.Short(p.TokensPerSGPU),
 			out[4], wholePercent(*r.Efficiency)}
 		text = briefPlan(r.Plan.Plan)
 	}
 	for _, c := range columns[len(out) : len(columns)-1] {
-		out = append(out, rowAmount(r, c.title))
+		out = append(out, rowAmount(r, c.Title))
 	}
 	return append(out, text)
 }
@@ -193,10 +198,11 @@ func (d *sweepDoc) batchNote() string {
 		if r.NearBatch == nil {
 			continue
 		}
-		b.WriteString(prose("", 0, fmt.Sprintf("%s %s do not divide the batch of %s: with %s each trains on %s "+
+		b.WriteString(layout.Prose("", 0, fmt.Sprintf("%s %s do not divide the batch of %s: with %s each trains on %s "+
 			"tokens/s, %s.",
-			grouped(r.Cluster.Devices), d.devices(), grouped(r.JobBatch), search.Change{Set: r.NearBatch.Set}.Args(),
-			amount.Short(r.NearBatch.Predict.TokensPerSGPU), signed(r.NearBatch.Speedup))))
+			quantity.Count(r.Cluster.Devices), d.devices(), quantity.Count(r.JobBatch),
+			search.Change{Set: r.NearBatch.Set}.Args(),
+			amount.Short(r.NearBatch.Predict.TokensPerSGPU), quantity.Signed(r.NearBatch.Speedup))))
 	}
 	return b.String()
 }

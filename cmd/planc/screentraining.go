@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/planc-dev/planc/planner/quantity"
+
 	"github.com/planc-dev/planc/planner"
 	"github.com/planc-dev/planc/runtime/amount"
 )
@@ -42,14 +44,14 @@ func durationText(days float64) string {
 	case s >= 2*60:
 		return amount.Digits(s/60, 3) + " min"
 	default:
-		return seconds(s)
+		return quantity.Seconds(s)
 	}
 }
 
 // daysText returns a number of days to three digits.
 func daysText(v float64) string {
 	if v >= 1000 {
-		return grouped(int64(math.Round(v)))
+		return quantity.Count(int64(math.Round(v)))
 	}
 	return amount.Digits(v, 3)
 }

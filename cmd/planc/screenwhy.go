@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/planner"
+	"github.com/planc-dev/planc/planner/quantity"
 )
 
 // whySentence explains the choice: the size of the model states, the least sharding that fits, and the cost of the next
@@ -16,17 +18,18 @@ import (
 func (d *document) whySentence() string {
 	p, m := d.Plan.Plan, d.Predict.MemoryBytes
 	states := d.Model.Params * int64(d.Predict.BytesPerParam)
-	s := fmt.Sprintf("model states are %s, a %s has %s.", size(states), d.head.device, size(m.Capacity))
+	s := fmt.Sprintf("model states are %s, a %s has %s.", quantity.Bytes(states), d.head.device,
+		quantity.Bytes(m.Capacity))
 	if d.Cluster.Devices > 1 {
-		s = fmt.Sprintf("model states are %s: %s of each %s's %s.", size(states),
-			size(m.Params+m.Grads+m.Optimizer), d.head.device, size(m.Capacity))
+		s = fmt.Sprintf("model states are %s: %s of each %s's %s.", quantity.Bytes(states),
+			quantity.Bytes(m.Params+m.Grads+m.Optimizer), d.head.device, quantity.Bytes(m.Capacity))
 	}
 	if len(d.head.rounding) > 0 {
 		s += " There is no master copy: " + d.head.rounding[0] + "."
 	}
 	s += d.shardingSentence()
 	if a, ok := d.nextBest(); ok && !(a.IsRiskier && d.Fastest != nil) { // FASTEST shows that plan
-		s += fmt.Sprintf(" Next best is %s: %s, %s.", d.Label(a), signed(*a.SlowerBy), d.Reason(a))
+		s += fmt.Sprintf(" Next best is %s: %s, %s.", d.Label(a), quantity.Signed(*a.SlowerBy), d.Reason(a))
 	}
 	if p.TP > 1 && d.Cluster.Nodes > 1 && strings.HasPrefix(p.AxisOrder, "tp") &&
 		p.TP*d.Cluster.Nodes == d.Cluster.Devices {
@@ -41,7 +44,7 @@ func (d *document) shardingSentence() string {
 		taken, _ := c.Taken.(int)
 		less, ok := c.RunnerUp.(int)
 		if c.Name == "zero" && ok && less < taken && c.Verdict == string(search.DoesNot) {
-			return fmt.Sprintf(" zero %d is %s over.", less, size(*c.OverBytes))
+			return fmt.Sprintf(" zero %d is %s over.", less, quantity.Bytes(*c.OverBytes))
 		}
 	}
 	return ""
@@ -49,28 +52,28 @@ func (d *document) shardingSentence() string {
 
 // bindingSentence says which resource limits the step time, and how much more of it would gain.
 func (d *document) bindingSentence() string {
-	free := size(d.Binding.SlackBytes) + " free"
+	free := quantity.Bytes(d.Binding.SlackBytes) + " free"
 	if d.Binding.SlackBytes < 0 {
-		free = size(-d.Binding.SlackBytes) + " over"
+		free = quantity.Bytes(-d.Binding.SlackBytes) + " over"
 	}
 	more, tried := d.Lever(planner.MemoryBinding)
 	if d.Binding.Resource == planner.MemoryBinding {
 		s := fmt.Sprintf("memory, %s.", free)
 		if tried {
 			s = fmt.Sprintf("memory, %s: %s per %s would gain %s.", free, leverName(d, more), d.head.device,
-				percent(more.Speedup))
+				quantity.Percent(more.Speedup))
 		}
 		return s + d.unfitSentence()
 	}
 	s := d.Binding.Resource
 	if l, ok := d.StrongestLever(s); ok {
-		s += fmt.Sprintf(": %s %s", leverName(d, l), signed(l.Speedup))
+		s += fmt.Sprintf(": %s %s", leverName(d, l), quantity.Signed(l.Speedup))
 	}
 	s += "; memory: " + free
 	if tried {
 		gain := "gains nothing"
 		if more.Speedup >= planner.LeastGain {
-			gain = signed(more.Speedup)
+			gain = quantity.Signed(more.Speedup)
 		}
 		s += fmt.Sprintf(", %s %s", leverName(d, more), gain)
 	}
@@ -84,8 +87,8 @@ func (d *document) unfitSentence() string {
 		return ""
 	}
 	a := d.Alternatives[i]
-	return fmt.Sprintf(" With %s more, %s would fit: %s.", size(a.NoFit.OverBytes), d.Label(a),
-		signed(float64(a.Predict.StepS/d.Predict.StepS)-1))
+	return fmt.Sprintf(" With %s more, %s would fit: %s.", quantity.Bytes(a.NoFit.OverBytes), d.Label(a),
+		quantity.Signed(float64(a.Predict.StepS/d.Predict.StepS)-1))
 }
 
 // leverName returns the name of a lever on screens.
@@ -108,7 +111,7 @@ func leverName(d *document, l planner.Lever) string {
 		return fmt.Sprintf("batch %v", l.Set["train.global_batch"])
 	case "nodes":
 		n, _ := l.Set["cluster.nodes"].(int)
-		return fmt.Sprintf("%d %s", n, plural(n, "node"))
+		return fmt.Sprintf("%d %s", n, layout.Plural(n, "node"))
 	case "moe_slack":
 		if v, one := l.Set["plan.moe_slack"].(float64); one {
 			return fmt.Sprintf("moe_slack %v", v)
@@ -130,7 +133,7 @@ func (d *document) leverLine() string {
 		case l.Speedup < planner.LeastGain && l.Speedup > -planner.LeastGain:
 			none = append(none, name)
 		default:
-			words = append(words, name+" "+signed(l.Speedup))
+			words = append(words, name+" "+quantity.Signed(l.Speedup))
 		}
 	}
 	if len(none) > 0 {
@@ -139,7 +142,7 @@ func (d *document) leverLine() string {
 	if len(words) == 0 {
 		return ""
 	}
-	return flow("WHAT IF", labelColumn, " ", sentenceWords(strings.Join(words, " · "))) + d.slackLine()
+	return layout.Flow("WHAT IF", labelColumn, " ", layout.SentenceWords(strings.Join(words, " · "))) + d.slackLine()
 }
 
 // ruleLines returns the verdicts on rules of thumb. Rules that agree with the plan share one line.
@@ -161,7 +164,7 @@ func (d *document) ruleLines() string {
 			}
 			agree = append(agree, quoted)
 		case string(search.Slower), string(search.Riskier), string(search.Faster):
-			lines = append(lines, fmt.Sprintf("%s: %s, %s", quoted, signed(*r.SlowerBy), r.Message))
+			lines = append(lines, fmt.Sprintf("%s: %s, %s", quoted, quantity.Signed(*r.SlowerBy), r.Message))
 		case string(search.DoesNot):
 			lines = append(lines, fmt.Sprintf("%s: no fit, %s", quoted, r.Message))
 		case string(search.Illegal):
@@ -180,7 +183,7 @@ func (d *document) ruleLines() string {
 	var b strings.Builder
 	label := "RULES OF THUMB"
 	for _, l := range lines {
-		b.WriteString(prose(label, labelColumn, l))
+		b.WriteString(layout.Prose(label, labelColumn, l))
 		label = ""
 	}
 	return b.String()

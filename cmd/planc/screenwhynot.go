@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/planner/quantity"
 )
 
 // whyNotScreen formats the answer to --why-not: the verdict, and the parts of both plans side by side.
@@ -19,17 +21,17 @@ func whyNotScreen(d *document) string {
 	verdict := w.Message
 	switch {
 	case w.Plan == nil:
-		b.WriteString(prose("WHY NOT", 9, w.Restriction.String()+": illegal"))
+		b.WriteString(layout.Prose("WHY NOT", 9, w.Restriction.String()+": illegal"))
 		for i, r := range w.Rules {
-			b.WriteString(prose([]string{"RULES", ""}[min(i, 1)], 9, r.Message))
+			b.WriteString(layout.Prose([]string{"RULES", ""}[min(i, 1)], 9, r.Message))
 		}
 		return b.String()
 	case w.NoFit != nil:
 		verdict = "no fit, " + verdict
 	case w.Verdict != "":
-		verdict = signed(*w.SlowerBy) + ", " + verdict
+		verdict = quantity.Signed(*w.SlowerBy) + ", " + verdict
 	}
-	b.WriteString(prose("WHY NOT", 9, w.Restriction.String()+": "+verdict))
+	b.WriteString(layout.Prose("WHY NOT", 9, w.Restriction.String()+": "+verdict))
 	if w.Verdict == "" {
 		return b.String()
 	}
@@ -37,9 +39,9 @@ func whyNotScreen(d *document) string {
 	if w.NoFit != nil {
 		label = "NEAREST"
 	}
-	b.WriteString(flow(label, 9, " · ", planWords(w.Plan.Plan)))
+	b.WriteString(layout.Flow(label, 9, " · ", planWords(w.Plan.Plan)))
 	if s := zeroSentence(&w.Plan.Plan, &d.Plan.Plan); s != "" {
-		b.WriteString(prose("ZERO", 9, s))
+		b.WriteString(layout.Prose("ZERO", 9, s))
 	}
 	b.WriteString("\n" + whyNotTable(d.Predict, *w.Predict))
 	b.WriteString(movesTable(w.StateTraffic))
@@ -93,13 +95,15 @@ func movesTable(moves [2][]search.Traffic) string {
 
 // whyNotLine formats a row of the tables.
 func whyNotLine(name, chosen, other, more string) string {
-	return strings.TrimRight(pad(name, 14)+lpad(chosen, 13)+lpad(other, 13)+lpad(more, 13), " ") + "\n"
+	return strings.TrimRight(layout.Pad(name, 14)+layout.PadLeft(chosen, 13)+layout.PadLeft(other,
+		13)+layout.PadLeft(more, 13), " ") + "\n"
 }
 
 // sizesLine formats a row that compares two sizes in bytes.
 func sizesLine(name string, chosen, other int64) string {
-	a, b := sizes(chosen, other)
-	return whyNotLine(name, a, b, change(float64(other-chosen), func(v float64) string { return size(int64(v)) }))
+	a, b := quantity.BytesPair(chosen, other)
+	return whyNotLine(name, a, b,
+		change(float64(other-chosen), func(v float64) string { return quantity.Bytes(int64(v)) }))
 }
 
 // whyNotTable compares the parts of time and memory of two plans. Parts that are zero in both are left out.
@@ -110,7 +114,8 @@ func whyNotTable(chosen, other costmodel.Predict) string {
 	}
 	time := func(name string, a, c costmodel.Seconds) {
 		if a > 0 || c > 0 {
-			line(name, seconds(float64(a)), seconds(float64(c)), change(float64(c-a), seconds))
+			line(name, quantity.Seconds(float64(a)), quantity.Seconds(float64(c)),
+				change(float64(c-a), quantity.Seconds))
 		}
 	}
 	memory := func(name string, a, c int64) {

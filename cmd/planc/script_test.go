@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 )
 
 // The scripts of golden/script call planc as a command, which is this test's own process again.
 func TestMain(m *testing.M) {
-	messageWidth = 1 << 20                                    // messages are compared word for word, each on its line
+	layout.MessageWidth = 1 << 20                             // messages are compared word for word, each on its line
 	if err := os.Setenv(noMeasureVariable, "1"); err != nil { // what is recorded is the same on every machine
 		panic(err)
 	}

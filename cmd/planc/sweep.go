@@ -6,9 +6,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/planner"
+	"github.com/planc-dev/planc/planner/quantity"
 )
 
 // maxSweep is the largest number of values of one sweep, and largestSwept the largest value.
@@ -129,9 +131,9 @@ func (a *app) sweep(args []string, f jobFlags, text string) error {
 		err = a.printJSON(d)
 	} else {
 		err = a.print(sweepScreen(d) + scalingScreen(d))
-		text := fmt.Sprintf("%s %s in %s: %s", grouped(d.Searches), plural(d.Searches, "search"),
-			seconds(d.Search.Seconds), searchSentence(d.Search))
-		a.notef("%s", strings.TrimSuffix(prose("", 0, text), "\n"))
+		text := fmt.Sprintf("%s %s in %s: %s", quantity.Count(d.Searches), layout.Plural(d.Searches, "search"),
+			quantity.Seconds(d.Search.Seconds), searchSentence(d.Search))
+		a.notef("%s", strings.TrimSuffix(layout.Prose("", 0, text), "\n"))
 	}
 	if err == nil && d.First() == nil {
 		err = &noFitError{shown: true, message: fmt.Sprintf("no plan fits: %s, at %s", j.Config.Name,

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 )
 
 // What planc says on stderr fits a screen, in the same words as on lines of their own; each mistake begins a line.
@@ -16,17 +18,17 @@ func TestMessagesFitTheScreen(t *testing.T) {
 		"calibrate --from nothing.csv", "plan --days 3 --model gpt2-124m --cluster h100 --global-batch 8 --seq-len 128",
 	} {
 		say := func(columns int) string {
-			defer func(old int) { messageWidth = old }(messageWidth)
-			messageWidth = columns
+			defer func(old int) { layout.MessageWidth = old }(layout.MessageWidth)
+			layout.MessageWidth = columns
 			var out, failed bytes.Buffer
 			if code := run(strings.Fields(args), strings.NewReader(""), &out, &failed); code == exitDone {
 				t.Fatalf("planc %s fails not", args)
 			}
 			return failed.String()
 		}
-		text, whole := say(screenWidth), say(1<<20)
+		text, whole := say(layout.ScreenWidth), say(1<<20)
 		for line := range strings.Lines(text) {
-			if w := width(strings.TrimSuffix(line, "\n")); w > screenWidth {
+			if w := layout.Width(strings.TrimSuffix(line, "\n")); w > layout.ScreenWidth {
 				t.Errorf("planc %s: %d columns: %s", args, w, line)
 			}
 		}

@@ -10,9 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/passes/validate"
+	"github.com/planc-dev/planc/planner/quantity"
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
@@ -68,7 +70,7 @@ func (a *app) validate(files []string) error {
 	}
 	if err == nil && len(r.Rows) == 0 {
 		return inputErrorf(NothingPriced, "", "none of the %d %s can be priced%s; %s", len(rows),
-			plural(len(rows), "row"),
+			layout.Plural(len(rows), "row"),
 			firstReason(r), columnsHelp)
 	}
 	return err
@@ -80,15 +82,15 @@ const columnsHelp = "planc help rows lists the columns"
 // rowsScreen formats `planc help rows`: the columns of tables of measured runs.
 func rowsScreen() string {
 	var b strings.Builder
-	b.WriteString(prose("", 0, "planc validate and planc calibrate --from read tables of measured runs: CSV "+
+	b.WriteString(layout.Prose("", 0, "planc validate and planc calibrate --from read tables of measured runs: CSV "+
 		"files whose "+
 		"first line names the columns, in any order. Other columns are ignored. Each row needs the columns marked x, "+
 		"and one of those marked +."))
 	const at = 34
-	b.WriteString("\n" + pad("COLUMN", at) + "MEANING\n")
+	b.WriteString("\n" + layout.Pad("COLUMN", at) + "MEANING\n")
 	for _, c := range validate.Columns {
 		mark := map[string]string{"yes": "x", "one of": "+"}[c.Need]
-		b.WriteString(prose(pad(pad(mark, 2)+c.Name, at), at, cmp.Or(c.Doc, c.Name)))
+		b.WriteString(layout.Prose(layout.Pad(layout.Pad(mark, 2)+c.Name, at), at, cmp.Or(c.Doc, c.Name)))
 	}
 	return b.String()
 }
@@ -104,23 +106,25 @@ func firstReason(r *validate.Report) string {
 // validateScreen formats the report: errors over all rows and by source, the worst rows, and the skipped rows.
 func validateScreen(r *validate.Report) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d %s priced, %d skipped\n", len(r.Rows), plural(len(r.Rows), "row"), len(r.Skipped))
+	fmt.Fprintf(&b, "%d %s priced, %d skipped\n", len(r.Rows), layout.Plural(len(r.Rows), "row"), len(r.Skipped))
 	if r.Summary.N > 0 {
 		b.WriteString("\n")
 		rows := [][]string{summaryCells("all", r.Summary)}
 		for _, name := range slices.Sorted(maps.Keys(r.BySource)) {
 			rows = append(rows, summaryCells(clipRunes(name, 30), r.BySource[name]))
 		}
-		b.WriteString(table([]column{{"STEP TIME", false}, {"N", true}, {"MEDIAN", true}, {"MEAN", true},
-			{"BIAS", true}, {"ORDER", true}, {"REGRET", true}}, rows))
+		b.WriteString(layout.Table([]layout.Column{layout.Left("STEP TIME"), layout.Right("N"), layout.Right("MEDIAN"),
+			layout.Right("MEAN"),
+			layout.Right("BIAS"), layout.Right("ORDER"), layout.Right("REGRET")}, rows))
 	}
 	if m := r.Memory; m.N > 0 {
-		fmt.Fprintf(&b, "\nmemory   %d %s: median %s, mean %s, bias %s\n", m.N, plural(m.N, "row"),
-			percent(m.MedianAPE), percent(m.MeanAPE), signedPercent(m.Bias))
+		fmt.Fprintf(&b, "\nmemory   %d %s: median %s, mean %s, bias %s\n", m.N, layout.Plural(m.N, "row"),
+			quantity.Percent(m.MedianAPE), quantity.Percent(m.MeanAPE), signedPercent(m.Bias))
 	}
 	if f := r.Fit; f.N > 0 {
-		b.WriteString(prose("fits", 9, fmt.Sprintf("%d %s: balanced accuracy %s (mean over runs that fit and runs "+
-			"that do not)", f.N, plural(f.N, "row"), percent(f.BalancedAccuracy))))
+		b.WriteString(layout.Prose("fits", 9, fmt.Sprintf("%d %s: balanced accuracy %s (mean over runs that fit and "+
+			"runs "+
+			"that do not)", f.N, layout.Plural(f.N, "row"), quantity.Percent(f.BalancedAccuracy))))
 	}
 	b.WriteString(worstRows(r.Rows))
 	b.WriteString(skippedRows(r.Skipped))
@@ -128,8 +132,9 @@ func validateScreen(r *validate.Report) string {
 }
 
 func summaryCells(name string, s validate.Summary) []string {
-	return []string{name, fmt.Sprint(s.N), percent(s.MedianAPE), percent(s.MeanAPE), signedPercent(s.Bias),
-		percent(s.PairOrder), percent(s.Regret)}
+	return []string{name, fmt.Sprint(s.N), quantity.Percent(s.MedianAPE), quantity.Percent(s.MeanAPE),
+		signedPercent(s.Bias),
+		quantity.Percent(s.PairOrder), quantity.Percent(s.Regret)}
 }
 
 func signedPercent(v float64) string { return fmt.Sprintf("%+.1f %%", 100*v) }
@@ -162,8 +167,9 @@ func worstRows(all []validate.Priced) string {
 	if len(cells) == 0 {
 		return ""
 	}
-	return "\n" + table([]column{{"WORST ROW", true}, {"MODEL", false}, {"PREDICTED", true}, {"MEASURED", true},
-		{"ERROR", true}, {"PLAN", false}}, cells)
+	return "\n" + layout.Table([]layout.Column{layout.Right("WORST ROW"),
+		layout.Left("MODEL"), layout.Right("PREDICTED"), layout.Right("MEASURED"),
+		layout.Right("ERROR"), layout.Left("PLAN")}, cells)
 }
 
 // skippedRows formats the skipped rows: their number by reason, with the first row of each reason.
@@ -185,9 +191,10 @@ func skippedRows(all []validate.Skipped) string {
 	for _, why := range order[:min(shown, len(order))] {
 		cells = append(cells, []string{fmt.Sprint(n[why]), fmt.Sprint(first[why]), why})
 	}
-	text := "\n" + table([]column{{"SKIPPED", true}, {"FIRST ROW", true}, {"REASON", false}}, cells)
+	text := "\n" + layout.Table([]layout.Column{layout.Right("SKIPPED"),
+		layout.Right("FIRST ROW"), layout.Left("REASON")}, cells)
 	if more := len(order) - shown; more > 0 {
-		text += fmt.Sprintf("and %d more %s; --json lists every row\n", more, plural(more, "reason"))
+		text += fmt.Sprintf("and %d more %s; --json lists every row\n", more, layout.Plural(more, "reason"))
 	}
 	return text
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
@@ -267,10 +268,10 @@ func (v *verification) summary() string {
 // report formats the result for a reviewer: the reasons, the change of the plan, then the diffs.
 func (v *verification) report() string {
 	var b strings.Builder
-	b.WriteString(prose(v.lock.name()+" is out of date: ", 2, strings.Join(v.reasons, "; ")))
+	b.WriteString(layout.Prose(v.lock.name()+" is out of date: ", 2, strings.Join(v.reasons, "; ")))
 	if v.change != nil {
 		if v.change.fields == nil {
-			b.WriteString(flow("", 0, " ", strings.Split(v.change.head, " ")))
+			b.WriteString(layout.Flow("", 0, " ", strings.Split(v.change.head, " ")))
 		}
 		b.WriteString(v.change.body())
 	}

@@ -65,6 +65,18 @@ func BytesTo(n int64, more int) string {
 	return strconv.FormatInt(n, 10) + " B"
 }
 
+// BytesPair returns two numbers of bytes with as many decimals as are needed to tell them apart, such as 11.218 GiB and
+// 11.219 GiB, but with at most 11 characters each.
+func BytesPair(a, b int64) (string, string) {
+	const maxWidth = 11
+	for more := 0; ; more++ {
+		x, y := BytesTo(a, more), BytesTo(b, more)
+		if x != y || a == b || len(x) >= maxWidth {
+			return x, y
+		}
+	}
+}
+
 // Percent returns a fraction as a percentage: 87.0 %.
 func Percent(f float64) string { return strconv.FormatFloat(100*f, 'f', 1, 64) + " %" }
 

@@ -1,10 +1,6 @@
-package main
+package layout
 
-import (
-	"io"
-	"os"
-	"regexp"
-)
+import "regexp"
 
 // Colours of a terminal (SGR). Text has the same meaning without colours.
 const (
@@ -33,8 +29,8 @@ var verdicts = []struct {
 	{regexp.MustCompile(`(?m)( \[[A-Z][A-Za-z]+\])$`), red},
 }
 
-// coloured returns a text with its verdicts in colours.
-func coloured(text string) string {
+// Colour returns a text with its verdicts in colours.
+func Colour(text string) string {
 	for _, v := range verdicts {
 		at := v.pattern.FindAllStringSubmatchIndex(text, -1)
 		for i := len(at) - 1; i >= 0; i-- { // from the end, so that earlier positions stay valid
@@ -44,6 +40,3 @@ func coloured(text string) string {
 	}
 	return text
 }
-
-// wantsColour reports whether output to w is coloured: if w is a terminal and NO_COLOR is empty (https://no-color.org).
-func wantsColour(w io.Writer) bool { return os.Getenv("NO_COLOR") == "" && isTerminal(w) }
