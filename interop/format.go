@@ -64,6 +64,9 @@ type Target struct {
 	Hardware *costmodel.Cluster
 	// PaddedVocab is the vocabulary as the plan pads it.
 	PaddedVocab int
+	// Command is the command line that launchers start, word by word: a trainer's program and its arguments. If it is
+	// empty, launchers start planc's own binary, ./train.
+	Command []string
 }
 
 // Nodes returns the number of nodes and the devices of each.

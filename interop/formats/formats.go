@@ -5,12 +5,23 @@ import (
 	"slices"
 
 	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/kubernetes"
+	"github.com/planc-dev/planc/interop/mpirun"
+	"github.com/planc-dev/planc/interop/slurm"
+	"github.com/planc-dev/planc/interop/torchrun"
 	"github.com/planc-dev/planc/ir"
 )
 
 // All is the table of all formats, in the order in which help texts list them. If two formats recognize a file equally
 // surely, the first is taken.
-var All = []*interop.Format{}
+var All = []*interop.Format{
+	&slurm.Format,
+	&kubernetes.Job,
+	&kubernetes.JobSet,
+	&kubernetes.TrainJob,
+	&mpirun.Format,
+	&torchrun.Format,
+}
 
 // Find returns a format by its name; nil if there is none.
 func Find(name string) *interop.Format { return find(All, name) }
