@@ -125,3 +125,38 @@ func (c *Cluster) overhead(ranks int) int64 {
 	}
 	return gpuContext + gpuNCCL
 }
+
+// MemoryMoment is what a rank needs at a moment of training.
+type MemoryMoment struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
+}
+
+// Moments at which memory can run out, in the order in which training reaches them. PyTorch's optimizers, which the
+// priced engines use, allocate their moments in the first update (torch.optim.Optimizer.step; Transformer Engine's
+// FusedAdam). So the first step may run without them, and the second one fail.
+const (
+	// FirstPasses is the peak of the first step's passes, when the most activations are saved: without moments.
+	FirstPasses = "first_step"
+	// OptimizerStep is the first update: all state and its temporaries, without activations.
+	OptimizerStep = "optimizer_step"
+	// LaterPasses is the peak of the passes of all later steps: everything.
+	LaterPasses = "later_steps"
+	// Start is when planc's own runtime allocates everything that it will use.
+	Start = "start"
+)
+
+// Moments returns what a rank needs at each moment, from what Holds returned and the bytes of the optimizer's moments.
+// The last one is the total. planc's own runtime allocates everything at the start.
+func (e *Engine) Moments(m Memory, moments int64) []MemoryMoment {
+	if e.Own {
+		return []MemoryMoment{{Start, m.Total}}
+	}
+	temporaries := m.Optimizer - int64(float64(m.Optimizer)/(1+e.ShardGrads))
+	slack := int64(e.Slack * float64(m.Activations+m.Workspace))
+	return []MemoryMoment{
+		{FirstPasses, m.Total - moments - temporaries},
+		{OptimizerStep, m.Total - m.Activations - m.Workspace - slack},
+		{LaterPasses, m.Total},
+	}
+}

@@ -81,6 +81,23 @@ func cheapestFirst(changes []Change) {
 	})
 }
 
+// ChangesThatFit returns changes of a job that keep its pins and under which a plan fits, the cheapest first: less
+// headroom, narrower number formats, half the batch, and more devices or nodes. Pins of dp and of what depends on it
+// must not be among the problem's if the number of devices is to change.
+func ChangesThatFit(p *Problem) []Change {
+	s, err := newSearcher(p)
+	if err != nil {
+		return nil
+	}
+	f := changeFinder{s}
+	out := slices.Concat(f.lessHeadroom(), f.narrower(), f.larger(f.withoutPins()))
+	if len(p.Cluster.Network) > 0 { // without a network, larger halves it
+		out = append(out, f.halveBatch(f.withoutPins())...)
+	}
+	cheapestFirst(out)
+	return out
+}
+
 // unpin removes pins one at a time, and all of them if no single one helps as much.
 func (s changeFinder) unpin() []Change {
 	pins := s.problem.Pins.Keys()
@@ -140,10 +157,9 @@ func (s changeFinder) larger(from jobChange) []Change {
 	if len(s.problem.Cluster.Network) > 0 {
 		return s.moreNodes(from)
 	}
-	return append(s.halve(from, "train.global_batch", s.problem.GlobalBatch, func(p *Problem, n int) {
-		p.GlobalBatch = n
-	}),
-		s.halve(from, "train.seq_len", s.dims.Seq, func(p *Problem, n int) { p.Model = p.WithSeq(n) })...)
+	return append(s.halveBatch(from), s.halve(from, "train.seq_len", s.dims.Seq, func(p *Problem, n int) {
+		p.Model = p.WithSeq(n)
+	})...)
 }
 
 // moreDevices uses the fewest additional devices per node with which a plan fits, if the node has more.
@@ -191,6 +207,11 @@ func (s changeFinder) moreNodes(from jobChange) []Change {
 		return []Change{first}
 	}
 	return nil
+}
+
+// halveBatch halves the global batch until a plan fits.
+func (s changeFinder) halveBatch(from jobChange) []Change {
+	return s.halve(from, "train.global_batch", s.problem.GlobalBatch, func(p *Problem, n int) { p.GlobalBatch = n })
 }
 
 // halve halves a number of the job until a plan fits.

@@ -151,6 +151,18 @@ func (r *Series) Price(p *Problem, plan ir.Plan) (costmodel.Predict, error) {
 	return s.priced(s.candidateOf(plan)).Predict, nil
 }
 
+// Moments returns what a rank of a legal plan's fullest stage needs at each moment of training.
+func (r *Series) Moments(p *Problem, plan ir.Plan) ([]costmodel.MemoryMoment, error) {
+	s, err := r.searcher(p)
+	if err != nil {
+		return nil, err
+	}
+	c := s.candidateOf(plan)
+	s.measureActivations(&s.activationScratch, c.family, c.recompute, c.n, c.scattersEachMicro())
+	a, _ := s.fullestStage(c.family, &s.activationScratch, s.shardingCost(c.family, *c.sharding).stateMemory)
+	return p.PricedEngine().Moments(s.memoryOf(&a, &c.family.plan), int64(a.moment1+a.moment2)), nil
+}
+
 // time returns the exact step of a plan that was an answer for the problem. [costmodel.Predict] only has the sum of
 // rounded parts.
 func (r *Series) time(p *Problem, plan ir.Plan) costmodel.Seconds {
