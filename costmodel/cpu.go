@@ -66,7 +66,7 @@ func (c *Cluster) cpuDevice(compute string) (d Device, ok bool) {
 	if cores > 1 {
 		rate, launch = cpuThreads, launch+cpuTeam
 	}
-	d = Device{Peak: products, Engine: PlancEngine, cores: cores, bandwidth: c.GPU.MemoryBandwidth,
+	d = Device{Peak: products, cores: cores, bandwidth: c.GPU.MemoryBandwidth,
 		launch: launch / Seconds(min(1, cores)), step: cpuStep / Seconds(min(1, cores))}
 	d.rate = [numKinds]FlopsPerSecond{Vector: peak * vector * rate, Matrix: products * cpuMatrix * rate,
 		Attention: peak * rate, AttentionGrad: peak * rate}

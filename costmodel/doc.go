@@ -5,8 +5,8 @@
 // source. Collectives take the minimum of α-β curves over the network tiers ([Cluster.CollectiveTime];
 // docs/communication.md). Ops take a roofline ([Device.OpTime]). Memory is the program's arena plus the engine's
 // overhead ([Cluster.MemoryOf]). A step is an event simulation of its schedule on a compute stream and a communication
-// stream ([Step.Simulate]), with a lower bound in closed form ([Step.Floor]). [Cluster.Predict] combines these. Start
-// reading at price.go.
+// stream ([Step.Simulate]), with a lower bound in closed form ([Step.Floor]). Start reading at step.go. Package engines
+// describes the runtimes that are priced.
 //
 // What this package does not do: it decides nothing. Package passes/search calls it and compares plans.
 package costmodel

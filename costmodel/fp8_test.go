@@ -14,12 +14,12 @@ func TestEightOfPlanc(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eight, ok := c.DeviceOf(PlancEngine, "fp8")
-	wide, also := c.DeviceOf(PlancEngine, "bf16")
+	eight, ok := c.DeviceOf(&PlancKernels, "fp8")
+	wide, also := c.DeviceOf(&PlancKernels, "bf16")
 	if !ok || !also {
 		t.Fatal("an H100 computes in fp8 and bf16")
 	}
-	if slower, _ := c.DeviceOf(EngineOf("megatron"), "fp8"); slower.wide != 0 {
+	if slower, _ := c.DeviceOf(&Kernels{Matrix: 1, Attention: 1, Memory: 1}, "fp8"); slower.wide != 0 {
 		t.Error("another engine's products are its own affair")
 	}
 	plain := Op{Kind: Matrix, Flops: 2 * 8192 * 8192 * 8192, Bytes: 3 * 2 * 8192 * 8192,
@@ -35,7 +35,7 @@ func TestEightOfPlanc(t *testing.T) {
 	}
 	half := *c
 	half.Measured.FP8 = 0.5
-	slower, _ := half.DeviceOf(PlancEngine, "fp8")
+	slower, _ := half.DeviceOf(&PlancKernels, "fp8")
 	if a, b := slower.Within(&rounded)-passes, eight.Within(&rounded)-passes; math.Abs(float64(a/b/2-1)) > 1e-9 {
 		t.Errorf("measured at half the rate it takes %v, not twice %v", a, b)
 	}

@@ -45,7 +45,8 @@ const MXFP8 = "mxfp8"
 // Fitted.
 var BlockScaled = 0.936
 
-func generationOf(arch string) *Generation {
+// GenerationOf returns the generation of a GPU architecture, nil if there is none.
+func GenerationOf(arch string) *Generation {
 	for i := range Generations {
 		if strings.HasPrefix(arch, Generations[i].Arch) {
 			return &Generations[i]

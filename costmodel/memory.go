@@ -65,19 +65,13 @@ func (m Memory) Over() int64 { return max(0, m.Total-m.Capacity) }
 // headroom. The error of predictions is at most 3 % + 64 MiB (law 3), which is taken as two standard deviations of a
 // normal distribution. The result has three digits.
 func (m Memory) Probability(device Bytes) float64 {
-	return m.below(device, (float64(0.03*float64(m.Total))+64*float64(MiB))/2)
+	return m.FitProbability(device, (float64(0.03*float64(m.Total))+64*float64(MiB))/2)
 }
 
-// FitProbability is [Memory.Probability] for an engine: for other runtimes the error is that of measured runs.
-func (e *Engine) FitProbability(m Memory, device Bytes) float64 {
-	if e.Own {
-		return m.Probability(device)
-	}
-	return m.below(device, float64(memoryDeviation*float64(m.Total)))
-}
-
-func (m Memory) below(device Bytes, sigma float64) float64 {
-	p := 0.5 * math.Erfc((float64(m.Total)-float64(device))/(sigma*math.Sqrt2))
+// FitProbability returns the probability that a rank fits in the device's whole memory, if the error of the prediction
+// has a normal distribution with this standard deviation in bytes. The result has three digits.
+func (m Memory) FitProbability(device Bytes, deviation float64) float64 {
+	p := 0.5 * math.Erfc((float64(m.Total)-float64(device))/(deviation*math.Sqrt2))
 	return math.Round(p*1000) / 1000
 }
 

@@ -24,24 +24,3 @@ func TestOverlapGainBoundsAPass(t *testing.T) {
 		t.Errorf("2 s of collectives beside 8 s add %v", got)
 	}
 }
-
-// What moves with each pass never costs planc less than what moves once a step, and a CPU's collectives cost its
-// compute nothing.
-func TestContends(t *testing.T) {
-	gpu, cpu := &Cluster{GPU: GPU{Arch: "sm_90"}}, &Cluster{GPU: GPU{Arch: "cpu"}}
-	if !cpu.IsCPU() || gpu.IsCPU() {
-		t.Fatal("a GPU is taken for a CPU")
-	}
-	for _, e := range Engines {
-		once, each := e.Contends(gpu, 1), e.Contends(gpu, 3)
-		if each.Slows < once.Slows || once.Slows != e.Interfere || e.Overlap[1] && (each.Gain <= 1 || each.Gain >= 2) {
-			t.Errorf("%s: once a step %+v, with each pass %+v", e.Name, once, each)
-		}
-		if e.Contends(cpu, 3) != (Contention{}) {
-			t.Errorf("%s: a CPU's compute is slower by %+v", e.Name, e.Contends(cpu, 3))
-		}
-	}
-	if c := PlancEngine.Contends(gpu, 3); c != (Contention{0.2, 1.266}) {
-		t.Errorf("planc's own sharded traffic %+v", c)
-	}
-}

@@ -5,8 +5,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	"github.com/planc-dev/planc/ir"
 )
 
 // CostModel is the version of the predictions, which locks record. It is raised whenever a prediction can change.
@@ -28,47 +26,6 @@ type Predict struct {
 	FitProbability float64 `json:"fit_probability"`
 	Time           Time    `json:"time"`
 	MemoryBytes    Memory  `json:"memory_bytes"`
-}
-
-// Run holds the inputs of a prediction.
-type Run struct {
-	Time          Time
-	Memory        Memory
-	Tokens        int     // per step, global
-	ModelFlops    float64 // per step, global: three times the forward matmuls and attention of the unsharded model
-	Formula       string  // how ModelFlops are counted
-	HardwareFlops float64 // per step and rank: matmuls and attention that it executes, averaged over the stages
-	Ranks         int
-	Precision     ir.Precision
-	GEMM          string  // type of the matmuls; "": Precision.Compute
-	Engine        *Engine // the runtime; nil: planc's
-	PP            int     // pipeline stages
-	Experts       bool    // the model has experts
-}
-
-// Predict computes the prediction.
-func (c *Cluster) Predict(r Run) Predict {
-	gemm := r.GEMM
-	if gemm == "" {
-		gemm = ComputeName(r.Precision.Compute)
-	}
-	dev, _ := c.DeviceOf(PlancEngine, gemm)
-	t, step := r.Time.Rounded()
-	engine := r.Engine
-	if engine == nil {
-		engine = PlancEngine
-	}
-	e := ErrorBarOf(engine, c, gemm, r.PP, r.Experts, step).Error
-	perGPU := r.ModelFlops / float64(r.Ranks) / float64(step)
-	tokens := float64(r.Tokens) / float64(step)
-	return Predict{
-		StepS: step, StepSLow: (step * Seconds(1-e)).Rounded(), StepSHigh: (step * Seconds(1+e)).Rounded(),
-		TokensPerS: SixDigits(tokens), TokensPerSGPU: SixDigits(tokens / float64(r.Ranks)),
-		ModelTFLOPS: SixDigits(perGPU / 1e12), HardwareTFLOPS: SixDigits(r.HardwareFlops / float64(step) / 1e12),
-		MFU: SixDigits(perGPU / float64(dev.Peak)), FlopsFormula: r.Formula,
-		BytesPerParam: r.Precision.BytesPerParam(), FitProbability: engine.FitProbability(r.Memory, c.GPU.Memory()),
-		Time: t, MemoryBytes: r.Memory,
-	}
 }
 
 // SixDigits rounds to six significant decimal digits, so that all machines agree.

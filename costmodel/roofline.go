@@ -33,10 +33,9 @@ func KindOf(op ir.Op) Kind {
 
 // Device holds the effective rates of one device in one compute type.
 type Device struct {
-	Peak   FlopsPerSecond // dense peak, nominal
-	Engine *Engine
-	rate   [numKinds]FlopsPerSecond
-	fp8    bool // the matmuls of a GPU are in FP8
+	Peak FlopsPerSecond // dense peak, nominal
+	rate [numKinds]FlopsPerSecond
+	fp8  bool // the matmuls of a GPU are in FP8
 	// of planc's own matmuls that are not in FP8, if others are; 0: all matmuls have the same rate
 	wide       FlopsPerSecond
 	bandwidth  BytesPerSecond
@@ -59,15 +58,15 @@ func ComputeName(e ir.Elem) string {
 	return e.String()
 }
 
-// Device returns the effective rates of a device in a compute type under planc's own engine; ok is false if the device
+// Device returns the effective rates of a device in a compute type with planc's own kernels; ok is false if the device
 // does not support the type. A CPU widens 16-bit numbers and computes in f32.
 func (c *Cluster) Device(e ir.Elem) (d Device, ok bool) {
-	return c.DeviceOf(PlancEngine, ComputeName(e))
+	return c.DeviceOf(&PlancKernels, ComputeName(e))
 }
 
-// DeviceOf is Device for an engine, by the name of the matmuls' type, including fp8.
-func (c *Cluster) DeviceOf(engine *Engine, compute string) (d Device, ok bool) {
-	d, ok = c.predicted(engine, compute)
+// DeviceOf is Device for a runtime's kernels, by the name of the matmuls' type, including fp8.
+func (c *Cluster) DeviceOf(kernels *Kernels, compute string) (d Device, ok bool) {
+	d, ok = c.predicted(kernels, compute)
 	if ok {
 		d.applyRates(c.Measured)
 	}
@@ -75,12 +74,12 @@ func (c *Cluster) DeviceOf(engine *Engine, compute string) (d Device, ok bool) {
 }
 
 // predicted returns a device with the catalogue's efficiencies.
-func (c *Cluster) predicted(engine *Engine, compute string) (d Device, ok bool) {
+func (c *Cluster) predicted(kernels *Kernels, compute string) (d Device, ok bool) {
 	if c.IsCPU() {
 		return c.cpuDevice(compute)
 	}
 	nominal, scaled := compute, 1.0
-	if compute == MXFP8 || compute == "fp8" && engine.TileScaled {
+	if compute == MXFP8 || compute == "fp8" && kernels.TileScaled {
 		nominal, scaled = "fp8", BlockScaled
 	}
 	peak, ok := c.GPU.Peak(nominal)
@@ -91,7 +90,7 @@ func (c *Cluster) predicted(engine *Engine, compute string) (d Device, ok bool) 
 	if !single || compute == "f64" {
 		vector = peak
 	}
-	g := generationOf(c.GPU.Arch)
+	g := GenerationOf(c.GPU.Arch)
 	if g == nil {
 		g = &Generations[len(Generations)-1]
 	}
@@ -101,18 +100,18 @@ func (c *Cluster) predicted(engine *Engine, compute string) (d Device, ok bool) 
 		half, _ = c.GPU.Peak("bf16")
 	}
 	cool, fused := g.Sustained*g.throttle(c.GPU.Watts), g.flash
-	if engine.Vendor {
+	if kernels.Vendor {
 		fused = g.vendor
 	}
-	d = Device{Peak: peak, Engine: engine, fp8: nominal == "fp8", processors: g.processors, launch: engine.Launch,
-		host: engine.Host, pass: engine.Pass, step: engine.Step,
-		bandwidth: c.GPU.MemoryBandwidth * BytesPerSecond(g.memory*engine.Memory)}
+	d = Device{Peak: peak, fp8: nominal == "fp8", processors: g.processors, launch: kernels.Launch,
+		host: kernels.Host, pass: kernels.Pass, step: kernels.Step,
+		bandwidth: c.GPU.MemoryBandwidth * BytesPerSecond(g.memory*kernels.Memory)}
 	d.rate = [numKinds]FlopsPerSecond{Vector: vector * gpuVector,
-		Matrix:        peak * FlopsPerSecond(matrix*engine.Matrix*cool),
-		Attention:     half * FlopsPerSecond(fused[0]*engine.Attention*cool),
-		AttentionGrad: half * FlopsPerSecond(fused[1]*engine.Attention*cool)}
-	if engine.Own && nominal == "fp8" {
-		d.wide = half * FlopsPerSecond(g.matrix*engine.Matrix*cool)
+		Matrix:        peak * FlopsPerSecond(matrix*kernels.Matrix*cool),
+		Attention:     half * FlopsPerSecond(fused[0]*kernels.Attention*cool),
+		AttentionGrad: half * FlopsPerSecond(fused[1]*kernels.Attention*cool)}
+	if kernels.Own && nominal == "fp8" {
+		d.wide = half * FlopsPerSecond(g.matrix*kernels.Matrix*cool)
 	}
 	return d, true
 }

@@ -1,6 +1,10 @@
 package costmodel
 
-import "math"
+import (
+	"math"
+
+	"github.com/planc-dev/planc/ir"
+)
 
 // Routing describes how a token's experts are chosen: Choices of them. If Groups is above 1, they come from the
 // BestGroups best of this many equal groups, which limits the number of nodes that a token goes to (DeepSeek-AI,
@@ -38,4 +42,16 @@ func choose(n, k int) float64 {
 		out *= float64(n-i) / float64(i+1)
 	}
 	return out
+}
+
+// OnceTime returns the time of an all-to-all to experts whose buffer of b bytes has one copy per choice, if a token is
+// sent over the network once to each node, and over the links once to each rank, that has any of its experts (DeepEP,
+// Zhao et al. 2025).
+func (c *Cluster) OnceTime(p Placement, b Bytes, r Routing) Seconds {
+	part := func(places int) Bytes { return Bytes(r.Slots(places) / float64(r.Choices)) }
+	near := c.CollectiveTime(ir.OpAllToAll, Placement{Local: p.Local, Nodes: 1, Span: 1}, b*part(p.Ranks()))
+	if p.Nodes == 1 {
+		return near
+	}
+	return max(near, c.CollectiveTime(ir.OpAllToAll, p, b*part(p.Nodes)))
 }

@@ -3,6 +3,8 @@ package costmodel
 import (
 	"math"
 	"testing"
+
+	"github.com/planc-dev/planc/ir"
 )
 
 // The places of a token are those that all ways to choose groups, and experts in them, have in the mean.
@@ -42,5 +44,20 @@ func TestRoutingPlaces(t *testing.T) {
 	}
 	if free := (Routing{Choices: 8}).Slots(8); math.Abs(free-5.25) > 0.01 {
 		t.Errorf("tokens of any experts go to %v of 8 nodes", free)
+	}
+}
+
+// Tokens that go once to each place take no longer than a copy for each choice, and as long where there is one choice.
+func TestOnceTime(t *testing.T) {
+	c := twoTier(8)
+	for _, p := range []Placement{{Local: 4, Nodes: 1, Span: 1}, {Local: 4, Nodes: 2, Span: 2},
+		{Local: 2, Nodes: 8, Span: 8}} {
+		each := c.CollectiveTime(ir.OpAllToAll, p, 1e9)
+		if one := c.OnceTime(p, 1e9, Routing{Choices: 1}); math.Abs(float64(one/each-1)) > 1e-12 {
+			t.Errorf("%+v: one choice takes %v, an all-to-all %v", p, one, each)
+		}
+		if eight := c.OnceTime(p, 1e9, Routing{Choices: 8}); eight >= each || eight < each/8 {
+			t.Errorf("%+v: eight choices take %v, a copy for each %v", p, eight, each)
+		}
 	}
 }

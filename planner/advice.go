@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/planner/quantity"
 )
@@ -140,7 +141,7 @@ func (d *Document) FindTightFit() {
 // mostSureMemory returns the most bytes that fit into a device with the probability sureFit, with parts in the
 // proportions of m. The uncertainty depends on the engine; with another engine's, the headroom that is asked for could
 // be less than what the probability lacks.
-func mostSureMemory(e *costmodel.Engine, m costmodel.Memory, device costmodel.Bytes) int64 {
+func mostSureMemory(e *engines.Engine, m costmodel.Memory, device costmodel.Bytes) int64 {
 	low, high := int64(0), int64(device)
 	for high-low > 1<<20 {
 		middle := (low + high) / 2

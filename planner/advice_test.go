@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/planner/quantity"
 )
 
@@ -13,7 +14,7 @@ func TestRoomIsTheEngines(t *testing.T) {
 	device := costmodel.Bytes(80 << 30)
 	most := map[string]int64{}
 	for _, name := range []string{"planc", "megatron", "fsdp", "deepspeed"} {
-		e, m := costmodel.EngineOf(name), costmodel.Memory{Total: 70 << 30}
+		e, m := engines.EngineOf(name), costmodel.Memory{Total: 70 << 30}
 		most[name] = mostSureMemory(e, m, device)
 		m.Total = most[name]
 		if p := e.FitProbability(m, device); p < sureFit {

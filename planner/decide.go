@@ -79,7 +79,7 @@ func (q *Question) SearchError(err error) error {
 				"train.global_batch with fewer divisors"}}
 	}
 	field := "cluster"
-	if _, ok := q.Hardware.DeviceOf(engine(q), q.Train.Precision.Compute); !ok && q.Has("train.precision") {
+	if _, ok := q.Hardware.DeviceOf(&engine(q).Kernels, q.Train.Precision.Compute); !ok && q.Has("train.precision") {
 		field = "train.precision"
 	}
 	return ir.Diags{{Pos: q.Pos(field), Code: costmodel.BadCluster, Msg: err.Error()}}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/planner/quantity"
 )
@@ -46,7 +46,7 @@ type FreePlan struct {
 type ErrorBar struct {
 	Rows int    `json:"rows"` // measured runs
 	Like string `json:"like"` // what these runs have in common with this one
-	// Beyond is a trait of this run that no measured run has, one of [costmodel.TraitNames]; "" if there is none.
+	// Beyond is a trait of this run that no measured run has, one of [engines.TraitNames]; "" if there is none.
 	Beyond string `json:"beyond"`
 }
 
@@ -109,8 +109,8 @@ func errorBar(q *Question, best search.Priced) ErrorBar {
 	return ErrorBar{Rows: bar.Rows, Like: like, Beyond: bar.Beyond.Trait}
 }
 
-func measuredBar(q *Question, best search.Priced) costmodel.ErrorBar {
-	return costmodel.ErrorBarOf(engine(q), q.Hardware, q.Problem().Computes(), best.Plan.PP, best.Plan.MoESlack > 0,
+func measuredBar(q *Question, best search.Priced) engines.ErrorBar {
+	return engines.ErrorBarOf(engine(q), q.Hardware, q.Problem().Computes(), best.Plan.PP, best.Plan.MoESlack > 0,
 		best.Predict.StepS)
 }
 
@@ -132,7 +132,7 @@ func (d *Document) ErrorBarSource() string {
 	return ""
 }
 
-// traitWords are the hardware of each of [costmodel.TraitNames].
+// traitWords are the hardware of each of [engines.TraitNames].
 var traitWords = map[string]string{"flops": "devices", "memory_bandwidth": "devices", "link": "links",
 	"network": "a network"}
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/ir/spec/strict"
@@ -192,7 +193,7 @@ func (q *Question) Recipe() ir.Recipe {
 
 // Problem returns the question as the search takes it.
 func (q *Question) Problem() *search.Problem {
-	engine := costmodel.EngineOf(q.Train.Engine)
+	engine := engines.EngineOf(q.Train.Engine)
 	p := &search.Problem{Model: q.Model(), Cluster: q.Hardware, GlobalBatch: q.Train.GlobalBatch,
 		Precision: engine.State(q.Train.Precision.IR()),
 		Engine:    engine, GEMM: q.Train.Precision.Compute,
@@ -205,4 +206,4 @@ func (q *Question) Problem() *search.Problem {
 }
 
 // engine returns the trainer whose runtime is priced.
-func engine(q *Question) *costmodel.Engine { return costmodel.EngineOf(q.Train.Engine) }
+func engine(q *Question) *engines.Engine { return engines.EngineOf(q.Train.Engine) }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/passes/search"
 )
@@ -112,7 +113,7 @@ func newHeader(j *loaded, lock string) header {
 			h.emulationNote = emulatedFP8
 		}
 	}
-	if dev, ok := c.DeviceOf(costmodel.EngineOf(j.Train.Engine), j.Train.Precision.Compute); ok {
+	if dev, ok := c.DeviceOf(&engines.EngineOf(j.Train.Engine).Kernels, j.Train.Precision.Compute); ok {
 		h.peak = dev.Peak.String()
 	}
 	return h

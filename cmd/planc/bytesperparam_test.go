@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 )
 
 // Bytes a parameter are the same on the screen, in JSON and in the parts of the memory that is priced, for every
@@ -17,7 +18,7 @@ func TestBytesPerParamAreThePricedMemory(t *testing.T) {
 		Model   struct{ Params int64 }
 		Predict costmodel.Predict
 	}
-	for _, e := range costmodel.Engines {
+	for _, e := range engines.Engines {
 		for _, precision := range []string{"f32", "bf16", "fp16", "fp8"} {
 			for _, optimizer := range [][]string{{"adamw"}, {"adam"}, {"sgd", "--set", "train.optimizer.momentum=0.9"},
 				{"sgd"}} {

@@ -34,7 +34,7 @@ func predictedPoint(c *costmodel.Cluster, p *gpu.Point) (seconds float64, large 
 	if compute == "" {
 		compute = "bf16"
 	}
-	d, ok := c.DeviceOf(costmodel.PlancEngine, compute)
+	d, ok := c.DeviceOf(&costmodel.PlancKernels, compute)
 	if !ok {
 		return 0, false
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/cuda/kernels"
 	"github.com/planc-dev/planc/golden/internal/harness"
 	"github.com/planc-dev/planc/ir"
@@ -99,7 +100,7 @@ func kernelTable(string) []string {
 // engineTable returns the table of rules of engines that run only some of the legal plans.
 func engineTable(string) []string {
 	out := table("engine", "key", "what it runs", "source")
-	for _, r := range costmodel.PlanRules {
+	for _, r := range engines.PlanRules {
 		out = append(out, harness.TableRow(code(r.Engine), code(r.Key), strings.TrimPrefix(r.When,
 			"engine "+r.Engine+" "),
 			r.Source))

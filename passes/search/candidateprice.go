@@ -7,6 +7,7 @@ import (
 	"github.com/planc-dev/planc/passes/search/space"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes"
 )
@@ -125,13 +126,13 @@ func (s *pricer) stepTime(p *candidate) costmodel.Seconds {
 func (s *pricer) priced(p *candidate) Priced {
 	plan := p.plan()
 	memory, stage := s.candidateMemory(p)
-	predict := s.problem.Cluster.Predict(costmodel.Run{
+	predict := s.problem.PricedEngine().Predict(s.problem.Cluster, engines.Run{
 		Time: s.stepOf(p).Simulate(), Memory: memory,
 		Tokens:        s.problem.GlobalBatch * s.dims.Seq,
 		ModelFlops:    float64(float64(s.problem.GlobalBatch) * s.modelFlops),
 		Formula:       s.formula,
 		HardwareFlops: s.hardwareFlops(p), Ranks: plan.Ranks(), Precision: plan.Precision, GEMM: s.problem.Computes(),
-		Engine: s.problem.PricedEngine(), PP: plan.PP, Experts: plan.MoESlack > 0,
+		PP: plan.PP, Experts: plan.MoESlack > 0,
 	})
 	predict.BytesPerParam = s.problem.PricedEngine().BytesPerParam(&plan, s.problem.Recipe)
 	return Priced{plan, predict, stage}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 )
 
 // `moe_slack` is a lever if planc's own engine has experts and no pin sets it. The lever reports the best of a few
@@ -41,7 +41,7 @@ func TestSlackIsALever(t *testing.T) {
 	}
 	pinned, other := *p, *p
 	pinned.Pins = Pins{moeSlack: {"1.5"}}
-	other.Engine = costmodel.EngineOf("megatron")
+	other.Engine = engines.EngineOf("megatron")
 	for _, q := range []*Problem{&pinned, &other} {
 		for _, t2 := range leverTrials(q) {
 			if t2.Name == moeSlack {

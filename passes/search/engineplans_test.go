@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -46,7 +46,7 @@ func shapes(t *testing.T, p *Problem, keep func(ir.Plan) bool) map[string]bool {
 
 // A search under another engine offers exactly the plans of planc's space that the engine can run, and counts them.
 func TestEngineOffersWhatItRuns(t *testing.T) {
-	for _, e := range costmodel.Engines[1:] {
+	for _, e := range engines.Engines[1:] {
 		if len(e.PlanRules()) == 0 {
 			t.Errorf("engine %s has no rules", e.Name)
 		}
@@ -58,7 +58,7 @@ func TestEngineOffersWhatItRuns(t *testing.T) {
 		d := DimsOf(p.Model)
 		runs := func(plan ir.Plan) bool {
 			for _, r := range e.PlanRules() {
-				if !r.OK(&plan, &costmodel.Shape{Layers: d.Layers, KVHeads: d.KVHeads}) {
+				if !r.OK(&plan, &engines.Shape{Layers: d.Layers, KVHeads: d.KVHeads}) {
 					return false
 				}
 			}
@@ -85,7 +85,7 @@ func TestEngineOffersWhatItRuns(t *testing.T) {
 // Under every engine the search finds what brute force does.
 func TestEnginesAreBruteForce(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 22))
-	for _, e := range costmodel.Engines[1:] {
+	for _, e := range engines.Engines[1:] {
 		for range 6 {
 			p := problem(cluster(t, "dgx-a100", 2, 2), llamaConfig(4, 64, 8, 4, 96, 64, 32), 32, 8, mixed)
 			p.Engine, p.Precision = e, e.State(mixed)
@@ -103,7 +103,7 @@ func TestEvenStages(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 1, 0), llamaConfig(10, 1024, 8, 8, 4096, 128000, 512), 512, 64, mixed)
 	p.Pins = Pins{"pp": {"2"}}
 	own := must(t, p).Best.Plan
-	p.Engine = costmodel.EngineOf("megatron")
+	p.Engine = engines.EngineOf("megatron")
 	p.Precision = p.Engine.State(mixed)
 	if even := must(t, p).Best.Plan; own.StageLayers == "5,5" || !strings.HasPrefix(even.StageLayers, "5,5") &&
 		even.VPP == 1 {
@@ -139,7 +139,7 @@ func TestEngineRefusesPins(t *testing.T) {
 			layers = 10
 		}
 		p := problem(cluster(t, "dgx-h100", 1, 0), llamaConfig(layers, 1024, 16, 4, 4096, 128000, 512), 512, 64, mixed)
-		p.Engine, p.Pins = costmodel.EngineOf(x.engine), Pins{x.key: {x.value}}
+		p.Engine, p.Pins = engines.EngineOf(x.engine), Pins{x.key: {x.value}}
 		p.Precision = p.Engine.State(mixed)
 		_, err := Search(p)
 		var illegal *IllegalError
@@ -156,7 +156,7 @@ func TestEngineRefusesPins(t *testing.T) {
 // Published runs are priced regardless of the engine's rules.
 func TestEngineRulesDoNotConcernPrices(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 1, 0), llamaConfig(8, 1024, 16, 4, 4096, 128000, 512), 512, 64, mixed)
-	p.Engine = costmodel.EngineOf("megatron")
+	p.Engine = engines.EngineOf("megatron")
 	p.Precision = p.Engine.State(mixed)
 	plan := ir.SerialPlan(8, 1, p.Precision)
 	plan.DP, plan.MicroBatches, plan.Zero, plan.ZeroGroup = 8, 8, 3, 8

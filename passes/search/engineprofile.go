@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes"
 )
@@ -12,8 +13,8 @@ import (
 // else comes from the passes: stages, buckets, schedules and arenas. So one search serves all engines.
 
 // transformerShape returns the shape of a model as other runtimes run it.
-func transformerShape(m *ir.Model, d Dims) costmodel.Transformer {
-	t := costmodel.Transformer{Seq: d.Seq, Hidden: d.Hidden, Heads: d.Heads(), KVHeads: d.KVHeads, FFN: d.FFN,
+func transformerShape(m *ir.Model, d Dims) engines.Transformer {
+	t := engines.Transformer{Seq: d.Seq, Hidden: d.Hidden, Heads: d.Heads(), KVHeads: d.KVHeads, FFN: d.FFN,
 		Vocab: d.Vocab, KeysSeen: float64(d.Seq)}
 	for _, s := range m.Segments {
 		for _, n := range s.Forward.Nodes {
@@ -70,7 +71,7 @@ func keysSeen(n *ir.Node) float64 {
 }
 
 // layerShape is the shape of a model as other runtimes run it.
-type layerShape costmodel.Transformer
+type layerShape engines.Transformer
 
 // replaceByEngine replaces the layers of a profile with those of the engine, if that is not planc's.
 func (s *layerProfiler) replaceByEngine(p *profile, k profileKey) {
@@ -79,7 +80,7 @@ func (s *layerProfiler) replaceByEngine(p *profile, k profileKey) {
 		return
 	}
 	shape := layerShape(transformerShape(s.problem.Model, s.dims))
-	split := costmodel.Split{TP: k.tp, CP: k.cp, Context: k.cpKind, EP: k.experts.ep, ETP: k.experts.etp,
+	split := engines.Split{TP: k.tp, CP: k.cp, Context: k.cpKind, EP: k.experts.ep, ETP: k.experts.etp,
 		Micro: k.micro,
 		SP:    k.sp, Size: s.problem.Precision.Compute.Size(), Sums: e.Sums(s.problem.Precision),
 		Narrow: s.problem.Computes() == "fp8" || s.problem.Computes() == costmodel.MXFP8,
@@ -89,7 +90,7 @@ func (s *layerProfiler) replaceByEngine(p *profile, k profileKey) {
 	segs := p.prog.Model.Segments
 	for i, seg := range segs {
 		own := shape.of(s.problem.Model.Segments[i])
-		pick := func(p costmodel.Split, recompute string) *costmodel.Layer {
+		pick := func(p engines.Split, recompute string) *engines.Layer {
 			embed, block, head := e.Layers(&own, p, recompute)
 			switch {
 			case i == 0 && s.dims.Embed:
@@ -108,8 +109,8 @@ func (s *layerProfiler) replaceByEngine(p *profile, k profileKey) {
 }
 
 // of returns the shape of one segment's layers: its own MLP width, and its experts if it has any.
-func (t layerShape) of(seg *ir.Segment) costmodel.Transformer {
-	own := costmodel.Transformer(t)
+func (t layerShape) of(seg *ir.Segment) engines.Transformer {
+	own := engines.Transformer(t)
 	own.FFN, own.Experts, own.Choices, own.ExpertFFN = 0, 0, 0, 0
 	for _, n := range seg.Forward.Nodes {
 		for _, v := range n.Outs {
@@ -131,7 +132,7 @@ func (t layerShape) of(seg *ir.Segment) costmodel.Transformer {
 }
 
 // replace sets a variant's profile; grown is the layer with one more sequence.
-func (p *profile) replace(v *ir.Segment, l, grown *costmodel.Layer, apart bool) {
+func (p *profile) replace(v *ir.Segment, l, grown *engines.Layer, apart bool) {
 	to := p.segment(v)
 	to.work, to.saved = int(l.Work), linearBytes{int(l.Saved), int(grown.Saved - l.Saved)}
 	to.forward = linearFunction(l.Forward, grown.Forward)
@@ -154,7 +155,7 @@ func axisGroup(a ir.Axis) commGroup {
 }
 
 // linearFunction returns a function's ops and collectives as linear functions of the micro-batch.
-func linearFunction(f, grown costmodel.Function) funcProfile {
+func linearFunction(f, grown engines.Function) funcProfile {
 	p := funcProfile{}
 	for i := range f.Ops {
 		p.add(f.Ops[i], false, false)

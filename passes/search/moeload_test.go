@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -91,7 +92,7 @@ func TestExpertsTimeHasNames(t *testing.T) {
 	cfg := llamaConfig(4, 1024, 8, 8, 2048, 2048, 1024)
 	price := func(engine string, slack float64) (costmodel.Time, *searcher) {
 		p := problem(cluster(t, "dgx-h100", 1, 1), cfg, 1024, 32, ir.FullPrecision(ir.BF16))
-		p.Engine = costmodel.EngineOf(engine)
+		p.Engine = engines.EngineOf(engine)
 		s, err := newSearcher(p)
 		if err != nil {
 			t.Fatal(err)

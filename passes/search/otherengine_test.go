@@ -8,13 +8,14 @@ import (
 	"github.com/planc-dev/planc/passes/search/space"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 )
 
 // Under other engines too, the closed form is a lower bound of the simulation, with context parallelism as well.
 func TestOtherEnginesBounds(t *testing.T) {
-	for _, e := range costmodel.Engines[1:] {
+	for _, e := range engines.Engines[1:] {
 		p := problem(cluster(t, "dgx-a100", 4, 0), llamaConfig(16, 4096, 32, 8, 11008, 32000, 8192), 8192, 64, mixed)
 		p.Engine, p.Precision = e, e.State(mixed)
 		apart, fit, all := 0, 0, 0
@@ -60,7 +61,7 @@ func TestOtherEnginesContext(t *testing.T) {
 		hidden bool // all communication
 	}{{1024, false}, {65536, true}} {
 		p := problem(cluster(t, "dgx-a100", 2, 0), llamaConfig(8, 4096, 32, 8, 11008, 32000, x.seq), x.seq, 16, mixed)
-		megatron := *costmodel.EngineOf("megatron")
+		megatron := *engines.EngineOf("megatron")
 		p.Engine, p.Precision = &megatron, megatron.State(mixed)
 		plan := ir.SerialPlan(8, 1, p.Precision)
 		plan.CP, plan.CPKind, plan.DP, plan.AxisOrder, plan.MicroBatches = 8, "ring", 2, "tp,cp,dp", 8
@@ -91,7 +92,7 @@ func TestOtherEnginesContext(t *testing.T) {
 // Experts under other engines: the closed form is a lower bound there too. A copy of a token per choice takes longer
 // than one per rank that it is sent to.
 func TestOtherEnginesExperts(t *testing.T) {
-	for _, e := range costmodel.Engines[1:] {
+	for _, e := range engines.Engines[1:] {
 		cfg := llamaConfig(8, 2048, 16, 4, 1408, 32000, 2048)
 		cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN, cfg.RouteShare = spec.Mixtral, 16, 4, 1408, true
 		p := problem(cluster(t, "dgx-h100", 4, 0), cfg, 2048, 64, mixed)
@@ -134,7 +135,7 @@ func TestOtherEnginesExperts(t *testing.T) {
 // micro-batch is counted once, however many chunks a stage has.
 func TestOtherEnginesChunks(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 4, 0), llamaConfig(16, 8192, 64, 8, 28672, 32000, 4096), 4096, 32, mixed)
-	megatron := *costmodel.EngineOf("megatron")
+	megatron := *engines.EngineOf("megatron")
 	p.Engine, p.Precision = &megatron, megatron.State(mixed)
 	price := func(vpp int, pass costmodel.Seconds, overlapped bool) costmodel.Time {
 		megatron.Pass, megatron.OverlapsInterleavedSends = pass, overlapped
@@ -174,7 +175,7 @@ func TestOverlapOfExperts(t *testing.T) {
 		{0.5, 0, 1, 3, 2, 1},
 	} {
 		s := &layerTimer{}
-		s.problem = &Problem{Engine: &costmodel.Engine{HiddenEP: x.part, SlowsEP: x.slows}}
+		s.problem = &Problem{Engine: &engines.Engine{Traffic: engines.Traffic{HiddenEP: x.part, SlowsEP: x.slows}}}
 		c := costmodel.Cost{Compute: costmodel.Seconds(x.compute), Experts: costmodel.Seconds(x.experts)}
 		s.overlapExperts(&c)
 		if float64(c.Experts) != x.left || float64(c.Compute) != x.slower {
@@ -191,7 +192,7 @@ func TestSchedulesOfEngine(t *testing.T) {
 	plan := ir.SerialPlan(8, 1, mixed)
 	plan.PP, plan.VPP, plan.EP, plan.MoESlack, plan.StageLayers = 4, 1, 8, space.DefaultMoESlack, "2,2,2,2"
 	for name, want := range map[string]string{"hai-llm": "[zb-h1]", "megatron": "[1f1b]"} {
-		p.Engine = costmodel.EngineOf(name)
+		p.Engine = engines.EngineOf(name)
 		if got := fmt.Sprint(p.Schedules(&plan)); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}

@@ -86,7 +86,7 @@ type pricer struct {
 
 // newPricer returns the pricer of a problem that was checked.
 func newPricer(p *Problem) (s pricer) {
-	device, _ := p.Cluster.DeviceOf(p.PricedEngine(), p.Computes())
+	device, _ := p.Cluster.DeviceOf(&p.PricedEngine().Kernels, p.Computes())
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
 	s.problem, s.dims = p, DimsOf(p.Model)
 	s.caches, s.clusterCosts, s.device = newCaches(), newClusterCosts(p, device), device

@@ -9,7 +9,7 @@ import (
 
 	"github.com/planc-dev/planc/passes/search/space"
 
-	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -46,7 +46,7 @@ func TestRestricted(t *testing.T) {
 		{1, 1024, "planc", Pins{"recompute_every": {"2"}, "recompute_layers": {"3"}}, nil},
 	} {
 		p := problem(cluster(t, "dgx-h100", 1, x.devices), small, x.seq, 64, mixed)
-		p.Pins, p.Engine = x.pins, costmodel.EngineOf(x.engine)
+		p.Pins, p.Engine = x.pins, engines.EngineOf(x.engine)
 		if got := Restricted(p); !slices.Equal(got, x.want) {
 			t.Errorf("%d devices, seq %d, %s, %s: %q, want %q", x.devices, x.seq, x.engine, x.pins, got, x.want)
 		}

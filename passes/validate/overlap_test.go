@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/passes/search"
 )
 
@@ -46,7 +46,7 @@ func TestOverlapGainIsThatOfPublishedRuns(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"fsdp", "megatron"} {
-		if want := costmodel.EngineOf(name).Sharded.Gain; math.Abs(gains[name]-want) > 0.005 {
+		if want := engines.EngineOf(name).Sharded.Gain; math.Abs(gains[name]-want) > 0.005 {
 			t.Errorf("%s gained %.3f at most; the bound is %v", name, gains[name], want)
 		}
 	}

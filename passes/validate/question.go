@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/ir/zoo"
@@ -62,13 +63,13 @@ type modelKey struct {
 type Asker struct {
 	models  map[modelKey]*ir.Model
 	series  map[seriesKey]*search.Series
-	engines map[engineKey]*costmodel.Engine
+	engines map[engineKey]*engines.Engine
 }
 
 // seriesKey identifies questions of one series.
 type seriesKey struct {
 	model  *ir.Model
-	engine *costmodel.Engine
+	engine *engines.Engine
 	prec   ir.Precision
 }
 
@@ -81,7 +82,7 @@ type engineKey struct {
 // NewAsker returns an Asker without models.
 func NewAsker() *Asker {
 	return &Asker{models: map[modelKey]*ir.Model{}, series: map[seriesKey]*search.Series{},
-		engines: map[engineKey]*costmodel.Engine{}}
+		engines: map[engineKey]*engines.Engine{}}
 }
 
 // Question returns the question of a row, or why the row cannot be priced.
@@ -172,7 +173,7 @@ func (a *Asker) price(q *Question) (costmodel.Predict, error) {
 }
 
 // engine returns the engine of a key.
-func (a *Asker) engine(k engineKey) *costmodel.Engine {
+func (a *Asker) engine(k engineKey) *engines.Engine {
 	if a.engines[k] == nil {
 		a.engines[k] = k.engine()
 	}

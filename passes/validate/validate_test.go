@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 )
 
 // row is a table's only row.
@@ -169,16 +169,21 @@ func TestWays(t *testing.T) {
 			t.Errorf("%s: sends of an interleaved schedule beside passes %v, want %v", source, got, want)
 		}
 	}
-	for note, want := range map[string]costmodel.Engine{"A2A dispatcher": {}, "HybridEP": {Once: true},
-		"DeepEP; +1f1b a2a overlap": {Once: true, HiddenEP: overlappedEP},
-		"EP overlap off":            {Once: true}, "EP overlap on": {Once: true, HiddenEP: overlappedEP},
-		"CUDA graphs of the step and fused experts": {Once: true, Graphed: costmodel.GraphedStep, FusedExperts: true},
-		"CUDA graphs of attention and router":       {Once: true, Graphed: costmodel.GraphedDense},
-		"CUDA graphs of the router":                 {Once: true, Graphed: costmodel.GraphedRouter},
-		"no CUDA graphs":                            {Once: true}} {
+	type options struct {
+		once, fused bool
+		hidden      float64
+		graphed     engines.Graphed
+	}
+	for note, want := range map[string]options{"A2A dispatcher": {}, "HybridEP": {once: true},
+		"DeepEP; +1f1b a2a overlap": {once: true, hidden: overlappedEP},
+		"EP overlap off":            {once: true}, "EP overlap on": {once: true, hidden: overlappedEP},
+		"CUDA graphs of the step and fused experts": {once: true, graphed: engines.GraphedStep, fused: true},
+		"CUDA graphs of attention and router":       {once: true, graphed: engines.GraphedDense},
+		"CUDA graphs of the router":                 {once: true, graphed: engines.GraphedRouter},
+		"no CUDA graphs":                            {once: true}} {
 		e := of("Megatron-Bridge", "1,1,16,bf16,1,,,"+note).Problem.Engine
-		if got := (costmodel.Engine{Once: e.Once, HiddenEP: e.HiddenEP, Graphed: e.Graphed,
-			FusedExperts: e.FusedExperts}); got != want {
+		got := options{once: e.Once, fused: e.FusedExperts, hidden: e.HiddenEP, graphed: e.Graphed}
+		if got != want {
 			t.Errorf("%s: %+v", note, got)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 )
 
 // ways are the options in which rows of one engine differ: parts of a runtime that users enable or that were added in
@@ -19,7 +20,7 @@ type ways struct {
 	fused        bool // an expert's activation and casts are fused into its GEMM kernels
 	opByOp       bool // the router's choice and rotary positions run op by op
 	recomputesUp bool // MLA's up-projections are recomputed
-	graphed      costmodel.Graphed
+	graphed      engines.Graphed
 	early        bool // Megatron-LM before 2022: separate kernels accumulate gradients
 	waits        bool // Megatron-LM before 2023: stages also wait for the sends of an interleaved schedule
 }
@@ -48,20 +49,20 @@ var (
 // graphs are the words for the contents of CUDA graphs, the largest contents first.
 var graphs = []struct {
 	word string
-	what costmodel.Graphed
+	what engines.Graphed
 }{
-	{"graphs of the step", costmodel.GraphedStep}, {"graphs of attention and router", costmodel.GraphedDense},
-	{"graphs of the router", costmodel.GraphedRouter},
+	{"graphs of the step", engines.GraphedStep}, {"graphs of attention and router", engines.GraphedDense},
+	{"graphs of the router", engines.GraphedRouter},
 }
 
 // graphed returns the contents of CUDA graphs that a text states.
-func graphed(text string) costmodel.Graphed {
+func graphed(text string) engines.Graphed {
 	for _, g := range graphs {
 		if strings.Contains(text, g.word) {
 			return g.what
 		}
 	}
-	return costmodel.NotGraphed
+	return engines.NotGraphed
 }
 
 // ways reads the options from the row's source and note.
@@ -84,9 +85,9 @@ func (r *Row) ways(engine string, c *costmodel.Cluster) ways {
 }
 
 // engine returns the engine with these options.
-func (k engineKey) engine() *costmodel.Engine {
-	e := *costmodel.EngineOf(k.name)
-	megatron := costmodel.EngineOf("megatron")
+func (k engineKey) engine() *engines.Engine {
+	e := *engines.EngineOf(k.name)
+	megatron := engines.EngineOf("megatron")
 	e.Unfused = !k.flash
 	if k.compiled {
 		e.Elementwise = min(e.Elementwise, megatron.Elementwise)

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/passes/validate"
 )
 
@@ -22,8 +22,8 @@ const (
 
 // barsOf returns the error bars of rows that are not held out, from the most to the least specific: by engine, GPU
 // generation, pipeline and number of nodes; by engine and generation; by engine; of all rows.
-func (s *study) barsOf() []costmodel.ErrorBar {
-	byLike, traits := map[costmodel.Like][]float64{}, map[costmodel.Like]*costmodel.Ranges{}
+func (s *study) barsOf() []engines.ErrorBar {
+	byLike, traits := map[engines.Like][]float64{}, map[engines.Like]*engines.Ranges{}
 	type rows struct {
 		source  string
 		experts bool
@@ -39,23 +39,23 @@ func (s *study) barsOf() []costmodel.ErrorBar {
 		if step := (total[of(p)] + ofSource - 1) / ofSource; n%step != 0 {
 			continue
 		}
-		for _, like := range costmodel.LikeOf(p.Engine, p.Cluster, p.Asked.Plan.PP, p.Asked.Plan.MoESlack > 0) {
+		for _, like := range engines.LikeOf(p.Engine, p.Cluster, p.Asked.Plan.PP, p.Asked.Plan.MoESlack > 0) {
 			byLike[like] = append(byLike[like], math.Abs(*p.Error))
 			if traits[like] == nil {
-				traits[like] = &costmodel.Ranges{}
+				traits[like] = &engines.Ranges{}
 			}
-			traits[like].Add(costmodel.TraitsOf(p.Cluster))
+			traits[like].Add(engines.TraitsOf(p.Cluster))
 		}
 	}
-	var out []costmodel.ErrorBar
+	var out []engines.ErrorBar
 	for like, errs := range byLike {
 		if len(errs) >= fewest {
-			out = append(out, costmodel.ErrorBar{Like: like, Rows: len(errs),
+			out = append(out, engines.ErrorBar{Like: like, Rows: len(errs),
 				Error:  math.Round(1000*validate.Quantile(errs, quantile)) / 1000,
 				Traits: *traits[like]})
 		}
 	}
-	slices.SortFunc(out, func(a, b costmodel.ErrorBar) int {
+	slices.SortFunc(out, func(a, b engines.ErrorBar) int {
 		return cmp.Or(cmp.Compare(a.Engine, b.Engine), cmp.Compare(a.Generation, b.Generation),
 			cmp.Compare(a.Pipelined, b.Pipelined), cmp.Compare(a.Nodes, b.Nodes))
 	})
@@ -96,10 +96,10 @@ func (s *study) types() (out []string) {
 	return out
 }
 
-// errorBars returns the source of the table in costmodel.
+// errorBars returns the source of the table in package engines.
 func (s *study) errorBars() []byte {
 	var b bytes.Buffer
-	b.WriteString("package costmodel\n\n// go run ./validate in the folder tools generates this file, and a test " +
+	b.WriteString("package engines\n\n// go run ./validate in the folder tools generates this file, and a test " +
 		"there checks that it is current.\n\n")
 	b.WriteString("// errorBars are computed from the rows in tools/validate/rows, without the tables that are " +
 		"held out " +
@@ -125,7 +125,7 @@ func (s *study) errorBars() []byte {
 }
 
 // rangesText returns ranges as Go source.
-func rangesText(r costmodel.Ranges) string {
+func rangesText(r engines.Ranges) string {
 	var words []string
 	for _, own := range r {
 		words = append(words, fmt.Sprintf("{%.6g, %.6g}", own[0], own[1]))

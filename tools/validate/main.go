@@ -1,6 +1,6 @@
 // Command validate fits the cost model's constants to published runs, and writes the report on its errors.
 //
-//	go run ./validate           write docs/validation.md, its plots, and costmodel/errorbars.go
+//	go run ./validate           write docs/validation.md, its plots, and costmodel/engines/errorbars.go
 //	go run ./validate fit       fit all constants, or those that are named, and print them; write nothing
 //	go run ./validate sum       print the report's figures; write nothing
 //

@@ -61,7 +61,8 @@ func reported(t *tables, root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := map[string][]byte{page: []byte(text), filepath.Join(root, "costmodel", "errorbars.go"): s.errorBars()}
+	bars := filepath.Join(root, "costmodel", "engines", "errorbars.go")
+	files := map[string][]byte{page: []byte(text), bars: s.errorBars()}
 	for name, rows := range map[string][]*validate.Priced{"fitted": s.fitted, "held": s.held} {
 		svg, err := scatter(rows)
 		if err != nil {

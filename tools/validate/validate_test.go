@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/passes/validate"
 )
@@ -57,7 +57,7 @@ func TestConstantsAreFitted(t *testing.T) {
 		}
 	}
 	if len(params()) > 30 {
-		t.Errorf("%d constants are too many for %d engines", len(params()), len(costmodel.Engines)-1)
+		t.Errorf("%d constants are too many for %d engines", len(params()), len(engines.Engines)-1)
 	}
 }
 

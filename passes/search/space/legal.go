@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -22,9 +23,9 @@ type RuleContext struct {
 	Devices, Nodes, Batch int
 	// stage_layers that an enumeration has parsed; nil without a cache
 	ParsedCounts map[string][]int
-	Rules        []Rule          // all rules that apply
-	engine       []Rule          // of these, the engine's rules
-	shape        costmodel.Shape // for the engine's rules
+	Rules        []Rule        // all rules that apply
+	engine       []Rule        // of these, the engine's rules
+	shape        engines.Shape // for the engine's rules
 }
 
 // Rule is one row of the rules of legality. A plan that fails OK is not legal.

@@ -3,17 +3,17 @@ package space
 import (
 	"slices"
 
-	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/ir"
 )
 
-// Engines other than planc's run only some of the legal plans, see costmodel.PlanRules. A search under such an engine
+// Engines other than planc's run only some of the legal plans, see engines.PlanRules. A search under such an engine
 // offers no other plan.
 
 // NewRuleContext returns the rule context of a problem, including its engine's rules.
 func NewRuleContext(p *Problem, d Dims) *RuleContext {
 	s := &RuleContext{Dims: d, Devices: p.Cluster.Devices(), Nodes: p.Cluster.Nodes, Batch: p.GlobalBatch, Rules: rules,
-		shape: costmodel.Shape{Layers: d.Layers, KVHeads: d.KVHeads, Given: p.Pins["stage_layers"] != nil}}
+		shape: engines.Shape{Layers: d.Layers, KVHeads: d.KVHeads, Given: p.Pins["stage_layers"] != nil}}
 	for _, r := range p.PricedEngine().PlanRules() {
 		s.engine = append(s.engine, Rule{r.Key, r.When, func(p *ir.Plan, s *RuleContext) bool {
 			return r.OK(p, &s.shape)
@@ -30,7 +30,7 @@ func NewRuleContext(p *Problem, d Dims) *RuleContext {
 // depend on the plan alone.
 func (p *Problem) Runs(plan *ir.Plan, keys ...string) bool {
 	for _, r := range p.PricedEngine().PlanRules() {
-		if slices.Contains(keys, r.Key) && !r.OK(plan, &costmodel.Shape{}) {
+		if slices.Contains(keys, r.Key) && !r.OK(plan, &engines.Shape{}) {
 			return false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes"
 )
@@ -20,7 +21,7 @@ type Problem struct {
 	Precision   ir.Precision
 	// number format of matmuls, as cluster files name it; "" means Precision.Compute
 	GEMM     string
-	Engine   *costmodel.Engine // the runtime that is priced; nil means planc's
+	Engine   *engines.Engine // the runtime that is priced; nil means planc's
 	Recipe   ir.Recipe
 	Headroom float64 // fraction of device memory that stays free
 	Pins     Pins
@@ -120,7 +121,7 @@ func (p *Problem) Validate() error {
 	if e := p.PricedEngine(); c.IsCPU() && !e.Own {
 		return fmt.Errorf("train.engine %s is priced on GPUs alone; on a CPU planc is", e.Name)
 	}
-	if _, ok := c.DeviceOf(p.PricedEngine(), p.Computes()); !ok {
+	if _, ok := c.DeviceOf(&p.PricedEngine().Kernels, p.Computes()); !ok {
 		return fmt.Errorf("%s does not compute in %s; its peak_tflops are those of %s", c.GPU.Name, p.Computes(),
 			strings.Join(slices.Sorted(maps.Keys(c.GPU.PeakTFLOPS)), ", "))
 	}
@@ -131,9 +132,9 @@ func (p *Problem) Validate() error {
 }
 
 // PricedEngine returns the runtime that is priced.
-func (p *Problem) PricedEngine() *costmodel.Engine {
+func (p *Problem) PricedEngine() *engines.Engine {
 	if p.Engine == nil {
-		return costmodel.PlancEngine
+		return engines.PlancEngine
 	}
 	return p.Engine
 }

@@ -1,6 +1,11 @@
-package costmodel
+package engines
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/planc-dev/planc/costmodel"
+)
 
 // Traits are the properties of hardware that are compared in addition to its generation, in the order of [TraitNames]:
 // bytes per second, or FLOP/s for the device's peak. 0 means that there is no such hardware.
@@ -23,7 +28,7 @@ type Beyond struct {
 // TraitsOf returns a cluster's traits: the dense 16-bit peak of its devices and their memory bandwidth; the bandwidth
 // of its links if a node has several devices; and the NIC bandwidth per device if there are several nodes.
 // Oversubscription is not included, because it is unknown for the rows' networks.
-func TraitsOf(c *Cluster) (t Traits) {
+func TraitsOf(c *costmodel.Cluster) (t Traits) {
 	for _, compute := range []string{"bf16", "fp16"} {
 		if peak, ok := c.GPU.Peak(compute); ok {
 			t[0] = max(t[0], float64(peak))
@@ -34,18 +39,18 @@ func TraitsOf(c *Cluster) (t Traits) {
 		t[2] = float64(c.Node.Link.Bandwidth)
 	}
 	if c.Nodes > 1 {
-		t[3] = c.perDevice()
+		t[3] = perDevice(c)
 	}
 	return t
 }
 
 // perDevice returns the NIC bandwidth per device in bytes per second: the smallest among the tiers up to the one that
 // connects all nodes.
-func (c *Cluster) perDevice() (low float64) {
-	nics, bandwidth := 1, BytesPerSecond(0)
+func perDevice(c *costmodel.Cluster) (low float64) {
+	nics, bandwidth := 1, costmodel.BytesPerSecond(0)
 	for i := range c.Network {
 		t := &c.Network[i]
-		nics, bandwidth = or(t.NICs, nics), or(t.Bandwidth, bandwidth)
+		nics, bandwidth = cmp.Or(t.NICs, nics), cmp.Or(t.Bandwidth, bandwidth)
 		if own := float64(bandwidth) * float64(nics) / float64(max(1, c.Node.Devices)); i == 0 || own < low {
 			low = own
 		}
@@ -101,9 +106,9 @@ func (b Beyond) String() string {
 	for TraitNames[i] != b.Trait {
 		i++
 	}
-	w, unit := traitWords[i], float64(GBs)
+	w, unit := traitWords[i], float64(costmodel.GBs)
 	if i == 0 {
-		unit = float64(TFLOPs)
+		unit = float64(costmodel.TFLOPs)
 	}
 	text := fmt.Sprintf("%s %s %s; ", w.of, traitFigure(b.Value/unit), w.unit)
 	engine := ""

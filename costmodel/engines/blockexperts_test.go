@@ -1,9 +1,10 @@
-package costmodel
+package engines
 
 import (
 	"math"
 	"testing"
 
+	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -15,7 +16,7 @@ func TestExpertsOfABlock(t *testing.T) {
 	e := EngineOf("megatron")
 	routed := func(f *Function) (flops float64) {
 		for _, o := range f.Ops {
-			if o.Kind == Matrix && o.Shape.Batch > 1 {
+			if o.Kind == costmodel.Matrix && o.Shape.Batch > 1 {
 				flops += o.Flops
 			}
 		}
@@ -65,21 +66,6 @@ func TestExpertsOfABlock(t *testing.T) {
 	_, plain, _ := e.Layers(&dense, p, "none")
 	if block.Saved <= plain.Saved {
 		t.Errorf("a block with experts keeps %g bytes, a dense one as wide as the choices %g", block.Saved, plain.Saved)
-	}
-}
-
-// Tokens that go once to each place take no longer than a copy for each choice, and as long where there is one choice.
-func TestOnceTime(t *testing.T) {
-	c := twoTier(8)
-	for _, p := range []Placement{{Local: 4, Nodes: 1, Span: 1}, {Local: 4, Nodes: 2, Span: 2},
-		{Local: 2, Nodes: 8, Span: 8}} {
-		each := c.CollectiveTime(ir.OpAllToAll, p, 1e9)
-		if one := c.OnceTime(p, 1e9, Routing{Choices: 1}); math.Abs(float64(one/each-1)) > 1e-12 {
-			t.Errorf("%+v: one choice takes %v, an all-to-all %v", p, one, each)
-		}
-		if eight := c.OnceTime(p, 1e9, Routing{Choices: 8}); eight >= each || eight < each/8 {
-			t.Errorf("%+v: eight choices take %v, a copy for each %v", p, eight, each)
-		}
 	}
 }
 
@@ -134,7 +120,7 @@ func TestKernelsOfExperts(t *testing.T) {
 // Each expert's GEMMs are kernels of their own. The first costs the host what an op does, those after it in the loop
 // a part of that; on the device each is a launch.
 func TestLoopedKernels(t *testing.T) {
-	o := Op{Kernel: 16, Looped: 0.5}
+	o := costmodel.Op{Kernel: 16, Looped: 0.5}
 	if got := o.Issued(); got != 1+15*0.5 {
 		t.Errorf("16 kernels of a loop take the host as long as %v", got)
 	}

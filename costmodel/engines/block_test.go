@@ -1,9 +1,10 @@
-package costmodel
+package engines
 
 import (
 	"reflect"
 	"testing"
 
+	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -46,7 +47,7 @@ func TestPaddedVocabulary(t *testing.T) {
 		_, _, head := EngineOf(c.engine).Layers(s, Split{TP: c.tp, Micro: 1, Size: 2}, "none")
 		columns := 0.0
 		for i := range head.Forward.Ops {
-			if o := &head.Forward.Ops[i]; o.Kind == Matrix {
+			if o := &head.Forward.Ops[i]; o.Kind == costmodel.Matrix {
 				columns = o.Shape.N
 			}
 		}

@@ -1,10 +1,12 @@
-package costmodel
+package engines
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/planc-dev/planc/costmodel"
 )
 
 // Like identifies a group of similar measured runs. An empty field matches any run.
@@ -34,11 +36,11 @@ const (
 const withExperts = " with experts"
 
 // LikeOf returns the groups that a run belongs to, the most similar first.
-func LikeOf(engine string, c *Cluster, pp int, experts bool) []Like {
+func LikeOf(engine string, c *costmodel.Cluster, pp int, experts bool) []Like {
 	if experts {
 		engine += withExperts
 	}
-	g := generationOf(c.GPU.Arch)
+	g := costmodel.GenerationOf(c.GPU.Arch)
 	if g == nil {
 		return nil
 	}
@@ -57,7 +59,7 @@ func LikeOf(engine string, c *Cluster, pp int, experts bool) []Like {
 // if the step is shorter than that of any row, if too few rows have the type, or if the hardware is outside the range
 // of all rows. An engine without measured runs, such as planc's own on GPUs, has the error bar of the engine whose
 // constants it has.
-func ErrorBarOf(e *Engine, c *Cluster, gemm string, pp int, experts bool, step Seconds) ErrorBar {
+func ErrorBarOf(e *Engine, c *costmodel.Cluster, gemm string, pp int, experts bool, step costmodel.Seconds) ErrorBar {
 	switch {
 	case c.IsCPU():
 		return ErrorBar{Error: cpuError}

@@ -1,6 +1,9 @@
-package costmodel
+package engines
 
-import "github.com/planc-dev/planc/ir"
+import (
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
 
 // haiEngine is DeepSeek's HAI-LLM, as described by the "DeepSeek-V3 Technical Report" (arXiv 2412.19437) and the
 // libraries released with it. Nothing is fitted. What the report does not mention is copied from Megatron: the rate of
@@ -17,14 +20,19 @@ import "github.com/planc-dev/planc/ir"
 //	       gradients and the master copy in FP32
 //	3.3.3  activations are saved and tokens are dispatched in FP8; they are combined in BF16
 var haiEngine = &Engine{Name: "hai-llm", Doc: "DeepSeek's HAI-LLM, as the DeepSeek-V3 report describes it",
-	Like:   "megatron",
-	Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, Launch: 2e-6, Host: 76.8e-6, Looped: 0.496,
-	Pass: 1.57e-3, Step: 5.1e-3,
-	RecomputesUp: true, RecomputesNorms: true, RecomputesActivation: true, TileScaled: true, SplitsExperts: true,
-	Overlap: [2]bool{true, true}, HiddenTP: 0.5, HiddenEP: pairedHAI, SlowsEP: 20.0 / (132 - 20), Once: true,
-	NarrowSent: true, Interfere: 0.107, Sharded: Contention{Gain: studiedGain},
-	Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Copies: 2,
-	Bytes16: ir.Precision{Grads: ir.F32, Reduce: ir.F16, Master: ir.F32, Moments: ir.BF16}}
+	Like: "megatron", Kernels: tileScaled(megatronKernels),
+	Blocks: Blocks{Elementwise: 1.03, Looped: 0.496, RecomputesUp: true, RecomputesNorms: true,
+		RecomputesActivation: true, SplitsExperts: true},
+	Traffic: Traffic{Overlap: [2]bool{true, true}, HiddenTP: 0.5, HiddenEP: pairedHAI, SlowsEP: 20.0 / (132 - 20),
+		Once: true, NarrowSent: true, Interfere: 0.107, Sharded: costmodel.Contention{Gain: studiedGain}},
+	MemoryUse: MemoryUse{Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Copies: 2,
+		Bytes16: ir.Precision{Grads: ir.F32, Reduce: ir.F16, Master: ir.F32, Moments: ir.BF16}}}
 
 // pairedHAI is the fraction of forward and backward passes that overlap one of another micro-batch.
 const pairedHAI = 100.5 / 120
+
+// tileScaled returns kernels whose FP8 operands have a scale per tile.
+func tileScaled(k costmodel.Kernels) costmodel.Kernels {
+	k.TileScaled = true
+	return k
+}

@@ -1,4 +1,4 @@
-package costmodel
+package engines
 
 import (
 	"slices"
@@ -11,7 +11,7 @@ import (
 func latentBlock(e *Engine, tp, queries int, sp bool, again string) Layer {
 	s := Transformer{Seq: 512, Hidden: 1024, Heads: 8, KVHeads: 8, HeadDim: 96, FFN: 2048, Vocab: 4096, Gated: true,
 		Rotary: true, KeysSeen: 256.5,
-		KVLatent: 128, QLatent: queries, SharedKey: 32, ValueDim: 64}
+		MLA: MLA{KVLatent: 128, QLatent: queries, SharedKey: 32, ValueDim: 64}}
 	_, block, _ := e.Layers(&s, Split{TP: tp, SP: sp, Micro: 1, Size: 2}, again)
 	return block
 }

@@ -1,6 +1,7 @@
-package costmodel
+package engines
 
 import (
+	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -18,9 +19,12 @@ type Transformer struct {
 	Dropout            bool
 	Tied               bool
 	KeysSeen           float64 // mean number of keys that a query sees under its mask
-	// with MLA, else 0: widths of the latent vectors, of the part of a key that all heads share, and of a head's values
-	KVLatent, QLatent, SharedKey, ValueDim int
+	MLA
 }
+
+// MLA holds the widths of multi-head latent attention, 0 without it: those of the latent vectors, of the part of a key
+// that all heads share, and of a head's values.
+type MLA struct{ KVLatent, QLatent, SharedKey, ValueDim int }
 
 // Split says how ranks share a layer: parallel degrees, sequences per micro-batch, bytes per element.
 type Split struct {
@@ -37,7 +41,7 @@ type Split struct {
 
 // Function is the work of one rank in the forward or backward pass of a layer: kernels, and collectives in order.
 type Function struct {
-	Ops   []Op
+	Ops   []costmodel.Op
 	Comms []Exchange
 }
 
@@ -48,7 +52,7 @@ type Exchange struct {
 	Axis       ir.Axis
 	Overlapped bool // overlaps attention, except for the first round
 	// routing of tokens that are sent once to each rank and node that has any of their experts; zero: once per choice
-	Once Routing
+	Once costmodel.Routing
 }
 
 // Layer holds a layer's functions, the bytes that it saves for backward in addition to its input, and the bytes of
@@ -60,7 +64,7 @@ type Layer struct {
 }
 
 // add appends ops.
-func (f *Function) add(ops ...Op) { f.Ops = append(f.Ops, ops...) }
+func (f *Function) add(ops ...costmodel.Op) { f.Ops = append(f.Ops, ops...) }
 
 // builder builds the layers of one engine, shape and split.
 type builder struct {
@@ -89,9 +93,9 @@ func (e *Engine) Layers(s *Transformer, p Split, recompute string) (embed, block
 
 // matmul adds a matmul of m tokens, n columns and depth k, with its two gradients.
 func (b *builder) matmul(l *Layer, m, n, k float64) {
-	one := func(x, y, z float64) Op {
-		return Op{Kind: Matrix, Flops: 2 * x * y * z, Bytes: b.size * (x*z + z*y + x*y),
-			Shape: GEMM{x, y, z, 1}, Kernel: 1}
+	one := func(x, y, z float64) costmodel.Op {
+		return costmodel.Op{Kind: costmodel.Matrix, Flops: 2 * x * y * z, Bytes: b.size * (x*z + z*y + x*y),
+			Shape: costmodel.GEMM{M: x, N: y, K: z, Batch: 1}, Kernel: 1}
 	}
 	if b.p.Narrow { // a cast copy and its transpose; weights are cast once per step
 		b.stream(&l.Forward, m, 2*k, 1)
@@ -105,7 +109,7 @@ func (b *builder) matmul(l *Layer, m, n, k float64) {
 	}
 	l.Weights.add(w)
 	if b.e.SeparateSums {
-		l.Weights.add(Op{Kind: Vector, Flops: n * k, Bytes: b.size*n*k + sums, Kernel: 1})
+		l.Weights.add(costmodel.Op{Kind: costmodel.Vector, Flops: n * k, Bytes: b.size*n*k + sums, Kernel: 1})
 	}
 }
 
@@ -121,7 +125,7 @@ func (b *builder) sums(weights float64) float64 {
 // stream adds element-wise work: elements read and written per token, in a number of kernels.
 func (b *builder) stream(f *Function, tokens, elements float64, kernels float64) {
 	if n := tokens * elements * b.e.Elementwise; n > 0 {
-		f.add(Op{Kind: Vector, Flops: 4 * n, Bytes: b.size * n, Kernel: kernels})
+		f.add(costmodel.Op{Kind: costmodel.Vector, Flops: 4 * n, Bytes: b.size * n, Kernel: kernels})
 	}
 }
 
@@ -204,9 +208,9 @@ func (b *builder) outputs(l *Layer, c *core) {
 	at := 0
 	for _, o := range l.Forward.Ops {
 		switch {
-		case o.Kind == Vector:
+		case o.Kind == costmodel.Vector:
 			l.Backward.add(o)
-		case o.Kind == Matrix:
+		case o.Kind == costmodel.Matrix:
 			at++
 			if at%2 == 0 {
 				l.Backward.add(o)
@@ -263,21 +267,23 @@ func (b *builder) scores(l *Layer, q, kv float64) core {
 		if b.p.Context == "heads" {
 			keys = kv
 		}
-		f := Op{Kind: Attention, Flops: flops, Bytes: b.size * b.tokens * (2*q + 2*keys), Shape: GEMM{K: d}, Kernel: 1}
-		g := Op{Kind: AttentionGrad, Flops: 2.5 * flops, Bytes: b.size * b.tokens * (4*q + 4*keys),
-			Shape: GEMM{K: d}, Kernel: 3}
+		f := costmodel.Op{Kind: costmodel.Attention, Flops: flops,
+			Bytes: b.size * b.tokens * (2*q + 2*keys), Shape: costmodel.GEMM{K: d}, Kernel: 1}
+		g := costmodel.Op{Kind: costmodel.AttentionGrad, Flops: 2.5 * flops, Bytes: b.size * b.tokens * (4*q + 4*keys),
+			Shape: costmodel.GEMM{K: d}, Kernel: 3}
 		l.Forward.add(f)
 		l.Backward.add(g)
-		return core{forward: Function{Ops: []Op{f}}}
+		return core{forward: Function{Ops: []costmodel.Op{f}}}
 	}
 	heads /= b.cp
 	pairs := heads * n * n
-	one := func(x, y, z float64) Op {
-		return Op{Kind: Matrix, Flops: 2 * heads * x * y * z, Bytes: b.size * heads * (x*z + z*y + x*y),
-			Shape: GEMM{x, y, z, heads}, Kernel: 1}
+	one := func(x, y, z float64) costmodel.Op {
+		return costmodel.Op{Kind: costmodel.Matrix, Flops: 2 * heads * x * y * z,
+			Bytes: b.size * heads * (x*z + z*y + x*y),
+			Shape: costmodel.GEMM{M: x, N: y, K: z, Batch: heads}, Kernel: 1}
 	}
 	touch := func(f *Function, elements, kernels float64) {
-		f.add(Op{Kind: Vector, Flops: 8 * pairs, Bytes: b.size * pairs * elements, Kernel: kernels})
+		f.add(costmodel.Op{Kind: costmodel.Vector, Flops: 8 * pairs, Bytes: b.size * pairs * elements, Kernel: kernels})
 	}
 	c := core{saved: b.size * pairs}
 	c.forward.add(one(n, n, d))
@@ -299,7 +305,7 @@ func (b *builder) scores(l *Layer, q, kv float64) core {
 // mlp adds the MLP or the experts.
 func (b *builder) mlp(l *Layer) {
 	if b.s.Experts > 0 {
-		b.experts(l)
+		expertBuilder{b}.experts(l)
 	}
 	if b.s.FFN == 0 {
 		return
@@ -383,7 +389,7 @@ func (b *builder) savedBytes() float64 {
 	if b.e.RecomputesActivation {
 		far -= b.activationKept(f)
 	}
-	bytes := b.size*(b.near*near+b.tokens*far) + b.routed()
+	bytes := b.size*(b.near*near+b.tokens*far) + expertBuilder{b}.routed()
 	if s.Dropout {
 		bytes += b.near * 2 * h // dropout masks
 	}

@@ -1,16 +1,17 @@
-package costmodel
+package engines
 
 import (
 	"math"
 	"testing"
 
+	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
 
 // deepSeek is the shape of DeepSeek-V3's layers with experts.
 var deepSeek = Transformer{Seq: 4096, Hidden: 7168, Heads: 128, KVHeads: 128, HeadDim: 192, FFN: 2048, Vocab: 129280,
 	Experts: 256, Choices: 8, ExpertFFN: 2048, Groups: 8, BestGroups: 4,
-	Gated: true, Rotary: true, KeysSeen: 2048, KVLatent: 512, QLatent: 1536, SharedKey: 64, ValueDim: 128}
+	Gated: true, Rotary: true, KeysSeen: 2048, MLA: MLA{KVLatent: 512, QLatent: 1536, SharedKey: 64, ValueDim: 128}}
 
 // HAI-LLM sends tokens to their experts in FP8 with scales, and what comes back in 16; gradients the other way
 // round. Megatron sends all in 16. Both know that a token's experts are on 4 nodes at most.
@@ -19,7 +20,7 @@ func TestHAISendsInEightBits(t *testing.T) {
 	bytes := func(e *Engine, pass func(*Layer) *Function) (out []float64) {
 		_, block, _ := e.Layers(&deepSeek, split, "none")
 		for _, x := range pass(&block).Comms {
-			if x.Op != ir.OpAllToAll || x.Once != (Routing{8, 8, 4}) {
+			if x.Op != ir.OpAllToAll || x.Once != (costmodel.Routing{Choices: 8, Groups: 8, BestGroups: 4}) {
 				t.Errorf("%s: %+v", e.Name, x)
 			}
 			out = append(out, x.Bytes/(4096*8*7168))
@@ -59,7 +60,7 @@ func TestHAISaves(t *testing.T) {
 		}
 		before, all = less.Saved, less
 	}
-	m := Memory{Total: 7 << 30, Params: 1 << 30, Grads: 2 << 30, Optimizer: 4 << 30}
+	m := costmodel.Memory{Total: 7 << 30, Params: 1 << 30, Grads: 2 << 30, Optimizer: 4 << 30}
 	if got := haiEngine.Holds(m, &ir.Plan{DP: 2, TP: 1, PP: 2}); got.Params != 2<<30 || got.Grads != 4<<30 ||
 		got.Optimizer != 4<<30 {
 		t.Errorf("with a pipeline it holds %+v", got)

@@ -1,8 +1,12 @@
-package costmodel
+package engines
 
 import (
+	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
+
+// expertBuilder builds the router and the experts of a block.
+type expertBuilder struct{ *builder }
 
 // experts adds the router and the experts, which replace the MLP or run in addition to the shared expert. A rank holds
 // Experts/EP experts, each sharded over ETP. The tokens that the rank has under sp are sent to their experts and back,
@@ -12,7 +16,7 @@ import (
 //	dispatch   tokens are sorted by rank, sent, and sorted by expert; all-gather over etp
 //	experts    one grouped GEMM per matrix, whose batch is the rank's experts and whose rows are each expert's tokens
 //	combine    the way back, and the sum over a token's choices; reduce-scatter over etp
-func (b *builder) experts(l *Layer) {
+func (b expertBuilder) experts(l *Layer) {
 	s, h := b.s, float64(b.s.Hidden)
 	ep, etp := float64(max(1, b.p.EP)), float64(max(1, b.p.ETP))
 	rows, sent := b.rows(etp)
@@ -55,7 +59,7 @@ var (
 )
 
 // choose adds the choice of experts and the exchange of counts that all-to-alls need.
-func (b *builder) choose(l *Layer) {
+func (b expertBuilder) choose(l *Layer) {
 	kernels := choiceFused
 	if b.e.OpByOp {
 		kernels = choiceByOp
@@ -70,7 +74,7 @@ func (b *builder) choose(l *Layer) {
 // rows returns how many rows a rank's experts process, one per choice of a token, and how many rows the rank sends.
 // With sp the ranks of an etp group send different tokens and gather what they receive; otherwise they have the same
 // tokens.
-func (b *builder) rows(etp float64) (taken, sent float64) {
+func (b expertBuilder) rows(etp float64) (taken, sent float64) {
 	taken = b.tokens / b.tp * etp * float64(b.s.Choices)
 	if b.p.SP {
 		return taken, taken / etp
@@ -79,7 +83,7 @@ func (b *builder) rows(etp float64) (taken, sent float64) {
 }
 
 // move adds the way to the experts or back from them. In backward, tokens move in the opposite direction.
-func (b *builder) move(l *Layer, sent, etp float64, out bool) {
+func (b expertBuilder) move(l *Layer, sent, etp float64, out bool) {
 	h := float64(b.s.Hidden)
 	for i, f := range []*Function{&l.Forward, &l.Backward} {
 		b.stream(f, sent, 2*2*h, 2) // two sorts, each a read and a write
@@ -89,7 +93,7 @@ func (b *builder) move(l *Layer, sent, etp float64, out bool) {
 				x.Bytes = sent * h * narrowBytes
 			}
 			if b.e.Once {
-				x.Once = Routing{b.s.Choices, b.s.Groups, b.s.BestGroups}
+				x.Once = costmodel.Routing{Choices: b.s.Choices, Groups: b.s.Groups, BestGroups: b.s.BestGroups}
 			}
 			f.Comms = append(f.Comms, x)
 		}
@@ -116,7 +120,7 @@ func (b *builder) move(l *Layer, sent, etp float64, out bool) {
 
 // grouped adds a GEMM for each of some experts with its share of the rows, n columns and depth k, and its two
 // gradients.
-func (b *builder) grouped(l *Layer, experts, rows, n, k float64) {
+func (b expertBuilder) grouped(l *Layer, experts, rows, n, k float64) {
 	kernels, casts := 1.0, 1.0
 	if b.e.PerExpert && !b.e.FusedExperts {
 		kernels = experts
@@ -124,9 +128,10 @@ func (b *builder) grouped(l *Layer, experts, rows, n, k float64) {
 			casts = experts
 		}
 	}
-	one := func(x, y, z, weights float64) Op {
-		return Op{Kind: Matrix, Flops: 2 * experts * x * y * z, Bytes: b.size*experts*(x*z+z*y+x*y) + weights,
-			Shape: GEMM{x, y, z, experts}, Kernel: kernels, Looped: b.e.Looped}
+	one := func(x, y, z, weights float64) costmodel.Op {
+		return costmodel.Op{Kind: costmodel.Matrix, Flops: 2 * experts * x * y * z,
+			Bytes: b.size*experts*(x*z+z*y+x*y) + weights,
+			Shape: costmodel.GEMM{M: x, N: y, K: z, Batch: experts}, Kernel: kernels, Looped: b.e.Looped}
 	}
 	each := rows / experts
 	if b.p.Narrow && !b.e.FusedExperts {
@@ -139,7 +144,7 @@ func (b *builder) grouped(l *Layer, experts, rows, n, k float64) {
 }
 
 // looped is stream for kernels that a library launches in a loop of its own.
-func (b *builder) looped(f *Function, tokens, elements, kernels float64) {
+func (b expertBuilder) looped(f *Function, tokens, elements, kernels float64) {
 	at := len(f.Ops)
 	b.stream(f, tokens, elements, kernels)
 	for i := range f.Ops[at:] {
@@ -150,7 +155,7 @@ func (b *builder) looped(f *Function, tokens, elements, kernels float64) {
 // routed returns the bytes that a block saves for its experts: the sorted tokens, and the results of the first GEMM and
 // of the activation. The experts' outputs are not saved, because the weight of a choice is multiplied into the
 // activation (Megatron-Core's experts.py).
-func (b *builder) routed() float64 {
+func (b expertBuilder) routed() float64 {
 	s := b.s
 	if s.Experts == 0 {
 		return 0
@@ -174,15 +179,3 @@ func (b *builder) routed() float64 {
 // narrowBytes are the bytes of an FP8 element with an f32 scale per 128 elements ("DeepSeek-V3 Technical Report",
 // 3.3.2).
 const narrowBytes = 1 + 4.0/128
-
-// OnceTime returns the time of an all-to-all to experts whose buffer of b bytes has one copy per choice, if a token is
-// sent over the network once to each node, and over the links once to each rank, that has any of its experts (DeepEP,
-// Zhao et al. 2025).
-func (c *Cluster) OnceTime(p Placement, b Bytes, r Routing) Seconds {
-	part := func(places int) Bytes { return Bytes(r.Slots(places) / float64(r.Choices)) }
-	near := c.CollectiveTime(ir.OpAllToAll, Placement{Local: p.Local, Nodes: 1, Span: 1}, b*part(p.Ranks()))
-	if p.Nodes == 1 {
-		return near
-	}
-	return max(near, c.CollectiveTime(ir.OpAllToAll, p, b*part(p.Nodes)))
-}

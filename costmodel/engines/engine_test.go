@@ -1,4 +1,4 @@
-package costmodel
+package engines
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -61,7 +62,7 @@ func TestActivationsOfABlock(t *testing.T) {
 // The paper's figure 7 (through calculon's tables): parts of tensor parallelism's activations that its ways of saving
 // them leave. Rows are those of tools/validate/rows; activations are in the notes.
 func TestPublishedActivations(t *testing.T) {
-	f, err := os.Open("../tools/validate/rows/korthikanti_memory_analytic.csv")
+	f, err := os.Open("../../tools/validate/rows/korthikanti_memory_analytic.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,13 +128,14 @@ func TestPublishedActivations(t *testing.T) {
 // Laws of a matmul's time: never above the device's rate, never less for more of any dimension at whole tiles, and a
 // shape that leaves most multiprocessors idle is far below the rate.
 func TestMatmulTimes(t *testing.T) {
-	c, err := Resolve(Ref{Node: "dgx-a100"}, nil, nil)
+	c, err := costmodel.Resolve(costmodel.Ref{Node: "dgx-a100"}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, _ := c.DeviceOf(EngineOf("megatron"), "bf16")
+	d, _ := c.DeviceOf(&EngineOf("megatron").Kernels, "bf16")
 	rate := func(m, n, k float64) float64 {
-		o := Op{Kind: Matrix, Flops: 2 * m * n * k, Bytes: 2 * (m*k + k*n + m*n), Shape: GEMM{m, n, k, 1}, Kernel: 1}
+		o := costmodel.Op{Kind: costmodel.Matrix, Flops: 2 * m * n * k,
+			Bytes: 2 * (m*k + k*n + m*n), Shape: costmodel.GEMM{M: m, N: n, K: k, Batch: 1}, Kernel: 1}
 		return o.Flops / float64(d.Time(&o)) / float64(d.Peak)
 	}
 	for m := 256.0; m <= 16384; m *= 2 {
@@ -202,7 +204,7 @@ func TestBytesOfState(t *testing.T) {
 
 // A bar is that of the most alike rows, and says which they are.
 func TestErrorBars(t *testing.T) {
-	c, err := Resolve(Ref{Node: "dgx-a100", Nodes: 8}, nil, nil)
+	c, err := costmodel.Resolve(costmodel.Ref{Node: "dgx-a100", Nodes: 8}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +213,7 @@ func TestErrorBars(t *testing.T) {
 		t.Errorf("bar %+v", b)
 	}
 	// whose rows with experts there are; none is on an A100
-	h, err := Resolve(Ref{Node: "dgx-h100", Nodes: 8}, nil, nil)
+	h, err := costmodel.Resolve(costmodel.Ref{Node: "dgx-h100", Nodes: 8}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +249,7 @@ func TestErrorBarsOfHardware(t *testing.T) {
 	for _, x := range []struct {
 		node, engine string
 		nodes        int
-		change       func(*Cluster)
+		change       func(*costmodel.Cluster)
 		like         Like
 		beyond       string
 	}{
@@ -266,20 +268,23 @@ func TestErrorBarsOfHardware(t *testing.T) {
 		{"rtx-4090", "megatron", 1, nil, Like{},
 			"a link inside a node has 10 GB/s; measured runs of megatron have 150 to 900"},
 		// one device needs no link
-		{"rtx-4090", "megatron", 1, func(c *Cluster) { c.Node.Devices = 1 }, Like{Engine: "megatron"}, ""},
-		{"l4", "megatron", 1, func(c *Cluster) {
+		{"rtx-4090", "megatron", 1, func(c *costmodel.Cluster) { c.Node.Devices = 1 }, Like{Engine: "megatron"}, ""},
+		{"l4", "megatron", 1, func(c *costmodel.Cluster) {
 			c.Node.Devices = 1
 		}, Like{}, "a device's memory has 300 GB/s; measured runs of megatron have 900 to 8000"},
-		{"dgx-h100", "megatron", 8, func(c *Cluster) { c.GPU.PeakTFLOPS = map[string]float64{"bf16": 9000} }, Like{},
+		{"dgx-h100", "megatron", 8, func(c *costmodel.Cluster) {
+			c.GPU.PeakTFLOPS = map[string]float64{"bf16": 9000}
+		}, Like{},
 			"a device's peak in 16 bits is 9000 TFLOP/s; measured runs of megatron have 125 to 2500"},
-		{"dgx-h100", "megatron", 8, func(c *Cluster) { // the furthest is named
-			c.Network, c.Node.Link.Bandwidth = []Tier{{NICs: 1, Bandwidth: GBs / 8}}, 100*GBs
+		{"dgx-h100", "megatron", 8, func(c *costmodel.Cluster) { // the furthest is named
+			c.Network = []costmodel.Tier{{NICs: 1, Bandwidth: costmodel.GBs / 8}}
+			c.Node.Link.Bandwidth = 100 * costmodel.GBs
 		}, Like{}, "a device's share of the NICs is 0.01562 GB/s; measured runs of megatron have 25 to 112.5"},
-		{"dgx-h100", "megatron", 64, func(c *Cluster) { // of the second tier
-			c.Network = []Tier{{Nodes: 8, NICs: 8, Bandwidth: 50 * GBs}, {NICs: 1}}
+		{"dgx-h100", "megatron", 64, func(c *costmodel.Cluster) { // of the second tier
+			c.Network = []costmodel.Tier{{Nodes: 8, NICs: 8, Bandwidth: 50 * costmodel.GBs}, {NICs: 1}}
 		}, Like{}, "a device's share of the NICs is 6.25 GB/s; measured runs of megatron have 25 to 112.5"},
 	} {
-		c, err := Resolve(Ref{Node: x.node, Nodes: x.nodes}, nil, nil)
+		c, err := costmodel.Resolve(costmodel.Ref{Node: x.node, Nodes: x.nodes}, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -297,10 +302,10 @@ func TestErrorBarsOfHardware(t *testing.T) {
 // No hardware has a narrower bar than the most alike rows have.
 func TestErrorBarsWiden(t *testing.T) {
 	wider := 0
-	for _, name := range ClusterNames() {
+	for _, name := range costmodel.ClusterNames() {
 		for _, e := range Engines {
 			for i := range 8 {
-				c, err := Resolve(Ref{Node: name, Nodes: 1 + 3*(i&1)}, nil, nil)
+				c, err := costmodel.Resolve(costmodel.Ref{Node: name, Nodes: 1 + 3*(i&1)}, nil, nil)
 				if err != nil || c.IsCPU() || e.Own {
 					continue
 				}

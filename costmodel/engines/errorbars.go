@@ -1,4 +1,4 @@
-package costmodel
+package engines
 
 // go run ./validate in the folder tools generates this file, and a test there checks that it is current.
 

@@ -1,9 +1,10 @@
-package costmodel
+package engines
 
 import (
 	"slices"
 	"strings"
 
+	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -17,12 +18,14 @@ type Engine struct {
 	// engine whose measured runs also stand for this one, because it has that engine's constants; "": its own
 	Like string
 
-	// Kernels.
-	Own         bool    // ops are those of planc's programs; otherwise those of the transformer of block.go
-	Matrix      float64 // fraction of the GPU's sustained rate that a layer's matmuls reach
-	Vendor      bool    // fused attention is the GPU vendor's, instead of FlashAttention-2
-	Attention   float64 // fraction of the published rate of fused attention
-	Memory      float64 // fraction of the memory bandwidth of streaming kernels
+	costmodel.Kernels
+	Blocks
+	Traffic
+	MemoryUse
+}
+
+// Blocks says how a runtime computes transformer layers.
+type Blocks struct {
 	Elementwise float64 // traffic of element-wise ops, relative to well fused kernels
 	FloatLogits bool    // logits are converted to f32 and the loss is computed op by op
 	Unfused     bool    // attention scores are written to memory
@@ -31,13 +34,9 @@ type Engine struct {
 	// selective recomputation saves every second matmul's output and recomputes the rest; otherwise it recomputes only
 	// scores
 	Outputs bool
-	Launch  Seconds // device time to start and drain a kernel
-	Host    Seconds // host time per kernel: a pass is not shorter than the sum over its kernels
 	// fraction of Host for kernels that a library launches in a loop of its own instead of as PyTorch ops, such as each
 	// expert's GEMMs and casts (Transformer Engine's GroupedLinear)
 	Looped float64
-	Pass   Seconds // host time per micro-batch: schedule, data, loss
-	Step   Seconds // time per step: learning rate, logging, loss scale
 	// each expert has GEMM kernels of its own, and casts to FP8 with a scale per block too; otherwise one kernel covers
 	// all experts
 	PerExpert    bool
@@ -50,16 +49,13 @@ type Engine struct {
 	RecomputesUp    bool // MLA's up-projections are recomputed
 	Even            bool // layers must be split evenly over chunks, unless the job gives stage_layers
 	RecomputesNorms bool // norms are recomputed, and only their inputs are saved
-
-	// FP8 operands have a scale per tile along their depth, which costs as much as [MXFP8]; otherwise one scale per
-	// tensor
-	TileScaled bool
-
 	// the activation of the MLP and of experts is recomputed, and its inputs are saved in FP8 if operands are
 	RecomputesActivation bool
 	Graphed              Graphed // kernels that the host launches together as CUDA graphs, up to this level
+}
 
-	// Communication.
+// Traffic says how the communication of a runtime overlaps compute, and what it sends.
+type Traffic struct {
 	Overlap  [2]bool // data-parallel traffic overlaps compute: with ZeRO 0, and with higher stages
 	Ahead    bool    // parameters are gathered during the next step's first forward pass
 	HiddenTP float64 // fraction of tensor-parallel collectives that overlaps matmuls, on sm_90 and later
@@ -78,14 +74,17 @@ type Engine struct {
 	// slowdown of compute, a fraction, while data-parallel traffic overlaps it and takes multiprocessors and memory
 	// bandwidth
 	Interfere float64
-	Sharded   Contention // cost of the traffic of ZeRO 2 and 3 during each pass; Slows 0: Interfere
+	Sharded   costmodel.Contention // cost of the traffic of ZeRO 2 and 3 during each pass; Slows 0: Interfere
+}
 
-	// Memory. Fitted to the memory that tools reported for whole devices, unless the field says otherwise.
-	Context    Bytes   // CUDA context and libraries of a rank
-	Group      Bytes   // buffers of a communicator, one for each axis with several ranks
-	Slack      float64 // reserved but unused memory of the allocator, a fraction of activations and temporaries
-	ShardGrads float64 // f32 gradients of a rank's shard during the update, a fraction of the optimizer's bytes
-	SumsWide   bool    // gradients of bf16 are accumulated in f32, in addition to the 16-bit ones
+// MemoryUse is the memory of a runtime in addition to a plan's arena. It is fitted to the memory that tools reported
+// for whole devices, unless the field says otherwise.
+type MemoryUse struct {
+	Context    costmodel.Bytes // CUDA context and libraries of a rank
+	Group      costmodel.Bytes // buffers of a communicator, one for each axis with several ranks
+	Slack      float64         // reserved but unused memory of the allocator, a fraction of activations and temporaries
+	ShardGrads float64         // f32 gradients of a rank's shard during the update, a fraction of the optimizer's bytes
+	SumsWide   bool            // gradients of bf16 are accumulated in f32, in addition to the 16-bit ones
 	// 16-bit gradients that are not sharded are accumulated in f32 instead (FSDP2's unsharded_accumulated_grad; DDP has
 	// f32 weights)
 	WholeWide bool
@@ -106,10 +105,10 @@ const (
 
 // PlancEngine is planc's own runtime. On a CPU its constants are measured on its kernels. On GPUs it has the constants
 // of the most comparable engine, Megatron, because planc's own kernels are not measured.
-var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Like: "megatron", Own: true, Matrix: 1,
-	Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1,
-	Launch: 3e-6, Step: 200e-6, Overlap: [2]bool{true, true}, Interfere: 0.107,
-	Sharded: Contention{fsdpSlows, studiedGain}}
+var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Like: "megatron",
+	Kernels: costmodel.PlancKernels, Blocks: Blocks{Elementwise: 1},
+	Traffic: Traffic{Overlap: [2]bool{true, true}, Interfere: 0.107,
+		Sharded: costmodel.Contention{Slows: fsdpSlows, Gain: studiedGain}}}
 
 // Engines are the engines that can be priced, planc's first. PadVocab is the default of Megatron-LM's
 // --make-vocab-size-divisible-by. Matrix, Attention, Elementwise, Host, Pass, Step and Interfere are fitted
@@ -118,28 +117,36 @@ var Engines = []*Engine{
 	PlancEngine,
 	megatron,
 	{Name: "deepspeed", Doc: "Megatron-DeepSpeed",
-		Matrix: 0.822, Attention: 1.03, Memory: 1, Elementwise: 0.98, FloatLogits: true, PadVocab: 128, Launch: 2e-6,
-		Host: 53e-6, Pass: 1.8e-3, Step: 9.6e-3,
-		Blocking: true, Interfere: 0.1,
-		Context: 2 << 30, Group: 1600 << 20, Slack: 0.08, ShardGrads: 1.0 / 3, SumsWide: true, Bytes16: mixed(ir.F16)},
+		Kernels: costmodel.Kernels{Matrix: 0.822, Attention: 1.03, Memory: 1, Launch: 2e-6, Host: 53e-6,
+			Pass: 1.8e-3, Step: 9.6e-3},
+		Blocks:  Blocks{Elementwise: 0.98, FloatLogits: true, PadVocab: 128},
+		Traffic: Traffic{Blocking: true, Interfere: 0.1},
+		MemoryUse: MemoryUse{Context: 2 << 30, Group: 1600 << 20, Slack: 0.08, ShardGrads: 1.0 / 3, SumsWide: true,
+			Bytes16: mixed(ir.F16)}},
 	{Name: "fsdp", Doc: "PyTorch DDP, FSDP and FSDP2",
-		Matrix: 1.008, Attention: 0.724, Memory: 1, Elementwise: 2.56, FloatLogits: true, Outputs: true, Launch: 2e-6,
-		Host: 25e-6, Pass: 1.96e-3, Step: 10.2e-3,
-		Overlap: [2]bool{true, true}, Interfere: fsdpSlows, Sharded: Contention{Gain: fsdpGain},
-		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, WholeWide: true, Bytes16: mixed(ir.F16)},
+		Kernels: costmodel.Kernels{Matrix: 1.008, Attention: 0.724, Memory: 1, Launch: 2e-6, Host: 25e-6,
+			Pass: 1.96e-3, Step: 10.2e-3},
+		Blocks: Blocks{Elementwise: 2.56, FloatLogits: true, Outputs: true},
+		Traffic: Traffic{Overlap: [2]bool{true, true}, Interfere: fsdpSlows,
+			Sharded: costmodel.Contention{Gain: fsdpGain}},
+		MemoryUse: MemoryUse{Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, WholeWide: true,
+			Bytes16: mixed(ir.F16)}},
 	megatronFSDP(),
 	haiEngine,
 }
 
+// megatronKernels are those of Megatron, and of HAI-LLM, whose report does not mention them.
+var megatronKernels = costmodel.Kernels{Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Launch: 2e-6,
+	Host: 76.8e-6, Pass: 1.57e-3, Step: 5.1e-3}
+
 // megatron is a variable of its own, because other engines copy its constants. It stands for 3D parallelism as its
 // users run it, with ZeRO 0 or 1.
-var megatron = &Engine{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo",
-	Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, FloatLogits: true, PadVocab: 128,
-	Even: true, Launch: 2e-6, Host: 76.8e-6, Looped: 0.496, Pass: 1.57e-3, Step: 5.1e-3,
-	Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, OverlapsInterleavedSends: true,
-	Scattered: true,
-	Once:      true, PerExpert: true, Interfere: 0.107, Sharded: Contention{Gain: megatronGain},
-	Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32)}
+var megatron = &Engine{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo", Kernels: megatronKernels,
+	Blocks: Blocks{Elementwise: 1.03, FloatLogits: true, PadVocab: 128, Even: true, Looped: 0.496, PerExpert: true},
+	Traffic: Traffic{Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true,
+		OverlapsInterleavedSends: true, Scattered: true, Once: true, Interfere: 0.107,
+		Sharded: costmodel.Contention{Gain: megatronGain}},
+	MemoryUse: MemoryUse{Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32)}}
 
 // megatronFSDP returns Megatron-LM with --use-megatron-fsdp, with Megatron's constants: it has the same kernels, and
 // none of its runs is a measured row. It gathers parameters before each use, so no gathers remain for the next step's
@@ -197,7 +204,7 @@ func (e *Engine) Sums(state ir.Precision) int {
 
 // ExposedTP returns the fraction of tensor-parallel collectives that compute waits for. They overlap matmuls, in
 // chunks, only on sm_90 and later.
-func (e *Engine) ExposedTP(c *Cluster) float64 {
+func (e *Engine) ExposedTP(c *costmodel.Cluster) float64 {
 	if c.IsCPU() || c.GPU.Arch < "sm_90" && !strings.HasPrefix(c.GPU.Arch, "sm_1") {
 		return 1
 	}
@@ -212,7 +219,7 @@ func (e *Engine) Waits(p *ir.Plan) bool {
 }
 
 // Holds returns the memory that a rank needs under the engine, from what its plan's arena would need.
-func (e *Engine) Holds(m Memory, p *ir.Plan) Memory {
+func (e *Engine) Holds(m costmodel.Memory, p *ir.Plan) costmodel.Memory {
 	if e.Own {
 		return m
 	}
@@ -224,14 +231,14 @@ func (e *Engine) Holds(m Memory, p *ir.Plan) Memory {
 	m.Overhead = int64(e.Context) + int64(groups)*int64(e.Group) +
 		int64(e.Slack*float64(m.Activations+m.Workspace+m.Comm))
 	m.Total = 0
-	for _, part := range MemoryParts {
+	for _, part := range costmodel.MemoryParts {
 		m.Total += m.Part(part)
 	}
 	return m
 }
 
 // holdsState is Holds for parameters, gradients and optimizer only.
-func (e *Engine) holdsState(m Memory, p *ir.Plan) Memory {
+func (e *Engine) holdsState(m costmodel.Memory, p *ir.Plan) costmodel.Memory {
 	if e.Own {
 		return m
 	}
@@ -248,12 +255,21 @@ func (e *Engine) holdsState(m Memory, p *ir.Plan) Memory {
 	return m
 }
 
+// FitProbability is [Memory.Probability] for an engine: for other runtimes the error is that of measured runs.
+func (e *Engine) FitProbability(m costmodel.Memory, device costmodel.Bytes) float64 {
+	if e.Own {
+		return m.Probability(device)
+	}
+	return m.FitProbability(device, float64(memoryDeviation*float64(m.Total)))
+}
+
 // BytesPerParam returns the bytes that a rank which shards nothing keeps of a parameter, rounded: weights, gradients,
 // master copy and the optimizer's moments, as Holds counts them.
 func (e *Engine) BytesPerParam(p *ir.Plan, r ir.Recipe) int {
 	const params = 1 << 10 // so that fractions of a byte count
 	prec := p.Precision
-	m := e.holdsState(Memory{Params: int64(params * prec.Params.Size()), Grads: int64(params * prec.Grads.Size()),
+	m := e.holdsState(costmodel.Memory{Params: int64(params * prec.Params.Size()),
+		Grads:     int64(params * prec.Grads.Size()),
 		Optimizer: int64(params * (prec.MasterSize() + r.Moments()*prec.Moments.Size()))}, p)
 	return int((m.Params + m.Grads + m.Optimizer + params/2) / params)
 }

@@ -1,4 +1,4 @@
-package costmodel
+package engines
 
 import "github.com/planc-dev/planc/ir"
 
