@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/feed"
 )
 
 // The host may launch a step on a device before it has received the result of the step before, so that the device does
@@ -15,7 +16,7 @@ import (
 
 // task is a step that the ranks have begun and the host has not recorded.
 type task struct {
-	batch *batch
+	batch *feed.Batch
 	id    int
 	begun time.Time
 	// seconds in addition to the device's own: before its start there, and in attempts that were aborted
@@ -94,7 +95,7 @@ func (r *run) beginStep() error {
 		var err error
 		t.batch, err = r.nextBatch()
 		if err != nil {
-			if errors.Is(err, errStopRequested) {
+			if errors.Is(err, feed.ErrStopRequested) {
 				return err
 			}
 			if failed := r.finishAll(); failed != nil {
@@ -153,7 +154,7 @@ func (r *run) finishOne() error {
 	t := r.tasks[0]
 	r.tasks = r.tasks[:copy(r.tasks, r.tasks[1:])]
 	s, err := r.recordStep(&t)
-	r.rows.putBack(t.batch)
+	r.rows.PutBack(t.batch)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/feed"
 )
 
 // pictures is drawn with token types and pixels that name their sample and element.
@@ -25,7 +26,8 @@ func fillWith[T int32 | float32](x []T, from int64) error {
 
 // pictured is bigram's batch with types and patches of 3 numbers, read from s as training does: the ranks' arenas and
 // the batch, from sample 16 on.
-func pictured[F Float](t *testing.T, dp int, s Source, of func(train, valid reader) reader) (ranks []*Rank) {
+func pictured[F Float](t *testing.T, dp int, s feed.Source, of func(train,
+	valid feed.Reader) feed.Reader) (ranks []*Rank) {
 	t.Helper()
 	p := bigram[F](dp, 0)
 	l := &p.Batch
@@ -36,11 +38,11 @@ func pictured[F Float](t *testing.T, dp int, s Source, of func(train, valid read
 	in.Types = a.Size
 	in.Pixels = in.Types + (4*rows+63)/64*64
 	a.Size = in.Pixels + rows*l.Patch*p.Elem.Size()
-	must(t, checkSource(s, p))
-	b := newBatch(l.GlobalBatch, l)
-	b.read(of(readers(s, p)), 16, 23, 1)
-	if b.err != nil {
-		t.Fatal(b.err)
+	must(t, feed.CheckSource(s, &p.ProgramData, p.predictsTokens()))
+	b := feed.NewBatch(l.GlobalBatch, l)
+	b.Read(of(feed.Readers(s, &p.ProgramData)), 16, 23, 1)
+	if b.Err != nil {
+		t.Fatal(b.Err)
 	}
 	for i := range dp {
 		r := &Rank{Program: p, Stage: st, Coord: map[string]int{"dp": i}, Arena: alignedBytes(a.Size)}
@@ -50,8 +52,8 @@ func pictured[F Float](t *testing.T, dp int, s Source, of func(train, valid read
 	return ranks
 }
 
-func onlyTrain(train, _ reader) reader { return train }
-func onlyValid(_, valid reader) reader { return valid }
+func onlyTrain(train, _ feed.Reader) feed.Reader { return train }
+func onlyValid(_, valid feed.Reader) feed.Reader { return valid }
 
 // Sample i of the global batch is row j of micro-batch m on replica r, with all that the source said of it; the sample
 // past the end is blank.
@@ -63,7 +65,7 @@ func TestTypesAndPixelsLieWithTheirTokens(t *testing.T) {
 }
 
 func testPictures[F Float](t *testing.T, dp int) {
-	for kind, of := range map[int]func(train, valid reader) reader{0: onlyTrain, 500: onlyValid} {
+	for kind, of := range map[int]func(train, valid feed.Reader) feed.Reader{0: onlyTrain, 500: onlyValid} {
 		for replica, r := range pictured[F](t, dp, pictures{drawn{40, 40}}, of) {
 			l, in := &r.Program.Batch, &r.Stage.Inputs
 			for row := range l.MicroBatches * l.MicroBatch {
@@ -87,7 +89,7 @@ func testPictures[F Float](t *testing.T, dp int) {
 // withoutTypes has pixels alone.
 type withoutTypes struct {
 	drawn
-	ImageSource
+	feed.ImageSource
 }
 
 func TestTypesThatNobodyGivesAreZero(t *testing.T) {

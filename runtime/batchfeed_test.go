@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/feed"
 	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/report"
 )
 
 // hanging is a source whose reads from some sample on do not end, as those of a disk that hangs.
@@ -64,7 +66,7 @@ func TestStopWhileTheDiskHangs(t *testing.T) {
 			if tt.valid > 0 {
 				go cancelLater()
 			}
-			steps := OnStep(func(s Step) error {
+			steps := OnStep(func(s report.Step) error {
 				if s.Step == tt.step {
 					go cancelLater()
 				}
@@ -150,13 +152,13 @@ func TestTeamWaitsForTheLastBatch(t *testing.T) {
 		}, false, false, nil, 3},
 		{"the other is asked to stop while it is late", func(call int) passReport {
 			return passReport{Late: true, Stop: call == 2}
-		}, false, false, errStopRequested, 2},
+		}, false, false, feed.ErrStopRequested, 2},
 		{"this one is late, and the other is asked to stop", func(call int) passReport {
 			return passReport{Stop: call == 2}
-		}, true, false, errStopRequested, 2},
+		}, true, false, feed.ErrStopRequested, 2},
 		{"this one is late and asked to stop", func(int) passReport {
 			return passReport{}
-		}, true, true, errStopRequested, 1},
+		}, true, true, feed.ErrStopRequested, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := bigram[float64](2, 0)
@@ -174,14 +176,14 @@ func TestTeamWaitsForTheLastBatch(t *testing.T) {
 			if tt.hangs {
 				h.train = 1
 			}
-			from, _ := readers(h, p)
-			f := newPrefetcher(from, 0, 96, &p.Batch, 8, 1)
-			defer f.stop()
+			from, _ := feed.Readers(h, &p.ProgramData)
+			f := feed.New(from, 0, 96, &p.Batch, 8, 1)
+			defer f.Stop()
 			defer close(h.over)
 			if !tt.hangs {
-				f.wait(nil, time.Minute)
+				f.Wait(nil, time.Minute)
 			}
-			r := &run{p: p, team: team, crew: crew, ctx: ctx, metrics: &metrics{}}
+			r := &run{p: p, team: team, crew: crew, ctx: ctx, metrics: &report.Metrics{}}
 			r.readFrom(f)
 			_, err = r.nextBatch()
 			if !errors.Is(err, tt.err) || peers.call != tt.calls {
@@ -210,10 +212,10 @@ func TestTeamStopsForABatchThatFails(t *testing.T) {
 		team := &Team{Launch: &launch.Launch{Processes: 2, Ranks: 2, Count: 1}, Peers: peers}
 		crew, err := newCrew(p, 0, team)
 		must(t, err)
-		from, _ := readers(truncated{drawn{40, 0}, 0, 0, gone}, p)
-		f := newPrefetcher(from, 0, 96, &p.Batch, 8, 1)
-		f.wait(nil, time.Minute)
-		r := &run{p: p, team: team, crew: crew, ctx: t.Context(), metrics: &metrics{}, rows: f, total: 12,
+		from, _ := feed.Readers(truncated{drawn{40, 0}, 0, 0, gone}, &p.ProgramData)
+		f := feed.New(from, 0, 96, &p.Batch, 8, 1)
+		f.Wait(nil, time.Minute)
+		r := &run{p: p, team: team, crew: crew, ctx: t.Context(), metrics: &report.Metrics{}, rows: f, total: 12,
 			done: progress{step: tt.done}}
 		r.readFrom(f)
 		must(t, r.exchangeReports())
@@ -223,7 +225,7 @@ func TestTeamStopsForABatchThatFails(t *testing.T) {
 		if err := r.ioError(); errors.Is(err, gone) != tt.stops {
 			t.Errorf("%s: the cause is %v", tt.name, err)
 		}
-		f.stop()
+		f.Stop()
 		crew.close()
 	}
 }
@@ -245,7 +247,7 @@ func TestValidationShowsProgress(t *testing.T) {
 	must(t, err)
 	lines := regexp.MustCompile(`(?m)^step 1  validating, \d+ of 10 batches(  \d+s left)?$`).FindAllString(
 		out.String(), -1)
-	if want := int(time.Since(begun)/lineEvery) + 1; len(lines) < 1 || len(lines) > want {
+	if want := int(time.Since(begun)/report.LineEvery) + 1; len(lines) < 1 || len(lines) > want {
 		t.Errorf("%d lines of progress, want 1 to %d:\n%s", len(lines), want, out.String())
 	}
 	out.Reset()
@@ -297,7 +299,7 @@ func TestDataThatChangeEndTheRunWithACheckpoint(t *testing.T) {
 			earlier := time.Now().Add(-time.Hour)
 			must(t, os.Chtimes(path, earlier, earlier))
 			res, err := train(t, bigram[float64](2, 0), dir, Data(nil), Set("data.train", path), Set("train.steps",
-				100), OnStep(func(s Step) error {
+				100), OnStep(func(s report.Step) error {
 				if s.Step == 4 {
 					must(t, tt.change(path))
 				}

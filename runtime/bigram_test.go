@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/planc-dev/planc/runtime/report"
 	"github.com/planc-dev/planc/runtime/rng"
 )
 
@@ -187,7 +188,7 @@ func (d drawn) fill(key uint64, tokens, labels []int32) int {
 }
 
 // train runs a program over drawn data in dir.
-func train(t *testing.T, p *Program, dir string, opts ...Option) (Result, error) {
+func train(t *testing.T, p *Program, dir string, opts ...Option) (report.Result, error) {
 	t.Helper()
 	opts = append([]Option{Dir(dir), Data(drawn{40, 10}), Logger(slog.New(slog.DiscardHandler))}, opts...)
 	return Run(t.Context(), p, opts...)

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/planc-dev/planc/runtime/cpu"
+	"github.com/planc-dev/planc/runtime/num"
 )
 
 // clipEpsilon keeps the clip factor finite, as in PyTorch.
@@ -53,12 +54,12 @@ func ClipGradients[F Float](r *Rank, world int) {
 		}
 	}
 	r.pair = [2]float64{sum, 0}
-	if !finite(r.LossSum) {
+	if !num.Finite(r.LossSum) {
 		r.pair[1] = 1
 	}
 	AllReduce(r, world, r.pair[:], Sum)
 	r.Norm = math.Sqrt(r.pair[0]) / r.Scale
-	r.Skip = !finite(r.Norm) || r.pair[1] != 0
+	r.Skip = !num.Finite(r.Norm) || r.pair[1] != 0
 	r.Clip = 1
 	if c := r.Hyper.ClipNorm; c > 0 {
 		r.Clip = min(1, c/(r.Norm+clipEpsilon))

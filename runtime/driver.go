@@ -13,7 +13,10 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 	"github.com/planc-dev/planc/runtime/data"
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/feed"
 	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/program"
+	"github.com/planc-dev/planc/runtime/report"
 	"github.com/planc-dev/planc/runtime/settings"
 )
 
@@ -22,31 +25,31 @@ type run struct {
 	p   *Program
 	o   options
 	s   Settings // the program's, with the options' changes
-	res Result
+	res report.Result
 
 	ckptDir       string
 	files         *data.Set // nil if the caller provides a Source
 	dataHash      string    // hash of samples of the files' contents at the start of the run
-	source        Source
-	rows          *prefetcher
-	feed          *prefetcher // source of the next batch: rows, or the prefetcher of an evaluation
-	feedLate      bool        // a process of the team may have to wait for its next batch
+	source        feed.Source
+	rows          *feed.Prefetcher
+	feed          *feed.Prefetcher // source of the next batch: rows, or the prefetcher of an evaluation
+	feedLate      bool             // a process of the team may have to wait for its next batch
 	crew          *crew
 	team          *launch.Team
 	ctx           context.Context // the caller's context: when it ends, the run stops
 	stopRequested bool            // a process of the team was asked to stop
 	ended         chan struct{}   // closed at the end of the run
 	deviceName    string          // name of the ranks' devices, for people
-	metrics       *metrics
-	report        *report
+	metrics       *report.Metrics
+	report        *report.Printer
 	unlock        func() // unlocks the folder of the checkpoints; nil until it is locked
 
-	tasks       []task      // unfinished steps, in order
-	retries     []*batch    // batches of aborted steps, which must be retried
-	lostSeconds float64     // time spent on aborted steps
-	task        task        // step that onRank begins
-	onRank      func(*Rank) // begins the step on a rank
-	last        Step
+	tasks       []task        // unfinished steps, in order
+	retries     []*feed.Batch // batches of aborted steps, which must be retried
+	lostSeconds float64       // time spent on aborted steps
+	task        task          // step that onRank begins
+	onRank      func(*Rank)   // begins the step on a rank
+	last        report.Step
 
 	total           int   // last step
 	end             int64 // number of the first sample that is not used for training
@@ -82,13 +85,14 @@ type progress struct {
 // Run trains the program's model in this process, with all ranks as goroutines. It returns when training is done or
 // after ctx ends: it then finishes the step, commits a checkpoint, and returns exit code 75. Unless an option says
 // otherwise, it continues from the newest verified checkpoint in its folder. Its error is an *ExitError.
-func Run(ctx context.Context, p *Program, opts ...Option) (Result, error) {
+func Run(ctx context.Context, p *Program, opts ...Option) (report.Result, error) {
 	r := &run{p: p, s: p.Settings, lastSavedStep: -1, lastEvalStep: -1, ctx: ctx, ended: make(chan struct{})}
 	for _, f := range opts {
 		f(&r.o)
 	}
 	nan := math.NaN()
-	r.res = Result{Name: p.Name, FirstLoss: nan, Loss: nan, ValidLoss: nan, GradNorm: nan, StepSeconds: nan, MFU: nan}
+	r.res = report.Result{Name: p.Name, FirstLoss: nan, Loss: nan, ValidLoss: nan, GradNorm: nan,
+		Timing: report.Timing{StepSeconds: nan, MFU: nan}}
 	err := r.execute()
 	err = r.leaveTeam(err)
 	r.close()
@@ -111,12 +115,12 @@ func withExitCode(err error) error {
 	if err == nil || errors.As(err, &coded) && error(coded) == err {
 		return err
 	}
-	return exit.With(inputCode(err, dataCode(err)), err)
+	return exit.With(inputCode(err, feed.ExitCode(err)), err)
 }
 
 // prepare does everything before the first step.
 func (r *run) prepare() error {
-	r.report = newReport(&r.o)
+	r.report = r.o.printer()
 	if err := r.applySettings(); err != nil {
 		return err
 	}
@@ -159,26 +163,26 @@ func (r *run) prepare() error {
 		k.enableOverlap(threadsEach(goruntime.GOMAXPROCS(0), r.team.Count))
 	}
 	r.reportLibraries()
-	r.metrics = &metrics{}
+	r.metrics = &report.Metrics{}
 	if r.team.IsFirst() {
-		r.metrics, err = openMetrics(r.o.logDir)
+		r.metrics, err = report.OpenMetrics(r.o.logDir)
 	}
 	if err != nil {
 		return err
 	}
-	r.res.Metrics = r.metrics.path
+	r.res.Metrics = r.metrics.Path
 	if err := r.restore(); err != nil {
 		return err
 	}
-	if r.metrics.err != nil {
-		return r.metrics.err
+	if r.metrics.Err() != nil {
+		return r.metrics.Err()
 	}
 	if err := r.crew.push(); err != nil {
 		return err
 	}
 	r.res.FirstStep, r.res.Steps = r.done.step+1, r.done.step
-	train, _ := readers(r.source, r.p)
-	r.rows = newPrefetcher(train, r.done.samples, r.end, &r.p.Batch, r.p.Batch.GlobalBatch, r.maxBatches())
+	train, _ := feed.Readers(r.source, &r.p.ProgramData)
+	r.rows = feed.New(train, r.done.samples, r.end, &r.p.Batch, r.p.Batch.GlobalBatch, r.maxBatches())
 	r.readFrom(r.rows)
 	return nil
 }
@@ -230,17 +234,18 @@ func (r *run) selectISA() error {
 // openSource opens the data and computes the number of steps.
 func (r *run) openSource() error {
 	r.source = r.o.source
-	if err := checkSource(r.source, r.p); err != nil {
+	if err := feed.CheckSource(r.source, &r.p.ProgramData, r.p.predictsTokens()); err != nil {
 		return err
 	}
 	if r.source == nil {
-		set, sampled, err := r.openFiles()
+		set, sampled, err := feed.OpenFiles(&r.p.ProgramData, &r.s, r.ctx.Done(),
+			func(text string) { r.report.Warn(text) })
 		if err != nil {
 			return err
 		}
 		r.files, r.source, r.dataHash = set, set, sampled
 	}
-	if err := r.checkPrompt(); err != nil {
+	if err := feed.CheckPrompt(r.s.Train.Eval.Sample, r.p.Model.Vocab, r.files); err != nil {
 		return err
 	}
 	b, t := r.p.Batch, &r.s.Train
@@ -292,26 +297,24 @@ func (r *run) announce() {
 	if r.res.Ranks > 1 {
 		ranks = fmt.Sprintf("%d ranks", r.res.Ranks)
 	}
-	r.report.info(fmt.Sprintf("%s: %s · %s on %s", p.Name, p.Plan.Text, ranks, r.deviceName),
+	r.report.Info(fmt.Sprintf("%s: %s · %s on %s", p.Name, p.Plan.Text, ranks, r.deviceName),
 		"plan", "name", p.Name, "plan", p.Plan.Text, "ranks", r.res.Ranks)
-	r.report.info(fmt.Sprintf("program %s · %s params\n        predicted %s a step, %s tokens/s, %s a rank",
-		shortHash(p.Hash),
-		amount.Params(p.Model.Params), seconds(p.Predict.StepSeconds), amount.Short(p.Predict.TokensPerSecond),
-		size(p.Predict.MemoryBytes)),
+	r.report.Info(fmt.Sprintf("program %s · %s params\n        predicted %s a step, %s tokens/s, %s a rank",
+		program.ShortHash(p.Hash),
+		amount.Params(p.Model.Params), report.Seconds(p.Predict.StepSeconds), amount.Short(p.Predict.TokensPerSecond),
+		report.Size(p.Predict.MemoryBytes)),
 		"program", "hash", p.Hash, "params", p.Model.Params, "predicted_step_s", p.Predict.StepSeconds,
 		"predicted_tokens_per_s", p.Predict.TokensPerSecond, "predicted_memory_bytes", p.Predict.MemoryBytes)
 	if r.files != nil {
-		r.report.info("data: "+r.files.String(), "data", "data", r.files.String())
+		r.report.Info("data: "+r.files.String(), "data", "data", r.files.String())
 	}
 	if rate := r.s.Train.Experts.BiasRate; p.expertBiasNote(rate) != "" {
-		r.report.info(p.expertBiasNote(rate), "expert_bias", "rate", rate)
+		r.report.Info(p.expertBiasNote(rate), "expert_bias", "rate", rate)
 	}
 	if text := settings.HighRate(&r.s.Train.Optimizer, p.Optim); text != "" && r.o.export == "" {
-		r.report.warn(text)
+		r.report.Warn(text)
 	}
 }
-
-func shortHash(h string) string { return h[:min(12, len(h))] }
 
 // steps runs the remaining steps and the actions after the last.
 func (r *run) steps() error {
@@ -331,7 +334,7 @@ func (r *run) steps() error {
 		if errors.Is(err, ErrStop) && r.done.step < r.total {
 			return r.stop()
 		}
-		if err != nil && !errors.Is(err, ErrStop) && !errors.Is(err, errStopRequested) {
+		if err != nil && !errors.Is(err, ErrStop) && !errors.Is(err, feed.ErrStopRequested) {
 			return err
 		}
 	}
@@ -339,7 +342,7 @@ func (r *run) steps() error {
 }
 
 // afterStep performs the actions that are due after a step.
-func (r *run) afterStep(s *Step) error {
+func (r *run) afterStep(s *report.Step) error {
 	if r.o.onTensors != nil {
 		if err := r.crew.finishUpdates(); err != nil {
 			return err
@@ -382,20 +385,20 @@ func (r *run) finish() error {
 		return r.stop()
 	}
 	if prompt := r.s.Train.Eval.Sample; prompt != "" && r.p.Model.Vocab > 1 {
-		r.report.info(fmt.Sprintf("sampling %d tokens", sampleTokens), "sampling", "tokens", sampleTokens)
+		r.report.Info(fmt.Sprintf("sampling %d tokens", sampleTokens), "sampling", "tokens", sampleTokens)
 		text, err := r.sample(prompt)
 		if err != nil {
 			return err
 		}
 		r.res.Sample = text
 	}
-	r.report.clear()
+	r.report.Clear()
 	return nil
 }
 
 func (r *run) close() {
 	if r.rows != nil {
-		r.rows.stop()
+		r.rows.Stop()
 	}
 	if r.crew != nil {
 		r.crew.waitUpdates()
@@ -405,8 +408,8 @@ func (r *run) close() {
 	if r.files != nil {
 		r.files.Close()
 	}
-	if r.metrics != nil && r.metrics.f != nil {
-		r.metrics.f.Close()
+	if r.metrics != nil {
+		r.metrics.Close()
 	}
 	if r.unlock != nil {
 		r.unlock()
@@ -416,5 +419,5 @@ func (r *run) close() {
 		r.res.StepSeconds = median(r.times)
 		r.res.TokensPerSecond, r.res.MFU = r.tokens/r.res.StepSeconds, r.mfu(r.res.StepSeconds)
 	}
-	r.report.clear()
+	r.report.Clear()
 }

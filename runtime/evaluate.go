@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/feed"
+	"github.com/planc-dev/planc/runtime/report"
 )
 
 // evaluate computes and reports the validation loss after the last step, once. It gives up if the run is asked to stop.
@@ -28,7 +30,7 @@ func (r *run) evaluate() error {
 		n = min(n, int64(want)*int64(l.GlobalBatch))
 	}
 	loss, tokens, err := r.validate(n)
-	if errors.Is(err, errStopRequested) {
+	if errors.Is(err, feed.ErrStopRequested) {
 		r.evalPending = true
 		return nil
 	}
@@ -41,9 +43,9 @@ func (r *run) evaluate() error {
 			"unmasked, or has a negative label", n-1)
 	}
 	r.res.ValidLoss = loss / float64(tokens)
-	r.report.info(fmt.Sprintf("step %d  valid_loss %.4f", r.done.step, r.res.ValidLoss),
+	r.report.Info(fmt.Sprintf("step %d  valid_loss %.4f", r.done.step, r.res.ValidLoss),
 		"eval", "step", r.done.step, "valid_loss", r.res.ValidLoss)
-	r.metrics.valid(r.done.step, r.res.ValidLoss)
+	r.metrics.Valid(r.done.step, r.res.ValidLoss)
 	r.lastValidStep, r.evalPending = r.done.step, false
 	return nil
 }
@@ -54,24 +56,24 @@ func (r *run) validate(n int64) (loss float64, tokens int, err error) {
 	l := &r.p.Batch
 	rows := l.MicroBatch * l.Replicas
 	batches := int((n + int64(rows) - 1) / int64(rows))
-	_, valid := readers(r.source, r.p)
-	f := newPrefetcher(valid, 0, n, l, rows, 1)
-	defer f.stop()
+	_, valid := feed.Readers(r.source, &r.p.ProgramData)
+	f := feed.New(valid, 0, n, l, rows, 1)
+	defer f.Stop()
 	defer r.readFrom(r.rows)
 	defer func() {
 		if r.team.Peers != nil && r.readError == nil {
-			r.readError = f.readError()
+			r.readError = f.ReadError()
 		}
 	}()
 	r.readFrom(f)
 	var done atomic.Int64
-	defer r.report.showDuring(r.validationProgress(&done, batches))()
+	defer r.report.ShowDuring(r.validationProgress(&done, batches))()
 	for i := range batches {
 		if r.isStopRequested() {
-			return 0, 0, errStopRequested
+			return 0, 0, feed.ErrStopRequested
 		}
 		b, err := r.nextBatch()
-		if errors.Is(err, errStopRequested) {
+		if errors.Is(err, feed.ErrStopRequested) {
 			return 0, 0, err
 		}
 		if err != nil {
@@ -91,23 +93,24 @@ func (r *run) validate(n int64) (loss float64, tokens int, err error) {
 			return 0, 0, err
 		}
 		loss += r.lossSum()
-		tokens += b.counted()
-		f.putBack(b)
+		tokens += b.Counted()
+		f.PutBack(b)
 		done.Add(1)
 	}
 	return loss, tokens, nil
 }
 
 // validationProgress returns a function for the progress line of an evaluation. done counts the finished batches.
-func (r *run) validationProgress(done *atomic.Int64, batches int) func() progressLine {
+func (r *run) validationProgress(done *atomic.Int64, batches int) func() report.ProgressLine {
 	step, begun := r.done.step, time.Now()
-	return func() progressLine {
+	return func() report.ProgressLine {
 		n := int(done.Load())
 		text := fmt.Sprintf("step %d  validating, %d of %d batches", step, n, batches)
 		if n > 0 {
 			left := time.Since(begun) / time.Duration(n) * time.Duration(batches-n)
 			text += fmt.Sprintf("  %s left", left.Round(time.Second))
 		}
-		return progressLine{text, "validating", []any{"step", step, "done", n, "batches", batches}}
+		return report.ProgressLine{Text: text, Msg: "validating", Attrs: []any{"step", step, "done", n, "batches",
+			batches}}
 	}
 }

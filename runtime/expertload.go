@@ -4,18 +4,9 @@ import (
 	"cmp"
 	"math"
 	"slices"
-)
 
-// ExpertLoad describes how the choices of a step's tokens are distributed over the experts of a layer.
-type ExpertLoad struct {
-	Segment string
-	Layer   int
-	Load    float64 // choices of the busiest expert divided by the mean: 1 is balanced
-	CV      float64 // coefficient of variation of the experts' choices
-	Dropped int64   // choices beyond an expert's capacity; Load and CV include them
-	Further int     // rounds after each micro-batch's first, on the rank with the most
-	Rounds  []int   // number of rounds on each rank
-}
+	"github.com/planc-dev/planc/runtime/report"
+)
 
 // layerID is a layer of a segment.
 type layerID struct{ segment, layer int }
@@ -84,7 +75,7 @@ func (r *run) auxLoss() float64 {
 }
 
 // expertLoads combines the counts of the ranks, layer by layer.
-func (r *run) expertLoads() []ExpertLoad {
+func (r *run) expertLoads() []report.ExpertLoad {
 	if r.p.Experts.Copies == 0 {
 		return nil
 	}
@@ -97,15 +88,16 @@ func (r *run) expertLoads() []ExpertLoad {
 		}
 	}
 	slices.SortFunc(ids, func(a, b layerID) int { return cmp.Or(a.segment-b.segment, a.layer-b.layer) })
-	out := make([]ExpertLoad, len(ids))
+	out := make([]report.ExpertLoad, len(ids))
 	for i, id := range ids {
 		out[i] = r.expertLoad(id)
 	}
 	return out
 }
 
-func (r *run) expertLoad(id layerID) ExpertLoad {
-	e := ExpertLoad{Segment: r.p.Segments[id.segment].Name, Layer: id.layer, Rounds: make([]int, len(r.crew.ranks))}
+func (r *run) expertLoad(id layerID) report.ExpertLoad {
+	e := report.ExpertLoad{Segment: r.p.Segments[id.segment].Name, Layer: id.layer, Rounds: make([]int,
+		len(r.crew.ranks))}
 	var choices []int64
 	for i, k := range r.crew.ranks {
 		x := k.experts.layers[id]
@@ -138,28 +130,4 @@ func loadSpread(n []int64) (most, cv float64) {
 		squares += float64((float64(x) - mean) * (float64(x) - mean))
 	}
 	return top / mean, math.Sqrt(squares/float64(len(n))) / mean
-}
-
-// experts writes the expert metrics of a step: lists with a number per layer, and totals.
-func (m *metrics) experts(s *Step) {
-	if len(s.Experts) == 0 {
-		return
-	}
-	list := func(name string, of func(*ExpertLoad) float64) {
-		m.key(name)
-		for i := range s.Experts {
-			m.line = append(m.line, "[,"[min(i, 1)])
-			m.line = appendShort(m.line, of(&s.Experts[i]))
-		}
-		m.line = append(m.line, ']')
-	}
-	list("expert_load", func(e *ExpertLoad) float64 { return e.Load })
-	list("expert_cv", func(e *ExpertLoad) float64 { return e.CV })
-	further, dropped := 0, int64(0)
-	for i := range s.Experts {
-		further += s.Experts[i].Further
-		dropped += s.Experts[i].Dropped
-	}
-	m.integer("expert_rounds", int64(further))
-	m.integer("expert_dropped", dropped)
 }

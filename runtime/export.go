@@ -18,7 +18,7 @@ func Export(dir string) Option { return func(o *options) { o.export = dir } }
 
 // export is Run for the option Export.
 func (r *run) export() error {
-	r.report = newReport(&r.o)
+	r.report = r.o.printer()
 	if err := r.applySettings(); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (r *run) export() error {
 		return err
 	}
 	r.res.Export, r.res.Steps = r.o.export, r.done.step
-	r.report.info(fmt.Sprintf("export: %s, as %s, to %s", from, w.Family, r.o.export), "export", "from", from, "family",
+	r.report.Info(fmt.Sprintf("export: %s, as %s, to %s", from, w.Family, r.o.export), "export", "from", from, "family",
 		w.Family, "path", r.o.export)
 	return nil
 }

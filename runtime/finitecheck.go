@@ -3,7 +3,6 @@ package runtime
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
@@ -49,7 +48,7 @@ func (r *run) checkState() error {
 		if text == "" {
 			continue
 		}
-		r.metrics.event(r.done.step, "stop", text)
+		r.metrics.Event(r.done.step, "stop", text)
 		return exit.Errorf(exit.Nonfinite, "step %d is not saved: %s. %s; %s", r.done.step, text,
 			r.smallerUpdatesAdvice(), r.goodCheckpointAdvice())
 	}
@@ -103,5 +102,3 @@ func firstBad[F Float](t *tensor, suffix string, first int, x []F) (bad *ckpt.No
 	})
 	return bad
 }
-
-func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

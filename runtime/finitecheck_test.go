@@ -10,6 +10,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/report"
 )
 
 // spoil makes the first number of a checkpoint's model NaN, and the manifest match: as planc saved it before it looked.
@@ -64,7 +65,7 @@ func TestNonfiniteStateIsNotSaved(t *testing.T) {
 				"Lower train.optimizer.lr (3.4e+38), or raise train.schedule.warmup (0); no checkpoint was " +
 				"saved before: " +
 				"start over (--resume never)"},
-		"asked to stop": {t.TempDir(), []Option{Set("train.checkpoint.every", 0), OnStep(func(Step) error {
+		"asked to stop": {t.TempDir(), []Option{Set("train.checkpoint.every", 0), OnStep(func(report.Step) error {
 			return ErrStop
 		})}, "step 1 is not saved: "},
 		"the last step": {t.TempDir(), []Option{Set("train.checkpoint.every", 0), Set("train.steps", 1)},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/report"
 )
 
 // others are processes that hear of nothing but failures.
@@ -116,7 +117,7 @@ func TestRunAloneUnderLauncher(t *testing.T) {
 			var out strings.Builder
 			r := &run{p: bigram[float32](4, 1)}
 			text(&out, false)(&r.o)
-			r.report = newReport(&r.o)
+			r.report = r.o.printer()
 			if err := r.join(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -169,7 +170,7 @@ func TestStuckProcess(t *testing.T) {
 			s.tells = []byte(tells)
 		}
 		team.Peers = s
-		r := &run{p: p, team: team, crew: crew, ctx: t.Context(), metrics: &metrics{}}
+		r := &run{p: p, team: team, crew: crew, ctx: t.Context(), metrics: &report.Metrics{}}
 		if err := r.exchangeReports(); err == nil || err.Error() != want {
 			t.Errorf("%v\nwant %s", err, want)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/program"
 )
 
 // fill reads a checkpoint into the arenas. It must be of this model and optimizer, but may be of any plan.
@@ -51,7 +52,7 @@ func (r *run) fillParams(c *ckpt.Checkpoint) error {
 	x := c.Manifest.Extra
 	if was, is := x["model"], r.p.Model.Hash; was != "" && is != "" && was != is {
 		return exit.Errorf(exit.Input, "it is a checkpoint of another model (%s of job %s; the program's is %s of job "+
-			"%s)%s", shortHash(was), x["name"], shortHash(is), r.p.Name, r.shapeDifferences(c))
+			"%s)%s", program.ShortHash(was), x["name"], program.ShortHash(is), r.p.Name, r.shapeDifferences(c))
 	}
 	return r.fillFrom(c, modelFile, r.p.weightKinds()...)
 }

@@ -5,6 +5,9 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/planc-dev/planc/runtime/num"
+	"github.com/planc-dev/planc/runtime/report"
 )
 
 // Parameters of the detection of loss spikes. Gaussian noise never reaches 15 deviations, and exponential noise does
@@ -74,8 +77,8 @@ func (w *lossWatch) add(loss float64) bool {
 }
 
 // watchLoss warns of a high loss, and warns again if the next losses are high too.
-func (r *run) watchLoss(s *Step) {
-	if !finite(s.Loss) || !r.losses.add(s.Loss) {
+func (r *run) watchLoss(s *report.Step) {
+	if !num.Finite(s.Loss) || !r.losses.add(s.Loss) {
 		return
 	}
 	w := &r.losses
@@ -83,18 +86,18 @@ func (r *run) watchLoss(s *Step) {
 	switch w.high {
 	case 1:
 		r.stepBeforeHigh = r.goodStep
-		r.metrics.event(s.Step, "spike", detail)
+		r.metrics.Event(s.Step, "spike", detail)
 		r.warnSpike(s, detail)
 	case lossDiverges:
-		r.metrics.event(s.Step, "divergence", detail)
-		r.report.warn(fmt.Sprintf("step %d: training diverges: %d losses in a row are above the limit (%s). %s; %s",
+		r.metrics.Event(s.Step, "divergence", detail)
+		r.report.Warn(fmt.Sprintf("step %d: training diverges: %d losses in a row are above the limit (%s). %s; %s",
 			s.Step, lossDiverges, detail,
 			r.smallerUpdatesAdvice(), r.divergenceAdvice()), "step", s.Step, "loss", s.Loss, "limit", w.limit())
 	}
 }
 
 // warnSpike warns of the first spike of a run, the second, the fourth and so on, because on some data spikes never end.
-func (r *run) warnSpike(s *Step, detail string) {
+func (r *run) warnSpike(s *report.Step, detail string) {
 	r.spikes++
 	if r.spikes&(r.spikes-1) != 0 {
 		return
@@ -103,7 +106,7 @@ func (r *run) warnSpike(s *Step, detail string) {
 	if r.spikes > 1 {
 		text += fmt.Sprintf("; spikes of this run so far: %d", r.spikes)
 	}
-	r.report.warn(text, "step", s.Step, "loss", s.Loss, "limit", r.losses.limit(), "spikes", r.spikes)
+	r.report.Warn(text, "step", s.Step, "loss", s.Loss, "limit", r.losses.limit(), "spikes", r.spikes)
 }
 
 // divergenceAdvice says from which checkpoint to restart when the loss diverges.
@@ -132,7 +135,7 @@ func (w *lossWatch) save(extra map[string]string) {
 func (w *lossWatch) resume(extra map[string]string) {
 	positive := func(name string) (float64, bool) {
 		x, err := strconv.ParseFloat(extra[name], 64)
-		return x, err == nil && x > 0 && finite(x)
+		return x, err == nil && x > 0 && num.Finite(x)
 	}
 	low, known := positive(lossExtra)
 	if !known {

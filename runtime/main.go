@@ -19,6 +19,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/report"
 	"github.com/planc-dev/planc/runtime/visible"
 )
 
@@ -143,7 +144,7 @@ func fail(stderr io.Writer, p *Program, c *command, err error) int {
 		logger(stderr).Error(err.Error(), "name", p.Name, "exit", code)
 	} else {
 		file, ok := stderr.(*os.File)
-		fmt.Fprintln(stderr, message(fmt.Sprintf("%s: %v", p.Name, err), ok && isTerminal(file)))
+		fmt.Fprintln(stderr, report.Message(fmt.Sprintf("%s: %v", p.Name, err), ok && isTerminal(file)))
 	}
 	return code
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/report"
 	"github.com/planc-dev/planc/runtime/settings"
 )
 
@@ -369,7 +370,8 @@ func TestCommandTrainsOnAFile(t *testing.T) {
 	}
 	for _, want := range []string{"loss    ", ", validation ", "step    predicted unknown, measured ",
 		"memory  predicted ", "binary  ",
-		"metrics " + filepath.Join(dir, metricsFile), "saved   " + filepath.Join(dir, "checkpoints", "step-00000020")} {
+		"metrics " + filepath.Join(dir, report.MetricsFile), "saved   " + filepath.Join(dir, "checkpoints",
+			"step-00000020")} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("stdout lacks %q:\n%s", want, stdout)
 		}
@@ -401,13 +403,13 @@ func TestEarlySample(t *testing.T) {
 		loss, valid float64
 		want        string
 	}{{2, 2.31, want}, {2.31, nan, want}, {2.31, 1.6, ""}, {1.5, nan, ""}, {nan, nan, ""}} {
-		if got := fewWordsNote(&Result{Loss: x.loss, ValidLoss: x.valid, Steps: 300}, false); got != x.want {
+		if got := fewWordsNote(&report.Result{Loss: x.loss, ValidLoss: x.valid, Steps: 300}, false); got != x.want {
 			t.Errorf("loss %g, validation %g: %q, want %q", x.loss, x.valid, got, x.want)
 		}
 	}
 	var b bytes.Buffer
-	summary(&b, bigram[float32](1, 0), &Result{Sample: "The lxq", Loss: 2.31, ValidLoss: nan, FirstLoss: 5, Steps: 300,
-		FirstStep: 1})
+	summary(&b, bigram[float32](1, 0), &report.Result{Sample: "The lxq", Loss: 2.31, ValidLoss: nan, FirstLoss: 5,
+		Steps: 300, FirstStep: 1})
 	if !strings.HasPrefix(b.String(), "sample  The lxq\n"+want+"\nloss ") {
 		t.Errorf("%q", b.String())
 	}
@@ -490,16 +492,16 @@ func TestLogJSON(t *testing.T) {
 func TestSummaryOfLosses(t *testing.T) {
 	nan := math.NaN()
 	for _, test := range []struct {
-		r    Result
+		r    report.Result
 		want string
 	}{
-		{Result{FirstStep: 1, Steps: 3, FirstLoss: 2.5, Loss: 2, ValidLoss: nan},
+		{report.Result{FirstStep: 1, Steps: 3, FirstLoss: 2.5, Loss: 2, ValidLoss: nan},
 			"loss    2.5000 at step 1, 2.0000 at step 3\n"},
-		{Result{FirstStep: 1, Steps: 3, FirstLoss: 2.5, Loss: nan, ValidLoss: nan},
+		{report.Result{FirstStep: 1, Steps: 3, FirstLoss: 2.5, Loss: nan, ValidLoss: nan},
 			"loss    2.5000 at step 1, not finite (NaN) at step 3\n"},
-		{Result{FirstStep: 2, Steps: 3, FirstLoss: math.Inf(1), Loss: 2, ValidLoss: 1},
+		{report.Result{FirstStep: 2, Steps: 3, FirstLoss: math.Inf(1), Loss: 2, ValidLoss: 1},
 			"loss    not finite (+Inf) at step 2, 2.0000 at step 3, validation 1.0000\n"},
-		{Result{FirstStep: 4, Steps: 3, FirstLoss: nan, Loss: nan, ValidLoss: nan},
+		{report.Result{FirstStep: 4, Steps: 3, FirstLoss: nan, Loss: nan, ValidLoss: nan},
 			"loss    nothing was left to do after step 3\n"},
 	} {
 		var out bytes.Buffer

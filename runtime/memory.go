@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/report"
 )
 
 // peakResident returns the peak resident memory of this process in bytes, or 0 if the system does not report it.
@@ -87,7 +88,7 @@ func (g *groupFiles) limit(root fs.FS, at string) memoryLimit {
 	for _, name := range g.caches {
 		cache += procField(root, path.Join(dir, "memory.stat"), name) >> 10 // in bytes there
 	}
-	return memoryLimit{limit - used + min(cache, used), "the control group's limit of " + size(limit)}
+	return memoryLimit{limit - used + min(cache, used), "the control group's limit of " + report.Size(limit)}
 }
 
 // addressSpace returns what a resource limit leaves beyond what this process has taken; by is "" if there is no limit.
@@ -141,12 +142,13 @@ func (r *run) fits() error {
 	const more = "compile for fewer ranks, a smaller micro_batch or with recompute"
 	if need > limit.free {
 		return exit.Errorf(exit.Cannot, "not enough memory: %d × %s for the ranks' arenas, %s free within %s: %s "+
-			"short; "+more, r.res.Ranks, size(r.res.ArenaBytes), size(limit.free), limit.by, size(need-limit.free))
+			"short; "+more, r.res.Ranks, report.Size(r.res.ArenaBytes), report.Size(limit.free), limit.by,
+			report.Size(need-limit.free))
 	}
 	if err := reserve(need); err != nil {
 		return exit.Errorf(exit.Cannot, "not enough memory: %d × %s for the ranks' arenas, and the system refuses %s: "+
 			"%w; "+more,
-			r.res.Ranks, size(r.res.ArenaBytes), size(need), err)
+			r.res.Ranks, report.Size(r.res.ArenaBytes), report.Size(need), err)
 	}
 	return nil
 }

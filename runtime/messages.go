@@ -6,6 +6,8 @@ import (
 	goruntime "runtime"
 	"runtime/debug"
 	"strings"
+
+	"github.com/planc-dev/planc/runtime/program"
 )
 
 // launchedBy is the environment variable that planc run sets. The binary's flags then follow --.
@@ -47,7 +49,7 @@ func versionText(w io.Writer, p *Program) {
 			}
 		}
 	}
-	fmt.Fprintf(w, "%s: program %s\nbuilt by planc %s with %s for %s/%s%s\n", p.Name, shortHash(p.Hash), planc,
+	fmt.Fprintf(w, "%s: program %s\nbuilt by planc %s with %s for %s/%s%s\n", p.Name, program.ShortHash(p.Hash), planc,
 		goruntime.Version(), goruntime.GOOS, goruntime.GOARCH, cgo)
 }
 

@@ -7,6 +7,8 @@ import (
 	goruntime "runtime"
 	"strings"
 	"testing"
+
+	"github.com/planc-dev/planc/runtime/report"
 )
 
 // withThreads is the weights that a program ends with on so many threads a rank, whether it ran through or was stopped
@@ -25,7 +27,7 @@ func withThreads(t *testing.T, n int, p *Program, opts ...Option) []byte {
 
 // stopAt stops a run after a step.
 func stopAt(step int) Option {
-	return OnStep(func(s Step) error {
+	return OnStep(func(s report.Step) error {
 		if s.Step == step {
 			return ErrStop
 		}

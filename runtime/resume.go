@@ -49,16 +49,16 @@ func (r *run) save() error {
 	if err := r.checkState(); err != nil {
 		return err
 	}
-	r.metrics.sync() // a committed step's lines are durable
+	r.metrics.Sync() // a committed step's lines are durable
 	path, err := r.store(m)
 	if err != nil {
 		return err
 	}
 	r.lastSavedStep, r.goodStep, r.res.Checkpoint = r.done.step, r.done.step, path
-	r.report.info(fmt.Sprintf("step %d  checkpoint %s", r.done.step, path), "checkpoint", "step", r.done.step,
+	r.report.Info(fmt.Sprintf("step %d  checkpoint %s", r.done.step, path), "checkpoint", "step", r.done.step,
 		"path", path)
-	r.metrics.event(r.done.step, "checkpoint", path)
-	r.metrics.sync()
+	r.metrics.Event(r.done.step, "checkpoint", path)
+	r.metrics.Sync()
 	return nil
 }
 
@@ -136,7 +136,7 @@ func (r *run) cleanFolder() error {
 }
 
 func (r *run) warnAside(path string) {
-	r.report.warn(fmt.Sprintf("another checkpoint of the same step was moved to %s; remove it if it is not needed",
+	r.report.Warn(fmt.Sprintf("another checkpoint of the same step was moved to %s; remove it if it is not needed",
 		path))
 }
 
@@ -155,18 +155,18 @@ func (r *run) continueFrom(c *ckpt.Checkpoint, later int64, away bool) error {
 		return err
 	}
 	if was, is := m.Extra["precision"], r.p.TensorTypes().String(); was != "" && was != is {
-		r.report.warn(fmt.Sprintf("the checkpoint has precision %s, and the program %s: results will not be "+
+		r.report.Warn(fmt.Sprintf("the checkpoint has precision %s, and the program %s: results will not be "+
 			"bit-identical", was, is))
 	}
 	if text := settings.Differences(&r.s, &r.p.ProgramData, m.Extra); text != "" {
-		r.report.warn("settings differ from the checkpoint: " + text)
+		r.report.Warn("settings differ from the checkpoint: " + text)
 	}
 	if text := r.otherSamples(m); text != "" {
-		r.report.warn("the data differs from the checkpoint's, so reading starts at the first sample: " + text)
+		r.report.Warn("the data differs from the checkpoint's, so reading starts at the first sample: " + text)
 		r.done.samples = 0
 	} else if text := r.otherContents(m); text != "" {
-		r.report.warn(text)
-		r.metrics.event(r.done.step, "data_changed", text)
+		r.report.Warn(text)
+		r.metrics.Event(r.done.step, "data_changed", text)
 	} else {
 		r.losses.resume(m.Extra)
 	}
@@ -193,19 +193,19 @@ func (r *run) reportResume(path string) {
 	if r.done.step > r.total {
 		at = fmt.Sprintf("step %d", r.done.step)
 	}
-	r.report.info(fmt.Sprintf("resume: %s, from %s", at, path), "resume", "step", r.done.step, "path", path)
+	r.report.Info(fmt.Sprintf("resume: %s, from %s", at, path), "resume", "step", r.done.step, "path", path)
 	switch {
 	case r.done.step > r.total:
 		last := fmt.Sprintf("the last step, %d", r.total)
 		if r.s.Train.Steps > 0 {
 			last = fmt.Sprintf("--steps %d", r.total)
 		}
-		r.report.warn(pastLast(r.done.step, r.total, last, byPlanc), "last", r.total)
+		r.report.Warn(pastLast(r.done.step, r.total, last, byPlanc), "last", r.total)
 	case r.done.step == r.total:
 		text := nothingToDo(r.total, byPlanc)
-		r.report.info(text, text)
+		r.report.Info(text, text)
 	}
-	r.metrics.event(r.done.step, "resume", path)
+	r.metrics.Event(r.done.step, "resume", path)
 }
 
 // isOutside reports whether a checkpoint is outside of this run's folder.
@@ -267,7 +267,7 @@ func (r *run) newestCheckpoint() (*ckpt.Checkpoint, error) {
 	}
 	var reasons []error
 	for _, s := range skipped {
-		r.report.warn(s.Err.Error() + "; trying the previous checkpoint")
+		r.report.Warn(s.Err.Error() + "; trying the previous checkpoint")
 		reasons = append(reasons, s.Err)
 	}
 	if c == nil && len(skipped) > 0 {
@@ -306,7 +306,7 @@ func (r *run) setAside(after int64) error {
 		moved++
 	}
 	if moved > 0 {
-		r.report.warn(fmt.Sprintf("moved %s after step %d, where this run begins, to %s",
+		r.report.Warn(fmt.Sprintf("moved %s after step %d, where this run begins, to %s",
 			countOf(moved, "checkpoint"), max(after, 0), aside))
 	}
 	return nil
@@ -340,8 +340,8 @@ func (r *run) startNew(later int64) error {
 		return err
 	}
 	text := fmt.Sprintf("start: step 0 of %d, from %s, seed %d", r.total, from, r.s.Train.Seed)
-	r.report.info(text, "start", "steps", r.total, "from", from, "seed", r.s.Train.Seed)
-	r.metrics.event(0, "start", from)
+	r.report.Info(text, "start", "steps", r.total, "from", from, "seed", r.s.Train.Seed)
+	r.metrics.Event(0, "start", from)
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/report"
 )
 
 // tree lists the files and folders below dir.
@@ -197,7 +198,7 @@ func TestResumeFromElsewhere(t *testing.T) {
 
 func TestTwoRunsInOneFolder(t *testing.T) {
 	dir := t.TempDir()
-	_, err := train(t, bigram[float32](1, 0), dir, OnStep(func(s Step) error {
+	_, err := train(t, bigram[float32](1, 0), dir, OnStep(func(s report.Step) error {
 		if s.Step == 2 {
 			_, err := train(t, bigram[float32](1, 0), dir)
 			wantExit(t, err, exit.Cannot, "another run is saving its checkpoints in "+filepath.Join(dir, "checkpoints"),
@@ -214,11 +215,11 @@ func TestTwoRunsInOneFolder(t *testing.T) {
 // Two runs do not mix their lines in one metrics.jsonl, wherever their checkpoints go.
 func TestTwoRunsWithOneLog(t *testing.T) {
 	logs, dir := t.TempDir(), t.TempDir()
-	_, err := train(t, bigram[float32](1, 0), t.TempDir(), LogDir(logs), OnStep(func(s Step) error {
+	_, err := train(t, bigram[float32](1, 0), t.TempDir(), LogDir(logs), OnStep(func(s report.Step) error {
 		if s.Step == 2 {
 			_, err := train(t, bigram[float32](1, 0), dir, LogDir(logs))
 			wantExit(t, err, exit.Cannot)
-			want := "another run is writing its metrics to " + filepath.Join(logs, metricsFile) +
+			want := "another run is writing its metrics to " + filepath.Join(logs, report.MetricsFile) +
 				"; wait until it ends, or choose another folder with --log-dir"
 			if err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)
@@ -237,7 +238,7 @@ func TestTwoRunsWithOneLog(t *testing.T) {
 
 func TestMetricsAreAFile(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, metricsFile)
+	path := filepath.Join(dir, report.MetricsFile)
 	must(t, os.Symlink("/dev/zero", path)) // whose lines have no end
 	_, err := train(t, bigram[float32](1, 0), dir)
 	wantExit(t, err, exit.Input, path+" must be a regular file, because metrics are appended to it; choose "+
@@ -260,7 +261,7 @@ func TestEpochsWithAnotherBatch(t *testing.T) {
 		"larger":  {half(), bigram[float64](1, 0), 4, 4 + 3}, // 4×4, then 3×8
 	} {
 		dir := t.TempDir()
-		_, err := train(t, test.first, dir, Set("train.epochs", 1), OnStep(func(s Step) error {
+		_, err := train(t, test.first, dir, Set("train.epochs", 1), OnStep(func(s report.Step) error {
 			if s.Step == test.stop {
 				return ErrStop
 			}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/report"
 )
 
 // line is a line of metrics.jsonl.
@@ -28,7 +29,7 @@ type line struct {
 
 func lines(t *testing.T, dir string) (steps, others []line) {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(dir, metricsFile))
+	b, err := os.ReadFile(filepath.Join(dir, report.MetricsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,7 @@ func TestResumeIsExact(t *testing.T) {
 	for name, rest := range map[string]*Program{"same plan": bigram[float64](2, 1),
 		"other plan": bigram[float64](4, 0), "hybrid": hybrid[float64]()} {
 		dir := t.TempDir()
-		_, err := train(t, bigram[float64](2, 1), dir, OnStep(func(s Step) error {
+		_, err := train(t, bigram[float64](2, 1), dir, OnStep(func(s report.Step) error {
 			if s.Step == 5 {
 				return ErrStop
 			}
@@ -168,7 +169,7 @@ func TestResumeAfterFailure(t *testing.T) {
 	must(t, err)
 	dir := t.TempDir()
 	crash := errors.New("pulled the plug")
-	_, err = train(t, bigram[float32](2, 1), dir, Set("train.checkpoint.every", 3), OnStep(func(s Step) error {
+	_, err = train(t, bigram[float32](2, 1), dir, Set("train.checkpoint.every", 3), OnStep(func(s report.Step) error {
 		if s.Step == 8 {
 			return crash
 		}
@@ -212,7 +213,7 @@ func TestContextStopsAfterTheStep(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	res, err := Run(ctx, bigram[float32](2, 0), Dir(dir), Data(drawn{40, 0}), Logger(slog.New(slog.DiscardHandler)),
-		OnStep(func(s Step) error {
+		OnStep(func(s report.Step) error {
 			if s.Step == 4 {
 				cancel()
 			}
@@ -264,11 +265,11 @@ func TestNonfinite(t *testing.T) {
 		others[1].Step != 3 {
 		t.Errorf("%+v %+v", res, others)
 	}
-	if last, err := train(t, poisoned(), t.TempDir(), Set("train.steps", 3)); err != nil || !last.hasSteps() ||
+	if last, err := train(t, poisoned(), t.TempDir(), Set("train.steps", 3)); err != nil || !last.HasSteps() ||
 		!math.IsNaN(last.Loss) {
 		t.Errorf("a last step that is not finite: %+v, %v", last, err)
 	}
-	_, err = train(t, poisoned(), dir, Resume("never"), Set("train.steps", 3), OnStep(func(s Step) error {
+	_, err = train(t, poisoned(), dir, Resume("never"), Set("train.steps", 3), OnStep(func(s report.Step) error {
 		if s.Step == 2 {
 			return ErrStop
 		}
@@ -299,7 +300,7 @@ func TestSkippingEnds(t *testing.T) {
 		}
 		return p
 	}
-	poisoned := func(from, to int, more ...Option) (Result, string, error) {
+	poisoned := func(from, to int, more ...Option) (report.Result, string, error) {
 		dir := t.TempDir()
 		res, err := train(t, poison(from, to), dir, append(more, Set("train.steps", 30),
 			Set("train.checkpoint.every", 2))...)

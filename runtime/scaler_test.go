@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/report"
 	"github.com/planc-dev/planc/runtime/settings"
 )
 
@@ -109,7 +110,7 @@ func TestScalerResumes(t *testing.T) {
 		return append(more, Set("train.precision.loss_scale", "dynamic"), Set("train.precision.loss_scale.init", 8),
 			Set("train.precision.loss_scale.window", 2), Set("train.steps", 9), Set("train.on_nonfinite", "stop"))
 	}
-	note := func(s Step) error { scales = append(scales, s.LossScale); return nil }
+	note := func(s report.Step) error { scales = append(scales, s.LossScale); return nil }
 	whole, err := train(t, program(), t.TempDir(), options(OnStep(note))...)
 	must(t, err)
 	want := []float64{8, 8, 16, 16, 16, 8, 8, 16, 16} // the first bad step is free, the second is not
@@ -119,7 +120,7 @@ func TestScalerResumes(t *testing.T) {
 	dir := t.TempDir()
 	scales = nil
 	for range 3 { // stop after every second or third step
-		last, err := train(t, program(), dir, options(OnStep(func(s Step) error {
+		last, err := train(t, program(), dir, options(OnStep(func(s report.Step) error {
 			scales = append(scales, s.LossScale)
 			if s.Step == 4 || s.Step == 6 {
 				return ErrStop
@@ -138,7 +139,7 @@ func TestScalerResumes(t *testing.T) {
 	if !slices.Equal(scales, want) {
 		t.Errorf("resumed, the scales are %v, want %v", scales, want)
 	}
-	if text, err := os.ReadFile(filepath.Join(dir, metricsFile)); err != nil ||
+	if text, err := os.ReadFile(filepath.Join(dir, report.MetricsFile)); err != nil ||
 		!bytes.Contains(text, []byte(`"loss_scale":16`)) {
 		t.Errorf("metrics: %v\n%s", err, text)
 	}

@@ -11,7 +11,10 @@ type Block struct {
 	Grads        []int // start of the gradients of that run
 }
 
+// predictsTokens reports whether the model predicts the next token.
+func (p *Program) predictsTokens() bool { return p.Segments[len(p.Segments)-1].Logits != nil }
+
 // samples reports whether the program can generate text: it computes logits and reads tokens.
 func (p *Program) samples() bool {
-	return p.Segments[len(p.Segments)-1].Logits != nil && p.Stages[0].Inputs.Tokens > 0
+	return p.predictsTokens() && p.Stages[0].Inputs.Tokens > 0
 }

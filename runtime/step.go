@@ -6,17 +6,19 @@ import (
 	"time"
 
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/feed"
+	"github.com/planc-dev/planc/runtime/report"
 )
 
 // recordStep records a finished step. The returned Step is valid until the next one.
-func (r *run) recordStep(t *task) (*Step, error) {
+func (r *run) recordStep(t *task) (*report.Step, error) {
 	first, s := r.crew.ranks[0], &r.last
 	scale, tokens := r.scaler.scale, first.Tokens
 	seconds := time.Since(t.begun).Seconds()
 	if k := r.crew.mine[0]; k.Device != nil {
-		seconds, tokens = t.lead+k.stepResult.Seconds, float64(t.batch.counted())
+		seconds, tokens = t.lead+k.stepResult.Seconds, float64(t.batch.Counted())
 	}
-	*s = Step{Step: t.id, Loss: r.lossSum() / tokens, LR: t.hyper.LR, GradNorm: first.Norm, Skipped: first.Skip,
+	*s = report.Step{Step: t.id, Loss: r.lossSum() / tokens, LR: t.hyper.LR, GradNorm: first.Norm, Skipped: first.Skip,
 		Seconds: seconds}
 	if r.scaler.on() {
 		s.LossScale = scale
@@ -42,7 +44,7 @@ func (r *run) stepOn(k *Rank) {
 	k.Norm, k.Clip, k.Skip, k.Scale, k.AfterSkip = math.NaN(), 1, false, t.scale, t.afterSkip
 	k.counted = 0
 	if k.Device != nil { // the ranks' host goroutines do not communicate
-		k.counted = t.batch.counted()
+		k.counted = t.batch.Counted()
 	}
 	k.clearLoss()
 	k.experts.clear()
@@ -61,7 +63,7 @@ func (r *run) hyper(step int) Hyper {
 }
 
 // load copies the rank's rows of a batch into its arena.
-func (r *Rank) load(b *batch, micro int) {
+func (r *Rank) load(b *feed.Batch, micro int) {
 	if r.Program.Elem == F64 {
 		place[float64](r, b, micro)
 	} else {
@@ -96,7 +98,7 @@ func (r *run) lossSum() float64 {
 }
 
 // record reports a step, writes its metrics, and applies the numerics guard.
-func (r *run) record(s *Step, tokens float64) error {
+func (r *run) record(s *report.Step, tokens float64) error {
 	if s.Step == r.res.FirstStep {
 		r.res.FirstLoss = s.Loss
 	}
@@ -109,7 +111,8 @@ func (r *run) record(s *Step, tokens float64) error {
 		}
 	}
 	speed := tokens / s.Seconds
-	r.metrics.step(s, r.p.Experts.Aux, speed, r.mfu(s.Seconds), r.memory(), r.done.step-r.done.updates, r.p.Devices)
+	r.metrics.Step(&report.StepLine{Step: s, HasAux: r.p.Experts.Aux, TokensPerSecond: speed, MFU: r.mfu(s.Seconds),
+		Memory: r.memory(), Skipped: r.done.step - r.done.updates, Telemetry: telemetryOf(r.p.Devices)})
 	r.watchLoss(s)
 	if !s.Skipped {
 		r.faults, r.lastAppliedStep = 0, s.Step
@@ -119,7 +122,7 @@ func (r *run) record(s *Step, tokens float64) error {
 			return err
 		}
 	}
-	r.report.step(s, r.total, speed, r.timeLeft(s.Seconds))
+	r.report.Step(s, r.total, speed, r.timeLeft(s.Seconds))
 	r.tokens = tokens
 	return nil
 }
@@ -157,20 +160,20 @@ func (r *run) memory() int64 {
 const maxFaults = 10
 
 // guard handles a step whose loss or gradient is not finite.
-func (r *run) guard(s *Step) error {
+func (r *run) guard(s *report.Step) error {
 	what := fmt.Sprintf("loss %.5g, gradient norm %.5g", s.Loss, s.GradNorm)
 	if r.adapts { // the loss scale was too large, which is not an error
-		r.metrics.event(s.Step, "skip", fmt.Sprintf("%s; loss scale %g", what, r.scaler.scale))
+		r.metrics.Event(s.Step, "skip", fmt.Sprintf("%s; loss scale %g", what, r.scaler.scale))
 		return nil
 	}
 	r.faults++
 	stop := r.s.Train.OnNonfinite == "stop"
 	if !stop && r.faults < maxFaults {
-		r.report.warn(fmt.Sprintf("step %d is not finite (%s): its update was skipped", s.Step, what))
-		r.metrics.event(s.Step, "skip", what)
+		r.report.Warn(fmt.Sprintf("step %d is not finite (%s): its update was skipped", s.Step, what))
+		r.metrics.Event(s.Step, "skip", what)
 		return nil
 	}
-	r.metrics.event(s.Step, "stop", what)
+	r.metrics.Event(s.Step, "stop", what)
 	if stop {
 		return exit.Errorf(exit.Nonfinite, "step %d is not finite (%s), and train.on_nonfinite is stop", s.Step, what)
 	}

@@ -18,12 +18,12 @@ func (r *run) ioError() error {
 	switch {
 	case r.readError != nil:
 		return r.readError
-	case r.metrics.err != nil:
-		return r.metrics.err
+	case r.metrics.Err() != nil:
+		return r.metrics.Err()
 	case r.team.Peers == nil || r.feed == nil, r.feed == r.rows && !r.needsMore():
 		return nil
 	}
-	return r.feed.readError()
+	return r.feed.ReadError()
 }
 
 // needsMore reports whether more batches are needed than those of the unfinished steps.
@@ -55,12 +55,12 @@ func (r *run) stop() error {
 		return err
 	}
 	if cause != nil {
-		r.metrics.event(r.done.step, "stop", cause.Error())
+		r.metrics.Event(r.done.step, "stop", cause.Error())
 		return fmt.Errorf("%w; step %d of %d is saved; to continue, resume from checkpoint %s", cause,
 			r.done.step, r.total,
 			r.res.Checkpoint)
 	}
-	r.metrics.event(r.done.step, "stop", "on request")
+	r.metrics.Event(r.done.step, "stop", "on request")
 	cause = r.ioError()
 	if cause != nil {
 		return cause

@@ -10,6 +10,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/report"
 )
 
 // replaceFile makes this process's open descriptor of a file be that of another file: /dev/full is a full disk.
@@ -33,7 +34,7 @@ func replaceFile(t *testing.T, path, by string) {
 
 // atStep runs f after a step.
 func atStep(step int, f func()) Option {
-	return OnStep(func(s Step) error {
+	return OnStep(func(s report.Step) error {
 		if s.Step == step {
 			f()
 		}
@@ -54,7 +55,7 @@ func wantCheckpoint(t *testing.T, dir string, step int64) {
 func TestFullMetricsDisk(t *testing.T) {
 	for name, every := range map[string]int{"no checkpoint due": 0, "a checkpoint due at that step": 5} {
 		dir := t.TempDir()
-		path := filepath.Join(dir, metricsFile)
+		path := filepath.Join(dir, report.MetricsFile)
 		_, err := train(t, bigram[float32](2, 1), dir, Set("train.checkpoint.every", every), atStep(4, func() {
 			replaceFile(t, path, "/dev/full")
 		}))
@@ -73,7 +74,7 @@ func TestFullMetricsDisk(t *testing.T) {
 	}
 	dir := t.TempDir() // full when the last step writes
 	_, err := train(t, bigram[float32](2, 1), dir, atStep(11, func() {
-		replaceFile(t, filepath.Join(dir, metricsFile), "/dev/full")
+		replaceFile(t, filepath.Join(dir, report.MetricsFile), "/dev/full")
 	}))
 	wantExit(t, err, exit.Failed, "no space left on device", "step 12 of 12 is saved")
 	wantCheckpoint(t, dir, 12)
@@ -82,7 +83,7 @@ func TestFullMetricsDisk(t *testing.T) {
 // The metrics are synced before a checkpoint is committed: of /dev/null, which cannot be synced, that is an error.
 func TestMetricsAreSyncedWithEachCommit(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, metricsFile)
+	path := filepath.Join(dir, report.MetricsFile)
 	_, err := train(t, bigram[float32](1, 0), dir, Set("train.checkpoint.every", 6), atStep(4, func() {
 		replaceFile(t, path, "/dev/null")
 	}))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/feed"
 )
 
 // truncated is data that ends in an error from a sample on.
@@ -43,7 +44,7 @@ func TestDataThatFailsSavesFirst(t *testing.T) {
 	whole, err := train(t, bigram[float32](2, 1), t.TempDir())
 	must(t, err)
 	for name, test := range map[string]struct {
-		data Source
+		data feed.Source
 		opts []Option
 		step string
 		code int

@@ -8,14 +8,16 @@ import (
 	"path/filepath"
 
 	"github.com/planc-dev/planc/runtime/amount"
+	"github.com/planc-dev/planc/runtime/num"
+	"github.com/planc-dev/planc/runtime/report"
 )
 
 // summary prints the results of a finished run for people.
-func summary(w io.Writer, p *Program, r *Result) {
+func summary(w io.Writer, p *Program, r *report.Result) {
 	if r.Sample != "" {
 		fmt.Fprintf(w, "sample  %s\n%s\n", printable(r.Sample), fewWordsNote(r, os.Getenv(launchedBy) != ""))
 	}
-	if r.hasSteps() {
+	if r.HasSteps() {
 		fmt.Fprintf(w, "loss    %s at step %d, %s at step %d", lossText(r.FirstLoss), r.FirstStep,
 			lossText(r.Loss), r.Steps)
 	} else {
@@ -24,17 +26,19 @@ func summary(w io.Writer, p *Program, r *Result) {
 	if !math.IsNaN(r.ValidLoss) {
 		fmt.Fprintf(w, ", validation %s", lossText(r.ValidLoss))
 	}
-	fmt.Fprintf(w, "\nstep    predicted %s, measured %s", seconds(p.Predict.StepSeconds), seconds(r.StepSeconds))
+	fmt.Fprintf(w, "\nstep    predicted %s, measured %s", report.Seconds(p.Predict.StepSeconds),
+		report.Seconds(r.StepSeconds))
 	if r.TokensPerSecond > 0 {
 		fmt.Fprintf(w, " (%s tokens/s)", amount.Short(r.TokensPerSecond))
 	}
 	if off := predictionNote(&p.Predict, r); off != "" {
 		fmt.Fprintf(w, "\n        %s", off)
 	}
-	fmt.Fprintf(w, "\nmemory  predicted %s a rank, arena %s", size(p.Predict.MemoryBytes), size(r.ArenaBytes))
+	fmt.Fprintf(w, "\nmemory  predicted %s a rank, arena %s", report.Size(p.Predict.MemoryBytes),
+		report.Size(r.ArenaBytes))
 	if r.PeakBytes > 0 {
 		fmt.Fprintf(w, ",\n        measured %s a rank (the process peaked at %s)",
-			size(r.PeakBytes/int64(max(1, r.Here))), size(r.PeakBytes))
+			report.Size(r.PeakBytes/int64(max(1, r.Here))), report.Size(r.PeakBytes))
 	}
 	if r.Skipped > 0 {
 		fmt.Fprintf(w, "\nskipped %d steps that were not finite", r.Skipped)
@@ -52,12 +56,12 @@ const fewWordsLoss = 1.7
 
 // fewWordsNote explains that a sample has few words because training has just begun, and how to continue; "" if the
 // loss is low enough.
-func fewWordsNote(r *Result, byPlanc bool) string {
+func fewWordsNote(r *report.Result, byPlanc bool) string {
 	loss := r.ValidLoss
-	if !finite(loss) {
+	if !num.Finite(loss) {
 		loss = r.Loss
 	}
-	if !finite(loss) || loss <= fewWordsLoss {
+	if !num.Finite(loss) || loss <= fewWordsLoss {
 		return ""
 	}
 	dash := ""
@@ -69,8 +73,8 @@ func fewWordsNote(r *Result, byPlanc bool) string {
 }
 
 // predictionNote reports that the measured step time is outside the predicted range; "" if it is inside.
-func predictionNote(p *Predict, r *Result) string {
-	if p.StepError == 0 || !finite(r.StepSeconds) || p.StepSeconds == 0 {
+func predictionNote(p *Predict, r *report.Result) string {
+	if p.StepError == 0 || !num.Finite(r.StepSeconds) || p.StepSeconds == 0 {
 		return ""
 	}
 	least, most := p.StepSeconds*max(0, 1-p.StepError), p.StepSeconds*(1+p.StepError)
@@ -84,14 +88,11 @@ func predictionNote(p *Predict, r *Result) string {
 			"fit them to this run:" +
 			"\n        planc calibrate --from " + filepath.Dir(r.Metrics)
 	}
-	return fmt.Sprintf("outside the predicted %s to %s:\n        %s", seconds(least), seconds(most), why)
+	return fmt.Sprintf("outside the predicted %s to %s:\n        %s", report.Seconds(least), report.Seconds(most), why)
 }
 
-// hasSteps reports whether the run executed any step.
-func (r *Result) hasSteps() bool { return r.Steps >= r.FirstStep }
-
 func lossText(x float64) string {
-	if !finite(x) {
+	if !num.Finite(x) {
 		return fmt.Sprintf("not finite (%g)", x)
 	}
 	return fmt.Sprintf("%.4f", x)
@@ -99,9 +100,9 @@ func lossText(x float64) string {
 
 // summaryAttrs returns the summary as log attributes, with the keys of metrics.jsonl. A number that is not finite is
 // null.
-func summaryAttrs(p *Program, r *Result) []any {
+func summaryAttrs(p *Program, r *report.Result) []any {
 	number := func(x float64) any {
-		if !finite(x) {
+		if !num.Finite(x) {
 			return nil
 		}
 		return x

@@ -8,6 +8,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/fold"
+	"github.com/planc-dev/planc/runtime/report"
 )
 
 // A run says where its steps took as long as the prediction excludes, and there alone.
@@ -19,7 +20,8 @@ func TestUnexpectedSteps(t *testing.T) {
 		{0.1, 0.5, 0.06, false}, {0.1, 0.5, 0.149, false}, {0.1, 0.5, 0.04, true}, {0.1, 0.5, 0.2, true},
 		{0.1, 0, 0.2, false}, {0, 0.5, 0.2, false},
 	} {
-		off := predictionNote(&Predict{StepSeconds: c.predicted, StepError: c.part}, &Result{StepSeconds: c.measured})
+		off := predictionNote(&Predict{StepSeconds: c.predicted, StepError: c.part},
+			&report.Result{Timing: report.Timing{StepSeconds: c.measured}})
 		if got := strings.HasPrefix(off,
 			"outside the predicted 50.0 ms to 150.0 ms:\n        other load on this machine can explain it; "+
 				"else\n        planc calibrate"); got != c.says {
@@ -31,7 +33,7 @@ func TestUnexpectedSteps(t *testing.T) {
 // Where the cluster was measured before, to measure it again is no advice.
 func TestUnexpectedStepsOfAMeasuredCluster(t *testing.T) {
 	p, r := &Predict{StepSeconds: 0.1, StepError: 0.5, Measured: true},
-		&Result{StepSeconds: 0.2, Metrics: "runs/x/metrics.jsonl"}
+		&report.Result{Timing: report.Timing{StepSeconds: 0.2}, Metrics: "runs/x/metrics.jsonl"}
 	const want = "outside the predicted 50.0 ms to 150.0 ms:\n        the job's cluster has measurements already; " +
 		"other load on this machine\n" +
 		"        can explain it, else fit them to this run:\n        planc calibrate --from runs/x"
@@ -67,9 +69,9 @@ func TestWhatBinariesSayFitsTheScreen(t *testing.T) {
 			"recompute full 4 blocks"}},
 	}
 	p.Predict = Predict{StepSeconds: 1234.567, StepError: 0.2, MemoryBytes: 999 << 30}
-	r := &Result{FirstStep: 1, Steps: 1e6, FirstLoss: 12.3456, Loss: 12.3456, ValidLoss: 12.3456, StepSeconds: 9999.99,
-		TokensPerSecond: 999e9,
-		ArenaBytes:      999 << 30, PeakBytes: 8 * 999 << 30, Ranks: 8, Here: 8, Metrics: "runs/metrics.jsonl"}
+	r := &report.Result{FirstStep: 1, Steps: 1e6, FirstLoss: 12.3456, Loss: 12.3456, ValidLoss: 12.3456,
+		Timing:     report.Timing{StepSeconds: 9999.99, TokensPerSecond: 999e9},
+		ArenaBytes: 999 << 30, PeakBytes: 8 * 999 << 30, Ranks: 8, Here: 8, Metrics: "runs/metrics.jsonl"}
 	var out bytes.Buffer
 	usage(&out, p)
 	if strings.Contains(out.String(), "GPU") {
@@ -82,8 +84,8 @@ func TestWhatBinariesSayFitsTheScreen(t *testing.T) {
 		t.Errorf("on GPUs:\n%s", out.String())
 	}
 	summary(&out, p, r)
-	newReport(&options{text: &out, terminal: true}).warn(strings.Repeat("a long warning, ", 20))
-	out.WriteString(message(strings.Repeat("a long reason, ", 20), true))
+	report.NewPrinter(&out, true, nil).Warn(strings.Repeat("a long warning, ", 20))
+	out.WriteString(report.Message(strings.Repeat("a long reason, ", 20), true))
 	for line := range strings.Lines(out.String()) {
 		line = strings.TrimSuffix(line, "\n")
 		if fold.Width(line) > fold.Columns && strings.Contains(strings.TrimPrefix(line, "binary  "), " ") {
@@ -91,10 +93,10 @@ func TestWhatBinariesSayFitsTheScreen(t *testing.T) {
 		}
 	}
 	stack := "\ngoroutine 1 [running]:\n" + strings.Repeat("f(0x1, 0x2) ", 20)
-	if got := message("it broke"+stack, true); got != "it broke"+stack {
+	if got := report.Message("it broke"+stack, true); got != "it broke"+stack {
 		t.Errorf("a stack is folded: %s", got)
 	}
-	if long := strings.Repeat("a long reason, ", 20); message(long, false) != long {
+	if long := strings.Repeat("a long reason, ", 20); report.Message(long, false) != long {
 		t.Error("a log's line is folded")
 	}
 	for _, want := range []string{"\n  --help                    print this help\n",

@@ -42,7 +42,7 @@ func (r *run) join(ctx context.Context) (err error) {
 		return exit.Errorf(exit.Cannot, "rt.OnTensors works in one process only, but %s has started %d", l.By,
 			l.Processes)
 	}
-	r.report.info(fmt.Sprintf("%s: process %d of %d, with %d of %d ranks; joining at %s", r.p.Name, l.Process,
+	r.report.Info(fmt.Sprintf("%s: process %d of %d, with %d of %d ranks; joining at %s", r.p.Name, l.Process,
 		l.Processes, l.Count, l.Ranks, l.Addr),
 		"join", "process", l.Process, "processes", l.Processes, "address", l.Addr)
 	within := r.o.joinWithin
@@ -62,7 +62,7 @@ func (r *run) warnAlone() {
 		what = fmt.Sprintf("%s=%s (%s)", u.Name, u.Value, u.By)
 	}
 	if what != "" {
-		r.report.warn(what+" says that this process is one of several, and Run trains in this process alone: each "+
+		r.report.Warn(what+" says that this process is one of several, and Run trains in this process alone: each "+
 			"process trains a model of its own", "launcher", what)
 	}
 }
@@ -72,8 +72,8 @@ func (r *run) warnAlone() {
 func (r *run) joinReporter() func(string) {
 	o := r.o
 	o.launch = nil
-	own := newReport(&o)
-	return func(text string) { own.info(r.p.Name+": "+text, "join", "text", text) }
+	own := o.printer()
+	return func(text string) { own.Info(r.p.Name+": "+text, "join", "text", text) }
 }
 
 // launchInputs is what must be equal in all processes, in a form for people.
@@ -269,7 +269,7 @@ func (r *run) exchangeReports() error {
 	if r.team.Peers == nil {
 		return nil
 	}
-	own := passReport{Late: r.feed != nil && r.feed.isLate()}
+	own := passReport{Late: r.feed != nil && r.feed.IsLate()}
 	own.Stop = r.ctx.Err() != nil || r.ioError() != nil // read after Late: if the batch failed, that is now known
 	for _, k := range r.crew.mine {
 		own.Ranks = append(own.Ranks, k.rankReport())
@@ -339,7 +339,7 @@ func (r *run) failStuck() {
 // isStopRequested reports whether the run was asked to stop. All processes get the same answer before the same step.
 func (r *run) isStopRequested() bool {
 	if r.team.Peers == nil {
-		return r.ctx.Err() != nil || r.metrics.err != nil
+		return r.ctx.Err() != nil || r.metrics.Err() != nil
 	}
 	return r.stopRequested
 }

@@ -104,3 +104,6 @@ type Inputs struct {
 	Types  int // int32 [MicroBatches, MicroBatch, SeqLen]: token type
 	Pixels int // Types.Compute [MicroBatches, MicroBatch, SeqLen, Patch]
 }
+
+// ShortHash returns the first digits of a hash, for people.
+func ShortHash(hash string) string { return hash[:min(12, len(hash))] }

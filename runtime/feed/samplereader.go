@@ -1,4 +1,4 @@
-package runtime
+package feed
 
 import (
 	"math"
@@ -6,10 +6,11 @@ import (
 
 	"github.com/planc-dev/planc/runtime/data"
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/program"
 )
 
-// reader reads the samples of training or of validation.
-type reader struct {
+// Reader reads the samples of training or of validation.
+type Reader struct {
 	sample func(g int64, tokens, labels []int32) (unmasked int, err error)
 	types  func(g int64, types []int32) error    // nil: all types are 0, or the model reads none
 	pixels func(g int64, pixels []float32) error // nil if the model reads none
@@ -23,14 +24,14 @@ type reader struct {
 // overlap. A disk serves about as many at once. A caller's Source may rely on one at a time.
 const filesAtOnce = 8
 
-// readers returns the readers of a source, for the inputs that the model reads.
-func readers(s Source, p *Program) (train, valid reader) {
+// Readers returns the readers of a source, for the inputs that the model reads.
+func Readers(s Source, p *program.Program) (train, valid Reader) {
 	l, tokens := &p.Batch, 0
-	if slices.ContainsFunc(p.Stages, func(st Stage) bool { return st.Inputs.Tokens > 0 }) {
+	if slices.ContainsFunc(p.Stages, func(st program.Stage) bool { return st.Inputs.Tokens > 0 }) {
 		tokens = p.Model.Vocab
 	}
-	train = reader{sample: s.Train, tokens: tokens, labels: p.Model.Vocab}
-	valid = reader{sample: s.Valid, tokens: tokens, labels: p.Model.Vocab, label: "validation "}
+	train = Reader{sample: s.Train, tokens: tokens, labels: p.Model.Vocab}
+	valid = Reader{sample: s.Valid, tokens: tokens, labels: p.Model.Vocab, label: "validation "}
 	if _, ok := s.(*data.Set); ok {
 		train.atOnce, valid.atOnce = filesAtOnce, filesAtOnce
 	}
@@ -43,13 +44,14 @@ func readers(s Source, p *Program) (train, valid reader) {
 	return train, valid
 }
 
-// checkSource refuses a source that lacks what the model needs. s is nil for the job's files.
-func checkSource(s Source, p *Program) error {
+// CheckSource refuses a source that lacks what the model needs. s is nil for the job's files. predictsTokens says that
+// the model predicts the next token.
+func CheckSource(s Source, p *program.Program, predictsTokens bool) error {
 	switch {
 	case s == nil && p.Batch.Patch > 0:
 		return exit.Errorf(exit.Input, "the model reads pixels, but the job's files hold tokens: pass rt.Data a "+
 			"source that is also an rt.ImageSource")
-	case s == nil && p.Segments[len(p.Segments)-1].Logits == nil:
+	case s == nil && !predictsTokens:
 		return exit.Errorf(exit.Input, "the model does not predict the next token, and the job's files have no other "+
 			"labels: pass rt.Data a source with labels")
 	case p.Batch.Patch == 0:
@@ -64,7 +66,7 @@ func checkSource(s Source, p *Program) error {
 }
 
 // check refuses a sample that the model cannot read. Kernels do not check indices into tables.
-func (from *reader) check(g int64, tokens, labels []int32, unmasked int) error {
+func (from *Reader) check(g int64, tokens, labels []int32, unmasked int) error {
 	if unmasked < 0 || unmasked > len(labels) {
 		return exit.Errorf(exit.Input, "%ssample %d: unmasked is %d; it is the number of leading positions that count "+
 			"and must be "+

@@ -4,11 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/planc-dev/planc/runtime/comm"
 )
@@ -162,63 +159,5 @@ func TestParametersComeBeforeTheirBlock(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// Samples of a slow disk are read several at once, those that are in memory one after the other; both give the same
-// batch, and the error of the first sample that has one.
-func TestSamplesOfASlowDiskAreReadAtOnce(t *testing.T) {
-	l := &BatchLayout{SeqLen: 6}
-	var wait time.Duration
-	var now, most atomic.Int32
-	from, bad := reader{atOnce: 8, tokens: vocab, labels: vocab}, int64(1<<40)
-	from.sample = func(g int64, tokens, labels []int32) (int, error) {
-		most.Store(max(most.Load(), now.Add(1)))
-		defer now.Add(-1)
-		time.Sleep(wait)
-		if g >= bad {
-			return 0, fmt.Errorf("sample %d", g)
-		}
-		return drawn{40, 0}.Train(g, tokens, labels)
-	}
-	want := newBatch(32, l)
-	want.read(from, 32, 60, 1)
-	must(t, want.err)
-	f := &prefetcher{from: from, end: 60, size: 32, atOnce: 8, next: 32}
-	got := newBatch(32, l)
-	for _, tt := range []struct {
-		wait      time.Duration
-		most      int32 // samples at once
-		afterward int
-	}{{5 * time.Millisecond, 8, 8}, {0, 8, 1}, {0, 1, 1}, {5 * time.Millisecond, 1, 8}} {
-		wait = tt.wait
-		most.Store(0)
-		f.fill(got)
-		must(t, got.err)
-		if n := most.Load(); n > tt.most || tt.wait > 0 && n < tt.most/2 {
-			t.Errorf("with %v a sample, %d are read at once, want %d", tt.wait, n, tt.most)
-		}
-		if tt.wait > 0 && f.atOnce != tt.afterward {
-			t.Errorf("after %v a sample, %d are read at once, want %d", tt.wait, f.atOnce, tt.afterward)
-		}
-		if tt.wait == 0 { // on a busy machine memory may seem slow
-			f.atOnce = tt.afterward
-		}
-		if !slices.Equal(got.tokens, want.tokens) || !slices.Equal(got.labels, want.labels) ||
-			!slices.Equal(got.unmasked, want.unmasked) {
-			t.Errorf("with %v a sample the batch is another", tt.wait)
-		}
-	}
-	bad = 37
-	for _, atOnce := range []int{1, 8} {
-		got.read(from, 32, 60, atOnce)
-		if got.err == nil || got.err.Error() != "sample 37" {
-			t.Errorf("%d at once: error %v, want that of sample 37", atOnce, got.err)
-		}
-	}
-	from.sample = func(int64, []int32, []int32) (int, error) { panic("a fault") }
-	got.read(from, 32, 60, 8)
-	if got.err == nil || !strings.HasPrefix(got.err.Error(), "reading samples from 32 on: a fault\n") {
-		t.Errorf("a panic is the error %v", got.err)
 	}
 }

@@ -1,6 +1,10 @@
 package runtime
 
-import "github.com/planc-dev/planc/runtime/exit"
+import (
+	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/feed"
+	"github.com/planc-dev/planc/runtime/report"
+)
 
 // ExitError is the error that Run returns, with the exit code of the command.
 type ExitError = exit.Error
@@ -12,4 +16,19 @@ const (
 	ExitCannot    = exit.Cannot    // this machine or launch cannot run the program
 	ExitNonfinite = exit.Nonfinite // stopped by the numerics guard
 	ExitOnRequest = exit.OnRequest // stopped on request, with a committed checkpoint
+)
+
+// What a run reports.
+type (
+	Step       = report.Step
+	Result     = report.Result
+	ExpertLoad = report.ExpertLoad
+	Telemetry  = report.Telemetry
+)
+
+// Training data that the caller provides.
+type (
+	Source      = feed.Source
+	TypedSource = feed.TypedSource
+	ImageSource = feed.ImageSource
 )

@@ -1,4 +1,4 @@
-package runtime
+package report
 
 import (
 	"encoding/json"
@@ -6,26 +6,18 @@ import (
 	"testing"
 )
 
-// observed are devices that tell how busy they are.
-type observed struct {
-	absent
-	all []Telemetry
-}
-
-func (o observed) Telemetry() []Telemetry { return o.all }
-
-// How busy devices are is a list of each figure, null where nobody tells; nothing where they do not, or on a CPU.
+// Telemetry is written as one list for each figure, with null for a value that is not available.
 func TestTelemetryIsInTheMetrics(t *testing.T) {
 	for _, c := range []struct {
-		d    Devices
+		all  []Telemetry
 		want string
 	}{
-		{nil, `{}`}, {absent{}, `{}`}, {observed{}, `{}`},
-		{observed{all: []Telemetry{{0.97, 5e9, 612.5, 1755}, {1, 6e9, math.NaN(), 1740}}},
+		{nil, `{}`}, {[]Telemetry{}, `{}`},
+		{[]Telemetry{{0.97, 5e9, 612.5, 1755}, {1, 6e9, math.NaN(), 1740}},
 			`{"gpu_util":[0.97,1],"gpu_memory_bytes":[5000000000,6000000000],"gpu_watts":[612.5,null],"gpu_mhz":[1755,1740]}`},
 	} {
-		m := metrics{line: []byte(`{"step":1`)}
-		m.telemetry(c.d)
+		m := Metrics{line: []byte(`{"step":1`)}
+		m.telemetry(c.all)
 		var got, want map[string]any
 		if err := json.Unmarshal(append(m.line, '}'), &got); err != nil {
 			t.Fatalf("%s: %v", m.line, err)

@@ -1,4 +1,4 @@
-package runtime
+package report
 
 import (
 	"bufio"
@@ -18,31 +18,31 @@ import (
 	"github.com/planc-dev/planc/runtime/exit"
 )
 
-// metricsFile is the name of a run's log, with one JSON object per line (contract.md).
-const metricsFile = "metrics.jsonl"
+// MetricsFile is the name of a run's log, with one JSON object per line (contract.md).
+const MetricsFile = "metrics.jsonl"
 
-// metrics appends to metrics.jsonl. Every line is written at once, as a whole. After the first error all further lines
+// Metrics appends to metrics.jsonl. Every line is written at once, as a whole. After the first error all further lines
 // are dropped, and err holds that error.
-type metrics struct {
+type Metrics struct {
 	f       *os.File // nil in processes that do not write
-	path    string
+	Path    string
 	attempt int // number of this run in its folder, from 1
 	line    []byte
 	size    int64 // bytes of complete lines
 	err     error
 }
 
-// openMetrics opens the log in dir, to continue it.
-func openMetrics(dir string) (*metrics, error) {
+// OpenMetrics opens the log in dir, to continue it.
+func OpenMetrics(dir string) (*Metrics, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("cannot create the folder of the run: %w; choose another with --dir", err)
 	}
-	m := &metrics{path: filepath.Join(dir, metricsFile), attempt: 1}
-	if info, err := os.Stat(m.path); err == nil && !info.Mode().IsRegular() {
+	m := &Metrics{Path: filepath.Join(dir, MetricsFile), attempt: 1}
+	if info, err := os.Stat(m.Path); err == nil && !info.Mode().IsRegular() {
 		return nil, exit.Errorf(exit.Input, "%s must be a regular file, because metrics are appended to it; choose "+
-			"another folder with --log-dir", m.path)
+			"another folder with --log-dir", m.Path)
 	}
-	f, err := os.OpenFile(m.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o666)
+	f, err := os.OpenFile(m.Path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the metrics: %w; choose another folder with --log-dir", err)
 	}
@@ -51,16 +51,16 @@ func openMetrics(dir string) (*metrics, error) {
 	case errors.Is(err, ckpt.ErrLocked):
 		f.Close()
 		return nil, exit.Errorf(exit.Cannot, "another run is writing its metrics to %s; wait until it ends, or choose "+
-			"another folder with --log-dir", m.path)
+			"another folder with --log-dir", m.Path)
 	case err != nil:
 		f.Close()
-		return nil, fmt.Errorf("cannot open the metrics: %s: %w", m.path, err)
+		return nil, fmt.Errorf("cannot open the metrics: %s: %w", m.Path, err)
 	}
 	return m, m.scan()
 }
 
 // scan counts the earlier attempts, and ends a line that a crash cut off.
-func (m *metrics) scan() error {
+func (m *Metrics) scan() error {
 	in, last := bufio.NewReader(m.f), byte('\n')
 	for {
 		line, err := in.ReadBytes('\n')
@@ -88,8 +88,18 @@ func (m *metrics) scan() error {
 	return m.err
 }
 
+// Err returns the first error of writing.
+func (m *Metrics) Err() error { return m.err }
+
+// Close closes the file.
+func (m *Metrics) Close() {
+	if m.f != nil {
+		m.f.Close()
+	}
+}
+
 // write appends complete lines. It removes a line that is only partly written.
-func (m *metrics) write(b []byte) {
+func (m *Metrics) write(b []byte) {
 	if m.f == nil || m.err != nil {
 		return
 	}
@@ -104,8 +114,8 @@ func (m *metrics) write(b []byte) {
 	m.fail("write", err)
 }
 
-// sync makes the lines durable.
-func (m *metrics) sync() {
+// Sync makes the lines durable.
+func (m *Metrics) Sync() {
 	if m.f == nil || m.err != nil {
 		return
 	}
@@ -115,7 +125,7 @@ func (m *metrics) sync() {
 }
 
 // fail stores the error that ends writing, with advice.
-func (m *metrics) fail(what string, err error) {
+func (m *Metrics) fail(what string, err error) {
 	hint := "; --log-dir chooses another folder"
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		hint = "; free some space, or choose another folder with --log-dir"
@@ -124,27 +134,27 @@ func (m *metrics) fail(what string, err error) {
 }
 
 // begin starts a line with the keys that every line has.
-func (m *metrics) begin(step int) {
+func (m *Metrics) begin(step int) {
 	m.line = append(m.line[:0], `{"t":`...)
 	m.line = strconv.AppendFloat(m.line, float64(time.Now().UnixMilli())/1e3, 'f', 3, 64)
 	m.integer("attempt", int64(m.attempt))
 	m.integer("step", int64(step))
 }
 
-func (m *metrics) key(name string) {
+func (m *Metrics) key(name string) {
 	m.line = append(m.line, ',', '"')
 	m.line = append(m.line, name...)
 	m.line = append(m.line, '"', ':')
 }
 
-func (m *metrics) integer(name string, x int64) {
+func (m *Metrics) integer(name string, x int64) {
 	m.key(name)
 	m.line = strconv.AppendInt(m.line, x, 10)
 }
 
 // number writes the shortest decimal form that restores the number, with an exponent below 1e-6 and from 1e21 on, as
 // package json does (1e-07 here, 1e-7 there). A number that is not finite is null.
-func (m *metrics) number(name string, x float64) {
+func (m *Metrics) number(name string, x float64) {
 	m.key(name)
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		m.line = append(m.line, "null"...)
@@ -157,52 +167,62 @@ func (m *metrics) number(name string, x float64) {
 	m.line = strconv.AppendFloat(m.line, x, form, -1, 64)
 }
 
-func (m *metrics) text(name, s string) {
+func (m *Metrics) text(name, s string) {
 	m.key(name)
 	b, _ := json.Marshal(s)
 	m.line = append(m.line, b...)
 }
 
-func (m *metrics) end() {
+func (m *Metrics) end() {
 	m.line = append(m.line, '}', '\n')
 	m.write(m.line)
 }
 
-// step writes the line of a step, with its aux_loss if the model has one. skipped counts the steps of this training
-// without an update, and is left out while it is 0. The devices' telemetry comes last.
-func (m *metrics) step(s *Step, aux bool, tokensPerSecond, mfu float64, memory int64, skipped int, d Devices) {
-	m.begin(s.Step)
+// StepLine is what the line of a step holds.
+type StepLine struct {
+	*Step
+	HasAux          bool // the model has an auxiliary loss
+	TokensPerSecond float64
+	MFU             float64
+	Memory          int64       // bytes of a rank
+	Skipped         int         // steps of this training without an update; left out while it is 0
+	Telemetry       []Telemetry // of the devices
+}
+
+// Step writes the line of a step.
+func (m *Metrics) Step(s *StepLine) {
+	m.begin(s.Step.Step)
 	m.number("loss", s.Loss)
 	m.number("lr", s.LR)
 	m.number("grad_norm", s.GradNorm)
 	m.integer("tokens", s.Tokens)
-	m.number("tokens_per_s", tokensPerSecond)
+	m.number("tokens_per_s", s.TokensPerSecond)
 	m.number("step_s", s.Seconds)
-	m.number("mfu", mfu)
-	m.integer("memory_bytes", memory)
-	if aux {
+	m.number("mfu", s.MFU)
+	m.integer("memory_bytes", s.Memory)
+	if s.HasAux {
 		m.number("aux_loss", s.AuxLoss)
 	}
-	m.experts(s)
+	m.experts(s.Step)
 	if s.LossScale > 0 {
 		m.number("loss_scale", s.LossScale)
 	}
-	if skipped > 0 {
-		m.integer("skipped", int64(skipped))
+	if s.Skipped > 0 {
+		m.integer("skipped", int64(s.Skipped))
 	}
-	m.telemetry(d)
+	m.telemetry(s.Telemetry)
 	m.end()
 }
 
-// valid writes the line of an evaluation after a step.
-func (m *metrics) valid(step int, loss float64) {
+// Valid writes the line of an evaluation after a step.
+func (m *Metrics) Valid(step int, loss float64) {
 	m.begin(step)
 	m.number("valid_loss", loss)
 	m.end()
 }
 
-// event writes a line about the run: start, resume, checkpoint, skip or stop.
-func (m *metrics) event(step int, event, detail string) {
+// Event writes a line about the run: start, resume, checkpoint, skip or stop.
+func (m *Metrics) Event(step int, event, detail string) {
 	m.begin(step)
 	m.text("event", event)
 	if detail != "" {
@@ -211,7 +231,26 @@ func (m *metrics) event(step int, event, detail string) {
 	m.end()
 }
 
-// appendShort writes a number rounded to four decimals, without trailing zeros.
-func appendShort(line []byte, x float64) []byte {
-	return strconv.AppendFloat(line, math.Round(x*1e4)/1e4, 'f', -1, 64)
+// experts writes the expert metrics of a step: lists with a number per layer, and totals.
+func (m *Metrics) experts(s *Step) {
+	if len(s.Experts) == 0 {
+		return
+	}
+	list := func(name string, of func(*ExpertLoad) float64) {
+		m.key(name)
+		for i := range s.Experts {
+			m.line = append(m.line, "[,"[min(i, 1)])
+			m.line = appendShort(m.line, of(&s.Experts[i]))
+		}
+		m.line = append(m.line, ']')
+	}
+	list("expert_load", func(e *ExpertLoad) float64 { return e.Load })
+	list("expert_cv", func(e *ExpertLoad) float64 { return e.CV })
+	further, dropped := 0, int64(0)
+	for i := range s.Experts {
+		further += s.Experts[i].Further
+		dropped += s.Experts[i].Dropped
+	}
+	m.integer("expert_rounds", int64(further))
+	m.integer("expert_dropped", dropped)
 }

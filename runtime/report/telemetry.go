@@ -1,4 +1,9 @@
-package runtime
+package report
+
+import (
+	"math"
+	"strconv"
+)
 
 // Telemetry is the utilization of a device. A value that is not available is NaN.
 type Telemetry struct {
@@ -8,19 +13,8 @@ type Telemetry struct {
 	MHz         float64
 }
 
-// TelemetrySource is implemented by [Devices] with telemetry. Telemetry does not wait: it returns the latest values of
-// each device, or nothing if there are none. They are written to the metrics of steps.
-type TelemetrySource interface {
-	Telemetry() []Telemetry
-}
-
-// telemetry writes the devices' telemetry, if they have it.
-func (m *metrics) telemetry(d Devices) {
-	o, ok := d.(TelemetrySource)
-	if !ok {
-		return
-	}
-	all := o.Telemetry()
+// telemetry writes the telemetry of devices; nothing if there is none.
+func (m *Metrics) telemetry(all []Telemetry) {
 	if len(all) == 0 {
 		return
 	}
@@ -50,4 +44,9 @@ func (m *metrics) telemetry(d Devices) {
 		}
 		m.line = append(m.line, ']')
 	}
+}
+
+// appendShort writes a number rounded to four decimals, without trailing zeros.
+func appendShort(line []byte, x float64) []byte {
+	return strconv.AppendFloat(line, math.Round(x*1e4)/1e4, 'f', -1, 64)
 }
