@@ -154,8 +154,8 @@ func (l *loop) picked(n *ir.Node, picks map[*ir.Value]*ir.Node) (pick *ir.Node, 
 func (l *loop) inPlace(picks map[*ir.Value]*ir.Node, number map[*ir.Value]int) {
 	for _, n := range l.body {
 		_, other := l.picked(n, picks)
-		to, kept := number[n.Outs[0]]
-		if other == nil || !kept || slices.Contains(l.operands(), other) {
+		to, numbered := number[n.Outs[0]]
+		if other == nil || !numbered || slices.Contains(l.operands(), other) {
 			continue
 		}
 		if !slices.ContainsFunc(l.body, func(m *ir.Node) bool { return m != n && slices.Contains(m.Args, other) }) {

@@ -209,33 +209,33 @@ func (e *emitter) dropKey(n *ir.Node) jen.Code {
 }
 
 // middle reports whether dims that are not kept lie between dims that are kept.
-func middle(kept []bool) bool {
-	gone := slices.Index(kept, false)
-	rest := kept[gone+slices.Index(kept[gone:], true):]
-	return kept[len(kept)-1] && !slices.Contains(rest, false)
+func middle(isKept []bool) bool {
+	dropped := slices.Index(isKept, false)
+	rest := isKept[dropped+slices.Index(isKept[dropped:], true):]
+	return isKept[len(isKept)-1] && !slices.Contains(rest, false)
 }
 
 // emitReduceSum sums over leading dims, trailing ones, or those in the middle.
 func emitReduceSum(e *emitter, n *ir.Node) {
 	in, out := n.Args[0].Type, n.Outs[0].Type
-	kept := make([]bool, len(in.Dims))
+	isKept := make([]bool, len(in.Dims))
 	for i, d := range in.Dims {
-		kept[i] = out.Has(d.Dim)
+		isKept[i] = out.Has(d.Dim)
 	}
 	all := e.count(in.Dims)
-	k := slices.Index(kept, true)
+	k := slices.Index(isKept, true)
 	switch {
 	case k < 0:
 		e.kernel("SumCols", n.Outs[0], n.Args[0], 1, all, accumulates(n))
-	case !slices.Contains(kept[k:], false):
+	case !slices.Contains(isKept[k:], false):
 		cols := e.count(in.Dims[k:])
 		e.kernel("SumRows", n.Outs[0], n.Args[0], all/cols, cols, accumulates(n))
-	case k == 0 && !slices.Contains(kept[slices.Index(kept, false):], true):
-		rows := e.count(in.Dims[:slices.Index(kept, false)])
+	case k == 0 && !slices.Contains(isKept[slices.Index(isKept, false):], true):
+		rows := e.count(in.Dims[:slices.Index(isKept, false)])
 		e.kernel("SumCols", n.Outs[0], n.Args[0], rows, all/rows, accumulates(n))
-	case k == 0 && middle(kept):
-		gone := slices.Index(kept, false)
-		rows, cols := e.count(in.Dims[:gone]), e.count(in.Dims[gone+slices.Index(kept[gone:], true):])
+	case k == 0 && middle(isKept):
+		dropped := slices.Index(isKept, false)
+		rows, cols := e.count(in.Dims[:dropped]), e.count(in.Dims[dropped+slices.Index(isKept[dropped:], true):])
 		e.kernel("SumRowsEach", n.Outs[0], n.Args[0], rows, all/rows/cols, cols, accumulates(n))
 	default:
 		panic(fmt.Sprintf("codegen: no kernel sums %v to %v", in, out))

@@ -96,17 +96,17 @@ func (e *emitter) attentionShape(n *ir.Node, q, k, v ir.Type) jen.Code {
 		d[jen.Id("Batch0")] = e.offset(q.Dims[0])
 	}
 	for _, o := range []struct {
-		field, half, then string
-		of                ir.Extent
+		field, half, after string
+		extent             ir.Extent
 	}{{"Head0", "", "", at(q, ir.Head)}, {"Group0", "", "", group}, {"Pos0", "Half", "Pos1", at(q, ir.Seq)},
 		{"KPos0", "KHalf", "KPos1", at(k, ir.KSeq)}} {
 		switch {
-		case isZigzag(o.of):
-			w := e.zigzag(o.of)
-			d[jen.Id(o.field)], d[jen.Id(o.half)], d[jen.Id(o.then)] = w.Clone().Dot("At"), w.Clone().Dot("Half"),
+		case isZigzag(o.extent):
+			w := e.zigzag(o.extent)
+			d[jen.Id(o.field)], d[jen.Id(o.half)], d[jen.Id(o.after)] = w.Clone().Dot("At"), w.Clone().Dot("Half"),
 				w.Clone().Dot("Then")
-		case len(o.of.Axes) > 0:
-			d[jen.Id(o.field)] = e.offset(o.of)
+		case len(o.extent.Axes) > 0:
+			d[jen.Id(o.field)] = e.offset(o.extent)
 		}
 	}
 	return jen.Qual(cpuPath, "AttentionShape").Values(d)

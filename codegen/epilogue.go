@@ -33,13 +33,13 @@ func (u *fusion) activations(nodes []*ir.Node) []*ir.Node {
 // op i as the epilogue.
 func (u *fusion) endIn(nodes []*ir.Node, at, i int) *ir.Node {
 	m, op := nodes[at], only(nodes[i])
-	kept := u.outlives(nodes, m.Outs[0])
-	if op.Op == ir.OpAdd && u.cOperand[m] == nil && !kept {
+	isStored := u.outlives(nodes, m.Outs[0])
+	if op.Op == ir.OpAdd && u.cOperand[m] == nil && !isStored {
 		n := writing(m, op.Outs[0])
 		u.cOperand[n], u.addition[n] = other(op, m.Outs[0]), op
 		return n
 	}
-	u.epilogue[m], u.keepsResult[m] = nodes[i], kept
+	u.epilogue[m], u.keepsResult[m] = nodes[i], isStored
 	return m
 }
 
@@ -116,16 +116,16 @@ func (u *fusion) reads(n *ir.Node) []*ir.Value {
 	if from := u.cOperand[n]; from != nil {
 		vs = append(vs, from)
 	}
-	if then := u.epilogue[n]; then != nil {
-		vs = append(vs, then.Args...)
+	if epilogue := u.epilogue[n]; epilogue != nil {
+		vs = append(vs, epilogue.Args...)
 	}
 	return vs
 }
 
 // makes returns an op's results, including those of its epilogue.
 func (u *fusion) makes(n *ir.Node) []*ir.Value {
-	if then := u.epilogue[n]; then != nil {
-		return slices.Concat(n.Outs, then.Outs)
+	if epilogue := u.epilogue[n]; epilogue != nil {
+		return slices.Concat(n.Outs, epilogue.Outs)
 	}
 	return n.Outs
 }

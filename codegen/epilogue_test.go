@@ -72,8 +72,8 @@ func endsText(m *ir.Model) string {
 		if fused.keepsResult[n] {
 			text += " kept"
 		}
-		if then := fused.epilogue[n]; then != nil {
-			text += " then " + then.Outs[0].Name
+		if epilogue := fused.epilogue[n]; epilogue != nil {
+			text += " then " + epilogue.Outs[0].Name
 		}
 		out = append(out, text)
 	}

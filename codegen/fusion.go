@@ -57,8 +57,8 @@ func (u *fusion) also(n *ir.Node) (ops []*ir.Node) {
 	if add := u.addition[n]; add != nil {
 		ops = append(ops, add)
 	}
-	if then := u.epilogue[n]; then != nil {
-		ops = append(ops, only(then))
+	if epilogue := u.epilogue[n]; epilogue != nil {
+		ops = append(ops, only(epilogue))
 	}
 	if sum := u.rowSum[n]; sum != nil {
 		ops = append(ops, sum)

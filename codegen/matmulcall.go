@@ -18,11 +18,11 @@ type matMulCall struct {
 
 // write writes the call for the types of the operands and what the matmul is fused with.
 func (c *matMulCall) write() {
-	switch then, sum := c.fused.epilogue[c.n], c.fused.rowSum[c.n]; {
+	switch epilogue, sum := c.fused.epilogue[c.n], c.fused.rowSum[c.n]; {
 	case c.n.Attr.In != "":
 		c.fp8()
-	case then != nil:
-		c.withEpilogue(then)
+	case epilogue != nil:
+		c.withEpilogue(epilogue)
 	case sum != nil:
 		c.withRowSum(sum)
 	default:
@@ -70,9 +70,9 @@ func (c *matMulCall) fp8() {
 
 // withEpilogue writes a matmul with its epilogue: one call, or on a GPU the separate ops if the library refuses the
 // call.
-func (c *matMulCall) withEpilogue(then *ir.Node) {
-	c.results(then)
-	op := only(then)
+func (c *matMulCall) withEpilogue(node *ir.Node) {
+	c.results(node)
+	op := only(node)
 	if !c.gpu() {
 		args := append([]any{op.Outs[0]}, c.epilogueOperands(op)...)
 		args = append(args, c.a, c.b, jen.Qual(cpuPath, "Do"+endings[op.Op]))
@@ -92,8 +92,8 @@ func (c *matMulCall) withEpilogue(then *ir.Node) {
 	}
 	c.unless(c.calling(c.runtime(name), append(call, c.operands()...)...), func() {
 		c.plain()
-		c.now = then
-		emitLoop(c.emitter, then)
+		c.now = node
+		emitLoop(c.emitter, node)
 	})
 }
 

@@ -17,11 +17,11 @@ var reserved = []string{"r", "b", "kern", "rt", "cpu", "gpu", "num", "float", "p
 // namer gives the values of one function Go names.
 type namer struct {
 	taken map[string]bool
-	of    map[*ir.Value]string
+	names map[*ir.Value]string
 }
 
 func newNamer() *namer {
-	n := &namer{taken: map[string]bool{}, of: map[*ir.Value]string{}}
+	n := &namer{taken: map[string]bool{}, names: map[*ir.Value]string{}}
 	for _, r := range reserved {
 		n.taken[r] = true
 	}
@@ -30,11 +30,11 @@ func newNamer() *namer {
 
 // name is v's Go name.
 func (n *namer) name(v *ir.Value) string {
-	if s, ok := n.of[v]; ok {
+	if s, ok := n.names[v]; ok {
 		return s
 	}
 	s := n.fresh(camel(v.Name))
-	n.of[v] = s
+	n.names[v] = s
 	return s
 }
 

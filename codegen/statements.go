@@ -38,9 +38,9 @@ func (w *statements) calling(fn *jen.Statement, args ...any) *jen.Statement {
 }
 
 // alias makes a value another name of one that is declared.
-func (w *statements) alias(v, of *ir.Value) {
+func (w *statements) alias(v, original *ir.Value) {
 	w.known[v] = true
-	w.of[v] = w.name(of)
+	w.names[v] = w.name(original)
 }
 
 // own writes a call of a runtime function: rt.Name(args) or gpu.Name(r, args).

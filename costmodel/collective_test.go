@@ -128,8 +128,8 @@ func TestBetterHardware(t *testing.T) {
 			other.Network = append([]Tier(nil), c.Network...)
 			better(&other)
 			for _, op := range communicating {
-				if now, then := c.CollectiveTime(op, p, b), other.CollectiveTime(op, p, b); then > now*rounding {
-					t.Errorf("%s: %v %+v of %v takes %v instead of %v", name, op, p, b, then, now)
+				if now, slower := c.CollectiveTime(op, p, b), other.CollectiveTime(op, p, b); slower > now*rounding {
+					t.Errorf("%s: %v %+v of %v takes %v instead of %v", name, op, p, b, slower, now)
 				}
 			}
 		}
@@ -239,7 +239,7 @@ func TestPairsShareTheirNICs(t *testing.T) {
 		}
 	}
 	for _, nics := range []int{1, 2} {
-		var alone, beside Seconds
+		var alone, overlapped Seconds
 		for _, devices := range []int{1, 2, 4, 8} {
 			c := &Cluster{Nodes: 3, Node: Node{Devices: devices, Link: Link{Kind: "pcie", Bandwidth: 6e9,
 				LatencyUS: 5}},
@@ -247,14 +247,14 @@ func TestPairsShareTheirNICs(t *testing.T) {
 			at := c.SendTime(pipeline(1, 3*devices), "pp", 1e8)
 			if devices == 1 {
 				alone = at
-			} else if beside == 0 {
-				beside = at
-			} else if at != beside {
-				t.Errorf("%d NICs: with %d devices a message takes %v, with two %v", nics, devices, at, beside)
+			} else if overlapped == 0 {
+				overlapped = at
+			} else if at != overlapped {
+				t.Errorf("%d NICs: with %d devices a message takes %v, with two %v", nics, devices, at, overlapped)
 			}
 		}
-		if nics == 1 && beside != alone {
-			t.Errorf("one NIC: a message takes %v beside another device, %v alone", beside, alone)
+		if nics == 1 && overlapped != alone {
+			t.Errorf("one NIC: a message takes %v beside another device, %v alone", overlapped, alone)
 		}
 	}
 }

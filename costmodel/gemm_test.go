@@ -10,7 +10,7 @@ import (
 func TestMatrixTimeOfAllTilings(t *testing.T) {
 	d, r := Device{processors: 132}, rand.New(rand.NewPCG(11, 13))
 	d.rate[Matrix] = 1e15
-	size := func(most float64) float64 { return math.Ceil(math.Exp(r.Float64() * math.Log(most))) }
+	size := func(limit float64) float64 { return math.Ceil(math.Exp(r.Float64() * math.Log(limit))) }
 	for range 20000 {
 		g := GEMM{M: size(1 << 16), N: size(1 << 16), K: size(1 << 14), Batch: size(64)}
 		best := 0.0

@@ -44,21 +44,21 @@ func anyTurns(r *rand.Rand, chunks, micro, warm int, split bool) (turns []ir.Tur
 		}
 	}
 	var each []ir.Action
-	most := 0
+	largest := 0
 	for c := range chunks {
 		for _, k := range kinds {
 			left[ir.Action{Kind: k, Chunk: c}] = micro
 			each = append(each, ir.Action{Kind: k, Chunk: c})
 		}
 		n := min(micro, r.IntN(warm))
-		most = max(most, n)
+		largest = max(largest, n)
 		add(n, ir.Action{Kind: ir.Forward, Chunk: c})
 	}
 	inTurn := slices.Clone(each)
 	if r.IntN(6) == 0 {
 		inTurn = append(inTurn, each...)
 	}
-	times := (micro - most) / (len(inTurn) / len(each))
+	times := (micro - largest) / (len(inTurn) / len(each))
 	if r.IntN(4) == 0 {
 		times = min(times, 40+r.IntN(60))
 	}

@@ -49,11 +49,11 @@ func TestResolveOnThisCPU(t *testing.T) {
 		Overhead: 1}, Ref{Node: "cpu"}); c.GPU.PeakTFLOPS["bf16"] != 0 {
 		t.Errorf("bf16 was not measured, and is %v", c.GPU.PeakTFLOPS["bf16"])
 	}
-	again, err := ClusterFile("cpu")
+	second, err := ClusterFile("cpu")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err := ParseCluster("cpu.yaml", again); err != nil || c.GPU.PeakTFLOPS["f32"] != 0.25 {
+	if c, err := ParseCluster("cpu.yaml", second); err != nil || c.GPU.PeakTFLOPS["f32"] != 0.25 {
 		t.Errorf("the catalogue has changed: %v, %v", c.GPU.PeakTFLOPS, err)
 	}
 }

@@ -115,11 +115,11 @@ func (p *AttentionPlan) Close() error {
 
 // constant returns a tensor with a number that is the same in each run.
 func (p *AttentionPlan) constant(v float64) *tensor {
-	const most = 8
+	const limit = 8
 	if p.values == nil {
-		p.values = C.calloc(most, 4)
+		p.values = C.calloc(limit, 4)
 	}
-	unsafe.Slice((*float32)(p.values), most)[p.valueCount] = float32(v)
+	unsafe.Slice((*float32)(p.values), limit)[p.valueCount] = float32(v)
 	t := p.g.value()
 	p.uids, p.bind = append(p.uids, t.uid), append(p.bind, fromValue+p.valueCount)
 	p.valueCount++
@@ -246,7 +246,7 @@ func (p *AttentionPlan) dots(do, o *tensor) *tensor {
 
 // toKeys computes the gradient of keys or values: the transposed scores times the queries' operand, summed
 // over the query heads that share a head of keys.
-func (p *AttentionPlan) toKeys(to, scores, of *tensor) {
+func (p *AttentionPlan) toKeys(to, scores, source *tensor) {
 	g, s := p.g, p.scores()
 	y := g.tensor(p.kind(), [4]int64{s[0], s[1], s[3], s[2]}, [4]int64{s[1] * s[2] * s[3], s[2] * s[3], 1, s[3]},
 		C.planc_dnn_tensor_virtual)
@@ -255,8 +255,8 @@ func (p *AttentionPlan) toKeys(to, scores, of *tensor) {
 	g.links(op, C.planc_dnn_op_reshape_y, y.descriptor)
 	g.addOp(op)
 	if p.Group == 1 {
-		g.matmul(to, y, of)
+		g.matmul(to, y, source)
 		return
 	}
-	g.reduction(C.planc_dnn_sum, to, g.matmul(g.within(p.kind(), [4]int64{s[0], s[1], s[3], int64(p.Dim)}), y, of))
+	g.reduction(C.planc_dnn_sum, to, g.matmul(g.within(p.kind(), [4]int64{s[0], s[1], s[3], int64(p.Dim)}), y, source))
 }

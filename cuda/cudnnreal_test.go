@@ -35,11 +35,11 @@ func TestRealCuDNN(t *testing.T) {
 					t.Errorf("sm_%s: %v", arch, err)
 					continue
 				}
-				most := int64(1 << 20)
+				limit := int64(1 << 20)
 				if grad { // the gradient of the scores, in 16 bits
-					most += 2 * int64(x.Batch*x.KHeads*x.Group*ceil128(x.Seq)*ceil128(x.KSeq)) * 5 / 4
+					limit += 2 * int64(x.Batch*x.KHeads*x.Group*ceil128(x.Seq)*ceil128(x.KSeq)) * 5 / 4
 				}
-				if p.Workspace > most {
+				if p.Workspace > limit {
 					t.Errorf("sm_%s: %+v, gradient %v: %d bytes of workspace", arch, x, grad, p.Workspace)
 				}
 				t.Logf("sm_%s: %+v, gradient %v: %d bytes of workspace", arch, x, grad, p.Workspace)

@@ -64,7 +64,7 @@ func TestDevices(t *testing.T) {
 		devices[1] != want {
 		t.Errorf("%+v, want the second to be %+v", devices, want)
 	}
-	if again := must(Open())(t); again != d {
+	if second := must(Open())(t); second != d {
 		t.Error("a second driver")
 	}
 }
@@ -82,7 +82,7 @@ func TestStep(t *testing.T) {
 	x, y := must(Alloc(256))(t), must(Alloc(64))(t)
 	host := must(AllocPinned(64))(t)
 	compute, copies := must(NewStream(-1))(t), must(NewStream(0))(t)
-	there, done := must(NewEvent(false))(t), must(NewEvent(true))(t)
+	later, done := must(NewEvent(false))(t), must(NewEvent(true))(t)
 	for i := range host.Slice() {
 		host.Slice()[i] = byte(i)
 	}
@@ -91,7 +91,7 @@ func TestStep(t *testing.T) {
 	step := func() error {
 		var args Args
 		args.Pointer(x.At(64, 64).Pointer).Pointer(y.Pointer).Float32(2).Int32(16)
-		return errors.Join(compute.Record(there), copies.Wait(there), copies.Upload(x.At(64, 64), host),
+		return errors.Join(compute.Record(later), copies.Wait(later), copies.Upload(x.At(64, 64), host),
 			copies.Record(done), compute.Fill(y, 3), compute.Wait(done),
 			compute.Launch(k, Shape{Grid: [3]int{4}, Block: [3]int{32, 2}, Shared: 1024}, &args),
 			compute.Copy(y, x.At(64, 64)))
@@ -118,7 +118,7 @@ func TestStep(t *testing.T) {
 	if got := calls(); got != replay+replay {
 		t.Errorf("replays are\n%s\nwant twice\n%s", got, replay)
 	}
-	check(t, g.Close(), there.Close(), done.Close(), compute.Close(), copies.Close(), x.Free(), y.Free(),
+	check(t, g.Close(), later.Close(), done.Close(), compute.Close(), copies.Close(), x.Free(), y.Free(),
 		host.Free(), m.Unload())
 	unbind()
 	check(t, c.Close())
@@ -191,8 +191,8 @@ func TestCluster(t *testing.T) {
 		var args Args
 		args.Bytes(make([]byte, 128), 64).Uint64(9)
 		err := s.Launch(k, Shape{Grid: [3]int{4}, Block: [3]int{128}, Cluster: [3]int{2}}, &args)
-		if said := calls() + text(err); !strings.Contains(said, want) {
-			t.Errorf("%s driver: %s", folder, said)
+		if output := calls() + text(err); !strings.Contains(output, want) {
+			t.Errorf("%s driver: %s", folder, output)
 		}
 		check(t, m.Unload(), s.Close())
 	}

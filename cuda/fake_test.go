@@ -135,8 +135,8 @@ func TestPrototypes(t *testing.T) {
 		}
 		return fmt.Sprintf("%v\n%s", err, out)
 	}
-	if said := run("testdata/prototypes.c"); said != "" {
-		t.Error(said)
+	if output := run("testdata/prototypes.c"); output != "" {
+		t.Error(output)
 	}
 	for _, c := range []struct{ file, right, wrong, call string }{
 		{"driver.h", "cuMemAlloc_v2, (CUdeviceptr *p, size_t bytes)", "cuMemAlloc_v2, (CUdeviceptr *p, int bytes)",
@@ -144,9 +144,9 @@ func TestPrototypes(t *testing.T) {
 		{"driver.h", "planc_func_dynamic_shared = 8", "planc_func_dynamic_shared = 9",
 			"CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"},
 	} {
-		if said := run(mutant(t, c.file, c.right, c.wrong)); !strings.Contains(said,
+		if output := run(mutant(t, c.file, c.right, c.wrong)); !strings.Contains(output,
 			`static assertion failed: "`+c.call+`"`) {
-			t.Errorf("a wrong %s is not seen: %s", c.call, said)
+			t.Errorf("a wrong %s is not seen: %s", c.call, output)
 		}
 	}
 }

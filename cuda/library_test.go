@@ -16,8 +16,8 @@ func TestOpenLibrary(t *testing.T) {
 	loader := func(present map[string]string) func(string) (string, string) {
 		return func(name string) (string, string) {
 			tried = append(tried, name)
-			why, there := present[name]
-			if !there {
+			why, found := present[name]
+			if !found {
 				why = name + ": cannot open shared object file: No such file or directory"
 			}
 			return name, why

@@ -201,8 +201,8 @@ func TestNCCLFails(t *testing.T) {
 		}
 	}
 	check(t, c.Abort(), s.Close())
-	if told := calls(); strings.Count(told, "abort rank 0 of 1") != 1 {
-		t.Errorf("a second abort: %s", told)
+	if log := calls(); strings.Count(log, "abort rank 0 of 1") != 1 {
+		t.Errorf("a second abort: %s", log)
 	}
 }
 

@@ -43,11 +43,11 @@ func TestRegister(t *testing.T) {
 		t.Errorf("not to be listened to: %v, %v", known, err)
 	}
 	check(t, c.Close(t.Context()), n.Free(m))
-	told := calls()
-	if strings.Count(told, "deregister as rank 0 of 1") != 2 || strings.Contains(told, "buffers registered") ||
-		!strings.HasSuffix(told, "destroy rank 0 of 1\nnccl memory is freed\n") ||
-		!strings.Contains(told, "register 1024 bytes as rank 0 of 1") {
-		t.Error(told)
+	log := calls()
+	if strings.Count(log, "deregister as rank 0 of 1") != 2 || strings.Contains(log, "buffers registered") ||
+		!strings.HasSuffix(log, "destroy rank 0 of 1\nnccl memory is freed\n") ||
+		!strings.Contains(log, "register 1024 bytes as rank 0 of 1") {
+		t.Error(log)
 	}
 }
 
@@ -72,8 +72,8 @@ func TestCTAs(t *testing.T) {
 		whole := must(n.Join(t.Context(), must(n.NewID())(t), 0, 1))(t)
 		part := must(whole.Split(t.Context(), 0, 0))(t)
 		check(t, part.Close(t.Context()), whole.Close(t.Context()))
-		if told := strings.ReplaceAll(calls(), "destroy rank 0 of 1\n", ""); told != c.want {
-			t.Errorf("%q, want %q", told, c.want)
+		if log := strings.ReplaceAll(calls(), "destroy rank 0 of 1\n", ""); log != c.want {
+			t.Errorf("%q, want %q", log, c.want)
 		}
 	}
 }

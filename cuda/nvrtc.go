@@ -147,14 +147,14 @@ func (w *cStrings) word(s string) *C.char {
 }
 
 // list returns a C array of strings, and nil for none.
-func (w *cStrings) list(of []string) **C.char {
-	if len(of) == 0 {
+func (w *cStrings) list(texts []string) **C.char {
+	if len(texts) == 0 {
 		return nil
 	}
-	array := C.calloc(C.size_t(len(of)), C.size_t(unsafe.Sizeof((*C.char)(nil))))
+	array := C.calloc(C.size_t(len(texts)), C.size_t(unsafe.Sizeof((*C.char)(nil))))
 	*w = append(*w, array)
-	slots := unsafe.Slice((**C.char)(array), len(of))
-	for i, s := range of {
+	slots := unsafe.Slice((**C.char)(array), len(texts))
+	for i, s := range texts {
 		slots[i] = w.word(s)
 	}
 	return (**C.char)(array)

@@ -151,7 +151,7 @@ func (c *goldenCase) whole(name string, text []byte) {
 
 // excerptOf returns the lines of a text from the one that begins with from to the one before that which begins with
 // until, or as many of these as an excerpt has at most.
-func excerptOf(text []byte, from, until string, most int) []byte {
+func excerptOf(text []byte, from, until string, lines int) []byte {
 	var out []byte
 	n, skipped := 0, 0
 	for line := range strings.Lines(string(text)) {
@@ -162,7 +162,7 @@ func excerptOf(text []byte, from, until string, most int) []byte {
 			break
 		}
 		n++
-		if n > most {
+		if n > lines {
 			skipped++
 			continue
 		}

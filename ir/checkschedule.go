@@ -23,7 +23,7 @@ func (p *Program) checkSchedules() error {
 		return err
 	}
 	for i := range p.Stages {
-		c := &stageCheck{p: p, stage: i, done: map[Action]int{}, most: make([]int, len(p.Stages[i].Chunks))}
+		c := &stageCheck{p: p, stage: i, done: map[Action]int{}, peaks: make([]int, len(p.Stages[i].Chunks))}
 		if err := c.run(); err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ type stageCheck struct {
 	p     *Program
 	stage int
 	done  map[Action]int
-	most  []int // micro-batches of each chunk that are in flight at once, at most
+	peaks []int // micro-batches of each chunk that are in flight at once, at most
 }
 
 func (c *stageCheck) run() error {
@@ -75,7 +75,7 @@ func (c *stageCheck) run() error {
 		}
 		c.done[a]++
 		if a.Kind == Forward {
-			c.most[a.Chunk] = max(c.most[a.Chunk], c.inFlight(a.Chunk))
+			c.peaks[a.Chunk] = max(c.peaks[a.Chunk], c.inFlight(a.Chunk))
 		}
 	}
 	return c.whole(st)
@@ -127,9 +127,9 @@ func (c *stageCheck) whole(st *Stage) error {
 				return fmt.Errorf("stage %d: %v of micro-batch %d is missing", c.stage, Action{Kind: k, Chunk: i}, n)
 			}
 		}
-		if n := st.Chunks[i].Buffers; n != c.most[i] {
+		if n := st.Chunks[i].Buffers; n != c.peaks[i] {
 			return fmt.Errorf("stage %d: chunk %d has %d buffers for %d micro-batches in flight", c.stage, i,
-				n, c.most[i])
+				n, c.peaks[i])
 		}
 	}
 	if c.done[Action{Kind: Finish}] != 1 {

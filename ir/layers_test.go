@@ -16,8 +16,8 @@ func TestLayers(t *testing.T) {
 			local = append(local, period...)
 		}
 		l := LayersOf(local)
-		if again, err := ParseLayers(string(l)); again != l || err != nil {
-			t.Fatalf("%q reads back as %q, %v", l, again, err)
+		if second, err := ParseLayers(string(l)); second != l || err != nil {
+			t.Fatalf("%q reads back as %q, %v", l, second, err)
 		}
 		if l == "" {
 			if slices.Contains(local, true) && slices.Contains(local, false) {

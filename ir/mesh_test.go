@@ -76,9 +76,9 @@ func TestMeshRefines(t *testing.T) {
 				t.Fatalf("view %v is %v of %v", v, all, m)
 			}
 		}
-		again, err := ParseMesh(m.String())
-		if err != nil || again.String() != m.String() {
-			t.Fatalf("%v reads back as %v, %v", m, again, err)
+		second, err := ParseMesh(m.String())
+		if err != nil || second.String() != m.String() {
+			t.Fatalf("%v reads back as %v, %v", m, second, err)
 		}
 	})
 }

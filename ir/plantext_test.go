@@ -26,14 +26,14 @@ func anyPlan(t *rapid.T) ir.Plan {
 		case reflect.String:
 			f.SetString(rapid.StringMatching(`[a-z0-9,_-]{0,9}`).Draw(t, name))
 		case reflect.Struct: // precision
-			eight := rapid.Bool().Draw(t, name)
+			isFP8 := rapid.Bool().Draw(t, name)
 			for j := range f.NumField() {
 				if g := f.Field(j); g.Kind() == reflect.Bool {
-					g.SetBool(eight)
+					g.SetBool(isFP8)
 				} else {
 					g.SetUint(uint64(rapid.SampledFrom([]ir.Elem{ir.F32, ir.F64, ir.I32, ir.BF16, ir.F16}).Draw(t,
 						name)))
-					if eight && j == 0 {
+					if isFP8 && j == 0 {
 						g.SetUint(uint64(ir.BF16)) // what products in 8 bits are stored in
 					}
 				}

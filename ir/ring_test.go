@@ -59,8 +59,8 @@ func TestRing(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if again := p.String(); p.String() != again || !strings.Contains(again, "@zigzag:cp+2") {
-			t.Errorf("printed as\n%s", again)
+		if second := p.String(); p.String() != second || !strings.Contains(second, "@zigzag:cp+2") {
+			t.Errorf("printed as\n%s", second)
 		}
 		return p.Check([]string{"partition"})
 	}

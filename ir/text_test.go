@@ -41,9 +41,9 @@ func FuzzMesh(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := ir.ParseMesh(m.String())
-		if err != nil || again.String() != m.String() {
-			t.Errorf("%q printed as %q, which reads back as %q, %v", s, m, again, err)
+		second, err := ir.ParseMesh(m.String())
+		if err != nil || second.String() != m.String() {
+			t.Errorf("%q printed as %q, which reads back as %q, %v", s, m, second, err)
 		}
 		if m.Size() < 1 {
 			t.Errorf("%q has %d ranks", s, m.Size())
@@ -108,8 +108,8 @@ func FuzzModel(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := ir.ParseModel(m.String())
-		if err != nil || again.String() != m.String() {
+		second, err := ir.ParseModel(m.String())
+		if err != nil || second.String() != m.String() {
 			t.Errorf("%q printed as %q: %v", s, m, err)
 		}
 		_ = m.Check()

@@ -210,8 +210,8 @@ func (t Type) Resolved() Type {
 	return t
 }
 
-// With returns the logical type with layout l.
-func (t Type) With(l Layout) Type {
+// WithLayout returns the logical type with layout l.
+func (t Type) WithLayout(l Layout) Type {
 	out := t.Logical()
 	for i, d := range out.Dims {
 		out.Dims[i].Axes = slices.Clone(l[d.Dim])

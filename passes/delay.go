@@ -139,9 +139,9 @@ func (d *delayer) visit(n *ir.Node) {
 		axes := r.lacks[i]
 		switch {
 		case len(passed) > 0:
-			d.pass(o, passed, axes, open, layout, o.Type.With(layout).LocalBytes(d.prog.Mesh))
+			d.pass(o, passed, axes, open, layout, o.Type.WithLayout(layout).LocalBytes(d.prog.Mesh))
 		case len(axes) > 0 && n.Op.Monoid(i) == ir.Sum:
-			bytes := o.Type.With(layout).LocalBytes(d.prog.Mesh)
+			bytes := o.Type.WithLayout(layout).LocalBytes(d.prog.Mesh)
 			d.open[o] = &pending{own: true, axes: axes, layout: layout, bytes: bytes, cost: bytes}
 		}
 		if d.open[o] != nil && slices.Contains(d.forced, o) {

@@ -78,7 +78,7 @@ func TestManyMicroBatches(t *testing.T) {
 		chunks := costmodel.UnitTimes(plan)
 		end, err := (&costmodel.Pipeline{Timetable: table, Chunks: chunks}).Passed()
 		least := costmodel.Seconds(3 * plan.VPP * plan.MicroBatches)
-		if most := least + costmodel.Seconds(3*3*len(chunks)); err != nil || end < least || end > most {
+		if latest := least + costmodel.Seconds(3*3*len(chunks)); err != nil || end < least || end > latest {
 			t.Errorf("%s pp %d vpp %d: %v, %v", plan.Schedule, plan.PP, plan.VPP, end, err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // In blocks, GEMMs with weights and their gradients round their operands, and no others: not the router's, nor the
 // classifier's; and none where the plan does not say so.
-func TestEight(t *testing.T) {
+func TestFP8(t *testing.T) {
 	c := spec.Config{Family: spec.Mixtral, Vocab: 59, Hidden: 16, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 4,
 		MaxPositions: 32, Activation: "silu", NormEps: 1e-5, InitStd: 0.2,
 		RopeTheta: 10000, Experts: 4, Choices: 2, ExpertFFN: 8, RouteScale: 1, RouteShare: true}

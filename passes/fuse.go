@@ -50,9 +50,9 @@ func savedNames(s *ir.Segment) map[string]bool {
 		names[v.Name] = true
 	}
 	if s.Weights != nil {
-		kept := savedForWeights(s)
+		saved := savedForWeights(s)
 		for _, v := range s.Weights.Inputs {
-			names[v.Name] = names[v.Name] || !kept[v.Name]
+			names[v.Name] = names[v.Name] || !saved[v.Name]
 		}
 	}
 	return names
@@ -61,8 +61,8 @@ func savedNames(s *ir.Segment) map[string]bool {
 // group is a set of ops to fuse, in the order of the function. They run at position at: that of the last op that was
 // not moved up.
 type group struct {
-	nodes []*ir.Node
-	at    int
+	nodes    []*ir.Node
+	position int
 }
 
 // fuser rewrites one function.
@@ -87,15 +87,15 @@ func (fu *fuser) run() {
 		if !n.Op.Element() && n.Row() == nil || len(n.Outs) != 1 {
 			continue
 		}
-		g := &group{nodes: []*ir.Node{n}, at: i}
+		g := &group{nodes: []*ir.Node{n}, position: i}
 		fu.group[n] = g
-		near := fu.near(n)
-		for _, m := range near {
+		neighbors := fu.neighbors(n)
+		for _, m := range neighbors {
 			if old := fu.group[m]; old != g && fu.movesDown(old, g) {
 				fu.join(old, g)
 			}
 		}
-		for _, m := range near {
+		for _, m := range neighbors {
 			if old := fu.group[m]; old != g && fu.movesUp(g, old) {
 				fu.join(g, old)
 				break
@@ -105,15 +105,15 @@ func (fu *fuser) run() {
 	fu.rewrite()
 }
 
-// near returns the ops before n that are in groups and compute one of its operands, or that read an operand of n that
-// is as large as its result. In the second case both ops must be free.
-func (fu *fuser) near(n *ir.Node) (out []*ir.Node) {
+// neighbors returns the ops before n that are in groups and compute one of its operands, or that read an operand of n
+// that is as large as its result. In the second case both ops must be free.
+func (fu *fuser) neighbors(n *ir.Node) (out []*ir.Node) {
 	for _, a := range n.Args {
 		if a.Def != nil && fu.group[a.Def] != nil {
 			out = append(out, a.Def)
 		}
 	}
-	if !free(n) {
+	if !isMovable(n) {
 		return out
 	}
 	for _, a := range n.Args {
@@ -121,7 +121,7 @@ func (fu *fuser) near(n *ir.Node) (out []*ir.Node) {
 			continue
 		}
 		for _, m := range fu.users[a] {
-			if fu.at[m] < fu.at[n] && fu.group[m] != nil && free(m) {
+			if fu.at[m] < fu.at[n] && fu.group[m] != nil && isMovable(m) {
 				out = append(out, m)
 			}
 		}
@@ -142,25 +142,25 @@ func (fu *fuser) join(g, to *group) {
 func (fu *fuser) movesDown(old, g *group) bool {
 	for _, m := range old.nodes {
 		for _, user := range fu.users[m.Outs[0]] {
-			if in := fu.group[user]; in != old && in != g && fu.place(user) < g.at {
+			if in := fu.group[user]; in != old && in != g && fu.place(user) < g.position {
 				return false
 			}
 		}
 	}
-	return agree(old, g)
+	return match(old, g)
 }
 
-// free reports whether an op is element-wise and is not applied by a GEMM's epilogue or beta operand. Those need no
-// pass over memory of their own, so they are not moved to other groups.
-func free(n *ir.Node) bool { return n.Op.Element() && !ofProduct(n) }
+// isMovable reports whether an op is element-wise and is not applied by a GEMM's epilogue or beta operand. Those need
+// no pass over memory of their own, so they are not moved to other groups.
+func isMovable(n *ir.Node) bool { return n.Op.Element() && !isInGEMM(n) }
 
-// ofProduct reports whether a GEMM may add an op's operand to its result (beta), or apply the op as its epilogue.
-func ofProduct(n *ir.Node) bool {
+// isInGEMM reports whether a GEMM may add an op's operand to its result (beta), or apply the op as its epilogue.
+func isInGEMM(n *ir.Node) bool {
 	switch n.Op {
 	case ir.OpMatMul:
 		return true
 	case ir.OpAdd, ir.OpGelu, ir.OpGeluGrad:
-		return slices.ContainsFunc(n.Args, func(a *ir.Value) bool { return a.Def != nil && ofProduct(a.Def) })
+		return slices.ContainsFunc(n.Args, func(a *ir.Value) bool { return a.Def != nil && isInGEMM(a.Def) })
 	}
 	return false
 }
@@ -169,7 +169,7 @@ func ofProduct(n *ir.Node) bool {
 // ops of both must be free.
 func (fu *fuser) movesUp(g, old *group) bool {
 	for _, n := range slices.Concat(g.nodes, old.nodes) {
-		if !free(n) {
+		if !isMovable(n) {
 			return false
 		}
 	}
@@ -178,24 +178,24 @@ func (fu *fuser) movesUp(g, old *group) bool {
 			if a.Def == nil {
 				continue
 			}
-			if in := fu.group[a.Def]; in != old && in != g && fu.place(a.Def) >= old.at {
+			if in := fu.group[a.Def]; in != old && in != g && fu.place(a.Def) >= old.position {
 				return false
 			}
 		}
 	}
-	return agree(g, old)
+	return match(g, old)
 }
 
 // place returns the position at which a node runs.
 func (fu *fuser) place(n *ir.Node) int {
 	if g := fu.group[n]; g != nil {
-		return g.at
+		return g.position
 	}
 	return fu.at[n]
 }
 
-// agree reports whether the results of two groups match: the same type, the same rounds, and the same rows.
-func agree(a, b *group) bool {
+// match reports whether the results of two groups match: the same type, the same rounds, and the same rows.
+func match(a, b *group) bool {
 	for _, n := range a.nodes {
 		if !n.Outs[0].Type.Equal(b.nodes[0].Outs[0].Type) || n.Attr.Round != b.nodes[0].Attr.Round {
 			return false
@@ -246,7 +246,7 @@ func (fu *fuser) rewrite() {
 		switch {
 		case g == nil || len(g.nodes) == 1:
 			out = append(out, n)
-		case g.at == fu.at[n]:
+		case g.position == fu.at[n]:
 			out = append(out, fu.fused(g))
 		}
 	}

@@ -119,9 +119,9 @@ func spansOf(p *ir.Program, f *ir.Func, region string, forever bool) []span {
 		if !n.Op.InPlace() {
 			continue
 		}
-		x, there := at[n.Args[0]]
-		y, kept := at[n.Outs[len(n.Outs)-1]]
-		if there && kept && spans[x].lo == spans[y].lo && read[x].last == i {
+		x, okX := at[n.Args[0]]
+		y, okY := at[n.Outs[len(n.Outs)-1]]
+		if okX && okY && spans[x].lo == spans[y].lo && read[x].last == i {
 			spans[x].last, spans[y].first = i-1, i
 		}
 	}

@@ -142,7 +142,7 @@ func (pt *partitioner) run() error {
 	}
 	pt.round = false
 	for i, o := range pt.f.Outputs {
-		pt.f.Outputs[i] = pt.reshard(pt.now[o], o.Type.With(pt.prog.Layouts[ir.Norm]), ir.Norm, o.Name)
+		pt.f.Outputs[i] = pt.reshard(pt.now[o], o.Type.WithLayout(pt.prog.Layouts[ir.Norm]), ir.Norm, o.Name)
 	}
 	for v, now := range pt.now {
 		if pt.made[v.Name] == nil {
@@ -167,7 +167,7 @@ func (pt *partitioner) input(v *ir.Value) error {
 	if made := pt.made[v.Name]; made != nil {
 		v.Name, v.Type = made.Name, made.Type.Clone()
 	} else {
-		v.Type = v.Type.With(layout)
+		v.Type = v.Type.WithLayout(layout)
 	}
 	pt.now[v] = v
 	if v.Type.Monoid != ir.NoMonoid {
@@ -212,11 +212,11 @@ func (pt *partitioner) node(n *ir.Node) error {
 		cur := pt.now[a]
 		if pt.delay[a] {
 			if n.Op != ir.OpAccumulate {
-				cur = pt.reshard(cur, stillPartial(cur.Type, a.Type.With(layout)), n.Region, n.From)
+				cur = pt.reshard(cur, stillPartial(cur.Type, a.Type.WithLayout(layout)), n.Region, n.From)
 			}
 			passed = cur.Type.Axes
 		} else if n.Op != ir.OpAccumulate || cur.Type.Monoid == ir.NoMonoid {
-			cur = pt.reshard(cur, a.Type.With(layout), n.Region, n.From)
+			cur = pt.reshard(cur, a.Type.WithLayout(layout), n.Region, n.From)
 			if pt.now[a].Type.Monoid != ir.NoMonoid {
 				pt.now[a] = cur // resolved once, for all users
 			}
@@ -226,7 +226,7 @@ func (pt *partitioner) node(n *ir.Node) error {
 	monoid := ir.Sum
 	for i, o := range n.Outs {
 		logical := o.Type
-		o.Type = logical.With(layout)
+		o.Type = logical.WithLayout(layout)
 		axes, own := slices.Clone(r.lacks[i]), ir.NoMonoid
 		if len(axes) > 0 {
 			own, monoid = n.Op.Monoid(i), n.Op.Monoid(i)

@@ -139,6 +139,6 @@ func (pt *partitioner) splitInput() {
 		layout[d] = axes
 	}
 	layout[ir.Seq] = atoms(pt.prog.Mesh, present(pt.prog.Mesh, "tp"))
-	pt.made[StreamName] = pt.reshard(pt.now[x], x.Type.With(layout), ir.Norm, StreamName)
+	pt.made[StreamName] = pt.reshard(pt.now[x], x.Type.WithLayout(layout), ir.Norm, StreamName)
 	pt.f.Nodes = pt.nodes
 }

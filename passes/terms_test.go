@@ -16,7 +16,7 @@ type term int
 // terms evaluates functions to terms.
 type terms struct{ known map[string]term }
 
-func (ts *terms) of(key string) term {
+func (ts *terms) term(key string) term {
 	n, ok := ts.known[key]
 	if !ok {
 		n = term(len(ts.known) + 1)
@@ -35,7 +35,7 @@ func (ts *terms) function(f *ir.Func, before map[string]term, effects map[string
 		if t, ok := before[v.Name]; ok && v.Kind == ir.Input {
 			now[v] = t
 		} else {
-			now[v] = ts.of("input " + v.Name)
+			now[v] = ts.term("input " + v.Name)
 		}
 	}
 	for _, n := range f.Nodes {
@@ -84,10 +84,10 @@ func (ts *terms) node(n *ir.Node, now map[*ir.Value]term, effects map[string][]t
 		key += fmt.Sprintf(" %d", now[a])
 	}
 	if len(n.Outs) == 0 {
-		effects[n.Attr.Into] = append(effects[n.Attr.Into], ts.of(key))
+		effects[n.Attr.Into] = append(effects[n.Attr.Into], ts.term(key))
 	}
 	for i, o := range n.Outs {
-		now[o] = ts.of(fmt.Sprintf("%s: %d %v", key, i, o.Type))
+		now[o] = ts.term(fmt.Sprintf("%s: %d %v", key, i, o.Type))
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ type drawnBlock struct {
 	t      *rapid.T
 	params []string
 	nodes  []string
-	of     map[string][]string // values by type
+	byType map[string][]string // values by type
 	used   map[string]bool
 }
 
@@ -203,16 +203,16 @@ func (b *drawnBlock) add(kind, op string, args ...string) string {
 		b.used[a] = true
 	}
 	b.nodes = append(b.nodes, fmt.Sprintf("  %s = %s : %s\n", name, fmt.Sprintf(op, strings.Join(args, ", ")), kind))
-	b.of[kind] = append(b.of[kind], name)
+	b.byType[kind] = append(b.byType[kind], name)
 	return name
 }
 
 // step adds an op.
 func (b *drawnBlock) step() {
 	kind := rapid.SampledFrom([]string{hiddenType, ffnType, ffnType}).Draw(b.t, "kind")
-	have := b.of[kind]
+	have := b.byType[kind]
 	if len(have) == 0 {
-		b.add(ffnType, "matmul %s", b.pick("of", b.of[hiddenType]), b.param("hidden=8,ffn=6", "zeros"))
+		b.add(ffnType, "matmul %s", b.pick("of", b.byType[hiddenType]), b.param("hidden=8,ffn=6", "zeros"))
 		return
 	}
 	a := b.pick("a", have)
@@ -236,7 +236,7 @@ func (b *drawnBlock) step() {
 			b.add(hiddenType, "matmul %s", a, b.param("ffn=6,hidden=8", "zeros"))
 		}
 	case "scalar":
-		if s := b.of[tokenType]; len(s) > 0 && rapid.Bool().Draw(b.t, "use") {
+		if s := b.byType[tokenType]; len(s) > 0 && rapid.Bool().Draw(b.t, "use") {
 			b.add(kind, "mul %s", a, b.pick("s", s))
 		} else if kind == hiddenType {
 			b.add(tokenType, "reduce_sum %s", a)
@@ -246,13 +246,13 @@ func (b *drawnBlock) step() {
 
 // drawBlock draws a model of one block, all of whose values its output depends on.
 func drawBlock(t *rapid.T) *ir.Model {
-	b := &drawnBlock{t: t, of: map[string][]string{hiddenType: {"x"}}, used: map[string]bool{}}
+	b := &drawnBlock{t: t, byType: map[string][]string{hiddenType: {"x"}}, used: map[string]bool{}}
 	for range rapid.IntRange(2, 24).Draw(t, "ops") {
 		b.step()
 	}
 	y := "x"
 	for _, kind := range []string{ffnType, tokenType, hiddenType} {
-		for _, v := range slices.Clone(b.of[kind]) {
+		for _, v := range slices.Clone(b.byType[kind]) {
 			switch {
 			case b.used[v] || v == "x":
 			case kind == hiddenType:

@@ -24,18 +24,18 @@ func zero(p *ir.Program) error {
 			if w.Kind != ir.Weight {
 				continue
 			}
-			of := owned{s, w}
+			key := owned{s, w}
 			if w.Param.Tied != "" {
 				if !apart(p) {
 					continue
 				}
-				of = owner[w]
+				key = owner[w]
 			}
-			c, err := classOf(p, of, tied[of])
+			c, err := classOf(p, key, tied[key])
 			if err != nil {
 				return err
 			}
-			c.Ends = apart(p) && len(tied[of]) > 0
+			c.Ends = apart(p) && len(tied[key]) > 0
 			p.Slots = append(p.Slots, ir.Slot{Segment: s.Name, Param: w.Name, Class: classIndex(p, c),
 				Elems: w.Type.LocalElems(p.Mesh)})
 		}
@@ -59,8 +59,8 @@ func tiesOf(p *ir.Program) (owner map[*ir.Value]owned, tied map[owned][]owned) {
 			}
 			name, param, _ := strings.Cut(w.Param.Tied, ".")
 			at := slices.IndexFunc(p.Model.Segments, func(o *ir.Segment) bool { return o.Name == name })
-			of := owned{p.Model.Segments[at], p.Model.Segments[at].Forward.Value(param)}
-			owner[w], tied[of] = of, append(tied[of], owned{s, w})
+			key := owned{p.Model.Segments[at], p.Model.Segments[at].Forward.Value(param)}
+			owner[w], tied[key] = key, append(tied[key], owned{s, w})
 		}
 	}
 	return owner, tied

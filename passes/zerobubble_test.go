@@ -38,7 +38,7 @@ func mostInFlight(plan ir.Plan, t *ir.Timetable) (inFlight []int) {
 		if plan.Splits() {
 			free = ir.WeightGrad
 		}
-		now, most := 0, 0
+		now, peak := 0, 0
 		for _, a := range ir.Actions(t.Do[s]) {
 			switch a.Kind {
 			case ir.Forward:
@@ -46,9 +46,9 @@ func mostInFlight(plan ir.Plan, t *ir.Timetable) (inFlight []int) {
 			case free:
 				now--
 			}
-			most = max(most, now)
+			peak = max(peak, now)
 		}
-		inFlight = append(inFlight, most)
+		inFlight = append(inFlight, peak)
 	}
 	return inFlight
 }

@@ -127,9 +127,9 @@ func (d *Document) FindTightFit() {
 		return
 	}
 	device := q.Hardware.GPU.Memory()
-	most := mostSureMemory(engine(q), p.MemoryBytes, device)
-	headroom := math.Ceil(1000*(1-float64(most)/float64(device))) / 1000
-	d.TightFit = &TightFit{FitProbability: p.FitProbability, MarginBytes: int64(device) - most, Headroom: headroom}
+	limit := mostSureMemory(engine(q), p.MemoryBytes, device)
+	headroom := math.Ceil(1000*(1-float64(limit)/float64(device))) / 1000
+	d.TightFit = &TightFit{FitProbability: p.FitProbability, MarginBytes: int64(device) - limit, Headroom: headroom}
 	best, ok := search.Roomier(q.Problem(), headroom)
 	if !ok {
 		return

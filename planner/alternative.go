@@ -98,11 +98,11 @@ func usedMemory(m costmodel.Memory) string {
 // changes most, if that change is more than a tenth of the first.
 func grownParts(t, from costmodel.Time) string {
 	var first, second string
-	var most, next float64
+	var largest, next float64
 	change := func(name string) float64 { return float64(t.Part(name) - from.Part(name)) }
 	for _, name := range costmodel.TimeParts {
-		if by := change(name); by > most {
-			first, most = name, by
+		if by := change(name); by > largest {
+			first, largest = name, by
 		}
 	}
 	if first == "" {
@@ -113,8 +113,8 @@ func grownParts(t, from costmodel.Time) string {
 			second, next = name, by
 		}
 	}
-	s := first + " +" + quantity.Seconds(most)
-	if math.Abs(next) > most/10 {
+	s := first + " +" + quantity.Seconds(largest)
+	if math.Abs(next) > largest/10 {
 		sign := ""
 		if next > 0 {
 			sign = "+"

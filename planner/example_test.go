@@ -42,7 +42,7 @@ func ExampleDecide_objective() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(d.Goal.Devices, "of", d.Goal.Of, "devices:", d.Best.Plan)
+	fmt.Println(d.Goal.Devices, "of", d.Goal.Available, "devices:", d.Best.Plan)
 	// Output:
 	// 4 of 8 devices: dp 4 · micro_batch 128×1
 }

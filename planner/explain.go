@@ -150,7 +150,7 @@ func (d *Document) choice(c *search.Choice) Choice {
 	default:
 		out.SlowerBy = &c.SlowerBy
 	}
-	if c.Free != nil && (c.Kept == nil || c.Free.Plan != c.Kept.Plan) {
+	if c.Free != nil && (c.RestKept == nil || c.Free.Plan != c.RestKept.Plan) {
 		free := &FreePlan{Plan: Plan{c.Free.Plan}, NoFit: c.Free.NoFit}
 		if c.Free.NoFit == nil {
 			free.SlowerBy = &c.Free.SlowerBy
@@ -174,21 +174,21 @@ func (d *Document) choiceMessage(c *search.Choice) string {
 	}
 	free := d.alternative(*c.Free)
 	rest := d.otherDifferences(c)
-	if c.Kept == nil {
+	if c.RestKept == nil {
 		s := d.mainReason(free)
 		if rest != "" {
 			s = "with " + rest + ": " + s
 		}
 		return s
 	}
-	kept := d.alternative(*c.Kept)
-	s := recomputedBlocks(c) + d.mainReason(kept)
-	if kept.NoFit == nil && c.Kept.SlowerBy < 0 && c.Verdict != search.Riskier {
+	same := d.alternative(*c.RestKept)
+	s := recomputedBlocks(c) + d.mainReason(same)
+	if same.NoFit == nil && c.RestKept.SlowerBy < 0 && c.Verdict != search.Riskier {
 		s = "faster, and not the plan that is given"
 	}
 	const notably = 0.01 // of a step
 	if free.NoFit == nil && rest != "" && !free.IsRiskier &&
-		(kept.NoFit != nil || c.Kept.SlowerBy-c.Free.SlowerBy > notably) {
+		(same.NoFit != nil || c.RestKept.SlowerBy-c.Free.SlowerBy > notably) {
 		s += fmt.Sprintf("; %s with %s", quantity.Signed(c.Free.SlowerBy), rest)
 	}
 	return s
@@ -197,7 +197,7 @@ func (d *Document) choiceMessage(c *search.Choice) string {
 // recomputedBlocks returns how many blocks are recomputed by the plan that differs only in recompute; "" if it
 // recomputes all of them.
 func recomputedBlocks(c *search.Choice) string {
-	text, some := strings.CutPrefix(c.Kept.Plan.RecomputeWords(), "recompute "+c.RunnerUp+" ")
+	text, some := strings.CutPrefix(c.RestKept.Plan.RecomputeWords(), "recompute "+c.RunnerUp+" ")
 	if c.Name != "recompute" || !some {
 		return ""
 	}

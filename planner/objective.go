@@ -18,7 +18,7 @@ type Goal struct {
 	Kind            string   `json:"kind"`              // devices, cost or energy
 	TokensPerS      float64  `json:"tokens_per_s"`      // the rate to reach; 0 if any will do
 	Devices         int      `json:"devices"`           // that were chosen
-	Of              int      `json:"of"`                // devices that the cluster may have
+	Available       int      `json:"of"`                // devices that the cluster may have
 	Fewer           int      `json:"less"`              // of the smaller sizes, the fastest; 0 if no plan fits on any
 	FewerTokensPerS float64  `json:"less_tokens_per_s"` // of that size
 	CostPerDay      *float64 `json:"cost_per_day"`      // in Currency; null if the cluster has no price
@@ -50,7 +50,7 @@ func chooseHardware(q *Question) (*Question, *Goal, error) {
 				"planc clusters %s > FILE, and add it there", u.name, u.field, q.Hardware.Name, q.Hardware.Name)}}
 	}
 	s := &sizeSearch{question: q, base: *q.Problem(), goal: &Goal{Kind: q.Objective.Kind, TokensPerS: q.Goal(),
-		Of: q.Hardware.Devices()}}
+		Available: q.Hardware.Devices()}}
 	steps := []func() error{s.tryAll, s.tryNearBatches}
 	if s.hasOpenNodeCount() {
 		s.goal.HasOpenNodeCount = true
@@ -185,7 +185,7 @@ func (s *sizeSearch) within(p *search.Problem, limit float64) (*costmodel.Predic
 // are whole nodes, because a part of a node costs as much as all of it.
 func (s *sizeSearch) sizes() (out []int) {
 	per := s.question.FullNode()
-	for n := 1; n <= s.goal.Of; n++ {
+	for n := 1; n <= s.goal.Available; n++ {
 		if n%per == 0 || n < per && s.goal.Kind != spec.Cost {
 			out = append(out, n)
 		}
@@ -212,7 +212,7 @@ func (s *sizeSearch) result() (*Question, error) {
 	if s.chosen == nil && s.fastest > 0 {
 		return nil, &NoFitError{Message: fmt.Sprintf("no number of %s up to %d reaches %s tokens/s with %s on %s: "+
 			"%d reach %s; --nodes says how many nodes there may be",
-			devicesWord(q.Hardware), s.goal.Of, amount.Short(s.goal.TokensPerS), q.Config.Name, q.Hardware.Name,
+			devicesWord(q.Hardware), s.goal.Available, amount.Short(s.goal.TokensPerS), q.Config.Name, q.Hardware.Name,
 			s.largest, amount.Short(s.fastest))}
 	}
 	if s.chosen == nil {

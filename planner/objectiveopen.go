@@ -24,10 +24,10 @@ func (s *sizeSearch) hasOpenNodeCount() bool {
 func (s *sizeSearch) findMost() error {
 	per := s.question.FullNode()
 	for n := 1; n <= openNodes; n *= 2 {
-		s.goal.Of = n * per
-		_, found, err := s.fastestOn(s.goal.Of, s.limit)
+		s.goal.Available = n * per
+		_, found, err := s.fastestOn(s.goal.Available, s.limit)
 		if found != nil && s.goal.Kind != spec.Devices {
-			s.goal.Of = min(2*n, openNodes) * per
+			s.goal.Available = min(2*n, openNodes) * per
 		}
 		if err != nil || found != nil {
 			return err
@@ -46,7 +46,7 @@ func (s *sizeSearch) findMost() error {
 	}
 	q := s.question
 	if devices == 0 {
-		s.goal.Of = per
+		s.goal.Available = per
 		return nil // nothing fits; the search on one node says why
 	}
 	return &NoFitError{Message: fmt.Sprintf("none of %d, %d, ... %d %s reaches %s tokens/s with %s on %s: %d "+

@@ -87,9 +87,9 @@ func joinDiags(job, cluster error) error {
 	return slices.Concat(jobDiags, clusterDiags).Err()
 }
 
-// With returns the question with further overrides, read from its source again, at the rates of the catalogue or of
+// Override returns the question with further overrides, read from its source again, at the rates of the catalogue or of
 // its cluster file.
-func (q *Question) With(more ...spec.Override) (*Question, error) {
+func (q *Question) Override(more ...spec.Override) (*Question, error) {
 	return Load(q.source.path, q.source.read, slices.Concat(q.source.overrides, more)...)
 }
 

@@ -21,8 +21,8 @@ type Scaling struct {
 	// Limit is the largest speed-up that the law allows, 1/s; null if the law does not fit, or if s is not above 0.
 	Limit *float64 `json:"limit"`
 
-	Least RowFraction `json:"-"` // of all rows, the one with the smallest serial fraction of its own
-	Most  RowFraction `json:"-"` // and the one with the largest
+	Least   RowFraction `json:"-"` // of all rows, the one with the smallest serial fraction of its own
+	Largest RowFraction `json:"-"` // and the one with the largest
 }
 
 // RowFraction is the serial fraction that one row alone would have (Karp and Flatt 1990), compared with the first row.
@@ -90,7 +90,7 @@ func (d *SweepDocument) scaling() *Scaling {
 		return nil
 	}
 	compare := func(a, b RowFraction) int { return cmp.Compare(a.SerialFraction, b.SerialFraction) }
-	out.Least, out.Most = slices.MinFunc(own, compare), slices.MaxFunc(own, compare)
+	out.Least, out.Largest = slices.MinFunc(own, compare), slices.MaxFunc(own, compare)
 	out.SerialFraction, out.Residual = fitAmdahl(more, slow)
 	out.Fits = describesRows(out.SerialFraction, out.Residual, more, slow)
 	if out.Fits && out.SerialFraction > 0 {

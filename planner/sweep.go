@@ -172,7 +172,7 @@ func (r *sweepRun) withField(field string, n int) (*Question, error) {
 	if field == "train.global_batch" && r.question.Has("train.global_batch_tokens") {
 		overrides = append(overrides, spec.SetFlag("train.global_batch_tokens=null"))
 	}
-	q, err := r.question.With(overrides...)
+	q, err := r.question.Override(overrides...)
 	if err != nil {
 		return nil, err
 	}

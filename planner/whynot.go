@@ -74,7 +74,7 @@ func (d *Document) AskWhyNot(r Restriction) error {
 	}
 	pins := r.Pins
 	if r.IsRestKept {
-		w.Rest, pins = "kept", search.Kept(found.Best.Plan, r.Pins)
+		w.Rest, pins = "kept", search.PinPlan(found.Best.Plan, r.Pins)
 	}
 	var alt search.Alternative
 	var err error

@@ -112,7 +112,7 @@ func (l *fp8Lab) timeFP8(p fp8GEMM, x *FP8Measured) error {
 	if err != nil {
 		return err
 	}
-	x.With, err = l.time(func() error {
+	x.WithRounding, err = l.time(func() error {
 		if err := e.passes(); err != nil {
 			return err
 		}

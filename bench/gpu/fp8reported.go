@@ -16,8 +16,10 @@ type FP8Measured struct {
 	Unrounded    float64 // relative to the f64 GEMM of the unrounded operands; reported without a bound
 	Flops        float64
 	// Seconds of the GEMM, of the GEMM with the rounding passes, and of the bf16 GEMM; 0 if timing is not available.
-	Seconds, With, In16 float64
-	Why                 string `json:",omitempty"`
+	Seconds      float64
+	WithRounding float64 `json:"With"`
+	In16         float64
+	Why          string `json:",omitempty"`
 }
 
 // newFP8Measured returns a measurement that has not run yet, with its bound of sqrt(k)·2^-14. Multiplying two FP8
@@ -64,12 +66,12 @@ func tabulateFP8(r *Result, all []FP8Measured) {
 		if x.Unrounded >= 0 {
 			cells[4] = fmt.Sprintf("%.2g", x.Unrounded)
 		}
-		if x.Seconds > 0 && x.With > 0 && x.In16 > 0 {
+		if x.Seconds > 0 && x.WithRounding > 0 && x.In16 > 0 {
 			cells[5] = fmt.Sprintf("%.1f", x.Flops/x.Seconds/1e12)
-			for j, s := range []float64{x.Seconds, x.With, x.In16} {
+			for j, s := range []float64{x.Seconds, x.WithRounding, x.In16} {
 				cells[6+j] = fmt.Sprintf("%.1f", s*1e6)
 			}
-			cells[9] = fmt.Sprintf("%.2f", x.In16/x.With)
+			cells[9] = fmt.Sprintf("%.2f", x.In16/x.WithRounding)
 		}
 		if x.bad() {
 			r.State = "failed"

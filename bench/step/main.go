@@ -66,7 +66,7 @@ func measure() error {
 			m.vocab = 256
 		}
 		if *perCall {
-			if err := calls(dir, m, limit.best); err != nil {
+			if err := profileCalls(dir, m, limit.best); err != nil {
 				return fmt.Errorf("%s: %w", m.name, err)
 			}
 			continue

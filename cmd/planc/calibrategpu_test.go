@@ -70,7 +70,7 @@ func TestMeasuredOf(t *testing.T) {
 			N: 1 << 14, K: 1 << 14, Batch: 64}
 		x, _ := predictedPoint(before, &p)
 		y, _ := predictedPoint(after, &p)
-		if math.Abs(x/y/rate-1) > 1e-3 { // launches besides
+		if math.Abs(x/y/rate-1) > 1e-3 { // and launches
 			t.Errorf("%s: %v s before, %v after", of, x, y)
 		}
 	}

@@ -133,7 +133,7 @@ func TestDetectsOthers(t *testing.T) {
 	}
 }
 
-// Of switches, meshes and bridges between some the kind of link is told by NVLinks alone.
+// The kind of link (switch, mesh, or bridges between some devices) is derived from NVLinks alone.
 func TestLinked(t *testing.T) {
 	row := func(words string) []string { return strings.Fields(words) }
 	for _, c := range []struct {

@@ -34,7 +34,7 @@ func TestDoctorFails(t *testing.T) {
 	}
 }
 
-// Room for checkpoints is judged by how much there is.
+// Free disk space for checkpoints is judged by its size.
 func TestDiskFinding(t *testing.T) {
 	for _, c := range []struct {
 		bytes int64

@@ -44,7 +44,7 @@ func TestLinkFindings(t *testing.T) {
 	}
 }
 
-// NCCL's room in shared memory is judged by how much there is.
+// The shared memory that NCCL needs is judged by its size.
 func TestSharedFinding(t *testing.T) {
 	for _, c := range []struct {
 		bytes int64

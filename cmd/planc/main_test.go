@@ -76,7 +76,7 @@ func TestBug(t *testing.T) {
 	}
 }
 
-// Every command takes -h, prints to stdout, and has no short flag beside the five.
+// Every command takes -h, prints to stdout, and has no short flag but the five.
 func TestHelpAndShortFlags(t *testing.T) {
 	commands := (&app{}).root().Commands()
 	for _, c := range commands {

@@ -15,12 +15,12 @@ import (
 // goalSentence says how many devices of which kind the objective chose, and the rate that they reach in tokens per
 // second.
 func goalSentence(g *planner.Goal, reached float64, device string) string {
-	s := fmt.Sprintf("%s: %d of %d", g.Kind, g.Devices, g.Of)
+	s := fmt.Sprintf("%s: %d of %d", g.Kind, g.Devices, g.Available)
 	var more []string
 	if g.HasOpenNodeCount {
 		s = fmt.Sprintf("%s: %d", g.Kind, g.Devices)
-		more = append(more, fmt.Sprintf("--nodes sets no limit: up to %s %s were looked at", quantity.Count(g.Of),
-			layout.Plural(g.Of, device)))
+		more = append(more, fmt.Sprintf("--nodes sets no limit: up to %s %s were looked at", quantity.Count(g.Available),
+			layout.Plural(g.Available, device)))
 	}
 	switch {
 	case g.TokensPerS > 0:

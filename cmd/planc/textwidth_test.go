@@ -8,7 +8,7 @@ import (
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 )
 
-// What planc says on stderr fits a screen, in the same words as on lines of their own; each mistake begins a line.
+// Messages on stderr are wrapped to the screen's width, and their words stay the same. Each input error begins a line.
 func TestMessagesFitTheScreen(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, args := range []string{

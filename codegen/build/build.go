@@ -33,8 +33,8 @@ type Request struct {
 	Cache   string // folder of builds; "" is planc/build in the user's cache folder
 	Host    bool   // for this machine, whatever GOOS and GOARCH say
 
-	// Watch, if not nil, is told how many packages the go command has begun to compile, of how many; all is 0 until
-	// that is known. Calls do not overlap. It is not called for a build that is found in the cache.
+	// Watch, if not nil, is called with how many packages the go command has begun to compile, of how many; all is 0
+	// until that is known. Calls do not overlap. It is not called for a build that is found in the cache.
 	Watch func(done, all int)
 
 	// Plain leaves out inlining and optimization in the generated packages, which computes the same and compiles in
@@ -132,7 +132,7 @@ func (e entry) ensure(ctx context.Context) (cached bool, err error) {
 		return false, fmt.Errorf("lock the build cache: %w%s", err, elsewhere)
 	}
 	defer unlock()
-	if sealed(e.binary()) {
+	if matchesDigest(e.binary()) {
 		touch(e.dir())
 		return true, nil
 	}
@@ -151,7 +151,7 @@ func (e entry) compile(ctx context.Context) error {
 	if err != nil {
 		return e.tool.blame(ctx, err, src, out)
 	}
-	if err := seal(partial, e.binary(), 0o700); err != nil {
+	if err := saveWithDigest(partial, e.binary(), 0o700); err != nil {
 		return machineError(fmt.Errorf("keep the binary in the build cache: %w", err))
 	}
 	return nil
@@ -169,7 +169,7 @@ func (t toolchain) blame(ctx context.Context, err error, src, output string) err
 		return ctx.Err()
 	}
 	if lacks := cmp.Or(firstMatch(fromMachine, output), t.noSpace(ctx, src)); lacks != "" {
-		return &MachineError{Said: lacks}
+		return &MachineError{Line: lacks}
 	}
 	if errors.As(err, &exit) && position.MatchString(output) {
 		return &CompileError{Dir: src, Output: strings.TrimSpace(output)}

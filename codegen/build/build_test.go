@@ -180,9 +180,9 @@ func TestCache(t *testing.T) {
 		t.Errorf("first build: %+v", first)
 	}
 	r.Out = ""
-	again := must(t, r)
-	if !again.Cached || counts != nil || !strings.HasPrefix(again.Binary, r.Cache) {
-		t.Errorf("second build: %+v", again)
+	second := must(t, r)
+	if !second.Cached || counts != nil || !strings.HasPrefix(second.Binary, r.Cache) {
+		t.Errorf("second build: %+v", second)
 	}
 	other := r
 	other.Cache = t.TempDir()
@@ -190,7 +190,7 @@ func TestCache(t *testing.T) {
 		t.Errorf("another cache: %+v, or other bytes", elsewhere)
 	}
 	r.Files["p001/train.go"] = []byte("package p001\n\nvar P = 2\n")
-	if changed := must(t, r); changed.Cached || changed.Binary == again.Binary {
+	if changed := must(t, r); changed.Cached || changed.Binary == second.Binary {
 		t.Errorf("another file: %+v", changed)
 	}
 	r.Plain = true
@@ -198,7 +198,7 @@ func TestCache(t *testing.T) {
 		read(t, plain.Binary) == read(t, first.Binary) {
 		t.Errorf("plain: %+v, or the same bytes", plain)
 	}
-	t.Logf("compiled in %.2f s, found in %.3f s", first.Seconds, again.Seconds)
+	t.Logf("compiled in %.2f s, found in %.3f s", first.Seconds, second.Seconds)
 }
 
 func must(t *testing.T, r build.Request) build.Result {
@@ -265,7 +265,7 @@ func TestCompileError(t *testing.T) {
 	}
 }
 
-// A build that is called off ends with the context's error, and the next one starts anew.
+// A canceled build ends with the context's error, and the next build starts again.
 func TestCancel(t *testing.T) {
 	r := request(t, map[string]string{"main.go": hello})
 	ctx, cancel := context.WithCancel(t.Context())

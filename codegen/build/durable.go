@@ -20,12 +20,12 @@ var syncFile = (*os.File).Sync
 // Replace writes a file atomically: readers see the old or the new content, never a part of it, even after a power
 // failure. The content is synced under a random new name, which is then renamed. It follows no link, neither at path
 // nor at the temporary name.
-func Replace(path string, perm fs.FileMode, fill func(io.Writer) error) error {
+func Replace(path string, perm fs.FileMode, write func(io.Writer) error) error {
 	f, err := createPartial(path, perm)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(fill(f), syncFile(f))
+	err = errors.Join(write(f), syncFile(f))
 	err = errors.Join(err, f.Close())
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
@@ -71,9 +71,9 @@ func syncPath(path string) error {
 // digestSuffix ends the name of the file that holds the SHA-256 of a cached file.
 const digestSuffix = ".sha256"
 
-// seal makes a cached file durable, which another process wrote as partial, and writes its digest. A file without a
-// digest is not a cache entry, so that the order of the two renames does not matter.
-func seal(partial, file string, perm fs.FileMode) error {
+// saveWithDigest makes a cached file durable, which another process wrote as partial, and writes its digest. A file
+// without a digest is not a cache entry, so that the order of the two renames does not matter.
+func saveWithDigest(partial, file string, perm fs.FileMode) error {
 	if err := os.Chmod(partial, perm); err != nil {
 		return err
 	}
@@ -90,8 +90,8 @@ func seal(partial, file string, perm fs.FileMode) error {
 	return ReplaceBytes(file+digestSuffix, []byte(sum+"\n"), 0o600)
 }
 
-// sealed reports whether a cached file exists and is unchanged since it was sealed.
-func sealed(file string) bool {
+// matchesDigest reports whether a cached file exists and is unchanged since it was sealed.
+func matchesDigest(file string) bool {
 	want, err := os.ReadFile(file + digestSuffix)
 	if err != nil {
 		return false

@@ -123,16 +123,16 @@ func TestSealed(t *testing.T) {
 			t.Fatal(err)
 		}
 		synced := watchSyncs(t, file, "other")
-		if err := seal(partial, file, 0o600); err != nil {
+		if err := saveWithDigest(partial, file, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if !sealed(file) || (*synced)[0] != "out.partial before" {
+		if !matchesDigest(file) || (*synced)[0] != "out.partial before" {
 			t.Errorf("%s: a sealed file is not sealed, or not synced first: %v", name, *synced)
 		}
 		if err := harm(file); err != nil {
 			t.Fatal(err)
 		}
-		if sealed(file) {
+		if matchesDigest(file) {
 			t.Errorf("%s: taken for what was sealed", name)
 		}
 	}

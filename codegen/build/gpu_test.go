@@ -51,9 +51,9 @@ func TestBuildForGPUs(t *testing.T) {
 	if out := run(t, first.Binary); strings.TrimSpace(out) != "42" {
 		t.Errorf("it says %q", out)
 	}
-	again, err := build.Build(context.Background(), r)
-	if err != nil || !again.Cached {
-		t.Errorf("a second build: %+v, %v", again, err)
+	second, err := build.Build(context.Background(), r)
+	if err != nil || !second.Cached {
+		t.Errorf("a second build: %+v, %v", second, err)
 	}
 	cc := filepath.Join(t.TempDir(), "cc")
 	script := "#!/bin/sh\n[ \"$1\" = --version ] && { echo another compiler; exit; }\nexec gcc \"$@\"\n"

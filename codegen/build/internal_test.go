@@ -118,8 +118,8 @@ func TestBlame(t *testing.T) {
 
 // Names of packages that the go command prints are counted, and not part of what it complains about.
 func TestBuildOutput(t *testing.T) {
-	var said []string
-	o := buildOutput{count: &packages{watch: func(done, all int) { said = append(said, fmt.Sprint(done, "/", all)) }}}
+	var lines []string
+	o := buildOutput{count: &packages{watch: func(done, all int) { lines = append(lines, fmt.Sprint(done, "/", all)) }}}
 	for _, text := range []string{"internal/goarch\nplanc.gen",
 		"erated/train\n# planc.generated/train\n./main.go:3:2: undefined: x\n", "fmt\n"} {
 		if n, err := o.Write([]byte(text)); n != len(text) || err != nil {
@@ -132,7 +132,7 @@ func TestBuildOutput(t *testing.T) {
 	if got, want := o.text(), "# planc.generated/train\n./main.go:3:2: undefined: x\n"; got != want {
 		t.Errorf("kept %q, want %q", got, want)
 	}
-	if got, want := strings.Join(said, " "), "1/0 1/2 2/2 2/4 3/4 3/6"; got != want {
+	if got, want := strings.Join(lines, " "), "1/0 1/2 2/2 2/4 3/4 3/6"; got != want {
 		t.Errorf("said %s, want %s", got, want)
 	}
 }

@@ -27,8 +27,8 @@ type KernelRequest struct {
 	Archs []string // as in [Architectures]; none is those
 	Cache string   // folder of fatbins; "" is planc/kernels in the user's cache folder
 
-	// Watch, if not nil, is told how many of the sources have a fatbin, each time that one more has: calls do not
-	// overlap, and all are over when CompileKernels returns.
+	// Watch, if not nil, is called with how many of the sources have a fatbin, each time that one more has: calls do
+	// not overlap, and all are over when CompileKernels returns.
 	Watch func(done, all int)
 }
 
@@ -170,7 +170,7 @@ func (u *unit) ensure(ctx context.Context, n NVCC) error {
 	}
 	defer unlock()
 	file := filepath.Join(u.dir(), "out.fatbin")
-	if sealed(file) {
+	if matchesDigest(file) {
 		u.cached = true
 		touch(u.dir())
 		u.fatbin, err = os.ReadFile(file)
@@ -197,7 +197,7 @@ func (u *unit) compile(ctx context.Context, n NVCC, file string) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return blameNVCC(ctx, err, n, u.dir(), string(out))
 	}
-	return seal(filepath.Join(u.dir(), "out.partial"), file, 0o600)
+	return saveWithDigest(filepath.Join(u.dir(), "out.partial"), file, 0o600)
 }
 
 // Lines of nvcc that say what is wrong: with the source, whose files it names as it was given them, not by a path from
@@ -217,7 +217,7 @@ func blameNVCC(ctx context.Context, err error, n NVCC, dir, output string) error
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case fromMachine.MatchString(output):
-		return &MachineError{Said: firstMatch(fromMachine, output)}
+		return &MachineError{Line: firstMatch(fromMachine, output)}
 	case errors.As(err, &exit) && kernelPosition.MatchString(output):
 		return &KernelError{Dir: dir, Output: output}
 	case wrongHost.MatchString(output):

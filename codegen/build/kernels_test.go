@@ -18,7 +18,7 @@ import (
 )
 
 // fakeNVCC is a compiler that knows two architectures and copies the source, with what it includes, to the fatbin. Each
-// compilation is a line of the file log beside it; a source that says so makes it fail as the real one does.
+// compilation is a line of the file log in the same folder; a source that says so makes it fail as the real one does.
 const fakeNVCC = `#!/bin/sh
 here=$(dirname "$0")
 case $1 in
@@ -213,7 +213,7 @@ func TestCompileKernels(t *testing.T) {
 	}
 }
 
-// Who watches is told of each kernel that is there, compiled or cached, one more each time; not of what fails.
+// Watch is called for each kernel that is compiled or cached, with a count that grows by one; not for one that fails.
 func TestWatchKernels(t *testing.T) {
 	n, _ := compiler(t, "13.1")
 	var seen []string
@@ -263,8 +263,8 @@ func TestKernelErrors(t *testing.T) {
 		!strings.Contains(err.Error(), "This is a fault in planc") {
 		t.Fatalf("%v", err)
 	}
-	if kept, err := os.ReadFile(filepath.Join(fault.Dir, "k.cu")); err != nil || string(kept) != "wrong" {
-		t.Errorf("the source is not kept: %q, %v", kept, err)
+	if saved, err := os.ReadFile(filepath.Join(fault.Dir, "k.cu")); err != nil || string(saved) != "wrong" {
+		t.Errorf("the source is not kept: %q, %v", saved, err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
@@ -302,9 +302,9 @@ func TestRealNVCC(t *testing.T) {
 		"scale.cuh": []byte("#define SCALE 2.0f\n")}}
 	first := kernels(t, n, r)
 	r.Cache = t.TempDir()
-	if again := kernels(t, n, r); !reflect.DeepEqual(again, first) || again.Cached != 0 ||
+	if second := kernels(t, n, r); !reflect.DeepEqual(second, first) || second.Cached != 0 ||
 		len(first.Fatbins["axpy.cu"]) == 0 {
-		t.Errorf("two builds differ, of %d and %d bytes", len(first.Fatbins["axpy.cu"]), len(again.Fatbins["axpy.cu"]))
+		t.Errorf("two builds differ, of %d and %d bytes", len(first.Fatbins["axpy.cu"]), len(second.Fatbins["axpy.cu"]))
 	}
 	r.Files["axpy.cu"] = []byte(strings.Replace(source, "SCALE", "UNDEFINED", 1))
 	var fault *build.KernelError

@@ -23,18 +23,18 @@ func firstMatch(pattern *regexp.Regexp, output string) string {
 }
 
 // MachineError reports that a compiler failed because this machine ran out of something: disk, memory or open files.
-type MachineError struct{ Said string } // the compiler's line
+type MachineError struct{ Line string } // the compiler's line
 
 func (e *MachineError) Error() string {
-	return "the program could not be built on this machine: " + e.Said + e.fix()
+	return "the program could not be built on this machine: " + e.Line + e.fix()
 }
 
 // fix says how to solve it.
 func (e *MachineError) fix() string {
 	switch {
-	case strings.Contains(e.Said, "memory"), strings.Contains(e.Said, "killed"):
+	case strings.Contains(e.Line, "memory"), strings.Contains(e.Line, "killed"):
 		return "; free some memory, or compile elsewhere with planc compile"
-	case strings.Contains(e.Said, "open files"):
+	case strings.Contains(e.Line, "open files"):
 		return "; raise the limit: ulimit -n 4096"
 	}
 	return "; free some disk space, or name other folders: XDG_CACHE_HOME for planc's builds, GOCACHE for Go's, " +
@@ -44,7 +44,7 @@ func (e *MachineError) fix() string {
 // machineError returns a [*MachineError] for an error of a full disk, else the error itself.
 func machineError(err error) error {
 	if err != nil && fromMachine.MatchString(err.Error()) {
-		return &MachineError{Said: err.Error()}
+		return &MachineError{Line: err.Error()}
 	}
 	return err
 }

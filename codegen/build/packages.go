@@ -71,9 +71,9 @@ func (t toolchain) build(ctx context.Context, src string, args []string, count *
 
 // buildOutput parses the output of the go command: it counts names of packages and collects error messages.
 type buildOutput struct {
-	count *packages
-	line  []byte // the last one, not ended yet
-	kept  bytes.Buffer
+	count    *packages
+	line     []byte // the last one, not ended yet
+	retained bytes.Buffer
 }
 
 var _ io.Writer = (*buildOutput)(nil)
@@ -95,10 +95,10 @@ func (o *buildOutput) take(line string) {
 		o.count.add(1, 0)
 		return
 	}
-	o.kept.WriteString(line)
+	o.retained.WriteString(line)
 }
 
-func (o *buildOutput) text() string { return o.kept.String() + string(o.line) }
+func (o *buildOutput) text() string { return o.retained.String() + string(o.line) }
 
 // isPackage reports whether a line is only the path of a package, as go build -v prints it.
 func isPackage(line string) bool {

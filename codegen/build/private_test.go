@@ -37,7 +37,7 @@ func TestDamagedCache(t *testing.T) {
 		if got.Cached || run(t, got.Binary) != "hello" {
 			t.Errorf("%s: %+v", name, got)
 		}
-		if again := must(t, r); !again.Cached {
+		if second := must(t, r); !second.Cached {
 			t.Errorf("%s: the next build is not cached", name)
 		}
 	}
@@ -97,7 +97,7 @@ func TestSharedCache(t *testing.T) {
 }
 
 // A cache that belongs to somebody else is refused.
-func TestForeignCache(t *testing.T) {
+func TestOtherUsersCache(t *testing.T) {
 	r := request(t, map[string]string{"main.go": hello})
 	root := filepath.Join(r.Cache, "build")
 	if err := os.Mkdir(root, 0o700); err != nil {

@@ -73,11 +73,11 @@ func (p *printer) kernel() {
 func (p *printer) loop() string {
 	var lines []string
 	for k, l := range p.c.Links {
-		var of []string
+		var types []string
 		for _, i := range l.operands() {
-			of = append(of, p.name(i, k))
+			types = append(types, p.name(i, k))
 		}
-		lines = append(lines, fmt.Sprintf("%s = %s(%s)", p.name(l.To, k+1), l.Do, strings.Join(of, ", ")))
+		lines = append(lines, fmt.Sprintf("%s = %s(%s)", p.name(l.To, k+1), l.Do, strings.Join(types, ", ")))
 	}
 	return strings.Join(lines, "; ")
 }
@@ -166,8 +166,8 @@ func (p *printer) row() {
 }
 
 // columns prints a loop over a row's packs: it reads what the links and operands need, does the links, and then what
-// then prints.
-func (p *printer) columns(links, operands []int, then func()) {
+// body prints.
+func (p *printer) columns(links, operands []int, body func()) {
 	over := "FOR_COLS"
 	if !p.c.Reduces() {
 		over = "FOR_WIDE"
@@ -185,7 +185,7 @@ func (p *printer) columns(links, operands []int, then func()) {
 			p.line("A w%d[N];", k)
 			p.line("for (int k = 0; k < N; k++) w%d[k] = %s;", k, p.rounded(p.expression(k), p.c.Links[k].Round))
 		}
-		then()
+		body()
 	})
 }
 

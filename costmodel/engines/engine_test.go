@@ -36,9 +36,9 @@ func TestActivationsOfABlock(t *testing.T) {
 		{"1T", 128, 25600, 160, 8, 64, 1, 1, 512}} {
 		s, b, h, a, tp := 2048.0, float64(k.micro), float64(k.hidden), float64(k.heads), float64(k.tp)
 		for _, c := range []struct {
-			sp    bool
-			again string
-			want  float64
+			sp        bool
+			recompute string
+			want      float64
 		}{
 			{false, "none", s * b * h * (10 + 24/tp + 5*a*s/(h*tp))},
 			{true, "none", s * b * h / tp * (34 + 5*a*s/h)},
@@ -46,13 +46,13 @@ func TestActivationsOfABlock(t *testing.T) {
 			{true, "selective", s * b * h * 34 / tp},
 		} {
 			p := Split{TP: k.tp, Micro: k.micro, SP: c.sp, Size: 2}
-			_, block, _ := e.Layers(k.gpt(), p, c.again)
+			_, block, _ := e.Layers(k.gpt(), p, c.recompute)
 			input := 2 * s * b * h // which the chunk's buffer holds
 			if c.sp {
 				input /= tp
 			}
 			if got := block.Saved + input; math.Abs(got/c.want-1) > 1e-12 {
-				t.Errorf("%s, sp %v, %s: a block keeps %.0f bytes, the formula says %.0f", k.name, c.sp, c.again,
+				t.Errorf("%s, sp %v, %s: a block keeps %.0f bytes, the formula says %.0f", k.name, c.sp, c.recompute,
 					got, c.want)
 			}
 		}
@@ -97,8 +97,8 @@ func TestPublishedActivations(t *testing.T) {
 		if k.vpp > 1 {
 			plan.Schedule = "interleaved"
 		}
-		again := line[at["recompute"]]
-		_, block, _ := e.Layers(k.gpt(), Split{TP: k.tp, Micro: k.micro, SP: line[at["sp"]] == "1", Size: 2}, again)
+		recompute := line[at["recompute"]]
+		_, block, _ := e.Layers(k.gpt(), Split{TP: k.tp, Micro: k.micro, SP: line[at["sp"]] == "1", Size: 2}, recompute)
 		input := 2 * 2048 * float64(k.micro*k.hidden)
 		if line[at["sp"]] == "1" {
 			input /= float64(k.tp)
@@ -117,7 +117,7 @@ func TestPublishedActivations(t *testing.T) {
 		got := (block.Saved + input) * float64(passes) * float64(k.layers) / float64(k.pp*k.vpp) / (1 << 30)
 		n++
 		if math.Abs(got/published-1) > 0.012 {
-			t.Errorf("%s, %s: the first stage keeps %.2f GiB, published %.2f", k.name, again, got, published)
+			t.Errorf("%s, %s: the first stage keeps %.2f GiB, published %.2f", k.name, recompute, got, published)
 		}
 	}
 	if n < 8 {
@@ -217,12 +217,12 @@ func TestErrorBars(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if with := ErrorBarOf(EngineOf("megatron"), h, "bf16", 8, true, 10); with.Engine == b.Engine || with.Rows == 0 {
-		t.Errorf("with experts the bar is %+v", with)
+	if bar := ErrorBarOf(EngineOf("megatron"), h, "bf16", 8, true, 10); bar.Engine == b.Engine || bar.Rows == 0 {
+		t.Errorf("with experts the bar is %+v", bar)
 	}
-	if with := ErrorBarOf(EngineOf("megatron"), c, "bf16", 8, true, 10); with.Rows != 0 ||
-		with.Beyond.Trait != "flops" {
-		t.Errorf("with experts on A100 the bar is %+v", with)
+	if bar := ErrorBarOf(EngineOf("megatron"), c, "bf16", 8, true, 10); bar.Rows != 0 ||
+		bar.Beyond.Trait != "flops" {
+		t.Errorf("with experts on A100 the bar is %+v", bar)
 	}
 	if own := ErrorBarOf(PlancEngine, c, "bf16", 8, false, 10); own != b {
 		t.Errorf("planc's own bar %+v is not Megatron's", own)

@@ -94,7 +94,7 @@ func (r *Ranges) beyond(t Traits) (out Beyond) {
 }
 
 // traitWords describe a trait with its unit in sentences.
-var traitWords = [4]struct{ of, unit string }{
+var traitWords = [4]struct{ noun, unit string }{
 	{"a device's peak in 16 bits is", "TFLOP/s"}, {"a device's memory has", "GB/s"},
 	{"a link inside a node has", "GB/s"},
 	{"a device's share of the NICs is", "GB/s"},
@@ -110,7 +110,7 @@ func (b Beyond) String() string {
 	if i == 0 {
 		unit = float64(costmodel.TFLOPs)
 	}
-	text := fmt.Sprintf("%s %s %s; ", w.of, traitFigure(b.Value/unit), w.unit)
+	text := fmt.Sprintf("%s %s %s; ", w.noun, traitFigure(b.Value/unit), w.unit)
 	engine := ""
 	if b.Engine != "" {
 		engine = " of " + b.Engine

@@ -15,7 +15,7 @@ var deepSeek = Transformer{Seq: 4096, Hidden: 7168, Heads: 128, KVHeads: 128, He
 
 // HAI-LLM sends tokens to their experts in FP8 with scales, and what comes back in 16; gradients the other way
 // round. Megatron sends all in 16. Both know that a token's experts are on 4 nodes at most.
-func TestHAISendsInEightBits(t *testing.T) {
+func TestHAISendsFP8(t *testing.T) {
 	split := Split{TP: 1, Micro: 1, EP: 64, Size: 2, Narrow: true}
 	bytes := func(e *Engine, pass func(*Layer) *Function) (out []float64) {
 		_, block, _ := e.Layers(&deepSeek, split, "none")

@@ -128,12 +128,12 @@ func near(t *testing.T, r *attended, x cuda.Attention) {
 		want[cuda.AttentionL], s)
 	bound := map[cuda.Value]float64{cuda.ValueBFloat16: 3e-2, cuda.ValueFloat16: 4e-3}[x.Type]
 	for _, i := range []int{cuda.AttentionO, cuda.AttentionL, cuda.AttentionDQ, cuda.AttentionDK, cuda.AttentionDV} {
-		kind, most := x.Type, bound
+		kind, tolerance := x.Type, bound
 		if i == cuda.AttentionL {
-			kind, most = cuda.ValueFloat32, 1e-5
+			kind, tolerance = cuda.ValueFloat32, 1e-5
 		}
 		for j, got := range r.read(i, kind) {
-			if d := math.Abs(got - want[i][j]); !(d <= most*max(1, math.Abs(want[i][j]))) {
+			if d := math.Abs(got - want[i][j]); !(d <= tolerance*max(1, math.Abs(want[i][j]))) {
 				t.Fatalf("operand %d has %g at %d, want %g", i, got, j, want[i][j])
 			}
 		}

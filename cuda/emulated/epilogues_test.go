@@ -59,7 +59,7 @@ func TestEpilogues(t *testing.T) {
 			}
 			x := need(products.Prepare(p, 1<<16))
 			try(s.GEMMOn(x, 1, beta, d.Pointer, c.Pointer, a.Pointer, b.Pointer, g.memory(1<<16)))
-			got, kept := g.read(s, d), g.read(s, aux)
+			got, saved := g.read(s, d), g.read(s, aux)
 			for at := range got {
 				sum := beta * cv[at]
 				for l := range k {
@@ -76,8 +76,8 @@ func TestEpilogues(t *testing.T) {
 				if !(math.Abs(got[at]-want) <= math.Abs(want)/256+1e-12) {
 					t.Errorf("%s is %g, want %g", what, got[at], want)
 				}
-				if keeps && kept[at] != sum {
-					t.Errorf("%s: kept %g of %g", what, kept[at], sum)
+				if keeps && saved[at] != sum {
+					t.Errorf("%s: saved %g of %g", what, saved[at], sum)
 				}
 			}
 			try(x.Close())

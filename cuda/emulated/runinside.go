@@ -18,7 +18,7 @@ var Orders = []string{"early", "late", "7"}
 // the exit code and the log of all runs. The exit code is not 0 either if resources were left when a device
 // was released.
 func RunInside(prepare func(m Machine, dir string) (env []string, err error)) (code int, log string) {
-	code, log, err := again(prepare)
+	code, log, err := retry(prepare)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1, log
@@ -30,7 +30,7 @@ func RunInside(prepare func(m Machine, dir string) (env []string, err error)) (c
 	return code, log
 }
 
-func again(prepare func(m Machine, dir string) ([]string, error)) (code int, log string, err error) {
+func retry(prepare func(m Machine, dir string) ([]string, error)) (code int, log string, err error) {
 	dir, err := os.MkdirTemp("", "planc-emulated-")
 	if err != nil {
 		return 1, "", err

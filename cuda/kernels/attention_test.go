@@ -174,30 +174,30 @@ func TestAttentionPassesNaN(t *testing.T) {
 func mmaShapes(dim int) map[string]cpu.AttentionShape {
 	s := cpu.AttentionShape{Batch: 1, Seq: 100, KSeq: 100, Heads: 1, Group: 1, Dim: dim, VDim: dim, Scale: 0.11,
 		Causal: true}
-	with := func(f func(s *cpu.AttentionShape)) cpu.AttentionShape {
+	shaped := func(f func(s *cpu.AttentionShape)) cpu.AttentionShape {
 		s := s
 		f(&s)
 		return s
 	}
 	shapes := map[string]cpu.AttentionShape{
 		"causal": s,
-		"full":   with(func(s *cpu.AttentionShape) { s.Causal, s.Seq, s.KSeq, s.Batch = false, 33, 130, 2 }),
+		"full":   shaped(func(s *cpu.AttentionShape) { s.Causal, s.Seq, s.KSeq, s.Batch = false, 33, 130, 2 }),
 	}
 	if dim != 64 && dim != 128 {
 		return shapes
 	}
-	shapes["grouped, more"] = with(func(s *cpu.AttentionShape) {
+	shapes["grouped, more"] = shaped(func(s *cpu.AttentionShape) {
 		s.Heads, s.Group, s.More, s.Pos0, s.Seq = 2, 2, true, 30, 65
 	})
-	shapes["zigzag window"] = with(func(s *cpu.AttentionShape) {
+	shapes["zigzag window"] = shaped(func(s *cpu.AttentionShape) {
 		s.Window, s.Pos0, s.Half, s.Pos1, s.KHalf, s.KPos1 = 90, 50, 50, 200, 50, 250
 	})
-	shapes["all at once"] = with(func(s *cpu.AttentionShape) {
+	shapes["all at once"] = shaped(func(s *cpu.AttentionShape) {
 		s.Group, s.Softcap, s.Alibi, s.Dropout, s.Key, s.HeadsAll, s.GroupAll, s.SeqAll, s.KSeqAll = 2, 4, true, 0.2,
 			3, 1, 2, 100, 100
 	})
-	shapes["blind"] = with(func(s *cpu.AttentionShape) { s.KPos0, s.KSeq = 60, 70 })
-	shapes["no keys"] = with(func(s *cpu.AttentionShape) { s.KSeq = 0 })
+	shapes["blind"] = shaped(func(s *cpu.AttentionShape) { s.KPos0, s.KSeq = 60, 70 })
+	shapes["no keys"] = shaped(func(s *cpu.AttentionShape) { s.KSeq = 0 })
 	return shapes
 }
 
@@ -218,10 +218,10 @@ func TestAttentionOnTensorCores(t *testing.T) {
 				a.near(t, name+": lse", a.values(lse), x.lse, 256, 1)
 				skewed := b.buffer(x.q)
 				skewed.Skew = b.size
-				again := x.first(b.elem, x.o0)
-				b.step(Attention(&s, b.name), again, x.first(a, x.l0), skewed, b.buffer(x.k), b.buffer(x.v),
+				second := x.first(b.elem, x.o0)
+				b.step(Attention(&s, b.name), second, x.first(a, x.l0), skewed, b.buffer(x.k), b.buffer(x.v),
 					AttentionShape(&s))
-				b.near(t, name+": o of queries that are not aligned", b.values(again), b.values(o), 0, 0)
+				b.near(t, name+": o of queries that are not aligned", b.values(second), b.values(o), 0, 0)
 			}
 		}
 	})

@@ -95,7 +95,7 @@ func (b bench) counts(s cpu.SlotShape, index []int32, count *emulate.Buffer) {
 func TestTallyAndLimit(t *testing.T) {
 	inEachType(t, "tally", func(b bench) {
 		for _, s := range [][4]int{{1, 1, 1, 1}, {3, 50, 7, 4}, {2, 777, 5, 100}} {
-			groups, choices, experts, most := s[0], s[1], s[2], s[3]
+			groups, choices, experts, capacity := s[0], s[1], s[2], s[3]
 			index := chosen(groups*choices, experts)
 			for i, e := range index {
 				index[i] = max(e, -1-e)
@@ -106,12 +106,12 @@ func TestTallyAndLimit(t *testing.T) {
 			b.run("tally", len(want), choices, n, ints(index), groups, choices, experts)
 			b.same(b.T, fmt.Sprint("tally", s), b.values(n), want)
 
-			kept := make([]int32, len(index))
-			cpu.LimitChoices(kept, index, groups, choices, experts, most)
+			saved := make([]int32, len(index))
+			cpu.LimitChoices(saved, index, groups, choices, experts, capacity)
 			got := ints(slices.Repeat([]int32{1 << 30}, len(index)))
-			b.run("limit", len(want), choices, got, ints(index), groups, choices, experts, most)
-			if !slices.Equal(intsOf(got), kept) {
-				b.Errorf("limit of %v is %v, want %v", s, intsOf(got), kept)
+			b.run("limit", len(want), choices, got, ints(index), groups, choices, experts, capacity)
+			if !slices.Equal(intsOf(got), saved) {
+				b.Errorf("limit of %v is %v, want %v", s, intsOf(got), saved)
 			}
 		}
 	})

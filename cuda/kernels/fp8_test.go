@@ -83,14 +83,14 @@ func (b bench) quantize(a elem, what string, largest float64, more []float64, e 
 	part := a.buffer(nans(parts))
 	b.run("fp8_absmax", 1, n, part, x, int64(n))
 
-	most := 0.0
+	magnitude := 0.0
 	for _, v := range v {
-		most = max(most, math.Abs(v))
+		magnitude = max(magnitude, math.Abs(v))
 	}
 	width := (cols + 15) / 16 * 16
 	y, scale := ints(make([]int32, groups*rows*width/4)), a.buffer(nans(1))
 	b.run("fp8_quantize", groups*rows, width, y, x, part, scale, parts, groups, rows, cols, width, transposed, format)
-	back := 1 / e.Scale(most)
+	back := 1 / e.Scale(magnitude)
 	if got := a.values(scale)[0]; got != back {
 		b.Errorf("%s: the scale's inverse is %v, want %v", what, got, back)
 	}

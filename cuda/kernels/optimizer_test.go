@@ -191,13 +191,13 @@ func TestStochasticRounding(t *testing.T) {
 			{2, 7, 4, 8, 1, 2, 100, 16, 1000, 999, 5000}, // runs as long as packs, but misaligned
 		} {
 			for _, kernel := range []string{"adam", "sgd", "level"} {
-				u.byChance(kernel, table)
+				u.stochastic(kernel, table)
 			}
 		}
 	})
 }
 
-func (u update) byChance(kernel string, table []uint64) {
+func (u update) stochastic(kernel string, table []uint64) {
 	const n, key = 4099, 0x0fedcba987654321
 	x := slices.Repeat([]float64{float64(float32(1 + 0x1p-7*0.3))}, n) // 0.3 of the distance between two bf16 numbers
 	// NaN and numbers that need no rounding are unchanged

@@ -97,7 +97,7 @@ func TestNotFinite(t *testing.T) {
 // The kernel decides like runtime.ClipGradients.
 func TestClip(t *testing.T) {
 	inEachType(t, "clip", func(b bench) {
-		for _, c := range []struct{ squares, bad, scale, limit, norm, factor, skip, again float64 }{
+		for _, c := range []struct{ squares, bad, scale, limit, norm, factor, skip, unscaled float64 }{
 			{4, 0, 1, 1, 2, 1 / (2 + 1e-6), 0, 0},
 			{4, 0, 1, 0, 2, 1, 0, 0},
 			{4, 0, 1, 0, 2, 1, 1, 2},
@@ -108,7 +108,7 @@ func TestClip(t *testing.T) {
 			{math.NaN(), 0, 1, 1, math.NaN(), 1, 1, 0},
 		} {
 			out := b.buffer(nans(3))
-			b.run("clip", 1, 1, out, b.buffer([]float64{c.squares, c.bad, c.again}),
+			b.run("clip", 1, 1, out, b.buffer([]float64{c.squares, c.bad, c.unscaled}),
 				b.buffer([]float64{c.scale}), c.limit)
 			got := b.values(out)
 			b.near(b.T, fmt.Sprint(c), got[:1], []float64{c.norm}, 1, 1)

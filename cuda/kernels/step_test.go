@@ -54,10 +54,10 @@ func TestChoose(t *testing.T) {
 		offer[i] = 0x7ff8_0000_0000_0000 + uint64(i) // the bits of NaN are preserved
 	}
 	for _, skipped := range []float64{0, 1} {
-		said := words(make([]uint64, 24)...)
-		b.run("choose", 1, 23, said, words(offer...), b.buffer([]float64{skipped}), words(77), 23)
+		reported := words(make([]uint64, 24)...)
+		b.run("choose", 1, 23, reported, words(offer...), b.buffer([]float64{skipped}), words(77), 23)
 		want := append(slices.Clone(offer[23*int(skipped):][:23]), 77)
-		if got := wordsOf(said); !slices.Equal(got, want) {
+		if got := wordsOf(reported); !slices.Equal(got, want) {
 			t.Errorf("skipped %v: said %x, want %x", skipped, got, want)
 		}
 	}
@@ -72,10 +72,10 @@ func TestExceeds(t *testing.T) {
 			rounds        int32
 			spoiled, want float64
 		}{{n - 1, 3, 0, 0}, {n - 1, 4, 0, 1}, {0, 5, 0, 1}, {0, 1, 2, 1}} {
-			rounds, most := slices.Repeat([]int32{1}, n), slices.Repeat([]int32{1}, n)
-			rounds[c.at], most[c.at] = c.rounds, 3
+			rounds, capacity := slices.Repeat([]int32{1}, n), slices.Repeat([]int32{1}, n)
+			rounds[c.at], capacity[c.at] = c.rounds, 3
 			flag := b.buffer(nans(1))
-			b.run("exceeds", 1, 1, flag, ints(rounds), ints(most), b.buffer([]float64{c.spoiled}), n)
+			b.run("exceeds", 1, 1, flag, ints(rounds), ints(capacity), b.buffer([]float64{c.spoiled}), n)
 			if got := b.values(flag)[0]; got != c.want {
 				t.Errorf("%d of %d rounds at %d of %d, spoiled %v: %v, want %v", c.rounds, 3, c.at, n, c.spoiled,
 					got, c.want)
@@ -95,17 +95,17 @@ func TestCensus(t *testing.T) {
 				index[i] = -1 - e
 			}
 		}
-		kept, all := make([]int32, experts), make([]int32, experts)
+		saved, all := make([]int32, experts), make([]int32, experts)
 		for _, e := range index {
 			if e >= 0 {
-				kept[e]++
+				saved[e]++
 			}
 			all[max(e, -1-e)]++
 		}
 		k, a := ints(slices.Repeat([]int32{-7}, experts)), ints(slices.Repeat([]int32{-7}, experts))
 		b.run("census", experts, choices, k, a, ints(index), choices, experts)
-		if !slices.Equal(intsOf(k), kept) || !slices.Equal(intsOf(a), all) {
-			t.Errorf("census of %v is %v and %v, want %v and %v", s, intsOf(k), intsOf(a), kept, all)
+		if !slices.Equal(intsOf(k), saved) || !slices.Equal(intsOf(a), all) {
+			t.Errorf("census of %v is %v and %v, want %v and %v", s, intsOf(k), intsOf(a), saved, all)
 		}
 	}
 }

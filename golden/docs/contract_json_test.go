@@ -151,16 +151,16 @@ func TestContractedJSON(t *testing.T) {
 }
 
 // holds fails unless there is an object, and every object has every key.
-func holds(t *testing.T, of string, objects []map[string]any, keys string) {
+func holds(t *testing.T, name string, objects []map[string]any, keys string) {
 	t.Helper()
 	if len(objects) == 0 {
-		t.Errorf("%s: no such object", of)
+		t.Errorf("%s: no such object", name)
 	}
 	for key := range strings.SplitSeq(keys, ", ") {
 		key, kind, _ := strings.Cut(key, " ")
 		for _, o := range objects {
 			if v, ok := o[key]; !ok || !isOf(v, kind) {
-				t.Errorf("%s: %s is %v, there: %t; want %s", of, key, v, ok, kind)
+				t.Errorf("%s: %s is %v, there: %t; want %s", name, key, v, ok, kind)
 				break
 			}
 		}

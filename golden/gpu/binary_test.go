@@ -39,7 +39,7 @@ func TestBinaryForGPUs(t *testing.T) {
 	b.must(b.planc, "compile", "job.yaml", "-o", "here", "--target", "cpu")
 	b.must(b.planc, "compile", "job.yaml", "-o", "there", "--target", "cuda", "--emit", "emitted")
 	want, here := b.losses("./here")
-	got, there := b.losses("./there")
+	got, moved := b.losses("./there")
 	b.attends("cuDNN 9.26.0")
 	if len(want) != 4 || len(got) != 4 {
 		t.Fatalf("losses %v, on GPUs %v", want, got)
@@ -49,7 +49,7 @@ func TestBinaryForGPUs(t *testing.T) {
 			t.Errorf("step %d: loss %v, on GPUs %v", i+1, want[i], got[i])
 		}
 	}
-	for text, want := range map[string]bool{here: false, there: true} { // without and with NVML
+	for text, want := range map[string]bool{here: false, moved: true} { // without and with NVML
 		if reports := strings.Contains(text, `"gpu_util":[0.75,0.75,`); reports != want {
 			t.Errorf("reports GPU utilization: %v, want %v\n%s", reports, want, text)
 		}

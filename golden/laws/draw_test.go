@@ -94,13 +94,13 @@ func TestShortDrawsAreOfEveryKind(t *testing.T) {
 	often := map[[2]string]int{}
 	for i := range longDraws {
 		c := drawCase(1 + uint64(i))
-		of := c.kinds()
-		for j, kind := range of {
+		kinds := c.kinds()
+		for j, kind := range kinds {
 			had[kind] = had[kind] || i < shortDraws
 			if !had[kind] {
 				t.Errorf("draw %d has %s, which no draw of the short run has", i+1, kind)
 			}
-			for _, other := range of[:j] {
+			for _, other := range kinds[:j] {
 				pair := [2]string{other, kind}
 				met[pair] = met[pair] || i < shortDraws
 				often[pair]++

@@ -152,21 +152,22 @@ func (c *lawCase) yardsticked(d distance) bool {
 func logNarrow(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 	t.Helper()
 	bounds := narrowBounds(cases, verdicts)
-	most, n := distance{}, 0
+	largest, n := distance{}, 0
 	for i := range cases {
 		if b, d := bounds[cases[i].group], distanceOf(verdicts[i]); cases[i].yardsticked(d) && cases[i].spoil == nil {
 			n++
-			most.scalars, most.grads = max(most.scalars, d.scalars/b.scalars), max(most.grads, d.grads/b.grads)
+			largest.scalars = max(largest.scalars, d.scalars/b.scalars)
+			largest.grads = max(largest.grads, d.grads/b.grads)
 		}
 	}
 	if n > 0 {
 		t.Logf("%d programs of 16 bits: at most %.2g of the bound in scalars, %.2g in gradients", n,
-			most.scalars, most.grads)
+			largest.scalars, largest.grads)
 	}
 }
 
 // replaced returns a fault that replaces the first match of pattern.
-func replaced(t *testing.T, pattern, with string) func([]byte) []byte {
+func replaced(t *testing.T, pattern, text string) func([]byte) []byte {
 	re := regexp.MustCompile(pattern)
 	return func(src []byte) []byte {
 		at := re.FindSubmatchIndex(src)
@@ -174,7 +175,7 @@ func replaced(t *testing.T, pattern, with string) func([]byte) []byte {
 			t.Fatalf("nothing is like %s in\n%s", pattern, src)
 		}
 		out := append([]byte{}, src[:at[0]]...)
-		return append(re.Expand(out, []byte(with), src, at), src[at[1]:]...)
+		return append(re.Expand(out, []byte(text), src, at), src[at[1]:]...)
 	}
 }
 

@@ -46,7 +46,7 @@ type readingCase struct {
 
 // readingCases returns the base of a family and draws whose losses all differ, those with the most keys first, up to
 // a maximum.
-func readingCases(t *testing.T, path string, most int) (cases []readingCase) {
+func readingCases(t *testing.T, path string, limit int) (cases []readingCase) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	var r reading
@@ -66,7 +66,7 @@ func readingCases(t *testing.T, path string, most int) (cases []readingCase) {
 	seen := map[float64]bool{}
 	add := func(hf, facts map[string]any) {
 		loss, ok := facts["loss"].(float64)
-		if !ok || seen[loss] || len(cases) == most {
+		if !ok || seen[loss] || len(cases) == limit {
 			return
 		}
 		hf["model_type"] = r.Family
@@ -127,11 +127,11 @@ func readingFixture(t *testing.T, c readingCase) *fixture {
 		t.Fatal(err)
 	}
 	batch := map[string][][]int32{}
-	fill := func(key string, of func(at int) int) {
+	fill := func(key string, size func(at int) int) {
 		for row := range readingRows {
 			x := make([]int32, readingSeq)
 			for i := range x {
-				x[i] = int32(of(row*readingSeq + i))
+				x[i] = int32(size(row*readingSeq + i))
 			}
 			batch[key] = append(batch[key], x)
 		}
@@ -177,9 +177,9 @@ func TestLawDrawnConfigurations(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(err, len(files))
 	}
-	most := 3
+	limit := 3
 	if harness.Long() {
-		most = 30
+		limit = 30
 	}
 	var all []readingCase
 	var cases []law2Case
@@ -189,7 +189,7 @@ func TestLawDrawnConfigurations(t *testing.T) {
 		if filepath.Base(path) == spec.ViT+".json" {
 			continue
 		}
-		for _, c := range readingCases(t, path, most) {
+		for _, c := range readingCases(t, path, limit) {
 			fixtures[c.id] = readingFixture(t, c)
 			one := law2Case{c.id, c.id, one}
 			source[c.id+"/train.go"] = law2Source(t, one, fixtures[c.id])

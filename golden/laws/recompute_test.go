@@ -43,13 +43,13 @@ func recomputeCases() []lawCase {
 // recomputed returns a plan's variants.
 func recomputed(base ir.Plan) []ir.Plan {
 	out := []ir.Plan{base}
-	most := base.LargestChunk()
+	largest := base.LargestChunk()
 	for _, x := range []struct {
 		kind          string
 		layers, every int
 		split         bool
-	}{{"selective", most, 1, false}, {"full", most, 1, false}, {"full", 1, 1, false}, {"full", most, 2, false},
-		{"full", most, 1, true}, {"selective", 1, 1, true}} {
+	}{{"selective", largest, 1, false}, {"full", largest, 1, false}, {"full", 1, 1, false}, {"full", largest, 2, false},
+		{"full", largest, 1, true}, {"selective", 1, 1, true}} {
 		p := base
 		p.Recompute, p.RecomputeLayers, p.RecomputeEvery, p.RecomputeSplit = x.kind, x.layers, x.every, x.split
 		if !slices.ContainsFunc(ir.RecomputeRules, func(r ir.PlanRule) bool { return !r.OK(&p) }) {

@@ -234,7 +234,7 @@ func judgeScaledLosses(t *testing.T, runs []scaleRun, done map[string]*scaleDone
 		}
 		return worst
 	}
-	bound, most := 0.0, 0.0
+	bound, largest := 0.0, 0.0
 	for i := range runs {
 		if runs[i].split > 0 {
 			bound = max(bound, lawNarrowFactor*off(&runs[i]))
@@ -247,8 +247,8 @@ func judgeScaledLosses(t *testing.T, runs []scaleRun, done map[string]*scaleDone
 		if d := off(&runs[i]); !(d <= bound) {
 			t.Errorf("%s: losses differ by %.3g, the bound is %.3g", runs[i].id, d, bound)
 		} else {
-			most = max(most, d)
+			largest = max(largest, d)
 		}
 	}
-	t.Logf("%d runs, losses at most %.2f of the bound %.3g", len(runs), most/bound, bound)
+	t.Logf("%d runs, losses at most %.2f of the bound %.3g", len(runs), largest/bound, bound)
 }

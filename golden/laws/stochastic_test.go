@@ -58,7 +58,7 @@ func TestLawStochasticRounding(t *testing.T) {
 // judgeStochastic compares the verdicts with the f32 bound, which cases with a fault must exceed.
 func judgeStochastic(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 	t.Helper()
-	most := 0.0
+	largest := 0.0
 	for i, v := range verdicts {
 		exact := cases[i]
 		exact.plan.Precision = ir.FullPrecision(ir.F32)
@@ -67,10 +67,10 @@ func judgeStochastic(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 			t.Errorf("%s %v (%s): %.3g off, of %.3g, copies %.3g apart, after %d steps, %s; a fault is in it: %v",
 				exact.group, exact.plan, exact.id, off, bound, v.Copies, v.Steps, v.Err, spoilt)
 		} else if !spoilt {
-			most = max(most, off/bound)
+			largest = max(largest, off/bound)
 		}
 	}
-	t.Logf("%d programs: at most %.2g of the bound", len(cases), most)
+	t.Logf("%d programs: at most %.2g of the bound", len(cases), largest)
 }
 
 // The same holds on GPUs.

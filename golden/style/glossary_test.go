@@ -28,7 +28,7 @@ var quotingPages = map[string]bool{"docs/words.md": true, "docs/style.md": true}
 
 // standardPhrases contain an old term and are standard all the same.
 var standardPhrases = regexp.MustCompile(
-	`(?i)\b(multi-head\s+latent\s+attention|(dot|outer|inner|cross)\s+products?)\b`)
+	`(?i)\b(multi-head\s+latent\s+attention|(dot|outer|inner|cross)\s+products?|products?\s+of)\b`)
 
 // glossaryProse returns what a page says in its own words, without code, tables that are generated from code, headings
 // that are names of passes, and standard phrases.

@@ -30,9 +30,9 @@ func TestEveryCountIsBounded(t *testing.T) {
 }
 
 // unboundedOf visits the whole numbers of a struct, and says whether their tags bound them.
-func unboundedOf(of reflect.Type, path string, visit func(path string, bounded bool)) {
-	for i := range of.NumField() {
-		f := of.Field(i)
+func unboundedOf(typ reflect.Type, path string, visit func(path string, bounded bool)) {
+	for i := range typ.NumField() {
+		f := typ.Field(i)
 		key := f.Tag.Get("yaml")
 		if !f.IsExported() && !f.Anonymous || key == "-" {
 			continue

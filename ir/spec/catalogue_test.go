@@ -132,9 +132,9 @@ func FuzzLoadModel(f *testing.F) {
 		if _, err := ir.ParseRope(c.RopeScaling.Text()); err != nil {
 			t.Errorf("%v: %v", c, err)
 		}
-		again, err := spec.LoadModel("m/config.json", func(string) ([]byte, error) { return c.HF(ir.F32), nil })
-		if err != nil || again.Params() != c.Params() {
-			t.Errorf("%s\nis written\n%s\nwhich is %v, %v", text, c.HF(ir.F32), again, err)
+		second, err := spec.LoadModel("m/config.json", func(string) ([]byte, error) { return c.HF(ir.F32), nil })
+		if err != nil || second.Params() != c.Params() {
+			t.Errorf("%s\nis written\n%s\nwhich is %v, %v", text, c.HF(ir.F32), second, err)
 		}
 	})
 }

@@ -15,9 +15,9 @@ func (j *Job) Save(file string) []byte {
 	dir := filepath.Dir(file)
 	j.rebase(doc.Root, dir)
 	plain := doc.YAML()
-	text := commented(plain)
-	if again, diags := strict.Parse(file, text); len(diags) > 0 || !reflect.DeepEqual(strip(again.Root),
-		strip(parsed(file, plain))) {
+	text := addComments(plain)
+	if second, diags := strict.Parse(file, text); len(diags) > 0 || !reflect.DeepEqual(positionless(second.Root),
+		positionless(parsed(file, plain))) {
 		return plain // a text that adding comments would change
 	}
 	return text
@@ -28,19 +28,19 @@ func parsed(file string, text []byte) *strict.Node {
 	return d.Root
 }
 
-// strip returns a tree without positions.
-func strip(n *strict.Node) any {
+// positionless returns a tree without positions.
+func positionless(n *strict.Node) any {
 	switch n.Kind {
 	case strict.Map:
 		out := map[string]any{}
 		for _, f := range n.Fields {
-			out[f.Key] = strip(f.Value)
+			out[f.Key] = positionless(f.Value)
 		}
 		return out
 	case strict.List:
 		var out []any
 		for _, i := range n.Items {
-			out = append(out, strip(i))
+			out = append(out, positionless(i))
 		}
 		return out
 	}
@@ -94,8 +94,8 @@ func fromDir(dir, from, path string) string {
 // commentColumn is the column in which comments of a saved job start.
 const commentColumn = 34
 
-// commented returns a job's text with a comment on each line that has a field.
-func commented(text []byte) []byte {
+// addComments returns a job's text with a comment on each line that has a field.
+func addComments(text []byte) []byte {
 	meaning := map[string]string{}
 	for _, f := range Fields() {
 		meaning[f.Path] = f.Doc

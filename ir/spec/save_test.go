@@ -58,7 +58,7 @@ func TestSave(t *testing.T) {
 				t.Errorf("%s has no %q:\n%s", c.file, w, text)
 			}
 		}
-		again, err := Load(c.file, func(name string) ([]byte, error) {
+		second, err := Load(c.file, func(name string) ([]byte, error) {
 			if name == c.file {
 				return text, nil
 			}
@@ -68,13 +68,13 @@ func TestSave(t *testing.T) {
 			t.Errorf("%v\n%s", err, text)
 			continue
 		}
-		if a, b := clusterless(again), clusterless(j); !bytes.Equal(a, b) {
+		if a, b := clusterless(second), clusterless(j); !bytes.Equal(a, b) {
 			t.Errorf("%s decides\n%s\nwas\n%s", c.file, a, b)
 		}
-		if a, b := again.Train.Eval.Sample, j.Train.Eval.Sample; a != b {
+		if a, b := second.Train.Eval.Sample, j.Train.Eval.Sample; a != b {
 			t.Errorf("sample %q, was %q", a, b)
 		}
-		if a, b := filepath.Join(again.Dir, again.Data.Root), filepath.Join(j.Dir,
+		if a, b := filepath.Join(second.Dir, second.Data.Root), filepath.Join(j.Dir,
 			j.Data.Root); len(j.Data.Train) > 0 && a != b {
 			t.Errorf("%s: data are in %s, were in %s", c.file, a, b)
 		}

@@ -80,14 +80,14 @@ func eachTag(typ reflect.Type, path, class string, visit func(path, class string
 		if key == "" || key == "-" {
 			continue
 		}
-		at, of := strings.TrimPrefix(path+"."+key, "."), f.Tag.Get("class")
-		if of == "" {
-			of = class
+		at, own := strings.TrimPrefix(path+"."+key, "."), f.Tag.Get("class")
+		if own == "" {
+			own = class
 		}
 		if isGroup(f.Type) {
-			eachTag(f.Type, at, of, visit)
+			eachTag(f.Type, at, own, visit)
 			continue
 		}
-		visit(at, of, f.Tag)
+		visit(at, own, f.Tag)
 	}
 }

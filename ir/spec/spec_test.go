@@ -51,18 +51,18 @@ func TestExamplesLoadAndCompile(t *testing.T) {
 		if err := CheckCompile(j); err != nil {
 			t.Errorf("%s: %v", dir, err)
 		}
-		again, err := Load(filepath.Join("..", "..", "examples", dir, "planc.yaml"), func(string) ([]byte, error) {
+		second, err := Load(filepath.Join("..", "..", "examples", dir, "planc.yaml"), func(string) ([]byte, error) {
 			return j.YAML(), nil
 		})
 		if err != nil {
 			t.Errorf("%s: printed, it does not load: %v\n%s", dir, err, j.YAML())
 			continue
 		}
-		again.SetDevice("cpu")
-		if got, want := string(again.Decides()), string(j.Decides()); got != want {
+		second.SetDevice("cpu")
+		if got, want := string(second.Decides()), string(j.Decides()); got != want {
 			t.Errorf("%s: printed, it decides\n%s\nnot\n%s", dir, got, want)
 		}
-		if !reflect.DeepEqual(again.Train, j.Train) || !reflect.DeepEqual(again.Data, j.Data) {
+		if !reflect.DeepEqual(second.Train, j.Train) || !reflect.DeepEqual(second.Data, j.Data) {
 			t.Errorf("%s: printed, it is another job:\n%s", dir, j.YAML())
 		}
 	}

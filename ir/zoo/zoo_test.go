@@ -101,9 +101,9 @@ func TestPublished(t *testing.T) {
 		if err := m.Check(); err != nil {
 			t.Errorf("%s: %v", p.name, err)
 		}
-		again, err := ir.ParseModel(m.String())
-		if err != nil || again.String() != m.String() {
-			t.Errorf("%s reads back as %v, %v", p.name, again, err)
+		second, err := ir.ParseModel(m.String())
+		if err != nil || second.String() != m.String() {
+			t.Errorf("%s reads back as %v, %v", p.name, second, err)
 		}
 	}
 }

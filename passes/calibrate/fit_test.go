@@ -153,9 +153,9 @@ func TestWorseFitIsNotKept(t *testing.T) {
 		t.Errorf("worse %v: %.3f of rows left out, %.3f before; factors %+v, kept %+v", r.Worse, without, before,
 			r.Factors, r.Measured)
 	}
-	kept, err := Fit(runs(t, []int{1}, costmodel.Measured{Matrix: 0.7}, 0.02))
-	if err != nil || kept.Worse || kept.Measured.Matrix == 0 {
-		t.Errorf("a fit that helps is not kept: %+v, %v", kept, err)
+	saved, err := Fit(runs(t, []int{1}, costmodel.Measured{Matrix: 0.7}, 0.02))
+	if err != nil || saved.Worse || saved.Measured.Matrix == 0 {
+		t.Errorf("a fit that helps is not kept: %+v, %v", saved, err)
 	}
 }
 

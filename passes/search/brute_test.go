@@ -202,7 +202,7 @@ func narrowBy(t *testing.T, r *rand.Rand, p *Problem, largest int, shared *cache
 		if as := p.RecomputeChoices(&plan, 1); key == "recompute" {
 			plan.Recompute = as[r.IntN(len(as))].Kind
 		}
-		p.Pins = p.Pins.With(Pins{key: {space.KeyValues(plan)[key]}})
+		p.Pins = p.Pins.Merge(Pins{key: {space.KeyValues(plan)[key]}})
 	}
 }
 
@@ -319,18 +319,19 @@ func checkAlternatives(t *testing.T, p *Problem, res *Result, shared *caches) {
 		}
 		key := func(p *ir.Plan) string { return space.KeyValues(*p)[c.Name] }
 		checkAlternative(t, p, res, c, *c.Free, Pins{c.Name: {key(&c.Free.Plan)}}, shared)
-		if c.Kept == nil {
+		if c.RestKept == nil {
 			if len(c.Broken) == 0 || c.Verdict != Slower && c.Verdict != DoesNot && c.Verdict != Riskier {
 				t.Errorf("choice %+v", c)
 			}
 			continue
 		}
-		checkAlternative(t, p, res, c, *c.Kept, pinsKeepingSolved(res.Best.Plan, Pins{c.Name: {key(&c.Kept.Plan)}},
-			p.Pins), shared)
-		if c.RunnerUp != key(&c.Kept.Plan) || (c.Verdict == DoesNot) != (c.Kept.NoFit != nil) ||
-			(c.Verdict == Riskier) != (c.Kept.NoFit == nil && c.Kept.SlowerBy < 0) || c.Free.NoFit == nil &&
-			compareAlternatives(*c.Kept, *c.Free) < 0 {
-			t.Errorf("choice %+v: kept %+v, free %+v", c, c.Kept, c.Free)
+		checkAlternative(t, p, res, c, *c.RestKept,
+			pinsKeepingSolved(res.Best.Plan, Pins{c.Name: {key(&c.RestKept.Plan)}},
+				p.Pins), shared)
+		if c.RunnerUp != key(&c.RestKept.Plan) || (c.Verdict == DoesNot) != (c.RestKept.NoFit != nil) ||
+			(c.Verdict == Riskier) != (c.RestKept.NoFit == nil && c.RestKept.SlowerBy < 0) || c.Free.NoFit == nil &&
+			compareAlternatives(*c.RestKept, *c.Free) < 0 {
+			t.Errorf("choice %+v: kept %+v, free %+v", c, c.RestKept, c.Free)
 		}
 	}
 	for i, a := range res.Alternatives {
@@ -346,7 +347,7 @@ func checkAlternatives(t *testing.T, p *Problem, res *Result, shared *caches) {
 func checkAlternative(t *testing.T, p *Problem, res *Result, c Choice, a Alternative, pins Pins, shared *caches) {
 	t.Helper()
 	q := *p
-	q.Pins = p.Pins.With(pins)
+	q.Pins = p.Pins.Merge(pins)
 	all := bruteForce(t, &q, shared).run()
 	want := all.least // the recommendation with the pins: the chosen plan, if it follows them
 	if pins.Match(&res.Best.Plan) {

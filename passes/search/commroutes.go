@@ -41,10 +41,10 @@ type commRoute struct {
 
 // commKind is what collectives of a profile have in common that take the same route on every mesh.
 type commKind struct {
-	op    ir.Op
-	axes  []ir.Axis
-	group commGroup
-	once  bool
+	op      ir.Op
+	axes    []ir.Axis
+	group   commGroup
+	perStep bool
 }
 
 // classifyComms numbers the kinds of a profile's collectives.
@@ -67,7 +67,7 @@ func (p *profile) classifyComms() {
 
 // equal reports whether two kinds are the same.
 func (k *commKind) equal(o commKind) bool {
-	return k.op == o.op && k.once == o.once && slices.Equal(k.axes, o.axes) && slices.Equal(k.group.experts,
+	return k.op == o.op && k.perStep == o.perStep && slices.Equal(k.axes, o.axes) && slices.Equal(k.group.experts,
 		o.group.experts) && slices.Equal(k.group.spans, o.group.spans)
 }
 
@@ -92,7 +92,7 @@ func (s *collectiveTimer) commRoutes(p *profile, m *lazyMesh) []commRoute {
 			ws[i].route = s.internRoute(s.problem.Cluster.Route(k.op, place))
 			s.routesByPlacement[placementKey{k.op, place}] = ws[i].route
 		}
-		if !k.once { // the route already includes the distance of the ranks
+		if !k.perStep { // the route already includes the distance of the ranks
 			ws[i].placement.Span = 0
 		}
 	}
@@ -109,7 +109,7 @@ func (s *collectiveTimer) internRoute(r costmodel.Route) *costmodel.Route {
 
 // routeSetKey is a profile with the strides of a mesh. The profile determines the rest of the mesh.
 type routeSetKey struct {
-	of      *profile
+	profile *profile
 	strides [3]int
 }
 

@@ -77,7 +77,7 @@ func randomProblem(t testing.TB, r *rand.Rand) *Problem {
 		p.Pins = Pins{"schedule": space.Schedules}
 	}
 	if r.IntN(2) == 0 { // sequences are too short for cp to be tried without a request
-		p.Pins = p.Pins.With(Pins{"cp": {"1", "2", "4"}})
+		p.Pins = p.Pins.Merge(Pins{"cp": {"1", "2", "4"}})
 	}
 	return p
 }

@@ -58,8 +58,8 @@ type Choice struct {
 	Part      string
 
 	// the best plan that differs only in this key, in what depends on it, and in what is solved; nil if none is legal
-	Kept   *Alternative
-	Broken []Reason // the rules of legality that are broken, if Kept is nil
+	RestKept *Alternative
+	Broken   []Reason // the rules of legality that are broken, if Kept is nil
 	// the best plan with another value and everything else free; nil if there is no other value
 	Free *Alternative
 	// the plan with the other value is faster, and only the job's pin forbids it
@@ -269,10 +269,10 @@ func (s *searcher) runnerUp(c *Choice, chosen *choice, values []string, others [
 	}
 	free := slices.MinFunc(others, compareAlternatives)
 	c.Free = &free
-	c.Kept, c.Broken = s.onlyIn(chosen.name, values, best)
+	c.RestKept, c.Broken = s.onlyIn(chosen.name, values, best)
 	a := c.Free
-	if c.Kept != nil {
-		a = c.Kept
+	if c.RestKept != nil {
+		a = c.RestKept
 	}
 	c.RunnerUp = chosen.value(&a.Plan)
 	c.Verdict, c.SlowerBy = Slower, a.SlowerBy
@@ -310,7 +310,7 @@ func (s *searcher) onlyIn(key string, others []string, best Priced) (*Alternativ
 
 // pinsKeepingSolved is [Kept], with the solved keys as the job pins them.
 func pinsKeepingSolved(plan ir.Plan, but, job Pins) Pins {
-	pins := Kept(plan, but).Without(solvedKeys...)
+	pins := PinPlan(plan, but).Without(solvedKeys...)
 	for _, key := range solvedKeys {
 		if vs, pinned := job[key]; pinned && but[key] == nil {
 			pins[key] = vs

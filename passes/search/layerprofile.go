@@ -433,8 +433,8 @@ func (l *linearComm) addTo(c *costmodel.Cost, t costmodel.Seconds) {
 
 // computeKey is what functions' compute time depends on: the profile covers degrees and cluster.
 type computeKey struct {
-	of    *profile
-	times int
+	profile *profile
+	times   int
 }
 
 // computeTime is the compute time of a function, without collectives.

@@ -40,8 +40,8 @@ func DimsOf(m *ir.Model) Dims { return space.DimsOf(m) }
 // PinsOf returns a job's pins.
 func PinsOf(p *spec.Pins) Pins { return space.PinsOf(p) }
 
-// Kept pins everything that a plan has decided, see [space.Kept].
-func Kept(plan ir.Plan, but Pins) Pins { return space.Kept(plan, but) }
+// PinPlan pins everything that a plan has decided, see [space.PinPlan].
+func PinPlan(plan ir.Plan, but Pins) Pins { return space.PinPlan(plan, but) }
 
 // Rules returns the rules of legality in words, in the order in which they are checked.
 func Rules() []Reason { return space.Rules() }

@@ -125,7 +125,7 @@ func TestPinnedGroupsAreBruteForce(t *testing.T) {
 	} {
 		for range 6 {
 			p := problem(cluster(t, "dgx-h100", 1, 4), gpt2Config(6, 64, 4, 64, 64), 64, 8, mixed)
-			p.Pins = pins.With(Pins{"pp": {"1", "2"}})
+			p.Pins = pins.Merge(Pins{"pp": {"1", "2"}})
 			tighten(t, r, p, nil)
 			b := bruteForce(t, p, nil)
 			c, n, found := b.choose(b.space, nil)

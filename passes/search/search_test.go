@@ -213,11 +213,11 @@ func TestPinned(t *testing.T) {
 	q := *p
 	q.Pins = nil
 	best := must(t, &q).Best
-	a, err := WhyNot(&q, best, Kept(best.Plan, Pins{"micro_batch": {"30"}}))
+	a, err := WhyNot(&q, best, PinPlan(best.Plan, Pins{"micro_batch": {"30"}}))
 	if err != nil || a.SlowerBy <= 0 || a.Plan.TP != best.Plan.TP || a.Plan.MicroBatch != 30 {
 		t.Errorf("why not micro_batch 30: %+v, %v", a, err)
 	}
-	if a, err := WhyNot(&q, best, Kept(best.Plan, Pins{"dp": {"4"}, "micro_batches": {"20"}})); err != nil ||
+	if a, err := WhyNot(&q, best, PinPlan(best.Plan, Pins{"dp": {"4"}, "micro_batches": {"20"}})); err != nil ||
 		a.Plan.TP != 2 || a.Plan.MicroBatch != 6 {
 		t.Errorf("why not dp 4 in 20 micro-batches: %v, %v", a.Plan, err)
 	}

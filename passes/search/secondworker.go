@@ -49,7 +49,7 @@ func (s *searcher) answers(sp *planSpace, applying []*choice, best Priced) []ans
 	}
 	inParallel(len(all), by, func(i int, by answerer) {
 		q := all[i]
-		by.answer(applying[q.choice], &out[q.choice], q.of, best)
+		by.answer(applying[q.choice], &out[q.choice], q.count, best)
 	})
 	inParallel(len(applying), by, func(i int, by answerer) { by.compare(applying[i], &out[i], best) })
 	for _, o := range by[1:] {
@@ -60,7 +60,7 @@ func (s *searcher) answers(sp *planSpace, applying []*choice, best Priced) []ans
 }
 
 // question is the index of a choice, and of one of its questions.
-type question struct{ choice, of int }
+type question struct{ choice, count int }
 
 // reserveCore makes a searcher use one helper less until end is called.
 func (s *layerProfiler) reserveCore() (end func()) {

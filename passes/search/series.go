@@ -127,7 +127,7 @@ func (r *Series) alternative(p *Problem, pins Pins, chosen Priced) (Alternative,
 		return Alternative{Plan: chosen.Plan, Predict: chosen.Predict}, nil
 	}
 	q := *p
-	q.Pins = p.Pins.With(pins)
+	q.Pins = p.Pins.Merge(pins)
 	s, err := r.searcher(&q)
 	if err != nil {
 		return Alternative{}, err

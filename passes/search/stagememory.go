@@ -266,7 +266,7 @@ func (s *memoryPricer) memoryOf(a *arena, plan *ir.Plan) costmodel.Memory {
 // memoryFitKey identifies families whose plans need the same memory, on devices with the same capacity.
 type memoryFitKey struct {
 	frame             *pipelineSplit
-	of                *profile // profile of layers without recomputation
+	profile           *profile // profile of layers without recomputation
 	dp, micro, micros int32
 	schedule          uint8
 	cpu               bool
@@ -302,7 +302,7 @@ func (s *memoryPricer) memoryFitKey(p *Problem, f *family) (k memoryFitKey, ok b
 	if !sharesFits(p) {
 		return k, false
 	}
-	k = memoryFitKey{of: s.baseOf(f.class, &f.plan).profile, dp: int32(f.plan.DP), micro: int32(f.plan.MicroBatch),
+	k = memoryFitKey{profile: s.baseOf(f.class, &f.plan).profile, dp: int32(f.plan.DP), micro: int32(f.plan.MicroBatch),
 		micros:   int32(f.plan.MicroBatches),
 		schedule: uint8(slices.Index(space.Schedules, f.plan.Schedule)), cpu: s.cpu, capacity: s.arenaCapacity}
 	if f.familyDetails != nil && f.split != nil {

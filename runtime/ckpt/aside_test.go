@@ -177,7 +177,7 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 
 // Counts that no training has would make a run loop, or overflow.
 func TestManifestCountsAreBounded(t *testing.T) {
-	const least, most = -1 << 63, 1<<63 - 1
+	const least, limit = -1 << 63, 1<<63 - 1
 	fields := map[string]func(m *Manifest) *int64{
 		"step":    func(m *Manifest) *int64 { return &m.Step },
 		"updates": func(m *Manifest) *int64 { return &m.Updates },
@@ -185,7 +185,7 @@ func TestManifestCountsAreBounded(t *testing.T) {
 		"tokens":  func(m *Manifest) *int64 { return &m.Tokens },
 	}
 	for name, field := range fields {
-		for _, x := range []int64{least, -1, maxCount + 1, most} {
+		for _, x := range []int64{least, -1, maxCount + 1, limit} {
 			m := Manifest{Step: 5}
 			*field(&m) = x
 			b, err := m.encode()

@@ -223,13 +223,13 @@ func FuzzScan(f *testing.F) {
 		if data+sum != int64(len(b)) {
 			t.Fatalf("%d bytes of header and %d of tensors in a file of %d", data, sum, len(b))
 		}
-		var again bytes.Buffer
-		w, err := NewWriter(&again, tensors, metadata)
+		var second bytes.Buffer
+		w, err := NewWriter(&second, tensors, metadata)
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.Write(b[data:])
-		entries2, metadata2, _, err := scan(bytes.NewReader(again.Bytes()), int64(again.Len()))
+		entries2, metadata2, _, err := scan(bytes.NewReader(second.Bytes()), int64(second.Len()))
 		if err != nil || !reflect.DeepEqual(entries, entries2) || len(metadata) > 0 &&
 			!maps.Equal(metadata, metadata2) {
 			t.Errorf("%v %v became %v %v, %v", entries, metadata, entries2, metadata2, err)

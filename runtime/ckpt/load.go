@@ -136,12 +136,12 @@ func Find(dir string, step int64) (*Checkpoint, error) {
 
 // stepsThere lists the existing steps, newest first. If there are many, it lists those nearest to step.
 func stepsThere(have []int64, step int64) string {
-	const most = 10
+	const limit = 10
 	all, text := len(have), "existing steps: "
-	if all > most {
+	if all > limit {
 		near := slices.Clone(have)
 		slices.SortStableFunc(near, func(a, b int64) int { return cmp.Compare(apart(a, step), apart(b, step)) })
-		have, text = near[:most], fmt.Sprintf("the nearest of %d existing steps: ", all)
+		have, text = near[:limit], fmt.Sprintf("the nearest of %d existing steps: ", all)
 		slices.SortFunc(have, func(a, b int64) int { return cmp.Compare(b, a) })
 	}
 	var numbers []string

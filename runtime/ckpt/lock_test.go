@@ -24,10 +24,10 @@ func TestLock(t *testing.T) {
 		t.Errorf("in a locked folder: %v, %v", skipped, err)
 	}
 	release()
-	if again, err := Lock(dir); err != nil {
+	if second, err := Lock(dir); err != nil {
 		t.Errorf("after the release: %v", err)
 	} else {
-		again()
+		second()
 	}
 }
 

@@ -100,13 +100,13 @@ func (m *Manifest) check() error {
 	for _, c := range []struct {
 		name  string
 		value int64
-		most  int64
+		limit int64
 	}{
 		{"step", m.Step, maxCount}, {"updates", m.Updates, m.Step}, {"samples", m.Samples, maxCount},
 		{"tokens", m.Tokens, maxCount},
 	} {
-		if c.value < 0 || c.value > c.most {
-			return damaged("has %s %d; it must be from 0 to %d", c.name, c.value, c.most)
+		if c.value < 0 || c.value > c.limit {
+			return damaged("has %s %d; it must be from 0 to %d", c.name, c.value, c.limit)
 		}
 	}
 	for _, f := range m.Files {

@@ -53,9 +53,9 @@ func OpenWeights(path string) (*Weights, error) {
 
 // weightFiles returns the files of a folder to open.
 func weightFiles(dir string) ([]string, error) {
-	if there, err := isThere(filepath.Join(dir, manifestName)); err != nil {
+	if found, err := isThere(filepath.Join(dir, manifestName)); err != nil {
 		return nil, err
-	} else if there {
+	} else if found {
 		if _, err := Open(dir); err != nil {
 			return nil, err
 		}
@@ -68,9 +68,9 @@ func weightFiles(dir string) ([]string, error) {
 		return nil, reading(err)
 	}
 	whole := filepath.Join(dir, "model.safetensors")
-	if there, err := isThere(whole); err != nil {
+	if found, err := isThere(whole); err != nil {
 		return nil, err
-	} else if there {
+	} else if found {
 		return []string{whole}, nil
 	}
 	list, err := os.ReadDir(dir)

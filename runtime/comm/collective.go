@@ -39,8 +39,8 @@ func open[F Elem](g *Group, op string, data []F) error {
 	for i := range g.ch.seats {
 		t := &g.ch.seats[i]
 		if t.op != s.op || t.n != s.n || t.elem != s.elem {
-			err := &Mismatch{Group: g.ch.name, Rank: g.ch.ranks[g.me], Peer: g.ch.ranks[i], Here: s.call(),
-				There: t.call()}
+			err := &Mismatch{Group: g.ch.name, Rank: g.ch.ranks[g.me], Peer: g.ch.ranks[i], RankCall: s.call(),
+				PeerCall: t.call()}
 			g.ch.world.Fail(err)
 			return err
 		}

@@ -37,13 +37,13 @@ func (e *Timeout) Error() string {
 type Mismatch struct {
 	Group      string
 	Rank, Peer int
-	Here       string // what Rank called, with its length in elements
-	There      string // what Peer called
+	RankCall   string // what Rank called, with its length in elements
+	PeerCall   string // what Peer called
 }
 
 func (e *Mismatch) Error() string {
 	return fmt.Sprintf("ranks %d and %d met over %s in different collectives: %s and %s",
-		e.Rank, e.Peer, e.Group, e.Here, e.There)
+		e.Rank, e.Peer, e.Group, e.RankCall, e.PeerCall)
 }
 
 func ranksText(ranks []int) string {

@@ -57,8 +57,9 @@ func (p *Pipe) Receive(dst []byte) error {
 		}
 	}
 	if len(data) != len(dst) {
-		err := &Mismatch{Group: p.name, Rank: p.to, Peer: p.from, Here: fmt.Sprintf("receive of %d bytes", len(dst)),
-			There: fmt.Sprintf("send of %d bytes", len(data))}
+		err := &Mismatch{Group: p.name, Rank: p.to, Peer: p.from,
+			RankCall: fmt.Sprintf("receive of %d bytes", len(dst)),
+			PeerCall: fmt.Sprintf("send of %d bytes", len(data))}
 		p.world.Fail(err)
 		return err
 	}

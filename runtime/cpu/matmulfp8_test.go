@@ -36,7 +36,7 @@ func fp8Of(x []float32, e num.FP8Format) []float32 {
 	for _, v := range x {
 		most = max(most, math.Abs(float64(v)))
 	}
-	scale := math.Exp2(math.Floor(math.Log2(e.Most / most)))
+	scale := math.Exp2(math.Floor(math.Log2(e.Max / most)))
 	out := make([]float32, len(x))
 	for i, v := range x {
 		w := float64(v) * scale

@@ -33,9 +33,9 @@ func (e *ReadError) Unwrap() error { return e.Err }
 
 // readError returns a ReadError for a file. It does not repeat the path that err already contains.
 func readError(path string, err error) error {
-	var of *fs.PathError
-	if errors.As(err, &of) {
-		err = of.Err
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		err = pathError.Err
 	}
 	return &ReadError{path, err}
 }

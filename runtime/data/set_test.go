@@ -132,8 +132,9 @@ func TestHeldOut(t *testing.T) {
 			t.Errorf("label %d is trained on %d times, want %d", y, labels[y], want)
 		}
 	}
-	if first, again := get(t, s.Valid, 0, 4), get(t, s.Valid, 16, 4); first.tokens[0] != 360 || again.tokens[0] != 360 {
-		t.Errorf("validation begins with %v and wraps to %v, want 360", first, again)
+	first, second := get(t, s.Valid, 0, 4), get(t, s.Valid, 16, 4)
+	if first.tokens[0] != 360 || second.tokens[0] != 360 {
+		t.Errorf("validation begins with %v and wraps to %v, want 360", first, second)
 	}
 }
 

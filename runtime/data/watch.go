@@ -33,11 +33,11 @@ type watch struct {
 	ready atomic.Bool  // hash is set
 	next  atomic.Int64 // time of the next check, in nanoseconds
 
-	mutex                      sync.Mutex // guards the fields below
-	hash                       [sha256.Size]byte
-	modified                   time.Time
-	hashed, named              time.Time // times of the last checks
-	toldLonger, toldSame, told bool      // notices that were given: only once each
+	mutex                              sync.Mutex // guards the fields below
+	hash                               [sha256.Size]byte
+	modified                           time.Time
+	hashed, named                      time.Time // times of the last checks
+	gaveLonger, gaveChanged, gaveMoved bool      // notices that were given: only once each
 }
 
 // begin computes the hash of the file's contents once, before they are first read.
@@ -143,11 +143,11 @@ func (t *tokenFile) compare(now time.Time) error {
 		w.hashed, w.modified = now, info.ModTime()
 	}
 	if info.Size() > t.info.Size() {
-		w.once(&w.toldLonger, "data: %s has grown while training, from %d to %d bytes: this run trains on the first "+
+		w.once(&w.gaveLonger, "data: %s has grown while training, from %d to %d bytes: this run trains on the first "+
 			"%[2]d; a resumed run would read all of them, "+
 			"and its samples would differ", t.path, t.info.Size(), info.Size())
 	} else if written {
-		w.once(&w.toldSame, "data: %s was written to while training: its size and the %d blocks of it that are "+
+		w.once(&w.gaveChanged, "data: %s was written to while training: its size and the %d blocks of it that are "+
 			"compared are unchanged; "+
 			"if other parts changed, this run is not reproducible", t.path, hashBlocks)
 	}
@@ -164,20 +164,20 @@ func (t *tokenFile) lookAtName() {
 	info, err := os.Stat(t.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		w.once(&w.told, "data: %s was deleted while training: this run still reads the file that it opened, but a "+
-			"resumed run cannot", t.path)
+		w.once(&w.gaveMoved, "data: %s was deleted while training: this run still reads the file that it opened, but "+
+			"a resumed run cannot", t.path)
 	case err == nil && !os.SameFile(info, t.info):
-		w.once(&w.told, "data: %s was replaced while training: this run still reads the file that it opened, but a "+
-			"resumed run would read the new one", t.path)
+		w.once(&w.gaveMoved, "data: %s was replaced while training: this run still reads the file that it opened, but "+
+			"a resumed run would read the new one", t.path)
 	}
 }
 
 // once gives a notice unless it was given before.
-func (w *watch) once(told *bool, format string, args ...any) {
-	if !*told && w.notice != nil {
+func (w *watch) once(given *bool, format string, args ...any) {
+	if !*given && w.notice != nil {
 		w.notice(fmt.Sprintf(format, args...))
 	}
-	*told = true
+	*given = true
 }
 
 // ended returns the error for a file that has fewer bytes than when it was opened.

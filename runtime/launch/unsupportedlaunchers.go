@@ -170,10 +170,10 @@ func countTexts(v any, inArray bool) (n int) {
 
 // printable formats a value of the environment for a message: escaped and shortened.
 func printable(value string) string {
-	const most = 80
+	const limit = 80
 	text := visible.Text(value)
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "..."
+	if len(text) > limit {
+		return strings.ToValidUTF8(text[:limit], "") + "..."
 	}
 	return text
 }

@@ -25,8 +25,8 @@ func FuzzFrame(f *testing.F) {
 			if cap(b) > 4*len(sent)+firstPiece {
 				t.Fatalf("%d bytes are taken for %d that were sent", cap(b), len(sent))
 			}
-			if again := frame(k, len(b), b); !bytes.Equal(again, sent[at:len(sent)-r.Len()]) {
-				t.Fatalf("%q is read as %q", sent[at:], again)
+			if second := frame(k, len(b), b); !bytes.Equal(second, sent[at:len(sent)-r.Len()]) {
+				t.Fatalf("%q is read as %q", sent[at:], second)
 			}
 		}
 	})
@@ -46,9 +46,9 @@ func FuzzHello(f *testing.F) {
 			return
 		}
 		lead := member(0, 3)
-		here, there := lead.refuses(&h, proven)
-		if (here == "") != (there == "") {
-			t.Fatalf("the lead says %q, and the caller hears %q", here, there)
+		here, callerText := lead.refuses(&h, proven)
+		if (here == "") != (callerText == "") {
+			t.Fatalf("the lead says %q, and the caller hears %q", here, callerText)
 		}
 		if len(here) > 2000 {
 			t.Fatalf("%d bytes are said of a caller", len(here))
@@ -59,8 +59,8 @@ func FuzzHello(f *testing.F) {
 		if here == "" && (h != want || h.Process < 1 || h.Process > 2) {
 			t.Fatalf("%+v is taken", h)
 		}
-		if h.Program != proven && there != otherProgram {
-			t.Fatalf("a stranger hears %q", there)
+		if h.Program != proven && callerText != otherProgram {
+			t.Fatalf("a stranger hears %q", callerText)
 		}
 	})
 }

@@ -48,20 +48,20 @@ const otherProgram = "this process runs another program than process 0: start th
 
 // refuses returns why a caller is not a process of the launch, for the lead's own log and for the caller; both are ""
 // if it is one. proof belongs to the caller's connection.
-func (h *Hello) refuses(c *Hello, proof string) (here, there string) {
+func (h *Hello) refuses(c *Hello, proof string) (here, callerText string) {
 	if !hmac.Equal([]byte(c.Program), []byte(proof)) {
 		return fmt.Sprintf("the process of %s runs another program than this one, of digest %s", c.who(),
 			h.Program), otherProgram
 	}
 	why := ""
-	for _, d := range []struct{ what, there, here string }{
+	for _, d := range []struct{ what, caller, here string }{
 		{"is compiled for %s ranks, but here there are %s", strconv.Itoa(c.Ranks), strconv.Itoa(h.Ranks)},
 		{"is of a launch of %s processes, but here there are %s", strconv.Itoa(c.Processes), strconv.Itoa(h.Processes)},
 		{"is of another launch, %q, but here it is %q", c.Run, h.Run},
 		{"was started with other settings: %s, but here %s", quoted(c.Settings), quoted(h.Settings)},
 	} {
-		if d.here != d.there {
-			why = fmt.Sprintf(d.what, d.there, d.here)
+		if d.here != d.caller {
+			why = fmt.Sprintf(d.what, d.caller, d.here)
 			break
 		}
 	}

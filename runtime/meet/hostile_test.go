@@ -16,18 +16,18 @@ import (
 )
 
 // heard collects what is reported.
-type heard struct {
+type received struct {
 	mutex sync.Mutex
 	lines []string
 }
 
-func (h *heard) say(s string) {
+func (h *received) say(s string) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	h.lines = append(h.lines, s)
 }
 
-func (h *heard) text() string {
+func (h *received) text() string {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	return strings.Join(h.lines, "\n")
@@ -173,7 +173,7 @@ func forged() [][]byte {
 // No stranger ends a launch or takes memory of it, whatever is sent.
 func TestStrangers(t *testing.T) {
 	at := Place{Addr: free(t)}
-	var log heard
+	var log received
 	at.Say = log.say
 	joined := lead(t, at)
 	var before, after runtime.MemStats
@@ -244,7 +244,7 @@ func TestDigestIsNotSent(t *testing.T) {
 // A stranger's terminal escapes, and texts that are written from right to left, are shown escaped.
 func TestEscapes(t *testing.T) {
 	at := Place{Addr: free(t)}
-	var log heard
+	var log received
 	at.Say = log.say
 	joined := lead(t, at)
 	h := member(1, 2)
@@ -304,7 +304,7 @@ func TestIdleConnections(t *testing.T) {
 // A process that ends before all have come leaves its place to another.
 func TestEndsBeforeTheStart(t *testing.T) {
 	addr := free(t)
-	var log heard
+	var log received
 	var all sync.WaitGroup
 	start := func(ctx context.Context, i int, say func(string)) {
 		all.Go(func() {
@@ -347,7 +347,7 @@ func TestUnreachedIsReported(t *testing.T) {
 		"no-such.invalid:2950": "process 1 cannot reach process 0 at no-such.invalid:2950 yet: no-such.invalid " +
 			"cannot be resolved (",
 	} {
-		var log heard
+		var log received
 		_, err := Join(t.Context(), Place{Addr: host, Say: log.say}, member(1, 2), time.Second)
 		if err == nil || !strings.Contains(err.Error(), "cannot reach process 0 within 1s") {
 			t.Error(err)
@@ -356,7 +356,7 @@ func TestUnreachedIsReported(t *testing.T) {
 			t.Errorf("%d times %q:\n%s", n, want, log.text())
 		}
 	}
-	var own heard
+	var own received
 	if _, err := Join(t.Context(), Place{Addr: "no-such.invalid:2950", Say: own.say}, member(0, 2),
 		time.Second); err == nil {
 		t.Error("process 0 listens at a name that there is not")
@@ -365,7 +365,7 @@ func TestUnreachedIsReported(t *testing.T) {
 		"be resolved ("); n < 2 || n > 5 {
 		t.Errorf("process 0 reports %d times:\n%s", n, own.text())
 	}
-	var log heard
+	var log received
 	done := make(chan error, 1)
 	go func() {
 		p, err := Join(t.Context(), Place{Addr: addr, Say: log.say}, member(1, 2), 20*time.Second)
@@ -415,7 +415,7 @@ func TestOwnTimeIsOver(t *testing.T) {
 func TestAbsentAreReported(t *testing.T) {
 	defer func(d time.Duration) { reportEvery = d }(reportEvery)
 	reportEvery = 200 * time.Millisecond
-	var log heard
+	var log received
 	_, err := Join(t.Context(), Place{Addr: free(t), Say: log.say}, member(0, 20), time.Second)
 	want := "those of ranks 2 to 3, ranks 4 to 5, ranks 6 to 7, ranks 8 to 9, ranks 10 to 11, ranks 12 to 13, ranks " +
 		"14 to 15, ranks 16 to 17 and 11 more"
@@ -428,7 +428,7 @@ func TestAbsentAreReported(t *testing.T) {
 }
 
 // The lead listens on the address that was given, and not on others.
-func TestListensWhereItIsTold(t *testing.T) {
+func TestListensAtTheGivenAddress(t *testing.T) {
 	for _, c := range []struct {
 		host  string
 		wide  bool
@@ -445,7 +445,7 @@ func TestListensWhereItIsTold(t *testing.T) {
 				"run on other machines"},
 	} {
 		_, port, _ := net.SplitHostPort(free(t))
-		var log heard
+		var log received
 		at := Place{Addr: c.host + ":" + port, OtherMachines: c.wide, Say: log.say}
 		joined := lead(t, at)
 		for _, a := range c.open {
@@ -477,7 +477,7 @@ func TestListensWhereItIsTold(t *testing.T) {
 	defer func(f func(context.Context, string) ([]string, error)) { lookupHost = f }(lookupHost)
 	// a name may mean this machine later
 	lookupHost = func(context.Context, string) ([]string, error) { return []string{"192.0.2.1"}, nil }
-	var log heard
+	var log received
 	_, err = Join(t.Context(), Place{Addr: "service:29500", Say: log.say}, member(0, 2), time.Second)
 	if err == nil || !strings.HasSuffix(err.Error(), advice) {
 		t.Error(err)

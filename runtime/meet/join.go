@@ -87,11 +87,11 @@ func withAdvice(err error, at *Place) error {
 // connect joins the lead, which may not be running yet.
 func (p *Peers) connect(ctx context.Context, within time.Duration) error {
 	var next time.Time // when to report again
-	said := false
+	reported := false
 	for {
 		w, err := p.dial(ctx)
 		if err == nil {
-			if said {
+			if reported {
 				p.at.say("process %d has reached process 0 at %s", p.me.Process, p.at.Addr)
 			}
 			var taken bool
@@ -106,7 +106,7 @@ func (p *Peers) connect(ctx context.Context, within time.Duration) error {
 		if ctx.Err() == nil && time.Now().After(next) {
 			p.at.say("process %d cannot reach process 0 at %s yet: %s; it goes on trying (--join-timeout %v)",
 				p.me.Process, p.at.Addr, connectReason(err), within)
-			next, said = time.Now().Add(reportEvery), true
+			next, reported = time.Now().Add(reportEvery), true
 		}
 		select {
 		case <-ctx.Done():

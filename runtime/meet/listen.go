@@ -58,17 +58,17 @@ func (p *leader) listen(ctx context.Context, within time.Duration) error {
 // admit accepts a caller, or refuses it.
 func (p *leader) admit(d *door, w *wire) {
 	h := &w.peer
-	here, there := p.me.refuses(h, w.proof(p.me.Program))
+	here, callerText := p.me.refuses(h, w.proof(p.me.Program))
 	if o := h.Process; here == "" && p.all[o].Count > 0 {
 		here = fmt.Sprintf("two processes have %s: process %d on %s and another on %s", h.ranks(), o,
 			p.all[o].Host, h.Host)
-		there = here
+		callerText = here
 	}
 	if here != "" {
-		d.refused(w, here, there != otherProgram)
+		d.refused(w, here, callerText != otherProgram)
 		d.busy.Go(func() { // the caller may not read
 			_ = w.SetDeadline(time.Now().Add(2 * time.Second))
-			_ = w.sendValue(fault, failure{0, there, true})
+			_ = w.sendValue(fault, failure{0, callerText, true})
 			w.Close()
 		})
 		return
@@ -108,7 +108,7 @@ func (p *leader) drop(w *wire) {
 
 // missingRanks lists the ranks of processes that have not joined, but not too many.
 func (p *leader) missingRanks() string {
-	const most = 8
+	const limit = 8
 	var names []string
 	for i := range p.all {
 		if p.all[i].Count == 0 {
@@ -116,8 +116,8 @@ func (p *leader) missingRanks() string {
 			names = append(names, h.ranks())
 		}
 	}
-	if n := len(names); n > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n-most)
+	if n := len(names); n > limit {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), n-limit)
 	}
 	return strings.Join(names, ", ")
 }

@@ -23,9 +23,9 @@ func quoted(s string) string { return shortened(oneLine.Replace(Lines(s)), maxQu
 func Lines(s string) string { return visible.Text(s) }
 
 // shortened returns the first most bytes of a longer text, and its length.
-func shortened(s string, most int) string {
-	if len(s) <= most {
+func shortened(s string, limit int) string {
+	if len(s) <= limit {
 		return s
 	}
-	return fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8(s[:most], ""), len(s))
+	return fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8(s[:limit], ""), len(s))
 }

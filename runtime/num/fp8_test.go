@@ -28,8 +28,8 @@ func finite(e FP8Format) (n int) {
 // code.
 func TestFP8RoundsEveryCode(t *testing.T) {
 	for name, e := range map[string]FP8Format{"e4m3": E4M3, "e5m2": E5M2} {
-		if last := valueOf(e, finite(e)-1); last != e.Most {
-			t.Errorf("%s: the last code is %v, want %v", name, last, e.Most)
+		if last := valueOf(e, finite(e)-1); last != e.Max {
+			t.Errorf("%s: the last code is %v, want %v", name, last, e.Max)
 		}
 		for code := range finite(e) {
 			x := valueOf(e, code)
@@ -49,8 +49,8 @@ func TestFP8RoundsEveryCode(t *testing.T) {
 				}
 			}
 		}
-		for _, x := range []float64{e.Most * 1.01, 1e30, math.MaxFloat64} {
-			if got := e.Round(-x); got != -e.Most {
+		for _, x := range []float64{e.Max * 1.01, 1e30, math.MaxFloat64} {
+			if got := e.Round(-x); got != -e.Max {
 				t.Errorf("%s: %v is rounded to %v", name, -x, got)
 			}
 		}
@@ -68,12 +68,12 @@ func TestFP8Scale(t *testing.T) {
 		for _, most := range []float64{1, 1.75, math.Nextafter(1.75, 2), 1.99, 447, 448, 449, 57344, 60000, 3e-5,
 			1e30, 0x1p-100} {
 			s := e.Scale(most)
-			if f, _ := math.Frexp(s); f != 0.5 || most*s > e.Most || most*s*2 <= e.Most {
+			if f, _ := math.Frexp(s); f != 0.5 || most*s > e.Max || most*s*2 <= e.Max {
 				t.Errorf("%s: the scale of %v is %v", name, most, s)
 			}
 		}
 		for most, want := range map[float64]float64{0: 1, math.Inf(1): 1, 0x1p-149: 0x1p126,
-			math.MaxFloat32: 0x1p-120 * math.Ldexp(1, int(math.Log2(e.Most/448))+0)} {
+			math.MaxFloat32: 0x1p-120 * math.Ldexp(1, int(math.Log2(e.Max/448))+0)} {
 			if got := e.Scale(most); got != want {
 				t.Errorf("%s: the scale of %v is %v, want %v", name, most, got, want)
 			}

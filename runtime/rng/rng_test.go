@@ -180,15 +180,15 @@ func TestKeysDiffer(t *testing.T) {
 func TestKeep(t *testing.T) {
 	const n = 100000
 	for _, p := range []float64{0, 0.1, 0.5, 0.9, 1} {
-		kept := 0
+		accepted := 0
 		for i := range uint64(n) {
 			if Keep(11, i, p) {
-				kept++
+				accepted++
 			}
 		}
 		want := (1 - p) * n
-		if math.Abs(float64(kept)-want) > 5*math.Sqrt(n*p*(1-p)) {
-			t.Errorf("p %g keeps %d of %d, want %.0f", p, kept, n, want)
+		if math.Abs(float64(accepted)-want) > 5*math.Sqrt(n*p*(1-p)) {
+			t.Errorf("p %g keeps %d of %d, want %.0f", p, accepted, n, want)
 		}
 	}
 }

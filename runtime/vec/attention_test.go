@@ -142,9 +142,9 @@ func TestRowsOfScores(t *testing.T) {
 			k.ExpRows(p, seen, cols, stride, scale, top, sum)
 			k.GradRows(e, dp, seen, cols, stride, scale, factor, shift, d)
 			for i := range rows {
-				x, most, total := a[i*stride:], shift[i], 0.0
+				x, largest, total := a[i*stride:], shift[i], 0.0
 				for _, v := range x[:seen[i]] {
-					most = max(most, scale*v)
+					largest = max(largest, scale*v)
 				}
 				for j := range stride {
 					at := i*stride + j
@@ -158,7 +158,7 @@ func TestRowsOfScores(t *testing.T) {
 							t.Fatalf("row %d of %d scores: element %d, unseen, is not 0", i, cols, j)
 						}
 					default:
-						want := math.Exp(scale*float64(x[j]) - float64(most))
+						want := math.Exp(scale*float64(x[j]) - float64(largest))
 						weight := math.Exp(scale*float64(x[j]) - float64(shift[i]))
 						total += want
 						if grad := weight * (float64(g[at]) - float64(d[i])) * factor; !near(p[at], want, ulps, 0) ||
@@ -168,8 +168,8 @@ func TestRowsOfScores(t *testing.T) {
 						}
 					}
 				}
-				if top[i] != most {
-					t.Fatalf("row %d of %d scores has maximum %v, want %v", i, cols, top[i], most)
+				if top[i] != largest {
+					t.Fatalf("row %d of %d scores has maximum %v, want %v", i, cols, top[i], largest)
 				}
 				same(t, "ExpRows' sum", cols, sum[i], total, total, 1.2e-7)
 			}

@@ -55,12 +55,12 @@ var odd = []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), floa
 	1e-40, -1e-40, 3e38, -3e38, 88.7, -88.7, 104, -104, 1e-20, 1}
 
 // draw returns n normal numbers; with special ones among them if with.
-func draw(seed uint64, n int, with bool) []float32 {
+func draw(seed uint64, n int, hasSpecials bool) []float32 {
 	r := rand.New(rand.NewPCG(seed, 7))
 	x := make([]float32, n+3)
 	for i := range x {
 		x[i] = float32(3 * r.NormFloat64())
-		if with && r.IntN(4) == 0 {
+		if hasSpecials && r.IntN(4) == 0 {
 			x[i] = odd[r.IntN(len(odd))]
 		}
 	}

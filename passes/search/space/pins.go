@@ -65,8 +65,8 @@ func (p Pins) Keys() []string {
 	return ns
 }
 
-// With returns the pins with those of more added or replaced.
-func (p Pins) With(more Pins) Pins {
+// Merge returns the pins with those of more added or replaced.
+func (p Pins) Merge(more Pins) Pins {
 	out := Pins{}
 	for k, v := range p {
 		out[k] = v
@@ -79,7 +79,7 @@ func (p Pins) With(more Pins) Pins {
 
 // Without returns the pins with some keys free.
 func (p Pins) Without(keys ...string) Pins {
-	out := p.With(nil)
+	out := p.Merge(nil)
 	for _, k := range keys {
 		delete(out, k)
 	}

@@ -25,9 +25,9 @@ var dependentKeys = map[string][]string{
 	"stage_layers":    {"recompute_layers"},
 }
 
-// Kept pins everything that a plan has decided, except the keys of but and those that depend on them. Of dp and tp,
+// PinPlan pins everything that a plan has decided, except the keys of but and those that depend on them. Of dp and tp,
 // and of the micro-batch size and count, one follows from the other.
-func Kept(plan ir.Plan, but Pins) Pins {
+func PinPlan(plan ir.Plan, but Pins) Pins {
 	out := Pins{}
 	for key, value := range KeyValues(plan) {
 		switch key {
@@ -42,5 +42,5 @@ func Kept(plan ir.Plan, but Pins) Pins {
 	if but["dp"] != nil && but["tp"] == nil && but["pp"] != nil {
 		out = out.Without("tp")
 	}
-	return out.With(but)
+	return out.Merge(but)
 }
