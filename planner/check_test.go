@@ -39,7 +39,7 @@ func smallQuestion(t testing.TB, engine string, memoryGiB float64, pins ...strin
 func checkOf(t testing.TB, engine string, memoryGiB float64, plan ir.Plan) *Check {
 	t.Helper()
 	var pins []string
-	for key, values := range search.Kept(plan, search.Pins{}) {
+	for key, values := range search.PinPlan(plan, search.Pins{}) {
 		if key == "moe_slack" {
 			continue // of models with experts
 		}

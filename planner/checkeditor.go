@@ -195,7 +195,7 @@ func (e *editor) pins(set map[string]string) (pins search.Pins, ok bool) {
 			free = append(free, key)
 		}
 	}
-	return search.Kept(plan, search.Pins{}).Without(free...), true
+	return search.PinPlan(plan, search.Pins{}).Without(free...), true
 }
 
 // solved is the value of a key that the search solves.
