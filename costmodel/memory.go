@@ -139,18 +139,3 @@ const (
 	// Start is when planc's own runtime allocates everything that it will use.
 	Start = "start"
 )
-
-// Moments returns what a rank needs at each moment, from what Holds returned and the bytes of the optimizer's moments.
-// The last one is the total. planc's own runtime allocates everything at the start.
-func (e *Engine) Moments(m Memory, moments int64) []MemoryMoment {
-	if e.Own {
-		return []MemoryMoment{{Start, m.Total}}
-	}
-	temporaries := m.Optimizer - int64(float64(m.Optimizer)/(1+e.ShardGrads))
-	slack := int64(e.Slack * float64(m.Activations+m.Workspace))
-	return []MemoryMoment{
-		{FirstPasses, m.Total - moments - temporaries},
-		{OptimizerStep, m.Total - m.Activations - m.Workspace - slack},
-		{LaterPasses, m.Total},
-	}
-}

@@ -19,8 +19,8 @@ func goalSentence(g *planner.Goal, reached float64, device string) string {
 	var more []string
 	if g.HasOpenNodeCount {
 		s = fmt.Sprintf("%s: %d", g.Kind, g.Devices)
-		more = append(more, fmt.Sprintf("--nodes sets no limit: up to %s %s were looked at", quantity.Count(g.Available),
-			layout.Plural(g.Available, device)))
+		more = append(more, fmt.Sprintf("--nodes sets no limit: up to %s %s were looked at",
+			quantity.Count(g.Available), layout.Plural(g.Available, device)))
 	}
 	switch {
 	case g.TokensPerS > 0:

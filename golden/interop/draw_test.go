@@ -126,7 +126,7 @@ func drawIllegal(t *testing.T, r *rand.Rand, limits jobLimits) (*draw, []space.R
 // broken returns the rules that the plan breaks.
 func (d *draw) broken() []space.Reason {
 	problem := *d.problem
-	problem.Pins = problem.Pins.With(nil)
+	problem.Pins = problem.Pins.Merge(nil)
 	if d.given {
 		problem.Pins["stage_layers"] = []string{d.plan.StageLayers}
 	}

@@ -1,11 +1,16 @@
-package costmodel
+package engines
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/planc-dev/planc/costmodel"
+)
 
 // Moments of a step are parts of the whole: none needs more than the total, and the last one needs it all.
 func TestMomentsArePartsOfTheTotal(t *testing.T) {
-	m := Memory{Params: 100, Grads: 200, Optimizer: 900, Activations: 5000, Workspace: 300, Comm: 70, Overhead: 800}
-	for _, p := range MemoryParts {
+	m := costmodel.Memory{Params: 100, Grads: 200, Optimizer: 900, Activations: 5000,
+		Workspace: 300, Comm: 70, Overhead: 800}
+	for _, p := range costmodel.MemoryParts {
 		m.Total += m.Part(p)
 	}
 	for _, e := range Engines {
@@ -24,9 +29,11 @@ func TestMomentsArePartsOfTheTotal(t *testing.T) {
 // Without temporaries and slack, the moments are sums of parts.
 func TestMomentsAddUp(t *testing.T) {
 	e := &Engine{Name: "plain"}
-	m := Memory{Params: 100, Grads: 200, Optimizer: 900, Activations: 5000, Workspace: 300, Comm: 70, Overhead: 800,
+	m := costmodel.Memory{Params: 100, Grads: 200, Optimizer: 900, Activations: 5000,
+		Workspace: 300, Comm: 70, Overhead: 800,
 		Total: 7370}
-	want := []MemoryMoment{{FirstPasses, 6770}, {OptimizerStep, 2070}, {LaterPasses, 7370}}
+	want := []costmodel.MemoryMoment{{Name: costmodel.FirstPasses, Bytes: 6770},
+		{Name: costmodel.OptimizerStep, Bytes: 2070}, {Name: costmodel.LaterPasses, Bytes: 7370}}
 	for i, at := range e.Moments(m, 600) {
 		if at != want[i] {
 			t.Errorf("%+v, want %+v", at, want[i])
