@@ -6,5 +6,5 @@ import "embed"
 // without a checkout or a network. Only planc refers to it, so that the linker leaves it out of training binaries
 // (codegen/build's tests measure that).
 //
-//go:embed *.go */*.[ghs]*
+//go:embed *.go */*.[ghs]* */*/*.[ghs]*
 var Sources embed.FS

@@ -127,11 +127,11 @@ func TestGofmt(t *testing.T) {
 // generatedFiles names, for each generated file of the repository (a pattern of path.Match), the test that makes the
 // file again and compares: "folder.TestName".
 var generatedFiles = map[string]string{
-	"docs/job.schema.json":    "ir/spec.TestSchemaIsCurrent",
-	"docs/ops.md":             "golden/docs.TestOpsPage",
-	"runtime/cpu/z*_amd64.go": "tools/avo.TestCurrent",
-	"runtime/vec/z*_amd64.go": "tools/avo/vector.TestCurrent",
-	"bench/gemm/z*_amd64.go":  "tools/avo.TestCurrent",
+	"docs/job.schema.json":        "ir/spec.TestSchemaIsCurrent",
+	"docs/ops.md":                 "golden/docs.TestOpsPage",
+	"runtime/cpu/asm/z*_amd64.go": "tools/avo.TestCurrent",
+	"runtime/vec/z*_amd64.go":     "tools/avo/vector.TestCurrent",
+	"bench/gemm/z*_amd64.go":      "tools/avo.TestCurrent",
 }
 
 // A generated file says so in the words that tools look for, and a test holds it up to date.

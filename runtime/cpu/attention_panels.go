@@ -169,18 +169,18 @@ func (w *scratch[F]) multiplyPacked(c *F, cld int, first unsafe.Pointer, a mat[F
 	w.ask()
 	s, e := &w.strip, b.e
 	size, rows, ld := sizeOf[F](), uintptr(e.rows), uintptr(a.ld)*a.size()
-	s.a, s.ai, s.ap, s.panel, s.near = first, ld, size, rows*ld, e.together
+	s.A, s.AI, s.AP, s.Panel, s.Near = first, ld, size, rows*ld, e.together
 	if a.t {
-		s.ai, s.ap, s.panel = size, ld, rows*size
+		s.AI, s.AP, s.Panel = size, ld, rows*size
 	}
-	s.c, s.cs = unsafe.Pointer(c), uintptr(cld)*size
-	s.from, s.fs, s.acc = uintptr(s.c), s.cs, 0
+	s.C, s.CS = unsafe.Pointer(c), uintptr(cld)*size
+	s.From, s.FS, s.Acc = uintptr(s.C), s.CS, 0
 	if acc {
-		s.acc = 1
+		s.Acc = 1
 	}
-	s.b, s.bp = unsafe.Pointer(&b.d[j*b.terms+p0*e.cols]), uintptr(e.cols)*size
-	s.next, s.step = uintptr(s.b), 0
-	s.m, s.k = m, p1-p0
-	s.setCols(min(e.cols, b.cols-j), int(size/4))
+	s.B, s.BP = unsafe.Pointer(&b.d[j*b.terms+p0*e.cols]), uintptr(e.cols)*size
+	s.Next, s.Step = uintptr(s.B), 0
+	s.M, s.K = m, p1-p0
+	s.SetCols(min(e.cols, b.cols-j), int(size/4))
 	e.multiply((*byte)(unsafe.Pointer(s)))
 }

@@ -4,8 +4,8 @@
 // Begin with Kernels in table.go. It has a field for each kernel, whose comment is its loop. Generated code
 // fetches the table of its element type once, with Table, and calls kernels only through it, so that a
 // faster kernel replaces a field and nothing else. Kernels in plain Go are the reference, and serve
-// machines without a faster one. tools/avo generates kernels in assembly (z*_amd64.s). Use puts them into
-// the tables, for the best ISA of the machine or a requested one (isa.go, isa_amd64.go). Functions of one
+// machines without a faster one. Packages asm and vec have assembly. Use puts kernels over it into the
+// tables, for the best ISA of the machine or a requested one (use.go, use_amd64.go). Functions of one
 // element (Gelu, Keep, ...) are exported for the element-wise loops of generated code.
 //
 // Conventions: outputs come first, then inputs, then sizes. A d in front of a name is the gradient of the

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	_ "github.com/planc-dev/planc/golden/quickfuzz"
+	"github.com/planc-dev/planc/runtime/cpu/asm"
 )
 
 // guarded returns x surrounded by NaNs, about a page of them, that no kernel may use or overwrite.
@@ -57,7 +58,7 @@ func TestMatMulTunedElsewhere(t *testing.T) {
 		tuned = here
 		Use(now)
 	}(InUse())
-	tuned = tuningOf(!isIntel())
+	tuned = tuningOf(!asm.IsIntel())
 	each(t, func(t *testing.T) {
 		for _, z := range [][3]int{{13, 330, 400}, {60, 256, 512}, {230, 70, 1030}, {300, 33, 1600}} {
 			for bits := range 8 {

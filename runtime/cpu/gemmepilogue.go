@@ -1,6 +1,10 @@
 package cpu
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/planc-dev/planc/runtime/cpu/asm"
+)
 
 // epilogue is the operation on a matmul's sums once they are complete: c[i,j] = do(sums[i,j], x[i,j]), with
 // matrices of the same layout. It runs for some rows of a panel of columns at a time, while these are in
@@ -26,29 +30,29 @@ func (e epilogue[F]) on(cut func(mat[F]) mat[F]) epilogue[F] {
 }
 
 // multiplyStrip calls the engine, and the epilogue if these are the last terms.
-func (g *gemm[F]) multiplyStrip(s *strip) {
+func (g *gemm[F]) multiplyStrip(s *asm.Strip) {
 	if g.epilogue.c.d == nil || g.p0+g.kb < g.k {
 		g.multiplyRows(s)
 		return
 	}
-	a, left := s.a, s.m
+	a, left := s.A, s.M
 	for {
 		rows := min(left, epiloguePanels*g.e.rows)
-		s.m = rows
+		s.M = rows
 		g.multiplyRows(s)
-		at := int((uintptr(s.c) - uintptr(unsafe.Pointer(&g.c.d[0]))) / sizeOf[F]())
-		g.epilogueRows(at, rows, s.cols)
+		at := int((uintptr(s.C) - uintptr(unsafe.Pointer(&g.c.d[0]))) / sizeOf[F]())
+		g.epilogueRows(at, rows, s.Cols)
 		left -= rows
 		if left == 0 {
 			break
 		}
-		s.a, s.c = unsafe.Add(s.a, epiloguePanels*s.panel), unsafe.Add(s.c, uintptr(rows)*s.cs)
+		s.A, s.C = unsafe.Add(s.A, epiloguePanels*s.Panel), unsafe.Add(s.C, uintptr(rows)*s.CS)
 	}
-	s.a = a
+	s.A = a
 }
 
 // multiplyRows calls the engine.
-func (g *gemm[F]) multiplyRows(s *strip) {
+func (g *gemm[F]) multiplyRows(s *asm.Strip) {
 	if g.marked.any {
 		g.multiplyMarked(s)
 		return

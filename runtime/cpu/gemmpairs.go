@@ -3,6 +3,7 @@ package cpu
 import (
 	"unsafe"
 
+	"github.com/planc-dev/planc/runtime/cpu/asm"
 	"github.com/planc-dev/planc/runtime/num"
 	"github.com/planc-dev/planc/runtime/vec"
 )
@@ -104,18 +105,18 @@ type sums struct{ d []float32 }
 var sumsPool pool[sums]
 
 // multiplyRounded computes panels from to to-1 of a part with rows r0 to r1-1, into a 16-bit c.
-func (g *gemm[F]) multiplyRounded(s *strip, r0, r1, from, to int) {
+func (g *gemm[F]) multiplyRounded(s *asm.Strip, r0, r1, from, to int) {
 	w, t := g.e.cols, sumsPool.get()
 	ld := roundCols
 	if g.thin && (!g.e.together || r1-r0 > partRows) { // panel by panel
 		ld = w
 	}
-	t.d, s.cs = room(t.d, max(partRows*roundCols, (r1-r0)*ld)), uintptr(4*ld)
+	t.d, s.CS = room(t.d, max(partRows*roundCols, (r1-r0)*ld)), uintptr(4*ld)
 	for q := from; q < to; {
 		first, cols := q, 0
 		for ; q < to && cols < ld; q++ {
 			g.multiplyPanel(s, q, r1-r0, unsafe.Pointer(&t.d[cols]))
-			cols += s.cols
+			cols += s.Cols
 		}
 		at := (g.i0+r0)*g.c.ld + g.j0 + first*w
 		for r := range r1 - r0 {

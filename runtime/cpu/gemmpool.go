@@ -1,8 +1,10 @@
 package cpu
 
+import "github.com/planc-dev/planc/runtime/cpu/asm"
+
 // Pools of working memory: for parts, for matmuls of float32 and of float64.
 var (
-	strips  pool[strip]
+	strips  pool[asm.Strip]
 	gemms32 pool[gemm[float32]]
 	gemms64 pool[gemm[float64]]
 )

@@ -1,29 +1,33 @@
 package cpu
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/planc-dev/planc/runtime/cpu/asm"
+)
 
 // multiplyAhead multiplies a thin matmul's panel while it prefetches what will be packed next. First it
 // prefetches the next panel of b, stretch by stretch, each during the panels of a that this takes; then
 // some of the next block of op(a).
-func (g *gemm[F]) multiplyAhead(s *strip) {
+func (g *gemm[F]) multiplyAhead(s *asm.Strip) {
 	w, rows := g.wants(), g.e.rows
-	a, c, left := s.a, s.c, s.m
+	a, c, left := s.A, s.C, s.M
 	for x := uintptr(0); ; x++ {
 		if x == w.stretches {
 			w, x = g.wantsA(left), 0
 		}
-		s.m, s.step, s.next = left, 0, uintptr(s.b)
+		s.M, s.Step, s.Next = left, 0, uintptr(s.B)
 		if x < w.stretches {
-			s.m, s.step, s.next = min(left, w.panels*rows), w.step, w.from+x*w.apart
+			s.M, s.Step, s.Next = min(left, w.panels*rows), w.step, w.from+x*w.apart
 		}
-		s.a, s.c = a, c
-		n := s.m
+		s.A, s.C = a, c
+		n := s.M
 		g.multiplyStrip(s)
 		left -= n
 		if left <= 0 {
 			return
 		}
-		a, c = unsafe.Add(a, uintptr(n/rows)*s.panel), unsafe.Add(c, uintptr(n)*s.cs)
+		a, c = unsafe.Add(a, uintptr(n/rows)*s.Panel), unsafe.Add(c, uintptr(n)*s.CS)
 	}
 }
 

@@ -1,6 +1,10 @@
 package cpu
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/planc-dev/planc/runtime/cpu/asm"
+)
 
 // Matmuls of float32 on bfloat16 tiles. A number is the sum of three bfloat16 parts: its rounding, the
 // rounding of the remainder, and the rest (Henry, Tang, Heinecke: Leveraging the bfloat16 Artificial
@@ -116,42 +120,42 @@ func (g *gemm[F]) multiplySplitBlock(steps int) {
 	x := &g.marked
 	x.any = x.a != [len(x.a)]uint64{} || x.b != [len(x.b)]uint64{}
 	s := strips.get()
-	s.k, s.acc, s.near = steps, 0, false
+	s.K, s.Acc, s.Near = steps, 0, false
 	if g.acc || g.p0 > 0 || g.from.d != nil {
-		s.acc = 1
+		s.Acc = 1
 	}
 	from := g.c
 	if g.p0 == 0 && g.from.d != nil {
 		from = g.from
 	}
-	s.a, s.panel, s.bp = unsafe.Pointer(&g.pa[0]), uintptr(2*4*tileApart(steps)), uintptr(4*tileApart(steps))
-	s.cs, s.fs = uintptr(g.c.ld)*4, uintptr(from.ld)*4
+	s.A, s.Panel, s.BP = unsafe.Pointer(&g.pa[0]), uintptr(2*4*tileApart(steps)), uintptr(4*tileApart(steps))
+	s.CS, s.FS = uintptr(g.c.ld)*4, uintptr(from.ld)*4
 	for col := 0; col < g.nb; col += g.e.cols {
-		s.cols, s.words = min(g.e.cols, g.nb-col), 0
-		s.b, s.m = unsafe.Pointer(&g.pb[col/splitTile*tileApart(steps)]), g.mb
-		s.c = unsafe.Pointer(&g.c.d[g.i0*g.c.ld+g.j0+col])
-		s.from = uintptr(unsafe.Pointer(&from.d[g.i0*from.ld+g.j0+col]))
+		s.Cols, s.Words = min(g.e.cols, g.nb-col), 0
+		s.B, s.M = unsafe.Pointer(&g.pb[col/splitTile*tileApart(steps)]), g.mb
+		s.C = unsafe.Pointer(&g.c.d[g.i0*g.c.ld+g.j0+col])
+		s.From = uintptr(unsafe.Pointer(&from.d[g.i0*from.ld+g.j0+col]))
 		g.multiplyStrip(s)
 	}
-	s.c, s.a, s.b = nil, nil, nil
+	s.C, s.A, s.B = nil, nil, nil
 	strips.put(s)
 }
 
 // multiplyMarked multiplies a strip of a block that contains numbers that tiles cannot multiply.
-func (g *gemm[F]) multiplyMarked(s *strip) {
-	first := int(uintptr(s.a)-uintptr(unsafe.Pointer(&g.pa[0]))) / int(s.panel) * g.e.rows
-	col := int(uintptr(s.b)-uintptr(unsafe.Pointer(&g.pb[0]))) / int(s.bp) * splitTile
-	a, c, rows := s.a, s.c, s.m
+func (g *gemm[F]) multiplyMarked(s *asm.Strip) {
+	first := int(uintptr(s.A)-uintptr(unsafe.Pointer(&g.pa[0]))) / int(s.Panel) * g.e.rows
+	col := int(uintptr(s.B)-uintptr(unsafe.Pointer(&g.pb[0]))) / int(s.BP) * splitTile
+	a, c, rows := s.A, s.C, s.M
 	for r := 0; r < rows; r += g.e.rows {
-		s.a, s.c = unsafe.Add(a, uintptr(r/g.e.rows)*s.panel), unsafe.Add(c, uintptr(r)*s.cs)
-		s.m = min(g.e.rows, rows-r)
+		s.A, s.C = unsafe.Add(a, uintptr(r/g.e.rows)*s.Panel), unsafe.Add(c, uintptr(r)*s.CS)
+		s.M = min(g.e.rows, rows-r)
 		if marked(g.marked.a[:], first+r) || marked(g.marked.b[:], col) {
 			g.multiplyBoth(s, first+r, col)
 		} else {
 			g.e.multiply((*byte)(unsafe.Pointer(s)))
 		}
 	}
-	s.a, s.c, s.m = a, c, 0
+	s.A, s.C, s.M = a, c, 0
 }
 
 // marked reports whether one of a panel's tiles is marked, from the row or column on.
@@ -163,29 +167,29 @@ func marked(x []uint64, at int) bool {
 // multiplyBoth multiplies a panel of rows by one of columns with tiles and without. It uses the result
 // without tiles only for rows and columns with numbers that tiles cannot multiply, so that the bits of the
 // others do not depend on them.
-func (g *gemm[F]) multiplyBoth(s *strip, row, col int) {
+func (g *gemm[F]) multiplyBoth(s *asm.Strip, row, col int) {
 	const ld = 2 * splitTile
-	i, j, m := g.i0+row, g.j0+col, s.m
+	i, j, m := g.i0+row, g.j0+col, s.M
 	t := sumsPool.get()
 	t.d = room(t.d, ld*ld)
 	x := borrowGemm(g.e.plain)
-	x.m, x.n, x.k, x.acc = m, s.cols, g.kb, false
+	x.m, x.n, x.k, x.acc = m, s.Cols, g.kb, false
 	x.c = mat[F]{d: unsafe.Slice((*F)(unsafe.Pointer(&t.d[0])), ld*ld), ld: ld}
 	x.a, x.b = g.a.from(i).to(g.p0), g.b.from(g.p0).to(j)
-	if s.acc == 1 && g.p0 == 0 && g.from.d != nil {
+	if s.Acc == 1 && g.p0 == 0 && g.from.d != nil {
 		x.from = g.from.rows(i).to(j)
-	} else if s.acc == 1 {
+	} else if s.Acc == 1 {
 		x.from = g.c.rows(i).to(j)
 	}
 	x.multiply(false)
 	g.e.multiply((*byte)(unsafe.Pointer(s)))
 	var cols [ld]bool
-	for q := range s.cols {
+	for q := range s.Cols {
 		cols[q] = !g.splits(x.b, q, true)
 	}
 	for r := range m {
 		whole := !g.splits(x.a, r, false)
-		for q := range s.cols {
+		for q := range s.Cols {
 			if whole || cols[q] {
 				g.c.d[(i+r)*g.c.ld+j+q] = x.c.d[r*ld+q]
 			}

@@ -1,5 +1,7 @@
 package cpu
 
+import "github.com/planc-dev/planc/runtime/cpu/asm"
+
 // tuning is how matmuls and attention differ by the processor's vendor, according to measurements
 // (bench/gemm/README.md). Nothing is measured where a program runs, so that all runs on a machine give the
 // same bits.
@@ -10,7 +12,7 @@ type tuning struct {
 	wide   bool // AVX-512 multiplies float32 in panels of three vectors of columns, which load less, not of two
 }
 
-var tuned = tuningOf(isIntel())
+var tuned = tuningOf(asm.IsIntel())
 
 // tuningOf returns the tuning for Intel or AMD. Intel's was measured on family 6, model 167, whose
 // first-level cache handles few outstanding lines and whose second-level cache has 2 MiB; AMD's on Zen 5.

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand"
 	"testing"
+
+	"github.com/planc-dev/planc/runtime/cpu/asm"
 )
 
 // both runs a test for each element type and each ISA of this machine. tol is the allowed difference to
@@ -14,6 +16,29 @@ func both(t *testing.T, f32 func(*testing.T, float64), f64 func(*testing.T, floa
 		t.Run("f32", func(t *testing.T) { f32(t, 2e-5) })
 		t.Run("f64", func(t *testing.T) { f64(t, 1e-12) })
 	})
+}
+
+// each runs a test with the kernels of each ISA of this machine, with and without the bfloat16 matmuls of
+// AVX-512.
+func each(t *testing.T, f func(*testing.T)) {
+	for isa := Portable; isa <= Best(); isa++ {
+		t.Run(isa.String(), func(t *testing.T) {
+			Use(isa)
+			defer Use(Best())
+			f(t)
+		})
+	}
+	if !asm.HasBF16() {
+		return
+	}
+	was := pairsPay
+	pairsPay = !was
+	t.Run(map[bool]string{true: "avx512 widened", false: "avx512 pairs"}[was], func(t *testing.T) {
+		Use(AVX512)
+		f(t)
+	})
+	pairsPay = was
+	Use(Best())
 }
 
 // draw returns n normally distributed numbers, which depend only on the seed.

@@ -1,6 +1,10 @@
 package cpu
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/planc-dev/planc/runtime/cpu/asm"
+)
 
 // pool keeps returned objects, about as many as were in use at a time. A core gets back what it returned,
 // which its caches may still hold: overwriting another core's packed operands would first transfer each
@@ -22,7 +26,7 @@ type shelf[T any] struct {
 }
 
 func (p *pool[T]) get() *T {
-	own := core()
+	own := asm.Core()
 	for i := range uint32(poolShelves) { // its own shelf first, then the others
 		if x := p.shelves[(own+i)%poolShelves].get(); x != nil {
 			return x
@@ -31,7 +35,7 @@ func (p *pool[T]) get() *T {
 	return new(T)
 }
 
-func (p *pool[T]) put(x *T) { p.shelves[core()%poolShelves].put(x) }
+func (p *pool[T]) put(x *T) { p.shelves[asm.Core()%poolShelves].put(x) }
 
 func (s *shelf[T]) get() (x *T) {
 	s.mu.Lock()

@@ -3,6 +3,8 @@ package cpu
 import (
 	"sync"
 	"unsafe"
+
+	"github.com/planc-dev/planc/runtime/cpu/asm"
 )
 
 // scratch is the working memory of one call: half a megabyte for float32, so it comes from a pool.
@@ -23,7 +25,7 @@ type scratch[F Float] struct {
 	begun    int         // number of keys of the block that have a gradient so far
 	k, kt, v packed[F]   // the keys, their transpose, the values; in the gradient, these transposed
 	rows     packed[F]   // of queries, or of their outputs' gradient
-	strip    strip       // of the present matmul
+	strip    asm.Strip   // of the present matmul
 	prefetch prefetchList[F]
 	halves   halved[F]
 }
@@ -48,7 +50,7 @@ func (w *scratch[F]) giveBack() {
 	for _, p := range []*packed[F]{&w.k, &w.kt, &w.v, &w.rows} {
 		p.at = mat[F]{} // the pool must not keep the caller's tensors alive
 	}
-	w.strip.c, w.strip.a, w.strip.b = nil, nil, nil
+	w.strip.C, w.strip.A, w.strip.B = nil, nil, nil
 	w.prefetch = prefetchList[F]{}
 	poolOf[F]().Put(w)
 }

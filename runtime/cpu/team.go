@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+
+	"github.com/planc-dev/planc/runtime/cpu/asm"
 )
 
 // job is work whose parts may run concurrently in any order, each on one thread. The parts depend only on
@@ -79,7 +81,7 @@ type teamList struct {
 func (ts *teamList) get() (t *team) {
 	ts.mu.Lock()
 	if n := len(ts.free) - 1; n >= 0 {
-		at, own := n, core()
+		at, own := n, asm.Core()
 		for i, free := range ts.free {
 			if free.core == own {
 				at = i
@@ -193,7 +195,7 @@ func (t *team) run(j job, parts int, inTurn bool) {
 	t.work(0)
 	for i := 0; t.done.Load() != uint32(parts); i++ {
 		if i < spins {
-			pause(pauses)
+			asm.Pause(pauses)
 			continue
 		}
 		t.waiting.Store(true)
@@ -273,7 +275,7 @@ func (h *helper) serve(t *team) {
 		}
 		t.work(h.thread)
 		for i := 0; i < spins && !t.left(); i++ {
-			pause(pauses)
+			asm.Pause(pauses)
 			if i%16 == 15 {
 				runtime.Gosched() // lets goroutines run that wait for this thread
 			}

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/planc-dev/planc/runtime/cpu/asm"
 )
 
 // counter is a job that counts how often each part was executed.
@@ -214,14 +216,14 @@ func TestInTurn(t *testing.T) {
 func TestTeamOfACore(t *testing.T) {
 	defer Threads(0, 0)
 	Threads(3, 2)
-	own := core()
+	own := asm.Core()
 	for i, team := range teams.all {
 		team.core = own + 1
 		if i == 1 {
 			team.core = own
 		}
 	}
-	if got := teams.get(); got != teams.all[1] && core() == own {
+	if got := teams.get(); got != teams.all[1] && asm.Core() == own {
 		t.Error("another team than the core's")
 	}
 	if len(teams.free) != 2 || teams.free[0] == teams.all[1] || teams.free[1] == teams.all[1] {

@@ -1,4 +1,4 @@
-// Package main generates the repository's assembly, mainly that of runtime/cpu. Each row of files is a
+// Package main generates the repository's assembly, mainly that of runtime/cpu/asm. Each row of files is a
 // generated file. Each function of this package generates a part of one, and each generated function has
 // its loop as its comment.
 //

@@ -29,7 +29,7 @@ type micro struct {
 	keeps                    bool // the first panel of rows can pack b while multiplying
 }
 
-// Offsets in the struct strip of runtime/cpu/strip.go.
+// Offsets in the struct Strip of runtime/cpu/asm/strip.go.
 const (
 	stripC, stripA, stripB            = 0, 8, 16
 	stripCS, stripAI, stripAP         = 24, 32, 40
@@ -53,8 +53,8 @@ const (
 // there is one panel of rows, and b is packed there meanwhile.
 func (m *micro) emit(c *build.Context) {
 	function(c, m.name, "func(s *byte)",
-		m.name+" computes the matmul of its strip, in panels of "+fmt.Sprint(m.rows)+" rows (runtime/cpu/strip.go).",
-		"s is a *strip.")
+		m.name+" computes the matmul of its strip, in panels of "+fmt.Sprint(m.rows)+" rows (runtime/cpu/asm/strip.go).",
+		"s is a *Strip.")
 	c.Pragma("noescape")
 	g := &gemm{micro: m, c: c, t: operand.Mem{Base: c.Load(c.Param("s"), c.GP64())}}
 	g.b, g.crow, g.ai = c.GP64(), c.GP64(), c.GP64()

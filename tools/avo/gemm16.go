@@ -11,7 +11,7 @@ import (
 // gemm16 writes the matmul of bfloat16 with AVX512-BF16. It has the tiles of gemm512, but an element of a
 // and b is a pair of neighbours in k, and one instruction adds both products to a float32 sum.
 func gemm16(c *build.Context) {
-	m := micro512("gemmBF16AVX512", 4, 16)
+	m := micro512("GemmBF16AVX512", 4, 16)
 	m.load = func(c *build.Context, from, to operand.Op) { c.VMOVUPS(from, to) }
 	m.store = m.load
 	m.broadcast = func(c *build.Context, from, to operand.Op) { c.VBROADCASTSS(from, to) }
@@ -44,7 +44,7 @@ func dotPairs(c *build.Context, x, y, sum operand.Op) {
 // ones.
 func packPairs(c *build.Context) {
 	for _, panels := range []int{1, 4} {
-		name := map[int]string{1: "packPairsAVX512", 4: "packFourPairsAVX512"}[panels]
+		name := map[int]string{1: "PackPairsAVX512", 4: "PackFourPairsAVX512"}[panels]
 		function(c, name, "func(dst *byte, src *uint16, step, ld, rows, words, room, panel uintptr)",
 			name+" computes", "",
 			fmt.Sprintf("\tfor i, q, j := range [rows, %d, room] { dst[q*panel + i*step + j] = the pair of "+

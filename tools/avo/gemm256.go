@@ -14,7 +14,7 @@ var ymm = []reg.VecPhysical{reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.
 // gemm256 writes the matmuls with AVX2: 6 rows of two vectors are 12 sums. b's two vectors and two of a's
 // elements fill the other registers.
 func gemm256(c *build.Context) {
-	f32 := micro256("gemmF32AVX2", 4, 8)
+	f32 := micro256("GemmF32AVX2", 4, 8)
 	f32.load = func(c *build.Context, from, to operand.Op) { c.VMOVUPS(from, to) }
 	f32.store = f32.load
 	f32.broadcast = func(c *build.Context, from, to operand.Op) { c.VBROADCASTSS(from, to) }
@@ -24,7 +24,7 @@ func gemm256(c *build.Context) {
 	f32.maskedStore = func(c *build.Context, v int, from, to operand.Op) { c.VMASKMOVPS(from, ymm[v], to) }
 	f32.emit(c)
 
-	f64 := micro256("gemmF64AVX2", 8, 4)
+	f64 := micro256("GemmF64AVX2", 8, 4)
 	f64.load = func(c *build.Context, from, to operand.Op) { c.VMOVUPD(from, to) }
 	f64.store = f64.load
 	f64.broadcast = func(c *build.Context, from, to operand.Op) { c.VBROADCASTSD(from, to) }

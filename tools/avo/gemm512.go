@@ -17,7 +17,7 @@ var zmm = []reg.VecPhysical{reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.
 // a's elements fill the other registers. A step of k has 14 loads for 24 multiply-adds; a cycle can do two
 // of each.
 func gemm512(c *build.Context) {
-	f32 := micro512("gemmF32AVX512", 4, 16)
+	f32 := micro512("GemmF32AVX512", 4, 16)
 	f32.load = func(c *build.Context, from, to operand.Op) { c.VMOVUPS(from, to) }
 	f32.store = f32.load
 	f32.broadcast = func(c *build.Context, from, to operand.Op) { c.VBROADCASTSS(from, to) }
@@ -28,10 +28,10 @@ func gemm512(c *build.Context) {
 	f32.emit(c)
 
 	wide := *f32 // 8 rows of three vectors: 11 loads for 24 multiply-adds
-	wide.name, wide.rows, wide.vecs, wide.factors = "gemmF32AVX512Wide", 8, 3, 3
+	wide.name, wide.rows, wide.vecs, wide.factors = "GemmF32AVX512Wide", 8, 3, 3
 	wide.emit(c)
 
-	f64 := micro512("gemmF64AVX512", 8, 8)
+	f64 := micro512("GemmF64AVX512", 8, 8)
 	f64.load = func(c *build.Context, from, to operand.Op) { c.VMOVUPD(from, to) }
 	f64.store = f64.load
 	f64.broadcast = func(c *build.Context, from, to operand.Op) { c.VBROADCASTSD(from, to) }

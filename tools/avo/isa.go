@@ -7,7 +7,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// isa writes the functions with which package cpu queries the processor.
+// isa writes the functions with which package asm queries the processor.
 func isa(c *build.Context) {
 	function(c, "cpuid", "func(leaf, sub uint32) (a, b, c, d uint32)",
 		"cpuid returns the processor's description of itself.")
@@ -33,7 +33,7 @@ func isa(c *build.Context) {
 	c.Store(reg.EAX, c.ReturnIndex(0))
 	c.RET()
 
-	function(c, "pause", "func(n uint32)", "pause computes", "", "\tfor range n { PAUSE }", "",
+	function(c, "Pause", "func(n uint32)", "Pause computes", "", "\tfor range n { PAUSE }", "",
 		"It signals the processor that the thread waits in a loop. n > 0.")
 	n := c.Load(c.Param("n"), c.GP32())
 	c.Label("again")

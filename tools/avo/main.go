@@ -25,13 +25,13 @@ var files = []struct {
 	name string
 	emit func(c *build.Context)
 }{
-	{"runtime/cpu/zisa", isa},
-	{"runtime/cpu/zgemm512", gemm512},
-	{"runtime/cpu/zgemm256", gemm256},
-	{"runtime/cpu/zgemm16", gemm16},
-	{"runtime/cpu/ztiles", tiles},
-	{"runtime/cpu/zpack512", pack512},
-	{"runtime/cpu/zsplit512", split512},
+	{"runtime/cpu/asm/zisa", isa},
+	{"runtime/cpu/asm/zgemm512", gemm512},
+	{"runtime/cpu/asm/zgemm256", gemm256},
+	{"runtime/cpu/asm/zgemm16", gemm16},
+	{"runtime/cpu/asm/ztiles", tiles},
+	{"runtime/cpu/asm/zpack512", pack512},
+	{"runtime/cpu/asm/zsplit512", split512},
 	{"bench/gemm/zlimit", limit},
 }
 
@@ -52,7 +52,7 @@ func main() {
 }
 
 // packages maps folders to package names other than main.
-var packages = map[string]string{"runtime/cpu": "cpu"}
+var packages = map[string]string{"runtime/cpu/asm": "asm"}
 
 // generate returns the assembly of a file and the Go declarations of its functions.
 func generate(name string, emit func(c *build.Context)) (asm, stubs []byte, err error) {

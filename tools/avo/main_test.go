@@ -23,7 +23,7 @@ func TestCurrent(t *testing.T) {
 			}
 		}
 	}
-	for _, pattern := range []string{"runtime/cpu/z*_amd64.*", "bench/*/z*_amd64.*"} {
+	for _, pattern := range []string{"runtime/cpu/asm/z*_amd64.*", "bench/*/z*_amd64.*"} {
 		all, err := filepath.Glob(filepath.Join("..", root, pattern))
 		if err != nil {
 			t.Fatal(err)

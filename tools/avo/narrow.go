@@ -8,8 +8,8 @@ import (
 
 // narrowRows writes the rounding of float32 rows to bfloat16, padded to whole rows of a tile.
 func narrowRows(c *build.Context) {
-	function(c, "narrowRowsBF16", "func(dst *uint16, src *float32, step, ld, rows, words uintptr)",
-		"narrowRowsBF16 computes", "",
+	function(c, "NarrowRowsBF16", "func(dst *uint16, src *float32, step, ld, rows, words uintptr)",
+		"NarrowRowsBF16 computes", "",
 		"\tfor i, j := range [rows, words rounded up to a multiple of 32] { dst[i*step + j] = bfloat16(src[i*ld + "+
 			"j]) if j < words, else 0 }", "",
 		"where numbers below 2^-126 become zero. step and ld are in bytes, rows > 0.")

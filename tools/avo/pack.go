@@ -17,8 +17,8 @@ func pack512(c *build.Context) {
 
 // packRows writes the copying of rows of up to 48 words of 4 bytes.
 func packRows(c *build.Context) {
-	function(c, "packRowsAVX512", "func(dst, src *byte, step, ld, rows, words, room uintptr)",
-		"packRowsAVX512 computes", "",
+	function(c, "PackRowsAVX512", "func(dst, src *byte, step, ld, rows, words, room uintptr)",
+		"PackRowsAVX512 computes", "",
 		"\tfor i, j := range [rows, room] { dst[i*step + j] = src[i*ld + j] if j < words, else 0 }", "",
 		"for words of 4 bytes. step and ld are in bytes, words <= room <= 48, rows > 0.")
 	c.Pragma("noescape")
@@ -77,8 +77,8 @@ const packAhead = 1536
 // packFour writes the copying of rows into four panels at once, so that contiguous parts of distant rows
 // are read together.
 func packFour(c *build.Context) {
-	function(c, "packFourAVX512", "func(dst, src *byte, step, ld, rows, words, panel uintptr)",
-		"packFourAVX512 computes", "",
+	function(c, "PackFourAVX512", "func(dst, src *byte, step, ld, rows, words, panel uintptr)",
+		"PackFourAVX512 computes", "",
 		"\tfor i, q, j := range [rows, 4, words] { dst[q*panel + i*step + j] = src[i*ld + 4*words*q + j] }", "",
 		"for words of 4 bytes. panel, step and ld are in bytes, words <= 48, rows > 0.")
 	c.Pragma("noescape")
@@ -129,7 +129,7 @@ func packFour(c *build.Context) {
 
 // packColumns writes the transposition of 16 rows, 16 columns at a time.
 func packColumns(c *build.Context) {
-	const rows, name = 16, "packColumnsAVX512"
+	const rows, name = 16, "PackColumnsAVX512"
 	function(c, name, "func(dst, src *float32, step, ld, n uintptr)", name+" computes", "",
 		fmt.Sprintf("\tfor p, j := range [n, %d] { dst[p*step + j] = src[j*ld + p] }", rows), "",
 		"step and ld are in bytes, n > 0.")

@@ -17,8 +17,8 @@ const unordered = 3
 
 // split512 writes the splitting of float32s into three bfloat16s each for tiles, with AVX-512.
 func split512(c *build.Context) {
-	function(c, "splitRowsAVX512", "func(dst, src *byte, ld, far, next, to, ahead, rows, count uintptr, words "+
-		"uint32) uint32", "splitRowsAVX512 computes", "",
+	function(c, "SplitRowsAVX512", "func(dst, src *byte, ld, far, next, to, ahead, rows, count uintptr, words "+
+		"uint32) uint32", "SplitRowsAVX512 computes", "",
 		"\tfor i, x, q, j := range [rows, count, 3, 16] {",
 		"\t\tdst[i*64 + x*to + q*1024 + 4*j] = the pair of part q of src[i*ld + x*next + 4*j] and of the number far "+
 			"bytes after it",

@@ -10,7 +10,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Offsets in the struct tiles of runtime/cpu/tiles_amd64.go.
+// Offsets in the struct tiles of runtime/cpu/asm/tiles_amd64.go.
 const (
 	tilesConfig = 0
 	tilesA      = 56 + 8*iota
@@ -176,8 +176,8 @@ func (w *tiler) ask(name string) {
 // tilesOfPairs writes the matmul of bfloat16. A step loads four tiles for four tile multiplications, which
 // take 16 cycles each.
 func tilesOfPairs(c *build.Context) {
-	function(c, "gemmBF16AMX", "func(t *byte)",
-		"gemmBF16AMX computes the matmul of its tiles (runtime/cpu/tiles_amd64.go).", "t is a *tiles.")
+	function(c, "GemmBF16AMX", "func(t *byte)",
+		"GemmBF16AMX computes the matmul of its tiles (runtime/cpu/asm/tiles_amd64.go).", "t is a *tiles.")
 	c.Pragma("noescape")
 	w := newTiler(c)
 	memory(c, 0, 0b00, 0x49, reg.RDI, nil) // LDTILECFG (DI)
@@ -204,8 +204,8 @@ var partsTimes = [][2]int{{2, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 0}, {0, 2}}
 // tilesOfParts writes the matmul of float32s that are split into three bfloat16s each: six tile
 // multiplications per step and tile of sums.
 func tilesOfParts(c *build.Context) {
-	function(c, "gemmF32AMX", "func(t *byte)",
-		"gemmF32AMX computes the matmul of split numbers of its tiles (runtime/cpu/gemmsplit.go).", "t is a *tiles.")
+	function(c, "GemmF32AMX", "func(t *byte)",
+		"GemmF32AMX computes the matmul of split numbers of its tiles (runtime/cpu/gemmsplit.go).", "t is a *tiles.")
 	c.Pragma("noescape")
 	w := newTiler(c)
 	memory(c, 0, 0b00, 0x49, reg.RDI, nil) // LDTILECFG (DI)

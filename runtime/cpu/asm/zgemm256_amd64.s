@@ -2,9 +2,9 @@
 
 #include "textflag.h"
 
-// func gemmF32AVX2(s *byte)
+// func GemmF32AVX2(s *byte)
 // Requires: AVX, FMA3, MMX+
-TEXT ·gemmF32AVX2(SB), NOSPLIT, $0-8
+TEXT ·GemmF32AVX2(SB), NOSPLIT, $0-8
 	MOVQ s+0(FP), AX
 	MOVQ (AX), DX
 	MOVQ 32(AX), BX
@@ -1263,9 +1263,9 @@ stored_keep:
 	RET
 	PCALIGN $64
 
-// func gemmF64AVX2(s *byte)
+// func GemmF64AVX2(s *byte)
 // Requires: AVX, FMA3, MMX+
-TEXT ·gemmF64AVX2(SB), NOSPLIT, $0-8
+TEXT ·GemmF64AVX2(SB), NOSPLIT, $0-8
 	MOVQ s+0(FP), AX
 	MOVQ (AX), DX
 	MOVQ 32(AX), BX

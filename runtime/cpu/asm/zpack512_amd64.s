@@ -2,9 +2,9 @@
 
 #include "textflag.h"
 
-// func packRowsAVX512(dst *byte, src *byte, step uintptr, ld uintptr, rows uintptr, words uintptr, room uintptr)
+// func PackRowsAVX512(dst *byte, src *byte, step uintptr, ld uintptr, rows uintptr, words uintptr, room uintptr)
 // Requires: AVX, AVX512F, BMI2
-TEXT ·packRowsAVX512(SB), NOSPLIT, $0-56
+TEXT ·PackRowsAVX512(SB), NOSPLIT, $0-56
 	MOVQ  dst+0(FP), AX
 	MOVQ  src+8(FP), CX
 	MOVQ  step+16(FP), DX
@@ -68,9 +68,9 @@ row1:
 	RET
 	PCALIGN $64
 
-// func packFourAVX512(dst *byte, src *byte, step uintptr, ld uintptr, rows uintptr, words uintptr, panel uintptr)
+// func PackFourAVX512(dst *byte, src *byte, step uintptr, ld uintptr, rows uintptr, words uintptr, panel uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·packFourAVX512(SB), NOSPLIT, $0-56
+TEXT ·PackFourAVX512(SB), NOSPLIT, $0-56
 	MOVQ  dst+0(FP), AX
 	MOVQ  src+8(FP), CX
 	MOVQ  step+16(FP), DX
@@ -213,9 +213,9 @@ four1:
 	RET
 	PCALIGN $64
 
-// func packColumnsAVX512(dst *float32, src *float32, step uintptr, ld uintptr, n uintptr)
+// func PackColumnsAVX512(dst *float32, src *float32, step uintptr, ld uintptr, n uintptr)
 // Requires: AVX, AVX512F, BMI2
-TEXT ·packColumnsAVX512(SB), NOSPLIT, $0-40
+TEXT ·PackColumnsAVX512(SB), NOSPLIT, $0-40
 	MOVQ  dst+0(FP), AX
 	MOVQ  src+8(FP), CX
 	MOVQ  step+16(FP), DX

@@ -2,9 +2,9 @@
 
 #include "textflag.h"
 
-// func gemmBF16AVX512(s *byte)
+// func GemmBF16AVX512(s *byte)
 // Requires: AVX, AVX512BF16, AVX512F, BMI2, MMX+
-TEXT ·gemmBF16AVX512(SB), NOSPLIT, $0-8
+TEXT ·GemmBF16AVX512(SB), NOSPLIT, $0-8
 	MOVQ  s+0(FP), AX
 	MOVQ  (AX), DX
 	MOVQ  32(AX), BX
@@ -2628,9 +2628,9 @@ stored_11:
 	RET
 	PCALIGN $64
 
-// func packPairsAVX512(dst *byte, src *uint16, step uintptr, ld uintptr, rows uintptr, words uintptr, room uintptr, panel uintptr)
+// func PackPairsAVX512(dst *byte, src *uint16, step uintptr, ld uintptr, rows uintptr, words uintptr, room uintptr, panel uintptr)
 // Requires: AVX, AVX512F, BMI2
-TEXT ·packPairsAVX512(SB), NOSPLIT, $0-64
+TEXT ·PackPairsAVX512(SB), NOSPLIT, $0-64
 	MOVQ  dst+0(FP), AX
 	MOVQ  src+8(FP), CX
 	MOVQ  step+16(FP), DX
@@ -2688,9 +2688,9 @@ pair1:
 	RET
 	PCALIGN $64
 
-// func packFourPairsAVX512(dst *byte, src *uint16, step uintptr, ld uintptr, rows uintptr, words uintptr, room uintptr, panel uintptr)
+// func PackFourPairsAVX512(dst *byte, src *uint16, step uintptr, ld uintptr, rows uintptr, words uintptr, room uintptr, panel uintptr)
 // Requires: AVX, AVX512F, BMI2
-TEXT ·packFourPairsAVX512(SB), NOSPLIT, $0-64
+TEXT ·PackFourPairsAVX512(SB), NOSPLIT, $0-64
 	MOVQ  dst+0(FP), AX
 	MOVQ  src+8(FP), CX
 	MOVQ  step+16(FP), DX
@@ -2795,9 +2795,9 @@ pair1:
 	RET
 	PCALIGN $64
 
-// func narrowRowsBF16(dst *uint16, src *float32, step uintptr, ld uintptr, rows uintptr, words uintptr)
+// func NarrowRowsBF16(dst *uint16, src *float32, step uintptr, ld uintptr, rows uintptr, words uintptr)
 // Requires: AVX, AVX512BF16, AVX512F, BMI2
-TEXT ·narrowRowsBF16(SB), NOSPLIT, $0-48
+TEXT ·NarrowRowsBF16(SB), NOSPLIT, $0-48
 	MOVQ  dst+0(FP), AX
 	MOVQ  src+8(FP), CX
 	MOVQ  step+16(FP), DX

@@ -2,9 +2,9 @@
 
 #include "textflag.h"
 
-// func gemmBF16AMX(t *byte)
+// func GemmBF16AMX(t *byte)
 // Requires: AMX_BF16, MMX+
-TEXT ·gemmBF16AMX(SB), NOSPLIT, $0-8
+TEXT ·GemmBF16AMX(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), DI
 	LONG $0x4978e2c4
 	BYTE $0x07
@@ -122,9 +122,9 @@ asked:
 	RET
 	PCALIGN $64
 
-// func gemmF32AMX(t *byte)
+// func GemmF32AMX(t *byte)
 // Requires: AMX_BF16, MMX+
-TEXT ·gemmF32AMX(SB), NOSPLIT, $0-8
+TEXT ·GemmF32AMX(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), DI
 	LONG $0x4978e2c4
 	BYTE $0x07

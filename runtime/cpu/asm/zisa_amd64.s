@@ -32,8 +32,8 @@ TEXT ·rdpid(SB), NOSPLIT, $0-4
 	RET
 	PCALIGN $64
 
-// func pause(n uint32)
-TEXT ·pause(SB), NOSPLIT, $0-4
+// func Pause(n uint32)
+TEXT ·Pause(SB), NOSPLIT, $0-4
 	MOVL n+0(FP), AX
 
 again:

@@ -1,4 +1,4 @@
-package cpu
+package asm
 
 import (
 	"os"
@@ -6,29 +6,6 @@ import (
 	"strings"
 	"testing"
 )
-
-// each runs a test with the kernels of each ISA of this machine, with and without the bfloat16 matmuls of
-// AVX-512.
-func each(t *testing.T, f func(*testing.T)) {
-	for isa := Portable; isa <= Best(); isa++ {
-		t.Run(isa.String(), func(t *testing.T) {
-			Use(isa)
-			defer Use(Best())
-			f(t)
-		})
-	}
-	if !hasBF16 {
-		return
-	}
-	was := pairsPay
-	pairsPay = !was
-	t.Run(map[bool]string{true: "avx512 widened", false: "avx512 pairs"}[was], func(t *testing.T) {
-		Use(AVX512)
-		f(t)
-	})
-	pairsPay = was
-	Use(Best())
-}
 
 func TestFindISA(t *testing.T) {
 	for _, test := range []struct {
@@ -75,10 +52,10 @@ func TestDetectAgreesWithTheSystem(t *testing.T) {
 	case has("avx2", "fma", "f16c", "bmi2"):
 		want = AVX2
 	}
-	if best != want || hasBF16 != has("avx512_bf16") {
+	if best != want || HasBF16() != has("avx512_bf16") {
 		t.Errorf("detected %v, bf16 %v; the flags say %v, %v", best, hasBF16, want, has("avx512_bf16"))
 	}
-	if want := strings.Contains(string(text), "GenuineIntel"); isIntel() != want {
-		t.Errorf("Intel's: %v, the system says %v", isIntel(), want)
+	if want := strings.Contains(string(text), "GenuineIntel"); IsIntel() != want {
+		t.Errorf("Intel's: %v, the system says %v", IsIntel(), want)
 	}
 }

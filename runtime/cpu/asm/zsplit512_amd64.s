@@ -2,9 +2,9 @@
 
 #include "textflag.h"
 
-// func splitRowsAVX512(dst *byte, src *byte, ld uintptr, far uintptr, next uintptr, to uintptr, ahead uintptr, rows uintptr, count uintptr, words uint32) uint32
+// func SplitRowsAVX512(dst *byte, src *byte, ld uintptr, far uintptr, next uintptr, to uintptr, ahead uintptr, rows uintptr, count uintptr, words uint32) uint32
 // Requires: AVX, AVX512F, MMX+
-TEXT ·splitRowsAVX512(SB), NOSPLIT, $0-84
+TEXT ·SplitRowsAVX512(SB), NOSPLIT, $0-84
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         ld+16(FP), DX

@@ -2,9 +2,9 @@
 
 #include "textflag.h"
 
-// func gemmF32AVX512(s *byte)
+// func GemmF32AVX512(s *byte)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·gemmF32AVX512(SB), NOSPLIT, $0-8
+TEXT ·GemmF32AVX512(SB), NOSPLIT, $0-8
 	MOVQ  s+0(FP), AX
 	MOVQ  (AX), DX
 	MOVQ  32(AX), BX
@@ -2813,9 +2813,9 @@ stored_keep:
 	RET
 	PCALIGN $64
 
-// func gemmF32AVX512Wide(s *byte)
+// func GemmF32AVX512Wide(s *byte)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·gemmF32AVX512Wide(SB), NOSPLIT, $0-8
+TEXT ·GemmF32AVX512Wide(SB), NOSPLIT, $0-8
 	MOVQ  s+0(FP), AX
 	MOVQ  (AX), DX
 	MOVQ  32(AX), BX
@@ -4936,9 +4936,9 @@ stored_keep:
 	RET
 	PCALIGN $64
 
-// func gemmF64AVX512(s *byte)
+// func GemmF64AVX512(s *byte)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·gemmF64AVX512(SB), NOSPLIT, $0-8
+TEXT ·GemmF64AVX512(SB), NOSPLIT, $0-8
 	MOVQ  s+0(FP), AX
 	MOVQ  (AX), DX
 	MOVQ  32(AX), BX
