@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
+	"github.com/planc-dev/planc/cmd/planc/internal/screen"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
@@ -113,10 +114,10 @@ func (a *app) calibrate(args []string, flags jobFlags, from, out string) error {
 		return err
 	}
 	if out == "" {
-		a.notef("%s", strings.TrimSuffix(q.screen(r), "\n"))
+		a.notef("%s", strings.TrimSuffix(screen.Calibration(r, q.cluster, q.skipped), "\n"))
 		return a.print(text)
 	}
-	if err := a.print(q.screen(r)); err != nil {
+	if err := a.print(screen.Calibration(r, q.cluster, q.skipped)); err != nil {
 		return err
 	}
 	return a.writeNew(out, text, "planc plan --set "+shellWord("cluster.node="+filePath(out)))
@@ -199,11 +200,11 @@ func (q *calibration) text(r *calibrate.Result) (string, error) {
 	}
 	checked := "not cross-validated"
 	if len(r.Rows) > 1 {
-		checked = quantity.Percent(r.MedianError(stepLeftOut)) + " for held-out rows"
+		checked = quantity.Percent(r.MedianError(calibrate.HeldOut)) + " for held-out rows"
 	}
 	fmt.Fprintf(&b, "measured:\n  by: %q\n",
 		fmt.Sprintf("planc calibrate --from %s: %d %s; median error %s before, %s%s",
-			q.from, len(r.Rows), layout.Plural(len(r.Rows), "row"), quantity.Percent(r.MedianError(stepBefore)),
+			q.from, len(r.Rows), layout.Plural(len(r.Rows), "row"), quantity.Percent(r.MedianError(calibrate.Before)),
 			checked, verdict))
 	for _, key := range costmodel.MeasuredKeys {
 		if v := *m.Factor(key); v != 1 {
@@ -236,7 +237,3 @@ func withoutBlock(text, key string) string {
 	}
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
-
-func stepBefore(r calibrate.Row) float64  { return r.Before }
-func stepAfter(r calibrate.Row) float64   { return r.After }
-func stepLeftOut(r calibrate.Row) float64 { return r.Without }

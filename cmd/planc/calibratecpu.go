@@ -20,12 +20,12 @@ func (a *app) calibrateHere(m machine, out string) error {
 	}
 	saveCPU(m, thisCPUOf(m, rates, measured)) // jobs on cpu are priced by the newest measurement
 	text := clusterFileOf(m, rates) + measuredBlock(rates.By, measured)
-	screen := p.screen(m, measured)
+	summary := p.screen(m, measured)
 	if out == "" {
-		a.notef("%s", strings.TrimSuffix(screen, "\n"))
+		a.notef("%s", strings.TrimSuffix(summary, "\n"))
 		return a.print(text)
 	}
-	if err := a.print(screen); err != nil {
+	if err := a.print(summary); err != nil {
 		return err
 	}
 	return a.writeNew(out, text, "planc plan --set "+shellWord("cluster.node="+filePath(out)))

@@ -64,12 +64,12 @@ func (a *app) calibrateGPUs(m machine, out string) error {
 	if _, err := costmodel.ParseCluster("here.yaml", []byte(text)); err != nil {
 		return fmt.Errorf("the measurement gives an invalid cluster file: %w", err)
 	}
-	screen := gpuScreen(c, measured, f)
+	summary := gpuScreen(c, measured, f)
 	if out == "" {
-		a.notef("%s", strings.TrimSuffix(screen, "\n"))
+		a.notef("%s", strings.TrimSuffix(summary, "\n"))
 		return a.print(text)
 	}
-	if err := a.print(screen); err != nil {
+	if err := a.print(summary); err != nil {
 		return err
 	}
 	return a.writeNew(out, text, "planc plan --set "+shellWord("cluster.node="+filePath(out)))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
+	"github.com/planc-dev/planc/cmd/planc/internal/screen"
 	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/planner"
 )
@@ -13,9 +14,14 @@ import (
 type decision struct {
 	*planner.Decision
 	own  *search.Priced // the plan that the search itself recommends, if the lock holds another one
-	lock *jobLock       // of commands that obey and write locks
+	lock *lock.Job      // of commands that obey and write locks
 	// expect is what a training program compares its steps with; the zero value: what planc expects now.
 	expect lock.Expect
+}
+
+// forLock returns what a lock records of the decision. program is the hash of its program.
+func (d *decision) forLock(program string) lock.Decided {
+	return lock.Decided{Best: d.Best, Counts: d.Counts, Expect: d.expect, Program: program, Planc: version}
 }
 
 // search finds the job's plan, on the hardware that its objective chooses. Pins that leave one plan are priced even if
@@ -67,7 +73,7 @@ func newNoFit(e *planner.NoFitError, shown bool) *noFitError {
 		f.nearest = append(f.nearest, nearestChange{c.Set, c.Best.Predict})
 	}
 	p := e.Nearest.Plan
-	f.detail = noFitScreen(p.String(), e.Nearest.Predict, e.Stage, p.PP > 1, e.Changes, e.Cluster)
+	f.detail = screen.NoFit(p.String(), e.Nearest.Predict, e.Stage, p.PP > 1, e.Changes, e.Cluster)
 	if e.Tried != "" {
 		f.detail += layout.Prose("  tried", 12, e.Tried+": none fits")
 	}

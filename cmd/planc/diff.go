@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
+	"github.com/planc-dev/planc/cmd/planc/internal/screen"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
@@ -48,7 +49,7 @@ type diffOperand struct {
 	name    string
 	rows    []spec.Row // all fields of a job; nil for a lock
 	inputs  lock.Inputs
-	decided side
+	decided screen.Side
 }
 
 // readOperand reads a job or a lock, and decides its plan.
@@ -63,7 +64,8 @@ func (a *app) readOperand(arg string, flags jobFlags) (*diffOperand, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &diffOperand{name: arg, inputs: f.Inputs, decided: side{f.Plan, f.Predict, f.CostModel}}, nil
+		return &diffOperand{name: arg, inputs: f.Inputs, decided: screen.Side{Plan: f.Plan, Predict: f.Predict,
+			Model: f.CostModel}}, nil
 	}
 	j, err := a.load([]string{arg}, flags)
 	if err != nil {
@@ -79,13 +81,13 @@ func (a *app) readOperand(arg string, flags jobFlags) (*diffOperand, error) {
 	case err != nil:
 		return nil, err
 	}
-	c.decided = side{d.Best.Plan, d.Best.Predict, costmodel.CostModel}
+	c.decided = screen.Side{Plan: d.Best.Plan, Predict: d.Best.Predict, Model: costmodel.CostModel}
 	return c, nil
 }
 
 // fieldChanges returns the fields that differ. If one operand is a lock, it compares only fields that decide the plan.
 func fieldChanges(a, b *diffOperand) []lock.Change {
-	deciding := significantChanges(lock.Changes(a.inputs, b.inputs))
+	deciding := screen.SignificantChanges(lock.Changes(a.inputs, b.inputs))
 	if a.rows == nil || b.rows == nil {
 		return deciding
 	}
@@ -157,19 +159,18 @@ func (a *app) diff(first, second string, flags jobFlags) error {
 	if err != nil {
 		return err
 	}
-	d := &difference{head: fmt.Sprintf("%s -> %s", slashed(x.name), slashed(y.name)), fields: fieldChanges(x, y),
-		from: x.decided, to: y.decided}
-	d.hasPrecisionChange = hasPrecisionChange(d.fields)
+	fields := fieldChanges(x, y)
 	if !a.json {
-		if len(d.fields) == 0 {
-			d.head += ": the fields are the same"
+		head := fmt.Sprintf("%s -> %s", slashed(x.name), slashed(y.name))
+		if len(fields) == 0 {
+			head += ": the fields are the same"
 		}
-		return a.print(d.screen(""))
+		return a.print(screen.NewDifference(head, fields, x.decided, y.decided).Text(""))
 	}
-	return a.printJSON(diffDoc{Schema: 1, A: diffSide{slashed(x.name), x.decided.plan.JSON(), x.decided.predict},
-		B:      diffSide{slashed(y.name), y.decided.plan.JSON(), y.decided.predict},
-		Fields: changeDocs(d.fields, lock.Change.Path),
-		Plan: changeDocs(lock.PlanChanges(x.decided.plan, y.decided.plan), func(c lock.Change) string {
+	return a.printJSON(diffDoc{Schema: 1, A: diffSide{slashed(x.name), x.decided.Plan.JSON(), x.decided.Predict},
+		B:      diffSide{slashed(y.name), y.decided.Plan.JSON(), y.decided.Predict},
+		Fields: changeDocs(fields, lock.Change.Path),
+		Plan: changeDocs(lock.PlanChanges(x.decided.Plan, y.decided.Plan), func(c lock.Change) string {
 			return c.Key
 		})})
 }

@@ -9,6 +9,7 @@
 //	answer.go        asks the planner for plan and explain
 //	lockdecision.go  the same for a job with a lock
 //	pipeline.go      runs the passes and generates code
-//	screen*.go       formats the planner's document for people, in 80 columns
-//	format.go        formats texts and numbers
+//	internal/screen  formats the planner's documents for people, in 80 columns
+//	internal/layout  wraps text and aligns columns
+//	internal/lock    reads and writes lock files
 package main

@@ -3,6 +3,9 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/screen"
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/planner"
 )
@@ -22,10 +25,10 @@ otherwise the difference is shown too.`,
 		Example: "planc explain planc.yaml --why-not tp=4,sp=false",
 		Args:    oneJob,
 		RunE: func(c *cobra.Command, args []string) error {
-			as := answer{lock: locks, screen: explainScreen,
-				complete: func(j *loaded, d *document, found *decision) (err error) {
+			as := answer{lock: locks, screen: screen.Explain,
+				complete: func(j *loaded, d *screen.Document, found *decision) (err error) {
 					a.explain(j, d, found, true)
-					d.head.stages, err = j.stages(d)
+					d.Head.Stages, err = stageTimes(j.Question, d.Plan.Plan)
 					return err
 				}}
 			if c.Flags().Changed("why-not") {
@@ -33,7 +36,7 @@ otherwise the difference is shown too.`,
 				if err != nil {
 					return err
 				}
-				as.screen, as.complete = whyNotScreen, func(j *loaded, d *document, found *decision) error {
+				as.screen, as.complete = screen.WhyNot, func(j *loaded, d *screen.Document, found *decision) error {
 					a.explain(j, d, found, a.json)
 					return a.runSearches(func() error { return d.AskWhyNot(restriction) })
 				}
@@ -51,8 +54,16 @@ otherwise the difference is shown too.`,
 }
 
 // explain adds an explanation to the document. hasLevers asks for levers and rules of thumb, which are searches.
-func (a *app) explain(j *loaded, d *document, found *decision, hasLevers bool) {
-	o := planner.ExplainOptions{HasLevers: hasLevers, LockedBatch: found.lock.batch()}
+func (a *app) explain(j *loaded, d *screen.Document, found *decision, hasLevers bool) {
+	o := planner.ExplainOptions{HasLevers: hasLevers, LockedBatch: found.lock.Batch()}
 	_ = a.runWithNotice("weighing what would change it", func() error { d.Explain(o); return nil })
-	d.head.experts = expertsSentence(found.Best.Plan, search.ExpertsOf(j.Problem(), found.Best.Plan))
+	d.Head.Experts = screen.Experts(found.Best.Plan, search.ExpertsOf(j.Problem(), found.Best.Plan))
+}
+
+// stageTimes returns the busy time of each stage of the chosen plan; nil if there is only one stage.
+func stageTimes(q *planner.Question, plan ir.Plan) ([]costmodel.Seconds, error) {
+	if plan.PP < 2 {
+		return nil, nil
+	}
+	return search.Stages(q.Problem(), plan)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
+	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -111,7 +112,7 @@ func classify(err error) (exit int, text string, doc failureDoc) {
 	var diags ir.Diags
 	var unfit *noFitError
 	var away *otherMachineError
-	var unlocked *lockError
+	var unlocked *lock.Error
 	var ours *bugError
 	var generated *build.CompileError
 	var kernel *build.KernelError
@@ -131,8 +132,8 @@ func classify(err error) (exit int, text string, doc failureDoc) {
 	case errors.As(err, &away):
 		exit, doc.Code, text = exitNoFit, codeOtherMachine, layout.Fold("planc: "+err.Error())
 	case errors.As(err, &unlocked):
-		exit, doc.Code, text = exitLock, unlocked.code,
-			layout.Fold("planc: "+err.Error()+" ["+string(unlocked.code)+"]")
+		exit, doc.Code, text = exitLock, unlocked.Code,
+			layout.Fold("planc: "+err.Error()+" ["+string(unlocked.Code)+"]")
 	case errors.As(err, &ours), errors.As(err, &generated), errors.As(err, &kernel):
 		exit, doc.Code, text = exitFailed, codeBug, err.Error()
 	default:

@@ -54,7 +54,7 @@ func (a *app) gen(args []string, flags jobFlags, r genRequest) error {
 	if err != nil {
 		return err
 	}
-	if lockPath(j.path) == "" {
+	if lock.PathOf(j.path) == "" {
 		return inputErrorf(BadFlag, "",
 			"planc gen needs a job file: the lock and the generated code are written next to it")
 	}
@@ -98,7 +98,7 @@ func (a *app) regenerate(j *loaded, d *decision, t *target) (*generated, error) 
 
 // lockOfGen returns the lock that gen writes.
 func lockOfGen(g *generated, t *target) *lock.File {
-	f := g.lock.updated(g.decision, g.program)
+	f := g.lock.Updated(g.forLock(g.program))
 	f.Gen = lock.Gen{Main: t.main, Package: t.pkg}
 	f.Files = map[string]string{}
 	for path, src := range g.files {
@@ -109,7 +109,7 @@ func lockOfGen(g *generated, t *target) *lock.File {
 
 // checkFrozen checks, for gen --locked, that neither the lock nor the generated code would change.
 func (a *app) checkFrozen(g *generated, t *target) error {
-	old, now := g.lock.file, lockOfGen(g, t)
+	old, now := g.lock.File, lockOfGen(g, t)
 	if old.Program == now.Program && !old.Edited() && maps.Equal(old.Files, now.Files) && old.Gen == now.Gen {
 		return nil
 	}
@@ -121,8 +121,8 @@ func (a *app) checkFrozen(g *generated, t *target) error {
 	if err := a.checkProgram(g.lock, g.program, lockFlags{locked: true}); err != nil {
 		return err
 	}
-	return &lockError{codeLockDiffers, fmt.Sprintf("%s holds, but the generated code is out of date; run planc gen "+
-		"without --locked to update it", g.lock.name())}
+	return lock.Errorf(lock.Differs, "%s holds, but the generated code is out of date; run planc gen "+
+		"without --locked to update it", g.lock.Name())
 }
 
 // fileDiff returns a unified diff of a file and its newly generated content.
@@ -168,10 +168,10 @@ func (a *app) writeGenerated(j *loaded, g *generated, t *target) error {
 // removeOld removes files that the lock names but that are no longer generated. It never removes files without planc's
 // header.
 func (a *app) removeOld(g *generated, t *target) error {
-	if g.lock.file == nil {
+	if g.lock.File == nil {
 		return nil
 	}
-	for _, path := range slices.Sorted(maps.Keys(g.lock.file.Files)) {
+	for _, path := range slices.Sorted(maps.Keys(g.lock.File.Files)) {
 		name := filepath.Join(t.folder, filepath.FromSlash(path))
 		if _, current := g.files[path]; current || !strings.HasSuffix(path, generatedSuffix) || missing(name) ||
 			!isGenerated(name) || g.containsFile(t, name) {

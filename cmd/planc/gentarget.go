@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -35,7 +36,7 @@ type target struct {
 }
 
 // findTarget determines the file and the package of a job's generated code.
-func findTarget(j *loaded, l *jobLock, r genRequest) (*target, error) {
+func findTarget(j *loaded, l *lock.Job, r genRequest) (*target, error) {
 	t := &target{folder: filepath.Dir(j.path), dir: r.out, main: r.main, set: token.NewFileSet()}
 	if t.dir == "" {
 		t.dir = t.folder
@@ -121,7 +122,7 @@ func (t *target) readOthers(name string) error {
 
 // packageName returns the package of the existing files; otherwise $GOPACKAGE if go generate runs in the target's
 // folder; otherwise the package in the lock; otherwise a name derived from the folder's name.
-func (t *target) packageName(l *jobLock) string {
+func (t *target) packageName(l *lock.Job) string {
 	for _, f := range t.others {
 		if name := f.Name.Name; name != "" && name != "_" && name != "documentation" {
 			return name
@@ -135,8 +136,8 @@ func (t *target) packageName(l *jobLock) string {
 	switch {
 	case t.main:
 		return "main"
-	case l.file != nil && l.file.Files[t.key] != "" && l.file.Gen.Package != "" && !l.file.Gen.Main:
-		return l.file.Gen.Package
+	case l.File != nil && l.File.Files[t.key] != "" && l.File.Gen.Package != "" && !l.File.Gen.Main:
+		return l.File.Gen.Package
 	}
 	dir, err := filepath.Abs(t.dir)
 	if err != nil {
@@ -225,7 +226,7 @@ func (t *target) checkOwner(path string) error {
 // sharedLock reports an error if the job would share its lock with another job: X.yaml and X.yml would both have
 // X.lock.
 func sharedLock(path string) error {
-	if lockPath(path) == "" {
+	if lock.PathOf(path) == "" {
 		return nil
 	}
 	ext := filepath.Ext(path)
@@ -237,7 +238,7 @@ func sharedLock(path string) error {
 		if first := stem + e; !missing(first) && looksLikeJob(first) && !sameFile(first, path) {
 			return ir.Diags{{Pos: ir.Pos{File: slashed(path)}, Code: codeNameTaken,
 				Msg: fmt.Sprintf("%s is the lock of %s and would also be the lock of this job; rename one of the jobs",
-					slashed(lockPath(path)), slashed(first))}}
+					slashed(lock.PathOf(path)), slashed(first))}}
 		}
 	}
 	return nil

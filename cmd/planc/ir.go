@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/screen"
 	"github.com/planc-dev/planc/codegen"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes"
@@ -147,6 +148,31 @@ func (a *app) printPicture(args []string, flags jobFlags, file string) error {
 		return nil
 	}
 	return a.print(text)
+}
+
+// writePicture draws the schedules into a file as SVG, or returns them as text for "-".
+func writePicture(p *ir.Program, file string) (text string, err error) {
+	pic, err := screen.NewPicture(p)
+	if err != nil {
+		return "", err
+	}
+	if file == "-" {
+		return pic.Text(), nil
+	}
+	ok, err := fileHasPrefix(file, screen.SVGHead)
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		return "", inputErrorf(FileExists, "",
+			"--picture %s is an existing file that is not an SVG, and is not overwritten; choose another name, or "+
+				"remove it",
+			file)
+	}
+	if _, err := writeWhole(file, []byte(pic.SVG())); err != nil {
+		return "", fmt.Errorf("write the picture: %w", err)
+	}
+	return "", nil
 }
 
 // archive formats the given stages as txtar.

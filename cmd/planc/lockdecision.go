@@ -6,16 +6,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/planc-dev/planc/planner/quantity"
-
 	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
+	"github.com/planc-dev/planc/cmd/planc/internal/screen"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/planner"
+	"github.com/planc-dev/planc/planner/quantity"
 )
 
 // ask returns the decision that plan and explain show: the lock's plan if the lock holds, with the alternatives of a
@@ -25,18 +25,18 @@ func (a *app) ask(j *loaded, f lockFlags) (*decision, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.update && l.path == "" {
+	if f.update && l.Path == "" {
 		return nil, inputErrorf(BadFlag, "",
 			"--update writes the lock next to a job file, and this job has no file; write one with --save FILE")
 	}
-	if f.update || l.state() == lockStale { // locks must not depend on measurements of this machine
+	if f.update || l.State() == lock.Stale { // locks must not depend on measurements of this machine
 		*j = *j.atCatalogueRates()
 	}
-	if f.locked && !l.isObeyed() {
+	if f.locked && !l.IsObeyed() {
 		return nil, a.refuse(j, l)
 	}
-	if l.isObeyed() && !f.update {
-		d, err := a.searchWithLocked(j, l, l.file.Plan)
+	if l.IsObeyed() && !f.update {
+		d, err := a.searchWithLocked(j, l, l.File.Plan)
 		if err != nil {
 			return nil, err
 		}
@@ -58,8 +58,8 @@ func (a *app) ask(j *loaded, f lockFlags) (*decision, error) {
 }
 
 // sameProgram checks, for commands that only show the plan with --locked, that it compiles to the program of the lock.
-func (a *app) sameProgram(j *loaded, l *jobLock) error {
-	p, err := a.program(j, l.file.Plan, nil)
+func (a *app) sameProgram(j *loaded, l *lock.Job) error {
+	p, err := a.program(j, l.File.Plan, nil)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (a *app) sameProgram(j *loaded, l *jobLock) error {
 }
 
 // searchWithLocked searches, but returns a decision for a given plan, such as the lock's, instead of the best one.
-func (a *app) searchWithLocked(j *loaded, l *jobLock, locked ir.Plan) (*decision, error) {
+func (a *app) searchWithLocked(j *loaded, l *lock.Job, locked ir.Plan) (*decision, error) {
 	d, err := a.search(j)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (a *app) searchWithLocked(j *loaded, l *jobLock, locked ir.Plan) (*decision
 	p := j.problemOf(locked)
 	d.Question = j.Question
 	if reasons := search.Check(p, locked); len(reasons) > 0 {
-		return nil, l.wrongPlanError(reasons)
+		return nil, l.WrongPlanError(reasons)
 	}
 	start := time.Now()
 	found := d.Best
@@ -88,7 +88,7 @@ func (a *app) searchWithLocked(j *loaded, l *jobLock, locked ir.Plan) (*decision
 	var unfit *search.NoPlan
 	switch {
 	case errors.As(err, &unfit):
-		return nil, l.unfitError(j, unfit)
+		return nil, lockedPlanUnfit(l, j, unfit)
 	case err != nil:
 		return nil, j.SearchError(err)
 	}
@@ -97,19 +97,19 @@ func (a *app) searchWithLocked(j *loaded, l *jobLock, locked ir.Plan) (*decision
 	return d, nil
 }
 
-// unfitError reports that the lock's plan does not fit under the current cost model.
-func (l *jobLock) unfitError(j *loaded, e *search.NoPlan) error {
+// lockedPlanUnfit returns the error for a lock whose plan does not fit under the current cost model.
+func lockedPlanUnfit(l *lock.Job, j *loaded, e *search.NoPlan) error {
 	f := &noFitError{message: fmt.Sprintf("the plan of %s does not fit: %s on %s (%d %s); to search a new "+
-		"plan, run %s", l.name(),
+		"plan, run %s", l.Name(),
 		j.Config.Name, planner.ClusterText(j.Hardware),
-		j.Hardware.Devices(), j.Hardware.GPU.Name, l.remedy)}
-	f.detail = noFitScreen(e.Nearest.Plan.String(), e.Nearest.Predict, e.NoFit.Stage, e.Nearest.Plan.PP > 1,
+		j.Hardware.Devices(), j.Hardware.GPU.Name, l.Remedy)}
+	f.detail = screen.NoFit(e.Nearest.Plan.String(), e.Nearest.Predict, e.NoFit.Stage, e.Nearest.Plan.PP > 1,
 		nil, j.Hardware)
 	return f
 }
 
 // noteBetter notes that the search would now choose a faster plan than the lock's.
-func (a *app) noteBetter(j *loaded, l *jobLock, found, locked search.Priced) {
+func (a *app) noteBetter(j *loaded, l *lock.Job, found, locked search.Priced) {
 	gain := 1 - float64(found.Predict.StepS/locked.Predict.StepS)
 	if gain < 1e-5 {
 		return
@@ -119,7 +119,7 @@ func (a *app) noteBetter(j *loaded, l *jobLock, found, locked search.Priced) {
 		return
 	}
 	who := "the search"
-	if l.file.CostModel != costmodel.CostModel {
+	if l.File.CostModel != costmodel.CostModel {
 		who = fmt.Sprintf("cost model %d", costmodel.CostModel)
 	}
 	errorNote := ""
@@ -127,16 +127,16 @@ func (a *app) noteBetter(j *loaded, l *jobLock, found, locked search.Priced) {
 		errorNote = ", within the prediction's error"
 	}
 	a.notef("note: %s would choose %s (%s faster%s); the plan of %s is used (to change it: %s)", who,
-		planner.Differences(found.Plan, locked.Plan), quantity.Percent(gain), errorNote, l.name(), l.remedy)
+		planner.Differences(found.Plan, locked.Plan), quantity.Percent(gain), errorNote, l.Name(), l.Remedy)
 }
 
 // obey returns the decision of the lock without a search. It prices the plan only if somebody has edited it. It fails
 // if the plan is illegal.
-func (j *loaded) obey(l *jobLock) (*decision, error) {
-	if reasons := search.Check(j.problemOf(l.file.Plan), l.file.Plan); len(reasons) > 0 {
-		return nil, l.wrongPlanError(reasons)
+func (j *loaded) obey(l *lock.Job) (*decision, error) {
+	if reasons := search.Check(j.problemOf(l.File.Plan), l.File.Plan); len(reasons) > 0 {
+		return nil, l.WrongPlanError(reasons)
 	}
-	f := l.file
+	f := l.File
 	d := &decision{Decision: &planner.Decision{Question: j.Question, Result: &search.Result{
 		Best: search.Priced{Plan: f.Plan, Predict: f.Predict}, Counts: f.Search}}, lock: l, expect: f.Expect}
 	if !f.Edited() {
@@ -173,7 +173,7 @@ func (a *app) decide(j *loaded, f lockFlags) (*decision, error) {
 		return nil, err
 	}
 	switch {
-	case l.isObeyed():
+	case l.IsObeyed():
 		return j.obey(l)
 	case f.locked:
 		return nil, a.refuse(j, l)
@@ -187,11 +187,11 @@ func (a *app) decide(j *loaded, f lockFlags) (*decision, error) {
 }
 
 // refuse prints a unified diff for a lock that does not hold, and returns the error of --locked.
-func (a *app) refuse(j *loaded, l *jobLock) error {
-	if l.file == nil {
-		return l.absentError()
+func (a *app) refuse(j *loaded, l *lock.Job) error {
+	if l.File == nil {
+		return l.AbsentError()
 	}
-	now := &lock.File{Inputs: l.inputs, Plan: l.file.Plan}
+	now := &lock.File{Inputs: l.Inputs, Plan: l.File.Plan}
 	note := ""
 	if d, err := a.search(j); err == nil {
 		now.Plan = d.Best.Plan
@@ -204,13 +204,13 @@ func (a *app) refuse(j *loaded, l *jobLock) error {
 			return err
 		}
 	}
-	return &lockError{codeLockDiffers, fmt.Sprintf("%s is out of date: %s%s; to update it, run %s", l.name(),
-		changedSections(l.changed), note, l.remedy)}
+	return lock.Errorf(lock.Differs, "%s is out of date: %s%s; to update it, run %s", l.Name(),
+		screen.ChangedSections(l.Changed), note, l.Remedy)
 }
 
 // decisionDiff returns a unified diff of the inputs and the plan of the lock and the current ones.
-func decisionDiff(l *jobLock, now *lock.File, job string) string {
-	return unified(l.name(), l.file.Decision(), slashed(job), now.Decision())
+func decisionDiff(l *lock.Job, now *lock.File, job string) string {
+	return unified(l.Name(), l.File.Decision(), slashed(job), now.Decision())
 }
 
 // unified returns a unified diff; "" if there is no difference.
@@ -222,31 +222,31 @@ func unified(fromName string, from []byte, toName string, to []byte) string {
 
 // checkProgram checks that the lock's plan still compiles to the lock's program. If not, it fails with --locked, and
 // prints a note otherwise.
-func (a *app) checkProgram(l *jobLock, program string, f lockFlags) error {
-	if !l.isObeyed() || l.file.Program == program && !l.file.Edited() {
+func (a *app) checkProgram(l *lock.Job, program string, f lockFlags) error {
+	if !l.IsObeyed() || l.File.Program == program && !l.File.Edited() {
 		return nil
 	}
-	why := fmt.Sprintf("the plan of %s now compiles to another program, %s instead of %s: %s", l.name(), program[:12],
-		l.file.Program[:12], anotherProgram(l.file))
-	if l.file.Program == program {
-		why = fmt.Sprintf("%s: %s", l.name(), planEdited)
+	why := fmt.Sprintf("the plan of %s now compiles to another program, %s instead of %s: %s", l.Name(), program[:12],
+		l.File.Program[:12], anotherProgram(l.File))
+	if l.File.Program == program {
+		why = fmt.Sprintf("%s: %s", l.Name(), planEdited)
 	}
-	why += fmt.Sprintf("; to search a new plan, run %s", l.remedy)
+	why += fmt.Sprintf("; to search a new plan, run %s", l.Remedy)
 	if !f.locked {
 		a.notef("note: %s", why)
 		return nil
 	}
 	if !a.json {
-		if err := a.print(programDiff(l, program, l.name()+" (now)")); err != nil {
+		if err := a.print(programDiff(l, program, l.Name()+" (now)")); err != nil {
 			return err
 		}
 	}
-	return &lockError{codeLockDiffers, why}
+	return lock.Errorf(lock.Differs, "%s", why)
 }
 
 // programDiff returns a unified diff of the hash of the lock's program and that of the current one.
-func programDiff(l *jobLock, program, name string) string {
-	return unified(l.name(), []byte("program: "+l.file.Program+"\n"), name, []byte("program: "+program+"\n"))
+func programDiff(l *lock.Job, program, name string) string {
+	return unified(l.Name(), []byte("program: "+l.File.Program+"\n"), name, []byte("program: "+program+"\n"))
 }
 
 // anotherProgram says why the same inputs give another program.
@@ -265,8 +265,8 @@ const planEdited = "the lock's plan was edited"
 
 // reportStaleLock reports on stderr that a stale lock was not used, and what that changes.
 func (a *app) reportStaleLock(j *loaded, d *decision, last string) {
-	if l := d.lock; l.state() == lockStale {
-		a.notef("%s", strings.TrimSuffix(lockDifference(j, d).screen(last), "\n"))
+	if l := d.lock; l.State() == lock.Stale {
+		a.notef("%s", strings.TrimSuffix(screen.LockDifference(d.lock, j.Question, d.Best).Text(last), "\n"))
 	}
 }
 
@@ -274,20 +274,12 @@ func (a *app) reportStaleLock(j *loaded, d *decision, last string) {
 // the binary is valid.
 func (a *app) saveLock(j *loaded, d *decision, program string) {
 	l := d.lock
-	if j.overridden || l.path == "" {
+	if j.overridden || l.Path == "" {
 		return
 	}
-	if err := a.writeLock(l, l.updated(d, program)); err != nil {
+	if err := a.writeLock(l, l.Updated(d.forLock(program))); err != nil {
 		a.notef("note: %v", err)
 	}
-}
-
-// lockNote returns the line of a screen about the lock; "" if the lock is not used.
-func (l *jobLock) lockNote() string {
-	if !l.isObeyed() {
-		return ""
-	}
-	return l.name() + " contains this plan"
 }
 
 // slashed returns a path with slashes, as messages print it on every platform.

@@ -39,10 +39,10 @@ func sameText(a, b []byte) bool { return bytes.Equal(unixText(a), unixText(b)) }
 func unixText(text []byte) []byte { return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) }
 
 // writeLock writes a job's lock if it has changed.
-func (a *app) writeLock(l *jobLock, f *lock.File) error {
-	wrote, err := writeWhole(l.path, f.Bytes())
+func (a *app) writeLock(l *lock.Job, f *lock.File) error {
+	wrote, err := writeWhole(l.Path, f.Bytes())
 	if wrote {
-		a.notef("wrote    %s", l.name())
+		a.notef("wrote    %s", l.Name())
 	}
 	return err
 }

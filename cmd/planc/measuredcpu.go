@@ -9,12 +9,12 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/planc-dev/planc/planner/quantity"
-
+	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/planner"
+	"github.com/planc-dev/planc/planner/quantity"
 	"github.com/planc-dev/planc/runtime/amount"
 	"github.com/planc-dev/planc/runtime/cpu"
 )
@@ -105,7 +105,7 @@ func (j *loaded) withLocalExpectation(d *decision) (*loaded, error) {
 
 // searchHere returns the decision that screens show for a job without a lock on a measured CPU: the plan that is best
 // at the catalogue's rates, which compile would lock, priced at the measured rates.
-func (a *app) searchHere(j *loaded, l *jobLock) (*decision, error) {
+func (a *app) searchHere(j *loaded, l *lock.Job) (*decision, error) {
 	d, err := a.search(j.catalogue)
 	switch {
 	case err != nil:
@@ -155,14 +155,6 @@ func (a *app) thisCPU(node string, off bool) *costmodel.ThisCPU {
 		"uses the catalogue's rates instead",
 		time.Since(start).Seconds(), amount.Digits(1e3*c.Single, 3), where)
 	return c
-}
-
-// measuredWords says that the job's cluster is this machine's CPU at measured rates; nil if it is not.
-func (j *loaded) measuredWords() []string {
-	if j.MeasuredCPU == nil {
-		return nil
-	}
-	return []string{fmt.Sprintf("measured: %s GFLOP/s per core", amount.Digits(1e3*j.MeasuredCPU.Single, 3))}
 }
 
 // cachedCPU reads a measurement from the cache; nil if there is no valid one.

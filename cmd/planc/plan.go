@@ -1,12 +1,16 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/planc-dev/planc/cmd/planc/internal/screen"
+)
 
 func (a *app) planCommand() *cobra.Command {
 	var flags jobFlags
 	var locks lockFlags
 	var swept string
-	top := screenRows
+	top := screen.DefaultRows
 	c := &cobra.Command{
 		Use:   "plan [JOB]",
 		Short: "find the best plan; print its step time and memory",
@@ -38,12 +42,12 @@ difference is shown. The lock is only written with --update.`,
 				return a.sweep(args, flags, swept)
 			}
 			limited := c.Flags().Changed("top")
-			return a.answer(args, flags, answer{lock: locks, screen: planScreen, brief: true,
-				complete: func(_ *loaded, d *document, _ *decision) error {
+			return a.answer(args, flags, answer{lock: locks, screen: screen.Plan, brief: true,
+				complete: func(_ *loaded, d *screen.Document, _ *decision) error {
 					d.FindFaster()
-					d.head.rows = top
+					d.Head.Rows = top
 					if limited {
-						d.Alternatives = d.shown()
+						d.Alternatives = d.Shown()
 					}
 					return nil
 				}})

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
+	"github.com/planc-dev/planc/cmd/planc/internal/screen"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/planner"
@@ -66,22 +67,17 @@ func count(word string) (int, bool) {
 	return n, err == nil && n > 0 && n <= largestSwept
 }
 
-// sweepDoc is the planner's document of a sweep with the title of its screen.
-type sweepDoc struct {
-	*planner.SweepDocument
-	title string
-}
-
 // runSweep answers a job for each value of a sweep.
-func (a *app) runSweep(j *loaded, s planner.Sweep) (*sweepDoc, error) {
-	d := &sweepDoc{title: withEngine(j.sweepTitle(s), "engine "+j.Train.Engine, j.measuredWords())}
+func (a *app) runSweep(j *loaded, s planner.Sweep) (*screen.SweepDocument, error) {
+	var found *planner.SweepDocument
 	err := a.runSearches(func() (err error) {
-		d.SweepDocument, err = planner.RunSweep(j.Question, s)
+		found, err = planner.RunSweep(j.Question, s)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+	d := screen.NewSweepDocument(j.Question, s, found)
 	d.Planc = version
 	for _, note := range d.Notes {
 		a.notef("note: %s", note)
@@ -130,9 +126,9 @@ func (a *app) sweep(args []string, f jobFlags, text string) error {
 	if a.json {
 		err = a.printJSON(d)
 	} else {
-		err = a.print(sweepScreen(d) + scalingScreen(d))
+		err = a.print(screen.Sweep(d))
 		text := fmt.Sprintf("%s %s in %s: %s", quantity.Count(d.Searches), layout.Plural(d.Searches, "search"),
-			quantity.Seconds(d.Search.Seconds), searchSentence(d.Search))
+			quantity.Seconds(d.Search.Seconds), screen.SearchSentence(d.Search))
 		a.notef("%s", strings.TrimSuffix(layout.Prose("", 0, text), "\n"))
 	}
 	if err == nil && d.First() == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
+	"github.com/planc-dev/planc/cmd/planc/internal/screen"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 )
@@ -84,17 +85,17 @@ func verdict(bad, total int, first error) error {
 	case first != nil:
 		return first
 	case total == 1:
-		return &lockError{codeLockDiffers, "the lock is out of date"}
+		return lock.Errorf(lock.Differs, "the lock is out of date")
 	}
-	return &lockError{codeLockDiffers, fmt.Sprintf("%d of %d locks are out of date", bad, total)}
+	return lock.Errorf(lock.Differs, "%d of %d locks are out of date", bad, total)
 }
 
 // verification verifies one job.
 type verification struct {
 	app     *app
-	lock    *jobLock
+	lock    *lock.Job
 	reasons []string
-	change  *difference // change of the plan; nil if the job has not changed
+	change  *screen.Difference // change of the plan; nil if the job has not changed
 	diffs   []string
 	remedy  string
 	files   int
@@ -116,14 +117,14 @@ func (v *verification) run(path string, flags jobFlags) error {
 		return err
 	}
 	v.lock = l
-	if l.file == nil {
-		return l.absentError()
+	if l.File == nil {
+		return l.AbsentError()
 	}
-	v.remedy, v.files = l.remedy, len(l.file.Files)
+	v.remedy, v.files = l.Remedy, len(l.File.Files)
 	if v.files > 0 {
-		v.remedy = genCommandLine(j, l.file)
+		v.remedy = genCommandLine(j, l.File)
 	}
-	if l.state() == lockStale {
+	if l.State() == lock.Stale {
 		return v.compareStale(j)
 	}
 	d, err := j.obey(l)
@@ -136,12 +137,12 @@ func (v *verification) run(path string, flags jobFlags) error {
 // compareStale compares a lock whose job has changed.
 func (v *verification) compareStale(j *loaded) error {
 	l := v.lock
-	v.reasons = append(v.reasons, changedSections(l.changed))
+	v.reasons = append(v.reasons, screen.ChangedSections(l.Changed))
 	d, err := v.app.search(j)
-	now := &lock.File{Inputs: l.inputs, Plan: l.file.Plan}
+	now := &lock.File{Inputs: l.Inputs, Plan: l.File.Plan}
 	if err == nil {
 		d.lock, d.expect = l, j.expected(d.Best)
-		v.change, now.Plan = lockDifference(j, d), d.Best.Plan
+		v.change, now.Plan = screen.LockDifference(l, j.Question, d.Best), d.Best.Plan
 	} else {
 		first, _, _ := strings.Cut(err.Error(), "\n")
 		v.reasons = append(v.reasons, "now "+first)
@@ -155,7 +156,7 @@ func (v *verification) compareStale(j *loaded) error {
 
 // compare compares a lock whose job has not changed.
 func (v *verification) compare(j *loaded, d *decision) error {
-	f := v.lock.file
+	f := v.lock.File
 	p, err := v.app.program(j, d.Best.Plan, nil)
 	if err != nil {
 		return err
@@ -178,7 +179,7 @@ func (v *verification) compare(j *loaded, d *decision) error {
 
 // compareCode compares the generated files with the files on disk, and with the lock's hashes, if given.
 func (v *verification) compareCode(j *loaded, d *decision, hashes map[string]string) error {
-	for _, path := range slices.Sorted(maps.Keys(v.lock.file.Files)) {
+	for _, path := range slices.Sorted(maps.Keys(v.lock.File.Files)) {
 		t, err := lockedTarget(j, v.lock, path)
 		if err != nil {
 			return err
@@ -212,14 +213,14 @@ func (v *verification) compareCode(j *loaded, d *decision, hashes map[string]str
 }
 
 // lockedTarget returns the target that gen would use now for a file of the lock.
-func lockedTarget(j *loaded, l *jobLock, path string) (*target, error) {
+func lockedTarget(j *loaded, l *lock.Job, path string) (*target, error) {
 	folder := filepath.Dir(j.path)
 	t, err := findTarget(j, l, genRequest{out: filepath.Join(folder, filepath.Dir(filepath.FromSlash(path))),
-		main: l.file.Gen.Main})
+		main: l.File.Gen.Main})
 	if err != nil {
 		return nil, err
 	}
-	t.key, t.pkg = path, l.file.Gen.Package
+	t.key, t.pkg = path, l.File.Gen.Package
 	return t, nil
 }
 
@@ -255,7 +256,7 @@ func (a *app) truncateDiff(diff string) string {
 
 // summary names the lock and what was compared.
 func (v *verification) summary() string {
-	s := v.lock.name() + ": the plan, its program"
+	s := v.lock.Name() + ": the plan, its program"
 	switch {
 	case v.files == 1:
 		s += " and 1 generated file"
@@ -268,12 +269,9 @@ func (v *verification) summary() string {
 // report formats the result for a reviewer: the reasons, the change of the plan, then the diffs.
 func (v *verification) report() string {
 	var b strings.Builder
-	b.WriteString(layout.Prose(v.lock.name()+" is out of date: ", 2, strings.Join(v.reasons, "; ")))
+	b.WriteString(layout.Prose(v.lock.Name()+" is out of date: ", 2, strings.Join(v.reasons, "; ")))
 	if v.change != nil {
-		if v.change.fields == nil {
-			b.WriteString(layout.Flow("", 0, " ", strings.Split(v.change.head, " ")))
-		}
-		b.WriteString(v.change.body())
+		b.WriteString(v.change.Review())
 	}
 	b.WriteString("to update it, run: " + v.remedy + "\n")
 	for _, d := range v.diffs {

@@ -58,9 +58,9 @@ func candidateOf(path string) candidate {
 	if job := jobOfLock(path); job != "" {
 		return candidate{path: job}
 	}
-	return candidate{path, &lockError{codeLockDiffers,
-		fmt.Sprintf("%s has no job file next to it; remove it, or restore %s", slashed(path),
-			slashed(strings.TrimSuffix(path, ".lock")+lockedExtensions[0]))}}
+	return candidate{path, lock.Errorf(lock.Differs, "%s has no job file next to it; remove it, or restore %s",
+		slashed(path),
+		slashed(strings.TrimSuffix(path, ".lock")+lockedExtensions[0]))}
 }
 
 // jobOfLock returns the job file next to a lock; "" if there is none.
@@ -115,14 +115,14 @@ func locksBelow(root string) ([]candidate, error) {
 	slices.SortFunc(b.jobs, func(x, y candidate) int { return strings.Compare(x.path, y.path) })
 	for _, path := range slices.Sorted(maps.Keys(b.orphans)) {
 		if !b.mayBeNamed(path) {
-			b.jobs = append(b.jobs, candidate{path, &lockError{codeLockAbsent,
-				fmt.Sprintf("no lock names the generated file %s; run planc gen to write its lock, or remove the file",
-					slashed(path))}})
+			b.jobs = append(b.jobs, candidate{path, lock.Errorf(lock.Absent, "no lock names the generated file %s; "+
+				"run planc gen to write its lock, or remove the file",
+				slashed(path))})
 		}
 	}
 	if len(b.jobs) == 0 {
-		return nil, &lockError{codeLockAbsent,
-			fmt.Sprintf("there is no planc lock in %s or below; run planc plan --update to write one", slashed(root))}
+		return nil, lock.Errorf(lock.Absent, "there is no planc lock in %s or below; run planc plan --update to "+
+			"write one", slashed(root))
 	}
 	return b.jobs, nil
 }

@@ -5,10 +5,11 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes/search"
-	"gonum.org/v1/gonum/mat"
 )
 
 // Observation is a plan with the measured time of a step.
@@ -90,11 +91,7 @@ func Fit(rows []Observation) (*Result, error) {
 
 // judge rejects the fit if, on rows that it did not see, it predicts worse than the figures before it.
 func (r *Result) judge() {
-	before, without := r.MedianError(func(w Row) float64 {
-		return w.Before
-	}), r.MedianError(func(w Row) float64 {
-		return w.Without
-	})
+	before, without := r.MedianError(Before), r.MedianError(HeldOut)
 	r.Worse = without > before
 	if r.Worse {
 		r.Measured = costmodel.Measured{}

@@ -79,7 +79,7 @@ func TestFitFindsFactors(t *testing.T) {
 			t.Errorf("%s is %.3f, want %v of %+v, open %v", key, got, want, r.Factors, r.Open)
 		}
 	}
-	if e := r.MedianError(func(r Row) float64 { return r.Without }); e > 0.02 {
+	if e := r.MedianError(HeldOut); e > 0.02 {
 		t.Errorf("left out, rows are off by %.1f %%", 100*e)
 	}
 	one, err := Fit(runs(t, []int{1}, truth, 0))
@@ -144,11 +144,7 @@ func TestWorseFitIsNotKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, without := r.MedianError(func(w Row) float64 {
-		return w.Before
-	}), r.MedianError(func(w Row) float64 {
-		return w.Without
-	})
+	before, without := r.MedianError(Before), r.MedianError(HeldOut)
 	if !r.Worse || r.Measured != (costmodel.Measured{}) || without <= before || len(r.Factors) == 0 {
 		t.Errorf("worse %v: %.3f of rows left out, %.3f before; factors %+v, kept %+v", r.Worse, without, before,
 			r.Factors, r.Measured)

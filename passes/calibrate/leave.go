@@ -55,3 +55,12 @@ func (r *Result) MedianError(prediction func(Row) float64) float64 {
 	n := len(all)
 	return (all[n/2] + all[(n-1)/2]) / 2
 }
+
+// Before returns the prediction of a row's step before the fit.
+func Before(r Row) float64 { return r.Before }
+
+// After returns the prediction of a row's step by the fit.
+func After(r Row) float64 { return r.After }
+
+// HeldOut returns the prediction of a row's step by a fit to the other rows.
+func HeldOut(r Row) float64 { return r.Without }

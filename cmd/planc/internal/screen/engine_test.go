@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"strings"
@@ -14,10 +14,10 @@ func TestSecondLineNamesEngine(t *testing.T) {
 	for _, name := range []string{"llama3-8b", strings.Repeat("a-name-that-is-long", 4)} {
 		d := example()
 		d.Engine, d.Model.Name, d.Cluster.Name = "megatron", name, name
-		d.head.rounding = []string{"stochastic rounding"}
+		d.Head.rounding = []string{"stochastic rounding"}
 		d.WhyNot = &planner.WhyNot{Message: "this is the chosen plan"}
-		for what, text := range map[string]string{"plan": planScreen(d), "explain": explainScreen(d),
-			"why-not": whyNotScreen(d)} {
+		for what, text := range map[string]string{"plan": Plan(d), "explain": Explain(d),
+			"why-not": WhyNot(d)} {
 			lines := strings.Split(text, "\n")
 			if !strings.HasPrefix(lines[1], "engine megatron") || layout.Width(lines[0]) > layout.ScreenWidth ||
 				layout.Width(lines[1]) > layout.ScreenWidth {
@@ -42,7 +42,7 @@ func TestUnevenStages(t *testing.T) {
 		d := example()
 		d.Plan.PP, d.Plan.VPP, d.Plan.StageLayers, d.Plan.Recompute = 2, x.vpp,
 			x.layers, "none"
-		for _, text := range []string{planScreen(d), explainScreen(d)} {
+		for _, text := range []string{Plan(d), Explain(d)} {
 			if strings.Contains(text, "layers ") != (x.want != "") || !strings.Contains(text, x.want) {
 				t.Errorf("%s: %q is not on\n%s", x.layers, x.want, text)
 			}

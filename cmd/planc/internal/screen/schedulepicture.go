@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"fmt"
@@ -13,20 +13,20 @@ import (
 	"github.com/planc-dev/planc/planner/quantity"
 )
 
-// schedulePicture is the pipeline schedule of a program in one step. Stages are rows, and time runs to the right. A
+// Picture is the pipeline schedule of a program in one step. Stages are rows, and time runs to the right. A
 // forward pass takes 1 unit and a backward pass 2 units, in two parts if it is split.
-type schedulePicture struct {
+type Picture struct {
 	name    string
 	line    *costmodel.Timeline
 	chunked bool // stages have several chunks
 }
 
-func newPicture(p *ir.Program) (*schedulePicture, error) {
+func NewPicture(p *ir.Program) (*Picture, error) {
 	line, err := (&costmodel.Pipeline{Timetable: p.Timetable(), Chunks: costmodel.UnitTimes(p.Plan)}).Simulate()
 	if err != nil {
 		return nil, err
 	}
-	return &schedulePicture{name: p.Name + ", " + p.Plan.Schedule, line: line, chunked: p.Plan.VPP > 1}, nil
+	return &Picture{name: p.Name + ", " + p.Plan.Schedule, line: line, chunked: p.Plan.VPP > 1}, nil
 }
 
 // passKind holds the name and the colours of a kind of pass. Every second chunk has the darker colour.
@@ -42,7 +42,7 @@ var passKinds = []passKind{
 }
 
 // usedPasses returns the kinds of passes that occur in the schedule.
-func (p *schedulePicture) usedPasses() (out []passKind) {
+func (p *Picture) usedPasses() (out []passKind) {
 	for _, k := range passKinds {
 		if slices.ContainsFunc(p.line.Stages[0], func(s costmodel.Span) bool { return s.Kind == k.kind }) {
 			out = append(out, k)
@@ -51,43 +51,15 @@ func (p *schedulePicture) usedPasses() (out []passKind) {
 	return out
 }
 
-// writePicture draws the schedules into a file as SVG, or returns them as text for "-".
-func writePicture(p *ir.Program, file string) (text string, err error) {
-	pic, err := newPicture(p)
-	if err != nil {
-		return "", err
-	}
-	if file == "-" {
-		return pic.text(), nil
-	}
-	ok, err := fileHasPrefix(file, svgHead)
-	if err != nil {
-		return "", err
-	}
-	if !ok {
-		return "", inputErrorf(FileExists, "",
-			"--picture %s is an existing file that is not an SVG, and is not overwritten; choose another name, or "+
-				"remove it",
-			file)
-	}
-	if _, err := writeWhole(file, []byte(pic.svg())); err != nil {
-		return "", fmt.Errorf("write the picture: %w", err)
-	}
-	return "", nil
-}
-
-// svgHead is the beginning of a picture.
-const svgHead = "<svg "
-
 // Sizes of the picture in pixels: the width of a unit of time, the height of a row, the width of the labels of rows,
 // and the height of the legend.
 const unitWidth, rowHeight, labelWidth, headHeight = 22, 24, 70, 30
 
-func (p *schedulePicture) svg() string {
+func (p *Picture) SVG() string {
 	var b strings.Builder
 	rows := len(p.line.Stages)
 	width, height := labelWidth+pixels(p.line.End, unitWidth)+80, headHeight+rows*rowHeight+10
-	fmt.Fprintf(&b, svgHead+`xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" `+
+	fmt.Fprintf(&b, SVGHead+`xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" `+
 		`font-size="11">`+"\n", width, height)
 	fmt.Fprintf(&b, "<title>%s</title>\n", html.EscapeString(p.name))
 	at := labelWidth
@@ -110,7 +82,7 @@ func (p *schedulePicture) svg() string {
 }
 
 // box draws a pass with the number of its micro-batch.
-func (p *schedulePicture) box(b *strings.Builder, s costmodel.Span, y int) {
+func (p *Picture) box(b *strings.Builder, s costmodel.Span, y int) {
 	x, w := labelWidth+pixels(s.Start, unitWidth), pixels(s.End-s.Start-s.Wait, unitWidth)
 	for _, k := range passKinds {
 		if k.kind == s.Kind {
@@ -128,8 +100,8 @@ func (p *schedulePicture) box(b *strings.Builder, s costmodel.Span, y int) {
 
 func pixels(t costmodel.Seconds, unit int) int { return int(float64(t)*float64(unit) + 0.5) }
 
-// text returns the picture for terminals. A cell is a unit of time. Long rows are continued below.
-func (p *schedulePicture) text() string {
+// Text returns the picture for terminals. A cell is a unit of time. Long rows are continued below.
+func (p *Picture) Text() string {
 	cell := 2 + len(strconv.Itoa(p.maxMicroBatch()))
 	if p.chunked {
 		cell++
@@ -162,7 +134,7 @@ func (p *schedulePicture) text() string {
 }
 
 // appendPass appends a pass to the cells of its row: F3, then a dash for each further unit. Dots are idle time.
-func (p *schedulePicture) appendPass(row []string, s costmodel.Span) []string {
+func (p *Picture) appendPass(row []string, s costmodel.Span) []string {
 	for len(row) < pixels(s.Start, 1) {
 		row = append(row, ".")
 	}
@@ -177,7 +149,7 @@ func (p *schedulePicture) appendPass(row []string, s costmodel.Span) []string {
 	return row
 }
 
-func (p *schedulePicture) maxMicroBatch() int {
+func (p *Picture) maxMicroBatch() int {
 	n := 0
 	for _, s := range p.line.Stages[0] {
 		n = max(n, s.Micro)
@@ -185,7 +157,7 @@ func (p *schedulePicture) maxMicroBatch() int {
 	return n
 }
 
-func (p *schedulePicture) legend() string {
+func (p *Picture) legend() string {
 	legend := p.name + ": "
 	for _, k := range p.usedPasses() {
 		legend += fmt.Sprintf("%c is %s, ", k.kind, k.word)
@@ -196,3 +168,6 @@ func (p *schedulePicture) legend() string {
 	}
 	return legend + ", a dot is idle time."
 }
+
+// SVGHead is the beginning of an SVG picture.
+const SVGHead = "<svg "

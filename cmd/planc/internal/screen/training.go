@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ type money struct {
 	Currency string `json:"currency"` // "" where the cluster does not say
 }
 
-// text returns an amount of money.
+// Text returns an amount of money.
 func (m money) text(v float64) string { return strings.TrimSuffix(amount.Short(v)+" "+m.Currency, " ") }
 
 const secondsOfDay = 24 * 60 * 60

@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"fmt"
@@ -14,31 +14,8 @@ import (
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
-// header holds what only screens show, besides the document.
-type header struct {
-	stages           []costmodel.Seconds // busy time of each pipeline stage in a step; only for explain
-	seqLen           int
-	globalBatch      int
-	precision        string   // name of the preset
-	rounding         []string // from roundingWords
-	peak             string   // dense peak of the compute type: "989.5 TFLOP/s"; "" if unknown
-	links            []string
-	measured         []string // rates of this machine's CPU, if they were measured
-	link             string   // kind of the link between devices of a node; "" if there is none
-	memory           int64    // bytes of a device, before headroom
-	isMemoryMeasured bool     // by law 3 on CPUs, by published runs for other engines on GPUs
-	device           string   // name of a device: "GPU" or "device"
-	command          string   // suggestions of what to type next
-	rows             int      // maximal number of alternatives
-	experts          string   // how experts are placed on ranks; only for explain; "" if there are none
-	lock             string   // note on the lock; "" if there is none
-	emulationNote    string   // note on types that the devices only emulate; "" if there is none
-	barSource        string   // basis of the error bar, if it is not runs of the job's engine
-	pinned           []string // keys of the plan that the job pins, with values
-}
-
-// planScreen formats the answer of planc plan. docs/reading.md explains its lines.
-func planScreen(d *document) string {
+// Plan formats the answer of planc plan. docs/reading.md explains its lines.
+func Plan(d *Document) string {
 	var b strings.Builder
 	b.WriteString(d.titleLines())
 	b.WriteString("\n")
@@ -51,9 +28,9 @@ func planScreen(d *document) string {
 		b.WriteString(layout.Prose("train", 9, trainingSentence(d.Training)))
 	}
 	if d.Goal != nil {
-		b.WriteString(layout.Prose("goal", 9, goalSentence(d.Goal, d.Predict.TokensPerS, d.head.device)))
+		b.WriteString(layout.Prose("goal", 9, goalSentence(d.Goal, d.Predict.TokensPerS, d.Head.device)))
 	}
-	if len(d.shown()) > 0 {
+	if len(d.Shown()) > 0 {
 		b.WriteString("\n" + d.alternativesTable())
 	}
 	b.WriteString("\n" + layout.Prose("exact", 9, d.countSentence()))
@@ -61,18 +38,18 @@ func planScreen(d *document) string {
 	if len(d.assumedWords()) > 0 {
 		b.WriteString(layout.Flow("assumed", 9, " · ", d.assumedWords()))
 	}
-	if d.head.emulationNote != "" {
-		b.WriteString(layout.Prose("note", 9, d.head.emulationNote))
+	if d.Head.emulationNote != "" {
+		b.WriteString(layout.Prose("note", 9, d.Head.emulationNote))
 	}
-	if d.head.lock != "" {
-		b.WriteString(layout.Prose("lock", 9, d.head.lock))
+	if d.Head.lock != "" {
+		b.WriteString(layout.Prose("lock", 9, d.Head.lock))
 	}
-	b.WriteString("\n" + d.head.command + "\n")
+	b.WriteString("\n" + d.Head.command + "\n")
 	return b.String()
 }
 
-func (d *document) titleLines() string {
-	h := d.head
+func (d *Document) titleLines() string {
+	h := d.Head
 	model := []string{fmt.Sprintf("%s  %s params", layout.Clip(d.Model.Name, maxNameWidth),
 		amount.Params(d.Model.Params)),
 		fmt.Sprintf("seq %d", h.seqLen),
@@ -93,7 +70,7 @@ func (d *document) titleLines() string {
 }
 
 // engineWords returns "engine NAME", the engine whose runtime is priced.
-func (d *document) engineWords() string { return "engine " + d.Engine }
+func (d *Document) engineWords() string { return "engine " + d.Engine }
 
 // withEngine joins the lines of the title and the hardware. The second line begins with the engine, even if the title
 // is longer than one line.
@@ -115,7 +92,7 @@ func withEngine(title, engine string, hardware []string) string {
 func unit(size string) string { return size[strings.LastIndexByte(size, ' '):] }
 
 // clusterName returns the number of nodes and the cluster's name: 4 × dgx-h100.
-func (d *document) clusterName() string {
+func (d *Document) clusterName() string {
 	return fmt.Sprintf("%d × %s", d.Cluster.Nodes, layout.Clip(d.Cluster.Name, maxNameWidth))
 }
 
@@ -131,18 +108,18 @@ func planWords(p ir.Plan) []string {
 	return words
 }
 
-func (d *document) rateLines() string {
+func (d *Document) rateLines() string {
 	p := d.Predict
 	step := layout.Pad("step     "+quantity.Seconds(float64(p.StepS))+spread(p), 28)
 	tokens := layout.Pad(amount.Short(p.TokensPerS)+" tokens/s", 20)
-	each := amount.Short(p.TokensPerSGPU) + " tokens/s per " + d.head.device
+	each := amount.Short(p.TokensPerSGPU) + " tokens/s per " + d.Head.device
 	out := strings.TrimRight(step+tokens+each, " ") + "\n"
 	if p.MFU <= 0 {
 		return out
 	}
 	basis := p.FlopsFormula
-	if d.head.peak != "" {
-		basis += ", " + d.head.peak
+	if d.Head.peak != "" {
+		basis += ", " + d.Head.peak
 	}
 	line := layout.Pad(fmt.Sprintf("mfu      %s (%s)", quantity.Percent(p.MFU), basis), 57)
 	if p.ModelTFLOPS > 0 && p.HardwareTFLOPS > 0 {
@@ -159,7 +136,7 @@ func spread(p costmodel.Predict) string {
 	return fmt.Sprintf(" ± %.0f %%", math.Round(100*float64((p.StepSHigh-p.StepSLow)/2/p.StepS)))
 }
 
-func (d *document) memoryLine() string {
+func (d *Document) memoryLine() string {
 	m := d.Predict.MemoryBytes
 	total, capacity := quantity.Bytes(m.Total), quantity.Bytes(m.Capacity)
 	if !d.Fits {
@@ -170,7 +147,7 @@ func (d *document) memoryLine() string {
 		return fmt.Sprintf("%s does not fit: %s over\n", layout.Pad(line, 32), quantity.Bytes(m.Total-m.Capacity))
 	}
 	fits := "fits (margin assumed)" // planc's memory on GPUs has not been measured, so there is no probability
-	if d.head.isMemoryMeasured {
+	if d.Head.isMemoryMeasured {
 		fits = fmt.Sprintf("fits (p %.2f)", d.Predict.FitProbability)
 	}
 	fullest := "fullest: all ranks equal"
@@ -180,7 +157,7 @@ func (d *document) memoryLine() string {
 	return layout.Pad(layout.Pad(line, 32)+" "+fits, 54) + " " + fullest + "\n"
 }
 
-func (d *document) timeLine() string {
+func (d *Document) timeLine() string {
 	var words []string
 	for _, s := range shares(d.Predict.Time) {
 		if share := quantity.Percent(s.value / float64(d.Predict.StepS)); share != "0.0 %" {
@@ -191,16 +168,16 @@ func (d *document) timeLine() string {
 }
 
 // countSentence returns the counts of the search in one line.
-func (d *document) countSentence() string { return searchSentence(d.Search) }
+func (d *Document) countSentence() string { return SearchSentence(d.Search) }
 
-// searchSentence says how many plans a search looked at, and what became of them.
-func searchSentence(s planner.SearchSummary) string {
+// SearchSentence says how many plans a search looked at, and what became of them.
+func SearchSentence(s planner.SearchSummary) string {
 	return fmt.Sprintf("%s %s: %s do not fit, %s cannot be faster, %s priced",
 		quantity.Count(s.Space), layout.Plural(s.Space, "plan"), quantity.Count(s.Infeasible),
 		quantity.Count(s.Bounded), quantity.Count(s.Priced))
 }
 
-func (d *document) assumedWords() (words []string) {
+func (d *Document) assumedWords() (words []string) {
 	for i, g := range d.Assumed {
 		w := g.Path
 		if g.Value != "" {
@@ -212,8 +189,8 @@ func (d *document) assumedWords() (words []string) {
 		}
 		words = append(words, w)
 	}
-	if d.head.barSource != "" {
-		words = append(words, d.head.barSource)
+	if d.Head.barSource != "" {
+		words = append(words, d.Head.barSource)
 	}
 	return words
 }
@@ -226,10 +203,10 @@ const (
 	whyColumn    = 52
 )
 
-func (d *document) alternativesTable() string {
+func (d *Document) alternativesTable() string {
 	var b strings.Builder
 	b.WriteString(row("  NEXT BEST", "STEP", "MEMORY", "BECAUSE"))
-	for _, a := range d.shown() {
+	for _, a := range d.Shown() {
 		step := "no fit"
 		if a.SlowerBy != nil {
 			step = quantity.Signed(*a.SlowerBy)
@@ -239,12 +216,12 @@ func (d *document) alternativesTable() string {
 	return b.String()
 }
 
-// screenRows is the default number of alternatives on a screen.
-const screenRows = 6
+// DefaultRows is the default number of alternatives on a screen.
+const DefaultRows = 6
 
-// shown returns the alternatives of the screen. Up to a third of the rows is reserved for plans that do not fit.
-func (d *document) shown() []planner.Alternative {
-	rows, all := d.head.rows, d.distinct()
+// Shown returns the alternatives of the screen. Up to a third of the rows is reserved for plans that do not fit.
+func (d *Document) Shown() []planner.Alternative {
+	rows, all := d.Head.Rows, d.distinct()
 	reserved := rows / 3
 	fit := slices.IndexFunc(all, func(a planner.Alternative) bool { return a.NoFit != nil })
 	if fit < 0 {
@@ -257,7 +234,7 @@ func (d *document) shown() []planner.Alternative {
 
 // others returns the alternatives that differ from the plan in time or memory. A plan with another order of axes, for
 // example, may not differ. Documents contain all alternatives.
-func (d *document) others() (out []planner.Alternative) {
+func (d *Document) others() (out []planner.Alternative) {
 	for _, a := range d.Alternatives {
 		if d.Fastest != nil && a.Plan == d.Fastest.Plan {
 			continue // it has its own line
@@ -272,7 +249,7 @@ func (d *document) others() (out []planner.Alternative) {
 
 // distinct returns the best of the others for each label. Plans have the same label if they differ only in keys that
 // labels leave out.
-func (d *document) distinct() []planner.Alternative {
+func (d *Document) distinct() []planner.Alternative {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(d.others(), func(a planner.Alternative) bool {
 		name := d.Label(a)
@@ -296,7 +273,7 @@ func row(name, step, memory, why string) string {
 }
 
 // nextBest returns the fastest alternative that fits and has no line of its own; ok is false if there is none.
-func (d *document) nextBest() (a planner.Alternative, ok bool) {
+func (d *Document) nextBest() (a planner.Alternative, ok bool) {
 	for _, a := range d.others() {
 		if a.SlowerBy != nil {
 			return a, true

@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"fmt"
@@ -6,16 +6,14 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
-	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
-	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/planner/quantity"
 )
 
 // stageLine shows the busy time of each stage in a step as a bar, with ten cells for the slowest stage:
 // "0 ██████████ 1 █████████▌". It shows at most the first two stages and the last; "" if there is only one stage.
-func (d *document) stageLine() string {
-	work := d.head.stages
+func (d *Document) stageLine() string {
+	work := d.Head.Stages
 	if len(work) < 2 {
 		return ""
 	}
@@ -47,14 +45,6 @@ func (d *document) stageLine() string {
 func cells(part float64) string {
 	halves := int(math.Round(20 * part))
 	return strings.Repeat("█", halves/2) + strings.Repeat("▌", halves%2)
-}
-
-// stages returns the busy time of each stage of the chosen plan; nil if there is only one stage.
-func (j *loaded) stages(d *document) ([]costmodel.Seconds, error) {
-	if d.Plan.Plan.PP < 2 {
-		return nil, nil
-	}
-	return search.Stages(j.Problem(), d.Plan.Plan)
 }
 
 // unevenWords returns the number of layers of each stage, or of each chunk in model order if stages have several

@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"cmp"
@@ -13,33 +13,33 @@ import (
 	"github.com/planc-dev/planc/planner/quantity"
 )
 
-// explainScreen formats the answer of planc explain. docs/reading.md explains its lines.
-func explainScreen(d *document) string {
+// Explain formats the answer of planc explain. docs/reading.md explains its lines.
+func Explain(d *Document) string {
 	var b strings.Builder
 	b.WriteString(d.chosenTitle() + "\n")
 	b.WriteString(layout.Prose("WHY", 9, d.whySentence()))
 	b.WriteString(d.adviceLines(upperLabel, planner.AdviceFastest, planner.AdviceSimpler))
 	b.WriteString(layout.Prose("LIMIT", 9, d.bindingSentence()))
-	if d.head.experts != "" {
-		b.WriteString(layout.Prose("EXPERTS", 9, d.head.experts))
+	if d.Head.Experts != "" {
+		b.WriteString(layout.Prose("EXPERTS", 9, d.Head.Experts))
 	}
 	b.WriteString(d.adviceLines(upperLabel, planner.AdviceTight))
 	if len(d.Choices) > 0 {
-		b.WriteString("\n" + d.choiceTable())
+		b.WriteString("\n" + choiceTable(d.Choices))
 	}
-	b.WriteString("\n" + d.memorySum() + d.timeSum() + d.stageLine())
-	b.WriteString(d.leverLine() + d.ruleLines())
+	b.WriteString("\n" + d.memorySum() + timeSum(&d.Predict) + d.stageLine())
+	b.WriteString(d.leverLine() + ruleLines(d.Rules))
 	b.WriteString(layout.Prose("SEARCH", labelColumn, d.searchSentence()))
 	b.WriteString(layout.Prose("ERROR", labelColumn, d.errorSentence()))
-	if d.head.lock != "" {
-		b.WriteString(layout.Prose("LOCK", labelColumn, d.head.lock))
+	if d.Head.lock != "" {
+		b.WriteString(layout.Prose("LOCK", labelColumn, d.Head.lock))
 	}
-	b.WriteString("\nmore: " + d.moreText() + " · --json\n")
+	b.WriteString("\nmore: " + moreText(d.Choices) + " · --json\n")
 	return b.String()
 }
 
 // chosenTitle returns the model, the cluster and the step time, and on the second line the engine and the chosen plan.
-func (d *document) chosenTitle() string {
+func (d *Document) chosenTitle() string {
 	words := strings.Split(briefPlan(d.Plan.Plan), " · ")
 	words[0] = d.engineWords() + ": " + words[0]
 	if uneven := unevenWords(d.Plan.Plan); uneven != "" {
@@ -59,8 +59,8 @@ func (d *document) chosenTitle() string {
 }
 
 // moreText returns a flag for a follow-up question.
-func (d *document) moreText() string {
-	for _, c := range d.Choices {
+func moreText(choices []planner.Choice) string {
+	for _, c := range choices {
 		if c.RunnerUp != nil && c.Name == "tp" {
 			return fmt.Sprintf("--why-not tp=%v", c.RunnerUp)
 		}
@@ -71,14 +71,14 @@ func (d *document) moreText() string {
 // labelColumn is the column where the text of the lower part of the screen begins.
 const labelColumn = 16
 
-func (d *document) choiceTable() string {
+func choiceTable(choices []planner.Choice) string {
 	line := func(name, taken, runner, cost, reason string) string {
 		left := layout.Pad(layout.Pad(layout.Pad(layout.Pad(name, 12)+taken, 24)+runner, 36)+cost, 45)
 		return layout.Prose(left, 45, reason)
 	}
 	var b strings.Builder
 	b.WriteString(line("CHOICE", "CHOSEN", "RUNNER-UP", "COST", "REASON"))
-	for _, c := range d.Choices {
+	for _, c := range choices {
 		cost := "illegal"
 		switch {
 		case c.Verdict == "no_fit":
@@ -105,7 +105,7 @@ func choiceValue(v any) string {
 }
 
 // memorySum returns the parts of the memory and their sum.
-func (d *document) memorySum() string {
+func (d *Document) memorySum() string {
 	m := d.Predict.MemoryBytes
 	name, scale := "GiB", float64(1<<30)
 	switch {
@@ -139,8 +139,8 @@ func (d *document) memorySum() string {
 }
 
 // timeSum returns the parts of the step time and their sum.
-func (d *document) timeSum() string {
-	step := float64(d.Predict.StepS)
+func timeSum(p *costmodel.Predict) string {
+	step := float64(p.StepS)
 	name, scale, decimals := "s", 1.0, 2
 	switch {
 	case step < 0.0995e-1:
@@ -150,8 +150,8 @@ func (d *document) timeSum() string {
 	}
 	show := func(v float64) string { return strconv.FormatFloat(v/scale, 'f', decimals, 64) }
 	var words []string
-	for _, p := range shares(d.Predict.Time) {
-		words = append(words, p.name+" "+show(p.value))
+	for _, part := range shares(p.Time) {
+		words = append(words, part.name+" "+show(part.value))
 	}
 	return sum("TIME "+name, words, show(step))
 }
@@ -164,13 +164,13 @@ func sum(label string, words []string, total string) string {
 	return text + strings.Repeat(" ", max(1, right+1-layout.Width(last))) + "= " + total + "\n"
 }
 
-// searchSentence returns the counts of the search, the pinned keys, and the keys that were not searched completely.
-func (d *document) searchSentence() string {
+// SearchSentence returns the counts of the search, the pinned keys, and the keys that were not searched completely.
+func (d *Document) searchSentence() string {
 	s := d.Search
 	text := fmt.Sprintf("%s = %s no fit + %s pruned + %s priced", quantity.Count(s.Space), quantity.Count(s.Infeasible),
 		quantity.Count(s.Bounded), quantity.Count(s.Priced))
-	if len(d.head.pinned) > 0 {
-		text += "; pinned: " + strings.Join(d.head.pinned, ", ")
+	if len(d.Head.pinned) > 0 {
+		text += "; pinned: " + strings.Join(d.Head.pinned, ", ")
 	}
 	var keys []string
 	for _, r := range s.Restricted { // --json prints them in full
@@ -184,7 +184,7 @@ func (d *document) searchSentence() string {
 	return text
 }
 
-func (d *document) errorSentence() string {
+func (d *Document) errorSentence() string {
 	bar := strings.TrimSpace(spread(d.Predict))
 	if bar == "" {
 		bar = "unknown"
@@ -192,7 +192,7 @@ func (d *document) errorSentence() string {
 	e := d.ErrorBar
 	if e.Rows == 0 {
 		return strings.Join(append([]string{bar + ": " + cmp.Or(e.Like, "no similar run was measured")},
-			d.head.measured...), "; ")
+			d.Head.measured...), "; ")
 	}
 	return fmt.Sprintf("%s from %d similar %s (%s)", bar, e.Rows, layout.Plural(e.Rows, "run"), e.Like)
 }

@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"cmp"
@@ -7,29 +7,30 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
+	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/planner"
 )
 
-// document is the planner's document with what only screens show.
-type document struct {
+// Document is the planner's document with what only screens show.
+type Document struct {
 	*planner.Document
-	head header
+	Head Header `json:"-"`
 }
 
-// newDocument returns a decision as a document with its screen's header.
-func newDocument(j *loaded, found *decision) *document {
-	d := &document{Document: planner.NewDocument(found.Decision)}
-	d.Planc, d.Lock = version, found.lock.state()
-	d.head = newHeader(j, found.lock.lockNote())
+// NewDocument returns a decision on a job as a document with its screen's header. l is the job's lock.
+func NewDocument(q *planner.Question, found *planner.Decision, l *lock.Job) *Document {
+	d := &Document{Document: planner.NewDocument(found)}
+	d.Lock = l.State()
+	d.Head = newHeader(q, l.Note())
 	if source := d.ErrorBarSource(); source != "" {
-		d.head.barSource = fmt.Sprintf("%s (%s)", strings.TrimSpace(spread(d.Predict)), source)
+		d.Head.barSource = fmt.Sprintf("%s (%s)", strings.TrimSpace(spread(d.Predict)), source)
 	}
 	return d
 }
 
 // adviceLines returns the document's advice of some kinds, each under its label.
-func (d *document) adviceLines(label func(planner.AdviceKind) string, kinds ...planner.AdviceKind) string {
+func (d *Document) adviceLines(label func(planner.AdviceKind) string, kinds ...planner.AdviceKind) string {
 	var b strings.Builder
 	for _, a := range d.Advice() {
 		if slices.Contains(kinds, a.Kind) {

@@ -1,22 +1,23 @@
-package main
+package screen
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
+	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/passes/calibrate"
 	"github.com/planc-dev/planc/planner/quantity"
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
-// screen formats the fitted factors, the influence of each row, and the errors before and after the fit.
-func (q *calibration) screen(r *calibrate.Result) string {
+// Calibration formats the fitted factors, the influence of each row, and the errors before and after the fit.
+func Calibration(r *calibrate.Result, cluster *costmodel.Cluster, skipped []string) string {
 	var b strings.Builder
 	b.WriteString(layout.Flow("", 0, " · ", []string{fmt.Sprintf("%d %s of %s", len(r.Rows),
 		layout.Plural(len(r.Rows), "row"),
-		q.cluster.GPU.Name),
-		fmt.Sprintf("%d skipped", len(q.skipped)), "cluster " + q.cluster.Name}))
+		cluster.GPU.Name),
+		fmt.Sprintf("%d skipped", len(skipped)), "cluster " + cluster.Name}))
 	b.WriteString("\nFACTOR      RELATIVE TO CATALOGUE\n")
 	for _, f := range r.Factors {
 		fmt.Fprintf(&b, "%s%s ± %s\n", layout.Pad(f.Key, 12), amount.Digits(f.Value, 3), quantity.Percent(f.Error))
@@ -29,11 +30,11 @@ func (q *calibration) screen(r *calibrate.Result) string {
 			strings.Join(r.Open, ", ")+": these rows hardly depend on it; it stays unchanged"))
 	}
 	b.WriteString("\n" + calibratedRows(r))
-	errors := fmt.Sprintf("median error %s before, %s after", quantity.Percent(r.MedianError(stepBefore)),
-		quantity.Percent(r.MedianError(stepAfter)))
+	errors := fmt.Sprintf("median error %s before, %s after", quantity.Percent(r.MedianError(calibrate.Before)),
+		quantity.Percent(r.MedianError(calibrate.After)))
 	if len(r.Rows) > 1 {
 		errors += fmt.Sprintf("; %s for held-out rows (each row predicted by a fit to the others)",
-			quantity.Percent(r.MedianError(stepLeftOut)))
+			quantity.Percent(r.MedianError(calibrate.HeldOut)))
 	}
 	b.WriteString("\n" + layout.Prose("", 0, errors))
 	if len(r.Rows) == 1 {
@@ -45,12 +46,12 @@ func (q *calibration) screen(r *calibrate.Result) string {
 		b.WriteString(layout.Prose("rejected", 10,
 			fmt.Sprintf("for held-out rows the fit is worse than the original figures: median error %s with it, "+
 				"%s without it; the file keeps the original figures",
-				quantity.Percent(r.MedianError(stepLeftOut)), quantity.Percent(r.MedianError(stepBefore)))))
+				quantity.Percent(r.MedianError(calibrate.HeldOut)), quantity.Percent(r.MedianError(calibrate.Before)))))
 	}
 	const shown = 5
-	for i, s := range q.skipped {
+	for i, s := range skipped {
 		if i == shown {
-			fmt.Fprintf(&b, "skipped  %d more\n", len(q.skipped)-shown)
+			fmt.Fprintf(&b, "skipped  %d more\n", len(skipped)-shown)
 			break
 		}
 		b.WriteString(layout.Prose("skipped", 9, s))

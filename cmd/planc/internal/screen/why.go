@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"cmp"
@@ -15,19 +15,19 @@ import (
 
 // whySentence explains the choice: the size of the model states, the least sharding that fits, and the cost of the next
 // best plan.
-func (d *document) whySentence() string {
+func (d *Document) whySentence() string {
 	p, m := d.Plan.Plan, d.Predict.MemoryBytes
 	states := d.Model.Params * int64(d.Predict.BytesPerParam)
-	s := fmt.Sprintf("model states are %s, a %s has %s.", quantity.Bytes(states), d.head.device,
+	s := fmt.Sprintf("model states are %s, a %s has %s.", quantity.Bytes(states), d.Head.device,
 		quantity.Bytes(m.Capacity))
 	if d.Cluster.Devices > 1 {
 		s = fmt.Sprintf("model states are %s: %s of each %s's %s.", quantity.Bytes(states),
-			quantity.Bytes(m.Params+m.Grads+m.Optimizer), d.head.device, quantity.Bytes(m.Capacity))
+			quantity.Bytes(m.Params+m.Grads+m.Optimizer), d.Head.device, quantity.Bytes(m.Capacity))
 	}
-	if len(d.head.rounding) > 0 {
-		s += " There is no master copy: " + d.head.rounding[0] + "."
+	if len(d.Head.rounding) > 0 {
+		s += " There is no master copy: " + d.Head.rounding[0] + "."
 	}
-	s += d.shardingSentence()
+	s += shardingSentence(d.Choices)
 	if a, ok := d.nextBest(); ok && !(a.IsRiskier && d.Fastest != nil) { // FASTEST shows that plan
 		s += fmt.Sprintf(" Next best is %s: %s, %s.", d.Label(a), quantity.Signed(*a.SlowerBy), d.Reason(a))
 	}
@@ -39,8 +39,8 @@ func (d *document) whySentence() string {
 }
 
 // shardingSentence says which lower ZeRO stage does not fit; "" if there is none.
-func (d *document) shardingSentence() string {
-	for _, c := range d.Choices {
+func shardingSentence(choices []planner.Choice) string {
+	for _, c := range choices {
 		taken, _ := c.Taken.(int)
 		less, ok := c.RunnerUp.(int)
 		if c.Name == "zero" && ok && less < taken && c.Verdict == string(search.DoesNot) {
@@ -51,7 +51,7 @@ func (d *document) shardingSentence() string {
 }
 
 // bindingSentence says which resource limits the step time, and how much more of it would gain.
-func (d *document) bindingSentence() string {
+func (d *Document) bindingSentence() string {
 	free := quantity.Bytes(d.Binding.SlackBytes) + " free"
 	if d.Binding.SlackBytes < 0 {
 		free = quantity.Bytes(-d.Binding.SlackBytes) + " over"
@@ -60,7 +60,7 @@ func (d *document) bindingSentence() string {
 	if d.Binding.Resource == planner.MemoryBinding {
 		s := fmt.Sprintf("memory, %s.", free)
 		if tried {
-			s = fmt.Sprintf("memory, %s: %s per %s would gain %s.", free, leverName(d, more), d.head.device,
+			s = fmt.Sprintf("memory, %s: %s per %s would gain %s.", free, leverName(d, more), d.Head.device,
 				quantity.Percent(more.Speedup))
 		}
 		return s + d.unfitSentence()
@@ -81,7 +81,7 @@ func (d *document) bindingSentence() string {
 }
 
 // unfitSentence says how much more memory a faster plan would need; "" if no faster plan was found.
-func (d *document) unfitSentence() string {
+func (d *Document) unfitSentence() string {
 	i := d.FasterUnfit()
 	if i < 0 {
 		return ""
@@ -92,19 +92,19 @@ func (d *document) unfitSentence() string {
 }
 
 // leverName returns the name of a lever on screens.
-func leverName(d *document, l planner.Lever) string {
+func leverName(d *Document, l planner.Lever) string {
 	switch l.Name {
 	case planner.MemoryBinding:
 		return "8 GiB more"
 	case "flops":
 		return "2 × FLOP/s"
 	case "memory_bandwidth":
-		if d.head.device == "GPU" {
+		if d.Head.device == "GPU" {
 			return "2 × HBM"
 		}
 		return "2 × memory bandwidth"
 	case "link":
-		return "2 × " + cmp.Or(d.head.link, "link")
+		return "2 × " + cmp.Or(d.Head.link, "link")
 	case "network":
 		return "2 × network"
 	case "batch", "near_batch":
@@ -122,7 +122,7 @@ func leverName(d *document, l planner.Lever) string {
 }
 
 // leverLine returns the gains of changes of the hardware and the job, largest first; "" if none was tried.
-func (d *document) leverLine() string {
+func (d *Document) leverLine() string {
 	levers := slices.Clone(d.Levers)
 	slices.SortStableFunc(levers, func(a, b planner.Lever) int { return cmp.Compare(b.Speedup, a.Speedup) })
 	var words, none []string
@@ -146,10 +146,10 @@ func (d *document) leverLine() string {
 }
 
 // ruleLines returns the verdicts on rules of thumb. Rules that agree with the plan share one line.
-func (d *document) ruleLines() string {
+func ruleLines(rules []planner.Rule) string {
 	var agree, lines []string
 	seen := map[ir.Plan]bool{}
-	for _, r := range d.Rules {
+	for _, r := range rules {
 		quoted := `"` + r.Rule + `"`
 		if r.DescribesPlan {
 			if seen[r.Plan.Plan] {

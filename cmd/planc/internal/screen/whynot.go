@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"fmt"
@@ -13,8 +13,8 @@ import (
 	"github.com/planc-dev/planc/planner/quantity"
 )
 
-// whyNotScreen formats the answer to --why-not: the verdict, and the parts of both plans side by side.
-func whyNotScreen(d *document) string {
+// WhyNot formats the answer to --why-not: the verdict, and the parts of both plans side by side.
+func WhyNot(d *Document) string {
 	w := d.WhyNot
 	var b strings.Builder
 	b.WriteString(d.chosenTitle() + "\n")

@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"cmp"
@@ -10,23 +10,24 @@ import (
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/planner"
 	"github.com/planc-dev/planc/planner/quantity"
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
-// side is one of two decisions to compare.
-type side struct {
-	plan    ir.Plan
-	predict costmodel.Predict
-	model   int // version of the cost model
+// Side is one of two decisions to compare.
+type Side struct {
+	Plan    ir.Plan
+	Predict costmodel.Predict
+	Model   int // version of the cost model
 }
 
-// difference compares two decisions.
-type difference struct {
+// Difference compares two decisions.
+type Difference struct {
 	head               string
 	fields             []lock.Change // changed fields of the job
-	from, to           side
+	from, to           Side
 	hasPrecisionChange bool   // train.precision differs, from which the plan's precision follows
 	batch              string // from planner.BatchChange; "" if the batch is the same, or neither side is a lock
 }
@@ -38,32 +39,37 @@ func hasPrecisionChange(changes []lock.Change) bool {
 	})
 }
 
-// lockDifference compares a lock with the current decision.
-func lockDifference(j *loaded, d *decision) *difference {
-	l := d.lock
-	return &difference{
-		head: decidedFor(l), fields: l.unnamedChanges(),
-		from: side{l.file.Plan, l.file.Predict, l.file.CostModel},
-		to:   side{d.Best.Plan, d.Best.Predict, costmodel.CostModel}, hasPrecisionChange: hasPrecisionChange(l.changed),
-		batch: planner.BatchChange(j.Question, l.batch()),
+// NewDifference compares two decisions. fields are the fields of the job that differ.
+func NewDifference(head string, fields []lock.Change, from, to Side) *Difference {
+	return &Difference{head: head, fields: fields, from: from, to: to,
+		hasPrecisionChange: hasPrecisionChange(fields)}
+}
+
+// LockDifference compares a lock with the current decision.
+func LockDifference(l *lock.Job, q *planner.Question, best search.Priced) *Difference {
+	return &Difference{
+		head: decidedFor(l), fields: unnamedChanges(l),
+		from: Side{l.File.Plan, l.File.Predict, l.File.CostModel},
+		to:   Side{best.Plan, best.Predict, costmodel.CostModel}, hasPrecisionChange: hasPrecisionChange(l.Changed),
+		batch: planner.BatchChange(q, l.Batch()),
 	}
 }
 
 // decidedFor says which job the lock was written for, and which job is given now.
-func decidedFor(l *jobLock) string {
-	from, to := twoClusters(l.file.Inputs["cluster"], l.inputs["cluster"])
-	fields := significantChanges(l.changed)
+func decidedFor(l *lock.Job) string {
+	from, to := twoClusters(l.File.Inputs["cluster"], l.Inputs["cluster"])
+	fields := SignificantChanges(l.Changed)
 	switch {
-	case len(l.changed) == 0:
-		return fmt.Sprintf("%s was written for the same job", l.name())
+	case len(l.Changed) == 0:
+		return fmt.Sprintf("%s was written for the same job", l.Name())
 	case from != to && onlyCluster(fields):
-		return fmt.Sprintf("%s was written for %s; the job now has %s", l.name(), from, to)
+		return fmt.Sprintf("%s was written for %s; the job now has %s", l.Name(), from, to)
 	case len(fields) == 1:
 		f := fields[0]
-		return fmt.Sprintf("%s was written for %s %s; the job now has %s", l.name(), f.Path(), cmp.Or(f.From, "none"),
+		return fmt.Sprintf("%s was written for %s %s; the job now has %s", l.Name(), f.Path(), cmp.Or(f.From, "none"),
 			cmp.Or(f.To, "none"))
 	}
-	return fmt.Sprintf("%s was written for another job: %s", l.name(), changedSections(l.changed))
+	return fmt.Sprintf("%s was written for another job: %s", l.Name(), ChangedSections(l.Changed))
 }
 
 // twoClusters formats two clusters, with their devices if nothing else distinguishes them.
@@ -79,9 +85,9 @@ func twoClusters(a, b map[string]string) (string, string) {
 // identity lists the fields that identify a cluster. If they differ, differences of its figures are implied.
 var identity = []string{"name", "nodes", "node.devices"}
 
-// significantChanges returns the changes without those of cluster figures that a change of the cluster's identity
+// SignificantChanges returns the changes without those of cluster figures that a change of the cluster's identity
 // implies.
-func significantChanges(changes []lock.Change) []lock.Change {
+func SignificantChanges(changes []lock.Change) []lock.Change {
 	isOther := func(c lock.Change) bool { return c.Section == "cluster" && slices.Contains(identity, c.Key) }
 	if !slices.ContainsFunc(changes, isOther) {
 		return changes
@@ -96,17 +102,17 @@ func onlyCluster(changes []lock.Change) bool {
 }
 
 // unnamedChanges returns the changes that decidedFor does not mention.
-func (l *jobLock) unnamedChanges() []lock.Change {
-	from, to := twoClusters(l.file.Inputs["cluster"], l.inputs["cluster"])
-	fields := significantChanges(l.changed)
+func unnamedChanges(l *lock.Job) []lock.Change {
+	from, to := twoClusters(l.File.Inputs["cluster"], l.Inputs["cluster"])
+	fields := SignificantChanges(l.Changed)
 	if len(fields) == 1 || from != to && onlyCluster(fields) {
 		return nil
 	}
 	return fields
 }
 
-// changedSections names the sections of the job that changed: "model and train changed".
-func changedSections(changes []lock.Change) string {
+// ChangedSections names the sections of the job that changed: "model and train changed".
+func ChangedSections(changes []lock.Change) string {
 	var names []string
 	for _, c := range changes {
 		if !slices.Contains(names, c.Section) {
@@ -119,8 +125,8 @@ func changedSections(changes []lock.Change) string {
 	return strings.Join(names, "") + " changed"
 }
 
-// screen formats the difference. last is an optional last line.
-func (d *difference) screen(last string) string {
+// Text formats the difference. last is an optional last line.
+func (d *Difference) Text(last string) string {
 	text := layout.Flow("", 0, " ", strings.Split(d.head, " ")) + d.body()
 	if last != "" {
 		text += last + "\n"
@@ -128,8 +134,17 @@ func (d *difference) screen(last string) string {
 	return text
 }
 
+// Review formats the difference below a line that names the changed sections. It repeats the title only if that names
+// the changed field.
+func (d *Difference) Review() string {
+	if d.fields != nil {
+		return d.body()
+	}
+	return layout.Flow("", 0, " ", strings.Split(d.head, " ")) + d.body()
+}
+
 // body formats the difference without its title.
-func (d *difference) body() string {
+func (d *Difference) body() string {
 	text := changeRows(d.fields, lock.Change.Path) + d.planRows() + d.figures()
 	if d.batch != "" {
 		text += layout.Flow("  rate    ", 10, " ", strings.Split(d.batch, " "))
@@ -176,21 +191,21 @@ func clipped(value string) string {
 }
 
 // planRows formats the keys of the plan that differ, and those that are unchanged.
-func (d *difference) planRows() string {
-	changes := lock.PlanChanges(d.from.plan, d.to.plan)
+func (d *Difference) planRows() string {
+	changes := lock.PlanChanges(d.from.Plan, d.to.Plan)
 	if d.hasPrecisionChange { // it is listed as a change of the job
 		changes = slices.DeleteFunc(changes, func(c lock.Change) bool { return c.Key == "precision" })
 	}
 	if len(changes) == 0 {
-		return layout.Flow("    ", 4, " ", strings.Split("the plan is the same: "+d.to.plan.String(), " "))
+		return layout.Flow("    ", 4, " ", strings.Split("the plan is the same: "+d.to.Plan.String(), " "))
 	}
 	out := changeRows(changes, func(c lock.Change) string { return c.Key })
 	var same []string
-	was := planWords(d.from.plan)
-	for _, w := range planWords(d.to.plan) {
+	was := planWords(d.from.Plan)
+	for _, w := range planWords(d.to.Plan) {
 		key, _, _ := strings.Cut(w, " ")
-		if key == "micro_batch" && d.from.plan.MicroBatch == d.to.plan.MicroBatch {
-			same = append(same, fmt.Sprintf("micro_batch %d", d.to.plan.MicroBatch))
+		if key == "micro_batch" && d.from.Plan.MicroBatch == d.to.Plan.MicroBatch {
+			same = append(same, fmt.Sprintf("micro_batch %d", d.to.Plan.MicroBatch))
 		} else if slices.Contains(was, w) {
 			same = append(same, w)
 		}
@@ -214,10 +229,10 @@ func devicesOf(m, n int) string {
 }
 
 // figures formats the step time and the memory of both sides.
-func (d *difference) figures() string {
-	a, b := d.from.predict, d.to.predict
+func (d *Difference) figures() string {
+	a, b := d.from.Predict, d.to.Predict
 	step := fmt.Sprintf("  step    %s -> %s", quantity.Seconds(float64(a.StepS)), quantity.Seconds(float64(b.StepS)))
-	n, m := d.from.plan.Ranks(), d.to.plan.Ranks()
+	n, m := d.from.Plan.Ranks(), d.to.Plan.Ranks()
 	switch ratio := float64(b.StepS / a.StepS); {
 	case a.StepS <= 0 || b.StepS <= 0 || a.StepS == b.StepS:
 	case n != m && n > 0:
@@ -227,8 +242,8 @@ func (d *difference) figures() string {
 	default:
 		step += "    " + quantity.Signed(ratio-1)
 	}
-	if d.from.model != d.to.model {
-		step += fmt.Sprintf("    (cost model %d -> %d)", d.from.model, d.to.model)
+	if d.from.Model != d.to.Model {
+		step += fmt.Sprintf("    (cost model %d -> %d)", d.from.Model, d.to.Model)
 	}
 	from, to := quantity.BytesPair(a.MemoryBytes.Total, b.MemoryBytes.Total)
 	if unit(from) == unit(to) {

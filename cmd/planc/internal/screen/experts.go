@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"github.com/planc-dev/planc/planner/quantity"
 )
 
-// expertsSentence says how a plan's experts lie on its ranks, in planc's words and as texts that count ep as an axis of
+// Experts says how a plan's experts lie on its ranks, in planc's words and as texts that count ep as an axis of
 // its own have it, and what their price rests on; "" where there are none.
-func expertsSentence(p ir.Plan, e search.Experts) string {
+func Experts(p ir.Plan, e search.Experts) string {
 	if p.MoESlack == 0 {
 		return ""
 	}
@@ -59,7 +59,7 @@ func nextRound(e search.Experts) string {
 }
 
 // slackLine is what a gain by another moe_slack comes to and rests on; "" where none gains.
-func (d *document) slackLine() string {
+func (d *Document) slackLine() string {
 	l, tried := d.Lever("moe_slack")
 	if !tried || l.Best == nil || l.Speedup < planner.LeastGain {
 		return ""

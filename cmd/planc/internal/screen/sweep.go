@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"fmt"
@@ -14,18 +14,29 @@ import (
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
+// SweepDocument is the planner's document of a sweep with the title of its screen.
+type SweepDocument struct {
+	*planner.SweepDocument
+	title string
+}
+
+// NewSweepDocument returns the document of a sweep of a job.
+func NewSweepDocument(q *planner.Question, s planner.Sweep, d *planner.SweepDocument) *SweepDocument {
+	return &SweepDocument{d, withEngine(sweepTitle(q, s), "engine "+q.Train.Engine, measuredWords(q))}
+}
+
 // sweepTitle returns the question without the swept field.
-func (j *loaded) sweepTitle(s planner.Sweep) string {
-	words := []string{fmt.Sprintf("%s  %s params", layout.Clip(j.Config.Name, maxNameWidth),
-		amount.Params(j.Config.Params()))}
+func sweepTitle(q *planner.Question, s planner.Sweep) string {
+	words := []string{fmt.Sprintf("%s  %s params", layout.Clip(q.Config.Name, maxNameWidth),
+		amount.Params(q.Config.Params()))}
 	if s.Key != "seq_len" {
-		words = append(words, fmt.Sprintf("seq %d", j.Train.SeqLen))
+		words = append(words, fmt.Sprintf("seq %d", q.Train.SeqLen))
 	}
 	if s.Key != "global_batch" {
-		words = append(words, fmt.Sprintf("batch %d", j.Train.GlobalBatch))
+		words = append(words, fmt.Sprintf("batch %d", q.Train.GlobalBatch))
 	}
-	words = append(append(words, precisionName(j.Train.Precision)), roundingWords(j.Train.Precision)...)
-	c := j.Hardware
+	words = append(append(words, precisionName(q.Train.Precision)), roundingWords(q.Train.Precision)...)
+	c := q.Hardware
 	switch s.Key {
 	case "gpus", "nodes":
 		words = append(words, fmt.Sprintf("%s: %s", layout.Clip(c.Name, maxNameWidth), c.GPU.Name))
@@ -38,8 +49,11 @@ func (j *loaded) sweepTitle(s planner.Sweep) string {
 // minPlanWidth is the minimal width of the column of plans. If less is left, each plan gets its own line.
 const minPlanWidth = 28
 
-// sweepScreen formats a sweep: one row per value.
-func sweepScreen(d *sweepDoc) string {
+// Sweep formats a sweep: its rows, and how well training scales with devices.
+func Sweep(d *SweepDocument) string { return sweepRows(d) + scalingRows(d) }
+
+// sweepRows formats a sweep: one row per value.
+func sweepRows(d *SweepDocument) string {
 	columns, rows := d.sweepColumns(), [][]string{}
 	last := len(columns) - 1
 	for _, r := range d.Rows {
@@ -65,7 +79,7 @@ func sweepScreen(d *sweepDoc) string {
 
 // partNote explains the cost column: it is the cost of a billion tokens if the job does not say how many tokens it
 // trains on, and that of whole nodes if a row uses part of a node; "" if neither holds.
-func (d *sweepDoc) partNote() string {
+func (d *SweepDocument) partNote() string {
 	text, part := "", ""
 	for _, r := range d.Rows {
 		billion := r.CostPerBillion != nil && r.Training == nil
@@ -97,7 +111,7 @@ const sweepIndent = 8
 const daysTitle, costTitle, billionTitle, planTitle = "TRAINING", "COST", "COST/B", "PLAN"
 
 // sweepColumns returns the columns that are not empty in every row.
-func (d *sweepDoc) sweepColumns() []layout.Column {
+func (d *SweepDocument) sweepColumns() []layout.Column {
 	relative := "SCALING"
 	if d.Sweep != "gpus" && d.Sweep != "nodes" {
 		relative = "RELATIVE"
@@ -132,7 +146,7 @@ func (d *sweepDoc) sweepColumns() []layout.Column {
 }
 
 // costTitle returns the title of the cost column, with the currency if all rows have the same.
-func (d *sweepDoc) costTitle() string {
+func (d *SweepDocument) costTitle() string {
 	currency := ""
 	for _, r := range d.Rows {
 		if r.Training != nil && r.Training.Cost != nil {
@@ -191,7 +205,7 @@ func briefPlan(p ir.Plan) string {
 }
 
 // batchNote says for which rows the batch is the reason that they are slow, one line each; "" if there are none.
-func (d *sweepDoc) batchNote() string {
+func (d *SweepDocument) batchNote() string {
 	var b strings.Builder
 	for i := range d.Rows {
 		r := &d.Rows[i]

@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ func communication(p *costmodel.Predict) float64 {
 	return float64((t.TPComm + t.CPComm + t.EPComm + t.PPComm + t.DPComm) / p.StepS)
 }
 
-// scalingScreen draws the rows of a sweep: how much faster each is, and what part of its devices' time that is worth.
-func scalingScreen(d *sweepDoc) string {
+// scalingRows draws the rows of a sweep: how much faster each is, and what part of its devices' time that is worth.
+func scalingRows(d *SweepDocument) string {
 	s := d.Scaling
 	if s == nil {
 		return ""
@@ -89,14 +89,14 @@ func rowFractionWords(s *planner.Scaling, f planner.RowFraction) string {
 		fraction(f.SerialFraction))
 }
 
-func (d *sweepDoc) devices() string {
+func (d *SweepDocument) devices() string {
 	if d.IsCPU {
 		return "devices"
 	}
 	return "GPUs"
 }
 
-func (d *sweepDoc) deviceTitle() string {
+func (d *SweepDocument) deviceTitle() string {
 	if d.IsCPU {
 		return "DEVICES"
 	}

@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"github.com/planc-dev/planc/planner/quantity"
 )
 
-// noFitScreen returns what follows the message that nothing fits: the plan that lacks least memory, and the changes
+// NoFit returns what follows the message that nothing fits: the plan that lacks least memory, and the changes
 // under which a plan fits, each with its additional cost per hour.
-func noFitScreen(plan string, p costmodel.Predict, stage int, staged bool, changes []search.Change,
+func NoFit(plan string, p costmodel.Predict, stage int, staged bool, changes []search.Change,
 	now *costmodel.Cluster) string {
 	var b strings.Builder
 	m := p.MemoryBytes
