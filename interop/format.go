@@ -17,6 +17,9 @@ type Options struct {
 	// Define has values of variables that a script takes from its environment or its arguments: "1", "NNODES"
 	// (--define NNODES=4).
 	Define map[string]string
+	// Devices is the number of devices that the user gives; 0 if the user gives none. It replaces what a file says.
+	// Some trainers derive parts of the plan from it: the ranks that share optimizer state, the global batch.
+	Devices int
 }
 
 // Format is one kind of file.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/kubernetes"
+	"github.com/planc-dev/planc/interop/megatron"
 	"github.com/planc-dev/planc/interop/mpirun"
 	"github.com/planc-dev/planc/interop/slurm"
 	"github.com/planc-dev/planc/interop/torchrun"
@@ -15,6 +16,7 @@ import (
 // All is the table of all formats, in the order in which help texts list them. If two formats recognize a file equally
 // surely, the first is taken.
 var All = []*interop.Format{
+	&megatron.Format,
 	&slurm.Format,
 	&kubernetes.Job,
 	&kubernetes.JobSet,

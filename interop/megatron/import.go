@@ -1,0 +1,193 @@
+package megatron
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/shell"
+	"github.com/planc-dev/planc/ir"
+)
+
+// importer turns settings into fields of a job.
+type importer struct {
+	*source
+	s       *settings
+	dialect *dialect
+	out     *interop.Import
+	fields  map[string][]interop.Field // by the setting that the file has
+	notes   map[string]string          // of settings that set no field, or of which a part is not supported
+	joint   map[string]bool            // settings that take part in the fields of others
+	cluster int                        // devices: the file's, or those that the user gives
+}
+
+// Import reads a script, a command line or a log.
+func Import(files []interop.File, o interop.Options) (*interop.Import, error) {
+	return plain.read(files[0], o).importAs(plain, files[:1], o)
+}
+
+// importAs makes the import.
+func (src *source) importAs(d *dialect, files []interop.File, o interop.Options) (*interop.Import, error) {
+	im := &importer{source: src, s: src.settings, dialect: d, fields: map[string][]interop.Field{},
+		notes: map[string]string{}, joint: map[string]bool{}, cluster: src.devices}
+	if o.Devices > 0 {
+		im.cluster = o.Devices
+	}
+	im.out = &interop.Import{Format: d.format, Devices: src.devices, DevicesPerNode: src.perNode, Env: src.env}
+	for _, f := range files {
+		im.out.Files = append(im.out.Files, f.Name)
+	}
+	if len(src.settings.arguments) == 0 && src.diags == nil {
+		src.diags.Addf(ir.Pos{File: files[0].Name}, BadOption, "no option of Megatron-LM found: give a script that "+
+			"starts it, its command line, or the list of arguments in its log")
+	}
+	im.checkDegrees()
+	if err := im.diags.Err(); err != nil {
+		return nil, err
+	}
+	(&planReader{im}).read()
+	(&recipeReader{im}).read()
+	im.model()
+	if err := im.diags.Err(); err != nil {
+		return nil, err
+	}
+	im.account()
+	im.accountEnv()
+	if !src.isDump {
+		im.out.Doc = newDocument(d, files[0], o, src)
+	}
+	return im.out, nil
+}
+
+// set sets a field of the job from a setting, or from the setting's default if the file does not have it.
+func (im *importer) set(path string, value any, dest string) {
+	f := interop.Field{Path: path, Value: fmt.Sprint(value)}
+	if im.s.has(dest) {
+		im.fields[dest] = append(im.fields[dest], f)
+		return
+	}
+	im.out.DefaultField(path, f.Value, "default of "+im.name(dest))
+}
+
+// assume sets a field that follows from the absence of options.
+func (im *importer) assume(path string, value any, why string) {
+	im.out.DefaultField(path, fmt.Sprint(value), why)
+}
+
+// note explains a setting that is read and sets no field.
+func (im *importer) note(dest, text string) { im.notes[dest] = text }
+
+// name returns how the dialect writes the option of a setting.
+func (im *importer) name(dest string) string {
+	if im.s.has(dest) {
+		return im.s.spelled(dest)
+	}
+	if list := options().byDest[dest]; len(list) > 0 {
+		return im.dialect.spell(list[0])
+	}
+	return dest
+}
+
+// fail reports a setting's error.
+func (im *importer) fail(dest, format string, args ...any) {
+	pos := im.s.pos(dest)
+	if pos.File == "" {
+		pos.File = im.out.Files[0]
+	}
+	im.diags.Addf(pos, BadOption, format, args...)
+}
+
+// account adds all keys of the file in their order.
+func (im *importer) account() {
+	for _, a := range im.s.arguments {
+		key := interop.Key{Pos: a.pos, Name: a.spelled, Value: im.shown(a)}
+		switch {
+		case a.option == nil:
+			im.out.Account(key, interop.Unsupported, "is no option of "+Version)
+		case im.s.byDest[a.option.Dest] != a:
+			im.out.Account(key, interop.IgnoredByTool, "a later "+a.spelled+" replaces it")
+		default:
+			im.accountOption(key, a)
+		}
+	}
+	im.out.Keys = append(im.out.Keys, im.launch...)
+	slices.SortStableFunc(im.out.Keys, func(a, b interop.Key) int {
+		if a.Pos.Line != b.Pos.Line {
+			return a.Pos.Line - b.Pos.Line
+		}
+		return a.Pos.Column - b.Pos.Column
+	})
+}
+
+// accountOption adds the key of an option that holds.
+func (im *importer) accountOption(key interop.Key, a *argument) {
+	o := a.option
+	fields, note := im.fields[o.Dest], im.notes[o.Dest]
+	switch {
+	case len(fields) > 0:
+		key.Note = note
+		im.out.Take(key, fields...)
+	case o.use == "unsupported" && !a.isDefault():
+		im.out.Account(key, interop.Unsupported, o.note)
+	case note != "":
+		im.out.Account(key, interop.Unsupported, note)
+	case im.joint[o.Dest]:
+		key.Use = interop.Taken
+		im.out.Keys = append(im.out.Keys, key)
+	case o.use == "taken":
+		im.out.Account(key, interop.NoEffect, "has no effect with the other options")
+	default:
+		im.out.Account(key, interop.NoEffect, o.note)
+	}
+}
+
+// shown returns an argument's value as the file writes it.
+func (im *importer) shown(a *argument) string {
+	if im.script == nil || len(a.words) == 0 {
+		if a.option != nil && a.option.isFlag() {
+			return map[bool]string{true: "", false: "False"}[a.on || !im.isDump]
+		}
+		return a.text()
+	}
+	text := ""
+	for i := range a.words {
+		if i > 0 {
+			text += " "
+		}
+		text += im.script.Shown(&a.words[i])
+	}
+	return text
+}
+
+// planEnv says what the environment variables do that belong to a plan.
+var planEnv = map[string]string{
+	"CUDA_DEVICE_MAX_CONNECTIONS": "orders the kernels of tensor and context parallelism",
+	"PYTORCH_CUDA_ALLOC_CONF":     "changes how much memory PyTorch's allocator wastes",
+	"PYTORCH_ALLOC_CONF":          "changes how much memory PyTorch's allocator wastes",
+}
+
+// accountEnv adds the environment variables.
+func (im *importer) accountEnv() {
+	if im.script == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(im.env)) {
+		key := interop.Key{Name: name, Value: im.env[name], Pos: im.envPos(name)}
+		im.out.Account(key, interop.NoEffect, planEnv[name])
+	}
+}
+
+// envPos returns where a variable is set.
+func (im *importer) envPos(name string) ir.Pos {
+	if w, ok := im.script.Exported[name]; ok && w.Offset() >= 0 {
+		return im.script.Pos(&w)
+	}
+	if im.launcher != nil {
+		i := slices.IndexFunc(im.launcher.Command.Env, func(a shell.Assignment) bool { return a.Name == name })
+		if i >= 0 {
+			return im.script.At(im.launcher.Command.Env[i].Start)
+		}
+	}
+	return ir.Pos{File: im.out.Files[0]}
+}

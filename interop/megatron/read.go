@@ -1,0 +1,275 @@
+package megatron
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/shell"
+	"github.com/planc-dev/planc/ir"
+)
+
+// Codes of diagnostics.
+const (
+	BadOption ir.Code = "BadOption" // an option or its value that Megatron-LM refuses
+	Undefined ir.Code = "Undefined" // a value that is not in the file
+)
+
+// source is a file that has been read.
+type source struct {
+	settings *settings
+	devices  int // that the launcher starts; 0 if the file does not say it
+	perNode  int
+	env      map[string]string
+	launch   []interop.Key // options of the launcher, and words that are no options
+	script   *shell.Script // nil for a log
+	launcher *shell.Launch // nil without one
+	list     []shell.Word  // of a script: the program's arguments
+	isDump   bool          // the list of a log
+	diags    ir.Diags
+}
+
+// dialect is how a program spells Megatron-LM's options.
+type dialect struct {
+	format string
+	// option finds an option by its spelling.
+	option func(name string) *Option
+	// spell returns the spelling of an option.
+	spell func(o *Option) string
+	// isProgram reports whether a launcher's program is of this dialect; it gets the program's name and arguments.
+	isProgram func(program string) bool
+}
+
+var plain = &dialect{format: "megatron", option: func(name string) *Option { return options().byName[name] },
+	spell: func(o *Option) string { return o.Name }, isProgram: func(string) bool { return true }}
+
+// read reads a file of any form.
+func (d *dialect) read(f interop.File, o interop.Options) *source {
+	if isDump(f.Data) {
+		return readDump(f)
+	}
+	define := shell.Directives(f.Data)
+	maps.Copy(define, o.Define)
+	src := &source{script: shell.Eval(f.Name, f.Data, define), env: map[string]string{}}
+	src.diags = slices.Clone(src.script.Diags)
+	src.chooseCommand(d)
+	src.readEnv()
+	src.readLaunch(define)
+	src.settings = newSettings(d.parse(src))
+	return src
+}
+
+// chooseCommand finds the command that starts Megatron-LM: the one with the most of its options. A file without a
+// launcher is a list of arguments.
+func (src *source) chooseCommand(d *dialect) {
+	most := 0
+	launches := d.launches(src.script)
+	for i := range launches {
+		l := &launches[i]
+		words := l.Command.Words[l.Start:]
+		if n := d.countOptions(words); n > most {
+			most, src.launcher, src.list = n, l, words
+		}
+	}
+	if src.launcher != nil {
+		if why := src.launcher.Command.Undecided; why != nil {
+			pos, msg := src.script.Explain(why)
+			src.diags.Addf(pos, Undefined, "%s (it decides whether %s runs)", msg, src.launcher.Program)
+		}
+		return
+	}
+	for i := range src.script.Commands {
+		words := src.script.Commands[i].Words
+		if n := d.countOptions(words); n > 0 {
+			src.list = append(src.list, words...)
+		}
+	}
+}
+
+// launches returns the commands that start a program of the dialect.
+func (d *dialect) launches(s *shell.Script) []shell.Launch {
+	return slices.DeleteFunc(s.Launches(), func(l shell.Launch) bool { return !d.isProgram(l.Program) })
+}
+
+// countOptions counts the words that are options of Megatron-LM.
+func (d *dialect) countOptions(words []shell.Word) int {
+	n := 0
+	for i := range words {
+		name, _, _ := strings.Cut(words[i].Text(), "=")
+		if d.option(name) != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// readEnv collects the environment that the script sets.
+func (src *source) readEnv() {
+	set := func(name string, w *shell.Word) {
+		if w.Unknown() == nil {
+			src.env[name] = w.Text()
+		}
+	}
+	for name, w := range src.script.Exported {
+		set(name, &w)
+	}
+	if src.launcher != nil {
+		for i := range src.launcher.Command.Env {
+			set(src.launcher.Command.Env[i].Name, &src.launcher.Command.Env[i].Value)
+		}
+	}
+}
+
+// readLaunch reads the number of devices from the launcher, or from the directives of Slurm.
+func (src *source) readLaunch(define map[string]string) {
+	l := src.launcher
+	if l == nil {
+		return
+	}
+	src.devices, src.perNode = l.Total, l.PerNode
+	for i := range l.Options {
+		option := &l.Options[i]
+		key := interop.Key{Pos: option.Pos, Name: option.Name, Value: src.script.Shown(&option.Value),
+			Use: interop.Taken, As: []string{"devices: " + fmt.Sprint(l.Total)}}
+		if option.Unknown != nil || l.Total == 0 {
+			key.Use, key.As = interop.Planned, nil
+			key.Note = "the number of devices is not in the script: give --nodes and --devices"
+			if option.Unknown != nil {
+				_, msg := src.script.Explain(option.Unknown)
+				key.Note = msg + ", or give --nodes and --devices"
+			}
+		}
+		src.launch = append(src.launch, key)
+	}
+	if l.Total == 0 {
+		nodes, perNode := atoi(define["SLURM_NNODES"]), max(atoi(define["SLURM_NTASKS_PER_NODE"]),
+			atoi(define["SLURM_GPUS_PER_NODE"]))
+		src.devices, src.perNode = nodes*perNode, perNode
+	}
+}
+
+// parse reads the arguments of the program.
+func (d *dialect) parse(src *source) (out []*argument) {
+	words := src.list
+	for i := 0; i < len(words); i++ {
+		w := &words[i]
+		name, inline, hasInline := strings.Cut(w.Text(), "=")
+		if !strings.HasPrefix(name, "--") {
+			src.stray(w)
+			continue
+		}
+		a := &argument{option: d.option(name), spelled: name, pos: src.script.Pos(w), name: *w, unknown: w.Unknown()}
+		out = append(out, a)
+		if hasInline {
+			a.values = []string{inline}
+		} else {
+			i += a.takeValues(words[i+1:])
+		}
+		for j := range a.words {
+			a.values = append(a.values, a.words[j].Text())
+			if why := a.words[j].Unknown(); why != nil && a.unknown == nil {
+				a.unknown = why
+			}
+		}
+		src.diags = append(src.diags, a.check(src.script)...)
+	}
+	return out
+}
+
+// takeValues takes the values of an option from the words that follow it, and returns their number.
+func (a *argument) takeValues(words []shell.Word) int {
+	most := len(words)
+	if a.option != nil {
+		switch a.option.Arity {
+		case "0":
+			most = 0
+		case "1":
+			most = 1
+		case "3":
+			most = 3
+		}
+	}
+	n := 0
+	for n < min(most, len(words)) && !strings.HasPrefix(words[n].Text(), "--") {
+		n++
+	}
+	a.words = words[:n]
+	return n
+}
+
+// stray accounts for a word that is no option and no value.
+func (src *source) stray(w *shell.Word) {
+	key := interop.Key{Pos: src.script.Pos(w), Name: src.script.Shown(w), Use: interop.Unsupported}
+	if why := w.Unknown(); why != nil {
+		_, key.Note = src.script.Explain(why)
+	} else if w.Text() == "" {
+		return
+	} else {
+		key.Note = "is no option"
+	}
+	src.launch = append(src.launch, key)
+}
+
+// check reports what is wrong with an argument, and sets a flag's value.
+func (a *argument) check(s *shell.Script) (diags ir.Diags) {
+	o := a.option
+	if o == nil {
+		if fix := nearest(a.spelled); fix != "" {
+			diags = append(diags, ir.Diag{Pos: a.pos, Code: BadOption, Fix: fix,
+				Msg: fmt.Sprintf("Megatron-LM has no option %s", a.spelled)})
+		}
+		return diags
+	}
+	if o.isFlag() {
+		a.on = o.Type == "true" || o.Type == "on-off" && !strings.HasPrefix(a.spelled, "--no-")
+		if len(a.values) > 0 {
+			diags.Addf(a.pos, BadOption, "%s takes no value: remove %s", a.spelled, a.text())
+		}
+		return diags
+	}
+	if a.unknown != nil {
+		if o.use == "taken" {
+			pos, msg := s.Explain(a.unknown)
+			diags.Addf(pos, Undefined, "%s (%s needs it)", msg, a.spelled)
+		}
+		return diags
+	}
+	missing := len(a.values) == 0 && o.Arity != "*" || o.Arity == "3" && len(a.values) != 3
+	if missing {
+		diags.Addf(a.pos, BadOption, "%s has no value: give %s", a.spelled, o.wanted())
+		return diags
+	}
+	if o.use != "taken" { // Megatron-LM will report it, and the plan does not depend on it
+		return diags
+	}
+	for _, value := range a.values {
+		if why := o.check(value); why != "" {
+			diags.Addf(a.pos, BadOption, "%s %s: the value %s", a.spelled, value, why)
+		}
+	}
+	return diags
+}
+
+// wanted describes an option's value.
+func (o *Option) wanted() string {
+	switch {
+	case len(o.Choices) > 0:
+		return strings.Join(o.Choices, ", ")
+	case o.Arity == "3":
+		return "three values"
+	case o.Type == "int":
+		return "an integer"
+	case o.Type == "float":
+		return "a number"
+	}
+	return "a value"
+}
+
+// isDump reports whether a file has the list of arguments that Megatron-LM prints.
+func isDump(data []byte) bool {
+	return bytes.Contains(data, []byte("tensor_model_parallel_size .")) ||
+		bytes.Contains(data, []byte("- end of arguments -"))
+}

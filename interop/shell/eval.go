@@ -1,0 +1,290 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// Eval evaluates a script. define has values of variables that the script takes from its environment ("NNODES") or
+// its arguments ("1"), and decisions of conditions ("line12": "true"). It runs nothing and reads no files.
+func Eval(file string, source []byte, define map[string]string) *Script {
+	s := newScript(file, source)
+	e := &evaluator{expander: &expander{script: s, define: define, vars: map[string]*value{}, budget: maxPieces},
+		functions: map[string]*function{}}
+	e.run(parse(s))
+	for name, v := range e.vars {
+		if v.exported && !v.isArray && len(v.elems) == 1 {
+			s.Exported[name] = Word{v.elems[0]}
+		}
+	}
+	return s
+}
+
+// maxPieces bounds the pieces of all values, so that a script of a few lines cannot take all memory.
+const maxPieces = 8_000_000
+
+// expander has the variables of a script, and expands words with them.
+type expander struct {
+	script     *Script
+	define     map[string]string
+	vars       map[string]*value
+	positional [][]Piece // of a function or after set --; nil: the script's own, which define has
+	budget     int
+	stopped    bool // by exit, or because the budget is spent
+}
+
+// evaluator evaluates commands.
+type evaluator struct {
+	*expander
+	functions map[string]*function
+	depth     int      // of function calls
+	undecided *Unknown // the condition that encloses what is evaluated, if it is not known
+}
+
+// value is a variable's value.
+type value struct {
+	elems    [][]Piece // one for a scalar
+	isArray  bool
+	exported bool
+	unknown  *Unknown // why the value is not known; nil if it is
+}
+
+// spend takes pieces from the budget. It stops the evaluation if none are left.
+func (e *expander) spend(pieces int) {
+	e.budget -= pieces
+	if e.budget < 0 && !e.stopped {
+		e.stopped = true
+		e.script.Diags = append(e.script.Diags, ir.Diag{Pos: ir.Pos{File: e.script.file}, Code: BadScript,
+			Msg: "the script expands to more text than planc evaluates: give the command line alone"})
+	}
+}
+
+// status is the exit status of a command, as far as it is known.
+type status struct {
+	ok  bool
+	why *Unknown // not known; nil if it is
+}
+
+// success is the status of commands that are not tests: scripts are written so that these succeed.
+var success = status{ok: true}
+
+// run evaluates commands. The status is that of the last.
+func (e *evaluator) run(list []node) status {
+	last := success
+	for _, n := range list {
+		if e.stopped {
+			break
+		}
+		last = e.node(n)
+	}
+	return last
+}
+
+func (e *evaluator) node(n node) status {
+	e.spend(1)
+	switch n := n.(type) {
+	case *simple:
+		return e.simple(n)
+	case *conditional:
+		return e.conditional(n)
+	case *loop:
+		return e.loop(n)
+	case *choice:
+		return e.choice(n)
+	case *group:
+		return e.run(n.body)
+	case *andOr:
+		return e.andOr(n)
+	case *pipeline:
+		return e.pipeline(n)
+	case *test:
+		return e.decide(n.span, func() status { return e.testWords(n.words, n.span) })
+	case *arithmetic:
+		return e.arithmeticStatus(n)
+	case *function:
+		e.functions[n.name] = n
+	}
+	return success
+}
+
+func (e *evaluator) pipeline(n *pipeline) status {
+	last := success
+	for _, part := range n.parts {
+		last = e.node(part)
+	}
+	if n.negated && last.why == nil {
+		last.ok = !last.ok
+	}
+	return last
+}
+
+func (e *evaluator) andOr(n *andOr) status {
+	left := e.node(n.left)
+	switch {
+	case left.why != nil:
+		e.maybe(left.why, []node{n.right})
+		return left
+	case left.ok == n.or:
+		return left
+	}
+	return e.node(n.right)
+}
+
+// decide returns a condition's status: what the user has defined for its line, or what it evaluates to.
+func (e *evaluator) decide(at Span, evaluate func() status) status {
+	if text, ok := e.define[e.lineName(at.Start)]; ok && (text == "true" || text == "false") {
+		return status{ok: text == "true"}
+	}
+	return evaluate()
+}
+
+// conditional evaluates an if: the branch whose condition holds, or all that may.
+func (e *evaluator) conditional(n *conditional) status {
+	for i := range n.branches {
+		b := &n.branches[i]
+		if b.condition == nil {
+			return e.run(b.body)
+		}
+		cond := e.decide(b.span, func() status { return e.run(b.condition) })
+		if cond.why != nil {
+			for _, rest := range n.branches[i:] {
+				e.maybe(cond.why, rest.body)
+			}
+			return cond
+		}
+		if cond.ok {
+			return e.run(b.body)
+		}
+	}
+	return success
+}
+
+// maybe evaluates commands that may not run. The variables that they assign are not known afterwards.
+func (e *evaluator) maybe(why *Unknown, body []node) {
+	outer := e.undecided
+	if outer == nil {
+		e.undecided = why
+	}
+	e.run(body)
+	e.undecided = outer
+	if e.define[why.Name] != "" && !strings.HasPrefix(why.Name, "line") {
+		return
+	}
+	for _, name := range assigned(body) {
+		u := *why
+		u.Why += ", and it decides about $" + name
+		e.forget(name, &u)
+	}
+}
+
+// forget makes a variable's value unknown.
+func (e *evaluator) forget(name string, why *Unknown) {
+	v := &value{unknown: why}
+	if old := e.vars[name]; old != nil {
+		v.exported, v.isArray = old.exported, old.isArray
+	}
+	e.vars[name] = v
+}
+
+// loop evaluates a loop's body once, because only commands that do not depend on the iteration are of interest.
+func (e *evaluator) loop(n *loop) status {
+	if n.condition != nil {
+		cond := e.decide(n.span, func() status { return e.run(n.condition) })
+		if cond.why == nil && cond.ok == n.until {
+			return success
+		}
+	}
+	names := assigned(n.body)
+	changes := func(name string) *Unknown {
+		return &Unknown{Name: name, At: n.span, Why: "changes in a loop, which planc does not follow"}
+	}
+	if n.variable != "" {
+		e.forget(n.variable, changes(n.variable))
+	}
+	for _, name := range names {
+		e.forget(name, changes(name))
+	}
+	e.run(n.body)
+	for _, name := range names {
+		e.forget(name, changes(name))
+	}
+	return success
+}
+
+// choice evaluates a case.
+func (e *evaluator) choice(n *choice) status {
+	subject := Word{e.text(&n.subject)}
+	if why := subject.Unknown(); why != nil {
+		for i := range n.arms {
+			e.maybe(why, n.arms[i].body)
+		}
+		return success
+	}
+	for i := range n.arms {
+		a := &n.arms[i]
+		matches := slices.ContainsFunc(a.patterns, func(p word) bool {
+			pattern := Word{e.text(&p)}
+			return glob(pattern.Text(), subject.Text())
+		})
+		if matches {
+			return e.run(a.body)
+		}
+	}
+	return success
+}
+
+// glob reports whether a text matches a pattern with * and ?.
+func glob(pattern, text string) bool {
+	star, retry := -1, 0
+	i, j := 0, 0
+	for j < len(text) {
+		switch {
+		case i < len(pattern) && pattern[i] == '*':
+			star, retry = i, j
+			i++
+		case i < len(pattern) && (pattern[i] == '?' || pattern[i] == text[j]):
+			i++
+			j++
+		case star >= 0:
+			retry++
+			i, j = star+1, retry
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[i:], "*") == ""
+}
+
+// assigned returns the variables that commands assign.
+func assigned(list []node) (names []string) {
+	for _, n := range list {
+		switch n := n.(type) {
+		case *simple:
+			for i := range n.assigns {
+				names = append(names, n.assigns[i].name)
+			}
+		case *conditional:
+			for i := range n.branches {
+				names = append(names, assigned(n.branches[i].body)...)
+			}
+		case *loop:
+			names = append(names, assigned(n.body)...)
+			if n.variable != "" {
+				names = append(names, n.variable)
+			}
+		case *choice:
+			for i := range n.arms {
+				names = append(names, assigned(n.arms[i].body)...)
+			}
+		case *group:
+			names = append(names, assigned(n.body)...)
+		case *andOr:
+			names = append(names, assigned([]node{n.left, n.right})...)
+		case *pipeline:
+			names = append(names, assigned(n.parts)...)
+		}
+	}
+	return names
+}

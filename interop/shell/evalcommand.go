@@ -1,0 +1,283 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+)
+
+// simple evaluates a simple command.
+func (e *evaluator) simple(n *simple) status {
+	if len(n.words) == 0 {
+		e.assignAll(n.assigns, false)
+		return success
+	}
+	var words []Word
+	for i := range n.words {
+		words = append(words, e.fields(&n.words[i])...)
+	}
+	if len(words) == 0 { // an empty variable as command
+		return success
+	}
+	name := words[0].Text()
+	if f := e.functions[name]; f != nil {
+		return e.call(f, words[1:])
+	}
+	switch name {
+	case "export", "declare", "typeset", "local", "readonly":
+		e.declare(name, n.assigns, words[1:])
+		return success
+	case "[", "test":
+		texts := words[1:]
+		if name == "[" && len(texts) > 0 {
+			texts = texts[:len(texts)-1]
+		}
+		return e.decide(n.span, func() status { return e.test(texts, n.span) })
+	case "true", ":":
+		return success
+	case "false":
+		return status{}
+	case "exit", "return":
+		e.stopped = e.stopped || name == "exit" && e.undecided == nil && e.depth == 0
+		return success
+	case "unset":
+		for i := range words[1:] {
+			delete(e.vars, words[1+i].Text())
+		}
+		return success
+	case "set":
+		e.setPositional(words[1:])
+		return success
+	case "shift":
+		if len(e.positional) > 0 {
+			e.positional = e.positional[1:]
+		}
+		return success
+	case "read", "mapfile", "readarray", "getopts", "let":
+		for i := range words[1:] {
+			name := words[1+i].Text()
+			e.forget(name, &Unknown{Name: name, At: n.span, Why: "is read when the script runs"})
+		}
+		return success
+	}
+	e.command(n, words)
+	if name == "command" || name == "which" || name == "grep" || name == "type" {
+		return status{why: &Unknown{Name: e.lineName(n.span.Start), At: n.span, Values: "true or false",
+			Why: "is a command, and planc runs none"}}
+	}
+	return success
+}
+
+// call evaluates a function's body.
+func (e *evaluator) call(f *function, args []Word) status {
+	const maxCalls = 50
+	if e.depth > maxCalls {
+		return success
+	}
+	outer := e.positional
+	e.positional = [][]Piece{}
+	for i := range args {
+		e.positional = append(e.positional, args[i].Pieces)
+	}
+	e.depth++
+	last := e.run(f.body)
+	e.depth--
+	e.positional = outer
+	return last
+}
+
+// declare evaluates export, declare, local, typeset and readonly.
+func (e *expander) declare(name string, assigns []assign, words []Word) {
+	exports := name == "export"
+	for i := range words {
+		text := words[i].Text()
+		exports = exports || strings.HasPrefix(text, "-") && strings.Contains(text, "x")
+	}
+	e.assignAll(assigns, exports)
+	for i := range words {
+		if v := e.vars[words[i].Text()]; v != nil && exports {
+			v.exported = true
+		}
+	}
+}
+
+// setPositional evaluates set -- a b. Options such as -x are ignored.
+func (e *expander) setPositional(words []Word) {
+	at := slices.IndexFunc(words, func(w Word) bool { return w.Text() == "--" })
+	if at < 0 {
+		return
+	}
+	e.positional = [][]Piece{}
+	for _, w := range words[at+1:] {
+		e.positional = append(e.positional, w.Pieces)
+	}
+}
+
+// assignAll evaluates assignments.
+func (e *expander) assignAll(assigns []assign, exports bool) {
+	for i := range assigns {
+		a := &assigns[i]
+		e.assign(a)
+		if exports {
+			e.vars[a.name].exported = true
+		}
+	}
+}
+
+// assign evaluates an assignment. A value that begins with the variable itself is appended to, so that a script that
+// collects 10^5 options this way is evaluated in linear time.
+func (e *expander) assign(a *assign) {
+	old := e.vars[a.name]
+	v := &value{isArray: a.isArray}
+	if old != nil {
+		v.exported = old.exported
+	}
+	defer func() { e.vars[a.name] = v }()
+	switch {
+	case a.index != nil:
+		e.assignElement(a, old, v)
+	case a.isArray:
+		values := a.values
+		appends := a.appends
+		if len(values) > 0 && isWhole(&values[0], a.name) {
+			values, appends = values[1:], true
+		}
+		if appends && old != nil {
+			v.elems, v.unknown = old.elems, old.unknown
+		}
+		for i := range values {
+			for _, w := range e.fields(&values[i]) {
+				v.elems = append(v.elems, w.Pieces)
+			}
+		}
+	default:
+		e.assignScalar(a, old, v)
+	}
+}
+
+// assignScalar evaluates NAME=value and NAME+=value.
+func (e *expander) assignScalar(a *assign, old, v *value) {
+	w := a.value
+	appends := a.appends
+	if len(w.parts) > 0 && isWholePart(&w.parts[0], a.name) {
+		w.parts, appends = w.parts[1:], true
+	}
+	if appends && old == nil {
+		if text, ok := e.define[a.name]; ok {
+			old = &value{elems: [][]Piece{{{Text: text}}}}
+		}
+	}
+	pieces := e.text(&w)
+	if appends && old != nil {
+		v.isArray, v.unknown = old.isArray, old.unknown
+		v.elems = old.elems
+		if len(v.elems) == 0 {
+			v.elems = [][]Piece{nil}
+		}
+		v.elems[0] = append(v.elems[0], pieces...)
+		return
+	}
+	if len(pieces) == 1 && pieces[0].Unknown != nil && strings.HasPrefix(pieces[0].Unknown.Name, "line") {
+		u := *pieces[0].Unknown
+		u.Name = a.name
+		pieces[0].Unknown = &u
+	}
+	v.elems = [][]Piece{pieces}
+}
+
+// assignElement evaluates NAME[index]=value. The elements of associative arrays are not kept apart.
+func (e *expander) assignElement(a *assign, old, v *value) {
+	v.isArray = true
+	if old != nil {
+		v.elems, v.unknown = slices.Clone(old.elems), old.unknown
+	}
+	index := Word{e.text(a.index)}
+	i, ok := decimal(index.Text())
+	const maxElements = 1 << 16
+	if !ok || i < 0 || i > maxElements {
+		v.unknown = &Unknown{Name: a.name, At: a.index.span,
+			Why: "is an array with names, which planc does not evaluate"}
+		return
+	}
+	for int64(len(v.elems)) <= i {
+		v.elems = append(v.elems, nil)
+	}
+	v.elems[i] = e.text(&a.value)
+}
+
+// isWhole reports whether a word is the whole of an array: "${NAME[@]}".
+func isWhole(w *word, name string) bool {
+	return len(w.parts) == 1 && w.parts[0].kind == variable && w.parts[0].name == name && w.parts[0].op == "" &&
+		!w.parts[0].length && (w.parts[0].index == "@" || w.parts[0].index == "*")
+}
+
+// isWholePart reports whether a part is a scalar variable: $NAME or ${NAME}.
+func isWholePart(p *part, name string) bool {
+	return p.kind == variable && p.name == name && p.index == "" && p.op == "" && !p.length
+}
+
+// command records a command. Commands in the text of eval and of bash -c are recorded by themselves.
+func (e *evaluator) command(n *simple, words []Word) {
+	var env []Assignment
+	for i := range n.assigns {
+		a := &n.assigns[i]
+		env = append(env, Assignment{a.name, Word{e.text(&a.value)}, a.start})
+	}
+	if words[0].Text() == "env" {
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return
+	}
+	var prefix []Word
+	text := words[:0:0]
+	switch at := shellText(words); {
+	case words[0].Text() == "eval":
+		text = words[1:]
+	case at > 0:
+		prefix, text = words[:at-2], words[at:at+1]
+	default:
+		e.record(Command{Env: env, Words: words})
+		return
+	}
+	for _, list := range splitText(text) {
+		c := Command{Env: slices.Clone(env)}
+		for len(list) > 0 && c.takeAssignment(&list[0]) {
+			list = list[1:]
+		}
+		c.Words = slices.Concat(prefix, list)
+		e.record(c)
+	}
+}
+
+// record adds a command to the script's.
+func (e *evaluator) record(c Command) {
+	c.Undecided = e.undecided
+	e.script.Commands = append(e.script.Commands, c)
+}
+
+// shellText returns the index of the text in bash -c "text"; 0 if the words have none.
+func shellText(words []Word) int {
+	for i := range words {
+		name := words[i].Text()
+		isShell := name == "bash" || name == "sh" || strings.HasSuffix(name, "/bash") || strings.HasSuffix(name, "/sh")
+		if isShell && i+2 < len(words) && strings.HasPrefix(words[i+1].Text(), "-") &&
+			strings.HasSuffix(words[i+1].Text(), "c") {
+			return i + 2
+		}
+	}
+	return 0
+}
+
+// takeAssignment adds a word NAME=value to the command's variables, and reports whether it is one.
+func (c *Command) takeAssignment(w *Word) bool {
+	name, _, ok := strings.Cut(w.Text(), "=")
+	isName := ok && name != ""
+	for i := range len(name) {
+		isName = isName && isNameByte(name[i], i == 0)
+	}
+	if !isName {
+		return false
+	}
+	c.Env = append(c.Env, Assignment{name, w.cut(len(name)+1, len(w.Text())), max(0, w.Offset())})
+	return true
+}

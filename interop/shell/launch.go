@@ -1,0 +1,182 @@
+package shell
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// Launch is a command that starts a Python program on several devices.
+type Launch struct {
+	Command *Command
+	// Nodes and PerNode are the nodes and the processes of each; 0 if the command does not say it. Total is the number
+	// of processes.
+	Nodes, PerNode, Total int
+	// Program is the word of the program: a file that ends in .py, or a module after -m. Its index is Start-1.
+	Program string
+	// Start is the index of the first argument of the program.
+	Start int
+	// Options are the launchers' own options that say how many processes run.
+	Options []LaunchOption
+}
+
+// LaunchOption is an option of a launcher: "--nnodes" of torchrun.
+type LaunchOption struct {
+	Name  string
+	Value Word
+	Pos   ir.Pos
+	// Unknown is set if the value is needed and not known.
+	Unknown *Unknown
+}
+
+// launchNames maps the options of launchers to what they count. The values of all of them are numbers of processes or
+// nodes. Options whose meaning differs between launchers are not in it.
+var launchNames = map[string]string{
+	"--nproc_per_node": "per node", "--nproc-per-node": "per node", "--ntasks-per-node": "per node",
+	"--gpus-per-node": "per node", "--num_gpus": "per node", "--tasks-per-node": "per node",
+	"--nnodes": "nodes", "--num_nodes": "nodes", "--nodes": "nodes", "--num_machines": "nodes",
+	"--ntasks": "total", "--num_processes": "total",
+}
+
+// shortNames are the options with one dash of the launchers that have them.
+var shortNames = map[string]map[string]string{
+	"srun":   {"-N": "nodes", "-n": "total"},
+	"mpirun": {"-np": "total", "-n": "total", "-N": "per node"},
+}
+
+// Launches returns the commands that run a Python program.
+func (s *Script) Launches() (out []Launch) {
+	for i := range s.Commands {
+		l := Launch{Command: &s.Commands[i]}
+		if s.readLaunch(&l) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// readLaunch reads a command up to the program's name. It returns false if the command runs no Python program.
+func (s *Script) readLaunch(l *Launch) bool {
+	words := l.Command.Words
+	short := map[string]string{}
+	for i := range words {
+		text := words[i].Text()
+		base := text[strings.LastIndexByte(text, '/')+1:]
+		if names := shortNames[base]; names != nil {
+			short = names
+		}
+		if strings.HasSuffix(text, ".py") || strings.HasSuffix(s.Shown(&words[i]), ".py") {
+			l.Program, l.Start = s.Shown(&words[i]), i+1
+			return l.count()
+		}
+		isModule := text == "-m" && i+1 < len(words) && !isLauncher(words[i+1].Text())
+		if isModule && i > 0 {
+			l.Program, l.Start = words[i+1].Text(), i+2
+			return l.count()
+		}
+		s.readLaunchOption(l, i, short)
+	}
+	return false
+}
+
+// isLauncher reports whether a module starts other programs.
+func isLauncher(module string) bool {
+	return module == "torch.distributed.launch" || module == "torch.distributed.run" ||
+		strings.HasPrefix(module, "accelerate")
+}
+
+// readLaunchOption reads the option at a word, if it counts processes.
+func (s *Script) readLaunchOption(l *Launch, i int, short map[string]string) {
+	words := l.Command.Words
+	name, _, hasValue := strings.Cut(words[i].Text(), "=")
+	if launchNames[name] == "" && short[name] == "" {
+		return
+	}
+	o := LaunchOption{Name: name, Pos: s.Pos(&words[i])}
+	switch {
+	case hasValue:
+		o.Value = words[i].cut(len(name)+1, len(words[i].Text()))
+	case i+1 < len(words):
+		o.Value = words[i+1]
+	default:
+		return
+	}
+	o.Unknown = o.Value.Unknown()
+	if short[name] != "" {
+		o.Name = short[name] + " " + name // kept apart from other launchers' options
+	}
+	l.Options = append(l.Options, o)
+}
+
+// count sets the numbers of nodes and processes.
+func (l *Launch) count() bool {
+	for i := range l.Options {
+		o := &l.Options[i]
+		kind := launchNames[o.Name]
+		if at := strings.LastIndexByte(o.Name, ' '); at > 0 {
+			kind, o.Name = o.Name[:at], o.Name[at+1:]
+		}
+		text := o.Value.Text()
+		if _, largest, isRange := strings.Cut(text, ":"); isRange { // torchrun's --nnodes 1:4
+			text = largest
+		}
+		n, err := strconv.Atoi(text)
+		if o.Unknown != nil || err != nil || n < 1 {
+			continue
+		}
+		switch kind {
+		case "nodes":
+			l.Nodes = n
+		case "per node":
+			l.PerNode = n
+		case "total":
+			l.Total = n
+		}
+	}
+	switch {
+	case l.Nodes > 0 && l.PerNode > 0:
+		l.Total = l.Nodes * l.PerNode
+	case l.PerNode > 0 && l.Total == 0 && !l.asks("nodes"):
+		l.Nodes, l.Total = 1, l.PerNode
+	case l.Total > 0 && l.Nodes > 0 && l.Total%l.Nodes == 0:
+		l.PerNode = l.Total / l.Nodes
+	}
+	return true
+}
+
+// asks reports whether an option of a kind is given, even if its value is not known.
+func (l *Launch) asks(kind string) bool {
+	return slices.ContainsFunc(l.Options, func(o LaunchOption) bool { return launchNames[o.Name] == kind })
+}
+
+// Directives returns the variables that Slurm sets for the #SBATCH lines of a script: SLURM_NNODES=4.
+func Directives(source []byte) map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(string(source)) {
+		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "#SBATCH")
+		if !ok {
+			if strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "" {
+				continue
+			}
+			break // sbatch reads directives only in front of the first command
+		}
+		fields := strings.FieldsFunc(rest, func(r rune) bool { return r == ' ' || r == '=' || r == '\t' || r == '\r' })
+		if len(fields) >= 2 {
+			for _, name := range directiveNames[fields[0]] {
+				out[name] = strings.TrimPrefix(fields[1], "gpu:")
+			}
+		}
+	}
+	return out
+}
+
+// directiveNames are the variables that Slurm sets for each directive.
+var directiveNames = map[string][]string{
+	"--nodes": {"SLURM_NNODES", "SLURM_JOB_NUM_NODES"}, "-N": {"SLURM_NNODES", "SLURM_JOB_NUM_NODES"},
+	"--ntasks-per-node": {"SLURM_NTASKS_PER_NODE"},
+	"--gpus-per-node":   {"SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE"},
+	"--gres":            {"SLURM_GPUS_ON_NODE"},
+	"--ntasks":          {"SLURM_NTASKS", "SLURM_NPROCS"}, "-n": {"SLURM_NTASKS", "SLURM_NPROCS"},
+}

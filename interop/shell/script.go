@@ -1,0 +1,174 @@
+package shell
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// BadScript is the code of what makes a script unreadable.
+const BadScript ir.Code = "BadScript"
+
+// Script is what a script would run.
+type Script struct {
+	// Commands are those that are reached, in order.
+	Commands []Command
+	// Exported are the environment variables that the script sets for its commands, by name.
+	Exported map[string]Word
+	// Diags are what makes the script unreadable: quotes without an end, or more text than the limits allow.
+	Diags ir.Diags
+
+	file   string
+	source []byte
+	lines  []int          // offset of each line
+	uses   map[string]int // references to each variable in the text
+}
+
+// Command is a command with its words.
+type Command struct {
+	// Env are the variables set in front of the command: CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun ...
+	Env   []Assignment
+	Words []Word
+	// Undecided is the condition on which the command depends, if it cannot be evaluated; else nil.
+	Undecided *Unknown
+}
+
+// Assignment is a variable with its value.
+type Assignment struct {
+	Name  string
+	Value Word
+	Start int // offset of the name
+}
+
+// Word is one argument: a sequence of pieces.
+type Word struct {
+	Pieces []Piece
+}
+
+// Piece is a part of a word that stands in the script as one text.
+type Piece struct {
+	Text string
+	// Span is where Text stands. Its length differs from Text's if the text is computed. It is empty if the text is
+	// not in the script: a definition by the user.
+	Span Span
+	// Unknown says why the text is not known; nil if it is.
+	Unknown *Unknown
+
+	via *reference // the variable that the piece comes from; nil if it stands in the command itself
+}
+
+// Span is a range of bytes of a script.
+type Span struct{ Start, End int }
+
+// Unknown is something that the evaluator cannot know.
+type Unknown struct {
+	// Name is what the user can define: "1", "NNODES", "line12".
+	Name string
+	// At is where it is used.
+	At Span
+	// Why completes the sentence "NAME ...": "has no value here".
+	Why string
+	// Values says what can be defined; "" means VALUE.
+	Values string
+}
+
+// reference is a use of a variable.
+type reference struct {
+	name   string
+	span   Span       // of $NAME or ${NAME...}
+	scalar bool       // the value is one word
+	inner  *reference // in the variable's own value
+}
+
+// Text returns the word's text. Unknown pieces are empty.
+func (w *Word) Text() string {
+	if len(w.Pieces) == 1 {
+		return w.Pieces[0].Text
+	}
+	var b strings.Builder
+	for i := range w.Pieces {
+		b.WriteString(w.Pieces[i].Text)
+	}
+	return b.String()
+}
+
+// Unknown returns the first unknown piece's reason; nil if the text is known.
+func (w *Word) Unknown() *Unknown {
+	for i := range w.Pieces {
+		if w.Pieces[i].Unknown != nil {
+			return w.Pieces[i].Unknown
+		}
+	}
+	return nil
+}
+
+// Shown returns the word with its unknown pieces as the script writes them: "$HOME/data".
+func (s *Script) Shown(w *Word) string {
+	var b strings.Builder
+	for i := range w.Pieces {
+		p := &w.Pieces[i]
+		if p.Unknown == nil {
+			b.WriteString(p.Text)
+			continue
+		}
+		at := p.Span
+		if p.via != nil {
+			at = p.via.span
+		}
+		b.Write(s.source[at.Start:at.End])
+	}
+	return b.String()
+}
+
+// Offset returns where a word stands, in the innermost text that it comes from; -1 if that is not in the script.
+func (w *Word) Offset() int {
+	for i := range w.Pieces {
+		if sp := w.Pieces[i].Span; sp != (Span{}) {
+			return sp.Start
+		}
+		if r := w.Pieces[i].via; r != nil {
+			return r.span.Start
+		}
+	}
+	return -1
+}
+
+// Pos returns the position of a word.
+func (s *Script) Pos(w *Word) ir.Pos { return s.At(w.Offset()) }
+
+// At returns the position of an offset.
+func (s *Script) At(offset int) ir.Pos {
+	if offset < 0 {
+		return ir.Pos{File: s.file}
+	}
+	line, found := slices.BinarySearch(s.lines, offset)
+	if !found {
+		line--
+	}
+	column := utf8.RuneCount(s.source[s.lines[line]:min(offset, len(s.source))])
+	return ir.Pos{File: s.file, Line: line + 1, Column: column + 1}
+}
+
+// Explain returns the message for something unknown, and its position.
+func (s *Script) Explain(u *Unknown) (ir.Pos, string) {
+	name := "$" + u.Name
+	if strings.HasPrefix(u.Name, "line") {
+		name = string(s.source[u.At.Start:u.At.End])
+	}
+	return s.At(u.At.Start), fmt.Sprintf("%s %s: type --define %s=%s", name, u.Why, u.Name, cmp.Or(u.Values, "VALUE"))
+}
+
+// newScript returns an empty result for a source.
+func newScript(file string, source []byte) *Script {
+	s := &Script{file: file, source: source, lines: []int{0}, uses: map[string]int{}, Exported: map[string]Word{}}
+	for i, c := range source {
+		if c == '\n' {
+			s.lines = append(s.lines, i+1)
+		}
+	}
+	return s
+}
