@@ -1,6 +1,230 @@
 package megatron
 
-import "github.com/planc-dev/planc/interop"
+import (
+	"fmt"
+	"strings"
 
-// newDocument returns the document of a script.
-func newDocument(*dialect, interop.File, interop.Options, *source) interop.Document { return nil }
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/shell"
+)
+
+// document is a script whose arguments can be changed in place. After each change the script is read again, so that a
+// change is known to have its effect and no other.
+type document struct {
+	dialect *dialect
+	file    interop.File
+	options interop.Options
+	src     *source
+}
+
+func newDocument(d *dialect, f interop.File, o interop.Options, src *source) interop.Document {
+	return &document{d, f, o, src}
+}
+
+// Bytes returns the changed script.
+func (d *document) Bytes() []byte { return d.file.Data }
+
+// find returns the argument that holds for an option; nil if the script does not have it.
+func (d *document) find(key string) *argument {
+	o := d.dialect.option(key)
+	if o == nil {
+		return nil
+	}
+	a := d.src.settings.byDest[o.Dest]
+	if a == nil || a.option != o {
+		return nil
+	}
+	return a
+}
+
+// Get returns an option's value, or that of an environment variable.
+func (d *document) Get(key string) (text string, ok bool) {
+	if !strings.HasPrefix(key, "-") {
+		text, ok = d.src.env[key]
+		return text, ok
+	}
+	a := d.find(key)
+	if a == nil {
+		return "", false
+	}
+	return a.text(), true
+}
+
+// change applies edits and reads the script again.
+func (d *document) change(edits ...shell.Edit) {
+	d.file.Data = shell.Apply(d.file.Data, edits...)
+	d.src = d.dialect.read(d.file, d.options)
+}
+
+// try applies edits if they give a key its value, and leave all other arguments as they are. Otherwise it returns false
+// and changes nothing.
+func (d *document) try(v interop.Value, edits []shell.Edit) bool {
+	file, src := d.file, d.src
+	before := d.others(v)
+	d.change(edits...)
+	got, ok := d.Get(v.Key)
+	works := ok != v.IsAbsent && (v.IsAbsent || got == v.Text) && len(d.src.diags) <= len(src.diags)
+	if works && d.others(v) == before {
+		return true
+	}
+	d.file, d.src = file, src
+	return false
+}
+
+// others returns all arguments but those of a key, and the environment, as one text.
+func (d *document) others(v interop.Value) string {
+	var b strings.Builder
+	own := d.dialect.option(v.Key)
+	for _, a := range d.src.settings.arguments {
+		if a.option != own || own == nil {
+			fmt.Fprintln(&b, a.spelled, d.src.shown(a))
+		}
+	}
+	return b.String() + sortedEnv(d.src.env, v.Key)
+}
+
+// Set changes an option or an environment variable, or inserts it.
+func (d *document) Set(v interop.Value) error {
+	if v.IsAbsent {
+		return d.Remove(v.Key)
+	}
+	if v.Env {
+		return d.setEnv(v)
+	}
+	o := d.dialect.option(v.Key)
+	if o == nil {
+		return fmt.Errorf("Megatron-LM has no option %s", v.Key)
+	}
+	if got, ok := d.Get(v.Key); ok && got == v.Text {
+		return nil
+	}
+	if a := d.find(v.Key); a != nil {
+		for _, deep := range []bool{true, false} {
+			if edits, ok := d.replace(a, v.Text, deep); ok && d.try(v, edits) {
+				return nil
+			}
+		}
+	}
+	words := append([]string{v.Key}, strings.Fields(v.Text)...)
+	if o.Arity == "1" {
+		words = []string{v.Key, v.Text}
+	}
+	if o.isFlag() {
+		words = []string{v.Key}
+	}
+	for _, anchor := range d.anchors(o) {
+		edit, ok := d.src.script.Insert(anchor.allWords(), words)
+		if ok && d.try(v, []shell.Edit{edit}) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: %s %s cannot be written into the script: add it by hand", d.file.Name, v.Key, v.Text)
+}
+
+// replace returns the edits that give an argument another value.
+func (d *document) replace(a *argument, text string, deep bool) ([]shell.Edit, bool) {
+	s := d.src.script
+	values := strings.Fields(text)
+	if a.option.Arity == "1" {
+		values = []string{text}
+	}
+	words := a.words
+	if len(words) == 0 { // --option=value
+		if !strings.Contains(a.name.Text(), "=") {
+			return nil, false
+		}
+		edit, ok := s.Replace(&a.name, a.spelled+"="+text, false)
+		return []shell.Edit{edit}, ok
+	}
+	if len(values) != len(words) {
+		return nil, false
+	}
+	var edits []shell.Edit
+	for i := range words {
+		if words[i].Text() == values[i] {
+			continue
+		}
+		edit, ok := s.Replace(&words[i], values[i], deep)
+		if !ok {
+			return nil, false
+		}
+		edits = append(edits, edit)
+	}
+	return edits, true
+}
+
+// allWords returns the words of an argument: the option and its values.
+func (a *argument) allWords() []shell.Word { return append([]shell.Word{a.name}, a.words...) }
+
+// related are settings next to which one is inserted if the script has one of them, the best first.
+var related = [][]string{
+	{"tensor_model_parallel_size", "sequence_parallel", "pipeline_model_parallel_size", "context_parallel_size",
+		"expert_model_parallel_size", "expert_tensor_parallel_size", "num_virtual_stages_per_pipeline_rank",
+		"num_layers_per_virtual_pipeline_stage", "pipeline_model_parallel_layout",
+		"decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers", "use_distributed_optimizer",
+		"overlap_grad_reduce", "overlap_param_gather", "use_megatron_fsdp", "data_parallel_sharding_strategy",
+		"num_distributed_optimizer_instances", "cp_comm_type", "use_tp_pp_dp_mapping"},
+	{"recompute_granularity", "recompute_method", "recompute_num_layers", "recompute_activations",
+		"distribute_saved_activations", "recompute_modules"},
+	{"micro_batch_size", "global_batch_size"},
+}
+
+// anchors returns the arguments next to which an option can be inserted, the most related first.
+func (d *document) anchors(o *Option) (out []*argument) {
+	s := d.src.settings
+	add := func(dest string) {
+		if a := s.byDest[dest]; a != nil && dest != o.Dest {
+			out = append(out, a)
+		}
+	}
+	for _, group := range related {
+		for _, dest := range group {
+			if dest != o.Dest {
+				continue
+			}
+			for _, other := range group {
+				add(other)
+			}
+		}
+	}
+	for _, group := range related {
+		for _, dest := range group {
+			add(dest)
+		}
+	}
+	for i := len(s.arguments) - 1; i >= 0; i-- {
+		out = append(out, s.arguments[i])
+	}
+	const most = 12 // each is tried by reading the script again
+	return out[:min(len(out), most)]
+}
+
+// Remove deletes an option or an environment variable.
+func (d *document) Remove(key string) error {
+	if !strings.HasPrefix(key, "-") {
+		return d.removeEnv(key)
+	}
+	const most = 100 // times that the script gives the option
+	for range most {
+		a := d.find(key)
+		if a == nil {
+			return nil
+		}
+		edits, ok := d.src.script.Remove(a.allWords())
+		count := len(d.src.settings.arguments)
+		if !ok {
+			break
+		}
+		file, src := d.file, d.src
+		before := d.others(interop.Value{Key: key})
+		d.change(edits...)
+		if len(d.src.settings.arguments) >= count || d.others(interop.Value{Key: key}) != before {
+			d.file, d.src = file, src
+			break
+		}
+	}
+	if d.find(key) == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %s cannot be removed from the script: remove it by hand", d.file.Name, key)
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/shell"
@@ -143,21 +144,18 @@ func (im *importer) accountOption(key interop.Key, a *argument) {
 }
 
 // shown returns an argument's value as the file writes it.
-func (im *importer) shown(a *argument) string {
-	if im.script == nil || len(a.words) == 0 {
+func (src *source) shown(a *argument) string {
+	if src.script == nil || len(a.words) == 0 {
 		if a.option != nil && a.option.isFlag() {
-			return map[bool]string{true: "", false: "False"}[a.on || !im.isDump]
+			return map[bool]string{true: "", false: "False"}[a.on || !src.isDump]
 		}
 		return a.text()
 	}
-	text := ""
+	var words []string
 	for i := range a.words {
-		if i > 0 {
-			text += " "
-		}
-		text += im.script.Shown(&a.words[i])
+		words = append(words, src.script.Shown(&a.words[i]))
 	}
-	return text
+	return strings.Join(words, " ")
 }
 
 // planEnv says what the environment variables do that belong to a plan.

@@ -106,12 +106,12 @@ func (w *Word) cut(start, end int) (out Word) {
 func (e *expander) part(p *part, f *fieldList) {
 	switch p.kind {
 	case literal:
-		f.add(Piece{Text: string(e.script.source[p.span.Start:p.span.End]), Span: p.span})
+		f.add(Piece{Text: string(e.script.source[p.span.Start:p.span.End]), Span: p.span, quoted: p.quoted})
 	case variable:
 		e.variable(p, f)
 	case calculation:
 		text, why := e.calculate(p.inner)
-		f.add(Piece{Text: text, Span: p.span, Unknown: why})
+		f.add(Piece{Text: text, Span: p.span, Unknown: why, quoted: p.quoted})
 	case substitution:
 		f.add(Piece{Span: p.span, Unknown: e.output(p)})
 	}
@@ -194,7 +194,7 @@ func (e *expander) elements(p *part, v *value, f *fieldList) {
 		}
 		for j := range elem {
 			piece := elem[j]
-			piece.via = &reference{p.name, p.span, scalar, piece.via}
+			piece.via = &reference{p.name, p.span, p.quoted, scalar, piece.via}
 			if p.quoted || f.whole {
 				f.add(piece)
 			} else {

@@ -46,6 +46,22 @@ var shortNames = map[string]map[string]string{
 	"mpirun": {"-np": "total", "-n": "total", "-N": "per node"},
 }
 
+// Offset returns where the command stands; -1 if that is not in the script.
+func (l *Launch) Offset() int {
+	for i := range l.Command.Words {
+		w := &l.Command.Words[i]
+		for j := range w.Pieces {
+			if r := w.Pieces[j].via; r != nil {
+				return r.span.Start
+			}
+			if w.Pieces[j].Span != (Span{}) {
+				return w.Pieces[j].Span.Start
+			}
+		}
+	}
+	return -1
+}
+
 // Launches returns the commands that run a Python program.
 func (s *Script) Launches() (out []Launch) {
 	for i := range s.Commands {

@@ -81,13 +81,15 @@ func (p *parser) assignment() (assign, bool) {
 		return assign{}, false
 	}
 	p.pos++
+	uses := p.script.uses[name]
 	if p.peek(0) == '(' {
 		p.pos++
 		a.isArray = true
 		a.values = p.elements()
-		return a, true
+	} else {
+		a.value = p.word()
 	}
-	a.value = p.word()
+	p.script.uses[name] = uses // X=${X:-4} is no further use of X
 	return a, true
 }
 

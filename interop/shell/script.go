@@ -58,7 +58,8 @@ type Piece struct {
 	// Unknown says why the text is not known; nil if it is.
 	Unknown *Unknown
 
-	via *reference // the variable that the piece comes from; nil if it stands in the command itself
+	via    *reference // the variable that the piece comes from; nil if it stands in the command itself
+	quoted bool       // Span is inside quotes
 }
 
 // Span is a range of bytes of a script.
@@ -80,6 +81,7 @@ type Unknown struct {
 type reference struct {
 	name   string
 	span   Span       // of $NAME or ${NAME...}
+	quoted bool       // span is inside quotes
 	scalar bool       // the value is one word
 	inner  *reference // in the variable's own value
 }

@@ -1,0 +1,93 @@
+package megatron
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/planc-dev/planc/interop"
+)
+
+// Each edit of a script gives exactly this text.
+func TestEditsInPlace(t *testing.T) {
+	const tp, pp, sp = "--tensor-model-parallel-size", "--pipeline-model-parallel-size", "--sequence-parallel"
+	const model = "--num-layers 8 --hidden-size 64 --num-attention-heads 4 --micro-batch-size 1 "
+	set := func(key, text string) interop.Value { return interop.Value{Key: key, Text: text} }
+	remove := func(key string) interop.Value { return interop.Value{Key: key, IsAbsent: true} }
+	env := func(key, text string) interop.Value { return interop.Value{Key: key, Text: text, Env: true} }
+	for _, c := range []struct {
+		name, script string
+		value        interop.Value
+		want         string
+	}{
+		{"a literal", "python x.py " + model + "\\\n  " + tp + " 2 \\\n  --bf16", set(tp, "4"),
+			"python x.py " + model + "\\\n  " + tp + " 4 \\\n  --bf16"},
+		{"a variable", "TP=2 # degree\npython x.py " + model + tp + " $TP", set(tp, "4"),
+			"TP=4 # degree\npython x.py " + model + tp + " $TP"},
+		{"a shared variable", "TP=2\necho $TP\npython x.py " + model + tp + " ${TP}", set(tp, "4"),
+			"TP=2\necho $TP\npython x.py " + model + tp + " 4"},
+		{"a default", "TP=${TP:-2}\npython x.py " + model + tp + " \"$TP\"", set(tp, "4"),
+			"TP=${TP:-4}\npython x.py " + model + tp + " \"$TP\""},
+		{"a default of an argument", "TP=${1:-2}\npython x.py " + model + tp + " $TP", set(tp, "4"),
+			"TP=${1:-4}\npython x.py " + model + tp + " $TP"},
+		{"an array", "A=(\n    " + tp + " 2 # x\n    --bf16\n)\npython x.py " + model + "${A[@]}", set(pp, "2"),
+			"A=(\n    " + tp + " 2 # x\n    " + pp + " 2\n    --bf16\n)\npython x.py " + model + "${A[@]}"},
+		{"a text", "A=\"\n    " + tp + " 2 \\\n    --bf16\n\"\npython x.py " + model + "$A", set(pp, "2"),
+			"A=\"\n    " + tp + " 2 \\\n    " + pp + " 2 \\\n    --bf16\n\"\npython x.py " + model + "$A"},
+		{"the last line", "python x.py " + model + "\\\n  --bf16 \\\n  " + tp + " 2\necho", set(sp, ""),
+			"python x.py " + model + "\\\n  --bf16 \\\n  " + sp + " \\\n  " + tp + " 2\necho"},
+		{"one line", "python x.py " + model + tp + " 2 --bf16", set(sp, ""),
+			"python x.py " + model + tp + " 2 " + sp + " --bf16"},
+		{"remove a line", "A=(\n  " + tp + " 2\n  " + sp + " # yes\n)\npython x.py " + model + "${A[@]}", remove(sp),
+			"A=(\n  " + tp + " 2\n)\npython x.py " + model + "${A[@]}"},
+		{"remove the last line", "python x.py " + model + "\\\n  --bf16 \\\n  " + tp + " 2\necho", remove(tp),
+			"python x.py " + model + "\\\n  --bf16\necho"},
+		{"remove in a line", "python x.py " + model + tp + " 2 --bf16", remove(tp), "python x.py " + model + "--bf16"},
+		{"remove a variable's text", "SP=\"" + sp + "\"\npython x.py " + model + "$SP --bf16", remove(sp),
+			"SP=\"\"\npython x.py " + model + "$SP --bf16"},
+		{"an equals sign", "python x.py " + model + tp + "=2 --bf16", set(tp, "4"),
+			"python x.py " + model + tp + "=4 --bf16"},
+		{"an export", "export CUDA_DEVICE_MAX_CONNECTIONS=1\npython x.py " + model,
+			env("CUDA_DEVICE_MAX_CONNECTIONS", "8"),
+			"export CUDA_DEVICE_MAX_CONNECTIONS=8\npython x.py " + model},
+		{"a new export", "#!/bin/bash\n\npython x.py \\\n  " + model, env("CUDA_DEVICE_MAX_CONNECTIONS", "1"),
+			"#!/bin/bash\n\nexport CUDA_DEVICE_MAX_CONNECTIONS=1\npython x.py \\\n  " + model},
+		{"remove an export", "set -e\nexport A_B=1\npython x.py " + model,
+			interop.Value{Key: "A_B", Env: true, IsAbsent: true}, "set -e\npython x.py " + model},
+		{"remove a prefix", "A_B=1 python x.py " + model, interop.Value{Key: "A_B", Env: true, IsAbsent: true},
+			"python x.py " + model},
+		{"a calculation", "N=$((2*3))\npython x.py " + model + "--global-batch-size $N",
+			set("--global-batch-size", "8"),
+			"N=8\npython x.py " + model + "--global-batch-size $N"},
+		{"windows", "A=(\r\n  " + tp + " 2\r\n)\r\npython x.py " + model + "${A[@]}\r\n", set(pp, "2"),
+			"A=(\r\n  " + tp + " 2\r\n  " + pp + " 2\r\n)\r\npython x.py " + model + "${A[@]}\r\n"},
+	} {
+		doc := importText(t, c.script, interop.Options{}).Doc
+		if err := doc.Set(c.value); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if diff := cmp.Diff(c.want, string(doc.Bytes())); diff != "" {
+			t.Errorf("%s: %s", c.name, diff)
+		}
+	}
+}
+
+// Setting what is set, and removing what is absent, changes no byte.
+func TestEditsOfNothing(t *testing.T) {
+	data, err := os.ReadFile("testdata/llama70.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := importText(t, string(data), interop.Options{}).Doc
+	for _, v := range []interop.Value{{Key: "--tensor-model-parallel-size", Text: "4"}, {Key: "--sequence-parallel"},
+		{Key: "--recompute-granularity", IsAbsent: true}, {Key: "CUDA_DEVICE_MAX_CONNECTIONS", Text: "1", Env: true}} {
+		if err := doc.Set(v); err != nil {
+			t.Error(err)
+		}
+	}
+	if diff := cmp.Diff(string(data), string(doc.Bytes())); diff != "" {
+		t.Error(diff)
+	}
+}
