@@ -4,6 +4,7 @@ import (
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/feed"
 	"github.com/planc-dev/planc/runtime/report"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // ExitError is the error that Run returns, with the exit code of the command.
@@ -31,4 +32,11 @@ type (
 	Source      = feed.Source
 	TypedSource = feed.TypedSource
 	ImageSource = feed.ImageSource
+)
+
+// What devices know of the tensors in an arena.
+type (
+	Float   = tensors.Float
+	Numbers = tensors.Numbers
+	Digit   = tensors.Digit
 )

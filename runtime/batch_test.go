@@ -7,6 +7,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/feed"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // pictures is drawn with token types and pixels that name their sample and element.
@@ -26,7 +27,7 @@ func fillWith[T int32 | float32](x []T, from int64) error {
 
 // pictured is bigram's batch with types and patches of 3 numbers, read from s as training does: the ranks' arenas and
 // the batch, from sample 16 on.
-func pictured[F Float](t *testing.T, dp int, s feed.Source, of func(train,
+func pictured[F tensors.Float](t *testing.T, dp int, s feed.Source, of func(train,
 	valid feed.Reader) feed.Reader) (ranks []*Rank) {
 	t.Helper()
 	p := bigram[F](dp, 0)
@@ -45,7 +46,8 @@ func pictured[F Float](t *testing.T, dp int, s feed.Source, of func(train,
 		t.Fatal(b.Err)
 	}
 	for i := range dp {
-		r := &Rank{Program: p, Stage: st, Coord: map[string]int{"dp": i}, Arena: alignedBytes(a.Size)}
+		r := &Rank{Program: p, Store: tensors.Store{Data: &p.ProgramData, Stage: st, Coord: map[string]int{"dp": i},
+			Arena: make([]byte, a.Size)}}
 		r.load(b, l.MicroBatches)
 		ranks = append(ranks, r)
 	}
@@ -64,7 +66,7 @@ func TestTypesAndPixelsLieWithTheirTokens(t *testing.T) {
 	}
 }
 
-func testPictures[F Float](t *testing.T, dp int) {
+func testPictures[F tensors.Float](t *testing.T, dp int) {
 	for kind, of := range map[int]func(train, valid feed.Reader) feed.Reader{0: onlyTrain, 500: onlyValid} {
 		for replica, r := range pictured[F](t, dp, pictures{drawn{40, 40}}, of) {
 			l, in := &r.Program.Batch, &r.Stage.Inputs

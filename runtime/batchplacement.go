@@ -3,10 +3,11 @@ package runtime
 import (
 	"github.com/planc-dev/planc/runtime/comm"
 	"github.com/planc-dev/planc/runtime/feed"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // place copies the rank's rows of a batch of micro micro-batches into its arena.
-func place[F Float](r *Rank, b *feed.Batch, micro int) {
+func place[F tensors.Float](r *Rank, b *feed.Batch, micro int) {
 	l, in := &r.Program.Batch, &r.Stage.Inputs
 	replica, n := r.replica(), len(b.Unmasked)
 	elem := r.Program.Elem.Size()
@@ -22,7 +23,7 @@ func place[F Float](r *Rank, b *feed.Batch, micro int) {
 				}
 				if in.Pixels > 0 {
 					compute := r.Program.TensorTypes().Compute
-					write(r, compute, in.Pixels+at*l.Patch*compute.Size(),
+					tensors.Write(&r.Store, compute, in.Pixels+at*l.Patch*compute.Size(),
 						feed.RowOf(b.Pixels, i, n)[from*l.Patch:(from+width)*l.Patch])
 				}
 				placeLabels(View[int32](r, in.Labels+at*4, width), View[F](r, in.Mask+at*elem, width),
@@ -51,7 +52,7 @@ func (r *Rank) seqLen() int {
 }
 
 // placeLabels splits labels into labels from 0 up and a mask of those that count.
-func placeLabels[F Float](labels []int32, mask []F, from []int32) {
+func placeLabels[F tensors.Float](labels []int32, mask []F, from []int32) {
 	for k, label := range from {
 		labels[k], mask[k] = max(label, 0), 0
 		if label >= 0 {

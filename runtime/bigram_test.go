@@ -7,6 +7,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/report"
 	"github.com/planc-dev/planc/runtime/rng"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // The programs of these tests are bigram models written by hand as generated code would be: logits are
@@ -18,7 +19,7 @@ const (
 )
 
 // bigram is such a program: global batch 8 of 6 tokens over dp replicas.
-func bigram[F Float](dp, zero int) *Program {
+func bigram[F tensors.Float](dp, zero int) *Program {
 	shard := -1
 	if zero == 1 {
 		shard = 0
@@ -92,7 +93,7 @@ func bigram[F Float](dp, zero int) *Program {
 }
 
 // hybrid is bigram on 2 × 2 replicas, with the state sharded within pairs of them.
-func hybrid[F Float]() *Program {
+func hybrid[F tensors.Float]() *Program {
 	p := bigram[F](4, 0)
 	p.Mesh = []Axis{{Name: "in", Size: 2}, {Name: "out", Size: 2}}
 	p.Groups = []Group{{Axes: []string{"in", "out"}}, {Axes: []string{"in"}}}
@@ -104,15 +105,15 @@ func hybrid[F Float]() *Program {
 	return p
 }
 
-func bigramForward[F Float](r *Rank, b *Block) { r.LossSum += bigramLoss[F](r, b.Micro, nil) }
+func bigramForward[F tensors.Float](r *Rank, b *Block) { r.LossSum += bigramLoss[F](r, b.Micro, nil) }
 
-func bigramBackward[F Float](r *Rank, b *Block) {
+func bigramBackward[F tensors.Float](r *Rank, b *Block) {
 	bigramLoss(r, b.Micro, View[F](r, r.Stage.Arena.Grads.Offset, 2*vocabPad))
 }
 
 // bigramLoss is the loss of a micro-batch; where grads is given it adds the gradient of the mean loss, times the loss
 // scale.
-func bigramLoss[F Float](r *Rank, m int, grads []F) float64 {
+func bigramLoss[F tensors.Float](r *Rank, m int, grads []F) float64 {
 	l := &r.Program.Batch
 	in := &r.Stage.Inputs
 	n := l.MicroBatch * l.SeqLen
@@ -137,7 +138,7 @@ func bigramLoss[F Float](r *Rank, m int, grads []F) float64 {
 	return loss
 }
 
-func bigramSoftmax[F Float](r *Rank, tok int) []float64 {
+func bigramSoftmax[F tensors.Float](r *Rank, tok int) []float64 {
 	params := widenFrom(r, r.Program.TensorTypes().Params, r.Stage.Arena.Params.Offset, 2*vocabPad,
 		make([]F, 2*vocabPad))
 	p, sum := make([]float64, vocab), 0.0
@@ -151,7 +152,7 @@ func bigramSoftmax[F Float](r *Rank, tok int) []float64 {
 	return p
 }
 
-func bigramLogits[F Float](r *Rank, b *Block) {
+func bigramLogits[F tensors.Float](r *Rank, b *Block) {
 	l := &r.Program.Batch
 	out := View[F](r, b.Logits, l.MicroBatch*vocab)
 	for row := range l.MicroBatch {

@@ -1,6 +1,9 @@
 package runtime
 
-import "github.com/planc-dev/planc/runtime/comm"
+import (
+	"github.com/planc-dev/planc/runtime/comm"
+	"github.com/planc-dev/planc/runtime/tensors"
+)
 
 // BucketPart describes a bucket for the jobs of a device: this rank's part, the communicators, and the positions in
 // bytes of the arena.
@@ -28,20 +31,20 @@ type Update struct {
 	Decay                    bool
 	// an expert bias that moves against the experts' loads; nil: parameters with gradients
 	Load    *Param
-	Numbers *Numbers // global numbers of its elements, if they are rounded stochastically
+	Numbers *tensors.Numbers // global numbers of its elements, if they are rounded stochastically
 }
 
 // BucketPart returns the description of bucket i in its current state.
 func (r *Rank) BucketPart(i int) BucketPart {
 	b, spec, p := &r.buckets[i], &r.Stage.Buckets[i], r.Program
-	out := BucketPart{Elems: spec.Elems, First: b.lo - spec.Offset, Mine: b.hi - b.lo, ShardedGrads: spec.ShardedGrads,
+	out := BucketPart{Elems: spec.Elems, First: b.Lo - spec.Offset, Mine: b.Hi - b.Lo, ShardedGrads: spec.ShardedGrads,
 		ShardedParams: spec.ShardedParams, Counts: b.countsInNorm,
-		MyGrads: r.gradAt(i, b.lo), MyParams: r.paramAt(i, b.lo), Grads: b.scatterAt, Params: b.fetchAt}
+		MyGrads: r.GradAt(i, b.Lo), MyParams: r.ParamAt(i, b.Lo), Grads: b.scatterAt, Params: b.fetchAt}
 	if !spec.ShardedGrads {
-		out.Grads = r.gradAt(i, spec.Offset)
+		out.Grads = r.GradAt(i, spec.Offset)
 	}
 	if !spec.ShardedParams {
-		out.Params = r.paramAt(i, spec.Offset)
+		out.Params = r.ParamAt(i, spec.Offset)
 	}
 	for _, l := range []struct {
 		to    *string
@@ -53,29 +56,29 @@ func (r *Rank) BucketPart(i int) BucketPart {
 			*l.to = l.name
 		}
 	}
-	lo := b.lo
+	lo := b.Lo
 	for _, s := range b.spans {
 		out.Updates = append(out.Updates, r.updatesOf(i, s)...)
-		if s.load != nil { // the experts' loads are not gradients
-			out.Squares = append(out.Squares, Extent{r.gradAt(i, lo), s.lo - lo})
-			lo = s.hi
+		if s.Load != nil { // the experts' loads are not gradients
+			out.Squares = append(out.Squares, Extent{r.GradAt(i, lo), s.Lo - lo})
+			lo = s.Hi
 		}
 	}
-	out.Squares = append(out.Squares, Extent{r.gradAt(i, lo), b.hi - lo})
+	out.Squares = append(out.Squares, Extent{r.GradAt(i, lo), b.Hi - lo})
 	return out
 }
 
 // update returns the positions of a run of a bucket's part.
-func (r *Rank) update(i int, s span) Update {
-	a, types, state := &r.Stage.Arena, r.Program.TensorTypes(), r.Stage.Buckets[i].State+s.lo-r.buckets[i].lo
+func (r *Rank) update(i int, s tensors.Span) Update {
+	a, types, state := &r.Stage.Arena, r.Program.TensorTypes(), r.Stage.Buckets[i].State+s.Lo-r.Shards[i].Lo
 	at := func(g Region, e Elem) int {
 		if g.Size == 0 {
 			return -1
 		}
 		return g.Offset + state*e.Size()
 	}
-	return Update{First: s.lo, N: s.hi - s.lo, Param: r.paramAt(i, s.lo), Grad: r.gradAt(i, s.lo), Decay: s.decay,
-		Load:   s.load,
+	return Update{First: s.Lo, N: s.Hi - s.Lo, Param: r.ParamAt(i, s.Lo), Grad: r.GradAt(i, s.Lo), Decay: s.Decay,
+		Load:   s.Load,
 		Master: at(a.Master, types.Master), Moment1: at(a.Moment1, types.Moments),
 		Moment2: at(a.Moment2, types.Moments)}
 }

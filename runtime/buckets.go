@@ -5,27 +5,21 @@ import (
 
 	"github.com/planc-dev/planc/runtime/comm"
 	"github.com/planc-dev/planc/runtime/num"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // bucket is one rank's view of a Bucket.
 type bucket struct {
-	reduce, ends, shard, sum *comm.Group // for the communication goroutine; nil: none, or a group of one
-	lo, hi                   int         // range of the flat space whose optimizer state this rank has
-	countsInNorm             bool        // this rank's part counts in the gradient norm
-	spans                    []span      // parameters in [lo, hi)
-	tensors                  []tensor    // tensors in [lo, hi), if they are rounded stochastically
+	*tensors.Shard                            // of the rank
+	reduce, ends, shard, sum *comm.Group      // for the communication goroutine; nil: none, or a group of one
+	countsInNorm             bool             // this rank's part counts in the gradient norm
+	spans                    []tensors.Span   // parameters in [lo, hi)
+	tensors                  []tensors.Tensor // tensors in [lo, hi), if they are rounded stochastically
 
 	scatterAt, fetchAt int // byte offsets of the buffers of scattering and fetching jobs
 
 	pending [kinds]bool          // by kind: started and not waited for
 	done    [kinds]chan struct{} // by kind: receives one token per finished job
-}
-
-// span is a run of parameters that the optimizer treats alike.
-type span struct {
-	lo, hi int // in elements of the flat space
-	decay  bool
-	load   *Param // an expert bias that moves against the experts' loads; nil: parameters with gradients
 }
 
 // job is work for a rank's communication goroutine.
@@ -60,7 +54,7 @@ func WaitGather(r *Rank, bucket int) { r.wait(bucket, gathering) }
 
 // jobsOf returns the function of each kind of job for the types in which the program stores gradients and parameters. A
 // rank calls it once, because each mention of a function with type parameters creates a new one.
-func jobsOf[F Float](t Types) [kinds]func(*Rank, int) error {
+func jobsOf[F tensors.Float](t Types) [kinds]func(*Rank, int) error {
 	return [kinds]func(*Rank, int) error{
 		reducing:   forType(t.Grads, reduceStored[num.BF16], reduceStored[num.F16], reduceStored[F]),
 		scattering: forType(t.Grads, scatterStored[num.BF16], scatterStored[num.F16], scatterStored[F]),
@@ -84,10 +78,10 @@ func forType(e Elem, bf16, f16, full func(*Rank, int) error) func(*Rank, int) er
 // rounded to it before, and each sum after. The results equal those of sending that type.
 func reduceStored[S num.Stored](r *Rank, i int) error {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
-	mine := View[S](r, r.gradAt(i, b.lo), b.hi-b.lo)
+	mine := View[S](r, r.GradAt(i, b.Lo), b.Hi-b.Lo)
 	whole := mine
 	if !spec.ShardedGrads {
-		whole = View[S](r, r.gradAt(i, spec.Offset), spec.Elems)
+		whole = View[S](r, r.GradAt(i, spec.Offset), spec.Elems)
 	}
 	roundToReduce(r.Program, whole)
 	for _, g := range []*comm.Group{b.reduce, b.ends} {
@@ -138,7 +132,7 @@ func roundToReduce[S num.Stored](p *Program, x []S) {
 func scatterStored[S num.Stored](r *Rank, i int) error {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
 	whole := View[S](r, b.scatterAt, spec.Elems)
-	mine := whole[b.lo-spec.Offset : b.hi-spec.Offset]
+	mine := whole[b.Lo-spec.Offset : b.Hi-spec.Offset]
 	if b.shard != nil {
 		roundToReduce(r.Program, whole)
 		if err := comm.ReduceScatter(b.shard, mine, whole, 1, len(mine)); err != nil {
@@ -146,7 +140,7 @@ func scatterStored[S num.Stored](r *Rank, i int) error {
 		}
 		roundToReduce(r.Program, mine)
 	}
-	Accumulate(View[S](r, r.gradAt(i, b.lo), len(mine)), mine)
+	Accumulate(View[S](r, r.GradAt(i, b.Lo), len(mine)), mine)
 	return nil
 }
 
@@ -156,40 +150,20 @@ func gatherStored[S num.Stored](r *Rank, i int) error {
 	if b.shard == nil {
 		return nil
 	}
-	whole := View[S](r, r.paramAt(i, spec.Offset), spec.Elems)
-	mine := whole[b.lo-spec.Offset : b.hi-spec.Offset]
+	whole := View[S](r, r.ParamAt(i, spec.Offset), spec.Elems)
+	mine := whole[b.Lo-spec.Offset : b.Hi-spec.Offset]
 	return comm.AllGather(b.shard, whole, mine, 1, len(mine), len(whole))
 }
 
 // fetchStored all-gathers the bucket at byte offset fetchAt.
 func fetchStored[S num.Stored](r *Rank, i int) error {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
-	whole, mine := View[S](r, b.fetchAt, spec.Elems), View[S](r, r.paramAt(i, b.lo), b.hi-b.lo)
+	whole, mine := View[S](r, b.fetchAt, spec.Elems), View[S](r, r.ParamAt(i, b.Lo), b.Hi-b.Lo)
 	if b.shard == nil {
 		copy(whole, mine)
 		return nil
 	}
 	return comm.AllGather(b.shard, whole, mine, 1, len(mine), len(whole))
-}
-
-// gradAt returns the byte offset of the gradient of an element of bucket i, numbered as in the flat space.
-func (r *Rank) gradAt(i, elem int) int {
-	b := &r.Stage.Buckets[i]
-	first := b.Offset
-	if b.ShardedGrads {
-		first = r.buckets[i].lo
-	}
-	return r.Stage.Arena.Grads.Offset + (b.Grads+elem-first)*r.Program.TensorTypes().Grads.Size()
-}
-
-// paramAt returns the byte offset of a parameter of bucket i, numbered as in the flat space.
-func (r *Rank) paramAt(i, elem int) int {
-	b := &r.Stage.Buckets[i]
-	first := b.Offset
-	if b.ShardedParams {
-		first = r.buckets[i].lo
-	}
-	return r.Stage.Arena.Params.Offset + (b.Params+elem-first)*r.Program.TensorTypes().Params.Size()
 }
 
 func (r *Rank) start(i, kind int) {

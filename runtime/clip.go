@@ -5,6 +5,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/cpu"
 	"github.com/planc-dev/planc/runtime/num"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // clipEpsilon keeps the clip factor finite, as in PyTorch.
@@ -12,7 +13,7 @@ const clipEpsilon = 1e-6
 
 // CountTokens sets Tokens to the number of unmasked tokens of the step's global batch. It sums the mask in the arena
 // over the group that numbers the replicas (-1: one replica), in float64.
-func CountTokens[F Float](r *Rank, group int) {
+func CountTokens[F tensors.Float](r *Rank, group int) {
 	if r.counted > 0 {
 		r.Tokens = float64(r.counted)
 		return
@@ -42,7 +43,7 @@ func ReduceLoss(r *Rank, group int) {
 // the norm over the group of all ranks (-1: one rank), without the loss scale; every logical element counts once, in
 // float64. It sets Clip to min(1, Hyper.ClipNorm/(Norm+1e-6)), or 1 without clipping, divided by the loss scale. It
 // sets Skip on every rank if Norm, or the loss of any rank, is not finite.
-func ClipGradients[F Float](r *Rank, world int) {
+func ClipGradients[F tensors.Float](r *Rank, world int) {
 	if r.Device != nil {
 		r.Device.ClipGradients(world)
 		return
@@ -68,26 +69,26 @@ func ClipGradients[F Float](r *Rank, world int) {
 }
 
 // bucketSquares returns the sum of squares of this rank's part of a bucket's gradient, without the experts' loads.
-func bucketSquares[F Float](r *Rank, i int) (sum float64) {
-	b, lo := &r.buckets[i], r.buckets[i].lo
+func bucketSquares[F tensors.Float](r *Rank, i int) (sum float64) {
+	b, lo := &r.buckets[i], r.Shards[i].Lo
 	for _, s := range b.spans {
-		if s.load != nil {
-			sum += gradSquares[F](r, r.gradAt(i, lo), s.lo-lo)
-			lo = s.hi
+		if s.Load != nil {
+			sum += gradSquares[F](r, r.GradAt(i, lo), s.Lo-lo)
+			lo = s.Hi
 		}
 	}
-	return sum + gradSquares[F](r, r.gradAt(i, lo), b.hi-lo)
+	return sum + gradSquares[F](r, r.GradAt(i, lo), b.Hi-lo)
 }
 
 // gradSquares returns the sum of squares of n accumulated gradients from byte offset at.
-func gradSquares[F Float](r *Rank, at, n int) (sum float64) {
+func gradSquares[F tensors.Float](r *Rank, at, n int) (sum float64) {
 	e := r.Program.TensorTypes().Grads
-	if isNative[F](e) {
+	if tensors.IsNative[F](e) {
 		return cpu.Table[F]().SumSquares(View[F](r, at, n))
 	}
-	b := conversionBuffer[F](r)[:blockElems]
-	for done := 0; done < n; done += blockElems {
-		sum += cpu.Table[F]().SumSquares(widenFrom(r, e, at+done*e.Size(), min(n-done, blockElems), b))
+	b := conversionBuffer[F](r)[:tensors.BlockElems]
+	for done := 0; done < n; done += tensors.BlockElems {
+		sum += cpu.Table[F]().SumSquares(widenFrom(r, e, at+done*e.Size(), min(n-done, tensors.BlockElems), b))
 	}
 	return sum
 }

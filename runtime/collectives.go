@@ -3,6 +3,7 @@ package runtime
 import (
 	"github.com/planc-dev/planc/runtime/comm"
 	"github.com/planc-dev/planc/runtime/num"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // Op is the operation that AllReduce applies to the elements of a group.
@@ -89,4 +90,4 @@ func Index(r *Rank, group int) int {
 }
 
 // Zero sets buf to zero.
-func Zero[F Float](buf []F) { clear(buf) }
+func Zero[F tensors.Float](buf []F) { clear(buf) }

@@ -6,15 +6,12 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/planc-dev/planc/runtime/comm"
 	"github.com/planc-dev/planc/runtime/launch"
 	"github.com/planc-dev/planc/runtime/program"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
-
-// arenaAlign is the alignment of an arena's first byte.
-const arenaAlign = 64
 
 // crew is all ranks of a program. Each rank of this process has a goroutine that waits for commands. The others hold
 // what their processes report of them.
@@ -23,6 +20,7 @@ type crew struct {
 	mine     []*Rank      // ranks of this process
 	team     *launch.Team // nil: all ranks are in this process
 	world    *comm.World
+	stores   tensors.Stores // of the ranks
 	commands []chan func(*Rank)
 	busy     sync.WaitGroup // ranks that are running a command
 	alive    sync.WaitGroup // goroutines
@@ -43,7 +41,12 @@ func newCrew(p *Program, timeout time.Duration, team *launch.Team) (*crew, error
 	if team != nil {
 		c.mine = c.ranks[team.First:][:team.Count]
 	}
+	c.stores.Team = team
+	for _, r := range c.ranks {
+		c.stores.All = append(c.stores.All, &r.Store)
+	}
 	for _, r := range c.mine {
+		c.stores.Mine = append(c.stores.Mine, &r.Store)
 		ch := make(chan func(*Rank))
 		c.commands = append(c.commands, ch)
 		c.alive.Go(func() {
@@ -61,7 +64,7 @@ func newCrew(p *Program, timeout time.Duration, team *launch.Team) (*crew, error
 }
 
 // isLocal reports whether a rank belongs to this process.
-func (c *crew) isLocal(r *Rank) bool { return r.ID >= c.mine[0].ID && r.ID < c.mine[0].ID+len(c.mine) }
+func (c *crew) isLocal(r *Rank) bool { return c.stores.IsLocal(r.ID) }
 
 // do runs f on every rank of this process and waits for all. It returns the error of the first rank that failed, after
 // which the crew cannot be used any more.
@@ -104,12 +107,7 @@ func rankError(rank int, x any) error {
 }
 
 func newRank(p *Program, mesh comm.Mesh, world *comm.World, id int) (*Rank, error) {
-	r := &Rank{Program: p, ID: id, Coord: map[string]int{}, world: world, Scale: 1}
-	for i, c := range mesh.Coord(id) {
-		r.Coord[mesh[i].Name] = c
-	}
-	r.Stage = &p.Stages[r.Coord[program.StageAxis]]
-	r.Arena = alignedBytes(r.Stage.Arena.Size)
+	r := &Rank{Program: p, Store: tensors.NewStore(&p.ProgramData, mesh, id), world: world, Scale: 1}
 	r.scratch = View[float32](r, r.Stage.Arena.Scratch.Offset, r.Stage.Arena.Scratch.Size/F32.Size())
 	for _, g := range p.Groups {
 		joined, err := world.Join(id, g.Axes, comm.Main)
@@ -118,9 +116,9 @@ func newRank(p *Program, mesh comm.Mesh, world *comm.World, id int) (*Rank, erro
 		}
 		r.groups = append(r.groups, joined)
 	}
-	ts := tensors(p, r.Coord)
+	ts := tensors.Of(&p.ProgramData, r.Coord)
 	for i := range r.Stage.Buckets {
-		b, err := newBucket(r, &r.Stage.Buckets[i], ts)
+		b, err := newBucket(r, i, ts)
 		if err != nil {
 			return nil, err
 		}
@@ -137,9 +135,9 @@ func newRank(p *Program, mesh comm.Mesh, world *comm.World, id int) (*Rank, erro
 	return r, err
 }
 
-func newBucket(r *Rank, spec *Bucket, ts []tensor) (bucket, error) {
-	p := r.Program
-	b := bucket{lo: spec.Offset, hi: spec.Offset + spec.Elems}
+func newBucket(r *Rank, at int, ts []tensors.Tensor) (bucket, error) {
+	p, spec := r.Program, &r.Stage.Buckets[at]
+	b := bucket{Shard: &r.Shards[at]}
 	for i := range b.done {
 		b.done[i] = make(chan struct{}, 1)
 	}
@@ -157,11 +155,6 @@ func newBucket(r *Rank, spec *Bucket, ts []tensor) (bucket, error) {
 	if spec.SharedByEnds && err == nil {
 		b.ends, err = r.world.Ends(r.ID, program.StageAxis, comm.Overlap)
 	}
-	if b.shard != nil {
-		part := spec.Elems / b.shard.Size()
-		b.lo += part * b.shard.Index()
-		b.hi = b.lo + part
-	}
 	b.countsInNorm = !spec.SharedByEnds || r.Coord[program.StageAxis] == 0
 	copies := slices.Concat(spec.ReplicatedOver, p.Atoms(spec.Reduce), rest) // equal values after the reductions
 	for _, a := range program.AtomsNotIn(copies, shard) {
@@ -169,9 +162,9 @@ func newBucket(r *Rank, spec *Bucket, ts []tensor) (bucket, error) {
 			b.countsInNorm = false
 		}
 	}
-	b.spans = spansOf(ts, b.lo, b.hi)
+	b.spans = tensors.Spans(ts, b.Lo, b.Hi)
 	if p.StochasticRounding {
-		b.tensors = overlapping(ts, b.lo, b.hi)
+		b.tensors = tensors.Overlapping(ts, b.Lo, b.Hi)
 	}
 	return b, err
 }
@@ -184,12 +177,4 @@ func (c *crew) head() *Rank {
 		}
 	}
 	panic("runtime: no rank has the last chunk")
-}
-
-// alignedBytes returns n zero bytes at an address that is a multiple of arenaAlign, in huge pages if possible.
-func alignedBytes(n int) []byte {
-	b := make([]byte, n+arenaAlign-1)
-	at := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (arenaAlign - 1))
-	adviseHuge(b)
-	return b[at : at+n : at+n]
 }

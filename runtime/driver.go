@@ -109,15 +109,6 @@ func (r *run) execute() error {
 	return r.train()
 }
 
-// withExitCode gives an error its exit code.
-func withExitCode(err error) error {
-	var coded *exit.Error
-	if err == nil || errors.As(err, &coded) && error(coded) == err {
-		return err
-	}
-	return exit.With(inputCode(err, feed.ExitCode(err)), err)
-}
-
 // prepare does everything before the first step.
 func (r *run) prepare() error {
 	r.report = r.o.printer()

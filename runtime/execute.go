@@ -5,6 +5,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/comm"
 	"github.com/planc-dev/planc/runtime/program"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // executor holds what a rank needs to execute its stage's schedule.
@@ -106,7 +107,7 @@ func (r *Rank) step() {
 	}
 }
 
-func step[F Float](r *Rank) {
+func step[F tensors.Float](r *Rank) {
 	CountTokens[F](r, r.Program.Tokens)
 	if r.Device == nil {
 		work[F](r)
@@ -117,7 +118,7 @@ func step[F Float](r *Rank) {
 }
 
 // work executes a step, except that it does not count tokens.
-func work[F Float](r *Rank) {
+func work[F tensors.Float](r *Rank) {
 	e := r.exec
 	r.clearGradients()
 	for _, c := range e.chunks {
@@ -165,7 +166,7 @@ func (e *executor) nextLayerAfter(action int) *layer {
 
 // finishLayer records that the gradients of a layer are complete and starts to reduce the buckets that are now
 // complete. Buckets that both ends of the pipeline share start last, because the other end completes them last.
-func finishLayer[F Float](r *Rank, l *layer) {
+func finishLayer[F tensors.Float](r *Rank, l *layer) {
 	for i := range r.Stage.Buckets {
 		b := &r.Stage.Buckets[i]
 		for _, p := range b.Pieces {
@@ -183,7 +184,7 @@ func finishLayer[F Float](r *Rank, l *layer) {
 func reducesLast(b *Bucket) bool { return b.SharedByEnds || b.ShardedGrads }
 
 // finish ends the step: it reduces the loss, computes the global norm, clips, and runs the optimizer on every bucket.
-func finish[F Float](r *Rank) {
+func finish[F tensors.Float](r *Rank) {
 	ReduceLoss(r, r.Program.Loss)
 	r.exec.scatter.waitBoth(r, scattering)
 	buckets := r.Stage.Buckets

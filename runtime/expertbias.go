@@ -2,6 +2,8 @@ package runtime
 
 import (
 	"fmt"
+
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // expertBiasNote returns the line at the start of a run that updates the expert bias, which transformers never does; ""
@@ -18,31 +20,31 @@ func (p *Program) expertBiasNote(rate float64) string {
 // step's, down if it got more (Wang et al. 2024, as in DeepSeek-V3). The gradient of the bias is the number of choices.
 // Both sides of the comparison are whole numbers, so that every plan finds the same sign. state is the difference
 // between an element's number and that of its optimizer state.
-func (u *updater[F]) balance(bucket int, s *span, state int) {
+func (u *updater[F]) balance(bucket int, s *tensors.Span, state int) {
 	r, buffer := u.r, conversionBuffer[F](u.r)
-	experts := float64(s.load.Dims[0].Size)
+	experts := float64(s.Load.Dims[0].Size)
 	b := &r.Program.Batch
-	all := float64(b.GlobalBatch) * float64(b.SeqLen) * float64(s.load.Choices)
-	for lo := s.lo; lo < s.hi; lo += blockElems {
-		n := min(s.hi-lo, blockElems)
-		got, bias := buffer[:n], buffer[blockElems:][:n]
-		read(r, u.types.Grads, r.gradAt(bucket, lo), got)
-		elem, at := u.types.Params, r.paramAt(bucket, lo)
+	all := float64(b.GlobalBatch) * float64(b.SeqLen) * float64(s.Load.Choices)
+	for lo := s.Lo; lo < s.Hi; lo += tensors.BlockElems {
+		n := min(s.Hi-lo, tensors.BlockElems)
+		got, bias := buffer[:n], buffer[tensors.BlockElems:][:n]
+		tensors.Read(&r.Store, u.types.Grads, r.GradAt(bucket, lo), got)
+		elem, at := u.types.Params, r.ParamAt(bucket, lo)
 		if r.Program.HasMaster() {
 			elem = u.types.Master
 			at = r.Stage.Arena.Master.Offset + (state+lo)*elem.Size()
 		}
-		read(r, elem, at, bias)
+		tensors.Read(&r.Store, elem, at, bias)
 		moveBias(bias, got, experts, all, F(r.Hyper.BiasRate))
-		if isNative[F](elem) { // bias is a copy
-			write(r, elem, at, bias)
+		if tensors.IsNative[F](elem) { // bias is a copy
+			tensors.Write(&r.Store, elem, at, bias)
 		}
 		u.put(bucket, lo, elem, at, bias)
 	}
 }
 
 // moveBias moves the bias of each expert by rate toward an even share of all choices, of which the expert got so many.
-func moveBias[F Float](bias, got []F, experts, all float64, rate F) {
+func moveBias[F tensors.Float](bias, got []F, experts, all float64, rate F) {
 	for i, x := range got {
 		switch load := float64(float64(x) * experts); {
 		case load > all:

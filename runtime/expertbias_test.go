@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // biased is a rank whose bucket has a parameter of four experts behind one that moves by its gradient. A step is of 12
@@ -22,10 +23,12 @@ func biased(master bool) *Rank {
 	if master {
 		p.Types.Params, p.Types.Master = BF16, F32
 	}
-	r := &Rank{Program: p, Stage: stage, Arena: make([]byte, 192), Clip: 0.5, Scale: 8}
+	r := &Rank{Program: p, Store: tensors.Store{Data: &p.ProgramData, Stage: stage, Arena: make([]byte, 192)},
+		Clip: 0.5, Scale: 8}
 	r.Hyper = Hyper{LR: 1, BiasRate: 0.25}
-	r.buckets = []bucket{{hi: 16, countsInNorm: true, spans: []span{{lo: 0, hi: 2}, {lo: 2, hi: 6, load: bias},
-		{lo: 6, hi: 7}}}}
+	r.Shards = []tensors.Shard{{Hi: 16}}
+	r.buckets = []bucket{{Shard: &r.Shards[0], countsInNorm: true, spans: []tensors.Span{{Lo: 0, Hi: 2}, {Lo: 2, Hi: 6,
+		Load: bias}, {Lo: 6, Hi: 7}}}}
 	copy(View[float32](r, 64, 16), []float32{2, 2, 6, 9, 0, 5, 4})
 	return r
 }
@@ -38,11 +41,11 @@ func TestExpertBias(t *testing.T) {
 		Optimize[float32](r, 0)
 		want := []float32{-1, -1, 0, -0.25, 0.25, 0.25, -2}
 		got := make([]float32, len(want))
-		read(r, r.Program.TensorTypes().Params, 0, got)
+		tensors.Read(&r.Store, r.Program.TensorTypes().Params, 0, got)
 		if !slices.Equal(got, want) {
 			t.Errorf("master %v: parameters are %v, want %v", master, got, want)
 		}
-		read(r, F32, 128, got)
+		tensors.Read(&r.Store, F32, 128, got)
 		if master && !slices.Equal(got, want) {
 			t.Errorf("the master copy is %v, want %v", got, want)
 		}
@@ -52,7 +55,7 @@ func TestExpertBias(t *testing.T) {
 		}
 		r.Skip = true
 		Optimize[float32](r, 0)
-		read(r, r.Program.TensorTypes().Params, 0, got)
+		tensors.Read(&r.Store, r.Program.TensorTypes().Params, 0, got)
 		if !slices.Equal(got, want) {
 			t.Errorf("master %v: a step that is skipped moves to %v", master, got)
 		}
@@ -61,16 +64,18 @@ func TestExpertBias(t *testing.T) {
 
 // The biases of all layers are one run, which may be longer than the room for a block of numbers.
 func TestBiasesOfManyLayers(t *testing.T) {
-	const n = blockElems + 4
+	const n = tensors.BlockElems + 4
 	r := biased(false)
 	r.Stage.Arena = Arena{Params: Region{Offset: 0, Size: 4 * n}, Grads: Region{Offset: 4 * n, Size: 4 * n}}
 	r.Arena, r.Stage.Buckets = make([]byte, 8*n), []Bucket{{Elems: n}}
-	r.buckets = []bucket{{hi: n, spans: []span{{lo: 0, hi: n, load: &Param{Dims: []Dim{{Size: 4}}, Choices: 2}}}}}
-	copy(View[float32](r, 4*n+4*blockElems, 4), []float32{6, 9, 0, 5})
+	r.Shards = []tensors.Shard{{Hi: n}}
+	r.buckets = []bucket{{Shard: &r.Shards[0], spans: []tensors.Span{{Lo: 0, Hi: n, Load: &Param{Dims: []Dim{{Size: 4}},
+		Choices: 2}}}}}
+	copy(View[float32](r, 4*n+4*tensors.BlockElems, 4), []float32{6, 9, 0, 5})
 	Optimize[float32](r, 0)
 	got := View[float32](r, 0, n)
-	if want := []float32{0.25, 0, -0.25, 0.25, 0.25}; !slices.Equal(got[blockElems-1:], want) {
-		t.Errorf("the last are %v, want %v", got[blockElems-1:], want)
+	if want := []float32{0.25, 0, -0.25, 0.25, 0.25}; !slices.Equal(got[tensors.BlockElems-1:], want) {
+		t.Errorf("the last are %v, want %v", got[tensors.BlockElems-1:], want)
 	}
 }
 

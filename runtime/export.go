@@ -6,6 +6,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // exportLimit is the maximum size of a file of an exported model, in bytes.
@@ -31,7 +32,7 @@ func (r *run) export() error {
 	if len(w.Tensors) == 0 {
 		return exit.Errorf(exit.Cannot, "--export: not supported for this model: the program knows only planc's own "+
 			"layout; its "+
-			"checkpoints hold them in %s", modelFile)
+			"checkpoints hold them in %s", tensors.ModelFile)
 	}
 	if err := ckpt.Vacant(r.o.export); err != nil {
 		return fmt.Errorf("--export: %w", err)
@@ -48,11 +49,7 @@ func (r *run) export() error {
 	if err != nil {
 		return err
 	}
-	content := published[float32]
-	if r.p.Elem == F64 {
-		content = published[float64]
-	}
-	c := content(r.crew)
+	c := r.crew.stores.Published()
 	fill := c.Fill
 	c.Fill = func(i int, w io.Writer) error {
 		if r.ctx.Err() != nil {
@@ -77,7 +74,7 @@ func (r *run) loadForExport() (from string, err error) {
 		return "", err
 	case c != nil:
 		r.done.step = int(c.Manifest.Step)
-		if err := r.fillParams(c); err != nil {
+		if err := r.crew.stores.LoadParams(c); err != nil {
 			return "", fmt.Errorf("cannot export %s: %w", c.Path, err)
 		}
 		return fmt.Sprintf("step %d of %s", r.done.step, c.Path), nil
@@ -87,39 +84,4 @@ func (r *run) loadForExport() (from string, err error) {
 			"--resume never to export the initial parameters", r.ckptDir)
 	}
 	return r.initialize()
-}
-
-// published returns the model as a file in Hugging Face's layout. Each tensor is gathered from the ranks' arenas when
-// it is written.
-func published[F Float](c *crew) ckpt.Content {
-	p := c.ranks[0].Program
-	parts, placed, k := c.parts(), p.publishedTensors(), p.weightKind()
-	out := ckpt.Content{Metadata: map[string]string{"format": "pt"}}
-	for _, t := range placed {
-		out.Tensors = append(out.Tensors, ckpt.Tensor{Name: t.name, DType: ckpt.DTypeOf[F](), Shape: t.Shape})
-	}
-	out.Fill = func(i int, w io.Writer) error {
-		x := &placed[i]
-		buf := make([]F, publishedElems(x.Published))
-		for s := range x.Shares {
-			for j, r := range c.ranks {
-				t := &parts[j][x.at[s]]
-				if !k.isSaved(r, t) {
-					continue
-				}
-				slabOf(&x.Shares[s], &k, r, t, func(at, pub, step, n int) {
-					var b [blockElems]F
-					for done := 0; done < n; done += blockElems {
-						part := b[:min(n-done, blockElems)]
-						read(r, k.elem, at+done*k.elem.Size(), part)
-						for l, v := range part {
-							buf[pub+(done+l)*step] = v
-						}
-					}
-				})
-			}
-		}
-		return ckpt.WriteFloats(w, buf)
-	}
-	return out
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/report"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // spoil makes the first number of a checkpoint's model NaN, and the manifest match: as planc saved it before it looked.
@@ -19,7 +20,7 @@ func spoil(t *testing.T, checkpoint string) {
 	c, err := ckpt.Open(checkpoint)
 	must(t, err)
 	var contents []ckpt.Content
-	for _, name := range []string{modelFile, optimizerFile} {
+	for _, name := range []string{tensors.ModelFile, tensors.OptimizerFile} {
 		f, err := c.File(name)
 		must(t, err)
 		defer f.Close()
@@ -29,7 +30,7 @@ func spoil(t *testing.T, checkpoint string) {
 				must(t, err)
 				b, err := io.ReadAll(r)
 				must(t, err)
-				if i == 0 && name == modelFile {
+				if i == 0 && name == tensors.ModelFile {
 					copy(b, "\xff\xff\xff\x7f")
 				}
 				_, err = w.Write(b)
@@ -115,10 +116,10 @@ func TestNonfiniteStateIsNotRead(t *testing.T) {
 	spoil(t, res.Checkpoint)
 	const what = "element 0 of tensor w is NaN, which is not a finite number; training cannot "
 	_, err = train(t, bigram[float32](1, 0), t.TempDir(), Resume(res.Checkpoint))
-	wantExit(t, err, exit.Input, filepath.Join(res.Checkpoint, modelFile)+": "+what+"continue from it")
+	wantExit(t, err, exit.Input, filepath.Join(res.Checkpoint, tensors.ModelFile)+": "+what+"continue from it")
 	weights := t.TempDir() // without a manifest
-	must(t, os.Rename(filepath.Join(res.Checkpoint, modelFile), filepath.Join(weights, modelFile)))
-	must(t, os.Link(filepath.Join(weights, modelFile), filepath.Join(res.Checkpoint, modelFile)))
+	must(t, os.Rename(filepath.Join(res.Checkpoint, tensors.ModelFile), filepath.Join(weights, tensors.ModelFile)))
+	must(t, os.Link(filepath.Join(weights, tensors.ModelFile), filepath.Join(res.Checkpoint, tensors.ModelFile)))
 	_, err = train(t, bigram[float32](1, 0), t.TempDir(), Set("train.init", weights))
 	wantExit(t, err, exit.Input, "train.init "+weights+": "+what+"begin with it")
 	var said bytes.Buffer
@@ -143,10 +144,10 @@ func TestNonfiniteStateIsNotExported(t *testing.T) {
 	bad := filepath.Join(dir, "bad")
 	_, err = train(t, publishedBigram[float32](1), dir, Export(bad), Resume("2"))
 	wantExit(t, err, exit.Input, "element 0 of tensor w is NaN, which is not a finite number")
-	b, err := os.ReadFile(filepath.Join(good, modelFile))
+	b, err := os.ReadFile(filepath.Join(good, tensors.ModelFile))
 	must(t, err)
 	copy(b[len(b)-4:], "\x00\x00\x80\x7f")
-	must(t, os.WriteFile(filepath.Join(good, modelFile), b, 0o666))
+	must(t, os.WriteFile(filepath.Join(good, tensors.ModelFile), b, 0o666))
 	_, err = train(t, publishedBigram[float32](1), dir, Export(bad), Resume("never"), Set("train.init", good))
 	wantExit(t, err, exit.Input, "is +Inf, which is not a finite number; training cannot begin with it")
 	if _, err := os.Stat(bad); err == nil {

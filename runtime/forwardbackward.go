@@ -1,5 +1,7 @@
 package runtime
 
+import "github.com/planc-dev/planc/runtime/tensors"
+
 // runEval adds the loss of micro-batch 0 to LossSum on the ranks that have the last chunk.
 func (r *Rank) runEval() {
 	if r.Device != nil {
@@ -35,7 +37,7 @@ func (r *Rank) infer(logits bool) {
 
 // forward runs a chunk's forward pass on a micro-batch. If logits is set, the last segment computes logits in place of
 // the loss. next is the first layer of the pass after this one, nil if there is none.
-func forward[F Float](r *Rank, c *chunk, micro int, logits bool, next *layer) {
+func forward[F tensors.Float](r *Rank, c *chunk, micro int, logits bool, next *layer) {
 	b := &r.exec.block
 	b.Micro = micro
 	r.experts.counting = r.Training
@@ -64,7 +66,7 @@ func (r *Rank) buffer(c *chunk, micro int) int {
 
 // enterLayer prepares the block for a layer. It waits for the layer's parameters and starts to gather those of the
 // layer that follows.
-func enterLayer[F Float](r *Rank, c *chunk, l, follows *layer) {
+func enterLayer[F tensors.Float](r *Rank, c *chunk, l, follows *layer) {
 	r.finishLayerUpdates(l)
 	r.setBlock(c, l, waitFetched[F](r, l, follows))
 }
@@ -91,7 +93,7 @@ func (r *Rank) setBlock(c *chunk, l *layer, gathered int) {
 // backward runs a chunk's backward pass, from the last block to the first. After the last micro-batch, the reduction of
 // a bucket starts as soon as its gradients are complete. Buckets that are scattered after each micro-batch start block
 // by block.
-func backward[F Float](r *Rank, c *chunk, micro int, next *layer) {
+func backward[F tensors.Float](r *Rank, c *chunk, micro int, next *layer) {
 	e := r.exec
 	b := &e.block
 	b.Micro = micro
@@ -151,7 +153,7 @@ func (e *executor) otherBuffer(at int) int {
 }
 
 // weightGradients runs the second part of the chunk's split backward pass over the micro-batch.
-func weightGradients[F Float](r *Rank, c *chunk, micro int) {
+func weightGradients[F tensors.Float](r *Rank, c *chunk, micro int) {
 	b := &r.exec.block
 	b.Micro = micro
 	for i := len(c.layers) - 1; i >= 0; i-- {
@@ -178,14 +180,14 @@ func (r *Rank) gradientOf(c *chunk, l *layer, passing int) int {
 
 // runScattered runs a function that adds to the gradients of a layer, and starts to scatter those that are scattered
 // after each micro-batch.
-func runScattered[F Float](r *Rank, l *layer, f func(*Rank, *Block)) {
+func runScattered[F tensors.Float](r *Rank, l *layer, f func(*Rank, *Block)) {
 	beginScatter[F](r, l)
 	f(r, &r.exec.block)
 	endScatter[F](r, l)
 }
 
 // layerDone records that a layer has finished the block's micro-batch.
-func layerDone[F Float](r *Rank, l *layer) {
+func layerDone[F tensors.Float](r *Rank, l *layer) {
 	if r.exec.block.Micro == r.Program.Batch.MicroBatches-1 {
 		finishLayer[F](r, l)
 	}

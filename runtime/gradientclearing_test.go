@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"reflect"
 	"testing"
+
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // overwriting is bigram whose backward pass writes the gradient of b in the first micro-batch, as its segment then
@@ -25,7 +27,7 @@ func overwriting() *Program {
 // What a segment writes is not cleared; what lies beside it is: the other parameter, and the bucket's padding.
 func TestClearedGradients(t *testing.T) {
 	p := overwriting()
-	r := &Rank{Program: p, Stage: &p.Stages[0], buckets: make([]bucket, 2)}
+	r := &Rank{Program: p, Store: tensors.Store{Data: &p.ProgramData, Stage: &p.Stages[0]}, buckets: make([]bucket, 2)}
 	c, err := newChunk(r, &p.Stages[0].Chunks[0])
 	must(t, err)
 	g := p.Stages[0].Arena.Grads

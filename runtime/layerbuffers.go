@@ -1,5 +1,7 @@
 package runtime
 
+import "github.com/planc-dev/planc/runtime/tensors"
+
 // layer is one layer of a chunk.
 type layer struct {
 	segment, index int
@@ -93,7 +95,7 @@ func (r *Rank) locate(l *layer) {
 			at.param += gathered
 			gathered += (b.Elems*paramSize + 63) &^ 63
 		} else {
-			at.param += r.paramAt(i, b.Offset)
+			at.param += r.ParamAt(i, b.Offset)
 		}
 		at.grad = (offset - b.Offset) * gradSize
 		if b.ShardedGrads {
@@ -101,7 +103,7 @@ func (r *Rank) locate(l *layer) {
 			at.grad += scattered
 			scattered += (b.Elems*gradSize + 63) &^ 63
 		} else {
-			at.grad += r.gradAt(i, b.Offset)
+			at.grad += r.GradAt(i, b.Offset)
 		}
 		l.refs = append(l.refs, at)
 	}
@@ -163,7 +165,7 @@ func (l *layer) jobs(kind int) []bucketAt {
 // waitFetched waits for a layer's gathered parameters and returns their offset. It also starts to gather those of the
 // layer that follows into the other buffer, which the previous layer no longer needs. Parameters that are already in
 // the buffer are not gathered again.
-func waitFetched[F Float](r *Rank, l, follows *layer) int {
+func waitFetched[F tensors.Float](r *Rank, l, follows *layer) int {
 	t := &r.exec.fetch
 	if len(l.fetch) == 0 {
 		return 0
@@ -186,7 +188,7 @@ func waitFetched[F Float](r *Rank, l, follows *layer) int {
 }
 
 // startFetch starts to gather a layer's parameters into a buffer.
-func startFetch[F Float](r *Rank, l *layer, into int) {
+func startFetch[F tensors.Float](r *Rank, l *layer, into int) {
 	t := &r.exec.fetch
 	t.users[into] = l
 	for _, b := range l.fetch {
@@ -196,7 +198,7 @@ func startFetch[F Float](r *Rank, l *layer, into int) {
 }
 
 // beginScatter clears a buffer for a layer's gradients, after its previous content has been scattered.
-func beginScatter[F Float](r *Rank, l *layer) {
+func beginScatter[F tensors.Float](r *Rank, l *layer) {
 	t := &r.exec.scatter
 	if len(l.scatter) == 0 {
 		return
@@ -213,7 +215,7 @@ func beginScatter[F Float](r *Rank, l *layer) {
 }
 
 // endScatter starts to scatter a layer's gradients and switches to the other buffer.
-func endScatter[F Float](r *Rank, l *layer) {
+func endScatter[F tensors.Float](r *Rank, l *layer) {
 	t := &r.exec.scatter
 	if len(l.scatter) == 0 {
 		return

@@ -1,14 +1,13 @@
 package runtime
 
 import (
-	"slices"
-
 	"github.com/planc-dev/planc/runtime/cpu"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // Optimize updates this rank's part of a bucket with the program's optimizer, unless the step is skipped. Gradients are
 // multiplied by Clip. Weight decay applies to parameters with Param.Decay.
-func Optimize[F Float](r *Rank, bucket int) {
+func Optimize[F tensors.Float](r *Rank, bucket int) {
 	if r.Skip {
 		return
 	}
@@ -18,21 +17,22 @@ func Optimize[F Float](r *Rank, bucket int) {
 	}
 	b, spec := &r.buckets[bucket], &r.Stage.Buckets[bucket]
 	u := updater[F]{r: r, types: r.Program.TensorTypes(), hyper: &r.Hyper, clip: r.Clip}
-	whole := isNative[F](u.types.Params) && isNative[F](u.types.Grads) && isNative[F](u.types.Moments)
+	whole := tensors.IsNative[F](u.types.Params) && tensors.IsNative[F](u.types.Grads) &&
+		tensors.IsNative[F](u.types.Moments)
 	if !whole {
 		u.converted = conversionBuffer[F](r)
 	}
 	for _, s := range b.spans {
-		if s.load != nil {
-			u.balance(bucket, &s, spec.State-b.lo)
+		if s.Load != nil {
+			u.balance(bucket, &s, spec.State-b.Lo)
 			continue
 		}
-		for lo := s.lo; lo < s.hi; {
-			n := s.hi - lo
+		for lo := s.Lo; lo < s.Hi; {
+			n := s.Hi - lo
 			if !whole {
-				n = min(n, blockElems)
+				n = min(n, tensors.BlockElems)
 			}
-			u.update(bucket, s.decay, lo, spec.State+lo-b.lo, n)
+			u.update(bucket, s.Decay, lo, spec.State+lo-b.Lo, n)
 			lo += n
 		}
 	}
@@ -40,7 +40,7 @@ func Optimize[F Float](r *Rank, bucket int) {
 
 // updater updates parameters in place, or block by block if the kernels do not compute in the types of the parameters
 // or their state.
-type updater[F Float] struct {
+type updater[F tensors.Float] struct {
 	r         *Rank
 	types     Types
 	hyper     *Hyper
@@ -52,14 +52,14 @@ type updater[F Float] struct {
 // regions. If there is a master copy, the kernel updates it, and the parameters are rounded from it.
 func (u *updater[F]) update(bucket int, decay bool, at, state, n int) {
 	r, a := u.r, &u.r.Stage.Arena
-	elem, from := u.types.Params, r.paramAt(bucket, at)
+	elem, from := u.types.Params, r.ParamAt(bucket, at)
 	if r.Program.HasMaster() {
 		elem = u.types.Master
 		from = a.Master.Offset + state*elem.Size()
 	}
-	room := func(i int) []F { return u.converted[min(len(u.converted), i*blockElems):] }
+	room := func(i int) []F { return u.converted[min(len(u.converted), i*tensors.BlockElems):] }
 	param := widenFrom(r, elem, from, n, room(0))
-	grad := widenFrom(r, u.types.Grads, r.gradAt(bucket, at), n, room(1))
+	grad := widenFrom(r, u.types.Grads, r.GradAt(bucket, at), n, room(1))
 	first, second := a.Moment1.Offset+state*u.types.Moments.Size(), a.Moment2.Offset+state*u.types.Moments.Size()
 	var m, v []F
 	if a.Moment1.Size > 0 {
@@ -88,7 +88,7 @@ func (u *updater[F]) put(bucket, at int, elem Elem, from int, x []F) {
 	}
 	storeBack(r, elem, from, x)
 	if r.Program.HasMaster() {
-		write(r, u.types.Params, r.paramAt(bucket, at), x)
+		tensors.Write(&r.Store, u.types.Params, r.ParamAt(bucket, at), x)
 	}
 }
 
@@ -109,30 +109,4 @@ func (u *updater[F]) optimize(decay bool, param, grad, m, v []F) {
 	} else {
 		kernels.Adam(param, grad, m, v, step)
 	}
-}
-
-// spansOf returns the parts of the tensors in [lo, hi) of the flat space, in order. Adjacent parts with the same
-// treatment are joined.
-func spansOf(ts []tensor, lo, hi int) []span {
-	var out []span
-	for _, t := range ts {
-		s := span{lo: max(lo, t.offset), hi: min(hi, t.offset+t.local), decay: t.param.Decay}
-		if t.param.Choices > 0 {
-			s.load = t.param
-		}
-		if s.lo < s.hi {
-			out = append(out, s)
-		}
-	}
-	slices.SortFunc(out, func(a, b span) int { return a.lo - b.lo })
-	joined := out[:0]
-	for _, s := range out {
-		if n := len(joined); n > 0 && joined[n-1].hi == s.lo && joined[n-1].decay == s.decay &&
-			joined[n-1].load == s.load {
-			joined[n-1].hi = s.hi
-			continue
-		}
-		joined = append(joined, s)
-	}
-	return joined
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/planc-dev/planc/runtime/cpu"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // If a rank on this CPU has several threads, its optimizer update overlaps the next step's forward pass: the update is
@@ -23,7 +24,7 @@ type updates struct {
 	buckets []*bucketUpdate
 	order   []*bucketUpdate // in the order in which a forward pass reads them
 	help    func()          // updates pieces of all buckets until none is left
-	piece   func(bucket int, s span)
+	piece   func(bucket int, s tensors.Span)
 	fault   atomic.Pointer[string] // panic of the first piece that failed
 }
 
@@ -31,7 +32,7 @@ type updates struct {
 type bucketUpdate struct {
 	open   bool // the rank's thread has not waited for it
 	stale  bool // it holds the gradients of the last step
-	pieces []span
+	pieces []tensors.Span
 	next   atomic.Int64
 	done   atomic.Int64 // finished pieces
 	bucket int
@@ -43,13 +44,13 @@ const pieceElems = 1 << 14
 
 // newUpdates prepares the rank's buckets for updates that overlap the next step. It returns nil if their state is not
 // stored in the type that kernels compute in.
-func newUpdates[F Float](r *Rank) *updates {
+func newUpdates[F tensors.Float](r *Rank) *updates {
 	t := r.Program.TensorTypes()
-	if !isNative[F](t.Params) || !isNative[F](t.Grads) || !isNative[F](t.Moments) || r.Program.HasMaster() ||
-		r.Program.StochasticRounding || r.poison {
+	if !tensors.IsNative[F](t.Params) || !tensors.IsNative[F](t.Grads) || !tensors.IsNative[F](t.Moments) ||
+		r.Program.HasMaster() || r.Program.StochasticRounding || r.poison {
 		return nil
 	}
-	u := &updates{piece: func(bucket int, s span) { updatePiece[F](r, bucket, s) }}
+	u := &updates{piece: func(bucket int, s tensors.Span) { updatePiece[F](r, bucket, s) }}
 	for i := range r.buckets {
 		u.buckets = append(u.buckets, newBucketUpdate(r, i))
 	}
@@ -86,20 +87,20 @@ func newBucketUpdate(r *Rank, i int) *bucketUpdate {
 	}
 	out := &bucketUpdate{bucket: i}
 	for _, s := range b.spans {
-		if s.load != nil {
+		if s.Load != nil {
 			return nil
 		}
-		for lo := s.lo; lo < s.hi; lo += pieceElems {
-			out.pieces = append(out.pieces, span{lo: lo, hi: min(lo+pieceElems, s.hi), decay: s.decay})
+		for lo := s.Lo; lo < s.Hi; lo += pieceElems {
+			out.pieces = append(out.pieces, tensors.Span{Lo: lo, Hi: min(lo+pieceElems, s.Hi), Decay: s.Decay})
 		}
 	}
 	return out
 }
 
 // updatePiece updates a piece of a bucket.
-func updatePiece[F Float](r *Rank, bucket int, s span) {
+func updatePiece[F tensors.Float](r *Rank, bucket int, s tensors.Span) {
 	u := updater[F]{r: r, types: r.Program.TensorTypes(), hyper: &r.updates.hyper, clip: r.updates.clip}
-	u.update(bucket, s.decay, s.lo, r.Stage.Buckets[bucket].State+s.lo-r.buckets[bucket].lo, s.hi-s.lo)
+	u.update(bucket, s.Decay, s.Lo, r.Stage.Buckets[bucket].State+s.Lo-r.Shards[bucket].Lo, s.Hi-s.Lo)
 }
 
 // postponeBucket makes a bucket's update available to overlap the next step, and reports whether that is possible.
@@ -178,7 +179,7 @@ func (r *Rank) clearBucket(i int) {
 // gradElems returns the number of gradients of a bucket in the rank's arena.
 func (r *Rank) gradElems(i int) int {
 	if r.Stage.Buckets[i].ShardedGrads {
-		return r.buckets[i].hi - r.buckets[i].lo
+		return r.Shards[i].Hi - r.Shards[i].Lo
 	}
 	return r.Stage.Buckets[i].Elems
 }

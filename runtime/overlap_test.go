@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/runtime/report"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // withThreads is the weights that a program ends with on so many threads a rank, whether it ran through or was stopped
@@ -84,7 +85,7 @@ func TestBesideThatPanics(t *testing.T) {
 	back := p.Segments[0].Backward
 	p.Segments[0].Backward = func(r *Rank, b *Block) {
 		if r.StepID == 2 { // no update is under way here
-			r.updates.piece = func(int, span) { panic("a piece of an update") }
+			r.updates.piece = func(int, tensors.Span) { panic("a piece of an update") }
 		}
 		back(r, b)
 	}

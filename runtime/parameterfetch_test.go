@@ -125,7 +125,7 @@ func TestParametersComeBeforeTheirBlock(t *testing.T) {
 		r.poison = true
 		runs[r] = &towerRun{t: t, rank: r}
 		for i := range r.buckets {
-			for k, x := 0, View[float64](r, r.paramAt(i, r.buckets[i].lo), towerElems/2); k < len(x); k++ {
+			for k, x := 0, View[float64](r, r.ParamAt(i, r.Shards[i].Lo), towerElems/2); k < len(x); k++ {
 				x[k] = float64(10*(towerLayers-1-i) + id)
 			}
 		}
@@ -153,7 +153,7 @@ func TestParametersComeBeforeTheirBlock(t *testing.T) {
 			}
 		}
 		for i := range r.buckets { // two ranks, two micro-batches
-			for _, g := range View[float64](r, r.gradAt(i, r.buckets[i].lo), towerElems/2) {
+			for _, g := range View[float64](r, r.GradAt(i, r.Shards[i].Lo), towerElems/2) {
 				if want := float64(4 * (towerLayers - i)); g != want {
 					t.Fatalf("rank %d bucket %d: gradient %g, want %g", r.ID, i, g, want)
 				}

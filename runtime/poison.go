@@ -27,6 +27,6 @@ func (r *Rank) taintWork() {
 func (r *Rank) taintOthers(i int) {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
 	size := r.Program.TensorTypes().Params.Size()
-	r.taint(r.paramAt(i, spec.Offset), (b.lo-spec.Offset)*size)
-	r.taint(r.paramAt(i, b.hi), (spec.Offset+spec.Elems-b.hi)*size)
+	r.taint(r.ParamAt(i, spec.Offset), (b.Lo-spec.Offset)*size)
+	r.taint(r.ParamAt(i, b.Hi), (spec.Offset+spec.Elems-b.Hi)*size)
 }

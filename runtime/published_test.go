@@ -14,10 +14,11 @@ import (
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // publishedBigram is bigram with a layout of its weights: w lies transposed, and b in two tensors.
-func publishedBigram[F Float](dp int) *Program {
+func publishedBigram[F tensors.Float](dp int) *Program {
 	p := bigram[F](dp, 0)
 	p.Weights = Weights{
 		Family: "bigram", Config: `{"model_type": "bigram"}`,
@@ -141,8 +142,8 @@ func TestPretrainedMessages(t *testing.T) {
 		return append(append(slices.Clone(whole[:i]), x), whole[i+1:]...)
 	}
 	for name, c := range map[string]struct {
-		tensors []ckpt.Tensor
-		want    string // "" for none
+		Of   []ckpt.Tensor
+		want string // "" for none
 	}{
 		"whole": {whole, ""},
 		"other names": {[]ckpt.Tensor{{Name: "out.weight", DType: "F32", Shape: square}, {Name: "first.beta",
@@ -162,7 +163,7 @@ func TestPretrainedMessages(t *testing.T) {
 			"it has tensors that the program does not have: y"},
 	} {
 		dir := t.TempDir()
-		tensorsFile(t, filepath.Join(dir, "model.safetensors"), c.tensors...)
+		tensorsFile(t, filepath.Join(dir, "model.safetensors"), c.Of...)
 		_, err := train(t, publishedBigram[float32](1), t.TempDir(), Set("train.init", dir), Set("train.steps", 1))
 		if c.want == "" {
 			if err != nil {

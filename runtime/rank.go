@@ -1,22 +1,17 @@
 package runtime
 
 import (
-	"unsafe"
-
 	"github.com/planc-dev/planc/runtime/comm"
 	"github.com/planc-dev/planc/runtime/num"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // Rank is the state of one rank. Generated code reads the exported fields and passes the rank to the functions of this
 // package. All other fields belong to the runtime.
 type Rank struct {
-	Program *Program
-	ID      int
-	Coord   map[string]int // coordinate on each atom of the mesh
-
-	Stage  *Stage // element of Program.Stages
-	Arena  []byte // Stage.Arena.Size bytes
-	Device Device // device that has a copy of the arena and does the work; nil: this CPU
+	Program       *Program
+	tensors.Store        // the rank's number, coordinate, stage and arena
+	Device        Device // device that has a copy of the arena and does the work; nil: this CPU
 
 	Training bool   // dropout is active
 	StepID   int    // optimizer step, counted from 1; part of the key of dropout
@@ -53,9 +48,6 @@ type Rank struct {
 	reduced    bool          // LossSum is the sum over all replicas: ReduceLoss has run
 }
 
-// Float is the element type of a program's tensors.
-type Float interface{ float32 | float64 }
-
 // Hyper holds the optimizer's hyperparameters of one step.
 type Hyper struct {
 	LR, Beta1, Beta2, Eps, WeightDecay, Momentum, ClipNorm float64
@@ -65,11 +57,4 @@ type Hyper struct {
 
 // View returns n elements of the rank's arena from byte offset off. It panics if they are not all in the arena, because
 // the memory plan was wrong.
-func View[T num.Stored | int32](r *Rank, off, n int) []T {
-	if n == 0 {
-		return nil
-	}
-	var z T
-	_ = r.Arena[off+n*int(unsafe.Sizeof(z))-1]
-	return unsafe.Slice((*T)(unsafe.Pointer(&r.Arena[off])), n)
-}
+func View[T num.Stored | int32](r *Rank, off, n int) []T { return tensors.View[T](&r.Store, off, n) }

@@ -12,6 +12,7 @@ import (
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/settings"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // save commits a checkpoint of the last step, once.
@@ -31,7 +32,7 @@ func (r *run) save() error {
 		m.Extra["model"] = r.p.Model.Hash
 	}
 	if !r.p.HasMoments() {
-		m.Extra[noMomentsExtra] = "none"
+		m.Extra[tensors.NoMomentsExtra] = "none"
 	}
 	if s := r.scaler.text(); s != "" {
 		m.Extra["loss_scale"] = s
@@ -64,21 +65,6 @@ func (r *run) save() error {
 
 // evaluatedExtra is the key of the step of the last validation loss in a checkpoint.
 const evaluatedExtra = "evaluated"
-
-func (r *run) contents() []ckpt.Content {
-	if r.p.Elem == F64 {
-		return contentsOf[float64](r.crew)
-	}
-	return contentsOf[float32](r.crew)
-}
-
-func contentsOf[F Float](c *crew) []ckpt.Content {
-	p := c.ranks[0].Program
-	return []ckpt.Content{
-		content[F](c, modelFile, []kind{p.weightKind()}),
-		content[F](c, optimizerFile, p.momentKinds()),
-	}
-}
 
 // dataID identifies the order of the samples, in which a checkpoint counts them.
 func (r *run) dataID() string {
@@ -144,7 +130,7 @@ func (r *run) warnAside(path string) {
 func (r *run) continueFrom(c *ckpt.Checkpoint, later int64, away bool) error {
 	m := &c.Manifest
 	r.done = progress{step: int(m.Step), updates: int(m.Updates), samples: m.Samples, tokens: m.Tokens}
-	if err := r.fill(c); err != nil {
+	if err := r.crew.stores.Load(c); err != nil {
 		return fmt.Errorf("cannot continue %s: %w; use --resume never to start over, or --dir to train in "+
 			"another folder", c.Path, err)
 	}
@@ -348,21 +334,11 @@ func (r *run) startNew(later int64) error {
 // initialize fills the parameters of a new run and returns where they come from.
 func (r *run) initialize() (from string, err error) {
 	from = r.s.Train.Init
-	seed, wide := r.s.Train.Seed, r.p.Elem == F64
 	if from == "" || from == "random" {
-		return "random parameters", r.crew.do(func(k *Rank) {
-			if wide {
-				initParams[float64](k, seed)
-			} else {
-				initParams[float32](k, seed)
-			}
-		})
+		return "random parameters", r.crew.do(func(k *Rank) { k.Initialize(r.s.Train.Seed) })
 	}
 	if !filepath.IsAbs(from) {
 		from = filepath.Join(r.s.Dir, from)
 	}
-	if wide {
-		return from, loadFolder[float64](r.crew, from)
-	}
-	return from, loadFolder[float32](r.crew, from)
+	return from, r.crew.stores.LoadFolder(from)
 }

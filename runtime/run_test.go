@@ -14,6 +14,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/report"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // line is a line of metrics.jsonl.
@@ -67,7 +68,7 @@ func losses(t *testing.T, dir string) []float64 {
 func weights(t *testing.T, checkpoint string) []byte {
 	t.Helper()
 	var all []byte
-	for _, name := range []string{modelFile, optimizerFile} {
+	for _, name := range []string{tensors.ModelFile, tensors.OptimizerFile} {
 		b, err := os.ReadFile(filepath.Join(checkpoint, name))
 		if err != nil {
 			t.Fatal(err)
@@ -200,7 +201,7 @@ func TestDamagedCheckpointsAreNotIgnored(t *testing.T) {
 	dir := t.TempDir()
 	res, err := train(t, bigram[float32](1, 0), dir)
 	must(t, err)
-	must(t, os.WriteFile(filepath.Join(res.Checkpoint, modelFile), []byte("nonsense"), 0o666))
+	must(t, os.WriteFile(filepath.Join(res.Checkpoint, tensors.ModelFile), []byte("nonsense"), 0o666))
 	_, err = train(t, bigram[float32](1, 0), dir)
 	var coded *exit.Error
 	if !errors.As(err, &coded) || coded.Code != exit.Input ||
@@ -439,5 +440,14 @@ func TestSettingsAreChecked(t *testing.T) {
 		if !errors.As(err, &coded) || coded.Code != exit.Input || err.Error() != want {
 			t.Errorf("%s=%s: %v, want %s", path, value, err, want)
 		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	p := bigram[float64](2, 1)
+	p.Stages[0].Buckets[0].Elems = 95
+	if err := p.validate(); err == nil ||
+		err.Error() != "runtime: the program is wrong: bucket 0 has 95 elements, which 2 shards do not divide" {
+		t.Errorf("error %v", err)
 	}
 }

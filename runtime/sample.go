@@ -5,6 +5,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/data"
 	"github.com/planc-dev/planc/runtime/rng"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // Parameters of the text that is sampled at the end of a run.
@@ -59,7 +60,7 @@ func (r *run) nextLogits(vocab int) (logits []float64, err error) {
 	if r.team.Peers == nil {
 		return logits, nil
 	}
-	all, err := r.team.Peers.Exchange(bytesOf(logits))
+	all, err := r.team.Peers.Exchange(tensors.Bytes(logits))
 	if err == nil {
 		err = r.exchangeReports()
 	}
@@ -69,7 +70,7 @@ func (r *run) nextLogits(vocab int) (logits []float64, err error) {
 	for _, b := range all {
 		if len(b) > 0 {
 			logits = make([]float64, len(b)/8)
-			copy(bytesOf(logits), b)
+			copy(tensors.Bytes(logits), b)
 		}
 	}
 	return logits, nil
@@ -101,7 +102,7 @@ func (r *Rank) show(tokens []int32) {
 func (r *Rank) logits(vocab int) []float64 {
 	n := min(vocab, r.Program.Model.Vocab)
 	out := make([]float64, n)
-	read(r, r.Program.TensorTypes().Compute, r.Stage.Arena.Logits.Offset, out)
+	tensors.Read(&r.Store, r.Program.TensorTypes().Compute, r.Stage.Arena.Logits.Offset, out)
 	return out
 }
 

@@ -9,23 +9,52 @@ import (
 
 	"github.com/planc-dev/planc/runtime/num"
 	"github.com/planc-dev/planc/runtime/rng"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // byChance are what rounds so.
 var byChance = Types{Compute: F32, Params: BF16, Grads: F32, Reduce: F32, Master: BF16, Moments: F32}
 
-// large is split with matrices of more than a block of numbers, in bf16.
+// large is a program of two layers of one matrix [rows@rowAxes, cols@colAxes] of more than a block of numbers, and a
+// vector, in bf16. Its flat space is padded for 2 shards over dp.
 func large(tp, dp int, rowAxes, colAxes []string, shard bool) *Program {
-	p := split(tp, dp, rowAxes, colAxes, shard)
-	p.Params[0].Dims[0].Size, p.Params[0].Dims[1].Size, p.Params[1].Dims[0].Size = 90, 70, 70
-	s := &p.Stages[0]
-	s.Buckets[0].Elems, s.Buckets[0].State = 12800, 0
-	s.Buckets[0].Pieces = []Piece{{Segment: 0, Layer: 0, Offset: 0}, {Segment: 1, Layer: 0, Offset: 6305},
-		{Segment: 0, Layer: 1, Offset: 6400}}
-	s.Arena = Arena{Size: 4 * 51200, Params: Region{Offset: 0, Size: 25600}, Grads: Region{Offset: 51200, Size: 51200},
-		Moment1: Region{Offset: 2 * 51200, Size: 51200}, Moment2: Region{Offset: 3 * 51200, Size: 51200}}
-	p.Elem, p.Types, p.StochasticRounding = F32, byChance, true
-	return p
+	s := Stage{
+		Buckets: []Bucket{{Elems: 12800, Reduce: -1, Sum: 0, Shard: -1, ReplicatedOver: []string{"dp"},
+			Pieces: []Piece{{Segment: 0, Layer: 0, Offset: 0}, {Segment: 1, Layer: 0, Offset: 6305},
+				{Segment: 0, Layer: 1, Offset: 6400}}}},
+		Arena: Arena{Size: 4 * 51200, Params: Region{Offset: 0, Size: 25600}, Grads: Region{Offset: 51200, Size: 51200},
+			Moment1: Region{Offset: 2 * 51200, Size: 51200}, Moment2: Region{Offset: 3 * 51200, Size: 51200}},
+	}
+	if shard {
+		s.Buckets[0].Shard = 0
+	}
+	idle := func(*Rank, *Block) {}
+	return &Program{
+		ProgramData: ProgramData{Elem: F32, Types: byChance, StochasticRounding: true,
+			Mesh:   []Axis{{Name: "tp", Size: tp}, {Name: "dp", Size: dp}},
+			Groups: []Group{{Axes: []string{"dp"}}},
+			Params: []Param{
+				{Name: "layers.{layer}.w", Layers: 2, Dims: []Dim{{Name: "rows", Size: 90, Axes: rowAxes},
+					{Name: "cols", Size: 70, Axes: colAxes}},
+					Places: []Place{{Segment: 0, Class: 0, Offset: 3}}, Init: Init{Kind: Normal, Std: 1}, Decay: true},
+				{Name: "norm", Layers: 1, Dims: []Dim{{Name: "cols", Size: 70, Axes: nil}},
+					Places: []Place{{Segment: 1, Class: 0, Offset: 0}}, Init: Init{Kind: Ones}},
+			},
+			Batch:  BatchLayout{MicroBatch: 1, MicroBatches: 1, Replicas: 1, GlobalBatch: 1},
+			Stages: []Stage{s}},
+		Segments: []Segment{{SegmentData: SegmentData{Name: "layers"}, Forward: idle, Backward: idle},
+			{SegmentData: SegmentData{Name: "norm"}, Forward: idle, Backward: idle}},
+	}
+}
+
+// start returns the running ranks of a program.
+func start(t *testing.T, p *Program) *crew {
+	t.Helper()
+	must(t, p.validate())
+	c, err := newCrew(p, 0, nil)
+	must(t, err)
+	t.Cleanup(c.close)
+	return c
 }
 
 var larges = map[string]*Program{
@@ -41,18 +70,18 @@ var larges = map[string]*Program{
 
 // updated are the parameters after two updates whose gradients are drawn by the element's name and number in the whole.
 func updated(t *testing.T, p *Program) []byte {
-	c := startSplit(t, p)
+	c := start(t, p)
 	must(t, c.do(func(r *Rank) {
-		initParams[float32](r, 9)
+		r.Initialize(9)
 		r.Seed, r.Clip = 9, 0.5
 		for step := range 2 {
 			r.Hyper = Hyper{LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Momentum: 0.9, T: step + 1}
-			for _, part := range tensors(p, r.Coord) {
-				k := kind{elem: F32, grads: true}
-				k.slab(r, &part, 0, part.dims[0].size, func(at, logical, n int) {
-					for i, g := range View[float32](r, at, n) {
-						View[float32](r, at, n)[i] = g + float32(rng.Normal(rng.KeyString(uint64(step), part.name),
-							uint64(logical+i)))
+			for _, part := range tensors.Of(&p.ProgramData, r.Coord) {
+				part.Runs(0, part.Local, func(local, logical, n int) {
+					grads := View[float32](r, r.GradAt(0, part.Offset+local), n)
+					key := rng.KeyString(uint64(step), part.Name)
+					for i := range grads {
+						grads[i] += float32(rng.Normal(key, uint64(logical+i)))
 					}
 				})
 			}
@@ -62,8 +91,9 @@ func updated(t *testing.T, p *Program) []byte {
 		}
 	}))
 	var out bytes.Buffer
-	for i, x := range content[float32](c, "x", []kind{p.paramKind()}).Tensors {
-		must(t, content[float32](c, "x", []kind{p.paramKind()}).Fill(i, &out))
+	content := c.stores.Contents()[0]
+	for i, x := range content.Tensors {
+		must(t, content.Fill(i, &out))
 		_, _ = io.WriteString(&out, x.Name)
 	}
 	return out.Bytes()
@@ -100,64 +130,6 @@ func sortedNames(m map[string]*Program) (names []string) {
 	return names
 }
 
-// A device's table of numbers is the checkpoints' map of a rank's elements to those of the whole.
-func TestNumbersAreThoseOfTheWhole(t *testing.T) {
-	programs := map[string]*Program{}
-	for name, p := range splits {
-		programs[name] = p
-	}
-	for name, p := range larges {
-		programs["large "+name] = p
-	}
-	programs["three dims"] = split(2, 2, []string{"tp"}, nil, false)
-	programs["three dims"].Params[0].Dims = []Dim{{Name: "a", Size: 5, Axes: []string{"dp"}}, {Name: "b", Size: 3,
-		Axes: nil}, {Name: "c", Size: 4, Axes: []string{"tp"}},
-		{Name: "d", Size: 2, Axes: nil}}
-	for name, p := range programs {
-		for rank := range p.MeshSize() {
-			coord := map[string]int{}
-			for i, c := range p.mesh().Coord(rank) {
-				coord[p.Mesh[i].Name] = c
-			}
-			for _, part := range tensors(p, coord) {
-				for _, from := range []int{0, part.local / 3} {
-					numbers := part.numbers(from)
-					part.runs(from, part.local, func(local, logical, n int) {
-						for j := range n {
-							if got, want := numberAt(numbers, local+j-from), part.number+logical+j; got != want {
-								t.Fatalf("%s, rank %d, %s: element %d has number %d, want %d", name, rank, part.name,
-									local+j, got, want)
-							}
-						}
-					})
-				}
-			}
-		}
-	}
-}
-
-// numberAt is what the comment of Numbers says.
-func numberAt(n *Numbers, i int) int {
-	i += n.From
-	out := n.First
-	for _, d := range n.Digits {
-		out += i % d.Width * d.Stride
-		i /= d.Width
-	}
-	return out
-}
-
-// No two of the model's elements have one number, and the order of the table does not matter.
-func TestNumbersOfParameters(t *testing.T) {
-	p := splits["whole"]
-	if got := numbered(p.Params); !slices.Equal(got, []int{0, 70}) {
-		t.Errorf("parameters begin at %v, want 0 and 70", got)
-	}
-	if got := numbered([]Param{p.Params[1], p.Params[0]}); !slices.Equal(got, []int{70, 0}) {
-		t.Errorf("in the other order they begin at %v, want 70 and 0", got)
-	}
-}
-
 // Biases of experts are rounded by chance too: a rate of 0.3 of what lies between two numbers moves 0.3 of them.
 func TestChanceOfExpertBias(t *testing.T) {
 	const n = 4096
@@ -167,7 +139,7 @@ func TestChanceOfExpertBias(t *testing.T) {
 		Choices: 1}}
 	p.Segments = p.Segments[:1]
 	p.Stages[0].Buckets[0].Pieces = []Piece{{Segment: 0, Layer: 0, Offset: 0}}
-	c := startSplit(t, p)
+	c := start(t, p)
 	r := c.ranks[0]
 	for i := range n {
 		View[num.BF16](r, 0, n)[i] = num.ToBF16(1)

@@ -15,6 +15,7 @@ import (
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/feed"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // truncated is data that ends in an error from a sample on.
@@ -145,7 +146,7 @@ func TestDamagedCheckpointIsSetAside(t *testing.T) {
 	dir := t.TempDir()
 	res, err := train(t, bigram[float32](1, 0), dir, Set("train.checkpoint.every", 6))
 	must(t, err)
-	must(t, os.WriteFile(filepath.Join(res.Checkpoint, modelFile), []byte("nonsense"), 0o666))
+	must(t, os.WriteFile(filepath.Join(res.Checkpoint, tensors.ModelFile), []byte("nonsense"), 0o666))
 	var said bytes.Buffer
 	again, err := train(t, bigram[float32](1, 0), dir, Set("train.checkpoint.every", 6), text(&said, false))
 	must(t, err)
@@ -154,7 +155,8 @@ func TestDamagedCheckpointIsSetAside(t *testing.T) {
 	}
 	aside := filepath.Join(dir, "checkpoints.before-1")
 	for _, want := range []string{
-		"warning: checkpoint: " + filepath.Join(res.Checkpoint, modelFile) + " is damaged: it has 8 bytes, and ",
+		"warning: checkpoint: " + filepath.Join(res.Checkpoint, tensors.ModelFile) +
+			" is damaged: it has 8 bytes, and ",
 		" were saved; trying the previous checkpoint\n",
 		"warning: moved 1 checkpoint after step 6, where this run begins, to " + aside + "\n",
 	} {
@@ -162,7 +164,8 @@ func TestDamagedCheckpointIsSetAside(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, said.String())
 		}
 	}
-	if b, err := os.ReadFile(filepath.Join(aside, "step-00000012", modelFile)); err != nil || string(b) != "nonsense" {
+	if b, err := os.ReadFile(filepath.Join(aside, "step-00000012", tensors.ModelFile)); err != nil ||
+		string(b) != "nonsense" {
 		t.Errorf("the damaged one: %q, %v", b, err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"unsafe"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/launch"
@@ -49,7 +48,7 @@ func shareOrigin(t *launch.Team, c *ckpt.Checkpoint, away bool) (*ckpt.Checkpoin
 
 // store saves a checkpoint. The other processes send their ranks' part of it to the first.
 func (r *run) store(m ckpt.Manifest) (path string, err error) {
-	contents := r.contents()
+	contents := r.crew.stores.Contents()
 	if r.team.IsFirst() {
 		var saved ckpt.Saved
 		saved, err = ckpt.Save(r.ckptDir, m, contents)
@@ -73,63 +72,6 @@ func discardContents(contents []ckpt.Content) error {
 			if err := contents[i].Fill(j, io.Discard); err != nil {
 				return err
 			}
-		}
-	}
-	return nil
-}
-
-// bytesOf returns the memory of numbers as bytes.
-func bytesOf[F Float](x []F) []byte {
-	if len(x) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), len(x)*int(unsafe.Sizeof(x[0])))
-}
-
-// broadcastTo broadcasts the first process's numbers.
-func broadcastTo[F Float](t *launch.Team, x []F) error {
-	if t == nil || t.Peers == nil {
-		return nil
-	}
-	b, err := t.Peers.Broadcast(bytesOf(x))
-	if err != nil {
-		return err
-	}
-	if !t.IsFirst() && copy(bytesOf(x), b) != len(b) {
-		return fmt.Errorf("process 0 sent %d bytes of %d numbers", len(b), len(x))
-	}
-	return nil
-}
-
-// gatherSlab gathers rows [from, to) of a logical tensor in buf, from the ranks that own parts of it. On other
-// processes than the first, buf gets only the parts of their own ranks.
-func gatherSlab[F Float](c *crew, k *kind, parts [][]tensor, i, from, to int, buf []F) error {
-	var sent []byte
-	remote := c.team != nil && c.team.Peers != nil
-	for _, r := range c.mine {
-		if t := &parts[r.ID][i]; k.isSaved(r, t) {
-			k.slab(r, t, from, to, func(at, logical, n int) {
-				part := buf[logical:][:n]
-				read(r, k.elem, at, part)
-				if remote && !c.team.IsFirst() {
-					sent = append(sent, bytesOf(part)...)
-				}
-			})
-		}
-	}
-	if !remote {
-		return nil
-	}
-	all, err := c.team.Peers.Gather(sent)
-	if err != nil || !c.team.IsFirst() {
-		return err
-	}
-	each := len(c.mine)
-	for _, r := range c.ranks {
-		if t, b := &parts[r.ID][i], &all[r.ID/each]; !c.isLocal(r) && k.isSaved(r, t) {
-			k.slab(r, t, from, to, func(_, logical, n int) {
-				*b = (*b)[copy(bytesOf(buf[logical:][:n]), *b):]
-			})
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"github.com/planc-dev/planc/runtime/num"
+	"github.com/planc-dev/planc/runtime/tensors"
 	"github.com/planc-dev/planc/runtime/vec"
 )
 
@@ -40,9 +41,9 @@ func Accumulate[G, X num.Stored](grad []G, x []X) {
 		}
 		return
 	}
-	var sum, more [blockElems]float32
+	var sum, more [tensors.BlockElems]float32
 	for len(grad) > 0 {
-		n := min(len(grad), blockElems)
+		n := min(len(grad), tensors.BlockElems)
 		num.Load(sum[:], grad[:n])
 		num.Load(more[:], x[:n])
 		for i := vec.AddTo(sum[:n], more[:n]); i < n; i++ {

@@ -1,7 +1,6 @@
-package runtime
+package tensors
 
 import (
-	"errors"
 	"io"
 	"slices"
 
@@ -12,8 +11,8 @@ import (
 
 // Files of a checkpoint.
 const (
-	modelFile     = "model.safetensors"
-	optimizerFile = "optimizer.safetensors"
+	ModelFile     = "model.safetensors"
+	OptimizerFile = "optimizer.safetensors"
 )
 
 // slabElems is how many elements of a logical tensor are gathered at a time.
@@ -23,40 +22,40 @@ const slabElems = 1 << 18
 // at least as wide as the stored type, so that reading restores them exactly.
 type kind struct {
 	suffix string // suffix of the tensors' names
-	elem   Elem
-	region func(*Arena) Region // region of a moment or the master copy
-	flat   bool                // laid out like the flat space; else like the buckets' optimizer state
-	grads  bool                // gradients: valid only in this rank's part of a bucket
+	elem   program.Elem
+	region func(*program.Arena) program.Region // region of a moment or the master copy
+	flat   bool                                // laid out like the flat space; else like the buckets' optimizer state
+	grads  bool                                // gradients: valid only in this rank's part of a bucket
 }
 
-func (p *Program) paramKind() kind { return kind{elem: p.TensorTypes().Params, flat: true} }
+func paramKind(p *program.Program) kind { return kind{elem: p.TensorTypes().Params, flat: true} }
 
 // weightKind returns the most precise copy of the parameters, which is saved: the optimizer's, if it has one.
-func (p *Program) weightKind() kind {
+func weightKind(p *program.Program) kind {
 	if p.HasMaster() {
-		return kind{elem: p.TensorTypes().Master, region: func(a *Arena) Region { return a.Master }}
+		return kind{elem: p.TensorTypes().Master, region: func(a *program.Arena) program.Region { return a.Master }}
 	}
-	return p.paramKind()
+	return paramKind(p)
 }
 
 // weightKinds returns all copies of the parameters. Loading parameters fills each.
-func (p *Program) weightKinds() []kind {
+func weightKinds(p *program.Program) []kind {
 	if p.HasMaster() {
-		return []kind{p.paramKind(), p.weightKind()}
+		return []kind{paramKind(p), weightKind(p)}
 	}
-	return []kind{p.paramKind()}
+	return []kind{paramKind(p)}
 }
 
 // momentKinds returns the optimizer's tensors, with PyTorch's names.
-func (p *Program) momentKinds() []kind {
+func momentKinds(p *program.Program) []kind {
 	names := []string{".exp_avg", ".exp_avg_sq"}
-	if p.Optim == SGD {
+	if p.Optim == program.SGD {
 		names = []string{".momentum_buffer"}
 	}
 	var out []kind
-	for i, region := range []func(*Arena) Region{func(a *Arena) Region {
+	for i, region := range []func(*program.Arena) program.Region{func(a *program.Arena) program.Region {
 		return a.Moment1
-	}, func(a *Arena) Region {
+	}, func(a *program.Arena) program.Region {
 		return a.Moment2
 	}}[:len(names)] {
 		if region(&p.Stages[0].Arena).Size > 0 {
@@ -68,34 +67,34 @@ func (p *Program) momentKinds() []kind {
 
 // piece returns the part of a rank's tensor that is in its arena: local elements [lo, hi), and the byte offset of the
 // first.
-func (k *kind) piece(r *Rank, t *tensor) (lo, hi, at int) {
-	if t.local == 0 {
+func (k *kind) piece(r *Store, t *Tensor) (lo, hi, at int) {
+	if t.Local == 0 {
 		return 0, 0, 0
 	}
 	i := bucketOf(r.Stage, t)
-	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
+	b, spec := &r.Shards[i], &r.Stage.Buckets[i]
 	if k.flat && !spec.ShardedParams {
-		return 0, t.local, r.paramAt(i, t.offset)
+		return 0, t.Local, r.ParamAt(i, t.Offset)
 	}
-	lo, hi = max(b.lo-t.offset, 0), min(b.hi-t.offset, t.local)
+	lo, hi = max(b.Lo-t.Offset, 0), min(b.Hi-t.Offset, t.Local)
 	if lo >= hi {
 		return 0, 0, 0
 	}
 	switch {
 	case k.grads:
-		return lo, hi, r.gradAt(i, t.offset+lo)
+		return lo, hi, r.GradAt(i, t.Offset+lo)
 	case k.flat:
-		return lo, hi, r.paramAt(i, t.offset+lo)
+		return lo, hi, r.ParamAt(i, t.Offset+lo)
 	}
-	return lo, hi, k.region(&r.Stage.Arena).Offset + (spec.State+t.offset+lo-b.lo)*k.elem.Size()
+	return lo, hi, k.region(&r.Stage.Arena).Offset + (spec.State+t.Offset+lo-b.Lo)*k.elem.Size()
 }
 
 // isSaved reports whether this rank's copy is the one that is saved among equal copies.
-func (k *kind) isSaved(r *Rank, t *tensor) bool {
-	if t.offset < 0 || t.second {
+func (k *kind) isSaved(r *Store, t *Tensor) bool {
+	if t.Offset < 0 || t.second {
 		return false
 	}
-	p := r.Program
+	p := r.Data
 	var shard []string
 	if b := &r.Stage.Buckets[bucketOf(r.Stage, t)]; !k.flat || b.ShardedParams {
 		shard = p.Atoms(b.Shard)
@@ -110,17 +109,17 @@ func (k *kind) isSaved(r *Rank, t *tensor) bool {
 }
 
 // slab calls move for each run of rows [from, to) of a logical tensor that the rank has.
-func (k *kind) slab(r *Rank, t *tensor, from, to int, move func(at, logical, n int)) {
+func (k *kind) slab(r *Store, t *Tensor, from, to int, move func(at, logical, n int)) {
 	lo, hi, at := k.piece(r, t)
 	a, b := t.slab(from, to)
 	first, skip, size := lo, from*t.row(), k.elem.Size()
-	t.runs(max(lo, a), min(hi, b), func(local, logical, n int) {
+	t.Runs(max(lo, a), min(hi, b), func(local, logical, n int) {
 		move(at+(local-first)*size, logical-skip, n)
 	})
 }
 
 // slabs calls f for consecutive ranges of rows of the tensor, each of about slabElems elements.
-func (t *tensor) slabs(f func(from, to int) error) error {
+func (t *Tensor) slabs(f func(from, to int) error) error {
 	step := max(1, slabElems/max(1, t.row()))
 	for from := 0; from < t.dims[0].size; from += step {
 		if err := f(from, min(from+step, t.dims[0].size)); err != nil {
@@ -132,13 +131,13 @@ func (t *tensor) slabs(f func(from, to int) error) error {
 
 // content returns a safetensors file with all tensors of some kinds. They are gathered from the ranks' arenas when the
 // file is written.
-func content[F Float](c *crew, name string, kinds []kind) ckpt.Content {
+func content[F Float](c *Stores, name string, kinds []kind) ckpt.Content {
 	parts := c.parts()
 	each := len(parts[0])
 	out := ckpt.Content{Name: name, Metadata: map[string]string{"format": "pt"}}
 	for _, k := range kinds {
 		for _, t := range parts[0] {
-			out.Tensors = append(out.Tensors, ckpt.Tensor{Name: t.name + k.suffix, DType: ckpt.DTypeOf[F](),
+			out.Tensors = append(out.Tensors, ckpt.Tensor{Name: t.Name + k.suffix, DType: ckpt.DTypeOf[F](),
 				Shape: paramShape(t.param)})
 		}
 	}
@@ -148,7 +147,7 @@ func content[F Float](c *crew, name string, kinds []kind) ckpt.Content {
 		return parts[0][i%each].slabs(func(from, to int) error {
 			n := (to - from) * parts[0][i%each].row()
 			buf = slices.Grow(buf[:0], n)[:n]
-			if err := gatherSlab(c, k, parts, i%each, from, to, buf); err != nil {
+			if err := gatherSlab(c, k, parts, slab{i % each, from, to}, buf); err != nil {
 				return err
 			}
 			return ckpt.WriteFloats(w, buf)
@@ -158,7 +157,7 @@ func content[F Float](c *crew, name string, kinds []kind) ckpt.Content {
 }
 
 // paramShape returns the logical shape.
-func paramShape(p *Param) []int64 {
+func paramShape(p *program.Param) []int64 {
 	out := make([]int64, len(p.Dims))
 	for i, d := range p.Dims {
 		out[i] = int64(d.Size)
@@ -168,28 +167,28 @@ func paramShape(p *Param) []int64 {
 
 // load reads all tensors of a kind into the ranks' arenas. find returns a tensor of a file by its name. Only the first
 // process calls it.
-func load[F Float](c *crew, k kind, find func(name string) (ckpt.Tensor, *io.SectionReader, error)) error {
-	own := tensors(c.ranks[0].Program, c.ranks[0].Coord)
+func load[F Float](c *Stores, k kind, find func(name string) (ckpt.Tensor, *io.SectionReader, error)) error {
+	own := Of(c.program(), c.All[0].Coord)
 	parts := c.parts()
 	var buf []F
 	for i, t := range own {
 		var saved ckpt.Tensor
 		var file *io.SectionReader
 		var err error
-		if c.team.IsFirst() {
-			saved, file, err = find(t.name + k.suffix)
+		if c.Team.IsFirst() {
+			saved, file, err = find(t.Name + k.suffix)
 		}
 		if err != nil {
 			return err
 		}
-		if want := paramShape(t.param); c.team.IsFirst() && !slices.Equal(saved.Shape, want) {
+		if want := paramShape(t.param); c.Team.IsFirst() && !slices.Equal(saved.Shape, want) {
 			return exit.Errorf(exit.Input, "tensor %s has shape %v in the checkpoint, but the program needs %v",
 				saved.Name, saved.Shape, want)
 		}
 		err = t.slabs(func(from, to int) error {
 			n := (to - from) * t.row()
 			buf = slices.Grow(buf[:0], n)[:n]
-			if c.team.IsFirst() {
+			if c.Team.IsFirst() {
 				err := ckpt.ReadFloats(file, saved.DType, int64(from*t.row()), buf)
 				if err == nil {
 					err = finiteTensor(saved.Name, from*t.row(), buf)
@@ -198,12 +197,12 @@ func load[F Float](c *crew, k kind, find func(name string) (ckpt.Tensor, *io.Sec
 					return err
 				}
 			}
-			if err := broadcastTo(c.team, buf); err != nil {
+			if err := broadcastTo(c.Team, buf); err != nil {
 				return err
 			}
-			for _, r := range c.mine {
+			for _, r := range c.Mine {
 				k.slab(r, &parts[r.ID][i], from, to, func(at, logical, n int) {
-					write(r, k.elem, at, buf[logical:][:n])
+					Write(r, k.elem, at, buf[logical:][:n])
 				})
 			}
 			return nil
@@ -213,17 +212,4 @@ func load[F Float](c *crew, k kind, find func(name string) (ckpt.Tensor, *io.Sec
 		}
 	}
 	return nil
-}
-
-// inputCode returns the exit code of an error: ExitInput if another package marks it as an input error, else others.
-func inputCode(err error, others int) int {
-	var bad *ckpt.InputError
-	var coded *exit.Error
-	switch {
-	case errors.As(err, &coded):
-		return coded.Code
-	case errors.As(err, &bad):
-		return exit.Input
-	}
-	return others
 }

@@ -1,4 +1,4 @@
-package runtime
+package tensors
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/planc-dev/planc/runtime/program"
 	"github.com/planc-dev/planc/runtime/rng"
 )
 
@@ -15,14 +16,14 @@ const initKey = 0x696e6974 // "init"
 
 // initParams fills the rank's parameters with random numbers that depend on (seed, name, layer, index in the logical
 // tensor) only: they are the same on any plan and with any number of threads. Padding stays zero.
-func initParams[F Float](r *Rank, seed uint64) {
-	ts := tensors(r.Program, r.Coord)
-	type block struct{ tensor, lo int }
+func initParams[F Float](r *Store, seed uint64) {
+	ts := Of(r.Data, r.Coord)
+	type block struct{ Tensor, lo int }
 	blocks := make(chan block, len(ts))
 	var drawing sync.WaitGroup
 	var fault sync.Once
 	var wrong any // panic of a goroutine; only a recover in that goroutine sees it
-	for range max(1, goruntime.GOMAXPROCS(0)/r.Program.MeshSize()) {
+	for range max(1, goruntime.GOMAXPROCS(0)/r.Data.MeshSize()) {
 		drawing.Go(func() {
 			defer func() {
 				if x := recover(); x != nil {
@@ -31,19 +32,19 @@ func initParams[F Float](r *Rank, seed uint64) {
 					}
 				}
 			}()
-			var b [blockElems]F
+			var b [BlockElems]F
 			for at := range blocks {
-				t := &ts[at.tensor]
-				out := b[:min(t.local-at.lo, blockElems)]
+				t := &ts[at.Tensor]
+				out := b[:min(t.Local-at.lo, BlockElems)]
 				initTensor(out, t, at.lo, seed)
-				for _, k := range r.Program.weightKinds() {
+				for _, k := range weightKinds(r.Data) {
 					put(r, &k, t, at.lo, out)
 				}
 			}
 		})
 	}
 	for i := range ts {
-		for lo := 0; lo < ts[i].local; lo += blockElems { // no iteration if another stage has the tensor
+		for lo := 0; lo < ts[i].Local; lo += BlockElems { // no iteration if another stage has the tensor
 			blocks <- block{i, lo}
 		}
 	}
@@ -55,27 +56,27 @@ func initParams[F Float](r *Rank, seed uint64) {
 }
 
 // put stores local elements of a tensor from element first, as far as the rank has them.
-func put[F Float](r *Rank, k *kind, t *tensor, first int, x []F) {
+func put[F Float](r *Store, k *kind, t *Tensor, first int, x []F) {
 	lo, hi, at := k.piece(r, t)
 	from, to := max(lo, first), min(hi, first+len(x))
 	if from < to {
-		write(r, k.elem, at+(from-lo)*k.elem.Size(), x[from-first:to-first])
+		Write(r, k.elem, at+(from-lo)*k.elem.Size(), x[from-first:to-first])
 	}
 }
 
 // initTensor computes the initial values of local elements of a tensor from element lo.
-func initTensor[F Float](out []F, t *tensor, lo int, seed uint64) {
+func initTensor[F Float](out []F, t *Tensor, lo int, seed uint64) {
 	key := rng.Key(rng.KeyString(rng.Key(seed, initKey), t.param.Name), uint64(t.layer))
 	clear(out)
 	drawn, zero := drawnElems(t.param), zeroElements(t.param)
-	t.runs(lo, lo+len(out), func(local, logical, n int) {
+	t.Runs(lo, lo+len(out), func(local, logical, n int) {
 		n = min(n, drawn-logical)
 		switch t.param.Init.Kind {
-		case Ones:
+		case program.Ones:
 			for j := range n {
 				out[local-lo+j] = 1
 			}
-		case Normal:
+		case program.Normal:
 			for j := range n {
 				if !zero.has(logical + j) {
 					out[local-lo+j] = F(t.param.Init.Std * rng.Normal(key, uint64(logical+j)))
@@ -91,7 +92,7 @@ type elements struct{ from, to int }
 func (e elements) has(i int) bool { return e.from <= i && i < e.to }
 
 // zeroElements returns the elements of the row whose initial value is 0.
-func zeroElements(p *Param) elements {
+func zeroElements(p *program.Param) elements {
 	if p.Init.Zero == 0 {
 		return elements{}
 	}
@@ -99,7 +100,7 @@ func zeroElements(p *Param) elements {
 }
 
 // rowElems returns the number of elements of a row of the first dim.
-func rowElems(p *Param) int {
+func rowElems(p *program.Param) int {
 	n := 1
 	for _, d := range p.Dims[1:] {
 		n *= d.Size
@@ -108,7 +109,7 @@ func rowElems(p *Param) int {
 }
 
 // drawnElems returns the number of leading elements of a logical tensor whose initial values are drawn.
-func drawnElems(p *Param) int {
+func drawnElems(p *program.Param) int {
 	if p.Init.First == 0 {
 		return math.MaxInt
 	}

@@ -1,4 +1,4 @@
-package runtime
+package tensors
 
 import (
 	"cmp"
@@ -14,10 +14,11 @@ import (
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/program"
 )
 
 // loadFolder reads parameters from the safetensors files of a folder, in planc's layout or Hugging Face's.
-func loadFolder[F Float](c *crew, folder string) error {
+func loadFolder[F Float](c *Stores, folder string) error {
 	info, err := os.Stat(folder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 		return fmt.Errorf("train.init: %w", err)
@@ -36,24 +37,24 @@ func loadFolder[F Float](c *crew, folder string) error {
 	return nil
 }
 
-func loadWeights[F Float](c *crew, f *ckpt.Weights) error {
-	p := c.ranks[0].Program
+func loadWeights[F Float](c *Stores, f *ckpt.Weights) error {
+	p := c.program()
 	own := map[string]bool{}
-	for _, t := range tensors(p, c.ranks[0].Coord) {
-		own[t.name] = true
+	for _, t := range Of(p, c.All[0].Coord) {
+		own[t.Name] = true
 	}
 	if slices.ContainsFunc(f.Tensors(), func(t ckpt.Tensor) bool { return own[t.Name] }) {
 		if err := checkUnknownTensors(f.Tensors(), func(name string) bool { return own[name] }); err != nil {
 			return err
 		}
-		for _, k := range p.weightKinds() {
+		for _, k := range weightKinds(p) {
 			if err := load[F](c, k, f.Tensor); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	files, err := p.findPublished(f)
+	files, err := findPublished(p, f)
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ type publishedInFile struct {
 }
 
 // findPublished finds all published tensors in the files. It refuses files of another model.
-func (p *Program) findPublished(f *ckpt.Weights) ([]publishedInFile, error) {
+func findPublished(p *program.Program, f *ckpt.Weights) ([]publishedInFile, error) {
 	has := map[string]bool{}
 	for _, t := range f.Tensors() {
 		has[t.Name] = true
@@ -82,7 +83,7 @@ func (p *Program) findPublished(f *ckpt.Weights) ([]publishedInFile, error) {
 	var out []publishedInFile
 	var missing []string
 	known := map[string]bool{}
-	for _, t := range p.publishedTensors() {
+	for _, t := range publishedTensors(p) {
 		names := spellingsOf(&p.Weights, t.name)
 		for _, n := range names {
 			known[n] = true
@@ -103,7 +104,7 @@ func (p *Program) findPublished(f *ckpt.Weights) ([]publishedInFile, error) {
 		out = append(out, publishedInFile{t, saved, file})
 	}
 	if len(out) == 0 {
-		return nil, p.otherModelError(f)
+		return nil, otherModelError(p, f)
 	}
 	if len(missing) > 0 {
 		return nil, exit.Errorf(exit.Input, "tensors of the model are missing: %s", firstNames(missing))
@@ -134,9 +135,9 @@ func checkTied(f *ckpt.Weights, name, model string, files []publishedInFile) err
 		return err
 	}
 	equal := slices.Equal(twin.Shape, own.Shape)
-	var a, b [blockElems]float64
-	for lo := int64(0); equal && lo < own.Elems(); lo += blockElems {
-		n := min(blockElems, own.Elems()-lo)
+	var a, b [BlockElems]float64
+	for lo := int64(0); equal && lo < own.Elems(); lo += BlockElems {
+		n := min(BlockElems, own.Elems()-lo)
 		if err := ckpt.ReadFloats(file, twin.DType, lo, a[:n]); err != nil {
 			return fmt.Errorf("tensor %s: %w", name, err)
 		}
@@ -155,21 +156,21 @@ func checkTied(f *ckpt.Weights, name, model string, files []publishedInFile) err
 }
 
 // otherModelError returns the error for files with no tensor of the model under any known name.
-func (p *Program) otherModelError(f *ckpt.Weights) error {
+func otherModelError(p *program.Program, f *ckpt.Weights) error {
 	var names []string
 	for _, t := range f.Tensors() {
 		names = append(names, t.Name)
 	}
-	wanted := "planc's own, such as " + tensors(p, nil)[0].name
+	wanted := "planc's own, such as " + Of(p, nil)[0].Name
 	if w := &p.Weights; len(w.Tensors) > 0 {
-		wanted += ", or those of " + w.Family + ", such as " + p.publishedTensors()[0].name
+		wanted += ", or those of " + w.Family + ", such as " + publishedTensors(p)[0].name
 	}
 	return exit.Errorf(exit.Input, "it has none of the model's tensors; it has %s; expected are %s",
 		cmp.Or(firstNames(names), "no tensors"), wanted)
 }
 
 // spellingsOf returns the names that files may give a tensor, the model's own first.
-func spellingsOf(w *Weights, name string) []string {
+func spellingsOf(w *program.Weights, name string) []string {
 	names := []string{name}
 	for _, s := range w.Spellings {
 		for _, n := range names {
@@ -182,7 +183,7 @@ func spellingsOf(w *Weights, name string) []string {
 }
 
 // ignoresTensor reports whether a tensor of a file is known but not part of the model.
-func ignoresTensor(w *Weights, name string) bool {
+func ignoresTensor(w *program.Weights, name string) bool {
 	return slices.ContainsFunc(w.Ignored, func(pattern string) bool {
 		ok, err := path.Match(pattern, name)
 		return ok && err == nil
@@ -190,19 +191,19 @@ func ignoresTensor(w *Weights, name string) bool {
 }
 
 // scatter stores every step-th element of src in n elements of the arena.
-func scatter[F Float](r *Rank, e Elem, at, n int, src []F, step int) {
-	var b [blockElems]F
-	for done := 0; done < n; done += blockElems {
-		part := b[:min(n-done, blockElems)]
+func scatter[F Float](r *Store, e program.Elem, at, n int, src []F, step int) {
+	var b [BlockElems]F
+	for done := 0; done < n; done += BlockElems {
+		part := b[:min(n-done, BlockElems)]
 		for l := range part {
 			part[l] = src[(done+l)*step]
 		}
-		write(r, e, at+done*e.Size(), part)
+		Write(r, e, at+done*e.Size(), part)
 	}
 }
 
 // loadPublished reads a whole tensor and gives each rank its elements.
-func loadPublished[F Float](c *crew, parts [][]tensor, x *publishedInFile) error {
+func loadPublished[F Float](c *Stores, parts [][]Tensor, x *publishedInFile) error {
 	buf := make([]F, publishedElems(x.Published))
 	if err := ckpt.ReadFloats(x.file, x.saved.DType, 0, buf); err != nil {
 		return fmt.Errorf("tensor %s: %w", x.saved.Name, err)
@@ -210,9 +211,9 @@ func loadPublished[F Float](c *crew, parts [][]tensor, x *publishedInFile) error
 	if err := finiteTensor(x.saved.Name, 0, buf); err != nil {
 		return err
 	}
-	for _, k := range c.ranks[0].Program.weightKinds() {
+	for _, k := range weightKinds(c.program()) {
 		for i := range x.Shares {
-			for _, r := range c.mine {
+			for _, r := range c.Mine {
 				slabOf(&x.Shares[i], &k, r, &parts[r.ID][x.at[i]], func(at, pub, step, n int) {
 					scatter(r, k.elem, at, n, buf[pub:], step)
 				})
@@ -220,4 +221,29 @@ func loadPublished[F Float](c *crew, parts [][]tensor, x *publishedInFile) error
 		}
 	}
 	return nil
+}
+
+// checkUnknownTensors refuses tensors with unknown names.
+func checkUnknownTensors(saved []ckpt.Tensor, known func(name string) bool) error {
+	var names []string
+	for _, t := range saved {
+		if !known(t.Name) {
+			names = append(names, t.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return exit.Errorf(exit.Input, "it has tensors that the program does not have: %s; it is of another model",
+		firstNames(names))
+}
+
+// firstNames lists the first names and how many more there are.
+func firstNames(names []string) string {
+	more := ""
+	if n := len(names) - 3; n > 0 {
+		names, more = names[:3], fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(names, ", ") + more
 }

@@ -1,19 +1,23 @@
-package runtime
+package tensors
 
 import (
+	"io"
 	"strconv"
 	"strings"
+
+	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/program"
 )
 
 // publishedTensor is one published tensor of one layer.
 type publishedTensor struct {
 	name string
-	*Published
+	*program.Published
 	at []int // for each share, the index of its tensor in tensors
 }
 
 // publishedElems returns the number of elements of the tensor.
-func publishedElems(p *Published) int {
+func publishedElems(p *program.Published) int {
 	n := 1
 	for _, d := range p.Shape {
 		n *= int(d)
@@ -22,7 +26,7 @@ func publishedElems(p *Published) int {
 }
 
 // publishedTensors lists the tensors of the files, layer by layer.
-func (p *Program) publishedTensors() []publishedTensor {
+func publishedTensors(p *program.Program) []publishedTensor {
 	first := map[string]int{}
 	n := 0
 	for i := range p.Params {
@@ -50,7 +54,7 @@ func (p *Program) publishedTensors() []publishedTensor {
 
 // slabOf calls move for each part of a share that a rank holds: n elements from byte offset at in the arena, and every
 // step-th element of the published tensor from element pub.
-func slabOf(s *Share, k *kind, r *Rank, t *tensor, move func(at, pub, step, n int)) {
+func slabOf(s *program.Share, k *kind, r *Store, t *Tensor, move func(at, pub, step, n int)) {
 	last := len(s.Strides) - 1
 	k.slab(r, t, s.Rows[0], s.Rows[1], func(at, logical, n int) { // logical counts from the first of Rows
 		pub, step := s.Offset, 1
@@ -66,11 +70,37 @@ func slabOf(s *Share, k *kind, r *Rank, t *tensor, move func(at, pub, step, n in
 	})
 }
 
-// parts returns the tensors of each rank.
-func (c *crew) parts() [][]tensor {
-	parts := make([][]tensor, len(c.ranks))
-	for i, r := range c.ranks {
-		parts[i] = tensors(r.Program, r.Coord)
+// published returns the model as a file in Hugging Face's layout. Each tensor is gathered from the ranks' arenas when
+// it is written.
+func published[F Float](c *Stores) ckpt.Content {
+	p := c.program()
+	parts, placed, k := c.parts(), publishedTensors(p), weightKind(p)
+	out := ckpt.Content{Metadata: map[string]string{"format": "pt"}}
+	for _, t := range placed {
+		out.Tensors = append(out.Tensors, ckpt.Tensor{Name: t.name, DType: ckpt.DTypeOf[F](), Shape: t.Shape})
 	}
-	return parts
+	out.Fill = func(i int, w io.Writer) error {
+		x := &placed[i]
+		buf := make([]F, publishedElems(x.Published))
+		for s := range x.Shares {
+			for j, r := range c.All {
+				t := &parts[j][x.at[s]]
+				if !k.isSaved(r, t) {
+					continue
+				}
+				slabOf(&x.Shares[s], &k, r, t, func(at, pub, step, n int) {
+					var b [BlockElems]F
+					for done := 0; done < n; done += BlockElems {
+						part := b[:min(n-done, BlockElems)]
+						Read(r, k.elem, at+done*k.elem.Size(), part)
+						for l, v := range part {
+							buf[pub+(done+l)*step] = v
+						}
+					}
+				})
+			}
+		}
+		return ckpt.WriteFloats(w, buf)
+	}
+	return out
 }
