@@ -42,7 +42,12 @@ type Check struct {
 	// Diags are Rules with their positions in the job.
 	Diags    ir.Diags  `json:"-"`
 	Question *Question `json:"-"`
+
+	from ir.Plan
 }
+
+// From returns the plan that edits change: the checked one, or the one that is meant if that is illegal.
+func (c *Check) From() ir.Plan { return c.from }
 
 // CheckVerdict is what a check comes to.
 type CheckVerdict string
@@ -112,11 +117,12 @@ func NewCheck(q *Question) (*Check, error) {
 		return nil, err
 	}
 	c.Search = SearchSummary{Counts: counts, Restricted: search.Restricted(&k.free)}
+	c.from = k.from()
 	edits := k.edits(c.Verdict)
 	best = fastestOf(best, k.yours, edits)
 	c.compare(k.yours, best)
 	c.addEdits(edits, k, best)
-	c.Assumed = assumptions(q, k.from())
+	c.Assumed = assumptions(q, c.from)
 	if c.Verdict == CheckNoFit {
 		c.Changes = k.changes(best)
 	}

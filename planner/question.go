@@ -205,5 +205,11 @@ func (q *Question) Problem() *search.Problem {
 	return p
 }
 
+// PaddedVocab returns the vocabulary as a plan pads it, so that tp divides it.
+func (q *Question) PaddedVocab(plan ir.Plan) int {
+	multiple := max(1, engine(q).PadVocab) * plan.TP
+	return (q.Config.Vocab + multiple - 1) / multiple * multiple
+}
+
 // engine returns the trainer whose runtime is priced.
 func engine(q *Question) *engines.Engine { return engines.EngineOf(q.Train.Engine) }

@@ -44,7 +44,7 @@ const (
 )
 
 // unsupportedCommands lists names of future commands. Each is refused as not supported yet.
-var unsupportedCommands = []string{"import", "export", "data", "checkpoint"}
+var unsupportedCommands = []string{"data", "checkpoint"}
 
 // commandHints maps words that people type instead of a command to what they should type.
 var commandHints = map[string]string{"version": "use planc --version", "train": "use planc run",
@@ -99,8 +99,8 @@ file, describe the job by flags: --model, --cluster and so on. "planc help exit"
 	flags.SortFlags = false
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.chdir() }
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagError(c, err, a.args) })
-	root.AddCommand(a.planCommand(), a.explainCommand(), a.compileCommand(), a.runCommand(), a.genCommand(),
-		a.verifyCommand(), a.diffCommand(), a.irCommand())
+	root.AddCommand(a.planCommand(), a.explainCommand(), newCheckCommand(a), newImportCommand(a), newExportCommand(a),
+		a.compileCommand(), a.runCommand(), a.genCommand(), a.verifyCommand(), a.diffCommand(), a.irCommand())
 	root.AddCommand(a.validateCommand(), a.calibrateCommand(), a.modelsCommand(), a.clustersCommand(), a.initCommand(),
 		a.doctorCommand(), a.detectCommand())
 	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "print the help of a command", Hidden: true,

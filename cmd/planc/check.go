@@ -1,0 +1,228 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/planc-dev/planc/cmd/planc/internal/checkscreen"
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/formats"
+	"github.com/planc-dev/planc/interop/migrate"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec/strict"
+	"github.com/planc-dev/planc/planner"
+	"github.com/planc-dev/planc/planner/quantity"
+)
+
+// checkFlags are the flags of planc check besides those of the job.
+type checkFlags struct {
+	job     jobFlags
+	define  []string
+	format  string
+	slower  string
+	edit    string
+	hasKeys bool
+}
+
+// newCheckCommand returns planc check.
+func newCheckCommand(a *app) *cobra.Command {
+	var f checkFlags
+	c := &cobra.Command{
+		Use:   "check FILE...",
+		Short: "check the plan in another trainer's file, and print what to change in it",
+		Long: `check reads the file of another trainer (` + strings.Join(formats.Names(formats.Imported()), ", ") + `). It
+recognizes the format by itself. It says whether the file's plan is legal and fits, how far it is from the best plan
+that this trainer can run, and which changes of the file help: one at a time, with what each is worth.
+
+Give what the file lacks by flags: --model, --cluster, --nodes, --global-batch, --seq-len. Several files may belong
+together, such as a ds_config.json and a model's config.json. - reads standard input.
+
+The exit code is 0 if the plan is legal and fits, 2 if it is illegal, 3 if it does not fit, and 4 if it is slower than
+the best plan by more than --fail-slower.`,
+		Example: "planc check run.sh --cluster dgx-h100 --nodes 8\n" +
+			"planc check ds_config.json config.json --cluster dgx-a100 --seq-len 4096 --fail-slower 10%\n" +
+			"planc check run.sh --cluster dgx-h100 --edit 1 | patch",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return inputErrorf(BadFlag, "", "%s needs a FILE of another trainer; - reads standard input",
+					c.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error { return check(a, c, args, &f) },
+	}
+	f.job.register(c)
+	registerRead(c, &f.define)
+	flags := c.Flags()
+	flags.StringVar(&f.format, "format", "", "read the files as `FORMAT` instead of recognizing it")
+	flags.StringVar(&f.slower, "fail-slower", "",
+		"exit with 4 if the plan is slower than the best by more than `PERCENT`, such as 10%")
+	flags.StringVar(&f.edit, "edit", "", "print only the diff of edit `N`, or of the best plan (--edit best)")
+	flags.BoolVar(&f.hasKeys, "keys", false, "print what every key of the file was taken for")
+	a.jsonFlag(c)
+	return c
+}
+
+// registerRead registers the flags of commands that read files of other trainers.
+func registerRead(c *cobra.Command, define *[]string) {
+	c.Flags().StringArrayVar(define, "define", nil,
+		"give a variable of a script its value: `NAME=VALUE`, or 1=VALUE for its first argument; repeatable")
+}
+
+// check runs planc check.
+func check(a *app, c *cobra.Command, args []string, f *checkFlags) error {
+	limit, err := percentage(c, f.slower)
+	if err != nil {
+		return err
+	}
+	source, err := readSource(a, args, f.format, f.define, &f.job)
+	if err != nil {
+		return err
+	}
+	q, err := source.Question(a.read, f.job.overrides()...)
+	if err != nil {
+		return byFlags("", err)
+	}
+	var r *migrate.Report
+	err = a.runSearches(func() (err error) { r, err = migrate.NewReport(source, q); return err })
+	if err != nil {
+		return err
+	}
+	r.Planc = version
+	switch {
+	case c.Flags().Changed("edit"):
+		return printEdit(a, r, f.edit)
+	case a.json:
+		err = a.printJSON(r)
+	default:
+		words := []string{"planc check"}
+		for _, arg := range args {
+			words = append(words, shellPath(arg))
+		}
+		err = a.print(checkscreen.Screen(r, checkscreen.Options{HasKeys: f.hasKeys,
+			Command: strings.Join(words, " ")}))
+	}
+	if err != nil {
+		return err
+	}
+	return checkStatus(a, r, limit)
+}
+
+// checkStatus returns the exit status of a report that was printed, after its messages on stderr.
+func checkStatus(a *app, r *migrate.Report, limit float64) error {
+	switch {
+	case r.Verdict == planner.CheckIllegal:
+		fmt.Fprintln(a.stderr, layout.Fold(diagText(r.Diags)))
+		return exitStatus(exitInput)
+	case r.Verdict == planner.CheckNoFit:
+		fmt.Fprintln(a.stderr, layout.Fold("planc: "+r.Files[0]+": "+lowerFirst(r.Message)+" ["+string(codeNoPlan)+"]"))
+		return exitStatus(exitNoFit)
+	case limit > 0 && *r.SlowerBy > limit:
+		fmt.Fprintln(a.stderr, layout.Fold(fmt.Sprintf("planc: %s: the plan is %s slower than the best, more than %s",
+			r.Files[0], quantity.Percent(*r.SlowerBy), quantity.Percent(limit))))
+		return exitStatus(exitLock)
+	}
+	return nil
+}
+
+// lowerFirst returns a sentence as part of a message.
+func lowerFirst(sentence string) string {
+	return strings.ToLower(sentence[:1]) + strings.TrimSuffix(sentence[1:], ".")
+}
+
+// printEdit prints the diff of one edit.
+func printEdit(a *app, r *migrate.Report, number string) error {
+	text, note := r.Diff, r.DiffNote
+	if number != "best" {
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 1 || n > len(r.Edits) {
+			return inputErrorf(BadFlag, "", "planc check --edit is %q; it must be 1 to %d, or best", number,
+				len(r.Edits))
+		}
+		text, note = r.Edits[n-1].Diff, r.Edits[n-1].DiffNote
+	}
+	switch {
+	case note != "":
+		return inputErrorf(migrate.CannotExport, "", "%s cannot be edited: %s", r.Files[0], note)
+	case text == "":
+		a.notef("%s has the best plan already", r.Files[0])
+		return nil
+	}
+	return a.print(text)
+}
+
+// percentage parses a percentage or a fraction: 10%, 0.1. It is 0 if the flag is not given.
+func percentage(c *cobra.Command, text string) (float64, error) {
+	if !c.Flags().Changed("fail-slower") {
+		return 0, nil
+	}
+	number, isPercent := strings.CutSuffix(text, "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil || v <= 0 || !isPercent && v >= 1 {
+		return 0, inputErrorf(BadFlag, "", "%s --fail-slower is %q; it must be a percentage above 0, such as 10%%",
+			c.CommandPath(), text)
+	}
+	if isPercent {
+		v /= 100
+	}
+	return v, nil
+}
+
+// readSource reads files of another trainer.
+func readSource(a *app, names []string, format string, define []string, f *jobFlags) (*migrate.Source, error) {
+	options, err := readOptions(define)
+	if err != nil {
+		return nil, err
+	}
+	var files []interop.File
+	for _, name := range names {
+		data, err := a.read(name)
+		if err != nil {
+			return nil, ir.Diags{{Pos: ir.Pos{File: slashed(name)}, Code: codeNoFile,
+				Msg: "the file cannot be read: " + ir.FileReason(err)}}
+		}
+		files = append(files, interop.File{Name: slashed(name), Data: data})
+	}
+	s, err := migrate.Read(files, format, options)
+	var diags ir.Diags
+	if errors.As(err, &diags) && diags[0].Code == migrate.UnknownFormat && isJob(files[0]) {
+		return nil, inputErrorf(codeNotAJob, "", "%s is a job of planc, and FILE must be another trainer's file; "+
+			"planc explain %s checks its plan", files[0].Name, shellPath(names[0]))
+	}
+	return s, err
+}
+
+// codeNoFile is reported for a file of another trainer that cannot be read.
+const codeNoFile ir.Code = "NoFile"
+
+// isJob reports whether a file is a job of planc.
+func isJob(f interop.File) bool {
+	doc, _ := strict.Parse(f.Name, f.Data)
+	if doc.Root == nil || doc.Root.Kind != strict.Map {
+		return false
+	}
+	return slices.ContainsFunc([]string{"model", "cluster", "train"}, func(k string) bool {
+		return doc.Root.Get(k) != nil
+	})
+}
+
+// readOptions parses the values of --define.
+func readOptions(define []string) (o interop.Options, err error) {
+	for _, text := range define {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return o, inputErrorf(BadFlag, "", "--define %s must be NAME=VALUE", text)
+		}
+		if o.Define == nil {
+			o.Define = map[string]string{}
+		}
+		o.Define[name] = value
+	}
+	return o, nil
+}

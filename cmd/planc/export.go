@@ -1,0 +1,164 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/formats"
+	"github.com/planc-dev/planc/interop/migrate"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
+)
+
+// newImportCommand returns planc import.
+func newImportCommand(a *app) *cobra.Command {
+	var f jobFlags
+	var define []string
+	var out string
+	c := &cobra.Command{
+		Use:   "import FORMAT FILE...",
+		Short: "turn another trainer's file into a job with its plan pinned",
+		Long: `import reads the file of another trainer and prints a job of planc: its model, its recipe, and its plan as
+pins. Each field says the key and the line that it comes from. FORMAT is one of ` +
+			strings.Join(formats.Names(formats.Imported()), ", ") + `. What the file lacks can be given by the flags of the
+job, such as --cluster. -o writes the job to a file.`,
+		Example: "planc import megatron run.sh --cluster dgx-h100 --nodes 8 -o planc.yaml",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return inputErrorf(BadFlag, "", "%s needs a FORMAT and a FILE, such as: planc import megatron run.sh",
+					c.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if _, err := migrate.FormatOf(args[0]); err != nil {
+				return err
+			}
+			source, err := readSource(a, args[1:], args[0], define, &f)
+			if err != nil {
+				return err
+			}
+			return importJob(a, source, f.overrides(), out)
+		},
+	}
+	f.register(c)
+	registerRead(c, &define)
+	c.Flags().StringVarP(&out, "output", "o", "", "write the job to `FILE`, which must not exist yet")
+	return c
+}
+
+// importJob prints or writes the job of a source. A job that only lacks fields is complete enough: a note names them.
+func importJob(a *app, source *migrate.Source, overrides []spec.Override, out string) error {
+	_, err := source.Question(a.read, overrides...)
+	var diags ir.Diags
+	if errors.As(byFlags("", err), &diags) {
+		for _, d := range diags {
+			if d.Code != spec.Missing {
+				return diags
+			}
+			a.notef("note: %s", d.Msg)
+		}
+	} else if err != nil {
+		return err
+	}
+	source.Add(a.read, overrides...)
+	if out == "" {
+		return a.print(string(source.JobText()))
+	}
+	return a.writeNew(out, string(source.JobText()), "planc explain "+shellPath(out))
+}
+
+// newExportCommand returns planc export.
+func newExportCommand(a *app) *cobra.Command {
+	var f jobFlags
+	var define []string
+	var out, like string
+	c := &cobra.Command{
+		Use:   "export FORMAT [JOB]",
+		Short: "write a plan as another trainer's file",
+		Long: `export writes the job's plan as a file of another trainer: ` + strings.Join(exported(), ", ") + `. It searches
+the plans that this trainer can run, unless the job names an engine or has a lock. A plan that the trainer cannot run
+is refused, with the best plan that it can. --like edits a file of yours: comments, order and everything that the plan
+does not decide stay.`,
+		Example: "planc export megatron --model llama3-8b --cluster dgx-h100 --global-batch 128 --seq-len 8192 -o run.sh\n" +
+			"planc export megatron planc.yaml --like run.sh -o better.sh",
+		Args: func(c *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return inputErrorf(BadFlag, "", "%s needs a FORMAT: %s", c.CommandPath(), strings.Join(exported(), ", "))
+			case len(args) > 2:
+				return oneJob(c, args[1:])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			format, err := migrate.FormatOf(args[0])
+			if err != nil {
+				return err
+			}
+			text, err := exportJob(a, format, args[1:], f, like, define)
+			switch {
+			case err != nil:
+				return err
+			case out == "":
+				return a.print(string(text))
+			}
+			return a.writeNew(out, string(text), "planc check "+shellPath(out))
+		},
+	}
+	f.register(c)
+	registerRead(c, &define)
+	c.Flags().StringVar(&like, "like", "", "change only the plan in `FILE`, a file of yours")
+	c.Flags().StringVarP(&out, "output", "o", "", "write to `FILE`, which must not exist yet")
+	return c
+}
+
+// exported returns the names of the formats that are written.
+func exported() (names []string) {
+	for _, f := range formats.All {
+		if f.Write != nil {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// exportJob returns the file of a format for a job's plan.
+func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like string, define []string) ([]byte, error) {
+	options, err := readOptions(define)
+	if err != nil {
+		return nil, err
+	}
+	j, err := a.load(args, f)
+	if err != nil {
+		return nil, err
+	}
+	hasLock := j.path != "" && j.path != "-" && !missing(lockPath(j.path))
+	if format.Engine != "" && !hasLock && !j.Has("train.engine") {
+		f.set = append(f.set, "train.engine="+format.Engine)
+		j, err = a.load(args, f)
+		if err != nil {
+			return nil, err
+		}
+	}
+	found, err := a.ask(j, lockFlags{})
+	if err != nil {
+		return nil, err
+	}
+	if found.Unfit != nil {
+		return nil, noPlanFits(j, found.Unfit, false)
+	}
+	var file *interop.File
+	if like != "" {
+		data, err := a.read(like)
+		if err != nil {
+			return nil, ir.Diags{{Pos: ir.Pos{File: slashed(like)}, Code: codeNoFile,
+				Msg: "the file cannot be read: " + ir.FileReason(err)}}
+		}
+		file = &interop.File{Name: slashed(like), Data: data}
+	}
+	return migrate.Export(format, found.Question, found.Best.Plan, file, options)
+}

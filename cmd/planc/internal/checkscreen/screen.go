@@ -1,0 +1,310 @@
+package checkscreen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/planc-dev/planc/cmd/planc/internal/layout"
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/migrate"
+	"github.com/planc-dev/planc/planner"
+	"github.com/planc-dev/planc/planner/quantity"
+	"github.com/planc-dev/planc/runtime/amount"
+)
+
+// Options say what a screen shows.
+type Options struct {
+	HasKeys bool   // the whole table of keys
+	Command string // the command line as typed, for suggestions: "planc check run.sh"
+}
+
+// Screen formats a report.
+func Screen(r *migrate.Report, o Options) string {
+	var b strings.Builder
+	b.WriteString(layout.Prose("", 0, r.Message))
+	b.WriteString(title(r) + "\n")
+	b.WriteString(plans(r))
+	edits := shownEdits(r)
+	b.WriteString(editTable(r, edits))
+	b.WriteString(changeLines(r))
+	b.WriteString(diffs(r, edits))
+	b.WriteString(envLines(r))
+	b.WriteString(keyLines(r, o))
+	b.WriteString("\n" + layout.Flow("", 0, " · ", next(r, edits, o)))
+	return b.String()
+}
+
+// title says what the files were taken for, and the question.
+func title(r *migrate.Report) string {
+	file := strings.Join(r.Files, ", ") + ": " + r.Title
+	if r.Sure != "certain" {
+		file += " (" + r.Sure + ")"
+	}
+	train := r.Question.Train
+	return layout.Flow("", 0, " · ", []string{file, "engine " + r.Engine}) +
+		layout.Flow("", 0, " · ", []string{fmt.Sprintf("%s  %s params", r.Model.Name, amount.Params(r.Model.Params)),
+			fmt.Sprintf("seq %d", train.SeqLen), fmt.Sprintf("batch %d", train.GlobalBatch),
+			fmt.Sprintf("%d × %s = %d %s", r.Cluster.Nodes, r.Cluster.Name, r.Cluster.Devices, r.Cluster.GPU)})
+}
+
+// plans shows the checked plan and the best one.
+func plans(r *migrate.Report) string {
+	var b strings.Builder
+	if r.Yours != nil {
+		b.WriteString(plan("YOURS", r.Yours))
+	} else {
+		b.WriteString(layout.Flow("YOURS", labelWidth, " · ", strings.Split(r.From().String(), " · ")))
+		for i, rule := range r.Rules {
+			b.WriteString(layout.Prose([]string{"illegal", ""}[min(i, 1)], labelWidth, rule.Message))
+		}
+	}
+	switch {
+	case r.Best == nil:
+		b.WriteString(layout.Prose("BEST", labelWidth, "no plan that engine "+r.Engine+" can run fits"))
+	case r.Yours != nil && r.Best.Plan == r.Yours.Plan:
+		b.WriteString(layout.Prose("BEST", labelWidth, "the same plan"))
+	default:
+		b.WriteString(plan("BEST", r.Best))
+	}
+	if words := r.WhyWords(); words != "" && r.Best.Plan != r.Yours.Plan {
+		b.WriteString(layout.Prose("why", labelWidth, "yours has "+words))
+	}
+	return b.String()
+}
+
+// labelWidth is the width of the labels on the left.
+const labelWidth = 9
+
+// plan shows a plan with its step and its memory.
+func plan(label string, p *planner.CheckedPlan) string {
+	m := p.Predict.MemoryBytes
+	words := []string{quantity.Seconds(float64(p.Predict.StepS)) + " a step"}
+	if p.Predict.MFU > 0 {
+		words = append(words, "mfu "+quantity.Percent(p.Predict.MFU))
+	}
+	memory := fmt.Sprintf("%s of %s", quantity.Bytes(m.Total), quantity.Bytes(m.Capacity))
+	if !p.Fits {
+		memory += ": " + quantity.Bytes(m.Over()) + " over"
+	}
+	return layout.Flow(label, labelWidth, " · ", strings.Split(p.Plan.Plan.String(), " · ")) +
+		layout.Flow("", labelWidth, " · ", append(words, memory))
+}
+
+// numbered is an edit with its number, which --edit takes.
+type numbered struct {
+	migrate.Edit
+	number int
+}
+
+// Limits of the table of edits.
+const (
+	mostEdits = 6
+	mostUnfit = 2
+)
+
+// shownEdits returns the edits that a screen shows: of each combination of keys the best, if it helps. Edits that are
+// faster and do not fit follow.
+func shownEdits(r *migrate.Report) (out []numbered) {
+	seen, unfit := map[string]bool{}, 0
+	for i, e := range r.Edits {
+		keys := strings.Join(e.Keys, " ")
+		switch {
+		case seen[keys]:
+			continue
+		case e.Fits && (len(out) >= mostEdits || !helps(r, &e)):
+			continue
+		case !e.Fits && (r.Verdict != planner.CheckFine || e.SlowerBy == nil || *e.SlowerBy >= -planner.LeastGain ||
+			unfit == mostUnfit):
+			continue
+		case !e.Fits:
+			unfit++
+		}
+		seen[keys] = true
+		out = append(out, numbered{e, i + 1})
+	}
+	return out
+}
+
+// helps reports whether an edit that fits is worth making: it is faster, or the checked plan cannot run.
+func helps(r *migrate.Report, e *migrate.Edit) bool {
+	return r.Verdict != planner.CheckFine || *e.SlowerBy <= -planner.LeastGain
+}
+
+// editTable shows edits, one at a time, with what each is worth.
+func editTable(r *migrate.Report, edits []numbered) string {
+	if len(edits) == 0 {
+		if r.Verdict == planner.CheckFine {
+			return "\n" + layout.Prose("EDITS", labelWidth, "no change of one key is faster and fits")
+		}
+		return "\n" + layout.Prose("EDITS", labelWidth, "no change of one or two keys fits")
+	}
+	columns := []layout.Column{layout.Left("EDITS"), layout.Left("ONE AT A TIME"), layout.Right("STEP"),
+		layout.Right("MEMORY"), layout.Left("")}
+	var rows [][]string
+	for _, e := range edits {
+		step, memory := "", quantity.Bytes(e.Predict.MemoryBytes.Total)
+		switch {
+		case e.SlowerBy != nil:
+			step, memory = quantity.Signed(*e.SlowerBy), signedBytes(*e.MemoryChange)
+		case e.SlowerThanBest != nil:
+			step = quantity.Seconds(float64(e.Predict.StepS))
+		}
+		fits := "fits"
+		if e.NoFit != nil {
+			fits = quantity.Bytes(e.NoFit.OverBytes) + " over"
+		}
+		rows = append(rows, []string{fmt.Sprint(e.number), e.Message, step, memory, fits})
+	}
+	return "\n" + layout.Table(columns, rows)
+}
+
+// signedBytes returns a change of memory: "+12.0 GiB".
+func signedBytes(n int64) string {
+	if n < 0 {
+		return quantity.Bytes(n)
+	}
+	return "+" + quantity.Bytes(n)
+}
+
+// changeLines shows changes of the job under which the plan fits.
+func changeLines(r *migrate.Report) string {
+	if len(r.Changes) == 0 {
+		return ""
+	}
+	first := "\nor change the job:"
+	if r.Best == nil && !r.Changes[0].KeepsAll {
+		first = "\nno plan fits; a change of the job under which one does:"
+	}
+	out := first + "\n"
+	for _, c := range r.Changes {
+		words := []string{c.Args, quantity.Seconds(float64(c.Predict.StepS)) + " a step",
+			quantity.Bytes(c.Predict.MemoryBytes.Total)}
+		out += layout.Flow("  ", 2, " · ", words)
+	}
+	return out
+}
+
+// diffs shows the change of the user's file for the first edit, and for the best plan.
+func diffs(r *migrate.Report, edits []numbered) string {
+	out := ""
+	if len(edits) > 0 {
+		e := edits[0]
+		out += diff(fmt.Sprintf("Edit %d, %s:", e.number, e.Message), e.Diff, e.DiffNote)
+		if e.Diff == r.Diff {
+			return out
+		}
+	}
+	return out + diff("The best plan:", r.Diff, r.DiffNote)
+}
+
+// diff shows one change.
+func diff(title, text, note string) string {
+	switch {
+	case note != "":
+		return "\n" + layout.Prose("", 0, title+" "+note)
+	case text == "":
+		return ""
+	}
+	return "\n" + title + "\n" + text
+}
+
+// envLines shows the environment variables that belong to the best plan.
+func envLines(r *migrate.Report) string {
+	out := ""
+	for i, e := range r.Env {
+		state := "not set in the file"
+		switch {
+		case e.IsSet && e.Yours == e.Value:
+			state = "set"
+		case e.IsSet:
+			state = "the file sets " + e.Yours
+		}
+		line := e.Name + "=" + e.Value + ": " + state
+		if e.Why != "" {
+			line += "; " + e.Why
+		}
+		label := ""
+		if i == 0 {
+			label, out = "env", "\n"
+		}
+		out += layout.Prose(label, labelWidth, line)
+	}
+	return out
+}
+
+// keyLines accounts for the keys of the files: their numbers, and those that are not in the job.
+func keyLines(r *migrate.Report, o Options) string {
+	if o.HasKeys {
+		return "\n" + keyTable(r.Keys)
+	}
+	var words []string
+	for _, use := range interop.Uses {
+		if n := r.Uses[use]; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, use))
+		}
+	}
+	out := "\n" + layout.Flow("keys", labelWidth, " · ", words)
+	for _, k := range r.Keys {
+		if k.Use == interop.Unsupported || k.Use == interop.IgnoredByTool {
+			out += layout.Prose("", labelWidth, where(&k)+": "+string(k.Use)+note(&k))
+		}
+	}
+	return out
+}
+
+// where names a key with its value and its line.
+func where(k *interop.Key) string {
+	s := strings.TrimSpace(k.Name + " " + layout.Clip(k.Value, longestValue))
+	if k.Pos.Line > 0 {
+		s += fmt.Sprintf(" (line %d)", k.Pos.Line)
+	}
+	return s
+}
+
+// longestValue is the width to which values of keys are cut.
+const longestValue = 24
+
+// note returns the note of a key after a semicolon.
+func note(k *interop.Key) string {
+	if k.Note == "" {
+		return ""
+	}
+	return "; " + k.Note
+}
+
+// keyTable lists all keys by their use.
+func keyTable(keys []interop.Key) string {
+	columns := []layout.Column{layout.Left("KEY"), layout.Left("USE")}
+	var rows [][]string
+	for _, use := range interop.Uses {
+		for _, k := range keys {
+			if k.Use != use {
+				continue
+			}
+			text := string(use) + note(&k)
+			if len(k.As) > 0 {
+				text = strings.Join(k.As, ", ")
+			}
+			rows = append(rows, []string{layout.Clip(where(&k), keyColumn), text})
+		}
+	}
+	return layout.Table(columns, rows)
+}
+
+// keyColumn is the most columns of a key in the table of keys.
+const keyColumn = 44
+
+// next returns what to type next.
+func next(r *migrate.Report, edits []numbered, o Options) []string {
+	var words []string
+	if i := slices.IndexFunc(edits, func(e numbered) bool { return e.Diff != "" }); i >= 0 {
+		words = append(words, fmt.Sprintf("%s --edit %d | patch", o.Command, edits[i].number))
+	} else if r.Diff != "" {
+		words = append(words, o.Command+" --edit best | patch")
+	}
+	if !o.HasKeys {
+		words = append(words, o.Command+" --keys")
+	}
+	return append(words, o.Command+" --json")
+}

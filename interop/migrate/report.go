@@ -1,0 +1,182 @@
+package migrate
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/planner"
+)
+
+// Report is the answer of `planc check`: what the planner says about the plan of a file, and how to change the file.
+type Report struct {
+	*planner.Check
+	Format string              `json:"format"`
+	Title  string              `json:"format_title"` // a file of the format in words
+	Sure   string              `json:"recognized"`   // certain, likely or possible
+	Files  []string            `json:"files"`
+	Keys   []interop.Key       `json:"keys"`
+	Uses   map[interop.Use]int `json:"uses"` // number of keys by their use
+	Edits  []Edit              `json:"edits"`
+	Diff   string              `json:"diff"` // of the user's file, for the best plan; "" if it changes nothing
+	// DiffNote says why there is no diff for the best plan; "" if there is one.
+	DiffNote string `json:"diff_note"`
+	Env      []Env  `json:"env"` // variables that belong to the best plan
+
+	Source *Source `json:"-"`
+}
+
+// Edit is an edit of the plan with what it changes in the user's file.
+type Edit struct {
+	planner.Edit
+	Diff     string `json:"diff"`      // unified
+	DiffNote string `json:"diff_note"` // why there is no diff; "" if there is one
+}
+
+// Env is an environment variable that belongs to a plan.
+type Env struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	Yours string `json:"yours"` // the value in the file; "" if it sets none
+	IsSet bool   `json:"is_set"`
+	Why   string `json:"why"`
+}
+
+// confidenceWords are the levels of confidence.
+var confidenceWords = map[interop.Confidence]string{interop.Certain: "certain", interop.Likely: "likely",
+	interop.Possible: "possible"}
+
+// NewReport checks the plan of files that were read as a question.
+func NewReport(s *Source, q *planner.Question) (*Report, error) {
+	check, err := planner.NewCheck(q)
+	if err != nil {
+		return nil, s.translated(err)
+	}
+	check.Diags = s.Translate(check.Diags, s.jobPath())
+	r := &Report{Check: check, Format: s.Format.Name, Title: s.Format.Title, Sure: confidenceWords[s.Sure],
+		Files: s.Files, Keys: s.Keys, Uses: s.Counts(), Edits: []Edit{}, Env: []Env{}, Source: s}
+	from := check.From()
+	for i, e := range check.Edits {
+		edit := Edit{Edit: e}
+		if i < s.mostDiffs() {
+			edit.Diff, edit.DiffNote = s.diffOf(q, from, e.Plan.Plan)
+		}
+		r.Edits = append(r.Edits, edit)
+	}
+	if check.Best != nil && check.Best.Plan.Plan != from {
+		r.Diff, r.DiffNote = s.diffOf(q, from, check.Best.Plan.Plan)
+	}
+	r.addEnv(q)
+	return r, nil
+}
+
+// mostDiffs returns the number of edits for which a diff is made. Each reads the file again.
+func (s *Source) mostDiffs() int {
+	const (
+		large    = 1 << 18 // bytes of a file that is read in more than about a millisecond
+		ofLarge  = 3
+		ofOthers = 100
+	)
+	size := 0
+	for _, f := range s.files {
+		size += len(f.Data)
+	}
+	if size > large {
+		return ofLarge
+	}
+	return ofOthers
+}
+
+// addEnv adds the environment variables of the best plan, or of the checked one if no plan fits.
+func (r *Report) addEnv(q *planner.Question) {
+	plan := r.From()
+	if r.Best != nil {
+		plan = r.Best.Plan.Plan
+	}
+	for _, v := range r.Source.valuesOf(q, plan) {
+		if v.Env && !v.IsAbsent {
+			yours, isSet := r.Source.Import.Env[v.Key]
+			r.Env = append(r.Env, Env{v.Key, v.Text, yours, isSet, v.Why})
+		}
+	}
+}
+
+// target returns what an export of a plan of a question is about.
+func target(q *planner.Question, plan ir.Plan) *interop.Target {
+	return &interop.Target{Plan: plan, Job: q.Job, Hardware: q.Hardware, PaddedVocab: q.PaddedVocab(plan)}
+}
+
+// valuesOf returns the keys of the format that say a plan.
+func (s *Source) valuesOf(q *planner.Question, plan ir.Plan) []interop.Value {
+	if s.Format.Values == nil {
+		return nil
+	}
+	return s.Format.Values(target(q, plan))
+}
+
+// diffOf returns the change of the user's file from one plan to another, as a unified diff, or why there is none.
+func (s *Source) diffOf(q *planner.Question, from, to ir.Plan) (text, note string) {
+	if s.Format.Values == nil || s.Doc == nil {
+		return "", fmt.Sprintf("planc does not edit files of format %s", s.Format.Name)
+	}
+	if s.Format.Write != nil {
+		if _, err := s.Format.Write(target(q, to)); err != nil {
+			return "", err.Error()
+		}
+	}
+	fresh, err := s.Format.Import(s.files, s.options)
+	if err != nil || fresh.Doc == nil {
+		return "", fmt.Sprintf("planc does not edit files of format %s", s.Format.Name)
+	}
+	for _, v := range changed(s.valuesOf(q, from), s.valuesOf(q, to)) {
+		if err := set(fresh.Doc, v); err != nil {
+			return "", err.Error()
+		}
+	}
+	main := s.mainFile()
+	return unified(main.Name, main.Data, fresh.Doc.Bytes()), ""
+}
+
+// mainFile returns the file that is edited.
+func (s *Source) mainFile() interop.File {
+	i := slices.IndexFunc(s.files, func(f interop.File) bool { return f.Name == s.Main() })
+	return s.files[max(0, i)]
+}
+
+// changed returns the values of a plan that another plan does not have, and removes the keys that it alone has.
+func changed(from, to []interop.Value) (out []interop.Value) {
+	find := func(all []interop.Value, v interop.Value) int {
+		return slices.IndexFunc(all, func(w interop.Value) bool { return w.Key == v.Key && w.Env == v.Env })
+	}
+	for _, v := range to {
+		i := find(from, v)
+		if i < 0 || from[i].Text != v.Text || from[i].IsAbsent != v.IsAbsent {
+			out = append(out, v)
+		}
+	}
+	for _, v := range from {
+		if !v.IsAbsent && find(to, v) < 0 {
+			v.IsAbsent = true
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// set makes a value part of a document.
+func set(doc interop.Document, v interop.Value) error {
+	if v.IsAbsent {
+		return doc.Remove(v.Key)
+	}
+	return doc.Set(v)
+}
+
+// unified returns a unified diff without its first line; "" if nothing differs.
+func unified(name string, old, edited []byte) string {
+	_, text, _ := bytes.Cut(diff.Diff(name, old, name, edited), []byte("\n"))
+	return string(text)
+}

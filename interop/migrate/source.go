@@ -1,0 +1,180 @@
+package migrate
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/formats"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/planner"
+)
+
+// Codes of input errors in files of other trainers.
+const (
+	// UnknownFormat is reported for a file that no format recognizes, and for a name that no format has.
+	//
+	// Example:
+	//	planc check README.md
+	UnknownFormat ir.Code = "UnknownFormat"
+
+	// CannotExport is reported for a plan that a trainer's file cannot express, or that the trainer cannot run.
+	//
+	// Example:
+	//	planc export megatron --set plan.schedule=zb-v
+	CannotExport ir.Code = "CannotExport"
+)
+
+// Source is what files of another trainer say.
+type Source struct {
+	*interop.Import
+	Format *interop.Format
+	// Sure is how sure the format was recognized; Certain if the user named it.
+	Sure interop.Confidence
+
+	files   []interop.File
+	options interop.Options
+}
+
+// Read imports files. name is the format's name; "" recognizes it.
+func Read(files []interop.File, name string, o interop.Options) (*Source, error) {
+	s := &Source{Sure: interop.Certain, files: files, options: o}
+	var err error
+	if name == "" {
+		s.Format, s.Sure = formats.Recognize(files)
+		if s.Format == nil {
+			return nil, ir.Diags{{Pos: ir.Pos{File: files[0].Name}, Code: UnknownFormat,
+				Msg: "this is no file of a trainer that planc reads: " + words(formats.Names(formats.Imported())) +
+					"; planc import FORMAT FILE reads a file as one of them"}}
+		}
+	} else if s.Format, err = FormatOf(name); err != nil {
+		return nil, err
+	}
+	if s.Format.Import == nil {
+		return nil, ir.Diags{{Code: UnknownFormat, Msg: fmt.Sprintf("planc writes files of format %s and does not read "+
+			"them; it reads %s", name, words(formats.Names(formats.Imported())))}}
+	}
+	s.Import, err = s.Format.Import(files, o)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// FormatOf returns the format with a name.
+func FormatOf(name string) (*interop.Format, error) {
+	if f := formats.Find(name); f != nil {
+		return f, nil
+	}
+	return nil, ir.Diags{{Code: UnknownFormat, Fix: formats.Nearest(name),
+		Msg: fmt.Sprintf("there is no format %s; use one of %s", name, words(formats.Names(formats.All)))}}
+}
+
+// words joins names: "a, b and c".
+func words(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// Main returns the name of the file that has the plan.
+func (s *Source) Main() string { return s.Files[0] }
+
+// jobPath is the path under which the job that the files describe is read. Paths in it are relative to the main file.
+func (s *Source) jobPath() string {
+	name := filepath.Base(s.Main())
+	if s.Main() == "-" {
+		return "stdin.yaml"
+	}
+	return filepath.Join(filepath.Dir(s.Main()), strings.TrimSuffix(name, filepath.Ext(name))+".yaml")
+}
+
+// Question returns the job that the files describe, with overrides. Errors are at positions in the files.
+func (s *Source) Question(read planner.ReadFile, overrides ...spec.Override) (*planner.Question, error) {
+	own := func(path string) ([]byte, error) {
+		if path == s.jobPath() {
+			return s.JobText(), nil
+		}
+		return read(path)
+	}
+	q, err := planner.Load(s.jobPath(), own, slices.Concat(s.cluster(own, overrides), overrides)...)
+	return q, s.translated(err)
+}
+
+// translated returns an error with its positions in the user's files.
+func (s *Source) translated(err error) error {
+	var diags ir.Diags
+	if errors.As(err, &diags) {
+		return s.Translate(diags, s.jobPath())
+	}
+	return err
+}
+
+// cluster returns the overrides that set the number of devices which the files say, unless the user's overrides or the
+// imported job do.
+func (s *Source) cluster(read planner.ReadFile, overrides []spec.Override) []spec.Override {
+	if s.Devices == 0 || s.Has("cluster") {
+		return nil
+	}
+	node := ""
+	for _, o := range overrides {
+		switch o.Key {
+		case "cluster.node":
+			node = o.Value
+		case "cluster", "cluster.nodes", "cluster.devices":
+			return nil
+		}
+	}
+	whole, err := costmodel.Resolve(costmodel.Ref{Node: node}, nil, read)
+	if err != nil {
+		return nil // loading the job reports it
+	}
+	perNode := s.DevicesPerNode
+	if perNode == 0 {
+		perNode = min(whole.Node.Devices, s.Devices)
+	}
+	nodes := (s.Devices + perNode - 1) / perNode
+	set := func(key string, n int) spec.Override {
+		return spec.Override{Key: key, Value: strconv.Itoa(n), Shown: s.Main()}
+	}
+	out := []spec.Override{set("cluster.nodes", nodes)}
+	if perNode != whole.Node.Devices {
+		out = append(out, set("cluster.devices", perNode))
+	}
+	return out
+}
+
+// Add sets fields of the imported job from overrides, so that its text has them.
+func (s *Source) Add(read planner.ReadFile, overrides ...spec.Override) {
+	for _, o := range slices.Concat(s.cluster(read, overrides), overrides) {
+		s.Fields = slices.DeleteFunc(s.Fields, func(f interop.Field) bool {
+			return strings.HasPrefix(f.Path, o.Key+".") || strings.HasPrefix(o.Key, f.Path+".")
+		})
+		if o.Value == "null" {
+			s.Fields = slices.DeleteFunc(s.Fields, func(f interop.Field) bool { return f.Path == o.Key })
+			continue
+		}
+		from := o.Shown
+		if from == s.Main() {
+			from = "devices of the file"
+		}
+		s.SetField(interop.Field{Path: o.Key, Value: o.Value, From: from})
+	}
+}
+
+// Counts returns how many keys of the files are used in each way.
+func (s *Source) Counts() map[interop.Use]int {
+	out := map[interop.Use]int{}
+	for _, k := range s.Keys {
+		out[k.Use]++
+	}
+	return out
+}
