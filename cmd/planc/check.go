@@ -35,7 +35,7 @@ func newCheckCommand(a *app) *cobra.Command {
 	var f checkFlags
 	c := &cobra.Command{
 		Use:   "check FILE...",
-		Short: "check the plan in another trainer's file, and print what to change in it",
+		Short: "check another trainer's file; print what to change",
 		Long: `check reads the file of another trainer (` + strings.Join(formats.Names(formats.Imported()), ", ") + `). It
 recognizes the format by itself. It says whether the file's plan is legal and fits, how far it is from the best plan
 that this trainer can run, and which changes of the file help: one at a time, with what each is worth.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
@@ -38,12 +38,12 @@ func Export(f *interop.Format, q *planner.Question, plan ir.Plan, like *interop.
 
 // refusals returns the rules of the format's engine that a plan breaks.
 func refusals(f *interop.Format, q *planner.Question, plan ir.Plan) (diags ir.Diags) {
-	engine := costmodel.EngineOf(f.Engine)
+	engine := engines.EngineOf(f.Engine)
 	if engine == nil || q.Train.Engine == f.Engine {
 		return nil
 	}
 	d := search.DimsOf(q.Problem().Model)
-	shape := &costmodel.Shape{Layers: d.Layers, KVHeads: d.KVHeads, Given: !q.Plan.StageLayers.Free()}
+	shape := &engines.Shape{Layers: d.Layers, KVHeads: d.KVHeads, Given: !q.Plan.StageLayers.Free()}
 	for _, r := range engine.PlanRules() {
 		if !r.OK(&plan, shape) {
 			diags = append(diags, ir.Diag{Pos: q.Pos("plan." + r.Key), Code: CannotExport,
@@ -55,10 +55,10 @@ func refusals(f *interop.Format, q *planner.Question, plan ir.Plan) (diags ir.Di
 
 // withBest adds the best plan that the format's engine can run to why it cannot run another one.
 func withBest(f *interop.Format, q *planner.Question, diags ir.Diags) error {
-	if costmodel.EngineOf(f.Engine) == nil || len(diags) == 0 {
+	if engines.EngineOf(f.Engine) == nil || len(diags) == 0 {
 		return diags.Err()
 	}
-	other, err := q.With(spec.SetFlag("plan=null"), spec.SetFlag("train.engine="+f.Engine))
+	other, err := q.Override(spec.SetFlag("plan=null"), spec.SetFlag("train.engine="+f.Engine))
 	if err != nil {
 		return diags.Err()
 	}

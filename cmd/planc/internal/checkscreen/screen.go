@@ -52,7 +52,7 @@ func title(r *migrate.Report) string {
 func plans(r *migrate.Report) string {
 	var b strings.Builder
 	if r.Yours != nil {
-		b.WriteString(plan("YOURS", r.Yours))
+		b.WriteString(plan("YOURS", r.Yours, r.Question.HasMeasuredMemory()))
 	} else {
 		b.WriteString(layout.Flow("YOURS", labelWidth, " · ", strings.Split(r.From().String(), " · ")))
 		for i, rule := range r.Rules {
@@ -65,7 +65,7 @@ func plans(r *migrate.Report) string {
 	case r.Yours != nil && r.Best.Plan == r.Yours.Plan:
 		b.WriteString(layout.Prose("BEST", labelWidth, "the same plan"))
 	default:
-		b.WriteString(plan("BEST", r.Best))
+		b.WriteString(plan("BEST", r.Best, r.Question.HasMeasuredMemory()))
 	}
 	if words := r.WhyWords(); words != "" && r.Best.Plan != r.Yours.Plan {
 		b.WriteString(layout.Prose("why", labelWidth, "yours has "+words))
@@ -76,8 +76,9 @@ func plans(r *migrate.Report) string {
 // labelWidth is the width of the labels on the left.
 const labelWidth = 9
 
-// plan shows a plan with its step and its memory.
-func plan(label string, p *planner.CheckedPlan) string {
+// plan shows a plan with its step and its memory. isMeasured says that memory of such plans was measured, so that the
+// probability to fit has a basis.
+func plan(label string, p *planner.CheckedPlan, isMeasured bool) string {
 	m := p.Predict.MemoryBytes
 	words := []string{quantity.Seconds(float64(p.Predict.StepS)) + " a step"}
 	if p.Predict.MFU > 0 {
@@ -86,6 +87,10 @@ func plan(label string, p *planner.CheckedPlan) string {
 	memory := fmt.Sprintf("%s of %s", quantity.Bytes(m.Total), quantity.Bytes(m.Capacity))
 	if !p.Fits {
 		memory += ": " + quantity.Bytes(m.Over()) + " over"
+	} else if isMeasured {
+		memory += fmt.Sprintf(", fits (p %.2f)", p.Predict.FitProbability)
+	} else {
+		memory += ", fits"
 	}
 	return layout.Flow(label, labelWidth, " · ", strings.Split(p.Plan.Plan.String(), " · ")) +
 		layout.Flow("", labelWidth, " · ", append(words, memory))

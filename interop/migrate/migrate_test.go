@@ -1,0 +1,246 @@
+package migrate
+
+import (
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/planner"
+)
+
+// text is a plain list of a small model on eight GPUs.
+const text = `# plain
+model = gpt2-124m
+train.global_batch = 64
+train.seq_len = 1024
+tp = 2  # as always
+zero = 1
+micro_batch = 1
+recompute = full
+devices = 8
+log = yes
+magic = 7
+`
+
+func noFiles(string) ([]byte, error) { return nil, fs.ErrNotExist }
+
+func overrides(sets ...string) (out []spec.Override) {
+	for _, s := range sets {
+		out = append(out, spec.SetFlag(s))
+	}
+	return out
+}
+
+// source reads a text as run.txt.
+func source(t *testing.T, text string) *Source {
+	t.Helper()
+	text = strings.Replace(text, "model = ", "model.base = ", 1)
+	s, err := Read([]interop.File{{Name: "jobs/run.txt", Data: []byte(text)}}, "", interop.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func report(t *testing.T, text string, sets ...string) *Report {
+	t.Helper()
+	s := source(t, text)
+	q, err := s.Question(noFiles, overrides(append(sets, "cluster.node=dgx-h100")...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewReport(s, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Edits are diffs of the user's file: they change the keys of the plan, and nothing else.
+func TestEditsAreDiffsOfTheFile(t *testing.T) {
+	r := report(t, text)
+	if r.Verdict != planner.CheckFine || r.Format != "plain" || r.Sure != "certain" {
+		t.Fatalf("%s, %s, %s", r.Message, r.Format, r.Sure)
+	}
+	i := slices.IndexFunc(r.Edits, func(e Edit) bool { return slices.Equal(e.Keys, []string{"recompute"}) })
+	want := `--- jobs/run.txt
++++ jobs/run.txt
+@@ -5,7 +5,7 @@
+ tp = 2  # as always
+ zero = 1
+ micro_batch = 1
+-recompute = full
++recompute = none
+ devices = 8
+ log = yes
+ magic = 7
+`
+	if diff := cmp.Diff(want, r.Edits[i].Diff); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.Contains(r.Diff, "-tp = 2  # as always\n+tp = 1  # as always\n") || len(r.Env) != 0 {
+		t.Errorf("the best plan's diff:\n%s%+v", r.Diff, r.Env)
+	}
+	pipelined := slices.IndexFunc(r.Edits, func(e Edit) bool { return slices.Equal(e.Keys, []string{"pp"}) })
+	if note := r.Edits[pipelined].DiffNote; !strings.Contains(note, "a plain list has no pipeline") {
+		t.Errorf("pp: %q", note)
+	}
+	if n := r.Uses; n[interop.Taken] != 8 || n[interop.NoEffect] != 1 || n[interop.Unsupported] != 1 {
+		t.Errorf("%v", n)
+	}
+}
+
+// Variables that belong to the best plan are named, with the value in the file.
+func TestVariablesOfThePlan(t *testing.T) {
+	r := report(t, strings.NewReplacer("gpt2-124m", "llama3-70b", "devices = 8", "devices = 64").Replace(text))
+	want := []Env{{"CONNECTIONS", "1", "", false, "needed with tp"}}
+	if r.Best == nil || r.Best.Plan.TP == 1 {
+		t.Fatalf("the best plan is %+v", r.Best)
+	}
+	if diff := cmp.Diff(want, r.Env); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Errors are at the key of the user's file.
+func TestErrorsAreInTheFile(t *testing.T) {
+	r := report(t, strings.Replace(text, "tp = 2", "tp = 3", 1))
+	if r.Verdict != planner.CheckIllegal {
+		t.Fatal(r.Message)
+	}
+	if at := r.Diags[0].Pos; at != (ir.Pos{File: "jobs/run.txt", Line: 5, Column: 1}) {
+		t.Errorf("%v", r.Diags[0])
+	}
+	s := source(t, strings.Replace(text, "train.global_batch = 64", "train.global_batch = 0", 1))
+	_, err := s.Question(noFiles, overrides("cluster.node=dgx-h100")...)
+	want := "jobs/run.txt:3:1: train.global_batch is 0; it must be at least 1 [OutOfRange]"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// The number of devices that the file says is a number of nodes of the user's cluster; flags replace it.
+func TestDevicesOfTheFile(t *testing.T) {
+	for _, c := range []struct {
+		devices string
+		sets    []string
+		nodes   int
+		each    int
+	}{
+		{"8", nil, 1, 8}, {"16", nil, 2, 8}, {"4", nil, 1, 4}, {"8", []string{"cluster.nodes=4"}, 4, 8},
+		{"8", []string{"cluster.devices=2"}, 1, 2},
+	} {
+		s := source(t, strings.Replace(text, "devices = 8", "devices = "+c.devices, 1))
+		q, err := s.Question(noFiles, overrides(append(c.sets, "cluster.node=dgx-h100")...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q.Hardware.Nodes != c.nodes || q.Hardware.Node.Devices != c.each {
+			t.Errorf("%s devices, %v: %d nodes of %d", c.devices, c.sets, q.Hardware.Nodes, q.Hardware.Node.Devices)
+		}
+	}
+}
+
+// The job of an import has the fields of the file and of the flags.
+func TestAddedFields(t *testing.T) {
+	s := source(t, text)
+	s.Add(noFiles, overrides("cluster.node=dgx-h100", "train.seq_len=null")...)
+	want := `# Imported from jobs/run.txt (plain).
+model:
+  base: gpt2-124m                        # model.base, line 2
+train:
+  engine: megatron                       # the format
+  global_batch: 64                       # train.global_batch, line 3
+cluster:
+  nodes: 1                               # devices of the file
+  node: dgx-h100                         # --set cluster.node=dgx-h100
+plan:
+  tp: 2                                  # tp, line 5
+  zero: 1                                # zero, line 6
+  micro_batch: 1                         # micro_batch, line 7
+  recompute: full                        # recompute, line 8
+  pp: 1                                  # default of pp
+`
+	if diff := cmp.Diff(want, string(s.JobText())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// question is a small model on eight GPUs.
+func question(t *testing.T, sets ...string) *planner.Question {
+	t.Helper()
+	q, err := planner.Load("", noFiles, overrides(append([]string{"model=gpt2-124m", "cluster=dgx-h100",
+		"train.global_batch=64", "train.seq_len=1024"}, sets...)...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+func decide(t *testing.T, q *planner.Question) ir.Plan {
+	t.Helper()
+	d, err := planner.Decide(q, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Best.Plan
+}
+
+// An export is a whole file, or the user's own with what the plan changes.
+func TestExport(t *testing.T) {
+	q := question(t, "train.engine=megatron", "plan.tp=4", "plan.pp=1", "plan.recompute=none", "plan.zero=1",
+		"plan.micro_batch=4", "plan.sp=true")
+	plan := decide(t, q)
+	whole, err := Export(&plain, q, plan, nil, interop.Options{})
+	want := "# plain\ntp = 4\npp = 1\nsp = true\nzero = 1\nmicro_batch = 4\nrecompute = none\n"
+	if err != nil || string(whole) != want {
+		t.Errorf("%s, %v", whole, err)
+	}
+	edited, err := Export(&plain, q, plan, &interop.File{Name: "run.txt",
+		Data: []byte("# plain, of ours\ntp = 2  # as always\nlog = yes\nrecompute = none\n")}, interop.Options{})
+	want = "# plain, of ours\ntp = 4  # as always\nlog = yes\nrecompute = none\npp = 1\nsp = true\nzero = 1\n" +
+		"micro_batch = 4\nCONNECTIONS = 1\n"
+	if err != nil || string(edited) != want {
+		t.Errorf("%s, %v", edited, err)
+	}
+}
+
+// A plan that the format's engine cannot run is refused, with the best one that it can; so is one that the format
+// cannot express.
+func TestRefusedExports(t *testing.T) {
+	const best = "; the best plan that engine megatron can run is "
+	q := question(t, "plan.schedule=zb-v", "plan.pp=2")
+	_, err := Export(&plain, q, decide(t, q), nil, interop.Options{})
+	if err == nil || !strings.Contains(err.Error(), "plan.schedule: schedule zb-v: engine megatron runs pipelines as "+
+		"1f1b and interleaved (engine planc runs every schedule)") || !strings.Contains(err.Error(), best) {
+		t.Errorf("%v", err)
+	}
+	q = question(t, "train.engine=megatron", "plan.pp=2")
+	_, err = Export(&plain, q, decide(t, q), nil, interop.Options{})
+	if err == nil || !strings.Contains(err.Error(), "pp 2: a plain list has no pipeline"+best) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Files that no format recognizes, and names that no format has, are refused with what is possible.
+func TestUnknownFormats(t *testing.T) {
+	_, err := Read([]interop.File{{Name: "a.md", Data: []byte("words")}}, "", interop.Options{})
+	if err == nil || !strings.HasPrefix(err.Error(), "a.md: this is no file of a trainer that planc reads: ") {
+		t.Errorf("%v", err)
+	}
+	_, err = Read(nil, "plian", interop.Options{})
+	if err == nil || !strings.Contains(err.Error(), "there is no format plian; use one of ") ||
+		!strings.Contains(err.Error(), "did you mean plain?") {
+		t.Errorf("%v", err)
+	}
+	_, err = Read(nil, "slurm", interop.Options{})
+	if err == nil || !strings.Contains(err.Error(), "planc writes files of format slurm and does not read them") {
+		t.Errorf("%v", err)
+	}
+}
