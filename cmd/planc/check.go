@@ -12,9 +12,9 @@ import (
 	"github.com/planc-dev/planc/cmd/planc/internal/checkscreen"
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/interop"
-	"github.com/planc-dev/planc/interop/formats"
 	"github.com/planc-dev/planc/interop/migrate"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/ir/spec/strict"
 	"github.com/planc-dev/planc/planner"
 	"github.com/planc-dev/planc/planner/quantity"
@@ -36,8 +36,8 @@ func newCheckCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check FILE...",
 		Short: "check another trainer's file; print what to change",
-		Long: `check reads the file of another trainer (` + strings.Join(formats.Names(formats.Imported()), ", ") + `). It
-recognizes the format by itself. It says whether the file's plan is legal and fits, how far it is from the best plan
+		Long: `check reads the file of another trainer, such as a script of Megatron-LM, and recognizes its format
+("planc help formats" lists them). It says whether the file's plan is legal and fits, how far it is from the best plan
 that this trainer can run, and which changes of the file help: one at a time, with what each is worth.
 
 Give what the file lacks by flags: --model, --cluster, --nodes, --global-batch, --seq-len. Several files may belong
@@ -59,6 +59,7 @@ the best plan by more than --fail-slower.`,
 	}
 	f.job.register(c)
 	registerRead(c, &f.define)
+	c.ValidArgsFunction = anyFile
 	flags := c.Flags()
 	flags.StringVar(&f.format, "format", "", "read the files as `FORMAT` instead of recognizing it")
 	flags.StringVar(&f.slower, "fail-slower", "",
@@ -184,7 +185,7 @@ func readSource(a *app, names []string, format string, define []string, f *jobFl
 	for _, name := range names {
 		data, err := a.read(name)
 		if err != nil {
-			return nil, ir.Diags{{Pos: ir.Pos{File: slashed(name)}, Code: codeNoFile,
+			return nil, ir.Diags{{Pos: ir.Pos{File: slashed(name)}, Code: spec.NoFile,
 				Msg: "the file cannot be read: " + ir.FileReason(err)}}
 		}
 		files = append(files, interop.File{Name: slashed(name), Data: data})
@@ -197,9 +198,6 @@ func readSource(a *app, names []string, format string, define []string, f *jobFl
 	}
 	return s, err
 }
-
-// codeNoFile is reported for a file of another trainer that cannot be read.
-const codeNoFile ir.Code = "NoFile"
 
 // isJob reports whether a file is a job of planc.
 func isJob(f interop.File) bool {

@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/formats"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/planner"
@@ -181,5 +183,20 @@ func complete(c *cobra.Command) {
 	}
 	if c.ValidArgsFunction == nil && strings.Contains(c.Use, "[JOB") {
 		c.ValidArgsFunction = jobArg
+	}
+}
+
+// anyFile completes names of files of any kind.
+func anyFile(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+// formatThen completes a FORMAT, and the arguments after it with another completer.
+func formatThen(all func() []*interop.Format, rest completer) completer {
+	return func(c *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return rest(c, args[1:], word)
+		}
+		return oneOf(func() []string { return formats.Names(all()) })(c, args, word)
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,9 +21,8 @@ func newImportCommand(a *app) *cobra.Command {
 		Use:   "import FORMAT FILE...",
 		Short: "turn another trainer's file into a job with its plan pinned",
 		Long: `import reads the file of another trainer and prints a job of planc: its model, its recipe, and its plan as
-pins. Each field says the key and the line that it comes from. FORMAT is one of ` +
-			strings.Join(formats.Names(formats.Imported()), ", ") + `. What the file lacks can be given by the flags of the
-job, such as --cluster. -o writes the job to a file.`,
+pins. Each field says the key and the line that it comes from. "planc help formats" lists the values of FORMAT. What
+the file lacks can be given by the flags of the job, such as --cluster. -o writes the job to a file.`,
 		Example: "planc import megatron run.sh --cluster dgx-h100 --nodes 8 -o planc.yaml",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) < 2 {
@@ -44,6 +42,7 @@ job, such as --cluster. -o writes the job to a file.`,
 			return importJob(a, source, f.overrides(), out)
 		},
 	}
+	c.ValidArgsFunction = formatThen(formats.Imported, anyFile)
 	f.register(c)
 	registerRead(c, &define)
 	c.Flags().StringVarP(&out, "output", "o", "", "write the job to `FILE`, which must not exist yet")
@@ -79,16 +78,16 @@ func newExportCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export FORMAT [JOB]",
 		Short: "write a plan as another trainer's file",
-		Long: `export writes the job's plan as a file of another trainer: ` + strings.Join(exported(), ", ") + `. It searches
-the plans that this trainer can run, unless the job names an engine or has a lock. A plan that the trainer cannot run
-is refused, with the best plan that it can. --like edits a file of yours: comments, order and everything that the plan
-does not decide stay.`,
-		Example: "planc export megatron --model llama3-8b --cluster dgx-h100 --global-batch 128 --seq-len 8192 -o run.sh\n" +
+		Long: `export writes the job's plan as a file of another trainer or of a launcher ("planc help formats" lists them).
+It searches the plans that this trainer can run, unless the job names an engine or has a lock. A plan that the trainer
+cannot run is refused, with the best plan that it can. --like edits a file of yours: comments, order and everything
+that the plan does not decide stay.`,
+		Example: "planc export megatron --model llama3-8b --cluster dgx-h100 --global-batch 128 --seq-len 8192\n" +
 			"planc export megatron planc.yaml --like run.sh -o better.sh",
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
-				return inputErrorf(BadFlag, "", "%s needs a FORMAT: %s", c.CommandPath(), strings.Join(exported(), ", "))
+				return inputErrorf(BadFlag, "", "%s needs a FORMAT; planc help formats lists them", c.CommandPath())
 			case len(args) > 2:
 				return oneJob(c, args[1:])
 			}
@@ -109,6 +108,7 @@ does not decide stay.`,
 			return a.writeNew(out, string(text), "planc check "+shellPath(out))
 		},
 	}
+	c.ValidArgsFunction = formatThen(formats.Written, jobArg)
 	f.register(c)
 	registerRead(c, &define)
 	c.Flags().StringVar(&like, "like", "", "change only the plan in `FILE`, a file of yours")
@@ -116,18 +116,9 @@ does not decide stay.`,
 	return c
 }
 
-// exported returns the names of the formats that are written.
-func exported() (names []string) {
-	for _, f := range formats.All {
-		if f.Write != nil {
-			names = append(names, f.Name)
-		}
-	}
-	return names
-}
-
 // exportJob returns the file of a format for a job's plan.
-func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like string, define []string) ([]byte, error) {
+func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like string,
+	define []string) ([]byte, error) {
 	options, err := readOptions(define)
 	if err != nil {
 		return nil, err
@@ -155,7 +146,7 @@ func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like s
 	if like != "" {
 		data, err := a.read(like)
 		if err != nil {
-			return nil, ir.Diags{{Pos: ir.Pos{File: slashed(like)}, Code: codeNoFile,
+			return nil, ir.Diags{{Pos: ir.Pos{File: slashed(like)}, Code: spec.NoFile,
 				Msg: "the file cannot be read: " + ir.FileReason(err)}}
 		}
 		file = &interop.File{Name: slashed(like), Data: data}

@@ -7,7 +7,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/checkscreen"
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
+	"github.com/planc-dev/planc/interop/formats"
 )
 
 // exitRow is the meaning of one exit status, for planc and for a binary that it built.
@@ -20,7 +22,7 @@ var exits = []exitRow{
 	{"2", "input error, or a pin breaks a rule", "flags, data or checkpoint invalid", "no"},
 	{"3", "no plan fits, or the job is for another machine", "this machine or launch cannot run this program",
 		"elsewhere"},
-	{"4", "verify, --locked: the lock differs or is missing", "–", "–"},
+	{"4", "the lock differs or is missing; check: too slow", "–", "–"},
 	{"5", "–", "stopped by the numerics guard", "a human decides"},
 	{"75", "–", "stopped on request, checkpoint committed", "at once"},
 }
@@ -29,6 +31,7 @@ var exits = []exitRow{
 var topics = map[string]func(root *cobra.Command) string{
 	"exit":     func(*cobra.Command) string { return exitScreen() },
 	"rows":     func(*cobra.Command) string { return rowsScreen() },
+	"formats":  func(*cobra.Command) string { return checkscreen.Formats(formats.All) },
 	"markdown": markdown,
 }
 

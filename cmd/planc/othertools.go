@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/formats"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
@@ -68,14 +70,22 @@ func (a *app) otherJob(path string) error {
 		if has(t.keys...) || !isMapping && slices.ContainsFunc(t.words, func(w string) bool {
 			return strings.Contains(string(data), w)
 		}) {
-			return refuse("", "this is %s, and JOB must be a job; the section %q of %s translates its options, and "+
-				"planc init writes a job", t.what, t.page, migratingPage)
+			return refuse("", "this is %s, and JOB must be a job; %sthe section %q of %s translates its options, and "+
+				"planc init writes a job", t.what, checkHint(path, data), t.page, migratingPage)
 		}
 	}
 	if filepath.Ext(path) == ".toml" && len(wrong) > 0 {
 		return refuse(jobNextTo(path), "this is TOML, and a job must be YAML or JSON; planc init writes one")
 	}
 	return nil
+}
+
+// checkHint returns the command that checks a file of another trainer, if planc reads such files; "" otherwise.
+func checkHint(path string, data []byte) string {
+	if _, sure := formats.Recognize([]interop.File{{Name: path, Data: data}}); sure == interop.No {
+		return ""
+	}
+	return fmt.Sprintf("planc check %s checks its plan, ", shellPath(path))
 }
 
 // jobNextTo returns the job with the same name in the folder of a file; "" if there is none.

@@ -1,15 +1,19 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/checkscreen"
 	"github.com/planc-dev/planc/cmd/planc/internal/screen"
+	"github.com/planc-dev/planc/planner"
 )
 
 func (a *app) planCommand() *cobra.Command {
 	var flags jobFlags
 	var locks lockFlags
-	var swept string
+	var swept, compared string
 	top := screen.DefaultRows
 	c := &cobra.Command{
 		Use:   "plan [JOB]",
@@ -27,7 +31,8 @@ number of devices if it has no price.
 If the lock next to the job holds, its plan is shown. If the job has changed since the lock was written, the
 difference is shown. The lock is only written with --update.`,
 		Example: "planc plan --model llama3-8b --cluster dgx-h100 --global-batch 128 --seq-len 8192\n" +
-			"planc plan planc.yaml --sweep gpus=8..1024",
+			"planc plan planc.yaml --sweep gpus=8..1024\n" +
+			"planc plan planc.yaml --engines planc,megatron,fsdp,deepspeed",
 		Args: oneJob,
 		RunE: func(c *cobra.Command, args []string) error {
 			if top < 0 {
@@ -37,6 +42,9 @@ difference is shown. The lock is only written with --update.`,
 				return inputErrorf(BadFlag, "",
 					"%s --update writes the lock and --locked forbids that; use one of them",
 					c.CommandPath())
+			}
+			if c.Flags().Changed("engines") {
+				return compareEngines(a, args, flags, strings.Split(compared, ","))
 			}
 			if c.Flags().Changed("sweep") {
 				return a.sweep(args, flags, swept)
@@ -57,10 +65,33 @@ difference is shown. The lock is only written with --update.`,
 	c.Flags().IntVar(&top, "top", top, "print at most `N` alternatives")
 	c.Flags().StringVar(&swept, "sweep", "",
 		"find the best plan for each of `KEY=VALUES`: gpus=8..1024 (doubling), or gpus=8,16,24")
+	c.Flags().StringVar(&compared, "engines", "",
+		"compare the best plans of several `ENGINES`: planc,megatron,fsdp,deepspeed")
 	flags.registerSave(c)
 	c.Flags().BoolVar(&locks.update, "update", false,
 		"search again, write the lock next to the job, and print what changed")
 	locks.register(c)
 	a.jsonFlag(c)
 	return c
+}
+
+// compareEngines runs planc plan --engines.
+func compareEngines(a *app, args []string, f jobFlags, names []string) error {
+	j, err := a.load(args, f)
+	if err == nil {
+		err = j.CheckFixedHardware()
+	}
+	if err != nil {
+		return err
+	}
+	var c *planner.EngineComparison
+	err = a.runSearches(func() (err error) { c, err = planner.CompareEngines(j.Question, names); return err })
+	if err != nil {
+		return err
+	}
+	c.Planc = version
+	if a.json {
+		return a.printJSON(c)
+	}
+	return a.print(checkscreen.Engines(c))
 }

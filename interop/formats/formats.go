@@ -52,6 +52,11 @@ func Imported() []*interop.Format {
 	return slices.DeleteFunc(slices.Clone(All), func(f *interop.Format) bool { return f.Import == nil })
 }
 
+// Written returns the formats that can be written.
+func Written() []*interop.Format {
+	return slices.DeleteFunc(slices.Clone(All), func(f *interop.Format) bool { return f.Write == nil })
+}
+
 // Recognize returns the format of some files and how sure that is; nil and interop.No if no format is recognized. A
 // format is as sure as its surest file is.
 func Recognize(files []interop.File) (*interop.Format, interop.Confidence) {

@@ -4,20 +4,19 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
-	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/planner"
 )
 
 // Export returns the file of a format for a plan of a question: a whole file, or the user's own file with what the plan
 // changes. A plan that the format's engine cannot run is refused with the best plan that it can.
-func Export(f *interop.Format, q *planner.Question, plan ir.Plan, like *interop.File, o interop.Options) ([]byte, error) {
+func Export(f *interop.Format, q *planner.Question, plan ir.Plan, like *interop.File,
+	o interop.Options) ([]byte, error) {
 	if f.Write == nil {
-		return nil, ir.Diags{{Code: UnknownFormat, Msg: fmt.Sprintf("planc reads files of format %s and does not write "+
-			"them", f.Name)}}
+		return nil, ir.Diags{{Code: UnknownFormat,
+			Msg: fmt.Sprintf("planc reads files of format %s and does not write them", f.Name)}}
 	}
 	if diags := refusals(f, q, plan); len(diags) > 0 {
 		return nil, withBest(f, q, diags)
@@ -38,38 +37,24 @@ func Export(f *interop.Format, q *planner.Question, plan ir.Plan, like *interop.
 
 // refusals returns the rules of the format's engine that a plan breaks.
 func refusals(f *interop.Format, q *planner.Question, plan ir.Plan) (diags ir.Diags) {
-	engine := engines.EngineOf(f.Engine)
-	if engine == nil || q.Train.Engine == f.Engine {
-		return nil
-	}
-	d := search.DimsOf(q.Problem().Model)
-	shape := &engines.Shape{Layers: d.Layers, KVHeads: d.KVHeads, Given: !q.Plan.StageLayers.Free()}
-	for _, r := range engine.PlanRules() {
-		if !r.OK(&plan, shape) {
-			diags = append(diags, ir.Diag{Pos: q.Pos("plan." + r.Key), Code: CannotExport,
-				Msg: fmt.Sprintf("plan.%s: %s", r.Key, r.Why(&plan, shape, fmt.Sprint(plan.JSON()[r.Key])))})
-		}
+	for _, r := range q.Refusals(f.Engine, plan) {
+		diags = append(diags, ir.Diag{Pos: q.Pos("plan." + r.Key), Code: CannotExport, Msg: "plan." + r.Message})
 	}
 	return diags
 }
 
 // withBest adds the best plan that the format's engine can run to why it cannot run another one.
 func withBest(f *interop.Format, q *planner.Question, diags ir.Diags) error {
-	if engines.EngineOf(f.Engine) == nil || len(diags) == 0 {
+	if f.Engine == "" || len(diags) == 0 {
 		return diags.Err()
 	}
-	other, err := q.Override(spec.SetFlag("plan=null"), spec.SetFlag("train.engine="+f.Engine))
-	if err != nil {
-		return diags.Err()
-	}
-	var series search.Series
-	best, _, err := series.Best(other.Problem())
-	if err != nil {
+	best, err := q.UnderEngine(f.Engine, spec.SetFlag("plan=null"))
+	if err != nil || best.Plan == nil {
 		return diags.Err()
 	}
 	last := &diags[len(diags)-1]
 	last.Msg += fmt.Sprintf("; the best plan that engine %s can run is %v: %v a step (--set train.engine=%s --set "+
-		"plan=null)", f.Engine, best.Plan, best.Predict.StepS, f.Engine)
+		"plan=null)", f.Engine, best.Plan.Plan, best.Predict.StepS, f.Engine)
 	return diags.Err()
 }
 

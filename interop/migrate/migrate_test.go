@@ -217,7 +217,7 @@ func TestRefusedExports(t *testing.T) {
 	const best = "; the best plan that engine megatron can run is "
 	q := question(t, "plan.schedule=zb-v", "plan.pp=2")
 	_, err := Export(&plain, q, decide(t, q), nil, interop.Options{})
-	if err == nil || !strings.Contains(err.Error(), "plan.schedule: schedule zb-v: engine megatron runs pipelines as "+
+	if err == nil || !strings.Contains(err.Error(), "plan.schedule zb-v: engine megatron runs pipelines as "+
 		"1f1b and interleaved (engine planc runs every schedule)") || !strings.Contains(err.Error(), best) {
 		t.Errorf("%v", err)
 	}
@@ -231,11 +231,11 @@ func TestRefusedExports(t *testing.T) {
 // Files that no format recognizes, and names that no format has, are refused with what is possible.
 func TestUnknownFormats(t *testing.T) {
 	_, err := Read([]interop.File{{Name: "a.md", Data: []byte("words")}}, "", interop.Options{})
-	if err == nil || !strings.HasPrefix(err.Error(), "a.md: this is no file of a trainer that planc reads: ") {
+	if err == nil || !strings.HasPrefix(err.Error(), "a.md: this is no file of a trainer that planc recognizes; ") {
 		t.Errorf("%v", err)
 	}
 	_, err = Read(nil, "plian", interop.Options{})
-	if err == nil || !strings.Contains(err.Error(), "there is no format plian; use one of ") ||
+	if err == nil || !strings.Contains(err.Error(), "there is no format plian; planc help formats lists them; ") ||
 		!strings.Contains(err.Error(), "did you mean plain?") {
 		t.Errorf("%v", err)
 	}

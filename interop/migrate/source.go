@@ -46,19 +46,24 @@ type Source struct {
 func Read(files []interop.File, name string, o interop.Options) (*Source, error) {
 	s := &Source{Sure: interop.Certain, files: files, options: o}
 	var err error
-	if name == "" {
+	switch name {
+	case "":
 		s.Format, s.Sure = formats.Recognize(files)
 		if s.Format == nil {
 			return nil, ir.Diags{{Pos: ir.Pos{File: files[0].Name}, Code: UnknownFormat,
-				Msg: "this is no file of a trainer that planc reads: " + words(formats.Names(formats.Imported())) +
-					"; planc import FORMAT FILE reads a file as one of them"}}
+				Msg: "this is no file of a trainer that planc recognizes; planc help formats lists the formats, and " +
+					"--format NAME reads the file as one of them"}}
 		}
-	} else if s.Format, err = FormatOf(name); err != nil {
-		return nil, err
+	default:
+		s.Format, err = FormatOf(name)
+		if err != nil {
+			return nil, err
+		}
 	}
 	if s.Format.Import == nil {
-		return nil, ir.Diags{{Code: UnknownFormat, Msg: fmt.Sprintf("planc writes files of format %s and does not read "+
-			"them; it reads %s", name, words(formats.Names(formats.Imported())))}}
+		return nil, ir.Diags{{Code: UnknownFormat,
+			Msg: fmt.Sprintf("planc writes files of format %s and does not read them; planc help formats lists those "+
+				"that it reads", name)}}
 	}
 	s.Import, err = s.Format.Import(files, o)
 	if err != nil {
@@ -73,16 +78,7 @@ func FormatOf(name string) (*interop.Format, error) {
 		return f, nil
 	}
 	return nil, ir.Diags{{Code: UnknownFormat, Fix: formats.Nearest(name),
-		Msg: fmt.Sprintf("there is no format %s; use one of %s", name, words(formats.Names(formats.All)))}}
-}
-
-// words joins names: "a, b and c".
-func words(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " and " + names[last]
+		Msg: fmt.Sprintf("there is no format %s; planc help formats lists them", name)}}
 }
 
 // Main returns the name of the file that has the plan.
