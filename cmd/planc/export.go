@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/formats"
 	"github.com/planc-dev/planc/interop/migrate"
@@ -127,7 +128,7 @@ func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like s
 	if err != nil {
 		return nil, err
 	}
-	hasLock := j.path != "" && j.path != "-" && !missing(lockPath(j.path))
+	hasLock := j.path != "" && j.path != "-" && !missing(lock.PathOf(j.path))
 	if format.Engine != "" && !hasLock && !j.Has("train.engine") {
 		f.set = append(f.set, "train.engine="+format.Engine)
 		j, err = a.load(args, f)
