@@ -88,12 +88,9 @@ var deepspeedRules = []PlanRule{
 		"pp 1 allows zero 2 and 3",
 		"DeepSpeed, runtime/pipe/engine.py: ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism",
 		pipelinedZero, nil},
-	{"deepspeed", "zero_group", "engine deepspeed shards state over groups smaller than dp only with zero 3, " +
-		"as MiCS",
-		"zero 3, or no zero_group",
-		"DeepSpeed, runtime/zero/config.py: mics_shard_size", func(p *ir.Plan, _ *Shape) bool {
-			return p.Zero == 0 || p.Zero == 3 || p.ZeroGroup >= p.Replicas()
-		}, nil},
+	{"deepspeed", "zero_group", "engine deepspeed shards state over all replicas", "no zero_group, or engine fsdp",
+		"DeepSpeed 0.19.8, runtime/config.py: mics_shard_size (MiCS) has been removed",
+		func(p *ir.Plan, _ *Shape) bool { return p.Zero == 0 || p.ZeroGroup >= p.Replicas() }, nil},
 	schedulesOf("deepspeed", "DeepSpeed, runtime/pipe/schedule.py: TrainSchedule", "1f1b"),
 	contextsOf("deepspeed", "DeepSpeed, sequence/layer.py: DistributedAttention (Ulysses)", "heads"),
 	{"deepspeed", "cp", "engine deepspeed runs cp above 1 only with tp 1 and pp 1", "cp 1, or tp 1 and pp 1",

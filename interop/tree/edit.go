@@ -194,6 +194,9 @@ func (d *Doc) apply(key string, want *Node, changes []change) error {
 	var b strings.Builder
 	last := 0
 	for _, c := range changes {
+		if c.start < last || c.end < c.start || c.end > len(d.text) {
+			return d.errorf(d.Root.Pos, "%s cannot be changed in place", key)
+		}
 		b.WriteString(d.text[last:c.start])
 		b.WriteString(strings.ReplaceAll(c.text, "\n", d.source().newline()))
 		last = c.end

@@ -171,25 +171,26 @@ func (n *Node) Flow() string {
 		return n.Text
 	}
 	var b strings.Builder
-	n.writeJSON(&b)
+	n.WriteJSON(&b)
 	return b.String()
 }
 
-func (n *Node) writeJSON(b *strings.Builder) {
+// WriteJSON writes the value as JSON in one line.
+func (n *Node) WriteJSON(b *strings.Builder) {
 	switch n.Kind {
 	case strict.Map:
 		b.WriteByte('{')
 		for i, f := range n.Fields {
 			comma(b, i)
 			b.WriteString(quoteJSON(f.Key) + ": ")
-			f.Value.writeJSON(b)
+			f.Value.WriteJSON(b)
 		}
 		b.WriteByte('}')
 	case strict.List:
 		b.WriteByte('[')
 		for i, item := range n.Items {
 			comma(b, i)
-			item.writeJSON(b)
+			item.WriteJSON(b)
 		}
 		b.WriteByte(']')
 	case strict.String:

@@ -17,13 +17,9 @@ func (s source) newline() string {
 }
 
 // lineStart returns the offset of the line that has an offset.
-// lineEnd returns the offset of the end of the line that has an offset, before its line break.
-// nextLine returns the offset of the line after the one that has an offset.
-// isBlankBefore reports whether only spaces precede an offset on its line.
-// isBlankAfter reports whether only spaces and a comment follow an offset on its line.
-// unit returns the indentation of one level.
 func (s source) lineStart(at int) int { return strings.LastIndexByte(s.text[:at], '\n') + 1 }
 
+// lineEnd returns the offset of the end of the line that has an offset, before its line break.
 func (s source) lineEnd(at int) int {
 	end := at + lineLength(s.text[at:])
 	if end > at && end < len(s.text) && s.text[end-1] == '\r' {
@@ -32,17 +28,21 @@ func (s source) lineEnd(at int) int {
 	return end
 }
 
+// nextLine returns the offset of the line after the one that has an offset.
 func (s source) nextLine(at int) int { return min(at+lineLength(s.text[at:])+1, len(s.text)) }
 
+// isBlankBefore reports whether only spaces precede an offset on its line.
 func (s source) isBlankBefore(at int) bool {
 	return strings.TrimLeft(s.text[s.lineStart(at):at], " \t") == ""
 }
 
+// isBlankAfter reports whether only spaces and a comment follow an offset on its line.
 func (s source) isBlankAfter(at int) bool {
 	next := skipSpace(s.text, at, s.syntax)
 	return next >= len(s.text) || strings.IndexByte(s.text[at:next], '\n') >= 0
 }
 
+// unit returns the indentation of one level.
 func (s source) unit() string {
 	for line := range strings.Lines(s.text) {
 		content := strings.TrimLeft(line, " \t")

@@ -224,7 +224,7 @@ func (w writer) longJSON(n *Node, indent string) string {
 		if isMap(f.Value) {
 			b.WriteString(w.longJSON(f.Value, inner))
 		} else {
-			f.Value.writeJSON(&b)
+			f.Value.WriteJSON(&b)
 		}
 		lines = append(lines, inner+quoteJSON(f.Key)+": "+b.String())
 	}

@@ -95,6 +95,7 @@ func (b *yamlBuilder) node(y *yaml.Node, after, depth int) *Node {
 	case yaml.MappingNode:
 		b.mapping(y, n, depth)
 	}
+	n.Start, n.End = min(n.Start, len(b.text)), min(n.End, len(b.text))
 	return n
 }
 

@@ -1,0 +1,76 @@
+package deepspeed
+
+import (
+	"strconv"
+
+	"github.com/planc-dev/planc/interop"
+)
+
+const (
+	globalKey = "train_batch_size"
+	microKey  = "train_micro_batch_size_per_gpu"
+	stepsKey  = "gradient_accumulation_steps"
+)
+
+// batch takes the three sizes of a batch. Two of them and the number of data-parallel ranks give the third.
+// Source: DeepSpeed 0.19.8, runtime/config.py: _set_batch_related_parameters, _batch_assertion.
+func (r *reader) batch() {
+	global, hasGlobal := r.Positive(globalKey)
+	micro, hasMicro := r.Positive(microKey)
+	steps, hasSteps := r.Positive(stepsKey)
+	isAuto := r.IsAuto(globalKey) || r.IsAuto(microKey)
+	if !hasGlobal && !hasMicro && !isAuto && len(r.Diags) == 0 {
+		r.Wrong(globalKey, Missing, "", "neither %s nor %s is given; DeepSpeed needs one of them", globalKey,
+			microKey)
+	}
+	if hasMicro {
+		r.TakeInt(microKey, "plan.micro_batch", micro)
+	}
+	switch {
+	case hasSteps:
+		r.TakeInt(stepsKey, "plan.micro_batches", steps)
+	case hasGlobal != hasMicro && !isAuto && !r.IsAuto(stepsKey):
+		steps, hasSteps = 1, true
+		r.im.DefaultField("plan.micro_batches", "1", "no "+stepsKey)
+	}
+	if hasGlobal {
+		r.TakeInt(globalKey, "train.global_batch", global)
+	}
+	dp := r.ranks()
+	switch {
+	case dp == 0:
+	case hasGlobal && hasMicro && hasSteps && global != micro*steps*dp:
+		r.Wrong(globalKey, Conflict, strconv.Itoa(micro*steps*dp), "%s is %d, but %s %d · %s %d · %d data-parallel "+
+			"ranks are %d", globalKey, global, microKey, micro, stepsKey, steps, dp, micro*steps*dp)
+	case hasGlobal && hasMicro && global%(micro*dp) != 0:
+		r.Wrong(globalKey, Conflict, "", "%s is %d; it must be a multiple of %s %d · %d data-parallel ranks", globalKey,
+			global, microKey, micro, dp)
+	case hasMicro && hasSteps && !hasGlobal:
+		f := interop.Field{Path: "train.global_batch", Value: strconv.Itoa(micro * steps * dp), From: microKey + " · " +
+			stepsKey + " · " + strconv.Itoa(dp) + " data-parallel ranks"}
+		r.im.SetField(f)
+	}
+	if !r.im.Has("train.global_batch") {
+		r.Absent("train.global_batch", "the number of devices decides: "+microKey+" · "+stepsKey+" · data-parallel ranks")
+	}
+}
+
+// ranks returns the number of data-parallel ranks, 0 if it is not known.
+func (r *reader) ranks() int {
+	dp := r.devices
+	for _, path := range []string{"plan.tp", "plan.cp", "plan.pp"} {
+		f, ok := r.im.Field(path)
+		n, err := strconv.Atoi(f.Value)
+		if !ok || err != nil || n < 1 {
+			return 0
+		}
+		if dp%n != 0 {
+			if dp > 0 {
+				r.Diags.Addf(f.Pos, Conflict, "%s %d must divide %d devices", f.From, n, r.devices)
+			}
+			return 0
+		}
+		dp /= n
+	}
+	return dp
+}

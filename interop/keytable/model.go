@@ -1,0 +1,38 @@
+package keytable
+
+import (
+	"strings"
+
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/tree"
+	"github.com/planc-dev/planc/ir"
+)
+
+// IsModel reports whether a file is the config.json of a Hugging Face model.
+func IsModel(f interop.File) bool {
+	if tree.SyntaxOf(f) != tree.JSON || !strings.Contains(string(f.Data), `"model_type"`) {
+		return false
+	}
+	doc, _ := tree.Parse(tree.JSON, f.Name, f.Data)
+	return doc.Root.Get("model_type") != nil
+}
+
+// TakeModel takes a config.json as the job's model.
+func TakeModel(im *interop.Import, f interop.File) ir.Diags {
+	doc, diags := tree.Parse(tree.JSON, f.Name, f.Data)
+	if len(diags) > 0 {
+		return diags
+	}
+	im.Files = append(im.Files, f.Name)
+	for _, field := range doc.Root.Fields {
+		var value strings.Builder
+		field.Value.WriteJSON(&value)
+		if strings.Contains(field.Key, ".") {
+			im.Account(interop.Key{Pos: field.Pos, Name: field.Key, Value: field.Value.Flow()}, interop.NoEffect, "")
+			continue
+		}
+		im.Take(interop.Key{Pos: field.Pos, Name: field.Key, Value: field.Value.Flow()},
+			interop.Field{Path: "model." + field.Key, Value: value.String()})
+	}
+	return nil
+}
