@@ -246,7 +246,7 @@ func TestDraws(t *testing.T) {
 	for engine, want := range map[string]string{
 		"megatron": "interleaved 1f1b cp_gather cp_ring cp_heads zero_0 zero_1 selective full given ep sp " +
 			"groups every",
-		"deepspeed": "1f1b zero_0 zero_1 zero_2 zero_3 full selective sp cp_heads groups",
+		"deepspeed": "1f1b zero_0 zero_1 zero_2 zero_3 full selective sp cp_heads",
 		"fsdp":      "1f1b interleaved gpipe zb-v zero_2 zero_3 cp_gather cp_ring full given sp groups",
 	} {
 		seen := map[string]int{}

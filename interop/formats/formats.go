@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/deepspeed"
 	"github.com/planc-dev/planc/interop/kubernetes"
 	"github.com/planc-dev/planc/interop/megatron"
 	"github.com/planc-dev/planc/interop/mpirun"
@@ -17,6 +18,7 @@ import (
 // surely, the first is taken.
 var All = []*interop.Format{
 	&megatron.Format,
+	&deepspeed.Format,
 	&slurm.Format,
 	&kubernetes.Job,
 	&kubernetes.JobSet,
