@@ -24,7 +24,8 @@ func (r *reader) optimizer() {
 	case kind == "":
 		return
 	case mapped == "":
-		r.Account("optimizer", interop.Unsupported, kind+" keeps other state than Adam: the optimizer's memory and time")
+		r.Account("optimizer", interop.Unsupported, kind+" keeps other state than Adam: the optimizer's memory " +
+			"and time")
 		return
 	}
 	const adamW = "optimizer.params.adam_w_mode"
