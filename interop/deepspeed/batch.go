@@ -51,7 +51,7 @@ func (r *reader) batch() {
 		r.im.SetField(f)
 	}
 	if !r.im.Has("train.global_batch") {
-		r.Absent("train.global_batch", "the number of devices decides: "+microKey+" · "+stepsKey+" · " +
+		r.Absent("train.global_batch", "the number of devices decides: "+microKey+" · "+stepsKey+" · "+
 			"data-parallel ranks")
 	}
 }

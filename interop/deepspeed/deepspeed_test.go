@@ -200,21 +200,21 @@ func TestWrongFiles(t *testing.T) {
 	tests := []struct{ text, want string }{
 		{`{"zero_optimization": {"stage": 3, "stage3_max_live_params": 1e9}, "train_batch_size": 8}`,
 			"ds.json:1:36: zero_optimization has no key stage3_max_live_params, and DeepSpeed refuses the file; " +
-			"did you " +
+				"did you " +
 				"mean stage3_max_live_parameters? [UnknownKey]"},
 		{`{"train_batch_size": 8, "tensor_parallel": {"autotp_sizee": 2}}`,
 			"ds.json:1:45: tensor_parallel has no key autotp_sizee, and DeepSpeed refuses the file; did you mean " +
 				"autotp_size? [UnknownKey]"},
 		{`{"train_batch_size": 100, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8}`,
 			"ds.json:1:22: train_batch_size is 100, but train_micro_batch_size_per_gpu 4 · " +
-			"gradient_accumulation_steps 8 " +
+				"gradient_accumulation_steps 8 " +
 				"· 8 data-parallel ranks are 256; did you mean 256? [Conflict]"},
 		{`{"train_batch_size": 100, "train_micro_batch_size_per_gpu": 4}`,
 			"ds.json:1:22: train_batch_size is 100; it must be a multiple of train_micro_batch_size_per_gpu 4 · 8 " +
 				"data-parallel ranks [Conflict]"},
 		{`{"gradient_accumulation_steps": 8}`,
 			"ds.json: neither train_batch_size nor train_micro_batch_size_per_gpu is given; DeepSpeed needs one " +
-			"of them " +
+				"of them " +
 				"[Missing]"},
 		{`{"train_batch_size": 8, "bf16": {"enabled": true}, "fp16": {"enabled": true}}`,
 			"ds.json:1:72: fp16.enabled and bf16.enabled are both true; DeepSpeed runs one of them: set one to false " +
@@ -223,16 +223,16 @@ func TestWrongFiles(t *testing.T) {
 			"ds.json:1:56: zero_optimization.stage is 4; it must be 0 to 3 [OutOfRange]"},
 		{`{"train_batch_size": 8, "zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}}`,
 			"ds.json:1:87: zero_optimization.offload_param.device needs zero_optimization.stage 3, and it is 2 " +
-			"[Conflict]"},
+				"[Conflict]"},
 		{`{"train_batch_size": 8, "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "gpu"}}}`,
 			"ds.json:1:91: zero_optimization.offload_optimizer.device is \"gpu\"; use one of none, cpu, nvme; did " +
-			"you mean " +
+				"you mean " +
 				"cpu? [UnknownValue]"},
 		{`{"train_batch_size": "eight"}`,
 			"ds.json:1:22: train_batch_size is \"eight\"; it must be an integer [WrongType]"},
 		{`{"train_batch_size": 8, "bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "fp32"}}`,
 			"ds.json:1:87: data_types.grad_accum_dtype is fp32 with zero_optimization.stage 0: DeepSpeed " +
-			"accumulates in " +
+				"accumulates in " +
 				"another type than the model's only with stage 1, 2 or 3 [Conflict]"},
 		{`{"train_batch_size": 8, "tensor_parallel": {"autotp_size": 3}}`,
 			"ds.json:1:60: tensor_parallel.autotp_size 3 must divide 8 devices [Conflict]"},

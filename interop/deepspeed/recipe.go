@@ -24,7 +24,7 @@ func (r *reader) optimizer() {
 	case kind == "":
 		return
 	case mapped == "":
-		r.Account("optimizer", interop.Unsupported, kind+" keeps other state than Adam: the optimizer's memory " +
+		r.Account("optimizer", interop.Unsupported, kind+" keeps other state than Adam: the optimizer's memory "+
 			"and time")
 		return
 	}
