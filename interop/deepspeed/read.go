@@ -26,6 +26,11 @@ func Read(im *interop.Import, f interop.File, auto map[string]Auto, devices int)
 	if len(diags) > 0 {
 		return doc, diags
 	}
+	return doc, ReadTree(im, doc, auto, devices)
+}
+
+// ReadTree reads a ds_config that is part of another file.
+func ReadTree(im *interop.Import, doc *tree.Doc, auto map[string]Auto, devices int) ir.Diags {
 	r := &reader{keytable.NewReader(doc, Keys, im), im, devices}
 	r.Auto = "auto"
 	for key, a := range auto {
@@ -39,7 +44,7 @@ func Read(im *interop.Import, f interop.File, auto map[string]Auto, devices int)
 	r.optimizer()
 	r.scheduler()
 	r.Finish(r.unknown)
-	return doc, r.Diags
+	return r.Diags
 }
 
 // strictSections are the mappings whose unknown keys DeepSpeed refuses. It ignores those of all others.
@@ -195,6 +200,7 @@ func (r *reader) recompute() {
 	switch on, ok := r.Bool(split); {
 	case ok && on:
 		r.Take(split, interop.Field{Path: "plan.recompute", Value: "full"})
+		r.AllLayers(split)
 		if f, ok := r.im.Field("plan.tp"); ok && f.Value != "1" {
 			r.Take(split, interop.Field{Path: "plan.recompute_split", Value: "true"})
 		}

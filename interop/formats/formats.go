@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/accelerate"
 	"github.com/planc-dev/planc/interop/deepspeed"
+	"github.com/planc-dev/planc/interop/hf"
 	"github.com/planc-dev/planc/interop/kubernetes"
 	"github.com/planc-dev/planc/interop/megatron"
 	"github.com/planc-dev/planc/interop/mpirun"
@@ -19,6 +21,8 @@ import (
 var All = []*interop.Format{
 	&megatron.Format,
 	&deepspeed.Format,
+	&accelerate.Format,
+	&hf.Format,
 	&slurm.Format,
 	&kubernetes.Job,
 	&kubernetes.JobSet,

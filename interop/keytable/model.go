@@ -36,3 +36,21 @@ func TakeModel(im *interop.Import, f interop.File) ir.Diags {
 	}
 	return nil
 }
+
+// layerKeys are the names of the number of blocks in a config.json.
+var layerKeys = []string{"num_hidden_layers", "n_layer", "num_layers"}
+
+// AllLayers records that all blocks are recomputed. The plan says how many these are, which the model's file knows; a
+// pipeline's chunks have a part of them.
+func (r *Reader) AllLayers(path string) {
+	pp, _ := r.Import.Field("plan.pp")
+	for _, key := range layerKeys {
+		f, ok := r.Import.Field("model." + key)
+		if ok && (pp.Value == "" || pp.Value == "1") {
+			r.Take(path, interop.Field{Path: "plan.recompute_layers", Value: f.Value})
+			return
+		}
+	}
+	r.Absent("plan.recompute_layers", "all blocks are recomputed; the model says how many: --set "+
+		"plan.recompute_layers=BLOCKS")
+}

@@ -2,6 +2,7 @@ package keytable
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -177,7 +178,10 @@ func (r *Reader) Wrong(path string, code ir.Code, fix, format string, args ...an
 	if n := r.Doc.Root.Find(path); n != nil {
 		pos = n.Pos
 	}
-	r.Diags = append(r.Diags, ir.Diag{Pos: pos, Code: code, Msg: fmt.Sprintf(format, args...), Fix: fix})
+	d := ir.Diag{Pos: pos, Code: code, Msg: fmt.Sprintf(format, args...), Fix: fix}
+	if !slices.Contains(r.Diags, d) {
+		r.Diags = append(r.Diags, d) // a value may be read several times
+	}
 }
 
 // Take records that a key sets fields of the job. Without fields, the key says what another key sets.

@@ -51,7 +51,7 @@ var words = func() map[interop.Use]string {
 // panics on a wrong table, which is embedded.
 func Parse(tsv string) *Table {
 	t := &Table{byKey: map[string]int{}}
-	for i, line := range strings.Split(strings.TrimSpace(tsv), "\n") {
+	for i, line := range strings.Split(strings.TrimRight(tsv, "\n"), "\n") {
 		if i == 0 {
 			t.Source = strings.TrimPrefix(line, "# ")
 			continue

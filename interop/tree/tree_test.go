@@ -307,7 +307,8 @@ func TestWrongFiles(t *testing.T) {
 		{tree.JSON, `{"a": "b`, "f.json:1:7: the text that starts here is not closed: add '\"' [Syntax]"},
 		{tree.JSON, `{} {}`, "f.json:1:4: '{' follows the end of the value; the file must hold one value [Syntax]"},
 		{tree.JSON, "{\"a\": \"\xff\"}", "f.json:1:8: byte 0xff is not UTF-8 text; save the file as UTF-8 [Syntax]"},
-		{tree.JSON, strings.Repeat(`{"a":`, 100), "f.json:1:306: the file contains more than 50000 values or 60 levels, " +
+		{tree.JSON, strings.Repeat(`{"a":`, 100), "f.json:1:306: the file contains more than 50000 values or 60 " +
+			"levels, " +
 			"with aliases expanded [TooLarge]"},
 		{tree.YAML, "a: 1\na: 2\n", "f.yaml:2:1: key a is given twice, first on line 1 [DuplicateKey]"},
 		{tree.YAML, "a: 1\n\tb: 2\n", "f.yaml:2:1: there is a tab here: indent YAML with spaces [Syntax]"},

@@ -1,0 +1,128 @@
+// Package accelerate reads and writes Accelerate's configuration file, which `accelerate config` writes and `accelerate
+// launch --config_file` reads: PyTorch DDP and FSDP, DeepSpeed or Megatron-LM, by distributed_type. The file has
+// neither a model nor a batch: a config.json of Hugging Face gives the model. A ds_config.json that the file names is a
+// second file.
+package accelerate
+
+import (
+	_ "embed"
+	"slices"
+
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/keytable"
+	"github.com/planc-dev/planc/interop/tree"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec/strict"
+)
+
+//go:embed keys.tsv
+var keysTSV string
+
+// Keys is every key that Accelerate knows.
+var Keys = keytable.Parse(keysTSV)
+
+const name = "accelerate"
+
+// Format is the configuration file of Accelerate.
+var Format = interop.Format{
+	Name:      name,
+	Title:     "a configuration of Accelerate",
+	Engine:    engine,
+	Recognize: recognize,
+	Import:    importFiles,
+	Values:    values,
+	Write:     write,
+	Ext:       ".yaml",
+}
+
+// sure are keys that no other format has; likely are keys that others have too.
+var (
+	sure   = []string{"compute_environment", "distributed_type", "megatron_lm_config"}
+	likely = []string{"num_processes", "num_machines", "machine_rank", "mixed_precision", "main_training_function"}
+)
+
+func recognize(f interop.File) interop.Confidence {
+	syntax := tree.SyntaxOf(f)
+	if syntax == tree.TOML {
+		return interop.No
+	}
+	doc, _ := tree.Parse(syntax, f.Name, f.Data)
+	has := func(key string) bool { return doc.Root.Get(key) != nil }
+	count := 0
+	for _, key := range likely {
+		if has(key) {
+			count++
+		}
+	}
+	switch {
+	case slices.ContainsFunc(sure, has):
+		return interop.Certain
+	case count > 1:
+		return interop.Likely
+	}
+	return interop.No
+}
+
+// importFiles reads a configuration, and with it a config.json and a ds_config.json.
+func importFiles(files []interop.File, _ interop.Options) (*interop.Import, error) {
+	im := &interop.Import{Format: name, Engine: engine}
+	var main, ds *interop.File
+	var diags ir.Diags
+	for i, f := range files {
+		switch {
+		case keytable.IsModel(f):
+			diags = append(diags, keytable.TakeModel(im, f)...)
+		case main == nil && (recognize(f) != interop.No || len(files) == 1):
+			main = &files[i]
+		default:
+			ds = &files[i]
+			im.Files = append(im.Files, f.Name)
+		}
+	}
+	if main == nil {
+		diags.Addf(ir.Pos{File: files[0].Name}, NoConfig, "no file is a configuration of Accelerate, which has keys "+
+			"such as distributed_type and num_processes")
+		return nil, diags.Err()
+	}
+	doc, wrong := tree.Parse(tree.SyntaxOf(*main), main.Name, main.Data)
+	diags = append(diags, wrong...)
+	if len(diags) > 0 {
+		return nil, diags.Err()
+	}
+	r := &reader{Reader: keytable.NewReader(doc, Keys, im), im: im, ds: ds}
+	r.read()
+	if err := append(diags, r.Diags...).Err(); err != nil {
+		return nil, err
+	}
+	im.Files = append([]string{main.Name}, im.Files...)
+	im.Doc = doc
+	return im, nil
+}
+
+// engine is the engine of DDP and FSDP.
+const engine = "fsdp"
+
+// Codes of input errors.
+const (
+	// NoConfig is reported if none of the files is a configuration of Accelerate.
+	NoConfig ir.Code = "NoConfig"
+	// Conflict is reported for keys that contradict each other.
+	Conflict ir.Code = "Conflict"
+	// Missing is reported for a key without which Accelerate does not start.
+	Missing ir.Code = "Missing"
+)
+
+// unknown reports keys that Accelerate does not know: at the top it refuses the file, in a section it ignores them.
+func (r *reader) unknown(path string, f *tree.Field) {
+	fix := r.Table.Nearest(path)
+	if r.Doc.Root.Get(path) != nil || !isSection(path) {
+		r.Diags = append(r.Diags, ir.Diag{Pos: f.Pos, Code: strict.UnknownKey, Fix: fix,
+			Msg: "Accelerate has no key " + path + ", and refuses the file"})
+		return
+	}
+	note := "Accelerate does not read it"
+	if fix != "" {
+		note += "; did you mean " + fix + "?"
+	}
+	r.Account(path, interop.IgnoredByTool, note)
+}

@@ -1,0 +1,300 @@
+package accelerate
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/deepspeed"
+	"github.com/planc-dev/planc/interop/keytable"
+	"github.com/planc-dev/planc/ir/spec/strict"
+)
+
+// reader reads a configuration of Accelerate.
+type reader struct {
+	*keytable.Reader
+	im *interop.Import
+	ds *interop.File // the ds_config.json that the file names; nil if it is not given
+}
+
+// sections are the mappings of the file. Each kind of training reads one of them, and parallelism_config.
+var sections = []string{"fsdp_config", "parallelism_config", "deepspeed_config", "megatron_lm_config", "fp8_config",
+	"dynamo_config", "mpirun_config"}
+
+// isSection reports whether a path is below a section.
+func isSection(path string) bool {
+	top, _, ok := strings.Cut(path, ".")
+	return ok && slices.Contains(sections, top)
+}
+
+// kinds are the distributed types that run on GPUs, and the section that each reads.
+var kinds = map[string]string{"NO": "", "MULTI_GPU": "", "FSDP": "fsdp_config", "DEEPSPEED": "deepspeed_config",
+	"MEGATRON_LM": "megatron_lm_config"}
+
+const kindKey = "distributed_type"
+
+func (r *reader) read() {
+	kind := r.Text(kindKey)
+	section, ok := kinds[kind]
+	switch {
+	case kind == "":
+		r.Wrong(kindKey, Missing, "", "%s is missing; Accelerate needs it: NO, MULTI_GPU, FSDP, DEEPSPEED or "+
+			"MEGATRON_LM", kindKey)
+	case !ok:
+		r.OneOf(kindKey, "NO", "MULTI_GPU", "FSDP", "DEEPSPEED", "MEGATRON_LM")
+	}
+	r.Take(kindKey)
+	r.devices(kind)
+	r.unread(section)
+	switch kind {
+	case "FSDP":
+		r.fsdp()
+	case "DEEPSPEED":
+		r.im.Engine = "deepspeed"
+		r.deepspeed()
+	case "MEGATRON_LM":
+		r.im.Engine = "megatron"
+		r.megatron()
+	case "NO", "MULTI_GPU":
+		r.Take(kindKey, interop.Field{Path: "plan.zero", Value: "0"})
+		r.parallelism(false)
+	}
+	r.precision(kind)
+	r.defaults()
+	r.Finish(r.unknown)
+}
+
+// defaults accounts for values that are as good as absent.
+func (r *reader) defaults() {
+	for path, word := range map[string]string{r.key("auto_wrap_policy"): "TRANSFORMER_BASED_WRAP",
+		"dynamo_config.dynamo_backend": "no"} {
+		if strings.EqualFold(r.Text(path), word) {
+			r.Account(path, interop.NoEffect, "")
+		}
+	}
+}
+
+// devices takes the number of processes: one for each GPU.
+func (r *reader) devices(kind string) {
+	n, ok := r.Int("num_processes")
+	switch {
+	case !ok && kind == "NO":
+		n = 1
+	case n == -1:
+		r.Account("num_processes", interop.Planned, "")
+		return
+	case ok && n < 1:
+		r.Wrong("num_processes", strict.OutOfRange, "", "num_processes is %d; it must be at least 1", n)
+		return
+	case !ok:
+		return
+	}
+	machines, ok := r.Positive("num_machines")
+	if !ok {
+		machines = 1
+	}
+	if n%machines != 0 {
+		r.Wrong("num_processes", Conflict, "", "num_processes is %d, the number of all GPUs; it must be a multiple of "+
+			"num_machines %d", n, machines)
+		return
+	}
+	r.im.Devices, r.im.DevicesPerNode = n, n/machines
+	r.Take("num_processes")
+	r.Take("num_machines")
+}
+
+// unread accounts for sections that the kind of training does not read.
+func (r *reader) unread(section string) {
+	for _, other := range []string{"fsdp_config", "deepspeed_config", "megatron_lm_config"} {
+		if n := r.Node(other); other != section && n != nil && len(n.Fields) > 0 {
+			r.Account(other, interop.IgnoredByTool, kindKey+" is "+r.Text(kindKey))
+		}
+	}
+}
+
+// precision takes the types of parameters and state.
+// Source: Accelerate 1.15.0: FSDP and DDP keep parameters in fp32 and compute in mixed_precision; FSDP also reduces
+// gradients in it (utils/dataclasses.py: set_mixed_precision).
+func (r *reader) precision(kind string) {
+	const key = "mixed_precision"
+	text, ok := r.OneOf(key, "no", "bf16", "fp16", "fp8")
+	if b, isBool := r.Node(key).Bool(); isBool && !b {
+		text, ok = "no", true
+	}
+	if !ok {
+		text = "no"
+	}
+	field := func(name, value string) interop.Field {
+		return interop.Field{Path: "train.precision." + name, Value: value, From: key}
+	}
+	switch {
+	case r.im.Has("train.precision") || r.ds != nil && text == "no":
+		r.Account(key, interop.IgnoredByTool, "the ds_config.json says it")
+		return
+	case text == "no":
+		r.Take(key, field("compute", "f32"))
+		return
+	case kind == "MEGATRON_LM":
+		r.Take(key, field("compute", text))
+		return
+	case kind == "DEEPSPEED":
+		r.Take(key, field("compute", text), field("grads", text), field("reduce", text), field("master", "f32"))
+		return
+	}
+	r.Take(key, field("compute", text), field("params", "f32"), field("grads", "f32"), field("master", "none"))
+	reduce := "f32"
+	if kind == "FSDP" && text != "fp8" {
+		reduce = text
+	}
+	r.Take(key, field("reduce", reduce))
+}
+
+// deepspeed takes deepspeed_config: a file, or keys of its own.
+func (r *reader) deepspeed() {
+	const section, file = "deepspeed_config.", "deepspeed_config.deepspeed_config_file"
+	if path := r.Text(file); path != "" {
+		r.namedConfig(path)
+		return
+	}
+	stage, ok := r.Int(section + "zero_stage")
+	switch {
+	case ok && (stage < 0 || stage > 3):
+		r.Wrong(section+"zero_stage", strict.OutOfRange, "", "zero_stage is %d; it must be 0 to 3", stage)
+	case ok:
+		r.TakeInt(section+"zero_stage", "plan.zero", stage)
+	default:
+		stage = 2
+		r.im.DefaultField("plan.zero", "2", "default of zero_stage")
+	}
+	if steps, ok := r.Positive(section + "gradient_accumulation_steps"); ok {
+		r.TakeInt(section+"gradient_accumulation_steps", "plan.micro_batches", steps)
+	}
+	if clip, ok := r.Float(section + "gradient_clipping"); ok {
+		r.Take(section+"gradient_clipping", interop.Field{Path: "train.optimizer.clip_norm",
+			Value: strconv.FormatFloat(clip, 'g', -1, 64)})
+	}
+	var list []string
+	for _, o := range []struct {
+		key, what string
+		least     int
+	}{{"offload_optimizer_device", "optimizer", 1}, {"offload_param_device", "params", 3}} {
+		device, ok := r.OneOf(section+o.key, "none", "cpu", "nvme")
+		switch {
+		case !ok || device == "none":
+			continue
+		case stage < o.least:
+			r.Wrong(section+o.key, Conflict, "", "%s needs zero_stage %d, and it is %d", o.key, o.least, stage)
+		}
+		list = append(list, o.what+":"+device)
+		r.Take(section+o.key, interop.Field{Path: "plan.offload", Value: "[" + strings.Join(list, ", ") + "]"})
+	}
+	r.parallelism(false)
+}
+
+// namedConfig reads the ds_config.json that the file names.
+func (r *reader) namedConfig(path string) {
+	const file = "deepspeed_config.deepspeed_config_file"
+	r.Take(file)
+	if r.ds == nil {
+		r.Wrong(file, Missing, "", "%s has the ZeRO stage and the batch: give it as a second file", path)
+		return
+	}
+	for _, f := range r.Node("deepspeed_config").Fields {
+		if inBoth[f.Key] {
+			r.Wrong("deepspeed_config."+f.Key, Conflict, "", "%s and deepspeed_config_file are both given, and "+
+				"Accelerate refuses that: move %s into %s", f.Key, f.Key, path)
+		}
+	}
+	_, diags := deepspeed.Read(r.im, *r.ds, nil, r.im.Devices)
+	r.Diags = append(r.Diags, diags...)
+}
+
+// inBoth are keys that a ds_config.json has too.
+// Source: Accelerate 1.15.0, utils/dataclasses.py: DeepSpeedPlugin._deepspeed_config_checks.
+var inBoth = map[string]bool{"gradient_accumulation_steps": true, "gradient_clipping": true, "zero_stage": true,
+	"offload_optimizer_device": true, "offload_param_device": true, "zero3_save_16bit_model": true}
+
+// megatron takes megatron_lm_config, whose keys are Megatron-LM's.
+func (r *reader) megatron() {
+	const section = "megatron_lm_config.megatron_lm_"
+	for _, k := range []struct{ key, path, absent string }{{"tp_degree", "plan.tp", "1"}, {"pp_degree", "plan.pp", "1"},
+		{"context_parallel_size", "plan.cp", "1"}, {"expert_model_parallel_size", "plan.ep", "1"},
+		{"expert_tensor_parallel_size", "plan.etp", ""}, {"num_micro_batches", "plan.micro_batches", "1"}} {
+		if n, ok := r.Positive(section + k.key); ok {
+			r.TakeInt(section+k.key, k.path, n)
+		} else if k.absent != "" {
+			r.im.DefaultField(k.path, k.absent, "default of megatron_lm_"+k.key)
+		}
+	}
+	r.flag(section+"sequence_parallelism", "plan.sp", "false", "true")
+	r.flag(section+"use_distributed_optimizer", "plan.zero", "0", "1")
+	if clip, ok := r.Float(section + "gradient_clipping"); ok {
+		r.Take(section+"gradient_clipping", interop.Field{Path: "train.optimizer.clip_norm",
+			Value: strconv.FormatFloat(clip, 'g', -1, 64)})
+	}
+	granularity, ok := r.OneOf(section+"recompute_granularity", "full", "selective")
+	switch {
+	case ok:
+		r.Take(section+"recompute_granularity", interop.Field{Path: "plan.recompute", Value: granularity})
+		if granularity == "full" {
+			r.recomputeBlocks(section)
+		} else {
+			r.AllLayers(section + "recompute_granularity")
+		}
+	default:
+		r.flag(section+"recompute_activations", "plan.recompute", "none", "selective")
+	}
+	r.divide(1)
+}
+
+// recomputeBlocks takes which blocks full recomputation covers. block recomputes the first blocks of each chunk; uniform
+// recomputes all, and saves one block input in recompute_num_layers.
+func (r *reader) recomputeBlocks(section string) {
+	const method, layers = "recompute_method", "recompute_num_layers"
+	word, _ := r.OneOf(section+method, "block", "uniform")
+	n, ok := r.Positive(section + layers)
+	switch {
+	case word == "" || !ok:
+		r.Wrong(section+"recompute_granularity", Missing, "", "megatron_lm_recompute_granularity full needs "+
+			"megatron_lm_recompute_method and megatron_lm_recompute_num_layers")
+	case word == "block":
+		r.TakeInt(section+layers, "plan.recompute_layers", n)
+	default:
+		r.TakeInt(section+layers, "plan.recompute_every", n)
+		r.AllLayers(section + method)
+	}
+	r.Take(section + method)
+}
+
+// flag takes a key that is true or false.
+func (r *reader) flag(path, field, off, on string) {
+	value, ok := r.Bool(path)
+	text := off
+	if value {
+		text = on
+	}
+	if ok {
+		r.Take(path, interop.Field{Path: field, Value: text})
+		return
+	}
+	r.im.DefaultField(field, off, "default of "+path[strings.LastIndexByte(path, '.')+1:])
+}
+
+// divide reports degrees whose product does not divide the number of processes.
+func (r *reader) divide(dp int) {
+	product, words := dp, []string{}
+	for _, path := range []string{"plan.tp", "plan.pp", "plan.cp"} {
+		f, ok := r.im.Field(path)
+		n, err := strconv.Atoi(f.Value)
+		if ok && err == nil && n > 1 {
+			product *= n
+			words = append(words, fmt.Sprintf("%s %d", f.From[strings.LastIndexByte(f.From, '.')+1:], n))
+		}
+	}
+	if n := r.im.Devices; n > 0 && product > 0 && n%product != 0 {
+		r.Wrong("num_processes", Conflict, "", "num_processes is %d; it must be a multiple of %s", n,
+			strings.Join(words, " · "))
+	}
+}

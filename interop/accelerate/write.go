@@ -1,0 +1,272 @@
+package accelerate
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/tree"
+	"github.com/planc-dev/planc/ir"
+)
+
+// CannotExpress is reported for a plan that the file cannot say.
+const CannotExpress ir.Code = "CannotExpress"
+
+// list collects values in their order.
+type list []interop.Value
+
+func (l *list) set(key, text string, plan ...string) {
+	*l = append(*l, interop.Value{Key: key, Text: text, Plan: plan})
+}
+
+func (l *list) remove(key string, plan ...string) {
+	*l = append(*l, interop.Value{Key: key, IsAbsent: true, Plan: plan})
+}
+
+// size sets a key to a degree above 1, and removes it otherwise.
+func (l *list) size(key string, n int, plan ...string) {
+	if n > 1 {
+		l.set(key, strconv.Itoa(n), plan...)
+		return
+	}
+	l.remove(key, plan...)
+}
+
+// values returns the keys that say a plan: those of the job's engine.
+func values(t *interop.Target) []interop.Value {
+	var l list
+	p := &t.Plan
+	nodes, devices := t.Nodes()
+	l.set("distributed_type", kindOf(t))
+	l.set("num_machines", strconv.Itoa(nodes))
+	l.set("num_processes", strconv.Itoa(nodes*devices), "dp")
+	l.set("mixed_precision", mixed(p.Precision), "precision")
+	switch kindOf(t) {
+	case "DEEPSPEED":
+		l.deepspeed(p)
+	case "MEGATRON_LM":
+		l.megatron(p)
+	default:
+		l.fsdp(p)
+	}
+	return l
+}
+
+// kindOf returns the distributed type that runs a plan of the job's engine.
+func kindOf(t *interop.Target) string {
+	switch {
+	case t.Job.Train.Engine == "deepspeed":
+		return "DEEPSPEED"
+	case t.Job.Train.Engine == "megatron" || t.Job.Train.Engine == "megatron-fsdp":
+		return "MEGATRON_LM"
+	case t.Plan.Zero > 0:
+		return "FSDP"
+	case t.Hardware.Devices() == 1:
+		return "NO"
+	}
+	return "MULTI_GPU"
+}
+
+// mixed returns a precision as mixed_precision names it.
+func mixed(p ir.Precision) string {
+	switch {
+	case p.FP8:
+		return "fp8"
+	case p.Compute == ir.BF16:
+		return "bf16"
+	case p.Compute == ir.F16:
+		return "fp16"
+	}
+	return "no"
+}
+
+// fsdp adds the keys of FSDP 2, or of DDP.
+func (l *list) fsdp(p *ir.Plan) {
+	if p.Zero > 0 {
+		l.set("fsdp_config.fsdp_version", "2", "zero")
+		l.set("fsdp_config.fsdp_reshard_after_forward", strconv.FormatBool(p.Zero == 3), "zero")
+		l.remove("fsdp_config.fsdp_sharding_strategy", "zero")
+		offloads := strings.Contains(p.Offload, "params:cpu")
+		l.set("fsdp_config.fsdp_offload_params", strconv.FormatBool(offloads), "offload")
+		l.set("fsdp_config.fsdp_activation_checkpointing", strconv.FormatBool(p.Recompute == "full"), "recompute",
+			"recompute_layers")
+	}
+	replicate, shard := replicas(p)
+	prefix := parallelPrefix
+	if replicate*p.TP*p.CP == 1 || p.TP*p.CP == 1 && p.Zero == 0 {
+		l.remove("parallelism_config", "tp", "cp", "zero_group")
+	} else {
+		l.size(prefix+"dp_replicate_size", replicate, "zero_group")
+		l.set(prefix+"dp_shard_size", strconv.Itoa(shard), "dp", "zero_group")
+		l.size(prefix+"tp_size", p.TP, "tp")
+		l.size(prefix+"cp_size", p.CP, "cp")
+		strategy := interop.Value{Key: prefix + "cp_comm_strategy", Text: "allgather", Plan: []string{"cp_kind"},
+			IsAbsent: p.CP == 1}
+		if p.CPKind == "ring" {
+			strategy.Text = "alltoall"
+		}
+		*l = append(*l, strategy)
+		l.remove(prefix+"sp_size", "cp_kind")
+	}
+	*l = append(*l, interop.Value{Key: "ACCELERATE_GRADIENT_ACCUMULATION_STEPS", Text: strconv.Itoa(p.MicroBatches),
+		Env: true, Plan: []string{"micro_batches"}, Why: "the file has no batch: the script's data loader has " +
+			strconv.Itoa(p.MicroBatch) + " sequences a device"})
+}
+
+// replicas returns the sizes of the two data-parallel dimensions. FSDP shards over dp_shard and cp.
+func replicas(p *ir.Plan) (replicate, shard int) {
+	if p.Zero == 0 {
+		return p.DP, 1
+	}
+	replicate = max(1, p.Replicas()/max(1, p.ZeroGroup))
+	return replicate, p.DP / replicate
+}
+
+// deepspeed adds the keys of DeepSpeed.
+func (l *list) deepspeed(p *ir.Plan) {
+	const section = "deepspeed_config."
+	l.set(section+"zero_stage", strconv.Itoa(p.Zero), "zero")
+	l.set(section+"gradient_accumulation_steps", strconv.Itoa(p.MicroBatches), "micro_batches")
+	for _, o := range []struct{ what, key string }{{"optimizer", "offload_optimizer_device"},
+		{"params", "offload_param_device"}} {
+		device := "none"
+		for _, entry := range strings.Split(p.Offload, ",") {
+			if d, ok := strings.CutPrefix(entry, o.what+":"); ok {
+				device = d
+			}
+		}
+		l.set(section+o.key, device, "offload")
+	}
+}
+
+// megatron adds the keys of Megatron-LM.
+func (l *list) megatron(p *ir.Plan) {
+	const section = "megatron_lm_config.megatron_lm_"
+	l.set(section+"tp_degree", strconv.Itoa(p.TP), "tp")
+	l.set(section+"pp_degree", strconv.Itoa(p.PP), "pp")
+	l.set(section+"num_micro_batches", strconv.Itoa(p.MicroBatches), "micro_batches")
+	l.set(section+"sequence_parallelism", strconv.FormatBool(p.SP), "sp")
+	l.set(section+"use_distributed_optimizer", strconv.FormatBool(p.Zero == 1), "zero")
+	l.size(section+"context_parallel_size", p.CP, "cp")
+	l.size(section+"expert_model_parallel_size", p.EP, "ep")
+	if p.EP > 1 || p.ETP > 1 {
+		l.set(section+"expert_tensor_parallel_size", strconv.Itoa(p.ETP), "etp")
+	} else {
+		l.remove(section+"expert_tensor_parallel_size", "etp")
+	}
+	if p.Recompute == "none" {
+		l.remove(section+"recompute_granularity", "recompute")
+		l.remove(section+"recompute_method", "recompute")
+		l.remove(section+"recompute_num_layers", "recompute")
+		l.remove(section+"recompute_activations", "recompute")
+		return
+	}
+	l.remove(section+"recompute_activations", "recompute")
+	l.set(section+"recompute_granularity", p.Recompute, "recompute")
+	if p.Recompute == "full" {
+		l.set(section+"recompute_method", "block", "recompute", "recompute_every")
+		l.set(section+"recompute_num_layers", strconv.Itoa(p.RecomputeLayers), "recompute_layers")
+		return
+	}
+	l.remove(section+"recompute_method", "recompute")
+	l.remove(section+"recompute_num_layers", "recompute_layers")
+}
+
+// write returns a whole file for a plan.
+func write(t *interop.Target) ([]byte, error) {
+	if diags := refusals(t); len(diags) > 0 {
+		return nil, diags.Err()
+	}
+	l := list{{Key: "compute_environment", Text: "LOCAL_MACHINE"}, {Key: "debug", Text: "false"}}
+	l = append(l, values(t)...)
+	if kindOf(t) == "FSDP" {
+		l.set("fsdp_config.fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP")
+		l.set("fsdp_config.fsdp_cpu_ram_efficient_loading", "true")
+		l.set("fsdp_config.fsdp_state_dict_type", "SHARDED_STATE_DICT")
+	}
+	if kindOf(t) == "DEEPSPEED" {
+		l.set("deepspeed_config.gradient_clipping", strconv.FormatFloat(t.Job.Train.Optimizer.ClipNorm, 'g', -1, 64))
+		l.set("deepspeed_config.zero3_init_flag", strconv.FormatBool(t.Plan.Zero == 3))
+	}
+	l.set("machine_rank", "0")
+	l.set("main_training_function", "main")
+	l.set("rdzv_backend", "static")
+	l.set("same_network", "true")
+	l.set("use_cpu", "false")
+	return tree.Write(tree.YAML, l)
+}
+
+// refusal is a reason why the file cannot say a plan.
+type refusal struct {
+	is       bool
+	key, why string
+}
+
+// refusals returns why a configuration of Accelerate cannot say a plan.
+func refusals(t *interop.Target) (diags ir.Diags) {
+	p := &t.Plan
+	var list []refusal
+	switch kindOf(t) {
+	case "DEEPSPEED":
+		list = deepspeedRefusals(p)
+	case "MEGATRON_LM":
+		list = megatronRefusals(p)
+	default:
+		list = fsdpRefusals(p)
+	}
+	if p.Precision.Compute == ir.F64 {
+		list = append(list, refusal{true, "precision", "mixed_precision is no, bf16, fp16 or fp8"})
+	}
+	for _, r := range list {
+		if r.is {
+			diags.Addf(ir.Pos{}, CannotExpress, "plan.%s: a configuration of Accelerate cannot say it: "+
+				"%s", r.key, r.why)
+		}
+	}
+	return diags
+}
+
+func fsdpRefusals(p *ir.Plan) []refusal {
+	replicate, shard := replicas(p)
+	return []refusal{
+		{p.PP > 1, "pp", "FSDP has no pipeline in Accelerate; use pp 1, or engine megatron"},
+		{p.EP > 1 || p.ETP > 1, "ep", "Accelerate has no ep_size; use ep 1 and etp 1"},
+		{p.SP, "sp", "transformers' tensor parallelism keeps whole activations in norms; use sp false"},
+		{p.Zero == 1, "zero", "FSDP shards gradients too: use zero 2 or 3, or zero 0 (DDP)"},
+		{p.CP > 1 && p.CPKind == "heads", "cp_kind", "FSDP's context parallelism gathers keys and values; use " +
+			"cp_kind " +
+			"gather or ring"},
+		{p.CP > 1 && p.Zero == 0, "zero", "context parallelism needs FSDP; use zero 2 or 3"},
+		{p.TP*p.CP > 1 && replicate > 1 && shard == 1, "zero_group", "Accelerate refuses dp_replicate_size above " +
+			"1 with " +
+			"dp_shard_size 1 and tp or cp; use zero 2 or 3 over all replicas"},
+		{p.Recompute == "selective", "recompute", "FSDP recomputes whole blocks; use recompute full or none"},
+		{p.Recompute != "none" && p.Zero == 0, "recompute", "DDP has no key for it: the script switches it on; " +
+			"use zero 2 " +
+			"or 3, or recompute none"},
+		{p.Recompute == "full" && (p.RecomputeLayers < p.LargestChunk() || p.RecomputeEvery > 1 || p.RecomputeSplit),
+			"recompute_layers", "FSDP recomputes every block and saves every block's input"},
+	}
+}
+
+func deepspeedRefusals(p *ir.Plan) []refusal {
+	return []refusal{
+		{p.TP*p.PP*p.CP*p.EP*p.ETP > 1, "tp", "deepspeed_config has only ZeRO; use tp, pp, cp and ep 1, or export to " +
+			"deepspeed"},
+		{p.Zero > 0 && p.ZeroGroup < p.Replicas(), "zero_group", "DeepSpeed shards over all replicas"},
+		{p.Recompute != "none", "recompute", "the script switches it on; use recompute none"},
+	}
+}
+
+func megatronRefusals(p *ir.Plan) []refusal {
+	return []refusal{
+		{p.VPP > 1, "vpp", "megatron_lm_config has no virtual stages; use vpp 1"},
+		{p.PP > 1 && p.Schedule != "1f1b", "schedule", "Megatron-LM runs 1f1b without virtual stages"},
+		{p.Zero > 1, "zero", "use_distributed_optimizer is zero 1; use zero 0 or 1"},
+		{p.Zero == 1 && p.ZeroGroup < p.Replicas(), "zero_group", "the distributed optimizer shards over all " +
+			"replicas here"},
+		{p.CP > 1 && p.CPKind != "ring", "cp_kind", "Megatron-LM's default is p2p; use cp_kind ring"},
+		{p.RecomputeEvery > 1 || p.RecomputeSplit, "recompute_every", "recompute_method block saves every block's " +
+			"input"},
+	}
+}

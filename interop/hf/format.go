@@ -1,0 +1,101 @@
+// Package hf reads and writes TrainingArguments of Hugging Face's transformers, as the YAML or JSON that HfArgumentParser
+// reads. Scripts add arguments of their own to the same file. A ds_config.json that the file names is a second file, and
+// so is the config.json of the model.
+package hf
+
+import (
+	_ "embed"
+
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/keytable"
+	"github.com/planc-dev/planc/interop/tree"
+	"github.com/planc-dev/planc/ir"
+)
+
+//go:embed keys.tsv
+var keysTSV string
+
+// Keys is every field of TrainingArguments.
+var Keys = keytable.Parse(keysTSV)
+
+const name = "hf"
+
+// Format is a file of TrainingArguments.
+var Format = interop.Format{
+	Name:      name,
+	Title:     "a file of Hugging Face TrainingArguments",
+	Engine:    "fsdp",
+	Recognize: recognize,
+	Import:    importFiles,
+	Values:    values,
+	Write:     write,
+	Ext:       ".yaml",
+}
+
+func recognize(f interop.File) interop.Confidence {
+	syntax := tree.SyntaxOf(f)
+	if syntax == tree.TOML {
+		return interop.No
+	}
+	doc, _ := tree.Parse(syntax, f.Name, f.Data)
+	count := 0
+	for _, field := range doc.Root.Fields {
+		if _, ok := Keys.Find(field.Key); ok {
+			count++
+		}
+	}
+	const several = 3
+	switch {
+	case doc.Root.Get("per_device_train_batch_size") != nil:
+		return interop.Certain
+	case count >= several:
+		return interop.Possible
+	}
+	return interop.No
+}
+
+// importFiles reads a file of arguments, and with it a config.json and a ds_config.json.
+func importFiles(files []interop.File, o interop.Options) (*interop.Import, error) {
+	im := &interop.Import{Format: name, Engine: "fsdp"}
+	var main, ds *interop.File
+	var diags ir.Diags
+	for i, f := range files {
+		switch {
+		case keytable.IsModel(f):
+			diags = append(diags, keytable.TakeModel(im, f)...)
+		case main == nil && (recognize(f) != interop.No || len(files) == 1):
+			main = &files[i]
+		default:
+			ds = &files[i]
+			im.Files = append(im.Files, f.Name)
+		}
+	}
+	if main == nil {
+		diags.Addf(ir.Pos{File: files[0].Name}, NoConfig, "no file has TrainingArguments, such as "+
+			"per_device_train_batch_size")
+		return nil, diags.Err()
+	}
+	doc, wrong := tree.Parse(tree.SyntaxOf(*main), main.Name, main.Data)
+	diags = append(diags, wrong...)
+	if len(diags) > 0 {
+		return nil, diags.Err()
+	}
+	r := &reader{Reader: keytable.NewReader(doc, Keys, im), im: im, ds: ds, devices: o.Devices}
+	r.read()
+	if err := append(diags, r.Diags...).Err(); err != nil {
+		return nil, err
+	}
+	im.Files = append([]string{main.Name}, im.Files...)
+	im.Doc = doc
+	return im, nil
+}
+
+// Codes of input errors.
+const (
+	// NoConfig is reported if none of the files has TrainingArguments.
+	NoConfig ir.Code = "NoConfig"
+	// Conflict is reported for keys that contradict each other.
+	Conflict ir.Code = "Conflict"
+	// Missing is reported for a file that is named and not given.
+	Missing ir.Code = "Missing"
+)

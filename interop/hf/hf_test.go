@@ -1,0 +1,230 @@
+package hf_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	_ "github.com/planc-dev/planc/golden/quickfuzz"
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/hf"
+	"github.com/planc-dev/planc/ir"
+)
+
+func load(devices int, texts ...string) (*interop.Import, error) {
+	var files []interop.File
+	for i, text := range texts {
+		name := [...]string{"args.yaml", "ds.json", "config.json"}[i]
+		if strings.Contains(text, "model_type") {
+			name = "config.json"
+		}
+		files = append(files, interop.File{Name: name, Data: []byte(text)})
+	}
+	return hf.Format.Import(files, interop.Options{Devices: devices})
+}
+
+func fieldsOf(t *testing.T, devices int, texts ...string) map[string]string {
+	t.Helper()
+	im, err := load(devices, texts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{"engine": im.Engine}
+	for _, f := range im.Fields {
+		out[f.Path] = f.Value
+	}
+	return out
+}
+
+const args = `output_dir: out
+per_device_train_batch_size: 2
+gradient_accumulation_steps: 8
+bf16: true
+gradient_checkpointing: true  # to fit
+fsdp: true
+fsdp_config:
+  reshard_after_forward: false
+max_seq_length: 4096
+`
+
+func TestImportSaysTheJob(t *testing.T) {
+	want := map[string]string{"engine": "fsdp", "plan.micro_batch": "2", "plan.micro_batches": "8", "plan.zero": "2",
+		"plan.recompute": "full", "plan.tp": "1", "plan.cp": "1", "plan.pp": "1", "plan.ep": "1", "plan.sp": "false",
+		"train.global_batch": "128", "train.seq_len": "4096", "train.optimizer.kind": "adamw",
+		"train.precision.compute": "bf16", "train.precision.params": "f32", "train.precision.grads": "f32",
+		"train.precision.master": "none", "train.precision.reduce": "bf16"}
+	if diff := cmp.Diff(want, fieldsOf(t, 8, args)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Fields that a file sets, by what the file has.
+func TestImportOfArguments(t *testing.T) {
+	tests := []struct {
+		name, text string
+		want       map[string]string
+	}{
+		{"defaults", "output_dir: out\n", map[string]string{"plan.micro_batch": "8", "plan.micro_batches": "1",
+			"plan.zero": "0", "train.precision.compute": "f32", "train.global_batch": "64"}},
+		{"the old form of fsdp", "fsdp: full_shard auto_wrap offload\n", map[string]string{"plan.zero": "3",
+			"plan.offload": "[optimizer:cpu, params:cpu]"}},
+		{"a list", "fsdp: [shard_grad_op, auto_wrap]\n", map[string]string{"plan.zero": "2"}},
+		{"version 1", "fsdp: true\nfsdp_config: {fsdp_version: 1, fsdp_reshard_after_forward: SHARD_GRAD_OP}\n",
+			map[string]string{"plan.zero": "2"}},
+		{"sizes", "fsdp: true\nparallelism_config: {dp_shard_size: 2, dp_replicate_size: 2, tp_size: 2}\n",
+			map[string]string{"plan.dp": "4", "plan.zero_group": "2", "plan.tp": "2", "train.global_batch": "32"}},
+		{"sequences over ranks", "parallelism_config: {sp_size: 4}\n",
+			map[string]string{"plan.cp": "4", "plan.cp_kind": "heads"}},
+		{"a recipe", "learning_rate: 1e-4\nmax_steps: 500\nwarmup_steps: 20\nlr_scheduler_type: cosine\noptim: sgd\n",
+			map[string]string{"train.optimizer.lr": "0.0001", "train.steps": "500", "train.schedule.warmup": "20",
+				"train.schedule.kind": "cosine", "train.optimizer.kind": "sgd"}},
+		{"DeepSpeed inside", "bf16: true\nper_device_train_batch_size: 4\ndeepspeed:\n  zero_optimization: " +
+			"{stage: 3}\n" +
+			"  bf16: {enabled: auto}\n  train_micro_batch_size_per_gpu: auto\n  gradient_accumulation_steps: auto\n",
+			map[string]string{"engine": "deepspeed", "plan.zero": "3", "plan.micro_batch": "4", "train.global_batch": "32",
+				"train.precision.compute": "bf16", "train.precision.master": "f32"}},
+	}
+	for _, test := range tests {
+		got := fieldsOf(t, 8, test.text)
+		for path, value := range test.want {
+			if got[path] != value {
+				t.Errorf("%s: %s is %q, want %q", test.name, path, got[path], value)
+			}
+		}
+	}
+}
+
+func TestTheDeepSpeedConfigIsASecondFile(t *testing.T) {
+	got := fieldsOf(t, 8, "per_device_train_batch_size: 2\nbf16: true\ndeepspeed: "+
+		"ds.json\ngradient_checkpointing: true\n",
+		`{"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2}, "bf16": {"enabled": "auto"}}`,
+		`{"model_type": "llama", "num_hidden_layers": 4}`)
+	want := map[string]string{"engine": "deepspeed", "plan.zero": "2", "plan.micro_batch": "2",
+		"train.precision.compute": "bf16", "plan.recompute": "full", "plan.recompute_layers": "4"}
+	for path, value := range want {
+		if got[path] != value {
+			t.Errorf("%s is %q, want %q", path, got[path], value)
+		}
+	}
+}
+
+func TestEveryKeyIsAccountedFor(t *testing.T) {
+	im, err := load(0, "per_device_train_batch_size: 2\nper_device_train_batchsize: 4\nlogging_steps: 10\n"+
+		"torch_compile: true\nmodel_name_or_path: meta/llama\noptim: adafactor\nfsdp_config: {version: 2}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, k := range im.Keys {
+		got = append(got, k.Name+": "+string(k.Use)+": "+k.Note)
+	}
+	want := []string{
+		"per_device_train_batch_size: taken: ",
+		"per_device_train_batchsize: no effect on the plan: not of TrainingArguments: the script's own; did you mean " +
+			"per_device_train_batch_size?",
+		"logging_steps: no effect on the plan: ",
+		"torch_compile: not supported by planc: torch.compile makes kernels faster",
+		"model_name_or_path: decided by the planner: give its config.json as a second file, or --model",
+		"optim: not supported by planc: adafactor keeps other state than Adam: the optimizer's memory and time",
+		"fsdp_config.version: ignored by that tool: fsdp is not set",
+		"train.global_batch: decided by the planner: the number of devices decides: per_device_train_batch_size · " +
+			"gradient_accumulation_steps · data-parallel ranks",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWrongFiles(t *testing.T) {
+	tests := []struct{ text, want string }{
+		{"bf16: true\nfp16: true\n",
+			"args.yaml:2:7: bf16 and fp16 are both true; TrainingArguments take one of them: set one to false " +
+				"[Conflict]"},
+		{"per_device_train_batch_size: 0\n",
+			"args.yaml:1:30: per_device_train_batch_size is 0; it must be at least 1 [OutOfRange]"},
+		{"gradient_accumulation_steps: auto\n",
+			"args.yaml:1:30: gradient_accumulation_steps is \"auto\"; it must be an integer [WrongType]"},
+		{"bf16: maybe\n", "args.yaml:1:7: bf16 is \"maybe\"; it must be true or false [WrongType]"},
+		{"deepspeed: ds.json\n", "args.yaml:1:12: ds.json has the ZeRO stage: give it as a second file [Missing]"},
+		{"fsdp: full-shard\n",
+			"args.yaml:1:7: fsdp has the word \"full-shard\"; use true, and say the rest in fsdp_config " +
+				"[UnknownValue]"},
+		{"fsdp: true\nfsdp_config: {reshard_after_forward: full_shard}\n",
+			"args.yaml:2:38: fsdp_config.reshard_after_forward is full_shard; with version 2 it must be true " +
+				"(ZeRO 3) or " +
+				"false (ZeRO 2); did you mean true? [WrongType]"},
+		{"fsdp: true\nfsdp_config: fsdp.json\n",
+			"args.yaml:2:14: fsdp.json is not read: write its keys below fsdp_config [Missing]"},
+		{"fsdp: true\ngradient_checkpointing: true\nfsdp_config: {activation_checkpointing: true}\n",
+			"args.yaml:3:41: gradient_checkpointing and fsdp_config.activation_checkpointing are both true, which " +
+				"gathers " +
+				"parameters once more: set gradient_checkpointing to false [Conflict]"},
+		{"parallelism_config: {cp_size: 2, sp_size: 2}\n",
+			"args.yaml:1:43: cp_size is 2 and sp_size is 2; Accelerate runs one of them: set the other to 1; did " +
+				"you mean 1? " +
+				"[Conflict]"},
+		{"parallelism_config: {tp_size: 3}\n", "args.yaml:1:31: parallelism_config.tp_size 3 must divide 8 " +
+			"devices [Conflict]"},
+		{"bf16: true\nbf16: false\n", "args.yaml:2:1: key bf16 is given twice, first on line 1 [DuplicateKey]"},
+	}
+	for _, test := range tests {
+		_, err := load(8, test.text)
+		if err == nil || err.Error() != test.want {
+			t.Errorf("%s\n%v\nwant %s", test.text, err, test.want)
+		}
+	}
+}
+
+func TestRecognize(t *testing.T) {
+	for text, want := range map[string]interop.Confidence{
+		args: interop.Certain, "bf16: true\nlearning_rate: 1e-4\nmax_steps: 10\n": interop.Possible, "a: 1": interop.No,
+		"": interop.No, "{": interop.No,
+	} {
+		if got := hf.Format.Recognize(interop.File{Name: "a.yaml", Data: []byte(text)}); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
+
+func TestEditsKeepTheUsersFile(t *testing.T) {
+	im, err := load(0, args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []interop.Value{{Key: "per_device_train_batch_size", Text: "4"},
+		{Key: "fsdp_config.reshard_after_forward", Text: "true"}, {Key: "gradient_checkpointing", IsAbsent: true},
+		{Key: "fsdp_config.activation_checkpointing", Text: "true"}} {
+		if err := im.Doc.Set(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := strings.NewReplacer("size: 2", "size: 4", "reshard_after_forward: false\n",
+		"reshard_after_forward: true\n  activation_checkpointing: true\n",
+		"gradient_checkpointing: true  # to fit\n", "").Replace(args)
+	if diff := cmp.Diff(want, string(im.Doc.Bytes())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func FuzzImport(f *testing.F) {
+	f.Add(args)
+	f.Add("deepspeed: {zero_optimization: {stage: auto}}\nfsdp: [1]\n")
+	f.Add("fsdp: {}\nfsdp_config: [1]\nparallelism_config: {tp_size: -1}\ndeepspeed: 1\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		hf.Format.Recognize(interop.File{Name: "a.yaml", Data: []byte(text)})
+		im, err := load(8, text)
+		var diags ir.Diags
+		if err != nil {
+			if !errors.As(err, &diags) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if string(im.Doc.Bytes()) != text {
+			t.Fatal("an import changes the file")
+		}
+		im.JobText()
+	})
+}

@@ -1,0 +1,282 @@
+package hf
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/deepspeed"
+	"github.com/planc-dev/planc/interop/keytable"
+	"github.com/planc-dev/planc/interop/tree"
+	"github.com/planc-dev/planc/ir/spec/strict"
+)
+
+// reader reads a file of TrainingArguments.
+type reader struct {
+	*keytable.Reader
+	im      *interop.Import
+	ds      *interop.File // the file that deepspeed or fsdp_config names; nil if it is not given
+	devices int           // 0: not known
+}
+
+func (r *reader) read() {
+	r.degrees()
+	r.recompute()
+	switch {
+	case r.Has("deepspeed"):
+		r.im.Engine = "deepspeed"
+		r.deepspeed()
+	default:
+		r.sharding()
+		r.precision()
+		r.batch()
+	}
+	r.optimizer()
+	r.recipe()
+	r.script()
+	r.Finish(r.unknown)
+}
+
+// unknown accounts for arguments that are not of TrainingArguments: a script adds its own.
+func (r *reader) unknown(path string, _ *tree.Field) {
+	note := "not of TrainingArguments: the script's own"
+	if fix := r.Table.Nearest(path); fix != "" {
+		note += "; did you mean " + fix + "?"
+	}
+	r.Account(path, interop.NoEffect, note)
+}
+
+const (
+	microKey = "per_device_train_batch_size"
+	stepsKey = "gradient_accumulation_steps"
+)
+
+// batch takes the batch of a device and the number of micro-batches.
+func (r *reader) batch() {
+	take := func(path, field, absent string) int {
+		if n, ok := r.Positive(path); ok {
+			r.TakeInt(path, field, n)
+			return n
+		}
+		r.im.DefaultField(field, absent, "default of "+path)
+		n, _ := strconv.Atoi(absent)
+		return n
+	}
+	micro, steps := take(microKey, "plan.micro_batch", "8"), take(stepsKey, "plan.micro_batches", "1")
+	if r.IsTrue("auto_find_batch_size") {
+		r.Account("auto_find_batch_size", interop.Unsupported, "the batch is halved until it fits")
+	}
+	dp := r.ranks()
+	if dp == 0 {
+		r.Absent("train.global_batch", "the number of devices decides: "+microKey+" · "+stepsKey+
+			" · data-parallel ranks")
+		return
+	}
+	r.im.SetField(interop.Field{Path: "train.global_batch", Value: strconv.Itoa(micro * steps * dp),
+		From: microKey + " · " + stepsKey + " · " + strconv.Itoa(dp) + " data-parallel ranks"})
+}
+
+// ranks returns the number of data-parallel ranks, 0 if it is not known.
+func (r *reader) ranks() int {
+	dp := r.devices
+	for _, path := range []string{"plan.tp", "plan.cp"} {
+		f, _ := r.im.Field(path)
+		n, err := strconv.Atoi(f.Value)
+		if err != nil || n < 1 || dp%n != 0 {
+			if dp > 0 && n > 0 {
+				r.Diags.Addf(f.Pos, Conflict, "%s %d must divide %d devices", f.From, n, r.devices)
+			}
+			return 0
+		}
+		dp /= n
+	}
+	return dp
+}
+
+// precision takes the types of parameters and state: parameters stay in fp32, and matmuls run in 16 bits.
+func (r *reader) precision() {
+	isBF16, isFP16 := r.IsTrue("bf16"), r.IsTrue("fp16")
+	compute, from := "f32", "bf16"
+	switch {
+	case isBF16 && isFP16:
+		r.Wrong("fp16", Conflict, "", "bf16 and fp16 are both true; TrainingArguments take one of them: set one "+
+			"to false")
+		return
+	case isBF16:
+		compute = "bf16"
+	case isFP16:
+		compute, from = "fp16", "fp16"
+	}
+	r.Take("bf16")
+	r.Take("fp16")
+	set := func(name, value string) {
+		f := interop.Field{Path: "train.precision." + name, Value: value, From: from}
+		if r.Has(from) {
+			r.Take(from, f)
+			return
+		}
+		f.From = "neither bf16 nor fp16"
+		r.im.SetField(f)
+	}
+	set("compute", compute)
+	if compute == "f32" {
+		return
+	}
+	reduce := "f32"
+	if zero, _ := r.im.Field("plan.zero"); zero.Value != "0" {
+		reduce = compute
+	}
+	set("params", "f32")
+	set("grads", "f32")
+	set("master", "none")
+	set("reduce", reduce)
+}
+
+// recompute takes whether every block's activations are recomputed.
+func (r *reader) recompute() {
+	for _, path := range []string{"gradient_checkpointing", "activation_checkpointing",
+		"fsdp_config.activation_checkpointing", "fsdp_config.fsdp_activation_checkpointing"} {
+		on, ok := r.Bool(path)
+		if !ok {
+			continue
+		}
+		r.Take(path)
+		if on {
+			r.Take(path, interop.Field{Path: "plan.recompute", Value: "full"})
+			r.AllLayers(path)
+		}
+	}
+	r.im.DefaultField("plan.recompute", "none", "default of gradient_checkpointing")
+}
+
+// degrees takes parallelism_config, whose names are those of Accelerate's ParallelismConfig.
+func (r *reader) degrees() {
+	const section = "parallelism_config."
+	size := func(key, field string) int {
+		n, ok := r.Positive(section + key)
+		if !ok {
+			n = 1
+		}
+		if field != "" && ok {
+			r.TakeInt(section+key, field, n)
+		}
+		return n
+	}
+	size("tp_size", "plan.tp")
+	cp, ulysses := size("cp_size", "plan.cp"), size("sp_size", "")
+	replicate, shard := size("dp_replicate_size", ""), size("dp_shard_size", "")
+	switch {
+	case cp > 1 && ulysses > 1:
+		r.Wrong(section+"sp_size", Conflict, "1", "cp_size is %d and sp_size is %d; Accelerate runs one of them: "+
+			"set the "+
+			"other to 1", cp, ulysses)
+	case ulysses > 1:
+		r.TakeInt(section+"sp_size", "plan.cp", ulysses)
+		r.Take(section+"sp_size", interop.Field{Path: "plan.cp_kind", Value: "heads"})
+	case cp > 1:
+		r.Take(section+"cp_size", interop.Field{Path: "plan.cp_kind", Value: "gather"})
+	}
+	if replicate*shard > 1 {
+		r.TakeInt(section+"dp_shard_size", "plan.dp", replicate*shard)
+		r.Take(section + "dp_replicate_size")
+	}
+	if replicate > 1 && shard*cp > 1 {
+		r.TakeInt(section+"dp_replicate_size", "plan.zero_group", shard*cp)
+	}
+	for path, from := range map[string]string{"plan.tp": "tp_size", "plan.cp": "cp_size"} {
+		r.im.DefaultField(path, "1", "no parallelism_config."+from)
+	}
+	r.im.DefaultField("plan.pp", "1", "Trainer has no pipeline")
+	r.im.DefaultField("plan.ep", "1", "no expert parallelism")
+	r.im.DefaultField("plan.sp", "false", "transformers' tensor parallelism keeps whole activations in norms")
+}
+
+// deepspeed reads the ds_config.json that the file names or contains. Its "auto" values are these arguments.
+func (r *reader) deepspeed() {
+	doc := &tree.Doc{File: r.Doc.File, Syntax: r.Doc.Syntax, Root: r.Node("deepspeed")}
+	auto := deepspeed.FromArguments(r.Doc)
+	switch {
+	case doc.Root.Kind == strict.Map:
+		r.Diags = append(r.Diags, deepspeed.ReadTree(r.im, doc, auto, r.devices)...)
+		r.Take("deepspeed")
+		r.claim("filled into deepspeed")
+		return
+	case r.ds == nil:
+		r.Wrong("deepspeed", Missing, "", "%s has the ZeRO stage: give it as a second file", doc.Root.Flow())
+		return
+	}
+	_, diags := deepspeed.Read(r.im, *r.ds, auto, r.devices)
+	r.Diags = append(r.Diags, diags...)
+	r.Take("deepspeed")
+	r.claim("filled into " + r.ds.Name)
+}
+
+// claim accounts for arguments that fill the "auto" values of a ds_config.json.
+func (r *reader) claim(note string) {
+	for _, path := range []string{microKey, stepsKey, "bf16", "fp16", "max_grad_norm", "learning_rate", "adam_beta1",
+		"adam_beta2", "adam_epsilon", "weight_decay", "warmup_steps", "max_steps"} {
+		if r.Has(path) {
+			r.Account(path, interop.NoEffect, note+" if it is auto there")
+		}
+	}
+}
+
+// optimizers maps transformers' names to planc's.
+var optimizers = []struct{ prefix, kind string }{{"adamw_torch_8bit", ""}, {"adamw_torch_4bit", ""},
+	{"adamw_torch", "adamw"}, {"adamw_apex", "adamw"}, {"adamw_hf", "adamw"}, {"sgd", "sgd"}}
+
+// optimizer takes the optimizer.
+func (r *reader) optimizer() {
+	if r.im.Has("train.optimizer.kind") {
+		return
+	}
+	optim := r.Text("optim")
+	if optim == "" {
+		r.im.DefaultField("train.optimizer.kind", "adamw", "default of optim")
+		return
+	}
+	for _, o := range optimizers {
+		if strings.HasPrefix(optim, o.prefix) && o.kind != "" {
+			r.Take("optim", interop.Field{Path: "train.optimizer.kind", Value: o.kind})
+			return
+		}
+	}
+	r.Account("optim", interop.Unsupported, optim+" keeps other state than Adam: the optimizer's memory and time")
+}
+
+// recipe takes the arguments that do not decide the plan.
+func (r *reader) recipe() {
+	if r.im.Engine == "deepspeed" {
+		return
+	}
+	for _, k := range []struct{ key, field string }{{"learning_rate", "lr"}, {"weight_decay", "weight_decay"},
+		{"adam_epsilon", "eps"}, {"max_grad_norm", "clip_norm"}} {
+		if value, ok := r.Float(k.key); ok {
+			r.Take(k.key, interop.Field{Path: "train.optimizer." + k.field, Value: strconv.FormatFloat(value, 'g', -1, 64)})
+		}
+	}
+	if n, ok := r.Int("max_steps"); ok && n > 0 {
+		r.TakeInt("max_steps", "train.steps", n)
+	}
+	if n, ok := r.Float("warmup_steps"); ok && n >= 1 {
+		r.TakeInt("warmup_steps", "train.schedule.warmup", int(n))
+	}
+	kinds := map[string]string{"linear": "linear", "cosine": "cosine", "constant": "constant",
+		"constant_with_warmup": "constant", "inverse_sqrt": "inverse_sqrt"}
+	if kind := kinds[r.Text("lr_scheduler_type")]; kind != "" {
+		r.Take("lr_scheduler_type", interop.Field{Path: "train.schedule.kind", Value: kind})
+	}
+}
+
+// script takes arguments that scripts add, and that say what TrainingArguments lack.
+func (r *reader) script() {
+	for _, path := range []string{"max_seq_length", "max_length", "block_size"} {
+		if n, ok := r.Positive(path); ok {
+			r.TakeInt(path, "train.seq_len", n)
+			break
+		}
+	}
+	if r.Has("model_name_or_path") && !r.im.Has("model") {
+		r.Account("model_name_or_path", interop.Planned, "give its config.json as a second file, or --model")
+	}
+}
