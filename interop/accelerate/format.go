@@ -64,7 +64,7 @@ func recognize(f interop.File) interop.Confidence {
 }
 
 // importFiles reads a configuration, and with it a config.json and a ds_config.json.
-func importFiles(files []interop.File, _ interop.Options) (*interop.Import, error) {
+func importFiles(files []interop.File, o interop.Options) (*interop.Import, error) {
 	im := &interop.Import{Format: name, Engine: engine}
 	var main, ds *interop.File
 	var diags ir.Diags
@@ -89,7 +89,7 @@ func importFiles(files []interop.File, _ interop.Options) (*interop.Import, erro
 	if len(diags) > 0 {
 		return nil, diags.Err()
 	}
-	r := &reader{Reader: keytable.NewReader(doc, Keys, im), im: im, ds: ds}
+	r := &reader{Reader: keytable.NewReader(doc, Keys, im), im: im, ds: ds, given: o.Devices}
 	r.read()
 	if err := append(diags, r.Diags...).Err(); err != nil {
 		return nil, err

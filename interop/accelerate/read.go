@@ -15,8 +15,9 @@ import (
 // reader reads a configuration of Accelerate.
 type reader struct {
 	*keytable.Reader
-	im *interop.Import
-	ds *interop.File // the ds_config.json that the file names; nil if it is not given
+	im    *interop.Import
+	ds    *interop.File // the ds_config.json that the file names; nil if it is not given
+	given int           // the number of devices that the user gives, which replaces that of the file; 0 if none
 }
 
 // sections are the mappings of the file. Each kind of training reads one of them, and parallelism_config.
@@ -80,6 +81,11 @@ func (r *reader) defaults() {
 func (r *reader) devices(kind string) {
 	n, ok := r.Int("num_processes")
 	switch {
+	case r.given > 0:
+		r.im.Devices = r.given
+		r.Account("num_processes", interop.NoEffect, "replaced by the given number of devices")
+		r.Account("num_machines", interop.NoEffect, "replaced by the given number of devices")
+		return
 	case !ok && kind == "NO":
 		n = 1
 	case n == -1:
@@ -249,8 +255,8 @@ func (r *reader) megatron() {
 	r.divide(1)
 }
 
-// recomputeBlocks takes which blocks full recomputation covers. block recomputes the first blocks of each chunk; uniform
-// recomputes all, and saves one block input in recompute_num_layers.
+// recomputeBlocks takes which blocks full recomputation covers. Method block recomputes the first blocks of each chunk.
+// Method uniform recomputes all, and saves one block input in recompute_num_layers.
 func (r *reader) recomputeBlocks(section string) {
 	const method, layers = "recompute_method", "recompute_num_layers"
 	word, _ := r.OneOf(section+method, "block", "uniform")

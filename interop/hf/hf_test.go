@@ -83,8 +83,8 @@ func TestImportOfArguments(t *testing.T) {
 		{"DeepSpeed inside", "bf16: true\nper_device_train_batch_size: 4\ndeepspeed:\n  zero_optimization: " +
 			"{stage: 3}\n" +
 			"  bf16: {enabled: auto}\n  train_micro_batch_size_per_gpu: auto\n  gradient_accumulation_steps: auto\n",
-			map[string]string{"engine": "deepspeed", "plan.zero": "3", "plan.micro_batch": "4", "train.global_batch": "32",
-				"train.precision.compute": "bf16", "train.precision.master": "f32"}},
+			map[string]string{"engine": "deepspeed", "plan.zero": "3", "plan.micro_batch": "4",
+				"train.global_batch": "32", "train.precision.compute": "bf16", "train.precision.master": "f32"}},
 	}
 	for _, test := range tests {
 		got := fieldsOf(t, 8, test.text)

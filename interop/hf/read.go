@@ -252,7 +252,8 @@ func (r *reader) recipe() {
 	for _, k := range []struct{ key, field string }{{"learning_rate", "lr"}, {"weight_decay", "weight_decay"},
 		{"adam_epsilon", "eps"}, {"max_grad_norm", "clip_norm"}} {
 		if value, ok := r.Float(k.key); ok {
-			r.Take(k.key, interop.Field{Path: "train.optimizer." + k.field, Value: strconv.FormatFloat(value, 'g', -1, 64)})
+			text := strconv.FormatFloat(value, 'g', -1, 64)
+			r.Take(k.key, interop.Field{Path: "train.optimizer." + k.field, Value: text})
 		}
 	}
 	if n, ok := r.Int("max_steps"); ok && n > 0 {

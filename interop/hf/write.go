@@ -73,8 +73,8 @@ func (l *list) degrees(p *ir.Plan) {
 		key  string
 		n    int
 		plan string
-	}{{"dp_replicate_size", replicate, "zero_group"}, {"dp_shard_size", p.DP / replicate, "dp"}, {"tp_size", p.TP, "tp"},
-		{"cp_size", p.CP, "cp"}} {
+	}{{"dp_replicate_size", replicate, "zero_group"}, {"dp_shard_size", p.DP / replicate, "dp"},
+		{"tp_size", p.TP, "tp"}, {"cp_size", p.CP, "cp"}} {
 		if s.n > 1 {
 			l.set("parallelism_config."+s.key, strconv.Itoa(s.n), s.plan)
 			continue
