@@ -1,6 +1,6 @@
 // Package hf reads and writes TrainingArguments of Hugging Face's transformers, as the YAML or JSON that
-// HfArgumentParser reads. Scripts add arguments of their own to the same file. A ds_config.json that the file names is a
-// second file, and so is the config.json of the model.
+// HfArgumentParser reads. Scripts add arguments of their own to the same file. A ds_config.json that the file names is
+// a second file, and so is the config.json of the model.
 package hf
 
 import (
