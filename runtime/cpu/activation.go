@@ -1,29 +1,21 @@
 package cpu
 
-import "math"
+import (
+	"math"
+
+	"github.com/planc-dev/planc/runtime/cpu/elem"
+)
 
 // Exp returns e^x.
-func Exp[F Float](x F) F { return F(exp[F](float64(x))) }
+func Exp[F Float](x F) F { return F(elem.Exp[F](float64(x))) }
 
 // Sigmoid returns 1/(1+e^-x).
 func Sigmoid[F Float](x F) F { return F(sigmoid[F](float64(x))) }
 
-func sigmoid[F Float](x float64) float64 { return 1 / (1 + exp[F](-x)) }
+func sigmoid[F Float](x float64) float64 { return 1 / (1 + elem.Exp[F](-x)) }
 
-// Tanh returns the hyperbolic tangent: near 0 as a quotient of polynomials (Cephes), elsewhere as 1 -
-// 2/(e^2x + 1).
-func Tanh[F Float](x F) F {
-	a := math.Abs(float64(x))
-	if a >= 0.625 {
-		return F(math.Copysign(1-2/(exp[F](2*a)+1), float64(x)))
-	}
-	s := float64(a * a)
-	p := float64((float64((float64(-9.64399179425052238628e-1*s)-9.92877231001918586564e1)*s) -
-		1.61468768441708447952e3) * s)
-	q := float64((float64((s+1.12811678491632931402e2)*s)+2.23548839060100448583e3)*s) + 4.84406305325125486048e3
-	v := float64(x)
-	return F(v + float64(v*p/q))
-}
+// Tanh returns the hyperbolic tangent.
+func Tanh[F Float](x F) F { return elem.Tanh(x) }
 
 const (
 	geluC = 0.79788456080286535588 // sqrt(2/π)
@@ -53,7 +45,7 @@ func GeluErf[F Float](x F) F { return F(float64(x) * phi(float64(x))) }
 // GeluErfGrad returns the derivative of GeluErf.
 func GeluErfGrad[F Float](x F) F {
 	v := float64(x)
-	density := exp[F](-0.5*float64(v*v)) * (1 / (math.Sqrt2 * math.SqrtPi))
+	density := elem.Exp[F](-0.5*float64(v*v)) * (1 / (math.Sqrt2 * math.SqrtPi))
 	return F(phi(v) + float64(v*density))
 }
 

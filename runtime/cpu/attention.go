@@ -1,6 +1,11 @@
 package cpu
 
-import "math"
+import (
+	"math"
+
+	"github.com/planc-dev/planc/runtime/cpu/elem"
+	"github.com/planc-dev/planc/runtime/cpu/team"
+)
 
 // AttentionShape describes a call of Attention. Query head (h, g) reads key and value head h. Local query s
 // has position Pos0+s in the sequence, and local key t has position KPos0+t. If Half or KHalf is not 0,
@@ -41,18 +46,18 @@ const (
 )
 
 // queries and values return the positions of the local queries and keys.
-func (s *AttentionShape) queries() Where { return Where{s.Pos0, s.Half, s.Pos1} }
-func (s *AttentionShape) values() Where  { return Where{s.KPos0, s.KHalf, s.KPos1} }
+func (s *AttentionShape) queries() Where { return Where{At: s.Pos0, Half: s.Half, Then: s.Pos1} }
+func (s *AttentionShape) values() Where  { return Where{At: s.KPos0, Half: s.KHalf, Then: s.KPos1} }
 
 // keys returns the range of local keys that local query i sees: lo to hi-1.
 func (s *AttentionShape) keys(i int) (lo, hi int) {
 	hi = s.KSeq
 	at := s.queries().Of(i)
 	if s.Causal {
-		hi = s.values().below(at+1, s.KSeq)
+		hi = s.values().Below(at+1, s.KSeq)
 	}
 	if s.Window > 0 {
-		lo = s.values().below(at+1-s.Window, s.KSeq)
+		lo = s.values().Below(at+1-s.Window, s.KSeq)
 	}
 	return min(lo, hi), hi
 }
@@ -114,27 +119,27 @@ type attending[F Float] struct {
 	units, per int // per: units per part
 }
 
-var attendings32, attendings64 = pool[attending[float32]]{}, pool[attending[float64]]{}
+var attendings32, attendings64 = team.Pool[attending[float32]]{}, team.Pool[attending[float64]]{}
 
 // attendingsOf returns the pool of F's calls.
-func attendingsOf[F Float]() *pool[attending[F]] {
-	if p, ok := any(&attendings32).(*pool[attending[F]]); ok {
+func attendingsOf[F Float]() *team.Pool[attending[F]] {
+	if p, ok := any(&attendings32).(*team.Pool[attending[F]]); ok {
 		return p
 	}
-	return any(&attendings64).(*pool[attending[F]])
+	return any(&attendings64).(*team.Pool[attending[F]])
 }
 
 // call runs all units and returns a to its pool.
 func (a *attending[F]) call(units int) {
-	a.units, a.per = units, (units+maxParts-1)/maxParts
+	a.units, a.per = units, (units+team.MaxParts-1)/team.MaxParts
 	if units > 0 {
-		run(a, (units+a.per-1)/a.per)
+		team.Run(a, (units+a.per-1)/a.per)
 	}
 	*a = attending[F]{}
-	attendingsOf[F]().put(a)
+	attendingsOf[F]().Put(a)
 }
 
-func (a *attending[F]) part(i int) {
+func (a *attending[F]) Part(i int) {
 	w := borrow[F]()
 	for u := i * a.per; u < min((i+1)*a.per, a.units); u++ {
 		if a.grad {
@@ -152,7 +157,7 @@ func attention[F Float](o, lse, q, k, v []F, s AttentionShape) {
 
 // attendStored computes Attention for either storage of the operands.
 func attendStored[F Float](o, q, k, v mat[F], lse []F, s AttentionShape) {
-	a := attendingsOf[F]().get()
+	a := attendingsOf[F]().Get()
 	a.s, a.o, a.lse, a.q, a.k, a.v, a.grad = s, o, lse, q, k, v, false
 	heads := s.Batch * s.Heads * s.Group
 	a.rows = qBlock * max(1, min(qBlocks, heads*s.blocks(qBlock)/fewUnits))
@@ -198,7 +203,7 @@ func (w *scratch[F]) attend(hd *head[F], i0, i1 int) {
 		clearRows(hd.o.rows(i0), i1-i0, hd.VDim)
 	}
 	for j0, n := lo, 0; j0 < hi; j0 += n {
-		n = hd.values().run(j0, min(kBlock, hi-j0))
+		n = hd.values().Consecutive(j0, min(kBlock, hi-j0))
 		kt := hd.k.rows(j0)
 		kt.t = true
 		w.kt.pack(kt, hd.Dim, n)
@@ -293,7 +298,7 @@ func (w *scratch[F]) weigh(hd *head[F], i0, i, at, j0 int) float64 {
 		clear(row)
 		return 1
 	}
-	f := exp[F](float64(w.max[at]) - float64(top))
+	f := elem.Exp[F](float64(w.max[at]) - float64(top))
 	w.max[at], w.sum[at] = top, float64(w.sum[at]*f)+weights(row, scale, float64(top))
 	if hd.Dropout > 0 {
 		hd.drop(row, i0+i, j0+first)

@@ -1,6 +1,10 @@
 package cpu
 
-import "math"
+import (
+	"math"
+
+	"github.com/planc-dev/planc/runtime/cpu/elem"
+)
 
 func attentionGrad[F Float](dq, dk, dv, do, q, k, v, o, lse []F, s AttentionShape) {
 	attendGradStored(mat[F]{d: dq}, mat[F]{d: dk}, mat[F]{d: dv}, mat[F]{d: do}, mat[F]{d: q}, mat[F]{d: k},
@@ -9,7 +13,7 @@ func attentionGrad[F Float](dq, dk, dv, do, q, k, v, o, lse []F, s AttentionShap
 
 // attendGradStored computes AttentionGrad for either storage of the operands.
 func attendGradStored[F Float](dq, dk, dv, do, q, k, v, o mat[F], lse []F, s AttentionShape) {
-	a := attendingsOf[F]().get()
+	a := attendingsOf[F]().Get()
 	a.s, a.o, a.lse, a.q, a.k, a.v, a.grad = s, o, lse, q, k, v, true
 	a.dq, a.dk, a.dv, a.do = dq, dk, dv, do
 	a.call(s.Batch * s.Heads)
@@ -29,7 +33,7 @@ func (w *scratch[F]) headGrad(a *attending[F], unit int) {
 		w.keysGrad(a, b, h, dk, dv, lo, 0)
 	}
 	for j0, n := lo, 0; j0 < hi; j0 += n {
-		n = s.values().run(j0, min(kBlock, hi-j0))
+		n = s.values().Consecutive(j0, min(kBlock, hi-j0))
 		kt, vt := k.rows(j0), v.rows(j0)
 		w.k.pack(kt, n, s.Dim)
 		kt.t, vt.t = true, true
@@ -137,7 +141,7 @@ func (hd *head[F]) gradDropped(p, dp []F, lse float64, each, d F, i, j int) {
 	keep, scale := F(1/(1-hd.Dropout)), F(hd.Scale)
 	base := hd.weight(hd.b, hd.h, hd.g, i, j)
 	for j, x := range p {
-		e, z := F(exp[F](float64(each*x)-lse)), keep
+		e, z := F(elem.Exp[F](float64(each*x)-lse)), keep
 		if !Keep(hd.Key, base+uint64(j), hd.Dropout) {
 			z = 0
 		}

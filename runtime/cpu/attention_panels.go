@@ -1,6 +1,10 @@
 package cpu
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/planc-dev/planc/runtime/cpu/elem"
+)
 
 // packed is op(b) of attention's matmuls: rows of a head or their transpose, which are multiplied by many
 // rows of op(a). If there is an engine, its panels are packed once; otherwise b is read in place. For
@@ -168,7 +172,7 @@ func (w *scratch[F]) multiplyPacked(c *F, cld int, first unsafe.Pointer, a mat[F
 	j, m, p0, p1 int, acc bool) {
 	w.ask()
 	s, e := &w.strip, b.e
-	size, rows, ld := sizeOf[F](), uintptr(e.rows), uintptr(a.ld)*a.size()
+	size, rows, ld := elem.Size[F](), uintptr(e.rows), uintptr(a.ld)*a.size()
 	s.A, s.AI, s.AP, s.Panel, s.Near = first, ld, size, rows*ld, e.together
 	if a.t {
 		s.AI, s.AP, s.Panel = size, ld, rows*size

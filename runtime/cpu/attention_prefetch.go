@@ -1,6 +1,11 @@
 package cpu
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/planc-dev/planc/runtime/cpu/asm"
+	"github.com/planc-dev/planc/runtime/cpu/elem"
+)
 
 // A head's rows are not contiguous. They are mostly in the third-level cache or in memory, and the hardware
 // prefetcher does not predict them. Therefore, while a head is processed, the rows of the next one are
@@ -18,7 +23,7 @@ type prefetchList[F Float] struct {
 // Limits for what is prefetched at a time, and of a matrix. More would evict the current operands from the
 // second-level cache.
 const (
-	askBytes = 128 * lineBytes
+	askBytes = 128 * asm.LineBytes
 	askMost  = 64 << 10
 )
 
@@ -31,7 +36,7 @@ func (w *scratch[F]) askFor(x mat[F], rows, cols int) {
 	if x.h != nil { // pairs of numbers as one, since the number of columns is even
 		x, cols = mat[F]{d: unsafe.Slice((*F)(unsafe.Pointer(unsafe.SliceData(x.h))), len(x.h)/2), ld: x.ld / 2}, cols/2
 	}
-	rows = min(rows, askMost/(cols*int(sizeOf[F]())))
+	rows = min(rows, askMost/(cols*int(elem.Size[F]())))
 	if rows > 0 && a.n < len(a.lists) {
 		l := &a.lists[a.n]
 		l.mat, l.rows, l.cols = x, rows, cols
@@ -46,7 +51,7 @@ func (w *scratch[F]) ask() {
 		return
 	}
 	l := &a.lists[a.n-1]
-	n := min(max(1, askBytes/(l.cols*int(sizeOf[F]()))), l.rows)
+	n := min(max(1, askBytes/(l.cols*int(elem.Size[F]()))), l.rows)
 	if k, x := loops32(l.d); k != nil {
 		k.AskRows(x, n, l.cols, l.ld)
 	}

@@ -3,6 +3,7 @@ package cpu
 import (
 	"math"
 
+	"github.com/planc-dev/planc/runtime/cpu/elem"
 	"github.com/planc-dev/planc/runtime/vec"
 )
 
@@ -20,11 +21,11 @@ func loops32[F Float](x []F) (*vec.Kernels, []float32) {
 func highest[F Float](x []F) F {
 	k, row := loops32(x)
 	if k == nil {
-		return largest(x)
+		return elem.Largest(x)
 	}
 	top := k.Largest(row, float32(math.Inf(-1)))
 	if math.IsInf(float64(top), -1) {
-		return largest(x)
+		return elem.Largest(x)
 	}
 	return F(top)
 }
@@ -37,7 +38,7 @@ func weights[F Float](x []F, scale F, top float64) (sum float64) {
 		return k.ExpSum(row, row, float32(scale), float32(top))
 	}
 	for j, s := range x {
-		e := exp[F](float64(F(scale*s)) - top)
+		e := elem.Exp[F](float64(F(scale*s)) - top)
 		sum += e
 		x[j] = F(e)
 	}
@@ -53,7 +54,7 @@ func gradScores[F Float](p, dp []F, lse float64, each, d, scale F) {
 		return
 	}
 	for j, x := range p {
-		e := F(exp[F](float64(F(each*x)) - lse))
+		e := F(elem.Exp[F](float64(F(each*x)) - lse))
 		p[j] = e
 		dp[j] = F(F(e*(dp[j]-d)) * scale)
 	}

@@ -3,6 +3,7 @@ package cpu
 import (
 	"math"
 
+	"github.com/planc-dev/planc/runtime/cpu/elem"
 	"github.com/planc-dev/planc/runtime/rng"
 	"github.com/planc-dev/planc/runtime/vec"
 )
@@ -48,7 +49,7 @@ func (w *scratch[F]) weighRows(hd *head[F], rows, at int, before bool) bool {
 	for i, was := range old {
 		f := 1.0
 		if was != top[i] {
-			f = exp[float32](float64(was) - float64(top[i]))
+			f = elem.Exp[float32](float64(was) - float64(top[i]))
 		}
 		s.factor[i], s.sum[at+i] = float32(f), float64(s.sum[at+i]*f)+s.own[i]
 	}
@@ -100,6 +101,6 @@ func (w *scratch[F]) innerRows(x, y mat[F], rows, cols int) {
 		return
 	}
 	for i := range rows {
-		w.inner[i] = F(dot(x.d[i*x.ld:][:cols], y.d[i*y.ld:][:cols]))
+		w.inner[i] = F(elem.Dot(x.d[i*x.ld:][:cols], y.d[i*y.ld:][:cols]))
 	}
 }

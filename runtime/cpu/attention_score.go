@@ -1,6 +1,10 @@
 package cpu
 
-import "math"
+import (
+	"math"
+
+	"github.com/planc-dev/planc/runtime/cpu/elem"
+)
 
 // slope returns ALiBi's slope of local head (h, g), as Hugging Face's Bloom computes it. With n = 2^k
 // heads, head i (from 1) has 2^(-8i/n). Further heads have every second slope of 2n heads.
@@ -30,7 +34,7 @@ func capScores[F Float](x, slope []F, cap F) {
 		return
 	}
 	for j, s := range x {
-		t := Tanh(s / cap)
+		t := elem.Tanh(s / cap)
 		x[j] = F(cap * t)
 		if slope != nil {
 			slope[j] = 1 - F(t*t)

@@ -3,6 +3,7 @@ package cpu
 import (
 	"unsafe"
 
+	"github.com/planc-dev/planc/runtime/cpu/elem"
 	"github.com/planc-dev/planc/runtime/num"
 )
 
@@ -90,7 +91,7 @@ func (x mat[F]) size() uintptr {
 	if x.h != nil {
 		return 2
 	}
-	return sizeOf[F]()
+	return elem.Size[F]()
 }
 
 // address returns the address of number i of x.

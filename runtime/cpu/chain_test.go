@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/planc-dev/planc/runtime/cpu/elem"
 	"github.com/planc-dev/planc/runtime/num"
 )
 
@@ -172,7 +173,7 @@ func testChainRows[F Float](t *testing.T, tol float64) {
 			k.Chain(&Chain{Operands: operands, Links: []Link{c.link, {Do: DoAdd, To: 5, A: 6, B: 2}}}, rows, cols, x,
 				dy, r, gain, bias, y)
 			c.want(want)
-			add(want, r)
+			elem.Add(want, r)
 			near(t, name(c.name, z), y, wide(want), tol)
 		}
 	}
@@ -191,7 +192,7 @@ func testChainClassifier[F Float](t *testing.T, tol float64) {
 	ids, y, want, part := drawIDs(5, rows, valid), make([]F, rows*cols), make([]F, rows*cols), make([]F, rows*cols)
 	logSumExpGrad(want, dl, x, l, rows, cols, valid)
 	pickGrad(part, dp, ids, rows, cols, lo, valid)
-	add(want, part)
+	elem.Add(want, part)
 	for _, links := range [][]Link{
 		{{Do: DoExpGrad, To: 4, A: 0, B: 1, More: []int{2, 6}}, {Do: DoAddPick, To: 4, A: 4, B: 3, More: []int{5}}},
 		{{Do: DoExpGrad, To: 7, A: 0, B: 1, More: []int{2, 6}}, {Do: DoAddPick, To: 4, A: 7, B: 3, More: []int{5}}},

@@ -3,6 +3,7 @@ package cpu
 import (
 	"math"
 
+	"github.com/planc-dev/planc/runtime/cpu/elem"
 	"github.com/planc-dev/planc/runtime/num"
 	"github.com/planc-dev/planc/runtime/vec"
 )
@@ -78,7 +79,7 @@ func (w *bands[F]) norm(y, x, gain, bias []F, rows int, l *Link) {
 		mean, rstd := of(x[:n], l.C)
 		scaleRow(y[:n], x[:n], gain, F(l.Base), mean, rstd)
 		if bias != nil {
-			add(y[:n], bias)
+			elem.Add(y[:n], bias)
 		}
 	}
 }
@@ -116,7 +117,7 @@ func expRow[F Float](dx, x []F, dl, l F, valid int) {
 		k.ExpScale(single(dx[:valid]), single(x), float32(l), float32(dl))
 	} else {
 		for j, v := range x[:valid] {
-			dx[j] = F(dl * F(exp[F](float64(v-l))))
+			dx[j] = F(dl * F(elem.Exp[F](float64(v-l))))
 		}
 	}
 	clear(dx[valid:])

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/planc-dev/planc/runtime/cpu/team"
 	"github.com/planc-dev/planc/runtime/num"
 )
 
@@ -41,7 +42,7 @@ func newChainRun[F Float](c *Chain, rows, cols int) *chainRun[F] {
 	r.length = max(r.length, 1)
 	r.across, r.tall = (cols+r.length-1)/r.length, r.together()
 	strips := r.strips()
-	r.per = max(partElems/(min(max(cols, 1), r.length)*r.tall), (strips+maxParts-1)/maxParts, 1)
+	r.per = max(partElems/(min(max(cols, 1), r.length)*r.tall), (strips+team.MaxParts-1)/team.MaxParts, 1)
 	return r
 }
 
@@ -69,13 +70,13 @@ func (r *chainRun[F]) short(i int) bool {
 func (r *chainRun[F]) strips() int { return (r.rows + r.tall - 1) / r.tall * r.across }
 
 func (r *chainRun[F]) call() {
-	run(r, (r.strips()+r.per-1)/r.per)
+	team.Run(r, (r.strips()+r.per-1)/r.per)
 	r.x = [maxOperands]Span[F]{}
 	var z F
 	chainRuns[unsafe.Sizeof(z)/8].Put(r)
 }
 
-func (r *chainRun[F]) part(i int) {
+func (r *chainRun[F]) Part(i int) {
 	w := bandsOf[F]()
 	for s := i * r.per; s < min((i+1)*r.per, r.strips()); s++ {
 		row, from := s/r.across*r.tall, s%r.across*r.length

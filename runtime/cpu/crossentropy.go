@@ -4,6 +4,8 @@ import (
 	"math"
 	"sync"
 
+	"github.com/planc-dev/planc/runtime/cpu/elem"
+	"github.com/planc-dev/planc/runtime/cpu/team"
 	"github.com/planc-dev/planc/runtime/num"
 	"github.com/planc-dev/planc/runtime/rng"
 	"github.com/planc-dev/planc/runtime/vec"
@@ -29,14 +31,14 @@ func crossEntropy[F Float](ce, dx, dl, x []F, ids []int32, rows, cols int) {
 // log-sum-exp lse is the sum of its maximum, which is returned first, and of the logarithm of a number that
 // is at least 1.
 func exponentials[F Float](y, x []F, dl F) (top F, log float64) {
-	top = largest(x)
+	top = elem.Largest(x)
 	if math.IsInf(float64(top), -1) {
 		clear(y)
 		return top, 0
 	}
 	sum := 0.0
 	for j, v := range x {
-		e := exp[F](float64(v - top))
+		e := elem.Exp[F](float64(v - top))
 		y[j] = F(e)
 		sum += e
 	}
@@ -50,11 +52,11 @@ func exponentials[F Float](y, x []F, dl F) (top F, log float64) {
 // CrossEntropyHalf computes CrossEntropy of 16-bit logits. Their gradient is rounded once.
 func CrossEntropyHalf[H num.Half](ce []float32, dx []H, dl []float32, x []H, ids []int32, rows, cols int) {
 	var z H
-	elem := num.ElemBF16
+	stored := num.ElemBF16
 	if _, is := any(z).(num.F16); is {
-		elem = num.ElemF16
+		stored = num.ElemF16
 	}
-	runLossJob(ce, dl, Half(dx), Half(x), elem, ids, rows, cols)
+	runLossJob(ce, dl, Half(dx), Half(x), stored, ids, rows, cols)
 }
 
 func (vectors) crossEntropy(ce, dx, dl, x []float32, ids []int32, rows, cols int) {
@@ -73,16 +75,16 @@ type lossJob struct {
 
 var lossJobs = sync.Pool{New: func() any { return new(lossJob) }}
 
-func runLossJob(ce, dl []float32, dx, x Span[float32], elem num.Elem, ids []int32, rows, cols int) {
+func runLossJob(ce, dl []float32, dx, x Span[float32], stored num.Elem, ids []int32, rows, cols int) {
 	c := lossJobs.Get().(*lossJob)
-	*c = lossJob{ce: ce, dl: dl, dx: dx, x: x, elem: elem, ids: ids, rows: rows, cols: cols}
-	c.per = max(partElems/max(cols, 1), (rows+maxParts-1)/maxParts, 1)
-	run(c, (rows+c.per-1)/c.per)
+	*c = lossJob{ce: ce, dl: dl, dx: dx, x: x, elem: stored, ids: ids, rows: rows, cols: cols}
+	c.per = max(partElems/max(cols, 1), (rows+team.MaxParts-1)/team.MaxParts, 1)
+	team.Run(c, (rows+c.per-1)/c.per)
 	*c = lossJob{}
 	lossJobs.Put(c)
 }
 
-func (c *lossJob) part(i int) {
+func (c *lossJob) Part(i int) {
 	r := logitRows.Get().(*logitRow)
 	for row := i * c.per; row < min((i+1)*c.per, c.rows); row++ {
 		c.row(r, row)
@@ -154,7 +156,7 @@ type logitRow struct {
 var logitRows = sync.Pool{New: func() any { return new(logitRow) }}
 
 // exponentials computes the same as the function exponentials.
-func (r *logitRow) exponentials(k *vec.Kernels, elem num.Elem, dl float32) (top float32, log float64) {
+func (r *logitRow) exponentials(k *vec.Kernels, stored num.Elem, dl float32) (top float32, log float64) {
 	n := len(r.x)
 	per := max(partLogits, (n+rowParts*16-1)/(rowParts*16)*16)
 	parts := (n + per - 1) / per
@@ -162,7 +164,7 @@ func (r *logitRow) exponentials(k *vec.Kernels, elem num.Elem, dl float32) (top 
 	for p := range parts {
 		from, to := p*per, min((p+1)*per, n)
 		if r.half != nil {
-			num.LoadBits(r.x[from:to], r.half[from:to], elem)
+			num.LoadBits(r.x[from:to], r.half[from:to], stored)
 		}
 		r.top[p], r.sum[p] = partExponentials(k, r.y[from:to], r.x[from:to])
 		top = max(top, r.top[p])
@@ -171,7 +173,7 @@ func (r *logitRow) exponentials(k *vec.Kernels, elem num.Elem, dl float32) (top 
 	for p := range parts {
 		r.below[p] = 1
 		if r.top[p] != top {
-			r.below[p] = exp[float64](float64(r.top[p]) - float64(top))
+			r.below[p] = elem.Exp[float64](float64(r.top[p]) - float64(top))
 		}
 		sum += r.sum[p] * r.below[p]
 	}

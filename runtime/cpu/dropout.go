@@ -1,6 +1,8 @@
 package cpu
 
-import "github.com/planc-dev/planc/runtime/rng"
+import (
+	"github.com/planc-dev/planc/runtime/rng"
+)
 
 // Keep reports whether dropout with probability p keeps the element with an index. It is a pure function,
 // so that every plan drops the same elements, and gradients recompute the mask.
@@ -41,7 +43,7 @@ func (g *GlobalView) row(i int) uint64 {
 	last := g.N - 1
 	at, step := g.Offset[last], g.Global[last]
 	for d := last - 1; d >= 0; d-- {
-		at += Where{g.Offset[d], g.Half[d], g.Then[d]}.Of(i%g.Local[d]) * step
+		at += Where{At: g.Offset[d], Half: g.Half[d], Then: g.Then[d]}.Of(i%g.Local[d]) * step
 		i /= g.Local[d]
 		step *= g.Global[d]
 	}

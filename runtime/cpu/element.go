@@ -1,6 +1,8 @@
 package cpu
 
-import "github.com/planc-dev/planc/runtime/vec"
+import (
+	"github.com/planc-dev/planc/runtime/vec"
+)
 
 // elements holds the operations of chains, each y[i] = do(a[i], b[i], c) for all of y.
 type elements[F Float] [numDos]func(y, a, b []F, c F)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/planc-dev/planc/runtime/cpu/elem"
 	"github.com/planc-dev/planc/runtime/rng"
 )
 
@@ -70,7 +71,7 @@ func TestActivations(t *testing.T) {
 		},
 			func(x float32) float32 { return Softcap(x, 7.5) }, func(x float32) float32 { return SoftcapGrad(x, 7.5) },
 			func(x float64) float64 { return 7.5 * math.Tanh(x/7.5) }},
-		{"tanh", Tanh[float64], nil, Tanh[float32], nil, math.Tanh},
+		{"tanh", elem.Tanh[float64], nil, elem.Tanh[float32], nil, math.Tanh},
 		{"sigmoid", Sigmoid[float64], nil, Sigmoid[float32], nil, sigmoid},
 	} {
 		for x := -30.013; x < 30; x += 0.0317 {

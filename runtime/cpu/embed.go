@@ -1,5 +1,7 @@
 package cpu
 
+import "github.com/planc-dev/planc/runtime/cpu/elem"
+
 // here returns an id's row among the n from lo on, and whether it is there.
 func here(id int32, lo, n int) (int, bool) {
 	i := int(id) - lo
@@ -30,7 +32,7 @@ func embedGradBut[F Float](dtable, dy []F, ids []int32, but, cols, lo, n int, ac
 	}
 	for i, id := range ids {
 		if r, ok := here(id, lo, n); ok && int(id) != but {
-			add(dtable[r*cols:][:cols], dy[i*cols:][:cols])
+			elem.Add(dtable[r*cols:][:cols], dy[i*cols:][:cols])
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package cpu
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/planc-dev/planc/runtime/cpu/elem"
+)
 
 // SlotShape describes the experts' buffers of tokens. Each expert has Slots slots, filled in the order of
 // the tokens and of their choices. A round holds the next Slots choices of each expert; the first round is
@@ -61,7 +65,7 @@ func combine[F Float](y, x []F, index []int32, s SlotShape) {
 		clear(y)
 	}
 	s.each(index, func(choice, place int) {
-		add(y[choice/s.Choices*s.Width:][:s.Width], x[place*s.Width:][:s.Width])
+		elem.Add(y[choice/s.Choices*s.Width:][:s.Width], x[place*s.Width:][:s.Width])
 	})
 }
 

@@ -1,5 +1,10 @@
 package cpu
 
+import (
+	"github.com/planc-dev/planc/runtime/cpu/elem"
+	"github.com/planc-dev/planc/runtime/cpu/team"
+)
+
 // engine is the matmul of one ISA for F. The sums of a panel of rows × two or three vectors of columns stay
 // in registers. The portable path has no engine.
 type engine[F Float] struct {
@@ -136,9 +141,9 @@ func (g *gemm[F]) multiply(threads bool) {
 		g.multiplySplit(threads)
 		return
 	}
-	threads = threads && teamThreads() > 1 && g.m*g.n*g.k >= smallWork
-	if threads && g.share(int(teamSize.Load())) {
-		run(g, g.shares)
+	threads = threads && team.Size() > 1 && g.m*g.n*g.k >= smallWork
+	if threads && g.share(team.Size()) {
+		team.Run(g, g.shares)
 		g.shares = 0
 		return
 	}
@@ -147,7 +152,7 @@ func (g *gemm[F]) multiply(threads bool) {
 	chunks := g.chunks()
 	terms := (g.k + chunks - 1) / chunks
 	g.directB = !g.b.t && !g.e.pairs &&
-		(g.m <= fewRows || g.m <= someRows && terms*g.b.ld*int(sizeOf[F]()) <= nearBytes)
+		(g.m <= fewRows || g.m <= someRows && terms*g.b.ld*int(elem.Size[F]()) <= nearBytes)
 	g.thin = !threads && !g.directB && g.isThin(terms)
 	g.most = g.rowsOfPart(terms)
 	rows, cols := g.rowsAtOnce(threads), colsPacked
@@ -209,7 +214,7 @@ func (g *gemm[F]) rowsOfBlock(y, blocks int) (first, n int) {
 // blocksOfRows returns the number of blocks of at most thinBytes for the rows of op(a) with the given
 // number of terms.
 func (g *gemm[F]) blocksOfRows(terms int) int {
-	size := g.m * terms * int(sizeOf[F]())
+	size := g.m * terms * int(elem.Size[F]())
 	return (size + thinBytes - 1) / thinBytes
 }
 
@@ -226,7 +231,7 @@ func (g *gemm[F]) rowsOfPart(terms int) int {
 	if g.packA || g.copyA {
 		step *= four
 	}
-	return max(1, min(partRows, partBytes/(int(sizeOf[F]())*terms))/step) * step
+	return max(1, min(partRows, partBytes/(int(elem.Size[F]())*terms))/step) * step
 }
 
 // rowsAtOnce returns the number of rows of a block: if they are packed, a part for each thread.
@@ -235,7 +240,7 @@ func (g *gemm[F]) rowsAtOnce(threads bool) int {
 	case !g.packA && !g.copyA:
 		return g.m
 	case threads:
-		return g.most * teamThreads()
+		return g.most * team.Size()
 	}
 	return g.most
 }
@@ -284,13 +289,13 @@ func (g *gemm[F]) block(threads bool) {
 // by at most apart. The rows of a block of a thin matmul are m, or as many as fill thinBytes and the last
 // panel.
 func (g *gemm[F]) roomOfA() int {
-	size, group, longer := int(sizeOf[F]()), four*g.e.rows, 0
+	size, group, longer := int(elem.Size[F]()), four*g.e.rows, 0
 	if g.copyA {
 		terms := g.k / g.chunks() // of a chunk, at least
 		longer = min(g.m, thinBytes/(terms*size)+2*g.e.rows) * apart
 	}
 	part := max(partBytes/size, group*termsPacked) + partRows*apart/size
-	most := max((thinBytes+longer)/size+g.e.rows*(termsPacked+apart), teamThreads()*part)
+	most := max((thinBytes+longer)/size+g.e.rows*(termsPacked+apart), team.Size()*part)
 	if g.e.together { // rows of 17 pairs take the space of 32
 		most *= 2
 	}
@@ -315,17 +320,17 @@ func room[F Float](x []F, n int) []F {
 
 func (g *gemm[F]) run(parts int, threads bool) {
 	if threads {
-		run(g, parts)
+		team.Run(g, parts)
 		return
 	}
 	for i := range parts {
-		g.part(i)
+		g.Part(i)
 	}
 }
 
-// part packs panels, those of b before those of a, or multiplies a part of the rows by a part of the
+// Part packs panels, those of b before those of a, or multiplies a part of the rows by a part of the
 // columns, or computes a share.
-func (g *gemm[F]) part(i int) {
+func (g *gemm[F]) Part(i int) {
 	if g.shares > 0 {
 		multiplyShare(g, i)
 		return
@@ -364,11 +369,11 @@ func (g *gemm[F]) keepsB() bool {
 func (g *gemm[F]) cut(aPanels, bPanels int, threads bool) {
 	g.rowParts = (g.mb + g.most - 1) / g.most
 	g.colParts = (g.nb + partCols - 1) / partCols
-	n := teamSize.Load()
+	n := team.Size()
 	if !threads || n < 2 {
 		return
 	}
-	rows, cols := upTo(g.rowParts, int(n)), upTo(g.colParts, int(n))
+	rows, cols := upTo(g.rowParts, n), upTo(g.colParts, n)
 	if lost(aPanels, rows)*g.mb < lost(bPanels, cols)*g.mb || lost(aPanels, rows) == lost(bPanels, cols) &&
 		g.mb >= g.nb {
 		g.rowParts = min(rows, aPanels)

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/planc-dev/planc/runtime/cpu/asm"
+	"github.com/planc-dev/planc/runtime/cpu/elem"
 )
 
 // epilogue is the operation on a matmul's sums once they are complete: c[i,j] = do(sums[i,j], x[i,j]), with
@@ -40,7 +41,7 @@ func (g *gemm[F]) multiplyStrip(s *asm.Strip) {
 		rows := min(left, epiloguePanels*g.e.rows)
 		s.M = rows
 		g.multiplyRows(s)
-		at := int((uintptr(s.C) - uintptr(unsafe.Pointer(&g.c.d[0]))) / sizeOf[F]())
+		at := int((uintptr(s.C) - uintptr(unsafe.Pointer(&g.c.d[0]))) / elem.Size[F]())
 		g.epilogueRows(at, rows, s.Cols)
 		left -= rows
 		if left == 0 {
@@ -68,7 +69,7 @@ func (g *gemm[F]) epilogueRows(at, rows, cols int) {
 	if t.x.d != nil {
 		x = t.x.d[at:]
 	}
-	if epilogueVectors(t.do, single(c), single(sums), single(x), rows, cols, ld, sizeOf[F]()) {
+	if epilogueVectors(t.do, single(c), single(sums), single(x), rows, cols, ld, elem.Size[F]()) {
 		return
 	}
 	do := elementsOf[F]()[t.do]

@@ -1,5 +1,9 @@
 package cpu
 
+import (
+	"github.com/planc-dev/planc/runtime/cpu/team"
+)
+
 // MatMulEach computes
 //
 //	for g := range groups { MatMul(c[g], a[g], b[g], m, n, k, ta, tb, acc) }
@@ -7,18 +11,18 @@ package cpu
 // Rows of a that are 0, such as empty slots of experts, cost next to nothing: they add nothing to a sum,
 // and their results are 0, even if b is not finite.
 func (t *Kernels[F]) MatMulEach(c, a, b []F, groups, m, n, k int, ta, tb, acc bool) {
-	g := groupedOf[F]().get()
+	g := groupedOf[F]().Get()
 	*g = grouped[F]{c: c, a: a, b: b, m: m, n: n, k: k, ta: ta, tb: tb, acc: acc, shared: t.MatMul}
-	if teamThreads() > 1 && g.even(groups, teamThreads()) {
+	if team.Size() > 1 && g.even(groups, team.Size()) {
 		g.alone = true
-		runInTurn(g, groups)
+		team.RunInTurn(g, groups)
 	} else {
 		for i := range groups {
-			g.part(i)
+			g.Part(i)
 		}
 	}
 	*g = grouped[F]{}
-	groupedOf[F]().put(g)
+	groupedOf[F]().Put(g)
 }
 
 // grouped is a set of matmuls of one size as one job, with a matmul as each part: threads then synchronize
@@ -42,15 +46,15 @@ func (g *grouped[F]) multiply(c, a, b []F, m, n, k int, ta, tb, acc bool) {
 }
 
 var (
-	grouped32 pool[grouped[float32]]
-	grouped64 pool[grouped[float64]]
+	grouped32 team.Pool[grouped[float32]]
+	grouped64 team.Pool[grouped[float64]]
 )
 
-func groupedOf[F Float]() *pool[grouped[F]] {
-	if p, ok := any(&grouped32).(*pool[grouped[F]]); ok {
+func groupedOf[F Float]() *team.Pool[grouped[F]] {
+	if p, ok := any(&grouped32).(*team.Pool[grouped[F]]); ok {
 		return p
 	}
-	return any(&grouped64).(*pool[grouped[F]])
+	return any(&grouped64).(*team.Pool[grouped[F]])
 }
 
 // mostEven is the maximum number of threads for which even compares the work.
@@ -98,8 +102,8 @@ func (g *grouped[F]) work(i int) (n int) {
 	return n
 }
 
-// part computes matmul i.
-func (g *grouped[F]) part(i int) {
+// Part computes matmul i.
+func (g *grouped[F]) Part(i int) {
 	m, n, k := g.m, g.n, g.k
 	c, a, b := g.c[i*m*n:][:m*n], g.a[i*m*k:][:m*k], g.b[i*k*n:][:k*n]
 	switch {

@@ -1,6 +1,11 @@
 package cpu
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/planc-dev/planc/runtime/cpu/asm"
+	"github.com/planc-dev/planc/runtime/cpu/elem"
+)
 
 // four is the number of panels that a part of a packing job packs: contiguous parts of the operand's rows
 // are then read together.
@@ -88,21 +93,20 @@ func (g *gemm[F]) packPanelsA(i int) {
 // and evict each other before all terms of a line are used. crowdedSets is the number of sets from which on
 // copying them pays, crowdedCols the number of columns. Copies are an odd number of lines apart.
 const (
-	lineBytes   = 64
 	cacheSets   = 64 // sets of the first-level cache
 	crowdedSets = 1
 	crowdedCols = 96
-	apart       = 2 * lineBytes // maximum padding of a row's copy
+	apart       = 2 * asm.LineBytes // maximum padding of a row's copy
 )
 
 // crowded reports whether the rows of an untransposed a should be copied.
 func (g *gemm[F]) crowded() bool {
-	step := g.a.ld * int(sizeOf[F]())
-	if g.e.crowds || g.a.t || g.e.pairs || g.n < crowdedCols || g.m < g.e.rows || step%lineBytes != 0 {
+	step := g.a.ld * int(elem.Size[F]())
+	if g.e.crowds || g.a.t || g.e.pairs || g.n < crowdedCols || g.m < g.e.rows || step%asm.LineBytes != 0 {
 		return false
 	}
 	sets := cacheSets
-	for lines := step / lineBytes; lines%2 == 0 && sets > 1; lines /= 2 {
+	for lines := step / asm.LineBytes; lines%2 == 0 && sets > 1; lines /= 2 {
 		sets /= 2
 	}
 	return sets <= crowdedSets
@@ -110,9 +114,9 @@ func (g *gemm[F]) crowded() bool {
 
 // rowCopied returns the distance of copied rows, in elements.
 func (g *gemm[F]) rowCopied() int {
-	size := int(sizeOf[F]())
-	lines := (g.kb*size + lineBytes - 1) / lineBytes
-	return (lines | 1) * lineBytes / size
+	size := int(elem.Size[F]())
+	lines := (g.kb*size + asm.LineBytes - 1) / asm.LineBytes
+	return (lines | 1) * asm.LineBytes / size
 }
 
 // copyRowsA copies the block's rows lo to hi-1 of op(a).
@@ -125,7 +129,7 @@ func (g *gemm[F]) copyRowsA(lo, hi int) {
 
 // copyFour copies kb rows of four panels of w elements each.
 func (g *gemm[F]) copyFour(dst, src []F, ld, w int) {
-	size := sizeOf[F]()
+	size := elem.Size[F]()
 	_, _ = dst[:four*g.kb*w], src[:(g.kb-1)*ld+four*w]
 	g.e.packFour((*byte)(unsafe.Pointer(&dst[0])), (*byte)(unsafe.Pointer(&src[0])),
 		size*uintptr(w), size*uintptr(ld), uintptr(g.kb), size/4*uintptr(w), size*uintptr(w*g.kb))
@@ -133,7 +137,7 @@ func (g *gemm[F]) copyFour(dst, src []F, ld, w int) {
 
 // copyRows copies kb rows of n elements into rows of w, padded with zeros.
 func (g *gemm[F]) copyRows(dst, src []F, ld, n, w int) {
-	words := sizeOf[F]() / 4
+	words := elem.Size[F]() / 4
 	if g.e.packRows != nil {
 		_, _ = dst[:g.kb*w], src[:(g.kb-1)*ld+n]
 		g.e.packRows((*byte)(unsafe.Pointer(&dst[0])), (*byte)(unsafe.Pointer(&src[0])),
@@ -149,14 +153,8 @@ func (g *gemm[F]) copyRows(dst, src []F, ld, n, w int) {
 
 // aligned returns n elements that start at a cache line.
 func aligned[F Float](n int) []F {
-	size, line := int(sizeOf[F]()), 64
+	size, line := int(elem.Size[F]()), 64
 	x := make([]F, n+line/size)
 	at := int(-uintptr(unsafe.Pointer(&x[0]))&uintptr(line-1)) / size
 	return x[at : at+n]
-}
-
-// sizeOf returns the bytes of an F.
-func sizeOf[F Float]() uintptr {
-	var z F
-	return unsafe.Sizeof(z)
 }

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/planc-dev/planc/runtime/cpu/asm"
+	"github.com/planc-dev/planc/runtime/cpu/team"
 	"github.com/planc-dev/planc/runtime/num"
 	"github.com/planc-dev/planc/runtime/vec"
 )
@@ -102,11 +103,11 @@ const roundBlock = 512
 // sums holds the sums of a part before they are rounded.
 type sums struct{ d []float32 }
 
-var sumsPool pool[sums]
+var sumsPool team.Pool[sums]
 
 // multiplyRounded computes panels from to to-1 of a part with rows r0 to r1-1, into a 16-bit c.
 func (g *gemm[F]) multiplyRounded(s *asm.Strip, r0, r1, from, to int) {
-	w, t := g.e.cols, sumsPool.get()
+	w, t := g.e.cols, sumsPool.Get()
 	ld := roundCols
 	if g.thin && (!g.e.together || r1-r0 > partRows) { // panel by panel
 		ld = w
@@ -125,7 +126,7 @@ func (g *gemm[F]) multiplyRounded(s *asm.Strip, r0, r1, from, to int) {
 			num.StoreBits(c[done:], x[done:], num.ElemBF16)
 		}
 	}
-	sumsPool.put(t)
+	sumsPool.Put(t)
 }
 
 // pairsOf sets the operands of a matmul by the engine of pairs.
@@ -183,7 +184,7 @@ func matMulPairsRounded(c, a, b []num.BF16, m, n, k int, ta, tb bool) {
 		g.giveBack()
 		return
 	}
-	wholeA, wholeB, t := g.a, g.b, sumsPool.get()
+	wholeA, wholeB, t := g.a, g.b, sumsPool.Get()
 	t.d = room(t.d, roundBlock*roundBlock)
 	for j0 := 0; j0 < n; j0 += roundBlock {
 		for i0 := 0; i0 < m; i0 += roundBlock {
@@ -196,6 +197,6 @@ func matMulPairsRounded(c, a, b []num.BF16, m, n, k int, ta, tb bool) {
 			}
 		}
 	}
-	sumsPool.put(t)
+	sumsPool.Put(t)
 	g.giveBack()
 }

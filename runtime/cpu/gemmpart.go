@@ -4,13 +4,14 @@ import (
 	"unsafe"
 
 	"github.com/planc-dev/planc/runtime/cpu/asm"
+	"github.com/planc-dev/planc/runtime/cpu/elem"
 )
 
 // multiplyPart multiplies the rows' part i by the columns' part j.
 func (g *gemm[F]) multiplyPart(i, j int) {
 	e, aPanels, bPanels := g.e, g.aPanels(), g.bPanels()
 	r0, r1 := i*aPanels/g.rowParts*e.rows, min((i+1)*aPanels/g.rowParts*e.rows, g.mb)
-	s := strips.get()
+	s := strips.Get()
 	s.K, s.Acc, s.Near, s.Second = g.kb, 0, g.c.h != nil, tuned.second
 	if g.acc || g.p0 > 0 || g.from.d != nil {
 		s.Acc = 1
@@ -24,7 +25,7 @@ func (g *gemm[F]) multiplyPart(i, j int) {
 		if g.p0 == 0 && g.from.d != nil {
 			from = g.from
 		}
-		s.CS, s.FS = uintptr(g.c.ld)*sizeOf[F](), uintptr(from.ld)*sizeOf[F]()
+		s.CS, s.FS = uintptr(g.c.ld)*elem.Size[F](), uintptr(from.ld)*elem.Size[F]()
 		for q := first; q < end; q++ {
 			col := g.j0 + q*e.cols
 			s.From = uintptr(unsafe.Pointer(&from.d[(g.i0+r0)*from.ld+col]))
@@ -32,12 +33,12 @@ func (g *gemm[F]) multiplyPart(i, j int) {
 		}
 	}
 	s.C, s.A, s.B = nil, nil, nil
-	strips.put(s)
+	strips.Put(s)
 }
 
 // multiplyPanel multiplies the rows by the columns of panel q, into c.
 func (g *gemm[F]) multiplyPanel(s *asm.Strip, q, rows int, c unsafe.Pointer) {
-	size, e, col := sizeOf[F](), g.e, q*g.e.cols
+	size, e, col := elem.Size[F](), g.e, q*g.e.cols
 	s.SetCols(min(e.cols, g.nb-col), int(size/4))
 	if g.directB && s.Cols == e.cols {
 		s.B, s.BP = unsafe.Pointer(&g.b.d[g.p0*g.b.ld+g.j0+col]), uintptr(g.b.ld)*size
@@ -67,7 +68,7 @@ func (g *gemm[F]) multiplyPanel(s *asm.Strip, q, rows int, c unsafe.Pointer) {
 
 // multiplyKeeping multiplies a thin matmul's panel of b, which the first panel of rows packs.
 func (g *gemm[F]) multiplyKeeping(s *asm.Strip) {
-	size, e, a, rows := sizeOf[F](), g.e, s.A, s.M
+	size, e, a, rows := elem.Size[F](), g.e, s.A, s.M
 	s.B, s.BP = unsafe.Pointer(&g.b.d[g.p0*g.b.ld+g.j0]), uintptr(g.b.ld)*size
 	s.Keep, s.M = unsafe.Pointer(&g.pb[0]), e.rows
 	s.Next, s.Step = uintptr(a), 0
@@ -83,7 +84,7 @@ func (g *gemm[F]) multiplyKeeping(s *asm.Strip) {
 
 // locateA points a strip at op(a) from the block's row r0 on.
 func (g *gemm[F]) locateA(s *asm.Strip, r0 int) {
-	size := sizeOf[F]()
+	size := elem.Size[F]()
 	rows, ld := uintptr(g.e.rows), uintptr(g.a.ld)
 	switch {
 	case !g.packA && g.e.pairs:

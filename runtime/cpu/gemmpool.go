@@ -1,25 +1,28 @@
 package cpu
 
-import "github.com/planc-dev/planc/runtime/cpu/asm"
+import (
+	"github.com/planc-dev/planc/runtime/cpu/asm"
+	"github.com/planc-dev/planc/runtime/cpu/team"
+)
 
 // Pools of working memory: for parts, for matmuls of float32 and of float64.
 var (
-	strips  pool[asm.Strip]
-	gemms32 pool[gemm[float32]]
-	gemms64 pool[gemm[float64]]
+	strips  team.Pool[asm.Strip]
+	gemms32 team.Pool[gemm[float32]]
+	gemms64 team.Pool[gemm[float64]]
 )
 
 // gemmsOf returns the pool of F's matmuls.
-func gemmsOf[F Float]() *pool[gemm[F]] {
-	if p, ok := any(&gemms32).(*pool[gemm[F]]); ok {
+func gemmsOf[F Float]() *team.Pool[gemm[F]] {
+	if p, ok := any(&gemms32).(*team.Pool[gemm[F]]); ok {
 		return p
 	}
-	return any(&gemms64).(*pool[gemm[F]])
+	return any(&gemms64).(*team.Pool[gemm[F]])
 }
 
 // borrowGemm returns a matmul to fill in, with an engine; giveBack returns it to the pool.
 func borrowGemm[F Float](e *engine[F]) *gemm[F] {
-	g := gemmsOf[F]().get()
+	g := gemmsOf[F]().Get()
 	g.e = e
 	return g
 }
@@ -27,7 +30,7 @@ func borrowGemm[F Float](e *engine[F]) *gemm[F] {
 func (g *gemm[F]) giveBack() {
 	g.c, g.a, g.b, g.from, g.epilogue = mat[F]{}, mat[F]{}, mat[F]{}, mat[F]{}, epilogue[F]{}
 	g.marked.any = false
-	gemmsOf[F]().put(g)
+	gemmsOf[F]().Put(g)
 }
 
 // matMulFast computes MatMul with the engine in use.

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/planc-dev/planc/runtime/cpu/asm"
+	"github.com/planc-dev/planc/runtime/cpu/elem"
 )
 
 // multiplyAhead multiplies a thin matmul's panel while it prefetches what will be packed next. First it
@@ -42,21 +43,23 @@ type wanted struct {
 // wants returns the next panel of op(b) of a thin matmul, if there is one. A panel of a prefetches once in
 // four terms.
 func (g *gemm[F]) wants() wanted {
-	size, cols := sizeOf[F](), uintptr(g.e.cols)
+	size, cols := elem.Size[F](), uintptr(g.e.cols)
 	row := uintptr(g.b.ld) * size
 	switch {
 	case g.j0+2*g.e.cols > g.n:
 		return wanted{}
 	case g.e.pairs: // two rows of half the length for each term
 		from := unsafe.Pointer(&g.b.h[2*g.p0*g.b.ld+g.j0+g.e.cols])
-		return wanted{from: uintptr(from), apart: lineBytes, stretches: 1, step: row / size * 2, panels: 8}
+		return wanted{from: uintptr(from), apart: asm.LineBytes, stretches: 1, step: row / size * 2, panels: 8}
 	case !g.b.t: // a line of each row, then the next
 		from := unsafe.Pointer(&g.b.d[g.p0*g.b.ld+g.j0+g.e.cols])
-		return wanted{from: uintptr(from), apart: lineBytes, stretches: cols * size / lineBytes, step: row, panels: 4}
+		lines := cols * size / asm.LineBytes
+		return wanted{from: uintptr(from), apart: asm.LineBytes, stretches: lines, step: row, panels: 4}
 	}
 	from := unsafe.Pointer(&g.b.d[(g.j0+g.e.cols)*g.b.ld+g.p0])
 	if g.kb == g.b.ld { // contiguous rows
-		return wanted{from: uintptr(from), stretches: 1, step: lineBytes, panels: int(4 * cols * size / lineBytes)}
+		panels := int(4 * cols * size / asm.LineBytes)
+		return wanted{from: uintptr(from), stretches: 1, step: asm.LineBytes, panels: panels}
 	}
 	// the terms of each row
 	return wanted{from: uintptr(from), apart: row, stretches: cols, step: 4 * size, panels: 1}
@@ -81,16 +84,16 @@ func (g *gemm[F]) foresee(x, chunks, y, blocks int) {
 	if !g.packA || g.e.pairs || x == chunks || g.kb < 4 {
 		return
 	}
-	size := int(sizeOf[F]())
+	size := int(elem.Size[F]())
 	p0, kb := g.terms(x, chunks)
 	i0, mb := g.rowsOfBlock(y, g.blocksOfRows(kb))
 	from := uintptr(unsafe.Pointer(&g.a.d[p0*g.a.ld+i0]))
-	begins := int(from) % lineBytes // offset in a line; if rows are not whole lines, some begin at a line's end
-	if g.a.ld*size%lineBytes > 0 {
-		begins = lineBytes - size
+	begins := int(from) % asm.LineBytes // offset in a line; if rows are not whole lines, some begin at a line's end
+	if g.a.ld*size%asm.LineBytes > 0 {
+		begins = asm.LineBytes - size
 	}
 	g.after = foreseen{
-		from: from, lines: (begins + mb*size + lineBytes - 1) / lineBytes,
+		from: from, lines: (begins + mb*size + asm.LineBytes - 1) / asm.LineBytes,
 		panels: (kb + g.kb/4 - 1) / (g.kb / 4),
 	}
 }
@@ -109,8 +112,8 @@ func (g *gemm[F]) wantsA(left int) wanted {
 	}
 	fit = min(fit, f.lines-f.asked)
 	w := wanted{
-		from: f.from + uintptr(f.asked)*lineBytes, apart: lineBytes, stretches: uintptr(fit),
-		step: uintptr(g.a.ld) * sizeOf[F](), panels: f.panels,
+		from: f.from + uintptr(f.asked)*asm.LineBytes, apart: asm.LineBytes, stretches: uintptr(fit),
+		step: uintptr(g.a.ld) * elem.Size[F](), panels: f.panels,
 	}
 	f.asked += fit
 	return w

@@ -3,6 +3,8 @@ package cpu
 import (
 	"testing"
 	"unsafe"
+
+	"github.com/planc-dev/planc/runtime/cpu/asm"
 )
 
 // While a block of op(a), transposed, is multiplied, every line of every term of the next block is
@@ -70,8 +72,8 @@ func checkForeseen(t *testing.T, g *gemm[float32], x, chunks, y, blocks int) {
 		}
 		for s := range w.stretches {
 			for p := range uintptr(kb) {
-				line := (w.from + s*w.apart + p*w.step) / lineBytes
-				if asked[line] && g.a.ld%(lineBytes/4) == 0 {
+				line := (w.from + s*w.apart + p*w.step) / asm.LineBytes
+				if asked[line] && g.a.ld%(asm.LineBytes/4) == 0 {
 					t.Fatalf("%d×%d×%d: a line is asked for twice", g.m, g.n, g.k)
 				}
 				asked[line] = true
@@ -80,12 +82,12 @@ func checkForeseen(t *testing.T, g *gemm[float32], x, chunks, y, blocks int) {
 	}
 	missing := 0
 	for p := p0; p < p0+kb; p++ {
-		for i := i0; i < i0+mb; i += lineBytes / 4 {
-			if !asked[uintptr(unsafe.Pointer(&g.a.d[p*g.a.ld+i]))/lineBytes] {
+		for i := i0; i < i0+mb; i += asm.LineBytes / 4 {
+			if !asked[uintptr(unsafe.Pointer(&g.a.d[p*g.a.ld+i]))/asm.LineBytes] {
 				missing++
 			}
 		}
-		if !asked[uintptr(unsafe.Pointer(&g.a.d[p*g.a.ld+i0+mb-1]))/lineBytes] {
+		if !asked[uintptr(unsafe.Pointer(&g.a.d[p*g.a.ld+i0+mb-1]))/asm.LineBytes] {
 			missing++
 		}
 	}

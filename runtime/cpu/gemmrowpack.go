@@ -1,6 +1,10 @@
 package cpu
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/planc-dev/planc/runtime/cpu/team"
+)
 
 // togetherPairs is the number of pairs of a row that packCols writes at once.
 const togetherPairs = 16
@@ -22,7 +26,7 @@ func (g *gemm[F]) packTogether(x lines, lo, hi int) {
 		g.packFew(x, lo, hi, step)
 		return
 	}
-	t := turnedPool.get()
+	t := turnedPool.Get()
 	for ; lo < hi; lo += x.w {
 		n := min(x.w, hi-lo)
 		for p := 0; p < g.kb; p += togetherPairs {
@@ -34,7 +38,7 @@ func (g *gemm[F]) packTogether(x lines, lo, hi int) {
 			g.e.packCols((*float32)(unsafe.Pointer(&g.pa[lo*step+p])), &t[0], uintptr(4*step), turnedRoom*4, uintptr(n))
 		}
 	}
-	turnedPool.put(t)
+	turnedPool.Put(t)
 }
 
 // packFew is packTogether for few pairs, or for a single term.
@@ -55,4 +59,4 @@ func (g *gemm[F]) packFew(x lines, lo, hi, step int) {
 const turnedRoom = 32
 
 // turnedPool holds memory for 16 pairs of a panel's rows.
-var turnedPool pool[[togetherPairs * turnedRoom]float32]
+var turnedPool team.Pool[[togetherPairs * turnedRoom]float32]

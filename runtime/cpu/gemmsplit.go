@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/planc-dev/planc/runtime/cpu/asm"
+	"github.com/planc-dev/planc/runtime/cpu/team"
 )
 
 // Matmuls of float32 on bfloat16 tiles. A number is the sum of three bfloat16 parts: its rounding, the
@@ -47,10 +48,10 @@ type marks struct {
 
 // multiplySplit is multiply for an engine that splits.
 func (g *gemm[F]) multiplySplit(threads bool) {
-	if threads && teamThreads() > 1 && g.m*g.n*g.k >= smallWork {
-		g.rowShares, g.colShares = g.grid(teamThreads())
+	if threads && team.Size() > 1 && g.m*g.n*g.k >= smallWork {
+		g.rowShares, g.colShares = g.grid(team.Size())
 		g.shares = g.rowShares * g.colShares
-		run(g, g.shares)
+		team.Run(g, g.shares)
 		g.shares = 0
 		return
 	}
@@ -119,7 +120,7 @@ func splitBlocks(panels, rows, tile int) int {
 func (g *gemm[F]) multiplySplitBlock(steps int) {
 	x := &g.marked
 	x.any = x.a != [len(x.a)]uint64{} || x.b != [len(x.b)]uint64{}
-	s := strips.get()
+	s := strips.Get()
 	s.K, s.Acc, s.Near = steps, 0, false
 	if g.acc || g.p0 > 0 || g.from.d != nil {
 		s.Acc = 1
@@ -138,7 +139,7 @@ func (g *gemm[F]) multiplySplitBlock(steps int) {
 		g.multiplyStrip(s)
 	}
 	s.C, s.A, s.B = nil, nil, nil
-	strips.put(s)
+	strips.Put(s)
 }
 
 // multiplyMarked multiplies a strip of a block that contains numbers that tiles cannot multiply.
@@ -170,7 +171,7 @@ func marked(x []uint64, at int) bool {
 func (g *gemm[F]) multiplyBoth(s *asm.Strip, row, col int) {
 	const ld = 2 * splitTile
 	i, j, m := g.i0+row, g.j0+col, s.M
-	t := sumsPool.get()
+	t := sumsPool.Get()
 	t.d = room(t.d, ld*ld)
 	x := borrowGemm(g.e.plain)
 	x.m, x.n, x.k, x.acc = m, s.Cols, g.kb, false
@@ -196,7 +197,7 @@ func (g *gemm[F]) multiplyBoth(s *asm.Strip, row, col int) {
 		}
 	}
 	x.giveBack()
-	sumsPool.put(t)
+	sumsPool.Put(t)
 }
 
 // splits reports whether tiles can multiply the block's terms of a row or column of x.

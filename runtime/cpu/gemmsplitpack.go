@@ -1,6 +1,10 @@
 package cpu
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/planc-dev/planc/runtime/cpu/team"
+)
 
 // A split tile of op(a) or op(b) has the layout [steps][parts][16][16] pairs, and tiles are consecutive.
 // The rows are 16 rows of op(a), or 16 pairs of terms of op(b).
@@ -11,7 +15,7 @@ type splitting struct {
 	few [splitTile * splitTurn]float32
 }
 
-var splittings pool[splitting]
+var splittings team.Pool[splitting]
 
 // tileApart returns the distance of tiles of so many steps, in float32s: an odd number of KB, so that they
 // begin in different sets of the caches.
@@ -23,7 +27,7 @@ func byteOf[F Float](x []F, i int) *byte { return (*byte)(unsafe.Pointer(&x[i]))
 // splitA splits the block of op(a).
 func (g *gemm[F]) splitA(steps int) {
 	clear(g.marked.a[:])
-	t := splittings.get()
+	t := splittings.Get()
 	if g.a.t {
 		for x := range steps {
 			for r := 0; r < g.mb; r += splitTurn {
@@ -33,7 +37,7 @@ func (g *gemm[F]) splitA(steps int) {
 	} else {
 		g.rowsA(t, steps)
 	}
-	splittings.put(t)
+	splittings.Put(t)
 }
 
 // rowsA splits an untransposed op(a).
@@ -106,7 +110,7 @@ func (g *gemm[F]) markB(col int, bad uint32) {
 // splitB splits the block of op(b).
 func (g *gemm[F]) splitB(steps int) {
 	clear(g.marked.b[:])
-	t := splittings.get()
+	t := splittings.Get()
 	switch {
 	case g.b.t:
 		for col := 0; col < g.nb; col += splitTile {
@@ -119,7 +123,7 @@ func (g *gemm[F]) splitB(steps int) {
 			}
 		}
 	}
-	splittings.put(t)
+	splittings.Put(t)
 }
 
 // rowsB splits a step's rows of op(b), from a column of the block on: 16 columns of all rows, then the next

@@ -120,3 +120,10 @@ func start[F Float](before []F, acc bool) []float64 {
 var accs = []bool{false, true}
 
 func name(xs ...any) string { return fmt.Sprint(xs...) }
+
+// withThreads runs a test with one team of the given number of threads.
+func withThreads(t *testing.T, each int, f func(*testing.T)) {
+	Threads(1, each)
+	defer Threads(0, 0)
+	f(t)
+}

@@ -3,34 +3,24 @@ package cpu
 import (
 	"math"
 
+	"github.com/planc-dev/planc/runtime/cpu/elem"
 	"github.com/planc-dev/planc/runtime/rng"
 )
 
 func logSumExp[F Float](l, x []F, rows, cols, valid int) {
 	for i := range rows {
 		row := x[i*cols:][:valid]
-		top := largest(row)
+		top := elem.Largest(row)
 		if math.IsInf(float64(top), -1) { // no element, or none above -Inf
 			l[i] = top
 			continue
 		}
 		var sum float64
 		for _, v := range row {
-			sum += exp[F](float64(v - top))
+			sum += elem.Exp[F](float64(v - top))
 		}
 		l[i] = F(float64(top) + rng.Log(sum))
 	}
-}
-
-// largest returns the maximum of x: -Inf if it is empty, and NaN if there is one.
-func largest[F Float](x []F) F {
-	top := F(math.Inf(-1))
-	for _, v := range x {
-		if v > top || v != v {
-			top = v
-		}
-	}
-	return top
 }
 
 func logSumExpGrad[F Float](dx, dl, x, l []F, rows, cols, valid int) {
@@ -41,7 +31,7 @@ func logSumExpGrad[F Float](dx, dl, x, l []F, rows, cols, valid int) {
 			continue
 		}
 		for j, v := range xi[:valid] {
-			di[j] = F(dl[i] * F(exp[F](float64(v-l[i]))))
+			di[j] = F(dl[i] * F(elem.Exp[F](float64(v-l[i]))))
 		}
 		clear(di[valid:])
 	}

@@ -3,6 +3,7 @@ package cpu
 import (
 	"unsafe"
 
+	"github.com/planc-dev/planc/runtime/cpu/team"
 	"github.com/planc-dev/planc/runtime/num"
 )
 
@@ -36,21 +37,21 @@ const wideBlock = 256
 type widened[F Float] struct{ a, b, c [wideBlock * wideBlock]F }
 
 var (
-	widened32 pool[widened[float32]]
-	widened64 pool[widened[float64]]
+	widened32 team.Pool[widened[float32]]
+	widened64 team.Pool[widened[float64]]
 )
 
-func widenedOf[F Float]() *pool[widened[F]] {
-	if p, ok := any(&widened32).(*pool[widened[F]]); ok {
+func widenedOf[F Float]() *team.Pool[widened[F]] {
+	if p, ok := any(&widened32).(*team.Pool[widened[F]]); ok {
 		return p
 	}
-	return any(&widened64).(*pool[widened[F]])
+	return any(&widened64).(*team.Pool[widened[F]])
 }
 
 // matMulWidened computes MatMulBF16 if no instruction does it, or none that is faster. The bits of an
 // element do not depend on the others.
 func matMulWidened[F Float](c []F, a, b []num.BF16, m, n, k int, ta, tb, acc bool) {
-	x, w := widenedOf[F]().get(), borrow[F]()
+	x, w := widenedOf[F]().Get(), borrow[F]()
 	for j0 := 0; j0 < n; j0 += wideBlock {
 		for i0 := 0; i0 < m; i0 += wideBlock {
 			block := mat[F]{d: c[i0*n+j0:], ld: n}
@@ -58,12 +59,12 @@ func matMulWidened[F Float](c []F, a, b []num.BF16, m, n, k int, ta, tb, acc boo
 		}
 	}
 	w.giveBack()
-	widenedOf[F]().put(x)
+	widenedOf[F]().Put(x)
 }
 
 // matMulWidenedRounded computes MatMulRoundBF16 in the same way.
 func matMulWidenedRounded[F Float](c, a, b []num.BF16, m, n, k int, ta, tb bool) {
-	x, w := widenedOf[F]().get(), borrow[F]()
+	x, w := widenedOf[F]().Get(), borrow[F]()
 	for j0 := 0; j0 < n; j0 += wideBlock {
 		for i0 := 0; i0 < m; i0 += wideBlock {
 			x.multiply(w, mat[F]{d: x.c[:], ld: wideBlock}, a, b, [3]int{m, n, k}, i0, j0, ta, tb, false)
@@ -79,7 +80,7 @@ func matMulWidenedRounded[F Float](c, a, b []num.BF16, m, n, k int, ta, tb bool)
 		}
 	}
 	w.giveBack()
-	widenedOf[F]().put(x)
+	widenedOf[F]().Put(x)
 }
 
 // multiply computes a block of a matmul of sizes m, n and k, from row i0 and column j0 on.

@@ -1,11 +1,15 @@
 package cpu
 
-import "math"
+import (
+	"math"
+
+	"github.com/planc-dev/planc/runtime/cpu/elem"
+)
 
 // moments returns the mean of a row and the inverse of its standard deviation.
 func moments[F Float](x []F, eps float64) (mean, rstd float64) {
 	n := float64(len(x))
-	mean = total(x) / n
+	mean = elem.Total(x) / n
 	var s0, s1 float64
 	for ; len(x) >= 2; x = x[2:] {
 		a, b := float64(x[0])-mean, float64(x[1])-mean
@@ -21,7 +25,7 @@ func moments[F Float](x []F, eps float64) (mean, rstd float64) {
 
 // rms returns 0 as the mean, which is not subtracted, and the inverse of a row's root mean square.
 func rms[F Float](x []F, eps float64) (mean, rstd float64) {
-	return 0, 1 / math.Sqrt(dot(x, x)/float64(len(x))+eps)
+	return 0, 1 / math.Sqrt(elem.Dot(x, x)/float64(len(x))+eps)
 }
 
 func layerNorm[F Float](y, x, gain, bias []F, rows, cols int, eps float64) {
@@ -30,7 +34,7 @@ func layerNorm[F Float](y, x, gain, bias []F, rows, cols int, eps float64) {
 		mean, rstd := moments(xi, eps)
 		scaleRow(yi, xi, gain, 0, mean, rstd)
 		if bias != nil {
-			add(yi, bias)
+			elem.Add(yi, bias)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package cpu
 
-import "math"
+import (
+	"math"
+)
 
 // AdamStep holds the parameters of one step of AdamW or Adam.
 type AdamStep struct {
@@ -15,7 +17,9 @@ type SGDStep struct {
 	Scale                     float64 // factor of the gradient for clipping; 1 for none
 }
 
-func adamW[F Float](p, g, m, v []F, o AdamStep) { adamStep(p, g, m, v, o, 1-o.LR*o.WeightDecay, 0) }
+func adamW[F Float](p, g, m, v []F, o AdamStep) {
+	adamStep(p, g, m, v, o, 1-o.LR*o.WeightDecay, 0)
+}
 
 func adam[F Float](p, g, m, v []F, o AdamStep) { adamStep(p, g, m, v, o, 1, o.WeightDecay) }
 

@@ -2,6 +2,8 @@ package cpu
 
 import (
 	"math"
+
+	"github.com/planc-dev/planc/runtime/cpu/elem"
 )
 
 // RouteShape describes how a router chooses experts.
@@ -61,13 +63,13 @@ func route[F Float](w []F, index []int32, x, bias []F, s RouteShape) {
 func scores[F Float](score []float64, x []F, sigmoid bool) {
 	if sigmoid {
 		for e, v := range x {
-			score[e] = 1 / (1 + exp64(-float64(v)))
+			score[e] = 1 / (1 + elem.Exp64(-float64(v)))
 		}
 		return
 	}
-	top, sum := float64(largest(x)), 0.0
+	top, sum := float64(elem.Largest(x)), 0.0
 	for e, v := range x {
-		score[e] = exp64(float64(v) - top)
+		score[e] = elem.Exp64(float64(v) - top)
 		sum += score[e]
 	}
 	for e := range score {

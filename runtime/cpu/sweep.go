@@ -1,6 +1,10 @@
 package cpu
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/planc-dev/planc/runtime/cpu/team"
+)
 
 // sweep is a call of a kernel as a job. Its units are elements, rows or columns, and each part processes
 // some of them. How many depends only on the sizes.
@@ -32,7 +36,7 @@ var sweeps = sync.Pool{New: func() any { return new(sweep) }}
 func sweepOf(n, width int, do func(s *sweep, lo, hi int)) *sweep {
 	s := sweeps.Get().(*sweep)
 	s.do, s.n = do, n
-	s.per = max((partElems+width-1)/max(width, 1), (n+maxParts-1)/maxParts, 1)
+	s.per = max((partElems+width-1)/max(width, 1), (n+team.MaxParts-1)/team.MaxParts, 1)
 	return s
 }
 
@@ -42,13 +46,13 @@ func (s *sweep) aligned(unit int) *sweep {
 	return s
 }
 
-func (s *sweep) part(i int) { s.do(s, i*s.per, min((i+1)*s.per, s.n)) }
+func (s *sweep) Part(i int) { s.do(s, i*s.per, min((i+1)*s.per, s.n)) }
 
 func (s *sweep) parts() int { return (s.n + s.per - 1) / s.per }
 
 // call runs all parts and returns the sweep to the pool.
 func (s *sweep) call() {
-	run(s, s.parts())
+	team.Run(s, s.parts())
 	s.end()
 }
 

@@ -1,6 +1,9 @@
 package cpu
 
-import "github.com/planc-dev/planc/runtime/vec"
+import (
+	"github.com/planc-dev/planc/runtime/cpu/team"
+	"github.com/planc-dev/planc/runtime/vec"
+)
 
 // Sums over many rows process bands of whole rows. Summing a few columns at a time would read each row's
 // part from a different page, which halves the memory bandwidth.
@@ -29,7 +32,7 @@ func (s *sweep) summed(lo int) []float32 {
 
 // callSumming runs all parts, adds their sums to out, and returns the sweep to the pool.
 func (s *sweep) callSumming(out []float32) {
-	run(s, s.parts())
+	team.Run(s, s.parts())
 	vec.Now().SumRows(out, s.own[2*s.n:], s.parts(), s.i[0])
 	s.end()
 }

@@ -1,9 +1,9 @@
 package cpu
 
-import "github.com/planc-dev/planc/runtime/num"
-
-// Float is the constraint of element types.
-type Float interface{ ~float32 | ~float64 }
+import (
+	"github.com/planc-dev/planc/runtime/cpu/elem"
+	"github.com/planc-dev/planc/runtime/num"
+)
 
 // Kernels is the table through which kernels are called. Every field is set. Its comment has its loop, in
 // which mean, sum and max run over the named operand.
@@ -254,7 +254,7 @@ func portable[F Float]() Kernels[F] {
 	return Kernels[F]{
 		MatMul: matMul[F], MatMulBF16: matMulWidened[F], MatMulRoundBF16: matMulWidenedRounded[F],
 		MatMulOn: matMulOn[F], MatMulThen: matMulThen[F], MatMul8: matMul8[F],
-		SumRows: sumRows[F], SumCols: sumCols[F], SumSquares: sumSquares[F], Add: add[F],
+		SumRows: sumRows[F], SumCols: sumCols[F], SumSquares: sumSquares[F], Add: elem.Add[F],
 		LayerNorm: layerNorm[F], LayerNormDX: layerNormDX[F], LayerNormDGain: layerNormDGain[F],
 		RMSNorm: rmsNorm[F], RMSNormDX: rmsNormDX[F], RMSNormDGain: rmsNormDGain[F],
 		Embed: embed[F], EmbedGrad: embedGrad[F], EmbedGradBut: embedGradBut[F],

@@ -3,6 +3,7 @@ package cpu
 import (
 	"math"
 
+	"github.com/planc-dev/planc/runtime/cpu/team"
 	"github.com/planc-dev/planc/runtime/rng"
 	"github.com/planc-dev/planc/runtime/vec"
 )
@@ -40,7 +41,7 @@ func (v vectors) sumSquares(x []float32) (sum float64) {
 	} else {
 		s.sums = s.sums[:n]
 	}
-	run(s, s.parts())
+	team.Run(s, s.parts())
 	for _, part := range s.sums {
 		sum += part
 	}

@@ -1,6 +1,9 @@
 package cpu
 
-import "github.com/planc-dev/planc/runtime/vec"
+import (
+	"github.com/planc-dev/planc/runtime/cpu/team"
+	"github.com/planc-dev/planc/runtime/vec"
+)
 
 // deviations computes the means of rows (0 if they are not subtracted) and the inverses of their
 // deviations, for as many rows as mean has elements.
@@ -111,7 +114,7 @@ func normDGain(dgain, dy, x []float32, rows, cols int, eps float64, centred, acc
 	})
 	s.x, s.i, s.f[0] = [5][]float32{dgain, dy, x}, [4]int{cols, flag(centred)}, float32(eps)
 	s.room(2 * rows)
-	run(s, s.parts())
+	team.Run(s, s.parts())
 	t := sweepOf(cols, rows, func(s *sweep, lo, hi int) {
 		mean, rstd := s.x[3], s.x[4]
 		vec.Now().GainGrad(s.x[0][lo:hi], s.x[1][lo:], s.x[2][lo:], mean, rstd, s.n)

@@ -1,6 +1,8 @@
 package cpu
 
-import "testing"
+import (
+	"testing"
+)
 
 // Parts of queries and keys in zigzag order, one after the other, give the result of the whole, and their
 // gradients add up.
@@ -71,11 +73,11 @@ func cut(n, group int) func(x []float64, dim, i int) []float64 {
 func TestWhere(t *testing.T) {
 	w := Where{At: 4, Half: 3, Then: 10} // 4 5 6 10 11
 	for p, want := range []int{0, 0, 0, 0, 0, 1, 2, 3, 3, 3, 3, 4, 5, 5} {
-		if got := w.below(p, 5); got != want {
+		if got := w.Below(p, 5); got != want {
 			t.Errorf("%d of %+v are below %d, want %d", got, w, p, want)
 		}
 	}
-	if w.Of(2) != 6 || w.Of(3) != 10 || w.run(1, 9) != 2 || w.run(3, 2) != 2 {
+	if w.Of(2) != 6 || w.Of(3) != 10 || w.Consecutive(1, 9) != 2 || w.Consecutive(3, 2) != 2 {
 		t.Errorf("%+v is misplaced", w)
 	}
 }

@@ -50,3 +50,6 @@ func findISA(name string, best ISA) (ISA, error) {
 	}
 	return i, nil
 }
+
+// LineBytes is the size of a cache line.
+const LineBytes = 64

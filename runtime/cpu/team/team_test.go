@@ -1,4 +1,4 @@
-package cpu
+package team
 
 import (
 	"slices"
@@ -18,12 +18,12 @@ type counter struct {
 	inner *counter // executed inside each part
 }
 
-func (c *counter) part(i int) {
+func (c *counter) Part(i int) {
 	if c.slow > 0 {
 		time.Sleep(c.slow)
 	}
 	if c.inner != nil {
-		run(c.inner, 1)
+		Run(c.inner, 1)
 	}
 	c.times[i].Add(1)
 }
@@ -48,9 +48,9 @@ func TestEachPartIsDoneOnce(t *testing.T) {
 					c.slow = 100 * time.Microsecond // the caller sleeps
 				}
 				if round%2 == 0 {
-					run(c, parts)
+					Run(c, parts)
 				} else {
-					runInTurn(c, parts)
+					RunInTurn(c, parts)
 				}
 				for i := range c.times {
 					if n, want := c.times[i].Load(), int32(1); i < parts && n != want || i >= parts && n != 0 {
@@ -70,7 +70,7 @@ func TestCallersWithoutATeam(t *testing.T) {
 			all.Go(func() {
 				for range 50 {
 					c := &counter{inner: &counter{}}
-					run(c, 40)
+					Run(c, 40)
 					if n := c.inner.times[0].Load(); n != 40 {
 						t.Errorf("the inner job was done %d times, want 40", n)
 					}
@@ -92,7 +92,7 @@ func TestThreadsDuringAJob(t *testing.T) {
 				return
 			default:
 				c := &counter{}
-				run(c, 64)
+				Run(c, 64)
 				if c.times[63].Load() != 1 {
 					t.Error("the last part was not done once")
 				}
@@ -118,14 +118,14 @@ func TestPanicOfAPartIsTheCallers(t *testing.T) {
 			c := &counter{slow: 50 * time.Microsecond}
 			fault := func() (fault any) {
 				defer func() { fault = recover() }()
-				run(c, 65) // of 64
+				Run(c, 65) // of 64
 				return nil
 			}()
 			if text, ok := fault.(string); !ok ||
 				!strings.HasPrefix(text, "runtime error: index out of range [64] with length 64\n") {
 				t.Fatalf("round %d: panic %v", round, fault)
 			}
-			run(c, 64)
+			Run(c, 64)
 			for i := range c.times {
 				if n := c.times[i].Load(); n != 2 {
 					t.Fatalf("round %d: part %d was done %d times of 2", round, i, n)
@@ -157,7 +157,7 @@ func TestThreadsAreAsManyAsAsked(t *testing.T) {
 func TestRunDoesNotAllocate(t *testing.T) {
 	withThreads(t, 2, func(t *testing.T) {
 		c := &counter{}
-		if n := testing.AllocsPerRun(200, func() { run(c, 64) }); n != 0 {
+		if n := testing.AllocsPerRun(200, func() { Run(c, 64) }); n != 0 {
 			t.Errorf("run allocates %v times", n)
 		}
 	})
@@ -168,7 +168,7 @@ func BenchmarkRun(b *testing.B) {
 	defer Threads(0, 0)
 	c := &counter{}
 	for b.Loop() {
-		run(c, 2)
+		Run(c, 2)
 	}
 }
 
@@ -180,7 +180,7 @@ type inOrder struct {
 	done  chan struct{}
 }
 
-func (o *inOrder) part(i int) {
+func (o *inOrder) Part(i int) {
 	if i == 0 {
 		<-o.done
 		return
@@ -199,12 +199,12 @@ func TestInTurn(t *testing.T) {
 	withThreads(t, 2, func(t *testing.T) {
 		for range 50 {
 			o := &inOrder{parts: 8, done: make(chan struct{})}
-			runInTurn(o, o.parts)
+			RunInTurn(o, o.parts)
 			if !slices.Equal(o.order, []int{1, 2, 3, 4, 5, 6, 7}) {
 				t.Fatalf("parts were done in the order %v", o.order)
 			}
 			o = &inOrder{parts: 8, done: make(chan struct{})}
-			run(o, o.parts)
+			Run(o, o.parts)
 			if !slices.Equal(o.order, []int{4, 5, 6, 7, 3, 2, 1}) {
 				t.Fatalf("of threads' own parts, they were done in the order %v", o.order)
 			}

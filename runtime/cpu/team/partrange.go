@@ -1,13 +1,17 @@
-package cpu
+package team
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/planc-dev/planc/runtime/cpu/asm"
+)
 
 // partRange holds the parts of a job that belong to a thread and are not yet taken, in separate cache
 // lines: the job's number (32 bits), the end (16), the first (16). The number prevents a thread from taking
 // a part of a later job for one of the job that it looked at.
 type partRange struct {
 	state atomic.Uint64
-	_     [2*lineBytes - 8]byte
+	_     [2*asm.LineBytes - 8]byte
 }
 
 // set sets the range to parts first to end-1.

@@ -1,4 +1,4 @@
-package cpu
+package team
 
 import (
 	"sync"
@@ -10,14 +10,14 @@ import (
 type item struct{ lent atomic.Bool }
 
 func TestPoolLendsToOneAtATime(t *testing.T) {
-	var p pool[item]
+	var p Pool[item]
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
 			for round := range 500 {
 				var held []*item
 				for range 1 + round%9 { // more than a shelf's fixed places
-					x := p.get()
+					x := p.Get()
 					if x.lent.Swap(true) {
 						t.Error("memory in use is lent a second time")
 					}
@@ -25,7 +25,7 @@ func TestPoolLendsToOneAtATime(t *testing.T) {
 				}
 				for _, x := range held {
 					x.lent.Store(false)
-					p.put(x)
+					p.Put(x)
 				}
 			}
 		})
@@ -36,7 +36,7 @@ func TestPoolLendsToOneAtATime(t *testing.T) {
 // An object that any core returned is reused before a new one is created, and a core gets its most recent
 // one first.
 func TestPoolKeepsWhatItLent(t *testing.T) {
-	var p pool[item]
+	var p Pool[item]
 	lent := make(map[*item]bool)
 	for i := range 3 * poolShelves {
 		x := new(item)
@@ -44,7 +44,7 @@ func TestPoolKeepsWhatItLent(t *testing.T) {
 		p.shelves[i%poolShelves].put(x)
 	}
 	for range len(lent) {
-		x := p.get()
+		x := p.Get()
 		if !lent[x] {
 			t.Fatal("a new one, though one was there")
 		}

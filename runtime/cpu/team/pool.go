@@ -1,4 +1,4 @@
-package cpu
+package team
 
 import (
 	"sync"
@@ -6,10 +6,10 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu/asm"
 )
 
-// pool keeps returned objects, about as many as were in use at a time. A core gets back what it returned,
+// Pool keeps returned objects, about as many as were in use at a time. A core gets back what it returned,
 // which its caches may still hold: overwriting another core's packed operands would first transfer each
 // line from there.
-type pool[T any] struct {
+type Pool[T any] struct {
 	shelves [poolShelves]shelf[T]
 }
 
@@ -22,10 +22,11 @@ type shelf[T any] struct {
 	n    int
 	few  [4]*T // the first n; enough for what a core uses at a time, so that a steady step allocates nothing
 	more []*T
-	_    [lineBytes]byte
+	_    [asm.LineBytes]byte
 }
 
-func (p *pool[T]) get() *T {
+// Get returns an object with undefined contents, which Put returns to the pool.
+func (p *Pool[T]) Get() *T {
 	own := asm.Core()
 	for i := range uint32(poolShelves) { // its own shelf first, then the others
 		if x := p.shelves[(own+i)%poolShelves].get(); x != nil {
@@ -35,7 +36,8 @@ func (p *pool[T]) get() *T {
 	return new(T)
 }
 
-func (p *pool[T]) put(x *T) { p.shelves[asm.Core()%poolShelves].put(x) }
+// Put returns an object to the pool.
+func (p *Pool[T]) Put(x *T) { p.shelves[asm.Core()%poolShelves].put(x) }
 
 func (s *shelf[T]) get() (x *T) {
 	s.mu.Lock()

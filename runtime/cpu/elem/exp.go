@@ -1,4 +1,4 @@
-package cpu
+package elem
 
 import (
 	"math"
@@ -11,12 +11,12 @@ const (
 	round = 3 << 51 // x + round - round is x rounded to an integer, which is in the low bits of the sum
 )
 
-// exp returns e^x in the precision of F: within 1 ulp for float64, within 1e-8 before rounding to float32.
+// Exp returns e^x in the precision of F: within 1 ulp for float64, within 1e-8 before rounding to float32.
 // For the latter, with x = k ln2 + r and |r| <= ln2/2, it is 2^k times the series of e^r up to r^7.
-func exp[F Float](x float64) float64 {
+func Exp[F Float](x float64) float64 {
 	var z F
 	if unsafe.Sizeof(z) == 8 {
-		return exp64(x)
+		return Exp64(x)
 	}
 	if !(x > -150) { // also false for NaN
 		return nonNeg(x)
@@ -40,8 +40,8 @@ func nonNeg(x float64) float64 {
 	return 0
 }
 
-// exp64 computes e^x like FreeBSD's e_exp.c: e^r = 1 + 2r/(R(r)-r), with R a polynomial in r^2.
-func exp64(x float64) float64 {
+// Exp64 computes e^x like FreeBSD's e_exp.c: e^r = 1 + 2r/(R(r)-r), with R a polynomial in r^2.
+func Exp64(x float64) float64 {
 	switch {
 	case !(x > -745.14):
 		return nonNeg(x)

@@ -1,4 +1,4 @@
-package cpu
+package team
 
 import "testing"
 
@@ -27,15 +27,15 @@ func TestPartRange(t *testing.T) {
 		}
 	}
 	var r partRange
-	r.set(1<<32-1, maxParts-1, maxParts)
-	if part, ok := r.take(false); !ok || part != maxParts-1 || r.state.Load()>>32 != 1<<32-1 {
+	r.set(1<<32-1, MaxParts-1, MaxParts)
+	if part, ok := r.take(false); !ok || part != MaxParts-1 || r.state.Load()>>32 != 1<<32-1 {
 		t.Errorf("the last part of most: %d, %v, number %d", part, ok, r.state.Load()>>32)
 	}
 }
 
 // In jobs with equal numbers of parts, each thread has the same parts: rows that are in its core's caches.
 func TestThreadsHaveTheirParts(t *testing.T) {
-	for _, z := range []struct{ threads, parts int }{{2, 2}, {2, 7}, {3, 64}, {5, 3}, {16, 2}, {4, maxParts}} {
+	for _, z := range []struct{ threads, parts int }{{2, 2}, {2, 7}, {3, 64}, {5, 3}, {16, 2}, {4, MaxParts}} {
 		end := 0
 		for i := range z.threads {
 			first, next := rangeOf(i, z.threads, z.parts)

@@ -1,4 +1,4 @@
-package cpu
+package team
 
 import (
 	"fmt"
@@ -10,22 +10,22 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu/asm"
 )
 
-// job is work whose parts may run concurrently in any order, each on one thread. The parts depend only on
+// Job is work whose parts may run concurrently in any order, each on one thread. The parts depend only on
 // the work, never on the number of threads, and so do the results.
-type job interface{ part(i int) }
+type Job interface{ Part(i int) }
 
-// maxParts limits the parts of a job.
-const maxParts = 1<<16 - 1
+// MaxParts limits the parts of a job.
+const MaxParts = 1<<16 - 1
 
-// run executes parts 0 to parts-1 of a job and returns when all are done. It uses the threads of a free
+// Run executes parts 0 to parts-1 of a job and returns when all are done. It uses the threads of a free
 // team, or only the caller's if no team is free. j must not be on the stack (keep jobs in a pool). A panic
 // of a part is raised in the caller when all parts have ended.
-func run(j job, parts int) { runParts(j, parts, false) }
+func Run(j Job, parts int) { runParts(j, parts, false) }
 
-// runInTurn is run for parts of different length: whichever thread is free takes the next one.
-func runInTurn(j job, parts int) { runParts(j, parts, true) }
+// RunInTurn is run for parts of different length: whichever thread is free takes the next one.
+func RunInTurn(j Job, parts int) { runParts(j, parts, true) }
 
-func runParts(j job, parts int, inTurn bool) {
+func runParts(j Job, parts int, inTurn bool) {
 	if parts > 1 {
 		if t := teams.get(); t != nil {
 			t.run(j, parts, inTurn)
@@ -38,7 +38,7 @@ func runParts(j job, parts int, inTurn bool) {
 		}
 	}
 	for i := range parts {
-		j.part(i)
+		j.Part(i)
 	}
 }
 
@@ -65,8 +65,8 @@ func Threads(ranks, each int) {
 // teamSize is the number of threads of a team, at least 1.
 var teamSize atomic.Int32
 
-// teamThreads returns the number of threads of a team: 1 if Threads was never called.
-func teamThreads() int { return max(1, int(teamSize.Load())) }
+// Size returns the number of threads of a team: 1 if Threads was never called.
+func Size() int { return max(1, int(teamSize.Load())) }
 
 // teams are those that Threads created.
 var teams teamList
@@ -116,7 +116,7 @@ type team struct {
 	closed  atomic.Bool
 	inTurn  atomic.Bool            // the job's parts are taken in turn
 	core    uint32                 // of the caller; guarded by the mutex of teams
-	job     job                    // written between jobs
+	job     Job                    // written between jobs
 	fault   atomic.Pointer[fault]  // the first one of the job
 	overlap atomic.Pointer[func()] // what a helper does before it executes more parts
 	wake    chan struct{}
@@ -178,7 +178,7 @@ func rangeOf(i, threads, parts int) (first, end int) {
 }
 
 // run executes a job's parts with the helpers.
-func (t *team) run(j job, parts int, inTurn bool) {
+func (t *team) run(j Job, parts int, inTurn bool) {
 	t.job = j
 	t.done.Store(0)
 	t.parts.Store(uint32(parts))
@@ -249,7 +249,7 @@ func (t *team) part(n int) {
 			t.fault.CompareAndSwap(nil, &fault{fmt.Sprintf("%v\n%s", x, debug.Stack())})
 		}
 	}()
-	t.job.part(n)
+	t.job.Part(n)
 }
 
 // left reports whether there is work for a helper, or the team has ended.
