@@ -136,7 +136,7 @@ func (u *fusion) overlap(a, b *ir.Value) bool {
 		x.Offset < y.Offset+b.Type.LocalBytes(u.mesh) && y.Offset < x.Offset+a.Type.LocalBytes(u.mesh)
 }
 
-// writing is a product whose result goes where another value lies.
+// writing is a matmul whose result is written over another value.
 func writing(n *ir.Node, to *ir.Value) *ir.Node {
 	c := *n
 	c.Outs = []*ir.Value{to}

@@ -130,7 +130,7 @@ func chainsIn(t *testing.T, double bool) (all []cu.Chain) {
 	return all
 }
 
-// printed are sources with chains.cu beside them.
+// printed are sources together with chains.cu.
 func printed(t *testing.T, double bool, chains []cu.Chain) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}

@@ -127,7 +127,7 @@ func (k *chainCase[F]) infinite(i int, v []F) {
 	}
 }
 
-// ids are a row's each, in the part and beside it.
+// ids has one number a row, in the part and outside it.
 func (k *chainCase[F]) ids() {
 	const lo = 100
 	ids := make([]int32, k.rows)
@@ -183,7 +183,7 @@ func unitOf[F float]() float64 {
 }
 
 // compare wants results within the rounding of the arithmetic or, where a chain rounds on the way to fewer bits, within
-// a few of these for a number in fifty: what lies beside a border may fall on either side of it.
+// a few of these for a number in fifty: a value next to a border may fall on either side of it.
 func compare[S num.Stored](t *testing.T, what string, got, want []S, wide func(S) float64, unit, computed float64) {
 	t.Helper()
 	scale, off := 1.0, 0

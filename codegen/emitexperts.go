@@ -80,7 +80,7 @@ func emitRoute(e *emitter, n *ir.Node) {
 	}
 	index := n.Outs[1].Type
 	shape := e.routeShape(n, n.Args[0].Type, index)
-	if !e.gpu() { // nobody is told of choices that are on a device
+	if !e.gpu() { // choices on a device are not reported
 		shape = rt("WithChoiceObserver").Call(jen.Id("r"), jen.Id("b"), e.where(index.Dims[1]),
 			jen.Lit(e.count(index.Dims[1:2])), shape)
 	}

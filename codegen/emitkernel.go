@@ -47,7 +47,7 @@ func (e *emitter) kernelWith(widened []*ir.Value, name string, args ...any) {
 	}
 }
 
-// widen declares a value's wide twin.
+// widen declares the widened copy of a value.
 func (e *emitter) widen(v *ir.Value, wide map[*ir.Value]string) {
 	wide[v] = e.fresh(e.name(v) + "Wide")
 	from := rt("Widen").Call(jen.Id("r"), jen.Id(e.name(v)))

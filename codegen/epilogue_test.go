@@ -7,8 +7,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// A product does not wait for the op that it may end in where what lies between, with what it begins from and ends in
-// itself, needs the product's sums or writes where its operands lie.
+// A matmul takes no op as its epilogue if an op between them needs the matmul's sums or overwrites its operands. Ops
+// between them include the ones of the matmul's own C operand and epilogue.
 func TestProductsThatMayNotWait(t *testing.T) {
 	const head = `model m
 segment s x1
@@ -55,8 +55,8 @@ func s.forward
 	}
 }
 
-// endsText is what the products of a model's first function begin from and end in on a CPU, and the other ops behind
-// the first.
+// endsText describes the C operand and the epilogue of each matmul of a model's first function on a CPU, and the ops
+// after the first.
 func endsText(m *ir.Model) string {
 	f := m.Segments[0].Forward
 	fused := fuse(f, CPU, ir.Mesh{})

@@ -10,7 +10,7 @@ import (
 	"github.com/planc-dev/planc/passes"
 )
 
-// Products write gradients in the first micro-batch; sums over rows and embeddings add to cleared ones. A tied
+// Matmuls overwrite gradients in the first micro-batch; sums over rows and embeddings add to cleared ones. A tied
 // embedding's gradient is written by the head, whose backward pass comes first, unless its part that makes that
 // gradient may come after the embedding's own.
 func TestWritten(t *testing.T) {

@@ -55,7 +55,8 @@ func within(gates map[*ir.Node]*gate, n *ir.Node) bool {
 	return false
 }
 
-// gradOfGate are the ops of the gradient by a that goes with mul = silu(a)*dy, the last one and the product with dy.
+// gradOfGate are the ops of the gradient by a that goes with mul = silu(a)*dy, the last one and the multiplication by
+// dy.
 func (l *loop) gradOfGate(mul *ir.Node, a, dy *ir.Value) (end, up *ir.Node) {
 	if !slices.Contains(l.n.Outs, mul.Outs[0]) || slices.ContainsFunc(l.body, func(m *ir.Node) bool {
 		return slices.Contains(m.Args, mul.Outs[0])

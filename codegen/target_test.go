@@ -36,8 +36,8 @@ func TestFunctionTextOnGPU(t *testing.T) {
 	}
 }
 
-// On a CPU a product ends in GELU or its derivative, and where it begins from its bias in the sum with what else is
-// added. A sum may stay where the product it is made by lies.
+// On a CPU the epilogue of a matmul is GELU or its derivative, and, if its C operand is the bias, the sum with what
+// else is added. A sum may be stored over the matmul's result.
 func TestProductsEndOnCPU(t *testing.T) {
 	c := small
 	c.Family, c.Activation = spec.GPT2, "gelu_new"
@@ -74,8 +74,8 @@ func TestProductsEndOnCPU(t *testing.T) {
 	}
 }
 
-// A product of 16 bits begins from its bias on a GPU, and ends in GELU or its derivative, and a weight's gradient sums
-// its bias's; what is there instead, should the library refuse, is the same kernels as without.
+// On a GPU the C operand of a 16-bit matmul is its bias, its epilogue GELU or its derivative, and a weight's gradient
+// sums its bias's; what is there instead, should the library refuse, is the same kernels as without.
 func TestProductsEndInGelu(t *testing.T) {
 	c := small
 	c.Family, c.Activation = spec.GPT2, "gelu_new"

@@ -9,12 +9,12 @@ import (
 
 // planc's own matmuls in FP8 run at the rate of fp8 and others at bf16's on the same device; the passes before come
 // on top.
-func TestEightOfPlanc(t *testing.T) {
+func TestFP8OfPlanc(t *testing.T) {
 	c, err := Resolve(Ref{Node: "dgx-h100"}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	eight, ok := c.DeviceOf(&PlancKernels, "fp8")
+	fp8, ok := c.DeviceOf(&PlancKernels, "fp8")
 	wide, also := c.DeviceOf(&PlancKernels, "bf16")
 	if !ok || !also {
 		t.Fatal("an H100 computes in fp8 and bf16")
@@ -26,20 +26,20 @@ func TestEightOfPlanc(t *testing.T) {
 		Shape: GEMM{8192, 8192, 8192, 1}, Kernel: 1}
 	rounded := plain
 	rounded.FP8 = 2 * 8192 * 8192
-	if a, b := eight.Within(&plain), wide.Within(&plain); a != b {
+	if a, b := fp8.Within(&plain), wide.Within(&plain); a != b {
 		t.Errorf("a product that is not in 8 bits takes %v, in bf16 %v", a, b)
 	}
-	passes := Bytes(rounded.FP8 * fp8Bytes).Over(eight.bandwidth)
-	if a, b := eight.Within(&rounded), wide.Within(&plain); !(a > passes && a < 0.75*b) {
+	passes := Bytes(rounded.FP8 * fp8Bytes).Over(fp8.bandwidth)
+	if a, b := fp8.Within(&rounded), wide.Within(&plain); !(a > passes && a < 0.75*b) {
 		t.Errorf("in 8 bits it takes %v, %v of it passes before; in bf16 %v", a, passes, b)
 	}
 	half := *c
 	half.Measured.FP8 = 0.5
 	slower, _ := half.DeviceOf(&PlancKernels, "fp8")
-	if a, b := slower.Within(&rounded)-passes, eight.Within(&rounded)-passes; math.Abs(float64(a/b/2-1)) > 1e-9 {
+	if a, b := slower.Within(&rounded)-passes, fp8.Within(&rounded)-passes; math.Abs(float64(a/b/2-1)) > 1e-9 {
 		t.Errorf("measured at half the rate it takes %v, not twice %v", a, b)
 	}
-	if a, b := slower.Within(&plain), eight.Within(&plain); a != b {
+	if a, b := slower.Within(&plain), fp8.Within(&plain); a != b {
 		t.Errorf("what is not in 8 bits takes %v then, not %v", a, b)
 	}
 	n := &ir.Node{Op: ir.OpMatMul, Attr: ir.Attr{In: "e4m3,e4m3"}}

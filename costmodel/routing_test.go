@@ -56,8 +56,8 @@ func TestOnceTime(t *testing.T) {
 		if one := c.OnceTime(p, 1e9, Routing{Choices: 1}); math.Abs(float64(one/each-1)) > 1e-12 {
 			t.Errorf("%+v: one choice takes %v, an all-to-all %v", p, one, each)
 		}
-		if eight := c.OnceTime(p, 1e9, Routing{Choices: 8}); eight >= each || eight < each/8 {
-			t.Errorf("%+v: eight choices take %v, a copy for each %v", p, eight, each)
+		if allChoices := c.OnceTime(p, 1e9, Routing{Choices: 8}); allChoices >= each || allChoices < each/8 {
+			t.Errorf("%+v: eight choices take %v, a copy for each %v", p, allChoices, each)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func NewMesh(views ...View) (Mesh, error) {
 	return m, nil
 }
 
-// addView names the atoms of each axis of v that have no name yet, and records the products.
+// addView names the atoms of each axis of v that have no name yet, and records which axes are products of them.
 func (m *Mesh) addView(v View, cuts []int) {
 	n := 1
 	for _, a := range v {

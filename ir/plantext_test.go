@@ -34,7 +34,7 @@ func anyPlan(t *rapid.T) ir.Plan {
 					g.SetUint(uint64(rapid.SampledFrom([]ir.Elem{ir.F32, ir.F64, ir.I32, ir.BF16, ir.F16}).Draw(t,
 						name)))
 					if isFP8 && j == 0 {
-						g.SetUint(uint64(ir.BF16)) // what products in 8 bits are stored in
+						g.SetUint(uint64(ir.BF16)) // FP8 GEMMs store their results in it
 					}
 				}
 			}

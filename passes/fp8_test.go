@@ -18,9 +18,9 @@ func TestFP8(t *testing.T) {
 	want := map[bool]string{false: "[ 8]", true: "[ 1 e4m3,e4m3 7]"}
 	// two of each round of experts are recomputed
 	back := map[bool]string{false: "[ 18]", true: "[ 2 e4m3,e4m3 2 e4m3,e5m2 7 e5m2,e4m3 7]"}
-	for eight := range want {
+	for isFP8 := range want {
 		prec := ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32,
-			Moments: ir.F32, FP8: eight}
+			Moments: ir.F32, FP8: isFP8}
 		m := zoo.Build("m", c, zoo.Options{SeqLen: 8, Batch: 1, Elem: ir.BF16})
 		p, err := Compile(m, ir.SerialPlan(2, 1, prec), ir.Recipe{Optimizer: "adamw"}, Options{Check: true,
 			Until: "precision"})
@@ -29,8 +29,8 @@ func TestFP8(t *testing.T) {
 		}
 		for _, s := range p.Model.Segments {
 			forward, backward := eightsOf(s.Forward), eightsOf(s.Backward)
-			if s.Name == ir.BlockName && (forward != want[eight] || backward != back[eight]) {
-				t.Errorf("blocks round %s and %s, want %s and %s", forward, backward, want[eight], back[eight])
+			if s.Name == ir.BlockName && (forward != want[isFP8] || backward != back[isFP8]) {
+				t.Errorf("blocks round %s and %s, want %s and %s", forward, backward, want[isFP8], back[isFP8])
 			}
 			if s.Name != ir.BlockName && (len(forward) > len("[ 1]") || len(backward) > len("[ 2]")) {
 				t.Errorf("%s rounds %s and %s", s.Name, forward, backward)

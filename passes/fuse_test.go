@@ -58,13 +58,13 @@ func TestFusedModels(t *testing.T) {
 		holds(r, compile)
 		p := compile("")
 		var plain *ir.Program
-		without(func() { plain = compile("") }, "remake")
+		without(func() { plain = compile("") }, "rematerialize")
 		if p.ArenaBytes() > plain.ArenaBytes() {
-			r.Errorf("%s: an arena of %d bytes, without remake of %d", plan.Text(), p.ArenaBytes(), plain.ArenaBytes())
+			r.Errorf("%s: an arena of %d bytes, without rematerialize of %d", plan.Text(), p.ArenaBytes(), plain.ArenaBytes())
 		}
 		for i, s := range p.Saved {
 			if s.Bytes > plain.Saved[i].Bytes {
-				r.Errorf("%s: %s saves %d bytes, without remake %d", plan.Text(), s.Segment, s.Bytes,
+				r.Errorf("%s: %s saves %d bytes, without rematerialize %d", plan.Text(), s.Segment, s.Bytes,
 					plain.Saved[i].Bytes)
 			}
 		}
@@ -113,7 +113,7 @@ func TestFusedFamilies(t *testing.T) {
 		drawPipeline(r, &plan, c.Layers)
 		plan.Precision = rapid.SampledFrom(precisions).Draw(r, "precision")
 		if plan.Precision.Compute == ir.BF16 {
-			plan.Precision.FP8 = rapid.Bool().Draw(r, "eight")
+			plan.Precision.FP8 = rapid.Bool().Draw(r, "fp8")
 		}
 		m := buildIn(c, plan.Precision.Compute)
 		if _, err := Compile(m, plan, ir.Recipe{Optimizer: "adamw"}, Options{Until: "pipeline"}); err != nil {

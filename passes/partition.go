@@ -14,8 +14,8 @@ import (
 // partial; [delays] decides where it is resolved. The rule is the same for forward and backward functions. A saved
 // value enters the backward function with the sharding that the forward function gave it.
 //
-// Axes are divided into their atoms first, so that a value that moves between an axis and a product that shares atoms
-// with it moves as little as possible.
+// Axes are divided into their atoms first, so that a value that moves between an axis and a product of atoms that
+// shares some with it moves as little as possible.
 func partition(p *ir.Program) error {
 	layouts, r := map[ir.Region]ir.Layout{}, &reader{p, map[*ir.Node]*read{}}
 	for name, l := range p.Layouts {

@@ -19,9 +19,9 @@ type Pass struct {
 
 // All is the pipeline in run order.
 var All = []Pass{
-	{Name: "eight", Run: fp8,
+	{Name: "fp8", Run: fp8,
 		Doc: "if the plan says so, matmuls of blocks with their weights round their operands to FP8"},
-	{Name: "grad", After: []string{"eight"}, Doc: "every segment computes the gradients of its parameters and " +
+	{Name: "grad", After: []string{"fp8"}, Doc: "every segment computes the gradients of its parameters and " +
 		"of its input",
 		Run: grad},
 	{Name: "precision", After: []string{"grad"}, Run: precision,
@@ -29,9 +29,9 @@ var All = []Pass{
 	{Name: "remat", After: []string{"precision"}, Run: remat,
 		Doc: "blocks that are recomputed have functions of their own, whose backward recomputes what forward " +
 			"does not save"},
-	{Name: "remake", After: []string{"remat"}, Run: rematerialize,
+	{Name: "rematerialize", After: []string{"remat"}, Run: rematerialize,
 		Doc: "backward recomputes cheap ops of saved values, so that their results are not saved"},
-	{Name: "partition", After: []string{"remake"}, Run: partition,
+	{Name: "partition", After: []string{"rematerialize"}, Run: partition,
 		Doc: "every value has a sharding; every change of sharding is an explicit collective"},
 	{Name: "pipeline", After: []string{"partition"}, Run: pipeline,
 		Doc: "every block has a stage"},

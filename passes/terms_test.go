@@ -148,7 +148,7 @@ func without(f func(), names ...string) {
 	f()
 }
 
-// holds compares a pipeline with one without the passes remake and fuse, and returns both programs.
+// holds compares a pipeline with one without the passes rematerialize and fuse, and returns both programs.
 func holds(t *rapid.T, compile func(until string) *ir.Program) (plain, fused *ir.Program) {
 	ts, joined := &terms{known: map[string]term{}}, map[string]bool{}
 	fused = compile("fuse")
@@ -161,7 +161,7 @@ func holds(t *rapid.T, compile func(until string) *ir.Program) (plain, fused *ir
 	if err != nil {
 		t.Fatal(err)
 	}
-	without(func() { plain = compile("split") }, "remake")
+	without(func() { plain = compile("split") }, "rematerialize")
 	want, err := ts.program(plain, joined)
 	if err != nil {
 		t.Fatal(err)

@@ -253,8 +253,8 @@ func (c *Check) compare(yours, best *search.Priced) {
 }
 
 // slowerBy returns by which fraction of the second plan's step the first one is slower.
-func slowerBy(a, than *search.Priced) float64 {
-	return costmodel.SixDigits(float64(a.Predict.StepS/than.Predict.StepS) - 1)
+func slowerBy(a, other *search.Priced) float64 {
+	return costmodel.SixDigits(float64(a.Predict.StepS/other.Predict.StepS) - 1)
 }
 
 // IsBest reports whether predictions cannot tell the checked plan from the best one.

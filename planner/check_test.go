@@ -65,7 +65,7 @@ func legalPlans(t testing.TB, q *Question) (out []ir.Plan) {
 	t.Helper()
 	p := q.Problem()
 	base := search.DimsOf(p.Model).SerialPlan(1, p.Precision)
-	for _, degrees := range degreesOfEight {
+	for _, degrees := range degreesOf8GPUs {
 		for _, sp := range []bool{false, true} {
 			for zero := range 4 {
 				for _, micro := range []int{1, 2, 4, 8} {
@@ -98,7 +98,7 @@ func legalPlans(t testing.TB, q *Question) (out []ir.Plan) {
 }
 
 // degreesOfEight are dp, tp and pp on eight devices.
-var degreesOfEight = [][3]int{{8, 1, 1}, {4, 2, 1}, {2, 4, 1}, {1, 8, 1}, {4, 1, 2}, {2, 2, 2}, {1, 4, 2}, {2, 1, 4},
+var degreesOf8GPUs = [][3]int{{8, 1, 1}, {4, 2, 1}, {2, 4, 1}, {1, 8, 1}, {4, 1, 2}, {2, 2, 2}, {1, 4, 2}, {2, 1, 4},
 	{1, 2, 4}}
 
 // forSomePlans calls do with checks of random legal plans of each engine, on devices with much and with little memory.
@@ -146,7 +146,7 @@ type prices struct {
 	problem *search.Problem
 }
 
-func (s *prices) of(t *testing.T, plan ir.Plan) costmodel.Predict {
+func (s *prices) priceOf(t *testing.T, plan ir.Plan) costmodel.Predict {
 	t.Helper()
 	predict, err := s.Price(s.problem, plan)
 	if err != nil {
@@ -162,7 +162,7 @@ func checkEdits(t *testing.T, c *Check, s *prices) {
 		for _, r := range search.Check(s.problem, e.Plan.Plan) {
 			t.Errorf("%s: %s", e.Message, r.Message)
 		}
-		if price := s.of(t, e.Plan.Plan); price != e.Predict {
+		if price := s.priceOf(t, e.Plan.Plan); price != e.Predict {
 			t.Errorf("%s: %+v; the search prices it %+v", e.Message, e.Predict, price)
 		}
 		if e.Fits && (c.Best == nil || e.Predict.StepS < c.Best.Predict.StepS) {
@@ -190,7 +190,7 @@ func checkBestOfKeys(t *testing.T, c *Check, s *prices, all []ir.Plan) (compared
 			t.Errorf("no edit of %s to %v", key, other.JSON()[key])
 			continue
 		}
-		e, price := c.Edits[i], s.of(t, other)
+		e, price := c.Edits[i], s.priceOf(t, other)
 		if price.MemoryBytes.Fits() && (!e.Fits || e.Predict.StepS > price.StepS) {
 			t.Errorf("%s: %v takes %v, and %v takes %v", e.Message, e.Plan.Plan, e.Predict.StepS, other, price.StepS)
 		}

@@ -20,10 +20,10 @@ import (
 //	planc ir --after nosuch
 const UnknownPass ir.Code = "UnknownPass"
 
-// modelStage is the stage before the first pass; productsStage, the GEMMs with their fused ops, follows the last one.
+// modelStage is the stage before the first pass; gemmsStage, the GEMMs with their fused ops, follows the last one.
 const (
 	modelStage    = "model"
-	productsStage = "products"
+	gemmsStage = "gemms"
 )
 
 func (a *app) irCommand() *cobra.Command {
@@ -36,7 +36,7 @@ func (a *app) irCommand() *cobra.Command {
 		Long: "ir prints the program after the last pass, after PASS, or after every pass. The output is a txtar " +
 			"archive, so that you\n" +
 			"can save it as a test. Stages: " + strings.Join(stages(), ", ") + ".\n" +
-			"The stage products lists the GEMMs that do other ops in the same call on the cluster's devices: their " +
+			"The stage gemms lists the GEMMs that do other ops in the same call on the cluster's devices: their " +
 			"beta (C) operand\n" +
 			"and their epilogue. With --picture it draws instead what each pipeline stage does in a step.",
 		Example: "planc ir planc.yaml --after partition",
@@ -69,12 +69,18 @@ func (a *app) irCommand() *cobra.Command {
 
 // stages returns the names of all sections.
 func stages() []string {
-	return slices.Concat([]string{modelStage}, passes.Names(), []string{productsStage})
+	return slices.Concat([]string{modelStage}, passes.Names(), []string{gemmsStage})
 }
+
+// oldStages maps former names of stages, which remain valid, to the present ones.
+var oldStages = map[string]string{"eight": "fp8", "remake": "rematerialize", "products": gemmsStage}
 
 // wantedStages returns the names of the sections to print.
 func wantedStages(after string, all bool) ([]string, error) {
 	names := stages()
+	if name, ok := oldStages[after]; ok {
+		after = name
+	}
 	switch {
 	case all && after != "":
 		return nil, inputErrorf(BadFlag, "", "planc ir takes either --after or --all, not both")
@@ -105,7 +111,7 @@ func (a *app) printIR(args []string, flags jobFlags, want []string) error {
 	if err != nil {
 		return err
 	}
-	texts[productsStage] = productsText(job, p)
+	texts[gemmsStage] = productsText(job, p)
 	return a.print(archive(want, texts))
 }
 
@@ -181,7 +187,7 @@ func archive(want []string, texts map[string]string) string {
 	shown := ""
 	for _, stage := range want {
 		name := stage + ".ir"
-		if stage != modelStage && stage != productsStage {
+		if stage != modelStage && stage != gemmsStage {
 			name = "after/" + name
 		}
 		text := texts[stage]

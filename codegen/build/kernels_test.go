@@ -284,8 +284,8 @@ func TestUnknownArch(t *testing.T) {
 	}
 }
 
-// The real compiler takes what CompileKernels gives it: code for each architecture, the same bytes again, and mistakes
-// are told.
+// The real compiler takes what CompileKernels gives it: code for each architecture, the same bytes again, and errors
+// are reported.
 func TestRealNVCC(t *testing.T) {
 	if os.Getenv("PLANC_NVCC") == "" {
 		t.Skip("PLANC_NVCC is not set, so no real nvcc is looked for")

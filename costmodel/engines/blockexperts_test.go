@@ -88,15 +88,15 @@ func TestKernelsOfExperts(t *testing.T) {
 		return issued, bytes
 	}
 	plain := func(*Engine) {}
-	eight, _ := count(2, false, plain)
+	fp8Bytes, _ := count(2, false, plain)
 	two, _ := count(8, false, plain)
 	loop := EngineOf("megatron").Looped
-	if got, want := eight-two, 6*6*loop; math.Abs(got-want) > 1e-9 { // two products and their two gradients
+	if got, want := fp8Bytes-two, 6*6*loop; math.Abs(got-want) > 1e-9 { // two GEMMs and their two gradients
 		t.Errorf("six experts more are %v kernels more, want %v", got, want)
 	}
 	casts, _ := count(2, true, plain)
 	// a cast before each GEMM and before its gradients
-	if got, want := casts-eight, 4*7*loop; math.Abs(got-want) > 1e-9 {
+	if got, want := casts-fp8Bytes, 4*7*loop; math.Abs(got-want) > 1e-9 {
 		t.Errorf("scales of eight experts' blocks are %v kernels more, want %v", got, want)
 	}
 	before, work := count(2, true, plain)
@@ -142,7 +142,7 @@ func TestLoopedKernels(t *testing.T) {
 	}
 	all, kernels := issued(1)
 	half, same := issued(0.5)
-	if want := 4 * 15 * 0.5; all-half != want || kernels != same { // two products, two casts
+	if want := 4 * 15 * 0.5; all-half != want || kernels != same { // two GEMMs, two casts
 		t.Errorf("a loop that costs half saves %v kernels' worth, want %v; %v and %v kernels", all-half, want,
 			kernels, same)
 	}

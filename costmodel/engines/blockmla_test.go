@@ -8,11 +8,11 @@ import (
 )
 
 // latentBlock is a block of MLA whose widths tell its streams apart.
-func latentBlock(e *Engine, tp, queries int, sp bool, again string) Layer {
+func latentBlock(e *Engine, tp, queries int, sp bool, recompute string) Layer {
 	s := Transformer{Seq: 512, Hidden: 1024, Heads: 8, KVHeads: 8, HeadDim: 96, FFN: 2048, Vocab: 4096, Gated: true,
 		Rotary: true, KeysSeen: 256.5,
 		MLA: MLA{KVLatent: 128, QLatent: queries, SharedKey: 32, ValueDim: 64}}
-	_, block, _ := e.Layers(&s, Split{TP: tp, SP: sp, Micro: 1, Size: 2}, again)
+	_, block, _ := e.Layers(&s, Split{TP: tp, SP: sp, Micro: 1, Size: 2}, recompute)
 	return block
 }
 
@@ -45,10 +45,10 @@ func TestGradientsOfLatents(t *testing.T) {
 func TestFullLeavesNothingToWiden(t *testing.T) {
 	plain := *EngineOf("megatron")
 	plain.RecomputesUp = false
-	again := plain
-	again.RecomputesUp = true
+	recomputed := plain
+	recomputed.RecomputesUp = true
 	for kind, more := range map[string]int{"none": 2, "full": 0} {
-		a, b := latentBlock(&plain, 2, 256, true, kind), latentBlock(&again, 2, 256, true, kind)
+		a, b := latentBlock(&plain, 2, 256, true, kind), latentBlock(&recomputed, 2, 256, true, kind)
 		if got := len(b.Backward.Ops) - len(a.Backward.Ops); got != more || kind == "full" && a.Work != b.Work {
 			t.Errorf("recompute %s: %d ops more, want %d; temporaries of %v bytes and %v", kind, got, more,
 				a.Work, b.Work)

@@ -26,7 +26,7 @@ func TestMomentsArePartsOfTheTotal(t *testing.T) {
 	}
 }
 
-// Without temporaries and slack, the moments are sums of parts.
+// Without temporaries and unused memory of the allocator, the moments are sums of parts.
 func TestMomentsAddUp(t *testing.T) {
 	e := &Engine{Name: "plain"}
 	m := costmodel.Memory{Params: 100, Grads: 200, Optimizer: 900, Activations: 5000,

@@ -40,6 +40,9 @@ func TestGeneratedPage(t *testing.T) {
 	}
 }
 
+// feedFolder declares the interfaces of which package runtime has aliases.
+const feedFolder = "runtime/feed"
+
 // sourceTypes are the interfaces through which a program provides its own batches.
 var sourceTypes = []string{"Source", "TypedSource", "ImageSource"}
 
@@ -47,13 +50,13 @@ var sourceTypes = []string{"Source", "TypedSource", "ImageSource"}
 func runtimeOptions(t *testing.T) (options map[string]bool, methods map[string]map[string]bool) {
 	options, methods = map[string]bool{}, map[string]map[string]bool{}
 	for _, s := range harness.Sources(t) {
-		if s.Dir() != "runtime" || s.IsTest() {
+		if s.Dir() != "runtime" && s.Dir() != feedFolder || s.IsTest() {
 			continue
 		}
 		ast.Inspect(s.File, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.FuncDecl:
-				if r := n.Type.Results; n.Name.IsExported() && r != nil && len(r.List) == 1 &&
+				if r := n.Type.Results; s.Dir() == "runtime" && n.Name.IsExported() && r != nil && len(r.List) == 1 &&
 					isName(r.List[0].Type, "Option") {
 					options[n.Name.Name] = true
 				}

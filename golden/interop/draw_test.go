@@ -138,10 +138,10 @@ func (d *draw) drawPlan(r *rand.Rand, limits jobLimits) {
 	dims := space.DimsOf(d.problem.Model)
 	p := dims.SerialPlan(1, d.problem.Precision)
 	left := d.question.Hardware.Devices()
-	take := func(most int) int {
+	take := func(limit int) int {
 		divisors := space.Divisors(left)
 		n := divisors[r.IntN(len(divisors))]
-		if n > most {
+		if n > limit {
 			n = 1
 		}
 		left /= n

@@ -13,7 +13,7 @@ const modulePath = "github.com/planc-dev/planc"
 // A room is a folder at the module's root: what its packages may import of the others.
 type room struct {
 	imports []string // other rooms, or single packages of them; "*" is all
-	std     bool     // besides, the standard library alone
+	std     bool     // apart from these, the standard library alone
 	pure    bool     // and of that nothing that reaches files, the network or other processes
 }
 

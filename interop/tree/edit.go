@@ -162,10 +162,10 @@ func (e editor) insert(p place, path string, want *Node) ([]change, error) {
 // name starts with the most equal words, and the last of all if no name starts with an equal word.
 func related(fields []*Field, key string) *Field {
 	var best *Field
-	most := 0
+	limit := 0
 	for _, f := range fields {
-		if n := equalWords(f.Key, key); n >= most {
-			best, most = f, n
+		if n := equalWords(f.Key, key); n >= limit {
+			best, limit = f, n
 		}
 	}
 	return best

@@ -20,7 +20,7 @@ func (j *Job) SetDevice(arch string) {
 	j.Assumed = append(j.Assumed, Assumption{"train.precision", name, "default of " + arch})
 }
 
-// assume adds the deciding fields that have a default and are absent from the job to Guessed.
+// assume adds the deciding fields that have a default and are absent from the job to the assumed ones.
 func (j *Job) assume() {
 	add := func(path, value, why string) {
 		if !j.Has(path) {

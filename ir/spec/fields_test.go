@@ -43,7 +43,7 @@ func TestFields(t *testing.T) {
 
 // The example of a field is taken, or refused as not supported yet if the field is.
 func TestFieldExamples(t *testing.T) {
-	instead := map[string]string{ // what must not be beside it
+	instead := map[string]string{ // keys that exclude each other
 		"train.global_batch_tokens": "train.global_batch=null", "train.optimizer.momentum": "train.optimizer.kind=sgd",
 		"train.schedule.decay": "train.schedule.kind=wsd", "objective.rate": "objective.kind=devices",
 		"objective.days":          "objective.kind=devices train.steps=5",

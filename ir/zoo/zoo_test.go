@@ -156,7 +156,7 @@ func keysOnce(m *ir.Model) error {
 	return nil
 }
 
-// Segments hand on the stream alone: each returns what the next one takes.
+// Segments forward the stream alone: each returns the inputs of the next one.
 func TestSegmentsFit(t *testing.T) {
 	for _, p := range published {
 		m := Build(p.name, p.config, Options{SeqLen: 16, Batch: 2, Elem: ir.F32})

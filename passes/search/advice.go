@@ -211,8 +211,8 @@ func (r *Result) Beyond(params int64, own Priced, more ...Trial) Further {
 	trials := append(leverTrials(p), more...)
 	q := &ruleQuestion{p: p, params: params, chosen: r.Best}
 	var rules []*ruleRow
-	for i := range rulesOfThumb {
-		if t := &rulesOfThumb[i]; t.applies(q) {
+	for i := range ruleOfThumbRows {
+		if t := &ruleOfThumbRows[i]; t.applies(q) {
 			rules = append(rules, t)
 		}
 	}

@@ -47,8 +47,8 @@ func checkThumbs(t *testing.T, p *Problem, r *Result, answers []RuleOfThumb) {
 		found[th.Rule] = th
 	}
 	asked := 0
-	for i := range rulesOfThumb {
-		rule := &rulesOfThumb[i]
+	for i := range ruleOfThumbRows {
+		rule := &ruleOfThumbRows[i]
 		got, exists := found[rule.rule]
 		if exists != rule.applies(q) {
 			t.Errorf("rule %s: there %v", rule.rule, exists)

@@ -89,7 +89,7 @@ func (s *layerProfiler) replaceByEngine(p *profile, k profileKey) {
 	more.Micro++
 	segs := p.prog.Model.Segments
 	for i, seg := range segs {
-		own := shape.of(s.problem.Model.Segments[i])
+		own := shape.transformer(s.problem.Model.Segments[i])
 		pick := func(p engines.Split, recompute string) *engines.Layer {
 			embed, block, head := e.Layers(&own, p, recompute)
 			switch {
@@ -109,7 +109,7 @@ func (s *layerProfiler) replaceByEngine(p *profile, k profileKey) {
 }
 
 // of returns the shape of one segment's layers: its own MLP width, and its experts if it has any.
-func (t layerShape) of(seg *ir.Segment) engines.Transformer {
+func (t layerShape) transformer(seg *ir.Segment) engines.Transformer {
 	own := engines.Transformer(t)
 	own.FFN, own.Experts, own.Choices, own.ExpertFFN = 0, 0, 0, 0
 	for _, n := range seg.Forward.Nodes {

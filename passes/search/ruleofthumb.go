@@ -59,8 +59,8 @@ const (
 	largeModel = 10e9
 )
 
-// rulesOfThumb are the rules of thumb of guides on distributed training that planc answers.
-var rulesOfThumb = []ruleRow{
+// ruleOfThumbRows are the rules of thumb of guides on distributed training that planc answers.
+var ruleOfThumbRows = []ruleRow{
 	{"<500M: DDP", func(q *ruleQuestion) bool { return q.hasManyDevices() && q.params < smallModel },
 		func(*ruleQuestion) []Pins { return []Pins{{"tp": {"1"}, "pp": {"1"}, "zero": {"0"}}} }, nil},
 	{"500M-10B: FSDP / ZeRO-2", func(q *ruleQuestion) bool {

@@ -140,32 +140,33 @@ func TestSummaries(t *testing.T) {
 func TestWays(t *testing.T) {
 	head :=
 		"source,model,layers,hidden,heads,seq_len,gpu,num_gpus,tp,pp,global_batch,precision,measured_step_s,recompute,zero_or_fsdp,note"
-	of := func(source, rest string) *Question {
+	question := func(source, rest string) *Question {
 		q, err := NewAsker().Question(row(t, head, source+",m,4,512,8,128,H100,16,"+rest))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return q
 	}
-	eager, compiled := of("torchtitan", "1,1,16,bf16,1,,,eager"), of("torchtitan", "1,1,16,bf16,1,,,torch.compile")
+	eager := question("torchtitan", "1,1,16,bf16,1,,,eager")
+	compiled := question("torchtitan", "1,1,16,bf16,1,,,torch.compile")
 	if !(compiled.Problem.Engine.Elementwise < eager.Problem.Engine.Elementwise) {
 		t.Errorf("element-wise traffic %v compiled, %v eager", compiled.Problem.Engine.Elementwise,
 			eager.Problem.Engine.Elementwise)
 	}
-	if a, b := of("torchtitan", "8,1,16,bf16,1,,,async TP"),
-		of("torchtitan", "8,1,16,bf16,1,,,vanilla TP"); a.Problem.Engine.HiddenTP == 0 ||
+	if a, b := question("torchtitan", "8,1,16,bf16,1,,,async TP"),
+		question("torchtitan", "8,1,16,bf16,1,,,vanilla TP"); a.Problem.Engine.HiddenTP == 0 ||
 		b.Problem.Engine.HiddenTP != 0 {
 		t.Errorf("hidden %v with async TP, %v without", a.Problem.Engine.HiddenTP, b.Problem.Engine.HiddenTP)
 	}
 	for source, want := range map[string]bool{"Megatron-LM SC21 Table 1": true, "Megatron-LM README Jan 2021": true,
 		"Megatron-LM README": false, "Korthikanti 2022 Megatron": false} {
-		if got := of(source, "2,2,16,fp16,1,,,").Problem.Engine.SeparateSums; got != want {
+		if got := question(source, "2,2,16,fp16,1,,,").Problem.Engine.SeparateSums; got != want {
 			t.Errorf("%s: sums apart %v, want %v", source, got, want)
 		}
 	}
 	for source, want := range map[string]bool{"Megatron-LM SC21 Table 1": false, "Korthikanti 2022 Megatron": false,
 		"MT-NLG 530B Megatron": false, "NVIDIA/Megatron-LM README": true} {
-		if got := of(source, "2,2,16,fp16,1,,,").Problem.Engine.OverlapsInterleavedSends; got != want {
+		if got := question(source, "2,2,16,fp16,1,,,").Problem.Engine.OverlapsInterleavedSends; got != want {
 			t.Errorf("%s: sends of an interleaved schedule beside passes %v, want %v", source, got, want)
 		}
 	}
@@ -181,16 +182,16 @@ func TestWays(t *testing.T) {
 		"CUDA graphs of attention and router":       {once: true, graphed: engines.GraphedDense},
 		"CUDA graphs of the router":                 {once: true, graphed: engines.GraphedRouter},
 		"no CUDA graphs":                            {once: true}} {
-		e := of("Megatron-Bridge", "1,1,16,bf16,1,,,"+note).Problem.Engine
+		e := question("Megatron-Bridge", "1,1,16,bf16,1,,,"+note).Problem.Engine
 		got := options{once: e.Once, fused: e.FusedExperts, hidden: e.HiddenEP, graphed: e.Graphed}
 		if got != want {
 			t.Errorf("%s: %+v", note, got)
 		}
 	}
-	if p := of("torchtitan", "2,2,16,bf16,1,full,3,").Plan; p.Zero != 1 || p.MicroBatch != 1 {
+	if p := question("torchtitan", "2,2,16,bf16,1,full,3,").Plan; p.Zero != 1 || p.MicroBatch != 1 {
 		t.Errorf("with a pipeline zero %d, micro-batch %d", p.Zero, p.MicroBatch)
 	}
-	if p := of("fsdp", `1,1,16,bf16,1,selective,3,"every n-th block; HFU=0.75; recomputed MFU (6N)=0.6"`).
+	if p := question("fsdp", `1,1,16,bf16,1,selective,3,"every n-th block; HFU=0.75; recomputed MFU (6N)=0.6"`).
 		Plan; p.Recompute != "full" || p.RecomputeLayers != 3 {
 		t.Errorf("recompute %s of %d blocks, want full of 3 of 4: 0.75/0.6 is a quarter more, three quarters of "+
 			"a third", p.Recompute, p.RecomputeLayers)

@@ -5,7 +5,7 @@ import "testing"
 // Numbers have a unit, and as many digits as a reader needs.
 func TestNumbers(t *testing.T) {
 	const gib = 1 << 30
-	of := func(a, b string) string { return a + ", " + b }
+	join := func(a, b string) string { return a + ", " + b }
 	for _, c := range []struct{ got, want string }{
 		{Count(0), "0"}, {Count(999), "999"}, {Count(38016), "38,016"}, {Count(-1234567), "-1,234,567"},
 		{Seconds(12.2), "12.20 s"}, {Seconds(0.52), "0.520 s"}, {Seconds(0.0413), "41.3 ms"},
@@ -14,10 +14,10 @@ func TestNumbers(t *testing.T) {
 		{Seconds(7199.9), "2 h 0 min"}, {Seconds(-86400 * 50), "-1,200 h 0 min"},
 		{Bytes(76665000000), "71.4 GiB"}, {Bytes(5 << 20), "5.0 MiB"}, {Bytes(1536), "1.5 KiB"},
 		{Bytes(3 << 40), "3.00 TiB"}, {Bytes(0), "0 B"}, {Bytes(512), "512 B"},
-		{of(BytesPair(gib, 2*gib)), "1.0 GiB, 2.0 GiB"}, {of(BytesPair(gib, gib)), "1.0 GiB, 1.0 GiB"},
-		{of(BytesPair(0, gib)),
+		{join(BytesPair(gib, 2*gib)), "1.0 GiB, 2.0 GiB"}, {join(BytesPair(gib, gib)), "1.0 GiB, 1.0 GiB"},
+		{join(BytesPair(0, gib)),
 			"0 B, 1.0 GiB"},
-		{of(BytesPair(12045235814, 12046309556)), "11.218 GiB, 11.219 GiB"}, {of(BytesPair(400*gib, 400*gib+1)),
+		{join(BytesPair(12045235814, 12046309556)), "11.218 GiB, 11.219 GiB"}, {join(BytesPair(400*gib, 400*gib+1)),
 			"400.000 GiB, 400.000 GiB"},
 		{Signed(0.03), "+3.0 %"}, {Signed(-0.011), "-1.1 %"}, {Percent(0.593), "59.3 %"},
 	} {

@@ -24,7 +24,7 @@ const maxCount = 1 << 53
 // formatVersion is raised when an older program cannot read a newer checkpoint.
 const formatVersion = 1
 
-// Manifest is the state of training besides the tensors. Save fills in Format, Files and SHA256.
+// Manifest is the state of training without the tensors. Save fills in Format, Files and SHA256.
 type Manifest struct {
 	Format  int               `json:"format"`
 	Step    int64             `json:"step"`            // finished optimizer steps

@@ -291,7 +291,7 @@ func ExampleSave() {
 	// Output: step-00000042 [3] [3]
 }
 
-// Of many steps those nearest to the one that is missed are told, newest first.
+// If there are many steps, the message lists those nearest to the missing one, newest first.
 func TestStepsThere(t *testing.T) {
 	many := make([]int64, 60)
 	for i := range many {

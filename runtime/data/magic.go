@@ -16,7 +16,7 @@ const (
 	toTokens = "write its tokens to a .bin file, 16 bits each"
 )
 
-// otherFiles are kinds of files that are passed as data by mistake: the bytes at an offset that identify them, and what
+// otherFiles are kinds of files that users wrongly pass as data: the bytes at an offset that identify them, and what
 // to do. In remedy, %s is the file's path.
 var otherFiles = []struct {
 	at         int

@@ -80,7 +80,7 @@ func (s *Set) open() error {
 	if err := s.spec.check(); err != nil {
 		return err
 	}
-	var held holdout // its products are rounded explicitly, for the same samples on every platform
+	var held holdout // its multiplications are rounded explicitly, for the same samples on every platform
 	if len(s.spec.Valid) == 0 {
 		held.fraction = s.spec.ValidFraction
 	}

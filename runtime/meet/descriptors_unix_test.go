@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A process that may open too few files is told so, with the limit, and joins nothing.
+// A process that may open too few files gets an error with the limit, and joins nothing.
 func TestFewDescriptors(t *testing.T) {
 	const variable = "PLANC_TEST_DESCRIPTORS"
 	if how := os.Getenv(variable); how != "" {

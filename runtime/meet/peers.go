@@ -86,7 +86,7 @@ func (p *Peers) Exchange(own []byte) ([][]byte, error) {
 	}
 	all, ok := partMessages(joined, p.me.Processes)
 	if !ok {
-		return nil, errors.New("meet: the lead sent an invalid exchange") // a bug, or a foreign message
+		return nil, errors.New("meet: the lead sent an invalid exchange") // a bug, or another program's message
 	}
 	return all, nil
 }

@@ -8,7 +8,7 @@ type Weights struct {
 	Tensors   []Published // in the files' order
 	Spellings [][2]string // of names: a file may write the second text for the first one
 	Tied      [][2]string // tensors that files may hold too, each with the tensor of the model that it must equal
-	Ignored   []string    // names of tensors that files may hold beside the model's; * is any text
+	Ignored   []string    // names of tensors that files may hold in addition to the model's; * is any text
 }
 
 // Published is a tensor of such files, or one for each layer.

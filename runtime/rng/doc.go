@@ -6,6 +6,6 @@
 // Bits, Uniform, Normal or Keep with an index. There is no state to save in a checkpoint.
 //
 // The package is not cryptographically secure. Floating-point results have the same bits on all of Go's
-// platforms: products are rounded explicitly, so that the compiler cannot use fused multiply-adds, and the
+// platforms: multiplications are rounded explicitly, so that the compiler cannot use fused multiply-adds, and the
 // logarithm is our own, because math.Log differs by platform.
 package rng

@@ -5,7 +5,7 @@ import "math"
 // Normal returns number i of the key's stream as a draw from the normal distribution with mean 0 and
 // standard deviation 1. It uses one counter and lies within ±8.2.
 func Normal(key, i uint64) float64 {
-	// The middle of one of 2^52 equal parts of (0, 1). The sum and the product are exact.
+	// The middle of one of 2^52 equal parts of (0, 1). The sum and the multiplication are exact.
 	return quantile((float64(Bits(key, i)>>12) + 0.5) * (1.0 / (1 << 52)))
 }
 
@@ -28,7 +28,7 @@ func quantile(p float64) float64 {
 	return math.Copysign(z, q)
 }
 
-// poly returns c[0] + c[1]x + ... by Horner's rule, with each product rounded. It is unrolled, because it
+// poly returns c[0] + c[1]x + ... by Horner's rule, with each multiplication rounded. It is unrolled, because it
 // initializes parameters by the million.
 func poly(c *[8]float64, x float64) float64 {
 	s := float64(c[7]*x) + c[6]
