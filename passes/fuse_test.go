@@ -60,7 +60,8 @@ func TestFusedModels(t *testing.T) {
 		var plain *ir.Program
 		without(func() { plain = compile("") }, "rematerialize")
 		if p.ArenaBytes() > plain.ArenaBytes() {
-			r.Errorf("%s: an arena of %d bytes, without rematerialize of %d", plan.Text(), p.ArenaBytes(), plain.ArenaBytes())
+			r.Errorf("%s: an arena of %d bytes, without rematerialize of %d", plan.Text(), p.ArenaBytes(),
+				plain.ArenaBytes())
 		}
 		for i, s := range p.Saved {
 			if s.Bytes > plain.Saved[i].Bytes {

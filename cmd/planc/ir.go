@@ -22,7 +22,7 @@ const UnknownPass ir.Code = "UnknownPass"
 
 // modelStage is the stage before the first pass; gemmsStage, the GEMMs with their fused ops, follows the last one.
 const (
-	modelStage    = "model"
+	modelStage = "model"
 	gemmsStage = "gemms"
 )
 
