@@ -33,16 +33,16 @@ func spareMemory(s *Stage) int {
 	return s.Arena.Activations.Offset + end
 }
 
-// input returns the offset in the arena of the input of layer k of run i of a chunk, for a buffer. After the last run
+// inputOffset returns the offset in the arena of the input of layer k of run i of a chunk, for a buffer. After the last run
 // it is the chunk's output.
-func (r *Rank) input(c *chunk, buffer, i, k int) int {
+func inputOffset(r *Rank, c *chunk, buffer, i, k int) int {
 	if i == len(c.Runs) {
 		return buffer + c.Size - r.Program.Stream
 	}
 	run := &c.Runs[i]
 	switch {
 	case k == run.Count:
-		return r.input(c, buffer, i+1, 0)
+		return inputOffset(r, c, buffer, i+1, 0)
 	case run.Split:
 		return r.exec.spare + (c.before(i)+k)%2*r.Program.Stream
 	case run.Every > 0:
@@ -64,8 +64,8 @@ func (c *chunk) before(i int) int {
 	return n
 }
 
-// slot returns the offset of the values that layer k of run i saves.
-func (r *Rank) slot(c *chunk, buffer, i, k int) int {
+// slotOffset returns the offset of the values that layer k of run i saves.
+func slotOffset(r *Rank, c *chunk, buffer, i, k int) int {
 	run := &c.Runs[i]
 	switch {
 	case run.Every > 0:

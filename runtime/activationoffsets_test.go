@@ -53,8 +53,8 @@ func TestPlaces(t *testing.T) {
 			return at - buffer
 		}
 		for _, p := range x.places {
-			got := layerPlace{p.run, p.k, from(r.input(c, buffer, p.run, p.k)), from(r.slot(c, buffer, p.run, p.k)),
-				from(r.input(c, buffer, p.run, p.k+1))}
+			got := layerPlace{p.run, p.k, from(inputOffset(r, c, buffer, p.run, p.k)), from(slotOffset(r, c, buffer, p.run, p.k)),
+				from(inputOffset(r, c, buffer, p.run, p.k+1))}
 			if got != p {
 				t.Errorf("%+v, want %+v", got, p)
 			}

@@ -26,19 +26,6 @@ type task struct {
 	afterSkip AfterSkip
 }
 
-// AfterSkip replaces a step's Scale and Hyper.T if the step before it, whose result is not known yet, was skipped.
-type AfterSkip struct {
-	Scale float64
-	T     int
-}
-
-// StepResult is a device's result of a step, besides the fields of the rank.
-type StepResult struct {
-	Seconds float64 // from the end of the step before; from the step's own start if the device was idle then
-	// The step was aborted before it changed any state: it and all later steps must be retried.
-	Retry bool
-}
-
 // oneStep begins a step and finishes earlier ones. It also finishes the new step if the next may not begin before.
 func (r *run) oneStep() error {
 	err := r.beginStep()
@@ -124,20 +111,12 @@ func (r *run) beginStep() error {
 	return r.nameStep(r.crew.do(r.onRank), t.id)
 }
 
-// receiveReport waits for the device's result of the first unfinished step and stores it in the rank.
-func receiveReport(k *Rank) {
-	if k.Device != nil {
-		k.stepResult = k.Device.AwaitStep()
-		k.reduced = true
-	}
-}
-
 // waitStep waits until all ranks have the result of the first unfinished step.
 func (r *run) waitStep() error {
 	if r.crew.mine[0].Device == nil {
 		return r.exchangeReports()
 	}
-	if err := r.nameStep(r.crew.do(receiveReport), r.tasks[0].id); err != nil {
+	if err := r.nameStep(r.crew.do((*Rank).awaitStep), r.tasks[0].id); err != nil {
 		return err
 	}
 	return r.exchangeReports()
@@ -148,7 +127,7 @@ func (r *run) finishOne() error {
 	if err := r.waitStep(); err != nil {
 		return err
 	}
-	if r.crew.mine[0].stepResult.Retry {
+	if r.crew.mine[0].stepResult().Retry {
 		return r.retrySteps()
 	}
 	t := r.tasks[0]
@@ -170,7 +149,7 @@ func (r *run) retrySteps() error {
 			}
 		}
 		r.retries = append(r.retries, r.tasks[i].batch)
-		r.lostSeconds += r.tasks[i].lead + r.crew.mine[0].stepResult.Seconds
+		r.lostSeconds += r.tasks[i].lead + r.crew.mine[0].stepResult().Seconds
 	}
 	r.tasks = r.tasks[:0]
 	return nil

@@ -48,7 +48,7 @@ func pictured[F tensors.Float](t *testing.T, dp int, s feed.Source, of func(trai
 	for i := range dp {
 		r := &Rank{Program: p, Store: tensors.Store{Data: &p.ProgramData, Stage: st, Coord: map[string]int{"dp": i},
 			Arena: make([]byte, a.Size)}}
-		r.load(b, l.MicroBatches)
+		loadBatch(r, b, l.MicroBatches)
 		ranks = append(ranks, r)
 	}
 	return ranks

@@ -131,7 +131,7 @@ func (h *heard) Exchange(own []byte) ([][]byte, error) {
 	h.own = append(h.own, x)
 	h.call++
 	other := h.say(h.call)
-	other.Ranks = make([]rankReport, 1)
+	other.Ranks = make([]Report, 1)
 	b, err := json.Marshal(other)
 	return [][]byte{own, b}, err
 }

@@ -14,7 +14,7 @@ func place[F tensors.Float](r *Rank, b *feed.Batch, micro int) {
 	for m := range micro {
 		for j := range l.MicroBatch {
 			i := (m*l.Replicas+replica)*l.MicroBatch + j
-			r.eachRun(m*l.MicroBatch+j, func(at, from, width int) {
+			eachRun(r, m*l.MicroBatch+j, func(at, from, width int) {
 				if in.Tokens > 0 {
 					copy(View[int32](r, in.Tokens+at*4, width), feed.RowOf(b.Tokens, i, n)[from:])
 				}
@@ -35,7 +35,7 @@ func place[F tensors.Float](r *Rank, b *feed.Batch, micro int) {
 
 // eachRun calls f for each contiguous range of positions that the rank has of its row number row: its index in the
 // rank's own rows, its start in the whole row, and its length.
-func (r *Rank) eachRun(row int, f func(at, from, width int)) {
+func eachRun(r *Rank, row int, f func(at, from, width int)) {
 	l := &r.Program.Batch
 	part, parts := r.along(l.SeqAxes)
 	at := row * l.SeqLen / parts

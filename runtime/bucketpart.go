@@ -58,7 +58,7 @@ func (r *Rank) BucketPart(i int) BucketPart {
 	}
 	lo := b.Lo
 	for _, s := range b.spans {
-		out.Updates = append(out.Updates, r.updatesOf(i, s)...)
+		out.Updates = append(out.Updates, updatesOf(r, i, s)...)
 		if s.Load != nil { // the experts' loads are not gradients
 			out.Squares = append(out.Squares, Extent{r.GradAt(i, lo), s.Lo - lo})
 			lo = s.Hi
@@ -68,8 +68,8 @@ func (r *Rank) BucketPart(i int) BucketPart {
 	return out
 }
 
-// update returns the positions of a run of a bucket's part.
-func (r *Rank) update(i int, s tensors.Span) Update {
+// updateOf returns the positions of a run of a bucket's part.
+func updateOf(r *Rank, i int, s tensors.Span) Update {
 	a, types, state := &r.Stage.Arena, r.Program.TensorTypes(), r.Stage.Buckets[i].State+s.Lo-r.Shards[i].Lo
 	at := func(g Region, e Elem) int {
 		if g.Size == 0 {

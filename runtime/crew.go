@@ -1,15 +1,11 @@
 package runtime
 
 import (
-	"fmt"
-	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/planc-dev/planc/runtime/comm"
 	"github.com/planc-dev/planc/runtime/launch"
-	"github.com/planc-dev/planc/runtime/program"
 	"github.com/planc-dev/planc/runtime/tensors"
 )
 
@@ -31,7 +27,7 @@ func newCrew(p *Program, timeout time.Duration, team *launch.Team) (*crew, error
 	mesh := p.mesh()
 	c := &crew{world: comm.NewWorld(mesh, timeout), team: team}
 	for id := range mesh.Size() {
-		r, err := newRank(p, mesh, c.world, id)
+		r, err := newRank(p, c.world, id)
 		if err != nil {
 			return nil, err
 		}
@@ -53,7 +49,7 @@ func newCrew(p *Program, timeout time.Duration, team *launch.Team) (*crew, error
 			for f := range ch {
 				c.command(r, f)
 			}
-			close(r.jobs)
+			r.closeJobs()
 			if r.Device != nil {
 				r.Device.Close()
 			}
@@ -98,83 +94,70 @@ func (c *crew) close() {
 	c.alive.Wait()
 }
 
-// rankError returns the error of a rank's panic: an error that generated code could not return, or a bug.
-func rankError(rank int, x any) error {
-	if f, ok := x.(failure); ok {
-		return f.err
-	}
-	return fmt.Errorf("rank %d: %v\n%s", rank, x, debug.Stack())
-}
-
-func newRank(p *Program, mesh comm.Mesh, world *comm.World, id int) (*Rank, error) {
-	r := &Rank{Program: p, Store: tensors.NewStore(&p.ProgramData, mesh, id), world: world, Scale: 1}
-	r.scratch = View[float32](r, r.Stage.Arena.Scratch.Offset, r.Stage.Arena.Scratch.Size/F32.Size())
-	for _, g := range p.Groups {
-		joined, err := world.Join(id, g.Axes, comm.Main)
-		if err != nil {
-			return nil, err
-		}
-		r.groups = append(r.groups, joined)
-	}
-	ts := tensors.Of(&p.ProgramData, r.Coord)
-	for i := range r.Stage.Buckets {
-		b, err := newBucket(r, i, ts)
-		if err != nil {
-			return nil, err
-		}
-		r.buckets = append(r.buckets, b)
-	}
-	if p.Elem == F64 {
-		r.kinds = jobsOf[float64](p.TensorTypes())
-	} else {
-		r.kinds = jobsOf[float32](p.TensorTypes())
-	}
-	r.jobs = make(chan job, kinds*len(r.Stage.Buckets))
-	var err error
-	r.exec, err = newExecutor(r)
-	return r, err
-}
-
-func newBucket(r *Rank, at int, ts []tensors.Tensor) (bucket, error) {
-	p, spec := r.Program, &r.Stage.Buckets[at]
-	b := bucket{Shard: &r.Shards[at]}
-	for i := range b.done {
-		b.done[i] = make(chan struct{}, 1)
-	}
-	var err error
-	join := func(atoms []string) (g *comm.Group) {
-		if err != nil || p.Ranks(atoms) == 1 {
-			return nil
-		}
-		g, err = r.world.Join(r.ID, atoms, comm.Overlap)
-		return g
-	}
-	shard := p.Atoms(spec.Shard)
-	rest := p.SumOnly(spec)
-	b.reduce, b.shard, b.sum = join(p.Atoms(spec.Reduce)), join(shard), join(rest)
-	if spec.SharedByEnds && err == nil {
-		b.ends, err = r.world.Ends(r.ID, program.StageAxis, comm.Overlap)
-	}
-	b.countsInNorm = !spec.SharedByEnds || r.Coord[program.StageAxis] == 0
-	copies := slices.Concat(spec.ReplicatedOver, p.Atoms(spec.Reduce), rest) // equal values after the reductions
-	for _, a := range program.AtomsNotIn(copies, shard) {
-		if r.Coord[a] != 0 {
-			b.countsInNorm = false
-		}
-	}
-	b.spans = tensors.Spans(ts, b.Lo, b.Hi)
-	if p.StochasticRounding {
-		b.tensors = tensors.Overlapping(ts, b.Lo, b.Hi)
-	}
-	return b, err
-}
-
 // head returns the first rank that has the model's last block.
 func (c *crew) head() *Rank {
 	for _, r := range c.ranks {
-		if chunks := r.exec.chunks; chunks[len(chunks)-1].to == nil {
+		if r.hasHead() {
 			return r
 		}
 	}
 	panic("runtime: no rank has the last chunk")
+}
+
+// openDevices opens the device of each rank.
+func (c *crew) openDevices(from Devices) error {
+	if from == nil {
+		return nil
+	}
+	return c.do(func(r *Rank) {
+		var err error
+		r.Device, err = from.Take(r)
+		check(err)
+	})
+}
+
+// push copies the ranks' state to their devices.
+func (c *crew) push() error {
+	if c.mine[0].Device == nil {
+		return nil
+	}
+	return c.do(func(r *Rank) {
+		for _, g := range r.Stage.Arena.StateRegions() {
+			r.Device.Upload(g.Offset, g.Size)
+		}
+	})
+}
+
+// pull copies the ranks' state, and the regions that more selects, back to the host.
+func (c *crew) pull(more ...func(*Arena) Region) error {
+	if c.mine[0].Device == nil {
+		return nil
+	}
+	return c.do(func(r *Rank) {
+		regions := r.Stage.Arena.StateRegions()
+		for _, f := range more {
+			regions = append(regions, f(&r.Stage.Arena))
+		}
+		for _, g := range regions {
+			r.Device.Download(g.Offset, g.Size)
+		}
+	})
+}
+
+// finishUpdates finishes the updates of all ranks of this process. It must be called before parameters or optimizer
+// state are read between steps.
+func (c *crew) finishUpdates() error {
+	for _, r := range c.mine {
+		if r.hasUpdates() {
+			return c.do((*Rank).finishUpdates)
+		}
+	}
+	return nil
+}
+
+// waitUpdates waits until no update is running, even if a rank has failed.
+func (c *crew) waitUpdates() {
+	for _, r := range c.mine {
+		r.waitUpdates()
+	}
 }

@@ -96,8 +96,8 @@ func (r *Rank) Timeout() time.Duration { return r.world.Timeout() }
 // Fail ends the run with an error that was met beside the rank's goroutine, unless it has failed already.
 func (r *Rank) Fail(err error) { r.world.Fail(err) }
 
-// send sends a block's input or gradient, at offset at of the arena, to the next stage or the previous one.
-func (r *Rank) send(p *comm.Pipe, at int) {
+// sendStream sends a block's input or gradient, at offset at of the arena, to the next stage or the previous one.
+func sendStream(r *Rank, p *comm.Pipe, at int) {
 	if r.Device != nil {
 		r.Device.Send(p.Name(), at, r.Program.Stream)
 		return
@@ -105,8 +105,8 @@ func (r *Rank) send(p *comm.Pipe, at int) {
 	check(p.Send(r.Arena[at : at+r.Program.Stream]))
 }
 
-// receive receives it.
-func (r *Rank) receive(p *comm.Pipe, at int) {
+// receiveStream receives it.
+func receiveStream(r *Rank, p *comm.Pipe, at int) {
 	if r.Device != nil {
 		r.Device.Receive(p.Name(), at, r.Program.Stream)
 		return
@@ -115,7 +115,7 @@ func (r *Rank) receive(p *comm.Pipe, at int) {
 }
 
 // waitSent waits, or makes later device work wait, until one more message has left the rank's memory.
-func (r *Rank) waitSent(p *comm.Pipe) {
+func waitSent(r *Rank, p *comm.Pipe) {
 	if r.Device != nil {
 		r.Device.AwaitSent(p.Name())
 		return
@@ -123,51 +123,11 @@ func (r *Rank) waitSent(p *comm.Pipe) {
 	check(p.WaitSent())
 }
 
-// zero sets bytes of the arena to zero.
-func (r *Rank) zero(at, bytes int) {
+// zeroBytes sets bytes of the arena to zero.
+func zeroBytes(r *Rank, at, bytes int) {
 	if r.Device != nil {
 		r.Device.Clear(at, bytes)
 		return
 	}
 	clear(r.Arena[at : at+bytes])
-}
-
-// openDevices opens the device of each rank.
-func (c *crew) openDevices(from Devices) error {
-	if from == nil {
-		return nil
-	}
-	return c.do(func(r *Rank) {
-		var err error
-		r.Device, err = from.Take(r)
-		check(err)
-	})
-}
-
-// push copies the ranks' state to their devices.
-func (c *crew) push() error {
-	if c.mine[0].Device == nil {
-		return nil
-	}
-	return c.do(func(r *Rank) {
-		for _, g := range r.Stage.Arena.StateRegions() {
-			r.Device.Upload(g.Offset, g.Size)
-		}
-	})
-}
-
-// pull copies the ranks' state, and the regions that more selects, back to the host.
-func (c *crew) pull(more ...func(*Arena) Region) error {
-	if c.mine[0].Device == nil {
-		return nil
-	}
-	return c.do(func(r *Rank) {
-		regions := r.Stage.Arena.StateRegions()
-		for _, f := range more {
-			regions = append(regions, f(&r.Stage.Arena))
-		}
-		for _, g := range regions {
-			r.Device.Download(g.Offset, g.Size)
-		}
-	})
 }

@@ -145,7 +145,7 @@ func (r *run) prepare() error {
 	r.crew.world.Watch = r.o.onCall
 	r.guardTeam()
 	for _, k := range r.crew.ranks {
-		k.poison, k.onChoice = r.o.poison && r.p.Devices == nil, r.o.onChoice
+		k.setDiagnosis(r.o.poison && r.p.Devices == nil, r.o.onChoice)
 	}
 	if err := r.crew.openDevices(r.p.Devices); err != nil {
 		return err

@@ -79,20 +79,14 @@ func (r *run) validate(n int64) (loss float64, tokens int, err error) {
 		if err != nil {
 			return 0, 0, readFailure{err}
 		}
-		err = r.crew.do(func(k *Rank) {
-			k.load(b, 1)
-			k.Training, k.evalFirst = false, i*rows+1
-			k.clearLoss()
-			k.runEval()
-			k.evalFirst = 0
-		})
+		err = r.crew.do(func(k *Rank) { k.evaluate(b, i*rows) })
 		if err == nil {
 			err = r.exchangeReports()
 		}
 		if err != nil {
 			return 0, 0, err
 		}
-		loss += r.lossSum()
+		loss += lossSum(r.crew.ranks)
 		tokens += b.Counted()
 		f.PutBack(b)
 		done.Add(1)

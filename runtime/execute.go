@@ -57,13 +57,13 @@ func newExecutor(r *Rank) (*executor, error) {
 		}
 		e.chunks = append(e.chunks, c)
 	}
-	e.cleared = r.clearedParts(e.chunks)
+	e.cleared = clearedParts(r, e.chunks)
 	return e, nil
 }
 
 // newChunk connects a chunk with the chunks before and after it.
 func newChunk(r *Rank, c *Chunk) (*chunk, error) {
-	out := &chunk{Chunk: c, layers: r.newLayers(c), done: map[program.ActionKind]int{}}
+	out := &chunk{Chunk: c, layers: newLayers(r, c), done: map[program.ActionKind]int{}}
 	out.reverse = reversed(c, out.layers)
 	stages := r.Program.ChunkStages()
 	for _, join := range []struct {
@@ -78,14 +78,14 @@ func newChunk(r *Rank, c *Chunk) (*chunk, error) {
 			continue
 		}
 		name := pipeName(join.kind, join.from, join.to)
-		*join.pipe = r.world.Pipe(name, r.peer(stages[join.from]), r.peer(stages[join.to]),
+		*join.pipe = r.world.Pipe(name, peerOf(r, stages[join.from]), peerOf(r, stages[join.to]),
 			r.Program.Batch.MicroBatches)
 	}
 	return out, nil
 }
 
-// peer returns the rank of a stage whose other coordinates equal this rank's.
-func (r *Rank) peer(stage int) int {
+// peerOf returns the rank of a stage whose other coordinates equal this rank's.
+func peerOf(r *Rank, stage int) int {
 	id, radix := 0, 1
 	for _, a := range r.Program.Mesh {
 		at := r.Coord[a.Name]
@@ -98,8 +98,8 @@ func (r *Rank) peer(stage int) int {
 	return id
 }
 
-// step runs one optimizer step on the batch in the rank's arena.
-func (r *Rank) step() {
+// runStep runs one optimizer step on the batch in the rank's arena.
+func runStep(r *Rank) {
 	if r.Program.Elem == F64 {
 		step[float64](r)
 	} else {
@@ -120,7 +120,7 @@ func step[F tensors.Float](r *Rank) {
 // work executes a step, except that it does not count tokens.
 func work[F tensors.Float](r *Rank) {
 	e := r.exec
-	r.clearGradients()
+	clearGradients(r)
 	for _, c := range e.chunks {
 		clear(c.done)
 	}
@@ -130,13 +130,13 @@ func work[F tensors.Float](r *Rank) {
 	e.fetch.invalidate()
 	for i, a := range e.actions {
 		if a.Kind == program.Finish {
-			r.readyGradients()
+			readyGradients(r)
 			finish[F](r)
 			continue
 		}
 		c := e.chunks[a.Chunk]
 		if a.Kind != program.Forward {
-			r.readyGradients()
+			readyGradients(r)
 		}
 		switch a.Kind {
 		case program.Forward:
@@ -209,7 +209,7 @@ func finish[F tensors.Float](r *Rank) {
 		}
 		Optimize[F](r, i)
 		if buckets[i].Shard >= 0 && !buckets[i].ShardedParams {
-			r.taintOthers(i)
+			taintOthers(r, i)
 			StartGather(r, i)
 		}
 	}

@@ -24,7 +24,7 @@ func biased(master bool) *Rank {
 		p.Types.Params, p.Types.Master = BF16, F32
 	}
 	r := &Rank{Program: p, Store: tensors.Store{Data: &p.ProgramData, Stage: stage, Arena: make([]byte, 192)},
-		Clip: 0.5, Scale: 8}
+		Pass: Pass{Scale: 8}, Outcome: Outcome{Clip: 0.5}}
 	r.Hyper = Hyper{LR: 1, BiasRate: 0.25}
 	r.Shards = []tensors.Shard{{Hi: 16}}
 	r.buckets = []bucket{{Shard: &r.Shards[0], countsInNorm: true, spans: []tensors.Span{{Lo: 0, Hi: 2}, {Lo: 2, Hi: 6,

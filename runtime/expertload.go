@@ -66,21 +66,21 @@ func (c *expertCounts) layer(at layerID, experts int) *layerLoad {
 }
 
 // auxLoss returns the mean auxiliary loss over the sequences of the global batch.
-func (r *run) auxLoss() float64 {
+func auxLoss(ranks []*Rank) float64 {
 	sum := 0.0
-	for _, k := range r.crew.ranks {
+	for _, k := range ranks {
 		sum += k.experts.aux
 	}
-	return sum / float64(max(r.p.Experts.Copies, 1)) / float64(r.p.Batch.GlobalBatch)
+	return sum / float64(max(ranks[0].Program.Experts.Copies, 1)) / float64(ranks[0].Program.Batch.GlobalBatch)
 }
 
 // expertLoads combines the counts of the ranks, layer by layer.
-func (r *run) expertLoads() []report.ExpertLoad {
-	if r.p.Experts.Copies == 0 {
+func expertLoads(ranks []*Rank) []report.ExpertLoad {
+	if ranks[0].Program.Experts.Copies == 0 {
 		return nil
 	}
 	var ids []layerID
-	for _, k := range r.crew.ranks {
+	for _, k := range ranks {
 		for id := range k.experts.layers {
 			if !slices.Contains(ids, id) {
 				ids = append(ids, id)
@@ -90,16 +90,16 @@ func (r *run) expertLoads() []report.ExpertLoad {
 	slices.SortFunc(ids, func(a, b layerID) int { return cmp.Or(a.segment-b.segment, a.layer-b.layer) })
 	out := make([]report.ExpertLoad, len(ids))
 	for i, id := range ids {
-		out[i] = r.expertLoad(id)
+		out[i] = expertLoad(ranks, id)
 	}
 	return out
 }
 
-func (r *run) expertLoad(id layerID) report.ExpertLoad {
-	e := report.ExpertLoad{Segment: r.p.Segments[id.segment].Name, Layer: id.layer, Rounds: make([]int,
-		len(r.crew.ranks))}
+func expertLoad(ranks []*Rank, id layerID) report.ExpertLoad {
+	e := report.ExpertLoad{Segment: ranks[0].Program.Segments[id.segment].Name, Layer: id.layer, Rounds: make([]int,
+		len(ranks))}
 	var choices []int64
-	for i, k := range r.crew.ranks {
+	for i, k := range ranks {
 		x := k.experts.layers[id]
 		if x == nil {
 			continue
@@ -113,7 +113,7 @@ func (r *run) expertLoad(id layerID) report.ExpertLoad {
 		e.Dropped += x.dropped
 		e.Rounds[i], e.Further = x.rounds, max(e.Further, x.rounds-x.passes)
 	}
-	e.Dropped /= int64(r.p.Experts.Copies)
+	e.Dropped /= int64(ranks[0].Program.Experts.Copies)
 	e.Load, e.CV = loadSpread(choices)
 	return e
 }

@@ -3,27 +3,27 @@ package runtime
 import "github.com/planc-dev/planc/runtime/tensors"
 
 // runEval adds the loss of micro-batch 0 to LossSum on the ranks that have the last chunk.
-func (r *Rank) runEval() {
+func runEval(r *Rank) {
 	if r.Device != nil {
-		r.Device.Infer(func() { r.infer(false) })
+		r.Device.Infer(func() { inferChunks(r, false) })
 		return
 	}
-	r.infer(false)
+	inferChunks(r, false)
 }
 
 // runLogits computes the logits at position Pos of every row of micro-batch 0, on the ranks that have the last chunk,
 // and leaves them in the arena.
-func (r *Rank) runLogits() {
+func runLogits(r *Rank) {
 	if r.Device != nil {
-		r.Device.Infer(func() { r.infer(true) })
+		r.Device.Infer(func() { inferChunks(r, true) })
 		logits := r.Stage.Arena.Logits
 		r.Device.Download(logits.Offset, logits.Size)
 		return
 	}
-	r.infer(true)
+	inferChunks(r, true)
 }
 
-func (r *Rank) infer(logits bool) {
+func inferChunks(r *Rank, logits bool) {
 	r.finishUpdates()
 	r.exec.fetch.invalidate()
 	for _, c := range r.exec.chunks {
@@ -42,8 +42,8 @@ func forward[F tensors.Float](r *Rank, c *chunk, micro int, logits bool, next *l
 	b.Micro = micro
 	r.experts.counting = r.Training
 	if c.from != nil {
-		at := r.input(c, r.buffer(c, micro), 0, 0)
-		r.receive(c.from, at)
+		at := inputOffset(r, c, activationBuffer(r, c, micro), 0, 0)
+		receiveStream(r, c.from, at)
 	}
 	for i, l := range c.layers {
 		enterLayer[F](r, c, l, nextLayer(c.layers, i, next))
@@ -55,29 +55,29 @@ func forward[F tensors.Float](r *Rank, c *chunk, micro int, logits bool, next *l
 	}
 	r.experts.counting = false
 	if c.to != nil {
-		r.send(c.to, b.Out)
+		sendStream(r, c.to, b.Out)
 	}
 }
 
-// buffer returns the offset of the activations of the chunk's micro-batch.
-func (r *Rank) buffer(c *chunk, micro int) int {
+// activationBuffer returns the offset of the activations of the chunk's micro-batch.
+func activationBuffer(r *Rank, c *chunk, micro int) int {
 	return r.Stage.Arena.Activations.Offset + c.Offset + micro%c.Buffers*c.Size
 }
 
 // enterLayer prepares the block for a layer. It waits for the layer's parameters and starts to gather those of the
 // layer that follows.
 func enterLayer[F tensors.Float](r *Rank, c *chunk, l, follows *layer) {
-	r.finishLayerUpdates(l)
-	r.setBlock(c, l, waitFetched[F](r, l, follows))
+	finishLayerUpdates(r, l)
+	setBlock(r, c, l, waitFetched[F](r, l, follows))
 }
 
 // setBlock sets the block's offsets for a layer whose gathered parameters begin at an offset.
-func (r *Rank) setBlock(c *chunk, l *layer, gathered int) {
+func setBlock(r *Rank, c *chunk, l *layer, gathered int) {
 	b := &r.exec.block
 	b.Layer, r.experts.at = l.index, layerID{l.segment, l.index}
-	buffer := r.buffer(c, b.Micro)
-	b.X, b.Slot, b.Out = r.input(c, buffer, l.run, l.k), r.slot(c, buffer, l.run, l.k), r.input(c, buffer, l.run, l.k+1)
-	r.taintWork()
+	buffer := activationBuffer(r, c, b.Micro)
+	b.X, b.Slot, b.Out = inputOffset(r, c, buffer, l.run, l.k), slotOffset(r, c, buffer, l.run, l.k), inputOffset(r, c, buffer, l.run, l.k+1)
+	taintWork(r)
 	b.Params, b.Grads = b.Params[:0], b.Grads[:0]
 	for i := range l.refs {
 		f := &l.refs[i]
@@ -97,9 +97,9 @@ func backward[F tensors.Float](r *Rank, c *chunk, micro int, next *layer) {
 	e := r.exec
 	b := &e.block
 	b.Micro = micro
-	b.DY = r.gradientOf(c, c.layers[len(c.layers)-1], e.dy)
+	b.DY = gradientOffset(r, c, c.layers[len(c.layers)-1], e.dy)
 	if c.gradFrom != nil {
-		r.receive(c.gradFrom, b.DY)
+		receiveStream(r, c.gradFrom, b.DY)
 	}
 	for i, l := range c.reverse {
 		enterLayer[F](r, c, l.layer, nextVisitedLayer(c.reverse, i, next))
@@ -108,9 +108,9 @@ func backward[F tensors.Float](r *Rank, c *chunk, micro int, next *layer) {
 			continue
 		}
 		if below := c.gradientReceiver(i); below != nil {
-			b.DX = r.gradientOf(c, below, e.otherBuffer(b.DY))
+			b.DX = gradientOffset(r, c, below, e.otherBuffer(b.DY))
 		} else if c.gradTo != nil {
-			b.DX = r.sendBuffer()
+			b.DX = sendBuffer(r)
 		}
 		if l.weights == nil {
 			runScattered[F](r, l.layer, l.backward)
@@ -125,10 +125,10 @@ func backward[F tensors.Float](r *Rank, c *chunk, micro int, next *layer) {
 		}
 	}
 	if !e.split {
-		r.taint(r.buffer(c, micro), c.Size)
+		taint(r, activationBuffer(r, c, micro), c.Size)
 	}
 	if c.gradTo != nil {
-		r.send(c.gradTo, b.DY)
+		sendStream(r, c.gradTo, b.DY)
 		e.sent[e.sends%2] = c.gradTo
 		e.sends++
 	}
@@ -158,22 +158,22 @@ func weightGradients[F tensors.Float](r *Rank, c *chunk, micro int) {
 	b.Micro = micro
 	for i := len(c.layers) - 1; i >= 0; i-- {
 		l := c.layers[i]
-		r.setBlock(c, l, 0)
-		b.DY = r.gradientOf(c, l, 0)
+		setBlock(r, c, l, 0)
+		b.DY = gradientOffset(r, c, l, 0)
 		if l.weights != nil {
 			runScattered[F](r, l, l.weights)
 		}
 		layerDone[F](r, l)
 	}
-	r.taint(r.buffer(c, micro), c.Size)
+	taint(r, activationBuffer(r, c, micro), c.Size)
 }
 
-// gradientOf returns the offset of the gradient of a layer's output. It is next to the layer's saved values if the
+// gradientOffset returns the offset of the gradient of a layer's output. It is next to the layer's saved values if the
 // second part of a split backward pass needs it, else at passing.
-func (r *Rank) gradientOf(c *chunk, l *layer, passing int) int {
+func gradientOffset(r *Rank, c *chunk, l *layer, passing int) int {
 	if l.weights != nil && l.seg.Gradient {
 		run := &c.Runs[l.run]
-		return r.buffer(c, r.exec.block.Micro) + run.Offset + (l.k+1)*run.Stride - r.Program.Stream
+		return activationBuffer(r, c, r.exec.block.Micro) + run.Offset + (l.k+1)*run.Stride - r.Program.Stream
 	}
 	return passing
 }
@@ -194,10 +194,10 @@ func layerDone[F tensors.Float](r *Rank, l *layer) {
 }
 
 // sendBuffer returns the offset for the next gradient to send, after the previous message from there has left.
-func (r *Rank) sendBuffer() int {
+func sendBuffer(r *Rank) int {
 	e := r.exec
 	if p := e.sent[e.sends%2]; p != nil {
-		r.waitSent(p)
+		waitSent(r, p)
 	}
 	return r.Stage.Arena.Comm.Offset + e.sends%2*r.Program.Stream
 }

@@ -11,7 +11,7 @@ type part struct{ lo, hi int }
 // clearedParts returns the parts of the gradient region that no layer of the chunks writes as a whole in the first
 // micro-batch, and which must therefore be zeroed. The runtime only adds to buckets that are scattered after each
 // micro-batch.
-func (r *Rank) clearedParts(chunks []*chunk) (out []part) {
+func clearedParts(r *Rank, chunks []*chunk) (out []part) {
 	var written []part
 	size := r.Program.TensorTypes().Grads.Size()
 	for _, c := range chunks {
@@ -38,18 +38,18 @@ func (r *Rank) clearedParts(chunks []*chunk) (out []part) {
 
 // clearGradients zeroes the gradients that are added to without being written first. The others need no pass over
 // memory.
-func (r *Rank) clearGradients() {
+func clearGradients(r *Rank) {
 	g := r.Stage.Arena.Grads
-	r.taint(g.Offset, g.Size)
+	taint(r, g.Offset, g.Size)
 	if r.updates != nil && r.updates.stale > 0 { // running updates still read the others; see readyGradients
 		for i, b := range r.updates.buckets {
 			if b == nil || !b.stale {
-				r.clearBucket(i)
+				clearBucket(r, i)
 			}
 		}
 		return
 	}
 	for _, p := range r.exec.cleared {
-		r.zero(p.lo, p.hi-p.lo)
+		zeroBytes(r, p.lo, p.hi-p.lo)
 	}
 }

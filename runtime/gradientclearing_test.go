@@ -27,17 +27,18 @@ func overwriting() *Program {
 // What a segment writes is not cleared; what lies beside it is: the other parameter, and the bucket's padding.
 func TestClearedGradients(t *testing.T) {
 	p := overwriting()
-	r := &Rank{Program: p, Store: tensors.Store{Data: &p.ProgramData, Stage: &p.Stages[0]}, buckets: make([]bucket, 2)}
+	r := &Rank{Program: p, Store: tensors.Store{Data: &p.ProgramData, Stage: &p.Stages[0]},
+		jobQueue: jobQueue{buckets: make([]bucket, 2)}}
 	c, err := newChunk(r, &p.Stages[0].Chunks[0])
 	must(t, err)
 	g := p.Stages[0].Arena.Grads
 	b := g.Offset + 4*vocabPad
-	if got, want := r.clearedParts([]*chunk{c}), []part{{g.Offset, b},
+	if got, want := clearedParts(r, []*chunk{c}), []part{{g.Offset, b},
 		{b + 4*vocab, g.Offset + g.Size}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("cleared are %v, want %v", got, want)
 	}
 	p.Stages[0].Buckets[0].ShardedGrads = true // then a buffer is written, and the region only added to
-	if got, want := r.clearedParts([]*chunk{c}), []part{{g.Offset, g.Offset + g.Size}}; !reflect.DeepEqual(got, want) {
+	if got, want := clearedParts(r, []*chunk{c}), []part{{g.Offset, g.Offset + g.Size}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("cleared of a bucket that is scattered are %v, want %v", got, want)
 	}
 }

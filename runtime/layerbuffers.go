@@ -28,14 +28,14 @@ type layerAt struct{ bucket, param, grad int }
 type bucketAt struct{ bucket, at int }
 
 // newLayers returns a chunk's layers with what they use.
-func (r *Rank) newLayers(c *Chunk) []*layer {
+func newLayers(r *Rank, c *Chunk) []*layer {
 	var out []*layer
 	for i := range c.Runs {
 		run := &c.Runs[i]
 		for k := range run.Count {
 			l := &layer{segment: run.Segment, index: run.From + k, seg: &r.Program.Segments[run.Segment], run: i, k: k}
 			l.forward, l.backward, l.weights = l.seg.functions(run)
-			r.locate(l)
+			locateParams(r, l)
 			out = append(out, l)
 		}
 	}
@@ -76,8 +76,8 @@ func nextVisitedLayer(visits []visit, i int, next *layer) *layer {
 	return next
 }
 
-// locate finds the parameter runs that a layer uses. Those of gathered buckets are consecutive in the buffer.
-func (r *Rank) locate(l *layer) {
+// locateParams finds the parameter runs that a layer uses. Those of gathered buckets are consecutive in the buffer.
+func locateParams(r *Rank, l *layer) {
 	types := r.Program.TensorTypes()
 	paramSize, gradSize := types.Params.Size(), types.Grads.Size()
 	gathered, scattered := 0, 0
@@ -176,7 +176,7 @@ func waitFetched[F tensors.Float](r *Rank, l, follows *layer) int {
 			startFetch[F](r, l, t.current)
 		}
 		t.users[1-t.current] = nil
-		r.taint(t.buffer(1-t.current), t.size)
+		taint(r, t.buffer(1-t.current), t.size)
 		for _, b := range l.fetch {
 			r.wait(b.bucket, fetching)
 		}
@@ -205,7 +205,7 @@ func beginScatter[F tensors.Float](r *Rank, l *layer) {
 	}
 	t.waitBuffer(r, t.current, scattering)
 	at := t.buffer(t.current)
-	r.zero(at, t.size)
+	zeroBytes(r, at, t.size)
 	b := &r.exec.block
 	for i := range l.refs {
 		if r.Stage.Buckets[l.refs[i].bucket].ShardedGrads {

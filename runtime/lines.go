@@ -23,7 +23,7 @@ func (r *Rank) Lines() []Line {
 	p := r.Program
 	var out []Line
 	for i, g := range p.Groups {
-		out = append(out, r.line(MainLine(i), g.Axes))
+		out = append(out, lineOf(r, MainLine(i), g.Axes))
 	}
 	var atoms [][]string
 	ends := false
@@ -36,13 +36,13 @@ func (r *Rank) Lines() []Line {
 	}
 	for i, a := range atoms {
 		if p.Ranks(a) > 1 && !slices.ContainsFunc(atoms[:i], func(b []string) bool { return slices.Equal(a, b) }) {
-			out = append(out, r.line(overlapLine(a), a))
+			out = append(out, lineOf(r, overlapLine(a), a))
 		}
 	}
 	if ends {
-		out = append(out, r.between(endsLine, 0, len(p.Stages)-1))
+		out = append(out, lineBetween(r, endsLine, 0, len(p.Stages)-1))
 	}
-	return append(out, r.pipes()...)
+	return append(out, pipeLines(r)...)
 }
 
 // MainLine returns the name of the line of one of the program's groups.
@@ -54,28 +54,28 @@ func overlapLine(atoms []string) string { return "buckets over " + strings.Join(
 // endsLine is the name of the line between the ends of the pipeline.
 const endsLine = "ends"
 
-// line returns the line of the ranks that differ from this one only in the atoms.
-func (r *Rank) line(name string, atoms []string) Line {
+// lineOf returns the line of the ranks that differ from this one only in the atoms.
+func lineOf(r *Rank, name string, atoms []string) Line {
 	ranks, _, err := r.Program.mesh().Members(r.ID, atoms)
 	check(err)
 	return Line{Name: name, Ranks: ranks, SameStage: !slices.Contains(atoms, program.StageAxis)}
 }
 
-// between returns the line between this rank's peers on two stages.
-func (r *Rank) between(name string, from, to int) Line {
+// lineBetween returns the line between this rank's peers on two stages.
+func lineBetween(r *Rank, name string, from, to int) Line {
 	if s := r.Coord[program.StageAxis]; s != from && s != to {
 		return Line{Name: name}
 	}
-	ranks := []int{r.peer(from), r.peer(to)}
+	ranks := []int{peerOf(r, from), peerOf(r, to)}
 	return Line{Name: name, Ranks: slices.Compact(ranks)}
 }
 
-// pipes returns the lines between chunks.
-func (r *Rank) pipes() (out []Line) {
+// pipeLines returns the lines between chunks.
+func pipeLines(r *Rank) (out []Line) {
 	stages := r.Program.ChunkStages()
 	for i := range len(stages) - 1 {
-		out = append(out, r.between(pipeName(activations, i, i+1), stages[i], stages[i+1]),
-			r.between(pipeName(gradients, i+1, i), stages[i+1], stages[i]))
+		out = append(out, lineBetween(r, pipeName(activations, i, i+1), stages[i], stages[i+1]),
+			lineBetween(r, pipeName(gradients, i+1, i), stages[i+1], stages[i]))
 	}
 	for i := range out {
 		out[i].IsPipe = true

@@ -151,7 +151,7 @@ func (u *updates) end(b *bucketUpdate) {
 }
 
 // finishUpdate waits until a bucket's parameters are updated.
-func (r *Rank) finishUpdate(b *bucketUpdate) {
+func finishUpdate(r *Rank, b *bucketUpdate) {
 	if b == nil || !b.open {
 		return
 	}
@@ -164,20 +164,20 @@ func (r *Rank) finishUpdate(b *bucketUpdate) {
 }
 
 // clearBucket zeroes the gradients of a bucket that are added to without being written first.
-func (r *Rank) clearBucket(i int) {
+func clearBucket(r *Rank, i int) {
 	spec := &r.Stage.Buckets[i]
 	lo := r.Stage.Arena.Grads.Offset + spec.Grads*r.Program.TensorTypes().Grads.Size()
-	hi := lo + r.gradElems(i)*r.Program.TensorTypes().Grads.Size()
+	hi := lo + gradElems(r, i)*r.Program.TensorTypes().Grads.Size()
 	for _, p := range r.exec.cleared {
 		p = (part{max(p.lo, lo), min(p.hi, hi)})
 		if p.lo < p.hi {
-			r.zero(p.lo, p.hi-p.lo)
+			zeroBytes(r, p.lo, p.hi-p.lo)
 		}
 	}
 }
 
 // gradElems returns the number of gradients of a bucket in the rank's arena.
-func (r *Rank) gradElems(i int) int {
+func gradElems(r *Rank, i int) int {
 	if r.Stage.Buckets[i].ShardedGrads {
 		return r.Shards[i].Hi - r.Shards[i].Lo
 	}
@@ -185,12 +185,12 @@ func (r *Rank) gradElems(i int) int {
 }
 
 // finishLayerUpdates finishes the updates of the buckets that a layer reads.
-func (r *Rank) finishLayerUpdates(l *layer) {
+func finishLayerUpdates(r *Rank, l *layer) {
 	if r.updates == nil || r.updates.open == 0 {
 		return
 	}
 	for i := range l.refs {
-		r.finishUpdate(r.updates.buckets[l.refs[i].bucket])
+		finishUpdate(r, r.updates.buckets[l.refs[i].bucket])
 	}
 }
 
@@ -200,12 +200,12 @@ func (r *Rank) finishUpdates() {
 		return
 	}
 	for _, b := range r.updates.order {
-		r.finishUpdate(b)
+		finishUpdate(r, b)
 	}
 }
 
 // readyGradients finishes all updates and prepares the gradients for a backward pass.
-func (r *Rank) readyGradients() {
+func readyGradients(r *Rank) {
 	r.finishUpdates()
 	if r.updates == nil || r.updates.stale == 0 {
 		return
@@ -213,7 +213,7 @@ func (r *Rank) readyGradients() {
 	for _, b := range r.updates.order {
 		if b.stale {
 			b.stale = false
-			r.clearBucket(b.bucket)
+			clearBucket(r, b.bucket)
 		}
 	}
 	r.updates.stale = 0
@@ -231,27 +231,17 @@ func (r *Rank) enableOverlap(threads int) {
 	}
 }
 
-// finishUpdates finishes the updates of all ranks of this process. It must be called before parameters or optimizer
-// state are read between steps.
-func (c *crew) finishUpdates() error {
-	for _, r := range c.mine {
-		if r.updates != nil && r.updates.open > 0 {
-			return c.do((*Rank).finishUpdates)
-		}
-	}
-	return nil
-}
+// hasUpdates reports whether updates overlap the next step.
+func (r *Rank) hasUpdates() bool { return r.updates != nil && r.updates.open > 0 }
 
 // waitUpdates waits until no update is running, even if a rank has failed.
-func (c *crew) waitUpdates() {
-	for _, r := range c.mine {
-		if r.updates == nil {
-			continue
-		}
-		for _, b := range r.updates.order {
-			if b.open {
-				r.updates.end(b)
-			}
+func (r *Rank) waitUpdates() {
+	if r.updates == nil {
+		return
+	}
+	for _, b := range r.updates.order {
+		if b.open {
+			r.updates.end(b)
 		}
 	}
 }

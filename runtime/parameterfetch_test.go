@@ -120,7 +120,7 @@ func TestParametersComeBeforeTheirBlock(t *testing.T) {
 	p := tower(func(r *Rank, b *Block, pass string) { runs[r].look(r, b, pass) })
 	world := comm.NewWorld(p.mesh(), 0)
 	for id := range 2 {
-		r, err := newRank(p, p.mesh(), world, id)
+		r, err := newRank(p, world, id)
 		must(t, err)
 		r.poison = true
 		runs[r] = &towerRun{t: t, rank: r}
@@ -133,7 +133,7 @@ func TestParametersComeBeforeTheirBlock(t *testing.T) {
 	var all sync.WaitGroup
 	for r, u := range runs {
 		all.Go(u.serve)
-		all.Go(func() { defer close(r.jobs); r.step() })
+		all.Go(func() { defer close(r.jobs); runStep(r) })
 	}
 	all.Wait()
 	wantLooks := []string{

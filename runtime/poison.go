@@ -7,7 +7,7 @@ package runtime
 func Poison() Option { return func(o *options) { o.poison = true } }
 
 // taint fills bytes of the arena with ones, which are NaN in every floating-point type.
-func (r *Rank) taint(at, n int) {
+func taint(r *Rank, at, n int) {
 	if !r.poison {
 		return
 	}
@@ -18,15 +18,15 @@ func (r *Rank) taint(at, n int) {
 }
 
 // taintWork fills the workspace, except the gradients of the residual stream at its end.
-func (r *Rank) taintWork() {
+func taintWork(r *Rank) {
 	w := r.Stage.Arena.Workspace
-	r.taint(w.Offset, w.Size-2*r.Program.Stream)
+	taint(r, w.Offset, w.Size-2*r.Program.Stream)
 }
 
 // taintOthers fills the parts of a bucket's parameters that other ranks have updated.
-func (r *Rank) taintOthers(i int) {
+func taintOthers(r *Rank, i int) {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
 	size := r.Program.TensorTypes().Params.Size()
-	r.taint(r.ParamAt(i, spec.Offset), (b.Lo-spec.Offset)*size)
-	r.taint(r.ParamAt(i, b.Hi), (spec.Offset+spec.Elems-b.Hi)*size)
+	taint(r, r.ParamAt(i, spec.Offset), (b.Lo-spec.Offset)*size)
+	taint(r, r.ParamAt(i, b.Hi), (spec.Offset+spec.Elems-b.Hi)*size)
 }

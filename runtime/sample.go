@@ -31,12 +31,9 @@ func (r *run) sample(prompt string) (string, error) {
 		}
 		window := tokens[max(0, len(tokens)-r.p.Batch.SeqLen):]
 		err := r.crew.do(func(k *Rank) {
-			if k.replica() != 0 && !r.p.ReplicasMeet() {
-				return
+			if k.replica() == 0 || r.p.ReplicasMeet() {
+				k.computeLogits(window, len(window)-1)
 			}
-			k.Training, k.Pos = false, len(window)-1
-			k.show(window)
-			k.runLogits()
 		})
 		if err != nil {
 			return "", err
@@ -74,36 +71,6 @@ func (r *run) nextLogits(vocab int) (logits []float64, err error) {
 		}
 	}
 	return logits, nil
-}
-
-// show puts tokens into the first positions of row 0 of micro-batch 0. Everything else is token 0 of type 0, masked. An
-// image model sees the pixels of the last batch.
-func (r *Rank) show(tokens []int32) {
-	l, in := &r.Program.Batch, &r.Stage.Inputs
-	n := l.MicroBatch * r.seqLen()
-	if in.Tokens > 0 {
-		rows := View[int32](r, in.Tokens, n)
-		clear(rows)
-		r.eachRun(0, func(at, from, width int) {
-			copy(rows[at:at+width], tokens[min(from, len(tokens)):])
-		})
-	}
-	if in.Types > 0 {
-		clear(View[int32](r, in.Types, n))
-	}
-	clear(View[int32](r, in.Labels, n))
-	clear(r.Arena[in.Mask : in.Mask+n*r.Program.Elem.Size()])
-	if r.Device != nil {
-		r.Device.Load()
-	}
-}
-
-// logits returns the logits of row 0 for the first vocab tokens.
-func (r *Rank) logits(vocab int) []float64 {
-	n := min(vocab, r.Program.Model.Vocab)
-	out := make([]float64, n)
-	tensors.Read(&r.Store, r.Program.TensorTypes().Compute, r.Stage.Arena.Logits.Offset, out)
-	return out
 }
 
 // pick samples a token from softmax(logits/temperature) with a uniform random number u from [0, 1).

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/planc-dev/planc/runtime/exit"
-	"github.com/planc-dev/planc/runtime/feed"
 	"github.com/planc-dev/planc/runtime/report"
 )
 
@@ -16,14 +15,14 @@ func (r *run) recordStep(t *task) (*report.Step, error) {
 	scale, tokens := r.scaler.scale, first.Tokens
 	seconds := time.Since(t.begun).Seconds()
 	if k := r.crew.mine[0]; k.Device != nil {
-		seconds, tokens = t.lead+k.stepResult.Seconds, float64(t.batch.Counted())
+		seconds, tokens = t.lead+k.stepResult().Seconds, float64(t.batch.Counted())
 	}
-	*s = report.Step{Step: t.id, Loss: r.lossSum() / tokens, LR: t.hyper.LR, GradNorm: first.Norm, Skipped: first.Skip,
+	*s = report.Step{Step: t.id, Loss: lossSum(r.crew.ranks) / tokens, LR: t.hyper.LR, GradNorm: first.Norm, Skipped: first.Skip,
 		Seconds: seconds}
 	if r.scaler.on() {
 		s.LossScale = scale
 	}
-	s.AuxLoss, s.Experts = r.auxLoss(), r.expertLoads()
+	s.AuxLoss, s.Experts = auxLoss(r.crew.ranks), expertLoads(r.crew.ranks)
 	r.adapts = r.scaler.adapts()
 	r.scaler.update(s.Skipped)
 	r.done.step = t.id
@@ -39,16 +38,8 @@ func (r *run) recordStep(t *task) (*report.Step, error) {
 // stepOn runs the task on a rank.
 func (r *run) stepOn(k *Rank) {
 	t := &r.task
-	k.load(t.batch, r.p.Batch.MicroBatches)
-	k.Training, k.StepID, k.Seed, k.Hyper = true, t.id, r.s.Train.Seed, t.hyper
-	k.Norm, k.Clip, k.Skip, k.Scale, k.AfterSkip = math.NaN(), 1, false, t.scale, t.afterSkip
-	k.counted = 0
-	if k.Device != nil { // the ranks' host goroutines do not communicate
-		k.counted = t.batch.Counted()
-	}
-	k.clearLoss()
-	k.experts.clear()
-	k.step()
+	k.beginStep(&StepInput{ID: t.id, Seed: r.s.Train.Seed, Hyper: t.hyper, Scale: t.scale, AfterSkip: t.afterSkip},
+		t.batch)
 }
 
 // hyper returns the hyperparameters of a step.
@@ -60,41 +51,6 @@ func (r *run) hyper(step int) Hyper {
 		WeightDecay: o.WeightDecay, Momentum: o.Momentum, ClipNorm: o.ClipNorm, T: r.done.updates + 1,
 		BiasRate: t.Experts.BiasRate,
 	}
-}
-
-// load copies the rank's rows of a batch into its arena.
-func (r *Rank) load(b *feed.Batch, micro int) {
-	if r.Program.Elem == F64 {
-		place[float64](r, b, micro)
-	} else {
-		place[float32](r, b, micro)
-	}
-	if r.Device != nil {
-		r.Device.Load()
-	}
-}
-
-func (r *Rank) clearLoss() { r.LossSum, r.reduced = 0, false }
-
-// lossSum returns the sum of the token losses of all replicas. If the program has not reduced it, the ranks of one
-// replica that have the same positions hold the sum for these positions, or 0.
-func (r *run) lossSum() float64 {
-	if r.crew.ranks[0].reduced {
-		return r.crew.ranks[0].LossSum
-	}
-	parts := r.p.Ranks(r.p.Batch.SeqAxes)
-	sums := make([]float64, r.p.Batch.Replicas*parts)
-	for _, k := range r.crew.ranks {
-		part, _ := k.along(r.p.Batch.SeqAxes)
-		if i := k.replica()*parts + part; math.IsNaN(k.LossSum) || math.Abs(k.LossSum) > math.Abs(sums[i]) {
-			sums[i] = k.LossSum
-		}
-	}
-	total := 0.0
-	for _, s := range sums {
-		total += s
-	}
-	return total
 }
 
 // record reports a step, writes its metrics, and applies the numerics guard.

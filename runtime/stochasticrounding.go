@@ -36,15 +36,15 @@ func storeStochastic[F tensors.Float](r *Rank, bucket, at int, x []F) {
 }
 
 // updatesOf returns a run of a bucket's part as updates, one per tensor if elements are numbered.
-func (r *Rank) updatesOf(i int, s tensors.Span) (out []Update) {
+func updatesOf(r *Rank, i int, s tensors.Span) (out []Update) {
 	if !r.Program.StochasticRounding {
-		return []Update{r.update(i, s)}
+		return []Update{updateOf(r, i, s)}
 	}
 	for j := range r.buckets[i].tensors {
 		t, cut := &r.buckets[i].tensors[j], s
 		cut.Lo, cut.Hi = max(s.Lo, t.Offset), min(s.Hi, t.Offset+t.Local)
 		if cut.Lo < cut.Hi {
-			u := r.update(i, cut)
+			u := updateOf(r, i, cut)
 			u.Numbers = t.Numbers(cut.Lo - t.Offset)
 			out = append(out, u)
 		}

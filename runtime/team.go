@@ -7,9 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -226,42 +224,7 @@ func (r *run) leaveTeam(err error) error {
 type passReport struct {
 	Stop  bool // the process was asked to stop, or an I/O error ends it
 	Late  bool // its next batch is not ready
-	Ranks []rankReport
-}
-
-type rankReport struct {
-	Loss, Norm, Tokens, Aux uint64
-	Skip, Reduced           bool
-	Layers                  []layerReport `json:",omitempty"`
-}
-
-type layerReport struct {
-	Segment, Layer int
-	Choices        []int64
-	Dropped        int64
-	Passes, Rounds int
-}
-
-// rankReport returns what other processes receive about a rank.
-func (r *Rank) rankReport() rankReport {
-	x := rankReport{math.Float64bits(r.LossSum), math.Float64bits(r.Norm), math.Float64bits(r.Tokens),
-		math.Float64bits(r.experts.aux), r.Skip, r.reduced, nil}
-	for id, l := range r.experts.layers {
-		x.Layers = append(x.Layers, layerReport{id.segment, id.layer, l.choices, l.dropped, l.passes, l.rounds})
-	}
-	slices.SortFunc(x.Layers, func(a, b layerReport) int { return (a.Segment-b.Segment)<<20 + a.Layer - b.Layer })
-	return x
-}
-
-// applyReport stores what another process has sent about a rank.
-func (r *Rank) applyReport(x *rankReport) {
-	r.LossSum, r.Norm, r.Tokens = math.Float64frombits(x.Loss), math.Float64frombits(x.Norm),
-		math.Float64frombits(x.Tokens)
-	r.experts.aux, r.Skip, r.reduced = math.Float64frombits(x.Aux), x.Skip, x.Reduced
-	r.experts.layers = map[layerID]*layerLoad{}
-	for _, l := range x.Layers {
-		r.experts.layers[layerID{l.Segment, l.Layer}] = &layerLoad{l.Choices, l.Dropped, l.Passes, l.Rounds}
-	}
+	Ranks []Report
 }
 
 // exchangeReports exchanges the results of the ranks between all processes, and whether one was asked to stop.
@@ -272,7 +235,7 @@ func (r *run) exchangeReports() error {
 	own := passReport{Late: r.feed != nil && r.feed.IsLate()}
 	own.Stop = r.ctx.Err() != nil || r.ioError() != nil // read after Late: if the batch failed, that is now known
 	for _, k := range r.crew.mine {
-		own.Ranks = append(own.Ranks, k.rankReport())
+		own.Ranks = append(own.Ranks, k.report())
 	}
 	b, err := json.Marshal(own)
 	if err != nil {

@@ -16,11 +16,7 @@ func (t *Tensors) Logits(tokens []int32) ([][]float64, error) {
 	}
 	var out [][]float64
 	for pos := range tokens {
-		err := t.crew.do(func(k *Rank) {
-			k.Training, k.Pos = false, pos
-			k.show(tokens)
-			k.runLogits()
-		})
+		err := t.crew.do(func(k *Rank) { k.computeLogits(tokens, pos) })
 		if err != nil {
 			return nil, err
 		}
