@@ -16,17 +16,17 @@ func place[F tensors.Float](r *Rank, b *feed.Batch, micro int) {
 			i := (m*l.Replicas+replica)*l.MicroBatch + j
 			eachRun(r, m*l.MicroBatch+j, func(at, from, width int) {
 				if in.Tokens > 0 {
-					copy(View[int32](r, in.Tokens+at*4, width), feed.RowOf(b.Tokens, i, n)[from:])
+					copy(tensors.View[int32](&r.Store, in.Tokens+at*4, width), feed.RowOf(b.Tokens, i, n)[from:])
 				}
 				if in.Types > 0 {
-					copy(View[int32](r, in.Types+at*4, width), feed.RowOf(b.Types, i, n)[from:])
+					copy(tensors.View[int32](&r.Store, in.Types+at*4, width), feed.RowOf(b.Types, i, n)[from:])
 				}
 				if in.Pixels > 0 {
 					compute := r.Program.TensorTypes().Compute
 					tensors.Write(&r.Store, compute, in.Pixels+at*l.Patch*compute.Size(),
 						feed.RowOf(b.Pixels, i, n)[from*l.Patch:(from+width)*l.Patch])
 				}
-				placeLabels(View[int32](r, in.Labels+at*4, width), View[F](r, in.Mask+at*elem, width),
+				placeLabels(tensors.View[int32](&r.Store, in.Labels+at*4, width), tensors.View[F](&r.Store, in.Mask+at*elem, width),
 					feed.RowOf(b.Labels, i, n)[from:from+width])
 			})
 		}

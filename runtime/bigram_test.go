@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"io"
 	"log/slog"
 	"math"
 	"testing"
@@ -193,4 +194,9 @@ func train(t *testing.T, p *Program, dir string, opts ...Option) (report.Result,
 	t.Helper()
 	opts = append([]Option{Dir(dir), Data(drawn{40, 10}), Logger(slog.New(slog.DiscardHandler))}, opts...)
 	return Run(t.Context(), p, opts...)
+}
+
+// text makes Run report to people on w, as Main does.
+func text(w io.Writer, terminal bool) Option {
+	return func(o *options) { o.text, o.terminal = w, terminal }
 }

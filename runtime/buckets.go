@@ -78,10 +78,10 @@ func forType(e Elem, bf16, f16, full func(*Rank, int) error) func(*Rank, int) er
 // rounded to it before, and each sum after. The results equal those of sending that type.
 func reduceStored[S num.Stored](r *Rank, i int) error {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
-	mine := View[S](r, r.GradAt(i, b.Lo), b.Hi-b.Lo)
+	mine := tensors.View[S](&r.Store, r.GradAt(i, b.Lo), b.Hi-b.Lo)
 	whole := mine
 	if !spec.ShardedGrads {
-		whole = View[S](r, r.GradAt(i, spec.Offset), spec.Elems)
+		whole = tensors.View[S](&r.Store, r.GradAt(i, spec.Offset), spec.Elems)
 	}
 	roundToReduce(r.Program, whole)
 	for _, g := range []*comm.Group{b.reduce, b.ends} {
@@ -131,7 +131,7 @@ func roundToReduce[S num.Stored](p *Program, x []S) {
 // and adds this rank's part to its accumulated gradients.
 func scatterStored[S num.Stored](r *Rank, i int) error {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
-	whole := View[S](r, b.scatterAt, spec.Elems)
+	whole := tensors.View[S](&r.Store, b.scatterAt, spec.Elems)
 	mine := whole[b.Lo-spec.Offset : b.Hi-spec.Offset]
 	if b.shard != nil {
 		roundToReduce(r.Program, whole)
@@ -140,7 +140,7 @@ func scatterStored[S num.Stored](r *Rank, i int) error {
 		}
 		roundToReduce(r.Program, mine)
 	}
-	Accumulate(View[S](r, r.GradAt(i, b.Lo), len(mine)), mine)
+	num.Accumulate(tensors.View[S](&r.Store, r.GradAt(i, b.Lo), len(mine)), mine)
 	return nil
 }
 
@@ -150,7 +150,7 @@ func gatherStored[S num.Stored](r *Rank, i int) error {
 	if b.shard == nil {
 		return nil
 	}
-	whole := View[S](r, r.ParamAt(i, spec.Offset), spec.Elems)
+	whole := tensors.View[S](&r.Store, r.ParamAt(i, spec.Offset), spec.Elems)
 	mine := whole[b.Lo-spec.Offset : b.Hi-spec.Offset]
 	return comm.AllGather(b.shard, whole, mine, 1, len(mine), len(whole))
 }
@@ -158,7 +158,7 @@ func gatherStored[S num.Stored](r *Rank, i int) error {
 // fetchStored all-gathers the bucket at byte offset fetchAt.
 func fetchStored[S num.Stored](r *Rank, i int) error {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
-	whole, mine := View[S](r, b.fetchAt, spec.Elems), View[S](r, r.ParamAt(i, b.Lo), b.Hi-b.Lo)
+	whole, mine := tensors.View[S](&r.Store, b.fetchAt, spec.Elems), tensors.View[S](&r.Store, r.ParamAt(i, b.Lo), b.Hi-b.Lo)
 	if b.shard == nil {
 		copy(whole, mine)
 		return nil

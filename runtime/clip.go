@@ -20,10 +20,10 @@ func CountTokens[F tensors.Float](r *Rank, group int) {
 	}
 	b := &r.Program.Batch
 	r.pair[0] = 0
-	for _, x := range View[F](r, r.Stage.Inputs.Mask, b.MicroBatches*b.MicroBatch*r.seqLen()) {
+	for _, x := range tensors.View[F](&r.Store, r.Stage.Inputs.Mask, b.MicroBatches*b.MicroBatch*r.seqLen()) {
 		r.pair[0] += float64(x)
 	}
-	AllReduce(r, group, r.pair[:1], Sum)
+	allReduce(r, group, r.pair[:1], Sum)
 	r.Tokens = r.pair[0]
 }
 
@@ -35,7 +35,7 @@ func ReduceLoss(r *Rank, group int) {
 		return
 	}
 	r.pair[0] = r.LossSum
-	AllReduce(r, group, r.pair[:1], Sum)
+	allReduce(r, group, r.pair[:1], Sum)
 	r.LossSum = r.pair[0]
 }
 
@@ -58,7 +58,7 @@ func ClipGradients[F tensors.Float](r *Rank, world int) {
 	if !num.Finite(r.LossSum) {
 		r.pair[1] = 1
 	}
-	AllReduce(r, world, r.pair[:], Sum)
+	allReduce(r, world, r.pair[:], Sum)
 	r.Norm = math.Sqrt(r.pair[0]) / r.Scale
 	r.Skip = !num.Finite(r.Norm) || r.pair[1] != 0
 	r.Clip = 1
@@ -84,7 +84,7 @@ func bucketSquares[F tensors.Float](r *Rank, i int) (sum float64) {
 func gradSquares[F tensors.Float](r *Rank, at, n int) (sum float64) {
 	e := r.Program.TensorTypes().Grads
 	if tensors.IsNative[F](e) {
-		return cpu.Table[F]().SumSquares(View[F](r, at, n))
+		return cpu.Table[F]().SumSquares(tensors.View[F](&r.Store, at, n))
 	}
 	b := conversionBuffer[F](r)[:tensors.BlockElems]
 	for done := 0; done < n; done += tensors.BlockElems {

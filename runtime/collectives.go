@@ -18,39 +18,25 @@ const (
 // Call is one rank's part in a communication between ranks.
 type Call = comm.Call
 
-// Watch calls f with each communication call of each rank, concurrently from all ranks. It is for tests and diagnosis.
-func Watch(f func(Call)) Option { return func(o *options) { o.onCall = f } }
-
-// failure carries an error out of generated code, which has no error results, to the rank's command loop.
-type failure struct{ err error }
-
-func check(err error) {
-	if err != nil {
-		panic(failure{err})
-	}
-}
-
 // AllReduce reduces buf over a group in place, in the members' order. Group -1 is the rank alone.
 func AllReduce[F num.Stored](r *Rank, group int, buf []F, op Op) {
-	if group >= 0 {
-		check(comm.AllReduce(r.groups[group], buf, op))
-	}
+	allReduce(r, group, buf, op)
 }
 
 // AllGather fills rows of dst, total wide, from the members' rows of src, inner wide. Part i becomes columns
 // [i*inner, min((i+1)*inner, total)) of each of outer rows.
 func AllGather[F comm.Elem](r *Rank, group int, dst, src []F, outer, inner, total int) {
-	check(comm.AllGather(r.groups[group], dst, src, outer, inner, total))
+	check(comm.AllGather(r.group(group), dst, src, outer, inner, total))
 }
 
 // ReduceScatter sets dst[o,j] = Σ_i src_i[o, me*inner+j], summed in the members' order.
 func ReduceScatter[F num.Stored](r *Rank, group int, dst, src []F, outer, inner int) {
-	check(comm.ReduceScatter(r.groups[group], dst, src, outer, inner))
+	check(comm.ReduceScatter(r.group(group), dst, src, outer, inner))
 }
 
 // Slice sets dst[o,j] = src[o, me*inner+j]. It does not communicate.
 func Slice[T any](r *Rank, group int, dst, src []T, outer, inner int) {
-	comm.Slice(r.groups[group], dst, src, outer, inner)
+	comm.Slice(r.group(group), dst, src, outer, inner)
 }
 
 // AllToAllShape is the shape of an AllToAll.
@@ -58,27 +44,27 @@ type AllToAllShape = comm.AllToAllShape
 
 // AllToAll gathers the dim that was split over a group and splits another one; see [comm.AllToAll].
 func AllToAll[F num.Stored](r *Rank, group int, dst, src []F, t AllToAllShape) {
-	check(comm.AllToAll(r.groups[group], dst, src, t))
+	check(comm.AllToAll(r.group(group), dst, src, t))
 }
 
 // Shift fills dst with the src of the member that is by positions before this one; see [comm.Shift].
 func Shift[F num.Stored](r *Rank, group int, dst, src []F, by int) {
-	check(comm.Shift(r.groups[group], dst, src, by))
+	check(comm.Shift(r.group(group), dst, src, by))
 }
 
 // AllGatherZigzag is AllGather of a dim in the zigzag order of n parts; see [comm.AllGatherZigzag].
 func AllGatherZigzag[F comm.Elem](r *Rank, group int, dst, src []F, outer, inner, total, n int) {
-	check(comm.AllGatherZigzag(r.groups[group], dst, src, outer, inner, total, n))
+	check(comm.AllGatherZigzag(r.group(group), dst, src, outer, inner, total, n))
 }
 
 // ReduceScatterZigzag is ReduceScatter onto the parts of the zigzag order of n parts.
 func ReduceScatterZigzag[F num.Stored](r *Rank, group int, dst, src []F, outer, inner, n int) {
-	check(comm.ReduceScatterZigzag(r.groups[group], dst, src, outer, inner, n))
+	check(comm.ReduceScatterZigzag(r.group(group), dst, src, outer, inner, n))
 }
 
 // SliceZigzag is Slice in the zigzag order of n parts.
 func SliceZigzag[T any](r *Rank, group int, dst, src []T, outer, inner, n int) {
-	comm.SliceZigzag(r.groups[group], dst, src, outer, inner, n)
+	comm.SliceZigzag(r.group(group), dst, src, outer, inner, n)
 }
 
 // Index returns the rank's index in a group.
@@ -86,7 +72,7 @@ func Index(r *Rank, group int) int {
 	if group < 0 {
 		return 0
 	}
-	return r.groups[group].Index()
+	return r.group(group).Index()
 }
 
 // Zero sets buf to zero.

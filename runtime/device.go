@@ -80,10 +80,6 @@ const (
 	Fetching   Job = fetching   // all-gather its parameters for one block
 )
 
-// Check ends the rank's command with err if it is not nil. It is for functions that generated code calls, which has no
-// error results.
-func Check(err error) { check(err) }
-
 // Done returns a channel that is closed when a rank has failed. Device work that waits for that rank will never end.
 func (r *Rank) Done() <-chan struct{} { return r.world.Done() }
 

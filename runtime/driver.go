@@ -82,14 +82,9 @@ type progress struct {
 	tokens  int64 // unmasked tokens
 }
 
-// Run trains the program's model in this process, with all ranks as goroutines. It returns when training is done or
-// after ctx ends: it then finishes the step, commits a checkpoint, and returns exit code 75. Unless an option says
-// otherwise, it continues from the newest verified checkpoint in its folder. Its error is an *ExitError.
-func Run(ctx context.Context, p *Program, opts ...Option) (report.Result, error) {
-	r := &run{p: p, s: p.Settings, lastSavedStep: -1, lastEvalStep: -1, ctx: ctx, ended: make(chan struct{})}
-	for _, f := range opts {
-		f(&r.o)
-	}
+// runProgram trains the program's model in this process, as Run does.
+func runProgram(ctx context.Context, p *Program, o *options) (report.Result, error) {
+	r := &run{p: p, o: *o, s: p.Settings, lastSavedStep: -1, lastEvalStep: -1, ctx: ctx, ended: make(chan struct{})}
 	nan := math.NaN()
 	r.res = report.Result{Name: p.Name, FirstLoss: nan, Loss: nan, ValidLoss: nan, GradNorm: nan,
 		Timing: report.Timing{StepSeconds: nan, MFU: nan}}

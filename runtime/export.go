@@ -12,11 +12,6 @@ import (
 // exportLimit is the maximum size of a file of an exported model, in bytes.
 const exportLimit = 5_000_000_000
 
-// Export makes Run write the model to the new folder dir in Hugging Face's layout, config.json and safetensors, without
-// training. The parameters come from the checkpoint that Resume names (by default the newest), or are the initial ones
-// if Resume is "never".
-func Export(dir string) Option { return func(o *options) { o.export = dir } }
-
 // export is Run for the option Export.
 func (r *run) export() error {
 	r.report = r.o.printer()

@@ -27,47 +27,53 @@ type flag struct {
 
 // command is the parsed command line of a training binary.
 type command struct {
-	opts    []Option
+	options options
 	json    bool
 	help    bool
 	version bool
-	export  bool
 	threads int // threads per rank; 0: share all processors
 	launch  launch.Flags
 	within  time.Duration // how long to wait for other processes to join; 0: the default
 	timeout time.Duration // how long a collective waits; 0: not given
 }
 
-func (c *command) add(o Option) error {
-	c.opts = append(c.opts, o)
+// set sets an option to a flag's value.
+func (c *command) set(option *string, v string) error {
+	*option = v
+	return nil
+}
+
+// change changes a setting of the job.
+func (c *command) change(path, value string) error {
+	c.options.changes = append(c.options.changes, settings.Change{Path: path, Value: value})
 	return nil
 }
 
 // flags lists all flags in the order of --help.
 var flags = []flag{
 	{"dir", "D", "folder for metrics.jsonl and checkpoints/ (default runs/NAME)", false,
-		func(c *command, v string) error { return c.add(Dir(v)) }},
+		func(c *command, v string) error { return c.set(&c.options.dir, v) }},
 	{"resume", "auto|never|STEP|DIR", "checkpoint to start from (default auto: the newest complete one)", false,
-		func(c *command, v string) error { return c.add(Resume(v)) }},
+		func(c *command, v string) error { return c.set(&c.options.resume, v) }},
 	{"steps", "N", "train until step N, counted from the start of training, also after a resume", false,
-		func(c *command, v string) error { return c.add(Set("train.steps", v)) }},
+		func(c *command, v string) error { return c.change("train.steps", v) }},
 	{"set", "k=v", "change a setting of the job, such as train.optimizer.lr=1e-4; null restores the compiled value; " +
 		"may be repeated",
 		false, setFlag},
 	{"data", "FILE", "train on this file instead of the job's data", false, dataFlag},
 	{"checkpoint-dir", "D", "folder for checkpoints (default DIR/checkpoints)", false,
-		func(c *command, v string) error { return c.add(CheckpointDir(v)) }},
+		func(c *command, v string) error { return c.set(&c.options.checkpointDir, v) }},
 	{"checkpoint-every", "N", "steps between checkpoints; 0: only at the end and when stopped", false,
-		func(c *command, v string) error { return c.add(Set("train.checkpoint.every", v)) }},
+		func(c *command, v string) error { return c.change("train.checkpoint.every", v) }},
 	{"log-dir", "D", "folder for metrics.jsonl (default DIR)", false,
-		func(c *command, v string) error { return c.add(LogDir(v)) }},
+		func(c *command, v string) error { return c.set(&c.options.logDir, v) }},
 	{"seed", "S", "random seed of parameters, data order, dropout and sampling", false,
-		func(c *command, v string) error { return c.add(Set("train.seed", v)) }},
+		func(c *command, v string) error { return c.change("train.seed", v) }},
 	{"threads", "N", "threads per rank (default: all processors, shared by the ranks)", false, threadsFlag},
 	{"cpu-isa", "auto|amx|avx512|avx2|portable", "instruction set of the CPU kernels (default auto)", false, isaFlag},
 	{"export", "DIR", "do not train: write the checkpoint that --resume names to this new folder, in Hugging " +
 		"Face's layout", false,
-		func(c *command, v string) error { c.export = true; return c.add(Export(v)) }},
+		func(c *command, v string) error { return c.set(&c.options.export, v) }},
 	{"nnodes", "N", "number of machines; start the program once on each" + onlyGPUs, false,
 		func(c *command, v string) error { c.launch.Nodes = v; return nil }},
 	{"node-rank", "R", "number of this machine, from 0", false, func(c *command, v string) error {
@@ -109,7 +115,7 @@ func setFlag(c *command, v string) error {
 	if !ok {
 		return fmt.Errorf("--set %s: write it as --set %s=VALUE", v, v)
 	}
-	return c.add(Set(path, value))
+	return c.change(path, value)
 }
 
 func dataFlag(c *command, v string) error {
@@ -121,10 +127,10 @@ func dataFlag(c *command, v string) error {
 		}
 		path = abs
 	}
-	return c.add(func(o *options) {
-		o.changes = append(o.changes, settings.Change{Path: "data.train", Value: []File{{Path: path, Weight: 1}}},
-			settings.Change{Path: settings.DataOnly})
-	})
+	c.options.changes = append(c.options.changes,
+		settings.Change{Path: "data.train", Value: []File{{Path: path, Weight: 1}}},
+		settings.Change{Path: settings.DataOnly})
+	return nil
 }
 
 // maxThreads bounds --threads. A larger number is most likely a typing error, and each thread takes memory.
@@ -143,7 +149,7 @@ func isaFlag(c *command, v string) error {
 	if !slices.Contains(isas, v) {
 		return fmt.Errorf("--cpu-isa %s: must be one of %s", v, strings.Join(isas, ", "))
 	}
-	return c.add(func(o *options) { o.isa = v })
+	return c.set(&c.options.isa, v)
 }
 
 func joinFlag(c *command, v string) (err error) {
@@ -174,7 +180,7 @@ func (c *command) environment(lookup func(string) (string, bool)) error {
 		}
 	}
 	if c.timeout > 0 {
-		return c.add(Timeout(c.timeout))
+		c.options.timeout = c.timeout
 	}
 	return nil
 }
@@ -286,12 +292,13 @@ func needsText(p *Program) string {
 	}
 }
 
-// logOption returns the option for where and how the run reports.
-func (c *command) logOption(stderr *os.File) Option {
+// reportTo sets where and how the run reports.
+func (c *command) reportTo(stderr *os.File) {
 	if c.json {
-		return Logger(logger(stderr))
+		c.options.logger = logger(stderr)
+		return
 	}
-	return text(stderr, isTerminal(stderr))
+	c.options.text, c.options.terminal = stderr, isTerminal(stderr)
 }
 
 // logger returns a logger that writes JSON lines.

@@ -48,7 +48,7 @@ func Zigzag(r *Rank, group, n, size int) cpu.Where { return ShiftedZigzag(r, gro
 
 // ShiftedZigzag is Zigzag for the part that the rank holds after parts have moved by a number of ranks.
 func ShiftedZigzag(r *Rank, group, n, size, by int) (w cpu.Where) {
-	g, runs := r.groups[group], 0
+	g, runs := r.group(group), 0
 	comm.Parts((g.Index()+g.Size()-by)%g.Size(), g.Size(), size, n, func(at, width int) {
 		switch runs {
 		case 0:

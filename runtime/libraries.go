@@ -2,12 +2,6 @@ package runtime
 
 import "github.com/planc-dev/planc/runtime/report"
 
-// LibraryReporter is implemented by [Devices] that report, after all ranks have opened theirs, the libraries that they
-// found and what they are used for, one line each: "NCCL 2.30.7: …".
-type LibraryReporter interface {
-	Libraries() []string
-}
-
 // reportLibraries prints the lines.
 func (r *run) reportLibraries() {
 	if f, ok := r.p.Devices.(LibraryReporter); ok {
@@ -15,12 +9,6 @@ func (r *run) reportLibraries() {
 			r.report.Info(text, "found", "what", text)
 		}
 	}
-}
-
-// TelemetrySource is implemented by [Devices] with telemetry. Telemetry does not wait: it returns the latest values of
-// each device, or nothing if there are none. They are written to the metrics of steps.
-type TelemetrySource interface {
-	Telemetry() []report.Telemetry
 }
 
 // telemetryOf returns the telemetry of devices, if they have it.

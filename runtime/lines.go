@@ -23,7 +23,7 @@ func (r *Rank) Lines() []Line {
 	p := r.Program
 	var out []Line
 	for i, g := range p.Groups {
-		out = append(out, lineOf(r, MainLine(i), g.Axes))
+		out = append(out, lineOf(r, mainLine(i), g.Axes))
 	}
 	var atoms [][]string
 	ends := false
@@ -45,8 +45,8 @@ func (r *Rank) Lines() []Line {
 	return append(out, pipeLines(r)...)
 }
 
-// MainLine returns the name of the line of one of the program's groups.
-func MainLine(group int) string { return fmt.Sprintf("group %d", group) }
+// mainLine returns the name of the line of one of the program's groups.
+func mainLine(group int) string { return fmt.Sprintf("group %d", group) }
 
 // overlapLine returns the name of the line of bucket jobs over some atoms.
 func overlapLine(atoms []string) string { return "buckets over " + strings.Join(atoms, "·") }

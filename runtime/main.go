@@ -73,7 +73,9 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code
 		time.AfterFunc(sameSignal, cancel) // after this, a second signal ends the process at once
 		c.reportStop(stderr, p)
 	})
-	result, err := Run(ctx, p, append(c.opts, c.logOption(stderr), launched(l, c.within))...)
+	c.reportTo(stderr)
+	c.options.launch, c.options.joinWithin = l, c.within
+	result, err := runProgram(ctx, p, &c.options)
 	stopping()
 	if err != nil {
 		return fail(stderr, p, c, err)
@@ -124,7 +126,7 @@ func resolveLaunch(p *Program, c *command) (*launch.Launch, error) {
 // reportStop prints that the signal was received.
 func (c *command) reportStop(stderr io.Writer, p *Program) {
 	text := "stopping after this step, with a checkpoint; a second signal stops at once"
-	if c.export {
+	if c.options.export != "" {
 		text = "stopping: nothing will be exported; a second signal stops at once"
 	}
 	if c.json {

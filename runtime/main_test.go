@@ -271,11 +271,7 @@ func TestOtherFlagsSuggestWhatThereIs(t *testing.T) {
 			t.Errorf("%s: %v", words, err)
 			continue
 		}
-		var o options
-		for _, apply := range cmd.opts {
-			apply(&o)
-		}
-		for _, c := range o.changes {
+		for _, c := range cmd.options.changes {
 			var s Settings
 			if err := settings.Set(&s, c.Path, c.Value, &Settings{}); err != nil {
 				t.Errorf("%s: %v", words, err)
@@ -298,12 +294,8 @@ func TestTimeoutOfCollectives(t *testing.T) {
 		cmd, err := parse(args)
 		must(t, err)
 		must(t, cmd.environment(func(name string) (string, bool) { return c.variable, name == timeoutVariable }))
-		var o options
-		for _, f := range cmd.opts {
-			f(&o)
-		}
-		if o.timeout != c.want {
-			t.Errorf("%+v: %v", c, o.timeout)
+		if got := cmd.options.timeout; got != c.want {
+			t.Errorf("%+v: %v", c, got)
 		}
 	}
 	t.Setenv(timeoutVariable, "ten\x1b[2J")

@@ -14,7 +14,7 @@ import (
 func newRank(p *Program, world *comm.World, id int) (*Rank, error) {
 	mesh := p.mesh()
 	r := &Rank{Program: p, Store: tensors.NewStore(&p.ProgramData, mesh, id), world: world, Pass: Pass{Scale: 1}}
-	r.scratch = View[float32](r, r.Stage.Arena.Scratch.Offset, r.Stage.Arena.Scratch.Size/F32.Size())
+	r.scratch = tensors.View[float32](&r.Store, r.Stage.Arena.Scratch.Offset, r.Stage.Arena.Scratch.Size/F32.Size())
 	for _, g := range p.Groups {
 		joined, err := world.Join(id, g.Axes, comm.Main)
 		if err != nil {

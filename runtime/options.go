@@ -2,12 +2,10 @@ package runtime
 
 import (
 	"errors"
-	"io"
 	"log/slog"
 	"time"
 
 	"github.com/planc-dev/planc/runtime/feed"
-	"github.com/planc-dev/planc/runtime/launch"
 	"github.com/planc-dev/planc/runtime/report"
 	"github.com/planc-dev/planc/runtime/settings"
 )
@@ -16,31 +14,8 @@ import (
 // checkpoint.
 var ErrStop = errors.New("stopped by OnStep")
 
-// defaultRunsDir is the folder of the runs' folders.
-const defaultRunsDir = "runs"
-
 // Option changes how Run executes a program.
 type Option func(*options)
-
-type options struct {
-	dir, checkpointDir, logDir string
-	resume                     string // "auto", "never", a step or a folder
-	export                     string // folder to export the model to instead of training
-	changes                    []settings.Change
-	source                     feed.Source
-	onStep                     func(report.Step) error
-	onTensors                  func(int, *Tensors) error
-	logger                     *slog.Logger
-	text                       io.Writer // progress for people, in place of logger
-	terminal                   bool      // text is a terminal
-	timeout                    time.Duration
-	poison                     bool
-	onCall                     func(Call)
-	onChoice                   func(*Choice)
-	isa                        string         // ISA of the CPU kernels; "" is auto
-	launch                     *launch.Launch // launch that the process is part of; nil: none
-	joinWithin                 time.Duration
-}
 
 // Dir sets the folder of metrics.jsonl and checkpoints/; the default is runs/NAME.
 func Dir(path string) Option { return func(o *options) { o.dir = path } }
@@ -74,15 +49,28 @@ func Logger(l *slog.Logger) Option { return func(o *options) { o.logger, o.text 
 // collectives are parts of a step, a step may take this long beyond ten times the longest step so far.
 func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
-// text reports to people on w, with a live status line if w is a terminal.
-func text(w io.Writer, terminal bool) Option {
-	return func(o *options) { o.text, o.terminal = w, terminal }
-}
+// Watch calls f with each communication call of each rank, concurrently from all ranks. It is for tests and diagnosis.
+func Watch(f func(Call)) Option { return func(o *options) { o.onCall = f } }
 
-// printer returns the printer of a run's messages. Only the first process of a launch prints.
-func (o *options) printer() *report.Printer {
-	if l := o.launch; l != nil && l.Process > 0 {
-		return report.NewPrinter(io.Discard, false, nil)
-	}
-	return report.NewPrinter(o.text, o.terminal, o.logger)
+// OnChoice calls f with each choice of experts in training steps and evaluations, concurrently from all ranks. The run
+// uses the experts that f leaves in Experts. It is for tests: rounding can change the choice between two nearly equal
+// experts, and f can give two plans the same choices. A recomputed pass calls f again, and ranks with the same tokens
+// each call it.
+func OnChoice(f func(*Choice)) Option { return func(o *options) { o.onChoice = f } }
+
+// Poison fills memory with NaN when its content becomes invalid: activations after the backward pass, gradients before
+// a step, the workspace before each block, gathered parameters after their block, and parts of parameters that are
+// about to be gathered. A program that reads such memory trains to NaN. It is for tests and diagnosis, and costs a pass
+// over that memory.
+func Poison() Option { return func(o *options) { o.poison = true } }
+
+// Export makes Run write the model to the new folder dir in Hugging Face's layout, config.json and safetensors, without
+// training. The parameters come from the checkpoint that Resume names (by default the newest), or are the initial ones
+// if Resume is "never".
+func Export(dir string) Option { return func(o *options) { o.export = dir } }
+
+// OnTensors calls f after every step with its number and the run's tensors. An error of f ends the run. It is for tests
+// and diagnosis, and costs a pass over all memory.
+func OnTensors(f func(step int, t *Tensors) error) Option {
+	return func(o *options) { o.onTensors = f }
 }

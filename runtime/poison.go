@@ -1,11 +1,5 @@
 package runtime
 
-// Poison fills memory with NaN when its content becomes invalid: activations after the backward pass, gradients before
-// a step, the workspace before each block, gathered parameters after their block, and parts of parameters that are
-// about to be gathered. A program that reads such memory trains to NaN. It is for tests and diagnosis, and costs a pass
-// over that memory.
-func Poison() Option { return func(o *options) { o.poison = true } }
-
 // taint fills bytes of the arena with ones, which are NaN in every floating-point type.
 func taint(r *Rank, at, n int) {
 	if !r.poison {

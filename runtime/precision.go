@@ -15,7 +15,7 @@ func conversionBuffer[F tensors.Float](r *Rank) []F {
 // widenFrom returns n numbers as F: in place if they are stored so, else converted into b.
 func widenFrom[F tensors.Float](r *Rank, e Elem, at, n int, b []F) []F {
 	if tensors.IsNative[F](e) {
-		return View[F](r, at, n)
+		return tensors.View[F](&r.Store, at, n)
 	}
 	tensors.Read(&r.Store, e, at, b[:n])
 	return b[:n]

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"github.com/planc-dev/planc/runtime/comm"
-	"github.com/planc-dev/planc/runtime/num"
 	"github.com/planc-dev/planc/runtime/tensors"
 )
 
@@ -73,7 +72,3 @@ type Hyper struct {
 	BiasRate                                               float64
 	T                                                      int // number of this update, counted from 1
 }
-
-// View returns n elements of the rank's arena from byte offset off. It panics if they are not all in the arena, because
-// the memory plan was wrong.
-func View[T num.Stored | int32](r *Rank, off, n int) []T { return tensors.View[T](&r.Store, off, n) }

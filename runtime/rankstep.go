@@ -27,16 +27,16 @@ func showTokens(r *Rank, tokens []int32) {
 	l, in := &r.Program.Batch, &r.Stage.Inputs
 	n := l.MicroBatch * r.seqLen()
 	if in.Tokens > 0 {
-		rows := View[int32](r, in.Tokens, n)
+		rows := tensors.View[int32](&r.Store, in.Tokens, n)
 		clear(rows)
 		eachRun(r, 0, func(at, from, width int) {
 			copy(rows[at:at+width], tokens[min(from, len(tokens)):])
 		})
 	}
 	if in.Types > 0 {
-		clear(View[int32](r, in.Types, n))
+		clear(tensors.View[int32](&r.Store, in.Types, n))
 	}
-	clear(View[int32](r, in.Labels, n))
+	clear(tensors.View[int32](&r.Store, in.Labels, n))
 	clear(r.Arena[in.Mask : in.Mask+n*r.Program.Elem.Size()])
 	if r.Device != nil {
 		r.Device.Load()

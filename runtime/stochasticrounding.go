@@ -9,16 +9,16 @@ import (
 // roundingKey separates the random bits of stochastic rounding from other uses of the seed.
 const roundingKey = 0x726f756e64 // "round"
 
-// RoundingKey returns the key of the random bits of an update's stochastic rounding. The upper 16 bits of number n of
+// roundingKeyOf returns the key of the random bits of an update's stochastic rounding. The upper 16 bits of number n of
 // its stream belong to the model's element n. The key depends on the number of the update, in h, and not on skipped
 // steps, so that a resumed run has the same bits.
-func RoundingKey(r *Rank, h *Hyper) uint64 { return rng.Key(r.Seed, roundingKey, uint64(h.T)) }
+func roundingKeyOf(r *Rank, h *Hyper) uint64 { return rng.Key(r.Seed, roundingKey, uint64(h.T)) }
 
 // storeStochastic stores updated parameters of a bucket from element at of the flat space, stochastically rounded to
 // bf16. The random bits depend on the update's key and the element's number in the model. Padding, which is zero, has
 // no number.
 func storeStochastic[F tensors.Float](r *Rank, bucket, at int, x []F) {
-	dst, key := View[num.BF16](r, r.ParamAt(bucket, at), len(x)), RoundingKey(r, &r.Hyper)
+	dst, key := tensors.View[num.BF16](&r.Store, r.ParamAt(bucket, at), len(x)), roundingKeyOf(r, &r.Hyper)
 	num.Store(dst, x)
 	for i := range r.buckets[bucket].tensors {
 		t := &r.buckets[bucket].tensors[i]

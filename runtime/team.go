@@ -20,11 +20,6 @@ import (
 // joinWithin is the default time that processes wait for each other at the start.
 const joinWithin = 10 * time.Minute
 
-// launched sets the launch that the process is part of.
-func launched(l *launch.Launch, within time.Duration) Option {
-	return func(o *options) { o.launch, o.joinWithin = l, within }
-}
-
 // join connects to the other processes.
 func (r *run) join(ctx context.Context) (err error) {
 	l := r.o.launch

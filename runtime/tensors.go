@@ -26,12 +26,6 @@ func (t *Tensors) Logits(tokens []int32) ([][]float64, error) {
 	return out, nil
 }
 
-// OnTensors calls f after every step with its number and the run's tensors. An error of f ends the run. It is for tests
-// and diagnosis, and costs a pass over all memory.
-func OnTensors(f func(step int, t *Tensors) error) Option {
-	return func(o *options) { o.onTensors = f }
-}
-
 // Params calls f with each parameter as a whole logical tensor, in float64.
 func (t *Tensors) Params(f func(name string, shape []int64, x []float64)) { t.crew.stores.EachParam(f) }
 

@@ -2,8 +2,6 @@ package runtime
 
 import (
 	"github.com/planc-dev/planc/runtime/num"
-	"github.com/planc-dev/planc/runtime/tensors"
-	"github.com/planc-dev/planc/runtime/vec"
 )
 
 // Kernels for float32 process 16-bit numbers through the rank's scratch memory: generated code widens the operands,
@@ -29,31 +27,6 @@ func Narrow[H num.Half](dst []H, x []float32) { num.Store(dst, x) }
 // FreeScratch frees all of the rank's scratch.
 func FreeScratch(r *Rank) { r.scratched = 0 }
 
-// Accumulate is
-//
-//	for i := range grad { grad[i] += x[i] }
-//
-// in float32, of numbers however they are stored, or as float64.
-func Accumulate[G, X num.Stored](grad []G, x []X) {
-	if wide, ok := any(grad).([]float64); ok {
-		for i, v := range any(x).([]float64) {
-			wide[i] += v
-		}
-		return
-	}
-	var sum, more [tensors.BlockElems]float32
-	for len(grad) > 0 {
-		n := min(len(grad), tensors.BlockElems)
-		num.Load(sum[:], grad[:n])
-		num.Load(more[:], x[:n])
-		for i := vec.AddTo(sum[:n], more[:n]); i < n; i++ {
-			sum[i] += more[i]
-		}
-		num.Store(grad[:n], sum[:n])
-		grad, x = grad[n:], x[n:]
-	}
-}
-
 // EmbedFrom is the kernel Embed for a table of any storage type.
 func EmbedFrom[Y, T num.Stored](y []Y, table []T, ids []int32, cols, lo, n int) {
 	for i, id := range ids {
@@ -75,3 +48,10 @@ func PickFrom[Y, X num.Stored](y []Y, x []X, ids []int32, rows, cols, lo, n int)
 		}
 	}
 }
+
+// Accumulate is
+//
+//	for i := range grad { grad[i] += x[i] }
+//
+// in float32, of numbers however they are stored, or as float64.
+func Accumulate[G, X num.Stored](grad []G, x []X) { num.Accumulate(grad, x) }
