@@ -3,6 +3,8 @@ package runtime
 import (
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/feed"
+	"github.com/planc-dev/planc/runtime/program"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
 	"github.com/planc-dev/planc/runtime/tensors"
 )
@@ -39,4 +41,39 @@ type (
 	Float   = tensors.Float
 	Numbers = tensors.Numbers
 	Digit   = tensors.Digit
+)
+
+// A program with its functions, and what runs it.
+type (
+	Program     = rank.Program
+	Segment     = rank.Segment
+	ProgramData = program.Program
+	SegmentData = program.Segment
+	Rank        = rank.Rank
+	Block       = rank.Block
+	Hyper       = rank.Hyper
+	AfterSkip   = rank.AfterSkip
+	StepResult  = rank.StepResult
+	Choice      = rank.Choice
+)
+
+// What a kind of devices implements, and what it gets to know of a rank's work.
+type (
+	Devices         = rank.Devices
+	Device          = rank.Device
+	LibraryReporter = rank.LibraryReporter
+	TelemetrySource = rank.TelemetrySource
+	Job             = rank.Job
+	Line            = rank.Line
+	BucketPart      = rank.BucketPart
+	Extent          = rank.Extent
+	Update          = rank.Update
+)
+
+// The jobs of a bucket.
+const (
+	Reducing   = rank.Reducing   // reduce its gradients at the end of a step
+	Gathering  = rank.Gathering  // all-gather its updated parameters
+	Scattering = rank.Scattering // reduce-scatter a micro-batch's gradients and add them to this rank's part
+	Fetching   = rank.Fetching   // all-gather its parameters for one block
 )

@@ -7,6 +7,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/feed"
+	"github.com/planc-dev/planc/runtime/rank"
 )
 
 // The host may launch a step on a device before it has received the result of the step before, so that the device does
@@ -21,9 +22,9 @@ type task struct {
 	begun time.Time
 	// seconds in addition to the device's own: before its start there, and in attempts that were aborted
 	lead      float64
-	hyper     Hyper
+	hyper     rank.Hyper
 	scale     float64 // of the loss
-	afterSkip AfterSkip
+	afterSkip rank.AfterSkip
 }
 
 // oneStep begins a step and finishes earlier ones. It also finishes the new step if the next may not begin before.
@@ -96,7 +97,7 @@ func (r *run) beginStep() error {
 	}
 	t.lead, r.lostSeconds = t.lead+r.lostSeconds, 0
 	t.hyper, t.scale = r.hyper(t.id), r.scaler.scale
-	t.afterSkip = AfterSkip{t.scale, t.hyper.T}
+	t.afterSkip = rank.AfterSkip{Scale: t.scale, T: t.hyper.T}
 	if len(r.tasks) > 0 {
 		good, bad := r.scaler, r.scaler
 		good.update(false)
@@ -116,7 +117,7 @@ func (r *run) waitStep() error {
 	if r.crew.mine[0].Device == nil {
 		return r.exchangeReports()
 	}
-	if err := r.nameStep(r.crew.do((*Rank).awaitStep), r.tasks[0].id); err != nil {
+	if err := r.nameStep(r.crew.do((*rank.Rank).AwaitStep), r.tasks[0].id); err != nil {
 		return err
 	}
 	return r.exchangeReports()
@@ -127,7 +128,7 @@ func (r *run) finishOne() error {
 	if err := r.waitStep(); err != nil {
 		return err
 	}
-	if r.crew.mine[0].stepResult().Retry {
+	if r.crew.mine[0].StepResult().Retry {
 		return r.retrySteps()
 	}
 	t := r.tasks[0]
@@ -149,7 +150,7 @@ func (r *run) retrySteps() error {
 			}
 		}
 		r.retries = append(r.retries, r.tasks[i].batch)
-		r.lostSeconds += r.tasks[i].lead + r.crew.mine[0].stepResult().Seconds
+		r.lostSeconds += r.tasks[i].lead + r.crew.mine[0].StepResult().Seconds
 	}
 	r.tasks = r.tasks[:0]
 	return nil

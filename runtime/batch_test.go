@@ -7,6 +7,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/feed"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/tensors"
 )
 
@@ -28,7 +29,7 @@ func fillWith[T int32 | float32](x []T, from int64) error {
 // pictured is bigram's batch with types and patches of 3 numbers, read from s as training does: the ranks' arenas and
 // the batch, from sample 16 on.
 func pictured[F tensors.Float](t *testing.T, dp int, s feed.Source, of func(train,
-	valid feed.Reader) feed.Reader) (ranks []*Rank) {
+	valid feed.Reader) feed.Reader) (ranks []*rank.Rank) {
 	t.Helper()
 	p := bigram[F](dp, 0)
 	l := &p.Batch
@@ -39,16 +40,16 @@ func pictured[F tensors.Float](t *testing.T, dp int, s feed.Source, of func(trai
 	in.Types = a.Size
 	in.Pixels = in.Types + (4*rows+63)/64*64
 	a.Size = in.Pixels + rows*l.Patch*p.Elem.Size()
-	must(t, feed.CheckSource(s, &p.ProgramData, p.predictsTokens()))
+	must(t, feed.CheckSource(s, &p.ProgramData, p.PredictsTokens()))
 	b := feed.NewBatch(l.GlobalBatch, l)
 	b.Read(of(feed.Readers(s, &p.ProgramData)), 16, 23, 1)
 	if b.Err != nil {
 		t.Fatal(b.Err)
 	}
 	for i := range dp {
-		r := &Rank{Program: p, Store: tensors.Store{Data: &p.ProgramData, Stage: st, Coord: map[string]int{"dp": i},
-			Arena: make([]byte, a.Size)}}
-		loadBatch(r, b, l.MicroBatches)
+		r := &rank.Rank{Program: p, Store: tensors.Store{Data: &p.ProgramData, Stage: st,
+			Coord: map[string]int{"dp": i}, Arena: make([]byte, a.Size)}}
+		rank.LoadBatch(r, b, l.MicroBatches)
 		ranks = append(ranks, r)
 	}
 	return ranks
@@ -133,7 +134,7 @@ func TestSourcesThatDoNotSuit(t *testing.T) {
 func TestNoLogitsNoSample(t *testing.T) {
 	p, blind := bigram[float32](1, 0), bigram[float32](1, 0)
 	p.Segments[0].Logits, blind.Stages[0].Inputs.Tokens = nil, 0
-	for _, q := range []*Program{p, blind} {
+	for _, q := range []*rank.Program{p, blind} {
 		_, err := train(t, q, t.TempDir(), Set("train.eval.sample", "a"))
 		wantExit(t, err, exit.Input, "train.eval.sample: this model does not predict the next token, so it cannot "+
 			"continue a text; leave the key out")

@@ -18,6 +18,7 @@ import (
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/feed"
 	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
 )
 
@@ -131,7 +132,7 @@ func (h *heard) Exchange(own []byte) ([][]byte, error) {
 	h.own = append(h.own, x)
 	h.call++
 	other := h.say(h.call)
-	other.Ranks = make([]Report, 1)
+	other.Ranks = make([]rank.Report, 1)
 	b, err := json.Marshal(other)
 	return [][]byte{own, b}, err
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/planc-dev/planc/runtime/program"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
 	"github.com/planc-dev/planc/runtime/rng"
 	"github.com/planc-dev/planc/runtime/tensors"
@@ -20,7 +22,7 @@ const (
 )
 
 // bigram is such a program: global batch 8 of 6 tokens over dp replicas.
-func bigram[F tensors.Float](dp, zero int) *Program {
+func bigram[F tensors.Float](dp, zero int) *rank.Program {
 	shard := -1
 	if zero == 1 {
 		shard = 0
@@ -42,7 +44,7 @@ func bigram[F tensors.Float](dp, zero int) *Program {
 		at += (bytes + 63) &^ 63
 		return r
 	}
-	p := &Program{ProgramData: ProgramData{Name: "bigram",
+	p := &rank.Program{ProgramData: program.Program{Name: "bigram",
 		Hash:  "0123456789abcdef",
 		Elem:  elem,
 		Plan:  Plan{DP: dp, Zero: zero, Text: "dp test"},
@@ -71,8 +73,8 @@ func bigram[F tensors.Float](dp, zero int) *Program {
 			}}},
 		Batch: BatchLayout{MicroBatch: 8 / dp / 2, MicroBatches: 2, SeqLen: 6, Replicas: dp,
 			ReplicaAxes: []string{"dp"}, GlobalBatch: 8}},
-		Segments: []Segment{{SegmentData: SegmentData{Refs: []Ref{{Segment: 0, Class: 0}, {Segment: 0, Class: 1}},
-			Name: "all"},
+		Segments: []rank.Segment{{SegmentData: program.Segment{Refs: []Ref{{Segment: 0, Class: 0},
+			{Segment: 0, Class: 1}}, Name: "all"},
 			Forward:  bigramForward[F],
 			Backward: bigramBackward[F],
 			Logits:   bigramLogits[F],
@@ -94,7 +96,7 @@ func bigram[F tensors.Float](dp, zero int) *Program {
 }
 
 // hybrid is bigram on 2 × 2 replicas, with the state sharded within pairs of them.
-func hybrid[F tensors.Float]() *Program {
+func hybrid[F tensors.Float]() *rank.Program {
 	p := bigram[F](4, 0)
 	p.Mesh = []Axis{{Name: "in", Size: 2}, {Name: "out", Size: 2}}
 	p.Groups = []Group{{Axes: []string{"in", "out"}}, {Axes: []string{"in"}}}
@@ -106,15 +108,17 @@ func hybrid[F tensors.Float]() *Program {
 	return p
 }
 
-func bigramForward[F tensors.Float](r *Rank, b *Block) { r.LossSum += bigramLoss[F](r, b.Micro, nil) }
+func bigramForward[F tensors.Float](r *rank.Rank, b *rank.Block) {
+	r.LossSum += bigramLoss[F](r, b.Micro, nil)
+}
 
-func bigramBackward[F tensors.Float](r *Rank, b *Block) {
+func bigramBackward[F tensors.Float](r *rank.Rank, b *rank.Block) {
 	bigramLoss(r, b.Micro, View[F](r, r.Stage.Arena.Grads.Offset, 2*vocabPad))
 }
 
 // bigramLoss is the loss of a micro-batch; where grads is given it adds the gradient of the mean loss, times the loss
 // scale.
-func bigramLoss[F tensors.Float](r *Rank, m int, grads []F) float64 {
+func bigramLoss[F tensors.Float](r *rank.Rank, m int, grads []F) float64 {
 	l := &r.Program.Batch
 	in := &r.Stage.Inputs
 	n := l.MicroBatch * l.SeqLen
@@ -139,9 +143,9 @@ func bigramLoss[F tensors.Float](r *Rank, m int, grads []F) float64 {
 	return loss
 }
 
-func bigramSoftmax[F tensors.Float](r *Rank, tok int) []float64 {
-	params := widenFrom(r, r.Program.TensorTypes().Params, r.Stage.Arena.Params.Offset, 2*vocabPad,
-		make([]F, 2*vocabPad))
+func bigramSoftmax[F tensors.Float](r *rank.Rank, tok int) []float64 {
+	params := make([]F, 2*vocabPad)
+	tensors.Read(&r.Store, r.Program.TensorTypes().Params, r.Stage.Arena.Params.Offset, params)
 	p, sum := make([]float64, vocab), 0.0
 	for j := range p {
 		p[j] = math.Exp(float64(params[tok*vocab+j] + params[vocabPad+j]))
@@ -153,7 +157,7 @@ func bigramSoftmax[F tensors.Float](r *Rank, tok int) []float64 {
 	return p
 }
 
-func bigramLogits[F tensors.Float](r *Rank, b *Block) {
+func bigramLogits[F tensors.Float](r *rank.Rank, b *rank.Block) {
 	l := &r.Program.Batch
 	out := View[F](r, b.Logits, l.MicroBatch*vocab)
 	for row := range l.MicroBatch {
@@ -190,7 +194,7 @@ func (d drawn) fill(key uint64, tokens, labels []int32) int {
 }
 
 // train runs a program over drawn data in dir.
-func train(t *testing.T, p *Program, dir string, opts ...Option) (report.Result, error) {
+func train(t *testing.T, p *rank.Program, dir string, opts ...Option) (report.Result, error) {
 	t.Helper()
 	opts = append([]Option{Dir(dir), Data(drawn{40, 10}), Logger(slog.New(slog.DiscardHandler))}, opts...)
 	return Run(t.Context(), p, opts...)

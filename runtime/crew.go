@@ -6,28 +6,29 @@ import (
 
 	"github.com/planc-dev/planc/runtime/comm"
 	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // crew is all ranks of a program. Each rank of this process has a goroutine that waits for commands. The others hold
 // what their processes report of them.
 type crew struct {
-	ranks    []*Rank
-	mine     []*Rank      // ranks of this process
+	ranks    []*rank.Rank
+	mine     []*rank.Rank // ranks of this process
 	team     *launch.Team // nil: all ranks are in this process
 	world    *comm.World
 	stores   tensors.Stores // of the ranks
-	commands []chan func(*Rank)
+	commands []chan func(*rank.Rank)
 	busy     sync.WaitGroup // ranks that are running a command
 	alive    sync.WaitGroup // goroutines
 }
 
 // newCrew creates the ranks, each with its arena, and starts the goroutines of this process's ranks.
-func newCrew(p *Program, timeout time.Duration, team *launch.Team) (*crew, error) {
-	mesh := p.mesh()
+func newCrew(p *rank.Program, timeout time.Duration, team *launch.Team) (*crew, error) {
+	mesh := p.CommMesh()
 	c := &crew{world: comm.NewWorld(mesh, timeout), team: team}
 	for id := range mesh.Size() {
-		r, err := newRank(p, c.world, id)
+		r, err := rank.New(p, c.world, id)
 		if err != nil {
 			return nil, err
 		}
@@ -43,28 +44,28 @@ func newCrew(p *Program, timeout time.Duration, team *launch.Team) (*crew, error
 	}
 	for _, r := range c.mine {
 		c.stores.Mine = append(c.stores.Mine, &r.Store)
-		ch := make(chan func(*Rank))
+		ch := make(chan func(*rank.Rank))
 		c.commands = append(c.commands, ch)
 		c.alive.Go(func() {
 			for f := range ch {
 				c.command(r, f)
 			}
-			r.closeJobs()
+			r.CloseJobs()
 			if r.Device != nil {
 				r.Device.Close()
 			}
 		})
-		c.alive.Go(r.serve)
+		c.alive.Go(r.Serve)
 	}
 	return c, nil
 }
 
 // isLocal reports whether a rank belongs to this process.
-func (c *crew) isLocal(r *Rank) bool { return c.stores.IsLocal(r.ID) }
+func (c *crew) isLocal(r *rank.Rank) bool { return c.stores.IsLocal(r.ID) }
 
 // do runs f on every rank of this process and waits for all. It returns the error of the first rank that failed, after
 // which the crew cannot be used any more.
-func (c *crew) do(f func(*Rank)) error {
+func (c *crew) do(f func(*rank.Rank)) error {
 	if err := c.world.Err(); err != nil {
 		return err
 	}
@@ -76,11 +77,11 @@ func (c *crew) do(f func(*Rank)) error {
 	return c.world.Err()
 }
 
-func (c *crew) command(r *Rank, f func(*Rank)) {
+func (c *crew) command(r *rank.Rank, f func(*rank.Rank)) {
 	defer c.busy.Done()
 	defer func() {
 		if x := recover(); x != nil {
-			c.world.Fail(rankError(r.ID, x))
+			c.world.Fail(rank.PanicError(r.ID, x))
 		}
 	}()
 	f(r)
@@ -95,9 +96,9 @@ func (c *crew) close() {
 }
 
 // head returns the first rank that has the model's last block.
-func (c *crew) head() *Rank {
+func (c *crew) head() *rank.Rank {
 	for _, r := range c.ranks {
-		if r.hasHead() {
+		if r.HasHead() {
 			return r
 		}
 	}
@@ -105,14 +106,14 @@ func (c *crew) head() *Rank {
 }
 
 // openDevices opens the device of each rank.
-func (c *crew) openDevices(from Devices) error {
+func (c *crew) openDevices(from rank.Devices) error {
 	if from == nil {
 		return nil
 	}
-	return c.do(func(r *Rank) {
+	return c.do(func(r *rank.Rank) {
 		var err error
 		r.Device, err = from.Take(r)
-		check(err)
+		rank.Check(err)
 	})
 }
 
@@ -121,7 +122,7 @@ func (c *crew) push() error {
 	if c.mine[0].Device == nil {
 		return nil
 	}
-	return c.do(func(r *Rank) {
+	return c.do(func(r *rank.Rank) {
 		for _, g := range r.Stage.Arena.StateRegions() {
 			r.Device.Upload(g.Offset, g.Size)
 		}
@@ -133,7 +134,7 @@ func (c *crew) pull(more ...func(*Arena) Region) error {
 	if c.mine[0].Device == nil {
 		return nil
 	}
-	return c.do(func(r *Rank) {
+	return c.do(func(r *rank.Rank) {
 		regions := r.Stage.Arena.StateRegions()
 		for _, f := range more {
 			regions = append(regions, f(&r.Stage.Arena))
@@ -148,8 +149,8 @@ func (c *crew) pull(more ...func(*Arena) Region) error {
 // state are read between steps.
 func (c *crew) finishUpdates() error {
 	for _, r := range c.mine {
-		if r.hasUpdates() {
-			return c.do((*Rank).finishUpdates)
+		if r.HasUpdates() {
+			return c.do((*rank.Rank).FinishUpdates)
 		}
 	}
 	return nil
@@ -158,6 +159,6 @@ func (c *crew) finishUpdates() error {
 // waitUpdates waits until no update is running, even if a rank has failed.
 func (c *crew) waitUpdates() {
 	for _, r := range c.mine {
-		r.waitUpdates()
+		r.WaitUpdates()
 	}
 }

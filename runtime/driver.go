@@ -16,13 +16,14 @@ import (
 	"github.com/planc-dev/planc/runtime/feed"
 	"github.com/planc-dev/planc/runtime/launch"
 	"github.com/planc-dev/planc/runtime/program"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
 	"github.com/planc-dev/planc/runtime/settings"
 )
 
 // run is one execution of a program: the driver of its ranks. One goroutine owns it.
 type run struct {
-	p   *Program
+	p   *rank.Program
 	o   options
 	s   Settings // the program's, with the options' changes
 	res report.Result
@@ -44,11 +45,11 @@ type run struct {
 	report        *report.Printer
 	unlock        func() // unlocks the folder of the checkpoints; nil until it is locked
 
-	tasks       []task        // unfinished steps, in order
-	retries     []*feed.Batch // batches of aborted steps, which must be retried
-	lostSeconds float64       // time spent on aborted steps
-	task        task          // step that onRank begins
-	onRank      func(*Rank)   // begins the step on a rank
+	tasks       []task           // unfinished steps, in order
+	retries     []*feed.Batch    // batches of aborted steps, which must be retried
+	lostSeconds float64          // time spent on aborted steps
+	task        task             // step that onRank begins
+	onRank      func(*rank.Rank) // begins the step on a rank
 	last        report.Step
 
 	total           int   // last step
@@ -83,7 +84,7 @@ type progress struct {
 }
 
 // runProgram trains the program's model in this process, as Run does.
-func runProgram(ctx context.Context, p *Program, o *options) (report.Result, error) {
+func runProgram(ctx context.Context, p *rank.Program, o *options) (report.Result, error) {
 	r := &run{p: p, o: *o, s: p.Settings, lastSavedStep: -1, lastEvalStep: -1, ctx: ctx, ended: make(chan struct{})}
 	nan := math.NaN()
 	r.res = report.Result{Name: p.Name, FirstLoss: nan, Loss: nan, ValidLoss: nan, GradNorm: nan,
@@ -140,13 +141,13 @@ func (r *run) prepare() error {
 	r.crew.world.Watch = r.o.onCall
 	r.guardTeam()
 	for _, k := range r.crew.ranks {
-		k.setDiagnosis(r.o.poison && r.p.Devices == nil, r.o.onChoice)
+		k.SetDiagnosis(r.o.poison && r.p.Devices == nil, r.o.onChoice)
 	}
 	if err := r.crew.openDevices(r.p.Devices); err != nil {
 		return err
 	}
 	for _, k := range r.crew.mine {
-		k.enableOverlap(threadsEach(goruntime.GOMAXPROCS(0), r.team.Count))
+		k.EnableOverlap(threadsEach(goruntime.GOMAXPROCS(0), r.team.Count))
 	}
 	r.reportLibraries()
 	r.metrics = &report.Metrics{}
@@ -175,13 +176,13 @@ func (r *run) prepare() error {
 
 // applySettings applies the options to the settings, checks them, and sets the folders.
 func (r *run) applySettings() error {
-	if err := r.p.validate(); err != nil {
+	if err := r.p.Validate(); err != nil {
 		return err
 	}
 	if err := settings.Apply(&r.s, &r.p.ProgramData, r.o.changes); err != nil {
 		return exit.With(exit.Input, err)
 	}
-	if r.s.Train.Eval.Sample != "" && !r.p.samples() {
+	if r.s.Train.Eval.Sample != "" && !r.p.Samples() {
 		return exit.Errorf(exit.Input, "train.eval.sample: this model does not predict the next token, so it cannot "+
 			"continue a text; leave the key out")
 	}
@@ -220,7 +221,7 @@ func (r *run) selectISA() error {
 // openSource opens the data and computes the number of steps.
 func (r *run) openSource() error {
 	r.source = r.o.source
-	if err := feed.CheckSource(r.source, &r.p.ProgramData, r.p.predictsTokens()); err != nil {
+	if err := feed.CheckSource(r.source, &r.p.ProgramData, r.p.PredictsTokens()); err != nil {
 		return err
 	}
 	if r.source == nil {
@@ -294,8 +295,8 @@ func (r *run) announce() {
 	if r.files != nil {
 		r.report.Info("data: "+r.files.String(), "data", "data", r.files.String())
 	}
-	if rate := r.s.Train.Experts.BiasRate; p.expertBiasNote(rate) != "" {
-		r.report.Info(p.expertBiasNote(rate), "expert_bias", "rate", rate)
+	if rate := r.s.Train.Experts.BiasRate; p.ExpertBiasNote(rate) != "" {
+		r.report.Info(p.ExpertBiasNote(rate), "expert_bias", "rate", rate)
 	}
 	if text := settings.HighRate(&r.s.Train.Optimizer, p.Optim); text != "" && r.o.export == "" {
 		r.report.Warn(text)

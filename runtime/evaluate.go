@@ -8,6 +8,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/feed"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
 )
 
@@ -79,14 +80,14 @@ func (r *run) validate(n int64) (loss float64, tokens int, err error) {
 		if err != nil {
 			return 0, 0, readFailure{err}
 		}
-		err = r.crew.do(func(k *Rank) { k.evaluate(b, i*rows) })
+		err = r.crew.do(func(k *rank.Rank) { k.Evaluate(b, i*rows) })
 		if err == nil {
 			err = r.exchangeReports()
 		}
 		if err != nil {
 			return 0, 0, err
 		}
-		loss += lossSum(r.crew.ranks)
+		loss += rank.LossSum(r.crew.ranks)
 		tokens += b.Counted()
 		f.PutBack(b)
 		done.Add(1)

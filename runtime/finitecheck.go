@@ -5,12 +5,13 @@ import (
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/rank"
 )
 
 // checkState ends the run if a tensor for the checkpoint is not finite. All processes of a launch then end.
 func (r *run) checkState() error {
 	found := make([]*ckpt.NonfiniteError, len(r.crew.ranks))
-	err := r.crew.do(func(k *Rank) { found[k.ID] = k.Nonfinite() })
+	err := r.crew.do(func(k *rank.Rank) { found[k.ID] = k.Nonfinite() })
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
 	"github.com/planc-dev/planc/runtime/tensors"
 )
@@ -91,7 +92,7 @@ func TestNonfiniteStateIsNotSaved(t *testing.T) {
 func TestNonfiniteMomentIsNotSaved(t *testing.T) {
 	p := bigram[float32](2, 1)
 	step := p.Segments[0].Backward
-	p.Segments[0].Backward = func(r *Rank, b *Block) {
+	p.Segments[0].Backward = func(r *rank.Rank, b *rank.Block) {
 		step(r, b)
 		if r.StepID == 2 {
 			View[float32](r, r.Stage.Arena.Grads.Offset, 2*vocabPad)[vocabPad+7] = 1e25

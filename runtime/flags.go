@@ -14,6 +14,7 @@ import (
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/fold"
 	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/settings"
 	"github.com/planc-dev/planc/runtime/visible"
 )
@@ -256,7 +257,7 @@ func findFlag(name, value string) (*flag, error) {
 }
 
 // usage prints the flags.
-func usage(w io.Writer, p *Program) {
+func usage(w io.Writer, p *rank.Program) {
 	head := fmt.Sprintf("%s: trains %s as planc compiled it%s: %s\n", filepath.Base(os.Args[0]), p.Name, needsText(p),
 		p.Plan.Text)
 	fmt.Fprintln(w, fold.Lines(head, fold.Columns, fold.Indent))
@@ -281,7 +282,7 @@ func usage(w io.Writer, p *Program) {
 }
 
 // needsText says which devices a program for GPUs needs.
-func needsText(p *Program) string {
+func needsText(p *rank.Program) string {
 	switch n := p.MeshSize(); {
 	case p.Devices == nil:
 		return ""

@@ -3,6 +3,7 @@ package runtime
 import (
 	"github.com/planc-dev/planc/runtime/comm"
 	"github.com/planc-dev/planc/runtime/cpu"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/rng"
 )
 
@@ -10,19 +11,19 @@ import (
 const Version2 = true
 
 // FirstRow returns the index in the global batch of the first row of this rank's micro-batch m.
-func FirstRow(r *Rank, m int) int {
+func FirstRow(r *rank.Rank, m int) int {
 	b := &r.Program.Batch
-	return (m*b.Replicas + r.replica()) * b.MicroBatch
+	return (m*b.Replicas + r.Replica()) * b.MicroBatch
 }
 
 // DropoutKey returns the key of one dropout of one layer in the current step. It does not depend on micro-batch and
 // rank, because elements are numbered within the global batch.
-func DropoutKey(r *Rank, segment, layer, key int) uint64 {
+func DropoutKey(r *rank.Rank, segment, layer, key int) uint64 {
 	return rng.Key(r.Seed, uint64(r.StepID), uint64(segment), uint64(layer), uint64(key))
 }
 
 // DropoutRate returns p while training, else 0.
-func DropoutRate(r *Rank, p float64) float64 {
+func DropoutRate(r *rank.Rank, p float64) float64 {
 	if r.Training {
 		return p
 	}
@@ -30,7 +31,7 @@ func DropoutRate(r *Rank, p float64) float64 {
 }
 
 // LocalRange returns the start of this rank's part of a dim, and how many of its width elements are not padding.
-func LocalRange(r *Rank, group, width, size int) (lo, n int) {
+func LocalRange(r *rank.Rank, group, width, size int) (lo, n int) {
 	lo = Index(r, group) * width
 	return lo, min(max(size-lo, 0), width)
 }
@@ -44,11 +45,11 @@ func Iota(ids []int32, at cpu.Where, offset int) {
 
 // Zigzag returns the position of a rank's part of a dim that a group splits in the zigzag order of n parts: at most two
 // runs.
-func Zigzag(r *Rank, group, n, size int) cpu.Where { return ShiftedZigzag(r, group, n, size, 0) }
+func Zigzag(r *rank.Rank, group, n, size int) cpu.Where { return ShiftedZigzag(r, group, n, size, 0) }
 
 // ShiftedZigzag is Zigzag for the part that the rank holds after parts have moved by a number of ranks.
-func ShiftedZigzag(r *Rank, group, n, size, by int) (w cpu.Where) {
-	g, runs := r.group(group), 0
+func ShiftedZigzag(r *rank.Rank, group, n, size, by int) (w cpu.Where) {
+	g, runs := r.CommGroup(group), 0
 	comm.Parts((g.Index()+g.Size()-by)%g.Size(), g.Size(), size, n, func(at, width int) {
 		switch runs {
 		case 0:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
 )
 
@@ -54,7 +55,7 @@ func (o opened) Open(*Team) (string, error) { return "", o.err }
 func (o opened) Meet(context.Context, *launch.Launch, string, string, time.Duration, func(string)) (Peers, error) {
 	return nil, nil
 }
-func (o opened) Take(*Rank) (Device, error) { return nil, o.err }
+func (o opened) Take(*rank.Rank) (rank.Device, error) { return nil, o.err }
 
 // What a machine lacks is exit 3, and a process that ends while devices are opened is exit 1 for the others.
 func TestPeerLostWhileOpening(t *testing.T) {

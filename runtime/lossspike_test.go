@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/planc-dev/planc/runtime/rank"
 )
 
 // highs are the steps, from 1, whose losses are high.
@@ -83,7 +85,7 @@ func TestUsualLossesAreNotHighAfterResume(t *testing.T) {
 func TestManySpikesAreFewWarnings(t *testing.T) {
 	p := bigram[float64](2, 1)
 	step := p.Segments[0].Forward
-	p.Segments[0].Forward = func(r *Rank, b *Block) {
+	p.Segments[0].Forward = func(r *rank.Rank, b *rank.Block) {
 		step(r, b)
 		if r.ID == 0 && b.Micro == 0 && r.StepID > 20 && r.StepID%4 == 0 {
 			r.LossSum += 1000
@@ -164,10 +166,10 @@ func TestHighLosses(t *testing.T) {
 // A run warns of a spike and of divergence once each, by a line in its metrics and one for people, and does nothing
 // else.
 func TestLossWarnings(t *testing.T) {
-	raised := func(from, to int) *Program {
+	raised := func(from, to int) *rank.Program {
 		p := bigram[float64](2, 1)
 		step := p.Segments[0].Forward
-		p.Segments[0].Forward = func(r *Rank, b *Block) {
+		p.Segments[0].Forward = func(r *rank.Rank, b *rank.Block) {
 			step(r, b)
 			if r.ID == 0 && b.Micro == 0 && from <= r.StepID && r.StepID <= to {
 				r.LossSum += 1000

@@ -19,6 +19,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
 	"github.com/planc-dev/planc/runtime/visible"
 )
@@ -26,7 +27,7 @@ import (
 // Main is Run as a command: it reads the flags in os.Args and exits the process with the code of Run's error. On
 // SIGINT, SIGTERM, SIGQUIT and SIGHUP (the terminal was closed) the run commits a checkpoint and ends. The run
 // continues when the reader of its output goes away.
-func Main(p *Program) {
+func Main(p *rank.Program) {
 	os.Exit(execute(p, os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -36,7 +37,7 @@ const sameSignal = 500 * time.Millisecond
 
 // execute runs the binary and returns its exit status. It turns a panic into a message and a status, because Go's own
 // status for a panic, 2, would mean that the user's input is wrong.
-func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code int) {
+func execute(p *rank.Program, args []string, stdout io.Writer, stderr *os.File) (code int) {
 	stdout = visible.Writer(stdout)
 	c, err := parse(args)
 	defer func() {
@@ -95,7 +96,7 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code
 }
 
 // resolveLaunch returns the launch that this process is part of.
-func resolveLaunch(p *Program, c *command) (*launch.Launch, error) {
+func resolveLaunch(p *rank.Program, c *command) (*launch.Launch, error) {
 	const once = "%s. Not supported yet: programs for CPUs on several processes. Start the binary once: it runs all " +
 		"its ranks in one process%s"
 	if p.Devices == nil {
@@ -124,7 +125,7 @@ func resolveLaunch(p *Program, c *command) (*launch.Launch, error) {
 }
 
 // reportStop prints that the signal was received.
-func (c *command) reportStop(stderr io.Writer, p *Program) {
+func (c *command) reportStop(stderr io.Writer, p *rank.Program) {
 	text := "stopping after this step, with a checkpoint; a second signal stops at once"
 	if c.options.export != "" {
 		text = "stopping: nothing will be exported; a second signal stops at once"
@@ -137,7 +138,7 @@ func (c *command) reportStop(stderr io.Writer, p *Program) {
 }
 
 // fail reports the error that ends the process and returns its exit code. c is nil if the flags are wrong.
-func fail(stderr io.Writer, p *Program, c *command, err error) int {
+func fail(stderr io.Writer, p *rank.Program, c *command, err error) int {
 	code := exit.Failed
 	if coded := (*exit.Error)(nil); errors.As(err, &coded) {
 		code = coded.Code

@@ -19,6 +19,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
 	"github.com/planc-dev/planc/runtime/settings"
 )
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 		}
 		if each, err := time.ParseDuration(os.Getenv("PLANC_TEST_SLEEP")); err == nil {
 			step := p.Segments[0].Forward
-			p.Segments[0].Forward = func(r *Rank, b *Block) {
+			p.Segments[0].Forward = func(r *rank.Rank, b *rank.Block) {
 				time.Sleep(each)
 				step(r, b)
 			}
@@ -169,7 +170,7 @@ func TestPanicIsAFailure(t *testing.T) {
 	b, err := os.ReadFile(errs.Name())
 	must(t, err)
 	if code != exit.Failed || !strings.Contains(string(b), "\nbigram: runtime error: index out of range") ||
-		!strings.Contains(string(b), "runtime.newRank(") {
+		!strings.Contains(string(b), "rank.New(") {
 		t.Errorf("exit %d: %s", code, b)
 	}
 }

@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/runtime/program"
+	"github.com/planc-dev/planc/runtime/rank"
 )
 
 // plancModule is the module of the runtime, as the binary's build information names it.
 const plancModule = "github.com/planc-dev/planc"
 
 // versionText prints what --version shows: the planc that built the binary, the platform, and the program.
-func versionText(w io.Writer, p *Program) {
+func versionText(w io.Writer, p *rank.Program) {
 	planc, cgo := "unknown", ""
 	if info, ok := debug.ReadBuildInfo(); ok {
 		planc = plancVersion(info)

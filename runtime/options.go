@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/planc-dev/planc/runtime/feed"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
 	"github.com/planc-dev/planc/runtime/settings"
 )
@@ -56,7 +57,7 @@ func Watch(f func(Call)) Option { return func(o *options) { o.onCall = f } }
 // uses the experts that f leaves in Experts. It is for tests: rounding can change the choice between two nearly equal
 // experts, and f can give two plans the same choices. A recomputed pass calls f again, and ranks with the same tokens
 // each call it.
-func OnChoice(f func(*Choice)) Option { return func(o *options) { o.onChoice = f } }
+func OnChoice(f func(*rank.Choice)) Option { return func(o *options) { o.onChoice = f } }
 
 // Poison fills memory with NaN when its content becomes invalid: activations after the backward pass, gradients before
 // a step, the workspace before each block, gathered parameters after their block, and parts of parameters that are

@@ -7,6 +7,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/feed"
 	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
 	"github.com/planc-dev/planc/runtime/settings"
 )
@@ -37,7 +38,7 @@ type options struct {
 	timeout                    time.Duration
 	poison                     bool
 	onCall                     func(Call)
-	onChoice                   func(*Choice)
+	onChoice                   func(*rank.Choice)
 	isa                        string         // ISA of the CPU kernels; "" is auto
 	launch                     *launch.Launch // launch that the process is part of; nil: none
 	joinWithin                 time.Duration

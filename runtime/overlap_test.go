@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
-	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // withThreads is the weights that a program ends with on so many threads a rank, whether it ran through or was stopped
 // and continued.
-func withThreads(t *testing.T, n int, p *Program, opts ...Option) []byte {
+func withThreads(t *testing.T, n int, p *rank.Program, opts ...Option) []byte {
 	t.Helper()
 	defer goruntime.GOMAXPROCS(goruntime.GOMAXPROCS(n * p.MeshSize()))
 	dir := t.TempDir()
@@ -37,10 +37,10 @@ func stopAt(step int) Option {
 }
 
 // skipping is a program whose third step is not finite.
-func skipping() *Program {
+func skipping() *rank.Program {
 	p := bigram[float32](1, -1)
 	forward := p.Segments[0].Forward
-	p.Segments[0].Forward = func(r *Rank, b *Block) {
+	p.Segments[0].Forward = func(r *rank.Rank, b *rank.Block) {
 		if r.StepID == 3 {
 			r.LossSum = math.NaN()
 		}
@@ -53,18 +53,18 @@ func skipping() *Program {
 // also where it was stopped and continued.
 func TestBesideIsTheSame(t *testing.T) {
 	for name, c := range map[string]struct {
-		p   func() *Program
+		p   func() *rank.Program
 		set []Option
 	}{
-		"1 rank":  {p: func() *Program { return bigram[float32](1, -1) }},
-		"float64": {p: func() *Program { return bigram[float64](1, -1) }},
-		"2 ranks": {p: func() *Program { return bigram[float32](2, -1) }},
-		"sharded": {p: func() *Program { return bigram[float32](2, 1) }},
+		"1 rank":  {p: func() *rank.Program { return bigram[float32](1, -1) }},
+		"float64": {p: func() *rank.Program { return bigram[float64](1, -1) }},
+		"2 ranks": {p: func() *rank.Program { return bigram[float32](2, -1) }},
+		"sharded": {p: func() *rank.Program { return bigram[float32](2, 1) }},
 		"skipped": {p: skipping},
-		"looked at": {func() *Program {
+		"looked at": {func() *rank.Program {
 			return bigram[float32](1, -1)
 		}, []Option{Set("train.eval.every", 1), Set("train.checkpoint.every", 2)}},
-		"scaled": {func() *Program {
+		"scaled": {func() *rank.Program {
 			return bigram[float32](1, -1)
 		}, []Option{Set("train.precision.loss_scale", 1024)}},
 	} {
@@ -78,47 +78,45 @@ func TestBesideIsTheSame(t *testing.T) {
 	}
 }
 
-// A piece that panics ends the run with what it said, whichever thread did it.
-func TestBesideThatPanics(t *testing.T) {
+// An update that panics in any thread ends the run with its message.
+func TestOverlappingUpdateThatPanics(t *testing.T) {
 	defer goruntime.GOMAXPROCS(goruntime.GOMAXPROCS(2))
 	p := bigram[float32](1, -1)
 	back := p.Segments[0].Backward
-	p.Segments[0].Backward = func(r *Rank, b *Block) {
-		if r.StepID == 2 { // no update is under way here
-			r.updates.piece = func(int, tensors.Span) { panic("a piece of an update") }
+	p.Segments[0].Backward = func(r *rank.Rank, b *rank.Block) {
+		if r.StepID == 2 { // no update is running here
+			r.Stage.Buckets[0].State = 1 << 40
 		}
 		back(r, b)
 	}
 	_, err := train(t, p, t.TempDir())
-	if err == nil || !strings.HasPrefix(err.Error(), "rank 0: a piece of an update\n") {
+	if err == nil || !strings.HasPrefix(err.Error(), "rank 0: runtime error: index out of range") {
 		t.Errorf("the run ended with %v", err)
 	}
 }
 
-// A step leaves its update to the next one, which does it before it reads the parameters; reading them in between
-// settles it.
-func TestBesideIsPostponed(t *testing.T) {
+// A step leaves its update to the next one, which finishes it before it reads the parameters.
+func TestUpdatesArePostponed(t *testing.T) {
 	defer goruntime.GOMAXPROCS(goruntime.GOMAXPROCS(2))
-	left := 0
+	var trained *rank.Rank
+	postponed := 0
 	p := bigram[float32](1, -1)
 	inner := p.Segments[0].Forward
-	p.Segments[0].Forward = func(r *Rank, b *Block) {
-		if r.updates == nil || r.updates.open != 0 {
+	p.Segments[0].Forward = func(r *rank.Rank, b *rank.Block) {
+		trained = r
+		if r.HasUpdates() {
 			t.Error("a layer reads parameters that are not updated")
 		}
 		inner(r, b)
 	}
-	p.Segments[0].Backward = func(back func(*Rank, *Block)) func(*Rank, *Block) {
-		return func(r *Rank, b *Block) {
-			if u := r.updates.buckets[0]; u != nil && u.done.Load() == int64(len(u.pieces)) && r.StepID > 1 {
-				left++
-			}
-			back(r, b)
+	_, err := train(t, p, t.TempDir(), OnStep(func(Step) error {
+		if trained.HasUpdates() {
+			postponed++
 		}
-	}(p.Segments[0].Backward)
-	_, err := train(t, p, t.TempDir())
+		return nil
+	}))
 	must(t, err)
-	if left == 0 {
+	if postponed == 0 {
 		t.Error("no update was postponed")
 	}
 }

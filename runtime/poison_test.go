@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math"
 	"testing"
+
+	"github.com/planc-dev/planc/runtime/rank"
 )
 
 // Poison changes nothing of a program that reads only what is there: facts.md 4.3 #3, a forward pass that reads
@@ -25,7 +27,7 @@ func TestPoisonShowsStaleReads(t *testing.T) {
 	s.Arena.Workspace = Region{Offset: s.Arena.Size, Size: 64}
 	s.Arena.Size += 64
 	forward := p.Segments[0].Forward
-	p.Segments[0].Forward = func(r *Rank, b *Block) {
+	p.Segments[0].Forward = func(r *rank.Rank, b *rank.Block) {
 		forward(r, b)
 		r.LossSum += View[float64](r, b.Work, 1)[0]
 	}

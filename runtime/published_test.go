@@ -14,11 +14,12 @@ import (
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // publishedBigram is bigram with a layout of its weights: w lies transposed, and b in two tensors.
-func publishedBigram[F tensors.Float](dp int) *Program {
+func publishedBigram[F tensors.Float](dp int) *rank.Program {
 	p := bigram[F](dp, 0)
 	p.Weights = Weights{
 		Family: "bigram", Config: `{"model_type": "bigram"}`,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/settings"
 	"github.com/planc-dev/planc/runtime/tensors"
 )
@@ -335,7 +336,7 @@ func (r *run) startNew(later int64) error {
 func (r *run) initialize() (from string, err error) {
 	from = r.s.Train.Init
 	if from == "" || from == "random" {
-		return "random parameters", r.crew.do(func(k *Rank) { k.Initialize(r.s.Train.Seed) })
+		return "random parameters", r.crew.do(func(k *rank.Rank) { k.Initialize(r.s.Train.Seed) })
 	}
 	if !filepath.IsAbs(from) {
 		from = filepath.Join(r.s.Dir, from)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
 )
 
@@ -64,7 +65,7 @@ func TestARefusedBeginningLosesNothing(t *testing.T) {
 
 func TestCheckpointsOfAnotherModelAreRefused(t *testing.T) {
 	dir := t.TempDir()
-	hashed := func(hash string) *Program {
+	hashed := func(hash string) *rank.Program {
 		p := bigram[float32](2, 1)
 		p.Model.Hash = hash
 		return p
@@ -248,13 +249,13 @@ func TestMetricsAreAFile(t *testing.T) {
 
 // A run of epochs that is continued with another global batch ends where the data does.
 func TestEpochsWithAnotherBatch(t *testing.T) {
-	half := func() *Program {
+	half := func() *rank.Program {
 		p := bigram[float64](1, 0)
 		p.Batch.MicroBatches, p.Batch.GlobalBatch = 1, 4
 		return p
 	}
 	for name, test := range map[string]struct {
-		first, second *Program
+		first, second *rank.Program
 		stop, steps   int
 	}{
 		"smaller": {bigram[float64](1, 0), half(), 2, 2 + 6}, // 40 samples: 2×8, then 6×4

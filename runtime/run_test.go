@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
 	"github.com/planc-dev/planc/runtime/tensors"
 )
@@ -93,7 +94,7 @@ func TestEveryPlanTrainsTheSame(t *testing.T) {
 		t.Errorf("it did not learn: %+v", res)
 	}
 	want := losses(t, serial)
-	for name, p := range map[string]*Program{
+	for name, p := range map[string]*rank.Program{
 		"dp 2": bigram[float64](2, 0), "dp 2 zero 1": bigram[float64](2, 1), "dp 4 zero 1": bigram[float64](4, 1),
 		"hybrid": hybrid[float64](),
 	} {
@@ -126,7 +127,7 @@ func TestSameBitsTwice(t *testing.T) {
 func TestResumeIsExact(t *testing.T) {
 	whole, err := train(t, bigram[float64](2, 1), t.TempDir())
 	must(t, err)
-	for name, rest := range map[string]*Program{"same plan": bigram[float64](2, 1),
+	for name, rest := range map[string]*rank.Program{"same plan": bigram[float64](2, 1),
 		"other plan": bigram[float64](4, 0), "hybrid": hybrid[float64]()} {
 		dir := t.TempDir()
 		_, err := train(t, bigram[float64](2, 1), dir, OnStep(func(s report.Step) error {
@@ -233,7 +234,7 @@ func TestContextStopsAfterTheStep(t *testing.T) {
 func TestFailureOfARankEndsTheRun(t *testing.T) {
 	p := bigram[float32](4, 1)
 	step := p.Segments[0].Forward
-	p.Segments[0].Forward = func(r *Rank, b *Block) {
+	p.Segments[0].Forward = func(r *rank.Rank, b *rank.Block) {
 		if r.ID == 2 && r.StepID == 3 {
 			var none []int
 			none[0]++
@@ -247,10 +248,10 @@ func TestFailureOfARankEndsTheRun(t *testing.T) {
 }
 
 func TestNonfinite(t *testing.T) {
-	poisoned := func() *Program {
+	poisoned := func() *rank.Program {
 		p := bigram[float32](2, 1)
 		step := p.Segments[0].Forward
-		p.Segments[0].Forward = func(r *Rank, b *Block) {
+		p.Segments[0].Forward = func(r *rank.Rank, b *rank.Block) {
 			if r.ID == 1 && r.StepID == 3 {
 				r.LossSum = math.NaN()
 			}
@@ -290,10 +291,10 @@ func TestNonfinite(t *testing.T) {
 
 // Skipping ends: parameters that are lost stay lost. The checkpoint of before is kept, and is where a run goes on.
 func TestSkippingEnds(t *testing.T) {
-	poison := func(from, to int) *Program {
+	poison := func(from, to int) *rank.Program {
 		p := bigram[float32](2, 1)
 		step := p.Segments[0].Forward
-		p.Segments[0].Forward = func(r *Rank, b *Block) {
+		p.Segments[0].Forward = func(r *rank.Rank, b *rank.Block) {
 			if r.ID == 1 && from <= r.StepID && r.StepID <= to {
 				r.LossSum = math.NaN()
 			}
@@ -446,7 +447,7 @@ func TestSettingsAreChecked(t *testing.T) {
 func TestValidate(t *testing.T) {
 	p := bigram[float64](2, 1)
 	p.Stages[0].Buckets[0].Elems = 95
-	if err := p.validate(); err == nil ||
+	if err := p.Validate(); err == nil ||
 		err.Error() != "runtime: the program is wrong: bucket 0 has 95 elements, which 2 shards do not divide" {
 		t.Errorf("error %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/planc-dev/planc/runtime/data"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/rng"
 	"github.com/planc-dev/planc/runtime/tensors"
 )
@@ -30,9 +31,9 @@ func (r *run) sample(prompt string) (string, error) {
 			break
 		}
 		window := tokens[max(0, len(tokens)-r.p.Batch.SeqLen):]
-		err := r.crew.do(func(k *Rank) {
-			if k.replica() == 0 || r.p.ReplicasMeet() {
-				k.computeLogits(window, len(window)-1)
+		err := r.crew.do(func(k *rank.Rank) {
+			if k.Replica() == 0 || r.p.ReplicasMeet() {
+				k.ComputeLogits(window, len(window)-1)
 			}
 		})
 		if err != nil {
@@ -52,7 +53,7 @@ func (r *run) sample(prompt string) (string, error) {
 func (r *run) nextLogits(vocab int) (logits []float64, err error) {
 	head := r.crew.head()
 	if r.crew.isLocal(head) {
-		logits = head.logits(vocab)
+		logits = head.Logits(vocab)
 	}
 	if r.team.Peers == nil {
 		return logits, nil

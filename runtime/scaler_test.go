@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
 	"github.com/planc-dev/planc/runtime/settings"
 )
@@ -94,10 +95,10 @@ func TestLossScaleOfACheckpoint(t *testing.T) {
 // The scale moves with the steps, is in the metrics, and a run that is stopped and continued has the scales, and the
 // weights, of one that is not. A bad step is skipped, and does not stop a run whose scale still has room.
 func TestScalerResumes(t *testing.T) {
-	program := func() *Program {
+	program := func() *rank.Program {
 		p := bigram[float32](2, 1)
 		step := p.Segments[0].Forward
-		p.Segments[0].Forward = func(r *Rank, b *Block) {
+		p.Segments[0].Forward = func(r *rank.Rank, b *rank.Block) {
 			if r.ID == 1 && (r.StepID == 4 || r.StepID == 5) {
 				r.LossSum = math.Inf(1)
 			}

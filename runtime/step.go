@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
 )
 
@@ -15,14 +16,14 @@ func (r *run) recordStep(t *task) (*report.Step, error) {
 	scale, tokens := r.scaler.scale, first.Tokens
 	seconds := time.Since(t.begun).Seconds()
 	if k := r.crew.mine[0]; k.Device != nil {
-		seconds, tokens = t.lead+k.stepResult().Seconds, float64(t.batch.Counted())
+		seconds, tokens = t.lead+k.StepResult().Seconds, float64(t.batch.Counted())
 	}
-	*s = report.Step{Step: t.id, Loss: lossSum(r.crew.ranks) / tokens, LR: t.hyper.LR, GradNorm: first.Norm, Skipped: first.Skip,
-		Seconds: seconds}
+	*s = report.Step{Step: t.id, Loss: rank.LossSum(r.crew.ranks) / tokens, LR: t.hyper.LR, GradNorm: first.Norm,
+		Skipped: first.Skip, Seconds: seconds}
 	if r.scaler.on() {
 		s.LossScale = scale
 	}
-	s.AuxLoss, s.Experts = auxLoss(r.crew.ranks), expertLoads(r.crew.ranks)
+	s.AuxLoss, s.Experts = rank.AuxLoss(r.crew.ranks), rank.ExpertLoads(r.crew.ranks)
 	r.adapts = r.scaler.adapts()
 	r.scaler.update(s.Skipped)
 	r.done.step = t.id
@@ -36,17 +37,17 @@ func (r *run) recordStep(t *task) (*report.Step, error) {
 }
 
 // stepOn runs the task on a rank.
-func (r *run) stepOn(k *Rank) {
+func (r *run) stepOn(k *rank.Rank) {
 	t := &r.task
-	k.beginStep(&StepInput{ID: t.id, Seed: r.s.Train.Seed, Hyper: t.hyper, Scale: t.scale, AfterSkip: t.afterSkip},
+	k.BeginStep(&rank.StepInput{ID: t.id, Seed: r.s.Train.Seed, Hyper: t.hyper, Scale: t.scale, AfterSkip: t.afterSkip},
 		t.batch)
 }
 
 // hyper returns the hyperparameters of a step.
-func (r *run) hyper(step int) Hyper {
+func (r *run) hyper(step int) rank.Hyper {
 	t := &r.s.Train
 	o := &t.Optimizer
-	return Hyper{
+	return rank.Hyper{
 		LR: rate(&t.Schedule, o.LR, step, r.total), Beta1: o.Betas[0], Beta2: o.Betas[1], Eps: o.Eps,
 		WeightDecay: o.WeightDecay, Momentum: o.Momentum, ClipNorm: o.ClipNorm, T: r.done.updates + 1,
 		BiasRate: t.Experts.BiasRate,

@@ -9,11 +9,12 @@ import (
 
 	"github.com/planc-dev/planc/runtime/amount"
 	"github.com/planc-dev/planc/runtime/num"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
 )
 
 // summary prints the results of a finished run for people.
-func summary(w io.Writer, p *Program, r *report.Result) {
+func summary(w io.Writer, p *rank.Program, r *report.Result) {
 	if r.Sample != "" {
 		fmt.Fprintf(w, "sample  %s\n%s\n", printable(r.Sample), fewWordsNote(r, os.Getenv(launchedBy) != ""))
 	}
@@ -100,7 +101,7 @@ func lossText(x float64) string {
 
 // summaryAttrs returns the summary as log attributes, with the keys of metrics.jsonl. A number that is not finite is
 // null.
-func summaryAttrs(p *Program, r *report.Result) []any {
+func summaryAttrs(p *rank.Program, r *report.Result) []any {
 	number := func(x float64) any {
 		if !num.Finite(x) {
 			return nil

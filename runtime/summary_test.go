@@ -8,6 +8,8 @@ import (
 
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/fold"
+	"github.com/planc-dev/planc/runtime/program"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
 )
 
@@ -47,7 +49,7 @@ func TestUnexpectedStepsOfAMeasuredCluster(t *testing.T) {
 }
 
 // absent is a machine without the devices.
-type absent struct{ Devices }
+type absent struct{ rank.Devices }
 
 func (absent) Open(*Team) (string, error) { return "", errors.New("no GPU here") }
 
@@ -64,7 +66,7 @@ func TestTheMachineComesBeforeTheData(t *testing.T) {
 
 // What a training binary says fits a screen: its flags, its mistakes, and its summary with figures as long as they get.
 func TestWhatBinariesSayFitsTheScreen(t *testing.T) {
-	p := &Program{ProgramData: ProgramData{Name: strings.Repeat("name", 10),
+	p := &rank.Program{ProgramData: program.Program{Name: strings.Repeat("name", 10),
 		Plan: Plan{Text: "dp 1024 · tp 8 · pp 16 × vpp 4 · sp · zero 1 in groups of 128 · micro_batch 1×64 · " +
 			"recompute full 4 blocks"}},
 	}
@@ -78,7 +80,7 @@ func TestWhatBinariesSayFitsTheScreen(t *testing.T) {
 		t.Errorf("on a CPU:\n%s", out.String())
 	}
 	onGPUs := *p
-	onGPUs.Devices = struct{ Devices }{}
+	onGPUs.Devices = struct{ rank.Devices }{}
 	usage(&out, &onGPUs)
 	if !strings.Contains(strings.Join(strings.Fields(out.String()), " "), " as planc compiled it, for 1 NVIDIA GPU: ") {
 		t.Errorf("on GPUs:\n%s", out.String())

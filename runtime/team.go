@@ -13,6 +13,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/settings"
 	"github.com/planc-dev/planc/runtime/visible"
 )
@@ -219,7 +220,7 @@ func (r *run) leaveTeam(err error) error {
 type passReport struct {
 	Stop  bool // the process was asked to stop, or an I/O error ends it
 	Late  bool // its next batch is not ready
-	Ranks []Report
+	Ranks []rank.Report
 }
 
 // exchangeReports exchanges the results of the ranks between all processes, and whether one was asked to stop.
@@ -230,7 +231,7 @@ func (r *run) exchangeReports() error {
 	own := passReport{Late: r.feed != nil && r.feed.IsLate()}
 	own.Stop = r.ctx.Err() != nil || r.ioError() != nil // read after Late: if the batch failed, that is now known
 	for _, k := range r.crew.mine {
-		own.Ranks = append(own.Ranks, k.report())
+		own.Ranks = append(own.Ranks, k.Report())
 	}
 	b, err := json.Marshal(own)
 	if err != nil {
@@ -255,7 +256,7 @@ func (r *run) exchangeReports() error {
 		r.stopRequested, r.feedLate = r.stopRequested || x.Stop, r.feedLate || x.Late
 		for i := range x.Ranks {
 			if k := r.crew.ranks[at]; !r.crew.isLocal(k) {
-				k.applyReport(&x.Ranks[i])
+				k.ApplyReport(&x.Ranks[i])
 			}
 			at++
 		}

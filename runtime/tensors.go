@@ -2,6 +2,8 @@ package runtime
 
 import (
 	"errors"
+
+	"github.com/planc-dev/planc/runtime/rank"
 )
 
 // Tensors gives access to the logical tensors of a run between two steps, gathered from the ranks' arenas. It is valid
@@ -11,17 +13,17 @@ type Tensors struct{ crew *crew }
 // Logits returns the model's logits for tokens: one row of vocab numbers per position. At most SeqLen tokens are
 // allowed.
 func (t *Tensors) Logits(tokens []int32) ([][]float64, error) {
-	if !t.crew.ranks[0].Program.samples() {
+	if !t.crew.ranks[0].Program.Samples() {
 		return nil, errors.New("the program has no logits entry")
 	}
 	var out [][]float64
 	for pos := range tokens {
-		err := t.crew.do(func(k *Rank) { k.computeLogits(tokens, pos) })
+		err := t.crew.do(func(k *rank.Rank) { k.ComputeLogits(tokens, pos) })
 		if err != nil {
 			return nil, err
 		}
 		r := t.crew.head()
-		out = append(out, r.logits(r.Program.Model.Vocab))
+		out = append(out, r.Logits(r.Program.Model.Vocab))
 	}
 	return out, nil
 }

@@ -2,22 +2,23 @@ package runtime
 
 import (
 	"github.com/planc-dev/planc/runtime/num"
+	"github.com/planc-dev/planc/runtime/rank"
 )
 
 // Kernels for float32 process 16-bit numbers through the rank's scratch memory: generated code widens the operands,
 // allocates the results, runs the kernel, narrows the results, and frees the scratch.
 
 // Widen returns x as float32, in the rank's scratch until FreeScratch.
-func Widen[H num.Half](r *Rank, x []H) []float32 {
+func Widen[H num.Half](r *rank.Rank, x []H) []float32 {
 	out := Scratch(r, len(x))
 	num.Load(out, x)
 	return out
 }
 
 // Scratch returns n uninitialized numbers of the rank's scratch, valid until FreeScratch.
-func Scratch(r *Rank, n int) []float32 {
-	out := r.scratch[r.scratched : r.scratched+n]
-	r.scratched += n
+func Scratch(r *rank.Rank, n int) []float32 {
+	out := r.Scratch[r.Scratched : r.Scratched+n]
+	r.Scratched += n
 	return out
 }
 
@@ -25,7 +26,7 @@ func Scratch(r *Rank, n int) []float32 {
 func Narrow[H num.Half](dst []H, x []float32) { num.Store(dst, x) }
 
 // FreeScratch frees all of the rank's scratch.
-func FreeScratch(r *Rank) { r.scratched = 0 }
+func FreeScratch(r *rank.Rank) { r.Scratched = 0 }
 
 // EmbedFrom is the kernel Embed for a table of any storage type.
 func EmbedFrom[Y, T num.Stored](y []Y, table []T, ids []int32, cols, lo, n int) {
