@@ -183,7 +183,8 @@ func TestMegatronOracle(t *testing.T) {
 				DP int `json:"data_parallel_size"`
 			}
 		}
-		refusal := o.ask(t, map[string]any{"args": line(tp), "world": 8}, &got)
+		refusal := o.ask(t, map[string]any{"args": line(tp), "world": 8, "env": map[string]string{
+			"CUDA_DEVICE_MAX_CONNECTIONS": "1"}}, &got)
 		if (refusal == "") != legal {
 			t.Errorf("tp %d: %q", tp, refusal)
 		} else if legal && (got.Args.TP != tp || got.Args.DP != 8/tp) {

@@ -2,6 +2,7 @@ package megatron
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/planc-dev/planc/interop"
@@ -95,7 +96,8 @@ func (d *document) Set(v interop.Value) error {
 	if o == nil {
 		return fmt.Errorf("Megatron-LM has no option %s", v.Key)
 	}
-	if got, ok := d.Get(v.Key); ok && got == v.Text {
+	got, ok := d.Get(v.Key)
+	if ok && got == v.Text || !ok && !o.isFlag() && v.Text == o.defaultText() {
 		return nil
 	}
 	if a := d.find(v.Key); a != nil {
@@ -156,41 +158,39 @@ func (d *document) replace(a *argument, text string, deep bool) ([]shell.Edit, b
 // allWords returns the words of an argument: the option and its values.
 func (a *argument) allWords() []shell.Word { return append([]shell.Word{a.name}, a.words...) }
 
-// related are settings next to which one is inserted if the script has one of them, the best first.
+// related are settings that stand together in a script, in their usual order.
 var related = [][]string{
-	{"tensor_model_parallel_size", "sequence_parallel", "pipeline_model_parallel_size", "context_parallel_size",
-		"expert_model_parallel_size", "expert_tensor_parallel_size", "num_virtual_stages_per_pipeline_rank",
-		"num_layers_per_virtual_pipeline_stage", "pipeline_model_parallel_layout",
-		"decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers", "use_distributed_optimizer",
-		"overlap_grad_reduce", "overlap_param_gather", "use_megatron_fsdp", "data_parallel_sharding_strategy",
-		"num_distributed_optimizer_instances", "cp_comm_type", "use_tp_pp_dp_mapping"},
+	{"tensor_model_parallel_size", "sequence_parallel", "pipeline_model_parallel_size",
+		"num_virtual_stages_per_pipeline_rank", "num_layers_per_virtual_pipeline_stage",
+		"pipeline_model_parallel_layout", "decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers",
+		"use_tp_pp_dp_mapping", "context_parallel_size", "cp_comm_type", "expert_model_parallel_size",
+		"expert_tensor_parallel_size", "use_distributed_optimizer", "use_megatron_fsdp",
+		"data_parallel_sharding_strategy", "num_distributed_optimizer_instances", "overlap_grad_reduce",
+		"overlap_param_gather"},
 	{"recompute_granularity", "recompute_method", "recompute_num_layers", "recompute_activations",
-		"distribute_saved_activations", "recompute_modules"},
+		"recompute_modules", "distribute_saved_activations"},
 	{"micro_batch_size", "global_batch_size"},
 }
 
-// anchors returns the arguments next to which an option can be inserted, the most related first.
+// anchors returns the arguments after which an option can be inserted, the most related first: those that usually
+// precede it, those that follow it, and those of other groups.
 func (d *document) anchors(o *Option) (out []*argument) {
 	s := d.src.settings
-	add := func(dest string) {
-		if a := s.byDest[dest]; a != nil && dest != o.Dest {
-			out = append(out, a)
-		}
-	}
-	for _, group := range related {
-		for _, dest := range group {
-			if dest != o.Dest {
-				continue
-			}
-			for _, other := range group {
-				add(other)
+	add := func(dests []string) {
+		for _, dest := range slices.Backward(dests) {
+			if a := s.byDest[dest]; a != nil {
+				out = append(out, a)
 			}
 		}
 	}
 	for _, group := range related {
-		for _, dest := range group {
-			add(dest)
+		if at := slices.Index(group, o.Dest); at >= 0 {
+			add(group[:at])
+			add(group[at+1:])
 		}
+	}
+	for _, group := range related {
+		add(group)
 	}
 	for i := len(s.arguments) - 1; i >= 0; i-- {
 		out = append(out, s.arguments[i])

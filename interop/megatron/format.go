@@ -14,6 +14,8 @@ var Format = interop.Format{
 	Engine:    "megatron",
 	Recognize: Recognize,
 	Import:    Import,
+	Values:    Values,
+	Write:     Write,
 	Ext:       ".sh",
 }
 

@@ -23,7 +23,7 @@ func Eval(file string, source []byte, define map[string]string) *Script {
 }
 
 // maxPieces bounds the pieces of all values, so that a script of a few lines cannot take all memory.
-const maxPieces = 8_000_000
+const maxPieces = 3_000_000
 
 // expander has the variables of a script, and expands words with them.
 type expander struct {

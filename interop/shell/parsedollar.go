@@ -158,7 +158,7 @@ func (p *wordParser) braces(w *word, quoted bool) {
 		out.name, out.index = "@", out.name
 	}
 	if p.peek(0) == '[' {
-		if end := bytes.IndexByte(p.src[p.pos:], ']'); end > 0 {
+		if end := p.indexEnd(); end > 0 {
 			out.index = string(p.src[p.pos+1 : p.pos+end])
 			p.pos += end + 1
 		}
@@ -196,6 +196,7 @@ func (p *wordParser) braceOperator(out *part, quoted bool) {
 		}
 	}
 	arg := word{span: Span{p.pos, p.pos}}
+	out.arg = &arg
 	p.depth++
 	defer func() { p.depth-- }()
 	for p.pos < len(p.src) && p.src[p.pos] != '}' {
@@ -211,7 +212,6 @@ func (p *wordParser) braceOperator(out *part, quoted bool) {
 		p.part(&arg, "}", quoted)
 	}
 	arg.span.End = p.pos
-	out.arg = &arg
 }
 
 // arithmeticCommand reads ((...)).

@@ -61,9 +61,8 @@ func (p *parser) assignment() (assign, bool) {
 	}
 	a := assign{name: name, start: start}
 	if p.peek(0) == '[' {
-		end := bytes.IndexByte(p.src[p.pos:], ']')
-		line := bytes.IndexByte(p.src[p.pos:], '\n')
-		if end < 0 || line >= 0 && line < end {
+		end := p.indexEnd()
+		if end < 0 {
 			p.pos = start
 			return assign{}, false
 		}
@@ -91,6 +90,17 @@ func (p *parser) assignment() (assign, bool) {
 	}
 	p.script.uses[name] = uses // X=${X:-4} is no further use of X
 	return a, true
+}
+
+// indexEnd returns how far the "]" of an array's index is; -1 if it is not on this line.
+func (p *scanner) indexEnd() int {
+	const longest = 1000
+	rest := p.src[p.pos:min(len(p.src), p.pos+longest)]
+	end := bytes.IndexAny(rest, "]\n")
+	if end < 0 || rest[end] == '\n' {
+		return -1
+	}
+	return end
 }
 
 // name reads an identifier; "" if none comes next.

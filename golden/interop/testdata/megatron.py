@@ -1,4 +1,5 @@
-"""Megatron-LM's own parser. A question is {"args": [...], "world": 64}, with more keys for some calls:
+"""Megatron-LM's own parser. A question is {"args": [...], "world": 64, "env": {...}, "arch": 9}, with more keys for
+some calls:
 
 "call": "parse" (default) parses, validates and makes the TransformerConfig. The answer is {"args": {...}}.
 "call": "memory" also estimates memory: {"gb": 80.0}, the line of report_theoretical_memory.
@@ -14,9 +15,19 @@ import sys
 
 import driver  # first
 
+import torch
+from megatron.core import utils
+from megatron.core.models.common.embeddings import rope_utils
 from megatron.training import arguments
 from megatron.training.theoretical_memory_usage import report_theoretical_memory
 
+
+# Some checks ask for Transformer Engine and for the GPU. Both are as on a cluster where Megatron-LM runs.
+utils._te_version = utils.PkgVersion("2.15.0")
+rope_utils.fused_apply_rotary_pos_emb = rope_utils.fused_apply_rotary_pos_emb_thd = utils
+ARCH = [9]  # the GPU's compute capability: rules differ from Blackwell (10) on
+arguments.get_device_arch_version = lambda: ARCH[0]
+torch.cuda.get_device_capability = lambda *args: (ARCH[0], 0)
 
 # Building the parser takes most of the time of a question, so it is built once. Its defaults are copied, because
 # validate_args changes some of them in place.
@@ -27,6 +38,7 @@ arguments.add_megatron_arguments = lambda parser: PARSER
 
 
 def parse(question):
+    ARCH[0] = question.get("arch", 9)
     os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE=str(question.get("world", 1)))
     os.environ.pop("CUDA_DEVICE_MAX_CONNECTIONS", None)
     os.environ.update(question.get("env", {}))
