@@ -61,6 +61,13 @@ var drawnModels = map[string]func(r *rand.Rand) string{
 			"max_position_embeddings: 8192, num_local_experts: %d, num_experts_per_tok: 2}", heads*64,
 			pick(r, 1024, 2048, 3584), pick(r, 2, 4, 8, 16), heads, heads/pick(r, 1, 4), pick(r, 4, 8, 16))
 	},
+	"qwen3_moe": func(r *rand.Rand) string {
+		heads := pick(r, 8, 16, 32)
+		return fmt.Sprintf("{model_type: qwen3_moe, vocab_size: 151936, hidden_size: %d, intermediate_size: 2048, "+
+			"moe_intermediate_size: %d, num_hidden_layers: %d, num_attention_heads: %d, num_key_value_heads: %d, "+
+			"head_dim: 64, max_position_embeddings: 8192, num_experts: %d, num_experts_per_tok: 2}", heads*64,
+			pick(r, 256, 768, 1536), pick(r, 2, 4, 8, 16), heads, heads/pick(r, 1, 4), pick(r, 4, 8, 16))
+	},
 }
 
 // pick returns one of the values.

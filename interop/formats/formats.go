@@ -9,10 +9,12 @@ import (
 	"github.com/planc-dev/planc/interop/deepspeed"
 	"github.com/planc-dev/planc/interop/hf"
 	"github.com/planc-dev/planc/interop/kubernetes"
+	"github.com/planc-dev/planc/interop/lightning"
 	"github.com/planc-dev/planc/interop/megatron"
 	"github.com/planc-dev/planc/interop/mpirun"
 	"github.com/planc-dev/planc/interop/slurm"
 	"github.com/planc-dev/planc/interop/torchrun"
+	"github.com/planc-dev/planc/interop/torchtitan"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -23,6 +25,9 @@ var All = []*interop.Format{
 	&deepspeed.Format,
 	&accelerate.Format,
 	&hf.Format,
+	&torchtitan.Format,
+	&torchtitan.Function,
+	&lightning.Format,
 	&slurm.Format,
 	&kubernetes.Job,
 	&kubernetes.JobSet,

@@ -1,0 +1,205 @@
+package torchtitan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	_ "github.com/planc-dev/planc/golden/quickfuzz"
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/tree"
+)
+
+// file returns a configuration with some lines of [training] and [parallelism].
+func file(training, parallelism string) string {
+	return "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\n" + training + "\n[parallelism]\n" +
+		parallelism + "\n"
+}
+
+func read(text string, devices int) (*interop.Import, error) {
+	return Format.Import([]interop.File{{Name: "job.toml", Data: []byte(text)}}, interop.Options{Devices: devices})
+}
+
+// Common errors are reported at their key, with what is allowed and what to type.
+func TestWrongFiles(t *testing.T) {
+	for name, c := range map[string]struct {
+		text    string
+		devices int
+		want    string
+	}{
+		"a misspelt key": {file("", "tensor_parallel_degre = 2"), 8,
+			"job.toml:7:1: torchtitan 0.2 has no key parallelism.tensor_parallel_degre; did you mean " +
+				"tensor_parallel_degree? [UnknownKey]"},
+		"degrees that are not the devices": {file("", "tensor_parallel_degree = 2\ndata_parallel_shard_degree = 8"), 8,
+			"job.toml:8:30: 1 replicas × 8 shards × cp 1 × tp 2 × pp 1 are 16 devices, not 8: set " +
+				"parallelism.data_parallel_shard_degree = -1, which means all remaining devices [Conflict]"},
+		"a degree that does not divide the devices": {file("", "tensor_parallel_degree = 3"), 8,
+			"job.toml:7:26: 1 replicas × cp 1 × tp 3 × pp 1 are 3 devices, which do not divide 8: lower one of these " +
+				"degrees [Conflict]"},
+		"shards of zero": {file("", "data_parallel_shard_degree = 0"), 8,
+			"job.toml:7:30: parallelism.data_parallel_shard_degree is 0; it must be at least 1, or -1 for all " +
+				"remaining devices; did you mean -1? [OutOfRange]"},
+		"a batch that replicas do not divide": {file("local_batch_size = 2\nglobal_batch_size = 20", ""), 8,
+			"job.toml:6:21: training.global_batch_size is 20; it must be a multiple of training.local_batch_size 2 " +
+				"× 8 " +
+				"replicas = 16; did you mean 32? [Conflict]"},
+		"a micro-batch that does not divide the local batch": {file("local_batch_size = 8",
+			"pipeline_parallel_degree = 2\npipeline_parallel_microbatch_size = 3"), 8,
+			"job.toml:8:37: parallelism.pipeline_parallel_microbatch_size is 3; it must divide " +
+				"training.local_batch_size, which is 8 [Conflict]"},
+		"an unknown schedule": {file("", "pipeline_parallel_degree = 2\npipeline_parallel_schedule = \"1F1BB\""), 8,
+			"job.toml:8:30: parallelism.pipeline_parallel_schedule is \"1F1BB\"; use one of 1F1B, Interleaved1F1B, " +
+				"GPipe, " +
+				"LoopedBFS, InterleavedZeroBubble, ZBVZeroBubble, DualPipeV, PipelineScheduleSingle, " +
+				"PipelineScheduleMulti; did you mean 1F1B? [UnknownValue]"},
+		"layers that make too many chunks": {file("", "pipeline_parallel_degree = 2\n"+
+			"pipeline_parallel_layers_per_stage = 8"), 8,
+			"job.toml:8:38: 32 layers, and 2 for the embedding and the output, make 5 chunks of up to 8, which 2 " +
+				"stages " +
+				"cannot share evenly [Conflict]"},
+		"a selective option that is not a number": {file("", "") + "[activation_checkpoint]\nmode = \"selective\"\n" +
+			"selective_ac_option = \"ops\"\n", 8,
+			"job.toml:10:23: activation_checkpoint.selective_ac_option is \"ops\"; it must be \"op\", or in quotes " +
+				"the " +
+				"number n of \"every n-th block\" [UnknownValue]"},
+		"an unknown flavor": {strings.Replace(file("", ""), "8B", "8b", 1), 8,
+			"job.toml:3:10: torchtitan's llama3 has no flavor \"8b\": use one of debugmodel, debugmodel_flex_attn, " +
+				"debugmodel_varlen_attn, 8B, 8B_flex, 8B_varlen, 70B, 405B, or give the model's config.json too; " +
+				"did you " +
+				"mean 8B? [UnknownValue]"},
+		"DDP with tensor parallelism": {file("", "data_parallel_replicate_degree = 4\ndata_parallel_shard_degree = 1\n"+
+			"tensor_parallel_degree = 2"), 8,
+			"job.toml:7:34: parallelism.data_parallel_replicate_degree = 4 with " +
+				"parallelism.data_parallel_shard_degree = 1 " +
+				"is DDP, which torchtitan does not combine with tp or pp: set " +
+				"parallelism.data_parallel_shard_degree = 4 " +
+				"and parallelism.data_parallel_replicate_degree = 1 [Conflict]"},
+		"a key of the main branch": {file("seq_len = 8192\nnum_tokens_per_train_step = 1048576", ""), 8,
+			"job.toml:6:1: training.num_tokens_per_train_step is a key of torchtitan's main branch since " +
+				"2026-08-20, and " +
+				"planc reads files of 0.2: write training.global_batch_size = 128, in sequences of 8192 tokens " +
+				"[WrongDialect]"},
+		"a key of 0.1": {file("tensor_parallel_degree = 2", ""), 8,
+			"job.toml:5:1: training.tensor_parallel_degree is a key of torchtitan 0.1, and planc reads files of " +
+				"0.2: write " +
+				"parallelism.tensor_parallel_degree [WrongDialect]"},
+		"a text instead of a number": {file("seq_len = \"8k\"", ""), 8,
+			"job.toml:5:11: training.seq_len is \"8k\"; it must be an integer [WrongType]"},
+	} {
+		_, err := read(c.text, c.devices)
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%s: %v\nwant %s", name, err, c.want)
+		}
+	}
+}
+
+// planOf returns the plan's fields of an import.
+func planOf(im *interop.Import, keys string) string {
+	var out []string
+	for _, key := range strings.Fields(keys) {
+		f, _ := im.Field("plan." + key)
+		out = append(out, f.Value)
+	}
+	return strings.Join(out, " ")
+}
+
+// What torchtitan decides by its defaults is pinned.
+func TestDefaultsDecideThePlan(t *testing.T) {
+	for _, c := range []struct {
+		text    string
+		devices int
+		keys    string
+		want    string
+	}{
+		{file("", ""), 8, "dp zero zero_group micro_batch micro_batches recompute recompute_layers", "8 3 8 8 1 " +
+			"full 16"},
+		{file("", ""), 0, "dp zero micro_batch micro_batches", " 3 8 1"},
+		{file("", "data_parallel_replicate_degree = 2"), 16, "dp zero zero_group", "16 3 8"},
+		{file("", "data_parallel_shard_degree = 1"), 1, "dp zero zero_group", "1 0 "},
+		{file("", "fsdp_reshard_after_forward = \"never\"\ncontext_parallel_degree = 2"), 8,
+			"dp cp cp_kind zero zero_group", "4 2 gather 2 8"},
+		{file("local_batch_size = 8\nglobal_batch_size = 64", "pipeline_parallel_degree = 4\n"+
+			"pipeline_parallel_schedule = \"interleaved1f1b\""), 8, "pp vpp schedule stage_layers zero micro_batches",
+			"4 2 interleaved [4, 5, 4, 4, 4, 4, 4, 3] 1 32"},
+		{file("", "tensor_parallel_degree = 8"), 8, "dp tp sp zero", "1 8 true 0"},
+	} {
+		im, err := read(c.text, c.devices)
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		if got := planOf(im, c.keys); got != c.want {
+			t.Errorf("%s\n%s: %s, want %s", c.text, c.keys, got, c.want)
+		}
+	}
+}
+
+// torchtitan computes in FP32 if tp or pp is used without FSDP, whatever the file says.
+func TestMixedPrecisionNeedsFSDP(t *testing.T) {
+	im, err := read(file("mixed_precision_param = \"bfloat16\"", "tensor_parallel_degree = 8"), 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _ := im.Field("train.precision")
+	if f.Value != "f32" {
+		t.Errorf("train.precision is %s", f.Value)
+	}
+	for _, k := range im.Keys {
+		if k.Name == mixedKey && k.Use != interop.IgnoredByTool {
+			t.Errorf("%s: %s", k.Name, k.Use)
+		}
+	}
+}
+
+// Every key of a file has a use, and keys that planc does not support are not counted at their defaults.
+func TestKeysAreAccountedFor(t *testing.T) {
+	im, err := read(file("enable_cpu_offload = false\ngc_freq = 50", "enable_async_tensor_parallel = true"), 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]interop.Use{}
+	for _, k := range im.Keys {
+		got[k.Name] = k.Use
+	}
+	want := map[string]interop.Use{"model.name": interop.Taken, "model.flavor": interop.Taken,
+		"training.enable_cpu_offload": interop.NoEffect, "training.gc_freq": interop.NoEffect,
+		"parallelism.enable_async_tensor_parallel": interop.Unsupported,
+		"parallelism.data_parallel_shard_degree":   interop.Planned}
+	delete(want, "parallelism.data_parallel_shard_degree") // the number of devices is known
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Import never panics, an edit says what it sets, and an edit of nothing keeps the bytes.
+func FuzzImport(f *testing.F) {
+	f.Add(file("local_batch_size = 4", "pipeline_parallel_degree = 2"), 8)
+	f.Add(file("", "module_fqns_per_model_part = [[\"layers.0\"], [\"layers.1\", 3]]\npipeline_parallel_degree = 2"), 2)
+	f.Add("[activation_checkpoint]\nselective_ac_option = \"-1\"\n", 3)
+	f.Fuzz(func(t *testing.T, text string, devices int) {
+		Format.Recognize(interop.File{Name: "job.toml", Data: []byte(text)})
+		im, err := read(text, devices)
+		if err != nil {
+			return
+		}
+		doc, ok := im.Doc.(*tree.Doc)
+		if !ok || string(doc.Bytes()) != text {
+			t.Fatalf("an unedited file has changed")
+		}
+		im.JobText()
+		v := interop.Value{Key: tpKey, Text: "16"}
+		if err := doc.Set(v); err != nil {
+			return
+		}
+		if got, ok := doc.Get(tpKey); !ok || got != v.Text {
+			t.Fatalf("set %s to %s, got %q", v.Key, v.Text, got)
+		}
+		if err := doc.Remove(tpKey); err != nil {
+			return
+		}
+		if _, ok := doc.Get(tpKey); ok {
+			t.Fatal("a removed key is there")
+		}
+	})
+}
