@@ -1,6 +1,10 @@
 package main
 
-import "github.com/planc-dev/planc/cmd/planc/internal/screen"
+import (
+	"github.com/planc-dev/planc/cmd/planc/internal/lock"
+	"github.com/planc-dev/planc/cmd/planc/internal/screen"
+	"github.com/planc-dev/planc/cmd/planc/internal/shell"
+)
 
 // answer describes the output of plan or explain: what the command adds to the document, and how it renders the
 // document.
@@ -11,48 +15,48 @@ type answer struct {
 	brief    bool // if the lock is stale, print only the difference and not the screen
 }
 
-// answer decides the job's plan and prints the answer as a document or as a screen.
-func (a *app) answer(args []string, f jobFlags, as answer) error {
-	j, err := a.loadHere(args, f)
+// answerJob decides the job's plan and prints the answer as a document or as a screen.
+func answerJob(a *app, args []string, f jobFlags, as answer) error {
+	j, err := loadJobHere(a, args, f)
 	if err == nil {
-		err = a.save(j, f)
+		err = saveJob(a, j, f)
 	}
 	if err != nil {
 		return err
 	}
-	found, err := a.ask(j, as.lock)
+	found, err := askPlan(a, j, as.lock)
 	if err != nil {
 		return err
 	}
 	d := screen.NewDocument(j.Question, found.Decision, found.lock)
 	d.Planc = version
-	err = a.runSearches(func() error { d.FindTightFit(); return nil })
+	err = a.RunSearches(func() error { d.FindTightFit(); return nil })
 	if err != nil {
 		return err
 	}
 	if err := as.complete(j, d, found); err != nil {
 		return err
 	}
-	if err := a.show(j, d, found, as); err != nil {
+	if err := showAnswer(a, j, d, found, as); err != nil {
 		return err
 	}
 	if found.Unfit != nil {
 		return noPlanFits(j, found.Unfit, true)
 	}
 	if as.lock.update {
-		return a.update(j, found)
+		return updateLock(a, j, found)
 	}
 	return nil
 }
 
-// show prints the answer.
-func (a *app) show(j *loaded, d *screen.Document, found *decision, as answer) error {
+// showAnswer prints the answer.
+func showAnswer(a *app, j *loaded, d *screen.Document, found *decision, as answer) error {
 	l := found.lock
 	if a.json {
-		return a.printJSON(d)
+		return a.PrintJSON(d)
 	}
 	if l.File == nil || l.IsObeyed() && !as.lock.update {
-		return a.print(as.screen(d))
+		return a.Print(as.screen(d))
 	}
 	last := "Nothing was written. To accept the new plan, repeat the command with --update."
 	if as.lock.update {
@@ -62,27 +66,27 @@ func (a *app) show(j *loaded, d *screen.Document, found *decision, as answer) er
 	if !as.brief {
 		text = as.screen(d) + "\n" + text
 	}
-	return a.print(text)
+	return a.Print(text)
 }
 
-// update writes the lock of the plan that was found.
-func (a *app) update(j *loaded, found *decision) error {
-	p, err := a.program(j, found.Best.Plan, nil)
+// updateLock writes the lock of the plan that was found.
+func updateLock(a *app, j *loaded, found *decision) error {
+	p, err := compileProgram(a, j, found.Best.Plan, nil)
 	if err != nil {
 		return err
 	}
-	found.expect = j.expected(found.Best)
+	found.expect = lock.ExpectOf(j.Question, found.Best)
 	l, f := found.lock, found.lock.NewFile(found.forLock(programHash(p)))
 	if l.IsObeyed() && sameText(l.Text, f.Bytes()) {
-		a.notef("%s is unchanged", l.Name())
+		a.Notef("%s is unchanged", l.Name())
 		return nil
 	}
-	if err := a.writeLock(l, f); err != nil {
+	if err := writeLock(a, l, f); err != nil {
 		return err
 	}
 	if j.overridden {
-		a.notef("note: the lock is for the job as changed by flags; it does not hold until %s has the same values",
-			slashed(j.path))
+		a.Notef("note: the lock is for the job as changed by flags; it does not hold until %s has the same values",
+			shell.Slashed(j.path))
 	}
 	return nil
 }

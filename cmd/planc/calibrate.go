@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
+	"github.com/planc-dev/planc/cmd/planc/internal/machine"
 	"github.com/planc-dev/planc/cmd/planc/internal/screen"
+	"github.com/planc-dev/planc/cmd/planc/internal/shell"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
@@ -21,7 +23,7 @@ import (
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
-func (a *app) calibrateCommand() *cobra.Command {
+func calibrateCommand(a *app) *cobra.Command {
 	var flags jobFlags
 	var from, out, target string
 	c := &cobra.Command{
@@ -57,9 +59,9 @@ then says so.`,
 				}
 			}
 			if from == "" {
-				return a.calibrateMachine(target, out)
+				return calibrateMachine(a, target, out)
 			}
-			return a.calibrate(args, flags, from, out)
+			return calibrateFrom(a, args, flags, from, out)
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "calibrate from `ROWS`: a table of measured runs, or the folder of a run")
@@ -70,16 +72,16 @@ then says so.`,
 }
 
 // calibrateMachine measures this machine's GPUs, or its CPU.
-func (a *app) calibrateMachine(target, out string) error {
-	m := inspectMachine(os.DirFS("/"))
+func calibrateMachine(a *app, target, out string) error {
+	m := machine.Inspect(os.DirFS("/"))
 	gpus, err := onGPUs(target, m)
 	switch {
 	case err != nil:
 		return err
 	case gpus:
-		return a.calibrateGPUs(m, out)
+		return calibrateGPUs(a, m, out)
 	}
-	return a.calibrateHere(m, out)
+	return calibrateCPU(a, m, out)
 }
 
 // calibration holds the inputs of a fit, and the cluster file that it changes.
@@ -91,19 +93,19 @@ type calibration struct {
 	file    []byte // the original cluster file
 }
 
-func (a *app) calibrate(args []string, flags jobFlags, from, out string) error {
+func calibrateFrom(a *app, args []string, flags jobFlags, from, out string) error {
 	q := &calibration{from: from}
 	var err error
 	if info, e := os.Stat(from); e == nil && info.IsDir() || strings.HasSuffix(from, ".jsonl") {
-		err = a.observeRun(args, flags, q)
+		err = observeRun(a, args, flags, q)
 	} else {
-		err = a.observeTable(q)
+		err = observeTable(a, q)
 	}
 	if err != nil {
 		return err
 	}
 	var r *calibrate.Result
-	if err := a.runWithNotice("fitting", func() (err error) {
+	if err := a.RunWithNotice("fitting", func() (err error) {
 		r, err = calibrate.Fit(q.rows)
 		return err
 	}); err != nil {
@@ -114,13 +116,13 @@ func (a *app) calibrate(args []string, flags jobFlags, from, out string) error {
 		return err
 	}
 	if out == "" {
-		a.notef("%s", strings.TrimSuffix(screen.Calibration(r, q.cluster, q.skipped), "\n"))
-		return a.print(text)
+		a.Notef("%s", strings.TrimSuffix(screen.Calibration(r, q.cluster, q.skipped), "\n"))
+		return a.Print(text)
 	}
-	if err := a.print(screen.Calibration(r, q.cluster, q.skipped)); err != nil {
+	if err := a.Print(screen.Calibration(r, q.cluster, q.skipped)); err != nil {
 		return err
 	}
-	return a.writeNew(out, text, "planc plan --set "+shellWord("cluster.node="+filePath(out)))
+	return writeNewFile(a, out, text, "planc plan --set "+shell.Word("cluster.node="+filePath(out)))
 }
 
 // NothingMeasured is reported if there is no measured step to calibrate from.
@@ -131,8 +133,8 @@ func (a *app) calibrate(args []string, flags jobFlags, from, out string) error {
 const NothingMeasured ir.Code = "NothingMeasured"
 
 // observeTable reads the rows of a table, which must be runs on one kind of GPU.
-func (a *app) observeTable(q *calibration) error {
-	data, err := a.read(q.from)
+func observeTable(a *app, q *calibration) error {
+	data, err := a.Read(q.from)
 	if err != nil {
 		return ir.Diags{{Pos: ir.Pos{File: q.from}, Code: spec.NoFile, Msg: fmt.Sprintf("the table cannot be read: %v",
 			ir.FileReason(err))}}.Err()

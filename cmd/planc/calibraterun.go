@@ -23,8 +23,8 @@ const metricsName = "metrics.jsonl"
 const gpuMark = `"gpu_util":`
 
 // observeRun reads a run of planc: what ran from its job, and the step time from its metrics.
-func (a *app) observeRun(args []string, flags jobFlags, q *calibration) error {
-	j, err := a.loadHere(args, flags)
+func observeRun(a *app, args []string, flags jobFlags, q *calibration) error {
+	j, err := loadJobHere(a, args, flags)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (a *app) observeRun(args []string, flags jobFlags, q *calibration) error {
 	if info, err := os.Stat(file); err == nil && info.IsDir() {
 		file = filepath.Join(file, metricsName)
 	}
-	data, err := a.read(file)
+	data, err := a.Read(file)
 	if err != nil {
 		return ir.Diags{{Pos: ir.Pos{File: file}, Code: spec.NoFile,
 			Msg: fmt.Sprintf("the run's metrics cannot be read: %v", ir.FileReason(err))}}.Err()
@@ -49,7 +49,7 @@ func (a *app) observeRun(args []string, flags jobFlags, q *calibration) error {
 			"%s has no step of %d tokens, the job's batch, apart from the first step of each attempt", file,
 			j.Train.GlobalBatch*j.Train.SeqLen)
 	}
-	found, err := a.ask(j, lockFlags{})
+	found, err := askPlan(a, j, lockFlags{})
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (a *app) observeRun(args []string, flags jobFlags, q *calibration) error {
 	if !costmodel.IsFile(j.Cluster.Node) {
 		return q.useCatalogueFile()
 	}
-	q.file, err = a.read(j.Cluster.Node)
+	q.file, err = a.Read(j.Cluster.Node)
 	return err
 }
 

@@ -7,6 +7,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/otherinput"
+	"github.com/planc-dev/planc/cmd/planc/internal/process"
+	"github.com/planc-dev/planc/cmd/planc/internal/shell"
+
 	"github.com/spf13/cobra"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/checkscreen"
@@ -30,8 +34,8 @@ type checkFlags struct {
 	hasKeys bool
 }
 
-// newCheckCommand returns planc check.
-func newCheckCommand(a *app) *cobra.Command {
+// checkCommand returns planc check.
+func checkCommand(a *app) *cobra.Command {
 	var f checkFlags
 	c := &cobra.Command{
 		Use:   "check FILE...",
@@ -86,12 +90,12 @@ func check(a *app, c *cobra.Command, args []string, f *checkFlags) error {
 	if err != nil {
 		return err
 	}
-	q, err := source.Question(a.read, f.job.overrides()...)
+	q, err := source.Question(a.Read, f.job.overrides()...)
 	if err != nil {
 		return byFlags("", err)
 	}
 	var r *migrate.Report
-	err = a.runSearches(func() (err error) { r, err = migrate.NewReport(source, q); return err })
+	err = a.RunSearches(func() (err error) { r, err = migrate.NewReport(source, q); return err })
 	if err != nil {
 		return err
 	}
@@ -100,13 +104,13 @@ func check(a *app, c *cobra.Command, args []string, f *checkFlags) error {
 	case c.Flags().Changed("edit"):
 		return printEdit(a, r, f.edit)
 	case a.json:
-		err = a.printJSON(r)
+		err = a.PrintJSON(r)
 	default:
 		words := []string{"planc check"}
 		for _, arg := range args {
-			words = append(words, shellPath(arg))
+			words = append(words, shell.Path(arg))
 		}
-		err = a.print(checkscreen.Screen(r, checkscreen.Options{HasKeys: f.hasKeys,
+		err = a.Print(checkscreen.Screen(r, checkscreen.Options{HasKeys: f.hasKeys,
 			Command: strings.Join(words, " ")}))
 	}
 	if err != nil {
@@ -119,15 +123,15 @@ func check(a *app, c *cobra.Command, args []string, f *checkFlags) error {
 func checkStatus(a *app, r *migrate.Report, limit float64) error {
 	switch {
 	case r.Verdict == planner.CheckIllegal:
-		fmt.Fprintln(a.stderr, layout.Fold(diagText(r.Diags)))
-		return exitStatus(exitInput)
+		fmt.Fprintln(a.Stderr, layout.Fold(diagText(r.Diags)))
+		return process.ExitStatus(exitInput)
 	case r.Verdict == planner.CheckNoFit:
-		fmt.Fprintln(a.stderr, layout.Fold("planc: "+r.Files[0]+": "+lowerFirst(r.Message)+" ["+string(codeNoPlan)+"]"))
-		return exitStatus(exitNoFit)
+		fmt.Fprintln(a.Stderr, layout.Fold("planc: "+r.Files[0]+": "+lowerFirst(r.Message)+" ["+string(codeNoPlan)+"]"))
+		return process.ExitStatus(exitNoFit)
 	case limit > 0 && *r.SlowerBy > limit:
-		fmt.Fprintln(a.stderr, layout.Fold(fmt.Sprintf("planc: %s: the plan is %s slower than the best, more than %s",
+		fmt.Fprintln(a.Stderr, layout.Fold(fmt.Sprintf("planc: %s: the plan is %s slower than the best, more than %s",
 			r.Files[0], quantity.Percent(*r.SlowerBy), quantity.Percent(limit))))
-		return exitStatus(exitLock)
+		return process.ExitStatus(exitLock)
 	}
 	return nil
 }
@@ -152,10 +156,10 @@ func printEdit(a *app, r *migrate.Report, number string) error {
 	case note != "":
 		return inputErrorf(migrate.CannotExport, "", "%s cannot be edited: %s", r.Files[0], note)
 	case text == "":
-		a.notef("%s has the best plan already", r.Files[0])
+		a.Notef("%s has the best plan already", r.Files[0])
 		return nil
 	}
-	return a.print(text)
+	return a.Print(text)
 }
 
 // percentage parses a percentage or a fraction: 10%, 0.1. It is 0 if the flag is not given.
@@ -183,18 +187,19 @@ func readSource(a *app, names []string, format string, define []string, f *jobFl
 	}
 	var files []interop.File
 	for _, name := range names {
-		data, err := a.read(name)
+		data, err := a.Read(name)
 		if err != nil {
-			return nil, ir.Diags{{Pos: ir.Pos{File: slashed(name)}, Code: spec.NoFile,
+			return nil, ir.Diags{{Pos: ir.Pos{File: shell.Slashed(name)}, Code: spec.NoFile,
 				Msg: "the file cannot be read: " + ir.FileReason(err)}}
 		}
-		files = append(files, interop.File{Name: slashed(name), Data: data})
+		files = append(files, interop.File{Name: shell.Slashed(name), Data: data})
 	}
 	s, err := migrate.Read(files, format, options)
 	var diags ir.Diags
 	if errors.As(err, &diags) && diags[0].Code == migrate.UnknownFormat && isJob(files[0]) {
-		return nil, inputErrorf(codeNotAJob, "", "%s is a job of planc, and FILE must be another trainer's file; "+
-			"planc explain %s checks its plan", files[0].Name, shellPath(names[0]))
+		return nil, inputErrorf(otherinput.NotAJob, "", "%s is a job of planc, and FILE must be another trainer's "+
+			"file; "+
+			"planc explain %s checks its plan", files[0].Name, shell.Path(names[0]))
 	}
 	return s, err
 }

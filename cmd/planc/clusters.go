@@ -15,7 +15,7 @@ import (
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
-func (a *app) clustersCommand() *cobra.Command {
+func clustersCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "clusters [NAME|FILE|NxNAME]",
 		Short: "list the cluster catalogue; NAME prints its file",
@@ -27,9 +27,9 @@ devices.`,
 		Args:    oneName("cluster"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return a.printCluster(args[0])
+				return printCluster(a, args[0])
 			}
-			return a.printClusters()
+			return printClusters(a)
 		},
 		ValidArgsFunction: firstArg(costmodel.ClusterNames),
 	}
@@ -86,15 +86,15 @@ func rowOfCluster(name string, c *costmodel.Cluster) clusterRow {
 	return r
 }
 
-func (a *app) printClusters() error {
+func printClusters(a *app) error {
 	var rows []clusterRow
 	for _, name := range costmodel.ClusterNames() {
 		rows = append(rows, clusterRowOf(name))
 	}
 	if a.json {
-		return a.printJSON(map[string]any{"schema": 1, "clusters": rows})
+		return a.PrintJSON(map[string]any{"schema": 1, "clusters": rows})
 	}
-	return a.print(clustersScreen(rows))
+	return a.Print(clustersScreen(rows))
 }
 
 // clustersScreen formats the catalogue as a table, with aliases below it.
@@ -144,12 +144,12 @@ func (r clusterRow) networkText() string {
 }
 
 // printCluster prints one cluster as a file.
-func (a *app) printCluster(name string) error {
+func printCluster(a *app, name string) error {
 	if costmodel.IsFile(name) {
-		return a.printClusterFile(name)
+		return printClusterFile(a, name)
 	}
 	if count, node := spec.ShortCluster(name); count > 0 {
-		return a.printShortCluster(name, costmodel.Ref{Node: node, Count: count})
+		return printShortCluster(a, name, costmodel.Ref{Node: node, Count: count})
 	}
 	full := strings.ToLower(name)
 	if node, ok := costmodel.ClusterAliases()[full]; ok {
@@ -161,44 +161,44 @@ func (a *app) printCluster(name string) error {
 			"the catalogue has no cluster %s; planc clusters lists its clusters", name)
 	}
 	if !a.json {
-		return a.print(string(data))
+		return a.Print(string(data))
 	}
 	row := clusterRowOf(full)
 	row.File = string(data)
-	return a.printJSON(row)
+	return a.PrintJSON(row)
 }
 
 // printShortCluster prints the cluster of the short form NxNAME: the catalogue's file with that number of devices.
-func (a *app) printShortCluster(short string, ref costmodel.Ref) error {
-	c, err := costmodel.Resolve(ref, nil, a.read)
+func printShortCluster(a *app, short string, ref costmodel.Ref) error {
+	c, err := costmodel.Resolve(ref, nil, a.Read)
 	if err != nil {
 		return err
 	}
 	if c.Nodes == 1 && c.Node.Devices == c.Node.Whole {
-		return a.printCluster(c.Name)
+		return printCluster(a, c.Name)
 	}
-	return a.printWhole(short, fmt.Appendf(nil, "base: %s\nnodes: %d\nnode: {devices: %d}\n", c.Name, c.Nodes,
+	return printWholeCluster(a, short, fmt.Appendf(nil, "base: %s\nnodes: %d\nnode: {devices: %d}\n", c.Name, c.Nodes,
 		c.Node.Devices))
 }
 
 // printClusterFile prints a user's file with the figures that it inherits from its base.
-func (a *app) printClusterFile(name string) error {
-	data, err := a.read(name)
+func printClusterFile(a *app, name string) error {
+	data, err := a.Read(name)
 	if err != nil {
 		return ir.Diags{{Pos: ir.Pos{File: name}, Code: costmodel.NoFile,
 			Msg: fmt.Sprintf("the cluster file cannot be read: %v", ir.FileReason(err))}}.Err()
 	}
-	return a.printWhole(name, data)
+	return printWholeCluster(a, name, data)
 }
 
-// printWhole prints a cluster file with the figures that it inherits from its base.
-func (a *app) printWhole(name string, data []byte) error {
+// printWholeCluster prints a cluster file with the figures that it inherits from its base.
+func printWholeCluster(a *app, name string, data []byte) error {
 	whole, err := costmodel.WholeFile(name, data)
 	if err != nil {
 		return err
 	}
 	if !a.json {
-		return a.print(string(whole))
+		return a.Print(string(whole))
 	}
 	c, err := costmodel.ParseCluster(name, data)
 	if err != nil {
@@ -206,5 +206,5 @@ func (a *app) printWhole(name string, data []byte) error {
 	}
 	row := rowOfCluster(c.Name, c)
 	row.File = string(whole)
-	return a.printJSON(row)
+	return a.PrintJSON(row)
 }

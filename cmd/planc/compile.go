@@ -8,15 +8,17 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/planc-dev/planc/cmd/planc/internal/layout"
+	"github.com/planc-dev/planc/cmd/planc/internal/binary"
+	"github.com/planc-dev/planc/cmd/planc/internal/process"
+	"github.com/planc-dev/planc/cmd/planc/internal/shell"
 	"github.com/planc-dev/planc/codegen"
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/planner"
 	"github.com/planc-dev/planc/runtime"
 )
@@ -28,7 +30,7 @@ import (
 //	planc compile -o train --target gpu
 const UnknownTarget ir.Code = "UnknownTarget"
 
-func (a *app) compileCommand() *cobra.Command {
+func compileCommand(a *app) *cobra.Command {
 	var flags jobFlags
 	var locks lockFlags
 	var out, target, emit string
@@ -51,25 +53,26 @@ GPU. Without nvcc, the binary compiles its kernels with NVRTC at each start.`,
 			if out == "" {
 				return inputErrorf(BadFlag, "", "planc compile needs -o BIN, the path of the binary")
 			}
-			job, err := a.load(args, flags)
+			job, err := loadJob(a, args, flags)
 			if err != nil {
 				return err
 			}
 			if err := errors.Join(checkOut(out), checkEmit(emit), checkGPUs(job, on)); err != nil {
 				return err
 			}
-			_, err = a.compile(job, build.Request{Out: out}, emit, locks, on)
+			binary := &compilation{app: a, job: job, locks: locks, on: on}
+			_, err = binary.build(build.Request{Out: out}, emit)
 			if err == nil {
-				a.notef("binary   %s", slashed(out))
+				a.Notef("binary   %s", shell.Slashed(out))
 				if v := build.GLIBC(out); v != "" {
-					a.note("needs", fmt.Sprintf("glibc %s or newer, as on this machine; compile on the oldest system "+
+					a.Note("needs", fmt.Sprintf("glibc %s or newer, as on this machine; compile on the oldest system "+
 						"that the binary must run on", v))
 				}
 				if emit != "" {
-					a.notef("sources  %s", slashed(emit))
+					a.Notef("sources  %s", shell.Slashed(emit))
 				}
 				if !job.Hardware.IsCPU() && !c.Flags().Changed("target") {
-					a.note("target", fmt.Sprintf("cpu: all %d ranks run on one CPU instead of %s; --target cuda "+
+					a.Note("target", fmt.Sprintf("cpu: all %d ranks run on one CPU instead of %s; --target cuda "+
 						"builds for GPUs",
 						job.Hardware.Devices(), planner.ClusterText(job.Hardware)))
 				}
@@ -124,38 +127,77 @@ func checkEmit(dir string) error {
 		errors.Unwrap(err))
 }
 
-// compile builds the job's binary, reports how it was built, and writes the lock. For planc run (r.Host) it leaves the
-// lock unchanged.
-func (a *app) compile(job *loaded, r build.Request, emit string, f lockFlags, on codegen.Target) (build.Result, error) {
-	g, err := a.generate(job, f, on)
+// compilation compiles a job to a binary for a platform.
+type compilation struct {
+	*app
+	job   *loaded
+	locks lockFlags
+	on    codegen.Target
+}
+
+// build builds the job's binary, reports how it was built, and writes the lock. For planc run (r.Host) it leaves the
+// lock unchanged. The generated sources are also written to the folder emit, if it is not empty.
+func (c *compilation) build(r build.Request, emit string) (build.Result, error) {
+	g, err := c.generate()
 	if err != nil {
 		return build.Result{}, err
 	}
 	if err := writeFiles(emit, g.files); err != nil {
 		return build.Result{}, err
 	}
-	if on == codegen.GPU {
+	if c.on == codegen.GPU {
 		r.CUDA = cuda.Sources
 	}
-	built, err := a.build(r, g.files)
+	built, err := buildBinary(c.app, r, g.files)
 	switch {
 	case err != nil:
 		return built, err
-	case r.Host || job.overridden:
-		a.reportStaleLock(job, g.decision, "The lock was not written.")
+	case r.Host || c.job.overridden:
+		reportStaleLock(c.app, c.job, g.decision, "The lock was not written.")
 	default:
-		a.reportStaleLock(job, g.decision, "")
-		a.saveLock(job, g.decision, g.program)
+		reportStaleLock(c.app, c.job, g.decision, "")
+		saveLock(c.app, c.job, g.decision, g.program)
 	}
 	return built, nil
 }
 
-// build runs the go command on generated files.
-func (a *app) build(r build.Request, files map[string][]byte) (build.Result, error) {
-	ctx, stop := untilSignal()
+// generate returns the sources of the job's binary, and the kernels that are compiled before Go is. Only the code of
+// planc run, whose job has measured rates, depends on this machine, by what it expects of a step.
+func (c *compilation) generate() (*generated, error) {
+	if err := spec.CheckCompile(c.job.Job); err != nil {
+		return nil, err
+	}
+	d, err := decidePlan(c.app, c.job.atCatalogueRates(), c.locks)
+	if err != nil {
+		return nil, err
+	}
+	p, err := compileProgram(c.app, c.job, d.Best.Plan, nil)
+	if err != nil {
+		return nil, err
+	}
+	g := &generated{decision: d, program: programHash(p)}
+	if err := checkProgram(c.app, d.lock, g.program, c.locks); err != nil {
+		return nil, err
+	}
+	j, err := c.job.withLocalExpectation(d)
+	if err != nil {
+		return nil, err
+	}
+	shape := form{pkg: "main", main: true, dir: binary.DataFolder(j.Question), on: c.on}
+	src, err := generateSource(c.app, j, d, p, shape)
+	g.files = map[string][]byte{"main.go": src}
+	if err == nil && c.on == codegen.GPU {
+		err = addKernels(c.app, g.files, j.Hardware.GPU.Arch, input(j, d, p, shape))
+	}
+	return g, err
+}
+
+// buildBinary runs the go command on generated files.
+func buildBinary(a *app, r build.Request, files map[string][]byte) (build.Result, error) {
+	ctx, stop := process.UntilSignal()
 	defer stop()
 	r.Files, r.Runtime, r.Version = files, runtime.Sources, version
-	end := a.watchBuild(&r)
+	end := a.WatchBuild(&r)
 	built, err := build.Build(ctx, r)
 	end()
 	switch {
@@ -168,19 +210,8 @@ func (a *app) build(r build.Request, files map[string][]byte) (build.Result, err
 	if built.Cached {
 		how = "cached"
 	}
-	a.notef("built    %s", how)
+	a.Notef("built    %s", how)
 	return built, nil
-}
-
-// timed runs a step of compiling and, with -v, reports how long it took.
-func (a *app) timed(what string, step func() (string, error)) error {
-	start := time.Now()
-	var result string
-	err := a.runWithNotice(what, func() (err error) { result, err = step(); return err })
-	if err == nil && a.verbose {
-		a.notef("%s %s, %.2f s", layout.Pad(what, 8), result, time.Since(start).Seconds())
-	}
-	return err
 }
 
 // writeFiles writes generated sources to the folder of --emit, if any.

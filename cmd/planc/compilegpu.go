@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/machine"
+	"github.com/planc-dev/planc/cmd/planc/internal/process"
 	"github.com/planc-dev/planc/codegen"
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/cuda/kernels"
@@ -49,18 +50,12 @@ func checkGPUs(j *loaded, on codegen.Target) error {
 	case j.Hardware.IsCPU():
 		return inputErrorf(UnknownTarget, "",
 			"--target cuda needs a job on GPUs, and this job's cluster is a CPU; choose GPUs with --cluster NAME")
-	case archNumber(gpu.Arch) < minArch:
+	case machine.ArchNumber(gpu.Arch) < minArch:
 		return inputErrorf(UnknownTarget, "",
 			"--target cuda needs GPUs of sm_%d (A100) or later, and the cluster's %s is %s; use --target cpu to "+
 				"compile for this CPU, or --cluster NAME to choose other GPUs", minArch, gpu.Name, gpu.Arch)
 	}
 	return nil
-}
-
-// archNumber returns the number of an architecture: 90 for sm_90a.
-func archNumber(arch string) int {
-	n, _ := strconv.Atoi(strings.TrimRight(strings.TrimPrefix(arch, "sm_"), "abcdefghijklmnopqrstuvwxyz"))
-	return n
 }
 
 // Files of a GPU program: the folder of its kernels, the suffix of compiled kernels, and the generated kernels.
@@ -70,10 +65,11 @@ const (
 	printedKernels  = "chains.cu"
 )
 
-// addKernels compiles the kernels of a program, both generated ones and those of the runtime, for the GPUs of the job.
-func (a *app) addKernels(j *loaded, files map[string][]byte, in codegen.Input) error {
+// addKernels compiles the kernels of a program, both generated ones and those of the runtime, for GPUs of an
+// architecture.
+func addKernels(a *app, files map[string][]byte, arch string, in codegen.Input) error {
 	r := build.KernelRequest{Files: map[string][]byte{},
-		Archs: []string{strings.TrimPrefix(j.Hardware.GPU.Arch, "sm_")}}
+		Archs: []string{strings.TrimPrefix(arch, "sm_")}}
 	var chains bytes.Buffer
 	if err := codegen.CUDA(&chains, in); err != nil {
 		return err
@@ -89,25 +85,25 @@ func (a *app) addKernels(j *loaded, files map[string][]byte, in codegen.Input) e
 	if err != nil {
 		return err
 	}
-	return a.compileKernels(r, files)
+	return compileKernels(a, r, files)
 }
 
 // compileKernels compiles kernels with nvcc and adds them to files. Without nvcc it adds nothing.
-func (a *app) compileKernels(r build.KernelRequest, files map[string][]byte) error {
-	ctx, stop := untilSignal()
+func compileKernels(a *app, r build.KernelRequest, files map[string][]byte) error {
+	ctx, stop := process.UntilSignal()
 	defer stop()
 	start := time.Now()
-	return a.timed("kernels", func() (string, error) {
+	return a.Timed("kernels", func() (string, error) {
 		nvcc, err := build.FindNVCC(ctx)
 		if missing := (*build.NoNVCCError)(nil); errors.As(err, &missing) {
-			a.note("kernels", "nvcc was not found: the program compiles its kernels at each start, and needs NVRTC "+
+			a.Note("kernels", "nvcc was not found: the program compiles its kernels at each start, and needs NVRTC "+
 				"where it runs")
 			return "compiled at start", nil
 		}
 		if err != nil {
 			return "", err
 		}
-		end := a.watchKernels(&r)
+		end := a.WatchKernels(&r)
 		k, err := nvcc.CompileKernels(ctx, r)
 		end()
 		if err != nil && ctx.Err() != nil {
@@ -116,31 +112,19 @@ func (a *app) compileKernels(r build.KernelRequest, files map[string][]byte) err
 		for name, fatbin := range k.Fatbins {
 			files[path.Join(kernelFolder, strings.TrimSuffix(name, ".cu")+compiledKernels)] = fatbin
 		}
-		if err == nil && !a.verbose {
-			a.reportKernels(k, time.Since(start))
+		if err == nil && !a.Verbose {
+			reportKernels(a, k, time.Since(start))
 		}
 		return fmt.Sprintf("%d of %d cached, nvcc %s, sm_%s", k.Cached, len(k.Fatbins), nvcc.Version,
 			strings.Join(r.Archs, ", sm_")), err
 	})
 }
 
-// watchKernels shows on a terminal how many kernels have been compiled. The function that it returns ends that.
-func (a *app) watchKernels(r *build.KernelRequest) (end func()) {
-	if a.quiet || !a.terminal {
-		return func() {}
-	}
-	line := newProgress()
-	r.Watch = func(done, all int) {
-		line.set(func() string { return fmt.Sprintf("kernels  %d of %d", done, all) })
-	}
-	return line.show(a.stderr)
-}
-
 // reportKernels reports the time of nvcc, the longest part of a compilation.
-func (a *app) reportKernels(k build.Kernels, took time.Duration) {
+func reportKernels(a *app, k build.Kernels, took time.Duration) {
 	how := fmt.Sprintf("%.1f s, cached for the next build", took.Seconds())
 	if k.Cached == len(k.Fatbins) {
 		how = "cached"
 	}
-	a.note("kernels", how)
+	a.Note("kernels", how)
 }

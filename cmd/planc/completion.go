@@ -147,7 +147,7 @@ func clusterWords() []string {
 }
 
 // addCompletion adds cobra's command `planc completion SHELL`.
-func (a *app) addCompletion(root *cobra.Command) {
+func addCompletion(a *app, root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {

@@ -24,11 +24,11 @@ func (d *decision) forLock(program string) lock.Decided {
 	return lock.Decided{Best: d.Best, Counts: d.Counts, Expect: d.expect, Program: program, Planc: version}
 }
 
-// search finds the job's plan, on the hardware that its objective chooses. Pins that leave one plan are priced even if
-// it does not fit.
-func (a *app) search(j *loaded) (*decision, error) {
+// searchPlan finds the job's plan, on the hardware that its objective chooses. Pins that leave one plan are priced even
+// if it does not fit.
+func searchPlan(a *app, j *loaded) (*decision, error) {
 	var d *planner.Decision
-	err := a.watchSearch(func(watch func(search.Progress)) (err error) {
+	err := a.WatchSearch(func(watch func(search.Progress)) (err error) {
 		d, err = planner.Decide(j.Question, watch)
 		return err
 	})
@@ -39,12 +39,12 @@ func (a *app) search(j *loaded) (*decision, error) {
 	return &decision{Decision: d}, nil
 }
 
-// choose is search for commands that need a plan that fits.
-func (a *app) choose(j *loaded) (*decision, error) {
+// choosePlan is search for commands that need a plan that fits.
+func choosePlan(a *app, j *loaded) (*decision, error) {
 	if err := j.CheckFixedHardware(); err != nil {
 		return nil, err
 	}
-	d, err := a.search(j)
+	d, err := searchPlan(a, j)
 	if err == nil && d.Unfit != nil {
 		return nil, noPlanFits(j, d.Unfit, false)
 	}

@@ -6,15 +6,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/machine"
+	"github.com/planc-dev/planc/cmd/planc/internal/shell"
 	"github.com/planc-dev/planc/codegen"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
-	"github.com/planc-dev/planc/runtime/amount"
 )
 
 // FileExists is reported for a file that a command would write, but that exists already.
@@ -24,7 +23,7 @@ import (
 //	planc init ../../examples/opticks
 const FileExists ir.Code = "FileExists"
 
-func (a *app) detectCommand() *cobra.Command {
+func detectCommand(a *app) *cobra.Command {
 	var out, target string
 	c := &cobra.Command{
 		Use:   "detect [-o FILE]",
@@ -37,14 +36,14 @@ others: until it is measured, bf16 matmuls are priced like f32 matmuls.`,
 		Example: "planc detect -o here.yaml && planc plan --set cluster.node=here.yaml",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			text, err := a.describeMachine(inspectMachine(os.DirFS("/")), target)
+			text, err := describeMachine(a, machine.Inspect(os.DirFS("/")), target)
 			if err != nil {
 				return err
 			}
 			if out == "" {
-				return a.print(text)
+				return a.Print(text)
 			}
-			return a.writeNew(out, text, "planc plan --set "+shellWord("cluster.node="+filePath(out)))
+			return writeNewFile(a, out, text, "planc plan --set "+shell.Word("cluster.node="+filePath(out)))
 		},
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "write to the new `FILE` (default: standard output)")
@@ -53,7 +52,7 @@ others: until it is measured, bf16 matmuls are priced like f32 matmuls.`,
 }
 
 // onGPUs reports whether a command is about this machine's GPUs: by --target, or by default if there are any.
-func onGPUs(target string, m machine) (bool, error) {
+func onGPUs(target string, m machine.Machine) (bool, error) {
 	if target == "" {
 		return len(m.GPUs) > 0, nil
 	}
@@ -62,26 +61,26 @@ func onGPUs(target string, m machine) (bool, error) {
 }
 
 // describeMachine returns the cluster file of this machine's GPUs or of its CPU, by the target.
-func (a *app) describeMachine(m machine, target string) (string, error) {
+func describeMachine(a *app, m machine.Machine, target string) (string, error) {
 	gpus, err := onGPUs(target, m)
 	if err != nil {
 		return "", err
 	}
 	if !gpus {
-		return clusterFileOf(m, nil), nil
+		return machine.CPUClusterText(m, nil), nil
 	}
-	c, b, err := a.describeGPUs(m)
+	c, b, err := describeGPUs(a, m)
 	if err != nil {
 		return "", err
 	}
-	return gpuClusterText(c, b.Driver), nil
+	return machine.GPUClusterText(c, b.Driver), nil
 }
 
 // describeGPUs returns this machine's GPUs as a cluster, and their inventory.
-func (a *app) describeGPUs(m machine) (*costmodel.Cluster, gpuInventory, error) {
-	b, err := inspectGPUs(os.DirFS("/"), m, runSystem)
+func describeGPUs(a *app, m machine.Machine) (*costmodel.Cluster, machine.GPUInventory, error) {
+	b, err := machine.InspectGPUs(os.DirFS("/"), m, machine.RunSystem)
 	if err == nil {
-		b.keepVisible(os.Getenv("CUDA_VISIBLE_DEVICES"))
+		b.KeepVisible(os.Getenv("CUDA_VISIBLE_DEVICES"))
 		if len(b.GPUs) == 0 {
 			err = errors.New("no NVIDIA GPU is available to programs here: check nvidia-smi and " +
 				"CUDA_VISIBLE_DEVICES, or use --target cpu for the CPU")
@@ -92,10 +91,10 @@ func (a *app) describeGPUs(m machine) (*costmodel.Cluster, gpuInventory, error) 
 	}
 	for i, g := range b.GPUs {
 		if g.MIG {
-			a.notef("note: GPU %d is divided into MIG instances; the file describes whole GPUs", i)
+			a.Notef("note: GPU %d is divided into MIG instances; the file describes whole GPUs", i)
 		}
 	}
-	c, err := clusterOfGPUs(m, b)
+	c, err := machine.ClusterOfGPUs(m, b)
 	return c, b, err
 }
 
@@ -107,8 +106,8 @@ func filePath(name string) string {
 	return "./" + name
 }
 
-// writeNew writes a new file and prints the next command. It does not overwrite an existing file.
-func (a *app) writeNew(name, text, next string) error {
+// writeNewFile writes a new file and prints the next command. It does not overwrite an existing file.
+func writeNewFile(a *app, name, text, next string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return newFileError(name, err)
@@ -118,8 +117,8 @@ func (a *app) writeNew(name, text, next string) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("%s cannot be written: %w", name, err), os.Remove(name))
 	}
-	a.notef("wrote    %s", filepath.ToSlash(name))
-	a.notef("next     %s", next)
+	a.Notef("wrote    %s", filepath.ToSlash(name))
+	a.Notef("next     %s", next)
 	return nil
 }
 
@@ -142,68 +141,3 @@ func checkNewFile(name string) error {
 	}
 	return nil
 }
-
-// clusterFileOf returns the cluster file of a machine's CPU. If rates are not given, they are the catalogue's.
-func clusterFileOf(m machine, r *rates) string {
-	assumed, err := costmodel.Resolve(costmodel.Ref{Node: "cpu", Devices: 1}, nil, nil)
-	if err != nil {
-		panic("planc: the catalogue's cpu: " + err.Error())
-	}
-	name, memory, memorySource := m.CPU, float64(m.Memory)/(1<<30), "total memory, or the container's limit"
-	if name == "" {
-		name = "CPU"
-	}
-	if m.Memory == 0 {
-		memory, memorySource = assumed.Node.Host.MemoryGiB, notMeasured
-	}
-	if r == nil {
-		r = assumedRates()
-	}
-	memoryText := strconv.FormatFloat(memory, 'f', 1, 64)
-	var b strings.Builder
-	b.WriteString("# This machine's CPU. A device is one core and runs one rank; more devices than cores share the " +
-		"cores.\n")
-	if m.ISA != "" {
-		fmt.Fprintf(&b, "# Widest vector instructions: %s.\n", m.ISA)
-	}
-	fmt.Fprintf(&b, "gpu:\n  name: %s\n  arch: cpu\n  memory_gib: %s\n", strconv.Quote(name), memoryText)
-	half := ""
-	if r.Half > 0 {
-		half = ", bf16: " + amount.Digits(r.Half, 3)
-	}
-	fmt.Fprintf(&b, "  memory_bandwidth: %v\n  peak_tflops: {f32: %s, f64: %s%s}\n", round(r.Memory),
-		amount.Digits(r.Single, 3), amount.Digits(r.Double, 3), half)
-	fmt.Fprintf(&b, "node:\n  devices: %d\n", m.Cores)
-	fmt.Fprintf(&b, "  link: {kind: memory, bandwidth: %v, latency_us: %s}\n", round(r.Link),
-		amount.Digits(r.LatencyUS, 2))
-	fmt.Fprintf(&b, "  host: {memory_gib: %s, cores: %d, bandwidth: %v}\n", memoryText, m.Cores, round(r.Memory))
-	b.WriteString("nodes: 1\nsource:\n")
-	for _, s := range [][2]string{
-		{"gpu.name", "the system"}, {"gpu.memory_gib", memorySource}, {"gpu.memory_bandwidth", r.By},
-		{"gpu.peak_tflops", r.By},
-		{"node.devices", "available cores"}, {"node.link", r.By}, {"node.host.memory_gib",
-			memorySource},
-		{"node.host.cores", "available cores"}, {"node.host.bandwidth", r.By},
-	} {
-		fmt.Fprintf(&b, "  %s: %q\n", s[0], s[1])
-	}
-	return b.String()
-}
-
-// assumedRates returns the rates of the catalogue's cpu, for a rank that has a core to itself.
-func assumedRates() *rates {
-	file, err := costmodel.ClusterFile("cpu")
-	if err != nil {
-		panic("planc: the catalogue's cpu: " + err.Error())
-	}
-	c, err := costmodel.ParseCluster("cpu.yaml", file)
-	if err != nil {
-		panic("planc: the catalogue's cpu: " + err.Error())
-	}
-	return &rates{By: notMeasured, Single: c.GPU.PeakTFLOPS["f32"], Double: c.GPU.PeakTFLOPS["f64"],
-		Memory: c.GPU.MemoryBandwidth,
-		Link:   c.Node.Link.Bandwidth, LatencyUS: c.Node.Link.LatencyUS}
-}
-
-// notMeasured is the source of figures that detect takes from the catalogue.
-const notMeasured = "not measured: assumed to be as in the catalogue's cpu"

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/shell"
+
 	"github.com/spf13/cobra"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
@@ -17,7 +19,7 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-func (a *app) diffCommand() *cobra.Command {
+func diffCommand(a *app) *cobra.Command {
 	flags := jobFlags{}
 	c := &cobra.Command{
 		Use:   "diff A B",
@@ -36,7 +38,7 @@ compared.`,
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			flags.cmd = c
-			return a.diff(args[0], args[1], flags)
+			return diffJobs(a, args[0], args[1], flags)
 		},
 		ValidArgsFunction: jobsArg,
 	}
@@ -53,30 +55,30 @@ type diffOperand struct {
 }
 
 // readOperand reads a job or a lock, and decides its plan.
-func (a *app) readOperand(arg string, flags jobFlags) (*diffOperand, error) {
+func readOperand(a *app, arg string, flags jobFlags) (*diffOperand, error) {
 	if filepath.Ext(arg) == ".lock" {
-		data, err := a.read(arg)
+		data, err := a.Read(arg)
 		if err != nil {
 			return nil, ir.Diags{{Pos: ir.Pos{File: arg}, Code: spec.NoFile,
 				Msg: "the lock cannot be read: " + ir.FileReason(err)}}
 		}
-		f, err := lock.Parse(slashed(arg), data, "planc plan --update")
+		f, err := lock.Parse(shell.Slashed(arg), data, "planc plan --update")
 		if err != nil {
 			return nil, err
 		}
 		return &diffOperand{name: arg, inputs: f.Inputs, decided: screen.Side{Plan: f.Plan, Predict: f.Predict,
 			Model: f.CostModel}}, nil
 	}
-	j, err := a.load([]string{arg}, flags)
+	j, err := loadJob(a, []string{arg}, flags)
 	if err != nil {
 		return nil, err
 	}
-	c := &diffOperand{name: j.path, rows: j.Rows(), inputs: j.inputs()}
-	d, err := a.ask(j, lockFlags{})
+	c := &diffOperand{name: j.path, rows: j.Rows(), inputs: lock.InputsOf(j.Question)}
+	d, err := askPlan(a, j, lockFlags{})
 	var unfit *noFitError
 	switch {
 	case errors.As(err, &unfit):
-		unfit.message = slashed(j.path) + ": " + unfit.message
+		unfit.message = shell.Slashed(j.path) + ": " + unfit.message
 		return nil, unfit
 	case err != nil:
 		return nil, err
@@ -146,29 +148,29 @@ func changeDocs(changes []lock.Change, path func(lock.Change) string) []changeDo
 	return out
 }
 
-// diff runs planc diff.
-func (a *app) diff(first, second string, flags jobFlags) error {
+// diffJobs runs planc diff.
+func diffJobs(a *app, first, second string, flags jobFlags) error {
 	if first == "-" && second == "-" {
 		return inputErrorf(BadFlag, "", "planc diff can read only one operand from standard input, and both are -")
 	}
-	x, err := a.readOperand(first, flags)
+	x, err := readOperand(a, first, flags)
 	if err != nil {
 		return err
 	}
-	y, err := a.readOperand(second, flags)
+	y, err := readOperand(a, second, flags)
 	if err != nil {
 		return err
 	}
 	fields := fieldChanges(x, y)
 	if !a.json {
-		head := fmt.Sprintf("%s -> %s", slashed(x.name), slashed(y.name))
+		head := fmt.Sprintf("%s -> %s", shell.Slashed(x.name), shell.Slashed(y.name))
 		if len(fields) == 0 {
 			head += ": the fields are the same"
 		}
-		return a.print(screen.NewDifference(head, fields, x.decided, y.decided).Text(""))
+		return a.Print(screen.NewDifference(head, fields, x.decided, y.decided).Text(""))
 	}
-	return a.printJSON(diffDoc{Schema: 1, A: diffSide{slashed(x.name), x.decided.Plan.JSON(), x.decided.Predict},
-		B:      diffSide{slashed(y.name), y.decided.Plan.JSON(), y.decided.Predict},
+	return a.PrintJSON(diffDoc{Schema: 1, A: diffSide{shell.Slashed(x.name), x.decided.Plan.JSON(), x.decided.Predict},
+		B:      diffSide{shell.Slashed(y.name), y.decided.Plan.JSON(), y.decided.Predict},
 		Fields: changeDocs(fields, lock.Change.Path),
 		Plan: changeDocs(lock.PlanChanges(x.decided.Plan, y.decided.Plan), func(c lock.Change) string {
 			return c.Key

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/shell"
+
 	"github.com/spf13/cobra"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
@@ -13,8 +15,8 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// newImportCommand returns planc import.
-func newImportCommand(a *app) *cobra.Command {
+// importCommand returns planc import.
+func importCommand(a *app) *cobra.Command {
 	var f jobFlags
 	var define []string
 	var out string
@@ -52,27 +54,27 @@ the file lacks can be given by the flags of the job, such as --cluster. -o write
 
 // importJob prints or writes the job of a source. A job that only lacks fields is complete enough: a note names them.
 func importJob(a *app, source *migrate.Source, overrides []spec.Override, out string) error {
-	_, err := source.Question(a.read, overrides...)
+	_, err := source.Question(a.Read, overrides...)
 	var diags ir.Diags
 	if errors.As(byFlags("", err), &diags) {
 		for _, d := range diags {
 			if d.Code != spec.Missing {
 				return diags
 			}
-			a.notef("note: %s", d.Msg)
+			a.Notef("note: %s", d.Msg)
 		}
 	} else if err != nil {
 		return err
 	}
-	source.Add(a.read, overrides...)
+	source.Add(a.Read, overrides...)
 	if out == "" {
-		return a.print(string(source.JobText()))
+		return a.Print(string(source.JobText()))
 	}
-	return a.writeNew(out, string(source.JobText()), "planc explain "+shellPath(out))
+	return writeNewFile(a, out, string(source.JobText()), "planc explain "+shell.Path(out))
 }
 
-// newExportCommand returns planc export.
-func newExportCommand(a *app) *cobra.Command {
+// exportCommand returns planc export.
+func exportCommand(a *app) *cobra.Command {
 	var f jobFlags
 	var define []string
 	var out, like string
@@ -104,9 +106,9 @@ that the plan does not decide stay.`,
 			case err != nil:
 				return err
 			case out == "":
-				return a.print(string(text))
+				return a.Print(string(text))
 			}
-			return a.writeNew(out, string(text), "planc check "+shellPath(out))
+			return writeNewFile(a, out, string(text), "planc check "+shell.Path(out))
 		},
 	}
 	c.ValidArgsFunction = formatThen(formats.Written, jobArg)
@@ -124,19 +126,19 @@ func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like s
 	if err != nil {
 		return nil, err
 	}
-	j, err := a.load(args, f)
+	j, err := loadJob(a, args, f)
 	if err != nil {
 		return nil, err
 	}
 	hasLock := j.path != "" && j.path != "-" && !missing(lock.PathOf(j.path))
 	if format.Engine != "" && !hasLock && !j.Has("train.engine") {
 		f.set = append(f.set, "train.engine="+format.Engine)
-		j, err = a.load(args, f)
+		j, err = loadJob(a, args, f)
 		if err != nil {
 			return nil, err
 		}
 	}
-	found, err := a.ask(j, lockFlags{})
+	found, err := askPlan(a, j, lockFlags{})
 	if err != nil {
 		return nil, err
 	}
@@ -145,12 +147,12 @@ func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like s
 	}
 	var file *interop.File
 	if like != "" {
-		data, err := a.read(like)
+		data, err := a.Read(like)
 		if err != nil {
-			return nil, ir.Diags{{Pos: ir.Pos{File: slashed(like)}, Code: spec.NoFile,
+			return nil, ir.Diags{{Pos: ir.Pos{File: shell.Slashed(like)}, Code: spec.NoFile,
 				Msg: "the file cannot be read: " + ir.FileReason(err)}}
 		}
-		file = &interop.File{Name: slashed(like), Data: data}
+		file = &interop.File{Name: shell.Slashed(like), Data: data}
 	}
 	return migrate.Export(format, found.Question, found.Best.Plan, file, options)
 }

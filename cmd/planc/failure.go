@@ -1,13 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
+	"github.com/planc-dev/planc/cmd/planc/internal/process"
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -62,11 +62,6 @@ type otherMachineError struct{ message string }
 
 func (e *otherMachineError) Error() string { return e.message }
 
-// exitStatus is the exit status of the binary that planc ran. planc exits with it and prints nothing more.
-type exitStatus int
-
-func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
-
 // failureDoc is the document that --json prints for a failure.
 type failureDoc struct {
 	Code        ir.Code         `json:"code"`
@@ -89,7 +84,7 @@ func (a *app) fail(err error) int {
 	if err == nil {
 		return exitDone
 	}
-	var status exitStatus
+	var status process.ExitStatus
 	if errors.As(err, &status) {
 		return int(status)
 	}
@@ -98,11 +93,11 @@ func (a *app) fail(err error) int {
 	var spoken *reportedError
 	shown := errors.As(err, &unfit) && unfit.shown || errors.As(err, &spoken)
 	if a.json && !shown {
-		if err := a.printJSON(map[string]any{"error": doc}); err != nil {
-			fmt.Fprintln(a.stderr, "planc:", err)
+		if err := a.PrintJSON(map[string]any{"error": doc}); err != nil {
+			fmt.Fprintln(a.Stderr, "planc:", err)
 		}
 	}
-	fmt.Fprintln(a.stderr, text)
+	fmt.Fprintln(a.Stderr, text)
 	return code
 }
 
@@ -168,16 +163,4 @@ func diagDocs(ds ir.Diags) []diagDoc {
 		out[i] = diagDoc{d.Pos.File, d.Pos.Line, d.Pos.Column, d.Code, d.Msg, d.Fix}
 	}
 	return out
-}
-
-// printJSON writes one document to stdout.
-func (a *app) printJSON(v any) error {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
-		panic(fmt.Sprintf("planc: a document cannot be encoded: %v", err))
-	}
-	return a.print(b.String())
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/shell"
+
 	"github.com/spf13/cobra"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
@@ -15,7 +17,7 @@ import (
 	"github.com/planc-dev/planc/planner"
 )
 
-func (a *app) genCommand() *cobra.Command {
+func genCommand(a *app) *cobra.Command {
 	var locks lockFlags
 	var out string
 	var withMain bool
@@ -30,7 +32,7 @@ never overwritten. The code depends only on the job file, so that planc verify c
 		Example: "planc gen planc.yaml -o train\n//go:generate go tool planc gen -o train",
 		Args:    oneJob,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.gen(args, flags, genRequest{out: out, main: withMain, locks: locks})
+			return genJob(a, args, flags, genRequest{out: out, main: withMain, locks: locks})
 		},
 	}
 	flags.cmd = c
@@ -48,9 +50,9 @@ type genRequest struct {
 	locks lockFlags
 }
 
-// gen runs planc gen.
-func (a *app) gen(args []string, flags jobFlags, r genRequest) error {
-	j, err := a.load(args, flags)
+// genJob runs planc gen.
+func genJob(a *app, args []string, flags jobFlags, r genRequest) error {
+	j, err := loadJob(a, args, flags)
 	if err != nil {
 		return err
 	}
@@ -61,7 +63,7 @@ func (a *app) gen(args []string, flags jobFlags, r genRequest) error {
 	if err := spec.CheckGenerate(j.Job); err != nil {
 		return err
 	}
-	d, err := a.decide(j, r.locks)
+	d, err := decidePlan(a, j, r.locks)
 	if err != nil {
 		return err
 	}
@@ -69,7 +71,7 @@ func (a *app) gen(args []string, flags jobFlags, r genRequest) error {
 	if err != nil {
 		return err
 	}
-	g, err := a.regenerate(j, d, t)
+	g, err := regenerate(a, j, d, t)
 	if err != nil {
 		return err
 	}
@@ -77,22 +79,22 @@ func (a *app) gen(args []string, flags jobFlags, r genRequest) error {
 		return err
 	}
 	if r.locks.locked {
-		if err := a.checkFrozen(g, t); err != nil {
+		if err := checkFrozen(a, g, t); err != nil {
 			return err
 		}
-	} else if err := a.checkProgram(d.lock, g.program, r.locks); err != nil {
+	} else if err := checkProgram(a, d.lock, g.program, r.locks); err != nil {
 		return err
 	}
-	return a.writeGenerated(j, g, t)
+	return writeGenerated(a, j, g, t)
 }
 
 // regenerate generates the files of gen in memory, by their paths relative to the lock's folder.
-func (a *app) regenerate(j *loaded, d *decision, t *target) (*generated, error) {
-	p, err := a.program(j, d.Best.Plan, nil)
+func regenerate(a *app, j *loaded, d *decision, t *target) (*generated, error) {
+	p, err := compileProgram(a, j, d.Best.Plan, nil)
 	if err != nil {
 		return nil, err
 	}
-	src, err := a.source(j, d, p, form{pkg: t.pkg, main: t.main, from: t.job})
+	src, err := generateSource(a, j, d, p, form{pkg: t.pkg, main: t.main, from: t.job})
 	return &generated{decision: d, program: programHash(p), files: map[string][]byte{t.key: src}}, err
 }
 
@@ -108,17 +110,17 @@ func lockOfGen(g *generated, t *target) *lock.File {
 }
 
 // checkFrozen checks, for gen --locked, that neither the lock nor the generated code would change.
-func (a *app) checkFrozen(g *generated, t *target) error {
+func checkFrozen(a *app, g *generated, t *target) error {
 	old, now := g.lock.File, lockOfGen(g, t)
 	if old.Program == now.Program && !old.Edited() && maps.Equal(old.Files, now.Files) && old.Gen == now.Gen {
 		return nil
 	}
 	for _, path := range slices.Sorted(maps.Keys(g.files)) {
-		if err := a.print(a.truncateDiff(fileDiff(t.folder, path, g.files[path]))); err != nil {
+		if err := a.Print(truncateDiff(a, fileDiff(t.folder, path, g.files[path]))); err != nil {
 			return err
 		}
 	}
-	if err := a.checkProgram(g.lock, g.program, lockFlags{locked: true}); err != nil {
+	if err := checkProgram(a, g.lock, g.program, lockFlags{locked: true}); err != nil {
 		return err
 	}
 	return lock.Errorf(lock.Differs, "%s holds, but the generated code is out of date; run planc gen "+
@@ -127,7 +129,7 @@ func (a *app) checkFrozen(g *generated, t *target) error {
 
 // fileDiff returns a unified diff of a file and its newly generated content.
 func fileDiff(folder, path string, generated []byte) string {
-	name := slashed(filepath.Join(folder, filepath.FromSlash(path)))
+	name := shell.Slashed(filepath.Join(folder, filepath.FromSlash(path)))
 	old, err := os.ReadFile(filepath.FromSlash(name))
 	if err != nil {
 		return unified("/dev/null", nil, name, generated)
@@ -136,7 +138,7 @@ func fileDiff(folder, path string, generated []byte) string {
 }
 
 // writeGenerated writes the files, removes obsolete files of an earlier run, and writes the lock.
-func (a *app) writeGenerated(j *loaded, g *generated, t *target) error {
+func writeGenerated(a *app, j *loaded, g *generated, t *target) error {
 	if err := os.MkdirAll(t.dir, 0o777); err != nil {
 		return fmt.Errorf("-o %s: the folder cannot be created: %w", t.dir, err)
 	}
@@ -147,27 +149,27 @@ func (a *app) writeGenerated(j *loaded, g *generated, t *target) error {
 			return err
 		}
 		if wrote {
-			a.notef("wrote    %s", slashed(name))
+			a.Notef("wrote    %s", shell.Slashed(name))
 		}
 	}
-	if err := a.removeOld(g, t); err != nil {
+	if err := removeOld(a, g, t); err != nil {
 		return err
 	}
-	a.reportStaleLock(j, g.decision, "")
+	reportStaleLock(a, j, g.decision, "")
 	if !j.Hardware.IsCPU() {
-		a.note("target", fmt.Sprintf("cpu: this code runs all %d ranks on one CPU instead of %s. Not supported "+
+		a.Note("target", fmt.Sprintf("cpu: this code runs all %d ranks on one CPU instead of %s. Not supported "+
 			"yet: generated code for GPUs; planc compile --target cuda builds a binary for them", j.Hardware.Devices(),
 			planner.ClusterText(j.Hardware)))
 	}
 	if note := missingRequirement(t.dir); note != "" {
-		a.notef("note: %s", note)
+		a.Notef("note: %s", note)
 	}
-	return a.writeLock(g.lock, lockOfGen(g, t))
+	return writeLock(a, g.lock, lockOfGen(g, t))
 }
 
 // removeOld removes files that the lock names but that are no longer generated. It never removes files without planc's
 // header.
-func (a *app) removeOld(g *generated, t *target) error {
+func removeOld(a *app, g *generated, t *target) error {
 	if g.lock.File == nil {
 		return nil
 	}
@@ -178,9 +180,9 @@ func (a *app) removeOld(g *generated, t *target) error {
 			continue
 		}
 		if err := os.Remove(name); err != nil {
-			return fmt.Errorf("cannot remove %s, which an earlier planc gen wrote: %w", slashed(name), err)
+			return fmt.Errorf("cannot remove %s, which an earlier planc gen wrote: %w", shell.Slashed(name), err)
 		}
-		a.notef("removed  %s", slashed(name))
+		a.Notef("removed  %s", shell.Slashed(name))
 	}
 	return nil
 }
@@ -218,7 +220,7 @@ func missingRequirement(dir string) string {
 			}
 			return fmt.Sprintf("%s does not require %s, which the generated code imports: run go get -tool "+
 				"%s/cmd/planc",
-				slashed(filepath.Join(filepath.Base(dir), "go.mod")), modulePath, modulePath)
+				shell.Slashed(filepath.Join(filepath.Base(dir), "go.mod")), modulePath, modulePath)
 		}
 		if filepath.Dir(dir) == dir {
 			break

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/shell"
+
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/ir"
 )
@@ -57,7 +59,8 @@ func findTarget(j *loaded, l *lock.Job, r genRequest) (*target, error) {
 	t.pkg = t.packageName(l)
 	if t.main && t.pkg != "main" {
 		return nil, inputErrorf(BadFlag, "",
-			"--main needs package main, and the package in %s is %s; choose another folder with -o DIR", slashed(t.dir),
+			"--main needs package main, and the package in %s is %s; choose another folder with -o DIR",
+			shell.Slashed(t.dir),
 			t.pkg)
 	}
 	return t, nil
@@ -108,11 +111,11 @@ func (t *target) readOthers(name string) error {
 		}
 		path := filepath.Join(t.dir, n)
 		if strings.HasSuffix(n, generatedSuffix) && isGenerated(path) {
-			return ir.Diags{{Pos: ir.Pos{File: slashed(path)}, Code: codeNameTaken,
+			return ir.Diags{{Pos: ir.Pos{File: shell.Slashed(path)}, Code: codeNameTaken,
 				Msg: fmt.Sprintf("this package contains the training code of another job, and a package can contain "+
 					"only one; generate %s into another folder with -o DIR, or remove this file", name)}}
 		}
-		if f, err := parser.ParseFile(t.set, slashed(path), nil, parser.SkipObjectResolution); f != nil &&
+		if f, err := parser.ParseFile(t.set, shell.Slashed(path), nil, parser.SkipObjectResolution); f != nil &&
 			(err == nil || f.Name != nil) {
 			t.others = append(t.others, f)
 		}
@@ -217,10 +220,11 @@ func (t *target) checkOwner(path string) error {
 	if missing(theirs) || sameFile(theirs, filepath.Join(dir, filepath.FromSlash(t.job))) {
 		return nil
 	}
-	return ir.Diags{{Pos: ir.Pos{File: slashed(path), Line: 1 + strings.Count(string(text[:at[0]]), "\n"), Column: 1},
+	return ir.Diags{{Pos: ir.Pos{File: shell.Slashed(path), Line: 1 + strings.Count(string(text[:at[0]]), "\n"),
+		Column: 1},
 		Code: codeNameTaken,
 		Msg: fmt.Sprintf("this is the training code of %s; generate the code of this job into another folder with "+
-			"-o DIR, or rename the job", slashed(theirs))}}
+			"-o DIR, or rename the job", shell.Slashed(theirs))}}
 }
 
 // sharedLock reports an error if the job would share its lock with another job: X.yaml and X.yml would both have
@@ -236,9 +240,9 @@ func sharedLock(path string) error {
 			break
 		}
 		if first := stem + e; !missing(first) && looksLikeJob(first) && !sameFile(first, path) {
-			return ir.Diags{{Pos: ir.Pos{File: slashed(path)}, Code: codeNameTaken,
+			return ir.Diags{{Pos: ir.Pos{File: shell.Slashed(path)}, Code: codeNameTaken,
 				Msg: fmt.Sprintf("%s is the lock of %s and would also be the lock of this job; rename one of the jobs",
-					slashed(lock.PathOf(path)), slashed(first))}}
+					shell.Slashed(lock.PathOf(path)), shell.Slashed(first))}}
 		}
 	}
 	return nil

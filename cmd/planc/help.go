@@ -56,7 +56,7 @@ func helpOn(root *cobra.Command, args []string) error {
 		_, err := fmt.Fprint(root.OutOrStdout(), topics[args[0]](root))
 		return err
 	}
-	if err := checkCommand(root, args); err != nil {
+	if err := checkFirstWord(root, args); err != nil {
 		return err
 	}
 	root.InitDefaultVersionFlag()

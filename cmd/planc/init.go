@@ -9,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
+	"github.com/planc-dev/planc/cmd/planc/internal/shell"
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-func (a *app) initCommand() *cobra.Command {
+func initCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "write a commented job file to start from",
@@ -23,7 +24,7 @@ Go, and a comment for every field of a job. It runs as it is on this machine's C
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir, job := ".", ""
 			if len(args) > 0 {
-				dir, job = args[0], " "+shellPath(args[0])
+				dir, job = args[0], " "+shell.Path(args[0])
 			}
 			if dir == "-" { // standard output for other commands
 				return inputErrorf(BadFlag, "",
@@ -38,7 +39,7 @@ Go, and a comment for every field of a job. It runs as it is on this machine's C
 			if err := os.MkdirAll(dir, 0o777); err != nil {
 				return fmt.Errorf("create the folder of the job: %w", err)
 			}
-			return a.writeNew(filepath.Join(dir, jobFile), initFile(),
+			return writeNewFile(a, filepath.Join(dir, jobFile), initFile(),
 				fmt.Sprintf("planc plan%s · planc run%s", job, job))
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {

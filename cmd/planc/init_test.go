@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/machine"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
@@ -105,8 +106,8 @@ func TestTurnedCluster(t *testing.T) {
 
 // What detect prints is a cluster: the machine's cores and memory, and each figure with its source.
 func TestDetectedReadsBack(t *testing.T) {
-	for _, m := range []machine{{CPU: `odd: "CPU" #1`, Cores: 6, Memory: 12 << 30}, {Cores: 1}} {
-		text := clusterFileOf(m, nil)
+	for _, m := range []machine.Machine{{CPU: `odd: "CPU" #1`, Cores: 6, Memory: 12 << 30}, {Cores: 1}} {
+		text := machine.CPUClusterText(m, nil)
 		c, err := costmodel.ParseCluster("here.yaml", []byte(text))
 		if err != nil {
 			t.Errorf("%v\n%s", err, text)
@@ -116,11 +117,11 @@ func TestDetectedReadsBack(t *testing.T) {
 			m.Memory > 0 && int64(c.GPU.Memory()) != m.Memory {
 			t.Errorf("%+v is\n%s", m, text)
 		}
-		if !c.IsCPU() || c.Source["gpu.peak_tflops"] != notMeasured {
+		if !c.IsCPU() || c.Source["gpu.peak_tflops"] != machine.NotMeasured {
 			t.Errorf("sources %v", c.Source)
 		}
 	}
-	if !strings.Contains(clusterFileOf(inspectMachine(os.DirFS("/")), nil), "arch: cpu") {
+	if !strings.Contains(machine.CPUClusterText(machine.Inspect(os.DirFS("/")), nil), "arch: cpu") {
 		t.Error("this machine is no CPU")
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/shell"
+
 	"github.com/spf13/cobra"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/screen"
@@ -26,7 +28,7 @@ const (
 	gemmsStage = "gemms"
 )
 
-func (a *app) irCommand() *cobra.Command {
+func irCommand(a *app) *cobra.Command {
 	var flags jobFlags
 	var after, picture string
 	var all bool
@@ -55,9 +57,9 @@ func (a *app) irCommand() *cobra.Command {
 				return inputErrorf(BadFlag, "", "planc ir takes either --picture or --after and --all, not both")
 			}
 			if drawn {
-				return a.printPicture(args, flags, picture)
+				return printPicture(a, args, flags, picture)
 			}
-			return a.printIR(args, flags, want)
+			return printIR(a, args, flags, want)
 		},
 	}
 	flags.register(c)
@@ -97,22 +99,22 @@ func wantedStages(after string, all bool) ([]string, error) {
 
 // printIR compiles the job without generating code, and prints the given stages. A stage that changed nothing is
 // printed as "(unchanged)" if the stage before it is printed too.
-func (a *app) printIR(args []string, flags jobFlags, want []string) error {
-	job, err := a.load(args, flags)
+func printIR(a *app, args []string, flags jobFlags, want []string) error {
+	job, err := loadJob(a, args, flags)
 	if err != nil {
 		return err
 	}
-	found, err := a.decide(job, lockFlags{})
+	found, err := decidePlan(a, job, lockFlags{})
 	if err != nil {
 		return err
 	}
 	texts := map[string]string{}
-	p, err := a.program(job, found.Best.Plan, func(stage, text string) { texts[stage] = text })
+	p, err := compileProgram(a, job, found.Best.Plan, func(stage, text string) { texts[stage] = text })
 	if err != nil {
 		return err
 	}
 	texts[gemmsStage] = productsText(job, p)
-	return a.print(archive(want, texts))
+	return a.Print(archive(want, texts))
 }
 
 // productsText lists the GEMMs that do other ops in the same call on the cluster's devices.
@@ -132,16 +134,16 @@ func productsText(j *loaded, p *ir.Program) string {
 }
 
 // printPicture compiles the job and draws its pipeline schedule.
-func (a *app) printPicture(args []string, flags jobFlags, file string) error {
-	job, err := a.load(args, flags)
+func printPicture(a *app, args []string, flags jobFlags, file string) error {
+	job, err := loadJob(a, args, flags)
 	if err != nil {
 		return err
 	}
-	found, err := a.decide(job, lockFlags{})
+	found, err := decidePlan(a, job, lockFlags{})
 	if err != nil {
 		return err
 	}
-	p, err := a.program(job, found.Best.Plan, nil)
+	p, err := compileProgram(a, job, found.Best.Plan, nil)
 	if err != nil {
 		return err
 	}
@@ -150,10 +152,10 @@ func (a *app) printPicture(args []string, flags jobFlags, file string) error {
 		return err
 	}
 	if text == "" {
-		a.notef("wrote    %s", slashed(file))
+		a.Notef("wrote    %s", shell.Slashed(file))
 		return nil
 	}
-	return a.print(text)
+	return a.Print(text)
 }
 
 // writePicture draws the schedules into a file as SVG, or returns them as text for "-".

@@ -1,163 +1,19 @@
 package main
 
 import (
-	"bytes"
 	"errors"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
+	"github.com/planc-dev/planc/cmd/planc/internal/otherinput"
+	"github.com/planc-dev/planc/cmd/planc/internal/shell"
 	"github.com/planc-dev/planc/ir"
-	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/ir/spec/strict"
 	"github.com/planc-dev/planc/planner"
 )
 
 // jobFile is what JOB is by default, and in a folder.
 const jobFile = "planc.yaml"
-
-// jobFlags are the flags by which a command line changes a job.
-type jobFlags struct {
-	cmd   *cobra.Command
-	set   []string
-	quick []string // values, in the order of spec.Quick
-	keep  string   // --save
-
-	noMeasure bool // this machine's CPU is priced as the catalogue's cpu
-}
-
-func (f *jobFlags) register(c *cobra.Command) {
-	f.cmd = c
-	c.Flags().SortFlags = false
-	f.flags(c.Flags())
-}
-
-// flags are those that the commands with a JOB share.
-func (f *jobFlags) flags(to *pflag.FlagSet) {
-	f.quick = make([]string, len(spec.Quick))
-	to.StringArrayVar(&f.set, "set", nil, "set a field of the job: `KEY=VALUE`, null removes; repeatable")
-	for i, q := range spec.Quick {
-		to.StringVar(&f.quick[i], q.Flag, "", q.Key+": "+q.Doc)
-	}
-	to.BoolVar(&f.noMeasure, "no-measure", false,
-		"price a job on cpu by the catalogue's rates; else screens and run measure this CPU, once")
-}
-
-// registerSave is for commands that answer questions.
-func (f *jobFlags) registerSave(c *cobra.Command) {
-	c.Flags().StringVar(&f.keep, "save", "",
-		"write the job that the question was to `FILE`, which must not be there yet")
-}
-
-// save is --save.
-func (a *app) save(j *loaded, f jobFlags) error {
-	if f.keep == "" {
-		if f.cmd.Flags().Changed("save") {
-			return inputErrorf(BadFlag, "", "%s --save needs the name of a file", f.cmd.CommandPath())
-		}
-		return nil
-	}
-	return a.writeNew(f.keep, "# Written by planc "+f.cmd.Name()+" --save; planc init writes one with every field.\n"+
-		string(j.Save(f.keep)), "planc plan "+shellPath(f.keep))
-}
-
-// overrides are the changes in the order in which they apply: quick flags, then --set.
-func (f *jobFlags) overrides() (out []spec.Override) {
-	for i, q := range spec.Quick {
-		if f.cmd.Flags().Changed(q.Flag) {
-			o, _ := spec.QuickFlag(q.Flag, f.quick[i])
-			out = append(out, o)
-		}
-	}
-	for _, s := range f.set {
-		out = append(out, spec.SetFlag(s))
-	}
-	return out
-}
-
-// path is the job file that the arguments mean: JOB, or none for a question by flags alone (--model without a
-// JOB), or planc.yaml here.
-func (f *jobFlags) path(args []string) (string, error) {
-	if len(args) == 0 && f.cmd.Flags().Changed("model") {
-		return "", nil
-	}
-	path := jobFile
-	if len(args) > 0 {
-		path = args[0]
-	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		folder := path
-		path = filepath.Join(folder, jobFile)
-		if missing(path) {
-			return "", ir.Diags{{Pos: ir.Pos{File: folder}, Code: spec.NoFile, Fix: nearestJob(path),
-				Msg: "this is a folder without a " + jobFile}}
-		}
-	}
-	switch {
-	case path == "-" || !missing(path):
-		return path, nil
-	case len(args) > 0:
-		return "", ir.Diags{{Pos: ir.Pos{File: path}, Code: spec.NoFile, Fix: nearestJob(path),
-			Msg: "there is no such job file"}}
-	}
-	switch file := otherJobFile(); {
-	case filepath.Ext(file) == ".toml":
-		return "", inputErrorf(spec.NoFile, "",
-			"there is no %s here, but a %s; planc reads YAML or JSON, not TOML: write the job as %[1]s, or planc "+
-				"init writes one", jobFile, file)
-	case file != "":
-		return "", inputErrorf(spec.NoFile, "", "there is no %s here, but a %s; name it: %s %[2]s", jobFile, file,
-			f.cmd.CommandPath())
-	}
-	if f.quick == nil {
-		return "", inputErrorf(spec.NoFile, "", "there is no %s here; name a job file: %s JOB", jobFile,
-			f.cmd.CommandPath())
-	}
-	return "", inputErrorf(spec.NoFile, "",
-		"there is no %s here; name a job file, or ask by flags alone: %s --model NAME --cluster NAME --global-batch "+
-			"N --seq-len N",
-		jobFile, f.cmd.CommandPath())
-}
-
-// otherJobFile is a file here that has the name of a job and another extension; "" if there is none.
-func otherJobFile() string {
-	for _, ext := range []string{".yml", ".json", ".toml"} {
-		if file := strings.TrimSuffix(jobFile, filepath.Ext(jobFile)) + ext; !missing(file) {
-			return file
-		}
-	}
-	return ""
-}
-
-func missing(path string) bool {
-	_, err := os.Stat(path)
-	return errors.Is(err, fs.ErrNotExist)
-}
-
-// nearestJob is the YAML file beside a path that does not exist which was meant: one of almost its name, or the only
-// one.
-func nearestJob(path string) string {
-	var names []string
-	for _, pattern := range []string{"*.yaml", "*.yml"} {
-		// a folder whose name is a pattern has no neighbours
-		found, _ := filepath.Glob(filepath.Join(filepath.Dir(path), pattern))
-		names = append(names, found...)
-	}
-	names = slices.DeleteFunc(names, func(name string) bool {
-		info, err := os.Stat(name)
-		return err != nil || info.IsDir()
-	})
-	if len(names) == 1 {
-		return names[0]
-	}
-	return ir.Nearest(path, names)
-}
 
 // loaded is a job with its hardware, and where it came from.
 type loaded struct {
@@ -167,86 +23,76 @@ type loaded struct {
 	overridden bool    // by flags: it is not what the file says
 }
 
-// load reads the job that the arguments and flags mean, and its cluster. It depends on no measurement of this machine:
-// a lock and generated code are the same bytes on every machine. Screens use loadHere.
-func (a *app) load(args []string, f jobFlags) (*loaded, error) {
+// loadJob reads the job that the arguments and flags mean, and its cluster. It depends on no measurement of this
+// machine: a lock and generated code are the same bytes on every machine. Screens use loadHere.
+func loadJob(a *app, args []string, f jobFlags) (*loaded, error) {
 	path, err := f.path(args)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.otherJob(path); err != nil {
+	if err := checkOtherJob(a, path); err != nil {
 		return nil, err
 	}
 	if err := sharedLock(path); err != nil {
 		return nil, err
 	}
-	q, err := planner.Load(path, a.read, f.overrides()...)
-	if cluster := a.clusterAsJob(f, path, err); cluster != nil {
+	q, err := planner.Load(path, a.Read, f.overrides()...)
+	if cluster := clusterAsJob(a, f, path, err); cluster != nil {
 		return nil, cluster
 	}
 	if err != nil {
 		return nil, byFlags(path, err)
 	}
 	for _, note := range q.Notes() {
-		a.notef("note: %s", note)
+		a.Notef("note: %s", note)
 	}
 	return &loaded{Question: q, path: path, overridden: len(f.overrides()) > 0}, nil
 }
 
-// mostRead is more than any file that the compiler takes; devices have no end.
-const mostRead = 1 << 24
-
-// read gives the compiler files; - is stdin, which is read once.
-func (a *app) read(path string) ([]byte, error) {
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		return io.ReadAll(io.LimitReader(f, mostRead))
+// checkOtherJob returns an error if a file is not a job but a model or a file of another tool.
+func checkOtherJob(a *app, path string) error {
+	if path == "" || path == "-" {
+		return nil
 	}
-	var text []byte
-	err := a.runWithNotice("reading standard input", func() (err error) {
-		text, err = io.ReadAll(io.LimitReader(a.stdin, mostRead))
-		return err
-	})
-	a.stdin = io.MultiReader(bytes.NewReader(text), a.stdin) // again for who asks again
-	return text, err
+	data, err := a.Read(path)
+	if err != nil {
+		return nil // reading the job says why
+	}
+	neighbor := ""
+	if filepath.Ext(path) == ".toml" {
+		neighbor = jobNextTo(path)
+	}
+	return otherinput.Check(path, data, neighbor)
 }
 
-// quickFlag returns the flag that sets a field; "" if only --set does. --cluster also takes the short form of a whole
-// cluster, 16xh100.
-func quickFlag(key string) string {
-	if key == "cluster" {
-		key = "cluster.node"
-	}
-	for _, q := range spec.Quick {
-		if q.Key == key {
-			return "--" + q.Flag
+// jobNextTo returns the job with the same name in the folder of a file; "" if there is none.
+func jobNextTo(path string) string {
+	for _, ext := range lockedExtensions {
+		if job := strings.TrimSuffix(path, filepath.Ext(path)) + ext; !missing(job) {
+			return shell.Slashed(job)
 		}
 	}
 	return ""
 }
 
-// byFlags rewrites input errors in terms of flags: it names the flag that gives a missing field if there is no job
-// file, and the flag of a suggested value if the wrong value came from a flag.
-func byFlags(path string, err error) error {
-	var diags ir.Diags
-	if !errors.As(err, &diags) {
-		return err
+// clusterAsJob returns an error that explains how to use a cluster file, as written by planc detect or calibrate, that
+// was given as JOB. It replaces the errors of reading the file as a job; nil if the file is not a cluster file.
+func clusterAsJob(a *app, f jobFlags, path string, wrong error) error {
+	if diags := (ir.Diags)(nil); path == "" || !errors.As(wrong, &diags) {
+		return nil
 	}
-	diags = slices.Clone(diags)
-	for i := range diags {
-		d := &diags[i]
-		key, _, _ := strings.Cut(d.Msg, " ")
-		if flag := quickFlag(key); path == "" && d.Code == spec.Missing && flag != "" {
-			d.Msg += "; " + flag + " gives it"
-		}
-		key, value, _ := strings.Cut(d.Fix, "=")
-		if flag := quickFlag(key); strict.IsFlag(d.Pos) && value != "" && flag != "" {
-			d.Fix = flag + " " + value
-		}
+	data, err := a.Read(path)
+	if err != nil || !otherinput.IsClusterFile(path, data) {
+		return nil
 	}
-	return diags
+	file := "FILE"
+	if path != "-" {
+		file = shell.Path(path)
+	}
+	how := "name it in a job (cluster: " + file + ")"
+	if f.quick != nil {
+		how += ", or by a flag: " + f.cmd.CommandPath() + " JOB --cluster " + file
+	}
+	return ir.Diags{{Pos: ir.Pos{File: path}, Code: strict.WrongType,
+		Msg: "this is a cluster file, and JOB must be a job file; " + how}}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/shell"
+
 	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
@@ -18,10 +20,10 @@ import (
 	"github.com/planc-dev/planc/planner/quantity"
 )
 
-// ask returns the decision that plan and explain show: the lock's plan if the lock holds, with the alternatives of a
-// search, otherwise the plan that the search finds.
-func (a *app) ask(j *loaded, f lockFlags) (*decision, error) {
-	l, err := a.readLock(j, f.update)
+// askPlan returns the decision that plan and explain show: the lock's plan if the lock holds, with the alternatives of
+// a search, otherwise the plan that the search finds.
+func askPlan(a *app, j *loaded, f lockFlags) (*decision, error) {
+	l, err := readLock(a, j, f.update)
 	if err != nil {
 		return nil, err
 	}
@@ -33,23 +35,23 @@ func (a *app) ask(j *loaded, f lockFlags) (*decision, error) {
 		*j = *j.atCatalogueRates()
 	}
 	if f.locked && !l.IsObeyed() {
-		return nil, a.refuse(j, l)
+		return nil, refuseLock(a, j, l)
 	}
 	if l.IsObeyed() && !f.update {
-		d, err := a.searchWithLocked(j, l, l.File.Plan)
+		d, err := searchWithLocked(a, j, l, l.File.Plan)
 		if err != nil {
 			return nil, err
 		}
 		d.IsGiven = true
 		if f.locked {
-			err = a.sameProgram(j, l)
+			err = checkSameProgram(a, j, l)
 		}
 		return d, err
 	}
 	if j.MeasuredCPU != nil {
-		return a.searchHere(j, l)
+		return searchHere(a, j, l)
 	}
-	d, err := a.search(j)
+	d, err := searchPlan(a, j)
 	if err != nil {
 		return nil, err
 	}
@@ -57,18 +59,19 @@ func (a *app) ask(j *loaded, f lockFlags) (*decision, error) {
 	return d, nil
 }
 
-// sameProgram checks, for commands that only show the plan with --locked, that it compiles to the program of the lock.
-func (a *app) sameProgram(j *loaded, l *lock.Job) error {
-	p, err := a.program(j, l.File.Plan, nil)
+// checkSameProgram checks, for commands that only show the plan with --locked, that it compiles to the program of the
+// lock.
+func checkSameProgram(a *app, j *loaded, l *lock.Job) error {
+	p, err := compileProgram(a, j, l.File.Plan, nil)
 	if err != nil {
 		return err
 	}
-	return a.checkProgram(l, programHash(p), lockFlags{locked: true})
+	return checkProgram(a, l, programHash(p), lockFlags{locked: true})
 }
 
 // searchWithLocked searches, but returns a decision for a given plan, such as the lock's, instead of the best one.
-func (a *app) searchWithLocked(j *loaded, l *lock.Job, locked ir.Plan) (*decision, error) {
-	d, err := a.search(j)
+func searchWithLocked(a *app, j *loaded, l *lock.Job, locked ir.Plan) (*decision, error) {
+	d, err := searchPlan(a, j)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +86,7 @@ func (a *app) searchWithLocked(j *loaded, l *lock.Job, locked ir.Plan) (*decisio
 	}
 	start := time.Now()
 	found := d.Best
-	err = a.runSearch(p, func() (err error) { d.Result, _, err = search.SearchWithGiven(p, locked); return err })
+	err = a.RunSearch(p, func() (err error) { d.Result, _, err = search.SearchWithGiven(p, locked); return err })
 	d.Took += time.Since(start)
 	var unfit *search.NoPlan
 	switch {
@@ -93,7 +96,7 @@ func (a *app) searchWithLocked(j *loaded, l *lock.Job, locked ir.Plan) (*decisio
 		return nil, j.SearchError(err)
 	}
 	d.own = &found
-	a.noteBetter(j, l, found, d.Best)
+	noteBetter(a, j, l, found, d.Best)
 	return d, nil
 }
 
@@ -109,13 +112,13 @@ func lockedPlanUnfit(l *lock.Job, j *loaded, e *search.NoPlan) error {
 }
 
 // noteBetter notes that the search would now choose a faster plan than the lock's.
-func (a *app) noteBetter(j *loaded, l *lock.Job, found, locked search.Priced) {
+func noteBetter(a *app, j *loaded, l *lock.Job, found, locked search.Priced) {
 	gain := 1 - float64(found.Predict.StepS/locked.Predict.StepS)
 	if gain < 1e-5 {
 		return
 	}
 	if j.MeasuredCPU != nil {
-		a.noteBetterHere(found, locked, gain)
+		noteBetterHere(a, found, locked, gain)
 		return
 	}
 	who := "the search"
@@ -126,7 +129,7 @@ func (a *app) noteBetter(j *loaded, l *lock.Job, found, locked search.Priced) {
 	if found.Predict.StepS > locked.Predict.StepSLow {
 		errorNote = ", within the prediction's error"
 	}
-	a.notef("note: %s would choose %s (%s faster%s); the plan of %s is used (to change it: %s)", who,
+	a.Notef("note: %s would choose %s (%s faster%s); the plan of %s is used (to change it: %s)", who,
 		planner.Differences(found.Plan, locked.Plan), quantity.Percent(gain), errorNote, l.Name(), l.Remedy)
 }
 
@@ -147,7 +150,7 @@ func (j *loaded) obey(l *lock.Job) (*decision, error) {
 	if err != nil {
 		return nil, j.SearchError(err)
 	}
-	d.expect = j.expected(d.Best)
+	d.expect = lock.ExpectOf(j.Question, d.Best)
 	return d, nil
 }
 
@@ -162,13 +165,13 @@ func (j *loaded) problemOf(locked ir.Plan) *search.Problem {
 	return j.Problem()
 }
 
-// decide returns the decision for commands that compile: the lock's plan if the lock holds, without a search; otherwise
-// the plan that the search finds, which must fit.
-func (a *app) decide(j *loaded, f lockFlags) (*decision, error) {
+// decidePlan returns the decision for commands that compile: the lock's plan if the lock holds, without a search;
+// otherwise the plan that the search finds, which must fit.
+func decidePlan(a *app, j *loaded, f lockFlags) (*decision, error) {
 	if err := j.CheckFixedHardware(); err != nil {
 		return nil, err
 	}
-	l, err := a.readLock(j, false)
+	l, err := readLock(a, j, false)
 	if err != nil {
 		return nil, err
 	}
@@ -176,31 +179,31 @@ func (a *app) decide(j *loaded, f lockFlags) (*decision, error) {
 	case l.IsObeyed():
 		return j.obey(l)
 	case f.locked:
-		return nil, a.refuse(j, l)
+		return nil, refuseLock(a, j, l)
 	}
-	d, err := a.choose(j)
+	d, err := choosePlan(a, j)
 	if err != nil {
 		return nil, err
 	}
-	d.lock, d.expect = l, j.expected(d.Best)
+	d.lock, d.expect = l, lock.ExpectOf(j.Question, d.Best)
 	return d, nil
 }
 
-// refuse prints a unified diff for a lock that does not hold, and returns the error of --locked.
-func (a *app) refuse(j *loaded, l *lock.Job) error {
+// refuseLock prints a unified diff for a lock that does not hold, and returns the error of --locked.
+func refuseLock(a *app, j *loaded, l *lock.Job) error {
 	if l.File == nil {
 		return l.AbsentError()
 	}
 	now := &lock.File{Inputs: l.Inputs, Plan: l.File.Plan}
 	note := ""
-	if d, err := a.search(j); err == nil {
+	if d, err := searchPlan(a, j); err == nil {
 		now.Plan = d.Best.Plan
 	} else {
 		first, _, _ := strings.Cut(err.Error(), "\n")
 		note = "; now " + first
 	}
 	if !a.json {
-		if err := a.print(decisionDiff(l, now, j.path)); err != nil {
+		if err := a.Print(decisionDiff(l, now, j.path)); err != nil {
 			return err
 		}
 	}
@@ -210,7 +213,7 @@ func (a *app) refuse(j *loaded, l *lock.Job) error {
 
 // decisionDiff returns a unified diff of the inputs and the plan of the lock and the current ones.
 func decisionDiff(l *lock.Job, now *lock.File, job string) string {
-	return unified(l.Name(), l.File.Decision(), slashed(job), now.Decision())
+	return unified(l.Name(), l.File.Decision(), shell.Slashed(job), now.Decision())
 }
 
 // unified returns a unified diff; "" if there is no difference.
@@ -222,7 +225,7 @@ func unified(fromName string, from []byte, toName string, to []byte) string {
 
 // checkProgram checks that the lock's plan still compiles to the lock's program. If not, it fails with --locked, and
 // prints a note otherwise.
-func (a *app) checkProgram(l *lock.Job, program string, f lockFlags) error {
+func checkProgram(a *app, l *lock.Job, program string, f lockFlags) error {
 	if !l.IsObeyed() || l.File.Program == program && !l.File.Edited() {
 		return nil
 	}
@@ -233,11 +236,11 @@ func (a *app) checkProgram(l *lock.Job, program string, f lockFlags) error {
 	}
 	why += fmt.Sprintf("; to search a new plan, run %s", l.Remedy)
 	if !f.locked {
-		a.notef("note: %s", why)
+		a.Notef("note: %s", why)
 		return nil
 	}
 	if !a.json {
-		if err := a.print(programDiff(l, program, l.Name()+" (now)")); err != nil {
+		if err := a.Print(programDiff(l, program, l.Name()+" (now)")); err != nil {
 			return err
 		}
 	}
@@ -264,23 +267,20 @@ func anotherProgram(f *lock.File) string {
 const planEdited = "the lock's plan was edited"
 
 // reportStaleLock reports on stderr that a stale lock was not used, and what that changes.
-func (a *app) reportStaleLock(j *loaded, d *decision, last string) {
+func reportStaleLock(a *app, j *loaded, d *decision, last string) {
 	if l := d.lock; l.State() == lock.Stale {
-		a.notef("%s", strings.TrimSuffix(screen.LockDifference(d.lock, j.Question, d.Best).Text(last), "\n"))
+		a.Notef("%s", strings.TrimSuffix(screen.LockDifference(d.lock, j.Question, d.Best).Text(last), "\n"))
 	}
 }
 
 // saveLock writes the lock after a compilation, unless flags have changed the job. A failure is only a note, because
 // the binary is valid.
-func (a *app) saveLock(j *loaded, d *decision, program string) {
+func saveLock(a *app, j *loaded, d *decision, program string) {
 	l := d.lock
 	if j.overridden || l.Path == "" {
 		return
 	}
-	if err := a.writeLock(l, l.Updated(d.forLock(program))); err != nil {
-		a.notef("note: %v", err)
+	if err := writeLock(a, l, l.Updated(d.forLock(program))); err != nil {
+		a.Notef("note: %v", err)
 	}
 }
-
-// slashed returns a path with slashes, as messages print it on every platform.
-func slashed(path string) string { return strings.ReplaceAll(path, "\\", "/") }

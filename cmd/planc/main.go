@@ -1,50 +1,49 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
-	"github.com/planc-dev/planc/cmd/planc/internal/layout"
-	"github.com/planc-dev/planc/runtime/visible"
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
+	"github.com/planc-dev/planc/cmd/planc/internal/process"
 )
 
 // version is planc's version, in --version, in --json and in the binaries that it builds.
 const version = "v0.1.0"
 
 func main() {
-	ballast := delayGC()
-	reportStops()
+	ballast := process.DelayGC()
+	process.ReportStops(stopPrefix())
 	code := run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	runtime.KeepAlive(ballast)
 	os.Exit(code)
 }
 
-// app is one invocation of planc: its streams and the flags that all commands have.
+// stopPrefix returns what precedes the message that planc was stopped: on a terminal, it erases a line of progress.
+func stopPrefix() string {
+	if console.IsTerminal(os.Stderr) {
+		return console.EraseLine
+	}
+	return ""
+}
+
+// app is one invocation of planc: its console, and the flags that all commands have.
 type app struct {
-	args           []string
-	stdin          io.Reader
-	stdout, stderr *stream
-	quiet, verbose bool
-	json           bool   // --json: also print failures as a document
-	dir            string // -C
-	terminal       bool   // stderr is a terminal
+	console.Console
+	args []string
+	json bool   // --json: also print failures as a document
+	dir  string // -C
 }
 
 // run runs planc with arguments and streams and returns the exit code. It converts a panic to a message.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
-	a := &app{args: args, stdin: stdin, json: wantsJSON(args), terminal: isTerminal(stderr)}
-	a.stdout, a.stderr = &stream{to: stdout, colour: wantsColour(stdout) && !a.json},
-		&stream{to: stderr, colour: wantsColour(stderr)}
+	a := &app{args: args, json: wantsJSON(args)}
+	a.Console = *console.New(stdin, stdout, stderr, a.json)
 	defer func() {
 		if fault := recover(); fault != nil {
 			code = a.fail(bug(args, fault, debug.Stack()))
@@ -86,75 +85,4 @@ func bug(args []string, fault any, stack []byte) error {
 		e.file = f.Name()
 	}
 	return e
-}
-
-// patience is the time after which long work is reported. Tests that compare stderr increase it.
-var patience = 700 * time.Millisecond
-
-// runWithNotice runs work, and prints a notice if it takes long.
-func (a *app) runWithNotice(what string, work func() error) error {
-	if a.quiet {
-		return work()
-	}
-	printed := make(chan struct{})
-	notice := time.AfterFunc(patience, func() { defer close(printed); a.notef("%s ...", what) })
-	defer func() {
-		if !notice.Stop() {
-			<-printed // so that the notice precedes the output of the work
-		}
-	}()
-	return work()
-}
-
-// notef prints a line on stderr, unless -q. It wraps only text that begins with "note: ": other text is a screen, or a
-// command to copy.
-func (a *app) notef(format string, args ...any) {
-	if a.quiet {
-		return
-	}
-	text := fmt.Sprintf(format, args...)
-	if strings.HasPrefix(text, "note: ") {
-		text = layout.Fold(text)
-	}
-	fmt.Fprintln(a.stderr, text)
-}
-
-// note prints a text with a label, in the columns of a screen, with notef.
-func (a *app) note(label, text string) {
-	a.notef("%s", strings.TrimSuffix(layout.Prose(label, 9, text), "\n"))
-}
-
-// stream is an output stream. It escapes control characters ([visible.Text]), and several goroutines can write to it.
-type stream struct {
-	mu     sync.Mutex
-	to     io.Writer
-	colour bool // verdicts are coloured
-}
-
-func (s *stream) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.colour {
-		return visible.Writer(s.to).Write(p)
-	}
-	_, err := io.WriteString(s.to, layout.Colour(visible.Text(string(p))))
-	return len(p), err
-}
-
-// line replaces the current line of a terminal by a text, which may be empty.
-func (s *stream) line(text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	fmt.Fprint(s.to, eraseLine+visible.Text(text))
-}
-
-// print writes a result to stdout. It returns write errors, so that a full disk does not look like success.
-func (a *app) print(result string) error {
-	if _, err := io.Copy(a.stdout, bytes.NewBufferString(result)); err != nil {
-		if path := (*fs.PathError)(nil); errors.As(err, &path) {
-			err = path.Err // without "write /dev/stdout"
-		}
-		return fmt.Errorf("write the result: %w", err)
-	}
-	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 )
 
 // call runs planc in this process.
@@ -56,12 +58,12 @@ func TestNoCache(t *testing.T) {
 // A panic ends at the boundary, in a file and a message.
 func TestBug(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	a := &app{stdout: &stream{to: &bytes.Buffer{}}, stderr: &stream{to: &bytes.Buffer{}}}
+	a := &app{Console: *console.New(nil, &bytes.Buffer{}, &bytes.Buffer{}, true)}
 	err := bug([]string{"plan"}, "passes: grad broke the program\nlong dump", []byte("goroutine 1\n"))
 	if code := a.fail(err); code != exitFailed {
 		t.Errorf("exit code %d, want %d", code, exitFailed)
 	}
-	text := a.stderr.to.(*bytes.Buffer).String()
+	text := a.Stderr.To.(*bytes.Buffer).String()
 	if !strings.HasPrefix(text, "bug in planc: passes: grad broke the program\n") {
 		t.Errorf("message %q", text)
 	}

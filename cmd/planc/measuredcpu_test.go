@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/machine"
 	"github.com/planc-dev/planc/costmodel"
 )
 
@@ -37,13 +38,13 @@ func TestJobOnThisCPU(t *testing.T) {
 	catalogue, _ := planned(t, "--cluster", "2xcpu")
 	gpus, _ := planned(t, "--cluster", "2xh100")
 	t.Setenv(noMeasureVariable, "")
-	m := inspectMachine(os.DirFS("/"))
+	m := machine.Inspect(os.DirFS("/"))
 	slow := &costmodel.ThisCPU{By: "a test", Cores: m.Cores, Single: 0.01, Double: 0.005, Memory: 1e9, Link: 1e9,
 		LatencyUS: 1, Matrix: 1, Overhead: 1}
-	if kept := saveCPU(m, slow); kept.err != nil {
-		t.Fatal(kept.err)
+	if kept := machine.SaveCPU(m, slow); kept.Err != nil {
+		t.Fatal(kept.Err)
 	}
-	if got := cachedCPU(cpuKeyOf(m)); got == nil || *got != *slow {
+	if got := machine.CachedCPU(machine.CPUKeyOf(m)); got == nil || *got != *slow {
 		t.Fatalf("the cache has %+v", got)
 	}
 	own, said := planned(t, "--cluster", "2xcpu")
@@ -71,36 +72,36 @@ func TestJobOnThisCPU(t *testing.T) {
 // A measurement of another CPU, of another number of cores or cost model, or one that is no whole file is not used.
 func TestCachedCPU(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	m := machine{CPU: "One", Cores: 4}
+	m := machine.Machine{CPU: "One", Cores: 4}
 	c := &costmodel.ThisCPU{By: "a test", Cores: 4, Single: 0.1, Double: 0.05, Memory: 1e9, Link: 1e9, LatencyUS: 1,
 		Matrix: 1, Overhead: 1}
-	kept := saveCPU(m, c)
-	if kept.err != nil || cachedCPU(cpuKeyOf(m)) == nil {
-		t.Fatal(kept.err)
+	kept := machine.SaveCPU(m, c)
+	if kept.Err != nil || machine.CachedCPU(machine.CPUKeyOf(m)) == nil {
+		t.Fatal(kept.Err)
 	}
-	if info, err := os.Stat(kept.file); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(kept.File); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file is %v, %v", info.Mode(), err)
 	}
-	for _, other := range []machine{{CPU: "Two", Cores: 4}, {CPU: "One", Cores: 8}} {
-		if got := cachedCPU(cpuKeyOf(other)); got != nil {
+	for _, other := range []machine.Machine{{CPU: "Two", Cores: 4}, {CPU: "One", Cores: 8}} {
+		if got := machine.CachedCPU(machine.CPUKeyOf(other)); got != nil {
 			t.Errorf("%+v has %+v", other, got)
 		}
 	}
-	newer := cpuKeyOf(m)
+	newer := machine.CPUKeyOf(m)
 	newer.CostModel++
-	if got := cachedCPU(newer); got != nil {
+	if got := machine.CachedCPU(newer); got != nil {
 		t.Errorf("the next cost model has %+v", got)
 	}
-	data, err := os.ReadFile(kept.file)
+	data, err := os.ReadFile(kept.File)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{"", string(data[:len(data)/2]), strings.Replace(string(data), "0.1", "0", 1),
 		strings.Replace(string(data), "One", "Two", 1)} {
-		if err := os.WriteFile(kept.file, []byte(bad), 0o600); err != nil {
+		if err := os.WriteFile(kept.File, []byte(bad), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := cachedCPU(cpuKeyOf(m)); got != nil {
+		if got := machine.CachedCPU(machine.CPUKeyOf(m)); got != nil {
 			t.Errorf("%q is read as %+v", bad, got)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
+	"github.com/planc-dev/planc/cmd/planc/internal/machine"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
@@ -23,7 +25,7 @@ cluster: 4xcpu
 
 // measurements are two that choose other plans than the catalogue's rates do, and none.
 func measurements() map[string]*costmodel.ThisCPU {
-	cores := inspectMachine(os.DirFS("/")).Cores
+	cores := machine.Inspect(os.DirFS("/")).Cores
 	return map[string]*costmodel.ThisCPU{
 		"none": nil,
 		"slow": {By: "a test", Cores: cores, Single: 0.001, Double: 0.0005, Memory: 1e9, Link: 1e12,
@@ -40,8 +42,8 @@ func onMeasured(t *testing.T, c *costmodel.ThisCPU) (job string) {
 	t.Setenv(noMeasureVariable, "")
 	if c == nil {
 		t.Setenv(noMeasureVariable, "1")
-	} else if kept := saveCPU(inspectMachine(os.DirFS("/")), c); kept.err != nil {
-		t.Fatal(kept.err)
+	} else if kept := machine.SaveCPU(machine.Inspect(os.DirFS("/")), c); kept.Err != nil {
+		t.Fatal(kept.Err)
 	}
 	job = filepath.Join(t.TempDir(), "small.yaml")
 	if err := os.WriteFile(job, []byte(smallJob), 0o666); err != nil {
@@ -141,16 +143,16 @@ func TestRunExpectsMeasuredSteps(t *testing.T) {
 	steps := map[string]float64{}
 	for machine, measured := range measurements() {
 		job := onMeasured(t, measured)
-		a := &app{stdout: &stream{to: new(strings.Builder)}, stderr: &stream{to: new(strings.Builder)}}
+		a := &app{Console: *console.New(nil, new(strings.Builder), new(strings.Builder), true)}
 		var flags jobFlags
 		flags.register(&cobra.Command{})
-		for command, load := range map[string]func([]string, jobFlags) (*loaded, error){"run": a.loadHere,
-			"compile": a.load} {
-			j, err := load([]string{job}, flags)
+		for command, load := range map[string]func(*app, []string, jobFlags) (*loaded, error){"run": loadJobHere,
+			"compile": loadJob} {
+			j, err := load(a, []string{job}, flags)
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, err := a.decide(j.atCatalogueRates(), lockFlags{})
+			d, err := decidePlan(a, j.atCatalogueRates(), lockFlags{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -177,7 +179,7 @@ func TestRunExpectsMeasuredSteps(t *testing.T) {
 
 func mustProgram(t *testing.T, a *app, j *loaded, d *decision) *ir.Program {
 	t.Helper()
-	p, err := a.program(j, d.Best.Plan, nil)
+	p, err := compileProgram(a, j, d.Best.Plan, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
-func (a *app) modelsCommand() *cobra.Command {
+func modelsCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "models [NAME]",
 		Short: "list the model catalogue; NAME prints its config.json",
@@ -24,9 +24,9 @@ you can edit and use as a job's model.`,
 		Args:    oneName("model"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return a.printModel(args[0])
+				return printModel(a, args[0])
 			}
-			return a.printModels()
+			return printModels(a)
 		},
 		ValidArgsFunction: firstArg(spec.ModelNames),
 	}
@@ -77,12 +77,12 @@ func catalogueModels() (rows []modelRow) {
 	return rows
 }
 
-func (a *app) printModels() error {
+func printModels(a *app) error {
 	rows := catalogueModels()
 	if a.json {
-		return a.printJSON(map[string]any{"schema": 1, "models": rows})
+		return a.PrintJSON(map[string]any{"schema": 1, "models": rows})
 	}
-	return a.print(modelsScreen(rows))
+	return a.Print(modelsScreen(rows))
 }
 
 // modelsScreen formats the catalogue as a table, by family.
@@ -124,16 +124,16 @@ func (r modelRow) sourceText() string {
 }
 
 // printModel prints the config.json of one model.
-func (a *app) printModel(name string) error {
+func printModel(a *app, name string) error {
 	data, err := spec.ModelFile(name)
 	if err != nil {
 		return inputErrorf(spec.UnknownModel, spec.NearestModel(name),
 			"the catalogue has no model %s; planc models lists its models", name)
 	}
 	if !a.json {
-		return a.print(string(data))
+		return a.Print(string(data))
 	}
 	row := modelRowOf(name)
 	row.Config = data
-	return a.printJSON(row)
+	return a.PrintJSON(row)
 }

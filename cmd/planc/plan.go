@@ -10,7 +10,7 @@ import (
 	"github.com/planc-dev/planc/planner"
 )
 
-func (a *app) planCommand() *cobra.Command {
+func planCommand(a *app) *cobra.Command {
 	var flags jobFlags
 	var locks lockFlags
 	var swept, compared string
@@ -47,10 +47,10 @@ difference is shown. The lock is only written with --update.`,
 				return compareEngines(a, args, flags, strings.Split(compared, ","))
 			}
 			if c.Flags().Changed("sweep") {
-				return a.sweep(args, flags, swept)
+				return sweepJob(a, args, flags, swept)
 			}
 			limited := c.Flags().Changed("top")
-			return a.answer(args, flags, answer{lock: locks, screen: screen.Plan, brief: true,
+			return answerJob(a, args, flags, answer{lock: locks, screen: screen.Plan, brief: true,
 				complete: func(_ *loaded, d *screen.Document, _ *decision) error {
 					d.FindFaster()
 					d.Head.Rows = top
@@ -77,7 +77,7 @@ difference is shown. The lock is only written with --update.`,
 
 // compareEngines runs planc plan --engines.
 func compareEngines(a *app, args []string, f jobFlags, names []string) error {
-	j, err := a.load(args, f)
+	j, err := loadJob(a, args, f)
 	if err == nil {
 		err = j.CheckFixedHardware()
 	}
@@ -85,13 +85,13 @@ func compareEngines(a *app, args []string, f jobFlags, names []string) error {
 		return err
 	}
 	var c *planner.EngineComparison
-	err = a.runSearches(func() (err error) { c, err = planner.CompareEngines(j.Question, names); return err })
+	err = a.RunSearches(func() (err error) { c, err = planner.CompareEngines(j.Question, names); return err })
 	if err != nil {
 		return err
 	}
 	c.Planc = version
 	if a.json {
-		return a.printJSON(c)
+		return a.PrintJSON(c)
 	}
-	return a.print(checkscreen.Engines(c))
+	return a.Print(checkscreen.Engines(c))
 }

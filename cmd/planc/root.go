@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/otherinput"
+	"github.com/planc-dev/planc/cmd/planc/internal/shell"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
@@ -59,13 +61,13 @@ func inputErrorf(code ir.Code, fix, format string, args ...any) error {
 // execute parses the arguments and runs the command.
 func (a *app) execute() error {
 	root := a.root()
-	if err := errors.Join(checkCommand(root, a.args), checkSet(a.args)); err != nil {
+	if err := errors.Join(checkFirstWord(root, a.args), checkSet(a.args)); err != nil {
 		return err
 	}
 	root.SetArgs(a.args)
-	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
 	return root.Execute()
 }
 
@@ -93,16 +95,16 @@ file, describe the job by flags: --model, --cluster and so on. "planc help exit"
 	layOutHelp(root)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	flags := root.PersistentFlags()
-	flags.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors on stderr")
-	flags.BoolVarP(&a.verbose, "verbose", "v", false, "print more details on stderr")
+	flags.BoolVarP(&a.Quiet, "quiet", "q", false, "print only errors on stderr")
+	flags.BoolVarP(&a.Verbose, "verbose", "v", false, "print more details on stderr")
 	flags.StringVarP(&a.dir, "chdir", "C", "", "change to `DIR` first")
 	flags.SortFlags = false
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.chdir() }
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagError(c, err, a.args) })
-	root.AddCommand(a.planCommand(), a.explainCommand(), newCheckCommand(a), newImportCommand(a), newExportCommand(a),
-		a.compileCommand(), a.runCommand(), a.genCommand(), a.verifyCommand(), a.diffCommand(), a.irCommand())
-	root.AddCommand(a.validateCommand(), a.calibrateCommand(), a.modelsCommand(), a.clustersCommand(), a.initCommand(),
-		a.doctorCommand(), a.detectCommand())
+	root.AddCommand(planCommand(a), explainCommand(a), checkCommand(a), importCommand(a), exportCommand(a),
+		compileCommand(a), runCommand(a), genCommand(a), verifyCommand(a), diffCommand(a), irCommand(a))
+	root.AddCommand(validateCommand(a), calibrateCommand(a), modelsCommand(a), clustersCommand(a), initCommand(a),
+		doctorCommand(a), detectCommand(a))
 	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "print the help of a command", Hidden: true,
 		RunE: func(_ *cobra.Command, args []string) error { return helpOn(root, args) }})
 	onceEach(flags)
@@ -112,7 +114,7 @@ file, describe the job by flags: --model, --cluster and so on. "planc help exit"
 		complete(c)
 	}
 	root.Example = indented(root.Example)
-	a.addCompletion(root)
+	addCompletion(a, root)
 	return root
 }
 
@@ -126,9 +128,9 @@ func (a *app) chdir() error {
 	return nil
 }
 
-// checkCommand reports an unknown first word. It runs before flag parsing, because an unknown command's flags are
+// checkFirstWord reports an unknown first word. It runs before flag parsing, because an unknown command's flags are
 // unknown too.
-func checkCommand(root *cobra.Command, args []string) error {
+func checkFirstWord(root *cobra.Command, args []string) error {
 	word := firstWord(args)
 	names := []string{"help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
 	shown := slices.Clone(unsupportedCommands)
@@ -159,7 +161,7 @@ func checkSet(args []string) error {
 	for i := 0; i+2 < len(args) && args[i] != "--"; i++ {
 		key, value := args[i+1], args[i+2]
 		if args[i] == "--set" && !strings.Contains(key, "=") && !strings.HasPrefix(value, "-") && missing(value) {
-			return inputErrorf(strict.BadSet, fmt.Sprintf("--set %s=%s", shellWord(key), shellWord(value)),
+			return inputErrorf(strict.BadSet, fmt.Sprintf("--set %s=%s", shell.Word(key), shell.Word(value)),
 				"--set %s %s must be KEY=VALUE", key, value)
 		}
 	}
@@ -200,7 +202,7 @@ func flagError(c *cobra.Command, err error, args []string) error {
 		return inputErrorf(BadFlag, "", "%s --%s needs a value", c.CommandPath(), missing.GetFlag().Name)
 	case errors.As(err, &invalid) && errors.As(err, &twice):
 		return inputErrorf(BadFlag, "", "%s --%s is given twice, as %s and as %s; give one value", c.CommandPath(),
-			invalid.GetFlag().Name, shellWord(twice.first), shellWord(twice.second))
+			invalid.GetFlag().Name, shell.Word(twice.first), shell.Word(twice.second))
 	case errors.As(err, &invalid):
 		kind := flagTypes[invalid.GetFlag().Value.Type()]
 		if kind == "" {
@@ -231,7 +233,8 @@ func unknownFlag(c *cobra.Command, e *pflag.NotExistError, args []string) error 
 	c.Flags().VisitAll(add)
 	c.InheritedFlags().VisitAll(add)
 	fix := ir.Nearest(name, names)
-	if there := otherFlag(c.Name(), name, args); there != "" && slices.Contains(names, "set") && !sameName(fix, name) {
+	if there := otherinput.Flag(c.Name(), name, numberGiven(name, args)); there != "" &&
+		slices.Contains(names, "set") && !sameName(fix, name) {
 		return inputErrorf(UnknownFlag, "", "%s has no flag --%s; use %s", c.CommandPath(), name, there)
 	}
 	if fix == "" {
@@ -268,10 +271,10 @@ func flagAsTyped(name string, args []string) string {
 	flag := "--" + name
 	for i, arg := range args {
 		if strings.HasPrefix(arg, flag+"=") {
-			return shellWord(arg)
+			return shell.Word(arg)
 		}
 		if arg == flag && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") && !costmodel.IsFile(args[i+1]) {
-			return flag + " " + shellWord(args[i+1])
+			return flag + " " + shell.Word(args[i+1])
 		}
 	}
 	return flag

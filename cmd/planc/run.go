@@ -3,14 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/binary"
+	"github.com/planc-dev/planc/cmd/planc/internal/process"
 	"github.com/planc-dev/planc/codegen"
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/ir"
@@ -19,7 +19,7 @@ import (
 	"github.com/planc-dev/planc/runtime/data"
 )
 
-func (a *app) runCommand() *cobra.Command {
+func runCommand(a *app) *cobra.Command {
 	var flags jobFlags
 	var locks lockFlags
 	var target string
@@ -41,7 +41,8 @@ lock next to the job is used; the lock is never written.`,
 			if err != nil {
 				return err
 			}
-			return a.run(job, rest, flags, locks, on, c.Flags().Changed("target"))
+			r := &execution{app: a, flags: flags, locks: locks, on: on, anyTarget: c.Flags().Changed("target")}
+			return r.run(job, rest)
 		},
 	}
 	flags.register(c)
@@ -60,13 +61,22 @@ func splitDash(c *cobra.Command, args []string) (job, rest []string) {
 	return args, nil
 }
 
-// run compiles and launches the job. Unless --target is given (anyTarget), the job's cluster must be this machine.
-func (a *app) run(args, rest []string, flags jobFlags, locks lockFlags, on codegen.Target, anyTarget bool) error {
-	job, err := a.loadHere(args, flags)
+// execution runs a job on this machine.
+type execution struct {
+	*app
+	flags     jobFlags
+	locks     lockFlags
+	on        codegen.Target
+	anyTarget bool // --target is given: the job's cluster can be another machine
+}
+
+// run compiles and launches the job. rest holds the flags of the binary.
+func (r *execution) run(args, rest []string) error {
+	job, err := loadJobHere(r.app, args, r.flags)
 	if err != nil {
 		return err
 	}
-	if !anyTarget && !job.Hardware.IsCPU() {
+	if !r.anyTarget && !job.Hardware.IsCPU() {
 		return &otherMachineError{fmt.Sprintf("the job is for %s, and this is another machine; --target cpu runs "+
 			"all %d ranks on this CPU [%s]",
 			planner.ClusterText(job.Hardware), job.Hardware.Devices(), codeOtherMachine)}
@@ -74,15 +84,17 @@ func (a *app) run(args, rest []string, flags jobFlags, locks lockFlags, on codeg
 	if err := spec.CheckCompile(job.Job); err != nil {
 		return err
 	}
-	if err := errors.Join(checkGPUs(job, on), checkData(job, rest)); err != nil {
+	if err := errors.Join(checkGPUs(job, r.on), checkData(job, rest)); err != nil {
 		return err
 	}
-	built, err := a.compile(job, build.Request{Host: true}, "", locks, on)
+	built, err := (&compilation{app: r.app, job: job, locks: r.locks, on: r.on}).build(build.Request{Host: true}, "")
 	if err != nil {
 		return err
 	}
-	a.notef("binary   %s", built.Binary)
-	return launch(a, built.Binary, append([]string{filepath.Base(built.Binary)}, rest...))
+	r.Notef("binary   %s", built.Binary)
+	// the binary escapes its output itself
+	return process.Launch(built.Binary, append([]string{filepath.Base(built.Binary)}, rest...),
+		process.Streams{In: r.Stdin, Out: r.Stdout.To, Err: r.Stderr.To})
 }
 
 // otherData lists prefixes of the binary's flags with which it does not read the job's data.
@@ -95,7 +107,7 @@ func checkData(j *loaded, rest []string) error {
 	}) {
 		return nil
 	}
-	dir := dataFolder(j)
+	dir := binary.DataFolder(j.Question)
 	want := data.Spec{ValidFraction: j.Data.Valid.Fraction, Root: j.Data.Root, Dir: dir, Tokenizer: j.Data.Tokenizer,
 		SeqLen: j.Train.SeqLen, Vocab: j.Config.Vocab, Seed: j.Train.Seed}
 	var diags ir.Diags
@@ -141,23 +153,4 @@ func dataCode(err error) ir.Code {
 		return codeBadData
 	}
 	return spec.NoFile
-}
-
-// launchedBy is an environment variable that planc run sets, so that messages of the binary mention flags after --.
-const launchedBy = "PLANC_RUN"
-
-// launchChild runs the binary as a child process with planc's standard streams, and returns its exit status.
-func launchChild(a *app, binary string, argv []string) error {
-	// the binary escapes its output itself
-	cmd := &exec.Cmd{Path: binary, Args: argv, Stdin: a.stdin, Stdout: a.stdout.to, Stderr: a.stderr.to}
-	cmd.Env = append(os.Environ(), launchedBy+"=1")
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() >= 0 {
-		return exitStatus(exit.ExitCode())
-	}
-	if err != nil {
-		return fmt.Errorf("run %s: %w", binary, err)
-	}
-	return nil
 }

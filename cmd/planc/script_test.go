@@ -12,6 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 )
 
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	testscript.Main(m, map[string]func(){"planc": func() {
-		patience = time.Hour // on a busy machine too, what planc prints is the same
+		console.Patience = time.Hour // on a busy machine too, what planc prints is the same
 		main()
 	}})
 }

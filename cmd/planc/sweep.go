@@ -68,9 +68,9 @@ func count(word string) (int, bool) {
 }
 
 // runSweep answers a job for each value of a sweep.
-func (a *app) runSweep(j *loaded, s planner.Sweep) (*screen.SweepDocument, error) {
+func runSweep(a *app, j *loaded, s planner.Sweep) (*screen.SweepDocument, error) {
 	var found *planner.SweepDocument
-	err := a.runSearches(func() (err error) {
+	err := a.RunSearches(func() (err error) {
 		found, err = planner.RunSweep(j.Question, s)
 		return err
 	})
@@ -80,13 +80,13 @@ func (a *app) runSweep(j *loaded, s planner.Sweep) (*screen.SweepDocument, error
 	d := screen.NewSweepDocument(j.Question, s, found)
 	d.Planc = version
 	for _, note := range d.Notes {
-		a.notef("note: %s", note)
+		a.Notef("note: %s", note)
 	}
 	return d, nil
 }
 
-// sweep runs plan --sweep.
-func (a *app) sweep(args []string, f jobFlags, text string) error {
+// sweepJob runs plan --sweep.
+func sweepJob(a *app, args []string, f jobFlags, text string) error {
 	s, err := parseSweep(text)
 	if err != nil {
 		return err
@@ -102,14 +102,14 @@ func (a *app) sweep(args []string, f jobFlags, text string) error {
 				f.cmd.CommandPath(), flag)
 		}
 	}
-	j, err := a.loadHere(args, f)
+	j, err := loadJobHere(a, args, f)
 	if err == nil && j.Objective.Kind != spec.Throughput {
 		err = inputErrorf(BadFlag, "", "--sweep shows the fastest plan of each size, but objective %s chooses "+
 			"one size: "+
 			"drop --sweep, or the objective with --set objective=null", j.Objective.Kind)
 	}
 	if err == nil {
-		err = a.save(j, f)
+		err = saveJob(a, j, f)
 	}
 	if err != nil {
 		return err
@@ -119,17 +119,17 @@ func (a *app) sweep(args []string, f jobFlags, text string) error {
 			"--sweep %s=%d..%d: no number of devices in it is a whole number of nodes: %s has %d each", s.Key, s.From,
 			s.To, j.Hardware.Name, j.FullNode())
 	}
-	d, err := a.runSweep(j, s)
+	d, err := runSweep(a, j, s)
 	if err != nil {
 		return err
 	}
 	if a.json {
-		err = a.printJSON(d)
+		err = a.PrintJSON(d)
 	} else {
-		err = a.print(screen.Sweep(d))
+		err = a.Print(screen.Sweep(d))
 		text := fmt.Sprintf("%s %s in %s: %s", quantity.Count(d.Searches), layout.Plural(d.Searches, "search"),
 			quantity.Seconds(d.Search.Seconds), screen.SearchSentence(d.Search))
-		a.notef("%s", strings.TrimSuffix(layout.Prose("", 0, text), "\n"))
+		a.Notef("%s", strings.TrimSuffix(layout.Prose("", 0, text), "\n"))
 	}
 	if err == nil && d.First() == nil {
 		err = &noFitError{shown: true, message: fmt.Sprintf("no plan fits: %s, at %s", j.Config.Name,

@@ -21,7 +21,7 @@ import (
 //	planc validate testdata/unpriced.csv
 const NothingPriced ir.Code = "NothingPriced"
 
-func (a *app) validateCommand() *cobra.Command {
+func validateCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "validate ROWS.csv...",
 		Short: "compare predictions with measured runs",
@@ -31,19 +31,19 @@ order (planc help rows lists them). Empty cells take defaults. Rows that cannot 
 reason.`,
 		Example: "planc validate runs.csv --json",
 		Args:    cobra.ArbitraryArgs,
-		RunE:    func(_ *cobra.Command, args []string) error { return a.validate(args) },
+		RunE:    func(_ *cobra.Command, args []string) error { return validateTables(a, args) },
 	}
 	a.jsonFlag(c)
 	return c
 }
 
-func (a *app) validate(files []string) error {
+func validateTables(a *app, files []string) error {
 	if len(files) == 0 {
 		return inputErrorf(spec.NoFile, "", "planc validate needs a table of measured runs: planc validate ROWS.csv")
 	}
 	var rows []validate.Row
 	for _, file := range files {
-		data, err := a.read(file)
+		data, err := a.Read(file)
 		if err != nil {
 			return ir.Diags{{Pos: ir.Pos{File: file}, Code: spec.NoFile,
 				Msg: fmt.Sprintf("the table cannot be read: %v", ir.FileReason(err))}}.Err()
@@ -55,14 +55,14 @@ func (a *app) validate(files []string) error {
 		rows = append(rows, more...)
 	}
 	var r *validate.Report
-	err := a.runWithNotice("pricing rows", func() error { r = validate.Run(rows); return nil })
+	err := a.RunWithNotice("pricing rows", func() error { r = validate.Run(rows); return nil })
 	if err != nil {
 		return err
 	}
 	if a.json {
-		err = a.printJSON(r)
+		err = a.PrintJSON(r)
 	} else {
-		err = a.print(screen.Validation(r))
+		err = a.Print(screen.Validation(r))
 	}
 	if err == nil && len(r.Rows) == 0 {
 		return inputErrorf(NothingPriced, "", "none of the %d %s can be priced%s; %s", len(rows),

@@ -13,11 +13,12 @@ import (
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/cmd/planc/internal/screen"
+	"github.com/planc-dev/planc/cmd/planc/internal/shell"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-func (a *app) verifyCommand() *cobra.Command {
+func verifyCommand(a *app) *cobra.Command {
 	flags := jobFlags{}
 	c := &cobra.Command{
 		Use:   "verify [JOB...|./...]",
@@ -30,15 +31,15 @@ same.`,
 		Example: "planc verify ./...",
 		RunE: func(c *cobra.Command, args []string) error {
 			flags.cmd = c
-			return a.verify(args, flags)
+			return verifyJobs(a, args, flags)
 		},
 		ValidArgsFunction: jobsArg,
 	}
 	return c
 }
 
-// verify runs planc verify.
-func (a *app) verify(args []string, flags jobFlags) error {
+// verifyJobs runs planc verify.
+func verifyJobs(a *app, args []string, flags jobFlags) error {
 	jobs, err := findJobs(args)
 	if err != nil {
 		return err
@@ -54,7 +55,7 @@ func (a *app) verify(args []string, flags jobFlags) error {
 			err = v.run(job.path, flags)
 		}
 		if err == nil && len(v.reasons) == 0 {
-			a.notef("verified %s", v.summary())
+			a.Notef("verified %s", v.summary())
 			continue
 		}
 		isLater := first != nil // the first error is returned, later ones are printed here
@@ -63,15 +64,15 @@ func (a *app) verify(args []string, flags jobFlags) error {
 			first = err
 		}
 		if i > 0 && err == nil {
-			err = a.print("\n")
+			err = a.Print("\n")
 		}
 		if err == nil {
-			if err := a.print(v.report()); err != nil {
+			if err := a.Print(v.report()); err != nil {
 				return err
 			}
 		} else if isLater {
 			_, text, _ := classify(err)
-			fmt.Fprintln(a.stderr, text)
+			fmt.Fprintln(a.Stderr, text)
 		}
 	}
 	return verdict(bad, len(jobs), first)
@@ -108,11 +109,11 @@ func (v *verification) run(path string, flags jobFlags) error {
 	if path != "" {
 		args = []string{path}
 	}
-	j, err := v.app.load(args, flags)
+	j, err := loadJob(v.app, args, flags)
 	if err != nil {
 		return err
 	}
-	l, err := v.app.readLock(j, false)
+	l, err := readLock(v.app, j, false)
 	if err != nil {
 		return err
 	}
@@ -138,10 +139,10 @@ func (v *verification) run(path string, flags jobFlags) error {
 func (v *verification) compareStale(j *loaded) error {
 	l := v.lock
 	v.reasons = append(v.reasons, screen.ChangedSections(l.Changed))
-	d, err := v.app.search(j)
+	d, err := searchPlan(v.app, j)
 	now := &lock.File{Inputs: l.Inputs, Plan: l.File.Plan}
 	if err == nil {
-		d.lock, d.expect = l, j.expected(d.Best)
+		d.lock, d.expect = l, lock.ExpectOf(j.Question, d.Best)
 		v.change, now.Plan = screen.LockDifference(l, j.Question, d.Best), d.Best.Plan
 	} else {
 		first, _, _ := strings.Cut(err.Error(), "\n")
@@ -157,14 +158,14 @@ func (v *verification) compareStale(j *loaded) error {
 // compare compares a lock whose job has not changed.
 func (v *verification) compare(j *loaded, d *decision) error {
 	f := v.lock.File
-	p, err := v.app.program(j, d.Best.Plan, nil)
+	p, err := compileProgram(v.app, j, d.Best.Plan, nil)
 	if err != nil {
 		return err
 	}
 	switch now := programHash(p); {
 	case now != f.Program:
 		v.reasons = append(v.reasons, "its plan compiles to another program: "+anotherProgram(f))
-		v.diffs = append(v.diffs, programDiff(v.lock, now, slashed(j.path)))
+		v.diffs = append(v.diffs, programDiff(v.lock, now, shell.Slashed(j.path)))
 	case f.Edited():
 		v.reasons = append(v.reasons, planEdited)
 	}
@@ -184,7 +185,7 @@ func (v *verification) compareCode(j *loaded, d *decision, hashes map[string]str
 		if err != nil {
 			return err
 		}
-		g, err := v.app.regenerate(j, d, t)
+		g, err := regenerate(v.app, j, d, t)
 		if err != nil {
 			return err
 		}
@@ -194,19 +195,19 @@ func (v *verification) compareCode(j *loaded, d *decision, hashes map[string]str
 		same := err == nil && sameText(old, now)
 		switch {
 		case missing(name):
-			v.reasons = append(v.reasons, fmt.Sprintf("%s does not exist", slashed(name)))
+			v.reasons = append(v.reasons, fmt.Sprintf("%s does not exist", shell.Slashed(name)))
 		case err != nil:
-			v.reasons = append(v.reasons, fmt.Sprintf("%s cannot be read: %s", slashed(name), ir.FileReason(err)))
+			v.reasons = append(v.reasons, fmt.Sprintf("%s cannot be read: %s", shell.Slashed(name), ir.FileReason(err)))
 		case same && hashes != nil && hashes[path] != lock.Hash(now):
-			v.reasons = append(v.reasons, fmt.Sprintf("the lock has another hash of %s", slashed(name)))
+			v.reasons = append(v.reasons, fmt.Sprintf("the lock has another hash of %s", shell.Slashed(name)))
 		case !same && hashes != nil && hashes[path] == lock.Hash(now):
-			v.reasons = append(v.reasons, fmt.Sprintf("%s was edited", slashed(name)))
+			v.reasons = append(v.reasons, fmt.Sprintf("%s was edited", shell.Slashed(name)))
 		case !same && hashes != nil:
 			v.reasons = append(v.reasons, fmt.Sprintf("%s is out of date, although the plan is the same",
-				slashed(name)))
+				shell.Slashed(name)))
 		}
 		if !same {
-			v.diffs = append(v.diffs, v.app.truncateDiff(fileDiff(t.folder, path, now)))
+			v.diffs = append(v.diffs, truncateDiff(v.app, fileDiff(t.folder, path, now)))
 		}
 	}
 	return nil
@@ -227,12 +228,12 @@ func lockedTarget(j *loaded, l *lock.Job, path string) (*target, error) {
 // genCommandLine returns the command that updates a lock and its generated files.
 func genCommandLine(j *loaded, f *lock.File) string {
 	words := []string{"planc gen"}
-	if path := slashed(j.path); path != jobFile {
-		words = append(words, shellPath(path))
+	if path := shell.Slashed(j.path); path != jobFile {
+		words = append(words, shell.Path(path))
 	}
 	for _, path := range slices.Sorted(maps.Keys(f.Files)) {
 		if dir := filepath.Dir(filepath.FromSlash(path)); dir != "." {
-			words = append(words, "-o "+shellPath(filepath.Join(filepath.Dir(j.path), dir)))
+			words = append(words, "-o "+shell.Path(filepath.Join(filepath.Dir(j.path), dir)))
 		}
 	}
 	if f.Gen.Main {
@@ -245,9 +246,9 @@ func genCommandLine(j *loaded, f *lock.File) string {
 const codeLines = 40
 
 // truncateDiff returns the beginning of a diff of code, or all of it with -v.
-func (a *app) truncateDiff(diff string) string {
+func truncateDiff(a *app, diff string) string {
 	lines := strings.SplitAfter(diff, "\n")
-	if a.verbose || len(lines) <= codeLines {
+	if a.Verbose || len(lines) <= codeLines {
 		return diff
 	}
 	return strings.Join(lines[:codeLines], "") + fmt.Sprintf("... and %d more lines of this diff; -v shows all\n",

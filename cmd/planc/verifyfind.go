@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/shell"
+
 	"github.com/spf13/cobra"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
@@ -59,8 +61,8 @@ func candidateOf(path string) candidate {
 		return candidate{path: job}
 	}
 	return candidate{path, lock.Errorf(lock.Differs, "%s has no job file next to it; remove it, or restore %s",
-		slashed(path),
-		slashed(strings.TrimSuffix(path, ".lock")+lockedExtensions[0]))}
+		shell.Slashed(path),
+		shell.Slashed(strings.TrimSuffix(path, ".lock")+lockedExtensions[0]))}
 }
 
 // jobOfLock returns the job file next to a lock; "" if there is none.
@@ -85,8 +87,8 @@ type lockScan struct {
 func locksBelow(root string) ([]candidate, error) {
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
 		return nil, inputErrorf(spec.NoFile, "", "%s/... means the locks below a folder, and %s is not a folder",
-			slashed(root),
-			slashed(root))
+			shell.Slashed(root),
+			shell.Slashed(root))
 	}
 	b := &lockScan{orphans: map[string]bool{}}
 	var named []string
@@ -117,12 +119,12 @@ func locksBelow(root string) ([]candidate, error) {
 		if !b.mayBeNamed(path) {
 			b.jobs = append(b.jobs, candidate{path, lock.Errorf(lock.Absent, "no lock names the generated file %s; "+
 				"run planc gen to write its lock, or remove the file",
-				slashed(path))})
+				shell.Slashed(path))})
 		}
 	}
 	if len(b.jobs) == 0 {
 		return nil, lock.Errorf(lock.Absent, "there is no planc lock in %s or below; run planc plan --update to "+
-			"write one", slashed(root))
+			"write one", shell.Slashed(root))
 	}
 	return b.jobs, nil
 }

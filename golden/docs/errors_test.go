@@ -16,7 +16,7 @@ import (
 // codeFolders are the folders that declare error codes.
 var codeFolders = []string{"ir/spec", "ir/spec/strict", "costmodel", "passes/search",
 	"passes/search/space", "cmd/planc",
-	"cmd/planc/internal/lock", "interop/migrate"}
+	"cmd/planc/internal/lock", "cmd/planc/internal/otherinput", "interop/migrate"}
 
 // codeDoc is the documentation of an error code, from the comment on its constant. Tests next to the constants run the
 // example.

@@ -1,0 +1,2 @@
+// Package shell quotes words and paths, so that people can copy commands from messages.
+package shell
