@@ -17,6 +17,7 @@ type Stream struct {
 	colour bool // verdicts are coloured
 }
 
+// Write writes text with its control characters escaped, and its verdicts coloured.
 func (s *Stream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

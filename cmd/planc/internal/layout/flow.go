@@ -6,8 +6,10 @@ import (
 	"github.com/planc-dev/planc/runtime/fold"
 )
 
-// Pad fills a text to n columns with spaces on the right; lpad on the left.
-func Pad(s string, n int) string     { return s + strings.Repeat(" ", max(0, n-Width(s))) }
+// Pad fills a text to n columns with spaces on the right.
+func Pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-Width(s))) }
+
+// PadLeft fills a text to n columns with spaces on the left.
 func PadLeft(s string, n int) string { return strings.Repeat(" ", max(0, n-Width(s))) + s }
 
 // Flow writes words after a label and wraps lines at the screen's width, with a hanging indent. gap separates words.
@@ -15,6 +17,7 @@ func Flow(label string, indent int, gap string, words []string) string {
 	return FlowTo(label, indent, ScreenWidth, gap, words)
 }
 
+// FlowTo is Flow with lines of at most right columns.
 func FlowTo(label string, indent, right int, gap string, words []string) string {
 	var b strings.Builder
 	line := Pad(label, indent)

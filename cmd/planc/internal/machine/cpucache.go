@@ -27,6 +27,7 @@ type savedCPU struct {
 	CPU costmodel.ThisCPU
 }
 
+// CPUKeyOf returns the key of a machine.
 func CPUKeyOf(m Machine) CPUKey {
 	return CPUKey{m.CPU, m.Cores, cpu.InUse().String(), runtime.GOARCH, costmodel.CostModel}
 }

@@ -84,7 +84,7 @@ func (p *probeResult) factors(c *costmodel.Cluster) costmodel.Measured {
 		Overhead: float64(p.Call / costmodel.CPUCall)}
 }
 
-// Screen formats the measurements.
+// screen formats the measurements.
 func (p *probeResult) screen(m Machine, f costmodel.Measured) string {
 	var b strings.Builder
 	name := m.CPU

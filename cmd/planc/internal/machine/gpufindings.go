@@ -127,7 +127,7 @@ func (s libraryFolders) version(file, wheel string) string {
 	return ""
 }
 
-// Finding checks a library: its path and its version.
+// finding checks a library: its path and its version.
 func (s libraryFolders) finding(l cuda.Library) Finding {
 	consequence := "no " + l.For + ": "
 	file := s.find(l, s.searched)

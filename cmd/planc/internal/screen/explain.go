@@ -164,7 +164,7 @@ func sum(label string, words []string, total string) string {
 	return text + strings.Repeat(" ", max(1, right+1-layout.Width(last))) + "= " + total + "\n"
 }
 
-// SearchSentence returns the counts of the search, the pinned keys, and the keys that were not searched completely.
+// searchSentence returns the counts of the search, the pinned keys, and the keys that were not searched completely.
 func (d *Document) searchSentence() string {
 	s := d.Search
 	text := fmt.Sprintf("%s = %s no fit + %s pruned + %s priced", quantity.Count(s.Space), quantity.Count(s.Infeasible),

@@ -21,6 +21,7 @@ type Picture struct {
 	chunked bool // stages have several chunks
 }
 
+// NewPicture returns the schedule of a program, which it simulates.
 func NewPicture(p *ir.Program) (*Picture, error) {
 	line, err := (&costmodel.Pipeline{Timetable: p.Timetable(), Chunks: costmodel.UnitTimes(p.Plan)}).Simulate()
 	if err != nil {
@@ -55,6 +56,7 @@ func (p *Picture) usedPasses() (out []passKind) {
 // and the height of the legend.
 const unitWidth, rowHeight, labelWidth, headHeight = 22, 24, 70, 30
 
+// SVG returns the picture as an SVG file.
 func (p *Picture) SVG() string {
 	var b strings.Builder
 	rows := len(p.line.Stages)

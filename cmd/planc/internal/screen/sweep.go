@@ -159,7 +159,7 @@ func (d *SweepDocument) costTitle() string {
 	return strings.TrimSuffix(costTitle+" "+currency, " ")
 }
 
-// cells are a row's, one a column.
+// rowCells returns the cells of a row, one for each column.
 func rowCells(r *planner.SweepRow, columns []layout.Column) []string {
 	out := []string{quantity.Count(r.Value), "–", "", "", "", ""}
 	text := r.Message

@@ -16,7 +16,7 @@ type money struct {
 	Currency string `json:"currency"` // "" where the cluster does not say
 }
 
-// Text returns an amount of money.
+// text returns an amount of money.
 func (m money) text(v float64) string { return strings.TrimSuffix(amount.Short(v)+" "+m.Currency, " ") }
 
 const secondsOfDay = 24 * 60 * 60
