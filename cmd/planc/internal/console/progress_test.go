@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -118,14 +119,18 @@ func TestWatchBuild(t *testing.T) {
 			EraseLine}},
 		{quiet: true}, {quiet: true, terminal: true},
 	} {
-		var stderr bytes.Buffer
+		var stderr sharedText
 		var r build.Request
 		end := (&Console{Quiet: x.quiet, terminal: x.terminal, Stderr: &Stream{To: &stderr}}).WatchBuild(&r)
-		for _, at := range [][2]int{{0, 0}, {3, 0}, {57, 131}} {
+		for i, at := range [][2]int{{0, 0}, {3, 0}, {57, 131}} {
 			if r.Watch != nil && at[0] > 0 {
 				r.Watch(at[0], at[1])
 			}
-			time.Sleep(30 * time.Millisecond)
+			if i < len(x.want) {
+				stderr.await(x.want[i])
+			} else {
+				time.Sleep(10 * time.Millisecond)
+			}
 		}
 		end()
 		for _, want := range x.want {
@@ -133,15 +138,44 @@ func TestWatchBuild(t *testing.T) {
 				t.Errorf("quiet %v, terminal %v: %q lacks %q", x.quiet, x.terminal, stderr.String(), want)
 			}
 		}
-		if len(x.want) == 0 && stderr.Len() > 0 {
-			t.Errorf("with -q: %q", stderr.String())
+		if text := stderr.String(); len(x.want) == 0 && text != "" {
+			t.Errorf("with -q: %q", text)
 		}
 	}
-	calls := 0
-	end := repeatEvery(time.Millisecond, func() { calls++ })
-	time.Sleep(50 * time.Millisecond)
+}
+
+// A function is called again and again until the end.
+func TestRepeatEvery(t *testing.T) {
+	calls := make(chan bool, 1000)
+	end := repeatEvery(time.Millisecond, func() { calls <- true })
+	<-calls
+	<-calls
 	end()
-	if calls < 2 {
-		t.Errorf("%d calls", calls)
+}
+
+// sharedText is a text that one goroutine writes while another one reads it.
+type sharedText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *sharedText) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *sharedText) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// await waits until the text contains a part, for ten seconds at most.
+func (s *sharedText) await(part string) {
+	for start := time.Now(); time.Since(start) < 10*time.Second; time.Sleep(time.Millisecond) {
+		if strings.Contains(s.String(), part) {
+			return
+		}
 	}
 }
