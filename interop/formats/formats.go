@@ -6,6 +6,7 @@ import (
 
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/accelerate"
+	"github.com/planc-dev/planc/interop/bridge"
 	"github.com/planc-dev/planc/interop/deepspeed"
 	"github.com/planc-dev/planc/interop/hf"
 	"github.com/planc-dev/planc/interop/kubernetes"
@@ -28,6 +29,7 @@ var All = []*interop.Format{
 	&torchtitan.Format,
 	&torchtitan.Function,
 	&lightning.Format,
+	&bridge.Format,
 	&slurm.Format,
 	&kubernetes.Job,
 	&kubernetes.JobSet,

@@ -103,6 +103,8 @@ func (d *document) Set(v interop.Value) error {
 	text, ok := d.Get(strategyKey)
 	_, isMapping := d.Get(classKey)
 	switch {
+	case v.Key == classKey && isMapping && !v.IsAbsent:
+		return d.replaceClass(v)
 	case v.Key == policyKey && !v.IsAbsent && d.has(policyKey):
 		return nil // the user's own classes
 	case v.Key == strategyKey && isMapping && !v.IsAbsent:
@@ -132,4 +134,16 @@ func (d *document) replaceStrategy(v interop.Value) error {
 		return err
 	}
 	return d.Doc.Set(v)
+}
+
+// replaceClass replaces a strategy's class. The arguments of another class are not its own.
+func (d *document) replaceClass(v interop.Value) error {
+	class, _ := d.Get(classKey)
+	if strategyOfClass(class) != strategyOfClass(v.Text) {
+		if err := d.Doc.Remove(strings.TrimSuffix(argsKey, ".")); err != nil {
+			return err
+		}
+		return d.Doc.Set(v)
+	}
+	return nil
 }
