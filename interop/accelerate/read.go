@@ -62,6 +62,9 @@ func (r *reader) read() {
 		r.Take(kindKey, interop.Field{Path: "plan.zero", Value: "0"})
 		r.parallelism(false)
 	}
+	if !r.im.Has("plan.recompute") {
+		r.Absent("plan.recompute", "the script decides: gradient_checkpointing_enable()")
+	}
 	r.precision(kind)
 	r.defaults()
 	r.Finish(r.unknown)

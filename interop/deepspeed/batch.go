@@ -42,6 +42,9 @@ func (r *reader) batch() {
 	case hasGlobal && hasMicro && hasSteps && global != micro*steps*dp:
 		r.Wrong(globalKey, Conflict, strconv.Itoa(micro*steps*dp), "%s is %d, but %s %d · %s %d · %d data-parallel "+
 			"ranks are %d", globalKey, global, microKey, micro, stepsKey, steps, dp, micro*steps*dp)
+	case hasGlobal && !hasMicro && !r.IsAuto(microKey) && global%(max(steps, 1)*dp) != 0:
+		r.Wrong(globalKey, Conflict, "", "%s is %d; it must be a multiple of %s %d · %d data-parallel ranks", globalKey,
+			global, stepsKey, max(steps, 1), dp)
 	case hasGlobal && hasMicro && global%(micro*dp) != 0:
 		r.Wrong(globalKey, Conflict, "", "%s is %d; it must be a multiple of %s %d · %d data-parallel ranks", globalKey,
 			global, microKey, micro, dp)

@@ -20,6 +20,7 @@ func (r *reader) precision() {
 	}
 	isBF16, okBF16 := r.Bool(bf16 + ".enabled")
 	isFP16, okFP16 := r.Bool("fp16.enabled")
+	r.staticScale()
 	switch {
 	case isBF16 && isFP16:
 		r.Wrong("fp16.enabled", Conflict, "", "fp16.enabled and %s.enabled are both true; DeepSpeed runs one of them: "+
@@ -48,6 +49,16 @@ func (r *reader) precision() {
 // field sets a field of train.precision.
 func (r *reader) field(name, value, from string) {
 	r.im.SetField(interop.Field{Path: "train.precision." + name, Value: value, From: from})
+}
+
+// staticScale returns the fixed scale of the loss, 0 if it is dynamic. DeepSpeed checks it also if fp16 is off.
+func (r *reader) staticScale() float64 {
+	const scale = "fp16.loss_scale"
+	fixed, _ := r.Float(scale)
+	if fixed < 0 {
+		r.Wrong(scale, Conflict, "", "%s is %s; it must be 0 (dynamic) or more", scale, r.Text(scale))
+	}
+	return fixed
 }
 
 // narrow sets the types with 16-bit parameters: gradients have the same type unless data_types says another, and the
@@ -114,12 +125,7 @@ func (r *reader) master(compute, stage string) {
 // lossScale takes the scale of the loss: 0 is dynamic.
 func (r *reader) lossScale() {
 	const scale = "fp16.loss_scale"
-	fixed, _ := r.Float(scale)
-	switch {
-	case fixed < 0:
-		r.Wrong(scale, Conflict, "", "%s is %s; it must be 0 (dynamic) or more", scale, r.Text(scale))
-		return
-	case fixed > 0:
+	if fixed := r.staticScale(); fixed != 0 {
 		r.Take(scale, interop.Field{Path: "train.precision.loss_scale", Value: number(fixed)})
 		return
 	}

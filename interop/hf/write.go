@@ -119,6 +119,14 @@ func write(t *interop.Target) ([]byte, error) {
 
 // refused returns why TrainingArguments cannot say a plan: what DeepSpeed or FSDP cannot.
 func refused(t *interop.Target) error {
+	p := &t.Plan
+	isWhole := p.RecomputeLayers >= p.LargestChunk() && p.RecomputeEvery == 1 && !p.RecomputeSplit
+	var diags ir.Diags
+	if p.Recompute == "selective" || p.Recompute == "full" && !isWhole {
+		diags.Addf(ir.Pos{}, accelerate.CannotExpress, "plan.recompute: TrainingArguments cannot say it: "+
+			"gradient_checkpointing recomputes every block; use recompute full over all blocks, or none")
+		return diags
+	}
 	if t.Job.Train.Engine == "deepspeed" {
 		_, err := deepspeed.Format.Write(t)
 		return err
