@@ -14,6 +14,7 @@ import (
 	"github.com/planc-dev/planc/interop/megatron"
 	"github.com/planc-dev/planc/interop/mpirun"
 	"github.com/planc-dev/planc/interop/slurm"
+	"github.com/planc-dev/planc/interop/swift"
 	"github.com/planc-dev/planc/interop/torchrun"
 	"github.com/planc-dev/planc/interop/torchtitan"
 	"github.com/planc-dev/planc/ir"
@@ -30,6 +31,7 @@ var All = []*interop.Format{
 	&torchtitan.Function,
 	&lightning.Format,
 	&bridge.Format,
+	&swift.Format,
 	&slurm.Format,
 	&kubernetes.Job,
 	&kubernetes.JobSet,

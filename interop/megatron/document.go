@@ -97,7 +97,7 @@ func (d *document) Set(v interop.Value) error {
 		return fmt.Errorf("Megatron-LM has no option %s", v.Key)
 	}
 	got, ok := d.Get(v.Key)
-	if ok && got == v.Text || !ok && !o.isFlag() && v.Text == o.defaultText() {
+	if ok && got == v.Text || !ok && v.Text != "" && v.Text == d.defaultText(o) {
 		return nil
 	}
 	if a := d.find(v.Key); a != nil {
@@ -111,7 +111,7 @@ func (d *document) Set(v interop.Value) error {
 	if o.Arity == "1" {
 		words = []string{v.Key, v.Text}
 	}
-	if o.isFlag() {
+	if o.isFlag() && v.Text == "" {
 		words = []string{v.Key}
 	}
 	for _, anchor := range d.anchors(o) {
@@ -121,6 +121,14 @@ func (d *document) Set(v interop.Value) error {
 		}
 	}
 	return fmt.Errorf("%s: %s %s cannot be written into the script: add it by hand", d.file.Name, v.Key, v.Text)
+}
+
+// defaultText returns an option's default in the dialect.
+func (d *document) defaultText(o *Option) string {
+	if text, ok := d.dialect.defaults[o.Dest]; ok {
+		return text
+	}
+	return o.defaultText()
 }
 
 // replace returns the edits that give an argument another value.

@@ -43,7 +43,9 @@ func (src *source) importAs(d *dialect, files []interop.File, o interop.Options)
 		src.diags.Addf(ir.Pos{File: files[0].Name}, BadOption, "no option of Megatron-LM found: give a script that "+
 			"starts it, its command line, or the list of arguments in its log")
 	}
-	im.checkDegrees()
+	if im.diags == nil {
+		im.checkDegrees()
+	}
 	if err := im.diags.Err(); err != nil {
 		return nil, err
 	}
@@ -96,7 +98,10 @@ func (im *importer) fail(dest, format string, args ...any) {
 	if pos.File == "" {
 		pos.File = im.out.Files[0]
 	}
-	im.diags.Addf(pos, BadOption, format, args...)
+	d := ir.Diag{Pos: pos, Code: BadOption, Msg: fmt.Sprintf(format, args...)}
+	if !slices.Contains(im.diags, d) { // several fields can follow from one option
+		im.diags = append(im.diags, d)
+	}
 }
 
 // account adds all keys of the file in their order.
@@ -105,7 +110,7 @@ func (im *importer) account() {
 		key := interop.Key{Pos: a.pos, Name: a.spelled, Value: im.shown(a)}
 		switch {
 		case a.option == nil:
-			im.out.Account(key, interop.Unsupported, "is no option of "+Version)
+			im.out.Account(key, interop.Unsupported, im.foreign(a))
 		case im.s.byDest[a.option.Dest] != a:
 			im.out.Account(key, interop.IgnoredByTool, "a later "+a.spelled+" replaces it")
 		default:
@@ -119,6 +124,17 @@ func (im *importer) account() {
 		}
 		return a.Pos.Column - b.Pos.Column
 	})
+}
+
+// foreign explains an option that Megatron-LM does not have.
+func (im *importer) foreign(a *argument) string {
+	if note := im.dialect.notes[strings.TrimPrefix(a.spelled, "--")]; note != "" {
+		return note
+	}
+	if im.dialect == plain {
+		return "is no option of " + Version
+	}
+	return "is not read by planc"
 }
 
 // accountOption adds the key of an option that holds.

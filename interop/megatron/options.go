@@ -70,8 +70,11 @@ func Options() []*Option { return slices.Clone(options().all) }
 // most common mistake.
 func nearest(name string) string {
 	dashed := strings.ReplaceAll(name, "_", "-")
-	if o := options().byName[dashed]; o != nil {
-		return o.Name
+	// other programs call it --tensor-parallel-size
+	for _, candidate := range []string{dashed, strings.Replace(dashed, "-parallel-size", "-model-parallel-size", 1)} {
+		if o := options().byName[candidate]; o != nil {
+			return o.Name
+		}
 	}
 	var names []string
 	for n := range options().byName {

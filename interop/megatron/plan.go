@@ -16,7 +16,7 @@ func (im *importer) checkDegrees() {
 			im.fail(dest, "%s %s: the value must be at least 1", im.name(dest), im.s.text(dest))
 		}
 	}
-	if !im.s.has("micro_batch_size") && len(im.s.arguments) > 0 && im.diags == nil {
+	if im.s.text("micro_batch_size") == "" && len(im.s.arguments) > 0 && im.diags == nil {
 		im.fail("micro_batch_size", "%s is missing, and Megatron-LM has no default: add %[1]s 1",
 			im.name("micro_batch_size"))
 	}
@@ -84,6 +84,8 @@ func (im *planReader) experts(tp int) {
 	im.set("plan.ep", im.s.number("expert_model_parallel_size"), "expert_model_parallel_size")
 	switch {
 	case im.s.has(dest):
+		im.set("plan.etp", im.s.number(dest), dest)
+	case im.s.defaults[dest] != "":
 		im.set("plan.etp", im.s.number(dest), dest)
 	case im.s.number("num_experts") > 0:
 		im.assume("plan.etp", tp, "default of "+im.name(dest))

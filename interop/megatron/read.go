@@ -39,8 +39,14 @@ type dialect struct {
 	option func(name string) *Option
 	// spell returns the spelling of an option.
 	spell func(o *Option) string
-	// isProgram reports whether a launcher's program is of this dialect; it gets the program's name and arguments.
+	// isProgram reports whether a launcher's program is of this dialect.
 	isProgram func(program string) bool
+	// defaults are those that differ from Megatron-LM's, by setting.
+	defaults map[string]string
+	// flagValues says that flags take true or false.
+	flagValues bool
+	// notes say what the program's own options change.
+	notes map[string]string
 }
 
 var plain = &dialect{format: "megatron", option: func(name string) *Option { return options().byName[name] },
@@ -59,6 +65,7 @@ func (d *dialect) read(f interop.File, o interop.Options) *source {
 	src.readEnv()
 	src.readLaunch(define)
 	src.settings = newSettings(d.parse(src))
+	src.settings.defaults = d.defaults
 	return src
 }
 
@@ -91,7 +98,11 @@ func (src *source) chooseCommand(d *dialect) {
 
 // launches returns the commands that start a program of the dialect.
 func (d *dialect) launches(s *shell.Script) []shell.Launch {
-	return slices.DeleteFunc(s.Launches(), func(l shell.Launch) bool { return !d.isProgram(l.Program) })
+	launches := s.Launches()
+	if d == swift {
+		launches = append(swiftLaunches(s), launches...)
+	}
+	return slices.DeleteFunc(launches, func(l shell.Launch) bool { return !d.isProgram(l.Program) })
 }
 
 // countOptions counts the words that are options of Megatron-LM.
@@ -166,7 +177,7 @@ func (d *dialect) parse(src *source) (out []*argument) {
 		if hasInline {
 			a.values = []string{inline}
 		} else {
-			i += a.takeValues(words[i+1:])
+			i += a.takeValues(words[i+1:], d.flagValues)
 		}
 		for j := range a.words {
 			a.values = append(a.values, a.words[j].Text())
@@ -174,18 +185,21 @@ func (d *dialect) parse(src *source) (out []*argument) {
 				a.unknown = why
 			}
 		}
-		src.diags = append(src.diags, a.check(src.script)...)
+		src.diags = append(src.diags, a.check(d, src.script)...)
 	}
 	return out
 }
 
 // takeValues takes the values of an option from the words that follow it, and returns their number.
-func (a *argument) takeValues(words []shell.Word) int {
+func (a *argument) takeValues(words []shell.Word, flagValues bool) int {
 	most := len(words)
 	if a.option != nil {
 		switch a.option.Arity {
 		case "0":
 			most = 0
+			if flagValues || len(words) > 0 && isBool(words[0].Text()) {
+				most = 1
+			}
 		case "1":
 			most = 1
 		case "3":
@@ -198,6 +212,11 @@ func (a *argument) takeValues(words []shell.Word) int {
 	}
 	a.words = words[:n]
 	return n
+}
+
+// isBool reports whether a word is true or false.
+func isBool(text string) bool {
+	return strings.EqualFold(text, "true") || strings.EqualFold(text, "false")
 }
 
 // stray accounts for a word that is no option and no value.
@@ -214,9 +233,12 @@ func (src *source) stray(w *shell.Word) {
 }
 
 // check reports what is wrong with an argument, and sets a flag's value.
-func (a *argument) check(s *shell.Script) (diags ir.Diags) {
+func (a *argument) check(d *dialect, s *shell.Script) (diags ir.Diags) {
 	o := a.option
 	if o == nil {
+		if d == swift { // it has many options of its own
+			return nil
+		}
 		if fix := nearest(a.spelled); fix != "" {
 			diags = append(diags, ir.Diag{Pos: a.pos, Code: BadOption, Fix: fix,
 				Msg: fmt.Sprintf("Megatron-LM has no option %s", a.spelled)})
@@ -225,7 +247,10 @@ func (a *argument) check(s *shell.Script) (diags ir.Diags) {
 	}
 	if o.isFlag() {
 		a.on = o.Type == "true" || o.Type == "on-off" && !strings.HasPrefix(a.spelled, "--no-")
-		if len(a.values) > 0 {
+		switch {
+		case d.flagValues && len(a.values) > 0:
+			a.on = strings.EqualFold(a.text(), "true") || a.text() == "1"
+		case len(a.values) > 0:
 			diags.Addf(a.pos, BadOption, "%s takes no value: remove %s", a.spelled, a.text())
 		}
 		return diags
@@ -246,7 +271,8 @@ func (a *argument) check(s *shell.Script) (diags ir.Diags) {
 		return diags
 	}
 	for _, value := range a.values {
-		if why := o.check(value); why != "" {
+		isNone := d.flagValues && value == "none" // ms-swift's word for no recomputation
+		if why := o.check(value); why != "" && !isNone {
 			diags.Addf(a.pos, BadOption, "%s %s: the value %s", a.spelled, value, why)
 		}
 	}

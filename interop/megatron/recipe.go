@@ -27,7 +27,7 @@ func (im *recipeReader) batch() {
 		im.set("train.seq_len", s.number(seq), seq)
 	}
 	const dest = "global_batch_size"
-	if s.has(dest) {
+	if s.text(dest) != "" {
 		im.set("train.global_batch", s.number(dest), dest)
 		return
 	}
@@ -46,7 +46,8 @@ func (im *recipeReader) precision() {
 	s := im.s
 	compute, dest := "f32", ""
 	for _, flag := range []string{"bf16", "fp16"} {
-		if s.flag(flag) {
+		isDefault := !s.has(flag) && s.flag("fp16") && flag == "bf16"
+		if s.flag(flag) && !isDefault {
 			if dest != "" {
 				im.fail(flag, "%s and %s exclude each other: remove one", im.name(dest), im.name(flag))
 			}

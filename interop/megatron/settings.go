@@ -27,6 +27,7 @@ func (a *argument) text() string { return strings.Join(a.values, " ") }
 type settings struct {
 	arguments []*argument          // all, in order
 	byDest    map[string]*argument // the one that holds
+	defaults  map[string]string    // of the dialect, where they differ from Megatron-LM's
 }
 
 func newSettings(arguments []*argument) *settings {
@@ -46,6 +47,9 @@ func (s *settings) has(dest string) bool { return s.byDest[dest] != nil }
 func (s *settings) text(dest string) string {
 	if a := s.byDest[dest]; a != nil {
 		return a.text()
+	}
+	if text, ok := s.defaults[dest]; ok {
+		return text
 	}
 	if list := options().byDest[dest]; len(list) > 0 {
 		return list[0].defaultText()
@@ -75,6 +79,9 @@ func (s *settings) float(dest string) float64 {
 func (s *settings) flag(dest string) bool {
 	if a := s.byDest[dest]; a != nil {
 		return a.on
+	}
+	if text, ok := s.defaults[dest]; ok {
+		return text == "true"
 	}
 	list := options().byDest[dest]
 	return len(list) > 0 && list[0].Default == "true"

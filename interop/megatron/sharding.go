@@ -73,7 +73,7 @@ func (im *planReader) recompute(tp int) {
 	}
 	largest := im.largestChunk()
 	switch kind {
-	case "":
+	case "", "none":
 		im.set("plan.recompute", "none", dest)
 		im.assume("plan.recompute_layers", 0, "no recomputation")
 	case "selective":

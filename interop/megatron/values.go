@@ -144,7 +144,7 @@ func (v *valueList) experts(p *ir.Plan) {
 		return
 	}
 	v.number("expert_model_parallel_size", p.EP, "ep")
-	if p.ETP == p.TP { // the default
+	if p.ETP == p.TP && v.dialect == plain { // the default
 		v.absent("etp", "expert_tensor_parallel_size")
 		return
 	}

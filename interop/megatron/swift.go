@@ -1,0 +1,171 @@
+package megatron
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/shell"
+)
+
+// ms-swift's Megatron trainer (megatron sft, megatron pt) has Megatron-LM's options with underscores. Flags take true
+// or false, and some defaults differ. Source: ms-swift, swift/megatron/arguments/megatron_args.py, 2026-11.
+
+// swiftNames maps ms-swift's names to Megatron-LM's settings, where they differ by more than underscores.
+var swiftNames = map[string]string{
+	"virtual_pipeline_model_parallel_size": "num_virtual_stages_per_pipeline_rank", "max_length": "seq_length",
+}
+
+// swiftDefaults are ms-swift's defaults that differ from Megatron-LM's.
+var swiftDefaults = map[string]string{
+	"micro_batch_size": "1", "global_batch_size": "16", "recompute_granularity": "selective",
+	"use_distributed_optimizer": "true", "expert_tensor_parallel_size": "1", "bf16": "true", "adam_beta2": "0.95",
+	"weight_decay": "0.1", "lr_decay_style": "cosine", "seed": "42", "moe_grouped_gemm": "true",
+	"num_virtual_stages_per_pipeline_rank": "1",
+}
+
+// swiftNotes say what options of ms-swift's own change.
+var swiftNotes = map[string]string{
+	"tuner_type":   "planc prices full training; with LoRA, gradients and optimizer state are those of the adapters",
+	"padding_free": "removes padding, so that steps take less time than planc predicts",
+	"packing":      "packs short sequences into one, as planc assumes",
+	"model":        "the shape of the model is in its config.json: give it, or --model",
+}
+
+var swift = &dialect{format: "swift", option: swiftOption, spell: spellSwift, isProgram: isSwift,
+	defaults: swiftDefaults, flagValues: true, notes: swiftNotes}
+
+// swiftOption finds an option by its spelling: with underscores, or with dashes as Python's parsers also accept.
+func swiftOption(name string) *Option {
+	name, ok := strings.CutPrefix(name, "--")
+	if !ok {
+		return nil
+	}
+	dest := strings.ReplaceAll(name, "-", "_")
+	if other := swiftNames[dest]; other != "" {
+		dest = other
+	}
+	if list := options().byDest[dest]; len(list) > 0 {
+		return list[0]
+	}
+	return options().byName["--"+strings.ReplaceAll(dest, "_", "-")]
+}
+
+// spellSwift returns ms-swift's name of an option.
+func spellSwift(o *Option) string {
+	for name, dest := range swiftNames {
+		if dest == o.Dest {
+			return "--" + name
+		}
+	}
+	if o.Dest == "fp8" || o.Dest == "fp4" {
+		return "--" + o.Dest + "_format"
+	}
+	return "--" + o.Dest
+}
+
+// isSwift reports whether a program is ms-swift's: "megatron sft".
+func isSwift(program string) bool {
+	return strings.HasPrefix(program, "megatron ") || strings.HasSuffix(program, "sft.py") ||
+		strings.HasSuffix(program, "pretrain.py") || strings.HasSuffix(program, "rlhf.py")
+}
+
+// swiftCommands are the second words of ms-swift's command lines.
+var swiftCommands = []string{"sft", "pt", "rlhf"}
+
+// swiftLaunches returns the commands that start ms-swift's trainer. It starts its processes itself, as many as
+// NPROC_PER_NODE and NNODES say.
+func swiftLaunches(s *shell.Script) (out []shell.Launch) {
+	for i := range s.Commands {
+		c := &s.Commands[i]
+		for j := 1; j < len(c.Words); j++ {
+			name := c.Words[j-1].Text()
+			isCommand := name == "megatron" || strings.HasSuffix(name, "/megatron")
+			if !isCommand || !slices.Contains(swiftCommands, c.Words[j].Text()) {
+				continue
+			}
+			l := shell.Launch{Command: c, Program: "megatron " + c.Words[j].Text(), Start: j + 1}
+			l.Nodes, l.PerNode = max(1, envNumber(s, c, "NNODES")), envNumber(s, c, "NPROC_PER_NODE")
+			l.Total = l.Nodes * l.PerNode
+			out = append(out, l)
+			break
+		}
+	}
+	return out
+}
+
+// envNumber returns a number in a command's environment; 0 if it has none.
+func envNumber(s *shell.Script, c *shell.Command, name string) int {
+	for i := range c.Env {
+		if c.Env[i].Name == name {
+			return atoi(c.Env[i].Value.Text())
+		}
+	}
+	w := s.Exported[name]
+	return atoi(w.Text())
+}
+
+// ImportSwift reads a script that starts ms-swift's Megatron trainer.
+func ImportSwift(files []interop.File, o interop.Options) (*interop.Import, error) {
+	return swift.read(files[0], o).importAs(swift, files[:1], o)
+}
+
+// SwiftValues returns ms-swift's options that say the target's plan.
+func SwiftValues(t *interop.Target) (out []interop.Value) {
+	for _, v := range swift.values(t) {
+		if v.Env { // ms-swift sets it
+			continue
+		}
+		o := swiftOption(v.Key)
+		switch fallback := swiftDefaults[o.Dest]; {
+		case o.isFlag() && !v.IsAbsent:
+			v.Text = "true"
+		case o.isFlag() && fallback == "true":
+			v.IsAbsent, v.Text = false, "false"
+		case o.Dest == "recompute_granularity" && v.IsAbsent:
+			v.IsAbsent, v.Text = false, "none"
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// WriteSwift returns a script that starts the target's run with ms-swift.
+func WriteSwift(t *interop.Target) ([]byte, error) {
+	if diags := refusals(t); len(diags) > 0 {
+		return nil, diags
+	}
+	w := &scriptWriter{}
+	nodes, devices := t.Nodes()
+	w.line("#!/bin/bash")
+	w.line("# %s on %d × %d %s.", t.Plan, nodes, devices, t.Hardware.GPU.Name)
+	w.line("# Set MODEL and DATASET. On several nodes, start it on each with NODE_RANK and MASTER_ADDR set.")
+	w.line("set -euo pipefail")
+	w.line("export NNODES=%d", nodes)
+	w.line("export NPROC_PER_NODE=%d", devices)
+	w.line("")
+	args := []string{`--model "$MODEL"`, `--dataset "$DATASET"`}
+	a := &argumentList{args: args}
+	a.add("--max_length", t.Job.Train.SeqLen)
+	for _, v := range SwiftValues(t) {
+		if !v.IsAbsent {
+			a.add(v.Key, quoteList(v.Text))
+		}
+	}
+	if t.Job.Train.Precision.Compute == "fp16" {
+		a.add("--fp16", "true")
+	}
+	a.add("--lr", number(t.Job.Train.Optimizer.LR))
+	a.add("--train_iters", max(1, t.Job.Train.Steps))
+	w.array("ARGS", a.args)
+	w.line(`megatron sft "${ARGS[@]}" "$@"`)
+	return []byte(w.out.String()), nil
+}
+
+// quoteList quotes a layout of stages, whose characters have a meaning in bash.
+func quoteList(text string) string {
+	if strings.ContainsAny(text, "|*") {
+		return "'" + text + "'"
+	}
+	return text
+}
