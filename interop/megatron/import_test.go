@@ -163,6 +163,7 @@ func TestModelOfOptions(t *testing.T) {
 			"--moe-ffn-hidden-size 512 --multi-latent-attention --moe-router-score-function sigmoid " +
 			"--moe-router-enable-expert-bias --kv-lora-rank 128 --moe-layer-freq ([0]*1+[1]*7)", "deepseek_v3"},
 		{"--group-query-attention --num-query-groups 4 --squared-relu", "llama"},
+		{"--merge-file gpt2-merges.txt", "gpt2"},
 	} {
 		script := small + strings.NewReplacer("(", "'(", ")", ")'").Replace(c.options)
 		im := importText(t, script, interop.Options{})

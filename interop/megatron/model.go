@@ -347,6 +347,11 @@ func (im *importer) tokenizerSize() (int, string) {
 			}
 		}
 	}
+	const merges = "merge_file"
+	if im.s.has(merges) && !im.s.has("tokenizer_type") { // of GPT-2's tokenizer
+		const gpt2 = 50257
+		return gpt2, merges
+	}
 	return 0, "tokenizer_type"
 }
 

@@ -59,6 +59,7 @@ func (im *recipeReader) precision() {
 	if s.has("fp8") {
 		name = "fp8"
 	}
+	im.used("bf16", "fp16", "use_precision_aware_optimizer")
 	types := im.stateTypes(compute)
 	if len(types) == 0 {
 		switch {
@@ -142,6 +143,7 @@ func (im *recipeReader) betas() {
 	if !s.has(first) {
 		dest = second
 	}
+	im.used(first, second)
 	im.set("train.optimizer.betas", "["+s.text(first)+", "+s.text(second)+"]", dest)
 	im.set("train.optimizer.eps", floatText(s.float("adam_eps")), "adam_eps")
 	im.set("train.optimizer.weight_decay", s.text("weight_decay"), "weight_decay")
