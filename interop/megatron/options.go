@@ -3,6 +3,7 @@ package megatron
 import (
 	_ "embed"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,12 +77,7 @@ func nearest(name string) string {
 			return o.Name
 		}
 	}
-	var names []string
-	for n := range options().byName {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return ir.Nearest(name, names)
+	return ir.Nearest(name, slices.Sorted(maps.Keys(options().byName)))
 }
 
 // isFlag reports whether the option takes no value.

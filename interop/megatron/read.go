@@ -20,16 +20,17 @@ const (
 
 // source is a file that has been read.
 type source struct {
-	settings *settings
-	devices  int // that the launcher starts; 0 if the file does not say it
-	perNode  int
-	env      map[string]string
-	launch   []interop.Key // options of the launcher, and words that are no options
-	script   *shell.Script // nil for a log
-	launcher *shell.Launch // nil without one
-	list     []shell.Word  // of a script: the program's arguments
-	isDump   bool          // the list of a log
-	diags    ir.Diags
+	settings  *settings
+	devices   int // that the launcher starts; 0 if the file does not say it
+	perNode   int
+	env       map[string]string
+	launch    []interop.Key // options of the launcher, and words that are no options
+	script    *shell.Script // nil for a log
+	launcher  *shell.Launch // nil without one
+	list      []shell.Word  // of a script: the program's arguments
+	isDump    bool          // the list of a log
+	suggested int           // options for which a similar one was looked up
+	diags     ir.Diags
 }
 
 // dialect is how a program spells Megatron-LM's options.
@@ -185,7 +186,7 @@ func (d *dialect) parse(src *source) (out []*argument) {
 				a.unknown = why
 			}
 		}
-		src.diags = append(src.diags, a.check(d, src.script)...)
+		src.diags = append(src.diags, a.check(d, src)...)
 	}
 	return out
 }
@@ -233,12 +234,14 @@ func (src *source) stray(w *shell.Word) {
 }
 
 // check reports what is wrong with an argument, and sets a flag's value.
-func (a *argument) check(d *dialect, s *shell.Script) (diags ir.Diags) {
+func (a *argument) check(d *dialect, src *source) (diags ir.Diags) {
 	o := a.option
 	if o == nil {
-		if d == swift { // it has many options of its own
-			return nil
+		const most = 20 // suggestions, each of which takes time
+		if d == swift || src.suggested == most {
+			return nil // ms-swift has many options of its own
 		}
+		src.suggested++
 		if fix := nearest(a.spelled); fix != "" {
 			diags = append(diags, ir.Diag{Pos: a.pos, Code: BadOption, Fix: fix,
 				Msg: fmt.Sprintf("Megatron-LM has no option %s", a.spelled)})
@@ -257,7 +260,7 @@ func (a *argument) check(d *dialect, s *shell.Script) (diags ir.Diags) {
 	}
 	if a.unknown != nil {
 		if o.use == "taken" {
-			pos, msg := s.Explain(a.unknown)
+			pos, msg := src.script.Explain(a.unknown)
 			diags.Addf(pos, Undefined, "%s (%s needs it)", msg, a.spelled)
 		}
 		return diags
