@@ -66,7 +66,7 @@ func (s *layerTimer) moeLoad(k *profileKey, micro int) moeLoad {
 }
 
 // rowGap is the number of empty slots above which a CPU's kernel skips them; fewer are multiplied with the rest
-// (runGap of runtime/cpu).
+// (runGap of runtime/cpu/gemm).
 const rowGap = 8
 
 // skipEmptySlots reduces a GEMM over all slots of a round to the slots that tokens fill. perSlot says that its result

@@ -1,6 +1,8 @@
 package cpu
 
-import "testing"
+import (
+	"testing"
+)
 
 // BenchmarkAttentionOf runs Attention with the shapes of bench/step's models, one layer after the other.
 func BenchmarkAttentionOf(b *testing.B) {

@@ -78,17 +78,17 @@ func TestSlopes(t *testing.T) {
 		for i := range heads {
 			for _, s := range []AttentionShape{{Head0: i, HeadsAll: heads, GroupAll: 1}, {Group0: i, HeadsAll: 1,
 				GroupAll: heads}} {
-				if s.slope(0, 0) != 0 {
+				if s.Slope(0, 0) != 0 {
 					t.Error("a head without ALiBi has a slope")
 				}
 				s.Alibi = true
-				near(t, name("slope ", i, " of ", heads), []float64{s.slope(0, 0)}, want[i:i+1], 1e-15)
+				near(t, name("slope ", i, " of ", heads), []float64{s.Slope(0, 0)}, want[i:i+1], 1e-15)
 			}
 		}
 	}
 	// A part of the heads has its part of the slopes.
 	s := AttentionShape{Alibi: true, Head0: 3, HeadsAll: 6, Group0: 1, GroupAll: 4}
-	if got, want := s.slope(2, 1), bloomSlopes(24)[5*4+2]; math.Abs(got-want) > 1e-15 {
+	if got, want := s.Slope(2, 1), bloomSlopes(24)[5*4+2]; math.Abs(got-want) > 1e-15 {
 		t.Errorf("slope %v, want %v", got, want)
 	}
 }

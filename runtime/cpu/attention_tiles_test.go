@@ -71,11 +71,11 @@ func (s summed) add(at int, by float64, x []float64) {
 func attentionSums(x *narrowTensors, s AttentionShape) (o, dq, dk, dv summed) {
 	q, k, v, do, at := widenedOf64(x.q), widenedOf64(x.k), widenedOf64(x.v), widenedOf64(x.do), widenedOf64(x.o)
 	o, dq, dk, dv = newSummed(len(at)), newSummed(len(q)), newSummed(len(k)), newSummed(len(v))
-	hd := head[float64]{AttentionShape: &s}
+	var hd struct{ b, h, g int }
 	for r := range x.lse {
 		hd.g, hd.h, hd.b = r%s.Group, r/s.Group%s.Heads, r/s.Group/s.Heads/s.Seq
 		i, lo, hi := r/s.Group/s.Heads%s.Seq, 0, 0
-		lo, hi = s.keys(i)
+		lo, hi = s.Keys(i)
 		for j := lo; j < hi; j++ {
 			key := (hd.b*s.KSeq+j)*s.Heads + hd.h
 			qr, kr, vr, dor := q[r*s.Dim:][:s.Dim], k[key*s.Dim:][:s.Dim], v[key*s.VDim:][:s.VDim],
@@ -85,8 +85,8 @@ func attentionSums(x *narrowTensors, s AttentionShape) (o, dq, dk, dv summed) {
 				t := math.Tanh(score / s.Softcap)
 				score, slope = s.Softcap*t, 1-t*t
 			}
-			score += s.slope(hd.h, hd.g) * float64(s.values().Of(j)-s.queries().Of(i))
-			if !Keep(s.Key, s.weight(hd.b, hd.h, hd.g, i, j), s.Dropout) {
+			score += s.Slope(hd.h, hd.g) * float64(s.Values().Of(j)-s.Queries().Of(i))
+			if !Keep(s.Key, s.Weight(hd.b, hd.h, hd.g, i, j), s.Dropout) {
 				z = 0
 			}
 			p := math.Exp(score - float64(x.lse[r]))
@@ -158,7 +158,7 @@ func TestAttentionBF16(t *testing.T) {
 func TestAttentionBF16IsWidened(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for _, s := range narrowShapes() {
-			if InUse() == AMX && s.onTiles() {
+			if InUse() == AMX && s.OnTiles() {
 				continue
 			}
 			x, y, k := drawNarrow(s), drawTensors[float32](s), Table[float32]()

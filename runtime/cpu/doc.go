@@ -4,9 +4,12 @@
 // Begin with Kernels in table.go. It has a field for each kernel, whose comment is its loop. Generated code
 // fetches the table of its element type once, with Table, and calls kernels only through it, so that a
 // faster kernel replaces a field and nothing else. Kernels in plain Go are the reference, and serve
-// machines without a faster one. Packages asm and vec have assembly. Use puts kernels over it into the
-// tables, for the best ISA of the machine or a requested one (use.go, use_amd64.go). Functions of one
-// element (Gelu, Keep, ...) are exported for the element-wise loops of generated code.
+// machines without a faster one. Use puts kernels over assembly into the tables, for the best ISA of the
+// machine or a requested one. Functions of one element (Gelu, Keep, ...) are exported for the element-wise
+// loops of generated code.
+//
+// Package gemm has the matmuls, attention the attention, asm their assembly, team the threads, and elem what
+// all of them share. Package vec has loops over vectors in assembly.
 //
 // Conventions: outputs come first, then inputs, then sizes. A d in front of a name is the gradient of the
 // loss with respect to it. acc adds to the output's previous contents; without it the output is
@@ -14,7 +17,7 @@
 // are numbers of elements. lo and n of a table or a row of logits say which part of the vocabulary this
 // rank has: the ids lo to lo+n-1.
 //
-// Threads: a kernel may divide its work into parts that a team's threads execute (team.go). The parts
+// Threads: a kernel may divide its work into parts that a team's threads execute (package team). The parts
 // depend only on the sizes, so that results do not depend on the number of threads.
 //
 // The same input and ISA give the same bits. Every sum has a fixed order. In plain Go, every product is

@@ -8,6 +8,7 @@ import (
 
 	_ "github.com/planc-dev/planc/golden/quickfuzz"
 	"github.com/planc-dev/planc/runtime/cpu/asm"
+	"github.com/planc-dev/planc/runtime/cpu/gemm"
 )
 
 // guarded returns x surrounded by NaNs, about a page of them, that no kernel may use or overwrite.
@@ -53,12 +54,11 @@ func TestMatMulEdges(t *testing.T) {
 
 // The tuning for the other vendor gives correct results here, too.
 func TestMatMulTunedElsewhere(t *testing.T) {
-	here := tuned
 	defer func(now ISA) {
-		tuned = here
+		gemm.TuneFor(asm.IsIntel())
 		Use(now)
 	}(InUse())
-	tuned = tuningOf(!asm.IsIntel())
+	gemm.TuneFor(!asm.IsIntel())
 	each(t, func(t *testing.T) {
 		for _, z := range [][3]int{{13, 330, 400}, {60, 256, 512}, {230, 70, 1030}, {300, 33, 1600}} {
 			for bits := range 8 {
@@ -66,22 +66,6 @@ func TestMatMulTunedElsewhere(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Three vectors of columns are used unless they compute more padding columns than two vectors, and more
-// than a few.
-func TestWidePanels(t *testing.T) {
-	e := &engine[float32]{rows: 12, cols: 32, wide: &engine[float32]{rows: 8, cols: 48}}
-	for n, wide := range map[int]bool{1: false, 33: true, 48: true, 64: false, 128: false, 256: false, 384: true,
-		512: true, 1024: true, 50257: true} {
-		if got := e.forCols(n) == e.wide; got != wide {
-			t.Errorf("%d columns: wide %v, want %v", n, got, wide)
-		}
-	}
-	e.wide = nil
-	if e.forCols(384) != e {
-		t.Error("without a wide engine there is another")
-	}
 }
 
 func matMulGuarded(t *testing.T, m, n, k int, ta, tb, acc bool) {

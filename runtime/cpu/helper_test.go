@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/runtime/cpu/asm"
+	"github.com/planc-dev/planc/runtime/cpu/gemm"
 )
 
 // both runs a test for each element type and each ISA of this machine. tol is the allowed difference to
@@ -31,13 +32,13 @@ func each(t *testing.T, f func(*testing.T)) {
 	if !asm.HasBF16() {
 		return
 	}
-	was := pairsPay
-	pairsPay = !was
+	was := gemm.PairsPay
+	gemm.PairsPay = !was
 	t.Run(map[bool]string{true: "avx512 widened", false: "avx512 pairs"}[was], func(t *testing.T) {
 		Use(AVX512)
 		f(t)
 	})
-	pairsPay = was
+	gemm.PairsPay = was
 	Use(Best())
 }
 

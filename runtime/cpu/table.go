@@ -1,18 +1,31 @@
 package cpu
 
 import (
+	"github.com/planc-dev/planc/runtime/cpu/attention"
 	"github.com/planc-dev/planc/runtime/cpu/elem"
+	"github.com/planc-dev/planc/runtime/cpu/gemm"
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Kernels is the table through which kernels are called. Every field is set. Its comment has its loop, in
-// which mean, sum and max run over the named operand.
+// Kernels is the table through which kernels are called. Every field of its groups is set. Its comment has its
+// loop, in which mean, sum and max run over the named operand.
 type Kernels[F Float] struct {
+	Matmuls[F]
+	Sums[F]
+	Norms[F]
+	Vocabulary[F]
+	Attentions[F]
+	Experts[F]
+	Optimizers[F]
+}
+
+// Matmuls are the kernels that multiply matrices.
+type Matmuls[F Float] struct {
 	// MatMul computes
 	//	for i, j := range [m, n] { c[i,j] = sum_k op(a)[i,k] * op(b)[k,j] (+ c[i,j] if acc) }
 	// where op(a) is a [m,k], or the transpose of a [k,m] if ta; op(b) is b [k,n], or the transpose of b [n,k] if tb.
 	// The bits of an element depend only on its row of op(a) and its column of op(b). On AMX, matmuls of float32 with
-	// 32 terms and more split each number into three bfloat16s (gemmsplit.go). Sums are as exact as those of
+	// 32 terms and more split each number into three bfloat16s (gemm/split.go). Sums are as exact as those of
 	// multiply-adds, but parts and sums below 2^-126 count as zero.
 	MatMul func(c, a, b []F, m, n, k int, ta, tb, acc bool)
 	// MatMulBF16 computes
@@ -45,7 +58,10 @@ type Kernels[F Float] struct {
 	// with op and from as in MatMulOn, and an element-wise do without a number of its own. sums may be nil if they are
 	// not needed, from if there is none, and x if do has one operand. c and sums overlap nothing else.
 	MatMulThen func(c, sums, from, x, a, b []F, do Do, m, n, k int, ta, tb bool)
+}
 
+// Sums are the kernels that sum rows, columns and tensors.
+type Sums[F Float] struct {
 	// SumRows computes
 	//	for j := range cols { out[j] = sum_i x[i,j] (+ out[j] if acc) }
 	SumRows func(out, x []F, rows, cols int, acc bool)
@@ -58,7 +74,10 @@ type Kernels[F Float] struct {
 	// Add computes
 	//	for i := range dst { dst[i] += src[i] }
 	Add func(dst, src []F)
+}
 
+// Norms are the kernels of layer norm and RMS norm.
+type Norms[F Float] struct {
 	// LayerNorm computes
 	//	for i := range rows { y[i] = (x[i]-mean)*rstd * gain + bias; rstd = 1/sqrt(mean((x[i]-mean)^2) + eps) }
 	// with the mean of x[i]. bias may be nil. y may be x.
@@ -82,7 +101,10 @@ type Kernels[F Float] struct {
 	// RMSNormDGain computes
 	//	for j := range cols { dgain[j] = sum_i dy[i,j]*x[i,j]*r[i] (+ dgain[j] if acc) }
 	RMSNormDGain func(dgain, dy, x []F, rows, cols int, eps float64, acc bool)
+}
 
+// Vocabulary has the kernels of the embedding and the loss.
+type Vocabulary[F Float] struct {
 	// Embed computes
 	//	for i := range ids { y[i] = table[ids[i]-lo] if lo <= ids[i] < lo+n, else 0 }
 	// with rows of cols elements.
@@ -117,7 +139,10 @@ type Kernels[F Float] struct {
 	// with lse the LogSumExp of x[i]. If lse is -Inf, the exponentials are 0. For an id that is not a column, ce[i] is
 	// lse and no 1 is subtracted. dx may be x.
 	CrossEntropy func(ce, dx, dl, x []F, ids []int32, rows, cols int)
+}
 
+// Attentions are the kernels of attention and its positions.
+type Attentions[F Float] struct {
 	// RoPE computes
 	//	for b, s, h, j := range [batch, seq, heads, turn/2] {
 	//		a = (global position of s) * scaled(theta^(-2j/turn))
@@ -167,7 +192,10 @@ type Kernels[F Float] struct {
 	//	}
 	// with ds as in AttentionGrad. wide has space for do, q, k, v and o.
 	AttentionGradBF16 func(dq, dk, dv []F, do, q, k, v, o []num.BF16, lse, wide []F, s AttentionShape)
+}
 
+// Experts are the kernels of mixtures of experts.
+type Experts[F Float] struct {
 	// Route computes
 	//	for i := range rows {
 	//		p = softmax(x[i]), or sigmoid of each
@@ -208,7 +236,10 @@ type Kernels[F Float] struct {
 	//	for i, c := range [tokens, choices] { w[i,c] = y[index[i,c], slot of (i,c)] }
 	// for choices that have a slot in this round; the first round sets the others to 0.
 	Collect func(w, y []F, index []int32, s SlotShape)
+}
 
+// Optimizers are the kernels of dropout and of optimizer steps.
+type Optimizers[F Float] struct {
 	// Dropout computes
 	//	for i := range y { y[i] = x[i]/(1-p) if Keep(key, view's global index of i, p), else 0 }
 	// y may be x. It is its own gradient.
@@ -252,22 +283,28 @@ func Table[F Float]() *Kernels[F] {
 // portable returns the table of this package's kernels in plain Go.
 func portable[F Float]() Kernels[F] {
 	return Kernels[F]{
-		MatMul: matMul[F], MatMulBF16: matMulWidened[F], MatMulRoundBF16: matMulWidenedRounded[F],
-		MatMulOn: matMulOn[F], MatMulThen: matMulThen[F], MatMul8: matMul8[F],
-		SumRows: sumRows[F], SumCols: sumCols[F], SumSquares: sumSquares[F], Add: elem.Add[F],
-		LayerNorm: layerNorm[F], LayerNormDX: layerNormDX[F], LayerNormDGain: layerNormDGain[F],
-		RMSNorm: rmsNorm[F], RMSNormDX: rmsNormDX[F], RMSNormDGain: rmsNormDGain[F],
-		Embed: embed[F], EmbedGrad: embedGrad[F], EmbedGradBut: embedGradBut[F],
-		LogSumExp: logSumExp[F], LogSumExpGrad: logSumExpGrad[F], Pick: pick[F], PickGrad: pickGrad[F],
-		CrossEntropy: crossEntropy[F],
-		RoPE:         rope[F],
-		RoPEPart:     ropePart[F],
-		Attention:    attention[F], AttentionGrad: attentionGrad[F],
-		AttentionBF16: attentionWidened[F], AttentionGradBF16: attentionGradWidened[F],
-		Route: route[F], RouteGrad: routeGrad[F],
-		Tally: tally[F], Balance: balance[F], BalanceGrad: balanceGrad[F],
-		Dispatch: dispatch[F], Combine: combine[F], Deal: deal[F], Collect: collect[F],
-		Dropout: dropout[F],
-		AdamW:   adamW[F], Adam: adam[F], SGD: sgd[F],
+		Matmuls[F]{
+			MatMul: gemm.MatMul[F], MatMulBF16: gemm.MatMulWidened[F], MatMulRoundBF16: gemm.MatMulWidenedRounded[F],
+			MatMulOn: gemm.MatMulOn[F], MatMulThen: matMulThen[F], MatMul8: matMul8[F],
+		},
+		Sums[F]{SumRows: sumRows[F], SumCols: sumCols[F], SumSquares: sumSquares[F], Add: elem.Add[F]},
+		Norms[F]{
+			LayerNorm: layerNorm[F], LayerNormDX: layerNormDX[F], LayerNormDGain: layerNormDGain[F],
+			RMSNorm: rmsNorm[F], RMSNormDX: rmsNormDX[F], RMSNormDGain: rmsNormDGain[F],
+		},
+		Vocabulary[F]{
+			Embed: embed[F], EmbedGrad: embedGrad[F], EmbedGradBut: embedGradBut[F],
+			LogSumExp: logSumExp[F], LogSumExpGrad: logSumExpGrad[F], Pick: pick[F], PickGrad: pickGrad[F],
+			CrossEntropy: crossEntropy[F],
+		},
+		Attentions[F]{
+			RoPE: rope[F], RoPEPart: ropePart[F], Attention: attention.Forward[F], AttentionGrad: attention.Gradient[F],
+			AttentionBF16: attention.ForwardWidened[F], AttentionGradBF16: attention.GradientWidened[F],
+		},
+		Experts[F]{
+			Route: route[F], RouteGrad: routeGrad[F], Tally: tally[F], Balance: balance[F], BalanceGrad: balanceGrad[F],
+			Dispatch: dispatch[F], Combine: combine[F], Deal: deal[F], Collect: collect[F],
+		},
+		Optimizers[F]{Dropout: dropout[F], AdamW: adamW[F], Adam: adam[F], SGD: sgd[F]},
 	}
 }

@@ -1,15 +1,10 @@
 package cpu
 
 import (
-	"github.com/planc-dev/planc/runtime/cpu/asm"
+	"github.com/planc-dev/planc/runtime/cpu/attention"
+	"github.com/planc-dev/planc/runtime/cpu/gemm"
 	"github.com/planc-dev/planc/runtime/vec"
 )
-
-// pairsPay reports whether AVX512-BF16 multiplies faster than widening the operands and multiplying in
-// float32. Relative to float32 matmuls it is 1.8 times as fast on AMD's Zen 5, and 0.6 times on Intel's
-// family 6, model 167, where widening reaches 0.9. The vendor decides, not a measurement, so that all runs
-// on a machine give the same bits.
-var pairsPay = asm.HasBF16() && !asm.IsIntel()
 
 // inUse is the ISA for which the tables were last filled.
 var inUse ISA
@@ -23,10 +18,27 @@ func InUse() ISA { return inUse }
 func Use(isa ISA) {
 	inUse = isa
 	table32, table64 = portable[float32](), portable[float64]()
-	engine32, engine64, engine16 = nil, nil, nil
+	gemm.Use(isa)
 	vec.Use(nil)
 	useElements(nil)
-	for i := AVX2; i <= isa; i++ {
-		faster[i](&table32, &table64)
+	if k := loopsFor(isa); k != nil {
+		useVectors(&table32, k)
 	}
+	if gemm.UsesPairs() {
+		table32.MatMulBF16, table32.MatMulRoundBF16 = gemm.MatMulPairs, gemm.MatMulPairsRounded
+	}
+	if isa >= AMX {
+		table32.AttentionBF16, table32.AttentionGradBF16 = attention.ForwardTiles, attention.GradientTiles
+	}
+}
+
+// loopsFor returns package vec's loops for an ISA, or nil.
+func loopsFor(isa ISA) *vec.Kernels {
+	switch {
+	case isa >= AVX512:
+		return vec.AVX512
+	case isa == AVX2:
+		return vec.AVX2
+	}
+	return nil
 }

@@ -205,7 +205,7 @@ var partsTimes = [][2]int{{2, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 0}, {0, 2}}
 // multiplications per step and tile of sums.
 func tilesOfParts(c *build.Context) {
 	function(c, "GemmF32AMX", "func(t *byte)",
-		"GemmF32AMX computes the matmul of split numbers of its tiles (runtime/cpu/gemmsplit.go).", "t is a *tiles.")
+		"GemmF32AMX computes the matmul of split numbers of its tiles (runtime/cpu/gemm/split.go).", "t is a *tiles.")
 	c.Pragma("noescape")
 	w := newTiler(c)
 	memory(c, 0, 0b00, 0x49, reg.RDI, nil) // LDTILECFG (DI)

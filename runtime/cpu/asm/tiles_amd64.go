@@ -9,7 +9,7 @@ const (
 	tilePairs = 16
 )
 
-// tiles is the argument of GemmBF16AMX and GemmF32AMX (runtime/cpu/gemmsplitpack.go describes the operands of the
+// tiles is the argument of GemmBF16AMX and GemmF32AMX (runtime/cpu/gemm/splitpack.go describes the operands of the
 // latter). They multiply panels of up to 32 rows of op(a), as rows of pairs, by up to 32 columns of a
 // packed panel of op(b),
 //

@@ -8,7 +8,7 @@ package asm
 //go:noescape
 func GemmBF16AMX(t *byte)
 
-// GemmF32AMX computes the matmul of split numbers of its tiles (runtime/cpu/gemmsplit.go).
+// GemmF32AMX computes the matmul of split numbers of its tiles (runtime/cpu/gemm/split.go).
 // t is a *tiles.
 //
 //go:noescape
