@@ -147,6 +147,39 @@ func TestDevicesOfTheFile(t *testing.T) {
 	}
 }
 
+// The number of devices that flags give replaces the file's. Without either, the file trains on the whole cluster.
+func TestDevicesOfFlags(t *testing.T) {
+	for _, c := range []struct {
+		sets    []string
+		n       int
+		isGiven bool
+	}{
+		{nil, 0, false}, {[]string{"cluster.node=dgx-h100"}, 8, false},
+		{[]string{"cluster.node=dgx-h100", "cluster.nodes=4"}, 32, true}, {[]string{"cluster.node=64xh100"}, 64, true},
+		{[]string{"cluster.node=dgx-h100", "cluster.devices=2"}, 2, true}, {[]string{"cluster.node=dgx-h101"}, 0, false},
+		{[]string{"cluster.nodes=4"}, 0, false},
+	} {
+		if n, isGiven := devicesOf(noFiles, overrides(c.sets...)); n != c.n || isGiven != c.isGiven {
+			t.Errorf("%v: %d, %v; want %d, %v", c.sets, n, isGiven, c.n, c.isGiven)
+		}
+	}
+	for _, c := range []struct {
+		line string
+		sets []string
+		want int
+	}{
+		{"devices = 8\n", []string{"cluster.node=dgx-h100", "cluster.nodes=2"}, 16},
+		{"devices = 8\n", []string{"cluster.node=dgx-h100"}, 8}, {"", []string{"cluster.node=dgx-h100"}, 8},
+		{"", nil, 0},
+	} {
+		file := interop.File{Name: "run.txt", Data: []byte("# plain\n" + c.line)}
+		s, err := ReadFor([]interop.File{file}, "plain", interop.Options{}, noFiles, overrides(c.sets...))
+		if err != nil || s.Devices != c.want {
+			t.Errorf("%q, %v: %d devices, want %d (%v)", c.line, c.sets, s.Devices, c.want, err)
+		}
+	}
+}
+
 // The job of an import has the fields of the file and of the flags.
 func TestAddedFields(t *testing.T) {
 	s := source(t, text)

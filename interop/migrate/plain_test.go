@@ -69,7 +69,7 @@ func (d *plainDoc) Remove(key string) error {
 
 func (d *plainDoc) Bytes() []byte { return []byte(strings.Join(d.lines, "\n") + "\n") }
 
-func importPlain(files []interop.File, _ interop.Options) (*interop.Import, error) {
+func importPlain(files []interop.File, o interop.Options) (*interop.Import, error) {
 	main := files[0]
 	doc := &plainDoc{strings.Split(strings.TrimSuffix(string(main.Data), "\n"), "\n")}
 	im := &interop.Import{Format: "plain", Files: []string{main.Name}, Engine: "megatron", Doc: doc,
@@ -95,6 +95,9 @@ func importPlain(files []interop.File, _ interop.Options) (*interop.Import, erro
 		default:
 			im.Account(k, interop.Unsupported, "it would change everything")
 		}
+	}
+	if o.Devices > 0 {
+		im.Devices = o.Devices
 	}
 	im.DefaultField("plan.pp", "1", "default of pp")
 	return im, nil

@@ -123,10 +123,8 @@ func (s *Source) diffOf(q *planner.Question, from, to ir.Plan) (text, note strin
 	if s.Format.Values == nil || s.Doc == nil {
 		return "", fmt.Sprintf("planc does not edit files of format %s", s.Format.Name)
 	}
-	if s.Format.Write != nil {
-		if _, err := s.Format.Write(target(q, to)); err != nil {
-			return "", err.Error()
-		}
+	if err := s.refusal(q, from, to); err != nil {
+		return "", err.Error()
 	}
 	fresh, err := s.Format.Import(s.files, s.options)
 	if err != nil || fresh.Doc == nil {
@@ -139,6 +137,23 @@ func (s *Source) diffOf(q *planner.Question, from, to ir.Plan) (text, note strin
 	}
 	main := s.mainFile()
 	return unified(main.Name, main.Data, fresh.Doc.Bytes()), ""
+}
+
+// refusal returns why the format cannot express a plan; nil if it can, or if it cannot express the plan of the file
+// either, for the same reason: then something else of the job is why.
+func (s *Source) refusal(q *planner.Question, from, to ir.Plan) error {
+	if s.Format.Write == nil {
+		return nil
+	}
+	_, err := s.Format.Write(target(q, to))
+	if err == nil {
+		return nil
+	}
+	_, same := s.Format.Write(target(q, from))
+	if same != nil && same.Error() == err.Error() {
+		return nil
+	}
+	return err
 }
 
 // mainFile returns the file that is edited.

@@ -69,7 +69,56 @@ func Read(files []interop.File, name string, o interop.Options) (*Source, error)
 	if err != nil {
 		return nil, err
 	}
+	if s.Engine != "" {
+		s.DefaultField("train.engine", s.Engine, s.Format.Title)
+	}
 	return s, nil
+}
+
+// ReadFor is Read for the cluster of some overrides. If the files do not say on how many devices they train, they train
+// on all of that cluster, and if the overrides say it, they replace what the files say.
+func ReadFor(files []interop.File, name string, o interop.Options, read planner.ReadFile,
+	overrides []spec.Override) (*Source, error) {
+	n, isGiven := devicesOf(read, overrides)
+	if isGiven {
+		o.Devices = n
+		return Read(files, name, o)
+	}
+	s, err := Read(files, name, o)
+	if err != nil || s.Devices > 0 || n == 0 {
+		return s, err
+	}
+	o.Devices = n
+	return Read(files, name, o)
+}
+
+// devicesOf returns the number of devices of the cluster that overrides describe, 0 if they describe none. isGiven says
+// that they give the number itself, and not only the kind of node.
+func devicesOf(read planner.ReadFile, overrides []spec.Override) (n int, isGiven bool) {
+	ref := costmodel.Ref{}
+	for _, o := range overrides {
+		number, err := strconv.Atoi(o.Value)
+		switch o.Key {
+		case "cluster.node", "cluster":
+			count, node := spec.ShortCluster(o.Value)
+			ref.Node = o.Value
+			if count > 0 {
+				ref, isGiven = costmodel.Ref{Node: node, Count: count}, true
+			}
+		case "cluster.nodes":
+			ref.Nodes, isGiven = number, err == nil
+		case "cluster.devices":
+			ref.Devices, isGiven = number, err == nil
+		}
+	}
+	if ref.Node == "" {
+		return 0, false
+	}
+	c, err := costmodel.Resolve(ref, nil, read)
+	if err != nil {
+		return 0, false // loading the job reports it
+	}
+	return c.Devices(), isGiven
 }
 
 // FormatOf returns the format with a name.
@@ -128,6 +177,9 @@ func (s *Source) cluster(read planner.ReadFile, overrides []spec.Override) []spe
 		case "cluster", "cluster.nodes", "cluster.devices":
 			return nil
 		}
+	}
+	if count, _ := spec.ShortCluster(node); count > 0 {
+		return nil
 	}
 	whole, err := costmodel.Resolve(costmodel.Ref{Node: node}, nil, read)
 	if err != nil {
