@@ -40,7 +40,8 @@ var companions = map[string][]string{
 	"axis_order": {"axis_order"},
 }
 
-// edits returns all edits of the checked plan. Plans that several edits lead to are listed once.
+// edits returns all edits of the checked plan. Plans that several edits lead to are listed once. Those of an illegal
+// plan that change two keys are left out if one key is enough.
 func (k *checker) edits(verdict CheckVerdict) []planEdit {
 	e := newEditor(k)
 	for _, key := range editedKeys {
@@ -48,8 +49,12 @@ func (k *checker) edits(verdict CheckVerdict) []planEdit {
 			e.edit(key, value)
 		}
 	}
-	if verdict == CheckNoFit {
+	isSingle := func(one planEdit) bool { return len(one.keys) == 1 }
+	switch {
+	case verdict == CheckNoFit:
 		e.fit()
+	case verdict == CheckIllegal && slices.ContainsFunc(e.found, isSingle):
+		e.found = slices.DeleteFunc(e.found, func(one planEdit) bool { return !isSingle(one) })
 	}
 	return e.found
 }

@@ -37,7 +37,13 @@ func Screen(r *migrate.Report, o Options) string {
 
 // title says what the files were taken for, and the question.
 func title(r *migrate.Report) string {
-	file := strings.Join(r.Files, ", ") + ": " + r.Title
+	names := slices.Clone(r.Files)
+	for i, name := range names {
+		if name == "-" {
+			names[i] = "standard input"
+		}
+	}
+	file := strings.Join(names, ", ") + ": " + r.Title
 	if r.Sure != "certain" {
 		file += " (" + r.Sure + ")"
 	}
