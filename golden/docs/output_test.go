@@ -37,7 +37,9 @@ var describedElsewhere = []string{"plan", "alternatives[].plan", "alternatives[]
 	"error.nearest[].set", "error.nearest[].predict",
 	"room.plan", "room.predict", "fastest.set", "fastest.plan", "fastest.predict", "simpler.set", "simpler.plan",
 	"simpler.predict", "faster.set", "faster.plan", "faster.predict", "choices[].rest_free.plan", "levers[].set",
-	"levers[].plan", "rules[].plan"}
+	"levers[].plan", "rules[].plan", "yours.plan", "yours.predict", "best.plan", "best.predict", "edits[].set",
+	"edits[].from", "edits[].plan", "edits[].predict", "changes[].set", "changes[].plan", "changes[].predict", "uses",
+	"engines[].plan", "engines[].predict"}
 
 // paths adds the dotted keys of a document's values; a list has the keys of its elements.
 func paths(v any, at string, into map[string]bool) {
@@ -121,6 +123,9 @@ func TestOutputPage(t *testing.T) {
 	ask(failure, append([]string{"plan", "--set", "plan.tp=3"}, question...)...)
 	delete(failure, "error.diagnostics")
 	delete(failure, "error.nearest")
+	check, compared := checkKeys(t, w, ask), map[string]bool{}
+	ask(compared, append([]string{"plan", "--engines", "megatron"}, question...)...)
+	maps.DeleteFunc(compared, func(k string, _ bool) bool { return plan[k] })
 	difference := map[string]bool{}
 	for name, more := range map[string]string{"a.yaml": "", "b.yaml": "plan: {tp: 8}\n"} {
 		if err := os.WriteFile(filepath.Join(w.dir, name),
@@ -134,6 +139,7 @@ func TestOutputPage(t *testing.T) {
 		return strings.HasPrefix(k, "b.") || strings.HasPrefix(k, "a.predict.") || strings.HasPrefix(k, "a.plan.")
 	})
 	for section, existing := range map[string]map[string]bool{"planc diff --json": difference,
+		"planc check --json": check, "planc plan --engines --json": compared,
 		"planc plan --json":    plan,
 		"planc explain --json": explain, "Failures": failure,
 		"planc plan --sweep --json": sweep, "planc models --json": models, "planc clusters --json": clusters,
@@ -192,4 +198,28 @@ func metricsOf(t *testing.T, file string) map[string]bool {
 // missingFrom returns the keys of a that b does not have, sorted.
 func missingFrom(a, b map[string]bool) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(a)), func(k string) bool { return b[k] })
+}
+
+// checkKeys returns the keys of planc check --json, for scripts whose plans are fine, illegal, and too large.
+func checkKeys(t *testing.T, w *world, ask func(map[string]bool, ...string)) map[string]bool {
+	t.Helper()
+	keys := map[string]bool{}
+	const script = "pretrain_gpt.py --num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 " +
+		"--num-attention-heads 32 --group-query-attention --num-query-groups 8 --seq-length 8192 " +
+		"--max-position-embeddings 8192 --swiglu --normalization RMSNorm --position-embedding-type rope " +
+		"--disable-bias-linear --untie-embeddings-and-output-weights --vocab-size 128256 " +
+		"--tokenizer-type NullTokenizer --bf16 --use-distributed-optimizer --global-batch-size 128 " +
+		"--micro-batch-size 1 --overlap-grad-reduce --recompute-granularity full --recompute-method uniform " +
+		"--recompute-num-layers 1 "
+	for _, plan := range []string{"--tensor-model-parallel-size 8", "--tensor-model-parallel-size 3",
+		"--tensor-model-parallel-size 1"} {
+		if err := os.WriteFile(filepath.Join(w.dir, "run.sh"), []byte(script+plan+"\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		ask(keys, "check", "run.sh", "--cluster", "dgx-h100", "--json")
+	}
+	for _, k := range []string{"rules", "yours", "no_fit", "edits[].no_fit", "changes", "why", "env"} {
+		delete(keys, k) // null or empty in some
+	}
+	return keys
 }

@@ -156,8 +156,8 @@ func TestDevicesOfFlags(t *testing.T) {
 	}{
 		{nil, 0, false}, {[]string{"cluster.node=dgx-h100"}, 8, false},
 		{[]string{"cluster.node=dgx-h100", "cluster.nodes=4"}, 32, true}, {[]string{"cluster.node=64xh100"}, 64, true},
-		{[]string{"cluster.node=dgx-h100", "cluster.devices=2"}, 2, true}, {[]string{"cluster.node=dgx-h101"}, 0, false},
-		{[]string{"cluster.nodes=4"}, 0, false},
+		{[]string{"cluster.node=dgx-h100", "cluster.devices=2"}, 2, true},
+		{[]string{"cluster.node=dgx-h101"}, 0, false}, {[]string{"cluster.nodes=4"}, 0, false},
 	} {
 		if n, isGiven := devicesOf(noFiles, overrides(c.sets...)); n != c.n || isGiven != c.isGiven {
 			t.Errorf("%v: %d, %v; want %d, %v", c.sets, n, isGiven, c.n, c.isGiven)
