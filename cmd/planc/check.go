@@ -106,12 +106,7 @@ func check(a *app, c *cobra.Command, args []string, f *checkFlags) error {
 	case a.json:
 		err = a.PrintJSON(r)
 	default:
-		words := []string{"planc check"}
-		for _, arg := range args {
-			words = append(words, shell.Path(arg))
-		}
-		err = a.Print(checkscreen.Screen(r, checkscreen.Options{HasKeys: f.hasKeys,
-			Command: strings.Join(words, " ")}))
+		err = a.Print(checkscreen.Screen(r, checkscreen.Options{HasKeys: f.hasKeys}))
 	}
 	if err != nil {
 		return err

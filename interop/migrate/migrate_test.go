@@ -125,6 +125,19 @@ func TestErrorsAreInTheFile(t *testing.T) {
 	}
 }
 
+// A file that says that blocks are recomputed, and not how many, means all of them.
+func TestAllBlocksAreRecomputed(t *testing.T) {
+	r := report(t, text)
+	if got := r.Yours.Plan.RecomputeWords(); got != "recompute full" {
+		t.Errorf("yours has %s", got)
+	}
+	s := source(t, strings.Replace(text, "recompute = full", "recompute = none", 1))
+	_, err := s.Question(noFiles, overrides("cluster.node=dgx-h100")...)
+	if err != nil || s.Has("plan.recompute_layers") {
+		t.Errorf("%v: %v", s.Fields, err)
+	}
+}
+
 // The number of devices that the file says is a number of nodes of the user's cluster; flags replace it.
 func TestDevicesOfTheFile(t *testing.T) {
 	for _, c := range []struct {

@@ -35,6 +35,8 @@ type Edit struct {
 	planner.Edit
 	Diff     string `json:"diff"`      // unified
 	DiffNote string `json:"diff_note"` // why there is no diff; "" if there is one
+	// IsRefused says that the format cannot express the edited plan.
+	IsRefused bool `json:"cannot_export"`
 }
 
 // Env is an environment variable that belongs to a plan.
@@ -64,6 +66,7 @@ func NewReport(s *Source, q *planner.Question) (*Report, error) {
 		edit := Edit{Edit: e}
 		if i < s.mostDiffs() {
 			edit.Diff, edit.DiffNote = s.diffOf(q, from, e.Plan.Plan)
+			edit.IsRefused = s.refusal(q, from, e.Plan.Plan) != nil
 		}
 		r.Edits = append(r.Edits, edit)
 	}
@@ -131,12 +134,21 @@ func (s *Source) diffOf(q *planner.Question, from, to ir.Plan) (text, note strin
 		return "", fmt.Sprintf("planc does not edit files of format %s", s.Format.Name)
 	}
 	for _, v := range changed(s.valuesOf(q, from), s.valuesOf(q, to)) {
+		if v.Env && !s.setsEnv(v.Key) {
+			continue // it is not part of the file
+		}
 		if err := set(fresh.Doc, v); err != nil {
 			return "", err.Error()
 		}
 	}
 	main := s.mainFile()
 	return unified(main.Name, main.Data, fresh.Doc.Bytes()), ""
+}
+
+// setsEnv reports whether the file sets an environment variable, or may set it because it is a script.
+func (s *Source) setsEnv(name string) bool {
+	_, isSet := s.Import.Env[name]
+	return isSet || s.Format.Ext == ".sh"
 }
 
 // refusal returns why the format cannot express a plan; nil if it can, or if it cannot express the plan of the file

@@ -150,8 +150,34 @@ func (s *Source) Question(read planner.ReadFile, overrides ...spec.Override) (*p
 		}
 		return read(path)
 	}
-	q, err := planner.Load(s.jobPath(), own, slices.Concat(s.cluster(own, overrides), overrides)...)
+	load := func() (*planner.Question, error) {
+		return planner.Load(s.jobPath(), own, slices.Concat(s.cluster(own, overrides), overrides)...)
+	}
+	q, err := load()
+	if n := wholeChunk(q); err == nil && n > 0 {
+		s.DefaultField("plan.recompute_layers", strconv.Itoa(n), "all blocks are recomputed")
+		q, err = load()
+	}
 	return q, s.translated(err)
+}
+
+// wholeChunk returns the number of blocks of a chunk if a job recomputes blocks without saying how many: trainers
+// recompute all blocks unless they are told otherwise. It returns 0 for other jobs.
+func wholeChunk(q *planner.Question) int {
+	if q == nil {
+		return 0
+	}
+	p := &q.Plan
+	if len(p.Recompute.Values) != 1 || p.Recompute.Values[0] == "none" || !p.RecomputeLayers.Free() {
+		return 0
+	}
+	chunks := 1
+	for _, pin := range []spec.Pin[int]{p.PP, p.VPP} {
+		if len(pin.Values) == 1 {
+			chunks *= max(1, pin.Values[0])
+		}
+	}
+	return (q.Config.Layers + chunks - 1) / chunks
 }
 
 // translated returns an error with its positions in the user's files.

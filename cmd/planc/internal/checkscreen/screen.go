@@ -15,8 +15,7 @@ import (
 
 // Options say what a screen shows.
 type Options struct {
-	HasKeys bool   // the whole table of keys
-	Command string // the command line as typed, for suggestions: "planc check run.sh"
+	HasKeys bool // the whole table of keys
 }
 
 // Screen formats a report.
@@ -31,7 +30,7 @@ func Screen(r *migrate.Report, o Options) string {
 	b.WriteString(diffs(r, edits))
 	b.WriteString(envLines(r))
 	b.WriteString(keyLines(r, o))
-	b.WriteString("\n" + layout.Flow("", 0, " · ", next(r, edits, o)))
+	b.WriteString("\n" + layout.Flow("more", labelWidth, " · ", more(r, edits, o)))
 	return b.String()
 }
 
@@ -121,7 +120,7 @@ func shownEdits(r *migrate.Report) (out []numbered) {
 	for i, e := range r.Edits {
 		keys := strings.Join(e.Keys, " ")
 		switch {
-		case seen[keys]:
+		case seen[keys] || e.IsRefused:
 			continue
 		case e.Fits && (len(out) >= mostEdits || !helps(r, &e)):
 			continue
@@ -306,16 +305,17 @@ func keyTable(keys []interop.Key) string {
 // keyColumn is the most columns of a key in the table of keys.
 const keyColumn = 44
 
-// next returns what to type next.
-func next(r *migrate.Report, edits []numbered, o Options) []string {
+// more returns the flags to add to the command.
+func more(r *migrate.Report, edits []numbered, o Options) []string {
 	var words []string
 	if i := slices.IndexFunc(edits, func(e numbered) bool { return e.Diff != "" }); i >= 0 {
-		words = append(words, fmt.Sprintf("%s --edit %d | patch", o.Command, edits[i].number))
-	} else if r.Diff != "" {
-		words = append(words, o.Command+" --edit best | patch")
+		words = append(words, fmt.Sprintf("--edit %d | patch", edits[i].number))
+	}
+	if r.Diff != "" {
+		words = append(words, "--edit best | patch")
 	}
 	if !o.HasKeys {
-		words = append(words, o.Command+" --keys")
+		words = append(words, "--keys")
 	}
-	return append(words, o.Command+" --json")
+	return append(words, "--json")
 }
