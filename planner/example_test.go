@@ -99,3 +99,18 @@ func ExampleRunSweep() {
 	// 4 GPUs: dp 4 · micro_batch 128×1, efficiency 1.00
 	// 8 GPUs: dp 8 · micro_batch 64×1, efficiency 0.98
 }
+
+// A check compares the plan that a job pins with the best one, and lists the changes that help.
+func ExampleNewCheck() {
+	c, err := planner.NewCheck(question("train.engine=fsdp", "plan.tp=2", "plan.zero=3", "plan.micro_batch=32"))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(c.Yours.Plan.Plan)
+	fmt.Println(c.Message)
+	fmt.Println("first edit:", c.Edits[0].Message)
+	// Output:
+	// dp 4 · tp 2 · sp · zero 3 · micro_batch 32×4
+	// This plan is legal, fits, and is 15.4 % slower than the best that engine fsdp can run.
+	// first edit: tp 2 → 1 · no sp
+}
