@@ -189,7 +189,7 @@ func readSource(a *app, names []string, format string, define []string, f *jobFl
 		}
 		files = append(files, interop.File{Name: shell.Slashed(name), Data: data})
 	}
-	s, err := migrate.ReadFor(files, format, options, a.read, f.overrides())
+	s, err := migrate.ReadFor(files, format, options, a.Read, f.overrides())
 	var diags ir.Diags
 	if errors.As(err, &diags) && diags[0].Code == migrate.UnknownFormat && isJob(files[0]) {
 		return nil, inputErrorf(otherinput.NotAJob, "", "%s is a job of planc, and FILE must be another trainer's "+
