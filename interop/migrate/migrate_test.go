@@ -138,6 +138,18 @@ func TestAllBlocksAreRecomputed(t *testing.T) {
 	}
 }
 
+// A batch that the user gives changes the number of micro-batches.
+func TestBatchOfFlags(t *testing.T) {
+	const more = "plan.micro_batches = 16\n"
+	if r := report(t, text+more); r.Verdict != planner.CheckFine || r.Yours.Plan.MicroBatches != 16 {
+		t.Errorf("%s", r.Message)
+	}
+	if r := report(t, text+more, "train.global_batch=32"); r.Verdict != planner.CheckFine ||
+		r.Yours.Plan.MicroBatches != 8 {
+		t.Errorf("%s", r.Message)
+	}
+}
+
 // The number of devices that the file says is a number of nodes of the user's cluster; flags replace it.
 func TestDevicesOfTheFile(t *testing.T) {
 	for _, c := range []struct {

@@ -150,6 +150,9 @@ func (s *Source) Question(read planner.ReadFile, overrides ...spec.Override) (*p
 		}
 		return read(path)
 	}
+	if setsBatch(overrides) { // the file's number of micro-batches is that of its own batch
+		s.Fields = slices.DeleteFunc(s.Fields, func(f interop.Field) bool { return f.Path == "plan.micro_batches" })
+	}
 	load := func() (*planner.Question, error) {
 		return planner.Load(s.jobPath(), own, slices.Concat(s.cluster(own, overrides), overrides)...)
 	}
@@ -159,6 +162,13 @@ func (s *Source) Question(read planner.ReadFile, overrides ...spec.Override) (*p
 		q, err = load()
 	}
 	return q, s.translated(err)
+}
+
+// setsBatch reports whether overrides set the global batch.
+func setsBatch(overrides []spec.Override) bool {
+	return slices.ContainsFunc(overrides, func(o spec.Override) bool {
+		return o.Key == "train.global_batch" || o.Key == "train.global_batch_tokens"
+	})
 }
 
 // wholeChunk returns the number of blocks of a chunk if a job recomputes blocks without saying how many: trainers
