@@ -100,7 +100,11 @@ type PartChange struct {
 // NewCheck checks the plan that a question pins, under the question's engine. If the pins leave several plans, it
 // checks the fastest that fits, or else the one that exceeds memory least. It returns an error if there are too many
 // plans to search, or if the cluster cannot run such a job at all.
-func NewCheck(q *Question) (*Check, error) {
+func NewCheck(q *Question) (*Check, error) { return NewCheckOf(q, nil) }
+
+// NewCheckOf is NewCheck for plans that something cannot express, such as a trainer's file. If the fastest plan cannot
+// be expressed, the best one is the fastest that can among those near it and near the checked plan. Nil expresses all.
+func NewCheckOf(q *Question, expresses func(ir.Plan) bool) (*Check, error) {
 	start := time.Now()
 	p := q.Problem()
 	p.Prefer, p.MaxStep = search.PreferFastest, 0
@@ -120,6 +124,11 @@ func NewCheck(q *Question) (*Check, error) {
 	c.from = k.from()
 	edits := k.edits(c.Verdict)
 	best = fastestOf(best, k.yours, edits)
+	if best != nil && expresses != nil && !expresses(best.Plan) {
+		if other := k.near(best.Plan, edits, expresses); other != nil {
+			best = other
+		}
+	}
 	c.compare(k.yours, best)
 	c.addEdits(edits, k, best)
 	c.Assumed = assumptions(q, c.from)

@@ -20,8 +20,7 @@ type editor struct {
 	found []planEdit
 }
 
-func newEditor(k *checker) *editor {
-	plan := k.from()
+func newEditor(k *checker, plan ir.Plan) *editor {
 	return &editor{checker: k, plan: plan, dims: search.DimsOf(k.free.Model), seen: map[ir.Plan]bool{plan: true}}
 }
 
@@ -43,7 +42,7 @@ var companions = map[string][]string{
 // edits returns all edits of the checked plan. Plans that several edits lead to are listed once. Those of an illegal
 // plan that change two keys are left out if one key is enough.
 func (k *checker) edits(verdict CheckVerdict) []planEdit {
-	e := newEditor(k)
+	e := newEditor(k, k.from())
 	for _, key := range editedKeys {
 		for _, value := range e.values(key) {
 			e.edit(key, value)
@@ -57,6 +56,25 @@ func (k *checker) edits(verdict CheckVerdict) []planEdit {
 		e.found = slices.DeleteFunc(e.found, func(one planEdit) bool { return !isSingle(one) })
 	}
 	return e.found
+}
+
+// near returns the fastest plan that fits and that a condition allows, of those that differ from a plan in one key and
+// of some others; nil if there is none.
+func (k *checker) near(plan ir.Plan, edits []planEdit, allowed func(ir.Plan) bool) *search.Priced {
+	e := newEditor(k, plan)
+	for _, key := range editedKeys {
+		for _, value := range e.values(key) {
+			e.edit(key, value)
+		}
+	}
+	all := slices.DeleteFunc(slices.Concat(e.found, edits), func(one planEdit) bool {
+		return !allowed(one.priced.Plan)
+	})
+	yours := k.yours
+	if yours != nil && !allowed(yours.Plan) {
+		yours = nil
+	}
+	return fastestOf(nil, yours, all)
 }
 
 // fit adds the best combinations of two edits each of which saves memory, if they make the plan fit and are faster than

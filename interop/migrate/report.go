@@ -54,7 +54,7 @@ var confidenceWords = map[interop.Confidence]string{interop.Certain: "certain", 
 
 // NewReport checks the plan of files that were read as a question.
 func NewReport(s *Source, q *planner.Question) (*Report, error) {
-	check, err := planner.NewCheck(q)
+	check, err := planner.NewCheckOf(q, func(plan ir.Plan) bool { return s.canWrite(q, plan) })
 	if err != nil {
 		return nil, s.translated(err)
 	}
@@ -143,6 +143,16 @@ func (s *Source) diffOf(q *planner.Question, from, to ir.Plan) (text, note strin
 	}
 	main := s.mainFile()
 	return unified(main.Name, main.Data, fresh.Doc.Bytes()), ""
+}
+
+// canWrite reports whether the format can express a plan of a question, as far as Write can tell: it may refuse the job
+// for another reason.
+func (s *Source) canWrite(q *planner.Question, plan ir.Plan) bool {
+	if s.Format.Write == nil {
+		return true
+	}
+	_, err := s.Format.Write(target(q, plan))
+	return err == nil
 }
 
 // setsEnv reports whether the file sets an environment variable, or may set it because it is a script.
