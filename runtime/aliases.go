@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"github.com/planc-dev/planc/runtime/driver"
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/feed"
 	"github.com/planc-dev/planc/runtime/program"
@@ -77,3 +78,10 @@ const (
 	Scattering = rank.Scattering // reduce-scatter a micro-batch's gradients and add them to this rank's part
 	Fetching   = rank.Fetching   // all-gather its parameters for one block
 )
+
+// ErrStop, returned by the function given to OnStep, ends the run as a signal does: after this step, with a committed
+// checkpoint.
+var ErrStop = driver.ErrStop
+
+// Tensors gives access to the logical tensors of a run between two steps.
+type Tensors = driver.Tensors

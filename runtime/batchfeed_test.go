@@ -3,7 +3,6 @@ package runtime
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,9 +15,6 @@ import (
 	"time"
 
 	"github.com/planc-dev/planc/runtime/exit"
-	"github.com/planc-dev/planc/runtime/feed"
-	"github.com/planc-dev/planc/runtime/launch"
-	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
 )
 
@@ -113,121 +109,6 @@ func TestEndWhileTheDiskHangs(t *testing.T) {
 		must(t, err)
 	case <-time.After(time.Minute):
 		t.Fatal("a run that is done does not end")
-	}
-}
-
-// stepReport is a launch of two processes, of which the other says what a test wants.
-type heard struct {
-	others
-	say  func(call int) passReport
-	own  []passReport
-	call int
-}
-
-func (h *heard) Exchange(own []byte) ([][]byte, error) {
-	var x passReport
-	if err := json.Unmarshal(own, &x); err != nil {
-		return nil, err
-	}
-	h.own = append(h.own, x)
-	h.call++
-	other := h.say(h.call)
-	other.Ranks = make([]rank.Report, 1)
-	b, err := json.Marshal(other)
-	return [][]byte{own, b}, err
-}
-
-// In a team no process begins a step before all have their batch, and a request to stop that one of them hears while it
-// waits stops all before the same step.
-func TestTeamWaitsForTheLastBatch(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		say   func(call int) passReport
-		hangs bool // this process's disk
-		asked bool // this process is
-		err   error
-		calls int
-	}{
-		{"the other is late twice", func(call int) passReport {
-			return passReport{Late: call < 3}
-		}, false, false, nil, 3},
-		{"the other is asked to stop while it is late", func(call int) passReport {
-			return passReport{Late: true, Stop: call == 2}
-		}, false, false, feed.ErrStopRequested, 2},
-		{"this one is late, and the other is asked to stop", func(call int) passReport {
-			return passReport{Stop: call == 2}
-		}, true, false, feed.ErrStopRequested, 2},
-		{"this one is late and asked to stop", func(int) passReport {
-			return passReport{}
-		}, true, true, feed.ErrStopRequested, 1},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			p := bigram[float64](2, 0)
-			peers := &heard{say: tt.say}
-			team := &Team{Launch: &launch.Launch{Processes: 2, Ranks: 2, Count: 1}, Peers: peers}
-			crew, err := newCrew(p, 0, team)
-			must(t, err)
-			defer crew.close()
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			if tt.asked {
-				cancel()
-			}
-			h := &hanging{drawn{40, 0}, 0, 0, func() {}, make(chan struct{})}
-			if tt.hangs {
-				h.train = 1
-			}
-			from, _ := feed.Readers(h, &p.ProgramData)
-			f := feed.New(from, 0, 96, &p.Batch, 8, 1)
-			defer f.Stop()
-			defer close(h.over)
-			if !tt.hangs {
-				f.Wait(nil, time.Minute)
-			}
-			r := &run{p: p, team: team, crew: crew, ctx: ctx, metrics: &report.Metrics{}}
-			r.readFrom(f)
-			_, err = r.nextBatch()
-			if !errors.Is(err, tt.err) || peers.call != tt.calls {
-				t.Errorf("%v after %d exchanges, want %v after %d", err, peers.call, tt.err, tt.calls)
-			}
-			for _, x := range peers.own {
-				if x.Late != tt.hangs {
-					t.Errorf("this process says late %v, want %v", x.Late, tt.hangs)
-				}
-			}
-		})
-	}
-}
-
-// A batch that one process cannot read stops all before the step that needs it, so that its state can be saved; that
-// process has the cause. A batch that is read ahead and not needed any more stops nobody.
-func TestTeamStopsForABatchThatFails(t *testing.T) {
-	gone := errors.New("data: train.bin: input/output error")
-	for _, tt := range []struct {
-		name  string
-		done  int // steps
-		stops bool
-	}{{"a batch that is needed", 3, true}, {"after the last step", 12, false}} {
-		p := bigram[float64](2, 0)
-		peers := &heard{say: func(int) passReport { return passReport{} }}
-		team := &Team{Launch: &launch.Launch{Processes: 2, Ranks: 2, Count: 1}, Peers: peers}
-		crew, err := newCrew(p, 0, team)
-		must(t, err)
-		from, _ := feed.Readers(truncated{drawn{40, 0}, 0, 0, gone}, &p.ProgramData)
-		f := feed.New(from, 0, 96, &p.Batch, 8, 1)
-		f.Wait(nil, time.Minute)
-		r := &run{p: p, team: team, crew: crew, ctx: t.Context(), metrics: &report.Metrics{}, rows: f, total: 12,
-			done: progress{step: tt.done}}
-		r.readFrom(f)
-		must(t, r.exchangeReports())
-		if got := peers.own[0]; got.Stop != tt.stops || r.isStopRequested() != tt.stops {
-			t.Errorf("%s: this process says %+v, halted %v", tt.name, got, r.isStopRequested())
-		}
-		if err := r.ioError(); errors.Is(err, gone) != tt.stops {
-			t.Errorf("%s: the cause is %v", tt.name, err)
-		}
-		f.Stop()
-		crew.close()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/planc-dev/planc/runtime/driver"
 	"github.com/planc-dev/planc/runtime/program"
 	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
@@ -202,5 +203,5 @@ func train(t *testing.T, p *rank.Program, dir string, opts ...Option) (report.Re
 
 // text makes Run report to people on w, as Main does.
 func text(w io.Writer, terminal bool) Option {
-	return func(o *options) { o.text, o.terminal = w, terminal }
+	return func(o *driver.Options) { o.Text, o.Terminal = w, terminal }
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/driver"
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
@@ -68,7 +69,7 @@ func TestNonfiniteStateIsNotSaved(t *testing.T) {
 				"saved before: " +
 				"start over (--resume never)"},
 		"asked to stop": {t.TempDir(), []Option{Set("train.checkpoint.every", 0), OnStep(func(report.Step) error {
-			return ErrStop
+			return driver.ErrStop
 		})}, "step 1 is not saved: "},
 		"the last step": {t.TempDir(), []Option{Set("train.checkpoint.every", 0), Set("train.steps", 1)},
 			"step 1 is not saved: "},

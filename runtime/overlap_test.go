@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/runtime/driver"
 	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
 )
@@ -19,7 +20,7 @@ func withThreads(t *testing.T, n int, p *rank.Program, opts ...Option) []byte {
 	defer goruntime.GOMAXPROCS(goruntime.GOMAXPROCS(n * p.MeshSize()))
 	dir := t.TempDir()
 	got, err := train(t, p, dir, opts...)
-	if errors.Is(err, ErrStop) || err != nil && len(opts) > 0 {
+	if errors.Is(err, driver.ErrStop) || err != nil && len(opts) > 0 {
 		got, err = train(t, p, dir, opts[:len(opts)-1]...) // the last one stopped it
 	}
 	must(t, err)
@@ -30,7 +31,7 @@ func withThreads(t *testing.T, n int, p *rank.Program, opts ...Option) []byte {
 func stopAt(step int) Option {
 	return OnStep(func(s report.Step) error {
 		if s.Step == step {
-			return ErrStop
+			return driver.ErrStop
 		}
 		return nil
 	})

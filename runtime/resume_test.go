@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/driver"
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
@@ -156,10 +156,6 @@ func TestResumeReportsOtherContents(t *testing.T) {
 	if len(events) != 1 || events[0].Step != 6 || events[0].Detail != text {
 		t.Errorf("events %+v", events)
 	}
-	r := &run{dataHash: "x"}
-	if text := r.otherContents(&ckpt.Manifest{Extra: map[string]string{}}); text != "" {
-		t.Errorf("a checkpoint without a hash: %q", text)
-	}
 }
 
 // A run that continues a checkpoint of another folder has nothing before it in its own.
@@ -264,7 +260,7 @@ func TestEpochsWithAnotherBatch(t *testing.T) {
 		dir := t.TempDir()
 		_, err := train(t, test.first, dir, Set("train.epochs", 1), OnStep(func(s report.Step) error {
 			if s.Step == test.stop {
-				return ErrStop
+				return driver.ErrStop
 			}
 			return nil
 		}))

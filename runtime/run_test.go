@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/runtime/comm"
+	"github.com/planc-dev/planc/runtime/driver"
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/report"
@@ -132,7 +134,7 @@ func TestResumeIsExact(t *testing.T) {
 		dir := t.TempDir()
 		_, err := train(t, bigram[float64](2, 1), dir, OnStep(func(s report.Step) error {
 			if s.Step == 5 {
-				return ErrStop
+				return driver.ErrStop
 			}
 			return nil
 		}))
@@ -273,7 +275,7 @@ func TestNonfinite(t *testing.T) {
 	}
 	_, err = train(t, poisoned(), dir, Resume("never"), Set("train.steps", 3), OnStep(func(s report.Step) error {
 		if s.Step == 2 {
-			return ErrStop
+			return driver.ErrStop
 		}
 		return nil
 	}))
@@ -374,7 +376,7 @@ func TestSampleAndFirstLines(t *testing.T) {
 	p.Predict = Predict{StepSeconds: 0.25, TokensPerSecond: 192, MemoryBytes: 3 << 20}
 	res, err := train(t, p, t.TempDir(), text(&out, false), Set("train.eval.sample", "\x01\x02"))
 	must(t, err)
-	if len(res.Sample) != sampleTokens+2 {
+	if len(res.Sample) != 162 {
 		t.Errorf("sampled %d bytes", len(res.Sample))
 	}
 	want := "bigram: dp test · 2 ranks on this CPU\n" +
@@ -408,10 +410,11 @@ func TestArenasThatDoNotFitAreRefused(t *testing.T) {
 }
 
 func TestArenaIsExact(t *testing.T) {
-	c, err := newCrew(bigram[float32](4, 1), 0, nil)
-	must(t, err)
-	defer c.close()
-	for _, r := range c.ranks {
+	p := bigram[float32](4, 1)
+	world := comm.NewWorld(p.CommMesh(), 0)
+	for id := range 4 {
+		r, err := rank.New(p, world, id)
+		must(t, err)
 		if len(r.Arena) != r.Stage.Arena.Size || cap(r.Arena) != len(r.Arena) {
 			t.Errorf("arena of %d bytes, capacity %d, want %d", len(r.Arena), cap(r.Arena), r.Stage.Arena.Size)
 		}
@@ -450,5 +453,16 @@ func TestValidate(t *testing.T) {
 	if err := p.Validate(); err == nil ||
 		err.Error() != "runtime: the program is wrong: bucket 0 has 95 elements, which 2 shards do not divide" {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A run whose arenas need more memory than there is ends before it allocates them.
+func TestNotEnoughMemory(t *testing.T) {
+	p := bigram[float32](2, 0)
+	p.Stages[0].Arena.Size = 1 << 58
+	_, err := train(t, p, t.TempDir())
+	wantExit(t, err, exit.Cannot, "not enough memory: 2 × 262144.0 TiB for the ranks' arenas, ", " free within ")
+	if !strings.HasSuffix(err.Error(), " short; compile for fewer ranks, a smaller micro_batch or with recompute") {
+		t.Error(err)
 	}
 }

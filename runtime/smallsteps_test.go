@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/planc-dev/planc/runtime/driver"
 	"github.com/planc-dev/planc/runtime/num"
 )
 
@@ -16,7 +17,7 @@ func slow(t *testing.T, types Types, chance bool, dp int) (before, after []float
 	s := &p.Settings.Train
 	s.Steps, s.Optimizer.LR, s.Optimizer.WeightDecay, s.Optimizer.ClipNorm = slowSteps, slowRate, 0, 0
 	s.Schedule = ScheduleSettings{Kind: "constant"}
-	result, err := train(t, p, t.TempDir(), OnTensors(func(step int, ts *Tensors) error {
+	result, err := train(t, p, t.TempDir(), OnTensors(func(step int, ts *driver.Tensors) error {
 		ts.Params(func(name string, _ []int64, x []float64) {
 			switch {
 			case name != "w":

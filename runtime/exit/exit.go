@@ -18,8 +18,10 @@ type Error struct {
 	Err  error
 }
 
+// Error returns the message of the error itself.
 func (e *Error) Error() string { return e.Err.Error() }
 
+// Unwrap returns the error without its code.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Errorf returns an error with an exit code.

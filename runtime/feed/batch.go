@@ -15,6 +15,7 @@ type Batch struct {
 	Err            error
 }
 
+// NewBatch returns an empty batch of samples.
 func NewBatch(samples int, l *program.BatchLayout) *Batch {
 	b := &Batch{
 		Tokens:   make([]int32, samples*l.SeqLen),

@@ -2,6 +2,6 @@
 // passes of its layers, the reduction and gathering of its buckets, gradient clipping and the optimizer.
 //
 // A Rank holds coordinates, one arena and the numbers of the step. Its communication goroutine (Serve) runs the bucket
-// jobs (buckets.go). A Device does the same work in device memory. Start reading at BeginStep (rankstep.go), then
+// jobs (buckets.go). A Device does the same work in device memory. Start reading at BeginStep (step.go), then
 // execute.go and forwardbackward.go.
 package rank

@@ -5,8 +5,8 @@ import (
 	"github.com/planc-dev/planc/runtime/tensors"
 )
 
-// Rank is the state of one rank. Generated code reads the exported fields and passes the rank to the functions of this
-// package. All other fields belong to the runtime.
+// Rank is the state of one rank. Generated code reads the exported fields and passes the rank to the functions of
+// package runtime. All other fields belong to this package and to package driver.
 type Rank struct {
 	Program       *Program
 	tensors.Store        // the rank's number, coordinate, stage and arena

@@ -21,6 +21,7 @@ var compiledShaping = []struct {
 	{"train.dropout", func(p *program.Program) any { return dropoutRates(&p.Model) }},
 }
 
+// SeqLenPath is the path of the sequence length in a job.
 const SeqLenPath = "train.seq_len"
 
 // dropoutRates returns the dropout probabilities in the form of train.dropout: one number if all three are equal.
@@ -64,4 +65,5 @@ func Differences(s *program.Settings, p *program.Program, extra map[string]strin
 	return strings.Join(out, "; ")
 }
 
+// Difference says how a value differs from a checkpoint's.
 func Difference(path, was, is string) string { return fmt.Sprintf("%s was %s, is %s", path, was, is) }

@@ -7,9 +7,9 @@ import (
 	"github.com/planc-dev/planc/runtime/program"
 )
 
-// numbered returns for each parameter the number of its first element in the whole model, counted layer by layer in the
-// order of names, so that it is the same on every plan.
-func numbered(params []program.Param) []int {
+// numberParams returns for each parameter the number of its first element in the whole model, counted layer by layer in
+// the order of names, so that it is the same on every plan.
+func numberParams(params []program.Param) []int {
 	order := make([]int, len(params))
 	for i := range order {
 		order[i] = i

@@ -48,10 +48,10 @@ func numberAt(n *Numbers, i int) int {
 // No two of the model's elements have one number, and the order of the table does not matter.
 func TestNumbersOfParameters(t *testing.T) {
 	p := splits["whole"]
-	if got := numbered(p.Params); !slices.Equal(got, []int{0, 70}) {
+	if got := numberParams(p.Params); !slices.Equal(got, []int{0, 70}) {
 		t.Errorf("parameters begin at %v, want 0 and 70", got)
 	}
-	if got := numbered([]program.Param{p.Params[1], p.Params[0]}); !slices.Equal(got, []int{70, 0}) {
+	if got := numberParams([]program.Param{p.Params[1], p.Params[0]}); !slices.Equal(got, []int{70, 0}) {
 		t.Errorf("in the other order they begin at %v, want 70 and 0", got)
 	}
 }

@@ -1,0 +1,2 @@
+// Package cli is the command line of training binaries: flags, help, the summary and the exit status.
+package cli

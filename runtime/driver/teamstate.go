@@ -1,0 +1,78 @@
+package driver
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/launch"
+)
+
+// State of a run on several processes: only the first process reads and writes checkpoints. Tensors travel between it
+// and the ranks in slabs, so that no machine needs the others' memory or the first one's disk.
+
+// origin is the checkpoint with which a run begins, as the first process has chosen it.
+type origin struct {
+	Fresh    bool
+	Path     string
+	Away     bool // the checkpoint is outside of the run's folder
+	Manifest ckpt.Manifest
+}
+
+// shareOrigin broadcasts which checkpoint is continued, nil for none, and whether it is outside of the run's folder.
+func shareOrigin(t *launch.Team, c *ckpt.Checkpoint, away bool) (*ckpt.Checkpoint, bool, error) {
+	if t.Peers == nil {
+		return c, away, nil
+	}
+	from := origin{Fresh: c == nil, Away: away}
+	if c != nil {
+		from.Path, from.Manifest = c.Path, c.Manifest
+	}
+	b, err := json.Marshal(from)
+	if err != nil {
+		return nil, false, err
+	}
+	b, err = t.Peers.Broadcast(b)
+	if err != nil || t.IsFirst() {
+		return c, away, err
+	}
+	if err := json.Unmarshal(b, &from); err != nil {
+		return nil, false, fmt.Errorf("cannot read process 0's message about its checkpoint: %w", err)
+	}
+	if from.Fresh {
+		return nil, false, nil
+	}
+	return &ckpt.Checkpoint{Path: from.Path, Manifest: from.Manifest}, from.Away, nil
+}
+
+// store saves a checkpoint. The other processes send their ranks' part of it to the first.
+func (r *checkpoints) store(m ckpt.Manifest) (path string, err error) {
+	contents := r.crew.stores.Contents()
+	if r.team.IsFirst() {
+		var saved ckpt.Saved
+		saved, err = ckpt.Save(r.ckptDir, m, contents)
+		if saved.Aside != "" {
+			r.warnAside(saved.Aside)
+		}
+		path = saved.Path
+	} else {
+		err = discardContents(contents)
+	}
+	if err != nil {
+		return "", err
+	}
+	return r.team.Text(path)
+}
+
+// discardContents calls Fill as saving does, so that this process sends its parts.
+func discardContents(contents []ckpt.Content) error {
+	for i := range contents {
+		for j := range contents[i].Tensors {
+			if err := contents[i].Fill(j, io.Discard); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package runtime
-
-// adviseHuge does nothing: the system decides on its own.
-func adviseHuge([]byte) {}

@@ -1,6 +1,0 @@
-//go:build !unix
-
-package runtime
-
-// reserve does nothing: these systems have no mmap.
-func reserve(int64) error { return nil }
