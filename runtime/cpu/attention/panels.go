@@ -54,10 +54,11 @@ func (w *multiplier[F]) scoresOf(c, a gemm.Mat[F], b *gemm.Packed[F], rows int) 
 		w.Multiply(gemm.Part[F]{C: c, A: a, B: b.At, M: rows, N: w.seen.n, K: b.Terms})
 		return
 	}
+	x := gemm.PackedRows[F]{CLD: c.LD, A: a, P1: b.Terms}
 	for j := 0; j < b.Cols; j += b.PanelCols() {
 		if first, end := w.seen.rows(rows, j, j+b.PanelCols()); first < end {
-			w.multiplyPacked(b, &gemm.PackedRows[F]{C: &c.D[first*c.LD+j], CLD: c.LD,
-				First: a.Address(first * a.LD), A: a, Col: j, M: end - first, P1: b.Terms})
+			x.C, x.First, x.Col, x.M = &c.D[first*c.LD+j], a.Address(first*a.LD), j, end-first
+			w.multiplyPacked(b, &x)
 		}
 	}
 }
@@ -80,9 +81,10 @@ func (w *multiplier[F]) sumSeen(c, a gemm.Mat[F], b *gemm.Packed[F], rows int, a
 			continue
 		}
 		lo, p0, p1 := b.TermsOf(lo, hi)
+		x := gemm.PackedRows[F]{CLD: c.LD, First: a.Address(i*a.LD + lo), A: a, M: n, P0: p0, P1: p1, Acc: acc}
 		for j := 0; j < b.Cols; j += b.PanelCols() {
-			w.multiplyPacked(b, &gemm.PackedRows[F]{C: &c.D[i*c.LD+j], CLD: c.LD,
-				First: a.Address(i*a.LD + lo), A: a, Col: j, M: n, P0: p0, P1: p1, Acc: acc})
+			x.C, x.Col = &c.D[i*c.LD+j], j
+			w.multiplyPacked(b, &x)
 		}
 	}
 }
@@ -121,9 +123,10 @@ func (w *multiplier[F]) sumRange(c, a gemm.Mat[F], b *gemm.Packed[F], lo, hi int
 		if !a.T {
 			at = i*a.LD + first
 		}
+		x := gemm.PackedRows[F]{CLD: c.LD, First: a.Address(at), A: a, M: m, P0: p0, P1: p1, Acc: acc}
 		for j := 0; j < b.Cols; j += b.PanelCols() {
-			w.multiplyPacked(b, &gemm.PackedRows[F]{C: &c.D[i*c.LD+j], CLD: c.LD,
-				First: a.Address(at), A: a, Col: j, M: m, P0: p0, P1: p1, Acc: acc})
+			x.C, x.Col = &c.D[i*c.LD+j], j
+			w.multiplyPacked(b, &x)
 		}
 	}
 }

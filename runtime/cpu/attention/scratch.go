@@ -11,19 +11,18 @@ import (
 
 // worker is the working memory of one call: half a megabyte for float32, so it comes from a pool.
 type worker[F elem.Float] struct {
+	// For a block of keys and one of queries. These arrays come first, so that they begin at cache lines.
+	p, dp  [qBlock * pRow]F
+	max    [qBlocks * qBlock]F       // of each query's scores so far; in the gradient, lse
+	sum    [qBlocks * qBlock]float64 // of each query's exponentials so far
+	inner  [qBlock]F                 // dot product of a query's output and its gradient
+	own    [qBlock]float64           // sum of a row's exponentials
+	factor [qBlock]F                 // of each row of the previous results
+	slope  [kBlock]F                 // derivative of the softcap at a row's scores
 	multiplier[F]
-
-	// For a block of keys and one of queries.
-	p, dp    [qBlock * pRow]F
-	max      [qBlocks * qBlock]F       // of each query's scores so far; in the gradient, lse
-	sum      [qBlocks * qBlock]float64 // of each query's exponentials so far
-	inner    [qBlock]F                 // dot product of a query's output and its gradient
-	own      [qBlock]float64           // sum of a row's exponentials
-	factor   [qBlock]F                 // of each row of the previous results
-	slope    [kBlock]F                 // derivative of the softcap at a row's scores
-	seeing   [qBlock]int               // number of keys, from the first on, that have a gradient by each query
-	k, kt, v gemm.Packed[F]            // the keys, their transpose, the values; in the gradient, these transposed
-	rows     gemm.Packed[F]            // of queries, or of their outputs' gradient
+	seeing   [qBlock]int    // number of keys, from the first on, that have a gradient by each query
+	k, kt, v gemm.Packed[F] // the keys, their transpose, the values; in the gradient, these transposed
+	rows     gemm.Packed[F] // of queries, or of their outputs' gradient
 }
 
 // multiplier multiplies queries by packed keys and values, as far as the queries see these.
@@ -36,14 +35,14 @@ type multiplier[F elem.Float] struct {
 	halves   halved[F]
 }
 
-var pools [2]sync.Pool // of *scratch[float32] and *scratch[float64]
+var pools [2]sync.Pool // of *worker[float32] and *worker[float64]
 
 func poolOf[F elem.Float]() *sync.Pool {
 	var z F
 	return &pools[unsafe.Sizeof(z)/8]
 }
 
-// borrow takes a scratch with undefined contents; giveBack returns it.
+// borrow takes a worker with undefined contents; giveBack returns it.
 func borrow[F elem.Float]() *worker[F] {
 	w, _ := poolOf[F]().Get().(*worker[F])
 	if w == nil {
