@@ -1,6 +1,7 @@
 """DeepSpeed's own parser of ds_config.json. A question is {"text": FILE, "dp": 8}:
 
 "call": "parse" (default) makes a DeepSpeedConfig. The answer holds what planc reads: {"config": {...}}.
+"call": "estimate" asks the estimators of model states: {"bytes": ...} of a GPU, from "params", "stage" and "gpus".
 "call": "keys" lists the keys that the parser knows: {"version": ..., "keys": [{"key", "type", "default"}]}.
 """
 import importlib.metadata
@@ -14,6 +15,7 @@ import torch
 import pydantic
 from deepspeed.runtime import config as ds
 from deepspeed.runtime.tensor_parallel.config import TPTrainingConfig
+from deepspeed.runtime.zero import stage3, stage_1_and_2
 from deepspeed.runtime.zero.config import DeepSpeedZeroConfig
 from deepspeed.runtime.precision_config import DeepSpeedBF16Config, DeepSpeedFP16Config
 
@@ -46,6 +48,8 @@ def device(offload):
 def answer(question):
     if question.get("call") == "keys":
         return keys()
+    if question.get("call") == "estimate":
+        return estimate(question)
     c = parse(question)
     zero, ep = c.zero_config, c.expert_parallel_config
     return {"config": {
@@ -68,6 +72,16 @@ def answer(question):
         "optimizer": c.optimizer_name or "",
         "scheduler": c.scheduler_name or "",
     }}
+
+
+def estimate(question):
+    """Asks for all GPUs as one node: the estimators use nodes only for memory of the host."""
+    params, gpus = question["params"], question["gpus"]
+    if question["stage"] == 3:
+        host, gpu, _ = stage3.estimate_zero3_model_states_mem_needs(params, question["largest"], gpus, 1, False, False)
+    else:
+        host, gpu = stage_1_and_2.estimate_zero2_model_states_mem_needs(params, gpus, 1, False)
+    return {"bytes": float(gpu)}
 
 
 class Recorder(dict):
