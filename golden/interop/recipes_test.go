@@ -136,15 +136,15 @@ func (r *recipe) tree(t *testing.T) map[string]any {
 }
 
 // runFields maps flags to the fields of a job.
-var runFields = map[string]string{"--cluster": "cluster.node", "--nodes": "cluster.nodes", "--model": "model",
-	"--global-batch": "train.global_batch", "--seq-len": "train.seq_len"}
+var runFields = map[string]string{"--cluster": "cluster.node", "--nodes": "cluster.nodes", "--devices": "cluster.devices",
+	"--model": "model", "--global-batch": "train.global_batch", "--seq-len": "train.seq_len"}
 
 // check returns what planc check says about a recipe. An error is what it refuses.
 func (r *recipe) check(t *testing.T) (*migrate.Report, error) {
 	var overrides []spec.Override
 	options := interop.Options{}
 	var node string
-	nodes := 1
+	nodes, perNode := 1, 0
 	for i := 0; i < len(r.run); i += 2 {
 		field, value := runFields[r.run[i]], r.run[i+1]
 		overrides = append(overrides, spec.Override{Key: field, Value: value, Shown: r.run[i]})
@@ -153,13 +153,15 @@ func (r *recipe) check(t *testing.T) (*migrate.Report, error) {
 			node = value
 		case "cluster.nodes":
 			nodes, _ = strconv.Atoi(value)
+		case "cluster.devices":
+			perNode, _ = strconv.Atoi(value)
 		}
 	}
 	whole, err := costmodel.Resolve(costmodel.Ref{Node: node}, nil, os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	options.Devices = nodes * whole.Node.Devices
+	options.Devices = nodes * cmp.Or(perNode, whole.Node.Devices)
 	source, err := migrate.Read([]interop.File{r.file(t)}, r.format, options)
 	if err != nil {
 		return nil, err

@@ -74,6 +74,8 @@ def parse(question):
 
 
 def kind(annotation):
+    if typing.get_origin(annotation) is list:
+        return "list"
     options = [a for a in typing.get_args(annotation) if a is not type(None)] or [annotation]
     return options[0].__name__ if options[0] in (bool, int, float, str, dict, list) else "any"
 
@@ -87,7 +89,9 @@ def keys():
     rows = []
     for f in dataclasses.fields(ClusterConfig):
         default = None if f.default is dataclasses.MISSING else f.default
-        rows.append({"key": f.name, "type": kind(f.type), "default": plain(default)})
+        # Its own questionnaire writes downcast_bf16: 'no', whatever the type in the source is.
+        type_name = "any" if f.name == "downcast_bf16" else kind(f.type)
+        rows.append({"key": f.name, "type": type_name, "default": plain(default)})
     for action in PARSER._actions:
         for section, prefix in PREFIXES.items():
             title = action.container.title or ""

@@ -148,8 +148,8 @@ def kind(annotation):
 
 def fields(model, prefix):
     """Lists the fields of a pydantic model under the names that users write."""
-    for name, field in model.model_fields.items():
-        key = prefix + (field.alias or name)
+    for name, field in [(n, f) for python, f in model.model_fields.items() for n in sorted({python, f.alias or python})]:
+        key = prefix + name
         options = [a for a in typing.get_args(field.annotation) or [field.annotation] if isinstance(a, type)]
         nested = [a for a in options if issubclass(a, pydantic.BaseModel)]
         if nested and nested[0].__name__ != "ZenFlowConfig":
