@@ -136,8 +136,8 @@ func (r *recipe) tree(t *testing.T) map[string]any {
 }
 
 // runFields maps flags to the fields of a job.
-var runFields = map[string]string{"--cluster": "cluster.node", "--nodes": "cluster.nodes", "--devices": "cluster.devices",
-	"--model": "model", "--global-batch": "train.global_batch", "--seq-len": "train.seq_len"}
+var runFields = map[string]string{"--cluster": "cluster.node", "--nodes": "cluster.nodes",
+	"--devices": "cluster.devices", "--model": "model", "--global-batch": "train.global_batch", "--seq-len": "train.seq_len"}
 
 // check returns what planc check says about a recipe. An error is what it refuses.
 func (r *recipe) check(t *testing.T) (*migrate.Report, error) {
@@ -239,8 +239,8 @@ func TestLawRecipes(t *testing.T) {
 		row := r.row(t)
 		rows[r.format] = append(rows[r.format], row)
 		if !harness.Updating() && !strings.Contains(page, row) {
-			t.Errorf("%s has no such row; PLANC_UPDATE=1 go test ./golden/interop -run Recipes writes it:\n%s", recipesPage,
-				row)
+			t.Errorf("%s has no such row; PLANC_UPDATE=1 go test ./golden/interop -run Recipes writes it:\n%s",
+				recipesPage, row)
 		}
 	}
 	if harness.Updating() {
