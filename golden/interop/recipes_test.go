@@ -137,7 +137,8 @@ func (r *recipe) tree(t *testing.T) map[string]any {
 
 // runFields maps flags to the fields of a job.
 var runFields = map[string]string{"--cluster": "cluster.node", "--nodes": "cluster.nodes",
-	"--devices": "cluster.devices", "--model": "model", "--global-batch": "train.global_batch", "--seq-len": "train.seq_len"}
+	"--devices": "cluster.devices", "--model": "model", "--global-batch": "train.global_batch",
+	"--seq-len": "train.seq_len"}
 
 // check returns what planc check says about a recipe. An error is what it refuses.
 func (r *recipe) check(t *testing.T) (*migrate.Report, error) {
