@@ -17,7 +17,7 @@ import (
 // memoryPage compares estimates of memory.
 const memoryPage = "docs/memory.md"
 
-// memoryRows are the measured runs that the page compares, by the table of tools/validate/rows and the number of the row.
+// memoryRows are the measured runs that the page compares, by the table of tools/validate/rows and the row's number.
 var memoryRows = []struct {
 	file    string
 	numbers []int
@@ -77,8 +77,8 @@ func TestMemoryPage(t *testing.T) {
 				gib(r.MemoryBytes()*(1+*p.MemoryError)), e.megatron, e.deepspeed))
 		}
 	}
-	want := memoryTable.ReplaceAllLiteralString(page, "<!-- memory -->\n| run | plan | measured | planc | Megatron-LM | "+
-		"DeepSpeed |\n|---|---|---|---|---|---|\n"+strings.Join(rows, "\n")+"\n<!-- end -->")
+	want := memoryTable.ReplaceAllLiteralString(page, "<!-- memory -->\n"+
+		"| run | plan | measured | planc | Megatron-LM | DeepSpeed |\n|---|---|---|---|---|---|\n"+strings.Join(rows, "\n")+"\n<!-- end -->")
 	if len(rows) < 20 || page == "" {
 		t.Errorf("%d runs, want at least 20", len(rows))
 	}
@@ -137,8 +137,9 @@ func deepspeedMemory(t *testing.T, o *oracle, p *validate.Priced) string {
 		return ""
 	}
 	var answer struct{ Bytes float64 }
+	// the embedding is taken as the largest layer
 	refusal := o.ask(t, map[string]any{"call": "estimate", "params": p.Asked.Problem.Model.Params(),
-		"largest": dims.Vocab * dims.Hidden, "stage": plan.Zero, "gpus": plan.Ranks()}, &answer) // embeddings are the largest layer
+		"largest": dims.Vocab * dims.Hidden, "stage": plan.Zero, "gpus": plan.Ranks()}, &answer)
 	if refusal != "" {
 		t.Fatal(refusal)
 	}
