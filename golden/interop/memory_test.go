@@ -77,8 +77,9 @@ func TestMemoryPage(t *testing.T) {
 				gib(r.MemoryBytes()*(1+*p.MemoryError)), e.megatron, e.deepspeed))
 		}
 	}
-	want := memoryTable.ReplaceAllLiteralString(page, "<!-- memory -->\n"+
-		"| run | plan | measured | planc | Megatron-LM | DeepSpeed |\n|---|---|---|---|---|---|\n"+strings.Join(rows, "\n")+"\n<!-- end -->")
+	lines := append([]string{"<!-- memory -->", "| run | plan | measured | planc | Megatron-LM | DeepSpeed |",
+		"|---|---|---|---|---|---|"}, rows...)
+	want := memoryTable.ReplaceAllLiteralString(page, strings.Join(append(lines, "<!-- end -->"), "\n"))
 	if len(rows) < 20 || page == "" {
 		t.Errorf("%d runs, want at least 20", len(rows))
 	}
