@@ -115,9 +115,14 @@ func refusals(t *interop.Target) (diags ir.Diags) {
 	refuse := func(format string, args ...any) {
 		diags.Addf(ir.Pos{File: "plan"}, CannotExpress, format, args...)
 	}
-	for key, n := range map[string]int{"pp": p.PP, "cp": p.CP, "ep": p.EP} {
-		if n > 1 {
-			refuse("%s %d: Lightning's strategies have data and tensor parallelism; type: --set plan.%[1]s=1", key, n)
+	for _, degree := range []struct {
+		key string
+		n   int
+	}{{"pp", p.PP}, {"cp", p.CP}, {"ep", p.EP}} {
+		if degree.n > 1 {
+			refuse("%s %d: Lightning's strategies have data and tensor parallelism; type: --set plan.%[1]s=1",
+				degree.key,
+				degree.n)
 		}
 	}
 	switch {

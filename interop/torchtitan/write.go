@@ -298,7 +298,7 @@ func write(t *interop.Target) ([]byte, error) {
 		return nil, err
 	}
 	var l list
-	l.set("job.description", fmt.Sprintf("%s, planned by planc: %s", t.Job.Name, p0(t)))
+	l.set("job.description", fmt.Sprintf("%s, planned by planc: %s", t.Job.Name, &t.Plan))
 	l.set("model.name", name)
 	l.set("model.flavor", flavor)
 	l.set("model.hf_assets_path", "./assets/hf/"+flavor)
@@ -309,9 +309,6 @@ func write(t *interop.Target) ([]byte, error) {
 	data, err := tree.Write(tree.TOML, l)
 	return append([]byte(note), data...), err
 }
-
-// p0 returns the plan in one line.
-func p0(t *interop.Target) string { return t.Plan.String() }
 
 // families maps planc's model families to torchtitan's models.
 var families = map[string]string{spec.Llama: "llama3", spec.Qwen3: "qwen3", spec.Qwen3MoE: "qwen3",

@@ -95,7 +95,41 @@ def bridge():
     return rows
 
 
+def python(source):
+    tree = ast.parse(source)
+    imports, calls, sets = [], {}, []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            imports += [[node.module, a.name] for a in node.names]
+        elif isinstance(node, ast.Call):
+            calls.setdefault(ast.unparse(node.func), []).extend(k.arg for k in node.keywords)
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
+            sets.append(ast.unparse(node.targets[0]))
+    return {"imports": imports, "calls": calls, "sets": sets}
+
+
+def titan(folder):
+    """Lists the functions of the registries, and the fields of the configuration with their paths."""
+    base = pathlib.Path(folder) / "torchtitan"
+    functions, fields = [], []
+    for path in sorted(base.glob("models/*/config_registry.py")):
+        module = "torchtitan.models.%s.config_registry" % path.parent.name
+        functions += [[module, n.name] for n in ast.parse(path.read_text()).body if isinstance(n, ast.FunctionDef)]
+    for cls, prefix in (("TrainingConfig", "training."), ("ParallelismConfig", "parallelism.")):
+        for node in ast.parse((base / "config" / "configs.py").read_text()).body:
+            if isinstance(node, ast.ClassDef) and node.name == cls:
+                fields += [prefix + s.target.id for s in node.body if isinstance(s, ast.AnnAssign)]
+    for node in ast.parse((base / "distributed" / "activation_checkpoint.py").read_text()).body:
+        if isinstance(node, ast.ClassDef):
+            functions.append(["torchtitan.distributed.activation_checkpoint", node.name])
+    return {"functions": functions, "fields": fields}
+
+
 def answer(question):
+    if isinstance(question, dict) and "python" in question:
+        return python(question["python"])
+    if isinstance(question, dict):
+        return titan(question["titan"])
     rows = {"lightning": lightning, "bridge": bridge}[question]()
     return {"keys": [[k, "any", v] for k, v in rows.items()]}
 
