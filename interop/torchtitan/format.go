@@ -106,6 +106,7 @@ func importFiles(files []interop.File, o interop.Options) (*interop.Import, erro
 	}
 	im.Files = append([]string{main.Name}, im.Files...)
 	im.Doc = doc
+	im.DefaultField("train.engine", engine, "torchtitan")
 	r := &reader{Reader: keytable.NewReader(doc, Keys, im), devices: o.Devices}
 	r.read()
 	if err := r.Err(); err != nil {

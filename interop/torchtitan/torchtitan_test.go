@@ -135,6 +135,17 @@ func TestDefaultsDecideThePlan(t *testing.T) {
 	}
 }
 
+// The plan is priced as FSDP runs it.
+func TestEngineIsFSDP(t *testing.T) {
+	im, err := read(file("", ""), 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, _ := im.Field("train.engine"); f.Value != "fsdp" || im.Engine != "fsdp" {
+		t.Errorf("train.engine is %q, and Engine %q", f.Value, im.Engine)
+	}
+}
+
 // torchtitan computes in FP32 if tp or pp is used without FSDP, whatever the file says.
 func TestMixedPrecisionNeedsFSDP(t *testing.T) {
 	im, err := read(file("mixed_precision_param = \"bfloat16\"", "tensor_parallel_degree = 8"), 8)
