@@ -62,7 +62,8 @@ func TestImportSaysTheJob(t *testing.T) {
 	im := mustLoad(t, fsdp2)
 	want := map[string]string{"plan.zero": "3", "plan.dp": "8", "plan.tp": "2", "plan.cp": "1", "plan.pp": "1",
 		"plan.ep": "1", "plan.sp": "false", "plan.zero_group": "4", "plan.recompute": "full",
-		"train.precision.compute": "bf16", "train.precision.params": "f32", "train.precision.grads": "f32",
+		"train.engine": "fsdp", "train.precision.compute": "bf16", "train.precision.params": "f32",
+		"train.precision.grads":  "f32",
 		"train.precision.master": "none", "train.precision.reduce": "bf16"}
 	if diff := cmp.Diff(want, fieldsOf(im)); diff != "" {
 		t.Error(diff)

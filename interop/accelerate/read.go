@@ -67,6 +67,7 @@ func (r *reader) read() {
 	}
 	r.precision(kind)
 	r.defaults()
+	r.WholeGroup(r.im.Devices)
 	r.Finish(r.unknown)
 }
 

@@ -52,10 +52,11 @@ const zero3 = `{
 }`
 
 func TestImportSaysTheJob(t *testing.T) {
-	want := map[string]string{"plan.micro_batch": "4", "plan.micro_batches": "8", "plan.zero": "3", "plan.tp": "1",
+	want := map[string]string{"plan.micro_batch": "4", "plan.micro_batches": "8", "plan.zero": "3",
+		"plan.tp": "1", "plan.zero_group": "16",
 		"plan.pp": "1", "plan.cp": "1", "plan.ep": "1", "plan.etp": "1", "train.global_batch": "512",
 		"train.precision.compute": "bf16", "train.precision.grads": "bf16", "train.precision.reduce": "bf16",
-		"train.precision.master": "f32", "train.precision.moments": "f32"}
+		"train.precision.master": "f32", "train.precision.moments": "f32", "train.engine": "deepspeed"}
 	if diff := cmp.Diff(want, fieldsOf(mustLoad(t, interop.Options{Devices: 16}, zero3))); diff != "" {
 		t.Error(diff)
 	}

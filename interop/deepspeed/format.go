@@ -98,6 +98,7 @@ func importFiles(files []interop.File, o interop.Options) (*interop.Import, erro
 	}
 	im.Files = append([]string{main.Name}, im.Files...)
 	im.Doc = doc
+	im.DefaultField("train.engine", im.Engine, name)
 	return im, nil
 }
 

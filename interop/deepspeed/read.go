@@ -43,6 +43,7 @@ func ReadTree(im *interop.Import, doc *tree.Doc, auto map[string]Auto, devices i
 	r.recompute()
 	r.optimizer()
 	r.scheduler()
+	r.WholeGroup(devices)
 	r.Finish(r.unknown)
 	return r.Diags
 }

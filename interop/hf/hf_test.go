@@ -51,10 +51,11 @@ max_seq_length: 4096
 
 func TestImportSaysTheJob(t *testing.T) {
 	want := map[string]string{"engine": "fsdp", "plan.micro_batch": "2", "plan.micro_batches": "8", "plan.zero": "2",
-		"plan.recompute": "full", "plan.tp": "1", "plan.cp": "1", "plan.pp": "1", "plan.ep": "1", "plan.sp": "false",
+		"plan.zero_group": "8",
+		"plan.recompute":  "full", "plan.tp": "1", "plan.cp": "1", "plan.pp": "1", "plan.ep": "1", "plan.sp": "false",
 		"train.global_batch": "128", "train.seq_len": "4096", "train.optimizer.kind": "adamw",
 		"train.precision.compute": "bf16", "train.precision.params": "f32", "train.precision.grads": "f32",
-		"train.precision.master": "none", "train.precision.reduce": "bf16"}
+		"train.precision.master": "none", "train.precision.reduce": "bf16", "train.engine": "fsdp"}
 	if diff := cmp.Diff(want, fieldsOf(t, 8, args)); diff != "" {
 		t.Error(diff)
 	}

@@ -34,6 +34,7 @@ func (r *reader) read() {
 	r.optimizer()
 	r.recipe()
 	r.script()
+	r.WholeGroup(r.devices)
 	r.Finish(r.unknown)
 }
 

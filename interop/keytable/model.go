@@ -1,6 +1,7 @@
 package keytable
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/planc-dev/planc/interop"
@@ -40,8 +41,8 @@ func TakeModel(im *interop.Import, f interop.File) ir.Diags {
 // layerKeys are the names of the number of blocks in a config.json.
 var layerKeys = []string{"num_hidden_layers", "n_layer", "num_layers"}
 
-// AllLayers records that all blocks are recomputed. The plan says how many these are, which the model's file knows; a
-// pipeline's chunks have a part of them.
+// AllLayers records that all blocks are recomputed, if a file says how many the model has. Otherwise whoever adds the
+// model adds the number.
 func (r *Reader) AllLayers(path string) {
 	pp, _ := r.Import.Field("plan.pp")
 	for _, key := range layerKeys {
@@ -51,6 +52,21 @@ func (r *Reader) AllLayers(path string) {
 			return
 		}
 	}
-	r.Absent("plan.recompute_layers", "all blocks are recomputed; the model says how many: --set "+
-		"plan.recompute_layers=BLOCKS")
+}
+
+// WholeGroup records that ZeRO shards over all replicas, unless the file says groups. It needs the number of devices.
+func (r *Reader) WholeGroup(devices int) {
+	zero, ok := r.Import.Field("plan.zero")
+	replicas := devices
+	for _, path := range []string{"plan.tp", "plan.pp"} {
+		f, _ := r.Import.Field(path)
+		n, err := strconv.Atoi(f.Value)
+		if err != nil || n < 1 || replicas%n != 0 {
+			return
+		}
+		replicas /= n
+	}
+	if ok && zero.Value != "0" && replicas > 1 {
+		r.Import.DefaultField("plan.zero_group", strconv.Itoa(replicas), "all replicas")
+	}
 }
