@@ -28,7 +28,7 @@ func ParseCluster(file string, data []byte) (*Cluster, error) {
 	c := &Cluster{Name: strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)), Nodes: 1}
 	diags = append(diags, d.Decode(c)...)
 	if len(diags) == 0 {
-		diags = c.complete(d)
+		diags = missingFigures(c, d)
 	}
 	if err := diags.Err(); err != nil {
 		return nil, err
@@ -105,8 +105,8 @@ func over(below, above *strict.Node) *strict.Node {
 	return m
 }
 
-// complete checks that all figures that pricing needs are there.
-func (c *Cluster) complete(d *strict.Doc) ir.Diags {
+// missingFigures reports the figures that pricing needs and a cluster does not have.
+func missingFigures(c *Cluster, d *strict.Doc) ir.Diags {
 	var diags ir.Diags
 	want := func(path string, present bool, example string) {
 		if !present {

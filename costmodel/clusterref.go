@@ -56,43 +56,47 @@ func Resolve(r Ref, at func(field string) ir.Pos, read func(string) ([]byte, err
 	if at == nil {
 		at = func(string) ir.Pos { return ir.Pos{} }
 	}
-	c, err := lookup(&r, at, read)
-	if err == nil {
-		err = c.finish(r, at)
-	}
-	if err != nil {
+	x := resolution{ref: r, at: at}
+	if err := x.lookup(read); err != nil {
 		return nil, err
 	}
-	return c, nil
+	return x.finish()
 }
 
-// finish sets a job's nodes and devices in a cluster, and replaces nominal bandwidths by measured ones.
-func (c *Cluster) finish(r Ref, at func(string) ir.Pos) error {
-	var diags ir.Diags
-	c.size(r, at, &diags)
-	if err := diags.Err(); err != nil {
-		return err
+// resolution is the state of finding a job's cluster.
+type resolution struct {
+	ref   Ref
+	at    func(field string) ir.Pos
+	found *Cluster
+	diags ir.Diags
+}
+
+// finish sets the job's nodes and devices in the cluster, and replaces nominal bandwidths by measured ones.
+func (x *resolution) finish() (*Cluster, error) {
+	x.size()
+	if err := x.diags.Err(); err != nil {
+		return nil, err
 	}
-	c.inherit()
-	c.applyBandwidths(c.Measured)
-	c.share()
-	return nil
+	x.found.inherit()
+	x.found.applyBandwidths(x.found.Measured)
+	x.found.divideCPU()
+	return x.found, nil
 }
 
 // lookup finds the cluster of a file or of the catalogue, and converts Count to Nodes or Devices.
-func lookup(r *Ref, at func(string) ir.Pos, read func(string) ([]byte, error)) (*Cluster, error) {
-	var diags ir.Diags
+func (x *resolution) lookup(read func(string) ([]byte, error)) error {
+	r := &x.ref
 	if IsFile(r.Node) {
 		data, err := read(r.Node)
 		if err != nil {
-			diags.Addf(at("node"), NoFile, "cluster file %s cannot be read: %v", r.Node, ir.FileReason(err))
-			return nil, diags
+			x.diags.Addf(x.at("node"), NoFile, "cluster file %s cannot be read: %v", r.Node, ir.FileReason(err))
+			return x.diags
 		}
-		c, err := ParseCluster(r.Node, data)
+		x.found, err = ParseCluster(r.Node, data)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return c, c.readTable(r.Node, at("node"), read)
+		return x.readTable(read)
 	}
 	name, byGPU := strings.ToLower(r.Node), false
 	if node, ok := gpuNodes[name]; ok {
@@ -100,20 +104,21 @@ func lookup(r *Ref, at func(string) ir.Pos, read func(string) ([]byte, error)) (
 	}
 	data, err := ClusterFile(name)
 	if err != nil {
-		return nil, append(diags, unknown(r.Node, at("node")))
+		return append(x.diags, unknown(r.Node, x.at("node")))
 	}
 	c, err := ParseCluster(canonical(name)+".yaml", data)
 	if err != nil {
 		panic("costmodel: catalogue: " + err.Error())
 	}
+	x.found = c
 	if r.Count > 0 {
 		if byGPU || c.IsCPU() {
-			c.spread(r, at, &diags)
+			x.spread()
 		} else {
 			r.Nodes = or(r.Nodes, r.Count)
 		}
 	}
-	return c, diags.Err()
+	return x.diags.Err()
 }
 
 // turned is a short form with its number at the end: dgx-h100x4.
@@ -145,7 +150,8 @@ func unknown(name string, at ir.Pos) ir.Diag {
 }
 
 // spread converts a number of devices to nodes and devices per node.
-func (c *Cluster) spread(r *Ref, at func(string) ir.Pos, diags *ir.Diags) {
+func (x *resolution) spread() {
+	r, c := &x.ref, x.found
 	per := or(r.Devices, c.Node.Devices)
 	switch {
 	case c.IsCPU():
@@ -153,11 +159,11 @@ func (c *Cluster) spread(r *Ref, at func(string) ir.Pos, diags *ir.Diags) {
 	case r.Count < per:
 		r.Devices = r.Count
 	case r.Count > maxDevices:
-		diags.Addf(at("node"), BadCluster, "%d devices of %s; planc supports at most %d", r.Count, c.Name, maxDevices)
+		x.diags.Addf(x.at("node"), BadCluster, "%d devices of %s; planc supports at most %d", r.Count, c.Name, maxDevices)
 	case r.Count%per == 0:
 		r.Nodes = or(r.Nodes, r.Count/per)
 	default:
-		diags.Addf(at("node"), BadCluster,
+		x.diags.Addf(x.at("node"), BadCluster,
 			"%d devices are not a whole number of nodes: %s has %d devices per node; use %d or %d devices",
 			r.Count, c.Name, per, r.Count/per*per, (r.Count/per+1)*per)
 	}
@@ -167,31 +173,34 @@ func (c *Cluster) spread(r *Ref, at func(string) ir.Pos, diags *ir.Diags) {
 const maxDevices = 1 << 17
 
 // size sets the nodes and devices of the job.
-func (c *Cluster) size(r Ref, at func(string) ir.Pos, diags *ir.Diags) {
+func (x *resolution) size() {
+	r, c := &x.ref, x.found
 	if r.Devices > c.Node.Devices && !c.IsCPU() {
-		diags.Addf(at("devices"), BadCluster, "a node of %s has %d devices, not %d", c.Name, c.Node.Devices, r.Devices)
+		x.diags.Addf(x.at("devices"), BadCluster, "a node of %s has %d devices, not %d", c.Name, c.Node.Devices,
+			r.Devices)
 	}
 	c.Node.Whole = c.Node.Devices
 	c.Node.Devices = or(r.Devices, c.Node.Devices)
 	c.Nodes = or(r.Nodes, c.Nodes)
 	if c.Devices() > maxDevices {
-		place := at("nodes")
+		place := x.at("nodes")
 		if place == (ir.Pos{}) {
-			place = at("node") // the short form contains the number
+			place = x.at("node") // the short form contains the number
 		}
-		diags.Addf(place, BadCluster, "%d nodes of %d devices are %d devices; planc supports at most %d: use "+
+		x.diags.Addf(place, BadCluster, "%d nodes of %d devices are %d devices; planc supports at most %d: use "+
 			"at most %d nodes",
 			c.Nodes, c.Node.Devices, c.Devices(), maxDevices, maxDevices/c.Node.Devices)
 	}
 	if c.Nodes > 1 && len(c.Network) == 0 {
-		diags.Addf(at("nodes"), BadCluster, "%s has no network, so it can have only one node, not %d", c.Name, c.Nodes)
+		x.diags.Addf(x.at("nodes"), BadCluster, "%s has no network, so it can have only one node, not %d", c.Name,
+			c.Nodes)
 	}
 }
 
-// share divides a CPU among its devices. The file's figures are those of a device that has a core to itself; memory is
+// divideCPU divides a CPU among its devices. The file's figures are those of a device that has a core to itself; memory is
 // the host's. A device with several cores runs a thread on each. Memory and links are shared, so their bandwidth does
 // not grow with the cores.
-func (c *Cluster) share() {
+func (c *Cluster) divideCPU() {
 	if !c.IsCPU() || c.Node.Host.Cores == 0 {
 		return
 	}

@@ -133,7 +133,7 @@ func (k *Comm) group(c *Cluster, op ir.Op, p Placement) group {
 		rounds: rounds(op),
 		hop:    float64(c.Node.Link.Latency()), overNet: p.Nodes > 1}
 	rate := k.link(c)
-	g.near = float64(c.link(p.Local)) * rate.Ring
+	g.near = float64(c.Node.linkRate(p.Local)) * rate.Ring
 	if c.Node.SHARP {
 		g.switches = float64(c.Node.Link.Bandwidth) * rate.Switch
 	}

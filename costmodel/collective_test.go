@@ -231,7 +231,7 @@ func TestPairsShareTheirNICs(t *testing.T) {
 		{8, 2, 4, 0, 0}, {8, 1, 2, 0, 0},
 	} {
 		c, m := &Cluster{Nodes: 4, Node: Node{Devices: tt.devices}}, pipeline(tt.stride, tt.pp)
-		if got := c.neighbours(m, "pp").Crossing; got != tt.next {
+		if got := c.Node.placePair(m, "pp", false).Crossing; got != tt.next {
 			t.Errorf("%+v: %d devices send to another node, want %d", tt, got, tt.next)
 		}
 		if got := c.PlaceEnds(m, []ir.Axis{"pp"}).Crossing; got != tt.ends {

@@ -105,7 +105,8 @@ func several(points []timed) bool {
 
 // readTable reads a cluster's table from a file of its own, whose name is relative to the cluster file, and computes
 // its routes. Errors are reported at that file, or at the cluster's name if the file cannot be read.
-func (c *Cluster) readTable(cluster string, at ir.Pos, read func(string) ([]byte, error)) error {
+func (x *resolution) readTable(read func(string) ([]byte, error)) error {
+	c, cluster := x.found, x.ref.Node
 	t := &c.Measured.Collectives
 	if !t.file() {
 		return nil
@@ -117,7 +118,7 @@ func (c *Cluster) readTable(cluster string, at ir.Pos, read func(string) ([]byte
 	}
 	data, err := read(name)
 	if err != nil {
-		diags.Addf(at, NoFile, "measured.collectives of %s is %s, which cannot be read: %v", cluster, name,
+		diags.Addf(x.at("node"), NoFile, "measured.collectives of %s is %s, which cannot be read: %v", cluster, name,
 			ir.FileReason(err))
 		return diags
 	}

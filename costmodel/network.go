@@ -22,7 +22,7 @@ func (c *Cluster) reach(p Placement) reach {
 		t := &c.Network[i]
 		nics, bandwidth = or(t.NICs, nics), or(t.Bandwidth, bandwidth)
 		over *= max(1, t.Oversubscription)
-		per := BytesPerSecond(float64(bandwidth) * c.nicsFor(nics, p.Crossing) / over)
+		per := BytesPerSecond(float64(bandwidth) * c.Node.nicsFor(nics, p.Crossing) / over)
 		together := 1.0 // number of the group's nodes in one part of the tier below
 		if i > 0 && !p.Mixed {
 			together = math.Floor(float64(below) * float64(p.Nodes) / float64(max(1, p.Span)))
@@ -50,21 +50,21 @@ func (c *Cluster) reach(p Placement) reach {
 
 // nicsFor returns the number of a node's NICs per device, if crossing devices use them at the same time; 0 means all
 // devices. A single crossing device uses one NIC, or its share if there are more NICs than devices.
-func (c *Cluster) nicsFor(nics, crossing int) float64 {
-	own := float64(nics) / float64(max(1, c.Node.Devices))
+func (n *Node) nicsFor(nics, crossing int) float64 {
+	own := float64(nics) / float64(max(1, n.Devices))
 	if crossing == 0 {
 		return own
 	}
 	return min(float64(nics)/float64(crossing), max(1, own))
 }
 
-// link returns the nominal bandwidth of each of n devices of a node among themselves: all of it with a switch, the
+// linkRate returns the nominal bandwidth of each of some devices of a node among themselves: all of it with a switch, the
 // fraction that leads to the group's other devices in a mesh.
-func (c *Cluster) link(n int) BytesPerSecond {
-	l := &c.Node.Link
-	whole := max(c.Node.Devices, c.Node.Whole)
-	if (l.Kind == "nvlink" || l.Kind == "xgmi") && n > 1 && whole > n {
-		return l.Bandwidth * BytesPerSecond(float64(n-1)/float64(whole-1))
+func (n *Node) linkRate(devices int) BytesPerSecond {
+	l := &n.Link
+	whole := max(n.Devices, n.Whole)
+	if (l.Kind == "nvlink" || l.Kind == "xgmi") && devices > 1 && whole > devices {
+		return l.Bandwidth * BytesPerSecond(float64(devices-1)/float64(whole-1))
 	}
 	return l.Bandwidth
 }

@@ -39,17 +39,12 @@ func (c *Cluster) Place(m ir.Mesh, axes []ir.Axis) Placement {
 
 // PlaceEnds returns the placement of the first and last rank of a group over one atom of the mesh.
 func (c *Cluster) PlaceEnds(m ir.Mesh, axes []ir.Axis) Placement {
-	return c.pair(m, axes[0], true)
+	return c.Node.placePair(m, axes[0], true)
 }
 
-// neighbours returns the placement of the two neighbours on an axis that are farthest apart.
-func (c *Cluster) neighbours(m ir.Mesh, axis ir.Axis) Placement {
-	return c.pair(m, axis, false)
-}
-
-// pair returns the placement of two neighbours on an axis, or of the ends of the axis, whichever are farthest apart.
-func (c *Cluster) pair(m ir.Mesh, axis ir.Axis, ends bool) Placement {
-	stride, size, devices := 1, 1, max(1, c.Node.Devices)
+// placePair returns the placement of two neighbours on an axis, or of the ends of the axis, whichever are farthest apart.
+func (n *Node) placePair(m ir.Mesh, axis ir.Axis, ends bool) Placement {
+	stride, size, devices := 1, 1, max(1, n.Devices)
 	for _, a := range m.Atoms {
 		if a.Name == axis {
 			size = a.Size

@@ -16,13 +16,13 @@ func (c *Cluster) SendTime(m ir.Mesh, axis ir.Axis, b Bytes) Seconds {
 
 // SendRoute returns the route of messages between neighbours on an axis.
 func (c *Cluster) SendRoute(m ir.Mesh, axis ir.Axis) Route {
-	p := c.neighbours(m, axis)
+	p := c.Node.placePair(m, axis, false)
 	if c.IsCPU() {
 		return c.sendThreads(p)
 	}
 	k := &NCCL
 	r := Route{fill: k.Fill}
-	hop, rate := c.Node.Link.Latency(), float64(c.link(2))*k.link(c).Ring*k.Pair
+	hop, rate := c.Node.Link.Latency(), float64(c.Node.linkRate(2))*k.link(c).Ring*k.Pair
 	if p.Nodes > 1 {
 		far := c.reach(p)
 		hop, rate = far.latency, float64(far.ring)*k.Network

@@ -222,13 +222,13 @@ func (s *simulation) move(stage int) bool {
 			start = s.later(start, s.chunks[chunk-1].forward[m]+s.times[chunk-1].SendOutput)
 		}
 		c.forward = append(c.forward, start+t.Forward)
-		s.done(stage, a, chunk, m, start, start+t.Forward, 0)
+		s.done(stage, ir.Step{Action: a, Micro: m, ModelChunk: chunk}, start, start+t.Forward, 0)
 	case ir.Backward:
 		return s.goBack(stage, a, chunk)
 	default:
 		c.weighed++
 		st.last[a.Chunk] = st.free
-		s.done(stage, a, chunk, c.weighed-1, st.free, st.free+t.Weights, 0)
+		s.done(stage, ir.Step{Action: a, Micro: c.weighed - 1, ModelChunk: chunk}, st.free, st.free+t.Weights, 0)
 	}
 	return true
 }
@@ -268,15 +268,15 @@ func (s *simulation) goBack(stage int, a ir.Action, chunk int) bool {
 	c.backward = append(c.backward, end+wait)
 	st.open = false
 	st.last[a.Chunk] = st.start
-	s.done(stage, a, chunk, m, st.start, end+wait, wait)
+	s.done(stage, ir.Step{Action: a, Micro: m, ModelChunk: chunk}, st.start, end+wait, wait)
 	return true
 }
 
-// done finishes an action.
-func (s *simulation) done(stage int, a ir.Action, chunk, micro int, start, end, wait Seconds) {
+// done finishes an action, given as a step without its stage and index.
+func (s *simulation) done(stage int, step ir.Step, start, end, wait Seconds) {
 	st := &s.stages[stage]
 	if s.line != nil {
-		step := ir.Step{Action: a, Stage: stage, Index: st.did, Micro: micro, ModelChunk: chunk}
+		step.Stage, step.Index = stage, st.did
 		s.line.Stages[stage] = append(s.line.Stages[stage], Span{step, start, end, wait})
 	}
 	st.pass()

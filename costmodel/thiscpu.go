@@ -33,13 +33,14 @@ func ResolveOn(here *ThisCPU, r Ref, at func(field string) ir.Pos, read func(str
 	if err != nil || here == nil || !IsThisCPU(r.Node) {
 		return named, err
 	}
-	c, err := lookup(&r, at, read)
+	x := resolution{ref: r, at: at}
+	err = x.lookup(read)
 	if err != nil {
 		return nil, err
 	}
-	here.apply(c)
-	c.named = named
-	return c, c.finish(r, at)
+	here.apply(x.found)
+	x.found.named = named
+	return x.finish()
 }
 
 // IsThisCPU reports whether a job's cluster of this name is the CPU that planc runs on.
