@@ -8,6 +8,7 @@ import (
 
 	"github.com/planc-dev/planc/passes/search/space"
 
+	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 )
 
@@ -42,7 +43,7 @@ func drawPoints(t testing.TB, s *searcher, r *rand.Rand, n int) []candidate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, agains := map[priceKey]bool{}, map[*family][]space.RecomputeChoice{}
+	seen, agains := map[ir.Plan]bool{}, map[*family][]space.RecomputeChoice{}
 	var out []candidate
 	for len(out) < n {
 		f := sp.families[r.IntN(len(sp.families))]
@@ -54,7 +55,7 @@ func drawPoints(t testing.TB, s *searcher, r *rand.Rand, n int) []candidate {
 		p := candidate{family: f, sharding: &shardings[r.IntN(len(shardings))], recompute: a,
 			n:     a.MinN + r.IntN(a.MaxN-a.MinN+1),
 			order: &orders[r.IntN(len(orders))]}
-		if k := s.priceKey(&p); !seen[k] {
+		if k := p.plan(); !seen[k] {
 			seen[k] = true
 			out = append(out, p)
 		}

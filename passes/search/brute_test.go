@@ -63,7 +63,7 @@ func (b *brute) run() *brute {
 				for n := br.recompute.MinN; n <= br.recompute.MaxN; n++ {
 					q := m.at(n)
 					c := b.price(&q)
-					b.hold(m, br, n, c)
+					b.hold(m, br, n, &c)
 					if c.memory.Fits() {
 						plans, times, fits = append(plans, q.plan()), append(times, c.time), true
 						plan := q.plan()
@@ -117,7 +117,10 @@ func (b *brute) leastRisk(plans []ir.Plan, times []costmodel.Seconds, risks []ri
 func (b *brute) hold(m *member, br *branch, n int, c *price) {
 	q := m.at(n)
 	f, plan := m.family, q.plan()
-	time := b.stepTime(&q)
+	time := c.time
+	if time == 0 {
+		time = b.stepOf(&q).Total()
+	}
 	if closed, near := b.quote(&q).time, b.simulatedBound(&q); closed > near || near > time {
 		b.t.Errorf("%v takes %v; its closed form is %v, its schedule played with floors %v", plan.Text(), time,
 			closed, near)

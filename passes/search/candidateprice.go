@@ -2,7 +2,6 @@ package search
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/planc-dev/planc/passes/search/space"
 
@@ -57,41 +56,6 @@ type price struct {
 	stage  int // the fullest stage, whose memory it is
 }
 
-// priceKey identifies a candidate in few bytes.
-type priceKey struct {
-	frame                *pipelineSplit
-	tp, dp, micro        int32
-	group, layers, every int32
-	zero, sp, split      uint8
-	schedule, kind       uint8
-	order                [4]int32
-	cp                   int32
-	context              byte // first byte of cp_kind
-	ep, etp              int32
-	slack                float64
-}
-
-// priceKey returns a candidate's key.
-func (s *pricer) priceKey(p *candidate) priceKey {
-	f := p.family
-	layers, every := p.recompute.LayersAndEvery(p.n)
-	k := priceKey{frame: s.pipelineSplit(f), tp: int32(f.plan.TP), dp: int32(f.plan.DP),
-		micro:  int32(f.plan.MicroBatch),
-		group:  int32(p.sharding.Group),
-		layers: int32(layers), every: int32(every), zero: uint8(p.sharding.Zero),
-		schedule: uint8(slices.Index(space.Schedules, f.plan.Schedule)), kind: p.recompute.Kind[0],
-		order: [4]int32{int32(p.order.tp), int32(p.order.dp), int32(p.order.pp), int32(p.order.cp)},
-		cp:    int32(f.plan.CP), context: f.plan.CPKind[0], ep: int32(f.plan.EP), etp: int32(f.plan.ETP),
-		slack: f.plan.MoESlack}
-	if f.plan.SP {
-		k.sp = 1
-	}
-	if p.recompute.Split {
-		k.split = 1
-	}
-	return k
-}
-
 // candidateMemory returns what a rank of the fullest stage needs, and that stage.
 func (s *pricer) candidateMemory(p *candidate) (costmodel.Memory, int) {
 	s.measureActivations(&s.activationScratch, p.family, p.recompute, p.n, p.scattersEachMicro())
@@ -100,17 +64,11 @@ func (s *pricer) candidateMemory(p *candidate) (costmodel.Memory, int) {
 }
 
 // price simulates a plan that fits. Of a plan that does not fit, only the memory is known.
-func (s *pricer) price(p *candidate) *price {
-	k := s.priceKey(p)
-	if q := s.prices[k]; q != nil {
-		return q
-	}
-	q := &price{}
+func (s *pricer) price(p *candidate) (q price) {
 	q.memory, q.stage = s.candidateMemory(p)
 	if q.memory.Fits() {
 		q.time = s.stepOf(p).Total()
 	}
-	s.prices[k] = q
 	return q
 }
 

@@ -287,10 +287,6 @@ func (e *enumeration) visit(plan *ir.Plan, split []int) {
 	}
 	if broken == 0 {
 		f := e.family(plan, split)
-		if f.size > 0 && e.limit > 0 && e.s.cannotFit(e.p, f) {
-			e.skipped = true
-			return
-		}
 		if f.size > 0 {
 			e.out.families = append(e.out.families, f)
 			e.out.size += f.size

@@ -67,21 +67,12 @@ func (s *searcher) boundBranch(p *Problem, b *branch) {
 // branchFit returns the smallest recompute count with which a branch may fit, and by how many bytes it does not.
 func (s *memoryPricer) branchFit(p *Problem, b *branch) (least, lacks int) {
 	f := b.family
-	s.pipelineSplit(f)
-	fit := &branchFit{}
-	if known := s.memoryFit(p, f); known != nil {
-		fit = &known.branches[b.recompute.Index()]
-	}
-	if fit.known {
-		return fit.n, fit.overBytes
-	}
 	for j, each := range f.scatterChoices(s.Shardings(p, &f.plan)) {
 		n, over := s.minRecomputed(f, &b.recompute, s.minStateMemory(p, f), each)
 		if j == 0 || over < lacks || over == lacks && n < least {
 			least, lacks = n, over
 		}
 	}
-	*fit = branchFit{true, least, lacks}
 	return least, lacks
 }
 
@@ -204,21 +195,6 @@ func (s *memoryPricer) minBytes(p *Problem, f *family) int {
 	if f.withDetails().minBytes > 0 {
 		return f.minBytes
 	}
-	s.pipelineSplit(f)
-	known := s.memoryFit(p, f)
-	if known != nil && known.minBytes > 0 {
-		f.minBytes = known.minBytes
-		return f.minBytes
-	}
-	s.newMinBytes(p, f)
-	if known != nil {
-		known.minBytes = f.minBytes
-	}
-	return f.minBytes
-}
-
-// newMinBytes computes minBytes.
-func (s *memoryPricer) newMinBytes(p *Problem, f *family) {
 	_, split := p.Pins["recompute_split"]
 	k, fr, shardings := &s.activationScratch, s.pipelineSplit(f), s.Shardings(p, &f.plan)
 	for i, each := range f.scatterChoices(shardings) {
@@ -242,6 +218,7 @@ func (s *memoryPricer) newMinBytes(p *Problem, f *family) {
 			f.minBytes = largest
 		}
 	}
+	return f.minBytes
 }
 
 // minChunkBytes returns the least that a kind of chunk saves under any recomputation: one input for all blocks of a

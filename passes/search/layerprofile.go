@@ -452,14 +452,13 @@ type computeTime struct {
 // computeTimes returns the compute times of all functions of a profile at k times its micro-batch: of each segment
 // the forward pass, the backward pass, and its second part. The load follows from both.
 func (s *layerTimer) computeTimes(p *profile, k int, l moeLoad) [][3]computeTime {
-	if s.deviceWorks == nil {
-		if s.works[s.device] == nil {
-			s.works[s.device] = map[computeKey][][3]computeTime{}
-		}
-		s.deviceWorks = s.works[s.device]
+	all := s.works[s.device]
+	if all == nil {
+		all = map[computeKey][][3]computeTime{}
+		s.works[s.device] = all
 	}
 	key := computeKey{p, k}
-	if known := s.deviceWorks[key]; known != nil {
+	if known := all[key]; known != nil {
 		return known
 	}
 	out := make([][3]computeTime, len(p.segs))
@@ -476,7 +475,7 @@ func (s *layerTimer) computeTimes(p *profile, k int, l moeLoad) [][3]computeTime
 			out[i][j] = s.computeTime(f, k, l)
 		}
 	}
-	s.deviceWorks[key] = out
+	all[key] = out
 	return out
 }
 

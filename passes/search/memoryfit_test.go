@@ -17,41 +17,7 @@ func problemLong(t testing.TB) *Problem {
 	return problem(cluster(t, "dgx-h100", 2, 0), cfg, 16384, 64, mixed)
 }
 
-// Shared memory results equal those of a new searcher.
-func TestFittings(t *testing.T) {
-	p := problemLong(t)
-	s := must(t, p).searcher
-	fresh, err := newSearcher(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	none, r := 0, rand.New(rand.NewPCG(7, 11))
-	for range 4000 {
-		f := s.searched.families[r.IntN(len(s.searched.families))]
-		if !s.cannotFit(p, f) {
-			continue
-		}
-		none++
-		own := *f
-		own.familyDetails, own.fit, own.fitSought, own.class = nil, nil, false, &degreeClass{}
-		if fresh.minBytes(p, &own) > fresh.arenaCapacity {
-			continue
-		}
-		for _, b := range fresh.branchesOf(p, &own) {
-			clear(fresh.memoryFits)
-			fresh.boundBranch(p, b)
-			if b.overBytes == 0 {
-				t.Errorf("%v is taken for one that does not fit; with recompute %v it may", f.plan.Text(),
-					b.recompute.Kind)
-			}
-		}
-	}
-	if none < 50 {
-		t.Errorf("of %d families drawn none fits", none)
-	}
-}
-
-// Levers that share memory results and speeds report what new searches report.
+// Levers that share profiles and speeds report what new searches report.
 func TestLeversShare(t *testing.T) {
 	p := problemLong(t)
 	r := must(t, p)
@@ -118,9 +84,8 @@ func TestSeriesOfMany(t *testing.T) {
 	}
 }
 
-// freshSeries returns a series that knows profiles of the model, but no memory results.
+// freshSeries returns a series that knows profiles of the model, but no times.
 func freshSeries(p *Problem, shared *caches) *Series {
-	clear(shared.memoryFits)
 	return &Series{model: p.Model, caches: shared}
 }
 

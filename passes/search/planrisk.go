@@ -55,7 +55,7 @@ func (h *bestFirst) robust(limit costmodel.Seconds) candidate {
 	w.drainQueue()
 	for ; len(h.pending) > 0 && h.pending[0].floor <= limit; h.pending = h.pending[1:] {
 		f := h.space.families[h.pending[0].index]
-		if h.filter.family != nil && !h.filter.family(f) || !h.countAll && h.s.cannotFit(h.space.problem, f) {
+		if h.filter.family != nil && !h.filter.family(f) {
 			continue
 		}
 		w.push(riskNode{risk: risk{parts: simplicity(&f.plan)}, entry: entry{floor: h.pending[0].floor, order: f.first,

@@ -31,9 +31,7 @@ type family struct {
 	// cheap lower bound of the step of any plan; 0 if not computed
 	roughFloor costmodel.Seconds
 	// tighter and more expensive lower bound; 0 if not computed
-	floor     costmodel.Seconds
-	fit       *memoryFit // shared memory results, if known
-	fitSought bool       // whether fit was looked up before the family was examined
+	floor costmodel.Seconds
 }
 
 // familySpec identifies a family, as the enumeration found it. It never changes, and workers share it.
@@ -56,14 +54,11 @@ type familySlot struct {
 // familyDetails is what is known about one examined family. The fields that pricing reads most come first, for
 // locality.
 type familyDetails struct {
-	batchBytes    int
 	split         *pipelineSplit
 	shardingCosts []shardingCost // by the sharding's index
 	fullStages    []stageBuffers
-	maxOwned      int
 
-	minBytes       int // no plan of the family needs less
-	orders         []axisOrder
+	minBytes       int           // no plan of the family needs less
 	branches       []*branch     // once expanded
 	minStateMemory []stateMemory // minimum over its shardings, once expanded
 	layers         [][]layerRun  // of each chunk

@@ -37,9 +37,8 @@ type collectiveTimer struct {
 type layerTimer struct {
 	collectiveTimer
 	space.Options
-	exposedTP   float64                         // fraction of tensor-parallel collectives that compute waits for
-	deviceWorks map[computeKey][][3]computeTime // the entry of works for the device
-	costScratch []layerCost                     // memory that is reused
+	exposedTP   float64     // fraction of tensor-parallel collectives that compute waits for
+	costScratch []layerCost // memory that is reused
 }
 
 // memoryPricer computes the memory of plans.
@@ -47,10 +46,9 @@ type memoryPricer struct {
 	layerTimer
 	arenaCapacity int // bytes of a device that the arena may use
 	// bytes of a device for everything that a plan needs, as [costmodel.Memory] counts capacity
-	usableBytes   int64
-	cpu           bool
-	moments       int // optimizer moments per parameter
-	stateMemories map[stateMemoryKey][]stateMemory
+	usableBytes int64
+	cpu         bool
+	moments     int // optimizer moments per parameter
 
 	// memory that is reused for each plan
 	activationScratch activationMemory
@@ -79,7 +77,6 @@ type pricer struct {
 	stepBounder
 	modelFlops   float64
 	formula      string
-	prices       map[priceKey]*price
 	bucketPrices map[bucketKey]*bucketPrice
 	triedScratch []triedCount // memory that is reused
 }
@@ -96,10 +93,9 @@ func newPricer(p *Problem) (s pricer) {
 	s.cpu, s.moments = p.Cluster.IsCPU(), p.Recipe.Moments()
 	s.overlap = [2]bool{s.overlaps(0), s.overlaps(1)}
 	s.modelFlops, s.formula = modelFlops(p.Model), flopsFormula(p.Model)
-	s.stateMemories = map[stateMemoryKey][]stateMemory{}
 	s.zeroTimeCache, s.postPassCache = map[zeroTimeKey][]zeroTime{}, map[postPassKey][]postPassBound{}
 	s.pipelineEnds = map[simulatedBoundKey]costmodel.Seconds{}
-	s.prices, s.bucketPrices = map[priceKey]*price{}, map[bucketKey]*bucketPrice{}
+	s.bucketPrices = map[bucketKey]*bucketPrice{}
 	return s
 }
 
@@ -108,11 +104,10 @@ func (s *pricer) workerCopy() pricer {
 	t := *s
 	t.caches, t.clusterCosts = s.caches.clone(), s.clusterCosts.clone()
 	t.precompiler = basePrecompiler{jobs: s.precompiler.jobs}
-	t.Options, t.deviceWorks = s.Options.Clone(), nil
+	t.Options = s.Options.Clone()
 	t.zeroTimeCache, t.pipelineEnds = maps.Clone(s.zeroTimeCache), maps.Clone(s.pipelineEnds)
-	t.stateMemories = map[stateMemoryKey][]stateMemory{}
 	t.postPassCache = map[postPassKey][]postPassBound{}
-	t.prices, t.bucketPrices = map[priceKey]*price{}, map[bucketKey]*bucketPrice{}
+	t.bucketPrices = map[bucketKey]*bucketPrice{}
 	t.activationScratch, t.costScratch, t.stageScratch, t.countScratch = activationMemory{}, nil, nil, nil
 	t.boundScratch, t.triedScratch = nil, nil
 	return t
@@ -129,7 +124,6 @@ type caches struct {
 
 	timetables map[scheduleKey]*ir.Timetable
 	works      map[costmodel.Device]map[computeKey][][3]computeTime
-	memoryFits map[memoryFitKey]*memoryFit
 }
 
 // newCaches returns empty caches.
@@ -138,7 +132,7 @@ func newCaches() *caches {
 		inFlight:       map[scheduleKey][]int{},
 		pipelineSplits: map[pipelineSplitKey]*pipelineSplit{}, stateLayouts: map[stateLayoutKey]*stateLayout{},
 		timetables: map[scheduleKey]*ir.Timetable{},
-		works:      map[costmodel.Device]map[computeKey][][3]computeTime{}, memoryFits: map[memoryFitKey]*memoryFit{}}
+		works:      map[costmodel.Device]map[computeKey][][3]computeTime{}}
 }
 
 // clone returns caches that start with the same contents and can change independently.
@@ -147,8 +141,7 @@ func (c *caches) clone() *caches {
 		inFlight:       maps.Clone(c.inFlight),
 		pipelineSplits: maps.Clone(c.pipelineSplits),
 		stateLayouts:   maps.Clone(c.stateLayouts), timetables: maps.Clone(c.timetables),
-		memoryFits: copyFits(c.memoryFits),
-		works:      map[costmodel.Device]map[computeKey][][3]computeTime{}}
+		works: map[costmodel.Device]map[computeKey][][3]computeTime{}}
 	for d, w := range c.works {
 		own.works[d] = maps.Clone(w)
 	}

@@ -121,9 +121,7 @@ type bestFirst struct {
 	pending []rankedFamily
 	queue   queue
 	counts  Counts
-	// the counts must be exact, so that families that cannot fit are examined too
-	countAll bool
-	fits     []fittingPlan // plans that fit and were priced
+	fits    []fittingPlan // plans that fit and were priced
 	// members that fit, but whose bound says that they are slower than the fastest
 	slower    []*member
 	fastest   costmodel.Seconds // step of the fastest plan so far, or the filter's limit
@@ -181,11 +179,10 @@ func (s *searcher) choose(sp *planSpace, k *filter) (c found, n Counts, ok bool)
 
 // searchBestFirst prices plans until no bound is below the best time.
 func (s *searcher) searchBestFirst(sp *planSpace, k *filter) *bestFirst {
-	counts := k == nil
-	if counts {
+	if k == nil {
 		k = &filter{}
 	}
-	h := &bestFirst{s: s, space: sp, filter: k, countAll: counts}
+	h := &bestFirst{s: s, space: sp, filter: k}
 	h.counts.Space = sp.size
 	h.queue, h.pending = s.queue[:0], sp.ranked(&s.layerTimer)
 	h.fastest = costmodel.Seconds(math.Inf(1))
@@ -234,9 +231,6 @@ func (h *bestFirst) next() bool {
 		f, floor := h.space.families[h.pending[0].index], h.pending[0].floor
 		h.pending = h.pending[1:]
 		if h.filter.family == nil || h.filter.family(f) {
-			if !h.countAll && h.s.cannotFit(h.space.problem, f) {
-				continue
-			}
 			h.queueRefined(f, floor)
 			h.watch()
 		}

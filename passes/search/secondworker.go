@@ -81,7 +81,7 @@ func (sp *planSpace) copyFor(t *searcher) *planSpace {
 	all, cells := make([]family, len(sp.families)), map[*degreeClass]*degreeClass{}
 	for i, f := range sp.families {
 		all[i] = *f
-		all[i].familyDetails, all[i].fit, all[i].fitSought, all[i].class = nil, nil, false, f.class.copyFor(t, cells)
+		all[i].familyDetails, all[i].class = nil, f.class.copyFor(t, cells)
 		out.families[i] = &all[i]
 	}
 	return out
@@ -102,7 +102,6 @@ func (c *degreeClass) copyFor(t *searcher, all map[*degreeClass]*degreeClass) *d
 	if c.degreeClassDetails != nil {
 		in := *c.degreeClassDetails
 		own.degreeClassDetails = &in
-		in.orders = nil // orders cache message times
 		in.blocks = [space.VariantCount]*blocks{}
 		for i := range in.layerTimes {
 			in.layerTimes[i] = slices.Clone(in.layerTimes[i])
@@ -121,7 +120,6 @@ func (c *caches) merge(o *caches) {
 	addTo(c.pipelineSplits, o.pipelineSplits)
 	addTo(c.stateLayouts, o.stateLayouts)
 	addTo(c.timetables, o.timetables)
-	addTo(c.memoryFits, o.memoryFits)
 	for d, w := range o.works {
 		if c.works[d] == nil {
 			c.works[d] = w

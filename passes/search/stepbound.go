@@ -14,31 +14,26 @@ type axisOrder struct {
 	index      int // among the orders of its family
 	tp, dp, pp int
 	cp         int // 1 if the order has no cp
-
-	messageTime costmodel.Seconds // to send one message to the next stage; negative if not computed yet
 }
 
 // axisOrders returns the orders that the pins allow.
 func (f *family) axisOrders() []axisOrder {
-	if f.withDetails().orders == nil {
-		f.orders = f.class.withDetails().orders
-	}
-	if f.orders == nil {
-		f.orders = make([]axisOrder, 0, len(f.orderNames))
+	c := f.class.withDetails()
+	if c.orders == nil {
+		c.orders = make([]axisOrder, 0, len(f.orderNames))
 		for i, name := range f.orderNames {
 			o := newAxisOrder(f.plan, name)
 			o.index = i
-			f.orders = append(f.orders, o)
+			c.orders = append(c.orders, o)
 		}
-		f.class.orders = f.orders
 	}
-	return f.orders
+	return c.orders
 }
 
 // newAxisOrder returns an order by its name.
 func newAxisOrder(plan ir.Plan, name string) axisOrder {
 	plan.AxisOrder = name
-	return axisOrder{name: name, messageTime: -1, tp: stride(&plan, "tp"), dp: stride(&plan, "dp"),
+	return axisOrder{name: name, tp: stride(&plan, "tp"), dp: stride(&plan, "dp"),
 		pp: stride(&plan, "pp"),
 		cp: stride(&plan, "cp")}
 }
@@ -111,14 +106,6 @@ func (c *chunkKind) timeBound(t *boundTerms, layers, every int) (out chunkBound)
 
 // messageTime returns the time to send a stage's output to the next stage.
 func (s *collectiveTimer) messageTime(f *family, stream int, o *axisOrder) costmodel.Seconds {
-	if o.messageTime < 0 {
-		o.messageTime = s.newMessageTime(f, stream, o)
-	}
-	return o.messageTime
-}
-
-// newMessageTime computes messageTime.
-func (s *collectiveTimer) newMessageTime(f *family, stream int, o *axisOrder) costmodel.Seconds {
 	if f.plan.PP == 1 {
 		return 0
 	}
@@ -212,10 +199,7 @@ func (s *stepBounder) slowestStage(f *family, fr *pipelineSplit, message costmod
 
 // maxOwned returns a lower bound of the parameters whose optimizer state one rank of the largest stage owns, if the
 // state is sharded over all replicas.
-func (s *stepBounder) maxOwned(f *family) int {
-	if f.withDetails().maxOwned > 0 {
-		return f.maxOwned
-	}
+func (s *stepBounder) maxOwned(f *family) (most int) {
 	b, fr, shared := s.baseOf(f.class, &f.plan), s.pipelineSplit(f), ownersOf(&f.plan, f.plan.Replicas())
 	for i := range fr.stages {
 		sum, experts := 0, 0
@@ -226,9 +210,9 @@ func (s *stepBounder) maxOwned(f *family) int {
 		if last := len(fr.kindOf) - 1; i > 0 && slices.Contains(fr.stages[i].chunks, last) {
 			sum += b.tied
 		}
-		f.maxOwned = max(f.maxOwned, shared.minOwned(sum, experts))
+		most = max(most, shared.minOwned(sum, experts))
 	}
-	return f.maxOwned
+	return most
 }
 
 // familyBound returns a lower bound of all plans of a family that recompute at least n blocks: as if ZeRO
@@ -275,7 +259,8 @@ func (s *stepBounder) simulatedBound(p *candidate) costmodel.Seconds {
 	if f.plan.PP == 1 {
 		return closed
 	}
-	fr, message := s.pipelineSplit(f), p.order.messageTime
+	fr := s.pipelineSplit(f)
+	message := s.messageTime(f, s.blocksOf(f, p.recompute, p.scattersEachMicro()).stream, p.order)
 	if s.problem.PricedEngine().Waits(&f.plan) {
 		message = 0
 	}

@@ -37,13 +37,5 @@ func (a *RecomputeChoice) LayersAndEvery(n int) (layers, every int) {
 	return n, 1
 }
 
-// Index numbers the recompute choices that exist without pins.
-func (a *RecomputeChoice) Index() int {
-	if a.Grouped {
-		return 3
-	}
-	return a.Variant(false)
-}
-
 // AnyKind stands for all kinds of recomputation.
 const AnyKind = "any"
