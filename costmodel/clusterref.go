@@ -159,7 +159,8 @@ func (x *resolution) spread() {
 	case r.Count < per:
 		r.Devices = r.Count
 	case r.Count > maxDevices:
-		x.diags.Addf(x.at("node"), BadCluster, "%d devices of %s; planc supports at most %d", r.Count, c.Name, maxDevices)
+		x.diags.Addf(x.at("node"), BadCluster, "%d devices of %s; planc supports at most %d", r.Count, c.Name,
+			maxDevices)
 	case r.Count%per == 0:
 		r.Nodes = or(r.Nodes, r.Count/per)
 	default:
@@ -197,9 +198,9 @@ func (x *resolution) size() {
 	}
 }
 
-// divideCPU divides a CPU among its devices. The file's figures are those of a device that has a core to itself; memory is
-// the host's. A device with several cores runs a thread on each. Memory and links are shared, so their bandwidth does
-// not grow with the cores.
+// divideCPU divides a CPU among its devices. The file's figures are those of a device that has a core to itself; memory
+// is the host's. A device with several cores runs a thread on each. Memory and links are shared, so their bandwidth
+// does not grow with the cores.
 func (c *Cluster) divideCPU() {
 	if !c.IsCPU() || c.Node.Host.Cores == 0 {
 		return

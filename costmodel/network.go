@@ -58,8 +58,8 @@ func (n *Node) nicsFor(nics, crossing int) float64 {
 	return min(float64(nics)/float64(crossing), max(1, own))
 }
 
-// linkRate returns the nominal bandwidth of each of some devices of a node among themselves: all of it with a switch, the
-// fraction that leads to the group's other devices in a mesh.
+// linkRate returns the nominal bandwidth of each of some devices of a node among themselves: all of it with a switch,
+// the fraction that leads to the group's other devices in a mesh.
 func (n *Node) linkRate(devices int) BytesPerSecond {
 	l := &n.Link
 	whole := max(n.Devices, n.Whole)

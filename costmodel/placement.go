@@ -42,7 +42,8 @@ func (c *Cluster) PlaceEnds(m ir.Mesh, axes []ir.Axis) Placement {
 	return c.Node.placePair(m, axes[0], true)
 }
 
-// placePair returns the placement of two neighbours on an axis, or of the ends of the axis, whichever are farthest apart.
+// placePair returns the placement of two neighbours on an axis, or of the ends of the axis, whichever are farthest
+// apart.
 func (n *Node) placePair(m ir.Mesh, axis ir.Axis, ends bool) Placement {
 	stride, size, devices := 1, 1, max(1, n.Devices)
 	for _, a := range m.Atoms {
