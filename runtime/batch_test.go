@@ -28,7 +28,7 @@ func fillWith[T int32 | float32](x []T, from int64) error {
 
 // pictured is bigram's batch with types and patches of 3 numbers, read from s as training does: the ranks' arenas and
 // the batch, from sample 16 on.
-func pictured[F tensors.Float](t *testing.T, dp int, s feed.Source, of func(train,
+func pictured[F tensors.Float](t *testing.T, dp int, s feed.Source, readers func(train,
 	valid feed.Reader) feed.Reader) (ranks []*rank.Rank) {
 	t.Helper()
 	p := bigram[F](dp, 0)
@@ -42,7 +42,7 @@ func pictured[F tensors.Float](t *testing.T, dp int, s feed.Source, of func(trai
 	a.Size = in.Pixels + rows*l.Patch*p.Elem.Size()
 	must(t, feed.CheckSource(s, &p.ProgramData, p.PredictsTokens()))
 	b := feed.NewBatch(l.GlobalBatch, l)
-	b.Read(of(feed.Readers(s, &p.ProgramData)), 16, 23, 1)
+	b.Read(readers(feed.Readers(s, &p.ProgramData)), 16, 23, 1)
 	if b.Err != nil {
 		t.Fatal(b.Err)
 	}
@@ -206,7 +206,7 @@ func TestSamplesAreChecked(t *testing.T) {
 }
 
 // What does not count may hold what no model knows, as labels do under Hugging Face's -100; one blank sample is no
-// mistake.
+// error.
 func TestWhatDoesNotCountIsNotChecked(t *testing.T) {
 	for _, edit := range []func(g int64, tokens, labels []int32, unmasked *int){
 		func(_ int64, _, labels []int32, n *int) { labels[5], *n = 999, 5 },

@@ -26,14 +26,14 @@ func ClearCounts(r *rank.Rank) { r.Experts.Clear() }
 
 // CountCensus records the choices of a layer's router and their rounds, if a device has counted them. The function
 // returns for each expert how many tokens chose it, and how many of these were not dropped.
-func CountCensus(r *rank.Rank, segment, layer, rounds, experts int, counts func(expert int) (all, kept int)) {
+func CountCensus(r *rank.Rank, segment, layer, rounds, experts int, counts func(expert int) (all, accepted int)) {
 	x := r.Experts.Layer(rank.LayerID{Segment: segment, Layer: layer}, experts)
 	x.Passes++
 	x.Rounds += rounds
 	for e := range experts {
-		all, kept := counts(e)
+		all, accepted := counts(e)
 		x.Choices[e] += int64(all)
-		x.Dropped += int64(all - kept)
+		x.Dropped += int64(all - accepted)
 	}
 }
 

@@ -124,12 +124,12 @@ func TestNonfiniteStateIsNotRead(t *testing.T) {
 	must(t, os.Link(filepath.Join(weights, tensors.ModelFile), filepath.Join(res.Checkpoint, tensors.ModelFile)))
 	_, err = train(t, bigram[float32](1, 0), t.TempDir(), Set("train.init", weights))
 	wantExit(t, err, exit.Input, "train.init "+weights+": "+what+"begin with it")
-	var said bytes.Buffer
-	again, err := train(t, bigram[float32](1, 0), dir, text(&said, false))
+	var output bytes.Buffer
+	second, err := train(t, bigram[float32](1, 0), dir, text(&output, false))
 	must(t, err)
-	if again.FirstStep != 7 || !strings.Contains(said.String(),
+	if second.FirstStep != 7 || !strings.Contains(output.String(),
 		what+"continue from it; trying the previous checkpoint\n") {
-		t.Errorf("began at step %d\n%s", again.FirstStep, said.String())
+		t.Errorf("began at step %d\n%s", second.FirstStep, output.String())
 	}
 }
 

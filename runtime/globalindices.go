@@ -68,9 +68,9 @@ func ShiftedZigzag(r *rank.Rank, group, n, size, by int) (w cpu.Where) {
 }
 
 // CapIDs limits ids to at most most.
-func CapIDs(ids []int32, most int) {
+func CapIDs(ids []int32, limit int) {
 	for i, id := range ids {
-		ids[i] = min(id, int32(most))
+		ids[i] = min(id, int32(limit))
 	}
 }
 

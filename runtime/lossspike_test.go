@@ -10,7 +10,7 @@ import (
 	"github.com/planc-dev/planc/runtime/rank"
 )
 
-// Data of two kinds can have spikes without end: people are told of the first, the second, the fourth and so on.
+// Data of two kinds can have spikes without end: a line reports the first, the second, the fourth and so on.
 func TestManySpikesAreFewWarnings(t *testing.T) {
 	p := bigram[float64](2, 1)
 	step := p.Segments[0].Forward
@@ -20,12 +20,12 @@ func TestManySpikesAreFewWarnings(t *testing.T) {
 			r.LossSum += 1000
 		}
 	}
-	var said bytes.Buffer
+	var output bytes.Buffer
 	dir := t.TempDir()
-	_, err := train(t, p, dir, text(&said, false), Set("train.steps", 60))
+	_, err := train(t, p, dir, text(&output, false), Set("train.steps", 60))
 	must(t, err)
 	var steps []string
-	for line := range strings.Lines(said.String()) {
+	for line := range strings.Lines(output.String()) {
 		if rest, ok := strings.CutPrefix(line, "warning: step "); ok {
 			_, count, _ := strings.Cut(rest, ")")
 			steps = append(steps, rest[:strings.Index(rest, " (")]+strings.TrimSpace(count))
@@ -34,7 +34,7 @@ func TestManySpikesAreFewWarnings(t *testing.T) {
 	want := []string{"24: the loss spikes", "28: the loss spikes; spikes of this run so far: 2",
 		"36: the loss spikes; spikes of this run so far: 4", "52: the loss spikes; spikes of this run so far: 8"}
 	if !slices.Equal(steps, want) {
-		t.Errorf("warnings\n%s", said.String())
+		t.Errorf("warnings\n%s", output.String())
 	}
 	_, others := lines(t, dir)
 	n := 0
@@ -65,7 +65,7 @@ func TestLossWarnings(t *testing.T) {
 	opts := func(w *bytes.Buffer, more ...Option) []Option {
 		return append([]Option{text(w, false), Set("train.steps", 60), Set("train.checkpoint.every", 25)}, more...)
 	}
-	of := func(dir string) (events []string) {
+	eventsOf := func(dir string) (events []string) {
 		_, others := lines(t, dir)
 		for _, l := range others {
 			if l.Event == "spike" || l.Event == "divergence" {
@@ -75,22 +75,22 @@ func TestLossWarnings(t *testing.T) {
 		return events
 	}
 	usual, dir := t.TempDir(), t.TempDir()
-	var quiet, said bytes.Buffer
+	var quiet, output bytes.Buffer
 	whole, err := train(t, raised(0, -1), usual, opts(&quiet)...)
 	must(t, err)
-	if events := of(usual); len(events) > 0 || strings.Contains(quiet.String(), "warning") {
+	if events := eventsOf(usual); len(events) > 0 || strings.Contains(quiet.String(), "warning") {
 		t.Errorf("a usual run: %v\n%s", events, quiet.String())
 	}
-	res, err := train(t, raised(30, 48), dir, opts(&said)...)
+	res, err := train(t, raised(30, 48), dir, opts(&output)...)
 	must(t, err)
-	if events := of(dir); !slices.Equal(events, []string{"spike 30", "divergence 45"}) {
+	if events := eventsOf(dir); !slices.Equal(events, []string{"spike 30", "divergence 45"}) {
 		t.Errorf("events %v", events)
 	}
 	if string(weights(t, res.Checkpoint)) != string(weights(t, whole.Checkpoint)) {
 		t.Error("a warning changed the training")
 	}
 	var warnings []string
-	for line := range strings.Lines(said.String()) {
+	for line := range strings.Lines(output.String()) {
 		if strings.HasPrefix(line, "warning: ") {
 			warnings = append(warnings, line)
 		}
@@ -106,7 +106,7 @@ func TestLossWarnings(t *testing.T) {
 	var later bytes.Buffer
 	_, err = train(t, raised(51, 60), dir, opts(&later, Resume("50"))...)
 	must(t, err)
-	if events := of(dir); events[len(events)-1] != "spike 51" {
+	if events := eventsOf(dir); events[len(events)-1] != "spike 51" {
 		t.Errorf("after a resume: events %v\n%s", events, later.String())
 	}
 }

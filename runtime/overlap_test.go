@@ -50,9 +50,9 @@ func skipping() *rank.Program {
 	return p
 }
 
-// A run whose updates are done beside the next forward pass ends with the bits of one in which they are done before it,
+// A run whose updates overlap the next forward pass ends with the bits of one whose updates are done before it,
 // also where it was stopped and continued.
-func TestBesideIsTheSame(t *testing.T) {
+func TestOverlapIsTheSame(t *testing.T) {
 	for name, c := range map[string]struct {
 		p   func() *rank.Program
 		set []Option

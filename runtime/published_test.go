@@ -143,8 +143,8 @@ func TestPretrainedMessages(t *testing.T) {
 		return append(append(slices.Clone(whole[:i]), x), whole[i+1:]...)
 	}
 	for name, c := range map[string]struct {
-		Of   []ckpt.Tensor
-		want string // "" for none
+		Parts []ckpt.Tensor
+		want  string // "" for none
 	}{
 		"whole": {whole, ""},
 		"other names": {[]ckpt.Tensor{{Name: "out.weight", DType: "F32", Shape: square}, {Name: "first.beta",
@@ -164,7 +164,7 @@ func TestPretrainedMessages(t *testing.T) {
 			"it has tensors that the program does not have: y"},
 	} {
 		dir := t.TempDir()
-		tensorsFile(t, filepath.Join(dir, "model.safetensors"), c.Of...)
+		tensorsFile(t, filepath.Join(dir, "model.safetensors"), c.Parts...)
 		_, err := train(t, publishedBigram[float32](1), t.TempDir(), Set("train.init", dir), Set("train.steps", 1))
 		if c.want == "" {
 			if err != nil {

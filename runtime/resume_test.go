@@ -144,12 +144,12 @@ func TestResumeReportsOtherContents(t *testing.T) {
 	train("4", path)
 	same := train("6", write(filepath.Join(files, "copy.bin"), "\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"))
 	write(path, "\x02\x00\x04\x00\x02\x00\x07\x00\x00\x00")
-	other, again := train("8", path), train("10", path)
+	other, repeated := train("8", path), train("10", path)
 	text := path + " has changed since step 6: its size is the same, but its contents differ, and training continues " +
 		"on the new contents; " +
 		"restore the old file, or start over with --resume never"
-	if strings.Contains(same+again, "changed") || strings.Count(other, "warning: "+text+"\n") != 1 {
-		t.Errorf("same contents:\n%s\nother contents:\n%s\nagain:\n%s", same, other, again)
+	if strings.Contains(same+repeated, "changed") || strings.Count(other, "warning: "+text+"\n") != 1 {
+		t.Errorf("same contents:\n%s\nother contents:\n%s\nagain:\n%s", same, other, repeated)
 	}
 	_, events := lines(t, dir)
 	events = slices.DeleteFunc(events, func(e line) bool { return e.Event != "data_changed" })
@@ -164,12 +164,12 @@ func TestResumePastTheLastStep(t *testing.T) {
 	dir := t.TempDir()
 	_, err := train(t, bigram[float32](1, 0), dir, Set("train.steps", 4))
 	must(t, err)
-	var said bytes.Buffer
+	var output bytes.Buffer
 	res, err := train(t, bigram[float32](1, 0), dir, Set("train.steps", 3),
-		Logger(slog.New(slog.NewTextHandler(&said, nil))))
+		Logger(slog.New(slog.NewTextHandler(&output, nil))))
 	const want = "\"nothing to do: step 4 is after --steps 3; `--steps 7` trains 3 more, `--resume never` starts over\""
-	if err != nil || res.Steps != 4 || !strings.Contains(said.String(), want) {
-		t.Errorf("%+v, %v\n%s", res, err, said.String())
+	if err != nil || res.Steps != 4 || !strings.Contains(output.String(), want) {
+		t.Errorf("%+v, %v\n%s", res, err, output.String())
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // The scale moves with the steps, is in the metrics, and a run that is stopped and continued has the scales, and the
-// weights, of one that is not. A bad step is skipped, and does not stop a run whose scale still has room.
+// weights, of one that is not. A bad step is skipped, and does not stop a run whose scale can still fall.
 func TestScalerResumes(t *testing.T) {
 	program := func() *rank.Program {
 		p := bigram[float32](2, 1)

@@ -9,11 +9,11 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// slow trains the bigram with steps that are small beside what lies between two numbers of bf16, and returns the
+// slow trains the bigram with steps that are small compared with the distance of two numbers of bf16, and returns the
 // weights before and after, and the last loss.
-func slow(t *testing.T, types Types, chance bool, dp int) (before, after []float64, loss float64) {
+func slow(t *testing.T, types Types, stochastic bool, dp int) (before, after []float64, loss float64) {
 	p := bigram[float32](dp, 0)
-	p.Types, p.StochasticRounding = types, chance
+	p.Types, p.StochasticRounding = types, stochastic
 	s := &p.Settings.Train
 	s.Steps, s.Optimizer.LR, s.Optimizer.WeightDecay, s.Optimizer.ClipNorm = slowSteps, slowRate, 0, 0
 	s.Schedule = ScheduleSettings{Kind: "constant"}
@@ -39,13 +39,13 @@ const (
 )
 
 // Why: a step of Adam moves a weight by at most the rate, since (1-β1) is √(1-β2) (Kingma and Ba, 2.1). Rounded to the
-// nearest, a weight whose neighbours are farther than four rates never moves. By chance it goes where it goes in f32:
-// along the way of f32's weights the way is 1, but for the noise of rounding, of which a step that moves it δ between
-// neighbours u apart adds at most δ·u to the variance.
+// nearest, a weight whose neighbours are farther than four rates never moves. With stochastic rounding it goes where it
+// goes in f32: along the way of f32's weights the way is 1, but for the noise of rounding, of which a step that moves
+// it δ between neighbours u apart adds at most δ·u to the variance.
 func TestSmallStepsWithoutMasterCopy(t *testing.T) {
 	start, exact, exactLoss := slow(t, Types{}, false, 1)
 	stuckAt, stuck, stuckLoss := slow(t, masterless, false, 1)
-	_, chance, chanceLoss := slow(t, masterless, true, 1)
+	_, stochastic, chanceLoss := slow(t, masterless, true, 1)
 	along, whole, noise := 0.0, 0.0, 0.0
 	for i, x := range stuckAt {
 		low := num.BF16{Bits: uint16(math.Float32bits(float32(math.Abs(x))) >> 16)}
@@ -57,7 +57,7 @@ func TestSmallStepsWithoutMasterCopy(t *testing.T) {
 			t.Errorf("to the nearest, weight %d moved from %v to %v", i, x, stuck[i])
 		}
 		way := exact[i] - start[i]
-		along += way * (chance[i] - x)
+		along += way * (stochastic[i] - x)
 		whole += way * way
 		noise += way * way * slowSteps * slowRate * gap
 	}

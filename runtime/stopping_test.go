@@ -41,7 +41,7 @@ func (d truncated) Valid(g int64, tokens, labels []int32) (int, error) {
 
 // When data cannot be read any more, the state is saved, and then the run ends with the cause and its exit code.
 func TestDataThatFailsSavesFirst(t *testing.T) {
-	gone := errors.New("data: train.bin: input/output error")
+	lost := errors.New("data: train.bin: input/output error")
 	whole, err := train(t, bigram[float32](2, 1), t.TempDir())
 	must(t, err)
 	for name, test := range map[string]struct {
@@ -50,17 +50,17 @@ func TestDataThatFailsSavesFirst(t *testing.T) {
 		step string
 		code int
 	}{
-		"training":    {truncated{drawn{40, 10}, 40, 10, gone}, nil, "5", exit.Failed},
-		"wrong input": {truncated{drawn{40, 10}, 40, 10, exit.Errorf(exit.Input, "%w", gone)}, nil, "5", exit.Input},
-		"validation": {truncated{drawn{40, 10}, 1 << 40, 3, gone}, []Option{Set("train.eval.every", 4)}, "4",
+		"training":    {truncated{drawn{40, 10}, 40, 10, lost}, nil, "5", exit.Failed},
+		"wrong input": {truncated{drawn{40, 10}, 40, 10, exit.Errorf(exit.Input, "%w", lost)}, nil, "5", exit.Input},
+		"validation": {truncated{drawn{40, 10}, 1 << 40, 3, lost}, []Option{Set("train.eval.every", 4)}, "4",
 			exit.Failed},
-		"last validation": {truncated{drawn{40, 10}, 1 << 40, 3, gone}, nil, "12", exit.Failed},
+		"last validation": {truncated{drawn{40, 10}, 1 << 40, 3, lost}, nil, "12", exit.Failed},
 	} {
 		dir := t.TempDir()
 		_, err = train(t, bigram[float32](2, 1), dir, append(test.opts, Data(test.data))...)
 		wantExit(t, err, test.code)
 		saved := filepath.Join(dir, "checkpoints", "step-000000"+("0" + test.step)[len(test.step)-1:])
-		if want := gone.Error() + "; step " + test.step + " of 12 is saved; to continue, resume from checkpoint " +
+		if want := lost.Error() + "; step " + test.step + " of 12 is saved; to continue, resume from checkpoint " +
 			saved; err.Error() != want {
 			t.Errorf("%s:\ngot  %v\nwant %s", name, err, want)
 		}
@@ -74,9 +74,9 @@ func TestDataThatFailsSavesFirst(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	_, err = train(t, bigram[float32](2, 1), dir, Data(truncated{drawn{40, 10}, 0, 10, gone}))
+	_, err = train(t, bigram[float32](2, 1), dir, Data(truncated{drawn{40, 10}, 0, 10, lost}))
 	wantExit(t, err, exit.Failed)
-	if err.Error() != gone.Error() {
+	if err.Error() != lost.Error() {
 		t.Errorf("before the first step: %v", err)
 	}
 	if c, _, err := ckpt.Newest(filepath.Join(dir, "checkpoints")); c != nil || err != nil {
@@ -147,11 +147,11 @@ func TestDamagedCheckpointIsSetAside(t *testing.T) {
 	res, err := train(t, bigram[float32](1, 0), dir, Set("train.checkpoint.every", 6))
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(res.Checkpoint, tensors.ModelFile), []byte("nonsense"), 0o666))
-	var said bytes.Buffer
-	again, err := train(t, bigram[float32](1, 0), dir, Set("train.checkpoint.every", 6), text(&said, false))
+	var output bytes.Buffer
+	second, err := train(t, bigram[float32](1, 0), dir, Set("train.checkpoint.every", 6), text(&output, false))
 	must(t, err)
-	if again.FirstStep != 7 || again.Checkpoint != res.Checkpoint {
-		t.Errorf("%+v", again)
+	if second.FirstStep != 7 || second.Checkpoint != res.Checkpoint {
+		t.Errorf("%+v", second)
 	}
 	aside := filepath.Join(dir, "checkpoints.before-1")
 	for _, want := range []string{
@@ -160,8 +160,8 @@ func TestDamagedCheckpointIsSetAside(t *testing.T) {
 		" were saved; trying the previous checkpoint\n",
 		"warning: moved 1 checkpoint after step 6, where this run begins, to " + aside + "\n",
 	} {
-		if !strings.Contains(said.String(), want) {
-			t.Errorf("no %q in\n%s", want, said.String())
+		if !strings.Contains(output.String(), want) {
+			t.Errorf("no %q in\n%s", want, output.String())
 		}
 	}
 	if b, err := os.ReadFile(filepath.Join(aside, "step-00000012", tensors.ModelFile)); err != nil ||

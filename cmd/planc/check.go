@@ -24,7 +24,7 @@ import (
 	"github.com/planc-dev/planc/planner/quantity"
 )
 
-// checkFlags are the flags of planc check besides those of the job.
+// checkFlags are the flags of planc check in addition to those of the job.
 type checkFlags struct {
 	job     jobFlags
 	define  []string

@@ -60,8 +60,8 @@ func codesIn(t *testing.T, file string, d ast.Decl) (n int) {
 			t.Errorf("%s: %s has no example", file, code)
 			continue
 		}
-		if said := tryExample(t, strings.TrimSpace(example)); !strings.Contains(said, "["+code+"]") {
-			t.Errorf("%s: the example of %s gives %q", file, code, said)
+		if output := tryExample(t, strings.TrimSpace(example)); !strings.Contains(output, "["+code+"]") {
+			t.Errorf("%s: the example of %s gives %q", file, code, output)
 		}
 	}
 	return n

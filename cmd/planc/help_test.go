@@ -22,10 +22,10 @@ func TestHelpFitsTheScreen(t *testing.T) {
 		if out.Len() == 0 {
 			t.Errorf("planc %v says nothing", args)
 		}
-		const most = 9 // lines of a paragraph that one still reads
+		const limit = 9 // lines of a paragraph that one still reads
 		words, _, _ := strings.Cut(out.String(), "\nUsage:")
 		for paragraph := range strings.SplitSeq(words, "\n\n") {
-			if n := strings.Count(paragraph, "\n"); args[0] != "help" && n >= most {
+			if n := strings.Count(paragraph, "\n"); args[0] != "help" && n >= limit {
 				t.Errorf("planc %v: a paragraph of %d lines:\n%s", args, n+1, paragraph)
 			}
 		}

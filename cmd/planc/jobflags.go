@@ -137,8 +137,8 @@ func missing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// nearestJob is the YAML file beside a path that does not exist which was meant: one of almost its name, or the only
-// one.
+// nearestJob is the YAML file that was meant by a path that does not exist: one next to it of almost its name, or the
+// only one.
 func nearestJob(path string) string {
 	var names []string
 	for _, pattern := range []string{"*.yaml", "*.yml"} {

@@ -11,13 +11,13 @@ import (
 )
 
 // planned is what planc plan prints of a small model with more arguments, and what it says.
-func planned(t *testing.T, args ...string) (screen, said string) {
+func planned(t *testing.T, args ...string) (screen, output string) {
 	t.Helper()
 	return asked(t, append([]string{"plan"}, args...)...)
 }
 
 // asked is what a command prints of that model, and what it says.
-func asked(t *testing.T, args ...string) (screen, said string) {
+func asked(t *testing.T, args ...string) (screen, output string) {
 	t.Helper()
 	var out, errs strings.Builder
 	all := append(args, []string{"--model", "gpt2-124m", "--global-batch", "8", "--seq-len", "64",
@@ -41,15 +41,15 @@ func TestJobOnThisCPU(t *testing.T) {
 	m := machine.Inspect(os.DirFS("/"))
 	slow := &costmodel.ThisCPU{By: "a test", Cores: m.Cores, Single: 0.01, Double: 0.005, Memory: 1e9, Link: 1e9,
 		LatencyUS: 1, Matrix: 1, Overhead: 1}
-	if kept := machine.SaveCPU(m, slow); kept.Err != nil {
-		t.Fatal(kept.Err)
+	if saved := machine.SaveCPU(m, slow); saved.Err != nil {
+		t.Fatal(saved.Err)
 	}
 	if got := machine.CachedCPU(machine.CPUKeyOf(m)); got == nil || *got != *slow {
 		t.Fatalf("the cache has %+v", got)
 	}
-	own, said := planned(t, "--cluster", "2xcpu")
-	if said != "" || !strings.Contains(own, "\nengine planc · 1 × cpu = 2 CPU · measured: 10.0 GFLOP/s per core\n") {
-		t.Errorf("it says %q and prints\n%s", said, own)
+	own, output := planned(t, "--cluster", "2xcpu")
+	if output != "" || !strings.Contains(own, "\nengine planc · 1 × cpu = 2 CPU · measured: 10.0 GFLOP/s per core\n") {
+		t.Errorf("it says %q and prints\n%s", output, own)
 	}
 	if step := regexp.MustCompile(`(?m)^step +(\S+ \S+)`); step.FindString(own) == step.FindString(catalogue) {
 		t.Errorf("a CPU of a twentieth of the rate takes as long: %s", step.FindString(own))
@@ -75,11 +75,11 @@ func TestCachedCPU(t *testing.T) {
 	m := machine.Machine{CPU: "One", Cores: 4}
 	c := &costmodel.ThisCPU{By: "a test", Cores: 4, Single: 0.1, Double: 0.05, Memory: 1e9, Link: 1e9, LatencyUS: 1,
 		Matrix: 1, Overhead: 1}
-	kept := machine.SaveCPU(m, c)
-	if kept.Err != nil || machine.CachedCPU(machine.CPUKeyOf(m)) == nil {
-		t.Fatal(kept.Err)
+	saved := machine.SaveCPU(m, c)
+	if saved.Err != nil || machine.CachedCPU(machine.CPUKeyOf(m)) == nil {
+		t.Fatal(saved.Err)
 	}
-	if info, err := os.Stat(kept.File); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(saved.File); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file is %v, %v", info.Mode(), err)
 	}
 	for _, other := range []machine.Machine{{CPU: "Two", Cores: 4}, {CPU: "One", Cores: 8}} {
@@ -92,13 +92,13 @@ func TestCachedCPU(t *testing.T) {
 	if got := machine.CachedCPU(newer); got != nil {
 		t.Errorf("the next cost model has %+v", got)
 	}
-	data, err := os.ReadFile(kept.File)
+	data, err := os.ReadFile(saved.File)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{"", string(data[:len(data)/2]), strings.Replace(string(data), "0.1", "0", 1),
 		strings.Replace(string(data), "One", "Two", 1)} {
-		if err := os.WriteFile(kept.File, []byte(bad), 0o600); err != nil {
+		if err := os.WriteFile(saved.File, []byte(bad), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if got := machine.CachedCPU(machine.CPUKeyOf(m)); got != nil {
@@ -111,13 +111,13 @@ func TestCachedCPU(t *testing.T) {
 func TestCPUIsMeasuredOnce(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv(noMeasureVariable, "")
-	_, said := planned(t, "--cluster", "2xcpu")
+	_, output := planned(t, "--cluster", "2xcpu")
 	if want := regexp.MustCompile(`^note: this CPU was measured in [0-9.]+ s: [0-9.]+ GFLOP/s per core in f32\. The ` +
 		`measurement is saved in \S+/planc/measured/cpu-[0-9a-f]{24}\.json; --no-measure uses the ` +
-		`catalogue's rates instead\n$`); !want.MatchString(said) {
-		t.Errorf("it says %q", said)
+		`catalogue's rates instead\n$`); !want.MatchString(output) {
+		t.Errorf("it says %q", output)
 	}
-	if _, said := planned(t, "--cluster", "2xcpu"); said != "" {
-		t.Errorf("the second time it says %q", said)
+	if _, output := planned(t, "--cluster", "2xcpu"); output != "" {
+		t.Errorf("the second time it says %q", output)
 	}
 }

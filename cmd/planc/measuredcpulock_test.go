@@ -42,8 +42,8 @@ func onMeasured(t *testing.T, c *costmodel.ThisCPU) (job string) {
 	t.Setenv(noMeasureVariable, "")
 	if c == nil {
 		t.Setenv(noMeasureVariable, "1")
-	} else if kept := machine.SaveCPU(machine.Inspect(os.DirFS("/")), c); kept.Err != nil {
-		t.Fatal(kept.Err)
+	} else if saved := machine.SaveCPU(machine.Inspect(os.DirFS("/")), c); saved.Err != nil {
+		t.Fatal(saved.Err)
 	}
 	job = filepath.Join(t.TempDir(), "small.yaml")
 	if err := os.WriteFile(job, []byte(smallJob), 0o666); err != nil {
@@ -53,7 +53,7 @@ func onMeasured(t *testing.T, c *costmodel.ThisCPU) (job string) {
 }
 
 // must is what a command prints and says, if it ends with 0.
-func must(t *testing.T, args ...string) (screen, said string) {
+func must(t *testing.T, args ...string) (screen, output string) {
 	t.Helper()
 	var out, errs strings.Builder
 	if code := run(args, strings.NewReader(""), &out, &errs); code != 0 {
@@ -104,8 +104,8 @@ func TestMeasurementDecidesNoLock(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, said := must(t, "verify", job); !strings.HasPrefix(said, "verified ") {
-			t.Errorf("%s: verify says %q", machine, said)
+		if _, output := must(t, "verify", job); !strings.HasPrefix(output, "verified ") {
+			t.Errorf("%s: verify says %q", machine, output)
 		}
 		must(t, "gen", job, "--locked")
 		must(t, "plan", job, "--locked")
@@ -120,20 +120,20 @@ func TestScreenShowsPlanOfLocks(t *testing.T) {
 	plan := regexp.MustCompile(`(?m)^PLAN .*$`)
 	catalogue, _ := must(t, "plan", onMeasured(t, nil))
 	job := onMeasured(t, measurements()["slow link"])
-	own, said := must(t, "plan", job)
+	own, output := must(t, "plan", job)
 	if a, b := plan.FindString(own), plan.FindString(catalogue); a != b || a == "" || own == catalogue {
 		t.Errorf("the plan is %q, and by the catalogue %q", a, b)
 	}
 	want := regexp.MustCompile(`^note: at the rates measured here, .+ would be [0-9.]+ % faster; the plan shown is ` +
 		`the one for locks and generated code, which is the same on every machine; to choose another plan, pin it ` +
 		`in the job's plan section\n$`)
-	if !want.MatchString(said) {
-		t.Errorf("plan says %q", said)
+	if !want.MatchString(output) {
+		t.Errorf("plan says %q", output)
 	}
 	must(t, "plan", job, "--update")
-	if locked, said := must(t, "plan", job); plan.FindString(locked) != plan.FindString(catalogue) ||
-		!want.MatchString(said) {
-		t.Errorf("with a lock plan says %q and prints\n%s", said, locked)
+	if locked, output := must(t, "plan", job); plan.FindString(locked) != plan.FindString(catalogue) ||
+		!want.MatchString(output) {
+		t.Errorf("with a lock plan says %q and prints\n%s", output, locked)
 	}
 }
 
@@ -167,12 +167,12 @@ func TestRunExpectsMeasuredSteps(t *testing.T) {
 			}
 		}
 	}
-	of := func(key string) float64 { return steps[key] }
-	if of("compile none") != of("compile slow") || of("compile none") != of("compile slow link") ||
-		of("run none") != of("compile none") {
+	step := func(key string) float64 { return steps[key] }
+	if step("compile none") != step("compile slow") || step("compile none") != step("compile slow link") ||
+		step("run none") != step("compile none") {
 		t.Errorf("what is expected without a measurement: %v", steps)
 	}
-	if of("run slow") < 2*of("run none") || of("run slow link") == of("run none") {
+	if step("run slow") < 2*step("run none") || step("run slow link") == step("run none") {
 		t.Errorf("what is expected with one: %v", fmt.Sprint(steps))
 	}
 }

@@ -233,9 +233,9 @@ func unknownFlag(c *cobra.Command, e *pflag.NotExistError, args []string) error 
 	c.Flags().VisitAll(add)
 	c.InheritedFlags().VisitAll(add)
 	fix := ir.Nearest(name, names)
-	if there := otherinput.Flag(c.Name(), name, numberGiven(name, args)); there != "" &&
+	if other := otherinput.Flag(c.Name(), name, numberGiven(name, args)); other != "" &&
 		slices.Contains(names, "set") && !sameName(fix, name) {
-		return inputErrorf(UnknownFlag, "", "%s has no flag --%s; use %s", c.CommandPath(), name, there)
+		return inputErrorf(UnknownFlag, "", "%s has no flag --%s; use %s", c.CommandPath(), name, other)
 	}
 	if fix == "" {
 		switch {

@@ -239,7 +239,7 @@ func TestDeepSpeedFiles(t *testing.T) {
 			found.add("DeepSpeed: "+deepspeedReason(refusal), string(data)+"\n"+refusal)
 		case err == nil:
 			accepted++
-			again(t, o, im, got, data)
+			checkRoundTrip(t, o, im, got, data)
 		}
 	}
 	if accepted < files/4 {
@@ -253,7 +253,7 @@ func TestDeepSpeedFiles(t *testing.T) {
 }
 
 // again exports the plan of an import and compares what DeepSpeed reads from both files.
-func again(t *testing.T, o *oracle, im *interop.Import, want dsConfig, data []byte) {
+func checkRoundTrip(t *testing.T, o *oracle, im *interop.Import, want dsConfig, data []byte) {
 	t.Helper()
 	p := ir.SerialPlan(8, 1, ir.Precision{})
 	for _, f := range im.Fields {

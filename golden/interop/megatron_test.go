@@ -224,6 +224,6 @@ func reasonOf(refusal string) string {
 			text = strings.ReplaceAll(text, many, "N")
 		}
 	}
-	const most = 160
-	return text[:min(most, len(text))]
+	const limit = 160
+	return text[:min(limit, len(text))]
 }

@@ -131,8 +131,8 @@ func (d *draw) derive() {
 func ruleOf(r space.Reason) string {
 	text, _, _ := strings.Cut(reasonOf(r.Message), ": use")
 	words := strings.Fields(text)
-	const most = 7
-	return r.Key + ": " + strings.Join(words[:min(most, len(words))], " ")
+	const limit = 7
+	return r.Key + ": " + strings.Join(words[:min(limit, len(words))], " ")
 }
 
 // differing returns the keys in which two plans differ.

@@ -34,9 +34,9 @@ func TestMegatronLinesSurvive(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, line)
 		}
-		again := d.target()
-		again.Plan = planOf(t, d, im)
-		exported, err := megatron.Write(again)
+		target := d.target()
+		target.Plan = planOf(t, d, im)
+		exported, err := megatron.Write(target)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestMegatronLinesSurvive(t *testing.T) {
 			t.Fatalf("%s\n%s", refusal, exported)
 		}
 		if a, b := after.plan(d), d.plan; a != b {
-			t.Fatalf("%s\nbecomes\n%s\n%s\n%s\n%s", b.Text(), a.Text(), again.Plan.Text(), line, exported)
+			t.Fatalf("%s\nbecomes\n%s\n%s\n%s\n%s", b.Text(), a.Text(), target.Plan.Text(), line, exported)
 		}
 		if before.number("data_parallel_size") != after.number("data_parallel_size") {
 			t.Fatalf("dp %s\n%s", before.text("data_parallel_size"), line)

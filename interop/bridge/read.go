@@ -128,7 +128,7 @@ func (r *reader) readActivation() {
 	gated, _ := r.doc.Root.Find("model.gated_linear_unit").Bool()
 	switch {
 	case gated && !strings.Contains(text, "silu") && !strings.Contains(text, "swish"):
-		r.account(path, f, interop.Unsupported, "planc prices gated MLPs with SiLU")
+		r.account(path, f, interop.Unsupported, "planc prices SwiGLU")
 	case strings.Contains(text, "squared_relu"):
 		r.set("squared_relu", "True", path)
 	default:

@@ -120,9 +120,9 @@ func (r *reader) zero() {
 	}
 	const stage = "zero_optimization.stage"
 	n, ok := r.Int(stage)
-	const most = 3
+	const limit = 3
 	switch {
-	case ok && (n < 0 || n > most):
+	case ok && (n < 0 || n > limit):
 		r.Wrong(stage, strict.OutOfRange, "", "%s is %d; it must be 0 to 3", stage, n)
 	case ok:
 		r.TakeInt(stage, "plan.zero", n)

@@ -65,8 +65,8 @@ func (r *reader) scheduler() {
 			r.TakeInt(path, p.field, n)
 		}
 	}
-	const most = "scheduler.params.warmup_max_lr"
-	if lr, ok := r.Float(most); ok && lr > 0 && !r.im.Has("train.optimizer.lr") {
-		r.Take(most, interop.Field{Path: "train.optimizer.lr", Value: number(lr)})
+	const key = "scheduler.params.warmup_max_lr"
+	if lr, ok := r.Float(key); ok && lr > 0 && !r.im.Has("train.optimizer.lr") {
+		r.Take(key, interop.Field{Path: "train.optimizer.lr", Value: number(lr)})
 	}
 }

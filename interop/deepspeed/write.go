@@ -58,7 +58,7 @@ func values(t *interop.Target) []interop.Value {
 }
 
 // precision adds the keys that say the types. DeepSpeed accumulates and sends gradients in the model's type unless it
-// is told otherwise.
+// gets another one.
 func (l *list) precision(p *ir.Plan) {
 	q := p.Precision
 	isBF16, isFP16 := q.Params == ir.BF16, q.Params == ir.F16

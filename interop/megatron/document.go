@@ -203,8 +203,8 @@ func (d *document) anchors(o *Option) (out []*argument) {
 	for i := len(s.arguments) - 1; i >= 0; i-- {
 		out = append(out, s.arguments[i])
 	}
-	const most = 12 // each is tried by reading the script again
-	return out[:min(len(out), most)]
+	const limit = 12 // each is tried by reading the script again
+	return out[:min(len(out), limit)]
 }
 
 // Remove deletes an option or an environment variable.
@@ -212,8 +212,8 @@ func (d *document) Remove(key string) error {
 	if !strings.HasPrefix(key, "-") {
 		return d.removeEnv(key)
 	}
-	const most = 100 // times that the script gives the option
-	for range most {
+	const limit = 100 // times that the script gives the option
+	for range limit {
 		a := d.find(key)
 		if a == nil {
 			return nil

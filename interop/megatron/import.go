@@ -110,7 +110,7 @@ func (im *importer) account() {
 		key := interop.Key{Pos: a.pos, Name: a.spelled, Value: im.shown(a)}
 		switch {
 		case a.option == nil:
-			im.out.Account(key, interop.Unsupported, im.foreign(a))
+			im.out.Account(key, interop.Unsupported, im.otherProgram(a))
 		case im.s.byDest[a.option.Dest] != a:
 			im.out.Account(key, interop.IgnoredByTool, "a later "+a.spelled+" replaces it")
 		default:
@@ -126,8 +126,8 @@ func (im *importer) account() {
 	})
 }
 
-// foreign explains an option that Megatron-LM does not have.
-func (im *importer) foreign(a *argument) string {
+// otherProgram explains an option that Megatron-LM does not have.
+func (im *importer) otherProgram(a *argument) string {
 	if note := im.dialect.notes[strings.TrimPrefix(a.spelled, "--")]; note != "" {
 		return note
 	}

@@ -68,7 +68,7 @@ type optionSet struct {
 func Options() []*Option { return slices.Clone(options().all) }
 
 // nearest returns the option that a misspelt one probably means; "" if there is none. Underscores for dashes are the
-// most common mistake.
+// most common input error.
 func nearest(name string) string {
 	dashed := strings.ReplaceAll(name, "_", "-")
 	// other programs call it --tensor-parallel-size

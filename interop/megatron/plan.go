@@ -275,26 +275,26 @@ func (im *planReader) stageLayers(pp, vpp, layers int) {
 func (im *planReader) unevenEnds(pp, vpp, layers int) ([]int, string) {
 	const first, last = "decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers"
 	stages, left, dest := pp, layers, first
-	of := make([]int, pp)
+	sizes := make([]int, pp)
 	if im.s.has(first) {
-		of[0] = im.s.number(first)
-		stages, left = stages-1, left-of[0]
+		sizes[0] = im.s.number(first)
+		stages, left = stages-1, left-sizes[0]
 	}
 	if im.s.has(last) {
-		of[pp-1] = im.s.number(last)
-		stages, left = stages-1, left-of[pp-1]
+		sizes[pp-1] = im.s.number(last)
+		stages, left = stages-1, left-sizes[pp-1]
 		if !im.s.has(first) {
 			dest = last
 		}
 	}
-	for i := range of {
+	for i := range sizes {
 		isFixed := i == 0 && im.s.has(first) || i == pp-1 && im.s.has(last)
 		if !isFixed {
-			of[i] = left / max(1, stages)
+			sizes[i] = left / max(1, stages)
 		}
 	}
 	sum := 0
-	for _, n := range of {
+	for _, n := range sizes {
 		sum += n
 		if n < 0 || n%vpp != 0 {
 			im.fail(dest, "%s %d: a stage of %d layers does not split into %d chunks", im.name(dest),
@@ -309,7 +309,7 @@ func (im *planReader) unevenEnds(pp, vpp, layers int) ([]int, string) {
 	}
 	counts := make([]int, pp*vpp)
 	for i := range counts {
-		counts[i] = of[i%pp] / vpp
+		counts[i] = sizes[i%pp] / vpp
 	}
 	return counts, dest
 }

@@ -73,13 +73,13 @@ func (d *dialect) read(f interop.File, o interop.Options) *source {
 // chooseCommand finds the command that starts Megatron-LM: the one with the most of its options. A file without a
 // launcher is a list of arguments.
 func (src *source) chooseCommand(d *dialect) {
-	most := 0
+	last := 0
 	launches := d.launches(src.script)
 	for i := range launches {
 		l := &launches[i]
 		words := l.Command.Words[l.Start:]
-		if n := d.countOptions(words); n > most {
-			most, src.launcher, src.list = n, l, words
+		if n := d.countOptions(words); n > last {
+			last, src.launcher, src.list = n, l, words
 		}
 	}
 	if src.launcher != nil {
@@ -193,22 +193,22 @@ func (d *dialect) parse(src *source) (out []*argument) {
 
 // takeValues takes the values of an option from the words that follow it, and returns their number.
 func (a *argument) takeValues(words []shell.Word, flagValues bool) int {
-	most := len(words)
+	end := len(words)
 	if a.option != nil {
 		switch a.option.Arity {
 		case "0":
-			most = 0
+			end = 0
 			if flagValues || len(words) > 0 && isBool(words[0].Text()) {
-				most = 1
+				end = 1
 			}
 		case "1":
-			most = 1
+			end = 1
 		case "3":
-			most = 3
+			end = 3
 		}
 	}
 	n := 0
-	for n < min(most, len(words)) && !strings.HasPrefix(words[n].Text(), "--") {
+	for n < min(end, len(words)) && !strings.HasPrefix(words[n].Text(), "--") {
 		n++
 	}
 	a.words = words[:n]
@@ -237,8 +237,8 @@ func (src *source) stray(w *shell.Word) {
 func (a *argument) check(d *dialect, src *source) (diags ir.Diags) {
 	o := a.option
 	if o == nil {
-		const most = 20 // suggestions, each of which takes time
-		if d == swift || src.suggested == most {
+		const limit = 20 // suggestions, each of which takes time
+		if d == swift || src.suggested == limit {
 			return nil // ms-swift has many options of its own
 		}
 		src.suggested++

@@ -172,7 +172,7 @@ func setsBatch(overrides []spec.Override) bool {
 }
 
 // wholeChunk returns the number of blocks of a chunk if a job recomputes blocks without saying how many: trainers
-// recompute all blocks unless they are told otherwise. It returns 0 for other jobs.
+// recompute all blocks unless a file limits them. It returns 0 for other jobs.
 func wholeChunk(q *planner.Question) int {
 	if q == nil {
 		return 0

@@ -181,8 +181,8 @@ func (c *calculator) power() int64 {
 		return base
 	}
 	exponent := c.power()
-	const most = 64
-	if exponent < 0 || exponent > most {
+	const limit = 64
+	if exponent < 0 || exponent > limit {
 		return c.fail("is arithmetic that planc does not evaluate")
 	}
 	out := int64(1)

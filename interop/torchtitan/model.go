@@ -294,9 +294,9 @@ func sameShape(a, b *spec.Config) bool {
 		experts, choices, expertFFN, sharedFFN, dense, kvLatent, qLatent int
 		tied                                                             bool
 	}
-	of := func(c *spec.Config) shape {
+	shapeOf := func(c *spec.Config) shape {
 		return shape{c.Family, c.Vocab, c.Hidden, c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Experts, c.Choices,
 			c.ExpertFFN, c.SharedFFN, c.Dense, c.KVLatent, c.QLatent, c.Tied}
 	}
-	return of(a) == of(b)
+	return shapeOf(a) == shapeOf(b)
 }

@@ -183,10 +183,10 @@ func (r *reader) readDims() {
 // largestDegree returns the key of the largest degree that is fixed.
 func (r *reader) largestDegree() string {
 	d := &r.dims
-	best, most := ppKey, d.pp
+	best, largest := ppKey, d.pp
 	for key, n := range map[string]int{replicateKey: d.replicate, tpKey: d.tp, cpKey: d.cp} {
-		if n > most || n == most && key < best {
-			best, most = key, n
+		if n > largest || n == largest && key < best {
+			best, largest = key, n
 		}
 	}
 	return best

@@ -199,7 +199,7 @@ func (s *stepBounder) slowestStage(f *family, fr *pipelineSplit, message costmod
 
 // maxOwned returns a lower bound of the parameters whose optimizer state one rank of the largest stage owns, if the
 // state is sharded over all replicas.
-func (s *stepBounder) maxOwned(f *family) (most int) {
+func (s *stepBounder) maxOwned(f *family) (largest int) {
 	b, fr, shared := s.baseOf(f.class, &f.plan), s.pipelineSplit(f), ownersOf(&f.plan, f.plan.Replicas())
 	for i := range fr.stages {
 		sum, experts := 0, 0
@@ -210,9 +210,9 @@ func (s *stepBounder) maxOwned(f *family) (most int) {
 		if last := len(fr.kindOf) - 1; i > 0 && slices.Contains(fr.stages[i].chunks, last) {
 			sum += b.tied
 		}
-		most = max(most, shared.minOwned(sum, experts))
+		largest = max(largest, shared.minOwned(sum, experts))
 	}
-	return most
+	return largest
 }
 
 // familyBound returns a lower bound of all plans of a family that recompute at least n blocks: as if ZeRO

@@ -179,7 +179,7 @@ func (c *command) setTimeout(name, v string) (err error) {
 func (c *command) environment(lookup func(string) (string, bool)) error {
 	if v, _ := lookup(timeoutVariable); v != "" && c.timeout == 0 {
 		if err := c.setTimeout(timeoutVariable+"=", v); err != nil {
-			return exit.With(exit.Input, err)
+			return exit.Wrap(exit.Input, err)
 		}
 	}
 	if c.timeout > 0 {
@@ -228,7 +228,7 @@ func parse(args []string) (*command, error) {
 			value, args = args[0], args[1:]
 		}
 		if err := f.apply(c, value); err != nil {
-			return nil, exit.With(exit.Input, err)
+			return nil, exit.Wrap(exit.Input, err)
 		}
 	}
 	return c, nil

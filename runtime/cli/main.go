@@ -62,7 +62,7 @@ func Execute(p *rank.Program, args []string, stdout io.Writer, stderr *os.File) 
 	}
 	l, err := resolveLaunch(p, c)
 	if err != nil {
-		return fail(stderr, p, c, exit.With(exit.Cannot, err))
+		return fail(stderr, p, c, exit.Wrap(exit.Cannot, err))
 	}
 	if c.threads > 0 {
 		goruntime.GOMAXPROCS(c.threads * l.Count)

@@ -80,8 +80,8 @@ func predictionNote(p *program.Predict, r *report.Result) string {
 	if p.StepError == 0 || !num.Finite(r.StepSeconds) || p.StepSeconds == 0 {
 		return ""
 	}
-	least, most := p.StepSeconds*max(0, 1-p.StepError), p.StepSeconds*(1+p.StepError)
-	if r.StepSeconds >= least && r.StepSeconds <= most {
+	least, longest := p.StepSeconds*max(0, 1-p.StepError), p.StepSeconds*(1+p.StepError)
+	if r.StepSeconds >= least && r.StepSeconds <= longest {
 		return ""
 	}
 	why := "other load on this machine can explain it; else\n        planc calibrate -o here.yaml measures it for " +
@@ -91,7 +91,8 @@ func predictionNote(p *program.Predict, r *report.Result) string {
 			"fit them to this run:" +
 			"\n        planc calibrate --from " + filepath.Dir(r.Metrics)
 	}
-	return fmt.Sprintf("outside the predicted %s to %s:\n        %s", report.Seconds(least), report.Seconds(most), why)
+	return fmt.Sprintf("outside the predicted %s to %s:\n        %s", report.Seconds(least), report.Seconds(longest),
+		why)
 }
 
 func lossText(x float64) string {

@@ -46,7 +46,7 @@ func TestUnexpectedStepsOfAMeasuredCluster(t *testing.T) {
 	}
 }
 
-// What a training binary says fits a screen: its flags, its mistakes, and its summary with figures as long as they get.
+// The output of a training binary fits a screen: its flags, its input errors, and its summary with the longest figures.
 func TestWhatBinariesSayFitsTheScreen(t *testing.T) {
 	p := &rank.Program{ProgramData: program.Program{Name: strings.Repeat("name", 10),
 		Plan: program.Plan{Text: "dp 1024 · tp 8 · pp 16 × vpp 4 · sp · zero 1 in groups of 128 · micro_batch 1×64 · " +

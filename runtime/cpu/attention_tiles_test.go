@@ -54,7 +54,7 @@ func (x *narrowTensors) backward(s AttentionShape) {
 	Table[float32]().AttentionGradBF16(x.dq, x.dk, x.dv, x.do, x.q, x.k, x.v, x.o, x.lse, x.wide, s)
 }
 
-// summed is a sum of products in float64, and the sum of their magnitudes.
+// summed is a dot product in float64, and the sum of their magnitudes.
 type summed struct{ sum, size []float64 }
 
 func newSummed(n int) summed { return summed{make([]float64, n), make([]float64, n)} }

@@ -13,7 +13,7 @@ type BalanceShape struct {
 //	for each sequence, each expert { the first most choices of it keep their expert e, others become -1-e }
 //
 // with choices in the order of tokens, and those of a token from the best to the worst.
-func LimitChoices(kept, index []int32, sequences, choices, experts, most int) {
+func LimitChoices(counts, index []int32, sequences, choices, experts, capacity int) {
 	var fixed [maxExperts]int
 	count := fixed[:]
 	if experts > maxExperts {
@@ -23,10 +23,10 @@ func LimitChoices(kept, index []int32, sequences, choices, experts, most int) {
 		clear(count)
 		for i, e := range index[s*choices:][:choices] {
 			count[e]++
-			if count[e] > most {
+			if count[e] > capacity {
 				e = -1 - e
 			}
-			kept[s*choices+i] = e
+			counts[s*choices+i] = e
 		}
 	}
 }

@@ -74,9 +74,9 @@ func (w *bands[F]) norm(y, x, gain, bias []F, rows int, l *Link) {
 			float32(l.Base), centred)
 		return
 	}
-	of := momentsOf[F](centred)
+	moments := momentsOf[F](centred)
 	for n := len(gain); len(y) >= n && n > 0; y, x = y[n:], x[n:] {
-		mean, rstd := of(x[:n], l.C)
+		mean, rstd := moments(x[:n], l.C)
 		scaleRow(y[:n], x[:n], gain, F(l.Base), mean, rstd)
 		if bias != nil {
 			elem.Add(y[:n], bias)
@@ -100,9 +100,9 @@ func (w *bands[F]) normDX(dx, dy, x, gain []F, rows int, l *Link) {
 			float32(l.Base), centred)
 		return
 	}
-	of := momentsOf[F](centred)
+	moments := momentsOf[F](centred)
 	for n := len(gain); len(dx) >= n && n > 0; dx, dy, x = dx[n:], dy[n:], x[n:] {
-		mean, rstd := of(x[:n], l.C)
+		mean, rstd := moments(x[:n], l.C)
 		normGrad(dx[:n], dy[:n], x[:n], gain, F(l.Base), mean, rstd, centred)
 	}
 }

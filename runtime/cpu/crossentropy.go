@@ -14,14 +14,14 @@ import (
 func crossEntropy[F Float](ce, dx, dl, x []F, ids []int32, rows, cols int) {
 	for i := range rows {
 		row, grad := x[i*cols:][:cols], dx[i*cols:][:cols]
-		at, there := here(ids[i], 0, cols)
+		at, found := here(ids[i], 0, cols)
 		label := 0.0
-		if there {
+		if found {
 			label = float64(row[at])
 		}
 		top, log := exponentials(grad, row, dl[i])
 		ce[i] = F(float64(top) - label + log)
-		if there {
+		if found {
 			grad[at] -= dl[i]
 		}
 	}
@@ -94,7 +94,7 @@ func (c *lossJob) Part(i int) {
 
 // row processes one row. A row of 16-bit numbers is copied, so that its exponentials are not rounded.
 func (c *lossJob) row(r *logitRow, i int) {
-	at, there := here(c.ids[i], 0, c.cols)
+	at, found := here(c.ids[i], 0, c.cols)
 	r.x, r.y, r.half = nil, nil, nil
 	if from := i * c.cols; c.elem == num.Native {
 		r.x, r.y = c.x.wide[from:][:c.cols], c.dx.wide[from:][:c.cols]
@@ -105,9 +105,9 @@ func (c *lossJob) row(r *logitRow, i int) {
 		r.x, r.y, r.half = r.own[:c.cols], r.own[:c.cols], c.x.half[from:][:c.cols]
 	}
 	label := 0.0
-	if there && r.half == nil {
+	if found && r.half == nil {
 		label = float64(r.x[at])
-	} else if there {
+	} else if found {
 		var one [1]float32
 		num.LoadBits(one[:], r.half[at:at+1], c.elem)
 		label = float64(one[0])
@@ -124,7 +124,7 @@ func (c *lossJob) row(r *logitRow, i int) {
 		top, log = exponentials(r.y, r.x, dl)
 	}
 	c.ce[i] = float32(float64(top) - label + log)
-	if there {
+	if found {
 		r.y[at] -= dl
 	}
 	if r.half != nil {

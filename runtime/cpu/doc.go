@@ -20,7 +20,7 @@
 // Threads: a kernel may divide its work into parts that a team's threads execute (package team). The parts
 // depend only on the sizes, so that results do not depend on the number of threads.
 //
-// The same input and ISA give the same bits. Every sum has a fixed order. In plain Go, every product is
+// The same input and ISA give the same bits. Every sum has a fixed order. In plain Go, every multiplication is
 // converted before it is added (F(a*b) + c), which forbids the compiler to use a fused multiply-add. Exp,
 // its relatives and the logarithm are our own for the same reason. The functions used from package math are
 // exact (Sqrt), or rarely matter (Pow, Sin, Cos in RoPE; Erfc in GeluErf, whose last bit may differ between

@@ -40,15 +40,15 @@ func Rounds(index []int32, experts, places int) int {
 	if experts > maxExperts {
 		count = make([]int, experts)
 	}
-	most := 1
+	rounds := 1
 	for _, e := range index {
 		if e < 0 {
 			continue
 		}
 		count[e]++
-		most = max(most, count[e])
+		rounds = max(rounds, count[e])
 	}
-	return (most + places - 1) / places
+	return (rounds + places - 1) / places
 }
 
 func dispatch[F Float](y, x []F, index []int32, s SlotShape) {

@@ -109,22 +109,22 @@ func slopeOf(x *float64, f func() float64) float64 {
 
 func TestLimitChoices(t *testing.T) {
 	index := []int32{0, 1, 0, 2, 0, 1, 2, 0, 1, 1, 1, 0}
-	kept := make([]int32, len(index))
-	LimitChoices(kept, index, 2, 6, 3, 2)
-	if want := []int32{0, 1, 0, 2, -1, 1, 2, 0, 1, 1, -2, 0}; !slices.Equal(kept, want) {
-		t.Errorf("%v, want %v", kept, want)
+	counts := make([]int32, len(index))
+	LimitChoices(counts, index, 2, 6, 3, 2)
+	if want := []int32{0, 1, 0, 2, -1, 1, 2, 0, 1, 1, -2, 0}; !slices.Equal(counts, want) {
+		t.Errorf("%v, want %v", counts, want)
 	}
-	if n := Rounds(kept, 3, 1); n != 4 {
+	if n := Rounds(counts, 3, 1); n != 4 {
 		t.Errorf("%d rounds, want 4: of expert 1, dropped choices do not count", n)
 	}
 	for _, experts := range []int{16, 256, maxExperts} {
-		if n := testing.AllocsPerRun(10, func() { LimitChoices(kept, index, 2, 6, experts, 2) }); n != 0 {
+		if n := testing.AllocsPerRun(10, func() { LimitChoices(counts, index, 2, 6, experts, 2) }); n != 0 {
 			t.Errorf("of %d experts: %v objects a call", experts, n)
 		}
 	}
-	LimitChoices(kept, index, 2, 6, maxExperts+1, 2)
-	if kept[10] != -2 {
-		t.Errorf("more experts than slots: %v", kept)
+	LimitChoices(counts, index, 2, 6, maxExperts+1, 2)
+	if counts[10] != -2 {
+		t.Errorf("more experts than slots: %v", counts)
 	}
 }
 
@@ -164,10 +164,10 @@ func TestRouteChosen(t *testing.T) { both(t, testRouteChosen[float32], testRoute
 func testRouteChosen[F Float](t *testing.T, tol float64) {
 	const rows, experts, choices = 5, 7, 3
 	x, w, index := draw[F](1, rows*experts), make([]F, rows*choices), make([]int32, rows*choices)
-	told := 0
+	notices := 0
 	s := RouteShape{Rows: rows, Experts: experts, Choices: choices, Scale: 1.5, Share: true,
 		Chosen: func(row int, chosen []int32) {
-			told++
+			notices++
 			for c := range chosen {
 				chosen[c] = int32(row+2*c) % experts
 			}
@@ -184,8 +184,8 @@ func testRouteChosen[F Float](t *testing.T, tol float64) {
 			want[i*choices+c] /= sum
 		}
 	}
-	if told != rows {
-		t.Errorf("%d choices reported, want %d", told, rows)
+	if notices != rows {
+		t.Errorf("%d choices reported, want %d", notices, rows)
 	}
 	near(t, "weights of what was chosen instead", w, want, tol)
 }

@@ -59,9 +59,9 @@ func testThen[F Float](t *testing.T, what string, from, x, a, b []F, do Do, size
 	near(t, what+": sums", sums, want, tol)
 	elementsOf[F]()[do](want2, sums, operand, 0)
 	near(t, what, c, wide(want2), 0)
-	again := make([]F, m*n)
-	tab.MatMulThen(again, nil, from, operand, a, b, do, m, n, k, ta, tb)
-	near(t, what+" without its sums", again, wide(want2), 0)
+	second := make([]F, m*n)
+	tab.MatMulThen(second, nil, from, operand, a, b, do, m, n, k, ta, tb)
+	near(t, what+" without its sums", second, wide(want2), 0)
 }
 
 // Compares a matmul with GELU or its derivative as epilogue to the matmul followed by the operation, with

@@ -23,11 +23,11 @@ func matMul8[F Float](c, a, b []F, groups, m, n, k int, ta, tb, acc bool, as, bs
 //
 // Dividing by a power of two is exact, so x is not rounded a second time.
 func roundFP8[F Float](x []F, e num.FP8Format) {
-	var most float64
+	var largest float64
 	for _, v := range x {
-		most = max(most, math.Abs(float64(v))) // NaN if there is one
+		largest = max(largest, math.Abs(float64(v))) // NaN if there is one
 	}
-	s := e.Scale(most)
+	s := e.Scale(largest)
 	back := 1 / s
 	for i, v := range x {
 		x[i] = F(e.Round(float64(v)*s) * back)

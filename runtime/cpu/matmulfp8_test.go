@@ -32,11 +32,11 @@ func TestMatMul8(t *testing.T) {
 
 // fp8Of rounds x by the definition: to the nearest multiple of the unit of the number's binade.
 func fp8Of(x []float32, e num.FP8Format) []float32 {
-	most := 0.0
+	largest := 0.0
 	for _, v := range x {
-		most = max(most, math.Abs(float64(v)))
+		largest = max(largest, math.Abs(float64(v)))
 	}
-	scale := math.Exp2(math.Floor(math.Log2(e.Max / most)))
+	scale := math.Exp2(math.Floor(math.Log2(e.Max / largest)))
 	out := make([]float32, len(x))
 	for i, v := range x {
 		w := float64(v) * scale
@@ -62,7 +62,7 @@ func TestMatMul8NotFinite(t *testing.T) {
 	}
 }
 
-func BenchmarkRoundEight(b *testing.B) {
+func BenchmarkRoundFP8(b *testing.B) {
 	x := draw[float32](1, 1<<16)
 	for b.Loop() {
 		roundFP8(x, num.E4M3)

@@ -112,7 +112,7 @@ func rmsNormDGain[F Float](dgain, dy, x []F, rows, cols int, eps float64, acc bo
 
 // gainGrad computes LayerNormDGain or RMSNormDGain, 64 rows at a time, whose moments are computed once.
 func gainGrad[F Float](dgain, dy, x []F, rows, cols int, eps float64, acc bool,
-	of func([]F, float64) (float64, float64)) {
+	sums func([]F, float64) (float64, float64)) {
 	if rows == 0 && !acc {
 		clear(dgain[:cols])
 	}
@@ -120,7 +120,7 @@ func gainGrad[F Float](dgain, dy, x []F, rows, cols int, eps float64, acc bool,
 	for i0 := 0; i0 < rows; i0 += len(mean) {
 		n := min(len(mean), rows-i0)
 		for i := range n {
-			m, r := of(x[(i0+i)*cols:][:cols], eps)
+			m, r := sums(x[(i0+i)*cols:][:cols], eps)
 			mean[i], rstd[i] = F(m), F(r)
 		}
 		for j0 := 0; j0 < cols; j0 += lane {

@@ -99,13 +99,13 @@ func TestNormDX(t *testing.T) {
 			near(t, name("layer norm f32 ", z), dx32, dx, 2e-5)
 		}
 		for _, one := range []bool{false, true} {
-			of := gain
+			factor := gain
 			if one {
-				of = unit(gain)
+				factor = unit(gain)
 			}
 			k.RMSNormDX(dx, dy, x, gain, rows, cols, eps, one)
 			slope(t, name("rms norm ", z, one), x, dx, func() float64 {
-				return along(naiveNorm(x, of, nil, cols, false), dy)
+				return along(naiveNorm(x, factor, nil, cols, false), dy)
 			})
 			k32.RMSNormDX(dx32, dy32, x32, gain32, rows, cols, eps, one)
 			near(t, name("rms norm f32 ", z, one), dx32, dx, 2e-5)

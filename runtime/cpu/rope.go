@@ -12,7 +12,7 @@ func rope[F Float](y, x []F, batch, seq, heads, dim, turn int, span Where, theta
 		n := min(ropePairs, half-j0)
 		var freq [ropePairs]float64
 		for j := range n {
-			freq[j] = freqs.of(j0 + j)
+			freq[j] = freqs.angle(j0 + j)
 		}
 		for s := range seq {
 			var cos, sin [ropePairs]F

@@ -102,7 +102,7 @@ func TestRopeScale(t *testing.T) {
 	for _, c := range transformersRope {
 		ts := c.scale.turns(c.theta, c.turn)
 		for j, want := range c.freqs {
-			if got := ts.of(j); math.Abs(got-want) > 3e-7*want {
+			if got := ts.angle(j); math.Abs(got-want) > 3e-7*want {
 				t.Errorf("%s: frequency %d is %v, want %v", c.name, j, got, want)
 			}
 		}
@@ -111,7 +111,7 @@ func TestRopeScale(t *testing.T) {
 	ts, kinds := s.turns(5e5, 128), map[string]bool{}
 	for j := range 64 {
 		f := math.Pow(5e5, -2*float64(j)/128)
-		got, want := ts.of(j), naiveLlama3(f, s)
+		got, want := ts.angle(j), naiveLlama3(f, s)
 		if math.Abs(got-want) > 1e-15*want {
 			t.Errorf("frequency %v becomes %v, want %v", f, got, want)
 		}

@@ -21,7 +21,7 @@ func ropePart[F Float](y, x []F, r RopeRows, at Where, theta float64, scale Rope
 	}
 	freq, cos, sin := freq[:half], cosSin[:half], cosSin[half:][:half]
 	for j := range freq {
-		freq[j] = freqs.of(j)
+		freq[j] = freqs.angle(j)
 	}
 	size := r.Heads * r.Dim
 	for s := range r.Seq {

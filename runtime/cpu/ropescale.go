@@ -63,8 +63,8 @@ func (t *turns) ramp() (low, high float64) {
 	return low, high
 }
 
-// of returns pair j's frequency.
-func (t *turns) of(j int) float64 {
+// angle returns pair j's frequency.
+func (t *turns) angle(j int) float64 {
 	f := math.Pow(t.theta, -2*float64(j)/float64(t.turn))
 	switch t.Kind {
 	case "linear":

@@ -32,7 +32,7 @@ func RopeTable(seq, turn int, at Where, theta float64, scale RopeScale) (cos, si
 	t, half := scale.turns(theta, turn), turn/2
 	freq := make([]float64, half)
 	for j := range freq {
-		freq[j] = t.of(j)
+		freq[j] = t.angle(j)
 	}
 	cos, sin = make([]float64, seq*half), make([]float64, seq*half)
 	for s := range seq {
@@ -47,7 +47,7 @@ func (r *ropeTable) is(t *turns, half int, at Where, seq int) bool {
 		return false
 	}
 	for j, f := range r.freq {
-		if t.of(j) != f {
+		if t.angle(j) != f {
 			return false
 		}
 	}
@@ -87,7 +87,7 @@ func newRopeTable(t *turns, half int, at Where, seq int) *ropeTable {
 	r := &ropeTable{freq: make([]float64, half), attention: t.attention, at: at, seq: seq,
 		cos: make([]float32, seq*half), sin: make([]float32, seq*half), minus: make([]float32, seq*half)}
 	for j := range r.freq {
-		r.freq[j] = t.of(j)
+		r.freq[j] = t.angle(j)
 	}
 	for s := range seq {
 		angles(r.cos[s*half:][:half], r.sin[s*half:][:half], t, r.freq, at.Of(s), false)

@@ -135,7 +135,7 @@ func (r *checkpoints) continueFrom(c *ckpt.Checkpoint, later int64, away bool) e
 			"another folder", c.Path, err)
 	}
 	if err := r.scaler.restore(m.Extra["loss_scale"]); err != nil {
-		return exit.With(exit.Input, fmt.Errorf("cannot continue %s: %w", c.Path, err))
+		return exit.Wrap(exit.Input, fmt.Errorf("cannot continue %s: %w", c.Path, err))
 	}
 	if err := r.setAside(later); err != nil {
 		return err

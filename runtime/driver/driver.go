@@ -136,7 +136,7 @@ func (r *run) applySettings() error {
 		return err
 	}
 	if err := settings.Apply(&r.s, &r.p.ProgramData, r.o.Changes); err != nil {
-		return exit.With(exit.Input, err)
+		return exit.Wrap(exit.Input, err)
 	}
 	if r.s.Train.Eval.Sample != "" && !r.p.Samples() {
 		return exit.Errorf(exit.Input, "train.eval.sample: this model does not predict the next token, so it cannot "+
@@ -222,9 +222,9 @@ func (r *run) openDevices() (err error) {
 		return nil
 	// another process has failed, not this machine
 	case p != nil && p.Err() != nil && errors.Is(err, p.Err()):
-		return exit.With(exit.Failed, err)
+		return exit.Wrap(exit.Failed, err)
 	}
-	return exit.With(exit.Cannot, err)
+	return exit.Wrap(exit.Cannot, err)
 }
 
 // announce prints the first lines of a run, except for the checkpoint that it resumes.

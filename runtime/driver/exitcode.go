@@ -27,5 +27,5 @@ func withExitCode(err error) error {
 	if err == nil || errors.As(err, &coded) && error(coded) == err {
 		return err
 	}
-	return exit.With(inputCode(err, feed.ExitCode(err)), err)
+	return exit.Wrap(inputCode(err, feed.ExitCode(err)), err)
 }

@@ -220,14 +220,14 @@ func TestStuckProcess(t *testing.T) {
 }
 
 // stepReport is a launch of two processes, of which the other says what a test wants.
-type heard struct {
+type received struct {
 	others
 	say  func(call int) passReport
 	own  []passReport
 	call int
 }
 
-func (h *heard) Exchange(own []byte) ([][]byte, error) {
+func (h *received) Exchange(own []byte) ([][]byte, error) {
 	var x passReport
 	if err := json.Unmarshal(own, &x); err != nil {
 		return nil, err
@@ -266,7 +266,7 @@ func TestTeamWaitsForTheLastBatch(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := idle(2)
-			peers := &heard{say: tt.say}
+			peers := &received{say: tt.say}
 			team := &launch.Team{Launch: &launch.Launch{Processes: 2, Ranks: 2, Count: 1}, Peers: peers}
 			crew, err := newCrew(p, 0, team)
 			if err != nil {
@@ -304,20 +304,20 @@ func TestTeamWaitsForTheLastBatch(t *testing.T) {
 // A batch that one process cannot read stops all before the step that needs it, so that its state can be saved; that
 // process has the cause. A batch that is read ahead and not needed any more stops nobody.
 func TestTeamStopsForABatchThatFails(t *testing.T) {
-	gone := errors.New("data: train.bin: input/output error")
+	lost := errors.New("data: train.bin: input/output error")
 	for _, tt := range []struct {
 		name  string
 		done  int // steps
 		stops bool
 	}{{"a batch that is needed", 3, true}, {"after the last step", 12, false}} {
 		p := idle(2)
-		peers := &heard{say: func(int) passReport { return passReport{} }}
+		peers := &received{say: func(int) passReport { return passReport{} }}
 		team := &launch.Team{Launch: &launch.Launch{Processes: 2, Ranks: 2, Count: 1}, Peers: peers}
 		crew, err := newCrew(p, 0, team)
 		if err != nil {
 			t.Fatal(err)
 		}
-		from, _ := feed.Readers(&zeros{err: gone}, &p.ProgramData)
+		from, _ := feed.Readers(&zeros{err: lost}, &p.ProgramData)
 		f := feed.New(from, 0, 96, &p.Batch, 8, 1)
 		f.Wait(nil, time.Minute)
 		r := &member{rows: f, job: &job{p: p, team: team, crew: crew, ctx: t.Context(), metrics: &report.Metrics{},
@@ -330,7 +330,7 @@ func TestTeamStopsForABatchThatFails(t *testing.T) {
 		if got := peers.own[0]; got.Stop != tt.stops || r.isStopRequested() != tt.stops {
 			t.Errorf("%s: this process says %+v, halted %v", tt.name, got, r.isStopRequested())
 		}
-		if err := r.ioError(); errors.Is(err, gone) != tt.stops {
+		if err := r.ioError(); errors.Is(err, lost) != tt.stops {
 			t.Errorf("%s: the cause is %v", tt.name, err)
 		}
 		f.Stop()

@@ -60,9 +60,9 @@ func TestScalerRules(t *testing.T) {
 			if want := math.Exp2(float64(c.want[i])); s.scale != want {
 				t.Errorf("%s: after %s the scale is %g, want %g", name, c.steps[:i+1], s.scale, want)
 			}
-			again := newScaler(c.rule) // as after a resume
-			if err := again.restore(s.text()); err != nil || again != s {
-				t.Errorf("%s: after %s the state %+v comes back as %+v: %v", name, c.steps[:i+1], s, again, err)
+			second := newScaler(c.rule) // as after a resume
+			if err := second.restore(s.text()); err != nil || second != s {
+				t.Errorf("%s: after %s the state %+v comes back as %+v: %v", name, c.steps[:i+1], s, second, err)
 			}
 		}
 	}

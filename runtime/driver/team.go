@@ -112,7 +112,7 @@ func (r *member) checkAgreement() error {
 			first = other
 		}
 		if err := first.checkEqual(&other, i); err != nil {
-			return exit.With(exit.Input, err)
+			return exit.Wrap(exit.Input, err)
 		}
 	}
 	return nil
@@ -138,12 +138,12 @@ func (a *launchInputs) checkEqual(o *launchInputs, i int) error {
 
 // fileNames lists the first files' names.
 func fileNames(files []program.File) string {
-	const most = 3
+	const limit = 3
 	var names []string
-	for _, f := range files[:min(most, len(files))] {
+	for _, f := range files[:min(limit, len(files))] {
 		names = append(names, f.Path)
 	}
-	if n := len(files) - most; n > 0 {
+	if n := len(files) - limit; n > 0 {
 		names = append(names, fmt.Sprintf("%d more", n))
 	}
 	return strings.Join(names, ", ")

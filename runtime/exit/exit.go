@@ -29,5 +29,5 @@ func Errorf(code int, format string, args ...any) error {
 	return &Error{code, fmt.Errorf(format, args...)}
 }
 
-// With gives an error an exit code.
-func With(code int, err error) *Error { return &Error{code, err} }
+// Wrap gives an error an exit code.
+func Wrap(code int, err error) *Error { return &Error{code, err} }

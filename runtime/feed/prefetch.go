@@ -122,9 +122,9 @@ func (f *Prefetcher) ReadError() error {
 }
 
 // Wait waits until a batch is ready, stop is closed, or the time most has passed.
-func (f *Prefetcher) Wait(stop <-chan struct{}, most time.Duration) {
+func (f *Prefetcher) Wait(stop <-chan struct{}, limit time.Duration) {
 	if f.IsLate() {
-		timer := time.NewTimer(most)
+		timer := time.NewTimer(limit)
 		defer timer.Stop()
 		select {
 		case f.held = <-f.ready:

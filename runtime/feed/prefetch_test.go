@@ -17,10 +17,10 @@ func TestSamplesOfASlowDiskAreReadAtOnce(t *testing.T) {
 	const vocab = 11
 	l := &program.BatchLayout{SeqLen: 6}
 	var wait time.Duration
-	var now, most atomic.Int32
+	var now, largest atomic.Int32
 	from, bad := Reader{atOnce: 8, tokens: vocab, labels: vocab}, int64(1<<40)
 	from.sample = func(g int64, tokens, labels []int32) (int, error) {
-		most.Store(max(most.Load(), now.Add(1)))
+		largest.Store(max(largest.Load(), now.Add(1)))
 		defer now.Add(-1)
 		time.Sleep(wait)
 		if g >= bad {
@@ -40,17 +40,17 @@ func TestSamplesOfASlowDiskAreReadAtOnce(t *testing.T) {
 	got := NewBatch(32, l)
 	for _, tt := range []struct {
 		wait      time.Duration
-		most      int32 // samples at once
+		largest   int32 // samples at once
 		afterward int
 	}{{5 * time.Millisecond, 8, 8}, {0, 8, 1}, {0, 1, 1}, {5 * time.Millisecond, 1, 8}} {
 		wait = tt.wait
-		most.Store(0)
+		largest.Store(0)
 		f.fill(got)
 		if got.Err != nil {
 			t.Fatal(got.Err)
 		}
-		if n := most.Load(); n > tt.most || tt.wait > 0 && n < tt.most/2 {
-			t.Errorf("with %v a sample, %d are read at once, want %d", tt.wait, n, tt.most)
+		if n := largest.Load(); n > tt.largest || tt.wait > 0 && n < tt.largest/2 {
+			t.Errorf("with %v a sample, %d are read at once, want %d", tt.wait, n, tt.largest)
 		}
 		if tt.wait > 0 && f.atOnce != tt.afterward {
 			t.Errorf("after %v a sample, %d are read at once, want %d", tt.wait, f.atOnce, tt.afterward)

@@ -82,7 +82,7 @@ func productsEnd(t *testing.T, w *scratchWriter) {
 			product[i] += av[i/n*k+l] * bv[l*n+i%n]
 		}
 	}
-	of := func(f func(i int) float32) []float32 {
+	values := func(f func(i int) float32) []float32 {
 		x := make([]float32, m*n)
 		for i := range x {
 			x[i] = f(i)
@@ -92,21 +92,21 @@ func productsEnd(t *testing.T, w *scratchWriter) {
 	if !MatMulGeluGrad(r, c, pre, a, b, m, n, k, false, false) {
 		t.Error("the derivative is refused")
 	}
-	equal(t, "derivative", got(w, c), of(func(i int) float32 { return product[i] * cpu.GeluGrad(preV[i]) }))
+	equal(t, "derivative", got(w, c), values(func(i int) float32 { return product[i] * cpu.GeluGrad(preV[i]) }))
 	if !MatMulGelu(r, c, pre, bias, a, b, m, n, k, false, false) {
 		t.Error("GELU is refused")
 	}
-	biased := of(func(i int) float32 { return product[i] + biasV[i%n] })
+	biased := values(func(i int) float32 { return product[i] + biasV[i%n] })
 	equal(t, "kept", got(w, pre), biased)
-	equal(t, "GELU", got(w, c), of(func(i int) float32 { return cpu.Gelu(biased[i]) }))
+	equal(t, "GELU", got(w, c), values(func(i int) float32 { return cpu.Gelu(biased[i]) }))
 	if !MatMulGelu(r, c, Buf[num.BF16]{}, Buf[num.BF16]{}, a, b, m, n, k, false, false) {
 		t.Error("GELU as the epilogue of a plain GEMM is refused")
 	}
-	equal(t, "GELU alone", got(w, c), of(func(i int) float32 { return cpu.Gelu(product[i]) }))
+	equal(t, "GELU alone", got(w, c), values(func(i int) float32 { return cpu.Gelu(product[i]) }))
 	if !MatMulBiasGrad(r, wide, sums, a, b, m, n, k, false, false, true) {
 		t.Error("a bias's gradient is refused")
 	}
-	equal(t, "weight's gradient", got(w, wide), of(func(i int) float32 { return product[i] + wideV[i] }))
+	equal(t, "weight's gradient", got(w, wide), values(func(i int) float32 { return product[i] + wideV[i] }))
 	for i, x := range bv {
 		sumsV[i%n] += x
 	}

@@ -77,7 +77,7 @@ func secondsOf(t *testing.T, dir string) map[int]float64 {
 }
 
 // sameLines checks that the lines are the same, in the same order, except for rounding.
-func sameLines(t *testing.T, got, want []map[string]any, most float64) {
+func sameLines(t *testing.T, got, want []map[string]any, tolerance float64) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Fatalf("%d lines, on a CPU %d:\n%v\n%v", len(got), len(want), got, want)
@@ -85,7 +85,8 @@ func sameLines(t *testing.T, got, want []map[string]any, most float64) {
 	for i, w := range want {
 		for key, x := range w {
 			a, isNumber := got[i][key].(float64)
-			if b, ok := x.(float64); ok && isNumber && near(a, b, most) || fmt.Sprint(got[i][key]) == fmt.Sprint(x) {
+			b, ok := x.(float64)
+			if ok && isNumber && near(a, b, tolerance) || fmt.Sprint(got[i][key]) == fmt.Sprint(x) {
 				continue
 			}
 			t.Errorf("line %d: %s is %v, on a CPU %v", i+1, key, got[i][key], x)
@@ -107,11 +108,11 @@ func TestAhead(t *testing.T) {
 		t.Run(fmt.Sprintf("%+v", k), func(t *testing.T) {
 			want, _ := alone(t, k.due(false))
 			got, _ := alone(t, onGPUs(k.due(true), images()))
-			most := 1e-11
+			tolerance := 1e-11
 			if k.half {
-				most = 1e-5
+				tolerance = 1e-5
 			}
-			sameLines(t, got, want, most)
+			sameLines(t, got, want, tolerance)
 		})
 	}
 }

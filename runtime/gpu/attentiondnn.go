@@ -71,7 +71,7 @@ func (d *device) prepareDNNAttention(m *machine) (own, err error) {
 	}
 	d.atClose(func() error { return f.close() })
 	f.plans = map[dnnAttentionKind]cuda.AttentionParts{}
-	most := int64(0)
+	largest := int64(0)
 	for _, a := range kinds {
 		x := cuda.Attention{Batch: a.Batch, Seq: a.Seq, KSeq: a.KSeq, KHeads: a.Heads, Group: a.Group, Dim: a.Dim,
 			Scale: a.Scale, Causal: a.Causal, Window: a.Window, Type: valueType(shortName(a.Elem))}
@@ -82,13 +82,13 @@ func (d *device) prepareDNNAttention(m *machine) (own, err error) {
 				continue
 			}
 			f.plans[dnnAttentionKind{x, grad}] = p
-			most = max(most, p.Workspace)
+			largest = max(largest, p.Workspace)
 		}
 	}
-	if most == 0 {
+	if largest == 0 {
 		return own, nil
 	}
-	f.workspace, err = d.take(int(most))
+	f.workspace, err = d.take(int(largest))
 	if err != nil {
 		return err, f.discard() // our own kernels need no workspace
 	}

@@ -103,14 +103,14 @@ func (d *communication) sum(line string, at cuda.Pointer, n int, e rt.Elem) {
 // scatter reduce-scatters a micro-batch's gradients of a bucket, and adds this rank's shard to its
 // accumulated gradients.
 func (d *communication) scatter(b *rt.BucketPart) {
-	kept := d.rank.Program.TensorTypes().Grads
-	w := wire{d.ptr(b.Grads), kept}
+	elem := d.rank.Program.TensorTypes().Grads
+	w := wire{d.ptr(b.Grads), elem}
 	if b.Shard != "" {
 		w = d.castToWire(b.Grads, b.Elems)
 		rt.Check(d.commByLine[b.Shard].ReduceScatter(d.current.stream, w.element(b.First), w.at, b.Mine,
 			typeOf(w.elem)))
 	}
-	d.run("accumulate", suffixOf(kept)+"_"+suffixOf(w.elem), 1, b.Mine,
+	d.run("accumulate", suffixOf(elem)+"_"+suffixOf(w.elem), 1, b.Mine,
 		d.args().Pointer(d.ptr(b.MyGrads)).Pointer(w.element(b.First)).Uint64(uint64(b.Mine)))
 }
 

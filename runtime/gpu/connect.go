@@ -36,7 +36,7 @@ func (d *communication) connect(m *machine) error {
 	}
 	lines := d.ncclLines()
 	bytes := int64(len(lines) * flagSize)
-	s, sent, heard := d.compute.stream, d.tables.memory.At(0, bytes),
+	s, sent, received := d.compute.stream, d.tables.memory.At(0, bytes),
 		d.tables.memory.At((bytes+partAlign-1)&^(partAlign-1), bytes)
 	room, own := d.staging.At(0, bytes), make([]float32, len(lines))
 	for i := range lines {
@@ -47,12 +47,12 @@ func (d *communication) connect(m *machine) error {
 		return err
 	}
 	for i := range lines {
-		if err := lines[i].exchangeFlags(s, heard.Pointer+cuda.Pointer(i*flagSize),
+		if err := lines[i].exchangeFlags(s, received.Pointer+cuda.Pointer(i*flagSize),
 			sent.Pointer+cuda.Pointer(i*flagSize)); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(s.Download(room, heard), d.awaitErr("the first communication of the ranks",
+	if err := errors.Join(s.Download(room, received), d.awaitErr("the first communication of the ranks",
 		s.Synchronize)); err != nil {
 		return err
 	}

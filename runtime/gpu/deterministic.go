@@ -29,7 +29,7 @@ var userCTAs = []string{"NCCL_MIN_CTAS", "NCCL_MAX_CTAS"}
 // fixCollectives sets NCCL's variables, which NCCL reads at its first use, and returns a text of what is
 // fixed. The text is empty if the mode is off. ctas is 0 if NCCL or the user decides. Values that the user
 // has set are kept, and the text lists them.
-func fixCollectives() (said string, ctas int, err error) {
+func fixCollectives() (report string, ctas int, err error) {
 	switch v := os.Getenv(deterministic); v {
 	case "", "0":
 		return "", 0, nil
@@ -61,9 +61,9 @@ func fixCollectives() (said string, ctas int, err error) {
 	if ctas > 0 {
 		ours = append(ours, fmt.Sprintf("%d CTAs", ctas))
 	}
-	said = "deterministic by " + strings.Join(ours, ", ")
+	report = "deterministic by " + strings.Join(ours, ", ")
 	if len(theirs) > 0 {
-		said += "; set in the environment: " + strings.Join(theirs, ", ")
+		report += "; set in the environment: " + strings.Join(theirs, ", ")
 	}
-	return said, ctas, nil
+	return report, ctas, nil
 }

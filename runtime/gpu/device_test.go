@@ -119,25 +119,25 @@ func train(t *testing.T, p *rt.Program, opts ...rt.Option) (h history, err error
 }
 
 // near reports whether two numbers are equal except for rounding.
-func near(a, b, most float64) bool {
-	return a == b || math.Abs(a-b) <= most*max(math.Abs(a), math.Abs(b), 1e-3)
+func near(a, b, tolerance float64) bool {
+	return a == b || math.Abs(a-b) <= tolerance*max(math.Abs(a), math.Abs(b), 1e-3)
 }
 
-func (h *history) compare(t *testing.T, want *history, most float64) {
+func (h *history) compare(t *testing.T, want *history, tolerance float64) {
 	t.Helper()
 	for i := range want.losses {
-		if !near(h.losses[i], want.losses[i], most) || !near(h.norms[i], want.norms[i], most) {
+		if !near(h.losses[i], want.losses[i], tolerance) || !near(h.norms[i], want.norms[i], tolerance) {
 			t.Errorf("step %d: loss %.17g, norm %.17g; on a CPU %.17g and %.17g", i+1, h.losses[i], h.norms[i],
 				want.losses[i], want.norms[i])
 		}
 	}
-	if len(h.losses) != len(want.losses) || !near(h.valid, want.valid, most) {
+	if len(h.losses) != len(want.losses) || !near(h.valid, want.valid, tolerance) {
 		t.Errorf("%d steps, validation %.17g; on a CPU %d and %.17g", len(h.losses), h.valid,
 			len(want.losses), want.valid)
 	}
 	for name, x := range want.params {
 		for i := range x {
-			if !near(h.params[name][i], x[i], most) {
+			if !near(h.params[name][i], x[i], tolerance) {
 				t.Errorf("%s[%d] is %.17g; on a CPU %.17g", name, i, h.params[name][i], x[i])
 			}
 		}
@@ -152,9 +152,9 @@ func toys() (all []toy) {
 		}
 	}
 	for zero := range 4 {
-		all = append(all, toy{pp: 1 + zero%2, zero: zero, half: true, chance: true})
+		all = append(all, toy{pp: 1 + zero%2, zero: zero, half: true, stochastic: true})
 	}
-	all = append(all, toy{pp: 2, zero: 1, half: true, chance: true, optim: rt.SGD})
+	all = append(all, toy{pp: 2, zero: 1, half: true, stochastic: true, optim: rt.SGD})
 	return append(all, toy{pp: 1, reduce: true}, toy{pp: 1, reduce: true, half: true}, toy{pp: 2, zero: 1,
 		optim: rt.SGD}, toy{pp: 1, optim: rt.Adam},
 		toy{pp: 2, zero: 1, optim: rt.SGD, plain: true}, toy{pp: 1, zero: 3, half: true, optim: rt.SGD, plain: true})
@@ -186,11 +186,11 @@ func equalsCPU(t *testing.T, all []toy) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			most := 1e-12
+			tolerance := 1e-12
 			if k.half {
-				most = 1e-5
+				tolerance = 1e-5
 			}
-			got.compare(t, &want, most)
+			got.compare(t, &want, tolerance)
 		})
 	}
 }

@@ -22,23 +22,23 @@ func Embed[Y, T num.Stored](r *rt.Rank, y Buf[Y], table Buf[T], ids Buf[int32], 
 
 // Iota numbers the elements of a rank's part of a dim, starting at offset. Numbers are capped at most
 // unless that is 0.
-func Iota(r *rt.Rank, ids Buf[int32], where cpu.Where, offset, most int) {
+func Iota(r *rt.Rank, ids Buf[int32], where cpu.Where, offset, limit int) {
 	d := deviceOf(r)
-	d.iotas[ids.At] = iota32{where, offset, most}
-	d.call("iota", "i32", 1, ids.N, addr(d, ids), where.At, where.Half, where.Then, offset, most, int64(ids.N))
+	d.iotas[ids.At] = iota32{where, offset, limit}
+	d.call("iota", "i32", 1, ids.N, addr(d, ids), where.At, where.Half, where.Then, offset, limit, int64(ids.N))
 }
 
 // iota32 holds the parameters of a call of Iota.
 type iota32 struct {
-	where        cpu.Where
-	offset, most int
+	where         cpu.Where
+	offset, limit int
 }
 
 // fill computes Iota on the host.
 func (x iota32) fill(ids []int32) {
 	rt.Iota(ids, x.where, x.offset)
-	if x.most != 0 {
-		rt.CapIDs(ids, x.most)
+	if x.limit != 0 {
+		rt.CapIDs(ids, x.limit)
 	}
 }
 
@@ -58,9 +58,9 @@ func EmbedGradBut[G, T num.Stored](r *rt.Rank, dtable Buf[G], dy Buf[T], ids Buf
 		d.Clear(dtable.At, dtable.N*size[G]())
 	}
 	s := d.sorted(ids, but, lo, n)
-	most := min(ids.N, n)
-	d.call("embed_grad", suffix[G]()+"_"+suffix[T](), most, cols, addr(d, dtable), addr(d, dy), s, s+4,
-		s+cuda.Pointer(4*(1+most)), s+cuda.Pointer(4*(2+2*most)), cols)
+	capacity := min(ids.N, n)
+	d.call("embed_grad", suffix[G]()+"_"+suffix[T](), capacity, cols, addr(d, dtable), addr(d, dy), s, s+4,
+		s+cuda.Pointer(4*(1+capacity)), s+cuda.Pointer(4*(2+2*capacity)), cols)
 }
 
 // sortedIDs identifies ids that were sorted for a part of a table: those of the batch at an offset of the
@@ -110,10 +110,10 @@ func sortInto(to []byte, ids []int32, but, lo, n int) {
 		}
 	}
 	all := unsafe.Slice((*int32)(unsafe.Pointer(&to[0])), len(to)/4)
-	most := min(len(ids), n)
+	capacity := min(len(ids), n)
 	rows, starts, order := kernels.Buckets(ids, lo, n)
 	all[0] = int32(len(rows))
 	copy(all[1:], rows)
-	copy(all[1+most:], starts)
-	copy(all[2+2*most:], order)
+	copy(all[1+capacity:], starts)
+	copy(all[2+2*capacity:], order)
 }

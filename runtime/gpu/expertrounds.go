@@ -109,9 +109,9 @@ func (s *routers) captured(d *device, at layer, index Buf[int32], experts, place
 	if rt.IsCounting(d.rank) {
 		c, rounds := &s.calls[s.next], s.counts.Pointer+cuda.Pointer(4*s.next)
 		all := s.counts.Pointer + cuda.Pointer(4*c.counts)
-		kept := all + cuda.Pointer(4*experts)
-		d.call("census", "i32", experts, index.N, kept, all, d.ptr(index.At), index.N, experts)
-		d.call("rounds", "i32", 1, experts, rounds, kept, experts, places)
+		accepted := all + cuda.Pointer(4*experts)
+		d.call("census", "i32", experts, index.N, accepted, all, d.ptr(index.At), index.N, experts)
+		d.call("rounds", "i32", 1, experts, rounds, accepted, experts, places)
 		s.next++
 	}
 	return s.maxRounds[at]
@@ -151,7 +151,7 @@ func (s *routers) report(d *device, slot int) {
 	host := s.host[slot].Slice()
 	at := func(i int) int32 { return int32(binary.NativeEndian.Uint32(host[4*i:])) }
 	for i, c := range s.calls {
-		rt.CountCensus(d.rank, c.at.segment, c.at.layer, int(at(i)), c.experts, func(e int) (all, kept int) {
+		rt.CountCensus(d.rank, c.at.segment, c.at.layer, int(at(i)), c.experts, func(e int) (all, accepted int) {
 			return int(at(c.counts + e)), int(at(c.counts + c.experts + e))
 		})
 	}

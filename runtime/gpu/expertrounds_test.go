@@ -58,13 +58,13 @@ func TestRoundsAhead(t *testing.T) {
 			want, _ := alone(t, k.routed(false, &none), rt.Data(repeating{}))
 			got, dir := alone(t, onGPUs(k.routed(true, &walks), images()), rt.Data(repeating{}))
 			sameLines(t, got, want, 1e-11)
-			most := 0.0
+			largest := 0.0
 			for _, line := range want {
 				if n, ok := line["expert_rounds"].(float64); ok {
-					most = max(most, n)
+					largest = max(largest, n)
 				}
 			}
-			if most == 0 {
+			if largest == 0 {
 				t.Error("no step needs further rounds")
 			}
 			// Step 1 and its graph; step 3, and a new graph; step 7, and another.

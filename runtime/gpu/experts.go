@@ -11,9 +11,10 @@ import (
 
 // LimitChoices computes cpu.LimitChoices. The functions below have the names of their CPU counterparts,
 // too.
-func LimitChoices(r *rt.Rank, kept, index Buf[int32], sequences, choices, experts, most int) {
+func LimitChoices(r *rt.Rank, counts, index Buf[int32], sequences, choices, experts, capacity int) {
 	d := deviceOf(r)
-	d.call("limit", "i32", sequences*experts, choices, addr(d, kept), addr(d, index), sequences, choices, experts, most)
+	d.call("limit", "i32", sequences*experts, choices, addr(d, counts), addr(d, index), sequences, choices, experts,
+		capacity)
 }
 
 // Tally counts the choices of each expert.

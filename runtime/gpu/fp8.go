@@ -34,12 +34,12 @@ func MatMul8[C num.Stored](r *rt.Rank, c Buf[C], a, b Buf[num.BF16], groups, m, 
 	q.K, q.TransposeA, q.TransposeB, q.ScaleA, q.ScaleB = width, false, true, scales, scales+partAlign
 	q.In, q.InB = fp8Codes[as].value, fp8Codes[bs].value
 	sizes := []int{batch * m * width, batch * n * width}
-	eight := d.supportsFP8(q)
-	if !eight {
+	fp8 := d.supportsFP8(q)
+	if !fp8 {
 		sizes, q = []int{2 * a.N, 2 * b.N}, p
 	}
 	room := d.scratchParts(workspace, 2*partAlign, sumScratch[C, num.BF16](c.N), absmaxBytes, sizes[0], sizes[1])
-	if eight { // the scratch memory may have moved
+	if fp8 { // the scratch memory may have moved
 		q.ScaleA, q.ScaleB = room[1], room[1]+partAlign
 		d.fp8Quantize(a, fp8Copy{room[4], room[3], room[1], batch, m, k, width, ta, fp8Codes[as].format})
 		d.fp8Quantize(b, fp8Copy{room[5], room[3], room[1] + partAlign, batch, n, k, width, !tb, fp8Codes[bs].format})

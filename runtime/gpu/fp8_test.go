@@ -25,10 +25,10 @@ func TestFP8GEMMs(t *testing.T) {
 			if r.ID == 0 && !done {
 				done = true
 				for bits := range 32 {
-					eightProduct[num.BF16](t, r, bits, own == "")
-					eightProduct[float32](t, r, bits, own == "")
+					testFP8GEMM[num.BF16](t, r, bits, own == "")
+					testFP8GEMM[float32](t, r, bits, own == "")
 				}
-				eightProduct[num.F16](t, r, 0, own == "")
+				testFP8GEMM[num.F16](t, r, 0, own == "")
 			}
 			forward(r, b)
 		}
@@ -54,7 +54,7 @@ func sizes[T num.Stored](w *scratchWriter, n int, seed uint64, bad float32) (Buf
 	return b, x
 }
 
-func eightProduct[C num.Stored](t *testing.T, r *rt.Rank, bits int, library bool) {
+func testFP8GEMM[C num.Stored](t *testing.T, r *rt.Rank, bits int, library bool) {
 	ta, tb, acc, groups := bits&1 > 0, bits&2 > 0, bits&4 > 0, bits>>3&1*2
 	m, n, k := 3, 8, 5
 	if bits&16 > 0 {

@@ -289,10 +289,10 @@ func (l *local) settle(s *cuda.Stream, n int) error {
 }
 
 // members returns the device address of the list of the members' operands.
-func (l *local) members(all []call, of func(*call) cuda.Pointer) cuda.Pointer {
+func (l *local) members(all []call, address func(*call) cuda.Pointer) cuda.Pointer {
 	var bytes []byte
 	for i := range all {
-		bytes = binary.NativeEndian.AppendUint64(bytes, uint64(of(&all[i])))
+		bytes = binary.NativeEndian.AppendUint64(bytes, uint64(address(&all[i])))
 	}
 	return l.d.constant("members "+string(bytes), func() []byte { return bytes })
 }

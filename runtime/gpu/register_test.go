@@ -28,9 +28,9 @@ func joinedBy(t *testing.T) string {
 		t.Fatal(err)
 	}
 	got.compare(t, &want, 1e-12)
-	_, said, _ := strings.Cut(log.String(), "msg=found what=")
-	said, _, _ = strings.Cut(said, "\n")
-	return strings.Trim(said, `"`)
+	_, output, _ := strings.Cut(log.String(), "msg=found what=")
+	output, _, _ = strings.Cut(output, "\n")
+	return strings.Trim(output, `"`)
 }
 
 // Arenas are registered with NCCL, and the run says so. If a rank may not register, or its GPU refuses,
@@ -47,8 +47,8 @@ func TestRegisters(t *testing.T) {
 			if name, value, set := strings.Cut(c.env, "="); set {
 				t.Setenv(name, value)
 			}
-			if said := joinedBy(t); !strings.Contains(said, c.want) {
-				t.Errorf("%q, want %q", said, c.want)
+			if output := joinedBy(t); !strings.Contains(output, c.want) {
+				t.Errorf("%q, want %q", output, c.want)
 			}
 		})
 	}
@@ -73,20 +73,20 @@ func TestDeterministic(t *testing.T) {
 		names = append(names, f.name)
 	}
 	for _, c := range []struct {
-		env       []string
-		said, why string
-		ctas      int
-		algo      string
+		env         []string
+		output, why string
+		ctas        int
+		algo        string
 	}{
 		{env: []string{}},
 		{env: []string{"PLANC_DETERMINISTIC=0"}},
 		{env: []string{"PLANC_DETERMINISTIC=yes"}, why: `PLANC_DETERMINISTIC="yes": must be 1 or 0`},
 		{env: []string{"PLANC_DETERMINISTIC=1", "PLANC_TIME_PRODUCTS=1"}, why: "exclude each other"},
 		{env: []string{"PLANC_DETERMINISTIC=1"}, ctas: fixedCTAs, algo: "Ring",
-			said: "deterministic by NCCL_ALGO=Ring, NCCL_PROTO=Simple, NCCL_NVLS_ENABLE=0, " +
+			output: "deterministic by NCCL_ALGO=Ring, NCCL_PROTO=Simple, NCCL_NVLS_ENABLE=0, " +
 				"NCCL_COLLNET_ENABLE=0, 16 CTAs"},
 		{env: []string{"PLANC_DETERMINISTIC=1", "NCCL_ALGO=Tree", "NCCL_MAX_CTAS=4"}, algo: "Tree",
-			said: "deterministic by NCCL_PROTO=Simple, NCCL_NVLS_ENABLE=0, NCCL_COLLNET_ENABLE=0; set in the " +
+			output: "deterministic by NCCL_PROTO=Simple, NCCL_NVLS_ENABLE=0, NCCL_COLLNET_ENABLE=0; set in the " +
 				"environment: NCCL_ALGO=Tree, NCCL_MAX_CTAS=4"},
 	} {
 		t.Run(strings.Join(c.env, " "), func(t *testing.T) {
@@ -96,16 +96,16 @@ func TestDeterministic(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			for range 2 { // a second run in the same process gives the same
-				said, ctas, err := fixCollectives()
+				output, ctas, err := fixCollectives()
 				if c.why != "" {
 					if err == nil || !strings.Contains(err.Error(), c.why) {
 						t.Errorf("%v, want %s", err, c.why)
 					}
 					return
 				}
-				if err != nil || said != c.said || ctas != c.ctas || os.Getenv("NCCL_ALGO") != c.algo {
-					t.Errorf("%q with %d CTAs and algorithm %q: %v; want %q", said, ctas, os.Getenv("NCCL_ALGO"),
-						err, c.said)
+				if err != nil || output != c.output || ctas != c.ctas || os.Getenv("NCCL_ALGO") != c.algo {
+					t.Errorf("%q with %d CTAs and algorithm %q: %v; want %q", output, ctas, os.Getenv("NCCL_ALGO"),
+						err, c.output)
 				}
 			}
 		})
@@ -116,8 +116,8 @@ func TestDeterministic(t *testing.T) {
 func TestDeterministicRun(t *testing.T) {
 	unset(t, "NCCL_ALGO", "NCCL_PROTO", "NCCL_NVLS_ENABLE", "NCCL_COLLNET_ENABLE")
 	t.Setenv(deterministic, "1")
-	if said := joinedBy(t); !strings.Contains(said, "; deterministic by NCCL_ALGO=Ring") {
-		t.Errorf("%q", said)
+	if output := joinedBy(t); !strings.Contains(output, "; deterministic by NCCL_ALGO=Ring") {
+		t.Errorf("%q", output)
 	}
 	t.Setenv(timeGEMMs, "1")
 	_, err := rt.Run(context.Background(), onGPUs(toy{pp: 2}.program(true), images()), rt.Dir(t.TempDir()),

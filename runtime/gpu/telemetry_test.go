@@ -41,9 +41,9 @@ func TestTelemetry(t *testing.T) {
 	for begin := time.Now(); time.Since(begin) < 10*time.Second; time.Sleep(time.Millisecond) {
 		m.Telemetry()
 		m.gauges.mutex.Lock()
-		again := m.gauges.looked
+		looked := m.gauges.looked
 		m.gauges.mutex.Unlock()
-		if again.After(old) {
+		if looked.After(old) {
 			return
 		}
 	}

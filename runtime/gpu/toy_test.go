@@ -21,12 +21,12 @@ const (
 
 // toy is a plan of the model: dp replicas, pp stages, and how the state is sharded.
 type toy struct {
-	pp, zero int
-	half     bool // bf16 parameters with a master copy, and gradients that are reduced in bf16; otherwise f64
-	chance   bool // with half: no master copy, but stochastic rounding of the parameters
-	reduce   bool // gradients are also summed as over a tensor-parallel axis
-	optim    rt.OptimizerKind
-	plain    bool // SGD with momentum 0, without a momentum buffer
+	pp, zero   int
+	half       bool // bf16 parameters with a master copy, and gradients that are reduced in bf16; otherwise f64
+	stochastic bool // with half: no master copy, but stochastic rounding of the parameters
+	reduce     bool // gradients are also summed as over a tensor-parallel axis
+	optim      rt.OptimizerKind
+	plain      bool // SGD with momentum 0, without a momentum buffer
 }
 
 const dp = 2
@@ -55,8 +55,8 @@ func (k toy) program(gpu bool) *rt.Program {
 		p.Types = rt.Types{Compute: rt.F32, Params: rt.BF16, Grads: rt.F32, Reduce: rt.BF16, Master: rt.F32,
 			Moments: rt.F32}
 	}
-	p.StochasticRounding = k.chance
-	if k.chance {
+	p.StochasticRounding = k.stochastic
+	if k.stochastic {
 		p.Types.Master = rt.BF16
 	}
 	if k.plain {

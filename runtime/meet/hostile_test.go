@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// heard collects what is reported.
+// received collects what is reported.
 type received struct {
 	mutex sync.Mutex
 	lines []string

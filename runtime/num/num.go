@@ -2,8 +2,8 @@ package num
 
 import "math"
 
-// BF16 is bfloat16, the upper half of a float32: an exponent of 8 bits and a fraction of 7. It is a struct, so that
-// no conversion takes its bits as its value.
+// BF16 is bfloat16, the upper half of a float32: an exponent of eight bits and a fraction of seven. It is a struct, so
+// that no conversion takes its bits as its value.
 type BF16 struct{ Bits uint16 }
 
 // F16 is IEEE 754's binary16: 5 bits of exponent, 10 of fraction. The largest finite value is 65504.

@@ -63,7 +63,7 @@ func TestExpertBias(t *testing.T) {
 	}
 }
 
-// The biases of all layers are one run, which may be longer than the room for a block of numbers.
+// The biases of all layers are one run, which may be longer than a block of numbers.
 func TestBiasesOfManyLayers(t *testing.T) {
 	const n = tensors.BlockElems + 4
 	r := biased(false)

@@ -119,7 +119,7 @@ func expertLoad(ranks []*Rank, id LayerID) report.ExpertLoad {
 }
 
 // loadSpread returns the maximum of some numbers divided by their mean, and their coefficient of variation.
-func loadSpread(n []int64) (most, cv float64) {
+func loadSpread(n []int64) (largest, cv float64) {
 	sum, squares, top := 0.0, 0.0, 0.0
 	for _, x := range n {
 		sum += float64(x)

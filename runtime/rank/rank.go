@@ -25,7 +25,7 @@ type Rank struct {
 	OnChoice func(*Choice) // called with each choice of experts; nil except in tests
 }
 
-// Pass is what a forward or backward pass depends on besides the parameters and the batch.
+// Pass is what a forward or backward pass depends on in addition to the parameters and the batch.
 type Pass struct {
 	Training  bool      // dropout is active
 	StepID    int       // optimizer step, counted from 1; part of the key of dropout
@@ -39,7 +39,7 @@ type Pass struct {
 	counted   int // unmasked tokens of the global batch if the host has counted them; else 0
 }
 
-// Outcome is what a step computes besides tensors.
+// Outcome is what a step computes in addition to tensors.
 type Outcome struct {
 	Tokens  float64 // unmasked tokens of the global batch, set by CountTokens
 	LossSum float64 // sum of the losses of this replica's unmasked tokens since the runtime last cleared it

@@ -58,14 +58,14 @@ type AfterSkip struct {
 	T     int
 }
 
-// StepResult is a device's result of a step, besides the fields of the rank.
+// StepResult is a device's result of a step, in addition to the fields of the rank.
 type StepResult struct {
 	Seconds float64 // from the end of the step before; from the step's own start if the device was idle then
 	// The step was aborted before it changed any state: it and all later steps must be retried.
 	Retry bool
 }
 
-// StepInput is what a rank needs of a step besides its batch.
+// StepInput is what a rank needs of a step in addition to its batch.
 type StepInput struct {
 	ID        int    // number of the step, counted from 1
 	Seed      uint64 // of dropout

@@ -15,8 +15,8 @@ import (
 	"github.com/planc-dev/planc/runtime/tensors"
 )
 
-// byChance are what rounds so.
-var byChance = program.Types{Compute: program.F32, Params: program.BF16, Grads: program.F32, Reduce: program.F32,
+// stochastic are what rounds so.
+var stochastic = program.Types{Compute: program.F32, Params: program.BF16, Grads: program.F32, Reduce: program.F32,
 	Master: program.BF16, Moments: program.F32}
 
 // large is a program of two layers of one matrix [rows@rowAxes, cols@colAxes] of more than a block of numbers, and a
@@ -36,7 +36,7 @@ func large(tp, dp int, rowAxes, colAxes []string, shard bool) *Program {
 	}
 	idle := func(*Rank, *Block) {}
 	return &Program{
-		ProgramData: ProgramData{Elem: program.F32, Types: byChance, StochasticRounding: true,
+		ProgramData: ProgramData{Elem: program.F32, Types: stochastic, StochasticRounding: true,
 			Mesh:   []program.Axis{{Name: "tp", Size: tp}, {Name: "dp", Size: dp}},
 			Groups: []program.Group{{Axes: []string{"dp"}}},
 			Params: []program.Param{
@@ -163,7 +163,7 @@ func sortedNames(m map[string]*Program) (names []string) {
 	return names
 }
 
-// Biases of experts are rounded by chance too: a rate of 0.3 of what lies between two numbers moves 0.3 of them.
+// Biases of experts are rounded stochastically too: a rate of 0.3 of what lies between two numbers moves 0.3 of them.
 func TestChanceOfExpertBias(t *testing.T) {
 	const n = 4096
 	p := large(1, 1, nil, nil, false)

@@ -236,11 +236,11 @@ func (m *Metrics) experts(s *Step) {
 	if len(s.Experts) == 0 {
 		return
 	}
-	list := func(name string, of func(*ExpertLoad) float64) {
+	list := func(name string, value func(*ExpertLoad) float64) {
 		m.key(name)
 		for i := range s.Experts {
 			m.line = append(m.line, "[,"[min(i, 1)])
-			m.line = appendShort(m.line, of(&s.Experts[i]))
+			m.line = appendShort(m.line, value(&s.Experts[i]))
 		}
 		m.line = append(m.line, ']')
 	}

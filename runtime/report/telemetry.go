@@ -19,8 +19,8 @@ func (m *Metrics) telemetry(all []Telemetry) {
 		return
 	}
 	for _, k := range []struct {
-		name string
-		of   func(*Telemetry) float64
+		name  string
+		value func(*Telemetry) float64
 	}{
 		{"gpu_util", func(t *Telemetry) float64 {
 			return t.Utilization
@@ -36,7 +36,7 @@ func (m *Metrics) telemetry(all []Telemetry) {
 		m.key(k.name)
 		for i := range all {
 			m.line = append(m.line, "[,"[min(i, 1)])
-			if x := k.of(&all[i]); x == x {
+			if x := k.value(&all[i]); x == x {
 				m.line = appendShort(m.line, x)
 			} else {
 				m.line = append(m.line, "null"...)

@@ -92,14 +92,14 @@ const highAdam, highSGD = 0.1, 10.0
 // HighRate returns a warning for a learning rate that is most likely a typing error, with a suggestion; "" if it is
 // plausible.
 func HighRate(o *program.OptimizerSettings, kind program.OptimizerKind) string {
-	most := highAdam
+	limit := highAdam
 	if kind == program.SGD {
-		most = highSGD
+		limit = highSGD
 	}
-	if o.LR <= most {
+	if o.LR <= limit {
 		return ""
 	}
-	text := fmt.Sprintf("train.optimizer.lr is %g; %v usually diverges above %g", o.LR, kind, most)
+	text := fmt.Sprintf("train.optimizer.lr is %g; %v usually diverges above %g", o.LR, kind, limit)
 	if exp := math.Floor(math.Log10(o.LR)); exp >= 1 { // 3e4 is 3e-4 without its minus sign
 		text += "; did you mean " + strconv.FormatFloat(o.LR/math.Pow(10, exp), 'g', 3, 64) +
 			fmt.Sprintf("e-%.0f", exp) + "?"

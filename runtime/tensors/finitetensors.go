@@ -13,7 +13,7 @@ func finiteTensor[F Float](name string, first int, x []F) error {
 	err := ckpt.Finite(x)
 	if bad := (*ckpt.NonfiniteError)(nil); errors.As(err, &bad) {
 		bad.Tensor, bad.Elem = name, bad.Elem+int64(first)
-		return exit.With(exit.Input, fmt.Errorf("%w; training cannot begin with it", bad))
+		return exit.Wrap(exit.Input, fmt.Errorf("%w; training cannot begin with it", bad))
 	}
 	return err
 }

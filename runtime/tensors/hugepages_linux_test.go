@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// The system notes that large pages are wanted under an arena, in the flags of that part of memory.
+// The system notes the request for large pages under an arena, in the flags of that part of memory.
 func TestArenaAsksForLargePages(t *testing.T) {
 	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage/enabled"); err != nil {
 		t.Skip("this kernel has no large pages")

@@ -130,15 +130,15 @@ func findPublished(p *program.Program, f *ckpt.Weights) ([]publishedInFile, erro
 func checkTied(f *ckpt.Weights, name, model string, files []publishedInFile) error {
 	i := slices.IndexFunc(files, func(x publishedInFile) bool { return x.name == model })
 	own := &files[i].saved
-	twin, file, err := f.Tensor(name)
+	other, file, err := f.Tensor(name)
 	if err != nil {
 		return err
 	}
-	equal := slices.Equal(twin.Shape, own.Shape)
+	equal := slices.Equal(other.Shape, own.Shape)
 	var a, b [BlockElems]float64
 	for lo := int64(0); equal && lo < own.Elems(); lo += BlockElems {
 		n := min(BlockElems, own.Elems()-lo)
-		if err := ckpt.ReadFloats(file, twin.DType, lo, a[:n]); err != nil {
+		if err := ckpt.ReadFloats(file, other.DType, lo, a[:n]); err != nil {
 			return fmt.Errorf("tensor %s: %w", name, err)
 		}
 		if err := ckpt.ReadFloats(files[i].file, own.DType, lo, b[:n]); err != nil {

@@ -9,7 +9,7 @@ func detect() (isa ISA, bf16 bool) {
 		avx2, bmi2, f, dq, bw, vl        = 1 << 5, 1 << 8, 1 << 16, 1 << 17, 1 << 30, 1 << 31
 		saved256, saved512        uint32 = 0x6, 0xe6 // XCR0: xmm and ymm; also the mask registers, zmm
 	)
-	if most, _, _, _ := cpuid(0, 0); most < 7 {
+	if leaves, _, _, _ := cpuid(0, 0); leaves < 7 {
 		return Portable, false
 	}
 	if _, _, c, _ := cpuid(1, 0); c&fma == 0 || c&osxsave == 0 || c&f16c == 0 {
@@ -42,7 +42,7 @@ func IsIntel() bool {
 // numbersCores reports whether there is RDPID (leaf 7, ecx). RDTSCP, which older processors have, waits
 // until all earlier instructions are done.
 var numbersCores = func() bool {
-	if most, _, _, _ := cpuid(0, 0); most < 7 {
+	if leaves, _, _, _ := cpuid(0, 0); leaves < 7 {
 		return false
 	}
 	_, _, c, _ := cpuid(7, 0)

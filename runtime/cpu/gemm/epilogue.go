@@ -97,12 +97,12 @@ func MatMulThen[F elem.Float](c, sums, from, x, a, b []F, do Loop[F], m, n, k in
 		do(c, sums, x, m, n, n)
 		return
 	}
-	then := epilogue[F]{c: Mat[F]{D: c[:m*n], LD: n}, do: do}
+	next := epilogue[F]{c: Mat[F]{D: c[:m*n], LD: n}, do: do}
 	if x != nil {
-		then.x = Mat[F]{D: x[:m*n], LD: n}
+		next.x = Mat[F]{D: x[:m*n], LD: n}
 	}
 	g := newMatmul(sums, a, b, m, n, k, ta, tb)
-	g.epilogue = then
+	g.epilogue = next
 	if from != nil {
 		g.from = rowsOf(from, m, n)
 	}

@@ -95,7 +95,7 @@ type block struct{ i0, mb, j0, nb, p0, kb int }
 type tiling[F elem.Float] struct {
 	problem[F]
 	block
-	most     int // rows per part
+	maxRows  int // rows per part
 	rowParts int // number of parts of the block's rows and of its columns
 	colParts int
 	packA    bool
@@ -150,7 +150,7 @@ func (g *matmul[F]) multiply(threads bool) {
 	g.directB = !g.b.T && !g.e.pairs &&
 		(g.m <= fewRows || g.m <= someRows && terms*g.b.LD*int(elem.Size[F]()) <= nearBytes)
 	g.thin = !threads && !g.directB && g.isThin(terms)
-	g.most = g.rowsOfPart(terms)
+	g.maxRows = g.rowsOfPart(terms)
 	rows, cols := g.rowsAtOnce(threads), colsPacked
 	for x := range chunks {
 		g.p0, g.kb = g.terms(x, chunks)
@@ -180,7 +180,7 @@ func (g *matmul[F]) multiplyThin(x, chunks int) {
 	blocks := g.blocksOfRows(g.kb)
 	for y := range blocks {
 		g.i0, g.mb = g.rowsOfBlock(y, blocks)
-		g.most = g.mb
+		g.maxRows = g.mb
 		g.foresee(x, chunks, y, blocks)
 		cols := g.thinCols()
 		for g.j0 = 0; g.j0 < g.n; g.j0 += cols {
@@ -236,9 +236,9 @@ func (g *tiling[F]) rowsAtOnce(threads bool) int {
 	case !g.packA && !g.copyA:
 		return g.m
 	case threads:
-		return g.most * team.Size()
+		return g.maxRows * team.Size()
 	}
-	return g.most
+	return g.maxRows
 }
 
 // nothing computes the matmul of no terms.
@@ -284,11 +284,11 @@ func (g *tiling[F]) roomOfA() int {
 		longer = min(g.m, thinBytes/(terms*size)+2*g.e.rows) * apart
 	}
 	part := max(partBytes/size, group*termsPacked) + partRows*apart/size
-	most := max((thinBytes+longer)/size+g.e.rows*(termsPacked+apart), team.Size()*part)
+	limit := max((thinBytes+longer)/size+g.e.rows*(termsPacked+apart), team.Size()*part)
 	if g.e.together { // rows of 17 pairs take the space of 32
-		most *= 2
+		limit *= 2
 	}
-	return most
+	return limit
 }
 
 func (g *tiling[F]) aPanels() int { return g.aPanelsOf(g.mb) }
@@ -356,7 +356,7 @@ func (g *tiling[F]) keepsB() bool {
 // cut decides into how many parts the block's panels are divided: parts that suit the caches, and a
 // multiple of the threads in the direction that balances better.
 func (g *tiling[F]) cut(aPanels, bPanels int, threads bool) {
-	g.rowParts = (g.mb + g.most - 1) / g.most
+	g.rowParts = (g.mb + g.maxRows - 1) / g.maxRows
 	g.colParts = (g.nb + partCols - 1) / partCols
 	n := team.Size()
 	if !threads || n < 2 {

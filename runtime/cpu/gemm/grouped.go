@@ -70,7 +70,7 @@ func (g *grouped[F]) even(groups, threads int) bool {
 		return false
 	}
 	var work [mostEven]int
-	all, most := 0, 0
+	all, largest := 0, 0
 	for i := range groups {
 		free := 0
 		for t := range threads {
@@ -80,9 +80,9 @@ func (g *grouped[F]) even(groups, threads int) bool {
 		}
 		n := g.work(i)
 		work[free] += n
-		all, most = all+n, max(most, work[free])
+		all, largest = all+n, max(largest, work[free])
 	}
-	return most*threads*1000 <= all*(1000+mostLost)
+	return largest*threads*1000 <= all*(1000+mostLost)
 }
 
 // work returns the number of rows of matmul i's a that are not 0 at their beginnings.

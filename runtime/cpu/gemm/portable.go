@@ -9,7 +9,7 @@ import (
 // The blocks of a matmul in plain Go. A panel of op(b) (kc x nr) stays in the first-level cache while the
 // rows of op(a) pass, two at a time. The packed block of op(b) stays in the second-level cache.
 const (
-	nr = 3   // columns of a tile; 2 x 3 sums, their products and factors just fit 15 registers
+	nr = 3   // columns of a tile; 2 x 3 sums, their terms and factors just fit 15 registers
 	nc = 192 // columns of a block of op(b)
 	kc = 256 // terms that are summed before they are added to c
 	mc = 16  // rows of a block of op(a)

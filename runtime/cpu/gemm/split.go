@@ -10,8 +10,8 @@ import (
 // Matmuls of float32 on bfloat16 tiles. A number is the sum of three bfloat16 parts: its rounding, the
 // rounding of the remainder, and the rest (Henry, Tang, Heinecke: Leveraging the bfloat16 Artificial
 // Intelligence Datatype For Higher-Precision Computations, ARITH 2019). Of the nine products of two
-// numbers' parts, six are summed in float32. The others together are less than 2^-24 of the product, which
-// is the error of rounding a product to float32. A tile sums 16 products before it rounds to the running
+// numbers' parts, six are summed in float32. The others together are less than 2^-24 of the exact value, which
+// is the error of rounding it to float32. A tile sums 16 terms before it rounds to the running
 // sum, so that the error of the sums is smaller than that of successive multiply-adds (TestSplitExact).
 //
 // Numbers below 2^-102 lose those of their parts that are below 2^-126, the least normal number, and so do
@@ -108,12 +108,12 @@ func (g *matmul[F]) multiplyTerms(steps int) {
 // splitBlocks returns the number of blocks into which panels of op(a) with the given rows are divided, if a
 // tile takes tile bytes.
 func splitBlocks(panels, rows, tile int) int {
-	of := rows / splitTile * tile
-	most := min(splitBytes/of, splitRows/rows)
-	if panels*of <= splitWhole && splitCols/splitTile*tile > splitWhole {
-		most = panels
+	size := rows / splitTile * tile
+	limit := min(splitBytes/size, splitRows/rows)
+	if panels*size <= splitWhole && splitCols/splitTile*tile > splitWhole {
+		limit = panels
 	}
-	return (panels + most - 1) / most
+	return (panels + limit - 1) / limit
 }
 
 // multiplySplitBlock multiplies the block, one panel of columns after the other.
@@ -202,13 +202,13 @@ func (g *matmul[F]) multiplyBoth(s *asm.Strip, row, col int) {
 
 // splits reports whether tiles can multiply the block's terms of a row or column of x.
 func (g *tiling[F]) splits(x Mat[F], line int, column bool) bool {
-	const most = 0x1.ff00p127 // rounds to infinity
+	const limit = 0x1.ff00p127 // rounds to infinity
 	for p := range g.kb {
 		i, j := line, p
 		if column {
 			i, j = p, line
 		}
-		if v := float64(x.At(i, j)); !(v < most && v > -most) {
+		if v := float64(x.At(i, j)); !(v < limit && v > -limit) {
 			return false
 		}
 	}

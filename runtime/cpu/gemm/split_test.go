@@ -48,10 +48,10 @@ func TestSplitRows(t *testing.T) {
 				bad = bad || !splitable(src[i*ld+j])
 			}
 		}
-		told := engine32.split((*byte)(unsafe.Pointer(&dst[0])), byteOf(src, 0), 4*ld, 64, 128, 3072, 0, rows,
+		exact := engine32.split((*byte)(unsafe.Pointer(&dst[0])), byteOf(src, 0), 4*ld, 64, 128, 3072, 0, rows,
 			count, 0xffff)
-		if (told != 0) != bad {
-			t.Fatalf("reported %v, want %v: %v", told != 0, bad, src)
+		if (exact != 0) != bad {
+			t.Fatalf("reported %v, want %v: %v", exact != 0, bad, src)
 		}
 		for i := range rows {
 			for j := range 32 * count {
@@ -207,7 +207,7 @@ func TestSplitSmall(t *testing.T) {
 	MatMul[float32](c, a, b, m, n, k, false, false, false)
 	naiveMatMul(want, a, b, m, n, k, false, false)
 	for i, v := range c {
-		if most := k * (0x1p-126*0x1p90*1.1 + 0x1p-10*0x1p-22); math.Abs(float64(v)-want[i]) > most {
+		if limit := k * (0x1p-126*0x1p90*1.1 + 0x1p-10*0x1p-22); math.Abs(float64(v)-want[i]) > limit {
 			t.Fatalf("element %d is %v, want %v", i, v, want[i])
 		}
 	}

@@ -215,8 +215,8 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := Parse("a.lock", l.Bytes(), remedy)
-		if err != nil || !bytes.Equal(again.Bytes(), l.Bytes()) {
+		second, err := Parse("a.lock", l.Bytes(), remedy)
+		if err != nil || !bytes.Equal(second.Bytes(), l.Bytes()) {
 			t.Errorf("printed, it reads back otherwise: %v\n%s", err, l.Bytes())
 		}
 	})

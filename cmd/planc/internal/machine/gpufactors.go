@@ -45,7 +45,7 @@ func GPUFactors(c *costmodel.Cluster, m *gpu.Measurement) (f costmodel.Measured)
 // file. Groups with only one measured size are left out.
 func collectiveTable(m *gpu.Measurement) costmodel.CollectiveTable {
 	type group struct {
-		of    string
+		kind  string
 		ranks int
 	}
 	sizes := map[group]map[int64]bool{}
@@ -92,12 +92,12 @@ func (a *average) value() float64 {
 
 // add adds the points of a kind that are large, see [predictedPoint]; if there are none, it adds the last point, which
 // is the largest.
-func (a *average) add(c *costmodel.Cluster, m *gpu.Measurement, of string) {
+func (a *average) add(c *costmodel.Cluster, m *gpu.Measurement, kind string) {
 	var best float64
 	n := a.n
 	for i := range m.Points {
 		p := &m.Points[i]
-		if p.Of != of || p.Seconds <= 0 {
+		if p.Of != kind || p.Seconds <= 0 {
 			continue
 		}
 		predicted, large := predictedPoint(c, p)
@@ -115,9 +115,9 @@ func (a *average) add(c *costmodel.Cluster, m *gpu.Measurement, of string) {
 }
 
 // hostRate returns the bandwidth of the fastest copy of a kind.
-func hostRate(m *gpu.Measurement, of string) (rate costmodel.BytesPerSecond) {
+func hostRate(m *gpu.Measurement, kind string) (rate costmodel.BytesPerSecond) {
 	for i := range m.Points {
-		if p := &m.Points[i]; p.Of == of && p.Seconds > 0 {
+		if p := &m.Points[i]; p.Of == kind && p.Seconds > 0 {
 			rate = max(rate, costmodel.BytesPerSecond(float64(p.Bytes)/p.Seconds))
 		}
 	}

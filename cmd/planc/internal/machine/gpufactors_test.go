@@ -21,8 +21,8 @@ func at(c *costmodel.Cluster, p gpu.Point, rate float64) gpu.Point {
 // measuredDGX has each kind of work at a rate of its own, and small points at others that do not count.
 func measuredDGX(c *costmodel.Cluster) *gpu.Measurement {
 	product := gpu.Point{Of: gpu.OfGEMM, Type: "bf16", M: 8192, N: 4096, K: 4096}
-	eight := product
-	eight.Of, eight.Type = gpu.OfFP8, "fp8"
+	fp8 := product
+	fp8.Of, fp8.Type = gpu.OfFP8, "fp8"
 	small, single := product, product
 	small.M, small.N, small.K, single.Type = 64, 64, 64, "f32"
 	attention := gpu.Point{Of: gpu.OfAttention, Type: "bf16", M: 4096, N: 4096, K: 128, Batch: 64}
@@ -30,7 +30,7 @@ func measuredDGX(c *costmodel.Cluster) *gpu.Measurement {
 	grad.Of = gpu.OfAttentionGrad
 	m := &gpu.Measurement{CUDA: "13.0", BLAS: "13.1.0", NCCL: "2.27.5", GPUs: make([]string, 8), Duration: 21,
 		Left: []string{"f32 4096 × 4096 × 4096: it would take too long"}}
-	m.Points = []gpu.Point{at(c, small, 0.1), at(c, product, 0.8), at(c, single, 3), at(c, eight, 0.7),
+	m.Points = []gpu.Point{at(c, small, 0.1), at(c, product, 0.8), at(c, single, 3), at(c, fp8, 0.7),
 		at(c, attention, 0.5), at(c, grad, 0.32),
 		at(c, gpu.Point{Of: gpu.OfCopy, Bytes: 1 << 20}, 5), at(c, gpu.Point{Of: gpu.OfCopy, Bytes: 256 << 20}, 1.1),
 		at(c, gpu.Point{Of: gpu.OfReplay}, 0.5),
@@ -90,9 +90,9 @@ func TestMeasuredOf(t *testing.T) {
 			t.Errorf("an all-reduce of %d bytes that took %v s is priced at %v", p.Bytes, p.Seconds, took)
 		}
 	}
-	if again := read.Scaled(costmodel.Measured{Matrix: 0.5}).Measured; again.Attention != 0.2 || again.FP8 != 0.35 ||
-		again.Matrix != 0.4 {
-		t.Errorf("with a fit of matrix on top: %+v", again)
+	if second := read.Scaled(costmodel.Measured{Matrix: 0.5}).Measured; second.Attention != 0.2 || second.FP8 != 0.35 ||
+		second.Matrix != 0.4 {
+		t.Errorf("with a fit of matrix on top: %+v", second)
 	}
 }
 

@@ -12,9 +12,9 @@ func TestCollectLate(t *testing.T) {
 	percent := debug.SetGCPercent(gcPercent)
 	defer debug.SetGCPercent(percent)
 	read := func(name string) uint64 {
-		of := []metrics.Sample{{Name: name}}
-		metrics.Read(of)
-		return of[0].Value.Uint64()
+		samples := []metrics.Sample{{Name: name}}
+		metrics.Read(samples)
+		return samples[0].Value.Uint64()
 	}
 	ballast := DelayGC()
 	runtime.GC()

@@ -13,7 +13,7 @@ import (
 	"github.com/planc-dev/planc/runtime/amount"
 )
 
-// Header holds what only screens show, besides the document.
+// Header holds what only screens show, in addition to the document.
 type Header struct {
 	Stages           []costmodel.Seconds // busy time of each pipeline stage in a step; only for explain
 	seqLen           int

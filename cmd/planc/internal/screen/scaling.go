@@ -64,20 +64,20 @@ func scalingSentence(s *planner.Scaling) string {
 // contradiction says why the law does not describe the rows: it has one serial fraction for all of them, and each row
 // alone would have another.
 func contradiction(s *planner.Scaling) string {
-	least, most := quantity.Count(s.Least.Devices), rowFractionWords(s, s.Largest)
+	least, largest := quantity.Count(s.Least.Devices), rowFractionWords(s, s.Largest)
 	switch {
 	case s.Least.SerialFraction >= 1:
 		return fmt.Sprintf("more devices are no faster than %s", quantity.Count(s.From))
 	case s.Largest.SerialFraction < 0 && s.Least != s.Largest:
 		return fmt.Sprintf("%s and %s each do more than their share", least, quantity.Count(s.Largest.Devices))
 	case s.Least.SerialFraction < 0 && s.Least != s.Largest:
-		return fmt.Sprintf("%s do more than their share, and %s", least, most)
+		return fmt.Sprintf("%s do more than their share, and %s", least, largest)
 	case s.Least.SerialFraction < 0:
 		return least + " do more than their share"
 	case s.Least == s.Largest:
-		return most
+		return largest
 	}
-	return fmt.Sprintf("%s, but %s", rowFractionWords(s, s.Least), most)
+	return fmt.Sprintf("%s, but %s", rowFractionWords(s, s.Least), largest)
 }
 
 // rowFractionWords returns a row's own serial fraction in words. From 1 on more devices gain nothing.
