@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -150,6 +151,12 @@ func printEdit(a *app, r *migrate.Report, number string) error {
 	switch {
 	case note != "":
 		return inputErrorf(migrate.CannotExport, "", "%s cannot be edited: %s", r.Files[0], note)
+	case text == "" && number == "best" && r.Best == nil:
+		return inputErrorf(migrate.CannotExport, "", "planc check --edit best has no plan: no plan that engine "+
+			"%s can run fits", r.Engine)
+	case text == "" && number != "best":
+		return inputErrorf(migrate.CannotExport, "", "edit %s of %s has no diff: use a smaller number", number,
+			r.Files[0])
 	case text == "":
 		a.Notef("%s has the best plan already", r.Files[0])
 		return nil
@@ -164,7 +171,7 @@ func percentage(c *cobra.Command, text string) (float64, error) {
 	}
 	number, isPercent := strings.CutSuffix(text, "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if err != nil || v <= 0 || !isPercent && v >= 1 {
+	if err != nil || !(v > 0) || math.IsInf(v, 0) || !isPercent && v >= 1 {
 		return 0, inputErrorf(BadFlag, "", "%s --fail-slower is %q; it must be a percentage above 0, such as 10%%",
 			c.CommandPath(), text)
 	}

@@ -229,6 +229,8 @@ func TestWrongFiles(t *testing.T) {
 			"ds.json:1:91: zero_optimization.offload_optimizer.device is \"gpu\"; use one of none, cpu, nvme; did " +
 				"you mean " +
 				"cpu? [UnknownValue]"},
+		{`{"train_batch_size": 8, "zero_optimization.stage": 3}`, "ds.json:1:25: \"zero_optimization.stage\" is one key, " +
+			"which DeepSpeed ignores: write \"zero_optimization\": {\"stage\": ...} [UnknownKey]"},
 		{`{"train_batch_size": "eight"}`,
 			"ds.json:1:22: train_batch_size is \"eight\"; it must be an integer [WrongType]"},
 		{`{"train_batch_size": 8, "bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "fp32"}}`,

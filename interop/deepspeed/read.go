@@ -36,6 +36,7 @@ func ReadTree(im *interop.Import, doc *tree.Doc, auto map[string]Auto, devices i
 	for key, a := range auto {
 		r.Fill(key, a.Value, a.From)
 	}
+	r.dottedKeys()
 	r.parallel()
 	r.zero()
 	r.precision()
@@ -46,6 +47,17 @@ func ReadTree(im *interop.Import, doc *tree.Doc, auto map[string]Auto, devices i
 	r.WholeGroup(devices)
 	r.Finish(r.unknown)
 	return r.Diags
+}
+
+// dottedKeys reports keys such as "zero_optimization.stage", which DeepSpeed ignores because they are no sections.
+func (r *reader) dottedKeys() {
+	for _, f := range r.Doc.Root.Fields {
+		section, below, ok := strings.Cut(f.Key, ".")
+		if _, isKnown := r.Table.Find(f.Key); ok && isKnown {
+			r.Diags.Addf(f.Pos, strict.UnknownKey, "%q is one key, which DeepSpeed ignores: write %q: {%q: ...}", f.Key,
+				section, below)
+		}
+	}
 }
 
 // strictSections are the mappings whose unknown keys DeepSpeed refuses. It ignores those of all others.

@@ -190,6 +190,9 @@ func (im *planReader) layout() (counts []int) {
 func expandLayout(text string) (string, bool) {
 	text = strings.NewReplacer(",", "", " ", "").Replace(text)
 	for {
+		if len(text) > maxLayout {
+			return "", false
+		}
 		open := strings.LastIndexByte(text, '(')
 		if open < 0 {
 			break

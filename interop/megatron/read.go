@@ -87,12 +87,29 @@ func (src *source) chooseCommand(d *dialect) {
 			pos, msg := src.script.Explain(why)
 			src.diags.Addf(pos, Undefined, "%s (it decides whether %s runs)", msg, src.launcher.Program)
 		}
+		src.cutOff(d)
 		return
 	}
 	for i := range src.script.Commands {
 		words := src.script.Commands[i].Words
 		if n := d.countOptions(words); n > 0 {
 			src.list = append(src.list, words...)
+		}
+	}
+}
+
+// cutOff reports lines of options that the launcher does not get, because bash ends its command before them.
+func (src *source) cutOff(d *dialect) {
+	for i := range src.script.Commands {
+		words := src.script.Commands[i].Words
+		name := ""
+		if len(words) > 0 {
+			name, _, _ = strings.Cut(words[0].Text(), "=")
+		}
+		if strings.HasPrefix(name, "--") && d.option(name) != nil {
+			src.diags.Addf(src.script.Pos(&words[0]), BadOption, "%s is not part of the command above: write \\ as "+
+				"the last character of the line above, and no comment or empty line between", name)
+			return
 		}
 	}
 }
@@ -170,7 +187,7 @@ func (d *dialect) parse(src *source) (out []*argument) {
 		w := &words[i]
 		name, inline, hasInline := strings.Cut(w.Text(), "=")
 		if !strings.HasPrefix(name, "--") {
-			src.stray(w)
+			src.stray(d, w)
 			continue
 		}
 		a := &argument{option: d.option(name), spelled: name, pos: src.script.Pos(w), name: *w, unknown: w.Unknown()}
@@ -221,7 +238,7 @@ func isBool(text string) bool {
 }
 
 // stray accounts for a word that is no option and no value.
-func (src *source) stray(w *shell.Word) {
+func (src *source) stray(d *dialect, w *shell.Word) {
 	key := interop.Key{Pos: src.script.Pos(w), Name: src.script.Shown(w), Use: interop.Unsupported}
 	if why := w.Unknown(); why != nil {
 		_, key.Note = src.script.Explain(why)
@@ -229,6 +246,9 @@ func (src *source) stray(w *shell.Word) {
 		return
 	} else {
 		key.Note = "is no option"
+		if o := d.option("-" + w.Text()); o != nil {
+			src.diags.Addf(key.Pos, BadOption, "%s: options start with two dashes; write -%[1]s", w.Text())
+		}
 	}
 	src.launch = append(src.launch, key)
 }
@@ -237,6 +257,11 @@ func (src *source) stray(w *shell.Word) {
 func (a *argument) check(d *dialect, src *source) (diags ir.Diags) {
 	o := a.option
 	if o == nil {
+		if first, _, ok := strings.Cut(a.spelled, " "); ok && d.option(first) != nil {
+			diags.Addf(a.pos, BadOption, "%s ...: quotes make this one argument, which is no option: remove the "+
+				"quotes around it, or around the variable that has it", first)
+			return diags
+		}
 		const limit = 20 // suggestions, each of which takes time
 		if d == swift || src.suggested == limit {
 			return nil // ms-swift has many options of its own

@@ -1,6 +1,7 @@
 package megatron
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/planc-dev/planc/interop"
@@ -49,6 +50,20 @@ func TestWrongScripts(t *testing.T) {
 				"[BadOption]"},
 		{"both precisions", head + "--bf16 --fp16",
 			"run.sh:2:10: --bf16 and --fp16 exclude each other: remove one [BadOption]"},
+		{"a blank after the backslash", head + "--bf16 \\ \n  --context-parallel-size 2", "run.sh:3:3: " +
+			"--context-parallel-size is not part of the command above: write \\ as the last character of the line " +
+			"above, and no comment or empty line between [BadOption]"},
+		{"a comment between", head + "# --bf16 \\\n  --context-parallel-size 2", "run.sh:3:3: " +
+			"--context-parallel-size is not part of the command above: write \\ as the last character of the line " +
+			"above, and no comment or empty line between [BadOption]"},
+		{"a layout that takes for ever",
+			head + "--pipeline-model-parallel-layout '" + strings.Repeat("()", 400_000) + "t'",
+			"run.sh:2:3: --pipeline-model-parallel-layout has 0 stages, which pp 1 does not divide [BadOption]"},
+		{"one dash", head + "-context-parallel-size 2", "run.sh:2:3: -context-parallel-size: options start with two " +
+			"dashes; write --context-parallel-size [BadOption]"},
+		{"options in quotes", "ARGS=\"--bf16 --context-parallel-size 2\"\n" + head + "\"$ARGS\"",
+			"run.sh:1:7: --bf16 ...: quotes make this one argument, which is no option: remove the quotes " +
+				"around it, or around the variable that has it [BadOption]"},
 		{"a quote without an end", "A=\"--bf16\n" + head + "$A",
 			"run.sh:1:3: the \" here has no end: add the closing \" [BadScript]"},
 		{"no option at all", "echo hello", "run.sh: no option of Megatron-LM found: give a script that starts it, " +

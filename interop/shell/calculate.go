@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -13,8 +14,19 @@ func (e *expander) calculate(sp Span) (string, *Unknown) {
 	if c.why == nil && c.pos < len(c.text) {
 		c.fail("is arithmetic that planc does not evaluate")
 	}
+	if c.why != nil {
+		for _, m := range assignments.FindAllStringSubmatch(c.text, -1) {
+			name := m[1] + m[2]
+			why := *c.why
+			why.Name, why.Why = name, "is changed by arithmetic that planc does not evaluate"
+			e.forget(name, &why)
+		}
+	}
 	return strconv.FormatInt(n, 10), c.why
 }
+
+// assignments are the variables that arithmetic changes: X=1, X+=1, X++, ++X.
+var assignments = regexp.MustCompile(`([A-Za-z_]\w*)\s*(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)?=(?:[^=]|$))|(?:\+\+|--)\s*([A-Za-z_]\w*)`)
 
 // calculator reads an arithmetic expression.
 type calculator struct {
@@ -200,6 +212,8 @@ func (c *calculator) unary() int64 {
 	switch {
 	case c.depth > maxDepth || c.pos >= len(c.text):
 		return c.fail("is arithmetic that planc does not evaluate")
+	case c.changesVariable():
+		return c.fail("is arithmetic that planc does not evaluate")
 	case c.take("-"):
 		return -c.unary()
 	case c.take("+"):
@@ -216,6 +230,16 @@ func (c *calculator) unary() int64 {
 		return n
 	}
 	return c.operand()
+}
+
+// changesVariable reports whether ++NAME or --NAME comes next.
+func (c *calculator) changesVariable() bool {
+	rest := c.text[c.pos:]
+	if !strings.HasPrefix(rest, "++") && !strings.HasPrefix(rest, "--") {
+		return false
+	}
+	rest = strings.TrimLeft(rest[2:], " \t")
+	return rest != "" && isNameByte(rest[0], true)
 }
 
 // operand reads a number or a variable.

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,7 +24,7 @@ func Eval(file string, source []byte, define map[string]string) *Script {
 }
 
 // maxPieces bounds the pieces of all values, so that a script of a few lines cannot take all memory.
-const maxPieces = 3_000_000
+const maxPieces = 2_000_000
 
 // expander has the variables of a script, and expands words with them.
 type expander struct {
@@ -40,6 +41,7 @@ type evaluator struct {
 	*expander
 	functions map[string]*function
 	depth     int      // of function calls
+	returned  bool     // from the function that runs
 	undecided *Unknown // the condition that encloses what is evaluated, if it is not known
 }
 
@@ -74,7 +76,7 @@ var success = status{ok: true}
 func (e *evaluator) run(list []node) status {
 	last := success
 	for _, n := range list {
-		if e.stopped {
+		if e.stopped || e.returned {
 			break
 		}
 		last = e.node(n)
@@ -94,6 +96,9 @@ func (e *evaluator) node(n node) status {
 	case *choice:
 		return e.choice(n)
 	case *group:
+		if n.subshell {
+			return e.subshell(n.body)
+		}
 		return e.run(n.body)
 	case *andOr:
 		return e.andOr(n)
@@ -109,6 +114,21 @@ func (e *evaluator) node(n node) status {
 	return success
 }
 
+// subshell evaluates commands in parentheses: variables keep their values. Variables that are new stay, because a
+// launcher in parentheses has an environment that is set there.
+func (e *evaluator) subshell(body []node) status {
+	before := make(map[string]*value, len(e.vars))
+	for name, v := range e.vars {
+		kept := *v
+		kept.elems = slices.Clone(v.elems)
+		before[name] = &kept
+		e.spend(1 + len(v.elems))
+	}
+	last := e.run(body)
+	maps.Copy(e.vars, before)
+	return last
+}
+
 func (e *evaluator) pipeline(n *pipeline) status {
 	last := success
 	for _, part := range n.parts {
@@ -121,15 +141,18 @@ func (e *evaluator) pipeline(n *pipeline) status {
 }
 
 func (e *evaluator) andOr(n *andOr) status {
-	left := e.node(n.left)
-	switch {
-	case left.why != nil:
-		e.maybe(left.why, []node{n.right})
-		return left
-	case left.ok == n.or:
-		return left
+	last := e.node(n.first)
+	for _, next := range n.rest {
+		switch {
+		case last.why != nil:
+			e.maybe(last.why, []node{next.node})
+		case e.stopped || e.returned:
+			return last
+		case last.ok != next.isOr:
+			last = e.node(next.node)
+		}
 	}
-	return e.node(n.right)
+	return last
 }
 
 // decide returns a condition's status: what the user has defined for its line, or what it evaluates to.
@@ -180,7 +203,7 @@ func (e *evaluator) maybe(why *Unknown, body []node) {
 }
 
 // forget makes a variable's value unknown.
-func (e *evaluator) forget(name string, why *Unknown) {
+func (e *expander) forget(name string, why *Unknown) {
 	v := &value{unknown: why}
 	if old := e.vars[name]; old != nil {
 		v.exported, v.isArray = old.exported, old.isArray
@@ -235,28 +258,6 @@ func (e *evaluator) choice(n *choice) status {
 	return success
 }
 
-// glob reports whether a text matches a pattern with * and ?.
-func glob(pattern, text string) bool {
-	star, retry := -1, 0
-	i, j := 0, 0
-	for j < len(text) {
-		switch {
-		case i < len(pattern) && pattern[i] == '*':
-			star, retry = i, j
-			i++
-		case i < len(pattern) && (pattern[i] == '?' || pattern[i] == text[j]):
-			i++
-			j++
-		case star >= 0:
-			retry++
-			i, j = star+1, retry
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[i:], "*") == ""
-}
-
 // assigned returns the variables that commands assign.
 func assigned(list []node) (names []string) {
 	for _, n := range list {
@@ -281,7 +282,10 @@ func assigned(list []node) (names []string) {
 		case *group:
 			names = append(names, assigned(n.body)...)
 		case *andOr:
-			names = append(names, assigned([]node{n.left, n.right})...)
+			names = append(names, assigned([]node{n.first})...)
+			for _, next := range n.rest {
+				names = append(names, assigned([]node{next.node})...)
+			}
 		case *pipeline:
 			names = append(names, assigned(n.parts)...)
 		}

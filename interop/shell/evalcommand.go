@@ -36,8 +36,11 @@ func (e *evaluator) simple(n *simple) status {
 		return success
 	case "false":
 		return status{}
-	case "exit", "return":
-		e.stopped = e.stopped || name == "exit" && e.undecided == nil && e.depth == 0
+	case "exit":
+		e.stopped = e.stopped || e.undecided == nil && e.depth == 0
+		return success
+	case "return":
+		e.returned = e.undecided == nil && e.depth > 0
 		return success
 	case "unset":
 		for i := range words[1:] {
@@ -81,6 +84,7 @@ func (e *evaluator) call(f *function, args []Word) status {
 	e.depth++
 	last := e.run(f.body)
 	e.depth--
+	e.returned = false
 	e.positional = outer
 	return last
 }

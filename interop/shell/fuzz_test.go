@@ -1,6 +1,8 @@
 package shell
 
 import (
+	"runtime/debug"
+	"strings"
 	"testing"
 
 	_ "github.com/planc-dev/planc/golden/quickfuzz"
@@ -50,5 +52,17 @@ func holdWord(t *testing.T, s *Script, w *Word) {
 	}
 	if edits, ok := s.Remove(words); ok {
 		Apply(s.source, edits...)
+	}
+}
+
+// A script whose nesting no person writes neither exhausts the stack nor takes long.
+func TestDeepScripts(t *testing.T) {
+	const n, stack = 100_000, 16 << 20
+	defer debug.SetMaxStack(debug.SetMaxStack(stack))
+	for _, part := range []string{"a&&", "a()", "function a ", "{ ", "( ", "if ", "! ", "a|", "case x in x) "} {
+		s := Eval("run.sh", []byte(strings.Repeat(part, n)+"\nrun"), nil)
+		if len(s.Commands) > n+2 {
+			t.Errorf("%s: %d commands", part, len(s.Commands))
+		}
 	}
 }

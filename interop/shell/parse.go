@@ -167,17 +167,21 @@ func (p *parser) list() (out []node) {
 
 // andOr reads pipelines that are joined by && and ||.
 func (p *parser) andOr() node {
-	left := p.pipeline()
+	out := &andOr{first: p.pipeline()}
 	for {
 		p.spaces()
 		isOr := p.startsWith("||")
 		if !isOr && !p.startsWith("&&") {
-			return left
+			break
 		}
 		p.pos += 2
 		p.lines()
-		left = &andOr{left, p.pipeline(), isOr}
+		out.rest = append(out.rest, joined{isOr, p.pipeline()})
 	}
+	if len(out.rest) == 0 {
+		return out.first
+	}
+	return out
 }
 
 // lines skips blanks, comments and line ends.
@@ -403,6 +407,11 @@ func (p *parser) function(name string) node {
 	}
 	p.lines()
 	f := &function{name: name}
+	p.depth++
+	defer func() { p.depth-- }()
+	if p.depth > maxDepth {
+		return f
+	}
 	if g, ok := p.command().(*group); ok {
 		f.body = g.body
 	}

@@ -65,10 +65,16 @@ type group struct {
 	subshell bool
 }
 
-// andOr is left && right, or left || right.
+// andOr is first && node ..., or first || node ...
 type andOr struct {
-	left, right node
-	or          bool
+	first node
+	rest  []joined
+}
+
+// joined is a command after && or ||.
+type joined struct {
+	isOr bool
+	node node
 }
 
 // pipeline is left | right ..., or ! command.
