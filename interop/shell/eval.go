@@ -119,9 +119,9 @@ func (e *evaluator) node(n node) status {
 func (e *evaluator) subshell(body []node) status {
 	before := make(map[string]*value, len(e.vars))
 	for name, v := range e.vars {
-		kept := *v
-		kept.elems = slices.Clone(v.elems)
-		before[name] = &kept
+		saved := *v
+		saved.elems = slices.Clone(v.elems)
+		before[name] = &saved
 		e.spend(1 + len(v.elems))
 	}
 	last := e.run(body)
