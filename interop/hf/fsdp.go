@@ -48,7 +48,8 @@ func (r *reader) words(words []string) {
 		case ok:
 			r.TakeInt("fsdp", "plan.zero", s.zero)
 			if s.isGroup {
-				r.Account("fsdp", interop.Unsupported, "state is sharded over the devices of a node: --set "+
+				r.isGroup = true
+				r.Absent("plan.zero_group", "fsdp shards state over the devices of a node: --set "+
 					"plan.zero_group=DEVICES")
 			}
 		case word == "offload":

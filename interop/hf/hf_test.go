@@ -62,6 +62,14 @@ func TestImportSaysTheJob(t *testing.T) {
 }
 
 // Fields that a file sets, by what the file has.
+// The file does not say how many devices a node has, so the group is not taken for all of them.
+func TestHybridShardingIsNoShardingOverAll(t *testing.T) {
+	got := fieldsOf(t, 16, "output_dir: x\nper_device_train_batch_size: 2\nfsdp: hybrid_shard auto_wrap\n")
+	if group, ok := got["plan.zero_group"]; ok || got["plan.zero"] != "3" {
+		t.Errorf("zero %s in groups of %s", got["plan.zero"], group)
+	}
+}
+
 func TestImportOfArguments(t *testing.T) {
 	tests := []struct {
 		name, text string

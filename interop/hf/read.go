@@ -17,6 +17,7 @@ type reader struct {
 	im      *interop.Import
 	ds      *interop.File // the file that deepspeed or fsdp_config names; nil if it is not given
 	devices int           // 0: not known
+	isGroup bool          // state is sharded over the devices of a node
 }
 
 func (r *reader) read() {
@@ -34,7 +35,9 @@ func (r *reader) read() {
 	r.optimizer()
 	r.recipe()
 	r.script()
-	r.WholeGroup(r.devices)
+	if !r.isGroup {
+		r.WholeGroup(r.devices)
+	}
 	r.Finish(r.unknown)
 }
 
