@@ -20,6 +20,8 @@ type Options struct {
 	// Devices is the number of devices that the user gives; 0 if the user gives none. It replaces what a file says.
 	// Some trainers derive parts of the plan from it: the ranks that share optimizer state, the global batch.
 	Devices int
+	// DevicesPerNode is the number of devices of a node of these Devices; 0 if it is not known.
+	DevicesPerNode int
 }
 
 // Format is one kind of file.

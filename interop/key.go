@@ -23,6 +23,24 @@ const (
 // Uses lists all uses in the order in which tables show them.
 var Uses = []Use{Taken, Planned, NoEffect, IgnoredByTool, Unsupported}
 
+// What trainers move off the device, as notes name it.
+const (
+	OptimizerState   = "the optimizer state"
+	Parameters       = "the parameters"
+	AllState         = "the parameters and the optimizer state"
+	SavedActivations = "saved activations"
+)
+
+// OffloadNote is the note of a key that moves state off the device, which planc does not price. device is cpu or nvme.
+func OffloadNote(what, device string) string {
+	place := "the host's memory"
+	if device == "nvme" {
+		place = "NVMe"
+	}
+	return "keeps " + what + " in " + place + ": less memory on the device and time for transfers; planc prices the " +
+		"plan without offload"
+}
+
 // Key is a key of a file, or of its environment, and what import did with it.
 type Key struct {
 	Pos   ir.Pos `json:"-"`

@@ -101,10 +101,14 @@ that the plan does not decide stay.`,
 			if err != nil {
 				return err
 			}
-			text, err := exportJob(a, format, args[1:], f, like, define)
-			switch {
-			case err != nil:
+			text, notes, err := exportJob(a, format, args[1:], f, like, define)
+			if err != nil {
 				return err
+			}
+			for _, note := range notes {
+				a.Notef("note: %s", note)
+			}
+			switch {
 			case out == "":
 				return a.Print(string(text))
 			}
@@ -119,40 +123,55 @@ that the plan does not decide stay.`,
 	return c
 }
 
-// exportJob returns the file of a format for a job's plan.
+// exportJob returns the file of a format for a job's plan, and what the plan needs beside the file.
 func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like string,
-	define []string) ([]byte, error) {
+	define []string) (text []byte, notes []string, err error) {
 	options, err := readOptions(define)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	file, err := readLike(a, like)
+	if err != nil {
+		return nil, nil, err
 	}
 	j, err := loadJob(a, args, f)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	hasLock := j.path != "" && j.path != "-" && !missing(lock.PathOf(j.path))
 	if format.Engine != "" && !hasLock && !j.Has("train.engine") {
+		if file != nil {
+			if err := migrate.CheckLike(format, *file, options); err != nil {
+				return nil, nil, err
+			}
+		}
 		f.set = append(f.set, "train.engine="+format.Engine)
 		j, err = loadJob(a, args, f)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	found, err := askPlan(a, j, lockFlags{})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if found.Unfit != nil {
-		return nil, noPlanFits(j, found.Unfit, false)
+		return nil, nil, noPlanFits(j, found.Unfit, false)
 	}
-	var file *interop.File
-	if like != "" {
-		data, err := a.Read(like)
-		if err != nil {
-			return nil, ir.Diags{{Pos: ir.Pos{File: shell.Slashed(like)}, Code: spec.NoFile,
-				Msg: "the file cannot be read: " + ir.FileReason(err)}}
-		}
-		file = &interop.File{Name: shell.Slashed(like), Data: data}
+	plan := found.Best.Plan
+	text, err = migrate.Export(format, found.Question, plan, file, options)
+	return text, migrate.Notes(format, found.Question, plan), err
+}
+
+// readLike reads the user's file that an export edits; nil if there is none.
+func readLike(a *app, like string) (*interop.File, error) {
+	if like == "" {
+		return nil, nil
 	}
-	return migrate.Export(format, found.Question, found.Best.Plan, file, options)
+	data, err := a.Read(like)
+	if err != nil {
+		return nil, ir.Diags{{Pos: ir.Pos{File: shell.Slashed(like)}, Code: spec.NoFile,
+			Msg: "the file cannot be read: " + ir.FileReason(err)}}
+	}
+	return &interop.File{Name: shell.Slashed(like), Data: data}, nil
 }

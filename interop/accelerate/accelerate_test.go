@@ -83,7 +83,7 @@ func TestImportOfSections(t *testing.T) {
 			map[string]string{"plan.zero": "0", "train.precision.compute": "fp16", "train.precision.reduce": "f32"}},
 		{"FSDP 1", "fsdp", "distributed_type: FSDP\nnum_machines: 2\nnum_processes: 16\nfsdp_config:\n" +
 			"  fsdp_sharding_strategy: HYBRID_SHARD_ZERO2\n  fsdp_offload_params: true\n",
-			map[string]string{"plan.zero": "2", "plan.zero_group": "8", "plan.offload": "[optimizer:cpu, params:cpu]",
+			map[string]string{"plan.zero": "2", "plan.zero_group": "8", "plan.offload": "",
 				"plan.recompute": "none"}},
 		{"FSDP 1 by number", "fsdp", "distributed_type: FSDP\nnum_processes: 8\nfsdp_config: {sharding_strategy: 3}\n",
 			map[string]string{"plan.zero": "0"}},
@@ -93,7 +93,7 @@ func TestImportOfSections(t *testing.T) {
 			map[string]string{"plan.zero": "3", "plan.cp": "4", "plan.cp_kind": "ring", "plan.dp": "2"}},
 		{"DeepSpeed", "deepspeed", "distributed_type: DEEPSPEED\nnum_processes: 8\nmixed_precision: bf16\n" +
 			"deepspeed_config:\n  zero_stage: 3\n  gradient_accumulation_steps: 4\n  offload_optimizer_device: cpu\n",
-			map[string]string{"plan.zero": "3", "plan.micro_batches": "4", "plan.offload": "[optimizer:cpu]",
+			map[string]string{"plan.zero": "3", "plan.micro_batches": "4", "plan.offload": "", "plan.recompute": "none",
 				"train.precision.compute": "bf16", "train.precision.grads": "bf16", "train.precision.master": "f32"}},
 		{"Megatron-LM", "megatron", "distributed_type: MEGATRON_LM\nnum_processes: 16\nmegatron_lm_config:\n" +
 			"  megatron_lm_tp_degree: 2\n  megatron_lm_pp_degree: 4\n  megatron_lm_num_micro_batches: 8\n" +
@@ -238,6 +238,32 @@ func TestEditsKeepTheUsersFile(t *testing.T) {
 		"tp_size: 2\n", "tp_size: 2\n  parallelism_config_cp_size: 2\n").Replace(fsdp2)
 	if diff := cmp.Diff(want, string(im.Doc.Bytes())); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Offload and a default are accounted for: the first is not priced, the second changes nothing.
+func TestNotesOfKeys(t *testing.T) {
+	im := mustLoad(t, "distributed_type: DEEPSPEED\nnum_processes: 8\nuse_cpu: false\ndeepspeed_config:\n"+
+		"  zero_stage: 3\n  offload_param_device: nvme\n")
+	want := map[string]string{"use_cpu": "no effect on the plan: the default",
+		"deepspeed_config.offload_param_device": "not supported by planc: keeps the parameters in NVMe: less memory " +
+			"on the device and time for transfers; planc prices the plan without offload"}
+	for _, k := range im.Keys {
+		if text := string(k.Use) + ": " + k.Note; want[k.Name] != "" && want[k.Name] != text {
+			t.Errorf("%s: %s, want %s", k.Name, text, want[k.Name])
+		}
+	}
+}
+
+// A hybrid strategy shards over a node, and over nothing that is known if the node is not.
+func TestGroupsOfGivenDevices(t *testing.T) {
+	const text = "distributed_type: FSDP\nfsdp_config: {fsdp_sharding_strategy: HYBRID_SHARD}\n"
+	files := []interop.File{{Name: "accelerate.yaml", Data: []byte(text)}}
+	for perNode, want := range map[int]string{8: "8", 0: ""} {
+		im, err := accelerate.Format.Import(files, interop.Options{Devices: 32, DevicesPerNode: perNode})
+		if err != nil || fieldsOf(im)["plan.zero_group"] != want {
+			t.Errorf("%d devices of a node: %v, %v", perNode, fieldsOf(im), err)
+		}
 	}
 }
 

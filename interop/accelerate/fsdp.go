@@ -50,7 +50,7 @@ func (r *reader) fsdp() {
 		r.Wrong("parallelism_config", Conflict, "", "parallelism_config needs fsdp_version 2, and it is %d", version)
 	}
 	if r.IsTrue(r.key("offload_params")) {
-		r.Take(r.key("offload_params"), interop.Field{Path: "plan.offload", Value: "[optimizer:cpu, params:cpu]"})
+		r.Account(r.key("offload_params"), interop.Unsupported, interop.OffloadNote(interop.AllState, "cpu"))
 	} else {
 		r.Take(r.key("offload_params"))
 	}
@@ -102,6 +102,7 @@ func (r *reader) strategy() {
 			continue
 		}
 		r.TakeInt(path, "plan.zero", s.zero)
+		r.isLocal = s.isGroup
 		if s.isGroup && r.im.DevicesPerNode > 0 {
 			r.TakeInt(path, "plan.zero_group", r.im.DevicesPerNode)
 		}
@@ -124,9 +125,7 @@ func (r *reader) recompute() {
 		r.im.DefaultField("plan.recompute", "none", "default of fsdp_activation_checkpointing")
 	}
 	if offload := r.key("activation_checkpointing_offload"); r.IsTrue(offload) {
-		f, _ := r.im.Field("plan.offload")
-		list := "[" + strings.TrimPrefix(strings.Trim(f.Value, "[]")+", activations:cpu", ", ") + "]"
-		r.Take(offload, interop.Field{Path: "plan.offload", Value: list})
+		r.Account(offload, interop.Unsupported, interop.OffloadNote(interop.SavedActivations, "cpu"))
 		if !on {
 			r.Wrong(offload, Conflict, "", "fsdp_activation_checkpointing_offload needs "+
 				"fsdp_activation_checkpointing: "+

@@ -15,9 +15,11 @@ import (
 // reader reads a configuration of Accelerate.
 type reader struct {
 	*keytable.Reader
-	im    *interop.Import
-	ds    *interop.File // the ds_config.json that the file names; nil if it is not given
-	given int           // the number of devices that the user gives, which replaces that of the file; 0 if none
+	im      *interop.Import
+	ds      *interop.File // the ds_config.json that the file names; nil if it is not given
+	given   int           // the number of devices that the user gives, which replaces that of the file; 0 if none
+	perNode int           // the devices of a node of the given devices; 0 if not known
+	isLocal bool          // FSDP shards over the devices of a node
 }
 
 // sections are the mappings of the file. Each kind of training reads one of them, and parallelism_config.
@@ -63,11 +65,14 @@ func (r *reader) read() {
 		r.parallelism(false)
 	}
 	if !r.im.Has("plan.recompute") {
-		r.Absent("plan.recompute", "the script decides: gradient_checkpointing_enable()")
+		r.im.DefaultField("plan.recompute", "none", "no recomputation in the file; pin plan.recompute if the script "+
+			"calls gradient_checkpointing_enable()")
 	}
 	r.precision(kind)
 	r.defaults()
-	r.WholeGroup(r.im.Devices)
+	if !r.isLocal || r.im.DevicesPerNode > 0 {
+		r.WholeGroup(r.im.Devices)
+	}
 	r.Finish(r.unknown)
 }
 
@@ -86,7 +91,7 @@ func (r *reader) devices(kind string) {
 	n, ok := r.Int("num_processes")
 	switch {
 	case r.given > 0:
-		r.im.Devices = r.given
+		r.im.Devices, r.im.DevicesPerNode = r.given, r.perNode
 		r.Account("num_processes", interop.NoEffect, "replaced by the given number of devices")
 		r.Account("num_machines", interop.NoEffect, "replaced by the given number of devices")
 		return
@@ -185,11 +190,11 @@ func (r *reader) deepspeed() {
 		r.Take(section+"gradient_clipping", interop.Field{Path: "train.optimizer.clip_norm",
 			Value: strconv.FormatFloat(clip, 'g', -1, 64)})
 	}
-	var list []string
 	for _, o := range []struct {
 		key, what string
 		least     int
-	}{{"offload_optimizer_device", "optimizer", 1}, {"offload_param_device", "params", 3}} {
+	}{{"offload_optimizer_device", interop.OptimizerState, 1},
+		{"offload_param_device", interop.Parameters, 3}} {
 		device, ok := r.OneOf(section+o.key, "none", "cpu", "nvme")
 		switch {
 		case !ok || device == "none":
@@ -197,8 +202,7 @@ func (r *reader) deepspeed() {
 		case stage < o.least:
 			r.Wrong(section+o.key, Conflict, "", "%s needs zero_stage %d, and it is %d", o.key, o.least, stage)
 		}
-		list = append(list, o.what+":"+device)
-		r.Take(section+o.key, interop.Field{Path: "plan.offload", Value: "[" + strings.Join(list, ", ") + "]"})
+		r.Account(section+o.key, interop.Unsupported, interop.OffloadNote(o.what, device))
 	}
 	r.parallelism(false)
 }

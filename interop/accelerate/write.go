@@ -109,7 +109,8 @@ func (l *list) fsdp(p *ir.Plan) {
 		l.remove(prefix+"sp_size", "cp_kind")
 	}
 	*l = append(*l, interop.Value{Key: "ACCELERATE_GRADIENT_ACCUMULATION_STEPS", Text: strconv.Itoa(p.MicroBatches),
-		Env: true, Plan: []string{"micro_batches"}, Why: "the file has no batch: the script's data loader has " +
+		Env: true, Plan: []string{"micro_batches"}, Why: "or accelerate launch --gradient_accumulation_steps " +
+			strconv.Itoa(p.MicroBatches) + "; the file has no batch: the script's data loader has " +
 			strconv.Itoa(p.MicroBatch) + " sequences a device"})
 }
 

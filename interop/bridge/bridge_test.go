@@ -64,6 +64,30 @@ func TestImport(t *testing.T) {
 	}
 }
 
+// Groups that are null have no effect, and a setting that mixed_precision replaces says so.
+func TestNotesOfKeys(t *testing.T) {
+	im, err := read(config("  bf16: true\n", "", "comm_overlap: null\nmixed_precision: bf16_mixed\n"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"comm_overlap": "no effect on the plan: the default",
+		"model.bf16": "ignored by that tool: mixed_precision says it too"}
+	found := 0
+	for _, k := range im.Keys {
+		text := string(k.Use) + ": " + k.Note
+		if want[k.Name] == "" {
+			continue
+		}
+		found++
+		if want[k.Name] != text {
+			t.Errorf("%s: %s, want %s", k.Name, text, want[k.Name])
+		}
+	}
+	if found != len(want) {
+		t.Errorf("%d of %d keys", found, len(want))
+	}
+}
+
 // Common errors are reported at their key, with what is allowed and what to type.
 func TestWrongFiles(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -72,6 +72,8 @@ func (r *reader) accountOther(path string, f *tree.Field) {
 	switch {
 	case ok:
 		r.account(path, f, row.Use, row.Note)
+	case f.Value.Kind == strict.Null && name == "":
+		r.account(path, f, interop.NoEffect, "the default") // a whole group, such as comm_overlap
 	case !slices.Contains(groups, group) && group != "comm_overlap":
 		r.account(path, f, interop.NoEffect, "")
 	default:

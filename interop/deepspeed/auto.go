@@ -1,6 +1,8 @@
 package deepspeed
 
 import (
+	"strconv"
+
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/tree"
 	"github.com/planc-dev/planc/ir"
@@ -29,13 +31,16 @@ var arguments = []struct{ key, argument, value string }{
 	{"bf16.enabled", "bf16", "false"},
 }
 
+// checkpointing is the argument that makes the model recompute every block. A ds_config.json has no such key.
+const checkpointing = "gradient_checkpointing"
+
 // Arguments reads the values that a file of TrainingArguments gives to keys that are "auto".
 func Arguments(f interop.File) (map[string]Auto, ir.Diags) {
 	doc, diags := tree.Parse(tree.SyntaxOf(f), f.Name, f.Data)
 	return FromArguments(doc), diags
 }
 
-// FromArguments returns the values that TrainingArguments give to keys that are "auto".
+// FromArguments returns the values that TrainingArguments give to keys that are "auto", and gradient_checkpointing.
 func FromArguments(doc *tree.Doc) map[string]Auto {
 	out := map[string]Auto{}
 	for _, a := range arguments {
@@ -52,6 +57,12 @@ func FromArguments(doc *tree.Doc) map[string]Auto {
 			return n.Text
 		}
 		return value
+	}
+	out[checkpointing] = Auto{"false", "default of " + checkpointing}
+	for _, name := range []string{checkpointing, "activation_checkpointing"} {
+		if on, ok := doc.Root.Find(name).Bool(); ok {
+			out[checkpointing] = Auto{strconv.FormatBool(on), name}
+		}
 	}
 	out["optimizer.params.betas"] = Auto{"[" + beta("adam_beta1", "0.9") + ", " + beta("adam_beta2", "0.999") + "]",
 		"adam_beta1, adam_beta2"}

@@ -53,7 +53,7 @@ const zero3 = `{
 
 func TestImportSaysTheJob(t *testing.T) {
 	want := map[string]string{"plan.micro_batch": "4", "plan.micro_batches": "8", "plan.zero": "3",
-		"plan.tp": "1", "plan.zero_group": "16",
+		"plan.tp": "1", "plan.zero_group": "16", "plan.recompute": "none",
 		"plan.pp": "1", "plan.cp": "1", "plan.ep": "1", "plan.etp": "1", "train.global_batch": "512",
 		"train.precision.compute": "bf16", "train.precision.grads": "bf16", "train.precision.reduce": "bf16",
 		"train.precision.master": "f32", "train.precision.moments": "f32", "train.engine": "deepspeed"}
@@ -100,7 +100,7 @@ func TestImportOfSections(t *testing.T) {
 		{"MiCS", `{"train_batch_size": 64, "zero_optimization": {"stage": 3, "mics_shard_size": 8}}`,
 			map[string]string{"plan.zero_group": "8"}},
 		{"offload", `{"train_batch_size": 64, "zero_optimization": {"stage": 3, "offload_param": {"device": "nvme"},
-			"cpu_offload": true}}`, map[string]string{"plan.offload": "[optimizer:cpu, params:nvme]"}},
+			"cpu_offload": true}}`, map[string]string{"plan.offload": ""}},
 		{"experts", `{"train_batch_size": 64, "expert_parallel": {"enabled": true, "autoep_size": 8}}`,
 			map[string]string{"plan.ep": "8"}},
 		{"Ulysses", `{"train_batch_size": 64, "sequence_parallel_size": 4}`,
@@ -156,6 +156,41 @@ func TestAutoIsFilledByTrainingArguments(t *testing.T) {
 	}
 }
 
+// TrainingArguments say whether the model recomputes its blocks. Without them, none is recomputed.
+func TestArgumentsSayRecomputation(t *testing.T) {
+	const model = `{"model_type": "llama", "num_hidden_layers": 4}`
+	for _, c := range []struct{ args, recompute, layers, from string }{
+		{"gradient_checkpointing: true\n", "full", "4", "gradient_checkpointing"},
+		{"gradient_checkpointing: false\n", "none", "", "gradient_checkpointing"},
+		{"bf16: true\n", "none", "", "default of gradient_checkpointing"},
+	} {
+		im := mustLoad(t, interop.Options{}, zero3, "per_device_train_batch_size: 4\n"+c.args, model)
+		got := fieldsOf(im)
+		f, _ := im.Field("plan.recompute")
+		if f.Value != c.recompute || got["plan.recompute_layers"] != c.layers || f.From != c.from {
+			t.Errorf("%s: %+v, %q layers", c.args, f, got["plan.recompute_layers"])
+		}
+	}
+	f, _ := mustLoad(t, interop.Options{}, zero3).Field("plan.recompute")
+	if f.Value != "none" || f.From != "no gradient_checkpointing in the files" {
+		t.Errorf("%+v", f)
+	}
+}
+
+// Offload is accounted for, and not priced.
+func TestOffloadIsNotPriced(t *testing.T) {
+	im := mustLoad(t, interop.Options{}, `{"train_batch_size": 8, "zero_optimization": {"stage": 3,
+		"offload_optimizer": {"device": "cpu"}}}`)
+	i := slices.IndexFunc(im.Keys, func(k interop.Key) bool {
+		return k.Name == "zero_optimization.offload_optimizer.device"
+	})
+	const want = "keeps the optimizer state in the host's memory: less memory on the device and time for transfers; " +
+		"planc prices the plan without offload"
+	if k := im.Keys[i]; k.Use != interop.Unsupported || k.Note != want {
+		t.Errorf("%+v", k)
+	}
+}
+
 func TestTheModelIsASecondFile(t *testing.T) {
 	im := mustLoad(t, interop.Options{}, zero3, `{"model_type": "llama", "hidden_size": 4096, "rope_scaling": null,
 		"architectures": ["LlamaForCausalLM"]}`)
@@ -189,8 +224,6 @@ func TestEveryKeyIsAccountedFor(t *testing.T) {
 			"over 8 ranks: more memory, and the backward pass gathers inside these ranks",
 		"expert_parallel.autoep_sizee: ignored by that tool: DeepSpeed does not know it; did you mean autoep_size?",
 		"sparse_attention.mode: not supported by planc: removed from DeepSpeed: version 0.19.8 refuses the file",
-		"plan.recompute: decided by the planner: the model's code decides: gradient_checkpointing_enable(), or " +
-			"deepspeed.checkpointing",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -41,7 +41,7 @@ func ReadTree(im *interop.Import, doc *tree.Doc, auto map[string]Auto, devices i
 	r.zero()
 	r.precision()
 	r.batch()
-	r.recompute()
+	r.recompute(auto[checkpointing])
 	r.optimizer()
 	r.scheduler()
 	r.WholeGroup(devices)
@@ -167,10 +167,8 @@ func (r *reader) groups(stage int) {
 	}
 }
 
-// offload takes what is moved off the device.
+// offload accounts for what is moved off the device. planc prices the plan without it.
 func (r *reader) offload(stage int) {
-	var list []string
-	last := ""
 	add := func(path, what, device string, least int) {
 		switch {
 		case device == "" || device == "none":
@@ -178,8 +176,7 @@ func (r *reader) offload(stage int) {
 		case stage < least:
 			r.Wrong(path, Conflict, "", "%s needs zero_optimization.stage %d, and it is %d", path, least, stage)
 		}
-		list, last = append(list, what+":"+device), path
-		r.Take(path)
+		r.Account(path, interop.Unsupported, interop.OffloadNote(what, device))
 	}
 	const optimizer, params = "zero_optimization.offload_optimizer", "zero_optimization.offload_param"
 	device := func(path string) string {
@@ -187,28 +184,25 @@ func (r *reader) offload(stage int) {
 		return word
 	}
 	if r.IsTrue("zero_optimization.cpu_offload") {
-		add("zero_optimization.cpu_offload", "optimizer", "cpu", 1)
+		add("zero_optimization.cpu_offload", interop.OptimizerState, "cpu", 1)
 	}
 	if r.IsTrue("zero_optimization.cpu_offload_param") {
-		add("zero_optimization.cpu_offload_param", "params", "cpu", 3)
+		add("zero_optimization.cpu_offload_param", interop.Parameters, "cpu", 3)
 	}
-	add(optimizer+".device", "optimizer", device(optimizer), 1)
-	add(params+".device", "params", device(params), 3)
+	add(optimizer+".device", interop.OptimizerState, device(optimizer), 1)
+	add(params+".device", interop.Parameters, device(params), 3)
 	if r.IsTrue("activation_checkpointing.cpu_checkpointing") {
-		add("activation_checkpointing.cpu_checkpointing", "activations", "cpu", 0)
+		add("activation_checkpointing.cpu_checkpointing", interop.SavedActivations, "cpu", 0)
 	}
 	if ratio, ok := r.Float(optimizer + ".ratio"); ok && ratio < 1 && stage != 3 {
 		r.Wrong(optimizer+".ratio", Conflict, "", "%s.ratio below 1 needs zero_optimization.stage 3, and it is %d",
 			optimizer, stage)
 	}
-	if len(list) > 0 {
-		r.Take(last, interop.Field{Path: "plan.offload", Value: "[" + strings.Join(list, ", ") + "]"})
-	}
 }
 
-// recompute takes what activation_checkpointing says. The section configures recomputation; the model's code, or
-// gradient_checkpointing of TrainingArguments, switches it on.
-func (r *reader) recompute() {
+// recompute takes what activation_checkpointing says. The section configures recomputation; gradient_checkpointing of
+// TrainingArguments, or the model's code, switches it on. DeepSpeed itself recomputes nothing.
+func (r *reader) recompute(argument Auto) {
 	const split = "activation_checkpointing.partition_activations"
 	switch on, ok := r.Bool(split); {
 	case ok && on:
@@ -217,8 +211,12 @@ func (r *reader) recompute() {
 		if f, ok := r.im.Field("plan.tp"); ok && f.Value != "1" {
 			r.Take(split, interop.Field{Path: "plan.recompute_split", Value: "true"})
 		}
-	case !r.im.Has("plan.recompute"):
-		r.Absent("plan.recompute", "the model's code decides: gradient_checkpointing_enable(), or "+
-			"deepspeed.checkpointing")
+	case argument.Value == "true":
+		r.im.DefaultField("plan.recompute", "full", argument.From)
+		r.AllLayers(argument.From)
+	case argument.From != "":
+		r.im.DefaultField("plan.recompute", "none", argument.From)
+	default:
+		r.im.DefaultField("plan.recompute", "none", "no gradient_checkpointing in the files")
 	}
 }

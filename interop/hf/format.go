@@ -80,7 +80,8 @@ func importFiles(files []interop.File, o interop.Options) (*interop.Import, erro
 	if len(diags) > 0 {
 		return nil, diags.Err()
 	}
-	r := &reader{Reader: keytable.NewReader(doc, Keys, im), im: im, ds: ds, devices: o.Devices}
+	r := &reader{Reader: keytable.NewReader(doc, Keys, im), im: im, ds: ds, devices: o.Devices,
+		perNode: o.DevicesPerNode}
 	r.read()
 	if err := append(diags, r.Diags...).Err(); err != nil {
 		return nil, err

@@ -33,6 +33,13 @@ func (r *reader) sharding() {
 		r.words(strings.Fields(strings.NewReplacer("[", " ", "]", " ", ",", " ", `"`, " ").Replace(n.Flow())))
 	}
 	r.Take("fsdp")
+	if r.offloads {
+		r.Account("fsdp", interop.Unsupported, interop.OffloadNote(interop.AllState, "cpu"))
+	}
+	if r.isLocal && r.perNode == 0 {
+		r.Absent("plan.zero_group", "fsdp shards state over the devices of a node: --set "+
+			"plan.zero_group=DEVICES")
+	}
 	if config := r.Node("fsdp_config"); config != nil && config.Kind == strict.String {
 		r.Wrong("fsdp_config", Missing, "", "%s is not read: write its keys below fsdp_config", config.Text)
 		return
@@ -47,13 +54,12 @@ func (r *reader) words(words []string) {
 		switch {
 		case ok:
 			r.TakeInt("fsdp", "plan.zero", s.zero)
-			if s.isGroup {
-				r.isGroup = true
-				r.Absent("plan.zero_group", "fsdp shards state over the devices of a node: --set "+
-					"plan.zero_group=DEVICES")
+			r.isLocal = s.isGroup
+			if s.isGroup && r.perNode > 0 {
+				r.TakeInt("fsdp", "plan.zero_group", r.perNode)
 			}
 		case word == "offload":
-			r.Take("fsdp", interop.Field{Path: "plan.offload", Value: "[optimizer:cpu, params:cpu]"})
+			r.offloads = true
 		case word != "auto_wrap":
 			r.Wrong("fsdp", strict.UnknownValue, "", "fsdp has the word %q; use true, and say the rest in "+
 				"fsdp_config", word)
@@ -94,7 +100,7 @@ func (r *reader) config() {
 	}
 	for _, key := range []string{"cpu_offload", "offload_params"} {
 		if path := r.fsdpKey(key); r.IsTrue(path) {
-			r.Take(path, interop.Field{Path: "plan.offload", Value: "[optimizer:cpu, params:cpu]"})
+			r.Account(path, interop.Unsupported, interop.OffloadNote(interop.AllState, "cpu"))
 		}
 	}
 	if r.IsTrue(r.fsdpKey("activation_checkpointing")) && (r.IsTrue("gradient_checkpointing") ||

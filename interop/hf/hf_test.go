@@ -78,7 +78,7 @@ func TestImportOfArguments(t *testing.T) {
 		{"defaults", "output_dir: out\n", map[string]string{"plan.micro_batch": "8", "plan.micro_batches": "1",
 			"plan.zero": "0", "train.precision.compute": "f32", "train.global_batch": "64"}},
 		{"the old form of fsdp", "fsdp: full_shard auto_wrap offload\n", map[string]string{"plan.zero": "3",
-			"plan.offload": "[optimizer:cpu, params:cpu]"}},
+			"plan.zero_group": "8", "plan.offload": ""}},
 		{"a list", "fsdp: [shard_grad_op, auto_wrap]\n", map[string]string{"plan.zero": "2"}},
 		{"version 1", "fsdp: true\nfsdp_config: {fsdp_version: 1, fsdp_reshard_after_forward: SHARD_GRAD_OP}\n",
 			map[string]string{"plan.zero": "2"}},
@@ -101,6 +101,27 @@ func TestImportOfArguments(t *testing.T) {
 			if got[path] != value {
 				t.Errorf("%s: %s is %q, want %q", test.name, path, got[path], value)
 			}
+		}
+	}
+}
+
+// A hybrid strategy shards over a node. The words that planc does not price are in the keys.
+func TestWordsOfFSDP(t *testing.T) {
+	for _, c := range []struct {
+		words, group string
+		perNode      int
+		use          interop.Use
+	}{
+		{"full_shard auto_wrap", "32", 8, interop.Taken}, {"hybrid_shard auto_wrap", "8", 8, interop.Taken},
+		{"hybrid_shard auto_wrap", "", 0, interop.Taken}, {"full_shard offload", "32", 8, interop.Unsupported},
+	} {
+		files := []interop.File{{Name: "args.yaml", Data: []byte("fsdp: " + c.words + "\n")}}
+		im, err := hf.Format.Import(files, interop.Options{Devices: 32, DevicesPerNode: c.perNode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, _ := im.Field("plan.zero_group"); f.Value != c.group || im.Keys[0].Use != c.use {
+			t.Errorf("%s: zero_group %q, %+v", c.words, f.Value, im.Keys[0])
 		}
 	}
 }

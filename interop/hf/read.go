@@ -14,10 +14,12 @@ import (
 // reader reads a file of TrainingArguments.
 type reader struct {
 	*keytable.Reader
-	im      *interop.Import
-	ds      *interop.File // the file that deepspeed or fsdp_config names; nil if it is not given
-	devices int           // 0: not known
-	isGroup bool          // state is sharded over the devices of a node
+	im       *interop.Import
+	ds       *interop.File // the file that deepspeed or fsdp_config names; nil if it is not given
+	devices  int           // 0: not known
+	perNode  int           // the devices of a node; 0: not known
+	offloads bool          // fsdp has the word offload
+	isLocal  bool          // FSDP shards over the devices of a node
 }
 
 func (r *reader) read() {
@@ -35,7 +37,7 @@ func (r *reader) read() {
 	r.optimizer()
 	r.recipe()
 	r.script()
-	if !r.isGroup {
+	if !r.isLocal || r.perNode > 0 {
 		r.WholeGroup(r.devices)
 	}
 	r.Finish(r.unknown)

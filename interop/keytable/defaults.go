@@ -17,7 +17,8 @@ func (r *Reader) ClearDefaults() {
 		}
 		var text strings.Builder
 		f.Value.WriteJSON(&text)
-		if text.String() == row.Default || row.Default == "null" && text.String() == `""` {
+		isOff := row.Default == "null" && (text.String() == `""` || text.String() == "false")
+		if text.String() == row.Default || isOff {
 			r.Account(path, interop.NoEffect, "")
 		}
 	})

@@ -32,24 +32,24 @@ const plan = "train.engine plan.dp plan.tp plan.zero plan.zero_group plan.micro_
 func TestStrategies(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"trainer: {devices: 8, precision: bf16-mixed}\ndata: {init_args: {batch_size: 4}}",
-			"fsdp 8 1 0  4 1  bf16 32"},
+			"fsdp 8 1 0  4 1 none bf16 32"},
 		{"trainer: {devices: 8, num_nodes: 2, strategy: fsdp, accumulate_grad_batches: 2, precision: 32}\n" +
-			"data: {batch_size: 1}", "fsdp 16 1 3 16 1 2  f32 32"},
+			"data: {batch_size: 1}", "fsdp 16 1 3 16 1 2 none f32 32"},
 		{"trainer:\n  devices: [0, 1, 2, 3]\n  num_nodes: 2\n  strategy:\n    class_path: FSDPStrategy\n    " +
 			"init_args:\n" +
 			"      sharding_strategy: HYBRID_SHARD\n      activation_checkpointing_policy: [m.Block]\n",
 			"fsdp 8 1 3 4  1 full f32 "},
 		{"trainer:\n  devices: 8\n  strategy:\n    class_path: lightning.pytorch.strategies.FSDPStrategy\n    " +
 			"init_args:\n" +
-			"      sharding_strategy: SHARD_GRAD_OP\n      device_mesh: [4, 2]\n", "fsdp 8 1 2 2  1  f32 "},
-		{"trainer: {devices: 8, strategy: deepspeed_stage_1, precision: 16-mixed}", "deepspeed 8 1 1   1  fp16 "},
-		{"trainer: {devices: 8, strategy: deepspeed}", "deepspeed 8 1 2   1  f32 "},
+			"      sharding_strategy: SHARD_GRAD_OP\n      device_mesh: [4, 2]\n", "fsdp 8 1 2 2  1 none f32 "},
+		{"trainer: {devices: 8, strategy: deepspeed_stage_1, precision: 16-mixed}", "deepspeed 8 1 1 8  1 none fp16 "},
+		{"trainer: {devices: 8, strategy: deepspeed}", "deepspeed 8 1 2 8  1 none f32 "},
 		{"trainer: {devices: 8, strategy: {class_path: DeepSpeedStrategy, init_args: {stage: 3}}}",
-			"deepspeed 8 1 3   1  f32 "},
-		{"trainer: {devices: 8, num_nodes: 4, strategy: {class_path: ModelParallelStrategy}}", "fsdp 4 8 3   1  f32 "},
+			"deepspeed 8 1 3 8  1 none f32 "},
+		{"trainer: {devices: 8, num_nodes: 4, strategy: {class_path: ModelParallelStrategy}}", "fsdp 4 8 3 4  1 none f32 "},
 		{"trainer: {devices: 8, strategy: {class_path: ModelParallelStrategy, init_args: {tensor_parallel_size: 2}}}",
-			"fsdp 4 2 3   1  f32 "},
-		{"trainer: {devices: auto, strategy: ddp}", "fsdp  1 0   1  f32 "},
+			"fsdp 4 2 3 4  1 none f32 "},
+		{"trainer: {devices: auto, strategy: ddp}", "fsdp  1 0   1 none f32 "},
 	} {
 		im, err := read(c.text, 0)
 		if err != nil {
@@ -59,6 +59,23 @@ func TestStrategies(t *testing.T) {
 		if got := fields(im, plan); got != c.want {
 			t.Errorf("%s\n%q, want %q", c.text, got, c.want)
 		}
+	}
+}
+
+// An option that is off changes nothing.
+func TestOptionsThatAreOff(t *testing.T) {
+	im, err := read("trainer:\n  strategy:\n    class_path: FSDPStrategy\n    init_args:\n"+
+		"      cpu_offload: false\n      activation_checkpointing_policy: null\n", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range im.Keys {
+		if k.Use == interop.Unsupported {
+			t.Errorf("%+v", k)
+		}
+	}
+	if got := fields(im, "plan.recompute"); got != "none" {
+		t.Errorf("recompute %s", got)
 	}
 }
 

@@ -56,6 +56,9 @@ func (r *reader) read() {
 	if r.strategy != nil && len(r.Diags) == 0 {
 		r.readDegrees()
 		r.readZero()
+		if r.strategy.kind == deepspeed || r.strategy.kind == modelParallel {
+			r.WholeGroup(r.devices)
+		}
 		r.readRecompute()
 		r.readBatch()
 	}
@@ -286,7 +289,8 @@ func (r *reader) readStage() {
 	r.take(source, "plan.zero", strconv.Itoa(zero))
 }
 
-// readRecompute reads whether blocks are recomputed. Without a policy of the strategy, the model's own code decides.
+// readRecompute reads whether blocks are recomputed. A policy wraps whole blocks: no strategy recomputes selectively.
+// Without a policy, none is recomputed, unless the model's own code does.
 func (r *reader) readRecompute() {
 	key := policyKey
 	if r.Has(oldPolicyKey) {
@@ -296,5 +300,6 @@ func (r *reader) readRecompute() {
 		r.Take(key, interop.Field{Path: "plan.recompute", Value: "full"})
 		return
 	}
-	r.Absent(policyKey, "your model's code may recompute activations: pin plan.recompute if it does")
+	r.Import.DefaultField("plan.recompute", "none", "no activation_checkpointing_policy; pin plan.recompute if your "+
+		"model's code recomputes activations")
 }

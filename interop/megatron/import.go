@@ -104,6 +104,17 @@ func (im *importer) fail(dest, format string, args ...any) {
 	}
 }
 
+// replacedBy says which argument replaces another one.
+func replacedBy(a, by *argument) string {
+	switch {
+	case by == nil || by.spelled == a.spelled:
+		return "a later " + a.spelled + " replaces it"
+	case by.text() == a.text() && by.on == a.on:
+		return by.spelled + " says it too"
+	}
+	return by.spelled + " replaces it"
+}
+
 // account adds all keys of the file in their order.
 func (im *importer) account() {
 	for _, a := range im.s.arguments {
@@ -112,7 +123,7 @@ func (im *importer) account() {
 		case a.option == nil:
 			im.out.Account(key, interop.Unsupported, im.otherProgram(a))
 		case im.s.byDest[a.option.Dest] != a:
-			im.out.Account(key, interop.IgnoredByTool, "a later "+a.spelled+" replaces it")
+			im.out.Account(key, interop.IgnoredByTool, replacedBy(a, im.s.byDest[a.option.Dest]))
 		default:
 			im.accountOption(key, a)
 		}

@@ -58,6 +58,40 @@ func withBest(f *interop.Format, q *planner.Question, diags ir.Diags) error {
 	return diags.Err()
 }
 
+// Notes returns what a plan needs beside the format's file: environment variables, unless the file is a script, which
+// sets them.
+func Notes(f *interop.Format, q *planner.Question, plan ir.Plan) (notes []string) {
+	if f.Values == nil || f.Ext == ".sh" {
+		return nil
+	}
+	for _, v := range f.Values(target(q, plan)) {
+		if v.Env && !v.IsAbsent {
+			notes = append(notes, fmt.Sprintf("set %s=%s in the environment (%s)", v.Key, v.Text, v.Why))
+		}
+	}
+	return notes
+}
+
+// CheckLike refuses to edit a user's file of another engine than the format's default, for jobs that name no engine:
+// the edit would change the engine of the file.
+func CheckLike(f *interop.Format, like interop.File, o interop.Options) error {
+	s, err := Read([]interop.File{like}, f.Name, o)
+	if err != nil {
+		return err
+	}
+	return keepsEngine(f, s, f.Engine)
+}
+
+// keepsEngine refuses a file of another engine than the format's default and than that of a plan.
+func keepsEngine(f *interop.Format, s *Source, engine string) error {
+	if s.Engine == f.Engine || s.Engine == engine {
+		return nil
+	}
+	return ir.Diags{{Pos: ir.Pos{File: s.Main()}, Code: CannotExport,
+		Msg: fmt.Sprintf("the file trains with engine %s, and the job names no engine; type --engine %s to keep it, "+
+			"or --engine %s to change the file to that engine", s.Engine, s.Engine, f.Engine)}}
+}
+
 // edit returns the user's file with what a plan changes.
 func edit(f *interop.Format, q *planner.Question, plan ir.Plan, like interop.File, o interop.Options) ([]byte, error) {
 	s, err := Read([]interop.File{like}, f.Name, o)
@@ -68,7 +102,15 @@ func edit(f *interop.Format, q *planner.Question, plan ir.Plan, like interop.Fil
 		return nil, ir.Diags{{Pos: ir.Pos{File: like.Name}, Code: CannotExport,
 			Msg: fmt.Sprintf("planc does not edit files of format %s; leave out --like", f.Name)}}
 	}
+	if !q.Has("train.engine") {
+		if err := keepsEngine(f, s, q.Train.Engine); err != nil {
+			return nil, err
+		}
+	}
 	for _, v := range f.Values(target(q, plan)) {
+		if v.Env && !s.setsEnv(v.Key) {
+			continue // it is not part of the file: see Notes
+		}
 		text, isSet := s.Doc.Get(v.Key)
 		if v.IsAbsent && !isSet || !v.IsAbsent && isSet && text == v.Text {
 			continue

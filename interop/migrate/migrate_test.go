@@ -184,7 +184,7 @@ func TestDevicesOfFlags(t *testing.T) {
 		{[]string{"cluster.node=dgx-h100", "cluster.devices=2"}, 2, true},
 		{[]string{"cluster.node=dgx-h101"}, 0, false}, {[]string{"cluster.nodes=4"}, 0, false},
 	} {
-		if n, isGiven := devicesOf(noFiles, overrides(c.sets...)); n != c.n || isGiven != c.isGiven {
+		if n, _, isGiven := devicesOf(noFiles, overrides(c.sets...)); n != c.n || isGiven != c.isGiven {
 			t.Errorf("%v: %d, %v; want %d, %v", c.sets, n, isGiven, c.n, c.isGiven)
 		}
 	}
@@ -263,8 +263,43 @@ func TestExport(t *testing.T) {
 	edited, err := Export(&plain, q, plan, &interop.File{Name: "run.txt",
 		Data: []byte("# plain, of ours\ntp = 2  # as always\nlog = yes\nrecompute = none\n")}, interop.Options{})
 	want = "# plain, of ours\ntp = 4  # as always\nlog = yes\nrecompute = none\npp = 1\nsp = true\nzero = 1\n" +
-		"micro_batch = 4\nCONNECTIONS = 1\n"
+		"micro_batch = 4\n"
 	if err != nil || string(edited) != want {
+		t.Errorf("%s, %v", edited, err)
+	}
+}
+
+// An edit does not put environment variables into a file that is no script, nor change the engine of a file unless the
+// job names it.
+func TestEditsOfAccelerate(t *testing.T) {
+	q := question(t, "train.engine=fsdp", "plan.zero=3", "plan.micro_batches=2")
+	plan := decide(t, q)
+	f, err := FormatOf("accelerate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	like := interop.File{Name: "a.yaml", Data: []byte("distributed_type: FSDP\nnum_machines: 1\nnum_processes: 8\n" +
+		"fsdp_config:\n  fsdp_version: 2\n")}
+	edited, err := Export(f, q, plan, &like, interop.Options{})
+	if err != nil || strings.Contains(string(edited), "ACCELERATE") {
+		t.Errorf("%s, %v", edited, err)
+	}
+	notes := Notes(f, q, plan)
+	if len(notes) != 1 || !strings.HasPrefix(notes[0], "set ACCELERATE_GRADIENT_ACCUMULATION_STEPS=2 in the "+
+		"environment (or accelerate launch --gradient_accumulation_steps 2; the file has no batch") {
+		t.Errorf("%q", notes)
+	}
+	like.Data = []byte("distributed_type: DEEPSPEED\nnum_processes: 8\n")
+	const want = "a.yaml: the file trains with engine deepspeed, and the job names no engine; type --engine deepspeed " +
+		"to keep it, or --engine fsdp to change the file to that engine [CannotExport]"
+	if err := CheckLike(f, like, interop.Options{}); err == nil || err.Error() != want {
+		t.Errorf("%v", err)
+	}
+	if _, err := Export(f, question(t), plan, &like, interop.Options{}); err == nil || err.Error() != want {
+		t.Errorf("%v", err)
+	}
+	if edited, err := Export(f, q, plan, &like, interop.Options{}); err != nil ||
+		!strings.HasPrefix(string(edited), "distributed_type: FSDP\n") {
 		t.Errorf("%s, %v", edited, err)
 	}
 }

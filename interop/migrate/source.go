@@ -79,22 +79,22 @@ func Read(files []interop.File, name string, o interop.Options) (*Source, error)
 // on all of that cluster, and if the overrides say it, they replace what the files say.
 func ReadFor(files []interop.File, name string, o interop.Options, read planner.ReadFile,
 	overrides []spec.Override) (*Source, error) {
-	n, isGiven := devicesOf(read, overrides)
+	n, perNode, isGiven := devicesOf(read, overrides)
 	if isGiven {
-		o.Devices = n
+		o.Devices, o.DevicesPerNode = n, perNode
 		return Read(files, name, o)
 	}
 	s, err := Read(files, name, o)
 	if err != nil || s.Devices > 0 || n == 0 {
 		return s, err
 	}
-	o.Devices = n
+	o.Devices, o.DevicesPerNode = n, perNode
 	return Read(files, name, o)
 }
 
-// devicesOf returns the number of devices of the cluster that overrides describe, 0 if they describe none. isGiven says
-// that they give the number itself, and not only the kind of node.
-func devicesOf(read planner.ReadFile, overrides []spec.Override) (n int, isGiven bool) {
+// devicesOf returns the number of devices of the cluster that overrides describe and that of a node, 0 if they describe
+// none. isGiven says that they give the number itself, and not only the kind of node.
+func devicesOf(read planner.ReadFile, overrides []spec.Override) (n, perNode int, isGiven bool) {
 	ref := costmodel.Ref{}
 	for _, o := range overrides {
 		number, err := strconv.Atoi(o.Value)
@@ -112,13 +112,13 @@ func devicesOf(read planner.ReadFile, overrides []spec.Override) (n int, isGiven
 		}
 	}
 	if ref.Node == "" {
-		return 0, false
+		return 0, 0, false
 	}
 	c, err := costmodel.Resolve(ref, nil, read)
 	if err != nil {
-		return 0, false // loading the job reports it
+		return 0, 0, false // loading the job reports it
 	}
-	return c.Devices(), isGiven
+	return c.Devices(), c.Node.Devices, isGiven
 }
 
 // FormatOf returns the format with a name.
