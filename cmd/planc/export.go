@@ -123,7 +123,7 @@ that the plan does not decide stay.`,
 	return c
 }
 
-// exportJob returns the file of a format for a job's plan, and what the plan needs beside the file.
+// exportJob returns the file of a format for a job's plan, and what the plan needs in addition to the file.
 func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like string,
 	define []string) (text []byte, notes []string, err error) {
 	options, err := readOptions(define)

@@ -89,7 +89,12 @@ func (r *reader) config() {
 	case n == nil:
 		r.im.DefaultField("plan.zero", "3", "default of fsdp_config.reshard_after_forward")
 	case version == 1 && strategies[strings.ToLower(n.Flow())].zero > 0:
-		r.TakeInt(path, "plan.zero", strategies[strings.ToLower(n.Flow())].zero)
+		s := strategies[strings.ToLower(n.Flow())]
+		r.TakeInt(path, "plan.zero", s.zero)
+		r.isLocal = s.isGroup
+		if s.isGroup && r.perNode > 0 {
+			r.TakeInt(path, "plan.zero_group", r.perNode)
+		}
 	case version == 2 && !isBool:
 		r.Wrong(path, strict.WrongType, "true", "%s is %s; with version 2 it must be true (ZeRO 3) or false (ZeRO 2)",
 			path, n.Flow())

@@ -58,8 +58,8 @@ func withBest(f *interop.Format, q *planner.Question, diags ir.Diags) error {
 	return diags.Err()
 }
 
-// Notes returns what a plan needs beside the format's file: environment variables, unless the file is a script, which
-// sets them.
+// Notes returns what a plan needs in addition to the format's file: environment variables, unless the file is a
+// script, which sets them.
 func Notes(f *interop.Format, q *planner.Question, plan ir.Plan) (notes []string) {
 	if f.Values == nil || f.Ext == ".sh" {
 		return nil

@@ -290,8 +290,8 @@ func TestEditsOfAccelerate(t *testing.T) {
 		t.Errorf("%q", notes)
 	}
 	like.Data = []byte("distributed_type: DEEPSPEED\nnum_processes: 8\n")
-	const want = "a.yaml: the file trains with engine deepspeed, and the job names no engine; type --engine deepspeed " +
-		"to keep it, or --engine fsdp to change the file to that engine [CannotExport]"
+	const want = "a.yaml: the file trains with engine deepspeed, and the job names no engine; type --engine " +
+		"deepspeed to keep it, or --engine fsdp to change the file to that engine [CannotExport]"
 	if err := CheckLike(f, like, interop.Options{}); err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
