@@ -36,15 +36,15 @@ func (r *reader) sharding() {
 	if r.offloads {
 		r.Account("fsdp", interop.Unsupported, interop.OffloadNote(interop.AllState, "cpu"))
 	}
-	if r.isLocal && r.perNode == 0 {
-		r.Absent("plan.zero_group", "fsdp shards state over the devices of a node: --set "+
-			"plan.zero_group=DEVICES")
-	}
 	if config := r.Node("fsdp_config"); config != nil && config.Kind == strict.String {
 		r.Wrong("fsdp_config", Missing, "", "%s is not read: write its keys below fsdp_config", config.Text)
 		return
 	}
 	r.config()
+	if r.isLocal && r.perNode == 0 {
+		r.Absent("plan.zero_group", "fsdp shards state over the devices of a node: --set "+
+			"plan.zero_group=DEVICES")
+	}
 }
 
 // words takes the old form of fsdp: "full_shard auto_wrap offload".
