@@ -14,6 +14,8 @@ type Import struct {
 	Format string
 	// Files are the names of the files that were read, the main one first.
 	Files []string
+	// Model is the key that names the model, if the catalogue does not have it and no file gives its shape.
+	Model Key
 	// Engine is the value of train.engine under which the file's plan is priced.
 	Engine string
 	// Devices is the number of devices that the file itself says (its launcher's arguments); 0 if it does not.

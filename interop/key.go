@@ -59,4 +59,6 @@ type Field struct {
 	Value string // as YAML in one line: "4", "[16, 16]"
 	Pos   ir.Pos // of the key; the zero value for a default
 	From  string // the key, or what the default follows from: "default of --micro-batch-size"
+	// OfModel says that the value follows from the number of blocks of the file's model. Another model has its own.
+	OfModel bool
 }

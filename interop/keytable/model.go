@@ -38,6 +38,17 @@ func TakeModel(im *interop.Import, f interop.File) ir.Diags {
 	return nil
 }
 
+// Layers returns the number of blocks of the model that a file gives; 0 if it gives none.
+func Layers(im *interop.Import) int {
+	for _, key := range layerKeys {
+		f, _ := im.Field("model." + key)
+		if n, err := strconv.Atoi(f.Value); err == nil {
+			return n
+		}
+	}
+	return 0
+}
+
 // layerKeys are the names of the number of blocks in a config.json.
 var layerKeys = []string{"num_hidden_layers", "n_layer", "num_layers"}
 

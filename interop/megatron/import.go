@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/keytable"
 	"github.com/planc-dev/planc/interop/shell"
 	"github.com/planc-dev/planc/ir"
 )
@@ -21,11 +22,34 @@ type importer struct {
 	notes   map[string]string          // of settings that set no field, or of which a part is not supported
 	joint   map[string]bool            // settings that take part in the fields of others
 	cluster int                        // devices: the file's, or those that the user gives
+	// modelLayers is the number of layers of the model whose config.json is given; 0 if there is none.
+	modelLayers int
 }
 
 // Import reads a script, a command line or a log.
 func Import(files []interop.File, o interop.Options) (*interop.Import, error) {
-	return plain.read(files[0], o).importAs(plain, files[:1], o)
+	return plain.importFiles(files, o)
+}
+
+// importFiles reads a script, and the config.json of its model if that is given.
+func (d *dialect) importFiles(files []interop.File, o interop.Options) (*interop.Import, error) {
+	isScript := func(f interop.File) bool { return !keytable.IsModel(f) }
+	main := files[max(0, slices.IndexFunc(files, isScript))]
+	rest := slices.DeleteFunc(slices.Clone(files), func(f interop.File) bool { return f.Name == main.Name })
+	return d.read(main, o).importAs(d, append([]interop.File{main}, rest...), o)
+}
+
+// takeModel takes the config.json that is given as the model, and notes other files that are not read.
+func (im *importer) takeModel(files []interop.File) {
+	for _, f := range files {
+		if !keytable.IsModel(f) {
+			key := interop.Key{Pos: ir.Pos{File: f.Name}, Name: f.Name}
+			im.out.Account(key, interop.NoEffect, "this file is not read")
+			continue
+		}
+		im.diags = append(im.diags, keytable.TakeModel(im.out, f)...)
+		im.modelLayers = max(im.modelLayers, keytable.Layers(im.out))
+	}
 }
 
 // importAs makes the import.
@@ -36,9 +60,8 @@ func (src *source) importAs(d *dialect, files []interop.File, o interop.Options)
 		im.cluster = o.Devices
 	}
 	im.out = &interop.Import{Format: d.format, Devices: src.devices, DevicesPerNode: src.perNode, Env: src.env}
-	for _, f := range files {
-		im.out.Files = append(im.out.Files, f.Name)
-	}
+	im.out.Files = []string{files[0].Name}
+	im.takeModel(files[1:])
 	if len(src.settings.arguments) == 0 && src.diags == nil {
 		src.diags.Addf(ir.Pos{File: files[0].Name}, BadOption, "no option of Megatron-LM found: give a script that "+
 			"starts it, its command line, or the list of arguments in its log")
@@ -51,7 +74,9 @@ func (src *source) importAs(d *dialect, files []interop.File, o interop.Options)
 	}
 	(&planReader{im}).read()
 	(&recipeReader{im}).read()
-	im.model()
+	if !im.out.Has("model") {
+		im.model()
+	}
 	if err := im.diags.Err(); err != nil {
 		return nil, err
 	}
@@ -121,6 +146,11 @@ func (im *importer) account() {
 		key := interop.Key{Pos: a.pos, Name: a.spelled, Value: im.shown(a)}
 		switch {
 		case a.option == nil:
+			note, ok := im.dialect.harmless[strings.ReplaceAll(strings.TrimPrefix(a.spelled, "--"), "-", "_")]
+			if ok {
+				im.out.Account(key, interop.NoEffect, note)
+				continue
+			}
 			im.out.Account(key, interop.Unsupported, im.otherProgram(a))
 		case im.s.byDest[a.option.Dest] != a:
 			im.out.Account(key, interop.IgnoredByTool, replacedBy(a, im.s.byDest[a.option.Dest]))
@@ -130,6 +160,9 @@ func (im *importer) account() {
 	}
 	im.out.Keys = append(im.out.Keys, im.launch...)
 	slices.SortStableFunc(im.out.Keys, func(a, b interop.Key) int {
+		if a.Pos.File != b.Pos.File {
+			return slices.Index(im.out.Files, a.Pos.File) - slices.Index(im.out.Files, b.Pos.File)
+		}
 		if a.Pos.Line != b.Pos.Line {
 			return a.Pos.Line - b.Pos.Line
 		}
@@ -145,7 +178,7 @@ func (im *importer) otherProgram(a *argument) string {
 	if im.dialect == plain {
 		return "is no option of " + Version
 	}
-	return "is not read by planc"
+	return "is an option that planc does not know: its cost is not in the prediction"
 }
 
 // accountOption adds the key of an option that holds.

@@ -124,6 +124,9 @@ func (im *planReader) pipeline() {
 
 // layers returns the number of layers.
 func (im *importer) layers() int {
+	if im.modelLayers > 0 {
+		return im.modelLayers
+	}
 	if n := im.s.number("num_layers"); n > 0 {
 		return n
 	}
@@ -152,6 +155,11 @@ func (im *planReader) virtualStages(pp, layers int) (int, string) {
 	case im.s.has(perStage):
 		n := im.s.number(perStage)
 		total := layers + im.extraLayers()
+		if total == 0 {
+			im.fail(perStage, "%s %d: the number of layers is not in the script: add the model's config.json as a "+
+				"second file", im.name(perStage), n)
+			return 1, perStage
+		}
 		if n < 1 || total%(pp*max(1, n)) != 0 {
 			im.fail(perStage, "%s %d: %d layers in %d stages do not split into chunks of %[2]d", im.name(perStage), n,
 				total, pp)

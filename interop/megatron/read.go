@@ -48,6 +48,8 @@ type dialect struct {
 	flagValues bool
 	// notes say what the program's own options change.
 	notes map[string]string
+	// harmless are the program's own options that do not change which plan is best, with why.
+	harmless map[string]string
 }
 
 var plain = &dialect{format: "megatron", option: func(name string) *Option { return options().byName[name] },
@@ -225,11 +227,17 @@ func (a *argument) takeValues(words []shell.Word, flagValues bool) int {
 		}
 	}
 	n := 0
-	for n < min(end, len(words)) && !strings.HasPrefix(words[n].Text(), "--") {
+	for n < min(end, len(words)) && !strings.HasPrefix(words[n].Text(), "--") && !areArguments(&words[n]) {
 		n++
 	}
 	a.words = words[:n]
 	return n
+}
+
+// areArguments reports whether a word has the script's arguments ("$@"), which are not given.
+func areArguments(w *shell.Word) bool {
+	why := w.Unknown()
+	return why != nil && why.Name == "@"
 }
 
 // isBool reports whether a word is true or false.
@@ -240,7 +248,9 @@ func isBool(text string) bool {
 // stray accounts for a word that is no option and no value.
 func (src *source) stray(d *dialect, w *shell.Word) {
 	key := interop.Key{Pos: src.script.Pos(w), Name: src.script.Shown(w), Use: interop.Unsupported}
-	if why := w.Unknown(); why != nil {
+	if why := w.Unknown(); areArguments(w) {
+		key.Use, key.Note = interop.NoEffect, "no arguments of the script are given: --define '@=...' gives them"
+	} else if why != nil {
 		_, key.Note = src.script.Explain(why)
 	} else if w.Text() == "" {
 		return

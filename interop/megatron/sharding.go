@@ -2,7 +2,10 @@ package megatron
 
 import (
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/planc-dev/planc/interop"
 )
 
 // fsdpStages maps the sharding strategies of Megatron-FSDP to ZeRO stages.
@@ -78,7 +81,7 @@ func (im *planReader) recompute(tp int) {
 		im.assume("plan.recompute_layers", 0, "no recomputation")
 	case "selective":
 		im.set("plan.recompute", "selective", from)
-		im.assume("plan.recompute_layers", largest, "selective recomputation is of all layers")
+		im.allLayers(largest, "selective recomputation is of all layers")
 		im.modules()
 	case "full":
 		im.set("plan.recompute", "full", from)
@@ -122,15 +125,31 @@ func (im *planReader) fullRecompute(largest int) {
 		return
 	}
 	if im.s.text(method) == "uniform" {
-		im.set("plan.recompute_layers", largest, method)
-		im.set("plan.recompute_every", max(1, min(n, largest)), count)
+		im.used(method)
+		im.allLayers(largest, im.name(method)+" uniform")
+		if largest > 0 {
+			n = min(n, largest)
+		}
+		im.set("plan.recompute_every", n, count)
 		return
 	}
-	im.set("plan.recompute_layers", min(n, max(1, largest)), count)
+	if largest > 0 {
+		n = min(n, largest)
+	}
+	im.set("plan.recompute_layers", n, count)
 	im.set("plan.recompute_every", 1, method)
 }
 
-// largestChunk returns the largest number of layers of a chunk.
+// allLayers sets that all layers of a chunk are recomputed. If the file does not say how many the model has, the field
+// stays open: whoever adds the model adds the number.
+func (im *planReader) allLayers(largest int, from string) {
+	if largest > 0 {
+		im.out.SetField(interop.Field{Path: "plan.recompute_layers", Value: strconv.Itoa(largest), From: from,
+			Pos: im.s.pos("recompute_granularity"), OfModel: true})
+	}
+}
+
+// largestChunk returns the largest number of layers of a chunk; 0 if the file does not say how many the model has.
 func (im *planReader) largestChunk() int {
 	pp, layers := im.s.number("pipeline_model_parallel_size"), im.layers()
 	vpp, _ := im.virtualStages(pp, layers)
@@ -146,7 +165,7 @@ func (im *planReader) largestChunk() int {
 	if len(counts) > 0 {
 		return slices.Max(counts)
 	}
-	chunks := pp * vpp
+	chunks := max(1, pp*vpp)
 	return (layers + chunks - 1) / chunks
 }
 

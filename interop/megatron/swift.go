@@ -1,11 +1,13 @@
 package megatron
 
 import (
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/shell"
+	"github.com/planc-dev/planc/ir/spec"
 )
 
 // ms-swift's Megatron trainer (megatron sft, megatron pt) has Megatron-LM's options with underscores. Flags take true
@@ -28,12 +30,22 @@ var swiftDefaults = map[string]string{
 var swiftNotes = map[string]string{
 	"tuner_type":   "planc prices full training; with LoRA, gradients and optimizer state are those of the adapters",
 	"padding_free": "removes padding, so that steps take less time than planc predicts",
-	"packing":      "packs short sequences into one, as planc assumes",
-	"model":        "the shape of the model is in its config.json: give it, or --model",
+	"model":        "the shape of the model is in its config.json: add that as a second file, or give --model",
+}
+
+// swiftPlain are options of ms-swift's own that do not change which plan is best, with why if that is not obvious.
+var swiftPlain = map[string]string{
+	"packing": "planc prices full sequences, which packing makes of short ones",
+	"tf32":    "matmuls of fp32 run in TF32, and a training in bf16 or fp16 has few",
+	"dataset": "", "val_dataset": "", "cached_dataset": "", "split_dataset_ratio": "", "dataset_num_proc": "",
+	"dataset_shuffle": "", "output_dir": "", "model_type": "", "template": "", "system": "", "load_safetensors": "",
+	"save_safetensors": "", "use_hf": "", "model_author": "", "model_name": "", "strict": "", "loss_scale": "",
+	"truncation_strategy": "", "streaming": "", "columns": "", "add_version": "", "mcore_model": "", "torch_dtype": "",
+	"report_to": "", "logging_steps": "", "save_steps": "", "eval_steps": "", "check_model": "", "load": "",
 }
 
 var swift = &dialect{format: "swift", option: swiftOption, spell: spellSwift, isProgram: isSwift,
-	defaults: swiftDefaults, flagValues: true, notes: swiftNotes}
+	defaults: swiftDefaults, flagValues: true, notes: swiftNotes, harmless: swiftPlain}
 
 // swiftOption finds an option by its spelling: with underscores, or with dashes as Python's parsers also accept.
 func swiftOption(name string) *Option {
@@ -107,7 +119,28 @@ func envNumber(s *shell.Script, c *shell.Command, name string) int {
 
 // ImportSwift reads a script that starts ms-swift's Megatron trainer.
 func ImportSwift(files []interop.File, o interop.Options) (*interop.Import, error) {
-	return swift.read(files[0], o).importAs(swift, files[:1], o)
+	im, err := swift.importFiles(files, o)
+	if err == nil && !im.Has("model") {
+		takeHubModel(im)
+	}
+	return im, err
+}
+
+// takeHubModel takes the model that --model names, if the catalogue has it.
+func takeHubModel(im *interop.Import) {
+	i := slices.IndexFunc(im.Keys, func(k interop.Key) bool { return k.Name == "--model" })
+	if i < 0 {
+		return
+	}
+	key := &im.Keys[i]
+	const org = "hub/" // names of directories have an organization that is none
+	name := spec.HubModel(org + path.Base(key.Value))
+	if name == "" {
+		im.Model = *key
+		return
+	}
+	key.Use, key.Note, key.As = interop.Taken, "", []string{"model.base: " + name}
+	im.SetField(interop.Field{Path: "model.base", Value: name, Pos: key.Pos, From: key.Name})
 }
 
 // SwiftValues returns ms-swift's options that say the target's plan.

@@ -133,7 +133,7 @@ func (s *Source) diffOf(q *planner.Question, from, to ir.Plan) (text, note strin
 	if err != nil || fresh.Doc == nil {
 		return "", fmt.Sprintf("planc does not edit files of format %s", s.Format.Name)
 	}
-	for _, v := range changed(s.valuesOf(q, from), s.valuesOf(q, to)) {
+	for _, v := range s.edits(fresh.Doc, s.valuesOf(q, from), s.valuesOf(q, to)) {
 		if v.Env && !s.setsEnv(v.Key) {
 			continue // it is not part of the file
 		}
@@ -202,6 +202,27 @@ func changed(from, to []interop.Value) (out []interop.Value) {
 		}
 	}
 	return out
+}
+
+// edits returns the values to set in a document for another plan: those that change, and keys of the file that say the
+// same parts of the plan in another way and must go: --num-layers-per-virtual-pipeline-stage, if the number of virtual
+// stages changes.
+func (s *Source) edits(doc interop.Document, from, to []interop.Value) []interop.Value {
+	out := changed(from, to)
+	isChanged := map[string]bool{}
+	for _, v := range out {
+		for _, key := range v.Plan {
+			isChanged[key] = true
+		}
+	}
+	var removed []interop.Value
+	for _, v := range to {
+		says := slices.ContainsFunc(v.Plan, func(key string) bool { return isChanged[key] })
+		if _, isSet := doc.Get(v.Key); isSet && v.IsAbsent && says && !v.Env {
+			removed = append(removed, v)
+		}
+	}
+	return append(removed, out...)
 }
 
 // set makes a value part of a document.

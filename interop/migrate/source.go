@@ -153,6 +153,9 @@ func (s *Source) Question(read planner.ReadFile, overrides ...spec.Override) (*p
 	if setsBatch(overrides) { // the file's number of micro-batches is that of its own batch
 		s.Fields = slices.DeleteFunc(s.Fields, func(f interop.Field) bool { return f.Path == "plan.micro_batches" })
 	}
+	if setsModel(overrides) { // the file's number of recomputed blocks is that of its own model
+		s.Fields = slices.DeleteFunc(s.Fields, func(f interop.Field) bool { return f.OfModel })
+	}
 	load := func() (*planner.Question, error) {
 		return planner.Load(s.jobPath(), own, slices.Concat(s.cluster(own, overrides), overrides)...)
 	}
@@ -161,13 +164,36 @@ func (s *Source) Question(read planner.ReadFile, overrides ...spec.Override) (*p
 		s.DefaultField("plan.recompute_layers", strconv.Itoa(n), "all blocks are recomputed")
 		q, err = load()
 	}
-	return q, s.translated(err)
+	return q, s.explainModel(s.translated(err))
+}
+
+// explainModel adds to the error of a missing model what the files name: a model that the catalogue does not have.
+func (s *Source) explainModel(err error) error {
+	var diags ir.Diags
+	if s.Model.Value == "" || !errors.As(err, &diags) {
+		return err
+	}
+	for i := range diags {
+		if strings.Contains(diags[i].Msg, "model is missing") {
+			diags[i].Pos = s.Model.Pos
+			diags[i].Msg = fmt.Sprintf("model is missing: the catalogue does not have %s; add the model's config.json "+
+				"as a second file", s.Model.Value)
+		}
+	}
+	return diags
 }
 
 // setsBatch reports whether overrides set the global batch.
 func setsBatch(overrides []spec.Override) bool {
 	return slices.ContainsFunc(overrides, func(o spec.Override) bool {
 		return o.Key == "train.global_batch" || o.Key == "train.global_batch_tokens"
+	})
+}
+
+// setsModel reports whether overrides set the model, or its number of blocks.
+func setsModel(overrides []spec.Override) bool {
+	return slices.ContainsFunc(overrides, func(o spec.Override) bool {
+		return o.Key == "model" || strings.HasPrefix(o.Key, "model.")
 	})
 }
 
@@ -180,6 +206,9 @@ func wholeChunk(q *planner.Question) int {
 	p := &q.Plan
 	if len(p.Recompute.Values) != 1 || p.Recompute.Values[0] == "none" || !p.RecomputeLayers.Free() {
 		return 0
+	}
+	if !p.StageLayers.Free() {
+		return slices.Max(p.StageLayers.Values)
 	}
 	chunks := 1
 	for _, pin := range []spec.Pin[int]{p.PP, p.VPP} {
