@@ -232,8 +232,7 @@ func (e *evaluator) command(n *simple, words []Word) {
 	if len(words) == 0 {
 		return
 	}
-	var prefix []Word
-	text := words[:0:0]
+	var prefix, text []Word
 	switch at := shellText(words); {
 	case words[0].Text() == "eval":
 		text = words[1:]

@@ -75,9 +75,6 @@ func (s *Stores) IsLocal(rank int) bool {
 	return rank >= first && rank < first+len(s.Mine)
 }
 
-// hasPeers reports whether there are ranks in other processes.
-func (s *Stores) hasPeers() bool { return s.Team != nil && s.Team.Peers != nil }
-
 // parts returns the tensors of each rank.
 func (s *Stores) parts() [][]Tensor {
 	parts := make([][]Tensor, len(s.All))
