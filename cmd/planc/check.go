@@ -125,11 +125,20 @@ func checkStatus(a *app, r *migrate.Report, limit float64) error {
 		fmt.Fprintln(a.Stderr, layout.Fold("planc: "+r.Files[0]+": "+lowerFirst(r.Message)+" ["+string(codeNoPlan)+"]"))
 		return process.ExitStatus(exitNoFit)
 	case limit > 0 && *r.SlowerBy > limit:
-		fmt.Fprintln(a.Stderr, layout.Fold(fmt.Sprintf("planc: %s: the plan is %s slower than the best, more than %s",
-			r.Files[0], quantity.Percent(*r.SlowerBy), quantity.Percent(limit))))
+		fmt.Fprintln(a.Stderr, layout.Fold(slowerText(r.Files[0], *r.SlowerBy, limit)))
 		return process.ExitStatus(exitLock)
 	}
 	return nil
+}
+
+// slowerText says that a plan is slower than --fail-slower allows, with more digits if the two percentages look equal.
+func slowerText(file string, by, limit float64) string {
+	percent, allowed := quantity.Percent(by), quantity.Percent(limit)
+	if percent == allowed {
+		percent, allowed = fmt.Sprintf("%.4f %%", 100*by), fmt.Sprintf("%.4f %%", 100*limit)
+	}
+	return fmt.Sprintf("planc: %s: the plan is %s slower than the best; --fail-slower allows %s", file, percent,
+		allowed)
 }
 
 // lowerFirst returns a sentence as part of a message.
@@ -143,25 +152,38 @@ func printEdit(a *app, r *migrate.Report, number string) error {
 	if number != "best" {
 		n, err := strconv.Atoi(number)
 		if err != nil || n < 1 || n > len(r.Edits) {
-			return inputErrorf(BadFlag, "", "planc check --edit is %q; it must be 1 to %d, or best", number,
-				len(r.Edits))
+			return inputErrorf(BadFlag, "", "planc check --edit is %q; it must be %sbest", number,
+				numbersOf(r.Edits))
 		}
-		text, note = r.Edits[n-1].Diff, r.Edits[n-1].DiffNote
+		text, note = r.EditDiff(n - 1)
+	}
+	file := r.Files[0]
+	if file == "-" {
+		file = "standard input"
 	}
 	switch {
 	case note != "":
-		return inputErrorf(migrate.CannotExport, "", "%s cannot be edited: %s", r.Files[0], note)
-	case text == "" && number == "best" && r.Best == nil:
-		return inputErrorf(migrate.CannotExport, "", "planc check --edit best has no plan: no plan that engine "+
-			"%s can run fits", r.Engine)
-	case text == "" && number != "best":
-		return inputErrorf(migrate.CannotExport, "", "edit %s of %s has no diff: use a smaller number", number,
-			r.Files[0])
+		return inputErrorf(migrate.CannotExport, "", "%s cannot be edited: %s", file, note)
+	case r.Best == nil && text == "":
+		return inputErrorf(migrate.CannotExport, "", "%s cannot be edited: there is no best plan, because %s", file,
+			checkscreen.NoBest(r))
 	case text == "":
-		a.Notef("%s has the best plan already", r.Files[0])
+		a.Notef("%s has the best plan already", file)
 		return nil
 	}
 	return a.Print(text)
+}
+
+// numbersOf returns the numbers that --edit takes in front of "best".
+func numbersOf(edits []migrate.Edit) string {
+	switch n := len(edits); n {
+	case 0:
+		return ""
+	case 1:
+		return "1, or "
+	default:
+		return fmt.Sprintf("1 to %d, or ", n)
+	}
 }
 
 // percentage parses a percentage or a fraction: 10%, 0.1. It is 0 if the flag is not given.

@@ -118,7 +118,9 @@ func writeNewFile(a *app, name, text, next string) error {
 		return errors.Join(fmt.Errorf("%s cannot be written: %w", name, err), os.Remove(name))
 	}
 	a.Notef("wrote    %s", filepath.ToSlash(name))
-	a.Notef("next     %s", next)
+	if next != "" {
+		a.Notef("next     %s", next)
+	}
 	return nil
 }
 

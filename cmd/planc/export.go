@@ -2,6 +2,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"strconv"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/shell"
 
@@ -101,18 +104,18 @@ that the plan does not decide stay.`,
 			if err != nil {
 				return err
 			}
-			text, notes, err := exportJob(a, format, args[1:], f, like, define)
+			e, err := exportJob(a, format, args[1:], f, like, define)
 			if err != nil {
 				return err
 			}
-			for _, note := range notes {
+			for _, note := range e.notes {
 				a.Notef("note: %s", note)
 			}
 			switch {
 			case out == "":
-				return a.Print(string(text))
+				return a.Print(string(e.text))
 			}
-			return writeNewFile(a, out, string(text), "planc check "+shell.Path(out))
+			return writeNewFile(a, out, string(e.text), checkOf(format, out, e.text, e.job))
 		},
 	}
 	c.ValidArgsFunction = formatThen(formats.Written, jobArg)
@@ -123,44 +126,104 @@ that the plan does not decide stay.`,
 	return c
 }
 
-// exportJob returns the file of a format for a job's plan, and what the plan needs in addition to the file.
+// checkOf returns the command that checks an exported file, with the flags for what the file does not say; "" if planc
+// does not read files of its format.
+func checkOf(format *interop.Format, out string, text []byte, j *loaded) string {
+	if format.Import == nil {
+		return ""
+	}
+	command := "planc check " + shell.Path(out)
+	s, err := migrate.Read([]interop.File{{Name: out, Data: text}}, format.Name,
+		interop.Options{Devices: j.Hardware.Devices()})
+	if err != nil {
+		return command
+	}
+	add := func(key, flag, value string) {
+		if !s.Has(key) {
+			command += " " + flag + " " + shell.Path(value)
+		}
+	}
+	model := j.Config.Name
+	if !slices.Contains(spec.ModelNames(), model) {
+		model = "MODEL"
+	}
+	add("model", "--model", model)
+	add("train.seq_len", "--seq-len", strconv.Itoa(j.Train.SeqLen))
+	add("train.global_batch", "--global-batch", strconv.Itoa(j.Train.GlobalBatch))
+	if s.Has("cluster") {
+		return command
+	}
+	if c := j.Cluster; c.Count > 0 {
+		return command + fmt.Sprintf(" --cluster %dx%s", c.Count, shell.Path(c.Node))
+	}
+	command += " --cluster " + shell.Path(j.Cluster.Node)
+	if n := j.Hardware.Nodes; n > 1 {
+		command += fmt.Sprintf(" --nodes %d", n)
+	}
+	return command
+}
+
+// noJob returns the error of an export without a job that edits a file, with what to type; nil if there is a job.
+func noJob(args []string, f *jobFlags, format *interop.Format, like string) error {
+	if like == "" || len(args) > 0 || f.cmd.Flags().Changed("model") || !missing(jobFile) {
+		return nil
+	}
+	return inputErrorf(spec.NoFile, "", "there is no %s here, and planc export writes the plan of a job; "+
+		"planc check %s --edit best edits the file for its best plan, and planc import %s "+
+		"%[2]s -o %[1]s writes its job", jobFile, shell.Path(like), format.Name)
+}
+
+// exported is another trainer's file for the plan of a job.
+type exported struct {
+	text  []byte
+	notes []string // what the plan needs in addition to the file
+	job   *loaded
+}
+
+// exportJob returns the file of a format for a job's plan.
 func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like string,
-	define []string) (text []byte, notes []string, err error) {
+	define []string) (*exported, error) {
 	options, err := readOptions(define)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	if err := noJob(args, &f, format, like); err != nil {
+		return nil, err
 	}
 	file, err := readLike(a, like)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	j, err := loadJob(a, args, f)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	hasLock := j.path != "" && j.path != "-" && !missing(lock.PathOf(j.path))
 	if format.Engine != "" && !hasLock && !j.Has("train.engine") {
 		if file != nil {
 			if err := migrate.CheckLike(format, *file, options); err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 		}
 		f.set = append(f.set, "train.engine="+format.Engine)
 		j, err = loadJob(a, args, f)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	found, err := askPlan(a, j, lockFlags{})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if found.Unfit != nil {
-		return nil, nil, noPlanFits(j, found.Unfit, false)
+		return nil, noPlanFits(j, found.Unfit, false)
 	}
 	plan := found.Best.Plan
-	text, err = migrate.Export(format, found.Question, plan, file, options)
-	return text, migrate.Notes(format, found.Question, plan), err
+	text, err := migrate.Export(format, found.Question, plan, file, options)
+	if err != nil {
+		return nil, err
+	}
+	return &exported{text, migrate.Notes(format, found.Question, plan), j}, nil
 }
 
 // readLike reads the user's file that an export edits; nil if there is none.

@@ -181,7 +181,11 @@ func byFlags(path string, err error) error {
 	for i := range diags {
 		d := &diags[i]
 		key, _, _ := strings.Cut(d.Msg, " ")
-		if flag := quickFlag(key); path == "" && d.Code == spec.Missing && flag != "" {
+		switch flag := quickFlag(key); {
+		case path != "" || d.Code != spec.Missing || flag == "":
+		case key == "cluster":
+			d.Msg = "cluster is missing; --cluster NAME gives it; planc clusters lists the names"
+		default:
 			d.Msg += "; " + flag + " gives it"
 		}
 		key, value, _ := strings.Cut(d.Fix, "=")

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/checkscreen"
 	"github.com/planc-dev/planc/cmd/planc/internal/screen"
+	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/planner"
 )
 
@@ -87,11 +90,27 @@ func compareEngines(a *app, args []string, f jobFlags, names []string) error {
 	var c *planner.EngineComparison
 	err = a.RunSearches(func() (err error) { c, err = planner.CompareEngines(j.Question, names); return err })
 	if err != nil {
-		return err
+		return byEngines(err)
 	}
 	c.Planc = version
 	if a.json {
 		return a.PrintJSON(c)
 	}
 	return a.Print(checkscreen.Engines(c))
+}
+
+// byEngines returns an error of --engines at that flag instead of the override that it sets.
+func byEngines(err error) error {
+	var diags ir.Diags
+	if !errors.As(err, &diags) {
+		return err
+	}
+	diags = slices.Clone(diags)
+	for i := range diags {
+		if name, ok := strings.CutPrefix(diags[i].Pos.File, "--set train.engine="); ok {
+			diags[i].Pos.File = "--engines " + name
+		}
+		diags[i].Fix = strings.TrimPrefix(diags[i].Fix, "train.engine=")
+	}
+	return diags
 }

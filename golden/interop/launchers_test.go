@@ -116,11 +116,15 @@ func TestLaunchersRefuseCommands(t *testing.T) {
 	onCPU.Hardware.GPU.Arch = "cpu"
 	onCPUs := launched(2, 8)
 	onCPUs.Hardware.GPU.Arch = "cpu"
+	ofMegatron := launched(2, 8)
+	ofMegatron.Job.Train.Engine = "megatron"
 	for _, c := range []struct {
 		f      *interop.Format
 		target *interop.Target
 		want   string
 	}{
+		{&kubernetes.Job, ofMegatron, "train.engine: the plan is one of engine megatron, and the launcher starts " +
+			"planc's program ./train; type: --engine planc [BadCommand]"},
 		{&slurm.Format, launched(2, 8, "/opt/bin/torchrun", "train.py"), "--command: torchrun starts processes " +
 			"itself, and the command must be the program that each process runs: train.py --option [BadCommand]"},
 		{&kubernetes.Job, launched(2, 8, "python3", "-u"), "--command: python3 -u has no script; type: python " +

@@ -2,14 +2,17 @@ package interop_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/planc-dev/planc/golden/internal/harness"
+	"github.com/planc-dev/planc/interop/launcher"
 	"github.com/planc-dev/planc/passes/search/space"
 	"github.com/planc-dev/planc/passes/validate"
 )
@@ -32,10 +35,48 @@ var memoryRows = []struct {
 // memoryEstimate is what the trainers' own estimators say of a run, in GiB; "" if they say nothing.
 type memoryEstimate struct{ megatron, deepspeed string }
 
-// memoryTable matches the page's table, and memoryCells the estimators' cells of its rows.
+// memoryErrors are the relative errors of estimates of measured runs, without their signs.
+type memoryErrors struct{ planc, megatron, deepspeed []float64 }
+
+// add adds the errors for a run of measured GiB. planc is planc's error.
+func (m *memoryErrors) add(t *testing.T, measured, planc float64, e memoryEstimate) {
+	m.planc = append(m.planc, math.Abs(planc))
+	for _, other := range []struct {
+		text string
+		to   *[]float64
+	}{{e.megatron, &m.megatron}, {e.deepspeed, &m.deepspeed}} {
+		if other.text == "" || other.text == "refused" {
+			continue
+		}
+		estimate, err := strconv.ParseFloat(other.text, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*other.to = append(*other.to, math.Abs(estimate/measured-1))
+	}
+}
+
+// sentence returns the medians.
+func (m *memoryErrors) sentence() string {
+	median := func(name string, errors []float64) string {
+		if len(errors) == 0 {
+			return name + " has no estimate"
+		}
+		slices.Sort(errors)
+		n := len(errors)
+		middle := (errors[n/2] + errors[(n-1)/2]) / 2
+		return fmt.Sprintf("%s %.0f %% (%s)", name, 100*middle, launcher.Count(n, "run"))
+	}
+	return "Median error over the measured runs that an estimator answers: " + median("planc", m.planc) + ",\n" +
+		median("Megatron-LM", m.megatron) + ", " + median("DeepSpeed", m.deepspeed) + "."
+}
+
+// memoryTable matches the page's table, memorySummary its sentence about errors, and memoryCells the estimators' cells
+// of the table's rows.
 var (
-	memoryTable = regexp.MustCompile(`(?s)<!-- memory -->\n.*?<!-- end -->`)
-	memoryCells = regexp.MustCompile(`(?m)^\| (.*?) \| (.*?) \| (.*?) \| (.*?) \| (.*?) \| (.*?) \|$`)
+	memorySummary = regexp.MustCompile(`(?s)<!-- errors -->\n.*?<!-- end errors -->`)
+	memoryTable   = regexp.MustCompile(`(?s)<!-- memory -->\n.*?<!-- end -->`)
+	memoryCells   = regexp.MustCompile(`(?m)^\| (.*?) \| (.*?) \| (.*?) \| (.*?) \| (.*?) \| (.*?) \|$`)
 )
 
 // docs/memory.md compares planc's estimates of memory with measured ones and with those of the trainers' own
@@ -54,6 +95,7 @@ func TestMemoryPage(t *testing.T) {
 		}
 	}
 	var rows []string
+	var errors memoryErrors
 	for _, table := range memoryRows {
 		file := filepath.Join(harness.Root, "tools/validate/rows", table.file)
 		data, err := os.ReadFile(file)
@@ -75,11 +117,15 @@ func TestMemoryPage(t *testing.T) {
 			e := estimate(run, r, p)
 			rows = append(rows, harness.TableRow(run, p.Asked.Plan.String(), gib(r.MemoryBytes()),
 				gib(r.MemoryBytes()*(1+*p.MemoryError)), e.megatron, e.deepspeed))
+			if !strings.Contains(table.file, "analytic") {
+				errors.add(t, r.MemoryBytes()/(1<<30), *p.MemoryError, e)
+			}
 		}
 	}
 	lines := append([]string{"<!-- memory -->", "| run | plan | measured | planc | Megatron-LM | DeepSpeed |",
 		"|---|---|---|---|---|---|"}, rows...)
 	want := memoryTable.ReplaceAllLiteralString(page, strings.Join(append(lines, "<!-- end -->"), "\n"))
+	want = memorySummary.ReplaceAllLiteralString(want, "<!-- errors -->\n"+errors.sentence()+"\n<!-- end errors -->")
 	if len(rows) < 20 || page == "" {
 		t.Errorf("%d runs, want at least 20", len(rows))
 	}

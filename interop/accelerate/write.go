@@ -110,8 +110,8 @@ func (l *list) fsdp(p *ir.Plan) {
 	}
 	*l = append(*l, interop.Value{Key: "ACCELERATE_GRADIENT_ACCUMULATION_STEPS", Text: strconv.Itoa(p.MicroBatches),
 		Env: true, Plan: []string{"micro_batches"}, Why: "or accelerate launch --gradient_accumulation_steps " +
-			strconv.Itoa(p.MicroBatches) + "; the file has no batch: the script's data loader has " +
-			strconv.Itoa(p.MicroBatch) + " sequences a device"})
+			strconv.Itoa(p.MicroBatches) + "; the file has no batch: the script's data loader has a " +
+			"batch of " + strconv.Itoa(p.MicroBatch) + " a device"})
 }
 
 // replicas returns the sizes of the two data-parallel dimensions. FSDP shards over dp_shard and cp.

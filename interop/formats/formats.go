@@ -3,6 +3,7 @@ package formats
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/accelerate"
@@ -52,7 +53,26 @@ func find(all []*interop.Format, name string) *interop.Format {
 }
 
 // Nearest returns the name of the format that a misspelt name probably means; "" if there is none.
-func Nearest(name string) string { return ir.Nearest(name, Names(All)) }
+func Nearest(name string) string {
+	name = strings.ToLower(name)
+	if alias := aliases[name]; alias != "" {
+		return alias
+	}
+	names := Names(All)
+	if near := ir.Nearest(name, names); near != "" {
+		return near
+	}
+	i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(name, n) })
+	if i < 0 {
+		return ""
+	}
+	return names[i]
+}
+
+// aliases are other names of trainers and launchers, in lower case.
+var aliases = map[string]string{"k8s": kubernetes.Job.Name, "sbatch": slurm.Format.Name, "mpi": mpirun.Format.Name,
+	"transformers": hf.Format.Name, "huggingface": hf.Format.Name, "megatron-bridge": bridge.Format.Name,
+	"ms-swift": swift.Format.Name}
 
 // Names returns the names of formats.
 func Names(all []*interop.Format) (names []string) {

@@ -47,7 +47,7 @@ func write(t *interop.Target, body func(*yamlWriter, *pods)) ([]byte, error) {
 		return nil, err
 	}
 	w := &yamlWriter{}
-	w.line(0, "# "+r.Summary)
+	w.out.WriteString(r.BashComments())
 	w.line(0, "# Replace the image, and the volume claim if there is one.")
 	body(w, &pods{Run: r, name: label(r.Name)})
 	return []byte(w.out.String()), nil

@@ -47,6 +47,9 @@ func New(t *interop.Target) (*Run, error) {
 	summary := fmt.Sprintf("%s on %s of %d × %s", t.Plan, Count(nodes, "node"), devices, t.Hardware.GPU.Name)
 	r.Summary = strings.Join(strings.Fields(summary), " ")
 	switch {
+	case len(t.Command) == 0 && !isPlancEngine(t):
+		return nil, refuse("train.engine", fmt.Sprintf("the plan is one of engine %s, and the launcher starts planc's "+
+			"program %s; type: --engine planc", t.Job.Train.Engine, plancBinary))
 	case len(t.Command) == 0 && !r.HasGPUs && nodes > 1:
 		return nil, refuse("hardware", fmt.Sprintf("planc's programs for CPUs run on one machine, and not on %d; "+
 			"type: --nodes 1", nodes))
@@ -55,6 +58,26 @@ func New(t *interop.Target) (*Run, error) {
 	}
 	return r, r.setCommand(t.Command)
 }
+
+// isPlancEngine reports whether a plan was made for planc's own program.
+func isPlancEngine(t *interop.Target) bool {
+	return t.Job == nil || t.Job.Train.Engine == "" || t.Job.Train.Engine == "planc"
+}
+
+// Comments are lines for the top of a launcher's file: the plan, and how the program that it starts is built.
+func (r *Run) Comments() []string {
+	if !r.IsPlanc() {
+		return []string{r.Summary}
+	}
+	target := "cpu"
+	if r.HasGPUs {
+		target = "cuda"
+	}
+	return []string{r.Summary, "planc compile JOB --target " + target + " -o train writes the program ./train"}
+}
+
+// BashComments returns Comments as comments of bash and YAML.
+func (r *Run) BashComments() string { return "# " + strings.Join(r.Comments(), "\n# ") + "\n" }
 
 // Count returns a number with its noun: "1 node", "2 nodes".
 func Count(n int, noun string) string {

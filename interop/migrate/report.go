@@ -63,18 +63,36 @@ func NewReport(s *Source, q *planner.Question) (*Report, error) {
 		Files: s.Files, Keys: s.Keys, Uses: s.Counts(), Edits: []Edit{}, Env: []Env{}, Source: s}
 	from := check.From()
 	for i, e := range check.Edits {
-		edit := Edit{Edit: e}
+		r.Edits = append(r.Edits, Edit{Edit: e})
 		if i < s.mostDiffs() {
-			edit.Diff, edit.DiffNote = s.diffOf(q, from, e.Plan.Plan)
-			edit.IsRefused = s.refusal(q, from, e.Plan.Plan) != nil
+			r.makeDiff(&r.Edits[i])
 		}
-		r.Edits = append(r.Edits, edit)
 	}
 	if check.Best != nil && check.Best.Plan.Plan != from {
 		r.Diff, r.DiffNote = s.diffOf(q, from, check.Best.Plan.Plan)
 	}
 	r.addEnv(q)
 	return r, nil
+}
+
+// EditDiff returns the diff of an edit, or why there is none. It makes the diff if the report of a large file left it
+// out.
+func (r *Report) EditDiff(i int) (text, note string) {
+	e := &r.Edits[i]
+	if e.Diff == "" && e.DiffNote == "" {
+		r.makeDiff(e)
+	}
+	return e.Diff, e.DiffNote
+}
+
+// makeDiff adds the diff of an edit, or why there is none.
+func (r *Report) makeDiff(e *Edit) {
+	from := r.From()
+	e.Diff, e.DiffNote = r.Source.diffOf(r.Question, from, e.Plan.Plan)
+	e.IsRefused = r.Source.refusal(r.Question, from, e.Plan.Plan) != nil
+	if e.Diff == "" && e.DiffNote == "" {
+		e.DiffNote = fmt.Sprintf("format %s has no key that says %s", r.Format, e.Message)
+	}
 }
 
 // mostDiffs returns the number of edits for which a diff is made. Each reads the file again.

@@ -27,7 +27,7 @@ func write(t *interop.Target) ([]byte, error) {
 		return nil, err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "#!/bin/bash\n# %s\n", r.Summary)
+	b.WriteString("#!/bin/bash\n" + r.BashComments())
 	hosts, master := "", "127.0.0.1"
 	if r.Nodes > 1 {
 		fmt.Fprintf(&b, "# HOSTFILE lists %d nodes, one a line: NAME slots=%d\n"+

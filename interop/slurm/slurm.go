@@ -30,7 +30,7 @@ func write(t *interop.Target) ([]byte, error) {
 		return nil, err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "#!/bin/bash\n# %s\n", r.Summary)
+	b.WriteString("#!/bin/bash\n" + r.BashComments())
 	for _, option := range options(r) {
 		fmt.Fprintf(&b, "#SBATCH --%s\n", option)
 	}

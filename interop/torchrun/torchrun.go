@@ -28,7 +28,7 @@ func write(t *interop.Target) ([]byte, error) {
 		return nil, err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "#!/bin/bash\n# %s\n", r.Summary)
+	b.WriteString("#!/bin/bash\n" + r.BashComments())
 	if r.Nodes == 1 {
 		command := r.TorchrunLine("", "--standalone", fmt.Sprintf("--nproc-per-node=%d", r.Devices))
 		fmt.Fprintf(&b, "exec %s\n", command)

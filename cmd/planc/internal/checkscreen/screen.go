@@ -47,7 +47,7 @@ func title(r *migrate.Report) string {
 		file += " (" + r.Sure + ")"
 	}
 	train := r.Question.Train
-	return layout.Flow("", 0, " · ", []string{file, "engine " + r.Engine}) +
+	return layout.Flow("", 0, " · ", []string{file, "engine " + r.Engine, train.Precision.Compute}) +
 		layout.Flow("", 0, " · ", []string{fmt.Sprintf("%s  %s params", r.Model.Name, amount.Params(r.Model.Params)),
 			fmt.Sprintf("seq %d", train.SeqLen), fmt.Sprintf("batch %d", train.GlobalBatch),
 			fmt.Sprintf("%d × %s = %d %s", r.Cluster.Nodes, r.Cluster.Name, r.Cluster.Devices, r.Cluster.GPU)})
@@ -66,13 +66,13 @@ func plans(r *migrate.Report) string {
 	}
 	switch {
 	case r.Best == nil:
-		b.WriteString(layout.Prose("BEST", labelWidth, "no plan that engine "+r.Engine+" can run fits"))
+		b.WriteString(layout.Prose("BEST", labelWidth, NoBest(r)))
 	case r.Yours != nil && r.Best.Plan == r.Yours.Plan:
 		b.WriteString(layout.Prose("BEST", labelWidth, "the same plan"))
 	default:
 		b.WriteString(plan("BEST", r.Best, r.Question.HasMeasuredMemory()))
 	}
-	if words := r.WhyWords(); words != "" && r.Best.Plan != r.Yours.Plan {
+	if words := r.WhyWords(); words != "" && words != planner.SameTime && r.Best.Plan != r.Yours.Plan {
 		b.WriteString(layout.Prose("why", labelWidth, "yours has "+words))
 	}
 	return b.String()
@@ -93,12 +93,68 @@ func plan(label string, p *planner.CheckedPlan, isMeasured bool) string {
 	if !p.Fits {
 		memory += ": " + quantity.Bytes(m.Over()) + " over"
 	} else if isMeasured {
-		memory += fmt.Sprintf(", fits (p %.2f)", p.Predict.FitProbability)
+		memory += ", fits (p " + probability(p.Predict.FitProbability) + ")"
 	} else {
 		memory += ", fits"
 	}
 	return layout.Flow(label, labelWidth, " · ", strings.Split(p.Plan.Plan.String(), " · ")) +
 		layout.Flow("", labelWidth, " · ", append(words, memory))
+}
+
+// probability returns a probability below 1 with two digits: "0.97". Larger ones are "> 0.99": none is certain.
+func probability(p float64) string {
+	const largest = 0.995
+	if p >= largest {
+		return "> 0.99"
+	}
+	return fmt.Sprintf("%.2f", p)
+}
+
+// NoBest says why there is no best plan: none fits, or none is legal.
+func NoBest(r *migrate.Report) string {
+	if r.Search.Space > 0 {
+		return "no plan that engine " + r.Engine + " can run fits"
+	}
+	batch, nodes := r.Question.Train.GlobalBatch, r.Cluster.Nodes
+	devices := r.Cluster.Devices
+	text := fmt.Sprintf("no plan that engine %s can run is legal for batch %d on %d devices", r.Engine, batch, devices)
+	if batch%devices == 0 {
+		return text
+	}
+	var flags []string
+	for _, n := range []int{batch / devices * devices, (batch/devices + 1) * devices} {
+		if n > 0 {
+			flags = append(flags, fmt.Sprintf("--global-batch %d", n))
+		}
+	}
+	flags = append(flags, nodeFlags(batch, nodes, devices/nodes)...)
+	return text + "; try " + orWords(flags)
+}
+
+// nodeFlags returns flags for the numbers of nodes next to a number, below and above it, whose devices divide a batch.
+func nodeFlags(batch, nodes, perNode int) (flags []string) {
+	isWhole := func(n int) bool { return batch%(n*perNode) == 0 }
+	for n := nodes - 1; n > 0; n-- {
+		if isWhole(n) {
+			flags = append(flags, fmt.Sprintf("--nodes %d", n))
+			break
+		}
+	}
+	for n := nodes + 1; n <= 2*nodes; n++ {
+		if isWhole(n) {
+			return append(flags, fmt.Sprintf("--nodes %d", n))
+		}
+	}
+	return flags
+}
+
+// orWords joins words: "a, b or c".
+func orWords(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // numbered is an edit with its number, which --edit takes.
@@ -122,7 +178,7 @@ func shownEdits(r *migrate.Report) (out []numbered) {
 		switch {
 		case seen[keys] || e.IsRefused:
 			continue
-		case e.Fits && (len(out) >= mostEdits || !helps(r, &e)):
+		case e.Fits && (len(out) >= mostEdits || !helps(r, &e) || len(out) > 0 && isMuchSlower(&e)):
 			continue
 		case !e.Fits && (r.Verdict != planner.CheckFine || e.SlowerBy == nil || *e.SlowerBy >= -planner.LeastGain ||
 			unfit == mostUnfit):
@@ -141,11 +197,20 @@ func helps(r *migrate.Report, e *migrate.Edit) bool {
 	return r.Verdict != planner.CheckFine || *e.SlowerBy <= -planner.LeastGain
 }
 
+// isMuchSlower reports whether an edit costs so much time that nobody makes it unless nothing else fits.
+func isMuchSlower(e *migrate.Edit) bool {
+	const limit = 0.5
+	return e.SlowerBy != nil && *e.SlowerBy > limit
+}
+
 // editTable shows edits, one at a time, with what each is worth.
 func editTable(r *migrate.Report, edits []numbered) string {
 	if len(edits) == 0 {
 		if r.Verdict == planner.CheckFine {
 			return "\n" + layout.Prose("EDITS", labelWidth, "no change of one key is faster and fits")
+		}
+		if r.Best == nil && r.Search.Space == 0 {
+			return "\n" + layout.Prose("EDITS", labelWidth, "no change of one or two keys is legal")
 		}
 		return "\n" + layout.Prose("EDITS", labelWidth, "no change of one or two keys fits")
 	}
@@ -195,12 +260,25 @@ func changeLines(r *migrate.Report) string {
 	return out
 }
 
-// diffs shows the change of the user's file for the first edit, and for the best plan.
+// firstDiff returns the edit whose diff is shown: the first with a diff that fits, or else the first. It is nil if
+// there are no edits.
+func firstDiff(edits []numbered) *numbered {
+	i := slices.IndexFunc(edits, func(e numbered) bool { return e.Fits && e.Diff != "" })
+	if len(edits) == 0 {
+		return nil
+	}
+	return &edits[max(0, i)]
+}
+
+// diffs shows the change of the user's file for one edit, and for the best plan.
 func diffs(r *migrate.Report, edits []numbered) string {
 	out := ""
-	if len(edits) > 0 {
-		e := edits[0]
-		out += diff(fmt.Sprintf("Edit %d, %s:", e.number, e.Message), e.Diff, e.DiffNote)
+	if e := firstDiff(edits); e != nil {
+		fits := ""
+		if e.NoFit != nil {
+			fits = ", does not fit (" + quantity.Bytes(e.NoFit.OverBytes) + " over)"
+		}
+		out += diff(fmt.Sprintf("Edit %d, %s%s:", e.number, e.Message, fits), e.Diff, e.DiffNote)
 		if e.Diff == r.Diff {
 			return out
 		}
@@ -308,8 +386,8 @@ const keyColumn = 44
 // more returns the flags to add to the command.
 func more(r *migrate.Report, edits []numbered, o Options) []string {
 	var words []string
-	if i := slices.IndexFunc(edits, func(e numbered) bool { return e.Diff != "" }); i >= 0 {
-		words = append(words, fmt.Sprintf("--edit %d | patch", edits[i].number))
+	if e := firstDiff(edits); e != nil && e.Fits && e.Diff != "" {
+		words = append(words, fmt.Sprintf("--edit %d | patch", e.number))
 	}
 	if r.Diff != "" {
 		words = append(words, "--edit best | patch")

@@ -1,5 +1,6 @@
 #!/bin/bash
 # dp 16 · micro_batch 1×1 on 2 nodes of 8 × H100-SXM-80GB
+# planc compile JOB --target cuda -o train writes the program ./train
 # HOSTFILE lists 2 nodes, one a line: NAME slots=8
 HOSTFILE=${HOSTFILE:-hostfile}
 export MASTER_ADDR=$(awk 'NF && $1 !~ /^#/ { print $1; exit }' "$HOSTFILE") MASTER_PORT=29500
