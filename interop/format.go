@@ -42,6 +42,9 @@ type Format struct {
 	// Values returns the keys of the format that say the target's plan, in the order in which they are written, also
 	// those that must be absent. It is nil for launchers.
 	Values func(t *Target) []Value
+	// Refusals returns why the format cannot express the target's plan; Write returns them as its errors. It must be
+	// cheap, because a search calls it for many plans. Nil: Write alone knows.
+	Refusals func(t *Target) ir.Diags
 	// Write returns a whole file for the target. Errors are ir.Diags: the target has something that the format cannot
 	// express.
 	Write func(t *Target) ([]byte, error)

@@ -28,7 +28,7 @@ type Check struct {
 	Message  string         `json:"message"`   // the verdict in one sentence
 	Rules    []BrokenRule   `json:"rules"`     // that an illegal plan breaks
 	Yours    *CheckedPlan   `json:"yours"`     // null if it is illegal
-	Best     *CheckedPlan   `json:"best"`      // the fastest plan that the engine can run; null if none fits
+	Best     *CheckedPlan   `json:"best"`      // the fastest that engine and file allow; null if none fits
 	SlowerBy *float64       `json:"slower_by"` // yours, as a fraction of the best plan's step; null without either
 	Over     *OverMemory    `json:"no_fit"`    // null if it fits
 	Why      []PartChange   `json:"why"`       // parts of the step, the largest difference first
@@ -44,6 +44,8 @@ type Check struct {
 	Question *Question `json:"-"`
 
 	from ir.Plan
+	// the engine can run a faster plan than the best one, which the file cannot express
+	isLimited bool
 }
 
 // From returns the plan that edits change: the checked one, or the one that is meant if that is illegal.
@@ -102,9 +104,9 @@ type PartChange struct {
 // plans to search, or if the cluster cannot run such a job at all.
 func NewCheck(q *Question) (*Check, error) { return NewCheckOf(q, nil) }
 
-// NewCheckOf is NewCheck for plans that something cannot express, such as a trainer's file. If the fastest plan cannot
-// be expressed, the best one is the fastest that can among those near it and near the checked plan. Nil expresses all.
-func NewCheckOf(q *Question, expresses func(ir.Plan) bool) (*Check, error) {
+// NewCheckOf is NewCheck for a trainer's file that cannot express all plans: the best plan is the fastest that it can,
+// or else the checked one. If it can express none, as because of the model, all plans count. Nil expresses all.
+func NewCheckOf(q *Question, expresses func(*ir.Plan) bool) (*Check, error) {
 	start := time.Now()
 	p := q.Problem()
 	p.Prefer, p.MaxStep = search.PreferFastest, 0
@@ -120,15 +122,17 @@ func NewCheckOf(q *Question, expresses func(ir.Plan) bool) (*Check, error) {
 	if err != nil {
 		return nil, err
 	}
+	if best != nil && expresses != nil {
+		k.free.Expresses = expresses
+		best, counts, err = k.limit(c, best, counts)
+		if err != nil {
+			return nil, err
+		}
+	}
 	c.Search = SearchSummary{Counts: counts, Restricted: search.Restricted(&k.free)}
 	c.from = k.from()
 	edits := k.edits(c.Verdict)
-	best = fastestOf(best, k.yours, edits)
-	if best != nil && expresses != nil && !expresses(best.Plan) {
-		if other := k.near(best.Plan, edits, expresses); other != nil {
-			best = other
-		}
-	}
+	best = fastestOf(best, k.yours, k.expressed(edits))
 	c.compare(k.yours, best)
 	c.addEdits(edits, k, best)
 	c.Assumed = assumptions(q, c.from)
@@ -210,13 +214,37 @@ func meant(e *search.IllegalError) ir.Plan {
 	return plan
 }
 
-// findBest returns the fastest plan that the engine can run; nil if none fits or none is legal.
+// limit returns the best plan that the file can express, given the best of all plans. If there is none, it returns
+// that one, and removes the condition.
+func (k *checker) limit(c *Check, best *search.Priced, counts search.Counts) (*search.Priced, search.Counts, error) {
+	if k.free.Expresses(&best.Plan) {
+		return best, counts, nil
+	}
+	expressed, theirCounts, err := k.findBest()
+	if err != nil {
+		return nil, counts, err
+	}
+	if expressed == nil {
+		k.free.Expresses = nil
+		return best, counts, nil
+	}
+	c.isLimited = true
+	return expressed, theirCounts, nil
+}
+
+// expressed returns the edits that the file can express.
+func (k *checker) expressed(edits []planEdit) []planEdit {
+	return slices.DeleteFunc(slices.Clone(edits), func(e planEdit) bool {
+		return k.free.Expresses != nil && !k.free.Expresses(&e.priced.Plan)
+	})
+}
+
+// findBest returns the fastest plan that the engine can run and the file can express; nil if none fits or none is
+// legal.
 func (k *checker) findBest() (*search.Priced, search.Counts, error) {
-	best, counts, err := k.series.Best(&k.free)
-	var illegal *search.IllegalError
-	var unfit *search.NoPlan
+	best, counts, err := bestExpressed(&k.series, &k.free)
 	switch {
-	case errors.As(err, &illegal), errors.As(err, &unfit):
+	case isNone(err):
 		return nil, counts, nil
 	case err != nil:
 		return nil, counts, k.question.SearchError(err)
@@ -295,14 +323,18 @@ func (c *Check) sentence() string {
 		return s + ", " + c.Over.When() + "."
 	case CheckFine:
 	}
+	able := "engine " + c.Engine + " can run"
+	if c.isLimited {
+		able += " and the file can express"
+	}
 	switch by := *c.SlowerBy; {
 	case by == 0:
-		return "This plan is legal, fits, and is the fastest that engine " + c.Engine + " can run."
+		return "This plan is legal, fits, and is the fastest that " + able + "."
 	case c.IsBest():
-		return fmt.Sprintf("This plan is legal, fits, and is as fast as the best that engine %s can run, within what "+
-			"predictions can tell (%s).", c.Engine, quantity.Signed(by))
+		return fmt.Sprintf("This plan is legal, fits, and is as fast as the best that %s, within what predictions "+
+			"can tell (%s).", able, quantity.Signed(by))
 	default:
-		return fmt.Sprintf("This plan is legal, fits, and is %s slower than the best that engine %s can run.",
-			strings.TrimPrefix(quantity.Percent(by), "+"), c.Engine)
+		return fmt.Sprintf("This plan is legal, fits, and is %s slower than the best that %s.",
+			strings.TrimPrefix(quantity.Percent(by), "+"), able)
 	}
 }

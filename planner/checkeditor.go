@@ -58,25 +58,6 @@ func (k *checker) edits(verdict CheckVerdict) []planEdit {
 	return e.found
 }
 
-// near returns the fastest plan that fits and that a condition allows, of those that differ from a plan in one key and
-// of some others; nil if there is none.
-func (k *checker) near(plan ir.Plan, edits []planEdit, allowed func(ir.Plan) bool) *search.Priced {
-	e := newEditor(k, plan)
-	for _, key := range editedKeys {
-		for _, value := range e.values(key) {
-			e.edit(key, value)
-		}
-	}
-	all := slices.DeleteFunc(slices.Concat(e.found, edits), func(one planEdit) bool {
-		return !allowed(one.priced.Plan)
-	})
-	yours := k.yours
-	if yours != nil && !allowed(yours.Plan) {
-		yours = nil
-	}
-	return fastestOf(nil, yours, all)
-}
-
 // fit adds the best combinations of two edits each of which saves memory, if they make the plan fit and are faster than
 // every single edit that does.
 func (e *editor) fit() {
@@ -180,9 +161,7 @@ func (e *editor) try(set map[string]string) (*planEdit, []search.Reason) {
 	if !ok {
 		return nil, nil
 	}
-	p := e.free
-	p.Pins = pins
-	best, _, err := e.series.Best(&p)
+	best, err := e.best(pins)
 	var illegal *search.IllegalError
 	var unfit *search.NoPlan
 	switch {
@@ -201,6 +180,20 @@ func (e *editor) try(set map[string]string) (*planEdit, []search.Reason) {
 		}
 	}
 	return out, nil
+}
+
+// best returns the fastest plan with some pins that the file can express, or else the fastest of all.
+func (e *editor) best(pins search.Pins) (search.Priced, error) {
+	p := e.free
+	p.Pins = pins
+	best, _, err := bestExpressed(&e.series, &p)
+	if p.Expresses == nil || !isNone(err) {
+		return best, err
+	}
+	all := p
+	all.Expresses = nil
+	best, _, err = e.series.Best(&all)
+	return best, err
 }
 
 // pins returns the plan's keys with some changed. Keys that follow from these are changed with them, or left free if

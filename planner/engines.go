@@ -58,14 +58,31 @@ func CompareEngines(q *Question, names []string) (*EngineComparison, error) {
 // UnderEngine returns the plan to recommend under an engine, with the job's pins and further overrides. It returns an
 // error if there is no such engine, or if the job is wrong under it.
 func (q *Question) UnderEngine(name string, more ...spec.Override) (*EnginePlan, error) {
+	other, err := q.ForEngine(name, more...)
+	if err != nil {
+		return nil, err
+	}
+	return other.BestOf(nil)
+}
+
+// ForEngine returns the question under an engine, on the same hardware, with further overrides.
+func (q *Question) ForEngine(name string, more ...spec.Override) (*Question, error) {
 	other, err := q.Override(append(more, spec.SetFlag("train.engine="+name))...)
 	if err != nil {
 		return nil, err
 	}
 	other.Hardware, other.MeasuredCPU = q.Hardware, q.MeasuredCPU
-	out := &EnginePlan{Engine: name}
+	return other, nil
+}
+
+// BestOf returns the plan to recommend of those that something else can express, such as the file of a trainer. Nil
+// expresses all.
+func (q *Question) BestOf(expresses func(*ir.Plan) bool) (*EnginePlan, error) {
+	out := &EnginePlan{Engine: q.Train.Engine}
 	var series search.Series
-	best, _, err := series.Best(other.Problem())
+	p := q.Problem()
+	p.Expresses = expresses
+	best, _, err := bestExpressed(&series, p)
 	var illegal *search.IllegalError
 	var unfit *search.NoPlan
 	switch {
@@ -73,8 +90,10 @@ func (q *Question) UnderEngine(name string, more ...spec.Override) (*EnginePlan,
 		out.Message = illegal.Reasons[0].Message
 	case errors.As(err, &unfit):
 		out.Message = "no plan fits: the nearest is " + overText(&unfit.NoFit, unfit.Nearest.Plan.PP > 1)
+	case errors.Is(err, errNotExpressed):
+		out.Message = err.Error()
 	case err != nil:
-		return nil, other.SearchError(err)
+		return nil, q.SearchError(err)
 	default:
 		out.Plan, out.Predict = &Plan{best.Plan}, &best.Predict
 	}

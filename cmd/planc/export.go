@@ -219,6 +219,12 @@ func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like s
 		return nil, noPlanFits(j, found.Unfit, false)
 	}
 	plan := found.Best.Plan
+	if !found.IsGiven {
+		plan, err = migrate.Best(format, found.Question, plan)
+		if err != nil {
+			return nil, err
+		}
+	}
 	text, err := migrate.Export(format, found.Question, plan, file, options)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ var Format = interop.Format{
 	Recognize: recognize,
 	Import:    importFiles,
 	Values:    values,
+	Refusals:  refusals,
 	Write:     write,
 	Ext:       ".yaml",
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/keytable"
+	"github.com/planc-dev/planc/interop/megatron"
 	"github.com/planc-dev/planc/interop/tree"
 	"github.com/planc-dev/planc/ir"
 )
@@ -28,6 +29,7 @@ var Format = interop.Format{
 	Recognize: recognize,
 	Import:    importFiles,
 	Values:    values,
+	Refusals:  megatron.Refusals,
 	Write:     write,
 	Ext:       ".yaml",
 }

@@ -30,6 +30,7 @@ var Format = interop.Format{
 	Recognize: recognize,
 	Import:    importFiles,
 	Values:    values,
+	Refusals:  func(t *interop.Target) ir.Diags { return refusals(&t.Plan) },
 	Write:     write,
 	Ext:       ".json",
 }

@@ -98,7 +98,7 @@ func (l *list) deepspeed(t *interop.Target) {
 
 // write returns a whole file for a plan.
 func write(t *interop.Target) ([]byte, error) {
-	if err := refused(t); err != nil {
+	if err := refusals(t).Err(); err != nil {
 		return nil, err
 	}
 	o := &t.Job.Train.Optimizer
@@ -117,19 +117,17 @@ func write(t *interop.Target) ([]byte, error) {
 	return tree.Write(tree.YAML, l)
 }
 
-// refused returns why TrainingArguments cannot say a plan: what DeepSpeed or FSDP cannot.
-func refused(t *interop.Target) error {
+// refusals returns why TrainingArguments cannot say a plan: what DeepSpeed or FSDP cannot.
+func refusals(t *interop.Target) (diags ir.Diags) {
 	p := &t.Plan
 	isWhole := p.RecomputeLayers >= p.LargestChunk() && p.RecomputeEvery == 1 && !p.RecomputeSplit
-	var diags ir.Diags
 	if p.Recompute == "selective" || p.Recompute == "full" && !isWhole {
 		diags.Addf(ir.Pos{}, accelerate.CannotExpress, "plan.recompute: TrainingArguments cannot say it: "+
 			"gradient_checkpointing recomputes every block; use recompute full over all blocks, or none")
 		return diags
 	}
 	if t.Job.Train.Engine == "deepspeed" {
-		_, err := deepspeed.Format.Write(t)
-		return err
+		return deepspeed.Format.Refusals(t)
 	}
 	copied := *t
 	job := *t.Job
@@ -138,6 +136,5 @@ func refused(t *interop.Target) error {
 	if t.Plan.Zero == 0 {
 		copied.Plan.Recompute = "none" // gradient_checkpointing says it, which Accelerate does not have
 	}
-	_, err := accelerate.Format.Write(&copied)
-	return err
+	return accelerate.Format.Refusals(&copied)
 }

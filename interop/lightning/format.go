@@ -29,6 +29,7 @@ var Format = interop.Format{
 	Recognize: recognize,
 	Import:    importFiles,
 	Values:    values,
+	Refusals:  refusals,
 	Write:     write,
 	Ext:       ".py",
 }

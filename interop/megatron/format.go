@@ -15,6 +15,7 @@ var Format = interop.Format{
 	Recognize: Recognize,
 	Import:    Import,
 	Values:    Values,
+	Refusals:  refusals,
 	Write:     Write,
 	Ext:       ".sh",
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Export returns the file of a format for a plan of a question: a whole file, or the user's own file with what the plan
-// changes. A plan that the format's engine cannot run is refused with the best plan that it can.
+// changes. A plan that the format or its engine cannot express is refused with the best plan that both can.
 func Export(f *interop.Format, q *planner.Question, plan ir.Plan, like *interop.File,
 	o interop.Options) ([]byte, error) {
 	if f.Write == nil {
@@ -35,6 +35,20 @@ func Export(f *interop.Format, q *planner.Question, plan ir.Plan, like *interop.
 	return edit(f, q, plan, *like, o)
 }
 
+// Best returns the plan to export: the one that a search recommends, or else the best with the job's pins that the
+// format can express. If there is none, it returns the recommended one, which Export refuses.
+func Best(f *interop.Format, q *planner.Question, plan ir.Plan) (ir.Plan, error) {
+	expresses := expressedBy(f, q)
+	if expresses == nil || expresses(&plan) {
+		return plan, nil
+	}
+	best, err := q.BestOf(expresses)
+	if err != nil || best.Plan == nil {
+		return plan, err
+	}
+	return best.Plan.Plan, nil
+}
+
 // refusals returns the rules of the format's engine that a plan breaks.
 func refusals(f *interop.Format, q *planner.Question, plan ir.Plan) (diags ir.Diags) {
 	for _, r := range q.Refusals(f.Engine, plan) {
@@ -43,18 +57,23 @@ func refusals(f *interop.Format, q *planner.Question, plan ir.Plan) (diags ir.Di
 	return diags
 }
 
-// withBest adds the best plan that the format's engine can run to why it cannot run another one.
+// withBest adds the best plan that the format's engine can run and the format can express to why another one is
+// refused.
 func withBest(f *interop.Format, q *planner.Question, diags ir.Diags) error {
 	if f.Engine == "" || len(diags) == 0 {
 		return diags.Err()
 	}
-	best, err := q.UnderEngine(f.Engine, spec.SetFlag("plan=null"))
+	other, err := q.ForEngine(f.Engine, spec.SetFlag("plan=null"))
+	if err != nil {
+		return diags.Err()
+	}
+	best, err := other.BestOf(expressedBy(f, other))
 	if err != nil || best.Plan == nil {
 		return diags.Err()
 	}
 	last := &diags[len(diags)-1]
-	last.Msg += fmt.Sprintf("; the best plan that engine %s can run is %v: %v a step (--set train.engine=%s --set "+
-		"plan=null)", f.Engine, best.Plan.Plan, best.Predict.StepS, f.Engine)
+	last.Msg += fmt.Sprintf("; the best plan that engine %s can run and format %s can express is %v: %v a step (--set "+
+		"train.engine=%s --set plan=null)", f.Engine, f.Name, best.Plan.Plan, best.Predict.StepS, f.Engine)
 	return diags.Err()
 }
 

@@ -307,7 +307,7 @@ func TestEditsOfAccelerate(t *testing.T) {
 // A plan that the format's engine cannot run is refused, with the best one that it can; so is one that the format
 // cannot express.
 func TestRefusedExports(t *testing.T) {
-	const best = "; the best plan that engine megatron can run is "
+	const best = "; the best plan that engine megatron can run and format plain can express is "
 	q := question(t, "plan.schedule=zb-v", "plan.pp=2")
 	_, err := Export(&plain, q, decide(t, q), nil, interop.Options{})
 	if err == nil || !strings.Contains(err.Error(), "plan.schedule zb-v: engine megatron runs pipelines as "+

@@ -54,7 +54,7 @@ var confidenceWords = map[interop.Confidence]string{interop.Certain: "certain", 
 
 // NewReport checks the plan of files that were read as a question.
 func NewReport(s *Source, q *planner.Question) (*Report, error) {
-	check, err := planner.NewCheckOf(q, func(plan ir.Plan) bool { return s.canWrite(q, plan) })
+	check, err := planner.NewCheckOf(q, expressedBy(s.Format, q))
 	if err != nil {
 		return nil, s.translated(err)
 	}
@@ -163,14 +163,18 @@ func (s *Source) diffOf(q *planner.Question, from, to ir.Plan) (text, note strin
 	return unified(main.Name, main.Data, fresh.Doc.Bytes()), ""
 }
 
-// canWrite reports whether the format can express a plan of a question, as far as Write can tell: it may refuse the job
-// for another reason.
-func (s *Source) canWrite(q *planner.Question, plan ir.Plan) bool {
-	if s.Format.Write == nil {
-		return true
+// expressedBy returns the condition that a format can express a plan of a question; nil if it can express all.
+func expressedBy(f *interop.Format, q *planner.Question) func(*ir.Plan) bool {
+	switch {
+	case f.Refusals != nil:
+		return func(plan *ir.Plan) bool { return len(f.Refusals(target(q, *plan))) == 0 }
+	case f.Engine != "" && f.Write != nil:
+		return func(plan *ir.Plan) bool {
+			_, err := f.Write(target(q, *plan))
+			return err == nil
+		}
 	}
-	_, err := s.Format.Write(target(q, plan))
-	return err == nil
+	return nil
 }
 
 // setsEnv reports whether the file sets an environment variable, or may set it because it is a script.

@@ -17,6 +17,7 @@ var Format = interop.Format{
 	Recognize: Recognize,
 	Import:    megatron.ImportSwift,
 	Values:    megatron.SwiftValues,
+	Refusals:  megatron.Refusals,
 	Write:     megatron.WriteSwift,
 	Ext:       ".sh",
 }

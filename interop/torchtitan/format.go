@@ -33,18 +33,20 @@ var Format = interop.Format{
 	Recognize: recognize,
 	Import:    importFiles,
 	Values:    values,
+	Refusals:  refusals,
 	Write:     write,
 	Ext:       ".toml",
 }
 
 // Function is a Python function of torchtitan 0.3 that returns a configuration. It is only exported.
 var Function = interop.Format{
-	Name:   "torchtitan:0.3",
-	Title:  "a configuration function of torchtitan 0.3",
-	Engine: engine,
-	Values: functionValues,
-	Write:  writeFunction,
-	Ext:    ".py",
+	Name:     "torchtitan:0.3",
+	Title:    "a configuration function of torchtitan 0.3",
+	Engine:   engine,
+	Values:   functionValues,
+	Refusals: functionRefusals,
+	Write:    writeFunction,
+	Ext:      ".py",
 }
 
 // Codes of input errors.

@@ -42,7 +42,7 @@ type Sharding struct {
 func (p *Problem) Shardings(plan *ir.Plan) []Sharding {
 	var out []Sharding
 	if plan.Replicas() == 1 {
-		if p.Pins.Allows("zero", "0") && p.Pins.Allows("zero_group", "1") {
+		if p.Pins.Allows("zero", "0") && p.Pins.Allows("zero_group", "1") && p.canExpress(plan) {
 			out = append(out, Sharding{Zero: 0, Group: 1})
 		}
 		return out
@@ -58,7 +58,8 @@ func (p *Problem) Shardings(plan *ir.Plan) []Sharding {
 		sharded := *plan
 		for i := len(groups) - 1; i >= 0; i-- {
 			sharded.Zero, sharded.ZeroGroup = zero, groups[i]
-			if p.Pins.Allows("zero_group", fmt.Sprint(groups[i])) && p.Runs(&sharded, "zero", "zero_group") {
+			if p.Pins.Allows("zero_group", fmt.Sprint(groups[i])) && p.Runs(&sharded, "zero", "zero_group") &&
+				p.canExpress(&sharded) {
 				out = append(out, Sharding{Zero: zero, Group: groups[i], Index: len(out)})
 			}
 		}
@@ -75,11 +76,12 @@ type shardingsKey struct {
 	dp, cp  int
 	apart   bool
 	staged  bool // the plan has a pipeline; some engines then shard less
+	family  expressedFamily
 }
 
 // Shardings returns the cached shardings of a problem's plans.
 func (s *Options) Shardings(p *Problem, plan *ir.Plan) []Sharding {
-	k := shardingsKey{p, plan.DP, plan.CP, ExpertsHaveOwnReplicas(plan), plan.PP > 1}
+	k := shardingsKey{p, plan.DP, plan.CP, ExpertsHaveOwnReplicas(plan), plan.PP > 1, p.expressedFamily(plan)}
 	out, known := s.shardingCache[k]
 	if !known {
 		out = p.Shardings(plan)
@@ -136,7 +138,7 @@ func (p *Problem) RecomputeChoices(plan *ir.Plan, largest int) []RecomputeChoice
 			out = append(out, p.grouped(largest)...)
 		}
 	}
-	return p.pinnedRecomputes(out)
+	return p.expressedRecomputes(plan, largest, p.pinnedRecomputes(out))
 }
 
 // splittable reports whether the ranks of tp hold whole block inputs that can be split evenly over them.
@@ -160,11 +162,12 @@ type recomputesKey struct {
 	problem *Problem
 	largest int
 	whole   bool // ranks hold whole block inputs that can be split
+	family  expressedFamily
 }
 
 // RecomputeChoices returns the cached [Problem.RecomputeChoices].
 func (s *Options) RecomputeChoices(p *Problem, plan *ir.Plan, largest int) []RecomputeChoice {
-	k := recomputesKey{p, largest, splittable(plan, s.seq)}
+	k := recomputesKey{p, largest, splittable(plan, s.seq), p.expressedFamily(plan)}
 	out, known := s.recomputeCache[k]
 	if !known {
 		out = p.RecomputeChoices(plan, largest)

@@ -25,6 +25,9 @@ type Problem struct {
 	Recipe   ir.Recipe
 	Headroom float64 // fraction of device memory that stays free
 	Pins     Pins
+	// reports whether something else, such as the file of a trainer, can express a plan; nil expresses all. The search
+	// offers no other plan, except one whose recomputation is expressed only with another value of zero.
+	Expresses func(*ir.Plan) bool
 	// which of the plans that predictions cannot rank is recommended; "" means PreferRobust
 	Prefer string
 	// if above 0, the recommended plan takes at most this long, unless even the fastest takes longer
