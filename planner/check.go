@@ -43,13 +43,18 @@ type Check struct {
 	Diags    ir.Diags  `json:"-"`
 	Question *Question `json:"-"`
 
-	from ir.Plan
+	origin checkOrigin
+}
+
+// checkOrigin is what a check started from.
+type checkOrigin struct {
+	plan ir.Plan // that edits change
 	// the engine can run a faster plan than the best one, which the file cannot express
 	isLimited bool
 }
 
 // From returns the plan that edits change: the checked one, or the one that is meant if that is illegal.
-func (c *Check) From() ir.Plan { return c.from }
+func (c *Check) From() ir.Plan { return c.origin.plan }
 
 // CheckVerdict is what a check comes to.
 type CheckVerdict string
@@ -130,12 +135,12 @@ func NewCheckOf(q *Question, expresses func(*ir.Plan) bool) (*Check, error) {
 		}
 	}
 	c.Search = SearchSummary{Counts: counts, Restricted: search.Restricted(&k.free)}
-	c.from = k.from()
+	c.origin.plan = k.from()
 	edits := k.edits(c.Verdict)
 	best = fastestOf(best, k.yours, k.expressed(edits))
 	c.compare(k.yours, best)
 	c.addEdits(edits, k, best)
-	c.Assumed = assumptions(q, c.from)
+	c.Assumed = assumptions(q, c.origin.plan)
 	if c.Verdict == CheckNoFit {
 		c.Changes = k.changes(best)
 	}
@@ -228,7 +233,7 @@ func (k *checker) limit(c *Check, best *search.Priced, counts search.Counts) (*s
 		k.free.Expresses = nil
 		return best, counts, nil
 	}
-	c.isLimited = true
+	c.origin.isLimited = true
 	return expressed, theirCounts, nil
 }
 
@@ -324,7 +329,7 @@ func (c *Check) sentence() string {
 	case CheckFine:
 	}
 	able := "engine " + c.Engine + " can run"
-	if c.isLimited {
+	if c.origin.isLimited {
 		able += " and the file can express"
 	}
 	switch by := *c.SlowerBy; {

@@ -58,15 +58,15 @@ func CompareEngines(q *Question, names []string) (*EngineComparison, error) {
 // UnderEngine returns the plan to recommend under an engine, with the job's pins and further overrides. It returns an
 // error if there is no such engine, or if the job is wrong under it.
 func (q *Question) UnderEngine(name string, more ...spec.Override) (*EnginePlan, error) {
-	other, err := q.ForEngine(name, more...)
+	other, err := ForEngine(q, name, more...)
 	if err != nil {
 		return nil, err
 	}
-	return other.BestOf(nil)
+	return BestOf(other, nil)
 }
 
 // ForEngine returns the question under an engine, on the same hardware, with further overrides.
-func (q *Question) ForEngine(name string, more ...spec.Override) (*Question, error) {
+func ForEngine(q *Question, name string, more ...spec.Override) (*Question, error) {
 	other, err := q.Override(append(more, spec.SetFlag("train.engine="+name))...)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (q *Question) ForEngine(name string, more ...spec.Override) (*Question, err
 
 // BestOf returns the plan to recommend of those that something else can express, such as the file of a trainer. Nil
 // expresses all.
-func (q *Question) BestOf(expresses func(*ir.Plan) bool) (*EnginePlan, error) {
+func BestOf(q *Question, expresses func(*ir.Plan) bool) (*EnginePlan, error) {
 	out := &EnginePlan{Engine: q.Train.Engine}
 	var series search.Series
 	p := q.Problem()

@@ -42,7 +42,7 @@ func Best(f *interop.Format, q *planner.Question, plan ir.Plan) (ir.Plan, error)
 	if expresses == nil || expresses(&plan) {
 		return plan, nil
 	}
-	best, err := q.BestOf(expresses)
+	best, err := planner.BestOf(q, expresses)
 	if err != nil || best.Plan == nil {
 		return plan, err
 	}
@@ -63,11 +63,11 @@ func withBest(f *interop.Format, q *planner.Question, diags ir.Diags) error {
 	if f.Engine == "" || len(diags) == 0 {
 		return diags.Err()
 	}
-	other, err := q.ForEngine(f.Engine, spec.SetFlag("plan=null"))
+	other, err := planner.ForEngine(q, f.Engine, spec.SetFlag("plan=null"))
 	if err != nil {
 		return diags.Err()
 	}
-	best, err := other.BestOf(expressedBy(f, other))
+	best, err := planner.BestOf(other, expressedBy(f, other))
 	if err != nil || best.Plan == nil {
 		return diags.Err()
 	}

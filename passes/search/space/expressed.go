@@ -35,11 +35,11 @@ func (p *Problem) expressedRecomputes(plan *ir.Plan, largest int, all []Recomput
 		return all
 	}
 	var out []RecomputeChoice
-	plans := p.plansByZero(plan, largest)
+	plans := plansByZero(p, plan, largest)
 	for _, a := range all {
 		isOpen := false // the last choice can take the next count too
 		for n := a.MinN; n <= a.MaxN; n++ {
-			switch is := p.expressesAny(plans, &a, n); {
+			switch is := expressesAny(p, plans, &a, n); {
 			case is && isOpen:
 				out[len(out)-1].MaxN = n
 			case is:
@@ -56,7 +56,7 @@ func (p *Problem) expressedRecomputes(plan *ir.Plan, largest int, all []Recomput
 }
 
 // plansByZero returns a plan with each value of zero that is possible, sharded as widely as possible.
-func (p *Problem) plansByZero(plan *ir.Plan, largest int) (out []ir.Plan) {
+func plansByZero(p *Problem, plan *ir.Plan, largest int) (out []ir.Plan) {
 	for _, shard := range p.Shardings(plan) {
 		if n := len(out); n > 0 && out[n-1].Zero == shard.Zero {
 			continue
@@ -69,7 +69,7 @@ func (p *Problem) plansByZero(plan *ir.Plan, largest int) (out []ir.Plan) {
 }
 
 // expressesAny reports whether one of some plans can be expressed with a recompute choice.
-func (p *Problem) expressesAny(plans []ir.Plan, a *RecomputeChoice, n int) bool {
+func expressesAny(p *Problem, plans []ir.Plan, a *RecomputeChoice, n int) bool {
 	for _, plan := range plans {
 		a.Apply(&plan, n)
 		if p.Expresses(&plan) {
