@@ -16,7 +16,7 @@ import (
 	"github.com/planc-dev/planc/interop/keytable"
 )
 
-var updateKeys = flag.Bool("update-keys", false, "write the tables of keys anew, with their uses and notes")
+var updateKeys = flag.Bool("update-keys", false, "write the tables of keys again, with their uses and notes")
 
 // own are keys of a table that the trainer's parser does not list, because other code reads them.
 var own = map[string][]string{

@@ -202,6 +202,9 @@ func (r *recipe) row(t *testing.T) string {
 		cells[2] = "fits"
 		if !report.Yours.Fits {
 			cells[2] = fmt.Sprintf("no: %.1f GiB over", float64(report.Over.OverBytes)/(1<<30))
+			if report.Yours.Predict.MemoryBytes.Total <= int64(report.Question.Hardware.GPU.Memory()) {
+				cells[2] += ", with headroom"
+			}
 		}
 	}
 	if report.SlowerBy != nil {

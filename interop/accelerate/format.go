@@ -67,19 +67,7 @@ func recognize(f interop.File) interop.Confidence {
 // importFiles reads a configuration, and with it a config.json and a ds_config.json.
 func importFiles(files []interop.File, o interop.Options) (*interop.Import, error) {
 	im := &interop.Import{Format: name, Engine: engine}
-	var main, ds *interop.File
-	var diags ir.Diags
-	for i, f := range files {
-		switch {
-		case keytable.IsModel(f):
-			diags = append(diags, keytable.TakeModel(im, f)...)
-		case main == nil && (recognize(f) != interop.No || len(files) == 1):
-			main = &files[i]
-		default:
-			ds = &files[i]
-			im.Files = append(im.Files, f.Name)
-		}
-	}
+	main, ds, diags := keytable.Split(im, files, recognize)
 	if main == nil {
 		diags.Addf(ir.Pos{File: files[0].Name}, NoConfig, "no file is a configuration of Accelerate, which has keys "+
 			"such as distributed_type and num_processes")

@@ -18,6 +18,24 @@ func IsModel(f interop.File) bool {
 	return doc.Root.Get("model_type") != nil
 }
 
+// Split divides files that belong together: a config.json becomes the import's model, the first file that the format
+// recognizes, or the only one, is the main file, and another one is its ds_config.json. main is nil if there is none.
+func Split(im *interop.Import, files []interop.File, recognize func(interop.File) interop.Confidence) (main,
+	ds *interop.File, diags ir.Diags) {
+	for i, f := range files {
+		switch {
+		case IsModel(f):
+			diags = append(diags, TakeModel(im, f)...)
+		case main == nil && (recognize(f) != interop.No || len(files) == 1):
+			main = &files[i]
+		default:
+			ds = &files[i]
+			im.Files = append(im.Files, f.Name)
+		}
+	}
+	return main, ds, diags
+}
+
 // TakeModel takes a config.json as the job's model.
 func TakeModel(im *interop.Import, f interop.File) ir.Diags {
 	doc, diags := tree.Parse(tree.JSON, f.Name, f.Data)
