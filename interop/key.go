@@ -23,7 +23,7 @@ const (
 // Uses lists all uses in the order in which tables show them.
 var Uses = []Use{Taken, Planned, NoEffect, IgnoredByTool, Unsupported}
 
-// What trainers move off the device, as notes name it.
+// Parts of the state that trainers move off the device, in the words of notes.
 const (
 	OptimizerState   = "the optimizer state"
 	Parameters       = "the parameters"

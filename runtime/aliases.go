@@ -22,7 +22,7 @@ const (
 	ExitOnRequest = exit.OnRequest // stopped on request, with a committed checkpoint
 )
 
-// What a run reports.
+// Reports of a run.
 type (
 	Step       = report.Step
 	Result     = report.Result
@@ -37,7 +37,7 @@ type (
 	ImageSource = feed.ImageSource
 )
 
-// What devices know of the tensors in an arena.
+// Sizes and types of the tensors in an arena, for devices.
 type (
 	Float   = tensors.Float
 	Numbers = tensors.Numbers
@@ -58,7 +58,7 @@ type (
 	Choice      = rank.Choice
 )
 
-// What a kind of devices implements, and what it gets to know of a rank's work.
+// The interface of a kind of devices, and the types that describe a rank's work to it.
 type (
 	Devices         = rank.Devices
 	Device          = rank.Device

@@ -6,7 +6,7 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 )
 
-// What moves with each pass never costs planc less than what moves once a step, and a CPU's collectives cost its
+// Messages of each pass never cost planc less than messages of each step, and a CPU's collectives cost its
 // compute nothing.
 func TestContends(t *testing.T) {
 	gpu := &costmodel.Cluster{GPU: costmodel.GPU{Arch: "sm_90"}}

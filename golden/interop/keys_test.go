@@ -41,7 +41,7 @@ type vendorKeys struct {
 // ownDefaults are keys without a default in the parser for which the table has the value that changes nothing.
 var ownDefaults = map[string][]string{"accelerate": {"use_cpu"}, "hf": {"tf32"}}
 
-// row returns a key as a table has it.
+// row returns a key in the form of a table's row.
 func (v *vendorKeys) row(i int) keytable.Row {
 	k := v.Keys[i]
 	text := fmt.Sprint(k.Default)

@@ -227,7 +227,7 @@ const recipesHeader = "| recipe | GPUs | fits | step, memory | slower by | best 
 // recipesTable matches the tables that the page has from this test.
 var recipesTable = regexp.MustCompile(`(?s)<!-- recipes (\w+) -->\n.*?<!-- end -->`)
 
-// What planc check says about published recipes is what docs/recipes.md shows. The short test asks about every tenth.
+// docs/recipes.md shows what planc check says about published recipes. The short test asks about every tenth.
 func TestLawRecipes(t *testing.T) {
 	recipes := readRecipes(t)
 	if len(recipes) < 60 {

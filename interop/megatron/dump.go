@@ -76,7 +76,7 @@ func (a *argument) fromDump(value string) {
 	}
 }
 
-// dumpValue returns a scalar as the command line has it: an enum without its class, a type by its short name.
+// dumpValue returns a scalar in the form of the command line: an enum without its class, a type by its short name.
 func dumpValue(value string) string {
 	if short := map[string]string{"torch.float32": "fp32", "torch.bfloat16": "bf16", "torch.float16": "fp16",
 		"torch.uint8": "fp8"}[value]; short != "" {

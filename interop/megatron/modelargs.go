@@ -70,7 +70,7 @@ func (a *argumentList) add(name string, value any) {
 
 func (a *argumentList) flag(name string) { a.args = append(a.args, name) }
 
-// number returns a number as the command line has it.
+// number returns a number in the form of the command line.
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
 // attention adds heads and positions.

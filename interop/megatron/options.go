@@ -30,7 +30,7 @@ type Option struct {
 	// Type is int, float, str or bool; or true, false or on-off for an option without a value, which sets that.
 	Type    string
 	Choices []string
-	// Default is the default as JSON has it, a string without quotes; "" if there is none.
+	// Default is the default in JSON, a string without quotes; "" if there is none.
 	Default string
 	Group   string
 	use     string // taken, none or unsupported
@@ -83,7 +83,7 @@ func nearest(name string) string {
 // isFlag reports whether the option takes no value.
 func (o *Option) isFlag() bool { return o.Arity == "0" }
 
-// defaultText returns the default as a command line has it; "" if there is none.
+// defaultText returns the default in the form of a command line; "" if there is none.
 func (o *Option) defaultText() string {
 	var list []any
 	if strings.HasPrefix(o.Default, "[") && json.Unmarshal([]byte(o.Default), &list) == nil {

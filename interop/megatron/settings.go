@@ -8,7 +8,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// argument is an option as a file has it.
+// argument is an option of a file.
 type argument struct {
 	option  *Option // nil if Megatron-LM has no such option
 	spelled string  // as in the file

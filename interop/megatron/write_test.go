@@ -91,7 +91,7 @@ func TestWrittenScript(t *testing.T) {
 	}
 }
 
-// What Megatron-LM cannot express is refused by name.
+// Plans that Megatron-LM cannot express are refused by name.
 func TestRefusedPlans(t *testing.T) {
 	for _, c := range []struct {
 		change func(p *ir.Plan)

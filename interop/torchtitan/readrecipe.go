@@ -187,7 +187,7 @@ func (r *recipeReader) readBetas() {
 	}
 }
 
-// decimal returns a number as a job has it, rounded to what an FP32 can tell apart.
+// decimal returns a number in the form of a job file, rounded to what an FP32 can tell apart.
 func decimal(v float64) string { return strconv.FormatFloat(v, 'g', 7, 64) }
 
 // number takes a number.

@@ -104,7 +104,7 @@ func planOf(im *interop.Import, keys string) string {
 	return strings.Join(out, " ")
 }
 
-// What torchtitan decides by its defaults is pinned.
+// Choices that torchtitan makes by its defaults are pinned.
 func TestDefaultsDecideThePlan(t *testing.T) {
 	for _, c := range []struct {
 		text    string

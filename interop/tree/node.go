@@ -87,7 +87,7 @@ type place struct {
 	rest   string // of the path, which the tree does not have
 }
 
-// walk follows the rest of a path as far as the tree has it.
+// walk follows the rest of a path until the tree has no such key.
 func (p place) walk() place {
 	if p.at == nil || p.rest == "" {
 		return p

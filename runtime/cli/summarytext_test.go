@@ -30,7 +30,7 @@ func TestUnexpectedSteps(t *testing.T) {
 	}
 }
 
-// Where the cluster was measured before, to measure it again is no advice.
+// A cluster that was measured before gets no advice to measure it.
 func TestUnexpectedStepsOfAMeasuredCluster(t *testing.T) {
 	p, r := &program.Predict{StepSeconds: 0.1, StepError: 0.5, Measured: true},
 		&report.Result{Timing: report.Timing{StepSeconds: 0.2}, Metrics: "runs/x/metrics.jsonl"}

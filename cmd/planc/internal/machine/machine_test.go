@@ -22,7 +22,7 @@ func TestDiskFinding(t *testing.T) {
 	}
 }
 
-// What the system says of itself is read where it says it, and what it does not say is nothing.
+// The machine is described by the files in which the system describes itself; missing files leave values empty.
 func TestLook(t *testing.T) {
 	root := fstest.MapFS{
 		"proc/cpuinfo": {Data: []byte("processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\nflags\t\t: fpu " +
