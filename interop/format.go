@@ -20,6 +20,9 @@ type Options struct {
 	// Devices is the number of devices that the user gives; 0 if the user gives none. It replaces what a file says.
 	// Some trainers derive parts of the plan from it: the ranks that share optimizer state, the global batch.
 	Devices int
+	// Read returns a file that another file names, by its path relative to the caller's folder: what a script sources.
+	// It is nil if only the given files can be read.
+	Read func(path string) ([]byte, error)
 	// DevicesPerNode is the number of devices of a node of these Devices; 0 if it is not known.
 	DevicesPerNode int
 }

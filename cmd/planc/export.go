@@ -187,6 +187,7 @@ func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like s
 	if err != nil {
 		return nil, err
 	}
+	options.Read = a.Read
 	if err := noJob(args, &f, format, like); err != nil {
 		return nil, err
 	}

@@ -14,12 +14,9 @@ import (
 type document struct {
 	dialect *dialect
 	file    interop.File
+	open    shell.Open // of the files that the script sources
 	options interop.Options
 	src     *source
-}
-
-func newDocument(d *dialect, f interop.File, o interop.Options, src *source) interop.Document {
-	return &document{d, f, o, src}
 }
 
 // Bytes returns the changed script.
@@ -54,7 +51,7 @@ func (d *document) Get(key string) (text string, ok bool) {
 // change applies edits and reads the script again.
 func (d *document) change(edits ...shell.Edit) {
 	d.file.Data = shell.Apply(d.file.Data, edits...)
-	d.src = d.dialect.read(d.file, d.options)
+	d.src = d.dialect.read(d.file, d.open, d.options)
 }
 
 // try applies edits if they give a key its value, and leave all other arguments as they are. Otherwise it returns false
@@ -120,7 +117,22 @@ func (d *document) Set(v interop.Value) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s: %s %s cannot be written into the script: add it by hand", d.file.Name, v.Key, v.Text)
+	return fmt.Errorf("%s: %s %s cannot be written into the script: %s", d.file.Name, v.Key, v.Text,
+		d.byHand(d.find(v.Key), "add it by hand"))
+}
+
+// byHand says what the user can do about an argument that cannot be edited: the text, or where the argument stands if
+// a sourced file has it.
+func (d *document) byHand(a *argument, text string) string {
+	if a == nil {
+		return text
+	}
+	for _, w := range a.allWords() {
+		if pos := d.src.script.Pos(&w); pos.File != d.file.Name {
+			return fmt.Sprintf("change it in %s, line %d", pos.File, pos.Line)
+		}
+	}
+	return text
 }
 
 // defaultText returns an option's default in the dialect.
@@ -234,5 +246,6 @@ func (d *document) Remove(key string) error {
 	if d.find(key) == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %s cannot be removed from the script: remove it by hand", d.file.Name, key)
+	return fmt.Errorf("%s: %s cannot be removed from the script: %s", d.file.Name, key,
+		d.byHand(d.find(key), "remove it by hand"))
 }

@@ -31,17 +31,27 @@ func Import(files []interop.File, o interop.Options) (*interop.Import, error) {
 	return plain.importFiles(files, o)
 }
 
-// importFiles reads a script, and the config.json of its model if that is given.
+// importFiles reads a script with the files that it sources, and the config.json of its model if that is given.
 func (d *dialect) importFiles(files []interop.File, o interop.Options) (*interop.Import, error) {
-	isScript := func(f interop.File) bool { return !keytable.IsModel(f) }
-	main := files[max(0, slices.IndexFunc(files, isScript))]
+	main := d.mainFile(files, o)
 	rest := slices.DeleteFunc(slices.Clone(files), func(f interop.File) bool { return f.Name == main.Name })
-	return d.read(main, o).importAs(d, append([]interop.File{main}, rest...), o)
+	open := opener(main, rest, o)
+	im, err := d.read(main, open, o).importAs(d, append([]interop.File{main}, rest...), o)
+	if im != nil && im.Doc != nil {
+		im.Doc.(*document).open = open
+	}
+	return im, err
 }
 
 // takeModel takes the config.json that is given as the model, and notes other files that are not read.
 func (im *importer) takeModel(files []interop.File) {
+	for _, c := range im.sourced() {
+		im.out.Files = append(im.out.Files, c)
+	}
 	for _, f := range files {
+		if slices.Contains(im.out.Files, f.Name) {
+			continue
+		}
 		if !keytable.IsModel(f) {
 			key := interop.Key{Pos: ir.Pos{File: f.Name}, Name: f.Name}
 			im.out.Account(key, interop.NoEffect, "this file is not read")
@@ -83,7 +93,7 @@ func (src *source) importAs(d *dialect, files []interop.File, o interop.Options)
 	im.account()
 	im.accountEnv()
 	if !src.isDump {
-		im.out.Doc = newDocument(d, files[0], o, src)
+		im.out.Doc = &document{dialect: d, file: files[0], options: o, src: src}
 	}
 	return im.out, nil
 }

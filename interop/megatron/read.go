@@ -56,14 +56,15 @@ var plain = &dialect{format: "megatron", option: func(name string) *Option { ret
 	spell: func(o *Option) string { return o.Name }, isProgram: func(string) bool { return true }}
 
 // read reads a file of any form.
-func (d *dialect) read(f interop.File, o interop.Options) *source {
+func (d *dialect) read(f interop.File, open shell.Open, o interop.Options) *source {
 	if isDump(f.Data) {
 		return readDump(f)
 	}
 	define := shell.Directives(f.Data)
 	maps.Copy(define, o.Define)
-	src := &source{script: shell.Eval(f.Name, f.Data, define), env: map[string]string{}}
+	src := &source{script: shell.EvalWith(f.Name, f.Data, define, open), env: map[string]string{}}
 	src.diags = slices.Clone(src.script.Diags)
+	src.noteSources(f.Name)
 	src.chooseCommand(d)
 	src.readEnv()
 	src.readLaunch(define)

@@ -80,6 +80,7 @@ func Read(files []interop.File, name string, o interop.Options) (*Source, error)
 func ReadFor(files []interop.File, name string, o interop.Options, read planner.ReadFile,
 	overrides []spec.Override) (*Source, error) {
 	n, perNode, isGiven := devicesOf(read, overrides)
+	o.Read = once(read)
 	if isGiven {
 		o.Devices, o.DevicesPerNode = n, perNode
 		return Read(files, name, o)
@@ -90,6 +91,23 @@ func ReadFor(files []interop.File, name string, o interop.Options, read planner.
 	}
 	o.Devices, o.DevicesPerNode = n, perNode
 	return Read(files, name, o)
+}
+
+// once returns a function that reads each file once.
+func once(read planner.ReadFile) func(path string) ([]byte, error) {
+	type result struct {
+		data []byte
+		err  error
+	}
+	seen := map[string]result{}
+	return func(path string) ([]byte, error) {
+		r, ok := seen[path]
+		if !ok {
+			r.data, r.err = read(path)
+			seen[path] = r
+		}
+		return r.data, r.err
+	}
 }
 
 // devicesOf returns the number of devices of the cluster that overrides describe and that of a node, 0 if they describe

@@ -124,6 +124,10 @@ func (t *testReader) unary(op string, w *Word) status {
 		v := t.e.vars[w.Text()]
 		_, defined := t.e.define[w.Text()]
 		return status{ok: v != nil || defined}
+	case "-e", "-f", "-r", "-s":
+		if t.e.isGiven(w) {
+			return success
+		}
 	}
 	return status{why: &Unknown{Name: t.e.lineName(t.at.Start), At: t.at, Values: "true or false",
 		Why: "is a test of files, which planc does not look at"}}

@@ -136,7 +136,7 @@ func (s *Script) within(w *Word, frames []Span) (p place, ok bool) {
 		if r != nil {
 			at, quoted = r.span, r.quoted
 		}
-		if at == (Span{}) {
+		if at == (Span{}) || at.End > len(s.main()) {
 			return p, false
 		}
 		if p.Start < 0 {
@@ -150,12 +150,12 @@ func (s *Script) within(w *Word, frames []Span) (p place, ok bool) {
 // withQuotes returns a word's span with the quotes around it, if they belong to this word alone.
 func (s *Script) withQuotes(p place) Span {
 	sp := p.Span
-	if !p.quoted || sp.Start == 0 || sp.End >= len(s.source) {
+	if !p.quoted || sp.Start == 0 || sp.End >= len(s.main()) {
 		return sp
 	}
-	open := s.source[sp.Start-1]
-	isQuoted := (open == '"' || open == '\'') && s.source[sp.End] == open
-	isValue := sp.Start > 1 && s.source[sp.Start-2] == '=' // the whole value of a variable
+	open := s.main()[sp.Start-1]
+	isQuoted := (open == '"' || open == '\'') && s.main()[sp.End] == open
+	isValue := sp.Start > 1 && s.main()[sp.Start-2] == '=' // the whole value of a variable
 	if isQuoted && !isValue {
 		return Span{sp.Start - 1, sp.End + 1}
 	}
@@ -164,29 +164,29 @@ func (s *Script) withQuotes(p place) Span {
 
 // line returns the line that contains a span, without its end.
 func (s *Script) line(sp Span) Span {
-	start := bytes.LastIndexByte(s.source[:sp.Start], '\n') + 1
-	end := bytes.IndexByte(s.source[sp.End:], '\n')
+	start := bytes.LastIndexByte(s.main()[:sp.Start], '\n') + 1
+	end := bytes.IndexByte(s.main()[sp.End:], '\n')
 	if end < 0 {
-		return Span{start, len(s.source)}
+		return Span{start, len(s.main())}
 	}
 	return Span{start, sp.End + end}
 }
 
 // rest returns what follows a span on its line, without blanks: "", a backslash or a comment if the span is the last.
 func (s *Script) rest(sp, line Span) string {
-	return strings.TrimSpace(string(s.source[sp.End:line.End]))
+	return strings.TrimSpace(string(s.main()[sp.End:line.End]))
 }
 
 // isAlone reports whether a span has its line for itself, apart from a comment and a continuation.
 func (s *Script) isAlone(sp, line Span) bool {
 	rest := s.rest(sp, line)
-	return strings.TrimSpace(string(s.source[line.Start:sp.Start])) == "" &&
+	return strings.TrimSpace(string(s.main()[line.Start:sp.Start])) == "" &&
 		(rest == "" || rest == `\` || strings.HasPrefix(rest, "#"))
 }
 
 // endOfLine returns the bytes that end a line: "\n" or "\r\n".
 func (s *Script) endOfLine(line Span) string {
-	if line.End > line.Start && s.source[line.End-1] == '\r' {
+	if line.End > line.Start && s.main()[line.End-1] == '\r' {
 		return "\r\n"
 	}
 	return "\n"
@@ -194,7 +194,7 @@ func (s *Script) endOfLine(line Span) string {
 
 // isContinued reports whether the line before a position ends in a backslash.
 func (s *Script) isContinued(lineStart int) bool {
-	before := bytes.TrimRight(s.source[:lineStart], "\r\n")
+	before := bytes.TrimRight(s.main()[:lineStart], "\r\n")
 	if lineStart-len(before) > len("\r\n") {
 		return false // an empty line
 	}
@@ -219,9 +219,9 @@ func (s *Script) Insert(next []Word, words []string) (Edit, bool) {
 	if !s.isAlone(a.Span, line) {
 		return Edit{Span{a.End, a.End}, " " + text}, true
 	}
-	indent, eol := string(s.source[line.Start:a.Start]), s.endOfLine(line)
+	indent, eol := string(s.main()[line.Start:a.Start]), s.endOfLine(line)
 	continuation := s.rest(a.Span, line) == `\`
-	isLast := line.End >= len(s.source)
+	isLast := line.End >= len(s.main())
 	switch {
 	case continuation && !isLast:
 		at := line.End + 1
@@ -237,7 +237,7 @@ func (s *Script) Insert(next []Word, words []string) (Edit, bool) {
 
 // withinText reports whether a span is a part of a longer quoted text, so that words next to it are quoted, too.
 func (s *Script) withinText(sp Span) bool {
-	return sp.Start == 0 || s.source[sp.Start] != '"' && s.source[sp.Start] != '\''
+	return sp.Start == 0 || s.main()[sp.Start] != '"' && s.main()[sp.Start] != '\''
 }
 
 // Remove returns the edits that delete an option and its values, with their line if nothing else is on it.
@@ -268,20 +268,20 @@ func (s *Script) delete(sp Span) []Edit {
 	first := s.line(Span{sp.Start, sp.Start})
 	if !s.isAlone(sp, Span{first.Start, line.End}) {
 		switch {
-		case sp.Start > 0 && isBlank(s.source[sp.Start-1]) && s.source[sp.Start-1] != '\n':
+		case sp.Start > 0 && isBlank(s.main()[sp.Start-1]) && s.main()[sp.Start-1] != '\n':
 			sp.Start--
-		case sp.End < len(s.source) && s.source[sp.End] == ' ':
+		case sp.End < len(s.main()) && s.main()[sp.End] == ' ':
 			sp.End++
 		}
 		return []Edit{{sp, ""}}
 	}
-	edits := []Edit{{Span{first.Start, min(line.End+1, len(s.source))}, ""}}
+	edits := []Edit{{Span{first.Start, min(line.End+1, len(s.main()))}, ""}}
 	if s.rest(sp, line) == `\` || !s.isContinued(first.Start) {
 		return edits
 	}
-	at := bytes.LastIndexByte(s.source[:first.Start], '\\') // the line before now ends the command
+	at := bytes.LastIndexByte(s.main()[:first.Start], '\\') // the line before now ends the command
 	end := at + 1
-	for at > 0 && (s.source[at-1] == ' ' || s.source[at-1] == '\t') {
+	for at > 0 && (s.main()[at-1] == ' ' || s.main()[at-1] == '\t') {
 		at--
 	}
 	return append(edits, Edit{Span{at, end}, ""})
@@ -295,30 +295,38 @@ func (s *Script) RemoveAssignment(name string, value *Word) (edits []Edit) {
 		return nil
 	}
 	line := s.line(p.Span)
-	edits = append(edits, Edit{Span{line.Start, min(line.End+1, len(s.source))}, ""})
-	start := bytes.LastIndex(s.source[line.Start:p.Start], []byte(name+"="))
+	edits = append(edits, Edit{Span{line.Start, min(line.End+1, len(s.main()))}, ""})
+	start := bytes.LastIndex(s.main()[line.Start:p.Start], []byte(name+"="))
 	if start < 0 {
 		return edits
 	}
 	end := p.End
-	for end < len(s.source) && !isMeta(s.source[end]) { // closing quotes
+	for end < len(s.main()) && !isMeta(s.main()[end]) { // closing quotes
 		end++
 	}
-	if end < len(s.source) && s.source[end] == ' ' {
+	if end < len(s.main()) && s.main()[end] == ' ' {
 		end++
 	}
 	return append(edits, Edit{Span{line.Start + start, end}, ""})
 }
 
-// InsertLine returns the edit that adds a line in front of the one at an offset, with the same indentation.
+// InsertLine returns the edit that adds a line in front of the one at an offset, with the same indentation. If a
+// sourced file has the offset, the line precedes the command that reads the file.
 func (s *Script) InsertLine(offset int, text string) Edit {
+	if offset > len(s.main()) {
+		i := slices.IndexFunc(s.Sources, func(c Source) bool { return c.File != "" && c.At.End <= len(s.main()) })
+		offset = 0
+		if i >= 0 {
+			offset = s.Sources[i].At.Start
+		}
+	}
 	line := s.line(Span{offset, offset})
 	for s.isContinued(line.Start) && line.Start > 0 {
 		line = s.line(Span{line.Start - 1, line.Start - 1})
 	}
 	indent := line.Start
-	for indent < len(s.source) && (s.source[indent] == ' ' || s.source[indent] == '\t') {
+	for indent < len(s.main()) && (s.main()[indent] == ' ' || s.main()[indent] == '\t') {
 		indent++
 	}
-	return Edit{Span{line.Start, line.Start}, string(s.source[line.Start:indent]) + text + s.endOfLine(line)}
+	return Edit{Span{line.Start, line.Start}, string(s.main()[line.Start:indent]) + text + s.endOfLine(line)}
 }

@@ -3,18 +3,22 @@ package shell
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/planc-dev/planc/ir"
 )
 
-// Eval evaluates a script. define has values of variables that the script takes from its environment ("NNODES") or
-// its arguments ("1"), and decisions of conditions ("line12": "true"). It runs nothing and reads no files.
+// Eval evaluates a script that sources no other files. define has values of variables that the script takes from its
+// environment ("NNODES") or its arguments ("1"), and decisions of conditions ("line12": "true"). It runs nothing.
 func Eval(file string, source []byte, define map[string]string) *Script {
+	return EvalWith(file, source, define, nil)
+}
+
+// EvalWith evaluates a script. open returns the files that it sources; if it is nil, none are given.
+func EvalWith(file string, source []byte, define map[string]string, open Open) *Script {
 	s := newScript(file, source)
 	e := &evaluator{expander: &expander{script: s, define: define, vars: map[string]*value{}, budget: maxPieces},
-		functions: map[string]*function{}}
-	e.run(parse(s))
+		functions: map[string]*function{}, open: open, parsed: map[string][]node{}}
+	e.run(parse(s, 0))
 	for name, v := range e.vars {
 		if v.exported && !v.isArray && len(v.elems) == 1 {
 			s.Exported[name] = Word{v.elems[0]}
@@ -43,6 +47,10 @@ type evaluator struct {
 	depth     int      // of function calls
 	returned  bool     // from the function that runs
 	undecided *Unknown // the condition that encloses what is evaluated, if it is not known
+
+	open    Open              // returns sourced files; nil if none are given
+	parsed  map[string][]node // commands of the sourced files, by name
+	sources int               // depth of sourced files
 }
 
 // value is a variable's value.
@@ -58,7 +66,7 @@ func (e *expander) spend(pieces int) {
 	e.budget -= pieces
 	if e.budget < 0 && !e.stopped {
 		e.stopped = true
-		e.script.Diags = append(e.script.Diags, ir.Diag{Pos: ir.Pos{File: e.script.file}, Code: BadScript,
+		e.script.Diags = append(e.script.Diags, ir.Diag{Pos: ir.Pos{File: e.script.files[0].name}, Code: BadScript,
 			Msg: "the script expands to more text than planc evaluates: give the command line alone"})
 	}
 }
@@ -192,9 +200,14 @@ func (e *evaluator) maybe(why *Unknown, body []node) {
 	}
 	e.run(body)
 	e.undecided = outer
-	if e.define[why.Name] != "" && !strings.HasPrefix(why.Name, "line") {
+	if e.define[why.Name] != "" && !isLineName(why.Name) {
 		return
 	}
+	e.forgetAssigned(why, body)
+}
+
+// forgetAssigned makes the variables unknown that commands assign which may not run.
+func (e *evaluator) forgetAssigned(why *Unknown, body []node) {
 	for _, name := range assigned(body) {
 		u := *why
 		u.Why += ", and it decides about $" + name

@@ -40,13 +40,15 @@ func (e *evaluator) simple(n *simple) status {
 		e.stopped = e.stopped || e.undecided == nil && e.depth == 0
 		return success
 	case "return":
-		e.returned = e.undecided == nil && e.depth > 0
+		e.returned = e.undecided == nil && (e.depth > 0 || e.sources > 0)
 		return success
 	case "unset":
 		for i := range words[1:] {
 			delete(e.vars, words[1+i].Text())
 		}
 		return success
+	case "source", ".":
+		return e.sourceFile(n, words[1:])
 	case "set":
 		e.setPositional(words[1:])
 		return success
@@ -77,10 +79,7 @@ func (e *evaluator) call(f *function, args []Word) status {
 		return success
 	}
 	outer := e.positional
-	e.positional = [][]Piece{}
-	for i := range args {
-		e.positional = append(e.positional, args[i].Pieces)
-	}
+	e.setArguments(args)
 	e.depth++
 	last := e.run(f.body)
 	e.depth--
@@ -107,12 +106,16 @@ func (e *expander) declare(name string, assigns []assign, words []Word) {
 // setPositional evaluates set -- a b. Options such as -x are ignored.
 func (e *expander) setPositional(words []Word) {
 	at := slices.IndexFunc(words, func(w Word) bool { return w.Text() == "--" })
-	if at < 0 {
-		return
+	if at >= 0 {
+		e.setArguments(words[at+1:])
 	}
+}
+
+// setArguments sets the positional parameters.
+func (e *expander) setArguments(words []Word) {
 	e.positional = [][]Piece{}
-	for _, w := range words[at+1:] {
-		e.positional = append(e.positional, w.Pieces)
+	for i := range words {
+		e.positional = append(e.positional, words[i].Pieces)
 	}
 }
 
@@ -180,7 +183,7 @@ func (e *expander) assignScalar(a *assign, old, v *value) {
 		v.elems[0] = append(v.elems[0], pieces...)
 		return
 	}
-	if len(pieces) == 1 && pieces[0].Unknown != nil && strings.HasPrefix(pieces[0].Unknown.Name, "line") {
+	if len(pieces) == 1 && pieces[0].Unknown != nil && isLineName(pieces[0].Unknown.Name) {
 		u := *pieces[0].Unknown
 		u.Name = a.name
 		pieces[0].Unknown = &u

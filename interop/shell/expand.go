@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -122,9 +121,6 @@ func (e *expander) output(p *part) *Unknown {
 	return &Unknown{Name: e.lineName(p.span.Start), At: p.span,
 		Why: "is the output of a command, which planc does not run"}
 }
-
-// lineName returns the name under which a user defines what happens on a line.
-func (e *expander) lineName(offset int) string { return fmt.Sprint("line", e.script.At(offset).Line) }
 
 // variable expands $NAME and ${NAME...}.
 func (e *expander) variable(p *part, f *fieldList) {

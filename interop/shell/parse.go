@@ -34,9 +34,9 @@ type heredoc struct {
 // maxDepth bounds nesting, so that no script exhausts the stack.
 const maxDepth = 200
 
-// parse returns the script's commands.
-func parse(s *Script) []node {
-	p := newParser(s, 0, len(s.source))
+// parse returns the commands of one of the script's files.
+func parse(s *Script, file int) []node {
+	p := newParser(s, s.files[file].start, s.files[file].end)
 	var list []node
 	for p.pos < len(p.src) {
 		list = append(list, p.list()...)

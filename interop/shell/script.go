@@ -3,9 +3,7 @@ package shell
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/planc-dev/planc/ir"
 )
@@ -19,13 +17,13 @@ type Script struct {
 	Commands []Command
 	// Exported are the environment variables that the script sets for its commands, by name.
 	Exported map[string]Word
+	// Sources are the files that the script reads by "source FILE" or ". FILE", in the order of the commands.
+	Sources []Source
 	// Diags are what makes the script unreadable: quotes without an end, or more text than the limits allow.
 	Diags ir.Diags
 
-	file   string
-	source []byte
-	lines  []int          // offset of each line
-	uses   map[string]int // references to each variable in the text
+	buffer
+	uses map[string]int // references to each variable in the text
 }
 
 // Command is a command with its words.
@@ -142,40 +140,22 @@ func (w *Word) Offset() int {
 // Pos returns the position of a word.
 func (s *Script) Pos(w *Word) ir.Pos { return s.At(w.Offset()) }
 
-// At returns the position of an offset.
-func (s *Script) At(offset int) ir.Pos {
-	if offset < 0 {
-		return ir.Pos{File: s.file}
-	}
-	line, found := slices.BinarySearch(s.lines, offset)
-	if !found {
-		line--
-	}
-	before := s.source[s.lines[line]:min(offset, len(s.source))]
-	column := len(before)
-	const longest = 1 << 12 // longer lines are counted in bytes, so that a line of 10 MB takes no hours
-	if column < longest {
-		column = utf8.RuneCount(before)
-	}
-	return ir.Pos{File: s.file, Line: line + 1, Column: column + 1}
-}
-
 // Explain returns the message for something unknown, and its position.
 func (s *Script) Explain(u *Unknown) (ir.Pos, string) {
 	name := "$" + u.Name
-	if strings.HasPrefix(u.Name, "line") {
+	if isLineName(u.Name) {
 		name = string(s.source[u.At.Start:u.At.End])
 	}
-	return s.At(u.At.Start), fmt.Sprintf("%s %s: type --define %s=%s", name, u.Why, u.Name, cmp.Or(u.Values, "VALUE"))
+	text := fmt.Sprintf("%s %s: type --define %s=%s", name, u.Why, u.Name, cmp.Or(u.Values, "VALUE"))
+	if u.Why == noValue {
+		text += s.mayBeSet(u.At.Start)
+	}
+	return s.At(u.At.Start), text
 }
 
 // newScript returns an empty result for a source.
 func newScript(file string, source []byte) *Script {
-	s := &Script{file: file, source: source, lines: []int{0}, uses: map[string]int{}, Exported: map[string]Word{}}
-	for i, c := range source {
-		if c == '\n' {
-			s.lines = append(s.lines, i+1)
-		}
-	}
+	s := &Script{uses: map[string]int{}, Exported: map[string]Word{}}
+	s.add(file, source)
 	return s
 }

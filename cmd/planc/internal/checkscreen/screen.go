@@ -324,7 +324,7 @@ func envLines(r *migrate.Report) string {
 // keyLines accounts for the keys of the files: their numbers, and those that are not in the job.
 func keyLines(r *migrate.Report, o Options) string {
 	if o.HasKeys {
-		return "\n" + keyTable(r.Keys)
+		return "\n" + keyTable(r.Keys, r.Files[0])
 	}
 	var words []string
 	for _, use := range interop.Uses {
@@ -335,16 +335,19 @@ func keyLines(r *migrate.Report, o Options) string {
 	out := "\n" + layout.Flow("keys", labelWidth, " · ", words)
 	for _, k := range r.Keys {
 		if k.Use == interop.Unsupported || k.Use == interop.IgnoredByTool {
-			out += layout.Prose("", labelWidth, where(&k)+": "+string(k.Use)+note(&k))
+			out += layout.Prose("", labelWidth, where(&k, r.Files[0])+": "+string(k.Use)+note(&k))
 		}
 	}
 	return out
 }
 
-// where names a key with its value and its line.
-func where(k *interop.Key) string {
+// where names a key with its value, its line, and its file unless that is the main one.
+func where(k *interop.Key, main string) string {
 	s := strings.TrimSpace(k.Name + " " + layout.Clip(k.Value, longestValue))
-	if k.Pos.Line > 0 {
+	switch {
+	case k.Pos.Line > 0 && k.Pos.File != main && k.Pos.File != "":
+		s += fmt.Sprintf(" (%s line %d)", k.Pos.File, k.Pos.Line)
+	case k.Pos.Line > 0:
 		s += fmt.Sprintf(" (line %d)", k.Pos.Line)
 	}
 	return s
@@ -361,8 +364,8 @@ func note(k *interop.Key) string {
 	return "; " + k.Note
 }
 
-// keyTable lists all keys by their use.
-func keyTable(keys []interop.Key) string {
+// keyTable lists all keys by their use. main is the file whose lines need no name.
+func keyTable(keys []interop.Key, main string) string {
 	columns := []layout.Column{layout.Left("KEY"), layout.Left("USE")}
 	var rows [][]string
 	for _, use := range interop.Uses {
@@ -374,7 +377,7 @@ func keyTable(keys []interop.Key) string {
 			if len(k.As) > 0 {
 				text = strings.Join(k.As, ", ")
 			}
-			rows = append(rows, []string{layout.Clip(where(&k), keyColumn), text})
+			rows = append(rows, []string{layout.Clip(where(&k, main), keyColumn), text})
 		}
 	}
 	return layout.Table(columns, rows)
